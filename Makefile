@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# libhwt.  `make help` lists the targets.  Needs GNU make, a C11 compiler and Concurrency Kit's headers (`make deps`).
+
+PREFIX ?= /usr/local
+INCLUDEDIR ?= $(PREFIX)/include
+LIBDIR ?= $(PREFIX)/lib
+DESTDIR ?=
+
+CC ?= cc
+CXX ?= c++
+OPT ?= -O3 -g
+WARN = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings \
+       -Wpointer-arith -Wcast-qual -Wundef -Wvla $(if $(WERROR),-Werror)
+
+# V=1 shows whole commands.
+Q := $(if $(V),,@)
+SAY := $(if $(findstring s,$(firstword -$(MAKEFLAGS))),:,echo)
+QCC = $(if $(V),,@$(SAY) '  CC  $@'; )$(CC)
+
+# SAN=thread or SAN=address,undefined: everything again, in a folder of its own.
+SAN ?=
+comma := ,
+BUILD := build$(if $(SAN),-$(subst $(comma),-,$(SAN)))
+SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
+ifneq ($(SAN),)
+OPT := -O1 -g
+endif
+
+ALL_CFLAGS = -std=c11 $(OPT) $(WARN) $(SANFLAGS) -pthread $(CFLAGS)
+HIDDEN = -fvisibility=hidden
+ALL_CPPFLAGS = -Iinclude -MMD -MP $(CPPFLAGS)
+ALL_LDFLAGS = $(SANFLAGS) -pthread $(LDFLAGS)
+POSIX = -D_POSIX_C_SOURCE=200809L
+GNU = -D_GNU_SOURCE
+
+version_part = $(shell sed -n 's/^\#define HWT_VERSION_$(1) //p' include/hwt.h)
+MAJOR := $(call version_part,MAJOR)
+VERSION := $(MAJOR).$(call version_part,MINOR).$(call version_part,PATCH)
+SONAME := libhwt.so.$(MAJOR)
+
+SRC := $(wildcard src/*.c)
+# unit_*: through internal headers, linked with a build that has seams for time and memory.  test_*: the shared library, as users have it.
+UNIT_TESTS := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/unit_*.c))
+API_TESTS := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/test_*.c))
+# The stress tests again with the test build, in which threads lose their processor where it hurts.
+PERTURBED := $(patsubst test/test_%.c,$(BUILD)/test/perturbed_%,$(wildcard test/test_stress*.c))
+EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
+BENCH := $(BUILD)/bench/bench
+
+.PHONY: all check soak fuzz model static aarch64 coverage mutants races memcheck demo bench install clean deps help
+.DELETE_ON_ERROR:
+
+all: $(BUILD)/libhwt.a $(BUILD)/libhwt.so
+
+help:
+	@echo 'make            the library: $(BUILD)/libhwt.a, $(BUILD)/libhwt.so.$(VERSION)'
+	@echo 'make deps       installs what the build needs and is missing'
+	@echo 'make demo       a server with thousands of connections, each with its timeouts (10 seconds)'
+	@echo 'make check      all tests'
+	@echo 'make soak       the stress tests, some 10^9 operations (minutes); HWT_SCALE=n for n percent of make check'
+	@echo 'make fuzz       libFuzzer on the oracle, FUZZ_S seconds (clang)'
+	@echo 'make model      Spin models of the protocols, with planted faults'
+	@echo 'make static     clang-tidy, cppcheck, gcc -fanalyzer, shellcheck, as far as installed'
+	@echo 'make memcheck   the single-threaded tests under valgrind'
+	@echo 'make mutants    plants faults, one by one, and demands that a test finds each'
+	@echo 'make races      plants data races and demands that ThreadSanitizer reports each'
+	@echo 'make coverage   lines and branches of src/ that the tests reach'
+	@echo 'make aarch64    cross build, tests under qemu'
+	@echo 'make bench      measures the library (a few minutes); BENCH_ARGS=-q for a quick look'
+	@echo 'make install    to DESTDIR=$(DESTDIR) PREFIX=$(PREFIX)'
+	@echo 'make clean      removes the build folders'
+	@echo 'SAN=thread or SAN=address,undefined with any of them: with these sanitizers, in a folder of their own'
+
+# The library, three times: static, shared, and for the unit tests.
+
+$(BUILD)/static/%.o: src/%.c | $(BUILD)/static
+	$(QCC) $(ALL_CPPFLAGS) $(POSIX) $(HIDDEN) $(ALL_CFLAGS) -c -o $@ $<
+
+$(BUILD)/shared/%.o: src/%.c | $(BUILD)/shared
+	$(QCC) $(ALL_CPPFLAGS) $(POSIX) $(HIDDEN) $(ALL_CFLAGS) -fPIC -c -o $@ $<
+
+$(BUILD)/unit/%.o: src/%.c | $(BUILD)/unit
+	$(QCC) $(ALL_CPPFLAGS) $(POSIX) -DHWT_TEST $(ALL_CFLAGS) -c -o $@ $<
+
+$(BUILD)/libhwt.a: $(SRC:src/%.c=$(BUILD)/static/%.o)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(BUILD)/libhwt-unit.a: $(SRC:src/%.c=$(BUILD)/unit/%.o)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(BUILD)/libhwt.so.$(VERSION): $(SRC:src/%.c=$(BUILD)/shared/%.o) src/hwt.map
+	$(QCC) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=src/hwt.map $(if $(SAN),,-Wl$(comma)-z$(comma)defs) \
+		-o $@ $(filter %.o,$^) $(ALL_LDFLAGS)
+
+$(BUILD)/libhwt.so: $(BUILD)/libhwt.so.$(VERSION)
+	$(Q)ln -sf $(notdir $<) $(BUILD)/$(SONAME)
+	$(Q)ln -sf $(SONAME) $@
+
+# Tests, examples, benches.
+
+$(BUILD)/test/unit_%: test/unit_%.c $(BUILD)/libhwt-unit.a | $(BUILD)/test
+	$(QCC) $(ALL_CPPFLAGS) -Isrc -Itest $(GNU) -DHWT_TEST $(ALL_CFLAGS) -o $@ $< $(BUILD)/libhwt-unit.a $(ALL_LDFLAGS)
+
+$(BUILD)/test/perturbed_%: test/test_%.c test/perturb.c test/support.h $(BUILD)/libhwt-unit.a | $(BUILD)/test
+	$(QCC) $(filter-out -MMD -MP,$(ALL_CPPFLAGS)) -Isrc -Itest $(GNU) -DHWT_TEST $(ALL_CFLAGS) -o $@ $(filter %.c,$^) \
+		$(BUILD)/libhwt-unit.a $(ALL_LDFLAGS)
+
+$(BUILD)/test/test_%: test/test_%.c $(BUILD)/libhwt.so | $(BUILD)/test
+	$(QCC) $(ALL_CPPFLAGS) -Itest $(GNU) $(ALL_CFLAGS) -o $@ $< -L$(BUILD) -lhwt -Wl,-rpath,'$$ORIGIN/..' $(ALL_LDFLAGS)
+
+$(BUILD)/examples/%: examples/%.c $(BUILD)/libhwt.a | $(BUILD)/examples
+	$(QCC) $(ALL_CPPFLAGS) $(GNU) $(ALL_CFLAGS) -o $@ $(filter %.c,$^) $(BUILD)/libhwt.a $(ALL_LDFLAGS)
+
+$(BUILD)/bench/%.o: bench/%.c | $(BUILD)/bench
+	$(QCC) $(ALL_CPPFLAGS) $(GNU) -DBENCH_COMMIT='"$(shell git describe --always --dirty 2>/dev/null)"' $(ALL_CFLAGS) -c -o $@ $<
+
+$(BENCH): $(patsubst bench/%.c,$(BUILD)/bench/%.o,$(wildcard bench/*.c)) $(BUILD)/libhwt.a
+	$(QCC) -o $@ $^ $(ALL_LDFLAGS) -lm
+
+$(addprefix $(BUILD)/,static shared unit test examples bench):
+	$(Q)mkdir -p $@
+
+demo: $(EXAMPLES)
+	$(BUILD)/examples/demo
+
+check: all $(UNIT_TESTS) $(API_TESTS) $(PERTURBED) $(EXAMPLES) $(BENCH)
+	CC='$(CC)' SAN='$(SAN)' test/run.sh $(BUILD) $(UNIT_TESTS) $(API_TESTS) $(PERTURBED) \
+		test/layers.sh test/edges.sh test/header.sh test/readme.sh test/bench.sh
+
+soak: $(API_TESTS) $(PERTURBED)
+	HWT_SCALE=$${HWT_SCALE:-2500} HWT_SOAK_S=$${HWT_SOAK_S:-600} HWT_TEST_TIMEOUT=3600 test/run.sh $(BUILD) \
+		$(filter %stress %soak,$(API_TESTS)) $(PERTURBED)
+
+static aarch64 coverage mutants races:
+	test/run.sh $(BUILD) test/$@.sh
+
+# Random programs that coverage leads, against the oracle; what it finds new stays in build-fuzz/corpus.
+fuzz: build-fuzz/fuzz_oracle
+	mkdir -p build-fuzz/corpus
+	build-fuzz/fuzz_oracle -max_total_time=$(or $(FUZZ_S),60) -max_len=4096 build-fuzz/corpus test/corpus
+
+build-fuzz/fuzz_oracle: test/fuzz_oracle.c $(SRC) $(wildcard src/*.h test/*.h)
+	mkdir -p build-fuzz
+	clang -std=c11 -g -O1 -fsanitize=fuzzer,address,undefined -Iinclude -Isrc -Itest $(POSIX) -DHWT_TEST -pthread \
+		-o $@ $(filter %.c,$^)
+
+model:
+	CC='$(CC)' test/run.sh $(BUILD) model/run.sh
+
+memcheck: $(UNIT_TESTS)
+	test/run.sh $(BUILD) test/memcheck.sh
+
+bench: $(BENCH)
+	$(BENCH) $(BENCH_ARGS)
+
+install: all
+	install -d $(DESTDIR)$(INCLUDEDIR) $(DESTDIR)$(LIBDIR)
+	install -m 644 include/hwt.h $(DESTDIR)$(INCLUDEDIR)/
+	install -m 644 $(BUILD)/libhwt.a $(DESTDIR)$(LIBDIR)/
+	install -m 755 $(BUILD)/libhwt.so.$(VERSION) $(DESTDIR)$(LIBDIR)/
+	ln -sf libhwt.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(SONAME)
+	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libhwt.so
+
+deps:
+	@CC='$(CC)' ./deps.sh
+
+clean:
+	rm -rf build build-*/
+
+-include $(wildcard $(BUILD)/*/*.d)

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Scenarios about when tasks run: S3 very many at once, S4 how late, "first" whether the first of a million waits for
+ * the others, "drift" whether the ten-thousandth tick lies where the first one promised.
+ *
+ * Measured: tasks per second, lateness of a task's start against its deadline, CPU time of the worker.  The deadlines
+ * do not know where the library's ticks lie, so up to one tick of lateness is the tick itself.
+ */
+#include "bench.h"
+#include "measure.h"
+
+#include <stdatomic.h>
+
+enum { SAME_INSTANT, SPREAD };
+
+#define SPREAD_NS (100 * NS_PER_MS)
+#define DRIFT_BLOCKS 10
+
+static double ms(int64_t ns)
+{
+	return (double)ns / 1e6;
+}
+
+/* S3, first: enough time is left before the first deadline that all have reached the wheel by then. */
+static void s3_run(const struct run *run, struct outcome *outcome)
+{
+	struct account account = { 0 };
+	struct rng rng = rng_seed(run->seed + 1);
+	int64_t span_ns = run->variant == SPREAD ? SPREAD_NS : 0, deadline_ns, last_ns = 0, cpu_ns;
+	void *timer = run_begin(run, fire_task, outcome);
+	struct handle handle;
+
+	if (!timer)
+		return;
+	run_scatter(run, timer, &account);
+	fired.expected = run->n;
+	deadline_ns = now_ns() + 200 * NS_PER_MS + (int64_t)run->n * 250;
+	for (size_t i = 0; i < run->n; i++) {
+		int64_t one_ns = deadline_ns + rng_span(&rng, span_ns);
+
+		last_ns = one_ns > last_ns ? one_ns : last_ns;
+		run_schedule(run, timer, one_ns, &handle, &account);
+	}
+	if (now_ns() > deadline_ns - 100 * NS_PER_MS)
+		outcome_wrong(outcome, "scheduling took so long that there was no time left to fire");
+	sleep_until(deadline_ns - 5 * NS_PER_MS);
+	cpu_ns = others_cpu_ns();
+	sleep_until(last_ns + 10 * NS_PER_MS);
+	fire_wait(last_ns + 20 * NS_PER_S);
+	cpu_ns = others_cpu_ns() - cpu_ns;
+	outcome_add(outcome, (double)run->n * 1e3 / (double)(fired.last_ns - fired.first_ns + 1));
+	outcome_add(outcome, ms(fired.first_ns - deadline_ns));
+	outcome_add(outcome, ms(fired.last_ns - last_ns));
+	outcome_add(outcome, (double)cpu_ns / (double)run->n);
+	(void)run_end(run, timer, &account, outcome);
+}
+
+/*
+ * S4
+ */
+
+static int64_t *late_ns; /* of each task, in the order in which they ran; S4 and drift */
+
+static void s4_task(void *arg)
+{
+	int64_t one_ns = now_ns() - (int64_t)(intptr_t)arg;
+	uint64_t ran = atomic_load_explicit(&fired.ran, memory_order_relaxed);
+
+	late_ns[ran] = one_ns;
+	fired.early += one_ns < 0;
+	atomic_store_explicit(&fired.ran, ran + 1, memory_order_release);
+}
+
+static void s4_run(const struct run *run, struct outcome *outcome)
+{
+	int64_t span_ns = run->quick ? NS_PER_S : 5 * NS_PER_S, begin_ns, cpu_ns;
+	struct account account = { 0 };
+	struct rng rng = rng_seed(run->seed);
+	struct handle handle;
+	void *timer;
+
+	late_ns = touched(run->n, sizeof(*late_ns));
+	timer = run_begin(run, s4_task, outcome);
+	if (!timer)
+		return;
+	fired.expected = run->n;
+	cpu_ns = others_cpu_ns();
+	begin_ns = now_ns();
+	for (size_t i = 0; i < run->n; i++) {
+		int64_t delay_ns = rng_span(&rng, span_ns);
+		int rc = run->subject->schedule(timer, fire_arg(now_ns() + delay_ns), delay_ns, &handle);
+
+		account.accepted += rc == 0;
+		account.error = rc ? rc : account.error;
+	}
+	sleep_until(now_ns() + span_ns + 20 * NS_PER_MS);
+	fire_wait(begin_ns + span_ns + 20 * NS_PER_S);
+	cpu_ns = others_cpu_ns() - cpu_ns;
+	begin_ns = now_ns() - begin_ns;
+	sort_ns(late_ns, fired.ran);
+	outcome_add(outcome, ms(quantile(late_ns, fired.ran, 0.5)));
+	outcome_add(outcome, ms(quantile(late_ns, fired.ran, 0.99)));
+	outcome_add(outcome, ms(quantile(late_ns, fired.ran, 0.999)));
+	outcome_add(outcome, ms(quantile(late_ns, fired.ran, 1)));
+	outcome_add(outcome, (double)fired.early);
+	outcome_add(outcome, ms(cpu_ns) * 1e9 / (double)begin_ns);
+	(void)run_end(run, timer, &account, outcome);
+}
+
+/*
+ * Drift: one task, which arms itself for start + n * tick again and again.  Its lateness is its distance from the
+ * library's next tick, the same number each time if ticks lie on a grid; a period that is a little too long shows as
+ * lateness that wanders.  A task that has fallen behind would stay behind for good, since it runs once a tick: so it
+ * leaves out the deadlines that it has missed.
+ */
+static struct drift {
+	const struct run *run;
+	void *timer;
+	int64_t start_ns;
+	size_t n; /* of the deadline that is armed */
+	uint64_t missed;
+	struct account account;
+	atomic_bool done;
+} drift;
+
+static int64_t drift_deadline_ns(void)
+{
+	return drift.start_ns + (int64_t)drift.n * drift.run->tick_ns;
+}
+
+static void drift_task(void *arg)
+{
+	int64_t late_ticks = (now_ns() - drift_deadline_ns()) / drift.run->tick_ns;
+	struct handle handle;
+
+	s4_task(fire_arg(drift_deadline_ns()));
+	if (late_ticks > 0) {
+		drift.n += (size_t)late_ticks;
+		drift.missed += (uint64_t)late_ticks;
+	}
+	if (++drift.n <= drift.run->n)
+		run_schedule(drift.run, drift.timer, drift_deadline_ns(), &handle, &drift.account);
+	else
+		atomic_store_explicit(&drift.done, true, memory_order_release);
+	(void)arg;
+}
+
+static void drift_figures(struct outcome *outcome)
+{
+	size_t block = fired.ran / DRIFT_BLOCKS;
+	int64_t p50_ns[DRIFT_BLOCKS], max_ns[DRIFT_BLOCKS], low_ns = INT64_MAX, high_ns = INT64_MIN;
+
+	for (size_t i = 0; i < DRIFT_BLOCKS; i++) {
+		sort_ns(late_ns + i * block, block);
+		p50_ns[i] = quantile(late_ns + i * block, block, 0.5);
+		max_ns[i] = quantile(late_ns + i * block, block, 1);
+		low_ns = p50_ns[i] < low_ns ? p50_ns[i] : low_ns;
+		high_ns = p50_ns[i] > high_ns ? p50_ns[i] : high_ns;
+	}
+	outcome_add(outcome, ms(p50_ns[0]));
+	outcome_add(outcome, ms(p50_ns[DRIFT_BLOCKS - 1]));
+	outcome_add(outcome, ms(max_ns[0]));
+	outcome_add(outcome, ms(max_ns[DRIFT_BLOCKS - 1]));
+	outcome_add(outcome, ms(high_ns - low_ns));
+	outcome_add(outcome, (double)drift.missed);
+}
+
+static void drift_run(const struct run *run, struct outcome *outcome)
+{
+	struct account account = { 0 };
+	struct handle handle;
+	int64_t end_ns;
+
+	late_ns = touched(run->n + 1, sizeof(*late_ns));
+	drift.run = run;
+	drift.timer = run_begin(run, drift_task, outcome);
+	if (!drift.timer)
+		return;
+	/* A timer's ticks often begin when it is started: half a tick off, the deadlines are far from either tick. */
+	drift.start_ns = now_ns() + 10 * run->tick_ns + run->tick_ns / 2;
+	end_ns = drift.start_ns + (int64_t)run->n * run->tick_ns;
+	run_schedule(run, drift.timer, drift.start_ns, &handle, &account); /* the task counts in its own account */
+	sleep_until(end_ns);
+	while (!atomic_load_explicit(&drift.done, memory_order_acquire) && now_ns() < end_ns + 5 * NS_PER_S)
+		sleep_ns(NS_PER_MS);
+	if (!atomic_load_explicit(&drift.done, memory_order_acquire))
+		outcome_wrong(outcome, "the last deadline never came");
+	drift_figures(outcome);
+	account.accepted += drift.account.accepted;
+	account.error = account.error ? account.error : drift.account.error;
+	(void)run_end(run, drift.timer, &account, outcome);
+}
+
+#define S3                                                                                                             \
+	{                                                                                                              \
+		"Mtasks/s", "first late ms", "last late ms", "worker ns/task"                                          \
+	}
+
+const struct scenario scenarios_fire[] = {
+	{ "S3",
+	  "all due at one instant, records scattered, tick 1 ms",
+	  S3,
+	  s3_run,
+	  SAME_INSTANT,
+	  NS_PER_MS,
+	  false,
+	  false,
+	  { 3000000, SIZE_END } },
+	{ "S3",
+	  "spread over 100 ms, records scattered, tick 1 ms",
+	  S3,
+	  s3_run,
+	  SPREAD,
+	  NS_PER_MS,
+	  false,
+	  false,
+	  { 3000000, SIZE_END } },
+	{ "first",
+	  "a million due in one tick: how long the first one waits",
+	  S3,
+	  s3_run,
+	  SAME_INSTANT,
+	  NS_PER_MS,
+	  false,
+	  false,
+	  { 1000000, SIZE_END } },
+	{ "S4",
+	  "random delays 0..5 s (-q: 0..1 s), tick 1 ms: lateness in ms",
+	  { "p50", "p99", "p99.9", "max", "early", "CPU ms/s" },
+	  s4_run,
+	  0,
+	  NS_PER_MS,
+	  false,
+	  false,
+	  { 100000, SIZE_END } },
+	{ "drift",
+	  "a task on the grid start + n ms: lateness in ms, first and last tenth",
+	  { "p50 first", "p50 last", "max first", "max last", "p50 range", "missed" },
+	  drift_run,
+	  0,
+	  NS_PER_MS,
+	  false,
+	  true,
+	  { 10000, SIZE_END } },
+	{ .name = NULL },
+};

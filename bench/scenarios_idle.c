@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Scenarios about what timeouts cost that only wait: S5 idle, S6 far timeouts, S6c a steady stream of one constant
+ * delay.
+ *
+ * Measured over a window of time: CPU time of every thread but the bench's own, and voluntary context switches of the
+ * process without the one that the bench itself makes.
+ */
+#include "bench.h"
+#include "measure.h"
+
+#include <stdatomic.h>
+
+enum { ORDERED, SCATTERED };
+
+#define S6C_DELAY_NS (20 * NS_PER_S)
+
+struct window {
+	double cpu_ms_per_s, switches_per_s;
+};
+
+static struct window watch(int64_t window_ns)
+{
+	uint64_t switches = voluntary_switches();
+	int64_t begin_ns = now_ns(), cpu_ns = others_cpu_ns();
+	struct window window;
+	double s;
+
+	sleep_ns(window_ns);
+	s = (double)(now_ns() - begin_ns) / 1e9;
+	window.cpu_ms_per_s = (double)(others_cpu_ns() - cpu_ns) / 1e6 / s;
+	window.switches_per_s = (double)(voluntary_switches() - switches - 1) / s;
+	return window;
+}
+
+/* n timeouts that will not fire while anybody looks. */
+static void fill(const struct run *run, void *timer, int64_t from_ns, int64_t to_ns, struct account *account)
+{
+	struct rng rng = rng_seed(run->seed);
+	int64_t base_ns = now_ns();
+	struct handle handle;
+
+	for (size_t i = 0; i < run->n && account->error == 0; i++)
+		run_schedule(run, timer, base_ns + from_ns + rng_span(&rng, to_ns - from_ns), &handle, account);
+	settle(run->tick_ns);
+}
+
+static void s5_run(const struct run *run, struct outcome *outcome)
+{
+	struct account account = { 0 };
+	void *timer = run_begin(run, fire_task, outcome);
+	struct window window;
+
+	if (!timer)
+		return;
+	fill(run, timer, 3600 * NS_PER_S, 3660 * NS_PER_S, &account);
+	window = watch(run->window_ns);
+	outcome_add(outcome, window.cpu_ms_per_s);
+	outcome_add(outcome, window.switches_per_s);
+	(void)run_end(run, timer, &account, outcome);
+}
+
+/*
+ * S6.  A library that knows when it will next have something to do shows no cost for far timeouts until something near
+ * makes it tick.  So look twice: without, and with a task that arms itself for each next tick.  The row without any far
+ * timeout is what such a task costs alone.
+ */
+static struct ticking {
+	const struct run *run;
+	void *timer;
+	atomic_bool stop, stopped;
+	struct account account;
+} ticking;
+
+static void s6_task(void *arg)
+{
+	struct handle handle;
+	int64_t deadline_ns = (int64_t)(intptr_t)arg;
+
+	fire_task(arg);
+	if (!atomic_load_explicit(&ticking.stop, memory_order_relaxed))
+		run_schedule(ticking.run, ticking.timer, deadline_ns + ticking.run->tick_ns, &handle, &ticking.account);
+	else
+		atomic_store_explicit(&ticking.stopped, true, memory_order_release);
+}
+
+static void s6_run(const struct run *run, struct outcome *outcome)
+{
+	struct account account = { 0 };
+	struct window idle, busy;
+	struct handle handle;
+	size_t before, after;
+	void *timer = run_begin(run, s6_task, outcome);
+
+	if (!timer)
+		return;
+	before = rss_bytes();
+	fill(run, timer, 600 * NS_PER_S, 3600 * NS_PER_S, &account);
+	after = rss_bytes();
+	idle = watch(run->window_ns);
+	ticking.run = run;
+	ticking.timer = timer;
+	run_schedule(run, timer, now_ns() + run->tick_ns, &handle, &account);
+	sleep_ns(50 * NS_PER_MS);
+	busy = watch(run->window_ns);
+	atomic_store(&ticking.stop, true);
+	for (int i = 0; i < 1000 && !atomic_load_explicit(&ticking.stopped, memory_order_acquire); i++)
+		sleep_ns(10 * NS_PER_MS);
+	outcome_add(outcome, idle.cpu_ms_per_s);
+	outcome_add(outcome, idle.switches_per_s);
+	outcome_add(outcome, busy.cpu_ms_per_s);
+	outcome_add(outcome, run->n ? ((double)after - (double)before) / (double)run->n : 0);
+	account.accepted += ticking.account.accepted; /* it has stopped: nobody writes it any more */
+	account.error = account.error ? account.error : ticking.account.error;
+	(void)run_end(run, timer, &account, outcome);
+}
+
+/* Schedules each millisecond's share until end_ns, at which n are pending still: each of them with the same delay. */
+static void stream(const struct run *run, void *timer, int64_t begin_ns, int64_t end_ns, struct account *account)
+{
+	int64_t step_ns = S6C_DELAY_NS / (int64_t)run->n;
+	int64_t next_ns = begin_ns;
+	struct handle handle;
+
+	for (int64_t wake_ns = begin_ns; wake_ns < end_ns; wake_ns += NS_PER_MS) {
+		sleep_until(wake_ns);
+		for (; next_ns < wake_ns + NS_PER_MS; next_ns += step_ns)
+			run_schedule(run, timer, next_ns + S6C_DELAY_NS, &handle, account);
+	}
+}
+
+/*
+ * S6c.  To reach the steady state at once it begins with n timeouts that have already waited for up to 20 s: their
+ * deadlines lie as far apart as those of the stream that follows.
+ */
+static void s6c_run(const struct run *run, struct outcome *outcome)
+{
+	int64_t step_ns = S6C_DELAY_NS / (int64_t)run->n, base_ns, warm_ns, cpu_ns, window_ns;
+	struct account account = { 0 };
+	void *timer = run_begin(run, fire_task, outcome);
+	struct handle handle;
+	uint64_t ran;
+
+	if (!timer)
+		return;
+	if (run->variant == SCATTERED)
+		run_scatter(run, timer, &account);
+	base_ns = now_ns() + 100 * NS_PER_MS + (int64_t)run->n * 150;
+	for (size_t i = 0; i < run->n; i++)
+		run_schedule(run, timer, base_ns + (int64_t)i * step_ns, &handle, &account);
+	warm_ns = base_ns + (run->quick ? 100 : 500) * NS_PER_MS;
+	stream(run, timer, base_ns, warm_ns, &account);
+	ran = atomic_load(&fired.ran);
+	cpu_ns = others_cpu_ns();
+	window_ns = now_ns();
+	stream(run, timer, warm_ns, warm_ns + run->window_ns, &account);
+	window_ns = now_ns() - window_ns;
+	cpu_ns = others_cpu_ns() - cpu_ns;
+	ran = atomic_load(&fired.ran) - ran;
+	outcome_add(outcome, (double)ran * 1e6 / (double)window_ns);
+	outcome_add(outcome, ran ? (double)cpu_ns / (double)ran : 0);
+	outcome_add(outcome, (double)cpu_ns * 1e3 / (double)window_ns);
+	if (ran < run->n / 20 * (uint64_t)window_ns / (uint64_t)NS_PER_S / 2)
+		outcome_wrong(outcome, "only %llu ran of the steady stream", (unsigned long long)ran);
+	(void)run_end(run, timer, &account, outcome);
+}
+
+#define S6C                                                                                                            \
+	{                                                                                                              \
+		"thousand/s", "worker ns/task", "worker ms/s"                                                          \
+	}
+
+const struct scenario scenarios_idle[] = {
+	{ "S5",
+	  "idle; n due in an hour, tick 1 ms",
+	  { "CPU ms/s", "switches/s" },
+	  s5_run,
+	  0,
+	  NS_PER_MS,
+	  false,
+	  false,
+	  { 0, 1000000, SIZE_END } },
+	{ "S6",
+	  "n due in 10 minutes to an hour, tick 1 ms; idle, then with one task a tick",
+	  { "idle CPU ms/s", "idle switches/s", "ticking CPU ms/s", "RSS B/pending" },
+	  s6_run,
+	  0,
+	  NS_PER_MS,
+	  false,
+	  true,
+	  { 0, 1000000, 10000000, SIZE_END } },
+	{ "S6c",
+	  "a steady stream of one delay of 20 s, n/20 a second, tick 1 ms",
+	  S6C,
+	  s6c_run,
+	  ORDERED,
+	  NS_PER_MS,
+	  false,
+	  true,
+	  { 200000, 2000000, 6000000, SIZE_END } },
+	{ "S6c",
+	  "the same, records scattered",
+	  S6C,
+	  s6c_run,
+	  SCATTERED,
+	  NS_PER_MS,
+	  false,
+	  true,
+	  { 6000000, SIZE_END } },
+	{ .name = NULL },
+};

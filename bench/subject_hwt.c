@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The library itself, as a subject.  Hidden here: its types, and that its tasks are given a handle. */
+#include "bench.h"
+
+#include <hwt.h>
+
+/* Not in arg, which the scenarios need for themselves. */
+static subject_task *hwt_subject_task;
+
+static void hwt_subject_run(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	hwt_subject_task(arg);
+}
+
+static void *hwt_subject_init(const struct subject_config *subject, subject_task *task)
+{
+	hwt_config config = HWT_CONFIG_INIT;
+	hwt_timer *timer;
+
+	hwt_subject_task = task;
+	config.tick_duration_ns = subject->tick_ns;
+	config.ticks_per_wheel = subject->buckets;
+	if (hwt_timer_create(&timer, &config) != 0)
+		return NULL;
+	if (hwt_timer_start(timer) == 0)
+		return timer;
+	hwt_timer_destroy(timer);
+	return NULL;
+}
+
+static int hwt_subject_schedule(void *timer, void *arg, int64_t delay_ns, struct handle *out)
+{
+	hwt_timeout timeout = HWT_TIMEOUT_NONE;
+	int rc = hwt_new_timeout(timer, hwt_subject_run, arg, delay_ns, &timeout);
+
+	out->pointer = timeout.entry;
+	out->number = timeout.generation;
+	return rc;
+}
+
+static int hwt_subject_schedule_at(void *timer, void *arg, int64_t deadline_ns, struct handle *out)
+{
+	hwt_timeout timeout = HWT_TIMEOUT_NONE;
+	int rc = hwt_new_timeout_at(timer, hwt_subject_run, arg, deadline_ns, &timeout);
+
+	out->pointer = timeout.entry;
+	out->number = timeout.generation;
+	return rc;
+}
+
+static int hwt_subject_cancel(void *timer, struct handle *handle)
+{
+	(void)timer;
+	return hwt_cancel((hwt_timeout){ handle->pointer, handle->number });
+}
+
+static uint64_t hwt_subject_destroy(void *timer)
+{
+	hwt_unprocessed unprocessed;
+	uint64_t returned = 0;
+	size_t said = 0;
+
+	/* What stop says must be what it hands out: if not, neither number is used, and no account can balance. */
+	if (hwt_timer_stop(timer, &said) != 0)
+		return UINT64_MAX;
+	while (hwt_timer_next_unprocessed(timer, &unprocessed))
+		returned++;
+	if (hwt_timer_destroy(timer) != 0 || returned != said)
+		return UINT64_MAX;
+	return returned;
+}
+
+const struct subject subject_hwt = {
+	.name = "hwt",
+	.version = hwt_version,
+	.init = hwt_subject_init,
+	.schedule = hwt_subject_schedule,
+	.schedule_at = hwt_subject_schedule_at,
+	.cancel = hwt_subject_cancel,
+	.destroy = hwt_subject_destroy,
+};

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef HWT_H
+#define HWT_H
+
+/*
+ * libhwt: a hashed wheel timer for multithreaded C.
+ *
+ * What it is
+ *
+ *   A timer runs functions ("tasks") later, on a thread of its own.  Any thread may schedule and cancel; both
+ *   cost some tens of nanoseconds, however many timeouts are pending, because neither looks at the timeouts of
+ *   anybody else.  It is made for the load of network servers, brokers and databases: very many timeouts, most of
+ *   which are cancelled long before they would fire.
+ *
+ *   The price is precision: time is cut into ticks of config.tick_duration_ns, and a task runs at the first tick
+ *   at or after its deadline.  Never before it.
+ *
+ * Threads
+ *
+ *     any thread                              one worker thread a timer
+ *     hwt_new_timeout --> [ lane: submitted ] --+
+ *     hwt_cancel -------> [ lane: cancelled ] --+--> drain --> wheel --> due --> task(timeout, arg)
+ *           ^                                                                       |
+ *           +--------------- memory comes back to the lanes, once a tick -----------+
+ *
+ *   A lane belongs to a few threads at the most, so that producers do not wait for each other.  The worker starts
+ *   with the first hwt_new_timeout (or with hwt_timer_start), ticks on the grid start + n * tick_duration_ns and
+ *   ends in hwt_timer_stop.  Tasks run on it one after the other: a task that blocks holds up the others.
+ *
+ * Guarantees
+ *
+ *   G1 exactly one end.  For every timeout that hwt_new_timeout* accepted exactly one of these happens: its task
+ *      runs once; one hwt_cancel call returns 0; one hwt_timer_next_unprocessed call reports it.  Also when all
+ *      three race, and when hwt_new_timeout races hwt_timer_stop (it wins and is accounted for, or it loses and
+ *      returns ECANCELED).
+ *   G2 never early.  A task does not start before its deadline on CLOCK_MONOTONIC.  Without load it starts within
+ *      one tick of it, plus the time the system takes to wake a thread.
+ *   G3 order.  What the caller wrote before hwt_new_timeout is visible to the task.  Two timeouts of one thread
+ *      that fall into the same tick, both accepted before it, run in the order in which they were accepted.
+ *   G4 the count goes first.  A timeout stops counting as pending before its task starts, and as soon as a cancel
+ *      has returned 0.  At the limit a task can re-arm itself, and a cancel makes room at once.
+ *   G5 memory.  What a cancelled timeout held is free for reuse two ticks after the cancel at the latest, while
+ *      the worker keeps up, however far its deadline was.  In steady state no call allocates.
+ *   G6 a slow task delays others and loses none: the worker catches up tick by tick.  What tasks schedule meanwhile is
+ *      taken in when it has caught up.
+ *
+ *   Not promised: use from a signal handler or in a forked child; precision below a tick; an order between
+ *   threads; fairness between producers.
+ *
+ * What may run when
+ *
+ *                               other calls, same timer      inside a task of it    after stop
+ *     hwt_new_timeout*          any                          yes                    ECANCELED
+ *     hwt_cancel                any                          yes                    ENOENT
+ *     state, queries            any                          yes                    yes
+ *     hwt_timer_start           any                          yes (a no-op)          ECANCELED
+ *     hwt_timer_stop            any                          EDEADLK                a no-op
+ *     hwt_timer_next_unprocessed any                         yes                    yes, this is its use
+ *     hwt_timer_destroy         none, and none later         EDEADLK                yes
+ *
+ * Errors
+ *
+ *   Functions that can fail return 0 or a positive errno value, as the pthread functions do; strerror() explains
+ *   it.  They leave errno alone, print nothing, and on failure change nothing, their out-parameters included.
+ *
+ *     EINVAL     an argument makes no sense                ECANCELED  the timer has been stopped
+ *     ENOMEM     no memory; nothing was accepted           EBUSY      its task is running
+ *     ENOBUFS    max_pending_timeouts are pending          ENOENT     nothing to cancel any more
+ *     EDEADLK    would wait for itself                     ENOTSUP    a setting that this build does not serve
+ *
+ * Time
+ *
+ *   Nanoseconds on CLOCK_MONOTONIC in int64_t, in variables that end in _ns.  Steps of the wall clock do not matter.
+ *   The time a machine is suspended does not count, as CLOCK_MONOTONIC does not count it on Linux.
+ *
+ * A first program
+ *
+ *     static void hello(hwt_timeout timeout, void *arg) { (void)timeout; puts(arg); }
+ *     ...
+ *     hwt_timer *timer;
+ *     hwt_timeout timeout;
+ *     int rc = hwt_timer_create(&timer, NULL);
+ *     if (rc == 0) rc = hwt_new_timeout(timer, hello, "a second later", HWT_S(1), &timeout);
+ *     ...
+ *     hwt_timer_destroy(timer);
+ */
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HWT_VERSION_MAJOR 0
+#define HWT_VERSION_MINOR 1
+#define HWT_VERSION_PATCH 0
+
+#if defined(__GNUC__)
+#define HWT_API __attribute__((visibility("default")))
+#else
+#define HWT_API
+#endif
+
+/* Durations in nanoseconds.  The product must fit an int64_t (292 years). */
+#define HWT_US(n) (INT64_C(1000) * (int64_t)(n))
+#define HWT_MS(n) (INT64_C(1000000) * (int64_t)(n))
+#define HWT_S(n) (INT64_C(1000000000) * (int64_t)(n))
+
+/*
+ * Types
+ */
+
+/* A timer: worker thread, wheel and timeouts.  64 in a process are plenty; one is usual. */
+typedef struct hwt_timer hwt_timer;
+
+/*
+ * A handle names one timeout.  It is a plain value: copy it, share it between threads, keep it as long as you like.
+ * Until its timer is destroyed a handle never dangles: once the timeout has ended, every call with it is harmless and
+ * says so, also when the memory behind it serves a later timeout.  Handles are equal when both members are.
+ */
+typedef struct hwt_timeout {
+	void *entry;
+	uint64_t generation;
+} hwt_timeout;
+
+/* The handle that names nothing, accepted everywhere.  The same as a handle of zero bytes. */
+#ifdef __cplusplus
+#define HWT_TIMEOUT_NONE (hwt_timeout())
+#else
+#define HWT_TIMEOUT_NONE ((hwt_timeout){ NULL, 0 })
+#endif
+
+/*
+ * A task.  It runs on the worker, with the handle that hwt_new_timeout gave out.  It may call everything but stop and
+ * destroy.  What arg points to may be freed by the task, or by whoever it hands it to: the library does not look at it.
+ */
+typedef void hwt_task(hwt_timeout timeout, void *arg);
+
+typedef enum hwt_state {
+	HWT_NONE,      /* the zero handle */
+	HWT_PENDING,   /* accepted, not yet run */
+	HWT_RUNNING,   /* its task is running */
+	HWT_EXPIRED,   /* its task has returned */
+	HWT_CANCELLED, /* cancelled by hwt_cancel or by hwt_timer_stop */
+	HWT_RETIRED    /* ended; its memory serves a later timeout, how it ended is no longer known */
+} hwt_state;
+
+/* Flags of hwt_config. */
+#define HWT_FINE_TICKS 1u /* ticks below 1 ms.  Not served by this version: ENOTSUP */
+
+/* Values of hwt_config.wheel. */
+#define HWT_WHEEL_HASHED 0u       /* one wheel, remaining rounds */
+#define HWT_WHEEL_HIERARCHICAL 1u /* wheels above wheels.  Not served by this version: ENOTSUP */
+
+/* Where tasks run, if not on the worker.  Not served by this version: ENOTSUP. */
+typedef struct hwt_executor hwt_executor;
+
+/*
+ * Settings of a timer.  Start from HWT_CONFIG_INIT, change what you need:
+ *
+ *     hwt_config config = HWT_CONFIG_INIT;
+ *     config.tick_duration_ns = HWT_MS(10);
+ */
+typedef struct hwt_config {
+	size_t size; /* sizeof(hwt_config), by which a program built against an older header is served */
+
+	/* Default 100 ms.  > 0; below 1 ms it is raised to 1 ms, with a warning. */
+	int64_t tick_duration_ns;
+
+	/*
+	 * Default 512.  1 .. 2^30, rounded up to a power of two.  The number of buckets; a timeout that lies
+	 * further off than ticks_per_wheel * tick_duration_ns waits for several rounds, which costs next to nothing.
+	 * 24 bytes each.
+	 */
+	uint32_t ticks_per_wheel;
+
+	/* Default 100000.  >= 1.  How many new timeouts the worker takes in before it runs what is due. */
+	uint32_t max_transfers_per_tick;
+
+	/* Default 0.  How many timeouts may be pending; 0 and below: any number, and then nothing is counted for it. */
+	int64_t max_pending_timeouts;
+
+	uint32_t flags; /* 0 */
+	uint32_t wheel; /* HWT_WHEEL_HASHED */
+
+	/* NULL: defaults.  Read when the worker is started, must be valid until then.  Not for a detached thread. */
+	const pthread_attr_t *thread_attr;
+
+	const char *thread_name; /* NULL: "hwt-worker".  The first 15 characters are used, copied by hwt_timer_create */
+
+	/*
+	 * Called by hwt_timer_create with a line of text (no newline) when a setting is served differently from what
+	 * was asked for.  NULL: silent.  HWT_CONFIG_INIT sets hwt_warn_stderr.
+	 */
+	void (*warn)(void *ctx, const char *message);
+	void *warn_ctx;
+
+	const hwt_executor *executor; /* NULL */
+	uint64_t reserved[8];         /* 0 */
+} hwt_config;
+
+/* Every default above. */
+/* clang-format off */
+#define HWT_CONFIG_INIT                                                                             \
+	{                                                                                           \
+		sizeof(hwt_config), HWT_MS(100), 512, 100000, 0, 0, HWT_WHEEL_HASHED, NULL, NULL,   \
+		hwt_warn_stderr, NULL, NULL, { 0, 0, 0, 0, 0, 0, 0, 0 }                             \
+	}
+/* clang-format on */
+
+/* The warning function of HWT_CONFIG_INIT: writes "hwt: message" and a newline to stderr.  ctx is not used. */
+HWT_API void hwt_warn_stderr(void *ctx, const char *message);
+
+/* A timeout that was neither run nor cancelled when its timer was stopped. */
+typedef struct hwt_unprocessed {
+	hwt_timeout timeout;
+	hwt_task *task;
+	void *arg;
+	int64_t deadline_ns;
+} hwt_unprocessed;
+
+/*
+ * Life cycle: create, (start), use, stop, (collect what was not processed), destroy
+ */
+
+/*
+ * Creates a timer and allocates all that it needs to accept timeouts; starts no thread.  config NULL means
+ * HWT_CONFIG_INIT.  Warns, through config.warn and once in a process, when more than 64 timers are alive: a timer is
+ * meant to be shared.
+ *
+ * Threads  any.
+ * Returns  0 and *timer; EINVAL: timer is NULL, a field is out of range, or tick_duration_ns >= INT64_MAX /
+ *          ticks_per_wheel; ENOTSUP: a setting that this version knows but does not serve; ENOMEM.
+ * Cost     some 30 KiB with the default settings, 24 bytes a bucket of it.
+ */
+HWT_API int hwt_timer_create(hwt_timer **timer, const hwt_config *config);
+
+/*
+ * Starts the worker and returns once it has set the timer's start time, from which ticks are counted.
+ * hwt_new_timeout calls it by itself; call it to learn of a failing thread creation early, or to keep the first
+ * hwt_new_timeout fast.  When started already, does nothing.
+ *
+ * Threads  any number at once: one starts, the others wait for it.
+ * Returns  0; EINVAL: timer is NULL; ECANCELED after stop; the error of pthread_create, after which the timer is as
+ *          before and may be started again.
+ */
+HWT_API int hwt_timer_start(hwt_timer *timer);
+
+/*
+ * Stops the timer for good.  When it returns the worker has exited, no task runs or will run, and every timeout that
+ * had been accepted and had neither run nor been cancelled is cancelled and waits in hwt_timer_next_unprocessed;
+ * *unprocessed (may be NULL) is their number.  A task that is running is waited for; those due behind it are not run
+ * any more.  From the moment of the call on, hwt_new_timeout may be refused.
+ *
+ * Threads  any, but no task of this timer.  A second or concurrent call waits for the first, then reports 0.
+ * Returns  0; EINVAL: timer is NULL; EDEADLK from a task of this timer, with nothing changed.  Never fails for want of
+ *          memory.
+ * Order    what the tasks wrote is visible to the caller.
+ * Cost     one cancel a pending timeout.
+ *
+ * Two tasks of two timers that stop each other's timers wait for ever; nothing detects it.
+ */
+HWT_API int hwt_timer_stop(hwt_timer *timer, size_t *unprocessed);
+
+/*
+ * Hands out one timeout that the stop returned, each exactly once, in no particular order.  Its state is
+ * HWT_CANCELLED and its arg is the caller's again.
+ *
+ * Threads  any.
+ * Returns  true and *out; false with *out untouched when none is left, or when the timer has not been stopped.
+ */
+HWT_API bool hwt_timer_next_unprocessed(hwt_timer *timer, hwt_unprocessed *out);
+
+/*
+ * Stops the timer if need be, and frees it.  All its handles die here: no call with one may be in progress or come
+ * later.  NULL is a no-op.
+ *
+ * Returns  0; EDEADLK from a task of this timer, with nothing changed.
+ */
+HWT_API int hwt_timer_destroy(hwt_timer *timer);
+
+/*
+ * Writes the settings in force (the tick after the floor of 1 ms, the wheel after rounding) to *out, as far as
+ * out->size, which the caller sets, reaches.
+ *
+ * Threads  any.
+ * Returns  0; EINVAL: timer or out is NULL, or out->size is too small to hold any setting.
+ */
+HWT_API int hwt_timer_config(const hwt_timer *timer, hwt_config *out);
+
+/*
+ * Timeouts
+ */
+
+/*
+ * Schedules task(timeout, arg) to run once, at the first tick not before delay_ns from now.  delay_ns <= 0 means the
+ * next tick; a sum past INT64_MAX counts as INT64_MAX, which never comes.  *out (may be NULL) is the handle; it is
+ * written before the task can start, so a task may read it where the caller keeps it.
+ *
+ * Threads  any, tasks included.  Does not block on tasks or on the worker; starts the worker if it is the first call.
+ * Returns  0; EINVAL: timer or task is NULL; ECANCELED: the timer has been stopped; ENOBUFS: max_pending_timeouts are
+ *          pending; ENOMEM; what hwt_timer_start returns.
+ * Order    what the caller wrote before the call is visible to the task (a release that the task's start acquires).
+ * Cost     one clock read, one uncontended lock of the thread's lane, 48 bytes and about 13 for its place in the wheel.
+ *          No system call, no allocation once the timer and the lane have seen as much before.
+ */
+HWT_API int hwt_new_timeout(hwt_timer *timer, hwt_task *task, void *arg, int64_t delay_ns, hwt_timeout *out);
+
+/*
+ * The same for an absolute time on the clock of hwt_now().  No clock is read: a caller that has the time at hand, or
+ * schedules many timeouts at once, saves the larger part of the cost.  A deadline in the past means the next tick.
+ */
+HWT_API int hwt_new_timeout_at(hwt_timer *timer, hwt_task *task, void *arg, int64_t deadline_ns, hwt_timeout *out);
+
+/*
+ * Cancels a timeout.  0 says that this very call prevented the task: it has not started and never will, and arg is
+ * the caller's again.  Of several calls for one timeout at most one gets 0.
+ *
+ * Threads  any, tasks included.  Never waits for a task, never fails for want of memory.
+ * Returns  0; EBUSY: the task is running: this call neither interrupts it nor waits for its end, and no stop will hand
+ *          it out; ENOENT: there is nothing to cancel any more (it ran, was cancelled, was handed out by a stop, its
+ *          memory serves another one, the zero handle).
+ * Order    after 0, what the thread that scheduled wrote before is visible to the caller.
+ * Cost     one compare-and-swap; when the timeout has reached the wheel, also a push on the calling thread's lane.
+ */
+HWT_API int hwt_cancel(hwt_timeout timeout);
+
+/*
+ * What is known of a timeout: a snapshot, old the moment it is returned, except that an ended timeout never comes back.
+ * hwt_is_expired: HWT_RUNNING or HWT_EXPIRED.  hwt_is_cancelled: HWT_CANCELLED.  Both are false for a retired handle.
+ *
+ * Threads  any.
+ * Order    HWT_EXPIRED: what the task wrote is visible to the caller.
+ */
+HWT_API hwt_state hwt_timeout_state(hwt_timeout timeout);
+HWT_API bool hwt_is_expired(hwt_timeout timeout);
+HWT_API bool hwt_is_cancelled(hwt_timeout timeout);
+
+/* The timer of a handle, stale ones included; NULL for the zero handle. */
+HWT_API hwt_timer *hwt_timeout_timer(hwt_timeout timeout);
+
+/*
+ * How many timeouts have been accepted and have neither started to run nor been cancelled.  Exact when nobody is in a
+ * call; otherwise a value near those of the moment, never below 0.  0 for NULL.
+ *
+ * Cost     reads two counters a lane.
+ */
+HWT_API uint64_t hwt_pending_timeouts(const hwt_timer *timer);
+
+/*
+ * Helpers
+ */
+
+/* CLOCK_MONOTONIC in nanoseconds. */
+HWT_API int64_t hwt_now(void);
+
+/* "MAJOR.MINOR.PATCH" of the library that is linked, where HWT_VERSION_* tell of the header. */
+HWT_API const char *hwt_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* HWT_H */

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The calls that users make all the time: new, cancel, look. */
+#include "timer.h"
+
+#include <errno.h>
+
+#define STRING(x) #x
+#define VERSION(major, minor, patch) STRING(major) "." STRING(minor) "." STRING(patch)
+
+static struct hwt_record *record_of(hwt_timeout timeout)
+{
+	return timeout.entry;
+}
+
+static bool is_started(hwt_timer *timer)
+{
+	return atomic_load_explicit(&timer->state, memory_order_acquire) == TIMER_STARTED; /* [started] */
+}
+
+/* The slow way: start the worker, or find out that the timer has been stopped. */
+static int ensure_started(hwt_timer *timer)
+{
+	return likely(is_started(timer)) ? 0 : hwt_timer_start(timer);
+}
+
+static int submit(hwt_timer *timer, hwt_task *task, void *arg, int64_t deadline_ns, hwt_timeout *out)
+{
+	return hwt_lane_submit(lanes_home(&timer->lanes), task, arg, deadline_ns, out);
+}
+
+int hwt_new_timeout(hwt_timer *timer, hwt_task *task, void *arg, int64_t delay_ns, hwt_timeout *out)
+{
+	int rc;
+
+	if (unlikely(timer == NULL || task == NULL))
+		return EINVAL;
+	rc = ensure_started(timer);
+	if (unlikely(rc != 0))
+		return rc;
+	return submit(timer, task, arg, add_saturating(hwt_clock_now(), delay_ns), out);
+}
+
+int hwt_new_timeout_at(hwt_timer *timer, hwt_task *task, void *arg, int64_t deadline_ns, hwt_timeout *out)
+{
+	int rc;
+
+	if (unlikely(timer == NULL || task == NULL))
+		return EINVAL;
+	rc = ensure_started(timer);
+	if (unlikely(rc != 0))
+		return rc;
+	return submit(timer, task, arg, deadline_ns, out);
+}
+
+int hwt_cancel(hwt_timeout timeout)
+{
+	struct hwt_record *record = record_of(timeout);
+
+	if (record == NULL)
+		return ENOENT;
+	return hwt_lane_cancel(lanes_home(record_lane(record)->lanes), record, timeout.generation);
+}
+
+hwt_state hwt_timeout_state(hwt_timeout timeout)
+{
+	struct hwt_record *record = record_of(timeout);
+
+	return record == NULL ? HWT_NONE : word_public_state(record_word(record), timeout.generation);
+}
+
+bool hwt_is_expired(hwt_timeout timeout)
+{
+	hwt_state state = hwt_timeout_state(timeout);
+
+	return state == HWT_RUNNING || state == HWT_EXPIRED;
+}
+
+bool hwt_is_cancelled(hwt_timeout timeout)
+{
+	return hwt_timeout_state(timeout) == HWT_CANCELLED;
+}
+
+hwt_timer *hwt_timeout_timer(hwt_timeout timeout)
+{
+	struct hwt_record *record = record_of(timeout);
+
+	return record == NULL ? NULL : record_lane(record)->lanes->timer;
+}
+
+int64_t hwt_now(void)
+{
+	return hwt_clock_now();
+}
+
+const char *hwt_version(void)
+{
+	return VERSION(HWT_VERSION_MAJOR, HWT_VERSION_MINOR, HWT_VERSION_PATCH);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What every file may use: compiler words, the false-sharing unit, saturating arithmetic.
+ */
+#ifndef HWT_BASE_H
+#define HWT_BASE_H
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+/* A cache line, and the unit that keeps writers apart: processors fetch lines in pairs. */
+#define HWT_LINE 64
+#define HWT_UNIT 128
+
+/* Checks of what the code itself guarantees: only in the test build, where a broken promise must be loud. */
+#ifdef HWT_TEST
+#define HWT_ASSERT(x) assert(x)
+#else
+#define HWT_ASSERT(x) ((void)0)
+#endif
+
+/*
+ * A place where another thread may come in between: before each access to a word that threads race for.  In the test
+ * build a hook of a test stands there, which yields at random or tries every order; otherwise nothing.
+ */
+#ifdef HWT_TEST
+typedef void hwt_point_hook(const char *where);
+extern _Atomic(hwt_point_hook *) hwt_test_point;
+#define HWT_POINT(where)                                                                                               \
+	do {                                                                                                           \
+		hwt_point_hook *hook_ = atomic_load_explicit(&hwt_test_point, memory_order_acquire);                   \
+		if (hook_ != NULL)                                                                                     \
+			hook_(where);                                                                                  \
+	} while (0)
+#else
+#define HWT_POINT(where) ((void)0)
+#endif
+
+static inline void prefetch_for_write(const void *p)
+{
+	__builtin_prefetch(p, 1, 3);
+}
+
+/* a + b, held within int64_t. */
+static inline int64_t add_saturating(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	if (likely(!__builtin_add_overflow(a, b, &sum)))
+		return sum;
+	return b > 0 ? INT64_MAX : INT64_MIN;
+}
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Buckets: lists of records in insertion order, each with a 32-bit round, made to be scanned and to lose members
+ * anywhere.
+ *
+ * Structure
+ *
+ *   A bucket is a list of chunks.  A chunk is a pair of parallel arrays: the rounds, which a scan reads alone and in
+ *   sequence, 16 to a line, and the records, which it touches only for those that are due.  A removed member leaves a
+ *   hole (record NULL); nobody is shifted, because a shifted record must be told its new place, one cache miss each.
+ *
+ *       bucket --> [ chunk: 8 ] <-> [ chunk: 18 ] <-> [ chunk: 40 ] <-> [ chunk: 60 ] <-> [ chunk: 60 ] ...
+ *                    least   a lower bound of the rounds in the chunk: a scan may pass over the whole of it
+ *                    rounds  5 5 9 5 ...
+ *                    records a - b c ...
+ *
+ *   A bucket's chunks grow from 128 to 768 bytes, so that a wheel of a million sparse buckets stays small.  A chunk
+ *   whose last member leaves goes back to the store at once; two neighbours that together fill half of one are merged,
+ *   which moves one record a removal at the most (amortised).  So the memory follows what is pending: between 13 and
+ *   some 30 bytes a member.
+ *
+ *   The place of a record is its chunk's address, a multiple of 128, with the index within the chunk in bits 1 to 6.
+ *   Bit 0 is left to others.
+ *
+ * Threads: one, the worker.
+ *
+ * Invariants
+ *
+ *   B1  records[i]->place names (chunk, i) for every i < used that is not a hole.
+ *   B2  live = number of i < used that are not holes; live > 0 in every chunk of a bucket.
+ *   B3  least <= rounds[i] for all i < used with a record, as signed distances from the current round.
+ *   B4  the members' order, chunk after chunk, is that of their insertion.
+ *   B5  a member of a chunk without `clamped` has its true round.
+ */
+#ifndef HWT_BUCKET_H
+#define HWT_BUCKET_H
+
+#include "timeout.h"
+
+#define CHUNK_ALIGN 128
+#define CHUNK_CLASSES 4
+#define CHUNK_LAST_CAPACITY 60
+
+struct hwt_chunk {
+	struct hwt_chunk *next, *prev;
+	struct hwt_bucket *bucket;
+	uint32_t least;
+	uint8_t used, live, class;
+	bool clamped;                 /* some member's round was cut to what 31 bits can say */
+	struct hwt_record *records[]; /* [capacity], then the rounds */
+};
+
+struct hwt_bucket {
+	struct hwt_chunk *first, *last;
+};
+
+/* Where chunks come from. */
+struct hwt_store {
+	struct hwt_chunk *free[CHUNK_CLASSES];
+	char *carve, *carve_end;
+	struct hwt_store_block *blocks;
+	size_t block_bytes; /* size of the next block */
+};
+
+extern const uint8_t hwt_chunk_capacity[CHUNK_CLASSES];
+
+static inline unsigned chunk_capacity(const struct hwt_chunk *chunk)
+{
+	return hwt_chunk_capacity[chunk->class];
+}
+
+static inline uint32_t *chunk_rounds(struct hwt_chunk *chunk)
+{
+	return (uint32_t *)(void *)(chunk->records + chunk_capacity(chunk));
+}
+
+static inline uintptr_t place_make(struct hwt_chunk *chunk, unsigned index)
+{
+	return (uintptr_t)chunk | (uintptr_t)index << 1;
+}
+
+static inline struct hwt_chunk *place_chunk(uintptr_t place)
+{
+	return (struct hwt_chunk *)(place & ~(uintptr_t)(CHUNK_ALIGN - 1));
+}
+
+static inline unsigned place_index(uintptr_t place)
+{
+	return (unsigned)(place & (CHUNK_ALIGN - 1)) >> 1;
+}
+
+/* a - b of rounds, which wrap. */
+static inline int32_t round_distance(uint32_t a, uint32_t b)
+{
+	return (int32_t)(a - b);
+}
+
+/* What hwt_bucket_remove is going to write to. */
+static inline void hwt_bucket_prefetch(uintptr_t place)
+{
+	prefetch_for_write(place_chunk(place));
+	prefetch_for_write(&place_chunk(place)->records[place_index(place)]);
+}
+
+void hwt_store_destroy(struct hwt_store *store);
+
+/* Appends a record; clamped: see B5.  Amortised O(1).  false, with nothing changed, without memory. */
+bool hwt_bucket_append(struct hwt_store *store, struct hwt_bucket *bucket, struct hwt_record *record, uint32_t round,
+		       bool clamped);
+
+/* Takes a member out by its place and clears that.  Amortised O(1). */
+void hwt_bucket_remove(struct hwt_store *store, struct hwt_record *record);
+
+/* Unlinks a chunk without members and gives it back. */
+void hwt_bucket_drop(struct hwt_store *store, struct hwt_chunk *chunk);
+
+#ifdef HWT_TEST
+/* For the checker: the block after *block, the newest after NULL, and where its chunks lie.  false: no more. */
+bool hwt_store_next_block(const struct hwt_store *store, struct hwt_store_block **block, char **begin, char **end);
+/* The bytes that a chunk takes of one. */
+size_t hwt_chunk_bytes(const struct hwt_chunk *chunk);
+#endif
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The one place that knows time: reading it, cutting it into ticks, sleeping until it.
+ *
+ * Structure
+ *
+ *   hwt_clock_now()     CLOCK_MONOTONIC.  In the test build a function pointer may stand in for it (virtual time).
+ *   struct hwt_grid     ticks <-> nanoseconds.  Tick n is the instant start_ns + n * tick_ns; it is computed from the
+ *                       start each time, so no error adds up.
+ *   struct hwt_sleeper  one thread sleeps until a time; any other wakes it.
+ *
+ * Invariants of the grid
+ *
+ *   E1  grid_tick_of(d) is the smallest n >= 0 with grid_time(n) >= d: whoever runs d at that tick is never early.
+ *   E2  grid_ticks_passed(t) is the largest n with grid_time(n) <= t; -1 before the start.
+ *   E3  every result lies within -1 .. HWT_TICK_MAX, whatever the times are.
+ */
+#ifndef HWT_CLOCK_H
+#define HWT_CLOCK_H
+
+#include "base.h"
+
+#include <pthread.h>
+#include <time.h>
+
+#define HWT_TICK_MAX (INT64_MAX - 1)
+#define HWT_TICK_NEVER INT64_MAX
+
+#define NS_PER_S INT64_C(1000000000)
+
+#ifdef HWT_TEST
+/* NULL: the real clock. */
+extern int64_t (*hwt_test_clock)(void);
+#endif
+
+static inline int64_t hwt_clock_now(void)
+{
+	struct timespec now;
+
+#ifdef HWT_TEST
+	if (hwt_test_clock != NULL)
+		return hwt_test_clock();
+#endif
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+struct hwt_grid {
+	int64_t start_ns;
+	int64_t tick_ns; /* > 0 */
+};
+
+/* later - earlier of any two times does not fit an int64_t, but always a uint64_t. */
+static inline uint64_t grid_distance(int64_t earlier_ns, int64_t later_ns)
+{
+	return (uint64_t)later_ns - (uint64_t)earlier_ns;
+}
+
+static inline int64_t grid_clamp(uint64_t ticks)
+{
+	return ticks > (uint64_t)HWT_TICK_MAX ? HWT_TICK_MAX : (int64_t)ticks;
+}
+
+static inline int64_t grid_tick_of(const struct hwt_grid *grid, int64_t deadline_ns)
+{
+	uint64_t distance, tick_ns = (uint64_t)grid->tick_ns;
+
+	if (deadline_ns <= grid->start_ns)
+		return 0;
+	distance = grid_distance(grid->start_ns, deadline_ns);
+	return grid_clamp((distance - 1) / tick_ns + 1);
+}
+
+static inline int64_t grid_ticks_passed(const struct hwt_grid *grid, int64_t now_ns)
+{
+	if (now_ns < grid->start_ns)
+		return -1;
+	return grid_clamp(grid_distance(grid->start_ns, now_ns) / (uint64_t)grid->tick_ns);
+}
+
+/* INT64_MAX for a tick that the clock cannot say. */
+static inline int64_t grid_time(const struct hwt_grid *grid, int64_t tick)
+{
+	int64_t offset_ns;
+
+	if (__builtin_mul_overflow(tick, grid->tick_ns, &offset_ns))
+		return INT64_MAX;
+	return add_saturating(grid->start_ns, offset_ns);
+}
+
+/* A mutex, and a condition whose time is CLOCK_MONOTONIC's. */
+struct hwt_monitor {
+	pthread_mutex_t mutex;
+	pthread_cond_t changed;
+};
+
+int hwt_monitor_init(struct hwt_monitor *monitor);
+void hwt_monitor_destroy(struct hwt_monitor *monitor);
+
+/*
+ * One sleeper, any number of wakers.  A wake that comes before the sleep is not lost: the sleep ends at once.
+ */
+struct hwt_sleeper {
+	struct hwt_monitor monitor;
+	bool woken; /* under the mutex */
+};
+
+int hwt_sleeper_init(struct hwt_sleeper *sleeper);
+void hwt_sleeper_destroy(struct hwt_sleeper *sleeper);
+void hwt_sleeper_sleep_until(struct hwt_sleeper *sleeper, int64_t time_ns);
+void hwt_sleeper_wake(struct hwt_sleeper *sleeper);
+
+/* Asks the system not to round this thread's wake-ups (Linux: timer slack 1 ns instead of 50 us). */
+void hwt_clock_precise_thread(void);
+
+#endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Settings: what was asked for, checked, completed and rounded.
+ *
+ * The struct grows at its end from version to version.  `size` says how much of it the caller knows; what lies behind
+ * has its default.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MIN_TICK_NS HWT_MS(1)
+#define MAX_TICKS_PER_WHEEL (UINT32_C(1) << 30)
+
+#define KNOWN_FLAGS HWT_FINE_TICKS
+
+#define FIELD_END(field) (offsetof(hwt_config, field) + sizeof(((hwt_config *)0)->field))
+
+/* Where fields end: a caller's size counts as far as whole fields go. */
+static const size_t field_ends[] = {
+	FIELD_END(tick_duration_ns),
+	FIELD_END(ticks_per_wheel),
+	FIELD_END(max_transfers_per_tick),
+	FIELD_END(max_pending_timeouts),
+	FIELD_END(flags),
+	FIELD_END(wheel),
+	FIELD_END(thread_attr),
+	FIELD_END(thread_name),
+	FIELD_END(warn),
+	FIELD_END(warn_ctx),
+	FIELD_END(executor),
+	FIELD_END(reserved),
+};
+
+static_assert(FIELD_END(reserved) == sizeof(hwt_config), "field_ends is complete");
+
+void hwt_warn_stderr(void *ctx, const char *message)
+{
+	int before = errno;
+
+	(void)ctx;
+	(void)fprintf(stderr, "hwt: %s\n", message);
+	errno = before;
+}
+
+/* How many bytes of a struct of `size` bytes are whole fields that we know.  0: not even the first. */
+static size_t whole_fields(size_t size)
+{
+	size_t known = 0;
+
+	for (size_t i = 0; i < sizeof(field_ends) / sizeof(field_ends[0]); i++)
+		if (field_ends[i] <= size)
+			known = field_ends[i];
+	return known;
+}
+
+/* What a newer header put behind the fields we know must be unset: settings are never ignored. */
+static bool tail_is_zero(const hwt_config *in)
+{
+	const unsigned char *bytes = (const unsigned char *)in;
+
+	for (size_t i = sizeof(*in); i < in->size; i++)
+		if (bytes[i] != 0)
+			return false;
+	return true;
+}
+
+static bool reserved_is_zero(const hwt_config *config)
+{
+	uint64_t bits = 0;
+
+	for (size_t i = 0; i < sizeof(config->reserved) / sizeof(config->reserved[0]); i++)
+		bits |= config->reserved[i];
+	return bits == 0;
+}
+
+static int check(const hwt_config *config)
+{
+	int detached = PTHREAD_CREATE_JOINABLE;
+
+	if (config->tick_duration_ns <= 0 || config->max_transfers_per_tick == 0)
+		return EINVAL;
+	if (config->ticks_per_wheel == 0 || config->ticks_per_wheel > MAX_TICKS_PER_WHEEL)
+		return EINVAL;
+	if ((config->flags & ~KNOWN_FLAGS) != 0 || config->wheel > HWT_WHEEL_HIERARCHICAL || !reserved_is_zero(config))
+		return EINVAL;
+	/* Stop joins the worker.  (On Linux the question itself does not fail.) */
+	if (config->thread_attr != NULL &&
+	    (pthread_attr_getdetachstate(config->thread_attr, &detached) != 0 || detached != PTHREAD_CREATE_JOINABLE))
+		return EINVAL;
+	if (config->flags != 0 || config->wheel != HWT_WHEEL_HASHED || config->executor != NULL)
+		return ENOTSUP;
+	return 0;
+}
+
+static uint32_t round_up_to_power_of_two(uint32_t n)
+{
+	uint32_t power = 1;
+
+	while (power < n)
+		power *= 2;
+	return power;
+}
+
+int hwt_config_resolve(hwt_config *out, const hwt_config *in)
+{
+	hwt_config config = HWT_CONFIG_INIT;
+	bool raised;
+	int rc;
+
+	if (in != NULL) {
+		size_t known = whole_fields(in->size);
+
+		if (known == 0)
+			return EINVAL;
+		if (in->size > sizeof(config) && !tail_is_zero(in))
+			return ENOTSUP;
+		memcpy(&config, in, known);
+		config.size = sizeof(config);
+	}
+	rc = check(&config);
+	if (rc != 0)
+		return rc;
+	config.ticks_per_wheel = round_up_to_power_of_two(config.ticks_per_wheel);
+	if (config.max_pending_timeouts < 0)
+		config.max_pending_timeouts = 0;
+	raised = config.tick_duration_ns < MIN_TICK_NS;
+	if (raised)
+		config.tick_duration_ns = MIN_TICK_NS;
+	if (config.tick_duration_ns >= INT64_MAX / config.ticks_per_wheel)
+		return EINVAL;
+	if (raised && config.warn != NULL)
+		config.warn(config.warn_ctx, "tick_duration_ns is below 1 ms, 1 ms is used");
+	*out = config;
+	return 0;
+}
+
+int hwt_config_copy_out(hwt_config *out, const hwt_config *config)
+{
+	size_t size = out->size, known = whole_fields(size);
+
+	if (known == 0)
+		return EINVAL;
+	memcpy(out, config, known);
+	if (size > sizeof(*out)) /* fields of a newer header: none is in force */
+		memset((unsigned char *)out + sizeof(*out), 0, size - sizeof(*out));
+	out->size = size;
+	return 0;
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Lanes: where producers hand over timeouts and cancellations, each thread in its own.
+ *
+ * Structure
+ *
+ *   A thread gets a number when it first comes, and with it one home lane in each timer.  Two threads may share a
+ *   lane, a thread never changes its own: hopping to a free one would break the order within a thread (G3).
+ *
+ *       lane   submitted  queue of new records         ---> worker: drain
+ *              pool       free records                 <--- worker: returned
+ *              cancelled  queue of cancelled records   ---> worker: unlink
+ *
+ * Threads
+ *
+ *   hwt_lane_submit, hwt_lane_cancel  any thread, on its own home lane.  What it cancels may belong to any lane.
+ *   hwt_lane_close                    stop.
+ *   lane_send_home, lane_splice_home  the worker; it pops the queues, too.
+ *
+ *   One lock acquisition covers a submission: closed, record, node, limit, handle, push.  The worker takes no lane's
+ *   lock.
+ *
+ * Invariants
+ *
+ *   L1  pending = sum of accepted - sum of cancelled - expired - given back.  The minuend is counted before its
+ *       record can end, the others after; read in the opposite order the difference is never negative.
+ *   L2  with a limit: pending <= limited <= max_pending, at any moment.
+ *   L3  nothing is pushed on a lane's submitted queue after hwt_lane_close has returned.
+ *
+ * Ordering
+ *
+ *   [limit]  a place is given back with release and taken with acquire: the end that made room has been counted (L2).
+ *   [count]  the ends are counted with release and read with acquire, then accepted is read: whoever counts an end
+ *            counts its begin.
+ */
+#ifndef HWT_LANE_H
+#define HWT_LANE_H
+
+#include "pool.h"
+#include "queue.h"
+
+#include <stdalign.h>
+
+struct hwt_lanes;
+
+struct hwt_lane {
+	/* The worker's. */
+	alignas(HWT_UNIT) struct hwt_chain home; /* records to send home at the end of the pass */
+
+	/* Worker and producers. */
+	alignas(HWT_UNIT) hwt_returned returned;
+
+	/* The queue's first 64 bytes are the worker's, the rest, and what follows, is under its lock. */
+	alignas(HWT_LINE) struct hwt_queue submitted;
+	struct hwt_pool pool;
+	_Atomic uint64_t accepted;  /* written under the lock, read by anybody */
+	uint64_t accepted_at_steal; /* when it last found nothing to steal */
+	bool closed;
+
+	/* Never changes. */
+	alignas(HWT_UNIT) struct hwt_lanes *lanes;
+
+	/* The same for cancellations. */
+	alignas(HWT_LINE) struct hwt_queue cancelled;
+	_Atomic uint64_t cancelled_count; /* a counter of cancels by the threads at home here; no lock */
+};
+
+static_assert(offsetof(struct hwt_lane, submitted) % HWT_UNIT == HWT_LINE, "the queue straddles two units");
+static_assert(offsetof(struct hwt_lane, cancelled) % HWT_UNIT == HWT_LINE, "the queue straddles two units");
+
+struct hwt_lanes {
+	struct hwt_lane *lane;
+	uint32_t count; /* a power of two */
+	hwt_timer *timer;
+	int64_t max_pending;                       /* 0: no limit */
+	alignas(HWT_UNIT) _Atomic int64_t limited; /* counts only when there is a limit */
+};
+
+/* ENOMEM. */
+int hwt_lanes_init(struct hwt_lanes *lanes, hwt_timer *timer, uint32_t count, int64_t max_pending);
+void hwt_lanes_destroy(struct hwt_lanes *lanes);
+
+/* Sum of accepted - sum of cancelled, not less than what ended otherwise; [count] is the caller's to keep. */
+uint64_t hwt_lanes_accepted(const struct hwt_lanes *lanes);
+uint64_t hwt_lanes_cancelled(const struct hwt_lanes *lanes);
+
+/* 0, ECANCELED, ENOMEM, ENOBUFS; *out (may be NULL) is written before the record can be seen. */
+int hwt_lane_submit(struct hwt_lane *lane, hwt_task *task, void *arg, int64_t deadline_ns, hwt_timeout *out);
+
+/* 0, EBUSY, ENOENT. */
+int hwt_lane_cancel(struct hwt_lane *lane, struct hwt_record *record, uint64_t generation);
+
+/* From now on submissions are refused.  Waits for one in progress. */
+void hwt_lane_close(struct hwt_lane *lane);
+
+/* Number of the calling thread, 1 .. . */
+uint32_t hwt_thread_number(void);
+
+static inline struct hwt_lane *lanes_home(const struct hwt_lanes *lanes)
+{
+	return &lanes->lane[hwt_thread_number() & (lanes->count - 1)];
+}
+
+/*
+ * One timeout less is pending, and counted as ended: to be called before its task starts, or before a cancel returns.
+ */
+static inline void lanes_release_limit(struct hwt_lanes *lanes)
+{
+	/* Release: who takes the place counts after the end was counted, [limit]. */
+	if (unlikely(lanes->max_pending > 0)) {
+		atomic_fetch_sub_explicit(&lanes->limited, 1, memory_order_release);
+		HWT_POINT("limit");
+	}
+}
+
+/* Relaxed: all lanes of a record's life belong to one timer. */
+static inline struct hwt_lane *record_lane(struct hwt_record *record)
+{
+	return atomic_load_explicit(&record->lane, memory_order_relaxed);
+}
+
+static inline void lane_send_home(struct hwt_record *record)
+{
+	chain_append(&record_lane(record)->home, record);
+}
+
+static inline void lane_splice_home(struct hwt_lane *lane)
+{
+	returned_splice(&lane->returned, &lane->home);
+}
+
+#endif

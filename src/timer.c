@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The life of a timer: create, start, stop, destroy.  timer.h draws it. */
+#define _GNU_SOURCE
+#include "timer.h"
+#include "config.h"
+#include "mem.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MIN_LANES 16
+#define MAX_LANES 1024
+#define MANY_TIMERS 64
+
+/* Timers alive, and whether somebody has been warned that they are many. */
+static _Atomic unsigned timers_alive;
+static _Atomic bool many_warned;
+
+_Thread_local hwt_timer *hwt_running_timer __attribute__((tls_model("initial-exec")));
+
+static int timer_state(const hwt_timer *timer)
+{
+	return atomic_load_explicit(&timer->state, memory_order_acquire); /* [started] */
+}
+
+/* Under the mutex. */
+static void set_state(hwt_timer *timer, int state)
+{
+	atomic_store_explicit(&timer->state, state, memory_order_release); /* [started] */
+	pthread_cond_broadcast(&timer->monitor.changed);
+}
+
+static void wait_while(hwt_timer *timer, int state)
+{
+	while (timer_state(timer) == state)
+		pthread_cond_wait(&timer->monitor.changed, &timer->monitor.mutex);
+}
+
+/*
+ * Twice as many as cores, so that two busy threads rarely share one.  The loop turns on machines of more than 8 cores.
+ */
+static uint32_t lane_count(void)
+{
+	int before = errno; /* sysconf may look into files that are not there */
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	uint32_t count = MIN_LANES;
+
+	errno = before;
+	while (count < MAX_LANES && (long)count < 2 * cores)
+		count *= 2;
+	return count;
+}
+
+static void warn_of_many(const hwt_config *config)
+{
+	char message[96];
+
+	/* Relaxed: both only count. */
+	if (atomic_load_explicit(&timers_alive, memory_order_relaxed) <= MANY_TIMERS || config->warn == NULL ||
+	    atomic_exchange_explicit(&many_warned, true, memory_order_relaxed))
+		return;
+	(void)snprintf(message, sizeof(message), "more than %d timers are alive; a timer is meant to be shared",
+		       MANY_TIMERS);
+	config->warn(config->warn_ctx, message);
+}
+
+static int init_parts(hwt_timer *timer)
+{
+	int rc;
+
+	timer->wheel = hwt_wheel_hashed_create(timer->config.ticks_per_wheel);
+	if (timer->wheel == NULL)
+		return ENOMEM;
+	timer->wheel->grid.tick_ns = timer->config.tick_duration_ns;
+	rc = hwt_lanes_init(&timer->lanes, timer, lane_count(), timer->config.max_pending_timeouts);
+	if (rc != 0)
+		goto no_lanes;
+	rc = hwt_worker_init(&timer->worker, &timer->lanes, timer->wheel, timer->config.max_transfers_per_tick);
+	if (rc != 0)
+		goto no_worker;
+	rc = hwt_monitor_init(&timer->monitor);
+	if (rc == 0)
+		return 0;
+	hwt_worker_destroy(&timer->worker);
+no_worker:
+	hwt_lanes_destroy(&timer->lanes);
+no_lanes:
+	hwt_wheel_destroy(timer->wheel);
+	return rc;
+}
+
+static void set_thread_name(hwt_timer *timer)
+{
+	const char *name = timer->config.thread_name != NULL ? timer->config.thread_name : "hwt-worker";
+
+	strncpy(timer->thread_name, name, HWT_THREAD_NAME_LENGTH);
+	timer->config.thread_name = timer->thread_name;
+}
+
+int hwt_timer_create(hwt_timer **out, const hwt_config *config)
+{
+	hwt_config resolved;
+	hwt_timer *timer;
+	int rc;
+
+	if (out == NULL)
+		return EINVAL;
+	rc = hwt_config_resolve(&resolved, config);
+	if (rc != 0)
+		return rc;
+	timer = hwt_mem_zeroed(alignof(hwt_timer), sizeof(*timer));
+	if (timer == NULL)
+		return ENOMEM;
+	timer->config = resolved;
+	set_thread_name(timer);
+	atomic_init(&timer->state, TIMER_INIT);
+	atomic_init(&timer->given_back, 0);
+	rc = init_parts(timer);
+	if (rc != 0) {
+		hwt_mem_free(timer);
+		return rc;
+	}
+	atomic_fetch_add_explicit(&timers_alive, 1, memory_order_relaxed); /* relaxed: only counts */
+	warn_of_many(&resolved);
+	*out = timer;
+	return 0;
+}
+
+static void *worker_main(void *arg)
+{
+	hwt_timer *timer = arg;
+
+#ifdef __linux__
+	(void)pthread_setname_np(pthread_self(), timer->thread_name);
+#endif
+	hwt_clock_precise_thread();
+	hwt_running_timer = timer;
+	pthread_mutex_lock(&timer->monitor.mutex);
+	timer->wheel->grid.start_ns = hwt_clock_now();
+	set_state(timer, TIMER_STARTED);
+	pthread_mutex_unlock(&timer->monitor.mutex);
+	hwt_worker_run(&timer->worker);
+	return NULL;
+}
+
+/* Signals are for the program's own threads: the worker inherits a full mask. */
+static int create_thread(hwt_timer *timer)
+{
+	int errno_before = errno; /* a failing pthread_create may touch it */
+	sigset_t all, before;
+	int rc;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&timer->thread, timer->config.thread_attr, worker_main, timer);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	errno = errno_before;
+	return rc;
+}
+
+/* Under the mutex, in TIMER_INIT.  The worker cannot set TIMER_STARTED before the caller waits: it needs the mutex. */
+static int start_thread(hwt_timer *timer)
+{
+	int rc = create_thread(timer);
+
+	if (rc == 0) {
+		timer->has_thread = true;
+		set_state(timer, TIMER_STARTING);
+	}
+	return rc;
+}
+
+int hwt_timer_start(hwt_timer *timer)
+{
+	int rc = 0;
+
+	if (timer == NULL)
+		return EINVAL;
+	if (likely(timer_state(timer) == TIMER_STARTED))
+		return 0;
+	pthread_mutex_lock(&timer->monitor.mutex);
+	if (timer_state(timer) == TIMER_INIT)
+		rc = start_thread(timer);
+	wait_while(timer, TIMER_STARTING);
+	if (rc == 0 && timer_state(timer) != TIMER_STARTED)
+		rc = ECANCELED;
+	pthread_mutex_unlock(&timer->monitor.mutex);
+	return rc;
+}
+
+int hwt_timer_start_driven(hwt_timer *timer, int64_t start_ns)
+{
+	pthread_mutex_lock(&timer->monitor.mutex);
+	timer->wheel->grid.start_ns = start_ns;
+	set_state(timer, TIMER_STARTED);
+	pthread_mutex_unlock(&timer->monitor.mutex);
+	return 0;
+}
+
+/* Nobody can submit any more, nothing runs any more: everything that is left is cancelled and listed. */
+static size_t give_back_rest(hwt_timer *timer)
+{
+	struct hwt_record *record;
+	size_t count = 0;
+
+	for (uint32_t i = 0; i < timer->lanes.count; i++)
+		hwt_lane_close(&timer->lanes.lane[i]);
+	while ((record = hwt_worker_surrender(&timer->worker)) != NULL) {
+		record->link = timer->unprocessed;
+		timer->unprocessed = record;
+		count++;
+	}
+	/* Release: [count]. */
+	atomic_store_explicit(&timer->given_back, count, memory_order_release);
+	return count;
+}
+
+/* From TIMER_STOPPING, entered by this thread, to TIMER_STOPPED. */
+static size_t finish_stop(hwt_timer *timer)
+{
+	size_t count;
+
+	if (timer->has_thread) {
+		hwt_worker_request_stop(&timer->worker);
+		pthread_join(timer->thread, NULL);
+	}
+	count = give_back_rest(timer);
+	pthread_mutex_lock(&timer->monitor.mutex);
+	set_state(timer, TIMER_STOPPED);
+	pthread_mutex_unlock(&timer->monitor.mutex);
+	return count;
+}
+
+int hwt_timer_stop(hwt_timer *timer, size_t *unprocessed)
+{
+	size_t count = 0;
+	bool mine;
+
+	if (timer == NULL)
+		return EINVAL;
+	if (hwt_running_timer == timer)
+		return EDEADLK;
+	pthread_mutex_lock(&timer->monitor.mutex);
+	wait_while(timer, TIMER_STARTING);
+	mine = timer_state(timer) == TIMER_INIT || timer_state(timer) == TIMER_STARTED;
+	if (mine)
+		set_state(timer, TIMER_STOPPING);
+	else
+		wait_while(timer, TIMER_STOPPING);
+	pthread_mutex_unlock(&timer->monitor.mutex);
+	if (mine)
+		count = finish_stop(timer);
+	if (unprocessed != NULL)
+		*unprocessed = count;
+	return 0;
+}
+
+bool hwt_timer_next_unprocessed(hwt_timer *timer, hwt_unprocessed *out)
+{
+	struct hwt_record *record = NULL;
+
+	if (timer == NULL || out == NULL || timer_state(timer) != TIMER_STOPPED)
+		return false;
+	pthread_mutex_lock(&timer->monitor.mutex);
+	record = timer->unprocessed;
+	if (record != NULL)
+		timer->unprocessed = record->link;
+	pthread_mutex_unlock(&timer->monitor.mutex);
+	if (record == NULL)
+		return false;
+	out->timeout = (hwt_timeout){ record, word_generation(record_word(record)) };
+	out->task = record->task;
+	out->arg = record->arg;
+	out->deadline_ns = record->deadline_ns;
+	return true;
+}
+
+int hwt_timer_destroy(hwt_timer *timer)
+{
+	int rc;
+
+	if (timer == NULL)
+		return 0;
+	rc = hwt_timer_stop(timer, NULL);
+	if (rc != 0)
+		return rc;
+	hwt_monitor_destroy(&timer->monitor);
+	hwt_worker_destroy(&timer->worker);
+	hwt_lanes_destroy(&timer->lanes);
+	hwt_wheel_destroy(timer->wheel);
+	hwt_mem_free(timer);
+	atomic_fetch_sub_explicit(&timers_alive, 1, memory_order_relaxed); /* relaxed: only counts */
+	return 0;
+}
+
+int hwt_timer_config(const hwt_timer *timer, hwt_config *out)
+{
+	if (timer == NULL || out == NULL)
+		return EINVAL;
+	return hwt_config_copy_out(out, &timer->config);
+}
+
+uint64_t hwt_pending_timeouts(const hwt_timer *timer)
+{
+	uint64_t ended;
+
+	if (timer == NULL)
+		return 0;
+	/* Ends first, then begins: [count]. */
+	ended = atomic_load_explicit(&timer->worker.expired, memory_order_acquire) +
+		atomic_load_explicit(&timer->given_back, memory_order_acquire) + hwt_lanes_cancelled(&timer->lanes);
+	return hwt_lanes_accepted(&timer->lanes) - ended;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "wheel.h"
+
+#define UNPLACED ((uintptr_t)1)
+
+static struct hwt_record *unplaced_next(const struct hwt_record *record)
+{
+	return (struct hwt_record *)(record->place & ~UNPLACED);
+}
+
+static void unplaced_append(struct hwt_wheel *wheel, struct hwt_record *record, int64_t tick)
+{
+	record->place = UNPLACED;
+	if (wheel->unplaced_last == NULL)
+		wheel->unplaced_first = record;
+	else
+		wheel->unplaced_last->place = (uintptr_t)record | UNPLACED;
+	wheel->unplaced_last = record;
+	if (tick < wheel->unplaced_due)
+		wheel->unplaced_due = tick;
+}
+
+static int64_t tick_to_place(const struct hwt_wheel *wheel, const struct hwt_record *record)
+{
+	int64_t tick = grid_tick_of(&wheel->grid, record->deadline_ns);
+
+	return tick > wheel->tick ? tick : wheel->tick;
+}
+
+void hwt_wheel_place(struct hwt_wheel *wheel, struct hwt_record *record)
+{
+	int64_t tick = tick_to_place(wheel, record);
+
+	/* While there are unplaced ones, later ones queue up behind them: W2. */
+	if (unlikely(wheel->unplaced_first != NULL) || !wheel->layout->place(wheel, record, tick))
+		unplaced_append(wheel, record, tick);
+}
+
+static bool is_lazy(struct hwt_record *record)
+{
+	/*
+	 * Relaxed: only the worker makes an unplaced record lazy by defer, and one that a canceller makes so may be
+	 * seen a pass later.
+	 */
+	return word_state(atomic_load_explicit(&record->word, memory_order_relaxed)) == STATE_LAZY;
+}
+
+void hwt_wheel_retry_unplaced(struct hwt_wheel *wheel)
+{
+	while (wheel->unplaced_first != NULL) {
+		struct hwt_record *record = wheel->unplaced_first, *next = unplaced_next(record);
+
+		/* A lazy one goes out with the next collect, and the others are tried again after it. */
+		if (is_lazy(record)) {
+			wheel->unplaced_due = wheel->tick;
+			return;
+		}
+		if (!wheel->layout->place(wheel, record, tick_to_place(wheel, record)))
+			return;
+		wheel->unplaced_first = next;
+	}
+	wheel->unplaced_last = NULL;
+	wheel->unplaced_due = HWT_TICK_NEVER;
+}
+
+void hwt_wheel_prefetch(const struct hwt_wheel *wheel, const struct hwt_record *record)
+{
+	if (likely(record->place != 0 && (record->place & UNPLACED) == 0))
+		wheel->layout->prefetch(record);
+}
+
+bool hwt_wheel_remove(struct hwt_wheel *wheel, struct hwt_record *record)
+{
+	if (record->place == 0)
+		return true;
+	if (likely((record->place & UNPLACED) == 0)) {
+		wheel->layout->remove(wheel, record);
+		return true;
+	}
+	record_defer(record);
+	wheel->unplaced_due = wheel->tick;
+	return false;
+}
+
+int64_t hwt_wheel_next_due(const struct hwt_wheel *wheel)
+{
+	int64_t placed = wheel->layout->next_due(wheel);
+
+	return placed < wheel->unplaced_due ? placed : wheel->unplaced_due;
+}
+
+void hwt_wheel_seek(struct hwt_wheel *wheel, int64_t tick)
+{
+	HWT_ASSERT(tick >= wheel->tick);
+	wheel->tick = tick;
+}
+
+/* Unlinks the members that are due or lazy, all of them with `all`, as far as there is room. */
+static size_t collect_unplaced(struct hwt_wheel *wheel, struct hwt_record **due, size_t max, bool all)
+{
+	struct hwt_record *record = wheel->unplaced_first;
+	size_t n = 0;
+
+	wheel->unplaced_first = wheel->unplaced_last = NULL;
+	wheel->unplaced_due = HWT_TICK_NEVER;
+	while (record != NULL) {
+		struct hwt_record *next = unplaced_next(record);
+		int64_t tick = tick_to_place(wheel, record);
+
+		if (n < max && (all || tick <= wheel->tick || is_lazy(record)))
+			due[n++] = record;
+		else
+			unplaced_append(wheel, record, is_lazy(record) ? wheel->tick : tick);
+		record = next;
+	}
+	return n;
+}
+
+size_t hwt_wheel_collect(struct hwt_wheel *wheel, struct hwt_record **due, size_t max)
+{
+	size_t n = wheel->layout->collect(wheel, due, max);
+
+	if (unlikely(wheel->unplaced_due <= wheel->tick) && n < max)
+		n += collect_unplaced(wheel, due + n, max - n, false);
+	return n;
+}
+
+size_t hwt_wheel_sweep(struct hwt_wheel *wheel, struct hwt_record **all, size_t max)
+{
+	size_t n = wheel->layout->sweep(wheel, all, max);
+
+	if (unlikely(wheel->unplaced_first != NULL) && n < max)
+		n += collect_unplaced(wheel, all + n, max - n, true);
+	return n;
+}
+
+void hwt_wheel_destroy(struct hwt_wheel *wheel)
+{
+	wheel->layout->destroy(wheel);
+}

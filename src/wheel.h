@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The wheel: which records are due at which tick.  It knows ticks; no clock, no threads, no tasks.
+ *
+ * Structure
+ *
+ *   An interface over layouts (wheel_hashed.c), and what they share: the current tick and the unplaced list.  A
+ *   record for which a layout has no memory goes on that list, linked through itself.  It is tried again in each pass
+ *   and expires from there if it becomes due: want of memory delays nothing and loses nothing.
+ *
+ *   A user of the wheel goes from tick to tick:
+ *
+ *       while ((tick = hwt_wheel_next_due(wheel)) <= target) {
+ *               hwt_wheel_seek(wheel, tick);
+ *               while ((n = hwt_wheel_collect(wheel, batch, max)) > 0)
+ *                       run batch
+ *       }
+ *       hwt_wheel_seek(wheel, target + 1);
+ *
+ * Threads: one at a time, the worker or stop after it.
+ *
+ * Invariants
+ *
+ *   W1  nothing in the wheel is due before wheel->tick.
+ *   W2  two records of one tick are collected in the order in which they were placed; those of the unplaced list were
+ *       placed after all others, because while it has members every new one joins it.
+ *   W3  between the first and the last collect of a tick nothing is placed and nothing removed.
+ */
+#ifndef HWT_WHEEL_H
+#define HWT_WHEEL_H
+
+#include "clock.h"
+#include "timeout.h"
+
+struct hwt_wheel;
+
+struct hwt_wheel_layout {
+	/* The record is due at tick >= wheel->tick.  false, with nothing changed, without memory. */
+	bool (*place)(struct hwt_wheel *wheel, struct hwt_record *record, int64_t tick);
+	/* record->place != 0: what remove is going to touch, or nothing. */
+	void (*prefetch)(const struct hwt_record *record);
+	/* record->place != 0, and is 0 afterwards. */
+	void (*remove)(struct hwt_wheel *wheel, struct hwt_record *record);
+	int64_t (*next_due)(const struct hwt_wheel *wheel);
+	size_t (*collect)(struct hwt_wheel *wheel, struct hwt_record **due, size_t max);
+	size_t (*sweep)(struct hwt_wheel *wheel, struct hwt_record **all, size_t max);
+	void (*destroy)(struct hwt_wheel *wheel);
+};
+
+struct hwt_wheel {
+	const struct hwt_wheel_layout *layout;
+	struct hwt_grid grid; /* turns deadlines into ticks; start_ns is set before the first use */
+	int64_t tick;         /* the next one to expire */
+
+	struct hwt_record *unplaced_first, *unplaced_last; /* linked through place, bit 0 set */
+	int64_t unplaced_due; /* not later than the first tick at which one of them wants attention */
+};
+
+/* A wheel of the hashed layout with a power of two of buckets.  NULL without memory. */
+struct hwt_wheel *hwt_wheel_hashed_create(uint32_t buckets);
+void hwt_wheel_destroy(struct hwt_wheel *wheel);
+
+/* Places by record->deadline_ns, at wheel->tick if that has passed.  Cannot fail. */
+void hwt_wheel_place(struct hwt_wheel *wheel, struct hwt_record *record);
+
+/* Tries the unplaced ones again, first come, first served. */
+void hwt_wheel_retry_unplaced(struct hwt_wheel *wheel);
+
+/* Fetches what hwt_wheel_remove will touch.  The record itself should have been fetched. */
+void hwt_wheel_prefetch(const struct hwt_wheel *wheel, const struct hwt_record *record);
+
+/*
+ * Takes a cancelled record out, if it is in.  false: it cannot be taken out now; its word is LAZY and it comes with
+ * the next collect instead.
+ */
+bool hwt_wheel_remove(struct hwt_wheel *wheel, struct hwt_record *record);
+
+/* The next tick at which hwt_wheel_collect may return anything; never too late; HWT_TICK_NEVER. */
+int64_t hwt_wheel_next_due(const struct hwt_wheel *wheel);
+
+/* Goes on to tick >= wheel->tick; nothing between may be due (W1). */
+void hwt_wheel_seek(struct hwt_wheel *wheel, int64_t tick);
+
+/*
+ * Takes up to max of the records that are due at wheel->tick, without touching them: their place is stale.  Less than
+ * max: there are no more at this tick.
+ */
+size_t hwt_wheel_collect(struct hwt_wheel *wheel, struct hwt_record **due, size_t max);
+
+/* Takes up to max of all records, in no order.  0: the wheel is empty. */
+size_t hwt_wheel_sweep(struct hwt_wheel *wheel, struct hwt_record **all, size_t max);
+
+#ifdef HWT_TEST
+/* For the checker: the insides of the hashed layout. */
+struct hwt_hashed_view {
+	uint32_t count;
+	unsigned bits;
+	int32_t max_remaining;
+	const struct hwt_bucket *buckets;
+	const struct hwt_due *due;
+	const struct hwt_store *store;
+	const struct hwt_chunk *collecting; /* where a collect that was not brought to its end stands, NULL: none */
+};
+
+void hwt_wheel_hashed_view(const struct hwt_wheel *wheel, struct hwt_hashed_view *view);
+#endif
+
+#endif

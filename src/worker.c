@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "worker.h"
+#include "mem.h"
+
+/* How many records are taken from a queue at once, so that their lines are on the way while the others are handled. */
+#define DRAIN_BATCH 32
+
+/* How far ahead of the running task the records are fetched. */
+#define RUN_AHEAD 8
+
+int hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct hwt_wheel *wheel, uint32_t max_transfers)
+{
+	worker->lanes = lanes;
+	worker->wheel = wheel;
+	worker->max_transfers = max_transfers;
+	worker->next_lane = 0;
+	worker->batch_at = worker->batch_end = 0;
+	atomic_init(&worker->expired, 0);
+	atomic_init(&worker->stop, false);
+	return hwt_sleeper_init(&worker->sleeper);
+}
+
+void hwt_worker_destroy(struct hwt_worker *worker)
+{
+	hwt_sleeper_destroy(&worker->sleeper);
+}
+
+static bool stop_requested(struct hwt_worker *worker)
+{
+	return atomic_load_explicit(&worker->stop, memory_order_acquire); /* [stop] */
+}
+
+void hwt_worker_request_stop(struct hwt_worker *worker)
+{
+	atomic_store_explicit(&worker->stop, true, memory_order_release); /* [stop] */
+	hwt_sleeper_wake(&worker->sleeper);
+}
+
+/* Up to max records of a queue; their lines are asked for. */
+static size_t pop_batch(struct hwt_queue *queue, struct hwt_record **batch, size_t max)
+{
+	size_t n = 0;
+
+	while (n < max && (batch[n] = queue_pop(queue)) != NULL)
+		record_prefetch(batch[n++]);
+	return n;
+}
+
+static void transfer_batch(struct hwt_worker *worker, struct hwt_record **batch, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (likely(record_arm(batch[i])))
+			hwt_wheel_place(worker->wheel, batch[i]);
+		else /* cancelled while it was queued */
+			lane_send_home(batch[i]);
+	}
+}
+
+static void cancel_batch(struct hwt_worker *worker, struct hwt_record **batch, size_t n)
+{
+	/* The records are here or on their way; now what they point at. */
+	for (size_t i = 0; i < n; i++)
+		hwt_wheel_prefetch(worker->wheel, batch[i]);
+	for (size_t i = 0; i < n; i++)
+		if (likely(hwt_wheel_remove(worker->wheel, batch[i])))
+			lane_send_home(batch[i]);
+}
+
+/* Empties a queue as far as *budget goes. */
+static void drain(struct hwt_worker *worker, struct hwt_queue *queue,
+		  void (*handle)(struct hwt_worker *, struct hwt_record **, size_t), uint32_t *budget)
+{
+	struct hwt_record *batch[DRAIN_BATCH];
+
+	while (*budget > 0) {
+		size_t n = pop_batch(queue, batch, *budget < DRAIN_BATCH ? *budget : DRAIN_BATCH);
+
+		if (n == 0)
+			return;
+		handle(worker, batch, n);
+		*budget -= (uint32_t)n;
+	}
+}
+
+/* true: the budget was used up. */
+static bool transfer(struct hwt_worker *worker)
+{
+	uint32_t budget = worker->max_transfers, lanes = worker->lanes->count;
+
+	hwt_wheel_retry_unplaced(worker->wheel);
+	for (uint32_t i = 0; i < lanes; i++) {
+		drain(worker, &worker->lanes->lane[worker->next_lane].submitted, transfer_batch, &budget);
+		if (budget == 0)
+			return true;
+		worker->next_lane = (worker->next_lane + 1) & (lanes - 1);
+	}
+	return false;
+}
+
+/* The same for cancellations.  Each lane has a budget: what they free must not wait behind another's. */
+static bool cancel(struct hwt_worker *worker)
+{
+	bool more = false;
+
+	for (uint32_t i = 0; i < worker->lanes->count; i++) {
+		uint32_t budget = worker->max_transfers;
+
+		drain(worker, &worker->lanes->lane[i].cancelled, cancel_batch, &budget);
+		more |= budget == 0;
+	}
+	return more;
+}
+
+static void send_home(struct hwt_worker *worker)
+{
+	for (uint32_t i = 0; i < worker->lanes->count; i++)
+		lane_splice_home(&worker->lanes->lane[i]);
+}
+
+static void run_task(struct hwt_worker *worker, struct hwt_record *record, uint64_t word)
+{
+	/* Relaxed: only the worker writes it.  The store is [count]; the limit goes after it: G4, L2. */
+	uint64_t expired = atomic_load_explicit(&worker->expired, memory_order_relaxed);
+
+	HWT_ASSERT(record->deadline_ns <= grid_time(&worker->wheel->grid, worker->wheel->tick));
+	atomic_store_explicit(&worker->expired, expired + 1, memory_order_release);
+	lanes_release_limit(worker->lanes);
+	record->task((hwt_timeout){ record, word_generation(word) }, record->arg);
+	record_finish(record, word);
+	lane_send_home(record);
+}
+
+static void expire_one(struct hwt_worker *worker, struct hwt_record *record)
+{
+	uint64_t word;
+
+	if (likely(record_run(record, &word))) {
+		run_task(worker, record, word);
+		return;
+	}
+	/*
+	 * Cancelled.  It has left the wheel; the cancelled queue sends it home, unless there was no memory for that
+	 * queue.
+	 */
+	record->place = 0;
+	if (word_state(word) == STATE_LAZY)
+		lane_send_home(record);
+}
+
+static bool collect_batch(struct hwt_worker *worker)
+{
+	worker->batch_at = 0;
+	worker->batch_end = hwt_wheel_collect(worker->wheel, worker->batch, HWT_BATCH);
+	for (size_t i = 0; i < RUN_AHEAD && i < worker->batch_end; i++)
+		record_prefetch(worker->batch[i]);
+	return worker->batch_end > 0;
+}
+
+/* The next record of the batch, which is not empty; one further on is asked for. */
+static struct hwt_record *next_of_batch(struct hwt_worker *worker)
+{
+	if (worker->batch_at + RUN_AHEAD < worker->batch_end)
+		record_prefetch(worker->batch[worker->batch_at + RUN_AHEAD]);
+	return worker->batch[worker->batch_at++];
+}
+
+/* What stop leaves in the batch is given back by hwt_worker_surrender. */
+static void run_batch(struct hwt_worker *worker)
+{
+	while (worker->batch_at < worker->batch_end && !stop_requested(worker))
+		expire_one(worker, next_of_batch(worker));
+}
+
+/* Runs the ticks up to target, those with nothing due excepted.  false: stopped in the middle, with a batch left. */
+static bool expire(struct hwt_worker *worker, int64_t target)
+{
+	struct hwt_wheel *wheel = worker->wheel;
+
+	while (hwt_wheel_next_due(wheel) <= target) {
+		hwt_wheel_seek(wheel, hwt_wheel_next_due(wheel));
+		while (collect_batch(worker)) {
+			run_batch(worker);
+			if (stop_requested(worker))
+				return false;
+		}
+		hwt_wheel_seek(wheel, wheel->tick + 1);
+	}
+	if (target >= wheel->tick)
+		hwt_wheel_seek(wheel, target + 1);
+	return true;
+}
+
+bool hwt_worker_pass(struct hwt_worker *worker, int64_t now_ns)
+{
+	bool more;
+
+	more = transfer(worker);
+	/*
+	 * The places of a batch that is left are stale: a cancellation for one of it must not look there.  Stop sees to
+	 * all.
+	 */
+	if (!expire(worker, grid_ticks_passed(&worker->wheel->grid, now_ns)))
+		return false;
+	more |= cancel(worker);
+	send_home(worker);
+	return more;
+}
+
+void hwt_worker_run(struct hwt_worker *worker)
+{
+	while (!stop_requested(worker)) {
+		if (!hwt_worker_pass(worker, hwt_clock_now()))
+			hwt_sleeper_sleep_until(&worker->sleeper, grid_time(&worker->wheel->grid, worker->wheel->tick));
+	}
+}
+
+/* Any record that has not been looked at yet: batch, wheel, lanes. */
+static struct hwt_record *next_left(struct hwt_worker *worker)
+{
+	if (worker->batch_at == worker->batch_end) {
+		worker->batch_at = 0;
+		worker->batch_end = hwt_wheel_sweep(worker->wheel, worker->batch, HWT_BATCH);
+	}
+	if (worker->batch_at < worker->batch_end)
+		return next_of_batch(worker);
+	for (uint32_t i = 0; i < worker->lanes->count; i++) {
+		struct hwt_record *record = queue_pop(&worker->lanes->lane[i].submitted);
+
+		if (record != NULL)
+			return record;
+	}
+	return NULL;
+}
+
+struct hwt_record *hwt_worker_surrender(struct hwt_worker *worker)
+{
+	struct hwt_record *record;
+
+	while ((record = next_left(worker)) != NULL)
+		if (record_give_back(record))
+			return record;
+	return NULL;
+}

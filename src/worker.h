@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The worker: the life of one tick.
+ *
+ * Structure
+ *
+ *       pass(now):  transfer   submitted -> wheel, max_transfers_per_tick at most
+ *                   expire     every tick whose time has passed, in order: collect a batch, run it, until none is left
+ *                   cancel     cancelled -> out of the wheel
+ *                   send home  each lane's records in one chain
+ *
+ *   The thread passes, then sleeps until the next tick of the grid.  If a pass left work behind in the lanes it
+ *   passes again at once: a backlog is never slept on.  After a long task or a suspended machine one pass runs
+ *   through all ticks that have gone by; those at which nothing is due are skipped, however many they are.
+ *
+ * Threads
+ *
+ *   The worker alone, but for hwt_worker_request_stop (any thread) and, after the worker has gone, hwt_worker_surrender
+ *   (stop). Tasks run in here.  They may push on lanes; nothing they do touches the wheel.
+ *
+ * Invariants
+ *
+ *   P1  no task of a tick starts before grid_time(tick): the pass read the clock before (G2).
+ *   P2  a record leaves the batch by running, by having been cancelled, or by hwt_worker_surrender.
+ *   P3  no cancellation is handled while the batch has members: their places are stale (R3).
+ *
+ * Ordering
+ *
+ *   [stop]   request_stop stores (release), the worker loads (acquire).
+ *   [count]  expired is stored (release) before the task starts; see lane.h.
+ */
+#ifndef HWT_WORKER_H
+#define HWT_WORKER_H
+
+#include "lane.h"
+#include "wheel.h"
+
+#define HWT_BATCH 256
+
+struct hwt_worker {
+	struct hwt_lanes *lanes;
+	struct hwt_wheel *wheel;
+	uint32_t max_transfers;
+	uint32_t next_lane; /* where transfer goes on: a full pass must not favour the first lanes */
+
+	struct hwt_record *batch[HWT_BATCH]; /* due, batch_at .. batch_end - 1 not yet run */
+	size_t batch_at, batch_end;
+
+	alignas(HWT_UNIT) _Atomic uint64_t expired; /* have started to run; written by the worker */
+	_Atomic bool stop;
+	struct hwt_sleeper sleeper;
+};
+
+/* ENOMEM, or what the system says. */
+int hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct hwt_wheel *wheel,
+		    uint32_t max_transfers);
+void hwt_worker_destroy(struct hwt_worker *worker);
+
+/* Passes and sleeps until stop is requested.  The wheel's start time has been set. */
+void hwt_worker_run(struct hwt_worker *worker);
+
+/* One pass at the time now_ns.  true: there is more in the lanes. */
+bool hwt_worker_pass(struct hwt_worker *worker, int64_t now_ns);
+
+/* Lets hwt_worker_run return after the task that is running, and wakes it. */
+void hwt_worker_request_stop(struct hwt_worker *worker);
+
+/*
+ * After the worker has gone and all lanes are closed: the next timeout that neither ran nor was cancelled, cancelled by
+ * this call; NULL when there is none left.  Allocates nothing.
+ */
+struct hwt_record *hwt_worker_surrender(struct hwt_worker *worker);
+
+#endif

@@ -1,0 +1,28 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# The order of memory accesses, as far as text can tell: an ordered access names its edge in brackets near by, a relaxed one says why it is
+# relaxed, and each edge that a header describes stands at two ends at least.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+. test/result.sh
+
+# Within a function (from a "{" in the first column, its comment above included) the word must come up.
+near() { # ACCESS WORD
+	awk -v access="$1" -v word="$2" '
+		FNR == 1 { said = 0 }
+		/^\/\*/ || /^}/ { said = 0 }
+		$0 ~ word { said = 1 }
+		$0 ~ access { missing[FILENAME ": " FNR] = 1; if (said) delete missing[FILENAME ": " FNR]; last = FILENAME ": " FNR }
+		END { for (m in missing) print m ": " word " is not named" }' src/*.[ch]
+}
+
+result relaxed_accesses_say_why "$(near 'memory_order_relaxed' '(^|[^_])[Rr]elaxed[:,]')"
+result ordered_accesses_name_their_edge "$(near 'memory_order_(acquire|release|acq_rel)' '\\[[a-z]+\\]|looks again|of a test|a test.s')"
+
+edges=$(sed -n 's/^ \*   \(\[[a-z]*\]\) .*/\1/p' src/*.h | sort -u)
+result every_edge_stands_at_two_ends "$(for edge in $edges; do
+	ends=$(grep -hF "$edge" src/*.[ch] | grep -vcE '^ \*   \[')
+	[ "$ends" -ge 2 ] || echo "$edge: $ends"; done)"
+result every_edge_is_described "$(grep -ohE '\[[a-z]+\]' src/*.[ch] | sort -u | grep -vxE '\[(bucket|entry|index|i|j|l|n|ring|capacity|class|larger)\]' |
+	while read -r edge; do echo "$edges" | grep -qxF "$edge" || echo "$edge"; done)"
+exit $status

@@ -1,0 +1,58 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# The shape of src/: which file may include which, who includes Concurrency Kit, how long files and functions are.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+. test/result.sh
+
+# Each header may include those on lines above its own; a source file its own header and all above.
+order='base
+mem
+clock config
+queue timeout
+pool bucket due
+lane wheel
+wheel_hashed
+worker
+timer
+api
+check_inventory
+check'
+
+rank() {
+	echo "$order" | awk -v m="$1" '{ for (i = 1; i <= NF; i++) if ($i == m) print NR }'
+}
+
+problems=
+for file in src/*.[ch]; do
+	module=$(basename "$file" | sed 's/\.[ch]$//')
+	mine=$(rank "$module")
+	[ -n "$mine" ] || problems="$problems
+$file: in no layer"
+	for included in $(sed -n 's/^#include "\(.*\)\.h"$/\1/p' "$file"); do
+		[ "$included" = "$module" ] && continue
+		theirs=$(rank "$included")
+		[ "${theirs:-99}" -lt "${mine:-0}" ] || problems="$problems
+$file includes $included.h, which is not below it"
+	done
+done
+result layers_have_no_circles "$problems"
+
+result one_file_includes_concurrency_kit "$(grep -ln '#include <ck_' src/*.[ch] | grep -v '^src/queue.h$')"
+
+result every_file_names_its_licence "$(for file in $(git ls-files '*.[ch]' '*.sh' Makefile 2>/dev/null); do
+	head -2 "$file" | grep -q 'SPDX-License-Identifier: BSD-2-Clause' || echo "$file"; done)"
+
+result files_have_400_lines_at_most "$(wc -l src/*.[ch] | awk '$2 != "total" && $1 > 400')"
+
+result lines_have_120_columns_at_most "$(for file in src/*.[ch] include/*.h test/*.[ch]; do
+	expand "$file" | awk -v f="$file" 'length($0) > 120 { print f ": " NR }'; done)"
+
+# From a line "{" in the first column to the next "}" there.
+result functions_fit_a_screen "$(awk 'FNR == 1 { begin = 0 } /^{/ { begin = FNR } /^}/ && begin { if (FNR - begin > 60)
+	print FILENAME ": " begin ".." FNR; begin = 0 }' src/*.[ch])"
+
+# Every atomic access names its order (style point 8).
+result atomics_name_their_order "$(grep -nE 'atomic_(load|store|exchange|fetch_[a-z]+|compare_exchange_[a-z]+)\(' src/*.[ch])"
+
+exit $status

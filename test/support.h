@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What several test programs share: waiting with a bound, threads, numbers that look random, memory in use.
+ *
+ *   HWT_SEED   the seed of the random tests, as they print it; default: the time
+ *   HWT_SCALE  per cent of the amount of work; default: 100, under a sanitizer 25
+ */
+#ifndef HWT_TEST_SUPPORT_H
+#define HWT_TEST_SUPPORT_H
+
+#include <hwt.h>
+
+#include "test.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <time.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+#define PATIENCE_NS HWT_S(30) /* far more than a busy machine needs; who waits longer waits for ever */
+#define ENOUGH_NS HWT_S(40)   /* on a busy machine a random test begins no further round after this */
+#define HANG_S 300
+
+/* A value of errno that no call of the library sets by chance. */
+#define ERRNO_MARK 4711
+
+/* The call returns what is wanted and leaves errno alone. */
+#define CHECK_RC(call, want)                                                                                           \
+	do {                                                                                                           \
+		errno = ERRNO_MARK;                                                                                    \
+		int64_t rc_ = (int64_t)(call);                                                                         \
+		CHECK_INT(errno, ==, ERRNO_MARK);                                                                      \
+		if (rc_ != (want))                                                                                     \
+			test_fail(__FILE__, __LINE__, #call " == " #want, rc_, (want), true);                          \
+	} while (0)
+
+/* A test that hangs ends with a signal, whoever runs it. */
+__attribute__((constructor)) static void support_limit_time(void)
+{
+	alarm(HANG_S);
+}
+
+/*
+ * Time
+ */
+
+static inline void sleep_ns(int64_t ns)
+{
+	struct timespec left = { .tv_sec = (time_t)(ns / HWT_S(1)), .tv_nsec = (long)(ns % HWT_S(1)) };
+
+	while (nanosleep(&left, &left) != 0 && errno == EINTR)
+		;
+}
+
+static inline void sleep_ms(int64_t ms)
+{
+	sleep_ns(HWT_MS(ms));
+}
+
+/* True as soon as the counter has reached target; false when patience ends. */
+static inline bool wait_count(atomic_uint *counter, unsigned target)
+{
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+
+	while (atomic_load(counter) < target) {
+		if (hwt_now() > give_up_ns)
+			return false;
+		sleep_ns(HWT_US(200));
+	}
+	return true;
+}
+
+static inline bool wait_state(hwt_timeout timeout, hwt_state state)
+{
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+
+	while (hwt_timeout_state(timeout) != state) {
+		if (hwt_now() > give_up_ns)
+			return false;
+		sleep_ns(HWT_US(200));
+	}
+	return true;
+}
+
+/* Until it has ended, however: when others are at work its memory may serve them the moment after. */
+static inline bool wait_ended(hwt_timeout timeout)
+{
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+
+	for (hwt_state state = HWT_PENDING; state == HWT_PENDING || state == HWT_RUNNING;) {
+		if (hwt_now() > give_up_ns)
+			return false;
+		state = hwt_timeout_state(timeout);
+		if (state == HWT_PENDING)
+			sleep_ns(HWT_US(200));
+	}
+	return true;
+}
+
+static inline bool wait_none_pending(const hwt_timer *timer)
+{
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+
+	while (hwt_pending_timeouts(timer) != 0) {
+		if (hwt_now() > give_up_ns)
+			return false;
+		sleep_ns(HWT_US(200));
+	}
+	return true;
+}
+
+/*
+ * Timers and tasks
+ */
+
+static inline hwt_timer *new_timer(int64_t tick_ns, uint32_t ticks_per_wheel)
+{
+	hwt_config config = HWT_CONFIG_INIT;
+	hwt_timer *timer = NULL;
+
+	config.tick_duration_ns = tick_ns;
+	config.ticks_per_wheel = ticks_per_wheel;
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	return timer;
+}
+
+static inline hwt_timer *new_limited_timer(int64_t limit)
+{
+	hwt_config config = HWT_CONFIG_INIT;
+	hwt_timer *timer = NULL;
+
+	config.tick_duration_ns = HWT_MS(1);
+	config.max_pending_timeouts = limit;
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	return timer;
+}
+
+static inline bool same_handle(hwt_timeout a, hwt_timeout b)
+{
+	return a.entry == b.entry && a.generation == b.generation;
+}
+
+/* A task that counts its runs. */
+static inline void count_task(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	atomic_fetch_add((atomic_uint *)arg, 1);
+}
+
+/* A task that notes when it ran, and in which place among all that ran on its timer. */
+struct run {
+	int64_t not_before_ns, at_ns;
+	unsigned *places, place; /* places: the timer's counter; only the worker touches it */
+	atomic_uint ran;
+};
+
+static inline void run_task(hwt_timeout timeout, void *arg)
+{
+	struct run *run = arg;
+
+	run->at_ns = hwt_now();
+	CHECK(hwt_is_expired(timeout));
+	CHECK_INT(run->at_ns, >=, run->not_before_ns);
+	if (run->places)
+		run->place = (*run->places)++;
+	atomic_fetch_add(&run->ran, 1);
+}
+
+/*
+ * Returns when the worker has gone through some ticks, each at a length of at most tick_ns: what it owes us "two ticks
+ * after" has then been done, however busy the machine is.
+ */
+static inline void wait_ticks(hwt_timer *timer, unsigned ticks, int64_t tick_ns)
+{
+	for (unsigned i = 0; i < ticks; i++) {
+		atomic_uint ran = 0;
+
+		REQUIRE(hwt_new_timeout(timer, count_task, &ran, tick_ns, NULL) == 0);
+		REQUIRE(wait_count(&ran, 1));
+	}
+}
+
+/*
+ * Threads
+ */
+
+#define CREW_MAX 64
+
+struct crew {
+	pthread_t threads[CREW_MAX];
+	unsigned count;
+};
+
+/* Starts count threads; the i-th gets args + i * stride. */
+static inline void crew_start(struct crew *crew, unsigned count, void *(*run)(void *), void *args, size_t stride)
+{
+	REQUIRE(count <= CREW_MAX);
+	crew->count = count;
+	for (unsigned i = 0; i < count; i++)
+		REQUIRE(pthread_create(&crew->threads[i], NULL, run, (char *)args + i * stride) == 0);
+}
+
+static inline void crew_join(struct crew *crew)
+{
+	for (unsigned i = 0; i < crew->count; i++)
+		REQUIRE(pthread_join(crew->threads[i], NULL) == 0);
+	crew->count = 0;
+}
+
+static inline void crew_run(unsigned count, void *(*run)(void *), void *args, size_t stride)
+{
+	struct crew crew;
+
+	crew_start(&crew, count, run, args, stride);
+	crew_join(&crew);
+}
+
+/*
+ * Numbers: splitmix64, one state a thread
+ */
+
+struct prng {
+	uint64_t state;
+};
+
+static inline uint64_t prng_next(struct prng *prng)
+{
+	uint64_t x = prng->state += UINT64_C(0x9e3779b97f4a7c15);
+
+	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return x ^ (x >> 31);
+}
+
+static inline uint64_t prng_below(struct prng *prng, uint64_t limit)
+{
+	return prng_next(prng) % limit;
+}
+
+/* A number in [low, high]. */
+static inline int64_t prng_between(struct prng *prng, int64_t low, int64_t high)
+{
+	return low + (int64_t)prng_below(prng, (uint64_t)(high - low) + 1);
+}
+
+/* The seed of a test, printed so that a failure can be repeated. */
+static inline uint64_t test_seed(const char *test)
+{
+	const char *wish = getenv("HWT_SEED");
+	uint64_t seed = wish ? strtoull(wish, NULL, 0) : (uint64_t)hwt_now();
+
+	printf("# %s: HWT_SEED=%" PRIu64 "\n", test, seed);
+	return seed;
+}
+
+static inline unsigned scaled(unsigned amount)
+{
+	const char *wish = getenv("HWT_SCALE");
+	unsigned long percent = wish ? strtoul(wish, NULL, 10) : SANITIZED ? 25 : 100;
+	unsigned long result = amount * percent / 100;
+
+	return result > 0 ? (unsigned)result : 1;
+}
+
+/*
+ * Memory
+ */
+
+/*
+ * Resident bytes of this process.  From smaps_rollup, which walks the page tables: the counters in statm are kept per
+ * thread or per CPU and lag behind by up to some hundred KiB.
+ */
+static inline int64_t rss_bytes(void)
+{
+	FILE *file = fopen("/proc/self/smaps_rollup", "r");
+	char line[256];
+	int64_t kib = -1;
+
+	if (!file)
+		return -1;
+	for (int i = 0; i < 100 && fgets(line, sizeof(line), file); i++)
+		if (sscanf(line, "Rss: %" SCNd64, &kib) == 1)
+			break;
+	fclose(file);
+	return kib * 1024;
+}
+
+#endif

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Scheduling, cancelling and asking: arguments, results, states, times out of the ordinary.  The settings are in
+ * test_api_config.c, the life cycle is in test_api_life.c.
+ */
+#include "support.h"
+
+#define TICK_NS HWT_MS(1)
+#define HOUR_NS HWT_S(3600)
+
+static hwt_timer *open_timer(void)
+{
+	return new_timer(TICK_NS, 8);
+}
+
+static void close_timer(hwt_timer *timer)
+{
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+TEST(version_is_that_of_the_header)
+{
+	char want[32];
+
+	snprintf(want, sizeof(want), "%d.%d.%d", HWT_VERSION_MAJOR, HWT_VERSION_MINOR, HWT_VERSION_PATCH);
+	CHECK(strcmp(hwt_version(), want) == 0);
+}
+
+TEST(durations)
+{
+	CHECK_INT(HWT_US(3), ==, 3000);
+	CHECK_INT(HWT_MS(-2), ==, -2000000);
+	CHECK_INT(HWT_S(4000000000), ==, INT64_C(4000000000) * 1000000000);
+}
+
+TEST(now_is_the_monotonic_clock)
+{
+	struct timespec before, after;
+	int64_t now_ns;
+
+	clock_gettime(CLOCK_MONOTONIC, &before);
+	errno = ERRNO_MARK;
+	now_ns = hwt_now();
+	CHECK_INT(errno, ==, ERRNO_MARK);
+	clock_gettime(CLOCK_MONOTONIC, &after);
+	CHECK_INT(now_ns, >=, HWT_S(before.tv_sec) + before.tv_nsec);
+	CHECK_INT(now_ns, <=, HWT_S(after.tv_sec) + after.tv_nsec);
+}
+
+TEST(zero_handle_names_nothing)
+{
+	hwt_timeout none = HWT_TIMEOUT_NONE, zero;
+
+	memset(&zero, 0, sizeof(zero));
+	CHECK(memcmp(&none, &zero, sizeof(zero)) == 0);
+	CHECK_RC(hwt_cancel(none), ENOENT);
+	CHECK_RC(hwt_timeout_state(none), HWT_NONE);
+	CHECK_RC(hwt_is_expired(none), false);
+	CHECK_RC(hwt_is_cancelled(none), false);
+	CHECK(hwt_timeout_timer(none) == NULL);
+}
+
+/* A refused call leaves the handle, the count and errno alone. */
+TEST(new_timeout_refuses_bad_arguments)
+{
+	hwt_timer *timer = open_timer();
+	hwt_timeout untouched = { timer, 12345 }, timeout = untouched;
+	atomic_uint ran = 0;
+
+	CHECK_RC(hwt_new_timeout(NULL, count_task, &ran, 0, &timeout), EINVAL);
+	CHECK_RC(hwt_new_timeout(timer, NULL, &ran, 0, &timeout), EINVAL);
+	CHECK_RC(hwt_new_timeout(NULL, NULL, NULL, 0, NULL), EINVAL);
+	CHECK_RC(hwt_new_timeout_at(NULL, count_task, &ran, 0, &timeout), EINVAL);
+	CHECK_RC(hwt_new_timeout_at(timer, NULL, &ran, 0, &timeout), EINVAL);
+	CHECK_RC(hwt_new_timeout_at(NULL, NULL, NULL, 0, NULL), EINVAL);
+	CHECK(same_handle(timeout, untouched));
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
+	CHECK_RC(hwt_timer_stop(timer, NULL), 0);
+	CHECK_RC(hwt_new_timeout(timer, count_task, &ran, 0, &timeout), ECANCELED);
+	CHECK_RC(hwt_new_timeout_at(timer, count_task, &ran, 0, &timeout), ECANCELED);
+	CHECK(same_handle(timeout, untouched));
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
+	close_timer(timer);
+	CHECK_INT(ran, ==, 0);
+}
+
+TEST(new_timeout_at_the_limit)
+{
+	hwt_timer *timer = new_limited_timer(1);
+	hwt_timeout first, untouched = { timer, 12345 }, second = untouched;
+
+	CHECK_RC(hwt_new_timeout(timer, count_task, NULL, HOUR_NS, &first), 0);
+	CHECK_RC(hwt_new_timeout(timer, count_task, NULL, HOUR_NS, &second), ENOBUFS);
+	CHECK_RC(hwt_new_timeout_at(timer, count_task, NULL, INT64_MAX, &second), ENOBUFS);
+	CHECK_RC(hwt_new_timeout_at(timer, count_task, NULL, INT64_MAX, NULL), ENOBUFS);
+	CHECK(same_handle(second, untouched));
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 1);
+	CHECK_RC(hwt_cancel(first), 0);
+	CHECK_RC(hwt_new_timeout(timer, count_task, NULL, HOUR_NS, &second), 0);
+	CHECK_RC(hwt_timeout_state(second), HWT_PENDING);
+	close_timer(timer);
+}
+
+TEST(handle_is_optional)
+{
+	hwt_timer *timer = open_timer();
+	atomic_uint ran = 0;
+
+	CHECK_RC(hwt_new_timeout(timer, count_task, &ran, 0, NULL), 0);
+	CHECK_RC(hwt_new_timeout_at(timer, count_task, &ran, hwt_now(), NULL), 0);
+	CHECK(wait_count(&ran, 2));
+	close_timer(timer);
+}
+
+/* What a task sees of itself. */
+struct witness {
+	hwt_timeout given, kept;
+	hwt_state state;
+	bool expired, cancelled;
+	int cancel_rc;
+	hwt_timer *timer;
+	uint64_t pending;
+	atomic_uint ran;
+};
+
+static void witness_task(hwt_timeout timeout, void *arg)
+{
+	struct witness *witness = arg;
+
+	witness->given = timeout;
+	witness->state = hwt_timeout_state(timeout);
+	witness->expired = hwt_is_expired(timeout);
+	witness->cancelled = hwt_is_cancelled(timeout);
+	witness->timer = hwt_timeout_timer(timeout);
+	witness->pending = hwt_pending_timeouts(witness->timer);
+	errno = ERRNO_MARK;
+	witness->cancel_rc = hwt_cancel(timeout);
+	CHECK_INT(errno, ==, ERRNO_MARK);
+	atomic_fetch_add(&witness->ran, 1);
+}
+
+TEST(states_of_one_that_runs)
+{
+	hwt_timer *timer = open_timer();
+	struct witness witness = { .state = HWT_NONE };
+	hwt_timeout timeout;
+
+	CHECK_RC(hwt_new_timeout(timer, witness_task, &witness, HWT_MS(5), &timeout), 0);
+	CHECK(hwt_timeout_timer(timeout) == timer);
+	REQUIRE(wait_state(timeout, HWT_EXPIRED));
+	/* No other synchronisation than the state itself: what the task wrote is visible. */
+	CHECK(same_handle(witness.given, timeout));
+	CHECK_INT(witness.state, ==, HWT_RUNNING);
+	CHECK(witness.expired && !witness.cancelled);
+	CHECK_INT(witness.cancel_rc, ==, EBUSY);
+	CHECK(witness.timer == timer);
+	CHECK_INT(witness.pending, ==, 0);
+	CHECK_INT(witness.ran, ==, 1);
+	CHECK_RC(hwt_is_expired(timeout), true);
+	CHECK_RC(hwt_is_cancelled(timeout), false);
+	CHECK_RC(hwt_cancel(timeout), ENOENT);
+	CHECK_RC(hwt_timer_stop(timer, NULL), 0);
+	CHECK_RC(hwt_timeout_state(timeout), HWT_EXPIRED);
+	CHECK_RC(hwt_cancel(timeout), ENOENT);
+	close_timer(timer);
+}
+
+TEST(states_of_one_that_is_cancelled)
+{
+	hwt_timer *timer = open_timer();
+	atomic_uint ran = 0;
+	hwt_timeout timeout;
+
+	/* The second time the worker has placed it in the wheel before the cancel comes. */
+	for (int placed = 0; placed < 2; placed++) {
+		CHECK_RC(hwt_new_timeout(timer, count_task, &ran, HOUR_NS, &timeout), 0);
+		if (placed)
+			wait_ticks(timer, 3, TICK_NS);
+		CHECK_RC(hwt_timeout_state(timeout), HWT_PENDING);
+		CHECK_RC(hwt_is_expired(timeout), false);
+		CHECK_RC(hwt_is_cancelled(timeout), false);
+		CHECK_INT(hwt_pending_timeouts(timer), ==, 1);
+		CHECK_RC(hwt_cancel(timeout), 0);
+		CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
+		CHECK_RC(hwt_timeout_state(timeout), HWT_CANCELLED);
+		CHECK_RC(hwt_is_expired(timeout), false);
+		CHECK_RC(hwt_is_cancelled(timeout), true);
+		CHECK(hwt_timeout_timer(timeout) == timer);
+		CHECK_RC(hwt_cancel(timeout), ENOENT);
+	}
+	close_timer(timer);
+	CHECK_INT(ran, ==, 0);
+}
+
+/* Cycles ever more timeouts through the timer until the memory of this one has been given out again. */
+static bool retire(hwt_timer *timer, hwt_timeout timeout)
+{
+	enum { MOST = 1 << 16 };
+	hwt_timeout *others = calloc(MOST, sizeof(*others));
+	bool retired = false;
+
+	REQUIRE(others);
+	for (unsigned count = 64; count <= MOST && !retired; count *= 2) {
+		wait_ticks(timer, 3, TICK_NS);
+		for (unsigned i = 0; i < count; i++)
+			CHECK_RC(hwt_new_timeout(timer, count_task, NULL, HOUR_NS, &others[i]), 0);
+		for (unsigned i = 0; i < count; i++) {
+			retired |= others[i].entry == timeout.entry;
+			CHECK(!same_handle(others[i], timeout));
+			CHECK_RC(hwt_cancel(others[i]), 0);
+		}
+	}
+	free(others);
+	return retired;
+}
+
+TEST(states_after_the_memory_is_reused)
+{
+	hwt_timer *timer = open_timer();
+	struct witness witness = { .state = HWT_NONE };
+	hwt_timeout timeouts[2];
+
+	CHECK_RC(hwt_new_timeout(timer, count_task, NULL, HOUR_NS, &timeouts[0]), 0);
+	CHECK_RC(hwt_cancel(timeouts[0]), 0);
+	CHECK_RC(hwt_new_timeout(timer, witness_task, &witness, 0, &timeouts[1]), 0);
+	REQUIRE(wait_state(timeouts[1], HWT_EXPIRED));
+	for (int i = 0; i < 2; i++) {
+		REQUIRE(retire(timer, timeouts[i]));
+		CHECK_RC(hwt_timeout_state(timeouts[i]), HWT_RETIRED);
+		CHECK_RC(hwt_is_expired(timeouts[i]), false);
+		CHECK_RC(hwt_is_cancelled(timeouts[i]), false);
+		CHECK_RC(hwt_cancel(timeouts[i]), ENOENT);
+		CHECK(hwt_timeout_timer(timeouts[i]) == timer);
+	}
+	CHECK_RC(hwt_timer_stop(timer, NULL), 0);
+	CHECK_RC(hwt_timeout_state(timeouts[0]), HWT_RETIRED);
+	close_timer(timer);
+}
+
+static void compare_task(hwt_timeout timeout, void *arg)
+{
+	struct witness *witness = arg;
+
+	CHECK(same_handle(timeout, witness->kept));
+	atomic_fetch_add(&witness->ran, 1);
+}
+
+/* The task reads the handle where the caller keeps it, as soon as it starts. */
+TEST(handle_is_written_before_the_task_starts)
+{
+	enum { COUNT = 5000 };
+	hwt_timer *timer = open_timer();
+	struct witness *witnesses = calloc(COUNT, sizeof(*witnesses));
+
+	REQUIRE(witnesses);
+	for (int i = 0; i < COUNT; i++) {
+		if (i % 2)
+			CHECK_RC(hwt_new_timeout(timer, compare_task, &witnesses[i], 0, &witnesses[i].kept), 0);
+		else
+			CHECK_RC(hwt_new_timeout_at(timer, compare_task, &witnesses[i], 0, &witnesses[i].kept), 0);
+		if (i % 100 == 0)
+			sleep_ns(HWT_US(300)); /* spread them over the ticks */
+	}
+	for (int i = 0; i < COUNT; i++)
+		CHECK(wait_count(&witnesses[i].ran, 1));
+	close_timer(timer);
+	free(witnesses);
+}
+
+TEST(times_gone_by_mean_the_next_tick)
+{
+	static const int64_t times_ns[] = { 0, -1, -HWT_S(3600), INT64_MIN + 1, INT64_MIN };
+	enum { COUNT = sizeof(times_ns) / sizeof(times_ns[0]) };
+	hwt_timer *timer = open_timer();
+	atomic_uint ran = 0;
+	unsigned want = 0;
+
+	for (unsigned i = 0; i < COUNT; i++) {
+		CHECK_RC(hwt_new_timeout(timer, count_task, &ran, times_ns[i], NULL), 0);
+		CHECK_RC(hwt_new_timeout_at(timer, count_task, &ran, times_ns[i], NULL), 0);
+		want += 2;
+	}
+	CHECK_RC(hwt_new_timeout_at(timer, count_task, &ran, hwt_now(), NULL), 0);
+	CHECK_RC(hwt_new_timeout_at(timer, count_task, &ran, hwt_now() - HWT_MS(30), NULL), 0);
+	CHECK(wait_count(&ran, want + 2));
+	wait_ticks(timer, 10, TICK_NS); /* more than a round: none runs twice */
+	CHECK_INT(ran, ==, want + 2);
+	close_timer(timer);
+}
+
+TEST(times_far_off_stay_pending)
+{
+	static const int64_t times_ns[] = { INT64_MAX,         INT64_MAX - 1,     INT64_MAX - HWT_S(1),
+					    INT64_MAX / 2 + 1, HWT_S(4294967296), HWT_S(4294968) };
+	enum { COUNT = sizeof(times_ns) / sizeof(times_ns[0]) };
+	hwt_timer *timer = open_timer();
+	hwt_timeout timeouts[2 * COUNT];
+	atomic_uint ran = 0;
+
+	for (unsigned i = 0; i < COUNT; i++) {
+		int64_t at_ns = times_ns[i] > HWT_S(1 << 30) ? times_ns[i] : hwt_now() + times_ns[i];
+
+		CHECK_RC(hwt_new_timeout(timer, count_task, &ran, times_ns[i], &timeouts[2 * i]), 0);
+		CHECK_RC(hwt_new_timeout_at(timer, count_task, &ran, at_ns, &timeouts[2 * i + 1]), 0);
+	}
+	wait_ticks(timer, 40, TICK_NS); /* five rounds */
+	CHECK_INT(ran, ==, 0);
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 2 * COUNT);
+	for (unsigned i = 0; i < 2 * COUNT; i++) {
+		CHECK_RC(hwt_timeout_state(timeouts[i]), HWT_PENDING);
+		CHECK_RC(hwt_cancel(timeouts[i]), 0);
+	}
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
+	close_timer(timer);
+}
+
+TEST(pending_of_no_timer)
+{
+	CHECK_RC((int)hwt_pending_timeouts(NULL), 0);
+}
+
+TEST_MAIN(RUN(version_is_that_of_the_header), RUN(durations), RUN(now_is_the_monotonic_clock),
+	  RUN(zero_handle_names_nothing), RUN(new_timeout_refuses_bad_arguments), RUN(new_timeout_at_the_limit),
+	  RUN(handle_is_optional), RUN(states_of_one_that_runs), RUN(states_of_one_that_is_cancelled),
+	  RUN(states_after_the_memory_is_reused), RUN(handle_is_written_before_the_task_starts),
+	  RUN(times_gone_by_mean_the_next_tick), RUN(times_far_off_stay_pending), RUN(pending_of_no_timer))

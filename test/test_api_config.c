@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * hwt_timer_create and hwt_timer_config: every field of hwt_config, good and bad, and the warnings.
+ */
+#include "support.h"
+
+#include <stddef.h>
+
+static hwt_config quiet_config(void)
+{
+	hwt_config config = HWT_CONFIG_INIT;
+
+	config.warn = NULL;
+	return config;
+}
+
+/* The configuration is refused, and nothing else happens. */
+static void check_refused(const hwt_config *config, int want, const char *what)
+{
+	static char untouched;
+	hwt_timer *timer = (hwt_timer *)(void *)&untouched;
+	unsigned before = atomic_load(&test_failures);
+
+	CHECK_RC(hwt_timer_create(&timer, config), want);
+	CHECK((void *)timer == (void *)&untouched);
+	if (atomic_load(&test_failures) != before) {
+		fprintf(stderr, "  with %s\n", what);
+		if ((void *)timer != (void *)&untouched)
+			hwt_timer_destroy(timer);
+	}
+}
+
+/* The configuration is accepted; returns what is in force. */
+static hwt_config check_accepted(const hwt_config *config)
+{
+	hwt_config in_force = { .size = sizeof(in_force) };
+	hwt_timer *timer = NULL;
+
+	CHECK_RC(hwt_timer_create(&timer, config), 0);
+	REQUIRE(timer != NULL);
+	CHECK_RC(hwt_timer_config(timer, &in_force), 0);
+	in_force.thread_name = NULL; /* dies with the timer */
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+	return in_force;
+}
+
+#define CHECK_REFUSED(field, value, want)                                                                              \
+	do {                                                                                                           \
+		hwt_config config_ = quiet_config();                                                                   \
+		config_.field = (value);                                                                               \
+		check_refused(&config_, (want), #field " = " #value);                                                  \
+	} while (0)
+
+TEST(create_without_a_place_for_the_timer)
+{
+	hwt_config config = quiet_config();
+
+	CHECK_RC(hwt_timer_create(NULL, &config), EINVAL);
+	CHECK_RC(hwt_timer_create(NULL, NULL), EINVAL);
+}
+
+TEST(create_refuses_values_out_of_range)
+{
+	CHECK_REFUSED(size, 0, EINVAL);
+	CHECK_REFUSED(size, 1, EINVAL);
+	CHECK_REFUSED(size, sizeof(size_t) - 1, EINVAL);
+	CHECK_REFUSED(tick_duration_ns, 0, EINVAL);
+	CHECK_REFUSED(tick_duration_ns, -1, EINVAL);
+	CHECK_REFUSED(tick_duration_ns, INT64_MIN, EINVAL);
+	CHECK_REFUSED(ticks_per_wheel, 0, EINVAL);
+	CHECK_REFUSED(ticks_per_wheel, (UINT32_C(1) << 30) + 1, EINVAL);
+	CHECK_REFUSED(ticks_per_wheel, UINT32_C(1) << 31, EINVAL);
+	CHECK_REFUSED(ticks_per_wheel, UINT32_MAX, EINVAL);
+	CHECK_REFUSED(max_transfers_per_tick, 0, EINVAL);
+	CHECK_REFUSED(wheel, 2, EINVAL);
+	CHECK_REFUSED(wheel, UINT32_MAX, EINVAL);
+	for (unsigned bit = 1; bit < 32; bit++)
+		CHECK_REFUSED(flags, 1u << bit, EINVAL);
+	CHECK_REFUSED(flags, HWT_FINE_TICKS | 1u << 31, EINVAL);
+	for (unsigned i = 0; i < 8; i++)
+		CHECK_REFUSED(reserved[i], 1, EINVAL);
+}
+
+TEST(create_refuses_what_is_not_served_yet)
+{
+	static char somewhere;
+
+	CHECK_REFUSED(flags, HWT_FINE_TICKS, ENOTSUP);
+	CHECK_REFUSED(wheel, HWT_WHEEL_HIERARCHICAL, ENOTSUP);
+	CHECK_REFUSED(executor, (const hwt_executor *)(void *)&somewhere, ENOTSUP);
+}
+
+TEST(create_refuses_a_wheel_longer_than_time)
+{
+	hwt_config config = quiet_config();
+
+	config.tick_duration_ns = INT64_MAX / 512;
+	check_refused(&config, EINVAL, "INT64_MAX / 512 with 512 ticks");
+	config.tick_duration_ns = INT64_MAX;
+	config.ticks_per_wheel = 1;
+	check_refused(&config, EINVAL, "INT64_MAX with 1 tick");
+	config.tick_duration_ns = INT64_MAX / 2;
+	config.ticks_per_wheel = 2;
+	check_refused(&config, EINVAL, "INT64_MAX / 2 with 2 ticks");
+
+	config.tick_duration_ns = INT64_MAX / 512 - 1;
+	config.ticks_per_wheel = 512;
+	CHECK_INT(check_accepted(&config).tick_duration_ns, ==, INT64_MAX / 512 - 1);
+}
+
+/* The first tick of such a timer lies beyond INT64_MAX: nothing may overflow, fire, or hang. */
+TEST(longest_tick_serves)
+{
+	hwt_config config = quiet_config();
+	hwt_timer *timer;
+	hwt_timeout timeout;
+	hwt_unprocessed left;
+	atomic_uint ran = 0;
+	size_t count = 77;
+
+	config.tick_duration_ns = INT64_MAX - 1;
+	config.ticks_per_wheel = 1;
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	CHECK_RC(hwt_new_timeout(timer, count_task, &ran, 0, NULL), 0);
+	CHECK_RC(hwt_new_timeout(timer, count_task, &ran, INT64_MAX, &timeout), 0);
+	sleep_ms(20);
+	CHECK_RC(hwt_cancel(timeout), 0);
+	CHECK_RC(hwt_timer_stop(timer, &count), 0);
+	CHECK_INT(count, ==, 1);
+	CHECK(hwt_timer_next_unprocessed(timer, &left));
+	CHECK_INT(ran, ==, 0);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+TEST(defaults)
+{
+	hwt_config init = HWT_CONFIG_INIT;
+	hwt_config none = check_accepted(NULL), same = check_accepted(&init);
+
+	CHECK_INT(none.size, ==, sizeof(none));
+	CHECK_INT(none.tick_duration_ns, ==, HWT_MS(100));
+	CHECK_INT(none.ticks_per_wheel, ==, 512);
+	CHECK_INT(none.max_transfers_per_tick, ==, 100000);
+	CHECK_INT(none.max_pending_timeouts, <=, 0);
+	CHECK_INT(none.flags, ==, 0);
+	CHECK_INT(none.wheel, ==, HWT_WHEEL_HASHED);
+	CHECK(none.thread_attr == NULL);
+	CHECK(none.warn == hwt_warn_stderr);
+	CHECK(none.executor == NULL);
+	CHECK(memcmp(&none, &same, sizeof(none)) == 0);
+}
+
+TEST(config_returns_what_was_given)
+{
+	hwt_config config = quiet_config(), in_force;
+	int place;
+
+	config.tick_duration_ns = HWT_MS(7);
+	config.ticks_per_wheel = 64;
+	config.max_transfers_per_tick = 1;
+	config.max_pending_timeouts = 9;
+	config.warn = hwt_warn_stderr;
+	config.warn_ctx = &place;
+	in_force = check_accepted(&config);
+	CHECK_INT(in_force.tick_duration_ns, ==, HWT_MS(7));
+	CHECK_INT(in_force.ticks_per_wheel, ==, 64);
+	CHECK_INT(in_force.max_transfers_per_tick, ==, 1);
+	CHECK_INT(in_force.max_pending_timeouts, ==, 9);
+	CHECK(in_force.warn == hwt_warn_stderr);
+	CHECK(in_force.warn_ctx == &place);
+}
+
+TEST(wheel_is_rounded_up_to_a_power_of_two)
+{
+	static const uint32_t cases[][2] = {
+		{ 1, 1 },     { 2, 2 },     { 3, 4 },      { 5, 8 },          { 8, 8 },
+		{ 100, 128 }, { 512, 512 }, { 513, 1024 }, { 65537, 131072 },
+	};
+	hwt_config config = quiet_config();
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		config.ticks_per_wheel = cases[i][0];
+		CHECK_INT(check_accepted(&config).ticks_per_wheel, ==, cases[i][1]);
+	}
+}
+
+/* A limit of 0 or below is none. */
+TEST(no_limit)
+{
+	static const int64_t limits[] = { 0, -1, INT64_MIN };
+
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		hwt_timer *timer = new_limited_timer(limits[i]);
+
+		for (int j = 0; j < 100; j++)
+			CHECK_RC(hwt_new_timeout(timer, count_task, NULL, HWT_S(3600), NULL), 0);
+		CHECK_INT(hwt_pending_timeouts(timer), ==, 100);
+		CHECK_RC(hwt_timer_destroy(timer), 0);
+	}
+}
+
+/* A program built against an older header: its struct ends early, what lies behind is not its settings. */
+TEST(smaller_config_is_served)
+{
+	hwt_config config, in_force;
+
+	memset(&config, 0xa5, sizeof(config));
+	config.size = offsetof(hwt_config, max_transfers_per_tick);
+	config.tick_duration_ns = HWT_MS(5);
+	config.ticks_per_wheel = 8;
+	in_force = check_accepted(&config);
+	CHECK_INT(in_force.tick_duration_ns, ==, HWT_MS(5));
+	CHECK_INT(in_force.ticks_per_wheel, ==, 8);
+	CHECK_INT(in_force.max_transfers_per_tick, ==, 100000);
+	CHECK_INT(in_force.max_pending_timeouts, <=, 0);
+	CHECK_INT(in_force.flags, ==, 0);
+	CHECK(in_force.thread_attr == NULL);
+	CHECK(in_force.executor == NULL);
+
+	config.size = offsetof(hwt_config, ticks_per_wheel);
+	config.ticks_per_wheel = 0;
+	in_force = check_accepted(&config);
+	CHECK_INT(in_force.tick_duration_ns, ==, HWT_MS(5));
+	CHECK_INT(in_force.ticks_per_wheel, ==, 512);
+}
+
+/* A program built against a newer header: served as long as it asks for nothing that we do not know. */
+TEST(larger_config_is_served_while_its_tail_is_zero)
+{
+	static struct {
+		hwt_config config;
+		unsigned char more[100];
+	} larger;
+	hwt_timer *timer = NULL;
+
+	larger.config = quiet_config();
+	larger.config.size = sizeof(larger);
+	CHECK_INT(check_accepted(&larger.config).tick_duration_ns, ==, HWT_MS(100));
+	larger.more[99] = 1;
+	CHECK(hwt_timer_create(&timer, &larger.config) != 0);
+	CHECK(timer == NULL);
+}
+
+TEST(config_is_written_as_far_as_size_reaches)
+{
+	hwt_config config = quiet_config();
+	unsigned char bytes[sizeof(hwt_config)], untouched[sizeof(hwt_config)];
+	hwt_timer *timer;
+
+	config.tick_duration_ns = HWT_MS(3);
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	memset(untouched, 0xa5, sizeof(untouched));
+	for (size_t size = 0; size <= offsetof(hwt_config, ticks_per_wheel); size += 8) {
+		bool enough = size == offsetof(hwt_config, ticks_per_wheel);
+
+		memcpy(bytes, untouched, sizeof(bytes));
+		memcpy(bytes, &size, sizeof(size));
+		memcpy(&config, bytes, sizeof(config));
+		CHECK_RC(hwt_timer_config(timer, &config), enough ? 0 : EINVAL);
+		CHECK_INT(config.size, ==, size);
+		CHECK(memcmp((char *)&config + 16, untouched + 16, sizeof(config) - 16) == 0);
+		CHECK(enough == (config.tick_duration_ns == HWT_MS(3)));
+	}
+	CHECK_RC(hwt_timer_config(timer, NULL), EINVAL);
+	CHECK_RC(hwt_timer_config(NULL, &config), EINVAL);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+struct warnings {
+	unsigned count;
+	char last[256];
+};
+
+static void keep_warning(void *ctx, const char *message)
+{
+	struct warnings *warnings = ctx;
+
+	warnings->count++;
+	snprintf(warnings->last, sizeof(warnings->last), "%s", message);
+}
+
+TEST(short_tick_is_raised_with_one_warning_per_timer)
+{
+	static const int64_t ticks_ns[] = { 1, 999, HWT_MS(1) - 1 };
+	struct warnings warnings = { 0, "" };
+	hwt_config config = quiet_config();
+
+	config.warn = keep_warning;
+	config.warn_ctx = &warnings;
+	for (unsigned i = 0; i < 3; i++) {
+		config.tick_duration_ns = ticks_ns[i];
+		CHECK_INT(check_accepted(&config).tick_duration_ns, ==, HWT_MS(1));
+		CHECK_INT(warnings.count, ==, i + 1);
+		CHECK(warnings.last[0] != '\0' && !strchr(warnings.last, '\n'));
+	}
+	config.tick_duration_ns = HWT_MS(1);
+	CHECK_INT(check_accepted(&config).tick_duration_ns, ==, HWT_MS(1));
+	CHECK_INT(warnings.count, ==, 3);
+}
+
+/* What a call writes to stderr meanwhile. */
+static size_t stderr_of(void (*call)(void *), void *arg, char *text, size_t size)
+{
+	FILE *file = tmpfile();
+	int saved = dup(STDERR_FILENO);
+	size_t length;
+
+	REQUIRE(file && saved >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
+	call(arg);
+	fflush(stderr);
+	REQUIRE(dup2(saved, STDERR_FILENO) >= 0);
+	close(saved);
+	rewind(file);
+	length = fread(text, 1, size - 1, file);
+	text[length] = '\0';
+	fclose(file);
+	return length;
+}
+
+static void warn_hello(void *arg)
+{
+	hwt_warn_stderr(arg, "hello");
+}
+
+static void create_and_destroy(void *arg)
+{
+	hwt_timer *timer = NULL;
+
+	CHECK_RC(hwt_timer_create(&timer, arg), 0);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+TEST(warnings_go_to_stderr_or_nowhere)
+{
+	hwt_config config = HWT_CONFIG_INIT;
+	char text[512];
+
+	stderr_of(warn_hello, NULL, text, sizeof(text));
+	CHECK(strcmp(text, "hwt: hello\n") == 0);
+	CHECK_INT(stderr_of(create_and_destroy, &config, text, sizeof(text)), ==, 0);
+	config.tick_duration_ns = 1;
+	CHECK_INT(stderr_of(create_and_destroy, &config, text, sizeof(text)), >, 5);
+	CHECK(strncmp(text, "hwt: ", 5) == 0);
+	CHECK(strchr(text, '\n') == text + strlen(text) - 1);
+	config.warn = NULL;
+	CHECK_INT(stderr_of(create_and_destroy, &config, text, sizeof(text)), ==, 0);
+}
+
+/* More than 64 timers alive: one warning in the life of the process. */
+TEST(too_many_timers_warn_once)
+{
+	enum { MANY = 70 };
+	struct warnings warnings = { 0, "" };
+	hwt_config config = quiet_config();
+	hwt_timer *timers[MANY];
+
+	config.warn = keep_warning;
+	config.warn_ctx = &warnings;
+	for (unsigned round = 0; round < 2; round++) {
+		for (unsigned i = 0; i < MANY; i++) {
+			REQUIRE(hwt_timer_create(&timers[i], &config) == 0);
+			CHECK_INT(warnings.count, ==, round > 0 || i >= 64 ? 1 : 0);
+		}
+		for (unsigned i = 0; i < MANY; i++)
+			CHECK_RC(hwt_timer_destroy(timers[i]), 0);
+	}
+}
+
+TEST_MAIN(RUN(create_without_a_place_for_the_timer), RUN(create_refuses_values_out_of_range),
+	  RUN(create_refuses_what_is_not_served_yet), RUN(create_refuses_a_wheel_longer_than_time),
+	  RUN(longest_tick_serves), RUN(defaults), RUN(config_returns_what_was_given),
+	  RUN(wheel_is_rounded_up_to_a_power_of_two), RUN(no_limit), RUN(smaller_config_is_served),
+	  RUN(larger_config_is_served_while_its_tail_is_zero), RUN(config_is_written_as_far_as_size_reaches),
+	  RUN(short_tick_is_raised_with_one_warning_per_timer), RUN(warnings_go_to_stderr_or_nowhere),
+	  RUN(too_many_timers_warn_once))

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The life of a timer: create, start, stop, what was not processed, destroy, each also out of turn, from a task, and
+ * with threads that cannot be created.
+ */
+#include "support.h"
+
+#include <sys/syscall.h>
+
+#define TICK_NS HWT_MS(1)
+#define HOUR_NS HWT_S(3600)
+
+static void check_stopped(hwt_timer *timer)
+{
+	hwt_config in_force = { .size = sizeof(in_force) };
+	hwt_unprocessed left, untouched;
+	size_t count = 77;
+
+	memset(&left, 0x5a, sizeof(left));
+	memcpy(&untouched, &left, sizeof(left));
+	CHECK_RC(hwt_timer_start(timer), ECANCELED);
+	CHECK_RC(hwt_new_timeout(timer, count_task, NULL, 0, NULL), ECANCELED);
+	CHECK_RC(hwt_timer_stop(timer, &count), 0);
+	CHECK_INT(count, ==, 0);
+	CHECK_RC(hwt_timer_stop(timer, NULL), 0);
+	CHECK_RC(hwt_timer_next_unprocessed(timer, &left), false);
+	CHECK(memcmp(&left, &untouched, sizeof(left)) == 0);
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
+	CHECK_RC(hwt_timer_config(timer, &in_force), 0);
+	CHECK_INT(in_force.tick_duration_ns, ==, TICK_NS);
+}
+
+TEST(destroy_of_nothing)
+{
+	CHECK_RC(hwt_timer_destroy(NULL), 0);
+}
+
+TEST(destroy_of_one_never_started)
+{
+	CHECK_RC(hwt_timer_destroy(new_timer(TICK_NS, 512)), 0);
+}
+
+TEST(stop_of_one_never_started)
+{
+	hwt_timer *timer = new_timer(TICK_NS, 512);
+	size_t count = 77;
+
+	CHECK_RC(hwt_timer_stop(timer, &count), 0);
+	CHECK_INT(count, ==, 0);
+	check_stopped(timer);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+TEST(start_twice_then_stop_twice)
+{
+	hwt_timer *timer = new_timer(TICK_NS, 512);
+	size_t count = 77;
+
+	CHECK_RC(hwt_timer_start(timer), 0);
+	CHECK_RC(hwt_timer_start(timer), 0);
+	CHECK_RC(hwt_timer_stop(timer, &count), 0);
+	CHECK_INT(count, ==, 0);
+	check_stopped(timer);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+TEST(destroy_with_pending_and_without_stop)
+{
+	hwt_timer *timer = new_timer(TICK_NS, 512);
+	atomic_uint ran = 0;
+
+	for (int i = 0; i < 3000; i++)
+		CHECK_RC(hwt_new_timeout(timer, count_task, &ran, HOUR_NS + HWT_MS(i), NULL), 0);
+	wait_ticks(timer, 2, TICK_NS); /* these lie in the wheel, the next ones do not */
+	for (int i = 0; i < 3000; i++)
+		CHECK_RC(hwt_new_timeout(timer, count_task, &ran, HOUR_NS, NULL), 0);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+	CHECK_INT(ran, ==, 0);
+}
+
+TEST(destroy_without_collecting)
+{
+	hwt_timer *timer = new_timer(TICK_NS, 512);
+	hwt_unprocessed left;
+	size_t count = 0;
+
+	for (int i = 0; i < 100; i++)
+		CHECK_RC(hwt_new_timeout(timer, count_task, NULL, HOUR_NS, NULL), 0);
+	CHECK_RC(hwt_timer_stop(timer, &count), 0);
+	CHECK_INT(count, ==, 100);
+	CHECK_RC(hwt_timer_next_unprocessed(timer, &left), true);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+/* Each field of what comes back; nothing comes before the stop. */
+TEST(unprocessed_fields)
+{
+	enum { COUNT = 50 };
+	hwt_timer *timer = new_timer(TICK_NS, 4);
+	hwt_timeout timeouts[COUNT];
+	int64_t deadlines_ns[COUNT], latest_ns[COUNT];
+	atomic_uint args[COUNT] = { 0 }, seen[COUNT] = { 0 };
+	hwt_unprocessed left = { .deadline_ns = 5 };
+	size_t count = 77;
+
+	for (int i = 0; i < COUNT; i++) {
+		int64_t delay_ns = HOUR_NS + i * HWT_MS(7) + i;
+
+		latest_ns[i] = deadlines_ns[i] = i == 0 ? INT64_MAX : hwt_now() + delay_ns;
+		if (i % 2 == 0) {
+			CHECK_RC(hwt_new_timeout_at(timer, count_task, &args[i], deadlines_ns[i], &timeouts[i]), 0);
+			continue;
+		}
+		CHECK_RC(hwt_new_timeout(timer, count_task, &args[i], delay_ns, &timeouts[i]), 0);
+		latest_ns[i] = hwt_now() + delay_ns + TICK_NS; /* the clock may be read to a tick */
+	}
+	CHECK_RC(hwt_timer_next_unprocessed(timer, &left), false);
+	CHECK_INT(left.deadline_ns, ==, 5);
+	CHECK_RC(hwt_timer_stop(timer, &count), 0);
+	CHECK_INT(count, ==, COUNT);
+	for (int n = 0; n < COUNT; n++) {
+		int64_t i;
+
+		REQUIRE(hwt_timer_next_unprocessed(timer, &left));
+		i = (atomic_uint *)left.arg - args;
+		REQUIRE(i >= 0 && i < COUNT);
+		CHECK_INT(atomic_fetch_add(&seen[i], 1), ==, 0);
+		CHECK(same_handle(left.timeout, timeouts[i]));
+		CHECK(left.task == count_task);
+		CHECK_INT(left.deadline_ns, >=, deadlines_ns[i]);
+		CHECK_INT(left.deadline_ns, <=, latest_ns[i]);
+		CHECK_RC(hwt_timeout_state(left.timeout), HWT_CANCELLED);
+		CHECK_RC(hwt_is_cancelled(left.timeout), true);
+		CHECK_RC(hwt_cancel(left.timeout), ENOENT);
+		CHECK(hwt_timeout_timer(left.timeout) == timer);
+	}
+	check_stopped(timer);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+/* A task tries everything that would wait for itself, then shows that nothing has changed. */
+struct intruder {
+	hwt_timer *timer;
+	hwt_timeout victim;
+	atomic_uint later, done;
+};
+
+static void intruder_task(hwt_timeout timeout, void *arg)
+{
+	struct intruder *intruder = arg;
+	hwt_config in_force = { .size = sizeof(in_force) };
+	hwt_timer *timer = intruder->timer;
+	hwt_unprocessed left;
+	size_t count = 77;
+
+	CHECK_RC(hwt_timer_stop(timer, &count), EDEADLK);
+	CHECK_RC(hwt_timer_stop(timer, NULL), EDEADLK);
+	CHECK_RC(hwt_timer_destroy(timer), EDEADLK);
+	CHECK_INT(count, ==, 77);
+	CHECK_RC(hwt_timer_next_unprocessed(timer, &left), false);
+	CHECK_RC(hwt_timer_start(timer), 0);
+	CHECK_RC(hwt_timer_config(timer, &in_force), 0);
+	CHECK_RC(hwt_cancel(intruder->victim), 0);
+	CHECK_RC(hwt_timeout_state(timeout), HWT_RUNNING);
+	CHECK_RC(hwt_new_timeout(timer, count_task, &intruder->later, 0, NULL), 0);
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 1);
+	atomic_store(&intruder->done, 1);
+}
+
+TEST(task_must_not_stop_its_own_timer)
+{
+	struct intruder intruder = { .timer = new_timer(TICK_NS, 8) };
+	atomic_uint after = 0;
+
+	CHECK_RC(hwt_new_timeout(intruder.timer, count_task, NULL, HOUR_NS, &intruder.victim), 0);
+	CHECK_RC(hwt_new_timeout(intruder.timer, intruder_task, &intruder, 0, NULL), 0);
+	CHECK(wait_count(&intruder.done, 1));
+	CHECK(wait_count(&intruder.later, 1));
+	CHECK_RC(hwt_new_timeout(intruder.timer, count_task, &after, 0, NULL), 0);
+	CHECK(wait_count(&after, 1));
+	CHECK_RC(hwt_timer_destroy(intruder.timer), 0);
+}
+
+struct executioner {
+	hwt_timer *victim;
+	size_t count;
+	atomic_uint done;
+};
+
+static void executioner_task(hwt_timeout timeout, void *arg)
+{
+	struct executioner *executioner = arg;
+
+	(void)timeout;
+	CHECK_RC(hwt_timer_stop(executioner->victim, &executioner->count), 0);
+	CHECK_RC(hwt_timer_destroy(executioner->victim), 0);
+	atomic_store(&executioner->done, 1);
+}
+
+TEST(task_may_stop_another_timer)
+{
+	hwt_timer *timer = new_timer(TICK_NS, 8);
+	struct executioner executioner = { .victim = new_timer(TICK_NS, 8), .count = 77 };
+
+	CHECK_RC(hwt_new_timeout(executioner.victim, count_task, NULL, HOUR_NS, NULL), 0);
+	CHECK_RC(hwt_new_timeout(timer, executioner_task, &executioner, 0, NULL), 0);
+	CHECK(wait_count(&executioner.done, 1));
+	CHECK_INT(executioner.count, ==, 1);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+/*
+ * The worker thread
+ */
+
+struct thread_seen {
+	char name[32], wanted[32];
+	size_t stack_size;
+	int64_t id;
+	atomic_uint done;
+};
+
+static void look_task(hwt_timeout timeout, void *arg)
+{
+	struct thread_seen *seen = arg;
+	int64_t give_up_ns = hwt_now() + HWT_S(5);
+	pthread_attr_t attr;
+
+	(void)timeout;
+	do /* the name may be set by the thread that started the worker, a moment later */
+		CHECK_INT(pthread_getname_np(pthread_self(), seen->name, sizeof(seen->name)), ==, 0);
+	while (strcmp(seen->name, seen->wanted) != 0 && hwt_now() < give_up_ns);
+	REQUIRE(pthread_getattr_np(pthread_self(), &attr) == 0);
+	CHECK_INT(pthread_attr_getstacksize(&attr, &seen->stack_size), ==, 0);
+	pthread_attr_destroy(&attr);
+	seen->id = syscall(SYS_gettid);
+	atomic_store(&seen->done, 1);
+}
+
+/* Looks at the worker of a timer with these settings from inside a task. */
+static void look(const hwt_config *config, struct thread_seen *seen, char *overwrite)
+{
+	hwt_timer *timer = NULL;
+	char path[64];
+	int64_t give_up_ns;
+
+	REQUIRE(hwt_timer_create(&timer, config) == 0);
+	if (overwrite)
+		memset(overwrite, 'x', strlen(overwrite));
+	CHECK_RC(hwt_new_timeout(timer, look_task, seen, 0, NULL), 0);
+	REQUIRE(wait_count(&seen->done, 1));
+	CHECK(strcmp(seen->name, seen->wanted) == 0);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+	/* The thread is gone.  The kernel may take a moment to drop the entry of a thread that has been joined. */
+	snprintf(path, sizeof(path), "/proc/self/task/%" PRId64, seen->id);
+	for (give_up_ns = hwt_now() + PATIENCE_NS; access(path, F_OK) == 0 && hwt_now() < give_up_ns;)
+		sleep_ms(1);
+	CHECK(access(path, F_OK) != 0);
+}
+
+TEST(thread_name)
+{
+	hwt_config config = HWT_CONFIG_INIT;
+	struct thread_seen plain = { .wanted = "hwt-worker" }, given = { .wanted = "reaper" },
+			   cut = { .wanted = "fifteen-charact" };
+	char name[] = "reaper", long_name[] = "fifteen-characters-and-more";
+
+	look(&config, &plain, NULL);
+	config.thread_name = name;
+	look(&config, &given, name); /* the timer has its own copy */
+	config.thread_name = long_name;
+	look(&config, &cut, long_name);
+}
+
+TEST(thread_attr_gives_the_stack_size)
+{
+	const size_t want = 1536 * 1024;
+	hwt_config config = HWT_CONFIG_INIT;
+	struct thread_seen seen = { .wanted = "hwt-worker" };
+	pthread_attr_t attr;
+
+	REQUIRE(pthread_attr_init(&attr) == 0 && pthread_attr_setstacksize(&attr, want) == 0);
+	config.thread_attr = &attr;
+	look(&config, &seen, NULL);
+	CHECK_INT(seen.stack_size, >=, want - 256 * 1024);
+	CHECK_INT(seen.stack_size, <=, want + 256 * 1024);
+	pthread_attr_destroy(&attr);
+}
+
+/* A detached worker could not be joined: refused at the latest when it is to be started. */
+TEST(thread_attr_of_a_detached_thread_is_refused)
+{
+	hwt_config config = HWT_CONFIG_INIT;
+	hwt_timer *timer = NULL;
+	pthread_attr_t attr;
+	int rc;
+
+	REQUIRE(pthread_attr_init(&attr) == 0 && pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED) == 0);
+	config.thread_attr = &attr;
+	rc = hwt_timer_create(&timer, &config);
+	if (rc == 0) {
+		CHECK_RC(hwt_timer_start(timer), EINVAL);
+		CHECK_RC(hwt_new_timeout(timer, count_task, NULL, 0, NULL), EINVAL);
+		CHECK_RC(hwt_timer_destroy(timer), 0);
+	} else {
+		CHECK_INT(rc, ==, EINVAL);
+		CHECK(timer == NULL);
+	}
+	pthread_attr_destroy(&attr);
+}
+
+static void *start_thread(void *arg)
+{
+	CHECK_RC(hwt_timer_start(*(hwt_timer **)arg), 0);
+	return NULL;
+}
+
+TEST(start_from_many_threads)
+{
+	for (int i = 0; i < 50; i++) {
+		hwt_timer *timer = new_timer(TICK_NS, 8);
+		atomic_uint ran = 0;
+
+		crew_run(8, start_thread, &timer, 0);
+		CHECK_RC(hwt_new_timeout(timer, count_task, &ran, 0, NULL), 0);
+		CHECK(wait_count(&ran, 1));
+		CHECK_RC(hwt_timer_destroy(timer), 0);
+	}
+}
+
+TEST_MAIN(RUN(destroy_of_nothing), RUN(destroy_of_one_never_started), RUN(stop_of_one_never_started),
+	  RUN(start_twice_then_stop_twice), RUN(destroy_with_pending_and_without_stop), RUN(destroy_without_collecting),
+	  RUN(unprocessed_fields), RUN(task_must_not_stop_its_own_timer), RUN(task_may_stop_another_timer),
+	  RUN(thread_name), RUN(thread_attr_gives_the_stack_size), RUN(thread_attr_of_a_detached_thread_is_refused),
+	  RUN(start_from_many_threads))

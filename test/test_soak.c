@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A mixed load that goes on and on: what the process holds, in memory, descriptors and threads, must not grow after the
+ * first third.  HWT_SOAK_S sets the seconds; 3 in make check, 600 in make soak.
+ */
+#include "support.h"
+
+#include <dirent.h>
+
+#define THREADS 4
+#define WINDOW 2000
+#define GROWTH_MAX (INT64_C(24) << 20)
+
+static atomic_uint over;
+static atomic_ullong operations, runs;
+
+static void count_run(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	(void)arg;
+	atomic_fetch_add(&runs, 1);
+}
+
+static unsigned entries(const char *path)
+{
+	DIR *dir = opendir(path);
+	unsigned count = 0;
+
+	REQUIRE(dir != NULL);
+	while (readdir(dir) != NULL)
+		count++;
+	closedir(dir);
+	return count;
+}
+
+/* A thread that has been joined may stay in the listing for a moment. */
+static unsigned settled_entries(const char *path, unsigned wanted)
+{
+	unsigned count = entries(path);
+
+	for (int tries = 0; tries < 500 && count != wanted; tries++) {
+		sleep_ms(10);
+		count = entries(path);
+	}
+	return count;
+}
+
+/* Keeps a window of timeouts, short and long, and cancels at random; what is cancelled may have ended long ago. */
+static void *load(void *arg)
+{
+	hwt_timer *timer = *(hwt_timer **)arg;
+	struct prng prng = { (uint64_t)(uintptr_t)&arg };
+	static _Thread_local hwt_timeout window[WINDOW];
+
+	memset(window, 0, sizeof(window));
+	while (!atomic_load(&over)) {
+		for (int i = 0; i < 1000; i++) {
+			hwt_timeout *slot = &window[prng_below(&prng, WINDOW)];
+			int64_t delay_ns = prng_below(&prng, 8) == 0 ? prng_between(&prng, 0, HWT_MS(20)) : HWT_S(60);
+
+			(void)hwt_cancel(*slot);
+			CHECK_RC(hwt_new_timeout(timer, count_run, NULL, delay_ns, slot), 0);
+		}
+		if (atomic_fetch_add(&operations, 2000) % 20000 == 0)
+			sleep_ms(1); /* a worker that gets no processor holds more and more, and rightly */
+	}
+	for (int i = 0; i < WINDOW; i++)
+		(void)hwt_cancel(window[i]);
+	return NULL;
+}
+
+/* A timer that lives for a moment, as in a program that makes one a connection. */
+static void short_life(void)
+{
+	hwt_timer *timer = new_timer(HWT_MS(1), 64);
+
+	for (int i = 0; i < 1000; i++)
+		CHECK_RC(hwt_new_timeout(timer, count_run, NULL, HWT_S(1), NULL), 0);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+TEST(nothing_grows)
+{
+	const char *wish = getenv("HWT_SOAK_S");
+	int64_t seconds = wish != NULL ? strtol(wish, NULL, 10) : 3, begin_ns = hwt_now(), settled = 0, most = 0;
+	hwt_timer *timer = new_timer(HWT_MS(1), 512), *timers[THREADS] = { timer, timer, timer, timer };
+	unsigned fds, threads;
+	struct crew crew;
+
+	alarm((unsigned)seconds + HANG_S); /* a longer run than the others may take */
+	crew_start(&crew, THREADS, load, timers, sizeof(timers[0]));
+	sleep_ms(100);
+	fds = entries("/proc/self/fd");
+	threads = entries("/proc/self/task");
+	while (hwt_now() < begin_ns + HWT_S(seconds)) {
+		int64_t rss;
+
+		short_life();
+		sleep_ms(20);
+		rss = rss_bytes();
+		if (hwt_now() < begin_ns + HWT_S(seconds) / 3)
+			settled = rss > settled ? rss : settled;
+		else
+			most = rss > most ? rss : most;
+		CHECK_INT(settled_entries("/proc/self/fd", fds), ==, fds);
+		CHECK_INT(settled_entries("/proc/self/task", threads), ==, threads);
+	}
+	atomic_store(&over, 1);
+	crew_join(&crew);
+	if (!SANITIZED) /* they keep freed memory for a while */
+		CHECK_INT(most, <, settled + GROWTH_MAX);
+	CHECK_INT(hwt_pending_timeouts(timer), <, THREADS * WINDOW);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+	printf("# %llu operations, %llu runs, %lld KiB after a third, %lld KiB at most afterwards\n",
+	       (unsigned long long)atomic_load(&operations), (unsigned long long)atomic_load(&runs),
+	       (long long)settled / 1024, (long long)most / 1024);
+}
+
+TEST_MAIN(RUN(nothing_grows))

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Handles under stress: those of ended timeouts cancel nobody, and what was written before a call is visible after the
+ * other: the latter is for ThreadSanitizer, so nothing else than the library orders the accesses here.
+ */
+#include "support.h"
+
+#define CHURNERS 3
+#define KEEPERS 3
+#define HOUR_NS HWT_S(3600)
+
+struct churn {
+	hwt_timer *timer;
+	hwt_timeout *stale; /* all ended before the keepers begin */
+	unsigned stale_count, rounds;
+	atomic_uint ran, over, wrong;
+};
+
+/* Schedules, waits or cancels, again and again: strangers to the stale handles, and none of them may be lost. */
+static void *churn_timeouts(void *arg)
+{
+	enum { BATCH = 200 };
+	struct churn *churn = arg;
+	hwt_timeout timeouts[BATCH];
+
+	for (unsigned round = 0; round < churn->rounds; round++) {
+		atomic_uint ran = 0;
+		unsigned cancelled = 0;
+
+		for (unsigned i = 0; i < BATCH; i++)
+			CHECK_RC(hwt_new_timeout(churn->timer, count_task, &ran, i % 2 ? HOUR_NS : HWT_US(i * 10),
+						 &timeouts[i]),
+				 0);
+		for (unsigned i = 1; i < BATCH; i += 2) {
+			int rc = hwt_cancel(timeouts[i]);
+
+			CHECK_INT(rc, ==, 0); /* an hour off: nobody but we may have ended it */
+			cancelled += rc == 0;
+		}
+		REQUIRE(wait_count(&ran, BATCH / 2));
+		CHECK_INT(ran + cancelled, ==, BATCH);
+	}
+	atomic_fetch_add(&churn->over, 1);
+	return NULL;
+}
+
+static void *cancel_stale(void *arg)
+{
+	struct churn *churn = arg;
+	unsigned retired = 0;
+
+	for (int64_t give_up_ns = hwt_now() + 4 * PATIENCE_NS;
+	     atomic_load(&churn->over) < CHURNERS && hwt_now() < give_up_ns;)
+		for (unsigned i = 0; i < churn->stale_count; i++) {
+			hwt_timeout timeout = churn->stale[i];
+			hwt_state state = hwt_timeout_state(timeout);
+
+			CHECK(state == HWT_EXPIRED || state == HWT_CANCELLED || state == HWT_RETIRED);
+			CHECK_INT(hwt_cancel(timeout), ==, ENOENT);
+			CHECK(hwt_timeout_timer(timeout) == churn->timer);
+			retired += state == HWT_RETIRED;
+		}
+	CHECK_INT(retired, >, 0); /* else nothing was tested */
+	return NULL;
+}
+
+TEST(stale_handles_cancel_nobody)
+{
+	struct churn churn = { .timer = new_timer(HWT_MS(1), 64), .stale_count = 3000, .rounds = scaled(300) };
+	struct crew churners, keepers;
+
+	churn.stale = calloc(churn.stale_count, sizeof(*churn.stale));
+	REQUIRE(churn.stale);
+	for (unsigned i = 0; i < churn.stale_count; i++)
+		CHECK_RC(hwt_new_timeout(churn.timer, count_task, &churn.ran, i % 2 ? HOUR_NS : 0, &churn.stale[i]), 0);
+	for (unsigned i = 1; i < churn.stale_count; i += 2)
+		CHECK_RC(hwt_cancel(churn.stale[i]), 0);
+	CHECK(wait_count(&churn.ran, churn.stale_count / 2));
+	CHECK(wait_state(churn.stale[churn.stale_count - 2], HWT_EXPIRED));
+	wait_ticks(churn.timer, 3, HWT_MS(1));
+	crew_start(&keepers, KEEPERS, cancel_stale, &churn, 0);
+	crew_start(&churners, CHURNERS, churn_timeouts, &churn, 0);
+	crew_join(&churners);
+	crew_join(&keepers);
+	CHECK_INT(hwt_pending_timeouts(churn.timer), ==, 0);
+	CHECK_RC(hwt_timer_destroy(churn.timer), 0);
+	free(churn.stale);
+}
+
+/*
+ * A handle handed over without any ordering: two relaxed words, each written once, nothing is known before both are
+ * seen.
+ */
+struct letter {
+	unsigned before;              /* plain: written before hwt_new_timeout */
+	unsigned by_task;             /* plain: written by the task */
+	_Atomic(void *) entry;        /* relaxed */
+	_Atomic(uint64_t) generation; /* relaxed */
+	atomic_uint ended;            /* relaxed: for the count at the end */
+};
+
+struct post {
+	hwt_timer *timer;
+	struct letter *letters;
+	unsigned count;
+	atomic_uint warm, cancelled, expired;
+};
+
+static void letter_task(hwt_timeout timeout, void *arg)
+{
+	struct letter *letter = arg;
+
+	(void)timeout;
+	CHECK_INT(letter->before, ==, 1); /* G3 */
+	letter->by_task = 2;
+	letter->before = 3;
+	atomic_fetch_add_explicit(&letter->ended, 1, memory_order_relaxed);
+}
+
+/* Has the timer hold as many from this thread: afterwards it allocates nothing that a reader might know nothing of. */
+static void warm_up(struct post *post)
+{
+	hwt_timeout *timeouts = calloc(post->count, sizeof(*timeouts));
+
+	REQUIRE(timeouts);
+	for (unsigned i = 0; i < post->count; i++)
+		CHECK_RC(hwt_new_timeout(post->timer, count_task, NULL, HOUR_NS, &timeouts[i]), 0);
+	for (unsigned i = 0; i < post->count; i++)
+		CHECK_RC(hwt_cancel(timeouts[i]), 0);
+	wait_ticks(post->timer, 3, HWT_MS(1));
+	atomic_store(&post->warm, 1);
+	free(timeouts);
+}
+
+static void *write_letters(void *arg)
+{
+	struct post *post = arg;
+
+	warm_up(post);
+	for (unsigned i = 0; i < post->count; i++) {
+		struct letter *letter = &post->letters[i];
+		hwt_timeout timeout;
+
+		letter->before = 1;
+		CHECK_RC(hwt_new_timeout(post->timer, letter_task, letter, i % 3 ? HWT_US(i % 500) : HOUR_NS, &timeout),
+			 0);
+		atomic_store_explicit(&letter->entry, timeout.entry, memory_order_relaxed);
+		atomic_store_explicit(&letter->generation, timeout.generation, memory_order_relaxed);
+		if (i % 50 == 0)
+			sleep_ns(HWT_US(100));
+	}
+	return NULL;
+}
+
+static hwt_timeout read_handle(struct letter *letter)
+{
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	hwt_timeout timeout = HWT_TIMEOUT_NONE;
+
+	while ((!timeout.entry || !timeout.generation) && hwt_now() < give_up_ns) {
+		timeout.entry = atomic_load_explicit(&letter->entry, memory_order_relaxed);
+		timeout.generation = atomic_load_explicit(&letter->generation, memory_order_relaxed);
+	}
+	return timeout;
+}
+
+/* Cancels, or sees that it has expired; in either case reads plainly what the other side has written. */
+static void *read_letters(void *arg)
+{
+	struct post *post = arg;
+
+	REQUIRE(wait_count(&post->warm, 1));
+	for (unsigned i = 0; i < post->count; i++) {
+		struct letter *letter = &post->letters[i];
+		/* By turns close behind the writer and far behind, where most have expired. */
+		unsigned lag = i / 2000 % 2 ? 2000 : 0;
+		hwt_timeout timeout;
+
+		(void)read_handle(&post->letters[i + lag < post->count ? i + lag : post->count - 1]);
+		timeout = read_handle(letter);
+		if (i % 2 && hwt_cancel(timeout) == 0) {
+			CHECK_INT(letter->before, ==, 1);
+			letter->before = 4;
+			atomic_fetch_add_explicit(&letter->ended, 1, memory_order_relaxed);
+			atomic_fetch_add(&post->cancelled, 1);
+		} else if (i % 3 && hwt_timeout_state(timeout) == HWT_EXPIRED) {
+			CHECK_INT(letter->by_task, ==, 2);
+			CHECK_INT(letter->before, ==, 3);
+			atomic_fetch_add(&post->expired, 1);
+		}
+	}
+	return NULL;
+}
+
+TEST(writes_are_visible)
+{
+	struct post post = { .timer = new_timer(HWT_MS(1), 64), .count = scaled(100000) };
+	struct crew writer, reader;
+	hwt_unprocessed left;
+	size_t count = 0, returned = 0;
+
+	post.letters = calloc(post.count, sizeof(*post.letters));
+	REQUIRE(post.letters);
+	crew_start(&writer, 1, write_letters, &post, 0);
+	crew_start(&reader, 1, read_letters, &post, 0);
+	crew_join(&writer);
+	crew_join(&reader);
+	CHECK_RC(hwt_timer_stop(post.timer, &count), 0);
+	while (returned <= count && hwt_timer_next_unprocessed(post.timer, &left)) {
+		struct letter *letter = left.arg;
+
+		CHECK_INT(letter->before, ==, 1);
+		atomic_fetch_add_explicit(&letter->ended, 1, memory_order_relaxed);
+		returned++;
+	}
+	CHECK_INT(returned, ==, count);
+	for (unsigned i = 0; i < post.count; i++) {
+		CHECK_INT(post.letters[i].ended, ==, 1);
+		CHECK(post.letters[i].by_task == 0 ||
+		      post.letters[i].before == 3); /* the stop orders the tasks before us */
+	}
+	printf("# %u cancelled, %u seen expired, %zu returned\n", post.cancelled, post.expired, returned);
+	CHECK_RC(hwt_timer_destroy(post.timer), 0);
+	free(post.letters);
+}
+
+TEST_MAIN(RUN(stale_handles_cancel_nobody), RUN(writes_are_visible))

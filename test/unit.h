@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * For the unit tests: memory that runs out on purpose, and a timer without a thread on a clock of the test's own.
+ */
+#ifndef HWT_UNIT_H
+#define HWT_UNIT_H
+
+#include "test.h"
+#include "timer.h"
+#include "mem.h"
+
+#include <errno.h>
+
+/* Allocations fail_from .. fail_to - 1, counted from the last memory_fails, fail.  Atomic: the worker asks too. */
+static _Atomic uint64_t memory_asked, fail_from = UINT64_MAX, fail_to = UINT64_MAX;
+
+static inline bool memory_refuses(void)
+{
+	uint64_t n = atomic_fetch_add(&memory_asked, 1);
+
+	return n >= fail_from && n < fail_to;
+}
+
+static inline void memory_fails(uint64_t from, uint64_t to)
+{
+	memory_asked = 0;
+	fail_from = from;
+	fail_to = to;
+	atomic_store(&hwt_test_mem_refuses, memory_refuses);
+}
+
+static inline void memory_is_back(void)
+{
+	memory_fails(UINT64_MAX, UINT64_MAX);
+}
+
+/* xorshift64*: the same numbers from the same seed everywhere. */
+static inline uint64_t random_next(uint64_t *state)
+{
+	*state ^= *state >> 12;
+	*state ^= *state << 25;
+	*state ^= *state >> 27;
+	return *state * UINT64_C(2685821657736338717);
+}
+
+static inline uint64_t random_below(uint64_t *state, uint64_t limit)
+{
+	return random_next(state) % limit;
+}
+
+/* HWT_SEED in the environment, or one that differs from run to run; printed, so that a failure can be repeated. */
+static inline uint64_t random_seed(void)
+{
+	const char *given = getenv("HWT_SEED");
+	uint64_t seed = given != NULL ? strtoull(given, NULL, 0) : (uint64_t)hwt_clock_now();
+
+	printf("# seed %" PRIu64 "\n", seed);
+	return seed | 1;
+}
+
+/* Virtual time. */
+static int64_t fake_now_ns;
+
+static inline int64_t fake_clock(void)
+{
+	return fake_now_ns;
+}
+
+/* A started timer whose passes the test makes; it begins at start_ns, and so does the clock. */
+static inline hwt_timer *driven_create(const hwt_config *config, int64_t start_ns)
+{
+	hwt_timer *timer = NULL;
+
+	REQUIRE(hwt_timer_create(&timer, config) == 0);
+	fake_now_ns = start_ns;
+	hwt_test_clock = fake_clock;
+	hwt_timer_start_driven(timer, start_ns);
+	return timer;
+}
+
+static inline hwt_config driven_config(int64_t tick_ns, uint32_t wheel)
+{
+	hwt_config config = HWT_CONFIG_INIT;
+
+	config.warn = NULL;
+	config.tick_duration_ns = tick_ns;
+	config.ticks_per_wheel = wheel;
+	return config;
+}
+
+static inline bool driven_pass(hwt_timer *timer, int64_t now_ns)
+{
+	fake_now_ns = now_ns;
+	return hwt_worker_pass(&timer->worker, now_ns);
+}
+
+/* Every tick from the present one to that of now_ns, one pass each. */
+static inline void driven_walk(hwt_timer *timer, int64_t now_ns)
+{
+	int64_t tick_ns = timer->config.tick_duration_ns;
+
+	while (fake_now_ns + tick_ns <= now_ns)
+		driven_pass(timer, fake_now_ns + tick_ns);
+	driven_pass(timer, now_ns);
+}
+
+static inline void driven_destroy(hwt_timer *timer)
+{
+	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
+	hwt_test_clock = NULL;
+}
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Buckets: order, holes, merging, memory.  A checker recomputes every invariant of bucket.h the stupid way. */
+#include "unit.h"
+#include "bucket.h"
+
+#define MANY 20000
+
+static struct hwt_store store;
+static struct hwt_bucket bucket;
+static struct hwt_record *records;
+
+static void begin(void)
+{
+	memset(&store, 0, sizeof(store));
+	memset(&bucket, 0, sizeof(bucket));
+	records = aligned_alloc(RECORD_ALIGN, MANY * sizeof(*records));
+	REQUIRE(records != NULL);
+	memset(records, 0, MANY * sizeof(*records));
+}
+
+static void end(void)
+{
+	hwt_store_destroy(&store);
+	free(records);
+}
+
+/* B1 .. B4; members must be `expected`, in that order.  Returns the number of chunks. */
+static unsigned check_bucket(struct hwt_record **expected, unsigned count)
+{
+	struct hwt_chunk *before = NULL;
+	unsigned chunks = 0, n = 0;
+
+	for (struct hwt_chunk *chunk = bucket.first; chunk != NULL; before = chunk, chunk = chunk->next, chunks++) {
+		unsigned live = 0;
+
+		CHECK(chunk->prev == before && chunk->bucket == &bucket);
+		CHECK(chunk->used <= chunk_capacity(chunk));
+		for (unsigned i = 0; i < chunk->used; i++) {
+			struct hwt_record *record = chunk->records[i];
+
+			if (record == NULL)
+				continue;
+			live++;
+			CHECK(place_chunk(record->place) == chunk && place_index(record->place) == i);
+			CHECK_INT(round_distance(chunk->least, chunk_rounds(chunk)[i]), <=, 0);
+			CHECK(n < count && expected[n] == record);
+			n++;
+		}
+		CHECK(live == chunk->live && live > 0);
+	}
+	CHECK(bucket.last == before);
+	CHECK_INT(n, ==, count);
+	return chunks;
+}
+
+static void append(struct hwt_record *record)
+{
+	CHECK(hwt_bucket_append(&store, &bucket, record, (uint32_t)(record - records) % 7, false));
+}
+
+TEST(members_keep_their_order)
+{
+	struct hwt_record *expected[1000];
+
+	begin();
+	for (unsigned i = 0; i < 1000; i++)
+		append(expected[i] = &records[i]);
+	check_bucket(expected, 1000);
+	for (unsigned i = 0; i < 1000; i++)
+		hwt_bucket_remove(&store, &records[i]);
+	CHECK(bucket.first == NULL && bucket.last == NULL);
+	end();
+}
+
+/* Appends and removals at random, against an array. */
+static void random_walk(uint64_t *seed, unsigned removals_of_10)
+{
+	static struct hwt_record *expected[MANY];
+	unsigned count = 0, used = 0;
+
+	begin();
+	while (used < MANY) {
+		if (count > 0 && random_below(seed, 10) < removals_of_10) {
+			unsigned i = (unsigned)random_below(seed, count);
+
+			hwt_bucket_remove(&store, expected[i]);
+			CHECK_INT(expected[i]->place, ==, 0);
+			memmove(&expected[i], &expected[i + 1], (--count - i) * sizeof(expected[0]));
+		} else {
+			append(expected[count++] = &records[used++]);
+		}
+		if (used % 100 == 0)
+			check_bucket(expected, count);
+	}
+	check_bucket(expected, count);
+	end();
+}
+
+TEST(order_and_invariants_survive_random_removals)
+{
+	uint64_t seed = random_seed();
+
+	for (unsigned removals = 1; removals <= 6; removals++)
+		random_walk(&seed, removals);
+}
+
+/* One survivor in a hundred must not hold on to its chunk alone. */
+TEST(sparse_chunks_are_merged)
+{
+	struct hwt_record *expected[MANY / 100];
+
+	begin();
+	for (unsigned i = 0; i < MANY; i++)
+		append(&records[i]);
+	for (unsigned i = 0; i < MANY; i++)
+		if (i % 100 == 0)
+			expected[i / 100] = &records[i];
+		else
+			hwt_bucket_remove(&store, &records[i]);
+	CHECK_INT(check_bucket(expected, MANY / 100), <=, MANY / 100 * 4 / CHUNK_LAST_CAPACITY + 4);
+	end();
+}
+
+TEST(emptied_chunks_are_used_again)
+{
+	begin();
+	for (int round = 0; round < 30; round++) {
+		if (round == 2)
+			memory_is_back();
+		for (unsigned i = 0; i < MANY; i++)
+			append(&records[i]);
+		for (unsigned i = MANY; i-- > 0;)
+			hwt_bucket_remove(&store, &records[i]);
+	}
+	CHECK_INT(memory_asked, ==, 0);
+	end();
+}
+
+/* Bytes of blocks per member: what api and design promise. */
+TEST(a_member_of_a_long_bucket_takes_thirteen_bytes)
+{
+	uint64_t bytes = 0;
+
+	begin();
+	for (unsigned i = 0; i < MANY; i++)
+		append(&records[i]);
+	for (struct hwt_chunk *chunk = bucket.first; chunk != NULL; chunk = chunk->next)
+		bytes += chunk->class == 3 ? 768 : 512;
+	CHECK_INT(bytes, <=, MANY * 13);
+	end();
+}
+
+TEST(without_memory_an_append_changes_nothing)
+{
+	struct hwt_record *expected[MANY];
+	unsigned count = 0;
+
+	begin();
+	memory_fails(3, UINT64_MAX);
+	while (hwt_bucket_append(&store, &bucket, &records[count], 5, false))
+		expected[count] = &records[count], count++;
+	CHECK_INT(count, >, 100);
+	CHECK_INT(records[count].place, ==, 0);
+	check_bucket(expected, count);
+	memory_is_back();
+	append(expected[count] = &records[count]);
+	check_bucket(expected, count + 1);
+	end();
+}
+
+TEST_MAIN(RUN(members_keep_their_order), RUN(order_and_invariants_survive_random_removals),
+	  RUN(sparse_chunks_are_merged), RUN(emptied_chunks_are_used_again),
+	  RUN(a_member_of_a_long_bucket_takes_thirteen_bytes), RUN(without_memory_an_append_changes_nothing))

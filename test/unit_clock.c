@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Ticks and nanoseconds, also at the ends of int64_t; sleeping. */
+#include "unit.h"
+
+static const int64_t starts[] = { 0, 1, 12345, HWT_S(86400) * 365, INT64_MAX / 2, INT64_MAX - 5, INT64_MAX };
+static const int64_t ticks[] = { 1, 3, 1000, HWT_MS(1), HWT_MS(100), HWT_S(3600), INT64_MAX / 2, INT64_MAX - 1 };
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* E1 by definition: the smallest tick at or after the deadline, in arithmetic that cannot overflow. */
+static void check_tick_of(const struct hwt_grid *grid, int64_t deadline_ns)
+{
+	int64_t tick = grid_tick_of(grid, deadline_ns);
+	__extension__ typedef __int128 wide;
+	wide time = (wide)grid->start_ns + (wide)tick * grid->tick_ns;
+
+	CHECK(tick >= 0 && tick <= HWT_TICK_MAX);
+	CHECK(tick == HWT_TICK_MAX || time >= deadline_ns);
+	CHECK(tick == 0 || time - grid->tick_ns < deadline_ns);
+}
+
+TEST(row32_a_deadline_is_rounded_up_to_its_tick)
+{
+	for (size_t s = 0; s < COUNT(starts); s++) {
+		for (size_t t = 0; t < COUNT(ticks); t++) {
+			struct hwt_grid grid = { starts[s], ticks[t] };
+
+			for (int64_t off = -3; off <= 3; off++) {
+				check_tick_of(&grid, add_saturating(starts[s], off));
+				check_tick_of(&grid, add_saturating(add_saturating(starts[s], ticks[t]), off));
+				check_tick_of(&grid, add_saturating(grid_time(&grid, 1000), off));
+			}
+			check_tick_of(&grid, INT64_MAX);
+			check_tick_of(&grid, INT64_MIN);
+			check_tick_of(&grid, 0);
+		}
+	}
+}
+
+TEST(row18_times_saturate_instead_of_overflowing)
+{
+	struct hwt_grid grid = { INT64_MAX - 10, HWT_MS(1) };
+
+	CHECK_INT(add_saturating(INT64_MAX, 1), ==, INT64_MAX);
+	CHECK_INT(add_saturating(INT64_MAX - 5, INT64_MAX), ==, INT64_MAX);
+	CHECK_INT(add_saturating(INT64_MIN, -1), ==, INT64_MIN);
+	CHECK_INT(add_saturating(5, INT64_MIN), ==, INT64_MIN + 5);
+	CHECK_INT(grid_time(&grid, 1), ==, INT64_MAX);
+	CHECK_INT(grid_time(&grid, HWT_TICK_MAX), ==, INT64_MAX);
+	CHECK_INT(grid_tick_of(&grid, INT64_MAX), ==, 1);
+	grid.tick_ns = 1;
+	CHECK_INT(grid_tick_of(&grid, INT64_MAX), ==, 10);
+	grid.start_ns = 0;
+	CHECK_INT(grid_tick_of(&grid, INT64_MAX), ==, HWT_TICK_MAX);
+}
+
+TEST(row22_ticks_are_computed_from_the_start)
+{
+	struct hwt_grid grid = { 17, HWT_MS(1) + 1 };
+
+	for (int64_t n = 0; n < 10000; n++) {
+		CHECK_INT(grid_time(&grid, n), ==, 17 + n * (HWT_MS(1) + 1));
+		CHECK_INT(grid_ticks_passed(&grid, grid_time(&grid, n)), ==, n);
+		CHECK_INT(grid_ticks_passed(&grid, grid_time(&grid, n) - 1), ==, n - 1);
+		CHECK_INT(grid_tick_of(&grid, grid_time(&grid, n)), ==, n);
+		CHECK_INT(grid_tick_of(&grid, grid_time(&grid, n) + 1), ==, n + 1);
+	}
+}
+
+TEST(before_the_start_no_tick_has_passed)
+{
+	struct hwt_grid grid = { 1000, 10 };
+
+	CHECK_INT(grid_ticks_passed(&grid, 999), ==, -1);
+	CHECK_INT(grid_ticks_passed(&grid, INT64_MIN), ==, -1);
+	CHECK_INT(grid_ticks_passed(&grid, 1000), ==, 0);
+	CHECK_INT(grid_tick_of(&grid, INT64_MIN), ==, 0);
+}
+
+TEST(row31_the_clock_is_monotonic)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	CHECK_INT(hwt_clock_now(), >=, (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	CHECK_INT(hwt_clock_now(), <, (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec + HWT_S(60));
+}
+
+TEST(row23_a_sleep_ends_neither_early_nor_at_a_whole_millisecond)
+{
+	struct hwt_sleeper sleeper;
+	int rounded_up = 0;
+
+	REQUIRE(hwt_sleeper_init(&sleeper) == 0);
+	hwt_clock_precise_thread();
+	for (int i = 0; i < 50; i++) {
+		int64_t until_ns = hwt_clock_now() + 300000 + i * 1000;
+
+		hwt_sleeper_sleep_until(&sleeper, until_ns);
+		CHECK_INT(hwt_clock_now(), >=, until_ns);
+		rounded_up += hwt_clock_now() - until_ns > 600000;
+	}
+	CHECK_INT(rounded_up, <, 50); /* all of them would be a sleep in whole milliseconds */
+	hwt_sleeper_destroy(&sleeper);
+}
+
+static void *wake_later(void *sleeper)
+{
+	struct timespec nap = { 0, 20000000 };
+
+	nanosleep(&nap, NULL);
+	hwt_sleeper_wake(sleeper);
+	return NULL;
+}
+
+TEST(a_sleep_ends_when_woken_also_if_the_wake_came_first)
+{
+	struct hwt_sleeper sleeper;
+	pthread_t thread;
+
+	REQUIRE(hwt_sleeper_init(&sleeper) == 0);
+	hwt_sleeper_wake(&sleeper);
+	hwt_sleeper_sleep_until(&sleeper, INT64_MAX);
+	REQUIRE(pthread_create(&thread, NULL, wake_later, &sleeper) == 0);
+	hwt_sleeper_sleep_until(&sleeper, INT64_MAX); /* for ever, if the wake is lost */
+	pthread_join(thread, NULL);
+	hwt_sleeper_destroy(&sleeper);
+}
+
+TEST_MAIN(RUN(row32_a_deadline_is_rounded_up_to_its_tick), RUN(row18_times_saturate_instead_of_overflowing),
+	  RUN(row22_ticks_are_computed_from_the_start), RUN(before_the_start_no_tick_has_passed),
+	  RUN(row31_the_clock_is_monotonic), RUN(row23_a_sleep_ends_neither_early_nor_at_a_whole_millisecond),
+	  RUN(a_sleep_ends_when_woken_also_if_the_wake_came_first))

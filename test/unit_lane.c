@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Lanes and their free records: handing over, coming home, stealing, limits, closing, want of memory. */
+#include "unit.h"
+
+static void nothing(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	(void)arg;
+}
+
+static struct hwt_lanes lanes;
+
+static void begin(int64_t limit)
+{
+	REQUIRE(hwt_lanes_init(&lanes, NULL, 4, limit) == 0);
+}
+
+static void end(void)
+{
+	hwt_lanes_destroy(&lanes);
+}
+
+static hwt_timeout submit(unsigned lane)
+{
+	hwt_timeout timeout = HWT_TIMEOUT_NONE;
+
+	CHECK_INT(hwt_lane_submit(&lanes.lane[lane], nothing, NULL, 5, &timeout), ==, 0);
+	return timeout;
+}
+
+/* What the worker does with a cancelled or finished record. */
+static unsigned bring_home(unsigned lane)
+{
+	struct hwt_record *record;
+	unsigned n = 0;
+
+	for (; (record = queue_pop(&lanes.lane[lane].submitted)) != NULL; n++) {
+		if (record_arm(record))
+			CHECK(record_give_back(record));
+		lane_send_home(record);
+	}
+	for (unsigned i = 0; i < lanes.count; i++)
+		lane_splice_home(&lanes.lane[i]);
+	return n;
+}
+
+TEST(a_submission_reaches_the_worker_whole)
+{
+	struct hwt_record *record;
+	hwt_timeout timeout;
+
+	begin(0);
+	timeout = submit(1);
+	CHECK(queue_is_empty(&lanes.lane[0].submitted));
+	record = queue_pop(&lanes.lane[1].submitted);
+	REQUIRE(record != NULL);
+	CHECK(record == timeout.entry && timeout.generation == 1);
+	CHECK(record->task == nothing && record->deadline_ns == 5 && record_lane(record) == &lanes.lane[1]);
+	CHECK(record_word(record) == word_make(1, STATE_QUEUED));
+	CHECK_INT(hwt_lanes_accepted(&lanes), ==, 1);
+	end();
+}
+
+/* The memory of a chain of records, walked in the order in which they will be taken. */
+TEST(records_come_home_in_order_and_know_the_one_ahead)
+{
+	struct hwt_record *in_order[100];
+
+	begin(0);
+	for (int i = 0; i < 100; i++)
+		in_order[i] = submit(0).entry;
+	CHECK_INT(bring_home(0), ==, 100);
+	for (int i = 0; i + HWT_RETURN_AHEAD < 100; i++)
+		CHECK(in_order[i]->free_ahead == in_order[i + HWT_RETURN_AHEAD]);
+	for (int i = 0; i < 100; i++)
+		CHECK(submit(0).entry == in_order[i]);
+	end();
+}
+
+TEST(row24_no_allocation_once_the_peak_has_been_seen)
+{
+	begin(0);
+	for (int round = 0; round < 50; round++) {
+		if (round == 1)
+			memory_is_back();
+		for (int i = 0; i < 1000; i++)
+			submit(2);
+		CHECK_INT(bring_home(2), ==, 1000);
+	}
+	CHECK_INT(memory_asked, ==, 0);
+	end();
+}
+
+TEST(free_records_of_other_lanes_are_used_before_memory_is_asked_for)
+{
+	begin(0);
+	for (int i = 0; i < 5000; i++)
+		submit(0);
+	bring_home(0);
+	for (int i = 0; i < 200; i++) /* a lane's first few dozen come from a slab of its own */
+		submit(1);
+	bring_home(1);
+	memory_is_back();
+	for (int i = 0; i < 5000; i++)
+		submit(1);
+	CHECK_INT(memory_asked, <=, 8); /* nodes of lane 1's queue; no slab of records, or it were more */
+	CHECK(lanes.lane[1].pool.slab_bytes <= 16384);
+	end();
+}
+
+TEST(row06_a_limit_is_exact_and_a_cancel_makes_room)
+{
+	hwt_timeout first, timeout = { &lanes, 77 };
+
+	begin(2);
+	first = submit(0);
+	submit(1);
+	for (int i = 0; i < 100; i++)
+		CHECK_INT(hwt_lane_submit(&lanes.lane[i % 4], nothing, NULL, 0, &timeout), ==, ENOBUFS);
+	CHECK(timeout.entry == &lanes && timeout.generation == 77); /* untouched */
+	CHECK_INT(hwt_lane_cancel(&lanes.lane[3], first.entry, first.generation), ==, 0);
+	submit(2);
+	CHECK_INT(hwt_lane_submit(&lanes.lane[0], nothing, NULL, 0, NULL), ==, ENOBUFS);
+	CHECK_INT(hwt_lanes_accepted(&lanes) - hwt_lanes_cancelled(&lanes), ==, 2);
+	end();
+}
+
+TEST(row17_cancel_says_what_happened)
+{
+	struct hwt_lane *lane;
+	struct hwt_record *record;
+	hwt_timeout timeout;
+	uint64_t word = 0;
+
+	begin(0);
+	lane = &lanes.lane[3];
+	timeout = submit(0);
+	record = timeout.entry;
+	CHECK_INT(hwt_lane_cancel(lane, record, timeout.generation + 1), ==, ENOENT);
+	CHECK_INT(hwt_lane_cancel(lane, record, timeout.generation - 1), ==, ENOENT);
+	CHECK_INT(hwt_lane_cancel(lane, record, timeout.generation), ==, 0); /* while it is queued */
+	CHECK_INT(hwt_lane_cancel(lane, record, timeout.generation), ==, ENOENT);
+	CHECK(queue_is_empty(&lane->cancelled)); /* the drain of the submitted queue will see to it */
+
+	timeout = submit(0);
+	record = timeout.entry;
+	CHECK(record_arm(record));
+	CHECK_INT(hwt_lane_cancel(lane, record, timeout.generation), ==, 0);
+	CHECK(queue_pop(&lane->cancelled) == record);
+	CHECK_INT(hwt_lane_cancel(lane, record, timeout.generation), ==, ENOENT);
+
+	timeout = submit(0);
+	record = timeout.entry;
+	CHECK(record_arm(record) && record_run(record, &word));
+	CHECK_INT(hwt_lane_cancel(lane, record, timeout.generation), ==, EBUSY);
+	record_finish(record, word);
+	CHECK_INT(hwt_lane_cancel(lane, record, timeout.generation), ==, ENOENT);
+	CHECK_INT(hwt_lanes_cancelled(&lanes), ==, 2);
+	end();
+}
+
+TEST(row35_a_stale_handle_cancels_nobody)
+{
+	hwt_timeout stale, fresh;
+
+	begin(0);
+	stale = submit(0);
+	CHECK_INT(hwt_lane_cancel(&lanes.lane[0], stale.entry, stale.generation), ==, 0);
+	bring_home(0);
+	fresh = submit(0);
+	REQUIRE(fresh.entry == stale.entry);
+	CHECK_INT(fresh.generation, ==, stale.generation + 1);
+	CHECK_INT(hwt_lane_cancel(&lanes.lane[0], stale.entry, stale.generation), ==, ENOENT);
+	CHECK(record_word(fresh.entry) == word_make(fresh.generation, STATE_QUEUED));
+	end();
+}
+
+TEST(without_memory_a_cancel_still_succeeds)
+{
+	hwt_timeout timeouts[2000];
+
+	begin(0);
+	for (int i = 0; i < 2000; i++) {
+		timeouts[i] = submit(0);
+		CHECK(record_arm(timeouts[i].entry));
+	}
+	memory_fails(0, UINT64_MAX);
+	for (int i = 0; i < 2000; i++)
+		CHECK_INT(hwt_lane_cancel(&lanes.lane[1], timeouts[i].entry, timeouts[i].generation), ==, 0);
+	memory_is_back();
+	CHECK(word_state(record_word(timeouts[0].entry)) == STATE_CANCELLED);
+	CHECK(word_state(record_word(timeouts[1999].entry)) == STATE_LAZY); /* no node was left for it */
+	CHECK_INT(word_public_state(record_word(timeouts[1999].entry), 1), ==, HWT_CANCELLED);
+	end();
+}
+
+TEST(without_memory_a_submission_fails_and_changes_nothing)
+{
+	hwt_timeout out = { &lanes, 77 };
+	uint64_t accepted;
+
+	begin(0);
+	for (uint64_t n = 0; n < 10; n++) {
+		memory_fails(n, UINT64_MAX);
+		for (int i = 0; i < 3000; i++) {
+			accepted = hwt_lanes_accepted(&lanes);
+			out = (hwt_timeout){ &lanes, 77 };
+			if (hwt_lane_submit(&lanes.lane[0], nothing, NULL, 0, &out) == 0) {
+				CHECK_INT(hwt_lanes_accepted(&lanes), ==, accepted + 1);
+				continue;
+			}
+			CHECK_INT(hwt_lanes_accepted(&lanes), ==, accepted);
+			CHECK(out.entry == &lanes && out.generation == 77);
+		}
+		memory_is_back();
+		submit(0);
+	}
+	CHECK_INT(bring_home(0), ==, hwt_lanes_accepted(&lanes));
+	for (uint64_t n = 0; n < 9; n++) {
+		struct hwt_lanes others;
+
+		memory_fails(n, n + 1);
+		CHECK_INT(hwt_lanes_init(&others, NULL, 4, 0), ==, ENOMEM);
+	}
+	memory_is_back();
+	end();
+}
+
+TEST(a_closed_lane_refuses)
+{
+	begin(0);
+	submit(0);
+	hwt_lane_close(&lanes.lane[0]);
+	CHECK_INT(hwt_lane_submit(&lanes.lane[0], nothing, NULL, 0, NULL), ==, ECANCELED);
+	submit(1);
+	CHECK_INT(bring_home(0), ==, 1);
+	end();
+}
+
+#define SHARED_MANY 20000
+
+static hwt_timeout shared[SHARED_MANY];
+static atomic_uint cancelling;
+
+/* Every other one, all on lane 1: threads may share their home. */
+static void *cancel_half(void *arg)
+{
+	for (size_t i = (size_t)(uintptr_t)arg; i < SHARED_MANY; i += 2)
+		CHECK_INT(hwt_lane_cancel(&lanes.lane[1], shared[i].entry, shared[i].generation), ==, 0);
+	atomic_fetch_sub(&cancelling, 1);
+	return NULL;
+}
+
+TEST(two_threads_at_home_in_one_lane_lose_no_cancellation)
+{
+	struct hwt_record *record;
+	unsigned popped = 0;
+	pthread_t threads[2];
+
+	begin(0);
+	for (int i = 0; i < SHARED_MANY; i++) {
+		shared[i] = submit(0);
+		CHECK(record_arm(shared[i].entry));
+	}
+	atomic_store(&cancelling, 2);
+	for (uintptr_t t = 0; t < 2; t++)
+		REQUIRE(pthread_create(&threads[t], NULL, cancel_half, (void *)t) == 0);
+	for (bool last = false; !last;) {
+		last = atomic_load(&cancelling) == 0; /* then one more look */
+		for (; (record = queue_pop(&lanes.lane[1].cancelled)) != NULL; popped++)
+			CHECK_INT(record->place, ==, 0);
+	}
+	for (int t = 0; t < 2; t++)
+		pthread_join(threads[t], NULL);
+	CHECK_INT(popped, ==, SHARED_MANY);
+	CHECK_INT(hwt_lanes_cancelled(&lanes), ==, SHARED_MANY);
+	end();
+}
+
+static void *ask_number(void *arg)
+{
+	*(uint32_t *)arg = hwt_thread_number();
+	CHECK_INT(hwt_thread_number(), ==, *(uint32_t *)arg);
+	return NULL;
+}
+
+TEST(threads_have_numbers_of_their_own)
+{
+	uint32_t mine = hwt_thread_number(), theirs = 0;
+	pthread_t thread;
+
+	REQUIRE(pthread_create(&thread, NULL, ask_number, &theirs) == 0);
+	pthread_join(thread, NULL);
+	CHECK(mine != 0 && theirs != 0 && mine != theirs);
+	CHECK_INT(hwt_thread_number(), ==, mine);
+}
+
+TEST_MAIN(RUN(a_submission_reaches_the_worker_whole), RUN(records_come_home_in_order_and_know_the_one_ahead),
+	  RUN(row24_no_allocation_once_the_peak_has_been_seen),
+	  RUN(free_records_of_other_lanes_are_used_before_memory_is_asked_for),
+	  RUN(row06_a_limit_is_exact_and_a_cancel_makes_room), RUN(row17_cancel_says_what_happened),
+	  RUN(row35_a_stale_handle_cancels_nobody), RUN(without_memory_a_cancel_still_succeeds),
+	  RUN(without_memory_a_submission_fails_and_changes_nothing), RUN(a_closed_lane_refuses),
+	  RUN(two_threads_at_home_in_one_lane_lose_no_cancellation), RUN(threads_have_numbers_of_their_own))

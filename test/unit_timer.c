@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The life of a timer where memory or threads fail, and what hwt_new_timeout touches. */
+#include "unit.h"
+
+#include <sched.h>
+
+static void nothing(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	(void)arg;
+}
+
+TEST(create_fails_cleanly_at_every_allocation)
+{
+	hwt_timer *timer = (hwt_timer *)&timer;
+	uint64_t n = 0;
+	int rc;
+
+	do {
+		memory_fails(n++, UINT64_MAX);
+		rc = hwt_timer_create(&timer, NULL);
+		CHECK(rc == 0 || (rc == ENOMEM && timer == (hwt_timer *)&timer));
+	} while (rc != 0 && n < 1000);
+	memory_is_back();
+	CHECK_INT(n, >, 5);
+	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
+}
+
+TEST(stop_and_destroy_allocate_nothing)
+{
+	size_t unprocessed = 0;
+	hwt_timer *timer;
+
+	REQUIRE(hwt_timer_create(&timer, NULL) == 0);
+	for (int i = 0; i < 10000; i++)
+		CHECK_INT(hwt_new_timeout(timer, nothing, NULL, HWT_S(60), NULL), ==, 0);
+	hwt_timer_start(timer);
+	memory_fails(0, UINT64_MAX);
+	CHECK_INT(hwt_timer_stop(timer, &unprocessed), ==, 0);
+	CHECK_INT(unprocessed, ==, 10000);
+	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
+	memory_is_back();
+}
+
+TEST(new_timeout_writes_to_its_own_lane_only)
+{
+	hwt_config config = driven_config(HWT_MS(1), 64);
+	hwt_timer *timer = driven_create(&config, HWT_S(1));
+	size_t bytes = timer->lanes.count * sizeof(struct hwt_lane), mine, size = sizeof(struct hwt_lane);
+	unsigned char *before = malloc(bytes), *after = (unsigned char *)timer->lanes.lane;
+	unsigned char *timer_before = malloc(sizeof(hwt_timer));
+
+	REQUIRE(before != NULL && timer_before != NULL);
+	mine = (size_t)(lanes_home(&timer->lanes) - timer->lanes.lane) * size;
+	memcpy(before, after, bytes);
+	memcpy(timer_before, timer, sizeof(hwt_timer));
+	for (int i = 0; i < 1000; i++)
+		CHECK_INT(hwt_new_timeout(timer, nothing, NULL, HWT_S(60), NULL), ==, 0);
+	CHECK(memcmp(before + mine, after + mine, size) != 0);
+	CHECK(memcmp(before, after, mine) == 0);
+	CHECK(memcmp(before + mine + size, after + mine + size, bytes - mine - size) == 0);
+	CHECK(memcmp(timer_before, timer, sizeof(hwt_timer)) == 0); /* no counter, no lock, no list of the timer's */
+	free(before);
+	free(timer_before);
+	driven_destroy(timer);
+}
+
+TEST(row26_a_timer_whose_thread_cannot_be_made_can_be_started_later)
+{
+	hwt_config config = HWT_CONFIG_INIT;
+	hwt_timeout timeout = HWT_TIMEOUT_NONE;
+	pthread_attr_t attr;
+	hwt_timer *timer;
+
+	REQUIRE(pthread_attr_init(&attr) == 0 && pthread_attr_setstacksize(&attr, (size_t)1 << 60) == 0);
+	config.thread_attr = &attr;
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	for (int i = 0; i < 3; i++) { /* the second one would hang if the first had left it "starting" */
+		CHECK_INT(hwt_timer_start(timer), !=, 0);
+		CHECK_INT(hwt_new_timeout(timer, nothing, NULL, 0, &timeout), !=, 0);
+	}
+	CHECK(timeout.entry == NULL);
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
+	CHECK_INT(atomic_load(&timer->state), ==, TIMER_INIT);
+	REQUIRE(pthread_attr_setstacksize(&attr, (size_t)1 << 18) == 0);
+	CHECK_INT(hwt_new_timeout(timer, nothing, NULL, 0, &timeout), ==, 0);
+	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
+	pthread_attr_destroy(&attr);
+}
+
+TEST(no_timer_is_an_error_and_nothing_else)
+{
+	hwt_config out = HWT_CONFIG_INIT;
+	hwt_unprocessed left;
+	size_t unprocessed = 7;
+
+	CHECK_INT(hwt_timer_start(NULL), ==, EINVAL);
+	CHECK_INT(hwt_timer_stop(NULL, &unprocessed), ==, EINVAL);
+	CHECK_INT(unprocessed, ==, 7);
+	CHECK(!hwt_timer_next_unprocessed(NULL, &left));
+	CHECK_INT(hwt_timer_config(NULL, &out), ==, EINVAL);
+	CHECK_INT(hwt_timer_destroy(NULL), ==, 0);
+}
+
+TEST(a_newer_caller_s_larger_config_is_filled_with_zeroes)
+{
+	struct {
+		hwt_config config;
+		uint64_t newer[2];
+	} out = { .config.size = sizeof(out), .newer = { 7, 7 } };
+	hwt_timer *timer;
+
+	REQUIRE(hwt_timer_create(&timer, NULL) == 0);
+	CHECK_INT(hwt_timer_config(timer, &out.config), ==, 0);
+	CHECK_INT(out.config.size, ==, sizeof(out));
+	CHECK_INT(out.config.ticks_per_wheel, ==, 512);
+	CHECK(out.newer[0] == 0 && out.newer[1] == 0);
+	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
+}
+
+static hwt_timer *raced;
+
+static void *start_it(void *arg)
+{
+	(void)arg;
+	CHECK_INT(hwt_timer_start(raced), ==, 0);
+	CHECK(raced->wheel->grid.start_ns > 0); /* the starters wait for it */
+	return NULL;
+}
+
+TEST(row28_many_threads_start_one_worker)
+{
+	pthread_t threads[8];
+
+	for (int round = 0; round < 30; round++) {
+		REQUIRE(hwt_timer_create(&raced, NULL) == 0);
+		for (int i = 0; i < 8; i++)
+			REQUIRE(pthread_create(&threads[i], NULL, start_it, NULL) == 0);
+		for (int i = 0; i < 8; i++)
+			pthread_join(threads[i], NULL);
+		CHECK_INT(hwt_timer_destroy(raced), ==, 0); /* a second worker would go on in freed memory */
+	}
+}
+
+TEST(a_stop_wakes_a_worker_that_sleeps_for_an_hour)
+{
+	hwt_config config = driven_config(HWT_S(3600), 8);
+	size_t unprocessed = 0;
+	hwt_timer *timer;
+
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	CHECK_INT(hwt_new_timeout(timer, nothing, NULL, HWT_S(1), NULL), ==, 0);
+	for (int i = 0; i < 20; i++)
+		sched_yield();                                 /* let it fall asleep */
+	CHECK_INT(hwt_timer_stop(timer, &unprocessed), ==, 0); /* or the test takes an hour */
+	CHECK_INT(unprocessed, ==, 1);
+	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
+}
+
+TEST(a_driven_timer_needs_no_thread)
+{
+	hwt_config config = driven_config(HWT_MS(1), 8);
+	hwt_timer *timer = driven_create(&config, HWT_S(1));
+
+	CHECK(!timer->has_thread);
+	driven_destroy(timer);
+}
+
+TEST_MAIN(RUN(a_newer_caller_s_larger_config_is_filled_with_zeroes), RUN(no_timer_is_an_error_and_nothing_else),
+	  RUN(create_fails_cleanly_at_every_allocation), RUN(stop_and_destroy_allocate_nothing),
+	  RUN(new_timeout_writes_to_its_own_lane_only),
+	  RUN(row26_a_timer_whose_thread_cannot_be_made_can_be_started_later), RUN(row28_many_threads_start_one_worker),
+	  RUN(a_stop_wakes_a_worker_that_sleeps_for_an_hour), RUN(a_driven_timer_needs_no_thread))

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The life of a tick, on virtual time: a timer without a thread, whose passes the test makes. */
+#include "unit.h"
+
+#define START HWT_S(1000)
+#define TICK HWT_MS(1)
+
+static unsigned ran, order_broken;
+static int64_t ran_at[100000];
+static uintptr_t last_arg;
+static hwt_timer *timer;
+
+static void count(hwt_timeout timeout, void *arg)
+{
+	CHECK_INT(hwt_timeout_state(timeout), ==, HWT_RUNNING);
+	CHECK_INT(hwt_cancel(timeout), ==, EBUSY); /* row 17: a task may try to cancel itself */
+	if (ran < sizeof(ran_at) / sizeof(ran_at[0]))
+		ran_at[ran] = fake_now_ns;
+	order_broken += (uintptr_t)arg < last_arg;
+	last_arg = (uintptr_t)arg;
+	ran++;
+}
+
+static void begin(hwt_config config)
+{
+	ran = order_broken = 0;
+	last_arg = 0;
+	timer = driven_create(&config, START);
+}
+
+static hwt_timeout schedule(int64_t delay_ns, uintptr_t arg)
+{
+	hwt_timeout timeout = HWT_TIMEOUT_NONE;
+
+	CHECK_INT(hwt_new_timeout(timer, count, (void *)arg, delay_ns, &timeout), ==, 0);
+	return timeout;
+}
+
+TEST(row01_not_before_its_tick_and_not_after)
+{
+	hwt_timeout timeout;
+
+	begin(driven_config(TICK, 512));
+	timeout = schedule(10 * TICK - TICK / 2, 1);
+	driven_walk(timer, START + 10 * TICK - 1);
+	CHECK_INT(ran, ==, 0);
+	CHECK_INT(hwt_timeout_state(timeout), ==, HWT_PENDING);
+	driven_pass(timer, START + 10 * TICK);
+	CHECK_INT(ran, ==, 1);
+	CHECK(hwt_is_expired(timeout));
+	driven_destroy(timer);
+}
+
+TEST(zero_and_negative_delays_run_on_the_next_tick)
+{
+	begin(driven_config(TICK, 8));
+	driven_pass(timer, START + 5 * TICK);
+	schedule(0, 1);
+	schedule(-1, 2);
+	schedule(INT64_MIN, 3);
+	driven_pass(timer, START + 6 * TICK - 1);
+	CHECK_INT(ran, ==, 0);
+	driven_pass(timer, START + 6 * TICK);
+	CHECK_INT(ran, ==, 3);
+	CHECK_INT(order_broken, ==, 0);
+	driven_destroy(timer);
+}
+
+TEST(row18_delay_plus_now_does_not_overflow)
+{
+	hwt_timeout timeout;
+
+	begin(driven_config(TICK, 8));
+	timeout = schedule(INT64_MAX, 1);
+	schedule(INT64_MAX - START, 2);
+	driven_walk(timer, START + 100 * TICK);
+	driven_pass(timer, START + HWT_S(86400) * 365);
+	CHECK_INT(ran, ==, 0);
+	CHECK_INT(hwt_cancel(timeout), ==, 0);
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 1);
+	driven_destroy(timer);
+}
+
+static int64_t grid_error;
+
+static void re_arm(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	(void)arg;
+	grid_error += (fake_now_ns - START) % TICK;
+	ran++;
+	CHECK_INT(hwt_new_timeout(timer, re_arm, NULL, TICK, NULL), ==, 0);
+}
+
+TEST(row22_ten_thousand_ticks_later_still_on_the_grid)
+{
+	begin(driven_config(TICK, 64));
+	grid_error = 0;
+	CHECK_INT(hwt_new_timeout(timer, re_arm, NULL, TICK, NULL), ==, 0);
+	driven_walk(timer, START + 10000 * TICK);
+	CHECK_INT(ran, ==, 10000);
+	CHECK_INT(grid_error, ==, 0);
+	CHECK_INT(timer->wheel->tick, ==, 10001);
+	driven_destroy(timer);
+}
+
+/* A machine that was suspended, or a task that took hours. */
+TEST(row37_a_jump_of_hours_runs_what_is_due_in_tick_order_and_nothing_early)
+{
+	begin(driven_config(TICK, 512));
+	for (uintptr_t i = 1000; i > 0; i--)
+		schedule((int64_t)i * HWT_S(10), i);
+	driven_pass(timer, START + HWT_S(5000));
+	CHECK_INT(ran, ==, 500);
+	CHECK_INT(order_broken, ==, 0);
+	driven_pass(timer, START + HWT_S(5010) - 1);
+	CHECK_INT(ran, ==, 500);
+	driven_pass(timer, START + HWT_S(86400) * 365 * 200); /* six million million ticks, for ever if walked */
+	CHECK_INT(ran, ==, 1000);
+	CHECK_INT(order_broken, ==, 0);
+	driven_destroy(timer);
+}
+
+TEST(row37_what_is_scheduled_after_a_jump_is_not_early)
+{
+	begin(driven_config(TICK, 512));
+	fake_now_ns = START + HWT_S(3600); /* before the worker noticed */
+	schedule(HWT_S(1), 1);
+	driven_pass(timer, fake_now_ns);
+	CHECK_INT(ran, ==, 0);
+	driven_pass(timer, START + HWT_S(3601) - 1);
+	CHECK_INT(ran, ==, 0);
+	driven_pass(timer, START + HWT_S(3601));
+	CHECK_INT(ran, ==, 1);
+	driven_destroy(timer);
+}
+
+TEST(a_clock_that_goes_back_does_no_harm)
+{
+	begin(driven_config(TICK, 8));
+	driven_pass(timer, START + 10 * TICK);
+	schedule(2 * TICK, 1);
+	driven_pass(timer, START + 3 * TICK);
+	driven_pass(timer, START - TICK);
+	CHECK_INT(ran, ==, 0);
+	driven_pass(timer, START + 12 * TICK);
+	CHECK_INT(ran, ==, 1);
+	driven_destroy(timer);
+}
+
+TEST(row25_a_pass_transfers_so_many_and_tells_of_the_rest)
+{
+	hwt_config config = driven_config(TICK, 512);
+
+	config.max_transfers_per_tick = 1000;
+	begin(config);
+	for (uintptr_t i = 0; i < 3500; i++)
+		schedule(TICK, i);
+	for (unsigned pass = 1; pass <= 3; pass++) {
+		CHECK(driven_pass(timer, START + TICK + pass));
+		CHECK_INT(ran, ==, 1000); /* the others have missed their tick: the next one */
+	}
+	CHECK(!driven_pass(timer, START + TICK + 5));
+	driven_pass(timer, START + 2 * TICK);
+	CHECK_INT(ran, ==, 3500);
+	CHECK_INT(order_broken, ==, 0);
+	driven_destroy(timer);
+}
+
+TEST(row24_a_cancelled_ones_record_is_free_after_the_pass_however_far_its_deadline)
+{
+	begin(driven_config(TICK, 512));
+	for (int round = 0; round < 300; round++) {
+		hwt_timeout timeouts[500];
+
+		if (round == 3)
+			memory_is_back();
+		for (int i = 0; i < 500; i++)
+			timeouts[i] = schedule(HWT_S(3600), 0);
+		if (round % 2 == 0) /* out of the wheel, or out of the queue */
+			driven_pass(timer, fake_now_ns + TICK);
+		for (int i = 0; i < 500; i++)
+			CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
+		driven_pass(timer, fake_now_ns + TICK);
+	}
+	CHECK_INT(memory_asked, ==, 0);
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
+	CHECK_INT(ran, ==, 0);
+	driven_destroy(timer);
+}
+
+static hwt_timeout victims[100];
+
+static void cancel_others(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	(void)arg;
+	for (int i = 0; i < 100; i++)
+		CHECK_INT(hwt_cancel(victims[i]), ==, 0);
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
+}
+
+TEST(row07_row30_a_task_cancels_those_due_behind_it_in_its_own_tick)
+{
+	begin(driven_config(TICK, 8));
+	CHECK_INT(hwt_new_timeout(timer, cancel_others, NULL, TICK, NULL), ==, 0);
+	for (int i = 0; i < 100; i++)
+		victims[i] = schedule(TICK, 0);
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 101);
+	driven_walk(timer, START + 20 * TICK);
+	CHECK_INT(ran, ==, 0);
+	for (int i = 0; i < 100; i++)
+		CHECK(hwt_is_cancelled(victims[i]));
+	driven_destroy(timer);
+}
+
+TEST(row06_at_the_limit_a_task_can_re_arm_itself)
+{
+	hwt_config config = driven_config(TICK, 64);
+
+	config.max_pending_timeouts = 1;
+	begin(config);
+	CHECK_INT(hwt_new_timeout(timer, re_arm, NULL, TICK, NULL), ==, 0);
+	CHECK_INT(hwt_new_timeout(timer, re_arm, NULL, TICK, NULL), ==, ENOBUFS);
+	driven_walk(timer, START + 100 * TICK);
+	CHECK_INT(ran, ==, 100);
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 1);
+	driven_destroy(timer);
+}
+
+TEST(a_stop_in_the_middle_of_a_batch_gives_the_rest_back)
+{
+	hwt_unprocessed left;
+	size_t unprocessed, listed = 0;
+
+	begin(driven_config(TICK, 8));
+	for (uintptr_t i = 0; i < 1000; i++)
+		schedule(i % 2 == 0 ? TICK : HWT_S(1), i);
+	driven_pass(timer, START); /* in the wheel */
+	hwt_wheel_seek(timer->wheel, 1);
+	timer->worker.batch_end = hwt_wheel_collect(timer->wheel, timer->worker.batch, 100);
+	schedule(TICK, 1001); /* and one in a lane */
+	CHECK_INT(hwt_timer_stop(timer, &unprocessed), ==, 0);
+	CHECK_INT(unprocessed, ==, 1001);
+	while (hwt_timer_next_unprocessed(timer, &left)) {
+		CHECK(hwt_is_cancelled(left.timeout) && left.task == count);
+		CHECK_INT(hwt_cancel(left.timeout), ==, ENOENT);
+		listed++;
+	}
+	CHECK_INT(listed, ==, 1001);
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
+	driven_destroy(timer);
+}
+
+static void cancel_and_stop(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	(void)arg;
+	for (int i = 0; i < 100; i++)
+		CHECK_INT(hwt_cancel(victims[i]), ==, 0);
+	hwt_worker_request_stop(&timer->worker); /* as a stop on another thread would in the middle of this task */
+}
+
+/* Cancellations of records that had been collected and not run were looked up at places that others held by then. */
+TEST(row28_a_stop_in_the_middle_of_a_batch_with_cancelled_ones_in_it)
+{
+	size_t unprocessed;
+
+	begin(driven_config(TICK, 8));
+	CHECK_INT(hwt_new_timeout(timer, cancel_and_stop, NULL, TICK, NULL), ==, 0);
+	for (uintptr_t i = 0; i < 200; i++) {
+		hwt_timeout timeout = schedule(i % 2 == 0 ? TICK : 9 * TICK, i); /* the same bucket */
+
+		if (i % 2 == 0)
+			victims[i / 2] = timeout;
+	}
+	driven_pass(timer, START);
+	driven_pass(timer, START + TICK);
+	CHECK_INT(ran, ==, 0);
+	CHECK_INT(hwt_timer_stop(timer, &unprocessed), ==, 0);
+	CHECK_INT(unprocessed, ==, 100);
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
+	driven_destroy(timer);
+}
+
+/* Counts ends in one scenario with memory failing from the n-th allocation on, or at the n-th alone. */
+static uint64_t scenario_without_memory(uint64_t from, uint64_t to)
+{
+	hwt_timeout timeouts[4000];
+	unsigned accepted = 0, cancelled = 0;
+	size_t unprocessed = 0;
+
+	begin(driven_config(TICK, 4));
+	memory_fails(from, to);
+	for (uintptr_t i = 0; i < 4000; i++) {
+		int rc = hwt_new_timeout(timer, count, NULL, (int64_t)(i % 40) * TICK, &timeouts[accepted]);
+
+		CHECK(rc == 0 || rc == ENOMEM);
+		accepted += rc == 0;
+		if (i % 200 == 0)
+			driven_pass(timer, fake_now_ns + TICK);
+	}
+	for (unsigned i = 0; i < accepted; i += 3)
+		cancelled += hwt_cancel(timeouts[i]) == 0;
+	for (unsigned i = 0; i < accepted; i += 3) /* sure, with memory or without */
+		CHECK(hwt_is_cancelled(timeouts[i]) || hwt_timeout_state(timeouts[i]) >= HWT_EXPIRED);
+	CHECK_INT(hwt_pending_timeouts(timer), ==, accepted - cancelled - ran);
+	driven_walk(timer, fake_now_ns + 25 * TICK);
+	CHECK_INT(hwt_timer_stop(timer, &unprocessed), ==, 0);
+	CHECK_INT(ran + cancelled + unprocessed, ==, accepted);
+	memory_is_back();
+	driven_destroy(timer);
+	return accepted;
+}
+
+TEST(without_memory_nothing_accepted_is_lost_late_or_early)
+{
+	uint64_t most = scenario_without_memory(UINT64_MAX, UINT64_MAX), least = most, accepted;
+
+	CHECK_INT(most, ==, 4000);
+	for (uint64_t n = 0; n < 60; n++) {
+		accepted = scenario_without_memory(n, UINT64_MAX);
+		least = accepted < least ? accepted : least;
+		(void)scenario_without_memory(n, n + 1);
+		(void)scenario_without_memory(n, n + 5);
+	}
+	CHECK_INT(least, <, most); /* or it would not have failed anywhere */
+}
+
+/* The lanes have memory, the wheel has none: all go on the unplaced list. */
+static void begin_unplaced(hwt_timeout *timeouts)
+{
+	begin(driven_config(TICK, 64));
+	for (int i = 0; i < 60; i++)
+		timeouts[i] = schedule(TICK, 0);
+	for (int i = 0; i < 60; i++) /* before they reach the wheel */
+		CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
+	driven_pass(timer, START);
+	memory_fails(0, UINT64_MAX);
+	for (uintptr_t i = 0; i < 60; i++)
+		timeouts[i] = schedule((int64_t)(i / 20 + 10) * TICK * 3, i);
+	driven_pass(timer, START);
+	CHECK(timer->wheel->unplaced_first == timeouts[0].entry && timer->wheel->unplaced_last == timeouts[59].entry);
+}
+
+TEST(unplaced_ones_expire_at_their_tick_in_order_and_can_be_cancelled)
+{
+	hwt_timeout timeouts[60];
+
+	begin_unplaced(timeouts);
+	for (uintptr_t i = 0; i < 60; i += 4)
+		CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
+	driven_walk(timer, START + 30 * TICK - 1);
+	CHECK_INT(ran, ==, 0);
+	CHECK(timer->wheel->unplaced_first == timeouts[1].entry);
+	driven_walk(timer, START + 30 * TICK);
+	CHECK_INT(ran, ==, 15);
+	driven_walk(timer, START + 36 * TICK);
+	CHECK_INT(ran, ==, 45);
+	CHECK_INT(order_broken, ==, 0);
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
+	CHECK(timer->wheel->unplaced_first == NULL);
+	memory_is_back();
+	for (int i = 0; i < 60; i++) /* all records have come home */
+		schedule(TICK, 0);
+	CHECK_INT(memory_asked, ==, 0);
+	driven_destroy(timer);
+}
+
+TEST(unplaced_ones_are_placed_when_memory_is_back_and_keep_their_turn)
+{
+	hwt_timeout timeouts[60];
+
+	begin_unplaced(timeouts);
+	memory_is_back();
+	schedule(30 * TICK, 19);
+	driven_pass(timer, START + TICK);
+	CHECK(timer->wheel->unplaced_first == NULL);
+	driven_walk(timer, START + 30 * TICK);
+	CHECK_INT(ran, ==, 21);
+	driven_walk(timer, START + 36 * TICK);
+	CHECK_INT(ran, ==, 61);
+	CHECK_INT(order_broken, ==, 0);
+	driven_destroy(timer);
+}
+
+TEST(stop_gives_unplaced_ones_back)
+{
+	hwt_timeout timeouts[60];
+	size_t unprocessed;
+
+	begin_unplaced(timeouts);
+	CHECK_INT(hwt_cancel(timeouts[7]), ==, 0); /* and this one has no node to be queued with */
+	CHECK_INT(hwt_timer_stop(timer, &unprocessed), ==, 0);
+	CHECK_INT(unprocessed, ==, 59);
+	memory_is_back();
+	driven_destroy(timer);
+}
+
+TEST_MAIN(RUN(row01_not_before_its_tick_and_not_after), RUN(zero_and_negative_delays_run_on_the_next_tick),
+	  RUN(row18_delay_plus_now_does_not_overflow), RUN(row22_ten_thousand_ticks_later_still_on_the_grid),
+	  RUN(row37_a_jump_of_hours_runs_what_is_due_in_tick_order_and_nothing_early),
+	  RUN(row37_what_is_scheduled_after_a_jump_is_not_early), RUN(a_clock_that_goes_back_does_no_harm),
+	  RUN(row25_a_pass_transfers_so_many_and_tells_of_the_rest),
+	  RUN(row24_a_cancelled_ones_record_is_free_after_the_pass_however_far_its_deadline),
+	  RUN(row07_row30_a_task_cancels_those_due_behind_it_in_its_own_tick),
+	  RUN(row06_at_the_limit_a_task_can_re_arm_itself), RUN(a_stop_in_the_middle_of_a_batch_gives_the_rest_back),
+	  RUN(row28_a_stop_in_the_middle_of_a_batch_with_cancelled_ones_in_it),
+	  RUN(without_memory_nothing_accepted_is_lost_late_or_early),
+	  RUN(unplaced_ones_expire_at_their_tick_in_order_and_can_be_cancelled),
+	  RUN(unplaced_ones_are_placed_when_memory_is_back_and_keep_their_turn), RUN(stop_gives_unplaced_ones_back))
