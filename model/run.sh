@@ -1,0 +1,127 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# run.sh [--long]: checks the models with Spin, in a temporary folder: a minute and 1 GB, with --long three and 2 GB.
+#
+# A check is passed when all states have been searched, none breaks an invariant, and no statement of the model has
+# never been executed.  A planted fault is passed when Spin finds it, as a breach of the invariant named here.
+set -u
+cd "$(dirname "$0")" || exit 1
+status=0
+CC=${CC:-cc}
+seconds=${HWT_MODEL_TIMEOUT:-300}
+
+for tool in spin "$CC"; do
+	if ! command -v "$tool" >/dev/null 2>&1; then
+		echo "skip model: $tool is not installed"
+		exit 0
+	fi
+done
+
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+trap 'exit 1' HUP INT TERM
+cp word.pml sleep.pml "$dir" && cd "$dir" || exit 1
+
+# OPTIMISATION MODEL OPTIONS...: makes ./pan, runs it, leaves what it says in `log`.
+search() {
+	optimisation=$1 model=$2
+	shift 2
+	rm -f pan ./pan.* ./*.trail log
+	spin -P"$CC -E -x c" -a "$@" "$model" >log 2>&1 || return
+	"$CC" -w "$optimisation" -DSAFETY -DMEMLIM="$memory" -o pan pan.c >>log 2>&1 || return
+	nice timeout "$seconds" ./pan -m100000 -w"$hash_bits" >log 2>&1
+}
+
+size() {
+	states=$(sed -n 's/^ *\([0-9.e+]*\) states, stored.*/\1/p' log)
+	took=$(sed -n 's/^pan: elapsed time \([0-9.e-]*\) seconds/\1/p' log)
+	used=$(sed -n 's/^ *\([0-9]*\)[0-9.]*.total actual memory usage/\1/p' log)
+	echo "$states states, $took s, $used MB"
+}
+
+failed() { # NAME
+	grep -v '^Depth=' log | tail -n 40
+	echo "FAIL $1"
+	status=1
+}
+
+# NAME MODEL OPTIONS...
+check() {
+	name=$1 model=$2
+	shift 2
+	hash_bits=24
+	search -O1 "$model" "$@"
+	if grep -q 'errors: 0$' log && grep -q '^pan: elapsed time' log && [ ! -e "$model.trail" ] &&
+		! grep -q -e 'too small' -e 'not completed' -e 'out of memory' -e 'DMEMLIM' log &&
+		! grep 'state [0-9]*, "' log | grep -v -e '"-end-"' >/dev/null; then
+		echo "ok $name ($(size))"
+		return
+	fi
+	[ -e "$model.trail" ] && spin -P"$CC -E -x c" -k "$model.trail" -p "$@" "$model" | tail -n 60
+	failed "$name"
+}
+
+# FAULT INVARIANT MODEL OPTIONS...
+fault() {
+	fault=$1 invariant=$2 model=$3
+	shift 3
+	hash_bits=18
+	search -O0 "$model" "-D$fault" "-DONLY=$invariant" "$@"
+	if grep -q "assertion violated (*${invariant}[ |]" log && [ -e "$model.trail" ]; then
+		echo "ok fault_$fault ($invariant, $(size))"
+	else
+		failed "fault_$fault"
+	fi
+}
+
+memory=2500
+check word_two_lanes word.pml
+check word_one_lane_without_memory word.pml -DLANES=1 -DCANCELS=1 -DOOM
+check word_two_lanes_without_memory word.pml -DRECORDS=1 -DOOM
+check word_six_generations word.pml -DRECORDS=1 -DSUBMITS=3 -DCANCELS=3
+check word_three_clients word.pml -DCLIENTS=3 -DRECORDS=1 -DSUBMITS=1 -DCANCELS=1 -DOOM
+check word_limit word.pml -DLANES=1 -DLIMIT=1
+check word_pending word.pml -DRECORDS=1 -DCANCELS=1 -DREADER
+check sleep_membarrier sleep.pml
+check sleep_membarrier_one_lane sleep.pml -DLANES=1
+check sleep_fence sleep.pml -DFENCE
+
+small='-DRECORDS=1 -DLANES=1 -DCANCELS=1'
+word_fault() {
+	fault=$1 invariant=$2
+	shift 2
+	# shellcheck disable=SC2086 # a list
+	fault "$fault" "$invariant" word.pml $small "$@"
+}
+word_fault PUSH_TWICE I4
+word_fault RECYCLE_WHILE_QUEUED I4
+word_fault NO_GENERATION I5
+word_fault STOP_WITHOUT_CLOSE I2
+word_fault RUN_WITHOUT_CAS I1
+word_fault EXPIRE_SENDS_HOME I6
+word_fault CANCEL_WITH_BATCH I3
+word_fault FINISH_BEFORE_RUN I7
+word_fault COUNT_LATE I8
+word_fault COUNT_TWICE I8
+word_fault NO_DEFER I4 -DOOM
+word_fault NODE_AFTER_WORD I2 -DOOM
+word_fault LIMIT_BEFORE_COUNT I9 -DLIMIT=1
+word_fault READ_BEGINS_FIRST I8 -DREADER
+fault NO_FENCE S1 sleep.pml
+fault NO_WORKER_FENCE S1 sleep.pml -DFENCE
+fault BARRIER_TOO_EARLY S1 sleep.pml
+fault PUBLISH_AFTER_LOOK S1 sleep.pml
+fault WAKE_NOT_CLAIMED S2 sleep.pml
+fault WAKE_FORGOTTEN S1 sleep.pml
+
+if [ "${1:-}" = --long ]; then
+	memory=4000
+	check word_one_lane word.pml -DLANES=1
+	check word_one_lane_two_cancels_without_memory word.pml -DLANES=1 -DOOM
+	check word_two_lanes_limit word.pml -DLIMIT=1
+	check word_two_places word.pml -DLIMIT=2
+	check word_three_clients_two_records word.pml -DCLIENTS=3 -DSUBMITS=1 -DCANCELS=1
+	check sleep_three_ticks sleep.pml -DLAST=3
+	check sleep_fence_three_ticks sleep.pml -DLAST=3 -DFENCE
+fi
+exit $status

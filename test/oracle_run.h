@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The oracle's second half: passes, what is compared after each step, and whole programs. */
+#ifndef HWT_ORACLE_RUN_H
+#define HWT_ORACLE_RUN_H
+
+#include "oracle.h"
+
+/* Somebody who waits to be run in this pass, after the task that is running; i if there is nobody. */
+static inline size_t next_in_line(size_t i)
+{
+	const struct model *model = &oracle.model;
+
+	for (size_t j = 0; j < model->count; j++)
+		if (j != i && model->all[j].fate == WAITS && model->all[j].tick != TICK_UNKNOWN &&
+		    model->all[j].tick <= model->target)
+			return j;
+	return i;
+}
+
+static inline void deed(size_t self)
+{
+	switch (draw(4)) {
+	case 0:
+		op_new();
+		break;
+	case 1:
+		op_cancel();
+		break;
+	case 2:
+		cancel(next_in_line(self));
+		break;
+	default:
+		cancel(self);
+		op_look();
+		break;
+	}
+}
+
+static void oracle_task(hwt_timeout timeout, void *arg)
+{
+	struct model *model = &oracle.model;
+	size_t i = (size_t)(uintptr_t)arg - 1;
+	const struct model_timeout *it = &model->all[i];
+
+	CHECK(model_is_next(model, i));
+	CHECK(!oracle.stopping);
+	CHECK_INT(oracle.timer->wheel->tick, ==, it->tick);
+	CHECK_INT(it->deadline_ns, <=, fake_now_ns);
+	CHECK(timeout.entry == it->handle.entry && timeout.generation == it->handle.generation);
+	model_end(model, i, RUNS);
+	CHECK_INT(hwt_pending_timeouts(oracle.timer), ==, model->waits); /* G4 */
+	oracle.sums.ran++;
+	if (oracle.stop_in > 0 && --oracle.stop_in == 0) {
+		hwt_worker_request_stop(&oracle.timer->worker); /* as another thread's hwt_timer_stop does */
+		oracle.stopping = true;
+		oracle.sums.stopped_midway++;
+	}
+	if (draw(256) < oracle.row->deeds)
+		for (uint64_t n = 1 + draw(3); n > 0; n--)
+			deed(i);
+	model_end(model, i, HAS_RUN);
+}
+
+/* With memory and without a backlog there is nothing but what is pending in lanes and wheel after a pass: G5. */
+static inline void compare_places(const struct hwt_check_counts *counts)
+{
+	size_t in_lanes = 0, in_wheel = 0;
+
+	for (size_t i = oracle.model.over; i < oracle.model.count; i++) {
+		in_lanes += oracle.model.all[i].tick == TICK_UNKNOWN;
+		in_wheel += oracle.model.all[i].tick != TICK_UNKNOWN && oracle.model.all[i].fate == WAITS;
+	}
+	CHECK_INT(counts->place[PLACE_SUBMITTED], ==, in_lanes);
+	CHECK_INT(counts->place[PLACE_WHEEL], ==, in_wheel);
+	CHECK_INT(counts->place[PLACE_UNPLACED], ==, 0);
+	CHECK_INT(counts->cancelled, ==, 0);
+}
+
+static inline void check_all(bool after_pass)
+{
+	struct hwt_check_counts counts;
+
+	hwt_check_count(oracle.timer, &counts);
+	oracle.sums.unplaced += counts.place[PLACE_UNPLACED];
+	if (after_pass && oracle.refused == 0 && !oracle.stopping && oracle.row->max_transfers >= LOTS)
+		compare_places(&counts);
+}
+
+/* Seen from outside, after every step. */
+static inline void compare(void)
+{
+	const struct hwt_wheel *wheel = oracle.timer->wheel;
+
+	CHECK_INT(hwt_pending_timeouts(oracle.timer), ==, oracle.model.waits);
+	if (oracle.stopping)
+		return;
+	CHECK_INT(wheel->tick, ==, oracle.model.wheel_tick);
+	CHECK_INT(hwt_wheel_next_due(wheel), >=, wheel->tick);
+	CHECK_INT(hwt_wheel_next_due(wheel), <=, model_first_tick(&oracle.model));
+}
+
+static inline void pass(int128 now_ns)
+{
+	size_t left;
+	bool more;
+
+	fake_now_ns = now_ns > INT64_MAX ? INT64_MAX : (int64_t)now_ns;
+	left = model_begin_pass(&oracle.model, fake_now_ns, oracle.row->max_transfers);
+	more = hwt_worker_pass(&oracle.timer->worker, fake_now_ns);
+	if (oracle.stopping)
+		return;
+	CHECK(more || left == 0);
+	CHECK_INT(model_first_tick(&oracle.model), >, oracle.model.target); /* nobody is late */
+	model_end_pass(&oracle.model);
+	if (oracle.step % oracle.row->check_every == 0)
+		check_all(true);
+}
+
+static inline void op_pass(void)
+{
+	pass(fake_now_ns);
+}
+
+static inline void op_linger(void)
+{
+	int128 now_ns = (int128)fake_now_ns + (int64_t)draw((uint64_t)oracle.row->tick_ns);
+
+	fake_now_ns = now_ns > INT64_MAX ? INT64_MAX : (int64_t)now_ns;
+}
+
+static inline void op_ticks(void)
+{
+	int128 ticks = 1 + (int64_t)draw(4);
+
+	pass((int128)fake_now_ns + ticks * oracle.row->tick_ns - (int64_t)draw(2));
+}
+
+/* Rounds are cut at 2^31 and looked up again then: a jump over many more would take long. */
+static inline unsigned longest_jump_bits(void)
+{
+	unsigned bits = 35 + (unsigned)__builtin_ctz(oracle.timer->config.ticks_per_wheel);
+
+	return bits < 62 ? bits : 62;
+}
+
+static inline void op_due(void)
+{
+	int64_t first = model_first_tick(&oracle.model);
+
+	if (first == HWT_TICK_NEVER || (first - oracle.model.wheel_tick) >> longest_jump_bits() != 0)
+		op_ticks();
+	else
+		pass((int128)model_time_of(&oracle.model, first) - (int64_t)(draw(3) == 0));
+}
+
+static inline void op_rounds(void)
+{
+	int128 ticks = (int128)(1 + draw(3)) * oracle.row->wheel;
+
+	ticks += (int64_t)draw(3) - 1;
+	pass((int128)fake_now_ns + ticks * oracle.row->tick_ns);
+}
+
+static inline void op_jump(void)
+{
+	unsigned bits = (unsigned)draw(longest_jump_bits());
+
+	pass((int128)fake_now_ns + (int128)(draw(0) >> (63 - bits)) * oracle.row->tick_ns);
+}
+
+static inline void op_back(void)
+{
+	fake_now_ns -= (int64_t)draw(3 * (uint64_t)oracle.row->tick_ns);
+}
+
+static inline void step(void)
+{
+	static void (*const operations[])(void) = {
+#define X(name) op_##name,
+		OPERATIONS(X)
+#undef X
+	};
+	unsigned sum = 0, chosen = 0, n;
+
+	for (unsigned i = 0; i < OPERATION_COUNT; i++)
+		sum += oracle.row->weight[i];
+	for (n = (unsigned)draw(sum); n >= oracle.row->weight[chosen]; chosen++)
+		n -= oracle.row->weight[chosen];
+	operations[chosen]();
+	compare();
+	if (++oracle.step % oracle.row->check_every == 0)
+		check_all(false);
+}
+
+/* Each that waits is handed out once, and nobody else. */
+static inline void collect_unprocessed(void)
+{
+	hwt_unprocessed out;
+	size_t i, last = 0;
+
+	while (hwt_timer_next_unprocessed(oracle.timer, &out)) {
+		i = (size_t)(uintptr_t)out.arg - 1;
+		REQUIRE(i < oracle.model.count && oracle.model.all[i].fate == WAITS);
+		CHECK(out.timeout.entry == oracle.model.all[i].handle.entry);
+		CHECK(out.timeout.generation == oracle.model.all[i].handle.generation);
+		CHECK_INT(out.deadline_ns, ==, oracle.model.all[i].deadline_ns);
+		CHECK(out.task == oracle_task);
+		model_end(&oracle.model, i, HANDED_OUT);
+		CHECK(hwt_is_cancelled(out.timeout));
+		CHECK_INT(hwt_cancel(out.timeout), ==, ENOENT);
+		last = i;
+	}
+	CHECK_INT(oracle.model.waits, ==, 0);
+	CHECK(last < oracle.model.count || oracle.model.count == 0);
+}
+
+static inline void stop(void)
+{
+	size_t unprocessed = 0, waits = oracle.model.waits;
+
+	CHECK_INT(hwt_timer_stop(oracle.timer, &unprocessed), ==, 0);
+	oracle.stopping = oracle.stopped = true;
+	CHECK_INT(unprocessed, ==, waits);
+	CHECK_INT(hwt_pending_timeouts(oracle.timer), ==, 0);
+	hwt_check(oracle.timer);
+	schedule(0, draw(2) == 0);
+	collect_unprocessed();
+	hwt_check(oracle.timer);
+	for (unsigned n = 0; n < 5; n++) {
+		op_cancel();
+		op_look();
+	}
+}
+
+static inline void begin(void)
+{
+	const struct oracle_row *row = oracle.row;
+	hwt_config config = driven_config(HWT_MS(1), row->wheel);
+
+	config.max_pending_timeouts = row->limit;
+	config.max_transfers_per_tick = row->max_transfers;
+	oracle.step = oracle.stop_in = oracle.refuse = 0;
+	oracle.stopping = oracle.stopped = oracle.over = false;
+	oracle.refuse_random = 88172645463325252;
+	oracle.refused = 0;
+	oracle.timer = driven_create(&config, row->start_ns);
+	/* Also ticks that hwt_timer_create does not serve: the wheel does. */
+	oracle.timer->config.tick_duration_ns = oracle.timer->wheel->grid.tick_ns = row->tick_ns;
+	model_clear(&oracle.model, row->start_ns, row->tick_ns);
+	atomic_store(&hwt_test_mem_refuses, oracle_refuses);
+}
+
+/* One program.  false: something was wrong, and has been reported. */
+static inline bool oracle_run(const struct oracle_row *row, struct source source)
+{
+	oracle.row = row;
+	oracle.source = source;
+	begin();
+	while (!oracle.over && !oracle.stopping && oracle.step < row->steps && atomic_load(&test_failures) == 0)
+		step();
+	if (oracle.stopping) { /* others are in their calls meanwhile */
+		for (uint64_t n = draw(8); n > 0; n--) {
+			op_new();
+			op_cancel();
+		}
+		hwt_check(oracle.timer);
+	}
+	stop();
+	oracle.sums.steps += oracle.step;
+	oracle.sums.programs++;
+	oracle.refuse = 0;
+	driven_destroy(oracle.timer);
+	if (atomic_load(&test_failures) != 0)
+		fprintf(stderr, "in configuration %s, after step %u of program %" PRIu64 "\n", row->name, oracle.step,
+			oracle.sums.programs);
+	return atomic_load(&test_failures) == 0;
+}
+
+/* The same, decoded from bytes: the first chooses the configuration, but the one that takes long to check. */
+static inline bool oracle_run_bytes(const uint8_t *bytes, size_t size)
+{
+	static_assert(ROW_million_buckets == ORACLE_ROWS - 1, "the last row is the one to leave out");
+
+	if (size == 0)
+		return true;
+	return oracle_run(&oracle_table[bytes[0] % (ORACLE_ROWS - 1)], (struct source){ bytes + 1, size - 1, 0 });
+}
+
+#endif

@@ -1,0 +1,36 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# What can be found without running: gcc -fanalyzer, clang-tidy and cppcheck over src/ (.clang-tidy says which checks), shellcheck over the scripts.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+. test/result.sh
+
+have() {
+	command -v "$1" >/dev/null 2>&1 && return
+	echo "skip static_$1: not installed"
+	return 1
+}
+
+flags='-std=c11 -D_POSIX_C_SOURCE=200809L -Iinclude'
+
+if have gcc; then
+	# shellcheck disable=SC2086 # flags
+	result gcc_analyzer "$(for file in src/*.c; do
+		gcc $flags -O1 -fanalyzer -c "$file" -o /dev/null 2>&1; done)"
+fi
+if have clang-tidy; then
+	# shellcheck disable=SC2086 # flags
+	result clang_tidy "$(clang-tidy --quiet --warnings-as-errors='*' src/*.c -- $flags 2>/dev/null | grep -E 'warning|error')"
+fi
+if have cppcheck; then
+	# shellcheck disable=SC2086 # flags
+	result cppcheck "$(cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr -D__GNUC__ \
+		-Iinclude --error-exitcode=1 src/*.c 2>&1)"
+fi
+if have clang-format; then
+	result clang_format "$(clang-format --dry-run src/*.[ch] include/*.h test/*.[ch] 2>&1 | head -5)"
+fi
+if have shellcheck; then
+	result shellcheck "$(shellcheck -x -S warning deps.sh test/*.sh .ci/run 2>&1)"
+fi
+exit $status

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Random programs of timer calls against the reference model, in every configuration of oracle_table.h; the fuzzer's
+ * corpus, replayed; and cases of memory, of which the model knows nothing.
+ *
+ * HWT_SEED repeats a run, HWT_SCALE changes its length (per cent), HWT_CORPUS is another folder to replay.
+ */
+#include "oracle_run.h"
+
+#include <dirent.h>
+#include <signal.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(HWT_TSAN)
+#define SLOW 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SLOW 1
+#endif
+#endif
+#ifdef SLOW
+#define STEPS 120000
+#else
+#define STEPS 1500000
+#endif
+
+#define CORPUS "test/corpus" /* from the root of the project */
+
+static struct oracle_sums totals;
+
+static uint64_t steps_of_a_row(void)
+{
+	const char *given = getenv("HWT_SCALE");
+	uint64_t percent = given != NULL ? strtoull(given, NULL, 10) : 100;
+
+	return (uint64_t)STEPS * percent / 100 / ORACLE_ROWS + 1;
+}
+
+/* hwt_check and HWT_ASSERT abort. */
+static void tell_where(int number)
+{
+	(void)number;
+	fprintf(stderr, "in configuration %s, at step %u of program %" PRIu64 "\n", oracle.row->name, oracle.step,
+		oracle.sums.programs + 1);
+	signal(SIGABRT, SIG_DFL);
+	raise(SIGABRT);
+}
+
+static void add_to_totals(const struct oracle_sums *sums)
+{
+	totals.steps += sums->steps;
+	totals.programs += sums->programs;
+	totals.ran += sums->ran;
+	totals.cancelled += sums->cancelled;
+	totals.busy += sums->busy;
+	totals.no_memory += sums->no_memory;
+	totals.no_room += sums->no_room;
+	totals.lazy += sums->lazy;
+	totals.unplaced += sums->unplaced;
+	totals.stopped_midway += sums->stopped_midway;
+}
+
+/* Too few steps may by chance let nothing run: then it goes on, to a bound. */
+static bool enough(uint64_t wanted)
+{
+	const struct oracle_sums *sums = &oracle.sums;
+
+	return sums->steps >= wanted && ((sums->ran > 0 && sums->cancelled > 0) || sums->steps >= wanted + 10000);
+}
+
+static void run_row(const struct oracle_row *row)
+{
+	uint64_t steps = steps_of_a_row(), seed = random_seed();
+
+	signal(SIGABRT, tell_where);
+	memset(&oracle.sums, 0, sizeof(oracle.sums));
+	while (!enough(steps) && oracle_run(row, (struct source){ NULL, 0, random_next(&seed) | 1 }))
+		;
+	CHECK_INT(oracle.sums.ran, >, 0);
+	CHECK_INT(oracle.sums.cancelled, >, 0);
+	add_to_totals(&oracle.sums);
+}
+
+/* One test a configuration. */
+#define X(name, ...)                                                                                                   \
+	TEST(agrees_on_##name)                                                                                         \
+	{                                                                                                              \
+		run_row(&oracle_table[ROW_##name]);                                                                    \
+	}
+ORACLE_TABLE(X)
+#undef X
+
+/* Programs that never come to what is difficult would agree on anything. */
+TEST(nothing_of_it_ran_idle)
+{
+	printf("# %" PRIu64 " steps, %" PRIu64 " programs, %" PRIu64 " ran, %" PRIu64 " cancelled, %" PRIu64
+	       " too late to, %" PRIu64 " refused for memory, %" PRIu64 " for the limit, %" PRIu64 " lazy, %" PRIu64
+	       " unplaced, %" PRIu64 " stops midway\n",
+	       totals.steps, totals.programs, totals.ran, totals.cancelled, totals.busy, totals.no_memory,
+	       totals.no_room, totals.lazy, totals.unplaced, totals.stopped_midway);
+	if (totals.steps < 400000) /* a few tests alone, or few steps */
+		return;
+	CHECK_INT(totals.busy, >, 0);
+	CHECK_INT(totals.no_memory, >, 0);
+	CHECK_INT(totals.no_room, >, 0);
+	CHECK_INT(totals.lazy, >, 0);
+	CHECK_INT(totals.unplaced, >, 0);
+	CHECK_INT(totals.stopped_midway, >, 0);
+}
+
+static void replay(const char *folder, const char *name)
+{
+	static uint8_t bytes[1 << 16];
+	char path[4096];
+	size_t size;
+	FILE *file;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+	file = fopen(path, "rb");
+	REQUIRE(file != NULL);
+	size = fread(bytes, 1, sizeof(bytes), file);
+	fclose(file);
+	if (!oracle_run_bytes(bytes, size))
+		fprintf(stderr, "in %s\n", path);
+}
+
+TEST(corpus_replays)
+{
+	const char *given = getenv("HWT_CORPUS"), *folder = given != NULL ? given : CORPUS;
+	DIR *files = opendir(folder);
+	struct dirent *entry;
+	unsigned replayed = 0;
+
+	REQUIRE(files != NULL); /* run it from the root of the project */
+	signal(SIGABRT, tell_where);
+	memset(&oracle.sums, 0, sizeof(oracle.sums));
+	while ((entry = readdir(files)) != NULL) {
+		if (entry->d_name[0] == '.')
+			continue;
+		replay(folder, entry->d_name);
+		replayed++;
+	}
+	closedir(files);
+	printf("# %u files, %" PRIu64 " steps\n", replayed, oracle.sums.steps);
+	CHECK_INT(replayed, >, 0);
+}
+
+/*
+ * What the programs cannot see, because it is a matter of memory alone.
+ */
+
+static void nothing(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	(void)arg;
+}
+
+#define UNPLACED_MANY 300
+
+/* A timer all of whose timeouts are hours off and have found no memory for a place. */
+static hwt_timer *unplaced_create(hwt_timeout *timeouts)
+{
+	hwt_config config = driven_config(MS, 64);
+	hwt_timer *timer = driven_create(&config, BEGIN);
+
+	for (int i = 0; i < UNPLACED_MANY; i++) /* records that have served: for these there is memory */
+		CHECK_INT(hwt_new_timeout(timer, nothing, NULL, HOUR, &timeouts[i]), ==, 0);
+	for (int i = 0; i < UNPLACED_MANY; i++)
+		CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
+	driven_pass(timer, BEGIN);
+	memory_fails(0, UINT64_MAX);
+	for (int i = 0; i < UNPLACED_MANY; i++)
+		CHECK_INT(hwt_new_timeout(timer, nothing, NULL, HOUR, &timeouts[i]), ==, 0);
+	driven_pass(timer, BEGIN);
+	return timer;
+}
+
+static struct hwt_check_counts counts_after_tick(hwt_timer *timer, int64_t tick)
+{
+	struct hwt_check_counts counts;
+
+	driven_pass(timer, BEGIN + tick * MS);
+	hwt_check_count(timer, &counts);
+	return counts;
+}
+
+/* G5: also while memory is short. */
+TEST(a_cancelled_one_without_a_place_is_free_two_ticks_later)
+{
+	hwt_timeout timeouts[UNPLACED_MANY];
+	hwt_timer *timer = unplaced_create(timeouts);
+	struct hwt_check_counts counts = counts_after_tick(timer, 1);
+
+	CHECK_INT(counts.place[PLACE_UNPLACED], ==, UNPLACED_MANY);
+	/* As many as the queue has nodes, and not the first: that one is looked at in each pass. */
+	for (int i = 0; i < 60; i++)
+		CHECK_INT(hwt_cancel(timeouts[i * 4 + 1]), ==, 0);
+	(void)counts_after_tick(timer, 2);
+	counts = counts_after_tick(timer, 3);
+	CHECK_INT(counts.place[PLACE_UNPLACED], ==, UNPLACED_MANY - 60);
+	memory_is_back();
+	driven_destroy(timer);
+}
+
+/* wheel.h: the unplaced are tried again in each pass, whoever is first among them. */
+TEST(those_behind_a_lazy_one_find_a_place_when_memory_is_back)
+{
+	hwt_timeout timeouts[UNPLACED_MANY];
+	hwt_timer *timer = unplaced_create(timeouts);
+	struct hwt_check_counts counts;
+
+	for (int i = 0; i < 100; i++) /* more than the queue has nodes: the last ones become lazy */
+		CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
+	memory_is_back();
+	for (int64_t tick = 1; tick < 4; tick++)
+		counts = counts_after_tick(timer, tick);
+	CHECK_INT(counts.place[PLACE_UNPLACED], ==, 0);
+	CHECK_INT(counts.place[PLACE_WHEEL], ==, UNPLACED_MANY - 100);
+	driven_destroy(timer);
+}
+
+/* All records that there are, carved or not. */
+static size_t records_of(hwt_timer *timer)
+{
+	struct hwt_check_counts counts;
+	size_t sum = 0;
+
+	hwt_check_count(timer, &counts);
+	for (unsigned place = 0; place < PLACES; place++)
+		sum += counts.place[place];
+	return sum;
+}
+
+static hwt_timeout submit_on(hwt_timer *timer, uint32_t lane)
+{
+	hwt_timeout timeout = HWT_TIMEOUT_NONE;
+
+	CHECK_INT(hwt_lane_submit(&timer->lanes.lane[lane], nothing, NULL, BEGIN + HOUR, &timeout), ==, 0);
+	return timeout;
+}
+
+/* Ten free records in each of ten lanes: an eleventh, whose own are used up, needs no new ones for a hundred. */
+TEST(a_lane_uses_what_others_have_free_however_little_each_has)
+{
+	hwt_config config = driven_config(MS, 64);
+	hwt_timer *timer = driven_create(&config, BEGIN);
+	size_t before;
+
+	for (uint32_t lane = 0; lane < 10; lane++)
+		for (int i = 0; i < 10; i++)
+			CHECK_INT(hwt_cancel(submit_on(timer, lane)), ==, 0);
+	driven_pass(timer, BEGIN);
+	(void)submit_on(timer, 10);
+	before = records_of(timer);
+	for (struct hwt_pool *pool = &timer->lanes.lane[10].pool; pool->carve != pool->carve_end;)
+		(void)submit_on(timer, 10);
+	for (int i = 0; i < 100; i++)
+		(void)submit_on(timer, 10);
+	CHECK_INT(records_of(timer), ==, before);
+	(void)submit_on(timer, 10);
+	CHECK_INT(records_of(timer), >, before);
+	driven_destroy(timer);
+}
+
+#define X(name, ...) RUN(agrees_on_##name),
+TEST_MAIN(ORACLE_TABLE(X) RUN(corpus_replays), RUN(nothing_of_it_ran_idle),
+	  RUN(a_cancelled_one_without_a_place_is_free_two_ticks_later),
+	  RUN(those_behind_a_lazy_one_find_a_place_when_memory_is_back),
+	  RUN(a_lane_uses_what_others_have_free_however_little_each_has))
