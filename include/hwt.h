@@ -24,8 +24,13 @@
  *           +--------------- memory comes back to the lanes, once a tick -----------+
  *
  *   A lane belongs to a few threads at the most, so that producers do not wait for each other.  The worker starts
- *   with the first hwt_new_timeout (or with hwt_timer_start), ticks on the grid start + n * tick_duration_ns and
- *   ends in hwt_timer_stop.  Tasks run on it one after the other: a task that blocks holds up the others.
+ *   with the first hwt_new_timeout (or with hwt_timer_start), runs tasks at ticks of the grid start + n *
+ *   tick_duration_ns and ends in hwt_timer_stop.  Tasks run on it one after the other: a task that blocks holds up
+ *   the others.
+ *
+ *   It does not wake up for a tick at which nothing is due: without traffic it sleeps until the next deadline, or
+ *   without end if there is none, and a hwt_new_timeout for something earlier wakes it.  While many calls come in it
+ *   looks once a tick.
  *
  * Guarantees
  *
@@ -40,7 +45,8 @@
  *   G4 the count goes first.  A timeout stops counting as pending before its task starts, and as soon as a cancel
  *      has returned 0.  At the limit a task can re-arm itself, and a cancel makes room at once.
  *   G5 memory.  What a cancelled timeout held is free for reuse two ticks after the cancel at the latest, while
- *      the worker keeps up, however far its deadline was.  In steady state no call allocates.
+ *      the worker keeps up, however far its deadline was.  While it sleeps because nothing is due, at most 4096 of
+ *      them wait for it in each lane.  In steady state no call allocates.
  *   G6 a slow task delays others and loses none: the worker catches up tick by tick.  What tasks schedule meanwhile is
  *      taken in when it has caught up.
  *
@@ -149,7 +155,7 @@ typedef enum hwt_state {
 } hwt_state;
 
 /* Flags of hwt_config. */
-#define HWT_FINE_TICKS 1u /* ticks below 1 ms.  Not served by this version: ENOTSUP */
+#define HWT_FINE_TICKS 1u /* ticks of 10 us to 1 ms are honoured; see tick_duration_ns */
 
 /* Values of hwt_config.wheel. */
 #define HWT_WHEEL_HASHED 0u       /* one wheel, remaining rounds */
@@ -167,7 +173,11 @@ typedef struct hwt_executor hwt_executor;
 typedef struct hwt_config {
 	size_t size; /* sizeof(hwt_config), by which a program built against an older header is served */
 
-	/* Default 100 ms.  > 0; below 1 ms it is raised to 1 ms, with a warning. */
+	/*
+	 * Default 100 ms.  > 0; below 1 ms it is raised to 1 ms, with a warning; with HWT_FINE_TICKS below 10 us to
+	 * 10 us.  A fine tick costs a wake-up of some microseconds for each tick in which something is due or many
+	 * calls came in, and is no more precise than the system wakes a thread (some 50 us on an idle machine).
+	 */
 	int64_t tick_duration_ns;
 
 	/*
@@ -183,7 +193,7 @@ typedef struct hwt_config {
 	/* Default 0.  How many timeouts may be pending; 0 and below: any number, and then nothing is counted for it. */
 	int64_t max_pending_timeouts;
 
-	uint32_t flags; /* 0 */
+	uint32_t flags; /* 0 or HWT_FINE_TICKS */
 	uint32_t wheel; /* HWT_WHEEL_HASHED */
 
 	/* NULL: defaults.  Read when the worker is started, must be valid until then.  Not for a detached thread. */
@@ -283,7 +293,7 @@ HWT_API bool hwt_timer_next_unprocessed(hwt_timer *timer, hwt_unprocessed *out);
 HWT_API int hwt_timer_destroy(hwt_timer *timer);
 
 /*
- * Writes the settings in force (the tick after the floor of 1 ms, the wheel after rounding) to *out, as far as
+ * Writes the settings in force (the tick after its floor, the wheel after rounding) to *out, as far as
  * out->size, which the caller sets, reaches.
  *
  * Threads  any.
@@ -305,7 +315,9 @@ HWT_API int hwt_timer_config(const hwt_timer *timer, hwt_config *out);
  *          pending; ENOMEM; what hwt_timer_start returns.
  * Order    what the caller wrote before the call is visible to the task (a release that the task's start acquires).
  * Cost     one clock read, one uncontended lock of the thread's lane, 48 bytes and about 13 for its place in the wheel.
- *          No system call, no allocation once the timer and the lane have seen as much before.
+ *          No allocation once the timer and the lane have seen as much before, no system call but one: when the
+ *          worker sleeps beyond the deadline, or 4096 operations have gathered in the lane, the first caller to find
+ *          it so wakes it (a futex call, some microseconds).
  */
 HWT_API int hwt_new_timeout(hwt_timer *timer, hwt_task *task, void *arg, int64_t delay_ns, hwt_timeout *out);
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# run.sh [--long]: checks the models with Spin, in a temporary folder: a minute and 1 GB, with --long three and 2 GB.
+# run.sh [--long]: checks the models with Spin, in a temporary folder: 90 seconds and 1 GB, with --long five minutes, 2 GB.
 #
 # A check is passed when all states have been searched, none breaks an invariant, and no statement of the model has
 # never been executed.  A planted fault is passed when Spin finds it, as a breach of the invariant named here.
@@ -29,7 +29,8 @@ search() {
 	rm -f pan ./pan.* ./*.trail log
 	spin -P"$CC -E -x c" -a "$@" "$model" >log 2>&1 || return
 	"$CC" -w "$optimisation" -DSAFETY -DMEMLIM="$memory" -o pan pan.c >>log 2>&1 || return
-	nice timeout "$seconds" ./pan -m100000 -w"$hash_bits" >log 2>&1
+	# shellcheck disable=SC2086 # a list
+	nice timeout "$seconds" ./pan -m100000 $pan_options >log 2>&1
 }
 
 size() {
@@ -49,7 +50,7 @@ failed() { # NAME
 check() {
 	name=$1 model=$2
 	shift 2
-	hash_bits=24
+	pan_options='-w23'
 	search -O1 "$model" "$@"
 	if grep -q 'errors: 0$' log && grep -q '^pan: elapsed time' log && [ ! -e "$model.trail" ] &&
 		! grep -q -e 'too small' -e 'not completed' -e 'out of memory' -e 'DMEMLIM' log &&
@@ -65,7 +66,7 @@ check() {
 fault() {
 	fault=$1 invariant=$2 model=$3
 	shift 3
-	hash_bits=18
+	pan_options='-w18 -E' # no other breach: not that a process is stuck, either
 	search -O0 "$model" "-D$fault" "-DONLY=$invariant" "$@"
 	if grep -q "assertion violated (*${invariant}[ |]" log && [ -e "$model.trail" ]; then
 		echo "ok fault_$fault ($invariant, $(size))"
@@ -83,7 +84,10 @@ check word_three_clients word.pml -DCLIENTS=3 -DRECORDS=1 -DSUBMITS=1 -DCANCELS=
 check word_limit word.pml -DLANES=1 -DLIMIT=1
 check word_pending word.pml -DRECORDS=1 -DCANCELS=1 -DREADER
 check sleep_membarrier sleep.pml
-check sleep_membarrier_one_lane sleep.pml -DLANES=1
+check sleep_membarrier_cancels sleep.pml -DTICKS=1 -DCANCELS
+check sleep_membarrier_one_lane sleep.pml -DLANES=1 -DTICKS=1
+check sleep_membarrier_one_lane_two_queues sleep.pml -DLANES=1 -DOPERATIONS=1 -DCANCELS
+check sleep_membarrier_four_operations sleep.pml -DPRODUCERS=1 -DOPERATIONS=4 -DGATHER=3 -DCANCELS
 check sleep_fence sleep.pml -DFENCE
 
 small='-DRECORDS=1 -DLANES=1 -DCANCELS=1'
@@ -107,12 +111,25 @@ word_fault NO_DEFER I4 -DOOM
 word_fault NODE_AFTER_WORD I2 -DOOM
 word_fault LIMIT_BEFORE_COUNT I9 -DLIMIT=1
 word_fault READ_BEGINS_FIRST I8 -DREADER
-fault NO_FENCE S1 sleep.pml
-fault NO_WORKER_FENCE S1 sleep.pml -DFENCE
-fault BARRIER_TOO_EARLY S1 sleep.pml
-fault PUBLISH_AFTER_LOOK S1 sleep.pml
-fault WAKE_NOT_CLAIMED S2 sleep.pml
-fault WAKE_FORGOTTEN S1 sleep.pml
+sleep_fault() {
+	fault=$1 invariant=$2
+	shift 2
+	fault "$fault" "$invariant" sleep.pml -DPRODUCERS=1 "$@"
+}
+sleep_fault NO_FENCE S1
+sleep_fault NO_WORKER_FENCE S1 -DFENCE
+sleep_fault BARRIER_TOO_EARLY S1
+sleep_fault PUBLISH_AFTER_LOOK S1
+sleep_fault REFUSAL_OVERLOOKED S1
+sleep_fault LOOK_AT_SUBMITTED S3 -DCANCELS
+sleep_fault EARLIER_ONLY S1
+sleep_fault WAKE_NOT_CLAIMED S2
+sleep_fault WAKE_THE_AWAKE S2
+sleep_fault WAKE_FORGOTTEN S1
+sleep_fault LONG_LANE_OVERLOOKED S3
+sleep_fault COUNT_BEFORE_PUSH S3
+sleep_fault TELL_TOO_MUCH S3 -DOPERATIONS=3
+sleep_fault NAP_ABOVE_ALL S4
 
 if [ "${1:-}" = --long ]; then
 	memory=4000
@@ -121,7 +138,10 @@ if [ "${1:-}" = --long ]; then
 	check word_two_lanes_limit word.pml -DLIMIT=1
 	check word_two_places word.pml -DLIMIT=2
 	check word_three_clients_two_records word.pml -DCLIENTS=3 -DSUBMITS=1 -DCANCELS=1
-	check sleep_three_ticks sleep.pml -DLAST=3
-	check sleep_fence_three_ticks sleep.pml -DLAST=3 -DFENCE
+	check sleep_three_ticks sleep.pml -DTICKS=3
+	check sleep_fence_three_ticks sleep.pml -DTICKS=3 -DFENCE
+	check sleep_fence_cancels sleep.pml -DFENCE -DTICKS=1 -DCANCELS
+	check sleep_one_lane_cancels sleep.pml -DLANES=1 -DTICKS=1 -DCANCELS
+	check sleep_one_lane_two_ticks sleep.pml -DLANES=1
 fi
 exit $status

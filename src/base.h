@@ -47,6 +47,19 @@ static inline void prefetch_for_write(const void *p)
 	__builtin_prefetch(p, 1, 3);
 }
 
+/* Stores before it are seen by all before loads after it are made. */
+static inline void full_fence(void)
+{
+#if defined(__SANITIZE_THREAD__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wtsan" /* it counts for no happens-before there, which no use of it needs */
+#endif
+	atomic_thread_fence(memory_order_seq_cst);
+#if defined(__SANITIZE_THREAD__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+}
+
 /* a + b, held within int64_t. */
 static inline int64_t add_saturating(int64_t a, int64_t b)
 {

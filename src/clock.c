@@ -11,6 +11,7 @@
 
 #ifdef HWT_TEST
 int64_t (*hwt_test_clock)(void);
+void (*hwt_test_sleep)(int64_t until_ns);
 #endif
 
 /* Each of these calls may fail by its contract; which ones do is up to the system (on Linux none). */
@@ -60,15 +61,29 @@ void hwt_sleeper_destroy(struct hwt_sleeper *sleeper)
 	hwt_monitor_destroy(&sleeper->monitor);
 }
 
-void hwt_sleeper_sleep_until(struct hwt_sleeper *sleeper, int64_t time_ns)
+static int wait_until(struct hwt_monitor *monitor, int64_t time_ns)
 {
 	struct timespec until = { (time_t)(time_ns / NS_PER_S), (long)(time_ns % NS_PER_S) };
+
+	if (time_ns == INT64_MAX)
+		return pthread_cond_wait(&monitor->changed, &monitor->mutex);
+	return pthread_cond_timedwait(&monitor->changed, &monitor->mutex, &until);
+}
+
+void hwt_sleeper_sleep_until(struct hwt_sleeper *sleeper, int64_t time_ns)
+{
 	struct hwt_monitor *monitor = &sleeper->monitor;
 	int rc = 0;
 
+#ifdef HWT_TEST
+	if (hwt_test_sleep != NULL) {
+		hwt_test_sleep(time_ns);
+		return;
+	}
+#endif
 	pthread_mutex_lock(&monitor->mutex);
 	while (!sleeper->woken && rc == 0)
-		rc = pthread_cond_timedwait(&monitor->changed, &monitor->mutex, &until);
+		rc = wait_until(monitor, time_ns);
 	sleeper->woken = false;
 	pthread_mutex_unlock(&monitor->mutex);
 }
@@ -77,8 +92,8 @@ void hwt_sleeper_wake(struct hwt_sleeper *sleeper)
 {
 	pthread_mutex_lock(&sleeper->monitor.mutex);
 	sleeper->woken = true;
-	pthread_cond_signal(&sleeper->monitor.changed);
 	pthread_mutex_unlock(&sleeper->monitor.mutex);
+	pthread_cond_signal(&sleeper->monitor.changed); /* after the unlock: the woken one does not wait for us */
 }
 
 void hwt_clock_precise_thread(void)

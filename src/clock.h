@@ -29,8 +29,9 @@
 #define NS_PER_S INT64_C(1000000000)
 
 #ifdef HWT_TEST
-/* NULL: the real clock. */
+/* NULL: the real clock, and real sleep. */
 extern int64_t (*hwt_test_clock)(void);
+extern void (*hwt_test_sleep)(int64_t until_ns);
 #endif
 
 static inline int64_t hwt_clock_now(void)
@@ -107,7 +108,7 @@ struct hwt_sleeper {
 
 int hwt_sleeper_init(struct hwt_sleeper *sleeper);
 void hwt_sleeper_destroy(struct hwt_sleeper *sleeper);
-void hwt_sleeper_sleep_until(struct hwt_sleeper *sleeper, int64_t time_ns);
+void hwt_sleeper_sleep_until(struct hwt_sleeper *sleeper, int64_t time_ns); /* INT64_MAX: without end */
 void hwt_sleeper_wake(struct hwt_sleeper *sleeper);
 
 /* Asks the system not to round this thread's wake-ups (Linux: timer slack 1 ns instead of 50 us). */

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define MIN_TICK_NS HWT_MS(1)
+#define MIN_FINE_TICK_NS HWT_US(10)
 #define MAX_TICKS_PER_WHEEL (UINT32_C(1) << 30)
 
 #define KNOWN_FLAGS HWT_FINE_TICKS
@@ -90,7 +91,7 @@ static int check(const hwt_config *config)
 	if (config->thread_attr != NULL &&
 	    (pthread_attr_getdetachstate(config->thread_attr, &detached) != 0 || detached != PTHREAD_CREATE_JOINABLE))
 		return EINVAL;
-	if (config->flags != 0 || config->wheel != HWT_WHEEL_HASHED || config->executor != NULL)
+	if (config->wheel != HWT_WHEEL_HASHED || config->executor != NULL)
 		return ENOTSUP;
 	return 0;
 }
@@ -104,9 +105,24 @@ static uint32_t round_up_to_power_of_two(uint32_t n)
 	return power;
 }
 
+/* Short ticks cost processor time for a precision that few need: who wants them says so. */
+static bool raise_tick(hwt_config *config, const char **warning)
+{
+	bool fine = (config->flags & HWT_FINE_TICKS) != 0;
+	int64_t floor_ns = fine ? MIN_FINE_TICK_NS : MIN_TICK_NS;
+
+	if (config->tick_duration_ns >= floor_ns)
+		return false;
+	config->tick_duration_ns = floor_ns;
+	*warning = fine ? "tick_duration_ns is below 10 us, 10 us is used"
+			: "tick_duration_ns is below 1 ms, 1 ms is used (HWT_FINE_TICKS allows less)";
+	return true;
+}
+
 int hwt_config_resolve(hwt_config *out, const hwt_config *in)
 {
 	hwt_config config = HWT_CONFIG_INIT;
+	const char *warning;
 	bool raised;
 	int rc;
 
@@ -126,13 +142,11 @@ int hwt_config_resolve(hwt_config *out, const hwt_config *in)
 	config.ticks_per_wheel = round_up_to_power_of_two(config.ticks_per_wheel);
 	if (config.max_pending_timeouts < 0)
 		config.max_pending_timeouts = 0;
-	raised = config.tick_duration_ns < MIN_TICK_NS;
-	if (raised)
-		config.tick_duration_ns = MIN_TICK_NS;
+	raised = raise_tick(&config, &warning);
 	if (config.tick_duration_ns >= INT64_MAX / config.ticks_per_wheel)
 		return EINVAL;
 	if (raised && config.warn != NULL)
-		config.warn(config.warn_ctx, "tick_duration_ns is below 1 ms, 1 ms is used");
+		config.warn(config.warn_ctx, warning);
 	*out = config;
 	return 0;
 }

@@ -9,21 +9,28 @@
 
 int hwt_lanes_init(struct hwt_lanes *lanes, hwt_timer *timer, uint32_t count, int64_t max_pending)
 {
-	int rc = 0;
+	int rc;
 
 	lanes->timer = timer;
 	lanes->count = count;
 	lanes->max_pending = max_pending > 0 ? max_pending : 0;
 	atomic_init(&lanes->limited, 0);
+	rc = hwt_idle_init(&lanes->idle);
+	if (rc != 0)
+		return rc;
 	lanes->lane = hwt_mem_zeroed(HWT_UNIT, count * sizeof(*lanes->lane));
-	if (lanes->lane == NULL)
+	if (lanes->lane == NULL) {
+		hwt_idle_destroy(&lanes->idle);
 		return ENOMEM;
+	}
 	for (uint32_t i = 0; i < count && rc == 0; i++) {
 		struct hwt_lane *lane = &lanes->lane[i];
 
 		lane->lanes = lanes;
 		atomic_init(&lane->returned, NULL);
+		atomic_init(&lane->drained_told, 0);
 		atomic_init(&lane->accepted, 0);
+		atomic_init(&lane->cancelled_pushed, 0);
 		atomic_init(&lane->cancelled_count, 0);
 		rc = hwt_queue_init(&lane->submitted);
 		if (rc == 0)
@@ -42,6 +49,7 @@ void hwt_lanes_destroy(struct hwt_lanes *lanes)
 		hwt_pool_destroy(&lanes->lane[i].pool);
 	}
 	hwt_mem_free(lanes->lane);
+	hwt_idle_destroy(&lanes->idle);
 }
 
 uint64_t hwt_lanes_accepted(const struct hwt_lanes *lanes)
@@ -153,6 +161,16 @@ static int prepare(struct hwt_lane *lane, struct hwt_record **record, hwt_node *
 	return 0;
 }
 
+/* Has much gathered in the queues since the worker last took what was there? */
+static bool is_long(const struct hwt_lane *lane)
+{
+	/* Relaxed: all three may be a little old; the next operation looks again. */
+	return atomic_load_explicit(&lane->accepted, memory_order_relaxed) +
+		   atomic_load_explicit(&lane->cancelled_pushed, memory_order_relaxed) -
+		   atomic_load_explicit(&lane->drained_told, memory_order_relaxed) >=
+	       HWT_GATHER;
+}
+
 int hwt_lane_submit(struct hwt_lane *lane, hwt_task *task, void *arg, int64_t deadline_ns, hwt_timeout *out)
 {
 	struct hwt_record *record;
@@ -174,7 +192,20 @@ int hwt_lane_submit(struct hwt_lane *lane, hwt_task *task, void *arg, int64_t de
 		queue_push(&lane->submitted, node, record);
 	}
 	queue_unlock(&lane->submitted);
+	if (likely(rc == 0))
+		idle_look(&lane->lanes->idle, deadline_ns, is_long(lane));
+	else if (rc == ENOMEM) /* a sleeping worker may have what we need */
+		idle_look(&lane->lanes->idle, INT64_MIN, true);
 	return rc;
+}
+
+static void push_cancelled(struct hwt_lane *lane, hwt_node *node, struct hwt_record *record)
+{
+	/* Relaxed: written under the lock. */
+	uint64_t pushed = atomic_load_explicit(&lane->cancelled_pushed, memory_order_relaxed);
+
+	atomic_store_explicit(&lane->cancelled_pushed, pushed + 1, memory_order_relaxed);
+	queue_push(&lane->cancelled, node, record);
 }
 
 /* The node comes first: once the word says cancelled the worker counts on the push. */
@@ -188,11 +219,13 @@ static bool cancel_armed(struct hwt_lane *lane, struct hwt_record *record, uint6
 	won = record_edge(record, word, node != NULL ? STATE_CANCELLED : STATE_LAZY);
 	if (node != NULL) {
 		if (won)
-			queue_push(&lane->cancelled, node, record);
+			push_cancelled(lane, node, record);
 		else
 			queue_node_unused(&lane->cancelled, node);
 	}
 	queue_unlock(&lane->cancelled);
+	if (won && unlikely(is_long(lane)))
+		idle_look(&lane->lanes->idle, INT64_MAX, true);
 	return won;
 }
 
@@ -222,4 +255,12 @@ void hwt_lane_close(struct hwt_lane *lane)
 	queue_lock(&lane->submitted);
 	lane->closed = true;
 	queue_unlock(&lane->submitted);
+}
+
+bool hwt_lanes_are_empty(struct hwt_lanes *lanes)
+{
+	for (uint32_t i = 0; i < lanes->count; i++)
+		if (!queue_is_empty(&lanes->lane[i].submitted) || !queue_is_empty(&lanes->lane[i].cancelled))
+			return false;
+	return true;
 }

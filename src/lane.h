@@ -36,19 +36,25 @@
 #ifndef HWT_LANE_H
 #define HWT_LANE_H
 
+#include "idle.h"
 #include "pool.h"
 #include "queue.h"
 
 #include <stdalign.h>
+
+/* This many operations in a lane wake a sleeping worker: what they hold must not wait for the next timeout (G5). */
+#define HWT_GATHER 4096
 
 struct hwt_lanes;
 
 struct hwt_lane {
 	/* The worker's. */
 	alignas(HWT_UNIT) struct hwt_chain home; /* records to send home at the end of the pass */
+	uint64_t drained;                        /* taken out of both queues, ever */
 
 	/* Worker and producers. */
 	alignas(HWT_UNIT) hwt_returned returned;
+	_Atomic uint64_t drained_told; /* drained, as the last pass left it */
 
 	/* The queue's first 64 bytes are the worker's, the rest, and what follows, is under its lock. */
 	alignas(HWT_LINE) struct hwt_queue submitted;
@@ -62,7 +68,8 @@ struct hwt_lane {
 
 	/* The same for cancellations. */
 	alignas(HWT_LINE) struct hwt_queue cancelled;
-	_Atomic uint64_t cancelled_count; /* a counter of cancels by the threads at home here; no lock */
+	_Atomic uint64_t cancelled_pushed; /* written under its lock, read by anybody */
+	_Atomic uint64_t cancelled_count;  /* a counter of cancels by the threads at home here; no lock */
 };
 
 static_assert(offsetof(struct hwt_lane, submitted) % HWT_UNIT == HWT_LINE, "the queue straddles two units");
@@ -74,6 +81,7 @@ struct hwt_lanes {
 	hwt_timer *timer;
 	int64_t max_pending;                       /* 0: no limit */
 	alignas(HWT_UNIT) _Atomic int64_t limited; /* counts only when there is a limit */
+	struct hwt_idle idle;
 };
 
 /* ENOMEM. */
@@ -128,5 +136,16 @@ static inline void lane_splice_home(struct hwt_lane *lane)
 {
 	returned_splice(&lane->returned, &lane->home);
 }
+
+/* Tells producers how much has been taken from the lane.  The worker, once a pass. */
+static inline void lane_tell_drained(struct hwt_lane *lane)
+{
+	/* Relaxed: who sees an older count wakes the worker a little too early. */
+	if (atomic_load_explicit(&lane->drained_told, memory_order_relaxed) != lane->drained)
+		atomic_store_explicit(&lane->drained_told, lane->drained, memory_order_relaxed);
+}
+
+/* There is nothing for the worker in any lane. */
+bool hwt_lanes_are_empty(struct hwt_lanes *lanes);
 
 #endif

@@ -78,14 +78,10 @@ static int init_parts(hwt_timer *timer)
 	rc = hwt_lanes_init(&timer->lanes, timer, lane_count(), timer->config.max_pending_timeouts);
 	if (rc != 0)
 		goto no_lanes;
-	rc = hwt_worker_init(&timer->worker, &timer->lanes, timer->wheel, timer->config.max_transfers_per_tick);
-	if (rc != 0)
-		goto no_worker;
+	hwt_worker_init(&timer->worker, &timer->lanes, timer->wheel, timer->config.max_transfers_per_tick);
 	rc = hwt_monitor_init(&timer->monitor);
 	if (rc == 0)
 		return 0;
-	hwt_worker_destroy(&timer->worker);
-no_worker:
 	hwt_lanes_destroy(&timer->lanes);
 no_lanes:
 	hwt_wheel_destroy(timer->wheel);
@@ -288,7 +284,6 @@ int hwt_timer_destroy(hwt_timer *timer)
 	if (rc != 0)
 		return rc;
 	hwt_monitor_destroy(&timer->monitor);
-	hwt_worker_destroy(&timer->worker);
 	hwt_lanes_destroy(&timer->lanes);
 	hwt_wheel_destroy(timer->wheel);
 	hwt_mem_free(timer);

@@ -8,21 +8,29 @@
 /* How far ahead of the running task the records are fetched. */
 #define RUN_AHEAD 8
 
-int hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct hwt_wheel *wheel, uint32_t max_transfers)
+/* More than this taken from the lanes in one tick is traffic: going idle would cost more than the next tick. */
+#define TRAFFIC 64
+
+/* How often it may go idle in one tick; then it waits for the next. */
+#define IDLE_LOOKS 2
+
+/* A nap of this length or more ends early for the sake of memory. */
+#define LONG_NAP_NS HWT_MS(4)
+
+void hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct hwt_wheel *wheel,
+		     uint32_t max_transfers)
 {
 	worker->lanes = lanes;
 	worker->wheel = wheel;
 	worker->max_transfers = max_transfers;
 	worker->next_lane = 0;
 	worker->batch_at = worker->batch_end = 0;
+	worker->traffic_tick = -1;
+	worker->moved = 0;
+	worker->idle_looks = 0;
+	worker->passes = 0;
 	atomic_init(&worker->expired, 0);
 	atomic_init(&worker->stop, false);
-	return hwt_sleeper_init(&worker->sleeper);
-}
-
-void hwt_worker_destroy(struct hwt_worker *worker)
-{
-	hwt_sleeper_destroy(&worker->sleeper);
 }
 
 static bool stop_requested(struct hwt_worker *worker)
@@ -33,7 +41,7 @@ static bool stop_requested(struct hwt_worker *worker)
 void hwt_worker_request_stop(struct hwt_worker *worker)
 {
 	atomic_store_explicit(&worker->stop, true, memory_order_release); /* [stop] */
-	hwt_sleeper_wake(&worker->sleeper);
+	hwt_idle_stop(&worker->lanes->idle);
 }
 
 /* Up to max records of a queue; their lines are asked for. */
@@ -66,8 +74,8 @@ static void cancel_batch(struct hwt_worker *worker, struct hwt_record **batch, s
 			lane_send_home(batch[i]);
 }
 
-/* Empties a queue as far as *budget goes. */
-static void drain(struct hwt_worker *worker, struct hwt_queue *queue,
+/* Empties a queue of the lane as far as *budget goes. */
+static void drain(struct hwt_worker *worker, struct hwt_lane *lane, struct hwt_queue *queue,
 		  void (*handle)(struct hwt_worker *, struct hwt_record **, size_t), uint32_t *budget)
 {
 	struct hwt_record *batch[DRAIN_BATCH];
@@ -79,6 +87,8 @@ static void drain(struct hwt_worker *worker, struct hwt_queue *queue,
 			return;
 		handle(worker, batch, n);
 		*budget -= (uint32_t)n;
+		lane->drained += n;
+		worker->moved += n;
 	}
 }
 
@@ -89,7 +99,9 @@ static bool transfer(struct hwt_worker *worker)
 
 	hwt_wheel_retry_unplaced(worker->wheel);
 	for (uint32_t i = 0; i < lanes; i++) {
-		drain(worker, &worker->lanes->lane[worker->next_lane].submitted, transfer_batch, &budget);
+		struct hwt_lane *lane = &worker->lanes->lane[worker->next_lane];
+
+		drain(worker, lane, &lane->submitted, transfer_batch, &budget);
 		if (budget == 0)
 			return true;
 		worker->next_lane = (worker->next_lane + 1) & (lanes - 1);
@@ -103,9 +115,10 @@ static bool cancel(struct hwt_worker *worker)
 	bool more = false;
 
 	for (uint32_t i = 0; i < worker->lanes->count; i++) {
+		struct hwt_lane *lane = &worker->lanes->lane[i];
 		uint32_t budget = worker->max_transfers;
 
-		drain(worker, &worker->lanes->lane[i].cancelled, cancel_batch, &budget);
+		drain(worker, lane, &lane->cancelled, cancel_batch, &budget);
 		more |= budget == 0;
 	}
 	return more;
@@ -113,8 +126,10 @@ static bool cancel(struct hwt_worker *worker)
 
 static void send_home(struct hwt_worker *worker)
 {
-	for (uint32_t i = 0; i < worker->lanes->count; i++)
+	for (uint32_t i = 0; i < worker->lanes->count; i++) {
 		lane_splice_home(&worker->lanes->lane[i]);
+		lane_tell_drained(&worker->lanes->lane[i]);
+	}
 }
 
 static void run_task(struct hwt_worker *worker, struct hwt_record *record, uint64_t word)
@@ -192,25 +207,75 @@ static bool expire(struct hwt_worker *worker, int64_t target)
 
 bool hwt_worker_pass(struct hwt_worker *worker, int64_t now_ns)
 {
+	int64_t passed = grid_ticks_passed(&worker->wheel->grid, now_ns);
 	bool more;
 
+	if (passed != worker->traffic_tick) {
+		worker->traffic_tick = passed;
+		worker->moved = 0;
+		worker->idle_looks = 0;
+	}
+	worker->passes++;
 	more = transfer(worker);
 	/*
 	 * The places of a batch that is left are stale: a cancellation for one of it must not look there.  Stop sees to
 	 * all.
 	 */
-	if (!expire(worker, grid_ticks_passed(&worker->wheel->grid, now_ns)))
+	if (!expire(worker, passed))
 		return false;
 	more |= cancel(worker);
 	send_home(worker);
 	return more;
 }
 
+static void nap(struct hwt_worker *worker, int64_t now_ns)
+{
+	struct hwt_idle *idle = &worker->lanes->idle;
+	int64_t until_ns = grid_time(&worker->wheel->grid, worker->wheel->tick);
+
+	if (until_ns - LONG_NAP_NS < now_ns) {
+		hwt_idle_sleep(idle, until_ns);
+		return;
+	}
+	hwt_idle_begin_nap(idle);
+	hwt_idle_sleep(idle, until_ns);
+	hwt_idle_end(idle);
+}
+
+/* Until the tick due, if nothing is in the lanes. */
+static void idle(struct hwt_worker *worker, int64_t due, int64_t now_ns)
+{
+	struct hwt_grid *grid = &worker->wheel->grid;
+	struct hwt_idle *idle = &worker->lanes->idle;
+	bool ready = hwt_idle_begin(idle, due == HWT_TICK_NEVER ? INT64_MAX : grid_time(grid, due - 1));
+
+	worker->idle_looks++;
+	if (ready && hwt_lanes_are_empty(worker->lanes))
+		hwt_idle_sleep(idle, grid_time(grid, due));
+	hwt_idle_end(idle);
+	if (unlikely(!ready))
+		nap(worker, now_ns);
+}
+
+void hwt_worker_rest(struct hwt_worker *worker, int64_t now_ns)
+{
+	struct hwt_wheel *wheel = worker->wheel;
+	int64_t due = hwt_wheel_next_due(wheel);
+
+	if (worker->moved >= TRAFFIC || worker->idle_looks >= IDLE_LOOKS || due <= wheel->tick ||
+	    wheel->unplaced_first != NULL)
+		nap(worker, now_ns);
+	else
+		idle(worker, due, now_ns);
+}
+
 void hwt_worker_run(struct hwt_worker *worker)
 {
 	while (!stop_requested(worker)) {
-		if (!hwt_worker_pass(worker, hwt_clock_now()))
-			hwt_sleeper_sleep_until(&worker->sleeper, grid_time(&worker->wheel->grid, worker->wheel->tick));
+		int64_t now_ns = hwt_clock_now();
+
+		if (!hwt_worker_pass(worker, now_ns))
+			hwt_worker_rest(worker, now_ns);
 	}
 }
 

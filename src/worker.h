@@ -9,9 +9,15 @@
  *                   cancel     cancelled -> out of the wheel
  *                   send home  each lane's records in one chain
  *
- *   The thread passes, then sleeps until the next tick of the grid.  If a pass left work behind in the lanes it
- *   passes again at once: a backlog is never slept on.  After a long task or a suspended machine one pass runs
- *   through all ticks that have gone by; those at which nothing is due are skipped, however many they are.
+ *   Then it sleeps.  How long, depends on whether there is traffic:
+ *
+ *       nap    much came in during this tick: until the next tick, when it looks again anyway.
+ *       idle   until the tick at which the wheel next has something due; without end if there is nothing.  A producer
+ *              with something earlier wakes it (idle.h).
+ *
+ *   If a pass left work behind in the lanes it passes again at once: a backlog is never slept on.  After a long task
+ *   or a suspended machine one pass runs through all ticks that have gone by; those at which nothing is due are
+ *   skipped, however many they are.
  *
  * Threads
  *
@@ -46,21 +52,28 @@ struct hwt_worker {
 	struct hwt_record *batch[HWT_BATCH]; /* due, batch_at .. batch_end - 1 not yet run */
 	size_t batch_at, batch_end;
 
+	/* The traffic of the present tick. */
+	int64_t traffic_tick;
+	uint64_t moved;      /* taken out of the lanes */
+	unsigned idle_looks; /* how often it was about to sleep beyond the tick */
+
+	uint64_t passes; /* since the start */
+
 	alignas(HWT_UNIT) _Atomic uint64_t expired; /* have started to run; written by the worker */
 	_Atomic bool stop;
-	struct hwt_sleeper sleeper;
 };
 
-/* ENOMEM, or what the system says. */
-int hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct hwt_wheel *wheel,
-		    uint32_t max_transfers);
-void hwt_worker_destroy(struct hwt_worker *worker);
+void hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct hwt_wheel *wheel,
+		     uint32_t max_transfers);
 
 /* Passes and sleeps until stop is requested.  The wheel's start time has been set. */
 void hwt_worker_run(struct hwt_worker *worker);
 
 /* One pass at the time now_ns.  true: there is more in the lanes. */
 bool hwt_worker_pass(struct hwt_worker *worker, int64_t now_ns);
+
+/* Sleeps after a pass at now_ns that left nothing: see the top.  It may return at any time. */
+void hwt_worker_rest(struct hwt_worker *worker, int64_t now_ns);
 
 /* Lets hwt_worker_run return after the task that is running, and wakes it. */
 void hwt_worker_request_stop(struct hwt_worker *worker);

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.." || exit 1
 order='base
 mem
 clock config
-queue timeout
+idle queue timeout
 pool bucket due
 lane wheel
 wheel_hashed

@@ -4,6 +4,7 @@
  */
 #include "support.h"
 
+#include <signal.h>
 #include <stddef.h>
 
 static hwt_config quiet_config(void)
@@ -85,7 +86,6 @@ TEST(create_refuses_what_is_not_served_yet)
 {
 	static char somewhere;
 
-	CHECK_REFUSED(flags, HWT_FINE_TICKS, ENOTSUP);
 	CHECK_REFUSED(wheel, HWT_WHEEL_HIERARCHICAL, ENOTSUP);
 	CHECK_REFUSED(executor, (const hwt_executor *)(void *)&somewhere, ENOTSUP);
 }
@@ -298,6 +298,156 @@ TEST(short_tick_is_raised_with_one_warning_per_timer)
 	CHECK_INT(warnings.count, ==, 3);
 }
 
+/* The floor is lower, and as firm. */
+TEST(fine_ticks_are_honoured_down_to_10_us)
+{
+	static const int64_t short_ns[] = { 1, HWT_US(5), HWT_US(10) - 1 };
+	static const int64_t fine_ns[] = {
+		HWT_US(10), HWT_US(10) + 1, HWT_US(100), HWT_MS(1) - 1, HWT_MS(1), HWT_S(1)
+	};
+	struct warnings warnings = { 0, "" };
+	hwt_config config = quiet_config(), in_force;
+
+	config.warn = keep_warning;
+	config.warn_ctx = &warnings;
+	config.flags = HWT_FINE_TICKS;
+	for (unsigned i = 0; i < sizeof(fine_ns) / sizeof(fine_ns[0]); i++) {
+		config.tick_duration_ns = fine_ns[i];
+		in_force = check_accepted(&config);
+		CHECK_INT(in_force.tick_duration_ns, ==, fine_ns[i]);
+		CHECK_INT(in_force.flags, ==, HWT_FINE_TICKS);
+	}
+	CHECK_INT(warnings.count, ==, 0);
+	for (unsigned i = 0; i < sizeof(short_ns) / sizeof(short_ns[0]); i++) {
+		config.tick_duration_ns = short_ns[i];
+		CHECK_INT(check_accepted(&config).tick_duration_ns, ==, HWT_US(10));
+		CHECK_INT(warnings.count, ==, i + 1);
+		CHECK(warnings.last[0] != '\0' && !strchr(warnings.last, '\n'));
+	}
+	config.flags = 0;
+	config.tick_duration_ns = HWT_US(100);
+	CHECK_INT(check_accepted(&config).tick_duration_ns, ==, HWT_MS(1));
+	CHECK_INT(warnings.count, ==, 4);
+	config.flags = HWT_FINE_TICKS;
+	for (int64_t tick_ns = 0; tick_ns >= -HWT_US(20); tick_ns -= HWT_US(10)) {
+		config.tick_duration_ns = tick_ns;
+		check_refused(&config, EINVAL, "a fine tick of 0 or less");
+	}
+	CHECK_INT(warnings.count, ==, 4);
+}
+
+/*
+ * The worker's thread is made as thread_attr says.
+ */
+
+struct thread_seen {
+	cpu_set_t cpus;
+	sigset_t blocked;
+	int policy;
+	struct sched_param param;
+	atomic_uint done;
+};
+
+static void look_task(hwt_timeout timeout, void *arg)
+{
+	struct thread_seen *seen = arg;
+
+	(void)timeout;
+	CHECK_INT(pthread_getaffinity_np(pthread_self(), sizeof(seen->cpus), &seen->cpus), ==, 0);
+	CHECK_INT(pthread_getschedparam(pthread_self(), &seen->policy, &seen->param), ==, 0);
+	CHECK_INT(pthread_sigmask(SIG_BLOCK, NULL, &seen->blocked), ==, 0);
+	atomic_store(&seen->done, 1);
+}
+
+/* Returns what start says; if 0, looks at the worker from inside a task. */
+static int look(const pthread_attr_t *attr, struct thread_seen *seen)
+{
+	hwt_config config = quiet_config();
+	hwt_timer *timer = NULL;
+	int rc;
+
+	config.tick_duration_ns = HWT_MS(1);
+	config.thread_attr = attr;
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	rc = hwt_timer_start(timer);
+	if (rc == 0) {
+		CHECK_RC(hwt_new_timeout(timer, look_task, seen, 0, NULL), 0);
+		REQUIRE(wait_count(&seen->done, 1));
+	} else { /* as before the call */
+		CHECK_RC(hwt_timer_start(timer), rc);
+		CHECK_RC(hwt_new_timeout(timer, look_task, seen, 0, NULL), rc);
+		CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
+	}
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+	return rc;
+}
+
+TEST(thread_attr_gives_the_processors)
+{
+	struct thread_seen plain = { .done = 0 }, bound = { .done = 0 };
+	cpu_set_t mine, one;
+	pthread_attr_t attr;
+	unsigned cpu = CPU_SETSIZE - 1;
+
+	REQUIRE(sched_getaffinity(0, sizeof(mine), &mine) == 0);
+	while (!CPU_ISSET(cpu, &mine))
+		cpu--;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	REQUIRE(pthread_attr_init(&attr) == 0 && pthread_attr_setaffinity_np(&attr, sizeof(one), &one) == 0);
+	CHECK_INT(look(NULL, &plain), ==, 0);
+	CHECK(CPU_EQUAL(&plain.cpus, &mine));
+	CHECK_INT(look(&attr, &bound), ==, 0);
+	CHECK(CPU_EQUAL(&bound.cpus, &one));
+	pthread_attr_destroy(&attr);
+}
+
+/* Real time is for the privileged: the worker has it, or the timer does not start. */
+TEST(thread_attr_gives_the_scheduling_class)
+{
+	struct thread_seen plain = { .done = 0 }, fifo = { .done = 0 };
+	struct sched_param param = { .sched_priority = 1 };
+	pthread_attr_t attr;
+	int rc;
+
+	REQUIRE(pthread_attr_init(&attr) == 0);
+	REQUIRE(pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED) == 0);
+	REQUIRE(pthread_attr_setschedpolicy(&attr, SCHED_FIFO) == 0);
+	REQUIRE(pthread_attr_setschedparam(&attr, &param) == 0);
+	CHECK_INT(look(NULL, &plain), ==, 0);
+	CHECK_INT(plain.policy, ==, sched_getscheduler(0));
+	rc = look(&attr, &fifo);
+	CHECK(rc == 0 || rc == EPERM);
+	if (rc == 0) {
+		CHECK_INT(fifo.policy, ==, SCHED_FIFO);
+		CHECK_INT(fifo.param.sched_priority, ==, 1);
+	} else {
+		CHECK_INT(fifo.done, ==, 0);
+		printf("# SCHED_FIFO is not permitted here\n");
+	}
+	pthread_attr_destroy(&attr);
+}
+
+/* And who starts it keeps its own mask. */
+TEST(all_signals_are_blocked_in_the_worker)
+{
+	struct thread_seen seen = { .done = 0 };
+	sigset_t before, mine, after;
+
+	sigemptyset(&mine);
+	sigaddset(&mine, SIGUSR2);
+	REQUIRE(pthread_sigmask(SIG_SETMASK, &mine, &before) == 0);
+	CHECK_INT(look(NULL, &seen), ==, 0);
+	REQUIRE(pthread_sigmask(SIG_SETMASK, &before, &after) == 0);
+	for (int i = 1; i < SIGRTMAX; i++) {
+		bool libc = i >= 32 && i < SIGRTMIN; /* keeps them for itself */
+
+		CHECK_INT(sigismember(&after, i), ==, i == SIGUSR2);
+		if (!libc && i != SIGKILL && i != SIGSTOP)
+			CHECK_INT(sigismember(&seen.blocked, i), ==, 1);
+	}
+}
+
 /* What a call writes to stderr meanwhile. */
 static size_t stderr_of(void (*call)(void *), void *arg, char *text, size_t size)
 {
@@ -371,5 +521,7 @@ TEST_MAIN(RUN(create_without_a_place_for_the_timer), RUN(create_refuses_values_o
 	  RUN(longest_tick_serves), RUN(defaults), RUN(config_returns_what_was_given),
 	  RUN(wheel_is_rounded_up_to_a_power_of_two), RUN(no_limit), RUN(smaller_config_is_served),
 	  RUN(larger_config_is_served_while_its_tail_is_zero), RUN(config_is_written_as_far_as_size_reaches),
-	  RUN(short_tick_is_raised_with_one_warning_per_timer), RUN(warnings_go_to_stderr_or_nowhere),
+	  RUN(short_tick_is_raised_with_one_warning_per_timer), RUN(fine_ticks_are_honoured_down_to_10_us),
+	  RUN(thread_attr_gives_the_processors), RUN(thread_attr_gives_the_scheduling_class),
+	  RUN(all_signals_are_blocked_in_the_worker), RUN(warnings_go_to_stderr_or_nowhere),
 	  RUN(too_many_timers_warn_once))

@@ -1,0 +1,1025 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How the worker sleeps and is woken: the handshake by itself, then the worker on virtual time, in the test's own
+ * thread, with every sleep counted.
+ */
+#include "unit.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdalign.h>
+#include <unistd.h>
+
+#ifdef __linux__
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#endif
+
+#define START HWT_S(1000)
+#define TICK HWT_MS(1)
+#define HOUR HWT_S(3600)
+#define AT(tick) (START + (tick)*TICK)
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Everything twice: with the kernel's barrier, and with fences. */
+#define BOTH_WAYS(fences) for (int fences = 0; fences < 2; fences++)
+
+static bool take_wake(struct hwt_idle *idle)
+{
+	struct hwt_sleeper *sleeper = &idle->sleeper;
+	bool woken;
+
+	pthread_mutex_lock(&sleeper->monitor.mutex);
+	woken = sleeper->woken;
+	sleeper->woken = false;
+	pthread_mutex_unlock(&sleeper->monitor.mutex);
+	return woken;
+}
+
+static int64_t word_of(struct hwt_idle *idle)
+{
+	return atomic_load(&idle->wake_for_ns);
+}
+
+/*
+ * The handshake by itself
+ */
+
+static struct hwt_idle alone;
+
+static void begin_alone(bool fences)
+{
+	atomic_store(&hwt_test_no_membarrier, fences);
+	REQUIRE(hwt_idle_init(&alone) == 0);
+	atomic_store(&hwt_test_no_membarrier, false);
+}
+
+/* Does a push of this wake?  Leaves no wake behind. */
+static bool wakes(int64_t deadline_ns, bool long_lane)
+{
+	idle_look(&alone, deadline_ns, long_lane);
+	return take_wake(&alone);
+}
+
+static bool kernel_has_membarrier(void)
+{
+#ifdef SYS_membarrier
+	long commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+
+	return commands > 0 && (commands & MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0;
+#else
+	return false;
+#endif
+}
+
+TEST(producers_are_spared_the_fence_where_the_kernel_can)
+{
+	int before = errno;
+
+	BOTH_WAYS(fences)
+	{
+		begin_alone(fences);
+		CHECK_INT(alone.has_barrier, ==, !fences && kernel_has_membarrier());
+		CHECK_INT(word_of(&alone), ==, IDLE_AWAKE);
+		CHECK(hwt_idle_begin(&alone, 1000));
+		CHECK_INT(word_of(&alone), ==, 1000);
+		hwt_idle_end(&alone);
+		CHECK_INT(word_of(&alone), ==, IDLE_AWAKE);
+		hwt_idle_destroy(&alone);
+	}
+	CHECK_INT(errno, ==, before);
+}
+
+TEST(who_is_awake_needs_no_wake)
+{
+	BOTH_WAYS(fences)
+	{
+		begin_alone(fences);
+		CHECK(!wakes(INT64_MIN, false) && !wakes(0, false) && !wakes(INT64_MAX, false));
+		CHECK(!wakes(INT64_MIN, true) && !wakes(0, true) && !wakes(INT64_MAX, true));
+		hwt_idle_begin(&alone, 1000);
+		hwt_idle_end(&alone);
+		CHECK(!wakes(INT64_MIN, true) && !wakes(INT64_MAX, true));
+		hwt_idle_destroy(&alone);
+	}
+}
+
+TEST(a_nap_ends_early_for_a_long_lane_only)
+{
+	BOTH_WAYS(fences)
+	{
+		begin_alone(fences);
+		hwt_idle_begin_nap(&alone);
+		CHECK(!wakes(-1000, false) && !wakes(0, false) && !wakes(INT64_MAX, false));
+		CHECK_INT(word_of(&alone), ==, IDLE_NAP);
+		CHECK(wakes(INT64_MAX, true));
+		CHECK_INT(word_of(&alone), ==, IDLE_AWAKE);
+		CHECK(!wakes(INT64_MAX, true));
+		hwt_idle_destroy(&alone);
+	}
+}
+
+TEST(a_sleep_ends_early_for_a_deadline_up_to_the_word)
+{
+	static const int64_t words[] = { INT64_MIN + 2, -7, 0, 1000, INT64_MAX - 1, INT64_MAX };
+
+	BOTH_WAYS(fences)
+	{
+		begin_alone(fences);
+		for (size_t i = 0; i < COUNT(words); i++) {
+			CHECK(hwt_idle_begin(&alone, words[i]));
+			if (words[i] < INT64_MAX) {
+				CHECK(!wakes(words[i] + 1, false) && !wakes(INT64_MAX, false));
+				CHECK_INT(word_of(&alone), ==, words[i]);
+			}
+			CHECK(wakes(words[i], false));  /* that very time */
+			CHECK(!wakes(words[i], false)); /* one is enough */
+			CHECK(hwt_idle_begin(&alone, words[i]));
+			CHECK(wakes(words[i] - 1, false));
+			CHECK(hwt_idle_begin(&alone, words[i]));
+			CHECK(wakes(INT64_MAX, true));
+			CHECK_INT(word_of(&alone), ==, IDLE_AWAKE);
+		}
+		hwt_idle_destroy(&alone);
+	}
+}
+
+static unsigned claims;
+
+/* In the first one's way to its claim a second comes, claims and wakes. */
+static void overtake(const char *where)
+{
+	if (strcmp(where, "idle claim") == 0 && claims++ == 0)
+		CHECK(wakes(400, false));
+}
+
+TEST(of_several_wakers_one_claims)
+{
+	BOTH_WAYS(fences)
+	{
+		begin_alone(fences);
+		CHECK(hwt_idle_begin(&alone, 1000));
+		claims = 0;
+		atomic_store(&hwt_test_point, overtake);
+		CHECK(!wakes(500, false));
+		atomic_store(&hwt_test_point, (hwt_point_hook *)0);
+		CHECK_INT(claims, ==, 2);
+		CHECK_INT(word_of(&alone), ==, IDLE_AWAKE);
+		/* Late ones, with what they saw before: another sleep is not theirs. */
+		hwt_idle_wake(&alone, 1000);
+		CHECK(!take_wake(&alone));
+		CHECK(hwt_idle_begin(&alone, 2000));
+		hwt_idle_wake(&alone, 1000);
+		CHECK(!take_wake(&alone));
+		CHECK_INT(word_of(&alone), ==, 2000);
+		hwt_idle_destroy(&alone);
+	}
+}
+
+TEST(a_stop_wakes_whatever_the_word_says)
+{
+	int64_t began_ns;
+
+	begin_alone(false);
+	hwt_idle_stop(&alone);
+	CHECK(take_wake(&alone));
+	hwt_idle_begin_nap(&alone);
+	hwt_idle_stop(&alone);
+	CHECK(take_wake(&alone));
+	CHECK(hwt_idle_begin(&alone, 0));
+	hwt_idle_stop(&alone);
+	began_ns = hwt_clock_now();
+	hwt_idle_sleep(&alone, began_ns + HWT_S(10)); /* the real one: the wake was before it */
+	CHECK_INT(hwt_clock_now() - began_ns, <, HWT_S(10));
+	CHECK(!take_wake(&alone));
+	hwt_idle_destroy(&alone);
+}
+
+/*
+ * The handshake between two real threads: the worker publishes and looks, a producer pushes and looks, at the same
+ * moment.  If neither sees the other the worker would sleep on.
+ */
+
+#define BALLAST 8
+
+struct duel {
+	alignas(HWT_UNIT) _Atomic uint64_t arrived; /* how often either has come to a meeting point */
+	_Atomic int64_t skew; /* > 0: the worker waits so long before it begins, < 0: the producer */
+	_Atomic bool over;
+	alignas(HWT_UNIT) _Atomic uint64_t pushed; /* stands for the lane */
+	alignas(HWT_UNIT) _Atomic uint64_t ballast[BALLAST][HWT_UNIT / sizeof(uint64_t)];
+	uint64_t round, met, lost, close;
+	bool seen_before;
+	int64_t step;
+};
+
+/* Waits for the other one.  False: it does not come. */
+static bool meet(struct duel *duel, uint64_t *met)
+{
+	int64_t give_up_ns = hwt_clock_now() + HWT_S(30);
+
+	*met += 2;
+	atomic_fetch_add(&duel->arrived, 1);
+	for (unsigned i = 1; atomic_load(&duel->arrived) < *met; i++) {
+		if (i % 256 == 0 && hwt_clock_now() > give_up_ns)
+			return false;
+		if (i % 256 == 0)
+			sched_yield();
+	}
+	return true;
+}
+
+/* Then fills the store buffer with what takes time, so that the next store stays in it for a while. */
+static void dawdle(struct duel *duel, uint64_t *state, int64_t skew)
+{
+	for (int64_t n = (skew > 0 ? skew : 0) + (int64_t)random_below(state, 64); n > 0; n--)
+		atomic_signal_fence(memory_order_seq_cst);
+	for (unsigned i = 0; i < BALLAST; i++)
+		atomic_store_explicit(&duel->ballast[i][0], *state, memory_order_relaxed);
+}
+
+static void *push_at_once(void *arg)
+{
+	struct duel *duel = arg;
+	uint64_t met = 0, state = 77;
+
+	for (uint64_t round = 1; meet(duel, &met) && !atomic_load(&duel->over); round++) {
+		dawdle(duel, &state, -atomic_load(&duel->skew));
+		atomic_store_explicit(&duel->pushed, round, memory_order_release);
+		idle_look(&alone, 500, false);
+		if (!meet(duel, &met))
+			break;
+	}
+	return NULL;
+}
+
+/* Whoever was late waits less, so they stay where it is decided by a hair. */
+static void settle_skew(struct duel *duel, bool seen)
+{
+	if (seen == duel->seen_before && duel->step < 1000) {
+		duel->step++;
+	} else if (seen != duel->seen_before) {
+		duel->close++;
+		duel->step = 1;
+	}
+	duel->seen_before = seen;
+	atomic_fetch_add(&duel->skew, seen ? -duel->step : duel->step);
+}
+
+static bool publish_once(struct duel *duel, uint64_t *state)
+{
+	bool seen, woken;
+
+	dawdle(duel, state, atomic_load(&duel->skew));
+	CHECK(hwt_idle_begin(&alone, 1000));
+	seen = atomic_load_explicit(&duel->pushed, memory_order_acquire) == duel->round;
+	if (!meet(duel, &duel->met))
+		return false;
+	woken = take_wake(&alone);
+	hwt_idle_end(&alone);
+	duel->lost += !seen && !woken;
+	settle_skew(duel, seen);
+	return true;
+}
+
+/* A processor for each of the two: those who take turns on one never meet.  False: there is but one. */
+static bool move_apart(pthread_t other, const cpu_set_t *mine)
+{
+	pthread_t threads[] = { pthread_self(), other };
+	unsigned moved = 0;
+
+	for (unsigned cpu = 0; cpu < CPU_SETSIZE && moved < 2; cpu++) {
+		cpu_set_t one;
+
+		CPU_ZERO(&one);
+		CPU_SET(cpu, &one);
+		if (CPU_ISSET(cpu, mine) && pthread_setaffinity_np(threads[moved], sizeof(one), &one) == 0)
+			moved++;
+	}
+	return moved == 2;
+}
+
+/* Until it was close often enough; where others keep the processors busy that takes its time. */
+static void publish_at_once(struct duel *duel, bool apart)
+{
+	int64_t now_ns = hwt_clock_now(), enough_ns = now_ns + HWT_MS(700);
+	int64_t give_up_ns = apart ? now_ns + HWT_S(5) : enough_ns;
+	uint64_t state = 99;
+
+	while (meet(duel, &duel->met)) {
+		duel->round++;
+		if (!publish_once(duel, &state))
+			break;
+		now_ns = hwt_clock_now();
+		if (duel->close >= 10000 || (duel->close >= 1000 && now_ns > enough_ns) || now_ns > give_up_ns) {
+			atomic_store(&duel->over, true);
+			meet(duel, &duel->met);
+			return;
+		}
+	}
+	CHECK(!"the other one came");
+}
+
+TEST(of_two_that_meet_one_sees_the_other)
+{
+	static struct duel duel;
+	cpu_set_t mine;
+
+	REQUIRE(pthread_getaffinity_np(pthread_self(), sizeof(mine), &mine) == 0);
+	BOTH_WAYS(fences)
+	{
+		pthread_t producer;
+
+		memset(&duel, 0, sizeof(duel));
+		begin_alone(fences);
+		REQUIRE(pthread_create(&producer, NULL, push_at_once, &duel) == 0);
+		publish_at_once(&duel, move_apart(producer, &mine));
+		REQUIRE(pthread_join(producer, NULL) == 0);
+		REQUIRE(pthread_setaffinity_np(pthread_self(), sizeof(mine), &mine) == 0);
+		CHECK_INT(duel.lost, ==, 0);
+		printf("# %" PRIu64 " of %" PRIu64 " times it was close\n", duel.close, duel.round);
+		hwt_idle_destroy(&alone);
+	}
+}
+
+/*
+ * The worker on virtual time
+ */
+
+static hwt_timer *timer;
+
+struct slept {
+	int64_t from_ns, until_ns, word;
+	bool cut; /* ended at once by a wake */
+};
+
+static struct slept slept[5000];
+static unsigned sleeps, sleeps_most;
+static int64_t oversleep_ns;   /* added to the next one that is not without end */
+static void (*in_sleep)(void); /* what happens meanwhile */
+
+/* As the real one, but that time flies.  One without end is the end of hwt_worker_run, and so is one too many. */
+static void fake_sleep(int64_t until_ns)
+{
+	struct slept *this = &slept[sleeps < COUNT(slept) ? sleeps : COUNT(slept) - 1];
+
+	*this = (struct slept){ fake_now_ns, until_ns, word_of(&timer->lanes.idle), false };
+	sleeps++;
+	if (in_sleep != NULL)
+		in_sleep();
+	this->cut = take_wake(&timer->lanes.idle);
+	if (sleeps >= sleeps_most || (!this->cut && until_ns == INT64_MAX)) {
+		hwt_worker_request_stop(&timer->worker);
+	} else if (!this->cut) {
+		fake_now_ns = (until_ns > fake_now_ns ? until_ns : fake_now_ns) + oversleep_ns;
+		oversleep_ns = 0;
+	}
+}
+
+static unsigned ran, order_broken, inexact;
+static intptr_t last_tick;
+
+/* arg: its tick. */
+static void note(hwt_timeout timeout, void *arg)
+{
+	intptr_t tick = (intptr_t)arg;
+
+	(void)timeout;
+	inexact += fake_now_ns != AT(tick);
+	order_broken += tick < last_tick || fake_now_ns < AT(tick);
+	last_tick = tick;
+	ran++;
+}
+
+static void begin(hwt_config config, bool fences)
+{
+	atomic_store(&hwt_test_no_membarrier, fences);
+	timer = driven_create(&config, START);
+	atomic_store(&hwt_test_no_membarrier, false);
+	hwt_test_sleep = fake_sleep;
+	in_sleep = NULL;
+	oversleep_ns = 0;
+	last_tick = 0;
+	ran = order_broken = inexact = 0;
+}
+
+static void end(void)
+{
+	CHECK_INT(order_broken, ==, 0);
+	driven_destroy(timer);
+	hwt_test_sleep = NULL;
+}
+
+static hwt_timeout schedule(int64_t tick)
+{
+	hwt_timeout timeout = HWT_TIMEOUT_NONE;
+
+	CHECK_INT(hwt_new_timeout_at(timer, note, (void *)(intptr_t)tick, AT(tick), &timeout), ==, 0);
+	return timeout;
+}
+
+static void forget_stop(void)
+{
+	atomic_store(&timer->worker.stop, false);
+	take_wake(&timer->lanes.idle);
+	sleeps = 0;
+}
+
+/* The worker's loop, until it sleeps without end or for the most-th time. */
+static void run(unsigned most)
+{
+	sleeps_most = most;
+	forget_stop();
+	hwt_worker_run(&timer->worker);
+	CHECK_INT(word_of(&timer->lanes.idle), ==, IDLE_AWAKE);
+}
+
+/* The i-th sleep was slept to its end: until this time, the word a tick before it.  To the next tick it naps. */
+static void check_slept(unsigned i, int64_t until_ns)
+{
+	int64_t word = until_ns == INT64_MAX ? INT64_MAX : until_ns - TICK;
+
+	CHECK_INT(i, <, sleeps);
+	CHECK_INT(slept[i].until_ns, ==, until_ns);
+	CHECK_INT(slept[i].word, ==, until_ns == slept[i].from_ns + TICK ? IDLE_AWAKE : word);
+	CHECK(!slept[i].cut);
+}
+
+TEST(a_kernel_that_refuses_the_barrier_is_slept_with_tick_by_tick)
+{
+	begin(driven_config(TICK, 64), true);
+	timer->lanes.idle.has_barrier = true; /* nobody registered, so the kernel says EPERM; this test is the first */
+	if (hwt_idle_begin(&timer->lanes.idle, 0))
+		printf("# this process was registered\n");
+	else {
+		hwt_idle_end(&timer->lanes.idle);
+		schedule(100);
+		run(1000);
+		CHECK_INT(ran, ==, 1);
+		CHECK_INT(inexact, ==, 0);
+		CHECK_INT(sleeps, >=, 100);
+		for (unsigned i = 0; i < sleeps && i < COUNT(slept); i++) {
+			CHECK_INT(slept[i].until_ns - slept[i].from_ns, <=, TICK);
+			CHECK_INT(slept[i].until_ns - slept[i].from_ns, >, 0);
+			CHECK_INT(slept[i].word, ==, IDLE_AWAKE);
+		}
+	}
+	hwt_idle_end(&timer->lanes.idle);
+	end();
+}
+
+TEST(with_nothing_pending_it_sleeps_once_and_without_end)
+{
+	BOTH_WAYS(fences)
+	{
+		begin(driven_config(TICK, 512), fences);
+		run(100);
+		CHECK_INT(sleeps, ==, 1);
+		check_slept(0, INT64_MAX);
+		CHECK_INT(timer->worker.passes, ==, 1);
+		end();
+	}
+}
+
+TEST(it_wakes_at_the_ticks_of_what_is_pending_and_at_no_other)
+{
+	static const int64_t ticks[] = { 1, 2, 3, 10, 511, 512, 513, 1024, 5000, 3600000, 3600001, 86400000 };
+
+	BOTH_WAYS(fences)
+	{
+		for (uint32_t wheel = 1; wheel <= UINT32_C(1) << 20; wheel <<= 5) {
+			begin(driven_config(TICK, wheel), fences);
+			for (size_t i = COUNT(ticks); i-- > 0;)
+				schedule(ticks[i]);
+			run(1000);
+			CHECK_INT(sleeps, ==, COUNT(ticks) + 1);
+			for (unsigned i = 0; i < COUNT(ticks); i++)
+				check_slept(i, AT(ticks[i]));
+			check_slept(COUNT(ticks), INT64_MAX);
+			CHECK_INT(ran, ==, COUNT(ticks));
+			CHECK_INT(inexact, ==, 0);
+			end();
+		}
+	}
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(HWT_TSAN)
+#define MANY 50000
+#else
+#define MANY 1000000
+#endif
+
+/* One nap, as they all came in one tick; then 50 wake-ups for 50 ticks. */
+TEST(a_million_far_ones_cost_no_wake_up_of_their_own)
+{
+	static const uint32_t wheels[] = { 512, UINT32_C(1) << 20 };
+	const int64_t hour = HOUR / TICK, minute = hour / 60;
+
+	for (size_t w = 0; w < COUNT(wheels); w++) {
+		begin(driven_config(TICK, wheels[w]), w);
+		for (int64_t i = 0; i < MANY; i++)
+			schedule(hour + i % 50 * minute);
+		run(1000);
+		CHECK_INT(sleeps, ==, 52);
+		CHECK_INT(slept[0].until_ns, ==, AT(1));
+		for (unsigned i = 0; i < 50; i++)
+			check_slept(i + 1, AT(hour + i * minute));
+		check_slept(51, INT64_MAX);
+		CHECK_INT(ran, ==, MANY);
+		CHECK_INT(inexact, ==, 0);
+		end();
+	}
+}
+
+static unsigned re_arms;
+static int64_t re_arm_delay_ns;
+
+static void re_arm(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	(void)arg;
+	ran++;
+	if (ran < re_arms)
+		CHECK_INT(hwt_new_timeout(timer, re_arm, NULL, re_arm_delay_ns, NULL), ==, 0);
+}
+
+/* What a task leaves in a lane is found by the look before the sleep: no sleep for it. */
+TEST(a_task_that_re_arms_itself_costs_one_sleep_a_firing)
+{
+	static const int64_t delays[] = { 0, 1, TICK, TICK + 1, 10 * TICK, HOUR };
+
+	BOTH_WAYS(fences)
+	{
+		for (size_t i = 0; i < COUNT(delays); i++) {
+			begin(driven_config(TICK, 64), fences);
+			re_arms = 1000;
+			re_arm_delay_ns = delays[i];
+			CHECK_INT(hwt_new_timeout(timer, re_arm, NULL, delays[i], NULL), ==, 0);
+			run(2000);
+			CHECK_INT(ran, ==, 1000);
+			CHECK_INT(sleeps, <=, 1001);
+			CHECK_INT(slept[sleeps - 1].until_ns, ==, INT64_MAX);
+			end();
+		}
+	}
+}
+
+TEST(what_was_first_and_is_cancelled_costs_one_wake_up_at_the_most)
+{
+	hwt_timeout first[50];
+
+	begin(driven_config(TICK, 512), false);
+	for (unsigned i = 0; i < COUNT(first); i++)
+		first[i] = schedule(1000);
+	schedule(2000);
+	driven_pass(timer, START);
+	for (unsigned i = 0; i < COUNT(first); i++)
+		CHECK_INT(hwt_cancel(first[i]), ==, 0);
+	fake_now_ns = AT(1);
+	run(100);
+	CHECK_INT(sleeps, >=, 2);
+	CHECK_INT(sleeps, <=, 3);
+	check_slept(sleeps - 2, AT(2000));
+	check_slept(sleeps - 1, INT64_MAX);
+	CHECK_INT(ran, ==, 1);
+	CHECK_INT(inexact, ==, 0);
+	end();
+}
+
+static void check_traffic(int64_t tick_ns, unsigned moved, bool naps, int64_t nap_word)
+{
+	begin(driven_config(tick_ns, 512), false);
+	for (unsigned i = 0; i < moved; i++)
+		schedule(HOUR / TICK);
+	run(10);
+	if (naps) {
+		CHECK_INT(slept[0].until_ns, ==, START + tick_ns);
+		CHECK_INT(slept[0].word, ==, nap_word);
+	}
+	CHECK_INT(sleeps, ==, naps ? 3 : 2);
+	CHECK_INT(slept[sleeps - 2].until_ns, ==, START + HOUR);
+	CHECK_INT(slept[sleeps - 2].word, ==, START + HOUR - tick_ns);
+	CHECK_INT(slept[sleeps - 1].until_ns, ==, INT64_MAX);
+	CHECK_INT(ran, ==, moved);
+	end();
+}
+
+TEST(after_much_in_one_tick_it_naps_to_the_next_and_only_there)
+{
+	check_traffic(TICK, 63, false, 0);
+	check_traffic(TICK, 64, true, IDLE_AWAKE);
+	check_traffic(TICK, 3000, true, IDLE_AWAKE);
+	check_traffic(HWT_MS(100), 63, false, 0);
+	check_traffic(HWT_MS(100), 64, true, IDLE_NAP); /* so long that memory may want it to end */
+}
+
+/* Each time it sleeps somebody comes with something earlier. */
+static void disturb(void)
+{
+	schedule(HOUR / TICK - sleeps);
+}
+
+TEST(who_is_disturbed_again_and_again_in_one_tick_naps_to_the_next)
+{
+	begin(driven_config(TICK, 512), false);
+	schedule(HOUR / TICK);
+	in_sleep = disturb;
+	run(30);
+	for (unsigned i = 0; i + 3 <= sleeps; i++)
+		CHECK(!slept[i].cut || !slept[i + 1].cut || !slept[i + 2].cut ||
+		      slept[i + 2].from_ns > slept[i].from_ns);
+	CHECK_INT(fake_now_ns, >=, AT(8));
+	end();
+}
+
+/* A machine that was suspended. */
+TEST(row37_a_jump_of_hours_is_one_pass_in_order)
+{
+	begin(driven_config(TICK, 512), false);
+	for (int64_t i = 50; i > 0; i--)
+		schedule(i * 100000);
+	oversleep_ns = 20 * 100000 * TICK;
+	run(100);
+	CHECK_INT(sleeps, ==, 31);
+	check_slept(0, AT(100000));
+	CHECK_INT(slept[1].from_ns, ==, AT(2100000)); /* 21 ran meanwhile */
+	for (unsigned i = 1; i < 30; i++)
+		check_slept(i, AT((i + 21) * 100000));
+	check_slept(30, INT64_MAX);
+	CHECK_INT(ran, ==, 50);
+	CHECK_INT(inexact, ==, 20);
+	CHECK_INT(timer->worker.passes, ==, 31);
+	end();
+}
+
+static void call_for_stop(hwt_timeout timeout, void *arg)
+{
+	note(timeout, arg);
+	hwt_worker_request_stop(&timer->worker);
+}
+
+TEST(row37_a_stop_amid_the_catching_up_does_not_wait_for_its_end)
+{
+	size_t unprocessed;
+
+	begin(driven_config(TICK, 512), false);
+	for (int64_t i = 1; i <= 20000; i++)
+		CHECK_INT(hwt_new_timeout_at(timer, i == 1001 ? call_for_stop : note, (void *)(intptr_t)(i / 4 + 10),
+					     AT(i / 4 + 10), NULL),
+			  ==, 0);
+	oversleep_ns = HOUR;
+	run(100);
+	CHECK_INT(ran, ==, 1001);
+	CHECK_INT(sleeps, <=, 2); /* the nap before, and one that the call ended */
+	CHECK(sleeps == 1 || slept[1].cut);
+	CHECK_INT(hwt_timer_stop(timer, &unprocessed), ==, 0);
+	CHECK_INT(unprocessed, ==, 20000 - 1001);
+	end();
+}
+
+TEST(a_call_for_stop_ends_any_sleep)
+{
+	begin(driven_config(TICK, 512), false);
+	schedule(1000);
+	hwt_worker_request_stop(&timer->worker);
+	CHECK(take_wake(&timer->lanes.idle)); /* although it says that it is awake */
+	hwt_worker_run(&timer->worker);
+	CHECK_INT(ran, ==, 0);
+	CHECK_INT(timer->worker.passes, ==, 0);
+	end();
+}
+
+/*
+ * The race
+ */
+
+static const char *race_at;
+static bool race_helper;
+static _Atomic bool racing; /* the hook is under way, on another thread too */
+static unsigned races;
+
+static void *submit_racing(void *arg)
+{
+	(void)arg;
+	schedule(5);
+	return NULL;
+}
+
+/* The first time that the worker comes by, somebody hands in what is due at tick 5. */
+static void race(const char *where)
+{
+	pthread_t helper;
+
+	if (atomic_load(&racing) || races > 0 || strcmp(where, race_at) != 0)
+		return;
+	atomic_store(&racing, true);
+	races++;
+	if (!race_helper) {
+		submit_racing(NULL);
+	} else {
+		REQUIRE(pthread_create(&helper, NULL, submit_racing, NULL) == 0);
+		REQUIRE(pthread_join(helper, NULL) == 0);
+	}
+	atomic_store(&racing, false);
+}
+
+static void check_race(const char *where, bool fences, bool helper, bool far_one)
+{
+	begin(driven_config(TICK, 64), fences);
+	if (far_one)
+		schedule(HOUR / TICK);
+	driven_pass(timer, START);
+	fake_now_ns = AT(1);
+	race_at = where;
+	race_helper = helper;
+	races = 0;
+	atomic_store(&hwt_test_point, race);
+	run(20);
+	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
+	CHECK_INT(races, ==, 1);
+	CHECK_INT(ran, ==, 1 + far_one);
+	CHECK_INT(inexact, ==, 0);
+	for (unsigned i = 0; i < sleeps; i++) /* nothing longer was slept before it */
+		CHECK(slept[i].cut || slept[i].from_ns >= AT(5) || slept[i].until_ns <= AT(5));
+	if (strcmp(where, "idle sleep") == 0)
+		CHECK(slept[0].cut);
+	else
+		CHECK_INT(slept[0].until_ns, ==, AT(5)); /* the look saw it: the long one was not begun */
+	/* One that the wake cut, one nap after two looks in one tick; then as if nothing had been. */
+	CHECK_INT(sleeps, <=, 4u + far_one);
+	end();
+}
+
+TEST(what_comes_between_publish_and_look_or_look_and_sleep_is_not_slept_through)
+{
+	BOTH_WAYS(fences)
+	{
+		for (int i = 0; i < 4; i++) {
+			check_race("idle published", fences, i & 1, i & 2);
+			check_race("idle sleep", fences, i & 1, i & 2);
+		}
+	}
+}
+
+/* Not drained by this pass any more, and nobody was told: the look alone can find it. */
+TEST(what_comes_at_the_end_of_a_pass_is_found_by_the_look)
+{
+	BOTH_WAYS(fences)
+	{
+		begin(driven_config(TICK, 64), fences);
+		driven_pass(timer, START);
+		schedule(5);
+		sleeps = 0;
+		sleeps_most = 100;
+		hwt_worker_rest(&timer->worker, START);
+		CHECK_INT(sleeps, ==, 0);
+		CHECK(!take_wake(&timer->lanes.idle));
+		run(10);
+		CHECK_INT(ran, ==, 1);
+		CHECK_INT(inexact, ==, 0);
+		end();
+	}
+}
+
+/* What happens while it sleeps; true: that woke it. */
+static bool asleep(void (*act)(void))
+{
+	in_sleep = act;
+	sleeps_most = 2;
+	forget_stop();
+	hwt_worker_rest(&timer->worker, fake_now_ns);
+	in_sleep = NULL;
+	CHECK_INT(sleeps, ==, 1);
+	CHECK_INT(word_of(&timer->lanes.idle), ==, IDLE_AWAKE);
+	return slept[0].cut;
+}
+
+/* Until the worker has taken in all, and no traffic is left. */
+static void settle(void)
+{
+	while (driven_pass(timer, fake_now_ns))
+		;
+	driven_pass(timer, fake_now_ns + TICK);
+}
+
+static int64_t act_deadline_ns;
+
+static void submit_one(void)
+{
+	CHECK_INT(hwt_new_timeout_at(timer, note, NULL, act_deadline_ns, NULL), ==, 0);
+}
+
+static bool wakes_it(int64_t deadline_ns)
+{
+	bool woken;
+
+	begin(driven_config(TICK, 64), false);
+	schedule(100);
+	driven_pass(timer, START);
+	act_deadline_ns = deadline_ns;
+	woken = asleep(submit_one);
+	CHECK_INT(slept[0].until_ns, ==, AT(100));
+	end();
+	return woken;
+}
+
+TEST(what_has_an_earlier_tick_wakes_it_what_shares_its_tick_does_not)
+{
+	CHECK(wakes_it(INT64_MIN) && wakes_it(0) && wakes_it(START) && wakes_it(AT(1)) && wakes_it(AT(99)));
+	CHECK(!wakes_it(AT(99) + 1) && !wakes_it(AT(100)) && !wakes_it(AT(101)) && !wakes_it(INT64_MAX));
+}
+
+/*
+ * What gathers in the lanes
+ */
+
+#define FAR (HOUR / TICK)
+
+static hwt_timeout armed[5000];
+static unsigned cancels_most, cancels, submits;
+
+/* Cancels first, then submits, until the sleeper has been claimed. */
+static void gather(void)
+{
+	struct hwt_idle *idle = &timer->lanes.idle;
+
+	cancels = submits = 0;
+	while (cancels < cancels_most && word_of(idle) != IDLE_AWAKE)
+		CHECK_INT(hwt_cancel(armed[cancels++]), ==, 0);
+	while (submits < 2 * HWT_GATHER && word_of(idle) != IDLE_AWAKE) {
+		armed[submits % COUNT(armed)] = schedule(FAR);
+		submits++;
+	}
+}
+
+static void begin_gathering(int64_t tick_ns, bool fences)
+{
+	begin(driven_config(tick_ns, 512), fences);
+	for (unsigned i = 0; i < COUNT(armed); i++)
+		armed[i] = schedule(FAR);
+	settle();
+}
+
+TEST(g5_the_4096th_operation_in_a_lane_wakes_it)
+{
+	static const unsigned with_cancels[] = { 0, 1, 2000, 4095, 5000, 0, 0 };
+
+	BOTH_WAYS(fences)
+	{
+		begin_gathering(TICK, fences);
+		for (size_t i = 0; i < COUNT(with_cancels); i++) { /* after a drain the count begins anew */
+			cancels_most = with_cancels[i];
+			CHECK(asleep(gather));
+			CHECK_INT(cancels + submits, ==, HWT_GATHER);
+			CHECK_INT(cancels, ==, cancels_most < HWT_GATHER ? cancels_most : HWT_GATHER);
+			settle();
+			for (unsigned j = 0; i < 4 && j < COUNT(armed); j++)
+				if (hwt_timeout_state(armed[j]) != HWT_PENDING)
+					armed[j] = schedule(FAR);
+			settle();
+		}
+		CHECK_INT(ran, ==, 0);
+		end();
+	}
+}
+
+static void submit_and_cancel_queued(void)
+{
+	for (unsigned i = 0; i < HWT_GATHER - 1; i++) { /* one operation each: the record is in the queue once */
+		CHECK_INT(hwt_cancel(schedule(FAR)), ==, 0);
+		CHECK_INT(word_of(&timer->lanes.idle), !=, IDLE_AWAKE);
+	}
+	schedule(FAR);
+	CHECK_INT(word_of(&timer->lanes.idle), ==, IDLE_AWAKE);
+}
+
+TEST(g5_what_is_cancelled_in_the_queue_counts_once)
+{
+	begin_gathering(TICK, false);
+	CHECK(asleep(submit_and_cancel_queued));
+	end();
+}
+
+static void *fill_a_lane(void *arg)
+{
+	(void)arg;
+	for (unsigned i = 0; i < HWT_GATHER - 1; i++)
+		schedule(FAR);
+	return NULL;
+}
+
+static void fill_lanes(void)
+{
+	uint32_t mine = hwt_thread_number() & (timer->lanes.count - 1);
+	pthread_t helper;
+
+	fill_a_lane(NULL);
+	REQUIRE(pthread_create(&helper, NULL, fill_a_lane, NULL) == 0);
+	REQUIRE(pthread_join(helper, NULL) == 0);
+	/* Threads have numbers in turn; one that came home to this thread's lane would have woken it. */
+	CHECK(word_of(&timer->lanes.idle) != IDLE_AWAKE ||
+	      timer->lanes.lane[mine].accepted > COUNT(armed) + HWT_GATHER);
+	if (word_of(&timer->lanes.idle) != IDLE_AWAKE) {
+		schedule(FAR);
+		CHECK_INT(word_of(&timer->lanes.idle), ==, IDLE_AWAKE);
+	}
+}
+
+TEST(g5_each_lane_has_a_count_of_its_own)
+{
+	begin_gathering(TICK, false);
+	CHECK(asleep(fill_lanes));
+	end();
+}
+
+static void submit_early_then_gather(void)
+{
+	schedule(1);
+	CHECK_INT(word_of(&timer->lanes.idle), ==, IDLE_NAP);
+	gather();
+	submits++;
+}
+
+TEST(g5_a_long_nap_ends_for_a_long_lane_too)
+{
+	begin_gathering(HWT_MS(100), false);
+	fake_now_ns += HWT_MS(100);
+	for (unsigned i = 0; i < 64; i++)
+		schedule(FAR);
+	driven_pass(timer, fake_now_ns);
+	cancels_most = 0;
+	CHECK(asleep(submit_early_then_gather));
+	CHECK_INT(slept[0].word, ==, IDLE_NAP);
+	CHECK_INT(submits, ==, HWT_GATHER);
+	end();
+}
+
+static void run_out_of_memory(void)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < 40; i++)
+		CHECK_INT(hwt_cancel(armed[i]), ==, 0);
+	memory_fails(0, UINT64_MAX);
+	for (submits = 0; submits < HWT_GATHER - 100 && rc == 0; submits++) {
+		CHECK_INT(word_of(&timer->lanes.idle), !=, IDLE_AWAKE);
+		rc = hwt_new_timeout_at(timer, note, NULL, AT(FAR), NULL);
+	}
+	CHECK_INT(rc, ==, ENOMEM);
+	CHECK_INT(word_of(&timer->lanes.idle), ==, IDLE_AWAKE);
+}
+
+TEST(want_of_memory_wakes_it_as_it_may_have_some)
+{
+	BOTH_WAYS(fences)
+	{
+		begin(driven_config(TICK, 512), fences);
+		for (unsigned i = 0; i < 40; i++)
+			armed[i] = schedule(FAR);
+		settle();
+		CHECK(asleep(run_out_of_memory));
+		driven_pass(timer, fake_now_ns);
+		CHECK_INT(hwt_new_timeout_at(timer, note, NULL, AT(FAR), NULL), ==, 0);
+		memory_is_back();
+		end();
+	}
+}
+
+static void be_refused(void)
+{
+	for (unsigned i = 0; i < 10; i++)
+		CHECK_INT(hwt_new_timeout_at(timer, note, NULL, START, NULL), ==, ENOBUFS);
+}
+
+TEST(a_refusal_at_the_limit_does_not_wake_it)
+{
+	hwt_config config = driven_config(TICK, 512);
+
+	config.max_pending_timeouts = 1;
+	begin(config, false);
+	schedule(FAR);
+	settle();
+	CHECK(!asleep(be_refused));
+	end();
+}
+
+TEST_MAIN(RUN(a_kernel_that_refuses_the_barrier_is_slept_with_tick_by_tick),
+	  RUN(producers_are_spared_the_fence_where_the_kernel_can), RUN(who_is_awake_needs_no_wake),
+	  RUN(a_nap_ends_early_for_a_long_lane_only), RUN(a_sleep_ends_early_for_a_deadline_up_to_the_word),
+	  RUN(of_several_wakers_one_claims), RUN(a_stop_wakes_whatever_the_word_says),
+	  RUN(of_two_that_meet_one_sees_the_other), RUN(with_nothing_pending_it_sleeps_once_and_without_end),
+	  RUN(it_wakes_at_the_ticks_of_what_is_pending_and_at_no_other),
+	  RUN(a_million_far_ones_cost_no_wake_up_of_their_own),
+	  RUN(a_task_that_re_arms_itself_costs_one_sleep_a_firing),
+	  RUN(what_was_first_and_is_cancelled_costs_one_wake_up_at_the_most),
+	  RUN(after_much_in_one_tick_it_naps_to_the_next_and_only_there),
+	  RUN(who_is_disturbed_again_and_again_in_one_tick_naps_to_the_next),
+	  RUN(row37_a_jump_of_hours_is_one_pass_in_order),
+	  RUN(row37_a_stop_amid_the_catching_up_does_not_wait_for_its_end), RUN(a_call_for_stop_ends_any_sleep),
+	  RUN(what_comes_between_publish_and_look_or_look_and_sleep_is_not_slept_through),
+	  RUN(what_comes_at_the_end_of_a_pass_is_found_by_the_look),
+	  RUN(what_has_an_earlier_tick_wakes_it_what_shares_its_tick_does_not),
+	  RUN(g5_the_4096th_operation_in_a_lane_wakes_it), RUN(g5_what_is_cancelled_in_the_queue_counts_once),
+	  RUN(g5_each_lane_has_a_count_of_its_own), RUN(g5_a_long_nap_ends_for_a_long_lane_too),
+	  RUN(want_of_memory_wakes_it_as_it_may_have_some), RUN(a_refusal_at_the_limit_does_not_wake_it))
