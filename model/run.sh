@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# run.sh [--long]: checks the models with Spin, in a temporary folder: 90 seconds and 1 GB, with --long five minutes, 2 GB.
+# run.sh [--long]: checks the models with Spin, in a temporary folder: 90 s and 1 GB, with --long five minutes and 2 GB.
 #
 # A check is passed when all states have been searched, none breaks an invariant, and no statement of the model has
 # never been executed.  A planted fault is passed when Spin finds it, as a breach of the invariant named here.

@@ -7,14 +7,14 @@
 #define LAST_BLOCK_BYTES ((size_t)256 << 10)
 
 static const uint16_t class_bytes[CHUNK_CLASSES] = { 128, 256, 512, 768 };
-const uint8_t hwt_chunk_capacity[CHUNK_CLASSES] = { 8, 18, 40, CHUNK_LAST_CAPACITY };
+const uint8_t hwt_chunk_capacity[CHUNK_CLASSES] = { 6, 16, 38, CHUNK_LAST_CAPACITY };
 
 #define HEADER_BYTES sizeof(struct hwt_chunk)
 #define MEMBER_BYTES (sizeof(uint32_t) + sizeof(struct hwt_record *))
 
-static_assert(HEADER_BYTES + 8 * MEMBER_BYTES <= 128, "class 0");
-static_assert(HEADER_BYTES + 18 * MEMBER_BYTES <= 256, "class 1");
-static_assert(HEADER_BYTES + 40 * MEMBER_BYTES <= 512, "class 2");
+static_assert(HEADER_BYTES + 6 * MEMBER_BYTES <= 128, "class 0");
+static_assert(HEADER_BYTES + 16 * MEMBER_BYTES <= 256, "class 1");
+static_assert(HEADER_BYTES + 38 * MEMBER_BYTES <= 512, "class 2");
 static_assert(HEADER_BYTES + CHUNK_LAST_CAPACITY * MEMBER_BYTES <= 768, "class 3");
 static_assert(CHUNK_LAST_CAPACITY <= 1 << 6, "an index fits a place");
 static_assert(HEADER_BYTES % 8 == 0, "the records are aligned");
@@ -130,6 +130,7 @@ static struct hwt_chunk *append_chunk(struct hwt_store *store, struct hwt_bucket
 	chunk->next = NULL;
 	chunk->prev = last;
 	chunk->bucket = bucket;
+	chunk->span = chunk->span_from = NULL;
 	chunk->least = round;
 	chunk->used = chunk->live = 0;
 	chunk->clamped = false;
@@ -169,11 +170,30 @@ bool hwt_bucket_append(struct hwt_store *store, struct hwt_bucket *bucket, struc
 	return true;
 }
 
+/*
+ * A chunk goes: a span that it begins now begins with the next one, and one that ends before it a chunk earlier, if
+ * anything is left of it.  The last chunk of a bucket comes and goes all the time.
+ */
+static void spans_without(struct hwt_chunk *chunk)
+{
+	struct hwt_chunk *behind = chunk->span, *from = chunk->span_from;
+
+	chunk_span_clear(chunk);
+	if (behind != NULL && behind != chunk->next)
+		chunk_span_set(chunk->next, behind, chunk->span_chunks - 1, chunk->span_least);
+	if (from == NULL)
+		return;
+	chunk_span_clear(from);
+	if (from != chunk->prev)
+		chunk_span_set(from, chunk->prev, from->span_chunks - 1, from->span_least);
+}
+
 void hwt_bucket_drop(struct hwt_store *store, struct hwt_chunk *chunk)
 {
 	struct hwt_bucket *bucket = chunk->bucket;
 
 	HWT_ASSERT(chunk->live == 0);
+	spans_without(chunk);
 	if (chunk->prev == NULL)
 		bucket->first = chunk->next;
 	else
@@ -241,6 +261,26 @@ bool hwt_store_next_block(const struct hwt_store *store, struct hwt_store_block 
 		bytes *= 2;
 	*begin = (char *)*block + sizeof(**block);
 	*end = (char *)*block + bytes;
+	return true;
+}
+
+static bool span_holds(const struct hwt_chunk *chunk, uint32_t round)
+{
+	const struct hwt_chunk *member = chunk;
+
+	if (chunk->span == NULL)
+		return true;
+	for (; member != NULL && member != chunk->span; member = member->next)
+		if (round_distance(member->least, round) < round_distance(chunk->span_least, round))
+			return false;
+	return member != NULL && member != chunk && member->span_from == chunk;
+}
+
+bool hwt_bucket_spans_hold(const struct hwt_bucket *bucket, uint32_t round)
+{
+	for (const struct hwt_chunk *chunk = bucket->first; chunk != NULL; chunk = chunk->next)
+		if (!span_holds(chunk, round) || (chunk->span_from != NULL && chunk->span_from->span != chunk))
+			return false;
 	return true;
 }
 

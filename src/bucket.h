@@ -9,10 +9,17 @@
  *   sequence, 16 to a line, and the records, which it touches only for those that are due.  A removed member leaves a
  *   hole (record NULL); nobody is shifted, because a shifted record must be told its new place, one cache miss each.
  *
- *       bucket --> [ chunk: 8 ] <-> [ chunk: 18 ] <-> [ chunk: 40 ] <-> [ chunk: 60 ] <-> [ chunk: 60 ] ...
+ *       bucket --> [ chunk: 6 ] <-> [ chunk: 16 ] <-> [ chunk: 38 ] <-> [ chunk: 59 ] <-> [ chunk: 59 ] ...
  *                    least   a lower bound of the rounds in the chunk: a scan may pass over the whole of it
  *                    rounds  5 5 9 5 ...
  *                    records a - b c ...
+ *
+ *   A pass need not even touch every chunk.  One at which nothing was due notes of runs of chunks ("spans") the lower
+ *   bound of all their rounds in the first of each, with a pointer behind the last, and the next pass jumps over them:
+ *
+ *       [ chunk ] -> [ chunk: span, span_least ] -> [ ] -> [ ] -> [ chunk: span_from ] -> ...
+ *                             |                                        ^
+ *                             +----------------------------------------+
  *
  *   A bucket's chunks grow from 128 to 768 bytes, so that a wheel of a million sparse buckets stays small.  A chunk
  *   whose last member leaves goes back to the store at once; two neighbours that together fill half of one are merged,
@@ -31,6 +38,8 @@
  *   B3  least <= rounds[i] for all i < used with a record, as signed distances from the current round.
  *   B4  the members' order, chunk after chunk, is that of their insertion.
  *   B5  a member of a chunk without `clamped` has its true round.
+ *   B6  chunk->span == NULL, or a later chunk of the bucket with span_from == chunk; span_least <= the least of every
+ *       chunk from this one to before that.  So the last chunk, the only one that is appended to, is in no span.
  */
 #ifndef HWT_BUCKET_H
 #define HWT_BUCKET_H
@@ -39,11 +48,14 @@
 
 #define CHUNK_ALIGN 128
 #define CHUNK_CLASSES 4
-#define CHUNK_LAST_CAPACITY 60
+#define CHUNK_LAST_CAPACITY 59
 
 struct hwt_chunk {
 	struct hwt_chunk *next, *prev;
 	struct hwt_bucket *bucket;
+	struct hwt_chunk *span, *span_from;
+	uint32_t span_least;
+	uint32_t span_chunks; /* at most; some may have gone */
 	uint32_t least;
 	uint8_t used, live, class;
 	bool clamped;                 /* some member's round was cut to what 31 bits can say */
@@ -95,6 +107,23 @@ static inline int32_t round_distance(uint32_t a, uint32_t b)
 	return (int32_t)(a - b);
 }
 
+/* The chunks from this one to before `behind`, all of one bucket, are a span now. */
+static inline void chunk_span_set(struct hwt_chunk *chunk, struct hwt_chunk *behind, uint32_t chunks, uint32_t least)
+{
+	chunk->span = behind;
+	chunk->span_chunks = chunks;
+	chunk->span_least = least;
+	behind->span_from = chunk;
+}
+
+/* Whatever span begins here is none any more. */
+static inline void chunk_span_clear(struct hwt_chunk *chunk)
+{
+	if (chunk->span != NULL)
+		chunk->span->span_from = NULL;
+	chunk->span = NULL;
+}
+
 /* What hwt_bucket_remove is going to write to. */
 static inline void hwt_bucket_prefetch(uintptr_t place)
 {
@@ -117,6 +146,8 @@ void hwt_bucket_drop(struct hwt_store *store, struct hwt_chunk *chunk);
 #ifdef HWT_TEST
 /* For the checker: the block after *block, the newest after NULL, and where its chunks lie.  false: no more. */
 bool hwt_store_next_block(const struct hwt_store *store, struct hwt_store_block **block, char **begin, char **end);
+/* B6, as seen from a round. */
+bool hwt_bucket_spans_hold(const struct hwt_bucket *bucket, uint32_t round);
 /* The bytes that a chunk takes of one. */
 size_t hwt_chunk_bytes(const struct hwt_chunk *chunk);
 #endif

@@ -220,6 +220,7 @@ static size_t check_bucket(struct wheel_check *check, const struct hwt_bucket *b
 		HOLDS("B2", live > 0 || chunk == check->view.collecting);
 	}
 	HOLDS("B2", bucket->last == before);
+	HOLDS("B6", hwt_bucket_spans_hold(bucket, (uint32_t)(check->wheel->tick >> check->view.bits)));
 	return chunks;
 }
 

@@ -164,11 +164,12 @@ static int prepare(struct hwt_lane *lane, struct hwt_record **record, hwt_node *
 /* Has much gathered in the queues since the worker last took what was there? */
 static bool is_long(const struct hwt_lane *lane)
 {
-	/* Relaxed: all three may be a little old; the next operation looks again. */
-	return atomic_load_explicit(&lane->accepted, memory_order_relaxed) +
-		   atomic_load_explicit(&lane->cancelled_pushed, memory_order_relaxed) -
-		   atomic_load_explicit(&lane->drained_told, memory_order_relaxed) >=
-	       HWT_GATHER;
+	/* Relaxed: each may be a little old, so the difference may even be negative; the next operation looks again. */
+	uint64_t gathered = atomic_load_explicit(&lane->accepted, memory_order_relaxed) +
+			    atomic_load_explicit(&lane->cancelled_pushed, memory_order_relaxed) -
+			    atomic_load_explicit(&lane->drained_told, memory_order_relaxed);
+
+	return (int64_t)gathered >= HWT_GATHER;
 }
 
 int hwt_lane_submit(struct hwt_lane *lane, hwt_task *task, void *arg, int64_t deadline_ns, hwt_timeout *out)

@@ -36,6 +36,9 @@
 #define MAX_REMAINING (INT32_MAX - 1)
 #define NEVER_REMAINING INT32_MAX /* of a hole that has been passed */
 
+/* How many chunks a span has at the most. */
+#define SPAN_CHUNKS 64
+
 /* Rounds are looked at in blocks of this many; compilers make vector instructions of it. */
 #define SCAN_BLOCK 8
 
@@ -53,6 +56,12 @@ struct hashed {
 	unsigned index;
 	int32_t chunk_least; /* least distance among the members of the chunk so far */
 	int32_t bucket_least;
+
+	/* The span that is growing, from `span` to before the current chunk. */
+	struct hwt_chunk *span; /* NULL: none */
+	uint32_t span_chunks, span_limit;
+	int32_t span_least;
+	uint32_t passed; /* chunks since the last one with something due */
 };
 
 static inline struct hashed *hashed_of(struct hwt_wheel *wheel)
@@ -173,10 +182,10 @@ static void begin_chunk(struct hashed *hashed, struct hwt_chunk *chunk)
 	hashed->index = 0;
 	hashed->chunk_least = INT32_MAX;
 	if (chunk != NULL && chunk->next != NULL)
-		__builtin_prefetch(chunk->next);
+		__builtin_prefetch(chunk->span != NULL ? chunk->span : chunk->next);
 }
 
-/* The current chunk is through: settles its least round, lets it go if it is empty, moves on. */
+/* The current chunk, in which something was due, is through: settles its least round, drops it if it is empty. */
 static void end_chunk(struct hashed *hashed)
 {
 	struct hwt_chunk *chunk = hashed->chunk, *next = chunk->next;
@@ -186,13 +195,65 @@ static void end_chunk(struct hashed *hashed)
 		hwt_bucket_drop(&hashed->store, chunk);
 	else
 		hashed->bucket_least = smaller(hashed->bucket_least, hashed->chunk_least);
+	hashed->span = NULL;
+	hashed->passed = 0;
 	begin_chunk(hashed, next);
+}
+
+/*
+ * Nothing is due in the chunks from the current one to before `next`, and `least` is their least distance: they join
+ * the span before them, or begin one.  How long one may become grows with the distance from what was last due: what
+ * lies next to it is likely to be due soon, and would break a long one up.
+ */
+static void pass_chunks(struct hashed *hashed, struct hwt_chunk *next, uint32_t chunks, int32_t least)
+{
+	struct hwt_chunk *chunk = hashed->chunk;
+	uint32_t round = (uint32_t)round_of(hashed, hashed->wheel.tick);
+
+	hashed->bucket_least = smaller(hashed->bucket_least, least);
+	if (next != NULL && hashed->span != NULL && hashed->span_chunks + chunks <= hashed->span_limit) {
+		hashed->span_chunks += chunks;
+		hashed->span_least = smaller(hashed->span_least, least);
+		chunk_span_clear(chunk);
+		chunk_span_clear(hashed->span);
+		chunk_span_set(hashed->span, next, hashed->span_chunks, round + (uint32_t)hashed->span_least);
+	} else {
+		hashed->span = chunk;
+		hashed->span_chunks = chunks;
+		hashed->span_limit = hashed->passed < SPAN_CHUNKS ? hashed->passed : SPAN_CHUNKS;
+		hashed->span_least = least;
+	}
+	hashed->passed += chunks;
+	begin_chunk(hashed, next);
+}
+
+/* Goes on over chunks in which nothing is due.  false: something is in the current one. */
+static bool pass(struct hashed *hashed, uint32_t round)
+{
+	struct hwt_chunk *chunk = hashed->chunk;
+	int32_t least = round_distance(chunk->least, round);
+
+	if (chunk->span != NULL) {
+		int32_t span_least = round_distance(chunk->span_least, round);
+
+		if (span_least > 0) {
+			pass_chunks(hashed, chunk->span, chunk->span_chunks, span_least);
+			return true;
+		}
+		chunk_span_clear(chunk);
+	}
+	if (least <= 0)
+		return false;
+	pass_chunks(hashed, chunk->next, 1, least);
+	return true;
 }
 
 static void begin_pass(struct hashed *hashed)
 {
 	hashed->pass_tick = hashed->wheel.tick;
 	hashed->bucket_least = INT32_MAX;
+	hashed->span = NULL;
+	hashed->passed = 0;
 	begin_chunk(hashed, hashed->buckets[(uint32_t)hashed->wheel.tick & hashed->mask].first);
 }
 
@@ -219,13 +280,9 @@ static size_t hashed_collect(struct hwt_wheel *wheel, struct hwt_record **due, s
 	else if (hashed->chunk == NULL)
 		return 0;
 	while (hashed->chunk != NULL && n < max) {
-		int32_t least = round_distance(hashed->chunk->least, round);
-
-		if (least > 0) { /* none that was begun: its least is settled at its end */
-			hashed->chunk_least = least;
-			end_chunk(hashed);
+		/* One that was begun is not passed: its least is settled at its end. */
+		if (pass(hashed, round))
 			continue;
-		}
 		n += collect_chunk(hashed, due + n, max - n);
 		if (hashed->index == hashed->chunk->used)
 			end_chunk(hashed);

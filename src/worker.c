@@ -193,11 +193,10 @@ static bool expire(struct hwt_worker *worker, int64_t target)
 
 	while (hwt_wheel_next_due(wheel) <= target) {
 		hwt_wheel_seek(wheel, hwt_wheel_next_due(wheel));
-		while (collect_batch(worker)) {
+		while (!stop_requested(worker) && collect_batch(worker))
 			run_batch(worker);
-			if (stop_requested(worker))
-				return false;
-		}
+		if (stop_requested(worker))
+			return false;
 		hwt_wheel_seek(wheel, wheel->tick + 1);
 	}
 	if (target >= wheel->tick)

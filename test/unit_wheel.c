@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The hashed wheel on virtual ticks: which record comes at which tick, and in which order. */
 #include "unit.h"
+#include "bucket.h"
 #include "wheel.h"
 
 #define MANY 30000
@@ -306,6 +307,65 @@ TEST(sweep_returns_everybody_once)
 	end();
 }
 
+/* How many chunks a pass over the only bucket looks at, as long as nothing is due. */
+static unsigned stops_of_a_pass(void)
+{
+	struct hwt_hashed_view view;
+	unsigned stops = 0;
+
+	hwt_wheel_hashed_view(wheel, &view);
+	CHECK(hwt_bucket_spans_hold(view.buckets, (uint32_t)wheel->tick));
+	for (struct hwt_chunk *chunk = view.buckets->first; chunk != NULL; stops++)
+		chunk = chunk->span != NULL ? chunk->span : chunk->next;
+	return stops;
+}
+
+static unsigned chunks_of_the_bucket(void)
+{
+	struct hwt_hashed_view view;
+	unsigned chunks = 0;
+
+	hwt_wheel_hashed_view(wheel, &view);
+	for (struct hwt_chunk *chunk = view.buckets->first; chunk != NULL; chunk = chunk->next)
+		chunks++;
+	return chunks;
+}
+
+TEST(far_ones_are_passed_over_in_long_spans)
+{
+	struct hwt_record **log = malloc(MANY * sizeof(struct hwt_record *));
+	uint64_t seed = random_seed();
+
+	begin(1, 0); /* one bucket: every tick is a round */
+	for (unsigned i = 0; i < MANY - 2000; i++)
+		place_at(10000 + (int64_t)random_below(&seed, 10000));
+	CHECK_INT(chunks_of_the_bucket(), >, 400);
+	for (int64_t tick = 1; tick < 500; tick++) {
+		expect_alone(place_at(tick), tick); /* something is due in each pass, behind the far ones */
+		if (tick > 2)
+			CHECK_INT(stops_of_a_pass(), <, 20);
+	}
+	for (unsigned i = 0; i < MANY - 2000; i += 1 + (unsigned)random_below(&seed, 8)) {
+		hwt_wheel_remove(wheel, &records[i]);
+		if (i % 64 == 0)
+			(void)stops_of_a_pass();
+	}
+	for (int64_t tick = 500; tick < 1000; tick++)
+		expect_alone(place_at(tick), tick);
+	CHECK_INT(stops_of_a_pass(), <, 20);
+	for (int64_t tick = 10000; tick < 20000; tick += 7) {
+		unsigned came = advance(tick, log, NULL);
+
+		for (unsigned i = 0; i < came; i++)
+			CHECK(log[i]->deadline_ns <= tick && log[i]->deadline_ns > tick - 7);
+		(void)stops_of_a_pass();
+	}
+	advance(20000, log, NULL);
+	CHECK_INT(hwt_wheel_next_due(wheel), ==, HWT_TICK_NEVER);
+	free(log);
+	end();
+}
+
 TEST_MAIN(RUN(row13_deadline_on_the_edge_of_a_tick), RUN(row13_start_time_other_than_zero), RUN(row13_several_rounds),
 	  RUN(row13_two_in_one_tick_of_the_same_round_and_of_different_rounds),
 	  RUN(row13_a_deadline_in_the_past_comes_at_the_next_tick),
@@ -314,4 +374,5 @@ TEST_MAIN(RUN(row13_deadline_on_the_edge_of_a_tick), RUN(row13_start_time_other_
 	  RUN(row20_exact_multiples_of_the_span), RUN(row21_an_entry_behind_one_of_a_later_round_is_not_late),
 	  RUN(order_within_a_tick_survives_removals), RUN(a_record_that_has_left_is_removed_without_harm),
 	  RUN(rounds_beyond_31_bits_come_at_their_tick_and_keep_their_turn), RUN(row08_the_last_tick_there_is),
-	  RUN(next_due_walks_over_a_million_empty_buckets_at_once), RUN(sweep_returns_everybody_once))
+	  RUN(next_due_walks_over_a_million_empty_buckets_at_once), RUN(sweep_returns_everybody_once),
+	  RUN(far_ones_are_passed_over_in_long_spans))
