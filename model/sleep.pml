@@ -6,11 +6,11 @@
  * What is modelled
  *
  *   Before the worker sleeps beyond the next tick it publishes in `wake_for` the last time for which it wants to be
- *   woken, and looks at the lanes once more.  A producer pushes, looks how much has gathered in its lane, then reads
- *   wake_for, and wakes the worker if its timeout is due by then, or if the lane has grown long.  Both store first and
- *   load then, and x86 lets a load overtake a store that still waits in the processor's buffer.  So each thread's
- *   stores go through a buffer of two, which a process of its own drains when it likes; a locked instruction waits
- *   until it is empty.  Two ways to make the handshake hold, as in idle.h:
+ *   woken, and looks at the lanes once more.  A producer pushes, reads wake_for, looks how much has gathered in its lane,
+ *   and wakes the worker if its timeout is due by then, or if the lane has grown long.  Both store first and load then,
+ *   and x86 lets a load overtake a store that still waits in the processor's buffer.  So each thread's stores go through
+ *   a buffer of two, which a process of its own drains when it likes; a locked instruction waits until it is empty.  Two
+ *   ways to make the handshake hold, as in idle.h:
  *
  *     has_barrier (default)  the worker calls membarrier between publishing and looking: each processor's buffer is
  *                            emptied at some moment during the call, one after the other.  Producers do nothing.  The
@@ -289,18 +289,18 @@ ready:
 #endif
 	:: operations[me] == OPERATIONS || gone -> goto done
 	fi;
-#if LANES < PRODUCERS
-	atomic { is_long() }
-#endif
 #if defined(FENCE) && !defined(NO_FENCE)
 	empty(buffer[me]); /* idle_fence */
 #endif
-	/* idle_look */
+#if LANES < PRODUCERS
+	atomic { seen = wake_for } /* idle_look */
+#endif
+	/* notify_submitted, notify_cancelled */
 	atomic {
 #if LANES == PRODUCERS
-		is_long();
+		seen = wake_for; /* idle_look */
 #endif
-		seen = wake_for;
+		is_long();
 		if
 		:: IS_DUE || (long_lane && IS_ASLEEP) -> tick = 0
 		:: else -> over()

@@ -67,7 +67,7 @@ void hwt_idle_end(struct hwt_idle *idle);
 
 void hwt_idle_stop(struct hwt_idle *idle);
 
-/* Slow half of idle_look: claims the wake. */
+/* Wakes the worker if nobody else has since idle_look saw this. */
 void hwt_idle_wake(struct hwt_idle *idle, int64_t seen_ns);
 
 #ifdef HWT_TEST
@@ -82,17 +82,13 @@ static inline void idle_fence(const struct hwt_idle *idle)
 		full_fence(); /* [idle] */
 }
 
-/* After a push of something that is due at deadline_ns; long_lane: much has gathered in the lane. */
-static inline void idle_look(struct hwt_idle *idle, int64_t deadline_ns, bool long_lane)
+/* After a push: the word, to be handed to hwt_idle_wake if there is a reason.  Mostly IDLE_AWAKE. */
+static inline int64_t idle_look(struct hwt_idle *idle)
 {
-	int64_t seen_ns;
-
 	HWT_POINT("idle look");
 	idle_fence(idle);
 	/* Relaxed: the fences order it, [idle]. */
-	seen_ns = atomic_load_explicit(&idle->wake_for_ns, memory_order_relaxed);
-	if (unlikely(deadline_ns <= seen_ns || (long_lane && seen_ns != IDLE_AWAKE)))
-		hwt_idle_wake(idle, seen_ns);
+	return atomic_load_explicit(&idle->wake_for_ns, memory_order_relaxed);
 }
 
 #endif

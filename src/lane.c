@@ -172,6 +172,25 @@ static bool is_long(const struct hwt_lane *lane)
 	return (int64_t)gathered >= HWT_GATHER;
 }
 
+/* After a push: wakes the worker if it sleeps and has to know of a deadline, or of how much there is. */
+static inline void notify_submitted(const struct hwt_lane *lane, int64_t deadline_ns)
+{
+	struct hwt_idle *idle = &lane->lanes->idle;
+	int64_t seen_ns = idle_look(idle);
+
+	if (unlikely(seen_ns != IDLE_AWAKE) && (deadline_ns <= seen_ns || is_long(lane)))
+		hwt_idle_wake(idle, seen_ns);
+}
+
+static inline void notify_cancelled(const struct hwt_lane *lane)
+{
+	struct hwt_idle *idle = &lane->lanes->idle;
+	int64_t seen_ns = idle_look(idle);
+
+	if (unlikely(seen_ns != IDLE_AWAKE) && is_long(lane))
+		hwt_idle_wake(idle, seen_ns);
+}
+
 int hwt_lane_submit(struct hwt_lane *lane, hwt_task *task, void *arg, int64_t deadline_ns, hwt_timeout *out)
 {
 	struct hwt_record *record;
@@ -194,9 +213,9 @@ int hwt_lane_submit(struct hwt_lane *lane, hwt_task *task, void *arg, int64_t de
 	}
 	queue_unlock(&lane->submitted);
 	if (likely(rc == 0))
-		idle_look(&lane->lanes->idle, deadline_ns, is_long(lane));
+		notify_submitted(lane, deadline_ns);
 	else if (rc == ENOMEM) /* a sleeping worker may have what we need */
-		idle_look(&lane->lanes->idle, INT64_MIN, true);
+		hwt_idle_wake(&lane->lanes->idle, idle_look(&lane->lanes->idle));
 	return rc;
 }
 
@@ -225,8 +244,8 @@ static bool cancel_armed(struct hwt_lane *lane, struct hwt_record *record, uint6
 			queue_node_unused(&lane->cancelled, node);
 	}
 	queue_unlock(&lane->cancelled);
-	if (won && unlikely(is_long(lane)))
-		idle_look(&lane->lanes->idle, INT64_MAX, true);
+	if (won && node != NULL)
+		notify_cancelled(lane);
 	return won;
 }
 

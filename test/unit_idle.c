@@ -55,10 +55,19 @@ static void begin_alone(bool fences)
 	atomic_store(&hwt_test_no_membarrier, false);
 }
 
+/* What a lane does after a push. */
+static void look_and_wake(int64_t deadline_ns, bool long_lane)
+{
+	int64_t seen_ns = idle_look(&alone);
+
+	if (seen_ns != IDLE_AWAKE && (deadline_ns <= seen_ns || long_lane))
+		hwt_idle_wake(&alone, seen_ns);
+}
+
 /* Does a push of this wake?  Leaves no wake behind. */
 static bool wakes(int64_t deadline_ns, bool long_lane)
 {
-	idle_look(&alone, deadline_ns, long_lane);
+	look_and_wake(deadline_ns, long_lane);
 	return take_wake(&alone);
 }
 
@@ -101,6 +110,8 @@ TEST(who_is_awake_needs_no_wake)
 		hwt_idle_begin(&alone, 1000);
 		hwt_idle_end(&alone);
 		CHECK(!wakes(INT64_MIN, true) && !wakes(INT64_MAX, true));
+		hwt_idle_wake(&alone, IDLE_AWAKE);
+		CHECK(!take_wake(&alone));
 		hwt_idle_destroy(&alone);
 	}
 }
@@ -247,7 +258,7 @@ static void *push_at_once(void *arg)
 	for (uint64_t round = 1; meet(duel, &met) && !atomic_load(&duel->over); round++) {
 		dawdle(duel, &state, -atomic_load(&duel->skew));
 		atomic_store_explicit(&duel->pushed, round, memory_order_release);
-		idle_look(&alone, 500, false);
+		look_and_wake(500, false);
 		if (!meet(duel, &met))
 			break;
 	}
@@ -1003,6 +1014,23 @@ TEST(a_refusal_at_the_limit_does_not_wake_it)
 	end();
 }
 
+TEST(lanes_are_empty_without_either_kind_of_operation)
+{
+	hwt_timeout timeout;
+
+	begin(driven_config(TICK, 64), false);
+	CHECK(hwt_lanes_are_empty(&timer->lanes));
+	timeout = schedule(100);
+	CHECK(!hwt_lanes_are_empty(&timer->lanes));
+	driven_pass(timer, AT(1));
+	CHECK(hwt_lanes_are_empty(&timer->lanes));
+	CHECK_INT(hwt_cancel(timeout), ==, 0);
+	CHECK(!hwt_lanes_are_empty(&timer->lanes));
+	driven_pass(timer, AT(2));
+	CHECK(hwt_lanes_are_empty(&timer->lanes));
+	end();
+}
+
 TEST_MAIN(RUN(a_kernel_that_refuses_the_barrier_is_slept_with_tick_by_tick),
 	  RUN(producers_are_spared_the_fence_where_the_kernel_can), RUN(who_is_awake_needs_no_wake),
 	  RUN(a_nap_ends_early_for_a_long_lane_only), RUN(a_sleep_ends_early_for_a_deadline_up_to_the_word),
@@ -1021,4 +1049,5 @@ TEST_MAIN(RUN(a_kernel_that_refuses_the_barrier_is_slept_with_tick_by_tick),
 	  RUN(what_has_an_earlier_tick_wakes_it_what_shares_its_tick_does_not),
 	  RUN(g5_the_4096th_operation_in_a_lane_wakes_it), RUN(g5_what_is_cancelled_in_the_queue_counts_once),
 	  RUN(g5_each_lane_has_a_count_of_its_own), RUN(g5_a_long_nap_ends_for_a_long_lane_too),
-	  RUN(want_of_memory_wakes_it_as_it_may_have_some), RUN(a_refusal_at_the_limit_does_not_wake_it))
+	  RUN(want_of_memory_wakes_it_as_it_may_have_some), RUN(a_refusal_at_the_limit_does_not_wake_it),
+	  RUN(lanes_are_empty_without_either_kind_of_operation))
