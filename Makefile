@@ -47,7 +47,7 @@ PERTURBED := $(patsubst test/test_%.c,$(BUILD)/test/perturbed_%,$(wildcard test/
 EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
 BENCH := $(BUILD)/bench/bench
 
-.PHONY: all check soak fuzz model static aarch64 coverage mutants races memcheck demo bench install clean deps help
+.PHONY: all check soak fuzz model static aarch64 coverage mutants races memcheck demo install clean deps help
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/libhwt.a $(BUILD)/libhwt.so
@@ -66,7 +66,10 @@ help:
 	@echo 'make races      plants data races and demands that ThreadSanitizer reports each'
 	@echo 'make coverage   lines and branches of src/ that the tests reach'
 	@echo 'make aarch64    cross build, tests under qemu'
-	@echo 'make bench      measures the library (a few minutes); BENCH_ARGS=-q for a quick look'
+	@echo 'make bench      measures the library and the rivals that are installed (some ten minutes); see bench/README.md'
+	@echo 'make bench-full the same with all scenarios, sizes and rounds (hours)'
+	@echo 'make bench-check instructions of each operation against bench/instructions.txt (valgrind)'
+	@echo 'make bench-deps installs the rivals'
 	@echo 'make install    to DESTDIR=$(DESTDIR) PREFIX=$(PREFIX)'
 	@echo 'make clean      removes the build folders'
 	@echo 'SAN=thread or SAN=address,undefined with any of them: with these sanitizers, in a folder of their own'
@@ -111,12 +114,6 @@ $(BUILD)/test/test_%: test/test_%.c $(BUILD)/libhwt.so | $(BUILD)/test
 $(BUILD)/examples/%: examples/%.c $(BUILD)/libhwt.a | $(BUILD)/examples
 	$(QCC) $(ALL_CPPFLAGS) $(GNU) $(ALL_CFLAGS) -o $@ $(filter %.c,$^) $(BUILD)/libhwt.a $(ALL_LDFLAGS)
 
-$(BUILD)/bench/%.o: bench/%.c | $(BUILD)/bench
-	$(QCC) $(ALL_CPPFLAGS) $(GNU) -DBENCH_COMMIT='"$(shell git describe --always --dirty 2>/dev/null)"' $(ALL_CFLAGS) -c -o $@ $<
-
-$(BENCH): $(patsubst bench/%.c,$(BUILD)/bench/%.o,$(wildcard bench/*.c)) $(BUILD)/libhwt.a
-	$(QCC) -o $@ $^ $(ALL_LDFLAGS) -lm
-
 $(addprefix $(BUILD)/,static shared unit test examples bench):
 	$(Q)mkdir -p $@
 
@@ -150,8 +147,8 @@ model:
 memcheck: $(UNIT_TESTS)
 	test/run.sh $(BUILD) test/memcheck.sh
 
-bench: $(BENCH)
-	$(BENCH) $(BENCH_ARGS)
+# A copy of the tree may lack it.
+-include bench/bench.mk
 
 install: all
 	install -d $(DESTDIR)$(INCLUDEDIR) $(DESTDIR)$(LIBDIR)

@@ -8,47 +8,11 @@
 #ifndef BENCH_H
 #define BENCH_H
 
+#include "subject.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/*
- * Subjects.  To add a library, fill in this table in a file of its own and name it in bench.c.
- */
-
-/* Room for whatever a library names a timeout by. */
-struct handle {
-	void *pointer;
-	uint64_t number;
-};
-
-struct subject_config {
-	int64_t tick_ns;  /* for libraries that have ticks */
-	uint32_t buckets; /* for libraries that have a wheel */
-};
-
-/* What a timer runs, one and the same for all its timeouts, on one thread. */
-typedef void subject_task(void *arg);
-
-struct subject {
-	const char *name;
-	const char *(*version)(void);
-
-	/* Creates and starts a timer; NULL when that fails.  A process has one at a time. */
-	void *(*init)(const struct subject_config *config, subject_task *task);
-
-	/* 0 or an errno value.  out is never NULL. */
-	int (*schedule)(void *timer, void *arg, int64_t delay_ns, struct handle *out);
-	int (*schedule_at)(void *timer, void *arg, int64_t deadline_ns, struct handle *out); /* on now_ns()'s clock */
-
-	/* 0: the task will not run.  Anything else: too late. */
-	int (*cancel)(void *timer, struct handle *handle);
-
-	/* Stops and frees the timer.  Returns how many timeouts had neither run nor been cancelled. */
-	uint64_t (*destroy)(void *timer);
-};
-
-extern const struct subject subject_hwt;
 
 /*
  * Runs
@@ -58,6 +22,7 @@ struct run {
 	const struct subject *subject;
 	unsigned producers;
 	size_t n;
+	const struct scenario *scenario;
 	int64_t tick_ns;
 	unsigned variant;  /* of the scenario; its own business */
 	int64_t window_ns; /* for how long to look at something that does not end by itself */
@@ -65,34 +30,44 @@ struct run {
 	bool quick, pinned;
 };
 
-#define FIGURES_MAX 6
-#define SIZES_MAX 4
-#define ROUNDS_DEFAULT 5
+#define FIGURES_MAX 8
+#define SIZES_MAX 6
+#define PRODUCERS_LIST_MAX 8
 
 struct outcome {
 	bool complete;
+	bool absent;   /* the subject has no such thing; why says what */
 	char why[200]; /* what was wrong with the run; "" if nothing */
 	unsigned count;
-	double figures[FIGURES_MAX];
+	double figures[FIGURES_MAX]; /* NaN: not known */
 };
 
 struct scenario {
-	const char *name, *title;
+	const char *name; /* unique together with the tick */
+	const char *title;
 	const char *figures[FIGURES_MAX]; /* their names, in the order of outcome.figures */
 	void (*run)(const struct run *run, struct outcome *outcome);
 	unsigned variant;
 	int64_t tick_ns;
-	bool by_producers;       /* a row for each producer count; otherwise there is one producer */
-	bool slow;               /* does with three rounds unless told otherwise */
-	size_t sizes[SIZES_MAX]; /* a row for each; ends with SIZE_END unless full */
+	int64_t constant_ns;                    /* the one delay it uses; 0: many */
+	size_t sizes[SIZES_MAX];                /* a row for each; ends with SIZE_END unless full */
+	unsigned producers[PRODUCERS_LIST_MAX]; /* a row for each; ends with 0; none: there is one producer */
+	enum subject_rank rank;                 /* subjects behind it are left out */
+	bool slow;                              /* does with three rounds unless told otherwise */
+	bool brief;                             /* part of a quick run */
+	bool churn;                             /* few are pending at once, however many pass through */
 };
-
 #define SIZE_END SIZE_MAX
 
-extern const struct scenario scenarios_load[], scenarios_fire[], scenarios_idle[]; /* each ends with a name of NULL */
+struct run;
+extern const struct scenario scenarios_load[], scenarios_churn[], scenarios_fire[], scenarios_idle[],
+    scenarios_steady[], scenarios_growth[]; /* each ends with a name of NULL */
 
 /* The next figure of a run, in the order of the scenario's names. */
 void outcome_add(struct outcome *outcome, double figure);
+
+/* Says that the subject cannot do this. */
+void outcome_absent(struct outcome *outcome, const char *why);
 
 /* Marks the run as wrong; the first reason stays. */
 __attribute__((format(printf, 2, 3))) void outcome_wrong(struct outcome *outcome, const char *format, ...);
@@ -148,12 +123,16 @@ void run_schedule(const struct run *run, void *timer, int64_t deadline_ns, struc
 
 /*
  * Holds n timeouts in the timer and cancels them in random order, so that those to come find memory that is all over
- * the place, as in a server that has been up for a day.
+ * the place, as in a server that has been up for a day.  Returns the ns that scheduling them took.
  */
-void run_scatter(const struct run *run, void *timer, struct account *account);
+int64_t run_scatter(const struct run *run, void *timer, struct account *account);
 
 /* What the bench itself adds to an operation: the random number, the call through a table, the store of the handle. */
 double floor_bench_ns(void);
+
+/* The run of a subject that is a program of its own (program.c). */
+void program_run(const struct run *run, struct outcome *outcome);
+void program_version(const char *path, char *version, size_t size);
 
 /*
  * Output
@@ -161,10 +140,13 @@ double floor_bench_ns(void);
 
 struct summary;
 
-void report_machine(const struct subject *const *subjects, size_t count, bool quick);
+void report_machine(bool quick, bool floors);
+void report_subject(const char *name, const char *version);
 void report_scenario(const struct scenario *scenario, unsigned rounds);
-void report_row(const struct scenario *scenario, const struct run *run, const struct summary *summaries,
-		unsigned rounds);
+void report_absent(const struct run *run, const char *why);
+
+/* values[i]: what each round found for figure i; they are sorted by it. */
+void report_row(const struct scenario *scenario, const struct run *run, double *const *values, unsigned rounds);
 
 /* Where the rows go as well, as CSV; 0 or an errno value. */
 int report_csv(const char *path);

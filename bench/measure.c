@@ -198,6 +198,19 @@ double floor_exchange_ns(void)
 	return (double)(now_ns() - begin_ns) / CALLS;
 }
 
+double floor_line_ns(void)
+{
+	enum { LINES = 1 << 19, LINE = 64 }; /* 32 MB */
+	char *memory = touched(LINES, LINE);
+	int64_t begin_ns = now_ns();
+
+	for (size_t i = 0; i < LINES; i++)
+		*(volatile char *)(memory + i * LINE) = 1;
+	begin_ns = now_ns() - begin_ns;
+	untouch(memory, LINES, LINE);
+	return (double)begin_ns / LINES;
+}
+
 /* The index-th core that this process may use, round and round.  Failing changes nothing but the figures' spread. */
 static void pin(unsigned index)
 {

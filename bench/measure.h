@@ -64,6 +64,7 @@ int64_t quantile(const int64_t *sorted, size_t count, double q);
 double floor_least(double (*look)(void));
 double floor_clock_ns(void);
 double floor_exchange_ns(void);
+double floor_line_ns(void); /* writes to lines of memory that is not in a cache, one after the other */
 
 /*
  * Random numbers: xorshift64*, one state a thread

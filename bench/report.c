@@ -7,16 +7,15 @@
  */
 #include "bench.h"
 #include "measure.h"
+#include "options.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
-
-#ifndef BENCH_COMMIT
-#define BENCH_COMMIT "unknown"
-#endif
 
 #ifdef __clang__
 #define COMPILER __VERSION__
@@ -46,23 +45,32 @@ static void cpu_model(char *model, size_t size)
 		fclose(file);
 }
 
-void report_machine(const struct subject *const *subjects, size_t count, bool quick)
+void report_machine(bool quick, bool floors)
 {
 	char model[128];
+	const char *commit = getenv("BENCH_COMMIT"); /* from run.sh: what is compiled in may be of an older one */
 	struct utsname os;
 
 	cpu_model(model, sizeof(model));
 	if (uname(&os) != 0)
 		(void)snprintf(os.release, sizeof(os.release), "unknown");
 	(void)snprintf(machine, sizeof(machine), "%s, %ld cores, Linux %.64s, %s, commit %s", model,
-		       sysconf(_SC_NPROCESSORS_ONLN), os.release, COMPILER, BENCH_COMMIT);
-	printf("machine  %s\n", machine);
-	for (size_t i = 0; i < count; i++)
-		printf("subject  %s %s\n", subjects[i]->name, subjects[i]->version());
-	printf("floor    clock_gettime %.1f ns, uncontended exchange %.1f ns, the bench itself %.1f ns an operation\n",
-	       floor_least(floor_clock_ns), floor_least(floor_exchange_ns), floor_least(floor_bench_ns));
-	printf("figures  median (min..max) of the rounds; ~ where max is over twice min%s\n",
+		       sysconf(_SC_NPROCESSORS_ONLN), os.release, COMPILER, commit ? commit : "unknown");
+	printf("machine   %s\n", machine);
+	if (floors)
+		printf(
+		    "floor     clock_gettime %.1f ns, uncontended exchange %.1f ns, a line written %.1f ns, the bench "
+		    "itself %.1f ns an operation\n",
+		    floor_least(floor_clock_ns), floor_least(floor_exchange_ns), floor_least(floor_line_ns),
+		    floor_least(floor_bench_ns));
+	printf("figures   median (min..max) of the rounds; ~ where max is over twice min%s\n",
 	       quick ? "; quick: smaller numbers, noisier figures" : "");
+	(void)fflush(stdout);
+}
+
+void report_subject(const char *name, const char *version)
+{
+	printf("subject   %-9s %s\n", name, version);
 	(void)fflush(stdout);
 }
 
@@ -74,7 +82,7 @@ static int width(const struct scenario *scenario, size_t index)
 
 void report_scenario(const struct scenario *scenario, unsigned rounds)
 {
-	printf("\n%s: %s, %u rounds\n%-20s", scenario->name, scenario->title, rounds, "");
+	printf("\n%s: %s, %u rounds\n%-24s", scenario->name, scenario->title, rounds, "");
 	for (size_t i = 0; i < FIGURES_MAX && scenario->figures[i]; i++)
 		printf(" %-*s", width(scenario, i), scenario->figures[i]);
 	putchar('\n');
@@ -87,27 +95,52 @@ static int digits(double value)
 	return value == 0 ? 0 : value < 10 && value > -10 ? 2 : value < 1000 && value > -1000 ? 1 : 0;
 }
 
-void report_row(const struct scenario *scenario, const struct run *run, const struct summary *summaries,
-		unsigned rounds)
+static void label(const struct run *run)
 {
-	char label[64], cell[64];
+	char text[64];
 
-	(void)snprintf(label, sizeof(label), "%s P=%u n=%zu", run->subject->name, run->producers, run->n);
-	if (rounds == 0) {
-		printf("%-20s failed\n", label);
-		return;
-	}
-	printf("%-20s", label);
+	(void)snprintf(text, sizeof(text), "%s P=%u n=%zu", run->subject->name, run->producers, run->n);
+	printf("%-24s", text);
+}
+
+void report_absent(const struct run *run, const char *why)
+{
+	label(run);
+	printf(" %s\n", why);
+	(void)fflush(stdout);
+}
+
+/* Free text comes last and quoted, the rest holds no comma: a line can be taken apart with awk -F, as far as needed. */
+static void csv_figure(const struct scenario *scenario, const struct run *run, const char *figure,
+		       const struct summary *s, const double *values, unsigned rounds)
+{
+	fprintf(csv, "%s,%s,%u,%zu,%g,%s,%.6g,%.6g,%.6g,%d,%u,%d,", scenario->name, run->subject->name, run->producers,
+		run->n, (double)run->tick_ns / 1e6, figure, s->median, s->min, s->max, s->wide, rounds, run->quick);
+	for (unsigned i = 0; i < rounds; i++)
+		fprintf(csv, "%s%.6g", i ? " " : "", values[i]);
+	fprintf(csv, ",\"%s\",\"%s\"\n", scenario->title, machine);
+}
+
+void report_row(const struct scenario *scenario, const struct run *run, double *const *values, unsigned rounds)
+{
+	char cell[64];
+
+	label(run);
 	for (size_t i = 0; i < FIGURES_MAX && scenario->figures[i]; i++) {
-		const struct summary *s = &summaries[i];
+		double unsorted[ROUNDS_MAX];
+		struct summary s;
 
-		(void)snprintf(cell, sizeof(cell), "%.*f%s (%.*f..%.*f)", digits(s->median), s->median,
-			       s->wide ? "~" : "", digits(s->min), s->min, digits(s->max), s->max);
+		memcpy(unsorted, values[i], rounds * sizeof(*unsorted));
+		s = summarise(values[i], rounds);
+		if (isnan(s.median)) {
+			printf(" %-*s", width(scenario, i), "-");
+			continue;
+		}
+		(void)snprintf(cell, sizeof(cell), "%.*f%s (%.*f..%.*f)", digits(s.median), s.median, s.wide ? "~" : "",
+			       digits(s.min), s.min, digits(s.max), s.max);
 		printf(" %-*s", width(scenario, i), cell);
 		if (csv)
-			fprintf(csv, "%s,\"%s\",%s,%u,%zu,%.3f,\"%s\",%.6g,%.6g,%.6g,%u,%d,\"%s\"\n", scenario->name,
-				scenario->title, run->subject->name, run->producers, run->n, (double)run->tick_ns / 1e6,
-				scenario->figures[i], s->median, s->min, s->max, rounds, run->quick, machine);
+			csv_figure(scenario, run, scenario->figures[i], &s, unsorted, rounds);
 	}
 	putchar('\n');
 	(void)fflush(stdout);
@@ -120,7 +153,8 @@ int report_csv(const char *path)
 	csv = fopen(path, "w");
 	if (!csv)
 		return errno;
-	fputs("scenario,title,subject,producers,n,tick_ms,figure,median,min,max,rounds,quick,machine\n", csv);
+	fputs("scenario,subject,producers,n,tick_ms,figure,median,min,max,wide,rounds,quick,values,title,machine\n",
+	      csv);
 	return 0;
 }
 

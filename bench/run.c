@@ -50,9 +50,21 @@ void outcome_wrong(struct outcome *outcome, const char *format, ...)
 	va_end(args);
 }
 
+void outcome_absent(struct outcome *outcome, const char *why)
+{
+	if (outcome->why[0] != '\0')
+		return; /* what is wrong must not be hidden */
+	outcome->absent = true;
+	(void)snprintf(outcome->why, sizeof(outcome->why), "%s", why);
+}
+
 void *run_begin(const struct run *run, subject_task *task, struct outcome *outcome)
 {
-	struct subject_config config = { .tick_ns = run->tick_ns, .buckets = BUCKETS };
+	struct subject_config config = {
+		.tick_ns = run->tick_ns,
+		.constant_ns = run->scenario->constant_ns,
+		.buckets = BUCKETS,
+	};
 	void *timer = run->subject->init(&config, task);
 
 	if (!timer)
@@ -81,22 +93,28 @@ int64_t run_end(const struct run *run, void *timer, const struct account *accoun
 void run_schedule(const struct run *run, void *timer, int64_t deadline_ns, struct handle *handle,
 		  struct account *account)
 {
-	int rc = run->subject->schedule_at(timer, fire_arg(deadline_ns), deadline_ns, handle);
+	void *arg = fire_arg(deadline_ns);
+	int rc;
 
+	if (run->subject->schedule_at)
+		rc = run->subject->schedule_at(timer, arg, deadline_ns, handle);
+	else
+		rc = run->subject->schedule(timer, arg, deadline_ns - now_ns(), handle);
 	if (rc == 0)
 		account->accepted++;
 	else
 		account->error = rc;
 }
 
-void run_scatter(const struct run *run, void *timer, struct account *account)
+int64_t run_scatter(const struct run *run, void *timer, struct account *account)
 {
 	struct handle *handles = touched(run->n, sizeof(*handles));
 	struct rng rng = rng_seed(run->seed);
-	int64_t far_ns = now_ns() + 600 * NS_PER_S;
+	int64_t begin_ns = now_ns(), far_ns = begin_ns + 600 * NS_PER_S, took_ns;
 
 	for (size_t i = 0; i < run->n; i++)
 		run_schedule(run, timer, far_ns + rng_span(&rng, 60 * NS_PER_S), &handles[i], account);
+	took_ns = now_ns() - begin_ns;
 	for (size_t i = run->n; i > 1; i--) {
 		size_t other = (size_t)(rng_next(&rng) % i);
 		struct handle handle = handles[i - 1];
@@ -109,6 +127,7 @@ void run_scatter(const struct run *run, void *timer, struct account *account)
 		account->cancelled += run->subject->cancel(timer, &handles[i]) == 0;
 	settle(run->tick_ns);
 	untouch(handles, run->n, sizeof(*handles));
+	return took_ns;
 }
 
 static int nothing(void *timer, void *arg, int64_t delay_ns, struct handle *out)

@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Scenarios about what timeouts cost that only wait: S5 idle, S6 far timeouts, S6c a steady stream of one constant
- * delay.
+ * Scenarios about what timeouts cost that only wait: S5 idle, S6 far timeouts.
  *
  * Measured over a window of time: CPU time of every thread but the bench's own, and voluntary context switches of the
  * process without the one that the bench itself makes.
  */
-#include "bench.h"
-#include "measure.h"
+#include "load.h"
 
 #include <stdatomic.h>
-
-enum { ORDERED, SCATTERED };
-
-#define S6C_DELAY_NS (20 * NS_PER_S)
 
 struct window {
 	double cpu_ms_per_s, switches_per_s;
@@ -28,7 +22,8 @@ static struct window watch(int64_t window_ns)
 
 	sleep_ns(window_ns);
 	s = (double)(now_ns() - begin_ns) / 1e9;
-	window.cpu_ms_per_s = (double)(others_cpu_ns() - cpu_ns) / 1e6 / s;
+	cpu_ns = others_cpu_ns() - cpu_ns;
+	window.cpu_ms_per_s = cpu_ns > 0 ? (double)cpu_ns / 1e6 / s : 0; /* of two clocks, so it may be negative */
 	window.switches_per_s = (double)(voluntary_switches() - switches - 1) / s;
 	return window;
 }
@@ -84,7 +79,7 @@ static void s6_task(void *arg)
 		atomic_store_explicit(&ticking.stopped, true, memory_order_release);
 }
 
-static void s6_run(const struct run *run, struct outcome *outcome)
+void s6_run(const struct run *run, struct outcome *outcome)
 {
 	struct account account = { 0 };
 	struct window idle, busy;
@@ -115,97 +110,22 @@ static void s6_run(const struct run *run, struct outcome *outcome)
 	(void)run_end(run, timer, &account, outcome);
 }
 
-/* Schedules each millisecond's share until end_ns, at which n are pending still: each of them with the same delay. */
-static void stream(const struct run *run, void *timer, int64_t begin_ns, int64_t end_ns, struct account *account)
-{
-	int64_t step_ns = S6C_DELAY_NS / (int64_t)run->n;
-	int64_t next_ns = begin_ns;
-	struct handle handle;
-
-	for (int64_t wake_ns = begin_ns; wake_ns < end_ns; wake_ns += NS_PER_MS) {
-		sleep_until(wake_ns);
-		for (; next_ns < wake_ns + NS_PER_MS; next_ns += step_ns)
-			run_schedule(run, timer, next_ns + S6C_DELAY_NS, &handle, account);
-	}
-}
-
-/*
- * S6c.  To reach the steady state at once it begins with n timeouts that have already waited for up to 20 s: their
- * deadlines lie as far apart as those of the stream that follows.
- */
-static void s6c_run(const struct run *run, struct outcome *outcome)
-{
-	int64_t step_ns = S6C_DELAY_NS / (int64_t)run->n, base_ns, warm_ns, cpu_ns, window_ns;
-	struct account account = { 0 };
-	void *timer = run_begin(run, fire_task, outcome);
-	struct handle handle;
-	uint64_t ran;
-
-	if (!timer)
-		return;
-	if (run->variant == SCATTERED)
-		run_scatter(run, timer, &account);
-	base_ns = now_ns() + 100 * NS_PER_MS + (int64_t)run->n * 150;
-	for (size_t i = 0; i < run->n; i++)
-		run_schedule(run, timer, base_ns + (int64_t)i * step_ns, &handle, &account);
-	warm_ns = base_ns + (run->quick ? 100 : 500) * NS_PER_MS;
-	stream(run, timer, base_ns, warm_ns, &account);
-	ran = atomic_load(&fired.ran);
-	cpu_ns = others_cpu_ns();
-	window_ns = now_ns();
-	stream(run, timer, warm_ns, warm_ns + run->window_ns, &account);
-	window_ns = now_ns() - window_ns;
-	cpu_ns = others_cpu_ns() - cpu_ns;
-	ran = atomic_load(&fired.ran) - ran;
-	outcome_add(outcome, (double)ran * 1e6 / (double)window_ns);
-	outcome_add(outcome, ran ? (double)cpu_ns / (double)ran : 0);
-	outcome_add(outcome, (double)cpu_ns * 1e3 / (double)window_ns);
-	if (ran < run->n / 20 * (uint64_t)window_ns / (uint64_t)NS_PER_S / 2)
-		outcome_wrong(outcome, "only %llu ran of the steady stream", (unsigned long long)ran);
-	(void)run_end(run, timer, &account, outcome);
-}
-
-#define S6C                                                                                                            \
-	{                                                                                                              \
-		"thousand/s", "worker ns/task", "worker ms/s"                                                          \
-	}
-
 const struct scenario scenarios_idle[] = {
-	{ "S5",
-	  "idle; n due in an hour, tick 1 ms",
-	  { "CPU ms/s", "switches/s" },
-	  s5_run,
-	  0,
-	  NS_PER_MS,
-	  false,
-	  false,
-	  { 0, 1000000, SIZE_END } },
-	{ "S6",
-	  "n due in 10 minutes to an hour, tick 1 ms; idle, then with one task a tick",
-	  { "idle CPU ms/s", "idle switches/s", "ticking CPU ms/s", "RSS B/pending" },
-	  s6_run,
-	  0,
-	  NS_PER_MS,
-	  false,
-	  true,
-	  { 0, 1000000, 10000000, SIZE_END } },
-	{ "S6c",
-	  "a steady stream of one delay of 20 s, n/20 a second, tick 1 ms",
-	  S6C,
-	  s6c_run,
-	  ORDERED,
-	  NS_PER_MS,
-	  false,
-	  true,
-	  { 200000, 2000000, 6000000, SIZE_END } },
-	{ "S6c",
-	  "the same, records scattered",
-	  S6C,
-	  s6c_run,
-	  SCATTERED,
-	  NS_PER_MS,
-	  false,
-	  true,
-	  { 6000000, SIZE_END } },
+	{ .name = "S5",
+	  .title = "idle; n due in an hour, tick 1 ms",
+	  .figures = { "CPU ms/s", "switches/s" },
+	  .run = s5_run,
+	  .tick_ns = NS_PER_MS,
+	  .sizes = { 0, 1000000, SIZE_END },
+	  .rank = RANK_OTHER },
+	{ .name = "S6",
+	  .title = "n due in 10 minutes to an hour, tick 1 ms; idle, then with one task a tick",
+	  .figures = S6_FIGURES,
+	  .run = s6_run,
+	  .tick_ns = NS_PER_MS,
+	  .sizes = { 0, 1000000, 10000000, SIZE_END },
+	  .rank = RANK_OTHER,
+	  .slow = true,
+	  .brief = true },
 	{ .name = NULL },
 };

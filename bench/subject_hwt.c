@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The library itself, as a subject.  Hidden here: its types, and that its tasks are given a handle. */
-#include "bench.h"
+#include "rivals.h"
 
 #include <hwt.h>
 

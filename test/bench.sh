@@ -1,14 +1,61 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# The benches check what they measure: every count adds up and nothing is early.  Small numbers; the figures mean nothing here.
+# The benches check what they measure: every count adds up and nothing is early.  Small numbers; the figures mean nothing
+# here.  And a bench that finds something wrong must fail: subjects that are wrong on purpose, and programs that are.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-if "${BUILD:-build}/bench/bench" -q -r 1 -n 20000 -p 2 -s S1,S1w,S1at,S2,S2w,S3,first >"$log" 2>&1; then
-	echo "ok bench_outcomes"
-else
-	cat "$log"
-	echo "FAIL bench_outcomes"
-	exit 1
-fi
+. test/result.sh
+bench=${BUILD:-build}/bench/bench
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# What it printed if it failed, or nothing.
+run() {
+	"$bench" "$@" >"$work/log" 2>&1 || cat "$work/log"
+}
+
+# What is wrong if it did not fail with status 1, saying so.
+must_find() {
+	said=$1
+	shift
+	"$bench" -q -r 1 "$@" >"$work/log" 2>&1
+	code=$?
+	if [ $code -ne 1 ]; then
+		echo "status $code, not 1: $*"
+	elif ! grep -q "$said" "$work/log"; then
+		echo "nothing about '$said': $*"
+		cat "$work/log"
+	fi
+}
+
+result bench_load "$(run -q -r 1 -n 5000 -p 2 -S hwt,floor,heap,textbook -s S1wat,S2w,S7)"
+result bench_fire "$(run -q -r 1 -n 5000 -S hwt,timerfd -s S3,S8.S2)"
+result bench_steady "$(run -q -r 1 -n 2000 -S hwt -s S6,S6c.rate,S6m)"
+result bench_csv "$(run -q -r 1 -n 5000 -p 1 -S hwt,textbook -s S1 -c "$work/some.csv"
+	awk -F, 'NR == 1 { columns = NF } NR > 1 && (NF < columns || $7 == "") { print "bad line: " $0 }
+		END { if (NR != 21) print NR " lines instead of 21" }' "$work/some.csv" # two subjects, ticks; five figures
+	bench/targets.sh "$work/some.csv" 2>&1)"
+
+result bench_finds_lost_ones "$(must_find accepted -n 5000 -p 2 -S broken-lost -s S1w)"
+result bench_finds_early_ones "$(must_find 'ran early' -n 5000 -S broken-early -s S3.spread)"
+result bench_finds_cancelled_ones_that_run "$(must_find accepted -n 5000 -p 1 -S broken-cancel -s S2)"
+
+# Programs of other languages: each of these outputs is one that must not pass.
+cp "$bench" "$work/bench" || exit 1
+bench=$work/bench
+program() {
+	printf '#!/bin/sh\n%s\n' "$1" >"$work/netty-bench" && chmod +x "$work/netty-bench"
+}
+program 'echo outcome 1 2 3 4 5'
+result bench_takes_programs "$(run -q -r 1 -n 100 -p 1 -S netty -s S1)"
+result bench_finds_wrong_programs "$(program 'echo wrong two ran twice'
+	must_find 'two ran twice' -n 100 -p 1 -S netty -s S1
+	program 'echo outcome 1 2 3'
+	must_find 'figures' -n 100 -p 1 -S netty -s S1
+	program 'echo outcome 1 2 x 4 5'
+	must_find 'not a figure' -n 100 -p 1 -S netty -s S1
+	program 'echo outcome 1 2 3 4 5; exit 3'
+	must_find 'status' -n 100 -p 1 -S netty -s S1
+	program ''
+	must_find 'said nothing' -n 100 -p 1 -S netty -s S1)"
+exit $status

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * For bench/check.sh: drives a timer without a thread through each kind of operation, under callgrind, which counts
+ * instructions.  At the end of each stretch it dumps what has been counted under the stretch's name, and the number of
+ * operations on its own output.
+ *
+ * The numbers are the same from run to run: deadlines come from a generator with a fixed seed, passes are made at times
+ * of our own.  hwt_new_timeout alone reads the clock; these timeouts are cancelled before they reach the wheel.
+ */
+#include "timer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <valgrind/callgrind.h>
+
+#define N 50000
+#define TICK_NS HWT_MS(1)
+#define BUCKETS 512
+
+static hwt_timer *timer;
+static hwt_timeout handles[N];
+static int64_t now_ns;
+static unsigned long ran;
+
+static void task(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	(void)arg;
+	ran++;
+}
+
+static void demand(int good, const char *what)
+{
+	if (good)
+		return;
+	fprintf(stderr, "ops: %s\n", what);
+	exit(1);
+}
+
+static void begin(void)
+{
+	CALLGRIND_ZERO_STATS;
+}
+
+static void end(const char *name, unsigned long operations)
+{
+	CALLGRIND_DUMP_STATS_AT(name);
+	printf("%s %lu\n", name, operations);
+}
+
+static uint64_t next_random(void)
+{
+	static uint64_t state = UINT64_C(0x9E3779B97F4A7C15);
+
+	state ^= state >> 12;
+	state ^= state << 25;
+	state ^= state >> 27;
+	return state * UINT64_C(0x2545F4914F6CDD1D);
+}
+
+static void pass_at(int64_t when_ns)
+{
+	now_ns = when_ns;
+	while (hwt_worker_pass(&timer->worker, now_ns))
+		;
+}
+
+/* So many ticks that all memory has come home. */
+static void rest(void)
+{
+	for (int i = 0; i < 8; i++)
+		pass_at(now_ns + TICK_NS);
+}
+
+static void schedule_all(int64_t from_ns, int64_t span_ns)
+{
+	for (int i = 0; i < N; i++) {
+		int64_t deadline_ns = now_ns + from_ns + (int64_t)(next_random() % (uint64_t)span_ns);
+
+		demand(hwt_new_timeout_at(timer, task, NULL, deadline_ns, &handles[i]) == 0, "no timeout");
+	}
+}
+
+static void cancel_all(void)
+{
+	for (int i = 0; i < N; i++)
+		demand(hwt_cancel(handles[i]) == 0, "not cancelled");
+}
+
+/* Others than neighbours in memory follow each other, as in a server that has been up for a day. */
+static void shuffle(void)
+{
+	for (size_t i = N; i > 1; i--) {
+		size_t other = (size_t)(next_random() % i);
+		hwt_timeout handle = handles[i - 1];
+
+		handles[i - 1] = handles[other];
+		handles[other] = handle;
+	}
+}
+
+static void cancel_while_queued(void)
+{
+	begin();
+	for (int i = 0; i < N; i++)
+		demand(hwt_new_timeout(timer, task, NULL, HWT_S(3600), &handles[i]) == 0, "no timeout");
+	end("schedule", N);
+	begin();
+	cancel_all();
+	end("cancel_queued", N);
+	begin();
+	rest();
+	end("drain_queued", N);
+}
+
+static void cancel_in_the_wheel(const char *name, const char *drain)
+{
+	schedule_all(HWT_S(60), HWT_S(60));
+	pass_at(now_ns + TICK_NS);
+	shuffle();
+	begin();
+	cancel_all();
+	end(name, N);
+	begin();
+	rest();
+	end(drain, N);
+}
+
+static void fire_over(const char *schedule, const char *transfer, const char *expire, int64_t span_ns)
+{
+	int64_t from_ns = 2 * TICK_NS, until_ns = now_ns + from_ns + span_ns + 4 * TICK_NS;
+	unsigned long before = ran;
+
+	begin();
+	schedule_all(from_ns, span_ns);
+	end(schedule, N);
+	begin();
+	pass_at(now_ns + TICK_NS);
+	end(transfer, N);
+	begin();
+	while (now_ns < until_ns)
+		pass_at(now_ns + TICK_NS);
+	end(expire, N);
+	demand(ran - before == N, "not all have run");
+	rest();
+}
+
+/* Twice through everything: the first time takes memory, and only the second one, the steady state, counts. */
+int main(void)
+{
+	hwt_config config = HWT_CONFIG_INIT;
+
+	config.tick_duration_ns = TICK_NS;
+	config.ticks_per_wheel = BUCKETS;
+	demand(hwt_timer_create(&timer, &config) == 0, "no timer");
+	demand(hwt_timer_start_driven(timer, 0) == 0, "not started");
+	for (int turn = 0; turn < 2; turn++) {
+		cancel_while_queued();
+		cancel_in_the_wheel("cancel_armed", "drain_armed");
+		fire_over("schedule_at", "transfer", "expire_instant", 1);
+		fire_over("schedule_at_spread", "transfer_spread", "expire_spread", 100 * TICK_NS);
+		fire_over("schedule_at_rounds", "transfer_rounds", "expire_rounds", 2000 * TICK_NS);
+	}
+	demand(hwt_timer_destroy(timer) == 0, "not destroyed");
+	return 0;
+}

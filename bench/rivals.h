@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The subjects that are always linked in, for subjects.c. */
+#ifndef BENCH_RIVALS_H
+#define BENCH_RIVALS_H
+
+#include "subject.h"
+
+extern const struct subject subject_hwt, subject_floor, subject_heap, subject_textbook, subject_timerfd;
+
+/* Wrong on purpose: see subject_broken.c. */
+extern const struct subject subject_broken_lost, subject_broken_early, subject_broken_cancel;
+
+#endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Scenarios of timeouts that are cancelled or moved, as most are: S2 schedule and cancel at once, S2w cancel what has
+ * reached the wheel, S7 move to a later deadline.
+ *
+ * Measured: as in S1 (scenarios_load.c).
+ */
+#include "load.h"
+
+#include <string.h>
+
+#define REFRESHED 100000
+
+static void churn(struct member *me)
+{
+	const struct load *load = me->shared;
+	const struct subject *subject = load->run->subject;
+	void *arg = fire_arg(load->base_ns + 30 * NS_PER_S);
+	uint64_t cancelled = 0;
+	struct handle handle;
+	size_t i;
+
+	for (i = me->first; i < me->end && me->error == 0; i++) {
+		me->error = subject->schedule(load->timer, arg, 30 * NS_PER_S, &handle);
+		cancelled += me->error == 0 && subject->cancel(load->timer, &handle) == 0;
+	}
+	me->accepted = i - me->first - (me->error != 0);
+	me->cancelled = cancelled;
+}
+
+void s2_run(const struct run *run, struct outcome *outcome)
+{
+	struct load load = { .run = run };
+	struct account account = { 0 };
+	struct phase phase;
+	struct team team;
+	size_t before;
+	int64_t cpu_ns;
+
+	load.timer = run_begin(run, fire_task, outcome);
+	if (!load.timer)
+		return;
+	team_start(&team, run->producers, run->n, run->seed, run->pinned, &load);
+	before = rss_bytes();
+	load.base_ns = now_ns();
+	cpu_ns = others_cpu_ns();
+	phase = team_phase(&team, churn);
+	settle(run->tick_ns);
+	cpu_ns = others_cpu_ns() - cpu_ns;
+	team_end(&team);
+	account.accepted = phase.accepted;
+	account.cancelled = phase.cancelled;
+	account.error = phase.error;
+	outcome_add(outcome, millions_per_s(run->n, phase.elapsed_ns));
+	outcome_add(outcome, per(phase.cpu_ns, run->n));
+	outcome_add(outcome, per(cpu_ns, run->n));
+	outcome_add(outcome, ((double)rss_peak_bytes() - (double)before) / 1e6);
+	(void)run_end(run, load.timer, &account, outcome);
+}
+
+static void shuffle(struct member *me)
+{
+	struct handle *handles = ((const struct load *)me->shared)->handles;
+
+	for (size_t i = me->end; i > me->first + 1; i--) {
+		size_t other = me->first + (size_t)(rng_next(&me->rng) % (i - me->first));
+		struct handle handle = handles[i - 1];
+
+		handles[i - 1] = handles[other];
+		handles[other] = handle;
+	}
+}
+
+static void cancel_own(struct member *me)
+{
+	const struct load *load = me->shared;
+	uint64_t cancelled = 0;
+
+	for (size_t i = me->first; i < me->end; i++)
+		cancelled += load->run->subject->cancel(load->timer, &load->handles[i]) == 0;
+	me->cancelled += cancelled;
+}
+
+/*
+ * In waves of a window each: fill it, wait 20 ms, cancel it in random order.  Only the cancels make the rate; the next
+ * wave follows at once, so the worker takes cancels in while producers schedule.
+ */
+static void s2w_run(const struct run *run, struct outcome *outcome)
+{
+	size_t window = run->n < 4000000 ? run->n / 10 + 1 : 400000, waves = run->n / window, all = waves * window;
+	struct load load = { .run = run, .handles = touched(window, sizeof(*load.handles)) };
+	struct phase fill = { .error = 0 }, cancel = { .error = 0 };
+	int64_t fill_ns = 0, cancel_ns = 0, cancel_cpu_ns = 0, cpu_ns;
+	struct account account;
+	struct team team;
+	size_t before;
+
+	load.timer = run_begin(run, fire_task, outcome);
+	if (!load.timer)
+		return;
+	team_start(&team, run->producers, window, run->seed, run->pinned, &load);
+	before = rss_bytes();
+	cpu_ns = others_cpu_ns();
+	for (size_t wave = 0; wave < waves; wave++) {
+		load.base_ns = now_ns();
+		fill = team_phase(&team, fill_by_delay);
+		fill_ns += fill.elapsed_ns;
+		sleep_ns(20 * NS_PER_MS);
+		cpu_ns += team_phase(&team, shuffle).cpu_ns; /* not to be counted, so it counts as earlier */
+		cancel = team_phase(&team, cancel_own);
+		cancel_ns += cancel.elapsed_ns;
+		cancel_cpu_ns += cancel.cpu_ns;
+	}
+	settle(run->tick_ns);
+	cpu_ns = others_cpu_ns() - cpu_ns;
+	team_end(&team);
+	account = (struct account){ fill.accepted, cancel.cancelled, fill.error };
+	outcome_add(outcome, millions_per_s(all, cancel_ns));
+	outcome_add(outcome, per(cancel_cpu_ns, all));
+	outcome_add(outcome, millions_per_s(all, fill_ns));
+	outcome_add(outcome, per(cpu_ns, all));
+	outcome_add(outcome, ((double)rss_peak_bytes() - (double)before) / 1e6);
+	(void)run_end(run, load.timer, &account, outcome);
+}
+
+static size_t held(const struct subject *subject)
+{
+	size_t max = subject->pending_max ? subject->pending_max() : REFRESHED;
+
+	return max < REFRESHED ? max : REFRESHED;
+}
+
+/*
+ * S7.  Each producer has its share of the timeouts, as each thread of a server has its share of the connections, and
+ * moves one after the other.
+ */
+static void refresh(struct member *me)
+{
+	const struct load *load = me->shared;
+	const struct subject *subject = load->run->subject;
+	size_t all = held(subject), first = all * me->index / me->team->size;
+	size_t end = all * (me->index + 1) / me->team->size, at = first;
+	uint64_t refused = 0;
+
+	for (size_t i = me->first; i < me->end; i++) {
+		refused += subject->reschedule(load->timer, &load->handles[at], 60 * NS_PER_S) != 0;
+		if (++at == end)
+			at = first;
+	}
+	me->cancelled = refused;
+}
+
+static void s7_run(const struct run *run, struct outcome *outcome)
+{
+	struct load load = { .run = run };
+	struct account account = { 0 };
+	struct phase phase;
+	struct team team;
+	int64_t cpu_ns;
+
+	if (!run->subject->reschedule) {
+		outcome_absent(outcome, "not available: it cannot move a timeout");
+		return;
+	}
+	load.handles = touched(REFRESHED, sizeof(*load.handles));
+	load.timer = run_begin(run, fire_task, outcome);
+	if (!load.timer)
+		return;
+	for (size_t i = 0; i < held(run->subject); i++)
+		run_schedule(run, load.timer, now_ns() + 60 * NS_PER_S, &load.handles[i], &account);
+	if (account.error) {
+		outcome_wrong(outcome, "a call failed: %s", strerror(account.error));
+		return;
+	}
+	settle(run->tick_ns);
+	team_start(&team, run->producers, run->n, run->seed, run->pinned, &load);
+	cpu_ns = others_cpu_ns();
+	phase = team_phase(&team, refresh);
+	settle(run->tick_ns);
+	cpu_ns = others_cpu_ns() - cpu_ns;
+	team_end(&team);
+	if (phase.cancelled)
+		outcome_wrong(outcome, "%llu could not be moved", (unsigned long long)phase.cancelled);
+	outcome_add(outcome, millions_per_s(run->n, phase.elapsed_ns));
+	outcome_add(outcome, per(phase.cpu_ns, run->n));
+	outcome_add(outcome, per(cpu_ns, run->n));
+	(void)run_end(run, load.timer, &account, outcome);
+}
+
+const struct scenario scenarios_churn[] = {
+	{ .name = "S2",
+	  .title = "schedule (30 s) and cancel at once, tick 1 ms",
+	  .figures = S2_FIGURES,
+	  .run = s2_run,
+	  .tick_ns = NS_PER_MS,
+	  .constant_ns = 30 * NS_PER_S,
+	  .sizes = { 50000000, SIZE_END },
+	  .producers = { 1, 2, 4 },
+	  .rank = RANK_OTHER,
+	  .brief = true,
+	  .churn = true },
+	{ .name = "S2",
+	  .title = "schedule (30 s) and cancel at once, tick 100 ms",
+	  .figures = S2_FIGURES,
+	  .run = s2_run,
+	  .tick_ns = 100 * NS_PER_MS,
+	  .constant_ns = 30 * NS_PER_S,
+	  .sizes = { 50000000, SIZE_END },
+	  .producers = { 1, 2, 4 },
+	  .rank = RANK_MAIN,
+	  .churn = true },
+	{ .name = "S2w",
+	  .title = "cancels 20 ms after their schedule, in random order, tick 1 ms",
+	  .figures = { "cancel Mop/s", "cancel ns", "schedule Mop/s", "process ns/pair", "peak RSS MB" },
+	  .run = s2w_run,
+	  .tick_ns = NS_PER_MS,
+	  .sizes = { 4000000, SIZE_END },
+	  .producers = { 1, 2, 4 },
+	  .rank = RANK_OTHER },
+	{ .name = "S7",
+	  .title = "move 100,000 timeouts to a later deadline, again and again, tick 1 ms",
+	  .figures = { "Mmoves/s", "producer ns", "process ns" },
+	  .run = s7_run,
+	  .tick_ns = NS_PER_MS,
+	  .constant_ns = 60 * NS_PER_S,
+	  .sizes = { 5000000, SIZE_END },
+	  .producers = { 1, 2, 4 },
+	  .rank = RANK_OTHER,
+	  .churn = true },
+	{ .name = NULL },
+};
