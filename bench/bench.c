@@ -215,7 +215,7 @@ static void report_rows(const struct scenario *scenario, struct row *rows, size_
 
 		for (size_t f = 0; f < FIGURES_MAX; f++)
 			values[f] = rows[i].figures[f];
-		if (rows[i].absent[0] != '\0')
+		if (rows[i].rounds == 0 && rows[i].absent[0] != '\0')
 			report_absent(&rows[i].run, rows[i].absent);
 		else if (rows[i].rounds == 0)
 			report_absent(&rows[i].run, interrupted ? "not measured" : "failed");
@@ -236,8 +236,6 @@ static void run_scenario(const struct scenario *scenario)
 		return;
 	for (unsigned round = 0; round < rounds; round++)
 		for (size_t i = 0; i < count && !interrupted; i++) {
-			if (rows[i].absent[0] != '\0')
-				continue;
 			progress(scenario, &rows[i], round, rounds);
 			rows[i].run.seed = round + 1;
 			run_round(scenario, &rows[i]);

@@ -99,8 +99,8 @@ static inline void *fire_arg(int64_t deadline_ns)
 	return (void *)(intptr_t)deadline_ns;
 }
 
-/* Waits until fired.expected tasks have run, or until limit_ns. */
-void fire_wait(int64_t limit_ns);
+/* Waits until so many tasks have run, or until limit_ns. */
+void fire_wait(uint64_t count, int64_t limit_ns);
 
 /*
  * The law: every timeout that was accepted ran, was cancelled or came back from destroy, none of them twice; none ran

@@ -27,9 +27,9 @@ void fire_task(void *arg)
 	atomic_store_explicit(&fired.ran, ran, memory_order_release);
 }
 
-void fire_wait(int64_t limit_ns)
+void fire_wait(uint64_t count, int64_t limit_ns)
 {
-	while (atomic_load_explicit(&fired.ran, memory_order_acquire) < fired.expected && now_ns() < limit_ns)
+	while (atomic_load_explicit(&fired.ran, memory_order_acquire) < count && now_ns() < limit_ns)
 		sleep_ns(2 * NS_PER_MS);
 }
 

@@ -41,7 +41,7 @@ void s3_run(const struct run *run, struct outcome *outcome)
 
 	if (!timer)
 		return;
-	lead_ns = 200 * NS_PER_MS + 5 * run_scatter(run, timer, &account);
+	lead_ns = 500 * NS_PER_MS + 5 * run_scatter(run, timer, &account);
 	fired.expected = run->n;
 	deadline_ns = now_ns() + lead_ns;
 	for (size_t i = 0; i < run->n; i++) {
@@ -54,7 +54,7 @@ void s3_run(const struct run *run, struct outcome *outcome)
 	sleep_until(deadline_ns - 5 * NS_PER_MS);
 	cpu_ns = others_cpu_ns();
 	sleep_until(last_ns + 10 * NS_PER_MS);
-	fire_wait(last_ns + 20 * NS_PER_S);
+	fire_wait(fired.expected, last_ns + 20 * NS_PER_S);
 	cpu_ns = others_cpu_ns() - cpu_ns;
 	wrong_unless_all_ran(outcome);
 	outcome_add(outcome, (double)run->n * 1e3 / (double)(fired.last_ns - fired.first_ns + 1));
@@ -106,7 +106,7 @@ static void s4_run(const struct run *run, struct outcome *outcome)
 		account.error = rc ? rc : account.error;
 	}
 	sleep_until(now_ns() + span_ns + 20 * NS_PER_MS);
-	fire_wait(begin_ns + span_ns + 20 * NS_PER_S);
+	fire_wait(fired.expected, begin_ns + span_ns + 20 * NS_PER_S);
 	cpu_ns = others_cpu_ns() - cpu_ns;
 	begin_ns = now_ns() - begin_ns;
 	wrong_unless_all_ran(outcome);

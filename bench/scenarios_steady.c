@@ -69,8 +69,7 @@ static void finish(struct stream *stream, uint64_t due, struct outcome *outcome)
 {
 	uint64_t ran, before;
 
-	fired.expected = due;
-	fire_wait(now_ns() + 10 * NS_PER_S);
+	fire_wait(due, now_ns() + 10 * NS_PER_S);
 	before = atomic_load(&fired.ran);
 	if (before < due)
 		sleep_ns(3 * NS_PER_S);

@@ -50,7 +50,7 @@ func scatter(r run, random *rng) int64 {
 
 func s3(r run, span int64) []float64 {
 	random := seeded(r.seed + 1)
-	lead := 200*ms + 5*scatter(r, &random)
+	lead := 500*ms + 5*scatter(r, &random)
 	expected = int64(r.n)
 	deadline := now() + lead
 	last := deadline
