@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The calls that users make all the time: new, cancel, look. */
+#include "counter.h"
 #include "timer.h"
 
 #include <errno.h>
@@ -17,38 +18,45 @@ static bool is_started(hwt_timer *timer)
 	return atomic_load_explicit(&timer->state, memory_order_acquire) == TIMER_STARTED; /* [started] */
 }
 
-/* The slow way: start the worker, or find out that the timer has been stopped. */
-static int ensure_started(hwt_timer *timer)
-{
-	return likely(is_started(timer)) ? 0 : hwt_timer_start(timer);
-}
+typedef int submit_function(hwt_timer *timer, hwt_task *task, void *arg, int64_t when_ns, hwt_timeout *out);
 
 static int submit(hwt_timer *timer, hwt_task *task, void *arg, int64_t deadline_ns, hwt_timeout *out)
 {
 	return hwt_lane_submit(lanes_home(&timer->lanes), task, arg, deadline_ns, out);
 }
 
+static int submit_delay(hwt_timer *timer, hwt_task *task, void *arg, int64_t delay_ns, hwt_timeout *out)
+{
+	return submit(timer, task, arg, counter_deadline(&timer->grid, delay_ns), out);
+}
+
+/*
+ * The slow way: start the worker, or find out that the timer has been stopped.  Not in one with the fast way, which
+ * would have to save its arguments for it.
+ */
+static __attribute__((noinline)) int start_and_submit(hwt_timer *timer, hwt_task *task, void *arg, int64_t when_ns,
+						      hwt_timeout *out, submit_function *how)
+{
+	int rc = hwt_timer_start(timer);
+
+	return rc == 0 ? how(timer, task, arg, when_ns, out) : rc;
+}
+
 int hwt_new_timeout(hwt_timer *timer, hwt_task *task, void *arg, int64_t delay_ns, hwt_timeout *out)
 {
-	int rc;
-
 	if (unlikely(timer == NULL || task == NULL))
 		return EINVAL;
-	rc = ensure_started(timer);
-	if (unlikely(rc != 0))
-		return rc;
-	return submit(timer, task, arg, add_saturating(hwt_clock_now(), delay_ns), out);
+	if (unlikely(!is_started(timer)))
+		return start_and_submit(timer, task, arg, delay_ns, out, submit_delay);
+	return submit_delay(timer, task, arg, delay_ns, out);
 }
 
 int hwt_new_timeout_at(hwt_timer *timer, hwt_task *task, void *arg, int64_t deadline_ns, hwt_timeout *out)
 {
-	int rc;
-
 	if (unlikely(timer == NULL || task == NULL))
 		return EINVAL;
-	rc = ensure_started(timer);
-	if (unlikely(rc != 0))
-		return rc;
+	if (unlikely(!is_started(timer)))
+		return start_and_submit(timer, task, arg, deadline_ns, out, submit);
 	return submit(timer, task, arg, deadline_ns, out);
 }
 

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "timer.h"
 #include "config.h"
+#include "counter.h"
 #include "mem.h"
 
 #include <errno.h>
@@ -67,6 +68,11 @@ static void warn_of_many(const hwt_config *config)
 	config->warn(config->warn_ctx, message);
 }
 
+static void set_grid(hwt_timer *timer, int64_t start_ns)
+{
+	timer->grid = timer->wheel->grid = grid_make(start_ns, timer->config.tick_duration_ns);
+}
+
 static int init_parts(hwt_timer *timer)
 {
 	int rc;
@@ -74,7 +80,7 @@ static int init_parts(hwt_timer *timer)
 	timer->wheel = hwt_wheel_hashed_create(timer->config.ticks_per_wheel);
 	if (timer->wheel == NULL)
 		return ENOMEM;
-	timer->wheel->grid.tick_ns = timer->config.tick_duration_ns;
+	set_grid(timer, 0);
 	rc = hwt_lanes_init(&timer->lanes, timer, lane_count(), timer->config.max_pending_timeouts);
 	if (rc != 0)
 		goto no_lanes;
@@ -114,6 +120,7 @@ int hwt_timer_create(hwt_timer **out, const hwt_config *config)
 	set_thread_name(timer);
 	atomic_init(&timer->state, TIMER_INIT);
 	atomic_init(&timer->given_back, 0);
+	hwt_counter_init();
 	rc = init_parts(timer);
 	if (rc != 0) {
 		hwt_mem_free(timer);
@@ -135,7 +142,7 @@ static void *worker_main(void *arg)
 	hwt_clock_precise_thread();
 	hwt_running_timer = timer;
 	pthread_mutex_lock(&timer->monitor.mutex);
-	timer->wheel->grid.start_ns = hwt_clock_now();
+	set_grid(timer, hwt_clock_now());
 	set_state(timer, TIMER_STARTED);
 	pthread_mutex_unlock(&timer->monitor.mutex);
 	hwt_worker_run(&timer->worker);
@@ -190,7 +197,7 @@ int hwt_timer_start(hwt_timer *timer)
 int hwt_timer_start_driven(hwt_timer *timer, int64_t start_ns)
 {
 	pthread_mutex_lock(&timer->monitor.mutex);
-	timer->wheel->grid.start_ns = start_ns;
+	set_grid(timer, start_ns);
 	set_state(timer, TIMER_STARTED);
 	pthread_mutex_unlock(&timer->monitor.mutex);
 	return 0;

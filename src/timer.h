@@ -40,7 +40,10 @@ enum timer_state {
 #define HWT_THREAD_NAME_LENGTH 15
 
 struct hwt_timer {
+	/* What every submission reads, and nobody writes while it runs. */
 	_Atomic int state;
+	struct hwt_grid grid; /* the wheel's, away from what the worker writes */
+
 	hwt_config config;
 	char thread_name[HWT_THREAD_NAME_LENGTH + 1];
 

@@ -9,6 +9,7 @@ cd "$(dirname "$0")/.." || exit 1
 order='base
 mem
 clock config
+counter
 idle queue timeout
 pool bucket due
 lane wheel

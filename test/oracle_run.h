@@ -245,7 +245,8 @@ static inline void begin(void)
 	oracle.refused = 0;
 	oracle.timer = driven_create(&config, row->start_ns);
 	/* Also ticks that hwt_timer_create does not serve: the wheel does. */
-	oracle.timer->config.tick_duration_ns = oracle.timer->wheel->grid.tick_ns = row->tick_ns;
+	oracle.timer->config.tick_duration_ns = row->tick_ns;
+	oracle.timer->grid = oracle.timer->wheel->grid = grid_make(row->start_ns, row->tick_ns);
 	model_clear(&oracle.model, row->start_ns, row->tick_ns);
 	atomic_store(&hwt_test_mem_refuses, oracle_refuses);
 }

@@ -23,7 +23,7 @@ TEST(row32_a_deadline_is_rounded_up_to_its_tick)
 {
 	for (size_t s = 0; s < COUNT(starts); s++) {
 		for (size_t t = 0; t < COUNT(ticks); t++) {
-			struct hwt_grid grid = { starts[s], ticks[t] };
+			struct hwt_grid grid = grid_make(starts[s], ticks[t]);
 
 			for (int64_t off = -3; off <= 3; off++) {
 				check_tick_of(&grid, add_saturating(starts[s], off));
@@ -39,7 +39,7 @@ TEST(row32_a_deadline_is_rounded_up_to_its_tick)
 
 TEST(row18_times_saturate_instead_of_overflowing)
 {
-	struct hwt_grid grid = { INT64_MAX - 10, HWT_MS(1) };
+	struct hwt_grid grid = grid_make(INT64_MAX - 10, HWT_MS(1));
 
 	CHECK_INT(add_saturating(INT64_MAX, 1), ==, INT64_MAX);
 	CHECK_INT(add_saturating(INT64_MAX - 5, INT64_MAX), ==, INT64_MAX);
@@ -48,7 +48,7 @@ TEST(row18_times_saturate_instead_of_overflowing)
 	CHECK_INT(grid_time(&grid, 1), ==, INT64_MAX);
 	CHECK_INT(grid_time(&grid, HWT_TICK_MAX), ==, INT64_MAX);
 	CHECK_INT(grid_tick_of(&grid, INT64_MAX), ==, 1);
-	grid.tick_ns = 1;
+	grid = grid_make(grid.start_ns, 1);
 	CHECK_INT(grid_tick_of(&grid, INT64_MAX), ==, 10);
 	grid.start_ns = 0;
 	CHECK_INT(grid_tick_of(&grid, INT64_MAX), ==, HWT_TICK_MAX);
@@ -56,7 +56,7 @@ TEST(row18_times_saturate_instead_of_overflowing)
 
 TEST(row22_ticks_are_computed_from_the_start)
 {
-	struct hwt_grid grid = { 17, HWT_MS(1) + 1 };
+	struct hwt_grid grid = grid_make(17, HWT_MS(1) + 1);
 
 	for (int64_t n = 0; n < 10000; n++) {
 		CHECK_INT(grid_time(&grid, n), ==, 17 + n * (HWT_MS(1) + 1));
@@ -69,7 +69,7 @@ TEST(row22_ticks_are_computed_from_the_start)
 
 TEST(before_the_start_no_tick_has_passed)
 {
-	struct hwt_grid grid = { 1000, 10 };
+	struct hwt_grid grid = grid_make(1000, 10);
 
 	CHECK_INT(grid_ticks_passed(&grid, 999), ==, -1);
 	CHECK_INT(grid_ticks_passed(&grid, INT64_MIN), ==, -1);

@@ -18,7 +18,7 @@ static void begin(uint32_t buckets, int64_t start)
 	records = aligned_alloc(RECORD_ALIGN, MANY * sizeof(*records));
 	REQUIRE(wheel != NULL && records != NULL);
 	memset(records, 0, MANY * sizeof(*records));
-	wheel->grid = (struct hwt_grid){ start, 1 };
+	wheel->grid = grid_make(start, 1);
 	records_used = 0;
 }
 

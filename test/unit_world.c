@@ -332,7 +332,8 @@ static void run_world(void)
 	bool more = true;
 
 	begin(driven_config(HWT_MS(1), world->wheel), world->start);
-	timer->wheel->grid.tick_ns = timer->config.tick_duration_ns = world->tick;
+	timer->config.tick_duration_ns = world->tick;
+	timer->grid = timer->wheel->grid = grid_make(world->start, world->tick);
 	passed_tick = -1;
 	for (size_t i = 0; i < world->number; i++)
 		arm_in_the_world(another());
