@@ -66,6 +66,7 @@ int hwt_cancel(hwt_timeout timeout)
 
 	if (record == NULL)
 		return ENOENT;
+	prefetch_for_write(record); /* or the load below would fetch its line to read, and the exchange once more */
 	return hwt_lane_cancel(lanes_home(record_lane(record)->lanes), record, timeout.generation);
 }
 

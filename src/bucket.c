@@ -117,7 +117,7 @@ static struct hwt_chunk *store_take(struct hwt_store *store, unsigned class)
 	return chunk;
 }
 
-static struct hwt_chunk *append_chunk(struct hwt_store *store, struct hwt_bucket *bucket, uint32_t round)
+struct hwt_chunk *hwt_bucket_extend(struct hwt_store *store, struct hwt_bucket *bucket, uint32_t round)
 {
 	struct hwt_chunk *last = bucket->last, *chunk;
 	unsigned class = 0;
@@ -140,34 +140,6 @@ static struct hwt_chunk *append_chunk(struct hwt_store *store, struct hwt_bucket
 		last->next = chunk;
 	bucket->last = chunk;
 	return chunk;
-}
-
-static void chunk_add(struct hwt_chunk *chunk, struct hwt_record *record, uint32_t round)
-{
-	unsigned index = chunk->used++;
-
-	chunk->live++;
-	chunk_rounds(chunk)[index] = round;
-	chunk->records[index] = record;
-	record->place = place_make(chunk, index);
-	if (round_distance(round, chunk->least) < 0)
-		chunk->least = round;
-}
-
-bool hwt_bucket_append(struct hwt_store *store, struct hwt_bucket *bucket, struct hwt_record *record, uint32_t round,
-		       bool clamped)
-{
-	struct hwt_chunk *chunk = bucket->last;
-
-	if (unlikely(chunk == NULL || chunk->used == chunk_capacity(chunk))) {
-		chunk = append_chunk(store, bucket, round);
-		if (chunk == NULL)
-			return false;
-	}
-	chunk_add(chunk, record, round);
-	if (unlikely(clamped))
-		chunk->clamped = true;
-	return true;
 }
 
 /*

@@ -133,9 +133,55 @@ static inline void hwt_bucket_prefetch(uintptr_t place)
 
 void hwt_store_destroy(struct hwt_store *store);
 
+/* What bucket_append is going to write to: first the head of the last chunk, then, when that is here, its end. */
+static inline void bucket_prefetch_last(const struct hwt_bucket *bucket)
+{
+	if (bucket->last != NULL)
+		prefetch_for_write(bucket->last);
+}
+
+static inline void bucket_prefetch_end(const struct hwt_bucket *bucket)
+{
+	struct hwt_chunk *chunk = bucket->last;
+
+	if (chunk == NULL)
+		return;
+	prefetch_for_write(&chunk->records[chunk->used]);
+	prefetch_for_write(&chunk_rounds(chunk)[chunk->used]);
+}
+
+/* A new last chunk, whose first member is going to be of this round.  NULL, with nothing changed, without memory. */
+struct hwt_chunk *hwt_bucket_extend(struct hwt_store *store, struct hwt_bucket *bucket, uint32_t round);
+
+/* There is room. */
+static inline void chunk_add(struct hwt_chunk *chunk, struct hwt_record *record, uint32_t round)
+{
+	unsigned index = chunk->used++;
+
+	chunk->live++;
+	chunk_rounds(chunk)[index] = round;
+	chunk->records[index] = record;
+	record->place = place_make(chunk, index);
+	if (round_distance(round, chunk->least) < 0)
+		chunk->least = round;
+}
+
 /* Appends a record; clamped: see B5.  Amortised O(1).  false, with nothing changed, without memory. */
-bool hwt_bucket_append(struct hwt_store *store, struct hwt_bucket *bucket, struct hwt_record *record, uint32_t round,
-		       bool clamped);
+static inline bool bucket_append(struct hwt_store *store, struct hwt_bucket *bucket, struct hwt_record *record,
+				 uint32_t round, bool clamped)
+{
+	struct hwt_chunk *chunk = bucket->last;
+
+	if (unlikely(chunk == NULL || chunk->used == chunk_capacity(chunk))) {
+		chunk = hwt_bucket_extend(store, bucket, round);
+		if (chunk == NULL)
+			return false;
+	}
+	chunk_add(chunk, record, round);
+	if (unlikely(clamped))
+		chunk->clamped = true;
+	return true;
+}
 
 /* Takes a member out by its place and clears that.  Amortised O(1). */
 void hwt_bucket_remove(struct hwt_store *store, struct hwt_record *record);

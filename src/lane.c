@@ -71,16 +71,15 @@ uint64_t hwt_lanes_cancelled(const struct hwt_lanes *lanes)
 	return sum;
 }
 
-uint32_t hwt_thread_number(void)
+_Thread_local uint32_t hwt_own_number;
+
+uint32_t hwt_thread_number_new(void)
 {
 	static _Atomic uint32_t last;
-	/* initial-exec: one instruction instead of a call, also in a shared library. */
-	static _Thread_local uint32_t number __attribute__((tls_model("initial-exec")));
 
 	/* Relaxed: a number only has to be different.  Zero again after 2^32 threads only costs a second number. */
-	if (unlikely(number == 0))
-		number = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
-	return number;
+	hwt_own_number = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+	return hwt_own_number;
 }
 
 /*

@@ -101,8 +101,15 @@ int hwt_lane_cancel(struct hwt_lane *lane, struct hwt_record *record, uint64_t g
 /* From now on submissions are refused.  Waits for one in progress. */
 void hwt_lane_close(struct hwt_lane *lane);
 
+/* 0 until the thread has asked.  initial-exec: one instruction instead of a call, also in a shared library. */
+extern _Thread_local uint32_t hwt_own_number __attribute__((tls_model("initial-exec")));
+uint32_t hwt_thread_number_new(void);
+
 /* Number of the calling thread, 1 .. . */
-uint32_t hwt_thread_number(void);
+static inline uint32_t hwt_thread_number(void)
+{
+	return likely(hwt_own_number != 0) ? hwt_own_number : hwt_thread_number_new();
+}
 
 static inline struct hwt_lane *lanes_home(const struct hwt_lanes *lanes)
 {

@@ -27,13 +27,21 @@ static int64_t tick_to_place(const struct hwt_wheel *wheel, const struct hwt_rec
 	return tick > wheel->tick ? tick : wheel->tick;
 }
 
-void hwt_wheel_place(struct hwt_wheel *wheel, struct hwt_record *record)
+void hwt_wheel_place(struct hwt_wheel *wheel, struct hwt_record *const *records, size_t n)
 {
-	int64_t tick = tick_to_place(wheel, record);
+	int64_t ticks[HWT_PLACE_MAX];
+	size_t i = 0;
 
+	HWT_ASSERT(n <= HWT_PLACE_MAX);
+	if (n == 0)
+		return;
+	for (size_t j = 0; j < n; j++)
+		ticks[j] = tick_to_place(wheel, records[j]);
 	/* While there are unplaced ones, later ones queue up behind them: W2. */
-	if (unlikely(wheel->unplaced_first != NULL) || !wheel->layout->place(wheel, record, tick))
-		unplaced_append(wheel, record, tick);
+	if (likely(wheel->unplaced_first == NULL))
+		i = wheel->layout->place(wheel, records, ticks, n);
+	for (; unlikely(i < n); i++)
+		unplaced_append(wheel, records[i], ticks[i]);
 }
 
 static bool is_lazy(struct hwt_record *record)
@@ -49,13 +57,14 @@ void hwt_wheel_retry_unplaced(struct hwt_wheel *wheel)
 {
 	while (wheel->unplaced_first != NULL) {
 		struct hwt_record *record = wheel->unplaced_first, *next = unplaced_next(record);
+		int64_t tick = tick_to_place(wheel, record);
 
 		/* A lazy one goes out with the next collect, and the others are tried again after it. */
 		if (is_lazy(record)) {
 			wheel->unplaced_due = wheel->tick;
 			return;
 		}
-		if (!wheel->layout->place(wheel, record, tick_to_place(wheel, record)))
+		if (wheel->layout->place(wheel, &record, &tick, 1) == 0)
 			return;
 		wheel->unplaced_first = next;
 	}

@@ -32,11 +32,13 @@
 #include "clock.h"
 #include "timeout.h"
 
+#define HWT_PLACE_MAX 32
+
 struct hwt_wheel;
 
 struct hwt_wheel_layout {
-	/* The record is due at tick >= wheel->tick.  false, with nothing changed, without memory. */
-	bool (*place)(struct hwt_wheel *wheel, struct hwt_record *record, int64_t tick);
+	/* Records that are due at ticks >= wheel->tick, in their order.  How many: it ends where memory does. */
+	size_t (*place)(struct hwt_wheel *wheel, struct hwt_record *const *records, const int64_t *ticks, size_t n);
 	/* record->place != 0: what remove is going to touch, or nothing. */
 	void (*prefetch)(const struct hwt_record *record);
 	/* record->place != 0, and is 0 afterwards. */
@@ -60,8 +62,11 @@ struct hwt_wheel {
 struct hwt_wheel *hwt_wheel_hashed_create(uint32_t buckets);
 void hwt_wheel_destroy(struct hwt_wheel *wheel);
 
-/* Places by record->deadline_ns, at wheel->tick if that has passed.  Cannot fail. */
-void hwt_wheel_place(struct hwt_wheel *wheel, struct hwt_record *record);
+/*
+ * Places n <= HWT_PLACE_MAX records by their deadline_ns, at wheel->tick if that has passed.  Cannot fail.  Many at
+ * once, so that the lines they go to are on their way while others are placed.
+ */
+void hwt_wheel_place(struct hwt_wheel *wheel, struct hwt_record *const *records, size_t n);
 
 /* Tries the unplaced ones again, first come, first served. */
 void hwt_wheel_retry_unplaced(struct hwt_wheel *wheel);

@@ -74,19 +74,33 @@ static inline int64_t round_of(const struct hashed *hashed, int64_t tick)
 	return tick >> hashed->bits;
 }
 
-static bool hashed_place(struct hwt_wheel *wheel, struct hwt_record *record, int64_t tick)
+static bool place_one(struct hashed *hashed, struct hwt_record *record, int64_t tick)
 {
-	struct hashed *hashed = hashed_of(wheel);
 	uint32_t bucket = (uint32_t)tick & hashed->mask;
-	int64_t cut = round_of(hashed, tick) - round_of(hashed, wheel->tick) - MAX_REMAINING;
+	int64_t cut = round_of(hashed, tick) - round_of(hashed, hashed->wheel.tick) - MAX_REMAINING;
 
 	if (unlikely(cut > 0))
 		tick -= cut << hashed->bits;
-	if (unlikely(!hwt_bucket_append(&hashed->store, &hashed->buckets[bucket], record,
-					(uint32_t)round_of(hashed, tick), cut > 0)))
+	if (unlikely(!bucket_append(&hashed->store, &hashed->buckets[bucket], record, (uint32_t)round_of(hashed, tick),
+				    cut > 0)))
 		return false;
 	due_lower(&hashed->due, bucket, tick);
 	return true;
+}
+
+static size_t hashed_place(struct hwt_wheel *wheel, struct hwt_record *const *records, const int64_t *ticks, size_t n)
+{
+	struct hashed *hashed = hashed_of(wheel);
+	size_t i = 0;
+
+	/* A bucket's last chunk is rarely still here; its head says which other lines are wanted. */
+	for (size_t j = 0; j < n; j++)
+		bucket_prefetch_last(&hashed->buckets[(uint32_t)ticks[j] & hashed->mask]);
+	for (size_t j = 0; j < n; j++)
+		bucket_prefetch_end(&hashed->buckets[(uint32_t)ticks[j] & hashed->mask]);
+	while (i < n && place_one(hashed, records[i], ticks[i]))
+		i++;
+	return i;
 }
 
 static void hashed_remove(struct hwt_wheel *wheel, struct hwt_record *record)

@@ -3,7 +3,7 @@
 #include "mem.h"
 
 /* How many records are taken from a queue at once, so that their lines are on the way while the others are handled. */
-#define DRAIN_BATCH 32
+#define DRAIN_BATCH HWT_PLACE_MAX
 
 /* How far ahead of the running task the records are fetched. */
 #define RUN_AHEAD 8
@@ -56,12 +56,15 @@ static size_t pop_batch(struct hwt_queue *queue, struct hwt_record **batch, size
 
 static void transfer_batch(struct hwt_worker *worker, struct hwt_record **batch, size_t n)
 {
+	size_t armed = 0;
+
 	for (size_t i = 0; i < n; i++) {
 		if (likely(record_arm(batch[i])))
-			hwt_wheel_place(worker->wheel, batch[i]);
+			batch[armed++] = batch[i];
 		else /* cancelled while it was queued */
 			lane_send_home(batch[i]);
 	}
+	hwt_wheel_place(worker->wheel, batch, armed);
 }
 
 static void cancel_batch(struct hwt_worker *worker, struct hwt_record **batch, size_t n)

@@ -55,7 +55,7 @@ static unsigned check_bucket(struct hwt_record **expected, unsigned count)
 
 static void append(struct hwt_record *record)
 {
-	CHECK(hwt_bucket_append(&store, &bucket, record, (uint32_t)(record - records) % 7, false));
+	CHECK(bucket_append(&store, &bucket, record, (uint32_t)(record - records) % 7, false));
 }
 
 TEST(members_keep_their_order)
@@ -157,7 +157,7 @@ TEST(without_memory_an_append_changes_nothing)
 
 	begin();
 	memory_fails(3, UINT64_MAX);
-	while (hwt_bucket_append(&store, &bucket, &records[count], 5, false))
+	while (bucket_append(&store, &bucket, &records[count], 5, false))
 		expected[count] = &records[count], count++;
 	CHECK_INT(count, >, 100);
 	CHECK_INT(records[count].place, ==, 0);

@@ -36,7 +36,7 @@ static struct hwt_record *place_at(int64_t deadline)
 	atomic_init(&record->word, word_make(1, STATE_ARMED));
 	record->deadline_ns = deadline;
 	record->place = 0;
-	hwt_wheel_place(wheel, record);
+	hwt_wheel_place(wheel, &record, 1);
 	return record;
 }
 
