@@ -2,12 +2,14 @@
 /* See measure.h. */
 #include "measure.h"
 
+#include <limits.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -115,6 +117,26 @@ void *touched(size_t count, size_t size)
 	(void)madvise(memory, bytes, MADV_HUGEPAGE);
 	memset(memory, 0, bytes); /* reading would not do: a page that was only read is a shared one of zeros */
 	return memory;
+}
+
+void touch_heap(size_t bytes)
+{
+	const size_t block = (size_t)16 << 20; /* less than what malloc leaves to mmap */
+	void *blocks[256];
+	size_t n = 0;
+
+	mallopt(M_ARENA_MAX, 1);
+	mallopt(M_MMAP_THRESHOLD, 32 << 20);
+	mallopt(M_TRIM_THRESHOLD, INT_MAX);
+	for (; n * block < bytes && n < sizeof(blocks) / sizeof(*blocks); n++) {
+		blocks[n] = malloc(block);
+		if (!blocks[n])
+			break;
+		(void)madvise((void *)(((uintptr_t)blocks[n] + 4095) & ~(uintptr_t)4095), block - 4096, MADV_HUGEPAGE);
+		memset(blocks[n], 1, block);
+	}
+	while (n > 0)
+		free(blocks[--n]);
 }
 
 void untouch(void *memory, size_t count, size_t size)

@@ -45,6 +45,9 @@ uint64_t voluntary_switches(void);
 
 /* Memory that is resident already, so that its page faults count as nobody's.  Ends the process if there is none. */
 void *touched(size_t count, size_t size);
+
+/* Makes malloc hold that much memory that has been touched, of huge pages where there are any. */
+void touch_heap(size_t bytes);
 void untouch(void *memory, size_t count, size_t size);
 
 /*

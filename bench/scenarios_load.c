@@ -9,7 +9,10 @@
  */
 #include "load.h"
 
-enum { GIVEN_DEADLINE = 1, WARM = 2 }; /* S1: schedule_at; into a timer that has held as many before */
+/* S1: schedule_at; into a timer that has held as many before; memory from a heap that has been touched */
+enum { GIVEN_DEADLINE = 1, WARM = 2, TOUCHED = 4 };
+
+#define TOUCHED_BYTES 160 /* for a timeout; who needs more touches the rest itself */
 
 void fill_by_delay(struct member *me)
 {
@@ -68,6 +71,8 @@ void s1_run(const struct run *run, struct outcome *outcome)
 		outcome_absent(outcome, "takes delays only");
 		return;
 	}
+	if (run->variant & TOUCHED)
+		touch_heap(run->n * TOUCHED_BYTES);
 	load.timer = run_begin(run, fire_task, outcome);
 	if (!load.timer)
 		return;
@@ -108,6 +113,10 @@ void s1_run(const struct run *run, struct outcome *outcome)
 	{                                                                                                              \
 		"Mop/s", "producer ns/op", "process ns/op", "RSS B gained", "cancel Mop/s"                             \
 	}
+#define S1_TOUCHED                                                                                                     \
+	{                                                                                                              \
+		"Mop/s", "producer ns/op", "process ns/op", "RSS B gained", "stop ns/op"                               \
+	}
 #define S1_N .sizes = { 3000000, SIZE_END }
 
 const struct scenario scenarios_load[] = {
@@ -125,6 +134,15 @@ const struct scenario scenarios_load[] = {
 	  .figures = S1_FIGURES,
 	  .run = s1_run,
 	  .tick_ns = 100 * NS_PER_MS,
+	  .producers = { 1, 2, 4, 32 },
+	  .rank = RANK_MAIN,
+	  S1_N },
+	{ .name = "S1t",
+	  .title = "S1 with a heap that was touched before, as Netty's always is, tick 1 ms",
+	  .figures = S1_TOUCHED,
+	  .run = s1_run,
+	  .variant = TOUCHED,
+	  .tick_ns = NS_PER_MS,
 	  .producers = { 1, 2, 4, 32 },
 	  .rank = RANK_MAIN,
 	  S1_N },

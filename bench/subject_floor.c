@@ -127,5 +127,5 @@ const struct subject subject_floor = {
 	.cancel = floor_cancel,
 	.destroy = floor_destroy,
 	.producers_max = 1,
-	.only = " S1 S1at S1w S1wat ",
+	.only = " S1 S1t S1at S1w S1wat ",
 };

@@ -92,6 +92,8 @@ END {
 		for (p = 1; p <= np; p++)
 			versus("S1", "hwt", "netty", ps[p], ticks[t], "Mop/s")
 	for (p = 1; p <= np; p++)
+		versus("S1t", "hwt", "netty", ps[p], 1, "Mop/s")
+	for (p = 1; p <= np; p++)
 		versus("S1w", "hwt", "netty", ps[p], 1, "Mop/s")
 	versus("S1wat", "hwt", "floor", 1, 1, "Mop/s")
 	versus("S1w", "hwt", "floor", 1, 1, "Mop/s")

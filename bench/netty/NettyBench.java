@@ -106,6 +106,7 @@ public final class NettyBench {
 	private static Scenario find(String name) {
 		switch (name) {
 		case "S1":
+		case "S1t":
 		case "S8.P":
 		case "S8.S1":
 			return run -> Load.s1(run, false);
