@@ -44,7 +44,12 @@ UNIT_TESTS := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/unit_*.c))
 API_TESTS := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/test_*.c))
 # The stress tests again with the test build, in which threads lose their processor where it hurts.
 PERTURBED := $(patsubst test/test_%.c,$(BUILD)/test/perturbed_%,$(wildcard test/test_stress*.c))
-EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
+EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,\
+	$(filter-out examples/libuv.c examples/executor_glib.c,$(wildcard examples/*.c)))
+# Those that need more than the library: each if that is installed, otherwise nothing.
+EXAMPLES_MORE := $(addprefix $(BUILD)/examples/,libuv executor_glib cpp)
+PKG_libuv := libuv
+PKG_executor_glib := glib-2.0
 BENCH := $(BUILD)/bench/bench
 
 .PHONY: all check soak fuzz model static aarch64 coverage mutants races memcheck demo install clean deps help
@@ -114,15 +119,27 @@ $(BUILD)/test/test_%: test/test_%.c $(BUILD)/libhwt.so | $(BUILD)/test
 $(BUILD)/examples/%: examples/%.c $(BUILD)/libhwt.a | $(BUILD)/examples
 	$(QCC) $(ALL_CPPFLAGS) $(GNU) $(ALL_CFLAGS) -o $@ $(filter %.c,$^) $(BUILD)/libhwt.a $(ALL_LDFLAGS)
 
+$(BUILD)/examples/libuv $(BUILD)/examples/executor_glib: $(BUILD)/examples/%: examples/%.c $(BUILD)/libhwt.a | \
+	$(BUILD)/examples
+	@if pkg-config --exists $(PKG_$*) 2>/dev/null; then $(if $(V),,$(SAY) '  CC  $@';) $(CC) $(ALL_CPPFLAGS) $(GNU) \
+		$(ALL_CFLAGS) -o $@ $< $(BUILD)/libhwt.a $$(pkg-config --cflags --libs $(PKG_$*) | \
+		sed 's/-I/-isystem /g') $(ALL_LDFLAGS); fi
+
+$(BUILD)/examples/cpp: examples/cpp.cpp $(BUILD)/libhwt.a | $(BUILD)/examples
+	@if command -v $(CXX) >/dev/null 2>&1; then $(if $(V),,$(SAY) '  CXX $@';) $(CXX) -std=c++17 $(OPT) -Wall -Wextra \
+		-Wpedantic -Wshadow -Wconversion $(SANFLAGS) -pthread $(ALL_CPPFLAGS) -o $@ $< $(BUILD)/libhwt.a \
+		$(ALL_LDFLAGS); fi
+
 $(addprefix $(BUILD)/,static shared unit test examples bench):
 	$(Q)mkdir -p $@
 
 demo: $(EXAMPLES)
 	$(BUILD)/examples/demo
 
-check: all $(UNIT_TESTS) $(API_TESTS) $(PERTURBED) $(EXAMPLES) $(BENCH)
+check: all $(UNIT_TESTS) $(API_TESTS) $(PERTURBED) $(EXAMPLES) $(EXAMPLES_MORE) $(BENCH)
 	CC='$(CC)' SAN='$(SAN)' test/run.sh $(BUILD) $(UNIT_TESTS) $(API_TESTS) $(PERTURBED) \
-		test/layers.sh test/edges.sh test/header.sh test/readme.sh test/bench.sh
+		test/layers.sh test/edges.sh test/header.sh test/readme.sh test/examples.sh \
+		test/bench.sh
 
 soak: $(API_TESTS) $(PERTURBED)
 	HWT_SCALE=$${HWT_SCALE:-2500} HWT_SOAK_S=$${HWT_SOAK_S:-600} HWT_TEST_TIMEOUT=3600 test/run.sh $(BUILD) \

@@ -58,10 +58,13 @@
  *                               other calls, same timer      inside a task of it    after stop
  *     hwt_new_timeout*          any                          yes                    ECANCELED
  *     hwt_cancel                any                          yes                    ENOENT
+ *     hwt_cancel_sync           any                          yes; its own: EDEADLK  ENOENT
  *     state, queries            any                          yes                    yes
  *     hwt_timer_start           any                          yes (a no-op)          ECANCELED
  *     hwt_timer_stop            any                          EDEADLK                a no-op
  *     hwt_timer_next_unprocessed any                         yes                    yes, this is its use
+ *     hwt_timer_advance         any but itself (EBUSY)       EBUSY                  ECANCELED
+ *     hwt_timer_fd              any                          yes (EBUSY at first)   ECANCELED
  *     hwt_timer_destroy         none, and none later         EDEADLK                yes
  *
  * Errors
@@ -140,29 +143,43 @@ typedef struct hwt_timeout {
 #endif
 
 /*
- * A task.  It runs on the worker, with the handle that hwt_new_timeout gave out.  It may call everything but stop and
- * destroy.  What arg points to may be freed by the task, or by whoever it hands it to: the library does not look at it.
+ * A task.  It runs on the worker, or where the executor runs it, with the handle that hwt_new_timeout gave out.  It may
+ * call everything but stop and destroy.  What arg points to may be freed by the task, or by whoever it hands it to: the
+ * library does not look at it.
  */
 typedef void hwt_task(hwt_timeout timeout, void *arg);
 
 typedef enum hwt_state {
 	HWT_NONE,      /* the zero handle */
 	HWT_PENDING,   /* accepted, not yet run */
-	HWT_RUNNING,   /* its task is running */
+	HWT_RUNNING,   /* its task is running, or has been handed to the executor */
 	HWT_EXPIRED,   /* its task has returned */
 	HWT_CANCELLED, /* cancelled by hwt_cancel or by hwt_timer_stop */
 	HWT_RETIRED    /* ended; its memory serves a later timeout, how it ended is no longer known */
 } hwt_state;
 
 /* Flags of hwt_config. */
-#define HWT_FINE_TICKS 1u /* ticks of 10 us to 1 ms are honoured; see tick_duration_ns */
+#define HWT_FINE_TICKS 1u    /* ticks of 10 us to 1 ms are honoured; see tick_duration_ns */
+#define HWT_CALLER_DRIVEN 2u /* no worker: tasks run in hwt_timer_advance */
 
 /* Values of hwt_config.wheel. */
 #define HWT_WHEEL_HASHED 0u       /* one wheel, remaining rounds */
 #define HWT_WHEEL_HIERARCHICAL 1u /* wheels above wheels.  Not served by this version: ENOTSUP */
 
-/* Where tasks run, if not on the worker.  Not served by this version: ENOTSUP. */
-typedef struct hwt_executor hwt_executor;
+/*
+ * Where tasks run, if not on the worker: on threads of yours, so that a slow task does not delay the others.
+ *
+ * For each timeout that is due the worker calls execute(ctx, run, job), which is to arrange that run(job) is called
+ * once, on any thread, and to return 0; or to return an errno value, and then the worker runs the task itself.  A
+ * timeout is HWT_RUNNING from then until run has returned; hwt_timer_stop waits for that.  Tasks that are due at the
+ * same tick may run at the same time and in any order.
+ *
+ * execute must not wait for a task of this timer, and must not stop or destroy it.
+ */
+typedef struct hwt_executor {
+	int (*execute)(void *ctx, void (*run)(void *job), void *job);
+	void *ctx;
+} hwt_executor;
 
 /*
  * Settings of a timer.  Start from HWT_CONFIG_INIT, change what you need:
@@ -193,7 +210,7 @@ typedef struct hwt_config {
 	/* Default 0.  How many timeouts may be pending; 0 and below: any number, and then nothing is counted for it. */
 	int64_t max_pending_timeouts;
 
-	uint32_t flags; /* 0 or HWT_FINE_TICKS */
+	uint32_t flags; /* 0 or HWT_FINE_TICKS | HWT_CALLER_DRIVEN */
 	uint32_t wheel; /* HWT_WHEEL_HASHED */
 
 	/* NULL: defaults.  Read when the worker is started, must be valid until then.  Not for a detached thread. */
@@ -208,7 +225,7 @@ typedef struct hwt_config {
 	void (*warn)(void *ctx, const char *message);
 	void *warn_ctx;
 
-	const hwt_executor *executor; /* NULL */
+	const hwt_executor *executor; /* NULL: tasks run on the worker.  Copied by hwt_timer_create */
 	uint64_t reserved[8];         /* 0 */
 } hwt_config;
 
@@ -345,6 +362,22 @@ HWT_API int hwt_new_timeout_at(hwt_timer *timer, hwt_task *task, void *arg, int6
 HWT_API int hwt_cancel(hwt_timeout timeout);
 
 /*
+ * Cancels a timeout, and waits for its task if that is running: when it returns 0 or ENOENT the task does not run and
+ * never will.  So what arg points to may be freed, with 0 and with ENOENT, if the task itself has not.
+ *
+ * It cannot see a deadlock that leads over others: do not hold a lock that the task may want, and do not wait in a
+ * task for a timeout whose task waits for this one (two timers).  Where that cannot be had, count references: the task
+ * holds one, and whoever drops the last one frees.
+ *
+ * Threads  any, tasks included: of another timeout.
+ * Returns  0: this call prevented the task; ENOENT: there is nothing to cancel, or not any more: it ran, perhaps to its
+ *          end during this call; EDEADLK: from within that very task, with nothing changed.
+ * Order    what the task wrote is visible to the caller.
+ * Cost     that of hwt_cancel; if it waits, system calls.
+ */
+HWT_API int hwt_cancel_sync(hwt_timeout timeout);
+
+/*
  * What is known of a timeout: a snapshot, old the moment it is returned, except that an ended timeout never comes back.
  * hwt_is_expired: HWT_RUNNING or HWT_EXPIRED.  hwt_is_cancelled: HWT_CANCELLED.  Both are false for a retired handle.
  *
@@ -365,6 +398,112 @@ HWT_API hwt_timer *hwt_timeout_timer(hwt_timeout timeout);
  * Cost     reads two counters a lane.
  */
 HWT_API uint64_t hwt_pending_timeouts(const hwt_timer *timer);
+
+/*
+ * A timer in a loop of your own (HWT_CALLER_DRIVEN)
+ *
+ *   Such a timer has no thread.  Who calls hwt_timer_advance is its worker: tasks run in that call.  All other calls
+ *   are as ever, from any thread.
+ *
+ *     for (;;) {                                   or, with hwt_timer_fd in the set of the poll:
+ *             hwt_timer_advance(timer, hwt_now(), &next_ns);
+ *             poll(..., until next_ns);                    poll(...); if (fd is readable) hwt_timer_advance(...);
+ *     }
+ *
+ *   A clock of one's own, to test what uses a timer without waiting: when hwt_timer_advance is the first call of the
+ *   timer's life that needs the time (before hwt_new_timeout*, hwt_timer_start, hwt_timer_fd), and comes with a time
+ *   more than a second away from CLOCK_MONOTONIC, then the times it is told are the timer's time.  Delays count from
+ *   the latest of them, and where this manual says CLOCK_MONOTONIC that clock is meant.  Begin with
+ *   hwt_timer_advance(timer, 0, NULL), say.
+ */
+
+/*
+ * Runs what is due at now_ns, at most what was accepted before, and says in *next_ns (may be NULL) when there is
+ * something to do again: INT64_MAX if nothing is pending, now_ns or earlier if there is more to do at once.  The answer
+ * is never late for what had been accepted when the call returned.  What is scheduled later for an earlier time, by a
+ * task too, makes the descriptor of hwt_timer_fd readable; without one, ask again.  A now_ns earlier than one before
+ * runs nothing.
+ *
+ * On CLOCK_MONOTONIC, delays count from the later of the clock and the times told.  A time ahead of the clock makes
+ * tasks run early.
+ *
+ * Threads  any, one at a time.
+ * Returns  0; EINVAL: timer is NULL or has no HWT_CALLER_DRIVEN; EBUSY: a call is in progress, in another thread or in
+ *          the task that makes this one; ECANCELED: the timer has been stopped, perhaps meanwhile.  *next_ns is written
+ *          with 0 only.
+ * Order    as if all calls were made by one thread, one after the other.
+ * Cost     a mutex, a look at all lanes, what is due; with a descriptor also a system call to set it, and one so that
+ *          producers need no fence (membarrier).
+ */
+HWT_API int hwt_timer_advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns);
+
+/*
+ * A descriptor that poll, epoll and their like find readable when hwt_timer_advance has something to do, also after
+ * another thread has set an earlier timeout, and the first time at once.  hwt_timer_advance silences it; do not read
+ * from it.  The same one in each call; it belongs to the timer and is closed by hwt_timer_destroy.
+ *
+ * Threads  any.
+ * Returns  0 and *fd; EINVAL: timer or fd is NULL, the timer has no HWT_CALLER_DRIVEN or a clock of its own; EBUSY: it
+ *          was not made before, and hwt_timer_advance is in progress; ECANCELED after stop; ENOTSUP: not on this system
+ *          (it is on Linux); EMFILE, ENFILE, ENOMEM: the system has none to give.
+ */
+HWT_API int hwt_timer_fd(hwt_timer *timer, int *fd);
+
+/*
+ * Statistics
+ */
+
+/* Numbers since the timer was created, if not said otherwise. */
+typedef struct hwt_stats {
+	size_t size; /* set by the caller: sizeof(hwt_stats) */
+
+	/* Timeouts.  accepted = completed + cancelled + returned + pending + running, in each snapshot. */
+	uint64_t accepted;
+	uint64_t completed; /* their task has returned */
+	uint64_t cancelled;
+	uint64_t returned; /* by stop */
+	uint64_t pending;  /* now */
+	uint64_t running;  /* now */
+
+	uint64_t runs;           /* tasks that have started */
+	uint64_t merged_periods; /* 0 in this version */
+	uint64_t rescheduled;    /* 0 in this version */
+
+	/* Calls of hwt_new_timeout* that were refused: ENOBUFS, ECANCELED, ENOMEM. */
+	uint64_t refused_limit;
+	uint64_t refused_stopped;
+	uint64_t refused_memory;
+	uint64_t executor_refusals; /* tasks that the executor would not take */
+
+	/* The worker; of a caller-driven timer, hwt_timer_advance. */
+	uint64_t ticks;       /* at which something was due */
+	uint64_t wakeups;     /* from sleep; calls of hwt_timer_advance */
+	uint64_t transfers;   /* timeouts and cancellations taken out of the lanes */
+	uint64_t backlog_max; /* the most that it found there at once */
+
+	/* Memory held now, what is free for later timeouts included. */
+	uint64_t records; /* timeouts for which there is memory */
+	uint64_t bytes;
+
+	/*
+	 * How much later than its deadline the tick of a task began.  The clock is read once a tick: what a task waits
+	 * for others of its own tick is not in here, but is at most tick_max_ns, the longest work of one tick.
+	 */
+	int64_t lateness_max_ns;
+	int64_t tick_max_ns;
+	uint64_t lateness[32]; /* tasks: [0] under 1 us late, [i] 2^(i-1) to 2^i us, [31] all above */
+} hwt_stats;
+
+/*
+ * Writes statistics to *out, as far as out->size reaches.  Each number is exact; those under "timeouts" belong
+ * together, others may be of moments some nanoseconds apart.
+ *
+ * Threads  any, at any time before destroy, after stop too.
+ * Returns  0; EINVAL: timer or out is NULL, or out->size is too small for any number.
+ * Cost     two short locks and some reads a lane: a microsecond or two.  Counting costs the timer next to nothing: no
+ *          number is shared between threads that write.
+ */
+HWT_API int hwt_timer_stats(const hwt_timer *timer, hwt_stats *out);
 
 /*
  * Helpers

@@ -18,8 +18,6 @@ static bool is_started(hwt_timer *timer)
 	return atomic_load_explicit(&timer->state, memory_order_acquire) == TIMER_STARTED; /* [started] */
 }
 
-typedef int submit_function(hwt_timer *timer, hwt_task *task, void *arg, int64_t when_ns, hwt_timeout *out);
-
 static int submit(hwt_timer *timer, hwt_task *task, void *arg, int64_t deadline_ns, hwt_timeout *out)
 {
 	return hwt_lane_submit(lanes_home(&timer->lanes), task, arg, deadline_ns, out);
@@ -31,15 +29,36 @@ static int submit_delay(hwt_timer *timer, hwt_task *task, void *arg, int64_t del
 }
 
 /*
- * The slow way: start the worker, or find out that the timer has been stopped.  Not in one with the fast way, which
- * would have to save its arguments for it.
+ * The slow way: start the worker, or find out that the timer has been stopped, or that there is no worker.  Not in one
+ * with the fast way, which would have to save its arguments for it.
  */
-static __attribute__((noinline)) int start_and_submit(hwt_timer *timer, hwt_task *task, void *arg, int64_t when_ns,
-						      hwt_timeout *out, submit_function *how)
+static int start_or_refuse(hwt_timer *timer)
 {
 	int rc = hwt_timer_start(timer);
 
-	return rc == 0 ? how(timer, task, arg, when_ns, out) : rc;
+	if (rc == ECANCELED) /* relaxed: it only counts */
+		atomic_fetch_add_explicit(&timer->refused_stopped, 1, memory_order_relaxed);
+	return rc;
+}
+
+static __attribute__((noinline)) int submit_slowly(hwt_timer *timer, hwt_task *task, void *arg, int64_t deadline_ns,
+						   hwt_timeout *out)
+{
+	int rc = start_or_refuse(timer);
+
+	return rc == 0 ? submit(timer, task, arg, deadline_ns, out) : rc;
+}
+
+static __attribute__((noinline)) int submit_delay_slowly(hwt_timer *timer, hwt_task *task, void *arg, int64_t delay_ns,
+							 hwt_timeout *out)
+{
+	int rc = start_or_refuse(timer);
+
+	if (rc != 0)
+		return rc;
+	if (timer_is_driven(timer))
+		return submit(timer, task, arg, add_saturating(hwt_timer_told(timer), delay_ns), out);
+	return submit_delay(timer, task, arg, delay_ns, out);
 }
 
 int hwt_new_timeout(hwt_timer *timer, hwt_task *task, void *arg, int64_t delay_ns, hwt_timeout *out)
@@ -47,7 +66,7 @@ int hwt_new_timeout(hwt_timer *timer, hwt_task *task, void *arg, int64_t delay_n
 	if (unlikely(timer == NULL || task == NULL))
 		return EINVAL;
 	if (unlikely(!is_started(timer)))
-		return start_and_submit(timer, task, arg, delay_ns, out, submit_delay);
+		return submit_delay_slowly(timer, task, arg, delay_ns, out);
 	return submit_delay(timer, task, arg, delay_ns, out);
 }
 
@@ -56,7 +75,7 @@ int hwt_new_timeout_at(hwt_timer *timer, hwt_task *task, void *arg, int64_t dead
 	if (unlikely(timer == NULL || task == NULL))
 		return EINVAL;
 	if (unlikely(!is_started(timer)))
-		return start_and_submit(timer, task, arg, deadline_ns, out, submit);
+		return submit_slowly(timer, task, arg, deadline_ns, out);
 	return submit(timer, task, arg, deadline_ns, out);
 }
 
@@ -67,7 +86,22 @@ int hwt_cancel(hwt_timeout timeout)
 	if (record == NULL)
 		return ENOENT;
 	prefetch_for_write(record); /* or the load below would fetch its line to read, and the exchange once more */
-	return hwt_lane_cancel(lanes_home(record_lane(record)->lanes), record, timeout.generation);
+	return hwt_lane_cancel(lanes_home_guessed(record_lane(record)->lanes), record, timeout.generation);
+}
+
+int hwt_cancel_sync(hwt_timeout timeout)
+{
+	struct hwt_record *record = record_of(timeout);
+	int rc = hwt_cancel(timeout);
+	hwt_timer *timer;
+
+	if (rc != EBUSY)
+		return rc;
+	timer = hwt_timeout_timer(timeout);
+	if (frame_is_in_task(record))
+		return EDEADLK;
+	hwt_await_end(&timer->lanes.await, &timer->lanes.idle, record, timeout.generation);
+	return ENOENT;
 }
 
 hwt_state hwt_timeout_state(hwt_timeout timeout)

@@ -73,6 +73,9 @@ static bool store_grow(struct hwt_store *store)
 	store->blocks = block;
 	store->carve = (char *)block + sizeof(*block);
 	store->carve_end = (char *)block + bytes;
+	/* Relaxed: one writer, and only a number. */
+	atomic_store_explicit(&store->bytes, atomic_load_explicit(&store->bytes, memory_order_relaxed) + bytes,
+			      memory_order_relaxed);
 	store->block_bytes = bytes < LAST_BLOCK_BYTES ? bytes * 2 : bytes;
 	return true;
 }
@@ -219,6 +222,27 @@ void hwt_bucket_remove(struct hwt_store *store, struct hwt_record *record)
 	/* Looking at the neighbours costs misses: only now and then. */
 	if ((chunk->live & (chunk->live - 1)) == 0 && !merge(store, chunk->prev, chunk))
 		(void)merge(store, chunk, chunk->next);
+}
+
+size_t hwt_bucket_sweep(struct hwt_store *store, struct hwt_bucket *bucket, struct hwt_record **all, size_t max)
+{
+	size_t n = 0;
+
+	while (bucket->first != NULL) {
+		struct hwt_chunk *chunk = bucket->first;
+
+		for (unsigned i = 0; i < chunk->used && n < max; i++) {
+			if (chunk->records[i] == NULL)
+				continue;
+			all[n++] = chunk->records[i];
+			chunk->records[i] = NULL;
+			chunk->live--;
+		}
+		if (chunk->live != 0)
+			break;
+		hwt_bucket_drop(store, chunk);
+	}
+	return n;
 }
 
 #ifdef HWT_TEST

@@ -71,7 +71,8 @@ struct hwt_store {
 	struct hwt_chunk *free[CHUNK_CLASSES];
 	char *carve, *carve_end;
 	struct hwt_store_block *blocks;
-	size_t block_bytes; /* size of the next block */
+	size_t block_bytes;   /* size of the next block */
+	_Atomic size_t bytes; /* of all blocks; written by the worker */
 };
 
 extern const uint8_t hwt_chunk_capacity[CHUNK_CLASSES];
@@ -185,6 +186,9 @@ static inline bool bucket_append(struct hwt_store *store, struct hwt_bucket *buc
 
 /* Takes a member out by its place and clears that.  Amortised O(1). */
 void hwt_bucket_remove(struct hwt_store *store, struct hwt_record *record);
+
+/* Takes up to max members out; their places are stale. */
+size_t hwt_bucket_sweep(struct hwt_store *store, struct hwt_bucket *bucket, struct hwt_record **all, size_t max);
 
 /* Unlinks a chunk without members and gives it back. */
 void hwt_bucket_drop(struct hwt_store *store, struct hwt_chunk *chunk);

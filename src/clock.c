@@ -7,6 +7,8 @@
 
 #ifdef __linux__
 #include <sys/prctl.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
 #endif
 
 #ifdef HWT_TEST
@@ -53,15 +55,73 @@ void hwt_monitor_destroy(struct hwt_monitor *monitor)
 int hwt_sleeper_init(struct hwt_sleeper *sleeper)
 {
 	sleeper->woken = false;
+	sleeper->alarm = -1;
 	return hwt_monitor_init(&sleeper->monitor);
 }
 
+#ifdef __linux__
+int hwt_sleeper_make_alarm(struct hwt_sleeper *sleeper)
+{
+	int before = errno, rc = 0, fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+
+	if (fd < 0) {
+		rc = errno;
+	} else {
+		sleeper->alarm = fd;
+		hwt_sleeper_set_alarm(sleeper, 0);
+	}
+	errno = before;
+	return rc;
+}
+
+void hwt_sleeper_set_alarm(const struct hwt_sleeper *sleeper, int64_t time_ns)
+{
+	struct itimerspec when = { .it_value = { 0, 0 } };
+	int before = errno;
+
+	/* A value of zero would disarm it, which is what "until it is woken" means. */
+	if (time_ns <= 0)
+		when.it_value.tv_nsec = 1;
+	else if (time_ns != INT64_MAX)
+		when.it_value = (struct timespec){ (time_t)(time_ns / NS_PER_S), (long)(time_ns % NS_PER_S) };
+	(void)timerfd_settime(sleeper->alarm, TFD_TIMER_ABSTIME, &when, NULL);
+	errno = before;
+}
+
+static void close_alarm(struct hwt_sleeper *sleeper)
+{
+	int before = errno;
+
+	if (sleeper->alarm >= 0)
+		(void)close(sleeper->alarm);
+	errno = before;
+}
+#else
+int hwt_sleeper_make_alarm(struct hwt_sleeper *sleeper)
+{
+	(void)sleeper;
+	return ENOTSUP;
+}
+
+void hwt_sleeper_set_alarm(const struct hwt_sleeper *sleeper, int64_t time_ns)
+{
+	(void)sleeper;
+	(void)time_ns;
+}
+
+static void close_alarm(struct hwt_sleeper *sleeper)
+{
+	(void)sleeper;
+}
+#endif
+
 void hwt_sleeper_destroy(struct hwt_sleeper *sleeper)
 {
+	close_alarm(sleeper);
 	hwt_monitor_destroy(&sleeper->monitor);
 }
 
-static int wait_until(struct hwt_monitor *monitor, int64_t time_ns)
+int hwt_monitor_wait(struct hwt_monitor *monitor, int64_t time_ns)
 {
 	struct timespec until = { (time_t)(time_ns / NS_PER_S), (long)(time_ns % NS_PER_S) };
 
@@ -83,13 +143,17 @@ void hwt_sleeper_sleep_until(struct hwt_sleeper *sleeper, int64_t time_ns)
 #endif
 	pthread_mutex_lock(&monitor->mutex);
 	while (!sleeper->woken && rc == 0)
-		rc = wait_until(monitor, time_ns);
+		rc = hwt_monitor_wait(monitor, time_ns);
 	sleeper->woken = false;
 	pthread_mutex_unlock(&monitor->mutex);
 }
 
 void hwt_sleeper_wake(struct hwt_sleeper *sleeper)
 {
+	if (sleeper->alarm >= 0) {
+		hwt_sleeper_set_alarm(sleeper, 0);
+		return;
+	}
 	pthread_mutex_lock(&sleeper->monitor.mutex);
 	sleeper->woken = true;
 	pthread_mutex_unlock(&sleeper->monitor.mutex);

@@ -15,7 +15,7 @@
 #define MIN_FINE_TICK_NS HWT_US(10)
 #define MAX_TICKS_PER_WHEEL (UINT32_C(1) << 30)
 
-#define KNOWN_FLAGS HWT_FINE_TICKS
+#define KNOWN_FLAGS (HWT_FINE_TICKS | HWT_CALLER_DRIVEN)
 
 #define FIELD_END(field) (offsetof(hwt_config, field) + sizeof(((hwt_config *)0)->field))
 
@@ -91,7 +91,9 @@ static int check(const hwt_config *config)
 	if (config->thread_attr != NULL &&
 	    (pthread_attr_getdetachstate(config->thread_attr, &detached) != 0 || detached != PTHREAD_CREATE_JOINABLE))
 		return EINVAL;
-	if (config->wheel != HWT_WHEEL_HASHED || config->executor != NULL)
+	if (config->executor != NULL && config->executor->execute == NULL)
+		return EINVAL;
+	if (config->wheel != HWT_WHEEL_HASHED)
 		return ENOTSUP;
 	return 0;
 }

@@ -22,7 +22,8 @@
  *   T1  the guess is wrong by less than COUNTER_ERROR_NS while the rate is right to 1/8.  The sum: 4 us of 32, 4 us
  *       for the reading itself, 2 us for a counter that is read earlier than the program says.
  *   T2  only where the kernel trusts the counter with its own clock (clocksource tsc): it runs at one rate on all
- *       cores, and with the clock.
+ *       cores, and with the clock.  Not covered: a virtual machine that is restored with its clock set on and its
+ *       counter as it was; a reading of before serves it for the rest of its 32 us.
  *
  * Threads: each has its own reading.
  *

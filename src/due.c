@@ -10,19 +10,31 @@ static size_t level_entries(uint32_t buckets, unsigned level)
 	return ((((size_t)buckets - 1) >> (level * DUE_FANOUT_BITS)) + DUE_FANOUT) / DUE_FANOUT * DUE_FANOUT;
 }
 
-int hwt_due_init(struct hwt_due *due, uint32_t buckets)
+static unsigned top_level(uint32_t buckets)
+{
+	unsigned top = 0;
+
+	while (((uint64_t)buckets - 1) >> (top * DUE_FANOUT_BITS) != 0)
+		top++;
+	return top;
+}
+
+size_t hwt_due_bytes(uint32_t buckets)
 {
 	size_t entries = 0;
-	uint64_t *memory;
 
-	due->top = 0;
-	while (((uint64_t)buckets - 1) >> (due->top * DUE_FANOUT_BITS) != 0)
-		due->top++;
-	for (unsigned l = 0; l <= due->top; l++)
+	for (unsigned l = 0; l <= top_level(buckets); l++)
 		entries += level_entries(buckets, l);
-	memory = hwt_mem_zeroed(sizeof(*memory), entries * sizeof(*memory));
+	return entries * sizeof(uint64_t);
+}
+
+int hwt_due_init(struct hwt_due *due, uint32_t buckets)
+{
+	uint64_t *memory = hwt_mem_zeroed(sizeof(*memory), hwt_due_bytes(buckets));
+
 	if (memory == NULL)
 		return ENOMEM;
+	due->top = top_level(buckets);
 	for (unsigned l = 0; l <= due->top; l++) {
 		due->level[l] = memory;
 		memory += level_entries(buckets, l);

@@ -37,6 +37,9 @@ struct hwt_due {
 int hwt_due_init(struct hwt_due *due, uint32_t buckets);
 void hwt_due_destroy(struct hwt_due *due);
 
+/* Of memory that it takes. */
+size_t hwt_due_bytes(uint32_t buckets);
+
 /* The exact answer for a bucket. */
 void hwt_due_set(struct hwt_due *due, uint32_t bucket, int64_t tick);
 

@@ -64,18 +64,23 @@ void hwt_idle_destroy(struct hwt_idle *idle)
 
 static void publish(struct hwt_idle *idle, int64_t wake_for_ns)
 {
-	/* Relaxed: what needs an order has a fence after it, [idle]. */
-	atomic_store_explicit(&idle->wake_for_ns, wake_for_ns, memory_order_relaxed);
+	/* Release: what wakes, [alarm].  What needs more of an order has a fence after it, [idle]. */
+	atomic_store_explicit(&idle->wake_for_ns, wake_for_ns, memory_order_release);
+}
+
+bool hwt_idle_fence_all(const struct hwt_idle *idle)
+{
+	if (likely(idle->has_barrier))
+		return barrier_in_all_threads(); /* [idle] [await] */
+	full_fence();                            /* [idle] [await] */
+	return true;
 }
 
 bool hwt_idle_begin(struct hwt_idle *idle, int64_t wake_for_ns)
 {
 	publish(idle, wake_for_ns);
 	HWT_POINT("idle published");
-	if (likely(idle->has_barrier))
-		return barrier_in_all_threads(); /* [idle] */
-	full_fence();                            /* [idle] */
-	return true;
+	return hwt_idle_fence_all(idle); /* [idle] */
 }
 
 void hwt_idle_begin_nap(struct hwt_idle *idle)
@@ -98,11 +103,11 @@ void hwt_idle_wake(struct hwt_idle *idle, int64_t seen_ns)
 {
 	HWT_POINT("idle claim");
 	/*
-	 * Strong: a spurious failure would lose the wake.  Relaxed: it only picks one; the sleeper's mutex hands over.
-	 * Who fails need not look again: the word changed after its push could be seen.
+	 * Strong: a spurious failure would lose the wake.  Acquire: what wakes, [alarm].  Who fails need not look
+	 * again, and so may be relaxed: the word changed after his push could be seen.
 	 */
 	if (seen_ns != IDLE_AWAKE &&
-	    atomic_compare_exchange_strong_explicit(&idle->wake_for_ns, &seen_ns, IDLE_AWAKE, memory_order_relaxed,
+	    atomic_compare_exchange_strong_explicit(&idle->wake_for_ns, &seen_ns, IDLE_AWAKE, memory_order_acquire,
 						    memory_order_relaxed))
 		hwt_sleeper_wake(&idle->sleeper);
 }
@@ -110,4 +115,15 @@ void hwt_idle_wake(struct hwt_idle *idle, int64_t seen_ns)
 void hwt_idle_stop(struct hwt_idle *idle)
 {
 	hwt_sleeper_wake(&idle->sleeper);
+}
+
+void hwt_idle_set_alarm(struct hwt_idle *idle, int64_t time_ns)
+{
+	HWT_POINT("idle alarm");
+	hwt_sleeper_set_alarm(&idle->sleeper, time_ns);
+}
+
+bool hwt_idle_has_alarm(const struct hwt_idle *idle)
+{
+	return idle->sleeper.alarm >= 0;
 }

@@ -28,6 +28,8 @@
  *           and producers only keep the compiler from reordering; it costs them nothing.  A nap needs no fence: a
  *           wake that it misses comes with the next operation.
  *
+ *   [alarm]  publish (release) -> the claim (acquire): who wakes sees the alarm that was made before.
+ *
  *   model/sleep.pml is this handshake, with either fence.
  *
  * Reference: Linux, membarrier(2), MEMBARRIER_CMD_PRIVATE_EXPEDITED.
@@ -53,6 +55,12 @@ int hwt_idle_init(struct hwt_idle *idle);
 void hwt_idle_destroy(struct hwt_idle *idle);
 
 /*
+ * Between a store of this thread and a load of it, against fence_between between those of another.  false: the system
+ * refuses.
+ */
+bool hwt_idle_fence_all(const struct hwt_idle *idle);
+
+/*
  * From here to hwt_idle_end a producer that pushes something due by wake_for_ns wakes the worker: what it pushed before
  * is in the lanes when this returns.  false: the system refuses, do not sleep past the next tick.
  */
@@ -67,6 +75,13 @@ void hwt_idle_end(struct hwt_idle *idle);
 
 void hwt_idle_stop(struct hwt_idle *idle);
 
+/*
+ * Instead of sleeping: the alarm rings at a time, or when a producer would wake.  Before hwt_idle_begin, so that a wake
+ * comes after it.
+ */
+void hwt_idle_set_alarm(struct hwt_idle *idle, int64_t time_ns);
+bool hwt_idle_has_alarm(const struct hwt_idle *idle);
+
 /* Wakes the worker if nobody else has since idle_look saw this. */
 void hwt_idle_wake(struct hwt_idle *idle, int64_t seen_ns);
 
@@ -74,19 +89,20 @@ void hwt_idle_wake(struct hwt_idle *idle, int64_t seen_ns);
 extern _Atomic bool hwt_test_no_membarrier; /* for the timers created from now on */
 #endif
 
-static inline void idle_fence(const struct hwt_idle *idle)
+/* Between a store and a load, against hwt_idle_fence_all. */
+static inline void fence_between(bool has_barrier)
 {
-	if (likely(idle->has_barrier))
-		atomic_signal_fence(memory_order_seq_cst); /* [idle] */
+	if (likely(has_barrier))
+		atomic_signal_fence(memory_order_seq_cst); /* [idle] [await] */
 	else
-		full_fence(); /* [idle] */
+		full_fence(); /* [idle] [await] */
 }
 
 /* After a push: the word, to be handed to hwt_idle_wake if there is a reason.  Mostly IDLE_AWAKE. */
 static inline int64_t idle_look(struct hwt_idle *idle)
 {
 	HWT_POINT("idle look");
-	idle_fence(idle);
+	fence_between(idle->has_barrier);
 	/* Relaxed: the fences order it, [idle]. */
 	return atomic_load_explicit(&idle->wake_for_ns, memory_order_relaxed);
 }

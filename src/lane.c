@@ -7,10 +7,14 @@
 /* After a look at all lanes that found nothing, a lane does not look again for this many submissions. */
 #define STEAL_INTERVAL 64
 
+static _Atomic uint64_t last_id;
+
 int hwt_lanes_init(struct hwt_lanes *lanes, hwt_timer *timer, uint32_t count, int64_t max_pending)
 {
 	int rc;
 
+	/* Relaxed: an id only has to be different. */
+	lanes->id = atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) + 1;
 	lanes->timer = timer;
 	lanes->count = count;
 	lanes->max_pending = max_pending > 0 ? max_pending : 0;
@@ -18,10 +22,13 @@ int hwt_lanes_init(struct hwt_lanes *lanes, hwt_timer *timer, uint32_t count, in
 	rc = hwt_idle_init(&lanes->idle);
 	if (rc != 0)
 		return rc;
+	rc = hwt_await_init(&lanes->await, &lanes->idle);
+	if (rc != 0)
+		goto no_await;
 	lanes->lane = hwt_mem_zeroed(HWT_UNIT, count * sizeof(*lanes->lane));
 	if (lanes->lane == NULL) {
-		hwt_idle_destroy(&lanes->idle);
-		return ENOMEM;
+		rc = ENOMEM;
+		goto no_lane;
 	}
 	for (uint32_t i = 0; i < count && rc == 0; i++) {
 		struct hwt_lane *lane = &lanes->lane[i];
@@ -39,6 +46,12 @@ int hwt_lanes_init(struct hwt_lanes *lanes, hwt_timer *timer, uint32_t count, in
 	if (rc != 0)
 		hwt_lanes_destroy(lanes);
 	return rc;
+
+no_lane:
+	hwt_await_destroy(&lanes->await);
+no_await:
+	hwt_idle_destroy(&lanes->idle);
+	return rc;
 }
 
 void hwt_lanes_destroy(struct hwt_lanes *lanes)
@@ -49,6 +62,7 @@ void hwt_lanes_destroy(struct hwt_lanes *lanes)
 		hwt_pool_destroy(&lanes->lane[i].pool);
 	}
 	hwt_mem_free(lanes->lane);
+	hwt_await_destroy(&lanes->await);
 	hwt_idle_destroy(&lanes->idle);
 }
 
@@ -72,6 +86,13 @@ uint64_t hwt_lanes_cancelled(const struct hwt_lanes *lanes)
 }
 
 _Thread_local uint32_t hwt_own_number;
+_Thread_local struct hwt_home hwt_home;
+
+struct hwt_lane *hwt_lanes_find_home(const struct hwt_lanes *lanes)
+{
+	hwt_home = (struct hwt_home){ lanes->id, lanes_home(lanes) };
+	return hwt_home.lane;
+}
 
 uint32_t hwt_thread_number_new(void)
 {
@@ -181,13 +202,29 @@ static inline void notify_submitted(const struct hwt_lane *lane, int64_t deadlin
 		hwt_idle_wake(idle, seen_ns);
 }
 
-static inline void notify_cancelled(const struct hwt_lane *lane)
+static __attribute__((noinline)) int wake_if_long(const struct hwt_lane *lane, int64_t seen_ns)
 {
-	struct hwt_idle *idle = &lane->lanes->idle;
-	int64_t seen_ns = idle_look(idle);
+	if (is_long(lane))
+		hwt_idle_wake(&lane->lanes->idle, seen_ns);
+	return 0;
+}
 
-	if (unlikely(seen_ns != IDLE_AWAKE) && is_long(lane))
-		hwt_idle_wake(idle, seen_ns);
+/* The same after a cancellation has been pushed.  0, so that hwt_lane_cancel can end with it. */
+static inline int notify_cancelled(const struct hwt_lane *lane)
+{
+	int64_t seen_ns = idle_look(&lane->lanes->idle);
+
+	return likely(seen_ns == IDLE_AWAKE) ? 0 : wake_if_long(lane, seen_ns);
+}
+
+static void count_refused(struct hwt_lane *lane, int rc)
+{
+	if (rc == ENOBUFS)
+		lane->refused_limit++;
+	else if (rc == ECANCELED)
+		lane->refused_stopped++;
+	else
+		lane->refused_memory++;
 }
 
 int hwt_lane_submit(struct hwt_lane *lane, hwt_task *task, void *arg, int64_t deadline_ns, hwt_timeout *out)
@@ -210,6 +247,8 @@ int hwt_lane_submit(struct hwt_lane *lane, hwt_task *task, void *arg, int64_t de
 			*out = timeout;
 		queue_push(&lane->submitted, node, record);
 	}
+	if (unlikely(rc != 0))
+		count_refused(lane, rc);
 	queue_unlock(&lane->submitted);
 	if (likely(rc == 0))
 		notify_submitted(lane, deadline_ns);
@@ -225,6 +264,13 @@ static void push_cancelled(struct hwt_lane *lane, hwt_node *node, struct hwt_rec
 
 	atomic_store_explicit(&lane->cancelled_pushed, pushed + 1, memory_order_relaxed);
 	queue_push(&lane->cancelled, node, record);
+}
+
+static inline void count_cancelled(struct hwt_lane *lane)
+{
+	/* In this order, or a new one could be counted before this one is not: L2. */
+	atomic_fetch_add_explicit(&lane->cancelled_count, 1, memory_order_release); /* [count] */
+	lanes_release_limit(lane->lanes);
 }
 
 /* The node comes first: once the word says cancelled the worker counts on the push. */
@@ -243,12 +289,12 @@ static bool cancel_armed(struct hwt_lane *lane, struct hwt_record *record, uint6
 			queue_node_unused(&lane->cancelled, node);
 	}
 	queue_unlock(&lane->cancelled);
-	if (won && node != NULL)
-		notify_cancelled(lane);
 	return won;
 }
 
-int hwt_lane_cancel(struct hwt_lane *lane, struct hwt_record *record, uint64_t generation)
+/* Whatever the word says, and whoever else is there. */
+static __attribute__((noinline)) int cancel_slowly(struct hwt_lane *lane, struct hwt_record *record,
+						   uint64_t generation)
 {
 	uint64_t word = record_word(record);
 	bool won = false;
@@ -263,10 +309,63 @@ int hwt_lane_cancel(struct hwt_lane *lane, struct hwt_record *record, uint64_t g
 		else
 			return word_state(word) == STATE_RUNNING ? EBUSY : ENOENT;
 	}
-	/* In this order, or a new one could be counted before this one is not: L2. */
-	atomic_fetch_add_explicit(&lane->cancelled_count, 1, memory_order_release); /* [count] */
-	lanes_release_limit(lane->lanes);
-	return 0;
+	count_cancelled(lane);
+	return notify_cancelled(lane);
+}
+
+/* cancel_armed where nobody holds the lock and a node has come back.  false: nothing was done. */
+static inline bool cancel_armed_at_once(struct hwt_lane *lane, struct hwt_record *record, uint64_t word)
+{
+	hwt_node *node;
+	bool won = false;
+
+	HWT_POINT("lock");
+	if (unlikely(!queue_try_lock(&lane->cancelled)))
+		return false;
+	node = queue_recycled(&lane->cancelled);
+	if (likely(node != NULL)) {
+		won = record_edge(record, &word, STATE_CANCELLED);
+		if (likely(won))
+			push_cancelled(lane, node, record);
+		else
+			queue_node_unused(&lane->cancelled, node);
+	}
+	queue_unlock(&lane->cancelled);
+	return won;
+}
+
+/*
+ * The common cases without a call and in few instructions: the record is most often far away, and what the processor
+ * can do until it is here ends with its window of some 200, which is to reach the next record.
+ */
+int hwt_lane_cancel(struct hwt_lane *lane, struct hwt_record *record, uint64_t generation)
+{
+	uint64_t word = record_word(record);
+
+	if (likely(word == word_make(generation, STATE_ARMED))) {
+		if (likely(cancel_armed_at_once(lane, record, word))) {
+			count_cancelled(lane);
+			return notify_cancelled(lane);
+		}
+	} else if (word == word_make(generation, STATE_QUEUED) && record_edge(record, &word, STATE_CANCELLED)) {
+		count_cancelled(lane);
+		return 0;
+	}
+	return cancel_slowly(lane, record, generation);
+}
+
+void hwt_lane_count(struct hwt_lane *lane, struct hwt_lane_tally *tally)
+{
+	queue_lock(&lane->submitted);
+	tally->refused_limit += lane->refused_limit;
+	tally->refused_stopped += lane->refused_stopped;
+	tally->refused_memory += lane->refused_memory;
+	tally->records += lane->pool.records;
+	tally->bytes += lane->pool.bytes + lane->submitted.bytes;
+	queue_unlock(&lane->submitted);
+	queue_lock(&lane->cancelled);
+	tally->bytes += lane->cancelled.bytes;
+	queue_unlock(&lane->cancelled);
 }
 
 void hwt_lane_close(struct hwt_lane *lane)

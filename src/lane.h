@@ -36,7 +36,7 @@
 #ifndef HWT_LANE_H
 #define HWT_LANE_H
 
-#include "idle.h"
+#include "await.h"
 #include "pool.h"
 #include "queue.h"
 
@@ -45,6 +45,7 @@
 /* This many operations in a lane wake a sleeping worker: what they hold must not wait for the next timeout (G5). */
 #define HWT_GATHER 4096
 
+struct hwt_jobs;
 struct hwt_lanes;
 
 struct hwt_lane {
@@ -58,10 +59,11 @@ struct hwt_lane {
 
 	/* The queue's first 64 bytes are the worker's, the rest, and what follows, is under its lock. */
 	alignas(HWT_LINE) struct hwt_queue submitted;
-	struct hwt_pool pool;
-	_Atomic uint64_t accepted;  /* written under the lock, read by anybody */
-	uint64_t accepted_at_steal; /* when it last found nothing to steal */
+	_Atomic uint64_t accepted; /* written under the lock, read by anybody */
 	bool closed;
+	struct hwt_pool pool;
+	uint64_t accepted_at_steal; /* when it last found nothing to steal */
+	uint64_t refused_limit, refused_stopped, refused_memory;
 
 	/* Never changes. */
 	alignas(HWT_UNIT) struct hwt_lanes *lanes;
@@ -79,9 +81,12 @@ struct hwt_lanes {
 	struct hwt_lane *lane;
 	uint32_t count; /* a power of two */
 	hwt_timer *timer;
+	uint64_t id;                               /* of no other timer, ever */
 	int64_t max_pending;                       /* 0: no limit */
 	alignas(HWT_UNIT) _Atomic int64_t limited; /* counts only when there is a limit */
+	struct hwt_jobs *jobs;
 	struct hwt_idle idle;
+	struct hwt_await await;
 };
 
 /* ENOMEM. */
@@ -91,6 +96,14 @@ void hwt_lanes_destroy(struct hwt_lanes *lanes);
 /* Sum of accepted - sum of cancelled, not less than what ended otherwise; [count] is the caller's to keep. */
 uint64_t hwt_lanes_accepted(const struct hwt_lanes *lanes);
 uint64_t hwt_lanes_cancelled(const struct hwt_lanes *lanes);
+
+/* What a lane has for statistics, all of one moment. */
+struct hwt_lane_tally {
+	uint64_t refused_limit, refused_stopped, refused_memory, records, bytes;
+};
+
+/* Adds the lane's to what is in *tally. */
+void hwt_lane_count(struct hwt_lane *lane, struct hwt_lane_tally *tally);
 
 /* 0, ECANCELED, ENOMEM, ENOBUFS; *out (may be NULL) is written before the record can be seen. */
 int hwt_lane_submit(struct hwt_lane *lane, hwt_task *task, void *arg, int64_t deadline_ns, hwt_timeout *out);
@@ -114,6 +127,24 @@ static inline uint32_t hwt_thread_number(void)
 static inline struct hwt_lane *lanes_home(const struct hwt_lanes *lanes)
 {
 	return &lanes->lane[hwt_thread_number() & (lanes->count - 1)];
+}
+
+/* The home lane of the calling thread in the timer that it asked about last. */
+struct hwt_home {
+	uint64_t id;
+	struct hwt_lane *lane;
+};
+
+extern _Thread_local struct hwt_home hwt_home __attribute__((tls_model("initial-exec")));
+struct hwt_lane *hwt_lanes_find_home(const struct hwt_lanes *lanes);
+
+/*
+ * lanes_home of the lanes that a record leads to.  Remembered, so that the processor need not wait for the record to
+ * know the lane: it checks a guess later, and goes on meanwhile, perhaps as far as the next cancel.
+ */
+static inline struct hwt_lane *lanes_home_guessed(const struct hwt_lanes *lanes)
+{
+	return likely(lanes->id == hwt_home.id) ? hwt_home.lane : hwt_lanes_find_home(lanes);
 }
 
 /*

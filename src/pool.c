@@ -34,6 +34,8 @@ bool hwt_pool_grow(struct hwt_pool *pool)
 	pool->slabs = slab;
 	pool->carve = (char *)slab + sizeof(*slab);
 	pool->carve_end = pool->carve + (bytes - sizeof(*slab)) / sizeof(struct hwt_record) * sizeof(struct hwt_record);
+	pool->bytes += bytes;
+	pool->records += (size_t)(pool->carve_end - pool->carve) / sizeof(struct hwt_record);
 	pool->slab_bytes = bytes < HWT_HUGE_PAGE ? bytes * 2 : bytes;
 	return true;
 }

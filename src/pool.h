@@ -18,7 +18,8 @@
  * Threads
  *
  *   pool_*      under the lane's submit lock.
- *   returned_*  splice: the worker; take_all: any thread under any lane's lock, its own or not.
+ *   returned_*  splice: the worker; push: any thread that has a record to end; take_all: any thread under any lane's
+ *               lock, its own or not.
  *
  * Ordering
  *
@@ -38,7 +39,8 @@ struct hwt_pool {
 	struct hwt_record *free;
 	char *carve, *carve_end;
 	struct hwt_slab *slabs;
-	size_t slab_bytes; /* size of the next slab, 0 before the first */
+	size_t slab_bytes;     /* size of the next slab, 0 before the first */
+	size_t bytes, records; /* of all slabs */
 };
 
 typedef _Atomic(struct hwt_record *) hwt_returned;
@@ -110,6 +112,19 @@ static inline void chain_append(struct hwt_chain *chain, struct hwt_record *reco
 	chain->recent[ring] = record;
 	chain->last = record;
 	chain->count++;
+}
+
+/* The same for one record, by who ended it elsewhere than on the worker. */
+static inline void returned_push(hwt_returned *returned, struct hwt_record *record)
+{
+	struct hwt_record *old = atomic_load_explicit(returned, memory_order_relaxed); /* relaxed: as below */
+
+	record->free_ahead = record;
+	do {
+		record->free_next = old;
+		HWT_POINT("returned push");
+	} while (!atomic_compare_exchange_weak_explicit(returned, &old, record, memory_order_release, /* [home] */
+							memory_order_relaxed));
 }
 
 static inline void returned_splice(hwt_returned *returned, struct hwt_chain *chain)

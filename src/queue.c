@@ -24,6 +24,7 @@ int hwt_queue_init(struct hwt_queue *queue)
 	queue->spare = queue->carve = queue->carve_end = NULL;
 	queue->slabs = NULL;
 	queue->slab_nodes = FIRST_SLAB_NODES;
+	queue->bytes = 0;
 	stub = hwt_queue_new_node(queue);
 	if (stub == NULL)
 		return ENOMEM;
@@ -44,10 +45,12 @@ void hwt_queue_destroy(struct hwt_queue *queue)
 static bool add_slab(struct hwt_queue *queue)
 {
 	struct hwt_node_slab *slab;
+	size_t bytes = sizeof(*slab) + queue->slab_nodes * sizeof(hwt_node);
 
-	slab = hwt_mem_block(sizeof(hwt_node), sizeof(*slab) + queue->slab_nodes * sizeof(hwt_node));
+	slab = hwt_mem_block(sizeof(hwt_node), bytes);
 	if (slab == NULL)
 		return false;
+	queue->bytes += bytes;
 	slab->next = queue->slabs;
 	queue->slabs = slab;
 	queue->carve = slab->nodes;

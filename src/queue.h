@@ -98,6 +98,7 @@ struct hwt_queue {
 	hwt_node *carve, *carve_end; /* the rest of the newest slab */
 	struct hwt_node_slab *slabs;
 	size_t slab_nodes; /* size of the next slab */
+	size_t bytes;      /* of all slabs */
 };
 
 static_assert(offsetof(ck_fifo_spsc_t, m_tail) >= HWT_LINE, "producers' words share a line with the consumer's");
@@ -131,17 +132,25 @@ static inline void queue_unlock(struct hwt_queue *queue)
 	ck_fifo_spsc_enqueue_unlock(&queue->fifo); /* [lock] */
 }
 
-/* A node for one push.  NULL without memory.  Under the lock. */
-static inline hwt_node *queue_node(struct hwt_queue *queue)
+/* A node that has come back, NULL if there is none.  Under the lock. */
+static inline hwt_node *queue_recycled(struct hwt_queue *queue)
 {
 	hwt_node *node = ck_fifo_spsc_recycle(&queue->fifo);
 
 	if (unlikely(node == NULL))
-		return hwt_queue_new_node(queue);
+		return NULL;
 	ck_pr_fence_acquire(); /* [recycle] */
 	/* Nodes come back in the order of memory, mostly.  Beyond a slab this fetches nothing of ours. */
 	prefetch_for_write(node + NODES_AHEAD);
 	return node;
+}
+
+/* A node for one push.  NULL without memory.  Under the lock. */
+static inline hwt_node *queue_node(struct hwt_queue *queue)
+{
+	hwt_node *node = queue_recycled(queue);
+
+	return likely(node != NULL) ? node : hwt_queue_new_node(queue);
 }
 
 /* Gives a node back unused.  Under the lock. */

@@ -20,8 +20,6 @@
 static _Atomic unsigned timers_alive;
 static _Atomic bool many_warned;
 
-_Thread_local hwt_timer *hwt_running_timer __attribute__((tls_model("initial-exec")));
-
 static int timer_state(const hwt_timer *timer)
 {
 	return atomic_load_explicit(&timer->state, memory_order_acquire); /* [started] */
@@ -85,6 +83,9 @@ static int init_parts(hwt_timer *timer)
 	if (rc != 0)
 		goto no_lanes;
 	hwt_worker_init(&timer->worker, &timer->lanes, timer->wheel, timer->config.max_transfers_per_tick);
+	hwt_jobs_init(&timer->jobs, &timer->lanes, timer->config.executor);
+	if (timer->config.executor != NULL)
+		timer->worker.jobs = &timer->jobs;
 	rc = hwt_monitor_init(&timer->monitor);
 	if (rc == 0)
 		return 0;
@@ -120,6 +121,8 @@ int hwt_timer_create(hwt_timer **out, const hwt_config *config)
 	set_thread_name(timer);
 	atomic_init(&timer->state, TIMER_INIT);
 	atomic_init(&timer->given_back, 0);
+	atomic_init(&timer->told_ns, 0);
+	atomic_init(&timer->refused_stopped, 0);
 	hwt_counter_init();
 	rc = init_parts(timer);
 	if (rc != 0) {
@@ -140,7 +143,7 @@ static void *worker_main(void *arg)
 	(void)pthread_setname_np(pthread_self(), timer->thread_name);
 #endif
 	hwt_clock_precise_thread();
-	hwt_running_timer = timer;
+	frame_enter(&timer->worker.frame, timer, NULL);
 	pthread_mutex_lock(&timer->monitor.mutex);
 	set_grid(timer, hwt_clock_now());
 	set_state(timer, TIMER_STARTED);
@@ -176,22 +179,41 @@ static int start_thread(hwt_timer *timer)
 	return rc;
 }
 
+static bool is_started(const hwt_timer *timer)
+{
+	int state = timer_state(timer);
+
+	return state == TIMER_STARTED || state == TIMER_DRIVEN;
+}
+
 int hwt_timer_start(hwt_timer *timer)
 {
 	int rc = 0;
 
 	if (timer == NULL)
 		return EINVAL;
-	if (likely(timer_state(timer) == TIMER_STARTED))
+	if (likely(is_started(timer)))
 		return 0;
 	pthread_mutex_lock(&timer->monitor.mutex);
-	if (timer_state(timer) == TIMER_INIT)
+	if (timer_state(timer) == TIMER_INIT && timer_is_driven(timer))
+		hwt_timer_start_told(timer, hwt_clock_now(), false);
+	else if (timer_state(timer) == TIMER_INIT)
 		rc = start_thread(timer);
 	wait_while(timer, TIMER_STARTING);
-	if (rc == 0 && timer_state(timer) != TIMER_STARTED)
+	if (rc == 0 && !is_started(timer))
 		rc = ECANCELED;
 	pthread_mutex_unlock(&timer->monitor.mutex);
 	return rc;
+}
+
+void hwt_timer_start_told(hwt_timer *timer, int64_t start_ns, bool own_clock)
+{
+	set_grid(timer, start_ns);
+	timer->own_clock = own_clock;
+	timer->worker.is_told = true;
+	/* Relaxed: set_state publishes it, [started]. */
+	atomic_store_explicit(&timer->told_ns, start_ns, memory_order_relaxed);
+	set_state(timer, TIMER_DRIVEN);
 }
 
 int hwt_timer_start_driven(hwt_timer *timer, int64_t start_ns)
@@ -221,15 +243,25 @@ static size_t give_back_rest(hwt_timer *timer)
 	return count;
 }
 
+/* The passes of others end after the task that is running. */
+static void end_passes(hwt_timer *timer)
+{
+	hwt_worker_request_stop(&timer->worker);
+	if (timer->has_thread)
+		pthread_join(timer->thread, NULL);
+	pthread_mutex_lock(&timer->monitor.mutex);
+	while (timer->advancing)
+		pthread_cond_wait(&timer->monitor.changed, &timer->monitor.mutex);
+	pthread_mutex_unlock(&timer->monitor.mutex);
+	hwt_jobs_wait(&timer->jobs);
+}
+
 /* From TIMER_STOPPING, entered by this thread, to TIMER_STOPPED. */
 static size_t finish_stop(hwt_timer *timer)
 {
 	size_t count;
 
-	if (timer->has_thread) {
-		hwt_worker_request_stop(&timer->worker);
-		pthread_join(timer->thread, NULL);
-	}
+	end_passes(timer);
 	count = give_back_rest(timer);
 	pthread_mutex_lock(&timer->monitor.mutex);
 	set_state(timer, TIMER_STOPPED);
@@ -244,11 +276,11 @@ int hwt_timer_stop(hwt_timer *timer, size_t *unprocessed)
 
 	if (timer == NULL)
 		return EINVAL;
-	if (hwt_running_timer == timer)
+	if (frame_is_in_timer(timer))
 		return EDEADLK;
 	pthread_mutex_lock(&timer->monitor.mutex);
 	wait_while(timer, TIMER_STARTING);
-	mine = timer_state(timer) == TIMER_INIT || timer_state(timer) == TIMER_STARTED;
+	mine = timer_state(timer) == TIMER_INIT || is_started(timer);
 	if (mine)
 		set_state(timer, TIMER_STOPPING);
 	else

@@ -14,6 +14,9 @@
  *                                                v
  *                                             STOPPED   for good
  *
+ *   A timer that its caller drives goes from INIT to DRIVEN instead.  It is not STARTED, so that what is different in
+ *   it is looked at where everybody else does not come by.
+ *
  * Threads
  *
  *   All edges are taken under the monitor's mutex; who finds STARTING or STOPPING waits in it.  hwt_new_timeout looks
@@ -33,6 +36,7 @@ enum timer_state {
 	TIMER_INIT,
 	TIMER_STARTING,
 	TIMER_STARTED,
+	TIMER_DRIVEN, /* started, without a worker: passes are made by hwt_timer_advance */
 	TIMER_STOPPING,
 	TIMER_STOPPED,
 };
@@ -50,20 +54,36 @@ struct hwt_timer {
 	struct hwt_lanes lanes;
 	struct hwt_wheel *wheel;
 	struct hwt_worker worker;
+	struct hwt_jobs jobs;
 	pthread_t thread;
 	bool has_thread;
 
 	struct hwt_monitor monitor;
+
+	/* DRIVEN. */
+	bool advancing;          /* somebody is in hwt_timer_advance; under the mutex */
+	bool own_clock;          /* its time is what hwt_timer_advance is told, and not the clock; never changes */
+	_Atomic int64_t told_ns; /* the latest time that hwt_timer_advance was told */
+
+	_Atomic uint64_t refused_stopped; /* by looking at the state, in no lane */
 
 	/* What stop gave back, under the mutex. */
 	struct hwt_record *unprocessed;
 	_Atomic uint64_t given_back;
 };
 
-/* The timer whose task the calling thread is in, NULL if in none. */
-extern _Thread_local hwt_timer *hwt_running_timer;
+static inline bool timer_is_driven(const hwt_timer *timer)
+{
+	return (timer->config.flags & HWT_CALLER_DRIVEN) != 0;
+}
 
-/* Starts without a thread: passes are the caller's.  The time of tick 0 is start_ns. */
+/* From INIT to DRIVEN, under the mutex.  The time of tick 0 is start_ns. */
+void hwt_timer_start_told(hwt_timer *timer, int64_t start_ns, bool own_clock);
+
+/* What time it is for a DRIVEN timer: its own, or the clock's, or what it was told if that is later. */
+int64_t hwt_timer_told(const hwt_timer *timer);
+
+/* For tests: starts without a thread, passes are theirs.  The time of tick 0 is start_ns. */
 int hwt_timer_start_driven(hwt_timer *timer, int64_t start_ns);
 
 #endif

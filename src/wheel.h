@@ -46,6 +46,8 @@ struct hwt_wheel_layout {
 	int64_t (*next_due)(const struct hwt_wheel *wheel);
 	size_t (*collect)(struct hwt_wheel *wheel, struct hwt_record **due, size_t max);
 	size_t (*sweep)(struct hwt_wheel *wheel, struct hwt_record **all, size_t max);
+	/* Of memory that it holds.  Any thread. */
+	size_t (*bytes)(const struct hwt_wheel *wheel);
 	void (*destroy)(struct hwt_wheel *wheel);
 };
 
@@ -94,6 +96,12 @@ size_t hwt_wheel_collect(struct hwt_wheel *wheel, struct hwt_record **due, size_
 
 /* Takes up to max of all records, in no order.  0: the wheel is empty. */
 size_t hwt_wheel_sweep(struct hwt_wheel *wheel, struct hwt_record **all, size_t max);
+
+/* Of memory that it holds.  Any thread. */
+static inline size_t wheel_bytes(const struct hwt_wheel *wheel)
+{
+	return wheel->layout->bytes(wheel);
+}
 
 #ifdef HWT_TEST
 /* For the checker: the insides of the hashed layout. */

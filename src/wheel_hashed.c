@@ -306,27 +306,6 @@ static size_t hashed_collect(struct hwt_wheel *wheel, struct hwt_record **due, s
 	return n;
 }
 
-static size_t sweep_bucket(struct hashed *hashed, struct hwt_bucket *bucket, struct hwt_record **all, size_t max)
-{
-	size_t n = 0;
-
-	while (bucket->first != NULL) {
-		struct hwt_chunk *chunk = bucket->first;
-
-		for (unsigned i = 0; i < chunk->used && n < max; i++) {
-			if (chunk->records[i] == NULL)
-				continue;
-			all[n++] = chunk->records[i];
-			chunk->records[i] = NULL;
-			chunk->live--;
-		}
-		if (chunk->live != 0)
-			break;
-		hwt_bucket_drop(&hashed->store, chunk);
-	}
-	return n;
-}
-
 static size_t hashed_sweep(struct hwt_wheel *wheel, struct hwt_record **all, size_t max)
 {
 	struct hashed *hashed = hashed_of(wheel);
@@ -334,12 +313,22 @@ static size_t hashed_sweep(struct hwt_wheel *wheel, struct hwt_record **all, siz
 	size_t n = 0;
 
 	while (hwt_due_any(&hashed->due, &bucket)) {
-		n += sweep_bucket(hashed, &hashed->buckets[bucket], all + n, max - n);
+		n += hwt_bucket_sweep(&hashed->store, &hashed->buckets[bucket], all + n, max - n);
 		if (hashed->buckets[bucket].first != NULL)
 			break;
 		hwt_due_set(&hashed->due, bucket, HWT_TICK_NEVER);
 	}
 	return n;
+}
+
+static size_t hashed_bytes(const struct hwt_wheel *wheel)
+{
+	const struct hashed *hashed = (const struct hashed *)wheel;
+	size_t buckets = (size_t)hashed->mask + 1;
+
+	/* Relaxed: only a number. */
+	return sizeof(*hashed) + buckets * sizeof(*hashed->buckets) + hwt_due_bytes(hashed->mask + 1) +
+	       atomic_load_explicit(&hashed->store.bytes, memory_order_relaxed);
 }
 
 static void hashed_destroy(struct hwt_wheel *wheel)
@@ -359,6 +348,7 @@ static const struct hwt_wheel_layout hashed_layout = {
 	.next_due = hashed_next_due,
 	.collect = hashed_collect,
 	.sweep = hashed_sweep,
+	.bytes = hashed_bytes,
 	.destroy = hashed_destroy,
 };
 

@@ -21,6 +21,7 @@ void hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct 
 		     uint32_t max_transfers)
 {
 	worker->lanes = lanes;
+	worker->await = &lanes->await;
 	worker->wheel = wheel;
 	worker->max_transfers = max_transfers;
 	worker->next_lane = 0;
@@ -28,7 +29,11 @@ void hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct 
 	worker->traffic_tick = -1;
 	worker->moved = 0;
 	worker->idle_looks = 0;
+	worker->jobs = NULL;
 	worker->passes = 0;
+	worker->backlog = 0;
+	worker->lateness_ns = 0;
+	worker->is_told = false;
 	atomic_init(&worker->expired, 0);
 	atomic_init(&worker->stop, false);
 }
@@ -92,6 +97,7 @@ static void drain(struct hwt_worker *worker, struct hwt_lane *lane, struct hwt_q
 		*budget -= (uint32_t)n;
 		lane->drained += n;
 		worker->moved += n;
+		worker->backlog += n;
 	}
 }
 
@@ -143,8 +149,16 @@ static void run_task(struct hwt_worker *worker, struct hwt_record *record, uint6
 	HWT_ASSERT(record->deadline_ns <= grid_time(&worker->wheel->grid, worker->wheel->tick));
 	atomic_store_explicit(&worker->expired, expired + 1, memory_order_release);
 	lanes_release_limit(worker->lanes);
+	tally_lateness(&worker->tally, record->deadline_ns, worker->lateness_ns);
+	if (unlikely(worker->jobs != NULL) && hwt_job_hand_over(worker->jobs, record))
+		return;
+	worker->frame.record = record;
 	record->task((hwt_timeout){ record, word_generation(word) }, record->arg);
+	worker->frame.record = NULL;
 	record_finish(record, word);
+	await_look(worker->await);
+	atomic_store_explicit(&worker->tally.finished, tally_get(&worker->tally.finished) + 1,
+			      memory_order_release); /* [finished] */
 	lane_send_home(record);
 }
 
@@ -189,17 +203,28 @@ static void run_batch(struct hwt_worker *worker)
 		expire_one(worker, next_of_batch(worker));
 }
 
-/* Runs the ticks up to target, those with nothing due excepted.  false: stopped in the middle, with a batch left. */
-static bool expire(struct hwt_worker *worker, int64_t target)
+/* Runs what is due at the wheel's tick.  false: stopped in the middle, with a batch left. */
+static bool expire_tick(struct hwt_worker *worker)
+{
+	while (!stop_requested(worker) && collect_batch(worker))
+		run_batch(worker);
+	return !stop_requested(worker);
+}
+
+/* Runs the ticks up to target, those with nothing due excepted.  false: as above. */
+static bool expire(struct hwt_worker *worker, int64_t target, int64_t now_ns)
 {
 	struct hwt_wheel *wheel = worker->wheel;
+	int64_t began_ns = hwt_wheel_next_due(wheel) <= target ? hwt_clock_now() : 0, ended_ns;
 
-	while (hwt_wheel_next_due(wheel) <= target) {
+	for (; hwt_wheel_next_due(wheel) <= target; began_ns = ended_ns) {
 		hwt_wheel_seek(wheel, hwt_wheel_next_due(wheel));
-		while (!stop_requested(worker) && collect_batch(worker))
-			run_batch(worker);
-		if (stop_requested(worker))
+		worker->lateness_ns = worker->is_told ? now_ns : began_ns;
+		if (!expire_tick(worker))
 			return false;
+		ended_ns = hwt_clock_now();
+		tally_add(&worker->tally.ticks, 1);
+		tally_max(&worker->tally.tick_max_ns, (uint64_t)(ended_ns - began_ns));
 		hwt_wheel_seek(wheel, wheel->tick + 1);
 	}
 	if (target >= wheel->tick)
@@ -218,15 +243,18 @@ bool hwt_worker_pass(struct hwt_worker *worker, int64_t now_ns)
 		worker->idle_looks = 0;
 	}
 	worker->passes++;
+	worker->backlog = 0;
 	more = transfer(worker);
 	/*
 	 * The places of a batch that is left are stale: a cancellation for one of it must not look there.  Stop sees to
 	 * all.
 	 */
-	if (!expire(worker, passed))
+	if (!expire(worker, passed, now_ns))
 		return false;
 	more |= cancel(worker);
 	send_home(worker);
+	tally_add(&worker->tally.transfers, worker->backlog);
+	tally_max(&worker->tally.backlog_max, worker->backlog);
 	return more;
 }
 
@@ -276,8 +304,10 @@ void hwt_worker_run(struct hwt_worker *worker)
 	while (!stop_requested(worker)) {
 		int64_t now_ns = hwt_clock_now();
 
-		if (!hwt_worker_pass(worker, now_ns))
-			hwt_worker_rest(worker, now_ns);
+		if (hwt_worker_pass(worker, now_ns))
+			continue;
+		hwt_worker_rest(worker, now_ns);
+		tally_add(&worker->tally.wakeups, 1);
 	}
 }
 

@@ -34,11 +34,14 @@
  *
  *   [stop]   request_stop stores (release), the worker loads (acquire).
  *   [count]  expired is stored (release) before the task starts; see lane.h.
+ *   [finished]  stored (release) after the task, and so after expired; stats load it (acquire) and then expired: what
+ *            has finished has started.
  */
 #ifndef HWT_WORKER_H
 #define HWT_WORKER_H
 
-#include "lane.h"
+#include "job.h"
+#include "tally.h"
 #include "wheel.h"
 
 #define HWT_BATCH 256
@@ -57,7 +60,16 @@ struct hwt_worker {
 	uint64_t moved;      /* taken out of the lanes */
 	unsigned idle_looks; /* how often it was about to sleep beyond the tick */
 
-	uint64_t passes; /* since the start */
+	struct hwt_frame frame; /* of who makes the passes */
+	struct hwt_await *await;
+	struct hwt_jobs *jobs; /* NULL: tasks run here */
+
+	uint64_t passes;     /* since the start */
+	uint64_t backlog;    /* what this pass has found in the lanes */
+	int64_t lateness_ns; /* the moment against which deadlines are late: when the present tick began */
+	bool is_told;        /* that is the time it is told, not the clock */
+
+	struct hwt_tally tally;
 
 	alignas(HWT_UNIT) _Atomic uint64_t expired; /* have started to run; written by the worker */
 	_Atomic bool stop;

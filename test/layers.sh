@@ -8,15 +8,17 @@ cd "$(dirname "$0")/.." || exit 1
 # Each header may include those on lines above its own; a source file its own header and all above.
 order='base
 mem
-clock config
+clock config tally frame
 counter
 idle queue timeout
+await
 pool bucket due
 lane wheel
+job
 wheel_hashed
 worker
 timer
-api
+api drive stats
 check_inventory
 check'
 

@@ -75,7 +75,7 @@ TEST(create_refuses_values_out_of_range)
 	CHECK_REFUSED(max_transfers_per_tick, 0, EINVAL);
 	CHECK_REFUSED(wheel, 2, EINVAL);
 	CHECK_REFUSED(wheel, UINT32_MAX, EINVAL);
-	for (unsigned bit = 1; bit < 32; bit++)
+	for (unsigned bit = 2; bit < 32; bit++)
 		CHECK_REFUSED(flags, 1u << bit, EINVAL);
 	CHECK_REFUSED(flags, HWT_FINE_TICKS | 1u << 31, EINVAL);
 	for (unsigned i = 0; i < 8; i++)
@@ -84,10 +84,7 @@ TEST(create_refuses_values_out_of_range)
 
 TEST(create_refuses_what_is_not_served_yet)
 {
-	static char somewhere;
-
 	CHECK_REFUSED(wheel, HWT_WHEEL_HIERARCHICAL, ENOTSUP);
-	CHECK_REFUSED(executor, (const hwt_executor *)(void *)&somewhere, ENOTSUP);
 }
 
 TEST(create_refuses_a_wheel_longer_than_time)

@@ -295,10 +295,38 @@ TEST(threads_have_numbers_of_their_own)
 	CHECK_INT(hwt_thread_number(), ==, mine);
 }
 
+/* A thread remembers its lane in one timer; others come and go, also in the same memory. */
+TEST(a_cancel_counts_in_its_own_timer)
+{
+	hwt_config config = driven_config(HWT_MS(1), 512);
+
+	for (int round = 0; round < 5; round++) {
+		hwt_timer *timers[3];
+		hwt_timeout timeouts[3];
+
+		for (int i = 0; i < 3; i++) {
+			timers[i] = driven_create(&config, 0);
+			REQUIRE(hwt_new_timeout_at(timers[i], nothing, NULL, HWT_S(1), &timeouts[i]) == 0);
+			driven_pass(timers[i], 0);
+		}
+		for (int i = 0; i < 3; i++) {
+			CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
+			for (int j = 0; j < 3; j++)
+				CHECK_INT(hwt_pending_timeouts(timers[j]), ==, j > i);
+		}
+		for (int i = 0; i < 3; i++) {
+			driven_pass(timers[i], HWT_MS(1));
+			CHECK(hwt_lanes_are_empty(&timers[i]->lanes));
+			driven_destroy(timers[i]);
+		}
+	}
+}
+
 TEST_MAIN(RUN(a_submission_reaches_the_worker_whole), RUN(records_come_home_in_order_and_know_the_one_ahead),
 	  RUN(row24_no_allocation_once_the_peak_has_been_seen),
 	  RUN(free_records_of_other_lanes_are_used_before_memory_is_asked_for),
 	  RUN(row06_a_limit_is_exact_and_a_cancel_makes_room), RUN(row17_cancel_says_what_happened),
 	  RUN(row35_a_stale_handle_cancels_nobody), RUN(without_memory_a_cancel_still_succeeds),
 	  RUN(without_memory_a_submission_fails_and_changes_nothing), RUN(a_closed_lane_refuses),
-	  RUN(two_threads_at_home_in_one_lane_lose_no_cancellation), RUN(threads_have_numbers_of_their_own))
+	  RUN(two_threads_at_home_in_one_lane_lose_no_cancellation), RUN(threads_have_numbers_of_their_own),
+	  RUN(a_cancel_counts_in_its_own_timer))

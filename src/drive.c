@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A timer without a thread: its passes are made by who calls hwt_timer_advance, from a loop of his own.
+ *
+ * The alarm, if there is one, is to the caller's poll what sleeping is to the worker, with the same handshake
+ * (idle.h): it is set, then what it is set for is published, then the lanes are looked at once more.  A producer who
+ * claims an old publication and is slow to ring may ring too early; that costs a pass.
+ */
+#include "timer.h"
+
+#include <errno.h>
+
+/* Passes in one advance: the second takes in what tasks of the first one scheduled, the others what others do. */
+#define MAX_PASSES 4
+
+/* Further than this from CLOCK_MONOTONIC the caller's time is a clock of its own. */
+#define OWN_CLOCK_NS NS_PER_S
+
+static bool is_near_the_clock(int64_t now_ns)
+{
+	int64_t clock_ns = hwt_clock_now();
+
+	return now_ns >= add_saturating(clock_ns, -OWN_CLOCK_NS) && now_ns <= add_saturating(clock_ns, OWN_CLOCK_NS);
+}
+
+/* From here to end() the caller is the worker. */
+static int begin(hwt_timer *timer, int64_t now_ns)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&timer->monitor.mutex);
+	/* Relaxed: under the mutex. */
+	if (atomic_load_explicit(&timer->state, memory_order_relaxed) == TIMER_INIT)
+		hwt_timer_start_told(timer, now_ns, !is_near_the_clock(now_ns));
+	if (atomic_load_explicit(&timer->state, memory_order_relaxed) != TIMER_DRIVEN)
+		rc = ECANCELED;
+	else if (timer->advancing)
+		rc = EBUSY;
+	else
+		timer->advancing = true;
+	pthread_mutex_unlock(&timer->monitor.mutex);
+	return rc;
+}
+
+/* ECANCELED when a stop waits for it. */
+static int end(hwt_timer *timer)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&timer->monitor.mutex);
+	timer->advancing = false;
+	/* Relaxed: under the mutex. */
+	if (atomic_load_explicit(&timer->state, memory_order_relaxed) != TIMER_DRIVEN) {
+		pthread_cond_broadcast(&timer->monitor.changed);
+		rc = ECANCELED;
+	}
+	pthread_mutex_unlock(&timer->monitor.mutex);
+	return rc;
+}
+
+static void pass(hwt_timer *timer, int64_t now_ns)
+{
+	int passes = 0;
+	bool more;
+
+	do {
+		more = hwt_worker_pass(&timer->worker, now_ns) || !hwt_lanes_are_empty(&timer->lanes);
+	} while (more && ++passes < MAX_PASSES);
+}
+
+/* When there is something to do, as far as is known now. */
+static int64_t next_time(hwt_timer *timer, int64_t now_ns)
+{
+	int64_t due = hwt_wheel_next_due(timer->wheel);
+
+	if (!hwt_lanes_are_empty(&timer->lanes))
+		return now_ns;
+	return due == HWT_TICK_NEVER ? INT64_MAX : grid_time(&timer->grid, due);
+}
+
+/* The same, and the alarm rings then, or earlier if a producer knows better. */
+static int64_t next_alarm(hwt_timer *timer, int64_t now_ns)
+{
+	struct hwt_idle *idle = &timer->lanes.idle;
+	int64_t due = hwt_wheel_next_due(timer->wheel), next_ns = next_time(timer, now_ns);
+
+	hwt_idle_set_alarm(idle, next_ns == now_ns ? 0 : next_ns);
+	if (hwt_idle_begin(idle, due == HWT_TICK_NEVER ? INT64_MAX : grid_time(&timer->grid, due - 1)) &&
+	    hwt_lanes_are_empty(&timer->lanes))
+		return next_ns;
+	/* Something came, or the system refuses: look again, at once or at the next tick. */
+	hwt_idle_end(idle);
+	next_ns = hwt_lanes_are_empty(&timer->lanes) ? grid_time(&timer->grid, timer->wheel->tick) : now_ns;
+	hwt_idle_set_alarm(idle, next_ns == now_ns ? 0 : next_ns);
+	return next_ns;
+}
+
+/* The later of what it was told before and now: time does not go back. */
+static void tell(hwt_timer *timer, int64_t now_ns)
+{
+	/* Relaxed: one thread at a time writes it, and the time is all there is to it. */
+	if (now_ns > atomic_load_explicit(&timer->told_ns, memory_order_relaxed))
+		atomic_store_explicit(&timer->told_ns, now_ns, memory_order_relaxed);
+}
+
+int64_t hwt_timer_told(const hwt_timer *timer)
+{
+	/* Relaxed: as above. */
+	int64_t told_ns = atomic_load_explicit(&timer->told_ns, memory_order_relaxed), clock_ns;
+
+	if (timer->own_clock)
+		return told_ns;
+	clock_ns = hwt_clock_now();
+	return clock_ns > told_ns ? clock_ns : told_ns;
+}
+
+int hwt_timer_advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
+{
+	struct hwt_idle *idle;
+	int64_t next;
+	int rc;
+
+	if (timer == NULL || !timer_is_driven(timer))
+		return EINVAL;
+	rc = begin(timer, now_ns);
+	if (rc != 0)
+		return rc;
+	idle = &timer->lanes.idle;
+	frame_enter(&timer->worker.frame, timer, NULL);
+	hwt_idle_end(idle);
+	tell(timer, now_ns);
+	tally_add(&timer->worker.tally.wakeups, 1);
+	pass(timer, now_ns);
+	next = hwt_idle_has_alarm(idle) ? next_alarm(timer, now_ns) : next_time(timer, now_ns);
+	frame_leave(&timer->worker.frame);
+	rc = end(timer);
+	if (rc == 0 && next_ns != NULL)
+		*next_ns = next;
+	return rc;
+}
+
+int hwt_timer_fd(hwt_timer *timer, int *fd)
+{
+	struct hwt_sleeper *sleeper;
+	int rc;
+
+	if (timer == NULL || fd == NULL || !timer_is_driven(timer))
+		return EINVAL;
+	rc = hwt_timer_start(timer);
+	if (rc != 0)
+		return rc;
+	sleeper = &timer->lanes.idle.sleeper;
+	if (timer->own_clock)
+		return EINVAL;
+	pthread_mutex_lock(&timer->monitor.mutex);
+	if (sleeper->alarm < 0)
+		rc = timer->advancing ? EBUSY : hwt_sleeper_make_alarm(sleeper);
+	if (rc == 0)
+		*fd = sleeper->alarm;
+	pthread_mutex_unlock(&timer->monitor.mutex);
+	return rc;
+}

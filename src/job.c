@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "job.h"
+#include "tally.h"
+
+_Thread_local struct hwt_frame *hwt_innermost_frame;
+
+void hwt_jobs_init(struct hwt_jobs *jobs, struct hwt_lanes *lanes, const hwt_executor *executor)
+{
+	jobs->lanes = lanes;
+	lanes->jobs = jobs;
+	jobs->executor = executor != NULL ? *executor : (hwt_executor){ NULL, NULL };
+	atomic_init(&jobs->handed, 0);
+	atomic_init(&jobs->refused, 0);
+	atomic_init(&jobs->finished, 0);
+}
+
+/* Always under the mutex: J1, and a waiter for this very task looks at its word under it. */
+static void finish(struct hwt_jobs *jobs)
+{
+	struct hwt_await *await = &jobs->lanes->await;
+
+	pthread_mutex_lock(&await->monitor.mutex);
+	/* Release: statistics, [finished]. */
+	atomic_store_explicit(&jobs->finished, tally_get(&jobs->finished) + 1, memory_order_release);
+	pthread_cond_broadcast(&await->monitor.changed);
+	pthread_mutex_unlock(&await->monitor.mutex);
+}
+
+static void run(void *job)
+{
+	struct hwt_record *record = job;
+	struct hwt_lane *lane = record_lane(record);
+	struct hwt_jobs *jobs = lane->lanes->jobs;
+	uint64_t word = record_word(record);
+	struct hwt_frame frame;
+
+	HWT_ASSERT(word_state(word) == STATE_RUNNING);
+	frame_enter(&frame, lane->lanes->timer, record);
+	record->task((hwt_timeout){ record, word_generation(word) }, record->arg);
+	frame_leave(&frame);
+	record_finish(record, word);
+	returned_push(&lane->returned, record);
+	finish(jobs);
+}
+
+bool hwt_job_hand_over(struct hwt_jobs *jobs, struct hwt_record *record)
+{
+	/* Before: it may be over before execute returns. */
+	tally_add(&jobs->handed, 1);
+	if (likely(jobs->executor.execute(jobs->executor.ctx, run, record) == 0))
+		return true;
+	tally_set(&jobs->handed, tally_get(&jobs->handed) - 1);
+	tally_add(&jobs->refused, 1);
+	return false;
+}
+
+void hwt_jobs_wait(struct hwt_jobs *jobs)
+{
+	struct hwt_await *await = &jobs->lanes->await;
+
+	if (jobs->executor.execute == NULL)
+		return;
+	pthread_mutex_lock(&await->monitor.mutex);
+	while (tally_get(&jobs->finished) != tally_get(&jobs->handed))
+		hwt_monitor_wait(&await->monitor, INT64_MAX);
+	pthread_mutex_unlock(&await->monitor.mutex);
+}

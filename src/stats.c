@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * hwt_timer_stats: what lanes and worker have counted, summed when somebody asks.
+ *
+ * Where timeouts have gone always adds up, whatever happens meanwhile: ends are read before begins ([count]), the
+ * later stage before the earlier one, and what is pending and running follows from them.
+ */
+#include "timer.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* The lateness is the only field that is not of 8 bytes; a caller's size counts as far as whole fields go. */
+#define LATENESS_AT offsetof(hwt_stats, lateness)
+
+static_assert(LATENESS_AT % 8 == 0 && sizeof(hwt_stats) == LATENESS_AT + TALLY_LATENESS * 8, "fields are of 8 bytes");
+static_assert(sizeof(((hwt_stats *)0)->lateness) == TALLY_LATENESS * 8, "the histogram has as many places");
+
+static size_t whole_fields(size_t size)
+{
+	if (size >= sizeof(hwt_stats))
+		return sizeof(hwt_stats);
+	return size >= LATENESS_AT ? LATENESS_AT : size / 8 * 8;
+}
+
+static int64_t as_time(uint64_t ns)
+{
+	return ns < INT64_MAX ? (int64_t)ns : INT64_MAX;
+}
+
+static void count_ends(const hwt_timer *timer, hwt_stats *stats)
+{
+	const struct hwt_worker *worker = &timer->worker;
+
+	/* Acquire, and in this order: see the top, [count]. */
+	stats->completed = atomic_load_explicit(&worker->tally.finished, memory_order_acquire) + /* [finished] */
+			   atomic_load_explicit(&timer->jobs.finished, memory_order_acquire);    /* [finished] */
+	stats->runs = atomic_load_explicit(&worker->expired, memory_order_acquire);
+	stats->returned = atomic_load_explicit(&timer->given_back, memory_order_acquire);
+	stats->cancelled = hwt_lanes_cancelled(&timer->lanes);
+	stats->accepted = hwt_lanes_accepted(&timer->lanes);
+	stats->running = stats->runs - stats->completed;
+	stats->pending = stats->accepted - stats->cancelled - stats->returned - stats->runs;
+}
+
+static void count_lanes(const hwt_timer *timer, hwt_stats *stats)
+{
+	struct hwt_lane_tally tally = { 0 };
+
+	for (uint32_t i = 0; i < timer->lanes.count; i++)
+		hwt_lane_count(&timer->lanes.lane[i], &tally);
+	stats->refused_limit = tally.refused_limit;
+	/* Relaxed: only a number. */
+	stats->refused_stopped = tally.refused_stopped +
+				 atomic_load_explicit(&timer->refused_stopped, memory_order_relaxed);
+	stats->refused_memory = tally.refused_memory;
+	stats->records = tally.records;
+	stats->bytes = sizeof(*timer) + timer->lanes.count * sizeof(*timer->lanes.lane) + tally.bytes +
+		       wheel_bytes(timer->wheel);
+}
+
+static void count_work(const hwt_timer *timer, hwt_stats *stats)
+{
+	const struct hwt_tally *tally = &timer->worker.tally;
+
+	stats->executor_refusals = tally_get(&timer->jobs.refused);
+	stats->ticks = tally_get(&tally->ticks);
+	stats->wakeups = tally_get(&tally->wakeups);
+	stats->transfers = tally_get(&tally->transfers);
+	stats->backlog_max = tally_get(&tally->backlog_max);
+	stats->lateness_max_ns = as_time(tally_get(&tally->lateness_max_ns));
+	stats->tick_max_ns = as_time(tally_get(&tally->tick_max_ns));
+	for (unsigned i = 0; i < TALLY_LATENESS; i++)
+		stats->lateness[i] = tally_get(&tally->lateness[i]);
+}
+
+int hwt_timer_stats(const hwt_timer *timer, hwt_stats *out)
+{
+	hwt_stats stats = { 0 };
+	size_t size, known;
+
+	if (timer == NULL || out == NULL || out->size < 2 * sizeof(uint64_t))
+		return EINVAL;
+	size = out->size;
+	known = whole_fields(size);
+	count_ends(timer, &stats);
+	count_lanes(timer, &stats);
+	count_work(timer, &stats);
+	memset(out, 0, size);
+	memcpy(out, &stats, known);
+	out->size = size;
+	return 0;
+}

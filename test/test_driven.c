@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A timer in the caller's own loop: hwt_timer_advance, hwt_timer_fd, and a clock of the caller's own. */
+#include "support.h"
+
+#include <poll.h>
+#include <sys/resource.h>
+
+#define TICK_NS HWT_MS(1)
+#define FAR_NS HWT_S(3600)
+
+static hwt_timer *driven_timer(int64_t limit)
+{
+	hwt_config config = HWT_CONFIG_INIT;
+	hwt_timer *timer = NULL;
+
+	config.tick_duration_ns = TICK_NS;
+	config.max_pending_timeouts = limit;
+	config.flags = HWT_CALLER_DRIVEN;
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	return timer;
+}
+
+/* A timer whose time begins at 0 and is what it is told. */
+static hwt_timer *virtual_timer(void)
+{
+	hwt_timer *timer = driven_timer(0);
+	int64_t next_ns = -1;
+
+	CHECK_RC(hwt_timer_advance(timer, 0, &next_ns), 0);
+	CHECK_INT(next_ns, ==, INT64_MAX);
+	return timer;
+}
+
+static int64_t advance(hwt_timer *timer, int64_t now_ns)
+{
+	int64_t next_ns = -1;
+
+	CHECK_RC(hwt_timer_advance(timer, now_ns, &next_ns), 0);
+	return next_ns;
+}
+
+static bool is_readable(int fd, int64_t patience_ns)
+{
+	struct pollfd wanted = { .fd = fd, .events = POLLIN };
+
+	return poll(&wanted, 1, (int)(patience_ns / HWT_MS(1))) == 1 && (wanted.revents & POLLIN) != 0;
+}
+
+TEST(others_are_not_for_the_caller_to_drive)
+{
+	hwt_timer *timer = new_timer(TICK_NS, 512), *driven = driven_timer(0);
+	int64_t next_ns = 17;
+	int fd = 17;
+
+	CHECK_RC(hwt_timer_advance(timer, hwt_now(), &next_ns), EINVAL);
+	CHECK_RC(hwt_timer_fd(timer, &fd), EINVAL);
+	CHECK_RC(hwt_timer_start(timer), 0);
+	CHECK_RC(hwt_timer_advance(timer, hwt_now(), &next_ns), EINVAL);
+	CHECK_RC(hwt_timer_fd(timer, &fd), EINVAL);
+	CHECK_RC(hwt_timer_advance(NULL, 0, &next_ns), EINVAL);
+	CHECK_RC(hwt_timer_fd(NULL, &fd), EINVAL);
+	CHECK_RC(hwt_timer_fd(driven, NULL), EINVAL);
+	CHECK_INT(next_ns, ==, 17);
+	CHECK_INT(fd, ==, 17);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+	CHECK_RC(hwt_timer_destroy(driven), 0);
+}
+
+TEST(what_is_due_runs_in_the_caller_and_the_answer_says_when)
+{
+	hwt_timer *timer = virtual_timer();
+	atomic_uint ran[3] = { 0, 0, 0 };
+	hwt_timeout far;
+
+	CHECK_RC(hwt_new_timeout(timer, count_task, &ran[0], HWT_MS(10), NULL), 0);
+	CHECK_RC(hwt_new_timeout_at(timer, count_task, &ran[1], HWT_MS(20) + 1, NULL), 0);
+	CHECK_RC(hwt_new_timeout(timer, count_task, &ran[2], FAR_NS, &far), 0);
+	CHECK_INT(advance(timer, HWT_MS(10) - 1), ==, HWT_MS(10));
+	CHECK_INT(ran[0], ==, 0);
+	CHECK_INT(advance(timer, HWT_MS(10)), ==, HWT_MS(21));
+	CHECK_INT(ran[0], ==, 1);
+	CHECK_INT(advance(timer, HWT_MS(21) - 1), ==, HWT_MS(21));
+	CHECK_INT(ran[1], ==, 0);
+	CHECK_INT(advance(timer, HWT_MS(25)), ==, FAR_NS);
+	CHECK_INT(ran[1], ==, 1);
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 1);
+	CHECK_RC(hwt_cancel(far), 0);
+	/* What was cancelled may still be in the answer, once. */
+	CHECK_INT(advance(timer, HWT_MS(26)), >, HWT_MS(26));
+	CHECK_INT(advance(timer, FAR_NS + 1), ==, INT64_MAX);
+	CHECK_INT(ran[0] + ran[1] + ran[2], ==, 2);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+struct relay {
+	hwt_timer *timer;
+	int64_t delay_ns;
+	unsigned runs, left;
+};
+
+static void relay_task(hwt_timeout timeout, void *arg)
+{
+	struct relay *relay = arg;
+
+	(void)timeout;
+	relay->runs++;
+	if (relay->left-- > 0)
+		CHECK_RC(hwt_new_timeout(relay->timer, relay_task, relay, relay->delay_ns, NULL), 0);
+}
+
+/* What a task schedules counts from the time that the call was told, and is in its answer. */
+TEST(the_answer_knows_what_tasks_have_scheduled)
+{
+	struct relay relay = { .timer = virtual_timer(), .delay_ns = HWT_MS(5), .left = 3 };
+
+	CHECK_RC(hwt_new_timeout(relay.timer, relay_task, &relay, HWT_MS(10), NULL), 0);
+	CHECK_INT(advance(relay.timer, HWT_MS(3)), ==, HWT_MS(10));
+	CHECK_INT(advance(relay.timer, HWT_MS(10)), ==, HWT_MS(15));
+	CHECK_INT(advance(relay.timer, HWT_MS(15)), ==, HWT_MS(20));
+	/* It comes late: the next one counts from then. */
+	CHECK_INT(advance(relay.timer, HWT_MS(33)), ==, HWT_MS(38));
+	CHECK_INT(advance(relay.timer, HWT_MS(38)), ==, INT64_MAX);
+	CHECK_INT(relay.runs, ==, 4);
+	CHECK_RC(hwt_timer_destroy(relay.timer), 0);
+}
+
+/* No delay: the next tick, so that an advance comes to an end. */
+TEST(a_task_that_arms_itself_without_delay_does_not_keep_the_caller)
+{
+	struct relay relay = { .timer = virtual_timer(), .delay_ns = 0, .left = 1000 };
+
+	CHECK_RC(hwt_new_timeout(relay.timer, relay_task, &relay, 0, NULL), 0);
+	CHECK_INT(advance(relay.timer, HWT_MS(1)), ==, HWT_MS(2));
+	for (int64_t ms = 2; ms <= 11; ms++)
+		CHECK_INT(advance(relay.timer, HWT_MS(ms)), ==, HWT_MS(ms + 1));
+	CHECK_INT(relay.runs, ==, 11);
+	CHECK_RC(hwt_timer_destroy(relay.timer), 0);
+}
+
+TEST(time_that_goes_back_runs_nothing)
+{
+	hwt_timer *timer = virtual_timer();
+	atomic_uint ran = 0;
+
+	advance(timer, HWT_S(10));
+	CHECK_INT(advance(timer, HWT_S(5)), ==, INT64_MAX);
+	CHECK_RC(hwt_new_timeout(timer, count_task, &ran, HWT_S(1), NULL), 0); /* from the latest: 11 s */
+	CHECK_INT(advance(timer, HWT_S(5)), ==, HWT_S(11));
+	CHECK_INT(advance(timer, HWT_S(11) - 1), ==, HWT_S(11));
+	CHECK_INT(ran, ==, 0);
+	advance(timer, HWT_S(11));
+	CHECK_INT(ran, ==, 1);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+#define MANY 1000
+
+/* A day at once: tick by tick, in order. */
+TEST(a_leap_runs_everything_in_the_order_of_ticks)
+{
+	hwt_timer *timer = virtual_timer();
+	struct prng prng = { test_seed("a_leap") };
+	static struct run runs[MANY];
+	unsigned places = 0;
+	int64_t ticks[MANY];
+
+	for (unsigned i = 0; i < MANY; i++) {
+		ticks[i] = prng_between(&prng, 1, 50);
+		runs[i] = (struct run){ .not_before_ns = INT64_MIN, .places = &places };
+		CHECK_RC(hwt_new_timeout(timer, run_task, &runs[i], ticks[i] * HWT_S(1000), NULL), 0);
+	}
+	CHECK_INT(advance(timer, HWT_S(86400)), ==, INT64_MAX);
+	CHECK_INT(places, ==, MANY);
+	for (unsigned i = 0; i < MANY; i++)
+		for (unsigned j = i + 1; j < MANY; j++)
+			CHECK(ticks[i] <= ticks[j] ? runs[i].place < runs[j].place : runs[i].place > runs[j].place);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+static void reentering_task(hwt_timeout timeout, void *arg)
+{
+	hwt_timer *timer = hwt_timeout_timer(timeout);
+	int64_t next_ns = 17;
+	int fd = 17;
+
+	CHECK_RC(hwt_timer_advance(timer, HWT_S(100), &next_ns), EBUSY);
+	CHECK_RC(hwt_timer_stop(timer, NULL), EDEADLK);
+	CHECK_RC(hwt_timer_destroy(timer), EDEADLK);
+	CHECK(hwt_timer_fd(timer, &fd) != 0);
+	CHECK_INT(next_ns, ==, 17);
+	CHECK_INT(fd, ==, 17);
+	atomic_fetch_add((atomic_uint *)arg, 1);
+}
+
+TEST(a_task_cannot_advance_stop_or_destroy)
+{
+	hwt_timer *timer = virtual_timer(), *other = virtual_timer();
+	atomic_uint ran = 0;
+
+	CHECK_RC(hwt_new_timeout(timer, reentering_task, &ran, 1, NULL), 0);
+	advance(timer, HWT_MS(1));
+	CHECK_INT(ran, ==, 1);
+	/* Outside it may, and the other timer was never concerned. */
+	CHECK_RC(hwt_timer_stop(timer, NULL), 0);
+	CHECK_RC(hwt_timer_stop(other, NULL), 0);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+	CHECK_RC(hwt_timer_destroy(other), 0);
+}
+
+struct gate {
+	hwt_timer *timer;
+	atomic_uint entered, open;
+	int rc;
+};
+
+static void gate_task(hwt_timeout timeout, void *arg)
+{
+	struct gate *gate = arg;
+
+	(void)timeout;
+	atomic_store(&gate->entered, 1);
+	REQUIRE(wait_count(&gate->open, 1));
+}
+
+static void *advance_thread(void *arg)
+{
+	struct gate *gate = arg;
+
+	gate->rc = hwt_timer_advance(gate->timer, HWT_S(1), NULL);
+	return NULL;
+}
+
+static void *open_thread(void *arg)
+{
+	struct gate *gate = arg;
+
+	sleep_ms(20);
+	atomic_store(&gate->open, 1);
+	return NULL;
+}
+
+TEST(one_at_a_time)
+{
+	struct gate gate = { .timer = virtual_timer() };
+	struct crew crew;
+	int64_t next_ns = 17;
+	int fd = 17;
+
+	CHECK_RC(hwt_new_timeout(gate.timer, gate_task, &gate, HWT_MS(1), NULL), 0);
+	crew_start(&crew, 1, advance_thread, &gate, 0);
+	REQUIRE(wait_count(&gate.entered, 1));
+	CHECK_RC(hwt_timer_advance(gate.timer, HWT_S(2), &next_ns), EBUSY);
+	CHECK_INT(next_ns, ==, 17);
+	CHECK(hwt_timer_fd(gate.timer, &fd) != 0);
+	atomic_store(&gate.open, 1);
+	crew_join(&crew);
+	CHECK_INT(gate.rc, ==, 0);
+	CHECK_INT(advance(gate.timer, HWT_S(2)), ==, INT64_MAX);
+	CHECK_RC(hwt_timer_destroy(gate.timer), 0);
+}
+
+/* Stop waits for the task that runs; those due behind it are handed back. */
+TEST(stop_ends_an_advance)
+{
+	struct gate gate = { .timer = virtual_timer() };
+	hwt_unprocessed unprocessed;
+	atomic_uint ran = 0;
+	struct crew crew, opener;
+	size_t said = 0, returned = 0;
+	int64_t next_ns = 17;
+
+	CHECK_RC(hwt_new_timeout(gate.timer, gate_task, &gate, HWT_MS(1), NULL), 0);
+	for (int i = 0; i < 1000; i++)
+		CHECK_RC(hwt_new_timeout(gate.timer, count_task, &ran, HWT_MS(1 + i % 3), NULL), 0);
+	crew_start(&crew, 1, advance_thread, &gate, 0);
+	REQUIRE(wait_count(&gate.entered, 1));
+	crew_start(&opener, 1, open_thread, &gate, 0);
+	CHECK_RC(hwt_timer_stop(gate.timer, &said), 0);
+	CHECK_INT(atomic_load(&gate.open), ==, 1);
+	crew_join(&crew);
+	crew_join(&opener);
+	CHECK_INT(gate.rc, ==, ECANCELED);
+	while (hwt_timer_next_unprocessed(gate.timer, &unprocessed))
+		returned++;
+	CHECK_INT(returned, ==, said);
+	CHECK_INT(returned + ran, ==, 1000);
+	CHECK_RC(hwt_timer_advance(gate.timer, HWT_S(3), &next_ns), ECANCELED);
+	CHECK_RC(hwt_new_timeout(gate.timer, count_task, &ran, 0, NULL), ECANCELED);
+	CHECK_INT(next_ns, ==, 17);
+	CHECK_RC(hwt_timer_destroy(gate.timer), 0);
+}
+
+TEST(what_was_never_advanced_is_handed_back)
+{
+	hwt_timer *timer = driven_timer(0);
+	hwt_unprocessed unprocessed;
+	atomic_uint ran = 0;
+	hwt_timeout timeout;
+	size_t said = 0;
+	int fd = 17;
+
+	CHECK_RC(hwt_new_timeout(timer, count_task, &ran, 0, &timeout), 0);
+	sleep_ms(5);
+	CHECK_INT(hwt_timeout_state(timeout), ==, HWT_PENDING);
+	CHECK_RC(hwt_timer_stop(timer, &said), 0);
+	CHECK_INT(said, ==, 1);
+	CHECK(hwt_timer_next_unprocessed(timer, &unprocessed) && same_handle(unprocessed.timeout, timeout));
+	CHECK_RC(hwt_timer_fd(timer, &fd), ECANCELED);
+	CHECK_INT(fd, ==, 17);
+	CHECK_INT(ran, ==, 0);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+/* On CLOCK_MONOTONIC: never early, also when the loop has told nothing for a while. */
+TEST(delays_count_from_the_clock)
+{
+	hwt_timer *timer = driven_timer(0);
+	struct run run = { .not_before_ns = 0 };
+	int64_t next_ns = advance(timer, hwt_now());
+
+	CHECK_INT(next_ns, ==, INT64_MAX);
+	sleep_ms(30);
+	run.not_before_ns = hwt_now() + HWT_MS(20);
+	CHECK_RC(hwt_new_timeout(timer, run_task, &run, HWT_MS(20), NULL), 0);
+	next_ns = advance(timer, hwt_now());
+	CHECK_INT(next_ns, >=, run.not_before_ns);
+	for (int i = 0; i < 10000 && run.ran == 0; i++) {
+		sleep_ns(HWT_US(300));
+		advance(timer, hwt_now());
+	}
+	CHECK_INT(run.ran, ==, 1);
+	/* Told of a later time than it is: from then. */
+	CHECK_INT(advance(timer, hwt_now() + FAR_NS), ==, INT64_MAX);
+	CHECK_RC(hwt_new_timeout(timer, count_task, NULL, HWT_MS(20), NULL), 0);
+	CHECK_INT(advance(timer, hwt_now()), >, hwt_now() + FAR_NS - HWT_S(60));
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+TEST(the_descriptor_is_readable_when_there_is_something_to_do)
+{
+	hwt_timer *timer = driven_timer(0);
+	atomic_uint ran = 0;
+	int fd = -1, again = -1;
+
+	CHECK_RC(hwt_timer_fd(timer, &fd), 0);
+	CHECK_RC(hwt_timer_fd(timer, &again), 0);
+	CHECK_INT(fd, >=, 0);
+	CHECK_INT(again, ==, fd);
+	CHECK(is_readable(fd, PATIENCE_NS)); /* the first time at once */
+	CHECK_INT(advance(timer, hwt_now()), ==, INT64_MAX);
+	CHECK(!is_readable(fd, HWT_MS(20)));
+	/* Scheduled by this thread: there is something to do. */
+	CHECK_RC(hwt_new_timeout(timer, count_task, &ran, HWT_MS(30), NULL), 0);
+	CHECK(is_readable(fd, PATIENCE_NS));
+	advance(timer, hwt_now());
+	CHECK_INT(ran, ==, 0);
+	CHECK(is_readable(fd, PATIENCE_NS));
+	for (int i = 0; i < 1000 && ran == 0; i++) {
+		CHECK(is_readable(fd, PATIENCE_NS));
+		advance(timer, hwt_now());
+	}
+	CHECK_INT(ran, ==, 1);
+	/* A later one than the next does not disturb. */
+	CHECK_RC(hwt_new_timeout(timer, count_task, &ran, FAR_NS, NULL), 0);
+	advance(timer, hwt_now());
+	CHECK_RC(hwt_new_timeout(timer, count_task, &ran, 2 * FAR_NS, NULL), 0);
+	CHECK(!is_readable(fd, HWT_MS(20)));
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+static void *schedule_thread(void *arg)
+{
+	struct gate *gate = arg;
+
+	sleep_ms(20);
+	CHECK_RC(hwt_new_timeout(gate->timer, count_task, &gate->entered, HWT_MS(1), NULL), 0);
+	return NULL;
+}
+
+TEST(another_threads_earlier_timeout_makes_it_readable)
+{
+	for (int round = 0; round < 20; round++) {
+		struct gate gate = { .timer = driven_timer(0) };
+		struct crew crew;
+		int fd = -1;
+
+		CHECK_RC(hwt_timer_fd(gate.timer, &fd), 0);
+		if (round % 2 == 0)
+			CHECK_RC(hwt_new_timeout(gate.timer, count_task, &gate.open, FAR_NS, NULL), 0);
+		advance(gate.timer, hwt_now());
+		crew_start(&crew, 1, schedule_thread, &gate, 0);
+		while (atomic_load(&gate.entered) == 0) {
+			REQUIRE(is_readable(fd, PATIENCE_NS));
+			advance(gate.timer, hwt_now());
+		}
+		crew_join(&crew);
+		CHECK_RC(hwt_timer_destroy(gate.timer), 0);
+	}
+}
+
+/* G5: what has gathered wants to be taken in, however far the next deadline is. */
+TEST(cancelled_timeouts_make_it_readable_in_time)
+{
+	hwt_timer *timer = driven_timer(0);
+	hwt_timeout timeout;
+	int fd = -1;
+
+	CHECK_RC(hwt_timer_fd(timer, &fd), 0);
+	CHECK_RC(hwt_new_timeout(timer, count_task, NULL, FAR_NS, NULL), 0);
+	advance(timer, hwt_now());
+	CHECK(!is_readable(fd, 0));
+	for (int i = 0; i < 5000; i++) {
+		CHECK_RC(hwt_new_timeout(timer, count_task, NULL, 2 * FAR_NS, &timeout), 0);
+		CHECK_RC(hwt_cancel(timeout), 0);
+	}
+	CHECK(is_readable(fd, PATIENCE_NS));
+	CHECK_INT(advance(timer, hwt_now()), >, hwt_now() + FAR_NS / 2);
+	CHECK(!is_readable(fd, 0));
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+TEST(no_descriptor_for_a_clock_of_ones_own)
+{
+	hwt_timer *timer = virtual_timer();
+	int fd = 17;
+
+	CHECK_RC(hwt_timer_fd(timer, &fd), EINVAL);
+	CHECK_INT(fd, ==, 17);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+TEST(without_descriptors_left_it_fails_and_works_later)
+{
+	hwt_timer *timer = driven_timer(0);
+	struct rlimit before, none;
+	int fd = 17;
+
+	REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+	none = before;
+	none.rlim_cur = 0;
+	REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+	CHECK_RC(hwt_timer_fd(timer, &fd), EMFILE);
+	REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+	CHECK_INT(fd, ==, 17);
+	CHECK_RC(hwt_timer_fd(timer, &fd), 0);
+	CHECK(is_readable(fd, PATIENCE_NS));
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+/* The law, with an event loop and producers that schedule, cancel and look. */
+
+#define PRODUCERS 4
+#define EACH 20000
+
+struct producer {
+	hwt_timer *timer;
+	uint64_t seed;
+	atomic_uint *done, *ran;
+	unsigned cancelled;
+};
+
+struct stamp {
+	int64_t not_before_ns;
+	atomic_uint *ran;
+};
+
+static void stamp_task(hwt_timeout timeout, void *arg)
+{
+	struct stamp *stamp = arg;
+
+	CHECK(hwt_timeout_state(timeout) == HWT_RUNNING);
+	CHECK_INT(hwt_now(), >=, stamp->not_before_ns);
+	atomic_fetch_add(stamp->ran, 1);
+	free(stamp);
+}
+
+static void *produce(void *arg)
+{
+	struct producer *producer = arg;
+	struct prng prng = { producer->seed };
+
+	for (unsigned i = 0; i < scaled(EACH); i++) {
+		int64_t delay_ns = prng_below(&prng, 4) == 0 ? FAR_NS : prng_between(&prng, 0, HWT_MS(8));
+		struct stamp *stamp = malloc(sizeof(*stamp));
+		hwt_timeout timeout;
+
+		REQUIRE(stamp != NULL);
+		*stamp = (struct stamp){ hwt_now() + delay_ns, producer->ran };
+		CHECK_RC(hwt_new_timeout(producer->timer, stamp_task, stamp, delay_ns, &timeout), 0);
+		if (delay_ns == FAR_NS || prng_below(&prng, 2) == 0) {
+			if (hwt_cancel(timeout) == 0) {
+				producer->cancelled++;
+				free(stamp);
+			}
+		}
+		if (prng_below(&prng, 2000) == 0)
+			sleep_ms((int64_t)prng_below(&prng, 10));
+	}
+	atomic_fetch_add(producer->done, 1);
+	return NULL;
+}
+
+TEST(nothing_is_lost_in_an_event_loop)
+{
+	hwt_timer *timer = driven_timer(0);
+	struct producer producers[PRODUCERS];
+	uint64_t seed = test_seed("nothing_is_lost");
+	atomic_uint done = 0, ran = 0;
+	unsigned cancelled = 0;
+	struct crew crew;
+	int fd = -1;
+
+	CHECK_RC(hwt_timer_fd(timer, &fd), 0);
+	for (unsigned i = 0; i < PRODUCERS; i++)
+		producers[i] = (struct producer){ timer, seed + i, &done, &ran, 0 };
+	crew_start(&crew, PRODUCERS, produce, producers, sizeof(*producers));
+	while (atomic_load(&done) < PRODUCERS || hwt_pending_timeouts(timer) > 0) {
+		/* One who comes late to the end finds nothing to wait for: no longer than a second. */
+		(void)is_readable(fd, HWT_S(1));
+		advance(timer, hwt_now());
+	}
+	crew_join(&crew);
+	for (unsigned i = 0; i < PRODUCERS; i++)
+		cancelled += producers[i].cancelled;
+	CHECK_INT(atomic_load(&ran) + cancelled, ==, PRODUCERS * scaled(EACH));
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+TEST(a_limit_holds_and_makes_room)
+{
+	hwt_timer *timer = driven_timer(2);
+	atomic_uint ran = 0;
+
+	advance(timer, 0);
+	CHECK_RC(hwt_new_timeout(timer, count_task, &ran, HWT_MS(1), NULL), 0);
+	CHECK_RC(hwt_new_timeout(timer, count_task, &ran, HWT_MS(2), NULL), 0);
+	CHECK_RC(hwt_new_timeout(timer, count_task, &ran, HWT_MS(3), NULL), ENOBUFS);
+	advance(timer, HWT_MS(1));
+	CHECK_RC(hwt_new_timeout(timer, count_task, &ran, HWT_MS(3), NULL), 0);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+TEST_MAIN(RUN(others_are_not_for_the_caller_to_drive), RUN(what_is_due_runs_in_the_caller_and_the_answer_says_when),
+	  RUN(the_answer_knows_what_tasks_have_scheduled),
+	  RUN(a_task_that_arms_itself_without_delay_does_not_keep_the_caller), RUN(time_that_goes_back_runs_nothing),
+	  RUN(a_leap_runs_everything_in_the_order_of_ticks), RUN(a_task_cannot_advance_stop_or_destroy),
+	  RUN(one_at_a_time), RUN(stop_ends_an_advance), RUN(what_was_never_advanced_is_handed_back),
+	  RUN(delays_count_from_the_clock), RUN(the_descriptor_is_readable_when_there_is_something_to_do),
+	  RUN(another_threads_earlier_timeout_makes_it_readable), RUN(cancelled_timeouts_make_it_readable_in_time),
+	  RUN(no_descriptor_for_a_clock_of_ones_own), RUN(without_descriptors_left_it_fails_and_works_later),
+	  RUN(nothing_is_lost_in_an_event_loop), RUN(a_limit_holds_and_makes_room))

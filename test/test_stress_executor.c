@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Tasks on an executor: a pool of threads that also refuses, or runs at once. */
+#include "support.h"
+
+#define TICK_NS HWT_MS(1)
+#define FAR_NS HWT_S(3600)
+#define QUEUE 65536
+
+/* A pool with a bounded queue: what does not fit is refused. */
+struct pool {
+	pthread_mutex_t mutex;
+	pthread_cond_t changed;
+	struct {
+		void (*run)(void *job);
+		void *job;
+	} queue[QUEUE];
+	unsigned first, count, capacity;
+	bool closed, held; /* held: nothing is taken out of the queue */
+	unsigned refuse_every, asked, refused;
+	struct crew crew;
+};
+
+static int pool_execute(void *ctx, void (*run)(void *job), void *job)
+{
+	struct pool *pool = ctx;
+	int rc = 0;
+
+	pthread_mutex_lock(&pool->mutex);
+	if (pool->count == pool->capacity || (pool->refuse_every && ++pool->asked % pool->refuse_every == 0)) {
+		pool->refused++;
+		rc = EAGAIN;
+	} else {
+		unsigned at = (pool->first + pool->count++) % QUEUE;
+
+		pool->queue[at].run = run;
+		pool->queue[at].job = job;
+	}
+	pthread_cond_signal(&pool->changed);
+	pthread_mutex_unlock(&pool->mutex);
+	return rc;
+}
+
+static void *pool_thread(void *arg)
+{
+	struct pool *pool = arg;
+
+	pthread_mutex_lock(&pool->mutex);
+	for (;;) {
+		void (*run)(void *job);
+		void *job;
+
+		while ((pool->count == 0 || pool->held) && !(pool->closed && pool->count == 0))
+			pthread_cond_wait(&pool->changed, &pool->mutex);
+		if (pool->count == 0)
+			break;
+		run = pool->queue[pool->first].run;
+		job = pool->queue[pool->first].job;
+		pool->first = (pool->first + 1) % QUEUE;
+		pool->count--;
+		pthread_mutex_unlock(&pool->mutex);
+		run(job);
+		pthread_mutex_lock(&pool->mutex);
+	}
+	pthread_mutex_unlock(&pool->mutex);
+	return NULL;
+}
+
+static void pool_start(struct pool *pool, unsigned threads)
+{
+	memset(pool, 0, sizeof(*pool));
+	pool->capacity = QUEUE;
+	pthread_mutex_init(&pool->mutex, NULL);
+	pthread_cond_init(&pool->changed, NULL);
+	crew_start(&pool->crew, threads, pool_thread, pool, 0);
+}
+
+static void pool_set_held(struct pool *pool, bool held)
+{
+	pthread_mutex_lock(&pool->mutex);
+	pool->held = held;
+	pthread_cond_broadcast(&pool->changed);
+	pthread_mutex_unlock(&pool->mutex);
+}
+
+static void pool_stop(struct pool *pool)
+{
+	pthread_mutex_lock(&pool->mutex);
+	pool->closed = true;
+	pthread_cond_broadcast(&pool->changed);
+	pthread_mutex_unlock(&pool->mutex);
+	crew_join(&pool->crew);
+	pthread_cond_destroy(&pool->changed);
+	pthread_mutex_destroy(&pool->mutex);
+}
+
+static hwt_timer *timer_on(struct pool *pool, uint32_t flags)
+{
+	hwt_executor executor = { pool_execute, pool }; /* copied: it need not live on */
+	hwt_config config = HWT_CONFIG_INIT;
+	hwt_timer *timer = NULL;
+
+	config.tick_duration_ns = TICK_NS;
+	config.executor = &executor;
+	config.flags = flags;
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	return timer;
+}
+
+static hwt_stats stats_of(const hwt_timer *timer)
+{
+	hwt_stats stats = { .size = sizeof(stats) };
+
+	CHECK_RC(hwt_timer_stats(timer, &stats), 0);
+	CHECK_INT(stats.accepted, ==,
+		  stats.completed + stats.cancelled + stats.returned + stats.pending + stats.running);
+	return stats;
+}
+
+static struct pool pool;
+
+TEST(an_executor_without_a_function_is_refused)
+{
+	hwt_executor executor = { NULL, &pool };
+	hwt_config config = HWT_CONFIG_INIT;
+	hwt_timer *timer = NULL;
+
+	config.executor = &executor;
+	CHECK_RC(hwt_timer_create(&timer, &config), EINVAL);
+	CHECK(timer == NULL);
+}
+
+struct where {
+	pthread_t thread;
+	hwt_timeout timeout;
+	hwt_state state;
+	int cancel_rc, stop_rc;
+	atomic_uint ran;
+};
+
+static void where_task(hwt_timeout timeout, void *arg)
+{
+	struct where *where = arg;
+
+	where->thread = pthread_self();
+	where->state = hwt_timeout_state(timeout);
+	CHECK(same_handle(timeout, where->timeout));
+	where->cancel_rc = hwt_cancel(timeout);
+	CHECK_RC(hwt_cancel_sync(timeout), EDEADLK);
+	where->stop_rc = hwt_timer_stop(hwt_timeout_timer(timeout), NULL);
+	atomic_fetch_add(&where->ran, 1);
+}
+
+TEST(tasks_run_in_the_pool)
+{
+	struct where where = { .cancel_rc = 0 };
+	hwt_timer *timer;
+
+	pool_start(&pool, 1);
+	timer = timer_on(&pool, 0);
+	CHECK_RC(hwt_new_timeout(timer, where_task, &where, 0, &where.timeout), 0);
+	REQUIRE(wait_count(&where.ran, 1));
+	CHECK(pthread_equal(where.thread, pool.crew.threads[0]));
+	CHECK_INT(where.state, ==, HWT_RUNNING);
+	CHECK_INT(where.cancel_rc, ==, EBUSY);
+	CHECK_INT(where.stop_rc, ==, EDEADLK);
+	REQUIRE(wait_state(where.timeout, HWT_EXPIRED));
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+	pool_stop(&pool);
+}
+
+static atomic_uint gate_entered, gate_open;
+
+static void gate_task(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	(void)arg;
+	atomic_fetch_add(&gate_entered, 1);
+	REQUIRE(wait_count(&gate_open, 1));
+}
+
+TEST(a_slow_task_does_not_hold_up_others)
+{
+	atomic_uint ran = 0;
+	hwt_timer *timer;
+
+	atomic_store(&gate_entered, 0);
+	atomic_store(&gate_open, 0);
+	pool_start(&pool, 2);
+	timer = timer_on(&pool, 0);
+	CHECK_RC(hwt_new_timeout(timer, gate_task, NULL, 0, NULL), 0);
+	REQUIRE(wait_count(&gate_entered, 1));
+	for (int i = 0; i < 100; i++)
+		CHECK_RC(hwt_new_timeout(timer, count_task, &ran, HWT_US(100) * i, NULL), 0);
+	CHECK(wait_count(&ran, 100));
+	CHECK_INT(stats_of(timer).running, >=, 1);
+	atomic_store(&gate_open, 1);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+	pool_stop(&pool);
+}
+
+static void *open_the_pool(void *arg)
+{
+	sleep_ms(20);
+	pool_set_held(arg, false);
+	return NULL;
+}
+
+TEST(what_waits_in_the_pool_is_running_and_is_waited_for)
+{
+	atomic_uint ran = 0;
+	hwt_timeout timeouts[3];
+	struct crew opener;
+	hwt_timer *timer;
+	size_t said = 17;
+
+	pool_start(&pool, 1);
+	timer = timer_on(&pool, 0);
+	pool_set_held(&pool, true);
+	for (int i = 0; i < 3; i++)
+		CHECK_RC(hwt_new_timeout(timer, count_task, &ran, 0, &timeouts[i]), 0);
+	for (int i = 0; i < 3; i++)
+		REQUIRE(wait_state(timeouts[i], HWT_RUNNING));
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
+	CHECK_INT(stats_of(timer).running, ==, 3);
+	CHECK_RC(hwt_cancel(timeouts[1]), EBUSY);
+	crew_start(&opener, 1, open_the_pool, &pool, 0);
+	CHECK_RC(hwt_cancel_sync(timeouts[1]), ENOENT);
+	CHECK_INT(atomic_load(&ran), >=, 2);
+	crew_join(&opener);
+
+	pool_set_held(&pool, true);
+	for (int i = 0; i < 3; i++)
+		CHECK_RC(hwt_new_timeout(timer, count_task, &ran, 0, &timeouts[i]), 0);
+	REQUIRE(wait_none_pending(timer));
+	crew_start(&opener, 1, open_the_pool, &pool, 0);
+	CHECK_RC(hwt_timer_stop(timer, &said), 0);
+	CHECK_INT(said, ==, 0);
+	CHECK_INT(atomic_load(&ran), ==, 6);
+	crew_join(&opener);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+	pool_stop(&pool);
+}
+
+TEST(what_is_refused_runs_on_the_worker)
+{
+	atomic_uint ran = 0;
+	hwt_timer *timer;
+
+	pool_start(&pool, 1);
+	pool.refuse_every = 3;
+	timer = timer_on(&pool, 0);
+	for (int i = 0; i < 300; i++)
+		CHECK_RC(hwt_new_timeout(timer, count_task, &ran, 0, NULL), 0);
+	REQUIRE(wait_count(&ran, 300));
+	CHECK_RC(hwt_timer_stop(timer, NULL), 0);
+	CHECK_INT(pool.refused, ==, 100);
+	CHECK_INT(stats_of(timer).executor_refusals, ==, 100);
+	CHECK_INT(stats_of(timer).completed, ==, 300);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+	pool_stop(&pool);
+}
+
+static int run_at_once(void *ctx, void (*run)(void *job), void *job)
+{
+	atomic_fetch_add((atomic_uint *)ctx, 1);
+	run(job);
+	return 0;
+}
+
+/* An executor that runs the job before it returns; in the caller's own loop. */
+TEST(an_executor_may_run_the_job_at_once)
+{
+	atomic_uint asked = 0, ran = 0;
+	hwt_executor executor = { run_at_once, &asked };
+	hwt_config config = HWT_CONFIG_INIT;
+	hwt_timer *timer = NULL;
+
+	config.tick_duration_ns = TICK_NS;
+	config.executor = &executor;
+	config.flags = HWT_CALLER_DRIVEN;
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	CHECK_RC(hwt_timer_advance(timer, 0, NULL), 0);
+	for (int64_t i = 1; i <= 1000; i++) {
+		CHECK_RC(hwt_new_timeout(timer, count_task, &ran, TICK_NS, NULL), 0);
+		CHECK_RC(hwt_timer_advance(timer, i * TICK_NS, NULL), 0);
+	}
+	CHECK_RC(hwt_timer_advance(timer, 1001 * TICK_NS, NULL), 0);
+	CHECK_INT(ran, ==, 1000);
+	CHECK_INT(asked, ==, 1000);
+	CHECK_INT(stats_of(timer).records, <, 200); /* memory comes home from wherever a task has run */
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+/* The law, with several producers that cancel, and a stop in the middle. */
+
+#define PRODUCERS 3
+#define EACH 10000
+
+struct producer {
+	hwt_timer *timer;
+	uint64_t seed;
+	atomic_uint *ran;
+	unsigned accepted, cancelled;
+};
+
+struct stamp {
+	int64_t not_before_ns;
+	atomic_uint runs, *ran;
+};
+
+static void stamp_task(hwt_timeout timeout, void *arg)
+{
+	struct stamp *stamp = arg;
+
+	CHECK_INT(hwt_timeout_state(timeout), ==, HWT_RUNNING);
+	CHECK_INT(hwt_now(), >=, stamp->not_before_ns);
+	CHECK_INT(atomic_fetch_add(&stamp->runs, 1), ==, 0);
+	atomic_fetch_add(stamp->ran, 1);
+	free(stamp);
+}
+
+static void *produce(void *arg)
+{
+	struct producer *producer = arg;
+	struct prng prng = { producer->seed };
+
+	for (unsigned i = 0; i < scaled(EACH); i++) {
+		int64_t delay_ns = prng_between(&prng, 0, HWT_MS(4));
+		struct stamp *stamp = malloc(sizeof(*stamp));
+		hwt_timeout timeout;
+		int rc;
+
+		REQUIRE(stamp != NULL);
+		*stamp = (struct stamp){ hwt_now() + delay_ns, 0, producer->ran };
+		rc = hwt_new_timeout(producer->timer, stamp_task, stamp, delay_ns, &timeout);
+		if (rc != 0) {
+			CHECK_INT(rc, ==, ECANCELED);
+			free(stamp);
+			return NULL;
+		}
+		producer->accepted++;
+		if (prng_below(&prng, 3) == 0)
+			sleep_ns(prng_between(&prng, 0, HWT_US(50)));
+		rc = prng_below(&prng, 2) == 0 ? hwt_cancel(timeout) : hwt_cancel_sync(timeout);
+		if (rc == 0) {
+			producer->cancelled++;
+			free(stamp);
+		}
+	}
+	return NULL;
+}
+
+TEST(nothing_is_lost_between_worker_and_pool)
+{
+	uint64_t seed = test_seed("nothing_is_lost_between");
+
+	for (unsigned round = 0; round < 4; round++) {
+		struct producer producers[PRODUCERS];
+		unsigned accepted = 0, cancelled = 0;
+		hwt_unprocessed unprocessed;
+		atomic_uint ran = 0;
+		struct crew crew;
+		hwt_timer *timer;
+		size_t said = 0;
+		hwt_stats stats;
+
+		pool_start(&pool, 2);
+		pool.refuse_every = round % 2 == 0 ? 0 : 5;
+		timer = timer_on(&pool, 0);
+		for (unsigned i = 0; i < PRODUCERS; i++)
+			producers[i] = (struct producer){ timer, seed + round * 100 + i, &ran, 0, 0 };
+		crew_start(&crew, PRODUCERS, produce, producers, sizeof(*producers));
+		if (round < 2)
+			crew_join(&crew);
+		else
+			sleep_ms(20 + (int64_t)(seed % 50));
+		CHECK_RC(hwt_timer_stop(timer, &said), 0);
+		stats = stats_of(timer);
+		CHECK_INT(stats.running, ==, 0); /* stop has waited for the pool */
+		if (round >= 2)
+			crew_join(&crew);
+		while (hwt_timer_next_unprocessed(timer, &unprocessed)) {
+			said--;
+			cancelled++;
+			free(unprocessed.arg);
+		}
+		for (unsigned i = 0; i < PRODUCERS; i++) {
+			accepted += producers[i].accepted;
+			cancelled += producers[i].cancelled;
+		}
+		CHECK_INT(said, ==, 0);
+		CHECK_INT(accepted, ==, atomic_load(&ran) + cancelled);
+		CHECK_RC(hwt_timer_destroy(timer), 0);
+		pool_stop(&pool);
+	}
+}
+
+TEST_MAIN(RUN(an_executor_without_a_function_is_refused), RUN(tasks_run_in_the_pool),
+	  RUN(a_slow_task_does_not_hold_up_others), RUN(what_waits_in_the_pool_is_running_and_is_waited_for),
+	  RUN(what_is_refused_runs_on_the_worker), RUN(an_executor_may_run_the_job_at_once),
+	  RUN(nothing_is_lost_between_worker_and_pool))

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Waiting for the end of a task, with either fence, and the wake between a waiter's look and its wait. */
+#include "unit.h"
+#include "support.h"
+
+struct scene {
+	struct hwt_idle idle;
+	struct hwt_await await;
+	struct hwt_record record;
+	atomic_uint entered;
+};
+
+static void scene_begin(struct scene *scene)
+{
+	REQUIRE(hwt_idle_init(&scene->idle) == 0);
+	REQUIRE(hwt_await_init(&scene->await, &scene->idle) == 0);
+	atomic_init(&scene->record.word, word_make(7, STATE_RUNNING));
+	atomic_init(&scene->entered, 0);
+}
+
+static void scene_end(struct scene *scene)
+{
+	CHECK_INT(atomic_load(&scene->await.waiting), ==, 0);
+	hwt_await_destroy(&scene->await);
+	hwt_idle_destroy(&scene->idle);
+}
+
+static void *await_seven(void *arg)
+{
+	struct scene *scene = arg;
+
+	atomic_fetch_add(&scene->entered, 1);
+	hwt_await_end(&scene->await, &scene->idle, &scene->record, 7);
+	CHECK(word_state(record_word(&scene->record)) != STATE_RUNNING ||
+	      word_generation(record_word(&scene->record)) != 7);
+	return NULL;
+}
+
+/* As the worker does it. */
+static void finish(struct scene *scene)
+{
+	record_finish(&scene->record, word_make(7, STATE_RUNNING));
+	await_look(&scene->await);
+}
+
+TEST(what_does_not_run_is_not_waited_for)
+{
+	static const uint64_t words[] = { 7ull << GENERATION_SHIFT | STATE_EXPIRED,
+					  8ull << GENERATION_SHIFT | STATE_RUNNING,
+					  8ull << GENERATION_SHIFT | STATE_QUEUED };
+	struct scene scene;
+
+	for (size_t i = 0; i < 3; i++) {
+		scene_begin(&scene);
+		atomic_store(&scene.record.word, words[i]);
+		await_seven(&scene);
+		scene_end(&scene);
+	}
+}
+
+/* Any number of waiters, that come before, while and after the task returns. */
+TEST(no_waiter_is_left_behind)
+{
+	for (unsigned round = 0; round < scaled(400); round++) {
+		struct scene scene;
+		struct crew crew;
+
+		atomic_store(&hwt_test_no_membarrier, round % 2 == 1);
+		scene_begin(&scene);
+		crew_start(&crew, 1 + round % 3, await_seven, &scene, 0);
+		if (round % 4 < 2)
+			REQUIRE(wait_count(&scene.entered, 1));
+		if (round % 16 == 3)
+			sleep_ns(HWT_US(300));
+		if (round % 4 < 2)
+			hwt_await_tell(&scene.await); /* of the end of another one */
+		finish(&scene);
+		crew_join(&crew);
+		scene_end(&scene);
+	}
+	atomic_store(&hwt_test_no_membarrier, false);
+}
+
+/* The task returns between the waiter's word and its look: nobody will tell it any more. */
+static struct scene *hooked;
+
+static void finish_here(const char *where)
+{
+	struct scene *scene = hooked;
+
+	if (scene == NULL || strcmp(where, "await said") != 0)
+		return;
+	hooked = NULL;
+	finish(scene);
+}
+
+TEST(a_task_that_returns_before_the_look_is_seen)
+{
+	struct scene scene;
+
+	scene_begin(&scene);
+	hooked = &scene;
+	atomic_store(&hwt_test_point, finish_here);
+	await_seven(&scene);
+	atomic_store(&hwt_test_point, NULL);
+	CHECK(hooked == NULL);
+	scene_end(&scene);
+}
+
+TEST_MAIN(RUN(what_does_not_run_is_not_waited_for), RUN(no_waiter_is_left_behind),
+	  RUN(a_task_that_returns_before_the_look_is_seen))
