@@ -122,7 +122,7 @@ int main(void)
 {
 	hwt_config config = HWT_CONFIG_INIT;
 	hwt_timer *timer;
-	int timer_fd, rc;
+	int timer_fd = -1, rc;
 
 	config.flags = HWT_CALLER_DRIVEN;
 	config.tick_duration_ns = HWT_MS(1);

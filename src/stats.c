@@ -13,8 +13,10 @@
 /* The lateness is the only field that is not of 8 bytes; a caller's size counts as far as whole fields go. */
 #define LATENESS_AT offsetof(hwt_stats, lateness)
 
-static_assert(LATENESS_AT % 8 == 0 && sizeof(hwt_stats) == LATENESS_AT + TALLY_LATENESS * 8, "fields are of 8 bytes");
-static_assert(sizeof(((hwt_stats *)0)->lateness) == TALLY_LATENESS * 8, "the histogram has as many places");
+static_assert(LATENESS_AT % 8 == 0 && sizeof(hwt_stats) == LATENESS_AT + TALLY_LATENESS * sizeof(uint64_t),
+	      "fields are of 8 bytes");
+static_assert(sizeof(((hwt_stats *)0)->lateness) == TALLY_LATENESS * sizeof(uint64_t),
+	      "the histogram has as many places");
 
 static size_t whole_fields(size_t size)
 {

@@ -5,6 +5,8 @@
 #define TICK_NS HWT_MS(1)
 #define FAR_NS HWT_S(3600)
 
+static atomic_uint ignored;
+
 static hwt_stats stats_of(const hwt_timer *timer)
 {
 	hwt_stats stats = { .size = sizeof(stats) };
@@ -146,7 +148,7 @@ TEST(lateness_is_sorted_by_powers_of_two)
 		unsigned row = i * 7 % (sizeof(rows) / sizeof(rows[0])); /* back and forth */
 		int64_t deadline_ns = HWT_S(10000) * (i + 1);
 
-		CHECK_RC(hwt_new_timeout_at(timer, count_task, &(atomic_uint){ 0 }, deadline_ns, NULL), 0);
+		CHECK_RC(hwt_new_timeout_at(timer, count_task, &ignored, deadline_ns, NULL), 0);
 		CHECK_RC(hwt_timer_advance(timer, deadline_ns + rows[row].late_ns, NULL), 0);
 		after = stats_of(timer);
 		max_ns = rows[row].late_ns > max_ns ? rows[row].late_ns : max_ns;
@@ -164,7 +166,7 @@ TEST(lateness_does_not_overflow)
 	hwt_stats stats;
 
 	CHECK_RC(hwt_timer_advance(timer, 0, NULL), 0);
-	CHECK_RC(hwt_new_timeout_at(timer, count_task, &(atomic_uint){ 0 }, INT64_MIN, NULL), 0);
+	CHECK_RC(hwt_new_timeout_at(timer, count_task, &ignored, INT64_MIN, NULL), 0);
 	CHECK_RC(hwt_timer_advance(timer, HWT_S(10), NULL), 0);
 	stats = stats_of(timer);
 	CHECK_INT(stats.lateness_max_ns, ==, INT64_MAX);
