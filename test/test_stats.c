@@ -62,7 +62,7 @@ TEST(a_new_timer_has_done_nothing)
 	CHECK_INT(stats.running | stats.runs | stats.ticks | stats.wakeups | stats.transfers, ==, 0);
 	CHECK_INT(stats.records, ==, 0);
 	CHECK_INT(stats.bytes, >, 1000);
-	CHECK_INT(stats.bytes, <, 100000);
+	CHECK_INT(stats.bytes, <, 10000000); /* lanes follow the number of cores */
 	CHECK_INT(histogram_sum(&stats), ==, 0);
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
