@@ -28,10 +28,6 @@ static int submit_delay(hwt_timer *timer, hwt_task *task, void *arg, int64_t del
 	return submit(timer, task, arg, counter_deadline(&timer->grid, delay_ns), out);
 }
 
-/*
- * The slow way: start the worker, or find out that the timer has been stopped, or that there is no worker.  Not in one
- * with the fast way, which would have to save its arguments for it.
- */
 static int start_or_refuse(hwt_timer *timer)
 {
 	int rc = hwt_timer_start(timer);
@@ -41,6 +37,10 @@ static int start_or_refuse(hwt_timer *timer)
 	return rc;
 }
 
+/*
+ * The slow way: start the worker, or find out that the timer has been stopped, or that there is no worker.  Not in one
+ * with the fast way, which would have to save its arguments for it.
+ */
 static __attribute__((noinline)) int submit_slowly(hwt_timer *timer, hwt_task *task, void *arg, int64_t deadline_ns,
 						   hwt_timeout *out)
 {
@@ -93,14 +93,14 @@ int hwt_cancel_sync(hwt_timeout timeout)
 {
 	struct hwt_record *record = record_of(timeout);
 	int rc = hwt_cancel(timeout);
-	hwt_timer *timer;
+	struct hwt_lanes *lanes;
 
 	if (rc != EBUSY)
 		return rc;
-	timer = hwt_timeout_timer(timeout);
 	if (frame_is_in_task(record))
 		return EDEADLK;
-	hwt_await_end(&timer->lanes.await, &timer->lanes.idle, record, timeout.generation);
+	lanes = record_lane(record)->lanes;
+	hwt_await_end(&lanes->await, &lanes->idle, record, timeout.generation);
 	return ENOENT;
 }
 

@@ -147,6 +147,42 @@ static inline hwt_timer *new_limited_timer(int64_t limit)
 	return timer;
 }
 
+/* In the caller's loop. */
+static inline hwt_timer *driven_timer(int64_t limit)
+{
+	hwt_config config = HWT_CONFIG_INIT;
+	hwt_timer *timer = NULL;
+
+	config.tick_duration_ns = HWT_MS(1);
+	config.max_pending_timeouts = limit;
+	config.flags = HWT_CALLER_DRIVEN;
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	return timer;
+}
+
+/* A timer whose time begins at 0 and is what it is told. */
+static inline hwt_timer *virtual_timer(void)
+{
+	hwt_timer *timer = driven_timer(0);
+	int64_t next_ns = -1;
+
+	CHECK_RC(hwt_timer_advance(timer, 0, &next_ns), 0);
+	CHECK_INT(next_ns, ==, INT64_MAX);
+	return timer;
+}
+
+/* Statistics; where timeouts have gone adds up in each snapshot. */
+static inline hwt_stats stats_of(const hwt_timer *timer)
+{
+	hwt_stats stats = { .size = sizeof(stats) };
+
+	CHECK_RC(hwt_timer_stats(timer, &stats), 0);
+	CHECK_INT(stats.size, ==, sizeof(stats));
+	CHECK_INT(stats.accepted, ==,
+		  stats.completed + stats.cancelled + stats.returned + stats.pending + stats.running);
+	return stats;
+}
+
 static inline bool same_handle(hwt_timeout a, hwt_timeout b)
 {
 	return a.entry == b.entry && a.generation == b.generation;

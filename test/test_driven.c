@@ -8,29 +8,6 @@
 #define TICK_NS HWT_MS(1)
 #define FAR_NS HWT_S(3600)
 
-static hwt_timer *driven_timer(int64_t limit)
-{
-	hwt_config config = HWT_CONFIG_INIT;
-	hwt_timer *timer = NULL;
-
-	config.tick_duration_ns = TICK_NS;
-	config.max_pending_timeouts = limit;
-	config.flags = HWT_CALLER_DRIVEN;
-	REQUIRE(hwt_timer_create(&timer, &config) == 0);
-	return timer;
-}
-
-/* A timer whose time begins at 0 and is what it is told. */
-static hwt_timer *virtual_timer(void)
-{
-	hwt_timer *timer = driven_timer(0);
-	int64_t next_ns = -1;
-
-	CHECK_RC(hwt_timer_advance(timer, 0, &next_ns), 0);
-	CHECK_INT(next_ns, ==, INT64_MAX);
-	return timer;
-}
-
 static int64_t advance(hwt_timer *timer, int64_t now_ns)
 {
 	int64_t next_ns = -1;

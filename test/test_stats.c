@@ -7,17 +7,6 @@
 
 static atomic_uint ignored;
 
-static hwt_stats stats_of(const hwt_timer *timer)
-{
-	hwt_stats stats = { .size = sizeof(stats) };
-
-	CHECK_RC(hwt_timer_stats(timer, &stats), 0);
-	CHECK_INT(stats.size, ==, sizeof(stats));
-	CHECK_INT(stats.accepted, ==,
-		  stats.completed + stats.cancelled + stats.returned + stats.pending + stats.running);
-	return stats;
-}
-
 static hwt_timer *timer_with(int64_t limit, uint32_t flags)
 {
 	hwt_config config = HWT_CONFIG_INIT;

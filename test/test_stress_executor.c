@@ -106,16 +106,6 @@ static hwt_timer *timer_on(struct pool *pool, uint32_t flags)
 	return timer;
 }
 
-static hwt_stats stats_of(const hwt_timer *timer)
-{
-	hwt_stats stats = { .size = sizeof(stats) };
-
-	CHECK_RC(hwt_timer_stats(timer, &stats), 0);
-	CHECK_INT(stats.accepted, ==,
-		  stats.completed + stats.cancelled + stats.returned + stats.pending + stats.running);
-	return stats;
-}
-
 static struct pool pool;
 
 TEST(an_executor_without_a_function_is_refused)

@@ -130,18 +130,6 @@ static void outer_task(hwt_timeout timeout, void *arg)
 	nested->ran++;
 }
 
-static hwt_timer *virtual_timer(void)
-{
-	hwt_config config = HWT_CONFIG_INIT;
-	hwt_timer *timer = NULL;
-
-	config.tick_duration_ns = TICK_NS;
-	config.flags = HWT_CALLER_DRIVEN;
-	REQUIRE(hwt_timer_create(&timer, &config) == 0);
-	CHECK_RC(hwt_timer_advance(timer, 0, NULL), 0);
-	return timer;
-}
-
 TEST(nor_for_one_in_whose_task_it_is_called)
 {
 	struct nested nested = { .outer = virtual_timer(), .inner = virtual_timer() };
