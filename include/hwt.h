@@ -37,13 +37,16 @@
  *   G1 exactly one end.  For every timeout that hwt_new_timeout* accepted exactly one of these happens: its task
  *      runs once; one hwt_cancel call returns 0; one hwt_timer_next_unprocessed call reports it.  Also when all
  *      three race, and when hwt_new_timeout races hwt_timer_stop (it wins and is accounted for, or it loses and
- *      returns ECANCELED).
+ *      returns ECANCELED).  A periodic timeout, and one whose task reschedules itself, runs more than once; the last
+ *      run, the cancel or the stop is its one end.
  *   G2 never early.  A task does not start before its deadline on CLOCK_MONOTONIC.  Without load it starts within
  *      one tick of it, plus the time the system takes to wake a thread.
  *   G3 order.  What the caller wrote before hwt_new_timeout is visible to the task.  Two timeouts of one thread
- *      that fall into the same tick, both accepted before it, run in the order in which they were accepted.
+ *      that fall into the same tick, both accepted before it, run in the order in which they were accepted; not so
+ *      one that has been rescheduled.
  *   G4 the count goes first.  A timeout stops counting as pending before its task starts, and as soon as a cancel
- *      has returned 0.  At the limit a task can re-arm itself, and a cancel makes room at once.
+ *      has returned 0.  At the limit a task can re-arm itself, and a cancel makes room at once.  A periodic one counts
+ *      as one pending timeout until it is cancelled.
  *   G5 memory.  What a cancelled timeout held is free for reuse two ticks after the cancel at the latest, while
  *      the worker keeps up, however far its deadline was.  While it sleeps because nothing is due, at most 4096 of
  *      them wait for it in each lane.  In steady state no call allocates.
@@ -59,6 +62,7 @@
  *     hwt_new_timeout*          any                          yes                    ECANCELED
  *     hwt_cancel                any                          yes                    ENOENT
  *     hwt_cancel_sync           any                          yes; its own: EDEADLK  ENOENT
+ *     hwt_reschedule*           any                          yes; its own: re-arms  ENOENT
  *     state, queries            any                          yes                    yes
  *     hwt_timer_start           any                          yes (a no-op)          ECANCELED
  *     hwt_timer_stop            any                          EDEADLK                a no-op
@@ -74,7 +78,7 @@
  *
  *     EINVAL     an argument makes no sense                ECANCELED  the timer has been stopped
  *     ENOMEM     no memory; nothing was accepted           EBUSY      its task is running
- *     ENOBUFS    max_pending_timeouts are pending          ENOENT     nothing to cancel any more
+ *     ENOBUFS    max_pending_timeouts are pending          ENOENT     nothing to cancel or move any more
  *     EDEADLK    would wait for itself                     ENOTSUP    a setting that this build does not serve
  *
  * Time
@@ -348,8 +352,71 @@ HWT_API int hwt_new_timeout(hwt_timer *timer, hwt_task *task, void *arg, int64_t
 HWT_API int hwt_new_timeout_at(hwt_timer *timer, hwt_task *task, void *arg, int64_t deadline_ns, hwt_timeout *out);
 
 /*
+ * Schedules task(timeout, arg) to run again and again: at the first tick not before first_delay_ns from now, and then
+ * at those not before each further period_ns of that, without drift, however long the task takes.  When the worker is
+ * late, or the task takes longer than a period, the runs that are due meanwhile are merged into one
+ * (hwt_timeout_missed).  It never runs twice at the same time, on an executor neither.
+ *
+ * hwt_cancel ends it, also from its own task: 0, and there will be no further run; one in progress comes to its end.
+ * hwt_reschedule sets the time of the next run, and the later ones follow that.  A stop returns it once.
+ *
+ * Threads  as hwt_new_timeout.
+ * Returns  as hwt_new_timeout; EINVAL also: period_ns is less than a tick.
+ * Cost     as hwt_new_timeout, and 48 bytes more; in each period a place in the wheel.
+ */
+HWT_API int hwt_new_periodic(hwt_timer *timer, hwt_task *task, void *arg, int64_t first_delay_ns, int64_t period_ns,
+			     hwt_timeout *out);
+
+/*
+ * Within the task of a periodic timeout, with the handle it was called with: how many periods were merged into this
+ * run, 0 if it is in time.  0 everywhere else.
+ */
+HWT_API uint64_t hwt_timeout_missed(hwt_timeout timeout);
+
+/* Flags of hwt_spec. */
+#define HWT_ABSOLUTE 1u /* when_ns is a deadline */
+
+/* Everything a timeout can have.  What a program does not set is 0. */
+typedef struct hwt_spec {
+	size_t size; /* sizeof(hwt_spec) */
+	hwt_task *task;
+	void *arg;
+	int64_t when_ns;   /* a delay; with HWT_ABSOLUTE a deadline on the clock of hwt_now() */
+	int64_t period_ns; /* 0: once; else as hwt_new_periodic has it */
+
+	/*
+	 * NULL, or called exactly once, when the library is done with arg: after the task if it ran (of a periodic one
+	 * after the last run), else soon after the cancel.  Of a timeout that a stop returned by hwt_timer_destroy, so
+	 * that what hwt_timer_next_unprocessed hands out can still be read.  Not called if hwt_new_timeout_ex fails.
+	 *
+	 * It runs on the worker (of a caller-driven timer in hwt_timer_advance), on the thread of the executor after a
+	 * task that ran there, or in hwt_timer_stop and hwt_timer_destroy; never in hwt_cancel, and with no lock of the
+	 * library held.  It may call everything that a task may; in stop and destroy it finds the timer stopped.  It
+	 * holds up the other tasks as a task does.
+	 */
+	void (*release)(void *arg);
+
+	uint32_t flags; /* 0 or HWT_ABSOLUTE */
+} hwt_spec;
+
+/*
+ * Schedules what *spec says.  With a finaliser arg is the library's until that is called: after a hwt_cancel that
+ * returned 0 the task will not run, but arg is released by the finaliser, not by the caller.
+ *
+ * Threads  as hwt_new_timeout; *spec is copied.
+ * Returns  as hwt_new_timeout; EINVAL also: spec is NULL or its size too small, a period less than a tick, unknown
+ *          flags; ENOTSUP: a setting of a newer header.
+ * Cost     as hwt_new_timeout; with a period or a finaliser 48 bytes more.  To call a finaliser a cancel wakes a worker
+ *          that sleeps beyond the next tick.
+ */
+HWT_API int hwt_new_timeout_ex(hwt_timer *timer, const hwt_spec *spec, hwt_timeout *out);
+
+/*
  * Cancels a timeout.  0 says that this very call prevented the task: it has not started and never will, and arg is
  * the caller's again.  Of several calls for one timeout at most one gets 0.
+ *
+ * Of one that is going to run again (periodic, or rescheduled by its own task) while it is running: 0, there is no
+ * further run, but this one may still be in progress; hwt_cancel_sync waits for it.
  *
  * Threads  any, tasks included.  Never waits for a task, never fails for want of memory.
  * Returns  0; EBUSY: the task is running: this call neither interrupts it nor waits for its end, and no stop will hand
@@ -370,12 +437,39 @@ HWT_API int hwt_cancel(hwt_timeout timeout);
  * holds one, and whoever drops the last one frees.
  *
  * Threads  any, tasks included: of another timeout.
- * Returns  0: this call prevented the task; ENOENT: there is nothing to cancel, or not any more: it ran, perhaps to its
- *          end during this call; EDEADLK: from within that very task, with nothing changed.
+ * Returns  0: this call prevented the task, or further runs; ENOENT: there is nothing to cancel, or not any more: it
+ *          ran, perhaps to its end during this call; EDEADLK: from within that very task, with nothing changed.
  * Order    what the task wrote is visible to the caller.
  * Cost     that of hwt_cancel; if it waits, system calls.
  */
 HWT_API int hwt_cancel_sync(hwt_timeout timeout);
+
+/*
+ * Sets another time for a timeout that is pending: delay_ns from now.  0 says that it had not started to run, and now
+ * has the new deadline: it never runs at the old one, nor before the new one.  Made for timeouts that are put off all
+ * the time, as that of an idle connection with each packet: a later deadline is a few instructions and no queue
+ * operation, and when the old time comes the worker looks at the new one.  An earlier one the worker is told at once.
+ *
+ * From its own task it re-arms the same handle: the task runs again at the new time, after it has returned.  So a task
+ * can be its own scheduler, for back-off or for times of a calendar.  The last of several calls counts.  From this
+ * call on the timeout is pending again for hwt_cancel and hwt_pending_timeouts, though its state is HWT_RUNNING until
+ * the task has returned.
+ *
+ * Of a periodic one: the time of the next run, from which the periods count on.
+ *
+ * Threads  any, tasks included.  Does not wait for a task; waits some instructions for another reschedule of the same
+ *          timeout.
+ * Returns  0; EBUSY: its task is running, and this is not it; ENOENT: it has ended (ran, was cancelled, was handed out
+ *          by a stop, its memory serves another one, the zero handle); ENOMEM: there is no memory to tell the worker
+ *          of an earlier deadline, the old one holds; ENOBUFS: from its own task, at max_pending_timeouts.
+ * Order    the last of several calls counts; what the caller wrote before the call is visible to the task.
+ * Cost     one clock read, two atomic operations; an earlier one that of hwt_new_timeout.  One timeout is in a queue
+ *          once, however often it is moved.
+ */
+HWT_API int hwt_reschedule(hwt_timeout timeout, int64_t delay_ns);
+
+/* The same for an absolute time on the clock of hwt_now(). */
+HWT_API int hwt_reschedule_at(hwt_timeout timeout, int64_t deadline_ns);
 
 /*
  * What is known of a timeout: a snapshot, old the moment it is returned, except that an ended timeout never comes back.
@@ -462,12 +556,12 @@ typedef struct hwt_stats {
 	uint64_t completed; /* their task has returned */
 	uint64_t cancelled;
 	uint64_t returned; /* by stop */
-	uint64_t pending;  /* now */
-	uint64_t running;  /* now */
+	uint64_t pending;  /* now; so are running ones that are going to run again */
+	uint64_t running;  /* now, the others */
 
 	uint64_t runs;           /* tasks that have started */
-	uint64_t merged_periods; /* 0 in this version */
-	uint64_t rescheduled;    /* 0 in this version */
+	uint64_t merged_periods; /* of periodic timeouts: runs that were left out */
+	uint64_t rescheduled;    /* calls of hwt_reschedule* that returned 0 */
 
 	/* Calls of hwt_new_timeout* that were refused: ENOBUFS, ECANCELED, ENOMEM. */
 	uint64_t refused_limit;

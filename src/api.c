@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The calls that users make all the time: new, cancel, look. */
+/* The calls that users make all the time: new, cancel, reschedule, look. */
 #include "counter.h"
 #include "timer.h"
 
 #include <errno.h>
+#include <string.h>
 
 #define STRING(x) #x
 #define VERSION(major, minor, patch) STRING(major) "." STRING(minor) "." STRING(patch)
@@ -79,6 +80,66 @@ int hwt_new_timeout_at(hwt_timer *timer, hwt_task *task, void *arg, int64_t dead
 	return submit(timer, task, arg, deadline_ns, out);
 }
 
+static int64_t deadline_after(hwt_timer *timer, int64_t delay_ns)
+{
+	if (likely(is_started(timer)))
+		return counter_deadline(&timer->grid, delay_ns);
+	return add_saturating(timer_is_driven(timer) ? hwt_timer_told(timer) : hwt_clock_now(), delay_ns);
+}
+
+/* A caller's smaller structure is served as far as whole fields go: what it does not know is 0. */
+static int read_spec(hwt_spec *spec, const hwt_spec *given)
+{
+	const unsigned char *bytes = (const unsigned char *)given;
+
+	if (given == NULL || given->size < offsetof(hwt_spec, when_ns) + sizeof(given->when_ns))
+		return EINVAL;
+	for (size_t i = sizeof(*spec); i < given->size; i++)
+		if (bytes[i] != 0) /* of a newer header */
+			return ENOTSUP;
+	*spec = (hwt_spec){ .size = sizeof(*spec) };
+	if (given->size >= offsetof(hwt_spec, flags) + sizeof(given->flags))
+		*spec = *given;
+	else if (given->size >= offsetof(hwt_spec, flags))
+		memcpy(spec, given, offsetof(hwt_spec, flags));
+	else if (given->size >= offsetof(hwt_spec, release))
+		memcpy(spec, given, offsetof(hwt_spec, release));
+	else
+		memcpy(spec, given, offsetof(hwt_spec, period_ns));
+	return spec->task == NULL || (spec->flags & ~HWT_ABSOLUTE) != 0 ? EINVAL : 0;
+}
+
+int hwt_new_timeout_ex(hwt_timer *timer, const hwt_spec *given, hwt_timeout *out)
+{
+	struct hwt_extension extension;
+	int64_t deadline_ns;
+	hwt_spec spec;
+	int rc;
+
+	rc = timer == NULL ? EINVAL : read_spec(&spec, given);
+	if (rc != 0)
+		return rc;
+	if (spec.period_ns != 0 && spec.period_ns < timer->config.tick_duration_ns)
+		return EINVAL;
+	if (!is_started(timer) && (rc = start_or_refuse(timer)) != 0)
+		return rc;
+	deadline_ns = spec.when_ns;
+	if ((spec.flags & HWT_ABSOLUTE) == 0)
+		deadline_ns = deadline_after(timer, spec.when_ns);
+	if (spec.period_ns == 0 && spec.release == NULL)
+		return submit(timer, spec.task, spec.arg, deadline_ns, out);
+	extension = (struct hwt_extension){ spec.arg, spec.release, spec.period_ns, 0 };
+	return hwt_lane_submit_extended(lanes_home(&timer->lanes), spec.task, &extension, deadline_ns, out);
+}
+
+int hwt_new_periodic(hwt_timer *timer, hwt_task *task, void *arg, int64_t first_delay_ns, int64_t period_ns,
+		     hwt_timeout *out)
+{
+	hwt_spec spec = { sizeof(spec), task, arg, first_delay_ns, period_ns, NULL, 0 };
+
+	return period_ns == 0 ? EINVAL : hwt_new_timeout_ex(timer, &spec, out);
+}
+
 int hwt_cancel(hwt_timeout timeout)
 {
 	struct hwt_record *record = record_of(timeout);
@@ -89,19 +150,78 @@ int hwt_cancel(hwt_timeout timeout)
 	return hwt_lane_cancel(lanes_home_guessed(record_lane(record)->lanes), record, timeout.generation);
 }
 
+/* Is the calling thread in the task of this very timeout? */
+static bool is_own_task(struct hwt_record *record, uint64_t generation)
+{
+	return unlikely(frame_is_in_task(record)) && word_generation(record_word(record)) == generation;
+}
+
+static bool is_running(struct hwt_record *record, uint64_t generation)
+{
+	uint64_t word = record_word(record);
+
+	return word_generation(word) == generation && word_state(word) == STATE_RUNNING;
+}
+
 int hwt_cancel_sync(hwt_timeout timeout)
 {
 	struct hwt_record *record = record_of(timeout);
-	int rc = hwt_cancel(timeout);
 	struct hwt_lanes *lanes;
+	int rc;
 
-	if (rc != EBUSY)
-		return rc;
-	if (frame_is_in_task(record))
+	if (record == NULL)
+		return ENOENT;
+	if (is_own_task(record, timeout.generation))
 		return EDEADLK;
 	lanes = record_lane(record)->lanes;
-	hwt_await_end(&lanes->await, &lanes->idle, record, timeout.generation);
-	return ENOENT;
+	do {
+		rc = hwt_cancel(timeout);
+		/* Also after 0: it may be in a run that was not to be its last. */
+		if (is_running(record, timeout.generation))
+			hwt_await_end(&lanes->await, &lanes->idle, record, timeout.generation);
+	} while (rc == EBUSY); /* it may have decided to run again */
+	return rc;
+}
+
+static inline int reschedule(struct hwt_record *record, struct hwt_lanes *lanes, uint64_t generation,
+			     int64_t deadline_ns)
+{
+	struct hwt_lane *lane = lanes_home_guessed(lanes);
+
+	if (unlikely(is_own_task(record, generation)))
+		return hwt_lane_again(lane, record, deadline_ns);
+	return hwt_lane_move(lane, record, generation, deadline_ns);
+}
+
+int hwt_reschedule(hwt_timeout timeout, int64_t delay_ns)
+{
+	struct hwt_record *record = record_of(timeout);
+	struct hwt_lanes *lanes;
+
+	if (record == NULL)
+		return ENOENT;
+	prefetch_for_write(record);
+	lanes = record_lane(record)->lanes;
+	return reschedule(record, lanes, timeout.generation, deadline_after(lanes->timer, delay_ns));
+}
+
+int hwt_reschedule_at(hwt_timeout timeout, int64_t deadline_ns)
+{
+	struct hwt_record *record = record_of(timeout);
+
+	if (record == NULL)
+		return ENOENT;
+	prefetch_for_write(record);
+	return reschedule(record, record_lane(record)->lanes, timeout.generation, deadline_ns);
+}
+
+uint64_t hwt_timeout_missed(hwt_timeout timeout)
+{
+	struct hwt_record *record = record_of(timeout);
+
+	if (record == NULL || !is_own_task(record, timeout.generation) || !word_has(record_word(record), WORD_PERIODIC))
+		return 0;
+	return record_extension(record)->missed;
 }
 
 hwt_state hwt_timeout_state(hwt_timeout timeout)

@@ -4,14 +4,11 @@
 
 #ifdef HWT_TEST
 
-#include "bucket.h"
-#include "check_inventory.h"
-#include "due.h"
-
 #include <stdio.h>
 
 /* A record's mark. */
-#define PLACE_MASK 0x7fu
+#define PLACE_MASK 0x3fu
+#define IN_SUBMITTED 0x40u /* urged: in the wheel or nowhere, too */
 #define IN_CANCELLED 0x80u
 
 void hwt_check_failed(const char *invariant, const char *what, const char *file, int line)
@@ -21,7 +18,7 @@ void hwt_check_failed(const char *invariant, const char *what, const char *file,
 	abort();
 }
 
-static struct inventory all_records, all_nodes, all_chunks;
+static struct inventory all_records, all_nodes;
 
 /* Relaxed: the timer is quiet. */
 static int state_of(const struct hwt_timer *timer)
@@ -38,19 +35,6 @@ static uint64_t word_of(const struct hwt_record *record)
 static void put_record(const struct hwt_record *record, uint8_t place)
 {
 	inventory_put(&all_records, "R1", record, sizeof(*record), place);
-}
-
-/* clock.h: E1 and E3 of one deadline. */
-__extension__ typedef __int128 wide;
-
-static void check_deadline(const struct hwt_grid *grid, int64_t deadline_ns)
-{
-	int64_t tick = grid_tick_of(grid, deadline_ns);
-	wide at = (wide)grid->start_ns + (wide)tick * grid->tick_ns;
-
-	HOLDS("E3", tick >= 0 && tick <= HWT_TICK_MAX);
-	HOLDS("E1", at >= deadline_ns || tick == HWT_TICK_MAX);
-	HOLDS("E1", tick == 0 || at - grid->tick_ns < deadline_ns);
 }
 
 /* queue.h.  Hands each value that waits to `found`. */
@@ -83,11 +67,26 @@ static void check_queue(const struct hwt_queue *queue, struct hwt_lane *lane,
 		HOLDS("Q1", all_nodes.mark[i] != 0);
 }
 
+/* Those that are elsewhere, too, are for found_urged. */
 static void found_submitted(struct hwt_lane *lane, struct hwt_record *record)
 {
+	HOLDS("R1", inventory_mark(&all_records, record) != NULL);
+	if (word_has(word_of(record), WORD_URGED))
+		return;
 	put_record(record, PLACE_SUBMITTED);
 	HOLDS("R1", record_lane(record) == lane);
 	HOLDS("R3", record->place == 0);
+}
+
+static void found_urged(struct hwt_lane *lane, struct hwt_record *record)
+{
+	uint8_t *mark = inventory_mark(&all_records, record);
+
+	(void)lane; /* of who moved it */
+	if (!word_has(word_of(record), WORD_URGED))
+		return;
+	HOLDS("R1", (*mark & IN_SUBMITTED) == 0);
+	*mark |= IN_SUBMITTED;
 }
 
 static void found_cancelled(struct hwt_lane *lane, struct hwt_record *record)
@@ -95,7 +94,7 @@ static void found_cancelled(struct hwt_lane *lane, struct hwt_record *record)
 	uint8_t *mark = inventory_mark(&all_records, record);
 
 	(void)lane; /* of who cancelled it */
-	HOLDS("R1", mark != NULL && (*mark & IN_CANCELLED) == 0);
+	HOLDS("R1", mark != NULL && (*mark & (IN_CANCELLED | IN_SUBMITTED)) == 0);
 	*mark |= IN_CANCELLED;
 }
 
@@ -145,140 +144,6 @@ static void add_slabs(const struct hwt_pool *pool)
 	}
 }
 
-/* due.h: D1 against naive maxima, and that each entry may be its bucket's. */
-static void check_due(const struct hwt_due *due, uint32_t buckets, int64_t now_tick)
-{
-	for (unsigned l = 0; l < due->top; l++) {
-		const uint64_t *above = due->level[l + 1];
-
-		for (size_t i = 0; i < (size_t)(above - due->level[l]); i += DUE_FANOUT) {
-			uint64_t most = 0;
-
-			for (unsigned j = 0; j < DUE_FANOUT; j++)
-				most = due->level[l][i + j] > most ? due->level[l][i + j] : most;
-			HOLDS("D1", above[i / DUE_FANOUT] == most);
-		}
-	}
-	HOLDS("D1", due->top == 0 || (buckets - 1) >> (DUE_FANOUT_BITS * (due->top - 1)) > 0);
-	HOLDS("D1", (buckets - 1) >> (DUE_FANOUT_BITS * due->top) == 0);
-	for (uint32_t i = 0; i < buckets; i++) {
-		int64_t tick = HWT_TICK_NEVER - (int64_t)due->level[0][i];
-
-		HOLDS("D2", tick >= now_tick);
-		HOLDS("H2", tick >= HWT_TICK_MAX || ((uint64_t)tick & (buckets - 1)) == i);
-	}
-}
-
-struct wheel_check {
-	const struct hwt_wheel *wheel;
-	struct hwt_hashed_view view;
-	int64_t first_due; /* the least tick of any member */
-};
-
-/* One member: where it says it is, and the tick that bucket and round say, against that of its deadline. */
-static void check_member(struct wheel_check *check, struct hwt_chunk *chunk, unsigned i)
-{
-	const struct hwt_record *record = chunk->records[i];
-	const struct hwt_wheel *wheel = check->wheel;
-	uint32_t bucket = (uint32_t)(chunk->bucket - check->view.buckets);
-	int64_t round = wheel->tick >> check->view.bits;
-	int32_t distance = round_distance(chunk_rounds(chunk)[i], (uint32_t)round);
-	int64_t tick = (int64_t)((uint64_t)(round + distance) << check->view.bits | bucket);
-	int64_t truly = grid_tick_of(&wheel->grid, record->deadline_ns);
-
-	put_record(record, PLACE_WHEEL);
-	check_deadline(&wheel->grid, record->deadline_ns);
-	HOLDS("B1", record->place == place_make(chunk, i));
-	HOLDS("B3", round_distance(chunk->least, (uint32_t)round) <= distance);
-	HOLDS("H1", distance >= 0 && distance <= check->view.max_remaining);
-	HOLDS("W1", tick >= wheel->tick);
-	truly = truly > wheel->tick ? truly : wheel->tick;
-	HOLDS("B5", chunk->clamped ? tick <= truly : tick == truly);
-	HOLDS("H1", ((uint64_t)truly & (check->view.count - 1)) == bucket);
-	HOLDS("H2", HWT_TICK_NEVER - (int64_t)check->view.due->level[0][bucket] <= tick);
-	check->first_due = tick < check->first_due ? tick : check->first_due;
-}
-
-static size_t check_bucket(struct wheel_check *check, const struct hwt_bucket *bucket)
-{
-	struct hwt_chunk *before = NULL, *chunk = bucket->first;
-	size_t chunks = 0;
-
-	for (; chunk != NULL; before = chunk, chunk = chunk->next, chunks++) {
-		unsigned live = 0;
-
-		HOLDS("store", chunk->class < CHUNK_CLASSES);
-		inventory_put(&all_chunks, "store", chunk, hwt_chunk_bytes(chunk), 1);
-		HOLDS("B2", chunk->prev == before && chunk->bucket == bucket && chunk->used <= chunk_capacity(chunk));
-		for (unsigned i = 0; i < chunk->used; i++) {
-			if (chunk->records[i] == NULL)
-				continue;
-			live++;
-			check_member(check, chunk, i);
-		}
-		HOLDS("B2", live == chunk->live);
-		HOLDS("B2", live > 0 || chunk == check->view.collecting);
-	}
-	HOLDS("B2", bucket->last == before);
-	HOLDS("B6", hwt_bucket_spans_hold(bucket, (uint32_t)(check->wheel->tick >> check->view.bits)));
-	return chunks;
-}
-
-/* bucket.h: free chunks + used chunks + what is not cut = blocks.  Returns the number of used ones. */
-static size_t check_hashed(struct wheel_check *check)
-{
-	const struct hwt_store *store = check->view.store;
-	struct hwt_store_block *block = NULL;
-	size_t chunks = 0;
-	char *begin, *end;
-
-	inventory_clear(&all_chunks, CHUNK_ALIGN);
-	while (hwt_store_next_block(store, &block, &begin, &end)) {
-		HOLDS("store", block != store->blocks || store->carve_end == end);
-		inventory_add(&all_chunks, begin, end);
-	}
-	inventory_put(&all_chunks, "store", store->carve, (size_t)(store->carve_end - store->carve), 1);
-	for (unsigned i = 0; i < CHUNK_CLASSES; i++) {
-		for (const struct hwt_chunk *chunk = store->free[i]; chunk != NULL; chunk = chunk->next) {
-			HOLDS("store", chunk->class == i);
-			inventory_put(&all_chunks, "store", chunk, hwt_chunk_bytes(chunk), 1);
-		}
-	}
-	for (uint32_t i = 0; i < check->view.count; i++)
-		chunks += check_bucket(check, &check->view.buckets[i]);
-	for (size_t i = 0; i < all_chunks.marks; i++)
-		HOLDS("store", all_chunks.mark[i] != 0);
-	return chunks;
-}
-
-static void check_unplaced(const struct hwt_wheel *wheel)
-{
-	struct hwt_record *last = NULL, *record = wheel->unplaced_first;
-
-	for (; record != NULL; last = record, record = (struct hwt_record *)(record->place & ~(uintptr_t)1)) {
-		put_record(record, PLACE_UNPLACED);
-		check_deadline(&wheel->grid, record->deadline_ns);
-		HOLDS("R3", (record->place & 1) != 0);
-		HOLDS("unplaced", wheel->unplaced_due <= grid_tick_of(&wheel->grid, record->deadline_ns) ||
-				      wheel->unplaced_due <= wheel->tick);
-	}
-	HOLDS("unplaced", wheel->unplaced_last == last);
-	HOLDS("unplaced", wheel->unplaced_due >= wheel->tick);
-}
-
-static size_t check_wheel(const struct hwt_wheel *wheel)
-{
-	struct wheel_check check = { .wheel = wheel, .first_due = HWT_TICK_NEVER };
-	size_t chunks;
-
-	hwt_wheel_hashed_view(wheel, &check.view);
-	chunks = check_hashed(&check);
-	check_due(check.view.due, check.view.count, wheel->tick);
-	HOLDS("D2", due_first(check.view.due) <= check.first_due);
-	check_unplaced(wheel);
-	return chunks;
-}
-
 #define STATE(name) (1u << STATE_##name)
 
 /* Which states a record may have where, if it is in no cancelled queue. */
@@ -288,22 +153,55 @@ static const unsigned legal_states[PLACES] = {
 	[PLACE_RETURNED] = STATE(EXPIRED) | STATE(CANCELLED) | STATE(LAZY),
 	[PLACE_HOME] = STATE(EXPIRED) | STATE(CANCELLED) | STATE(LAZY),
 	[PLACE_SUBMITTED] = STATE(QUEUED) | STATE(CANCELLED),
+	[PLACE_AGAIN] = STATE(QUEUED) | STATE(CANCELLED),
 	[PLACE_WHEEL] = STATE(ARMED) | STATE(LAZY),
 	[PLACE_UNPLACED] = STATE(ARMED) | STATE(LAZY),
 	[PLACE_BATCH] = STATE(ARMED) | STATE(LAZY),
 	[PLACE_UNPROCESSED] = STATE(CANCELLED),
+	[PLACE_EXTENSION] = STATE(FREE) | STATE(EXPIRED) | STATE(CANCELLED) | STATE(LAZY),
 };
 
-/* After a stop: what is left has been cancelled, and was dropped or handed out; its place member means nothing. */
-static bool is_legal(const struct hwt_timer *timer, const struct hwt_record *record, enum word_state state,
-		     enum hwt_check_place index, bool in_cancelled)
+/* In a queue, and elsewhere too or not. */
+static bool is_legal_with_queue(const struct hwt_record *record, enum word_state state, enum hwt_check_place index,
+				bool urged)
 {
+	if (state != STATE_CANCELLED && !(urged && state == STATE_ARMED))
+		return false;
+	return index == PLACE_WHEEL || index == PLACE_UNPLACED || index == PLACE_BATCH ||
+	       (index == PLACE_NOWHERE && record->place == 0);
+}
+
+/*
+ * After a stop: what is left has been cancelled, and was dropped or handed out, or is an extension of such; its place
+ * member means nothing.
+ */
+static bool is_legal(const struct hwt_timer *timer, const struct hwt_record *record, enum word_state state,
+		     uint8_t mark)
+{
+	enum hwt_check_place index = mark & PLACE_MASK;
+
 	if (index == PLACE_NOWHERE && state_of(timer) == TIMER_STOPPED)
-		return state == STATE_CANCELLED || state == STATE_LAZY;
-	if (!in_cancelled)
-		return (legal_states[index] >> state & 1) != 0;
-	return state == STATE_CANCELLED && (index == PLACE_WHEEL || index == PLACE_UNPLACED || index == PLACE_BATCH ||
-					    (index == PLACE_NOWHERE && record->place == 0));
+		return (legal_states[PLACE_EXTENSION] >> state & 1) != 0;
+	if ((mark & (IN_CANCELLED | IN_SUBMITTED)) != 0)
+		return is_legal_with_queue(record, state, index, (mark & IN_SUBMITTED) != 0);
+	return (legal_states[index] >> state & 1) != 0;
+}
+
+/* Of one that serves a timeout. */
+static void check_flags(uint64_t word, uint8_t mark)
+{
+	HOLDS("word", !word_has(word, WORD_MOVING | WORD_AGAIN)); /* nobody is in a call, nothing runs */
+	HOLDS("word", !word_has(word, WORD_CHECKED) || word_has(word, WORD_MOVED));
+	HOLDS("word", !word_has(word, WORD_PERIODIC) || word_has(word, WORD_EXTENDED));
+	HOLDS("word", !word_has(word, WORD_DROPPED) || word_state(word) == STATE_CANCELLED);
+	HOLDS("R1", word_has(word, WORD_URGED) == ((mark & IN_SUBMITTED) != 0) || word_has(word, WORD_DROPPED));
+}
+
+static bool serves(uint8_t mark)
+{
+	enum hwt_check_place index = mark & PLACE_MASK;
+
+	return (index >= PLACE_SUBMITTED && index <= PLACE_UNPROCESSED) || (mark & (IN_CANCELLED | IN_SUBMITTED)) != 0;
 }
 
 static void check_record(struct hwt_timer *timer, struct hwt_record *record, uint8_t mark, uint64_t *pending,
@@ -312,9 +210,11 @@ static void check_record(struct hwt_timer *timer, struct hwt_record *record, uin
 	uint64_t word = word_of(record);
 	enum word_state state = word_state(word);
 
-	HOLDS("word", (word >> 8 & 0xff) == 0 && state <= STATE_LAZY);
+	HOLDS("word", state <= STATE_LAZY);
 	HOLDS("word", (word_generation(word) == 0) == (state == STATE_FREE));
-	HOLDS("R1", is_legal(timer, record, state, mark & PLACE_MASK, (mark & IN_CANCELLED) != 0));
+	HOLDS("R1", is_legal(timer, record, state, mark));
+	if (serves(mark))
+		check_flags(word, mark);
 	if (state != STATE_FREE) {
 		size_t i = (size_t)(record_lane(record) - timer->lanes.lane);
 
@@ -322,6 +222,26 @@ static void check_record(struct hwt_timer *timer, struct hwt_record *record, uin
 	}
 	*pending += state == STATE_QUEUED || state == STATE_ARMED;
 	*begun += word_generation(word);
+}
+
+/* Calls found for each record that was ever carved. */
+static void each_record(void (*found)(struct hwt_record *, uint8_t *))
+{
+	for (size_t i = 0; i < all_records.areas; i++) {
+		const struct area *area = &all_records.area[i];
+		uint8_t *mark = &all_records.mark[area->first_mark];
+		struct hwt_record *record = (struct hwt_record *)(void *)area->begin;
+
+		for (; (char *)record != area->end; record++, mark++)
+			if (*mark != PLACE_NOT_CARVED)
+				found(record, mark);
+	}
+}
+
+static void mark_extension(struct hwt_record *record, uint8_t *mark)
+{
+	if (serves(*mark) && word_has(word_of(record), WORD_EXTENDED))
+		put_record(record->arg, PLACE_EXTENSION);
 }
 
 /* All of R1, then lane.h. */
@@ -340,6 +260,7 @@ static void check_records(struct hwt_timer *timer, struct hwt_check_counts *coun
 		for (; (char *)record != area->end; record++, mark++) {
 			counts->place[*mark & PLACE_MASK]++;
 			counts->cancelled += (*mark & IN_CANCELLED) != 0;
+			counts->urged += (*mark & IN_SUBMITTED) != 0;
 			if (*mark != PLACE_NOT_CARVED)
 				check_record(timer, record, *mark, &pending, &begun);
 		}
@@ -376,14 +297,21 @@ void hwt_check_count(hwt_timer *timer, struct hwt_check_counts *counts)
 		check_home(&timer->lanes.lane[i], stopped);
 		check_queue(&timer->lanes.lane[i].submitted, &timer->lanes.lane[i], found_submitted);
 	}
-	counts->chunks = check_wheel(timer->wheel);
+	counts->chunks = hwt_check_wheel(timer->wheel, &all_records);
 	HOLDS("P2", worker->batch_at <= worker->batch_end && worker->batch_end <= HWT_BATCH);
 	for (size_t i = worker->batch_at; i < worker->batch_end; i++)
 		put_record(worker->batch[i], PLACE_BATCH);
 	for (struct hwt_record *record = timer->unprocessed; record != NULL; record = record->link)
 		put_record(record, PLACE_UNPROCESSED);
-	for (uint32_t i = 0; i < timer->lanes.count; i++)
+	/* Relaxed: the timer is quiet. */
+	for (struct hwt_record *record = atomic_load_explicit(&timer->lanes.again, memory_order_relaxed);
+	     record != NULL; record = record->link)
+		put_record(record, PLACE_AGAIN);
+	for (uint32_t i = 0; i < timer->lanes.count; i++) {
+		check_queue(&timer->lanes.lane[i].submitted, &timer->lanes.lane[i], found_urged);
 		check_queue(&timer->lanes.lane[i].cancelled, &timer->lanes.lane[i], found_cancelled);
+	}
+	each_record(mark_extension);
 	check_records(timer, counts);
 	if (state_of(timer) == TIMER_STOPPED)
 		check_stopped(timer, counts);

@@ -28,28 +28,16 @@
 #ifndef HWT_CHECK_H
 #define HWT_CHECK_H
 
+#include "check_wheel.h"
 #include "timer.h"
 
 #ifdef HWT_TEST
-
-enum hwt_check_place {
-	PLACE_NOWHERE,
-	PLACE_NOT_CARVED,
-	PLACE_FREE,
-	PLACE_RETURNED,
-	PLACE_HOME, /* not yet sent: only after a pass that stop has ended */
-	PLACE_SUBMITTED,
-	PLACE_WHEEL,
-	PLACE_UNPLACED,
-	PLACE_BATCH,
-	PLACE_UNPROCESSED,
-	PLACES,
-};
 
 /* How many records are where. */
 struct hwt_check_counts {
 	size_t place[PLACES];
 	size_t cancelled; /* in a cancelled queue, elsewhere too or not */
+	size_t urged;     /* the same of a submitted queue */
 	size_t chunks;    /* of the wheel, in use */
 };
 

@@ -12,18 +12,33 @@ void hwt_jobs_init(struct hwt_jobs *jobs, struct hwt_lanes *lanes, const hwt_exe
 	atomic_init(&jobs->handed, 0);
 	atomic_init(&jobs->refused, 0);
 	atomic_init(&jobs->finished, 0);
+	atomic_init(&jobs->completed, 0);
 }
 
 /* Always under the mutex: J1, and a waiter for this very task looks at its word under it. */
-static void finish(struct hwt_jobs *jobs)
+static void finish(struct hwt_jobs *jobs, bool completed)
 {
 	struct hwt_await *await = &jobs->lanes->await;
 
 	pthread_mutex_lock(&await->monitor.mutex);
 	/* Release: statistics, [finished]. */
+	if (completed)
+		atomic_store_explicit(&jobs->completed, tally_get(&jobs->completed) + 1, memory_order_release);
 	atomic_store_explicit(&jobs->finished, tally_get(&jobs->finished) + 1, memory_order_release);
 	pthread_cond_broadcast(&await->monitor.changed);
 	pthread_mutex_unlock(&await->monitor.mutex);
+}
+
+/* After the last run. */
+static void send_home(struct hwt_lane *lane, struct hwt_record *record, uint64_t word)
+{
+	if (word_has(word, WORD_EXTENDED)) {
+		struct hwt_record *second = record->arg;
+
+		hwt_record_release(record);
+		returned_push(&lane->returned, second);
+	}
+	returned_push(&lane->returned, record);
 }
 
 static void run(void *job)
@@ -33,14 +48,19 @@ static void run(void *job)
 	struct hwt_jobs *jobs = lane->lanes->jobs;
 	uint64_t word = record_word(record);
 	struct hwt_frame frame;
+	enum word_state end;
 
 	HWT_ASSERT(word_state(word) == STATE_RUNNING);
 	frame_enter(&frame, lane->lanes->timer, record);
-	record->task((hwt_timeout){ record, word_generation(word) }, record->arg);
+	record->task((hwt_timeout){ record, word_generation(word) }, record_arg(record, word));
+	end = record_end(record, STATE_QUEUED);
+	frame.record = NULL; /* a finaliser is in no task, but in the timer */
+	if (end == STATE_QUEUED)
+		hwt_lanes_push_again(lane->lanes, record);
+	else
+		send_home(lane, record, word);
 	frame_leave(&frame);
-	record_finish(record, word);
-	returned_push(&lane->returned, record);
-	finish(jobs);
+	finish(jobs, end == STATE_EXPIRED);
 }
 
 bool hwt_job_hand_over(struct hwt_jobs *jobs, struct hwt_record *record)

@@ -5,7 +5,8 @@
  * Structure
  *
  *   The worker hands over a record that is RUNNING, and has nothing more to do with it.  The executor's thread runs the
- *   task, ends the timeout and sends the record home, by the same list that the worker splices on.
+ *   task, ends the timeout and sends the record home, by the same list that the worker splices on.  One that runs again
+ *   goes to the worker by a stack (stack.h).
  *
  * Threads
  *
@@ -31,6 +32,7 @@ struct hwt_jobs {
 	_Atomic uint64_t refused; /* the same */
 
 	alignas(HWT_UNIT) _Atomic uint64_t finished; /* written under the mutex of await */
+	_Atomic uint64_t completed;                  /* the same, without those that run again or were cancelled */
 };
 
 /* executor NULL: none. */

@@ -19,6 +19,7 @@ int hwt_lanes_init(struct hwt_lanes *lanes, hwt_timer *timer, uint32_t count, in
 	lanes->count = count;
 	lanes->max_pending = max_pending > 0 ? max_pending : 0;
 	atomic_init(&lanes->limited, 0);
+	atomic_init(&lanes->again, NULL);
 	rc = hwt_idle_init(&lanes->idle);
 	if (rc != 0)
 		return rc;
@@ -37,8 +38,11 @@ int hwt_lanes_init(struct hwt_lanes *lanes, hwt_timer *timer, uint32_t count, in
 		atomic_init(&lane->returned, NULL);
 		atomic_init(&lane->drained_told, 0);
 		atomic_init(&lane->accepted, 0);
+		atomic_init(&lane->urged, 0);
 		atomic_init(&lane->cancelled_pushed, 0);
 		atomic_init(&lane->cancelled_count, 0);
+		atomic_init(&lane->again_count, 0);
+		atomic_init(&lane->moved_count, 0);
 		rc = hwt_queue_init(&lane->submitted);
 		if (rc == 0)
 			rc = hwt_queue_init(&lane->cancelled);
@@ -82,6 +86,25 @@ uint64_t hwt_lanes_cancelled(const struct hwt_lanes *lanes)
 
 	for (uint32_t i = 0; i < lanes->count; i++)
 		sum += atomic_load_explicit(&lanes->lane[i].cancelled_count, memory_order_acquire); /* [count] */
+	return sum;
+}
+
+uint64_t hwt_lanes_again(const struct hwt_lanes *lanes)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < lanes->count; i++)
+		sum += atomic_load_explicit(&lanes->lane[i].again_count, memory_order_acquire); /* [count] */
+	return sum;
+}
+
+uint64_t hwt_lanes_moved(const struct hwt_lanes *lanes)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < lanes->count; i++)
+		/* Relaxed: only a number. */
+		sum += atomic_load_explicit(&lanes->lane[i].moved_count, memory_order_relaxed);
 	return sum;
 }
 
@@ -144,8 +167,7 @@ static struct hwt_record *find_record(struct hwt_lane *lane)
 	return hwt_pool_grow(pool) ? pool_carve(pool) : NULL;
 }
 
-/* Exact: one of those who race for the last place gets it, and a refused one was never counted. */
-static bool take_limit(struct hwt_lanes *lanes)
+bool hwt_lanes_take_limit(struct hwt_lanes *lanes)
 {
 	/* Relaxed: a guess, which the exchange checks; that one acquires, [limit]. */
 	int64_t limited = atomic_load_explicit(&lanes->limited, memory_order_relaxed);
@@ -158,14 +180,19 @@ static bool take_limit(struct hwt_lanes *lanes)
 	return true;
 }
 
+static inline struct hwt_record *take_record(struct hwt_lane *lane)
+{
+	struct hwt_record *record = pool_pop(&lane->pool);
+
+	return likely(record != NULL) ? record : find_record(lane);
+}
+
 /* All that can fail, before anything is changed for good.  Under the submit lock. */
 static int prepare(struct hwt_lane *lane, struct hwt_record **record, hwt_node **node)
 {
 	if (unlikely(lane->closed))
 		return ECANCELED;
-	*record = pool_pop(&lane->pool);
-	if (*record == NULL)
-		*record = find_record(lane);
+	*record = take_record(lane);
 	if (unlikely(*record == NULL))
 		return ENOMEM;
 	*node = queue_node(&lane->submitted);
@@ -173,7 +200,7 @@ static int prepare(struct hwt_lane *lane, struct hwt_record **record, hwt_node *
 		pool_push(&lane->pool, *record);
 		return ENOMEM;
 	}
-	if (unlikely(lane->lanes->max_pending > 0) && !take_limit(lane->lanes)) {
+	if (unlikely(lane->lanes->max_pending > 0) && !hwt_lanes_take_limit(lane->lanes)) {
 		queue_node_unused(&lane->submitted, *node);
 		pool_push(&lane->pool, *record);
 		return ENOBUFS;
@@ -181,40 +208,15 @@ static int prepare(struct hwt_lane *lane, struct hwt_record **record, hwt_node *
 	return 0;
 }
 
-/* Has much gathered in the queues since the worker last took what was there? */
-static bool is_long(const struct hwt_lane *lane)
+bool hwt_lane_is_long(const struct hwt_lane *lane)
 {
 	/* Relaxed: each may be a little old, so the difference may even be negative; the next operation looks again. */
 	uint64_t gathered = atomic_load_explicit(&lane->accepted, memory_order_relaxed) +
+			    atomic_load_explicit(&lane->urged, memory_order_relaxed) +
 			    atomic_load_explicit(&lane->cancelled_pushed, memory_order_relaxed) -
 			    atomic_load_explicit(&lane->drained_told, memory_order_relaxed);
 
 	return (int64_t)gathered >= HWT_GATHER;
-}
-
-/* After a push: wakes the worker if it sleeps and has to know of a deadline, or of how much there is. */
-static inline void notify_submitted(const struct hwt_lane *lane, int64_t deadline_ns)
-{
-	struct hwt_idle *idle = &lane->lanes->idle;
-	int64_t seen_ns = idle_look(idle);
-
-	if (unlikely(seen_ns != IDLE_AWAKE) && (deadline_ns <= seen_ns || is_long(lane)))
-		hwt_idle_wake(idle, seen_ns);
-}
-
-static __attribute__((noinline)) int wake_if_long(const struct hwt_lane *lane, int64_t seen_ns)
-{
-	if (is_long(lane))
-		hwt_idle_wake(&lane->lanes->idle, seen_ns);
-	return 0;
-}
-
-/* The same after a cancellation has been pushed.  0, so that hwt_lane_cancel can end with it. */
-static inline int notify_cancelled(const struct hwt_lane *lane)
-{
-	int64_t seen_ns = idle_look(&lane->lanes->idle);
-
-	return likely(seen_ns == IDLE_AWAKE) ? 0 : wake_if_long(lane, seen_ns);
 }
 
 static void count_refused(struct hwt_lane *lane, int rc)
@@ -227,29 +229,25 @@ static void count_refused(struct hwt_lane *lane, int rc)
 		lane->refused_memory++;
 }
 
-int hwt_lane_submit(struct hwt_lane *lane, hwt_task *task, void *arg, int64_t deadline_ns, hwt_timeout *out)
+/* Accepts what prepare has prepared.  Under the lock. */
+static inline void accept(struct hwt_lane *lane, struct hwt_record *record, hwt_node *node, hwt_task *task, void *arg,
+			  int64_t deadline_ns, uint64_t flags, hwt_timeout *out)
 {
-	struct hwt_record *record;
+	/* Relaxed: written under the lock only; take's release publishes it, [count]. */
+	uint64_t accepted = atomic_load_explicit(&lane->accepted, memory_order_relaxed);
 	hwt_timeout timeout;
-	hwt_node *node;
-	int rc;
 
-	queue_lock(&lane->submitted);
-	rc = prepare(lane, &record, &node);
-	if (likely(rc == 0)) {
-		/* Relaxed: written under the lock only; take's release publishes it, [count]. */
-		uint64_t accepted = atomic_load_explicit(&lane->accepted, memory_order_relaxed);
+	atomic_store_explicit(&lane->accepted, accepted + 1, memory_order_relaxed);
+	atomic_store_explicit(&record->lane, lane, memory_order_relaxed);
+	timeout = record_take(record, task, arg, deadline_ns, flags);
+	if (out != NULL)
+		*out = timeout;
+	queue_push(&lane->submitted, node, record);
+}
 
-		atomic_store_explicit(&lane->accepted, accepted + 1, memory_order_relaxed);
-		atomic_store_explicit(&record->lane, lane, memory_order_relaxed);
-		timeout = record_take(record, task, arg, deadline_ns);
-		if (out != NULL)
-			*out = timeout;
-		queue_push(&lane->submitted, node, record);
-	}
-	if (unlikely(rc != 0))
-		count_refused(lane, rc);
-	queue_unlock(&lane->submitted);
+/* After the lock. */
+static inline int notify(const struct hwt_lane *lane, int rc, int64_t deadline_ns)
+{
 	if (likely(rc == 0))
 		notify_submitted(lane, deadline_ns);
 	else if (rc == ENOMEM) /* a sleeping worker may have what we need */
@@ -257,101 +255,87 @@ int hwt_lane_submit(struct hwt_lane *lane, hwt_task *task, void *arg, int64_t de
 	return rc;
 }
 
-static void push_cancelled(struct hwt_lane *lane, hwt_node *node, struct hwt_record *record)
+int hwt_lane_submit(struct hwt_lane *lane, hwt_task *task, void *arg, int64_t deadline_ns, hwt_timeout *out)
 {
-	/* Relaxed: written under the lock. */
-	uint64_t pushed = atomic_load_explicit(&lane->cancelled_pushed, memory_order_relaxed);
-
-	atomic_store_explicit(&lane->cancelled_pushed, pushed + 1, memory_order_relaxed);
-	queue_push(&lane->cancelled, node, record);
-}
-
-static inline void count_cancelled(struct hwt_lane *lane)
-{
-	/* In this order, or a new one could be counted before this one is not: L2. */
-	atomic_fetch_add_explicit(&lane->cancelled_count, 1, memory_order_release); /* [count] */
-	lanes_release_limit(lane->lanes);
-}
-
-/* The node comes first: once the word says cancelled the worker counts on the push. */
-static bool cancel_armed(struct hwt_lane *lane, struct hwt_record *record, uint64_t *word)
-{
+	struct hwt_record *record;
 	hwt_node *node;
-	bool won;
+	int rc;
 
-	queue_lock(&lane->cancelled);
-	node = queue_node(&lane->cancelled);
-	won = record_edge(record, word, node != NULL ? STATE_CANCELLED : STATE_LAZY);
-	if (node != NULL) {
-		if (won)
-			push_cancelled(lane, node, record);
-		else
-			queue_node_unused(&lane->cancelled, node);
-	}
-	queue_unlock(&lane->cancelled);
-	return won;
+	queue_lock(&lane->submitted);
+	rc = prepare(lane, &record, &node);
+	if (likely(rc == 0))
+		accept(lane, record, node, task, arg, deadline_ns, 0, out);
+	else
+		count_refused(lane, rc);
+	queue_unlock(&lane->submitted);
+	return notify(lane, rc, deadline_ns);
 }
 
-/* Whatever the word says, and whoever else is there. */
-static __attribute__((noinline)) int cancel_slowly(struct hwt_lane *lane, struct hwt_record *record,
-						   uint64_t generation)
+/* Under the lock. */
+static struct hwt_record *make_extension(struct hwt_lane *lane, const struct hwt_extension *extension)
 {
-	uint64_t word = record_word(record);
-	bool won = false;
+	struct hwt_record *record = take_record(lane);
 
-	while (!won) {
-		if (word_generation(word) != generation)
-			return ENOENT;
-		if (word_state(word) == STATE_QUEUED)
-			won = record_edge(record, &word, STATE_CANCELLED);
-		else if (word_state(word) == STATE_ARMED)
-			won = cancel_armed(lane, record, &word);
-		else
-			return word_state(word) == STATE_RUNNING ? EBUSY : ENOENT;
-	}
-	count_cancelled(lane);
-	return notify_cancelled(lane);
+	if (record == NULL)
+		return NULL;
+	/* Relaxed: who sees the record has a handle of an earlier life, and asks for the timer at most. */
+	atomic_store_explicit(&record->lane, lane, memory_order_relaxed);
+	record->extension = *extension;
+	return record;
 }
 
-/* cancel_armed where nobody holds the lock and a node has come back.  false: nothing was done. */
-static inline bool cancel_armed_at_once(struct hwt_lane *lane, struct hwt_record *record, uint64_t word)
+int hwt_lane_submit_extended(struct hwt_lane *lane, hwt_task *task, const struct hwt_extension *extension,
+			     int64_t deadline_ns, hwt_timeout *out)
 {
+	uint64_t flags = WORD_EXTENDED | (extension->period_ns > 0 ? WORD_PERIODIC : 0);
+	struct hwt_record *record, *second;
 	hwt_node *node;
-	bool won = false;
+	int rc;
 
-	HWT_POINT("lock");
-	if (unlikely(!queue_try_lock(&lane->cancelled)))
-		return false;
-	node = queue_recycled(&lane->cancelled);
-	if (likely(node != NULL)) {
-		won = record_edge(record, &word, STATE_CANCELLED);
-		if (likely(won))
-			push_cancelled(lane, node, record);
-		else
-			queue_node_unused(&lane->cancelled, node);
+	queue_lock(&lane->submitted);
+	second = make_extension(lane, extension);
+	rc = prepare(lane, &record, &node);
+	if (second == NULL && rc == 0) {
+		queue_node_unused(&lane->submitted, node);
+		pool_push(&lane->pool, record);
+		lanes_release_limit(lane->lanes);
+		rc = ENOMEM;
+	} else if (second != NULL && rc != 0) {
+		pool_push(&lane->pool, second);
 	}
-	queue_unlock(&lane->cancelled);
-	return won;
+	if (rc == 0)
+		accept(lane, record, node, task, second, deadline_ns, flags, out);
+	else
+		count_refused(lane, rc);
+	queue_unlock(&lane->submitted);
+	return notify(lane, rc, deadline_ns);
 }
 
-/*
- * The common cases without a call and in few instructions: the record is most often far away, and what the processor
- * can do until it is here ends with its window of some 200, which is to reach the next record.
- */
-int hwt_lane_cancel(struct hwt_lane *lane, struct hwt_record *record, uint64_t generation)
+void hwt_record_release(struct hwt_record *record)
 {
-	uint64_t word = record_word(record);
+	struct hwt_extension *extension = record_extension(record);
+	void (*release)(void *) = extension->release;
 
-	if (likely(word == word_make(generation, STATE_ARMED))) {
-		if (likely(cancel_armed_at_once(lane, record, word))) {
-			count_cancelled(lane);
-			return notify_cancelled(lane);
-		}
-	} else if (word == word_make(generation, STATE_QUEUED) && record_edge(record, &word, STATE_CANCELLED)) {
-		count_cancelled(lane);
-		return 0;
-	}
-	return cancel_slowly(lane, record, generation);
+	extension->release = NULL;
+	if (release != NULL)
+		release(extension->arg);
+}
+
+void hwt_lane_send_both_home(struct hwt_lane *lane, struct hwt_record *record)
+{
+	struct hwt_record *second = record->arg;
+
+	hwt_record_release(record);
+	chain_append(&lane->home, second);
+	chain_append(&lane->home, record);
+}
+
+void hwt_lanes_push_again(struct hwt_lanes *lanes, struct hwt_record *record)
+{
+	int64_t deadline_ns = record_deadline(record);
+
+	stack_push(&lanes->again, record);
+	notify_submitted(lanes_home(lanes), deadline_ns);
 }
 
 void hwt_lane_count(struct hwt_lane *lane, struct hwt_lane_tally *tally)
@@ -380,5 +364,5 @@ bool hwt_lanes_are_empty(struct hwt_lanes *lanes)
 	for (uint32_t i = 0; i < lanes->count; i++)
 		if (!queue_is_empty(&lanes->lane[i].submitted) || !queue_is_empty(&lanes->lane[i].cancelled))
 			return false;
-	return true;
+	return stack_is_empty(&lanes->again);
 }

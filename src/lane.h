@@ -7,13 +7,16 @@
  *   A thread gets a number when it first comes, and with it one home lane in each timer.  Two threads may share a
  *   lane, a thread never changes its own: hopping to a free one would break the order within a thread (G3).
  *
- *       lane   submitted  queue of new records         ---> worker: drain
+ *       lane   submitted  queue of new records, and    ---> worker: drain
+ *                         of those to be placed anew
  *              pool       free records                 <--- worker: returned
  *              cancelled  queue of cancelled records   ---> worker: unlink
  *
  * Threads
  *
- *   hwt_lane_submit, hwt_lane_cancel  any thread, on its own home lane.  What it cancels may belong to any lane.
+ *   hwt_lane_submit, hwt_lane_cancel, hwt_lane_move
+ *                                     any thread, on its own home lane.  What it cancels or moves may belong to any.
+ *   hwt_lane_again                    the task of the record.
  *   hwt_lane_close                    stop.
  *   lane_send_home, lane_splice_home  the worker; it pops the queues, too.
  *
@@ -22,16 +25,17 @@
  *
  * Invariants
  *
- *   L1  pending = sum of accepted - sum of cancelled - expired - given back.  The minuend is counted before its
- *       record can end, the others after; read in the opposite order the difference is never negative.
+ *   L1  pending = sum of accepted and again - sum of cancelled - expired - given back.  The minuend is counted before
+ *       its record can end, the others after; read in the opposite order the difference is never negative.  A timeout
+ *       that is going to run again counts as pending, a periodic one always.
  *   L2  with a limit: pending <= limited <= max_pending, at any moment.
  *   L3  nothing is pushed on a lane's submitted queue after hwt_lane_close has returned.
  *
  * Ordering
  *
  *   [limit]  a place is given back with release and taken with acquire: the end that made room has been counted (L2).
- *   [count]  the ends are counted with release and read with acquire, then accepted is read: whoever counts an end
- *            counts its begin.
+ *   [count]  the ends are counted with release and read with acquire, then accepted and again are read: whoever
+ *            counts an end counts its begin.
  */
 #ifndef HWT_LANE_H
 #define HWT_LANE_H
@@ -39,6 +43,7 @@
 #include "await.h"
 #include "pool.h"
 #include "queue.h"
+#include "stack.h"
 
 #include <stdalign.h>
 
@@ -60,6 +65,7 @@ struct hwt_lane {
 	/* The queue's first 64 bytes are the worker's, the rest, and what follows, is under its lock. */
 	alignas(HWT_LINE) struct hwt_queue submitted;
 	_Atomic uint64_t accepted; /* written under the lock, read by anybody */
+	_Atomic uint64_t urged;    /* the same: pushed to be placed anew */
 	bool closed;
 	struct hwt_pool pool;
 	uint64_t accepted_at_steal; /* when it last found nothing to steal */
@@ -71,7 +77,8 @@ struct hwt_lane {
 	/* The same for cancellations. */
 	alignas(HWT_LINE) struct hwt_queue cancelled;
 	_Atomic uint64_t cancelled_pushed; /* written under its lock, read by anybody */
-	_Atomic uint64_t cancelled_count;  /* a counter of cancels by the threads at home here; no lock */
+	_Atomic uint64_t cancelled_count;  /* counters of what the threads at home here did; no lock */
+	_Atomic uint64_t again_count, moved_count;
 };
 
 static_assert(offsetof(struct hwt_lane, submitted) % HWT_UNIT == HWT_LINE, "the queue straddles two units");
@@ -85,6 +92,7 @@ struct hwt_lanes {
 	int64_t max_pending;                       /* 0: no limit */
 	alignas(HWT_UNIT) _Atomic int64_t limited; /* counts only when there is a limit */
 	struct hwt_jobs *jobs;
+	alignas(HWT_UNIT) hwt_stack again; /* to run again, from executors to the worker */
 	struct hwt_idle idle;
 	struct hwt_await await;
 };
@@ -93,9 +101,11 @@ struct hwt_lanes {
 int hwt_lanes_init(struct hwt_lanes *lanes, hwt_timer *timer, uint32_t count, int64_t max_pending);
 void hwt_lanes_destroy(struct hwt_lanes *lanes);
 
-/* Sum of accepted - sum of cancelled, not less than what ended otherwise; [count] is the caller's to keep. */
+/* Sums over the lanes; [count] is the caller's to keep. */
 uint64_t hwt_lanes_accepted(const struct hwt_lanes *lanes);
 uint64_t hwt_lanes_cancelled(const struct hwt_lanes *lanes);
+uint64_t hwt_lanes_again(const struct hwt_lanes *lanes);
+uint64_t hwt_lanes_moved(const struct hwt_lanes *lanes);
 
 /* What a lane has for statistics, all of one moment. */
 struct hwt_lane_tally {
@@ -108,8 +118,21 @@ void hwt_lane_count(struct hwt_lane *lane, struct hwt_lane_tally *tally);
 /* 0, ECANCELED, ENOMEM, ENOBUFS; *out (may be NULL) is written before the record can be seen. */
 int hwt_lane_submit(struct hwt_lane *lane, hwt_task *task, void *arg, int64_t deadline_ns, hwt_timeout *out);
 
-/* 0, EBUSY, ENOENT. */
+/* The same for one with an extension. */
+int hwt_lane_submit_extended(struct hwt_lane *lane, hwt_task *task, const struct hwt_extension *extension,
+			     int64_t deadline_ns, hwt_timeout *out);
+
+/* 0, EBUSY, ENOENT.  (cancel.c) */
 int hwt_lane_cancel(struct hwt_lane *lane, struct hwt_record *record, uint64_t generation);
+
+/* Another deadline: 0, EBUSY, ENOENT, ENOMEM for an earlier one.  (move.c) */
+int hwt_lane_move(struct hwt_lane *lane, struct hwt_record *record, uint64_t generation, int64_t deadline_ns);
+
+/* The same by its own task, which is running: then it runs again.  0, ENOENT, ENOBUFS. */
+int hwt_lane_again(struct hwt_lane *lane, struct hwt_record *record, int64_t deadline_ns);
+
+/* From the end of a task on an executor to the worker. */
+void hwt_lanes_push_again(struct hwt_lanes *lanes, struct hwt_record *record);
 
 /* From now on submissions are refused.  Waits for one in progress. */
 void hwt_lane_close(struct hwt_lane *lane);
@@ -165,9 +188,35 @@ static inline struct hwt_lane *record_lane(struct hwt_record *record)
 	return atomic_load_explicit(&record->lane, memory_order_relaxed);
 }
 
+/* The finaliser of a record with an extension, if it has not been called. */
+void hwt_record_release(struct hwt_record *record);
+
+/* Slow half of lane_send_home. */
+void hwt_lane_send_both_home(struct hwt_lane *lane, struct hwt_record *record);
+
+/* Relaxed: it has ended, and is the worker's. */
 static inline void lane_send_home(struct hwt_record *record)
 {
-	chain_append(&record_lane(record)->home, record);
+	if (unlikely(word_has(atomic_load_explicit(&record->word, memory_order_relaxed), WORD_EXTENDED)))
+		hwt_lane_send_both_home(record_lane(record), record);
+	else
+		chain_append(&record_lane(record)->home, record);
+}
+
+/* A place for one that is going to be pending.  Exact: one of those who race for the last one gets it. */
+bool hwt_lanes_take_limit(struct hwt_lanes *lanes);
+
+/* Has much gathered in the queues since the worker last took what was there? */
+bool hwt_lane_is_long(const struct hwt_lane *lane);
+
+/* After a push: wakes the worker if it sleeps and has to know of a deadline, or of how much there is. */
+static inline void notify_submitted(const struct hwt_lane *lane, int64_t deadline_ns)
+{
+	struct hwt_idle *idle = &lane->lanes->idle;
+	int64_t seen_ns = idle_look(idle);
+
+	if (unlikely(seen_ns != IDLE_AWAKE) && (deadline_ns <= seen_ns || hwt_lane_is_long(lane)))
+		hwt_idle_wake(idle, seen_ns);
 }
 
 static inline void lane_splice_home(struct hwt_lane *lane)

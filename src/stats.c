@@ -3,7 +3,8 @@
  * hwt_timer_stats: what lanes and worker have counted, summed when somebody asks.
  *
  * Where timeouts have gone always adds up, whatever happens meanwhile: ends are read before begins ([count]), the
- * later stage before the earlier one, and what is pending and running follows from them.
+ * later stage before the earlier one, and what is pending and running follows from them.  A timeout that is going to
+ * run again counts as pending from when that was said, and no more as running.
  */
 #include "timer.h"
 
@@ -33,16 +34,22 @@ static int64_t as_time(uint64_t ns)
 static void count_ends(const hwt_timer *timer, hwt_stats *stats)
 {
 	const struct hwt_worker *worker = &timer->worker;
+	uint64_t expired, again, most;
 
 	/* Acquire, and in this order: see the top, [count]. */
 	stats->completed = atomic_load_explicit(&worker->tally.finished, memory_order_acquire) + /* [finished] */
-			   atomic_load_explicit(&timer->jobs.finished, memory_order_acquire);    /* [finished] */
-	stats->runs = atomic_load_explicit(&worker->expired, memory_order_acquire);
+			   atomic_load_explicit(&timer->jobs.completed, memory_order_acquire);   /* [finished] */
+	again = hwt_lanes_again(&timer->lanes);
+	expired = atomic_load_explicit(&worker->expired, memory_order_acquire);
 	stats->returned = atomic_load_explicit(&timer->given_back, memory_order_acquire);
 	stats->cancelled = hwt_lanes_cancelled(&timer->lanes);
 	stats->accepted = hwt_lanes_accepted(&timer->lanes);
-	stats->running = stats->runs - stats->completed;
-	stats->pending = stats->accepted - stats->cancelled - stats->returned - stats->runs;
+	stats->runs = expired + tally_get(&worker->tally.repeats);
+	/* Runs of those that have become pending again since: as if they had not begun yet. */
+	most = stats->accepted + again - stats->cancelled - stats->returned;
+	expired = expired < most ? expired : most;
+	stats->pending = most - expired;
+	stats->running = expired - again - stats->completed;
 }
 
 static void count_lanes(const hwt_timer *timer, hwt_stats *stats)
@@ -67,6 +74,8 @@ static void count_work(const hwt_timer *timer, hwt_stats *stats)
 
 	stats->executor_refusals = tally_get(&timer->jobs.refused);
 	stats->ticks = tally_get(&tally->ticks);
+	stats->merged_periods = tally_get(&tally->merged);
+	stats->rescheduled = hwt_lanes_moved(&timer->lanes);
 	stats->wakeups = tally_get(&tally->wakeups);
 	stats->transfers = tally_get(&tally->transfers);
 	stats->backlog_max = tally_get(&tally->backlog_max);

@@ -23,6 +23,8 @@ struct hwt_tally {
 	_Atomic uint64_t backlog_max;
 	_Atomic uint64_t lateness_max_ns;
 	_Atomic uint64_t tick_max_ns;
+	_Atomic uint64_t repeats;                  /* runs of periodic timeouts */
+	_Atomic uint64_t merged;                   /* periods that were merged into others */
 	_Atomic uint64_t lateness[TALLY_LATENESS]; /* [0]: under 1 us, [i]: 2^(i-1) .. 2^i us, the last: all above */
 
 	/* The worker's: the place that was found last, and for which lateness it is. */

@@ -10,11 +10,15 @@
  *
  *        63                                   16 15         8 7         0
  *       +---------------------------------------+------------+-----------+
- *       | generation                            | 0          | state     |
+ *       | generation                            | flags      | state     |
  *       +---------------------------------------+------------+-----------+
  *
  *   48 bits of generation do not wrap: a record is used again once in a worker's pass at most, and 2^48 passes of a
- *   microsecond take nine years of nothing else.
+ *   microsecond take nine years of nothing else.  Most timeouts never have a flag, and what they cost is what the
+ *   exchanges on an exact word without one cost.
+ *
+ *   A timeout that has more than a task and an arg (a period, a finaliser) has a second record, its extension, whose
+ *   word stays as it was: EXTENDED, and arg points to it.
  *
  * The automaton
  *
@@ -39,19 +43,39 @@
  *                                          cannot unlink it now
  *     run            ARMED      RUNNING    worker, collected it                    run the task
  *     finish         RUNNING    EXPIRED    worker, the task has returned           the record goes home
+ *     again          RUNNING    ARMED or   who ran the task, AGAIN is set          place in the wheel, or push on the
+ *                               QUEUED                                             stack of those for the worker
  *     give_back      QUEUED or  CANCELLED  stop, the worker is gone                unprocessed list
  *                    ARMED
  *
  *   All edges out of QUEUED and ARMED are compare-and-swaps on the exact word: one of those who race gets it, and a
  *   handle of another generation changes nothing.  LAZY counts as cancelled for everybody outside.
  *
+ * The flags
+ *
+ *     MOVING    somebody is writing another deadline (move.c).  He who set it clears it; other movers, cancel and stop
+ *               wait for that, some instructions long.  The worker does not wait: it looks again at the next tick.
+ *     MOVED     the deadline may be another than that of the place in the wheel.  Stays.
+ *     CHECKED   the worker has seen MOVED and not MOVING, and looks at the deadline.  Each mover clears it, so that the
+ *               worker's exchange for RUNNING fails, however often the word came back to the same otherwise.
+ *     URGED     it waits in a submitted queue for the worker to place it anew, earlier.  Until then it does not run,
+ *               and a cancel need not push it a second time.
+ *     EXTENDED  see above.
+ *     PERIODIC  it has a period.
+ *     AGAIN     of a running one: it is going to run once more.  A cancel takes the flag away.
+ *     DROPPED   of a running one: that has happened, and it ends as CANCELLED.  Of a cancelled one: stop gave it back.
+ *
  * Invariants
  *
  *   R1  a record is at each moment in exactly one of: a free list (or on its way back to one), a submitted queue,
- *       the wheel, the wheel and a cancelled queue, a cancelled queue, the worker's batch, the unprocessed list.
+ *       the wheel, the wheel and a cancelled queue, a cancelled queue, the worker's batch, the unprocessed list, the
+ *       stack of those that run again; or it is the extension of one other that is in none of the first.  A record of
+ *       the wheel or the batch is in a submitted queue, too, while and only while it is URGED.
  *   R2  only the worker sends records home: a queue's node may still point at a record that a canceller is done with.
  *   R3  place != 0 while and only while the record is in the wheel (a batch that the worker is just going through
  *       aside).
+ *   R4  deadline_ns of an ARMED record changes only under MOVING, that of a RUNNING one only by its own task and who
+ *       runs it.
  *
  * Ordering
  *
@@ -59,6 +83,7 @@
  *            deadline.  The later edges are read-modify-writes and carry that on.
  *   [end]    finish stores (release), timeout_state loads (acquire): what the task wrote is visible to who sees
  *            EXPIRED.
+ *   [move]   MOVING is set (acquire) before the deadline is written, and cleared (release) after it.
  */
 #ifndef HWT_TIMEOUT_H
 #define HWT_TIMEOUT_H
@@ -83,6 +108,24 @@ enum word_state {
 #define GENERATION_SHIFT 16
 #define STATE_MASK UINT64_C(0xff)
 
+#define WORD_MOVED (UINT64_C(1) << 8)
+#define WORD_MOVING (UINT64_C(1) << 9)
+#define WORD_CHECKED (UINT64_C(1) << 10)
+#define WORD_URGED (UINT64_C(1) << 11)
+#define WORD_EXTENDED (UINT64_C(1) << 12)
+#define WORD_PERIODIC (UINT64_C(1) << 13)
+#define WORD_AGAIN (UINT64_C(1) << 14)
+#define WORD_DROPPED (UINT64_C(1) << 15)
+#define WORD_FLAGS UINT64_C(0xff00)
+
+/* What a record is that serves another one as extension. */
+struct hwt_extension {
+	void *arg;
+	void (*release)(void *arg); /* NULL: none, or it has been called */
+	int64_t period_ns;          /* 0: none */
+	uint64_t missed;            /* periods merged into the present run */
+};
+
 struct hwt_record {
 	_Atomic uint64_t word;
 
@@ -93,20 +136,25 @@ struct hwt_record {
 	_Atomic(struct hwt_lane *) lane;
 
 	union {
-		struct { /* of a timeout: written by take, read by the worker, and by whoever ended it */
-			int64_t deadline_ns;
-			hwt_task *task;
-			void *arg;
+		struct {
+			union {
+				struct
+				{ /* of a timeout: written by take, read by the worker, and by whoever ended it */
+					_Atomic int64_t deadline_ns; /* R4 */
+					hwt_task *task;
+					void *arg;
+				};
+				struct { /* of a free record */
+					struct hwt_record *free_next;
+					struct hwt_record *free_ahead; /* the one to prefetch when this one is taken */
+				};
+			};
+			union {
+				uintptr_t place;         /* where in the wheel, 0: nowhere; the wheel's own business */
+				struct hwt_record *link; /* unprocessed list, stack */
+			};
 		};
-		struct { /* of a free record */
-			struct hwt_record *free_next;
-			struct hwt_record *free_ahead; /* the one to prefetch when this one is taken */
-		};
-	};
-
-	union {
-		uintptr_t place;         /* where in the wheel, 0: nowhere; the wheel's own business */
-		struct hwt_record *link; /* unprocessed list */
+		struct hwt_extension extension;
 	};
 };
 
@@ -135,6 +183,35 @@ static inline uint64_t word_with_state(uint64_t word, enum word_state state)
 	return (word & ~STATE_MASK) | (uint64_t)state;
 }
 
+static inline bool word_has(uint64_t word, uint64_t flag)
+{
+	return (word & flag) != 0;
+}
+
+/* Relaxed: what is read with it is ordered by the word, [word] [move]. */
+static inline int64_t record_deadline(const struct hwt_record *record)
+{
+	return atomic_load_explicit(&record->deadline_ns, memory_order_relaxed);
+}
+
+/* Relaxed: as above. */
+static inline void record_set_deadline(struct hwt_record *record, int64_t deadline_ns)
+{
+	atomic_store_explicit(&record->deadline_ns, deadline_ns, memory_order_relaxed);
+}
+
+/* EXTENDED. */
+static inline struct hwt_extension *record_extension(const struct hwt_record *record)
+{
+	return &((struct hwt_record *)record->arg)->extension;
+}
+
+/* What the user gave as arg. */
+static inline void *record_arg(const struct hwt_record *record, uint64_t word)
+{
+	return unlikely(word_has(word, WORD_EXTENDED)) ? record_extension(record)->arg : record->arg;
+}
+
 /* Records straddle lines: both ends. */
 static inline void record_prefetch(const struct hwt_record *record)
 {
@@ -153,17 +230,19 @@ static inline uint64_t record_word(struct hwt_record *record)
  * The edge take.  The caller owns the free record.  The handle must be built here: once the record is pushed it may
  * end, and serve somebody else, before push returns.
  */
-static inline hwt_timeout record_take(struct hwt_record *record, hwt_task *task, void *arg, int64_t deadline_ns)
+static inline hwt_timeout record_take(struct hwt_record *record, hwt_task *task, void *arg, int64_t deadline_ns,
+				      uint64_t flags)
 {
 	/* Relaxed: only the owner changes a free record's word. */
 	uint64_t generation = word_generation(atomic_load_explicit(&record->word, memory_order_relaxed)) + 1;
 
-	record->deadline_ns = deadline_ns;
+	record_set_deadline(record, deadline_ns);
 	record->task = task;
 	record->arg = arg;
 	record->place = 0;
 	HWT_POINT("word take");
-	atomic_store_explicit(&record->word, word_make(generation, STATE_QUEUED), memory_order_release); /* [word] */
+	atomic_store_explicit(&record->word, word_make(generation, STATE_QUEUED) | flags,
+			      memory_order_release); /* [word] */
 	return (hwt_timeout){ record, generation };
 }
 
@@ -171,33 +250,67 @@ static inline hwt_timeout record_take(struct hwt_record *record, hwt_task *task,
  * One edge out of the exact word *word, which is brought up to date when it has changed.  Acquire on failure too: the
  * caller looks again.
  */
-static inline bool record_edge(struct hwt_record *record, uint64_t *word, enum word_state to)
+static inline bool record_change(struct hwt_record *record, uint64_t *word, uint64_t to)
 {
 	HWT_POINT("word edge");
-	return atomic_compare_exchange_strong_explicit(&record->word, word, word_with_state(*word, to),
-						       memory_order_acq_rel, memory_order_acquire);
+	return atomic_compare_exchange_strong_explicit(&record->word, word, to, memory_order_acq_rel,
+						       memory_order_acquire);
 }
 
-/* arm: false when it was cancelled while queued. */
-static inline bool record_arm(struct hwt_record *record)
+static inline bool record_edge(struct hwt_record *record, uint64_t *word, enum word_state to)
 {
-	uint64_t word = record_word(record);
-
-	return word_state(word) == STATE_QUEUED && record_edge(record, &word, STATE_ARMED);
+	return record_change(record, word, word_with_state(*word, to));
 }
 
-/* run: false when it was cancelled; *word is the word before the edge in either case. */
+/* arm: false when it was cancelled while queued, or is not queued; *word is the word before the edge in either case. */
+static inline bool record_arm(struct hwt_record *record, uint64_t *word)
+{
+	*word = record_word(record);
+	while (likely(word_state(*word) == STATE_QUEUED))
+		if (likely(record_edge(record, word, STATE_ARMED)))
+			return true;
+	return false;
+}
+
+/* run, for one without flags: false when it has some or was cancelled; *word is the word before the edge. */
 static inline bool record_run(struct hwt_record *record, uint64_t *word)
 {
 	*word = record_word(record);
-	return word_state(*word) == STATE_ARMED && record_edge(record, word, STATE_RUNNING);
+	return likely((*word & (STATE_MASK | WORD_FLAGS)) == STATE_ARMED) && record_edge(record, word, STATE_RUNNING);
 }
 
-/* finish.  A plain store: nobody else changes the word of a running timeout. */
-static inline void record_finish(struct hwt_record *record, uint64_t word)
+/*
+ * finish, where `word` is what run has left.  A plain store: nobody but its task gives a running timeout a flag, and
+ * without one nobody changes its word.  false: it has got a flag, nothing was done.
+ */
+static inline bool record_finish(struct hwt_record *record, uint64_t word)
 {
 	HWT_POINT("word finish");
+	/* Relaxed: by this thread, if at all. */
+	if (unlikely(atomic_load_explicit(&record->word, memory_order_relaxed) != word))
+		return false;
 	atomic_store_explicit(&record->word, word_with_state(word, STATE_EXPIRED), memory_order_release); /* [end] */
+	return true;
+}
+
+/*
+ * finish or again, for one with flags: what has become of it.  `again` is where one goes that runs again; for its
+ * next life in the wheel it begins anew.
+ */
+static inline enum word_state record_end(struct hwt_record *record, enum word_state again)
+{
+	uint64_t word = record_word(record);
+
+	while (word_has(word, WORD_AGAIN)) {
+		uint64_t kept = word & ~(STATE_MASK | WORD_FLAGS);
+
+		kept |= word & (WORD_EXTENDED | WORD_PERIODIC);
+		if (record_change(record, &word, kept | again))
+			return again;
+	}
+	again = word_has(word, WORD_DROPPED) ? STATE_CANCELLED : STATE_EXPIRED;
+	atomic_store_explicit(&record->word, word_with_state(word, again), memory_order_release); /* [end] */
+	return again;
 }
 
 /* defer.  A plain store, relaxed: after the cancelled queue has given it up the record is the worker's alone. */
@@ -209,14 +322,20 @@ static inline void record_defer(struct hwt_record *record)
 	atomic_store_explicit(&record->word, word_with_state(word, STATE_LAZY), memory_order_relaxed);
 }
 
+/* Lets the one go on who is writing the deadline: another look at the word. */
+uint64_t hwt_record_await_mover(struct hwt_record *record);
+
 /* give_back: true when this call ended the timeout, false when somebody had before. */
 static inline bool record_give_back(struct hwt_record *record)
 {
 	uint64_t word = record_word(record);
 
-	while (word_state(word) == STATE_QUEUED || word_state(word) == STATE_ARMED)
-		if (record_edge(record, &word, STATE_CANCELLED))
+	while (word_state(word) == STATE_QUEUED || word_state(word) == STATE_ARMED) {
+		if (unlikely(word_has(word, WORD_MOVING)))
+			word = hwt_record_await_mover(record);
+		else if (record_change(record, &word, word_with_state(word, STATE_CANCELLED) | WORD_DROPPED))
 			return true;
+	}
 	return false;
 }
 

@@ -238,6 +238,7 @@ static size_t give_back_rest(hwt_timer *timer)
 		timer->unprocessed = record;
 		count++;
 	}
+	timer->all_unprocessed = timer->unprocessed;
 	/* Release: [count]. */
 	atomic_store_explicit(&timer->given_back, count, memory_order_release);
 	return count;
@@ -259,10 +260,13 @@ static void end_passes(hwt_timer *timer)
 /* From TIMER_STOPPING, entered by this thread, to TIMER_STOPPED. */
 static size_t finish_stop(hwt_timer *timer)
 {
+	struct hwt_frame frame;
 	size_t count;
 
 	end_passes(timer);
+	frame_enter(&frame, timer, NULL); /* finalisers */
 	count = give_back_rest(timer);
+	frame_leave(&frame);
 	pthread_mutex_lock(&timer->monitor.mutex);
 	set_state(timer, TIMER_STOPPED);
 	pthread_mutex_unlock(&timer->monitor.mutex);
@@ -308,9 +312,21 @@ bool hwt_timer_next_unprocessed(hwt_timer *timer, hwt_unprocessed *out)
 		return false;
 	out->timeout = (hwt_timeout){ record, word_generation(record_word(record)) };
 	out->task = record->task;
-	out->arg = record->arg;
-	out->deadline_ns = record->deadline_ns;
+	out->arg = record_arg(record, record_word(record));
+	out->deadline_ns = record_deadline(record);
 	return true;
+}
+
+/* Those that stop gave back keep their args until here. */
+static void release_unprocessed(hwt_timer *timer)
+{
+	struct hwt_frame frame;
+
+	frame_enter(&frame, timer, NULL);
+	for (struct hwt_record *record = timer->all_unprocessed; record != NULL; record = record->link)
+		if (word_has(record_word(record), WORD_EXTENDED))
+			hwt_record_release(record);
+	frame_leave(&frame);
 }
 
 int hwt_timer_destroy(hwt_timer *timer)
@@ -322,6 +338,7 @@ int hwt_timer_destroy(hwt_timer *timer)
 	rc = hwt_timer_stop(timer, NULL);
 	if (rc != 0)
 		return rc;
+	release_unprocessed(timer);
 	hwt_monitor_destroy(&timer->monitor);
 	hwt_lanes_destroy(&timer->lanes);
 	hwt_wheel_destroy(timer->wheel);
@@ -346,5 +363,5 @@ uint64_t hwt_pending_timeouts(const hwt_timer *timer)
 	/* Ends first, then begins: [count]. */
 	ended = atomic_load_explicit(&timer->worker.expired, memory_order_acquire) +
 		atomic_load_explicit(&timer->given_back, memory_order_acquire) + hwt_lanes_cancelled(&timer->lanes);
-	return hwt_lanes_accepted(&timer->lanes) - ended;
+	return hwt_lanes_again(&timer->lanes) + hwt_lanes_accepted(&timer->lanes) - ended;
 }

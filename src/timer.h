@@ -68,7 +68,8 @@ struct hwt_timer {
 	_Atomic uint64_t refused_stopped; /* by looking at the state, in no lane */
 
 	/* What stop gave back, under the mutex. */
-	struct hwt_record *unprocessed;
+	struct hwt_record *unprocessed; /* those not yet handed out */
+	struct hwt_record *all_unprocessed;
 	_Atomic uint64_t given_back;
 };
 

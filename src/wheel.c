@@ -20,10 +20,17 @@ static void unplaced_append(struct hwt_wheel *wheel, struct hwt_record *record, 
 		wheel->unplaced_due = tick;
 }
 
-static int64_t tick_to_place(const struct hwt_wheel *wheel, const struct hwt_record *record)
+/*
+ * One that somebody is moving is due at once: then the worker looks again.  Who begins to move it after this look at
+ * the word sees that it is armed, and says so if it becomes earlier.
+ */
+static int64_t tick_to_place(const struct hwt_wheel *wheel, struct hwt_record *record)
 {
-	int64_t tick = grid_tick_of(&wheel->grid, record->deadline_ns);
+	int64_t tick;
 
+	if (unlikely(word_has(record_word(record), WORD_MOVING))) /* [move] */
+		return wheel->tick;
+	tick = grid_tick_of(&wheel->grid, record_deadline(record));
 	return tick > wheel->tick ? tick : wheel->tick;
 }
 
@@ -42,6 +49,13 @@ void hwt_wheel_place(struct hwt_wheel *wheel, struct hwt_record *const *records,
 		i = wheel->layout->place(wheel, records, ticks, n);
 	for (; unlikely(i < n); i++)
 		unplaced_append(wheel, records[i], ticks[i]);
+}
+
+void hwt_wheel_put_off(struct hwt_wheel *wheel, struct hwt_record *record)
+{
+	int64_t tick = tick_to_place(wheel, record);
+
+	unplaced_append(wheel, record, tick > wheel->tick ? tick : wheel->tick + 1);
 }
 
 static bool is_lazy(struct hwt_record *record)
@@ -88,6 +102,22 @@ bool hwt_wheel_remove(struct hwt_wheel *wheel, struct hwt_record *record)
 	}
 	record_defer(record);
 	wheel->unplaced_due = wheel->tick;
+	return false;
+}
+
+bool hwt_wheel_take_out(struct hwt_wheel *wheel, struct hwt_record *record)
+{
+	int64_t tick;
+
+	if (likely(record->place == 0))
+		return true;
+	if (likely((record->place & UNPLACED) == 0)) {
+		wheel->layout->remove(wheel, record);
+		return true;
+	}
+	tick = tick_to_place(wheel, record);
+	if (tick < wheel->unplaced_due)
+		wheel->unplaced_due = tick;
 	return false;
 }
 

@@ -6,7 +6,8 @@
  *
  *   An interface over layouts (wheel_hashed.c), and what they share: the current tick and the unplaced list.  A
  *   record for which a layout has no memory goes on that list, linked through itself.  It is tried again in each pass
- *   and expires from there if it becomes due: want of memory delays nothing and loses nothing.
+ *   and expires from there if it becomes due: want of memory delays nothing and loses nothing.  What is put off in the
+ *   middle of a tick waits there, too, for the tick's end.
  *
  *   A user of the wheel goes from tick to tick:
  *
@@ -72,6 +73,18 @@ void hwt_wheel_place(struct hwt_wheel *wheel, struct hwt_record *const *records,
 
 /* Tries the unplaced ones again, first come, first served. */
 void hwt_wheel_retry_unplaced(struct hwt_wheel *wheel);
+
+/*
+ * A record that was collected at this tick and turned out to be due at a later one, or has run and runs again: not
+ * before the next tick.  To be placed by hwt_wheel_retry_unplaced when the tick is through.
+ */
+void hwt_wheel_put_off(struct hwt_wheel *wheel, struct hwt_record *record);
+
+/*
+ * Takes an armed record out to be placed anew, if it is in.  false: it stays, on the unplaced list, and that knows its
+ * new deadline.
+ */
+bool hwt_wheel_take_out(struct hwt_wheel *wheel, struct hwt_record *record);
 
 /* Fetches what hwt_wheel_remove will touch.  The record itself should have been fetched. */
 void hwt_wheel_prefetch(const struct hwt_wheel *wheel, const struct hwt_record *record);

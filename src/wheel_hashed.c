@@ -151,7 +151,7 @@ static unsigned skip_not_due(const uint32_t *rounds, unsigned i, unsigned end, u
 static bool still_far(struct hashed *hashed, struct hwt_chunk *chunk, unsigned i)
 {
 	const struct hwt_record *record = chunk->records[i];
-	int64_t remaining = round_of(hashed, grid_tick_of(&hashed->wheel.grid, record->deadline_ns)) -
+	int64_t remaining = round_of(hashed, grid_tick_of(&hashed->wheel.grid, record_deadline(record))) -
 			    round_of(hashed, hashed->wheel.tick);
 
 	if (remaining <= 0)

@@ -26,6 +26,7 @@ void hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct 
 	worker->max_transfers = max_transfers;
 	worker->next_lane = 0;
 	worker->batch_at = worker->batch_end = 0;
+	worker->again = NULL;
 	worker->traffic_tick = -1;
 	worker->moved = 0;
 	worker->idle_looks = 0;
@@ -59,16 +60,30 @@ static size_t pop_batch(struct hwt_queue *queue, struct hwt_record **batch, size
 	return n;
 }
 
+/*
+ * A record from a submitted queue that is not queued: it was cancelled there, or is in the wheel and has become urgent.
+ * true: to be placed.
+ */
+static bool take_urged(struct hwt_worker *worker, struct hwt_record *record, uint64_t word)
+{
+	if (word_has(word, WORD_URGED))
+		/* From now on movers push again.  What they wrote is seen: [move]. */
+		word = atomic_fetch_and_explicit(&record->word, ~WORD_URGED, memory_order_acq_rel);
+	if (word_state(word) == STATE_ARMED)
+		return hwt_wheel_take_out(worker->wheel, record);
+	if (hwt_wheel_remove(worker->wheel, record))
+		lane_send_home(record);
+	return false;
+}
+
 static void transfer_batch(struct hwt_worker *worker, struct hwt_record **batch, size_t n)
 {
 	size_t armed = 0;
+	uint64_t word;
 
-	for (size_t i = 0; i < n; i++) {
-		if (likely(record_arm(batch[i])))
+	for (size_t i = 0; i < n; i++)
+		if (likely(record_arm(batch[i], &word)) || take_urged(worker, batch[i], word))
 			batch[armed++] = batch[i];
-		else /* cancelled while it was queued */
-			lane_send_home(batch[i]);
-	}
 	hwt_wheel_place(worker->wheel, batch, armed);
 }
 
@@ -101,12 +116,34 @@ static void drain(struct hwt_worker *worker, struct hwt_lane *lane, struct hwt_q
 	}
 }
 
+/* What is left of those that run again, the oldest; NULL. */
+static struct hwt_record *next_again(struct hwt_worker *worker)
+{
+	struct hwt_record *record = worker->again;
+
+	if (likely(record == NULL))
+		record = stack_take_all(&worker->lanes->again);
+	worker->again = record != NULL ? record->link : NULL;
+	return record;
+}
+
+static void transfer_again(struct hwt_worker *worker)
+{
+	struct hwt_record *record;
+
+	while ((record = next_again(worker)) != NULL) {
+		record->place = 0;
+		transfer_batch(worker, &record, 1);
+	}
+}
+
 /* true: the budget was used up. */
 static bool transfer(struct hwt_worker *worker)
 {
 	uint32_t budget = worker->max_transfers, lanes = worker->lanes->count;
 
 	hwt_wheel_retry_unplaced(worker->wheel);
+	transfer_again(worker);
 	for (uint32_t i = 0; i < lanes; i++) {
 		struct hwt_lane *lane = &worker->lanes->lane[worker->next_lane];
 
@@ -143,40 +180,33 @@ static void send_home(struct hwt_worker *worker)
 
 static void run_task(struct hwt_worker *worker, struct hwt_record *record, uint64_t word)
 {
-	/* Relaxed: only the worker writes it.  The store is [count]; the limit goes after it: G4, L2. */
-	uint64_t expired = atomic_load_explicit(&worker->expired, memory_order_relaxed);
+	int64_t deadline_ns = record_deadline(record);
 
-	HWT_ASSERT(record->deadline_ns <= grid_time(&worker->wheel->grid, worker->wheel->tick));
-	atomic_store_explicit(&worker->expired, expired + 1, memory_order_release);
-	lanes_release_limit(worker->lanes);
-	tally_lateness(&worker->tally, record->deadline_ns, worker->lateness_ns);
+	HWT_ASSERT(deadline_ns <= grid_time(&worker->wheel->grid, worker->wheel->tick));
+	worker_count_expired(worker);
+	tally_lateness(&worker->tally, deadline_ns, worker->lateness_ns);
 	if (unlikely(worker->jobs != NULL) && hwt_job_hand_over(worker->jobs, record))
 		return;
 	worker->frame.record = record;
 	record->task((hwt_timeout){ record, word_generation(word) }, record->arg);
 	worker->frame.record = NULL;
-	record_finish(record, word);
+	if (unlikely(!record_finish(record, word_with_state(word, STATE_RUNNING)))) {
+		hwt_worker_end_other(worker, record);
+		return;
+	}
 	await_look(worker->await);
-	atomic_store_explicit(&worker->tally.finished, tally_get(&worker->tally.finished) + 1,
-			      memory_order_release); /* [finished] */
-	lane_send_home(record);
+	worker_count_finished(worker);
+	chain_append(&record_lane(record)->home, record);
 }
 
 static void expire_one(struct hwt_worker *worker, struct hwt_record *record)
 {
 	uint64_t word;
 
-	if (likely(record_run(record, &word))) {
+	if (likely(record_run(record, &word)))
 		run_task(worker, record, word);
-		return;
-	}
-	/*
-	 * Cancelled.  It has left the wheel; the cancelled queue sends it home, unless there was no memory for that
-	 * queue.
-	 */
-	record->place = 0;
-	if (word_state(word) == STATE_LAZY)
-		lane_send_home(record);
+	else
+		hwt_worker_expire_other(worker, record);
 }
 
 static bool collect_batch(struct hwt_worker *worker)
@@ -226,6 +256,7 @@ static bool expire(struct hwt_worker *worker, int64_t target, int64_t now_ns)
 		tally_add(&worker->tally.ticks, 1);
 		tally_max(&worker->tally.tick_max_ns, (uint64_t)(ended_ns - began_ns));
 		hwt_wheel_seek(wheel, wheel->tick + 1);
+		hwt_wheel_retry_unplaced(wheel); /* what was put off */
 	}
 	if (target >= wheel->tick)
 		hwt_wheel_seek(wheel, target + 1);
@@ -311,30 +342,57 @@ void hwt_worker_run(struct hwt_worker *worker)
 	}
 }
 
-/* Any record that has not been looked at yet: batch, wheel, lanes. */
+/* Any record that has not been looked at yet: batch, wheel, those that run again, lanes. */
 static struct hwt_record *next_left(struct hwt_worker *worker)
 {
+	struct hwt_record *record;
+
 	if (worker->batch_at == worker->batch_end) {
 		worker->batch_at = 0;
 		worker->batch_end = hwt_wheel_sweep(worker->wheel, worker->batch, HWT_BATCH);
 	}
 	if (worker->batch_at < worker->batch_end)
 		return next_of_batch(worker);
+	record = next_again(worker);
+	if (record != NULL)
+		return record;
 	for (uint32_t i = 0; i < worker->lanes->count; i++) {
-		struct hwt_record *record = queue_pop(&worker->lanes->lane[i].submitted);
-
+		record = queue_pop(&worker->lanes->lane[i].submitted);
 		if (record != NULL)
 			return record;
 	}
 	return NULL;
 }
 
+/*
+ * One that had been cancelled before: nobody sends it home any more, but its finaliser is owed.  One that was urged
+ * comes by a second time; if it has been given back, it is not for here.
+ */
+static void release_left(struct hwt_record *record)
+{
+	if ((record_word(record) & (WORD_EXTENDED | WORD_DROPPED)) == WORD_EXTENDED)
+		hwt_record_release(record);
+}
+
+/* Those that are in cancelled queues, elsewhere too or not. */
+static void release_cancelled(struct hwt_lanes *lanes)
+{
+	struct hwt_record *record;
+
+	for (uint32_t i = 0; i < lanes->count; i++)
+		while ((record = queue_pop(&lanes->lane[i].cancelled)) != NULL)
+			release_left(record);
+}
+
 struct hwt_record *hwt_worker_surrender(struct hwt_worker *worker)
 {
 	struct hwt_record *record;
 
-	while ((record = next_left(worker)) != NULL)
+	while ((record = next_left(worker)) != NULL) {
 		if (record_give_back(record))
 			return record;
+		release_left(record);
+	}
+	release_cancelled(worker->lanes);
 	return NULL;
 }

@@ -4,7 +4,7 @@
  *
  * Structure
  *
- *       pass(now):  transfer   submitted -> wheel, max_transfers_per_tick at most
+ *       pass(now):  transfer   submitted -> wheel, max_transfers_per_tick at most; some are in it, and placed anew
  *                   expire     every tick whose time has passed, in order: collect a batch, run it, until none is left
  *                   cancel     cancelled -> out of the wheel
  *                   send home  each lane's records in one chain
@@ -54,6 +54,7 @@ struct hwt_worker {
 
 	struct hwt_record *batch[HWT_BATCH]; /* due, batch_at .. batch_end - 1 not yet run */
 	size_t batch_at, batch_end;
+	struct hwt_record *again; /* taken from the stack, not yet placed */
 
 	/* The traffic of the present tick. */
 	int64_t traffic_tick;
@@ -86,6 +87,29 @@ bool hwt_worker_pass(struct hwt_worker *worker, int64_t now_ns);
 
 /* Sleeps after a pass at now_ns that left nothing: see the top.  It may return at any time. */
 void hwt_worker_rest(struct hwt_worker *worker, int64_t now_ns);
+
+/* A collected record that is not simply to be run: it has flags, or was cancelled.  (run.c) */
+void hwt_worker_expire_other(struct hwt_worker *worker, struct hwt_record *record);
+
+/* The same after the task of one that got a flag while it ran. */
+void hwt_worker_end_other(struct hwt_worker *worker, struct hwt_record *record);
+
+/* One timeout less is pending: before its task starts. */
+static inline void worker_count_expired(struct hwt_worker *worker)
+{
+	/* Relaxed: only the worker writes it.  The store is [count]; the limit goes after it: G4, L2. */
+	uint64_t expired = atomic_load_explicit(&worker->expired, memory_order_relaxed);
+
+	atomic_store_explicit(&worker->expired, expired + 1, memory_order_release);
+	lanes_release_limit(worker->lanes);
+}
+
+/* A task has returned for good. */
+static inline void worker_count_finished(struct hwt_worker *worker)
+{
+	atomic_store_explicit(&worker->tally.finished, tally_get(&worker->tally.finished) + 1,
+			      memory_order_release); /* [finished] */
+}
 
 /* Lets hwt_worker_run return after the task that is running, and wakes it. */
 void hwt_worker_request_stop(struct hwt_worker *worker);

@@ -11,15 +11,17 @@ mem
 clock config tally frame
 counter
 idle queue timeout
-await
+await stack
 pool bucket due
 lane wheel
-job
+cancel move job
 wheel_hashed
 worker
+run
 timer
 api drive stats
 check_inventory
+check_wheel
 check'
 
 rank() {

@@ -39,7 +39,7 @@ static void *await_seven(void *arg)
 /* As the worker does it. */
 static void finish(struct scene *scene)
 {
-	record_finish(&scene->record, word_make(7, STATE_RUNNING));
+	CHECK(record_finish(&scene->record, word_make(7, STATE_RUNNING)));
 	await_look(&scene->await);
 }
 

@@ -28,6 +28,13 @@ static hwt_timeout submit(unsigned lane)
 	return timeout;
 }
 
+static bool arm(struct hwt_record *record)
+{
+	uint64_t word;
+
+	return record_arm(record, &word);
+}
+
 /* What the worker does with a cancelled or finished record. */
 static unsigned bring_home(unsigned lane)
 {
@@ -35,7 +42,7 @@ static unsigned bring_home(unsigned lane)
 	unsigned n = 0;
 
 	for (; (record = queue_pop(&lanes.lane[lane].submitted)) != NULL; n++) {
-		if (record_arm(record))
+		if (arm(record))
 			CHECK(record_give_back(record));
 		lane_send_home(record);
 	}
@@ -144,16 +151,16 @@ TEST(row17_cancel_says_what_happened)
 
 	timeout = submit(0);
 	record = timeout.entry;
-	CHECK(record_arm(record));
+	CHECK(arm(record));
 	CHECK_INT(hwt_lane_cancel(lane, record, timeout.generation), ==, 0);
 	CHECK(queue_pop(&lane->cancelled) == record);
 	CHECK_INT(hwt_lane_cancel(lane, record, timeout.generation), ==, ENOENT);
 
 	timeout = submit(0);
 	record = timeout.entry;
-	CHECK(record_arm(record) && record_run(record, &word));
+	CHECK(arm(record) && record_run(record, &word));
 	CHECK_INT(hwt_lane_cancel(lane, record, timeout.generation), ==, EBUSY);
-	record_finish(record, word);
+	CHECK(record_finish(record, word_with_state(word, STATE_RUNNING)));
 	CHECK_INT(hwt_lane_cancel(lane, record, timeout.generation), ==, ENOENT);
 	CHECK_INT(hwt_lanes_cancelled(&lanes), ==, 2);
 	end();
@@ -182,7 +189,7 @@ TEST(without_memory_a_cancel_still_succeeds)
 	begin(0);
 	for (int i = 0; i < 2000; i++) {
 		timeouts[i] = submit(0);
-		CHECK(record_arm(timeouts[i].entry));
+		CHECK(arm(timeouts[i].entry));
 	}
 	memory_fails(0, UINT64_MAX);
 	for (int i = 0; i < 2000; i++)
@@ -260,7 +267,7 @@ TEST(two_threads_at_home_in_one_lane_lose_no_cancellation)
 	begin(0);
 	for (int i = 0; i < SHARED_MANY; i++) {
 		shared[i] = submit(0);
-		CHECK(record_arm(shared[i].entry));
+		CHECK(arm(shared[i].entry));
 	}
 	atomic_store(&cancelling, 2);
 	for (uintptr_t t = 0; t < 2; t++)

@@ -26,7 +26,7 @@ TEST(take_raises_the_generation_and_queues)
 {
 	struct hwt_record record = record_in(STATE_EXPIRED, 41);
 	int arg;
-	hwt_timeout timeout = record_take(&record, nothing, &arg, 123);
+	hwt_timeout timeout = record_take(&record, nothing, &arg, 123, 0);
 
 	CHECK(timeout.entry == &record);
 	CHECK_INT(timeout.generation, ==, 42);
@@ -38,7 +38,8 @@ TEST(arm_leads_from_queued_only)
 {
 	for (size_t i = 0; i < STATES; i++) {
 		struct hwt_record record = record_in(states[i], 7);
-		bool armed = record_arm(&record);
+		uint64_t word;
+		bool armed = record_arm(&record, &word);
 
 		CHECK(armed == (states[i] == STATE_QUEUED));
 		CHECK(record_word(&record) == word_make(7, armed ? STATE_ARMED : states[i]));
@@ -56,7 +57,7 @@ TEST(run_leads_from_armed_only)
 		CHECK(record_word(&record) == word_make(7, running ? STATE_RUNNING : states[i]));
 		CHECK(word_state(word) == states[i] && word_generation(word) == 7);
 		if (running)
-			record_finish(&record, word);
+			CHECK(record_finish(&record, word_with_state(word, STATE_RUNNING)));
 		CHECK(!running || record_word(&record) == word_make(7, STATE_EXPIRED));
 	}
 }
@@ -68,7 +69,8 @@ TEST(give_back_leads_from_queued_and_armed_only)
 		bool open = states[i] == STATE_QUEUED || states[i] == STATE_ARMED;
 
 		CHECK(record_give_back(&record) == open);
-		CHECK(record_word(&record) == word_make(7, open ? STATE_CANCELLED : states[i]));
+		CHECK(record_word(&record) ==
+		      (open ? word_make(7, STATE_CANCELLED) | WORD_DROPPED : word_make(7, states[i])));
 	}
 }
 

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What becomes of a collected timeout that is not simply run: cancelled ones, moved ones, those with an extension or a
+ * period, and those that run again.  worker.c has the others.
+ */
+#include "worker.h"
+
+/* It has left the wheel; a queue sends it home, unless there was no memory for that queue. */
+static void drop_cancelled(struct hwt_record *record, uint64_t word)
+{
+	record->place = 0;
+	if (word_state(word) == STATE_LAZY)
+		lane_send_home(record);
+}
+
+/*
+ * The edge run for a word with flags.  false: it does not run now, and is where it has to be.  *word: what it has
+ * become.
+ */
+static bool begin_other(struct hwt_worker *worker, struct hwt_record *record, uint64_t *word)
+{
+	struct hwt_wheel *wheel = worker->wheel;
+
+	for (*word = record_word(record);;) {
+		uint64_t to = word_with_state(*word, STATE_RUNNING);
+
+		if (word_state(*word) != STATE_ARMED) {
+			drop_cancelled(record, *word);
+			return false;
+		}
+		if (word_has(*word, WORD_URGED)) { /* the queue has it, too: R1 */
+			record->place = 0;
+			return false;
+		}
+		if (word_has(*word, WORD_MOVED) && !word_has(*word, WORD_MOVING | WORD_CHECKED)) {
+			if (record_change(record, word, *word | WORD_CHECKED))
+				*word |= WORD_CHECKED;
+			continue;
+		}
+		/* Who moves it from here on takes CHECKED away. */
+		if (word_has(*word, WORD_MOVING) || grid_tick_of(&wheel->grid, record_deadline(record)) > wheel->tick) {
+			hwt_wheel_put_off(wheel, record);
+			return false;
+		}
+		if (word_has(*word, WORD_PERIODIC))
+			to |= WORD_AGAIN;
+		if (record_change(record, word, to)) {
+			*word = to;
+			return true;
+		}
+	}
+}
+
+/*
+ * The next deadline of a periodic one: on the grid of the present one, after the present moment.  What lies between is
+ * merged into this run.
+ */
+static void begin_period(struct hwt_worker *worker, struct hwt_record *record, int64_t deadline_ns)
+{
+	struct hwt_extension *extension = record_extension(record);
+	/* Not signed: a deadline may lie before all times. */
+	uint64_t late_ns = (uint64_t)worker->lateness_ns - (uint64_t)deadline_ns;
+	uint64_t period_ns = (uint64_t)extension->period_ns;
+
+	extension->missed = late_ns / period_ns;
+	tally_add(&worker->tally.merged, extension->missed);
+	tally_add(&worker->tally.repeats, 1);
+	/* The first summand is not in the future, the second not more than a period. */
+	record_set_deadline(record, add_saturating((int64_t)((uint64_t)deadline_ns + extension->missed * period_ns),
+						   extension->period_ns));
+}
+
+/* After the task, or in place of it. */
+static void end_other(struct hwt_worker *worker, struct hwt_record *record)
+{
+	enum word_state end = record_end(record, STATE_ARMED);
+
+	await_look(worker->await);
+	if (end == STATE_ARMED) {
+		hwt_wheel_put_off(worker->wheel, record);
+		return;
+	}
+	if (end == STATE_EXPIRED)
+		worker_count_finished(worker);
+	lane_send_home(record);
+}
+
+void hwt_worker_end_other(struct hwt_worker *worker, struct hwt_record *record)
+{
+	end_other(worker, record);
+}
+
+void hwt_worker_expire_other(struct hwt_worker *worker, struct hwt_record *record)
+{
+	int64_t deadline_ns;
+	uint64_t word;
+
+	if (!begin_other(worker, record, &word))
+		return;
+	deadline_ns = record_deadline(record);
+	HWT_ASSERT(deadline_ns <= grid_time(&worker->wheel->grid, worker->wheel->tick));
+	if (word_has(word, WORD_PERIODIC))
+		begin_period(worker, record, deadline_ns);
+	else
+		worker_count_expired(worker);
+	tally_lateness(&worker->tally, deadline_ns, worker->lateness_ns);
+	if (worker->jobs != NULL && hwt_job_hand_over(worker->jobs, record))
+		return;
+	worker->frame.record = record;
+	record->task((hwt_timeout){ record, word_generation(word) }, record_arg(record, word));
+	worker->frame.record = NULL;
+	end_other(worker, record);
+}
