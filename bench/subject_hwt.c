@@ -55,6 +55,12 @@ static int hwt_subject_cancel(void *timer, struct handle *handle)
 	return hwt_cancel((hwt_timeout){ handle->pointer, handle->number });
 }
 
+static int hwt_subject_reschedule(void *timer, struct handle *handle, int64_t delay_ns)
+{
+	(void)timer;
+	return hwt_reschedule((hwt_timeout){ handle->pointer, handle->number }, delay_ns);
+}
+
 static uint64_t hwt_subject_destroy(void *timer)
 {
 	hwt_unprocessed unprocessed;
@@ -78,5 +84,6 @@ const struct subject subject_hwt = {
 	.schedule = hwt_subject_schedule,
 	.schedule_at = hwt_subject_schedule_at,
 	.cancel = hwt_subject_cancel,
+	.reschedule = hwt_subject_reschedule,
 	.destroy = hwt_subject_destroy,
 };

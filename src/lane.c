@@ -188,7 +188,8 @@ static inline struct hwt_record *take_record(struct hwt_lane *lane)
 }
 
 /* All that can fail, before anything is changed for good.  Under the submit lock. */
-static int prepare(struct hwt_lane *lane, struct hwt_record **record, hwt_node **node)
+static inline __attribute__((always_inline)) int prepare(struct hwt_lane *lane, struct hwt_record **record,
+							 hwt_node **node)
 {
 	if (unlikely(lane->closed))
 		return ECANCELED;
@@ -230,8 +231,9 @@ static void count_refused(struct hwt_lane *lane, int rc)
 }
 
 /* Accepts what prepare has prepared.  Under the lock. */
-static inline void accept(struct hwt_lane *lane, struct hwt_record *record, hwt_node *node, hwt_task *task, void *arg,
-			  int64_t deadline_ns, uint64_t flags, hwt_timeout *out)
+static inline __attribute__((always_inline)) void accept(struct hwt_lane *lane, struct hwt_record *record,
+							 hwt_node *node, hwt_task *task, void *arg, int64_t deadline_ns,
+							 uint64_t flags, hwt_timeout *out)
 {
 	/* Relaxed: written under the lock only; take's release publishes it, [count]. */
 	uint64_t accepted = atomic_load_explicit(&lane->accepted, memory_order_relaxed);
@@ -246,7 +248,7 @@ static inline void accept(struct hwt_lane *lane, struct hwt_record *record, hwt_
 }
 
 /* After the lock. */
-static inline int notify(const struct hwt_lane *lane, int rc, int64_t deadline_ns)
+static inline __attribute__((always_inline)) int notify(const struct hwt_lane *lane, int rc, int64_t deadline_ns)
 {
 	if (likely(rc == 0))
 		notify_submitted(lane, deadline_ns);

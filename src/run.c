@@ -1,9 +1,47 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What becomes of a collected timeout that is not simply run: cancelled ones, moved ones, those with an extension or a
+ * What becomes of a timeout that is not simply placed and run: cancelled ones, moved ones, those with an extension or a
  * period, and those that run again.  worker.c has the others.
  */
 #include "worker.h"
+
+/*
+ * Who begins to move it from here on sees that it is armed, and says so if it becomes earlier.  But one that somebody
+ * is moving already has a deadline that is not known.
+ */
+static bool is_to_be_placed(struct hwt_worker *worker, struct hwt_record *record, uint64_t word)
+{
+	if (!word_has(word, WORD_MOVING))
+		return true;
+	hwt_wheel_put_off(worker->wheel, record);
+	return false;
+}
+
+/* It has been moved to an earlier deadline, and perhaps been cancelled then. */
+static bool take_urged(struct hwt_worker *worker, struct hwt_record *record)
+{
+	/* From now on movers push again.  What they wrote before is seen: [move]. */
+	uint64_t word = atomic_fetch_and_explicit(&record->word, ~WORD_URGED, memory_order_acq_rel);
+
+	if (word_state(word) == STATE_ARMED)
+		return hwt_wheel_take_out(worker->wheel, record) && is_to_be_placed(worker, record, word);
+	if (hwt_wheel_remove(worker->wheel, record))
+		lane_send_home(record);
+	return false;
+}
+
+bool hwt_worker_take_other(struct hwt_worker *worker, struct hwt_record *record)
+{
+	uint64_t word = record_word(record);
+
+	while (word_state(word) == STATE_QUEUED)
+		if (record_edge(record, &word, STATE_ARMED))
+			return is_to_be_placed(worker, record, word);
+	if (word_has(word, WORD_URGED))
+		return take_urged(worker, record);
+	lane_send_home(record); /* cancelled while it was queued */
+	return false;
+}
 
 /* It has left the wheel; a queue sends it home, unless there was no memory for that queue. */
 static void drop_cancelled(struct hwt_record *record, uint64_t word)

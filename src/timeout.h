@@ -262,21 +262,23 @@ static inline bool record_edge(struct hwt_record *record, uint64_t *word, enum w
 	return record_change(record, word, word_with_state(*word, to));
 }
 
-/* arm: false when it was cancelled while queued, or is not queued; *word is the word before the edge in either case. */
+static inline bool word_is_plain(uint64_t word, enum word_state state)
+{
+	return (word & (STATE_MASK | WORD_FLAGS)) == (uint64_t)state;
+}
+
+/* arm, for one without flags: false when it has some or was cancelled; *word is the word before the edge. */
 static inline bool record_arm(struct hwt_record *record, uint64_t *word)
 {
 	*word = record_word(record);
-	while (likely(word_state(*word) == STATE_QUEUED))
-		if (likely(record_edge(record, word, STATE_ARMED)))
-			return true;
-	return false;
+	return likely(word_is_plain(*word, STATE_QUEUED)) && record_edge(record, word, STATE_ARMED);
 }
 
 /* run, for one without flags: false when it has some or was cancelled; *word is the word before the edge. */
 static inline bool record_run(struct hwt_record *record, uint64_t *word)
 {
 	*word = record_word(record);
-	return likely((*word & (STATE_MASK | WORD_FLAGS)) == STATE_ARMED) && record_edge(record, word, STATE_RUNNING);
+	return likely(word_is_plain(*word, STATE_ARMED)) && record_edge(record, word, STATE_RUNNING);
 }
 
 /*

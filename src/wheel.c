@@ -20,18 +20,22 @@ static void unplaced_append(struct hwt_wheel *wheel, struct hwt_record *record, 
 		wheel->unplaced_due = tick;
 }
 
-/*
- * One that somebody is moving is due at once: then the worker looks again.  Who begins to move it after this look at
- * the word sees that it is armed, and says so if it becomes earlier.
- */
-static int64_t tick_to_place(const struct hwt_wheel *wheel, struct hwt_record *record)
+static int64_t tick_to_place(const struct hwt_wheel *wheel, const struct hwt_record *record)
 {
-	int64_t tick;
+	int64_t tick = grid_tick_of(&wheel->grid, record_deadline(record));
 
+	return tick > wheel->tick ? tick : wheel->tick;
+}
+
+/*
+ * The same for one that may be in somebody's hands: then it is due at once, and the worker looks again.  Who begins to
+ * move it after this look at the word says so if it becomes earlier.
+ */
+static int64_t tick_to_look(const struct hwt_wheel *wheel, struct hwt_record *record)
+{
 	if (unlikely(word_has(record_word(record), WORD_MOVING))) /* [move] */
 		return wheel->tick;
-	tick = grid_tick_of(&wheel->grid, record_deadline(record));
-	return tick > wheel->tick ? tick : wheel->tick;
+	return tick_to_place(wheel, record);
 }
 
 void hwt_wheel_place(struct hwt_wheel *wheel, struct hwt_record *const *records, size_t n)
@@ -53,7 +57,7 @@ void hwt_wheel_place(struct hwt_wheel *wheel, struct hwt_record *const *records,
 
 void hwt_wheel_put_off(struct hwt_wheel *wheel, struct hwt_record *record)
 {
-	int64_t tick = tick_to_place(wheel, record);
+	int64_t tick = tick_to_look(wheel, record);
 
 	unplaced_append(wheel, record, tick > wheel->tick ? tick : wheel->tick + 1);
 }
@@ -71,7 +75,7 @@ void hwt_wheel_retry_unplaced(struct hwt_wheel *wheel)
 {
 	while (wheel->unplaced_first != NULL) {
 		struct hwt_record *record = wheel->unplaced_first, *next = unplaced_next(record);
-		int64_t tick = tick_to_place(wheel, record);
+		int64_t tick = tick_to_look(wheel, record);
 
 		/* A lazy one goes out with the next collect, and the others are tried again after it. */
 		if (is_lazy(record)) {
@@ -115,7 +119,7 @@ bool hwt_wheel_take_out(struct hwt_wheel *wheel, struct hwt_record *record)
 		wheel->layout->remove(wheel, record);
 		return true;
 	}
-	tick = tick_to_place(wheel, record);
+	tick = tick_to_look(wheel, record);
 	if (tick < wheel->unplaced_due)
 		wheel->unplaced_due = tick;
 	return false;
@@ -144,7 +148,7 @@ static size_t collect_unplaced(struct hwt_wheel *wheel, struct hwt_record **due,
 	wheel->unplaced_due = HWT_TICK_NEVER;
 	while (record != NULL) {
 		struct hwt_record *next = unplaced_next(record);
-		int64_t tick = tick_to_place(wheel, record);
+		int64_t tick = tick_to_look(wheel, record);
 
 		if (n < max && (all || tick <= wheel->tick || is_lazy(record)))
 			due[n++] = record;

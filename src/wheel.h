@@ -66,7 +66,8 @@ struct hwt_wheel *hwt_wheel_hashed_create(uint32_t buckets);
 void hwt_wheel_destroy(struct hwt_wheel *wheel);
 
 /*
- * Places n <= HWT_PLACE_MAX records by their deadline_ns, at wheel->tick if that has passed.  Cannot fail.  Many at
+ * Places n <= HWT_PLACE_MAX records by their deadline_ns, at wheel->tick if that has passed.  None was MOVING after it
+ * was armed and before this (worker.c and run.c see to that).  Cannot fail.  Many at
  * once, so that the lines they go to are on their way while others are placed.
  */
 void hwt_wheel_place(struct hwt_wheel *wheel, struct hwt_record *const *records, size_t n);

@@ -60,30 +60,19 @@ static size_t pop_batch(struct hwt_queue *queue, struct hwt_record **batch, size
 	return n;
 }
 
-/*
- * A record from a submitted queue that is not queued: it was cancelled there, or is in the wheel and has become urgent.
- * true: to be placed.
- */
-static bool take_urged(struct hwt_worker *worker, struct hwt_record *record, uint64_t word)
-{
-	if (word_has(word, WORD_URGED))
-		/* From now on movers push again.  What they wrote is seen: [move]. */
-		word = atomic_fetch_and_explicit(&record->word, ~WORD_URGED, memory_order_acq_rel);
-	if (word_state(word) == STATE_ARMED)
-		return hwt_wheel_take_out(worker->wheel, record);
-	if (hwt_wheel_remove(worker->wheel, record))
-		lane_send_home(record);
-	return false;
-}
-
 static void transfer_batch(struct hwt_worker *worker, struct hwt_record **batch, size_t n)
 {
 	size_t armed = 0;
 	uint64_t word;
 
-	for (size_t i = 0; i < n; i++)
-		if (likely(record_arm(batch[i], &word)) || take_urged(worker, batch[i], word))
+	for (size_t i = 0; i < n; i++) {
+		if (likely(record_arm(batch[i], &word)))
 			batch[armed++] = batch[i];
+		else if (likely(word_is_plain(word, STATE_CANCELLED))) /* while it was queued */
+			chain_append(&record_lane(batch[i])->home, batch[i]);
+		else if (hwt_worker_take_other(worker, batch[i]))
+			batch[armed++] = batch[i];
+	}
 	hwt_wheel_place(worker->wheel, batch, armed);
 }
 
@@ -116,22 +105,11 @@ static void drain(struct hwt_worker *worker, struct hwt_lane *lane, struct hwt_q
 	}
 }
 
-/* What is left of those that run again, the oldest; NULL. */
-static struct hwt_record *next_again(struct hwt_worker *worker)
-{
-	struct hwt_record *record = worker->again;
-
-	if (likely(record == NULL))
-		record = stack_take_all(&worker->lanes->again);
-	worker->again = record != NULL ? record->link : NULL;
-	return record;
-}
-
 static void transfer_again(struct hwt_worker *worker)
 {
 	struct hwt_record *record;
 
-	while ((record = next_again(worker)) != NULL) {
+	while ((record = worker_next_again(worker)) != NULL) {
 		record->place = 0;
 		transfer_batch(worker, &record, 1);
 	}
@@ -340,59 +318,4 @@ void hwt_worker_run(struct hwt_worker *worker)
 		hwt_worker_rest(worker, now_ns);
 		tally_add(&worker->tally.wakeups, 1);
 	}
-}
-
-/* Any record that has not been looked at yet: batch, wheel, those that run again, lanes. */
-static struct hwt_record *next_left(struct hwt_worker *worker)
-{
-	struct hwt_record *record;
-
-	if (worker->batch_at == worker->batch_end) {
-		worker->batch_at = 0;
-		worker->batch_end = hwt_wheel_sweep(worker->wheel, worker->batch, HWT_BATCH);
-	}
-	if (worker->batch_at < worker->batch_end)
-		return next_of_batch(worker);
-	record = next_again(worker);
-	if (record != NULL)
-		return record;
-	for (uint32_t i = 0; i < worker->lanes->count; i++) {
-		record = queue_pop(&worker->lanes->lane[i].submitted);
-		if (record != NULL)
-			return record;
-	}
-	return NULL;
-}
-
-/*
- * One that had been cancelled before: nobody sends it home any more, but its finaliser is owed.  One that was urged
- * comes by a second time; if it has been given back, it is not for here.
- */
-static void release_left(struct hwt_record *record)
-{
-	if ((record_word(record) & (WORD_EXTENDED | WORD_DROPPED)) == WORD_EXTENDED)
-		hwt_record_release(record);
-}
-
-/* Those that are in cancelled queues, elsewhere too or not. */
-static void release_cancelled(struct hwt_lanes *lanes)
-{
-	struct hwt_record *record;
-
-	for (uint32_t i = 0; i < lanes->count; i++)
-		while ((record = queue_pop(&lanes->lane[i].cancelled)) != NULL)
-			release_left(record);
-}
-
-struct hwt_record *hwt_worker_surrender(struct hwt_worker *worker)
-{
-	struct hwt_record *record;
-
-	while ((record = next_left(worker)) != NULL) {
-		if (record_give_back(record))
-			return record;
-		release_left(record);
-	}
-	release_cancelled(worker->lanes);
-	return NULL;
 }

@@ -88,11 +88,28 @@ bool hwt_worker_pass(struct hwt_worker *worker, int64_t now_ns);
 /* Sleeps after a pass at now_ns that left nothing: see the top.  It may return at any time. */
 void hwt_worker_rest(struct hwt_worker *worker, int64_t now_ns);
 
-/* A collected record that is not simply to be run: it has flags, or was cancelled.  (run.c) */
+/*
+ * A record from a submitted queue or the stack that is not simply to be armed: it has flags, was cancelled, or is in
+ * the wheel already and has become urgent.  true: to be placed.  (run.c)
+ */
+bool hwt_worker_take_other(struct hwt_worker *worker, struct hwt_record *record);
+
+/* A collected record that is not simply to be run: it has flags, or was cancelled. */
 void hwt_worker_expire_other(struct hwt_worker *worker, struct hwt_record *record);
 
 /* The same after the task of one that got a flag while it ran. */
 void hwt_worker_end_other(struct hwt_worker *worker, struct hwt_record *record);
+
+/* The oldest of those that are to run again, taken from the stack; NULL. */
+static inline struct hwt_record *worker_next_again(struct hwt_worker *worker)
+{
+	struct hwt_record *record = worker->again;
+
+	if (likely(record == NULL))
+		record = stack_take_all(&worker->lanes->again);
+	worker->again = record != NULL ? record->link : NULL;
+	return record;
+}
 
 /* One timeout less is pending: before its task starts. */
 static inline void worker_count_expired(struct hwt_worker *worker)
@@ -116,7 +133,7 @@ void hwt_worker_request_stop(struct hwt_worker *worker);
 
 /*
  * After the worker has gone and all lanes are closed: the next timeout that neither ran nor was cancelled, cancelled by
- * this call; NULL when there is none left.  Allocates nothing.
+ * this call; NULL when there is none left.  Allocates nothing.  (surrender.c)
  */
 struct hwt_record *hwt_worker_surrender(struct hwt_worker *worker);
 

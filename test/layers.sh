@@ -17,7 +17,7 @@ lane wheel
 cancel move job
 wheel_hashed
 worker
-run
+run surrender
 timer
 api drive stats
 check_inventory
