@@ -44,6 +44,10 @@ UNIT_TESTS := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/unit_*.c))
 API_TESTS := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/test_*.c))
 # The stress tests again with the test build, in which threads lose their processor where it hurts.
 PERTURBED := $(patsubst test/test_%.c,$(BUILD)/test/perturbed_%,$(wildcard test/test_stress*.c))
+# What goes through the wheel, once more with the hierarchical one.
+HIERARCHICAL := $(patsubst %,$(BUILD)/test/hierarchical_%,unit_wheel unit_world unit_worker unit_oracle \
+	$(patsubst test/test_%.c,%,$(wildcard test/test_behaviours*.c test/test_stress*.c test/test_memory.c \
+	test/test_soak.c test/test_driven.c test/test_idle.c test/test_reschedule.c test/test_periodic.c)))
 EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,\
 	$(filter-out examples/libuv.c examples/executor_glib.c,$(wildcard examples/*.c)))
 # Those that need more than the library: each if that is installed, otherwise nothing.
@@ -113,6 +117,14 @@ $(BUILD)/test/perturbed_%: test/test_%.c test/perturb.c test/support.h $(BUILD)/
 	$(QCC) $(filter-out -MMD -MP,$(ALL_CPPFLAGS)) -Isrc -Itest $(GNU) -DHWT_TEST $(ALL_CFLAGS) -o $@ $(filter %.c,$^) \
 		$(BUILD)/libhwt-unit.a $(ALL_LDFLAGS)
 
+$(BUILD)/test/hierarchical_unit_%: test/unit_%.c $(BUILD)/libhwt-unit.a | $(BUILD)/test
+	$(QCC) $(ALL_CPPFLAGS) -DTEST_HIERARCHICAL -Isrc -Itest $(GNU) -DHWT_TEST $(ALL_CFLAGS) -o $@ $< \
+		$(BUILD)/libhwt-unit.a $(ALL_LDFLAGS)
+
+$(BUILD)/test/hierarchical_%: test/test_%.c $(BUILD)/libhwt.so | $(BUILD)/test
+	$(QCC) $(ALL_CPPFLAGS) -DTEST_HIERARCHICAL -Itest $(GNU) $(ALL_CFLAGS) -o $@ $< -L$(BUILD) -lhwt \
+		-Wl,-rpath,'$$ORIGIN/..' $(ALL_LDFLAGS)
+
 $(BUILD)/test/test_%: test/test_%.c $(BUILD)/libhwt.so | $(BUILD)/test
 	$(QCC) $(ALL_CPPFLAGS) -Itest $(GNU) $(ALL_CFLAGS) -o $@ $< -L$(BUILD) -lhwt -Wl,-rpath,'$$ORIGIN/..' $(ALL_LDFLAGS)
 
@@ -136,8 +148,8 @@ $(addprefix $(BUILD)/,static shared unit test examples bench):
 demo: $(EXAMPLES)
 	$(BUILD)/examples/demo
 
-check: all $(UNIT_TESTS) $(API_TESTS) $(PERTURBED) $(EXAMPLES) $(EXAMPLES_MORE) $(BENCH)
-	CC='$(CC)' SAN='$(SAN)' test/run.sh $(BUILD) $(UNIT_TESTS) $(API_TESTS) $(PERTURBED) \
+check: all $(UNIT_TESTS) $(API_TESTS) $(PERTURBED) $(HIERARCHICAL) $(EXAMPLES) $(EXAMPLES_MORE) $(BENCH)
+	CC='$(CC)' SAN='$(SAN)' test/run.sh $(BUILD) $(UNIT_TESTS) $(API_TESTS) $(PERTURBED) $(HIERARCHICAL) \
 		test/layers.sh test/edges.sh test/header.sh test/readme.sh test/examples.sh \
 		test/bench.sh
 

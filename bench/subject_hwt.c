@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The library itself, as a subject.  Hidden here: its types, and that its tasks are given a handle. */
+/* The library itself, as two subjects: with either wheel.  Hidden here: its types, and that its tasks are given a handle. */
 #include "rivals.h"
 
 #include <hwt.h>
@@ -13,7 +13,7 @@ static void hwt_subject_run(hwt_timeout timeout, void *arg)
 	hwt_subject_task(arg);
 }
 
-static void *hwt_subject_init(const struct subject_config *subject, subject_task *task)
+static void *init_wheel(const struct subject_config *subject, subject_task *task, uint32_t wheel)
 {
 	hwt_config config = HWT_CONFIG_INIT;
 	hwt_timer *timer;
@@ -21,12 +21,23 @@ static void *hwt_subject_init(const struct subject_config *subject, subject_task
 	hwt_subject_task = task;
 	config.tick_duration_ns = subject->tick_ns;
 	config.ticks_per_wheel = subject->buckets;
+	config.wheel = wheel;
 	if (hwt_timer_create(&timer, &config) != 0)
 		return NULL;
 	if (hwt_timer_start(timer) == 0)
 		return timer;
 	hwt_timer_destroy(timer);
 	return NULL;
+}
+
+static void *hwt_subject_init(const struct subject_config *subject, subject_task *task)
+{
+	return init_wheel(subject, task, HWT_WHEEL_HASHED);
+}
+
+static void *hwt_levels_init(const struct subject_config *subject, subject_task *task)
+{
+	return init_wheel(subject, task, HWT_WHEEL_HIERARCHICAL);
 }
 
 static int hwt_subject_schedule(void *timer, void *arg, int64_t delay_ns, struct handle *out)
@@ -81,6 +92,17 @@ const struct subject subject_hwt = {
 	.name = "hwt",
 	.version = hwt_version,
 	.init = hwt_subject_init,
+	.schedule = hwt_subject_schedule,
+	.schedule_at = hwt_subject_schedule_at,
+	.cancel = hwt_subject_cancel,
+	.reschedule = hwt_subject_reschedule,
+	.destroy = hwt_subject_destroy,
+};
+
+const struct subject subject_levels = {
+	.name = "levels",
+	.version = hwt_version,
+	.init = hwt_levels_init,
 	.schedule = hwt_subject_schedule,
 	.schedule_at = hwt_subject_schedule_at,
 	.cancel = hwt_subject_cancel,

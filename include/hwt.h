@@ -168,7 +168,7 @@ typedef enum hwt_state {
 
 /* Values of hwt_config.wheel. */
 #define HWT_WHEEL_HASHED 0u       /* one wheel, remaining rounds */
-#define HWT_WHEEL_HIERARCHICAL 1u /* wheels above wheels.  Not served by this version: ENOTSUP */
+#define HWT_WHEEL_HIERARCHICAL 1u /* levels of wheels, each coarser by ticks_per_wheel than the one below */
 
 /*
  * Where tasks run, if not on the worker: on threads of yours, so that a slow task does not delay the others.
@@ -204,7 +204,8 @@ typedef struct hwt_config {
 	/*
 	 * Default 512.  1 .. 2^30, rounded up to a power of two.  The number of buckets; a timeout that lies
 	 * further off than ticks_per_wheel * tick_duration_ns waits for several rounds, which costs next to nothing.
-	 * 24 bytes each.
+	 * 24 bytes each.  Of a hierarchical wheel: of each level, at least 2, 50 bytes each; a level is made when a
+	 * timeout first lies that far off.
 	 */
 	uint32_t ticks_per_wheel;
 
@@ -215,7 +216,7 @@ typedef struct hwt_config {
 	int64_t max_pending_timeouts;
 
 	uint32_t flags; /* 0 or HWT_FINE_TICKS | HWT_CALLER_DRIVEN */
-	uint32_t wheel; /* HWT_WHEEL_HASHED */
+	uint32_t wheel; /* HWT_WHEEL_HASHED, HWT_WHEEL_HIERARCHICAL: doc/wheels.md says which is for whom */
 
 	/* NULL: defaults.  Read when the worker is started, must be valid until then.  Not for a detached thread. */
 	const pthread_attr_t *thread_attr;

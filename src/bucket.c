@@ -134,6 +134,7 @@ struct hwt_chunk *hwt_bucket_extend(struct hwt_store *store, struct hwt_bucket *
 	chunk->prev = last;
 	chunk->bucket = bucket;
 	chunk->span = chunk->span_from = NULL;
+	chunk->ordinal = last != NULL ? last->ordinal + 1 : 0;
 	chunk->least = round;
 	chunk->used = chunk->live = 0;
 	chunk->clamped = false;
@@ -231,6 +232,8 @@ size_t hwt_bucket_sweep(struct hwt_store *store, struct hwt_bucket *bucket, stru
 	while (bucket->first != NULL) {
 		struct hwt_chunk *chunk = bucket->first;
 
+		if (chunk->next != NULL)
+			__builtin_prefetch(chunk->next);
 		for (unsigned i = 0; i < chunk->used && n < max; i++) {
 			if (chunk->records[i] == NULL)
 				continue;

@@ -55,7 +55,10 @@ struct hwt_chunk {
 	struct hwt_bucket *bucket;
 	struct hwt_chunk *span, *span_from;
 	uint32_t span_least;
-	uint32_t span_chunks; /* at most; some may have gone */
+	union {
+		uint32_t span_chunks; /* where a span begins: its length at most; some may have gone */
+		uint32_t ordinal;     /* where there are no spans: one more than that of the chunk before when made */
+	};
 	uint32_t least;
 	uint8_t used, live, class;
 	bool clamped;                 /* some member's round was cut to what 31 bits can say */

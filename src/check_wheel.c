@@ -23,7 +23,7 @@ static void check_deadline(const struct hwt_grid *grid, int64_t deadline_ns)
 }
 
 /* due.h: D1 against naive maxima, and that each entry may be its bucket's. */
-static void check_due(const struct hwt_due *due, uint32_t buckets, int64_t now_tick)
+static void check_due(const struct hwt_due *due, uint32_t buckets, int64_t now_tick, bool hashed)
 {
 	for (unsigned l = 0; l < due->top; l++) {
 		const uint64_t *above = due->level[l + 1];
@@ -42,7 +42,7 @@ static void check_due(const struct hwt_due *due, uint32_t buckets, int64_t now_t
 		int64_t tick = HWT_TICK_NEVER - (int64_t)due->level[0][i];
 
 		HOLDS("D2", tick >= now_tick);
-		HOLDS("H2", tick >= HWT_TICK_MAX || ((uint64_t)tick & (buckets - 1)) == i);
+		HOLDS("H2", !hashed || tick >= HWT_TICK_MAX || ((uint64_t)tick & (buckets - 1)) == i);
 	}
 }
 
@@ -50,8 +50,12 @@ struct wheel_check {
 	const struct hwt_wheel *wheel;
 	struct inventory *records;
 	struct hwt_hashed_view view;
+	struct hwt_hierarchical_view level_view;
+	unsigned level;
 	int64_t first_due; /* the least tick of any member */
 };
+
+typedef void check_one(struct wheel_check *check, struct hwt_chunk *chunk, unsigned i);
 
 /* Relaxed: the timer is quiet. */
 static bool has_flag(const struct hwt_record *record, uint64_t flag)
@@ -70,7 +74,20 @@ static bool is_urged(const struct hwt_record *record)
 	return has_flag(record, WORD_URGED);
 }
 
-/* One member: where it says it is, and the tick that bucket and round say, against that of its deadline. */
+/* One member: where it says it is. */
+static int64_t check_placed(struct wheel_check *check, struct hwt_chunk *chunk, unsigned i)
+{
+	const struct hwt_record *record = chunk->records[i];
+	const struct hwt_wheel *wheel = check->wheel;
+	int64_t truly = grid_tick_of(&wheel->grid, record_deadline(record));
+
+	inventory_put(check->records, "R1", record, sizeof(*record), PLACE_WHEEL);
+	check_deadline(&wheel->grid, record_deadline(record));
+	HOLDS("B1", record->place == place_make(chunk, i));
+	return truly > wheel->tick ? truly : wheel->tick;
+}
+
+/* In the hashed wheel: the tick that bucket and round say, against that of its deadline. */
 static void check_member(struct wheel_check *check, struct hwt_chunk *chunk, unsigned i)
 {
 	const struct hwt_record *record = chunk->records[i];
@@ -79,15 +96,11 @@ static void check_member(struct wheel_check *check, struct hwt_chunk *chunk, uns
 	int64_t round = wheel->tick >> check->view.bits;
 	int32_t distance = round_distance(chunk_rounds(chunk)[i], (uint32_t)round);
 	int64_t tick = (int64_t)((uint64_t)(round + distance) << check->view.bits | bucket);
-	int64_t truly = grid_tick_of(&wheel->grid, record_deadline(record));
+	int64_t truly = check_placed(check, chunk, i);
 
-	inventory_put(check->records, "R1", record, sizeof(*record), PLACE_WHEEL);
-	check_deadline(&wheel->grid, record_deadline(record));
-	HOLDS("B1", record->place == place_make(chunk, i));
 	HOLDS("B3", round_distance(chunk->least, (uint32_t)round) <= distance);
 	HOLDS("H1", distance >= 0 && distance <= check->view.max_remaining);
 	HOLDS("W1", tick >= wheel->tick);
-	truly = truly > wheel->tick ? truly : wheel->tick;
 	if (!has_moved(record)) {
 		HOLDS("B5", chunk->clamped ? tick <= truly : tick == truly);
 		HOLDS("H1", ((uint64_t)truly & (check->view.count - 1)) == bucket);
@@ -97,7 +110,28 @@ static void check_member(struct wheel_check *check, struct hwt_chunk *chunk, uns
 	check->first_due = tick < check->first_due ? tick : check->first_due;
 }
 
-static size_t check_bucket(struct wheel_check *check, const struct hwt_bucket *bucket)
+/* In the hierarchical one: its bucket is that of a block which this level has, and its tick is of that block. */
+static void check_level_member(struct wheel_check *check, struct hwt_chunk *chunk, unsigned i)
+{
+	const struct hwt_hierarchical_view *view = &check->level_view;
+	const struct hwt_record *record = chunk->records[i];
+	unsigned shift = view->bits * check->level;
+	uint64_t index = (uint64_t)(chunk->bucket - view->buckets), now = (uint64_t)check->wheel->tick >> shift;
+	uint64_t first = now >> view->bits << view->bits; /* of the present block of the level above */
+	uint64_t block = first + ((index - first) & (view->count - 1));
+	int64_t tick = check_placed(check, chunk, i), entry = due_of(view->due, (uint32_t)index);
+
+	HOLDS("K2", check->level == 0 ? block >= now : block > now);
+	if (!has_moved(record)) {
+		HOLDS("K1", (uint64_t)tick >> shift == block);
+		HOLDS("K1", chunk_rounds(chunk)[i] == (uint32_t)tick);
+		HOLDS("K3", entry <= tick);
+		check->first_due = tick < check->first_due ? tick : check->first_due;
+	}
+	HOLDS("R4", block << shift <= (uint64_t)tick || is_urged(record));
+}
+
+static size_t check_bucket(struct wheel_check *check, const struct hwt_bucket *bucket, check_one *check_one_member)
 {
 	struct hwt_chunk *before = NULL, *chunk = bucket->first;
 	size_t chunks = 0;
@@ -112,22 +146,18 @@ static size_t check_bucket(struct wheel_check *check, const struct hwt_bucket *b
 			if (chunk->records[i] == NULL)
 				continue;
 			live++;
-			check_member(check, chunk, i);
+			check_one_member(check, chunk, i);
 		}
 		HOLDS("B2", live == chunk->live);
 		HOLDS("B2", live > 0 || chunk == check->view.collecting);
 	}
 	HOLDS("B2", bucket->last == before);
-	HOLDS("B6", hwt_bucket_spans_hold(bucket, (uint32_t)(check->wheel->tick >> check->view.bits)));
 	return chunks;
 }
 
-/* bucket.h: free chunks + used chunks + what is not cut = blocks.  Returns the number of used ones. */
-static size_t check_hashed(struct wheel_check *check)
+static void check_blocks(const struct hwt_store *store)
 {
-	const struct hwt_store *store = check->view.store;
 	struct hwt_store_block *block = NULL;
-	size_t chunks = 0;
 	char *begin, *end;
 
 	inventory_clear(&all_chunks, CHUNK_ALIGN);
@@ -142,10 +172,37 @@ static size_t check_hashed(struct wheel_check *check)
 			inventory_put(&all_chunks, "store", chunk, hwt_chunk_bytes(chunk), 1);
 		}
 	}
-	for (uint32_t i = 0; i < check->view.count; i++)
-		chunks += check_bucket(check, &check->view.buckets[i]);
-	for (size_t i = 0; i < all_chunks.marks; i++)
-		HOLDS("store", all_chunks.mark[i] != 0);
+}
+
+static size_t check_hashed(struct wheel_check *check)
+{
+	const struct hwt_hashed_view *view = &check->view;
+	uint32_t round = (uint32_t)(check->wheel->tick >> view->bits);
+	size_t chunks = 0;
+
+	for (uint32_t i = 0; i < view->count; i++) {
+		chunks += check_bucket(check, &view->buckets[i], check_member);
+		HOLDS("B6", hwt_bucket_spans_hold(&view->buckets[i], round));
+	}
+	check_due(view->due, view->count, check->wheel->tick, true);
+	HOLDS("D2", due_first(view->due) <= check->first_due);
+	return chunks;
+}
+
+static size_t check_levels(struct wheel_check *check)
+{
+	struct hwt_hierarchical_view *view = &check->level_view;
+	size_t chunks = 0;
+
+	for (check->level = 0; check->level < view->levels; check->level++) {
+		hwt_wheel_hierarchical_view(check->wheel, check->level, view);
+		if (view->buckets == NULL)
+			continue;
+		for (uint32_t i = 0; i < view->count; i++)
+			chunks += check_bucket(check, &view->buckets[i], check_level_member);
+		check_due(view->due, view->count, check->wheel->tick, false);
+	}
+	HOLDS("D2", check->wheel->layout->next_due(check->wheel) <= check->first_due);
 	return chunks;
 }
 
@@ -164,15 +221,23 @@ static void check_unplaced(const struct hwt_wheel *wheel, struct inventory *reco
 	HOLDS("unplaced", wheel->unplaced_due >= wheel->tick);
 }
 
+/* bucket.h: free chunks + used chunks + what is not cut = blocks. */
 size_t hwt_check_wheel(const struct hwt_wheel *wheel, struct inventory *records)
 {
 	struct wheel_check check = { .wheel = wheel, .records = records, .first_due = HWT_TICK_NEVER };
 	size_t chunks;
 
-	hwt_wheel_hashed_view(wheel, &check.view);
-	chunks = check_hashed(&check);
-	check_due(check.view.due, check.view.count, wheel->tick);
-	HOLDS("D2", due_first(check.view.due) <= check.first_due);
+	if (hwt_wheel_is_hierarchical(wheel)) {
+		hwt_wheel_hierarchical_view(wheel, 0, &check.level_view);
+		check_blocks(check.level_view.store);
+		chunks = check_levels(&check);
+	} else {
+		hwt_wheel_hashed_view(wheel, &check.view);
+		check_blocks(check.view.store);
+		chunks = check_hashed(&check);
+	}
+	for (size_t i = 0; i < all_chunks.marks; i++)
+		HOLDS("store", all_chunks.mark[i] != 0);
 	check_unplaced(wheel, records);
 	return chunks;
 }

@@ -93,8 +93,6 @@ static int check(const hwt_config *config)
 		return EINVAL;
 	if (config->executor != NULL && config->executor->execute == NULL)
 		return EINVAL;
-	if (config->wheel != HWT_WHEEL_HASHED)
-		return ENOTSUP;
 	return 0;
 }
 
@@ -142,6 +140,9 @@ int hwt_config_resolve(hwt_config *out, const hwt_config *in)
 	if (rc != 0)
 		return rc;
 	config.ticks_per_wheel = round_up_to_power_of_two(config.ticks_per_wheel);
+	/* Levels of one bucket would reach no further than one of them. */
+	if (config.wheel == HWT_WHEEL_HIERARCHICAL && config.ticks_per_wheel == 1)
+		config.ticks_per_wheel = 2;
 	if (config.max_pending_timeouts < 0)
 		config.max_pending_timeouts = 0;
 	raised = raise_tick(&config, &warning);

@@ -60,6 +60,12 @@ static inline void due_lower(struct hwt_due *due, uint32_t bucket, int64_t tick)
 		due->level[l][bucket] = urgency;
 }
 
+/* The entry of a bucket. */
+static inline int64_t due_of(const struct hwt_due *due, uint32_t bucket)
+{
+	return HWT_TICK_NEVER - (int64_t)due->level[0][bucket];
+}
+
 /* The first tick at which anything is due, HWT_TICK_NEVER when nothing is. */
 static inline int64_t due_first(const struct hwt_due *due)
 {

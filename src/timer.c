@@ -75,7 +75,9 @@ static int init_parts(hwt_timer *timer)
 {
 	int rc;
 
-	timer->wheel = hwt_wheel_hashed_create(timer->config.ticks_per_wheel);
+	timer->wheel = timer->config.wheel == HWT_WHEEL_HIERARCHICAL
+			   ? hwt_wheel_hierarchical_create(timer->config.ticks_per_wheel)
+			   : hwt_wheel_hashed_create(timer->config.ticks_per_wheel);
 	if (timer->wheel == NULL)
 		return ENOMEM;
 	set_grid(timer, 0);

@@ -38,6 +38,17 @@ static int64_t tick_to_look(const struct hwt_wheel *wheel, struct hwt_record *re
 	return tick_to_place(wheel, record);
 }
 
+void hwt_wheel_unplace(struct hwt_wheel *wheel, struct hwt_record *record, int64_t tick)
+{
+	tick = tick > wheel->tick ? tick : wheel->tick;
+	record->place = (uintptr_t)wheel->unplaced_first | UNPLACED;
+	if (wheel->unplaced_last == NULL)
+		wheel->unplaced_last = record;
+	wheel->unplaced_first = record;
+	if (tick < wheel->unplaced_due)
+		wheel->unplaced_due = tick;
+}
+
 void hwt_wheel_place(struct hwt_wheel *wheel, struct hwt_record *const *records, size_t n)
 {
 	int64_t ticks[HWT_PLACE_MAX];
@@ -135,6 +146,8 @@ int64_t hwt_wheel_next_due(const struct hwt_wheel *wheel)
 void hwt_wheel_seek(struct hwt_wheel *wheel, int64_t tick)
 {
 	HWT_ASSERT(tick >= wheel->tick);
+	if (wheel->layout->seek != NULL && tick > wheel->tick)
+		wheel->layout->seek(wheel, tick);
 	wheel->tick = tick;
 }
 

@@ -4,10 +4,10 @@
  *
  * Structure
  *
- *   An interface over layouts (wheel_hashed.c), and what they share: the current tick and the unplaced list.  A
- *   record for which a layout has no memory goes on that list, linked through itself.  It is tried again in each pass
- *   and expires from there if it becomes due: want of memory delays nothing and loses nothing.  What is put off in the
- *   middle of a tick waits there, too, for the tick's end.
+ *   An interface over layouts (wheel_hashed.c, wheel_hierarchical.c), and what they share: the current tick and the
+ *   unplaced list.  A record for which a layout has no memory goes on that list, linked through itself.  It is tried
+ *   again in each pass and expires from there if it becomes due: want of memory delays nothing and loses nothing.  What
+ *   is put off in the middle of a tick waits there, too, for the tick's end.
  *
  *   A user of the wheel goes from tick to tick:
  *
@@ -45,6 +45,8 @@ struct hwt_wheel_layout {
 	/* record->place != 0, and is 0 afterwards. */
 	void (*remove)(struct hwt_wheel *wheel, struct hwt_record *record);
 	int64_t (*next_due)(const struct hwt_wheel *wheel);
+	/* wheel->tick becomes tick, which is later.  NULL: that is all. */
+	void (*seek)(struct hwt_wheel *wheel, int64_t tick);
 	size_t (*collect)(struct hwt_wheel *wheel, struct hwt_record **due, size_t max);
 	size_t (*sweep)(struct hwt_wheel *wheel, struct hwt_record **all, size_t max);
 	/* Of memory that it holds.  Any thread. */
@@ -63,12 +65,16 @@ struct hwt_wheel {
 
 /* A wheel of the hashed layout with a power of two of buckets.  NULL without memory. */
 struct hwt_wheel *hwt_wheel_hashed_create(uint32_t buckets);
+
+/* One of the hierarchical layout, with a power of two of at least 2 buckets for each block.  NULL without memory. */
+struct hwt_wheel *hwt_wheel_hierarchical_create(uint32_t size);
+
 void hwt_wheel_destroy(struct hwt_wheel *wheel);
 
 /*
  * Places n <= HWT_PLACE_MAX records by their deadline_ns, at wheel->tick if that has passed.  None was MOVING after it
- * was armed and before this (worker.c and run.c see to that).  Cannot fail.  Many at
- * once, so that the lines they go to are on their way while others are placed.
+ * was armed and before this (worker.c and run.c see to that).  Cannot fail.  Many at once, so that the lines they go to
+ * are on their way while others are placed.
  */
 void hwt_wheel_place(struct hwt_wheel *wheel, struct hwt_record *const *records, size_t n);
 
@@ -99,7 +105,7 @@ bool hwt_wheel_remove(struct hwt_wheel *wheel, struct hwt_record *record);
 /* The next tick at which hwt_wheel_collect may return anything; never too late; HWT_TICK_NEVER. */
 int64_t hwt_wheel_next_due(const struct hwt_wheel *wheel);
 
-/* Goes on to tick >= wheel->tick; nothing between may be due (W1). */
+/* Goes on to tick >= wheel->tick; nothing between may be due (W1).  A layout may put records elsewhere meanwhile. */
 void hwt_wheel_seek(struct hwt_wheel *wheel, int64_t tick);
 
 /*
@@ -107,6 +113,12 @@ void hwt_wheel_seek(struct hwt_wheel *wheel, int64_t tick);
  * max: there are no more at this tick.
  */
 size_t hwt_wheel_collect(struct hwt_wheel *wheel, struct hwt_record **due, size_t max);
+
+/*
+ * For layouts: a record that was placed, before all of the unplaced list, and for which there is no memory any more.
+ * So it goes to the front.
+ */
+void hwt_wheel_unplace(struct hwt_wheel *wheel, struct hwt_record *record, int64_t tick);
 
 /* Takes up to max of all records, in no order.  0: the wheel is empty. */
 size_t hwt_wheel_sweep(struct hwt_wheel *wheel, struct hwt_record **all, size_t max);
@@ -129,6 +141,17 @@ struct hwt_hashed_view {
 	const struct hwt_chunk *collecting; /* where a collect that was not brought to its end stands, NULL: none */
 };
 
+/* The same for a level of the hierarchical layout. */
+struct hwt_hierarchical_view {
+	uint32_t count;
+	unsigned bits, levels;
+	const struct hwt_bucket *buckets; /* NULL: not made */
+	const struct hwt_due *due;
+	const struct hwt_store *store;
+};
+
+bool hwt_wheel_is_hierarchical(const struct hwt_wheel *wheel);
+void hwt_wheel_hierarchical_view(const struct hwt_wheel *wheel, unsigned level, struct hwt_hierarchical_view *view);
 void hwt_wheel_hashed_view(const struct hwt_wheel *wheel, struct hwt_hashed_view *view);
 #endif
 

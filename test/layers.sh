@@ -14,8 +14,9 @@ idle queue timeout
 await stack
 pool bucket due
 lane wheel
+levels
 cancel move job
-wheel_hashed
+wheel_hashed wheel_hierarchical demote
 worker
 run surrender
 timer

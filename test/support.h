@@ -10,6 +10,8 @@
 
 #include <hwt.h>
 
+#include "wheels.h"
+
 #include "test.h"
 
 #include <errno.h>

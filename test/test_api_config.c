@@ -82,9 +82,19 @@ TEST(create_refuses_values_out_of_range)
 		CHECK_REFUSED(reserved[i], 1, EINVAL);
 }
 
-TEST(create_refuses_what_is_not_served_yet)
+TEST(a_hierarchical_wheel_has_two_ticks_at_least)
 {
-	CHECK_REFUSED(wheel, HWT_WHEEL_HIERARCHICAL, ENOTSUP);
+	hwt_config config = quiet_config();
+
+	config.wheel = HWT_WHEEL_HIERARCHICAL;
+	config.ticks_per_wheel = 1;
+	CHECK_INT(check_accepted(&config).ticks_per_wheel, ==, 2);
+	config.ticks_per_wheel = 20; /* Kafka's */
+	CHECK_INT(check_accepted(&config).ticks_per_wheel, ==, 32);
+	CHECK_INT(check_accepted(&config).wheel, ==, HWT_WHEEL_HIERARCHICAL);
+	config.tick_duration_ns = INT64_MAX / 2;
+	config.ticks_per_wheel = 1;
+	check_refused(&config, EINVAL, "INT64_MAX / 2 with 1 tick, which become 2");
 }
 
 TEST(create_refuses_a_wheel_longer_than_time)
@@ -514,7 +524,7 @@ TEST(too_many_timers_warn_once)
 }
 
 TEST_MAIN(RUN(create_without_a_place_for_the_timer), RUN(create_refuses_values_out_of_range),
-	  RUN(create_refuses_what_is_not_served_yet), RUN(create_refuses_a_wheel_longer_than_time),
+	  RUN(a_hierarchical_wheel_has_two_ticks_at_least), RUN(create_refuses_a_wheel_longer_than_time),
 	  RUN(longest_tick_serves), RUN(defaults), RUN(config_returns_what_was_given),
 	  RUN(wheel_is_rounded_up_to_a_power_of_two), RUN(no_limit), RUN(smaller_config_is_served),
 	  RUN(larger_config_is_served_while_its_tail_is_zero), RUN(config_is_written_as_far_as_size_reaches),

@@ -9,6 +9,8 @@
 #include "timer.h"
 #include "mem.h"
 
+#include "wheels.h"
+
 #include <errno.h>
 
 /* Allocations fail_from .. fail_to - 1, counted from the last memory_fails, fail.  Atomic: the worker asks too. */

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The hierarchical wheel: levels, demotion in slices, order, and want of memory meanwhile. */
+#include "unit.h"
+#include "bucket.h"
+#include "due.h"
+#include "wheel.h"
+
+#define MANY 40000
+#define BATCH 64
+
+static struct hwt_wheel *wheel;
+static struct hwt_record *records;
+static int64_t *ticks; /* of each record */
+static unsigned used, came;
+static unsigned *order; /* who came, one after the other */
+
+static void begin(uint32_t size)
+{
+	wheel = hwt_wheel_hierarchical_create(size);
+	records = aligned_alloc(RECORD_ALIGN, MANY * sizeof(*records));
+	ticks = malloc(MANY * sizeof(*ticks));
+	order = malloc(MANY * sizeof(*order));
+	REQUIRE(wheel != NULL && records != NULL && ticks != NULL && order != NULL);
+	memset(records, 0, MANY * sizeof(*records));
+	wheel->grid = grid_make(0, 1);
+	used = came = 0;
+}
+
+static void end(void)
+{
+	hwt_wheel_destroy(wheel);
+	free(records);
+	free(ticks);
+	free(order);
+}
+
+static struct hwt_record *place_at(int64_t tick)
+{
+	struct hwt_record *record = &records[used];
+
+	REQUIRE(used < MANY);
+	ticks[used++] = tick;
+	atomic_init(&record->word, word_make(1, STATE_ARMED));
+	record_set_deadline(record, tick);
+	record->place = 0;
+	hwt_wheel_place(wheel, &record, 1);
+	return record;
+}
+
+/* What is due at the wheel's tick; each at its own. */
+static void collect(void)
+{
+	struct hwt_record *batch[BATCH];
+	size_t got;
+
+	while ((got = hwt_wheel_collect(wheel, batch, BATCH)) > 0) {
+		for (size_t i = 0; i < got; i++) {
+			order[came] = (unsigned)(batch[i] - records);
+			CHECK_INT(ticks[order[came]], ==, wheel->tick);
+			batch[i]->place = 0;
+			came++;
+		}
+	}
+}
+
+/* Up to and including target.  How often the wheel wanted attention. */
+static unsigned advance(int64_t target)
+{
+	unsigned stops = 0;
+
+	for (; hwt_wheel_next_due(wheel) <= target; stops++) {
+		CHECK_INT(hwt_wheel_next_due(wheel), >=, wheel->tick);
+		hwt_wheel_seek(wheel, hwt_wheel_next_due(wheel));
+		collect();
+		hwt_wheel_seek(wheel, wheel->tick + 1);
+		hwt_wheel_retry_unplaced(wheel);
+	}
+	if (target >= wheel->tick)
+		hwt_wheel_seek(wheel, target + 1);
+	return stops;
+}
+
+static size_t members_of(unsigned level)
+{
+	struct hwt_hierarchical_view view;
+	size_t members = 0;
+
+	hwt_wheel_hierarchical_view(wheel, level, &view);
+	for (uint32_t i = 0; view.buckets != NULL && i < view.count; i++)
+		for (const struct hwt_chunk *chunk = view.buckets[i].first; chunk != NULL; chunk = chunk->next)
+			members += chunk->live;
+	return members;
+}
+
+static unsigned levels(void)
+{
+	struct hwt_hierarchical_view view;
+
+	hwt_wheel_hierarchical_view(wheel, 0, &view);
+	return view.levels;
+}
+
+/* Those of one tick came in the order in which they were placed. */
+static void check_order(void)
+{
+	for (unsigned i = 1; i < came; i++)
+		CHECK(ticks[order[i - 1]] < ticks[order[i]] ||
+		      (ticks[order[i - 1]] == ticks[order[i]] && order[i - 1] < order[i]));
+}
+
+TEST(row10_kafkas_case)
+{
+	static const uint32_t sizes[] = { 2, 4, 32, 512 };
+
+	for (unsigned i = 0; i < 4; i++) {
+		begin(sizes[i]);
+		for (int64_t delay = 0; delay < 500; delay++) {
+			if (delay >= 5 && delay < 10)
+				continue;
+			place_at(delay);
+			if (delay >= 10 && delay < 100)
+				place_at(delay);
+		}
+		CHECK_INT(used, ==, 585);
+		advance(500);
+		CHECK_INT(came, ==, 585);
+		check_order();
+		end();
+	}
+}
+
+TEST(each_level_is_made_when_it_is_needed_and_has_its_range)
+{
+	begin(64);
+	CHECK_INT(levels(), ==, 1);
+	place_at(127); /* the next block, which lies open */
+	CHECK_INT(levels(), ==, 1);
+	place_at(128);
+	CHECK_INT(levels(), ==, 2);
+	place_at(2 * 64 * 64 - 1);
+	CHECK_INT(levels(), ==, 2);
+	place_at(2 * 64 * 64);
+	CHECK_INT(levels(), ==, 3);
+	CHECK_INT(members_of(0), ==, 1);
+	CHECK_INT(members_of(1), ==, 2);
+	CHECK_INT(members_of(2), ==, 1);
+	place_at(HWT_TICK_MAX);
+	CHECK_INT(levels(), ==, 11);
+	end();
+}
+
+TEST(a_lonely_timeout_wakes_nobody_on_its_way_down)
+{
+	for (unsigned bit = 0; bit < 62; bit++) {
+		for (uint32_t size = 2; size <= 512; size *= 4) {
+			begin(size);
+			place_at((INT64_C(1) << bit) + 3);
+			CHECK_INT(hwt_wheel_next_due(wheel), ==, (INT64_C(1) << bit) + 3);
+			CHECK_INT(advance(HWT_TICK_MAX - 1), ==, 1);
+			CHECK_INT(came, ==, 1);
+			end();
+		}
+	}
+}
+
+/* One and the same tick from all distances: some come down, others are placed where those have come to. */
+TEST(nobody_overtakes_whatever_level_he_comes_from)
+{
+	uint64_t seed = random_seed();
+
+	for (uint32_t size = 2; size <= 128; size *= 4) {
+		int64_t last = (int64_t)size * size * size;
+
+		begin(size);
+		for (unsigned steps = 0; steps < 300; steps++) {
+			for (unsigned i = 0; i < 100; i++)
+				place_at(last - (int64_t)random_below(&seed, i % 3 == 0 ? 3 : 2 * size));
+			(void)advance(wheel->tick +
+				      (int64_t)random_below(&seed, (uint64_t)(last - wheel->tick) / 100 + 2));
+			if (wheel->tick > last - 2 * (int64_t)size)
+				break;
+		}
+		(void)advance(last);
+		CHECK_INT(came, ==, used);
+		check_order();
+		end();
+	}
+}
+
+/* What one tick moves is a small part of the bucket, and all of it is down before its first tick. */
+TEST(a_large_bucket_comes_down_in_slices)
+{
+	size_t before, most = 0;
+
+	begin(512);
+	for (unsigned i = 0; i < 30000; i++)
+		place_at(3 * 512 + i % 512);
+	for (unsigned i = 0; i < 512; i++)
+		place_at(2 * 512 + i); /* one a tick meanwhile */
+	CHECK_INT(members_of(1), ==, 30512);
+	(void)advance(2 * 512 - 1);
+	CHECK_INT(came, ==, 0);
+	for (int64_t tick = 2 * 512; tick < 3 * 512; tick++) {
+		before = members_of(1);
+		(void)advance(tick);
+		most = before - members_of(1) > most ? before - members_of(1) : most;
+	}
+	CHECK_INT(came, ==, 512);
+	CHECK_INT(members_of(1), ==, 0);
+	CHECK_INT(most, <=, 30000 / 256 + 2 * CHUNK_LAST_CAPACITY);
+	(void)advance(4 * 512);
+	CHECK_INT(came, ==, used);
+	check_order();
+	end();
+}
+
+TEST(a_jump_over_all_levels_brings_everybody_in_tick_order)
+{
+	uint64_t seed = random_seed();
+
+	begin(8);
+	for (unsigned i = 0; i < 20000; i++)
+		place_at((int64_t)random_below(&seed, UINT64_C(1) << random_below(&seed, 30)));
+	(void)advance(INT64_C(1) << 40);
+	CHECK_INT(came, ==, used);
+	check_order();
+	end();
+}
+
+TEST(removed_ones_leave_every_level)
+{
+	uint64_t seed = random_seed();
+	unsigned removed = 0;
+
+	begin(16);
+	for (unsigned i = 0; i < 30000; i++)
+		place_at(1 + (int64_t)random_below(&seed, UINT64_C(1) << (4 + i % 26)));
+	(void)advance(500);
+	for (unsigned i = 0; i < used; i++) {
+		if (records[i].place == 0 || i % 7 == 0)
+			continue;
+		CHECK(hwt_wheel_remove(wheel, &records[i]));
+		removed++;
+	}
+	(void)advance(INT64_C(1) << 31);
+	CHECK_INT(came, ==, used - removed);
+	for (unsigned l = 0; l < levels(); l++)
+		CHECK_INT(members_of(l), ==, 0);
+	CHECK_INT(hwt_wheel_next_due(wheel), ==, HWT_TICK_NEVER);
+	end();
+}
+
+/* Memory comes and goes while buckets come down. */
+TEST(without_memory_nobody_is_lost_or_late_or_overtaken)
+{
+	uint64_t seed = random_seed();
+
+	for (unsigned scarce = 1; scarce < 8; scarce++) {
+		begin(4);
+		for (unsigned round = 0; round < 200; round++) {
+			memory_fails(random_below(&seed, scarce), scarce * 2);
+			for (unsigned i = 0; i < 150; i++)
+				place_at(wheel->tick + 300 - wheel->tick % 100 - (int64_t)random_below(&seed, 40));
+			(void)advance(wheel->tick + (int64_t)random_below(&seed, 60));
+		}
+		memory_is_back();
+		(void)advance(wheel->tick + 1000);
+		CHECK_INT(came, ==, used);
+		check_order();
+		end();
+	}
+}
+
+TEST(without_memory_for_a_level_they_wait_unplaced)
+{
+	begin(8);
+	memory_fails(0, UINT64_MAX);
+	place_at(1000000);
+	place_at(1000000);
+	place_at(5);
+	CHECK_INT(levels(), ==, 1);
+	(void)advance(100);
+	CHECK_INT(came, ==, 1);
+	memory_is_back();
+	hwt_wheel_retry_unplaced(wheel);
+	CHECK(wheel->unplaced_first == NULL && members_of(levels() - 1) == 2);
+	(void)advance(1000000);
+	CHECK_INT(came, ==, 3);
+	end();
+}
+
+TEST_MAIN(RUN(row10_kafkas_case), RUN(each_level_is_made_when_it_is_needed_and_has_its_range),
+	  RUN(a_lonely_timeout_wakes_nobody_on_its_way_down), RUN(nobody_overtakes_whatever_level_he_comes_from),
+	  RUN(a_large_bucket_comes_down_in_slices), RUN(a_jump_over_all_levels_brings_everybody_in_tick_order),
+	  RUN(removed_ones_leave_every_level), RUN(without_memory_nobody_is_lost_or_late_or_overtaken),
+	  RUN(without_memory_for_a_level_they_wait_unplaced))
