@@ -77,6 +77,7 @@ help:
 	@echo 'make aarch64    cross build, tests under qemu'
 	@echo 'make bench      measures the library and the rivals that are installed (some ten minutes); see bench/README.md'
 	@echo 'make bench-full the same with all scenarios, sizes and rounds (hours)'
+	@echo 'make bench-wheels the two wheels side by side, on virtual time'
 	@echo 'make bench-check instructions of each operation against bench/instructions.txt (valgrind)'
 	@echo 'make bench-deps installs the rivals'
 	@echo 'make install    to DESTDIR=$(DESTDIR) PREFIX=$(PREFIX)'

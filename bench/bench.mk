@@ -52,10 +52,17 @@ bench: $(BENCH) $(BENCH_RIVALS) | $(BENCH_RESULTS)
 bench-full: $(BENCH) $(BENCH_RIVALS) | $(BENCH_RESULTS)
 	bench/run.sh $(BUILD) $(BENCH_RESULTS)/full.csv $(BENCH_ARGS)
 
+# The two wheels on virtual time.
+$(BUILD)/bench/wheels: bench/wheels/wheels.c $(BUILD)/libhwt.a | $(BUILD)/bench
+	$(QCC) $(ALL_CPPFLAGS) $(GNU) $(ALL_CFLAGS) -o $@ $< $(BUILD)/libhwt.a $(ALL_LDFLAGS) -lm
+
+bench-wheels: $(BUILD)/bench/wheels | $(BENCH_RESULTS)
+	$< $(BENCH_ARGS) >$(BENCH_RESULTS)/wheels.csv
+
 bench-check:
 	CC='$(CC)' BUILD='$(BUILD)' bench/check/check.sh || [ $$? -eq 77 ]
 
 bench-deps:
 	bench/deps.sh
 
-.PHONY: bench bench-full bench-check bench-deps
+.PHONY: bench bench-full bench-check bench-deps bench-wheels

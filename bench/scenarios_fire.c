@@ -119,6 +119,57 @@ static void s4_run(const struct run *run, struct outcome *outcome)
 }
 
 /*
+ * S4.down: n timeouts are due within 0.4 s, in 2.5 s.  In a wheel of levels they come down before that; is what is due
+ * meanwhile, one a millisecond, late?  Those that are late with the n themselves do not count.
+ */
+#define PROBES 2000
+
+static int64_t probes_end_ns;
+
+static void down_task(void *arg)
+{
+	if ((int64_t)(intptr_t)arg < probes_end_ns)
+		s4_task(arg);
+	else
+		fire_task(arg);
+}
+
+static void down_run(const struct run *run, struct outcome *outcome)
+{
+	static const double quantiles[] = { 0.5, 0.99, 0.999, 1 };
+	struct account account = { 0 };
+	struct rng rng = rng_seed(run->seed);
+	struct handle handle;
+	int64_t begin_ns, cpu_ns;
+	void *timer;
+
+	late_ns = touched(PROBES, sizeof(*late_ns));
+	timer = run_begin(run, down_task, outcome);
+	if (!timer)
+		return;
+	begin_ns = now_ns() + 400 * NS_PER_MS;
+	probes_end_ns = begin_ns + PROBES * NS_PER_MS;
+	fired.expected = PROBES + run->n;
+	for (size_t i = 0; i < PROBES; i++)
+		run_schedule(run, timer, begin_ns + (int64_t)i * NS_PER_MS, &handle, &account);
+	for (size_t i = 0; i < run->n; i++)
+		run_schedule(run, timer, probes_end_ns + 100 * NS_PER_MS + rng_span(&rng, 400 * NS_PER_MS), &handle,
+			     &account);
+	if (now_ns() > begin_ns)
+		outcome_absent(outcome, "too slow: the first was due before the last was scheduled");
+	cpu_ns = others_cpu_ns();
+	sleep_until(probes_end_ns);
+	cpu_ns = others_cpu_ns() - cpu_ns;
+	fire_wait(fired.expected, probes_end_ns + 20 * NS_PER_S);
+	wrong_unless_all_ran(outcome);
+	sort_ns(late_ns, PROBES);
+	for (unsigned i = 0; i < 4; i++)
+		outcome_add(outcome, ms(quantile(late_ns, PROBES, quantiles[i])));
+	outcome_add(outcome, (double)cpu_ns / (double)run->n);
+	(void)run_end(run, timer, &account, outcome);
+}
+
+/*
  * Drift: one task, which arms itself for start + n * tick again and again.  Its lateness is its distance from the
  * library's next tick, the same number each time if ticks lie on a grid; a period that is a little too long shows as
  * lateness that wanders.  A task that has fallen behind would stay behind for good, since it runs once a tick: so it
@@ -236,6 +287,13 @@ const struct scenario scenarios_fire[] = {
 	  .sizes = { 100000, SIZE_END },
 	  .rank = RANK_OTHER,
 	  .brief = true },
+	{ .name = "S4.down",
+	  .title = "one due each ms, lateness in ms, while n others come down that are due at once later; tick 1 ms",
+	  .figures = { "p50", "p99", "p99.9", "max", "CPU ns/other" },
+	  .run = down_run,
+	  .tick_ns = NS_PER_MS,
+	  .sizes = { 1000, 1000000, SIZE_END },
+	  .rank = RANK_OWN },
 	{ .name = "drift",
 	  .title = "a task on the grid start + n ms: lateness in ms, first and last tenth",
 	  .figures = { "p50 first", "p50 last", "max first", "max last", "p50 range", "missed" },
