@@ -330,7 +330,8 @@ HWT_API int hwt_timer_config(const hwt_timer *timer, hwt_config *out);
 /*
  * Schedules task(timeout, arg) to run once, at the first tick not before delay_ns from now.  delay_ns <= 0 means the
  * next tick; a sum past INT64_MAX counts as INT64_MAX, which never comes.  *out (may be NULL) is the handle; it is
- * written before the task can start, so a task may read it where the caller keeps it.
+ * written before the task can start, so a task may read it where the caller keeps it.  Other threads may use it once
+ * this call has returned.
  *
  * Threads  any, tasks included.  Does not block on tasks or on the worker; starts the worker if it is the first call.
  * Returns  0; EINVAL: timer or task is NULL; ECANCELED: the timer has been stopped; ENOBUFS: max_pending_timeouts are
@@ -357,6 +358,8 @@ HWT_API int hwt_new_timeout_at(hwt_timer *timer, hwt_task *task, void *arg, int6
  * at those not before each further period_ns of that, without drift, however long the task takes.  When the worker is
  * late, or the task takes longer than a period, the runs that are due meanwhile are merged into one
  * (hwt_timeout_missed).  It never runs twice at the same time, on an executor neither.
+ *
+ * If the first deadline is in the past, the periods since then are merged into the first run.
  *
  * hwt_cancel ends it, also from its own task: 0, and there will be no further run; one in progress comes to its end.
  * hwt_reschedule sets the time of the next run, and the later ones follow that.  A stop returns it once.
@@ -387,7 +390,8 @@ typedef struct hwt_spec {
 
 	/*
 	 * NULL, or called exactly once, when the library is done with arg: after the task if it ran (of a periodic one
-	 * after the last run), else soon after the cancel.  Of a timeout that a stop returned by hwt_timer_destroy, so
+	 * after the last run), else soon after the cancel (without memory to tell the worker: at the time when it would
+	 * have been due).  Of a timeout that a stop returned by hwt_timer_destroy, so
 	 * that what hwt_timer_next_unprocessed hands out can still be read.  Not called if hwt_new_timeout_ex fails.
 	 *
 	 * It runs on the worker (of a caller-driven timer in hwt_timer_advance), on the thread of the executor after a

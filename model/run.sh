@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# run.sh [--long]: checks the models with Spin, in a temporary folder: 90 s and 1 GB, with --long five minutes and 2 GB.
+# run.sh [--long]: checks the models with Spin, in a temporary folder: 3 minutes and 1 GB, with --long 8 and 2 GB.
 #
 # A check is passed when all states have been searched, none breaks an invariant, and no statement of the model has
 # never been executed.  A planted fault is passed when Spin finds it, as a breach of the invariant named here.
@@ -20,7 +20,7 @@ done
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 1' HUP INT TERM
-cp word.pml sleep.pml "$dir" && cd "$dir" || exit 1
+cp word.pml sleep.pml move.pml again.pml "$dir" && cd "$dir" || exit 1
 
 # OPTIMISATION MODEL OPTIONS...: makes ./pan, runs it, leaves what it says in `log`.
 search() {
@@ -89,6 +89,18 @@ check sleep_membarrier_one_lane sleep.pml -DLANES=1 -DTICKS=1
 check sleep_membarrier_one_lane_two_queues sleep.pml -DLANES=1 -DOPERATIONS=1 -DCANCELS
 check sleep_membarrier_four_operations sleep.pml -DPRODUCERS=1 -DOPERATIONS=4 -DGATHER=3 -DCANCELS
 check sleep_fence sleep.pml -DFENCE
+check move_two_movers move.pml
+check move_three_ticks move.pml -DMOVERS=1 -DMOVES=2 -DTICKS=3
+check move_two_lives move.pml -DMOVERS=1 -DLIVES=2 -DCANCELS=2
+check move_two_cancellers move.pml -DMOVERS=1 -DCANCELLERS=2 -DOOM
+check move_without_memory move.pml -DMOVERS=1 -DMOVES=2 -DTICKS=3 -DOOM
+check again_membarrier again.pml -DSYNCS=2 -DRUNS=3
+check again_membarrier_two_calls again.pml -DCALLS=2
+check again_membarrier_executor again.pml -DEXECUTOR -DCALLS=2 -DRUNS=3
+check again_membarrier_periodic again.pml -DPERIODIC -DSYNCS=2 -DRUNS=3
+check again_membarrier_periodic_executor again.pml -DPERIODIC -DEXECUTOR -DRUNS=3
+check again_fence again.pml -DFENCE -DSYNCS=2 -DRUNS=3
+check again_fence_executor again.pml -DFENCE -DEXECUTOR -DSYNCS=2
 
 small='-DRECORDS=1 -DLANES=1 -DCANCELS=1'
 word_fault() {
@@ -130,6 +142,54 @@ sleep_fault LONG_LANE_OVERLOOKED S3
 sleep_fault COUNT_BEFORE_PUSH S3
 sleep_fault TELL_TOO_MUCH S3 -DOPERATIONS=3
 sleep_fault NAP_ABOVE_ALL S4
+move_fault() {
+	fault=$1 invariant=$2
+	shift 2
+	fault "$fault" "$invariant" move.pml -DMOVERS=1 -DMOVES=2 "$@"
+}
+move_fault NO_CHECKED M1
+move_fault MOVING_OVERLOOKED M1
+move_fault RUN_UNLOOKED M1
+move_fault PLACE_BLINDLY M2
+move_fault TAKE_BLINDLY M2 -DTICKS=3
+move_fault LOOK_BLINDLY M2 -DTICKS=3
+move_fault URGED_CLEARED_LATE M2
+move_fault NOT_URGED M2
+move_fault GUESS_TRUSTED M2
+move_fault URGE_TWICE M3
+move_fault CANCEL_URGED_PUSHES M3
+move_fault RUN_URGED M3
+move_fault PUSH_ON_CLOSED M3
+move_fault TRANSFER_WITH_BATCH M3
+move_fault CANCEL_IN_A_MOVE M5
+move_fault GIVE_BACK_IN_A_MOVE M5
+move_fault ANY_GENERATION M5 -DLIVES=2
+move_fault DEADLINE_FIRST M5
+move_fault STORE_QUEUED M6
+move_fault STORE_URGED M6
+again_fault() {
+	fault=$1 invariant=$2
+	shift 2
+	fault "$fault" "$invariant" again.pml "$@"
+}
+again_fault RETURN_AFTER_BUSY A1
+again_fault RETURN_AFTER_0 A1
+again_fault AGAIN_BLINDLY A2 -DPERIODIC
+again_fault AGAIN_STORED A2 -DPERIODIC
+again_fault END_BY_STORE A2
+again_fault DROPPED_OVERLOOKED A2
+again_fault AGAIN_STAYS A2
+again_fault STACK_FORGOTTEN A2 -DEXECUTOR
+again_fault FINISH_BEFORE_PUSH A3 -DEXECUTOR
+again_fault STOP_BEFORE_JOBS A3 -DEXECUTOR
+again_fault NO_BARRIER A4
+again_fault NO_WAITER_FENCE A4 -DFENCE
+again_fault NO_END_FENCE A4 -DFENCE
+again_fault WAIT_WITHOUT_END A4
+again_fault TELL_UNLOCKED A4
+again_fault TELL_ONE A4 -DSYNCS=2
+again_fault AGAIN_UNTOLD A4
+again_fault FINISH_UNLOCKED A4 -DEXECUTOR
 
 if [ "${1:-}" = --long ]; then
 	memory=4000
@@ -143,5 +203,10 @@ if [ "${1:-}" = --long ]; then
 	check sleep_fence_cancels sleep.pml -DFENCE -DTICKS=1 -DCANCELS
 	check sleep_one_lane_cancels sleep.pml -DLANES=1 -DTICKS=1 -DCANCELS
 	check sleep_one_lane_two_ticks sleep.pml -DLANES=1
+	check move_two_movers_one_lane move.pml -DLANES=1
+	check move_two_movers_without_memory move.pml -DOOM
+	check move_three_moves move.pml -DMOVERS=1 -DMOVES=3 -DTICKS=3 -DOOM
+	check again_two_waiters_executor again.pml -DSYNCS=2 -DEXECUTOR
+	check again_two_waiters_executor_periodic again.pml -DSYNCS=2 -DEXECUTOR -DPERIODIC -DRUNS=3
 fi
 exit $status

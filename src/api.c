@@ -99,7 +99,7 @@ static int read_spec(hwt_spec *spec, const hwt_spec *given)
 			return ENOTSUP;
 	*spec = (hwt_spec){ .size = sizeof(*spec) };
 	if (given->size >= offsetof(hwt_spec, flags) + sizeof(given->flags))
-		*spec = *given;
+		memcpy(spec, given, offsetof(hwt_spec, flags) + sizeof(given->flags));
 	else if (given->size >= offsetof(hwt_spec, flags))
 		memcpy(spec, given, offsetof(hwt_spec, flags));
 	else if (given->size >= offsetof(hwt_spec, release))

@@ -4,7 +4,7 @@
 
 /* How many records a slice brings down at least: some 50 microseconds of work. */
 #ifdef HWT_TEST
-#define SLICE 1 /* a chunk: more slices to go wrong */
+#define SLICE 100 /* so that few are many */
 #else
 #define SLICE 1024
 #endif
@@ -74,10 +74,15 @@ static size_t bring_chunk_down(struct hierarchical *h, struct hwt_chunk *chunk, 
  * Where memory ends: the rest of a bucket goes where all goes for which there is none, in its order and before those
  * that are there, who came later.
  */
-static void give_up(struct hierarchical *h, struct hwt_bucket *bucket, uint64_t block, unsigned level)
+static void give_up(struct hierarchical *h, unsigned level)
 {
+	uint64_t block = block_of(h, h->wheel.tick, level);
+	uint32_t index = index_of(h, block);
+	struct hwt_bucket *bucket = &h->level[level].buckets[index];
 	struct hwt_chunk *chunk;
 
+	if (h->level[level].buckets == NULL)
+		return;
 	while ((chunk = bucket->last) != NULL) {
 		for (unsigned i = chunk->used; i-- > 0;) {
 			struct hwt_record *record = chunk->records[i];
@@ -89,21 +94,36 @@ static void give_up(struct hierarchical *h, struct hwt_bucket *bucket, uint64_t 
 		chunk->live = 0;
 		hwt_bucket_drop(&h->store, chunk);
 	}
+	hwt_due_set(&h->level[level].due, index, HWT_TICK_NEVER);
 }
 
-void hwt_levels_begin_block(struct hierarchical *h, unsigned level)
+/* All of the present block's bucket.  false: memory has come to an end. */
+static bool bring_all_down(struct hierarchical *h, unsigned level)
 {
 	uint64_t block = block_of(h, h->wheel.tick, level);
 	uint32_t index = index_of(h, block);
 	struct hwt_bucket *bucket;
 
 	if (h->level[level].buckets == NULL)
-		return;
+		return true;
 	bucket = &h->level[level].buckets[index];
-	while (bucket->first != NULL && bring_chunk_down(h, bucket->first, block, level) > 0)
-		;
-	give_up(h, bucket, block, level);
+	while (bucket->first != NULL)
+		if (bring_chunk_down(h, bucket->first, block, level) == 0)
+			return false;
 	hwt_due_set(&h->level[level].due, index, HWT_TICK_NEVER);
+	return true;
+}
+
+/* Those of the finer levels have come down before: they go first, or the others would be placed before them. */
+void hwt_levels_begin_blocks(struct hierarchical *h, unsigned level)
+{
+	unsigned l = 1;
+
+	while (l <= level && bring_all_down(h, l))
+		l++;
+	if (unlikely(l <= level))
+		for (unsigned m = level; m >= l; m--)
+			give_up(h, m);
 }
 
 /*

@@ -65,7 +65,7 @@ static void pass(hwt_timer *timer, int64_t now_ns)
 
 	do {
 		more = hwt_worker_pass(&timer->worker, now_ns) || !hwt_lanes_are_empty(&timer->lanes);
-	} while (more && ++passes < MAX_PASSES);
+	} while (more && ++passes < MAX_PASSES && !worker_has_to_stop(&timer->worker));
 }
 
 /* When there is something to do, as far as is known now. */

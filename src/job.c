@@ -53,7 +53,7 @@ static void run(void *job)
 	HWT_ASSERT(word_state(word) == STATE_RUNNING);
 	frame_enter(&frame, lane->lanes->timer, record);
 	record->task((hwt_timeout){ record, word_generation(word) }, record_arg(record, word));
-	end = record_end(record, STATE_QUEUED);
+	end = record_end(record, STATE_QUEUED | WORD_MOVING);
 	frame.record = NULL; /* a finaliser is in no task, but in the timer */
 	if (end == STATE_QUEUED)
 		hwt_lanes_push_again(lane->lanes, record);

@@ -337,6 +337,8 @@ void hwt_lanes_push_again(struct hwt_lanes *lanes, struct hwt_record *record)
 	int64_t deadline_ns = record_deadline(record);
 
 	stack_push(&lanes->again, record);
+	record_end_move(
+	    record); /* until now nobody could move it: he would have woken a worker that does not find it */
 	notify_submitted(lanes_home(lanes), deadline_ns);
 }
 

@@ -94,8 +94,8 @@ static inline uint32_t index_of(const struct hierarchical *h, uint64_t block)
 size_t hwt_levels_place(struct hierarchical *h, struct hwt_record *const *records, const int64_t *ticks, size_t n,
 			unsigned most);
 
-/* A block of a level above 0 has begun: nothing of it may be left in its bucket (K2).  (demote.c) */
-void hwt_levels_begin_block(struct hierarchical *h, unsigned level);
+/* Blocks of the levels 1 to this one have begun: nothing of them may be left in their buckets (K2).  (demote.c) */
+void hwt_levels_begin_blocks(struct hierarchical *h, unsigned level);
 
 /* Brings down a slice of the next block's bucket, if it wants attention.  (demote.c) */
 void hwt_levels_bring_down(struct hierarchical *h, unsigned level);

@@ -16,8 +16,8 @@
  *                                                lock of the lane, a node in hand
  *       word: MOVED, MOVING, not CHECKED         the same, and URGED if the worker has to be told
  *       deadline                                 deadline
- *       word: not MOVING                         word: not MOVING
  *                                                push
+ *       word: not MOVING                         word: not MOVING
  *
  *   What the worker does with it is in run.c; model/move.pml is the whole.
  */
@@ -56,13 +56,6 @@ static bool begin(struct hwt_record *record, uint64_t *word, uint64_t flags)
 	return true;
 }
 
-/* The worker may have armed it meanwhile, or taken URGED away. */
-static void end(struct hwt_record *record)
-{
-	HWT_POINT("moved");
-	atomic_fetch_and_explicit(&record->word, ~WORD_MOVING, memory_order_release); /* [move] */
-}
-
 static void count_moved(struct hwt_lane *lane)
 {
 	atomic_fetch_add_explicit(&lane->moved_count, 1, memory_order_relaxed); /* relaxed: it only counts */
@@ -88,6 +81,15 @@ static bool has_to_urge(const struct hwt_lane *lane, uint64_t word)
 	return word_state(word) == STATE_ARMED && !word_has(word, WORD_URGED) && !lane->closed;
 }
 
+static void push_urged(struct hwt_lane *lane, hwt_node *node, struct hwt_record *record)
+{
+	/* Relaxed: written under the lock. */
+	uint64_t urged = atomic_load_explicit(&lane->urged, memory_order_relaxed);
+
+	atomic_store_explicit(&lane->urged, urged + 1, memory_order_relaxed);
+	queue_push(&lane->submitted, node, record);
+}
+
 /* Under the lock of the lane, with or without a node. */
 static int move_earlier(struct hwt_lane *lane, struct hwt_record *record, uint64_t generation, int64_t deadline_ns,
 			hwt_node **node)
@@ -105,14 +107,12 @@ static int move_earlier(struct hwt_lane *lane, struct hwt_record *record, uint64
 		if (!begin(record, &word, urge ? WORD_URGED : 0))
 			continue;
 		record_set_deadline(record, deadline_ns);
-		end(record);
-		if (!urge)
-			return 0;
-		/* Relaxed: written under the lock. */
-		atomic_store_explicit(&lane->urged, atomic_load_explicit(&lane->urged, memory_order_relaxed) + 1,
-				      memory_order_relaxed);
-		queue_push(&lane->submitted, *node, record);
-		*node = NULL;
+		if (urge) {
+			push_urged(lane, *node, record);
+			*node = NULL;
+		}
+		/* Only now: who moves or cancels it next wakes a worker that is to find it. */
+		record_end_move(record);
 		return 0;
 	}
 }
@@ -145,14 +145,12 @@ int hwt_lane_move(struct hwt_lane *lane, struct hwt_record *record, uint64_t gen
 
 		if (unlikely(rc != 0))
 			return rc;
-		/* A guess: it is read again when nobody else can write it. */
-		if (deadline_ns < record_deadline(record))
-			return urge(lane, record, generation, deadline_ns);
 		if (unlikely(!begin(record, &word, 0)))
 			continue;
-		if (unlikely(deadline_ns < record_deadline(record))) {
-			end(record); /* it is not later */
-			continue;
+		/* Not before: the record might serve for something else. */
+		if (deadline_ns < record_deadline(record)) {
+			record_end_move(record);
+			return urge(lane, record, generation, deadline_ns);
 		}
 		record_set_deadline(record, deadline_ns);
 		if (likely((word & (STATE_MASK | WORD_URGED)) == STATE_ARMED)) {
@@ -160,7 +158,7 @@ int hwt_lane_move(struct hwt_lane *lane, struct hwt_record *record, uint64_t gen
 			/* A plain store: of such a one the worker leaves the word alone, as all others do. */
 			atomic_store_explicit(&record->word, word & ~WORD_MOVING, memory_order_release); /* [move] */
 		} else {
-			end(record);
+			record_end_move(record);
 		}
 		count_moved(lane);
 		return 0;

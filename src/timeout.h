@@ -53,8 +53,9 @@
  *
  * The flags
  *
- *     MOVING    somebody is writing another deadline (move.c).  He who set it clears it; other movers, cancel and stop
- *               wait for that, some instructions long.  The worker does not wait: it looks again at the next tick.
+ *     MOVING    somebody is writing another deadline (move.c), or is about to push it.  He who set it clears it; other
+ *               movers, cancel and stop wait for that, some instructions long, so that what they tell the worker
+ *               afterwards finds it in a queue.  The worker does not wait: it looks again at the next tick.
  *     MOVED     the deadline may be another than that of the place in the wheel.  Stays.
  *     CHECKED   the worker has seen MOVED and not MOVING, and looks at the deadline.  Each mover clears it, so that the
  *               worker's exchange for RUNNING fails, however often the word came back to the same otherwise.
@@ -296,23 +297,24 @@ static inline bool record_finish(struct hwt_record *record, uint64_t word)
 }
 
 /*
- * finish or again, for one with flags: what has become of it.  `again` is where one goes that runs again; for its
- * next life in the wheel it begins anew.
+ * finish or again, for one with flags: what has become of it.  `again` is the state, with flags, of one that runs
+ * again; for its next life in the wheel it begins anew.
  */
-static inline enum word_state record_end(struct hwt_record *record, enum word_state again)
+static inline enum word_state record_end(struct hwt_record *record, uint64_t again)
 {
 	uint64_t word = record_word(record);
+	enum word_state end;
 
 	while (word_has(word, WORD_AGAIN)) {
 		uint64_t kept = word & ~(STATE_MASK | WORD_FLAGS);
 
 		kept |= word & (WORD_EXTENDED | WORD_PERIODIC);
 		if (record_change(record, &word, kept | again))
-			return again;
+			return word_state(again);
 	}
-	again = word_has(word, WORD_DROPPED) ? STATE_CANCELLED : STATE_EXPIRED;
-	atomic_store_explicit(&record->word, word_with_state(word, again), memory_order_release); /* [end] */
-	return again;
+	end = word_has(word, WORD_DROPPED) ? STATE_CANCELLED : STATE_EXPIRED;
+	atomic_store_explicit(&record->word, word_with_state(word, end), memory_order_release); /* [end] */
+	return end;
 }
 
 /* defer.  A plain store, relaxed: after the cancelled queue has given it up the record is the worker's alone. */
@@ -326,6 +328,13 @@ static inline void record_defer(struct hwt_record *record)
 
 /* Lets the one go on who is writing the deadline: another look at the word. */
 uint64_t hwt_record_await_mover(struct hwt_record *record);
+
+/* He is ready.  The worker may have armed it meanwhile, or taken URGED away. */
+static inline void record_end_move(struct hwt_record *record)
+{
+	HWT_POINT("moved");
+	atomic_fetch_and_explicit(&record->word, ~WORD_MOVING, memory_order_release); /* [move] */
+}
 
 /* give_back: true when this call ended the timeout, false when somebody had before. */
 static inline bool record_give_back(struct hwt_record *record)

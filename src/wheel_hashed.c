@@ -147,13 +147,19 @@ static unsigned skip_not_due(const uint32_t *rounds, unsigned i, unsigned end, u
 	return i;
 }
 
-/* A member of a marked chunk has come up: true if its true round is a later one, which is put in its place. */
+/*
+ * A member of a marked chunk has come up: true if its true round is a later one, which is put in its place.  One that
+ * has been moved may be due in another bucket; it is collected, and looked at before it runs.
+ */
 static bool still_far(struct hashed *hashed, struct hwt_chunk *chunk, unsigned i)
 {
-	const struct hwt_record *record = chunk->records[i];
-	int64_t remaining = round_of(hashed, grid_tick_of(&hashed->wheel.grid, record_deadline(record))) -
-			    round_of(hashed, hashed->wheel.tick);
+	struct hwt_record *record = chunk->records[i];
+	int64_t remaining;
 
+	if (word_has(record_word(record), WORD_MOVED))
+		return false;
+	remaining = round_of(hashed, grid_tick_of(&hashed->wheel.grid, record_deadline(record))) -
+		    round_of(hashed, hashed->wheel.tick);
 	if (remaining <= 0)
 		return false;
 	remaining = remaining < MAX_REMAINING ? remaining : MAX_REMAINING;

@@ -140,8 +140,7 @@ static void hierarchical_seek(struct hwt_wheel *wheel, int64_t tick)
 	wheel->tick = tick;
 	while (changed < h->top && block_of(h, before, changed + 1) != block_of(h, tick, changed + 1))
 		changed++;
-	for (unsigned l = changed; l > 0; l--)
-		hwt_levels_begin_block(h, l);
+	hwt_levels_begin_blocks(h, changed);
 	for (unsigned l = h->top; l > 0; l--)
 		hwt_levels_bring_down(h, l);
 }

@@ -39,11 +39,6 @@ void hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct 
 	atomic_init(&worker->stop, false);
 }
 
-static bool stop_requested(struct hwt_worker *worker)
-{
-	return atomic_load_explicit(&worker->stop, memory_order_acquire); /* [stop] */
-}
-
 void hwt_worker_request_stop(struct hwt_worker *worker)
 {
 	atomic_store_explicit(&worker->stop, true, memory_order_release); /* [stop] */
@@ -207,16 +202,16 @@ static struct hwt_record *next_of_batch(struct hwt_worker *worker)
 /* What stop leaves in the batch is given back by hwt_worker_surrender. */
 static void run_batch(struct hwt_worker *worker)
 {
-	while (worker->batch_at < worker->batch_end && !stop_requested(worker))
+	while (worker->batch_at < worker->batch_end && !worker_has_to_stop(worker))
 		expire_one(worker, next_of_batch(worker));
 }
 
 /* Runs what is due at the wheel's tick.  false: stopped in the middle, with a batch left. */
 static bool expire_tick(struct hwt_worker *worker)
 {
-	while (!stop_requested(worker) && collect_batch(worker))
+	while (!worker_has_to_stop(worker) && collect_batch(worker))
 		run_batch(worker);
-	return !stop_requested(worker);
+	return !worker_has_to_stop(worker);
 }
 
 /* Runs the ticks up to target, those with nothing due excepted.  false: as above. */
@@ -310,7 +305,7 @@ void hwt_worker_rest(struct hwt_worker *worker, int64_t now_ns)
 
 void hwt_worker_run(struct hwt_worker *worker)
 {
-	while (!stop_requested(worker)) {
+	while (!worker_has_to_stop(worker)) {
 		int64_t now_ns = hwt_clock_now();
 
 		if (hwt_worker_pass(worker, now_ns))

@@ -82,7 +82,7 @@ void hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct 
 /* Passes and sleeps until stop is requested.  The wheel's start time has been set. */
 void hwt_worker_run(struct hwt_worker *worker);
 
-/* One pass at the time now_ns.  true: there is more in the lanes. */
+/* One pass at the time now_ns.  true: there is more in the lanes.  Not after stop has been requested: P3. */
 bool hwt_worker_pass(struct hwt_worker *worker, int64_t now_ns);
 
 /* Sleeps after a pass at now_ns that left nothing: see the top.  It may return at any time. */
@@ -126,6 +126,11 @@ static inline void worker_count_finished(struct hwt_worker *worker)
 {
 	atomic_store_explicit(&worker->tally.finished, tally_get(&worker->tally.finished) + 1,
 			      memory_order_release); /* [finished] */
+}
+
+static inline bool worker_has_to_stop(const struct hwt_worker *worker)
+{
+	return atomic_load_explicit(&worker->stop, memory_order_acquire); /* [stop] */
 }
 
 /* Lets hwt_worker_run return after the task that is running, and wakes it. */

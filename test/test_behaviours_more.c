@@ -158,6 +158,39 @@ TEST(row11_to_add_a_pending_one_again_moves_it)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
+/* Its neighbour is so far off that its rounds do not fit 32 bits. */
+static int64_t late_now_ns;
+
+static void in_time_task(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	CHECK_INT(late_now_ns, ==, *(int64_t *)arg);
+}
+
+TEST(row11_moved_ones_beside_a_very_far_one_are_in_time)
+{
+	static int64_t deadlines[1024];
+	hwt_timer *timer = virtual_timer();
+	hwt_timeout timeouts[1024];
+	atomic_uint never = 0;
+
+	CHECK_RC(hwt_new_timeout_at(timer, count_task, &never, INT64_MAX, NULL), 0);
+	for (unsigned i = 0; i < 1024; i++) {
+		deadlines[i] = (1000 + i) * MS;
+		CHECK_RC(hwt_new_timeout_at(timer, in_time_task, &deadlines[i], deadlines[i], &timeouts[i]), 0);
+	}
+	CHECK_RC(hwt_timer_advance(timer, 0, NULL), 0);
+	for (unsigned i = 0; i < 1024; i++) {
+		deadlines[i] += (i % 5 * 300 + i % 7) * MS;
+		CHECK_RC(hwt_reschedule_at(timeouts[i], deadlines[i]), 0);
+	}
+	for (late_now_ns = 0; late_now_ns < 6000 * MS; late_now_ns += MS)
+		CHECK_RC(hwt_timer_advance(timer, late_now_ns, NULL), 0);
+	CHECK_INT(stats_of(timer).completed, ==, 1024);
+	CHECK_INT(never, ==, 0);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
 /*
  * Row 12
  */
@@ -283,7 +316,7 @@ TEST(row36_to_wait_for_oneself_is_an_error_and_no_deadlock)
 }
 
 TEST_MAIN(RUN(row09_a_task_of_an_executor_runs_there_and_a_refused_one_is_not_lost), RUN(row11_negative_delays_run),
-	  RUN(row11_to_add_a_pending_one_again_moves_it),
+	  RUN(row11_to_add_a_pending_one_again_moves_it), RUN(row11_moved_ones_beside_a_very_far_one_are_in_time),
 	  RUN(row12_the_ith_run_lies_at_the_sum_of_the_first_i_intervals),
 	  RUN(row33_a_cancel_while_it_moves_between_wheels_is_a_cancel),
 	  RUN(row34_a_task_inserts_into_the_bucket_that_it_comes_from),

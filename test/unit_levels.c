@@ -187,6 +187,35 @@ TEST(nobody_overtakes_whatever_level_he_comes_from)
 	}
 }
 
+/*
+ * Bursts for a few ticks, from all distances, and the wheel goes on by fits and starts: blocks begin while parts of
+ * them are at all stages of their way down.
+ */
+TEST(nobody_overtakes_those_who_are_half_way_down)
+{
+	uint64_t seed = random_seed();
+
+	for (unsigned program = 0; program < 200; program++) {
+		uint32_t size = 2u << random_below(&seed, 4);
+		int64_t due[4] = { 0 }, far = (int64_t)size * size * size * 2;
+
+		begin(size);
+		while (used < 6000) {
+			for (unsigned i = 0; i < 4; i++)
+				if (due[i] <= wheel->tick)
+					due[i] = wheel->tick + 1 + (int64_t)random_below(&seed, (uint64_t)far);
+			for (uint64_t n = random_below(&seed, 300); n > 0; n--)
+				place_at(due[random_below(&seed, 4)]);
+			(void)advance(wheel->tick +
+				      (int64_t)random_below(&seed, UINT64_C(1) << random_below(&seed, 9)));
+		}
+		(void)advance(HWT_TICK_MAX - 1);
+		CHECK_INT(came, ==, used);
+		check_order();
+		end();
+	}
+}
+
 /* What one tick moves is a small part of the bucket, and all of it is down before its first tick. */
 TEST(a_large_bucket_comes_down_in_slices)
 {
@@ -291,6 +320,6 @@ TEST(without_memory_for_a_level_they_wait_unplaced)
 
 TEST_MAIN(RUN(row10_kafkas_case), RUN(each_level_is_made_when_it_is_needed_and_has_its_range),
 	  RUN(a_lonely_timeout_wakes_nobody_on_its_way_down), RUN(nobody_overtakes_whatever_level_he_comes_from),
-	  RUN(a_large_bucket_comes_down_in_slices), RUN(a_jump_over_all_levels_brings_everybody_in_tick_order),
-	  RUN(removed_ones_leave_every_level), RUN(without_memory_nobody_is_lost_or_late_or_overtaken),
-	  RUN(without_memory_for_a_level_they_wait_unplaced))
+	  RUN(nobody_overtakes_those_who_are_half_way_down), RUN(a_large_bucket_comes_down_in_slices),
+	  RUN(a_jump_over_all_levels_brings_everybody_in_tick_order), RUN(removed_ones_leave_every_level),
+	  RUN(without_memory_nobody_is_lost_or_late_or_overtaken), RUN(without_memory_for_a_level_they_wait_unplaced))

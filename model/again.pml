@@ -1,0 +1,718 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A model of the end of a run: a timeout that runs again, who takes that away, and who waits for the end (run.c, job.c,
+ * await.h, hwt_cancel_sync).  For Spin; run.sh runs it.
+ *
+ * What is modelled
+ *
+ *   One timeout that runs up to RUNS times; its task may call hwt_reschedule for itself CALLS times in each run, and
+ *   with PERIODIC it runs again anyway.  SYNCS threads call hwt_cancel_sync, CANCELLERS threads call hwt_cancel, one
+ *   stops the timer.  The worker runs the task, or with EXECUTOR hands it to a thread of an executor, unless that
+ *   refuses.  The steps name functions of src/.
+ *
+ *   Who has changed the word looks whether somebody waits; who waits says so, and looks at the word.  Both store first
+ *   and load then.  So what a thread stores goes through a buffer, which a process of its own drains when it likes; as
+ *   the fences are to hold on any processor, also a read-modify-write that nobody can interfere with goes there: AGAIN,
+ *   and the counter of those who wait.  Locks, and exchanges that may fail, wait until the buffer is empty.
+ *
+ *     has_barrier (default)  who waits calls membarrier: each processor's buffer is emptied at some moment during the
+ *                            call.  The system may refuse it, then the wait ends by itself and he looks again.
+ *     FENCE                  both sides have a fence.
+ *
+ *   What is folded into a step, and why that hides nothing:
+ *
+ *     the mutex      of await is taken with the first access under it, and given back with the last.
+ *     the wheel      and the unplaced list are the worker's own; that a cancelled record comes out of it by the
+ *                    cancelled queue, or when it is due, is one.
+ *     handed         is written by the worker, and read when that has gone.
+ *     submission     has been: the timeout is in the wheel.
+ *
+ *   Where the model may do more than the code: it is due at any time, or never again.
+ *
+ * What is not
+ *
+ *   Deadlines (move.pml), queues and memory (word.pml), the generation: the record serves no other timeout afterwards,
+ *   so who waits sees its last word.  Limits and counters, finalisers.
+ *
+ * Invariants
+ *
+ *   A1  when hwt_cancel_sync has returned, the task does not run, and never will.
+ *   A2  one end: the last run, one cancel that returns 0, or stop; when all is over there has been one, and stop leaves
+ *       nothing that is pending.
+ *   A3  when stop goes on from waiting for the jobs, and ever after, no job touches anything of the timer (J1).
+ *   A4  no lost wake-up: who sleeps until he is told, waits for something that is to come.
+ *
+ *   And no process is stuck before its end.
+ *
+ * Planted faults, each of which must be found
+ *
+ *   RETURN_AFTER_BUSY     hwt_cancel_sync waits once and returns.
+ *   RETURN_AFTER_0        it does not look whether there is a run when its cancel has returned 0.
+ *   AGAIN_BLINDLY         the task sets AGAIN without looking at the word.  With PERIODIC.
+ *   AGAIN_STORED          it looks whether it was cancelled, and stores what it saw with AGAIN.  With PERIODIC.
+ *   END_BY_STORE          who ends a run sees AGAIN and stores ARMED, or QUEUED.
+ *   DROPPED_OVERLOOKED    one that was cancelled while it ran ends as one that has expired.
+ *   AGAIN_STAYS           a cancel sets DROPPED and leaves AGAIN.
+ *   STACK_FORGOTTEN       stop does not look at the stack.  With EXECUTOR.
+ *   FINISH_BEFORE_PUSH    a job counts as finished before it pushes on the stack.  With EXECUTOR.
+ *   STOP_BEFORE_JOBS      stop does not wait for jobs.  With EXECUTOR.
+ *   NO_BARRIER            who waits does not call membarrier.
+ *   NO_WAITER_FENCE       who waits has no fence.  With FENCE.
+ *   NO_END_FENCE          who ends the run has none.  With FENCE.
+ *   WAIT_WITHOUT_END      who waits does so without end though membarrier was refused.
+ *   TELL_UNLOCKED         the broadcast without the mutex.
+ *   TELL_ONE              one of those who wait is told.  With two.
+ *   AGAIN_UNTOLD          nobody is told when AGAIN is set.
+ *   FINISH_UNLOCKED       finished is counted without the mutex.  With EXECUTOR.
+ */
+#ifndef SYNCS /* 1 or 2 */
+#define SYNCS 1
+#endif
+#ifndef CANCELLERS /* 0 or 1 */
+#define CANCELLERS 1
+#endif
+#ifndef RUNS
+#define RUNS 2
+#endif
+#ifndef CALLS /* in each run */
+#define CALLS 1
+#endif
+
+/* The state word: flags | state. */
+#define QUEUED 1
+#define ARMED 2
+#define RUNNING 3
+#define EXPIRED 4
+#define CANCELLED 5
+#define AGAIN 8
+#define DROPPED 16
+#define STATE(w) ((w) & 7)
+#define WITH_STATE(w, s) (((w) & ~7) | (s))
+#define HAS(w, flag) (((w) & (flag)) != 0)
+#define IS_PENDING(w) (STATE(w) == QUEUED || STATE(w) == ARMED)
+
+#ifdef PERIODIC
+#define BEGUN (RUNNING | AGAIN)
+#else
+#define BEGUN RUNNING
+#endif
+
+/* Threads with a buffer: the worker, the executor's, those who wait.  Stop sleeps, too. */
+#define WORKER 0
+#define JOB 1
+#define SYNC(n) (2 + (n))
+#define STOP (2 + SYNCS)
+
+/* What a buffered store writes. */
+#define SET_WORD 1
+#define SET_AGAIN 2
+#define SET_WAITING 3
+
+byte word = ARMED;
+byte waiting;
+bit mutex;            /* of await */
+bit asleep[STOP + 1]; /* in its condition variable */
+bit timed[STOP + 1];  /* but not for long */
+
+bit in_wheel = 1; /* the worker's */
+bit on_stack;
+bit job; /* given to the executor */
+byte handed, finished;
+bit worker_gone;
+
+chan buffer[STOP] = [1] of { byte, byte };
+
+/* Ghosts. */
+byte runs; /* begun */
+byte ends;
+bit in_task;     /* from the edge run until the task has returned */
+bit to_tell[2];  /* between a change of the word and the look whether somebody waits for it */
+bit job_at_work; /* from hand_over to the end of finish */
+bit returned;    /* a hwt_cancel_sync has */
+byte over;       /* threads that are through */
+
+/* By their names Spin's message tells which invariant has failed.  ONLY=A1: no other is looked at. */
+#ifdef ONLY
+#define OFF 1
+#else
+#define OFF 0
+#endif
+hidden byte A1 = OFF, A2 = OFF, A3 = OFF, A4 = OFF;
+
+inline ended()
+{
+	d_step {
+		ends++;
+		assert(A2 || ends == 1)
+	}
+}
+
+/* A processor's store buffer. */
+proctype memory(byte owner)
+{
+	byte what, value;
+
+end:
+	do
+	:: atomic {
+		buffer[owner]?what,value ->
+		if
+		:: what == SET_WORD -> word = value
+		:: what == SET_AGAIN -> word = word | AGAIN
+		:: what == SET_WAITING -> waiting++
+		fi;
+		what = 0;
+		value = 0
+	}
+	od
+}
+
+/* record_edge, record_change: won, or seen is brought up to date */
+inline change(to)
+{
+	d_step {
+		won = word == seen;
+		if
+		:: won -> word = to
+		:: else -> seen = word
+		fi
+	}
+}
+
+/* pthread_cond_broadcast; or pthread_cond_signal */
+inline broadcast()
+{
+	d_step {
+#ifdef TELL_ONE
+		if
+		:: asleep[SYNC(0)] -> asleep[SYNC(0)] = 0
+		:: else -> asleep[SYNC(1)] = 0
+		fi
+#else
+		asleep[SYNC(0)] = 0;
+		asleep[SYNC(SYNCS - 1)] = 0;
+		asleep[STOP] = 0
+#endif
+	}
+}
+
+#ifdef TELL_UNLOCKED
+#define MAY_TELL true
+#else
+#define MAY_TELL (!mutex)
+#endif
+
+/* await_look: fence_between; hwt_await_tell */
+inline await_look()
+{
+#if defined(FENCE) && !defined(NO_END_FENCE)
+	empty(buffer[me]);
+#endif
+	if
+	:: atomic {
+		waiting == 0 ->
+		to_tell[me] = 0
+	}
+	:: waiting != 0 ->
+		atomic {
+			empty(buffer[me]) && MAY_TELL ->
+			broadcast();
+			to_tell[me] = 0
+		}
+	fi
+}
+
+/* hwt_lane_again: what there is to be said of a word without a second AGAIN */
+#if defined(AGAIN_BLINDLY)
+#define IS_REFUSED false
+#elif defined(AGAIN_STORED)
+#define IS_REFUSED HAS(seen, DROPPED)
+#else
+#define IS_REFUSED HAS(seen, DROPPED | AGAIN)
+#endif
+
+/* That of a periodic one finds AGAIN or DROPPED. */
+#if !defined(PERIODIC) || defined(AGAIN_BLINDLY) || defined(AGAIN_STORED)
+#define SETS_AGAIN
+#endif
+
+/* The task, at `call`. */
+inline task()
+{
+	if
+	/* hwt_lane_again: record_word */
+	:: atomic {
+		calls < CALLS && empty(buffer[me]) ->
+		calls++;
+		seen = word;
+#ifdef SETS_AGAIN
+		if
+		:: IS_REFUSED ->
+			seen = 0;
+			goto call
+		:: else
+		fi
+	}
+		/* hwt_lane_again: AGAIN, await_look */
+		atomic {
+#ifdef AGAIN_STORED
+			buffer[me]!SET_WORD,(seen | AGAIN);
+#else
+			buffer[me]!SET_AGAIN,0;
+#endif
+			to_tell[me] = 1;
+			seen = 0
+		}
+#ifdef AGAIN_UNTOLD
+		to_tell[me] = 0;
+#else
+		await_look();
+#endif
+#else
+		seen = 0
+	}
+#endif
+		goto call
+	:: atomic {
+		true ->
+		calls = 0;
+		in_task = 0
+	}
+	fi
+}
+
+#ifdef DROPPED_OVERLOOKED
+#define END EXPIRED
+#else
+#define END (HAS(seen, DROPPED) -> CANCELLED : EXPIRED)
+#endif
+
+/* record_finish, record_end: seen is the state that it comes to */
+inline end_of_run(again)
+{
+	atomic {
+		empty(buffer[me]) ->
+		seen = word
+	}
+ending:
+	if
+	:: atomic {
+		HAS(seen, AGAIN) ->
+#ifdef END_BY_STORE
+		word = again;
+		won = 1;
+#else
+		change(again);
+#endif
+		if
+		:: won ->
+			won = 0;
+			seen = again;
+			to_tell[me] = 1
+		:: else -> goto ending
+		fi
+	}
+	:: atomic {
+		!HAS(seen, AGAIN) ->
+		seen = END;
+		buffer[me]!SET_WORD,seen;
+		to_tell[me] = 1;
+		if
+		:: seen == EXPIRED -> ended()
+		:: else
+		fi
+	}
+	fi
+}
+
+proctype worker()
+{
+	byte seen, calls;
+	bit won;
+	byte me = WORKER;
+
+work:
+	if
+	/* hwt_worker_pass: collected; record_run: record_word.  A cancelled one is dropped. */
+	:: atomic {
+		in_wheel && runs < RUNS ->
+		in_wheel = 0;
+		seen = word;
+		if
+		:: STATE(seen) == ARMED -> goto run_it
+		:: else ->
+			seen = 0;
+			goto work
+		fi
+	}
+#ifdef EXECUTOR
+	/* transfer_again: stack_take_all; record_arm: record_word */
+	:: atomic {
+		on_stack ->
+		on_stack = 0;
+		seen = word;
+		if
+		:: STATE(seen) == QUEUED -> goto arm
+		:: else ->
+			seen = 0;
+			goto work
+		fi
+	}
+#endif
+	/* hwt_worker_run: stop_requested */
+	:: atomic {
+		empty(buffer[me]) ->
+		worker_gone = 1;
+		goto done
+	}
+	fi;
+
+#ifdef EXECUTOR
+	/* record_arm: record_edge; hwt_wheel_place */
+arm:
+	atomic {
+		change(ARMED);
+		in_wheel = won;
+		won = 0;
+		seen = 0;
+		goto work
+	}
+#endif
+
+	/* record_run, begin_other: record_change */
+run_it:
+	atomic {
+		empty(buffer[me]) ->
+		change(BEGUN);
+		seen = 0;
+		if
+		:: won ->
+			won = 0;
+			runs++;
+			in_task = 1;
+			assert(A1 || !returned)
+		:: else -> goto work
+		fi
+	}
+#ifdef EXECUTOR
+	/* hwt_job_hand_over; refused: here */
+	if
+	:: atomic {
+		true ->
+		handed++;
+		job = 1;
+		job_at_work = 1;
+		goto work
+	}
+	:: true
+	fi;
+#endif
+call:
+	task();
+	end_of_run(ARMED);
+	await_look();
+	/* end_other: hwt_wheel_put_off, lane_send_home */
+	atomic {
+		in_wheel = seen == ARMED;
+		seen = 0;
+		goto work
+	}
+
+done:
+	skip
+}
+
+#ifdef FINISH_UNLOCKED
+#define MAY_FINISH true
+#else
+#define MAY_FINISH (!mutex)
+#endif
+
+/* job.c: finish */
+inline finish()
+{
+	atomic {
+		empty(buffer[me]) && MAY_FINISH ->
+		finished++;
+		broadcast();
+		to_tell[me] = 0;
+#ifndef FINISH_BEFORE_PUSH
+		job_at_work = 0
+#endif
+	}
+}
+
+#ifdef EXECUTOR
+/* job.c: run */
+proctype executor()
+{
+	byte seen, calls;
+	bit won;
+	byte me = JOB;
+
+end:
+	do
+	:: atomic {
+		job ->
+		job = 0
+	}
+call:
+		task();
+		end_of_run(QUEUED);
+#ifdef FINISH_BEFORE_PUSH
+		finish();
+#endif
+		/* hwt_lanes_push_again: stack_push; or returned_push */
+		atomic {
+			empty(buffer[me]) ->
+			if
+			:: seen == QUEUED -> on_stack = 1
+			:: else
+			fi;
+			seen = 0;
+#ifdef FINISH_BEFORE_PUSH
+			job_at_work = 0
+#endif
+		}
+#ifndef FINISH_BEFORE_PUSH
+		finish()
+#endif
+	od
+}
+#endif
+
+#ifdef AGAIN_STAYS
+#define WITHOUT_AGAIN (seen | DROPPED)
+#else
+#define WITHOUT_AGAIN ((seen & ~AGAIN) | DROPPED)
+#endif
+#define IS_AGAIN(w) (STATE(w) == RUNNING && HAS(w, AGAIN) && !HAS(w, DROPPED))
+
+/* One edge, and the end of all if it is won. */
+inline cancel_edge(to)
+{
+	change(to);
+	if
+	:: won ->
+		won = 0;
+		cancelled = 1;
+		ended()
+	:: else -> goto looked
+	fi
+}
+
+/* hwt_lane_cancel: busy if it is EBUSY, cancelled if it is 0, neither if it is ENOENT */
+inline cancel()
+{
+	seen = word;
+looked:
+	if
+	:: atomic {
+		IS_PENDING(seen) ->
+		cancel_edge(WITH_STATE(seen, CANCELLED))
+	}
+	:: atomic {
+		IS_AGAIN(seen) ->
+		cancel_edge(WITHOUT_AGAIN)
+	}
+	:: atomic {
+		!IS_PENDING(seen) && !IS_AGAIN(seen) ->
+		busy = seen == RUNNING
+	}
+	fi;
+	seen = 0
+}
+
+#if CANCELLERS > 0
+proctype canceller()
+{
+	byte seen;
+	bit won, busy, cancelled;
+
+	cancel();
+	over++
+}
+#endif
+
+/* await.c: runs */
+#define RUNS_ON (STATE(word) == RUNNING && !HAS(word, AGAIN))
+
+/* hwt_cancel_sync */
+proctype sync(byte me)
+{
+	byte seen;
+	bit won, busy, cancelled, refused;
+
+try:
+	cancel();
+#ifdef RETURN_AFTER_0
+	if
+	:: cancelled -> goto through
+	:: else
+	fi;
+#endif
+	/* is_running */
+	if
+	:: STATE(word) == RUNNING
+	:: STATE(word) != RUNNING -> goto waited
+	fi;
+
+	/* hwt_await_end: waiting, hwt_idle_fence_all */
+	buffer[me]!SET_WAITING,0;
+#ifndef NO_WAITER_FENCE
+	empty(buffer[me]);
+#endif
+#if !defined(FENCE) && !defined(NO_BARRIER)
+	if
+	:: empty(buffer[WORKER]);
+		empty(buffer[JOB])
+	:: refused = 1
+	fi;
+#endif
+	/* hwt_await_end: under the mutex */
+look:
+	atomic {
+		!mutex ->
+		if
+		:: RUNS_ON -> mutex = 1
+		:: else -> goto told
+		fi
+	}
+	/* hwt_monitor_wait */
+	atomic {
+		empty(buffer[me]) ->
+		mutex = 0;
+		asleep[me] = 1;
+#ifndef WAIT_WITHOUT_END
+		timed[me] = refused
+#endif
+	}
+	atomic {
+		!asleep[me] || timed[me] ->
+		asleep[me] = 0;
+		timed[me] = 0;
+		goto look
+	}
+told:
+	atomic {
+		empty(buffer[me]) ->
+		waiting--;
+		refused = 0
+	}
+
+waited:
+	if
+#ifndef RETURN_AFTER_BUSY
+	:: busy ->
+		busy = 0;
+		goto try
+	:: !busy
+#else
+	:: true
+#endif
+	fi;
+	/* 0, or ENOENT */
+through:
+	atomic {
+		assert(A1 || !in_task);
+		returned = 1;
+		over++
+	}
+}
+
+proctype stopper()
+{
+	/* end_passes */
+	worker_gone;
+#if defined(EXECUTOR) && !defined(STOP_BEFORE_JOBS)
+	/* hwt_jobs_wait */
+look:
+	atomic {
+		!mutex ->
+		if
+		:: finished != handed -> mutex = 1
+		:: else -> goto waited
+		fi
+	}
+	atomic {
+		mutex = 0;
+		asleep[STOP] = 1
+	}
+	atomic {
+		!asleep[STOP] ->
+		goto look
+	}
+#endif
+
+waited:
+	assert(A3 || !job_at_work);
+	/* give_back_rest: hwt_worker_surrender, record_give_back as often as it takes */
+	atomic {
+		if
+#ifndef STACK_FORGOTTEN
+		:: (in_wheel || on_stack) && IS_PENDING(word) ->
+#else
+		:: in_wheel && IS_PENDING(word) ->
+#endif
+			word = WITH_STATE(word, CANCELLED) | DROPPED;
+			ended()
+		:: else
+		fi;
+		assert(A2 || !IS_PENDING(word));
+		in_wheel = 0;
+		on_stack = 0;
+		over++
+	}
+}
+
+#define NONE_BUFFERED                                                                                                  \
+	(empty(buffer[WORKER]) && empty(buffer[JOB]) && empty(buffer[SYNC(0)]) && empty(buffer[SYNC(SYNCS - 1)]))
+#define QUIET (!to_tell[WORKER] && !to_tell[JOB] && NONE_BUFFERED)
+#define SLEEPS(t) (asleep[t] && !timed[t])
+
+/* These steps can be taken only where an invariant is broken. */
+proctype monitor()
+{
+end:
+	if
+	:: atomic {
+		QUIET && !RUNS_ON && (SLEEPS(SYNC(0)) || SLEEPS(SYNC(SYNCS - 1))) ->
+		assert(A4)
+	}
+	:: atomic {
+		QUIET && finished == handed && SLEEPS(STOP) ->
+		assert(A4)
+	}
+	fi
+}
+
+init
+{
+	atomic {
+#ifdef ONLY
+		ONLY = 0;
+#endif
+		run memory(WORKER);
+#ifdef EXECUTOR
+		run memory(JOB);
+		run executor();
+#endif
+		run memory(SYNC(0));
+		run sync(SYNC(0));
+#if SYNCS == 2
+		run memory(SYNC(1));
+		run sync(SYNC(1));
+#endif
+#if CANCELLERS > 0
+		run canceller();
+#endif
+		run worker();
+		run stopper();
+		run monitor()
+	}
+	/* All is over. */
+	d_step {
+		over == SYNCS + CANCELLERS + 1 ->
+		assert(A2 || ends == 1)
+	}
+}
