@@ -149,8 +149,11 @@ $(addprefix $(BUILD)/,static shared unit test examples bench):
 demo: $(EXAMPLES)
 	$(BUILD)/examples/demo
 
-check: all $(UNIT_TESTS) $(API_TESTS) $(PERTURBED) $(HIERARCHICAL) $(EXAMPLES) $(EXAMPLES_MORE) $(BENCH)
-	CC='$(CC)' SAN='$(SAN)' test/run.sh $(BUILD) $(UNIT_TESTS) $(API_TESTS) $(PERTURBED) $(HIERARCHICAL) \
+# TWINS= leaves the twins out: what they find hangs on the compiler less than on chance.
+TWINS ?= $(PERTURBED) $(HIERARCHICAL)
+
+check: all $(UNIT_TESTS) $(API_TESTS) $(TWINS) $(EXAMPLES) $(EXAMPLES_MORE) $(BENCH)
+	CC='$(CC)' SAN='$(SAN)' test/run.sh $(BUILD) $(UNIT_TESTS) $(API_TESTS) $(TWINS) \
 		test/layers.sh test/edges.sh test/header.sh test/readme.sh test/examples.sh \
 		test/bench.sh
 

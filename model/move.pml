@@ -280,15 +280,6 @@ inline forget()
 #define IS_STORED (STATE(seen) == ARMED && !HAS(seen, URGED))
 #endif
 
-/* hwt_lane_move: is it earlier?  Than one of the deadlines that it may have had. */
-inline guess()
-{
-	if
-	:: goto later
-	:: to + 1 < TICKS -> goto earlier
-	fi
-}
-
 proctype mover(byte me)
 {
 	byte moves, generation, to;
@@ -313,7 +304,7 @@ ready:
 #ifdef DEADLINE_FIRST
 		set_deadline();
 #endif
-		guess()
+		goto later
 	}
 	:: goto done
 	fi;
@@ -324,7 +315,7 @@ again:
 		if
 		:: IS_MINE && !HAS(word, MOVING) ->
 			seen = word;
-			guess()
+			goto later
 		:: !IS_MINE ->
 			forget();
 			goto ready
@@ -351,7 +342,7 @@ later:
 		:: else -> set_deadline()
 		fi
 	}
-	/* hwt_lane_move: the plain store, or end */
+	/* hwt_lane_move: the plain store, or record_end_move */
 	atomic {
 		if
 		:: IS_STORED ->
@@ -363,13 +354,13 @@ later:
 		goto ready
 	}
 
-	/* end */
+	/* record_end_move: it is earlier */
 #ifndef GUESS_TRUSTED
 not_later:
 	atomic {
 		word = word & ~MOVING;
 		seen = 0;
-		goto again
+		goto earlier
 	}
 #endif
 
@@ -406,27 +397,24 @@ begin_earlier:
 	}
 	/* move_earlier: record_set_deadline */
 	atomic { set_deadline() }
-	/* end */
+#ifndef NOT_URGED
+	/* push_urged */
 	atomic {
-		word = word & ~MOVING;
 		if
-		:: urge
-		:: else ->
-			locked[me % LANES] = 0;
-			forget();
-			goto ready
+		:: urge ->
+			assert(M3 || !closed[me % LANES]);
+			submitted[me % LANES]++
+		:: else
 		fi
 	}
-#ifndef NOT_URGED
-	/* move_earlier: queue_push, queue_unlock */
+#endif
+	/* record_end_move, queue_unlock */
 	atomic {
-		assert(M3 || !closed[me % LANES]);
-		submitted[me % LANES]++;
+		word = word & ~MOVING;
 		locked[me % LANES] = 0;
 		forget();
 		goto ready
 	}
-#endif
 
 	/* move_earlier: look, has_to_urge */
 earlier_again:

@@ -298,7 +298,7 @@ void hwt_check_count(hwt_timer *timer, struct hwt_check_counts *counts)
 		check_home(&timer->lanes.lane[i], stopped);
 		check_queue(&timer->lanes.lane[i].submitted, &timer->lanes.lane[i], found_submitted);
 	}
-	counts->chunks = hwt_check_wheel(timer->wheel, &all_records);
+	counts->chunks = hwt_check_wheel(timer->wheel, &all_records, stopped);
 	HOLDS("P2", worker->batch_at <= worker->batch_end && worker->batch_end <= HWT_BATCH);
 	for (size_t i = worker->batch_at; i < worker->batch_end; i++)
 		put_record(worker->batch[i], PLACE_BATCH);

@@ -206,7 +206,7 @@ static size_t check_levels(struct wheel_check *check)
 	return chunks;
 }
 
-static void check_unplaced(const struct hwt_wheel *wheel, struct inventory *records)
+static void check_unplaced(const struct hwt_wheel *wheel, struct inventory *records, bool midway)
 {
 	struct hwt_record *last = NULL, *record = wheel->unplaced_first;
 
@@ -218,11 +218,16 @@ static void check_unplaced(const struct hwt_wheel *wheel, struct inventory *reco
 				      wheel->unplaced_due <= wheel->tick || is_urged(record));
 	}
 	HOLDS("unplaced", wheel->unplaced_last == last);
+	/* Put off until a tick is through, and only a stop ends one in the middle. */
+	HOLDS("put off", midway || wheel->put_off_first == NULL);
+	for (record = wheel->put_off_first; record != NULL;
+	     record = (struct hwt_record *)(record->place & ~(uintptr_t)1))
+		inventory_put(records, "R1", record, sizeof(*record), PLACE_UNPLACED);
 	HOLDS("unplaced", wheel->unplaced_due >= wheel->tick);
 }
 
 /* bucket.h: free chunks + used chunks + what is not cut = blocks. */
-size_t hwt_check_wheel(const struct hwt_wheel *wheel, struct inventory *records)
+size_t hwt_check_wheel(const struct hwt_wheel *wheel, struct inventory *records, bool midway)
 {
 	struct wheel_check check = { .wheel = wheel, .records = records, .first_due = HWT_TICK_NEVER };
 	size_t chunks;
@@ -238,7 +243,7 @@ size_t hwt_check_wheel(const struct hwt_wheel *wheel, struct inventory *records)
 	}
 	for (size_t i = 0; i < all_chunks.marks; i++)
 		HOLDS("store", all_chunks.mark[i] != 0);
-	check_unplaced(wheel, records);
+	check_unplaced(wheel, records, midway);
 	return chunks;
 }
 

@@ -26,8 +26,8 @@ enum hwt_check_place {
 	PLACES,
 };
 
-/* Marks the wheel's records, and returns how many chunks are in use. */
-size_t hwt_check_wheel(const struct hwt_wheel *wheel, struct inventory *records);
+/* Marks the wheel's records, and returns how many chunks are in use.  midway: a stop may have ended a tick. */
+size_t hwt_check_wheel(const struct hwt_wheel *wheel, struct inventory *records, bool midway);
 
 #endif
 

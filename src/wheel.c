@@ -8,14 +8,19 @@ static struct hwt_record *unplaced_next(const struct hwt_record *record)
 	return (struct hwt_record *)(record->place & ~UNPLACED);
 }
 
-static void unplaced_append(struct hwt_wheel *wheel, struct hwt_record *record, int64_t tick)
+static void append(struct hwt_record **first, struct hwt_record **last, struct hwt_record *record)
 {
 	record->place = UNPLACED;
-	if (wheel->unplaced_last == NULL)
-		wheel->unplaced_first = record;
+	if (*last == NULL)
+		*first = record;
 	else
-		wheel->unplaced_last->place = (uintptr_t)record | UNPLACED;
-	wheel->unplaced_last = record;
+		(*last)->place = (uintptr_t)record | UNPLACED;
+	*last = record;
+}
+
+static void unplaced_append(struct hwt_wheel *wheel, struct hwt_record *record, int64_t tick)
+{
+	append(&wheel->unplaced_first, &wheel->unplaced_last, record);
 	if (tick < wheel->unplaced_due)
 		wheel->unplaced_due = tick;
 }
@@ -38,6 +43,17 @@ static int64_t tick_to_look(const struct hwt_wheel *wheel, struct hwt_record *re
 	return tick_to_place(wheel, record);
 }
 
+static inline void place_at(struct hwt_wheel *wheel, struct hwt_record *const *records, const int64_t *ticks, size_t n)
+{
+	size_t i = 0;
+
+	/* While there are unplaced ones, later ones queue up behind them: W2. */
+	if (likely(wheel->unplaced_first == NULL))
+		i = wheel->layout->place(wheel, records, ticks, n);
+	for (; unlikely(i < n); i++)
+		unplaced_append(wheel, records[i], ticks[i]);
+}
+
 void hwt_wheel_unplace(struct hwt_wheel *wheel, struct hwt_record *record, int64_t tick)
 {
 	tick = tick > wheel->tick ? tick : wheel->tick;
@@ -52,25 +68,18 @@ void hwt_wheel_unplace(struct hwt_wheel *wheel, struct hwt_record *record, int64
 void hwt_wheel_place(struct hwt_wheel *wheel, struct hwt_record *const *records, size_t n)
 {
 	int64_t ticks[HWT_PLACE_MAX];
-	size_t i = 0;
 
 	HWT_ASSERT(n <= HWT_PLACE_MAX);
 	if (n == 0)
 		return;
 	for (size_t j = 0; j < n; j++)
 		ticks[j] = tick_to_place(wheel, records[j]);
-	/* While there are unplaced ones, later ones queue up behind them: W2. */
-	if (likely(wheel->unplaced_first == NULL))
-		i = wheel->layout->place(wheel, records, ticks, n);
-	for (; unlikely(i < n); i++)
-		unplaced_append(wheel, records[i], ticks[i]);
+	place_at(wheel, records, ticks, n);
 }
 
 void hwt_wheel_put_off(struct hwt_wheel *wheel, struct hwt_record *record)
 {
-	int64_t tick = tick_to_look(wheel, record);
-
-	unplaced_append(wheel, record, tick > wheel->tick ? tick : wheel->tick + 1);
+	append(&wheel->put_off_first, &wheel->put_off_last, record);
 }
 
 static bool is_lazy(struct hwt_record *record)
@@ -99,6 +108,39 @@ void hwt_wheel_retry_unplaced(struct hwt_wheel *wheel)
 	}
 	wheel->unplaced_last = NULL;
 	wheel->unplaced_due = HWT_TICK_NEVER;
+}
+
+/* The first ones of those that were put off, without the lazy ones, which wait for the next collect. */
+static size_t take_put_off(struct hwt_wheel *wheel, struct hwt_record **records, int64_t *ticks)
+{
+	size_t n = 0;
+
+	while (n < HWT_PLACE_MAX && wheel->put_off_first != NULL) {
+		struct hwt_record *record = wheel->put_off_first;
+
+		wheel->put_off_first = unplaced_next(record);
+		if (is_lazy(record)) {
+			unplaced_append(wheel, record, wheel->tick);
+			continue;
+		}
+		ticks[n] = tick_to_look(wheel, record);
+		records[n++] = record;
+	}
+	if (wheel->put_off_first == NULL)
+		wheel->put_off_last = NULL;
+	return n;
+}
+
+void hwt_wheel_end_tick(struct hwt_wheel *wheel)
+{
+	struct hwt_record *records[HWT_PLACE_MAX];
+	int64_t ticks[HWT_PLACE_MAX];
+	size_t n;
+
+	while (unlikely((n = take_put_off(wheel, records, ticks)) > 0))
+		place_at(wheel, records, ticks, n);
+	if (unlikely(wheel->unplaced_first != NULL))
+		hwt_wheel_retry_unplaced(wheel);
 }
 
 void hwt_wheel_prefetch(const struct hwt_wheel *wheel, const struct hwt_record *record)
@@ -187,6 +229,10 @@ size_t hwt_wheel_sweep(struct hwt_wheel *wheel, struct hwt_record **all, size_t 
 
 	if (unlikely(wheel->unplaced_first != NULL) && n < max)
 		n += collect_unplaced(wheel, all + n, max - n, true);
+	for (; unlikely(wheel->put_off_first != NULL) && n < max; n++) {
+		all[n] = wheel->put_off_first;
+		wheel->put_off_first = unplaced_next(all[n]);
+	}
 	return n;
 }
 

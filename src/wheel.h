@@ -7,7 +7,7 @@
  *   An interface over layouts (wheel_hashed.c, wheel_hierarchical.c), and what they share: the current tick and the
  *   unplaced list.  A record for which a layout has no memory goes on that list, linked through itself.  It is tried
  *   again in each pass and expires from there if it becomes due: want of memory delays nothing and loses nothing.  What
- *   is put off in the middle of a tick waits there, too, for the tick's end.
+ *   is put off in the middle of a tick waits for its end in a list of the same kind.
  *
  *   A user of the wheel goes from tick to tick:
  *
@@ -61,6 +61,8 @@ struct hwt_wheel {
 
 	struct hwt_record *unplaced_first, *unplaced_last; /* linked through place, bit 0 set */
 	int64_t unplaced_due; /* not later than the first tick at which one of them wants attention */
+
+	struct hwt_record *put_off_first, *put_off_last; /* linked as those */
 };
 
 /* A wheel of the hashed layout with a power of two of buckets.  NULL without memory. */
@@ -81,9 +83,12 @@ void hwt_wheel_place(struct hwt_wheel *wheel, struct hwt_record *const *records,
 /* Tries the unplaced ones again, first come, first served. */
 void hwt_wheel_retry_unplaced(struct hwt_wheel *wheel);
 
+/* A tick is through: places what was put off, then as above. */
+void hwt_wheel_end_tick(struct hwt_wheel *wheel);
+
 /*
- * A record that was collected at this tick and turned out to be due at a later one, or has run and runs again: not
- * before the next tick.  To be placed by hwt_wheel_retry_unplaced when the tick is through.
+ * A record that was collected at this tick and turned out to be due at a later one, or has run and runs again, or whose
+ * deadline is not known at the moment: hwt_wheel_end_tick places it, not before the next tick.
  */
 void hwt_wheel_put_off(struct hwt_wheel *wheel, struct hwt_record *record);
 

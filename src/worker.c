@@ -229,10 +229,11 @@ static bool expire(struct hwt_worker *worker, int64_t target, int64_t now_ns)
 		tally_add(&worker->tally.ticks, 1);
 		tally_max(&worker->tally.tick_max_ns, (uint64_t)(ended_ns - began_ns));
 		hwt_wheel_seek(wheel, wheel->tick + 1);
-		hwt_wheel_retry_unplaced(wheel); /* what was put off */
+		hwt_wheel_end_tick(wheel);
 	}
 	if (target >= wheel->tick)
 		hwt_wheel_seek(wheel, target + 1);
+	hwt_wheel_end_tick(wheel); /* what the transfer has put off */
 	return true;
 }
 

@@ -19,10 +19,17 @@ struct source {
 	uint64_t random;
 };
 
+/* More than any errno value that is looked at. */
+#define REFUSALS 200
+
 /* What happened, so that a test can see that its programs did not run idle. */
 struct oracle_sums {
 	uint64_t steps, programs, ran, cancelled, busy, no_memory, no_room, lazy, unplaced, stopped_midway;
+	uint64_t moved, urged, unmoved, again, not_again, merged, dropped, released;
 };
+
+/* What a finaliser may meet. */
+enum phase { AT_WORK, IN_STOP, IN_DESTROY };
 
 struct oracle {
 	const struct oracle_row *row;
@@ -31,13 +38,21 @@ struct oracle {
 	hwt_timer *timer;
 	unsigned step;
 	unsigned stop_in; /* so many tasks, 0: not asked for */
+	unsigned agains;  /* so many tasks more run again */
 	bool stopping;    /* a task has asked for the stop: nothing may run any more */
 	bool stopped;
-	bool over; /* the bytes are used up */
+	enum phase phase;
+	size_t running; /* in the task of this one; NOBODY */
+	size_t ran;     /* whose task has just returned; NOBODY */
+	bool disturbed; /* a finaliser has cancelled something in this pass */
+	bool over;      /* the bytes are used up */
 	unsigned refuse;
 	uint64_t refuse_random, refused;
+	uint64_t refusals[REFUSALS]; /* of calls to schedule, by their error */
 	struct oracle_sums sums;
 };
+
+#define NOBODY SIZE_MAX
 
 static struct oracle oracle;
 
@@ -105,52 +120,100 @@ static inline int64_t draw_delay(void)
 }
 
 static void oracle_task(hwt_timeout timeout, void *arg);
+static void oracle_release(void *arg);
 
 static inline struct hwt_lane *oracle_lane(uint32_t lane)
 {
 	return &oracle.timer->lanes.lane[(lane * 5 + 1) & (oracle.timer->lanes.count - 1)];
 }
 
-/* Through the public header, or on the lane of another thread. */
-static inline int submit(uint32_t lane, void *arg, int64_t delay_ns, bool at, hwt_timeout *out)
-{
-	int64_t deadline_ns = model_deadline(fake_now_ns, delay_ns);
+/* What a program asks for. */
+struct wish {
+	int64_t delay_ns;
+	int64_t period_ns; /* 0: none */
+	bool at;           /* by an absolute time */
+	bool owned;        /* with a finaliser */
+	bool ex;           /* with hwt_new_timeout_ex in any case */
+};
 
-	if (oracle.row->lanes > 1)
-		return hwt_lane_submit(oracle_lane(lane), oracle_task, arg, deadline_ns, out);
-	if (at)
-		return hwt_new_timeout_at(oracle.timer, oracle_task, arg, deadline_ns, out);
-	return hwt_new_timeout(oracle.timer, oracle_task, arg, delay_ns, out);
+/* On the lane of another thread. */
+static inline int submit_elsewhere(struct hwt_lane *lane, void *arg, const struct wish *wish, hwt_timeout *out)
+{
+	struct hwt_extension extension = { arg, wish->owned ? oracle_release : NULL, wish->period_ns, 0 };
+	int64_t deadline_ns = model_deadline(fake_now_ns, wish->delay_ns);
+
+	if (wish->owned || wish->period_ns > 0)
+		return hwt_lane_submit_extended(lane, oracle_task, &extension, deadline_ns, out);
+	return hwt_lane_submit(lane, oracle_task, arg, deadline_ns, out);
 }
 
-static inline void schedule(int64_t delay_ns, bool at)
+/* Through the public header. */
+static inline int submit_here(void *arg, const struct wish *wish, hwt_timeout *out)
+{
+	int64_t deadline_ns = model_deadline(fake_now_ns, wish->delay_ns);
+	hwt_spec spec = { .size = sizeof(spec), .task = oracle_task, .arg = arg, .period_ns = wish->period_ns };
+
+	if (wish->period_ns > 0 && !wish->at && !wish->owned && !wish->ex)
+		return hwt_new_periodic(oracle.timer, oracle_task, arg, wish->delay_ns, wish->period_ns, out);
+	if (wish->period_ns > 0 || wish->owned || wish->ex) {
+		spec.when_ns = wish->at ? deadline_ns : wish->delay_ns;
+		spec.flags = wish->at ? HWT_ABSOLUTE : 0;
+		spec.release = wish->owned ? oracle_release : NULL;
+		return hwt_new_timeout_ex(oracle.timer, &spec, out);
+	}
+	if (wish->at)
+		return hwt_new_timeout_at(oracle.timer, oracle_task, arg, deadline_ns, out);
+	return hwt_new_timeout(oracle.timer, oracle_task, arg, wish->delay_ns, out);
+}
+
+static inline void schedule_wish(const struct wish *wish)
 {
 	struct model *model = &oracle.model;
 	uint64_t refused = oracle.refused;
 	uint32_t lane = (uint32_t)draw(oracle.row->lanes);
+	void *arg = (void *)(model->count + 1);
 	hwt_timeout handle = HWT_TIMEOUT_NONE;
-	int rc = submit(lane, (void *)(model->count + 1), delay_ns, at, &handle);
-	int expected = 0;
+	int expected = 0, rc;
 
+	if (oracle.row->lanes > 1)
+		rc = submit_elsewhere(oracle_lane(lane), arg, wish, &handle);
+	else
+		rc = submit_here(arg, wish, &handle);
 	if (oracle.stopped)
 		expected = ECANCELED;
 	else if (oracle.refused > refused && rc == ENOMEM)
 		expected = ENOMEM;
-	else if (oracle.row->limit > 0 && model->waits >= (size_t)oracle.row->limit)
+	else if (model_is_full(model))
 		expected = ENOBUFS;
 	CHECK_INT(rc, ==, expected);
 	CHECK((handle.entry == NULL) == (rc != 0));
+	if (rc >= 0 && rc < REFUSALS)
+		oracle.refusals[rc]++;
 	oracle.sums.no_memory += rc == ENOMEM;
 	oracle.sums.no_room += rc == ENOBUFS;
 	if (rc == 0)
-		model_add(model, handle, model_deadline(fake_now_ns, delay_ns), lane);
+		model_add(model, (struct model_timeout){ .handle = handle,
+							 .deadline_ns = model_deadline(fake_now_ns, wish->delay_ns),
+							 .period_ns = wish->period_ns,
+							 .lane = lane,
+							 .owned = wish->owned });
+}
+
+static inline void schedule(int64_t delay_ns, bool at)
+{
+	schedule_wish(&(struct wish){ .delay_ns = delay_ns, .at = at });
+}
+
+static inline bool there_is_room(void)
+{
+	return model_waits(&oracle.model) < oracle.row->most;
 }
 
 static inline void op_new(void)
 {
 	bool at = draw(3) == 0;
 
-	if (oracle.model.waits < oracle.row->most)
+	if (there_is_room())
 		schedule(draw_delay(), at);
 }
 
@@ -160,7 +223,7 @@ static inline void op_burst(void)
 	bool alike = draw(2) == 0;
 	int64_t delay_ns = draw_delay();
 
-	for (size_t i = 0; i < count && oracle.model.waits < oracle.row->most; i++)
+	for (size_t i = 0; i < count && there_is_room(); i++)
 		schedule(alike ? delay_ns : draw_delay(), true);
 }
 
@@ -178,6 +241,7 @@ static inline void cancel(size_t i)
 	oracle.sums.cancelled += rc == 0;
 	oracle.sums.busy += rc == EBUSY;
 	oracle.sums.lazy += rc == 0 && oracle.refused > refused;
+	oracle.sums.dropped += oracle.model.all[i].fate == RUNS_LAST;
 }
 
 /* Any of all, or of the newest. */
@@ -186,6 +250,14 @@ static inline size_t draw_timeout(void)
 	size_t count = oracle.model.count, newest = draw(4) == 0 ? count : 32;
 
 	return newest < count ? count - 1 - draw(newest) : draw(count);
+}
+
+/* Mostly one that has not ended, if there are any. */
+static inline size_t draw_live(void)
+{
+	const struct model_list *live = &oracle.model.live;
+
+	return live->count == 0 || draw(8) == 0 ? draw_timeout() : live->at[draw(live->count)];
 }
 
 static inline void op_cancel(void)
@@ -200,9 +272,9 @@ static inline void op_cull(void)
 	size_t nth = 1 + draw(20);
 	bool spare = draw(2) == 0;
 
-	for (size_t i = oracle.model.over; i < oracle.model.count; i++)
-		if ((i % nth == 0) != spare && oracle.model.all[i].fate == WAITS)
-			cancel(i);
+	for (size_t n = 0; n < oracle.model.live.count; n++)
+		if ((n % nth == 0) != spare && oracle.model.all[oracle.model.live.at[n]].fate == WAITS)
+			cancel(oracle.model.live.at[n]);
 }
 
 static inline void op_memory(void)
@@ -228,6 +300,7 @@ static inline void op_look(void)
 	CHECK(hwt_is_expired(handle) == (state == HWT_RUNNING || state == HWT_EXPIRED));
 	CHECK(hwt_is_cancelled(handle) == (state == HWT_CANCELLED));
 	CHECK(hwt_timeout_timer(handle) == oracle.timer);
+	CHECK_INT(hwt_timeout_missed(handle), ==, i == oracle.running ? oracle.model.all[i].missed : 0);
 }
 
 static inline void op_stop_midway(void)

@@ -11,6 +11,15 @@
  *
  * So with a small max_transfers a timeout may be late, by as many passes as its lane is behind, and never early.  The
  * order between lanes is not promised, nor asked for.
+ *
+ * What it says of another time for a timeout that waits:
+ *
+ *   later      its tick is that of the new deadline, if that is a later one.
+ *   earlier    it waits in a lane, behind all that do, and has no tick until it leaves it: as a new one.
+ *   in a lane  only its deadline is another.
+ *
+ * One that runs again gets its tick when its task has returned: that of its deadline, but at the earliest the one after
+ * the present.  For neither of them an order within the tick is promised.
  */
 #ifndef HWT_ORACLE_MODEL_H
 #define HWT_ORACLE_MODEL_H
@@ -19,35 +28,79 @@
 
 __extension__ typedef __int128 int128;
 
-enum fate { WAITS, RUNS, HAS_RUN, IS_CANCELLED, HANDED_OUT };
+enum fate {
+	WAITS,
+	RUNS,
+	RUNS_AGAIN, /* it runs, and waits for the next time already */
+	RUNS_LAST,  /* the same, but that has been cancelled */
+	HAS_RUN,
+	IS_CANCELLED,
+	HANDED_OUT,
+	FATES
+};
 
 struct model_timeout {
 	hwt_timeout handle;
 	int64_t deadline_ns;
-	int64_t tick; /* TICK_UNKNOWN: still in the lane */
+	int64_t tick;      /* TICK_UNKNOWN: in a lane */
+	int64_t period_ns; /* 0: none */
+	uint64_t missed;   /* periods that are merged into its present run */
 	uint32_t lane;
 	enum fate fate;
+	bool placed;   /* has had a tick: if it has none now, it became earlier */
+	bool loose;    /* was moved or ran before: its order is not promised */
+	bool owned;    /* has a finaliser */
+	bool released; /* which has been called */
 };
 
 #define TICK_UNKNOWN INT64_C(-1)
 
+/* Numbers of timeouts, in an order. */
+struct model_list {
+	size_t *at;
+	size_t count, room;
+};
+
 struct model {
 	struct model_timeout *all;
 	size_t count, room;
-	size_t over;  /* those before have ended and left their lane: nothing to look for there */
-	size_t waits; /* pending */
+	struct model_list live;  /* those that have not both ended and left their lane, in the order of acceptance */
+	struct model_list lanes; /* those in a lane, in the order in which they came */
+	size_t fates[FATES];     /* how many have which */
 	int64_t start_ns, tick_ns;
+	int64_t limit; /* of those that are pending, 0: none */
 	int64_t wheel_tick;
 	int64_t target; /* of the pass under way */
+	uint64_t runs, merged, moved;
 };
 
-static inline void model_clear(struct model *model, int64_t start_ns, int64_t tick_ns)
+static inline void model_clear(struct model *model, int64_t start_ns, int64_t tick_ns, int64_t limit)
 {
-	model->count = model->over = model->waits = 0;
+	model->count = model->live.count = model->lanes.count = 0;
+	memset(model->fates, 0, sizeof(model->fates));
 	model->start_ns = start_ns;
 	model->tick_ns = tick_ns;
+	model->limit = limit;
 	model->wheel_tick = 0;
 	model->target = -1;
+	model->runs = model->merged = model->moved = 0;
+}
+
+/* Room for one more of `size` bytes. */
+static inline void *model_grown(void *memory, size_t count, size_t *room, size_t size)
+{
+	if (count < *room)
+		return memory;
+	*room = *room == 0 ? 1024 : *room * 2;
+	memory = realloc(memory, *room * size);
+	REQUIRE(memory != NULL);
+	return memory;
+}
+
+static inline void model_append(struct model_list *list, size_t i)
+{
+	list->at = model_grown(list->at, list->count, &list->room, sizeof(*list->at));
+	list->at[list->count++] = i;
 }
 
 static inline int64_t model_tick_of(const struct model *model, int64_t deadline_ns)
@@ -65,37 +118,66 @@ static inline int64_t model_tick_at(const struct model *model, int64_t now_ns)
 	return distance < 0 ? -1 : (int64_t)(distance / model->tick_ns);
 }
 
+static inline int64_t model_saturated(int128 time)
+{
+	return time > INT64_MAX ? INT64_MAX : time < INT64_MIN ? INT64_MIN : (int64_t)time;
+}
+
 /* INT64_MAX for one that the clock cannot say. */
 static inline int64_t model_time_of(const struct model *model, int64_t tick)
 {
-	int128 time = (int128)model->start_ns + (int128)tick * model->tick_ns;
-
-	return time > INT64_MAX ? INT64_MAX : (int64_t)time;
+	return model_saturated((int128)model->start_ns + (int128)tick * model->tick_ns);
 }
 
 /* now + delay as the manual has it. */
 static inline int64_t model_deadline(int64_t now_ns, int64_t delay_ns)
 {
-	int128 sum = (int128)now_ns + delay_ns;
-
-	return sum > INT64_MAX ? INT64_MAX : sum < INT64_MIN ? INT64_MIN : (int64_t)sum;
+	return model_saturated((int128)now_ns + delay_ns);
 }
 
-static inline void model_add(struct model *model, hwt_timeout handle, int64_t deadline_ns, uint32_t lane)
+/* How many are pending. */
+static inline size_t model_waits(const struct model *model)
 {
-	if (model->count == model->room) {
-		model->room = model->room == 0 ? 1024 : model->room * 2;
-		model->all = realloc(model->all, model->room * sizeof(*model->all));
-		REQUIRE(model->all != NULL);
-	}
-	model->all[model->count++] = (struct model_timeout){ handle, deadline_ns, TICK_UNKNOWN, lane, WAITS };
-	model->waits++;
+	return model->fates[WAITS] + model->fates[RUNS_AGAIN];
+}
+
+static inline bool model_is_full(const struct model *model)
+{
+	return model->limit > 0 && model_waits(model) >= (size_t)model->limit;
+}
+
+static inline bool model_has_ended(const struct model_timeout *it)
+{
+	return it->fate >= HAS_RUN;
+}
+
+static inline bool model_is_running(const struct model_timeout *it)
+{
+	return it->fate == RUNS || it->fate == RUNS_AGAIN || it->fate == RUNS_LAST;
+}
+
+/* In the wheel. */
+static inline bool model_has_place(const struct model_timeout *it)
+{
+	return it->fate == WAITS && it->tick != TICK_UNKNOWN;
+}
+
+static inline void model_add(struct model *model, struct model_timeout timeout)
+{
+	model->all = model_grown(model->all, model->count, &model->room, sizeof(*model->all));
+	model_append(&model->live, model->count);
+	model_append(&model->lanes, model->count);
+	timeout.tick = TICK_UNKNOWN;
+	timeout.fate = WAITS;
+	model->all[model->count++] = timeout;
+	model->fates[WAITS]++;
 }
 
 static inline void model_end(struct model *model, size_t i, enum fate fate)
 {
-	model->waits -= model->all[i].fate == WAITS;
+	model->fates[model->all[i].fate]--;
 	model->all[i].fate = fate;
+	model->fates[fate]++;
 }
 
 /* What hwt_cancel has to answer; its consequence. */
@@ -103,36 +185,118 @@ static inline int model_cancel(struct model *model, size_t i)
 {
 	enum fate fate = model->all[i].fate;
 
-	if (fate != WAITS)
+	if (fate != WAITS && fate != RUNS_AGAIN)
 		return fate == RUNS ? EBUSY : ENOENT;
-	model_end(model, i, IS_CANCELLED);
+	model_end(model, i, fate == WAITS ? IS_CANCELLED : RUNS_LAST);
 	return 0;
+}
+
+/* Has the worker to be told of this deadline?  Only for that a move needs memory. */
+static inline bool model_is_urgent(const struct model *model, size_t i, int64_t deadline_ns)
+{
+	return model_has_place(&model->all[i]) && deadline_ns < model->all[i].deadline_ns;
+}
+
+/* What hwt_reschedule has to answer outside of the task; its consequence. */
+static inline int model_move(struct model *model, size_t i, int64_t deadline_ns)
+{
+	struct model_timeout *it = &model->all[i];
+	int64_t tick = model_tick_of(model, deadline_ns);
+
+	if (it->fate != WAITS)
+		return it->fate == RUNS || it->fate == RUNS_AGAIN ? EBUSY : ENOENT;
+	if (model_is_urgent(model, i, deadline_ns)) {
+		it->tick = TICK_UNKNOWN;
+		model_append(&model->lanes, i);
+	} else if (it->tick != TICK_UNKNOWN && it->tick < tick) {
+		it->tick = tick;
+	}
+	it->deadline_ns = deadline_ns;
+	it->loose = true;
+	model->moved++;
+	return 0;
+}
+
+/* The same in the task. */
+static inline int model_again(struct model *model, size_t i, int64_t deadline_ns)
+{
+	struct model_timeout *it = &model->all[i];
+
+	if (it->fate == RUNS_LAST)
+		return ENOENT;
+	if (it->fate == RUNS && model_is_full(model))
+		return ENOBUFS;
+	model_end(model, i, RUNS_AGAIN);
+	it->deadline_ns = deadline_ns;
+	model->moved++;
+	return 0;
+}
+
+/* A periodic one waits for its next deadline from now on: the first on its grid that has not come. */
+static inline void model_begin_run(struct model *model, size_t i, int64_t now_ns)
+{
+	struct model_timeout *it = &model->all[i];
+	int128 missed;
+
+	model->runs++;
+	if (it->period_ns == 0) {
+		model_end(model, i, RUNS);
+		return;
+	}
+	missed = ((int128)now_ns - it->deadline_ns) / it->period_ns;
+	it->missed = (uint64_t)missed;
+	it->deadline_ns = model_saturated(it->deadline_ns + (missed + 1) * it->period_ns);
+	model->merged += it->missed;
+	model_end(model, i, RUNS_AGAIN);
+}
+
+static inline void model_end_run(struct model *model, size_t i)
+{
+	struct model_timeout *it = &model->all[i];
+	int64_t tick = model_tick_of(model, it->deadline_ns);
+
+	if (it->fate != RUNS_AGAIN) {
+		model_end(model, i, it->fate == RUNS ? HAS_RUN : IS_CANCELLED);
+		return;
+	}
+	it->tick = tick > it->tick ? tick : it->tick + 1;
+	it->loose = true;
+	model_end(model, i, WAITS);
+}
+
+/* They have ended, left their lane, and their finaliser has been called: there is nothing to look for any more. */
+static inline void model_forget_ended(struct model *model)
+{
+	size_t kept = 0;
+
+	for (size_t n = 0; n < model->live.count; n++) {
+		const struct model_timeout *it = &model->all[model->live.at[n]];
+
+		if (!model_has_ended(it) || it->tick == TICK_UNKNOWN || it->owned != it->released)
+			model->live.at[kept++] = model->live.at[n];
+	}
+	model->live.count = kept;
 }
 
 /* Returns how many are left behind in the lanes. */
 static inline size_t model_begin_pass(struct model *model, int64_t now_ns, size_t max_transfers)
 {
-	size_t left = 0;
+	size_t moved = max_transfers < model->lanes.count ? max_transfers : model->lanes.count;
 
-	while (model->over < model->count && model->all[model->over].fate > RUNS &&
-	       model->all[model->over].tick != TICK_UNKNOWN)
-		model->over++;
+	model_forget_ended(model);
 	model->target = model_tick_at(model, now_ns);
-	for (size_t i = model->over; i < model->count; i++) {
-		struct model_timeout *timeout = &model->all[i];
+	for (size_t n = 0; n < moved; n++) {
+		struct model_timeout *it = &model->all[model->lanes.at[n]];
 
-		if (timeout->tick != TICK_UNKNOWN)
-			continue;
-		if (max_transfers == 0) {
-			left++;
-			continue;
-		}
-		max_transfers--;
-		timeout->tick = model_tick_of(model, timeout->deadline_ns);
-		if (timeout->tick < model->wheel_tick)
-			timeout->tick = model->wheel_tick;
+		it->placed = true;
+		it->tick = model_tick_of(model, it->deadline_ns);
+		if (it->tick < model->wheel_tick)
+			it->tick = model->wheel_tick;
 	}
-	return left;
+	model->lanes.count -= moved;
+	if (model->lanes.count > 0)
+		memmove(model->lanes.at, model->lanes.at + moved, model->lanes.count * sizeof(*model->lanes.at));
+	return model->lanes.count;
 }
 
 static inline void model_end_pass(struct model *model)
@@ -146,9 +310,12 @@ static inline int64_t model_first_tick(const struct model *model)
 {
 	int64_t first = HWT_TICK_NEVER;
 
-	for (size_t i = model->over; i < model->count; i++)
-		if (model->all[i].fate == WAITS && model->all[i].tick != TICK_UNKNOWN && model->all[i].tick < first)
-			first = model->all[i].tick;
+	for (size_t n = 0; n < model->live.count; n++) {
+		const struct model_timeout *it = &model->all[model->live.at[n]];
+
+		if (model_has_place(it) && it->tick < first)
+			first = it->tick;
+	}
 	return first;
 }
 
@@ -157,14 +324,17 @@ static inline bool model_is_next(const struct model *model, size_t i)
 {
 	const struct model_timeout *it = &model->all[i];
 
-	if (it->fate != WAITS || it->tick == TICK_UNKNOWN || it->tick > model->target)
+	if (!model_has_place(it) || it->tick > model->target)
 		return false;
-	for (size_t j = model->over; j < model->count; j++) {
+	for (size_t n = 0; n < model->live.count; n++) {
+		size_t j = model->live.at[n];
 		const struct model_timeout *other = &model->all[j];
 
-		if (other->fate != WAITS || other->tick == TICK_UNKNOWN)
+		if (!model_has_place(other) || other->tick > it->tick)
 			continue;
-		if (other->tick < it->tick || (other->tick == it->tick && other->lane == it->lane && j < i))
+		if (other->tick < it->tick)
+			return false;
+		if (j < i && other->lane == it->lane && !it->loose && !other->loose)
 			return false;
 	}
 	return true;
@@ -173,7 +343,8 @@ static inline bool model_is_next(const struct model *model, size_t i)
 /* What hwt_timeout_state has to say: retired if a later one got the same record. */
 static inline hwt_state model_state(const struct model *model, size_t i)
 {
-	static const hwt_state states[] = { HWT_PENDING, HWT_RUNNING, HWT_EXPIRED, HWT_CANCELLED, HWT_CANCELLED };
+	static const hwt_state states[FATES] = { HWT_PENDING, HWT_RUNNING,   HWT_RUNNING,  HWT_RUNNING,
+						 HWT_EXPIRED, HWT_CANCELLED, HWT_CANCELLED };
 
 	for (size_t j = i + 1; j < model->count; j++)
 		if (model->all[j].handle.entry == model->all[i].handle.entry)

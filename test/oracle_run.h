@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The oracle's second half: passes, what is compared after each step, and whole programs. */
+/* The oracle's last part: tasks, passes, and whole programs. */
 #ifndef HWT_ORACLE_RUN_H
 #define HWT_ORACLE_RUN_H
 
-#include "oracle.h"
+#include "oracle_compare.h"
+#include "oracle_move.h"
 
 /* Somebody who waits to be run in this pass, after the task that is running; i if there is nobody. */
 static inline size_t next_in_line(size_t i)
 {
 	const struct model *model = &oracle.model;
 
-	for (size_t j = 0; j < model->count; j++)
-		if (j != i && model->all[j].fate == WAITS && model->all[j].tick != TICK_UNKNOWN &&
-		    model->all[j].tick <= model->target)
+	for (size_t n = 0; n < model->live.count; n++) {
+		size_t j = model->live.at[n];
+
+		if (j != i && model_has_place(&model->all[j]) && model->all[j].tick <= model->target)
 			return j;
+	}
 	return i;
 }
 
 static inline void deed(size_t self)
 {
-	switch (draw(4)) {
+	switch (draw(8)) {
 	case 0:
 		op_new();
 		break;
@@ -29,74 +32,88 @@ static inline void deed(size_t self)
 	case 2:
 		cancel(next_in_line(self));
 		break;
+	case 3:
+		move(next_in_line(self));
+		break;
+	case 4:
+		op_move();
+		break;
+	case 5:
+		again(self);
+		break;
+	case 6:
+		op_release();
+		break;
 	default:
 		cancel(self);
+		CHECK_INT(hwt_cancel_sync(oracle.model.all[self].handle), ==, EDEADLK);
 		op_look();
 		break;
 	}
 }
 
-static void oracle_task(hwt_timeout timeout, void *arg)
+/* Its stop, as another thread's hwt_timer_stop begins. */
+static inline void stop_midway(void)
+{
+	hwt_worker_request_stop(&oracle.timer->worker);
+	oracle.stopping = true;
+	oracle.sums.stopped_midway++;
+}
+
+static inline void begin_task(size_t i, hwt_timeout timeout)
 {
 	struct model *model = &oracle.model;
-	size_t i = (size_t)(uintptr_t)arg - 1;
 	const struct model_timeout *it = &model->all[i];
+	uint64_t merged = model->merged;
 
 	CHECK(model_is_next(model, i));
 	CHECK(!oracle.stopping);
+	CHECK(oracle.running == NOBODY);
 	CHECK_INT(oracle.timer->wheel->tick, ==, it->tick);
 	CHECK_INT(it->deadline_ns, <=, fake_now_ns);
 	CHECK(timeout.entry == it->handle.entry && timeout.generation == it->handle.generation);
-	model_end(model, i, RUNS);
-	CHECK_INT(hwt_pending_timeouts(oracle.timer), ==, model->waits); /* G4 */
+	model_begin_run(model, i, fake_now_ns);
+	oracle.running = i;
+	CHECK_INT(hwt_timeout_missed(timeout), ==, it->missed);
+	CHECK_INT(hwt_pending_timeouts(oracle.timer), ==, model_waits(model)); /* G4 */
 	oracle.sums.ran++;
-	if (oracle.stop_in > 0 && --oracle.stop_in == 0) {
-		hwt_worker_request_stop(&oracle.timer->worker); /* as another thread's hwt_timer_stop does */
-		oracle.stopping = true;
-		oracle.sums.stopped_midway++;
+	oracle.sums.merged += model->merged != merged;
+}
+
+static void oracle_task(hwt_timeout timeout, void *arg)
+{
+	size_t i = (size_t)(uintptr_t)arg - 1;
+
+	begin_task(i, timeout);
+	if (oracle.stop_in > 0 && --oracle.stop_in == 0)
+		stop_midway();
+	if (oracle.agains > 0) {
+		oracle.agains--;
+		again(i);
+		if (draw(4) == 0)
+			cancel(i);
 	}
 	if (draw(256) < oracle.row->deeds)
 		for (uint64_t n = 1 + draw(3); n > 0; n--)
 			deed(i);
-	model_end(model, i, HAS_RUN);
+	model_end_run(&oracle.model, i);
+	oracle.running = NOBODY;
+	oracle.ran = i;
 }
 
-/* With memory and without a backlog there is nothing but what is pending in lanes and wheel after a pass: G5. */
-static inline void compare_places(const struct hwt_check_counts *counts)
+/* As the worker is: in the timer. */
+static inline bool worker_pass(void)
 {
-	size_t in_lanes = 0, in_wheel = 0;
+	struct hwt_worker *worker = &oracle.timer->worker;
+	bool more;
 
-	for (size_t i = oracle.model.over; i < oracle.model.count; i++) {
-		in_lanes += oracle.model.all[i].tick == TICK_UNKNOWN;
-		in_wheel += oracle.model.all[i].tick != TICK_UNKNOWN && oracle.model.all[i].fate == WAITS;
-	}
-	CHECK_INT(counts->place[PLACE_SUBMITTED], ==, in_lanes);
-	CHECK_INT(counts->place[PLACE_WHEEL], ==, in_wheel);
-	CHECK_INT(counts->place[PLACE_UNPLACED], ==, 0);
-	CHECK_INT(counts->cancelled, ==, 0);
-}
-
-static inline void check_all(bool after_pass)
-{
-	struct hwt_check_counts counts;
-
-	hwt_check_count(oracle.timer, &counts);
-	oracle.sums.unplaced += counts.place[PLACE_UNPLACED];
-	if (after_pass && oracle.refused == 0 && !oracle.stopping && oracle.row->max_transfers >= LOTS)
-		compare_places(&counts);
-}
-
-/* Seen from outside, after every step. */
-static inline void compare(void)
-{
-	const struct hwt_wheel *wheel = oracle.timer->wheel;
-
-	CHECK_INT(hwt_pending_timeouts(oracle.timer), ==, oracle.model.waits);
-	if (oracle.stopping)
-		return;
-	CHECK_INT(wheel->tick, ==, oracle.model.wheel_tick);
-	CHECK_INT(hwt_wheel_next_due(wheel), >=, wheel->tick);
-	CHECK_INT(hwt_wheel_next_due(wheel), <=, model_first_tick(&oracle.model));
+	oracle.ran = NOBODY;
+	oracle.disturbed = false;
+	frame_enter(&worker->frame, oracle.timer, NULL);
+	more = hwt_worker_pass(worker, fake_now_ns);
+	frame_leave(&worker->frame);
+	oracle.ran = NOBODY;
+	return more;
 }
 
 static inline void pass(int128 now_ns)
@@ -104,9 +121,11 @@ static inline void pass(int128 now_ns)
 	size_t left;
 	bool more;
 
-	fake_now_ns = now_ns > INT64_MAX ? INT64_MAX : (int64_t)now_ns;
+	fake_now_ns = model_saturated(now_ns);
 	left = model_begin_pass(&oracle.model, fake_now_ns, oracle.row->max_transfers);
-	more = hwt_worker_pass(&oracle.timer->worker, fake_now_ns);
+	more = worker_pass();
+	compare_releases(!oracle.stopping && !oracle.disturbed && oracle.refused == 0 &&
+			 oracle.row->max_transfers >= LOTS);
 	if (oracle.stopping)
 		return;
 	CHECK(more || left == 0);
@@ -125,7 +144,7 @@ static inline void op_linger(void)
 {
 	int128 now_ns = (int128)fake_now_ns + (int64_t)draw((uint64_t)oracle.row->tick_ns);
 
-	fake_now_ns = now_ns > INT64_MAX ? INT64_MAX : (int64_t)now_ns;
+	fake_now_ns = model_saturated(now_ns);
 }
 
 static inline void op_ticks(void)
@@ -210,26 +229,47 @@ static inline void collect_unprocessed(void)
 		CHECK_INT(hwt_cancel(out.timeout), ==, ENOENT);
 		last = i;
 	}
-	CHECK_INT(oracle.model.waits, ==, 0);
+	CHECK_INT(model_waits(&oracle.model), ==, 0);
 	CHECK(last < oracle.model.count || oracle.model.count == 0);
+}
+
+/* Those that were handed out keep their args until the end. */
+static inline void check_released(bool at_the_end)
+{
+	for (size_t i = 0; i < oracle.model.count; i++) {
+		const struct model_timeout *it = &oracle.model.all[i];
+
+		CHECK(it->released == (it->owned && (at_the_end || it->fate != HANDED_OUT)));
+	}
 }
 
 static inline void stop(void)
 {
-	size_t unprocessed = 0, waits = oracle.model.waits;
+	size_t unprocessed = 0;
 
-	CHECK_INT(hwt_timer_stop(oracle.timer, &unprocessed), ==, 0);
 	oracle.stopping = oracle.stopped = true;
-	CHECK_INT(unprocessed, ==, waits);
+	oracle.phase = IN_STOP;
+	CHECK_INT(hwt_timer_stop(oracle.timer, &unprocessed), ==, 0);
+	CHECK_INT(unprocessed, ==, model_waits(&oracle.model));
 	CHECK_INT(hwt_pending_timeouts(oracle.timer), ==, 0);
 	hwt_check(oracle.timer);
 	schedule(0, draw(2) == 0);
 	collect_unprocessed();
+	check_released(false);
 	hwt_check(oracle.timer);
 	for (unsigned n = 0; n < 5; n++) {
 		op_cancel();
+		op_move();
 		op_look();
 	}
+	compare_stats();
+}
+
+static inline void destroy(void)
+{
+	oracle.phase = IN_DESTROY;
+	driven_destroy(oracle.timer);
+	check_released(true);
 }
 
 static inline void begin(void)
@@ -239,15 +279,19 @@ static inline void begin(void)
 
 	config.max_pending_timeouts = row->limit;
 	config.max_transfers_per_tick = row->max_transfers;
-	oracle.step = oracle.stop_in = oracle.refuse = 0;
+	oracle.step = oracle.stop_in = oracle.agains = oracle.refuse = 0;
+	oracle.phase = AT_WORK;
+	oracle.running = oracle.ran = NOBODY;
+	oracle.disturbed = false;
 	oracle.stopping = oracle.stopped = oracle.over = false;
 	oracle.refuse_random = 88172645463325252;
 	oracle.refused = 0;
+	memset(oracle.refusals, 0, sizeof(oracle.refusals));
 	oracle.timer = driven_create(&config, row->start_ns);
 	/* Also ticks that hwt_timer_create does not serve: the wheel does. */
 	oracle.timer->config.tick_duration_ns = row->tick_ns;
 	oracle.timer->grid = oracle.timer->wheel->grid = grid_make(row->start_ns, row->tick_ns);
-	model_clear(&oracle.model, row->start_ns, row->tick_ns);
+	model_clear(&oracle.model, row->start_ns, row->tick_ns, row->limit);
 	atomic_store(&hwt_test_mem_refuses, oracle_refuses);
 }
 
@@ -263,6 +307,8 @@ static inline bool oracle_run(const struct oracle_row *row, struct source source
 		for (uint64_t n = draw(8); n > 0; n--) {
 			op_new();
 			op_cancel();
+			op_move();
+			op_release();
 		}
 		hwt_check(oracle.timer);
 	}
@@ -270,7 +316,7 @@ static inline bool oracle_run(const struct oracle_row *row, struct source source
 	oracle.sums.steps += oracle.step;
 	oracle.sums.programs++;
 	oracle.refuse = 0;
-	driven_destroy(oracle.timer);
+	destroy();
 	if (atomic_load(&test_failures) != 0)
 		fprintf(stderr, "in configuration %s, after step %u of program %" PRIu64 "\n", row->name, oracle.step,
 			oracle.sums.programs);

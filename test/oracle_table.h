@@ -20,7 +20,12 @@
 	X(back)        /* the clock goes back a little */                                                              \
 	X(memory)      /* becomes scarce, or is back */                                                                \
 	X(look)        /* asks what is known of one */                                                                 \
-	X(stop_midway) /* one of the next tasks stops the timer */
+	X(stop_midway) /* one of the next tasks stops the timer */                                                     \
+	X(move)        /* another time for one, fresh or stale or ended */                                             \
+	X(moves)       /* the same for every k-th */                                                                   \
+	X(again)       /* some of the next tasks run again */                                                          \
+	X(periodic)    /* schedule one that has a period */                                                            \
+	X(release)     /* schedule one that has a finaliser, and perhaps a period */
 
 enum operation {
 #define X(name) OP_##name,
@@ -47,13 +52,26 @@ struct oracle_row {
 };
 
 /* clang-format off */
-/*                  new burst cancel cull pass linger ticks due rounds jump back memory look stop_midway */
-#define USUAL       { 100,  0,    60,   0,   6,   20,    40,  12,   4,    2,  1,    0,    8,    1 }
-#define STILL       { 120,  0,    60,   0,   6,   20,    30,   8,   2,    0,  1,    0,    6,    1 }
-#define LEAPS       {  90,  0,    40,   0,   4,   10,    20,  30,  20,   20,  0,    0,    8,    1 }
-#define CROWD       {  60, 12,    60,  10,   6,   20,    40,  20,   4,    1,  1,    0,    8,    1 }
-#define RUSH        {  60, 14,   40,  20,   6,   20,    34,  12,   4,    1,  1,   30,    8,    1 }
-#define SCARCE      {  90,  2,    60,   2,   6,   20,    34,  12,   4,    2,  1,   12,    8,    1 }
+/*                  new burst cancel cull pass linger ticks due rounds jump back memory look stop_midway
+                                                                      move moves again periodic release */
+#define USUAL       {  70,  0,    36,   0,   6,   16,    36,  12,   4,    2,  1,    0,    8,    1, \
+			                                                36,    1,    8,       6,     10 }
+#define STILL       {  84,  0,    36,   0,   6,   16,    28,   8,   2,    0,  1,    0,    6,    1, \
+			                                                36,    1,    8,       6,     10 }
+#define LEAPS       {  64,  0,    28,   0,   4,    8,    18,  28,  18,   18,  0,    0,    8,    1, \
+			                                                34,    1,    6,       6,      8 }
+#define CROWD       {  44, 12,    40,  10,   6,   16,    36,  18,   4,    1,  1,    0,    8,    1, \
+			                                                24,    6,    8,       4,     10 }
+#define RUSH        {  44, 14,    30,  18,   6,   14,    32,  12,   4,    1,  1,   28,    6,    1, \
+			                                                20,    8,    6,       3,      8 }
+#define SCARCE      {  70,  2,    40,   2,   6,   14,    32,  12,   4,    2,  1,   12,    6,    1, \
+			                                                28,    3,    6,       4,      8 }
+#define PUT_OFF     {  36,  3,    14,   0,   4,   16,    40,  10,   4,    1,  1,    7,    4,    1, \
+			                                                82,   10,   10,       4,      8 }
+#define BEATS       {  20,  0,    20,   0,   6,   20,    50,  20,  14,    4,  2,    2,   10,    1, \
+			                                                24,    1,   14,      34,     12 }
+#define OWNED       {  20,  0,    60,   2,   6,   16,    30,  10,   4,    1,  1,    6,    8,    3, \
+			                                                24,    1,   12,       6,     44 }
 
 #define MS HWT_MS(1)
 #define SEC HWT_S(1)
@@ -89,6 +107,10 @@ struct oracle_row {
 	X(scarce_crowd   ,       MS,      64,  100 * MS,    BEGIN,   0, LOTS, 255, 1, 2500,  10,  200,    5,   RUSH) \
 	X(three_lanes    ,       MS,      32,       SEC,    BEGIN,   0, LOTS,   0, 3,  400,  60, 1000,    4,  USUAL) \
 	X(scarce_lanes   ,       MS,      32,       SEC,    BEGIN, 300, LOTS,  99, 5,  400,  60, 1000,    4, SCARCE) \
+	X(put_off        ,       MS,      16,  100 * MS,    BEGIN,   0, LOTS, 240, 1,  900,  60,  600,    2,PUT_OFF) \
+	X(put_off_slowly ,       MS,       8,  200 * MS,    BEGIN,   0,    5,   0, 1,   60,  60,  400,    1,PUT_OFF) \
+	X(beats          ,     1000,      16,   500000L,    BEGIN,  40, LOTS,  60, 1,   80,  60,  400,    1,  BEATS) \
+	X(owned          ,       MS,      16,  300 * MS,    BEGIN,   0, LOTS, 120, 3,  100,  90,  400,    1,  OWNED) \
 	X(million_buckets,       MS, MILLION, POWER(55),    BEGIN,   0, LOTS,   0, 1,  600,  20, 6000, 3000,  USUAL)
 /* clang-format on */
 

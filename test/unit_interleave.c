@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * All interleavings of the code itself: cancel, expire, stop and new race for one record.
+ * All interleavings of the code itself: cancel, expire, stop, new and move race for one record, also for one that runs
+ * again.
  *
  * Each actor is a coroutine that runs the real functions and comes back at every HWT_POINT of the kinds that the
  * scenario asks for: before each access to a state word, and where told, to a queue.  The search runs the scenario
@@ -9,8 +10,10 @@
  *
  * What the order of memory accesses adds to the order of steps is for ThreadSanitizer, not for this.
  */
+#include "check.h"
 #include "unit.h"
 
+#include <sched.h>
 #include <ucontext.h>
 
 #define ACTORS_MAX 4
@@ -30,7 +33,7 @@ static struct actor actors[ACTORS_MAX];
 static unsigned actor_count;
 static struct actor *current;
 static ucontext_t scheduler;
-static const char *kinds; /* points at which to switch: those that begin with this */
+static const char *kinds; /* points at which to switch: those that begin with one of these, between bars */
 
 /* The schedule of this run: at each step which of the actors that could go on was chosen, and of how many. */
 static struct {
@@ -38,14 +41,34 @@ static struct {
 } steps[DEPTH_MAX];
 static unsigned depth, known_depth;
 
+static bool is_wanted(const char *where)
+{
+	const char *kind = kinds;
+
+	for (size_t length; *kind != 0; kind += length + (kind[length] == '|')) {
+		length = strcspn(kind, "|");
+		if (strncmp(where, kind, length) == 0)
+			return true;
+	}
+	return *kinds == 0; /* all */
+}
+
 static void at_point(const char *where)
 {
 	bool blocked = strcmp(where, "blocked") == 0;
 
-	if (current == NULL || (!blocked && strncmp(where, kinds, strlen(kinds)) != 0))
+	if (current == NULL || (!blocked && !is_wanted(where)))
 		return;
 	current->blocked = blocked;
 	swapcontext(&current->context, &scheduler);
+}
+
+/* In the library's place: who waits for another to go on gives way here, and nothing else does. */
+int sched_yield(void)
+{
+	if (atomic_load(&hwt_test_point) != NULL)
+		at_point("blocked");
+	return 0;
 }
 
 static void actor_main(void)
@@ -117,17 +140,60 @@ static hwt_timeout subject, stale;
 static unsigned accepted, ran, cancelled, returned, outcomes;
 static bool refused;
 
+/* What the subject is; a test that changes it changes it back. */
+static const struct subject {
+	int64_t deadline_ns;
+	int64_t period_ns;   /* 0: none */
+	int64_t again_ns[2]; /* what its first run asks for, 0: nothing */
+	bool owned;          /* has a finaliser */
+} usual = { .deadline_ns = START + TICK };
+static const struct subject *is = &usual;
+
+static unsigned again, released;
+static int64_t ran_ns; /* when it ran last */
+
+/* Others that give it another time. */
+static struct mover {
+	int64_t to_ns; /* 0: there is none */
+	int rc;        /* NOT_DONE until it has come back */
+} movers[2];
+static unsigned moves_begun, moves_done;
+
+#define NOT_DONE (-1)
+
 static void count_run(hwt_timeout timeout, void *arg)
 {
 	(void)timeout;
 	(void)arg;
+	CHECK_INT(released, ==, 0);
+	CHECK(is->period_ns > 0 || record_deadline(timeout.entry) <= fake_now_ns);
+	ran_ns = fake_now_ns;
+	for (unsigned i = 0; i < 2 && ran == 0 && is->again_ns[i] != 0; i++) {
+		int rc = hwt_lane_again(&timer->lanes.lane[4], timeout.entry, is->again_ns[i]);
+
+		/* ENOENT: it was going to run again, and that has been cancelled. */
+		CHECK(rc == 0 || (rc == ENOENT && (i > 0 || is->period_ns > 0)));
+		again += i == 0 && rc == 0 && is->period_ns == 0;
+	}
 	ran++;
+}
+
+static void count_release(void *arg)
+{
+	(void)arg;
+	released++;
 }
 
 static void submit_subject(void)
 {
-	int rc = hwt_lane_submit(&timer->lanes.lane[0], count_run, NULL, START + TICK, &subject);
+	struct hwt_extension extension = { NULL, is->owned ? count_release : NULL, is->period_ns, 0 };
+	struct hwt_lane *lane = &timer->lanes.lane[0];
+	int rc;
 
+	if (is->owned || is->period_ns > 0)
+		rc = hwt_lane_submit_extended(lane, count_run, &extension, is->deadline_ns, &subject);
+	else
+		rc = hwt_lane_submit(lane, count_run, NULL, is->deadline_ns, &subject);
 	CHECK(rc == 0 || rc == ECANCELED);
 	accepted += rc == 0;
 	refused = rc != 0;
@@ -166,10 +232,52 @@ static void cancel_stale(void)
 	CHECK_INT(cancel_on(3, stale), ==, ENOENT);
 }
 
+static void move_subject(struct mover *mover)
+{
+	unsigned lane = 5 + (unsigned)(mover - movers);
+
+	moves_begun++;
+	mover->rc = hwt_lane_move(&timer->lanes.lane[lane], subject.entry, subject.generation, mover->to_ns);
+	moves_done++;
+}
+
+static void move_first(void)
+{
+	move_subject(&movers[0]);
+}
+
+static void move_second(void)
+{
+	move_subject(&movers[1]);
+}
+
+static bool subject_is_pending(void)
+{
+	uint64_t word = atomic_load(&((struct hwt_record *)subject.entry)->word);
+
+	return word_public_state(word, subject.generation) == HWT_PENDING;
+}
+
+/* What was asked for before a pass holds in it: nobody whose deadline has come is left, unless he is being moved. */
+static void pass_and_look(int64_t now_ns)
+{
+	bool quiet = accepted > 0 && moves_begun == moves_done;
+	unsigned begun = moves_begun;
+
+	driven_pass(timer, now_ns);
+	if (quiet && begun == moves_begun && movers[0].to_ns != 0 && subject_is_pending())
+		CHECK_INT(record_deadline(subject.entry), >, now_ns);
+}
+
+static void worker_passes_once(void)
+{
+	pass_and_look(START + TICK);
+}
+
 static void worker_passes(void)
 {
-	driven_pass(timer, START + TICK);
-	driven_pass(timer, START + 2 * TICK);
+	pass_and_look(START + TICK);
+	pass_and_look(START + 2 * TICK);
 }
 
 static void stop(void)
@@ -193,10 +301,20 @@ static void submit_at_the_limit(void)
 	CHECK_INT(hwt_pending_timeouts(timer), <=, limit);
 }
 
-enum begin_with { NOTHING, A_QUEUED_ONE, ONE_IN_THE_WHEEL, ONE_AND_NO_NODE_FOR_ITS_CANCEL, AN_ENDED_ONE };
+enum begin_with {
+	NOTHING,
+	A_QUEUED_ONE,
+	ONE_IN_THE_WHEEL,
+	ONE_AND_NO_NODE_FOR_ITS_CANCEL,
+	ONE_AND_NO_NODE_FOR_ITS_MOVE,
+	AN_ENDED_ONE
+};
+
+static bool nodes_are_lost;
 
 static void use_up_nodes(struct hwt_queue *queue)
 {
+	nodes_are_lost = true;
 	memory_fails(0, UINT64_MAX);
 	queue_lock(queue);
 	while (queue_node(queue) != NULL)
@@ -210,8 +328,9 @@ static void set_up(enum begin_with begin)
 
 	config.max_pending_timeouts = limit;
 	timer = driven_create(&config, START);
-	accepted = ran = cancelled = returned = 0;
-	refused = false;
+	accepted = ran = cancelled = returned = again = released = moves_begun = moves_done = 0;
+	movers[0].rc = movers[1].rc = NOT_DONE;
+	refused = nodes_are_lost = false;
 	subject = stale = HWT_TIMEOUT_NONE;
 	if (begin == AN_ENDED_ONE) {
 		submit_subject();
@@ -226,27 +345,80 @@ static void set_up(enum begin_with begin)
 			driven_pass(timer, START);
 		if (begin == ONE_AND_NO_NODE_FOR_ITS_CANCEL)
 			use_up_nodes(&timer->lanes.lane[1].cancelled);
+		if (begin == ONE_AND_NO_NODE_FOR_ITS_MOVE)
+			use_up_nodes(&timer->lanes.lane[5].submitted);
 	}
+}
+
+/* A move that returned 0 was in time: nothing ran before the new deadline.  Of two the later one holds. */
+static void check_moves(void)
+{
+	int64_t least_ns = INT64_MAX;
+
+	for (unsigned i = 0; i < 2; i++) {
+		CHECK(movers[i].rc == 0 || movers[i].rc == EBUSY || movers[i].rc == ENOENT || movers[i].rc == ENOMEM ||
+		      movers[i].rc == NOT_DONE);
+		if (movers[i].rc == 0 && movers[i].to_ns < least_ns)
+			least_ns = movers[i].to_ns;
+	}
+	if (least_ns != INT64_MAX && ran > 0 && is->period_ns == 0)
+		CHECK_INT(ran_ns, >=, least_ns);
+}
+
+/* What a stop handed out has the deadline that was set last. */
+static void check_unprocessed(void)
+{
+	bool first = movers[0].rc == 0, second = movers[1].rc == 0;
+	hwt_unprocessed out;
+
+	while (hwt_timer_next_unprocessed(timer, &out)) {
+		CHECK(out.timeout.entry == subject.entry);
+		CHECK((first && out.deadline_ns == movers[0].to_ns) || (second && out.deadline_ns == movers[1].to_ns) ||
+		      (!first && !second && out.deadline_ns == is->deadline_ns));
+	}
+}
+
+static void check_timer(void)
+{
+	if (!nodes_are_lost)
+		hwt_check(timer);
+}
+
+/* Every timeout has ended once, or is periodic and pending; what was used serves again: its records, no more. */
+static void end_and_use_again(void)
+{
+	unsigned pending;
+
+	check_timer();
+	driven_pass(timer, START + 10 * TICK);
+	check_timer();
+	pending = (unsigned)hwt_pending_timeouts(timer);
+	CHECK_INT(pending + cancelled + (is->period_ns > 0 ? 0 : ran), ==, accepted + again);
+	CHECK(is->period_ns > 0 || pending == 0);
+	CHECK_INT(released, ==, is->owned && pending == 0);
+	CHECK_INT(hwt_lane_submit(&timer->lanes.lane[0], count_run, NULL, START + HWT_S(1), NULL), ==, 0);
+	CHECK(limit != 0 ||
+	      timer->lanes.lane[0].pool.carve <= (char *)subject.entry + (1 + pending) * sizeof(struct hwt_record));
+	stop();
+	CHECK_INT(returned, ==, 1 + pending);
 }
 
 static void tear_down(void)
 {
 	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
 	memory_is_back();
-	outcomes |= 1u << (ran * 3 + cancelled % 3);
-	if (atomic_load(&timer->state) == TIMER_STARTED) { /* what was used serves again: one record, no more */
-		driven_pass(timer, START + 10 * TICK);
-		CHECK_INT(ran + cancelled, ==, accepted);
-		CHECK_INT(hwt_lane_submit(&timer->lanes.lane[0], count_run, NULL, START + HWT_S(1), NULL), ==, 0);
-		CHECK(limit != 0 ||
-		      timer->lanes.lane[0].pool.carve <= (char *)subject.entry + sizeof(struct hwt_record));
-		stop();
-		CHECK_INT(returned, ==, 1);
+	outcomes |= 1u << (((ran < 4 ? ran : 4) * 3 + cancelled % 3) * 2 + (movers[0].rc == 0));
+	if (atomic_load(&timer->state) == TIMER_STARTED) {
+		end_and_use_again();
 	} else {
-		CHECK_INT(ran + cancelled + returned, ==, accepted);
+		CHECK_INT(ran + cancelled + returned, ==, accepted + again);
+		check_timer();
+		check_unprocessed();
 	}
+	check_moves();
 	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
 	driven_destroy(timer);
+	CHECK_INT(released, ==, is->owned && accepted > 0);
 }
 
 static unsigned explore(const char *points, enum begin_with begin, void (*const *acts)(void), unsigned count)
@@ -336,6 +508,133 @@ TEST(a_cancel_at_the_limit_is_counted_before_it_makes_room)
 	limit = 0;
 }
 
+/* The subject is another one, and movers give it these times, 0: none. */
+static void begin_moves(const struct subject *subject_is, int64_t first_ns, int64_t second_ns)
+{
+	is = subject_is;
+	movers[0].to_ns = first_ns;
+	movers[1].to_ns = second_ns;
+}
+
+static void end_moves(void)
+{
+	begin_moves(&usual, 0, 0);
+}
+
+static const struct subject late = { .deadline_ns = START + 4 * TICK };
+
+TEST(a_later_move_races_the_drain_and_the_expiry)
+{
+	begin_moves(&usual, START + 2 * TICK, 0);
+	CHECK_INT(EXPLORE("word|mov|queue push", A_QUEUED_ONE, move_first, worker_passes), >, 300);
+	CHECK_OUTCOMES(2);
+	CHECK_INT(EXPLORE("word|mov|queue push", ONE_IN_THE_WHEEL, move_first, worker_passes), >, 50);
+	CHECK_OUTCOMES(2);
+	end_moves();
+}
+
+TEST(an_earlier_move_races_the_drain_and_the_expiry)
+{
+	begin_moves(&late, START + TICK, 0);
+	CHECK_INT(EXPLORE("word|mov|queue push", A_QUEUED_ONE, move_first, worker_passes), >, 100);
+	CHECK_INT(EXPLORE("word|mov|queue push", ONE_IN_THE_WHEEL, move_first, worker_passes), >, 5);
+	CHECK_OUTCOMES(2);
+	CHECK_INT(EXPLORE("word|mov|queue push", ONE_AND_NO_NODE_FOR_ITS_MOVE, move_first, worker_passes), >, 2);
+	begin_moves(&usual, START, 0); /* it is due as it is */
+	CHECK_INT(EXPLORE("word|mov|queue push", ONE_IN_THE_WHEEL, move_first, worker_passes), >, 50);
+	CHECK_OUTCOMES(2);
+	end_moves();
+}
+
+TEST(two_moves_race_the_expiry)
+{
+	begin_moves(&usual, START + 2 * TICK, START + 3 * TICK);
+	CHECK_INT(EXPLORE("word edge|moved|queue push", ONE_IN_THE_WHEEL, move_first, move_second, worker_passes_once),
+		  >, 200);
+	CHECK_OUTCOMES(2);
+	begin_moves(&late, START + TICK, START + 2 * TICK); /* one in the queue once */
+	CHECK_INT(EXPLORE("word edge|moved|queue push", ONE_IN_THE_WHEEL, move_first, move_second, worker_passes_once),
+		  >, 200);
+	CHECK_OUTCOMES(2);
+	begin_moves(&usual, START, START + 3 * TICK);
+	CHECK_INT(EXPLORE("word edge|moved|queue push", ONE_IN_THE_WHEEL, move_first, move_second, worker_passes_once),
+		  >, 500);
+	begin_moves(&usual, START + 2 * TICK, START + 3 * TICK);
+	CHECK_INT(EXPLORE("word edge|moved", A_QUEUED_ONE, move_first, move_second, worker_passes_once), >, 2000);
+	end_moves();
+}
+
+TEST(a_move_races_a_cancel_and_the_expiry)
+{
+	begin_moves(&usual, START + 2 * TICK, 0);
+	CHECK_INT(EXPLORE("word edge|moved|queue push", ONE_IN_THE_WHEEL, move_first, cancel_first, worker_passes_once),
+		  >, 100);
+	CHECK_OUTCOMES(3);
+	begin_moves(&late, START + TICK, 0);
+	CHECK_INT(EXPLORE("word edge|moved|queue push", ONE_IN_THE_WHEEL, move_first, cancel_first, worker_passes_once),
+		  >, 100);
+	CHECK_OUTCOMES(3);
+	CHECK_INT(EXPLORE("word edge|moved|queue push", A_QUEUED_ONE, move_first, cancel_first, worker_passes_once), >,
+		  1000);
+	CHECK_OUTCOMES(2);
+	end_moves();
+}
+
+TEST(moves_race_a_stop)
+{
+	static const struct subject owned = { .deadline_ns = START + 4 * TICK, .owned = true };
+
+	begin_moves(&late, START + 5 * TICK, START + TICK);
+	CHECK_INT(EXPLORE("word|mov|queue push", ONE_IN_THE_WHEEL, move_first, stop), >, 20);
+	CHECK_OUTCOMES(2);
+	CHECK_INT(EXPLORE("moved|lock", ONE_IN_THE_WHEEL, move_second, stop), >, 2000);
+	CHECK_INT(EXPLORE("word edge|moved|queue push", ONE_IN_THE_WHEEL, move_first, move_second, stop), >, 1000);
+	CHECK_INT(EXPLORE("word edge|moved|queue push", A_QUEUED_ONE, move_first, move_second, stop), >, 500);
+	begin_moves(&owned, START + TICK, 0);
+	CHECK_INT(EXPLORE("word edge|moved|queue push", ONE_IN_THE_WHEEL, move_first, cancel_first, stop), >, 500);
+	CHECK_OUTCOMES(3);
+	end_moves();
+}
+
+/* At the end of a run that was not to be the last. */
+TEST(cancels_race_the_end_of_a_run_that_runs_again)
+{
+	static const struct subject again_once = { .deadline_ns = START + TICK,
+						   .again_ns = { START + 3 * TICK, START + 2 * TICK } };
+	static const struct subject periodic = { .deadline_ns = START + TICK, .period_ns = TICK, .owned = true };
+	static const struct subject shifted = {
+		.deadline_ns = START + TICK, .period_ns = 2 * TICK, .again_ns = { START + 2 * TICK }, .owned = true
+	};
+
+	begin_moves(&again_once, 0, 0);
+	CHECK_INT(EXPLORE("word|await", ONE_IN_THE_WHEEL, cancel_first, worker_passes), >, 2000);
+	CHECK_OUTCOMES(3);
+	CHECK_INT(EXPLORE("word edge", ONE_IN_THE_WHEEL, cancel_first, cancel_second, worker_passes_once), >, 200);
+	begin_moves(&periodic, 0, 0);
+	CHECK_INT(EXPLORE("word|await", ONE_IN_THE_WHEEL, cancel_first, worker_passes), >, 10000);
+	CHECK_OUTCOMES(3);
+	CHECK_INT(EXPLORE("word edge", ONE_IN_THE_WHEEL, cancel_first, cancel_second, worker_passes_once), >, 200);
+	begin_moves(&shifted, 0, 0);
+	CHECK_INT(EXPLORE("word|await", ONE_IN_THE_WHEEL, cancel_first, worker_passes), >, 10000);
+	CHECK_OUTCOMES(3);
+	end_moves();
+}
+
+TEST(a_move_races_the_end_of_a_run_that_runs_again)
+{
+	static const struct subject again_once = { .deadline_ns = START + TICK, .again_ns = { START + 3 * TICK } };
+	static const struct subject periodic = { .deadline_ns = START + TICK, .period_ns = 3 * TICK, .owned = true };
+
+	begin_moves(&again_once, START + 2 * TICK, 0);
+	CHECK_INT(EXPLORE("word|mov|queue push", ONE_IN_THE_WHEEL, move_first, worker_passes), >, 2000);
+	CHECK_OUTCOMES(2);
+	begin_moves(&periodic, START + 2 * TICK, 0);
+	CHECK_INT(EXPLORE("word|mov|queue push", ONE_IN_THE_WHEEL, move_first, worker_passes), >, 2000);
+	CHECK_INT(EXPLORE("word edge|moved|queue push", ONE_IN_THE_WHEEL, move_first, cancel_first, worker_passes_once),
+		  >, 500);
+	end_moves();
+}
+
 #ifdef HWT_TSAN
 int main(void)
 {
@@ -347,5 +646,8 @@ TEST_MAIN(RUN(two_cancels_race_the_drain_and_the_expiry_of_a_queued_one),
 	  RUN(two_cancels_race_the_expiry_of_one_in_the_wheel), RUN(two_cancels_on_one_lane_race_the_expiry),
 	  RUN(a_cancel_without_memory_races_the_expiry), RUN(cancels_race_a_stop), RUN(a_new_one_races_a_stop),
 	  RUN(a_stale_handle_races_the_record_s_next_use), RUN(a_cancel_s_push_races_every_look_of_the_worker),
-	  RUN(a_cancel_at_the_limit_is_counted_before_it_makes_room))
+	  RUN(a_cancel_at_the_limit_is_counted_before_it_makes_room), RUN(a_later_move_races_the_drain_and_the_expiry),
+	  RUN(an_earlier_move_races_the_drain_and_the_expiry), RUN(two_moves_race_the_expiry),
+	  RUN(a_move_races_a_cancel_and_the_expiry), RUN(moves_race_a_stop),
+	  RUN(cancels_race_the_end_of_a_run_that_runs_again), RUN(a_move_races_the_end_of_a_run_that_runs_again))
 #endif

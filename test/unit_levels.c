@@ -169,9 +169,10 @@ TEST(nobody_overtakes_whatever_level_he_comes_from)
 	uint64_t seed = random_seed();
 
 	for (uint32_t size = 2; size <= 128; size *= 4) {
-		int64_t last = (int64_t)size * size * size;
+		int64_t start = size == 8 ? INT64_C(1) << 40 : 0, last = start + (int64_t)size * size * size;
 
 		begin(size);
+		hwt_wheel_seek(wheel, start);
 		for (unsigned steps = 0; steps < 300; steps++) {
 			for (unsigned i = 0; i < 100; i++)
 				place_at(last - (int64_t)random_below(&seed, i % 3 == 0 ? 3 : 2 * size));

@@ -57,6 +57,14 @@ static void add_to_totals(const struct oracle_sums *sums)
 	totals.lazy += sums->lazy;
 	totals.unplaced += sums->unplaced;
 	totals.stopped_midway += sums->stopped_midway;
+	totals.moved += sums->moved;
+	totals.urged += sums->urged;
+	totals.unmoved += sums->unmoved;
+	totals.again += sums->again;
+	totals.not_again += sums->not_again;
+	totals.merged += sums->merged;
+	totals.dropped += sums->dropped;
+	totals.released += sums->released;
 }
 
 /* Too few steps may by chance let nothing run: then it goes on, to a bound. */
@@ -97,6 +105,11 @@ TEST(nothing_of_it_ran_idle)
 	       " unplaced, %" PRIu64 " stops midway\n",
 	       totals.steps, totals.programs, totals.ran, totals.cancelled, totals.busy, totals.no_memory,
 	       totals.no_room, totals.lazy, totals.unplaced, totals.stopped_midway);
+	printf("# %" PRIu64 " moved, %" PRIu64 " of them earlier, %" PRIu64 " not for want of memory, %" PRIu64
+	       " again, %" PRIu64 " not for the limit, %" PRIu64 " late by periods, %" PRIu64
+	       " cancelled while they ran, %" PRIu64 " released\n",
+	       totals.moved, totals.urged, totals.unmoved, totals.again, totals.not_again, totals.merged,
+	       totals.dropped, totals.released);
 	if (totals.steps < 400000) /* a few tests alone, or few steps */
 		return;
 	CHECK_INT(totals.busy, >, 0);
@@ -105,6 +118,14 @@ TEST(nothing_of_it_ran_idle)
 	CHECK_INT(totals.lazy, >, 0);
 	CHECK_INT(totals.unplaced, >, 0);
 	CHECK_INT(totals.stopped_midway, >, 0);
+	CHECK_INT(totals.moved, >, totals.urged);
+	CHECK_INT(totals.urged, >, 0);
+	CHECK_INT(totals.unmoved, >, 0);
+	CHECK_INT(totals.again, >, 0);
+	CHECK_INT(totals.not_again, >, 0);
+	CHECK_INT(totals.merged, >, 0);
+	CHECK_INT(totals.dropped, >, 0);
+	CHECK_INT(totals.released, >, 0);
 }
 
 static void replay(const char *folder, const char *name)

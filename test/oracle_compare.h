@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What of the timer is compared with the model after a step or a pass. */
+#ifndef HWT_ORACLE_COMPARE_H
+#define HWT_ORACLE_COMPARE_H
+
+#include "oracle.h"
+
+/* Where all have gone, and what was done to them. */
+static inline void compare_stats(void)
+{
+	const struct model *model = &oracle.model;
+	hwt_stats stats = { .size = sizeof(stats) };
+
+	CHECK_INT(hwt_timer_stats(oracle.timer, &stats), ==, 0);
+	CHECK_INT(stats.accepted, ==,
+		  stats.completed + stats.cancelled + stats.returned + stats.pending + stats.running);
+	CHECK_INT(stats.accepted, ==, model->count);
+	CHECK_INT(stats.completed, ==, model->fates[HAS_RUN]);
+	CHECK_INT(stats.cancelled, ==, model->fates[IS_CANCELLED] + model->fates[RUNS_LAST]);
+	CHECK_INT(stats.returned, ==, model->fates[HANDED_OUT]);
+	CHECK_INT(stats.pending, ==, model_waits(model));
+	CHECK_INT(stats.running, ==, model->fates[RUNS]);
+	CHECK_INT(stats.runs, ==, model->runs);
+	CHECK_INT(stats.merged_periods, ==, model->merged);
+	CHECK_INT(stats.rescheduled, ==, model->moved);
+	CHECK_INT(stats.refused_limit, ==, oracle.refusals[ENOBUFS]);
+	CHECK_INT(stats.refused_stopped, ==, oracle.refusals[ECANCELED]);
+	CHECK_INT(stats.refused_memory, ==, oracle.refusals[ENOMEM]);
+}
+
+/* With memory and without a backlog there is nothing but what is pending in lanes and wheel after a pass: G5. */
+static inline void compare_places(const struct hwt_check_counts *counts)
+{
+	size_t in_lanes = 0, in_wheel = 0, urged = 0, extensions = 0;
+
+	for (size_t n = 0; n < oracle.model.live.count; n++) {
+		const struct model_timeout *it = &oracle.model.all[oracle.model.live.at[n]];
+		bool in_lane = it->tick == TICK_UNKNOWN;
+
+		in_lanes += in_lane && !it->placed;
+		urged += in_lane && it->placed;
+		in_wheel += model_has_place(it);
+		extensions += (in_lane || it->fate == WAITS) && (it->period_ns > 0 || it->owned);
+	}
+	CHECK_INT(counts->place[PLACE_SUBMITTED], ==, in_lanes);
+	CHECK_INT(counts->urged, ==, urged);
+	CHECK_INT(counts->place[PLACE_WHEEL], >=, in_wheel);
+	CHECK_INT(counts->place[PLACE_WHEEL], <=, in_wheel + urged); /* if their old tick has not come */
+	CHECK_INT(counts->place[PLACE_EXTENSION], ==, extensions);
+	CHECK_INT(counts->place[PLACE_UNPLACED], ==, 0);
+	CHECK_INT(counts->cancelled, ==, 0);
+}
+
+/* Of those that were cancelled, and `all`: also with what may have held them up. */
+static inline void compare_releases(bool all)
+{
+	for (size_t n = 0; n < oracle.model.live.count; n++) {
+		const struct model_timeout *it = &oracle.model.all[oracle.model.live.at[n]];
+
+		if (it->owned && (it->fate == HAS_RUN || (all && it->fate == IS_CANCELLED && it->tick != TICK_UNKNOWN)))
+			CHECK(it->released);
+	}
+}
+
+static inline void check_all(bool after_pass)
+{
+	struct hwt_check_counts counts;
+
+	hwt_check_count(oracle.timer, &counts);
+	oracle.sums.unplaced += counts.place[PLACE_UNPLACED];
+	compare_stats();
+	if (after_pass && oracle.refused == 0 && !oracle.stopping && !oracle.disturbed &&
+	    oracle.row->max_transfers >= LOTS)
+		compare_places(&counts);
+}
+
+/* Seen from outside, after every step. */
+static inline void compare(void)
+{
+	const struct hwt_wheel *wheel = oracle.timer->wheel;
+
+	CHECK_INT(hwt_pending_timeouts(oracle.timer), ==, model_waits(&oracle.model));
+	if (oracle.stopping)
+		return;
+	CHECK_INT(wheel->tick, ==, oracle.model.wheel_tick);
+	CHECK_INT(hwt_wheel_next_due(wheel), >=, wheel->tick);
+	CHECK_INT(hwt_wheel_next_due(wheel), <=, model_first_tick(&oracle.model));
+}
+
+#endif
