@@ -154,8 +154,7 @@ TWINS ?= $(PERTURBED) $(HIERARCHICAL)
 
 check: all $(UNIT_TESTS) $(API_TESTS) $(TWINS) $(EXAMPLES) $(EXAMPLES_MORE) $(BENCH)
 	CC='$(CC)' SAN='$(SAN)' test/run.sh $(BUILD) $(UNIT_TESTS) $(API_TESTS) $(TWINS) \
-		test/layers.sh test/edges.sh test/header.sh test/readme.sh test/examples.sh \
-		test/bench.sh
+		test/layers.sh test/edges.sh test/header.sh test/readme.sh test/examples.sh $(if $(TWINS),test/bench.sh)
 
 soak: $(API_TESTS) $(PERTURBED)
 	HWT_SCALE=$${HWT_SCALE:-2500} HWT_SOAK_S=$${HWT_SOAK_S:-600} HWT_TEST_TIMEOUT=3600 test/run.sh $(BUILD) \

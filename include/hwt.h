@@ -396,7 +396,7 @@ typedef struct hwt_spec {
 	 *
 	 * It runs on the worker (of a caller-driven timer in hwt_timer_advance), on the thread of the executor after a
 	 * task that ran there, or in hwt_timer_stop and hwt_timer_destroy; never in hwt_cancel, and with no lock of the
-	 * library held.  It may call everything that a task may; in stop and destroy it finds the timer stopped.  It
+	 * library held.  It may call everything that a task may; in stop and destroy what it schedules is refused.  It
 	 * holds up the other tasks as a task does.
 	 */
 	void (*release)(void *arg);
@@ -607,6 +607,17 @@ HWT_API int hwt_timer_stats(const hwt_timer *timer, hwt_stats *out);
 /*
  * Helpers
  */
+
+/*
+ * Writes a timeout in words, for logs: "hwt timeout 0x7f32c4001040:17 pending, 1.204 s left", or running, expired,
+ * cancelled, retired, none.  A snapshot.
+ *
+ * Threads  any.
+ * Returns  as snprintf: how many characters it takes, without the final 0, also if len is less; buf may be NULL if len
+ *          is 0.
+ * Cost     that of snprintf.  A worker that comes by in the same nanoseconds looks at the timeout a tick later.
+ */
+HWT_API int hwt_timeout_format(hwt_timeout timeout, char *buf, size_t len);
 
 /* CLOCK_MONOTONIC in nanoseconds. */
 HWT_API int64_t hwt_now(void);

@@ -131,6 +131,9 @@ int hwt_lane_move(struct hwt_lane *lane, struct hwt_record *record, uint64_t gen
 /* The same by its own task, which is running: then it runs again.  0, ENOENT, ENOBUFS. */
 int hwt_lane_again(struct hwt_lane *lane, struct hwt_record *record, int64_t deadline_ns);
 
+/* The deadline of one that is pending; false: it is not.  For a moment nobody else can move it.  (move.c) */
+bool hwt_record_peek(struct hwt_record *record, uint64_t generation, int64_t *deadline_ns);
+
 /* From the end of a task on an executor to the worker.  It is QUEUED and MOVING, and then no longer MOVING. */
 void hwt_lanes_push_again(struct hwt_lanes *lanes, struct hwt_record *record);
 

@@ -53,6 +53,7 @@ static bool begin(struct hwt_record *record, uint64_t *word, uint64_t flags)
 	if (!record_change(record, word, to)) /* [move] */
 		return false;
 	*word = to;
+	HWT_POINT("moving");
 	return true;
 }
 
@@ -163,6 +164,22 @@ int hwt_lane_move(struct hwt_lane *lane, struct hwt_record *record, uint64_t gen
 		count_moved(lane);
 		return 0;
 	}
+}
+
+bool hwt_record_peek(struct hwt_record *record, uint64_t generation, int64_t *deadline_ns)
+{
+	uint64_t word;
+	int rc;
+
+	/* Without MOVED: the deadline stays what the place in the wheel says. */
+	do {
+		word = look(record, generation, &rc);
+	} while (rc == 0 && !record_change(record, &word, word | WORD_MOVING)); /* [move] */
+	if (rc != 0)
+		return false;
+	*deadline_ns = record_deadline(record);
+	record_end_move(record);
+	return true;
 }
 
 int hwt_lane_again(struct hwt_lane *lane, struct hwt_record *record, int64_t deadline_ns)

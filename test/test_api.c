@@ -319,8 +319,53 @@ TEST(pending_of_no_timer)
 	CHECK_RC((int)hwt_pending_timeouts(NULL), 0);
 }
 
-TEST_MAIN(RUN(version_is_that_of_the_header), RUN(durations), RUN(now_is_the_monotonic_clock),
-	  RUN(zero_handle_names_nothing), RUN(new_timeout_refuses_bad_arguments), RUN(new_timeout_at_the_limit),
-	  RUN(handle_is_optional), RUN(states_of_one_that_runs), RUN(states_of_one_that_is_cancelled),
-	  RUN(states_after_the_memory_is_reused), RUN(handle_is_written_before_the_task_starts),
-	  RUN(times_gone_by_mean_the_next_tick), RUN(times_far_off_stay_pending), RUN(pending_of_no_timer))
+static void check_format(hwt_timeout timeout, const char *want)
+{
+	char text[96], start[64];
+	int length = hwt_timeout_format(timeout, text, sizeof(text));
+
+	(void)snprintf(start, sizeof(start), "hwt timeout 0x%" PRIxPTR ":%" PRIu64 " ", (uintptr_t)timeout.entry,
+		       timeout.generation);
+	CHECK_INT(length, ==, (int)strlen(text));
+	CHECK_INT(strncmp(text, start, strlen(start)), ==, 0);
+	if (strcmp(text + strlen(start), want) != 0)
+		test_fail(__FILE__, __LINE__, text, 0, 0, false);
+}
+
+TEST(format_says_it_in_words)
+{
+	hwt_timer *timer = virtual_timer();
+	hwt_timeout timeout, never, stale;
+	atomic_uint ran = 0;
+	char text[12] = "untouched";
+
+	CHECK_RC(hwt_timeout_format(HWT_TIMEOUT_NONE, text, sizeof(text)), 16);
+	CHECK_INT(strcmp(text, "hwt timeout"), ==, 0); /* cut */
+	CHECK_RC(hwt_timeout_format(HWT_TIMEOUT_NONE, NULL, 0), 16);
+	CHECK_RC(hwt_new_timeout(timer, count_task, &ran, HWT_US(1204900), &timeout), 0);
+	check_format(timeout, "pending, 1.204 s left");
+	CHECK_RC(hwt_timer_advance(timer, HWT_S(1), NULL), 0);
+	check_format(timeout, "pending, 0.204 s left");
+	CHECK_RC(hwt_reschedule(timeout, HWT_S(-2)), 0);
+	check_format(timeout, "pending, due since 2.000 s");
+	CHECK_RC(hwt_reschedule(timeout, HWT_S(86400)), 0);
+	check_format(timeout, "pending, 86400.000 s left");
+	CHECK_RC(hwt_new_timeout(timer, count_task, &ran, INT64_MAX, &never), 0);
+	check_format(never, "pending, never due");
+	CHECK_RC(hwt_cancel(timeout), 0);
+	check_format(timeout, "cancelled");
+	stale = timeout;
+	stale.generation--;
+	check_format(stale, "retired");
+	CHECK_RC(hwt_reschedule_at(never, HWT_S(2)), 0);
+	CHECK_RC(hwt_timer_advance(timer, HWT_S(3), NULL), 0);
+	check_format(never, "expired");
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+TEST_MAIN(RUN(format_says_it_in_words), RUN(version_is_that_of_the_header), RUN(durations),
+	  RUN(now_is_the_monotonic_clock), RUN(zero_handle_names_nothing), RUN(new_timeout_refuses_bad_arguments),
+	  RUN(new_timeout_at_the_limit), RUN(handle_is_optional), RUN(states_of_one_that_runs),
+	  RUN(states_of_one_that_is_cancelled), RUN(states_after_the_memory_is_reused),
+	  RUN(handle_is_written_before_the_task_starts), RUN(times_gone_by_mean_the_next_tick),
+	  RUN(times_far_off_stay_pending), RUN(pending_of_no_timer))

@@ -39,6 +39,10 @@ static const struct delay {
 	{ "10 ms .. 30 days", HWT_MS(10), 30 * DAY, true },
 };
 #define DELAYS (sizeof(delays) / sizeof(delays[0]))
+#define HOUR_DELAY 2
+
+/* More only of one hour: the wide ones take a call for each of them. */
+#define MOST_OF_ALL 1000000
 
 static const struct setting {
 	const char *name;
@@ -280,7 +284,7 @@ int main(int argc, char **argv)
 	for (size_t n = 1000; n <= most; n *= 10)
 		for (size_t d = 0; d < DELAYS; d++)
 			for (size_t s = 0; s < SETTINGS; s++)
-				if (!row(&settings[s], &delays[d], n, rounds))
+				if ((n <= MOST_OF_ALL || d == HOUR_DELAY) && !row(&settings[s], &delays[d], n, rounds))
 					return 1;
 	return 0;
 }
