@@ -4,6 +4,8 @@
 PREFIX ?= /usr/local
 INCLUDEDIR ?= $(PREFIX)/include
 LIBDIR ?= $(PREFIX)/lib
+MANDIR ?= $(PREFIX)/share/man
+DOCDIR ?= $(PREFIX)/share/doc/libhwt
 DESTDIR ?=
 
 CC ?= cc
@@ -26,6 +28,8 @@ ifneq ($(SAN),)
 OPT := -O1 -g
 endif
 
+# The same bytes from whatever folder it is built in.
+SAME = -ffile-prefix-map=$(CURDIR)=.
 ALL_CFLAGS = -std=c11 $(OPT) $(WARN) $(SANFLAGS) -pthread $(CFLAGS)
 HIDDEN = -fvisibility=hidden
 ALL_CPPFLAGS = -Iinclude -MMD -MP $(CPPFLAGS)
@@ -44,19 +48,24 @@ UNIT_TESTS := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/unit_*.c))
 API_TESTS := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/test_*.c))
 # The stress tests again with the test build, in which threads lose their processor where it hurts.
 PERTURBED := $(patsubst test/test_%.c,$(BUILD)/test/perturbed_%,$(wildcard test/test_stress*.c))
-# What goes through the wheel, once more with the hierarchical one.
-HIERARCHICAL := $(patsubst %,$(BUILD)/test/hierarchical_%,unit_wheel unit_world unit_worker unit_oracle \
+# What goes through the wheel, once more with the hierarchical one.  ThreadSanitizer has no use for those of one thread.
+HIERARCHICAL := $(patsubst %,$(BUILD)/test/hierarchical_%,\
+	$(if $(findstring thread,$(SAN)),,unit_wheel unit_world unit_worker unit_oracle) \
 	$(patsubst test/test_%.c,%,$(wildcard test/test_behaviours*.c test/test_stress*.c test/test_memory.c \
 	test/test_soak.c test/test_driven.c test/test_idle.c test/test_reschedule.c test/test_periodic.c)))
-EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,\
-	$(filter-out examples/libuv.c examples/executor_glib.c,$(wildcard examples/*.c)))
 # Those that need more than the library: each if that is installed, otherwise nothing.
-EXAMPLES_MORE := $(addprefix $(BUILD)/examples/,libuv executor_glib cpp)
+EXAMPLES_PKG := libuv executor_glib glib_loop jobs curl_multi
+EXAMPLES_MORE := $(addprefix $(BUILD)/examples/,$(EXAMPLES_PKG) cpp)
 PKG_libuv := libuv
 PKG_executor_glib := glib-2.0
+PKG_glib_loop := glib-2.0
+PKG_jobs := sqlite3
+PKG_curl_multi := libcurl
+EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,\
+	$(filter-out $(EXAMPLES_PKG:%=examples/%.c),$(wildcard examples/*.c)))
 BENCH := $(BUILD)/bench/bench
 
-.PHONY: all check soak fuzz model static aarch64 coverage mutants races memcheck demo install clean deps help
+.PHONY: all check soak fuzz model static aarch64 coverage mutants races memcheck demo install uninstall dist clean deps help
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/libhwt.a $(BUILD)/libhwt.so
@@ -80,23 +89,24 @@ help:
 	@echo 'make bench-wheels the two wheels side by side, on virtual time'
 	@echo 'make bench-check instructions of each operation against bench/instructions.txt (valgrind)'
 	@echo 'make bench-deps installs the rivals'
-	@echo 'make install    to DESTDIR=$(DESTDIR) PREFIX=$(PREFIX)'
+	@echo 'make install    to DESTDIR=$(DESTDIR) PREFIX=$(PREFIX); make uninstall'
+	@echo 'make dist       $(DIST).tar.gz of the last commit'
 	@echo 'make clean      removes the build folders'
 	@echo 'SAN=thread or SAN=address,undefined with any of them: with these sanitizers, in a folder of their own'
 
 # The library, three times: static, shared, and for the unit tests.
 
 $(BUILD)/static/%.o: src/%.c | $(BUILD)/static
-	$(QCC) $(ALL_CPPFLAGS) $(POSIX) $(HIDDEN) $(ALL_CFLAGS) -c -o $@ $<
+	$(QCC) $(ALL_CPPFLAGS) $(POSIX) $(HIDDEN) $(SAME) $(ALL_CFLAGS) -c -o $@ $<
 
 $(BUILD)/shared/%.o: src/%.c | $(BUILD)/shared
-	$(QCC) $(ALL_CPPFLAGS) $(POSIX) $(HIDDEN) $(ALL_CFLAGS) -fPIC -c -o $@ $<
+	$(QCC) $(ALL_CPPFLAGS) $(POSIX) $(HIDDEN) $(SAME) $(ALL_CFLAGS) -fPIC -c -o $@ $<
 
 $(BUILD)/unit/%.o: src/%.c | $(BUILD)/unit
 	$(QCC) $(ALL_CPPFLAGS) $(POSIX) -DHWT_TEST $(ALL_CFLAGS) -c -o $@ $<
 
 $(BUILD)/libhwt.a: $(SRC:src/%.c=$(BUILD)/static/%.o)
-	$(Q)rm -f $@ && $(AR) rcs $@ $^
+	$(Q)rm -f $@ && $(AR) rcsD $@ $^
 
 $(BUILD)/libhwt-unit.a: $(SRC:src/%.c=$(BUILD)/unit/%.o)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
@@ -132,8 +142,7 @@ $(BUILD)/test/test_%: test/test_%.c $(BUILD)/libhwt.so | $(BUILD)/test
 $(BUILD)/examples/%: examples/%.c $(BUILD)/libhwt.a | $(BUILD)/examples
 	$(QCC) $(ALL_CPPFLAGS) $(GNU) $(ALL_CFLAGS) -o $@ $(filter %.c,$^) $(BUILD)/libhwt.a $(ALL_LDFLAGS)
 
-$(BUILD)/examples/libuv $(BUILD)/examples/executor_glib: $(BUILD)/examples/%: examples/%.c $(BUILD)/libhwt.a | \
-	$(BUILD)/examples
+$(EXAMPLES_PKG:%=$(BUILD)/examples/%): $(BUILD)/examples/%: examples/%.c $(BUILD)/libhwt.a | $(BUILD)/examples
 	@if pkg-config --exists $(PKG_$*) 2>/dev/null; then $(if $(V),,$(SAY) '  CC  $@';) $(CC) $(ALL_CPPFLAGS) $(GNU) \
 		$(ALL_CFLAGS) -o $@ $< $(BUILD)/libhwt.a $$(pkg-config --cflags --libs $(PKG_$*) | \
 		sed 's/-I/-isystem /g') $(ALL_LDFLAGS); fi
@@ -154,7 +163,7 @@ TWINS ?= $(PERTURBED) $(HIERARCHICAL)
 
 check: all $(UNIT_TESTS) $(API_TESTS) $(TWINS) $(EXAMPLES) $(EXAMPLES_MORE) $(BENCH)
 	CC='$(CC)' SAN='$(SAN)' test/run.sh $(BUILD) $(UNIT_TESTS) $(API_TESTS) $(TWINS) \
-		test/layers.sh test/edges.sh test/header.sh test/readme.sh test/examples.sh $(if $(TWINS),test/bench.sh)
+		test/layers.sh test/edges.sh test/header.sh test/abi.sh test/docs.sh test/examples.sh $(if $(TWINS),test/bench.sh)
 
 soak: $(API_TESTS) $(PERTURBED)
 	HWT_SCALE=$${HWT_SCALE:-2500} HWT_SOAK_S=$${HWT_SOAK_S:-600} HWT_TEST_TIMEOUT=3600 test/run.sh $(BUILD) \
@@ -182,13 +191,42 @@ memcheck: $(UNIT_TESTS)
 # A copy of the tree may lack it.
 -include bench/bench.mk
 
+# For pkg-config; `--static` adds what the archive needs.
+$(BUILD)/hwt.pc: include/hwt.h Makefile
+	@mkdir -p $(BUILD)
+	@printf '%s\n' 'prefix=$(PREFIX)' 'includedir=$(INCLUDEDIR)' 'libdir=$(LIBDIR)' '' 'Name: libhwt' \
+		'Description: a hashed wheel timer for multithreaded C' 'Version: $(VERSION)' \
+		'Cflags: -I$${includedir} -pthread' 'Libs: -L$${libdir} -lhwt' 'Libs.private: -pthread' >$@
+
+INSTALLED = $(INCLUDEDIR)/hwt.h $(LIBDIR)/libhwt.a $(LIBDIR)/libhwt.so.$(VERSION) $(LIBDIR)/$(SONAME) \
+	$(LIBDIR)/libhwt.so $(LIBDIR)/pkgconfig/hwt.pc $(MANDIR)/man3/hwt.3
+DOCUMENTS = README.md CHANGES.md LICENSE $(wildcard doc/*.md doc/*.svg doc/*.bt)
+
+# The prefix may be another one each time: hwt.pc is made anew.
 install: all
-	install -d $(DESTDIR)$(INCLUDEDIR) $(DESTDIR)$(LIBDIR)
+	@rm -f $(BUILD)/hwt.pc && $(MAKE) -s --no-print-directory BUILD=$(BUILD) $(BUILD)/hwt.pc
+	install -d $(DESTDIR)$(INCLUDEDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(MANDIR)/man3 \
+		$(DESTDIR)$(DOCDIR)/examples
 	install -m 644 include/hwt.h $(DESTDIR)$(INCLUDEDIR)/
 	install -m 644 $(BUILD)/libhwt.a $(DESTDIR)$(LIBDIR)/
 	install -m 755 $(BUILD)/libhwt.so.$(VERSION) $(DESTDIR)$(LIBDIR)/
 	ln -sf libhwt.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libhwt.so
+	install -m 644 $(BUILD)/hwt.pc $(DESTDIR)$(LIBDIR)/pkgconfig/
+	install -m 644 doc/hwt.3 $(DESTDIR)$(MANDIR)/man3/
+	install -m 644 $(DOCUMENTS) $(DESTDIR)$(DOCDIR)/
+	install -m 644 $(wildcard examples/*.[ch] examples/*.cpp) $(DESTDIR)$(DOCDIR)/examples/
+
+uninstall:
+	rm -f $(INSTALLED:%=$(DESTDIR)%)
+	rm -rf $(DESTDIR)$(DOCDIR)
+
+# A release: what git has, in an archive whose bytes are the same each time.
+DIST = libhwt-$(VERSION)
+
+dist:
+	git archive --format=tar --prefix=$(DIST)/ HEAD | gzip -9n >$(DIST).tar.gz
+	@echo $(DIST).tar.gz
 
 deps:
 	@CC='$(CC)' ./deps.sh

@@ -266,7 +266,7 @@ typedef struct hwt_unprocessed {
  * Threads  any.
  * Returns  0 and *timer; EINVAL: timer is NULL, a field is out of range, or tick_duration_ns >= INT64_MAX /
  *          ticks_per_wheel; ENOTSUP: a setting that this version knows but does not serve; ENOMEM.
- * Cost     some 30 KiB with the default settings, 24 bytes a bucket of it.
+ * Cost     some 60 KiB with the default settings, 24 bytes a bucket of it.
  */
 HWT_API int hwt_timer_create(hwt_timer **timer, const hwt_config *config);
 
@@ -299,7 +299,7 @@ HWT_API int hwt_timer_stop(hwt_timer *timer, size_t *unprocessed);
 
 /*
  * Hands out one timeout that the stop returned, each exactly once, in no particular order.  Its state is
- * HWT_CANCELLED and its arg is the caller's again.
+ * HWT_CANCELLED and its arg is the caller's again (with a finaliser: to be read until hwt_timer_destroy calls that).
  *
  * Threads  any.
  * Returns  true and *out; false with *out untouched when none is left, or when the timer has not been stopped.
@@ -409,8 +409,8 @@ typedef struct hwt_spec {
  * returned 0 the task will not run, but arg is released by the finaliser, not by the caller.
  *
  * Threads  as hwt_new_timeout; *spec is copied.
- * Returns  as hwt_new_timeout; EINVAL also: spec is NULL or its size too small, a period less than a tick, unknown
- *          flags; ENOTSUP: a setting of a newer header.
+ * Returns  as hwt_new_timeout; EINVAL also: spec or its task is NULL, its size too small, a period less than a tick,
+ *          unknown flags; ENOTSUP: a setting of a newer header.
  * Cost     as hwt_new_timeout; with a period or a finaliser 48 bytes more.  To call a finaliser a cancel wakes a worker
  *          that sleeps beyond the next tick.
  */
@@ -418,7 +418,7 @@ HWT_API int hwt_new_timeout_ex(hwt_timer *timer, const hwt_spec *spec, hwt_timeo
 
 /*
  * Cancels a timeout.  0 says that this very call prevented the task: it has not started and never will, and arg is
- * the caller's again.  Of several calls for one timeout at most one gets 0.
+ * the caller's again, or the finaliser's if it has one.  Of several calls for one timeout at most one gets 0.
  *
  * Of one that is going to run again (periodic, or rescheduled by its own task) while it is running: 0, there is no
  * further run, but this one may still be in progress; hwt_cancel_sync waits for it.
@@ -609,8 +609,8 @@ HWT_API int hwt_timer_stats(const hwt_timer *timer, hwt_stats *out);
  */
 
 /*
- * Writes a timeout in words, for logs: "hwt timeout 0x7f32c4001040:17 pending, 1.204 s left", or running, expired,
- * cancelled, retired, none.  A snapshot.
+ * Writes a timeout in words, for logs: "hwt timeout 0x7f32c4001040:17 pending, 1.204 s left" (or ", due since 0.002 s",
+ * ", never due"), or running, expired, cancelled, retired, none.  A snapshot.
  *
  * Threads  any.
  * Returns  as snprintf: how many characters it takes, without the final 0, also if len is less; buf may be NULL if len

@@ -232,8 +232,7 @@ size_t hwt_bucket_sweep(struct hwt_store *store, struct hwt_bucket *bucket, stru
 	while (bucket->first != NULL) {
 		struct hwt_chunk *chunk = bucket->first;
 
-		if (chunk->next != NULL)
-			__builtin_prefetch(chunk->next);
+		__builtin_prefetch(chunk->next); /* of NULL, too: it is only a wish */
 		for (unsigned i = 0; i < chunk->used && n < max; i++) {
 			if (chunk->records[i] == NULL)
 				continue;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Cancelling, lane.h. */
 #include "lane.h"
+#include "probe.h"
 
 #include <errno.h>
 
@@ -109,6 +110,7 @@ static __attribute__((noinline)) int cancel_slowly(struct hwt_lane *lane, struct
 		if (word == tried)
 			return rc;
 	}
+	HWT_PROBE(cancel, record, 0);
 	count_cancelled(lane);
 	notify_release(lane, tried);
 	return notify_cancelled(lane);
@@ -145,10 +147,12 @@ int hwt_lane_cancel(struct hwt_lane *lane, struct hwt_record *record, uint64_t g
 
 	if (likely(word == word_make(generation, STATE_ARMED))) {
 		if (likely(cancel_armed_at_once(lane, record, word))) {
+			HWT_PROBE(cancel, record, 0);
 			count_cancelled(lane);
 			return notify_cancelled(lane);
 		}
 	} else if (word == word_make(generation, STATE_QUEUED) && record_edge(record, &word, STATE_CANCELLED)) {
+		HWT_PROBE(cancel, record, 0);
 		count_cancelled(lane);
 		return 0;
 	}

@@ -55,12 +55,11 @@ static size_t bring_chunk_down(struct hierarchical *h, struct hwt_chunk *chunk, 
 	size_t placed, sum = 0;
 	unsigned at = 0;
 
-	if (chunk->next != NULL)
-		__builtin_prefetch(chunk->next);
+	__builtin_prefetch(chunk->next);
 	do {
 		gather(h, chunk, &at, block, level, &gathered);
 		placed = hwt_levels_place(h, gathered.records, gathered.ticks, gathered.n, level - 1);
-		for (size_t i = 0; i < placed; i++)
+		for (size_t i = 0; i < gathered.n && i < placed; i++)
 			chunk->records[gathered.index[i]] = NULL;
 		chunk->live = (uint8_t)(chunk->live - placed);
 		sum += placed;

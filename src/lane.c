@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "lane.h"
 #include "mem.h"
+#include "probe.h"
 
 #include <errno.h>
 
@@ -244,6 +245,7 @@ static inline __attribute__((always_inline)) void accept(struct hwt_lane *lane, 
 	timeout = record_take(record, task, arg, deadline_ns, flags);
 	if (out != NULL)
 		*out = timeout;
+	HWT_PROBE(schedule, record, deadline_ns);
 	queue_push(&lane->submitted, node, record);
 }
 

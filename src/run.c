@@ -3,6 +3,7 @@
  * What becomes of a timeout that is not simply placed and run: cancelled ones, moved ones, those with an extension or a
  * period, and those that run again.  worker.c has the others.
  */
+#include "probe.h"
 #include "worker.h"
 
 /*
@@ -142,6 +143,7 @@ void hwt_worker_expire_other(struct hwt_worker *worker, struct hwt_record *recor
 	else
 		worker_count_expired(worker);
 	tally_lateness(&worker->tally, deadline_ns, worker->lateness_ns);
+	HWT_PROBE(expire, record, (uint64_t)worker->lateness_ns - (uint64_t)deadline_ns);
 	if (worker->jobs != NULL && hwt_job_hand_over(worker->jobs, record))
 		return;
 	worker->frame.record = record;

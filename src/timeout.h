@@ -42,7 +42,10 @@
  *     defer          CANCELLED  LAZY       worker, popped it from cancelled but    the wheel drops it next tick
  *                                          cannot unlink it now
  *     run            ARMED      RUNNING    worker, collected it                    run the task
- *     finish         RUNNING    EXPIRED    worker, the task has returned           the record goes home
+ *     finish         RUNNING    EXPIRED    who ran the task, it has returned       the record goes home
+ *                               or, DROPPED, CANCELLED
+ *     drop           RUNNING,   RUNNING,   any thread                              the run in progress is the last
+ *                    AGAIN      DROPPED
  *     again          RUNNING    ARMED or   who ran the task, AGAIN is set          place in the wheel, or push on the
  *                               QUEUED                                             stack of those for the worker
  *     give_back      QUEUED or  CANCELLED  stop, the worker is gone                unprocessed list
@@ -69,10 +72,12 @@
  * Invariants
  *
  *   R1  a record is at each moment in exactly one of: a free list (or on its way back to one), a submitted queue,
- *       the wheel, the wheel and a cancelled queue, a cancelled queue, the worker's batch, the unprocessed list, the
- *       stack of those that run again; or it is the extension of one other that is in none of the first.  A record of
- *       the wheel or the batch is in a submitted queue, too, while and only while it is URGED.
- *   R2  only the worker sends records home: a queue's node may still point at a record that a canceller is done with.
+ *       the wheel, the wheel and a cancelled queue, a cancelled queue, the worker's batch, the list of those put off,
+ *       the unprocessed list, the stack of those that run again, the hands of who runs its task; or it is the extension
+ *       of one other that is in none of the first.  A record of the wheel or the batch is in a submitted queue, too,
+ *       while and only while it is URGED.
+ *   R2  only the worker sends records home, and who has run a task elsewhere, that one: a queue's node may still point
+ *       at a record that a canceller is done with.
  *   R3  place != 0 while and only while the record is in the wheel (a batch that the worker is just going through
  *       aside).
  *   R4  deadline_ns of an ARMED record changes only under MOVING, that of a RUNNING one only by its own task and who

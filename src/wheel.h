@@ -15,6 +15,8 @@
  *               hwt_wheel_seek(wheel, tick);
  *               while ((n = hwt_wheel_collect(wheel, batch, max)) > 0)
  *                       run batch
+ *               hwt_wheel_seek(wheel, tick + 1);
+ *               hwt_wheel_end_tick(wheel);
  *       }
  *       hwt_wheel_seek(wheel, target + 1);
  *

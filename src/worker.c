@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "worker.h"
 #include "mem.h"
+#include "probe.h"
 
 /* How many records are taken from a queue at once, so that their lines are on the way while the others are handled. */
 #define DRAIN_BATCH HWT_PLACE_MAX
@@ -61,12 +62,15 @@ static void transfer_batch(struct hwt_worker *worker, struct hwt_record **batch,
 	uint64_t word;
 
 	for (size_t i = 0; i < n; i++) {
-		if (likely(record_arm(batch[i], &word)))
-			batch[armed++] = batch[i];
+		struct hwt_record *record = batch[i];
+
+		batch[armed] = record; /* if it is to be placed */
+		if (likely(record_arm(record, &word)))
+			armed++;
 		else if (likely(word_is_plain(word, STATE_CANCELLED))) /* while it was queued */
-			chain_append(&record_lane(batch[i])->home, batch[i]);
-		else if (hwt_worker_take_other(worker, batch[i]))
-			batch[armed++] = batch[i];
+			chain_append(&record_lane(record)->home, record);
+		else
+			armed += hwt_worker_take_other(worker, record);
 	}
 	hwt_wheel_place(worker->wheel, batch, armed);
 }
@@ -158,6 +162,7 @@ static void run_task(struct hwt_worker *worker, struct hwt_record *record, uint6
 	HWT_ASSERT(deadline_ns <= grid_time(&worker->wheel->grid, worker->wheel->tick));
 	worker_count_expired(worker);
 	tally_lateness(&worker->tally, deadline_ns, worker->lateness_ns);
+	HWT_PROBE(expire, record, (uint64_t)worker->lateness_ns - (uint64_t)deadline_ns);
 	if (unlikely(worker->jobs != NULL) && hwt_job_hand_over(worker->jobs, record))
 		return;
 	worker->frame.record = record;
@@ -227,6 +232,7 @@ static bool expire(struct hwt_worker *worker, int64_t target, int64_t now_ns)
 			return false;
 		ended_ns = hwt_clock_now();
 		tally_add(&worker->tally.ticks, 1);
+		HWT_PROBE(tick, wheel->tick, ended_ns - began_ns);
 		tally_max(&worker->tally.tick_max_ns, (uint64_t)(ended_ns - began_ns));
 		hwt_wheel_seek(wheel, wheel->tick + 1);
 		hwt_wheel_end_tick(wheel);

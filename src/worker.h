@@ -11,7 +11,8 @@
  *
  *   Then it sleeps.  How long, depends on whether there is traffic:
  *
- *       nap    much came in during this tick: until the next tick, when it looks again anyway.
+ *       nap    until the next tick: much came in during this one, or it was about to sleep for longer twice already, or
+ *              there is something to do at the next one anyway.
  *       idle   until the tick at which the wheel next has something due; without end if there is nothing.  A producer
  *              with something earlier wakes it (idle.h).
  *

@@ -33,7 +33,73 @@ elif [ -x "$BUILD/examples/executor_glib" ]; then
 else
 	echo "skip executor_glib_measures_both: $BUILD/examples/executor_glib was not built"
 fi
+same glib_loop_prints_in_time '10\n20\n40\n' "$BUILD/examples/glib_loop" 40 10 20
+same glib_loop_repeats_what_a_thread_schedules '5\n5\n5\n' "$BUILD/examples/glib_loop" --repeat=3 --thread 5
+same curl_multi_transfers_and_times_out 'ok: 40 transfers\n' "$BUILD/examples/curl_multi" --self-test
+
 same cpp_runs_a_lambda 'a moment later: 42\ncancelled in time\n' "$BUILD/examples/cpp"
+
+last() { # NAME WANTED PROGRAM ARGS...: its last line
+	name=$1
+	wanted=$2
+	shift 2
+	result "$name" "$(got=$(timeout 120 "$@" 2>&1) || echo "exit $?"
+		printf '%s\n' "$got" | tail -1 | grep -qE "^$wanted\$" || printf 'got: %s\n' "$got")"
+}
+
+last backoff_one_attempt_is_enough '100 requests: 100 served, 0 given up after 6 attempts, 0 began early' \
+	"$BUILD/examples/backoff" -n 100 -r 0
+last backoff_gives_up '100 requests: 0 served, 100 given up after 3 attempts, 0 began early' \
+	"$BUILD/examples/backoff" -n 100 -r 100 -a 3 -b 2
+last backoff_tries_again '400 requests: [1-9][0-9]* served, [0-9]+ given up after 8 attempts, 0 began early' \
+	"$BUILD/examples/backoff" -n 400 -r 70 -a 8 -b 5 -c 100
+last rate_limiter_keeps_its_laws 'ok: .*' "$BUILD/examples/rate_limiter" -n 500
+last rate_limiter_keeps_them_with_periods 'ok: .*' "$BUILD/examples/rate_limiter" -n 500 -p
+limits() { # NAME CONDITION ARGS...: what awk finds of 400 requests in columns 3 granted, 5 timed out, 6 refused
+	name=$1
+	condition=$2
+	shift 2
+	result "$name" "$(got=$(timeout 120 "$BUILD/examples/rate_limiter" -k 1 -r 1 -b 5 -n 100 "$@" 2>&1) ||
+		echo "exit $?"
+		printf '%s\n' "$got" |
+			awk "\$1 == \"all\" && \$2 == 400 && $condition { good = 1 } END { exit !good }" ||
+			printf 'got: %s\n' "$got")"
+}
+# shellcheck disable=SC2016 # awk's columns
+limits rate_limiter_refuses_where_nobody_may_wait '$3 >= 5 && $5 == 0 && $6 > 0' -q 0
+# shellcheck disable=SC2016
+limits rate_limiter_lets_wait_and_lose_patience '$3 >= 5 && $5 > 0 && $6 == 0' -q 1000 -w 20
+
+# Three jobs.  The first run is ended when two of them have been printed, one of which came while it ran.
+jobs_over_two_runs() { # FILE
+	for job in '0 first' '3600000 third'; do
+		"$BUILD/examples/jobs" -d "$1" add "${job% *}" "${job#* }"
+	done
+	"$BUILD/examples/jobs" -d "$1" run -t 120 >"$1.out" 2>&1 &
+	run=$!
+	"$BUILD/examples/jobs" -d "$1" add 20 second
+	while kill -0 $run 2>/dev/null && ! grep -q second "$1.out"; do
+		sleep 0.05
+	done
+	kill -TERM $run
+	wait $run || echo "exit $?"
+	cat "$1.out"
+	"$BUILD/examples/jobs" -d "$1" list
+	"$BUILD/examples/jobs" -d "$1" now
+	"$BUILD/examples/jobs" -d "$1" run -t 120 -e || echo "exit $?"
+	"$BUILD/examples/jobs" -d "$1" list
+}
+if [ -x "$BUILD/examples/jobs" ]; then
+	folder=$(mktemp -d)
+	jobs_over_two_runs "$folder/db" >"$folder/got" 2>&1
+	printf '%s\n' 1 2 3 first second 'jobs: 2 ran, 1 saved' \
+		'1 done 1 first' '2 waiting 0 third' '3 done 1 second' third 'jobs: 1 ran, 0 saved' \
+		'1 done 1 first' '2 done 1 third' '3 done 1 second' >"$folder/wanted"
+	result jobs_run_once_over_two_runs "$(diff "$folder/wanted" "$folder/got")"
+	rm -rf "$folder"
+else
+	echo "skip jobs_run_once_over_two_runs: $BUILD/examples/jobs was not built"
+fi
 
 text=$(timeout 60 "$BUILD/examples/stats" -p 1)
 result stats_are_prometheus_text "$(echo "$text" | grep -vE \

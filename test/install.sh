@@ -56,4 +56,84 @@ if command -v "$CXX" >/dev/null 2>&1; then
 else
 	echo "skip install_shared_cxx: no C++ compiler"
 fi
+
+# As pkg-config says, from a prefix of its own; and what CMake makes of that.
+prefix=$root/opt
+make -s install PREFIX="$prefix" || { echo "FAIL install_prefix"; exit 1; }
+pc() { PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config "$@" hwt; }
+if command -v pkg-config >/dev/null 2>&1; then
+	# shellcheck disable=SC2046 # words
+	try pkg_config_shared "$CC" -std=c11 "$root/program.c" $(pc --cflags --libs) -Wl,-rpath,"$prefix/lib" -o "$root/program"
+	# shellcheck disable=SC2046
+	try pkg_config_static "$CC" -std=c11 $(pc --cflags) "$root/program.c" \
+		$(pc --static --libs | sed "s#-lhwt#$prefix/lib/libhwt.a#") -o "$root/program"
+	version=$(pc --modversion)
+	if grep -q "^## $version " CHANGES.md; then
+		echo "ok install_pkg_config_version"
+	else
+		echo "FAIL install_pkg_config_version: $version"
+		status=1
+	fi
+else
+	echo "skip install_pkg_config: not installed"
+fi
+if command -v cmake >/dev/null 2>&1 && command -v pkg-config >/dev/null 2>&1; then
+	mkdir "$root/cmake"
+	cp "$root/program.c" "$root/cmake/"
+	cat >"$root/cmake/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.13)
+project(program C)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(HWT REQUIRED IMPORTED_TARGET hwt)
+add_executable(program program.c)
+target_link_libraries(program PkgConfig::HWT)
+END
+	cmake_build() {
+		PKG_CONFIG_PATH=$prefix/lib/pkgconfig cmake -S "$root/cmake" -B "$root/cmake/build" &&
+			cmake --build "$root/cmake/build" && cp "$root/cmake/build/program" "$root/program"
+	}
+	try cmake cmake_build
+else
+	echo "skip install_cmake: not installed"
+fi
+
+installed() { find "$prefix" -type f -o -type l | sed "s#$prefix/##" | sort; }
+for file in include/hwt.h lib/libhwt.a lib/libhwt.so lib/pkgconfig/hwt.pc share/man/man3/hwt.3 \
+	share/doc/libhwt/README.md share/doc/libhwt/examples/epoll.c; do
+	installed | grep -qx "$file" || { echo "FAIL install_files: no $file"; status=1; }
+done
+make -s uninstall PREFIX="$prefix"
+if [ -z "$(installed)" ]; then
+	echo "ok uninstall_leaves_nothing"
+else
+	installed
+	echo "FAIL uninstall_leaves_nothing"
+	status=1
+fi
+
+# Twice from different folders: the same bytes.
+for copy in one two; do
+	mkdir -p "$root/$copy/deeper"
+	cp -R Makefile include src "$root/$copy/deeper/"
+	make -s -C "$root/$copy/deeper" BUILD=b >"$root/log" 2>&1 || cat "$root/log"
+	mv "$root/$copy/deeper/b" "$root/$copy-b"
+done
+if cmp "$root/one-b/libhwt.a" "$root/two-b/libhwt.a" && cmp "$root"/one-b/libhwt.so.*.*.* "$root"/two-b/libhwt.so.*.*.*; then
+	echo "ok builds_are_reproducible"
+else
+	echo "FAIL builds_are_reproducible"
+	status=1
+fi
+
+# A release builds without git.
+if git rev-parse HEAD >/dev/null 2>&1; then
+	git archive --prefix=release/ HEAD | tar -x -C "$root"
+	if make -s -C "$root/release" >"$root/log" 2>&1 && [ -e "$root/release/build/libhwt.a" ]; then
+		echo "ok a_release_builds"
+	else
+		cat "$root/log"
+		echo "FAIL a_release_builds"
+		status=1
+	fi
+fi
 exit $status

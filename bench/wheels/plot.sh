@@ -47,11 +47,13 @@ gnuplot <<-END
 	set grid
 	set pointsize 0.5
 	set xlabel "pending timeouts"
+	set xrange [1000:*]
 	set key left top font ",10"
 	set title "CPU ms a second while they wait, one task a tick; 1 h"
 	plot $(curves 1)
 	set title "the same, delays of 10 ms to 30 days"
 	plot $(curves 2)
+	set key right top
 	set title "CPU ns a timeout from the wheel to the end of its task; 1 h"
 	plot $(curves 3)
 	set title "bytes a pending timeout, of all that the timer holds"
