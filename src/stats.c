@@ -37,9 +37,9 @@ static void count_ends(const hwt_timer *timer, hwt_stats *stats)
 	uint64_t expired, again, most;
 
 	/* Acquire, and in this order: see the top, [count]. */
+	again = hwt_lanes_again(&timer->lanes);
 	stats->completed = atomic_load_explicit(&worker->tally.finished, memory_order_acquire) + /* [finished] */
 			   atomic_load_explicit(&timer->jobs.completed, memory_order_acquire);   /* [finished] */
-	again = hwt_lanes_again(&timer->lanes);
 	expired = atomic_load_explicit(&worker->expired, memory_order_acquire);
 	stats->returned = atomic_load_explicit(&timer->given_back, memory_order_acquire);
 	stats->cancelled = hwt_lanes_cancelled(&timer->lanes);
@@ -50,6 +50,11 @@ static void count_ends(const hwt_timer *timer, hwt_stats *stats)
 	expired = expired < most ? expired : most;
 	stats->pending = most - expired;
 	stats->running = expired - again - stats->completed;
+	/* Between the two looks tasks have ended; there is one at most where there is one thread. */
+	if (timer->config.executor == NULL && stats->running > 1) {
+		stats->completed += stats->running - 1;
+		stats->running = 1;
+	}
 }
 
 static void count_lanes(const hwt_timer *timer, hwt_stats *stats)

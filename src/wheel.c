@@ -33,14 +33,17 @@ static int64_t tick_to_place(const struct hwt_wheel *wheel, const struct hwt_rec
 }
 
 /*
- * The same for one that may be in somebody's hands: then it is due at once, and the worker looks again.  Who begins to
- * move it after this look at the word says so if it becomes earlier.
+ * The same for one that may be in somebody's hands: then it is due at once, and the worker looks again, as it does with
+ * those that are MOVED.  Not all who set MOVING say so: some only look at the deadline.  Who begins to move it after
+ * this look at the word says so if it becomes earlier.
  */
 static int64_t tick_to_look(const struct hwt_wheel *wheel, struct hwt_record *record)
 {
-	if (unlikely(word_has(record_word(record), WORD_MOVING))) /* [move] */
-		return wheel->tick;
-	return tick_to_place(wheel, record);
+	if (likely(!word_has(record_word(record), WORD_MOVING))) /* [move] */
+		return tick_to_place(wheel, record);
+	/* Relaxed: the flag is for this thread.  A mover who stores the word over it has set it, too. */
+	atomic_fetch_or_explicit(&record->word, WORD_MOVED, memory_order_relaxed);
+	return wheel->tick;
 }
 
 static inline void place_at(struct hwt_wheel *wheel, struct hwt_record *const *records, const int64_t *ticks, size_t n)

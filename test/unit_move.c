@@ -803,7 +803,86 @@ TEST(all_but_the_worker_wait_for_who_is_moving)
 	}
 }
 
-TEST_MAIN(RUN(a_later_one_stays_where_it_is_until_its_old_tick), RUN(an_urged_one_is_in_the_wheel_and_in_a_queue),
+/*
+ * While one only looks, or hands over
+ */
+
+/* The worker comes by in the middle. */
+static void pass_once(const char *where)
+{
+	if (strcmp(where, "moved") != 0 || came_in)
+		return;
+	came_in = true;
+	unchecked_pass(0);
+}
+
+static void pass_while(void (*act)(void))
+{
+	came_in = false;
+	atomic_store(&hwt_test_point, pass_once);
+	act();
+	atomic_store(&hwt_test_point, NULL);
+	CHECK(came_in);
+}
+
+static void look_at_it(void)
+{
+	char text[96];
+
+	CHECK(hwt_timeout_format(subject.timeout, text, sizeof(text)) > 0);
+}
+
+static void finish_job(void)
+{
+	kept_run(kept_job);
+}
+
+static void expect_at_50(void)
+{
+	for (int64_t tick = 1; tick < 50; tick++) {
+		unchecked_pass(tick);
+		CHECK(kept_run == NULL && subject.tick == 0);
+	}
+}
+
+TEST(taken_in_while_somebody_looks_at_it)
+{
+	begin(1000);
+	kept_run = NULL;
+	start(&subject, AT(50), false);
+	pass_while(look_at_it);
+	expect_at_50();
+	pass(50);
+	CHECK_INT(subject.tick, ==, 50);
+	end();
+}
+
+TEST(taken_in_while_an_executor_hands_it_over)
+{
+	hwt_config config = driven_config(TICK, 64);
+	hwt_executor executor = { keep, NULL };
+	hwt_spec spec = { sizeof(spec), to_50_task, &subject, AT(0), 0, shot_release, HWT_ABSOLUTE };
+
+	config.executor = &executor;
+	memset(&subject, 0, sizeof(subject));
+	kept_run = NULL;
+	timer = driven_create(&config, START);
+	CHECK_INT(hwt_new_timeout_ex(timer, &spec, &subject.timeout), ==, 0);
+	unchecked_pass(0);
+	REQUIRE(kept_run != NULL);
+	pass_while(finish_job);
+	subject.tick = 0;
+	kept_run = NULL;
+	expect_at_50();
+	unchecked_pass(50);
+	CHECK(kept_run != NULL);
+	if (kept_run != NULL)
+		kept_run(kept_job);
+	end();
+}
+
+TEST_MAIN(RUN(taken_in_while_somebody_looks_at_it), RUN(taken_in_while_an_executor_hands_it_over),
+	  RUN(a_later_one_stays_where_it_is_until_its_old_tick), RUN(an_urged_one_is_in_the_wheel_and_in_a_queue),
 	  RUN(an_urged_one_is_cancelled_without_a_second_push), RUN(the_old_tick_of_an_urged_one_comes_first),
 	  RUN(a_stop_finds_moved_ones_once), RUN(a_stop_in_the_middle_of_a_tick),
 	  RUN(an_earlier_deadline_needs_a_node_or_the_old_one_holds),
