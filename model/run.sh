@@ -156,7 +156,7 @@ move_fault LOOK_BLINDLY M2 -DTICKS=3
 move_fault URGED_CLEARED_LATE M2
 move_fault NOT_URGED M2
 move_fault GUESS_TRUSTED M2
-move_fault URGE_TWICE M3
+move_fault URGE_TWICE M3 -DTICKS=3
 move_fault CANCEL_URGED_PUSHES M3
 move_fault RUN_URGED M3
 move_fault PUSH_ON_CLOSED M3
