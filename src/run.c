@@ -110,7 +110,7 @@ static void begin_period(struct hwt_worker *worker, struct hwt_record *record, i
 }
 
 /* After the task, or in place of it. */
-static void end_other(struct hwt_worker *worker, struct hwt_record *record)
+void hwt_worker_end_other(struct hwt_worker *worker, struct hwt_record *record)
 {
 	enum word_state end = record_end(record, STATE_ARMED);
 
@@ -122,11 +122,6 @@ static void end_other(struct hwt_worker *worker, struct hwt_record *record)
 	if (end == STATE_EXPIRED)
 		worker_count_finished(worker);
 	lane_send_home(record);
-}
-
-void hwt_worker_end_other(struct hwt_worker *worker, struct hwt_record *record)
-{
-	end_other(worker, record);
 }
 
 void hwt_worker_expire_other(struct hwt_worker *worker, struct hwt_record *record)
@@ -149,5 +144,5 @@ void hwt_worker_expire_other(struct hwt_worker *worker, struct hwt_record *recor
 	worker->frame.record = record;
 	record->task((hwt_timeout){ record, word_generation(word) }, record_arg(record, word));
 	worker->frame.record = NULL;
-	end_other(worker, record);
+	hwt_worker_end_other(worker, record);
 }

@@ -3,7 +3,7 @@
  * hwt_new_timeout_ex: what a specification may say, and that the finaliser of a timeout is called exactly once, when
  * the library is done with its arg and not before, however the timeout has ended.
  */
-#include "support.h"
+#include "spawn.h"
 
 #define TICK_NS HWT_MS(1)
 #define FAR_NS HWT_S(3600)
@@ -560,53 +560,11 @@ TEST(in_a_stop_it_may_cancel_others)
  * With a worker, and a thread for each job
  */
 
-struct spawned {
-	void (*run)(void *job);
-	void *job;
-};
-
-static void *spawned_main(void *arg)
-{
-	struct spawned spawned = *(struct spawned *)arg;
-
-	free(arg);
-	spawned.run(spawned.job);
-	return NULL;
-}
-
-static int spawn(void *ctx, void (*run)(void *job), void *job)
-{
-	struct spawned *spawned = malloc(sizeof(*spawned));
-	pthread_t thread;
-
-	(void)ctx;
-	REQUIRE(spawned != NULL);
-	*spawned = (struct spawned){ run, job };
-	if (pthread_create(&thread, NULL, spawned_main, spawned) != 0) {
-		free(spawned);
-		return EAGAIN;
-	}
-	pthread_detach(thread);
-	return 0;
-}
-
-static hwt_timer *begin_real(bool with_executor)
-{
-	hwt_executor executor = { spawn, NULL };
-	hwt_config config = HWT_CONFIG_INIT;
-	hwt_timer *timer = NULL;
-
-	config.tick_duration_ns = TICK_NS;
-	config.executor = with_executor ? &executor : NULL;
-	REQUIRE(hwt_timer_create(&timer, &config) == 0);
-	return timer;
-}
-
 /* Nothing is due for an hour. */
 TEST(a_cancel_wakes_a_worker_that_sleeps)
 {
 	for (int round = 0; round < 12; round++) {
-		hwt_timer *timer = begin_real(round % 2 != 0);
+		hwt_timer *timer = spawn_timer(TICK_NS, round % 2 != 0);
 		struct owned owned = { .runs = 0 };
 
 		start(timer, &owned, FAR_NS, round % 3 == 0 ? HWT_S(1) : 0);
@@ -627,7 +585,7 @@ TEST(a_cancel_wakes_a_worker_that_sleeps)
 TEST(after_the_task_where_it_ran)
 {
 	for (int round = 0; round < 8; round++) {
-		hwt_timer *timer = begin_real(round % 2 != 0);
+		hwt_timer *timer = spawn_timer(TICK_NS, round % 2 != 0);
 		struct owned once = { .again = (unsigned)round / 4 }, often = { .cancel_at = 3 };
 
 		start(timer, &once, 0, 0);
@@ -646,7 +604,7 @@ TEST(after_the_task_where_it_ran)
 TEST(on_the_worker_and_in_the_pool_it_may_call_what_a_task_may)
 {
 	for (int round = 0; round < 4; round++) {
-		hwt_timer *timer = begin_real(round % 2 != 0);
+		hwt_timer *timer = spawn_timer(TICK_NS, round % 2 != 0);
 		struct owned ran = { .runs = 0 }, cancelled = { .runs = 0 };
 
 		start_busy(timer, &ran, 0);
@@ -692,7 +650,7 @@ TEST(references_are_dropped)
 	struct prng prng = { test_seed("references_are_dropped") };
 
 	for (int round = 0; round < 4; round++) {
-		hwt_timer *timer = begin_real(round == 3);
+		hwt_timer *timer = spawn_timer(TICK_NS, round == 3);
 		atomic_uint freed = 0;
 		unsigned count = scaled(round == 3 ? 300 : 3000);
 

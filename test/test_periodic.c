@@ -3,7 +3,7 @@
  * hwt_new_periodic: the grid of its deadlines, periods that are merged, its one end; on the worker, on an executor, and
  * on a clock of the test's own.
  */
-#include "support.h"
+#include "spawn.h"
 
 #define TICK_NS HWT_MS(1)
 #define FAR_NS HWT_S(3600)
@@ -545,48 +545,6 @@ TEST(what_the_executor_refuses_runs_on_the_worker)
 
 /* With a worker, and a thread for each job. */
 
-struct spawned {
-	void (*run)(void *job);
-	void *job;
-};
-
-static void *spawned_main(void *arg)
-{
-	struct spawned spawned = *(struct spawned *)arg;
-
-	free(arg);
-	spawned.run(spawned.job);
-	return NULL;
-}
-
-static int spawn(void *ctx, void (*run)(void *job), void *job)
-{
-	struct spawned *spawned = malloc(sizeof(*spawned));
-	pthread_t thread;
-
-	(void)ctx;
-	REQUIRE(spawned != NULL);
-	*spawned = (struct spawned){ run, job };
-	if (pthread_create(&thread, NULL, spawned_main, spawned) != 0) {
-		free(spawned);
-		return EAGAIN;
-	}
-	pthread_detach(thread);
-	return 0;
-}
-
-static hwt_timer *begin_real(bool with_executor)
-{
-	hwt_executor executor = { spawn, NULL };
-	hwt_config config = HWT_CONFIG_INIT;
-	hwt_timer *timer = NULL;
-
-	config.tick_duration_ns = TICK_NS;
-	config.executor = with_executor ? &executor : NULL;
-	REQUIRE(hwt_timer_create(&timer, &config) == 0);
-	return timer;
-}
-
 struct gate {
 	atomic_uint entered, open, runs, inside;
 	unsigned plain; /* ThreadSanitizer watches */
@@ -612,7 +570,7 @@ static void gate_task(hwt_timeout timeout, void *arg)
 TEST(cancelled_by_another_thread_the_run_in_progress_comes_to_its_end)
 {
 	for (int with_executor = 0; with_executor < 2; with_executor++) {
-		hwt_timer *timer = begin_real(with_executor != 0);
+		hwt_timer *timer = spawn_timer(TICK_NS, with_executor != 0);
 		struct gate gate = { .sleep_ns = 0 };
 		hwt_timeout timeout;
 
@@ -645,7 +603,7 @@ static void *open_soon(void *arg)
 TEST(cancel_sync_waits_for_the_run_in_progress)
 {
 	for (int with_executor = 0; with_executor < 2; with_executor++) {
-		hwt_timer *timer = begin_real(with_executor != 0);
+		hwt_timer *timer = spawn_timer(TICK_NS, with_executor != 0);
 		struct gate gate = { .sleep_ns = HWT_MS(3) };
 		hwt_timeout timeout;
 		struct crew crew;
@@ -665,7 +623,7 @@ TEST(cancel_sync_waits_for_the_run_in_progress)
 TEST(cancel_sync_is_the_end_of_it)
 {
 	for (unsigned round = 0; round < scaled(100); round++) {
-		hwt_timer *timer = begin_real(round % 2 != 0);
+		hwt_timer *timer = spawn_timer(TICK_NS, round % 2 != 0);
 		struct gate gate = { .open = 1 };
 		hwt_timeout timeout;
 		unsigned runs;
@@ -684,7 +642,7 @@ TEST(cancel_sync_is_the_end_of_it)
 TEST(a_stop_waits_for_the_run_in_progress_and_hands_it_out)
 {
 	for (int with_executor = 0; with_executor < 2; with_executor++) {
-		hwt_timer *timer = begin_real(with_executor != 0);
+		hwt_timer *timer = spawn_timer(TICK_NS, with_executor != 0);
 		struct gate gate = { .sleep_ns = 0 };
 		hwt_unprocessed unprocessed = { .arg = NULL };
 		struct crew crew;
@@ -707,7 +665,7 @@ TEST(a_stop_waits_for_the_run_in_progress_and_hands_it_out)
 TEST(slow_runs_are_merged_by_the_clock)
 {
 	for (int with_executor = 0; with_executor < 2; with_executor++) {
-		hwt_timer *timer = begin_real(with_executor != 0);
+		hwt_timer *timer = spawn_timer(TICK_NS, with_executor != 0);
 		struct gate gate = { .open = 1, .sleep_ns = HWT_MS(5) };
 		int64_t began_ns, periods;
 		hwt_timeout timeout;

@@ -3,7 +3,7 @@
  * hwt_reschedule: another deadline for a timeout that is pending, and for one in its own task.  Most of it on a clock
  * of the test's own, where the tick at which a task runs is exact.
  */
-#include "support.h"
+#include "spawn.h"
 
 #define TICK_NS HWT_MS(1)
 #define FAR_NS HWT_S(3600)
@@ -820,49 +820,6 @@ TEST(on_an_executor_it_is_cancelled_or_stopped_after_it_was_armed_again)
  * With a worker
  */
 
-struct spawned {
-	void (*run)(void *job);
-	void *job;
-};
-
-static void *spawned_main(void *arg)
-{
-	struct spawned spawned = *(struct spawned *)arg;
-
-	free(arg);
-	spawned.run(spawned.job);
-	return NULL;
-}
-
-/* A thread for each job. */
-static int spawn(void *ctx, void (*run)(void *job), void *job)
-{
-	struct spawned *spawned = malloc(sizeof(*spawned));
-	pthread_t thread;
-
-	(void)ctx;
-	REQUIRE(spawned != NULL);
-	*spawned = (struct spawned){ run, job };
-	if (pthread_create(&thread, NULL, spawned_main, spawned) != 0) {
-		free(spawned);
-		return EAGAIN;
-	}
-	pthread_detach(thread);
-	return 0;
-}
-
-static hwt_timer *begin_real(bool with_executor)
-{
-	hwt_executor executor = { spawn, NULL };
-	hwt_config config = HWT_CONFIG_INIT;
-	hwt_timer *timer = NULL;
-
-	config.tick_duration_ns = TICK_NS;
-	config.executor = with_executor ? &executor : NULL;
-	REQUIRE(hwt_timer_create(&timer, &config) == 0);
-	return timer;
-}
-
 struct gate {
 	atomic_uint entered, open, runs;
 	int64_t again_ns; /* 0: not again */
@@ -885,7 +842,7 @@ static void gate_task(hwt_timeout timeout, void *arg)
 TEST(one_whose_task_is_running_is_not_moved_by_others)
 {
 	for (int with_executor = 0; with_executor < 2; with_executor++) {
-		hwt_timer *timer = begin_real(with_executor != 0);
+		hwt_timer *timer = spawn_timer(TICK_NS, with_executor != 0);
 		struct gate gate = { .again_ns = 0 };
 		hwt_timeout timeout;
 
@@ -907,7 +864,7 @@ TEST(one_whose_task_is_running_is_not_moved_by_others)
 TEST(others_cancel_it_while_it_runs_and_has_been_armed_again)
 {
 	for (int with_executor = 0; with_executor < 2; with_executor++) {
-		hwt_timer *timer = begin_real(with_executor != 0);
+		hwt_timer *timer = spawn_timer(TICK_NS, with_executor != 0);
 		struct gate gate = { .again_ns = -1 };
 		hwt_timeout timeout;
 
@@ -944,7 +901,7 @@ static void *open_soon(void *arg)
 TEST(cancel_sync_waits_for_the_run_in_progress)
 {
 	for (int with_executor = 0; with_executor < 2; with_executor++) {
-		hwt_timer *timer = begin_real(with_executor != 0);
+		hwt_timer *timer = spawn_timer(TICK_NS, with_executor != 0);
 		struct gate gate = { .again_ns = FAR_NS };
 		hwt_timeout timeout;
 		struct crew crew;
@@ -964,7 +921,7 @@ TEST(cancel_sync_waits_for_the_run_in_progress)
 TEST(cancel_sync_ends_one_that_always_runs_again)
 {
 	for (unsigned round = 0; round < scaled(100); round++) {
-		hwt_timer *timer = begin_real(round % 2 != 0);
+		hwt_timer *timer = spawn_timer(TICK_NS, round % 2 != 0);
 		struct gate gate = { .again_ns = round % 3 == 0 ? HWT_US(500) : -1, .open = 1 };
 		hwt_timeout timeout;
 		unsigned runs;
@@ -985,7 +942,7 @@ TEST(cancel_sync_ends_one_that_always_runs_again)
 TEST(an_earlier_deadline_wakes_the_worker)
 {
 	for (int round = 0; round < 10; round++) {
-		hwt_timer *timer = begin_real(round % 2 != 0);
+		hwt_timer *timer = spawn_timer(TICK_NS, round % 2 != 0);
 		struct run run = { .not_before_ns = INT64_MAX };
 		hwt_timeout timeout;
 
@@ -1005,7 +962,7 @@ TEST(an_earlier_deadline_wakes_the_worker)
 /* Not before the last of its deadlines, by the clock. */
 TEST(put_off_again_and_again_it_is_never_early)
 {
-	hwt_timer *timer = begin_real(false);
+	hwt_timer *timer = spawn_timer(TICK_NS, false);
 	struct run runs[20];
 	hwt_timeout timeouts[20];
 
