@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef HWT_STORE_H
+#define HWT_STORE_H
+
+/*
+ * libhwt-store: timeouts that survive a restart.
+ *
+ * What it is
+ *
+ *   A wheel loses its timeouts when its process ends.  A store keeps them in a database that people already run: SQLite
+ *   (embedded: one machine, any number of processes) or PostgreSQL (many machines).  When a process dies, another one
+ *   takes over what it held.
+ *
+ *   What is due within the next seconds waits in a timer of libhwt in front of the database.  Nobody polls the database
+ *   for rows that are due: an idle process makes one round trip each third of its lease, and a timeout that is due in a
+ *   year costs a row and nothing else.
+ *
+ *   A put costs a commit, which is a sync of a disk: a millisecond, not the nanoseconds of hwt_new_timeout.  Use a
+ *   store for what must happen although a machine dies; use hwt.h for timeouts that mean nothing once their process is
+ *   gone, such as those of a connection.
+ *
+ * Words
+ *
+ *   kind    a name under which tasks are registered and timeouts are put.  It is cut into shards.
+ *   shard   the unit of ownership.  A started process holds shards; each time a shard is taken its epoch rises.
+ *   lease   belongs to a process.  A process that is silent for longer than its lease loses its shards.
+ *   window  the rows of the held shards that are due before now + horizon.  They wait in the process's timer.
+ *   begin   turns rows that are due from pending to running, under the epoch of their shard.
+ *   end     removes them, or files them again: for the next period, after a failure, or as FAILED.
+ *
+ * Threads
+ *
+ *     callers --> put, cancel, ... --> database --> look-ahead, news --> [ window: timer ] --> due
+ *                                         ^                                                     |
+ *                                         +--- end <--- task(run, ctx) on a few threads <--- begin
+ *
+ *   hwt_store_open starts no thread.  hwt_store_start starts those that run the tasks (config.threads), four that keep
+ *   the shards, the window, the begins and the ends, and the worker of the timer in front.
+ *   Tasks of different timeouts run at the same time, also those of one kind (hwt_store_kind.concurrency); two runs of
+ *   one timeout never overlap while its process holds the shard.
+ *
+ * Guarantees
+ *
+ *   D1 durable.  What a put accepted survives kill -9 of every process and a power cut.  (SQLite: WAL and
+ *      synchronous=FULL.  PostgreSQL: as its synchronous_commit says.)
+ *   D2 one end.  Each timeout is done, or is cancelled (exactly one cancel gets 0), or is FAILED and kept.  Never none of
+ *      these and never two, however processes die.  The end of a run is durable against the death of processes, but not
+ *      against a power cut at that moment: then the timeout may run again (at most once: is FAILED).
+ *   D3 runs.  At least once: it starts once or more.  At most once: it starts once or never.  Transaction: what its task
+ *      does on run->connection takes effect exactly once.
+ *   D4 never early on the database's clock (PostgreSQL: clock_timestamp(), SQLite: the wall clock), whatever the clock
+ *      of the process says and however it steps: the begin statement itself compares.
+ *   D5 take-over.  What a dead or cut-off process held runs elsewhere within lease + 2 s; after hwt_store_stop, at once.
+ *      A process whose lease cannot be trusted begins nothing.  It can still end what it ran, as long as no other
+ *      process has begun that row: the epoch fences it off.
+ *   D6 news.  After a cancel that returned 0 no start follows.  What any process puts or reschedules into the window
+ *      reaches the holder within milliseconds (PostgreSQL: LISTEN and NOTIFY; SQLite: a hint row and inotify), and after
+ *      a lost notification at the next look-ahead, which is each lease/3.
+ *   D7 timeouts that are far off cost nothing.  10^7 rows that are due in days slow nothing down.
+ *   D8 the database away.  Running tasks go on, nothing begins once the lease cannot be trusted, the store reconnects
+ *      with back-off and jitter, and nothing is lost.  A server restart, a failover to another host of the url, a full
+ *      disk and a locked file are all the same to it.
+ *
+ *   Not promised: an order between timeouts, not even between two that are due at the same time; use in a forked child.
+ *
+ * What may be called when
+ *
+ *                               any thread    inside a task
+ *     hwt_store_put*            yes           yes; TRANSACTION on SQLite: EDEADLK, use hwt_store_put_on(run->connection)
+ *     hwt_store_cancel*         yes           yes; TRANSACTION on SQLite: EDEADLK
+ *     hwt_store_reschedule      yes           yes; TRANSACTION on SQLite: EDEADLK
+ *     hwt_store_get*, _each     yes           yes
+ *     hwt_store_register        before start  EBUSY
+ *     hwt_store_start           yes           yes: does nothing
+ *     hwt_store_stop            yes           EDEADLK
+ *     hwt_store_close           alone, last   EDEADLK
+ *
+ * Errors
+ *
+ *   Functions that can fail return 0 or a positive errno value.  On failure they change nothing, their out-parameters
+ *   included; the exceptions are named.  hwt_store_error() has the text, which says what to do.
+ *
+ *     EINVAL      an argument makes no sense               EEXIST  the key is in use; the kind is registered
+ *     ENOENT      no such timeout                          EBUSY   it is running; the store is started
+ *     ENOMEM      no memory                                EDEADLK would wait for itself
+ *     EAGAIN      the database was locked for too long, or chose this call in a deadlock: nothing happened
+ *     ECONNRESET  the connection broke while the call was under way: whether it happened is not known
+ *     ENOTCONN    no connection, and none could be made: nothing happened
+ *     EACCES      no rights; the file or its folder cannot be written
+ *     ENOSPC      the disk is full: nothing happened
+ *     EIO         the database refused it for another reason: nothing happened
+ *     ENOTSUP     an engine that this build lacks; tables of a newer version; a setting of a newer header
+ *
+ * Time
+ *
+ *   Names that end in _ns are durations in nanoseconds.  Names that end in _us are times: microseconds since 1970 on the
+ *   database's clock.
+ *
+ * A first program
+ *
+ *     static int remind(const hwt_store_run *run, void *ctx) { (void)ctx; return mail(run->data, run->len); }
+ *     ...
+ *     hwt_store *store;
+ *     hwt_store_kind kind = HWT_STORE_KIND_INIT;
+ *     hwt_store_spec spec = HWT_STORE_SPEC_INIT;
+ *     int64_t id;
+ *     int rc = hwt_store_open(&store, "sqlite:/var/lib/app/timeouts.db", NULL, NULL, 0);
+ *     kind.name = "remind";
+ *     kind.task = remind;
+ *     if (rc == 0) rc = hwt_store_register(store, &kind);
+ *     if (rc == 0) rc = hwt_store_start(store);
+ *     spec.kind = "remind";
+ *     spec.data = "alice@example.org";
+ *     spec.len = 17;
+ *     spec.delay_ns = HWT_S(86400);
+ *     if (rc == 0) rc = hwt_store_put(store, &spec, &id);
+ *     ...
+ *     hwt_store_close(store);
+ */
+
+#include <hwt.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Types
+ */
+
+/* A store: the connections to one database and, once started, the threads that run what is due there. */
+typedef struct hwt_store hwt_store;
+
+/* Settings of a store.  Start from HWT_STORE_CONFIG_INIT, change what you need. */
+typedef struct hwt_store_config {
+	size_t size; /* sizeof(hwt_store_config) */
+
+	/* Of this process, in leases and lists; at most 127 bytes.  NULL: host:pid:random.  No two may share one. */
+	const char *name;
+
+	/* Prefix of tables and channels: [a-z_]{1,24}.  NULL: "hwt".  Two of them are two stores in one database. */
+	const char *schema;
+
+	unsigned threads; /* that run tasks; 0: 4; at most 1024.  In TRANSACTION mode each has a connection */
+	unsigned batch;   /* most rows in one statement; 0: 500; at most 10000 */
+
+	/*
+	 * 0: 6 s.  At least 1 s, at most an hour.  How long this process may be silent before others take its shards: a
+	 * short lease takes over sooner, and makes a process lose its shards during a shorter pause of the network.
+	 */
+	int64_t lease_ns;
+
+	int64_t tick_ns; /* of the timer in front; 0: 1 ms; at least 1 ms, at most 1 s */
+
+	/*
+	 * Called with a line of text when a connection or the lease is lost, when it is back, and when a task has failed
+	 * for good.  On any thread of the store, so it must not call the store.  NULL: silent.
+	 */
+	void (*warn)(void *ctx, const char *message);
+	void *warn_ctx;
+	uint64_t reserved[8]; /* 0 */
+} hwt_store_config;
+
+/* Every default above, and warnings on stderr. */
+/* clang-format off */
+#define HWT_STORE_CONFIG_INIT                                                                       \
+	{                                                                                           \
+		sizeof(hwt_store_config), NULL, NULL, 0, 0, 0, 0, hwt_warn_stderr, NULL,            \
+		{ 0, 0, 0, 0, 0, 0, 0, 0 }                                                          \
+	}
+/* clang-format on */
+
+/* What a task is given.  Valid until the task returns. */
+typedef struct hwt_store_run {
+	int64_t id;
+	const char *kind, *key; /* key NULL: it has none */
+	const void *data;       /* NULL if len is 0 */
+	size_t len;
+	int64_t due_us;   /* when it was due */
+	unsigned attempt; /* 1, 2, ...: begins since it was put, since the last success, or since a reschedule */
+	uint64_t missed;  /* periodic: periods that were merged into this run */
+
+	/*
+	 * HWT_STORE_TRANSACTION: sqlite3 * or PGconn *, inside the transaction that also ends this run.  Otherwise NULL.
+	 * The task must not commit or roll back.  On SQLite the transaction holds up every other writer of the file: it
+	 * should take milliseconds.
+	 */
+	void *connection;
+} hwt_store_run;
+
+/*
+ * A task.  0: done.  Anything else: it failed, and is tried again after a back-off; after max_attempts it is FAILED and
+ * kept until it is cancelled or rescheduled.  strerror() of the value is kept as the error of the timeout.
+ */
+typedef int hwt_store_task(const hwt_store_run *run, void *ctx);
+
+/* Values of hwt_store_kind.mode. */
+#define HWT_STORE_AT_LEAST_ONCE 0u /* begun, run, ended; after a crash in between it runs again */
+#define HWT_STORE_AT_MOST_ONCE 1u  /* after a crash in between it is FAILED, not run again; its begin costs a sync */
+#define HWT_STORE_TRANSACTION 2u   /* what the task does on run->connection and the end are one transaction */
+
+/*
+ * A kind of timeouts and the task that runs them.  What a program does not set is 0.
+ *
+ * mode, shards and horizon_ns belong to all processes that share the kind.  Whoever first makes the kind sets them; they
+ * are then kept in the database.  A later registration with another mode is refused; another number of shards or another
+ * horizon is ignored.  A put makes a kind that is not there yet, with the default shards and horizon; its first
+ * registration then sets the mode.
+ */
+typedef struct hwt_store_kind {
+	size_t size;          /* sizeof(hwt_store_kind) */
+	const char *name;     /* 1..63 bytes of UTF-8 */
+	hwt_store_task *task; /* not NULL */
+	void *ctx;
+	unsigned mode;
+	unsigned shards;        /* 0: 8; at most 1024.  At least the number of processes that are to share the work */
+	unsigned concurrency;   /* runs of this kind at once in this process; 0: all threads */
+	unsigned max_attempts;  /* 0: 20 */
+	int64_t horizon_ns;     /* 0: 5 s, or 2/3 of the lease if that is more; at least 2/3 of the lease */
+	int64_t backoff_ns;     /* after the first failure, doubled each time, with jitter; 0: 1 s */
+	int64_t backoff_max_ns; /* 0: 1 h */
+} hwt_store_kind;
+
+/* Every default above; name and task must be set. */
+#define HWT_STORE_KIND_INIT                                                                                            \
+	{                                                                                                              \
+		sizeof(hwt_store_kind), NULL, NULL, NULL, HWT_STORE_AT_LEAST_ONCE, 0, 0, 0, 0, 0, 0                    \
+	}
+
+/* Flags of hwt_store_spec. */
+#define HWT_STORE_ABSOLUTE 1u /* due_us counts, not delay_ns */
+#define HWT_STORE_REPLACE 2u  /* with a key: see hwt_store_put */
+
+/* What is put.  What a program does not set is 0. */
+typedef struct hwt_store_spec {
+	size_t size; /* sizeof(hwt_store_spec) */
+	const char *kind;
+	const char *key;  /* NULL, or 1..255 bytes of UTF-8, unique among the kind's pending, running and failed ones */
+	const void *data; /* copied; may be NULL if len is 0 */
+	size_t len;       /* at most 1 MiB */
+	int64_t delay_ns; /* from the database's now; < 0: due now */
+	int64_t due_us;   /* with HWT_STORE_ABSOLUTE; must not be negative */
+	int64_t period_ns; /* 0: once; else at least 1 s, at most 100 years: on the grid of the first due time */
+	unsigned flags;    /* 0 or HWT_STORE_ABSOLUTE | HWT_STORE_REPLACE */
+} hwt_store_spec;
+
+#define HWT_STORE_SPEC_INIT                                                                                            \
+	{                                                                                                              \
+		sizeof(hwt_store_spec), NULL, NULL, NULL, 0, 0, 0, 0, 0                                                \
+	}
+
+#define HWT_STORE_DATA_MAX ((size_t)1048576) /* bytes in hwt_store_spec.len */
+
+typedef enum hwt_store_state {
+	HWT_STORE_PENDING = 1,
+	HWT_STORE_RUNNING, /* begun; also by a process that has died and is not taken over yet */
+	HWT_STORE_FAILED   /* kept, and not tried again */
+} hwt_store_state;
+
+/* What is known of a timeout.  Strings that are too long are cut. */
+typedef struct hwt_store_info {
+	size_t size; /* set by the caller: sizeof(hwt_store_info) */
+	int64_t id;
+	hwt_store_state state;
+	unsigned attempt; /* begins so far, as in hwt_store_run */
+	int64_t due_us;
+	int64_t period_ns;
+	char kind[64], key[256]; /* key "": it has none */
+	char owner[128];         /* the process that holds its shard, "": none */
+	char error[256];         /* of the last failure, "": none */
+} hwt_store_info;
+
+#define HWT_STORE_INFO_INIT                                                                                            \
+	{                                                                                                              \
+		sizeof(hwt_store_info), 0, HWT_STORE_PENDING, 0, 0, 0, "", "", "", ""                                  \
+	}
+
+/* Numbers since the store was opened, by this process, if not said otherwise. */
+typedef struct hwt_store_stats {
+	size_t size; /* set by the caller: sizeof(hwt_store_stats) */
+
+	uint64_t put;         /* timeouts accepted; with hwt_store_put_on: perhaps rolled back later */
+	uint64_t begun;       /* rows turned to running */
+	uint64_t done;        /* runs that returned 0 and were ended */
+	uint64_t failed;      /* timeouts that became FAILED */
+	uint64_t retried;     /* runs that failed and were filed again */
+	uint64_t cancelled;   /* cancels that returned 0 */
+	uint64_t taken_over;  /* shards taken from a process whose lease had ended */
+	uint64_t lost_leases; /* times that this process lost its own */
+	uint64_t reconnects;
+	uint64_t round_trips; /* to the database */
+
+	uint64_t window;      /* now: timeouts that wait in the timer */
+	uint64_t running;     /* now: begun and not ended */
+	uint64_t shards_held; /* now */
+
+	/* How much later than due_us a task started, on the process's estimate of the database's clock. */
+	int64_t lateness_max_ns;
+	uint64_t lateness[32]; /* runs: [0] under 1 us late, [i] 2^(i-1) to 2^i us, [31] all above */
+} hwt_store_stats;
+
+/*
+ * Life cycle: open, (register, start), use, stop, close
+ */
+
+/*
+ * Opens a database.  Makes the tables that are missing and upgrades those of an older version.  Starts no thread.
+ *
+ *     sqlite:PATH                      a file; its folder must be writable, for the -wal and -shm files beside it
+ *     postgresql://... postgres://...  as libpq takes them, with several hosts and target_session_attrs
+ *     pg:key=value ...                 the same in libpq's other form
+ *
+ * config NULL means HWT_STORE_CONFIG_INIT without warnings.  error, if not NULL, receives a line of text when the call
+ * fails; it is cut to error_len bytes.
+ *
+ * A pooler in transaction mode (pgbouncer) breaks LISTEN and prepared statements: connect to the server directly.
+ *
+ * Threads  any.
+ * Returns  0 and *store; EINVAL: store or url is NULL, the url is of no known form, "sqlite::memory:", a field is out of
+ *          range; ENOTSUP: this build lacks the engine, or a newer version made the tables; ENOENT: no such folder or
+ *          database; EACCES; ENOTCONN: no server; EIO: it is no database, or another error of it; ENOMEM.
+ * Cost     a connection; the first time, the tables.
+ */
+HWT_API int hwt_store_open(hwt_store **store, const char *url, const hwt_store_config *config, char *error,
+			   size_t error_len);
+
+/*
+ * Registers the task of a kind.  This process will run timeouts of the kinds that it has registered, once started.
+ *
+ * Threads  any.
+ * Returns  0; EINVAL: a field is out of range, or the kind is in the database with another mode; EEXIST: registered
+ *          already; EBUSY: the store is started; and what a put returns.
+ * Cost     a transaction, the first time a kind is made.
+ */
+HWT_API int hwt_store_register(hwt_store *store, const hwt_store_kind *kind);
+
+/*
+ * Takes a share of the shards of the registered kinds, and runs what is due in them.  A process that only puts need not
+ * start.  Processes may come and go at any time; they balance the shards among themselves.
+ *
+ * Threads  any; does nothing when started already.
+ * Returns  0; EINVAL: store is NULL, or no kind is registered; ENOTCONN and others of the database; ENOMEM, EAGAIN: no
+ *          memory or no threads; then nothing is started.
+ */
+HWT_API int hwt_store_start(hwt_store *store);
+
+/*
+ * Waits for the tasks that are running, ends them in the database, and gives all shards back at once, so that others
+ * need not wait for the lease to end.  When it returns no task runs.  If the database is away it waits for it until the
+ * lease is over; what was not ended then runs elsewhere.  The store can be used as before, and be started again.
+ *
+ * Threads  any; a concurrent call waits for the first.
+ * Returns  0, also when not started; EINVAL: store is NULL; EDEADLK in a task, with nothing changed.
+ */
+HWT_API int hwt_store_stop(hwt_store *store);
+
+/*
+ * Stops the store if need be, and frees it.  No other call may be in progress or follow.
+ *
+ * Returns  0; EINVAL: store is NULL; EDEADLK in a task, with nothing changed.
+ */
+HWT_API int hwt_store_close(hwt_store *store);
+
+/*
+ * Timeouts
+ */
+
+/*
+ * Puts a timeout: its kind's task will run at its due time, in some process that has registered the kind and is started.
+ *
+ * With a key that is in use: EEXIST, and *id is that of the present one.  So a put with a key is idempotent.  With
+ * HWT_STORE_REPLACE a pending one gets the new time, data and period (a debounce): 0 and its id.  One that is running:
+ * EBUSY, and one that is FAILED: EEXIST, with *id set in both cases.
+ *
+ * Concurrent puts of one process share commits, so that many threads put much faster than one.
+ *
+ * Threads  any, tasks included, except in a HWT_STORE_TRANSACTION task on SQLite (EDEADLK: its own transaction has the
+ *          lock).  There use hwt_store_put_on with run->connection.
+ * Returns  0 and *id, which is never used again; EINVAL; EEXIST and *id; EBUSY and *id; EDEADLK; ECONNRESET and *id:
+ *          whether it was put is not known, hwt_store_get of this id or of the key tells; EAGAIN, ENOTCONN, ENOSPC,
+ *          EACCES, EIO, ENOMEM: it was not put.  id may be NULL.
+ * Order    what the caller wrote before is visible to the task if it runs in this process.
+ * Cost     a commit, shared with those of other threads.
+ */
+HWT_API int hwt_store_put(hwt_store *store, const hwt_store_spec *spec, int64_t *id);
+
+/*
+ * Puts n timeouts in one transaction: all of them or none.  ids, if not NULL, has room for n, and receives them in the
+ * order of the specs.
+ *
+ * Returns  as hwt_store_put.  EEXIST, EBUSY: ids[0] is the id of the present one (0 if two of the specs have the same
+ *          key), and hwt_store_error() names the spec; nothing was put.  ECONNRESET: all ids are set.  n 0: 0.
+ * Cost     one commit; some 20 us a row.
+ */
+HWT_API int hwt_store_put_many(hwt_store *store, const hwt_store_spec *specs, size_t n, int64_t *ids);
+
+/*
+ * Puts a timeout in the caller's own transaction, on the caller's own sqlite3 * or PGconn * to the same database: it
+ * exists if and only if that transaction commits.  Without an open transaction it is one of its own.  The schema's
+ * tables must be in the connection's search path, as they were when the store was opened.
+ *
+ * On PostgreSQL a put that is due soon notifies inside that transaction; transactions that notify commit one after the
+ * other, a few hundred a second.  On failure the caller's transaction must be rolled back if its engine says so
+ * (PostgreSQL: PQtransactionStatus is PQTRANS_INERROR); EEXIST and EBUSY leave it usable.
+ *
+ * Threads  any; the connection must not be in use elsewhere.
+ * Returns  as hwt_store_put; EINVAL also: connection is NULL or, on SQLite, of a database without these tables.
+ */
+HWT_API int hwt_store_put_on(hwt_store *store, void *connection, const hwt_store_spec *spec, int64_t *id);
+
+/*
+ * Cancels a timeout.  0 says that this very call ended it: it does not start after that, in no process.  One that is
+ * FAILED is removed.  Of several calls for one timeout exactly one gets 0.
+ *
+ * Threads  any, tasks included, except in a HWT_STORE_TRANSACTION task on SQLite (EDEADLK).  Never waits for a task.
+ * Returns  0; EBUSY: it is running, or ran on a process that has died and is not taken over yet; ENOENT: it was never
+ *          put, is done, or was cancelled; EINVAL; EAGAIN, ENOTCONN, ENOSPC, EACCES, EIO; ECONNRESET: not known, call
+ *          again (then ENOENT says that it is gone).
+ * Cost     a commit.
+ */
+HWT_API int hwt_store_cancel(hwt_store *store, int64_t id);
+
+/* The same for the timeout of this kind that has this key now. */
+HWT_API int hwt_store_cancel_key(hwt_store *store, const char *kind, const char *key);
+
+/*
+ * Sets another due time: delay_ns from the database's now; < 0: now.  A FAILED one is pending again, and its attempts
+ * start from 1.  A periodic one gets a new grid from that time on.
+ *
+ * Threads, Returns, Cost  as hwt_store_cancel.
+ */
+HWT_API int hwt_store_reschedule(hwt_store *store, int64_t id, int64_t delay_ns);
+
+/*
+ * Reads what is known of a timeout.
+ *
+ * Threads  any, tasks included.
+ * Returns  0 and *info, as far as info->size reaches; ENOENT; EINVAL; ENOTCONN, EAGAIN, EIO.
+ * Cost     one round trip.
+ */
+HWT_API int hwt_store_get(hwt_store *store, int64_t id, hwt_store_info *info);
+HWT_API int hwt_store_get_key(hwt_store *store, const char *kind, const char *key, hwt_store_info *info);
+
+/*
+ * Calls each(ctx, info) for the timeouts of a kind, in order of due time, until there are no more or it returns false.
+ * states is a set: 1u << HWT_STORE_PENDING | 1u << HWT_STORE_FAILED, say.  It reads by pages, each of one moment: what
+ * moves in time meanwhile may come twice or not at all.  No lock is held while each runs, so it may call the store.
+ *
+ * Returns  0; ENOENT: no such kind; EINVAL: states is 0 or has unknown bits; otherwise as hwt_store_get.
+ */
+HWT_API int hwt_store_each(hwt_store *store, const char *kind, unsigned states,
+			   bool (*each)(void *ctx, const hwt_store_info *info), void *ctx);
+
+/*
+ * In a task: true while the lease can still be trusted, so that no other process has begun this timeout.  A long task
+ * asks it before each step that must not happen twice.
+ *
+ * Threads  the task's, while it runs.
+ * Cost     a clock read.
+ */
+HWT_API bool hwt_store_is_mine(const hwt_store_run *run);
+
+/*
+ * Writes statistics to *out, as far as out->size reaches.  A snapshot; each number is exact.
+ *
+ * Returns  0; EINVAL: store or out is NULL, or out->size is too small for any number.
+ */
+HWT_API int hwt_store_read_stats(hwt_store *store, hwt_store_stats *out);
+
+#define HWT_STORE_STATS_INIT                                                                                           \
+	{                                                                                                              \
+		sizeof(hwt_store_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,                                     \
+		{                                                                                                      \
+			0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
+		}                                                                                                      \
+	}
+
+/* The text of this thread's last failure, "" if there was none.  Valid until the thread's next call. */
+HWT_API const char *hwt_store_error(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* HWT_STORE_H */
