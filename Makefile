@@ -67,7 +67,7 @@ EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,\
 	$(filter-out $(EXAMPLES_PKG:%=examples/%.c),$(wildcard examples/*.c)))
 BENCH := $(BUILD)/bench/bench
 
-.PHONY: all check soak fuzz model static aarch64 coverage mutants races memcheck demo install uninstall dist clean deps help
+.PHONY: all check soak fuzz model static aarch64 coverage mutants mutants-sample races memcheck demo install uninstall dist clean deps help
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/libhwt.a $(BUILD)/libhwt.so
@@ -83,6 +83,7 @@ help:
 	@echo 'make static     clang-tidy, cppcheck, gcc -fanalyzer, shellcheck, as far as installed'
 	@echo 'make memcheck   the single-threaded tests under valgrind'
 	@echo 'make mutants    plants faults, one by one, and demands that a test finds each'
+	@echo 'make mutants-sample one fault of each source file, drawn by HWT_SEED'
 	@echo 'make races      plants data races and demands that ThreadSanitizer reports each'
 	@echo 'make coverage   lines and branches of src/ that the tests reach'
 	@echo 'make aarch64    cross build, tests under qemu'
@@ -171,7 +172,13 @@ soak: $(API_TESTS) $(PERTURBED)
 	HWT_SCALE=$${HWT_SCALE:-2500} HWT_SOAK_S=$${HWT_SOAK_S:-600} HWT_TEST_TIMEOUT=3600 test/run.sh $(BUILD) \
 		$(filter %stress %soak,$(API_TESTS)) $(PERTURBED)
 
-static aarch64 coverage mutants races:
+mutants:
+	CC='$(CC)' test/mutants.sh
+
+mutants-sample:
+	CC='$(CC)' test/mutants.sh --sample
+
+static aarch64 coverage races:
 	test/run.sh $(BUILD) test/$@.sh
 
 # Random programs that coverage leads, against the oracle; what it finds new stays in build-fuzz/corpus.

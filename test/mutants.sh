@@ -1,72 +1,81 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# mutants.sh [WORD...]: can the tests fail?  Plants each fault of test/mutants/ (those whose name contains a word) in a copy of the tree and
-# demands that every program that its header names ("# caught-by:") fails, by a check, a crash or by running for ever.
+# mutants.sh [WORD...]: can the tests fail?  Plants each fault of test/mutants.txt (those whose name or file contains a word), one by one, in a
+# copy of the tree.  The test that the entry names must fail: by a check, by a crash, or by running for ever.  If it passes, the rest of its
+# program and then the other programs of the table are tried.
+# mutants.sh --sample: one fault of each source file, drawn by HWT_SEED.
 #
-# HWT_MUTANT_TIMEOUT (seconds a program, 60), HWT_SCALE and HWT_SEED change how long and with which numbers the programs look.
+# HWT_JOBS: how many faults at a time (one a core).  HWT_MUTANT_TIMEOUT: seconds for a test (20; a whole program has three times as many).
 set -u
 cd "$(dirname "$0")/.." || exit 1
-export HWT_SCALE=${HWT_SCALE:-30} HWT_SEED=${HWT_SEED:-20} HWT_MUTANT_TIMEOUT=${HWT_MUTANT_TIMEOUT:-60}
+table=test/mutants.txt limit=${HWT_MUTANT_TIMEOUT:-20} jobs=${HWT_JOBS:-$(nproc)}
+draw=$((${HWT_SEED:-$(date +%s)}))
+export HWT_SCALE=${HWT_SCALE:-30} HWT_SEED=20
 ulimit -c 0                  # most of them crash
 ulimit -v $((8 << 20)) || :  # and some ask for memory without end
 
-programs() { # PATCH...
-	sed -n 's/^# caught-by: //p' "$@" | tr ' ' '\n' | sort -u
+build() { # PROGRAM..., in the folder of a tree
+	make -s BUILD=build OPT=-O1 CC="${CC:-cc}" "${@/#/build/test/}" >log 2>&1
 }
 
-build() { # FOLDER PROGRAM...
-	(cd "$1" && shift && make -s BUILD=build OPT=-O1 CC="${CC:-cc}" "${@/#/build/test/}")
+fails() { # PROGRAM SECONDS [TEST], in the folder of a built tree.  The outer redirection: the shell tells of each that was killed.
+	! (timeout -k 2 "$2" "build/test/$1" "${@:3}" >log 2>&1; exit $?) 2>/dev/null
 }
 
-fails() { # PROGRAM, in the folder of a tree.  The outer redirection: the shell tells of each that was killed.
-	! (timeout -k 2 "$HWT_MUTANT_TIMEOUT" "build/test/$1" >"$1.log" 2>&1; exit $?) 2>/dev/null
+# The program that finds the fault of the tree in which this runs.  PROGRAM TEST OTHERS...
+found_by() {
+	local program
+	[ "$2" != - ] && fails "$1" "$limit" "$2" && echo "$1 $2" && return
+	for program in "$1" "${@:3}"; do
+		build "$program" && fails "$program" $((3 * limit)) && echo "$program" && return
+	done
+	return 1
 }
 
-# One patch, in a copy of the built tree.  Prints its line.
-judge() { # TREE PATCH
-	local tree=$1 patch=$2 name copy survived='' names
-	mapfile -t names < <(programs "$patch")
-	name=$(basename "$patch" .patch)
-	copy=$tree-$name
-	cp -Rp "$tree" "$copy"
-	if ! patch -d "$copy" -p1 -s -f <"$patch" >"$copy.log" 2>&1; then
-		echo "FAIL mutant $name does not apply any more"
-	elif ! build "$copy" "${names[@]}" >"$copy.log" 2>&1; then
-		echo "FAIL mutant $name does not compile"
-		head -5 "$copy.log"
+# Plants one fault in a copy of the built tree and prints its line.  TREE NAME FILE PROGRAM TEST
+judge() {
+	local copy=$1-$2 by others
+	mapfile -t others < <(perl test/mutate.pl "$table" list | cut -d' ' -f3 | sort -u | grep -vx "$4")
+	cp -Rp "$1" "$copy" && cd "$copy" || exit 1
+	if ! perl test/mutate.pl "$table" apply "$2" >log 2>&1; then
+		echo "FAIL mutant $2 does not fit: $(cat log)"
+	elif ! build "$4"; then
+		echo "FAIL mutant $2 does not compile: $(grep -m1 error: log)"
+	elif ! by=$(found_by "$4" "$5" "${others[@]}"); then
+		echo "FAIL mutant $2 of $3 survived"
+	elif [[ $by = "$4"* ]]; then
+		echo "ok mutant $2"
 	else
-		for program in "${names[@]}"; do
-			(cd "$copy" && fails "$program") || survived="$survived $program"
-		done
-		[ -z "$survived" ] && echo "ok mutant $name" || echo "FAIL mutant $name survived$survived"
+		echo "ok mutant $2, but by $by instead of $4"
 	fi
-	rm -rf "$copy" "$copy.log"
+	rm -rf "$copy"
 }
 
 if [ "${1:-}" = --judge ]; then
-	judge "$2" "$3"
+	judge "${@:2}"
 	exit
 fi
 
-patches=()
-for patch in test/mutants/*.patch; do
-	chosen=$([ $# -eq 0 ] && echo yes)
-	for word in "$@"; do
-		case $patch in *"$word"*) chosen=yes ;; esac
-	done
-	[ -n "$chosen" ] && patches+=("$patch")
-done
-[ ${#patches[@]} -gt 0 ] || { echo "FAIL mutants: no such patch"; exit 1; }
-
-mapfile -t names < <(programs "${patches[@]}")
+if [ "${1:-}" = --sample ]; then
+	set -- sample "$draw"
+	echo "HWT_SEED=$draw"
+else
+	set -- list "$@"
+fi
+perl test/mutate.pl "$table" check || exit 1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir "$work/tree"
-cp -Rp Makefile include src test "$work/tree"
-build "$work/tree" "${names[@]}" || { echo "FAIL mutants: the tree does not build"; exit 1; }
-for program in "${names[@]}"; do # or everything would look caught
-	(cd "$work/tree" && fails "$program") && { echo "FAIL mutants: $program fails without a fault"; tail -5 "$work/tree/$program.log"; exit 1; }
+perl test/mutate.pl "$table" "$@" >"$work/chosen"
+[ -s "$work/chosen" ] || { echo "FAIL mutants: no such entry"; exit 1; }
+mkdir "$work/tree" && cp -Rp Makefile include src test "$work/tree" && cd "$work/tree" || exit 1
+mapfile -t programs < <(cut -d' ' -f3 "$work/chosen" | sort -u)
+MAKEFLAGS=-j$jobs build "${programs[@]}" || { echo "FAIL mutants: the tree does not build"; cat log; exit 1; }
+for program in "${programs[@]}"; do # or everything would look found
+	mapfile -t tests < <(grep " $program " "$work/chosen" | cut -d" " -f4 | sort -u)
+	[[ " ${tests[*]} " = *" - "* ]] && tests=()
+	fails "$program" $((3 * limit)) "${tests[@]}" && { echo "FAIL mutants: $program fails without a fault"; tail -5 log; exit 1; }
 done
-printf '%s\n' "${patches[@]}" | xargs -P "$(nproc)" -I '{}' "$0" --judge "$work/tree" '{}' | tee "$work/result"
-echo "$(grep -c '^ok' "$work/result") caught, $(grep -c '^FAIL' "$work/result") not"
-! grep -q '^FAIL' "$work/result" && [ "$(grep -c '^ok' "$work/result")" -eq ${#patches[@]} ]
+xargs -P "$jobs" -L 1 test/mutants.sh --judge "$work/tree" <"$work/chosen" | tee "$work/result"
+passed=$(grep -c '^ok' "$work/result") failed=$(($(wc -l <"$work/chosen") - passed))
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]

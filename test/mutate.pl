@@ -1,0 +1,124 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
+# mutate.pl TABLE check | list [WORD...] | sample SEED | apply NAME
+#
+# Reads a table of planted faults, whose form test/mutants.txt describes.  Runs in the root of a tree.  `check` demands that each entry fits the
+# sources; `list` prints "NAME FILE PROGRAM TEST" of those whose name or file contains a word, `sample` of one for each file; `apply` plants one.
+#
+# Perl, because a line of the table has to be found whatever its spaces, line breaks and comments are now; it is on every Debian.
+use strict;
+use warnings;
+use File::Find;
+
+my ($table, $command, @words) = @ARGV;
+my %path; # by base name
+find({ no_chdir => 1, wanted => sub { $path{s{.*/}{}r} = $_ if /\.[ch]$/ } }, 'src');
+
+# An edit: where, the lines before (context and "-"), the lines after (context and "+").
+sub entries {
+	my (@entries, $entry, $edit);
+	open my $in, '<', $table or die "FAIL mutants: $table: $!\n";
+	while (<$in>) {
+		if (/^(#|$)/) {
+			undef $entry;
+		} elsif (/^@(?: (\S+))?$/ && $entry) {
+			push @{ $entry->{edits} }, $edit = { file => $1 // $edit->{file}, old => '', new => '' };
+		} elsif (/^([-+ ])(.*\n)/ && $entry) {
+			$edit->{old} .= $2 if $1 ne '+';
+			$edit->{new} .= $2 if $1 ne '-';
+		} elsif (/^([\w-]+) +(\S+\.[ch]) +(\w+) +(\w+|-)$/ && !$entry) {
+			$edit = { file => $2, old => '', new => '' };
+			push @entries, $entry = { name => $1, file => $2, program => $3, test => $4, edits => [$edit] };
+		} else {
+			die "FAIL mutants: $table:$.: neither an entry nor a line of one: $_";
+		}
+	}
+	return @entries;
+}
+
+# The same text with spaces for comments, so that places stay the same.
+sub blank_comments {
+	return $_[0] =~ s{(/\*.*?\*/)}{ $1 =~ s/[^\n]/ /gr }gser;
+}
+
+# Whole lines with these tokens, however they are spaced and broken.
+sub pattern {
+	my $tokens = join '\s*', map { /\w/ ? "\\b$_\\b" : quotemeta } blank_comments($_[0]) =~ /\w+|[^\w\s]/g;
+	return qr/^[ \t]*$tokens[ \t]*$/m;
+}
+
+# Where the old text of an edit stands in a source: begin and length of each place.
+sub places {
+	my ($source, $old) = @_;
+	my ($blank, $pattern, @places) = (blank_comments($source), pattern($old));
+	push @places, [$-[0], $+[0] - $-[0]] while $blank =~ /$pattern/g;
+	return @places;
+}
+
+sub slurp {
+	open my $in, '<', $_[0] or die "FAIL mutants: $_[0]: $!\n";
+	local $/;
+	return scalar <$in>;
+}
+
+# Plants all edits of an entry in %$sources (by path); returns what is wrong, or nothing.
+sub plant {
+	my ($entry, $sources) = @_;
+	for my $edit (@{ $entry->{edits} }) {
+		my $path = $path{ $edit->{file} } or return "there is no $edit->{file} in src";
+		my $source = $sources->{$path} //= slurp($path);
+		my @places = places($source, $edit->{old});
+		return sprintf "its line stands %d times in %s, not once:\n%s", scalar @places, $path, $edit->{old} if @places != 1;
+		substr $sources->{$path}, $places[0][0], $places[0][1], $edit->{new} =~ s/\n\z//r;
+	}
+	return;
+}
+
+# All edits of an entry in the sources on disk.
+sub apply {
+	my ($entry) = @_;
+	my $problem = plant($entry, \my %changed);
+	die "$problem\n" if $problem;
+	for my $path (keys %changed) {
+		open my $out, '>', $path or die "$path: $!\n";
+		print $out $changed{$path};
+		close $out or die "$path: $!\n";
+	}
+}
+
+# Demands that each entry fits, and that each source that is compiled has one.
+sub check {
+	my (%name, %file);
+	my @problems;
+	for my $entry (@_) {
+		my $problem = $name{ $entry->{name} }++ ? 'its name stands twice in the table' : plant($entry, {});
+		push @problems, "FAIL mutant $entry->{name} does not fit: $problem" if $problem;
+		$file{ $_->{file} } = 1 for @{ $entry->{edits} };
+	}
+	push @problems, map { "FAIL mutants: $table plants nothing in $_" } grep { /\.c$/ && !/^check/ && !$file{$_} } sort keys %path;
+	print map { s/\n*\z/\n/r } @problems;
+	return @problems ? 1 : 0;
+}
+
+# One entry of each file, the same ones for the same seed.
+sub draw {
+	my ($seed, @entries) = @_;
+	my (%key, %drawn);
+	srand $seed;
+	$key{ $_->{name} } = rand for @entries;
+	return grep { !$drawn{ $_->{file} }++ } sort { $key{ $a->{name} } <=> $key{ $b->{name} } } @entries;
+}
+
+my @entries = entries();
+if ($command eq 'check') {
+	exit check(@entries);
+} elsif ($command eq 'apply') {
+	apply(grep { $_->{name} eq $words[0] } @entries);
+} elsif ($command eq 'list') {
+	@entries = grep { my $entry = $_; grep { index("$entry->{name} $entry->{file}", $_) >= 0 } @words } @entries if @words;
+	print "$_->{name} $_->{file} $_->{program} $_->{test}\n" for @entries;
+} elsif ($command eq 'sample') {
+	print "$_->{name} $_->{file} $_->{program} $_->{test}\n" for draw($words[0], @entries);
+} else {
+	die "mutate.pl: no such command: $command\n";
+}
