@@ -319,7 +319,7 @@ HWT_API int hwt_timer_destroy(hwt_timer *timer);
  * out->size, which the caller sets, reaches.
  *
  * Threads  any.
- * Returns  0; EINVAL: timer or out is NULL, or out->size is too small to hold any setting.
+ * Returns  0; EINVAL: timer or out is NULL, or out->size is too small to hold any setting, or more than 4096.
  */
 HWT_API int hwt_timer_config(const hwt_timer *timer, hwt_config *out);
 
@@ -409,8 +409,8 @@ typedef struct hwt_spec {
  * returned 0 the task will not run, but arg is released by the finaliser, not by the caller.
  *
  * Threads  as hwt_new_timeout; *spec is copied.
- * Returns  as hwt_new_timeout; EINVAL also: spec or its task is NULL, its size too small, a period less than a tick,
- *          unknown flags; ENOTSUP: a setting of a newer header.
+ * Returns  as hwt_new_timeout; EINVAL also: spec or its task is NULL, its size too small or more than 4096, a period
+ *          less than a tick, unknown flags; ENOTSUP: a setting of a newer header.
  * Cost     as hwt_new_timeout; with a period or a finaliser 48 bytes more.  To call a finaliser a cancel wakes a worker
  *          that sleeps beyond the next tick.
  */
@@ -598,7 +598,7 @@ typedef struct hwt_stats {
  * together, others may be of moments some nanoseconds apart.
  *
  * Threads  any, at any time before destroy, after stop too.
- * Returns  0; EINVAL: timer or out is NULL, or out->size is too small for any number.
+ * Returns  0; EINVAL: timer or out is NULL, or out->size is too small for any number, or more than 4096.
  * Cost     two short locks and some reads a lane: a microsecond or two.  Counting costs the timer next to nothing: no
  *          number is shared between threads that write.
  */

@@ -87,12 +87,16 @@ static int64_t deadline_after(hwt_timer *timer, int64_t delay_ns)
 	return add_saturating(timer_is_driven(timer) ? hwt_timer_told(timer) : hwt_clock_now(), delay_ns);
 }
 
-/* A caller's smaller structure is served as far as whole fields go: what it does not know is 0. */
+/*
+ * A caller's smaller structure is served as far as whole fields go: what it does not know is 0.  The padding behind the
+ * last field is not looked at, so a newer field has to come after it.
+ */
 static int read_spec(hwt_spec *spec, const hwt_spec *given)
 {
 	const unsigned char *bytes = (const unsigned char *)given;
 
-	if (given == NULL || given->size < offsetof(hwt_spec, when_ns) + sizeof(given->when_ns))
+	if (given == NULL || given->size < offsetof(hwt_spec, when_ns) + sizeof(given->when_ns) ||
+	    given->size > HWT_STRUCT_MAX)
 		return EINVAL;
 	for (size_t i = sizeof(*spec); i < given->size; i++)
 		if (bytes[i] != 0) /* of a newer header */

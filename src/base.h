@@ -26,6 +26,11 @@
 #endif
 
 /*
+ * No version's structure is larger.  A `size` beyond it was never set by the caller: nothing is read or written by it.
+ */
+#define HWT_STRUCT_MAX 4096
+
+/*
  * A place where another thread may come in between: before each access to a word that threads race for.  In the test
  * build a hook of a test stands there, which yields at random or tries every order; otherwise nothing.
  */

@@ -46,11 +46,13 @@ void hwt_warn_stderr(void *ctx, const char *message)
 	errno = before;
 }
 
-/* How many bytes of a struct of `size` bytes are whole fields that we know.  0: not even the first. */
+/* How many bytes of a struct of `size` bytes are whole fields that we know.  0: not even the first, or no such size. */
 static size_t whole_fields(size_t size)
 {
 	size_t known = 0;
 
+	if (size > HWT_STRUCT_MAX)
+		return 0;
 	for (size_t i = 0; i < sizeof(field_ends) / sizeof(field_ends[0]); i++)
 		if (field_ends[i] <= size)
 			known = field_ends[i];

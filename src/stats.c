@@ -95,7 +95,7 @@ int hwt_timer_stats(const hwt_timer *timer, hwt_stats *out)
 	hwt_stats stats = { 0 };
 	size_t size, known;
 
-	if (timer == NULL || out == NULL || out->size < 2 * sizeof(uint64_t))
+	if (timer == NULL || out == NULL || out->size < 2 * sizeof(uint64_t) || out->size > HWT_STRUCT_MAX)
 		return EINVAL;
 	size = out->size;
 	known = whole_fields(size);

@@ -273,6 +273,34 @@ TEST(config_is_written_as_far_as_size_reaches)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
+/* Larger than any version's structure: the caller never set it.  Nothing is read or written by it. */
+TEST(a_size_that_was_never_set_is_refused)
+{
+	static const size_t sizes[] = { 4097, 1 << 20, (size_t)0xa5a5a5a5, SIZE_MAX - 1, SIZE_MAX };
+	static union {
+		hwt_config config;
+		unsigned char bytes[8192];
+	} large, untouched;
+	hwt_timer *timer;
+
+	large.config = quiet_config();
+	large.config.size = 4096;
+	CHECK_INT(check_accepted(&large.config).tick_duration_ns, ==, HWT_MS(100));
+	REQUIRE(hwt_timer_create(&timer, &large.config) == 0);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		large.config = quiet_config();
+		large.config.size = sizes[i];
+		check_refused(&large.config, EINVAL, "a size beyond 4096");
+		memset(&large, 0xa5, sizeof(large));
+		large.config.size = sizes[i];
+		untouched = large;
+		CHECK_RC(hwt_timer_config(timer, &large.config), EINVAL);
+		CHECK(memcmp(&large, &untouched, sizeof(large)) == 0);
+		memset(&large, 0, sizeof(large));
+	}
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
 struct warnings {
 	unsigned count;
 	char last[256];
@@ -528,6 +556,7 @@ TEST_MAIN(RUN(create_without_a_place_for_the_timer), RUN(create_refuses_values_o
 	  RUN(longest_tick_serves), RUN(defaults), RUN(config_returns_what_was_given),
 	  RUN(wheel_is_rounded_up_to_a_power_of_two), RUN(no_limit), RUN(smaller_config_is_served),
 	  RUN(larger_config_is_served_while_its_tail_is_zero), RUN(config_is_written_as_far_as_size_reaches),
+	  RUN(a_size_that_was_never_set_is_refused),
 	  RUN(short_tick_is_raised_with_one_warning_per_timer), RUN(fine_ticks_are_honoured_down_to_10_us),
 	  RUN(thread_attr_gives_the_processors), RUN(thread_attr_gives_the_scheduling_class),
 	  RUN(all_signals_are_blocked_in_the_worker), RUN(warnings_go_to_stderr_or_nowhere),

@@ -192,6 +192,48 @@ TEST(newer_sizes_are_served_where_nothing_new_is_asked)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
+/* Larger than any version's structure: the caller never set it, and nothing behind the structure is read. */
+TEST(a_size_that_was_never_set_is_refused)
+{
+	static const size_t sizes[] = { 4097, 1 << 20, (size_t)0xa5a5a5a5, SIZE_MAX };
+	static union {
+		hwt_spec spec;
+		unsigned char bytes[8192];
+	} large;
+	hwt_timer *timer = begin();
+	struct owned owned = { .runs = 0 };
+	hwt_timeout timeout = { &told_ns, 17 };
+
+	large.spec = spec_of(&owned, HWT_MS(1), 0);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		large.spec.size = sizes[i];
+		CHECK_RC(hwt_new_timeout_ex(timer, &large.spec, &timeout), EINVAL);
+	}
+	CHECK(timeout.entry == &told_ns && timeout.generation == 17);
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
+	large.spec.size = 4096;
+	CHECK_RC(hwt_new_timeout_ex(timer, &large.spec, &owned.timeout), 0);
+	walk(timer, HWT_MS(3));
+	CHECK_INT(owned.runs, ==, 1);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+/* The bytes between the last field and the end belong to nobody: a later field has to come after them. */
+TEST(the_padding_of_a_specification_says_nothing)
+{
+	const size_t fields = offsetof(hwt_spec, flags) + sizeof(uint32_t);
+	hwt_timer *timer = begin();
+	struct owned owned = { .runs = 0 };
+	hwt_spec spec = spec_of(&owned, HWT_MS(1), 0);
+
+	memset((unsigned char *)&spec + fields, 0xa5, sizeof(spec) - fields);
+	CHECK_RC(hwt_new_timeout_ex(timer, &spec, &owned.timeout), 0);
+	walk(timer, HWT_MS(3));
+	CHECK_INT(owned.runs, ==, 1);
+	CHECK_INT(owned.released, ==, 1);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
 TEST(a_delay_or_a_deadline)
 {
 	static const struct {
@@ -680,7 +722,8 @@ TEST(references_are_dropped)
 }
 
 TEST_MAIN(RUN(bad_specifications_are_refused), RUN(older_sizes_are_served),
-	  RUN(newer_sizes_are_served_where_nothing_new_is_asked), RUN(a_delay_or_a_deadline), RUN(after_the_task),
+	  RUN(newer_sizes_are_served_where_nothing_new_is_asked), RUN(a_size_that_was_never_set_is_refused),
+	  RUN(the_padding_of_a_specification_says_nothing), RUN(a_delay_or_a_deadline), RUN(after_the_task),
 	  RUN(after_a_cancel), RUN(after_the_last_run_of_a_periodic_one),
 	  RUN(returned_by_a_stop_it_lives_until_destroy), RUN(cancelled_just_before_a_stop_it_is_not_forgotten),
 	  RUN(destroyed_without_a_stop), RUN(not_where_the_call_fails), RUN(memory_comes_back),

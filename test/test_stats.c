@@ -42,6 +42,31 @@ TEST(bad_arguments_are_refused)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
+/* Larger than any version's structure: the caller never set it, and nothing is written. */
+TEST(a_size_that_was_never_set_is_refused)
+{
+	static const size_t sizes[] = { 4097, 1 << 20, (size_t)0xa5a5a5a5, SIZE_MAX };
+	static union {
+		hwt_stats stats;
+		unsigned char bytes[8192];
+	} large, untouched;
+	hwt_timer *timer = timer_with(0, 0);
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		memset(&large, 0xa5, sizeof(large));
+		large.stats.size = sizes[i];
+		untouched = large;
+		CHECK_RC(hwt_timer_stats(timer, &large.stats), EINVAL);
+		CHECK(memcmp(&large, &untouched, sizeof(large)) == 0);
+	}
+	large.stats.size = 4096;
+	CHECK_RC(hwt_timer_stats(timer, &large.stats), 0);
+	CHECK_INT(large.stats.accepted, ==, 0);
+	CHECK_INT(large.bytes[4095], ==, 0);
+	CHECK_INT(large.bytes[4096], ==, 0xa5);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
 TEST(a_new_timer_has_done_nothing)
 {
 	hwt_timer *timer = timer_with(0, 0);
@@ -310,7 +335,8 @@ TEST(snapshots_add_up_while_others_are_at_work)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
-TEST_MAIN(RUN(bad_arguments_are_refused), RUN(a_new_timer_has_done_nothing), RUN(each_end_is_counted_where_it_belongs),
-	  RUN(a_task_sees_itself_running), RUN(lateness_is_sorted_by_powers_of_two), RUN(lateness_does_not_overflow),
+TEST_MAIN(RUN(bad_arguments_are_refused), RUN(a_size_that_was_never_set_is_refused), RUN(a_new_timer_has_done_nothing),
+	  RUN(each_end_is_counted_where_it_belongs), RUN(a_task_sees_itself_running),
+	  RUN(lateness_is_sorted_by_powers_of_two), RUN(lateness_does_not_overflow),
 	  RUN(a_slow_task_makes_a_long_tick_and_others_late), RUN(memory_and_transfers),
 	  RUN(older_and_newer_sizes_are_served), RUN(snapshots_add_up_while_others_are_at_work))
