@@ -316,7 +316,8 @@ HWT_API int hwt_timer_destroy(hwt_timer *timer);
 
 /*
  * Writes the settings in force (the tick after its floor, the wheel after rounding) to *out, as far as
- * out->size, which the caller sets, reaches.
+ * out->size, which the caller sets, reaches.  A second timer can be made from them.  executor and thread_name point
+ * into the timer and are valid until hwt_timer_destroy; thread_attr is NULL, as the library keeps no copy of it.
  *
  * Threads  any.
  * Returns  0; EINVAL: timer or out is NULL, or out->size is too small to hold any setting, or more than 4096.

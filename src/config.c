@@ -163,6 +163,9 @@ int hwt_config_copy_out(hwt_config *out, const hwt_config *config)
 	if (known == 0)
 		return EINVAL;
 	memcpy(out, config, known);
+	/* The library keeps no copy of the attributes, and does not know how long the creator's are valid. */
+	if (known > offsetof(hwt_config, thread_attr))
+		out->thread_attr = NULL;
 	if (size > sizeof(*out)) /* fields of a newer header: none is in force */
 		memset((unsigned char *)out + sizeof(*out), 0, size - sizeof(*out));
 	out->size = size;

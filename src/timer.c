@@ -86,8 +86,10 @@ static int init_parts(hwt_timer *timer)
 		goto no_lanes;
 	hwt_worker_init(&timer->worker, &timer->lanes, timer->wheel, timer->config.max_transfers_per_tick);
 	hwt_jobs_init(&timer->jobs, &timer->lanes, timer->config.executor);
-	if (timer->config.executor != NULL)
+	if (timer->config.executor != NULL) {
 		timer->worker.jobs = &timer->jobs;
+		timer->config.executor = &timer->jobs.executor; /* the creator's may be gone when somebody asks */
+	}
 	rc = hwt_monitor_init(&timer->monitor);
 	if (rc == 0)
 		return 0;

@@ -301,6 +301,59 @@ TEST(a_size_that_was_never_set_is_refused)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
+/*
+ * A twin: a timer made from the settings of another.
+ */
+
+static int run_at_once(void *ctx, void (*run)(void *job), void *job)
+{
+	atomic_fetch_add((atomic_uint *)ctx, 1);
+	run(job);
+	return 0;
+}
+
+static int refuse(void *ctx, void (*run)(void *job), void *job)
+{
+	(void)run;
+	(void)job;
+	atomic_fetch_add((atomic_uint *)ctx, 1);
+	return EAGAIN;
+}
+
+/* What its creator had given may be gone by then. */
+TEST(a_twin_needs_nothing_of_the_first_creator)
+{
+	atomic_uint executed = 0, stray = 0, ran = 0;
+	hwt_executor executor = { run_at_once, &executed };
+	hwt_config config = quiet_config(), in_force = { .size = sizeof(in_force) };
+	char name[] = "first";
+	pthread_attr_t attr;
+	hwt_timer *timer = NULL, *twin = NULL;
+
+	REQUIRE(pthread_attr_init(&attr) == 0);
+	config.tick_duration_ns = HWT_MS(1);
+	config.executor = &executor;
+	config.thread_attr = &attr;
+	config.thread_name = name;
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	REQUIRE(hwt_timer_start(timer) == 0);
+	pthread_attr_destroy(&attr);
+	executor = (hwt_executor){ refuse, &stray };
+	name[0] = '\0';
+
+	CHECK_RC(hwt_timer_config(timer, &in_force), 0);
+	CHECK(in_force.executor != &executor);
+	CHECK(in_force.thread_attr == NULL);
+	CHECK(strcmp(in_force.thread_name, "first") == 0);
+	REQUIRE(hwt_timer_create(&twin, &in_force) == 0);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+	CHECK_RC(hwt_new_timeout(twin, count_task, &ran, 0, NULL), 0);
+	REQUIRE(wait_count(&ran, 1));
+	CHECK_RC(hwt_timer_destroy(twin), 0);
+	CHECK_INT(executed, ==, 1);
+	CHECK_INT(stray, ==, 0);
+}
+
 struct warnings {
 	unsigned count;
 	char last[256];
@@ -556,7 +609,7 @@ TEST_MAIN(RUN(create_without_a_place_for_the_timer), RUN(create_refuses_values_o
 	  RUN(longest_tick_serves), RUN(defaults), RUN(config_returns_what_was_given),
 	  RUN(wheel_is_rounded_up_to_a_power_of_two), RUN(no_limit), RUN(smaller_config_is_served),
 	  RUN(larger_config_is_served_while_its_tail_is_zero), RUN(config_is_written_as_far_as_size_reaches),
-	  RUN(a_size_that_was_never_set_is_refused),
+	  RUN(a_size_that_was_never_set_is_refused), RUN(a_twin_needs_nothing_of_the_first_creator),
 	  RUN(short_tick_is_raised_with_one_warning_per_timer), RUN(fine_ticks_are_honoured_down_to_10_us),
 	  RUN(thread_attr_gives_the_processors), RUN(thread_attr_gives_the_scheduling_class),
 	  RUN(all_signals_are_blocked_in_the_worker), RUN(warnings_go_to_stderr_or_nowhere),
