@@ -64,5 +64,8 @@ void *hwt_mem_block(size_t align, size_t size)
 
 void hwt_mem_free(void *memory)
 {
+	int before = errno; /* free may change it: glibc's did before 2.33 */
+
 	free(memory);
+	errno = before;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * No allocation in steady state: this program puts its own malloc and mmap in front of libc's, for the library as well,
- * and counts what is called behind hwt_new_timeout and hwt_cancel.
+ * and counts what is called behind hwt_new_timeout and hwt_cancel.  Its free may change errno, as that of older
+ * systems does.
  *
  * Not under a sanitizer, which has put its own there already, and only with glibc, whose own functions are called
  * behind.
@@ -29,10 +30,15 @@ static _Thread_local bool counting;
 static _Thread_local unsigned calls;
 static atomic_uint all_calls;
 
+/* free leaves errno changed, on this thread. */
+static _Thread_local bool spoiling;
+static _Thread_local unsigned spoilt;
+
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *old, size_t size);
 void *__libc_memalign(size_t alignment, size_t size);
+void __libc_free(void *memory);
 
 static void count_call(void)
 {
@@ -56,6 +62,15 @@ void *realloc(void *old, size_t size)
 {
 	count_call();
 	return __libc_realloc(old, size);
+}
+
+void free(void *memory)
+{
+	__libc_free(memory);
+	if (spoiling) {
+		spoilt++;
+		errno = EBADMSG;
+	}
 }
 
 void *memalign(size_t alignment, size_t size);
@@ -274,7 +289,22 @@ TEST(no_call_in_stop)
 	drop_filler(&filler);
 }
 
+/* Also what a call frees leaves errno alone. */
+TEST(a_free_that_changes_errno_changes_none_of_the_callers)
+{
+	struct filler filler = new_filler(1000);
+
+	fill(&filler);
+	spoiling = true;
+	CHECK_RC(hwt_timer_stop(filler.timer, NULL), 0);
+	CHECK_RC(hwt_timer_destroy(filler.timer), 0);
+	spoiling = false;
+	CHECK_INT(spoilt, >, 0);
+	free(filler.timeouts);
+}
+
 TEST_MAIN(RUN(calls_are_seen), RUN(no_call_once_as_many_have_been_pending), RUN(few_calls_on_other_threads),
-	  RUN(no_call_when_a_task_rearms_itself), RUN(no_call_in_stop))
+	  RUN(no_call_when_a_task_rearms_itself), RUN(no_call_in_stop),
+	  RUN(a_free_that_changes_errno_changes_none_of_the_callers))
 
 #endif
