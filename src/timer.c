@@ -156,15 +156,32 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
-/* Signals are for the program's own threads: the worker inherits a full mask. */
+/*
+ * The worker's mask.  What is sent to the process is for the program's own threads.  What the processor or the kernel
+ * raises for an instruction of a task stays open: blocked, it kills the process without asking its handler.  A
+ * profiler's signal is as the starter has it: a program that blocks it in all threads waits for it in one of them.
+ */
+static void mask_of_worker(sigset_t *mask, const sigset_t *starter)
+{
+	static const int raised[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
+
+	sigfillset(mask);
+	for (size_t i = 0; i < sizeof(raised) / sizeof(raised[0]); i++)
+		sigdelset(mask, raised[i]);
+	if (sigismember(starter, SIGPROF) == 0)
+		sigdelset(mask, SIGPROF);
+}
+
+/* A thread inherits its mask. */
 static int create_thread(hwt_timer *timer)
 {
 	int errno_before = errno; /* a failing pthread_create may touch it */
-	sigset_t all, before;
+	sigset_t mask, before;
 	int rc;
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
+	pthread_sigmask(SIG_SETMASK, NULL, &before);
+	mask_of_worker(&mask, &before);
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
 	rc = pthread_create(&timer->thread, timer->config.thread_attr, worker_main, timer);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	errno = errno_before;
