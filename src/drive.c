@@ -152,8 +152,12 @@ int hwt_timer_fd(hwt_timer *timer, int *fd)
 	sleeper = &timer->lanes.idle.sleeper;
 	if (timer->own_clock)
 		return EINVAL;
+	HWT_POINT("descriptor");
 	pthread_mutex_lock(&timer->monitor.mutex);
-	if (sleeper->alarm < 0)
+	/* A stop that has begun looks at the alarm without the mutex.  Relaxed: under the mutex. */
+	if (atomic_load_explicit(&timer->state, memory_order_relaxed) != TIMER_DRIVEN)
+		rc = ECANCELED;
+	else if (sleeper->alarm < 0)
 		rc = timer->advancing ? EBUSY : hwt_sleeper_make_alarm(sleeper);
 	if (rc == 0)
 		*fd = sleeper->alarm;

@@ -3,6 +3,8 @@
 #include "unit.h"
 #include "check.h"
 
+#include <sched.h>
+
 static hwt_timer *timer;
 static hwt_timeout second;
 static bool moves;
@@ -102,5 +104,68 @@ TEST(row28_what_was_cancelled_in_the_batch_of_a_stop_is_released)
 	CHECK_INT(released, ==, 1);
 }
 
+/* A stop that begins and ends while hwt_timer_fd is on its way. */
+static void stop_here(const char *where)
+{
+	if (strcmp(where, "descriptor") != 0)
+		return;
+	atomic_store(&hwt_test_point, NULL);
+	CHECK_INT(hwt_timer_stop(timer, NULL), ==, 0);
+}
+
+TEST(no_descriptor_is_made_behind_a_stop)
+{
+	hwt_config config = driven_config(HWT_MS(1), 64);
+	int fd = 17;
+
+	config.flags = HWT_CALLER_DRIVEN;
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	atomic_store(&hwt_test_point, stop_here);
+	CHECK_INT(hwt_timer_fd(timer, &fd), ==, ECANCELED);
+	CHECK(atomic_load(&hwt_test_point) == NULL);
+	atomic_store(&hwt_test_point, NULL);
+	CHECK_INT(fd, ==, 17);
+	CHECK(!hwt_idle_has_alarm(&timer->lanes.idle));
+	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
+}
+
+/* A stop that has just begun, on another thread. */
+static void await_stop(const char *where)
+{
+	if (strcmp(where, "descriptor") == 0)
+		while (atomic_load(&timer->state) == TIMER_DRIVEN)
+			sched_yield();
+}
+
+static void *ask(void *fd)
+{
+	CHECK_INT(hwt_timer_fd(timer, fd), ==, ECANCELED);
+	return NULL;
+}
+
+/* ThreadSanitizer says whether the stop looks at what hwt_timer_fd is writing. */
+TEST(the_descriptor_is_not_made_while_a_stop_looks_for_it)
+{
+	hwt_config config = driven_config(HWT_MS(1), 64);
+
+	config.flags = HWT_CALLER_DRIVEN;
+	for (unsigned round = 0; round < 50; round++) {
+		pthread_t asker;
+		int fd = 17;
+
+		REQUIRE(hwt_timer_create(&timer, &config) == 0);
+		CHECK_INT(hwt_timer_start(timer), ==, 0);
+		atomic_store(&hwt_test_point, await_stop);
+		REQUIRE(pthread_create(&asker, NULL, ask, &fd) == 0);
+		sched_yield();
+		CHECK_INT(hwt_timer_stop(timer, NULL), ==, 0);
+		REQUIRE(pthread_join(asker, NULL) == 0);
+		atomic_store(&hwt_test_point, NULL);
+		CHECK_INT(fd, ==, 17);
+		CHECK_INT(hwt_timer_destroy(timer), ==, 0);
+	}
+}
+
 TEST_MAIN(RUN(row28_what_was_cancelled_in_the_batch_of_a_stop_is_released),
-	  RUN(row28_no_pass_after_a_stop_in_the_middle_of_a_batch))
+	  RUN(row28_no_pass_after_a_stop_in_the_middle_of_a_batch), RUN(no_descriptor_is_made_behind_a_stop),
+	  RUN(the_descriptor_is_not_made_while_a_stop_looks_for_it))
