@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Installs what the build needs and this machine lacks, with the system's package manager.  Does nothing when all is there.
+# Installs what the build and the tests need and this machine lacks, with the system's package manager.  Does nothing when all is there.
 set -eu
 CC=${CC:-cc}
 
@@ -27,18 +27,19 @@ packages_missing() {
 	command -v "$CC" >/dev/null 2>&1 || printf '%s ' "$1"
 	have_libc || printf '%s ' "$2"
 	have_ck || printf '%s ' "$3"
+	command -v prove >/dev/null 2>&1 || printf '%s ' "$4" # it runs the tests
 }
 
 if command -v apt-get >/dev/null 2>&1; then
-	missing=$(packages_missing gcc libc6-dev libck-dev)
+	missing=$(packages_missing gcc libc6-dev libck-dev perl)
 	install() { as_root apt-get update -q && as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qy "$@"; }
 elif command -v dnf >/dev/null 2>&1; then
-	missing=$(packages_missing gcc glibc-devel ck-devel)
+	missing=$(packages_missing gcc glibc-devel ck-devel perl-Test-Harness)
 	install() { as_root dnf install -qy "$@"; }
-elif have_ck; then
+elif have_ck && command -v prove >/dev/null 2>&1; then
 	missing=
 else
-	echo "deps: no package manager that I know; please install a C compiler and Concurrency Kit's headers" >&2
+	echo "deps: no package manager that I know; please install a C compiler, Concurrency Kit's headers and prove (perl)" >&2
 	exit 1
 fi
 

@@ -6,14 +6,14 @@
 # never been executed.  A planted fault is passed when Spin finds it, as a breach of the invariant named here.
 set -u
 cd "$(dirname "$0")" || exit 1
-status=0
+. ../test/result.sh
 CC=${CC:-cc}
 seconds=${HWT_MODEL_TIMEOUT:-300}
 
 for tool in spin "$CC"; do
 	if ! command -v "$tool" >/dev/null 2>&1; then
-		echo "skip model: $tool is not installed"
-		exit 0
+		skip model "$tool is not installed"
+		finish
 	fi
 done
 
@@ -41,9 +41,7 @@ size() {
 }
 
 failed() { # NAME
-	grep -v '^Depth=' log | tail -n 40
-	echo "FAIL $1"
-	status=1
+	result "$1" "$(grep -v '^Depth=' log | tail -n 40)"
 }
 
 # NAME MODEL OPTIONS...
@@ -55,7 +53,7 @@ check() {
 	if grep -q 'errors: 0$' log && grep -q '^pan: elapsed time' log && [ ! -e "$model.trail" ] &&
 		! grep -q -e 'too small' -e 'not completed' -e 'out of memory' -e 'DMEMLIM' log &&
 		! grep 'state [0-9]*, "' log | grep -v -e '"-end-"' >/dev/null; then
-		echo "ok $name ($(size))"
+		result "$name ($(size))" ""
 		return
 	fi
 	[ -e "$model.trail" ] && spin -P"$CC -E -x c" -k "$model.trail" -p "$@" "$model" | tail -n 60
@@ -69,7 +67,7 @@ fault() {
 	pan_options='-w18 -E' # no other breach: not that a process is stuck, either
 	search -O0 "$model" "-D$fault" "-DONLY=$invariant" "$@"
 	if grep -q "assertion violated (*${invariant}[ |]" log && [ -e "$model.trail" ]; then
-		echo "ok fault_$fault ($invariant, $(size))"
+		result "fault_$fault ($invariant, $(size))" ""
 	else
 		failed "fault_$fault"
 	fi
@@ -209,4 +207,4 @@ if [ "${1:-}" = --long ]; then
 	check again_two_waiters_executor again.pml -DSYNCS=2 -DEXECUTOR
 	check again_two_waiters_executor_periodic again.pml -DSYNCS=2 -DEXECUTOR -DPERIODIC -DRUNS=3
 fi
-exit $status
+finish

@@ -6,17 +6,18 @@
 # Both packages of Concurrency Kit have the file ck_md.h in one place, so the one for arm64 is only unpacked, not installed.
 set -u
 cd "$(dirname "$0")/.." || exit 1
+. test/result.sh
 cross=aarch64-linux-gnu-gcc
 
 for tool in $cross qemu-aarch64 apt-get dpkg-deb; do
-	command -v $tool >/dev/null 2>&1 || { echo "skip aarch64: no $tool (apt-get install gcc-aarch64-linux-gnu qemu-user)"; exit 0; }
+	command -v $tool >/dev/null 2>&1 || { skip aarch64 "no $tool (apt-get install gcc-aarch64-linux-gnu qemu-user)"; finish; }
 done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 (cd "$work" && apt-get download -q libck-dev:arm64 >/dev/null 2>&1)
 ls "$work"/libck-dev_*_arm64.deb >/dev/null 2>&1 || {
-	echo "skip aarch64: no package libck-dev:arm64 (dpkg --add-architecture arm64, apt-get update)"
-	exit 0
+	skip aarch64 "no package libck-dev:arm64 (dpkg --add-architecture arm64, apt-get update)"
+	finish
 }
 dpkg-deb -x "$work"/libck-dev_*_arm64.deb "$work/ck" || exit 1
 
@@ -24,13 +25,11 @@ dpkg-deb -x "$work"/libck-dev_*_arm64.deb "$work/ck" || exit 1
 if [ -e /usr/include/ck_md.h ] && grep -q 'define CK_MD_TSO' /usr/include/ck_md.h; then
 	mkdir "$work/wrong" && cp /usr/include/ck_*.h "$work/wrong/" && cp -r /usr/include/gcc /usr/include/spinlock "$work/wrong/"
 	if $cross -std=c11 -Iinclude -I"$work/wrong" -c src/queue.c -o /dev/null 2>"$work/log"; then
-		echo "FAIL aarch64_refuses_the_wrong_ck_md_h"
+		echo "it builds" >"$work/log"
 	elif grep -q 'is not for aarch64' "$work/log"; then
-		echo "ok aarch64_refuses_the_wrong_ck_md_h"
-	else
-		cat "$work/log"
-		echo "FAIL aarch64_refuses_the_wrong_ck_md_h"
+		: >"$work/log"
 	fi
+	result aarch64_refuses_the_wrong_ck_md_h "$(cat "$work/log")"
 fi
 
 # The tests with threads take long under emulation: a few of the rounds.  So does each interleaving, one after the other
@@ -39,14 +38,11 @@ tests=$(for file in test/unit_*.c test/test_stress.c test/test_stress_order.c te
 	[ "$file" = test/unit_interleave.c ] ||
 		echo "build-aarch64/test/$(basename "$file" .c)"; done)
 # shellcheck disable=SC2086 # a list of words
-make -s CC=$cross BUILD=build-aarch64 CPPFLAGS="-isystem $work/ck/usr/include" WERROR=1 $tests || { echo "FAIL aarch64_builds"; exit 1; }
-echo "ok aarch64_builds"
+make -s CC=$cross BUILD=build-aarch64 CPPFLAGS="-isystem $work/ck/usr/include" WERROR=1 $tests || { result aarch64_builds "it does not"; finish; }
+result aarch64_builds ""
 # shellcheck disable=SC2086
 for program in $tests; do
-	if HWT_SCALE=1 timeout 300 qemu-aarch64 -L /usr/aarch64-linux-gnu "$program" >"$work/log" 2>&1; then
-		echo "ok aarch64_$(basename "$program")"
-	else
-		cat "$work/log"
-		echo "FAIL aarch64_$(basename "$program")"
-	fi
+	result "aarch64_$(basename "$program")" "$(HWT_SCALE=1 timeout 300 qemu-aarch64 -L /usr/aarch64-linux-gnu "$program" \
+		>"$work/log" 2>&1 || cat "$work/log")"
 done
+finish

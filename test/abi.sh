@@ -37,7 +37,7 @@ trap 'rm -rf "$work"' EXIT
 	/^#define HWT_[A-Z_]+ [0-9]+u/ { print "VALUE(" $2 ")" }'
 	printf 'return 0;\n}\n'
 } >"$work/abi.c"
-"$CC" -std=c11 -Iinclude "$work/abi.c" -o "$work/abi" 2>"$work/log" || { cat "$work/log"; echo "FAIL abi_program"; exit 1; }
+"$CC" -std=c11 -Iinclude "$work/abi.c" -o "$work/abi" 2>"$work/log" || { result abi_program "$(cat "$work/log")"; finish; }
 {
 	nm -D --defined-only "$BUILD"/libhwt.so | awk '{ print $2, $3 }' | grep -v ' HWT_' | sed 's/@.*//' | sort
 	"$work/abi"
@@ -47,8 +47,8 @@ if [ "${1:-}" = --update ]; then
 	exit
 fi
 if [ "$(getconf LONG_BIT)" != 64 ]; then
-	echo "skip abi: the record is of 64 bits"
-	exit 0
+	skip "abi" "the record is of 64 bits"
+	finish
 fi
 # A sanitizer adds symbols of its own.
 result abi_is_what_it_was "$(grep -v '__\(asan\|tsan\|ubsan\|odr\)' "$work/abi.txt" | diff test/abi.txt - | head -20)"
@@ -60,7 +60,7 @@ if echo '#include <sys/sdt.h>' | "$CC" -E - >/dev/null 2>&1; then
 	done >"$work/probes"
 	result probes_are_there "$(cat "$work/probes")"
 else
-	echo "skip probes: no sys/sdt.h"
+	skip probes_are_there "no sys/sdt.h"
 fi
 result only_hwt_is_exported "$(grep '^[A-Z] ' "$work/abi.txt" | grep -v '^[TD] hwt_\|__\(asan\|tsan\|ubsan\|odr\)')"
-exit $status
+finish

@@ -58,4 +58,4 @@ result bench_finds_wrong_programs "$(program 'echo wrong two ran twice'
 	must_find 'status' -n 100 -p 1 -S netty -s S1
 	program ''
 	must_find 'said nothing' -n 100 -p 1 -S netty -s S1)"
-exit $status
+finish

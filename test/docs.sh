@@ -83,4 +83,4 @@ for file in README.md doc/guide.md doc/hwt.3; do
 			[ "${left%%.*}" -lt $n ] || echo "no program before $left"
 		done 2>/dev/null)"
 done
-exit $status
+finish

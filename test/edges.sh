@@ -25,4 +25,4 @@ result every_edge_stands_at_two_ends "$(for edge in $edges; do
 	[ "$ends" -ge 2 ] || echo "$edge: $ends"; done)"
 result every_edge_is_described "$(grep -ohE '\[[a-z]+\]' src/*.[ch] | sort -u | grep -vxE '\[(bucket|entry|index|i|j|l|n|armed|ring|state|bit|capacity|class|larger|level)\]' |
 	while read -r edge; do echo "$edges" | grep -qxF "$edge" || echo "$edge"; done)"
-exit $status
+finish

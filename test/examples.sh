@@ -11,7 +11,7 @@ same() { # NAME WANTED PROGRAM ARGS...: its output
 	wanted=$(printf '%b' "$2")
 	shift 2
 	if ! command -v "$1" >/dev/null; then
-		echo "skip $name: $1 was not built"
+		skip "$name" "$1 was not built"
 		return
 	fi
 	result "$name" "$(got=$(timeout 60 "$@" 2>&1) || echo "exit $?"
@@ -23,7 +23,7 @@ same epoll_prints_in_time 'first\nsecond\nthird\n' sh -c "cat ${TMPDIR:-/tmp}/hw
 rm -f "${TMPDIR:-/tmp}/hwt-lines.$$"
 same libuv_prints_in_time '10\n20\n40\n' "$BUILD/examples/libuv" 40 10 20
 if [ "${SAN:-}" = thread ]; then # GLib's own locks are not built for it
-	echo "skip executor_glib_measures_both: not under ThreadSanitizer"
+	skip "executor_glib_measures_both" "not under ThreadSanitizer"
 elif [ -x "$BUILD/examples/executor_glib" ]; then
 	result executor_glib_measures_both "$(timeout 60 "$BUILD/examples/executor_glib" >"${TMPDIR:-/tmp}/hwt-late.$$" ||
 		echo "exit $?"
@@ -31,7 +31,7 @@ elif [ -x "$BUILD/examples/executor_glib" ]; then
 			"${TMPDIR:-/tmp}/hwt-late.$$" | grep -vx 2)"
 	rm -f "${TMPDIR:-/tmp}/hwt-late.$$"
 else
-	echo "skip executor_glib_measures_both: $BUILD/examples/executor_glib was not built"
+	skip "executor_glib_measures_both" "$BUILD/examples/executor_glib was not built"
 fi
 same glib_loop_prints_in_time '10\n20\n40\n' "$BUILD/examples/glib_loop" 40 10 20
 same glib_loop_repeats_what_a_thread_schedules '5\n5\n5\n' "$BUILD/examples/glib_loop" --repeat=3 --thread 5
@@ -98,7 +98,7 @@ if [ -x "$BUILD/examples/jobs" ]; then
 	result jobs_run_once_over_two_runs "$(diff "$folder/wanted" "$folder/got")"
 	rm -rf "$folder"
 else
-	echo "skip jobs_run_once_over_two_runs: $BUILD/examples/jobs was not built"
+	skip "jobs_run_once_over_two_runs" "$BUILD/examples/jobs was not built"
 fi
 
 text=$(timeout 60 "$BUILD/examples/stats" -p 1)
@@ -111,4 +111,4 @@ result stats_add_up "$(accepted=$(number accepted_total)
 	ends=$(($(number 'timeouts_total{end="completed"}') + $(number 'timeouts_total{end="cancelled"}') +
 		$(number 'timeouts_total{end="returned"}')))
 	[ "$accepted" -gt 0 ] && [ "$ends" -eq "$accepted" ] || echo "$accepted accepted, $ends ended")"
-exit $status
+finish

@@ -24,7 +24,7 @@ END
 
 compile() { # COMPILER STANDARD FLAGS
 	compiler=$1
-	command -v "$compiler" >/dev/null 2>&1 || { echo "skip header_with_$compiler: not installed"; return; }
+	command -v "$compiler" >/dev/null 2>&1 || { skip "header_with_$compiler" "not installed"; return; }
 	shift
 	result "header_with_${compiler}_$1" "$("$compiler" "$@" -pedantic -Wall -Wextra -Werror -Iinclude -c "$work/use.c" \
 		-o "$work/use.o" 2>&1)"
@@ -49,4 +49,4 @@ if [ -s "$work/exported" ]; then
 else
 	result exports_are_what_the_header_declares "no symbols in $BUILD/libhwt.so"
 fi
-exit $status
+finish

@@ -3,26 +3,24 @@
 # What `make install` leaves is enough for a user: the README's program builds against it, shared and static, in C and C++.
 set -u
 cd "$(dirname "$0")/.." || exit 1
+. test/result.sh
 CC=${CC:-cc}
 CXX=${CXX:-c++}
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
-status=0
 
 try() { # NAME COMMAND...
 	name=$1
 	shift
 	if "$@" >"$root/log" 2>&1 && LD_LIBRARY_PATH="$root/usr/lib" timeout 60 "$root/program" >"$root/log" 2>&1 &&
 		grep -q '200 ms later' "$root/log"; then
-		echo "ok install_$name"
+		result "install_$name" ""
 	else
-		cat "$root/log"
-		echo "FAIL install_$name"
-		status=1
+		result "install_$name" "$(cat "$root/log")"
 	fi
 }
 
-make -s install DESTDIR="$root" PREFIX=/usr || { echo "FAIL install"; exit 1; }
+make -s install DESTDIR="$root" PREFIX=/usr || { result install "it failed"; finish; }
 awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' README.md >"$root/program.c"
 cat >"$root/program.cc" <<'END'
 #include <hwt.h>
@@ -44,22 +42,17 @@ END
 
 try shared_c "$CC" -std=c11 -I"$root/usr/include" "$root/program.c" -L"$root/usr/lib" -lhwt -pthread -o "$root/program"
 # By its name, not by number: the link that a program carries is the soname.
-if readelf -d "$root/program" 2>/dev/null | grep -q 'NEEDED.*libhwt\.so\.[0-9]*\]'; then
-	echo "ok install_soname"
-else
-	echo "FAIL install_soname"
-	status=1
-fi
+result install_soname "$(readelf -d "$root/program" 2>&1 | grep -q 'NEEDED.*libhwt\.so\.[0-9]*\]' || echo "not by its soname")"
 try static_c "$CC" -std=c11 -I"$root/usr/include" "$root/program.c" "$root/usr/lib/libhwt.a" -pthread -o "$root/program"
 if command -v "$CXX" >/dev/null 2>&1; then
 	try shared_cxx "$CXX" -I"$root/usr/include" "$root/program.cc" -L"$root/usr/lib" -lhwt -pthread -o "$root/program"
 else
-	echo "skip install_shared_cxx: no C++ compiler"
+	skip install_shared_cxx "no C++ compiler"
 fi
 
 # As pkg-config says, from a prefix of its own; and what CMake makes of that.
 prefix=$root/opt
-make -s install PREFIX="$prefix" || { echo "FAIL install_prefix"; exit 1; }
+make -s install PREFIX="$prefix" || { result install_prefix "it failed"; finish; }
 pc() { PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config "$@" hwt; }
 if command -v pkg-config >/dev/null 2>&1; then
 	# shellcheck disable=SC2046 # words
@@ -68,14 +61,9 @@ if command -v pkg-config >/dev/null 2>&1; then
 	try pkg_config_static "$CC" -std=c11 $(pc --cflags) "$root/program.c" \
 		$(pc --static --libs | sed "s#-lhwt#$prefix/lib/libhwt.a#") -o "$root/program"
 	version=$(pc --modversion)
-	if grep -q "^## $version " CHANGES.md; then
-		echo "ok install_pkg_config_version"
-	else
-		echo "FAIL install_pkg_config_version: $version"
-		status=1
-	fi
+	result install_pkg_config_version "$(grep -q "^## $version " CHANGES.md || echo "$version is not in CHANGES.md")"
 else
-	echo "skip install_pkg_config: not installed"
+	skip install_pkg_config "not installed"
 fi
 if command -v cmake >/dev/null 2>&1 && command -v pkg-config >/dev/null 2>&1; then
 	mkdir "$root/cmake"
@@ -94,22 +82,15 @@ END
 	}
 	try cmake cmake_build
 else
-	echo "skip install_cmake: not installed"
+	skip install_cmake "not installed"
 fi
 
 installed() { find "$prefix" -type f -o -type l | sed "s#$prefix/##" | sort; }
-for file in include/hwt.h lib/libhwt.a lib/libhwt.so lib/pkgconfig/hwt.pc share/man/man3/hwt.3 \
+result install_files "$(for file in include/hwt.h lib/libhwt.a lib/libhwt.so lib/pkgconfig/hwt.pc share/man/man3/hwt.3 \
 	share/doc/libhwt/README.md share/doc/libhwt/examples/epoll.c; do
-	installed | grep -qx "$file" || { echo "FAIL install_files: no $file"; status=1; }
-done
+	installed | grep -qx "$file" || echo "no $file"; done)"
 make -s uninstall PREFIX="$prefix"
-if [ -z "$(installed)" ]; then
-	echo "ok uninstall_leaves_nothing"
-else
-	installed
-	echo "FAIL uninstall_leaves_nothing"
-	status=1
-fi
+result uninstall_leaves_nothing "$(installed)"
 
 # Twice from different folders: the same bytes.
 for copy in one two; do
@@ -118,22 +99,13 @@ for copy in one two; do
 	make -s -C "$root/$copy/deeper" BUILD=b >"$root/log" 2>&1 || cat "$root/log"
 	mv "$root/$copy/deeper/b" "$root/$copy-b"
 done
-if cmp "$root/one-b/libhwt.a" "$root/two-b/libhwt.a" && cmp "$root"/one-b/libhwt.so.*.*.* "$root"/two-b/libhwt.so.*.*.*; then
-	echo "ok builds_are_reproducible"
-else
-	echo "FAIL builds_are_reproducible"
-	status=1
-fi
+result builds_are_reproducible "$(cmp "$root/one-b/libhwt.a" "$root/two-b/libhwt.a" 2>&1
+	cmp "$root"/one-b/libhwt.so.*.*.* "$root"/two-b/libhwt.so.*.*.* 2>&1)"
 
 # A release builds without git.
 if git rev-parse HEAD >/dev/null 2>&1; then
 	git archive --prefix=release/ HEAD | tar -x -C "$root"
-	if make -s -C "$root/release" >"$root/log" 2>&1 && [ -e "$root/release/build/libhwt.a" ]; then
-		echo "ok a_release_builds"
-	else
-		cat "$root/log"
-		echo "FAIL a_release_builds"
-		status=1
-	fi
+	result a_release_builds "$(make -s -C "$root/release" >"$root/log" 2>&1 && [ -e "$root/release/build/libhwt.a" ] ||
+		cat "$root/log")"
 fi
-exit $status
+finish

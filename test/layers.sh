@@ -61,4 +61,4 @@ result functions_fit_a_screen "$(awk 'FNR == 1 { begin = 0 } /^{/ { begin = FNR 
 # Every atomic access names its order (style point 8).
 result atomics_name_their_order "$(grep -nE 'atomic_(load|store|exchange|fetch_[a-z]+|compare_exchange_[a-z]+)\(' src/*.[ch])"
 
-exit $status
+finish

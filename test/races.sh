@@ -4,7 +4,7 @@
 # copy of the tree, and demands a report from a stress test.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-status=0
+. test/result.sh
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -19,11 +19,6 @@ for patch in test/races/*.patch; do
 				grep -q 'WARNING: ThreadSanitizer: data race' && found=$program && break
 		done
 	fi
-	if [ -n "$found" ]; then
-		echo "ok race $name is reported, by $found"
-	else
-		echo "FAIL race $name"
-		status=1
-	fi
+	result "race_${name}_is_reported" "$([ -n "$found" ] || echo "by no program")"
 done
-exit $status
+finish

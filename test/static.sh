@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 have() {
 	command -v "$1" >/dev/null 2>&1 && return
-	echo "skip static_$1: not installed"
+	skip "static_$1" "not installed"
 	return 1
 }
 
@@ -36,4 +36,4 @@ fi
 if have shellcheck; then
 	result shellcheck "$(shellcheck -x -S warning deps.sh test/*.sh bench/*.sh bench/wheels/*.sh model/run.sh .ci/run 2>&1)"
 fi
-exit $status
+finish

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The test harness: checks that may fail on any thread, and a main that runs a table of tests.
+ * The test harness: checks that may fail on any thread, and a main that runs every TEST of the file.
  *
  * Why not cmocka or Check: their assertions leave the test by longjmp or exit, which must not happen on the worker
  * thread, where half of our checks run.  Here a check counts, prints and goes on.
  *
  *     TEST(name) { CHECK(x > 1); CHECK_INT(f(x), ==, 3); }
- *     TEST_MAIN(RUN(name), RUN(other))
+ *     TEST_MAIN()
  *
- * A program runs all its tests, or those whose name contains one of its arguments.  Each test prints a line "ok NAME"
- * or "FAIL NAME"; test/run.sh adds them up.
+ * A TEST registers itself, so none is forgotten.  A program runs all of them in the order of the file, or those whose
+ * name contains one of its arguments, and speaks TAP, the Test Anything Protocol, for prove(1).
  */
 #ifndef HWT_TEST_H
 #define HWT_TEST_H
@@ -25,15 +25,31 @@
 struct test {
 	const char *name;
 	void (*run)(void);
+	struct test *next;
 };
 
+static struct test *test_first, **test_end = &test_first;
 static atomic_uint test_failures; /* of the running test */
+static const char *test_skipped;  /* why, if the running test says so */
 
-#define TEST(name) __attribute__((unused)) static void name(void)
-#define RUN(name)                                                                                                      \
+/* Compilers keep the order of constructors within a file. */
+#define TEST(name)                                                                                                     \
+	static void name(void);                                                                                        \
+	__attribute__((constructor)) static void test_register_##name(void)                                            \
 	{                                                                                                              \
-#name, name                                                                                            \
-	}
+		static struct test self = { #name, name, NULL };                                                       \
+                                                                                                                       \
+		*test_end = &self;                                                                                     \
+		test_end = &self.next;                                                                                 \
+	}                                                                                                              \
+	static void name(void)
+
+/* The rest of this test cannot be had here; the report says why. */
+#define SKIP(why)                                                                                                      \
+	do {                                                                                                           \
+		test_skipped = (why);                                                                                  \
+		return;                                                                                                \
+	} while (0)
 
 #define CHECK(condition) ((condition) ? (void)0 : test_fail(__FILE__, __LINE__, #condition, 0, 0, false))
 
@@ -68,28 +84,36 @@ static inline bool test_chosen(const char *name, int argc, char **argv)
 	return argc < 2;
 }
 
-static inline int test_run_all(const struct test *tests, size_t count, int argc, char **argv)
+static inline bool test_run(const struct test *test, unsigned number)
 {
-	int failed = 0;
+	bool passed;
+
+	atomic_store(&test_failures, 0);
+	test_skipped = NULL;
+	test->run();
+	passed = atomic_load(&test_failures) == 0;
+	printf("%sok %u - %s%s%s\n", passed ? "" : "not ", number, test->name, test_skipped ? " # SKIP " : "",
+	       test_skipped ? test_skipped : "");
+	return passed;
+}
+
+static inline int test_run_all(int argc, char **argv)
+{
+	unsigned count = 0, failed = 0;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	for (size_t i = 0; i < count; i++) {
-		if (!test_chosen(tests[i].name, argc, argv))
-			continue;
-		atomic_store(&test_failures, 0);
-		tests[i].run();
-		if (atomic_load(&test_failures) != 0)
-			failed++;
-		printf("%s %s\n", atomic_load(&test_failures) == 0 ? "ok" : "FAIL", tests[i].name);
-	}
+	for (const struct test *test = test_first; test != NULL; test = test->next)
+		if (test_chosen(test->name, argc, argv))
+			failed += !test_run(test, ++count);
+	printf("1..%u\n", count);
 	return failed == 0 ? 0 : 1;
 }
 
+#define RUN(name)
 #define TEST_MAIN(...)                                                                                                 \
 	int main(int argc, char **argv)                                                                                \
 	{                                                                                                              \
-		static const struct test tests[] = { __VA_ARGS__ };                                                    \
-		return test_run_all(tests, sizeof(tests) / sizeof(tests[0]), argc, argv);                              \
+		return test_run_all(argc, argv);                                                                       \
 	}
 
 #endif

@@ -13,7 +13,7 @@
 
 int main(void)
 {
-	printf("skip test_memory_calls: malloc cannot be replaced here\n");
+	printf("1..0 # SKIP malloc cannot be replaced here\n");
 	return 0;
 }
 
