@@ -623,7 +623,7 @@ HWT_API int hwt_timer_stats(const hwt_timer *timer, hwt_stats *out);
  * Threads  any.
  * Returns  as snprintf: how many characters it takes, without the final 0, also if len is less; buf may be NULL if len
  *          is 0.
- * Cost     that of snprintf.  A worker that comes by in the same nanoseconds looks at the timeout a tick later.
+ * Cost     that of snprintf.  The timeout is only read: its order and its time stay what they are.
  */
 HWT_API int hwt_timeout_format(hwt_timeout timeout, char *buf, size_t len);
 

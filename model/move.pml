@@ -6,7 +6,7 @@
  *
  *   One record, with LIVES timeouts in it, one after the other.  MOVERS threads give it other deadlines, MOVES calls
  *   each; CANCELLERS threads cancel it; one submits it; one worker drains, places, runs, puts off; one thread stops the
- *   timer.  Time is the wheel's tick, which the worker raises as it likes, and a deadline is a tick.  The steps name
+ *   timer; with LOOKER one asks for the deadline of what is pending.  Time is the wheel's tick, which the worker raises as it likes, and a deadline is a tick.  The steps name
  *   functions of src/.
  *
  *   One step is one access to something that others may change meanwhile.  What is folded into a step, and why that
@@ -45,6 +45,7 @@
  *   M4  one end: it runs, or one cancel returns 0, or stop gives it back; when all is over, each has had it.
  *   M5  a deadline is written under MOVING (R4), of the timeout that the mover's handle means, while it is pending.
  *   M6  who ends a move takes MOVING away, and nothing else: the plain store of a later one, too.
+ *   M7  a look finds a deadline that this very timeout has had.
  *
  *   And no process is stuck before its end.
  *
@@ -71,6 +72,7 @@
  *   DEADLINE_FIRST        a mover writes the deadline before it has set MOVING.
  *   STORE_QUEUED          a later move of a queued one ends by a plain store: that it was armed is lost.
  *   STORE_URGED           the same of an urged one: it stays urged for ever.
+ *   LOOK_ONCE             a look does not ask a second time whether it is the same timeout.  With LOOKER.
  */
 #ifndef MOVERS /* 1 or 2 */
 #define MOVERS 2
@@ -153,6 +155,14 @@ byte ended;
 /* At this tick the worker has come to it in the middle of a move. */
 bit in_a_move;
 
+#ifdef LOOKER
+/* Bit d: the timeout of this generation has had the deadline d. */
+byte had[LIVES + 1];
+#define HAD(generation, d) had[generation] = had[generation] | BIT(d)
+#else
+#define HAD(generation, d)
+#endif
+
 #define BIT(n) (1 << (n))
 
 /* By their names Spin's message tells which invariant has failed.  ONLY=M1: no other is looked at. */
@@ -161,7 +171,7 @@ bit in_a_move;
 #else
 #define OFF 0
 #endif
-hidden byte M1 = OFF, M2 = OFF, M3 = OFF, M4 = OFF, M5 = OFF, M6 = OFF;
+hidden byte M1 = OFF, M2 = OFF, M3 = OFF, M4 = OFF, M5 = OFF, M6 = OFF, M7 = OFF;
 
 #define ENTER(list) where = where | (list)
 #define LEAVE(list) where = where & ~(list)
@@ -204,7 +214,8 @@ proctype producer()
 		lives++;
 		place = NOWHERE;
 		any_below(TICKS, deadline);
-		word = WORD(GENERATION(word) + 1, QUEUED)
+		word = WORD(GENERATION(word) + 1, QUEUED);
+		HAD(GENERATION(word), deadline)
 	}
 		/* queue_push, queue_unlock */
 		atomic {
@@ -255,6 +266,7 @@ inline set_deadline()
 {
 	d_step {
 		assert(M5 || (HAS(word, MOVING) && IS_PENDING(word) && GENERATION(word) == generation));
+		HAD(generation, to);
 		deadline = to
 	}
 }
@@ -551,6 +563,36 @@ over:
 done:
 	skip
 }
+
+#ifdef LOOKER
+/* hwt_record_peek */
+proctype looker()
+{
+	byte generation, seen;
+
+	if
+	:: atomic {
+		IS_PENDING(word) ->
+		generation = GENERATION(word)
+	}
+	:: goto done
+	fi;
+	seen = deadline;
+	atomic {
+		if
+#ifndef LOOK_ONCE
+		:: !IS_PENDING(word) || GENERATION(word) != generation
+#endif
+		:: else -> assert(M7 || HAS(had[generation], BIT(seen)))
+		fi;
+		generation = 0;
+		seen = 0
+	}
+
+done:
+	skip
+}
+#endif
 
 /* lane_send_home */
 inline send_home()
@@ -991,6 +1033,9 @@ init
 #endif
 #if CANCELLERS == 2
 		run canceller();
+#endif
+#ifdef LOOKER
+		run looker();
 #endif
 		run worker();
 		run stopper()

@@ -92,6 +92,7 @@ check move_three_ticks move.pml -DMOVERS=1 -DMOVES=2 -DTICKS=3
 check move_two_lives move.pml -DMOVERS=1 -DLIVES=2 -DCANCELS=2
 check move_two_cancellers move.pml -DMOVERS=1 -DCANCELLERS=2 -DOOM
 check move_without_memory move.pml -DMOVERS=1 -DMOVES=2 -DTICKS=3 -DOOM
+check move_a_look move.pml -DMOVERS=1 -DLIVES=2 -DLOOKER
 check again_membarrier again.pml -DSYNCS=2 -DRUNS=3
 check again_membarrier_two_calls again.pml -DCALLS=2
 check again_membarrier_executor again.pml -DEXECUTOR -DCALLS=2 -DRUNS=3
@@ -165,6 +166,7 @@ move_fault ANY_GENERATION M5 -DLIVES=2
 move_fault DEADLINE_FIRST M5
 move_fault STORE_QUEUED M6
 move_fault STORE_URGED M6
+move_fault LOOK_ONCE M7 -DLIVES=2 -DLOOKER
 again_fault() {
 	fault=$1 invariant=$2
 	shift 2

@@ -132,8 +132,9 @@ int hwt_new_timeout_ex(hwt_timer *timer, const hwt_spec *given, hwt_timeout *out
 		deadline_ns = deadline_after(timer, spec.when_ns);
 	if (spec.period_ns == 0 && spec.release == NULL)
 		return submit(timer, spec.task, spec.arg, deadline_ns, out);
-	extension = (struct hwt_extension){ spec.arg, spec.release, spec.period_ns, 0 };
-	return hwt_lane_submit_extended(lanes_home(&timer->lanes), spec.task, &extension, deadline_ns, out);
+	extension = (struct hwt_extension){ spec.arg, spec.release, 0 };
+	return hwt_lane_submit_extended(lanes_home(&timer->lanes), spec.task, &extension, spec.period_ns, deadline_ns,
+					out);
 }
 
 int hwt_new_periodic(hwt_timer *timer, hwt_task *task, void *arg, int64_t first_delay_ns, int64_t period_ns,

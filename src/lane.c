@@ -276,28 +276,30 @@ int hwt_lane_submit(struct hwt_lane *lane, hwt_task *task, void *arg, int64_t de
 }
 
 /* Under the lock. */
-static struct hwt_record *make_extension(struct hwt_lane *lane, const struct hwt_extension *extension)
+static struct hwt_record *make_extension(struct hwt_lane *lane, const struct hwt_extension *extension,
+					 int64_t period_ns)
 {
 	struct hwt_record *record = take_record(lane);
 
 	if (record == NULL)
 		return NULL;
-	/* Relaxed: who sees the record has a handle of an earlier life, and asks for the timer at most. */
+	/* Relaxed: a handle of an earlier life may lead here, but asks only for the timer and the deadline. */
 	atomic_store_explicit(&record->lane, lane, memory_order_relaxed);
+	record_set_deadline(record, period_ns);
 	record->extension = *extension;
 	return record;
 }
 
 int hwt_lane_submit_extended(struct hwt_lane *lane, hwt_task *task, const struct hwt_extension *extension,
-			     int64_t deadline_ns, hwt_timeout *out)
+			     int64_t period_ns, int64_t deadline_ns, hwt_timeout *out)
 {
-	uint64_t flags = WORD_EXTENDED | (extension->period_ns > 0 ? WORD_PERIODIC : 0);
+	uint64_t flags = WORD_EXTENDED | (period_ns > 0 ? WORD_PERIODIC : 0);
 	struct hwt_record *record, *second;
 	hwt_node *node;
 	int rc;
 
 	queue_lock(&lane->submitted);
-	second = make_extension(lane, extension);
+	second = make_extension(lane, extension, period_ns);
 	rc = prepare(lane, &record, &node);
 	if (second == NULL && rc == 0) {
 		queue_node_unused(&lane->submitted, node);

@@ -118,9 +118,9 @@ void hwt_lane_count(struct hwt_lane *lane, struct hwt_lane_tally *tally);
 /* 0, ECANCELED, ENOMEM, ENOBUFS; *out (may be NULL) is written before the record can be seen. */
 int hwt_lane_submit(struct hwt_lane *lane, hwt_task *task, void *arg, int64_t deadline_ns, hwt_timeout *out);
 
-/* The same for one with an extension. */
+/* The same for one with an extension; period_ns 0: none. */
 int hwt_lane_submit_extended(struct hwt_lane *lane, hwt_task *task, const struct hwt_extension *extension,
-			     int64_t deadline_ns, hwt_timeout *out);
+			     int64_t period_ns, int64_t deadline_ns, hwt_timeout *out);
 
 /* 0, EBUSY, ENOENT.  (cancel.c) */
 int hwt_lane_cancel(struct hwt_lane *lane, struct hwt_record *record, uint64_t generation);
@@ -131,7 +131,7 @@ int hwt_lane_move(struct hwt_lane *lane, struct hwt_record *record, uint64_t gen
 /* The same by its own task, which is running: then it runs again.  0, ENOENT, ENOBUFS. */
 int hwt_lane_again(struct hwt_lane *lane, struct hwt_record *record, int64_t deadline_ns);
 
-/* The deadline of one that is pending; false: it is not.  For a moment nobody else can move it.  (move.c) */
+/* The deadline of one that is pending; false: it is not.  Changes nothing, waits for nobody.  (move.c) */
 bool hwt_record_peek(struct hwt_record *record, uint64_t generation, int64_t *deadline_ns);
 
 /* From the end of a task on an executor to the worker.  It is QUEUED and MOVING, and then no longer MOVING. */

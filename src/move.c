@@ -166,19 +166,21 @@ int hwt_lane_move(struct hwt_lane *lane, struct hwt_record *record, uint64_t gen
 	}
 }
 
+/*
+ * If the timeout is pending in both looks at the word, the deadline between them is one that it had in the meantime:
+ * nobody has to be kept from writing another one.
+ */
 bool hwt_record_peek(struct hwt_record *record, uint64_t generation, int64_t *deadline_ns)
 {
-	uint64_t word;
-	int rc;
+	int64_t seen_ns;
 
-	/* Without MOVED: the deadline stays what the place in the wheel says. */
-	do {
-		word = look(record, generation, &rc);
-	} while (rc == 0 && !record_change(record, &word, word | WORD_MOVING)); /* [move] */
-	if (rc != 0)
+	if (refuse(record_word(record), generation) != 0)
 		return false;
-	*deadline_ns = record_deadline(record);
-	record_end_move(record);
+	HWT_POINT("look");
+	seen_ns = atomic_load_explicit(&record->deadline_ns, memory_order_acquire); /* [look] */
+	if (refuse(record_word(record), generation) != 0)
+		return false;
+	*deadline_ns = seen_ns;
 	return true;
 }
 

@@ -99,14 +99,14 @@ static void begin_period(struct hwt_worker *worker, struct hwt_record *record, i
 	struct hwt_extension *extension = record_extension(record);
 	/* Not signed: a deadline may lie before all times. */
 	uint64_t late_ns = (uint64_t)worker->lateness_ns - (uint64_t)deadline_ns;
-	uint64_t period_ns = (uint64_t)extension->period_ns;
+	uint64_t period_ns = (uint64_t)record_period(record);
 
 	extension->missed = late_ns / period_ns;
 	tally_add(&worker->tally.merged, extension->missed);
 	tally_add(&worker->tally.repeats, 1);
 	/* The first summand is not in the future, the second not more than a period. */
 	record_set_deadline(record, add_saturating((int64_t)((uint64_t)deadline_ns + extension->missed * period_ns),
-						   extension->period_ns));
+						   (int64_t)period_ns));
 }
 
 /* After the task, or in place of it. */

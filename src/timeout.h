@@ -90,6 +90,8 @@
  *   [end]    finish stores (release), timeout_state loads (acquire): what the task wrote is visible to who sees
  *            EXPIRED.
  *   [move]   MOVING is set (acquire) before the deadline is written, and cleared (release) after it.
+ *   [look]   the deadline is stored with release; hwt_record_peek loads it (acquire) between two looks at the word.  A
+ *            deadline of a later life of the record comes with a word of that life.
  */
 #ifndef HWT_TIMEOUT_H
 #define HWT_TIMEOUT_H
@@ -124,11 +126,10 @@ enum word_state {
 #define WORD_DROPPED (UINT64_C(1) << 15)
 #define WORD_FLAGS UINT64_C(0xff00)
 
-/* What a record is that serves another one as extension. */
+/* What a record is that serves another one as extension.  The period is in place of the deadline: record_period. */
 struct hwt_extension {
 	void *arg;
 	void (*release)(void *arg); /* NULL: none, or it has been called */
-	int64_t period_ns;          /* 0: none */
 	uint64_t missed;            /* periods merged into the present run */
 };
 
@@ -141,12 +142,14 @@ struct hwt_record {
 	 */
 	_Atomic(struct hwt_lane *) lane;
 
+	/* R4.  Nothing else is ever stored here but an extension's period: a stale handle may look at any time. */
+	_Atomic int64_t deadline_ns;
+
 	union {
 		struct {
 			union {
 				struct
 				{ /* of a timeout: written by take, read by the worker, and by whoever ended it */
-					_Atomic int64_t deadline_ns; /* R4 */
 					hwt_task *task;
 					void *arg;
 				};
@@ -200,16 +203,22 @@ static inline int64_t record_deadline(const struct hwt_record *record)
 	return atomic_load_explicit(&record->deadline_ns, memory_order_relaxed);
 }
 
-/* Relaxed: as above. */
+/* Release: whoever looks at this deadline sees how far the word was, [look]. */
 static inline void record_set_deadline(struct hwt_record *record, int64_t deadline_ns)
 {
-	atomic_store_explicit(&record->deadline_ns, deadline_ns, memory_order_relaxed);
+	atomic_store_explicit(&record->deadline_ns, deadline_ns, memory_order_release); /* [look] */
 }
 
 /* EXTENDED. */
 static inline struct hwt_extension *record_extension(const struct hwt_record *record)
 {
 	return &((struct hwt_record *)record->arg)->extension;
+}
+
+/* EXTENDED.  0: none. */
+static inline int64_t record_period(const struct hwt_record *record)
+{
+	return record_deadline(record->arg);
 }
 
 /* What the user gave as arg. */

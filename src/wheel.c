@@ -34,8 +34,8 @@ static int64_t tick_to_place(const struct hwt_wheel *wheel, const struct hwt_rec
 
 /*
  * The same for one that may be in somebody's hands: then it is due at once, and the worker looks again, as it does with
- * those that are MOVED.  Not all who set MOVING say so: some only look at the deadline.  Who begins to move it after
- * this look at the word says so if it becomes earlier.
+ * those that are MOVED.  Not all who set MOVING say so: a job that hands it over changes no deadline then.  Who begins
+ * to move it after this look at the word says so if it becomes earlier.
  */
 static int64_t tick_to_look(const struct hwt_wheel *wheel, struct hwt_record *record)
 {

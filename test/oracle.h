@@ -139,11 +139,11 @@ struct wish {
 /* On the lane of another thread. */
 static inline int submit_elsewhere(struct hwt_lane *lane, void *arg, const struct wish *wish, hwt_timeout *out)
 {
-	struct hwt_extension extension = { arg, wish->owned ? oracle_release : NULL, wish->period_ns, 0 };
+	struct hwt_extension extension = { arg, wish->owned ? oracle_release : NULL, 0 };
 	int64_t deadline_ns = model_deadline(fake_now_ns, wish->delay_ns);
 
 	if (wish->owned || wish->period_ns > 0)
-		return hwt_lane_submit_extended(lane, oracle_task, &extension, deadline_ns, out);
+		return hwt_lane_submit_extended(lane, oracle_task, &extension, wish->period_ns, deadline_ns, out);
 	return hwt_lane_submit(lane, oracle_task, arg, deadline_ns, out);
 }
 

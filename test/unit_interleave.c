@@ -137,7 +137,8 @@ static bool next_schedule(void)
 /* The scenario. */
 static hwt_timer *timer;
 static hwt_timeout subject, stale;
-static unsigned accepted, ran, cancelled, returned, outcomes;
+static unsigned accepted, ran, cancelled, returned;
+static uint64_t outcomes;
 static bool refused;
 
 /* What the subject is; a test that changes it changes it back. */
@@ -186,12 +187,12 @@ static void count_release(void *arg)
 
 static void submit_subject(void)
 {
-	struct hwt_extension extension = { NULL, is->owned ? count_release : NULL, is->period_ns, 0 };
+	struct hwt_extension extension = { NULL, is->owned ? count_release : NULL, 0 };
 	struct hwt_lane *lane = &timer->lanes.lane[0];
 	int rc;
 
 	if (is->owned || is->period_ns > 0)
-		rc = hwt_lane_submit_extended(lane, count_run, &extension, is->deadline_ns, &subject);
+		rc = hwt_lane_submit_extended(lane, count_run, &extension, is->period_ns, is->deadline_ns, &subject);
 	else
 		rc = hwt_lane_submit(lane, count_run, NULL, is->deadline_ns, &subject);
 	CHECK(rc == 0 || rc == ECANCELED);
@@ -249,6 +250,52 @@ static void move_first(void)
 static void move_second(void)
 {
 	move_subject(&movers[1]);
+}
+
+/* Somebody asks for its deadline. */
+static bool looked;
+static int64_t looked_ns;
+static unsigned strangers; /* records that serve others, beside the subject's */
+
+static void look(void)
+{
+	looked = hwt_record_peek(subject.entry, subject.generation, &looked_ns);
+}
+
+/* Its record serves a stranger, or is the extension of one. */
+static void submit_stranger(void)
+{
+	CHECK_INT(hwt_lane_submit(&timer->lanes.lane[0], count_run, NULL, START + 7 * TICK, &stale), ==, 0);
+	accepted++;
+	CHECK(stale.entry == subject.entry);
+}
+
+static void submit_extended_stranger(void)
+{
+	struct hwt_extension extension = { NULL, NULL, 0 };
+
+	CHECK_INT(hwt_lane_submit_extended(&timer->lanes.lane[0], count_run, &extension, 0, START + 7 * TICK, &stale),
+		  ==, 0);
+	accepted++;
+	strangers = 1;
+	CHECK(((struct hwt_record *)stale.entry)->arg == subject.entry);
+}
+
+static void cancel_and_use_again(void (*submit)(void))
+{
+	cancel_first();
+	driven_pass(timer, START);
+	submit();
+}
+
+static void use_again(void)
+{
+	cancel_and_use_again(submit_stranger);
+}
+
+static void use_again_as_an_extension(void)
+{
+	cancel_and_use_again(submit_extended_stranger);
 }
 
 static bool subject_is_pending(void)
@@ -330,6 +377,8 @@ static void set_up(enum begin_with begin)
 	timer = driven_create(&config, START);
 	accepted = ran = cancelled = returned = again = released = moves_begun = moves_done = 0;
 	movers[0].rc = movers[1].rc = NOT_DONE;
+	looked = false;
+	strangers = 0;
 	refused = nodes_are_lost = false;
 	subject = stale = HWT_TIMEOUT_NONE;
 	if (begin == AN_ENDED_ONE) {
@@ -365,6 +414,16 @@ static void check_moves(void)
 		CHECK_INT(ran_ns, >=, least_ns);
 }
 
+/* What somebody saw is one of those that it had. */
+static void check_looked(void)
+{
+	bool known = looked_ns == is->deadline_ns || looked_ns == movers[0].to_ns || looked_ns == movers[1].to_ns;
+
+	for (unsigned i = 0; i < 2; i++)
+		known |= is->again_ns[i] != 0 && looked_ns == is->again_ns[i];
+	CHECK(!looked || known);
+}
+
 /* What a stop handed out has the deadline that was set last. */
 static void check_unprocessed(void)
 {
@@ -397,8 +456,8 @@ static void end_and_use_again(void)
 	CHECK(is->period_ns > 0 || pending == 0);
 	CHECK_INT(released, ==, is->owned && pending == 0);
 	CHECK_INT(hwt_lane_submit(&timer->lanes.lane[0], count_run, NULL, START + HWT_S(1), NULL), ==, 0);
-	CHECK(limit != 0 ||
-	      timer->lanes.lane[0].pool.carve <= (char *)subject.entry + (1 + pending) * sizeof(struct hwt_record));
+	CHECK(limit != 0 || timer->lanes.lane[0].pool.carve <=
+				(char *)subject.entry + (1 + pending + strangers) * sizeof(struct hwt_record));
 	stop();
 	CHECK_INT(returned, ==, 1 + pending);
 }
@@ -407,7 +466,7 @@ static void tear_down(void)
 {
 	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
 	memory_is_back();
-	outcomes |= 1u << (((ran < 4 ? ran : 4) * 3 + cancelled % 3) * 2 + (movers[0].rc == 0));
+	outcomes |= UINT64_C(1) << ((((ran < 4 ? ran : 4) * 3 + cancelled % 3) * 2 + (movers[0].rc == 0)) * 2 + looked);
 	if (atomic_load(&timer->state) == TIMER_STARTED) {
 		end_and_use_again();
 	} else {
@@ -416,6 +475,7 @@ static void tear_down(void)
 		check_unprocessed();
 	}
 	check_moves();
+	check_looked();
 	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
 	driven_destroy(timer);
 	CHECK_INT(released, ==, is->owned && accepted > 0);
@@ -427,7 +487,8 @@ static unsigned explore(const char *points, enum begin_with begin, void (*const 
 
 	kinds = points;
 	actor_count = count;
-	known_depth = outcomes = 0;
+	known_depth = 0;
+	outcomes = 0;
 	for (unsigned i = 0; i < count; i++)
 		actors[i].act = acts[i];
 	do {
@@ -447,7 +508,7 @@ static unsigned explore(const char *points, enum begin_with begin, void (*const 
 		sizeof((void (*const[])(void)){ __VA_ARGS__ }) / sizeof(void (*)(void)))
 
 /* More than one outcome, or the actors did not really race. */
-#define CHECK_OUTCOMES(n) CHECK_INT(__builtin_popcount(outcomes), >=, n)
+#define CHECK_OUTCOMES(n) CHECK_INT(__builtin_popcountll(outcomes), >=, n)
 
 TEST(two_cancels_race_the_drain_and_the_expiry_of_a_queued_one)
 {
@@ -597,6 +658,25 @@ TEST(moves_race_a_stop)
 	end_moves();
 }
 
+TEST(a_look_races_the_expiry_a_move_and_the_record_s_next_use)
+{
+	static const struct subject again_once = { .deadline_ns = START + TICK, .again_ns = { START + 3 * TICK } };
+
+	CHECK_INT(EXPLORE("word|look", A_QUEUED_ONE, look, worker_passes), >, 20);
+	CHECK_OUTCOMES(2);
+	CHECK_INT(EXPLORE("word|look", ONE_IN_THE_WHEEL, look, use_again), >, 20);
+	CHECK_OUTCOMES(2);
+	CHECK_INT(EXPLORE("word|look", ONE_IN_THE_WHEEL, look, use_again_as_an_extension), >, 20);
+	CHECK_OUTCOMES(2);
+	begin_moves(&late, START + TICK, 0);
+	CHECK_INT(EXPLORE("word|look|mov", ONE_IN_THE_WHEEL, look, move_first, worker_passes_once), >, 200);
+	CHECK_OUTCOMES(3);
+	begin_moves(&again_once, 0, 0);
+	CHECK_INT(EXPLORE("word|look", ONE_IN_THE_WHEEL, look, worker_passes), >, 20);
+	CHECK_OUTCOMES(2);
+	end_moves();
+}
+
 /* At the end of a run that was not to be the last. */
 TEST(cancels_race_the_end_of_a_run_that_runs_again)
 {
@@ -664,5 +744,6 @@ TEST_MAIN(RUN(two_cancels_race_the_drain_and_the_expiry_of_a_queued_one),
 	  RUN(a_cancel_at_the_limit_is_counted_before_it_makes_room), RUN(a_later_move_races_the_drain_and_the_expiry),
 	  RUN(an_earlier_move_races_the_drain_and_the_expiry), RUN(two_moves_race_the_expiry),
 	  RUN(a_move_races_a_cancel_and_the_expiry), RUN(moves_race_a_stop),
+	  RUN(a_look_races_the_expiry_a_move_and_the_record_s_next_use),
 	  RUN(cancels_race_the_end_of_a_run_that_runs_again), RUN(a_move_races_the_end_of_a_run_that_runs_again))
 #endif

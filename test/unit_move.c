@@ -807,22 +807,29 @@ TEST(all_but_the_worker_wait_for_who_is_moving)
  * While one only looks, or hands over
  */
 
-/* The worker comes by in the middle. */
+static const char *pass_at; /* the point at which the worker comes by; NULL: any */
+static unsigned pass_after; /* so many points are passed over first */
+static int64_t pass_tick;
+
 static void pass_once(const char *where)
 {
-	if (strcmp(where, "moved") != 0 || came_in)
+	if (came_in || (pass_at != NULL && strcmp(where, pass_at) != 0) || pass_after-- > 0)
 		return;
 	came_in = true;
-	unchecked_pass(0);
+	unchecked_pass(pass_tick);
 }
 
-static void pass_while(void (*act)(void))
+/* The worker comes by in the middle.  false: there was no such point. */
+static bool pass_while(void (*act)(void), const char *at, unsigned after, int64_t tick)
 {
+	pass_at = at;
+	pass_after = after;
+	pass_tick = tick;
 	came_in = false;
 	atomic_store(&hwt_test_point, pass_once);
 	act();
 	atomic_store(&hwt_test_point, NULL);
-	CHECK(came_in);
+	return came_in;
 }
 
 static void look_at_it(void)
@@ -830,6 +837,55 @@ static void look_at_it(void)
 	char text[96];
 
 	CHECK(hwt_timeout_format(subject.timeout, text, sizeof(text)) > 0);
+}
+
+static struct shot second;
+static unsigned seconds_first; /* ran before the subject */
+
+static void in_order_task(hwt_timeout timeout, void *arg)
+{
+	shot_task(timeout, arg);
+	seconds_first += arg == &second && subject.runs == 0;
+}
+
+static void start_in_order(struct shot *shot, int64_t deadline_ns)
+{
+	memset(shot, 0, sizeof(*shot));
+	CHECK_INT(hwt_new_timeout_at(timer, in_order_task, shot, deadline_ns, &shot->timeout), ==, 0);
+}
+
+/* Two of one tick; in the middle of a look at the first the worker comes by.  false: the look has no such point. */
+static bool looked_at_in_a_pass(int64_t tick, bool in_the_wheel, unsigned point)
+{
+	bool reached;
+
+	begin(1000);
+	seconds_first = 0;
+	start_in_order(&subject, AT(5));
+	start_in_order(&second, AT(5));
+	if (in_the_wheel)
+		pass(0);
+	reached = pass_while(look_at_it, NULL, point, tick);
+	hwt_check(timer);
+	for (int64_t at = tick; at <= 7; at++)
+		pass(at);
+	CHECK_INT(subject.tick, ==, 5);
+	CHECK_INT(second.tick, ==, 5);
+	CHECK_INT(seconds_first, ==, 0);
+	end();
+	return reached;
+}
+
+/* G3: whatever the worker does in the middle of a look, taking in or running. */
+TEST(a_look_changes_no_order)
+{
+	for (int i = 0; i < 3; i++) {
+		unsigned point = 0;
+
+		while (looked_at_in_a_pass(i < 2 ? 5 : 1, i == 0, point))
+			REQUIRE(++point < 100);
+		CHECK_INT(point, >, 1);
+	}
 }
 
 static void finish_job(void)
@@ -850,7 +906,7 @@ TEST(taken_in_while_somebody_looks_at_it)
 	begin(1000);
 	kept_run = NULL;
 	start(&subject, AT(50), false);
-	pass_while(look_at_it);
+	CHECK(pass_while(look_at_it, NULL, 1, 0));
 	expect_at_50();
 	pass(50);
 	CHECK_INT(subject.tick, ==, 50);
@@ -870,7 +926,7 @@ TEST(taken_in_while_an_executor_hands_it_over)
 	CHECK_INT(hwt_new_timeout_ex(timer, &spec, &subject.timeout), ==, 0);
 	unchecked_pass(0);
 	REQUIRE(kept_run != NULL);
-	pass_while(finish_job);
+	CHECK(pass_while(finish_job, "moved", 0, 0));
 	subject.tick = 0;
 	kept_run = NULL;
 	expect_at_50();
@@ -881,11 +937,11 @@ TEST(taken_in_while_an_executor_hands_it_over)
 	end();
 }
 
-TEST_MAIN(RUN(taken_in_while_somebody_looks_at_it), RUN(taken_in_while_an_executor_hands_it_over),
-	  RUN(a_later_one_stays_where_it_is_until_its_old_tick), RUN(an_urged_one_is_in_the_wheel_and_in_a_queue),
-	  RUN(an_urged_one_is_cancelled_without_a_second_push), RUN(the_old_tick_of_an_urged_one_comes_first),
-	  RUN(a_stop_finds_moved_ones_once), RUN(a_stop_in_the_middle_of_a_tick),
-	  RUN(an_earlier_deadline_needs_a_node_or_the_old_one_holds),
+TEST_MAIN(RUN(a_look_changes_no_order), RUN(taken_in_while_somebody_looks_at_it),
+	  RUN(taken_in_while_an_executor_hands_it_over), RUN(a_later_one_stays_where_it_is_until_its_old_tick),
+	  RUN(an_urged_one_is_in_the_wheel_and_in_a_queue), RUN(an_urged_one_is_cancelled_without_a_second_push),
+	  RUN(the_old_tick_of_an_urged_one_comes_first), RUN(a_stop_finds_moved_ones_once),
+	  RUN(a_stop_in_the_middle_of_a_tick), RUN(an_earlier_deadline_needs_a_node_or_the_old_one_holds),
 	  RUN(the_first_one_with_a_finaliser_without_memory), RUN(one_with_a_finaliser_at_the_end_of_memory),
 	  RUN(unplaced_ones_are_moved), RUN(put_off_without_memory_it_is_in_time), RUN(running_again_needs_no_memory),
 	  RUN(at_random_with_memory_coming_and_going), RUN(moved_earlier_while_another_moves_it_earlier),
