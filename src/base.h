@@ -18,6 +18,12 @@
 #define HWT_LINE 64
 #define HWT_UNIT 128
 
+/*
+ * A word that each thread has for itself.  Hidden: position-independent code finds all of them by one address.  How
+ * it gets that address is the Makefile's TLS.
+ */
+#define HWT_OWN _Thread_local __attribute__((visibility("hidden")))
+
 /* Checks of what the code itself guarantees: only in the test build, where a broken promise must be loud. */
 #ifdef HWT_TEST
 #define HWT_ASSERT(x) assert(x)

@@ -13,7 +13,7 @@
 /* The rate is measured anew after this long, to follow a clock that is being disciplined. */
 #define BASE_AGAIN_NS NS_PER_S
 
-_Thread_local struct hwt_reading hwt_reading;
+HWT_OWN struct hwt_reading hwt_reading;
 
 #ifdef HWT_TEST
 uint64_t (*hwt_test_counter)(void);

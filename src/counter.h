@@ -51,7 +51,7 @@ struct hwt_reading {
 	int64_t base_ns;
 };
 
-extern _Thread_local struct hwt_reading hwt_reading __attribute__((tls_model("initial-exec")));
+extern HWT_OWN struct hwt_reading hwt_reading;
 
 #ifdef HWT_TEST
 extern uint64_t (*hwt_test_counter)(void); /* NULL: the real one, and none with a virtual clock */

@@ -18,8 +18,7 @@ struct hwt_frame {
 	struct hwt_frame *outer;
 };
 
-/* initial-exec: one instruction instead of a call, also in a shared library. */
-extern _Thread_local struct hwt_frame *hwt_innermost_frame __attribute__((tls_model("initial-exec")));
+extern HWT_OWN struct hwt_frame *hwt_innermost_frame;
 
 static inline void frame_enter(struct hwt_frame *frame, const hwt_timer *timer, const struct hwt_record *record)
 {

@@ -2,7 +2,7 @@
 #include "job.h"
 #include "tally.h"
 
-_Thread_local struct hwt_frame *hwt_innermost_frame;
+HWT_OWN struct hwt_frame *hwt_innermost_frame;
 
 void hwt_jobs_init(struct hwt_jobs *jobs, struct hwt_lanes *lanes, const hwt_executor *executor)
 {

@@ -109,8 +109,8 @@ uint64_t hwt_lanes_moved(const struct hwt_lanes *lanes)
 	return sum;
 }
 
-_Thread_local uint32_t hwt_own_number;
-_Thread_local struct hwt_home hwt_home;
+HWT_OWN uint32_t hwt_own_number;
+HWT_OWN struct hwt_home hwt_home;
 
 struct hwt_lane *hwt_lanes_find_home(const struct hwt_lanes *lanes)
 {

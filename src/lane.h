@@ -140,8 +140,8 @@ void hwt_lanes_push_again(struct hwt_lanes *lanes, struct hwt_record *record);
 /* From now on submissions are refused.  Waits for one in progress. */
 void hwt_lane_close(struct hwt_lane *lane);
 
-/* 0 until the thread has asked.  initial-exec: one instruction instead of a call, also in a shared library. */
-extern _Thread_local uint32_t hwt_own_number __attribute__((tls_model("initial-exec")));
+/* 0 until the thread has asked. */
+extern HWT_OWN uint32_t hwt_own_number;
 uint32_t hwt_thread_number_new(void);
 
 /* Number of the calling thread, 1 .. . */
@@ -161,7 +161,7 @@ struct hwt_home {
 	struct hwt_lane *lane;
 };
 
-extern _Thread_local struct hwt_home hwt_home __attribute__((tls_model("initial-exec")));
+extern HWT_OWN struct hwt_home hwt_home;
 struct hwt_lane *hwt_lanes_find_home(const struct hwt_lanes *lanes);
 
 /*

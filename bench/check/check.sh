@@ -4,7 +4,7 @@
 #
 # Counted is what the library's own code executes, inlined headers included: not libc, whose code depends on the
 # processor, and not the program that drives it.  So the numbers depend on the compiler alone, and hold for the one that
-# the file names.
+# the file names.  CFLAGS come last: `CFLAGS='-fPIC -mtls-dialect=gnu2' make bench-check` tells what these cost.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 file=bench/instructions.txt
@@ -20,7 +20,9 @@ if ! command -v valgrind >/dev/null 2>&1 || ! echo '#include <valgrind/callgrind
 	exit 77
 fi
 mkdir -p "$build" && rm -f "$build"/out* || exit 1
-"$CC" -std=c11 -O3 -g -pthread -D_POSIX_C_SOURCE=200809L -Iinclude -Isrc -o "$build/ops" bench/check/ops.c src/*.c ||
+# shellcheck disable=SC2086 # flags
+"$CC" -std=c11 -O3 -g -pthread -D_POSIX_C_SOURCE=200809L -Iinclude -Isrc ${CFLAGS:-} -o "$build/ops" bench/check/ops.c \
+	src/*.c ||
 	exit 1
 if ! valgrind --tool=callgrind --callgrind-out-file="$build/out" --compress-strings=no --compress-pos=no \
 	"$build/ops" >"$build/names" 2>"$build/log"; then

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * host PLUGIN [FILLER...]: loads the fillers, each of which may fail, then twice the plugin, and runs it.
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+
+/* A function from what dlsym says: C knows no conversion. */
+union symbol {
+	void *pointer;
+	const char *(*run)(void);
+};
+
+static const char *load_and_run(const char *path)
+{
+	void *plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	union symbol symbol;
+	const char *wrong;
+
+	if (plugin == NULL)
+		return dlerror();
+	symbol.pointer = dlsym(plugin, "plugin_run");
+	wrong = symbol.pointer == NULL ? dlerror() : symbol.run();
+	if (wrong == NULL && dlclose(plugin) != 0)
+		wrong = dlerror();
+	return wrong;
+}
+
+int main(int argc, char **argv)
+{
+	int loaded = 0;
+
+	if (argc < 2)
+		return 2;
+	for (int i = 2; i < argc; i++)
+		loaded += dlopen(argv[i], RTLD_NOW | RTLD_LOCAL) != NULL;
+	if (argc > 2 && loaded == 0) {
+		printf("no filler was loaded\n");
+		return 1;
+	}
+	for (int turn = 0; turn < 2; turn++) {
+		const char *wrong = load_and_run(argv[1]);
+
+		if (wrong != NULL) {
+			printf("%s\n", wrong);
+			return 1;
+		}
+	}
+	return 0;
+}
