@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.." || exit 1
 . test/result.sh
 BUILD=${BUILD:-build}
 CC=${CC:-cc}
-[ -z "${SAN:-}" ] || { echo "skip dlopen: the program would need the sanitizer, too"; exit 0; }
+[ -z "${SAN:-}" ] || { skip dlopen "the program would need the sanitizer, too"; finish; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 flags='-std=gnu11 -Wall -Iinclude -pthread'
@@ -66,7 +66,7 @@ both() { # PREFIX FOLDER COMPILER LIBRARIES
 if command -v objdump >/dev/null 2>&1; then
 	result descriptors_and_vectors_are_kept_apart "$(vectors_beside_descriptors)"
 else
-	echo "skip dlopen_descriptors: no objdump"
+	skip descriptors_and_vectors_are_kept_apart "no objdump"
 fi
 both '' "$work/libc" "$CC" "$(cd "$BUILD" && pwd)"
 
@@ -80,6 +80,6 @@ if command -v musl-gcc >/dev/null 2>&1 && [ -e /usr/include/ck_fifo.h ]; then
 		result musl_builds "$(cat "$work/log")"
 	fi
 else
-	echo "skip dlopen_musl: no musl-gcc with Concurrency Kit's headers"
+	skip musl "no musl-gcc with Concurrency Kit's headers"
 fi
-exit $status
+finish
