@@ -1,47 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What demo.c tells at the end: what became of the clients, whether the server counted the same, how late its timeouts
- * were.  Colours only on a terminal, blocks only where the locale has them.
+ * were.
  */
 #ifndef DEMO_SUMMARY_H
 #define DEMO_SUMMARY_H
 
-#include <langinfo.h>
-#include <locale.h>
-
 #include "demo_crowd.h"
+#include "demo_print.h"
 #include "demo_server.h"
-
-#define BAR_WIDTH 40
-#define BARS 11
-
-static struct {
-	bool terminal, utf8;
-	const char *bold, *good, *bad, *plain;
-} style;
-
-static void style_choose(void)
-{
-	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-
-	style.terminal = isatty(STDOUT_FILENO) && (term == NULL || strcmp(term, "dumb") != 0);
-	style.utf8 = setlocale(LC_CTYPE, "") != NULL && strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-	style.bold = style.good = style.bad = style.plain = "";
-	if (style.terminal && (no_color == NULL || *no_color == '\0')) {
-		style.bold = "\033[1m";
-		style.good = "\033[32m";
-		style.bad = "\033[1;31m";
-		style.plain = "\033[0m";
-	}
-}
-
-static const char *ok_or_wrong(bool ok)
-{
-	static char text[2][32];
-
-	snprintf(text[ok], sizeof(text[ok]), "%s%-5s%s", ok ? style.good : style.bad, ok ? "ok" : "WRONG", style.plain);
-	return text[ok];
-}
 
 static void print_role(const struct team *all, enum role role, unsigned total, const char *did, const char *outcome)
 {
@@ -102,50 +69,6 @@ static void compare(struct crowd *crowd, const struct child *server, const struc
 		      child_number(server, "set"), fates);
 }
 
-static void print_bar(uint64_t count, uint64_t most)
-{
-	static const char *const eighths[] = { "", "▏", "▎", "▍", "▌", "▋", "▊", "▉" };
-	uint64_t units = most != 0 ? (count * BAR_WIDTH * 8 + most - 1) / most : 0;
-
-	for (uint64_t i = 0; i < units / 8; i++)
-		fputs(style.utf8 ? "█" : "#", stdout);
-	if (style.utf8)
-		fputs(eighths[units % 8], stdout);
-	else if (units > 0 && units < 8)
-		fputc('.', stdout);
-}
-
-/* By quarters of a tick, as far as a timer without load goes, then doubling. */
-static void print_lateness(const struct histogram *late, int64_t tick_ns)
-{
-	int64_t bounds[BARS + 1] = { 0, tick_ns / 4, tick_ns / 2, tick_ns * 3 / 4 };
-	uint64_t counts[BARS], most = 0;
-	int rows = 4;
-
-	for (int i = 4; i < BARS; i++)
-		bounds[i] = tick_ns << (i - 4);
-	bounds[BARS] = INT64_MAX;
-	for (int i = 0; i < BARS; i++) {
-		counts[i] = histogram_between(late, bounds[i], bounds[i + 1]);
-		most = counts[i] > most ? counts[i] : most;
-		rows = i >= rows && counts[i] > 0 ? i + 1 : rows;
-	}
-	printf("\n  %sLateness%s of the timeouts that fired (start of the task after its deadline)\n\n", style.bold,
-	       style.plain);
-	for (int i = 0; i < rows; i++) {
-		if (i < BARS - 1)
-			printf("    %6.1f .. %6.1f ms ", (double)bounds[i] / 1e6, (double)bounds[i + 1] / 1e6);
-		else
-			printf("    %6.1f ms or more ", (double)bounds[i] / 1e6);
-		printf("%7" PRIu64 "  ", counts[i]);
-		print_bar(counts[i], most);
-		putchar('\n');
-	}
-	printf("\n    p50 %.1f ms, p99 %.1f ms, max %.1f ms, %" PRIu64 " early; a tick is %g ms\n",
-	       (double)histogram_quantile(late, 500) / 1e6, (double)histogram_quantile(late, 990) / 1e6,
-	       (double)late->max_ns / 1e6, late->negative, (double)tick_ns / 1e6);
-}
-
 static void print_server(const struct child *server)
 {
 	double seconds = (double)child_number(server, "elapsed_ns") / 1e9;
@@ -176,7 +99,10 @@ static void print_summary(struct crowd *crowd, const struct child *server, const
 	compare(crowd, server, all);
 	if (late.negative > 0)
 		wrong(crowd, NULL, "%" PRIu64 " tasks started before their deadline", late.negative);
+	printf("\n  %sLateness%s of the timeouts that fired (start of the task after its deadline)\n\n", style.bold,
+	       style.plain);
 	print_lateness(&late, child_number(server, "tick_ns"));
+	printf("; a tick is %g ms\n", (double)child_number(server, "tick_ns") / 1e6);
 	print_server(server);
 }
 
