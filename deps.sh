@@ -30,24 +30,40 @@ packages_missing() {
 	command -v prove >/dev/null 2>&1 || printf '%s ' "$4" # it runs the tests
 }
 
+# What libhwt-store is built with.  The core needs none of it.
+store_packages_missing() {
+	command -v pkg-config >/dev/null 2>&1 || printf '%s ' "$1"
+	pkg-config --exists sqlite3 2>/dev/null || printf '%s ' "$2"
+	pkg-config --exists libpq 2>/dev/null || printf '%s ' "$3"
+}
+
 if command -v apt-get >/dev/null 2>&1; then
 	missing=$(packages_missing gcc libc6-dev libck-dev perl)
+	missing_store=$(store_packages_missing pkg-config libsqlite3-dev libpq-dev)
 	install() { as_root apt-get update -q && as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qy "$@"; }
 elif command -v dnf >/dev/null 2>&1; then
 	missing=$(packages_missing gcc glibc-devel ck-devel perl-Test-Harness)
+	missing_store=$(store_packages_missing pkgconf-pkg-config sqlite-devel libpq-devel)
 	install() { as_root dnf install -qy "$@"; }
 elif have_ck && command -v prove >/dev/null 2>&1; then
-	missing=
+	missing='' missing_store=''
 else
 	echo "deps: no package manager that I know; please install a C compiler, Concurrency Kit's headers and prove (perl)" >&2
 	exit 1
 fi
 
-if [ -z "$missing" ]; then
+if [ -z "$missing$missing_store" ]; then
 	echo "deps: all there"
 	exit 0
 fi
-echo "deps: installing $missing"
-# shellcheck disable=SC2086 # a list of words
-install $missing
-have_ck || { echo "deps: $CC still does not find ck_fifo.h" >&2; exit 1; }
+if [ -n "$missing" ]; then
+	echo "deps: installing $missing"
+	# shellcheck disable=SC2086 # a list of words
+	install $missing
+	have_ck || { echo "deps: $CC still does not find ck_fifo.h" >&2; exit 1; }
+fi
+if [ -n "$missing_store" ]; then
+	echo "deps: installing $missing_store"
+	# shellcheck disable=SC2086
+	(install $missing_store) || echo "deps: without $missing_store: make builds what it can of libhwt-store" >&2
+fi
