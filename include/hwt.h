@@ -348,7 +348,8 @@ HWT_API int hwt_timer_config(const hwt_timer *timer, hwt_config *out);
  * Cost     one clock read, one uncontended lock of the thread's lane, 48 bytes and about 13 for its place in the wheel.
  *          Where the kernel's clock is the processor's time stamp counter, a thread that schedules often reads that
  *          instead of the clock when no more is needed to know the tick; the deadline that hwt_unprocessed shows may
- *          then be some nanoseconds off.
+ *          then be some nanoseconds off.  Workers ask once a second whether that is still so: they read a file below
+ *          /sys.
  *          No allocation once the timer and the lane have seen as much before, no system call but one: when the
  *          worker sleeps beyond the deadline, or 4096 operations have gathered in the lane, the first caller to find
  *          it so wakes it (a futex call, some microseconds).

@@ -10,32 +10,44 @@
 /* A reading between two counts further apart than this was interrupted: at 1 GHz, 4 us.  See T1. */
 #define MAX_READING UINT64_C(4096)
 
-/* The rate is measured anew after this long, to follow a clock that is being disciplined. */
-#define BASE_AGAIN_NS NS_PER_S
+/* A measurement has this many counts for each that its readings took: each of its ends is right to half of them. */
+#define PRECISION 128
+
+/* Measurements agree that differ by less than this part of the rate. */
+#define AGREEMENT 64
 
 HWT_OWN struct hwt_reading hwt_reading;
 
 #ifdef HWT_TEST
 uint64_t (*hwt_test_counter)(void);
+const char *hwt_test_clocksource;
 #endif
 
-enum { UNKNOWN, TRUSTED, NOT_TRUSTED };
-
-static _Atomic int trust = UNKNOWN;
+/* When the kernel was asked last, and how long its answer counts: INT64_MIN, it does not trust the counter. */
+static _Atomic int64_t asked_ns = INT64_MIN;
+static _Atomic int64_t trusted_until_ns = INT64_MIN;
 
 #if defined(__x86_64__) && defined(__linux__) && !defined(HWT_NO_COUNTER)
 /* Does the kernel's clock itself run by the counter? */
 static bool kernel_trusts(void)
 {
+	const char *path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 	char source[16] = "";
-	int before = errno, fd;
+	int before = errno, cancel_state, fd;
 	ssize_t length = 0;
 
-	fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
+	/* A thread that is being cancelled would leave in the middle, with the descriptor open. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+#ifdef HWT_TEST
+	if (hwt_test_clocksource != NULL)
+		path = hwt_test_clocksource;
+#endif
+	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0) {
 		length = read(fd, source, sizeof(source) - 1);
 		close(fd);
 	}
+	pthread_setcancelstate(cancel_state, NULL);
 	errno = before;
 	return length == 4 && memcmp(source, "tsc\n", 4) == 0;
 }
@@ -46,11 +58,29 @@ static bool kernel_trusts(void)
 }
 #endif
 
-void hwt_counter_init(void)
+void hwt_counter_ask(int64_t now_ns)
 {
-	/* Relaxed: whoever does not see it yet reads the clock, and two who find out find the same. */
-	if (atomic_load_explicit(&trust, memory_order_relaxed) == UNKNOWN)
-		atomic_store_explicit(&trust, kernel_trusts() ? TRUSTED : NOT_TRUSTED, memory_order_relaxed);
+	/* Relaxed: of those who come at once one asks, the others go by the answer before. */
+	int64_t before_ns = atomic_load_explicit(&asked_ns, memory_order_relaxed);
+
+	if (before_ns != INT64_MIN && grid_distance(before_ns, now_ns) < COUNTER_ASK_AGAIN_NS)
+		return;
+	if (!atomic_compare_exchange_strong_explicit(&asked_ns, &before_ns, now_ns, memory_order_relaxed,
+						     memory_order_relaxed))
+		return;
+	/* Relaxed: the word is all there is to it.  A thread that does not see it yet goes by the answer before. */
+	atomic_store_explicit(&trusted_until_ns, kernel_trusts() ? add_saturating(now_ns, COUNTER_TRUST_NS) : INT64_MIN,
+			      memory_order_relaxed);
+}
+
+/* The time until which the counter may be used. */
+static int64_t trusted_until(void)
+{
+#ifdef HWT_TEST
+	if (hwt_test_clocksource == NULL && (hwt_test_counter != NULL || hwt_test_clock != NULL))
+		return hwt_test_counter != NULL ? INT64_MAX : INT64_MIN;
+#endif
+	return atomic_load_explicit(&trusted_until_ns, memory_order_relaxed); /* relaxed: see above */
 }
 
 /*
@@ -72,15 +102,6 @@ static bool is_sharp(struct hwt_reading *last, uint64_t took)
 	return true;
 }
 
-static bool is_trusted(void)
-{
-#ifdef HWT_TEST
-	if (hwt_test_counter != NULL || hwt_test_clock != NULL)
-		return hwt_test_counter != NULL;
-#endif
-	return atomic_load_explicit(&trust, memory_order_relaxed) == TRUSTED; /* relaxed: see init */
-}
-
 /* ns / counts in 32.32, 0 if no counter is as fast or as slow. */
 static uint64_t rate_of(uint64_t ns, uint64_t counts)
 {
@@ -91,58 +112,69 @@ static uint64_t rate_of(uint64_t ns, uint64_t counts)
 	return (uint64_t)(((wide)ns << 32) / counts);
 }
 
-static void begin_base(struct hwt_reading *last)
+/* No rate, 0, agrees with nothing. */
+static bool agree(uint64_t rate, uint64_t other)
+{
+	return rate != 0 && (rate > other ? rate - other : other - rate) <= other / AGREEMENT;
+}
+
+static void begin_base(struct hwt_reading *last, uint64_t took)
 {
 	last->base_count = last->count;
 	last->base_ns = last->now_ns;
+	last->base_took = took;
 }
 
-/* After a reading: the rate, if enough time has passed since its measurement began. */
-static void measure(struct hwt_reading *last)
+/* Ends a measurement with the last reading if it is good for that, or begins one. */
+static void measure(struct hwt_reading *last, uint64_t took)
 {
 	int64_t ns = last->now_ns - last->base_ns;
+	uint64_t counts = last->count - last->base_count, rate;
 
-	if (last->base_ns == 0)
-		begin_base(last);
-	else if (ns >= BASE_AGAIN_NS || (last->rate == 0 && ns >= COUNTER_BASE_NS)) {
-		last->rate = rate_of((uint64_t)ns, last->count - last->base_count);
-		begin_base(last);
+	if (last->base_ns == 0 || ns > COUNTER_BASE_MAX_NS) {
+		if (!last->confirmed)
+			last->rate = 0; /* or those that agree would not follow each other: T3 */
+		begin_base(last, took);
+	} else if (ns >= COUNTER_BASE_NS && counts / PRECISION >= (took > last->base_took ? took : last->base_took)) {
+		rate = rate_of((uint64_t)ns, counts);
+		last->confirmed = agree(rate, last->rate);
+		last->rate = rate;
+		begin_base(last, took);
 	}
-	last->good_for = last->rate == 0 ? 0 : ((uint64_t)COUNTER_GOOD_FOR_NS << 32) / last->rate;
+	last->good_for = last->confirmed ? ((uint64_t)COUNTER_GOOD_FOR_NS << 32) / last->rate : 0;
 }
 
-/* Does the rate lead from the last reading to this one?  After long pauses nobody asks: it is measured over them. */
+/* Does the rate lead from the last reading to this one? */
 static bool fits(const struct hwt_reading *last, uint64_t count, int64_t now_ns)
 {
-	uint64_t ns = (uint64_t)(now_ns - last->now_ns), passed = count - last->count, guess;
+	__extension__ typedef unsigned __int128 wide;
+	uint64_t ns = grid_distance(last->now_ns, now_ns), error_ns = ns / 8 + COUNTER_ERROR_NS / 2;
+	wide guess_ns = (wide)(count - last->count) * last->rate >> 32;
 
-	if (last->rate == 0)
-		return true;
-	if (passed >> 31 != 0)
-		return ns >= NS_PER_S / 16;
-	guess = passed * last->rate >> 32;
-	return (guess > ns ? guess - ns : ns - guess) <= ns / 8 + COUNTER_ERROR_NS / 2;
+	return !last->confirmed || (guess_ns <= (wide)ns + error_ns && guess_ns + error_ns >= ns);
 }
 
 int64_t hwt_counter_read_clock(void)
 {
 	struct hwt_reading *last = &hwt_reading;
-	uint64_t before, after;
-	int64_t now_ns;
+	int64_t until_ns = trusted_until(), now_ns;
+	uint64_t before, took;
 
-	if (!is_trusted())
+	if (until_ns == INT64_MIN) {
+		last->good_for = 0;
 		return hwt_clock_now();
+	}
 	before = counter_count();
 	now_ns = hwt_clock_now();
-	after = counter_count();
-	if (!is_sharp(last, after - before)) {
+	took = counter_count() - before;
+	if (now_ns >= until_ns || !is_sharp(last, took)) {
 		last->good_for = 0;
 		return now_ns;
 	}
 	if (!fits(last, before, now_ns))
 		*last = (struct hwt_reading){ 0 };
-	last->count = before + (after - before) / 2;
+	last->count = before + took / 2;
 	last->now_ns = now_ns;
-	measure(last);
+	measure(last, took);
 	return now_ns;
 }

@@ -127,7 +127,7 @@ int hwt_timer_create(hwt_timer **out, const hwt_config *config)
 	atomic_init(&timer->given_back, 0);
 	atomic_init(&timer->told_ns, 0);
 	atomic_init(&timer->refused_stopped, 0);
-	hwt_counter_init();
+	hwt_counter_ask(hwt_clock_now());
 	rc = init_parts(timer);
 	if (rc != 0) {
 		hwt_mem_free(timer);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "worker.h"
+#include "counter.h"
 #include "mem.h"
 #include "probe.h"
 
@@ -314,8 +315,10 @@ void hwt_worker_run(struct hwt_worker *worker)
 {
 	while (!worker_has_to_stop(worker)) {
 		int64_t now_ns = hwt_clock_now();
+		bool more = hwt_worker_pass(worker, now_ns);
 
-		if (hwt_worker_pass(worker, now_ns))
+		hwt_counter_ask(now_ns); /* for the producers */
+		if (more)
 			continue;
 		hwt_worker_rest(worker, now_ns);
 		tally_add(&worker->tally.wakeups, 1);

@@ -4,23 +4,33 @@
 #include "support.h"
 #include "counter.h"
 
+#include <math.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #define TICK_NS HWT_MS(1)
 
 static int64_t time_ns;      /* what the clock says */
 static unsigned clock_reads; /* how often it was asked */
-static int64_t read_takes_ns;
+static int64_t read_takes_ns, after_read_ns;
+static uint64_t fuzzy; /* a seed: the clock is read at some moment of a reading; 0: at its end */
 static double counts_per_ns;
 static uint64_t counter_offset;
 
 static int64_t counted_clock(void)
 {
 	clock_reads++;
-	time_ns += read_takes_ns / 2;
+	if (fuzzy != 0)
+		after_read_ns = (int64_t)random_below(&fuzzy, (uint64_t)read_takes_ns / 2 + 1);
+	time_ns += read_takes_ns / 2 - after_read_ns;
 	return time_ns;
 }
 
 static uint64_t fake_counter(void)
 {
+	time_ns += after_read_ns;
+	after_read_ns = 0;
 	return counter_offset + (uint64_t)((double)time_ns * counts_per_ns);
 }
 
@@ -28,7 +38,8 @@ static void begin(double counts)
 {
 	hwt_reading = (struct hwt_reading){ 0 };
 	time_ns = HWT_S(100);
-	read_takes_ns = 0;
+	read_takes_ns = after_read_ns = 0;
+	fuzzy = 0;
 	counts_per_ns = counts;
 	counter_offset = UINT64_MAX - 12345; /* it wraps early on */
 	hwt_test_clock = counted_clock;
@@ -207,7 +218,99 @@ TEST(a_counter_that_changes_its_pace_is_measured_anew)
 	}
 }
 
-/* A machine sleeps for hours: the clock stands, or goes on; the counter goes on, or begins again. */
+/*
+ * A machine that is suspended again and again: the clock stands still, the counter goes on or begins again.  However
+ * long it is awake between two suspensions, and whenever the thread calls, each deadline keeps its tick.
+ */
+
+enum rhythm {
+	NEVER_BUSY_TWICE, /* one call in each waking, always at the same moment, then a burst */
+	BURSTS,           /* each waking begins with a burst, and ends in silence */
+	TWO_BURSTS,       /* one at each end of the waking */
+	AT_RANDOM,
+	RHYTHMS,
+};
+
+struct machine {
+	struct hwt_grid grid;
+	int64_t awake_ns, asleep_ns;
+	bool restarts; /* the counter begins again with each suspension */
+	uint64_t seed;
+};
+
+static void suspend(const struct machine *machine)
+{
+	if (machine->restarts)
+		counter_offset = 1000 - (uint64_t)((double)time_ns * counts_per_ns);
+	else
+		counter_offset += (uint64_t)((double)machine->asleep_ns * counts_per_ns);
+}
+
+/* As a thread that is at work calls: close together, and some are near the ends of their ticks. */
+static void burst(struct machine *machine, int64_t length_ns)
+{
+	for (int64_t until_ns = time_ns + length_ns; time_ns < until_ns;) {
+		(void)check_deadline(&machine->grid, (int64_t)random_below(&machine->seed, (uint64_t)HWT_S(10)));
+		time_ns += (int64_t)random_below(&machine->seed, 2000);
+	}
+}
+
+static void be_awake(struct machine *machine, enum rhythm rhythm, int cycle)
+{
+	int64_t until_ns = time_ns + machine->awake_ns, burst_ns = HWT_US(300);
+
+	if (rhythm == AT_RANDOM) {
+		for (int i = 0; i < 8 && time_ns < until_ns; i++) {
+			burst(machine, (int64_t)random_below(&machine->seed, (uint64_t)burst_ns));
+			time_ns += (int64_t)random_below(&machine->seed, (uint64_t)machine->awake_ns / 4);
+		}
+	} else if (rhythm == NEVER_BUSY_TWICE && cycle % 8 != 7) {
+		(void)check_deadline(&machine->grid, to_the_middle(&machine->grid, 3));
+	} else {
+		burst(machine, burst_ns);
+	}
+	if (rhythm == TWO_BURSTS && time_ns < until_ns - burst_ns) {
+		time_ns = until_ns - burst_ns;
+		burst(machine, burst_ns);
+	}
+	if (time_ns < until_ns)
+		time_ns = until_ns;
+}
+
+static void suspend_again_and_again(double pace, int64_t awake_ns, double times)
+{
+	for (unsigned way = 0; way < 4 * RHYTHMS; way++) {
+		struct machine machine = {
+			.awake_ns = awake_ns,
+			.asleep_ns = (int64_t)((double)awake_ns * times),
+			.restarts = way % 2 != 0,
+			.seed = way + 1,
+		};
+
+		begin(pace);
+		machine.grid = grid_of_now(TICK_NS);
+		if (way / 2 % 2 != 0)
+			measure_rate(&machine.grid);
+		for (int cycle = 0; cycle < 24; cycle++) {
+			be_awake(&machine, (enum rhythm)(way / 4), cycle);
+			suspend(&machine);
+		}
+		end();
+	}
+}
+
+TEST(a_suspension_is_no_measurement)
+{
+	static const double times[] = { 0.1, 0.13, 0.25, 0.5, 1, 2, 3, 4, 6, 10, 24, 39, 60, 100 };
+	static const double paces[] = { 0.4, 1, 2.5, 5 };
+
+	for (size_t p = 0; p < sizeof(paces) / sizeof(paces[0]); p++)
+		for (int64_t awake_ns = HWT_MS(1); awake_ns <= HWT_S(10); awake_ns *= 10)
+			for (size_t t = 0; t < sizeof(times) / sizeof(times[0]); t++)
+				suspend_again_and_again(paces[p], awake_ns, times[t]);
+}
+
+/* The same with a pause of hours, in which the clock may go on. */
 TEST(a_long_pause_is_no_measurement)
 {
 	static const int64_t clock_s[] = { 0, 0, 7200, 7200 };
@@ -230,6 +333,58 @@ TEST(a_long_pause_is_no_measurement)
 	}
 }
 
+/* The clock goes on by clock_ns, the counter by more than that; the clock is read. */
+static void step(int64_t clock_ns, int64_t more_ns)
+{
+	time_ns += clock_ns;
+	counter_offset += (uint64_t)((double)more_ns * counts_per_ns);
+	(void)hwt_counter_read_clock();
+}
+
+TEST(a_first_rate_needs_a_second_measurement)
+{
+	begin(2.5);
+	step(0, 0);
+	step(COUNTER_BASE_NS, COUNTER_BASE_NS); /* twice as fast */
+	CHECK_INT(hwt_reading.good_for, ==, 0);
+	step(COUNTER_BASE_NS, 0); /* this one is right, and they differ */
+	CHECK_INT(hwt_reading.good_for, ==, 0);
+	step(COUNTER_BASE_NS, 0);
+	CHECK_INT(hwt_reading.good_for, >, 0);
+	end();
+	/* Two that agree, but with a pause between them: each may have a suspension in it. */
+	begin(2.5);
+	step(0, 0);
+	step(COUNTER_BASE_NS, COUNTER_BASE_NS);
+	step(HWT_MS(10), HWT_MS(10));
+	step(COUNTER_BASE_NS, COUNTER_BASE_NS);
+	CHECK_INT(hwt_reading.good_for, ==, 0);
+	end();
+}
+
+TEST(a_new_rate_has_to_agree_with_the_old_one)
+{
+	struct hwt_grid grid;
+
+	begin(2.5);
+	grid = grid_of_now(TICK_NS);
+	measure_rate(&grid);
+	step(COUNTER_BASE_NS, COUNTER_BASE_NS / 5); /* so little that one reading alone passes */
+	CHECK_INT(hwt_reading.good_for, ==, 0);
+	step(COUNTER_BASE_NS, 0);
+	CHECK_INT(hwt_reading.good_for, ==, 0);
+	step(COUNTER_BASE_NS, 0);
+	CHECK_INT(hwt_reading.good_for, >, 0);
+	/* Follows a clock that is being disciplined. */
+	for (int i = 0; i < 100; i++) {
+		counter_offset += (uint64_t)((double)time_ns * counts_per_ns * 0.001);
+		counts_per_ns *= 0.999;
+		step(COUNTER_BASE_NS, 0);
+		CHECK_INT(hwt_reading.good_for, >, 0);
+	}
+	end();
+}
+
 TEST(a_reading_that_was_interrupted_is_not_kept)
 {
 	struct hwt_grid grid;
@@ -247,6 +402,49 @@ TEST(a_reading_that_was_interrupted_is_not_kept)
 	end();
 }
 
+/* However long a reading takes, and whenever in it the clock is read.  Too long: then the rate is not used. */
+TEST(a_rate_that_is_used_is_right_to_a_64th)
+{
+	static const struct {
+		double pace;
+		int64_t takes_ns;
+		bool used;
+	} rows[] = {
+		{ 2.5, 25, true }, { 2.5, 400, true }, { 5, 800, true }, { 0.3, 200, true }, { 0.3, 12000, false }
+	};
+
+	for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
+		unsigned used = 0;
+
+		begin(rows[r].pace);
+		read_takes_ns = 2 * rows[r].takes_ns;
+		fuzzy = r + 1;
+		for (int i = 0; i < 20000; i++) {
+			(void)hwt_counter_read_clock();
+			time_ns += (int64_t)random_below(&fuzzy, 2000);
+			if (hwt_reading.good_for == 0)
+				continue;
+			used++;
+			CHECK(fabs((double)hwt_reading.rate / 0x1p32 * rows[r].pace - 1) < 1 / 64.0);
+		}
+		CHECK(rows[r].used ? used > 19000 : used == 0);
+		end();
+	}
+}
+
+TEST(a_measurement_is_as_good_as_its_worse_end)
+{
+	begin(2.5);
+	read_takes_ns = HWT_US(1);
+	step(0, 0);
+	read_takes_ns = 50;
+	step(COUNTER_BASE_NS, 0); /* right to 250 ns of 50 us */
+	CHECK_INT(hwt_reading.rate, ==, 0);
+	step(COUNTER_BASE_NS, 0); /* of 100 us */
+	CHECK_INT(hwt_reading.rate, !=, 0);
+	end();
+}
+
 TEST(absurd_paces_are_refused)
 {
 	static const double paces[] = { 0, 0.01, 100 };
@@ -258,7 +456,7 @@ TEST(absurd_paces_are_refused)
 		grid = grid_of_now(TICK_NS);
 		for (int i = 0; i < 1000; i++) {
 			CHECK(!check_deadline(&grid, to_the_middle(&grid, 1)));
-			time_ns += HWT_US(i % 2 == 0 ? 10 : 500);
+			time_ns += HWT_US(i % 2 == 0 ? 10 : 60);
 		}
 		end();
 	}
@@ -278,6 +476,191 @@ TEST(without_a_counter_the_clock_is_read)
 	end();
 }
 
+#if defined(__x86_64__) && defined(__linux__)
+/* Where the kernel would say which clock source it uses. */
+static char source_path[] = "/tmp/hwt-clocksource-XXXXXX";
+
+static void kernel_says(const char *source)
+{
+	FILE *file;
+
+	if (hwt_test_clocksource == NULL)
+		REQUIRE(close(mkstemp(source_path)) == 0);
+	hwt_test_clocksource = source_path;
+	file = fopen(source_path, "w");
+	REQUIRE(file != NULL);
+	REQUIRE(fputs(source, file) >= 0 && fclose(file) == 0);
+}
+
+static void kernel_is_itself(void)
+{
+	unlink(source_path);
+	strcpy(strrchr(source_path, '-'), "-XXXXXX");
+	hwt_test_clocksource = NULL;
+}
+
+/* Calls until the rate could be known: is the clock done without? */
+static bool does_without_the_clock(struct hwt_grid *grid)
+{
+	unsigned before;
+
+	for (int i = 0; i < 40; i++) {
+		(void)check_deadline(grid, to_the_middle(grid, 3));
+		time_ns += COUNTER_BASE_NS / 8;
+	}
+	(void)hwt_counter_read_clock();
+	before = clock_reads;
+	for (int i = 0; i < 20; i++, time_ns += 100)
+		(void)check_deadline(grid, to_the_middle(grid, 3));
+	CHECK(clock_reads == before || clock_reads == before + 20);
+	return clock_reads == before;
+}
+
+TEST(the_counter_is_used_only_where_the_kernel_trusts_it)
+{
+	static const char *const others[] = { "hpet\n", "kvm-clock\n", "tsc-early\n", "ts\n", "" };
+	struct hwt_grid grid;
+
+	begin(2.5);
+	grid = grid_of_now(TICK_NS);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		kernel_says(others[i]);
+		time_ns += COUNTER_ASK_AGAIN_NS;
+		hwt_counter_ask(time_ns);
+		CHECK(!does_without_the_clock(&grid));
+		kernel_says("tsc\n");
+		time_ns += COUNTER_ASK_AGAIN_NS;
+		hwt_counter_ask(time_ns);
+		CHECK(does_without_the_clock(&grid));
+	}
+	kernel_is_itself();
+	end();
+}
+
+TEST(the_kernel_is_asked_again_and_an_old_answer_does_not_count)
+{
+	struct hwt_grid grid;
+	int64_t asked_ns;
+
+	begin(2.5);
+	grid = grid_of_now(TICK_NS);
+	kernel_says("tsc\n");
+	asked_ns = time_ns += COUNTER_TRUST_NS;
+	hwt_counter_ask(time_ns);
+	CHECK(does_without_the_clock(&grid));
+	kernel_says("hpet\n");
+	time_ns = asked_ns + COUNTER_ASK_AGAIN_NS - HWT_MS(1);
+	hwt_counter_ask(time_ns); /* so often it is not asked */
+	CHECK(does_without_the_clock(&grid));
+	time_ns = asked_ns + COUNTER_TRUST_NS - HWT_MS(1);
+	CHECK(does_without_the_clock(&grid));
+	time_ns = asked_ns + COUNTER_TRUST_NS;
+	CHECK(!does_without_the_clock(&grid));
+	kernel_says("tsc\n");
+	hwt_counter_ask(time_ns);
+	CHECK(does_without_the_clock(&grid));
+	kernel_is_itself();
+	end();
+}
+
+static hwt_timer *asking;
+static unsigned naps;
+
+static void nap_for_a_second(int64_t until_ns)
+{
+	(void)until_ns;
+	time_ns += COUNTER_ASK_AGAIN_NS;
+	if (++naps % 3 == 0)
+		hwt_worker_request_stop(&asking->worker);
+}
+
+/* The worker's loop, three times. */
+static void let_the_worker_run(void)
+{
+	atomic_store(&asking->worker.stop, false);
+	hwt_worker_run(&asking->worker);
+}
+
+TEST(the_worker_asks_the_kernel)
+{
+	hwt_config config = driven_config(TICK_NS, 64);
+	struct hwt_grid grid;
+
+	kernel_says("hpet\n");
+	asking = driven_create(&config, HWT_S(200));
+	begin(2.5);
+	time_ns = HWT_S(200);
+	hwt_test_sleep = nap_for_a_second;
+	grid = grid_of_now(TICK_NS);
+	CHECK(!does_without_the_clock(&grid));
+	kernel_says("tsc\n");
+	let_the_worker_run();
+	CHECK(does_without_the_clock(&grid));
+	kernel_says("hpet\n");
+	let_the_worker_run();
+	CHECK(!does_without_the_clock(&grid));
+	kernel_is_itself();
+	hwt_test_sleep = NULL;
+	end();
+	driven_destroy(asking);
+}
+
+static void *ask_being_cancelled(void *answered)
+{
+	pthread_cancel(pthread_self());
+	hwt_counter_ask(time_ns);
+	*(bool *)answered = true;
+	return NULL;
+}
+
+TEST(a_thread_that_is_being_cancelled_asks_to_the_end)
+{
+	bool answered = false;
+	pthread_t thread;
+
+	begin(2.5);
+	kernel_says("tsc\n");
+	time_ns += COUNTER_TRUST_NS;
+	REQUIRE(pthread_create(&thread, NULL, ask_being_cancelled, &answered) == 0);
+	REQUIRE(pthread_join(thread, NULL) == 0);
+	CHECK(answered);
+	kernel_is_itself();
+	end();
+}
+
+/* As under a tracer, or in a machine where each look at the counter costs a trap. */
+TEST(a_counter_that_is_not_trusted_is_not_even_read)
+{
+	struct hwt_grid grid;
+	int status = -1;
+	pid_t child;
+
+	begin(2.5);
+	hwt_test_counter = NULL;
+	grid = grid_of_now(TICK_NS);
+	fflush(NULL);
+	child = fork();
+	REQUIRE(child >= 0);
+	if (child == 0) {
+		if (prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0) != 0)
+			_exit(77);
+		for (int i = 0; i < 100; i++)
+			(void)counter_deadline(&grid, HWT_MS(i));
+		_exit(clock_reads == 100 ? 0 : 1);
+	}
+	REQUIRE(waitpid(child, &status, 0) == child);
+	CHECK(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 77));
+	end();
+}
+#define RUN_TRUST                                                                                                      \
+	RUN(the_counter_is_used_only_where_the_kernel_trusts_it),                                                      \
+	    RUN(the_kernel_is_asked_again_and_an_old_answer_does_not_count), RUN(the_worker_asks_the_kernel),          \
+	    RUN(a_thread_that_is_being_cancelled_asks_to_the_end),                                                     \
+	    RUN(a_counter_that_is_not_trusted_is_not_even_read),
+#else
+#define RUN_TRUST
+#endif
+
 /* The real ones. */
 TEST(real_deadlines_lie_between_two_readings_of_the_clock)
 {
@@ -285,7 +668,7 @@ TEST(real_deadlines_lie_between_two_readings_of_the_clock)
 	uint64_t seed = 3;
 	long n = (long)scaled(1000000);
 
-	hwt_counter_init();
+	hwt_counter_ask(hwt_clock_now());
 	grid = grid_make(hwt_clock_now() - HWT_S(1), TICK_NS);
 	for (long i = 0; i < n; i++) {
 		int64_t delay_ns = (int64_t)random_below(&seed, (uint64_t)HWT_S(10));
@@ -300,6 +683,9 @@ TEST(real_deadlines_lie_between_two_readings_of_the_clock)
 TEST_MAIN(RUN(ticks_are_those_of_the_clock), RUN(a_rate_that_is_wrong_by_an_eighth_does_no_harm),
 	  RUN(the_clock_is_read_when_the_guess_is_old_or_near_the_end_of_a_tick),
 	  RUN(what_lies_before_the_start_or_beyond_the_end_is_exact), RUN(a_counter_that_jumps_is_measured_anew),
-	  RUN(a_counter_that_changes_its_pace_is_measured_anew), RUN(a_long_pause_is_no_measurement),
-	  RUN(a_reading_that_was_interrupted_is_not_kept), RUN(absurd_paces_are_refused),
-	  RUN(without_a_counter_the_clock_is_read), RUN(real_deadlines_lie_between_two_readings_of_the_clock))
+	  RUN(a_counter_that_changes_its_pace_is_measured_anew), RUN(a_suspension_is_no_measurement),
+	  RUN(a_long_pause_is_no_measurement), RUN(a_first_rate_needs_a_second_measurement),
+	  RUN(a_new_rate_has_to_agree_with_the_old_one), RUN(a_reading_that_was_interrupted_is_not_kept),
+	  RUN(a_rate_that_is_used_is_right_to_a_64th), RUN(a_measurement_is_as_good_as_its_worse_end),
+	  RUN(absurd_paces_are_refused), RUN(without_a_counter_the_clock_is_read),
+	  RUN_TRUST RUN(real_deadlines_lie_between_two_readings_of_the_clock))

@@ -102,7 +102,7 @@ static void shuffle(void)
 
 static void cancel_while_queued(void)
 {
-	hwt_reading = (struct hwt_reading){ counter_count(), UINT64_MAX, now_ns + TICK_NS / 2, 1, 0, 0, 0 };
+	hwt_reading = (struct hwt_reading){ counter_count(), UINT64_MAX, now_ns + TICK_NS / 2, 1, true, 0, 0, 0, 0 };
 	begin();
 	for (int i = 0; i < N; i++)
 		demand(hwt_new_timeout(timer, task, NULL, HWT_S(3600), &handles[i]) == 0, "no timeout");
