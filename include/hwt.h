@@ -375,7 +375,7 @@ HWT_API int hwt_new_timeout_at(hwt_timer *timer, hwt_task *task, void *arg, int6
  *
  * Threads  as hwt_new_timeout.
  * Returns  as hwt_new_timeout; EINVAL also: period_ns is less than a tick.
- * Cost     as hwt_new_timeout, and 48 bytes more; in each period a place in the wheel.
+ * Cost     as hwt_new_timeout, and 48 bytes more; the clock is read in any case; in each period a place in the wheel.
  */
 HWT_API int hwt_new_periodic(hwt_timer *timer, hwt_task *task, void *arg, int64_t first_delay_ns, int64_t period_ns,
 			     hwt_timeout *out);

@@ -80,9 +80,10 @@ int hwt_new_timeout_at(hwt_timer *timer, hwt_task *task, void *arg, int64_t dead
 	return submit(timer, task, arg, deadline_ns, out);
 }
 
-static int64_t deadline_after(hwt_timer *timer, int64_t delay_ns)
+/* Exact: to the nanosecond and not to the tick.  Periods are added to it, and the sum has to be of the right tick. */
+static int64_t deadline_after(hwt_timer *timer, int64_t delay_ns, bool exact)
 {
-	if (likely(is_started(timer)))
+	if (likely(!exact) && likely(is_started(timer)))
 		return counter_deadline(&timer->grid, delay_ns);
 	return add_saturating(timer_is_driven(timer) ? hwt_timer_told(timer) : hwt_clock_now(), delay_ns);
 }
@@ -129,7 +130,7 @@ int hwt_new_timeout_ex(hwt_timer *timer, const hwt_spec *given, hwt_timeout *out
 		return rc;
 	deadline_ns = spec.when_ns;
 	if ((spec.flags & HWT_ABSOLUTE) == 0)
-		deadline_ns = deadline_after(timer, spec.when_ns);
+		deadline_ns = deadline_after(timer, spec.when_ns, spec.period_ns != 0);
 	if (spec.period_ns == 0 && spec.release == NULL)
 		return submit(timer, spec.task, spec.arg, deadline_ns, out);
 	extension = (struct hwt_extension){ spec.arg, spec.release, 0 };
@@ -198,16 +199,24 @@ static inline int reschedule(struct hwt_record *record, struct hwt_lanes *lanes,
 	return hwt_lane_move(lane, record, generation, deadline_ns);
 }
 
+static bool is_periodic(const struct hwt_record *record)
+{
+	/* Relaxed: it stays so as long as the handle is of any use. */
+	return word_has(atomic_load_explicit(&record->word, memory_order_relaxed), WORD_PERIODIC);
+}
+
 int hwt_reschedule(hwt_timeout timeout, int64_t delay_ns)
 {
 	struct hwt_record *record = record_of(timeout);
 	struct hwt_lanes *lanes;
+	int64_t deadline_ns;
 
 	if (record == NULL)
 		return ENOENT;
 	prefetch_for_write(record);
 	lanes = record_lane(record)->lanes;
-	return reschedule(record, lanes, timeout.generation, deadline_after(lanes->timer, delay_ns));
+	deadline_ns = deadline_after(lanes->timer, delay_ns, is_periodic(record));
+	return reschedule(record, lanes, timeout.generation, deadline_ns);
 }
 
 int hwt_reschedule_at(hwt_timeout timeout, int64_t deadline_ns)

@@ -476,6 +476,72 @@ TEST(without_a_counter_the_clock_is_read)
 	end();
 }
 
+static int64_t not_before_ns; /* the next run */
+static unsigned runs;
+
+static void beat_task(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	CHECK_INT(time_ns, >=, not_before_ns);
+	not_before_ns += *(const int64_t *)arg;
+	runs++;
+}
+
+/* The clock slows down or speeds up by a tenth since the last reading, which is as old as it may be. */
+static void guess_wrong(double factor)
+{
+	uint64_t count = fake_counter();
+
+	counts_per_ns *= factor;
+	counter_offset += count - fake_counter();
+	time_ns += (int64_t)((double)(COUNTER_GOOD_FOR_NS - 100) / (factor > 1 ? factor : 1));
+}
+
+static void run_until(hwt_timer *timer, int64_t tick)
+{
+	for (int64_t t = grid_ticks_passed(&timer->grid, time_ns) + 1; t <= tick; t++) {
+		time_ns = grid_time(&timer->grid, t);
+		hwt_worker_pass(&timer->worker, time_ns);
+	}
+}
+
+/* Its first deadline may be a guess as long as the tick is right; what periods are added to may not. */
+TEST(periods_are_added_to_the_exact_deadline)
+{
+	for (int way = 0; way < 4; way++) {
+		hwt_config config = driven_config(TICK_NS, 64);
+		int64_t period_ns = HWT_US(2300), second_ns;
+		hwt_timer *timer;
+		hwt_timeout timeout;
+
+		begin(2.5);
+		timer = driven_create(&config, time_ns - HWT_MS(7));
+		hwt_test_clock = counted_clock;
+		runs = 0;
+		not_before_ns = 0;
+		if (way >= 2)
+			CHECK_INT(hwt_new_periodic(timer, beat_task, &period_ns, HWT_S(10), period_ns, &timeout), ==,
+				  0);
+		measure_rate(&timer->grid);
+		guess_wrong(way % 2 == 0 ? 0.9 : 1.1);
+		/* The second run 1 us after a tick begins, that is at the next one; or 1 us before. */
+		second_ns = grid_time(&timer->grid, 24) + (way % 2 == 0 ? 1000 : -1000);
+		not_before_ns = second_ns - period_ns;
+		if (way < 2)
+			CHECK_INT(hwt_new_periodic(timer, beat_task, &period_ns, not_before_ns - time_ns, period_ns,
+						   &timeout),
+				  ==, 0);
+		else
+			CHECK_INT(hwt_reschedule(timeout, not_before_ns - time_ns), ==, 0);
+		run_until(timer, grid_tick_of(&timer->grid, second_ns) - 1);
+		CHECK_INT(runs, ==, 1);
+		run_until(timer, grid_tick_of(&timer->grid, second_ns));
+		CHECK_INT(runs, ==, 2);
+		driven_destroy(timer);
+		end();
+	}
+}
+
 #if defined(__x86_64__) && defined(__linux__)
 /* Where the kernel would say which clock source it uses. */
 static char source_path[] = "/tmp/hwt-clocksource-XXXXXX";
@@ -688,4 +754,5 @@ TEST_MAIN(RUN(ticks_are_those_of_the_clock), RUN(a_rate_that_is_wrong_by_an_eigh
 	  RUN(a_new_rate_has_to_agree_with_the_old_one), RUN(a_reading_that_was_interrupted_is_not_kept),
 	  RUN(a_rate_that_is_used_is_right_to_a_64th), RUN(a_measurement_is_as_good_as_its_worse_end),
 	  RUN(absurd_paces_are_refused), RUN(without_a_counter_the_clock_is_read),
+	  RUN(periods_are_added_to_the_exact_deadline),
 	  RUN_TRUST RUN(real_deadlines_lie_between_two_readings_of_the_clock))
