@@ -60,13 +60,13 @@ SRC := $(wildcard src/*.c)
 ONE_THREAD := $(if $(findstring thread,$(SAN)),unit_world unit_oracle unit_wheel unit_levels)
 UNIT_TESTS := $(filter-out $(ONE_THREAD:%=$(BUILD)/test/%),$(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/unit_*.c)))
 API_TESTS := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/test_*.c))
-# The stress tests again with the test build, in which threads lose their processor where it hurts.
-PERTURBED := $(patsubst test/test_%.c,$(BUILD)/test/perturbed_%,$(wildcard test/test_stress*.c))
-# What goes through the wheel, once more with the hierarchical one.  ThreadSanitizer has no use for those of one thread.
-HIERARCHICAL := $(patsubst %,$(BUILD)/test/hierarchical_%,\
+# The same programs once more: on the hierarchical wheel; and with the library's test build, in which threads lose their
+# processor where it hurts (test/exec.sh).  ThreadSanitizer has no use for those of one thread.
+TWINS ?= $(patsubst %,hierarchical:$(BUILD)/test/%,\
 	$(if $(findstring thread,$(SAN)),,unit_wheel unit_world unit_worker unit_oracle) \
-	$(patsubst test/test_%.c,%,$(wildcard test/test_behaviours*.c test/test_stress*.c test/test_memory.c \
-	test/test_soak.c test/test_driven.c test/test_idle.c test/test_reschedule.c test/test_periodic.c)))
+	$(patsubst test/%.c,%,$(wildcard test/test_behaviours*.c test/test_stress*.c) test/test_memory.c test/test_soak.c \
+	test/test_driven.c test/test_idle.c test/test_reschedule.c test/test_periodic.c)) \
+	$(patsubst test/%.c,perturbed:$(BUILD)/test/%,$(wildcard test/test_stress*.c))
 # Those that need more than the library: each if that is installed, otherwise nothing.
 EXAMPLES_PKG := libuv executor_glib glib_loop jobs curl_multi
 EXAMPLES_MORE := $(addprefix $(BUILD)/examples/,$(EXAMPLES_PKG) cpp)
@@ -109,8 +109,8 @@ help:
 	@echo 'make clean      removes the build folders'
 	@echo 'SAN=thread or SAN=address,undefined with any of them: with these sanitizers, in a folder of their own'
 
-# The library, twice: static and shared, of the same objects, so that the archive may go into a shared object; and for
-# the unit tests.
+# The library, static and shared of the same objects, so that the archive may go into a shared object; for the unit
+# tests; and shared with what perturbs it.
 
 $(BUILD)/lib/%.o: src/%.c | $(BUILD)/lib
 	$(QCC) $(ALL_CPPFLAGS) $(POSIX) $(HIDDEN) $(SAME) $(ALL_CFLAGS) -fPIC $(TLSFLAGS) -c -o $@ $<
@@ -121,6 +121,15 @@ $(BUILD)/lib/bucket.o: TLSFLAGS =
 
 $(BUILD)/unit/%.o: src/%.c | $(BUILD)/unit
 	$(QCC) $(ALL_CPPFLAGS) $(POSIX) -DHWT_TEST $(ALL_CFLAGS) -c -o $@ $<
+
+$(BUILD)/perturbed/%.o: src/%.c | $(BUILD)/perturbed
+	$(QCC) $(ALL_CPPFLAGS) $(POSIX) -DHWT_TEST $(ALL_CFLAGS) -fPIC -c -o $@ $<
+
+$(BUILD)/perturbed/perturb.o: test/perturb.c | $(BUILD)/perturbed
+	$(QCC) $(ALL_CPPFLAGS) -Isrc $(POSIX) -DHWT_TEST $(ALL_CFLAGS) -fPIC -c -o $@ $<
+
+$(BUILD)/perturbed/$(SONAME): $(SRC:src/%.c=$(BUILD)/perturbed/%.o) $(BUILD)/perturbed/perturb.o
+	$(QCC) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=test/perturb.map -o $@ $^ $(ALL_LDFLAGS)
 
 $(BUILD)/libhwt.a: $(SRC:src/%.c=$(BUILD)/lib/%.o)
 	$(Q)rm -f $@ && $(AR) rcsD $@ $^
@@ -141,20 +150,9 @@ $(BUILD)/libhwt.so: $(BUILD)/libhwt.so.$(VERSION)
 $(BUILD)/test/unit_%: test/unit_%.c $(BUILD)/libhwt-unit.a | $(BUILD)/test
 	$(QCC) $(ALL_CPPFLAGS) -Isrc -Itest $(GNU) -DHWT_TEST $(ALL_CFLAGS) -o $@ $< $(BUILD)/libhwt-unit.a $(ALL_LDFLAGS)
 
-$(BUILD)/test/perturbed_%: test/test_%.c test/perturb.c test/support.h $(BUILD)/libhwt-unit.a | $(BUILD)/test
-	$(QCC) $(filter-out -MMD -MP,$(ALL_CPPFLAGS)) -Isrc -Itest $(GNU) -DHWT_TEST $(ALL_CFLAGS) -o $@ $(filter %.c,$^) \
-		$(BUILD)/libhwt-unit.a $(ALL_LDFLAGS)
-
-$(BUILD)/test/hierarchical_unit_%: test/unit_%.c $(BUILD)/libhwt-unit.a | $(BUILD)/test
-	$(QCC) $(ALL_CPPFLAGS) -DTEST_HIERARCHICAL -Isrc -Itest $(GNU) -DHWT_TEST $(ALL_CFLAGS) -o $@ $< \
-		$(BUILD)/libhwt-unit.a $(ALL_LDFLAGS)
-
-$(BUILD)/test/hierarchical_%: test/test_%.c $(BUILD)/libhwt.so | $(BUILD)/test
-	$(QCC) $(ALL_CPPFLAGS) -DTEST_HIERARCHICAL -Itest $(GNU) $(ALL_CFLAGS) -o $@ $< -L$(BUILD) -lhwt \
-		-Wl,-rpath,'$$ORIGIN/..' $(ALL_LDFLAGS)
-
 $(BUILD)/test/test_%: test/test_%.c $(BUILD)/libhwt.so | $(BUILD)/test
-	$(QCC) $(ALL_CPPFLAGS) -Itest $(GNU) $(ALL_CFLAGS) -o $@ $< -L$(BUILD) -lhwt -Wl,-rpath,'$$ORIGIN/..' $(ALL_LDFLAGS)
+	$(QCC) $(ALL_CPPFLAGS) -Itest $(GNU) $(ALL_CFLAGS) -o $@ $< -L$(BUILD) -lhwt \
+		-Wl,--enable-new-dtags,-rpath,'$$ORIGIN/..' $(ALL_LDFLAGS)
 
 $(BUILD)/examples/%: examples/%.c $(BUILD)/libhwt.a | $(BUILD)/examples
 	$(QCC) $(ALL_CPPFLAGS) $(GNU) $(ALL_CFLAGS) -o $@ $(filter %.c,$^) $(BUILD)/libhwt.a $(ALL_LDFLAGS)
@@ -169,22 +167,20 @@ $(BUILD)/examples/cpp: examples/cpp.cpp $(BUILD)/libhwt.a | $(BUILD)/examples
 		-Wpedantic -Wshadow -Wconversion $(SANFLAGS) -pthread $(ALL_CPPFLAGS) -o $@ $< $(BUILD)/libhwt.a \
 		$(ALL_LDFLAGS); fi
 
-$(addprefix $(BUILD)/,lib unit test examples bench):
+$(addprefix $(BUILD)/,lib unit perturbed test examples bench):
 	$(Q)mkdir -p $@
 
 demo: $(EXAMPLES)
 	$(BUILD)/examples/demo
 
-# TWINS= leaves the twins out: what they find hangs on the compiler less than on chance.
-TWINS ?= $(PERTURBED) $(HIERARCHICAL)
-
-check: all $(UNIT_TESTS) $(API_TESTS) $(TWINS) $(EXAMPLES) $(EXAMPLES_MORE) $(BENCH)
+# TWINS= leaves them out: what they find hangs on the compiler less than on chance.
+check: all $(UNIT_TESTS) $(API_TESTS) $(BUILD)/perturbed/$(SONAME) $(EXAMPLES) $(EXAMPLES_MORE) $(BENCH)
 	CC='$(CC)' SAN='$(SAN)' test/run.sh $(BUILD) $(UNIT_TESTS) $(API_TESTS) $(TWINS) \
 		test/layers.sh test/edges.sh test/header.sh test/abi.sh test/docs.sh test/examples.sh test/dlopen.sh $(if $(TWINS),test/bench.sh)
 
-soak: $(API_TESTS) $(PERTURBED)
+soak: $(API_TESTS) $(BUILD)/perturbed/$(SONAME)
 	HWT_SCALE=$${HWT_SCALE:-2500} HWT_SOAK_S=$${HWT_SOAK_S:-600} HWT_TEST_TIMEOUT=3600 test/run.sh $(BUILD) \
-		$(filter %stress %soak,$(API_TESTS)) $(PERTURBED)
+		$(filter %stress %soak,$(API_TESTS)) $(filter perturbed:%,$(TWINS))
 
 mutants:
 	CC='$(CC)' test/mutants.sh

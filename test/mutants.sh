@@ -15,11 +15,14 @@ ulimit -c 0                  # most of them crash
 ulimit -v $((8 << 20)) || :  # and some ask for memory without end
 
 build() { # PROGRAM..., in the folder of a tree
-	make -s BUILD=build OPT=-O1 CC="${CC:-cc}" "${@/#/build/test/}" >log 2>&1
+	local programs=("${@#*:}")
+	make -s BUILD=build OPT=-O1 CC="${CC:-cc}" "${programs[@]/#/build/test/}" >log 2>&1
 }
 
 fails() { # PROGRAM SECONDS [TEST], in the folder of a built tree.  The outer redirection: the shell tells of each that was killed.
-	! (timeout -k 2 "$2" "build/test/$1" "${@:3}" >log 2>&1; exit $?) 2>/dev/null
+	local program=build/test/${1#*:}
+	[[ $1 = *:* ]] && program=${1%%:*}:$program
+	! (HWT_TEST_TIMEOUT=$2 test/exec.sh "$program" "${@:3}" >log 2>&1; exit $?) 2>/dev/null
 }
 
 # The program that finds the fault of the tree in which this runs.  PROGRAM TEST OTHERS...

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Linked to the stress tests and the test build of the library: at the points where threads race (HWT_POINT) a thread
+ * Linked to the test build of the library: at the points where threads race (HWT_POINT) a thread
  * now and then gives up its processor, or goes to sleep, so that orders which need bad luck come about all the time.
  */
 #include "base.h"

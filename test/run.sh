@@ -12,7 +12,7 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
 prove --failures --directives --timer --nocolor --nocount -j "${HWT_JOBS:-$(getconf _NPROCESSORS_ONLN)}" \
-	--exec "timeout -k 5 ${HWT_TEST_TIMEOUT:-600}" "$@" | tee "$log"
+	--exec test/exec.sh "$@" | tee "$log"
 # A program whose tests passed may have failed: it has a line of its own in the summary.
 awk '/^Files=/ { split($2, tests, "[=,]") }
 	/\(Wstat: / { failed += $NF + 0 > 0 ? $NF + 0 : 1; among += $NF + 0 }

@@ -196,11 +196,7 @@ static size_t sleep_and_wake(size_t *idle)
 }
 
 /* In a wheel of levels some wake-ups bring down a bucket of many. */
-#ifdef TEST_HIERARCHICAL
-#define SLICES 40
-#else
-#define SLICES 0
-#endif
+#define SLICES (test_is_hierarchical() ? 40u : 0u)
 
 /* A wake-up is for somebody who runs in it, or for somebody who was cancelled; none comes twice. */
 TEST(row16_wake_ups_make_progress)

@@ -1,17 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The same test bodies on the other wheel: with TEST_HIERARCHICAL every HWT_CONFIG_INIT asks for it. */
+/* The same tests on the other wheel: with HWT_TEST_WHEEL=hierarchical every HWT_CONFIG_INIT asks for it. */
 #ifndef HWT_TEST_WHEELS_H
 #define HWT_TEST_WHEELS_H
 
-#ifdef TEST_HIERARCHICAL
+#include <hwt.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+static inline bool test_is_hierarchical(void)
+{
+	const char *wish = getenv("HWT_TEST_WHEEL");
+
+	return wish != NULL && strcmp(wish, "hierarchical") == 0;
+}
+
+static inline hwt_config test_config(void)
+{
+	hwt_config config = HWT_CONFIG_INIT;
+
+	config.wheel = test_is_hierarchical() ? HWT_WHEEL_HIERARCHICAL : HWT_WHEEL_HASHED;
+	return config;
+}
+
 #undef HWT_CONFIG_INIT
-/* clang-format off */
-#define HWT_CONFIG_INIT                                                                             \
-	{                                                                                           \
-		sizeof(hwt_config), HWT_MS(100), 512, 100000, 0, 0, HWT_WHEEL_HIERARCHICAL, NULL,   \
-		NULL, hwt_warn_stderr, NULL, NULL, { 0, 0, 0, 0, 0, 0, 0, 0 }                       \
-	}
-/* clang-format on */
-#endif
+#define HWT_CONFIG_INIT test_config()
 
 #endif
