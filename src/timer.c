@@ -7,7 +7,6 @@
 #include "mem.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,8 +24,7 @@ static int timer_state(const hwt_timer *timer)
 	return atomic_load_explicit(&timer->state, memory_order_acquire); /* [started] */
 }
 
-/* Under the mutex. */
-static void set_state(hwt_timer *timer, int state)
+void hwt_timer_set_state(hwt_timer *timer, int state)
 {
 	atomic_store_explicit(&timer->state, state, memory_order_release); /* [started] */
 	pthread_cond_broadcast(&timer->monitor.changed);
@@ -66,7 +64,7 @@ static void warn_of_many(const hwt_config *config)
 	config->warn(config->warn_ctx, message);
 }
 
-static void set_grid(hwt_timer *timer, int64_t start_ns)
+void hwt_timer_set_grid(hwt_timer *timer, int64_t start_ns)
 {
 	timer->grid = timer->wheel->grid = grid_make(start_ns, timer->config.tick_duration_ns);
 }
@@ -80,7 +78,7 @@ static int init_parts(hwt_timer *timer)
 			   : hwt_wheel_hashed_create(timer->config.ticks_per_wheel);
 	if (timer->wheel == NULL)
 		return ENOMEM;
-	set_grid(timer, 0);
+	hwt_timer_set_grid(timer, 0);
 	rc = hwt_lanes_init(&timer->lanes, timer, lane_count(), timer->config.max_pending_timeouts);
 	if (rc != 0)
 		goto no_lanes;
@@ -139,67 +137,6 @@ int hwt_timer_create(hwt_timer **out, const hwt_config *config)
 	return 0;
 }
 
-static void *worker_main(void *arg)
-{
-	hwt_timer *timer = arg;
-
-#ifdef __linux__
-	(void)pthread_setname_np(pthread_self(), timer->thread_name);
-#endif
-	hwt_clock_precise_thread();
-	frame_enter(&timer->worker.frame, timer, NULL);
-	pthread_mutex_lock(&timer->monitor.mutex);
-	set_grid(timer, hwt_clock_now());
-	set_state(timer, TIMER_STARTED);
-	pthread_mutex_unlock(&timer->monitor.mutex);
-	hwt_worker_run(&timer->worker);
-	return NULL;
-}
-
-/*
- * The worker's mask.  What is sent to the process is for the program's own threads.  What the processor or the kernel
- * raises for an instruction of a task stays open: blocked, it kills the process without asking its handler.  A
- * profiler's signal is as the starter has it: a program that blocks it in all threads waits for it in one of them.
- */
-static void mask_of_worker(sigset_t *mask, const sigset_t *starter)
-{
-	static const int raised[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
-
-	sigfillset(mask);
-	for (size_t i = 0; i < sizeof(raised) / sizeof(raised[0]); i++)
-		sigdelset(mask, raised[i]);
-	if (sigismember(starter, SIGPROF) == 0)
-		sigdelset(mask, SIGPROF);
-}
-
-/* A thread inherits its mask. */
-static int create_thread(hwt_timer *timer)
-{
-	int errno_before = errno; /* a failing pthread_create may touch it */
-	sigset_t mask, before;
-	int rc;
-
-	pthread_sigmask(SIG_SETMASK, NULL, &before);
-	mask_of_worker(&mask, &before);
-	pthread_sigmask(SIG_SETMASK, &mask, NULL);
-	rc = pthread_create(&timer->thread, timer->config.thread_attr, worker_main, timer);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	errno = errno_before;
-	return rc;
-}
-
-/* Under the mutex, in TIMER_INIT.  The worker cannot set TIMER_STARTED before the caller waits: it needs the mutex. */
-static int start_thread(hwt_timer *timer)
-{
-	int rc = create_thread(timer);
-
-	if (rc == 0) {
-		timer->has_thread = true;
-		set_state(timer, TIMER_STARTING);
-	}
-	return rc;
-}
-
 static bool is_started(const hwt_timer *timer)
 {
 	int state = timer_state(timer);
@@ -219,7 +156,7 @@ int hwt_timer_start(hwt_timer *timer)
 	if (timer_state(timer) == TIMER_INIT && timer_is_driven(timer))
 		hwt_timer_start_told(timer, hwt_clock_now(), false);
 	else if (timer_state(timer) == TIMER_INIT)
-		rc = start_thread(timer);
+		rc = hwt_timer_launch(timer);
 	wait_while(timer, TIMER_STARTING);
 	if (rc == 0 && !is_started(timer))
 		rc = ECANCELED;
@@ -229,19 +166,19 @@ int hwt_timer_start(hwt_timer *timer)
 
 void hwt_timer_start_told(hwt_timer *timer, int64_t start_ns, bool own_clock)
 {
-	set_grid(timer, start_ns);
+	hwt_timer_set_grid(timer, start_ns);
 	timer->own_clock = own_clock;
 	timer->worker.is_told = true;
 	/* Relaxed: set_state publishes it, [started]. */
 	atomic_store_explicit(&timer->told_ns, start_ns, memory_order_relaxed);
-	set_state(timer, TIMER_DRIVEN);
+	hwt_timer_set_state(timer, TIMER_DRIVEN);
 }
 
 int hwt_timer_start_driven(hwt_timer *timer, int64_t start_ns)
 {
 	pthread_mutex_lock(&timer->monitor.mutex);
-	set_grid(timer, start_ns);
-	set_state(timer, TIMER_STARTED);
+	hwt_timer_set_grid(timer, start_ns);
+	hwt_timer_set_state(timer, TIMER_STARTED);
 	pthread_mutex_unlock(&timer->monitor.mutex);
 	return 0;
 }
@@ -289,7 +226,7 @@ static size_t finish_stop(hwt_timer *timer)
 	count = give_back_rest(timer);
 	frame_leave(&frame);
 	pthread_mutex_lock(&timer->monitor.mutex);
-	set_state(timer, TIMER_STOPPED);
+	hwt_timer_set_state(timer, TIMER_STOPPED);
 	pthread_mutex_unlock(&timer->monitor.mutex);
 	return count;
 }
@@ -307,7 +244,7 @@ int hwt_timer_stop(hwt_timer *timer, size_t *unprocessed)
 	wait_while(timer, TIMER_STARTING);
 	mine = timer_state(timer) == TIMER_INIT || is_started(timer);
 	if (mine)
-		set_state(timer, TIMER_STOPPING);
+		hwt_timer_set_state(timer, TIMER_STOPPING);
 	else
 		wait_while(timer, TIMER_STOPPING);
 	pthread_mutex_unlock(&timer->monitor.mutex);

@@ -78,6 +78,18 @@ static inline bool timer_is_driven(const hwt_timer *timer)
 	return (timer->config.flags & HWT_CALLER_DRIVEN) != 0;
 }
 
+/* Under the mutex; tells those who wait for it. */
+void hwt_timer_set_state(hwt_timer *timer, int state);
+
+/* The time of tick 0. */
+void hwt_timer_set_grid(hwt_timer *timer, int64_t start_ns);
+
+/*
+ * Makes the worker's thread: from INIT to STARTING, under the mutex.  The worker, which needs the mutex, cannot set
+ * STARTED before the caller waits.  What pthread_create says.  (launch.c)
+ */
+int hwt_timer_launch(hwt_timer *timer);
+
 /* From INIT to DRIVEN, under the mutex.  The time of tick 0 is start_ns. */
 void hwt_timer_start_told(hwt_timer *timer, int64_t start_ns, bool own_clock);
 

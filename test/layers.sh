@@ -20,7 +20,7 @@ wheel_hashed wheel_hierarchical demote
 worker
 run surrender
 timer
-api drive stats format
+api launch drive stats format
 check_inventory
 check_wheel
 check'
