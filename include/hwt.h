@@ -86,12 +86,15 @@
  *   Nanoseconds on CLOCK_MONOTONIC in int64_t, in variables that end in _ns.  Steps of the wall clock do not matter.
  *   The time a machine is suspended does not count, as CLOCK_MONOTONIC does not count it on Linux.
  *
- * Signals and child processes
+ * Signals, child processes, cancelled threads
  *
  *   The worker blocks what is sent to the process, so that it comes to a thread of the program's own.  It leaves open
  *   what a fault of a task raises, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP and SIGSYS, for the program's handlers, and
  *   SIGPROF if the thread that starts the worker does.  A child process inherits the mask and would ignore SIGTERM: a
  *   task that spawns one gives it a mask (posix_spawnattr_setsigmask, or pthread_sigmask between fork and exec).
+ *
+ *   No call is a cancellation point: a thread that is cancelled (pthread_cancel) leaves after the call, and the tasks and
+ *   finalisers that run in the call are not cut short.  A thread with PTHREAD_CANCEL_ASYNCHRONOUS must make no call.
  *
  * A first program
  *

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "await.h"
+#include "thread.h"
 
 /* How often to look where the system refuses its fence. */
 #define LOOK_AGAIN_NS HWT_MS(1)
@@ -25,6 +26,7 @@ static bool runs(struct hwt_record *record, uint64_t generation)
 
 void hwt_await_end(struct hwt_await *await, const struct hwt_idle *idle, struct hwt_record *record, uint64_t generation)
 {
+	int cancel_before = thread_no_cancel();
 	bool fenced;
 
 	/* Relaxed: the fence orders it, [await]. */
@@ -37,6 +39,7 @@ void hwt_await_end(struct hwt_await *await, const struct hwt_idle *idle, struct 
 	pthread_mutex_unlock(&await->monitor.mutex);
 	/* Relaxed: too high for a moment costs a broadcast. */
 	atomic_fetch_sub_explicit(&await->waiting, 1, memory_order_relaxed);
+	thread_restore_cancel(cancel_before);
 }
 
 void hwt_await_tell(struct hwt_await *await)

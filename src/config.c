@@ -6,6 +6,7 @@
  * has its default.
  */
 #include "config.h"
+#include "thread.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -39,10 +40,11 @@ static_assert(FIELD_END(reserved) == sizeof(hwt_config), "field_ends is complete
 
 void hwt_warn_stderr(void *ctx, const char *message)
 {
-	int before = errno;
+	int before = errno, cancel_before = thread_no_cancel();
 
 	(void)ctx;
 	(void)fprintf(stderr, "hwt: %s\n", message);
+	thread_restore_cancel(cancel_before);
 	errno = before;
 }
 

@@ -6,6 +6,7 @@
  * (idle.h): it is set, then what it is set for is published, then the lanes are looked at once more.  A producer who
  * claims an old publication and is slow to ring may ring too early; that costs a pass.
  */
+#include "thread.h"
 #include "timer.h"
 
 #include <errno.h>
@@ -114,18 +115,14 @@ int64_t hwt_timer_told(const hwt_timer *timer)
 	return clock_ns > told_ns ? clock_ns : told_ns;
 }
 
-int hwt_timer_advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
+static int advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
 {
-	struct hwt_idle *idle;
+	struct hwt_idle *idle = &timer->lanes.idle;
 	int64_t next;
-	int rc;
+	int rc = begin(timer, now_ns);
 
-	if (timer == NULL || !timer_is_driven(timer))
-		return EINVAL;
-	rc = begin(timer, now_ns);
 	if (rc != 0)
 		return rc;
-	idle = &timer->lanes.idle;
 	frame_enter(&timer->worker.frame, timer, NULL);
 	hwt_idle_end(idle);
 	tell(timer, now_ns);
@@ -136,6 +133,18 @@ int hwt_timer_advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
 	rc = end(timer);
 	if (rc == 0 && next_ns != NULL)
 		*next_ns = next;
+	return rc;
+}
+
+int hwt_timer_advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
+{
+	int rc, cancel_before;
+
+	if (timer == NULL || !timer_is_driven(timer))
+		return EINVAL;
+	cancel_before = thread_no_cancel(); /* tasks, too, are not cut short */
+	rc = advance(timer, now_ns, next_ns);
+	thread_restore_cancel(cancel_before);
 	return rc;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "job.h"
 #include "tally.h"
+#include "thread.h"
 
 HWT_OWN struct hwt_frame *hwt_innermost_frame;
 
@@ -47,6 +48,7 @@ static void run(void *job)
 	struct hwt_lane *lane = record_lane(record);
 	struct hwt_jobs *jobs = lane->lanes->jobs;
 	uint64_t word = record_word(record);
+	int cancel_before = thread_no_cancel(); /* a job that is begun is finished: J1 */
 	struct hwt_frame frame;
 	enum word_state end;
 
@@ -61,6 +63,7 @@ static void run(void *job)
 		send_home(lane, record, word);
 	frame_leave(&frame);
 	finish(jobs, end == STATE_EXPIRED);
+	thread_restore_cancel(cancel_before);
 }
 
 bool hwt_job_hand_over(struct hwt_jobs *jobs, struct hwt_record *record)

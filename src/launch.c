@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The worker's thread: how it is made, and what it does first. */
 #define _GNU_SOURCE
+#include "thread.h"
 #include "timer.h"
 
 #include <errno.h>
@@ -13,6 +14,7 @@ static void *worker_main(void *arg)
 #ifdef __linux__
 	(void)pthread_setname_np(pthread_self(), timer->thread_name);
 #endif
+	(void)thread_no_cancel();
 	hwt_clock_precise_thread();
 	frame_enter(&timer->worker.frame, timer, NULL);
 	pthread_mutex_lock(&timer->monitor.mutex);

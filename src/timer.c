@@ -5,6 +5,7 @@
 #include "config.h"
 #include "counter.h"
 #include "mem.h"
+#include "thread.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -105,14 +106,12 @@ static void set_thread_name(hwt_timer *timer)
 	timer->config.thread_name = timer->thread_name;
 }
 
-int hwt_timer_create(hwt_timer **out, const hwt_config *config)
+static int create(hwt_timer **out, const hwt_config *config)
 {
 	hwt_config resolved;
 	hwt_timer *timer;
 	int rc;
 
-	if (out == NULL)
-		return EINVAL;
 	rc = hwt_config_resolve(&resolved, config);
 	if (rc != 0)
 		return rc;
@@ -137,6 +136,18 @@ int hwt_timer_create(hwt_timer **out, const hwt_config *config)
 	return 0;
 }
 
+int hwt_timer_create(hwt_timer **out, const hwt_config *config)
+{
+	int rc, cancel_before;
+
+	if (out == NULL)
+		return EINVAL;
+	cancel_before = thread_no_cancel(); /* warnings, and the files that are looked into */
+	rc = create(out, config);
+	thread_restore_cancel(cancel_before);
+	return rc;
+}
+
 static bool is_started(const hwt_timer *timer)
 {
 	int state = timer_state(timer);
@@ -146,12 +157,13 @@ static bool is_started(const hwt_timer *timer)
 
 int hwt_timer_start(hwt_timer *timer)
 {
-	int rc = 0;
+	int rc = 0, cancel_before;
 
 	if (timer == NULL)
 		return EINVAL;
 	if (likely(is_started(timer)))
 		return 0;
+	cancel_before = thread_no_cancel();
 	pthread_mutex_lock(&timer->monitor.mutex);
 	if (timer_state(timer) == TIMER_INIT && timer_is_driven(timer))
 		hwt_timer_start_told(timer, hwt_clock_now(), false);
@@ -161,6 +173,7 @@ int hwt_timer_start(hwt_timer *timer)
 	if (rc == 0 && !is_started(timer))
 		rc = ECANCELED;
 	pthread_mutex_unlock(&timer->monitor.mutex);
+	thread_restore_cancel(cancel_before);
 	return rc;
 }
 
@@ -234,12 +247,14 @@ static size_t finish_stop(hwt_timer *timer)
 int hwt_timer_stop(hwt_timer *timer, size_t *unprocessed)
 {
 	size_t count = 0;
+	int cancel_before;
 	bool mine;
 
 	if (timer == NULL)
 		return EINVAL;
 	if (frame_is_in_timer(timer))
 		return EDEADLK;
+	cancel_before = thread_no_cancel();
 	pthread_mutex_lock(&timer->monitor.mutex);
 	wait_while(timer, TIMER_STARTING);
 	mine = timer_state(timer) == TIMER_INIT || is_started(timer);
@@ -250,6 +265,7 @@ int hwt_timer_stop(hwt_timer *timer, size_t *unprocessed)
 	pthread_mutex_unlock(&timer->monitor.mutex);
 	if (mine)
 		count = finish_stop(timer);
+	thread_restore_cancel(cancel_before);
 	if (unprocessed != NULL)
 		*unprocessed = count;
 	return 0;
@@ -289,19 +305,21 @@ static void release_unprocessed(hwt_timer *timer)
 
 int hwt_timer_destroy(hwt_timer *timer)
 {
-	int rc;
+	int rc, cancel_before;
 
 	if (timer == NULL)
 		return 0;
 	rc = hwt_timer_stop(timer, NULL);
 	if (rc != 0)
 		return rc;
+	cancel_before = thread_no_cancel(); /* finalisers */
 	release_unprocessed(timer);
 	hwt_monitor_destroy(&timer->monitor);
 	hwt_lanes_destroy(&timer->lanes);
 	hwt_wheel_destroy(timer->wheel);
 	hwt_mem_free(timer);
 	atomic_fetch_sub_explicit(&timers_alive, 1, memory_order_relaxed); /* relaxed: only counts */
+	thread_restore_cancel(cancel_before);
 	return 0;
 }
 

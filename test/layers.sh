@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.." || exit 1
 . test/result.sh
 
 # Each header may include those on lines above its own; a source file its own header and all above.
-order='base probe
+order='base probe thread
 mem
 clock config tally frame
 counter

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The process around the library: signals and child processes.
+ * The process around the library: signals, child processes, threads that are cancelled.
  */
-#include "support.h"
+#include "spawn.h"
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -177,6 +177,363 @@ TEST(a_child_that_a_task_spawns_with_a_mask_of_its_own_can_be_terminated)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
+/*
+ * Threads that are cancelled.  A cancelled thread would leave at the first cancellation point that it meets: with a
+ * mutex of the library, or half of the work done.  So there is none in any call, and the thread leaves after it.
+ */
+
+struct gate {
+	atomic_uint begun, open;
+};
+
+static void gate_task(hwt_timeout timeout, void *arg)
+{
+	struct gate *gate = arg;
+
+	(void)timeout;
+	atomic_fetch_add(&gate->begun, 1);
+	while (atomic_load(&gate->open) == 0)
+		sleep_ns(HWT_US(200));
+}
+
+/* A cancellation point. */
+static void sleepy_release(void *arg)
+{
+	sleep_ms(1);
+	atomic_fetch_add((atomic_uint *)arg, 1);
+}
+
+static void sleepy_task(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	sleepy_release(arg);
+}
+
+struct victim {
+	hwt_timer *timer;
+	hwt_timeout timeout;
+	void (*call)(struct victim *victim);
+	bool pending; /* cancelled before the call, not in the middle of it */
+	atomic_uint entered, returned, count;
+};
+
+static void *victim_thread(void *arg)
+{
+	struct victim *victim = arg;
+
+	if (victim->pending)
+		REQUIRE(pthread_cancel(pthread_self()) == 0);
+	atomic_fetch_add(&victim->entered, 1);
+	victim->call(victim);
+	atomic_fetch_add(&victim->returned, 1);
+	pthread_testcancel();
+	return NULL;
+}
+
+static pthread_t start_victim(struct victim *victim)
+{
+	pthread_t thread;
+
+	atomic_store(&victim->entered, 0);
+	atomic_store(&victim->returned, 0);
+	REQUIRE(pthread_create(&thread, NULL, victim_thread, victim) == 0);
+	REQUIRE(wait_count(&victim->entered, 1));
+	if (!victim->pending) {
+		sleep_ms(5); /* until it waits, most likely */
+		REQUIRE(pthread_cancel(thread) == 0);
+	}
+	return thread;
+}
+
+/* It has returned from the call, and was cancelled then. */
+static void join_victim(struct victim *victim, pthread_t thread)
+{
+	void *result = NULL;
+
+	REQUIRE(pthread_join(thread, &result) == 0);
+	CHECK(result == PTHREAD_CANCELED || !victim->pending);
+	/* What it may have left locked would make the rest of the test wait for ever. */
+	REQUIRE(atomic_load(&victim->returned) == 1);
+}
+
+static void run_victim(struct victim *victim)
+{
+	join_victim(victim, start_victim(victim));
+}
+
+static void call_create(struct victim *victim)
+{
+	hwt_config config = HWT_CONFIG_INIT;
+
+	config.tick_duration_ns = TICK_NS;
+	CHECK_RC(hwt_timer_create(&victim->timer, &config), 0);
+}
+
+static void call_start(struct victim *victim)
+{
+	CHECK_RC(hwt_timer_start(victim->timer), 0);
+}
+
+static void call_new_timeout(struct victim *victim)
+{
+	CHECK_RC(hwt_new_timeout(victim->timer, count_task, &victim->count, 0, &victim->timeout), 0);
+}
+
+static void call_stop(struct victim *victim)
+{
+	CHECK_RC(hwt_timer_stop(victim->timer, NULL), 0);
+}
+
+static void call_destroy(struct victim *victim)
+{
+	CHECK_RC(hwt_timer_destroy(victim->timer), 0);
+}
+
+static void call_cancel_sync(struct victim *victim)
+{
+	CHECK_RC(hwt_cancel_sync(victim->timeout), ENOENT);
+}
+
+static void call_advance(struct victim *victim)
+{
+	CHECK_RC(hwt_timer_advance(victim->timer, HWT_S(1), NULL), 0);
+}
+
+/* Those that do not wait for anybody. */
+static void call_others(struct victim *victim)
+{
+	hwt_config config = { .size = sizeof(config) };
+	hwt_unprocessed left;
+	hwt_timeout timeout;
+	char text[100];
+	int fd;
+
+	CHECK_RC(hwt_timer_config(victim->timer, &config), 0);
+	CHECK_RC(hwt_timer_fd(victim->timer, &fd), 0);
+	CHECK_RC(hwt_new_timeout(victim->timer, count_task, &victim->count, HWT_S(3600), &timeout), 0);
+	CHECK_RC(hwt_reschedule(timeout, HWT_S(7200)), 0);
+	CHECK_RC(hwt_reschedule(timeout, HWT_S(1800)), 0);
+	CHECK_INT(hwt_timeout_format(timeout, text, sizeof(text)), >, 0);
+	CHECK_RC(hwt_cancel(timeout), 0);
+	CHECK_INT(stats_of(victim->timer).cancelled, ==, 1);
+	CHECK_RC(hwt_timer_advance(victim->timer, hwt_now(), NULL), 0);
+	CHECK_RC(hwt_timer_stop(victim->timer, NULL), 0);
+	CHECK(!hwt_timer_next_unprocessed(victim->timer, &left));
+	hwt_warn_stderr(NULL, "a line of the test");
+}
+
+TEST(a_cancelled_thread_leaves_after_the_call)
+{
+	struct victim victim = { .pending = true };
+
+	for (unsigned i = 0; i < 20; i++) {
+		victim.call = call_create;
+		run_victim(&victim);
+		victim.call = i % 2 == 0 ? call_start : call_new_timeout;
+		run_victim(&victim);
+		CHECK_RC(hwt_new_timeout(victim.timer, count_task, &victim.count, 0, NULL), 0);
+		victim.call = i % 4 < 2 ? call_stop : call_destroy;
+		run_victim(&victim);
+		if (i % 4 < 2)
+			CHECK_RC(hwt_timer_destroy(victim.timer), 0);
+	}
+	victim.timer = driven_timer(0);
+	victim.call = call_others;
+	run_victim(&victim);
+	CHECK_RC(hwt_timer_destroy(victim.timer), 0);
+}
+
+/* With a task in progress.  The thread that calls waits for it, cancelled before or meanwhile. */
+static void cancel_in_a_wait(void (*call)(struct victim *victim), bool pending)
+{
+	struct victim victim = { .timer = new_timer(TICK_NS, 64), .call = call, .pending = pending };
+	struct gate gate = { 0, 0 };
+	pthread_t thread;
+
+	CHECK_RC(hwt_new_timeout(victim.timer, gate_task, &gate, 0, &victim.timeout), 0);
+	REQUIRE(wait_count(&gate.begun, 1));
+	thread = start_victim(&victim);
+	sleep_ms(5);
+	atomic_store(&gate.open, 1);
+	join_victim(&victim, thread);
+	if (call != call_destroy)
+		CHECK_RC(hwt_timer_destroy(victim.timer), 0);
+}
+
+TEST(a_thread_that_is_cancelled_while_it_waits_for_a_task_leaves_after_the_call)
+{
+	for (unsigned i = 0; i < 4; i++) {
+		cancel_in_a_wait(call_cancel_sync, i % 2 == 0);
+		cancel_in_a_wait(call_stop, i % 2 == 0);
+		cancel_in_a_wait(call_destroy, i % 2 == 0);
+	}
+}
+
+/* A second stop waits for the first. */
+TEST(a_thread_that_is_cancelled_while_another_stops_the_timer_leaves_after_the_call)
+{
+	for (unsigned i = 0; i < 4; i++) {
+		struct victim first = { .timer = new_timer(TICK_NS, 64), .call = call_stop };
+		struct victim second = { .timer = first.timer, .call = call_stop, .pending = i % 2 == 0 };
+		struct gate gate = { 0, 0 };
+		pthread_t threads[2];
+
+		CHECK_RC(hwt_new_timeout(first.timer, gate_task, &gate, 0, NULL), 0);
+		REQUIRE(wait_count(&gate.begun, 1));
+		threads[0] = start_victim(&first);
+		threads[1] = start_victim(&second);
+		sleep_ms(5);
+		atomic_store(&gate.open, 1);
+		join_victim(&first, threads[0]);
+		join_victim(&second, threads[1]);
+		CHECK_RC(hwt_timer_destroy(first.timer), 0);
+	}
+}
+
+static void *advance_thread(void *arg)
+{
+	CHECK_RC(hwt_timer_advance(arg, HWT_S(1), NULL), ECANCELED); /* stopped meanwhile */
+	return NULL;
+}
+
+TEST(a_thread_that_is_cancelled_while_it_waits_for_an_advance_leaves_after_the_call)
+{
+	for (unsigned i = 0; i < 4; i++) {
+		struct victim victim = { .timer = virtual_timer(), .call = call_stop, .pending = i % 2 == 0 };
+		struct gate gate = { 0, 0 };
+		pthread_t driver, thread;
+
+		CHECK_RC(hwt_new_timeout(victim.timer, gate_task, &gate, 0, NULL), 0);
+		REQUIRE(pthread_create(&driver, NULL, advance_thread, victim.timer) == 0);
+		REQUIRE(wait_count(&gate.begun, 1));
+		thread = start_victim(&victim);
+		sleep_ms(5);
+		atomic_store(&gate.open, 1);
+		join_victim(&victim, thread);
+		REQUIRE(pthread_join(driver, NULL) == 0);
+		CHECK_RC(hwt_timer_destroy(victim.timer), 0);
+	}
+}
+
+/* Tasks and finalisers that run in the call are cancellation points, and are not cut short. */
+TEST(a_cancelled_thread_runs_the_tasks_of_its_call_to_the_end)
+{
+	struct victim victim = { .timer = virtual_timer(), .call = call_advance, .pending = true };
+	hwt_spec spec = { .size = sizeof(spec), .task = count_task, .arg = &victim.count, .release = sleepy_release };
+	hwt_timeout timeout;
+
+	for (unsigned i = 0; i < 3; i++)
+		CHECK_RC(hwt_new_timeout(victim.timer, sleepy_task, &victim.count, 0, NULL), 0);
+	run_victim(&victim);
+	CHECK_INT(victim.count, ==, 3);
+
+	/* In stop what had been cancelled, in destroy what stop gave back. */
+	spec.when_ns = HWT_S(3600);
+	for (unsigned i = 0; i < 3; i++) {
+		CHECK_RC(hwt_new_timeout_ex(victim.timer, &spec, &timeout), 0);
+		CHECK_RC(hwt_cancel(timeout), 0);
+		CHECK_RC(hwt_new_timeout_ex(victim.timer, &spec, NULL), 0);
+	}
+	victim.call = call_stop;
+	run_victim(&victim);
+	CHECK_INT(victim.count, ==, 6);
+	victim.call = call_destroy;
+	run_victim(&victim);
+	CHECK_INT(victim.count, ==, 9);
+}
+
+struct caller {
+	hwt_timer *timer;
+	atomic_uint done;
+};
+
+static void *stop_thread(void *arg)
+{
+	struct caller *caller = arg;
+
+	CHECK_RC(hwt_timer_stop(caller->timer, NULL), 0);
+	atomic_fetch_add(&caller->done, 1);
+	return NULL;
+}
+
+/* A stop that would wait for ever ends the program, and not its patience. */
+static void stop_within_patience(hwt_timer *timer)
+{
+	struct caller caller = { timer, 0 };
+	pthread_t thread;
+
+	REQUIRE(pthread_create(&thread, NULL, stop_thread, &caller) == 0);
+	REQUIRE(wait_count(&caller.done, 1));
+	REQUIRE(pthread_join(thread, NULL) == 0);
+}
+
+static void *cancelled_job_thread(void *arg)
+{
+	REQUIRE(pthread_cancel(pthread_self()) == 0);
+	return spawned_main(arg);
+}
+
+static int execute_cancelled(void *ctx, void (*run)(void *job), void *job)
+{
+	struct spawned *spawned = malloc(sizeof(*spawned));
+	pthread_t *thread = ctx;
+
+	REQUIRE(spawned != NULL);
+	*spawned = (struct spawned){ run, job };
+	return pthread_create(thread, NULL, cancelled_job_thread, spawned);
+}
+
+/* The thread leaves after the task and its finaliser, and stop waits for no job that is gone. */
+TEST(a_cancelled_thread_of_an_executor_runs_its_job_to_the_end)
+{
+	pthread_t thread;
+	hwt_executor executor = { execute_cancelled, &thread };
+	hwt_config config = HWT_CONFIG_INIT;
+	atomic_uint count = 0;
+	hwt_spec spec = { .size = sizeof(spec), .task = sleepy_task, .arg = &count, .release = sleepy_release };
+	hwt_timer *timer = NULL;
+
+	config.tick_duration_ns = TICK_NS;
+	config.executor = &executor;
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	CHECK_RC(hwt_new_timeout_ex(timer, &spec, NULL), 0);
+	REQUIRE(wait_none_pending(timer));
+	stop_within_patience(timer);
+	CHECK_INT(count, ==, 2);
+	REQUIRE(pthread_join(thread, NULL) == 0);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+static void tell_self_task(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	*(pthread_t *)arg = pthread_self();
+}
+
+/* It is the library's: that a task knows its name changes nothing. */
+TEST(a_worker_that_is_cancelled_goes_on)
+{
+	hwt_timer *timer = new_timer(TICK_NS, 64);
+	hwt_timeout timeout;
+	atomic_uint ran = 0;
+	pthread_t worker;
+
+	CHECK_RC(hwt_new_timeout(timer, tell_self_task, &worker, 0, &timeout), 0);
+	REQUIRE(wait_ended(timeout));
+	REQUIRE(pthread_cancel(worker) == 0);
+	for (unsigned i = 1; i <= 5; i++) {
+		CHECK_RC(hwt_new_timeout(timer, count_task, &ran, i * TICK_NS, NULL), 0);
+		REQUIRE(wait_count(&ran, i));
+	}
+	stop_within_patience(timer);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
 TEST_MAIN(RUN(a_signal_for_the_process_comes_to_its_own_threads),
 	  RUN(a_child_that_a_task_spawns_with_a_mask_of_its_own_can_be_terminated), RUN(a_profiler_sees_the_worker),
-	  RUN(a_fault_of_a_task_reaches_the_handler_of_the_program))
+	  RUN(a_fault_of_a_task_reaches_the_handler_of_the_program), RUN(a_cancelled_thread_leaves_after_the_call),
+	  RUN(a_thread_that_is_cancelled_while_it_waits_for_a_task_leaves_after_the_call),
+	  RUN(a_thread_that_is_cancelled_while_another_stops_the_timer_leaves_after_the_call),
+	  RUN(a_thread_that_is_cancelled_while_it_waits_for_an_advance_leaves_after_the_call),
+	  RUN(a_cancelled_thread_runs_the_tasks_of_its_call_to_the_end),
+	  RUN(a_cancelled_thread_of_an_executor_runs_its_job_to_the_end), RUN(a_worker_that_is_cancelled_goes_on))
