@@ -51,10 +51,11 @@
  *      the worker keeps up, however far its deadline was.  While it sleeps because nothing is due, at most 4096 of
  *      them wait for it in each lane.  In steady state no call allocates.
  *   G6 a slow task delays others and loses none: the worker catches up tick by tick.  What tasks schedule meanwhile is
- *      taken in when it has caught up.
+ *      taken in when it has caught up.  A thread that schedules faster than the worker takes in delays the threads of
+ *      its own lane, and no others.
  *
  *   Not promised: use from a signal handler or in a forked child; precision below a tick; an order between
- *   threads; fairness between producers.
+ *   threads; equal shares for the threads of one lane.
  *
  * What may run when
  *
@@ -219,7 +220,10 @@ typedef struct hwt_config {
 	 */
 	uint32_t ticks_per_wheel;
 
-	/* Default 100000.  >= 1.  How many new timeouts the worker takes in before it runs what is due. */
+	/*
+	 * Default 100000.  >= 1.  How many new timeouts the worker takes in before it runs what is due.  Each lane has
+	 * an equal share of them, and what it does not use is for the others.
+	 */
 	uint32_t max_transfers_per_tick;
 
 	/* Default 0.  How many timeouts may be pending; 0 and below: any number, and then nothing is counted for it. */

@@ -115,22 +115,40 @@ static void transfer_again(struct hwt_worker *worker)
 	}
 }
 
-/* true: the budget was used up. */
+/* Goes around the lanes, which get at most `share` each.  Returns how many used theirs up. */
+static uint32_t transfer_shares(struct hwt_worker *worker, uint32_t share, uint32_t *budget)
+{
+	uint32_t last = worker->lanes->count - 1, busy = 0;
+
+	for (uint32_t i = 0; i <= last && *budget > 0; i++) {
+		struct hwt_lane *lane = &worker->lanes->lane[worker->next_lane];
+		uint32_t part = share < *budget ? share : *budget, left = part;
+
+		worker->next_lane = (worker->next_lane + 1) & last;
+		if (queue_is_empty(&lane->submitted))
+			continue;
+		drain(worker, lane, &lane->submitted, transfer_batch, &left);
+		*budget -= part - left;
+		busy += left == 0;
+	}
+	return busy;
+}
+
+/*
+ * All lanes have the same share of a pass, and what some do not use is shared by the others.  So a lane that refills as
+ * fast as it is drained keeps nobody waiting: what the others have, up to their share, comes with the next pass.
+ *
+ * Returns true if the budget was used up.
+ */
 static bool transfer(struct hwt_worker *worker)
 {
-	uint32_t budget = worker->max_transfers, lanes = worker->lanes->count;
+	uint32_t budget = worker->max_transfers, busy = worker->lanes->count;
 
 	hwt_wheel_retry_unplaced(worker->wheel);
 	transfer_again(worker);
-	for (uint32_t i = 0; i < lanes; i++) {
-		struct hwt_lane *lane = &worker->lanes->lane[worker->next_lane];
-
-		drain(worker, lane, &lane->submitted, transfer_batch, &budget);
-		if (budget == 0)
-			return true;
-		worker->next_lane = (worker->next_lane + 1) & (lanes - 1);
-	}
-	return false;
+	while (busy > 0 && budget > 0)
+		busy = transfer_shares(worker, budget > busy ? budget / busy : 1, &budget);
+	return budget == 0;
 }
 
 /* The same for cancellations.  Each lane has a budget: what they free must not wait behind another's. */

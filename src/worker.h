@@ -4,7 +4,8 @@
  *
  * Structure
  *
- *       pass(now):  transfer   submitted -> wheel, max_transfers_per_tick at most; some are in it, and placed anew
+ *       pass(now):  transfer   submitted -> wheel, max_transfers_per_tick at most, which the lanes share; some are
+ *                              in it, and placed anew
  *                   expire     every tick whose time has passed, in order: collect a batch, run it, until none is left
  *                   cancel     cancelled -> out of the wheel
  *                   send home  each lane's records in one chain
@@ -51,7 +52,7 @@ struct hwt_worker {
 	struct hwt_lanes *lanes;
 	struct hwt_wheel *wheel;
 	uint32_t max_transfers;
-	uint32_t next_lane; /* where transfer goes on: a full pass must not favour the first lanes */
+	uint32_t next_lane; /* the first of the next pass: the lanes take turns */
 
 	struct hwt_record *batch[HWT_BATCH]; /* due, batch_at .. batch_end - 1 not yet run */
 	size_t batch_at, batch_end;

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What fills one lane must not keep the other lanes waiting: the shares of a pass, on virtual time. */
+#include "unit.h"
+
+#define START HWT_S(1000)
+#define TICK HWT_MS(1)
+#define FAR HWT_S(3600)
+
+static hwt_timer *timer;
+static unsigned ran, re_armed;
+
+/* With so many transfers a pass. */
+static void begin(uint32_t max_transfers)
+{
+	hwt_config config = driven_config(TICK, 64);
+
+	config.max_transfers_per_tick = max_transfers;
+	ran = re_armed = 0;
+	timer = driven_create(&config, START);
+}
+
+static uint32_t lanes(void)
+{
+	return timer->lanes.count;
+}
+
+/* Lane 0 is that of this thread, which makes the passes; the others stand for those of other threads. */
+static struct hwt_lane *lane(uint32_t i)
+{
+	return &timer->lanes.lane[(hwt_thread_number() + i) & (lanes() - 1)];
+}
+
+static void count(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	(void)arg;
+	ran++;
+}
+
+static void re_arm(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	re_armed++;
+	CHECK_INT(hwt_new_timeout(timer, re_arm, arg, 0, NULL), ==, 0);
+}
+
+static void submit(uint32_t to, unsigned n, hwt_task *task, int64_t delay_ns)
+{
+	for (unsigned i = 0; i < n; i++)
+		CHECK_INT(hwt_lane_submit(lane(to), task, NULL, fake_now_ns + delay_ns, NULL), ==, 0);
+}
+
+static uint64_t waiting(uint32_t in)
+{
+	uint64_t n = 0;
+
+	/* Relaxed: nobody else is at work. */
+	n = atomic_load_explicit(&lane(in)->accepted, memory_order_relaxed);
+	return n - lane(in)->drained;
+}
+
+/* Tasks that re-arm themselves fill the lane of the worker's thread between two passes, and did so for ever. */
+TEST(a_lane_that_refills_does_not_keep_the_others_waiting)
+{
+	begin(100);
+	submit(0, 1000, re_arm, 0);
+	for (uint32_t i = 1; i < lanes(); i++)
+		submit(i, 1, count, TICK);
+	for (unsigned pass = 1; pass <= 2 + lanes() / 100; pass++)
+		driven_pass(timer, START + pass * TICK);
+	CHECK_INT(ran, ==, lanes() - 1);
+	CHECK_INT(re_armed, >=, 100); /* it had its share, too */
+	driven_destroy(timer);
+}
+
+/* What a lane has, up to its share, comes in one pass, however much the others have and wherever the pass begins. */
+TEST(each_lane_has_its_share_of_each_pass)
+{
+	begin(1);
+	timer->worker.max_transfers = 10 * lanes();
+	for (uint32_t i = 1; i < lanes(); i++)
+		submit(i, 1000, count, FAR);
+	for (unsigned pass = 1; pass <= 50; pass++) {
+		submit(0, 10, count, 0);
+		CHECK(driven_pass(timer, START + pass * TICK));
+		CHECK_INT(ran, ==, 10 * pass);
+		CHECK_INT(waiting(0), ==, 0);
+	}
+	for (uint32_t i = 1; i < lanes(); i++)
+		CHECK_INT(waiting(i), ==, 1000 - 50 * 10);
+	driven_destroy(timer);
+}
+
+/* What some lanes do not use is for those that can, in equal parts. */
+TEST(no_part_of_a_pass_is_left_unused)
+{
+	begin(1000);
+	submit(1, 5000, count, FAR);
+	CHECK(driven_pass(timer, START));
+	CHECK_INT(waiting(1), ==, 4000);
+	submit(2, 300, count, FAR);
+	CHECK(driven_pass(timer, START));
+	CHECK_INT(waiting(1), ==, 3300);
+	CHECK_INT(waiting(2), ==, 0);
+	submit(3, 4000, count, FAR);
+	submit(4, 20, count, FAR);
+	CHECK(driven_pass(timer, START));
+	CHECK_INT(waiting(4), ==, 0);
+	CHECK_INT(waiting(1) + waiting(3), ==, 3300 + 4000 - 980);
+	CHECK_INT(waiting(1), >=, 3300 - 491);
+	CHECK_INT(waiting(3), >=, 4000 - 491);
+	while (driven_pass(timer, START))
+		;
+	CHECK_INT(waiting(1) + waiting(3), ==, 0);
+	driven_destroy(timer);
+}
+
+/* With less than one for each lane the lanes take turns. */
+TEST(few_transfers_go_around)
+{
+	static const uint32_t busy[] = { 0, 1, 2, 7, 11 };
+	enum { BUSY = sizeof(busy) / sizeof(busy[0]) };
+
+	for (uint32_t transfers = 1; transfers < 4; transfers++) {
+		begin(transfers);
+		for (unsigned i = 0; i < BUSY; i++)
+			submit(busy[i], 20, count, FAR);
+		for (unsigned pass = 1; pass <= 10; pass++) {
+			CHECK(driven_pass(timer, START));
+			for (unsigned i = 0; i < BUSY; i++) {
+				CHECK_INT(waiting(busy[i]), <=, 20 - pass * transfers / BUSY);
+				CHECK_INT(waiting(busy[i]), >=, 20 - (pass * transfers + BUSY - 1) / BUSY);
+			}
+		}
+		driven_destroy(timer);
+	}
+}
+
+TEST_MAIN()
