@@ -38,6 +38,7 @@ static void count_ends(const hwt_timer *timer, hwt_stats *stats)
 
 	/* Acquire, and in this order: see the top, [count]. */
 	again = hwt_lanes_again(&timer->lanes);
+	HWT_POINT("stats count");
 	stats->completed = atomic_load_explicit(&worker->tally.finished, memory_order_acquire) + /* [finished] */
 			   atomic_load_explicit(&timer->jobs.completed, memory_order_acquire);   /* [finished] */
 	expired = atomic_load_explicit(&worker->expired, memory_order_acquire);

@@ -5,7 +5,7 @@
 # program and then the other programs of the table are tried.
 # mutants.sh --sample: one fault of each source file, drawn by HWT_SEED.
 #
-# HWT_JOBS: how many faults at a time (one a core).  HWT_MUTANT_TIMEOUT: seconds for a test (20; a whole program has three times as many).
+# HWT_JOBS: how many faults at a time (one a core).  HWT_MUTANT_TIMEOUT: seconds for a test (20; a whole program has six times as many).
 set -u
 cd "$(dirname "$0")/.." || exit 1
 table=test/mutants.txt limit=${HWT_MUTANT_TIMEOUT:-20} jobs=${HWT_JOBS:-$(nproc)}
@@ -30,7 +30,7 @@ found_by() {
 	local program
 	[ "$2" != - ] && fails "$1" "$limit" "$2" && echo "$1 $2" && return
 	for program in "$1" "${@:3}"; do
-		build "$program" && fails "$program" $((3 * limit)) && echo "$program" && return
+		build "$program" && fails "$program" $((6 * limit)) && echo "$program -" && return
 	done
 	return 1
 }
@@ -46,10 +46,10 @@ judge() {
 		echo "FAIL mutant $2 does not compile: $(grep -m1 error: log)"
 	elif ! by=$(found_by "$4" "$5" "${others[@]}"); then
 		echo "FAIL mutant $2 of $3 survived"
-	elif [[ $by = "$4"* ]]; then
+	elif [ "$by" = "${*:4}" ]; then
 		echo "ok mutant $2"
 	else
-		echo "ok mutant $2, but by $by instead of $4"
+		echo "ok mutant $2, but by ${by% -} instead of ${*:4}"
 	fi
 	rm -rf "$copy"
 }
@@ -65,7 +65,7 @@ if [ "${1:-}" = --sample ]; then
 else
 	set -- list "$@"
 fi
-perl test/mutate.pl "$table" check || exit 1
+perl test/mutate.pl "$table" check && perl test/mutate.pl "${table/./-equivalent.}" check || exit 1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 perl test/mutate.pl "$table" "$@" >"$work/chosen"
@@ -75,8 +75,11 @@ mapfile -t programs < <(cut -d' ' -f3 "$work/chosen" | sort -u)
 MAKEFLAGS=-j$jobs build "${programs[@]}" || { echo "FAIL mutants: the tree does not build"; cat log; exit 1; }
 for program in "${programs[@]}"; do # or everything would look found
 	mapfile -t tests < <(grep " $program " "$work/chosen" | cut -d" " -f4 | sort -u)
-	[[ " ${tests[*]} " = *" - "* ]] && tests=()
-	fails "$program" $((3 * limit)) "${tests[@]}" && { echo "FAIL mutants: $program fails without a fault"; tail -5 log; exit 1; }
+	[[ " ${tests[*]} " = *" - "* ]] && words=() || words=("${tests[@]}")
+	fails "$program" $((6 * limit)) "${words[@]}" && { echo "FAIL mutants: $program fails without a fault"; tail -5 log; exit 1; }
+	for test in "${tests[@]}"; do
+		[ "$test" = - ] || grep -q "^ok .*$test" log || { echo "FAIL mutants: there is no test $program $test"; exit 1; }
+	done
 done
 xargs -P "$jobs" -L 1 test/mutants.sh --judge "$work/tree" <"$work/chosen" | tee "$work/result"
 passed=$(grep -c '^ok' "$work/result") failed=$(($(wc -l <"$work/chosen") - passed))

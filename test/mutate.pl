@@ -10,12 +10,12 @@ use strict;
 use warnings;
 use File::Find;
 
-my ($table, $command, @words) = @ARGV;
-my %path; # by base name
+our %path; # by base name
 find({ no_chdir => 1, wanted => sub { $path{s{.*/}{}r} = $_ if /\.[ch]$/ } }, 'src');
 
 # An edit: where, the lines before (context and "-"), the lines after (context and "+").
 sub entries {
+	my ($table) = @_;
 	my (@entries, $entry, $edit);
 	open my $in, '<', $table or die "FAIL mutants: $table: $!\n";
 	while (<$in>) {
@@ -26,7 +26,7 @@ sub entries {
 		} elsif (/^([-+ ])(.*\n)/ && $entry) {
 			$edit->{old} .= $2 if $1 ne '+';
 			$edit->{new} .= $2 if $1 ne '-';
-		} elsif (/^([\w-]+) +(\S+\.[ch]) +(\w+) +(\w+|-)$/ && !$entry) {
+		} elsif (/^([\w-]+) +(\S+\.[ch]) +([\w:]+|-) +(\w+|-)$/ && !$entry) {
 			$edit = { file => $2, old => '', new => '' };
 			push @entries, $entry = { name => $1, file => $2, program => $3, test => $4, edits => [$edit] };
 		} else {
@@ -69,7 +69,10 @@ sub plant {
 		my $source = $sources->{$path} //= slurp($path);
 		my @places = places($source, $edit->{old});
 		return sprintf "its line stands %d times in %s, not once:\n%s", scalar @places, $path, $edit->{old} if @places != 1;
-		substr $sources->{$path}, $places[0][0], $places[0][1], $edit->{new} =~ s/\n\z//r;
+		my $place = substr $source, $places[0][0], $places[0][1];
+		my $new = $edit->{new} =~ s/\n\z//r;
+		$new .= "\n" while $new =~ tr/\n// < $place =~ tr/\n//; # what is below keeps its line, which assert() compiles in
+		substr $sources->{$path}, $places[0][0], $places[0][1], $new;
 	}
 	return;
 }
@@ -88,14 +91,15 @@ sub apply {
 
 # Demands that each entry fits, and that each source that is compiled has one.
 sub check {
-	my (%name, %file);
-	my @problems;
-	for my $entry (@_) {
+	my ($table, @entries) = @_;
+	my (%name, %file, @problems);
+	for my $entry (@entries) {
 		my $problem = $name{ $entry->{name} }++ ? 'its name stands twice in the table' : plant($entry, {});
 		push @problems, "FAIL mutant $entry->{name} does not fit: $problem" if $problem;
 		$file{ $_->{file} } = 1 for @{ $entry->{edits} };
 	}
-	push @problems, map { "FAIL mutants: $table plants nothing in $_" } grep { /\.c$/ && !/^check/ && !$file{$_} } sort keys %path;
+	my @without = grep { /\.c$/ && !/^check/ && !$file{$_} } sort keys %path;
+	push @problems, map { "FAIL mutants: $table plants nothing in $_" } @without if $table =~ /mutants\.txt$/;
 	print map { s/\n*\z/\n/r } @problems;
 	return @problems ? 1 : 0;
 }
@@ -109,16 +113,27 @@ sub draw {
 	return grep { !$drawn{ $_->{file} }++ } sort { $key{ $a->{name} } <=> $key{ $b->{name} } } @entries;
 }
 
-my @entries = entries();
-if ($command eq 'check') {
-	exit check(@entries);
-} elsif ($command eq 'apply') {
-	apply(grep { $_->{name} eq $words[0] } @entries);
-} elsif ($command eq 'list') {
-	@entries = grep { my $entry = $_; grep { index("$entry->{name} $entry->{file}", $_) >= 0 } @words } @entries if @words;
-	print "$_->{name} $_->{file} $_->{program} $_->{test}\n" for @entries;
-} elsif ($command eq 'sample') {
-	print "$_->{name} $_->{file} $_->{program} $_->{test}\n" for draw($words[0], @entries);
-} else {
-	die "mutate.pl: no such command: $command\n";
+sub print_entries {
+	print "$_->{name} $_->{file} $_->{program} $_->{test}\n" for @_;
 }
+
+sub main {
+	my ($table, $command, @words) = @_;
+	my @entries = entries($table);
+	if ($command eq 'check') {
+		return check($table, @entries);
+	} elsif ($command eq 'apply') {
+		apply(grep { $_->{name} eq $words[0] } @entries);
+	} elsif ($command eq 'list') {
+		@entries = grep { my $entry = $_; grep { index("$entry->{name} $entry->{file}", $_) >= 0 } @words } @entries if @words;
+		print_entries(@entries);
+	} elsif ($command eq 'sample') {
+		print_entries(draw($words[0], @entries));
+	} else {
+		die "mutate.pl: no such command: $command\n";
+	}
+	return 0;
+}
+
+exit main(@ARGV) unless caller;
+1;
