@@ -1,98 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Tasks on an executor: a pool of threads that also refuses, or runs at once. */
-#include "support.h"
+#include "executor.h"
 
 #define TICK_NS HWT_MS(1)
 #define FAR_NS HWT_S(3600)
-#define QUEUE 65536
-
-/* A pool with a bounded queue: what does not fit is refused. */
-struct pool {
-	pthread_mutex_t mutex;
-	pthread_cond_t changed;
-	struct {
-		void (*run)(void *job);
-		void *job;
-	} queue[QUEUE];
-	unsigned first, count, capacity;
-	bool closed, held; /* held: nothing is taken out of the queue */
-	unsigned refuse_every, asked, refused;
-	struct crew crew;
-};
-
-static int pool_execute(void *ctx, void (*run)(void *job), void *job)
-{
-	struct pool *pool = ctx;
-	int rc = 0;
-
-	pthread_mutex_lock(&pool->mutex);
-	if (pool->count == pool->capacity || (pool->refuse_every && ++pool->asked % pool->refuse_every == 0)) {
-		pool->refused++;
-		rc = EAGAIN;
-	} else {
-		unsigned at = (pool->first + pool->count++) % QUEUE;
-
-		pool->queue[at].run = run;
-		pool->queue[at].job = job;
-	}
-	pthread_cond_signal(&pool->changed);
-	pthread_mutex_unlock(&pool->mutex);
-	return rc;
-}
-
-static void *pool_thread(void *arg)
-{
-	struct pool *pool = arg;
-
-	pthread_mutex_lock(&pool->mutex);
-	for (;;) {
-		void (*run)(void *job);
-		void *job;
-
-		while ((pool->count == 0 || pool->held) && !(pool->closed && pool->count == 0))
-			pthread_cond_wait(&pool->changed, &pool->mutex);
-		if (pool->count == 0)
-			break;
-		run = pool->queue[pool->first].run;
-		job = pool->queue[pool->first].job;
-		pool->first = (pool->first + 1) % QUEUE;
-		pool->count--;
-		pthread_mutex_unlock(&pool->mutex);
-		run(job);
-		pthread_mutex_lock(&pool->mutex);
-	}
-	pthread_mutex_unlock(&pool->mutex);
-	return NULL;
-}
-
-static void pool_start(struct pool *pool, unsigned threads)
-{
-	memset(pool, 0, sizeof(*pool));
-	pool->capacity = QUEUE;
-	pthread_mutex_init(&pool->mutex, NULL);
-	pthread_cond_init(&pool->changed, NULL);
-	crew_start(&pool->crew, threads, pool_thread, pool, 0);
-}
-
-static void pool_set_held(struct pool *pool, bool held)
-{
-	pthread_mutex_lock(&pool->mutex);
-	pool->held = held;
-	pthread_cond_broadcast(&pool->changed);
-	pthread_mutex_unlock(&pool->mutex);
-}
-
-static void pool_stop(struct pool *pool)
-{
-	pthread_mutex_lock(&pool->mutex);
-	pool->closed = true;
-	pthread_cond_broadcast(&pool->changed);
-	pthread_mutex_unlock(&pool->mutex);
-	crew_join(&pool->crew);
-	pthread_cond_destroy(&pool->changed);
-	pthread_mutex_destroy(&pool->mutex);
-}
-
 static hwt_timer *timer_on(struct pool *pool, uint32_t flags)
 {
 	hwt_executor executor = { pool_execute, pool }; /* copied: it need not live on */

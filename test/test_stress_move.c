@@ -7,85 +7,14 @@
  * returned 0; it never runs twice at once, nor after a cancel_sync; its finaliser is called exactly once, when nothing
  * of it will run any more; and the statistics say so.
  */
-#include "support.h"
+#include "executor.h"
 
 #define TICK_NS HWT_US(50)
 #define FAR_NS HWT_S(3600)
 
-/* A pool of threads with a queue that refuses what does not fit. */
-
+/* The pool refuses what goes beyond this. */
 #define QUEUE 64
 #define POOL_THREADS 2
-
-struct job {
-	void (*run)(void *job);
-	void *job;
-};
-
-struct pool {
-	pthread_mutex_t mutex;
-	pthread_cond_t changed;
-	struct job queue[QUEUE];
-	unsigned first, count;
-	bool closed;
-	struct crew crew;
-};
-
-static int pool_execute(void *ctx, void (*run)(void *job), void *job)
-{
-	struct pool *pool = ctx;
-	int rc = EAGAIN;
-
-	pthread_mutex_lock(&pool->mutex);
-	if (pool->count < QUEUE) {
-		pool->queue[(pool->first + pool->count++) % QUEUE] = (struct job){ run, job };
-		rc = 0;
-	}
-	pthread_cond_signal(&pool->changed);
-	pthread_mutex_unlock(&pool->mutex);
-	return rc;
-}
-
-static void *pool_thread(void *arg)
-{
-	struct pool *pool = arg;
-
-	pthread_mutex_lock(&pool->mutex);
-	while (pool->count > 0 || !pool->closed) {
-		struct job job = pool->queue[pool->first];
-
-		if (pool->count == 0) {
-			pthread_cond_wait(&pool->changed, &pool->mutex);
-			continue;
-		}
-		pool->first = (pool->first + 1) % QUEUE;
-		pool->count--;
-		pthread_mutex_unlock(&pool->mutex);
-		job.run(job.job);
-		pthread_mutex_lock(&pool->mutex);
-	}
-	pthread_mutex_unlock(&pool->mutex);
-	return NULL;
-}
-
-static void pool_start(struct pool *pool)
-{
-	memset(pool, 0, sizeof(*pool));
-	pthread_mutex_init(&pool->mutex, NULL);
-	pthread_cond_init(&pool->changed, NULL);
-	crew_start(&pool->crew, POOL_THREADS, pool_thread, pool, 0);
-}
-
-static void pool_stop(struct pool *pool)
-{
-	pthread_mutex_lock(&pool->mutex);
-	pool->closed = true;
-	pthread_cond_broadcast(&pool->changed);
-	pthread_mutex_unlock(&pool->mutex);
-	crew_join(&pool->crew);
-	pthread_cond_destroy(&pool->changed);
-	pthread_mutex_destroy(&pool->mutex);
-}
 
 static hwt_timer *new_fine_timer(struct pool *pool)
 {
@@ -434,7 +363,8 @@ TEST(each_has_one_end_on_an_executor)
 {
 	uint64_t seed = test_seed("each_has_one_end_on");
 
-	pool_start(&pool);
+	pool_start(&pool, POOL_THREADS);
+	pool.capacity = QUEUE;
 	move_in_a_crowd(seed, &pool, 0);
 	pool_stop(&pool);
 }
@@ -447,8 +377,10 @@ TEST(each_has_one_end_when_a_stop_comes)
 	for (unsigned round = 0; round < scaled(16); round++) {
 		bool on_pool = round % 2 != 0;
 
-		if (on_pool)
-			pool_start(&pool);
+		if (on_pool) {
+			pool_start(&pool, POOL_THREADS);
+			pool.capacity = QUEUE;
+		}
 		move_in_a_crowd(seed + 1000 * round, on_pool ? &pool : NULL, prng_between(&prng, 1, HWT_MS(15)));
 		if (on_pool)
 			pool_stop(&pool);
