@@ -101,7 +101,7 @@ static __attribute__((noinline)) int cancel_slowly(struct hwt_lane *lane, struct
 		if (word_generation(word) != generation)
 			return ENOENT;
 		if (word_has(word, WORD_MOVING)) {
-			word = hwt_record_await_mover(record);
+			word = hwt_record_await_mover(record, word);
 			continue;
 		}
 		tried = word;

@@ -71,7 +71,7 @@ static uint64_t look(struct hwt_record *record, uint64_t generation, int *rc)
 		*rc = refuse(word, generation);
 		if (*rc != 0 || !word_has(word, WORD_MOVING))
 			return word;
-		word = hwt_record_await_mover(record);
+		word = hwt_record_await_mover(record, word);
 	}
 }
 

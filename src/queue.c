@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "queue.h"
 #include "mem.h"
+#include "thread.h"
 
 #include <errno.h>
 
@@ -77,14 +78,14 @@ hwt_node *hwt_queue_new_node(struct hwt_queue *queue)
 
 void hwt_queue_lock_contended(struct hwt_queue *queue)
 {
-	unsigned looks = 0;
+	unsigned looks = 0, turns = 0;
 
 	do {
 		/* Only look while it is held: each try would take the line from its holder. */
 		while (ck_spinlock_locked(&queue->fifo.m_tail)) {
 			HWT_POINT("blocked");
 			if (++looks % LOCK_LOOKS == 0)
-				sched_yield();
+				hwt_thread_give_way(&turns);
 			else
 				ck_pr_stall();
 		}

@@ -41,8 +41,6 @@
 
 #include "base.h"
 
-#include <sched.h>
-
 #ifdef __SANITIZE_THREAD__
 #define HWT_TSAN 1
 #elif defined(__has_feature)

@@ -11,6 +11,12 @@
  *
  *   Not covered is PTHREAD_CANCEL_ASYNCHRONOUS: such a thread leaves between any two instructions, and may call
  *   nothing but what POSIX names for it.
+ *
+ * Giving way
+ *
+ *   A lane's lock is held, and a deadline is being written, for some instructions.  A thread that waits for that yields
+ *   its processor, which mostly is enough.  Not so in a real-time class: the system gives the processor to no thread
+ *   that is less urgent, not even to the one that is waited for.  So after some turns the waiting thread sleeps.
  */
 #ifndef HWT_THREAD_H
 #define HWT_THREAD_H
@@ -30,5 +36,8 @@ static inline void thread_restore_cancel(int before)
 {
 	(void)pthread_setcancelstate(before, NULL);
 }
+
+/* Lets another thread go on that is some instructions from being done.  *turns is 0 at the first call of a wait. */
+void hwt_thread_give_way(unsigned *turns);
 
 #endif

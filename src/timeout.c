@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "timeout.h"
+#include "thread.h"
 
-#include <sched.h>
-
-uint64_t hwt_record_await_mover(struct hwt_record *record)
+uint64_t hwt_record_await_mover(struct hwt_record *record, uint64_t word)
 {
-	(void)sched_yield();
-	return record_word(record);
+	uint64_t generation = word_generation(word);
+	unsigned turns = 0;
+
+	do {
+		hwt_thread_give_way(&turns);
+		word = record_word(record);
+	} while (word_has(word, WORD_MOVING) && word_generation(word) == generation);
+	return word;
 }

@@ -340,8 +340,8 @@ static inline void record_defer(struct hwt_record *record)
 	atomic_store_explicit(&record->word, word_with_state(word, STATE_LAZY), memory_order_relaxed);
 }
 
-/* Lets the one go on who is writing the deadline: another look at the word. */
-uint64_t hwt_record_await_mover(struct hwt_record *record);
+/* Lets the thread go on that is writing the deadline, as this word says.  Returns the word when it is no longer so. */
+uint64_t hwt_record_await_mover(struct hwt_record *record, uint64_t word);
 
 /* He is ready.  The worker may have armed it meanwhile, or taken URGED away. */
 static inline void record_end_move(struct hwt_record *record)
@@ -357,7 +357,7 @@ static inline bool record_give_back(struct hwt_record *record)
 
 	while (word_state(word) == STATE_QUEUED || word_state(word) == STATE_ARMED) {
 		if (unlikely(word_has(word, WORD_MOVING)))
-			word = hwt_record_await_mover(record);
+			word = hwt_record_await_mover(record, word);
 		else if (record_change(record, &word, word_with_state(word, STATE_CANCELLED) | WORD_DROPPED))
 			return true;
 	}
