@@ -94,8 +94,9 @@
  *   SIGPROF if the thread that starts the worker does.  A child process inherits the mask and would ignore SIGTERM: a
  *   task that spawns one gives it a mask (posix_spawnattr_setsigmask, or pthread_sigmask between fork and exec).
  *
- *   No call is a cancellation point: a thread that is cancelled (pthread_cancel) leaves after the call, and the tasks and
- *   finalisers that run in the call are not cut short.  A thread with PTHREAD_CANCEL_ASYNCHRONOUS must make no call.
+ *   No call is a cancellation point: a thread that is cancelled (pthread_cancel) leaves after the call, and the tasks
+ *   and finalisers that run in the call are not cut short.  A thread with PTHREAD_CANCEL_ASYNCHRONOUS must make no
+ *   call.
  *
  * A first program
  *

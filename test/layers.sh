@@ -6,8 +6,8 @@ cd "$(dirname "$0")/.." || exit 1
 . test/result.sh
 
 # Each header may include those on lines above its own; a source file its own header and all above.
-order='base probe thread
-mem
+order='base probe
+mem thread
 clock config tally frame
 counter
 idle queue timeout

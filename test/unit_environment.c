@@ -6,8 +6,8 @@
  * never come on.
  *
  * An ordinary thread is in the middle of a call, with a mark or a lock that others wait for.  There it lets an urgent
- * one go on, SCHED_FIFO on the same processor, which meets what the first one holds.  Counted is how often that one lets
- * others go on.
+ * one go on, SCHED_FIFO on the same processor, which meets what the first one holds.  Counted is how often the urgent
+ * one gives way.
  */
 #include "unit.h"
 #include "support.h"
