@@ -177,6 +177,7 @@ typedef enum hwt_state {
 /* Flags of hwt_config. */
 #define HWT_FINE_TICKS 1u    /* ticks of 10 us to 1 ms are honoured; see tick_duration_ns */
 #define HWT_CALLER_DRIVEN 2u /* no worker: tasks run in hwt_timer_advance */
+#define HWT_VIRTUAL_CLOCK 4u /* with HWT_CALLER_DRIVEN: the times told to hwt_timer_advance are the clock, from 0 on */
 
 /* Values of hwt_config.wheel. */
 #define HWT_WHEEL_HASHED 0u       /* one wheel, remaining rounds */
@@ -230,7 +231,7 @@ typedef struct hwt_config {
 	/* Default 0.  How many timeouts may be pending; 0 and below: any number, and then nothing is counted for it. */
 	int64_t max_pending_timeouts;
 
-	uint32_t flags; /* 0 or HWT_FINE_TICKS | HWT_CALLER_DRIVEN */
+	uint32_t flags; /* 0 or HWT_FINE_TICKS | HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK */
 	uint32_t wheel; /* HWT_WHEEL_HASHED, HWT_WHEEL_HIERARCHICAL: doc/wheels.md says which is for whom */
 
 	/* NULL: defaults.  Read when the worker is started, must be valid until then.  Not for a detached thread. */
@@ -526,11 +527,9 @@ HWT_API uint64_t hwt_pending_timeouts(const hwt_timer *timer);
  *             poll(..., until next_ns);                    poll(...); if (fd is readable) hwt_timer_advance(...);
  *     }
  *
- *   A clock of one's own, to test what uses a timer without waiting: when hwt_timer_advance is the first call of the
- *   timer's life that needs the time (before hwt_new_timeout*, hwt_timer_start, hwt_timer_fd), and comes with a time
- *   more than a second away from CLOCK_MONOTONIC, then the times it is told are the timer's time.  Delays count from
- *   the latest of them, and where this manual says CLOCK_MONOTONIC that clock is meant.  Begin with
- *   hwt_timer_advance(timer, 0, NULL), say.
+ *   A virtual clock, to test what uses a timer without waiting: with HWT_VIRTUAL_CLOCK the timer's time begins at 0 and
+ *   is the latest that hwt_timer_advance was told.  Delays count from it, and where this manual says CLOCK_MONOTONIC
+ *   this clock is meant.  hwt_now() still reads CLOCK_MONOTONIC, and there is no descriptor.
  */
 
 /*
@@ -540,13 +539,15 @@ HWT_API uint64_t hwt_pending_timeouts(const hwt_timer *timer);
  * task too, makes the descriptor of hwt_timer_fd readable; without one, ask again.  A now_ns earlier than one before
  * runs nothing.
  *
- * On CLOCK_MONOTONIC, delays count from the later of the clock and the times told.  A time ahead of the clock makes
- * tasks run early.
+ * On CLOCK_MONOTONIC, delays count from the later of the clock and the times told.  A time behind the clock, as of a
+ * loop that reads the clock once a turn, makes tasks run late, also when it is the first one.  A time ahead of the
+ * clock makes them run early.
  *
  * Threads  any, one at a time.
- * Returns  0; EINVAL: timer is NULL or has no HWT_CALLER_DRIVEN; EBUSY: a call is in progress, in another thread or in
- *          the task that makes this one; ECANCELED: the timer has been stopped, perhaps meanwhile.  *next_ns is written
- *          with 0 only.
+ * Returns  0; EINVAL: timer is NULL or has no HWT_CALLER_DRIVEN, or this is the call that starts the timer, now_ns is
+ *          0 or less, which CLOCK_MONOTONIC never is, and HWT_VIRTUAL_CLOCK is not set; EBUSY: a call is in progress,
+ *          in another thread or in the task that makes this one; ECANCELED: the timer has been stopped, perhaps
+ *          meanwhile.  *next_ns is written with 0 only.
  * Order    as if all calls were made by one thread, one after the other.
  * Cost     a mutex, a look at all lanes, what is due; with a descriptor also a system call to set it, and one so that
  *          producers need no fence (membarrier).
@@ -559,9 +560,9 @@ HWT_API int hwt_timer_advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns
  * from it.  The same one in each call; it belongs to the timer and is closed by hwt_timer_destroy.
  *
  * Threads  any.
- * Returns  0 and *fd; EINVAL: timer or fd is NULL, the timer has no HWT_CALLER_DRIVEN or a clock of its own; EBUSY: it
- *          was not made before, and hwt_timer_advance is in progress; ECANCELED after stop; ENOTSUP: not on this system
- *          (it is on Linux); EMFILE, ENFILE, ENOMEM: the system has none to give.
+ * Returns  0 and *fd; EINVAL: timer or fd is NULL, the timer has no HWT_CALLER_DRIVEN, or has HWT_VIRTUAL_CLOCK; EBUSY:
+ *          it was not made before, and hwt_timer_advance is in progress; ECANCELED after stop; ENOTSUP: not on this
+ *          system (it is on Linux); EMFILE, ENFILE, ENOMEM: the system has none to give.
  */
 HWT_API int hwt_timer_fd(hwt_timer *timer, int *fd);
 

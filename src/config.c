@@ -16,7 +16,7 @@
 #define MIN_FINE_TICK_NS HWT_US(10)
 #define MAX_TICKS_PER_WHEEL (UINT32_C(1) << 30)
 
-#define KNOWN_FLAGS (HWT_FINE_TICKS | HWT_CALLER_DRIVEN)
+#define KNOWN_FLAGS (HWT_FINE_TICKS | HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK)
 
 #define FIELD_END(field) (offsetof(hwt_config, field) + sizeof(((hwt_config *)0)->field))
 
@@ -90,6 +90,8 @@ static int check(const hwt_config *config)
 	if (config->ticks_per_wheel == 0 || config->ticks_per_wheel > MAX_TICKS_PER_WHEEL)
 		return EINVAL;
 	if ((config->flags & ~KNOWN_FLAGS) != 0 || config->wheel > HWT_WHEEL_HIERARCHICAL || !reserved_is_zero(config))
+		return EINVAL;
+	if ((config->flags & HWT_VIRTUAL_CLOCK) != 0 && (config->flags & HWT_CALLER_DRIVEN) == 0)
 		return EINVAL;
 	/* Stop joins the worker.  (On Linux the question itself does not fail.) */
 	if (config->thread_attr != NULL &&

@@ -14,31 +14,23 @@
 /* Passes in one advance: the second takes in what tasks of the first one scheduled, the others what others do. */
 #define MAX_PASSES 4
 
-/* Further than this from CLOCK_MONOTONIC the caller's time is a clock of its own. */
-#define OWN_CLOCK_NS NS_PER_S
-
-static bool is_near_the_clock(int64_t now_ns)
-{
-	int64_t clock_ns = hwt_clock_now();
-
-	return now_ns >= add_saturating(clock_ns, -OWN_CLOCK_NS) && now_ns <= add_saturating(clock_ns, OWN_CLOCK_NS);
-}
-
 /* From here to end() the caller is the worker. */
 static int begin(hwt_timer *timer, int64_t now_ns)
 {
-	int rc = 0;
+	int state, rc = 0;
 
 	pthread_mutex_lock(&timer->monitor.mutex);
-	/* Relaxed: under the mutex. */
-	if (atomic_load_explicit(&timer->state, memory_order_relaxed) == TIMER_INIT)
-		hwt_timer_start_told(timer, now_ns, !is_near_the_clock(now_ns));
-	if (atomic_load_explicit(&timer->state, memory_order_relaxed) != TIMER_DRIVEN)
+	state = atomic_load_explicit(&timer->state, memory_order_relaxed); /* relaxed: under the mutex */
+	if (state == TIMER_INIT && !timer_is_virtual(timer) && now_ns <= 0)
+		rc = EINVAL; /* a virtual clock is meant: with that time nothing would ever run */
+	else if (state != TIMER_INIT && state != TIMER_DRIVEN)
 		rc = ECANCELED;
 	else if (timer->advancing)
 		rc = EBUSY;
 	else
 		timer->advancing = true;
+	if (rc == 0 && state == TIMER_INIT)
+		hwt_timer_start_told(timer);
 	pthread_mutex_unlock(&timer->monitor.mutex);
 	return rc;
 }
@@ -109,7 +101,7 @@ int64_t hwt_timer_told(const hwt_timer *timer)
 	/* Relaxed: as above. */
 	int64_t told_ns = atomic_load_explicit(&timer->told_ns, memory_order_relaxed), clock_ns;
 
-	if (timer->own_clock)
+	if (timer_is_virtual(timer))
 		return told_ns;
 	clock_ns = hwt_clock_now();
 	return clock_ns > told_ns ? clock_ns : told_ns;
@@ -153,14 +145,12 @@ int hwt_timer_fd(hwt_timer *timer, int *fd)
 	struct hwt_sleeper *sleeper;
 	int rc;
 
-	if (timer == NULL || fd == NULL || !timer_is_driven(timer))
+	if (timer == NULL || fd == NULL || !timer_is_driven(timer) || timer_is_virtual(timer))
 		return EINVAL;
 	rc = hwt_timer_start(timer);
 	if (rc != 0)
 		return rc;
 	sleeper = &timer->lanes.idle.sleeper;
-	if (timer->own_clock)
-		return EINVAL;
 	HWT_POINT("descriptor");
 	pthread_mutex_lock(&timer->monitor.mutex);
 	/* A stop that has begun looks at the alarm without the mutex.  Relaxed: under the mutex. */

@@ -166,7 +166,7 @@ int hwt_timer_start(hwt_timer *timer)
 	cancel_before = thread_no_cancel();
 	pthread_mutex_lock(&timer->monitor.mutex);
 	if (timer_state(timer) == TIMER_INIT && timer_is_driven(timer))
-		hwt_timer_start_told(timer, hwt_clock_now(), false);
+		hwt_timer_start_told(timer);
 	else if (timer_state(timer) == TIMER_INIT)
 		rc = hwt_timer_launch(timer);
 	wait_while(timer, TIMER_STARTING);
@@ -177,10 +177,11 @@ int hwt_timer_start(hwt_timer *timer)
 	return rc;
 }
 
-void hwt_timer_start_told(hwt_timer *timer, int64_t start_ns, bool own_clock)
+void hwt_timer_start_told(hwt_timer *timer)
 {
+	int64_t start_ns = timer_is_virtual(timer) ? 0 : hwt_clock_now();
+
 	hwt_timer_set_grid(timer, start_ns);
-	timer->own_clock = own_clock;
 	timer->worker.is_told = true;
 	/* Relaxed: set_state publishes it, [started]. */
 	atomic_store_explicit(&timer->told_ns, start_ns, memory_order_relaxed);

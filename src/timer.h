@@ -62,8 +62,7 @@ struct hwt_timer {
 
 	/* DRIVEN. */
 	bool advancing;          /* somebody is in hwt_timer_advance; under the mutex */
-	bool own_clock;          /* its time is what hwt_timer_advance is told, and not the clock; never changes */
-	_Atomic int64_t told_ns; /* the latest time that hwt_timer_advance was told */
+	_Atomic int64_t told_ns; /* the latest time that hwt_timer_advance was told, or the start */
 
 	_Atomic uint64_t refused_stopped; /* by looking at the state, in no lane */
 
@@ -78,6 +77,12 @@ static inline bool timer_is_driven(const hwt_timer *timer)
 	return (timer->config.flags & HWT_CALLER_DRIVEN) != 0;
 }
 
+/* Its clock is what hwt_timer_advance is told. */
+static inline bool timer_is_virtual(const hwt_timer *timer)
+{
+	return (timer->config.flags & HWT_VIRTUAL_CLOCK) != 0;
+}
+
 /* Under the mutex; tells those who wait for it. */
 void hwt_timer_set_state(hwt_timer *timer, int state);
 
@@ -90,8 +95,8 @@ void hwt_timer_set_grid(hwt_timer *timer, int64_t start_ns);
  */
 int hwt_timer_launch(hwt_timer *timer);
 
-/* From INIT to DRIVEN, under the mutex.  The time of tick 0 is start_ns. */
-void hwt_timer_start_told(hwt_timer *timer, int64_t start_ns, bool own_clock);
+/* From INIT to DRIVEN, under the mutex.  Tick 0 is now: by the clock, or 0 of a virtual one. */
+void hwt_timer_start_told(hwt_timer *timer);
 
 /* What time it is for a DRIVEN timer: its own, or the clock's, or what it was told if that is later. */
 int64_t hwt_timer_told(const hwt_timer *timer);

@@ -149,28 +149,38 @@ static inline hwt_timer *new_limited_timer(int64_t limit)
 	return timer;
 }
 
-/* In the caller's loop. */
-static inline hwt_timer *driven_timer(int64_t limit)
+static inline hwt_timer *flagged_timer(uint32_t flags, int64_t limit)
 {
 	hwt_config config = HWT_CONFIG_INIT;
 	hwt_timer *timer = NULL;
 
 	config.tick_duration_ns = HWT_MS(1);
 	config.max_pending_timeouts = limit;
-	config.flags = HWT_CALLER_DRIVEN;
+	config.flags = flags;
 	REQUIRE(hwt_timer_create(&timer, &config) == 0);
 	return timer;
 }
 
-/* A timer whose time begins at 0 and is what it is told. */
-static inline hwt_timer *virtual_timer(void)
+/* In the caller's loop. */
+static inline hwt_timer *driven_timer(int64_t limit)
 {
-	hwt_timer *timer = driven_timer(0);
+	return flagged_timer(HWT_CALLER_DRIVEN, limit);
+}
+
+/* A timer whose time begins at 0 and is what it is told. */
+static inline hwt_timer *limited_virtual_timer(int64_t limit)
+{
+	hwt_timer *timer = flagged_timer(HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK, limit);
 	int64_t next_ns = -1;
 
 	CHECK_RC(hwt_timer_advance(timer, 0, &next_ns), 0);
 	CHECK_INT(next_ns, ==, INT64_MAX);
 	return timer;
+}
+
+static inline hwt_timer *virtual_timer(void)
+{
+	return limited_virtual_timer(0);
 }
 
 /* Statistics; where timeouts have gone adds up in each snapshot. */

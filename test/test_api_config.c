@@ -78,6 +78,8 @@ TEST(create_refuses_values_out_of_range)
 	for (unsigned bit = 2; bit < 32; bit++)
 		CHECK_REFUSED(flags, 1u << bit, EINVAL);
 	CHECK_REFUSED(flags, HWT_FINE_TICKS | 1u << 31, EINVAL);
+	CHECK_REFUSED(flags, HWT_VIRTUAL_CLOCK, EINVAL); /* only with HWT_CALLER_DRIVEN */
+	CHECK_REFUSED(flags, HWT_VIRTUAL_CLOCK | HWT_FINE_TICKS, EINVAL);
 	for (unsigned i = 0; i < 8; i++)
 		CHECK_REFUSED(reserved[i], 1, EINVAL);
 }
@@ -416,6 +418,8 @@ TEST(fine_ticks_are_honoured_down_to_10_us)
 	config.tick_duration_ns = HWT_US(100);
 	CHECK_INT(check_accepted(&config).tick_duration_ns, ==, HWT_MS(1));
 	CHECK_INT(warnings.count, ==, 4);
+	config.flags = HWT_FINE_TICKS | HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK;
+	CHECK_INT(check_accepted(&config).flags, ==, config.flags);
 	config.flags = HWT_FINE_TICKS;
 	for (int64_t tick_ns = 0; tick_ns >= -HWT_US(20); tick_ns -= HWT_US(10)) {
 		config.tick_duration_ns = tick_ns;

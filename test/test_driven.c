@@ -398,11 +398,88 @@ TEST(cancelled_timeouts_make_it_readable_in_time)
 
 TEST(no_descriptor_for_a_clock_of_ones_own)
 {
-	hwt_timer *timer = virtual_timer();
+	hwt_timer *timer = flagged_timer(HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK, 0);
 	int fd = 17;
 
 	CHECK_RC(hwt_timer_fd(timer, &fd), EINVAL);
+	CHECK_RC(hwt_timer_start(timer), 0);
+	CHECK_RC(hwt_timer_fd(timer, &fd), EINVAL);
+	CHECK_RC(hwt_timer_advance(timer, 1, NULL), 0);
+	CHECK_RC(hwt_timer_fd(timer, &fd), EINVAL);
+	CHECK_RC(hwt_timer_stop(timer, NULL), 0);
+	CHECK_RC(hwt_timer_fd(timer, &fd), EINVAL);
 	CHECK_INT(fd, ==, 17);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+/* Whatever call is the first one, and whatever time is told first. */
+TEST(a_virtual_clock_begins_at_0)
+{
+	static const int64_t told_ns[] = { INT64_MIN, -1, 0, 1, HWT_S(1000000) };
+
+	for (unsigned way = 0; way < 10; way++) {
+		hwt_timer *timer = flagged_timer(HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK, 0);
+		int64_t first_ns = told_ns[way / 2];
+		atomic_uint ran = 0;
+
+		if (way % 2 == 0)
+			CHECK_RC(hwt_timer_start(timer), 0);
+		CHECK_RC(hwt_new_timeout(timer, count_task, &ran, HWT_MS(10), NULL), 0);
+		CHECK_INT(advance(timer, first_ns), ==, first_ns > HWT_MS(10) ? INT64_MAX : HWT_MS(10));
+		CHECK_INT(ran, ==, first_ns > HWT_MS(10));
+		CHECK_INT(advance(timer, HWT_S(2000000)), ==, INT64_MAX);
+		CHECK_INT(ran, ==, 1);
+		CHECK_RC(hwt_timer_destroy(timer), 0);
+	}
+}
+
+/* As of a loop that reads the clock once a turn: it has a descriptor, and tasks do not start early. */
+TEST(a_first_time_that_is_old_makes_no_clock_of_its_own)
+{
+	static const int64_t ages_ns[] = { HWT_MS(900), HWT_MS(1500), HWT_S(60) };
+
+	for (unsigned i = 0; i < sizeof(ages_ns) / sizeof(ages_ns[0]); i++) {
+		hwt_timer *timer = driven_timer(0);
+		struct run run = { .not_before_ns = 0 };
+		int64_t told_ns = hwt_now() > ages_ns[i] ? hwt_now() - ages_ns[i] : 1;
+		int fd = -1;
+
+		CHECK_INT(advance(timer, told_ns), ==, INT64_MAX);
+		CHECK_RC(hwt_timer_fd(timer, &fd), 0);
+		CHECK(is_readable(fd, PATIENCE_NS));
+		run.not_before_ns = hwt_now() + HWT_MS(50);
+		CHECK_RC(hwt_new_timeout(timer, run_task, &run, HWT_MS(50), NULL), 0);
+		CHECK_INT(advance(timer, told_ns), >=, run.not_before_ns);
+		CHECK_INT(run.ran, ==, 0);
+		for (int turn = 0; turn < 1000 && run.ran == 0; turn++) {
+			CHECK(is_readable(fd, PATIENCE_NS));
+			advance(timer, hwt_now());
+		}
+		CHECK_INT(run.ran, ==, 1);
+		CHECK_RC(hwt_timer_destroy(timer), 0);
+	}
+}
+
+/* What programs of before the flag began with: they are told, and the timer is as before. */
+TEST(a_first_time_that_is_none_of_the_clock_is_refused)
+{
+	static const int64_t bad_ns[] = { 0, -1, INT64_MIN };
+	hwt_timer *timer = driven_timer(0);
+	int64_t next_ns = 17;
+	int fd = -1;
+
+	for (unsigned i = 0; i < sizeof(bad_ns) / sizeof(bad_ns[0]); i++)
+		CHECK_RC(hwt_timer_advance(timer, bad_ns[i], &next_ns), EINVAL);
+	CHECK_INT(next_ns, ==, 17);
+	CHECK_INT(stats_of(timer).wakeups, ==, 0);
+	CHECK_INT(advance(timer, hwt_now()), ==, INT64_MAX);
+	CHECK_RC(hwt_timer_fd(timer, &fd), 0);
+	/* Later ones are times that go back. */
+	CHECK_RC(hwt_new_timeout(timer, count_task, NULL, FAR_NS, NULL), 0);
+	for (unsigned i = 0; i < sizeof(bad_ns) / sizeof(bad_ns[0]); i++)
+		CHECK_INT(advance(timer, bad_ns[i]), >, FAR_NS);
+	CHECK_RC(hwt_timer_stop(timer, NULL), 0);
+	CHECK_RC(hwt_timer_advance(timer, 0, NULL), ECANCELED);
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
@@ -505,10 +582,9 @@ TEST(nothing_is_lost_in_an_event_loop)
 
 TEST(a_limit_holds_and_makes_room)
 {
-	hwt_timer *timer = driven_timer(2);
+	hwt_timer *timer = limited_virtual_timer(2);
 	atomic_uint ran = 0;
 
-	advance(timer, 0);
 	CHECK_RC(hwt_new_timeout(timer, count_task, &ran, HWT_MS(1), NULL), 0);
 	CHECK_RC(hwt_new_timeout(timer, count_task, &ran, HWT_MS(2), NULL), 0);
 	CHECK_RC(hwt_new_timeout(timer, count_task, &ran, HWT_MS(3), NULL), ENOBUFS);
@@ -524,5 +600,8 @@ TEST_MAIN(RUN(others_are_not_for_the_caller_to_drive), RUN(what_is_due_runs_in_t
 	  RUN(one_at_a_time), RUN(stop_ends_an_advance), RUN(what_was_never_advanced_is_handed_back),
 	  RUN(delays_count_from_the_clock), RUN(the_descriptor_is_readable_when_there_is_something_to_do),
 	  RUN(another_threads_earlier_timeout_makes_it_readable), RUN(cancelled_timeouts_make_it_readable_in_time),
-	  RUN(no_descriptor_for_a_clock_of_ones_own), RUN(without_descriptors_left_it_fails_and_works_later),
-	  RUN(nothing_is_lost_in_an_event_loop), RUN(a_limit_holds_and_makes_room))
+	  RUN(no_descriptor_for_a_clock_of_ones_own), RUN(a_virtual_clock_begins_at_0),
+	  RUN(a_first_time_that_is_old_makes_no_clock_of_its_own),
+	  RUN(a_first_time_that_is_none_of_the_clock_is_refused),
+	  RUN(without_descriptors_left_it_fails_and_works_later), RUN(nothing_is_lost_in_an_event_loop),
+	  RUN(a_limit_holds_and_makes_room))

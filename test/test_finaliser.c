@@ -28,10 +28,8 @@ static void walk(hwt_timer *timer, int64_t now_ns)
 
 static hwt_timer *begin_limited(int64_t limit)
 {
-	hwt_timer *timer = driven_timer(limit);
-
-	advance(timer, 0);
-	return timer;
+	told_ns = 0;
+	return limited_virtual_timer(limit);
 }
 
 static hwt_timer *begin(void)

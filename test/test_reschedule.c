@@ -34,10 +34,8 @@ static hwt_timer *begin(void)
 
 static hwt_timer *begin_limited(int64_t limit)
 {
-	hwt_timer *timer = driven_timer(limit);
-
-	advance(timer, 0);
-	return timer;
+	told_ns = 0;
+	return limited_virtual_timer(limit);
 }
 
 struct shot {
@@ -736,7 +734,7 @@ static hwt_timer *begin_parked(struct parked *parked)
 	hwt_timer *timer = NULL;
 
 	config.tick_duration_ns = TICK_NS;
-	config.flags = HWT_CALLER_DRIVEN;
+	config.flags = HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK;
 	config.executor = &executor;
 	REQUIRE(hwt_timer_create(&timer, &config) == 0);
 	advance(timer, 0);

@@ -130,7 +130,7 @@ static void look_task(hwt_timeout timeout, void *arg)
 
 TEST(a_task_sees_itself_running)
 {
-	hwt_timer *timer = timer_with(0, HWT_CALLER_DRIVEN);
+	hwt_timer *timer = timer_with(0, HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK);
 	hwt_stats seen = { 0 };
 
 	CHECK_RC(hwt_timer_advance(timer, 0, NULL), 0);
@@ -152,7 +152,7 @@ TEST(lateness_is_sorted_by_powers_of_two)
 		unsigned place;
 	} rows[] = { { 0, 0 },    { 999, 0 },      { 1000, 1 },     { 1999, 1 },      { 2000, 2 },        { 3999, 2 },
 		     { 4000, 3 }, { 1023999, 10 }, { 1024000, 11 }, { HWT_S(1), 20 }, { HWT_S(4000), 31 } };
-	hwt_timer *timer = timer_with(0, HWT_CALLER_DRIVEN);
+	hwt_timer *timer = timer_with(0, HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK);
 	hwt_stats before, after;
 	int64_t max_ns = 0;
 
@@ -176,7 +176,7 @@ TEST(lateness_is_sorted_by_powers_of_two)
 /* Deadlines as far back as there are. */
 TEST(lateness_does_not_overflow)
 {
-	hwt_timer *timer = timer_with(0, HWT_CALLER_DRIVEN);
+	hwt_timer *timer = timer_with(0, HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK);
 	hwt_stats stats;
 
 	CHECK_RC(hwt_timer_advance(timer, 0, NULL), 0);
@@ -218,7 +218,7 @@ TEST(a_slow_task_makes_a_long_tick_and_others_late)
 
 TEST(memory_and_transfers)
 {
-	hwt_timer *timer = timer_with(0, HWT_CALLER_DRIVEN);
+	hwt_timer *timer = timer_with(0, HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK);
 	static hwt_timeout timeouts[HELD];
 	hwt_stats empty, full, after;
 
@@ -250,7 +250,7 @@ TEST(memory_and_transfers)
 /* A program that knows fewer fields, and one that knows more. */
 TEST(older_and_newer_sizes_are_served)
 {
-	hwt_timer *timer = timer_with(0, HWT_CALLER_DRIVEN);
+	hwt_timer *timer = timer_with(0, HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK);
 	struct {
 		hwt_stats stats;
 		uint64_t more[4];

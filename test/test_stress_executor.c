@@ -178,7 +178,7 @@ TEST(an_executor_may_run_the_job_at_once)
 
 	config.tick_duration_ns = TICK_NS;
 	config.executor = &executor;
-	config.flags = HWT_CALLER_DRIVEN;
+	config.flags = HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK;
 	REQUIRE(hwt_timer_create(&timer, &config) == 0);
 	CHECK_RC(hwt_timer_advance(timer, 0, NULL), 0);
 	for (int64_t i = 1; i <= 1000; i++) {

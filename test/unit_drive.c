@@ -32,7 +32,7 @@ static void stop_in_the_middle(bool by_moving)
 	hwt_config config = driven_config(HWT_MS(1), 64);
 	size_t unprocessed = 0;
 
-	config.flags = HWT_CALLER_DRIVEN;
+	config.flags = HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK;
 	moves = by_moving;
 	ran = 0;
 	REQUIRE(hwt_timer_create(&timer, &config) == 0);
@@ -87,7 +87,7 @@ TEST(row28_what_was_cancelled_in_the_batch_of_a_stop_is_released)
 	hwt_config config = driven_config(HWT_MS(1), 64);
 	hwt_spec spec = { sizeof(spec), other_task, NULL, HWT_MS(5), 0, count_release, 0 };
 
-	config.flags = HWT_CALLER_DRIVEN;
+	config.flags = HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK;
 	ran = released = 0;
 	REQUIRE(hwt_timer_create(&timer, &config) == 0);
 	CHECK_INT(hwt_timer_advance(timer, 0, NULL), ==, 0);

@@ -193,7 +193,7 @@ static void create(const struct setting *setting)
 	config.tick_duration_ns = HWT_MS(1);
 	config.wheel = setting->wheel;
 	config.ticks_per_wheel = setting->ticks;
-	config.flags = HWT_CALLER_DRIVEN;
+	config.flags = HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK;
 	must(hwt_timer_create(&timer, &config));
 	must(hwt_timer_advance(timer, 0, NULL));
 	ran = 0;
