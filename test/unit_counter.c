@@ -671,29 +671,6 @@ TEST(the_worker_asks_the_kernel)
 	driven_destroy(asking);
 }
 
-static void *ask_being_cancelled(void *answered)
-{
-	pthread_cancel(pthread_self());
-	hwt_counter_ask(time_ns);
-	*(bool *)answered = true;
-	return NULL;
-}
-
-TEST(a_thread_that_is_being_cancelled_asks_to_the_end)
-{
-	bool answered = false;
-	pthread_t thread;
-
-	begin(2.5);
-	kernel_says("tsc\n");
-	time_ns += COUNTER_TRUST_NS;
-	REQUIRE(pthread_create(&thread, NULL, ask_being_cancelled, &answered) == 0);
-	REQUIRE(pthread_join(thread, NULL) == 0);
-	CHECK(answered);
-	kernel_is_itself();
-	end();
-}
-
 /* As under a tracer, or in a machine where each look at the counter costs a trap. */
 TEST(a_counter_that_is_not_trusted_is_not_even_read)
 {
@@ -718,13 +695,6 @@ TEST(a_counter_that_is_not_trusted_is_not_even_read)
 	CHECK(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 77));
 	end();
 }
-#define RUN_TRUST                                                                                                      \
-	RUN(the_counter_is_used_only_where_the_kernel_trusts_it),                                                      \
-	    RUN(the_kernel_is_asked_again_and_an_old_answer_does_not_count), RUN(the_worker_asks_the_kernel),          \
-	    RUN(a_thread_that_is_being_cancelled_asks_to_the_end),                                                     \
-	    RUN(a_counter_that_is_not_trusted_is_not_even_read),
-#else
-#define RUN_TRUST
 #endif
 
 /* The real ones. */
@@ -754,5 +724,4 @@ TEST_MAIN(RUN(ticks_are_those_of_the_clock), RUN(a_rate_that_is_wrong_by_an_eigh
 	  RUN(a_new_rate_has_to_agree_with_the_old_one), RUN(a_reading_that_was_interrupted_is_not_kept),
 	  RUN(a_rate_that_is_used_is_right_to_a_64th), RUN(a_measurement_is_as_good_as_its_worse_end),
 	  RUN(absurd_paces_are_refused), RUN(without_a_counter_the_clock_is_read),
-	  RUN(periods_are_added_to_the_exact_deadline),
-	  RUN_TRUST RUN(real_deadlines_lie_between_two_readings_of_the_clock))
+	  RUN(periods_are_added_to_the_exact_deadline), RUN(real_deadlines_lie_between_two_readings_of_the_clock))
