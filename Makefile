@@ -82,7 +82,7 @@ BENCH := $(BUILD)/bench/bench
 .PHONY: all check soak fuzz model static aarch64 coverage mutants mutants-sample races memcheck demo install uninstall dist clean deps help
 .DELETE_ON_ERROR:
 
-all: $(BUILD)/libhwt.a $(BUILD)/libhwt.so
+all: $(BUILD)/libhwt.a $(BUILD)/libhwt.so store
 
 help:
 	@echo 'make            the library: $(BUILD)/libhwt.a, $(BUILD)/libhwt.so.$(VERSION)'
@@ -207,8 +207,9 @@ model:
 memcheck: $(UNIT_TESTS)
 	test/run.sh $(BUILD) test/memcheck.sh
 
-# A copy of the tree may lack it.
+# A copy of the tree may lack them.
 -include bench/bench.mk
+-include store.mk
 
 # For pkg-config; `--static` adds what the archive needs.
 $(BUILD)/hwt.pc: include/hwt.h Makefile

@@ -34,8 +34,8 @@
  *                                         ^                                                     |
  *                                         +--- end <--- task(run, ctx) on a few threads <--- begin
  *
- *   hwt_store_open starts no thread.  hwt_store_start starts those that run the tasks (config.threads), four that keep
- *   the shards, the window, the begins and the ends, and the worker of the timer in front.
+ *   hwt_store_open starts no thread.  hwt_store_start starts those that run the tasks (config.threads), three that keep
+ *   the shards, the begins and the ends, and the worker of the timer in front.
  *   Tasks of different timeouts run at the same time, also those of one kind (hwt_store_kind.concurrency); two runs of
  *   one timeout never overlap while its process holds the shard.
  *
@@ -43,19 +43,19 @@
  *
  *   D1 durable.  What a put accepted survives kill -9 of every process and a power cut.  (SQLite: WAL and
  *      synchronous=FULL.  PostgreSQL: as its synchronous_commit says.)
- *   D2 one end.  Each timeout is done, or is cancelled (exactly one cancel gets 0), or is FAILED and kept.  Never none of
- *      these and never two, however processes die.  The end of a run is durable against the death of processes, but not
- *      against a power cut at that moment: then the timeout may run again (at most once: is FAILED).
- *   D3 runs.  At least once: it starts once or more.  At most once: it starts once or never.  Transaction: what its task
- *      does on run->connection takes effect exactly once.
+ *   D2 one end.  Each timeout is done, or is cancelled (exactly one cancel gets 0), or is FAILED and kept.  Never none
+ *      of these and never two, however processes die.  The end of a run is durable against the death of processes, but
+ *      not against a power cut at that moment: then the timeout may run again (at most once: is FAILED).
+ *   D3 runs.  At least once: it starts once or more.  At most once: it starts once or never.  Transaction: what its
+ *      task does on run->connection takes effect exactly once.
  *   D4 never early on the database's clock (PostgreSQL: clock_timestamp(), SQLite: the wall clock), whatever the clock
  *      of the process says and however it steps: the begin statement itself compares.
- *   D5 take-over.  What a dead or cut-off process held runs elsewhere within lease + 2 s; after hwt_store_stop, at once.
- *      A process whose lease cannot be trusted begins nothing.  It can still end what it ran, as long as no other
+ *   D5 take-over.  What a dead or cut-off process held runs elsewhere within lease + 2 s; after hwt_store_stop, at
+ *      once.  A process whose lease cannot be trusted begins nothing.  It can still end what it ran, as long as no other
  *      process has begun that row: the epoch fences it off.
  *   D6 news.  After a cancel that returned 0 no start follows.  What any process puts or reschedules into the window
- *      reaches the holder within milliseconds (PostgreSQL: LISTEN and NOTIFY; SQLite: a hint row and inotify), and after
- *      a lost notification at the next look-ahead, which is each lease/3.
+ *      reaches the holder within milliseconds (PostgreSQL: LISTEN and NOTIFY; SQLite: a hint row and inotify), and
+ *      after a lost notification at the next look-ahead, which is each lease/3.
  *   D7 timeouts that are far off cost nothing.  10^7 rows that are due in days slow nothing down.
  *   D8 the database away.  Running tasks go on, nothing begins once the lease cannot be trusted, the store reconnects
  *      with back-off and jitter, and nothing is lost.  A server restart, a failover to another host of the url, a full
@@ -66,7 +66,8 @@
  * What may be called when
  *
  *                               any thread    inside a task
- *     hwt_store_put*            yes           yes; TRANSACTION on SQLite: EDEADLK, use hwt_store_put_on(run->connection)
+ *     hwt_store_put, _put_many  yes           yes; TRANSACTION on SQLite: EDEADLK, use hwt_store_put_on
+ *     hwt_store_put_on          yes           yes, with run->connection too
  *     hwt_store_cancel*         yes           yes; TRANSACTION on SQLite: EDEADLK
  *     hwt_store_reschedule      yes           yes; TRANSACTION on SQLite: EDEADLK
  *     hwt_store_get*, _each     yes           yes
@@ -93,8 +94,8 @@
  *
  * Time
  *
- *   Names that end in _ns are durations in nanoseconds.  Names that end in _us are times: microseconds since 1970 on the
- *   database's clock.
+ *   Names that end in _ns are durations in nanoseconds.  Names that end in _us are times: microseconds since 1970 on
+ *   the database's clock.
  *
  * A first program
  *
@@ -157,8 +158,8 @@ typedef struct hwt_store_config {
 	int64_t tick_ns; /* of the timer in front; 0: 1 ms; at least 1 ms, at most 1 s */
 
 	/*
-	 * Called with a line of text when a connection or the lease is lost, when it is back, and when a task has failed
-	 * for good.  On any thread of the store, so it must not call the store.  NULL: silent.
+	 * Called with a line of text when a connection or the lease is lost, when it is back, and when a task has
+	 * failed for good.  On any thread of the store, so it must not call the store.  NULL: silent.
 	 */
 	void (*warn)(void *ctx, const char *message);
 	void *warn_ctx;
@@ -185,9 +186,9 @@ typedef struct hwt_store_run {
 	uint64_t missed;  /* periodic: periods that were merged into this run */
 
 	/*
-	 * HWT_STORE_TRANSACTION: sqlite3 * or PGconn *, inside the transaction that also ends this run.  Otherwise NULL.
-	 * The task must not commit or roll back.  On SQLite the transaction holds up every other writer of the file: it
-	 * should take milliseconds.
+	 * HWT_STORE_TRANSACTION: sqlite3 * or PGconn *, inside the transaction that also ends this run.  Otherwise
+	 * NULL. The task must not commit or roll back.  On SQLite the transaction holds up every other writer of the
+	 * file: it should take milliseconds.
 	 */
 	void *connection;
 } hwt_store_run;
@@ -206,9 +207,9 @@ typedef int hwt_store_task(const hwt_store_run *run, void *ctx);
 /*
  * A kind of timeouts and the task that runs them.  What a program does not set is 0.
  *
- * mode, shards and horizon_ns belong to all processes that share the kind.  Whoever first makes the kind sets them; they
- * are then kept in the database.  A later registration with another mode is refused; another number of shards or another
- * horizon is ignored.  A put makes a kind that is not there yet, with the default shards and horizon; its first
+ * mode, shards and horizon_ns belong to all processes that share the kind.  Whoever first makes the kind sets them;
+ * they are then kept in the database.  A later registration with another mode is refused; another number of shards or
+ * another horizon is ignored.  A put makes a kind that is not there yet, with the default shards and horizon; its first
  * registration then sets the mode.
  */
 typedef struct hwt_store_kind {
@@ -239,11 +240,11 @@ typedef struct hwt_store_kind {
 typedef struct hwt_store_spec {
 	size_t size; /* sizeof(hwt_store_spec) */
 	const char *kind;
-	const char *key;  /* NULL, or 1..255 bytes of UTF-8, unique among the kind's pending, running and failed ones */
-	const void *data; /* copied; may be NULL if len is 0 */
-	size_t len;       /* at most 1 MiB */
-	int64_t delay_ns; /* from the database's now; < 0: due now */
-	int64_t due_us;   /* with HWT_STORE_ABSOLUTE; must not be negative */
+	const char *key;   /* NULL, or 1..255 bytes, unique among the kind's pending, running and failed ones */
+	const void *data;  /* copied; may be NULL if len is 0 */
+	size_t len;        /* at most 1 MiB */
+	int64_t delay_ns;  /* from the database's now; < 0: due now */
+	int64_t due_us;    /* with HWT_STORE_ABSOLUTE; must not be negative */
 	int64_t period_ns; /* 0: once; else at least 1 s, at most 100 years: on the grid of the first due time */
 	unsigned flags;    /* 0 or HWT_STORE_ABSOLUTE | HWT_STORE_REPLACE */
 } hwt_store_spec;
@@ -320,9 +321,9 @@ typedef struct hwt_store_stats {
  * A pooler in transaction mode (pgbouncer) breaks LISTEN and prepared statements: connect to the server directly.
  *
  * Threads  any.
- * Returns  0 and *store; EINVAL: store or url is NULL, the url is of no known form, "sqlite::memory:", a field is out of
- *          range; ENOTSUP: this build lacks the engine, or a newer version made the tables; ENOENT: no such folder or
- *          database; EACCES; ENOTCONN: no server; EIO: it is no database, or another error of it; ENOMEM.
+ * Returns  0 and *store; EINVAL: store or url is NULL, the url is of no known form, "sqlite::memory:", a field is out
+ *          of range; ENOTSUP: this build lacks the engine, or a newer version made the tables; ENOENT: no such folder
+ *          or database; EACCES; ENOTCONN: no server; EIO: it is no database, or another error of it; ENOMEM.
  * Cost     a connection; the first time, the tables.
  */
 HWT_API int hwt_store_open(hwt_store **store, const char *url, const hwt_store_config *config, char *error,
@@ -370,7 +371,8 @@ HWT_API int hwt_store_close(hwt_store *store);
  */
 
 /*
- * Puts a timeout: its kind's task will run at its due time, in some process that has registered the kind and is started.
+ * Puts a timeout: its kind's task will run at its due time, in some process that has registered the kind and is
+ * started.
  *
  * With a key that is in use: EEXIST, and *id is that of the present one.  So a put with a key is idempotent.  With
  * HWT_STORE_REPLACE a pending one gets the new time, data and period (a debounce): 0 and its id.  One that is running:

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What every file of the store uses: the text of a failure, memory, clocks, names.  Private names begin with hwts_.
+ *
+ * The store is a room above the timer.  It includes hwt.h and nothing else of libhwt, so its layers are its own:
+ *
+ *   base    failure text, memory, clocks
+ *   engine  the table of functions that SQLite and PostgreSQL fill, and the rows that pass through it
+ *   store   struct hwt_store; below it in the process: clock, window, share (shards), tasks, ender, beginner, control
+ *   calls   put, change, look, kind, life: what users call
+ */
+#ifndef HWTS_BASE_H
+#define HWTS_BASE_H
+
+#include <hwt_store.h>
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+#define HWTS_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define HWTS_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define HWTS_MAX(a, b) ((a) > (b) ? (a) : (b))
+#define HWTS_S_US INT64_C(1000000)
+
+#define HWTS_NAME_MAX 63    /* bytes of a kind's name */
+#define HWTS_KEY_MAX 255    /* bytes of a key */
+#define HWTS_MEMBER_MAX 127 /* bytes of a process's name */
+#define HWTS_ERROR_MAX 255  /* bytes of a timeout's error */
+#define HWTS_SHARDS_MAX 1024
+#define HWTS_NEVER INT64_MAX /* a time that does not come */
+
+/* The latest time that is accepted, the year 10000; it keeps sums of times and delays far from overflow. */
+#define HWTS_LATEST_US INT64_C(253402300800000000)
+
+/*
+ * A public call: it clears the thread's text, and leaves errno alone.
+ */
+struct hwts_call {
+	int before; /* errno */
+};
+
+struct hwts_call hwts_enter(void);
+int hwts_leave(struct hwts_call call, int rc);
+
+/* Sets the thread's text and returns rc. */
+__attribute__((format(printf, 2, 3))) int hwts_fail(int rc, const char *format, ...);
+const char *hwts_fail_text(void);
+
+/*
+ * Memory
+ */
+
+void *hwts_alloc(size_t size); /* zeroed; NULL and the thread's text: no memory */
+char *hwts_copy(const char *text);
+bool hwts_grow(void **array, size_t *room, size_t count, size_t item); /* room for count items; false: no memory */
+
+/*
+ * Clocks.  Each is read through these functions, so that a test can put it wrong.
+ */
+
+int64_t hwts_boot_ns(void); /* CLOCK_BOOTTIME: goes on while the machine sleeps, so leases are measured on it */
+int64_t hwts_wall_us(void); /* microseconds since 1970: the clock of a SQLite database */
+void hwts_sleep_ns(int64_t ns);
+
+uint64_t hwts_random(void); /* for names, jitter, where to begin: not for secrets */
+uint64_t hwts_mix(uint64_t value);
+
+/* Copies text into a field, cut at a whole character of UTF-8, always with a final 0. */
+void hwts_cut(char *field, size_t size, const char *text, size_t len);
+bool hwts_is_utf8(const char *text, size_t len);
+
+#ifdef HWT_TEST
+#include <stdatomic.h>
+extern _Atomic int64_t hwts_test_wall_us;                /* added to the wall clock */
+extern _Atomic bool hwts_test_deaf;                      /* news is lost */
+extern _Atomic(void (*)(const char *)) hwts_test_at;     /* called at each HWTS_POINT */
+extern _Atomic(bool (*)(void)) hwts_test_refuses_memory; /* asked before each allocation */
+#define HWTS_POINT(name)                                                                                               \
+	do {                                                                                                           \
+		void (*at_)(const char *) = atomic_load_explicit(&hwts_test_at, memory_order_acquire); /* a test's */  \
+		if (at_)                                                                                               \
+			at_(name);                                                                                     \
+	} while (0)
+#define HWTS_DEAF() atomic_load_explicit(&hwts_test_deaf, memory_order_acquire) /* a test's */
+#else
+#define HWTS_POINT(name) ((void)0)
+#define HWTS_DEAF() false
+#endif
+
+#endif

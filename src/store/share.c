@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The share of this process: its lease, the shards that it holds, and the look-ahead into them.
+ *
+ * Structure
+ *
+ *   shard:  free (no owner, or the owner's lease is over) --take: epoch + 1--> held --give--> free
+ *
+ *   Each process wants ceil(shards / live members) of a kind.  With fewer it takes free ones, beginning anywhere.  With
+ *   more it marks some as giving: nothing more is begun in them, and once nothing runs there they are given.  A shard
+ *   in which something still runs after a third of a lease is kept, so that the rest of it does not wait.
+ *
+ *   A taker names the epoch that it has read, so of two takers one gets the shard.
+ *
+ * Threads
+ *
+ *   All by control; hwts_share_join and the first look also by hwt_store_start, before there is a control.
+ */
+#include "store.h"
+
+#include <stdio.h>
+
+static int64_t lease_ns(const hwt_store *store)
+{
+	return store->config.lease_ns;
+}
+
+/* How often the lease is renewed: in time for the window, too. */
+static int64_t period_ns(const hwt_store *store)
+{
+	int64_t period = lease_ns(store) / 3;
+
+	for (const struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
+		if (kind->registered)
+			period = HWTS_MIN(period, kind->row.horizon_us * 1000 / 2);
+	return period;
+}
+
+/* With the lock. */
+static void lose(hwt_store *store, struct hwts_shard *shard)
+{
+	if (!shard->held)
+		return;
+	shard->held = shard->giving = false;
+	store->stats.shards_held--;
+	hwts_window_drop(store, shard->id);
+	hwts_give_back_queued(store, shard->id);
+}
+
+void hwts_share_lose_all(hwt_store *store)
+{
+	for (struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
+		for (uint32_t i = 0; kind->registered && i < kind->row.shards; i++)
+			lose(store, &kind->shards[i]);
+}
+
+/* With the lock: it is read from the beginning. */
+static void hold(hwt_store *store, struct hwts_shard *shard, int64_t epoch)
+{
+	if (!shard->held)
+		store->stats.shards_held++;
+	shard->held = true;
+	shard->giving = false;
+	shard->epoch = epoch;
+	shard->mark_due_us = INT64_MIN;
+	shard->mark_id = 0;
+}
+
+/*
+ * Joining
+ */
+
+/* The kinds that this process runs; the caller frees it. */
+static int32_t *own_kinds(hwt_store *store, size_t *count)
+{
+	int32_t *ids;
+
+	*count = 0;
+	pthread_mutex_lock(&store->lock);
+	for (const struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
+		*count += kind->registered;
+	ids = hwts_alloc(*count * sizeof(*ids));
+	*count = 0;
+	for (const struct hwts_kind *kind = store->kinds; kind && ids; kind = kind->next)
+		if (kind->registered)
+			ids[(*count)++] = kind->row.id;
+	pthread_mutex_unlock(&store->lock);
+	return ids;
+}
+
+/* force: a process that was started again under its old name gets it back. */
+int hwts_share_join(hwt_store *store, bool force)
+{
+	char stem[HWTS_MEMBER_MAX - 17];
+	size_t count;
+	int32_t *kinds = own_kinds(store, &count);
+	int rc;
+
+	if (!kinds)
+		return ENOMEM;
+	rc = store->engine->join(store->control_conn, kinds, count, force);
+	if (rc == EEXIST) {
+		hwts_cut(stem, sizeof(stem), store->db->me, strlen(store->db->me));
+		stem[strcspn(stem, "#")] = '\0';
+		hwts_warn(store, "the name %s is in use by another process: give each its own", stem);
+		pthread_mutex_lock(&store->lock);
+		(void)snprintf(store->db->me, sizeof(store->db->me), "%s#%08x", stem, (unsigned)hwts_random());
+		pthread_mutex_unlock(&store->lock);
+		rc = store->engine->join(store->control_conn, kinds, count, true);
+	}
+	free(kinds);
+	store->joined = rc == 0;
+	return rc;
+}
+
+/*
+ * Looking
+ */
+
+/* The shards to look into, from their marks. */
+static int collect(hwt_store *store, struct hwts_held **held, size_t *count)
+{
+	size_t room = 0;
+
+	*count = 0;
+	*held = NULL;
+	pthread_mutex_lock(&store->lock);
+	for (const struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
+		room += kind->registered ? kind->row.shards : 0;
+	*held = hwts_alloc(room * sizeof(**held));
+	if (store->load_again) {
+		store->load_again = false;
+		for (struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
+			for (uint32_t i = 0; kind->registered && i < kind->row.shards; i++)
+				kind->shards[i].mark_due_us = INT64_MIN;
+	}
+	for (const struct hwts_kind *kind = store->kinds; kind && *held; kind = kind->next) {
+		for (uint32_t i = 0; kind->registered && i < kind->row.shards; i++) {
+			const struct hwts_shard *shard = &kind->shards[i];
+
+			if (shard->held)
+				(*held)[(*count)++] = (struct hwts_held){ .shard = shard->id,
+									  .epoch = shard->epoch,
+									  .horizon_us = kind->row.horizon_us,
+									  .mark_due_us = shard->mark_due_us,
+									  .mark_id = shard->mark_id };
+		}
+	}
+	pthread_mutex_unlock(&store->lock);
+	return *held ? 0 : ENOMEM;
+}
+
+/* With the lock: marks first, so that what is seen is not beyond them. */
+static void see_all(hwt_store *store, const struct hwts_look *look)
+{
+	for (size_t i = 0; i < look->held_count; i++) {
+		const struct hwts_held *held = &look->held[i];
+		struct hwts_shard *shard = hwts_shard(store, held->shard, NULL);
+
+		if (!shard || !shard->held || shard->epoch != held->epoch)
+			continue;
+		shard->mark_due_us = held->mark_due_us;
+		shard->mark_id = held->mark_id;
+	}
+	for (size_t i = 0; i < look->due_count; i++)
+		hwts_window_see(store, &look->dues[i]);
+}
+
+static bool keep_full(struct hwts_look *look)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < look->held_count; i++)
+		if (look->held[i].full)
+			look->held[kept++] = look->held[i];
+	look->held_count = kept;
+	return kept > 0;
+}
+
+/* Reads on where a page was full, until the window is. */
+static int read_on(hwt_store *store, struct hwts_look *look)
+{
+	int rc = 0;
+	bool room = true;
+
+	look->renew = false;
+	while (rc == 0 && keep_full(look)) {
+		pthread_mutex_lock(&store->lock);
+		room = store->window.count < HWTS_WINDOW_MAX;
+		store->behind = !room;
+		pthread_mutex_unlock(&store->lock);
+		if (!room)
+			return 0;
+		rc = store->engine->look(store->control_conn, look);
+		pthread_mutex_lock(&store->lock);
+		if (rc == 0)
+			see_all(store, look);
+		pthread_mutex_unlock(&store->lock);
+	}
+	pthread_mutex_lock(&store->lock);
+	store->behind = false;
+	pthread_mutex_unlock(&store->lock);
+	return rc;
+}
+
+/* Reads what the window lacks in shards that were just taken. */
+static int load(hwt_store *store, struct hwts_look *look)
+{
+	int rc;
+
+	free(look->held);
+	rc = collect(store, &look->held, &look->held_count);
+	if (rc != 0)
+		return rc;
+	for (size_t i = 0; i < look->held_count; i++)
+		look->held[i].full = look->held[i].mark_due_us == INT64_MIN;
+	return read_on(store, look);
+}
+
+/*
+ * Balance
+ */
+
+/* A row of a look about one shard; with the lock.  Someone else may have it by now. */
+static void check_held(hwt_store *store, const struct hwts_shard_row *row)
+{
+	struct hwts_shard *shard = hwts_shard(store, row->shard, NULL);
+
+	if (shard && shard->held && (!row->mine || shard->epoch != row->epoch))
+		lose(store, shard);
+}
+
+static void give_some(hwt_store *store, struct hwts_kind *kind, uint32_t too_many)
+{
+	for (int busy = 0; busy < 2 && too_many > 0; busy++) {
+		for (uint32_t i = 0; i < kind->row.shards && too_many > 0; i++) {
+			struct hwts_shard *shard = &kind->shards[i];
+
+			/* Those that are idle first. */
+			if (!shard->held || shard->giving || (shard->active > 0) != (busy == 1))
+				continue;
+			shard->giving = true;
+			shard->giving_since_ns = hwt_now();
+			hwts_give_back_queued(store, shard->id);
+			too_many--;
+		}
+	}
+}
+
+/* With the lock: decides about a kind; adds what is to be taken to take. */
+static void balance(hwt_store *store, struct hwts_kind *kind, uint32_t members, const struct hwts_look *look,
+		    struct hwts_shard_row *take, size_t *take_count)
+{
+	uint32_t want = (kind->row.shards + HWTS_MAX(members, 1) - 1) / HWTS_MAX(members, 1), have = 0, stay = 0;
+	size_t from = look->shard_count ? hwts_random() % look->shard_count : 0;
+
+	for (uint32_t i = 0; i < kind->row.shards; i++) {
+		struct hwts_shard *shard = &kind->shards[i];
+
+		if (shard->giving && hwt_now() - shard->giving_since_ns > lease_ns(store) / 3)
+			shard->giving = false;
+		have += shard->held;
+		stay += shard->held && !shard->giving;
+	}
+	if (stay > want)
+		give_some(store, kind, stay - want);
+	for (size_t i = 0; i < look->shard_count && have < want; i++) {
+		const struct hwts_shard_row *row = &look->shards[(from + i) % look->shard_count];
+		struct hwts_kind *of;
+		struct hwts_shard *shard = hwts_shard(store, row->shard, &of);
+
+		if (!shard || of != kind || shard->held || !(row->free || row->mine))
+			continue;
+		take[(*take_count)++] = *row;
+		have++;
+	}
+}
+
+static int take_all(hwt_store *store, struct hwts_shard_row *take, size_t count)
+{
+	bool *fail_running = hwts_alloc(count * sizeof(*fail_running));
+	bool *was_free = hwts_alloc(count * sizeof(*was_free));
+	int32_t *ids = hwts_alloc(count * sizeof(*ids));
+	int rc = fail_running && was_free && ids ? 0 : ENOMEM;
+
+	pthread_mutex_lock(&store->lock);
+	for (size_t i = 0; i < count && rc == 0; i++) {
+		struct hwts_kind *kind;
+
+		ids[i] = take[i].shard;
+		was_free[i] = take[i].left_us == 0; /* it had no owner */
+		fail_running[i] = hwts_shard(store, take[i].shard, &kind) && kind->row.mode == HWT_STORE_AT_MOST_ONCE;
+	}
+	pthread_mutex_unlock(&store->lock);
+	/* Hear first, then take, then read: so nothing is missed in between. */
+	if (rc == 0)
+		rc = store->engine->listen(store->control_conn, ids, count, true);
+	if (rc == 0)
+		rc = store->engine->take(store->control_conn, take, count, fail_running);
+	pthread_mutex_lock(&store->lock);
+	for (size_t i = 0; i < count && rc == 0; i++) {
+		struct hwts_shard *shard = hwts_shard(store, take[i].shard, NULL);
+
+		if (shard && take[i].epoch != 0) {
+			hold(store, shard, take[i].epoch);
+			store->stats.taken_over += !was_free[i] && !take[i].mine;
+		}
+	}
+	pthread_mutex_unlock(&store->lock);
+	free(fail_running);
+	free(was_free);
+	free(ids);
+	return rc;
+}
+
+/* Gives what the database says is ours, and is neither held nor wanted: of a lease that was lost. */
+static int give_strays(hwt_store *store, const struct hwts_look *look, const struct hwts_shard_row *take, size_t taken)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < look->shard_count && rc == 0; i++) {
+		const struct hwts_shard_row *row = &look->shards[i];
+		bool stray = row->mine;
+
+		for (size_t j = 0; j < taken && stray; j++)
+			stray = take[j].shard != row->shard;
+		if (!stray)
+			continue;
+		pthread_mutex_lock(&store->lock);
+		stray = !hwts_shard(store, row->shard, NULL)->held;
+		pthread_mutex_unlock(&store->lock);
+		if (stray)
+			rc = store->engine->give(store->control_conn, &row->shard, &row->epoch, 1);
+	}
+	return rc;
+}
+
+/* Acts on what a look said about the shards; *left_us is when the next lease of others ends. */
+static int act(hwt_store *store, struct hwts_look *look, int64_t *left_us)
+{
+	struct hwts_shard_row *take = hwts_alloc(look->shard_count * sizeof(*take));
+	size_t count = 0;
+	int rc = 0;
+
+	if (!take)
+		return ENOMEM;
+	*left_us = HWTS_NEVER;
+	pthread_mutex_lock(&store->lock);
+	for (size_t i = 0; i < look->shard_count; i++) {
+		check_held(store, &look->shards[i]);
+		if (!look->shards[i].mine && !look->shards[i].free)
+			*left_us = HWTS_MIN(*left_us, look->shards[i].left_us);
+	}
+	for (size_t i = 0; i < look->kind_count && store->phase == HWTS_STARTED; i++)
+		for (struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
+			if (kind->registered && kind->row.id == look->kinds[i])
+				balance(store, kind, look->members[i], look, take, &count);
+	pthread_mutex_unlock(&store->lock);
+	rc = give_strays(store, look, take, count);
+	if (rc == 0 && count > 0) {
+		rc = take_all(store, take, count);
+		if (rc == 0)
+			rc = load(store, look);
+	}
+	free(take);
+	return rc;
+}
+
+/* The renewal has come back. */
+static int renewed(hwt_store *store, struct hwts_look *look, int64_t sent_boot_ns)
+{
+	pthread_mutex_lock(&store->lock);
+	hwts_clock_sample(store, look->now_us, look->sent_ns, look->reply_ns);
+	if (look->renewed) {
+		store->trusted_ns = sent_boot_ns + lease_ns(store) / 6 * 5;
+		pthread_cond_broadcast(&store->begin_work);
+		see_all(store, look);
+	} else {
+		store->trusted_ns = 0;
+		store->stats.lost_leases++;
+		hwts_share_lose_all(store);
+	}
+	pthread_mutex_unlock(&store->lock);
+	if (look->renewed)
+		return 0;
+	hwts_warn(store, "the lease of %s is lost: this process, its machine or the database stood still for too long",
+		  store->db->me);
+	return hwts_share_join(store, false);
+}
+
+/* Renews, looks ahead, balances.  *next_ns: when to come again at the latest. */
+int hwts_share_look(hwt_store *store, int64_t *next_ns)
+{
+	struct hwts_look *look = &store->look;
+	int64_t left_us = HWTS_NEVER, sent_boot_ns = hwts_boot_ns();
+	int rc;
+
+	free(look->held);
+	rc = collect(store, &look->held, &look->held_count);
+	look->renew = true;
+	look->page = HWTS_PAGE;
+	if (rc == 0)
+		rc = store->engine->look(store->control_conn, look);
+	if (rc == 0)
+		rc = renewed(store, look, sent_boot_ns);
+	if (rc == 0 && !look->renewed) { /* joined again: once more, with nothing held */
+		look->held_count = 0;
+		sent_boot_ns = hwts_boot_ns();
+		rc = store->engine->look(store->control_conn, look);
+		if (rc == 0)
+			rc = renewed(store, look, sent_boot_ns);
+	}
+	if (rc == 0)
+		rc = read_on(store, look);
+	if (rc == 0)
+		rc = act(store, look, &left_us);
+	*next_ns = hwt_now() + period_ns(store);
+	if (left_us < lease_ns(store) / 1000)
+		*next_ns = HWTS_MIN(*next_ns, hwt_now() + left_us * 1000 + HWT_MS(20));
+	return rc;
+}
+
+/* Gives what is marked and has nothing running.  A shard that could not be given stays marked. */
+void hwts_share_give(hwt_store *store)
+{
+	size_t room = 0, count = 0;
+	int32_t *ids = NULL;
+	int64_t *epochs = NULL;
+
+	pthread_mutex_lock(&store->lock);
+	for (const struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
+		for (uint32_t i = 0; kind->registered && i < kind->row.shards; i++)
+			room += kind->shards[i].giving && kind->shards[i].active == 0;
+	if (room > 0) {
+		ids = hwts_alloc(room * sizeof(*ids));
+		epochs = hwts_alloc(room * sizeof(*epochs));
+	}
+	for (const struct hwts_kind *kind = store->kinds; kind && ids && epochs; kind = kind->next) {
+		for (uint32_t i = 0; kind->registered && i < kind->row.shards; i++) {
+			const struct hwts_shard *shard = &kind->shards[i];
+
+			if (!shard->giving || shard->active > 0)
+				continue;
+			ids[count] = shard->id;
+			epochs[count++] = shard->epoch;
+		}
+	}
+	pthread_mutex_unlock(&store->lock);
+	if (count > 0 && store->engine->give(store->control_conn, ids, epochs, count) == 0) {
+		pthread_mutex_lock(&store->lock);
+		for (size_t i = 0; i < count; i++)
+			lose(store, hwts_shard(store, ids[i], NULL));
+		pthread_mutex_unlock(&store->lock);
+		(void)store->engine->listen(store->control_conn, ids, count, false);
+	}
+	free(ids);
+	free(epochs);
+}

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "sqlite.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LOG_LONG_PAGES 1000      /* the keeper moves the log into the file */
+#define LOG_TOO_LONG_PAGES 16384 /* it holds the writers up to begin the log again */
+#define LOG_NET_PAGES 20000      /* without a keeper, a commit does it */
+
+/*
+ * Failures
+ */
+
+static int meaning(int rc, int system_error)
+{
+	switch (rc & 0xff) {
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		return EAGAIN;
+	case SQLITE_FULL:
+		return ENOSPC;
+	case SQLITE_READONLY:
+	case SQLITE_PERM:
+	case SQLITE_AUTH:
+	case SQLITE_CANTOPEN:
+		return EACCES;
+	case SQLITE_NOMEM:
+		return ENOMEM;
+	default:
+		return system_error == ENOSPC || system_error == EDQUOT ? ENOSPC : EIO;
+	}
+}
+
+static const char *advice(int rc)
+{
+	switch (rc) {
+	case EAGAIN:
+		return "; another process holds its lock, try again";
+	case ENOSPC:
+		return "; the disk is full, make room";
+	case EACCES:
+		return "; the file and its folder must be writable for this user";
+	default:
+		return "";
+	}
+}
+
+int hwts_sqlite_error(struct sqlite_conn *conn, int rc, const char *doing)
+{
+	int is = meaning(rc, conn->handle ? sqlite3_system_errno(conn->handle) : 0);
+
+	/* A connection that has met a failing disk is made again. */
+	if (is == EIO && (rc & 0xff) != SQLITE_ERROR && (rc & 0xff) != SQLITE_CONSTRAINT)
+		conn->conn.broken = true;
+	return hwts_fail(is, "sqlite: %s: %s (%s)%s", doing, conn->handle ? sqlite3_errmsg(conn->handle) : "no handle",
+			 sqlite3_errstr(rc), advice(is));
+}
+
+/*
+ * The turn
+ */
+
+void hwts_sqlite_turn(struct sqlite_db *db)
+{
+	uint64_t mine;
+
+	pthread_mutex_lock(&db->lock);
+	mine = db->drawn++;
+	while (db->serving != mine)
+		pthread_cond_wait(&db->turned, &db->lock);
+	pthread_mutex_unlock(&db->lock);
+}
+
+void hwts_sqlite_turn_end(struct sqlite_db *db)
+{
+	pthread_mutex_lock(&db->lock);
+	db->serving++;
+	pthread_cond_broadcast(&db->turned);
+	pthread_mutex_unlock(&db->lock);
+}
+
+/* Asked by SQLite when another process holds the lock. */
+static int wait_for_lock(void *arg, int count)
+{
+	struct sqlite_conn *conn = arg;
+
+	if (count < 25) {
+		hwts_sleep_ns(HWT_US(200));
+		return 1;
+	}
+	hwts_sleep_ns(HWT_MS(1));
+	return (int64_t)count * HWT_MS(1) < conn->patience_ns;
+}
+
+/*
+ * Statements
+ */
+
+sqlite3_stmt *hwts_sqlite_statement(struct sqlite_conn *conn, const char *text, int *failed)
+{
+	struct sqlite_statement *statement = conn->statements;
+	char *sql;
+	int rc;
+
+	for (size_t i = 0; statement->text != NULL && statement->text != text; i++, statement++)
+		if (i == HWTS_SQLITE_STATEMENTS - 1)
+			return *failed = hwts_fail(ENOMEM, "sqlite: too many statements"), NULL;
+	if (statement->made) {
+		sqlite3_reset(statement->made);
+		return statement->made;
+	}
+	sql = hwts_sql(conn->conn.db, text);
+	if (!sql)
+		return *failed = ENOMEM, NULL;
+	rc = sqlite3_prepare_v3(conn->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement->made, NULL);
+	if (rc != SQLITE_OK)
+		*failed = hwts_sqlite_error(conn, rc, "prepare");
+	else
+		statement->text = text;
+	free(sql);
+	return statement->made;
+}
+
+void hwts_sqlite_forget(struct sqlite_conn *conn)
+{
+	for (size_t i = 0; i < HWTS_SQLITE_STATEMENTS && conn->statements[i].text; i++) {
+		sqlite3_finalize(conn->statements[i].made);
+		conn->statements[i] = (struct sqlite_statement){ NULL, NULL };
+	}
+}
+
+int hwts_sqlite_step(struct sqlite_conn *conn, sqlite3_stmt *statement, bool *row)
+{
+	int rc;
+
+	do {
+		rc = sqlite3_step(statement);
+	} while (rc == SQLITE_ROW && !row);
+	if (row)
+		*row = rc == SQLITE_ROW;
+	if (rc == SQLITE_ROW)
+		return 0;
+	if (rc == SQLITE_DONE) {
+		sqlite3_reset(statement);
+		return 0;
+	}
+	rc = hwts_sqlite_error(conn, rc, "step");
+	sqlite3_reset(statement);
+	return rc;
+}
+
+int hwts_sqlite_do(struct sqlite_conn *conn, const char *text, int *changes, int n, const int64_t *numbers)
+{
+	int failed = 0;
+	sqlite3_stmt *statement = hwts_sqlite_statement(conn, text, &failed);
+
+	if (!statement)
+		return failed;
+	for (int i = 0; i < n; i++)
+		sqlite3_bind_int64(statement, i + 1, numbers[i]);
+	failed = hwts_sqlite_step(conn, statement, NULL);
+	if (changes)
+		*changes = failed ? 0 : sqlite3_changes(conn->handle);
+	return failed;
+}
+
+/*
+ * Transactions
+ */
+
+int hwts_sqlite_begin(struct sqlite_conn *conn, bool full)
+{
+	int rc = 0;
+
+	hwts_sqlite_turn(sqlite_db(&conn->conn));
+	conn->has_turn = true;
+	if (full != conn->full) {
+		rc = hwts_sqlite_do(conn, full ? "pragma synchronous = full" : "pragma synchronous = normal", NULL, 0,
+				    NULL);
+		if (rc == 0)
+			conn->full = full;
+	}
+	hwts_count_trip(conn->conn.db);
+	if (rc == 0)
+		rc = hwts_sqlite_do(conn, "begin immediate", NULL, 0, NULL);
+	if (rc != 0) {
+		conn->has_turn = false;
+		hwts_sqlite_turn_end(sqlite_db(&conn->conn));
+	}
+	return rc;
+}
+
+int hwts_sqlite_commit(struct sqlite_conn *conn, int rc)
+{
+	if (rc == 0)
+		rc = hwts_sqlite_do(conn, "commit", NULL, 0, NULL);
+	/* Also after a commit that failed: its transaction is still open then. */
+	if (rc != 0 && !sqlite3_get_autocommit(conn->handle)) {
+		char text[512];
+
+		hwts_cut(text, sizeof(text), hwts_fail_text(), strlen(hwts_fail_text()));
+		for (size_t i = 0; i < HWTS_SQLITE_STATEMENTS && conn->statements[i].text; i++)
+			sqlite3_reset(conn->statements[i].made);
+		if (sqlite3_exec(conn->handle, "rollback", NULL, NULL, NULL) != SQLITE_OK)
+			conn->conn.broken = true;
+		(void)hwts_fail(rc, "%s", text);
+	}
+	if (conn->has_turn) {
+		conn->has_turn = false;
+		hwts_sqlite_turn_end(sqlite_db(&conn->conn));
+	}
+	return rc;
+}
+
+/*
+ * The keeper
+ */
+
+int hwts_sqlite_wal_hook(void *arg, sqlite3 *handle, const char *name, int pages)
+{
+	struct sqlite_db *db = sqlite_db(&((struct sqlite_conn *)arg)->conn);
+	bool keeping;
+
+	if (pages < LOG_LONG_PAGES)
+		return SQLITE_OK;
+	pthread_mutex_lock(&db->lock);
+	keeping = db->keeping;
+	if (keeping && !db->log_is_long) {
+		db->log_is_long = true;
+		pthread_cond_signal(&db->work);
+	}
+	pthread_mutex_unlock(&db->lock);
+	if (!keeping || pages > LOG_NET_PAGES)
+		(void)sqlite3_wal_checkpoint_v2(handle, name, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+	return SQLITE_OK;
+}
+
+static void *keep(void *arg)
+{
+	struct sqlite_db *db = arg;
+	struct hwts_conn *conn = NULL;
+	int pages, moved;
+
+	pthread_mutex_lock(&db->lock);
+	for (;;) {
+		while (db->keep_on && !db->log_is_long)
+			pthread_cond_wait(&db->work, &db->lock);
+		if (!db->keep_on)
+			break;
+		pthread_mutex_unlock(&db->lock);
+		if (conn || db->db.engine->connect(&db->db, HWTS_END, &conn) == 0) {
+			sqlite3 *handle = sqlite_conn(conn)->handle;
+
+			if (sqlite3_wal_checkpoint_v2(handle, NULL, SQLITE_CHECKPOINT_PASSIVE, &pages, &moved) ==
+				SQLITE_OK &&
+			    pages > LOG_TOO_LONG_PAGES) {
+				hwts_sqlite_turn(db);
+				(void)sqlite3_wal_checkpoint_v2(handle, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
+				hwts_sqlite_turn_end(db);
+			}
+		}
+		hwts_sleep_ns(HWT_MS(50)); /* at most this often */
+		pthread_mutex_lock(&db->lock);
+		db->log_is_long = false;
+	}
+	pthread_mutex_unlock(&db->lock);
+	if (conn)
+		db->db.engine->disconnect(conn);
+	return NULL;
+}
+
+static void start_keeper(struct sqlite_db *db)
+{
+	pthread_mutex_lock(&db->lock);
+	if (!db->keeping) {
+		db->keep_on = true;
+		db->keeping = pthread_create(&db->keeper, NULL, keep, db) == 0; /* without one, commits do it */
+	}
+	pthread_mutex_unlock(&db->lock);
+}
+
+static void stop_keeper(struct sqlite_db *db)
+{
+	bool kept;
+
+	pthread_mutex_lock(&db->lock);
+	kept = db->keeping;
+	db->keeping = db->keep_on = false;
+	pthread_cond_signal(&db->work);
+	pthread_mutex_unlock(&db->lock);
+	if (kept)
+		pthread_join(db->keeper, NULL);
+}
+
+/*
+ * The database and its connections
+ */
+
+static int open_db(const char *url, struct hwts_db **out)
+{
+	struct sqlite_db *db;
+	const char *path = url + strlen("sqlite:");
+
+	if (*path == '\0' || strcmp(path, ":memory:") == 0)
+		return hwts_fail(EINVAL,
+				 "sqlite: \"%s\" names no file; a store in memory would survive nothing, use a "
+				 "path or plain hwt.h",
+				 url);
+	if (sqlite3_threadsafe() == 0)
+		return hwts_fail(ENOTSUP, "sqlite: this library was built without threads");
+	if (sqlite3_libversion_number() < 3035000)
+		return hwts_fail(ENOTSUP, "sqlite: version %s is too old, 3.35 is needed", sqlite3_libversion());
+	db = hwts_alloc(sizeof(*db));
+	if (!db)
+		return ENOMEM;
+	db->path = hwts_copy(path);
+	if (!db->path) {
+		free(db);
+		return ENOMEM;
+	}
+	pthread_mutex_init(&db->lock, NULL);
+	pthread_cond_init(&db->turned, NULL);
+	pthread_cond_init(&db->work, NULL);
+	*out = &db->db;
+	return 0;
+}
+
+static void close_db(struct hwts_db *base)
+{
+	struct sqlite_db *db = (struct sqlite_db *)base;
+
+	stop_keeper(db);
+	pthread_mutex_destroy(&db->lock);
+	pthread_cond_destroy(&db->turned);
+	pthread_cond_destroy(&db->work);
+	free(db->path);
+	free(db);
+}
+
+static void disconnect(struct hwts_conn *base)
+{
+	struct sqlite_conn *conn = sqlite_conn(base);
+
+	if (conn->inotify >= 0) {
+		stop_keeper(sqlite_db(base));
+		close(conn->inotify);
+	}
+	hwts_sqlite_forget(conn);
+	sqlite3_close_v2(conn->handle);
+	free(conn);
+}
+
+/* The folder is missing, rather than closed to us. */
+static bool folder_is_missing(const char *path)
+{
+	char *folder = hwts_copy(path);
+	char *slash = folder ? strrchr(folder, '/') : NULL;
+	struct stat is;
+	bool missing = false;
+
+	if (slash && slash != folder) {
+		*slash = '\0';
+		missing = stat(folder, &is) != 0 && errno == ENOENT;
+	}
+	free(folder);
+	return missing;
+}
+
+static int settle(struct sqlite_conn *conn, enum hwts_role role)
+{
+	int64_t give_up_ns = hwt_now() + HWTS_SQLITE_PATIENCE_NS;
+	int failed = 0, rc;
+
+	sqlite3_extended_result_codes(conn->handle, 1);
+	conn->patience_ns = role == HWTS_CONTROL ? HWTS_MIN(HWTS_SQLITE_PATIENCE_NS, conn->conn.db->lease_us * 500)
+						 : HWTS_SQLITE_PATIENCE_NS;
+	sqlite3_busy_handler(conn->handle, wait_for_lock, conn);
+	if (sqlite3_db_readonly(conn->handle, "main") == 1)
+		return hwts_fail(EACCES, "sqlite: %s can be read only%s", sqlite_db(&conn->conn)->path, advice(EACCES));
+	/* This one does not ask the busy handler when another process opens the file, too. */
+	do {
+		rc = sqlite3_exec(conn->handle, "pragma journal_mode = wal", NULL, NULL, NULL);
+	} while ((rc & 0xff) == SQLITE_BUSY && hwt_now() < give_up_ns && (hwts_sleep_ns(HWT_MS(1)), true));
+	if (rc != SQLITE_OK)
+		return hwts_sqlite_error(conn, rc, "open");
+	conn->full = true;
+	failed = hwts_sqlite_do(conn, "pragma synchronous = full", NULL, 0, NULL);
+	sqlite3_wal_hook(conn->handle, hwts_sqlite_wal_hook, conn);
+	return failed;
+}
+
+static int connect(struct hwts_db *base, enum hwts_role role, struct hwts_conn **out)
+{
+	struct sqlite_db *db = (struct sqlite_db *)base;
+	struct sqlite_conn *conn = hwts_alloc(sizeof(*conn));
+	int rc;
+
+	if (!conn)
+		return ENOMEM;
+	conn->conn.db = base;
+	conn->inotify = -1;
+	rc = sqlite3_open_v2(
+	    db->path, &conn->handle,
+	    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, NULL);
+	if (rc == SQLITE_OK)
+		rc = settle(conn, role);
+	else if (folder_is_missing(db->path))
+		rc = hwts_fail(ENOENT, "sqlite: %s: there is no such folder; make it first", db->path);
+	else
+		rc = hwts_sqlite_error(conn, rc, db->path);
+	if (rc != 0) {
+		hwts_sqlite_forget(conn);
+		sqlite3_close_v2(conn->handle);
+		free(conn);
+		return rc;
+	}
+	if (role == HWTS_CONTROL)
+		start_keeper(db);
+	*out = &conn->conn;
+	return 0;
+}
+
+static bool alive(struct hwts_conn *conn)
+{
+	return !conn->broken;
+}
+
+const struct hwts_engine hwts_sqlite = {
+	.name = "sqlite",
+	.open = open_db,
+	.close = close_db,
+	.connect = connect,
+	.disconnect = disconnect,
+	.alive = alive,
+	.prepare = hwts_sqlite_prepare,
+	.kind = hwts_sqlite_kind,
+	.put = hwts_sqlite_put,
+	.put_on = hwts_sqlite_put_on,
+	.cancel = hwts_sqlite_cancel,
+	.reschedule = hwts_sqlite_reschedule,
+	.get = hwts_sqlite_get,
+	.find = hwts_sqlite_find,
+	.page = hwts_sqlite_page,
+	.join = hwts_sqlite_join,
+	.leave = hwts_sqlite_leave,
+	.look = hwts_sqlite_look,
+	.take = hwts_sqlite_take,
+	.give = hwts_sqlite_give,
+	.begin = hwts_sqlite_begin_rows,
+	.end = hwts_sqlite_end_rows,
+	.open_run = hwts_sqlite_open_run,
+	.close_run = hwts_sqlite_close_run,
+	.drop_run = hwts_sqlite_drop_run,
+	.listen = hwts_sqlite_listen,
+	.news_fd = hwts_sqlite_news_fd,
+	.news = hwts_sqlite_news,
+	.tend = hwts_sqlite_tend,
+};

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The SQLite engine: what its files share.
+ *
+ * Threads
+ *
+ *   SQLite has one writer at a time.  The threads of a process queue for their turn in order of arrival, so that none
+ *   starves; other processes meet in SQLite's own lock, which is asked again each 0.2 to 1 ms.
+ *
+ * Durability
+ *
+ *   WAL.  Puts, cancels and reschedules commit with synchronous=FULL.  Begins and ends commit with NORMAL, which syncs
+ *   nothing: the next FULL commit takes them along, and what a power cut loses of them runs again.
+ */
+#ifndef HWTS_SQLITE_H
+#define HWTS_SQLITE_H
+
+#include "engine.h"
+
+#include <pthread.h>
+#include <sqlite3.h>
+
+#define HWTS_SQLITE_STATEMENTS 64
+#define HWTS_SQLITE_PATIENCE_NS HWT_S(10) /* for the write lock */
+
+struct sqlite_db {
+	struct hwts_db db;
+	char *path;
+
+	/* The turn: a queue of writers. */
+	pthread_mutex_t lock;
+	pthread_cond_t turned;
+	uint64_t drawn, serving;
+
+	/* The keeper, a thread that moves the log into the file so that no commit has to. */
+	pthread_cond_t work;
+	pthread_t keeper;
+	bool keeping, keep_on, log_is_long;
+};
+
+/* A statement by the address of its text: prepared once in each connection. */
+struct sqlite_statement {
+	const char *text;
+	sqlite3_stmt *made;
+};
+
+struct sqlite_conn {
+	struct hwts_conn conn;
+	sqlite3 *handle;
+	struct sqlite_statement statements[HWTS_SQLITE_STATEMENTS];
+	bool has_turn, full;
+	int64_t patience_ns;
+	/* control: */
+	int inotify;
+	int64_t hints_read; /* seq of the last hint that was read */
+	int64_t look_until_ns, look_at_ns;
+	int data_version;
+};
+
+static inline struct sqlite_conn *sqlite_conn(struct hwts_conn *conn)
+{
+	return (struct sqlite_conn *)conn;
+}
+
+static inline struct sqlite_db *sqlite_db(struct hwts_conn *conn)
+{
+	return (struct sqlite_db *)conn->db;
+}
+
+/* In sqlite.c. */
+int hwts_sqlite_error(struct sqlite_conn *conn, int rc, const char *doing);
+/* NULL: failed, with the text set.  text must be a literal; @ stands for the prefix. */
+sqlite3_stmt *hwts_sqlite_statement(struct sqlite_conn *conn, const char *text, int *failed);
+int hwts_sqlite_step(struct sqlite_conn *conn, sqlite3_stmt *statement, bool *row); /* row NULL: to its end */
+/* One statement with up to four numbers, to its end; changes may be NULL. */
+int hwts_sqlite_do(struct sqlite_conn *conn, const char *text, int *changes, int n, const int64_t *numbers);
+int hwts_sqlite_begin(struct sqlite_conn *conn, bool full);
+int hwts_sqlite_commit(struct sqlite_conn *conn, int rc); /* rolls back if rc is not 0, and returns it */
+int hwts_sqlite_wal_hook(void *arg, sqlite3 *handle, const char *name, int pages);
+void hwts_sqlite_turn(struct sqlite_db *db);
+void hwts_sqlite_turn_end(struct sqlite_db *db);
+void hwts_sqlite_forget(struct sqlite_conn *conn); /* the statements */
+
+#define HWTS_SQLITE_DO(conn, text, changes, ...)                                                                       \
+	hwts_sqlite_do((conn), (text), (changes), (int)HWTS_COUNT(((const int64_t[]){ __VA_ARGS__ })),                 \
+		       (const int64_t[]){ __VA_ARGS__ })
+
+/* Text and blobs that live until the statement has been stepped. */
+static inline void hwts_sqlite_text(sqlite3_stmt *statement, int at, const char *text)
+{
+	if (text)
+		sqlite3_bind_text(statement, at, text, -1, SQLITE_STATIC);
+	else
+		sqlite3_bind_null(statement, at);
+}
+
+/* In sqlite_schema.c. */
+int hwts_sqlite_prepare(struct hwts_conn *conn);
+int hwts_sqlite_kind(struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make,
+		     struct hwts_kind_row *out);
+
+/* In sqlite_put.c. */
+int hwts_sqlite_put(struct hwts_conn *conn, struct hwts_put *puts, size_t n, bool all);
+int hwts_sqlite_put_on(struct hwts_db *db, void *connection, struct hwts_put *put);
+int hwts_sqlite_cancel(struct hwts_conn *conn, int64_t id);
+int hwts_sqlite_reschedule(struct hwts_conn *conn, int64_t id, int64_t delay_us, struct hwts_due *due);
+
+/* In sqlite_list.c. */
+int hwts_sqlite_get(struct hwts_conn *conn, int64_t id, hwt_store_info *info);
+int hwts_sqlite_find(struct hwts_conn *conn, int32_t kind, const char *key, int64_t *id);
+int hwts_sqlite_page(struct hwts_conn *conn, const struct hwts_kind_row *kind, unsigned states, int64_t due_us,
+		     int64_t id, hwt_store_info *out, size_t n, size_t *count);
+
+/* In sqlite_share.c. */
+int hwts_sqlite_join(struct hwts_conn *conn, const int32_t *kinds, size_t n, bool force);
+int hwts_sqlite_leave(struct hwts_conn *conn);
+int hwts_sqlite_look(struct hwts_conn *conn, struct hwts_look *look);
+int hwts_sqlite_take(struct hwts_conn *conn, struct hwts_shard_row *shards, size_t n, const bool *fail_running);
+int hwts_sqlite_give(struct hwts_conn *conn, const int32_t *shards, const int64_t *epochs, size_t n);
+
+/* In sqlite_run.c. */
+int hwts_sqlite_begin_rows(struct hwts_conn *conn, struct hwts_want *wants, size_t n, bool synced, bool again);
+int hwts_sqlite_end_rows(struct hwts_conn *conn, struct hwts_row *rows);
+int hwts_sqlite_open_run(struct hwts_conn *conn, void **handle);
+int hwts_sqlite_close_run(struct hwts_conn *conn, const struct hwts_row *row);
+void hwts_sqlite_drop_run(struct hwts_conn *conn);
+
+/* In sqlite_news.c. */
+int hwts_sqlite_hint(struct sqlite_conn *conn, const struct hwts_due *due, int64_t now_us);
+int hwts_sqlite_listen(struct hwts_conn *conn, const int32_t *shards, size_t n, bool on);
+int hwts_sqlite_news_fd(struct hwts_conn *conn);
+int hwts_sqlite_news(struct hwts_conn *conn, bool signalled, hwts_hear *hear, void *ctx, int64_t *again_ns);
+void hwts_sqlite_tend(struct hwts_conn *conn);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * News between processes on one SQLite file.
+ *
+ * Structure
+ *
+ *   A put leaves a row in @_hint when the holder of its shard is another process.  The holder watches the -wal file by
+ *   inotify.  The event comes when the log is written, which is before the commit can be seen; so after an event the
+ *   holder looks each 2 ms for 20 ms.  A look is PRAGMA data_version, a few microseconds, and the hints if that
+ *                                      changed.
+ *
+ *   Hints have consecutive numbers.  A holder that finds a gap (it slept while they were removed) reads its window
+ *                                    again.
+ */
+#define _GNU_SOURCE
+#include "sqlite.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/inotify.h>
+#endif
+
+#define LOOK_FOR_NS HWT_MS(20)
+#define LOOK_EACH_NS HWT_MS(2)
+#define HINT_LIFE_US (10 * HWTS_S_US)
+#define DEAD_MEMBER_US (600 * HWTS_S_US)
+
+int hwts_sqlite_hint(struct sqlite_conn *conn, const struct hwts_due *due, int64_t now_us)
+{
+	return HWTS_SQLITE_DO(conn, "insert into @_hint (id, due_us, shard, len, at_us) values (?, ?, ?, ?, ?)", NULL,
+			      due->id, due->due_us, due->shard, due->len, now_us);
+}
+
+/* The number of the last hint that was ever left. */
+static int last_hint(struct sqlite_conn *conn, int64_t *seq)
+{
+	int failed = 0;
+	bool row = false;
+	sqlite3_stmt *statement = hwts_sqlite_statement(conn, "select seq from sqlite_sequence where name = '@_hint'",
+							&failed);
+
+	if (!statement)
+		return failed;
+	failed = hwts_sqlite_step(conn, statement, &row);
+	*seq = row ? sqlite3_column_int64(statement, 0) : 0;
+	sqlite3_reset(statement);
+	return failed;
+}
+
+#ifdef __linux__
+static void watch(struct sqlite_conn *conn)
+{
+	char *wal = hwts_alloc(strlen(sqlite_db(&conn->conn)->path) + 5);
+
+	conn->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	if (wal && conn->inotify >= 0) {
+		(void)sprintf(wal, "%s-wal", sqlite_db(&conn->conn)->path);
+		if (inotify_add_watch(conn->inotify, wal, IN_MODIFY) < 0) {
+			close(conn->inotify);
+			conn->inotify = -1;
+		}
+	}
+	free(wal);
+}
+#else
+static void watch(struct sqlite_conn *conn)
+{
+	conn->inotify = -1;
+}
+#endif
+
+/* Before the first take: hints from here on are news. */
+int hwts_sqlite_listen(struct hwts_conn *base, const int32_t *shards, size_t n, bool on)
+{
+	struct sqlite_conn *conn = sqlite_conn(base);
+
+	(void)shards;
+	(void)n;
+	if (!on || conn->inotify >= 0)
+		return 0;
+	watch(conn);
+	return last_hint(conn, &conn->hints_read);
+}
+
+int hwts_sqlite_news_fd(struct hwts_conn *base)
+{
+	return sqlite_conn(base)->inotify;
+}
+
+static int read_hints(struct sqlite_conn *conn, hwts_hear *hear, void *ctx)
+{
+	int64_t before = conn->hints_read, last = 0, seq;
+	int failed = 0;
+	sqlite3_stmt *statement = hwts_sqlite_statement(
+	    conn, "select seq, id, due_us, shard, len from @_hint where seq > ? order by seq", &failed);
+
+	if (!statement)
+		return failed;
+	sqlite3_bind_int64(statement, 1, before);
+	for (bool row = true; row;) {
+		failed = hwts_sqlite_step(conn, statement, &row);
+		if (failed != 0 || !row)
+			break;
+		seq = sqlite3_column_int64(statement, 0);
+		if (seq != conn->hints_read + 1)
+			hear(ctx, &(struct hwts_due){ .id = -1 });
+		conn->hints_read = seq;
+		if (!HWTS_DEAF())
+			hear(ctx, &(struct hwts_due){
+				      sqlite3_column_int64(statement, 1), sqlite3_column_int64(statement, 2),
+				      sqlite3_column_int(statement, 3), (uint32_t)sqlite3_column_int(statement, 4) });
+	}
+	/* None: perhaps they came and went while this process slept. */
+	if (failed == 0 && conn->hints_read == before && (failed = last_hint(conn, &last)) == 0 && last > before) {
+		conn->hints_read = last;
+		hear(ctx, &(struct hwts_due){ .id = -1 });
+	}
+	return failed;
+}
+
+static int version_changed(struct sqlite_conn *conn, bool *changed)
+{
+	int failed = 0, version = 0;
+	bool row = false;
+	sqlite3_stmt *statement = hwts_sqlite_statement(conn, "pragma data_version", &failed);
+
+	if (!statement)
+		return failed;
+	failed = hwts_sqlite_step(conn, statement, &row);
+	if (row)
+		version = sqlite3_column_int(statement, 0);
+	sqlite3_reset(statement);
+	*changed = version != conn->data_version;
+	conn->data_version = version;
+	return failed;
+}
+
+int hwts_sqlite_news(struct hwts_conn *base, bool signalled, hwts_hear *hear, void *ctx, int64_t *again_ns)
+{
+	struct sqlite_conn *conn = sqlite_conn(base);
+	int64_t now_ns = hwt_now();
+	bool changed = false;
+	char drain[4096];
+	int failed;
+
+	if (signalled && conn->inotify >= 0)
+		while (read(conn->inotify, drain, sizeof(drain)) > 0)
+			;
+	if (signalled)
+		conn->look_until_ns = now_ns + LOOK_FOR_NS;
+	*again_ns = 0;
+	if (conn->inotify < 0)
+		*again_ns = LOOK_EACH_NS * 10;
+	else if (now_ns < conn->look_until_ns)
+		*again_ns = LOOK_EACH_NS;
+	failed = version_changed(conn, &changed);
+	return failed == 0 && changed ? read_hints(conn, hear, ctx) : failed;
+}
+
+/* Removes hints that every holder has read, or finds gone; and members that died long ago. */
+void hwts_sqlite_tend(struct hwts_conn *base)
+{
+	struct sqlite_conn *conn = sqlite_conn(base);
+	int64_t old_us = hwts_wall_us() - HINT_LIFE_US, dead_us = hwts_boot_ns() / 1000 - DEAD_MEMBER_US;
+	int failed = 0, rc;
+	bool row = false;
+	sqlite3_stmt *statement = hwts_sqlite_statement(
+	    conn,
+	    "select exists (select 1 from (select at_us from @_hint order by seq limit 1) where at_us < ?1)"
+	    " or exists (select 1 from @_member where until_us < ?2)",
+	    &failed);
+
+	if (!statement)
+		return;
+	sqlite3_bind_int64(statement, 1, old_us);
+	sqlite3_bind_int64(statement, 2, dead_us);
+	if (hwts_sqlite_step(conn, statement, &row) != 0 || !row)
+		return;
+	row = sqlite3_column_int(statement, 0) == 1;
+	sqlite3_reset(statement);
+	if (!row || hwts_sqlite_begin(conn, false) != 0)
+		return;
+	rc = HWTS_SQLITE_DO(conn,
+			    "delete from @_hint where seq in (select seq from @_hint order by seq limit 5000)"
+			    " and at_us < ?",
+			    NULL, old_us);
+	if (rc == 0)
+		rc = HWTS_SQLITE_DO(conn, "delete from @_member where until_us < ?", NULL, dead_us);
+	(void)hwts_sqlite_commit(conn, rc);
+}

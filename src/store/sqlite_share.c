@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Leases, shards and the look-ahead in SQLite.
+ *
+ * All processes on a file are on one machine, so leases are measured on CLOCK_BOOTTIME, which nobody can set.  It
+ * begins at 0 with each boot: the tables note the boot, and the first process after a reboot removes the members of
+ * before.
+ */
+#include "sqlite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define FREE_SHARD                                                                                                     \
+	"(owner is null or not exists (select 1 from @_member m where m.name = @_shard.owner and m.until_us > ?2))"
+
+static int64_t lease_clock_us(void)
+{
+	return hwts_boot_ns() / 1000;
+}
+
+/* ",1,5," */
+static char *list_of(const int32_t *kinds, size_t n)
+{
+	char *list = hwts_alloc(n * 12 + 2);
+	size_t at = 1;
+
+	if (!list)
+		return NULL;
+	list[0] = ',';
+	for (size_t i = 0; i < n; i++)
+		at += (size_t)snprintf(list + at, 13, "%d,", kinds[i]);
+	return list;
+}
+
+static bool is_listed(const char *list, int32_t kind)
+{
+	char word[16];
+
+	(void)snprintf(word, sizeof(word), ",%d,", kind);
+	return strstr(list, word) != NULL;
+}
+
+static int add_member(struct sqlite_conn *conn, const char *list, bool force, int *changes)
+{
+	int failed = 0;
+	sqlite3_stmt *statement = hwts_sqlite_statement(
+	    conn,
+	    "insert into @_member values (?1, ?2, ?3 + ?4, ?5) on conflict (name) do update set"
+	    " incarnation = excluded.incarnation, until_us = excluded.until_us, kinds = excluded.kinds"
+	    " where ?6 or incarnation = ?2 or until_us <= ?3",
+	    &failed);
+
+	if (!statement)
+		return failed;
+	hwts_sqlite_text(statement, 1, conn->conn.db->me);
+	sqlite3_bind_int64(statement, 2, conn->conn.db->incarnation);
+	sqlite3_bind_int64(statement, 3, lease_clock_us());
+	sqlite3_bind_int64(statement, 4, conn->conn.db->lease_us);
+	hwts_sqlite_text(statement, 5, list);
+	sqlite3_bind_int64(statement, 6, force);
+	failed = hwts_sqlite_step(conn, statement, NULL);
+	*changes = failed ? 0 : sqlite3_changes(conn->handle);
+	return failed;
+}
+
+/* A hint that tells the others to look at the shards. */
+static int call_others(struct sqlite_conn *conn)
+{
+	return hwts_sqlite_hint(conn, &(struct hwts_due){ 0, 0, -1, 0 }, hwts_wall_us());
+}
+
+int hwts_sqlite_join(struct hwts_conn *base, const int32_t *kinds, size_t n, bool force)
+{
+	struct sqlite_conn *conn = sqlite_conn(base);
+	char *list = list_of(kinds, n);
+	int changes = 0;
+	int rc = list ? hwts_sqlite_begin(conn, false) : ENOMEM;
+
+	if (rc == 0) {
+		rc = add_member(conn, list, force, &changes);
+		if (rc == 0 && changes == 0)
+			rc = hwts_fail(EEXIST, "the name %s is in use by another process", base->db->me);
+		if (rc == 0)
+			rc = call_others(conn);
+		rc = hwts_sqlite_commit(conn, rc);
+	}
+	free(list);
+	return rc;
+}
+
+int hwts_sqlite_leave(struct hwts_conn *base)
+{
+	struct sqlite_conn *conn = sqlite_conn(base);
+	int changes = 0, failed = 0;
+	int rc = hwts_sqlite_begin(conn, false);
+	sqlite3_stmt *statement;
+
+	if (rc != 0)
+		return rc;
+	statement = hwts_sqlite_statement(conn, "delete from @_member where name = ? and incarnation = ?", &failed);
+	rc = failed;
+	if (statement) {
+		hwts_sqlite_text(statement, 1, base->db->me);
+		sqlite3_bind_int64(statement, 2, base->db->incarnation);
+		rc = hwts_sqlite_step(conn, statement, NULL);
+		changes = sqlite3_changes(conn->handle);
+	}
+	if (rc == 0 && changes == 1)
+		rc = call_others(conn);
+	return hwts_sqlite_commit(conn, rc);
+}
+
+/*
+ * Looking
+ */
+
+static int renew(struct sqlite_conn *conn, struct hwts_look *look)
+{
+	int failed = 0;
+	sqlite3_stmt *statement = hwts_sqlite_statement(
+	    conn, "update @_member set until_us = ?1 + ?2 where name = ?3 and incarnation = ?4 and until_us > ?1",
+	    &failed);
+
+	if (!statement)
+		return failed;
+	sqlite3_bind_int64(statement, 1, lease_clock_us());
+	sqlite3_bind_int64(statement, 2, conn->conn.db->lease_us);
+	hwts_sqlite_text(statement, 3, conn->conn.db->me);
+	sqlite3_bind_int64(statement, 4, conn->conn.db->incarnation);
+	failed = hwts_sqlite_step(conn, statement, NULL);
+	look->renewed = failed == 0 && sqlite3_changes(conn->handle) == 1;
+	return failed;
+}
+
+static int count_members(struct sqlite_conn *conn, struct hwts_look *look)
+{
+	int failed = 0;
+	sqlite3_stmt *statement = hwts_sqlite_statement(conn, "select kinds from @_member where until_us > ?", &failed);
+
+	if (!statement)
+		return failed;
+	for (size_t i = 0; i < look->kind_count; i++)
+		look->members[i] = 0;
+	sqlite3_bind_int64(statement, 1, lease_clock_us());
+	for (bool row = true; row;) {
+		failed = hwts_sqlite_step(conn, statement, &row);
+		if (failed != 0)
+			return failed;
+		for (size_t i = 0; row && i < look->kind_count; i++)
+			look->members[i] += is_listed((const char *)sqlite3_column_text(statement, 0), look->kinds[i]);
+	}
+	return 0;
+}
+
+static int list_shards(struct sqlite_conn *conn, struct hwts_look *look, int32_t kind)
+{
+	int failed = 0;
+	sqlite3_stmt *statement = hwts_sqlite_statement(
+	    conn,
+	    "select s.id, s.epoch, s.owner = ?2, s.owner is null or ifnull(m.until_us, 0) <= ?3, m.until_us - ?3"
+	    " from @_shard s left join @_member m on m.name = s.owner where s.kind = ?1",
+	    &failed);
+
+	if (!statement)
+		return failed;
+	sqlite3_bind_int64(statement, 1, kind);
+	hwts_sqlite_text(statement, 2, conn->conn.db->me);
+	sqlite3_bind_int64(statement, 3, lease_clock_us());
+	for (bool row = true; row;) {
+		failed = hwts_sqlite_step(conn, statement, &row);
+		if (failed != 0)
+			return failed;
+		if (row && !hwts_look_shard(look, &(struct hwts_shard_row){
+						      .shard = sqlite3_column_int(statement, 0),
+						      .epoch = sqlite3_column_int64(statement, 1),
+						      .mine = sqlite3_column_int(statement, 2) == 1,
+						      .free = sqlite3_column_int(statement, 3) == 1,
+						      .left_us = sqlite3_column_int64(statement, 4),
+						  }))
+			return ENOMEM;
+	}
+	return 0;
+}
+
+static int look_ahead(struct sqlite_conn *conn, struct hwts_look *look, struct hwts_held *held)
+{
+	int failed = 0;
+	size_t seen = 0;
+	int64_t to_us = look->now_us + held->horizon_us;
+	struct hwts_due due = { .shard = held->shard };
+	sqlite3_stmt *statement = hwts_sqlite_statement(
+	    conn,
+	    "select id, due_us, length(data) from @_timeout where shard = ?1 and (due_us, id) > (?2, ?3)"
+	    " and due_us < ?4 and (state = 1 or (state = 2 and epoch < ?5)) order by due_us, id limit ?6",
+	    &failed);
+
+	if (!statement)
+		return failed;
+	sqlite3_bind_int64(statement, 1, held->shard);
+	sqlite3_bind_int64(statement, 2, held->mark_due_us);
+	sqlite3_bind_int64(statement, 3, held->mark_id);
+	sqlite3_bind_int64(statement, 4, to_us);
+	sqlite3_bind_int64(statement, 5, held->epoch);
+	sqlite3_bind_int64(statement, 6, (int64_t)look->page);
+	for (bool row = true; row;) {
+		failed = hwts_sqlite_step(conn, statement, &row);
+		if (failed != 0)
+			return failed;
+		if (!row)
+			break;
+		seen++;
+		due.id = sqlite3_column_int64(statement, 0);
+		due.due_us = sqlite3_column_int64(statement, 1);
+		due.len = (uint32_t)sqlite3_column_int(statement, 2);
+		if (!hwts_look_due(look, &due))
+			return ENOMEM;
+	}
+	held->full = seen >= look->page;
+	if (held->full) {
+		held->mark_due_us = due.due_us;
+		held->mark_id = due.id;
+	} else if (to_us > held->mark_due_us) {
+		held->mark_due_us = to_us;
+		held->mark_id = 0;
+	}
+	return 0;
+}
+
+static int look_at_all(struct sqlite_conn *conn, struct hwts_look *look)
+{
+	int failed = 0;
+
+	if (look->renew) {
+		failed = renew(conn, look);
+		if (failed == 0)
+			failed = count_members(conn, look);
+		for (size_t i = 0; i < look->kind_count && failed == 0; i++)
+			failed = list_shards(conn, look, look->kinds[i]);
+	}
+	for (size_t i = 0; i < look->held_count && failed == 0; i++)
+		failed = look_ahead(conn, look, &look->held[i]);
+	return failed;
+}
+
+int hwts_sqlite_look(struct hwts_conn *base, struct hwts_look *look)
+{
+	struct sqlite_conn *conn = sqlite_conn(base);
+	int rc;
+
+	look->shard_count = look->due_count = 0;
+	look->sent_ns = hwt_now();
+	rc = hwts_sqlite_begin(conn, false);
+	if (rc != 0)
+		return rc;
+	look->now_us = hwts_wall_us();
+	look->reply_ns = hwt_now();
+	return hwts_sqlite_commit(conn, look_at_all(conn, look));
+}
+
+/*
+ * Taking, giving
+ */
+
+static int take_one(struct sqlite_conn *conn, struct hwts_shard_row *shard, bool fail_running, int64_t now_us)
+{
+	int failed = 0, changes;
+	sqlite3_stmt *statement = hwts_sqlite_statement(conn,
+							"update @_shard set epoch = epoch + 1, owner = ?1 where id = "
+							"?3 and epoch = ?4 and (owner = ?1 or " FREE_SHARD ")",
+							&failed);
+
+	if (!statement)
+		return failed;
+	hwts_sqlite_text(statement, 1, conn->conn.db->me);
+	sqlite3_bind_int64(statement, 2, lease_clock_us());
+	sqlite3_bind_int64(statement, 3, shard->shard);
+	sqlite3_bind_int64(statement, 4, shard->epoch);
+	failed = hwts_sqlite_step(conn, statement, NULL);
+	changes = failed ? 0 : sqlite3_changes(conn->handle);
+	shard->epoch = changes == 1 ? shard->epoch + 1 : 0;
+	if (failed != 0 || changes != 1 || !fail_running)
+		return failed;
+	/* At most once: what was running there must not run again.  What runs was due; a day for a clock put back. */
+	return HWTS_SQLITE_DO(conn,
+			      "update @_timeout set state = 3, shard = -1 - shard,"
+			      " error = 'its process died or was cut off while it ran'"
+			      " where shard = ? and due_us < ? and state = 2",
+			      NULL, shard->shard, now_us + 86400 * HWTS_S_US);
+}
+
+int hwts_sqlite_take(struct hwts_conn *base, struct hwts_shard_row *shards, size_t n, const bool *fail_running)
+{
+	struct sqlite_conn *conn = sqlite_conn(base);
+	int64_t now_us = 0;
+	int rc = hwts_sqlite_begin(conn, false);
+
+	if (rc != 0)
+		return rc;
+	now_us = hwts_wall_us();
+	for (size_t i = 0; i < n && rc == 0; i++)
+		rc = take_one(conn, &shards[i], fail_running[i], now_us);
+	return hwts_sqlite_commit(conn, rc);
+}
+
+int hwts_sqlite_give(struct hwts_conn *base, const int32_t *shards, const int64_t *epochs, size_t n)
+{
+	struct sqlite_conn *conn = sqlite_conn(base);
+	int rc = hwts_sqlite_begin(conn, false);
+
+	if (rc != 0)
+		return rc;
+	for (size_t i = 0; i < n && rc == 0; i++)
+		rc = HWTS_SQLITE_DO(conn, "update @_shard set owner = null where id = ? and epoch = ?", NULL, shards[i],
+				    epochs[i]);
+	if (rc == 0)
+		rc = call_others(conn);
+	return hwts_sqlite_commit(conn, rc);
+}

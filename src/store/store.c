@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A store's life: open, start, stop, close.
+ */
+#define _GNU_SOURCE
+#include "store.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#define THREADS 4
+#define BATCH 500
+#define LEASE_NS HWT_S(6)
+#define TICK_NS HWT_MS(1)
+
+/*
+ * What the threads share
+ */
+
+void hwts_warn(hwt_store *store, const char *format, ...)
+{
+	char text[600];
+	va_list args;
+
+	if (!store->config.warn)
+		return;
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	store->config.warn(store->config.warn_ctx, text);
+}
+
+bool hwts_in_task_of(const hwt_store *store)
+{
+	return hwts_running && hwts_running->store == store;
+}
+
+bool hwts_holds_lock(const hwt_store *store)
+{
+	/* Two stores on one file are two in one process with the same lock. */
+	return hwts_running && hwts_running->run.connection && strncmp(store->url, "sqlite:", 7) == 0 &&
+	       strcmp(hwts_running->store->url, store->url) == 0;
+}
+
+int64_t hwts_backoff_ns(unsigned failures)
+{
+	int64_t ns = HWT_MS(20) << HWTS_MIN(failures, 7);
+
+	return ns / 2 + (int64_t)(hwts_random() % (uint64_t)ns);
+}
+
+int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role role, unsigned *failures)
+{
+	int rc;
+
+	if (*conn) {
+		store->engine->disconnect(*conn);
+		*conn = NULL;
+		pthread_mutex_lock(&store->lock);
+		store->stats.reconnects++;
+		pthread_mutex_unlock(&store->lock);
+	}
+	rc = store->engine->connect(store->db, role, conn);
+	if (rc == 0 && *failures > 0)
+		hwts_warn(store, "connected again");
+	else if (rc != 0 && *failures == 0)
+		hwts_warn(store, "no connection: %s", hwts_fail_text());
+	if (rc == 0)
+		*failures = 0;
+	return rc;
+}
+
+void hwts_wait_ns(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t ns)
+{
+	int64_t until_ns = hwt_now() + ns;
+	struct timespec until = { .tv_sec = (time_t)(until_ns / HWT_S(1)), .tv_nsec = (long)(until_ns % HWT_S(1)) };
+
+	(void)pthread_cond_timedwait(cond, lock, &until);
+}
+
+void hwts_cond_init(pthread_cond_t *cond)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+/*
+ * Opening
+ */
+
+static int read_config(hwt_store_config *out, const hwt_store_config *config)
+{
+	*out = (hwt_store_config){ .size = sizeof(*out) };
+	if (config && config->size < sizeof(*config))
+		return hwts_fail(EINVAL, "hwt_store_config.size must be sizeof(hwt_store_config)");
+	if (config && config->size > sizeof(*config))
+		for (const char *more = (const char *)config + sizeof(*config);
+		     more < (const char *)config + config->size; more++)
+			if (*more)
+				return hwts_fail(ENOTSUP,
+						 "hwt_store_config has a setting that this version does not know");
+	if (config)
+		*out = *config;
+	out->threads = out->threads ? out->threads : THREADS;
+	out->batch = out->batch ? out->batch : BATCH;
+	out->lease_ns = out->lease_ns ? out->lease_ns : LEASE_NS;
+	out->tick_ns = out->tick_ns ? out->tick_ns : TICK_NS;
+	out->schema = out->schema ? out->schema : "hwt";
+	for (size_t i = 0; i < HWTS_COUNT(out->reserved); i++)
+		if (out->reserved[i])
+			return hwts_fail(ENOTSUP, "hwt_store_config.reserved must be 0");
+	if (out->threads > 1024 || out->batch > 10000)
+		return hwts_fail(EINVAL, "threads is at most 1024, batch at most 10000");
+	if (out->lease_ns < HWT_S(1) || out->lease_ns > HWT_S(3600))
+		return hwts_fail(EINVAL, "lease_ns is between 1 s and an hour");
+	if (out->tick_ns < HWT_MS(1) || out->tick_ns > HWT_S(1))
+		return hwts_fail(EINVAL, "tick_ns is between 1 ms and 1 s");
+	if (strlen(out->schema) < 1 || strlen(out->schema) > 24 ||
+	    strspn(out->schema, "abcdefghijklmnopqrstuvwxyz_") != strlen(out->schema))
+		return hwts_fail(EINVAL, "schema is 1 to 24 of a to z and _");
+	if (out->name && (out->name[0] == '\0' || strlen(out->name) > HWTS_MEMBER_MAX ||
+			  !hwts_is_utf8(out->name, strlen(out->name))))
+		return hwts_fail(EINVAL, "name has 1 to %d bytes of UTF-8", HWTS_MEMBER_MAX);
+	return 0;
+}
+
+static int choose_engine(const char *url, const struct hwts_engine **engine)
+{
+	*engine = NULL;
+	if (!url)
+		return hwts_fail(EINVAL, "the url is NULL");
+	if (strncmp(url, "sqlite:", 7) == 0) {
+#ifdef HWT_STORE_SQLITE
+		*engine = &hwts_sqlite;
+#endif
+	} else if (strncmp(url, "postgresql://", 13) == 0 || strncmp(url, "postgres://", 11) == 0 ||
+		   strncmp(url, "pg:", 3) == 0) {
+#ifdef HWT_STORE_POSTGRES
+		*engine = &hwts_postgres;
+#endif
+	} else {
+		return hwts_fail(
+		    EINVAL, "\"%.200s\" is no url of a store: sqlite:PATH, postgresql://... or pg:key=value ...", url);
+	}
+	return *engine ? 0 : hwts_fail(ENOTSUP, "this library was built without the engine of \"%.200s\"", url);
+}
+
+static void name_process(struct hwts_db *db, const char *name)
+{
+	char host[64] = "localhost";
+
+	(void)gethostname(host, sizeof(host) - 1);
+	if (name)
+		hwts_cut(db->me, sizeof(db->me), name, strlen(name));
+	else
+		(void)snprintf(db->me, sizeof(db->me), "%s:%ld:%08x", host, (long)getpid(), (unsigned)hwts_random());
+	db->incarnation = (int64_t)(hwts_random() >> 1);
+}
+
+static void destroy(hwt_store *store)
+{
+	hwts_pool_close(store);
+	for (struct hwts_kind *kind = store->kinds, *next; kind; kind = next) {
+		next = kind->next;
+		free(kind->shards);
+		free(kind);
+	}
+	if (store->db)
+		store->engine->close(store->db);
+	pthread_mutex_destroy(&store->life);
+	pthread_mutex_destroy(&store->pool_lock);
+	pthread_mutex_destroy(&store->group_lock);
+	pthread_mutex_destroy(&store->lock);
+	pthread_cond_destroy(&store->group_done);
+	pthread_cond_destroy(&store->begin_work);
+	pthread_cond_destroy(&store->task_work);
+	pthread_cond_destroy(&store->end_work);
+	pthread_cond_destroy(&store->drained);
+	free(store->url);
+	free(store);
+}
+
+static void init(hwt_store *store, const hwt_store_config *config)
+{
+	store->config = *config;
+	store->config.name = store->config.schema = NULL; /* the caller's */
+	store->group_end = &store->group;
+	store->ends_end = &store->ends;
+	store->poke[0] = store->poke[1] = store->clock_fd = -1;
+	pthread_mutex_init(&store->life, NULL);
+	pthread_mutex_init(&store->pool_lock, NULL);
+	pthread_mutex_init(&store->group_lock, NULL);
+	pthread_mutex_init(&store->lock, NULL);
+	hwts_cond_init(&store->group_done);
+	hwts_cond_init(&store->begin_work);
+	hwts_cond_init(&store->task_work);
+	hwts_cond_init(&store->end_work);
+	hwts_cond_init(&store->drained);
+}
+
+static int open_db(hwt_store *store, const hwt_store_config *config)
+{
+	struct hwts_conn *conn;
+	int rc = store->engine->open(store->url, &store->db);
+
+	if (rc != 0)
+		return rc;
+	store->db->engine = store->engine;
+	store->db->url = store->url;
+	store->db->lease_us = config->lease_ns / 1000;
+	hwts_cut(store->db->prefix, sizeof(store->db->prefix), config->schema, strlen(config->schema));
+	name_process(store->db, config->name);
+	rc = store->engine->connect(store->db, HWTS_CALL, &conn);
+	if (rc != 0)
+		return rc;
+	rc = store->engine->prepare(conn);
+	hwts_pool_put(store, conn);
+	return rc;
+}
+
+int hwt_store_open(hwt_store **out, const char *url, const hwt_store_config *wish, char *error, size_t error_len)
+{
+	struct hwts_call call = hwts_enter();
+	hwt_store_config config;
+	const struct hwts_engine *engine = NULL;
+	hwt_store *store = NULL;
+	int rc = out ? choose_engine(url, &engine) : hwts_fail(EINVAL, "the pointer to the store is NULL");
+
+	if (rc == 0)
+		rc = read_config(&config, wish);
+	if (rc == 0) {
+		store = hwts_alloc(sizeof(*store));
+		rc = store ? 0 : ENOMEM;
+	}
+	if (rc == 0) {
+		store->engine = engine;
+		init(store, &config);
+		store->url = hwts_copy(url);
+		rc = store->url ? open_db(store, &config) : ENOMEM;
+	}
+	if (rc == 0)
+		*out = store;
+	if (rc != 0 && error && error_len > 0)
+		hwts_cut(error, error_len, hwts_fail_text(), strlen(hwts_fail_text()));
+	if (rc != 0 && store)
+		destroy(store);
+	return hwts_leave(call, rc);
+}
+
+/*
+ * Starting
+ */
+
+static int open_pipe(hwt_store *store)
+{
+	if (pipe(store->poke) != 0)
+		return hwts_fail(errno, "pipe: %s", strerror(errno));
+	for (int i = 0; i < 2; i++) {
+		(void)fcntl(store->poke[i], F_SETFL, O_NONBLOCK);
+		(void)fcntl(store->poke[i], F_SETFD, FD_CLOEXEC);
+	}
+	return 0;
+}
+
+static int prepare_look(hwt_store *store)
+{
+	size_t kinds = 0;
+	int32_t *ids;
+
+	pthread_mutex_lock(&store->lock);
+	for (const struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
+		kinds += kind->registered;
+	pthread_mutex_unlock(&store->lock);
+	if (kinds == 0)
+		return hwts_fail(EINVAL, "no kind is registered: a process that only puts need not start");
+	store->look = (struct hwts_look){ .kind_count = kinds };
+	ids = hwts_alloc(kinds * sizeof(*ids));
+	store->look.kinds = ids;
+	store->look.members = hwts_alloc(kinds * sizeof(*store->look.members));
+	if (!ids || !store->look.members) {
+		free(ids);
+		store->look.kinds = NULL;
+		return ENOMEM;
+	}
+	kinds = 0;
+	pthread_mutex_lock(&store->lock);
+	for (const struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
+		if (kind->registered)
+			ids[kinds++] = kind->row.id;
+	pthread_mutex_unlock(&store->lock);
+	return 0;
+}
+
+static int connect_all(hwt_store *store)
+{
+	int rc = store->engine->connect(store->db, HWTS_CONTROL, &store->control_conn);
+
+	if (rc == 0)
+		rc = store->engine->connect(store->db, HWTS_BEGIN, &store->begin_conn);
+	if (rc == 0)
+		rc = store->engine->connect(store->db, HWTS_END, &store->end_conn);
+	return rc;
+}
+
+static void disconnect_all(hwt_store *store)
+{
+	struct hwts_conn **conns[] = { &store->control_conn, &store->begin_conn, &store->end_conn };
+
+	for (size_t i = 0; i < HWTS_COUNT(conns); i++) {
+		if (*conns[i])
+			store->engine->disconnect(*conns[i]);
+		*conns[i] = NULL;
+	}
+}
+
+/* The last part of a stop, and of a start that failed. */
+static void clean_up(hwt_store *store)
+{
+	int32_t *kinds = (int32_t *)(uintptr_t)store->look.kinds; /* prepare_look made it */
+
+	disconnect_all(store);
+	hwts_window_close(store);
+	for (int i = 0; i < 2; i++)
+		if (store->poke[i] >= 0)
+			close(store->poke[i]);
+	if (store->clock_fd >= 0)
+		close(store->clock_fd);
+	store->poke[0] = store->poke[1] = store->clock_fd = -1;
+	free(kinds);
+	free(store->look.members);
+	free(store->look.held);
+	free(store->look.shards);
+	free(store->look.dues);
+	store->look = (struct hwts_look){ .renew = false };
+	free(store->task_threads);
+	store->task_threads = NULL;
+	store->task_count = 0;
+	pthread_mutex_lock(&store->lock);
+	store->phase = HWTS_STOPPED;
+	store->trusted_ns = 0;
+	store->joined = false;
+	for (struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
+		for (uint32_t i = 0; kind->registered && i < kind->row.shards; i++)
+			kind->shards[i] = (struct hwts_shard){ .id = kind->shards[i].id };
+	store->stats.shards_held = 0;
+	pthread_mutex_unlock(&store->lock);
+}
+
+/* Ends the threads that have been started; what control has not given back it leaves to the lease. */
+static void end_threads(hwt_store *store, unsigned tasks, unsigned others)
+{
+	pthread_mutex_lock(&store->lock);
+	store->begin_halt = true;
+	pthread_cond_broadcast(&store->begin_work);
+	pthread_cond_broadcast(&store->drained);
+	pthread_mutex_unlock(&store->lock);
+	if (others > 0)
+		pthread_join(store->beginner_thread, NULL);
+	pthread_mutex_lock(&store->lock);
+	store->task_halt = true;
+	hwts_give_back_queued(store, -1);
+	pthread_cond_broadcast(&store->task_work);
+	pthread_mutex_unlock(&store->lock);
+	for (unsigned i = 0; i < tasks; i++)
+		pthread_join(store->task_threads[i], NULL);
+	pthread_mutex_lock(&store->lock);
+	store->end_halt = true;
+	pthread_cond_broadcast(&store->end_work);
+	pthread_mutex_unlock(&store->lock);
+	if (others > 1)
+		pthread_join(store->ender_thread, NULL);
+	pthread_mutex_lock(&store->lock);
+	store->control_halt = true;
+	pthread_mutex_unlock(&store->lock);
+	hwts_poke(store);
+	if (others > 2)
+		pthread_join(store->control_thread, NULL);
+}
+
+static int start_threads(hwt_store *store)
+{
+	struct {
+		pthread_t *thread;
+		void *(*run)(void *);
+	} others[] = {
+		{ &store->beginner_thread, hwts_beginner },
+		{ &store->ender_thread, hwts_ender },
+		{ &store->control_thread, hwts_control },
+	};
+	unsigned tasks = 0, count = 0;
+	int rc = 0;
+
+	store->begin_halt = store->task_halt = store->end_halt = store->control_halt = false;
+	while (rc == 0 && tasks < store->task_count) {
+		rc = pthread_create(&store->task_threads[tasks], NULL, hwts_task_thread, store);
+		tasks += rc == 0;
+	}
+	while (rc == 0 && count < HWTS_COUNT(others)) {
+		rc = pthread_create(others[count].thread, NULL, others[count].run, store);
+		count += rc == 0;
+	}
+	if (rc != 0) {
+		(void)hwts_fail(rc, "a thread: %s", strerror(rc));
+		end_threads(store, tasks, count);
+	}
+	return rc;
+}
+
+static int start(hwt_store *store)
+{
+	int64_t next_ns;
+	int rc = prepare_look(store);
+
+	if (rc == 0)
+		rc = open_pipe(store);
+	if (rc == 0)
+		rc = hwts_window_open(store);
+	if (rc == 0) {
+		store->task_threads = hwts_alloc(store->config.threads * sizeof(*store->task_threads));
+		store->task_count = store->config.threads;
+		rc = store->task_threads ? connect_all(store) : ENOMEM;
+	}
+	if (rc == 0)
+		rc = store->engine->listen(store->control_conn, NULL, 0, true);
+	if (rc == 0)
+		rc = hwts_share_join(store, true);
+	if (rc == 0) {
+		pthread_mutex_lock(&store->lock);
+		store->phase = HWTS_STARTED;
+		pthread_mutex_unlock(&store->lock);
+		rc = hwts_share_look(store, &next_ns);
+	}
+	if (rc == 0)
+		rc = start_threads(store);
+	if (rc != 0) {
+		if (store->joined)
+			(void)store->engine->leave(store->control_conn);
+		clean_up(store);
+	}
+	return rc;
+}
+
+int hwt_store_start(hwt_store *store)
+{
+	struct hwts_call call = hwts_enter();
+	int rc = 0;
+
+	if (!store)
+		return hwts_leave(call, hwts_fail(EINVAL, "the store is NULL"));
+	if (hwts_in_task_of(store))
+		return hwts_leave(call, 0);
+	pthread_mutex_lock(&store->life);
+	if (store->phase == HWTS_STOPPED)
+		rc = start(store);
+	pthread_mutex_unlock(&store->life);
+	return hwts_leave(call, rc);
+}
+
+/*
+ * Stopping
+ */
+
+/* Shards in which nothing runs go at once; the others when their tasks have ended. */
+static void stop(hwt_store *store)
+{
+	pthread_mutex_lock(&store->lock);
+	store->phase = HWTS_STOPPING;
+	store->begin_halt = true;
+	for (struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
+		for (uint32_t i = 0; kind->registered && i < kind->row.shards; i++)
+			if (kind->shards[i].held)
+				kind->shards[i].giving = true;
+	hwts_give_back_queued(store, -1);
+	pthread_mutex_unlock(&store->lock);
+	hwts_poke(store);
+	end_threads(store, store->task_count, 3);
+	clean_up(store);
+}
+
+int hwt_store_stop(hwt_store *store)
+{
+	struct hwts_call call = hwts_enter();
+
+	if (!store)
+		return hwts_leave(call, hwts_fail(EINVAL, "the store is NULL"));
+	if (hwts_in_task_of(store))
+		return hwts_leave(call, hwts_fail(EDEADLK, "a task cannot stop its own store"));
+	pthread_mutex_lock(&store->life);
+	if (store->phase != HWTS_STOPPED)
+		stop(store);
+	pthread_mutex_unlock(&store->life);
+	return hwts_leave(call, 0);
+}
+
+int hwt_store_close(hwt_store *store)
+{
+	struct hwts_call call = hwts_enter();
+
+	if (!store)
+		return hwts_leave(call, hwts_fail(EINVAL, "the store is NULL"));
+	if (hwts_in_task_of(store))
+		return hwts_leave(call, hwts_fail(EDEADLK, "a task cannot close its own store"));
+	(void)hwt_store_stop(store);
+	destroy(store);
+	return hwts_leave(call, 0);
+}

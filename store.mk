@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# libhwt-store: a second library above the first, from src/store/.  Built when pkg-config finds sqlite3, libpq or both; STORE= leaves it out.
+
+STORE_SQLITE := $(shell pkg-config --exists 'sqlite3 >= 3.35' 2>/dev/null && echo sqlite3)
+STORE_POSTGRES := $(if $(wildcard src/store/postgres.c),$(shell pkg-config --exists libpq 2>/dev/null && echo libpq))
+STORE ?= $(STORE_SQLITE)$(STORE_POSTGRES)
+
+STORE_PKG := $(strip $(STORE_SQLITE) $(STORE_POSTGRES))
+STORE_SRC := $(filter-out $(if $(STORE_SQLITE),,src/store/sqlite%) $(if $(STORE_POSTGRES),,src/store/postgres%),\
+	$(wildcard src/store/*.c))
+STORE_DEFINES := $(if $(STORE_SQLITE),-DHWT_STORE_SQLITE) $(if $(STORE_POSTGRES),-DHWT_STORE_POSTGRES)
+STORE_CPPFLAGS := $(STORE_DEFINES) $(if $(STORE_PKG),$(shell pkg-config --cflags $(STORE_PKG) 2>/dev/null | sed 's/-I/-isystem /g'))
+STORE_LIBS := $(if $(STORE_PKG),$(shell pkg-config --libs $(STORE_PKG) 2>/dev/null))
+STORE_SONAME := libhwt-store.so.$(MAJOR)
+STORE_LIBRARIES := $(if $(STORE),$(BUILD)/libhwt-store.a $(BUILD)/libhwt-store.so)
+STORE_TESTS := $(if $(STORE),$(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/store_*.c)))
+
+.PHONY: store check-store
+
+store: $(STORE_LIBRARIES)
+	@$(SAY) '$(if $(STORE),libhwt-store: $(STORE_PKG)$(if $(STORE_SQLITE),,; without sqlite3)$(if $(STORE_POSTGRES),,; without libpq),libhwt-store is left out: pkg-config finds neither sqlite3 (3.35) nor libpq)'
+
+$(BUILD)/store-static/%.o: src/store/%.c | $(BUILD)/store-static
+	$(QCC) $(ALL_CPPFLAGS) $(STORE_CPPFLAGS) $(POSIX) $(HIDDEN) $(SAME) $(ALL_CFLAGS) -c -o $@ $<
+
+$(BUILD)/store-shared/%.o: src/store/%.c | $(BUILD)/store-shared
+	$(QCC) $(ALL_CPPFLAGS) $(STORE_CPPFLAGS) $(POSIX) $(HIDDEN) $(SAME) $(ALL_CFLAGS) -fPIC -c -o $@ $<
+
+# With seams for clocks, news, memory and points to die at.
+$(BUILD)/store-unit/%.o: src/store/%.c | $(BUILD)/store-unit
+	$(QCC) $(ALL_CPPFLAGS) $(STORE_CPPFLAGS) $(POSIX) -DHWT_TEST $(ALL_CFLAGS) -c -o $@ $<
+
+$(BUILD)/libhwt-store.a: $(STORE_SRC:src/store/%.c=$(BUILD)/store-static/%.o)
+	$(Q)rm -f $@ && $(AR) rcsD $@ $^
+
+$(BUILD)/libhwt-store-unit.a: $(STORE_SRC:src/store/%.c=$(BUILD)/store-unit/%.o)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(BUILD)/libhwt-store.so.$(VERSION): $(STORE_SRC:src/store/%.c=$(BUILD)/store-shared/%.o) src/store/hwt_store.map $(BUILD)/libhwt.so
+	$(QCC) -shared -Wl,-soname,$(STORE_SONAME) -Wl,--version-script=src/store/hwt_store.map \
+		$(if $(SAN),,-Wl$(comma)-z$(comma)defs) -o $@ $(filter %.o,$^) -L$(BUILD) -lhwt $(STORE_LIBS) $(ALL_LDFLAGS)
+
+$(BUILD)/libhwt-store.so: $(BUILD)/libhwt-store.so.$(VERSION)
+	$(Q)ln -sf $(notdir $<) $(BUILD)/$(STORE_SONAME)
+	$(Q)ln -sf $(STORE_SONAME) $@
+
+$(BUILD)/test/store_%: test/store_%.c $(BUILD)/libhwt-store-unit.a $(BUILD)/libhwt.a | $(BUILD)/test
+	$(QCC) $(ALL_CPPFLAGS) $(STORE_CPPFLAGS) -Isrc/store -Itest $(GNU) -DHWT_TEST $(ALL_CFLAGS) -o $@ $< \
+		$(BUILD)/libhwt-store-unit.a $(BUILD)/libhwt.a $(STORE_LIBS) $(ALL_LDFLAGS)
+
+$(addprefix $(BUILD)/store-,static shared unit):
+	$(Q)mkdir -p $@
+
+# On SQLite always, on PostgreSQL if its server is installed: test/store.sh starts a private one.
+check-store: store $(STORE_TESTS)
+	CC='$(CC)' SAN='$(SAN)' test/run.sh $(BUILD) test/store.sh

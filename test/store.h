@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the tests of the store share.  They run on a real database, which HWT_STORE_URL names; without it on SQLite
+ * files of their own.  Each test has a fresh store: a new file, or a new prefix in the same PostgreSQL database.
+ *
+ *   HWT_STORE_URL  a postgresql:// or pg: url; unset: SQLite
+ *
+ * Other processes are this program again: spawn(...) executes it with "--child".  A worker writes a line for each start
+ * of a task to a log, in one write with O_APPEND, so that a kill loses none that was written.
+ */
+#ifndef HWT_TEST_STORE_H
+#define HWT_TEST_STORE_H
+
+#include <hwt_store.h>
+
+#include "base.h"
+#include "support.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#define TEXT_MAX 512
+#define WITHIN_S 60 /* far more than a busy machine needs */
+
+struct world {
+	char folder[128], url[TEXT_MAX], schema[25], log[192];
+	bool sqlite;
+};
+
+static struct world world; /* of the running test */
+
+static inline bool on_sqlite(void)
+{
+	return getenv("HWT_STORE_URL") == NULL;
+}
+
+static inline void fresh_world(void)
+{
+	static unsigned number;
+	uint64_t random = hwts_random();
+
+	if (world.folder[0] == '\0') {
+		(void)snprintf(world.folder, sizeof(world.folder), "%s/hwt-store-XXXXXX",
+			       getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+		REQUIRE(mkdtemp(world.folder) != NULL);
+	}
+	world.sqlite = on_sqlite();
+	number++;
+	if (world.sqlite)
+		(void)snprintf(world.url, sizeof(world.url), "sqlite:%s/%u.db", world.folder, number);
+	else
+		(void)snprintf(world.url, sizeof(world.url), "%s", getenv("HWT_STORE_URL"));
+	for (size_t i = 0; i < 10; i++, random /= 26)
+		world.schema[i] = (char)('a' + random % 26);
+	world.schema[10] = '\0';
+	(void)snprintf(world.log, sizeof(world.log), "%s/%u.log", world.folder, number);
+}
+
+static inline void end_world(void)
+{
+	char command[160];
+
+	if (world.folder[0] == '\0')
+		return;
+	(void)snprintf(command, sizeof(command), "rm -rf '%s'", world.folder);
+	CHECK_INT(system(command), ==, 0);
+}
+
+/*
+ * Stores and kinds
+ */
+
+static inline hwt_store_config store_config(void)
+{
+	hwt_store_config config = HWT_STORE_CONFIG_INIT;
+
+	config.schema = world.schema;
+	config.lease_ns = HWT_S(2);
+	if (!getenv("HWT_STORE_LOUD"))
+		config.warn = NULL;
+	return config;
+}
+
+static inline hwt_store *open_with(const hwt_store_config *config)
+{
+	hwt_store *store = NULL;
+	char error[256] = "";
+	int rc = hwt_store_open(&store, world.url, config, error, sizeof(error));
+
+	if (rc != 0)
+		fprintf(stderr, "open %s: %d %s\n", world.url, rc, error);
+	REQUIRE(rc == 0);
+	return store;
+}
+
+static inline hwt_store *open_store(void)
+{
+	hwt_store_config config = store_config();
+
+	return open_with(&config);
+}
+
+static inline int checked(const char *file, int line, const char *what, int rc, int want)
+{
+	if (rc != want) {
+		test_fail(file, line, what, rc, want, true);
+		fprintf(stderr, "    %s\n", hwt_store_error());
+	}
+	return rc;
+}
+
+/*
+ * A call that returns want; the text of a failure is shown when it does not, and must not be empty when it should fail.
+ */
+#define CHECK_CALL(call, want)                                                                                         \
+	do {                                                                                                           \
+		errno = ERRNO_MARK;                                                                                    \
+		int call_rc_ = checked(__FILE__, __LINE__, #call, (call), (want));                                     \
+		CHECK_INT(errno, ==, ERRNO_MARK);                                                                      \
+		CHECK((hwt_store_error()[0] != '\0') == (call_rc_ != 0));                                              \
+	} while (0)
+
+static inline void register_kind(hwt_store *store, const char *name, hwt_store_task *task, void *ctx, unsigned mode)
+{
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+
+	kind.name = name;
+	kind.task = task;
+	kind.ctx = ctx;
+	kind.mode = mode;
+	kind.backoff_ns = HWT_MS(20);
+	CHECK_CALL(hwt_store_register(store, &kind), 0);
+}
+
+static inline hwt_store_spec spec_of(const char *kind, int64_t delay_ns)
+{
+	hwt_store_spec spec = HWT_STORE_SPEC_INIT;
+
+	spec.kind = kind;
+	spec.delay_ns = delay_ns;
+	return spec;
+}
+
+static inline int64_t put(hwt_store *store, const char *kind, int64_t delay_ns)
+{
+	hwt_store_spec spec = spec_of(kind, delay_ns);
+	int64_t id = 0;
+
+	CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
+	CHECK_INT(id, >, 0);
+	return id;
+}
+
+static inline int64_t put_key(hwt_store *store, const char *kind, const char *key, int64_t delay_ns)
+{
+	hwt_store_spec spec = spec_of(kind, delay_ns);
+	int64_t id = 0;
+
+	spec.key = key;
+	CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
+	return id;
+}
+
+static inline hwt_store_stats stats_of_store(hwt_store *store)
+{
+	hwt_store_stats stats = HWT_STORE_STATS_INIT;
+
+	CHECK_CALL(hwt_store_read_stats(store, &stats), 0);
+	return stats;
+}
+
+/* ENOENT comes to be: it is done. */
+static inline bool wait_gone(hwt_store *store, int64_t id)
+{
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+
+	while (hwt_store_get(store, id, &info) != ENOENT) {
+		if (hwt_now() > give_up_ns)
+			return false;
+		sleep_ms(1);
+	}
+	return true;
+}
+
+static inline bool wait_store_state(hwt_store *store, int64_t id, hwt_store_state state)
+{
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+
+	while (hwt_store_get(store, id, &info) == 0 && info.state != state) {
+		if (hwt_now() > give_up_ns)
+			return false;
+		sleep_ms(1);
+	}
+	return info.state == state;
+}
+
+/* Microseconds since 1970, of this machine. */
+static inline int64_t now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+/* Until shards are held by this store. */
+static inline bool wait_held(hwt_store *store, uint64_t shards)
+{
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+
+	while (stats_of_store(store).shards_held != shards) {
+		if (hwt_now() > give_up_ns)
+			return false;
+		sleep_ms(2);
+	}
+	return true;
+}
+
+/*
+ * Other processes
+ */
+
+/* Executes this program: --child WHAT URL SCHEMA LOG MORE...  MORE ends with NULL. */
+static inline pid_t spawn(const char *what, ...)
+{
+	const char *args[16] = { "/proc/self/exe", "--child", what, world.url, world.schema, world.log };
+	char *copies[16];
+	size_t n = 6;
+	va_list more;
+	pid_t pid;
+
+	va_start(more, what);
+	while (n < 15 && (args[n] = va_arg(more, const char *)) != NULL)
+		n++;
+	va_end(more);
+	args[n] = NULL;
+	for (size_t i = 0; i <= n; i++)
+		copies[i] = args[i] ? strdup(args[i]) : NULL;
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0) {
+		execv("/proc/self/exe", copies);
+		_exit(127);
+	}
+	for (size_t i = 0; i < n; i++)
+		free(copies[i]);
+	REQUIRE(pid > 0);
+	return pid;
+}
+
+static inline void kill_child(pid_t pid)
+{
+	int status;
+
+	(void)kill(pid, SIGKILL);
+	CHECK_INT(waitpid(pid, &status, 0), ==, pid);
+}
+
+/* Asks a child to stop, which it has to do well. */
+static inline void end_child(pid_t pid)
+{
+	int status = -1;
+
+	(void)kill(pid, SIGTERM);
+	(void)kill(pid, SIGCONT);
+	CHECK_INT(waitpid(pid, &status, 0), ==, pid);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/*
+ * The log of starts: lines "ID DUE AT ATTEMPT PID"
+ */
+
+struct start {
+	int64_t id, due_us, at_us;
+	unsigned attempt;
+	int pid;
+};
+
+static int log_fd = -1;
+
+static inline void log_open(const char *name)
+{
+	log_fd = open(name, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+	REQUIRE(log_fd >= 0);
+}
+
+static inline void log_start(const hwt_store_run *run)
+{
+	char line[128];
+	int len = snprintf(line, sizeof(line), "%" PRId64 " %" PRId64 " %" PRId64 " %u %d\n", run->id, run->due_us,
+			   now_us(), run->attempt, (int)getpid());
+
+	REQUIRE(write(log_fd, line, (size_t)len) == len);
+}
+
+/* Reads the whole log; the caller frees it. */
+static inline struct start *log_read(size_t *count)
+{
+	FILE *file = fopen(world.log, "r");
+	struct start *starts = NULL, start;
+	size_t room = 0;
+
+	*count = 0;
+	while (file && fscanf(file, "%" SCNd64 " %" SCNd64 " %" SCNd64 " %u %d\n", &start.id, &start.due_us,
+			      &start.at_us, &start.attempt, &start.pid) == 5) {
+		if (*count == room) {
+			room = room ? room * 2 : 1024;
+			starts = realloc(starts, room * sizeof(*starts));
+			REQUIRE(starts != NULL);
+		}
+		starts[(*count)++] = start;
+	}
+	if (file)
+		fclose(file);
+	return starts;
+}
+
+static inline size_t log_count(void)
+{
+	size_t count;
+
+	free(log_read(&count));
+	return count;
+}
+
+static inline bool wait_log(size_t count)
+{
+	int64_t give_up_ns = hwt_now() + HWT_S(WITHIN_S);
+
+	while (log_count() < count) {
+		if (hwt_now() > give_up_ns)
+			return false;
+		sleep_ms(5);
+	}
+	return true;
+}
+
+static inline int by_id(const void *left, const void *right)
+{
+	const struct start *a = left, *b = right;
+
+	return (a->id > b->id) - (a->id < b->id);
+}
+
+/* How many different ids have started; *early of them before they were due. */
+static inline size_t log_ids(size_t *starts, size_t *early)
+{
+	struct start *all = log_read(starts);
+	size_t ids = 0;
+
+	*early = 0;
+	if (*starts > 0)
+		qsort(all, *starts, sizeof(*all), by_id);
+	for (size_t i = 0; i < *starts; i++) {
+		ids += i == 0 || all[i].id != all[i - 1].id;
+		*early += all[i].at_us < all[i].due_us;
+	}
+	free(all);
+	return ids;
+}
+
+static volatile sig_atomic_t asked_to_stop;
+
+static inline void on_term(int signal)
+{
+	(void)signal;
+	asked_to_stop = 1;
+}
+
+/* What a program does when it is executed as a child; each test program has one. */
+typedef int child_main(int argc, char **argv);
+
+/* argv: URL SCHEMA LOG MORE...  Sets the world up as that of the parent. */
+static inline void enter_world(char **argv)
+{
+	(void)snprintf(world.url, sizeof(world.url), "%s", argv[0]);
+	(void)snprintf(world.schema, sizeof(world.schema), "%s", argv[1]);
+	(void)snprintf(world.log, sizeof(world.log), "%s", argv[2]);
+	world.sqlite = on_sqlite();
+	log_open(world.log);
+	(void)signal(SIGTERM, on_term);
+}
+
+#define STORE_MAIN(child, ...)                                                                                         \
+	int main(int argc, char **argv)                                                                                \
+	{                                                                                                              \
+		static const struct test tests[] = { __VA_ARGS__ };                                                    \
+		child_main *run_child = child;                                                                         \
+		int rc;                                                                                                \
+                                                                                                                       \
+		if (argc > 5 && strcmp(argv[1], "--child") == 0)                                                       \
+			return run_child ? run_child(argc - 2, argv + 2) : 127;                                        \
+		rc = test_run_all(tests, sizeof(tests) / sizeof(tests[0]), argc, argv);                                \
+		end_world();                                                                                           \
+		return rc;                                                                                             \
+	}
+
+#endif

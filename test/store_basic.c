@@ -1,0 +1,628 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The calls of the store, in one process: put, key, cancel, reschedule, lists, life.
+ */
+#include "store.h"
+
+static atomic_uint ran;
+
+static int count_run(const hwt_store_run *run, void *ctx)
+{
+	(void)run;
+	atomic_fetch_add(ctx ? (atomic_uint *)ctx : &ran, 1);
+	return 0;
+}
+
+/* A store with the kind "a", started if asked. */
+static hwt_store *simple_store(hwt_store_task *task, void *ctx, bool start)
+{
+	hwt_store *store;
+
+	fresh_world();
+	store = open_store();
+	atomic_store(&ran, 0);
+	register_kind(store, "a", task, ctx, HWT_STORE_AT_LEAST_ONCE);
+	if (start)
+		CHECK_CALL(hwt_store_start(store), 0);
+	return store;
+}
+
+TEST(a_put_runs_once_and_not_early)
+{
+	struct hwt_store_stats stats;
+	int64_t before_ns, id;
+	hwt_store *store = simple_store(count_run, NULL, true);
+
+	before_ns = hwt_now();
+	id = put(store, "a", HWT_MS(300));
+	CHECK(wait_count(&ran, 1));
+	CHECK_INT(hwt_now() - before_ns, >=, HWT_MS(299)); /* the database's clock and ours differ by drift only */
+	CHECK(wait_gone(store, id));
+	sleep_ms(50);
+	CHECK_INT(atomic_load(&ran), ==, 1);
+	stats = stats_of_store(store);
+	CHECK_INT(stats.put, ==, 1);
+	CHECK_INT(stats.begun, ==, 1);
+	CHECK_INT(stats.done, ==, 1);
+	CHECK_INT(stats.failed + stats.retried + stats.cancelled, ==, 0);
+	CHECK_INT(stats.shards_held, ==, 8);
+	CHECK_INT(stats.window + stats.running, ==, 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+struct seen {
+	int64_t id, due_us;
+	char kind[64], key[256];
+	unsigned char *data;
+	size_t len;
+	bool key_null, data_null;
+	unsigned attempt;
+	uint64_t missed;
+	void *connection;
+	atomic_uint done;
+};
+
+static int look_at_run(const hwt_store_run *run, void *ctx)
+{
+	struct seen *seen = ctx;
+
+	seen->id = run->id;
+	seen->due_us = run->due_us;
+	(void)snprintf(seen->kind, sizeof(seen->kind), "%s", run->kind);
+	(void)snprintf(seen->key, sizeof(seen->key), "%s", run->key ? run->key : "");
+	seen->key_null = !run->key;
+	seen->data_null = !run->data;
+	seen->len = run->len;
+	free(seen->data);
+	seen->data = malloc(run->len + 1);
+	if (run->len > 0)
+		memcpy(seen->data, run->data, run->len);
+	seen->attempt = run->attempt;
+	seen->missed = run->missed;
+	seen->connection = run->connection;
+	CHECK(hwt_store_is_mine(run));
+	atomic_fetch_add(&seen->done, 1);
+	return 0;
+}
+
+/* Quotes of both kinds, a character of two bytes and one of four, a byte that is no UTF-8, 255 bytes long. */
+static void odd_key(char key[256])
+{
+	memset(key, 'k', 255);
+	memcpy(key, "it's \"{a}\\,NULL;--\xc3\xa9\xf0\x9f\x8d\x8b", 24);
+	key[255] = '\0';
+}
+
+TEST(a_run_is_given_what_was_put)
+{
+	static struct seen seen;
+	size_t lens[] = { 0, 1, 40, 70000, HWT_STORE_DATA_MAX };
+	unsigned char *data = malloc(HWT_STORE_DATA_MAX);
+	hwt_store *store = simple_store(look_at_run, &seen, true);
+	char key[256];
+	int64_t id;
+
+	odd_key(key);
+	for (size_t i = 0; i < HWT_STORE_DATA_MAX; i++)
+		data[i] = (unsigned char)(i * 7 + i / 256);
+	for (unsigned i = 0; i < HWTS_COUNT(lens); i++) {
+		hwt_store_spec spec = spec_of("a", 0);
+
+		spec.key = i % 2 ? key : NULL;
+		spec.data = lens[i] ? data : NULL;
+		spec.len = lens[i];
+		spec.flags = HWT_STORE_ABSOLUTE;
+		spec.due_us = 1000000 + (int64_t)i;
+		CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
+		CHECK(wait_count(&seen.done, i + 1));
+		CHECK_INT(seen.id, ==, id);
+		CHECK_INT(seen.due_us, ==, 1000000 + i);
+		CHECK(strcmp(seen.kind, "a") == 0);
+		CHECK(strcmp(seen.key, spec.key ? spec.key : "") == 0);
+		CHECK(seen.key_null == !spec.key);
+		CHECK_INT(seen.len, ==, lens[i]);
+		CHECK(seen.data_null == (lens[i] == 0));
+		CHECK(memcmp(seen.data, data, lens[i]) == 0);
+		CHECK_INT(seen.attempt, ==, 1);
+		CHECK_INT(seen.missed, ==, 0);
+		CHECK(seen.connection == NULL);
+		CHECK(wait_gone(store, id));
+	}
+	CHECK_CALL(hwt_store_close(store), 0);
+	free(seen.data);
+	free(data);
+}
+
+TEST(a_put_survives_the_store_that_made_it)
+{
+	hwt_store *store = simple_store(count_run, NULL, false);
+	int64_t ids[3];
+
+	for (int i = 0; i < 3; i++)
+		ids[i] = put(store, "a", 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+	store = open_store();
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_count(&ran, 3));
+	for (int i = 0; i < 3; i++)
+		CHECK(wait_gone(store, ids[i]));
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_key_is_used_once_at_a_time)
+{
+	hwt_store *store = simple_store(count_run, NULL, false);
+	hwt_store_spec spec = spec_of("a", HWT_S(1000));
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	int64_t first, id = 0;
+	char key[256];
+
+	odd_key(key);
+	first = put_key(store, "a", key, HWT_S(1000));
+	spec.key = key;
+	CHECK_CALL(hwt_store_put(store, &spec, &id), EEXIST);
+	CHECK_INT(id, ==, first);
+	spec.kind = "another"; /* a kind has keys of its own */
+	CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
+	CHECK(id != first);
+	CHECK_CALL(hwt_store_get_key(store, "a", key, &info), 0);
+	CHECK_INT(info.id, ==, first);
+	CHECK(strcmp(info.key, key) == 0);
+	CHECK(strcmp(info.kind, "a") == 0);
+	CHECK_INT(info.state, ==, HWT_STORE_PENDING);
+	CHECK_CALL(hwt_store_cancel_key(store, "a", key), 0);
+	CHECK_CALL(hwt_store_cancel_key(store, "a", key), ENOENT);
+	CHECK_CALL(hwt_store_get_key(store, "a", key, &info), ENOENT);
+	spec.kind = "a";
+	CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
+	CHECK_INT(id, >, first);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(replace_puts_off)
+{
+	static struct seen seen;
+	hwt_store *store = simple_store(look_at_run, &seen, true);
+	hwt_store_spec spec = spec_of("a", HWT_MS(150));
+	int64_t first = 0, id = 0, before_ns = hwt_now();
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+
+	spec.key = "k";
+	spec.flags = HWT_STORE_REPLACE;
+	spec.data = "one";
+	spec.len = 3;
+	CHECK_CALL(hwt_store_put(store, &spec, &first), 0);
+	spec.data = "three";
+	spec.len = 5;
+	for (int i = 0; i < 10; i++) { /* 500 ms in all */
+		sleep_ms(50);
+		CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
+	}
+	CHECK(wait_count(&seen.done, 1));
+	CHECK_INT(hwt_now() - before_ns, >=, HWT_MS(650 - 1));
+	CHECK_INT(id, ==, first);
+	CHECK_INT(seen.id, ==, first);
+	CHECK(seen.len == 5 && memcmp(seen.data, "three", 5) == 0);
+	CHECK(wait_gone(store, first));
+	/* Earlier, and with a period. */
+	spec.delay_ns = HWT_S(1000);
+	CHECK_CALL(hwt_store_put(store, &spec, &first), 0);
+	spec.delay_ns = 0;
+	spec.period_ns = HWT_S(100);
+	CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
+	CHECK(wait_count(&seen.done, 2));
+	CHECK(wait_store_state(store, id, HWT_STORE_PENDING));
+	CHECK_CALL(hwt_store_get(store, id, &info), 0);
+	CHECK_INT(info.period_ns, ==, HWT_S(100));
+	CHECK_CALL(hwt_store_close(store), 0);
+	free(seen.data);
+	seen.data = NULL;
+}
+
+struct gate {
+	atomic_uint entered, leave, left;
+};
+
+static int wait_at_gate(const hwt_store_run *run, void *ctx)
+{
+	struct gate *gate = ctx;
+
+	(void)run;
+	atomic_fetch_add(&gate->entered, 1);
+	CHECK(wait_count(&gate->leave, 1));
+	atomic_fetch_add(&gate->left, 1);
+	return 0;
+}
+
+TEST(one_that_runs_is_busy)
+{
+	struct gate gate = { 0 };
+	hwt_store *store = simple_store(wait_at_gate, &gate, true);
+	hwt_store_spec spec = spec_of("a", 0);
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	int64_t id = put_key(store, "a", "k", 0), other = 0;
+
+	CHECK(wait_count(&gate.entered, 1));
+	CHECK_CALL(hwt_store_cancel(store, id), EBUSY);
+	CHECK_CALL(hwt_store_cancel_key(store, "a", "k"), EBUSY);
+	CHECK_CALL(hwt_store_reschedule(store, id, 0), EBUSY);
+	spec.key = "k";
+	CHECK_CALL(hwt_store_put(store, &spec, &other), EEXIST);
+	CHECK_INT(other, ==, id);
+	other = 0;
+	spec.flags = HWT_STORE_REPLACE;
+	CHECK_CALL(hwt_store_put(store, &spec, &other), EBUSY);
+	CHECK_INT(other, ==, id);
+	CHECK_CALL(hwt_store_get(store, id, &info), 0);
+	CHECK_INT(info.state, ==, HWT_STORE_RUNNING);
+	CHECK_INT(info.attempt, ==, 1);
+	CHECK(info.owner[0] != '\0');
+	CHECK_INT(stats_of_store(store).running, ==, 1);
+	atomic_store(&gate.leave, 1);
+	CHECK(wait_gone(store, id));
+	CHECK_CALL(hwt_store_cancel(store, id), ENOENT);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_cancelled_one_does_not_run)
+{
+	hwt_store *store = simple_store(count_run, NULL, true);
+	int64_t ids[50];
+
+	for (int i = 0; i < 50; i++)
+		ids[i] = put(store, "a", HWT_MS(400));
+	for (int i = 0; i < 50; i++) {
+		CHECK_CALL(hwt_store_cancel(store, ids[i]), 0);
+		CHECK_CALL(hwt_store_cancel(store, ids[i]), ENOENT);
+	}
+	sleep_ms(600);
+	CHECK_INT(atomic_load(&ran), ==, 0);
+	CHECK_INT(stats_of_store(store).cancelled, ==, 50);
+	CHECK_INT(stats_of_store(store).window, ==, 0);
+	CHECK_CALL(hwt_store_cancel(store, 0), ENOENT);
+	CHECK_CALL(hwt_store_cancel(store, INT64_MAX), ENOENT);
+	CHECK_CALL(hwt_store_cancel(store, -1), ENOENT);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+static atomic_uint cancel_won;
+
+static void *cancel_it(void *arg)
+{
+	const int64_t *ids = arg;
+	hwt_store *store = (hwt_store *)(uintptr_t)ids[0];
+
+	for (int i = 1; i <= 100; i++) {
+		int rc = hwt_store_cancel(store, ids[i]);
+
+		CHECK(rc == 0 || rc == EBUSY || rc == ENOENT);
+		atomic_fetch_add(&cancel_won, rc == 0);
+	}
+	return NULL;
+}
+
+TEST(a_cancel_races_the_run_and_exactly_one_wins)
+{
+	hwt_store *store = simple_store(count_run, NULL, true);
+	int64_t ids[101] = { (int64_t)(uintptr_t)store };
+	struct crew crew;
+
+	atomic_store(&cancel_won, 0);
+	for (int i = 1; i <= 100; i++)
+		ids[i] = put(store, "a", HWT_MS(i % 20));
+	crew_start(&crew, 4, cancel_it, ids, 0);
+	crew_join(&crew);
+	for (int i = 1; i <= 100; i++)
+		CHECK(wait_gone(store, ids[i]));
+	CHECK_INT(atomic_load(&cancel_won) + atomic_load(&ran), ==, 100);
+	CHECK_INT(stats_of_store(store).cancelled, ==, atomic_load(&cancel_won));
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(reschedule_moves_both_ways)
+{
+	hwt_store *store = simple_store(count_run, NULL, true);
+	int64_t soon = put(store, "a", HWT_MS(300)), late = put(store, "a", HWT_S(1000)), before_ns = hwt_now();
+
+	CHECK_CALL(hwt_store_reschedule(store, soon, HWT_S(1000)), 0);
+	CHECK_CALL(hwt_store_reschedule(store, late, HWT_MS(100)), 0);
+	CHECK(wait_gone(store, late));
+	CHECK_INT(hwt_now() - before_ns, >=, HWT_MS(99));
+	sleep_ms(400);
+	CHECK_INT(atomic_load(&ran), ==, 1);
+	CHECK_CALL(hwt_store_reschedule(store, soon, -5), 0);
+	CHECK(wait_gone(store, soon));
+	CHECK_CALL(hwt_store_reschedule(store, soon, 0), ENOENT);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(put_many_puts_all_or_none)
+{
+	hwt_store *store = simple_store(count_run, NULL, false);
+	int64_t ids[1200], present = put_key(store, "a", "used", HWT_S(1000)), none[3] = { -1, -1, -1 };
+	hwt_store_spec *specs = calloc(1200, sizeof(*specs));
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+
+	for (int i = 0; i < 1200; i++)
+		specs[i] = spec_of(i % 2 ? "a" : "b", HWT_S(1000 + i));
+	CHECK_CALL(hwt_store_put_many(store, specs, 1200, ids), 0);
+	for (int i = 0; i < 1200; i += 97) {
+		CHECK_CALL(hwt_store_get(store, ids[i], &info), 0);
+		CHECK(strcmp(info.kind, i % 2 ? "a" : "b") == 0);
+		CHECK(i == 0 || ids[i] != ids[i - 1]);
+	}
+	CHECK_CALL(hwt_store_put_many(store, NULL, 0, NULL), 0);
+	CHECK_CALL(hwt_store_put_many(store, NULL, 1, NULL), EINVAL);
+	/* A key that is in use. */
+	specs[0] = specs[1] = specs[2] = spec_of("a", HWT_S(1));
+	specs[0].key = "new";
+	specs[2].key = "used";
+	CHECK_CALL(hwt_store_put_many(store, specs, 3, none), EEXIST);
+	CHECK(strstr(hwt_store_error(), "spec 2") != NULL);
+	CHECK_INT(none[0], ==, present);
+	CHECK_INT(none[1], ==, -1);
+	CHECK_CALL(hwt_store_get_key(store, "a", "new", &info), ENOENT);
+	/* The same new key twice. */
+	specs[2].key = "new";
+	CHECK_CALL(hwt_store_put_many(store, specs, 3, none), EEXIST);
+	CHECK_INT(none[0], ==, 0);
+	CHECK_CALL(hwt_store_get_key(store, "a", "new", &info), ENOENT);
+	/* Twice, and the last one counts. */
+	specs[0].flags = specs[2].flags = HWT_STORE_REPLACE;
+	specs[2].delay_ns = HWT_S(5000);
+	CHECK_CALL(hwt_store_put_many(store, specs, 3, none), 0);
+	CHECK_INT(none[0], ==, none[2]);
+	CHECK_CALL(hwt_store_get_key(store, "a", "new", &info), 0);
+	CHECK_INT(info.due_us, >, now_us() + 4000 * INT64_C(1000000));
+	/* One bad spec. */
+	specs[1].len = 5;
+	CHECK_CALL(hwt_store_put_many(store, specs, 3, none), EINVAL);
+	CHECK(strstr(hwt_store_error(), "spec 1") != NULL);
+	CHECK_CALL(hwt_store_close(store), 0);
+	free(specs);
+}
+
+struct listing {
+	int64_t last_due_us, last_id;
+	size_t count, limit;
+};
+
+static bool list_one(void *ctx, const hwt_store_info *info)
+{
+	struct listing *listing = ctx;
+
+	CHECK(info->due_us > listing->last_due_us ||
+	      (info->due_us == listing->last_due_us && info->id > listing->last_id));
+	CHECK(strcmp(info->kind, "a") == 0);
+	listing->last_due_us = info->due_us;
+	listing->last_id = info->id;
+	return ++listing->count != listing->limit;
+}
+
+static size_t list(hwt_store *store, unsigned states, size_t limit)
+{
+	struct listing listing = { .limit = limit };
+
+	CHECK_CALL(hwt_store_each(store, "a", states, list_one, &listing), 0);
+	return listing.count;
+}
+
+TEST(each_lists_by_due_time_and_by_pages)
+{
+	hwt_store *store = simple_store(count_run, NULL, false);
+	hwt_store_spec specs[350];
+
+	for (int i = 0; i < 350; i++)
+		specs[i] = spec_of(i < 345 ? "a" : "b", HWT_S(1000 + (i * 7919) % 100));
+	CHECK_CALL(hwt_store_put_many(store, specs, 350, NULL), 0);
+	CHECK_INT(list(store, 1u << HWT_STORE_PENDING, 0), ==, 345);
+	CHECK_INT(list(store, 1u << HWT_STORE_PENDING | 1u << HWT_STORE_FAILED | 1u << HWT_STORE_RUNNING, 0), ==, 345);
+	CHECK_INT(list(store, 1u << HWT_STORE_PENDING, 150), ==, 150);
+	CHECK_INT(list(store, 1u << HWT_STORE_RUNNING, 0), ==, 0);
+	CHECK_INT(list(store, 1u << HWT_STORE_FAILED, 0), ==, 0);
+	CHECK_CALL(hwt_store_each(store, "nothing", 2, list_one, NULL), ENOENT);
+	CHECK_CALL(hwt_store_each(store, "a", 0, list_one, NULL), EINVAL);
+	CHECK_CALL(hwt_store_each(store, "a", 1, list_one, NULL), EINVAL);
+	CHECK_CALL(hwt_store_each(store, "a", 2, NULL, NULL), EINVAL);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_store_stops_and_starts_again)
+{
+	struct gate gate = { 0 };
+	hwt_store *store = simple_store(wait_at_gate, &gate, false);
+
+	CHECK_CALL(hwt_store_stop(store), 0);
+	for (unsigned i = 1; i <= 3; i++) {
+		int64_t before_ns;
+
+		CHECK_CALL(hwt_store_start(store), 0);
+		CHECK_CALL(hwt_store_start(store), 0);
+		put(store, "a", 0);
+		CHECK(wait_count(&gate.entered, i));
+		atomic_store(&gate.leave, 1);
+		before_ns = hwt_now();
+		CHECK_CALL(hwt_store_stop(store), 0);
+		CHECK_INT(hwt_now() - before_ns, <, HWT_S(10));
+		CHECK_INT(atomic_load(&gate.left), ==, i); /* it was waited for */
+		CHECK_INT(stats_of_store(store).shards_held, ==, 0);
+		CHECK_INT(stats_of_store(store).done, ==, i);
+		put(store, "a", 0);
+		sleep_ms(30);
+		CHECK_INT(atomic_load(&gate.entered), ==, i);
+		CHECK_CALL(hwt_store_cancel(store, put(store, "a", HWT_S(9))), 0);
+		CHECK_CALL(hwt_store_start(store), 0);
+		CHECK(wait_count(&gate.left, i + 1));
+		CHECK_CALL(hwt_store_stop(store), 0);
+		atomic_store(&gate.entered, i);
+		atomic_store(&gate.left, i);
+		atomic_store(&gate.leave, 0);
+		CHECK_INT(stats_of_store(store).done, ==, i + 1);
+		break;
+	}
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+struct caller {
+	hwt_store *store;
+	int64_t id;
+	atomic_uint done;
+};
+
+static int call_everything(const hwt_store_run *run, void *ctx)
+{
+	struct caller *caller = ctx;
+	hwt_store *store = caller->store;
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	int64_t id;
+
+	if (run->len > 0) { /* the one that was put below */
+		atomic_fetch_add(&caller->done, 1);
+		return 0;
+	}
+	CHECK_CALL(hwt_store_stop(store), EDEADLK);
+	CHECK_CALL(hwt_store_close(store), EDEADLK);
+	CHECK_CALL(hwt_store_start(store), 0);
+	kind.name = "z";
+	kind.task = call_everything;
+	CHECK_CALL(hwt_store_register(store, &kind), EBUSY);
+	CHECK_CALL(hwt_store_get(store, run->id, &info), 0);
+	CHECK_CALL(hwt_store_cancel(store, run->id), EBUSY);
+	CHECK_CALL(hwt_store_reschedule(store, run->id, 5), EBUSY);
+	id = put(store, "a", HWT_S(1000));
+	CHECK_CALL(hwt_store_reschedule(store, id, HWT_S(2000)), 0);
+	CHECK_CALL(hwt_store_cancel(store, id), 0);
+	{
+		hwt_store_spec spec = spec_of("a", 0);
+
+		spec.data = "x";
+		spec.len = 1;
+		CHECK_CALL(hwt_store_put(store, &spec, NULL), 0);
+	}
+	return 0;
+}
+
+TEST(a_task_may_call_everything_but_stop_and_close)
+{
+	struct caller caller = { 0 };
+	hwt_store *store = simple_store(call_everything, &caller, false);
+
+	caller.store = store;
+	CHECK_CALL(hwt_store_start(store), 0);
+	put(store, "a", 0);
+	CHECK(wait_count(&caller.done, 1));
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+struct putter {
+	hwt_store *store;
+	int64_t ids[100];
+};
+
+static void *put_hundred(void *arg)
+{
+	struct putter *putter = arg;
+
+	for (int i = 0; i < 100; i++)
+		putter->ids[i] = put(putter->store, "a", HWT_S(1000));
+	return NULL;
+}
+
+static int by_value(const void *left, const void *right)
+{
+	int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+
+	return (a > b) - (a < b);
+}
+
+TEST(many_threads_put_at_once_and_each_id_is_one_of_its_own)
+{
+	static struct putter putters[8];
+	static int64_t ids[800];
+	hwt_store *store = simple_store(count_run, NULL, false);
+
+	for (int i = 0; i < 8; i++)
+		putters[i].store = store;
+	crew_run(8, put_hundred, putters, sizeof(putters[0]));
+	for (int i = 0; i < 800; i++)
+		ids[i] = putters[i / 100].ids[i % 100];
+	qsort(ids, 800, sizeof(ids[0]), by_value);
+	for (int i = 1; i < 800; i++)
+		CHECK(ids[i] != ids[i - 1]);
+	CHECK_INT(list(store, 1u << HWT_STORE_PENDING, 0), ==, 800);
+	CHECK_INT(stats_of_store(store).put, ==, 800);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* Each thread puts with the key that the others use, too: of a group one gets 0. */
+static void *put_same_keys(void *arg)
+{
+	struct putter *putter = arg;
+
+	for (int i = 0; i < 50; i++) {
+		hwt_store_spec spec = spec_of("a", HWT_S(1000));
+		char key[16];
+		int rc;
+
+		(void)snprintf(key, sizeof(key), "key %d", i);
+		spec.key = key;
+		rc = hwt_store_put(putter->store, &spec, &putter->ids[i]);
+		CHECK(rc == 0 || rc == EEXIST);
+		putter->ids[50 + i] = rc;
+	}
+	return NULL;
+}
+
+TEST(of_many_threads_that_put_one_key_one_gets_it)
+{
+	static struct putter putters[6];
+	hwt_store *store = simple_store(count_run, NULL, false);
+
+	for (int i = 0; i < 6; i++)
+		putters[i].store = store;
+	crew_run(6, put_same_keys, putters, sizeof(putters[0]));
+	for (int k = 0; k < 50; k++) {
+		int won = 0;
+
+		for (int i = 0; i < 6; i++) {
+			won += putters[i].ids[50 + k] == 0;
+			CHECK_INT(putters[i].ids[k], ==, putters[0].ids[k]);
+		}
+		CHECK_INT(won, ==, 1);
+	}
+	CHECK_INT(list(store, 1u << HWT_STORE_PENDING, 0), ==, 50);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_herd_due_at_one_moment_runs_once_each)
+{
+	enum { HERD = 5000 };
+	hwt_store_spec *specs = calloc(HERD, sizeof(*specs));
+	hwt_store *store = simple_store(count_run, NULL, true);
+	int64_t due_us = now_us() + 1500000;
+
+	for (int i = 0; i < HERD; i++) {
+		specs[i] = spec_of("a", 0);
+		specs[i].flags = HWT_STORE_ABSOLUTE;
+		specs[i].due_us = due_us;
+	}
+	CHECK_CALL(hwt_store_put_many(store, specs, HERD, NULL), 0);
+	CHECK(wait_count(&ran, HERD));
+	CHECK_INT(now_us(), >=, due_us);
+	CHECK_CALL(hwt_store_stop(store), 0);
+	CHECK_INT(atomic_load(&ran), ==, HERD);
+	CHECK_INT(stats_of_store(store).done, ==, HERD);
+	CHECK_CALL(hwt_store_close(store), 0);
+	free(specs);
+}
+
+STORE_MAIN(NULL, RUN(a_put_runs_once_and_not_early), RUN(a_run_is_given_what_was_put),
+	   RUN(a_put_survives_the_store_that_made_it), RUN(a_key_is_used_once_at_a_time), RUN(replace_puts_off),
+	   RUN(one_that_runs_is_busy), RUN(a_cancelled_one_does_not_run),
+	   RUN(a_cancel_races_the_run_and_exactly_one_wins), RUN(reschedule_moves_both_ways),
+	   RUN(put_many_puts_all_or_none), RUN(each_lists_by_due_time_and_by_pages),
+	   RUN(a_store_stops_and_starts_again), RUN(a_task_may_call_everything_but_stop_and_close),
+	   RUN(many_threads_put_at_once_and_each_id_is_one_of_its_own),
+	   RUN(of_many_threads_that_put_one_key_one_gets_it), RUN(a_herd_due_at_one_moment_runs_once_each))
