@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# abi.sh [--update]: what programs are built against, symbols, layouts and values, is what test/abi.txt says.  A change
-# has to touch that file, on purpose.  (Of machines with 64 bits.)
+# abi.sh [--update]: what programs are built against, symbols, layouts and values, is what test/abi.txt and
+# test/abi_store.txt say.  A change has to touch that file, on purpose.  (Of machines with 64 bits.)
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . test/result.sh
@@ -9,49 +9,67 @@ CC=${CC:-cc}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Every member of every public structure, every enumerator and every number that the header names.
-{
-	printf '#include <hwt.h>\n#include <stdio.h>\n'
+# HEADER: every member of every public structure, every enumerator and every number that the header names.
+program() {
+	printf '#include <%s>\n#include <stdio.h>\n' "$1"
 	printf '#define SIZE(type) printf("sizeof %%s = %%zu\\n", #type, sizeof(type));\n'
 	printf '#define AT(type, member) printf("%%s.%%s at %%zu, %%zu bytes\\n", #type, #member, offsetof(type, member), '
 	printf 'sizeof(((type *)0)->member));\n'
 	printf '#define VALUE(name) printf("%%s = %%lld\\n", #name, (long long)(name));\nint main(void)\n{\n'
-	sed 's#/\*.*\*/##' include/hwt.h | awk '
+	sed 's#/\*.*\*/##' "include/$1" | awk '
 	/^[ \t]*\/\*/ && !/\*\// { comment = 1 }
 	comment { if (/\*\//) comment = 0; next }
-	/^typedef struct hwt_[a-z]+ \{/ { type = $3; print "SIZE(" type ")"; next }
-	/^typedef enum hwt_[a-z]+ \{/ { enumeration = 1; next }
+	/^typedef struct hwt_[a-z_]+ \{/ { type = $3; print "SIZE(" type ")"; next }
+	/^typedef enum hwt_[a-z_]+ \{/ { enumeration = 1; next }
 	/^\}/ { type = ""; enumeration = 0 }
 	type != "" && /;/ {
 		line = $0
 		if (match(line, /\(\*[a-z_]+\)/))
 			names = substr(line, RSTART + 2, RLENGTH - 3)
 		else {
-			sub(/;.*/, "", line); sub(/\[.*/, "", line)
+			sub(/;.*/, "", line); gsub(/\[[^]]*\]/, "", line)
 			names = line; sub(/^[ \t]*(const )?[a-z_0-9]+ \**/, "", names)
 		}
-		n = split(names, name, /,[ ]*/)
+		n = split(names, name, /,[ ]*\**/)
 		for (i = 1; i <= n; i++) print "AT(" type ", " name[i] ")"
 	}
-	enumeration && /HWT_/ { gsub(/[, \t]/, ""); sub(/=.*/, ""); print "VALUE(" $0 ")" }
-	/^#define HWT_[A-Z_]+ [0-9]+u/ { print "VALUE(" $2 ")" }'
+	enumeration && /HWT_/ { sub(/\/\*.*/, ""); gsub(/[, \t]/, ""); sub(/=.*/, ""); print "VALUE(" $0 ")" }
+	/^#define HWT_[A-Z_]+ (\(\([a-z_]+\))?[0-9]+u?/ && !/VERSION/ { print "VALUE(" $2 ")" }'
 	printf 'return 0;\n}\n'
-} >"$work/abi.c"
-"$CC" -std=c11 -Iinclude "$work/abi.c" -o "$work/abi" 2>"$work/log" || { result abi_program "$(cat "$work/log")"; finish; }
-{
-	nm -D --defined-only "$BUILD"/libhwt.so | awk '{ print $2, $3 }' | grep -v ' HWT_' | sed 's/@.*//' | sort
-	"$work/abi"
-} >"$work/abi.txt"
-if [ "${1:-}" = --update ]; then
-	cp "$work/abi.txt" test/abi.txt
-	exit
-fi
+}
+
+# HEADER LIBRARY RECORD: compares, or with --update writes.
+check() {
+	program "$1" >"$work/abi.c"
+	"$CC" -std=c11 -Iinclude "$work/abi.c" -o "$work/abi" 2>"$work/log" ||
+		{ result "abi_program_of_$1" "$(cat "$work/log")"; return; }
+	{
+		nm -D --defined-only "$BUILD/$2" | awk '{ print $2, $3 }' | grep -v ' HWT_' | sed 's/@.*//' | sort
+		"$work/abi"
+	} >"$work/abi.txt"
+	if [ "$mode" = --update ]; then
+		cp "$work/abi.txt" "$3"
+		return
+	fi
+	# A sanitizer adds symbols of its own.
+	result "abi_of_${2%.so}_is_what_it_was" "$(grep -v '__\(asan\|tsan\|ubsan\|odr\)' "$work/abi.txt" | diff "$3" - |
+		head -20)"
+	result "only_hwt_is_exported_by_${2%.so}" "$(grep '^[A-Z] ' "$work/abi.txt" |
+		grep -v '^[TD] hwt_\|__\(asan\|tsan\|ubsan\|odr\)')"
+}
+
+mode=${1:-}
 if [ "$(getconf LONG_BIT)" != 64 ]; then
 	skip "abi" "the record is of 64 bits"
 	finish
 fi
-# A sanitizer adds symbols of its own.
-result abi_is_what_it_was "$(grep -v '__\(asan\|tsan\|ubsan\|odr\)' "$work/abi.txt" | diff test/abi.txt - | head -20)"
+check hwt.h libhwt.so test/abi.txt
+if [ -e "$BUILD/libhwt-store.so" ]; then
+	check hwt_store.h libhwt-store.so test/abi_store.txt
+else
+	skip abi_of_libhwt-store_is_what_it_was "it was not built"
+fi
+[ "$mode" != --update ] || exit 0
 
 # sys/sdt.h was there: then the probes are in the library.
 if echo '#include <sys/sdt.h>' | "$CC" -E - >/dev/null 2>&1; then
@@ -62,5 +80,4 @@ if echo '#include <sys/sdt.h>' | "$CC" -E - >/dev/null 2>&1; then
 else
 	skip probes_are_there "no sys/sdt.h"
 fi
-result only_hwt_is_exported "$(grep '^[A-Z] ' "$work/abi.txt" | grep -v '^[TD] hwt_\|__\(asan\|tsan\|ubsan\|odr\)')"
 finish

@@ -22,12 +22,37 @@ hwt_config make(void)
 }
 END
 
+cat >"$work/use_store.c" <<'END'
+#include <hwt_store.h>
+#include <hwt_store.h>
+hwt_store_config make_store(hwt_store_kind *kind, hwt_store_spec *spec, hwt_store_info *info, hwt_store_stats *stats);
+hwt_store_config make_store(hwt_store_kind *kind, hwt_store_spec *spec, hwt_store_info *info, hwt_store_stats *stats)
+{
+	hwt_store_config config = HWT_STORE_CONFIG_INIT;
+	hwt_store_kind a = HWT_STORE_KIND_INIT;
+	hwt_store_spec b = HWT_STORE_SPEC_INIT;
+	hwt_store_info c = HWT_STORE_INFO_INIT;
+	hwt_store_stats d = HWT_STORE_STATS_INIT;
+	a.mode = HWT_STORE_TRANSACTION;
+	b.flags = HWT_STORE_ABSOLUTE | HWT_STORE_REPLACE;
+	c.state = HWT_STORE_FAILED;
+	d.size = HWT_STORE_DATA_MAX;
+	*kind = a;
+	*spec = b;
+	*info = c;
+	*stats = d;
+	return config;
+}
+END
+
 compile() { # COMPILER STANDARD FLAGS
 	compiler=$1
 	command -v "$compiler" >/dev/null 2>&1 || { skip "header_with_$compiler" "not installed"; return; }
 	shift
-	result "header_with_${compiler}_$1" "$("$compiler" "$@" -pedantic -Wall -Wextra -Werror -Iinclude -c "$work/use.c" \
-		-o "$work/use.o" 2>&1)"
+	for use in use use_store; do
+		result "header_with_${compiler}_$1_in_$use" "$("$compiler" "$@" -pedantic -Wall -Wextra -Werror -Iinclude \
+			-c "$work/$use.c" -o "$work/$use.o" 2>&1)"
+	done
 }
 
 for cc in gcc clang; do
@@ -42,11 +67,22 @@ done
 result header_includes_only_what_it_may "$(sed -n 's/^#include //p' include/hwt.h |
 	grep -vE '^<(pthread|stdbool|stddef|stdint)\.h>$'; grep -nE '(^|[^a-z])ck_' include/hwt.h)"
 
-sed -n 's/^HWT_API .*[ *]\(hwt_[a-z_]*\)(.*/\1/p' include/hwt.h | sort >"$work/declared"
-nm -D --defined-only "$BUILD"/libhwt.so | sed -n 's/.* T \([^@]*\).*/\1/p' | sort >"$work/exported"
-if [ -s "$work/exported" ]; then
-	result exports_are_what_the_header_declares "$(diff "$work/declared" "$work/exported")"
+result header_of_the_store_includes_only_what_it_may "$(sed -n 's/^#include //p' include/hwt_store.h |
+	grep -vE '^<(hwt|stdbool|stddef|stdint)\.h>$')"
+
+exports() { # HEADER LIBRARY
+	sed -n 's/^HWT_API .*[ *]\(hwt_[a-z_]*\)(.*/\1/p' "include/$1" | sort >"$work/declared"
+	nm -D --defined-only "$BUILD/$2" | sed -n 's/.* T \([^@]*\).*/\1/p' | sort >"$work/exported"
+	if [ -s "$work/exported" ]; then
+		result "exports_are_what_${1%.h}_declares" "$(diff "$work/declared" "$work/exported")"
+	else
+		result "exports_are_what_${1%.h}_declares" "no symbols in $BUILD/$2"
+	fi
+}
+exports hwt.h libhwt.so
+if [ -e "$BUILD/libhwt-store.so" ]; then
+	exports hwt_store.h libhwt-store.so
 else
-	result exports_are_what_the_header_declares "no symbols in $BUILD/libhwt.so"
+	skip exports_are_what_hwt_store_declares "it was not built"
 fi
 finish
