@@ -68,15 +68,14 @@ TWINS ?= $(patsubst %,hierarchical:$(BUILD)/test/%,\
 	test/test_driven.c test/test_idle.c test/test_reschedule.c test/test_periodic.c)) \
 	$(patsubst test/%.c,perturbed:$(BUILD)/test/%,$(wildcard test/test_stress*.c))
 # Those that need more than the library: each if that is installed, otherwise nothing.
-EXAMPLES_PKG := libuv executor_glib glib_loop jobs curl_multi
+EXAMPLES_PKG := libuv executor_glib glib_loop curl_multi
 EXAMPLES_MORE := $(addprefix $(BUILD)/examples/,$(EXAMPLES_PKG) cpp)
 PKG_libuv := libuv
 PKG_executor_glib := glib-2.0
 PKG_glib_loop := glib-2.0
-PKG_jobs := sqlite3
 PKG_curl_multi := libcurl
 EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,\
-	$(filter-out $(EXAMPLES_PKG:%=examples/%.c),$(wildcard examples/*.c)))
+	$(filter-out $(EXAMPLES_PKG:%=examples/%.c) examples/jobs.c examples/demo_store.c,$(wildcard examples/*.c)))
 BENCH := $(BUILD)/bench/bench
 
 .PHONY: all check soak fuzz model static aarch64 coverage mutants mutants-sample races memcheck demo install uninstall dist clean deps help
@@ -88,7 +87,8 @@ help:
 	@echo 'make            the library: $(BUILD)/libhwt.a, $(BUILD)/libhwt.so.$(VERSION)'
 	@echo 'make deps       installs what the build needs and is missing'
 	@echo 'make demo       a server with thousands of connections, each with its timeouts (10 seconds)'
-	@echo 'make check      all tests'
+	@echo 'make demo-store three processes that share timeouts in a database; one is killed (URL=postgresql://...)'
+	@echo 'make check      all tests of libhwt; make check-store those of libhwt-store'
 	@echo 'make soak       the stress tests, some 10^9 operations (minutes); HWT_SCALE=n for n percent of make check'
 	@echo 'make fuzz       libFuzzer on the oracle, FUZZ_S seconds (clang)'
 	@echo 'make model      Spin models of the protocols, with planted faults'
@@ -103,6 +103,7 @@ help:
 	@echo 'make bench-full the same with all scenarios, sizes and rounds (hours)'
 	@echo 'make bench-wheels the two wheels side by side, on virtual time'
 	@echo 'make bench-check instructions of each operation against bench/instructions.txt (valgrind)'
+	@echo 'make bench-store measures libhwt-store on SQLite and PostgreSQL (an hour); see bench/store/README.md'
 	@echo 'make bench-deps installs the rivals'
 	@echo 'make install    to DESTDIR=$(DESTDIR) PREFIX=$(PREFIX); make uninstall'
 	@echo 'make dist       $(DIST).tar.gz of the last commit'
@@ -176,7 +177,7 @@ demo: $(EXAMPLES)
 # TWINS= leaves them out: what they find hangs on the compiler less than on chance.
 check: all $(UNIT_TESTS) $(API_TESTS) $(BUILD)/perturbed/$(SONAME) $(EXAMPLES) $(EXAMPLES_MORE) $(BENCH)
 	CC='$(CC)' SAN='$(SAN)' test/run.sh $(BUILD) $(UNIT_TESTS) $(API_TESTS) $(TWINS) \
-		test/layers.sh test/edges.sh test/header.sh test/abi.sh test/docs.sh test/examples.sh test/dlopen.sh $(if $(TWINS),test/bench.sh)
+		test/layers.sh test/edges.sh test/header.sh test/abi.sh test/docs.sh test/examples.sh test/dlopen.sh test/store_man.sh $(if $(TWINS),test/bench.sh)
 
 soak: $(API_TESTS) $(BUILD)/perturbed/$(SONAME)
 	HWT_SCALE=$${HWT_SCALE:-2500} HWT_SOAK_S=$${HWT_SOAK_S:-600} HWT_TEST_TIMEOUT=3600 test/run.sh $(BUILD) \
@@ -210,6 +211,7 @@ memcheck: $(UNIT_TESTS)
 # A copy of the tree may lack them.
 -include bench/bench.mk
 -include store.mk
+-include store_tools.mk
 
 # For pkg-config; `--static` adds what the archive needs.
 $(BUILD)/hwt.pc: include/hwt.h Makefile

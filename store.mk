@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # libhwt-store: a second library above the first, from src/store/.  Built when pkg-config finds sqlite3, libpq or both; STORE= leaves it out.
 
-STORE_SQLITE := $(shell pkg-config --exists 'sqlite3 >= 3.35' 2>/dev/null && echo sqlite3)
-STORE_POSTGRES := $(if $(wildcard src/store/postgres.c),$(shell pkg-config --exists libpq 2>/dev/null && echo libpq))
+PKG_CONFIG ?= pkg-config
+STORE_SQLITE := $(shell $(PKG_CONFIG) --exists 'sqlite3 >= 3.35' 2>/dev/null && echo sqlite3)
+STORE_POSTGRES := $(if $(wildcard src/store/postgres.c),$(shell $(PKG_CONFIG) --exists libpq 2>/dev/null && echo libpq))
 STORE ?= $(STORE_SQLITE)$(STORE_POSTGRES)
 
 STORE_PKG := $(strip $(STORE_SQLITE) $(STORE_POSTGRES))
 STORE_SRC := $(filter-out $(if $(STORE_SQLITE),,src/store/sqlite%) $(if $(STORE_POSTGRES),,src/store/postgres%),\
 	$(wildcard src/store/*.c))
 STORE_DEFINES := $(if $(STORE_SQLITE),-DHWT_STORE_SQLITE) $(if $(STORE_POSTGRES),-DHWT_STORE_POSTGRES)
-STORE_CPPFLAGS := $(STORE_DEFINES) $(if $(STORE_PKG),$(shell pkg-config --cflags $(STORE_PKG) 2>/dev/null | sed 's/-I/-isystem /g'))
-STORE_LIBS := $(if $(STORE_PKG),$(shell pkg-config --libs $(STORE_PKG) 2>/dev/null))
+STORE_CPPFLAGS := $(STORE_DEFINES) $(if $(STORE_PKG),$(shell $(PKG_CONFIG) --cflags $(STORE_PKG) 2>/dev/null | sed 's/-I/-isystem /g'))
+STORE_LIBS := $(if $(STORE_PKG),$(shell $(PKG_CONFIG) --libs $(STORE_PKG) 2>/dev/null))
 STORE_SONAME := libhwt-store.so.$(MAJOR)
 STORE_LIBRARIES := $(if $(STORE),$(BUILD)/libhwt-store.a $(BUILD)/libhwt-store.so)
 STORE_TESTS := $(if $(STORE),$(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/store_*.c)))
@@ -53,4 +54,4 @@ $(addprefix $(BUILD)/store-,static shared unit):
 
 # On SQLite always, on PostgreSQL if its server is installed: test/store.sh starts a private one.
 check-store: store $(STORE_TESTS)
-	CC='$(CC)' SAN='$(SAN)' test/run.sh $(BUILD) test/store.sh
+	CC='$(CC)' SAN='$(SAN)' test/run.sh $(BUILD) test/store.sh $(STORE_CHECKS)

@@ -1,348 +1,576 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Delayed jobs that survive a restart: SQLite keeps them, a timer runs them.  A job is a line of text to print.
+ * Delayed and periodic jobs that survive a restart, shared by any number of processes.  A job is a line of text to
+ * print, or with "run -x" a command for the shell.
  *
  *     $ build/examples/jobs add 2000 'two seconds later'
  *     1
- *     $ build/examples/jobs add 60000 'a minute later'
+ *     $ build/examples/jobs add 0 'each minute' -k minute -e 60
  *     2
  *     $ build/examples/jobs run -t 5           SIGTERM and SIGINT end it earlier
+ *     each minute
  *     two seconds later
- *     jobs: 1 ran, 1 saved
- *     $ build/examples/jobs list
- *     1 done 1 two seconds later
- *     2 waiting 0 a minute later
- *     $ build/examples/jobs now                all that wait are due
- *     $ build/examples/jobs run -e             ends when no job is left
- *     a minute later
- *     jobs: 1 ran, 0 saved
+ *     jobs: 2 ran, 0 failed
+ *     $ build/examples/jobs list               number, state, attempts, due time, key, last error
+ *     2 pending 0 2026-11-22 10:01:00 key=minute
+ *     $ build/examples/jobs cancel minute      by number or by key
+ *     $ build/examples/jobs stats
  *
- * The file is jobs.db, or what -d FILE before the command says.  "list" shows number, state, times run, text.
+ * The jobs are in the file jobs.db, or in what -d URL before the command says: "sqlite:/var/lib/jobs.db", or
+ * "postgresql://host/base", and then the processes may be on several machines.
  *
- * States of a job
+ *     add DELAY_MS TEXT [-k KEY] [-e EVERY_S]   prints its number.  A key that is in use: nothing is added, exit 1
+ *     run [-t SECONDS] [-e] [-x] [-j THREADS] [-a ATTEMPTS] [-l LEASE_S] [-m FILE]
+ *                    -e ends when no job is left, -m writes statistics for Prometheus to FILE each second
+ *     list           jobs that wait, run, or have failed for good; a job that is done is gone
+ *     cancel JOB...  JOB is a number or a key; exit 1 if one of them is running or gone
+ *     retry [JOB...] failed jobs start again with their first attempt; without JOB all of them
+ *     now [JOB...]   jobs that wait are due now; without JOB all of them
+ *     stats [-p]     how many there are; -p as text for Prometheus
  *
- *     waiting --- run: loaded, a timeout --> taken --- its task --> done
- *        ^                                     |
- *        +-- the end of a run: unprocessed ----+   or the next start, if the run was killed
+ * A job may run twice
  *
- *   A run takes what waits, also what "add" brings while it lasts: it looks ten times a second.  At its end
- *   hwt_timer_stop leaves each timeout either run or unprocessed, never both; those that are unprocessed become
- *   waiting again.  A job is marked done before it is printed: after SIGKILL or a power cut the next run finds jobs
- *   that are taken, and that have not been printed.  So no job runs twice, and only one that was just about to print
- *   can be lost.  (Print first and mark then, and none is lost but one may run twice.)
- *
- *   A lock on FILE.lock, which dies with its process, sees to it that there is one run at a time.
- *
- * Time
- *
- *   The file has times of the wall clock, for CLOCK_MONOTONIC begins anew when the machine starts.  They are converted
- *   where a job is taken and where it is saved; while it is in the timer, steps of the wall clock do not move it.
+ *   The mode is HWT_STORE_AT_LEAST_ONCE: a process that dies between the print and the end of the run leaves the job to
+ *   another one, which prints it again.  (HWT_STORE_AT_MOST_ONCE is the other choice: such a job is FAILED.)
  *
  * Threads
  *
- *   Main opens the database, and then waits for a signal.  Between start and stop only the timer's worker uses it: in
- *   the tasks, and in the periodic one that looks for new jobs.  So it needs no lock.  A task that writes to a disk
- *   holds up the others; here all of them would wait for the same file anyway.
+ *   The store's own threads run the jobs.  Main waits for a signal, and once a second writes the statistics.
  */
-#include <hwt.h>
+#include <hwt_store.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <sqlite3.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#define LOOK_NS HWT_MS(100)
+#define KIND "job"
 #define LONGEST_MS INT64_C(315360000000) /* ten years */
+#define LOOK_MS 100
+#define PENDING (1u << HWT_STORE_PENDING)
+#define RUNNING (1u << HWT_STORE_RUNNING)
+#define FAILED (1u << HWT_STORE_FAILED)
 
-struct job {
-	sqlite3_int64 id;
-	int64_t deadline_ns;
-	char *text;
-};
+extern char **environ;
 
-static sqlite3 *db;
-static hwt_timer *timer;
-static bool end_when_done;
-static unsigned ran; /* the worker's until the stop */
+static hwt_store *store;
 
 static void check(const char *what, int rc)
 {
 	if (rc == 0)
 		return;
-	fprintf(stderr, "jobs: %s: %s\n", what, strerror(rc));
+	fprintf(stderr, "jobs: %s: %s\n", what, *hwt_store_error() != '\0' ? hwt_store_error() : strerror(rc));
 	exit(1);
 }
 
-static int64_t wall_ns(void)
+static int64_t wall_us(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	return HWT_S(now.tv_sec) + now.tv_nsec;
+	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
 /*
- * The database
+ * Running
  */
 
-static void check_db(int rc)
+static int print_job(const hwt_store_run *run, void *ctx)
 {
-	if (rc == SQLITE_OK || rc == SQLITE_ROW || rc == SQLITE_DONE)
+	(void)ctx;
+	/* One call, one line: those of other threads do not come in between. */
+	return printf("%.*s\n", (int)run->len, (const char *)run->data) < 0 ? EIO : 0;
+}
+
+/* The child gets an empty signal mask: main has blocked the signals that it waits for. */
+static int spawn_shell(char *text, pid_t *child)
+{
+	char shell[] = "/bin/sh", flag[] = "-c", *argv[] = { shell, flag, text, NULL };
+	posix_spawnattr_t attributes;
+	sigset_t none;
+	int rc;
+
+	sigemptyset(&none);
+	posix_spawnattr_init(&attributes);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+	posix_spawnattr_setsigmask(&attributes, &none);
+	rc = posix_spawn(child, shell, NULL, &attributes, argv, environ);
+	posix_spawnattr_destroy(&attributes);
+	return rc;
+}
+
+static int execute_job(const hwt_store_run *run, void *ctx)
+{
+	char *text = strndup(run->data, run->len);
+	int status = 0, rc = text != NULL ? 0 : ENOMEM;
+	pid_t child;
+
+	(void)ctx;
+	if (rc == 0)
+		rc = spawn_shell(text, &child);
+	free(text);
+	if (rc != 0)
+		return rc;
+	while (waitpid(child, &status, 0) < 0)
+		if (errno != EINTR)
+			return errno;
+	if (status == 0)
+		return 0;
+	fprintf(stderr, "jobs: %" PRId64 ": attempt %u: %s %d\n", run->id, run->attempt,
+		WIFEXITED(status) ? "exit status" : "signal",
+		WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+	return EIO;
+}
+
+static hwt_store_stats read_stats(void)
+{
+	hwt_store_stats stats = HWT_STORE_STATS_INIT;
+
+	check("stats", hwt_store_read_stats(store, &stats));
+	return stats;
+}
+
+static void print_number(FILE *out, const char *name, const char *type, const char *help, uint64_t value)
+{
+	fprintf(out, "# HELP jobs_%s %s\n# TYPE jobs_%s %s\njobs_%s %" PRIu64 "\n", name, help, name, type, name,
+		value);
+}
+
+static void print_lateness(FILE *out, const hwt_store_stats *stats)
+{
+	uint64_t below = 0;
+
+	fputs("# HELP jobs_lateness_seconds Runs by how long after its due time a job started.\n"
+	      "# TYPE jobs_lateness_seconds histogram\n",
+	      out);
+	for (unsigned i = 0; i < 31; i++) {
+		below += stats->lateness[i];
+		fprintf(out, "jobs_lateness_seconds_bucket{le=\"%g\"} %" PRIu64 "\n", (double)(UINT64_C(1) << i) / 1e6,
+			below);
+	}
+	below += stats->lateness[31];
+	fprintf(out, "jobs_lateness_seconds_bucket{le=\"+Inf\"} %" PRIu64 "\njobs_lateness_seconds_count %" PRIu64 "\n",
+		below, below);
+}
+
+/* What this process has done.  Renamed into place, so that no reader sees half of it. */
+static void write_metrics(const char *file)
+{
+	hwt_store_stats stats = read_stats();
+	char other[4096];
+	FILE *out;
+
+	if (snprintf(other, sizeof(other), "%s.%d", file, (int)getpid()) >= (int)sizeof(other))
+		check(file, ENAMETOOLONG);
+	out = fopen(other, "w");
+	if (out == NULL) {
+		fprintf(stderr, "jobs: %s: %s\n", other, strerror(errno));
+		exit(1);
+	}
+	print_number(out, "done_total", "counter", "Jobs that this process has run.", stats.done);
+	print_number(out, "retried_total", "counter", "Runs that failed and are tried again.", stats.retried);
+	print_number(out, "failed_total", "counter", "Jobs that have failed for good.", stats.failed);
+	print_number(out, "taken_over_total", "counter", "Shards taken from a dead process.", stats.taken_over);
+	print_number(out, "lost_leases_total", "counter", "Times that the lease was lost.", stats.lost_leases);
+	print_number(out, "reconnects_total", "counter", "New connections to the database.", stats.reconnects);
+	print_number(out, "round_trips_total", "counter", "Round trips to the database.", stats.round_trips);
+	print_number(out, "window", "gauge", "Jobs that are due soon and wait in memory.", stats.window);
+	print_number(out, "running", "gauge", "Jobs that run.", stats.running);
+	print_number(out, "shards", "gauge", "Shards held, of 8.", stats.shards_held);
+	print_lateness(out, &stats);
+	if (fclose(out) != 0 || rename(other, file) != 0) {
+		fprintf(stderr, "jobs: %s: %s\n", file, strerror(errno));
+		exit(1);
+	}
+}
+
+/*
+ * Looking
+ */
+
+/* Zero of a kind that nobody has put yet. */
+static void for_each(unsigned states, bool (*each)(void *ctx, const hwt_store_info *info), void *ctx)
+{
+	int rc = hwt_store_each(store, KIND, states, each, ctx);
+
+	check("list", rc == ENOENT ? 0 : rc);
+}
+
+static bool found_one(void *ctx, const hwt_store_info *info)
+{
+	(void)info;
+	*(bool *)ctx = true;
+	return false;
+}
+
+static bool list_one(void *ctx, const hwt_store_info *info)
+{
+	static const char *const names[] = { "", "pending", "running", "failed" };
+	time_t due_s = (time_t)(info->due_us / 1000000);
+	struct tm due;
+	char text[32];
+
+	(void)ctx;
+	strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", localtime_r(&due_s, &due));
+	printf("%" PRId64 " %s %u %s", info->id, names[info->state], info->attempt, text);
+	if (info->key[0] != '\0')
+		printf(" key=%s", info->key);
+	if (info->period_ns > 0)
+		printf(" every=%" PRId64, info->period_ns / HWT_S(1));
+	if (info->error[0] != '\0')
+		printf(" error=%s", info->error);
+	putchar('\n');
+	return true;
+}
+
+struct census {
+	uint64_t count[HWT_STORE_FAILED + 1], due, periodic;
+	int64_t now_us, oldest_us; /* how long ago the first of the pending ones was due */
+};
+
+static bool count_one(void *ctx, const hwt_store_info *info)
+{
+	struct census *census = ctx;
+	int64_t ago_us = census->now_us - info->due_us;
+
+	census->count[info->state]++;
+	census->periodic += info->period_ns > 0;
+	if (info->state == HWT_STORE_PENDING && ago_us >= 0) {
+		census->due++;
+		census->oldest_us = ago_us > census->oldest_us ? ago_us : census->oldest_us;
+	}
+	return true;
+}
+
+static void print_census(bool prometheus)
+{
+	struct census census = { .now_us = wall_us() };
+
+	for_each(PENDING | RUNNING | FAILED, count_one, &census);
+	if (!prometheus) {
+		printf("%" PRIu64 " pending (%" PRIu64 " due, for up to %.1f s), %" PRIu64 " running, %" PRIu64
+		       " failed; %" PRIu64 " of them periodic\n",
+		       census.count[HWT_STORE_PENDING], census.due, (double)census.oldest_us / 1e6,
+		       census.count[HWT_STORE_RUNNING], census.count[HWT_STORE_FAILED], census.periodic);
 		return;
-	fprintf(stderr, "jobs: database: %s\n", sqlite3_errmsg(db));
-	exit(1);
-}
-
-static void sql(const char *text)
-{
-	check_db(sqlite3_exec(db, text, NULL, NULL, NULL));
-}
-
-/* A statement with numbers for its first two parameters; those that it does not have are ignored. */
-static sqlite3_stmt *statement(const char *text, int64_t first, int64_t second)
-{
-	sqlite3_stmt *made;
-
-	check_db(sqlite3_prepare_v2(db, text, -1, &made, NULL));
-	if (sqlite3_bind_parameter_count(made) > 0)
-		check_db(sqlite3_bind_int64(made, 1, first));
-	if (sqlite3_bind_parameter_count(made) > 1)
-		check_db(sqlite3_bind_int64(made, 2, second));
-	return made;
-}
-
-static void execute(const char *text, int64_t first, int64_t second)
-{
-	sqlite3_stmt *made = statement(text, first, second);
-
-	check_db(sqlite3_step(made));
-	check_db(sqlite3_finalize(made));
-}
-
-static void open_db(const char *file)
-{
-	if (sqlite3_open(file, &db) != SQLITE_OK) {
-		fprintf(stderr, "jobs: %s: %s\n", file, sqlite3_errmsg(db));
-		exit(1);
 	}
-	check_db(sqlite3_busy_timeout(db, 10000));
-	sql("CREATE TABLE IF NOT EXISTS jobs (id INTEGER PRIMARY KEY, state TEXT NOT NULL DEFAULT 'waiting', "
-	    "due_ms INTEGER NOT NULL, runs INTEGER NOT NULL DEFAULT 0, text TEXT NOT NULL)");
-	sql("CREATE INDEX IF NOT EXISTS jobs_state ON jobs (state)");
-}
-
-/* For as long as this process lives. */
-static void lock_runs(const char *file)
-{
-	char *name = sqlite3_mprintf("%s.lock", file);
-	int fd;
-
-	check("lock", name ? 0 : ENOMEM);
-	fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-	if (fd < 0)
-		check(name, errno);
-	if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-		fprintf(stderr, "jobs: %s: another run is in progress\n", name);
-		exit(1);
-	}
-	sqlite3_free(name);
-}
-
-/*
- * Jobs in the timer
- */
-
-static void free_job(struct job *job)
-{
-	free(job->text);
-	free(job);
-}
-
-static void run_job(hwt_timeout timeout, void *arg)
-{
-	struct job *job = arg;
-
-	(void)timeout;
-	if (hwt_now() < job->deadline_ns) {
-		fprintf(stderr, "jobs: %lld runs before its time\n", (long long)job->id);
-		exit(1);
-	}
-	execute("UPDATE jobs SET state = 'done', runs = runs + 1 WHERE id = ?", job->id, 0);
-	puts(job->text);
-	ran++;
-	free_job(job);
-}
-
-static void take_job(sqlite3_stmt *row)
-{
-	int64_t delay_ms = sqlite3_column_int64(row, 1) - wall_ns() / 1000000;
-	struct job *job = calloc(1, sizeof(*job));
-
-	check("job", job ? 0 : ENOMEM);
-	if (delay_ms < 0)
-		delay_ms = 0;
-	if (delay_ms > LONGEST_MS)
-		delay_ms = LONGEST_MS;
-	job->id = sqlite3_column_int64(row, 0);
-	job->deadline_ns = hwt_now() + HWT_MS(delay_ms);
-	job->text = strdup((const char *)sqlite3_column_text(row, 2));
-	check("job", job->text ? 0 : ENOMEM);
-	check("schedule", hwt_new_timeout_at(timer, run_job, job, job->deadline_ns, NULL));
-}
-
-/* The periodic task. */
-static void look_for_jobs(hwt_timeout timeout, void *arg)
-{
-	sqlite3_stmt *rows;
-
-	(void)timeout;
-	(void)arg;
-	/* Only this thread runs jobs, so none of those taken here is done before the transaction is. */
-	sql("BEGIN IMMEDIATE");
-	rows = statement("SELECT id, due_ms, text FROM jobs WHERE state = 'waiting' ORDER BY due_ms, id", 0, 0);
-	while (sqlite3_step(rows) == SQLITE_ROW)
-		take_job(rows);
-	check_db(sqlite3_finalize(rows));
-	sql("UPDATE jobs SET state = 'taken' WHERE state = 'waiting'");
-	sql("COMMIT");
-	if (end_when_done && hwt_pending_timeouts(timer) == 1) /* this one */
-		kill(getpid(), SIGTERM);
-}
-
-static unsigned save_jobs(void)
-{
-	int64_t to_wall_ns = wall_ns() - hwt_now();
-	hwt_unprocessed left;
-	unsigned saved = 0;
-
-	sql("BEGIN IMMEDIATE");
-	while (hwt_timer_next_unprocessed(timer, &left)) {
-		struct job *job = left.arg;
-
-		if (left.task != run_job)
-			continue;
-		execute("UPDATE jobs SET state = 'waiting', due_ms = ?2 WHERE id = ?1", job->id,
-			(job->deadline_ns + to_wall_ns + 999999) / 1000000);
-		free_job(job);
-		saved++;
-	}
-	sql("COMMIT");
-	return saved;
+	print_number(stdout, "pending", "gauge", "Jobs that wait.", census.count[HWT_STORE_PENDING]);
+	print_number(stdout, "due", "gauge", "Jobs that wait although they are due.", census.due);
+	print_number(stdout, "oldest_due_seconds", "gauge", "How long ago the first of them was due.",
+		     (uint64_t)census.oldest_us / 1000000);
+	print_number(stdout, "running", "gauge", "Jobs that run.", census.count[HWT_STORE_RUNNING]);
+	print_number(stdout, "failed", "gauge", "Jobs that have failed for good.", census.count[HWT_STORE_FAILED]);
+	print_number(stdout, "periodic", "gauge", "Jobs with a period.", census.periodic);
 }
 
 /*
  * Commands
  */
 
-static int64_t number(const char *text, int64_t most)
+struct options {
+	const char *key, *metrics;
+	int64_t every_s, seconds, threads, attempts, lease_s;
+	bool until_done, execute, prometheus;
+	char **words; /* what is no option */
+	int n;
+};
+
+static void usage(void)
+{
+	fputs("usage: jobs [-d URL] add DELAY_MS TEXT [-k KEY] [-e EVERY_S]\n"
+	      "                     run [-t SECONDS] [-e] [-x] [-j THREADS] [-a ATTEMPTS] [-l LEASE_S] [-m FILE]\n"
+	      "                     list | cancel JOB... | retry [JOB...] | now [JOB...] | stats [-p]\n",
+	      stderr);
+	exit(2);
+}
+
+static int64_t number(const char *text, int64_t least, int64_t most)
 {
 	char *end;
 	intmax_t value;
 
 	errno = 0;
 	value = strtoimax(text, &end, 10);
-	if (end == text || *end != '\0' || errno != 0 || value < 0 || value > most) {
-		fprintf(stderr, "jobs: %s is not a number from 0 to %" PRId64 "\n", text, most);
+	if (end == text || *end != '\0' || errno != 0 || value < least || value > most) {
+		fprintf(stderr, "jobs: %s is not a number from %" PRId64 " to %" PRId64 "\n", text, least, most);
 		exit(2);
 	}
 	return value;
 }
 
-static void add(const char *delay_ms, const char *text)
+static int add(const struct options *options)
 {
-	int64_t due_ns = wall_ns() + HWT_MS(number(delay_ms, LONGEST_MS));
-	sqlite3_stmt *made = statement("INSERT INTO jobs (due_ms, text) VALUES (?, ?)", (due_ns + 999999) / 1000000, 0);
+	hwt_store_spec spec = HWT_STORE_SPEC_INIT;
+	int64_t id;
+	int rc;
 
-	check_db(sqlite3_bind_text(made, 2, text, -1, SQLITE_STATIC));
-	check_db(sqlite3_step(made));
-	check_db(sqlite3_finalize(made));
-	printf("%lld\n", (long long)sqlite3_last_insert_rowid(db));
+	if (options->n != 2)
+		usage();
+	spec.kind = KIND;
+	spec.key = options->key;
+	spec.data = options->words[1];
+	spec.len = strlen(options->words[1]);
+	spec.delay_ns = HWT_MS(number(options->words[0], 0, LONGEST_MS));
+	spec.period_ns = HWT_S(options->every_s);
+	rc = hwt_store_put(store, &spec, &id);
+	if (rc == EEXIST) {
+		fprintf(stderr, "jobs: %s is in use by job %" PRId64 "\n", spec.key, id);
+		return 1;
+	}
+	check("add", rc);
+	printf("%" PRId64 "\n", id);
+	return 0;
 }
 
-static void list(void)
+static int run(const struct options *options)
 {
-	sqlite3_stmt *rows = statement("SELECT id, state, runs, text FROM jobs ORDER BY id", 0, 0);
-
-	while (sqlite3_step(rows) == SQLITE_ROW)
-		printf("%lld %s %d %s\n", (long long)sqlite3_column_int64(rows, 0),
-		       (const char *)sqlite3_column_text(rows, 1), sqlite3_column_int(rows, 2),
-		       (const char *)sqlite3_column_text(rows, 3));
-	check_db(sqlite3_finalize(rows));
-}
-
-/* seconds < 0: for ever. */
-static void run(const char *file, int64_t seconds)
-{
-	struct timespec most = { (time_t)seconds, 0 };
-	hwt_config config = HWT_CONFIG_INIT;
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	struct timespec look = { 0, LOOK_MS * 1000000 };
+	hwt_store_stats stats;
 	sigset_t signals;
-	unsigned saved;
+	bool left = true;
+	int signal = -1;
 
+	if (options->n != 0)
+		usage();
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGINT);
-	pthread_sigmask(SIG_BLOCK, &signals, NULL); /* in the worker too, which inherits it */
-	lock_runs(file);
-	sql("UPDATE jobs SET state = 'waiting' WHERE state = 'taken'"); /* by a run that was killed */
-	config.tick_duration_ns = HWT_MS(10);
-	check("timer", hwt_timer_create(&timer, &config));
-	check("schedule", hwt_new_periodic(timer, look_for_jobs, NULL, 0, LOOK_NS, NULL));
-	while (sigtimedwait(&signals, NULL, seconds < 0 ? NULL : &most) < 0 && errno == EINTR)
-		; /* stopped and continued: the time starts anew */
-	check("stop", hwt_timer_stop(timer, NULL));
-	saved = save_jobs();
-	check("destroy", hwt_timer_destroy(timer));
-	printf("jobs: %u ran, %u saved\n", ran, saved);
+	pthread_sigmask(SIG_BLOCK, &signals, NULL); /* in the store's threads too, which inherit it */
+	kind.name = KIND;
+	kind.task = options->execute ? execute_job : print_job;
+	kind.max_attempts = (unsigned)options->attempts;
+	check("run", hwt_store_register(store, &kind));
+	check("run", hwt_store_start(store));
+	for (int64_t ms = 0; signal < 0 && left && (options->seconds < 0 || ms < options->seconds * 1000);
+	     ms += LOOK_MS) {
+		signal = sigtimedwait(&signals, NULL, &look);
+		if (options->metrics != NULL && ms % 1000 == 0)
+			write_metrics(options->metrics);
+		if (options->until_done) {
+			left = false;
+			for_each(PENDING | RUNNING, found_one, &left);
+		}
+	}
+	check("stop", hwt_store_stop(store));
+	if (options->metrics != NULL)
+		write_metrics(options->metrics);
+	stats = read_stats();
+	printf("jobs: %" PRIu64 " ran, %" PRIu64 " failed\n", stats.done, stats.failed);
+	return 0;
 }
 
-static void usage(void)
+static int list(const struct options *options)
 {
-	fputs("usage: jobs [-d FILE] add DELAY_MS TEXT | run [-t SECONDS] [-e] | list | now\n", stderr);
-	exit(2);
+	if (options->n != 0)
+		usage();
+	for_each(PENDING | RUNNING | FAILED, list_one, NULL);
+	return 0;
+}
+
+/* A word that is no number is a key. */
+static int find(const char *word, int64_t *id)
+{
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	char *end;
+	int rc;
+
+	errno = 0;
+	*id = strtoll(word, &end, 10);
+	if (end != word && *end == '\0' && errno == 0)
+		return 0;
+	rc = hwt_store_get_key(store, KIND, word, &info);
+	*id = info.id;
+	return rc;
+}
+
+static int cancel(const struct options *options)
+{
+	int status = 0;
+
+	if (options->n == 0)
+		usage();
+	for (int i = 0; i < options->n; i++) {
+		int64_t id = 0;
+		int rc = find(options->words[i], &id);
+
+		if (rc == 0)
+			rc = hwt_store_cancel(store, id);
+		if (rc == EBUSY)
+			fprintf(stderr, "jobs: %s is running\n", options->words[i]);
+		else if (rc == ENOENT)
+			fprintf(stderr, "jobs: %s is done, cancelled, or was never there\n", options->words[i]);
+		else
+			check("cancel", rc);
+		status |= rc != 0;
+	}
+	return status;
+}
+
+struct ids {
+	int64_t *id;
+	size_t n, room;
+};
+
+static bool collect(void *ctx, const hwt_store_info *info)
+{
+	struct ids *ids = ctx;
+
+	if (ids->n == ids->room) {
+		ids->room = ids->room * 2 + 64;
+		ids->id = realloc(ids->id, ids->room * sizeof(*ids->id));
+		check("list", ids->id != NULL ? 0 : ENOMEM);
+	}
+	ids->id[ids->n++] = info->id;
+	return true;
+}
+
+/* Those of the state, or the named ones if they are in it, become due now.  Collected first: to move them while
+ * hwt_store_each goes through them in order of time would show them twice. */
+static int make_due(const struct options *options, hwt_store_state state)
+{
+	struct ids ids = { NULL, 0, 0 };
+	int status = 0;
+
+	for (int i = 0; i < options->n; i++) {
+		hwt_store_info info = HWT_STORE_INFO_INIT;
+		int64_t id = 0;
+		int rc = find(options->words[i], &id);
+
+		if (rc == 0)
+			rc = hwt_store_get(store, id, &info);
+		if (rc == 0 && info.state == state) {
+			collect(&ids, &info);
+			continue;
+		}
+		check("get", rc == ENOENT ? 0 : rc);
+		fprintf(stderr, "jobs: %s is not %s\n", options->words[i],
+			state == HWT_STORE_FAILED ? "failed" : "waiting");
+		status = 1;
+	}
+	if (options->n == 0)
+		for_each(1u << state, collect, &ids);
+	for (size_t i = 0; i < ids.n; i++) {
+		int rc = hwt_store_reschedule(store, ids.id[i], 0);
+
+		/* Another process may have begun or ended it meanwhile. */
+		check("reschedule", rc == ENOENT || rc == EBUSY ? 0 : rc);
+	}
+	free(ids.id);
+	return status;
+}
+
+static int retry(const struct options *options)
+{
+	return make_due(options, HWT_STORE_FAILED);
+}
+
+static int now(const struct options *options)
+{
+	return make_due(options, HWT_STORE_PENDING);
+}
+
+static int stats(const struct options *options)
+{
+	if (options->n != 0)
+		usage();
+	print_census(options->prometheus);
+	return 0;
+}
+
+static const struct command {
+	const char *name, *options;
+	int (*execute)(const struct options *options);
+} commands[] = {
+	{ "add", "+k:e:", add },   { "run", "+t:exj:a:l:m:", run }, { "list", "+", list },
+	{ "cancel", "+", cancel }, { "retry", "+", retry },         { "now", "+", now },
+	{ "stats", "+p", stats },
+};
+
+/* Options and words in any order. */
+static void parse(const struct command *command, int argc, char **argv, struct options *options)
+{
+	options->words = calloc((size_t)argc + 1, sizeof(*options->words));
+	check("options", options->words != NULL ? 0 : ENOMEM);
+	while (optind < argc) {
+		int c = getopt(argc, argv, command->options);
+
+		if (c == -1 && optind < argc)
+			options->words[options->n++] = argv[optind++];
+		switch (c) {
+		case 'k':
+			options->key = optarg;
+			break;
+		case 'e':
+			options->until_done = command->execute == run;
+			if (command->execute == add)
+				options->every_s = number(optarg, 1, LONGEST_MS / 1000);
+			break;
+		case 't':
+			options->seconds = number(optarg, 0, LONGEST_MS / 1000);
+			break;
+		case 'x':
+			options->execute = true;
+			break;
+		case 'j':
+			options->threads = number(optarg, 1, 1024);
+			break;
+		case 'a':
+			options->attempts = number(optarg, 1, 1000000);
+			break;
+		case 'l':
+			options->lease_s = number(optarg, 1, 3600);
+			break;
+		case 'm':
+			options->metrics = optarg;
+			break;
+		case 'p':
+			options->prometheus = true;
+			break;
+		case '?':
+			usage();
+			break;
+		default:
+			break;
+		}
+	}
 }
 
 int main(int argc, char **argv)
 {
-	const char *file = "jobs.db", *command;
-	int64_t seconds = -1;
-	int option;
+	hwt_store_config config = HWT_STORE_CONFIG_INIT;
+	struct options options = { .seconds = -1 };
+	const struct command *command = NULL;
+	const char *url = "sqlite:jobs.db";
+	char error[256];
+	int c, status;
 
-	while ((option = getopt(argc, argv, "+d:")) == 'd')
-		file = optarg;
-	if (option != -1 || optind == argc)
+	while ((c = getopt(argc, argv, "+d:")) == 'd')
+		url = optarg;
+	if (c != -1 || optind == argc)
 		usage();
-	command = argv[optind++];
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+		if (strcmp(argv[optind], commands[i].name) == 0)
+			command = &commands[i];
+	if (command == NULL)
+		usage();
+	optind++;
+	parse(command, argc, argv, &options);
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (strcmp(command, "run") == 0) {
-		while ((option = getopt(argc, argv, "+t:e")) != -1) {
-			if (option == 't')
-				seconds = number(optarg, LONGEST_MS / 1000);
-			else if (option == 'e')
-				end_when_done = true;
-			else
-				usage();
-		}
+	config.threads = (unsigned)options.threads;
+	config.lease_ns = HWT_S(options.lease_s);
+	if (hwt_store_open(&store, url, &config, error, sizeof(error)) != 0) {
+		fprintf(stderr, "jobs: %s\n", error);
+		return 1;
 	}
-	if (argc - optind != (strcmp(command, "add") == 0 ? 2 : 0))
-		usage();
-	open_db(file);
-	if (strcmp(command, "run") == 0)
-		run(file, seconds);
-	else if (strcmp(command, "add") == 0)
-		add(argv[optind], argv[optind + 1]);
-	else if (strcmp(command, "list") == 0)
-		list();
-	else if (strcmp(command, "now") == 0)
-		execute("UPDATE jobs SET due_ms = ? WHERE state = 'waiting'", wall_ns() / 1000000, 0);
-	else
-		usage();
-	check_db(sqlite3_close(db));
-	return 0;
+	status = command->execute(&options);
+	check("close", hwt_store_close(store));
+	free(options.words);
+	return status;
 }

@@ -70,37 +70,6 @@ limits rate_limiter_refuses_where_nobody_may_wait '$3 >= 5 && $5 == 0 && $6 > 0'
 # shellcheck disable=SC2016
 limits rate_limiter_lets_wait_and_lose_patience '$3 >= 5 && $5 > 0 && $6 == 0' -q 1000 -w 20
 
-# Three jobs.  The first run is ended when two of them have been printed, one of which came while it ran.
-jobs_over_two_runs() { # FILE
-	for job in '0 first' '3600000 third'; do
-		"$BUILD/examples/jobs" -d "$1" add "${job% *}" "${job#* }"
-	done
-	"$BUILD/examples/jobs" -d "$1" run -t 120 >"$1.out" 2>&1 &
-	run=$!
-	"$BUILD/examples/jobs" -d "$1" add 20 second
-	while kill -0 $run 2>/dev/null && ! grep -q second "$1.out"; do
-		sleep 0.05
-	done
-	kill -TERM $run
-	wait $run || echo "exit $?"
-	cat "$1.out"
-	"$BUILD/examples/jobs" -d "$1" list
-	"$BUILD/examples/jobs" -d "$1" now
-	"$BUILD/examples/jobs" -d "$1" run -t 120 -e || echo "exit $?"
-	"$BUILD/examples/jobs" -d "$1" list
-}
-if [ -x "$BUILD/examples/jobs" ]; then
-	folder=$(mktemp -d)
-	jobs_over_two_runs "$folder/db" >"$folder/got" 2>&1
-	printf '%s\n' 1 2 3 first second 'jobs: 2 ran, 1 saved' \
-		'1 done 1 first' '2 waiting 0 third' '3 done 1 second' third 'jobs: 1 ran, 0 saved' \
-		'1 done 1 first' '2 done 1 third' '3 done 1 second' >"$folder/wanted"
-	result jobs_run_once_over_two_runs "$(diff "$folder/wanted" "$folder/got")"
-	rm -rf "$folder"
-else
-	skip "jobs_run_once_over_two_runs" "$BUILD/examples/jobs was not built"
-fi
-
 text=$(timeout 60 "$BUILD/examples/stats" -p 1)
 result stats_are_prometheus_text "$(echo "$text" | grep -vE \
 	'^(# (HELP hwt_[a-z_]+ .+\.|TYPE hwt_[a-z_]+ (counter|gauge|histogram))|hwt_[a-z_]+(\{[a-z]+="[^"]+"\})? [0-9]+)$')"

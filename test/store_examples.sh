@@ -1,0 +1,198 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# examples/jobs does what its comment says, on SQLite, and on PostgreSQL where a server is installed.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+BUILD=${BUILD:-build}
+. test/result.sh
+# Once more from the start, with a server of its own around it.  77: none is installed.
+if [ -z "${HWT_STORE_PG_URL:-}" ]; then
+	test/store_pg.sh run "$0"
+	rc=$?
+	[ $rc -eq 77 ] || exit $rc
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+jobs() { # ARGS...: on the engine that is tested
+	timeout -k 5 120 "$BUILD/examples/jobs" -d "$url" "$@"
+}
+
+wait_for() { # SECONDS TEXT FILE
+	tenths=$(($1 * 10))
+	while ! grep -qs -- "$2" "$3" && [ $tenths -gt 0 ]; do
+		sleep 0.1
+		tenths=$((tenths - 1))
+	done
+	grep -qs -- "$2" "$3" || echo "no '$2' in $(basename "$3") after $1 s"
+}
+
+left() { # ends with what is left of earlier tests
+	jobs list | while read -r id rest; do echo "left: $id $rest"; done
+}
+
+# The first run is ended when two jobs have been printed, one of which came while it ran; the third survives it.
+outlive_a_run() {
+	jobs add 0 first >"$work/id" || echo "exit $?"
+	grep -qxE '[0-9]+' "$work/id" || echo "no number: $(cat "$work/id")"
+	jobs add 3600000 third -k third >/dev/null
+	"$BUILD/examples/jobs" -d "$url" run -t 60 >"$work/out" 2>&1 &
+	run=$!
+	wait_for 30 first "$work/out"
+	jobs add 20 second >/dev/null
+	wait_for 30 second "$work/out"
+	kill -TERM $run
+	wait $run || echo "exit $?"
+	printf '%s\n' first second 'jobs: 2 ran, 0 failed' | diff - "$work/out"
+	jobs list | grep -qE '^[0-9]+ pending 0 [0-9-]+ [0-9:]+ key=third$' || { echo "list:"; jobs list; }
+	jobs now || echo "exit $?"
+	jobs run -t 60 -e >"$work/out" 2>&1 || echo "exit $?"
+	printf '%s\n' third 'jobs: 1 ran, 0 failed' | diff - "$work/out"
+	left
+}
+
+keys_and_cancel() {
+	jobs add 3600000 'of alice' -k alice >/dev/null || echo "exit $?"
+	jobs add 0 'of alice again' -k alice >"$work/out" 2>&1 && echo "added twice"
+	grep -q '^jobs: alice is in use by job [0-9]*$' "$work/out" || cat "$work/out"
+	jobs cancel alice || echo "exit $?"
+	jobs cancel alice 2>"$work/out" && echo "cancelled twice"
+	grep -q '^jobs: alice is done, cancelled, or was never there$' "$work/out" || cat "$work/out"
+	id=$(jobs add 3600000 'by number')
+	jobs cancel "$id" || echo "exit $?"
+	left
+}
+
+# Sixty jobs, due when both have their shards; each is printed once, and each process prints some.
+share_work() {
+	for i in $(seq 60); do
+		jobs add 4000 "job $i" >/dev/null || echo "exit $?"
+	done
+	"$BUILD/examples/jobs" -d "$url" run -l 1 -t 60 -e >"$work/one" 2>&1 &
+	one=$!
+	"$BUILD/examples/jobs" -d "$url" run -l 1 -t 60 -e >"$work/two" 2>&1 &
+	two=$!
+	wait $one || { echo "exit $?"; cat "$work/one"; }
+	wait $two || { echo "exit $?"; cat "$work/two"; }
+	seq -f 'job %g' 60 | sort >"$work/wanted"
+	grep -h '^job ' "$work/one" "$work/two" | sort | diff "$work/wanted" -
+	for out in one two; do
+		grep -qE '^jobs: [1-9][0-9]* ran, 0 failed$' "$work/$out" || tail -1 "$work/$out"
+	done
+	left
+}
+
+# A dead process's jobs run elsewhere; at least once, so some may be there twice.
+survive_a_kill() {
+	"$BUILD/examples/jobs" -d "$url" run -l 1 -t 60 >"$work/one" 2>&1 &
+	one=$!
+	"$BUILD/examples/jobs" -d "$url" run -l 1 -t 60 >"$work/two" 2>&1 &
+	two=$!
+	for i in $(seq 20); do
+		jobs add 3000 "job $i" >/dev/null || echo "exit $?"
+	done
+	kill -KILL $two || echo "nobody to kill"
+	wait $two 2>/dev/null
+	seq -f 'job %g' 20 | sort >"$work/wanted"
+	tenths=300
+	until cat "$work/one" "$work/two" | grep '^job ' | sort -u | cmp -s "$work/wanted" - || [ $tenths -eq 0 ]; do
+		sleep 0.1
+		tenths=$((tenths - 1))
+	done
+	cat "$work/one" "$work/two" | grep '^job ' | sort -u | diff "$work/wanted" -
+	kill -TERM $one
+	wait $one || echo "exit $?"
+	left
+}
+
+fail_and_retry() {
+	rm -f "$work/flag"
+	jobs add 0 "test -e $work/flag && echo \"it is there\"" -k flag >/dev/null
+	jobs run -x -a 1 -t 60 -e >"$work/out" 2>&1 || echo "exit $?"
+	grep -qx 'jobs: 0 ran, 1 failed' "$work/out" || cat "$work/out"
+	jobs list | grep -qE '^[0-9]+ failed 1 .* key=flag error=.' || { echo "list:"; jobs list; }
+	jobs stats | grep -q '^0 pending .* 0 running, 1 failed' || jobs stats
+	jobs now flag 2>/dev/null && echo "a failed one waits"
+	touch "$work/flag"
+	jobs retry || echo "exit $?"
+	jobs run -x -a 1 -t 60 -e >"$work/out" 2>&1 || echo "exit $?"
+	printf '%s\n' 'it is there' 'jobs: 1 ran, 0 failed' | diff - "$work/out"
+	left
+}
+
+repeat() {
+	jobs add 0 tick -k tick -e 1 >/dev/null
+	"$BUILD/examples/jobs" -d "$url" run -t 60 >"$work/out" 2>&1 &
+	run=$!
+	tenths=300
+	while [ "$(grep -c tick "$work/out")" -lt 3 ] && [ $tenths -gt 0 ]; do
+		sleep 0.1
+		tenths=$((tenths - 1))
+	done
+	kill -TERM $run
+	wait $run || echo "exit $?"
+	[ "$(grep -c tick "$work/out")" -ge 3 ] || cat "$work/out"
+	jobs list | grep -qE '^[0-9]+ pending 0 .* key=tick every=1$' || { echo "list:"; jobs list; }
+	jobs cancel tick || echo "exit $?"
+	left
+}
+
+prometheus() { # that is no such text
+	grep -vE '^(# (HELP jobs_[a-z_]+ .+\.|TYPE jobs_[a-z_]+ (counter|gauge|histogram))|jobs_[a-z_]+(\{le="[^"]+"\})? [0-9]+)$'
+}
+
+count_for_prometheus() {
+	jobs add 0 due >/dev/null
+	jobs add 3600000 later -k later -e 60 >/dev/null
+	jobs stats -p >"$work/out" || echo "exit $?"
+	prometheus <"$work/out"
+	for line in 'jobs_pending 2' 'jobs_due 1' 'jobs_running 0' 'jobs_failed 0' 'jobs_periodic 1'; do
+		grep -qx "$line" "$work/out" || echo "not there: $line"
+	done
+	jobs cancel later || echo "exit $?"
+	jobs run -t 60 -e -m "$work/metrics" >"$work/out" 2>&1 || cat "$work/out"
+	prometheus <"$work/metrics"
+	for line in 'jobs_done_total 1' 'jobs_lateness_seconds_count 1'; do
+		grep -qx "$line" "$work/metrics" || echo "not there: $line"
+	done
+	left
+}
+
+has_engine() { # URL
+	! "$BUILD/examples/jobs" -d "$1" list 2>&1 | grep -q 'built without the engine'
+}
+
+all_of() { # ENGINE
+	for test in outlive_a_run keys_and_cancel share_work survive_a_kill fail_and_retry repeat count_for_prometheus; do
+		[ "$1" != sqlite ] || url=sqlite:$work/$test.db
+		result "jobs_${test}_on_$1" "$($test 2>&1)"
+	done
+}
+
+if [ ! -x "$BUILD/examples/jobs" ]; then
+	skip store_examples "$BUILD/examples/jobs was not built"
+	finish
+fi
+url=sqlite:$work/usage.db
+result jobs_says_how_it_is_used "$(for words in '' 'add' 'add x y' 'add 0' 'list x' 'run x' 'cancel' 'dance'; do
+	# shellcheck disable=SC2086 # words
+	jobs $words >/dev/null 2>"$work/out"
+	[ $? -eq 2 ] && [ -s "$work/out" ] || echo "'$words' is accepted"
+done)"
+if has_engine "$url"; then
+	result jobs_says_why_it_cannot_open "$(url=sqlite:$work/nowhere/jobs.db
+		jobs list 2>"$work/out" && echo "it can"
+		grep -q "^jobs: .*nowhere" "$work/out" || cat "$work/out")"
+	all_of sqlite
+else
+	skip store_examples_on_sqlite "it was built without"
+fi
+if [ -z "${HWT_STORE_PG_URL:-}" ]; then
+	skip store_examples_on_postgres "no server is installed"
+elif has_engine "$HWT_STORE_PG_URL"; then
+	url=$HWT_STORE_PG_URL
+	all_of postgres
+else
+	skip store_examples_on_postgres "it was built without"
+fi
+finish
