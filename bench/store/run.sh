@@ -1,0 +1,112 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# run.sh BUILD [-r ROUNDS] [-e ENGINES] [-f FAR] [-s SCENARIOS] [-o FILE]: rounds of bench/store/store_bench on SQLite and,
+# if a server is installed, PostgreSQL, without and with FAR rows that are due in ten days; then medians.
+#
+# Rounds go around all rows, so that a noisy minute strikes all alike.  FILE, build/bench/store.csv, has a line a figure:
+# round,engine,far,scenario,figure,unit,value.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+BUILD=$1
+shift
+rounds=5 engines='sqlite postgres' far='0 1000000' scenarios='lives one sixteen late live idle kill stop' out=$BUILD/bench/store.csv
+while getopts r:e:f:s:o: option; do
+	case $option in
+	r) rounds=$OPTARG ;;
+	e) engines=$OPTARG ;;
+	f) far=$OPTARG ;;
+	s) scenarios=$OPTARG ;;
+	o) out=$OPTARG ;;
+	*) exit 2 ;;
+	esac
+done
+shift $((OPTIND - 1))
+
+# Once more from the start, with a server of its own around it.  77: none is installed.
+case $engines in
+*postgres*)
+	if [ -z "${HWT_STORE_PG_URL:-}" ]; then
+		test/store_pg.sh run "$0" "$BUILD" -r "$rounds" -e "$engines" -f "$far" -s "$scenarios" -o "$out"
+		rc=$?
+		[ $rc -eq 77 ] || exit $rc
+		echo "bench-store: no PostgreSQL server is installed"
+		engines=sqlite
+	fi ;;
+esac
+
+bench=$BUILD/bench/store_bench
+folder=$(mktemp -d "${HWT_BENCH_DIR:-${TMPDIR:-/tmp}}/hwt-bench-XXXXXX") || exit 1
+trap 'rm -rf "$folder"' EXIT
+trap 'exit 130' INT TERM
+: >"$out"
+status=0
+
+# Without far rows each measurement has a store of its own, with them all share the one that was filled.
+place() { # ENGINE FAR UNIQUE: sets $url and $schema
+	case $1 in
+	sqlite)
+		schema=hwt url=sqlite:$folder/$3.db
+		[ "$2" -eq 0 ] || url=sqlite:$folder/far$2.db ;;
+	postgres)
+		schema=$3 url=$HWT_STORE_PG_URL
+		[ "$2" -eq 0 ] || schema=far ;;
+	esac
+}
+
+clear_place() { # ENGINE FAR
+	[ "$2" -eq 0 ] || return
+	case $1 in
+	sqlite) rm -f "${url#sqlite:}" "${url#sqlite:}"-* ;;
+	postgres)
+		"$HWT_STORE_PG_BIN/psql" -qAt -d "$url" -c "SELECT 'DROP TABLE ' || string_agg(quote_ident(tablename), ', ') ||
+			' CASCADE' FROM pg_tables WHERE tablename LIKE '$schema\\_%'" |
+			"$HWT_STORE_PG_BIN/psql" -q -d "$url" >/dev/null 2>&1 ;;
+	esac
+}
+
+measure() { # ROUND ENGINE FAR SCENARIO ARGS...
+	place "$2" "$3" "$4"
+	round=$1 engine=$2 rows=$3 scenario=$4
+	shift 3
+	if timeout 400 "$bench" -u "$url" -S "$schema" "$@" >"$folder/figures" 2>"$folder/errors"; then
+		while read -r figure unit value; do
+			echo "$round,$engine,$rows,$scenario,$figure,$unit,$value" | tee -a "$out"
+		done <"$folder/figures"
+	else
+		echo "bench-store: round $round, $engine, $rows far rows, $scenario: wrong"
+		cat "$folder/errors"
+		status=1
+	fi
+	clear_place "$engine" "$rows"
+}
+
+for engine in $engines; do
+	for rows in $far; do
+		[ "$rows" -eq 0 ] || measure 0 "$engine" "$rows" fill -n "$rows"
+	done
+done
+for round in $(seq "$rounds"); do
+	for scenario in $scenarios; do
+		for engine in $engines; do
+			for rows in $far; do
+				measure "$round" "$engine" "$rows" "$scenario"
+			done
+		done
+	done
+done
+
+echo
+echo "| figure | engine | far rows | median | min .. max | rounds |"
+echo "|---|---|---|---|---|---|"
+sort -t, -k5,5 -k2,2 -k3,3n -k7,7g "$out" | awk -F, '
+	function flush() {
+		if (n) printf "| %s | %s | %s | %.4g %s | %.4g .. %.4g | %d |\n", figure, engine, far,
+			n % 2 ? v[(n + 1) / 2] : (v[n / 2] + v[n / 2 + 1]) / 2, unit, v[1], v[n], n
+		n = 0
+	}
+	$5 "," $2 "," $3 != key { flush(); key = $5 "," $2 "," $3; figure = $5; engine = $2; far = $3; unit = $6 }
+	{ v[++n] = $7 }
+	END { flush() }'
+echo
+echo "$(nproc) x $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1), Linux $(uname -r), $(df --output=fstype "$folder" | tail -1) in $folder"
+exit $status
