@@ -62,7 +62,7 @@ static struct hwt_grid grid_of_now(int64_t tick_ns)
 /* Reads the clock for so long that the rate is known, and once more. */
 static void measure_rate(const struct hwt_grid *grid)
 {
-	for (int i = 0; i < 8; i++) {
+	for (int i = 0; i < 16; i++) {
 		(void)counter_deadline(grid, 0);
 		time_ns += COUNTER_BASE_NS / 4;
 	}
@@ -113,7 +113,15 @@ TEST(ticks_are_those_of_the_clock)
 	}
 }
 
-/* As when the clock is being disciplined: faster and slower by an eighth than what was measured. */
+static void set_pace(double counts)
+{
+	uint64_t count = fake_counter();
+
+	counts_per_ns = counts;
+	counter_offset += count - fake_counter();
+}
+
+/* As when the clock is being disciplined: from now on it is faster or slower by an eighth than what was measured. */
 TEST(a_rate_that_is_wrong_by_an_eighth_does_no_harm)
 {
 	static const double factors[] = { 0.885, 0.95, 1.05, 1.115 };
@@ -125,16 +133,16 @@ TEST(a_rate_that_is_wrong_by_an_eighth_does_no_harm)
 
 		begin(2.4);
 		grid = grid_of_now(TICK_NS);
-		measure_rate(&grid);
-		for (int i = 0; i < 100000; i++) {
-			uint64_t count = fake_counter();
-
-			counts_per_ns = 2.4 * factors[f];
-			counter_offset += count - fake_counter();
-			time_ns += (int64_t)random_below(&seed, 4000);
-			guessed += check_deadline(&grid, (int64_t)random_below(&seed, (uint64_t)HWT_S(1)));
+		for (int i = 0; i < 5000; i++) {
+			set_pace(2.4);
+			measure_rate(&grid);
+			set_pace(2.4 * factors[f]);
+			for (int j = 0; j < 20; j++) {
+				time_ns += (int64_t)random_below(&seed, 3000);
+				guessed += check_deadline(&grid, (int64_t)random_below(&seed, (uint64_t)HWT_S(1)));
+			}
 		}
-		CHECK(guessed > 50000);
+		CHECK(guessed > 90000);
 		end();
 	}
 }
@@ -199,14 +207,11 @@ TEST(a_counter_that_changes_its_pace_is_measured_anew)
 
 	for (size_t p = 0; p < 2; p++) {
 		struct hwt_grid grid;
-		uint64_t count;
 
 		begin(2.5);
 		grid = grid_of_now(TICK_NS);
 		measure_rate(&grid);
-		count = fake_counter();
-		counts_per_ns *= paces[p];
-		counter_offset += count - fake_counter();
+		set_pace(2.5 * paces[p]);
 		time_ns += HWT_MS(1); /* a guess is not good for that long: at the next reading it comes out */
 		CHECK(!check_deadline(&grid, to_the_middle(&grid, 3)));
 		CHECK(!check_deadline(&grid, to_the_middle(&grid, 3)));
@@ -377,8 +382,7 @@ TEST(a_new_rate_has_to_agree_with_the_old_one)
 	CHECK_INT(hwt_reading.good_for, >, 0);
 	/* Follows a clock that is being disciplined. */
 	for (int i = 0; i < 100; i++) {
-		counter_offset += (uint64_t)((double)time_ns * counts_per_ns * 0.001);
-		counts_per_ns *= 0.999;
+		set_pace(counts_per_ns * 0.999);
 		step(COUNTER_BASE_NS, 0);
 		CHECK_INT(hwt_reading.good_for, >, 0);
 	}
@@ -490,10 +494,7 @@ static void beat_task(hwt_timeout timeout, void *arg)
 /* The clock slows down or speeds up by a tenth since the last reading, which is as old as it may be. */
 static void guess_wrong(double factor)
 {
-	uint64_t count = fake_counter();
-
-	counts_per_ns *= factor;
-	counter_offset += count - fake_counter();
+	set_pace(counts_per_ns * factor);
 	time_ns += (int64_t)((double)(COUNTER_GOOD_FOR_NS - 100) / (factor > 1 ? factor : 1));
 }
 
@@ -537,6 +538,88 @@ TEST(periods_are_added_to_the_exact_deadline)
 		CHECK_INT(runs, ==, 1);
 		run_until(timer, grid_tick_of(&timer->grid, second_ns));
 		CHECK_INT(runs, ==, 2);
+		driven_destroy(timer);
+		end();
+	}
+}
+
+struct promise {
+	int64_t not_before_ns;
+	int64_t period_ns; /* 0: once */
+	hwt_timeout timeout;
+};
+
+static void keep(hwt_timeout timeout, void *arg)
+{
+	struct promise *promise = arg;
+
+	runs++;
+	CHECK_INT(time_ns, >=, promise->not_before_ns);
+	promise->not_before_ns += promise->period_ns * (1 + (int64_t)hwt_timeout_missed(timeout));
+}
+
+#define PROMISES 48
+
+/* A burst as after waking up: new ones, periodic ones, and some that are moved. */
+static void promise_all(hwt_timer *timer, struct promise *promises, size_t n, uint64_t *seed)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct promise *promise = &promises[i];
+		int64_t delay_ns = (int64_t)random_below(seed, (uint64_t)HWT_MS(20));
+
+		(void)hwt_cancel(promise->timeout);
+		promise->period_ns = i % 4 == 1 ? HWT_US(2300) : 0;
+		promise->not_before_ns = time_ns + delay_ns;
+		if (promise->period_ns != 0)
+			CHECK_INT(
+			    hwt_new_periodic(timer, keep, promise, delay_ns, promise->period_ns, &promise->timeout), ==,
+			    0);
+		else
+			CHECK_INT(hwt_new_timeout(timer, keep, promise, delay_ns, &promise->timeout), ==, 0);
+		time_ns += (int64_t)random_below(seed, 3000);
+		if (i % 3 != 2)
+			continue;
+		promise->not_before_ns = time_ns + 2 * delay_ns;
+		CHECK_INT(hwt_reschedule(promise->timeout, 2 * delay_ns), ==, 0);
+	}
+}
+
+/* The worker is in time as long as there is something to look at, and sleeps for the rest of the waking. */
+static void stay_awake(hwt_timer *timer, int64_t until_ns)
+{
+	int64_t walk_ns = time_ns + HWT_MS(50);
+
+	run_until(timer, grid_ticks_passed(&timer->grid, walk_ns < until_ns ? walk_ns : until_ns));
+	time_ns = time_ns > until_ns ? time_ns : until_ns;
+	hwt_worker_pass(&timer->worker, time_ns);
+}
+
+TEST(row32_no_task_starts_early_whenever_the_machine_is_suspended)
+{
+	static const double times[] = { 0.1, 0.3, 1, 2, 4, 10, 39, 100 };
+	static const int64_t awake_ns[] = { HWT_MS(10), HWT_S(1), HWT_S(10) };
+	static struct promise promises[PROMISES];
+
+	for (size_t way = 0; way < 3 * 8 * 2; way++) {
+		hwt_config config = driven_config(TICK_NS, 512);
+		struct machine machine = { .awake_ns = awake_ns[way % 3], .restarts = way / 24 != 0, .seed = way + 1 };
+		hwt_timer *timer;
+
+		machine.asleep_ns = (int64_t)((double)machine.awake_ns * times[way / 3 % 8]);
+		memset(promises, 0, sizeof(promises));
+		runs = 0;
+		begin(2.5);
+		timer = driven_create(&config, time_ns - 4321);
+		hwt_test_clock = counted_clock;
+		for (int cycle = 0; cycle < 80; cycle++) {
+			int64_t until_ns = time_ns + machine.awake_ns;
+
+			/* Mostly one, always at the same moment: the clock does not look as if it had stood. */
+			promise_all(timer, promises, cycle % 4 == 3 ? PROMISES : 1, &machine.seed);
+			stay_awake(timer, until_ns);
+			suspend(&machine);
+		}
+		CHECK(runs > 3 * PROMISES);
 		driven_destroy(timer);
 		end();
 	}
@@ -724,4 +807,6 @@ TEST_MAIN(RUN(ticks_are_those_of_the_clock), RUN(a_rate_that_is_wrong_by_an_eigh
 	  RUN(a_new_rate_has_to_agree_with_the_old_one), RUN(a_reading_that_was_interrupted_is_not_kept),
 	  RUN(a_rate_that_is_used_is_right_to_a_64th), RUN(a_measurement_is_as_good_as_its_worse_end),
 	  RUN(absurd_paces_are_refused), RUN(without_a_counter_the_clock_is_read),
-	  RUN(periods_are_added_to_the_exact_deadline), RUN(real_deadlines_lie_between_two_readings_of_the_clock))
+	  RUN(periods_are_added_to_the_exact_deadline),
+	  RUN(row32_no_task_starts_early_whenever_the_machine_is_suspended),
+	  RUN(real_deadlines_lie_between_two_readings_of_the_clock))
