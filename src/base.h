@@ -86,4 +86,14 @@ static inline int64_t add_saturating(int64_t a, int64_t b)
 	return b > 0 ? INT64_MAX : INT64_MIN;
 }
 
+/* a - b, the same. */
+static inline int64_t subtract_saturating(int64_t a, int64_t b)
+{
+	int64_t difference;
+
+	if (likely(!__builtin_sub_overflow(a, b, &difference)))
+		return difference;
+	return b < 0 ? INT64_MAX : INT64_MIN;
+}
+
 #endif

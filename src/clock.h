@@ -112,14 +112,15 @@ static inline int64_t grid_ticks_passed(const struct hwt_grid *grid, int64_t now
 	return grid_clamp(grid_divide(grid, grid_distance(grid->start_ns, now_ns), &rest));
 }
 
-/* INT64_MAX for a tick that the clock cannot say. */
+/* The nearest that an int64_t can say. */
 static inline int64_t grid_time(const struct hwt_grid *grid, int64_t tick)
 {
-	int64_t offset_ns;
+	__extension__ typedef __int128 wide;
+	wide time_ns = (wide)tick * grid->tick_ns + grid->start_ns; /* the product alone may be too long */
 
-	if (__builtin_mul_overflow(tick, grid->tick_ns, &offset_ns))
-		return INT64_MAX;
-	return add_saturating(grid->start_ns, offset_ns);
+	if (unlikely(time_ns != (int64_t)time_ns))
+		return time_ns > 0 ? INT64_MAX : INT64_MIN;
+	return (int64_t)time_ns;
 }
 
 /* A mutex, and a condition whose time is CLOCK_MONOTONIC's. */

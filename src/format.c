@@ -31,7 +31,7 @@ static void say_left(hwt_timeout timeout, char *left)
 		(void)snprintf(left, LEFT_LENGTH, ", never due");
 		return;
 	}
-	left_ms = add_saturating(deadline_ns, -time_of(record_lane(record)->lanes->timer)) / 1000000;
+	left_ms = subtract_saturating(deadline_ns, time_of(record_lane(record)->lanes->timer)) / 1000000;
 	if (left_ms >= 0)
 		(void)snprintf(left, LEFT_LENGTH, ", %" PRId64 ".%03d s left", left_ms / 1000, (int)(left_ms % 1000));
 	else

@@ -2,7 +2,8 @@
 /* Ticks and nanoseconds, also at the ends of int64_t; sleeping. */
 #include "unit.h"
 
-static const int64_t starts[] = { 0, 1, 12345, HWT_S(86400) * 365, INT64_MAX / 2, INT64_MAX - 5, INT64_MAX };
+static const int64_t starts[] = { 0,         1,         12345,         HWT_S(86400) * 365, INT64_MAX / 2, INT64_MAX - 5,
+				  INT64_MAX, INT64_MIN, INT64_MIN + 7, INT64_MIN / 2,      -12345 };
 static const int64_t ticks[] = { 1, 3, 1000, HWT_MS(1), HWT_MS(100), HWT_S(3600), INT64_MAX / 2, INT64_MAX - 1 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -37,6 +38,26 @@ TEST(row32_a_deadline_is_rounded_up_to_its_tick)
 	}
 }
 
+/* Also where the distance from the start is longer than half of all times. */
+TEST(the_time_of_a_tick_is_exact_or_the_end_of_all_times)
+{
+	static const int64_t some[] = { -1, 0, 1, 2, 1000, INT64_MAX / 2, INT64_MAX / 2 + 2, HWT_TICK_MAX };
+	__extension__ typedef __int128 wide;
+
+	for (size_t s = 0; s < COUNT(starts); s++) {
+		for (size_t t = 0; t < COUNT(ticks); t++) {
+			struct hwt_grid grid = grid_make(starts[s], ticks[t]);
+
+			for (size_t n = 0; n < COUNT(some); n++) {
+				wide time = (wide)starts[s] + (wide)some[n] * ticks[t];
+
+				time = time > INT64_MAX ? INT64_MAX : time < INT64_MIN ? INT64_MIN : time;
+				CHECK_INT(grid_time(&grid, some[n]), ==, (int64_t)time);
+			}
+		}
+	}
+}
+
 TEST(row18_times_saturate_instead_of_overflowing)
 {
 	struct hwt_grid grid = grid_make(INT64_MAX - 10, HWT_MS(1));
@@ -45,6 +66,12 @@ TEST(row18_times_saturate_instead_of_overflowing)
 	CHECK_INT(add_saturating(INT64_MAX - 5, INT64_MAX), ==, INT64_MAX);
 	CHECK_INT(add_saturating(INT64_MIN, -1), ==, INT64_MIN);
 	CHECK_INT(add_saturating(5, INT64_MIN), ==, INT64_MIN + 5);
+	CHECK_INT(subtract_saturating(5, 7), ==, -2);
+	CHECK_INT(subtract_saturating(-1, INT64_MIN), ==, INT64_MAX);
+	CHECK_INT(subtract_saturating(0, INT64_MIN), ==, INT64_MAX);
+	CHECK_INT(subtract_saturating(INT64_MIN + 5, INT64_MIN), ==, 5);
+	CHECK_INT(subtract_saturating(INT64_MIN, 1), ==, INT64_MIN);
+	CHECK_INT(subtract_saturating(INT64_MIN, INT64_MAX), ==, INT64_MIN);
 	CHECK_INT(grid_time(&grid, 1), ==, INT64_MAX);
 	CHECK_INT(grid_time(&grid, HWT_TICK_MAX), ==, INT64_MAX);
 	CHECK_INT(grid_tick_of(&grid, INT64_MAX), ==, 1);

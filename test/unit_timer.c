@@ -166,6 +166,37 @@ TEST(a_driven_timer_needs_no_thread)
 	driven_destroy(timer);
 }
 
+/* A clock may begin anywhere, and a deadline may lie anywhere from it. */
+TEST(format_knows_what_is_left_at_either_end_of_all_times)
+{
+	static const struct {
+		int64_t now_ns, deadline_ns;
+		const char *left;
+	} rows[] = {
+		{ INT64_MIN, INT64_MIN + HWT_MS(1500), "pending, 1.500 s left" },
+		{ INT64_MIN, INT64_MIN, "pending, 0.000 s left" },
+		{ INT64_MIN, INT64_MAX - 1, "pending, 9223372036.854 s left" },
+		{ INT64_MIN + HWT_MS(20), INT64_MIN, "pending, due since 0.020 s" },
+		{ INT64_MAX, INT64_MIN, "pending, due since 9223372036.854 s" },
+		{ INT64_MAX, INT64_MAX - HWT_MS(7), "pending, due since 0.007 s" },
+		{ INT64_MAX, INT64_MAX, "pending, never due" },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		hwt_config config = driven_config(HWT_MS(1), 64);
+		hwt_timer *timer = driven_create(&config, 0);
+		hwt_timeout timeout = HWT_TIMEOUT_NONE;
+		char text[128] = "";
+
+		CHECK_INT(hwt_new_timeout_at(timer, nothing, NULL, rows[i].deadline_ns, &timeout), ==, 0);
+		fake_now_ns = rows[i].now_ns;
+		(void)hwt_timeout_format(timeout, text, sizeof(text));
+		if (strstr(text, rows[i].left) == NULL)
+			test_fail(__FILE__, __LINE__, text, 0, 0, false);
+		driven_destroy(timer);
+	}
+}
+
 TEST_MAIN(RUN(a_newer_caller_s_larger_config_is_filled_with_zeroes), RUN(no_timer_is_an_error_and_nothing_else),
 	  RUN(create_fails_cleanly_at_every_allocation), RUN(stop_and_destroy_allocate_nothing),
 	  RUN(new_timeout_writes_to_its_own_lane_only),
