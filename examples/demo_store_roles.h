@@ -196,11 +196,10 @@ static void put_batches(struct role *role, unsigned to, uint64_t *random)
 	}
 }
 
-/* An item that was put by whichever thread: what becomes of it is written by the call that succeeds. */
-static void cancel_one(struct role *role, uint64_t *random)
+/* Whichever thread put it: what becomes of an item is written by the call that succeeds. */
+static void cancel_item(struct role *role, struct item *item)
 {
 	struct board *board = role->board;
-	struct item *item = &board->item[draw(random, board->items)];
 	int rc;
 
 	if (atomic_load(&item->fate) != ACCEPTED)
@@ -235,29 +234,44 @@ static void move_one(struct role *role, uint64_t *random)
 		refused(board, "reschedule", rc);
 }
 
-/* Spread over nine seconds, each due within the next second and a half. */
+/*
+ * Spread over nine seconds, each due within the next second and a half.  But every fourth is due in a moment, and is
+ * cancelled just then: one of the two comes first.
+ */
+static void put_one(struct putter *putter, unsigned number)
+{
+	struct role *role = putter->role;
+	struct board *board = role->board;
+	hwt_store_spec spec = item_spec(board, &number);
+	bool race = number % 4 == 0;
+	int64_t id = 0;
+	int rc;
+
+	spec.delay_ns = race ? HWT_MS(5) : HWT_US(draw(&putter->random, 1500000));
+	rc = hwt_store_put(role->store, &spec, &id);
+	if (rc != 0) {
+		refused(board, "put", rc);
+		return;
+	}
+	item_accepted(board, number, id);
+	if (race) {
+		sleep_us(4000 + (int64_t)draw(&putter->random, 4000));
+		cancel_item(role, &board->item[number]);
+	}
+}
+
 static void *put_live(void *arg)
 {
 	struct putter *putter = arg;
 	struct role *role = putter->role;
 	struct board *board = role->board;
 
-	for (unsigned item = putter->from; item < putter->to; item++) {
-		int64_t at_us = board->start_us +
-				SPAN_US * 9 / 10 * (item - putter->from) / (putter->to - putter->from);
-		hwt_store_spec spec = item_spec(board, &item);
-		int64_t id = 0;
-		int rc;
-
-		sleep_us(at_us - wall_us());
-		spec.delay_ns = HWT_US(draw(&putter->random, 1500000));
-		rc = hwt_store_put(role->store, &spec, &id);
-		if (rc == 0)
-			item_accepted(board, item, id);
-		else
-			refused(board, "put", rc);
-		cancel_one(role, &putter->random);
-		if (item % 4 == 0)
+	for (unsigned number = putter->from; number < putter->to; number++) {
+		sleep_us(board->start_us - wall_us() +
+			 SPAN_US * 9 / 10 * (number - putter->from) / (putter->to - putter->from));
+		put_one(putter, number);
+		cancel_item(role, &board->item[draw(&putter->random, board->items)]);
+		if (number % 3 == 0)
 			move_one(role, &putter->random);
 	}
 	return NULL;

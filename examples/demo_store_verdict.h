@@ -170,6 +170,7 @@ static void print_verdict(struct verdict *verdict, struct board *board, int64_t 
 	print_by_mode("accepted", verdict->accepted, atomic_load(&board->refused) == 0);
 	print_by_mode("ran", verdict->ran, true);
 	print_by_mode("cancelled", verdict->cancelled, true);
+	printf("        %-12s %7u\n", "too late", atomic_load(&board->too_late));
 	print_by_mode("failed", verdict->failed, verdict->failed[0] + verdict->failed[2] == 0);
 	print_by_mode("began again", verdict->again, verdict->again[HWT_STORE_AT_MOST_ONCE] == 0);
 	print_by_mode("lost", verdict->lost, none(verdict->lost));
