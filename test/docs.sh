@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# The programs in README.md, doc/guide.md and doc/hwt.3 compile without a warning and do what the text beside them says.
+# The programs in README.md, doc/guide.md, doc/store.md and the man pages compile without a warning and do what the text
+# beside them says.  Those on a store are left out when it was not built, those on PostgreSQL when no server is there.
 #
 # Markdown   a block ```c is a program; a block ```text that follows it, before the next program, holds lines that it
 #            prints.  What a program prints must stand in the file, outside of programs.  "```c fragment" is no program.
@@ -10,9 +11,15 @@ cd "$(dirname "$0")/.." || exit 1
 BUILD=${BUILD:-build}
 CC=${CC:-cc}
 LIMIT_S=20
+. test/result.sh
+# Once more from the start, with a server of its own around it.  77: none is installed.
+if [ -z "${HWT_STORE_PG_URL:-}" ]; then
+	test/store_pg.sh run "$0"
+	rc=$?
+	[ $rc -eq 77 ] || exit $rc
+fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-. test/result.sh
 
 # Programs to $work/N.c, with N from 1; the lines they are to print to $work/N.text; all but programs to $work/prose.
 extract_markdown() {
@@ -40,9 +47,37 @@ extract_man_page() {
 	' "$1"
 }
 
+# The store's libraries, as far as they are there.
+store_flags() { # --cflags or --libs
+	for package in sqlite3 libpq; do
+		! "${PKG_CONFIG:-pkg-config}" --exists $package 2>/dev/null || "${PKG_CONFIG:-pkg-config}" "$1" $package
+	done | sed 's/-I/-isystem /g' | tr '\n' ' '
+}
+
 compile() { # PROGRAM SOURCE
-	"$CC" -std=c11 -Wall -Wextra -Wpedantic -Werror ${SAN:+"-fsanitize=$SAN"} -Iinclude "$2" "$BUILD/libhwt.a" \
-		-pthread -o "$1"
+	# shellcheck disable=SC2046 # words
+	if grep -q 'hwt_store\.h' "$2"; then
+		set -- "$1" "$2" "$BUILD/libhwt-store.a" $(store_flags --cflags) "$BUILD/libhwt.a" $(store_flags --libs)
+	else
+		set -- "$1" "$2" "$BUILD/libhwt.a"
+	fi
+	program=$1
+	shift
+	"$CC" -std=c11 -Wall -Wextra -Wpedantic -Werror ${SAN:+"-fsanitize=$SAN"} -Iinclude "$@" -pthread -o "$program"
+}
+
+lacks() { # SOURCE: what this machine lacks for it
+	if grep -q 'hwt_store\.h' "$1" && [ ! -e "$BUILD/libhwt-store.a" ]; then
+		echo "the store was not built"
+	elif grep -q 'libpq-fe\.h' "$1" && [ -z "${HWT_STORE_PG_URL:-}" ]; then
+		echo "no PostgreSQL server is installed"
+	elif grep -q 'libpq-fe\.h' "$1" && ! has_postgres; then
+		echo "the store was built without PostgreSQL"
+	fi
+}
+
+has_postgres() {
+	! "$BUILD/examples/jobs" -d "$HWT_STORE_PG_URL" list 2>&1 | grep -q 'built without the engine'
 }
 
 missing() { # WHAT LINES FILE HOW: those that FILE does not have, by grep HOW
@@ -54,7 +89,8 @@ missing() { # WHAT LINES FILE HOW: those that FILE does not have, by grep HOW
 check() { # FILE SOURCE: says what is wrong
 	text=${2%.*}.text
 	compile "$work/program" "$2" 2>&1 || { echo "does not compile"; return; }
-	timeout -k 5 "$LIMIT_S" "$work/program" >"$work/out" 2>"$work/err" ||
+	rm -rf "$work/folder" && mkdir "$work/folder"
+	(cd "$work/folder" && exec timeout -k 5 "$LIMIT_S" "$work/program") >"$work/out" 2>"$work/err" ||
 		{ echo "exit $?"; cat "$work/out" "$work/err"; return; }
 	[ -s "$work/out" ] || echo "prints nothing"
 	[ ! -e "$text" ] || missing "not printed" "$text" "$work/out" -Fx
@@ -63,9 +99,9 @@ check() { # FILE SOURCE: says what is wrong
 	esac
 }
 
-for file in README.md doc/guide.md doc/hwt.3; do
+for file in README.md doc/guide.md doc/store.md doc/hwt.3 doc/hwt_store.3; do
 	prefix=docs_$(basename "$file" | sed 's/\..*//')
-	rm -f "$work"/*
+	rm -rf "${work:?}"/*
 	case $file in
 	*.3) [ -e "$file" ] || continue
 		extract_man_page "$file" ;;
@@ -73,7 +109,12 @@ for file in README.md doc/guide.md doc/hwt.3; do
 	esac
 	n=1
 	while [ -e "$work/$n.c" ]; do
-		result "${prefix}_$n" "$(check "$file" "$work/$n.c")"
+		lacking=$(lacks "$work/$n.c")
+		if [ -n "$lacking" ]; then
+			skip "${prefix}_$n" "$lacking"
+		else
+			result "${prefix}_$n" "$(check "$file" "$work/$n.c")"
+		fi
 		n=$((n + 1))
 	done
 	# A marker without its program ends the count early.
@@ -83,4 +124,24 @@ for file in README.md doc/guide.md doc/hwt.3; do
 			[ "${left%%.*}" -lt $n ] || echo "no program before $left"
 		done 2>/dev/null)"
 done
+
+# The rights that doc/store.md grants are enough: the owner makes the tables, the program's role runs.
+rights() {
+	sed -n '/^```sql$/,/^```$/p' doc/store.md | grep -v '^```' >"$work/rights.sql"
+	"$HWT_STORE_PG_BIN/psql" -q -v ON_ERROR_STOP=1 -d "$HWT_STORE_PG_URL" -c 'CREATE DATABASE rights' || return
+	url=$(echo "$HWT_STORE_PG_URL" | sed 's#^postgresql://hwt@/postgres?#postgresql://USER@/rights?#')
+	as() { # ROLE
+		echo "$url" | sed "s#USER#$1#"
+	}
+	"$HWT_STORE_PG_BIN/psql" -q -v ON_ERROR_STOP=1 -d "$(as hwt)" -f "$work/rights.sql" || return
+	timeout 60 "$BUILD/examples/jobs" -d "$(as timeouts_app)" list 2>/dev/null && echo "the program makes tables"
+	timeout 60 "$BUILD/examples/jobs" -d "$(as timeouts_owner)" list || echo "the owner: exit $?"
+	timeout 60 "$BUILD/examples/jobs" -d "$(as timeouts_app)" add 0 'with few rights' >/dev/null || echo "exit $?"
+	timeout 60 "$BUILD/examples/jobs" -d "$(as timeouts_app)" run -t 30 -e | grep -qx 'with few rights' || echo "did not run"
+}
+if [ -x "$BUILD/examples/jobs" ] && [ -n "${HWT_STORE_PG_URL:-}" ] && has_postgres; then
+	result docs_store_rights "$(rights 2>&1)"
+else
+	skip docs_store_rights "no PostgreSQL here"
+fi
 finish
