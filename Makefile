@@ -146,6 +146,9 @@ $(BUILD)/libhwt.so: $(BUILD)/libhwt.so.$(VERSION)
 	$(Q)ln -sf $(notdir $<) $(BUILD)/$(SONAME)
 	$(Q)ln -sf $(SONAME) $@
 
+# A copy of the tree may lack it.
+-include store.mk
+
 # Tests, examples, benches.
 
 $(BUILD)/test/unit_%: test/unit_%.c $(BUILD)/libhwt-unit.a | $(BUILD)/test
@@ -175,8 +178,8 @@ demo: $(EXAMPLES)
 	$(BUILD)/examples/demo
 
 # TWINS= leaves them out: what they find hangs on the compiler less than on chance.
-check: all $(UNIT_TESTS) $(API_TESTS) $(BUILD)/perturbed/$(SONAME) $(EXAMPLES) $(EXAMPLES_MORE) $(BENCH)
-	CC='$(CC)' SAN='$(SAN)' test/run.sh $(BUILD) $(UNIT_TESTS) $(API_TESTS) $(TWINS) \
+check: all $(UNIT_TESTS) $(API_TESTS) $(BUILD)/perturbed/$(SONAME) $(EXAMPLES) $(EXAMPLES_MORE) $(BENCH) $(STORE_TESTS)
+	CC='$(CC)' SAN='$(SAN)' test/run.sh $(BUILD) $(UNIT_TESTS) $(API_TESTS) $(TWINS) $(STORE_RUNS) $(STORE_CHECKS) \
 		test/layers.sh test/edges.sh test/header.sh test/abi.sh test/docs.sh test/examples.sh test/dlopen.sh test/store_man.sh $(if $(TWINS),test/bench.sh)
 
 soak: $(API_TESTS) $(BUILD)/perturbed/$(SONAME)
@@ -208,9 +211,8 @@ model:
 memcheck: $(UNIT_TESTS)
 	test/run.sh $(BUILD) test/memcheck.sh
 
-# A copy of the tree may lack them.
+# A copy of the tree may lack it.
 -include bench/bench.mk
--include store.mk
 -include store_tools.mk
 
 # For pkg-config; `--static` adds what the archive needs.

@@ -52,6 +52,8 @@ $(BUILD)/test/store_%: test/store_%.c $(BUILD)/libhwt-store-unit.a $(BUILD)/libh
 $(addprefix $(BUILD)/store-,static shared unit):
 	$(Q)mkdir -p $@
 
-# On SQLite always, on PostgreSQL if its server is installed: test/store.sh starts a private one.
+# On SQLite always, on PostgreSQL if its server is installed.
+STORE_RUNS = $(if $(STORE_SQLITE),$(STORE_TESTS)) $(if $(STORE_POSTGRES),$(STORE_TESTS:%=postgresql:%))
+
 check-store: store $(STORE_TESTS)
-	CC='$(CC)' SAN='$(SAN)' test/run.sh $(BUILD) test/store.sh $(STORE_CHECKS)
+	CC='$(CC)' SAN='$(SAN)' test/run.sh $(BUILD) $(STORE_RUNS) $(STORE_CHECKS)

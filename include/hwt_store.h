@@ -51,8 +51,8 @@
  *   D4 never early on the database's clock (PostgreSQL: clock_timestamp(), SQLite: the wall clock), whatever the clock
  *      of the process says and however it steps: the begin statement itself compares.
  *   D5 take-over.  What a dead or cut-off process held runs elsewhere within lease + 2 s; after hwt_store_stop, at
- *      once.  A process whose lease cannot be trusted begins nothing.  It can still end what it ran, as long as no other
- *      process has begun that row: the epoch fences it off.
+ *      once.  A process whose lease cannot be trusted begins nothing.  It can still end what it ran, as long as no
+ *      other process has begun that row: the epoch fences it off.
  *   D6 news.  After a cancel that returned 0 no start follows.  What any process puts or reschedules into the window
  *      reaches the holder within milliseconds (PostgreSQL: LISTEN and NOTIFY; SQLite: a hint row and inotify), and
  *      after a lost notification at the next look-ahead, which is each lease/3.

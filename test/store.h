@@ -387,16 +387,15 @@ static inline void enter_world(char **argv)
 	(void)signal(SIGTERM, on_term);
 }
 
-#define STORE_MAIN(child, ...)                                                                                         \
+#define STORE_MAIN(child)                                                                                              \
 	int main(int argc, char **argv)                                                                                \
 	{                                                                                                              \
-		static const struct test tests[] = { __VA_ARGS__ };                                                    \
 		child_main *run_child = child;                                                                         \
 		int rc;                                                                                                \
                                                                                                                        \
 		if (argc > 5 && strcmp(argv[1], "--child") == 0)                                                       \
 			return run_child ? run_child(argc - 2, argv + 2) : 127;                                        \
-		rc = test_run_all(tests, sizeof(tests) / sizeof(tests[0]), argc, argv);                                \
+		rc = test_run_all(argc, argv);                                                                         \
 		end_world();                                                                                           \
 		return rc;                                                                                             \
 	}

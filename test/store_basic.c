@@ -618,11 +618,4 @@ TEST(a_herd_due_at_one_moment_runs_once_each)
 	free(specs);
 }
 
-STORE_MAIN(NULL, RUN(a_put_runs_once_and_not_early), RUN(a_run_is_given_what_was_put),
-	   RUN(a_put_survives_the_store_that_made_it), RUN(a_key_is_used_once_at_a_time), RUN(replace_puts_off),
-	   RUN(one_that_runs_is_busy), RUN(a_cancelled_one_does_not_run),
-	   RUN(a_cancel_races_the_run_and_exactly_one_wins), RUN(reschedule_moves_both_ways),
-	   RUN(put_many_puts_all_or_none), RUN(each_lists_by_due_time_and_by_pages),
-	   RUN(a_store_stops_and_starts_again), RUN(a_task_may_call_everything_but_stop_and_close),
-	   RUN(many_threads_put_at_once_and_each_id_is_one_of_its_own),
-	   RUN(of_many_threads_that_put_one_key_one_gets_it), RUN(a_herd_due_at_one_moment_runs_once_each))
+STORE_MAIN(NULL)

@@ -222,6 +222,10 @@ void *hwts_control(void *arg)
 			look(&control);
 		if (!store->control_conn->broken)
 			hwts_share_give(store);
+		/* News that came with the replies of these exchanges wakes no poll(). */
+		control.signalled = true;
+		if (!store->control_conn->broken)
+			hear(&control);
 		if (!is_over(store))
 			wait(&control);
 	}

@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "postgres.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define CALL_PATIENCE_NS HWT_S(120) /* a put of a million rows takes its time */
+#define LOCK_PATIENCE_MS 10000
+#define BEGIN_LOCK_PATIENCE_MS 200 /* then without the rows that somebody has locked */
+
+/*
+ * Failures
+ */
+
+static const struct {
+	const char *state; /* the beginning of it */
+	int rc;
+	bool gone; /* the connection is of no use any more */
+	const char *advice;
+} meanings[] = {
+	{ "08", ECONNRESET, true, "" },
+	{ "57P0", ECONNRESET, true, "" },
+	{ "55P03", EAGAIN, false, "; another transaction holds the lock, try again" },
+	{ "40", EAGAIN, false, "; try again" },
+	{ "57014", EAGAIN, false, "; statement_timeout may be too short" },
+	{ "53100", ENOSPC, false, "; the server's disk is full, make room" },
+	{ "53200", ENOMEM, false, "; the server has no memory" },
+	{ "42501", EACCES, false, "; grant the role the rights that doc/store.md lists" },
+	{ "25006", EACCES, true, "; this server is a standby: add target_session_attrs=read-write to the url" },
+	{ "0A000", EIO, true, "" }, /* a plan that does not fit the tables any more */
+	{ "26", EIO, true, "; a pooler in transaction mode breaks prepared statements: connect directly" },
+};
+
+int hwts_pg_error(struct pg_conn *conn, const PGresult *result, const char *doing)
+{
+	const char *state = result ? PQresultErrorField(result, PG_DIAG_SQLSTATE) : NULL;
+	const char *text = result ? PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY) : NULL;
+
+	if (!text)
+		text = PQerrorMessage(conn->handle);
+	for (size_t i = 0; state && i < HWTS_COUNT(meanings); i++) {
+		if (strncmp(state, meanings[i].state, strlen(meanings[i].state)) != 0)
+			continue;
+		conn->conn.broken |= meanings[i].gone;
+		return hwts_fail(meanings[i].rc, "postgresql: %s: %s (%s)%s", doing, text, state, meanings[i].advice);
+	}
+	if (!state || PQstatus(conn->handle) == CONNECTION_BAD) {
+		conn->conn.broken = true;
+		return hwts_fail(ECONNRESET, "postgresql: %s: the connection broke: %s", doing, text);
+	}
+	return hwts_fail(EIO, "postgresql: %s: %s (%s)", doing, text, state);
+}
+
+/*
+ * Exchanges
+ */
+
+static int gave_up(struct pg_conn *conn)
+{
+	conn->conn.broken = true;
+	return hwts_fail(ECONNRESET, "postgresql: no answer for %lld s", (long long)(conn->patience_ns / HWT_S(1)));
+}
+
+static int wait_for(struct pg_conn *conn, short events, int64_t until_ns)
+{
+	int64_t left_ms = (until_ns - hwt_now()) / 1000000 + 1;
+	struct pollfd fd = { .fd = PQsocket(conn->handle), .events = events };
+
+	if (left_ms <= 0)
+		return gave_up(conn);
+	if (poll(&fd, 1, (int)HWTS_MIN(left_ms, 1000)) < 0 && errno != EINTR)
+		return hwts_pg_error(conn, NULL, "poll");
+	return 0;
+}
+
+/* Sends what is buffered, and reads meanwhile, so that the server can send, too. */
+static int flush(struct pg_conn *conn, int64_t until_ns)
+{
+	int left, rc = 0;
+
+	while ((left = PQflush(conn->handle)) > 0 && rc == 0) {
+		rc = wait_for(conn, POLLIN | POLLOUT, until_ns);
+		if (rc == 0 && !PQconsumeInput(conn->handle))
+			rc = hwts_pg_error(conn, NULL, "send");
+	}
+	return rc == 0 && left < 0 ? hwts_pg_error(conn, NULL, "send") : rc;
+}
+
+static int result_of(struct pg_conn *conn, int64_t until_ns, PGresult **result)
+{
+	int rc = 0;
+
+	while (rc == 0 && PQisBusy(conn->handle)) {
+		rc = wait_for(conn, POLLIN, until_ns);
+		if (rc == 0 && !PQconsumeInput(conn->handle))
+			rc = hwts_pg_error(conn, NULL, "receive");
+	}
+	*result = rc == 0 ? PQgetResult(conn->handle) : NULL;
+	return rc;
+}
+
+/* The number of a statement in this connection; -1: failed. */
+static int number_of(struct pg_conn *conn, const char *text, char name[16], int *failed)
+{
+	int64_t until_ns = hwt_now() + conn->patience_ns;
+	PGresult *result, *end = NULL;
+	char *sql;
+	int at = 0, rc;
+
+	while (at < HWTS_PG_STATEMENTS && conn->prepared[at] && conn->prepared[at] != text)
+		at++;
+	(void)snprintf(name, 16, "hwt_%d", at);
+	if (at == HWTS_PG_STATEMENTS)
+		return *failed = hwts_fail(ENOMEM, "postgresql: too many statements"), -1;
+	if (conn->prepared[at])
+		return at;
+	sql = hwts_sql(conn->conn.db, text);
+	if (!sql)
+		return *failed = ENOMEM, -1;
+	hwts_count_trip(conn->conn.db);
+	rc = PQsendPrepare(conn->handle, name, sql, 0, NULL) ? flush(conn, until_ns)
+							     : hwts_pg_error(conn, NULL, "prepare");
+	if (rc == 0)
+		rc = result_of(conn, until_ns, &result);
+	if (rc == 0) {
+		if (PQresultStatus(result) == PGRES_COMMAND_OK)
+			conn->prepared[at] = text;
+		else
+			rc = hwts_pg_error(conn, result, "prepare");
+		PQclear(result);
+		while (!conn->conn.broken && result_of(conn, until_ns, &end) == 0 && end)
+			PQclear(end);
+	}
+	free(sql);
+	/* Nothing has happened so far. */
+	return *failed = rc == ECONNRESET ? ENOTCONN : rc, rc == 0 ? at : -1;
+}
+
+static int send_step(struct pg_conn *conn, const struct pg_step *step, const char *name)
+{
+	static const struct pg_args none = { .n = 0 };
+	const struct pg_args *args = step->args ? step->args : &none;
+	const char *values[HWTS_PG_ARGS];
+	int lengths[HWTS_PG_ARGS], formats[HWTS_PG_ARGS];
+
+	if (args->failed)
+		return ENOMEM;
+	for (int i = 0; i < args->n; i++) {
+		if (args->lengths[i] > INT32_MAX / 2)
+			return hwts_fail(EINVAL, "more than a GiB in one put: put fewer at once");
+		values[i] = args->null[i] ? NULL : args->values[i] ? args->values[i] : "";
+		lengths[i] = (int)args->lengths[i];
+		formats[i] = 1;
+	}
+	if (!PQsendQueryPrepared(conn->handle, name, args->n, values, lengths, formats, 1))
+		return hwts_pg_error(conn, NULL, "send");
+	return 0;
+}
+
+/* Reads the result of a step, and the end of it. */
+static int receive_step(struct pg_conn *conn, struct pg_step *step, int64_t until_ns)
+{
+	PGresult *result = NULL;
+	int rc = result_of(conn, until_ns, &step->result);
+
+	if (rc != 0)
+		return rc;
+	switch (PQresultStatus(step->result)) {
+	case PGRES_TUPLES_OK:
+	case PGRES_COMMAND_OK:
+		break;
+	case PGRES_PIPELINE_ABORTED:
+		step->rc = ECANCELED; /* one before it has failed */
+		break;
+	default:
+		step->rc = hwts_pg_error(conn, step->result, "execute");
+	}
+	rc = result_of(conn, until_ns, &result);
+	if (rc == 0 && result) {
+		PQclear(result);
+		rc = hwts_pg_error(conn, NULL, "receive: more than one result");
+	}
+	return rc;
+}
+
+static int receive_sync(struct pg_conn *conn, int64_t until_ns)
+{
+	PGresult *result = NULL;
+	int rc = result_of(conn, until_ns, &result);
+
+	if (rc == 0 && PQresultStatus(result) != PGRES_PIPELINE_SYNC)
+		rc = hwts_pg_error(conn, NULL, "receive: no end of the pipeline");
+	PQclear(result);
+	return rc;
+}
+
+static int exchange(struct pg_conn *conn, struct pg_step *steps, size_t n, const char (*names)[16])
+{
+	int64_t until_ns = hwt_now() + conn->patience_ns;
+	int rc = 0;
+
+	if (!PQenterPipelineMode(conn->handle))
+		return hwts_pg_error(conn, NULL, "pipeline");
+	hwts_count_trip(conn->conn.db);
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		rc = send_step(conn, &steps[i], names[i]);
+		if (rc == 0 && (steps[i].sync || i + 1 == n) && !PQpipelineSync(conn->handle))
+			rc = hwts_pg_error(conn, NULL, "send");
+	}
+	if (rc != 0) { /* what was buffered must not be executed */
+		conn->conn.broken = true;
+		return rc == ECONNRESET ? ENOTCONN : rc;
+	}
+	rc = flush(conn, until_ns);
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		rc = receive_step(conn, &steps[i], until_ns);
+		if (rc == 0 && (steps[i].sync || i + 1 == n))
+			rc = receive_sync(conn, until_ns);
+	}
+	if (rc == 0 && !PQexitPipelineMode(conn->handle))
+		rc = hwts_pg_error(conn, NULL, "pipeline");
+	return rc;
+}
+
+/* 0: all steps have their rc; otherwise the exchange has failed. */
+int hwts_pg_run(struct pg_conn *conn, struct pg_step *steps, size_t n)
+{
+	char(*names)[16] = hwts_alloc(n * sizeof(*names));
+	int rc = names ? 0 : ENOMEM;
+
+	for (size_t i = 0; i < n; i++) {
+		steps[i].result = NULL;
+		steps[i].rc = 0;
+	}
+	(void)PQsetnonblocking(conn->handle, 1);
+	for (size_t i = 0; i < n && rc == 0; i++)
+		(void)number_of(conn, steps[i].text, names[i], &rc);
+	if (rc == 0)
+		rc = exchange(conn, steps, n, (const char(*)[16])names);
+	if (!conn->conn.broken)
+		(void)PQsetnonblocking(conn->handle, 0);
+	free(names);
+	return rc;
+}
+
+void hwts_pg_clear(struct pg_step *steps, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		PQclear(steps[i].result);
+		steps[i].result = NULL;
+		if (steps[i].args)
+			hwts_pg_args_free(steps[i].args);
+	}
+}
+
+int hwts_pg_one(struct pg_conn *conn, const char *text, struct pg_args *args, PGresult **result)
+{
+	struct pg_step step = { .text = text, .args = args };
+	int rc = hwts_pg_run(conn, &step, 1);
+
+	if (rc == 0)
+		rc = step.rc;
+	*result = rc == 0 ? step.result : NULL;
+	if (rc == 0)
+		step.result = NULL;
+	hwts_pg_clear(&step, 1);
+	return rc;
+}
+
+int hwts_pg_simple(struct pg_conn *conn, const char *text)
+{
+	int64_t until_ns = hwt_now() + conn->patience_ns;
+	char *sql = hwts_sql(conn->conn.db, text);
+	PGresult *result = NULL;
+	int rc = 0, failed = 0;
+
+	if (!sql)
+		return ENOMEM;
+	hwts_count_trip(conn->conn.db);
+	if (!PQsendQuery(conn->handle, sql))
+		rc = hwts_pg_error(conn, NULL, "send");
+	free(sql);
+	while (rc == 0 && (rc = result_of(conn, until_ns, &result)) == 0 && result) {
+		ExecStatusType status = PQresultStatus(result);
+
+		if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK && failed == 0)
+			failed = hwts_pg_error(conn, result, "execute");
+		PQclear(result);
+	}
+	return rc ? rc : failed;
+}
+
+/*
+ * The database and its connections
+ */
+
+static int open_db(const char *url, struct hwts_db **out)
+{
+	struct pg_db *db;
+	char *error = NULL;
+
+	if (strncmp(url, "pg:", 3) == 0)
+		url += 3;
+	db = hwts_alloc(sizeof(*db));
+	if (!db)
+		return ENOMEM;
+	db->options = PQconninfoParse(url, &error);
+	if (!db->options) {
+		int rc = hwts_fail(EINVAL, "postgresql: the url: %s", error ? error : "no memory");
+
+		PQfreemem(error);
+		free(db);
+		return rc;
+	}
+	*out = &db->db;
+	return 0;
+}
+
+static void close_db(struct hwts_db *base)
+{
+	struct pg_db *db = (struct pg_db *)base;
+
+	PQconninfoFree(db->options);
+	free(db);
+}
+
+static void disconnect(struct hwts_conn *base)
+{
+	PQfinish(pg_conn(base)->handle);
+	free(base);
+}
+
+static void ignore_notice(void *arg, const char *message)
+{
+	(void)arg;
+	(void)message;
+}
+
+static int settle(struct pg_conn *conn)
+{
+	int64_t lease_ms = conn->conn.db->lease_us / 1000;
+	char text[1024];
+	bool ours = conn->role != HWTS_TASK, synced = conn->role == HWTS_CALL || conn->role == HWTS_TASK;
+	int at;
+
+	if (PQserverVersion(conn->handle) < 130000)
+		return hwts_fail(ENOTSUP, "postgresql: the server has version %d, 13 is needed",
+				 PQserverVersion(conn->handle) / 10000);
+	at = snprintf(
+	    text, sizeof(text),
+	    "set idle_in_transaction_session_timeout = %lld; set lock_timeout = %lld; set statement_timeout = 0;"
+	    " set default_transaction_isolation = 'read committed';",
+	    (long long)lease_ms,
+	    conn->role == HWTS_BEGIN     ? (long long)BEGIN_LOCK_PATIENCE_MS
+	    : conn->role == HWTS_CONTROL ? (long long)HWTS_MIN(lease_ms / 2, LOCK_PATIENCE_MS)
+					 : (long long)LOCK_PATIENCE_MS);
+	/* The tables may have been empty when a statement was planned: only indexes are good for them. */
+	if (ours)
+		at +=
+		    snprintf(text + at, sizeof(text) - (size_t)at,
+			     " set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off;"
+			     " set enable_bitmapscan = off; set jit = off; set plan_cache_mode = force_generic_plan;");
+	if (!synced && conn->role != HWTS_BEGIN) /* a begin says it itself */
+		(void)snprintf(text + at, sizeof(text) - (size_t)at, " set synchronous_commit = off;");
+	return hwts_pg_simple(conn, text);
+}
+
+/* What the url leaves open. */
+static PGconn *connect_with(const struct hwts_db *db, const PQconninfoOption *options)
+{
+	char timeout[32];
+	const char *names[64], *values[64];
+	const char *defaults[][2] = {
+		{ "connect_timeout", "5" },
+		{ "client_encoding", "UTF8" },
+		{ "fallback_application_name", "libhwt-store" },
+		{ "keepalives_idle", "5" },
+		{ "keepalives_interval", "2" },
+		{ "keepalives_count", "3" },
+		{ "tcp_user_timeout", timeout },
+	};
+	size_t n = 0;
+
+	(void)snprintf(timeout, sizeof(timeout), "%lld", (long long)(db->lease_us / 1000));
+	for (; options->keyword && n < 50; options++) {
+		if (!options->val)
+			continue;
+		names[n] = options->keyword;
+		values[n++] = options->val;
+	}
+	for (size_t i = 0; i < HWTS_COUNT(defaults); i++) {
+		size_t j = 0;
+
+		while (j < n && strcmp(names[j], defaults[i][0]) != 0)
+			j++;
+		if (j < n && i != 1)
+			continue;
+		names[n] = defaults[i][0]; /* of the encoding ours counts, for it comes later */
+		values[n++] = defaults[i][1];
+	}
+	names[n] = values[n] = NULL;
+	return PQconnectdbParams(names, values, 0);
+}
+
+static int connect(struct hwts_db *base, enum hwts_role role, struct hwts_conn **out)
+{
+	struct pg_conn *conn = hwts_alloc(sizeof(*conn));
+	int rc = 0;
+
+	if (!conn)
+		return ENOMEM;
+	conn->conn.db = base;
+	conn->role = role;
+	conn->patience_ns = role == HWTS_CALL || role == HWTS_TASK ? CALL_PATIENCE_NS
+								   : HWTS_MAX(base->lease_us * 1000, HWT_S(5));
+	hwts_count_trip(base);
+	conn->handle = connect_with(base, ((struct pg_db *)base)->options);
+	if (!conn->handle)
+		rc = hwts_fail(ENOMEM, "postgresql: no memory");
+	else if (PQstatus(conn->handle) != CONNECTION_OK)
+		rc = hwts_fail(ENOTCONN, "postgresql: %s", PQerrorMessage(conn->handle));
+	if (rc == 0) {
+		(void)PQsetNoticeProcessor(conn->handle, ignore_notice, NULL);
+		rc = settle(conn);
+		if (rc == ECONNRESET)
+			rc = ENOTCONN;
+	}
+	if (rc != 0) {
+		disconnect(&conn->conn);
+		return rc;
+	}
+	*out = &conn->conn;
+	return 0;
+}
+
+/* The server's last words can be read before anything is sent. */
+static bool alive(struct hwts_conn *base)
+{
+	struct pg_conn *conn = pg_conn(base);
+	struct pollfd fd = { .fd = PQsocket(conn->handle), .events = POLLIN };
+
+	for (int i = 0; i < 3 && !base->broken && poll(&fd, 1, 0) > 0; i++)
+		if (!PQconsumeInput(conn->handle) || PQstatus(conn->handle) != CONNECTION_OK)
+			base->broken = true;
+	return !base->broken && PQstatus(conn->handle) == CONNECTION_OK &&
+	       PQtransactionStatus(conn->handle) == PQTRANS_IDLE;
+}
+
+static void tend(struct hwts_conn *conn)
+{
+	(void)conn; /* autovacuum does it */
+}
+
+const struct hwts_engine hwts_postgres = {
+	.name = "postgresql",
+	.open = open_db,
+	.close = close_db,
+	.connect = connect,
+	.disconnect = disconnect,
+	.alive = alive,
+	.prepare = hwts_pg_prepare,
+	.kind = hwts_pg_kind,
+	.ids = hwts_pg_ids,
+	.put = hwts_pg_put,
+	.put_on = hwts_pg_put_on,
+	.cancel = hwts_pg_cancel,
+	.reschedule = hwts_pg_reschedule,
+	.get = hwts_pg_get_info,
+	.find = hwts_pg_find,
+	.page = hwts_pg_page,
+	.join = hwts_pg_join,
+	.leave = hwts_pg_leave,
+	.look = hwts_pg_look,
+	.take = hwts_pg_take,
+	.give = hwts_pg_give,
+	.begin = hwts_pg_begin,
+	.end = hwts_pg_end,
+	.open_run = hwts_pg_open_run,
+	.close_run = hwts_pg_close_run,
+	.drop_run = hwts_pg_drop_run,
+	.listen = hwts_pg_listen,
+	.news_fd = hwts_pg_news_fd,
+	.news = hwts_pg_news,
+	.tend = tend,
+};
