@@ -21,7 +21,11 @@ static bool is_started(hwt_timer *timer)
 
 static int submit(hwt_timer *timer, hwt_task *task, void *arg, int64_t deadline_ns, hwt_timeout *out)
 {
-	return hwt_lane_submit(lanes_home(&timer->lanes), task, arg, deadline_ns, out);
+	struct hwt_lane *lane = lanes_home(&timer->lanes);
+
+	if (unlikely(lane == NULL))
+		return hwt_lanes_refuse(&timer->lanes);
+	return hwt_lane_submit(lane, task, arg, deadline_ns, out);
 }
 
 static int submit_delay(hwt_timer *timer, hwt_task *task, void *arg, int64_t delay_ns, hwt_timeout *out)
@@ -117,6 +121,7 @@ static int read_spec(hwt_spec *spec, const hwt_spec *given)
 int hwt_new_timeout_ex(hwt_timer *timer, const hwt_spec *given, hwt_timeout *out)
 {
 	struct hwt_extension extension;
+	struct hwt_lane *lane;
 	int64_t deadline_ns;
 	hwt_spec spec;
 	int rc;
@@ -134,8 +139,10 @@ int hwt_new_timeout_ex(hwt_timer *timer, const hwt_spec *given, hwt_timeout *out
 	if (spec.period_ns == 0 && spec.release == NULL)
 		return submit(timer, spec.task, spec.arg, deadline_ns, out);
 	extension = (struct hwt_extension){ spec.arg, spec.release, 0 };
-	return hwt_lane_submit_extended(lanes_home(&timer->lanes), spec.task, &extension, spec.period_ns, deadline_ns,
-					out);
+	lane = lanes_home(&timer->lanes);
+	if (lane == NULL)
+		return hwt_lanes_refuse(&timer->lanes);
+	return hwt_lane_submit_extended(lane, spec.task, &extension, spec.period_ns, deadline_ns, out);
 }
 
 int hwt_new_periodic(hwt_timer *timer, hwt_task *task, void *arg, int64_t first_delay_ns, int64_t period_ns,

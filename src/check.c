@@ -217,9 +217,10 @@ static void check_record(struct hwt_timer *timer, struct hwt_record *record, uin
 	if (serves(mark))
 		check_flags(word, mark);
 	if (state != STATE_FREE) {
-		size_t i = (size_t)(record_lane(record) - timer->lanes.lane);
+		const struct hwt_lane *lane = record_lane(record);
 
-		HOLDS("R1", i < timer->lanes.count && record_lane(record) == &timer->lanes.lane[i]);
+		HOLDS("R1",
+		      lane != NULL && lane->turn < lanes_count(&timer->lanes) && lane == timer->lanes.made[lane->turn]);
 	}
 	*pending += state == STATE_QUEUED || state == STATE_ARMED;
 	*begun += word_generation(word);
@@ -275,8 +276,8 @@ static void check_records(struct hwt_timer *timer, struct hwt_check_counts *coun
 
 static void check_stopped(const struct hwt_timer *timer, const struct hwt_check_counts *counts)
 {
-	for (uint32_t i = 0; i < timer->lanes.count; i++)
-		HOLDS("L3", timer->lanes.lane[i].closed);
+	for (uint32_t i = 0; i < lanes_count(&timer->lanes); i++)
+		HOLDS("L3", timer->lanes.made[i]->closed);
 	HOLDS("L3", counts->place[PLACE_SUBMITTED] == 0);
 	HOLDS("P2", counts->place[PLACE_BATCH] + counts->place[PLACE_WHEEL] + counts->place[PLACE_UNPLACED] == 0);
 }
@@ -291,12 +292,12 @@ void hwt_check_count(hwt_timer *timer, struct hwt_check_counts *counts)
 	counts = counts != NULL ? counts : &unused;
 	memset(counts, 0, sizeof(*counts));
 	inventory_clear(&all_records, sizeof(struct hwt_record));
-	for (uint32_t i = 0; i < timer->lanes.count; i++)
-		add_slabs(&timer->lanes.lane[i].pool);
-	for (uint32_t i = 0; i < timer->lanes.count; i++) {
-		check_pool(&timer->lanes.lane[i]);
-		check_home(&timer->lanes.lane[i], stopped);
-		check_queue(&timer->lanes.lane[i].submitted, &timer->lanes.lane[i], found_submitted);
+	for (uint32_t i = 0; i < lanes_count(&timer->lanes); i++)
+		add_slabs(&timer->lanes.made[i]->pool);
+	for (uint32_t i = 0; i < lanes_count(&timer->lanes); i++) {
+		check_pool(timer->lanes.made[i]);
+		check_home(timer->lanes.made[i], stopped);
+		check_queue(&timer->lanes.made[i]->submitted, timer->lanes.made[i], found_submitted);
 	}
 	counts->chunks = hwt_check_wheel(timer->wheel, &all_records, stopped);
 	HOLDS("P2", worker->batch_at <= worker->batch_end && worker->batch_end <= HWT_BATCH);
@@ -308,9 +309,9 @@ void hwt_check_count(hwt_timer *timer, struct hwt_check_counts *counts)
 	for (struct hwt_record *record = atomic_load_explicit(&timer->lanes.again, memory_order_relaxed);
 	     record != NULL; record = record->link)
 		put_record(record, PLACE_AGAIN);
-	for (uint32_t i = 0; i < timer->lanes.count; i++) {
-		check_queue(&timer->lanes.lane[i].submitted, &timer->lanes.lane[i], found_urged);
-		check_queue(&timer->lanes.lane[i].cancelled, &timer->lanes.lane[i], found_cancelled);
+	for (uint32_t i = 0; i < lanes_count(&timer->lanes); i++) {
+		check_queue(&timer->lanes.made[i]->submitted, timer->lanes.made[i], found_urged);
+		check_queue(&timer->lanes.made[i]->cancelled, timer->lanes.made[i], found_cancelled);
 	}
 	each_record(mark_extension);
 	check_records(timer, counts);

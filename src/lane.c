@@ -8,125 +8,6 @@
 /* After a look at all lanes that found nothing, a lane does not look again for this many submissions. */
 #define STEAL_INTERVAL 64
 
-static _Atomic uint64_t last_id;
-
-int hwt_lanes_init(struct hwt_lanes *lanes, hwt_timer *timer, uint32_t count, int64_t max_pending)
-{
-	int rc;
-
-	/* Relaxed: an id only has to be different. */
-	lanes->id = atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) + 1;
-	lanes->timer = timer;
-	lanes->count = count;
-	lanes->max_pending = max_pending > 0 ? max_pending : 0;
-	atomic_init(&lanes->limited, 0);
-	atomic_init(&lanes->again, NULL);
-	rc = hwt_idle_init(&lanes->idle);
-	if (rc != 0)
-		return rc;
-	rc = hwt_await_init(&lanes->await, &lanes->idle);
-	if (rc != 0)
-		goto no_await;
-	lanes->lane = hwt_mem_zeroed(HWT_UNIT, count * sizeof(*lanes->lane));
-	if (lanes->lane == NULL) {
-		rc = ENOMEM;
-		goto no_lane;
-	}
-	for (uint32_t i = 0; i < count && rc == 0; i++) {
-		struct hwt_lane *lane = &lanes->lane[i];
-
-		lane->lanes = lanes;
-		atomic_init(&lane->returned, NULL);
-		atomic_init(&lane->drained_told, 0);
-		atomic_init(&lane->accepted, 0);
-		atomic_init(&lane->urged, 0);
-		atomic_init(&lane->cancelled_pushed, 0);
-		atomic_init(&lane->cancelled_count, 0);
-		atomic_init(&lane->again_count, 0);
-		atomic_init(&lane->moved_count, 0);
-		rc = hwt_queue_init(&lane->submitted);
-		if (rc == 0)
-			rc = hwt_queue_init(&lane->cancelled);
-	}
-	if (rc != 0)
-		hwt_lanes_destroy(lanes);
-	return rc;
-
-no_lane:
-	hwt_await_destroy(&lanes->await);
-no_await:
-	hwt_idle_destroy(&lanes->idle);
-	return rc;
-}
-
-void hwt_lanes_destroy(struct hwt_lanes *lanes)
-{
-	for (uint32_t i = 0; i < lanes->count; i++) {
-		hwt_queue_destroy(&lanes->lane[i].submitted);
-		hwt_queue_destroy(&lanes->lane[i].cancelled);
-		hwt_pool_destroy(&lanes->lane[i].pool);
-	}
-	hwt_mem_free(lanes->lane);
-	hwt_await_destroy(&lanes->await);
-	hwt_idle_destroy(&lanes->idle);
-}
-
-uint64_t hwt_lanes_accepted(const struct hwt_lanes *lanes)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < lanes->count; i++)
-		sum += atomic_load_explicit(&lanes->lane[i].accepted,
-					    memory_order_relaxed); /* relaxed: the caller orders it, [count] */
-	return sum;
-}
-
-uint64_t hwt_lanes_cancelled(const struct hwt_lanes *lanes)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < lanes->count; i++)
-		sum += atomic_load_explicit(&lanes->lane[i].cancelled_count, memory_order_acquire); /* [count] */
-	return sum;
-}
-
-uint64_t hwt_lanes_again(const struct hwt_lanes *lanes)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < lanes->count; i++)
-		sum += atomic_load_explicit(&lanes->lane[i].again_count, memory_order_acquire); /* [count] */
-	return sum;
-}
-
-uint64_t hwt_lanes_moved(const struct hwt_lanes *lanes)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < lanes->count; i++)
-		/* Relaxed: only a number. */
-		sum += atomic_load_explicit(&lanes->lane[i].moved_count, memory_order_relaxed);
-	return sum;
-}
-
-HWT_OWN uint32_t hwt_own_number;
-HWT_OWN struct hwt_home hwt_home;
-
-struct hwt_lane *hwt_lanes_find_home(const struct hwt_lanes *lanes)
-{
-	hwt_home = (struct hwt_home){ lanes->id, lanes_home(lanes) };
-	return hwt_home.lane;
-}
-
-uint32_t hwt_thread_number_new(void)
-{
-	static _Atomic uint32_t last;
-
-	/* Relaxed: a number only has to be different.  Zero again after 2^32 threads only costs a second number. */
-	hwt_own_number = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
-	return hwt_own_number;
-}
-
 /*
  * What other lanes have free: the chains that came home to them, or the lists of those whose lock can be had at once.
  * Without it records strand as threads come and go, and memory grows towards lanes x peak.
@@ -134,14 +15,15 @@ uint32_t hwt_thread_number_new(void)
 static bool steal_records(struct hwt_lane *thief)
 {
 	struct hwt_lanes *lanes = thief->lanes;
-	uint32_t self = (uint32_t)(thief - lanes->lane);
+	uint32_t count = lanes_count(lanes);
 	/* Relaxed: written under this lock. */
 	uint64_t accepted = atomic_load_explicit(&thief->accepted, memory_order_relaxed);
 
 	if (accepted - thief->accepted_at_steal < STEAL_INTERVAL)
 		return false;
-	for (uint32_t i = 1; i < lanes->count && thief->pool.free == NULL; i++) {
-		struct hwt_lane *lane = &lanes->lane[(self + i) & (lanes->count - 1)];
+	/* From the next one on: not all thieves to the same lane. */
+	for (uint32_t i = 1; i < count && thief->pool.free == NULL; i++) {
+		struct hwt_lane *lane = lanes->made[(thief->turn + i) % count];
 
 		thief->pool.free = returned_take_all(&lane->returned);
 		if (thief->pool.free == NULL && queue_try_lock(&lane->submitted)) {
@@ -241,7 +123,7 @@ static inline __attribute__((always_inline)) void accept(struct hwt_lane *lane, 
 	hwt_timeout timeout;
 
 	atomic_store_explicit(&lane->accepted, accepted + 1, memory_order_relaxed);
-	atomic_store_explicit(&record->lane, lane, memory_order_relaxed);
+	atomic_store_explicit(&record->lane, lane, memory_order_release); /* [made] */
 	timeout = record_take(record, task, arg, deadline_ns, flags);
 	if (out != NULL)
 		*out = timeout;
@@ -283,8 +165,8 @@ static struct hwt_record *make_extension(struct hwt_lane *lane, const struct hwt
 
 	if (record == NULL)
 		return NULL;
-	/* Relaxed: a handle of an earlier life may lead here, but asks only for the timer and the deadline. */
-	atomic_store_explicit(&record->lane, lane, memory_order_relaxed);
+	/* A handle of an earlier life may lead here, but asks only for the timer and the deadline. */
+	atomic_store_explicit(&record->lane, lane, memory_order_release); /* [made] */
 	record_set_deadline(record, period_ns);
 	record->extension = *extension;
 	return record;
@@ -338,12 +220,14 @@ void hwt_lane_send_both_home(struct hwt_lane *lane, struct hwt_record *record)
 
 void hwt_lanes_push_again(struct hwt_lanes *lanes, struct hwt_record *record)
 {
+	/* Its own lane, not the caller's: a thread that only runs tasks needs none. */
+	const struct hwt_lane *lane = record_lane(record);
 	int64_t deadline_ns = record_deadline(record);
 
 	stack_push(&lanes->again, record);
 	record_end_move(
 	    record); /* until now nobody could move it: he would have woken a worker that does not find it */
-	notify_submitted(lanes_home(lanes), deadline_ns);
+	notify_submitted(lane, deadline_ns);
 }
 
 void hwt_lane_count(struct hwt_lane *lane, struct hwt_lane_tally *tally)
@@ -358,19 +242,4 @@ void hwt_lane_count(struct hwt_lane *lane, struct hwt_lane_tally *tally)
 	queue_lock(&lane->cancelled);
 	tally->bytes += lane->cancelled.bytes;
 	queue_unlock(&lane->cancelled);
-}
-
-void hwt_lane_close(struct hwt_lane *lane)
-{
-	queue_lock(&lane->submitted);
-	lane->closed = true;
-	queue_unlock(&lane->submitted);
-}
-
-bool hwt_lanes_are_empty(struct hwt_lanes *lanes)
-{
-	for (uint32_t i = 0; i < lanes->count; i++)
-		if (!queue_is_empty(&lanes->lane[i].submitted) || !queue_is_empty(&lanes->lane[i].cancelled))
-			return false;
-	return stack_is_empty(&lanes->again);
 }

@@ -4,8 +4,10 @@
  *
  * Structure
  *
- *   A thread gets a number when it first comes, and with it one home lane in each timer.  Two threads may share a
- *   lane, a thread never changes its own: hopping to a free one would break the order within a thread (G3).
+ *   A thread gets a number when it first comes, and with it one place in each timer, where its home lane is.  The first
+ *   thread that comes to a place makes the lane.  Two threads may share a lane, a thread never changes its own: hopping
+ *   to a free one would break the order within a thread (G3).  A thread for whose lane there is no memory may not
+ *   schedule, but it can cancel: it uses the lane that was made first.
  *
  *       lane   submitted  queue of new records, and    ---> worker: drain
  *                         of those to be placed anew
@@ -17,7 +19,8 @@
  *   hwt_lane_submit, hwt_lane_cancel, hwt_lane_move
  *                                     any thread, on its own home lane.  What it cancels or moves may belong to any.
  *   hwt_lane_again                    the task of the record.
- *   hwt_lane_close                    stop.
+ *   hwt_lanes_make                    any thread; those that make lanes wait for each other.
+ *   hwt_lanes_close                   stop.
  *   lane_send_home, lane_splice_home  the worker; it pops the queues, too.
  *
  *   One lock acquisition covers a submission: closed, record, node, limit, handle, push.  The worker takes no lane's
@@ -29,13 +32,17 @@
  *       its record can end, the others after; read in the opposite order the difference is never negative.  A timeout
  *       that is going to run again counts as pending, a periodic one always.
  *   L2  with a limit: pending <= limited <= max_pending, at any moment.
- *   L3  nothing is pushed on a lane's submitted queue after hwt_lane_close has returned.
+ *   L3  nothing is pushed on a submitted queue after hwt_lanes_close has returned.
+ *   L4  a lane stays at its place, and in its turn, until the timer is destroyed.
  *
  * Ordering
  *
  *   [limit]  a place is given back with release and taken with acquire: the end that made room has been counted (L2).
  *   [count]  the ends are counted with release and read with acquire, then accepted and again are read: whoever
  *            counts an end counts its begin.
+ *   [made]   a lane's address is stored with release when the lane is complete, at its place, by the count of lanes,
+ *            and in records, and loaded with acquire.  Whoever counts an end sees the lane that has its begin: that lane was made
+ *            before, and [count] leads here.
  */
 #ifndef HWT_LANE_H
 #define HWT_LANE_H
@@ -73,6 +80,7 @@ struct hwt_lane {
 
 	/* Never changes. */
 	alignas(HWT_UNIT) struct hwt_lanes *lanes;
+	uint32_t turn; /* lanes->made[turn] */
 
 	/* The same for cancellations. */
 	alignas(HWT_LINE) struct hwt_queue cancelled;
@@ -84,22 +92,50 @@ struct hwt_lane {
 static_assert(offsetof(struct hwt_lane, submitted) % HWT_UNIT == HWT_LINE, "the queue straddles two units");
 static_assert(offsetof(struct hwt_lane, cancelled) % HWT_UNIT == HWT_LINE, "the queue straddles two units");
 
+typedef _Atomic(struct hwt_lane *) hwt_place;
+
 struct hwt_lanes {
-	struct hwt_lane *lane;
-	uint32_t count; /* a power of two */
+	/* Read in every call, and hardly ever written. */
+	hwt_place *place;       /* by the numbers of threads; NULL: nobody has come */
+	uint32_t last_place;    /* a power of two - 1 */
+	_Atomic uint32_t count; /* of the lanes that exist; written under the mutex */
+	struct hwt_lane **made; /* those, in the order in which they were made */
 	hwt_timer *timer;
-	uint64_t id;                               /* of no other timer, ever */
-	int64_t max_pending;                       /* 0: no limit */
-	alignas(HWT_UNIT) _Atomic int64_t limited; /* counts only when there is a limit */
+	uint64_t id;         /* of no other timer, ever */
+	int64_t max_pending; /* 0: no limit */
 	struct hwt_jobs *jobs;
-	alignas(HWT_UNIT) hwt_stack again; /* to run again, from executors to the worker */
+
+	alignas(HWT_UNIT) _Atomic int64_t limited; /* counts only when there is a limit */
+	alignas(HWT_UNIT) hwt_stack again;         /* to run again, from executors to the worker */
 	struct hwt_idle idle;
 	struct hwt_await await;
+
+	pthread_mutex_t making;   /* of lanes */
+	bool closed;              /* those that are made from now on; under the mutex */
+	_Atomic uint64_t refused; /* submissions without a lane */
 };
 
-/* ENOMEM. */
-int hwt_lanes_init(struct hwt_lanes *lanes, hwt_timer *timer, uint32_t count, int64_t max_pending);
+/* ENOMEM.  (This and the others of all lanes: lanes.c) */
+int hwt_lanes_init(struct hwt_lanes *lanes, hwt_timer *timer, uint32_t places, int64_t max_pending);
 void hwt_lanes_destroy(struct hwt_lanes *lanes);
+
+/* The lane at a place; makes it.  NULL without memory. */
+struct hwt_lane *hwt_lanes_make(struct hwt_lanes *lanes, uint32_t place);
+
+/* From now on submissions are refused.  Waits for those in progress. */
+void hwt_lanes_close(struct hwt_lanes *lanes);
+
+/* How many lanes there are: made[0] and so on. */
+static inline uint32_t lanes_count(const struct hwt_lanes *lanes)
+{
+	return atomic_load_explicit(&lanes->count, memory_order_acquire); /* [made] */
+}
+
+/* NULL: nobody has come there yet. */
+static inline struct hwt_lane *lanes_at(const struct hwt_lanes *lanes, uint32_t place)
+{
+	return atomic_load_explicit(&lanes->place[place], memory_order_acquire); /* [made] */
+}
 
 /* Sums over the lanes; [count] is the caller's to keep. */
 uint64_t hwt_lanes_accepted(const struct hwt_lanes *lanes);
@@ -114,6 +150,9 @@ struct hwt_lane_tally {
 
 /* Adds the lane's to what is in *tally. */
 void hwt_lane_count(struct hwt_lane *lane, struct hwt_lane_tally *tally);
+
+/* The sums over all lanes, with what is refused and held outside of them. */
+struct hwt_lane_tally hwt_lanes_tally(const struct hwt_lanes *lanes);
 
 /* 0, ECANCELED, ENOMEM, ENOBUFS; *out (may be NULL) is written before the record can be seen. */
 int hwt_lane_submit(struct hwt_lane *lane, hwt_task *task, void *arg, int64_t deadline_ns, hwt_timeout *out);
@@ -137,23 +176,28 @@ bool hwt_record_peek(struct hwt_record *record, uint64_t generation, int64_t *de
 /* From the end of a task on an executor to the worker.  It is QUEUED and MOVING, and then no longer MOVING. */
 void hwt_lanes_push_again(struct hwt_lanes *lanes, struct hwt_record *record);
 
-/* From now on submissions are refused.  Waits for one in progress. */
-void hwt_lane_close(struct hwt_lane *lane);
-
-/* 0 until the thread has asked. */
+/* The calling thread's, 1 .. ; 0 until it has asked. */
 extern HWT_OWN uint32_t hwt_own_number;
-uint32_t hwt_thread_number_new(void);
 
-/* Number of the calling thread, 1 .. . */
-static inline uint32_t hwt_thread_number(void)
+/* Slow half of lanes_home: gives the thread its number, makes its lane. */
+struct hwt_lane *hwt_lanes_make_home(struct hwt_lanes *lanes);
+
+/* The home lane of the calling thread.  NULL: there is none, and no memory for it. */
+static inline struct hwt_lane *lanes_home(struct hwt_lanes *lanes)
 {
-	return likely(hwt_own_number != 0) ? hwt_own_number : hwt_thread_number_new();
+	uint32_t number = hwt_own_number;
+	struct hwt_lane *lane;
+
+	if (likely(number != 0)) {
+		lane = lanes_at(lanes, number & lanes->last_place);
+		if (likely(lane != NULL))
+			return lane;
+	}
+	return hwt_lanes_make_home(lanes);
 }
 
-static inline struct hwt_lane *lanes_home(const struct hwt_lanes *lanes)
-{
-	return &lanes->lane[hwt_thread_number() & (lanes->count - 1)];
-}
+/* Counts a submission without a lane.  ENOMEM. */
+int hwt_lanes_refuse(struct hwt_lanes *lanes);
 
 /* The home lane of the calling thread in the timer that it asked about last. */
 struct hwt_home {
@@ -162,13 +206,14 @@ struct hwt_home {
 };
 
 extern HWT_OWN struct hwt_home hwt_home;
-struct hwt_lane *hwt_lanes_find_home(const struct hwt_lanes *lanes);
+struct hwt_lane *hwt_lanes_find_home(struct hwt_lanes *lanes);
 
 /*
- * lanes_home of the lanes that a record leads to.  Remembered, so that the processor need not wait for the record to
- * know the lane: it checks a guess later, and goes on meanwhile, perhaps as far as the next cancel.
+ * lanes_home of the lanes that a record leads to, or another lane if there is no memory.  Remembered, so that the
+ * processor need not wait for the record to know the lane: it checks a guess later, and goes on meanwhile, perhaps as
+ * far as the next cancel.
  */
-static inline struct hwt_lane *lanes_home_guessed(const struct hwt_lanes *lanes)
+static inline struct hwt_lane *lanes_home_guessed(struct hwt_lanes *lanes)
 {
 	return likely(lanes->id == hwt_home.id) ? hwt_home.lane : hwt_lanes_find_home(lanes);
 }
@@ -185,10 +230,10 @@ static inline void lanes_release_limit(struct hwt_lanes *lanes)
 	}
 }
 
-/* Relaxed: all lanes of a record's life belong to one timer. */
+/* A stale handle may ask at any time, and gets any lane of the record's life: all belong to one timer. */
 static inline struct hwt_lane *record_lane(struct hwt_record *record)
 {
-	return atomic_load_explicit(&record->lane, memory_order_relaxed);
+	return atomic_load_explicit(&record->lane, memory_order_acquire); /* [made] */
 }
 
 /* The finaliser of a record with an extension, if it has not been called. */

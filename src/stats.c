@@ -60,18 +60,15 @@ static void count_ends(const hwt_timer *timer, hwt_stats *stats)
 
 static void count_lanes(const hwt_timer *timer, hwt_stats *stats)
 {
-	struct hwt_lane_tally tally = { 0 };
+	struct hwt_lane_tally tally = hwt_lanes_tally(&timer->lanes);
 
-	for (uint32_t i = 0; i < timer->lanes.count; i++)
-		hwt_lane_count(&timer->lanes.lane[i], &tally);
 	stats->refused_limit = tally.refused_limit;
 	/* Relaxed: only a number. */
 	stats->refused_stopped = tally.refused_stopped +
 				 atomic_load_explicit(&timer->refused_stopped, memory_order_relaxed);
 	stats->refused_memory = tally.refused_memory;
 	stats->records = tally.records;
-	stats->bytes = sizeof(*timer) + timer->lanes.count * sizeof(*timer->lanes.lane) + tally.bytes +
-		       wheel_bytes(timer->wheel);
+	stats->bytes = sizeof(*timer) + tally.bytes + wheel_bytes(timer->wheel);
 }
 
 static void count_work(const hwt_timer *timer, hwt_stats *stats)

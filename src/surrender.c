@@ -16,8 +16,8 @@ static struct hwt_record *next_left(struct hwt_worker *worker)
 	record = worker_next_again(worker);
 	if (record != NULL)
 		return record;
-	for (uint32_t i = 0; i < worker->lanes->count; i++) {
-		record = queue_pop(&worker->lanes->lane[i].submitted);
+	for (uint32_t i = 0; i < lanes_count(worker->lanes); i++) {
+		record = queue_pop(&worker->lanes->made[i]->submitted);
 		if (record != NULL)
 			return record;
 	}
@@ -39,8 +39,8 @@ static void release_cancelled(struct hwt_lanes *lanes)
 {
 	struct hwt_record *record;
 
-	for (uint32_t i = 0; i < lanes->count; i++)
-		while ((record = queue_pop(&lanes->lane[i].cancelled)) != NULL)
+	for (uint32_t i = 0; i < lanes_count(lanes); i++)
+		while ((record = queue_pop(&lanes->made[i]->cancelled)) != NULL)
 			release_left(record);
 }
 

@@ -37,16 +37,29 @@ static void wait_while(hwt_timer *timer, int state)
 		pthread_cond_wait(&timer->monitor.changed, &timer->monitor.mutex);
 }
 
-/*
- * Twice as many as cores, so that two busy threads rarely share one.  The loop turns on machines of more than 8 cores.
- */
-static uint32_t lane_count(void)
+#ifdef HWT_TEST
+long hwt_test_cores;
+#endif
+
+static long count_cores(void)
 {
 	int before = errno; /* sysconf may look into files that are not there */
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-	uint32_t count = MIN_LANES;
 
 	errno = before;
+#ifdef HWT_TEST
+	if (hwt_test_cores != 0)
+		return hwt_test_cores;
+#endif
+	return cores;
+}
+
+/* Places for twice as many lanes as there are cores, so that two busy threads rarely share one. */
+static uint32_t count_places(void)
+{
+	long cores = count_cores();
+	uint32_t count = MIN_LANES;
+
 	while (count < MAX_LANES && (long)count < 2 * cores)
 		count *= 2;
 	return count;
@@ -80,7 +93,7 @@ static int init_parts(hwt_timer *timer)
 	if (timer->wheel == NULL)
 		return ENOMEM;
 	hwt_timer_set_grid(timer, 0);
-	rc = hwt_lanes_init(&timer->lanes, timer, lane_count(), timer->config.max_pending_timeouts);
+	rc = hwt_lanes_init(&timer->lanes, timer, count_places(), timer->config.max_pending_timeouts);
 	if (rc != 0)
 		goto no_lanes;
 	hwt_worker_init(&timer->worker, &timer->lanes, timer->wheel, timer->config.max_transfers_per_tick);
@@ -203,8 +216,7 @@ static size_t give_back_rest(hwt_timer *timer)
 	struct hwt_record *record;
 	size_t count = 0;
 
-	for (uint32_t i = 0; i < timer->lanes.count; i++)
-		hwt_lane_close(&timer->lanes.lane[i]);
+	hwt_lanes_close(&timer->lanes);
 	while ((record = hwt_worker_surrender(&timer->worker)) != NULL) {
 		record->link = timer->unprocessed;
 		timer->unprocessed = record;

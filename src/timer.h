@@ -104,4 +104,8 @@ int64_t hwt_timer_told(const hwt_timer *timer);
 /* For tests: starts without a thread, passes are theirs.  The time of tick 0 is start_ns. */
 int hwt_timer_start_driven(hwt_timer *timer, int64_t start_ns);
 
+#ifdef HWT_TEST
+extern long hwt_test_cores; /* for timers created from now on; 0: as many as there are */
+#endif
+
 #endif

@@ -118,13 +118,13 @@ static void transfer_again(struct hwt_worker *worker)
 /* Goes around the lanes, which get at most `share` each.  Returns how many used theirs up. */
 static uint32_t transfer_shares(struct hwt_worker *worker, uint32_t share, uint32_t *budget)
 {
-	uint32_t last = worker->lanes->count - 1, busy = 0;
+	uint32_t count = lanes_count(worker->lanes), busy = 0;
 
-	for (uint32_t i = 0; i <= last && *budget > 0; i++) {
-		struct hwt_lane *lane = &worker->lanes->lane[worker->next_lane];
+	for (uint32_t i = 0; i < count && *budget > 0; i++) {
+		struct hwt_lane *lane = worker->lanes->made[worker->next_lane];
 		uint32_t part = share < *budget ? share : *budget, left = part;
 
-		worker->next_lane = (worker->next_lane + 1) & last;
+		worker->next_lane = worker->next_lane + 1 < count ? worker->next_lane + 1 : 0;
 		if (queue_is_empty(&lane->submitted))
 			continue;
 		drain(worker, lane, &lane->submitted, transfer_batch, &left);
@@ -142,7 +142,7 @@ static uint32_t transfer_shares(struct hwt_worker *worker, uint32_t share, uint3
  */
 static bool transfer(struct hwt_worker *worker)
 {
-	uint32_t budget = worker->max_transfers, busy = worker->lanes->count;
+	uint32_t budget = worker->max_transfers, busy = lanes_count(worker->lanes);
 
 	hwt_wheel_retry_unplaced(worker->wheel);
 	transfer_again(worker);
@@ -156,8 +156,8 @@ static bool cancel(struct hwt_worker *worker)
 {
 	bool more = false;
 
-	for (uint32_t i = 0; i < worker->lanes->count; i++) {
-		struct hwt_lane *lane = &worker->lanes->lane[i];
+	for (uint32_t i = 0; i < lanes_count(worker->lanes); i++) {
+		struct hwt_lane *lane = worker->lanes->made[i];
 		uint32_t budget = worker->max_transfers;
 
 		drain(worker, lane, &lane->cancelled, cancel_batch, &budget);
@@ -168,9 +168,9 @@ static bool cancel(struct hwt_worker *worker)
 
 static void send_home(struct hwt_worker *worker)
 {
-	for (uint32_t i = 0; i < worker->lanes->count; i++) {
-		lane_splice_home(&worker->lanes->lane[i]);
-		lane_tell_drained(&worker->lanes->lane[i]);
+	for (uint32_t i = 0; i < lanes_count(worker->lanes); i++) {
+		lane_splice_home(worker->lanes->made[i]);
+		lane_tell_drained(worker->lanes->made[i]);
 	}
 }
 

@@ -15,7 +15,7 @@ await stack
 pool bucket due
 lane wheel
 levels
-cancel move job
+cancel move lanes job
 wheel_hashed wheel_hierarchical demote
 worker
 run surrender

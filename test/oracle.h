@@ -124,7 +124,7 @@ static void oracle_release(void *arg);
 
 static inline struct hwt_lane *oracle_lane(uint32_t lane)
 {
-	return &oracle.timer->lanes.lane[(lane * 5 + 1) & (oracle.timer->lanes.count - 1)];
+	return lane_at(&oracle.timer->lanes, (lane * 5 + 1) & oracle.timer->lanes.last_place);
 }
 
 /* What a program asks for. */

@@ -60,6 +60,15 @@ static inline uint64_t random_seed(void)
 	return seed | 1;
 }
 
+/* The lane of the threads that have this place. */
+static inline struct hwt_lane *lane_at(struct hwt_lanes *lanes, uint32_t place)
+{
+	struct hwt_lane *lane = hwt_lanes_make(lanes, place);
+
+	REQUIRE(lane != NULL);
+	return lane;
+}
+
 /* Virtual time. */
 static int64_t fake_now_ns;
 

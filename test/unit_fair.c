@@ -9,7 +9,18 @@
 static hwt_timer *timer;
 static unsigned ran, re_armed;
 
-/* With so many transfers a pass. */
+static uint32_t lanes(void)
+{
+	return timer->lanes.last_place + 1;
+}
+
+/* Lane 0 is that of this thread, which makes the passes; the others stand for those of other threads. */
+static struct hwt_lane *lane(uint32_t i)
+{
+	return lane_at(&timer->lanes, (hwt_own_number + i) & timer->lanes.last_place);
+}
+
+/* With so many transfers a pass, and all lanes. */
 static void begin(uint32_t max_transfers)
 {
 	hwt_config config = driven_config(TICK, 64);
@@ -17,17 +28,9 @@ static void begin(uint32_t max_transfers)
 	config.max_transfers_per_tick = max_transfers;
 	ran = re_armed = 0;
 	timer = driven_create(&config, START);
-}
-
-static uint32_t lanes(void)
-{
-	return timer->lanes.count;
-}
-
-/* Lane 0 is that of this thread, which makes the passes; the others stand for those of other threads. */
-static struct hwt_lane *lane(uint32_t i)
-{
-	return &timer->lanes.lane[(hwt_thread_number() + i) & (lanes() - 1)];
+	REQUIRE(lanes_home(&timer->lanes) == lane(0));
+	for (uint32_t i = 1; i < lanes(); i++)
+		(void)lane(i);
 }
 
 static void count(hwt_timeout timeout, void *arg)

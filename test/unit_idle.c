@@ -921,7 +921,6 @@ static void *fill_a_lane(void *arg)
 
 static void fill_lanes(void)
 {
-	uint32_t mine = hwt_thread_number() & (timer->lanes.count - 1);
 	pthread_t helper;
 
 	fill_a_lane(NULL);
@@ -929,7 +928,7 @@ static void fill_lanes(void)
 	REQUIRE(pthread_join(helper, NULL) == 0);
 	/* Threads have numbers in turn; one that came home to this thread's lane would have woken it. */
 	CHECK(word_of(&timer->lanes.idle) != IDLE_AWAKE ||
-	      timer->lanes.lane[mine].accepted > COUNT(armed) + HWT_GATHER);
+	      lanes_home(&timer->lanes)->accepted > COUNT(armed) + HWT_GATHER);
 	if (word_of(&timer->lanes.idle) != IDLE_AWAKE) {
 		schedule(FAR);
 		CHECK_INT(word_of(&timer->lanes.idle), ==, IDLE_AWAKE);

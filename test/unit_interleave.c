@@ -170,7 +170,7 @@ static void count_run(hwt_timeout timeout, void *arg)
 	CHECK(is->period_ns > 0 || record_deadline(timeout.entry) <= fake_now_ns);
 	ran_ns = fake_now_ns;
 	for (unsigned i = 0; i < 2 && ran == 0 && is->again_ns[i] != 0; i++) {
-		int rc = hwt_lane_again(&timer->lanes.lane[4], timeout.entry, is->again_ns[i]);
+		int rc = hwt_lane_again(lane_at(&timer->lanes, 4), timeout.entry, is->again_ns[i]);
 
 		/* ENOENT: it was going to run again, and that has been cancelled. */
 		CHECK(rc == 0 || (rc == ENOENT && (i > 0 || is->period_ns > 0)));
@@ -188,7 +188,7 @@ static void count_release(void *arg)
 static void submit_subject(void)
 {
 	struct hwt_extension extension = { NULL, is->owned ? count_release : NULL, 0 };
-	struct hwt_lane *lane = &timer->lanes.lane[0];
+	struct hwt_lane *lane = lane_at(&timer->lanes, 0);
 	int rc;
 
 	if (is->owned || is->period_ns > 0)
@@ -206,7 +206,7 @@ static int cancel_on(unsigned lane, hwt_timeout timeout)
 	int rc = ENOENT;
 
 	if (timeout.entry != NULL)
-		rc = hwt_lane_cancel(&timer->lanes.lane[lane], timeout.entry, timeout.generation);
+		rc = hwt_lane_cancel(lane_at(&timer->lanes, lane), timeout.entry, timeout.generation);
 	cancelled += rc == 0;
 	return rc;
 }
@@ -238,7 +238,7 @@ static void move_subject(struct mover *mover)
 	unsigned lane = 5 + (unsigned)(mover - movers);
 
 	moves_begun++;
-	mover->rc = hwt_lane_move(&timer->lanes.lane[lane], subject.entry, subject.generation, mover->to_ns);
+	mover->rc = hwt_lane_move(lane_at(&timer->lanes, lane), subject.entry, subject.generation, mover->to_ns);
 	moves_done++;
 }
 
@@ -265,7 +265,7 @@ static void look(void)
 /* Its record serves a stranger, or is the extension of one. */
 static void submit_stranger(void)
 {
-	CHECK_INT(hwt_lane_submit(&timer->lanes.lane[0], count_run, NULL, START + 7 * TICK, &stale), ==, 0);
+	CHECK_INT(hwt_lane_submit(lane_at(&timer->lanes, 0), count_run, NULL, START + 7 * TICK, &stale), ==, 0);
 	accepted++;
 	CHECK(stale.entry == subject.entry);
 }
@@ -274,8 +274,9 @@ static void submit_extended_stranger(void)
 {
 	struct hwt_extension extension = { NULL, NULL, 0 };
 
-	CHECK_INT(hwt_lane_submit_extended(&timer->lanes.lane[0], count_run, &extension, 0, START + 7 * TICK, &stale),
-		  ==, 0);
+	CHECK_INT(
+	    hwt_lane_submit_extended(lane_at(&timer->lanes, 0), count_run, &extension, 0, START + 7 * TICK, &stale), ==,
+	    0);
 	accepted++;
 	strangers = 1;
 	CHECK(((struct hwt_record *)stale.entry)->arg == subject.entry);
@@ -341,7 +342,7 @@ static int64_t limit;
 static void submit_at_the_limit(void)
 {
 	hwt_timeout second = HWT_TIMEOUT_NONE;
-	int rc = hwt_lane_submit(&timer->lanes.lane[0], count_run, NULL, START + TICK, &second);
+	int rc = hwt_lane_submit(lane_at(&timer->lanes, 0), count_run, NULL, START + TICK, &second);
 
 	CHECK(rc == 0 || rc == ENOBUFS);
 	accepted += rc == 0;
@@ -375,6 +376,8 @@ static void set_up(enum begin_with begin)
 
 	config.max_pending_timeouts = limit;
 	timer = driven_create(&config, START);
+	for (uint32_t place = 0; place <= timer->lanes.last_place; place++)
+		(void)lane_at(&timer->lanes, place);
 	accepted = ran = cancelled = returned = again = released = moves_begun = moves_done = 0;
 	movers[0].rc = movers[1].rc = NOT_DONE;
 	looked = false;
@@ -393,9 +396,9 @@ static void set_up(enum begin_with begin)
 		if (begin != A_QUEUED_ONE)
 			driven_pass(timer, START);
 		if (begin == ONE_AND_NO_NODE_FOR_ITS_CANCEL)
-			use_up_nodes(&timer->lanes.lane[1].cancelled);
+			use_up_nodes(&lane_at(&timer->lanes, 1)->cancelled);
 		if (begin == ONE_AND_NO_NODE_FOR_ITS_MOVE)
-			use_up_nodes(&timer->lanes.lane[5].submitted);
+			use_up_nodes(&lane_at(&timer->lanes, 5)->submitted);
 	}
 }
 
@@ -455,8 +458,8 @@ static void end_and_use_again(void)
 	CHECK_INT(pending + cancelled + (is->period_ns > 0 ? 0 : ran), ==, accepted + again);
 	CHECK(is->period_ns > 0 || pending == 0);
 	CHECK_INT(released, ==, is->owned && pending == 0);
-	CHECK_INT(hwt_lane_submit(&timer->lanes.lane[0], count_run, NULL, START + HWT_S(1), NULL), ==, 0);
-	CHECK(limit != 0 || timer->lanes.lane[0].pool.carve <=
+	CHECK_INT(hwt_lane_submit(lane_at(&timer->lanes, 0), count_run, NULL, START + HWT_S(1), NULL), ==, 0);
+	CHECK(limit != 0 || lane_at(&timer->lanes, 0)->pool.carve <=
 				(char *)subject.entry + (1 + pending + strangers) * sizeof(struct hwt_record));
 	stop();
 	CHECK_INT(returned, ==, 1 + pending);

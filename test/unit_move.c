@@ -590,7 +590,8 @@ static bool came_in;
 /* A lane of another thread. */
 static struct hwt_lane *other_lane(void)
 {
-	return &timer->lanes.lane[(size_t)(lanes_home(&timer->lanes) - timer->lanes.lane + 1) % timer->lanes.count];
+	(void)lanes_home(&timer->lanes); /* now it has a number */
+	return lane_at(&timer->lanes, (hwt_own_number + 1) & timer->lanes.last_place);
 }
 
 static void sleep_until_30(void)

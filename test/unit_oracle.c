@@ -255,7 +255,7 @@ static hwt_timeout submit_on(hwt_timer *timer, uint32_t lane)
 {
 	hwt_timeout timeout = HWT_TIMEOUT_NONE;
 
-	CHECK_INT(hwt_lane_submit(&timer->lanes.lane[lane], nothing, NULL, BEGIN + HOUR, &timeout), ==, 0);
+	CHECK_INT(hwt_lane_submit(lane_at(&timer->lanes, lane), nothing, NULL, BEGIN + HOUR, &timeout), ==, 0);
 	return timeout;
 }
 
@@ -272,7 +272,7 @@ TEST(a_lane_uses_what_others_have_free_however_little_each_has)
 	driven_pass(timer, BEGIN);
 	(void)submit_on(timer, 10);
 	before = records_of(timer);
-	for (struct hwt_pool *pool = &timer->lanes.lane[10].pool; pool->carve != pool->carve_end;)
+	for (struct hwt_pool *pool = &lane_at(&timer->lanes, 10)->pool; pool->carve != pool->carve_end;)
 		(void)submit_on(timer, 10);
 	for (int i = 0; i < 100; i++)
 		(void)submit_on(timer, 10);

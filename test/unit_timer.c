@@ -46,19 +46,21 @@ TEST(new_timeout_writes_to_its_own_lane_only)
 {
 	hwt_config config = driven_config(HWT_MS(1), 64);
 	hwt_timer *timer = driven_create(&config, HWT_S(1));
-	size_t bytes = timer->lanes.count * sizeof(struct hwt_lane), mine, size = sizeof(struct hwt_lane);
-	unsigned char *before = malloc(bytes), *after = (unsigned char *)timer->lanes.lane;
+	const struct hwt_lane *mine = lanes_home(&timer->lanes);
+	struct hwt_lane *before = malloc((timer->lanes.last_place + 1) * sizeof(*before));
 	unsigned char *timer_before = malloc(sizeof(hwt_timer));
 
 	REQUIRE(before != NULL && timer_before != NULL);
-	mine = (size_t)(lanes_home(&timer->lanes) - timer->lanes.lane) * size;
-	memcpy(before, after, bytes);
+	for (uint32_t place = 0; place <= timer->lanes.last_place; place++)
+		(void)lane_at(&timer->lanes, place);
+	for (uint32_t i = 0; i < lanes_count(&timer->lanes); i++)
+		memcpy(&before[i], timer->lanes.made[i], sizeof(*before));
 	memcpy(timer_before, timer, sizeof(hwt_timer));
 	for (int i = 0; i < 1000; i++)
 		CHECK_INT(hwt_new_timeout(timer, nothing, NULL, HWT_S(60), NULL), ==, 0);
-	CHECK(memcmp(before + mine, after + mine, size) != 0);
-	CHECK(memcmp(before, after, mine) == 0);
-	CHECK(memcmp(before + mine + size, after + mine + size, bytes - mine - size) == 0);
+	for (uint32_t i = 0; i < lanes_count(&timer->lanes); i++)
+		CHECK((memcmp(&before[i], timer->lanes.made[i], sizeof(*before)) != 0) ==
+		      (timer->lanes.made[i] == mine));
 	CHECK(memcmp(timer_before, timer, sizeof(hwt_timer)) == 0); /* no counter, no lock, no list of the timer's */
 	free(before);
 	free(timer_before);

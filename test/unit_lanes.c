@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Lanes come with the threads that use them: what a timer costs on a machine of many cores, and what becomes of a
+ * thread for whose lane there is no memory.
+ */
+#include "check.h"
+#include "unit.h"
+
+#include <pthread.h>
+#include <time.h>
+
+#define START HWT_S(1)
+#define TICK HWT_MS(1)
+#define FAR HWT_S(3600)
+
+static atomic_uint ran;
+
+static void count(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	(void)arg;
+	atomic_fetch_add(&ran, 1);
+}
+
+/* A timer whose passes the test makes, as on a machine of so many cores. */
+static hwt_timer *timer_on(long cores)
+{
+	hwt_config config = driven_config(TICK, 512);
+	hwt_timer *timer;
+
+	hwt_test_cores = cores;
+	timer = driven_create(&config, START);
+	hwt_test_cores = 0;
+	return timer;
+}
+
+static uint64_t bytes_of(const hwt_timer *timer)
+{
+	hwt_stats stats = { .size = sizeof(stats) };
+
+	CHECK_INT(hwt_timer_stats(timer, &stats), ==, 0);
+	return stats.bytes;
+}
+
+/* In a thread of its own, which has never used the timer before. */
+static void in_new_thread(void *(*act)(void *), void *arg)
+{
+	pthread_t thread;
+
+	REQUIRE(pthread_create(&thread, NULL, act, arg) == 0);
+	REQUIRE(pthread_join(thread, NULL) == 0);
+}
+
+TEST(a_timer_of_1024_places_costs_little_before_its_first_timeout)
+{
+	hwt_timer *small = timer_on(1), *large = timer_on(512);
+
+	CHECK_INT(large->lanes.last_place, ==, 1023);
+	CHECK_INT(bytes_of(small), <=, 20 * 1024);
+	CHECK_INT(bytes_of(large), <=, 40 * 1024);
+	driven_destroy(small);
+	driven_destroy(large);
+}
+
+static void *schedule_one(void *timer)
+{
+	CHECK_INT(hwt_new_timeout_at(timer, count, NULL, START + TICK, NULL), ==, 0);
+	return NULL;
+}
+
+TEST(each_thread_makes_its_lane_and_the_worker_finds_all)
+{
+	hwt_timer *timer = timer_on(512);
+
+	atomic_store(&ran, 0);
+	CHECK_INT(lanes_count(&timer->lanes), ==, 0);
+	for (unsigned i = 0; i < 50; i++)
+		in_new_thread(schedule_one, timer);
+	CHECK_INT(lanes_count(&timer->lanes), ==, 50);
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 50);
+	driven_pass(timer, START + 2 * TICK);
+	CHECK_INT(atomic_load(&ran), ==, 50);
+	hwt_check(timer);
+	driven_destroy(timer);
+}
+
+/* More threads than places. */
+TEST(threads_that_have_a_place_in_common_have_one_lane)
+{
+	hwt_timer *timer = timer_on(1);
+
+	atomic_store(&ran, 0);
+	for (unsigned i = 0; i < 50; i++)
+		in_new_thread(schedule_one, timer);
+	CHECK_INT(lanes_count(&timer->lanes), ==, 16);
+	driven_pass(timer, START + 2 * TICK);
+	CHECK_INT(atomic_load(&ran), ==, 50);
+	hwt_check(timer);
+	driven_destroy(timer);
+}
+
+/* Threads that come at the same time, while passes are made and statistics are read. */
+enum { THREADS = 8, SHARING = 2 };
+
+static pthread_barrier_t barrier;
+static atomic_uint numbers;
+
+/* Memory that takes so long that the others come, too. */
+static bool memory_is_slow(void)
+{
+	nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
+	return false;
+}
+
+static void *come_together(void *timer)
+{
+	hwt_own_number = 1 + atomic_fetch_add(&numbers, 1) / SHARING;
+	pthread_barrier_wait(&barrier);
+	for (int i = 0; i < 10; i++) {
+		hwt_timeout timeout;
+
+		CHECK_INT(hwt_new_timeout_at(timer, count, NULL, START + TICK, NULL), ==, 0);
+		CHECK_INT(hwt_new_timeout_at(timer, count, NULL, START + FAR, &timeout), ==, 0);
+		CHECK_INT(hwt_cancel(timeout), ==, 0);
+	}
+	return NULL;
+}
+
+TEST(lanes_that_are_made_at_the_same_time_are_one_a_place)
+{
+	for (int round = 0; round < 10; round++) {
+		hwt_timer *timer = timer_on(round % 2 ? 1 : 512);
+		pthread_t threads[THREADS];
+
+		atomic_store(&ran, 0);
+		atomic_store(&numbers, 0);
+		atomic_store(&hwt_test_mem_refuses, memory_is_slow);
+		REQUIRE(pthread_barrier_init(&barrier, NULL, THREADS + 1) == 0);
+		for (int i = 0; i < THREADS; i++)
+			REQUIRE(pthread_create(&threads[i], NULL, come_together, timer) == 0);
+		pthread_barrier_wait(&barrier);
+		for (int i = 0; i < 20; i++) {
+			driven_pass(timer, START);
+			CHECK_INT(hwt_pending_timeouts(timer), <=, THREADS * 20);
+			CHECK(bytes_of(timer) > 0);
+		}
+		for (int i = 0; i < THREADS; i++)
+			pthread_join(threads[i], NULL);
+		pthread_barrier_destroy(&barrier);
+		atomic_store(&hwt_test_mem_refuses, NULL);
+		CHECK_INT(lanes_count(&timer->lanes), ==, THREADS / SHARING);
+		driven_pass(timer, START + 2 * TICK);
+		CHECK_INT(atomic_load(&ran), ==, THREADS * 10);
+		hwt_check(timer);
+		driven_destroy(timer);
+	}
+}
+
+/* A record that goes on to a lane just made, while a handle of its earlier life is used. */
+struct hand_on {
+	hwt_timer *timer;
+	hwt_timeout stale;
+	struct hwt_lane *first;
+};
+
+static void *take_over(void *arg)
+{
+	struct hand_on *hand_on = arg;
+
+	/* Its own first slab, then those of others. */
+	for (int i = 0; i < 1000 && record_lane(hand_on->stale.entry) == hand_on->first; i++)
+		CHECK_INT(hwt_new_timeout_at(hand_on->timer, count, NULL, START + FAR, NULL), ==, 0);
+	return NULL;
+}
+
+TEST(a_stale_handle_finds_its_timer_by_a_lane_that_was_just_made)
+{
+	struct hand_on hand_on = { .timer = timer_on(512) };
+	pthread_t thread;
+	int looks = 0;
+
+	REQUIRE(hwt_new_timeout_at(hand_on.timer, count, NULL, START + FAR, &hand_on.stale) == 0);
+	hand_on.first = record_lane(hand_on.stale.entry);
+	CHECK_INT(hwt_cancel(hand_on.stale), ==, 0);
+	driven_pass(hand_on.timer, START);
+	REQUIRE(pthread_create(&thread, NULL, take_over, &hand_on) == 0);
+	do
+		CHECK(hwt_timeout_timer(hand_on.stale) == hand_on.timer);
+	while (record_lane(hand_on.stale.entry) == hand_on.first && ++looks < 100000000);
+	CHECK(hwt_timeout_timer(hand_on.stale) == hand_on.timer);
+	CHECK_INT(hwt_cancel(hand_on.stale), ==, ENOENT);
+	pthread_join(thread, NULL);
+	CHECK(record_lane(hand_on.stale.entry) != hand_on.first);
+	driven_destroy(hand_on.timer);
+}
+
+/* What a thread without a lane tries, without memory. */
+struct attempt {
+	hwt_timer *timer;
+	hwt_timeout queued, armed, later, earlier;
+};
+
+static void *schedule_without_memory(void *arg)
+{
+	struct attempt *attempt = arg;
+	hwt_timeout timeout = { attempt, 77 };
+	hwt_spec spec = { sizeof(spec), count, NULL, HWT_S(1), HWT_S(1), NULL, 0 };
+
+	for (uint64_t n = 0; n < 3; n++) { /* the lane, its two queues */
+		memory_fails(n, n + 1);
+		CHECK_INT(hwt_new_timeout(attempt->timer, count, NULL, 0, &timeout), ==, ENOMEM);
+	}
+	memory_fails(0, 1);
+	CHECK_INT(hwt_new_timeout_ex(attempt->timer, &spec, &timeout), ==, ENOMEM);
+	memory_is_back();
+	CHECK(timeout.entry == attempt && timeout.generation == 77);
+	return NULL;
+}
+
+TEST(without_memory_for_a_lane_a_submission_is_refused_and_counted)
+{
+	struct attempt attempt = { .timer = timer_on(512) };
+	hwt_stats stats = { .size = sizeof(stats) };
+
+	in_new_thread(schedule_without_memory, &attempt);
+	CHECK_INT(lanes_count(&attempt.timer->lanes), ==, 0);
+	CHECK_INT(hwt_timer_stats(attempt.timer, &stats), ==, 0);
+	CHECK_INT(stats.refused_memory, ==, 4);
+	CHECK_INT(hwt_pending_timeouts(attempt.timer), ==, 0);
+	atomic_store(&ran, 0);
+	in_new_thread(schedule_one, attempt.timer);
+	driven_pass(attempt.timer, START + 2 * TICK);
+	CHECK_INT(atomic_load(&ran), ==, 1);
+	driven_destroy(attempt.timer);
+}
+
+static void *end_without_memory(void *arg)
+{
+	struct attempt *attempt = arg;
+
+	memory_fails(0, UINT64_MAX);
+	CHECK_INT(hwt_cancel(attempt->queued), ==, 0);
+	CHECK_INT(hwt_cancel(attempt->armed), ==, 0);
+	CHECK_INT(hwt_cancel(attempt->armed), ==, ENOENT);
+	CHECK_INT(hwt_reschedule_at(attempt->later, START + 2 * FAR), ==, 0);
+	CHECK_INT(hwt_reschedule_at(attempt->earlier, START + 2 * TICK), ==, 0);
+	CHECK_INT(lanes_count(&attempt->timer->lanes), ==, 1);
+	memory_is_back();
+	CHECK_INT(hwt_reschedule_at(attempt->later, START + 2 * FAR), ==, 0); /* in a lane of its own */
+	return NULL;
+}
+
+TEST(without_memory_for_a_lane_a_thread_can_cancel_and_move)
+{
+	struct attempt attempt = { .timer = timer_on(512) };
+	hwt_timer *timer = attempt.timer;
+
+	atomic_store(&ran, 0);
+	REQUIRE(hwt_new_timeout_at(timer, count, NULL, START + FAR, &attempt.armed) == 0);
+	REQUIRE(hwt_new_timeout_at(timer, count, NULL, START + FAR, &attempt.later) == 0);
+	REQUIRE(hwt_new_timeout_at(timer, count, NULL, START + FAR, &attempt.earlier) == 0);
+	driven_pass(timer, START);
+	REQUIRE(hwt_new_timeout_at(timer, count, NULL, START + FAR, &attempt.queued) == 0);
+	in_new_thread(end_without_memory, &attempt);
+	CHECK_INT(lanes_count(&timer->lanes), ==, 2);
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 2);
+	driven_pass(timer, START + 3 * TICK);
+	CHECK_INT(atomic_load(&ran), ==, 1);
+	hwt_check(timer);
+	driven_destroy(timer);
+}
+
+/* A thread that only runs tasks makes no lane. */
+static void again(hwt_timeout timeout, void *arg)
+{
+	(void)arg;
+	atomic_fetch_add(&ran, 1);
+	CHECK_INT(hwt_reschedule_at(timeout, START + FAR), ==, 0);
+}
+
+struct hand_over {
+	void (*job)(void *);
+	void *arg;
+};
+
+static int execute(void *ctx, void (*job)(void *), void *arg)
+{
+	*(struct hand_over *)ctx = (struct hand_over){ job, arg };
+	return 0;
+}
+
+static void *run_job(void *arg)
+{
+	struct hand_over *hand_over = arg;
+
+	hand_over->job(hand_over->arg);
+	return NULL;
+}
+
+static void run_on_a_new_thread(hwt_task *task, int64_t period_ns, uint32_t lanes_after)
+{
+	struct hand_over hand_over;
+	hwt_executor executor = { .execute = execute, .ctx = &hand_over };
+	hwt_config config = driven_config(TICK, 512);
+	hwt_spec spec = { sizeof(spec), task, NULL, START, period_ns, NULL, HWT_ABSOLUTE };
+	hwt_timer *timer;
+
+	config.executor = &executor;
+	timer = driven_create(&config, START);
+	atomic_store(&ran, 0);
+	REQUIRE(hwt_new_timeout_ex(timer, &spec, NULL) == 0);
+	driven_pass(timer, START);
+	in_new_thread(run_job, &hand_over);
+	CHECK_INT(atomic_load(&ran), ==, 1);
+	CHECK_INT(lanes_count(&timer->lanes), ==, lanes_after);
+	driven_destroy(timer);
+}
+
+TEST(a_thread_that_only_runs_tasks_makes_no_lane)
+{
+	run_on_a_new_thread(count, 0, 1);
+	run_on_a_new_thread(count, TICK, 1);
+	run_on_a_new_thread(again, 0, 2); /* the reschedule is counted in it */
+}
+
+TEST_MAIN()
