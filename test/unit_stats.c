@@ -33,7 +33,7 @@ static void begin(void)
 {
 	hwt_config config = driven_config(HWT_MS(1), 64);
 
-	config.flags = HWT_CALLER_DRIVEN;
+	config.flags = HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK;
 	REQUIRE(hwt_timer_create(&timer, &config) == 0);
 	CHECK_INT(hwt_timer_advance(timer, now_ns = 0, NULL), ==, 0);
 }
