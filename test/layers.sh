@@ -61,4 +61,10 @@ result functions_fit_a_screen "$(awk 'FNR == 1 { begin = 0 } /^{/ { begin = FNR 
 # Every atomic access names its order (style point 8).
 result atomics_name_their_order "$(grep -nE 'atomic_(load|store|exchange|fetch_[a-z]+|compare_exchange_[a-z]+)\(' src/*.[ch])"
 
+# test/behaviours.md numbers what the tests with rowN in their names re-create; 38 is a matter of speed.
+rows() { sed -n 's/^| \([0-9]*\) .*/\1/p' test/behaviours.md | grep -vx 38; }
+tested() { grep -ohE '\brow[0-9]+_' test/*.c test/*.sh | tr -dc '0-9\n' | sed 's/^0*//'; }
+result every_behaviour_has_a_test "$(rows | grep -vxF "$(tested)")"
+result every_row_is_a_behaviour "$(tested | sort -u | grep -vxF "$(rows)")"
+
 finish

@@ -488,8 +488,8 @@ static void check_law(const struct life *life)
 }
 
 /*
- * More than the worker takes in at once, so that they refill its lane as fast as it looks; but room for the others where
- * there is a limit.
+ * More than the worker takes in at once, so that they refill its lane as fast as it looks; where there is a limit they
+ * leave room for the others.
  */
 static unsigned how_many_hydras(const struct world *world)
 {
