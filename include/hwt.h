@@ -439,13 +439,19 @@ HWT_API int hwt_new_timeout_ex(hwt_timer *timer, const hwt_spec *spec, hwt_timeo
  * Cancels a timeout.  0 says that this very call prevented the task: it has not started and never will, and arg is
  * the caller's again, or the finaliser's if it has one.  Of several calls for one timeout at most one gets 0.
  *
- * Of one that is going to run again (periodic, or rescheduled by its own task) while it is running: 0, there is no
- * further run, but this one may still be in progress; hwt_cancel_sync waits for it.
+ * Whatever it returns, no run begins afterwards.  If the task is running, that run goes on to its end and is the last:
  *
- * Threads  any, tasks included.  Never waits for a task, never fails for want of memory.
- * Returns  0; EBUSY: the task is running: this call neither interrupts it nor waits for its end, and no stop will hand
- *          it out; ENOENT: there is nothing to cancel any more (it ran, was cancelled, was handed out by a stop, its
- *          memory serves another one, the zero handle).
+ *     0       the timeout was going to run again (it is periodic, or its task has rescheduled it), and will not.
+ *     EBUSY   it was not, or not yet: a hwt_reschedule from its own task now returns ENOENT.  The timeout ends when
+ *             the task returns, as HWT_EXPIRED; no stop hands it out.
+ *
+ * With both the task may still use arg; hwt_cancel_sync waits for it.
+ *
+ * Threads  any, tasks included, also that of the timeout itself.  Never waits for a task, never fails for want of
+ *          memory.
+ * Returns  0; EBUSY: the task is running, and this call neither interrupts it nor waits for its end; ENOENT: there is
+ *          nothing to cancel any more (it ran, was cancelled, was handed out by a stop, its memory serves another one,
+ *          the zero handle).
  * Order    after 0, what the thread that scheduled wrote before is visible to the caller.
  * Cost     one compare-and-swap; when the timeout has reached the wheel, also a push on the calling thread's lane,
  *          which like that of hwt_new_timeout wakes a sleeping worker when 4096 operations have gathered there.
@@ -477,15 +483,18 @@ HWT_API int hwt_cancel_sync(hwt_timeout timeout);
  * From its own task it re-arms the same handle: the task runs again at the new time, after it has returned.  So a task
  * can be its own scheduler, for back-off or for times of a calendar.  The last of several calls counts.  From this
  * call on the timeout is pending again for hwt_cancel and hwt_pending_timeouts, though its state is HWT_RUNNING until
- * the task has returned.
+ * the task has returned.  If somebody has cancelled the timeout since the task began, the call returns ENOENT and this
+ * run is the last: so one hwt_cancel ends the series.
  *
  * Of a periodic one: the time of the next run, from which the periods count on.
  *
  * Threads  any, tasks included.  Does not wait for a task; waits some instructions for another reschedule of the same
  *          timeout.
- * Returns  0; EBUSY: its task is running, and this is not it; ENOENT: it has ended (ran, was cancelled, was handed out
- *          by a stop, its memory serves another one, the zero handle); ENOMEM: there is no memory to tell the worker
- *          of an earlier deadline, the old one holds; ENOBUFS: from its own task, at max_pending_timeouts.
+ * Returns  0; EBUSY: its task is running, and this is not it: until the task has returned it alone says whether and
+ *          when the timeout runs again; ENOENT: it has ended (ran, was cancelled, was handed out by a stop, its memory
+ *          serves another one, the zero handle), or was cancelled while its task, which calls, is running; ENOMEM:
+ *          there is no memory to tell the worker of an earlier deadline, the old one holds; ENOBUFS: from its own
+ *          task, at max_pending_timeouts.
  * Order    the last of several calls counts; what the caller wrote before the call is visible to the task.
  * Cost     one clock read, two atomic operations; an earlier one that of hwt_new_timeout.  One timeout is in a queue
  *          once, however often it is moved.

@@ -12,8 +12,8 @@
  *
  *   Who has changed the word looks whether somebody waits; who waits says so, and looks at the word.  Both store first
  *   and load then.  So what a thread stores goes through a buffer, which a process of its own drains when it likes; as
- *   the fences are to hold on any processor, also a read-modify-write that nobody can interfere with goes there: AGAIN,
- *   and the counter of those who wait.  Locks, and exchanges that may fail, wait until the buffer is empty.
+ *   the fences are to hold on any processor, also a read-modify-write that nobody can interfere with goes there: the
+ *   counter of those who wait.  Locks, and exchanges that may fail, wait until the buffer is empty.
  *
  *     has_barrier (default)  who waits calls membarrier: each processor's buffer is emptied at some moment during the
  *                            call.  The system may refuse it, then the wait ends by itself and he looks again.
@@ -32,7 +32,7 @@
  * What is not
  *
  *   Deadlines (move.pml), queues and memory (word.pml), the generation: the record serves no other timeout afterwards,
- *   so who waits sees its last word.  Limits and counters, finalisers.
+ *   so who waits sees its last word.  Limits and counters, but that AGAIN is counted before a cancel of it; finalisers.
  *
  * Invariants
  *
@@ -41,17 +41,24 @@
  *       nothing that is pending.
  *   A3  when stop goes on from waiting for the jobs, and ever after, no job touches anything of the timer (J1).
  *   A4  no lost wake-up: who sleeps until he is told, waits for something that is to come.
+ *   A5  after a cancel that returned EBUSY no further run begins.
+ *   A6  one that runs again is counted before a cancel of it is.
  *
  *   And no process is stuck before its end.
  *
  * Planted faults, each of which must be found
  *
- *   RETURN_AFTER_BUSY     hwt_cancel_sync waits once and returns.
+ *   RETURN_AFTER_BUSY     hwt_cancel_sync does not wait when its cancel has returned EBUSY.
  *   RETURN_AFTER_0        it does not look whether there is a run when its cancel has returned 0.
+ *   LAST_UNSAID           a cancel returns EBUSY, and leaves the word as it is.
+ *   LAST_OVERLOOKED       the task does not look for LAST before it sets AGAIN.
+ *   CANCEL_IN_A_MOVE      a cancel does not wait for MOVING: what it writes is lost.
  *   AGAIN_BLINDLY         the task sets AGAIN without looking at the word.  With PERIODIC.
  *   AGAIN_STORED          it looks whether it was cancelled, and stores what it saw with AGAIN.  With PERIODIC.
+ *   AGAIN_UNCOUNTED       it sets AGAIN, and counts that afterwards.
  *   END_BY_STORE          who ends a run sees AGAIN and stores ARMED, or QUEUED.
  *   DROPPED_OVERLOOKED    one that was cancelled while it ran ends as one that has expired.
+ *   LAST_DROPS            one whose cancel returned EBUSY ends as cancelled.
  *   AGAIN_STAYS           a cancel sets DROPPED and leaves AGAIN.
  *   STACK_FORGOTTEN       stop does not look at the stack.  With EXECUTOR.
  *   FINISH_BEFORE_PUSH    a job counts as finished before it pushes on the stack.  With EXECUTOR.
@@ -62,7 +69,6 @@
  *   WAIT_WITHOUT_END      who waits does so without end though membarrier was refused.
  *   TELL_UNLOCKED         the broadcast without the mutex.
  *   TELL_ONE              one of those who wait is told.  With two.
- *   AGAIN_UNTOLD          nobody is told when AGAIN is set.
  *   FINISH_UNLOCKED       finished is counted without the mutex.  With EXECUTOR.
  */
 #ifndef SYNCS /* 1 or 2 */
@@ -86,6 +92,8 @@
 #define CANCELLED 5
 #define AGAIN 8
 #define DROPPED 16
+#define LAST 32
+#define MOVING 64
 #define STATE(w) ((w) & 7)
 #define WITH_STATE(w, s) (((w) & ~7) | (s))
 #define HAS(w, flag) (((w) & (flag)) != 0)
@@ -105,8 +113,7 @@
 
 /* What a buffered store writes. */
 #define SET_WORD 1
-#define SET_AGAIN 2
-#define SET_WAITING 3
+#define SET_WAITING 2
 
 byte word = ARMED;
 byte waiting;
@@ -129,6 +136,9 @@ bit in_task;     /* from the edge run until the task has returned */
 bit to_tell[2];  /* between a change of the word and the look whether somebody waits for it */
 bit job_at_work; /* from hand_over to the end of finish */
 bit returned;    /* a hwt_cancel_sync has */
+bit was_busy;    /* a cancel has returned EBUSY */
+byte agains;     /* counted: AGAIN set */
+byte drops;      /* AGAIN taken away by a cancel */
 byte over;       /* threads that are through */
 
 /* By their names Spin's message tells which invariant has failed.  ONLY=A1: no other is looked at. */
@@ -137,7 +147,7 @@ byte over;       /* threads that are through */
 #else
 #define OFF 0
 #endif
-hidden byte A1 = OFF, A2 = OFF, A3 = OFF, A4 = OFF;
+hidden byte A1 = OFF, A2 = OFF, A3 = OFF, A4 = OFF, A5 = OFF, A6 = OFF;
 
 inline ended()
 {
@@ -158,7 +168,6 @@ end:
 		buffer[owner]?what,value ->
 		if
 		:: what == SET_WORD -> word = value
-		:: what == SET_AGAIN -> word = word | AGAIN
 		:: what == SET_WAITING -> waiting++
 		fi;
 		what = 0;
@@ -222,13 +231,19 @@ inline await_look()
 	fi
 }
 
-/* hwt_lane_again: what there is to be said of a word without a second AGAIN */
+/* hwt_lane_again: what is said of a word without AGAIN */
 #if defined(AGAIN_BLINDLY)
 #define IS_REFUSED false
-#elif defined(AGAIN_STORED)
+#elif defined(LAST_OVERLOOKED)
 #define IS_REFUSED HAS(seen, DROPPED)
 #else
-#define IS_REFUSED HAS(seen, DROPPED | AGAIN)
+#define IS_REFUSED HAS(seen, DROPPED | LAST)
+#endif
+/* No second one */
+#if defined(AGAIN_BLINDLY) || defined(AGAIN_STORED)
+#define IS_AGAIN_ALREADY false
+#else
+#define IS_AGAIN_ALREADY HAS(seen, AGAIN)
 #endif
 
 /* That of a periodic one finds AGAIN or DROPPED. */
@@ -244,33 +259,54 @@ inline task()
 	:: atomic {
 		calls < CALLS && empty(buffer[me]) ->
 		calls++;
-		seen = word;
-#ifdef SETS_AGAIN
-		if
-		:: IS_REFUSED ->
-			seen = 0;
-			goto call
-		:: else
-		fi
-	}
-		/* hwt_lane_again: AGAIN, await_look */
-		atomic {
-#ifdef AGAIN_STORED
-			buffer[me]!SET_WORD,(seen | AGAIN);
-#else
-			buffer[me]!SET_AGAIN,0;
-#endif
-			to_tell[me] = 1;
-			seen = 0
-		}
-#ifdef AGAIN_UNTOLD
-		to_tell[me] = 0;
-#else
-		await_look();
-#endif
-#else
+#ifndef SETS_AGAIN
 		seen = 0
 	}
+#else
+		seen = word
+	}
+arming:
+		atomic {
+			if
+			:: IS_REFUSED || IS_AGAIN_ALREADY ->
+				seen = 0;
+				goto call
+			:: else
+			fi
+		}
+#if defined(AGAIN_BLINDLY) || defined(AGAIN_STORED)
+		/* Without an exchange */
+		atomic {
+#ifdef AGAIN_BLINDLY
+			word = word | AGAIN;
+#else
+			word = seen | AGAIN;
+#endif
+			seen = 0
+		}
+#else
+		/* record_change: MOVING */
+		atomic {
+			change(seen | MOVING);
+			if
+			:: won -> won = 0
+			:: else -> goto arming
+			fi
+		}
+#ifndef AGAIN_UNCOUNTED
+		/* again_count */
+		agains++;
+#endif
+		/* AGAIN instead of MOVING: a plain store */
+		atomic {
+			buffer[me]!SET_WORD,(seen | AGAIN);
+			seen = 0
+		}
+#ifdef AGAIN_UNCOUNTED
+		empty(buffer[me]);
+		agains++;
+#endif
+#endif
 #endif
 		goto call
 	:: atomic {
@@ -281,8 +317,10 @@ inline task()
 	fi
 }
 
-#ifdef DROPPED_OVERLOOKED
+#if defined(DROPPED_OVERLOOKED)
 #define END EXPIRED
+#elif defined(LAST_DROPS)
+#define END (HAS(seen, DROPPED | LAST) -> CANCELLED : EXPIRED)
 #else
 #define END (HAS(seen, DROPPED) -> CANCELLED : EXPIRED)
 #endif
@@ -390,7 +428,8 @@ run_it:
 			won = 0;
 			runs++;
 			in_task = 1;
-			assert(A1 || !returned)
+			assert(A1 || !returned);
+			assert(A5 || !was_busy)
 		:: else -> goto work
 		fi
 	}
@@ -488,6 +527,24 @@ call:
 #endif
 #define IS_AGAIN(w) (STATE(w) == RUNNING && HAS(w, AGAIN) && !HAS(w, DROPPED))
 
+#ifdef CANCEL_IN_A_MOVE
+#define IS_MOVING(w) false
+#else
+#define IS_MOVING(w) HAS(w, MOVING)
+#endif
+#define MAY_LOOK (!IS_MOVING(word))
+/* A periodic one has AGAIN or DROPPED. */
+#define IS_UNTOLD(w) (STATE(w) == RUNNING && !IS_MOVING(w) && !HAS(w, AGAIN | DROPPED | LAST))
+
+/* EBUSY, or ENOENT */
+inline too_late()
+{
+	d_step {
+		busy = STATE(seen) == RUNNING && !HAS(seen, DROPPED);
+		was_busy = was_busy || busy
+	}
+}
+
 /* One edge, and the end of all if it is won. */
 inline cancel_edge(to)
 {
@@ -504,21 +561,54 @@ inline cancel_edge(to)
 /* hwt_lane_cancel: busy if it is EBUSY, cancelled if it is 0, neither if it is ENOENT */
 inline cancel()
 {
-	seen = word;
+	atomic {
+		MAY_LOOK ->
+		seen = word
+	}
 looked:
 	if
+#ifndef CANCEL_IN_A_MOVE
+	/* hwt_record_await_mover */
 	:: atomic {
-		IS_PENDING(seen) ->
+		IS_MOVING(seen) && MAY_LOOK ->
+		seen = word;
+		goto looked
+	}
+#endif
+	:: atomic {
+		!IS_MOVING(seen) && IS_PENDING(seen) ->
 		cancel_edge(WITH_STATE(seen, CANCELLED))
 	}
 	:: atomic {
-		IS_AGAIN(seen) ->
-		cancel_edge(WITHOUT_AGAIN)
+		!IS_MOVING(seen) && IS_AGAIN(seen) ->
+		cancel_edge(WITHOUT_AGAIN);
+#ifndef PERIODIC
+		drops++;
+		assert(A6 || drops <= agains)
+#endif
+	}
+#if !defined(LAST_UNSAID) && !defined(PERIODIC)
+	/* record_change: LAST */
+	:: atomic {
+		IS_UNTOLD(seen) ->
+		change(seen | LAST);
+		if
+		:: won ->
+			won = 0;
+			too_late()
+		:: else -> goto looked
+		fi
 	}
 	:: atomic {
-		!IS_PENDING(seen) && !IS_AGAIN(seen) ->
-		busy = seen == RUNNING
+		!IS_MOVING(seen) && !IS_PENDING(seen) && !IS_AGAIN(seen) && !IS_UNTOLD(seen) ->
+		too_late()
 	}
+#else
+	:: atomic {
+		!IS_MOVING(seen) && !IS_PENDING(seen) && !IS_AGAIN(seen) ->
+		too_late()
+	}
+#endif
 	fi;
 	seen = 0
 }
@@ -535,7 +625,7 @@ proctype canceller()
 #endif
 
 /* await.c: runs */
-#define RUNS_ON (STATE(word) == RUNNING && !HAS(word, AGAIN))
+#define RUNS_ON (STATE(word) == RUNNING)
 
 /* hwt_cancel_sync */
 proctype sync(byte me)
@@ -543,11 +633,16 @@ proctype sync(byte me)
 	byte seen;
 	bit won, busy, cancelled, refused;
 
-try:
 	cancel();
 #ifdef RETURN_AFTER_0
 	if
 	:: cancelled -> goto through
+	:: else
+	fi;
+#endif
+#ifdef RETURN_AFTER_BUSY
+	if
+	:: busy -> goto through
 	:: else
 	fi;
 #endif
@@ -601,16 +696,6 @@ told:
 	}
 
 waited:
-	if
-#ifndef RETURN_AFTER_BUSY
-	:: busy ->
-		busy = 0;
-		goto try
-	:: !busy
-#else
-	:: true
-#endif
-	fi;
 	/* 0, or ENOENT */
 through:
 	atomic {

@@ -174,6 +174,11 @@ again_fault() {
 }
 again_fault RETURN_AFTER_BUSY A1
 again_fault RETURN_AFTER_0 A1
+again_fault LAST_UNSAID A5
+again_fault LAST_OVERLOOKED A5
+again_fault CANCEL_IN_A_MOVE A5
+again_fault AGAIN_UNCOUNTED A6
+again_fault LAST_DROPS A2
 again_fault AGAIN_BLINDLY A2 -DPERIODIC
 again_fault AGAIN_STORED A2 -DPERIODIC
 again_fault END_BY_STORE A2
@@ -188,7 +193,6 @@ again_fault NO_END_FENCE A4 -DFENCE
 again_fault WAIT_WITHOUT_END A4
 again_fault TELL_UNLOCKED A4
 again_fault TELL_ONE A4 -DSYNCS=2
-again_fault AGAIN_UNTOLD A4
 again_fault FINISH_UNLOCKED A4 -DEXECUTOR
 
 if [ "${1:-}" = --long ]; then

@@ -187,13 +187,11 @@ int hwt_cancel_sync(hwt_timeout timeout)
 	if (is_own_task(record, timeout.generation))
 		return EDEADLK;
 	lanes = record_lane(record)->lanes;
-	do {
-		rc = hwt_cancel(timeout);
-		/* Also after 0: it may be in a run that was not to be its last. */
-		if (is_running(record, timeout.generation))
-			hwt_await_end(&lanes->await, &lanes->idle, record, timeout.generation);
-	} while (rc == EBUSY); /* it may have decided to run again */
-	return rc;
+	rc = hwt_cancel(timeout);
+	/* Also after 0: it may be in a run that was not to be its last.  Now it is: the task cannot arm it again. */
+	if (is_running(record, timeout.generation))
+		hwt_await_end(&lanes->await, &lanes->idle, record, timeout.generation);
+	return rc == EBUSY ? ENOENT : rc;
 }
 
 static inline int reschedule(struct hwt_record *record, struct hwt_lanes *lanes, uint64_t generation,

@@ -21,7 +21,7 @@ static bool runs(struct hwt_record *record, uint64_t generation)
 {
 	uint64_t word = record_word(record);
 
-	return word_generation(word) == generation && word_state(word) == STATE_RUNNING && !word_has(word, WORD_AGAIN);
+	return word_generation(word) == generation && word_state(word) == STATE_RUNNING;
 }
 
 void hwt_await_end(struct hwt_await *await, const struct hwt_idle *idle, struct hwt_record *record, uint64_t generation)

@@ -40,14 +40,14 @@ struct hwt_await {
 int hwt_await_init(struct hwt_await *await, const struct hwt_idle *idle);
 void hwt_await_destroy(struct hwt_await *await);
 
-/* Returns when the timeout of this generation does not run, or does no longer, or is going to run AGAIN. */
+/* Returns when the timeout of this generation does not run, or does no longer. */
 void hwt_await_end(struct hwt_await *await, const struct hwt_idle *idle, struct hwt_record *record,
 		   uint64_t generation);
 
 /* Slow half of await_look. */
 void hwt_await_tell(struct hwt_await *await);
 
-/* After a task has returned, or said that it runs again, and its word says so. */
+/* After a task has returned, and its word says so. */
 static inline void await_look(struct hwt_await *await)
 {
 	HWT_POINT("await look");

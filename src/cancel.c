@@ -80,6 +80,9 @@ static bool cancel_edge(struct hwt_lane *lane, struct hwt_record *record, uint64
 		if (word_has(*word, WORD_AGAIN))
 			return record_change(record, word, (*word & ~WORD_AGAIN) | WORD_DROPPED);
 		*rc = word_has(*word, WORD_DROPPED) ? ENOENT : EBUSY;
+		/* Its task is told that it is not to be armed again.  If that fails, cancel_slowly looks again. */
+		if (!word_has(*word, WORD_DROPPED | WORD_LAST))
+			(void)record_change(record, word, *word | WORD_LAST);
 		return false;
 	case STATE_FREE:
 	case STATE_EXPIRED:

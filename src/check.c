@@ -191,7 +191,7 @@ static bool is_legal(const struct hwt_timer *timer, const struct hwt_record *rec
 /* Of one that serves a timeout. */
 static void check_flags(uint64_t word, uint8_t mark)
 {
-	HOLDS("word", !word_has(word, WORD_MOVING | WORD_AGAIN)); /* nobody is in a call, nothing runs */
+	HOLDS("word", !word_has(word, WORD_MOVING | WORD_AGAIN | WORD_LAST)); /* nobody is in a call, nothing runs */
 	HOLDS("word", !word_has(word, WORD_CHECKED) || word_has(word, WORD_MOVED));
 	HOLDS("word", !word_has(word, WORD_PERIODIC) || word_has(word, WORD_EXTENDED));
 	HOLDS("word", !word_has(word, WORD_DROPPED) || word_state(word) == STATE_CANCELLED);

@@ -189,19 +189,25 @@ int hwt_lane_again(struct hwt_lane *lane, struct hwt_record *record, int64_t dea
 	struct hwt_lanes *lanes = lane->lanes;
 	uint64_t word = record_word(record);
 
-	if (word_has(word, WORD_DROPPED))
-		return ENOENT;
-	if (!word_has(word, WORD_AGAIN)) {
-		if (unlikely(lanes->max_pending > 0) && !hwt_lanes_take_limit(lanes))
-			return ENOBUFS;
-		/* Before it can be cancelled: [count]. */
-		atomic_fetch_add_explicit(&lane->again_count, 1, memory_order_release);
-		record_set_deadline(record, deadline_ns);
-		atomic_fetch_or_explicit(&record->word, WORD_AGAIN, memory_order_release); /* [word] */
-		await_look(&lanes->await);
-	} else {
-		record_set_deadline(record, deadline_ns);
+	do {
+		if (word_has(word, WORD_DROPPED | WORD_LAST))
+			return ENOENT;
+		if (word_has(word, WORD_AGAIN)) {
+			record_set_deadline(record, deadline_ns);
+			count_moved(lane);
+			return 0;
+		}
+		/* Who cancels it from here on waits, and then takes AGAIN away: it is counted by then. */
+	} while (!record_change(record, &word, word | WORD_MOVING)); /* [move] */
+	HWT_POINT("moving");
+	if (unlikely(lanes->max_pending > 0) && !hwt_lanes_take_limit(lanes)) {
+		record_end_move(record);
+		return ENOBUFS;
 	}
+	atomic_fetch_add_explicit(&lane->again_count, 1, memory_order_release); /* [count] */
+	record_set_deadline(record, deadline_ns);
+	HWT_POINT("moved");
+	atomic_store_explicit(&record->word, word | WORD_AGAIN, memory_order_release); /* [move] [word] */
 	count_moved(lane);
 	return 0;
 }

@@ -8,7 +8,7 @@
  *   handle may look at the word for ever.  The word tells which timeout the record serves (the generation, which a
  *   handle carries too) and how far that one has come:
  *
- *        63                                   16 15         8 7         0
+ *        63                                   16 15         7 6         0
  *       +---------------------------------------+------------+-----------+
  *       | generation                            | flags      | state     |
  *       +---------------------------------------+------------+-----------+
@@ -46,6 +46,8 @@
  *                               or, DROPPED, CANCELLED
  *     drop           RUNNING,   RUNNING,   any thread                              the run in progress is the last
  *                    AGAIN      DROPPED
+ *     make_last      RUNNING    RUNNING,   any thread                              the same; it ends as EXPIRED
+ *                               LAST
  *     again          RUNNING    ARMED or   who ran the task, AGAIN is set          place in the wheel, or push on the
  *                               QUEUED                                             stack of those for the worker
  *     give_back      QUEUED or  CANCELLED  stop, the worker is gone                unprocessed list
@@ -56,9 +58,10 @@
  *
  * The flags
  *
- *     MOVING    somebody is writing another deadline (move.c), or is about to push it.  He who set it clears it; other
- *               movers, cancel and stop wait for that, some instructions long, so that what they tell the worker
- *               afterwards finds it in a queue.  The worker does not wait: it looks again at the next tick.
+ *     MOVING    somebody is writing another deadline (move.c), its own task perhaps, or is about to push it.  He who
+ *               set it clears it; other movers, cancel and stop wait for that, some instructions long, so that what
+ *               they tell the worker afterwards finds it in a queue.  The worker does not wait: it looks again at the
+ *               next tick.
  *     MOVED     the deadline may be another than that of the place in the wheel.  Stays.
  *     CHECKED   the worker has seen MOVED and not MOVING, and looks at the deadline.  Each mover clears it, so that the
  *               worker's exchange for RUNNING fails, however often the word came back to the same otherwise.
@@ -68,6 +71,7 @@
  *     PERIODIC  it has a period.
  *     AGAIN     of a running one: it is going to run once more.  A cancel takes the flag away.
  *     DROPPED   of a running one: that has happened, and it ends as CANCELLED.  Of a cancelled one: stop gave it back.
+ *     LAST      of a running one: a cancel came before AGAIN, which its task cannot set any more.
  *
  * Invariants
  *
@@ -114,8 +118,9 @@ enum word_state {
 };
 
 #define GENERATION_SHIFT 16
-#define STATE_MASK UINT64_C(0xff)
+#define STATE_MASK UINT64_C(0x7f)
 
+#define WORD_LAST (UINT64_C(1) << 7)
 #define WORD_MOVED (UINT64_C(1) << 8)
 #define WORD_MOVING (UINT64_C(1) << 9)
 #define WORD_CHECKED (UINT64_C(1) << 10)
@@ -124,7 +129,7 @@ enum word_state {
 #define WORD_PERIODIC (UINT64_C(1) << 13)
 #define WORD_AGAIN (UINT64_C(1) << 14)
 #define WORD_DROPPED (UINT64_C(1) << 15)
-#define WORD_FLAGS UINT64_C(0xff00)
+#define WORD_FLAGS UINT64_C(0xff80)
 
 /* What a record is that serves another one as extension.  The period is in place of the deadline: record_period. */
 struct hwt_extension {
@@ -297,13 +302,14 @@ static inline bool record_run(struct hwt_record *record, uint64_t *word)
 }
 
 /*
- * finish, where `word` is what run has left.  A plain store: nobody but its task gives a running timeout a flag, and
- * without one nobody changes its word.  false: it has got a flag, nothing was done.
+ * finish, where `word` is what run has left.  A plain store: only its task changes the word of a running timeout, but
+ * for LAST, which says nothing any more when the task has returned and may be lost here.  false: the word has got a
+ * flag, nothing was done.
  */
 static inline bool record_finish(struct hwt_record *record, uint64_t word)
 {
 	HWT_POINT("word finish");
-	/* Relaxed: by this thread, if at all. */
+	/* Relaxed: what has to be seen was written by this thread. */
 	if (unlikely(atomic_load_explicit(&record->word, memory_order_relaxed) != word))
 		return false;
 	atomic_store_explicit(&record->word, word_with_state(word, STATE_EXPIRED), memory_order_release); /* [end] */
@@ -326,7 +332,9 @@ static inline enum word_state record_end(struct hwt_record *record, uint64_t aga
 		if (record_change(record, &word, kept | again))
 			return word_state(again);
 	}
+	/* Nobody sets AGAIN any more, so nobody but for LAST changes the word. */
 	end = word_has(word, WORD_DROPPED) ? STATE_CANCELLED : STATE_EXPIRED;
+	word &= ~WORD_LAST;
 	atomic_store_explicit(&record->word, word_with_state(word, end), memory_order_release); /* [end] */
 	return end;
 }

@@ -49,6 +49,7 @@ struct model_timeout {
 	enum fate fate;
 	bool placed;   /* has had a tick: if it has none now, it became earlier */
 	bool loose;    /* was moved or ran before: its order is not promised */
+	bool last;     /* was cancelled while it ran: does not run again */
 	bool owned;    /* has a finaliser */
 	bool released; /* which has been called */
 };
@@ -185,6 +186,7 @@ static inline int model_cancel(struct model *model, size_t i)
 {
 	enum fate fate = model->all[i].fate;
 
+	model->all[i].last |= fate == RUNS;
 	if (fate != WAITS && fate != RUNS_AGAIN)
 		return fate == RUNS ? EBUSY : ENOENT;
 	model_end(model, i, fate == WAITS ? IS_CANCELLED : RUNS_LAST);
@@ -222,7 +224,7 @@ static inline int model_again(struct model *model, size_t i, int64_t deadline_ns
 {
 	struct model_timeout *it = &model->all[i];
 
-	if (it->fate == RUNS_LAST)
+	if (it->fate == RUNS_LAST || it->last)
 		return ENOENT;
 	if (it->fate == RUNS && model_is_full(model))
 		return ENOBUFS;

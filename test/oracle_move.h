@@ -123,6 +123,7 @@ static inline void again(size_t i)
 		CHECK_INT(rc, ==, model_again(model, i, deadline_ns));
 		oracle.sums.again += rc == 0;
 		oracle.sums.not_again += rc == ENOBUFS;
+		oracle.sums.too_late += rc == ENOENT && model->all[i].last;
 	}
 	CHECK_INT(hwt_pending_timeouts(oracle.timer), ==, model_waits(model));
 }

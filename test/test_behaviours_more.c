@@ -317,14 +317,15 @@ TEST(row36_to_wait_for_oneself_is_an_error_and_no_deadlock)
 
 /* It is running, and cannot be cancelled; then, while somebody waits for its end, it decides to run again. */
 static atomic_uint undecided_runs, undecided_goes_on;
+static int undecided_rc;
 
 static void undecided_task(hwt_timeout timeout, void *arg)
 {
 	(void)arg;
 	if (atomic_fetch_add(&undecided_runs, 1) == 0) {
 		(void)wait_count(&undecided_goes_on, 1);
-		sleep_ms(50); /* until the other one waits; if that takes longer, there is nothing to be seen */
-		CHECK_RC(hwt_reschedule(timeout, HWT_MS(20)), 0);
+		sleep_ms(50); /* until the other one waits */
+		undecided_rc = hwt_reschedule(timeout, HWT_MS(20));
 	}
 }
 
@@ -334,11 +335,13 @@ static void *sync_main(void *arg)
 
 	atomic_store(&undecided_goes_on, 1);
 	rc = hwt_cancel_sync(*(hwt_timeout *)arg);
-	CHECK_INT(rc, ==, 0);
+	/* On a very busy machine the task is first: then it is taken back what it has armed. */
+	CHECK_INT(undecided_rc, ==, rc);
+	CHECK(rc == ENOENT || rc == 0);
 	return NULL;
 }
 
-TEST(row36_who_waits_for_one_that_then_runs_again_has_cancelled_it)
+TEST(row36_who_waits_for_one_that_would_run_again_ends_the_series)
 {
 	hwt_timer *timer = new_timer(MS, 64);
 	hwt_timeout timeout;
@@ -348,13 +351,13 @@ TEST(row36_who_waits_for_one_that_then_runs_again_has_cancelled_it)
 	REQUIRE(wait_count(&undecided_runs, 1));
 	crew_start(&crew, 1, sync_main, &timeout, 0);
 	crew_join(&crew);
-	CHECK_INT(hwt_timeout_state(timeout), ==, HWT_CANCELLED);
+	CHECK_INT(hwt_timeout_state(timeout), ==, undecided_rc == 0 ? HWT_CANCELLED : HWT_EXPIRED);
 	wait_ticks(timer, 50, MS);
 	CHECK_INT(undecided_runs, ==, 1);
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
-TEST_MAIN(RUN(row36_who_waits_for_one_that_then_runs_again_has_cancelled_it),
+TEST_MAIN(RUN(row36_who_waits_for_one_that_would_run_again_ends_the_series),
 	  RUN(row09_a_task_of_an_executor_runs_there_and_a_refused_one_is_not_lost), RUN(row11_negative_delays_run),
 	  RUN(row11_to_add_a_pending_one_again_moves_it), RUN(row11_moved_ones_beside_a_very_far_one_are_in_time),
 	  RUN(row12_the_ith_run_lies_at_the_sum_of_the_first_i_intervals),

@@ -680,7 +680,6 @@ static void crowded_task(hwt_timeout timeout, void *arg)
 	}
 	CHECK_RC(hwt_new_timeout(timer, shot_task, other, HWT_MS(1), &other->timeout), 0);
 	CHECK_RC(hwt_reschedule(timeout, HWT_MS(5)), ENOBUFS);
-	CHECK_RC(hwt_cancel(timeout), EBUSY);
 	CHECK_RC(hwt_cancel(other->timeout), 0);
 	CHECK_RC(hwt_reschedule(timeout, HWT_MS(5)), 0);
 	CHECK_RC(hwt_cancel(timeout), 0);
@@ -815,6 +814,101 @@ TEST(on_an_executor_it_is_cancelled_or_stopped_after_it_was_armed_again)
 }
 
 /*
+ * Cancelled while its task runs and has not armed it again: this run is the last
+ */
+
+struct ended {
+	hwt_timeout timeout;
+	unsigned runs, released;
+	bool cancels; /* itself */
+	int rc;       /* of the reschedule */
+};
+
+static void ended_task(hwt_timeout timeout, void *arg)
+{
+	struct ended *ended = arg;
+	hwt_timer *timer = hwt_timeout_timer(timeout);
+
+	ended->runs++;
+	if (ended->cancels) {
+		CHECK_RC(hwt_cancel(timeout), EBUSY);
+		CHECK_RC(hwt_cancel(timeout), EBUSY);
+		CHECK_RC(hwt_cancel_sync(timeout), EDEADLK);
+	}
+	ended->rc = hwt_reschedule(timeout, HWT_MS(3));
+	CHECK_RC(hwt_reschedule_at(timeout, told_ns), ended->rc);
+	CHECK_INT(hwt_timeout_state(timeout), ==, HWT_RUNNING);
+	CHECK_INT(hwt_pending_timeouts(timer), ==, ended->rc == 0 ? 1 : 0);
+}
+
+static void ended_release(void *arg)
+{
+	((struct ended *)arg)->released++;
+}
+
+static void check_ended(hwt_timer *timer, const struct ended *ended)
+{
+	hwt_stats stats = stats_of(timer);
+
+	CHECK_INT(ended->rc, ==, ENOENT);
+	CHECK_INT(ended->runs, ==, 1);
+	CHECK_INT(ended->released, ==, 1);
+	CHECK_INT(hwt_timeout_state(ended->timeout), ==, HWT_EXPIRED); /* the cancel did not return 0 */
+	CHECK_RC(hwt_cancel(ended->timeout), ENOENT);
+	CHECK_INT(stats.completed, ==, 1);
+	CHECK_INT(stats.cancelled | stats.pending | stats.running | stats.rescheduled, ==, 0);
+	CHECK_INT(stats.refused_limit, ==, 0);
+}
+
+TEST(a_task_that_cancels_itself_does_not_arm_itself_again)
+{
+	for (int64_t limit = 0; limit < 2; limit++) {
+		hwt_timer *timer = begin_limited(limit);
+		struct ended ended = { .cancels = true };
+		hwt_spec spec = { sizeof(spec), ended_task, &ended, HWT_MS(5), 0, ended_release, 0 };
+		size_t said = 17;
+
+		CHECK_RC(hwt_new_timeout_ex(timer, &spec, &ended.timeout), 0);
+		walk(timer, HWT_MS(20));
+		check_ended(timer, &ended);
+		CHECK_RC(hwt_new_timeout_ex(timer, &spec, &ended.timeout), 0); /* it has taken no place */
+		ended.cancels = false;
+		walk(timer, HWT_MS(25));
+		CHECK_INT(ended.rc, ==, 0); /* that was another one */
+		CHECK_RC(hwt_timer_stop(timer, &said), 0);
+		CHECK_INT(said, ==, 1);
+		CHECK_RC(hwt_timer_destroy(timer), 0);
+	}
+}
+
+/* Handed over, not yet begun: it runs, as the cancel said, and no more. */
+TEST(on_an_executor_it_is_cancelled_before_it_arms_itself_again)
+{
+	for (int stops = 0; stops < 2; stops++) {
+		struct parked parked = { .count = 0 };
+		hwt_timer *timer = begin_parked(&parked);
+		struct ended ended = { .cancels = false };
+		hwt_spec spec = { sizeof(spec), ended_task, &ended, HWT_MS(5), 0, ended_release, 0 };
+		size_t said = 17;
+
+		CHECK_RC(hwt_new_timeout_ex(timer, &spec, &ended.timeout), 0);
+		walk(timer, HWT_MS(5));
+		CHECK_RC(hwt_cancel(ended.timeout), EBUSY);
+		CHECK_RC(hwt_cancel(ended.timeout), EBUSY);
+		CHECK_RC(hwt_reschedule(ended.timeout, 0), EBUSY); /* not its task */
+		CHECK_INT(hwt_timeout_state(ended.timeout), ==, HWT_RUNNING);
+		run_parked(&parked);
+		check_ended(timer, &ended);
+		if (stops == 0)
+			walk(timer, HWT_MS(30));
+		CHECK_RC(hwt_timer_stop(timer, &said), 0);
+		CHECK_INT(said, ==, 0);
+		CHECK_INT(ended.runs, ==, 1);
+		CHECK_RC(hwt_timer_destroy(timer), 0);
+	}
+}
+
+/*
  * With a worker
  */
 
@@ -835,6 +929,34 @@ static void gate_task(hwt_timeout timeout, void *arg)
 	REQUIRE(wait_count(&gate->open, 1));
 	gate->plain++;
 	atomic_fetch_add(&gate->runs, 1);
+}
+
+static void spin_ns(int64_t ns)
+{
+	for (int64_t end_ns = hwt_now() + ns; hwt_now() < end_ns;)
+		;
+}
+
+/* Runs again unless that is refused; decides that some time after it has begun. */
+static void series_task(hwt_timeout timeout, void *arg)
+{
+	struct gate *gate = arg;
+
+	atomic_fetch_add(&gate->entered, 1);
+	gate->plain++;
+	spin_ns(HWT_US(200));
+	(void)hwt_reschedule(timeout, gate->again_ns);
+	gate->plain++;
+	atomic_fetch_add(&gate->runs, 1);
+}
+
+static void *open_soon(void *arg)
+{
+	struct gate *gate = arg;
+
+	sleep_ms(10);
+	atomic_store(&gate->open, 1);
+	return NULL;
 }
 
 TEST(one_whose_task_is_running_is_not_moved_by_others)
@@ -886,13 +1008,68 @@ TEST(others_cancel_it_while_it_runs_and_has_been_armed_again)
 	}
 }
 
-static void *open_soon(void *arg)
+/* Waits first, and would run again then. */
+static void late_gate_task(hwt_timeout timeout, void *arg)
 {
 	struct gate *gate = arg;
 
-	sleep_ms(10);
-	atomic_store(&gate->open, 1);
-	return NULL;
+	gate->plain++;
+	atomic_fetch_add(&gate->entered, 1);
+	REQUIRE(wait_count(&gate->open, 1));
+	CHECK_RC(hwt_reschedule(timeout, gate->again_ns), ENOENT);
+	gate->plain++;
+	atomic_fetch_add(&gate->runs, 1);
+}
+
+/* hwt_cancel says that this run goes on, hwt_cancel_sync waits for its end: in either case there is no other. */
+TEST(others_cancel_it_while_it_runs_and_before_it_has_been_armed_again)
+{
+	for (int i = 0; i < 4; i++) {
+		hwt_timer *timer = spawn_timer(TICK_NS, i % 2 != 0);
+		struct gate gate = { .again_ns = -1 };
+		hwt_timeout timeout;
+		struct crew crew;
+
+		CHECK_RC(hwt_new_timeout(timer, late_gate_task, &gate, 0, &timeout), 0);
+		REQUIRE(wait_count(&gate.entered, 1));
+		crew_start(&crew, 1, open_soon, &gate, 0);
+		CHECK_RC(i < 2 ? hwt_cancel(timeout) : hwt_cancel_sync(timeout), i < 2 ? EBUSY : ENOENT);
+		CHECK(i < 2 || gate.plain == 2);
+		crew_join(&crew);
+		REQUIRE(wait_state(timeout, HWT_EXPIRED));
+		wait_ticks(timer, 3, TICK_NS);
+		CHECK_INT(gate.runs, ==, 1);
+		CHECK_INT(stats_of(timer).cancelled, ==, 0);
+		CHECK_RC(hwt_timer_destroy(timer), 0);
+	}
+}
+
+/* The guide's promise, at any moment: whatever it returns, one cancel ends the series. */
+TEST(one_cancel_ends_the_series)
+{
+	struct prng prng = { test_seed("one_cancel_ends_the_series") };
+	unsigned busy = 0;
+
+	for (unsigned round = 0; round < scaled(200); round++) {
+		hwt_timer *timer = spawn_timer(TICK_NS, round % 2 != 0);
+		struct gate gate = { .again_ns = 0 };
+		hwt_timeout timeout;
+		unsigned runs;
+		int rc;
+
+		CHECK_RC(hwt_new_timeout(timer, series_task, &gate, 0, &timeout), 0);
+		REQUIRE(wait_count(&gate.entered, 1 + (unsigned)prng_below(&prng, 3)));
+		spin_ns(prng_between(&prng, 0, HWT_US(500)));
+		rc = hwt_cancel(timeout);
+		CHECK(rc == 0 || rc == EBUSY);
+		busy += rc == EBUSY;
+		REQUIRE(wait_state(timeout, rc == 0 ? HWT_CANCELLED : HWT_EXPIRED));
+		runs = gate.entered;
+		wait_ticks(timer, 2, TICK_NS);
+		CHECK_INT(gate.entered, ==, runs);
+		CHECK_RC(hwt_timer_destroy(timer), 0);
+	}
+	printf("# %u while it ran\n", busy);
 }
 
 /* It returns 0, for further runs, and only when the present one is over. */
@@ -920,16 +1097,18 @@ TEST(cancel_sync_ends_one_that_always_runs_again)
 {
 	for (unsigned round = 0; round < scaled(100); round++) {
 		hwt_timer *timer = spawn_timer(TICK_NS, round % 2 != 0);
-		struct gate gate = { .again_ns = round % 3 == 0 ? HWT_US(500) : -1, .open = 1 };
+		struct gate gate = { .again_ns = round % 3 == 0 ? HWT_US(500) : -1 };
 		hwt_timeout timeout;
 		unsigned runs;
+		int rc;
 
-		CHECK_RC(hwt_new_timeout(timer, gate_task, &gate, 0, &timeout), 0);
+		CHECK_RC(hwt_new_timeout(timer, series_task, &gate, 0, &timeout), 0);
 		REQUIRE(wait_count(&gate.entered, 1 + round % 3));
-		CHECK_RC(hwt_cancel_sync(timeout), 0);
+		rc = hwt_cancel_sync(timeout);
+		CHECK(rc == 0 || rc == ENOENT);
 		runs = gate.runs;
 		CHECK_INT(gate.plain, ==, 2 * runs);
-		CHECK_INT(hwt_timeout_state(timeout), ==, HWT_CANCELLED);
+		CHECK_INT(hwt_timeout_state(timeout), ==, rc == 0 ? HWT_CANCELLED : HWT_EXPIRED);
 		wait_ticks(timer, 2, TICK_NS);
 		CHECK_INT(gate.runs, ==, runs);
 		CHECK_RC(hwt_timer_destroy(timer), 0);

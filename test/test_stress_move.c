@@ -81,7 +81,7 @@ static void item_task(hwt_timeout timeout, void *arg)
 		item->agains--;
 		atomic_store(&item->not_before_ns, hwt_now() + delay_ns);
 		rc = hwt_reschedule(timeout, delay_ns);
-		CHECK(rc == 0 || (rc == ENOENT && item->is_periodic));
+		CHECK(rc == 0 || rc == ENOENT); /* somebody has cancelled it since it began */
 		atomic_fetch_add(&item->moved, rc == 0);
 		again |= rc == 0;
 		CHECK_INT(hwt_timeout_state(timeout), ==, HWT_RUNNING);

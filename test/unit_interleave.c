@@ -13,6 +13,7 @@
 #include "check.h"
 #include "unit.h"
 
+#include <limits.h>
 #include <sched.h>
 #include <ucontext.h>
 
@@ -141,6 +142,9 @@ static unsigned accepted, ran, cancelled, returned;
 static uint64_t outcomes;
 static bool refused;
 
+/* With a limit of one: at every switch no more than that may be counted. */
+static int64_t limit;
+
 /* What the subject is; a test that changes it changes it back. */
 static const struct subject {
 	int64_t deadline_ns;
@@ -151,7 +155,10 @@ static const struct subject {
 static const struct subject *is = &usual;
 
 static unsigned again, released;
-static int64_t ran_ns; /* when it ran last */
+static unsigned cancels; /* that have begun */
+static bool in_task;
+static unsigned runs_left; /* since one of them has returned EBUSY */
+static int64_t ran_ns;     /* when it ran last */
 
 /* Others that give it another time. */
 static struct mover {
@@ -167,15 +174,26 @@ static void count_run(hwt_timeout timeout, void *arg)
 	(void)timeout;
 	(void)arg;
 	CHECK_INT(released, ==, 0);
+	CHECK_INT(runs_left, >, 0);
+	runs_left--;
+	in_task = true;
 	CHECK(is->period_ns > 0 || record_deadline(timeout.entry) <= fake_now_ns);
 	ran_ns = fake_now_ns;
 	for (unsigned i = 0; i < 2 && ran == 0 && is->again_ns[i] != 0; i++) {
 		int rc = hwt_lane_again(lane_at(&timer->lanes, 4), timeout.entry, is->again_ns[i]);
 
-		/* ENOENT: it was going to run again, and that has been cancelled. */
-		CHECK(rc == 0 || (rc == ENOENT && (i > 0 || is->period_ns > 0)));
+		/* ENOENT: it was going to run again and that has been cancelled, or a cancel came before. */
+		CHECK(rc == 0 || (rc == ENOENT && cancels > 0) || (rc == ENOBUFS && limit != 0));
 		again += i == 0 && rc == 0 && is->period_ns == 0;
 	}
+	in_task = false;
+	ran++;
+}
+
+static void count_stranger(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	(void)arg;
 	ran++;
 }
 
@@ -205,9 +223,13 @@ static int cancel_on(unsigned lane, hwt_timeout timeout)
 {
 	int rc = ENOENT;
 
+	cancels++;
 	if (timeout.entry != NULL)
 		rc = hwt_lane_cancel(lane_at(&timer->lanes, lane), timeout.entry, timeout.generation);
 	cancelled += rc == 0;
+	/* The run that has begun is the last; its task may not have been called yet. */
+	if (rc == EBUSY)
+		runs_left = in_task ? 0 : runs_left < 1 ? runs_left : 1;
 	return rc;
 }
 
@@ -265,7 +287,7 @@ static void look(void)
 /* Its record serves a stranger, or is the extension of one. */
 static void submit_stranger(void)
 {
-	CHECK_INT(hwt_lane_submit(lane_at(&timer->lanes, 0), count_run, NULL, START + 7 * TICK, &stale), ==, 0);
+	CHECK_INT(hwt_lane_submit(lane_at(&timer->lanes, 0), count_stranger, NULL, START + 7 * TICK, &stale), ==, 0);
 	accepted++;
 	CHECK(stale.entry == subject.entry);
 }
@@ -274,9 +296,9 @@ static void submit_extended_stranger(void)
 {
 	struct hwt_extension extension = { NULL, NULL, 0 };
 
-	CHECK_INT(
-	    hwt_lane_submit_extended(lane_at(&timer->lanes, 0), count_run, &extension, 0, START + 7 * TICK, &stale), ==,
-	    0);
+	CHECK_INT(hwt_lane_submit_extended(lane_at(&timer->lanes, 0), count_stranger, &extension, 0, START + 7 * TICK,
+					   &stale),
+		  ==, 0);
 	accepted++;
 	strangers = 1;
 	CHECK(((struct hwt_record *)stale.entry)->arg == subject.entry);
@@ -336,13 +358,10 @@ static void stop(void)
 	returned += (unsigned)unprocessed;
 }
 
-/* With a limit of one: at every switch no more than that may be counted. */
-static int64_t limit;
-
 static void submit_at_the_limit(void)
 {
 	hwt_timeout second = HWT_TIMEOUT_NONE;
-	int rc = hwt_lane_submit(lane_at(&timer->lanes, 0), count_run, NULL, START + TICK, &second);
+	int rc = hwt_lane_submit(lane_at(&timer->lanes, 0), count_stranger, NULL, START + TICK, &second);
 
 	CHECK(rc == 0 || rc == ENOBUFS);
 	accepted += rc == 0;
@@ -380,7 +399,9 @@ static void set_up(enum begin_with begin)
 		(void)lane_at(&timer->lanes, place);
 	accepted = ran = cancelled = returned = again = released = moves_begun = moves_done = 0;
 	movers[0].rc = movers[1].rc = NOT_DONE;
-	looked = false;
+	looked = in_task = false;
+	runs_left = UINT_MAX;
+	cancels = 0;
 	strangers = 0;
 	refused = nodes_are_lost = false;
 	subject = stale = HWT_TIMEOUT_NONE;
@@ -702,6 +723,23 @@ TEST(cancels_race_the_end_of_a_run_that_runs_again)
 	CHECK_INT(EXPLORE("word|await", ONE_IN_THE_WHEEL, cancel_first, worker_passes), >, 10000);
 	CHECK_OUTCOMES(3);
 	end_moves();
+}
+
+/* It wants its place again, which others want, too. */
+TEST(at_the_limit_a_cancel_races_the_end_of_a_run_that_runs_again)
+{
+	static const struct subject again_once = { .deadline_ns = START + TICK, .again_ns = { START + 3 * TICK } };
+
+	limit = 1;
+	begin_moves(&again_once, 0, 0);
+	CHECK_INT(EXPLORE("word|limit|mov", ONE_IN_THE_WHEEL, cancel_first, worker_passes), >, 1000);
+	CHECK_OUTCOMES(3);
+	CHECK_INT(
+	    EXPLORE("word edge|limit|mov", ONE_IN_THE_WHEEL, cancel_first, submit_at_the_limit, worker_passes_once), >,
+	    200);
+	CHECK_OUTCOMES(3);
+	end_moves();
+	limit = 0;
 }
 
 TEST(a_move_races_the_end_of_a_run_that_runs_again)

@@ -162,7 +162,12 @@ TEST(row17_cancel_says_what_happened)
 	record = timeout.entry;
 	CHECK(arm(record) && record_run(record, &word));
 	CHECK_INT(hwt_lane_cancel(lane, record, timeout.generation), ==, EBUSY);
-	CHECK(record_finish(record, word_with_state(word, STATE_RUNNING)));
+	CHECK_INT(record_word(record), ==, word_with_state(word, STATE_RUNNING) | WORD_LAST);
+	CHECK_INT(hwt_lane_cancel(lane, record, timeout.generation), ==, EBUSY);
+	CHECK_INT(hwt_lane_again(lane, record, 5), ==, ENOENT);
+	CHECK(!record_finish(record, word_with_state(word, STATE_RUNNING)));
+	CHECK_INT(record_end(record, STATE_ARMED), ==, STATE_EXPIRED);
+	CHECK_INT(record_word(record), ==, word_with_state(word, STATE_EXPIRED));
 	CHECK_INT(hwt_lane_cancel(lane, record, timeout.generation), ==, ENOENT);
 	CHECK_INT(hwt_lanes_cancelled(&lanes), ==, 2);
 	end();

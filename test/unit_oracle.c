@@ -62,6 +62,7 @@ static void add_to_totals(const struct oracle_sums *sums)
 	totals.unmoved += sums->unmoved;
 	totals.again += sums->again;
 	totals.not_again += sums->not_again;
+	totals.too_late += sums->too_late;
 	totals.merged += sums->merged;
 	totals.dropped += sums->dropped;
 	totals.released += sums->released;
@@ -106,10 +107,10 @@ TEST(nothing_of_it_ran_idle)
 	       totals.steps, totals.programs, totals.ran, totals.cancelled, totals.busy, totals.no_memory,
 	       totals.no_room, totals.lazy, totals.unplaced, totals.stopped_midway);
 	printf("# %" PRIu64 " moved, %" PRIu64 " of them earlier, %" PRIu64 " not for want of memory, %" PRIu64
-	       " again, %" PRIu64 " not for the limit, %" PRIu64 " late by periods, %" PRIu64
-	       " cancelled while they ran, %" PRIu64 " released\n",
-	       totals.moved, totals.urged, totals.unmoved, totals.again, totals.not_again, totals.merged,
-	       totals.dropped, totals.released);
+	       " again, %" PRIu64 " not for the limit, %" PRIu64 " not after a cancel, %" PRIu64
+	       " late by periods, %" PRIu64 " cancelled while they ran, %" PRIu64 " released\n",
+	       totals.moved, totals.urged, totals.unmoved, totals.again, totals.not_again, totals.too_late,
+	       totals.merged, totals.dropped, totals.released);
 	if (totals.steps < 400000) /* a few tests alone, or few steps */
 		return;
 	CHECK_INT(totals.busy, >, 0);
@@ -123,6 +124,7 @@ TEST(nothing_of_it_ran_idle)
 	CHECK_INT(totals.unmoved, >, 0);
 	CHECK_INT(totals.again, >, 0);
 	CHECK_INT(totals.not_again, >, 0);
+	CHECK_INT(totals.too_late, >, 0);
 	CHECK_INT(totals.merged, >, 0);
 	CHECK_INT(totals.dropped, >, 0);
 	CHECK_INT(totals.released, >, 0);
