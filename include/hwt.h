@@ -75,7 +75,8 @@
  * Errors
  *
  *   Functions that can fail return 0 or a positive errno value, as the pthread functions do; strerror() explains
- *   it.  They leave errno alone, print nothing, and on failure change nothing, their out-parameters included.
+ *   it.  They leave errno alone, and on failure change nothing, their out-parameters included.  They print nothing;
+ *   warnings go to config.warn, which by default, and so with a config of NULL, writes them to stderr.
  *
  *     EINVAL     an argument makes no sense                ECANCELED  the timer has been stopped
  *     ENOMEM     no memory; nothing was accepted           EBUSY      its task is running
@@ -162,6 +163,11 @@ typedef struct hwt_timeout {
  * A task.  It runs on the worker, or where the executor runs it, with the handle that hwt_new_timeout gave out.  It may
  * call everything but stop and destroy.  What arg points to may be freed by the task, or by whoever it hands it to: the
  * library does not look at it.
+ *
+ * A task returns; so do finalisers and execute.  It must not leave by longjmp or by an exception of C++.  If it ends
+ * its thread (pthread_exit), the timer has lost that thread: config.warn is told, no task runs any more, calls that
+ * would schedule or advance return ECANCELED, and hwt_timer_stop hands out what was pending.  On a thread of an
+ * executor it has ended as if it had returned, and the timer goes on.
  */
 typedef void hwt_task(hwt_timeout timeout, void *arg);
 
@@ -240,8 +246,9 @@ typedef struct hwt_config {
 	const char *thread_name; /* NULL: "hwt-worker".  The first 15 characters are used, copied by hwt_timer_create */
 
 	/*
-	 * Called by hwt_timer_create with a line of text (no newline) when a setting is served differently from what
-	 * was asked for.  NULL: silent.  HWT_CONFIG_INIT sets hwt_warn_stderr.
+	 * Called with a line of text (no newline): by hwt_timer_create when a setting is served differently from what
+	 * was asked for, or when many timers are alive; until hwt_timer_destroy on a thread that a task ends (see
+	 * hwt_task).  NULL: silent.  HWT_CONFIG_INIT sets hwt_warn_stderr.
 	 */
 	void (*warn)(void *ctx, const char *message);
 	void *warn_ctx;
@@ -310,7 +317,8 @@ HWT_API int hwt_timer_start(hwt_timer *timer);
  * Order    what the tasks wrote is visible to the caller.
  * Cost     one cancel a pending timeout.
  *
- * Two tasks of two timers that stop each other's timers wait for ever; nothing detects it.
+ * It cannot detect an indirect deadlock: do not hold a lock that a task or a finaliser may want, and do not let two
+ * tasks of two timers stop each other's timer.
  */
 HWT_API int hwt_timer_stop(hwt_timer *timer, size_t *unprocessed);
 
@@ -462,9 +470,10 @@ HWT_API int hwt_cancel(hwt_timeout timeout);
  * Cancels a timeout, and waits for its task if that is running: when it returns 0 or ENOENT the task does not run and
  * never will.  So what arg points to may be freed, with 0 and with ENOENT, if the task itself has not.
  *
- * It cannot see a deadlock that leads over others: do not hold a lock that the task may want, and do not wait in a
- * task for a timeout whose task waits for this one (two timers).  Where that cannot be had, count references: the task
- * holds one, and whoever drops the last one frees.
+ * It cannot detect an indirect deadlock.  Do not hold a lock that the task may want.  Do not wait in a task for a task
+ * that waits for this one, or that cannot begin before this one returns: on an executor of one thread every task that
+ * is queued behind it.  Where that cannot be had, count references: the task holds one, and whoever drops the last one
+ * frees.
  *
  * Threads  any, tasks included: of another timeout.
  * Returns  0: this call prevented the task, or further runs; ENOENT: there is nothing to cancel, or not any more: it

@@ -107,6 +107,15 @@ int64_t hwt_timer_told(const hwt_timer *timer)
 	return clock_ns > told_ns ? clock_ns : told_ns;
 }
 
+static void lose(void *arg)
+{
+	hwt_timer *timer = arg;
+
+	hwt_timer_lose(timer);
+	frame_leave(&timer->worker.frame);
+	(void)end(timer);
+}
+
 static int advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
 {
 	struct hwt_idle *idle = &timer->lanes.idle;
@@ -119,7 +128,9 @@ static int advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
 	hwt_idle_end(idle);
 	tell(timer, now_ns);
 	tally_add(&timer->worker.tally.wakeups, 1);
+	pthread_cleanup_push(lose, timer);
 	pass(timer, now_ns);
+	pthread_cleanup_pop(0);
 	next = hwt_idle_has_alarm(idle) ? next_alarm(timer, now_ns) : next_time(timer, now_ns);
 	frame_leave(&timer->worker.frame);
 	rc = end(timer);

@@ -42,27 +42,41 @@ static void send_home(struct hwt_lane *lane, struct hwt_record *record, uint64_t
 	returned_push(&lane->returned, record);
 }
 
-static void run(void *job)
+struct running {
+	struct hwt_record *record;
+	uint64_t word;
+	struct hwt_frame frame;
+};
+
+/* When the task has returned, and also when it has ended its thread instead (pthread_exit): J1. */
+static void end_job(void *arg)
 {
-	struct hwt_record *record = job;
+	struct running *running = arg;
+	struct hwt_record *record = running->record;
 	struct hwt_lane *lane = record_lane(record);
 	struct hwt_jobs *jobs = lane->lanes->jobs;
-	uint64_t word = record_word(record);
-	int cancel_before = thread_no_cancel(); /* a job that is begun is finished: J1 */
-	struct hwt_frame frame;
-	enum word_state end;
+	enum word_state end = record_end(record, STATE_QUEUED | WORD_MOVING);
 
-	HWT_ASSERT(word_state(word) == STATE_RUNNING);
-	frame_enter(&frame, lane->lanes->timer, record);
-	record->task((hwt_timeout){ record, word_generation(word) }, record_arg(record, word));
-	end = record_end(record, STATE_QUEUED | WORD_MOVING);
-	frame.record = NULL; /* a finaliser is in no task, but in the timer */
+	running->frame.record = NULL; /* a finaliser is in no task, but in the timer */
 	if (end == STATE_QUEUED)
 		hwt_lanes_push_again(lane->lanes, record);
 	else
-		send_home(lane, record, word);
-	frame_leave(&frame);
+		send_home(lane, record, running->word);
+	frame_leave(&running->frame);
 	finish(jobs, end == STATE_EXPIRED);
+}
+
+static void run(void *job)
+{
+	struct hwt_record *record = job;
+	struct running running = { .record = record, .word = record_word(record) };
+	int cancel_before = thread_no_cancel(); /* a job that is begun is finished: J1 */
+
+	HWT_ASSERT(word_state(running.word) == STATE_RUNNING);
+	frame_enter(&running.frame, record_lane(record)->lanes->timer, record);
+	pthread_cleanup_push(end_job, &running);
+	record->task((hwt_timeout){ record, word_generation(running.word) }, record_arg(record, running.word));
+	pthread_cleanup_pop(1);
 	thread_restore_cancel(cancel_before);
 }
 

@@ -1,11 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The worker's thread: how it is made, and what it does first. */
+/* The worker's thread: how it is made, what it does first, and what is left when a task has ended it. */
 #define _GNU_SOURCE
 #include "thread.h"
 #include "timer.h"
 
 #include <errno.h>
 #include <signal.h>
+
+void hwt_timer_lose(hwt_timer *timer)
+{
+	int state;
+
+	hwt_worker_abandon(&timer->worker);
+	pthread_mutex_lock(&timer->monitor.mutex);
+	/* Relaxed: under the mutex. */
+	state = atomic_load_explicit(&timer->state, memory_order_relaxed);
+	if (state == TIMER_STARTED || state == TIMER_DRIVEN)
+		hwt_timer_set_state(timer, TIMER_LOST);
+	pthread_mutex_unlock(&timer->monitor.mutex);
+	hwt_worker_request_stop(&timer->worker); /* a loop that polls the descriptor comes, and learns of it */
+	if (timer->config.warn != NULL)
+		timer->config.warn(timer->config.warn_ctx,
+				   "a task has ended the thread of its timer (pthread_exit): no task runs any more");
+}
+
+static void lose(void *timer)
+{
+	hwt_timer_lose(timer);
+}
 
 static void *worker_main(void *arg)
 {
@@ -21,7 +43,9 @@ static void *worker_main(void *arg)
 	hwt_timer_set_grid(timer, hwt_clock_now());
 	hwt_timer_set_state(timer, TIMER_STARTED);
 	pthread_mutex_unlock(&timer->monitor.mutex);
+	pthread_cleanup_push(lose, timer);
 	hwt_worker_run(&timer->worker);
+	pthread_cleanup_pop(0);
 	return NULL;
 }
 

@@ -124,6 +124,14 @@ void hwt_worker_end_other(struct hwt_worker *worker, struct hwt_record *record)
 	lane_send_home(record);
 }
 
+void hwt_worker_abandon(struct hwt_worker *worker)
+{
+	if (worker->frame.record == NULL)
+		return;
+	worker->frame.record = NULL;
+	hwt_worker_end_other(worker, worker->batch[worker->batch_at - 1]); /* it was the last that was taken */
+}
+
 void hwt_worker_expire_other(struct hwt_worker *worker, struct hwt_record *record)
 {
 	int64_t deadline_ns;

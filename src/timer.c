@@ -270,7 +270,7 @@ int hwt_timer_stop(hwt_timer *timer, size_t *unprocessed)
 	cancel_before = thread_no_cancel();
 	pthread_mutex_lock(&timer->monitor.mutex);
 	wait_while(timer, TIMER_STARTING);
-	mine = timer_state(timer) == TIMER_INIT || is_started(timer);
+	mine = timer_state(timer) == TIMER_INIT || timer_state(timer) == TIMER_LOST || is_started(timer);
 	if (mine)
 		hwt_timer_set_state(timer, TIMER_STOPPING);
 	else

@@ -17,6 +17,10 @@
  *   A timer that its caller drives goes from INIT to DRIVEN instead.  It is not STARTED, so that what is different in
  *   it is looked at where everybody else does not come by.
  *
+ *   A task that ends its thread instead of returning (pthread_exit) takes it from the timer: from STARTED or DRIVEN to
+ *   LOST.  Nothing runs any more, so nothing is accepted but by calls that are on their way, and what is pending waits
+ *   for a stop.
+ *
  * Threads
  *
  *   All edges are taken under the monitor's mutex; who finds STARTING or STOPPING waits in it.  hwt_new_timeout looks
@@ -37,6 +41,7 @@ enum timer_state {
 	TIMER_STARTING,
 	TIMER_STARTED,
 	TIMER_DRIVEN, /* started, without a worker: passes are made by hwt_timer_advance */
+	TIMER_LOST,
 	TIMER_STOPPING,
 	TIMER_STOPPED,
 };
@@ -94,6 +99,12 @@ void hwt_timer_set_grid(hwt_timer *timer, int64_t start_ns);
  * STARTED before the caller waits.  What pthread_create says.  (launch.c)
  */
 int hwt_timer_launch(hwt_timer *timer);
+
+/*
+ * In a thread that is ending in the middle of a pass: from STARTED or DRIVEN to LOST.  The task that ends it has ended;
+ * all later calls know.  (launch.c)
+ */
+void hwt_timer_lose(hwt_timer *timer);
 
 /* From INIT to DRIVEN, under the mutex.  Tick 0 is now: by the clock, or 0 of a virtual one. */
 void hwt_timer_start_told(hwt_timer *timer);

@@ -102,6 +102,9 @@ void hwt_worker_expire_other(struct hwt_worker *worker, struct hwt_record *recor
 /* The same after the task of one that got a flag while it ran. */
 void hwt_worker_end_other(struct hwt_worker *worker, struct hwt_record *record);
 
+/* The thread is ending in a task, which counts as having returned.  Nothing if it is in none. */
+void hwt_worker_abandon(struct hwt_worker *worker);
+
 /* The oldest of those that are to run again, taken from the stack; NULL. */
 static inline struct hwt_record *worker_next_again(struct hwt_worker *worker)
 {

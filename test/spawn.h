@@ -35,7 +35,7 @@ static int spawn(void *ctx, void (*run)(void *job), void *job)
 	return 0;
 }
 
-__attribute__((unused)) static hwt_timer *spawn_timer(int64_t tick_ns, bool with_executor)
+static hwt_timer *spawn_timer(int64_t tick_ns, bool with_executor)
 {
 	hwt_executor executor = { spawn, NULL };
 	hwt_config config = HWT_CONFIG_INIT;
