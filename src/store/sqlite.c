@@ -261,7 +261,6 @@ static void *keep(void *arg)
 				hwts_sqlite_turn_end(db);
 			}
 		}
-		hwts_sleep_ns(HWT_MS(50)); /* at most this often */
 		pthread_mutex_lock(&db->lock);
 		db->log_is_long = false;
 	}

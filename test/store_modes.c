@@ -1,0 +1,647 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How runs end: retries, FAILED, periods, transactions, put_on, at most once.
+ */
+#include "store.h"
+
+#ifdef HWT_STORE_SQLITE
+#include <sqlite3.h>
+#endif
+#ifdef HWT_STORE_POSTGRES
+#include <libpq-fe.h>
+#endif
+
+/*
+ * The user's own connections and statements, on both engines
+ */
+
+static void *connect_user(void)
+{
+#ifdef HWT_STORE_SQLITE
+	if (world.sqlite) {
+		sqlite3 *db = NULL;
+
+		REQUIRE(sqlite3_open(world.url + strlen("sqlite:"), &db) == SQLITE_OK);
+		sqlite3_busy_timeout(db, 10000);
+		return db;
+	}
+#endif
+#ifdef HWT_STORE_POSTGRES
+	PGconn *conn = PQconnectdb(world.url + strlen("pg:"));
+
+	REQUIRE(PQstatus(conn) == CONNECTION_OK);
+	return conn;
+#else
+	return NULL;
+#endif
+}
+
+static void disconnect_user(void *connection)
+{
+#ifdef HWT_STORE_SQLITE
+	if (world.sqlite) {
+		CHECK_INT(sqlite3_close(connection), ==, SQLITE_OK);
+		return;
+	}
+#endif
+#ifdef HWT_STORE_POSTGRES
+	PQfinish(connection);
+#endif
+}
+
+/* false: the statement failed. */
+static bool sql(void *connection, const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+#ifdef HWT_STORE_SQLITE
+	if (world.sqlite)
+		return sqlite3_exec(connection, text, NULL, NULL, NULL) == SQLITE_OK;
+#endif
+#ifdef HWT_STORE_POSTGRES
+	PGresult *result = PQexec(connection, text);
+	bool ok = PQresultStatus(result) == PGRES_COMMAND_OK || PQresultStatus(result) == PGRES_TUPLES_OK;
+
+	PQclear(result);
+	return ok;
+#else
+	return false;
+#endif
+}
+
+#ifdef HWT_STORE_SQLITE
+static int first_number(void *out, int n, char **values, char **names)
+{
+	(void)names;
+	*(int64_t *)out = n > 0 && values[0] ? strtoll(values[0], NULL, 10) : 0;
+	return 0;
+}
+#endif
+
+static int64_t number(const char *format, ...)
+{
+	void *connection = connect_user();
+	int64_t value = INT64_MIN;
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+#ifdef HWT_STORE_SQLITE
+	if (world.sqlite)
+		CHECK_INT(sqlite3_exec(connection, text, first_number, &value, NULL), ==, SQLITE_OK);
+#endif
+#ifdef HWT_STORE_POSTGRES
+	if (!world.sqlite) {
+		PGresult *result = PQexec(connection, text);
+
+		CHECK_INT(PQntuples(result), ==, 1);
+		value = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
+		PQclear(result);
+	}
+#endif
+	disconnect_user(connection);
+	return value;
+}
+
+static void make_effects(void)
+{
+	void *connection = connect_user();
+
+	CHECK(sql(connection, "create table %s_effects (id bigint)", world.schema));
+	disconnect_user(connection);
+}
+
+static int64_t effects(void)
+{
+	return number("select count(*) from %s_effects", world.schema);
+}
+
+static hwt_store *store_with(const hwt_store_kind *kind)
+{
+	hwt_store *store;
+
+	fresh_world();
+	store = open_store();
+	CHECK_CALL(hwt_store_register(store, kind), 0);
+	return store;
+}
+
+/*
+ * Failures
+ */
+
+struct failing {
+	atomic_uint ran;
+	unsigned fail_first; /* so many runs fail */
+	int64_t at_ns[32];
+	unsigned attempts[32];
+	uint64_t missed[32];
+	int64_t due_us[32];
+};
+
+static int fail_first(const hwt_store_run *run, void *ctx)
+{
+	struct failing *failing = ctx;
+	unsigned i = atomic_load(&failing->ran);
+
+	if (i < 32) {
+		failing->at_ns[i] = hwt_now();
+		failing->attempts[i] = run->attempt;
+		failing->missed[i] = run->missed;
+		failing->due_us[i] = run->due_us;
+		CHECK_INT(now_us(), >=, run->due_us);
+	}
+	atomic_fetch_add(&failing->ran, 1);
+	return i < failing->fail_first ? EPERM : 0;
+}
+
+static hwt_store_kind kind_of(hwt_store_task *task, void *ctx)
+{
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+
+	kind.name = "a";
+	kind.task = task;
+	kind.ctx = ctx;
+	kind.backoff_ns = HWT_MS(40);
+	return kind;
+}
+
+TEST(a_failing_run_is_tried_again_after_a_growing_back_off)
+{
+	struct failing failing = { .fail_first = 3 };
+	hwt_store_kind kind = kind_of(fail_first, &failing);
+	hwt_store *store = store_with(&kind);
+	hwt_store_stats stats;
+	int64_t id;
+
+	CHECK_CALL(hwt_store_start(store), 0);
+	id = put(store, "a", 0);
+	CHECK(wait_gone(store, id));
+	CHECK_INT(atomic_load(&failing.ran), ==, 4);
+	for (unsigned i = 0; i < 4; i++)
+		CHECK_INT(failing.attempts[i], ==, i + 1);
+	for (unsigned i = 1; i < 4; i++)
+		CHECK_INT(failing.at_ns[i] - failing.at_ns[i - 1], >=, HWT_MS(40) << (i - 1));
+	stats = stats_of_store(store);
+	CHECK_INT(stats.retried, ==, 3);
+	CHECK_INT(stats.done, ==, 1);
+	CHECK_INT(stats.failed, ==, 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(after_max_attempts_it_is_failed_and_kept_until_it_is_rescheduled_or_cancelled)
+{
+	struct failing failing = { .fail_first = 3 };
+	hwt_store_kind kind = kind_of(fail_first, &failing);
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	hwt_store_spec spec = spec_of("a", 0);
+	hwt_store *store;
+	int64_t id = 0, other = 0;
+
+	kind.max_attempts = 2;
+	kind.backoff_ns = HWT_MS(5);
+	store = store_with(&kind);
+	CHECK_CALL(hwt_store_start(store), 0);
+	id = put_key(store, "a", "k", 0);
+	CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
+	CHECK_INT(atomic_load(&failing.ran), ==, 2);
+	CHECK_CALL(hwt_store_get(store, id, &info), 0);
+	CHECK_INT(info.attempt, ==, 2);
+	CHECK(strcmp(info.error, strerror(EPERM)) == 0);
+	CHECK(strcmp(info.key, "k") == 0);
+	CHECK_INT(stats_of_store(store).failed, ==, 1);
+	/* It keeps its key. */
+	spec.key = "k";
+	CHECK_CALL(hwt_store_put(store, &spec, &other), EEXIST);
+	CHECK_INT(other, ==, id);
+	spec.flags = HWT_STORE_REPLACE;
+	CHECK_CALL(hwt_store_put(store, &spec, &other), EEXIST);
+	/* Pending again, from the first attempt on: one more fails, then it is done. */
+	CHECK_CALL(hwt_store_reschedule(store, id, 0), 0);
+	CHECK(wait_gone(store, id));
+	CHECK_INT(failing.attempts[2], ==, 1);
+	CHECK_INT(failing.attempts[3], ==, 2);
+	/* And one that is removed. */
+	atomic_store(&failing.ran, 0);
+	CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
+	CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
+	CHECK_CALL(hwt_store_cancel(store, id), 0);
+	CHECK_CALL(hwt_store_get(store, id, &info), ENOENT);
+	CHECK_CALL(hwt_store_cancel(store, id), ENOENT);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/*
+ * Periods
+ */
+
+static void cancel_between_runs(hwt_store *store, int64_t id)
+{
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+
+	while (hwt_store_cancel(store, id) == EBUSY && hwt_now() < give_up_ns)
+		sleep_ms(1);
+	CHECK_CALL(hwt_store_cancel(store, id), ENOENT);
+}
+
+TEST(a_periodic_one_stays_on_its_grid)
+{
+	struct failing failing = { .fail_first = 0 };
+	hwt_store_kind kind = kind_of(fail_first, &failing);
+	hwt_store *store = store_with(&kind);
+	hwt_store_spec spec = spec_of("a", 0);
+	int64_t first_us = now_us() + 200000, id;
+
+	CHECK_CALL(hwt_store_start(store), 0);
+	spec.flags = HWT_STORE_ABSOLUTE;
+	spec.due_us = first_us;
+	spec.period_ns = HWT_S(1);
+	CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
+	CHECK(wait_count(&failing.ran, 3));
+	cancel_between_runs(store, id);
+	for (unsigned i = 0; i < 3; i++) {
+		CHECK_INT((failing.due_us[i] - first_us) % 1000000, ==, 0);
+		CHECK_INT(failing.attempts[i], ==, 1);
+		if (i > 0)
+			CHECK_INT(failing.due_us[i] - failing.due_us[i - 1], ==,
+				  1000000 * (int64_t)(failing.missed[i - 1] + 1));
+	}
+	sleep_ms(1200);
+	CHECK_INT(atomic_load(&failing.ran), <=, 4);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(periods_that_were_missed_are_merged)
+{
+	struct failing failing = { .fail_first = 0 };
+	hwt_store_kind kind = kind_of(fail_first, &failing);
+	hwt_store *store = store_with(&kind);
+	hwt_store_spec spec = spec_of("a", 0);
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	int64_t first_us = now_us() - 100500000, id;
+
+	spec.flags = HWT_STORE_ABSOLUTE;
+	spec.due_us = first_us;
+	spec.period_ns = HWT_S(10);
+	CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_count(&failing.ran, 1));
+	CHECK(wait_store_state(store, id, HWT_STORE_PENDING));
+	CHECK_INT(failing.missed[0], >=, 10);
+	CHECK_INT(failing.missed[0], <=, 14);
+	CHECK_INT(failing.due_us[0], ==, first_us);
+	CHECK_CALL(hwt_store_get(store, id, &info), 0);
+	CHECK_INT(info.due_us, ==, first_us + (int64_t)(failing.missed[0] + 1) * 10000000);
+	CHECK_INT(info.attempt, ==, 0);
+	/* A new grid. */
+	CHECK_CALL(hwt_store_reschedule(store, id, HWT_MS(50)), 0);
+	CHECK(wait_count(&failing.ran, 2));
+	CHECK_INT(failing.missed[1], ==, 0);
+	CHECK(failing.due_us[1] % 10000000 != first_us % 10000000);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_failing_period_is_tried_again_and_merged_into_the_next)
+{
+	struct failing failing = { .fail_first = 4 };
+	hwt_store_kind kind = kind_of(fail_first, &failing);
+	hwt_store *store;
+	hwt_store_spec spec = spec_of("a", 0);
+	int64_t first_us, id;
+
+	kind.backoff_ns = HWT_MS(400); /* 0, 400, then 1200 would be later than 1000: the next time of the grid */
+	kind.max_attempts = 5;
+	store = store_with(&kind);
+	CHECK_CALL(hwt_store_start(store), 0);
+	first_us = now_us() + 100000;
+	spec.flags = HWT_STORE_ABSOLUTE;
+	spec.due_us = first_us;
+	spec.period_ns = HWT_S(1);
+	CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
+	CHECK(wait_count(&failing.ran, 6));
+	for (unsigned i = 0; i < 5; i++) {
+		CHECK_INT(failing.attempts[i], ==, i + 1);
+		CHECK_INT(failing.due_us[i], ==, first_us); /* all serve the first period */
+	}
+	CHECK_INT(failing.missed[0], ==, 0);
+	CHECK_INT(failing.missed[4], >=, 1);
+	CHECK_INT(failing.attempts[5], ==, 1);
+	CHECK_INT(failing.due_us[5], ==, first_us + 1000000 * (int64_t)(failing.missed[4] + 1));
+	/* Too many in a row end the series. */
+	atomic_store(&failing.ran, 0);
+	failing.fail_first = 100;
+	cancel_between_runs(store, id);
+	spec.due_us = now_us();
+	CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
+	CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
+	CHECK_INT(atomic_load(&failing.ran), ==, 5);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/*
+ * Transactions
+ */
+
+enum { EFFECT_FAILS = 1, ENDS_IT, ENDS_AND_BEGINS, STATEMENT_FAILS, PUTS };
+
+struct effect {
+	hwt_store *store;
+	atomic_uint ran;
+	unsigned what; /* in the first run */
+};
+
+static int have_effect(const hwt_store_run *run, void *ctx)
+{
+	struct effect *effect = ctx;
+	unsigned what = atomic_fetch_add(&effect->ran, 1) == 0 ? effect->what : 0;
+
+	CHECK(run->connection != NULL);
+	CHECK(sql(run->connection, "insert into %s_effects values (%lld)", world.schema, (long long)run->id));
+	switch (what) {
+	case EFFECT_FAILS:
+		return EIO;
+	case ENDS_IT:
+		CHECK(sql(run->connection, "rollback"));
+		break;
+	case ENDS_AND_BEGINS:
+		CHECK(sql(run->connection, "rollback"));
+		CHECK(sql(run->connection, "begin"));
+		break;
+	case STATEMENT_FAILS:
+		CHECK(!sql(run->connection, "select * from no_such_table"));
+		return world.sqlite ? EIO : 0; /* SQLite's transaction goes on; of PostgreSQL's nothing is left */
+	case PUTS: {
+		hwt_store_spec spec = spec_of("a", 0);
+		hwt_store_info info = HWT_STORE_INFO_INIT;
+		int64_t id = -1;
+
+		CHECK_CALL(hwt_store_put(effect->store, &spec, &id), world.sqlite ? EDEADLK : 0);
+		CHECK_CALL(hwt_store_put_on(effect->store, run->connection, &spec, &id), 0);
+		CHECK_CALL(hwt_store_get(effect->store, run->id, &info), 0);
+		if (world.sqlite) {
+			CHECK_CALL(hwt_store_cancel(effect->store, run->id), EDEADLK);
+			CHECK_CALL(hwt_store_reschedule(effect->store, run->id, 0), EDEADLK);
+		}
+		break;
+	}
+	default:
+		break;
+	}
+	return 0;
+}
+
+static hwt_store *effect_store(struct effect *effect, unsigned what)
+{
+	hwt_store_kind kind = kind_of(have_effect, effect);
+	hwt_store *store;
+
+	kind.mode = HWT_STORE_TRANSACTION;
+	effect->what = what;
+	atomic_store(&effect->ran, 0);
+	store = store_with(&kind);
+	effect->store = store;
+	make_effects();
+	CHECK_CALL(hwt_store_start(store), 0);
+	return store;
+}
+
+TEST(the_effects_of_a_transaction_and_its_end_are_one)
+{
+	struct effect effect;
+
+	for (unsigned what = 0; what <= STATEMENT_FAILS; what++) {
+		hwt_store *store = effect_store(&effect, what);
+		int64_t id = put(store, "a", 0);
+
+		CHECK(wait_gone(store, id));
+		CHECK_INT(effects(), ==, 1);
+		CHECK_INT(atomic_load(&effect.ran), ==, what == 0 ? 1 : 2);
+		CHECK_INT(stats_of_store(store).retried, ==, what == 0 ? 0 : 1);
+		CHECK_CALL(hwt_store_close(store), 0);
+	}
+}
+
+TEST(a_task_puts_in_its_own_transaction)
+{
+	struct effect effect;
+	hwt_store *store = effect_store(&effect, PUTS);
+
+	put(store, "a", 0);
+	CHECK(wait_count(&effect.ran, world.sqlite ? 2 : 3));
+	CHECK_CALL(hwt_store_stop(store), 0);
+	CHECK_INT(effects(), ==, world.sqlite ? 2 : 3);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_periodic_one_runs_in_transactions)
+{
+	struct effect effect;
+	hwt_store *store = effect_store(&effect, 0);
+	hwt_store_spec spec = spec_of("a", 0);
+	int64_t id;
+
+	spec.period_ns = HWT_S(1);
+	CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
+	CHECK(wait_count(&effect.ran, 2));
+	CHECK_CALL(hwt_store_stop(store), 0);
+	CHECK_INT(effects(), ==, atomic_load(&effect.ran));
+	CHECK_CALL(hwt_store_cancel(store, id), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/*
+ * put_on
+ */
+
+static atomic_uint ran;
+
+static int count_run(const hwt_store_run *run, void *ctx)
+{
+	(void)run;
+	(void)ctx;
+	atomic_fetch_add(&ran, 1);
+	return 0;
+}
+
+TEST(what_is_put_on_a_connection_exists_if_that_commits)
+{
+	hwt_store_kind kind = kind_of(count_run, NULL);
+	hwt_store *store = store_with(&kind);
+	hwt_store_spec spec = spec_of("a", 0);
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	void *connection = connect_user();
+	int64_t id = 0, first = 0;
+
+	atomic_store(&ran, 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(sql(connection, "begin"));
+	CHECK_CALL(hwt_store_put_on(store, connection, &spec, &id), 0);
+	CHECK_CALL(hwt_store_get(store, id, &info), ENOENT);
+	CHECK(sql(connection, "rollback"));
+	sleep_ms(100);
+	CHECK_INT(atomic_load(&ran), ==, 0);
+	/* Committed: it runs soon, though no thread of the store has put it. */
+	CHECK(sql(connection, "begin"));
+	CHECK_CALL(hwt_store_put_on(store, connection, &spec, &id), 0);
+	sleep_ms(50);
+	CHECK_INT(atomic_load(&ran), ==, 0);
+	CHECK(sql(connection, "commit"));
+	CHECK(wait_count(&ran, 1));
+	CHECK(wait_gone(store, id));
+	/* With a key: EEXIST leaves the transaction usable. */
+	spec.delay_ns = HWT_S(1000);
+	spec.key = "k";
+	CHECK_CALL(hwt_store_put_on(store, connection, &spec, &first), 0);
+	CHECK(sql(connection, "begin"));
+	CHECK_CALL(hwt_store_put_on(store, connection, &spec, &id), EEXIST);
+	CHECK_INT(id, ==, first);
+	spec.flags = HWT_STORE_REPLACE;
+	CHECK_CALL(hwt_store_put_on(store, connection, &spec, &id), 0);
+	CHECK_INT(id, ==, first);
+	spec.key = "other";
+	CHECK_CALL(hwt_store_put_on(store, connection, &spec, &id), 0);
+	CHECK(sql(connection, "commit"));
+	CHECK_CALL(hwt_store_get_key(store, "a", "other", &info), 0);
+	CHECK_CALL(hwt_store_put_on(store, NULL, &spec, &id), EINVAL);
+	CHECK_CALL(hwt_store_put_on(store, connection, NULL, &id), EINVAL);
+	disconnect_user(connection);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_transaction_that_commits_late_is_found)
+{
+	hwt_store_config config;
+	hwt_store_kind kind = kind_of(count_run, NULL);
+	hwt_store_spec spec = spec_of("a", HWT_MS(2500));
+	void *connection;
+	hwt_store *store;
+	int64_t id = 0;
+
+	fresh_world();
+	config = store_config();
+	config.lease_ns = HWT_S(world.sqlite ? 20 : 2); /* SQLite's lock is held for so long that a short one would end */
+	store = open_with(&config);
+	kind.horizon_ns = HWT_S(world.sqlite ? 14 : 2);
+	CHECK_CALL(hwt_store_register(store, &kind), 0);
+	atomic_store(&ran, 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	connection = connect_user();
+	CHECK(sql(connection, "begin"));
+	CHECK_CALL(hwt_store_put_on(store, connection, &spec, &id), 0);
+	sleep_ms(3500); /* some look-aheads go by, and its due time */
+	CHECK_INT(atomic_load(&ran), ==, 0);
+	CHECK(sql(connection, "commit"));
+	CHECK(wait_count(&ran, 1));
+	CHECK(wait_gone(store, id));
+	disconnect_user(connection);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/*
+ * At most once; concurrency
+ */
+
+struct slow {
+	atomic_uint now, most, ran;
+};
+
+static int be_slow(const hwt_store_run *run, void *ctx)
+{
+	struct slow *slow = ctx;
+	unsigned now = atomic_fetch_add(&slow->now, 1) + 1, most = atomic_load(&slow->most);
+
+	(void)run;
+	while (now > most && !atomic_compare_exchange_weak(&slow->most, &most, now))
+		;
+	sleep_ms(20);
+	atomic_fetch_sub(&slow->now, 1);
+	atomic_fetch_add(&slow->ran, 1);
+	return 0;
+}
+
+static hwt_store *slow_store(struct slow *slow, unsigned mode, unsigned concurrency)
+{
+	hwt_store_kind kind = kind_of(be_slow, slow);
+	hwt_store_config config;
+	hwt_store *store;
+
+	fresh_world();
+	config = store_config();
+	config.threads = 4;
+	store = open_with(&config);
+	kind.mode = mode;
+	kind.concurrency = concurrency;
+	CHECK_CALL(hwt_store_register(store, &kind), 0);
+	kind.name = "quick";
+	kind.task = count_run;
+	kind.concurrency = 0;
+	CHECK_CALL(hwt_store_register(store, &kind), 0);
+	atomic_store(&ran, 0);
+	for (int i = 0; i < 20; i++)
+		put(store, "a", 0);
+	return store;
+}
+
+TEST(at_most_once_begins_no_more_than_threads_are_free)
+{
+	struct slow slow = { 0 };
+	hwt_store *store = slow_store(&slow, HWT_STORE_AT_MOST_ONCE, 0);
+	unsigned most = 0;
+
+	CHECK_CALL(hwt_store_start(store), 0);
+	for (int64_t until_ns = hwt_now() + PATIENCE_NS; atomic_load(&slow.ran) < 20 && hwt_now() < until_ns;) {
+		unsigned running = (unsigned)number("select count(*) from %s_timeout where state = 2", world.schema);
+
+		most = running > most ? running : most;
+	}
+	CHECK_INT(atomic_load(&slow.ran), ==, 20);
+	CHECK_INT(most, <=, 4 + 4); /* of which four may have ended, their end not being committed yet */
+	CHECK_INT(most, >=, 1);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_slow_kind_leaves_threads_to_others)
+{
+	struct slow slow = { 0 };
+	hwt_store *store = slow_store(&slow, HWT_STORE_AT_LEAST_ONCE, 2);
+	unsigned slow_ones;
+
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_count(&slow.most, 1));
+	put(store, "quick", 0);
+	CHECK(wait_count(&ran, 1));
+	slow_ones = atomic_load(&slow.ran);
+	CHECK(SANITIZED || slow_ones < 20);
+	CHECK(wait_count(&slow.ran, 20));
+	CHECK_INT(atomic_load(&slow.most), <=, 2);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(what_was_begun_and_not_started_goes_back_at_a_stop)
+{
+	struct slow slow = { 0 };
+	hwt_store *store = slow_store(&slow, HWT_STORE_AT_LEAST_ONCE, 1);
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	int64_t id;
+
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_count(&slow.most, 1));
+	CHECK_CALL(hwt_store_stop(store), 0);
+	CHECK_INT(number("select count(*) from %s_timeout where state = 2", world.schema), ==, 0);
+	CHECK_INT(number("select count(*) from %s_timeout where state = 1", world.schema), ==,
+		  20 - atomic_load(&slow.ran));
+	CHECK_INT(number("select coalesce(max(attempt), 0) from %s_timeout", world.schema), ==, 0);
+	id = number("select min(id) from %s_timeout", world.schema);
+	CHECK_CALL(hwt_store_get(store, id, &info), 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_count(&slow.ran, 20));
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+STORE_MAIN(NULL)
