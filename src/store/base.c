@@ -143,6 +143,24 @@ void hwts_sleep_ns(int64_t ns)
 		(void)nanosleep(&left, NULL);
 }
 
+void hwts_wait_ns(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t ns)
+{
+	int64_t until_ns = hwt_now() + ns;
+	struct timespec until = { .tv_sec = (time_t)(until_ns / HWT_S(1)), .tv_nsec = (long)(until_ns % HWT_S(1)) };
+
+	(void)pthread_cond_timedwait(cond, lock, &until);
+}
+
+void hwts_cond_init(pthread_cond_t *cond)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
 /* The finaliser of splitmix64. */
 uint64_t hwts_mix(uint64_t x)
 {

@@ -15,6 +15,7 @@
 #include <hwt_store.h>
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -62,6 +63,8 @@ bool hwts_grow(void **array, size_t *room, size_t count, size_t item); /* room f
 int64_t hwts_boot_ns(void); /* CLOCK_BOOTTIME: goes on while the machine sleeps, so leases are measured on it */
 int64_t hwts_wall_us(void); /* microseconds since 1970: the clock of a SQLite database */
 void hwts_sleep_ns(int64_t ns);
+void hwts_cond_init(pthread_cond_t *cond); /* one that waits on CLOCK_MONOTONIC */
+void hwts_wait_ns(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t ns);
 
 uint64_t hwts_random(void); /* for names, jitter, where to begin: not for secrets */
 uint64_t hwts_mix(uint64_t value);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Puts, cancels and reschedules in PostgreSQL.
+ * Puts in PostgreSQL.
  *
  * News: transactions that notify commit one after the other, so a notification is a transaction of its own, behind the
  * put in the same pipeline.  It reads the rows that the put has committed: if that failed, there are none.  It tells
@@ -14,16 +14,6 @@
 #define TRIES 10
 #define SLACK_US HWTS_S_US
 
-#define NOTIFY                                                                                                         \
-	"select pg_notify('@_' || x.shard, case when length(x.news) > 7000 then 'r' else x.news end) from ("           \
-	"select t.shard, string_agg(t.id || ':' || t.due_us || ':' || coalesce(octet_length(t.data), 0), ',') news"    \
-	" from @_timeout t join @_shard s on s.id = t.shard join @_kind k on k.id = t.kind, " PG_NOW " n"              \
-	" where t.id = any($1::bigint[]) and t.state = 1 and s.owner is not null"                                      \
-	" and t.due_us < n.us + k.horizon_us + 1000000"
-
-static const char NOTIFY_OTHERS[] = NOTIFY " and s.owner <> $2::text group by t.shard) x";
-static const char NOTIFY_HOLDER[] = NOTIFY " group by t.shard) x";
-
 #define INSERT                                                                                                         \
 	"with n as materialized " PG_NOW                                                                               \
 	", p as (select * from unnest($1::bigint[], $2::int[], $3::int[], $4::bigint[],"                               \
@@ -33,9 +23,9 @@ static const char NOTIFY_HOLDER[] = NOTIFY " group by t.shard) x";
 	" lateral (select case when p.absolute then p.w else n.us + p.w end us) d"
 #define RETURNING " returning t.id, t.due_us, t.shard"
 
-static const char INSERT_FREE[] = INSERT RETURNING;
-static const char INSERT_KEYED[] = INSERT " on conflict (kind, key) where key is not null do nothing" RETURNING;
-static const char INSERT_REPLACE[] = INSERT
+const char hwts_pg_insert_free[] = INSERT RETURNING;
+const char hwts_pg_insert_keyed[] = INSERT " on conflict (kind, key) where key is not null do nothing" RETURNING;
+const char hwts_pg_insert_replace[] = INSERT
     " on conflict (kind, key) where key is not null do update set due_us = excluded.due_us,"
     " base_us = excluded.base_us, period_us = excluded.period_us, data = excluded.data, attempt = 0, error = null,"
     " tx = pg_current_xact_id() where t.state = 1" RETURNING;
@@ -53,7 +43,7 @@ int hwts_pg_ids(struct hwts_conn *base, int64_t *first, int64_t *count)
 	return 0;
 }
 
-static void insert_args(struct pg_args *args, const struct hwts_put *const *puts, size_t n)
+void hwts_pg_insert_args(struct pg_args *args, const struct hwts_put *const *puts, size_t n)
 {
 	hwts_pg_array(args, PG_INT8, n);
 	for (size_t i = 0; i < n; i++)
@@ -95,7 +85,7 @@ struct batch {
 	bool keyed, all, commits, soon; /* commits: its exchange ends in a commit */
 };
 
-static bool is_soon(const struct hwts_put *put)
+bool hwts_pg_is_soon(const struct hwts_put *put)
 {
 	return put->absolute || put->when_us < put->kind.horizon_us + 2 * SLACK_US;
 }
@@ -130,7 +120,7 @@ static int open_batch(struct batch *batch, const struct pg_conn *conn)
 		put->rc = EEXIST; /* until it is returned */
 		put->found_id = 0;
 		batch->keyed |= put->key != NULL;
-		batch->soon |= is_soon(put);
+		batch->soon |= hwts_pg_is_soon(put);
 		replaces |= put->replace;
 		if (!put->replace)
 			batch->plain[batch->plain_count++] = put;
@@ -138,18 +128,19 @@ static int open_batch(struct batch *batch, const struct pg_conn *conn)
 	if (!batch->commits)
 		(void)add_step(batch, "begin", false);
 	if (batch->plain_count > 0)
-		insert_args(add_step(batch, batch->keyed ? INSERT_KEYED : INSERT_FREE, !replaces), batch->plain,
-			    batch->plain_count);
+		hwts_pg_insert_args(
+		    add_step(batch, batch->keyed ? hwts_pg_insert_keyed : hwts_pg_insert_free, !replaces), batch->plain,
+		    batch->plain_count);
 	for (put = batch->puts; put < batch->puts + batch->n; put++) {
 		const struct hwts_put *one = put;
 
 		if (put->replace)
-			insert_args(add_step(batch, INSERT_REPLACE, false), &one, 1);
+			hwts_pg_insert_args(add_step(batch, hwts_pg_insert_replace, false), &one, 1);
 	}
 	batch->steps[batch->step_count - 1].sync = true;
 	/* Of what replaces, the ids are not known yet. */
 	if (batch->commits && batch->soon && !replaces)
-		notify_args(add_step(batch, NOTIFY_OTHERS, true), conn, batch->puts, batch->n);
+		notify_args(add_step(batch, hwts_pg_notify_others, true), conn, batch->puts, batch->n);
 	return 0;
 }
 
@@ -162,7 +153,7 @@ static void close_batch(struct batch *batch)
 	free(batch->args);
 }
 
-static void returned(struct hwts_put *put, const PGresult *result, int row)
+void hwts_pg_returned(struct hwts_put *put, const PGresult *result, int row)
 {
 	put->rc = 0;
 	put->id = hwts_pg_get(result, row, 0);
@@ -181,11 +172,11 @@ static void read_batch(struct batch *batch)
 
 		for (struct hwts_put *put = batch->puts; put < batch->puts + batch->n; put++)
 			if (!put->replace && row < PQntuples(result) && hwts_pg_get(result, row, 0) == put->id)
-				returned(put, result, row++);
+				hwts_pg_returned(put, result, row++);
 	}
 	for (struct hwts_put *put = batch->puts; put < batch->puts + batch->n; put++)
 		if (put->replace && PQntuples(batch->steps[step++].result) == 1)
-			returned(put, batch->steps[step - 1].result, 0);
+			hwts_pg_returned(put, batch->steps[step - 1].result, 0);
 }
 
 /* One exchange. */
@@ -198,7 +189,7 @@ static int put_batch(struct pg_conn *conn, struct hwts_put *puts, size_t n, bool
 	if (rc == 0)
 		rc = hwts_pg_run(conn, batch.steps, batch.step_count);
 	/* A notification that failed is a lost one. */
-	inserts = batch.step_count - (batch.steps && batch.steps[batch.step_count - 1].text == NOTIFY_OTHERS);
+	inserts = batch.step_count - (batch.steps && batch.steps[batch.step_count - 1].text == hwts_pg_notify_others);
 	for (size_t i = 0; i < inserts && rc == 0; i++)
 		rc = batch.steps[i].rc;
 	if (rc == 0)
@@ -245,11 +236,11 @@ static void notify_replaced(struct pg_conn *conn, const struct hwts_put *puts, s
 	bool soon = false;
 
 	for (size_t i = 0; i < n; i++)
-		soon |= puts[i].replace && puts[i].rc == 0 && is_soon(&puts[i]);
+		soon |= puts[i].replace && puts[i].rc == 0 && hwts_pg_is_soon(&puts[i]);
 	if (!soon)
 		return;
 	notify_args(&args, conn, puts, n);
-	(void)hwts_pg_one(conn, NOTIFY_OTHERS, &args, &result); /* lost: the look-ahead finds them */
+	(void)hwts_pg_one(conn, hwts_pg_notify_others, &args, &result); /* lost: the look-ahead finds them */
 	PQclear(result);
 }
 
@@ -322,11 +313,11 @@ static int put_in_transaction(struct pg_conn *conn, struct hwts_put *puts, size_
 
 		size = HWTS_MIN(n - at, 1000);
 		for (size_t i = at; i < at + size; i++)
-			soon |= is_soon(&puts[i]);
+			soon |= hwts_pg_is_soon(&puts[i]);
 		if (!soon)
 			continue;
 		notify_args(&args, conn, puts + at, size);
-		(void)hwts_pg_one(conn, NOTIFY_OTHERS, &args, &result);
+		(void)hwts_pg_one(conn, hwts_pg_notify_others, &args, &result);
 		PQclear(result);
 	}
 	return rc;
@@ -364,197 +355,4 @@ int hwts_pg_put(struct hwts_conn *base, struct hwts_put *puts, size_t n, bool al
 	for (size_t i = 0; i < n; i++)
 		puts[i].shard = hwts_shard_of(&puts[i].kind, puts[i].id);
 	return all ? put_all(pg_conn(base), puts, n) : put_each(pg_conn(base), puts, n);
-}
-
-/*
- * On the caller's connection: no pipeline, nothing prepared
- */
-
-static int on_caller(struct pg_conn *conn, const char *text, struct pg_args *args, PGresult **result)
-{
-	const char *values[HWTS_PG_ARGS];
-	int lengths[HWTS_PG_ARGS], formats[HWTS_PG_ARGS], rc = 0;
-	char *sql = hwts_sql(conn->conn.db, text);
-
-	*result = NULL;
-	for (int i = 0; args && i < args->n; i++) {
-		values[i] = args->null[i] ? NULL : args->values[i] ? args->values[i] : "";
-		lengths[i] = (int)args->lengths[i];
-		formats[i] = 1;
-	}
-	if (!sql || (args && args->failed)) {
-		free(sql);
-		return ENOMEM;
-	}
-	*result = PQexecParams(conn->handle, sql, args ? args->n : 0, NULL, values, lengths, formats, 1);
-	free(sql);
-	if (PQresultStatus(*result) != PGRES_TUPLES_OK && PQresultStatus(*result) != PGRES_COMMAND_OK) {
-		rc = hwts_pg_error(conn, *result, "put on the caller's connection");
-		PQclear(*result);
-		*result = NULL;
-	}
-	return rc;
-}
-
-static int insert_on(struct pg_conn *conn, struct hwts_put *put)
-{
-	struct pg_args args = { .n = 0 };
-	const struct hwts_put *one = put;
-	PGresult *result;
-	int rc;
-
-	insert_args(&args, &one, 1);
-	rc = on_caller(conn, !put->key ? INSERT_FREE : put->replace ? INSERT_REPLACE : INSERT_KEYED, &args, &result);
-	hwts_pg_args_free(&args);
-	if (rc == 0) {
-		put->rc = EEXIST;
-		if (PQntuples(result) == 1)
-			returned(put, result, 0);
-	}
-	PQclear(result);
-	return rc;
-}
-
-static int find_on(struct pg_conn *conn, struct hwts_put *put, bool *gone)
-{
-	struct pg_args args = { .n = 0 };
-	PGresult *result;
-	int rc;
-
-	hwts_pg_int4(&args, put->kind.id);
-	hwts_pg_array(&args, PG_BYTEA, 1);
-	hwts_pg_item_bytes(&args, put->key, strlen(put->key));
-	rc = on_caller(conn, "select id, state from @_timeout where kind = $1::int and key = ($2::bytea[])[1]", &args,
-		       &result);
-	hwts_pg_args_free(&args);
-	if (rc != 0)
-		return rc;
-	*gone = PQntuples(result) == 0;
-	if (!*gone) {
-		put->found_id = hwts_pg_get(result, 0, 0);
-		put->rc = put->replace && hwts_pg_get(result, 0, 1) == HWT_STORE_RUNNING ? EBUSY : EEXIST;
-	}
-	PQclear(result);
-	return 0;
-}
-
-int hwts_pg_put_on(struct hwts_db *db, void *connection, struct hwts_put *put)
-{
-	struct pg_conn conn = { .conn = { .db = db }, .handle = connection };
-	struct pg_args args = { .n = 0 };
-	PGresult *result = NULL;
-	bool gone = true;
-	int rc = 0;
-
-	if (PQstatus(conn.handle) != CONNECTION_OK || PQpipelineStatus(conn.handle) != PQ_PIPELINE_OFF)
-		return hwts_fail(EINVAL, "the connection is not open, or is in a pipeline");
-	for (int tries = 0; tries < TRIES && gone; tries++) {
-		gone = false;
-		rc = insert_on(&conn, put);
-		if (rc == 0 && put->rc != 0)
-			rc = find_on(&conn, put, &gone);
-	}
-	if (rc != 0)
-		return rc;
-	if (put->rc != 0)
-		return put->rc;
-	if (!is_soon(put))
-		return 0;
-	/* Delivered when the caller commits; also to this process, which does not know when that is. */
-	hwts_pg_array(&args, PG_INT8, 1);
-	hwts_pg_item_int8(&args, put->id);
-	rc = on_caller(&conn, NOTIFY_HOLDER, &args, &result);
-	hwts_pg_args_free(&args);
-	PQclear(result);
-	return rc;
-}
-
-/*
- * Cancel, reschedule
- */
-
-/* Why a row could not be had; 0: it has just changed, try again. */
-static int why_not(const PGresult *result, int column, int64_t id)
-{
-	if (PQgetisnull(result, 0, column))
-		return hwts_fail(ENOENT, "there is no timeout %lld", (long long)id);
-	if (hwts_pg_get(result, 0, column) == HWT_STORE_RUNNING)
-		return hwts_fail(EBUSY, "timeout %lld is running", (long long)id);
-	return 0;
-}
-
-int hwts_pg_cancel(struct hwts_conn *base, int64_t id)
-{
-	for (int tries = 0; tries < 100; tries++) {
-		struct pg_args args = { .n = 0 };
-		PGresult *result;
-		bool had;
-		int rc;
-
-		hwts_pg_int8(&args, id);
-		rc =
-		    hwts_pg_one(pg_conn(base),
-				"with d as (delete from @_timeout where id = $1::bigint and state <> 2 returning 1)"
-				" select (select count(*) from d), (select state from @_timeout where id = $1::bigint)",
-				&args, &result);
-		if (rc != 0)
-			return rc;
-		had = hwts_pg_get(result, 0, 0) == 1;
-		rc = had ? 0 : why_not(result, 1, id);
-		PQclear(result);
-		if (had || rc != 0)
-			return rc;
-		hwts_sleep_ns(HWT_MS(1));
-	}
-	return hwts_fail(EAGAIN, "timeout %lld changes all the time: try again", (long long)id);
-}
-
-static int reschedule_once(struct pg_conn *conn, int64_t id, int64_t delay_us, struct hwts_due *due)
-{
-	struct pg_args args = { .n = 0 }, news = { .n = 0 };
-	struct pg_step steps[] = {
-		{ .text = "with n as materialized " PG_NOW ", u as (update @_timeout t set due_us = n.us + $2::bigint,"
-			  " base_us = n.us + $2::bigint, attempt = case when t.state = 3 then 0 else t.attempt end,"
-			  " shard = case when t.shard < 0 then -1 - t.shard else t.shard end, epoch = 0, state = 1,"
-			  " tx = pg_current_xact_id() from n where t.id = $1::bigint and t.state <> 2"
-			  " returning t.shard, t.due_us, coalesce(octet_length(t.data), 0) len)"
-			  " select u.shard, u.due_us, u.len, (select state from @_timeout where id = $1::bigint)"
-			  " from (select 1) one left join u on true",
-		  .args = &args,
-		  .sync = true },
-		{ .text = NOTIFY_OTHERS, .args = &news, .sync = true },
-	};
-	bool soon = delay_us < 3600 * HWTS_S_US; /* the horizon is known to the statement */
-	int rc;
-
-	hwts_pg_int8(&args, id);
-	hwts_pg_int8(&args, delay_us);
-	hwts_pg_array(&news, PG_INT8, 1);
-	hwts_pg_item_int8(&news, id);
-	hwts_pg_text(&news, conn->conn.db->me);
-	rc = hwts_pg_run(conn, steps, soon ? 2 : 1);
-	if (rc == 0)
-		rc = steps[0].rc;
-	if (rc == 0 && PQgetisnull(steps[0].result, 0, 0)) {
-		rc = why_not(steps[0].result, 3, id);
-		rc = rc ? rc : EINTR;
-	} else if (rc == 0) {
-		*due = (struct hwts_due){ id, hwts_pg_get(steps[0].result, 0, 1),
-					  (int32_t)hwts_pg_get(steps[0].result, 0, 0),
-					  (uint32_t)hwts_pg_get(steps[0].result, 0, 2) };
-	}
-	hwts_pg_clear(steps, 2);
-	return rc;
-}
-
-int hwts_pg_reschedule(struct hwts_conn *base, int64_t id, int64_t delay_us, struct hwts_due *due)
-{
-	for (int tries = 0; tries < 100; tries++) {
-		int rc = reschedule_once(pg_conn(base), id, delay_us, due);
-
-		if (rc != EINTR)
-			return rc;
-		hwts_sleep_ns(HWT_MS(1));
-	}
-	return hwts_fail(EAGAIN, "timeout %lld changes all the time: try again", (long long)id);
 }

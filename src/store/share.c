@@ -114,110 +114,6 @@ int hwts_share_join(hwt_store *store, bool force)
 }
 
 /*
- * Looking
- */
-
-/* The shards to look into, from their marks. */
-static int collect(hwt_store *store, struct hwts_held **held, size_t *count)
-{
-	size_t room = 0;
-
-	*count = 0;
-	*held = NULL;
-	pthread_mutex_lock(&store->lock);
-	for (const struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
-		room += kind->registered ? kind->row.shards : 0;
-	*held = hwts_alloc(room * sizeof(**held));
-	if (store->load_again) {
-		store->load_again = false;
-		for (struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
-			for (uint32_t i = 0; kind->registered && i < kind->row.shards; i++)
-				kind->shards[i].mark_due_us = INT64_MIN;
-	}
-	for (const struct hwts_kind *kind = store->kinds; kind && *held; kind = kind->next) {
-		for (uint32_t i = 0; kind->registered && i < kind->row.shards; i++) {
-			const struct hwts_shard *shard = &kind->shards[i];
-
-			if (shard->held)
-				(*held)[(*count)++] = (struct hwts_held){ .shard = shard->id,
-									  .epoch = shard->epoch,
-									  .horizon_us = kind->row.horizon_us,
-									  .mark_due_us = shard->mark_due_us,
-									  .mark_id = shard->mark_id };
-		}
-	}
-	pthread_mutex_unlock(&store->lock);
-	return *held ? 0 : ENOMEM;
-}
-
-/* With the lock: marks first, so that what is seen is not beyond them. */
-static void see_all(hwt_store *store, const struct hwts_look *look)
-{
-	for (size_t i = 0; i < look->held_count; i++) {
-		const struct hwts_held *held = &look->held[i];
-		struct hwts_shard *shard = hwts_shard(store, held->shard, NULL);
-
-		if (!shard || !shard->held || shard->epoch != held->epoch)
-			continue;
-		shard->mark_due_us = held->mark_due_us;
-		shard->mark_id = held->mark_id;
-	}
-	for (size_t i = 0; i < look->due_count; i++)
-		hwts_window_see(store, &look->dues[i]);
-}
-
-static bool keep_full(struct hwts_look *look)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < look->held_count; i++)
-		if (look->held[i].full)
-			look->held[kept++] = look->held[i];
-	look->held_count = kept;
-	return kept > 0;
-}
-
-/* Reads on where a page was full, until the window is. */
-static int read_on(hwt_store *store, struct hwts_look *look)
-{
-	int rc = 0;
-	bool room = true;
-
-	look->renew = false;
-	while (rc == 0 && keep_full(look)) {
-		pthread_mutex_lock(&store->lock);
-		room = store->window.count < HWTS_WINDOW_MAX;
-		store->behind = !room;
-		pthread_mutex_unlock(&store->lock);
-		if (!room)
-			return 0;
-		rc = store->engine->look(store->control_conn, look);
-		pthread_mutex_lock(&store->lock);
-		if (rc == 0)
-			see_all(store, look);
-		pthread_mutex_unlock(&store->lock);
-	}
-	pthread_mutex_lock(&store->lock);
-	store->behind = false;
-	pthread_mutex_unlock(&store->lock);
-	return rc;
-}
-
-/* Reads what the window lacks in shards that were just taken. */
-static int load(hwt_store *store, struct hwts_look *look)
-{
-	int rc;
-
-	free(look->held);
-	rc = collect(store, &look->held, &look->held_count);
-	if (rc != 0)
-		return rc;
-	for (size_t i = 0; i < look->held_count; i++)
-		look->held[i].full = look->held[i].mark_due_us == INT64_MIN;
-	return read_on(store, look);
-}
-
-/*
  * Balance
  */
 
@@ -360,7 +256,7 @@ static int act(hwt_store *store, struct hwts_look *look, int64_t *left_us)
 	if (rc == 0 && count > 0) {
 		rc = take_all(store, take, count);
 		if (rc == 0)
-			rc = load(store, look);
+			rc = hwts_ahead_load(store, look);
 	}
 	free(take);
 	return rc;
@@ -374,7 +270,7 @@ static int renewed(hwt_store *store, struct hwts_look *look, int64_t sent_boot_n
 	if (look->renewed) {
 		store->trusted_ns = sent_boot_ns + lease_ns(store) / 6 * 5;
 		pthread_cond_broadcast(&store->begin_work);
-		see_all(store, look);
+		hwts_ahead_see_all(store, look);
 	} else {
 		store->trusted_ns = 0;
 		store->stats.lost_leases++;
@@ -396,7 +292,7 @@ int hwts_share_look(hwt_store *store, int64_t *next_ns)
 	int rc;
 
 	free(look->held);
-	rc = collect(store, &look->held, &look->held_count);
+	rc = hwts_ahead_collect(store, &look->held, &look->held_count);
 	look->renew = true;
 	look->page = HWTS_PAGE;
 	if (rc == 0)
@@ -411,7 +307,7 @@ int hwts_share_look(hwt_store *store, int64_t *next_ns)
 			rc = renewed(store, look, sent_boot_ns);
 	}
 	if (rc == 0)
-		rc = read_on(store, look);
+		rc = hwts_ahead_read_on(store, look);
 	if (rc == 0)
 		rc = act(store, look, &left_us);
 	*next_ns = hwt_now() + period_ns(store);

@@ -5,10 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LOG_LONG_PAGES 1000      /* the keeper moves the log into the file */
-#define LOG_TOO_LONG_PAGES 16384 /* it holds the writers up to begin the log again */
-#define LOG_NET_PAGES 20000      /* without a keeper, a commit does it */
-
 /*
  * Failures
  */
@@ -215,85 +211,6 @@ int hwts_sqlite_commit(struct sqlite_conn *conn, int rc)
 }
 
 /*
- * The keeper
- */
-
-int hwts_sqlite_wal_hook(void *arg, sqlite3 *handle, const char *name, int pages)
-{
-	struct sqlite_db *db = sqlite_db(&((struct sqlite_conn *)arg)->conn);
-	bool keeping;
-
-	if (pages < LOG_LONG_PAGES)
-		return SQLITE_OK;
-	pthread_mutex_lock(&db->lock);
-	keeping = db->keeping;
-	if (keeping && !db->log_is_long) {
-		db->log_is_long = true;
-		pthread_cond_signal(&db->work);
-	}
-	pthread_mutex_unlock(&db->lock);
-	if (!keeping || pages > LOG_NET_PAGES)
-		(void)sqlite3_wal_checkpoint_v2(handle, name, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
-	return SQLITE_OK;
-}
-
-static void *keep(void *arg)
-{
-	struct sqlite_db *db = arg;
-	struct hwts_conn *conn = NULL;
-	int pages, moved;
-
-	pthread_mutex_lock(&db->lock);
-	for (;;) {
-		while (db->keep_on && !db->log_is_long)
-			pthread_cond_wait(&db->work, &db->lock);
-		if (!db->keep_on)
-			break;
-		pthread_mutex_unlock(&db->lock);
-		if (conn || db->db.engine->connect(&db->db, HWTS_END, &conn) == 0) {
-			sqlite3 *handle = sqlite_conn(conn)->handle;
-
-			if (sqlite3_wal_checkpoint_v2(handle, NULL, SQLITE_CHECKPOINT_PASSIVE, &pages, &moved) ==
-				SQLITE_OK &&
-			    pages > LOG_TOO_LONG_PAGES) {
-				hwts_sqlite_turn(db);
-				(void)sqlite3_wal_checkpoint_v2(handle, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
-				hwts_sqlite_turn_end(db);
-			}
-		}
-		pthread_mutex_lock(&db->lock);
-		db->log_is_long = false;
-	}
-	pthread_mutex_unlock(&db->lock);
-	if (conn)
-		db->db.engine->disconnect(conn);
-	return NULL;
-}
-
-static void start_keeper(struct sqlite_db *db)
-{
-	pthread_mutex_lock(&db->lock);
-	if (!db->keeping) {
-		db->keep_on = true;
-		db->keeping = pthread_create(&db->keeper, NULL, keep, db) == 0; /* without one, commits do it */
-	}
-	pthread_mutex_unlock(&db->lock);
-}
-
-static void stop_keeper(struct sqlite_db *db)
-{
-	bool kept;
-
-	pthread_mutex_lock(&db->lock);
-	kept = db->keeping;
-	db->keeping = db->keep_on = false;
-	pthread_cond_signal(&db->work);
-	pthread_mutex_unlock(&db->lock);
-	if (kept)
-		pthread_join(db->keeper, NULL);
-}
-
-/*
  * The database and its connections
  */
 
@@ -321,7 +238,7 @@ static int open_db(const char *url, struct hwts_db **out)
 	}
 	pthread_mutex_init(&db->lock, NULL);
 	pthread_cond_init(&db->turned, NULL);
-	pthread_cond_init(&db->work, NULL);
+	hwts_cond_init(&db->work);
 	*out = &db->db;
 	return 0;
 }
@@ -330,7 +247,7 @@ static void close_db(struct hwts_db *base)
 {
 	struct sqlite_db *db = (struct sqlite_db *)base;
 
-	stop_keeper(db);
+	hwts_sqlite_stop_keeper(db);
 	pthread_mutex_destroy(&db->lock);
 	pthread_cond_destroy(&db->turned);
 	pthread_cond_destroy(&db->work);
@@ -343,7 +260,7 @@ static void disconnect(struct hwts_conn *base)
 	struct sqlite_conn *conn = sqlite_conn(base);
 
 	if (conn->inotify >= 0) {
-		stop_keeper(sqlite_db(base));
+		hwts_sqlite_stop_keeper(sqlite_db(base));
 		close(conn->inotify);
 	}
 	hwts_sqlite_forget(conn);
@@ -416,7 +333,7 @@ static int connect(struct hwts_db *base, enum hwts_role role, struct hwts_conn *
 		return rc;
 	}
 	if (role == HWTS_CONTROL)
-		start_keeper(db);
+		hwts_sqlite_start_keeper(db);
 	*out = &conn->conn;
 	return 0;
 }

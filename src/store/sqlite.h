@@ -76,7 +76,6 @@ int hwts_sqlite_step(struct sqlite_conn *conn, sqlite3_stmt *statement, bool *ro
 int hwts_sqlite_do(struct sqlite_conn *conn, const char *text, int *changes, int n, const int64_t *numbers);
 int hwts_sqlite_begin(struct sqlite_conn *conn, bool full);
 int hwts_sqlite_commit(struct sqlite_conn *conn, int rc); /* rolls back if rc is not 0, and returns it */
-int hwts_sqlite_wal_hook(void *arg, sqlite3 *handle, const char *name, int pages);
 void hwts_sqlite_turn(struct sqlite_db *db);
 void hwts_sqlite_turn_end(struct sqlite_db *db);
 void hwts_sqlite_forget(struct sqlite_conn *conn); /* the statements */
@@ -93,6 +92,11 @@ static inline void hwts_sqlite_text(sqlite3_stmt *statement, int at, const char 
 	else
 		sqlite3_bind_null(statement, at);
 }
+
+/* In sqlite_keeper.c. */
+int hwts_sqlite_wal_hook(void *arg, sqlite3 *handle, const char *name, int pages);
+void hwts_sqlite_start_keeper(struct sqlite_db *db);
+void hwts_sqlite_stop_keeper(struct sqlite_db *db);
 
 /* In sqlite_schema.c. */
 int hwts_sqlite_prepare(struct hwts_conn *conn);

@@ -175,8 +175,6 @@ bool hwts_in_task_of(const hwt_store *store);
 bool hwts_holds_lock(const hwt_store *store); /* this thread is in a transaction that would block the call */
 int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role role, unsigned *failures);
 int64_t hwts_backoff_ns(unsigned failures);
-void hwts_wait_ns(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t ns); /* CLOCK_MONOTONIC */
-void hwts_cond_init(pthread_cond_t *cond);
 
 /* In pool.c. */
 int hwts_pool_get(hwt_store *store, struct hwts_conn **conn);
@@ -209,6 +207,12 @@ void hwts_window_not_begun(struct hwts_entry *entry, int64_t due_us);
 void hwts_window_forget(hwt_store *store, int64_t id); /* if it is ARMED */
 struct hwts_entry *hwts_window_find(hwt_store *store, int64_t id);
 void hwts_window_ended(hwt_store *store, const struct hwts_row *row, bool filed);
+
+/* In ahead.c: by control. */
+int hwts_ahead_collect(hwt_store *store, struct hwts_held **held, size_t *count);
+void hwts_ahead_see_all(hwt_store *store, const struct hwts_look *look); /* with the lock */
+int hwts_ahead_read_on(hwt_store *store, struct hwts_look *look);
+int hwts_ahead_load(hwt_store *store, struct hwts_look *look);
 
 /* In share.c: by control. */
 int hwts_share_look(hwt_store *store, int64_t *next_ns);

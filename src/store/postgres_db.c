@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A PostgreSQL database and its connections.
+ */
+#include "postgres.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define CALL_PATIENCE_NS HWT_S(120) /* a put of a million rows takes its time */
+#define LOCK_PATIENCE_MS 10000
+#define BEGIN_LOCK_PATIENCE_MS 200 /* then without the rows that somebody has locked */
+
+static int open_db(const char *url, struct hwts_db **out)
+{
+	struct pg_db *db;
+	char *error = NULL;
+
+	if (strncmp(url, "pg:", 3) == 0)
+		url += 3;
+	db = hwts_alloc(sizeof(*db));
+	if (!db)
+		return ENOMEM;
+	db->options = PQconninfoParse(url, &error);
+	if (!db->options) {
+		int rc = hwts_fail(EINVAL, "postgresql: the url: %s", error ? error : "no memory");
+
+		PQfreemem(error);
+		free(db);
+		return rc;
+	}
+	*out = &db->db;
+	return 0;
+}
+
+static void close_db(struct hwts_db *base)
+{
+	struct pg_db *db = (struct pg_db *)base;
+
+	PQconninfoFree(db->options);
+	free(db);
+}
+
+static void disconnect(struct hwts_conn *base)
+{
+	PQfinish(pg_conn(base)->handle);
+	free(base);
+}
+
+static void ignore_notice(void *arg, const char *message)
+{
+	(void)arg;
+	(void)message;
+}
+
+static int settle(struct pg_conn *conn)
+{
+	int64_t lease_ms = conn->conn.db->lease_us / 1000;
+	char text[1024];
+	bool ours = conn->role != HWTS_TASK, synced = conn->role == HWTS_CALL || conn->role == HWTS_TASK;
+	int at;
+
+	if (PQserverVersion(conn->handle) < 130000)
+		return hwts_fail(ENOTSUP, "postgresql: the server has version %d, 13 is needed",
+				 PQserverVersion(conn->handle) / 10000);
+	at = snprintf(
+	    text, sizeof(text),
+	    "set idle_in_transaction_session_timeout = %lld; set lock_timeout = %lld; set statement_timeout = 0;"
+	    " set default_transaction_isolation = 'read committed';",
+	    (long long)lease_ms,
+	    conn->role == HWTS_BEGIN     ? (long long)BEGIN_LOCK_PATIENCE_MS
+	    : conn->role == HWTS_CONTROL ? (long long)HWTS_MIN(lease_ms / 2, LOCK_PATIENCE_MS)
+					 : (long long)LOCK_PATIENCE_MS);
+	/* The tables may have been empty when a statement was planned: only indexes are good for them. */
+	if (ours)
+		at +=
+		    snprintf(text + at, sizeof(text) - (size_t)at,
+			     " set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off;"
+			     " set enable_bitmapscan = off; set jit = off; set plan_cache_mode = force_generic_plan;");
+	if (!synced && conn->role != HWTS_BEGIN) /* a begin says it itself */
+		(void)snprintf(text + at, sizeof(text) - (size_t)at, " set synchronous_commit = off;");
+	return hwts_pg_simple(conn, text);
+}
+
+/* What the url leaves open. */
+static PGconn *connect_with(const struct hwts_db *db, const PQconninfoOption *options)
+{
+	char timeout[32];
+	const char *names[64], *values[64];
+	const char *defaults[][2] = {
+		{ "connect_timeout", "5" },
+		{ "client_encoding", "UTF8" },
+		{ "fallback_application_name", "libhwt-store" },
+		{ "keepalives_idle", "5" },
+		{ "keepalives_interval", "2" },
+		{ "keepalives_count", "3" },
+		{ "tcp_user_timeout", timeout },
+	};
+	size_t n = 0;
+
+	(void)snprintf(timeout, sizeof(timeout), "%lld", (long long)(db->lease_us / 1000));
+	for (; options->keyword && n < 50; options++) {
+		if (!options->val)
+			continue;
+		names[n] = options->keyword;
+		values[n++] = options->val;
+	}
+	for (size_t i = 0; i < HWTS_COUNT(defaults); i++) {
+		size_t j = 0;
+
+		while (j < n && strcmp(names[j], defaults[i][0]) != 0)
+			j++;
+		if (j < n && i != 1)
+			continue;
+		names[n] = defaults[i][0]; /* of the encoding ours counts, for it comes later */
+		values[n++] = defaults[i][1];
+	}
+	names[n] = values[n] = NULL;
+	return PQconnectdbParams(names, values, 0);
+}
+
+static int connect(struct hwts_db *base, enum hwts_role role, struct hwts_conn **out)
+{
+	struct pg_conn *conn = hwts_alloc(sizeof(*conn));
+	int rc = 0;
+
+	if (!conn)
+		return ENOMEM;
+	conn->conn.db = base;
+	conn->role = role;
+	conn->patience_ns = role == HWTS_CALL || role == HWTS_TASK ? CALL_PATIENCE_NS
+								   : HWTS_MAX(base->lease_us * 1000, HWT_S(5));
+	hwts_count_trip(base);
+	conn->handle = connect_with(base, ((struct pg_db *)base)->options);
+	if (!conn->handle)
+		rc = hwts_fail(ENOMEM, "postgresql: no memory");
+	else if (PQstatus(conn->handle) != CONNECTION_OK)
+		rc = hwts_fail(ENOTCONN, "postgresql: %s", PQerrorMessage(conn->handle));
+	if (rc == 0) {
+		(void)PQsetNoticeProcessor(conn->handle, ignore_notice, NULL);
+		rc = settle(conn);
+		if (rc == ECONNRESET)
+			rc = ENOTCONN;
+	}
+	if (rc != 0) {
+		disconnect(&conn->conn);
+		return rc;
+	}
+	*out = &conn->conn;
+	return 0;
+}
+
+/* The server's last words can be read before anything is sent. */
+static bool alive(struct hwts_conn *base)
+{
+	struct pg_conn *conn = pg_conn(base);
+	struct pollfd fd = { .fd = PQsocket(conn->handle), .events = POLLIN };
+
+	for (int i = 0; i < 3 && !base->broken && poll(&fd, 1, 0) > 0; i++)
+		if (!PQconsumeInput(conn->handle) || PQstatus(conn->handle) != CONNECTION_OK)
+			base->broken = true;
+	return !base->broken && PQstatus(conn->handle) == CONNECTION_OK &&
+	       PQtransactionStatus(conn->handle) == PQTRANS_IDLE;
+}
+
+static void tend(struct hwts_conn *conn)
+{
+	(void)conn; /* autovacuum does it */
+}
+
+const struct hwts_engine hwts_postgres = {
+	.name = "postgresql",
+	.open = open_db,
+	.close = close_db,
+	.connect = connect,
+	.disconnect = disconnect,
+	.alive = alive,
+	.prepare = hwts_pg_prepare,
+	.kind = hwts_pg_kind,
+	.ids = hwts_pg_ids,
+	.put = hwts_pg_put,
+	.put_on = hwts_pg_put_on,
+	.cancel = hwts_pg_cancel,
+	.reschedule = hwts_pg_reschedule,
+	.get = hwts_pg_get_info,
+	.find = hwts_pg_find,
+	.page = hwts_pg_page,
+	.join = hwts_pg_join,
+	.leave = hwts_pg_leave,
+	.look = hwts_pg_look,
+	.take = hwts_pg_take,
+	.give = hwts_pg_give,
+	.begin = hwts_pg_begin,
+	.end = hwts_pg_end,
+	.open_run = hwts_pg_open_run,
+	.close_run = hwts_pg_close_run,
+	.drop_run = hwts_pg_drop_run,
+	.listen = hwts_pg_listen,
+	.news_fd = hwts_pg_news_fd,
+	.news = hwts_pg_news,
+	.tend = tend,
+};

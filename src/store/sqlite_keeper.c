@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The keeper of a SQLite log: a thread that moves it into the file, so that no commit has to, and that begins the log
+ * again when it has grown too long, for which it holds the writers up.  It lives as long as the control connection.
+ */
+#include "sqlite.h"
+
+#define LOG_LONG_PAGES 1000      /* the keeper moves the log into the file */
+#define LOG_TOO_LONG_PAGES 16384 /* it holds the writers up to begin the log again */
+#define LOG_NET_PAGES 20000      /* without a keeper, a commit does it */
+#define APART_NS HWT_MS(50)
+
+int hwts_sqlite_wal_hook(void *arg, sqlite3 *handle, const char *name, int pages)
+{
+	struct sqlite_db *db = sqlite_db(&((struct sqlite_conn *)arg)->conn);
+	bool keeping;
+
+	if (pages < LOG_LONG_PAGES)
+		return SQLITE_OK;
+	pthread_mutex_lock(&db->lock);
+	keeping = db->keeping;
+	if (keeping && !db->log_is_long) {
+		db->log_is_long = true;
+		pthread_cond_signal(&db->work);
+	}
+	pthread_mutex_unlock(&db->lock);
+	if (!keeping || pages > LOG_NET_PAGES)
+		(void)sqlite3_wal_checkpoint_v2(handle, name, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+	return SQLITE_OK;
+}
+
+static void *keep(void *arg)
+{
+	struct sqlite_db *db = arg;
+	struct hwts_conn *conn = NULL;
+	int pages, moved;
+
+	pthread_mutex_lock(&db->lock);
+	for (;;) {
+		while (db->keep_on && !db->log_is_long)
+			pthread_cond_wait(&db->work, &db->lock);
+		if (!db->keep_on)
+			break;
+		pthread_mutex_unlock(&db->lock);
+		if (conn || db->db.engine->connect(&db->db, HWTS_END, &conn) == 0) {
+			sqlite3 *handle = sqlite_conn(conn)->handle;
+
+			if (sqlite3_wal_checkpoint_v2(handle, NULL, SQLITE_CHECKPOINT_PASSIVE, &pages, &moved) ==
+				SQLITE_OK &&
+			    pages > LOG_TOO_LONG_PAGES) {
+				hwts_sqlite_turn(db);
+				(void)sqlite3_wal_checkpoint_v2(handle, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
+				hwts_sqlite_turn_end(db);
+			}
+		}
+		pthread_mutex_lock(&db->lock);
+		if (db->keep_on)
+			hwts_wait_ns(&db->work, &db->lock, APART_NS);
+		db->log_is_long = false;
+	}
+	pthread_mutex_unlock(&db->lock);
+	if (conn)
+		db->db.engine->disconnect(conn);
+	return NULL;
+}
+
+void hwts_sqlite_start_keeper(struct sqlite_db *db)
+{
+	pthread_mutex_lock(&db->lock);
+	if (!db->keeping) {
+		db->keep_on = true;
+		db->keeping = pthread_create(&db->keeper, NULL, keep, db) == 0; /* without one, commits do it */
+	}
+	pthread_mutex_unlock(&db->lock);
+}
+
+void hwts_sqlite_stop_keeper(struct sqlite_db *db)
+{
+	bool kept;
+
+	pthread_mutex_lock(&db->lock);
+	kept = db->keeping;
+	db->keeping = db->keep_on = false;
+	pthread_cond_signal(&db->work);
+	pthread_mutex_unlock(&db->lock);
+	if (kept)
+		pthread_join(db->keeper, NULL);
+}
