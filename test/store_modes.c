@@ -525,7 +525,8 @@ TEST(a_transaction_that_commits_late_is_found)
 
 	fresh_world();
 	config = store_config();
-	config.lease_ns = HWT_S(world.sqlite ? 20 : 2); /* SQLite's lock is held for so long that a short one would end */
+	config.lease_ns = HWT_S(world.sqlite ? 20
+					     : 2); /* SQLite's lock is held for so long that a short one would end */
 	store = open_with(&config);
 	kind.horizon_ns = HWT_S(world.sqlite ? 14 : 2);
 	CHECK_CALL(hwt_store_register(store, &kind), 0);

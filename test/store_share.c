@@ -1,0 +1,620 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Several processes on one database: who runs what, take-over, news, kills, clocks that are wrong.
+ */
+#include "store.h"
+
+#define LEASE_NS HWT_S(1) /* of the children: the shortest */
+
+/*
+ * The child: a worker.  argv: URL SCHEMA LOG MODE TASK_US [WALL_OFFSET_US] [NAME]
+ */
+
+static int64_t task_us;
+static unsigned die_at; /* a point's count */
+static const char *die_where;
+static atomic_uint points;
+
+static void maybe_die(const char *where)
+{
+	if (die_where && strcmp(where, die_where) == 0 && atomic_fetch_add(&points, 1) + 1 == die_at)
+		(void)raise(SIGKILL);
+}
+
+static int work(const hwt_store_run *run, void *ctx)
+{
+	(void)ctx;
+	log_start(run);
+	if (task_us > 0)
+		sleep_ns(task_us * 1000);
+	return 0;
+}
+
+static int child_works(int argc, char **argv)
+{
+	hwt_store_config config;
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store *store;
+
+	enter_world(argv + 1);
+	config = store_config();
+	config.lease_ns = LEASE_NS;
+	task_us = strtoll(argv[5], NULL, 10);
+	if (argc > 6)
+		atomic_store(&hwts_test_wall_us, strtoll(argv[6], NULL, 10));
+	if (argc > 7 && argv[7][0])
+		config.name = argv[7];
+	if (argc > 9) {
+		die_where = argv[8];
+		die_at = (unsigned)strtoul(argv[9], NULL, 10);
+		atomic_store(&hwts_test_at, maybe_die);
+	}
+	store = open_with(&config);
+	kind.name = "a";
+	kind.task = work;
+	kind.mode = (unsigned)strtoul(argv[4], NULL, 10);
+	kind.backoff_ns = HWT_MS(10);
+	REQUIRE(hwt_store_register(store, &kind) == 0);
+	REQUIRE(hwt_store_start(store) == 0);
+	while (!asked_to_stop)
+		sleep_ms(2);
+	REQUIRE(hwt_store_close(store) == 0);
+	return atomic_load(&test_failures) == 0 ? 0 : 1;
+}
+
+/* argv: URL SCHEMA LOG COUNT APART_US DELAY_US: puts one after the other. */
+static int child_puts(char **argv)
+{
+	hwt_store *store;
+	long count = strtol(argv[4], NULL, 10);
+
+	enter_world(argv + 1);
+	store = open_store();
+	for (long i = 0; i < count; i++) {
+		hwt_store_spec spec = spec_of("a", strtoll(argv[6], NULL, 10) * 1000);
+
+		REQUIRE(hwt_store_put(store, &spec, NULL) == 0);
+		sleep_ns(strtoll(argv[5], NULL, 10) * 1000);
+	}
+	REQUIRE(hwt_store_close(store) == 0);
+	return 0;
+}
+
+static int child(int argc, char **argv)
+{
+	return strcmp(argv[0], "work") == 0 ? child_works(argc, argv) : child_puts(argv);
+}
+
+/*
+ * The parent
+ */
+
+static hwt_store *producer(unsigned mode)
+{
+	hwt_store *store;
+
+	fresh_world();
+	store = open_store();
+	register_kind(store, "a", work, NULL, mode);
+	return store;
+}
+
+static void put_batch(hwt_store *store, int count, int64_t from_ns, int64_t apart_ns)
+{
+	hwt_store_spec *specs = calloc((size_t)count, sizeof(*specs));
+
+	for (int i = 0; i < count; i++)
+		specs[i] = spec_of("a", from_ns + i * apart_ns);
+	CHECK_CALL(hwt_store_put_many(store, specs, (size_t)count, NULL), 0);
+	free(specs);
+}
+
+struct owners {
+	char names[8][128];
+	size_t count, rows;
+};
+
+static bool note_owner(void *ctx, const hwt_store_info *info)
+{
+	struct owners *owners = ctx;
+	size_t i = 0;
+
+	owners->rows++;
+	if (!info->owner[0])
+		return true;
+	while (i < owners->count && strcmp(owners->names[i], info->owner) != 0)
+		i++;
+	if (i == owners->count && i < 8)
+		memcpy(owners->names[owners->count++], info->owner, sizeof(info->owner));
+	return true;
+}
+
+/* Until so many processes hold the shards of what was put far ahead; false: patience has ended. */
+static bool wait_owners(hwt_store *store, size_t count)
+{
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	struct owners owners;
+
+	do {
+		memset(&owners, 0, sizeof(owners));
+		CHECK_CALL(hwt_store_each(store, "a", 1u << HWT_STORE_PENDING, note_owner, &owners), 0);
+		if (owners.count == count)
+			return true;
+		sleep_ms(10);
+	} while (hwt_now() < give_up_ns);
+	return false;
+}
+
+/* The log has each of count ids, and none early; returns the starts. */
+static size_t check_log(size_t count)
+{
+	size_t starts, early;
+
+	CHECK_INT(log_ids(&starts, &early), ==, count);
+	CHECK_INT(early, ==, 0);
+	return starts;
+}
+
+/* The longest that one waited for its start, in milliseconds. */
+static int64_t latest_ms(void)
+{
+	size_t count;
+	struct start *starts = log_read(&count);
+	int64_t latest_us = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (starts[i].at_us - starts[i].due_us > latest_us)
+			latest_us = starts[i].at_us - starts[i].due_us;
+	free(starts);
+	return latest_us / 1000;
+}
+
+TEST(two_processes_share_the_work_and_nothing_runs_twice)
+{
+	hwt_store *store = producer(HWT_STORE_AT_LEAST_ONCE);
+	pid_t one, two;
+	size_t count, of_one = 0;
+	struct start *starts;
+
+	put_batch(store, 100, HWT_S(10000), 1);
+	one = spawn("work", "0", "0", NULL);
+	two = spawn("work", "0", "0", NULL);
+	CHECK(wait_owners(store, 2));
+	put_batch(store, 400, 0, HWT_MS(1));
+	CHECK(wait_log(400));
+	end_child(one);
+	end_child(two);
+	CHECK_INT(check_log(400), ==, 400);
+	starts = log_read(&count);
+	for (size_t i = 0; i < count; i++)
+		of_one += starts[i].pid == one;
+	CHECK(of_one > 0 && of_one < 400);
+	free(starts);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_stop_hands_over_at_once)
+{
+	hwt_store *store = producer(HWT_STORE_AT_LEAST_ONCE);
+	pid_t one, two;
+
+	put_batch(store, 100, HWT_S(10000), 1);
+	one = spawn("work", "0", "0", NULL);
+	two = spawn("work", "0", "0", NULL);
+	CHECK(wait_owners(store, 2));
+	put_batch(store, 1000, 0, HWT_MS(1));
+	sleep_ms(400);
+	end_child(one);
+	CHECK(wait_log(1000));
+	end_child(two);
+	CHECK_INT(check_log(1000), ==, 1000);
+	CHECK_INT(latest_ms(), <, 900); /* not the lease; on a quiet machine some 30 */
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+static void take_over_after(int signal)
+{
+	hwt_store *store = producer(HWT_STORE_AT_LEAST_ONCE);
+	pid_t one, two;
+	size_t starts, early;
+
+	put_batch(store, 100, HWT_S(10000), 1);
+	one = spawn("work", "0", "0", NULL);
+	two = spawn("work", "0", "0", NULL);
+	CHECK(wait_owners(store, 2));
+	put_batch(store, 3000, 0, HWT_MS(1));
+	sleep_ms(700);
+	CHECK_INT(kill(one, signal), ==, 0);
+	CHECK(wait_log(2999));
+	if (signal == SIGSTOP) {
+		/* It finds that its lease is lost, and takes its share again. */
+		CHECK_INT(kill(one, SIGCONT), ==, 0);
+		CHECK(wait_owners(store, 2));
+		put_batch(store, 200, 0, HWT_MS(1));
+		end_child(one);
+		CHECK(wait_log(3200));
+	} else {
+		kill_child(one);
+		CHECK(wait_log(3000));
+	}
+	end_child(two);
+	CHECK_INT(log_ids(&starts, &early), ==, signal == SIGSTOP ? 3200 : 3000);
+	CHECK_INT(early, ==, 0);
+	CHECK_INT(latest_ms(), <, LEASE_NS / 1000000 + 2000 + (SANITIZED ? 2000 : 0));
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(what_a_killed_process_held_runs_elsewhere_within_the_lease_and_two_seconds)
+{
+	take_over_after(SIGKILL);
+}
+
+TEST(what_a_stopped_process_held_runs_elsewhere_within_the_lease_and_two_seconds)
+{
+	take_over_after(SIGSTOP);
+}
+
+/* As a restarted service does. */
+TEST(a_process_that_is_started_again_under_its_name_gets_its_shards_at_once)
+{
+	hwt_store *store = producer(HWT_STORE_AT_LEAST_ONCE);
+	pid_t one = spawn("work", "0", "0", "0", "service", NULL), two;
+
+	put_batch(store, 1, 0, 1);
+	CHECK(wait_log(1));
+	kill_child(one);
+	put_batch(store, 50, 0, 1);
+	two = spawn("work", "0", "0", "0", "service", NULL);
+	CHECK(wait_log(51));
+	end_child(two);
+	CHECK_INT(check_log(51), >=, 51);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(two_processes_of_one_name_do_not_rob_each_other)
+{
+	hwt_store *store = producer(HWT_STORE_AT_LEAST_ONCE);
+	pid_t one, two;
+
+	put_batch(store, 100, HWT_S(10000), 1);
+	one = spawn("work", "0", "0", "0", "same", NULL);
+	put_batch(store, 1, 0, 1);
+	CHECK(wait_log(1));
+	two = spawn("work", "0", "0", "0", "same", NULL);
+	CHECK(wait_owners(store, 2)); /* one of them has taken another name */
+	put_batch(store, 500, 0, HWT_MS(2));
+	CHECK(wait_log(501));
+	end_child(one);
+	end_child(two);
+	check_log(501);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/*
+ * Kills at chosen points, and at random ones
+ */
+
+static void die_at_point(const char *point, unsigned mode)
+{
+	hwt_store *store = producer(mode);
+	char mode_text[4];
+	size_t starts, early, ids, failed = 0;
+	struct owners left = { .count = 0 };
+	pid_t one, two;
+
+	(void)snprintf(mode_text, sizeof(mode_text), "%u", mode);
+	put_batch(store, 200, HWT_MS(500), HWT_MS(2));
+	one = spawn("work", mode_text, "0", "0", "", point, "20", NULL);
+	{
+		int status;
+
+		CHECK_INT(waitpid(one, &status, 0), ==, one);
+		CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	}
+	two = spawn("work", mode_text, "0", NULL);
+	for (int64_t until_ns = hwt_now() + PATIENCE_NS; hwt_now() < until_ns; sleep_ms(10)) {
+		memset(&left, 0, sizeof(left));
+		CHECK_CALL(
+		    hwt_store_each(store, "a", 1u << HWT_STORE_PENDING | 1u << HWT_STORE_RUNNING, note_owner, &left),
+		    0);
+		if (left.rows == 0)
+			break;
+	}
+	CHECK_INT(left.rows, ==, 0);
+	end_child(two);
+	memset(&left, 0, sizeof(left));
+	CHECK_CALL(hwt_store_each(store, "a", 1u << HWT_STORE_FAILED, note_owner, &left), 0);
+	failed = left.rows;
+	ids = log_ids(&starts, &early);
+	CHECK_INT(early, ==, 0);
+	if (mode == HWT_STORE_AT_MOST_ONCE) {
+		CHECK_INT(starts, ==, ids); /* none twice */
+		CHECK_INT(ids + failed, >=, 200);
+	} else {
+		CHECK_INT(ids, ==, 200);
+		CHECK_INT(failed, ==, 0);
+	}
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_process_that_dies_after_its_begin_loses_nothing)
+{
+	die_at_point("begun", HWT_STORE_AT_LEAST_ONCE);
+}
+
+TEST(a_process_that_dies_after_a_task_loses_nothing)
+{
+	die_at_point("ran", HWT_STORE_AT_LEAST_ONCE);
+}
+
+TEST(a_process_that_dies_after_an_end_loses_nothing)
+{
+	die_at_point("ended", HWT_STORE_AT_LEAST_ONCE);
+}
+
+TEST(at_most_once_survives_a_death_after_the_begin)
+{
+	die_at_point("begun", HWT_STORE_AT_MOST_ONCE);
+}
+
+TEST(at_most_once_survives_a_death_after_a_task)
+{
+	die_at_point("ran", HWT_STORE_AT_MOST_ONCE);
+}
+
+static void kill_at_random(unsigned mode)
+{
+	enum { ROUNDS = 4, COUNT = 1500 };
+	struct prng prng = { test_seed("kill_at_random") };
+	hwt_store *store = producer(mode);
+	char mode_text[4];
+	pid_t workers[2];
+	size_t starts, early, ids;
+	struct owners left = { .count = 0 };
+
+	(void)snprintf(mode_text, sizeof(mode_text), "%u", mode);
+	put_batch(store, COUNT, 0, HWT_MS(2));
+	for (int i = 0; i < 2; i++)
+		workers[i] = spawn("work", mode_text, "300", NULL);
+	for (int i = 0; i < ROUNDS; i++) {
+		sleep_ms(prng_between(&prng, 50, 900));
+		kill_child(workers[i % 2]);
+		workers[i % 2] = spawn("work", mode_text, "300", NULL);
+	}
+	for (int64_t until_ns = hwt_now() + PATIENCE_NS; hwt_now() < until_ns; sleep_ms(20)) {
+		memset(&left, 0, sizeof(left));
+		CHECK_CALL(
+		    hwt_store_each(store, "a", 1u << HWT_STORE_PENDING | 1u << HWT_STORE_RUNNING, note_owner, &left),
+		    0);
+		if (left.rows == 0)
+			break;
+	}
+	CHECK_INT(left.rows, ==, 0);
+	end_child(workers[0]);
+	end_child(workers[1]);
+	memset(&left, 0, sizeof(left));
+	CHECK_CALL(hwt_store_each(store, "a", 1u << HWT_STORE_FAILED, note_owner, &left), 0);
+	ids = log_ids(&starts, &early);
+	CHECK_INT(early, ==, 0);
+	if (mode == HWT_STORE_AT_MOST_ONCE) {
+		CHECK_INT(starts, ==, ids);
+		CHECK_INT(ids + left.rows, >=, COUNT);
+		CHECK_INT(left.rows, <=, ROUNDS * 4); /* a process has four threads */
+	} else {
+		CHECK_INT(ids, ==, COUNT);
+		CHECK_INT(left.rows, ==, 0);
+	}
+	printf("# %zu starts, %zu ids, %zu failed\n", starts, ids, left.rows);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(at_least_once_survives_kills_at_random)
+{
+	kill_at_random(HWT_STORE_AT_LEAST_ONCE);
+}
+
+TEST(at_most_once_survives_kills_at_random)
+{
+	kill_at_random(HWT_STORE_AT_MOST_ONCE);
+}
+
+TEST(puts_survive_the_death_of_the_putter)
+{
+	hwt_store *store;
+	struct owners there = { .count = 0 };
+	pid_t pid;
+
+	fresh_world();
+	store = open_store();
+	pid = spawn("put", "1000000", "0", "1000000000", NULL);
+	for (int64_t until_ns = hwt_now() + PATIENCE_NS; hwt_now() < until_ns && there.rows < 20; sleep_ms(20)) {
+		memset(&there, 0, sizeof(there));
+		(void)hwt_store_each(store, "a", 1u << HWT_STORE_PENDING, note_owner, &there);
+	}
+	kill_child(pid);
+	CHECK_INT(there.rows, >=, 20);
+	{
+		struct owners after = { .count = 0 };
+
+		CHECK_CALL(hwt_store_each(store, "a", 1u << HWT_STORE_PENDING, note_owner, &after), 0);
+		CHECK_INT(after.rows, >=, there.rows);
+	}
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/*
+ * News
+ */
+
+/* A holder in this process; a child puts into the edge of the window, thousands of times. */
+TEST(what_another_process_puts_is_known_within_milliseconds)
+{
+	hwt_store *store = producer(HWT_STORE_AT_LEAST_ONCE);
+	int64_t sum_us = 0;
+	size_t count;
+	struct start *starts;
+	pid_t putters[3];
+
+	log_open(world.log);
+	CHECK_CALL(hwt_store_start(store), 0);
+	putters[0] = spawn("put", "400", "1000", "0", NULL);
+	putters[1] = spawn("put", "400", "700", "50000", NULL);
+	putters[2] = spawn("put", "400", "900", "1990000", NULL); /* as far as the window of some look-aheads */
+	for (int i = 0; i < 3; i++) {
+		int status = -1;
+
+		CHECK_INT(waitpid(putters[i], &status, 0), ==, putters[i]);
+		CHECK_INT(status, ==, 0);
+	}
+	CHECK(wait_log(1200));
+	CHECK_INT(check_log(1200), ==, 1200);
+	starts = log_read(&count);
+	for (size_t i = 0; i < count; i++)
+		sum_us += starts[i].at_us - starts[i].due_us;
+	printf("# mean lateness %" PRId64 " us, most %" PRId64 " ms\n", sum_us / (int64_t)count, latest_ms());
+	/* The look-ahead alone would make it some 300 ms in the mean. */
+	CHECK_INT(sum_us / (int64_t)count, <, SANITIZED ? 200000 : 100000);
+	free(starts);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(what_is_put_at_the_far_edge_of_the_window_is_found)
+{
+	hwt_store *store = producer(HWT_STORE_AT_LEAST_ONCE);
+	pid_t putter;
+
+	log_open(world.log);
+	CHECK_CALL(hwt_store_start(store), 0);
+	putter = spawn("put", "1500", "500", "4999000", NULL); /* the horizon is 5 s */
+	{
+		int status = -1;
+
+		CHECK_INT(waitpid(putter, &status, 0), ==, putter);
+	}
+	CHECK(wait_log(1500));
+	CHECK_INT(check_log(1500), ==, 1500);
+	CHECK_INT(latest_ms(), <, 2500);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_lost_notification_costs_a_look_ahead)
+{
+	hwt_store *store, *other;
+
+	store = producer(HWT_STORE_AT_LEAST_ONCE);
+	if (world.sqlite) { /* a hint is a row: it cannot be lost; a process that slept through them reads all again */
+		CHECK_CALL(hwt_store_close(store), 0);
+		SKIP("a hint of SQLite is a row of the same transaction");
+	}
+	log_open(world.log);
+	atomic_store(&hwts_test_deaf, true);
+	CHECK_CALL(hwt_store_start(store), 0);
+	other = open_store();
+	for (int i = 0; i < 30; i++) {
+		put(other, "a", HWT_MS(20));
+		sleep_ms(30);
+	}
+	CHECK(wait_log(30));
+	CHECK_INT(check_log(30), ==, 30);
+	CHECK_INT(latest_ms(), <, 2500); /* a third of the lease of 2 s, and a busy machine */
+	atomic_store(&hwts_test_deaf, false);
+	CHECK_CALL(hwt_store_close(other), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_cancel_by_another_process_holds)
+{
+	hwt_store *store = producer(HWT_STORE_AT_LEAST_ONCE), *other;
+	int64_t ids[40];
+
+	log_open(world.log);
+	CHECK_CALL(hwt_store_start(store), 0);
+	other = open_store();
+	for (int i = 0; i < 40; i++)
+		ids[i] = put(store, "a", HWT_MS(700));
+	for (int i = 0; i < 40; i += 2)
+		CHECK_CALL(hwt_store_cancel(other, ids[i]), 0);
+	for (int i = 1; i < 40; i += 4)
+		CHECK_CALL(hwt_store_reschedule(other, ids[i], 0), 0);
+	CHECK(wait_log(20));
+	sleep_ms(300);
+	CHECK_INT(check_log(20), ==, 20);
+	CHECK_CALL(hwt_store_close(other), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/*
+ * Clocks
+ */
+
+TEST(a_process_whose_clock_is_wrong_begins_nothing_early)
+{
+	hwt_store *store = producer(HWT_STORE_AT_LEAST_ONCE);
+	pid_t one;
+
+	if (world.sqlite) { /* there the wall clock is the database's clock */
+		CHECK_CALL(hwt_store_close(store), 0);
+		SKIP("the wall clock is the clock of a SQLite database");
+	}
+	one = spawn("work", "0", "0", "7200000000", NULL); /* two hours ahead */
+	put_batch(store, 200, HWT_MS(200), HWT_MS(3));
+	CHECK(wait_log(200));
+	end_child(one);
+	CHECK_INT(check_log(200), ==, 200);
+	CHECK_INT(latest_ms(), <, 2000);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+static hwt_store *stepping_store(void)
+{
+	hwt_store *store = producer(HWT_STORE_AT_LEAST_ONCE);
+
+	log_open(world.log);
+	CHECK_CALL(hwt_store_start(store), 0);
+	return store;
+}
+
+TEST(steps_of_the_wall_clock_take_no_lease_and_start_nothing_early)
+{
+	hwt_store *store = stepping_store();
+	int64_t id = put(store, "a", HWT_S(3600)), soon;
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+
+	/* Two hours ahead: on SQLite it is due now; PostgreSQL's clock has not moved. */
+	atomic_store(&hwts_test_wall_us, INT64_C(7200000000));
+	sleep_ms(1500);
+	CHECK_CALL(hwt_store_get(store, id, &info), world.sqlite ? ENOENT : 0);
+	CHECK_INT(stats_of_store(store).lost_leases, ==, 0);
+	/* And back again: what is put now is due by the new clock. */
+	atomic_store(&hwts_test_wall_us, 0);
+	soon = put(store, "a", HWT_MS(50));
+	CHECK(wait_gone(store, soon));
+	sleep_ms(1000);
+	soon = put(store, "a", HWT_MS(50));
+	CHECK(wait_gone(store, soon));
+	CHECK_INT(stats_of_store(store).lost_leases, ==, 0);
+	CHECK_INT(stats_of_store(store).shards_held, ==, 8);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/*
+ * Idle, far
+ */
+
+TEST(an_idle_process_makes_one_round_trip_each_third_of_its_lease)
+{
+	hwt_store *store = producer(HWT_STORE_AT_LEAST_ONCE);
+	uint64_t before;
+
+	put_batch(store, 2000, HWT_S(100000), HWT_S(1));
+	CHECK_CALL(hwt_store_start(store), 0);
+	sleep_ms(1000);
+	before = stats_of_store(store).round_trips;
+	sleep_ms(4000); /* the lease is 2 s: six looks */
+	CHECK_INT(stats_of_store(store).round_trips - before, <=, 8);
+	CHECK_INT(stats_of_store(store).round_trips - before, >=, 2);
+	CHECK_INT(stats_of_store(store).window, ==, 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+STORE_MAIN(child)
