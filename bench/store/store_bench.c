@@ -287,7 +287,7 @@ static void *put_singly(void *arg)
 static void puts_of(unsigned count)
 {
 	hwt_store *store = open_store();
-	struct thread threads[16] = { { NULL } };
+	static struct thread threads[16];
 	int64_t start_us = clock_us(CLOCK_MONOTONIC);
 	double puts = 0;
 
@@ -382,6 +382,7 @@ static void live_putter(void)
 		unsigned count = n - number < step ? n - number : step;
 
 		sleep_us(at_us - clock_us(CLOCK_REALTIME));
+		at_us = clock_us(CLOCK_REALTIME); /* it may have been late itself */
 		for (unsigned i = number; i < number + count; i++)
 			shared->due_us[i] = at_us + 100000 + (int64_t)i * 7919 % 2900000;
 		put_range(store, number, count, noted_due_us);
