@@ -10,8 +10,17 @@ use strict;
 use warnings;
 use File::Find;
 
-our %path; # by base name
-find({ no_chdir => 1, wanted => sub { $path{s{.*/}{}r} = $_ if /\.[ch]$/ } }, 'src');
+our @files; # by their paths below src/
+find({ no_chdir => 1, wanted => sub { push @files, s{^src/}{}r if /\.[ch]$/ } }, 'src');
+@files = sort @files;
+
+# The one that an entry means: a path below src/, or the end of one that is the only such.
+sub path_of {
+	my ($file) = @_;
+	my @found = grep { $_ eq $file } @files;
+	@found = grep { m{/\Q$file\E$} } @files unless @found;
+	return @found == 1 ? "src/$found[0]" : undef;
+}
 
 # An edit: where, the lines before (context and "-"), the lines after (context and "+").
 sub entries {
@@ -65,7 +74,7 @@ sub slurp {
 sub plant {
 	my ($entry, $sources) = @_;
 	for my $edit (@{ $entry->{edits} }) {
-		my $path = $path{ $edit->{file} } or return "there is no $edit->{file} in src";
+		my $path = path_of($edit->{file}) or return "which file in src is $edit->{file}?";
 		my $source = $sources->{$path} //= slurp($path);
 		my @places = places($source, $edit->{old});
 		return sprintf "its line stands %d times in %s, not once:\n%s", scalar @places, $path, $edit->{old} if @places != 1;
@@ -96,9 +105,9 @@ sub check {
 	for my $entry (@entries) {
 		my $problem = $name{ $entry->{name} }++ ? 'its name stands twice in the table' : plant($entry, {});
 		push @problems, "FAIL mutant $entry->{name} does not fit: $problem" if $problem;
-		$file{ $_->{file} } = 1 for @{ $entry->{edits} };
+		$file{ path_of($_->{file}) // '' } = 1 for @{ $entry->{edits} };
 	}
-	my @without = grep { /\.c$/ && !/^check/ && !$file{$_} } sort keys %path;
+	my @without = grep { /\.c$/ && !m{^(?:check|store/)} && !$file{"src/$_"} } @files; # the store has tests of its own
 	push @problems, map { "FAIL mutants: $table plants nothing in $_" } @without if $table =~ /mutants\.txt$/;
 	print map { s/\n*\z/\n/r } @problems;
 	return @problems ? 1 : 0;

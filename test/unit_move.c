@@ -914,11 +914,11 @@ TEST(taken_in_while_somebody_looks_at_it)
 	end();
 }
 
-TEST(taken_in_while_an_executor_hands_it_over)
+static void taken_in_while_handed_over(void (*finaliser)(void *arg))
 {
 	hwt_config config = driven_config(TICK, 64);
 	hwt_executor executor = { keep, NULL };
-	hwt_spec spec = { sizeof(spec), to_50_task, &subject, AT(0), 0, shot_release, HWT_ABSOLUTE };
+	hwt_spec spec = { sizeof(spec), to_50_task, &subject, AT(0), 0, finaliser, HWT_ABSOLUTE };
 
 	config.executor = &executor;
 	memset(&subject, 0, sizeof(subject));
@@ -936,6 +936,13 @@ TEST(taken_in_while_an_executor_hands_it_over)
 	if (kept_run != NULL)
 		kept_run(kept_job);
 	end();
+}
+
+/* Also one whose word has no flag that makes the worker look at the deadline. */
+TEST(taken_in_while_an_executor_hands_it_over)
+{
+	taken_in_while_handed_over(shot_release);
+	taken_in_while_handed_over(NULL);
 }
 
 TEST_MAIN(RUN(a_look_changes_no_order), RUN(taken_in_while_somebody_looks_at_it),
