@@ -78,7 +78,7 @@ EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,\
 	$(filter-out $(EXAMPLES_PKG:%=examples/%.c) examples/jobs.c examples/demo_store.c,$(wildcard examples/*.c)))
 BENCH := $(BUILD)/bench/bench
 
-.PHONY: all check soak fuzz model static aarch64 coverage mutants mutants-sample races memcheck demo install uninstall dist clean deps help
+.PHONY: all check soak fuzz model static aarch64 coverage perturbed mutants mutants-sample mutants-random races memcheck demo install uninstall dist clean deps help
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/libhwt.a $(BUILD)/libhwt.so store
@@ -96,6 +96,7 @@ help:
 	@echo 'make memcheck   the single-threaded tests under valgrind'
 	@echo 'make mutants    plants faults, one by one, and demands that a test finds each'
 	@echo 'make mutants-sample one fault of each source file, drawn by HWT_SEED'
+	@echo 'make mutants-random 100 faults drawn by HWT_SEED; shows those that no test finds'
 	@echo 'make races      plants data races and demands that ThreadSanitizer reports each'
 	@echo 'make coverage   lines and branches of src/ that the tests reach'
 	@echo 'make aarch64    cross build, tests under qemu'
@@ -131,6 +132,8 @@ $(BUILD)/perturbed/perturb.o: test/perturb.c | $(BUILD)/perturbed
 
 $(BUILD)/perturbed/$(SONAME): $(SRC:src/%.c=$(BUILD)/perturbed/%.o) $(BUILD)/perturbed/perturb.o
 	$(QCC) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=test/perturb.map -o $@ $^ $(ALL_LDFLAGS)
+
+perturbed: $(BUILD)/perturbed/$(SONAME)
 
 $(BUILD)/libhwt.a: $(SRC:src/%.c=$(BUILD)/lib/%.o)
 	$(Q)rm -f $@ && $(AR) rcsD $@ $^
@@ -191,6 +194,9 @@ mutants:
 
 mutants-sample:
 	CC='$(CC)' test/mutants.sh --sample
+
+mutants-random:
+	CC='$(CC)' test/random_mutants.sh
 
 static aarch64 coverage races:
 	test/run.sh $(BUILD) test/$@.sh

@@ -8,29 +8,17 @@
 # HWT_JOBS: how many faults at a time (one a core).  HWT_MUTANT_TIMEOUT: seconds for a test (20; a whole program has six times as many).
 set -u
 cd "$(dirname "$0")/.." || exit 1
+. test/plant.sh
 table=test/mutants.txt limit=${HWT_MUTANT_TIMEOUT:-20} jobs=${HWT_JOBS:-$(nproc)}
 draw=$((${HWT_SEED:-$(date +%s)}))
-export HWT_SCALE=${HWT_SCALE:-30} HWT_SEED=20
-ulimit -c 0                  # most of them crash
-ulimit -v $((8 << 20)) || :  # and some ask for memory without end
-
-build() { # PROGRAM..., in the folder of a tree
-	local programs=("${@#*:}")
-	make -s BUILD=build OPT=-O1 CC="${CC:-cc}" "${programs[@]/#/build/test/}" >log 2>&1
-}
-
-fails() { # PROGRAM SECONDS [TEST], in the folder of a built tree.  The outer redirection: the shell tells of each that was killed.
-	local program=build/test/${1#*:}
-	[[ $1 = *:* ]] && program=${1%%:*}:$program
-	! (HWT_TEST_TIMEOUT=$2 test/exec.sh "$program" "${@:3}" >log 2>&1; exit $?) 2>/dev/null
-}
+export HWT_SCALE=${HWT_SCALE:-30}
 
 # The program that finds the fault of the tree in which this runs.  PROGRAM TEST OTHERS...
 found_by() {
 	local program
-	[ "$2" != - ] && fails "$1" "$limit" "$2" && echo "$1 $2" && return
+	[ "$2" != - ] && fails '' "$limit" "$1" "$2" && echo "$1 $2" && return
 	for program in "$1" "${@:3}"; do
-		build "$program" && fails "$program" $((6 * limit)) && echo "$program -" && return
+		build '' "$program" && fails '' $((6 * limit)) "$program" && echo "$program -" && return
 	done
 	return 1
 }
@@ -42,7 +30,7 @@ judge() {
 	cp -Rp "$1" "$copy" && cd "$copy" || exit 1
 	if ! perl test/mutate.pl "$table" apply "$2" >log 2>&1; then
 		echo "FAIL mutant $2 does not fit: $(cat log)"
-	elif ! build "$4"; then
+	elif ! build '' "$4"; then
 		echo "FAIL mutant $2 does not compile: $(grep -m1 error: log)"
 	elif ! by=$(found_by "$4" "$5" "${others[@]}"); then
 		echo "FAIL mutant $2 of $3 survived"
@@ -72,11 +60,11 @@ perl test/mutate.pl "$table" "$@" >"$work/chosen"
 [ -s "$work/chosen" ] || { echo "FAIL mutants: no such entry"; exit 1; }
 mkdir "$work/tree" && cp -Rp Makefile include src test "$work/tree" && cd "$work/tree" || exit 1
 mapfile -t programs < <(cut -d' ' -f3 "$work/chosen" | sort -u)
-MAKEFLAGS=-j$jobs build "${programs[@]}" || { echo "FAIL mutants: the tree does not build"; cat log; exit 1; }
+MAKEFLAGS=-j$jobs build '' "${programs[@]}" || { echo "FAIL mutants: the tree does not build"; cat log; exit 1; }
 for program in "${programs[@]}"; do # or everything would look found
 	mapfile -t tests < <(grep " $program " "$work/chosen" | cut -d" " -f4 | sort -u)
 	[[ " ${tests[*]} " = *" - "* ]] && words=() || words=("${tests[@]}")
-	fails "$program" $((6 * limit)) "${words[@]}" && { echo "FAIL mutants: $program fails without a fault"; tail -5 log; exit 1; }
+	fails '' $((6 * limit)) "$program" "${words[@]}" && { echo "FAIL mutants: $program fails without a fault"; tail -5 log; exit 1; }
 	for test in "${tests[@]}"; do
 		[ "$test" = - ] || grep -q "^ok .*$test" log || { echo "FAIL mutants: there is no test $program $test"; exit 1; }
 	done

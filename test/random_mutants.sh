@@ -1,0 +1,93 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# random_mutants.sh [FILE...]: faults that nobody chose.  Draws them by HWT_SEED over src/ (or those of its files), plants one at a time in a copy
+# of the tree, and runs the tests until one fails.  One that does not compile, or that leaves every object file as it was, does not count.
+#
+# Each that survives is shown as file:line, with the line and the line instead.  It wants a test, and then a place in test/mutants.txt; or, if it
+# changes nothing that matters, a place in test/mutants-equivalent.txt with the reason.
+#
+# A weakened memory order is planted in a build with ThreadSanitizer, the others in a plain one: a processor may order more than C does.
+#
+# HWT_MUTANTS: how many count (100).  HWT_JOBS: how many at a time (one a core).  HWT_MUTANT_TIMEOUT: seconds for a program (60).
+set -u
+cd "$(dirname "$0")/.." || exit 1
+. test/plant.sh
+count=${HWT_MUTANTS:-100} limit=${HWT_MUTANT_TIMEOUT:-60} jobs=${HWT_JOBS:-$(nproc)}
+export HWT_SCALE=${HWT_SCALE:-10} TSAN_OPTIONS=halt_on_error=1
+
+names() { # FILE...
+	basename -s .c "$@"
+}
+
+mapfile -t plain < <(names test/unit_*.c test/test_*.c | grep -v test_soak; printf 'hierarchical:%s\n' unit_wheel unit_worker unit_oracle)
+mapfile -t threads < <(names test/test_stress*.c test/test_stats.c test/test_driven.c test/test_finaliser.c test/unit_{await,lane,move,idle}.c
+	names test/test_stress_*.c | sed 's/^/perturbed:/')
+
+same() { # FOLDER FOLDER: the same object files?
+	local object
+	for object in "$1"/*.o; do
+		cmp -s "$object" "$2/${object##*/}" || return
+	done
+}
+
+# The program that finds the fault of the tree in which this runs.  SANITIZER PROGRAM...
+found_by() {
+	local program
+	for program in "${@:2}"; do
+		if ! build "$1" "$program" || fails "$1" "$limit" "$program"; then
+			echo "$program"
+			return
+		fi
+	done
+	return 1
+}
+
+# Plants one fault in a copy of the built tree and prints its line.  TREE NAME FILE PROGRAM -
+judge() {
+	local copy=$1-$2 san='' programs by
+	[ "$(grep -cE '^(ok|FAIL)' "$1/../result")" -lt "$count" ] || return
+	[[ $2 = order-* ]] && san=thread
+	mapfile -t programs < <([ -n "$san" ] || echo "$4"; cat "$1/../programs$san")
+	cp -Rp "$1" "$copy" && cd "$copy" || exit 1
+	if ! perl test/mutate.pl ../table apply "$2" >log 2>&1; then
+		echo "FAIL mutant $2 does not fit: $(cat log)"
+	elif ! make_all "$san" "build$san/libhwt-unit.a"; then
+		echo "skip mutant $2 does not compile"
+	elif same "$1/build$san/unit" "build$san/unit"; then
+		echo "skip mutant $2 changes no code"
+	elif by=$(found_by "$san" "${programs[@]}"); then
+		echo "ok mutant $2 by $by"
+	else
+		echo "FAIL mutant $2 survived
+$(awk -v name="$2 " '/^$/ { shown = 0 } index($0, name) == 1 { print before; shown = 1 } /^[-+]/ && shown; { before = $0 }' ../table)"
+	fi
+	rm -rf "$copy"
+}
+
+if [ "${1:-}" = --judge ]; then
+	judge "${@:2}"
+	exit
+fi
+
+seed=$((${HWT_SEED:-$(date +%s)}))
+echo "HWT_SEED=$seed"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+perl test/random_mutants.pl "$seed" $((4 * count)) "$@" >"$work/table" && perl test/mutate.pl "$work/table" list >"$work/drawn" || exit 1
+mkdir "$work/tree" && cp -Rp Makefile include src test "$work/tree" && cd "$work/tree" || exit 1
+for san in '' thread; do
+	[ -n "$san" ] && programs=("${threads[@]}") || programs=("${plain[@]}")
+	MAKEFLAGS=-j$jobs build "$san" "${programs[@]}" || { echo "FAIL mutants: the tree does not build"; cat log; exit 1; }
+	for program in "${programs[@]}"; do # without a fault they pass, or everything would look found
+		began=$(date +%s%N)
+		fails "$san" "$limit" "$program" && { echo "FAIL mutants: $program fails without a fault"; tail -5 log; exit 1; }
+		echo "$(($(date +%s%N) - began)) $program" >>"$work/times$san"
+	done
+	sort -n "$work/times$san" | cut -d' ' -f2 >"$work/programs$san" # the quick ones come first
+	rm -r "build$san/test" # each copy has to link them anyway
+done
+: >"$work/result"
+xargs -P "$jobs" -L 1 test/random_mutants.sh --judge "$work/tree" <"$work/drawn" | tee "$work/result"
+passed=$(grep -c '^ok' "$work/result") failed=$(grep -c '^FAIL' "$work/result") skipped=$(grep -c '^skip' "$work/result")
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
