@@ -1,28 +1,28 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# store_pg.sh run COMMAND ARGS...: runs a command in the surroundings of a PostgreSQL server of its own (test/postgres.sh),
-# and ends with its status; 77: no server is installed here.  The command finds:
+# store_pg.sh run COMMAND ARGS...: what test/postgres.sh does, for commands that need more than a url of the store's own:
+# it ends with the command's status, or with 77 when no server is installed.  The command finds:
 #
-#     HWT_STORE_PG_URL     a url for hwt_store_open and psql, of a superuser
+#     HWT_STORE_PG_URL     the url in the form that psql takes, too, of a superuser
 #     HWT_STORE_PG_BIN     the folder of psql and postgres
-#     POSTGRES_CTL         a command that starts, stops or restarts the server: $POSTGRES_CTL restart
 set -u
-here=$(dirname "$0")
-# shellcheck source=test/postgres.sh
-. "$here/postgres.sh"
+if [ "${1:-}" = inside ]; then
+	shift
+	folder=${HWT_STORE_URL#*host=}
+	HWT_STORE_PG_URL="postgresql://hwt@/postgres?host=${folder%% *}"
+	export HWT_STORE_PG_URL
+	unset HWT_STORE_URL
+	exec "$@"
+fi
 [ "${1:-}" = run ] && [ $# -ge 2 ] || {
 	echo "usage: store_pg.sh run COMMAND ARGS..." >&2
 	exit 2
 }
 shift
-postgres_find || exit 77
-postgres_start >&2 || exit 1
-HWT_STORE_PG_BIN=$postgres_bin
-HWT_STORE_PG_URL="postgresql://hwt@/postgres?host=$postgres_folder"
-export HWT_STORE_PG_BIN HWT_STORE_PG_URL
-
-# In the background, for a trap runs only when a command in front has ended.
-"$@" &
-command=$!
-trap 'kill -TERM $command; wait $command; exit 143' HUP INT TERM
-wait $command
+for bin in "$(pg_config --bindir 2>/dev/null)" /usr/lib/postgresql/*/bin /usr/pgsql-*/bin /usr/bin /usr/local/bin ''; do
+	[ -x "$bin/initdb" ] && [ -x "$bin/postgres" ] && [ -x "$bin/psql" ] && break
+done
+[ -n "$bin" ] || exit 77
+HWT_STORE_PG_BIN=$bin
+export HWT_STORE_PG_BIN
+exec "$(dirname "$0")/postgres.sh" "$0" inside "$@"
