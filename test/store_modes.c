@@ -138,7 +138,7 @@ static hwt_store *store_with(const hwt_store_kind *kind)
 
 struct failing {
 	atomic_uint ran;
-	unsigned fail_first; /* so many runs fail */
+	atomic_uint fail_first; /* so many runs fail */
 	int64_t at_ns[32];
 	unsigned attempts[32];
 	uint64_t missed[32];
@@ -158,7 +158,7 @@ static int fail_first(const hwt_store_run *run, void *ctx)
 		CHECK_INT(now_us(), >=, run->due_us);
 	}
 	atomic_fetch_add(&failing->ran, 1);
-	return i < failing->fail_first ? EPERM : 0;
+	return i < atomic_load(&failing->fail_first) ? EPERM : 0;
 }
 
 static hwt_store_kind kind_of(hwt_store_task *task, void *ctx)
@@ -334,9 +334,9 @@ TEST(a_failing_period_is_tried_again_and_merged_into_the_next)
 	CHECK_INT(failing.attempts[5], ==, 1);
 	CHECK_INT(failing.due_us[5], ==, first_us + 1000000 * (int64_t)(failing.missed[4] + 1));
 	/* Too many in a row end the series. */
-	atomic_store(&failing.ran, 0);
-	failing.fail_first = 100;
 	cancel_between_runs(store, id);
+	atomic_store(&failing.ran, 0);
+	atomic_store(&failing.fail_first, 100);
 	spec.due_us = now_us();
 	CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
 	CHECK(wait_store_state(store, id, HWT_STORE_FAILED));

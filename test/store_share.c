@@ -525,13 +525,15 @@ TEST(a_lost_notification_costs_a_look_ahead)
 TEST(a_cancel_by_another_process_holds)
 {
 	hwt_store *store = producer(HWT_STORE_AT_LEAST_ONCE), *other;
+	hwt_store_spec specs[40];
 	int64_t ids[40];
 
 	log_open(world.log);
 	CHECK_CALL(hwt_store_start(store), 0);
 	other = open_store();
 	for (int i = 0; i < 40; i++)
-		ids[i] = put(store, "a", HWT_MS(700));
+		specs[i] = spec_of("a", HWT_S(SANITIZED ? 5 : 2));
+	CHECK_CALL(hwt_store_put_many(store, specs, 40, ids), 0);
 	for (int i = 0; i < 40; i += 2)
 		CHECK_CALL(hwt_store_cancel(other, ids[i]), 0);
 	for (int i = 1; i < 40; i += 4)

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The database away, locked, restarted; effects in transactions while processes are killed.
+ */
+#include "store.h"
+
+#ifdef HWT_STORE_SQLITE
+#include <sqlite3.h>
+#endif
+#ifdef HWT_STORE_POSTGRES
+#include <libpq-fe.h>
+#endif
+
+/* A statement on a connection of the test's own; returns the first number of its result. */
+static int64_t query(const char *format, ...)
+{
+	int64_t value = -1;
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+#ifdef HWT_STORE_SQLITE
+	if (world.sqlite) {
+		sqlite3 *db = NULL;
+		sqlite3_stmt *statement = NULL;
+
+		REQUIRE(sqlite3_open(world.url + 7, &db) == SQLITE_OK);
+		sqlite3_busy_timeout(db, 10000);
+		CHECK_INT(sqlite3_prepare_v2(db, text, -1, &statement, NULL), ==, SQLITE_OK);
+		if (sqlite3_step(statement) == SQLITE_ROW)
+			value = sqlite3_column_int64(statement, 0);
+		sqlite3_finalize(statement);
+		sqlite3_close(db);
+	}
+#endif
+#ifdef HWT_STORE_POSTGRES
+	if (!world.sqlite) {
+		PGconn *conn = PQconnectdb(world.url + 3);
+		PGresult *result = PQexec(conn, text);
+
+		if (PQntuples(result) > 0)
+			value = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
+		PQclear(result);
+		PQfinish(conn);
+	}
+#endif
+	return value;
+}
+
+/*
+ * The child: runs timeouts in transactions, whose effect is a row.  argv: URL SCHEMA LOG
+ */
+
+static bool insert_effect(void *connection, int64_t id)
+{
+	char text[128];
+
+	(void)snprintf(text, sizeof(text), "insert into %s_effects values (%lld)", world.schema, (long long)id);
+#ifdef HWT_STORE_SQLITE
+	if (world.sqlite)
+		return sqlite3_exec(connection, text, NULL, NULL, NULL) == SQLITE_OK;
+#endif
+#ifdef HWT_STORE_POSTGRES
+	PGresult *result = PQexec(connection, text);
+	bool ok = PQresultStatus(result) == PGRES_COMMAND_OK;
+
+	PQclear(result);
+	return ok;
+#else
+	return false;
+#endif
+}
+
+static int have_effect(const hwt_store_run *run, void *ctx)
+{
+	(void)ctx;
+	log_start(run);
+	if (!insert_effect(run->connection, run->id))
+		return EIO;
+	sleep_ns(HWT_US(300));
+	return 0;
+}
+
+static int child(int argc, char **argv)
+{
+	hwt_store_config config;
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store *store;
+
+	(void)argc;
+	enter_world(argv + 1);
+	config = store_config();
+	config.lease_ns = HWT_S(1);
+	store = open_with(&config);
+	kind.name = "a";
+	kind.task = have_effect;
+	kind.mode = HWT_STORE_TRANSACTION;
+	kind.backoff_ns = HWT_MS(10);
+	REQUIRE(hwt_store_register(store, &kind) == 0);
+	REQUIRE(hwt_store_start(store) == 0);
+	while (!asked_to_stop)
+		sleep_ms(2);
+	REQUIRE(hwt_store_close(store) == 0);
+	return 0;
+}
+
+TEST(effects_are_had_exactly_once_however_processes_die)
+{
+	enum { COUNT = 800, KILLS = 6 };
+	struct prng prng = { test_seed("effects") };
+	hwt_store_spec *specs = calloc(COUNT, sizeof(*specs));
+	hwt_store *store;
+	pid_t workers[2];
+	size_t starts, early;
+
+	fresh_world();
+	store = open_store();
+	(void)query("create table %s_effects (id bigint)", world.schema);
+	for (int i = 0; i < COUNT; i++)
+		specs[i] = spec_of("a", HWT_MS(4) * i);
+	CHECK_CALL(hwt_store_put_many(store, specs, COUNT, NULL), 0);
+	for (int i = 0; i < 2; i++)
+		workers[i] = spawn("effects", NULL);
+	for (int i = 0; i < KILLS; i++) {
+		sleep_ms(prng_between(&prng, 100, 700));
+		if (prng_below(&prng, 3) == 0) { /* it stands still in the midst of a transaction, and goes on */
+			CHECK_INT(kill(workers[i % 2], SIGSTOP), ==, 0);
+			sleep_ms(1500);
+			CHECK_INT(kill(workers[i % 2], SIGCONT), ==, 0);
+			continue;
+		}
+		kill_child(workers[i % 2]);
+		workers[i % 2] = spawn("effects", NULL);
+	}
+	for (int64_t until_ns = hwt_now() + PATIENCE_NS; hwt_now() < until_ns; sleep_ms(20))
+		if (query("select count(*) from %s_timeout", world.schema) == 0)
+			break;
+	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 0);
+	end_child(workers[0]);
+	end_child(workers[1]);
+	CHECK_INT(query("select count(*) from %s_effects", world.schema), ==, COUNT);
+	CHECK_INT(query("select count(distinct id) from %s_effects", world.schema), ==, COUNT);
+	CHECK_INT(log_ids(&starts, &early), ==, COUNT);
+	CHECK_INT(early, ==, 0);
+	printf("# %zu starts\n", starts);
+	CHECK_CALL(hwt_store_close(store), 0);
+	free(specs);
+}
+
+/*
+ * Puts go on while the database comes and goes
+ */
+
+struct load {
+	hwt_store *store;
+	atomic_uint accepted, unknown, refused, stop;
+	int64_t ids[20000];
+};
+
+static atomic_uint ran;
+
+static int count_run(const hwt_store_run *run, void *ctx)
+{
+	(void)ctx;
+	CHECK_INT(now_us(), >=, run->due_us);
+	atomic_fetch_add(&ran, 1);
+	return 0;
+}
+
+static void *put_on_and_on(void *arg)
+{
+	struct load *load = arg;
+
+	while (!atomic_load(&load->stop) && atomic_load(&load->accepted) < 19000) {
+		hwt_store_spec spec = spec_of("a", HWT_MS(20));
+		int64_t id = 0;
+		int rc = hwt_store_put(load->store, &spec, &id);
+
+		if (rc == 0) {
+			load->ids[atomic_fetch_add(&load->accepted, 1)] = id;
+		} else if (rc == ECONNRESET) {
+			CHECK_INT(id, >, 0); /* by which it can be asked for */
+			atomic_fetch_add(&load->unknown, 1);
+		} else {
+			CHECK(rc == ENOTCONN || rc == EAGAIN);
+			atomic_fetch_add(&load->refused, 1);
+			sleep_ms(5);
+		}
+		sleep_ms(1);
+	}
+	return NULL;
+}
+
+static struct load *start_load(struct crew *crew)
+{
+	struct load *load = calloc(1, sizeof(*load));
+
+	fresh_world();
+	load->store = open_store();
+	register_kind(load->store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	atomic_store(&ran, 0);
+	CHECK_CALL(hwt_store_start(load->store), 0);
+	crew_start(crew, 1, put_on_and_on, load, 0); /* accepted is written by one thread */
+	CHECK(wait_count(&ran, 20));
+	return load;
+}
+
+static void end_load(struct load *load, struct crew *crew)
+{
+	unsigned more = atomic_load(&ran) + 50;
+
+	CHECK(wait_count(&ran, more)); /* it goes on by itself */
+	atomic_store(&load->stop, 1);
+	crew_join(crew);
+	for (unsigned i = 0; i < atomic_load(&load->accepted); i++)
+		CHECK(wait_gone(load->store, load->ids[i]));
+	CHECK_INT(atomic_load(&ran), >=, atomic_load(&load->accepted));
+	CHECK_INT(stats_of_store(load->store).failed, ==, 0);
+	printf("# %u accepted, %u unknown, %u refused, %u ran, %" PRIu64 " reconnects\n", atomic_load(&load->accepted),
+	       atomic_load(&load->unknown), atomic_load(&load->refused), atomic_load(&ran),
+	       stats_of_store(load->store).reconnects);
+	CHECK_CALL(hwt_store_close(load->store), 0);
+	free(load);
+}
+
+TEST(connections_that_are_killed_lose_nothing)
+{
+	struct crew crew;
+	struct load *load;
+
+	if (on_sqlite())
+		SKIP("of PostgreSQL");
+	load = start_load(&crew);
+	for (int i = 0; i < 8; i++) {
+		(void)query(
+		    "select count(pg_terminate_backend(pid)) from pg_stat_activity where pid <> pg_backend_pid()"
+		    " and application_name = 'libhwt-store'");
+		sleep_ms(150);
+	}
+	CHECK_INT(stats_of_store(load->store).reconnects, >, 0);
+	end_load(load, &crew);
+}
+
+TEST(a_server_that_is_restarted_loses_nothing)
+{
+	const char *ctl = getenv("HWT_POSTGRES_CTL");
+	struct crew crew;
+	struct load *load;
+	char command[256];
+
+	if (on_sqlite() || !ctl)
+		SKIP("of PostgreSQL, with a server that may be restarted");
+	load = start_load(&crew);
+	(void)snprintf(command, sizeof(command), "%s restart", ctl);
+	CHECK_INT(system(command), ==, 0);
+	sleep_ms(500);
+	(void)snprintf(command, sizeof(command), "%s -m immediate stop", ctl);
+	CHECK_INT(system(command), ==, 0);
+	sleep_ms(2500); /* longer than the lease */
+	(void)snprintf(command, sizeof(command), "%s start", ctl);
+	CHECK_INT(system(command), ==, 0);
+	end_load(load, &crew);
+}
+
+TEST(a_stop_without_a_database_comes_to_an_end)
+{
+	const char *ctl = getenv("HWT_POSTGRES_CTL");
+	hwt_store *store;
+	char command[256];
+	int64_t before_ns;
+
+	if (on_sqlite() || !ctl)
+		SKIP("of PostgreSQL, with a server that may be stopped");
+	fresh_world();
+	store = open_store();
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_CALL(hwt_store_start(store), 0);
+	(void)snprintf(command, sizeof(command), "%s -m immediate stop", ctl);
+	CHECK_INT(system(command), ==, 0);
+	before_ns = hwt_now();
+	CHECK_CALL(hwt_store_stop(store), 0);
+	CHECK_INT(hwt_now() - before_ns, <, HWT_S(20));
+	{
+		hwt_store_spec spec = spec_of("a", 0);
+		hwt_store_info info = HWT_STORE_INFO_INIT;
+		int64_t id = -7;
+
+		CHECK_CALL(hwt_store_put(store, &spec, &id), ENOTCONN);
+		CHECK_INT(id, ==, -7);
+		CHECK_CALL(hwt_store_get(store, 1, &info), ENOTCONN);
+		CHECK_CALL(hwt_store_start(store), ENOTCONN);
+	}
+	(void)snprintf(command, sizeof(command), "%s start", ctl);
+	CHECK_INT(system(command), ==, 0);
+	put(store, "a", 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* The lease ends meanwhile, on both engines. */
+TEST(a_database_that_is_locked_for_longer_than_the_lease_loses_nothing)
+{
+	struct crew crew;
+	struct load *load = start_load(&crew);
+
+#ifdef HWT_STORE_SQLITE
+	if (world.sqlite) {
+		sqlite3 *db = NULL;
+
+		REQUIRE(sqlite3_open(world.url + 7, &db) == SQLITE_OK);
+		sqlite3_busy_timeout(db, 10000);
+		CHECK_INT(sqlite3_exec(db, "begin immediate", NULL, NULL, NULL), ==, SQLITE_OK);
+		sleep_ms(3000);
+		CHECK_INT(sqlite3_exec(db, "rollback", NULL, NULL, NULL), ==, SQLITE_OK);
+		sqlite3_close(db);
+	}
+#endif
+#ifdef HWT_STORE_POSTGRES
+	if (!world.sqlite) {
+		PGconn *conn = PQconnectdb(world.url + 3);
+		char text[128];
+
+		(void)snprintf(text, sizeof(text), "begin; lock table %s_member, %s_timeout in exclusive mode",
+			       world.schema, world.schema);
+		PQclear(PQexec(conn, text));
+		CHECK_INT(PQtransactionStatus(conn), ==, PQTRANS_INTRANS);
+		sleep_ms(3000);
+		PQfinish(conn);
+	}
+#endif
+	end_load(load, &crew);
+}
+
+/* A transaction of a user that holds rows which are due: the others must not wait for it. */
+TEST(a_locked_row_does_not_hold_up_the_others)
+{
+#ifdef HWT_STORE_POSTGRES
+	hwt_store *store;
+	PGconn *conn;
+	char text[128];
+	int64_t id;
+
+	if (on_sqlite())
+		SKIP("of PostgreSQL: SQLite has no locks of rows");
+	fresh_world();
+	store = open_store();
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	atomic_store(&ran, 0);
+	id = put(store, "a", 0);
+	conn = PQconnectdb(world.url + 3);
+	(void)snprintf(text, sizeof(text), "begin; select 1 from %s_timeout where id = %lld for update", world.schema,
+		       (long long)id);
+	PQclear(PQexec(conn, text));
+	CHECK_CALL(hwt_store_start(store), 0);
+	for (int i = 0; i < 10; i++)
+		put(store, "a", 0);
+	CHECK(wait_count(&ran, 10));
+	sleep_ms(100);
+	CHECK_INT(atomic_load(&ran), ==, 10);
+	PQfinish(conn);
+	CHECK(wait_count(&ran, 11));
+	CHECK_CALL(hwt_store_close(store), 0);
+#else
+	SKIP("of PostgreSQL");
+#endif
+}
+
+STORE_MAIN(child)

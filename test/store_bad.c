@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Bad input, and databases that cannot be used: the error, a text that says what to do, and nothing changed.
+ */
+#include "store.h"
+
+#include <sys/mount.h>
+#ifdef HWT_STORE_SQLITE
+#include <sqlite3.h>
+#endif
+#ifdef HWT_STORE_POSTGRES
+#include <libpq-fe.h>
+#endif
+
+static int nothing(const hwt_store_run *run, void *ctx)
+{
+	(void)run;
+	(void)ctx;
+	return 0;
+}
+
+static void check_open(const char *url, const hwt_store_config *config, int want, const char *word)
+{
+	hwt_store *store = (hwt_store *)&world;
+	char error[256] = "";
+
+	CHECK_CALL(hwt_store_open(&store, url, config, error, sizeof(error)), want);
+	CHECK(store == (hwt_store *)&world); /* not touched */
+	CHECK(error[0] != '\0' && strncmp(error, hwt_store_error(), 100) == 0);
+	if (!strstr(error, word)) {
+		fprintf(stderr, "%s: \"%s\" does not say \"%s\"\n", url ? url : "NULL", error, word);
+		CHECK(strstr(error, word) != NULL);
+	}
+	memset(error, 'x', sizeof(error));
+	CHECK_CALL(hwt_store_open(&store, url, config, error, 10), want);
+	CHECK_INT(strlen(error), <=, 9);
+	CHECK_CALL(hwt_store_open(&store, url, config, NULL, 0), want);
+}
+
+TEST(a_wrong_url_is_refused)
+{
+	hwt_store *store;
+
+	fresh_world();
+	check_open(NULL, NULL, EINVAL, "NULL");
+	check_open("", NULL, EINVAL, "sqlite:PATH");
+	check_open("mysql://host/db", NULL, EINVAL, "sqlite:PATH");
+	check_open("sqlite", NULL, EINVAL, "sqlite:PATH");
+	CHECK_CALL(hwt_store_open(NULL, world.url, NULL, NULL, 0), EINVAL);
+#ifdef HWT_STORE_SQLITE
+	check_open("sqlite:", NULL, EINVAL, "path");
+	check_open("sqlite::memory:", NULL, EINVAL, "path");
+	check_open("sqlite:/no/such/folder/x.db", NULL, ENOENT, "folder");
+	check_open("sqlite:/proc", NULL, EACCES, "writable");
+#endif
+#ifdef HWT_STORE_POSTGRES
+	check_open("pg:no_such_keyword=1", NULL, EINVAL, "no_such_keyword");
+	check_open("pg:host=/nonexistent user=x dbname=y", NULL, ENOTCONN, "/nonexistent");
+	check_open("postgresql://x@127.0.0.1:1/y", NULL, ENOTCONN, "127.0.0.1");
+#endif
+	store = open_store();
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_CALL(hwt_store_close(NULL), EINVAL);
+	CHECK_CALL(hwt_store_stop(NULL), EINVAL);
+	CHECK_CALL(hwt_store_start(NULL), EINVAL);
+}
+
+TEST(each_field_of_the_config_is_checked)
+{
+	fresh_world();
+#define REFUSED(field, value, want, word)                                                                              \
+	do {                                                                                                           \
+		hwt_store_config config = store_config();                                                              \
+		config.field = (value);                                                                                \
+		check_open(world.url, &config, want, word);                                                            \
+	} while (0)
+	char name[130];
+
+	memset(name, 'n', 128);
+	name[128] = '\0';
+	REFUSED(size, 8, EINVAL, "size");
+	REFUSED(name, "", EINVAL, "name");
+	REFUSED(name, name, EINVAL, "name");
+	REFUSED(name, "\xff", EINVAL, "name");
+	REFUSED(schema, "", EINVAL, "schema");
+	REFUSED(schema, "Upper", EINVAL, "schema");
+	REFUSED(schema, "a;drop", EINVAL, "schema");
+	REFUSED(schema, "abcdefghijklmnopqrstuvwxy", EINVAL, "schema");
+	REFUSED(threads, 1025, EINVAL, "threads");
+	REFUSED(batch, 10001, EINVAL, "batch");
+	REFUSED(lease_ns, HWT_MS(999), EINVAL, "lease_ns");
+	REFUSED(lease_ns, -1, EINVAL, "lease_ns");
+	REFUSED(lease_ns, HWT_S(3601), EINVAL, "lease_ns");
+	REFUSED(tick_ns, 1, EINVAL, "tick_ns");
+	REFUSED(tick_ns, HWT_S(2), EINVAL, "tick_ns");
+	REFUSED(reserved[7], 1, ENOTSUP, "reserved");
+	{
+		struct {
+			hwt_store_config config;
+			uint64_t more;
+		} newer = { .config = store_config(), .more = 1 };
+		hwt_store *store;
+
+		newer.config.size = sizeof(newer);
+		check_open(world.url, &newer.config, ENOTSUP, "setting");
+		newer.more = 0;
+		CHECK_CALL(hwt_store_open(&store, world.url, &newer.config, NULL, 0), 0);
+		CHECK_CALL(hwt_store_close(store), 0);
+	}
+}
+
+TEST(each_field_of_a_kind_is_checked)
+{
+	hwt_store *store;
+	char name[70];
+	hwt_store_kind good = HWT_STORE_KIND_INIT;
+
+	fresh_world();
+	store = open_store();
+	good.name = "a";
+	good.task = nothing;
+	memset(name, 'n', 64);
+	name[64] = '\0';
+#define BAD_KIND(field, value, want)                                                                                   \
+	do {                                                                                                           \
+		hwt_store_kind kind = good;                                                                            \
+		kind.field = (value);                                                                                  \
+		CHECK_CALL(hwt_store_register(store, &kind), want);                                                    \
+	} while (0)
+	CHECK_CALL(hwt_store_start(store), EINVAL);
+	BAD_KIND(size, 8, EINVAL);
+	BAD_KIND(name, NULL, EINVAL);
+	BAD_KIND(name, "", EINVAL);
+	BAD_KIND(name, name, EINVAL);
+	BAD_KIND(name, "\xc3\x28", EINVAL);
+	BAD_KIND(task, NULL, EINVAL);
+	BAD_KIND(mode, 3, EINVAL);
+	BAD_KIND(shards, 1025, EINVAL);
+	BAD_KIND(horizon_ns, HWT_S(1), EINVAL); /* less than 2/3 of the lease */
+	BAD_KIND(horizon_ns, -1, EINVAL);
+	BAD_KIND(backoff_ns, -1, EINVAL);
+	BAD_KIND(backoff_max_ns, -1, EINVAL);
+	CHECK_CALL(hwt_store_register(store, NULL), EINVAL);
+	CHECK_CALL(hwt_store_register(NULL, &good), EINVAL);
+	CHECK_CALL(hwt_store_register(store, &good), 0);
+	CHECK_CALL(hwt_store_register(store, &good), EEXIST);
+	name[63] = '\0'; /* 63 bytes are allowed, quotes too */
+	name[0] = '\'';
+	name[1] = '"';
+	BAD_KIND(name, name, 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	BAD_KIND(name, "late", EBUSY);
+	CHECK_CALL(hwt_store_close(store), 0);
+	/* The mode is kept. */
+	store = open_store();
+	good.mode = HWT_STORE_AT_MOST_ONCE;
+	CHECK_CALL(hwt_store_register(store, &good), EINVAL);
+	CHECK(strstr(hwt_store_error(), "mode") != NULL);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_kind_that_a_put_has_made_gets_its_mode_from_the_first_registration)
+{
+	hwt_store *store;
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+
+	fresh_world();
+	store = open_store();
+	put(store, "a", HWT_S(1000));
+	kind.name = "a";
+	kind.task = nothing;
+	kind.mode = HWT_STORE_AT_MOST_ONCE;
+	kind.shards = 100;
+	CHECK_CALL(hwt_store_register(store, &kind), 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_held(store, 8)); /* the shards are kept */
+	CHECK_CALL(hwt_store_close(store), 0);
+	store = open_store();
+	kind.mode = HWT_STORE_AT_LEAST_ONCE;
+	CHECK_CALL(hwt_store_register(store, &kind), EINVAL);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+static bool count_one(void *ctx, const hwt_store_info *info)
+{
+	(void)info;
+	(*(int *)ctx)++;
+	return true;
+}
+
+TEST(each_field_of_a_spec_is_checked_and_nothing_is_put)
+{
+	hwt_store *store;
+	char name[300], *data = calloc(1, HWT_STORE_DATA_MAX + 1);
+	int count = 0;
+
+	fresh_world();
+	store = open_store();
+	memset(name, 'n', 256);
+	name[256] = '\0';
+	put(store, "a", HWT_S(1000));
+#define BAD_SPEC(want, ...)                                                                                            \
+	do {                                                                                                           \
+		hwt_store_spec spec = { .size = sizeof(spec), .kind = "a", .delay_ns = HWT_S(1000), __VA_ARGS__ };     \
+		int64_t id = -7;                                                                                       \
+		CHECK_CALL(hwt_store_put(store, &spec, &id), want);                                                    \
+		CHECK_INT(id, ==, -7);                                                                                 \
+		CHECK_CALL(hwt_store_put_many(store, &spec, 1, &id), want);                                            \
+		CHECK_INT(id, ==, -7);                                                                                 \
+	} while (0)
+	BAD_SPEC(EINVAL, .data = data, .len = HWT_STORE_DATA_MAX + 1);
+	CHECK(strstr(hwt_store_error(), "1 MiB") != NULL);
+	BAD_SPEC(EINVAL, .len = 1);
+	BAD_SPEC(EINVAL, .key = "");
+	BAD_SPEC(EINVAL, .key = name);
+	BAD_SPEC(EINVAL, .flags = 4);
+	BAD_SPEC(EINVAL, .flags = HWT_STORE_REPLACE);
+	BAD_SPEC(EINVAL, .flags = HWT_STORE_ABSOLUTE, .due_us = -1);
+	BAD_SPEC(EINVAL, .flags = HWT_STORE_ABSOLUTE, .due_us = INT64_MAX);
+	BAD_SPEC(EINVAL, .period_ns = HWT_MS(999));
+	BAD_SPEC(EINVAL, .period_ns = -1);
+	BAD_SPEC(EINVAL, .period_ns = INT64_MAX);
+	{
+		hwt_store_spec spec = spec_of(NULL, 0);
+		int64_t id = -7;
+
+		CHECK_CALL(hwt_store_put(store, &spec, &id), EINVAL);
+		spec.kind = "";
+		CHECK_CALL(hwt_store_put(store, &spec, &id), EINVAL);
+		spec.kind = name;
+		CHECK_CALL(hwt_store_put(store, &spec, &id), EINVAL);
+		spec.kind = "a";
+		spec.size = 1;
+		CHECK_CALL(hwt_store_put(store, &spec, &id), EINVAL);
+		CHECK_CALL(hwt_store_put(store, NULL, &id), EINVAL);
+		CHECK_CALL(hwt_store_put(NULL, &spec, &id), EINVAL);
+		CHECK_INT(id, ==, -7);
+		/* As far as a delay goes. */
+		spec = spec_of("a", INT64_MAX);
+		CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
+		CHECK_CALL(hwt_store_cancel(store, id), 0);
+		/* Any bytes are a key. */
+		spec.key = "\xff\xfe latin \xe9";
+		CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
+		CHECK_CALL(hwt_store_cancel_key(store, "a", spec.key), 0);
+	}
+	CHECK_CALL(hwt_store_each(store, "a", 2, count_one, &count), 0);
+	CHECK_INT(count, ==, 1);
+	CHECK_CALL(hwt_store_close(store), 0);
+	free(data);
+}
+
+TEST(other_calls_check_their_arguments)
+{
+	hwt_store *store;
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	hwt_store_stats stats = HWT_STORE_STATS_INIT;
+
+	fresh_world();
+	store = open_store();
+	CHECK_CALL(hwt_store_cancel(NULL, 1), EINVAL);
+	CHECK_CALL(hwt_store_cancel_key(store, NULL, "k"), EINVAL);
+	CHECK_CALL(hwt_store_cancel_key(store, "a", NULL), EINVAL);
+	CHECK_CALL(hwt_store_cancel_key(store, "unknown", "k"), ENOENT);
+	CHECK_CALL(hwt_store_reschedule(NULL, 1, 1), EINVAL);
+	CHECK_CALL(hwt_store_reschedule(store, 12345, 1), ENOENT);
+	CHECK_CALL(hwt_store_get(store, 1, NULL), EINVAL);
+	CHECK_CALL(hwt_store_get(NULL, 1, &info), EINVAL);
+	CHECK_CALL(hwt_store_get_key(store, "a", "", &info), EINVAL);
+	info.size = 0;
+	CHECK_CALL(hwt_store_get(store, 1, &info), EINVAL);
+	CHECK_CALL(hwt_store_read_stats(store, NULL), EINVAL);
+	CHECK_CALL(hwt_store_read_stats(NULL, &stats), EINVAL);
+	stats.size = 1;
+	CHECK_CALL(hwt_store_read_stats(store, &stats), EINVAL);
+	CHECK(!hwt_store_is_mine(NULL));
+	{ /* A program of an older header. */
+		int64_t id = put(store, "a", HWT_S(1000));
+
+		memset(&info, 0x55, sizeof(info));
+		info.size = offsetof(hwt_store_info, due_us);
+		CHECK_CALL(hwt_store_get(store, id, &info), 0);
+		CHECK_INT(info.id, ==, id);
+		CHECK_INT(info.state, ==, HWT_STORE_PENDING);
+		CHECK_INT(info.due_us, ==, 0x5555555555555555);
+		CHECK_INT(info.size, ==, offsetof(hwt_store_info, due_us));
+	}
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/*
+ * Databases that cannot be used
+ */
+
+#ifdef HWT_STORE_SQLITE
+static bool sqlite_file(const char *sql)
+{
+	sqlite3 *db = NULL;
+	char text[512];
+	bool ok = sqlite3_open(world.url + strlen("sqlite:"), &db) == SQLITE_OK;
+
+	(void)snprintf(text, sizeof(text), sql, world.schema);
+	ok = ok && sqlite3_exec(db, text, NULL, NULL, NULL) == SQLITE_OK;
+	sqlite3_close(db);
+	return ok;
+}
+
+/* As nobody, who may do little. */
+static bool drop_root(void)
+{
+	return geteuid() != 0 || seteuid(65534) == 0;
+}
+
+static void be_root_again(void)
+{
+	if (getuid() == 0)
+		CHECK_INT(seteuid(0), ==, 0);
+}
+#endif
+
+TEST(tables_of_a_newer_version_are_refused)
+{
+	hwt_store_config config;
+
+	fresh_world();
+	config = store_config();
+	CHECK_CALL(hwt_store_close(open_store()), 0);
+#ifdef HWT_STORE_SQLITE
+	if (world.sqlite)
+		CHECK(sqlite_file("update %s_meta set version = 99"));
+#endif
+#ifdef HWT_STORE_POSTGRES
+	if (!world.sqlite) {
+		PGconn *conn = PQconnectdb(world.url + 3);
+		char text[128];
+
+		(void)snprintf(text, sizeof(text), "update %s_meta set version = 99", world.schema);
+		PQclear(PQexec(conn, text));
+		PQfinish(conn);
+	}
+#endif
+	check_open(world.url, &config, ENOTSUP, "version 99");
+}
+
+TEST(a_file_that_is_no_database_is_refused)
+{
+	hwt_store_config config;
+	FILE *file;
+
+	fresh_world();
+	if (!world.sqlite)
+		SKIP("of SQLite");
+	config = store_config();
+	file = fopen(world.url + 7, "w");
+	for (int i = 0; i < 1000; i++)
+		fprintf(file, "this is a text, not a database\n");
+	fclose(file);
+	check_open(world.url, &config, EIO, "not a database");
+	file = fopen(world.url + 7, "r");
+	CHECK_INT(fgetc(file), ==, 't');
+	fclose(file);
+}
+
+TEST(a_file_or_folder_that_cannot_be_written_is_refused)
+{
+#ifdef HWT_STORE_SQLITE
+	hwt_store_config config;
+
+	fresh_world();
+	if (!world.sqlite)
+		SKIP("of SQLite");
+	config = store_config();
+	CHECK_CALL(hwt_store_close(open_store()), 0);
+	CHECK_INT(chmod(world.folder, 0755), ==, 0);
+	CHECK_INT(chmod(world.url + 7, 0444), ==, 0);
+	CHECK(drop_root());
+	check_open(world.url, &config, EACCES, "writable");
+	be_root_again();
+#else
+	SKIP("of SQLite");
+#endif
+}
+
+TEST(a_full_disk_is_told_and_changes_nothing)
+{
+#ifdef HWT_STORE_SQLITE
+	char folder[160], *data = calloc(1, 200000);
+	hwt_store *store;
+	hwt_store_spec spec = spec_of("a", HWT_S(1000));
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	int64_t ids[100];
+	int accepted = 0, rc = 0;
+
+	fresh_world();
+	if (!world.sqlite)
+		SKIP("of SQLite: a tmpfs that is full");
+	(void)snprintf(folder, sizeof(folder), "%s/small", world.folder);
+	CHECK_INT(mkdir(folder, 0755), ==, 0);
+	if (mount("tmpfs", folder, "tmpfs", 0, "size=3m") != 0)
+		SKIP("no right to mount a small file system");
+	(void)snprintf(world.url, sizeof(world.url), "sqlite:%s/x.db", folder);
+	store = open_store();
+	spec.data = data;
+	spec.len = 200000;
+	while (accepted < 100 && (rc = hwt_store_put(store, &spec, &ids[accepted])) == 0)
+		accepted++;
+	CHECK_INT(rc, ==, ENOSPC);
+	CHECK(strstr(hwt_store_error(), "full") != NULL);
+	CHECK_INT(accepted, >=, 1);
+	for (int i = 0; i < accepted; i++)
+		CHECK_CALL(hwt_store_get(store, ids[i], &info), 0);
+	{
+		int count = 0;
+
+		CHECK_CALL(hwt_store_each(store, "a", 2, count_one, &count), 0);
+		CHECK_INT(count, ==, accepted);
+	}
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_INT(umount(folder), ==, 0);
+	free(data);
+#else
+	SKIP("of SQLite");
+#endif
+}
+
+TEST(a_role_without_rights_is_told)
+{
+#ifdef HWT_STORE_POSTGRES
+	hwt_store_config config;
+	char url[TEXT_MAX];
+	PGconn *conn;
+	const char *user;
+
+	fresh_world();
+	if (world.sqlite)
+		SKIP("of PostgreSQL");
+	config = store_config();
+	conn = PQconnectdb(world.url + 3);
+	PQclear(PQexec(conn, "create role nobody_much login"));
+	PQclear(PQexec(conn, "revoke create on schema public from public"));
+	user = strstr(world.url, "user=hwt");
+	REQUIRE(user != NULL);
+	(void)snprintf(url, sizeof(url), "%.*suser=nobody_much%s", (int)(user - world.url), world.url, user + 8);
+	check_open(url, &config, EACCES, "grant");
+	CHECK_CALL(hwt_store_close(open_store()), 0);
+	check_open(url, &config, EACCES, "grant"); /* the tables are there; it may not read them */
+	PQfinish(conn);
+#else
+	SKIP("of PostgreSQL");
+#endif
+}
+
+/*
+ * No memory
+ */
+
+static atomic_uint allowed;
+
+static bool refuse(void)
+{
+	unsigned left = atomic_load(&allowed);
+
+	while (left > 0 && left < 1000000 && !atomic_compare_exchange_weak(&allowed, &left, left - 1))
+		;
+	return left == 0;
+}
+
+static atomic_uint ran;
+
+static int count_run(const hwt_store_run *run, void *ctx)
+{
+	(void)run;
+	(void)ctx;
+	atomic_fetch_add(&ran, 1);
+	return 0;
+}
+
+TEST(without_memory_a_call_fails_and_nothing_is_lost)
+{
+	hwt_store *store;
+	unsigned accepted = 0;
+
+	fresh_world();
+	atomic_store(&allowed, UINT32_MAX);
+	atomic_store(&hwts_test_refuses_memory, refuse);
+	store = open_store();
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	atomic_store(&ran, 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	for (unsigned n = 0; n < 40; n++) {
+		hwt_store_spec specs[3] = { spec_of("a", 0), spec_of("a", HWT_MS(30)), spec_of("a", HWT_MS(60)) };
+		int rc;
+
+		atomic_store(&allowed, n);
+		rc = hwt_store_put_many(store, specs, 3, NULL);
+		CHECK(rc == 0 || rc == ENOMEM);
+		accepted += rc == 0 ? 3 : 0;
+		sleep_ms(10);
+		atomic_store(&allowed, UINT32_MAX);
+		sleep_ms(5);
+	}
+	CHECK_INT(accepted, >, 0);
+	CHECK(wait_count(&ran, accepted));
+	CHECK_CALL(hwt_store_stop(store), 0);
+	CHECK_INT(atomic_load(&ran), >=, accepted);
+	CHECK_INT(stats_of_store(store).done, ==, accepted);
+	CHECK_CALL(hwt_store_close(store), 0);
+	for (unsigned n = 0; n < 30; n++) {
+		hwt_store *again = NULL;
+		hwt_store_config config = store_config();
+
+		atomic_store(&allowed, n);
+		if (hwt_store_open(&again, world.url, &config, NULL, 0) == 0) {
+			atomic_store(&allowed, UINT32_MAX);
+			CHECK_CALL(hwt_store_close(again), 0);
+		}
+	}
+	atomic_store(&hwts_test_refuses_memory, NULL);
+}
+
+STORE_MAIN(NULL)
