@@ -104,7 +104,7 @@ help:
 	@echo 'make bench-full the same with all scenarios, sizes and rounds (hours)'
 	@echo 'make bench-wheels the two wheels side by side, on virtual time'
 	@echo 'make bench-check instructions of each operation against bench/instructions.txt (valgrind)'
-	@echo 'make bench-store measures libhwt-store on SQLite and PostgreSQL (an hour); see bench/store/README.md'
+	@echo 'make bench-store measures libhwt-store on SQLite and PostgreSQL (40 minutes); see bench/store/README.md'
 	@echo 'make bench-deps installs the rivals'
 	@echo 'make install    to DESTDIR=$(DESTDIR) PREFIX=$(PREFIX); make uninstall'
 	@echo 'make dist       $(DIST).tar.gz of the last commit'

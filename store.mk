@@ -56,4 +56,4 @@ $(addprefix $(BUILD)/store-,static shared unit):
 STORE_RUNS = $(if $(STORE_SQLITE),$(STORE_TESTS)) $(if $(STORE_POSTGRES),$(STORE_TESTS:%=postgresql:%))
 
 check-store: store $(STORE_TESTS)
-	CC='$(CC)' SAN='$(SAN)' test/run.sh $(BUILD) $(STORE_RUNS) $(STORE_CHECKS)
+	$(if $(STORE),CC='$(CC)' SAN='$(SAN)' test/run.sh $(BUILD) $(STORE_RUNS) $(STORE_CHECKS),@:)

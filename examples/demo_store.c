@@ -391,13 +391,13 @@ int main(int argc, char **argv)
 	if (prepare(role.url, &effects, role.board)) {
 		run(&role, &effects, &verdict);
 		status = print_last_word(role.board);
+		end_all();
+		while (wait(NULL) > 0)
+			;
+		effects_close(&effects);
+		if (effects_open(&effects, role.url))
+			effects_drop_all(&effects);
 	}
-	end_all();
-	while (wait(NULL) > 0)
-		;
-	effects_close(&effects);
-	if (effects_open(&effects, role.url))
-		effects_drop_all(&effects);
 	effects_close(&effects);
 	if (folder[0] != '\0')
 		remove_folder(folder);

@@ -71,13 +71,14 @@ lacks() { # SOURCE: what this machine lacks for it
 		echo "the store was not built"
 	elif grep -q 'libpq-fe\.h' "$1" && [ -z "${HWT_STORE_PG_URL:-}" ]; then
 		echo "no PostgreSQL server is installed"
-	elif grep -q 'libpq-fe\.h' "$1" && ! has_postgres; then
-		echo "the store was built without PostgreSQL"
+	elif grep -q 'hwt_store\.h' "$1" && ! has_engine "$(grep -q 'libpq-fe\.h' "$1" && echo "$HWT_STORE_PG_URL" ||
+		echo "sqlite:$work/engine.db")"; then
+		echo "the store was built without this engine"
 	fi
 }
 
-has_postgres() {
-	! "$BUILD/examples/jobs" -d "$HWT_STORE_PG_URL" list 2>&1 | grep -q 'built without the engine'
+has_engine() { # URL
+	! "$BUILD/examples/jobs" -d "$1" list 2>&1 | grep -q 'built without the engine'
 }
 
 missing() { # WHAT LINES FILE HOW: those that FILE does not have, by grep HOW
@@ -139,7 +140,7 @@ rights() {
 	timeout 60 "$BUILD/examples/jobs" -d "$(as timeouts_app)" add 0 'with few rights' >/dev/null || echo "exit $?"
 	timeout 60 "$BUILD/examples/jobs" -d "$(as timeouts_app)" run -t 30 -e | grep -qx 'with few rights' || echo "did not run"
 }
-if [ -x "$BUILD/examples/jobs" ] && [ -n "${HWT_STORE_PG_URL:-}" ] && has_postgres; then
+if [ -x "$BUILD/examples/jobs" ] && [ -n "${HWT_STORE_PG_URL:-}" ] && has_engine "$HWT_STORE_PG_URL"; then
 	result docs_store_rights "$(rights 2>&1)"
 else
 	skip docs_store_rights "no PostgreSQL here"
