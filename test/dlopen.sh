@@ -74,7 +74,7 @@ both '' "$work/libc" "$CC" "$(cd "$BUILD" && pwd)"
 if command -v musl-gcc >/dev/null 2>&1 && [ -e /usr/include/ck_fifo.h ]; then
 	mkdir "$work/headers" && ln -s /usr/include/ck_*.h /usr/include/gcc /usr/include/spinlock /usr/include/linux \
 		/usr/include/asm-generic "/usr/include/$(cc -print-multiarch)/asm" "$work/headers"
-	if make -s BUILD="$work/musl-build" CC=musl-gcc OPT=-O1 CPPFLAGS="-isystem $work/headers" >"$work/log" 2>&1; then
+	if make -s STORE= BUILD="$work/musl-build" CC=musl-gcc OPT=-O1 CPPFLAGS="-isystem $work/headers" >"$work/log" 2>&1; then
 		both musl_ "$work/musl" musl-gcc "$work/musl-build"
 	else
 		result musl_builds "$(cat "$work/log")"
