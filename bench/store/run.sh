@@ -4,7 +4,7 @@
 # if a server is installed, PostgreSQL, without and with FAR rows that are due in ten days; then medians.
 #
 # Rounds go around all rows, so that a noisy minute strikes all alike.  FILE, build/bench/store.csv, has a line a figure:
-# round,engine,far,scenario,figure,unit,value.
+# round,engine,far,scenario,figure,unit,value,load: the load of the machine just before, others' work included.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 BUILD=$1
@@ -68,9 +68,10 @@ measure() { # ROUND ENGINE FAR SCENARIO ARGS...
 	place "$2" "$3" "$4"
 	round=$1 engine=$2 rows=$3 scenario=$4
 	shift 3
+	read -r load _ </proc/loadavg
 	if timeout 400 "$bench" -u "$url" -S "$schema" "$@" >"$folder/figures" 2>"$folder/errors"; then
 		while read -r figure unit value; do
-			echo "$round,$engine,$rows,$scenario,$figure,$unit,$value" | tee -a "$out"
+			echo "$round,$engine,$rows,$scenario,$figure,$unit,$value,$load" | tee -a "$out"
 		done <"$folder/figures"
 	else
 		echo "bench-store: round $round, $engine, $rows far rows, $scenario: wrong"
@@ -86,6 +87,7 @@ for engine in $engines; do
 	done
 done
 for round in $(seq "$rounds"); do
+	case $engines in *sqlite*) measure "$round" sqlite 0 sync ;; esac
 	for scenario in $scenarios; do
 		for engine in $engines; do
 			for rows in $far; do
@@ -96,17 +98,7 @@ for round in $(seq "$rounds"); do
 done
 
 echo
-echo "| figure | engine | far rows | median | min .. max | rounds |"
-echo "|---|---|---|---|---|---|"
-sort -t, -k5,5 -k2,2 -k3,3n -k7,7g "$out" | awk -F, '
-	function flush() {
-		if (n) printf "| %s | %s | %s | %.4g %s | %.4g .. %.4g | %d |\n", figure, engine, far,
-			n % 2 ? v[(n + 1) / 2] : (v[n / 2] + v[n / 2 + 1]) / 2, unit, v[1], v[n], n
-		n = 0
-	}
-	$5 "," $2 "," $3 != key { flush(); key = $5 "," $2 "," $3; figure = $5; engine = $2; far = $3; unit = $6 }
-	{ v[++n] = $7 }
-	END { flush() }'
+bench/store/summary.sh "$out"
 echo
 echo "$(nproc) x $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1), Linux $(uname -r), $(df --output=fstype "$folder" | tail -1) in $folder"
 exit $status

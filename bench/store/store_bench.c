@@ -12,6 +12,7 @@
  *     idle      nothing due: round trips for each third of the lease, in five leases
  *     kill      two processes, 1000 due a second, one dies by SIGKILL: the longest wait of what was due then
  *     stop      the same, one stops
+ *     sync      200 writes of 4 KiB beside the file of the url, each synced: what the disk costs
  *     fill      puts N that are due in ten days, for the rounds with far rows
  *
  * Output    lines FIGURE UNIT VALUE.  Exit status 1 when a timeout was lost, ran twice or ran early: a bench that is
@@ -20,6 +21,7 @@
 #include <hwt_store.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
@@ -29,6 +31,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -245,13 +248,30 @@ static void putter(void)
 	check("close", hwt_store_close(store));
 }
 
+/* Of this process and of the children that have been reaped. */
+static double cpu_us(void)
+{
+	double us = 0;
+
+	for (int i = 0; i < 2; i++) {
+		struct rusage usage;
+
+		getrusage(i == 0 ? RUSAGE_SELF : RUSAGE_CHILDREN, &usage);
+		us += (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e6 +
+		      (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+	}
+	return us;
+}
+
 static void lives(void)
 {
 	pid_t child = spawn(putter);
 	hwt_store *store = start_store();
 	int64_t over_us;
+	double before_us;
 
 	wait_for_shards(store, 8, 8);
+	before_us = cpu_us();
 	atomic_store(&shared->ready, 1);
 	while (read_stats(store).done < n)
 		sleep_us(500);
@@ -259,6 +279,7 @@ static void lives(void)
 	reap(child);
 	check_law(n, 0);
 	print_figure("lives", "1/s", n * 1e6 / (double)(over_us - atomic_load(&shared->started_us)));
+	print_figure("lives_cpu", "us", (cpu_us() - before_us) / n); /* the server's is not in it */
 	check("close", hwt_store_close(store));
 }
 
@@ -305,6 +326,36 @@ static void puts_of(unsigned count)
 	check("close", hwt_store_close(store));
 }
 
+static int compare(const void *a, const void *b)
+{
+	const int64_t *left = a, *right = b;
+
+	return (*left > *right) - (*left < *right);
+}
+
+/* What a sync of the disk costs at this moment: most other figures follow it. */
+static void sync_disk(void)
+{
+	char path[4096], block[4096] = "";
+	int64_t took_us[200];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s.sync", strncmp(url, "sqlite:", 7) == 0 ? url + 7 : "store_bench");
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	check(path, fd < 0 ? errno : 0);
+	for (int i = 0; i < 200; i++) {
+		int64_t start_us = clock_us(CLOCK_MONOTONIC);
+
+		check("write", write(fd, block, sizeof(block)) == sizeof(block) && fdatasync(fd) == 0 ? 0 : errno);
+		took_us[i] = clock_us(CLOCK_MONOTONIC) - start_us;
+	}
+	close(fd);
+	unlink(path);
+	qsort(took_us, 200, sizeof(took_us[0]), compare);
+	print_figure("sync_p50", "ms", (double)took_us[100] / 1e3);
+	print_figure("sync_p99", "ms", (double)took_us[198] / 1e3);
+}
+
 static void put_one(void)
 {
 	puts_of(1);
@@ -313,13 +364,6 @@ static void put_one(void)
 static void put_sixteen(void)
 {
 	puts_of(16);
-}
-
-static int compare(const void *a, const void *b)
-{
-	const int64_t *left = a, *right = b;
-
-	return (*left > *right) - (*left < *right);
 }
 
 static void print_lateness(const char *name)
@@ -494,9 +538,9 @@ static const struct scenario {
 	void (*run)(void);
 	unsigned n; /* if -n does not say otherwise */
 } scenarios[] = {
-	{ "lives", lives, 50000 },   { "one", put_one, 0 },      { "sixteen", put_sixteen, 0 },
-	{ "late", late, 5000 },      { "live", live, 5000 },     { "idle", idle, 0 },
-	{ "kill", kill_one, 12000 }, { "stop", stop_one, 6000 }, { "fill", fill, 1000000 },
+	{ "lives", lives, 50000 }, { "one", put_one, 0 },     { "sixteen", put_sixteen, 0 }, { "late", late, 5000 },
+	{ "live", live, 5000 },    { "idle", idle, 0 },       { "kill", kill_one, 12000 },   { "stop", stop_one, 6000 },
+	{ "sync", sync_disk, 0 },  { "fill", fill, 1000000 },
 };
 
 int main(int argc, char **argv)
@@ -528,7 +572,7 @@ int main(int argc, char **argv)
 			scenario = &scenarios[i];
 	if (scenario == NULL || url == NULL || count < 0 || count > N_MAX) {
 		fputs("usage: store_bench -u URL [-S SCHEMA] [-n N] [-l LEASE_MS] "
-		      "lives|one|sixteen|late|live|idle|kill|stop|fill\n",
+		      "lives|one|sixteen|late|live|idle|kill|stop|sync|fill\n",
 		      stderr);
 		return 2;
 	}
