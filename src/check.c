@@ -37,34 +37,56 @@ static void put_record(const struct hwt_record *record, uint8_t place)
 	inventory_put(&all_records, "R1", record, sizeof(*record), place);
 }
 
-/* queue.h.  Hands each value that waits to `found`. */
-static void check_queue(const struct hwt_queue *queue, struct hwt_lane *lane,
-			void (*found)(struct hwt_lane *, struct hwt_record *))
+static void add_node_slabs(const struct hwt_queue *queue)
 {
 	struct hwt_node_slab *slab = NULL;
-	bool behind = true, snapshot_seen = false;
 	char *begin, *end;
-	hwt_node *last = NULL;
 
-	inventory_clear(&all_nodes, sizeof(hwt_node));
 	while (hwt_queue_next_slab(queue, &slab, &begin, &end)) {
 		HOLDS("Q1", slab != queue->slabs || (char *)queue->carve_end == end);
 		inventory_add(&all_nodes, begin, end);
 	}
+}
+
+static void put_nodes(const struct hwt_queue *queue)
+{
+	bool behind = true, snapshot_seen = false;
+	hwt_node *last = NULL;
+
 	inventory_put(&all_nodes, "Q1", queue->carve, (size_t)((char *)queue->carve_end - (char *)queue->carve), 1);
 	for (hwt_node *node = queue->spare; node != NULL; node = node->next)
 		inventory_put(&all_nodes, "Q1", node, sizeof(*node), 1);
 	for (hwt_node *node = queue->fifo.garbage; node != NULL; last = node, node = node->next) {
 		inventory_put(&all_nodes, "Q1", node, sizeof(*node), 1);
-		if (!behind)
-			found(lane, node->value);
 		snapshot_seen |= behind && node == queue->fifo.head_snapshot;
 		behind &= node != queue->fifo.head; /* that one is the stub */
 	}
 	HOLDS("Q1", last == queue->fifo.tail && !behind);
 	HOLDS("Q2", snapshot_seen);
+}
+
+/* queue.h: a node of any slab may be in any queue. */
+static void check_nodes(const struct hwt_lanes *lanes)
+{
+	inventory_clear(&all_nodes, sizeof(hwt_node));
+	for (uint32_t i = 0; i < lanes_count(lanes); i++) {
+		add_node_slabs(&lanes->made[i]->submitted);
+		add_node_slabs(&lanes->made[i]->cancelled);
+	}
+	for (uint32_t i = 0; i < lanes_count(lanes); i++) {
+		put_nodes(&lanes->made[i]->submitted);
+		put_nodes(&lanes->made[i]->cancelled);
+	}
 	for (size_t i = 0; i < all_nodes.marks; i++)
 		HOLDS("Q1", all_nodes.mark[i] != 0);
+}
+
+/* Hands each value that waits in the queue, which has been checked, to `found`. */
+static void each_queued(const struct hwt_queue *queue, struct hwt_lane *lane,
+			void (*found)(struct hwt_lane *, struct hwt_record *))
+{
+	for (hwt_node *node = queue->fifo.head->next; node != NULL; node = node->next)
+		found(lane, node->value);
 }
 
 /* Those that are elsewhere, too, are for found_urged. */
@@ -291,13 +313,14 @@ void hwt_check_count(hwt_timer *timer, struct hwt_check_counts *counts)
 
 	counts = counts != NULL ? counts : &unused;
 	memset(counts, 0, sizeof(*counts));
+	check_nodes(&timer->lanes);
 	inventory_clear(&all_records, sizeof(struct hwt_record));
 	for (uint32_t i = 0; i < lanes_count(&timer->lanes); i++)
 		add_slabs(&timer->lanes.made[i]->pool);
 	for (uint32_t i = 0; i < lanes_count(&timer->lanes); i++) {
 		check_pool(timer->lanes.made[i]);
 		check_home(timer->lanes.made[i], stopped);
-		check_queue(&timer->lanes.made[i]->submitted, timer->lanes.made[i], found_submitted);
+		each_queued(&timer->lanes.made[i]->submitted, timer->lanes.made[i], found_submitted);
 	}
 	counts->chunks = hwt_check_wheel(timer->wheel, &all_records, stopped);
 	HOLDS("P2", worker->batch_at <= worker->batch_end && worker->batch_end <= HWT_BATCH);
@@ -310,8 +333,8 @@ void hwt_check_count(hwt_timer *timer, struct hwt_check_counts *counts)
 	     record != NULL; record = record->link)
 		put_record(record, PLACE_AGAIN);
 	for (uint32_t i = 0; i < lanes_count(&timer->lanes); i++) {
-		check_queue(&timer->lanes.made[i]->submitted, timer->lanes.made[i], found_urged);
-		check_queue(&timer->lanes.made[i]->cancelled, timer->lanes.made[i], found_cancelled);
+		each_queued(&timer->lanes.made[i]->submitted, timer->lanes.made[i], found_urged);
+		each_queued(&timer->lanes.made[i]->cancelled, timer->lanes.made[i], found_cancelled);
 	}
 	each_record(mark_extension);
 	check_records(timer, counts);

@@ -30,6 +30,7 @@ struct inventory {
 	size_t unit;
 	struct area *area;
 	size_t areas, area_room;
+	size_t latest; /* the area of the unit that was found last */
 	uint8_t *mark;
 	size_t marks, mark_room;
 };
@@ -47,7 +48,7 @@ static inline void *grown(void *memory, size_t *room, size_t needed, size_t size
 static inline void inventory_clear(struct inventory *inventory, size_t unit)
 {
 	inventory->unit = unit;
-	inventory->areas = inventory->marks = 0;
+	inventory->areas = inventory->marks = inventory->latest = 0;
 }
 
 static inline void inventory_add(struct inventory *inventory, char *begin, char *end)
@@ -62,18 +63,21 @@ static inline void inventory_add(struct inventory *inventory, char *begin, char 
 }
 
 /* NULL: not the beginning of a unit of any area. */
-static inline uint8_t *inventory_mark(const struct inventory *inventory, const void *unit)
+static inline uint8_t *inventory_mark(struct inventory *inventory, const void *unit)
 {
 	const char *at = unit;
 
+	/* Neighbours come after each other, mostly. */
 	for (size_t i = 0; i < inventory->areas; i++) {
-		const struct area *area = &inventory->area[i];
+		size_t index = (inventory->latest + i) % inventory->areas;
+		const struct area *area = &inventory->area[index];
 		size_t offset = (size_t)(at - area->begin);
 
 		if (at < area->begin || at >= area->end)
 			continue;
 		if (offset % inventory->unit != 0)
 			return NULL;
+		inventory->latest = index;
 		return &inventory->mark[area->first_mark + offset / inventory->unit];
 	}
 	return NULL;

@@ -5,38 +5,6 @@
 
 #include <errno.h>
 
-/* After a look at all lanes that found nothing, a lane does not look again for this many submissions. */
-#define STEAL_INTERVAL 64
-
-/*
- * What other lanes have free: the chains that came home to them, or the lists of those whose lock can be had at once.
- * Without it records strand as threads come and go, and memory grows towards lanes x peak.
- */
-static bool steal_records(struct hwt_lane *thief)
-{
-	struct hwt_lanes *lanes = thief->lanes;
-	uint32_t count = lanes_count(lanes);
-	/* Relaxed: written under this lock. */
-	uint64_t accepted = atomic_load_explicit(&thief->accepted, memory_order_relaxed);
-
-	if (accepted - thief->accepted_at_steal < STEAL_INTERVAL)
-		return false;
-	/* From the next one on: not all thieves to the same lane. */
-	for (uint32_t i = 1; i < count && thief->pool.free == NULL; i++) {
-		struct hwt_lane *lane = lanes->made[(thief->turn + i) % count];
-
-		thief->pool.free = returned_take_all(&lane->returned);
-		if (thief->pool.free == NULL && queue_try_lock(&lane->submitted)) {
-			thief->pool.free = lane->pool.free;
-			lane->pool.free = NULL;
-			queue_unlock(&lane->submitted);
-		}
-	}
-	if (thief->pool.free == NULL)
-		thief->accepted_at_steal = accepted;
-	return thief->pool.free != NULL;
-}
-
 /* The private list is empty: what came home, the rest of the slab, what others have, a new slab. */
 static struct hwt_record *find_record(struct hwt_lane *lane)
 {
@@ -45,7 +13,7 @@ static struct hwt_record *find_record(struct hwt_lane *lane)
 	pool->free = returned_take_all(&lane->returned);
 	if (pool->free == NULL && pool->carve != pool->carve_end)
 		return pool_carve(pool);
-	if (pool->free != NULL || steal_records(lane))
+	if (pool->free != NULL || hwt_lane_steal_records(lane))
 		return pool_pop(pool);
 	return hwt_pool_grow(pool) ? pool_carve(pool) : NULL;
 }
@@ -79,7 +47,7 @@ static inline __attribute__((always_inline)) int prepare(struct hwt_lane *lane, 
 	*record = take_record(lane);
 	if (unlikely(*record == NULL))
 		return ENOMEM;
-	*node = queue_node(&lane->submitted);
+	*node = lane_node(lane, &lane->submitted);
 	if (unlikely(*node == NULL)) {
 		pool_push(&lane->pool, *record);
 		return ENOMEM;

@@ -41,8 +41,8 @@
  *   [count]  the ends are counted with release and read with acquire, then accepted and again are read: whoever
  *            counts an end counts its begin.
  *   [made]   a lane's address is stored with release when the lane is complete, at its place, by the count of lanes,
- *            and in records, and loaded with acquire.  Whoever counts an end sees the lane that has its begin: that lane was made
- *            before, and [count] leads here.
+ *            and in records, and loaded with acquire.  Whoever counts an end sees the lane that has its begin: that
+ *            lane was made before, and [count] leads here.
  */
 #ifndef HWT_LANE_H
 #define HWT_LANE_H
@@ -147,6 +147,20 @@ uint64_t hwt_lanes_moved(const struct hwt_lanes *lanes);
 struct hwt_lane_tally {
 	uint64_t refused_limit, refused_stopped, refused_memory, records, bytes;
 };
+
+/* Free records of other lanes become the lane's.  Under its submit lock.  (This and the next: steal.c) */
+bool hwt_lane_steal_records(struct hwt_lane *thief);
+
+/* Slow half of lane_node. */
+hwt_node *hwt_lane_find_node(struct hwt_lane *lane, struct hwt_queue *queue);
+
+/* A node for one push on a queue of the lane.  NULL without memory.  Under the queue's lock. */
+static inline hwt_node *lane_node(struct hwt_lane *lane, struct hwt_queue *queue)
+{
+	hwt_node *node = queue_recycled(queue);
+
+	return likely(node != NULL) ? node : hwt_lane_find_node(lane, queue);
+}
 
 /* Adds the lane's to what is in *tally. */
 void hwt_lane_count(struct hwt_lane *lane, struct hwt_lane_tally *tally);

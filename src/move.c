@@ -125,7 +125,7 @@ static __attribute__((noinline)) int urge(struct hwt_lane *lane, struct hwt_reco
 	int rc;
 
 	queue_lock(&lane->submitted);
-	node = queue_node(&lane->submitted);
+	node = lane_node(lane, &lane->submitted);
 	rc = move_earlier(lane, record, generation, deadline_ns, &node);
 	if (node != NULL)
 		queue_node_unused(&lane->submitted, node);

@@ -26,9 +26,10 @@ int hwt_queue_init(struct hwt_queue *queue)
 	queue->slabs = NULL;
 	queue->slab_nodes = FIRST_SLAB_NODES;
 	queue->bytes = 0;
-	stub = hwt_queue_new_node(queue);
-	if (stub == NULL)
+	queue->source = 0;
+	if (!hwt_queue_grow(queue))
 		return ENOMEM;
+	stub = hwt_queue_spare_node(queue);
 	ck_fifo_spsc_init(&queue->fifo, stub);
 	return 0;
 }
@@ -43,11 +44,12 @@ void hwt_queue_destroy(struct hwt_queue *queue)
 	}
 }
 
-static bool add_slab(struct hwt_queue *queue)
+bool hwt_queue_grow(struct hwt_queue *queue)
 {
 	struct hwt_node_slab *slab;
 	size_t bytes = sizeof(*slab) + queue->slab_nodes * sizeof(hwt_node);
 
+	HWT_ASSERT(queue->carve == queue->carve_end);
 	slab = hwt_mem_block(sizeof(hwt_node), bytes);
 	if (slab == NULL)
 		return false;
@@ -63,17 +65,56 @@ static bool add_slab(struct hwt_queue *queue)
 
 static_assert(sizeof(struct hwt_node_slab) % sizeof(hwt_node) == 0, "a slab is a multiple of its alignment");
 
-hwt_node *hwt_queue_new_node(struct hwt_queue *queue)
+static hwt_node *pop_spare(struct hwt_queue *queue)
 {
 	hwt_node *node = queue->spare;
 
-	if (node != NULL) {
+	if (node != NULL)
 		queue->spare = node->next;
+	return node;
+}
+
+hwt_node *hwt_queue_spare_node(struct hwt_queue *queue)
+{
+	hwt_node *node = pop_spare(queue);
+
+	if (node != NULL)
 		return node;
+	return queue->carve != queue->carve_end ? queue->carve++ : NULL;
+}
+
+/* One that has served.  The rest of a queue's slab stays with it: it is about to be used, and no lane is left bare. */
+static hwt_node *used_node(struct hwt_queue *queue)
+{
+	hwt_node *node = queue_recycled(queue);
+
+	return node != NULL ? node : pop_spare(queue);
+}
+
+size_t hwt_queue_take_nodes(struct hwt_queue *queue, struct hwt_queue *from, size_t max)
+{
+	hwt_node *first = NULL, **end = &first, *node;
+	size_t taken = 0;
+
+	/* In the order in which they came back: queue_recycled relies on it. */
+	for (; taken < max && (node = used_node(from)) != NULL; taken++) {
+		*end = node;
+		end = &node->next;
 	}
-	if (queue->carve == queue->carve_end && !add_slab(queue))
-		return NULL;
-	return queue->carve++;
+	*end = queue->spare;
+	queue->spare = first;
+	return taken;
+}
+
+bool hwt_queue_lock_soon(struct hwt_queue *queue)
+{
+	for (unsigned looks = 0; looks < LOCK_LOOKS; looks++) {
+		if (queue_try_lock(queue))
+			return true;
+		HWT_POINT("held");
+		ck_pr_stall();
+	}
+	return false;
 }
 
 void hwt_queue_lock_contended(struct hwt_queue *queue)

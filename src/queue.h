@@ -9,17 +9,21 @@
  *   comes back to the producers (ck_fifo_spsc_recycle) with the next dequeue.  So nodes are not part of the values,
  *   and are allocated in slabs that grow.
  *
+ *   A queue that needs nodes may take those that another one does not need.  Slabs stay with the queue that allocated
+ *   them, until the timer is destroyed: a node may lie in any queue of the timer.
+ *
  * Threads
  *
  *   queue_lock .. queue_unlock  any thread; node, push and recycling only in between.
+ *   hwt_queue_take_nodes        the same, with the locks of both queues.
  *   queue_pop, queue_is_empty   the consumer alone.
  *
  * Invariants
  *
- *   Q1  nodes of the slabs = nodes in the list + recyclable + spare + not yet carved; all but the list's are touched
- *       under the lock only.
+ *   Q1  nodes of the slabs of all queues = nodes in their lists + recyclable + spare + not yet carved, each in one
+ *       place; all but a list's are touched under the lock of their queue only.
  *   Q2  a producer recycles only nodes behind the head that the consumer has published, so never one that it still
- *       reads.
+ *       reads.  The stub is not among them, so each queue keeps one node.
  *
  * Ordering, by the names that stand at both ends
  *
@@ -92,11 +96,12 @@ struct hwt_queue {
 	ck_fifo_spsc_t fifo;
 
 	/* All under the lock. */
-	hwt_node *spare;             /* nodes that were taken and not used */
+	hwt_node *spare;             /* nodes that were not used, or taken from another queue */
 	hwt_node *carve, *carve_end; /* the rest of the newest slab */
 	struct hwt_node_slab *slabs;
 	size_t slab_nodes; /* size of the next slab */
 	size_t bytes;      /* of all slabs */
+	uint32_t source;   /* the owner's: which lane had nodes for it last */
 };
 
 static_assert(offsetof(ck_fifo_spsc_t, m_tail) >= HWT_LINE, "producers' words share a line with the consumer's");
@@ -107,11 +112,23 @@ int hwt_queue_init(struct hwt_queue *queue);
 /* Frees the nodes, also when init failed or never came (zero bytes). */
 void hwt_queue_destroy(struct hwt_queue *queue);
 
-/* Slow half of queue_node: a node from a slab, NULL without memory. */
-hwt_node *hwt_queue_new_node(struct hwt_queue *queue);
+/* Slow half of queue_node. */
+hwt_node *hwt_queue_spare_node(struct hwt_queue *queue);
+
+/* Allocates nodes, when there is none at hand.  false without memory.  Under the lock. */
+bool hwt_queue_grow(struct hwt_queue *queue);
+
+/* Moves up to max nodes that have served and that `from` has at hand.  Returns how many.  Under both locks. */
+size_t hwt_queue_take_nodes(struct hwt_queue *queue, struct hwt_queue *from, size_t max);
 
 /* Slow half of queue_lock. */
 void hwt_queue_lock_contended(struct hwt_queue *queue);
+
+/*
+ * Looks at a held lock as often as it takes its holder to push, and gives up then: the holder may not run.  For a
+ * thread that holds another lock, for which that holder may wait.
+ */
+bool hwt_queue_lock_soon(struct hwt_queue *queue);
 
 static inline bool queue_try_lock(struct hwt_queue *queue)
 {
@@ -143,12 +160,12 @@ static inline hwt_node *queue_recycled(struct hwt_queue *queue)
 	return node;
 }
 
-/* A node for one push.  NULL without memory.  Under the lock. */
+/* A node for one push.  NULL when none is at hand.  Under the lock. */
 static inline hwt_node *queue_node(struct hwt_queue *queue)
 {
 	hwt_node *node = queue_recycled(queue);
 
-	return likely(node != NULL) ? node : hwt_queue_new_node(queue);
+	return likely(node != NULL) ? node : hwt_queue_spare_node(queue);
 }
 
 /* Gives a node back unused.  Under the lock. */

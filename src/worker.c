@@ -120,7 +120,7 @@ static uint32_t transfer_shares(struct hwt_worker *worker, uint32_t share, uint3
 {
 	uint32_t count = lanes_count(worker->lanes), busy = 0;
 
-	for (uint32_t i = 0; i < count && *budget > 0; i++) {
+	for (uint32_t i = 0; i<count && * budget> 0; i++) {
 		struct hwt_lane *lane = worker->lanes->made[worker->next_lane];
 		uint32_t part = share < *budget ? share : *budget, left = part;
 

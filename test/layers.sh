@@ -15,7 +15,7 @@ await stack
 pool bucket due
 lane wheel
 levels
-cancel move lanes job
+cancel move lanes steal job
 wheel_hashed wheel_hierarchical demote
 worker
 run surrender

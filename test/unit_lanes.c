@@ -6,6 +6,7 @@
 #include "check.h"
 #include "unit.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <time.h>
 
@@ -321,6 +322,174 @@ TEST(a_thread_that_only_runs_tasks_makes_no_lane)
 	run_on_a_new_thread(count, 0, 1);
 	run_on_a_new_thread(count, TICK, 1);
 	run_on_a_new_thread(again, 0, 2); /* the reschedule is counted in it */
+}
+
+/*
+ * Memory over time.  Each thread has a lane of its own, schedules MANY, cancels them, and goes.
+ */
+
+#define MANY 10000
+
+static void *fill_and_empty(void *arg)
+{
+	hwt_timer *timer = arg;
+	static hwt_timeout timeouts[MANY];
+
+	for (int i = 0; i < MANY; i++)
+		CHECK_INT(hwt_new_timeout_at(timer, count, NULL, START + FAR, &timeouts[i]), ==, 0);
+	driven_pass(timer, START);
+	for (int i = 0; i < MANY; i++)
+		CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
+	driven_pass(timer, START);
+	return NULL;
+}
+
+TEST(memory_follows_the_peak_and_not_the_number_of_threads)
+{
+	enum { THREADS_IN_ALL = 200 };
+	hwt_timer *timer = timer_on(512);
+	uint64_t first = 0, growth;
+
+	for (unsigned i = 0; i < THREADS_IN_ALL; i++) {
+		in_new_thread(fill_and_empty, timer);
+		if (i == 0)
+			first = bytes_of(timer);
+	}
+	CHECK_INT(lanes_count(&timer->lanes), ==, THREADS_IN_ALL);
+	growth = (bytes_of(timer) - first) / (THREADS_IN_ALL - 1);
+	printf("# %" PRIu64 " bytes after the first thread, %" PRIu64 " more for each other one\n", first, growth);
+	CHECK_INT(growth, <=, 8192); /* the lane, and the first slab of records */
+	hwt_check(timer);
+	driven_destroy(timer);
+}
+
+/* So many on this lane, which are then free, records and nodes. */
+static void use_lane(hwt_timer *timer, uint32_t place, unsigned n)
+{
+	static hwt_timeout timeouts[MANY];
+
+	for (unsigned i = 0; i < n; i++)
+		CHECK_INT(hwt_lane_submit(lane_at(&timer->lanes, place), count, NULL, START + FAR, &timeouts[i]), ==,
+			  0);
+	driven_pass(timer, START);
+	for (unsigned i = 0; i < n; i++)
+		CHECK_INT(hwt_lane_cancel(lane_at(&timer->lanes, place), timeouts[i].entry, timeouts[i].generation), ==,
+			  0);
+	driven_pass(timer, START);
+}
+
+/* So many, and how often that asked for memory. */
+static uint64_t asked_for(hwt_timer *timer, uint32_t place, unsigned n)
+{
+	struct hwt_lane *lane = lane_at(&timer->lanes, place);
+
+	memory_is_back();
+	for (unsigned i = 0; i < n; i++)
+		CHECK_INT(hwt_lane_submit(lane, count, NULL, START + FAR, NULL), ==, 0);
+	return memory_asked;
+}
+
+/* Until its own slab of records, and before that its nodes, has been used up. */
+static void use_up_slab(hwt_timer *timer, uint32_t place)
+{
+	struct hwt_lane *lane = lane_at(&timer->lanes, place);
+
+	do
+		CHECK_INT(hwt_lane_submit(lane, count, NULL, START + FAR, NULL), ==, 0);
+	while (lane->pool.carve != lane->pool.carve_end);
+	CHECK(lane->submitted.carve == lane->submitted.carve_end);
+}
+
+TEST(nodes_and_records_are_gathered_from_many_lanes_that_have_few)
+{
+	hwt_timer *timer = timer_on(512);
+
+	for (uint32_t place = 0; place < 10; place++)
+		use_lane(timer, place, 20);
+	use_up_slab(timer, 20);
+	CHECK_INT(asked_for(timer, 20, 64), ==, 0);
+	hwt_check(timer);
+	driven_destroy(timer);
+}
+
+/* A lane that has much free, and whose lock is held just when another lane looks. */
+static struct hwt_lane *held;
+static unsigned looks, looks_until_free;
+
+static void free_after_some_looks(const char *where)
+{
+	if (strcmp(where, "held") == 0 && ++looks == looks_until_free)
+		queue_unlock(&held->submitted);
+}
+
+static uint64_t asked_for_while_held(unsigned looks_wanted)
+{
+	hwt_timer *timer = timer_on(512);
+	uint64_t asked;
+
+	use_lane(timer, 1, MANY);
+	use_up_slab(timer, 0);
+	held = lane_at(&timer->lanes, 1);
+	/* What came home can be had without the lock. */
+	queue_lock(&held->submitted);
+	held->pool.free = returned_take_all(&held->returned);
+	looks = 0;
+	looks_until_free = looks_wanted;
+	atomic_store(&hwt_test_point, free_after_some_looks);
+	asked = asked_for(timer, 0, 400);
+	atomic_store(&hwt_test_point, NULL);
+	if (looks < looks_wanted)
+		queue_unlock(&held->submitted);
+	hwt_check(timer);
+	driven_destroy(timer);
+	return asked;
+}
+
+TEST(a_lock_that_is_held_for_a_moment_costs_no_memory)
+{
+	CHECK_INT(asked_for_while_held(1), ==, 0);
+	CHECK_INT(asked_for_while_held(20), ==, 0);
+}
+
+/* Its holder may wait for ours. */
+TEST(a_lock_that_is_held_for_long_is_not_waited_for)
+{
+	CHECK_INT(asked_for_while_held(UINT_MAX), >, 0);
+}
+
+/* Two threads at once on each of some lanes take from each other. */
+static void *fill_and_empty_at_once(void *arg)
+{
+	hwt_timer *timer = arg;
+	hwt_timeout timeouts[500];
+
+	hwt_own_number = 1 + atomic_fetch_add(&numbers, 1) / SHARING;
+	for (int round = 0; round < 40; round++) {
+		for (size_t i = 0; i < 500; i++)
+			CHECK_INT(hwt_new_timeout_at(timer, count, NULL, HWT_S(1000), &timeouts[i]), ==, 0);
+		for (size_t i = 0; i < 500; i++)
+			CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
+	}
+	return NULL;
+}
+
+TEST(lanes_take_from_each_other_at_the_same_time)
+{
+	hwt_timer *timer = timer_on(512);
+	pthread_t threads[THREADS];
+
+	atomic_store(&numbers, 0);
+	for (int i = 0; i < THREADS; i++)
+		REQUIRE(pthread_create(&threads[i], NULL, fill_and_empty_at_once, timer) == 0);
+	for (int i = 0; i < 2000; i++)
+		driven_pass(timer, START);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	driven_pass(timer, START);
+	driven_pass(timer, START);
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
+	hwt_check(timer);
+	driven_destroy(timer);
 }
 
 TEST_MAIN()

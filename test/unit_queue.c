@@ -3,12 +3,22 @@
 #include "unit.h"
 #include "queue.h"
 
+/* One that is at hand, or a new one. */
+static hwt_node *node_of(struct hwt_queue *queue)
+{
+	hwt_node *node = queue_node(queue);
+
+	if (node == NULL && hwt_queue_grow(queue))
+		node = queue_node(queue);
+	return node;
+}
+
 static bool push(struct hwt_queue *queue, uintptr_t value)
 {
 	hwt_node *node;
 
 	queue_lock(queue);
-	node = queue_node(queue);
+	node = node_of(queue);
 	if (node != NULL)
 		queue_push(queue, node, (void *)value);
 	queue_unlock(queue);
@@ -52,8 +62,8 @@ TEST(an_unused_node_is_kept)
 	memory_is_back();
 	for (uintptr_t i = 1; i <= 1000; i++) {
 		queue_lock(&queue);
-		queue_node_unused(&queue, queue_node(&queue));
-		queue_node_unused(&queue, queue_node(&queue));
+		queue_node_unused(&queue, node_of(&queue));
+		queue_node_unused(&queue, node_of(&queue));
 		queue_unlock(&queue);
 		CHECK(push(&queue, i) && (uintptr_t)queue_pop(&queue) == i);
 	}
