@@ -392,12 +392,16 @@ TEST(a_full_disk_is_told_and_changes_nothing)
 	int accepted = 0, rc = 0;
 
 	fresh_world();
-	if (!world.sqlite)
+	if (!world.sqlite) {
+		free(data);
 		SKIP("of SQLite: a tmpfs that is full");
+	}
 	(void)snprintf(folder, sizeof(folder), "%s/small", world.folder);
 	CHECK_INT(mkdir(folder, 0755), ==, 0);
-	if (mount("tmpfs", folder, "tmpfs", 0, "size=3m") != 0)
+	if (mount("tmpfs", folder, "tmpfs", 0, "size=3m") != 0) {
+		free(data);
 		SKIP("no right to mount a small file system");
+	}
 	(void)snprintf(world.url, sizeof(world.url), "sqlite:%s/x.db", folder);
 	store = open_store();
 	spec.data = data;

@@ -54,7 +54,14 @@ struct hwts_db {
 	const struct hwts_engine *engine;
 	const char *url;
 	char prefix[25];
-	char me[HWTS_MEMBER_MAX + 1]; /* written by control while it holds the store's lock */
+	/*
+	 * The name of this process, hwts_me().  Control gives another one when somebody else uses it; those of before
+	 * stay readable for a while.
+	 *
+	 *   [name] the text is written before its number, and read after it
+	 */
+	char names[8][HWTS_MEMBER_MAX + 1];
+	_Atomic unsigned name;
 	int64_t incarnation;
 	int64_t lease_us;
 	_Atomic uint64_t round_trips; /* relaxed: a statistic */
@@ -240,6 +247,21 @@ void hwts_rows_free(struct hwts_row *rows);
 int32_t hwts_shard_of(const struct hwts_kind_row *kind, int64_t id);
 bool hwts_look_shard(struct hwts_look *look, const struct hwts_shard_row *shard);
 bool hwts_look_due(struct hwts_look *look, const struct hwts_due *due);
+
+static inline const char *hwts_me(const struct hwts_db *db)
+{
+	return db->names[atomic_load_explicit(&db->name, memory_order_acquire)]; /* [name] */
+}
+
+static inline void hwts_set_me(struct hwts_db *db, const char *name)
+{
+	unsigned is = atomic_load_explicit(&db->name, memory_order_acquire); /* [name], this thread's own */
+	unsigned next = (is + 1) % HWTS_COUNT(db->names);
+
+	hwts_cut(db->names[next], sizeof(db->names[next]), name, strlen(name));
+	atomic_store_explicit(&db->name, next, memory_order_release); /* [name] */
+}
+
 static inline void hwts_count_trip(struct hwts_db *db)
 {
 	atomic_fetch_add_explicit(&db->round_trips, 1, memory_order_relaxed); /* relaxed: a statistic */

@@ -103,7 +103,7 @@ static void notify_args(struct pg_args *args, const struct pg_conn *conn, const 
 	hwts_pg_array(args, PG_INT8, n);
 	for (size_t i = 0; i < n; i++)
 		hwts_pg_item_int8(args, puts[i].id);
-	hwts_pg_text(args, conn->conn.db->me);
+	hwts_pg_text(args, hwts_me(conn->conn.db));
 }
 
 static int open_batch(struct batch *batch, const struct pg_conn *conn)

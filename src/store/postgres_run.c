@@ -46,7 +46,7 @@ static void begin_args(struct pg_args *args, const struct hwts_want *wants, size
 		       const char *me)
 {
 	size_t shards = 0;
-	const struct hwts_want *seen[64];
+	const struct hwts_want *seen[64] = { NULL };
 
 	hwts_pg_array(args, PG_INT8, n);
 	for (size_t i = 0; i < n; i++)
@@ -137,7 +137,7 @@ static int begin_with(struct pg_conn *conn, const char *text, struct hwts_want *
 	PGresult *result;
 	int rc;
 
-	begin_args(&args, wants, n, synced, again, conn->conn.db->me);
+	begin_args(&args, wants, n, synced, again, hwts_me(conn->conn.db));
 	rc = hwts_pg_one(conn, text, &args, &result);
 	if (rc == 0)
 		rc = read_begun(result, sorted, n);

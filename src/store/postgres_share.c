@@ -39,7 +39,7 @@ int hwts_pg_join(struct hwts_conn *base, const int32_t *kinds, size_t n, bool fo
 	};
 	int rc;
 
-	hwts_pg_text(&args, base->db->me);
+	hwts_pg_text(&args, hwts_me(base->db));
 	hwts_pg_int8(&args, base->db->incarnation);
 	hwts_pg_int8(&args, base->db->lease_us);
 	hwts_pg_array(&args, PG_INT4, n);
@@ -48,7 +48,7 @@ int hwts_pg_join(struct hwts_conn *base, const int32_t *kinds, size_t n, bool fo
 	hwts_pg_bool(&args, force);
 	rc = run_all(pg_conn(base), steps, 2);
 	if (rc == 0 && PQntuples(steps[0].result) == 0)
-		rc = hwts_fail(EEXIST, "the name %s is in use by another process", base->db->me);
+		rc = hwts_fail(EEXIST, "the name %s is in use by another process", hwts_me(base->db));
 	hwts_pg_clear(steps, 2);
 	return rc;
 }
@@ -62,7 +62,7 @@ int hwts_pg_leave(struct hwts_conn *base)
 	};
 	int rc;
 
-	hwts_pg_text(&args, base->db->me);
+	hwts_pg_text(&args, hwts_me(base->db));
 	hwts_pg_int8(&args, base->db->incarnation);
 	rc = run_all(pg_conn(base), steps, 2);
 	hwts_pg_clear(steps, 2);
@@ -75,7 +75,7 @@ int hwts_pg_leave(struct hwts_conn *base)
 
 static void renew_args(struct pg_args *args, const struct hwts_db *db, const struct hwts_look *look)
 {
-	hwts_pg_text(args, db->me);
+	hwts_pg_text(args, hwts_me(db));
 	hwts_pg_int8(args, db->lease_us);
 	hwts_pg_int8(args, db->incarnation);
 	hwts_pg_array(args, PG_INT4, look->kind_count);
@@ -252,8 +252,8 @@ int hwts_pg_take(struct hwts_conn *base, struct hwts_shard_row *shards, size_t n
 
 	for (size_t i = 0; i < n; i++)
 		failing += fail_running[i];
-	hwts_pg_text(&take, base->db->me);
-	hwts_pg_text(&fail, base->db->me);
+	hwts_pg_text(&take, hwts_me(base->db));
+	hwts_pg_text(&fail, hwts_me(base->db));
 	hwts_pg_array(&take, PG_INT4, n);
 	for (size_t i = 0; i < n; i++)
 		hwts_pg_item_int4(&take, shards[i].shard);
@@ -292,7 +292,7 @@ int hwts_pg_give(struct hwts_conn *base, const int32_t *shards, const int64_t *e
 	};
 	int rc;
 
-	hwts_pg_text(&args, base->db->me);
+	hwts_pg_text(&args, hwts_me(base->db));
 	hwts_pg_array(&args, PG_INT4, n);
 	for (size_t i = 0; i < n; i++)
 		hwts_pg_item_int4(&args, shards[i]);

@@ -160,7 +160,7 @@ static int put(hwt_store *store, struct hwts_put *puts, size_t n, bool all)
 /* A group: what fails for a reason of its own must not fail the others. */
 static void put_group(hwt_store *store, struct hwts_request *requests, size_t n)
 {
-	struct hwts_put one, *puts = n == 1 ? &one : hwts_alloc(n * sizeof(*puts));
+	struct hwts_put one = { 0 }, *puts = n == 1 ? &one : hwts_alloc(n * sizeof(*puts));
 	size_t i = 0;
 	int rc = puts ? 0 : ENOMEM;
 
@@ -223,7 +223,7 @@ int hwt_store_put(hwt_store *store, const hwt_store_spec *spec, int64_t *id)
 		return hwts_leave(call, rc);
 	pthread_mutex_lock(&store->group_lock);
 	*store->group_end = &request;
-	store->group_end = &request.next;
+	store->group_end = &request.next; /* cppcheck-suppress autoVariables ; it is done when this call returns */
 	while (!request.done) {
 		if (store->group_led)
 			pthread_cond_wait(&store->group_done, &store->group_lock);

@@ -100,12 +100,13 @@ int hwts_share_join(hwt_store *store, bool force)
 		return ENOMEM;
 	rc = store->engine->join(store->control_conn, kinds, count, force);
 	if (rc == EEXIST) {
-		hwts_cut(stem, sizeof(stem), store->db->me, strlen(store->db->me));
+		char name[HWTS_MEMBER_MAX + 1];
+
+		hwts_cut(stem, sizeof(stem), hwts_me(store->db), strlen(hwts_me(store->db)));
 		stem[strcspn(stem, "#")] = '\0';
 		hwts_warn(store, "the name %s is in use by another process: give each its own", stem);
-		pthread_mutex_lock(&store->lock);
-		(void)snprintf(store->db->me, sizeof(store->db->me), "%s#%08x", stem, (unsigned)hwts_random());
-		pthread_mutex_unlock(&store->lock);
+		(void)snprintf(name, sizeof(name), "%s#%08x", stem, (unsigned)hwts_random());
+		hwts_set_me(store->db, name);
 		rc = store->engine->join(store->control_conn, kinds, count, true);
 	}
 	free(kinds);
@@ -280,7 +281,7 @@ static int renewed(hwt_store *store, struct hwts_look *look, int64_t sent_boot_n
 	if (look->renewed)
 		return 0;
 	hwts_warn(store, "the lease of %s is lost: this process, its machine or the database stood still for too long",
-		  store->db->me);
+		  hwts_me(store->db));
 	return hwts_share_join(store, false);
 }
 

@@ -51,7 +51,8 @@ static int tell(struct putting *putting, int32_t kind, const struct hwts_due *du
 	sqlite3_bind_int64(statement, 1, due->shard);
 	failed = hwts_sqlite_step(conn, statement, &row);
 	if (row && sqlite3_column_type(statement, 0) != SQLITE_NULL)
-		other = putting->on || strcmp((const char *)sqlite3_column_text(statement, 0), conn->conn.db->me) != 0;
+		other = putting->on ||
+			strcmp((const char *)sqlite3_column_text(statement, 0), hwts_me(conn->conn.db)) != 0;
 	sqlite3_reset(statement);
 	return failed == 0 && other ? hwts_sqlite_hint(conn, due, putting->now_us) : failed;
 }

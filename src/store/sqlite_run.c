@@ -25,7 +25,7 @@ static int epoch_of(struct sqlite_conn *conn, struct epochs *epochs, int32_t sha
 		statement = hwts_sqlite_statement(conn, "select epoch, owner = ? from @_shard where id = ?", &failed);
 		if (!statement)
 			return failed;
-		hwts_sqlite_text(statement, 1, conn->conn.db->me);
+		hwts_sqlite_text(statement, 1, hwts_me(conn->conn.db));
 		sqlite3_bind_int64(statement, 2, shard);
 		failed = hwts_sqlite_step(conn, statement, &row);
 		if (failed != 0)

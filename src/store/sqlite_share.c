@@ -53,7 +53,7 @@ static int add_member(struct sqlite_conn *conn, const char *list, bool force, in
 
 	if (!statement)
 		return failed;
-	hwts_sqlite_text(statement, 1, conn->conn.db->me);
+	hwts_sqlite_text(statement, 1, hwts_me(conn->conn.db));
 	sqlite3_bind_int64(statement, 2, conn->conn.db->incarnation);
 	sqlite3_bind_int64(statement, 3, lease_clock_us());
 	sqlite3_bind_int64(statement, 4, conn->conn.db->lease_us);
@@ -80,7 +80,7 @@ int hwts_sqlite_join(struct hwts_conn *base, const int32_t *kinds, size_t n, boo
 	if (rc == 0) {
 		rc = add_member(conn, list, force, &changes);
 		if (rc == 0 && changes == 0)
-			rc = hwts_fail(EEXIST, "the name %s is in use by another process", base->db->me);
+			rc = hwts_fail(EEXIST, "the name %s is in use by another process", hwts_me(base->db));
 		if (rc == 0)
 			rc = call_others(conn);
 		rc = hwts_sqlite_commit(conn, rc);
@@ -101,7 +101,7 @@ int hwts_sqlite_leave(struct hwts_conn *base)
 	statement = hwts_sqlite_statement(conn, "delete from @_member where name = ? and incarnation = ?", &failed);
 	rc = failed;
 	if (statement) {
-		hwts_sqlite_text(statement, 1, base->db->me);
+		hwts_sqlite_text(statement, 1, hwts_me(base->db));
 		sqlite3_bind_int64(statement, 2, base->db->incarnation);
 		rc = hwts_sqlite_step(conn, statement, NULL);
 		changes = sqlite3_changes(conn->handle);
@@ -126,7 +126,7 @@ static int renew(struct sqlite_conn *conn, struct hwts_look *look)
 		return failed;
 	sqlite3_bind_int64(statement, 1, lease_clock_us());
 	sqlite3_bind_int64(statement, 2, conn->conn.db->lease_us);
-	hwts_sqlite_text(statement, 3, conn->conn.db->me);
+	hwts_sqlite_text(statement, 3, hwts_me(conn->conn.db));
 	sqlite3_bind_int64(statement, 4, conn->conn.db->incarnation);
 	failed = hwts_sqlite_step(conn, statement, NULL);
 	look->renewed = failed == 0 && sqlite3_changes(conn->handle) == 1;
@@ -165,7 +165,7 @@ static int list_shards(struct sqlite_conn *conn, struct hwts_look *look, int32_t
 	if (!statement)
 		return failed;
 	sqlite3_bind_int64(statement, 1, kind);
-	hwts_sqlite_text(statement, 2, conn->conn.db->me);
+	hwts_sqlite_text(statement, 2, hwts_me(conn->conn.db));
 	sqlite3_bind_int64(statement, 3, lease_clock_us());
 	for (bool row = true; row;) {
 		failed = hwts_sqlite_step(conn, statement, &row);
@@ -272,7 +272,7 @@ static int take_one(struct sqlite_conn *conn, struct hwts_shard_row *shard, bool
 
 	if (!statement)
 		return failed;
-	hwts_sqlite_text(statement, 1, conn->conn.db->me);
+	hwts_sqlite_text(statement, 1, hwts_me(conn->conn.db));
 	sqlite3_bind_int64(statement, 2, lease_clock_us());
 	sqlite3_bind_int64(statement, 3, shard->shard);
 	sqlite3_bind_int64(statement, 4, shard->epoch);

@@ -135,13 +135,11 @@ static int choose_engine(const char *url, const struct hwts_engine **engine)
 
 static void name_process(struct hwts_db *db, const char *name)
 {
-	char host[64] = "localhost";
+	char host[64] = "localhost", made[HWTS_MEMBER_MAX + 1];
 
 	(void)gethostname(host, sizeof(host) - 1);
-	if (name)
-		hwts_cut(db->me, sizeof(db->me), name, strlen(name));
-	else
-		(void)snprintf(db->me, sizeof(db->me), "%s:%ld:%08x", host, (long)getpid(), (unsigned)hwts_random());
+	(void)snprintf(made, sizeof(made), "%s:%ld:%08x", host, (long)getpid(), (unsigned)hwts_random());
+	hwts_set_me(db, name ? name : made);
 	db->incarnation = (int64_t)(hwts_random() >> 1);
 }
 
