@@ -164,7 +164,8 @@ static void hear(struct control *control)
 	control->news_ns = again_ns ? hwt_now() + again_ns : 0;
 }
 
-static void look(struct control *control)
+/* A look that somebody asks for does not wait for its time. */
+static void bring_forward(struct control *control)
 {
 	hwt_store *store = control->store;
 	bool soon;
@@ -174,6 +175,13 @@ static void look(struct control *control)
 	pthread_mutex_unlock(&store->lock);
 	if (soon)
 		control->look_ns = HWTS_MIN(control->look_ns, control->looked_ns + LOOK_APART_NS);
+}
+
+static void look(struct control *control)
+{
+	hwt_store *store = control->store;
+
+	bring_forward(control);
 	if (hwt_now() < control->look_ns)
 		return;
 	pthread_mutex_lock(&store->lock);
@@ -226,6 +234,7 @@ void *hwts_control(void *arg)
 		control.signalled = true;
 		if (!store->control_conn->broken)
 			hear(&control);
+		bring_forward(&control);
 		if (!is_over(store))
 			wait(&control);
 	}
