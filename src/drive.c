@@ -53,12 +53,14 @@ static int end(hwt_timer *timer)
 
 static void pass(hwt_timer *timer, int64_t now_ns)
 {
+	struct hwt_worker *worker = &timer->worker;
 	int passes = 0;
 	bool more;
 
 	do {
-		more = hwt_worker_pass(&timer->worker, now_ns) || !hwt_lanes_are_empty(&timer->lanes);
-	} while (more && ++passes < MAX_PASSES && !worker_has_to_stop(&timer->worker));
+		more = hwt_worker_pass(worker, now_ns) || !hwt_lanes_are_empty(&timer->lanes);
+		passes += !worker->is_behind; /* what had been accepted before is all part of the first one */
+	} while (more && passes < MAX_PASSES && !worker_has_to_stop(worker));
 }
 
 /* When there is something to do, as far as is known now. */

@@ -64,6 +64,8 @@ struct hwt_lane {
 	/* The worker's. */
 	alignas(HWT_UNIT) struct hwt_chain home; /* records to send home at the end of the pass */
 	uint64_t drained;                        /* taken out of both queues, ever */
+	uint64_t taken;                          /* out of the submitted one */
+	uint64_t mark;                           /* the worker is behind until taken reaches this (worker.h) */
 
 	/* Worker and producers. */
 	alignas(HWT_UNIT) hwt_returned returned;

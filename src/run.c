@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What becomes of a timeout that is not simply placed and run: cancelled ones, moved ones, those with an extension or a
- * period, and those that run again.  worker.c has the others.
+ * period, and those that run again, and those that come late, as too much waited before them.  worker.c has the others.
  */
 #include "probe.h"
 #include "worker.h"
@@ -77,7 +77,8 @@ static bool begin_other(struct hwt_worker *worker, struct hwt_record *record, ui
 			continue;
 		}
 		/* Who moves it from here on takes CHECKED away. */
-		if (word_has(*word, WORD_MOVING) || grid_tick_of(&wheel->grid, record_deadline(record)) > wheel->tick) {
+		if (word_has(*word, WORD_MOVING) ||
+		    grid_tick_of(&wheel->grid, record_deadline(record)) > worker->tick) {
 			hwt_wheel_put_off(wheel, record);
 			return false;
 		}
@@ -140,7 +141,7 @@ void hwt_worker_expire_other(struct hwt_worker *worker, struct hwt_record *recor
 	if (!begin_other(worker, record, &word))
 		return;
 	deadline_ns = record_deadline(record);
-	HWT_ASSERT(deadline_ns <= grid_time(&worker->wheel->grid, worker->wheel->tick));
+	HWT_ASSERT(deadline_ns <= grid_time(&worker->wheel->grid, worker->tick));
 	if (word_has(word, WORD_PERIODIC))
 		begin_period(worker, record, deadline_ns);
 	else
@@ -153,4 +154,61 @@ void hwt_worker_expire_other(struct hwt_worker *worker, struct hwt_record *recor
 	record->task((hwt_timeout){ record, word_generation(word) }, record_arg(record, word));
 	worker->frame.record = NULL;
 	hwt_worker_end_other(worker, record);
+}
+
+/* What waits now had been accepted before the ticks that come next. */
+static void mark_lanes(struct hwt_lanes *lanes)
+{
+	for (uint32_t i = 0; i < lanes_count(lanes); i++) {
+		struct hwt_lane *lane = lanes->made[i];
+
+		/* Relaxed: what the caller of a pass knows to have been accepted is seen; more does no harm. */
+		lane->mark = atomic_load_explicit(&lane->accepted, memory_order_relaxed) +
+			     atomic_load_explicit(&lane->urged, memory_order_relaxed);
+	}
+}
+
+static bool has_marked(struct hwt_lanes *lanes)
+{
+	for (uint32_t i = 0; i < lanes_count(lanes); i++) {
+		struct hwt_lane *lane = lanes->made[i];
+
+		if (lane->taken < lane->mark && !queue_is_empty(&lane->submitted))
+			return true;
+	}
+	return false;
+}
+
+bool hwt_worker_is_behind(struct hwt_worker *worker)
+{
+	if (!worker->is_behind) {
+		mark_lanes(worker->lanes);
+		worker->mark_tick = worker->wheel->tick;
+	}
+	return has_marked(worker->lanes);
+}
+
+uint32_t hwt_worker_late_part(struct hwt_worker *worker, const struct hwt_lane *lane, uint32_t part)
+{
+	uint64_t marked = lane->taken < lane->mark ? lane->mark - lane->taken : 0;
+	int64_t tick = worker->wheel->tick;
+
+	/* The last condition: a clock that goes back must make nothing early. */
+	worker->takes_late = marked > 0 && worker->mark_tick < tick && worker->traffic_tick >= tick - 1;
+	return marked > 0 && marked < part ? (uint32_t)marked : part;
+}
+
+size_t hwt_worker_put_off_late(struct hwt_worker *worker, struct hwt_record **batch, size_t n)
+{
+	struct hwt_wheel *wheel = worker->wheel;
+	size_t left = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (grid_tick_of(&wheel->grid, record_deadline(batch[i])) >= wheel->tick)
+			batch[left++] = batch[i];
+		else
+			hwt_wheel_put_off(wheel, batch[i]);
+	}
+	worker->has_late |= left < n;
+	return left;
 }

@@ -85,6 +85,22 @@ void hwt_wheel_put_off(struct hwt_wheel *wheel, struct hwt_record *record)
 	append(&wheel->put_off_first, &wheel->put_off_last, record);
 }
 
+size_t hwt_wheel_take_put_off(struct hwt_wheel *wheel, struct hwt_record **records, size_t max,
+			      const struct hwt_record *last)
+{
+	size_t n = 0;
+
+	while (n < max && wheel->put_off_first != NULL) {
+		records[n] = wheel->put_off_first;
+		wheel->put_off_first = unplaced_next(records[n]);
+		if (records[n++] == last)
+			break;
+	}
+	if (wheel->put_off_first == NULL)
+		wheel->put_off_last = NULL;
+	return n;
+}
+
 static bool is_lazy(struct hwt_record *record)
 {
 	/*

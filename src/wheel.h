@@ -95,6 +95,13 @@ void hwt_wheel_end_tick(struct hwt_wheel *wheel);
 void hwt_wheel_put_off(struct hwt_wheel *wheel, struct hwt_record *record);
 
 /*
+ * Takes up to max of those that were put off, from the first one, up to `last` if that comes by: in the hands of the
+ * caller, who may put some of them off again.
+ */
+size_t hwt_wheel_take_put_off(struct hwt_wheel *wheel, struct hwt_record **records, size_t max,
+			      const struct hwt_record *last);
+
+/*
  * Takes an armed record out to be placed anew, if it is in.  false: it stays, on the unplaced list, and that knows its
  * new deadline.
  */

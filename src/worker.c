@@ -29,6 +29,8 @@ void hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct 
 	worker->next_lane = 0;
 	worker->batch_at = worker->batch_end = 0;
 	worker->again = NULL;
+	worker->tick = worker->mark_tick = 0;
+	worker->is_behind = worker->takes_late = worker->has_late = false;
 	worker->traffic_tick = -1;
 	worker->moved = 0;
 	worker->idle_looks = 0;
@@ -73,6 +75,8 @@ static void transfer_batch(struct hwt_worker *worker, struct hwt_record **batch,
 		else
 			armed += hwt_worker_take_other(worker, record);
 	}
+	if (unlikely(worker->takes_late))
+		armed = hwt_worker_put_off_late(worker, batch, armed);
 	hwt_wheel_place(worker->wheel, batch, armed);
 }
 
@@ -120,15 +124,19 @@ static uint32_t transfer_shares(struct hwt_worker *worker, uint32_t share, uint3
 {
 	uint32_t count = lanes_count(worker->lanes), busy = 0;
 
-	for (uint32_t i = 0; i<count && * budget> 0; i++) {
+	for (uint32_t i = 0; *budget > 0 && i < count; i++) {
 		struct hwt_lane *lane = worker->lanes->made[worker->next_lane];
-		uint32_t part = share < *budget ? share : *budget, left = part;
+		uint32_t part = share < *budget ? share : *budget, left;
 
 		worker->next_lane = worker->next_lane + 1 < count ? worker->next_lane + 1 : 0;
 		if (queue_is_empty(&lane->submitted))
 			continue;
+		if (unlikely(worker->is_behind))
+			part = hwt_worker_late_part(worker, lane, part);
+		left = part;
 		drain(worker, lane, &lane->submitted, transfer_batch, &left);
 		*budget -= part - left;
+		lane->taken += part - left;
 		busy += left == 0;
 	}
 	return busy;
@@ -148,6 +156,7 @@ static bool transfer(struct hwt_worker *worker)
 	transfer_again(worker);
 	while (busy > 0 && budget > 0)
 		busy = transfer_shares(worker, budget > busy ? budget / busy : 1, &budget);
+	worker->takes_late = false;
 	return budget == 0;
 }
 
@@ -178,7 +187,7 @@ static void run_task(struct hwt_worker *worker, struct hwt_record *record, uint6
 {
 	int64_t deadline_ns = record_deadline(record);
 
-	HWT_ASSERT(deadline_ns <= grid_time(&worker->wheel->grid, worker->wheel->tick));
+	HWT_ASSERT(deadline_ns <= grid_time(&worker->wheel->grid, worker->tick));
 	worker_count_expired(worker);
 	tally_lateness(&worker->tally, deadline_ns, worker->lateness_ns);
 	HWT_PROBE(expire, record, (uint64_t)worker->lateness_ns - (uint64_t)deadline_ns);
@@ -238,14 +247,39 @@ static bool expire_tick(struct hwt_worker *worker)
 	return !worker_has_to_stop(worker);
 }
 
+/* Runs what is late: all that has been put off in this pass up to now.  false: as above. */
+static bool expire_late(struct hwt_worker *worker, int64_t now_ns)
+{
+	struct hwt_record *last = worker->wheel->put_off_last;
+	int64_t began_ns = hwt_clock_now();
+
+	worker->has_late = false;
+	worker->tick = worker->wheel->tick - 1;
+	worker->lateness_ns = worker->is_told ? now_ns : began_ns;
+	do {
+		worker->batch_at = 0;
+		worker->batch_end = hwt_wheel_take_put_off(worker->wheel, worker->batch, HWT_BATCH, last);
+		run_batch(worker);
+	} while (!worker_has_to_stop(worker) && worker->batch[worker->batch_end - 1] != last);
+	tally_max(&worker->tally.tick_max_ns, (uint64_t)(hwt_clock_now() - began_ns));
+	if (worker_has_to_stop(worker))
+		return false;
+	hwt_wheel_end_tick(worker->wheel);
+	return true;
+}
+
 /* Runs the ticks up to target, those with nothing due excepted.  false: as above. */
 static bool expire(struct hwt_worker *worker, int64_t target, int64_t now_ns)
 {
 	struct hwt_wheel *wheel = worker->wheel;
-	int64_t began_ns = hwt_wheel_next_due(wheel) <= target ? hwt_clock_now() : 0, ended_ns;
+	int64_t began_ns, ended_ns;
 
+	if (unlikely(worker->has_late) && !expire_late(worker, now_ns))
+		return false;
+	began_ns = hwt_wheel_next_due(wheel) <= target ? hwt_clock_now() : 0;
 	for (; hwt_wheel_next_due(wheel) <= target; began_ns = ended_ns) {
 		hwt_wheel_seek(wheel, hwt_wheel_next_due(wheel));
+		worker->tick = wheel->tick;
 		worker->lateness_ns = worker->is_told ? now_ns : began_ns;
 		if (!expire_tick(worker))
 			return false;
@@ -275,6 +309,7 @@ bool hwt_worker_pass(struct hwt_worker *worker, int64_t now_ns)
 	worker->passes++;
 	worker->backlog = 0;
 	more = transfer(worker);
+	worker->is_behind = unlikely(more) && hwt_worker_is_behind(worker);
 	/*
 	 * The places of a batch that is left are stale: a cancellation for one of it must not look there.  Stop sees to
 	 * all.

@@ -57,6 +57,12 @@ struct hwt_worker {
 	struct hwt_record *batch[HWT_BATCH]; /* due, batch_at .. batch_end - 1 not yet run */
 	size_t batch_at, batch_end;
 	struct hwt_record *again; /* taken from the stack, not yet placed */
+	int64_t tick;             /* at which tasks run */
+
+	bool is_behind; /* some of what had been accepted before tick mark_tick ran is still in the lanes */
+	int64_t mark_tick;
+	bool takes_late; /* what transfer takes in now is of that */
+	bool has_late;   /* the wheel's list of those put off has some of it, to be run before the next tick */
 
 	/* The traffic of the present tick. */
 	int64_t traffic_tick;
@@ -95,6 +101,25 @@ void hwt_worker_rest(struct hwt_worker *worker, int64_t now_ns);
  * the wheel already and has become urgent.  true: to be placed.  (run.c)
  */
 bool hwt_worker_take_other(struct hwt_worker *worker, struct hwt_record *record);
+
+/*
+ * After a transfer that used up its budget, before any task runs: returns true if the worker is behind, that is, if
+ * something waits that had been accepted before the tick that is next, or was when the worker came to be behind.  What
+ * tasks schedule is not among it, so it comes to an end.
+ */
+bool hwt_worker_is_behind(struct hwt_worker *worker);
+
+/*
+ * While it is behind: how many of the next `part` records of a lane to take in at once, so that either all or none of
+ * them had been accepted before; sets takes_late.
+ */
+uint32_t hwt_worker_late_part(struct hwt_worker *worker, const struct hwt_lane *lane, uint32_t part);
+
+/*
+ * Armed records of which takes_late says that they had been accepted before: puts off those whose tick has passed, so
+ * that they run next and not a tick later.  Returns how many are left, to be placed.
+ */
+size_t hwt_worker_put_off_late(struct hwt_worker *worker, struct hwt_record **batch, size_t n);
 
 /* A collected record that is not simply to be run: it has flags, or was cancelled. */
 void hwt_worker_expire_other(struct hwt_worker *worker, struct hwt_record *record);

@@ -69,7 +69,7 @@ static inline void begin_task(size_t i, hwt_timeout timeout)
 	CHECK(model_is_next(model, i));
 	CHECK(!oracle.stopping);
 	CHECK(oracle.running == NOBODY);
-	CHECK_INT(oracle.timer->wheel->tick, ==, it->tick);
+	CHECK_INT(oracle.timer->worker.tick, ==, it->tick);
 	CHECK_INT(it->deadline_ns, <=, fake_now_ns);
 	CHECK(timeout.entry == it->handle.entry && timeout.generation == it->handle.generation);
 	model_begin_run(model, i, fake_now_ns);

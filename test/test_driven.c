@@ -114,6 +114,82 @@ TEST(a_task_that_arms_itself_without_delay_does_not_keep_the_caller)
 	CHECK_RC(hwt_timer_destroy(relay.timer), 0);
 }
 
+static hwt_timer *slow_timer(uint32_t max_transfers)
+{
+	hwt_config config = HWT_CONFIG_INIT;
+	hwt_timer *timer = NULL;
+
+	config.tick_duration_ns = HWT_MS(10);
+	config.max_transfers_per_tick = max_transfers;
+	config.flags = HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK;
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	CHECK_RC(hwt_timer_advance(timer, 0, NULL), 0);
+	return timer;
+}
+
+/* What had been accepted before the call is not late, however little is taken in at a time. */
+TEST(more_than_the_transfers_of_a_tick_are_not_late)
+{
+	static const uint32_t limits[] = { 1, 2, 4, 5, 1000 };
+
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		hwt_timer *timer = slow_timer(limits[i]);
+		struct run runs[60];
+		unsigned places = 0;
+
+		for (unsigned j = 0; j < 60; j++) {
+			int64_t delay_ns = j < 10 ? HWT_MS(10) : j < 30 ? HWT_MS(20) : HWT_S(1000);
+
+			runs[j] = (struct run){ .not_before_ns = INT64_MIN, .places = &places };
+			CHECK_RC(hwt_new_timeout(timer, run_task, &runs[j], delay_ns, NULL), 0);
+		}
+		CHECK_INT(advance(timer, HWT_MS(20)), ==, HWT_S(1000));
+		CHECK_INT(places, ==, 30);
+		for (unsigned j = 1; j < 30; j++)
+			CHECK(runs[j - 1].place < runs[j].place);
+		CHECK_INT(advance(timer, HWT_S(1000)), ==, INT64_MAX);
+		CHECK_INT(places, ==, 60);
+		CHECK_RC(hwt_timer_destroy(timer), 0);
+	}
+}
+
+static void overdue_task(hwt_timeout timeout, void *arg)
+{
+	++*(unsigned *)arg;
+	CHECK_RC(hwt_new_timeout_at(hwt_timeout_timer(timeout), overdue_task, arg, -1, NULL), 0);
+}
+
+static void overdue_again_task(hwt_timeout timeout, void *arg)
+{
+	++*(unsigned *)arg;
+	CHECK_RC(hwt_reschedule_at(timeout, -1), 0);
+}
+
+/* Overdue means the next tick: once in each, also while more is taken in. */
+TEST(what_is_overdue_at_once_runs_once_a_tick_also_beyond_the_transfers_of_one)
+{
+	hwt_timer *timer = slow_timer(1);
+	unsigned ran = 0, ran_again = 0;
+
+	for (unsigned j = 0; j < 10; j++) {
+		CHECK_RC(hwt_new_timeout(timer, overdue_task, &ran, HWT_MS(10), NULL), 0);
+		CHECK_RC(hwt_new_timeout(timer, overdue_again_task, &ran_again, HWT_MS(10), NULL), 0);
+	}
+	for (unsigned tick = 1; tick <= 5; tick++) {
+		int64_t now_ns = HWT_MS(10 * tick), next_ns;
+		unsigned calls = 0;
+
+		do {
+			next_ns = advance(timer, now_ns);
+		} while (next_ns <= now_ns && ++calls < 10);
+		CHECK_INT(next_ns, ==, now_ns + HWT_MS(10));
+		CHECK_INT(ran, ==, 10 * tick);
+		CHECK_INT(ran_again, ==, 10 * tick);
+	}
+	CHECK_INT(stats_of(timer).ticks, ==, 5);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
 TEST(time_that_goes_back_runs_nothing)
 {
 	hwt_timer *timer = virtual_timer();

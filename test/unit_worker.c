@@ -158,10 +158,9 @@ TEST(row25_a_pass_transfers_so_many_and_tells_of_the_rest)
 		schedule(TICK, i);
 	for (unsigned pass = 1; pass <= 3; pass++) {
 		CHECK(driven_pass(timer, START + TICK + pass));
-		CHECK_INT(ran, ==, 1000); /* the others have missed their tick: the next one */
+		CHECK_INT(ran, ==, 1000 * pass); /* their tick lasts until all are in */
 	}
 	CHECK(!driven_pass(timer, START + TICK + 5));
-	driven_pass(timer, START + 2 * TICK);
 	CHECK_INT(ran, ==, 3500);
 	CHECK_INT(order_broken, ==, 0);
 	driven_destroy(timer);
@@ -186,6 +185,26 @@ TEST(row24_a_cancelled_ones_record_is_free_after_the_pass_however_far_its_deadli
 	CHECK_INT(memory_asked, ==, 0);
 	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
 	CHECK_INT(ran, ==, 0);
+	driven_destroy(timer);
+}
+
+TEST(a_clock_that_goes_back_makes_nothing_early_that_comes_late)
+{
+	hwt_config config = driven_config(TICK, 512);
+
+	config.max_transfers_per_tick = 1;
+	begin(config);
+	for (uintptr_t i = 0; i < 4; i++)
+		schedule(5 * TICK, i);
+	CHECK(driven_pass(timer, START + 5 * TICK));
+	CHECK_INT(ran, ==, 1);
+	CHECK(driven_pass(timer, START + 4 * TICK));
+	CHECK(driven_pass(timer, START + 5 * TICK - 1));
+	CHECK_INT(ran, ==, 1);
+	CHECK(driven_pass(timer, START + 5 * TICK));
+	CHECK_INT(ran, ==, 2); /* the one that comes with this pass; the others have missed their tick */
+	driven_pass(timer, START + 6 * TICK);
+	CHECK_INT(ran, ==, 4);
 	driven_destroy(timer);
 }
 
@@ -259,6 +278,61 @@ static void cancel_and_stop(hwt_timeout timeout, void *arg)
 	for (int i = 0; i < 100; i++)
 		CHECK_INT(hwt_cancel(victims[i]), ==, 0);
 	hwt_worker_request_stop(&timer->worker); /* as a stop on another thread would in the middle of this task */
+}
+
+static void overdue_again(hwt_timeout timeout, void *arg)
+{
+	(void)arg;
+	ran++;
+	CHECK_INT(hwt_reschedule_at(timeout, -1), ==, 0);
+}
+
+/* More of them than run in a batch: each once. */
+TEST(those_that_come_late_and_are_overdue_at_once_run_in_the_next_tick)
+{
+	hwt_config config = driven_config(TICK, 8);
+
+	config.max_transfers_per_tick = 400;
+	begin(config);
+	for (uintptr_t i = 0; i < 1000; i++)
+		CHECK_INT(hwt_new_timeout(timer, overdue_again, NULL, TICK, NULL), ==, 0);
+	frame_enter(&timer->worker.frame, timer, NULL); /* as the worker is: in the timer */
+	for (unsigned pass = 1; pass <= 4; pass++) {
+		driven_pass(timer, START + TICK);
+		CHECK_INT(ran, ==, pass < 3 ? 400 * pass : 1000);
+	}
+	driven_pass(timer, START + 2 * TICK);
+	CHECK_INT(ran, ==, 2000);
+	frame_leave(&timer->worker.frame);
+	driven_destroy(timer);
+}
+
+static void stop_at_450(hwt_timeout timeout, void *arg)
+{
+	count(timeout, arg);
+	if (ran == 450)
+		hwt_worker_request_stop(&timer->worker);
+}
+
+/* They come 400 at a time, and run in batches of 256. */
+TEST(a_stop_among_those_that_come_late_gives_the_rest_back)
+{
+	hwt_config config = driven_config(TICK, 8);
+	size_t unprocessed;
+
+	config.max_transfers_per_tick = 400;
+	begin(config);
+	for (uintptr_t i = 0; i < 1000; i++)
+		CHECK_INT(hwt_new_timeout(timer, stop_at_450, (void *)i, TICK, NULL), ==, 0);
+	driven_pass(timer, START + TICK);
+	CHECK_INT(ran, ==, 400);
+	driven_pass(timer, START + TICK);
+	CHECK_INT(ran, ==, 450);
+	CHECK_INT(order_broken, ==, 0);
+	CHECK_INT(hwt_timer_stop(timer, &unprocessed), ==, 0);
+	CHECK_INT(unprocessed, ==, 550);
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
+	driven_destroy(timer);
 }
 
 /* Cancellations of records that had been collected and not run were looked up at places that others held by then. */
