@@ -70,6 +70,19 @@ result header_includes_only_what_it_may "$(sed -n 's/^#include //p' include/hwt.
 result header_of_the_store_includes_only_what_it_may "$(sed -n 's/^#include //p' include/hwt_store.h |
 	grep -vE '^<(hwt|stdbool|stddef|stdint)\.h>$')"
 
+# The comment before each declaration says who may call it, what it returns and what it costs.
+result header_says_threads_returns_and_cost_of_each_function "$(awk '
+	/^\/\*/ { comment = "" }
+	/^(\/| )\*/ { comment = comment $0 "\n"; next }
+	/^HWT_API / {
+		name = $0; sub(/\(.*/, "", name); sub(/.*[ *]/, "", name); n++
+		if (comment !~ /\n \* Threads/) print name ": no Threads"
+		if (comment !~ /\n \* (Returns|Threads, Returns)/ && $2 != "void") print name ": no Returns"
+		if (comment !~ /\n \* Cost/) print name ": no Cost"
+	}
+	!/^HWT_API / && NF == 0 { comment = "" }
+	END { if (n == 0) print "no functions" }' include/hwt.h)"
+
 exports() { # HEADER LIBRARY
 	sed -n 's/^HWT_API .*[ *]\(hwt_[a-z_]*\)(.*/\1/p' "include/$1" | sort >"$work/declared"
 	nm -D --defined-only "$BUILD/$2" | sed -n 's/.* T \([^@]*\).*/\1/p' | sort >"$work/exported"
