@@ -290,6 +290,41 @@ TEST(two_processes_of_one_name_do_not_rob_each_other)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
+static atomic_uint takes_slow, taking;
+
+static void take_slowly(const char *where)
+{
+	if (strcmp(where, "take") != 0 || atomic_load(&takes_slow) == 0)
+		return;
+	atomic_fetch_add(&taking, 1);
+	sleep_ms(500);
+}
+
+TEST(a_stop_that_meets_a_take_gives_back_what_was_taken)
+{
+	hwt_store *store = producer(HWT_STORE_AT_LEAST_ONCE), *other = open_store();
+	int64_t before_ns;
+
+	register_kind(other, "a", work, NULL, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_CALL(hwt_store_start(other), 0);
+	CHECK(wait_held(other, 8));
+	atomic_store(&takes_slow, 0);
+	atomic_store(&taking, 0);
+	atomic_store(&hwts_test_at, take_slowly);
+	atomic_store(&takes_slow, 1);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_count(&taking, 1)); /* it takes what the other one gives */
+	before_ns = hwt_now();
+	CHECK_CALL(hwt_store_stop(store), 0);
+	CHECK_INT(hwt_now() - before_ns, <, HWT_S(10));
+	atomic_store(&takes_slow, 0);
+	CHECK(wait_held(other, 8));
+	CHECK_INT(stats_of_store(other).taken_over, ==, 0); /* they were given, not left to the lease */
+	atomic_store(&hwts_test_at, NULL);
+	CHECK_CALL(hwt_store_close(other), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 /*
  * Kills at chosen points, and at random ones
  */

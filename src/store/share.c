@@ -60,7 +60,7 @@ static void hold(hwt_store *store, struct hwts_shard *shard, int64_t epoch)
 	if (!shard->held)
 		store->stats.shards_held++;
 	shard->held = true;
-	shard->giving = false;
+	shard->giving = store->phase == HWTS_STOPPING; /* a stop came between the decision to take it and this */
 	shard->epoch = epoch;
 	shard->mark_due_us = INT64_MIN;
 	shard->mark_id = 0;
@@ -192,6 +192,7 @@ static int take_all(hwt_store *store, struct hwts_shard_row *take, size_t count)
 	/* Hear first, then take, then read: so nothing is missed in between. */
 	if (rc == 0)
 		rc = store->engine->listen(store->control_conn, ids, count, true);
+	HWTS_POINT("take");
 	if (rc == 0)
 		rc = store->engine->take(store->control_conn, take, count, fail_running);
 	pthread_mutex_lock(&store->lock);
