@@ -183,7 +183,7 @@ demo: $(EXAMPLES)
 # TWINS= leaves them out: what they find hangs on the compiler less than on chance.
 check: all $(UNIT_TESTS) $(API_TESTS) $(BUILD)/perturbed/$(SONAME) $(EXAMPLES) $(EXAMPLES_MORE) $(BENCH) $(STORE_TESTS)
 	CC='$(CC)' SAN='$(SAN)' test/run.sh $(BUILD) $(UNIT_TESTS) $(API_TESTS) $(TWINS) $(STORE_RUNS) $(STORE_CHECKS) \
-		test/layers.sh test/edges.sh test/header.sh test/abi.sh test/docs.sh test/examples.sh test/dlopen.sh test/store_man.sh $(if $(TWINS),test/bench.sh)
+		test/layers.sh test/edges.sh test/header.sh test/abi.sh test/docs.sh test/examples.sh test/dlopen.sh test/man.sh test/store_man.sh $(if $(TWINS),test/bench.sh)
 
 soak: $(API_TESTS) $(BUILD)/perturbed/$(SONAME)
 	HWT_SCALE=$${HWT_SCALE:-2500} HWT_SOAK_S=$${HWT_SOAK_S:-600} HWT_TEST_TIMEOUT=3600 test/run.sh $(BUILD) \
@@ -228,12 +228,19 @@ $(BUILD)/hwt.pc: include/hwt.h Makefile
 		'Description: a hashed wheel timer for multithreaded C' 'Version: $(VERSION)' \
 		'Cflags: -I$${includedir} -pthread' 'Libs: -L$${libdir} -lhwt' 'Libs.private: -pthread' >$@
 
+# The manual page is the header's comments, of the day of the last change; `man hwt_cancel` leads to it.
+FUNCTIONS = $(shell sed -n 's/^HWT_API [a-z0-9_ ]*[ *]\(hwt_[a-z_]*\)[^a-z_].*/\1/p' include/hwt.h)
+
+$(BUILD)/hwt.3: doc/man.awk include/hwt.h CHANGES.md
+	@mkdir -p $(BUILD)
+	@awk -v date=$$(sed -n 's/^## \(20[0-9-]*\)$$/\1/p' CHANGES.md | head -1) -f doc/man.awk include/hwt.h >$@
+
 INSTALLED = $(INCLUDEDIR)/hwt.h $(LIBDIR)/libhwt.a $(LIBDIR)/libhwt.so.$(VERSION) $(LIBDIR)/$(SONAME) \
-	$(LIBDIR)/libhwt.so $(LIBDIR)/pkgconfig/hwt.pc $(MANDIR)/man3/hwt.3
+	$(LIBDIR)/libhwt.so $(LIBDIR)/pkgconfig/hwt.pc $(MANDIR)/man3/hwt.3 $(FUNCTIONS:%=$(MANDIR)/man3/%.3)
 DOCUMENTS = README.md CHANGES.md LICENSE $(wildcard doc/*.md doc/*.svg doc/*.bt)
 
 # The prefix may be another one each time: hwt.pc is made anew.
-install: all
+install: all $(BUILD)/hwt.3
 	@rm -f $(BUILD)/hwt.pc && $(MAKE) -s --no-print-directory BUILD=$(BUILD) $(BUILD)/hwt.pc
 	install -d $(DESTDIR)$(INCLUDEDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(MANDIR)/man3 \
 		$(DESTDIR)$(DOCDIR)/examples
@@ -243,7 +250,8 @@ install: all
 	ln -sf libhwt.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libhwt.so
 	install -m 644 $(BUILD)/hwt.pc $(DESTDIR)$(LIBDIR)/pkgconfig/
-	install -m 644 doc/hwt.3 $(DESTDIR)$(MANDIR)/man3/
+	install -m 644 $(BUILD)/hwt.3 $(DESTDIR)$(MANDIR)/man3/
+	@for function in $(FUNCTIONS); do echo '.so man3/hwt.3' >$(DESTDIR)$(MANDIR)/man3/$$function.3; done
 	install -m 644 $(DOCUMENTS) $(DESTDIR)$(DOCDIR)/
 	install -m 644 $(wildcard examples/*.[ch] examples/*.cpp) $(DESTDIR)$(DOCDIR)/examples/
 

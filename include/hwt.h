@@ -95,7 +95,7 @@
  *   leaves errno alone, and on failure it changes nothing, out-parameters included.  The library prints nothing but
  *   warnings, which go to config.warn and by default to stderr.
  *
- *     EINVAL     an argument makes no sense, or is NULL   ECANCELED  the timer has been stopped or has lost its thread
+ *     EINVAL     an argument makes no sense, or is NULL  ECANCELED  the timer has been stopped or has lost its thread
  *     ENOMEM     no memory; nothing was accepted         EBUSY      the task is running, or an advance is in progress
  *     ENOBUFS    max_pending_timeouts are pending        ENOENT     the timeout has ended; nothing to cancel or move
  *     EDEADLK    the call would wait for itself          ENOTSUP    a setting that this build does not serve
@@ -500,7 +500,9 @@ typedef struct hwt_unprocessed {
 } hwt_unprocessed;
 
 /*
- * Life cycle: create, (start), use, stop, (collect what was not processed), destroy
+ * Life cycle
+ *
+ * Create, use, stop, collect what was not processed, destroy.
  */
 
 /*

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# The programs in README.md, doc/guide.md, doc/store.md and the man pages compile without a warning and do what the text
+# The programs in README.md, doc/guide.md, doc/store.md and doc/hwt_store.3 compile without a warning and do what the text
 # beside them says.  Those on a store are left out when it was not built, those on PostgreSQL when no server is there.
 #
 # Markdown   a block ```c is a program; a block ```text that follows it, before the next program, holds lines that it
@@ -100,7 +100,7 @@ check() { # FILE SOURCE: says what is wrong
 	esac
 }
 
-for file in README.md doc/guide.md doc/store.md doc/hwt.3 doc/hwt_store.3; do
+for file in README.md doc/guide.md doc/store.md doc/hwt_store.3; do
 	prefix=docs_$(basename "$file" | sed 's/\..*//')
 	rm -rf "${work:?}"/*
 	case $file in

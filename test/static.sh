@@ -31,7 +31,7 @@ if have clang-format; then
 	result clang_format "$(clang-format --dry-run src/*.[ch] include/*.h test/*.[ch] 2>&1 | head -5)"
 fi
 if have mandoc; then
-	result mandoc "$(mandoc -Tlint -W warning doc/hwt.3 doc/hwt_store.3 2>&1)"
+	result mandoc "$(mandoc -Tlint -W warning doc/hwt_store.3 2>&1)"
 fi
 if have shellcheck; then
 	result shellcheck "$(shellcheck -x -S warning deps.sh test/*.sh bench/*.sh bench/wheels/*.sh bench/store/*.sh model/run.sh .ci/run 2>&1)"
