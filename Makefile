@@ -233,7 +233,7 @@ FUNCTIONS = $(shell sed -n 's/^HWT_API [a-z0-9_ ]*[ *]\(hwt_[a-z_]*\)[^a-z_].*/\
 
 $(BUILD)/hwt.3: doc/man.awk include/hwt.h CHANGES.md
 	@mkdir -p $(BUILD)
-	@awk -v date=$$(sed -n 's/^## \(20[0-9-]*\)$$/\1/p' CHANGES.md | head -1) -f doc/man.awk include/hwt.h >$@
+	@awk -v date=$$(sed -n 's/^### \(20[0-9-]*\)$$/\1/p' CHANGES.md | head -1) -f doc/man.awk include/hwt.h >$@
 
 INSTALLED = $(INCLUDEDIR)/hwt.h $(LIBDIR)/libhwt.a $(LIBDIR)/libhwt.so.$(VERSION) $(LIBDIR)/$(SONAME) \
 	$(LIBDIR)/libhwt.so $(LIBDIR)/pkgconfig/hwt.pc $(MANDIR)/man3/hwt.3 $(FUNCTIONS:%=$(MANDIR)/man3/%.3)
