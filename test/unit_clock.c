@@ -38,6 +38,22 @@ TEST(row32_a_deadline_is_rounded_up_to_its_tick)
 	}
 }
 
+TEST(a_quotient_and_its_rest_are_exact)
+{
+	for (size_t t = 0; t < COUNT(ticks); t++) {
+		struct hwt_grid grid = grid_make(0, ticks[t]);
+		uint64_t tick = (uint64_t)ticks[t], most = UINT64_MAX / tick * tick;
+		uint64_t some[] = { 0, tick, 2 * tick, 1000 * tick, most / 2, most, UINT64_MAX };
+
+		for (size_t i = 0; i < 3 * COUNT(some); i++) {
+			uint64_t distance = some[i / 3] + i % 3 - 1, rest = 0;
+
+			CHECK(grid_divide(&grid, distance, &rest) == distance / tick);
+			CHECK(rest == distance % tick);
+		}
+	}
+}
+
 /* Also where the distance from the start is longer than half of all times. */
 TEST(the_time_of_a_tick_is_exact_or_the_end_of_all_times)
 {

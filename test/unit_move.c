@@ -889,6 +889,31 @@ TEST(a_look_changes_no_order)
 	}
 }
 
+static void cancel_in_the_look(const char *where)
+{
+	if (strcmp(where, "look") != 0)
+		return;
+	atomic_store(&hwt_test_point, NULL);
+	CHECK_INT(hwt_cancel(subject.timeout), ==, 0);
+}
+
+/* Before it, or in the middle of it. */
+TEST(a_look_at_one_that_is_not_pending_finds_nothing)
+{
+	int64_t deadline_ns = 0;
+
+	begin(1000);
+	start(&subject, AT(5), false);
+	CHECK(hwt_record_peek(subject.timeout.entry, subject.timeout.generation, &deadline_ns));
+	CHECK_INT(deadline_ns, ==, AT(5));
+	atomic_store(&hwt_test_point, cancel_in_the_look);
+	CHECK(!hwt_record_peek(subject.timeout.entry, subject.timeout.generation, &deadline_ns));
+	CHECK(atomic_load(&hwt_test_point) == NULL);
+	CHECK(!hwt_record_peek(subject.timeout.entry, subject.timeout.generation, &deadline_ns));
+	CHECK(!hwt_record_peek(subject.timeout.entry, subject.timeout.generation - 1, &deadline_ns));
+	end();
+}
+
 static void finish_job(void)
 {
 	kept_run(kept_job);
