@@ -44,7 +44,7 @@ TLSFLAGS = $(if $(HAVE_DESCRIPTORS),$(DESCRIPTORS))
 else
 TLSFLAGS = -ftls-model=$(TLS)
 endif
-ALL_CPPFLAGS = -Iinclude -MMD -MP $(CPPFLAGS)
+ALL_CPPFLAGS = -Iinclude -Isrc -MMD -MP $(CPPFLAGS)
 ALL_LDFLAGS = $(SANFLAGS) -pthread $(LDFLAGS)
 POSIX = -D_POSIX_C_SOURCE=200809L
 GNU = -D_GNU_SOURCE
@@ -54,7 +54,9 @@ MAJOR := $(call version_part,MAJOR)
 VERSION := $(MAJOR).$(call version_part,MINOR).$(call version_part,PATCH)
 SONAME := libhwt.so.$(MAJOR)
 
-SRC := $(wildcard src/*.c)
+ROOMS := timer worker wheel lane base
+SRC := $(wildcard $(ROOMS:%=src/%/*.c))
+CHECKER := $(wildcard test/check/*.c)
 # unit_*: through internal headers, linked with a build that has seams for time and memory.  test_*: the shared library, as users have it.
 # ThreadSanitizer takes minutes for these and has nothing to see: they have one thread.
 ONE_THREAD := $(if $(findstring thread,$(SAN)),unit_world unit_oracle unit_wheel unit_levels)
@@ -114,21 +116,29 @@ help:
 # The library, static and shared of the same objects, so that the archive may go into a shared object; for the unit
 # tests; and shared with what perturbs it.
 
-$(BUILD)/lib/%.o: src/%.c | $(BUILD)/lib
+$(BUILD)/lib/%.o: src/%.c
+	@mkdir -p $(@D)
 	$(QCC) $(ALL_CPPFLAGS) $(POSIX) $(HIDDEN) $(SAME) $(ALL_CFLAGS) -fPIC $(TLSFLAGS) -c -o $@ $<
 
 # glibc before 2.40 does not keep vector registers when a thread asks a descriptor for the first time (its bug 31372).
 # So nothing uses any, except what scans a bucket and knows no thread.
-$(BUILD)/lib/bucket.o: TLSFLAGS =
+$(BUILD)/lib/wheel/bucket.o: TLSFLAGS =
 
-$(BUILD)/unit/%.o: src/%.c | $(BUILD)/unit
+$(BUILD)/unit/%.o: src/%.c
+	@mkdir -p $(@D)
 	$(QCC) $(ALL_CPPFLAGS) $(POSIX) -DHWT_TEST $(ALL_CFLAGS) -c -o $@ $<
 
-$(BUILD)/perturbed/%.o: src/%.c | $(BUILD)/perturbed
+$(BUILD)/unit/check/%.o: test/check/%.c
+	@mkdir -p $(@D)
+	$(QCC) $(ALL_CPPFLAGS) -Itest $(POSIX) -DHWT_TEST $(ALL_CFLAGS) -c -o $@ $<
+
+$(BUILD)/perturbed/%.o: src/%.c
+	@mkdir -p $(@D)
 	$(QCC) $(ALL_CPPFLAGS) $(POSIX) -DHWT_TEST $(ALL_CFLAGS) -fPIC -c -o $@ $<
 
-$(BUILD)/perturbed/perturb.o: test/perturb.c | $(BUILD)/perturbed
-	$(QCC) $(ALL_CPPFLAGS) -Isrc $(POSIX) -DHWT_TEST $(ALL_CFLAGS) -fPIC -c -o $@ $<
+$(BUILD)/perturbed/perturb.o: test/perturb.c
+	@mkdir -p $(@D)
+	$(QCC) $(ALL_CPPFLAGS) $(POSIX) -DHWT_TEST $(ALL_CFLAGS) -fPIC -c -o $@ $<
 
 $(BUILD)/perturbed/$(SONAME): $(SRC:src/%.c=$(BUILD)/perturbed/%.o) $(BUILD)/perturbed/perturb.o
 	$(QCC) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=test/perturb.map -o $@ $^ $(ALL_LDFLAGS)
@@ -138,7 +148,7 @@ perturbed: $(BUILD)/perturbed/$(SONAME)
 $(BUILD)/libhwt.a: $(SRC:src/%.c=$(BUILD)/lib/%.o)
 	$(Q)rm -f $@ && $(AR) rcsD $@ $^
 
-$(BUILD)/libhwt-unit.a: $(SRC:src/%.c=$(BUILD)/unit/%.o)
+$(BUILD)/libhwt-unit.a: $(SRC:src/%.c=$(BUILD)/unit/%.o) $(CHECKER:test/%.c=$(BUILD)/unit/%.o)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
 $(BUILD)/libhwt.so.$(VERSION): $(SRC:src/%.c=$(BUILD)/lib/%.o) src/hwt.map
@@ -155,7 +165,7 @@ $(BUILD)/libhwt.so: $(BUILD)/libhwt.so.$(VERSION)
 # Tests, examples, benches.
 
 $(BUILD)/test/unit_%: test/unit_%.c $(BUILD)/libhwt-unit.a | $(BUILD)/test
-	$(QCC) $(ALL_CPPFLAGS) -Isrc -Itest $(GNU) -DHWT_TEST $(ALL_CFLAGS) -o $@ $< $(BUILD)/libhwt-unit.a $(ALL_LDFLAGS)
+	$(QCC) $(ALL_CPPFLAGS) -Itest $(GNU) -DHWT_TEST $(ALL_CFLAGS) -o $@ $< $(BUILD)/libhwt-unit.a $(ALL_LDFLAGS)
 
 $(BUILD)/test/test_%: test/test_%.c $(BUILD)/libhwt.so | $(BUILD)/test
 	$(QCC) $(ALL_CPPFLAGS) -Itest $(GNU) $(ALL_CFLAGS) -o $@ $< -L$(BUILD) -lhwt \
@@ -174,7 +184,7 @@ $(BUILD)/examples/cpp: examples/cpp.cpp $(BUILD)/libhwt.a | $(BUILD)/examples
 		-Wpedantic -Wshadow -Wconversion $(SANFLAGS) -pthread $(ALL_CPPFLAGS) -o $@ $< $(BUILD)/libhwt.a \
 		$(ALL_LDFLAGS); fi
 
-$(addprefix $(BUILD)/,lib unit perturbed test examples bench):
+$(addprefix $(BUILD)/,test examples bench):
 	$(Q)mkdir -p $@
 
 demo: $(EXAMPLES)
@@ -206,9 +216,9 @@ fuzz: build-fuzz/fuzz_oracle
 	mkdir -p build-fuzz/corpus
 	build-fuzz/fuzz_oracle -max_total_time=$(or $(FUZZ_S),60) -max_len=4096 build-fuzz/corpus test/corpus
 
-build-fuzz/fuzz_oracle: test/fuzz_oracle.c $(SRC) $(wildcard src/*.h test/*.h)
+build-fuzz/fuzz_oracle: test/fuzz_oracle.c $(SRC) $(CHECKER) $(wildcard src/*/*.h test/*.h test/check/*.h)
 	mkdir -p build-fuzz
-	clang -std=c11 -g -O1 -fsanitize=fuzzer,address,undefined -Iinclude -Isrc -Itest $(POSIX) -DHWT_TEST -pthread \
+	clang -std=c11 -g -O1 -fsanitize=fuzzer,address,undefined -Iinclude -Itest $(POSIX) -DHWT_TEST -pthread \
 		-o $@ $(filter %.c,$^)
 
 model:
@@ -272,4 +282,4 @@ deps:
 clean:
 	rm -rf build build-*/
 
--include $(wildcard $(BUILD)/*/*.d)
+-include $(wildcard $(BUILD)/*/*.d $(BUILD)/*/*/*.d)

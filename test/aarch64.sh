@@ -24,7 +24,7 @@ dpkg-deb -x "$work"/libck-dev_*_arm64.deb "$work/ck" || exit 1
 # The trap this is about: with this machine's ck_md.h the build must fail, not drop barriers.
 if [ -e /usr/include/ck_md.h ] && grep -q 'define CK_MD_TSO' /usr/include/ck_md.h; then
 	mkdir "$work/wrong" && cp /usr/include/ck_*.h "$work/wrong/" && cp -r /usr/include/gcc /usr/include/spinlock "$work/wrong/"
-	if $cross -std=c11 -Iinclude -I"$work/wrong" -c src/queue.c -o /dev/null 2>"$work/log"; then
+	if $cross -std=c11 -Iinclude -Isrc -I"$work/wrong" -c src/lane/queue.c -o /dev/null 2>"$work/log"; then
 		echo "it builds" >"$work/log"
 	elif grep -q 'is not for aarch64' "$work/log"; then
 		: >"$work/log"

@@ -5,6 +5,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . test/result.sh
+core=$(ls src/timer/*.[ch] src/worker/*.[ch] src/wheel/*.[ch] src/lane/*.[ch] src/base/*.[ch] test/check/*.[ch])
 
 # Within a function (from a "{" in the first column, its comment above included) the word must come up.
 near() { # ACCESS WORD
@@ -13,16 +14,16 @@ near() { # ACCESS WORD
 		/^\/\*/ || /^}/ { said = 0 }
 		$0 ~ word { said = 1 }
 		$0 ~ access { missing[FILENAME ": " FNR] = 1; if (said) delete missing[FILENAME ": " FNR]; last = FILENAME ": " FNR }
-		END { for (m in missing) print m ": " word " is not named" }' src/*.[ch] src/store/*.[ch]
+		END { for (m in missing) print m ": " word " is not named" }' $core src/store/*.[ch]
 }
 
 result relaxed_accesses_say_why "$(near 'memory_order_relaxed' '(^|[^_])[Rr]elaxed[:,]')"
 result ordered_accesses_name_their_edge "$(near 'memory_order_(acquire|release|acq_rel)' '\\[[a-z]+\\]|looks again|of a test|a test.s')"
 
-edges=$(sed -n 's/^ \*   \(\[[a-z]*\]\) .*/\1/p' src/*.h | sort -u)
+edges=$(sed -n 's/^ \*   \(\[[a-z]*\]\) .*/\1/p' $(echo "$core" | grep "h$") | sort -u)
 result every_edge_stands_at_two_ends "$(for edge in $edges; do
-	ends=$(grep -hF "$edge" src/*.[ch] | grep -vcE '^ \*   \[')
+	ends=$(grep -hF "$edge" $core | grep -vcE '^ \*   \[')
 	[ "$ends" -ge 2 ] || echo "$edge: $ends"; done)"
-result every_edge_is_described "$(grep -ohE '\[[a-z]+\]' src/*.[ch] | sort -u | grep -vxE '\[(bucket|entry|index|i|j|l|n|armed|ring|state|bit|capacity|class|larger|level|place|turn)\]' |
+result every_edge_is_described "$(grep -ohE '\[[a-z]+\]' $core | sort -u | grep -vxE '\[(bucket|entry|index|i|j|l|n|armed|ring|state|bit|capacity|class|larger|level|place|turn)\]' |
 	while read -r edge; do echo "$edges" | grep -qxF "$edge" || echo "$edge"; done)"
 finish

@@ -8,7 +8,7 @@
 #ifndef HWT_ORACLE_H
 #define HWT_ORACLE_H
 
-#include "check.h"
+#include "check/check.h"
 #include "oracle_model.h"
 #include "oracle_table.h"
 

@@ -3,7 +3,7 @@
  * Linked to the test build of the library: at the points where threads race (HWT_POINT) a thread
  * now and then gives up its processor, or goes to sleep, so that orders which need bad luck come about all the time.
  */
-#include "base.h"
+#include "base/base.h"
 
 #include <sched.h>
 #include <time.h>

@@ -11,24 +11,25 @@ have() {
 	return 1
 }
 
-flags='-std=c11 -D_POSIX_C_SOURCE=200809L -Iinclude'
+sources='src/timer/*.c src/worker/*.c src/wheel/*.c src/lane/*.c src/base/*.c'
+flags='-std=c11 -D_POSIX_C_SOURCE=200809L -Iinclude -Isrc'
 
 if have gcc; then
 	# shellcheck disable=SC2086 # flags
-	result gcc_analyzer "$(for file in src/*.c; do
+	result gcc_analyzer "$(for file in $sources; do
 		gcc $flags -O1 -fanalyzer -c "$file" -o /dev/null 2>&1; done)"
 fi
 if have clang-tidy; then
 	# shellcheck disable=SC2086 # flags
-	result clang_tidy "$(clang-tidy --quiet --warnings-as-errors='*' src/*.c -- $flags 2>/dev/null | grep -E 'warning|error')"
+	result clang_tidy "$(clang-tidy --quiet --warnings-as-errors='*' $sources -- $flags 2>/dev/null | grep -E 'warning|error')"
 fi
 if have cppcheck; then
 	# shellcheck disable=SC2086 # flags
 	result cppcheck "$(cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr -D__GNUC__ \
-		-Iinclude --error-exitcode=1 src/*.c 2>&1)"
+		-Iinclude -Isrc --error-exitcode=1 $sources 2>&1)"
 fi
 if have clang-format; then
-	result clang_format "$(clang-format --dry-run src/*.[ch] include/*.h test/*.[ch] 2>&1 | head -5)"
+	result clang_format "$(clang-format --dry-run src/*/*.[ch] test/check/*.[ch] include/*.h test/*.[ch] 2>&1 | head -5)"
 fi
 if have mandoc; then
 	result mandoc "$(mandoc -Tlint -W warning doc/hwt_store.3 2>&1)"

@@ -6,8 +6,8 @@
 #define HWT_UNIT_H
 
 #include "test.h"
-#include "timer.h"
-#include "mem.h"
+#include "timer/timer.h"
+#include "base/mem.h"
 
 #include "wheels.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Buckets: order, holes, merging, memory.  A checker recomputes every invariant of bucket.h the stupid way. */
 #include "unit.h"
-#include "bucket.h"
+#include "wheel/bucket.h"
 
 #define MANY 20000
 

@@ -2,7 +2,7 @@
 /* Deadlines from the processor's counter fall into the ticks of those from the clock, whatever happens to either. */
 #include "unit.h"
 #include "support.h"
-#include "counter.h"
+#include "base/counter.h"
 
 #include <math.h>
 #include <sys/prctl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A timer in the caller's loop, from inside: a stop that comes in the middle of a batch. */
 #include "unit.h"
-#include "check.h"
+#include "check/check.h"
 
 #include <sched.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The tree of minima against a plain array. */
 #include "unit.h"
-#include "due.h"
+#include "wheel/due.h"
 
 static int64_t least_of(const int64_t *ticks, uint32_t count)
 {

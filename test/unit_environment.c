@@ -10,7 +10,7 @@
  * one gives way.
  */
 #include "unit.h"
-#include "check.h"
+#include "check/check.h"
 #include "support.h"
 
 #include <pthread.h>

@@ -10,7 +10,7 @@
  *
  * What the order of memory accesses adds to the order of steps is for ThreadSanitizer, not for this.
  */
-#include "check.h"
+#include "check/check.h"
 #include "unit.h"
 
 #include <limits.h>

@@ -3,7 +3,7 @@
  * Lanes come with the threads that use them: what a timer costs on a machine of many cores, and what becomes of a
  * thread for whose lane there is no memory.
  */
-#include "check.h"
+#include "check/check.h"
 #include "unit.h"
 
 #include <limits.h>

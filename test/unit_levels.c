@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The hierarchical wheel: levels, demotion in slices, order, and want of memory meanwhile. */
 #include "unit.h"
-#include "bucket.h"
-#include "due.h"
-#include "wheel.h"
+#include "wheel/bucket.h"
+#include "wheel/due.h"
+#include "wheel/wheel.h"
 
 #define MANY 40000
 #define BATCH 64

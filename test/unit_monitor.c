@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A monitor on a system that refuses one of its parts.  No thread here needs the calls that this file replaces. */
 #include "test.h"
-#include "clock.h"
+#include "base/clock.h"
 
 #include <errno.h>
 

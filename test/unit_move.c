@@ -4,7 +4,7 @@
  * or overtaken by their old tick; ones that are put off; want of memory at each place; who has to wake a worker that
  * falls asleep between the two halves of a call; and who waits for a mover.
  */
-#include "check.h"
+#include "check/check.h"
 #include "unit.h"
 
 #include <sched.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The queue of a lane: order, recycling, want of memory, two threads. */
 #include "unit.h"
-#include "queue.h"
+#include "lane/queue.h"
 
 /* One that is at hand, or a new one. */
 static hwt_node *node_of(struct hwt_queue *queue)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Either wheel on virtual ticks: which record comes at which tick, and in which order. */
 #include "unit.h"
-#include "bucket.h"
-#include "wheel.h"
+#include "wheel/bucket.h"
+#include "wheel/wheel.h"
 
 #define MANY 30000
 #define BATCH 100

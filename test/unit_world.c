@@ -3,7 +3,7 @@
  * A small world, all of it: every delay at every tick of small wheels, the number pending against a closed formula,
  * wake-ups against what they are for; Kafka's case; and a random model with delays up to 2^52.
  */
-#include "check.h"
+#include "check/check.h"
 #include "unit.h"
 
 #define START HWT_S(1000)

@@ -7,8 +7,8 @@
  * The numbers are the same from run to run: deadlines come from a generator with a fixed seed, passes are made at times
  * of our own.  hwt_new_timeout alone wants to know the time; its thread has a reading that is always good (counter.h).
  */
-#include "counter.h"
-#include "timer.h"
+#include "base/counter.h"
+#include "timer/timer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

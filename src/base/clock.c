@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#define _GNU_SOURCE
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <errno.h>
+
+#ifdef __linux__
+#include <sys/prctl.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+#endif
+
+#ifdef HWT_TEST
+int64_t (*hwt_test_clock)(void);
+void (*hwt_test_sleep)(int64_t until_ns);
+#endif
+
+/* Each of these calls may fail by its contract; which ones do is up to the system (on Linux none). */
+static int monitor_init(struct hwt_monitor *monitor, pthread_condattr_t *attr)
+{
+	int rc = pthread_condattr_setclock(attr, CLOCK_MONOTONIC);
+
+	if (rc == 0)
+		rc = pthread_cond_init(&monitor->changed, attr);
+	if (rc != 0)
+		return rc;
+	rc = pthread_mutex_init(&monitor->mutex, NULL);
+	if (rc != 0)
+		pthread_cond_destroy(&monitor->changed);
+	return rc;
+}
+
+int hwt_monitor_init(struct hwt_monitor *monitor)
+{
+	pthread_condattr_t attr;
+	int rc;
+
+	if (hwt_mem_refused()) /* the system may want memory for them */
+		return ENOMEM;
+	rc = pthread_condattr_init(&attr);
+	if (rc == 0) {
+		rc = monitor_init(monitor, &attr);
+		pthread_condattr_destroy(&attr);
+	}
+	return rc;
+}
+
+void hwt_monitor_destroy(struct hwt_monitor *monitor)
+{
+	pthread_mutex_destroy(&monitor->mutex);
+	pthread_cond_destroy(&monitor->changed);
+}
+
+int hwt_sleeper_init(struct hwt_sleeper *sleeper)
+{
+	sleeper->woken = false;
+	sleeper->alarm = -1;
+	return hwt_monitor_init(&sleeper->monitor);
+}
+
+#ifdef __linux__
+int hwt_sleeper_make_alarm(struct hwt_sleeper *sleeper)
+{
+	int before = errno, rc = 0, fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+
+	if (fd < 0) {
+		rc = errno;
+	} else {
+		sleeper->alarm = fd;
+		hwt_sleeper_set_alarm(sleeper, 0);
+	}
+	errno = before;
+	return rc;
+}
+
+void hwt_sleeper_set_alarm(const struct hwt_sleeper *sleeper, int64_t time_ns)
+{
+	struct itimerspec when = { .it_value = { 0, 0 } };
+	int before = errno;
+
+	/* A value of zero would disarm it, which is what "until it is woken" means. */
+	if (time_ns <= 0)
+		when.it_value.tv_nsec = 1;
+	else if (time_ns != INT64_MAX)
+		when.it_value = (struct timespec){ (time_t)(time_ns / NS_PER_S), (long)(time_ns % NS_PER_S) };
+	(void)timerfd_settime(sleeper->alarm, TFD_TIMER_ABSTIME, &when, NULL);
+	errno = before;
+}
+
+static void close_alarm(struct hwt_sleeper *sleeper)
+{
+	int before = errno;
+
+	if (sleeper->alarm >= 0)
+		(void)close(sleeper->alarm);
+	errno = before;
+}
+#else
+int hwt_sleeper_make_alarm(struct hwt_sleeper *sleeper)
+{
+	(void)sleeper;
+	return ENOTSUP;
+}
+
+void hwt_sleeper_set_alarm(const struct hwt_sleeper *sleeper, int64_t time_ns)
+{
+	(void)sleeper;
+	(void)time_ns;
+}
+
+static void close_alarm(struct hwt_sleeper *sleeper)
+{
+	(void)sleeper;
+}
+#endif
+
+void hwt_sleeper_destroy(struct hwt_sleeper *sleeper)
+{
+	close_alarm(sleeper);
+	hwt_monitor_destroy(&sleeper->monitor);
+}
+
+int hwt_monitor_wait(struct hwt_monitor *monitor, int64_t time_ns)
+{
+	struct timespec until = { (time_t)(time_ns / NS_PER_S), (long)(time_ns % NS_PER_S) };
+
+	if (time_ns == INT64_MAX)
+		return pthread_cond_wait(&monitor->changed, &monitor->mutex);
+	return pthread_cond_timedwait(&monitor->changed, &monitor->mutex, &until);
+}
+
+void hwt_sleeper_sleep_until(struct hwt_sleeper *sleeper, int64_t time_ns)
+{
+	struct hwt_monitor *monitor = &sleeper->monitor;
+	int rc = 0;
+
+#ifdef HWT_TEST
+	if (hwt_test_sleep != NULL) {
+		hwt_test_sleep(time_ns);
+		return;
+	}
+#endif
+	pthread_mutex_lock(&monitor->mutex);
+	while (!sleeper->woken && rc == 0)
+		rc = hwt_monitor_wait(monitor, time_ns);
+	sleeper->woken = false;
+	pthread_mutex_unlock(&monitor->mutex);
+}
+
+void hwt_sleeper_wake(struct hwt_sleeper *sleeper)
+{
+	if (sleeper->alarm >= 0) {
+		hwt_sleeper_set_alarm(sleeper, 0);
+		return;
+	}
+	pthread_mutex_lock(&sleeper->monitor.mutex);
+	sleeper->woken = true;
+	pthread_mutex_unlock(&sleeper->monitor.mutex);
+	pthread_cond_signal(&sleeper->monitor.changed); /* after the unlock: the woken one does not wait for us */
+}
+
+void hwt_clock_precise_thread(void)
+{
+#ifdef __linux__
+	(void)prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+#endif
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#define _GNU_SOURCE
+#include "base/counter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A reading between two counts further apart than this was interrupted: at 1 GHz, 4 us.  See T1. */
+#define MAX_READING UINT64_C(4096)
+
+/* A measurement has this many counts for each that its readings took: each of its ends is right to half of them. */
+#define PRECISION 128
+
+/* Measurements agree that differ by less than this part of the rate. */
+#define AGREEMENT 64
+
+HWT_OWN struct hwt_reading hwt_reading;
+
+#ifdef HWT_TEST
+uint64_t (*hwt_test_counter)(void);
+const char *hwt_test_clocksource;
+#endif
+
+/* When the kernel was asked last, and how long its answer counts: INT64_MIN, it does not trust the counter. */
+static _Atomic int64_t asked_ns = INT64_MIN;
+static _Atomic int64_t trusted_until_ns = INT64_MIN;
+
+#if defined(__x86_64__) && defined(__linux__) && !defined(HWT_NO_COUNTER)
+/* Does the kernel's clock itself run by the counter? */
+static bool kernel_trusts(void)
+{
+	const char *path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+	char source[16] = "";
+	int before = errno, fd;
+	ssize_t length = 0;
+
+#ifdef HWT_TEST
+	if (hwt_test_clocksource != NULL)
+		path = hwt_test_clocksource;
+#endif
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		length = read(fd, source, sizeof(source) - 1);
+		close(fd);
+	}
+	errno = before;
+	return length == 4 && memcmp(source, "tsc\n", 4) == 0;
+}
+#else
+static bool kernel_trusts(void)
+{
+	return false;
+}
+#endif
+
+void hwt_counter_ask(int64_t now_ns)
+{
+	/* Relaxed: of those who come at once one asks, the others go by the answer before. */
+	int64_t before_ns = atomic_load_explicit(&asked_ns, memory_order_relaxed);
+
+	if (before_ns != INT64_MIN && grid_distance(before_ns, now_ns) < COUNTER_ASK_AGAIN_NS)
+		return;
+	if (!atomic_compare_exchange_strong_explicit(&asked_ns, &before_ns, now_ns, memory_order_relaxed,
+						     memory_order_relaxed))
+		return;
+	/* Relaxed: the word is all there is to it.  A thread that does not see it yet goes by the answer before. */
+	atomic_store_explicit(&trusted_until_ns, kernel_trusts() ? add_saturating(now_ns, COUNTER_TRUST_NS) : INT64_MIN,
+			      memory_order_relaxed);
+}
+
+/* The time until which the counter may be used. */
+static int64_t trusted_until(void)
+{
+#ifdef HWT_TEST
+	if (hwt_test_clocksource == NULL && (hwt_test_counter != NULL || hwt_test_clock != NULL))
+		return hwt_test_counter != NULL ? INT64_MAX : INT64_MIN;
+#endif
+	return atomic_load_explicit(&trusted_until_ns, memory_order_relaxed); /* relaxed: see above */
+}
+
+/*
+ * Whether the clock was read right in the middle between two counts: the closer they are, the less can be in between.
+ * What is asked for grows until it can be had.
+ */
+static bool is_sharp(struct hwt_reading *last, uint64_t took)
+{
+	if (last->took == 0)
+		last->took = MAX_READING;
+	if (took > MAX_READING)
+		return false;
+	if (took > last->took + last->took / 4) {
+		last->took += last->took / 8 + 1;
+		return false;
+	}
+	if (took < last->took)
+		last->took = took;
+	return true;
+}
+
+/* ns / counts in 32.32, 0 if no counter is as fast or as slow. */
+static uint64_t rate_of(uint64_t ns, uint64_t counts)
+{
+	__extension__ typedef unsigned __int128 wide;
+
+	if (counts < ns / 4 || ns < counts / 16)
+		return 0;
+	return (uint64_t)(((wide)ns << 32) / counts);
+}
+
+/* No rate, 0, agrees with nothing. */
+static bool agree(uint64_t rate, uint64_t other)
+{
+	return rate != 0 && (rate > other ? rate - other : other - rate) <= other / AGREEMENT;
+}
+
+static void begin_base(struct hwt_reading *last, uint64_t took)
+{
+	last->base_count = last->count;
+	last->base_ns = last->now_ns;
+	last->base_took = took;
+}
+
+/* Ends a measurement with the last reading if it is good for that, or begins one. */
+static void measure(struct hwt_reading *last, uint64_t took)
+{
+	int64_t ns = last->now_ns - last->base_ns;
+	uint64_t counts = last->count - last->base_count, rate;
+
+	if (last->base_ns == 0 || ns > COUNTER_BASE_MAX_NS) {
+		if (!last->confirmed)
+			last->rate = 0; /* or those that agree would not follow each other: T3 */
+		begin_base(last, took);
+	} else if (ns >= COUNTER_BASE_NS && counts / PRECISION >= (took > last->base_took ? took : last->base_took)) {
+		rate = rate_of((uint64_t)ns, counts);
+		last->confirmed = agree(rate, last->rate);
+		last->rate = rate;
+		begin_base(last, took);
+	}
+	last->good_for = last->confirmed ? ((uint64_t)COUNTER_GOOD_FOR_NS << 32) / last->rate : 0;
+}
+
+/* Does the rate lead from the last reading to this one? */
+static bool fits(const struct hwt_reading *last, uint64_t count, int64_t now_ns)
+{
+	__extension__ typedef unsigned __int128 wide;
+	uint64_t ns = grid_distance(last->now_ns, now_ns), error_ns = ns / 8 + COUNTER_ERROR_NS / 2;
+	wide guess_ns = (wide)(count - last->count) * last->rate >> 32;
+
+	return !last->confirmed || (guess_ns <= (wide)ns + error_ns && guess_ns + error_ns >= ns);
+}
+
+int64_t hwt_counter_read_clock(void)
+{
+	struct hwt_reading *last = &hwt_reading;
+	int64_t until_ns = trusted_until(), now_ns;
+	uint64_t before, took;
+
+	if (until_ns == INT64_MIN) {
+		last->good_for = 0;
+		return hwt_clock_now();
+	}
+	before = counter_count();
+	now_ns = hwt_clock_now();
+	took = counter_count() - before;
+	if (now_ns >= until_ns || !is_sharp(last, took)) {
+		last->good_for = 0;
+		return now_ns;
+	}
+	if (!fits(last, before, now_ns))
+		*last = (struct hwt_reading){ 0 };
+	last->count = before + took / 2;
+	last->now_ns = now_ns;
+	measure(last, took);
+	return now_ns;
+}

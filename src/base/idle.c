@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#define _GNU_SOURCE
+#include "base/idle.h"
+
+#include <errno.h>
+
+#if defined(__linux__) && !defined(HWT_NO_MEMBARRIER)
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+#ifdef HWT_TEST
+_Atomic bool hwt_test_no_membarrier;
+#endif
+
+#ifdef SYS_membarrier
+static bool membarrier(int command)
+{
+	int before = errno;
+	bool done = syscall(SYS_membarrier, command, 0, 0) == 0;
+
+	errno = before;
+	return done;
+}
+
+static bool register_barrier(void)
+{
+#ifdef HWT_TEST
+	if (atomic_load_explicit(&hwt_test_no_membarrier, memory_order_acquire)) /* a test's */
+		return false;
+#endif
+	return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+}
+
+/* Every thread of this process has executed a full fence at some moment of this call. */
+static bool barrier_in_all_threads(void)
+{
+	return membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+}
+#else
+static bool register_barrier(void)
+{
+	return false;
+}
+
+static bool barrier_in_all_threads(void)
+{
+	return false;
+}
+#endif
+
+int hwt_idle_init(struct hwt_idle *idle)
+{
+	atomic_init(&idle->wake_for_ns, IDLE_AWAKE);
+	idle->has_barrier = register_barrier();
+	return hwt_sleeper_init(&idle->sleeper);
+}
+
+void hwt_idle_destroy(struct hwt_idle *idle)
+{
+	hwt_sleeper_destroy(&idle->sleeper);
+}
+
+static void publish(struct hwt_idle *idle, int64_t wake_for_ns)
+{
+	/* Release: what wakes, [alarm].  What needs more of an order has a fence after it, [idle]. */
+	atomic_store_explicit(&idle->wake_for_ns, wake_for_ns, memory_order_release);
+}
+
+bool hwt_idle_fence_all(const struct hwt_idle *idle)
+{
+	if (likely(idle->has_barrier))
+		return barrier_in_all_threads(); /* [idle] [await] */
+	full_fence();                            /* [idle] [await] */
+	return true;
+}
+
+bool hwt_idle_begin(struct hwt_idle *idle, int64_t wake_for_ns)
+{
+	publish(idle, wake_for_ns);
+	HWT_POINT("idle published");
+	return hwt_idle_fence_all(idle); /* [idle] */
+}
+
+void hwt_idle_begin_nap(struct hwt_idle *idle)
+{
+	publish(idle, IDLE_NAP);
+}
+
+void hwt_idle_sleep(struct hwt_idle *idle, int64_t until_ns)
+{
+	HWT_POINT("idle sleep");
+	hwt_sleeper_sleep_until(&idle->sleeper, until_ns);
+}
+
+void hwt_idle_end(struct hwt_idle *idle)
+{
+	publish(idle, IDLE_AWAKE);
+}
+
+void hwt_idle_wake(struct hwt_idle *idle, int64_t seen_ns)
+{
+	HWT_POINT("idle claim");
+	/*
+	 * Strong: a spurious failure would lose the wake.  Acquire: what wakes, [alarm].  Who fails need not look
+	 * again, and so may be relaxed: the word changed after his push could be seen.
+	 */
+	if (seen_ns != IDLE_AWAKE &&
+	    atomic_compare_exchange_strong_explicit(&idle->wake_for_ns, &seen_ns, IDLE_AWAKE, memory_order_acquire,
+						    memory_order_relaxed))
+		hwt_sleeper_wake(&idle->sleeper);
+}
+
+void hwt_idle_stop(struct hwt_idle *idle)
+{
+	hwt_sleeper_wake(&idle->sleeper);
+}
+
+void hwt_idle_set_alarm(struct hwt_idle *idle, int64_t time_ns)
+{
+	HWT_POINT("idle alarm");
+	hwt_sleeper_set_alarm(&idle->sleeper, time_ns);
+}
+
+bool hwt_idle_has_alarm(const struct hwt_idle *idle)
+{
+	return idle->sleeper.alarm >= 0;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/thread.h"
+#include "base/base.h"
+
+#include <sched.h>
+#include <time.h>
+
+/* Mostly the other thread is through after one or two. */
+#define YIELDS 16
+
+/* Then sleeps of 50 us, 100 us and so on, to 800 us. */
+#define FIRST_SLEEP_NS 50000
+#define DOUBLINGS 4
+
+void hwt_thread_give_way(unsigned *turns)
+{
+	struct timespec sleep = { 0, FIRST_SLEEP_NS };
+	int cancel_before;
+
+	HWT_POINT("give way");
+	if (*turns < YIELDS) {
+		++*turns;
+		(void)sched_yield();
+		return;
+	}
+	sleep.tv_nsec <<= *turns - YIELDS;
+	if (*turns < YIELDS + DOUBLINGS)
+		++*turns;
+	cancel_before = thread_no_cancel(); /* the caller may hold a lock */
+	(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &sleep, NULL);
+	thread_restore_cancel(cancel_before);
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* All lanes of a timer: making, closing, summing up; lane.h. */
+#include "lane/lane.h"
+#include "base/mem.h"
+
+#include <errno.h>
+
+static _Atomic uint64_t last_id;
+
+HWT_OWN uint32_t hwt_own_number;
+HWT_OWN struct hwt_home hwt_home;
+
+/* A pointer at its place and one in its turn for each lane that there may be; the lanes come later. */
+static int init_places(struct hwt_lanes *lanes, uint32_t places)
+{
+	lanes->last_place = places - 1;
+	lanes->place = hwt_mem_zeroed(alignof(hwt_place), places * sizeof(*lanes->place));
+	lanes->made = hwt_mem_zeroed(alignof(struct hwt_lane *), places * sizeof(struct hwt_lane *));
+	if (lanes->place != NULL && lanes->made != NULL)
+		return 0;
+	hwt_mem_free(lanes->place);
+	hwt_mem_free(lanes->made);
+	return ENOMEM;
+}
+
+int hwt_lanes_init(struct hwt_lanes *lanes, hwt_timer *timer, uint32_t places, int64_t max_pending)
+{
+	int rc;
+
+	/* Relaxed: an id only has to be different. */
+	lanes->id = atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) + 1;
+	lanes->timer = timer;
+	lanes->max_pending = max_pending > 0 ? max_pending : 0;
+	lanes->closed = false;
+	atomic_init(&lanes->count, 0);
+	atomic_init(&lanes->refused, 0);
+	atomic_init(&lanes->limited, 0);
+	atomic_init(&lanes->again, NULL);
+	rc = hwt_idle_init(&lanes->idle);
+	if (rc != 0)
+		return rc;
+	rc = hwt_await_init(&lanes->await, &lanes->idle);
+	if (rc != 0)
+		goto no_await;
+	rc = pthread_mutex_init(&lanes->making, NULL);
+	if (rc != 0)
+		goto no_mutex;
+	rc = init_places(lanes, places);
+	if (rc == 0)
+		return 0;
+	pthread_mutex_destroy(&lanes->making);
+no_mutex:
+	hwt_await_destroy(&lanes->await);
+no_await:
+	hwt_idle_destroy(&lanes->idle);
+	return rc;
+}
+
+static void destroy_lane(struct hwt_lane *lane)
+{
+	hwt_queue_destroy(&lane->submitted);
+	hwt_queue_destroy(&lane->cancelled);
+	hwt_pool_destroy(&lane->pool);
+	hwt_mem_free(lane);
+}
+
+void hwt_lanes_destroy(struct hwt_lanes *lanes)
+{
+	for (uint32_t i = 0; i < lanes_count(lanes); i++)
+		destroy_lane(lanes->made[i]);
+	hwt_mem_free(lanes->made);
+	hwt_mem_free(lanes->place);
+	pthread_mutex_destroy(&lanes->making);
+	hwt_await_destroy(&lanes->await);
+	hwt_idle_destroy(&lanes->idle);
+}
+
+static struct hwt_lane *new_lane(struct hwt_lanes *lanes)
+{
+	struct hwt_lane *lane = hwt_mem_zeroed(HWT_UNIT, sizeof(*lane));
+
+	if (lane == NULL)
+		return NULL;
+	lane->lanes = lanes;
+	lane->closed = lanes->closed;
+	atomic_init(&lane->returned, NULL);
+	atomic_init(&lane->drained_told, 0);
+	atomic_init(&lane->accepted, 0);
+	atomic_init(&lane->urged, 0);
+	atomic_init(&lane->cancelled_pushed, 0);
+	atomic_init(&lane->cancelled_count, 0);
+	atomic_init(&lane->again_count, 0);
+	atomic_init(&lane->moved_count, 0);
+	if (hwt_queue_init(&lane->submitted) == 0 && hwt_queue_init(&lane->cancelled) == 0)
+		return lane;
+	destroy_lane(lane);
+	return NULL;
+}
+
+struct hwt_lane *hwt_lanes_make(struct hwt_lanes *lanes, uint32_t place)
+{
+	struct hwt_lane *lane;
+
+	pthread_mutex_lock(&lanes->making);
+	lane = lanes_at(lanes, place); /* another thread may have made it */
+	if (lane == NULL && (lane = new_lane(lanes)) != NULL) {
+		lane->turn = lanes_count(lanes);
+		lanes->made[lane->turn] = lane;
+		atomic_store_explicit(&lanes->count, lane->turn + 1, memory_order_release); /* [made] */
+		/* After the count: what is pushed is found. */
+		atomic_store_explicit(&lanes->place[place], lane, memory_order_release); /* [made] */
+	}
+	pthread_mutex_unlock(&lanes->making);
+	return lane;
+}
+
+struct hwt_lane *hwt_lanes_make_home(struct hwt_lanes *lanes)
+{
+	static _Atomic uint32_t last;
+	uint32_t place;
+	struct hwt_lane *lane;
+
+	/* Relaxed: a number only has to be different.  Zero again after 2^32 threads only costs a second number. */
+	if (hwt_own_number == 0)
+		hwt_own_number = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+	place = hwt_own_number & lanes->last_place;
+	lane = lanes_at(lanes, place);
+	return lane != NULL ? lane : hwt_lanes_make(lanes, place);
+}
+
+struct hwt_lane *hwt_lanes_find_home(struct hwt_lanes *lanes)
+{
+	struct hwt_lane *lane = lanes_home(lanes);
+
+	if (lane == NULL)
+		return lanes->made[0]; /* at least the record's */
+	hwt_home = (struct hwt_home){ lanes->id, lane };
+	return lane;
+}
+
+static void close_lane(struct hwt_lane *lane)
+{
+	queue_lock(&lane->submitted);
+	lane->closed = true;
+	queue_unlock(&lane->submitted);
+}
+
+void hwt_lanes_close(struct hwt_lanes *lanes)
+{
+	/* Those that are made from here on are closed from the beginning. */
+	pthread_mutex_lock(&lanes->making);
+	lanes->closed = true;
+	pthread_mutex_unlock(&lanes->making);
+	for (uint32_t i = 0; i < lanes_count(lanes); i++)
+		close_lane(lanes->made[i]);
+}
+
+int hwt_lanes_refuse(struct hwt_lanes *lanes)
+{
+	atomic_fetch_add_explicit(&lanes->refused, 1, memory_order_relaxed); /* relaxed: it only counts */
+	return ENOMEM;
+}
+
+uint64_t hwt_lanes_accepted(const struct hwt_lanes *lanes)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < lanes_count(lanes); i++)
+		sum += atomic_load_explicit(&lanes->made[i]->accepted,
+					    memory_order_relaxed); /* relaxed: the caller orders it, [count] */
+	return sum;
+}
+
+uint64_t hwt_lanes_cancelled(const struct hwt_lanes *lanes)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < lanes_count(lanes); i++)
+		sum += atomic_load_explicit(&lanes->made[i]->cancelled_count, memory_order_acquire); /* [count] */
+	return sum;
+}
+
+uint64_t hwt_lanes_again(const struct hwt_lanes *lanes)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < lanes_count(lanes); i++)
+		sum += atomic_load_explicit(&lanes->made[i]->again_count, memory_order_acquire); /* [count] */
+	return sum;
+}
+
+uint64_t hwt_lanes_moved(const struct hwt_lanes *lanes)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < lanes_count(lanes); i++)
+		/* Relaxed: only a number. */
+		sum += atomic_load_explicit(&lanes->made[i]->moved_count, memory_order_relaxed);
+	return sum;
+}
+
+struct hwt_lane_tally hwt_lanes_tally(const struct hwt_lanes *lanes)
+{
+	struct hwt_lane_tally tally = { 0 };
+
+	/* Relaxed: only a number. */
+	tally.refused_memory = atomic_load_explicit(&lanes->refused, memory_order_relaxed);
+	tally.bytes = (lanes->last_place + (size_t)1) * (sizeof(*lanes->place) + sizeof(*lanes->made));
+	for (uint32_t i = 0; i < lanes_count(lanes); i++) {
+		hwt_lane_count(lanes->made[i], &tally);
+		tally.bytes += sizeof(struct hwt_lane);
+	}
+	return tally;
+}
+
+bool hwt_lanes_are_empty(struct hwt_lanes *lanes)
+{
+	for (uint32_t i = 0; i < lanes_count(lanes); i++)
+		if (!queue_is_empty(&lanes->made[i]->submitted) || !queue_is_empty(&lanes->made[i]->cancelled))
+			return false;
+	return stack_is_empty(&lanes->again);
+}

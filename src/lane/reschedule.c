@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Another deadline for a timeout that is pending: hwt_reschedule.
+ *
+ * Structure
+ *
+ *   A later deadline costs no queue operation.  The record stays where it is in the wheel; when its old tick comes the
+ *   worker sees MOVED, looks at the deadline, and places it anew.  So a timeout that is put off all the time, of an
+ *   idle connection say, costs the worker one look in each of its delays.
+ *
+ *   An earlier one has to reach the worker: the record is pushed on the mover's lane, once (URGED) however often it is
+ *   moved meanwhile.  One that is still QUEUED needs no push: it is on its way, and who arms it reads the deadline
+ *   afterwards, or sees MOVING and looks again.
+ *
+ *       later                                    earlier
+ *                                                lock of the lane, a node in hand
+ *       word: MOVED, MOVING, not CHECKED         the same, and URGED if the worker has to be told
+ *       deadline                                 deadline
+ *                                                push
+ *       word: not MOVING                         word: not MOVING
+ *
+ *   What the worker does with it is in run.c; model/move.pml is the whole.
+ */
+#include "lane/lane.h"
+
+#include <errno.h>
+
+/* What says that there is nothing to move in this word; 0 if there is. */
+static int refuse(uint64_t word, uint64_t generation)
+{
+	if (word_generation(word) != generation)
+		return ENOENT;
+	switch (word_state(word)) {
+	case STATE_QUEUED:
+	case STATE_ARMED:
+		return 0;
+	case STATE_RUNNING:
+		return word_has(word, WORD_DROPPED) ? ENOENT : EBUSY;
+	case STATE_FREE:
+	case STATE_EXPIRED:
+	case STATE_CANCELLED:
+	case STATE_LAZY:
+		break;
+	}
+	return ENOENT;
+}
+
+/* Sets MOVING, with more flags, on this very word.  Then the deadline is the caller's. */
+static bool begin(struct hwt_record *record, uint64_t *word, uint64_t flags)
+{
+	uint64_t to = (*word & ~WORD_CHECKED) | WORD_MOVED | WORD_MOVING | flags;
+
+	if (!record_change(record, word, to)) /* [move] */
+		return false;
+	*word = to;
+	HWT_POINT("moving");
+	return true;
+}
+
+static void count_moved(struct hwt_lane *lane)
+{
+	atomic_fetch_add_explicit(&lane->moved_count, 1, memory_order_relaxed); /* relaxed: it only counts */
+}
+
+/* The word of a timeout that may be moved and that nobody else is moving; otherwise *rc. */
+static uint64_t look(struct hwt_record *record, uint64_t generation, int *rc)
+{
+	uint64_t word = record_word(record);
+
+	for (;;) {
+		*rc = refuse(word, generation);
+		if (*rc != 0 || !word_has(word, WORD_MOVING))
+			return word;
+		word = hwt_record_await_mover(record, word);
+	}
+}
+
+/* Has the worker to be told that it is earlier now? */
+static bool has_to_urge(const struct hwt_lane *lane, uint64_t word)
+{
+	/* One that is closed is closed for good: nothing runs any more, and stop reads the deadline. */
+	return word_state(word) == STATE_ARMED && !word_has(word, WORD_URGED) && !lane->closed;
+}
+
+static void push_urged(struct hwt_lane *lane, hwt_node *node, struct hwt_record *record)
+{
+	/* Relaxed: written under the lock. */
+	uint64_t urged = atomic_load_explicit(&lane->urged, memory_order_relaxed);
+
+	atomic_store_explicit(&lane->urged, urged + 1, memory_order_relaxed);
+	queue_push(&lane->submitted, node, record);
+}
+
+/* Under the lock of the lane, with or without a node. */
+static int move_earlier(struct hwt_lane *lane, struct hwt_record *record, uint64_t generation, int64_t deadline_ns,
+			hwt_node **node)
+{
+	int rc;
+
+	for (;;) {
+		uint64_t word = look(record, generation, &rc);
+		bool urge = has_to_urge(lane, word);
+
+		if (rc != 0)
+			return rc;
+		if (urge && *node == NULL)
+			return ENOMEM;
+		if (!begin(record, &word, urge ? WORD_URGED : 0))
+			continue;
+		record_set_deadline(record, deadline_ns);
+		if (urge) {
+			push_urged(lane, *node, record);
+			*node = NULL;
+		}
+		/* Only now: who moves or cancels it next wakes a worker that is to find it. */
+		record_end_move(record);
+		return 0;
+	}
+}
+
+static __attribute__((noinline)) int urge(struct hwt_lane *lane, struct hwt_record *record, uint64_t generation,
+					  int64_t deadline_ns)
+{
+	hwt_node *node;
+	int rc;
+
+	queue_lock(&lane->submitted);
+	node = lane_node(lane, &lane->submitted);
+	rc = move_earlier(lane, record, generation, deadline_ns, &node);
+	if (node != NULL)
+		queue_node_unused(&lane->submitted, node);
+	queue_unlock(&lane->submitted);
+	if (rc == 0) {
+		count_moved(lane);
+		notify_submitted(lane, deadline_ns);
+	}
+	return rc;
+}
+
+int hwt_lane_move(struct hwt_lane *lane, struct hwt_record *record, uint64_t generation, int64_t deadline_ns)
+{
+	int rc;
+
+	for (;;) {
+		uint64_t word = look(record, generation, &rc);
+
+		if (unlikely(rc != 0))
+			return rc;
+		if (unlikely(!begin(record, &word, 0)))
+			continue;
+		/* Not before: the record might serve for something else. */
+		if (deadline_ns < record_deadline(record)) {
+			record_end_move(record);
+			return urge(lane, record, generation, deadline_ns);
+		}
+		record_set_deadline(record, deadline_ns);
+		if (likely((word & (STATE_MASK | WORD_URGED)) == STATE_ARMED)) {
+			HWT_POINT("moved");
+			/* A plain store: of such a one the worker leaves the word alone, as all others do. */
+			atomic_store_explicit(&record->word, word & ~WORD_MOVING, memory_order_release); /* [move] */
+		} else {
+			record_end_move(record);
+		}
+		count_moved(lane);
+		return 0;
+	}
+}
+
+/*
+ * If the timeout is pending in both looks at the word, the deadline between them is one that it had in the meantime:
+ * nobody has to be kept from writing another one.
+ */
+bool hwt_record_peek(struct hwt_record *record, uint64_t generation, int64_t *deadline_ns)
+{
+	int64_t seen_ns;
+
+	if (refuse(record_word(record), generation) != 0)
+		return false;
+	HWT_POINT("look");
+	seen_ns = atomic_load_explicit(&record->deadline_ns, memory_order_acquire); /* [look] */
+	if (refuse(record_word(record), generation) != 0)
+		return false;
+	*deadline_ns = seen_ns;
+	return true;
+}
+
+int hwt_lane_again(struct hwt_lane *lane, struct hwt_record *record, int64_t deadline_ns)
+{
+	struct hwt_lanes *lanes = lane->lanes;
+	uint64_t word = record_word(record);
+
+	do {
+		if (word_has(word, WORD_DROPPED | WORD_LAST))
+			return ENOENT;
+		if (word_has(word, WORD_AGAIN)) {
+			record_set_deadline(record, deadline_ns);
+			count_moved(lane);
+			return 0;
+		}
+		/* Who cancels it from here on waits, and then takes AGAIN away: it is counted by then. */
+	} while (!record_change(record, &word, word | WORD_MOVING)); /* [move] */
+	HWT_POINT("moving");
+	if (unlikely(lanes->max_pending > 0) && !hwt_lanes_take_limit(lanes)) {
+		record_end_move(record);
+		return ENOBUFS;
+	}
+	atomic_fetch_add_explicit(&lane->again_count, 1, memory_order_release); /* [count] */
+	record_set_deadline(record, deadline_ns);
+	HWT_POINT("moved");
+	atomic_store_explicit(&record->word, word | WORD_AGAIN, memory_order_release); /* [move] [word] */
+	count_moved(lane);
+	return 0;
+}

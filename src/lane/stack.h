@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A stack of records, linked through themselves: those whose task an executor has run and that are to run again.  No
+ * memory is needed to hand them to the worker.
+ *
+ * Threads
+ *
+ *   stack_push      any.
+ *   stack_take_all  the worker.
+ *
+ * Ordering
+ *
+ *   [stack]  push (release) -> take_all (acquire): the record is complete.  Only all are taken, so a push needs no
+ *            counter against reuse.
+ */
+#ifndef HWT_STACK_H
+#define HWT_STACK_H
+
+#include "base/record.h"
+
+typedef _Atomic(struct hwt_record *) hwt_stack;
+
+static inline void stack_push(hwt_stack *stack, struct hwt_record *record)
+{
+	struct hwt_record *top = atomic_load_explicit(stack, memory_order_relaxed); /* relaxed: the exchange looks */
+
+	do {
+		record->link = top;
+		HWT_POINT("stack push");
+	} while (!atomic_compare_exchange_weak_explicit(stack, &top, record, memory_order_release, /* [stack] */
+							memory_order_relaxed));
+}
+
+static inline bool stack_is_empty(hwt_stack *stack)
+{
+	return atomic_load_explicit(stack, memory_order_acquire) == NULL; /* [stack] */
+}
+
+/* All, the oldest first, linked through link. */
+static inline struct hwt_record *stack_take_all(hwt_stack *stack)
+{
+	struct hwt_record *record, *oldest = NULL;
+
+	if (likely(stack_is_empty(stack)))
+		return NULL;
+	HWT_POINT("stack take");
+	record = atomic_exchange_explicit(stack, NULL, memory_order_acquire); /* [stack] */
+	while (record != NULL) {
+		struct hwt_record *next = record->link;
+
+		record->link = oldest;
+		oldest = record;
+		record = next;
+	}
+	return oldest;
+}
+
+#endif

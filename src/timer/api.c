@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The calls that users make all the time: new, cancel, reschedule, look. */
+#include "base/counter.h"
+#include "timer/timer.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define STRING(x) #x
+#define VERSION(major, minor, patch) STRING(major) "." STRING(minor) "." STRING(patch)
+
+static struct hwt_record *record_of(hwt_timeout timeout)
+{
+	return timeout.entry;
+}
+
+static bool is_started(hwt_timer *timer)
+{
+	return atomic_load_explicit(&timer->state, memory_order_acquire) == TIMER_STARTED; /* [started] */
+}
+
+static int submit(hwt_timer *timer, hwt_task *task, void *arg, int64_t deadline_ns, hwt_timeout *out)
+{
+	struct hwt_lane *lane = lanes_home(&timer->lanes);
+
+	if (unlikely(lane == NULL))
+		return hwt_lanes_refuse(&timer->lanes);
+	return hwt_lane_submit(lane, task, arg, deadline_ns, out);
+}
+
+static int submit_delay(hwt_timer *timer, hwt_task *task, void *arg, int64_t delay_ns, hwt_timeout *out)
+{
+	return submit(timer, task, arg, counter_deadline(&timer->grid, delay_ns), out);
+}
+
+static int start_or_refuse(hwt_timer *timer)
+{
+	int rc = hwt_timer_start(timer);
+
+	if (rc == ECANCELED) /* relaxed: it only counts */
+		atomic_fetch_add_explicit(&timer->refused_stopped, 1, memory_order_relaxed);
+	return rc;
+}
+
+/*
+ * The slow way: start the worker, or find out that the timer has been stopped, or that there is no worker.  Not in one
+ * with the fast way, which would have to save its arguments for it.
+ */
+static __attribute__((noinline)) int submit_slowly(hwt_timer *timer, hwt_task *task, void *arg, int64_t deadline_ns,
+						   hwt_timeout *out)
+{
+	int rc = start_or_refuse(timer);
+
+	return rc == 0 ? submit(timer, task, arg, deadline_ns, out) : rc;
+}
+
+static __attribute__((noinline)) int submit_delay_slowly(hwt_timer *timer, hwt_task *task, void *arg, int64_t delay_ns,
+							 hwt_timeout *out)
+{
+	int rc = start_or_refuse(timer);
+
+	if (rc != 0)
+		return rc;
+	if (timer_is_driven(timer))
+		return submit(timer, task, arg, add_saturating(hwt_timer_told(timer), delay_ns), out);
+	return submit_delay(timer, task, arg, delay_ns, out);
+}
+
+int hwt_new_timeout(hwt_timer *timer, hwt_task *task, void *arg, int64_t delay_ns, hwt_timeout *out)
+{
+	if (unlikely(timer == NULL || task == NULL))
+		return EINVAL;
+	if (unlikely(!is_started(timer)))
+		return submit_delay_slowly(timer, task, arg, delay_ns, out);
+	return submit_delay(timer, task, arg, delay_ns, out);
+}
+
+int hwt_new_timeout_at(hwt_timer *timer, hwt_task *task, void *arg, int64_t deadline_ns, hwt_timeout *out)
+{
+	if (unlikely(timer == NULL || task == NULL))
+		return EINVAL;
+	if (unlikely(!is_started(timer)))
+		return submit_slowly(timer, task, arg, deadline_ns, out);
+	return submit(timer, task, arg, deadline_ns, out);
+}
+
+/* Exact: to the nanosecond and not to the tick.  Periods are added to it, and the sum has to be of the right tick. */
+static int64_t deadline_after(hwt_timer *timer, int64_t delay_ns, bool exact)
+{
+	if (likely(!exact) && likely(is_started(timer)))
+		return counter_deadline(&timer->grid, delay_ns);
+	return add_saturating(timer_is_driven(timer) ? hwt_timer_told(timer) : hwt_clock_now(), delay_ns);
+}
+
+/*
+ * A caller's smaller structure is served as far as whole fields go: what it does not know is 0.  The padding behind the
+ * last field is not looked at, so a newer field has to come after it.
+ */
+static int read_spec(hwt_spec *spec, const hwt_spec *given)
+{
+	const unsigned char *bytes = (const unsigned char *)given;
+
+	if (given == NULL || given->size < offsetof(hwt_spec, when_ns) + sizeof(given->when_ns) ||
+	    given->size > HWT_STRUCT_MAX)
+		return EINVAL;
+	for (size_t i = sizeof(*spec); i < given->size; i++)
+		if (bytes[i] != 0) /* of a newer header */
+			return ENOTSUP;
+	*spec = (hwt_spec){ .size = sizeof(*spec) };
+	if (given->size >= offsetof(hwt_spec, flags) + sizeof(given->flags))
+		memcpy(spec, given, offsetof(hwt_spec, flags) + sizeof(given->flags));
+	else if (given->size >= offsetof(hwt_spec, flags))
+		memcpy(spec, given, offsetof(hwt_spec, flags));
+	else if (given->size >= offsetof(hwt_spec, release))
+		memcpy(spec, given, offsetof(hwt_spec, release));
+	else
+		memcpy(spec, given, offsetof(hwt_spec, period_ns));
+	return spec->task == NULL || (spec->flags & ~HWT_ABSOLUTE) != 0 ? EINVAL : 0;
+}
+
+int hwt_new_timeout_ex(hwt_timer *timer, const hwt_spec *given, hwt_timeout *out)
+{
+	struct hwt_extension extension;
+	struct hwt_lane *lane;
+	int64_t deadline_ns;
+	hwt_spec spec;
+	int rc;
+
+	rc = timer == NULL ? EINVAL : read_spec(&spec, given);
+	if (rc != 0)
+		return rc;
+	if (spec.period_ns != 0 && spec.period_ns < timer->config.tick_duration_ns)
+		return EINVAL;
+	if (!is_started(timer) && (rc = start_or_refuse(timer)) != 0)
+		return rc;
+	deadline_ns = spec.when_ns;
+	if ((spec.flags & HWT_ABSOLUTE) == 0)
+		deadline_ns = deadline_after(timer, spec.when_ns, spec.period_ns != 0);
+	if (spec.period_ns == 0 && spec.release == NULL)
+		return submit(timer, spec.task, spec.arg, deadline_ns, out);
+	extension = (struct hwt_extension){ spec.arg, spec.release, 0 };
+	lane = lanes_home(&timer->lanes);
+	if (lane == NULL)
+		return hwt_lanes_refuse(&timer->lanes);
+	return hwt_lane_submit_extended(lane, spec.task, &extension, spec.period_ns, deadline_ns, out);
+}
+
+int hwt_new_periodic(hwt_timer *timer, hwt_task *task, void *arg, int64_t first_delay_ns, int64_t period_ns,
+		     hwt_timeout *out)
+{
+	hwt_spec spec = { sizeof(spec), task, arg, first_delay_ns, period_ns, NULL, 0 };
+
+	return period_ns == 0 ? EINVAL : hwt_new_timeout_ex(timer, &spec, out);
+}
+
+int hwt_cancel(hwt_timeout timeout)
+{
+	struct hwt_record *record = record_of(timeout);
+
+	if (record == NULL)
+		return ENOENT;
+	prefetch_for_write(record); /* or the load below would fetch its line to read, and the exchange once more */
+	return hwt_lane_cancel(lanes_home_guessed(record_lane(record)->lanes), record, timeout.generation);
+}
+
+/* Is the calling thread in the task of this very timeout? */
+static bool is_own_task(struct hwt_record *record, uint64_t generation)
+{
+	return unlikely(frame_is_in_task(record)) && word_generation(record_word(record)) == generation;
+}
+
+static bool is_running(struct hwt_record *record, uint64_t generation)
+{
+	uint64_t word = record_word(record);
+
+	return word_generation(word) == generation && word_state(word) == STATE_RUNNING;
+}
+
+int hwt_cancel_sync(hwt_timeout timeout)
+{
+	struct hwt_record *record = record_of(timeout);
+	struct hwt_lanes *lanes;
+	int rc;
+
+	if (record == NULL)
+		return ENOENT;
+	if (is_own_task(record, timeout.generation))
+		return EDEADLK;
+	lanes = record_lane(record)->lanes;
+	rc = hwt_cancel(timeout);
+	/* Also after 0: it may be in a run that was not to be its last.  Now it is: the task cannot arm it again. */
+	if (is_running(record, timeout.generation))
+		hwt_await_end(&lanes->await, &lanes->idle, record, timeout.generation);
+	return rc == EBUSY ? ENOENT : rc;
+}
+
+static inline int reschedule(struct hwt_record *record, struct hwt_lanes *lanes, uint64_t generation,
+			     int64_t deadline_ns)
+{
+	struct hwt_lane *lane = lanes_home_guessed(lanes);
+
+	if (unlikely(is_own_task(record, generation)))
+		return hwt_lane_again(lane, record, deadline_ns);
+	return hwt_lane_move(lane, record, generation, deadline_ns);
+}
+
+static bool is_periodic(const struct hwt_record *record)
+{
+	/* Relaxed: it stays so as long as the handle is of any use. */
+	return word_has(atomic_load_explicit(&record->word, memory_order_relaxed), WORD_PERIODIC);
+}
+
+int hwt_reschedule(hwt_timeout timeout, int64_t delay_ns)
+{
+	struct hwt_record *record = record_of(timeout);
+	struct hwt_lanes *lanes;
+	int64_t deadline_ns;
+
+	if (record == NULL)
+		return ENOENT;
+	prefetch_for_write(record);
+	lanes = record_lane(record)->lanes;
+	deadline_ns = deadline_after(lanes->timer, delay_ns, is_periodic(record));
+	return reschedule(record, lanes, timeout.generation, deadline_ns);
+}
+
+int hwt_reschedule_at(hwt_timeout timeout, int64_t deadline_ns)
+{
+	struct hwt_record *record = record_of(timeout);
+
+	if (record == NULL)
+		return ENOENT;
+	prefetch_for_write(record);
+	return reschedule(record, record_lane(record)->lanes, timeout.generation, deadline_ns);
+}
+
+uint64_t hwt_timeout_missed(hwt_timeout timeout)
+{
+	struct hwt_record *record = record_of(timeout);
+
+	if (record == NULL || !is_own_task(record, timeout.generation) || !word_has(record_word(record), WORD_PERIODIC))
+		return 0;
+	return record_extension(record)->missed;
+}
+
+hwt_state hwt_timeout_state(hwt_timeout timeout)
+{
+	struct hwt_record *record = record_of(timeout);
+
+	return record == NULL ? HWT_NONE : word_public_state(record_word(record), timeout.generation);
+}
+
+bool hwt_is_expired(hwt_timeout timeout)
+{
+	hwt_state state = hwt_timeout_state(timeout);
+
+	return state == HWT_RUNNING || state == HWT_EXPIRED;
+}
+
+bool hwt_is_cancelled(hwt_timeout timeout)
+{
+	return hwt_timeout_state(timeout) == HWT_CANCELLED;
+}
+
+hwt_timer *hwt_timeout_timer(hwt_timeout timeout)
+{
+	struct hwt_record *record = record_of(timeout);
+
+	return record == NULL ? NULL : record_lane(record)->lanes->timer;
+}
+
+int64_t hwt_now(void)
+{
+	return hwt_clock_now();
+}
+
+const char *hwt_version(void)
+{
+	return VERSION(HWT_VERSION_MAJOR, HWT_VERSION_MINOR, HWT_VERSION_PATCH);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* hwt_timeout_format: a timeout in words, for logs. */
+#include "timer/timer.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+static const char *const words[] = {
+	[HWT_NONE] = "none",       [HWT_PENDING] = "pending",     [HWT_RUNNING] = "running",
+	[HWT_EXPIRED] = "expired", [HWT_CANCELLED] = "cancelled", [HWT_RETIRED] = "retired",
+};
+
+#define LEFT_LENGTH 48
+
+static int64_t time_of(hwt_timer *timer)
+{
+	return timer_is_driven(timer) ? hwt_timer_told(timer) : hwt_clock_now();
+}
+
+/* ", 1.204 s left"; nothing of one that is not pending any more. */
+static void say_left(hwt_timeout timeout, char *left)
+{
+	struct hwt_record *record = timeout.entry;
+	int64_t deadline_ns, left_ms;
+
+	left[0] = '\0';
+	if (!hwt_record_peek(record, timeout.generation, &deadline_ns))
+		return;
+	if (deadline_ns == INT64_MAX) {
+		(void)snprintf(left, LEFT_LENGTH, ", never due");
+		return;
+	}
+	left_ms = subtract_saturating(deadline_ns, time_of(record_lane(record)->lanes->timer)) / 1000000;
+	if (left_ms >= 0)
+		(void)snprintf(left, LEFT_LENGTH, ", %" PRId64 ".%03d s left", left_ms / 1000, (int)(left_ms % 1000));
+	else
+		(void)snprintf(left, LEFT_LENGTH, ", due since %" PRId64 ".%03d s", -(left_ms / 1000),
+			       (int)-(left_ms % 1000));
+}
+
+int hwt_timeout_format(hwt_timeout timeout, char *buf, size_t len)
+{
+	hwt_state state = hwt_timeout_state(timeout);
+	char left[LEFT_LENGTH] = "";
+	int before = errno, length;
+
+	if (state == HWT_NONE) {
+		length = snprintf(buf, len, "hwt timeout none");
+	} else {
+		if (state == HWT_PENDING)
+			say_left(timeout, left);
+		length = snprintf(buf, len, "hwt timeout 0x%" PRIxPTR ":%" PRIu64 " %s%s", (uintptr_t)timeout.entry,
+				  timeout.generation, words[state], left);
+	}
+	errno = before;
+	return length;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The worker's thread: how it is made, what it does first, and what is left when a task has ended it. */
+#define _GNU_SOURCE
+#include "base/thread.h"
+#include "timer/timer.h"
+
+#include <errno.h>
+#include <signal.h>
+
+void hwt_timer_lose(hwt_timer *timer)
+{
+	int state;
+
+	hwt_worker_abandon(&timer->worker);
+	pthread_mutex_lock(&timer->monitor.mutex);
+	/* Relaxed: under the mutex. */
+	state = atomic_load_explicit(&timer->state, memory_order_relaxed);
+	if (state == TIMER_STARTED || state == TIMER_DRIVEN)
+		hwt_timer_set_state(timer, TIMER_LOST);
+	pthread_mutex_unlock(&timer->monitor.mutex);
+	hwt_worker_request_stop(&timer->worker); /* a loop that polls the descriptor comes, and learns of it */
+	if (timer->config.warn != NULL)
+		timer->config.warn(timer->config.warn_ctx,
+				   "a task has ended the thread of its timer (pthread_exit): no task runs any more");
+}
+
+static void lose(void *timer)
+{
+	hwt_timer_lose(timer);
+}
+
+static void *worker_main(void *arg)
+{
+	hwt_timer *timer = arg;
+
+#ifdef __linux__
+	(void)pthread_setname_np(pthread_self(), timer->thread_name);
+#endif
+	(void)thread_no_cancel();
+	hwt_clock_precise_thread();
+	frame_enter(&timer->worker.frame, timer, NULL);
+	pthread_mutex_lock(&timer->monitor.mutex);
+	hwt_timer_set_grid(timer, hwt_clock_now());
+	hwt_timer_set_state(timer, TIMER_STARTED);
+	pthread_mutex_unlock(&timer->monitor.mutex);
+	pthread_cleanup_push(lose, timer);
+	hwt_worker_run(&timer->worker);
+	pthread_cleanup_pop(0);
+	return NULL;
+}
+
+/*
+ * The worker's mask.  What is sent to the process is for the program's own threads.  What the processor or the kernel
+ * raises for an instruction of a task stays open: blocked, it kills the process without asking its handler.  A
+ * profiler's signal is as the starter has it: a program that blocks it in all threads waits for it in one of them.
+ */
+static void mask_of_worker(sigset_t *mask, const sigset_t *starter)
+{
+	static const int raised[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
+
+	sigfillset(mask);
+	for (size_t i = 0; i < sizeof(raised) / sizeof(raised[0]); i++)
+		sigdelset(mask, raised[i]);
+	if (sigismember(starter, SIGPROF) == 0)
+		sigdelset(mask, SIGPROF);
+}
+
+/* A thread inherits its mask. */
+static int create_thread(hwt_timer *timer)
+{
+	int errno_before = errno; /* a failing pthread_create may touch it */
+	sigset_t mask, before;
+	int rc;
+
+	pthread_sigmask(SIG_SETMASK, NULL, &before);
+	mask_of_worker(&mask, &before);
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+	rc = pthread_create(&timer->thread, timer->config.thread_attr, worker_main, timer);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	errno = errno_before;
+	return rc;
+}
+
+int hwt_timer_launch(hwt_timer *timer)
+{
+	int rc = create_thread(timer);
+
+	if (rc == 0) {
+		timer->has_thread = true;
+		hwt_timer_set_state(timer, TIMER_STARTING);
+	}
+	return rc;
+}

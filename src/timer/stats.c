@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * hwt_timer_stats: what lanes and worker have counted, summed when somebody asks.
+ *
+ * Where timeouts have gone always adds up, whatever happens meanwhile: ends are read before begins ([count]), the
+ * later stage before the earlier one, and what is pending and running follows from them.  A timeout that is going to
+ * run again counts as pending from when that was said, and no more as running.
+ */
+#include "timer/timer.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* The lateness is the only field that is not of 8 bytes; a caller's size counts as far as whole fields go. */
+#define LATENESS_AT offsetof(hwt_stats, lateness)
+
+static_assert(LATENESS_AT % 8 == 0 && sizeof(hwt_stats) == LATENESS_AT + TALLY_LATENESS * sizeof(uint64_t),
+	      "fields are of 8 bytes");
+static_assert(sizeof(((hwt_stats *)0)->lateness) == TALLY_LATENESS * sizeof(uint64_t),
+	      "the histogram has as many places");
+
+static size_t whole_fields(size_t size)
+{
+	if (size >= sizeof(hwt_stats))
+		return sizeof(hwt_stats);
+	return size >= LATENESS_AT ? LATENESS_AT : size / 8 * 8;
+}
+
+static int64_t as_time(uint64_t ns)
+{
+	return ns < INT64_MAX ? (int64_t)ns : INT64_MAX;
+}
+
+static void count_ends(const hwt_timer *timer, hwt_stats *stats)
+{
+	const struct hwt_worker *worker = &timer->worker;
+	uint64_t expired, again, most;
+
+	/* Acquire, and in this order: see the top, [count]. */
+	again = hwt_lanes_again(&timer->lanes);
+	HWT_POINT("stats count");
+	stats->completed = atomic_load_explicit(&worker->tally.finished, memory_order_acquire) + /* [finished] */
+			   atomic_load_explicit(&timer->jobs.completed, memory_order_acquire);   /* [finished] */
+	expired = atomic_load_explicit(&worker->expired, memory_order_acquire);
+	stats->returned = atomic_load_explicit(&timer->given_back, memory_order_acquire);
+	stats->cancelled = hwt_lanes_cancelled(&timer->lanes);
+	stats->accepted = hwt_lanes_accepted(&timer->lanes);
+	stats->runs = expired + tally_get(&worker->tally.repeats);
+	/* Runs of those that have become pending again since: as if they had not begun yet. */
+	most = stats->accepted + again - stats->cancelled - stats->returned;
+	expired = expired < most ? expired : most;
+	stats->pending = most - expired;
+	stats->running = expired - again - stats->completed;
+	/* Between the two looks tasks have ended; there is one at most where there is one thread. */
+	if (timer->config.executor == NULL && stats->running > 1) {
+		stats->completed += stats->running - 1;
+		stats->running = 1;
+	}
+}
+
+static void count_lanes(const hwt_timer *timer, hwt_stats *stats)
+{
+	struct hwt_lane_tally tally = hwt_lanes_tally(&timer->lanes);
+
+	stats->refused_limit = tally.refused_limit;
+	/* Relaxed: only a number. */
+	stats->refused_stopped = tally.refused_stopped +
+				 atomic_load_explicit(&timer->refused_stopped, memory_order_relaxed);
+	stats->refused_memory = tally.refused_memory;
+	stats->records = tally.records;
+	stats->bytes = sizeof(*timer) + tally.bytes + wheel_bytes(timer->wheel);
+}
+
+static void count_work(const hwt_timer *timer, hwt_stats *stats)
+{
+	const struct hwt_tally *tally = &timer->worker.tally;
+
+	stats->executor_refusals = tally_get(&timer->jobs.refused);
+	stats->ticks = tally_get(&tally->ticks);
+	stats->merged_periods = tally_get(&tally->merged);
+	stats->rescheduled = hwt_lanes_moved(&timer->lanes);
+	stats->wakeups = tally_get(&tally->wakeups);
+	stats->transfers = tally_get(&tally->transfers);
+	stats->backlog_max = tally_get(&tally->backlog_max);
+	stats->lateness_max_ns = as_time(tally_get(&tally->lateness_max_ns));
+	stats->tick_max_ns = as_time(tally_get(&tally->tick_max_ns));
+	for (unsigned i = 0; i < TALLY_LATENESS; i++)
+		stats->lateness[i] = tally_get(&tally->lateness[i]);
+}
+
+int hwt_timer_stats(const hwt_timer *timer, hwt_stats *out)
+{
+	hwt_stats stats = { 0 };
+	size_t size, known;
+
+	if (timer == NULL || out == NULL || out->size < 2 * sizeof(uint64_t) || out->size > HWT_STRUCT_MAX)
+		return EINVAL;
+	size = out->size;
+	known = whole_fields(size);
+	count_ends(timer, &stats);
+	count_lanes(timer, &stats);
+	count_work(timer, &stats);
+	memset(out, 0, size);
+	memcpy(out, &stats, known);
+	out->size = size;
+	return 0;
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The life of a timer: create, start, stop, destroy.  timer.h draws it. */
+#define _GNU_SOURCE
+#include "timer/timer.h"
+#include "timer/config.h"
+#include "base/counter.h"
+#include "base/mem.h"
+#include "base/thread.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MIN_LANES 16
+#define MAX_LANES 1024
+#define MANY_TIMERS 64
+
+/* Timers alive, and whether somebody has been warned that they are many. */
+static _Atomic unsigned timers_alive;
+static _Atomic bool many_warned;
+
+static int timer_state(const hwt_timer *timer)
+{
+	return atomic_load_explicit(&timer->state, memory_order_acquire); /* [started] */
+}
+
+void hwt_timer_set_state(hwt_timer *timer, int state)
+{
+	atomic_store_explicit(&timer->state, state, memory_order_release); /* [started] */
+	pthread_cond_broadcast(&timer->monitor.changed);
+}
+
+static void wait_while(hwt_timer *timer, int state)
+{
+	while (timer_state(timer) == state)
+		pthread_cond_wait(&timer->monitor.changed, &timer->monitor.mutex);
+}
+
+#ifdef HWT_TEST
+long hwt_test_cores;
+#endif
+
+static long count_cores(void)
+{
+	int before = errno; /* sysconf may look into files that are not there */
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+	errno = before;
+#ifdef HWT_TEST
+	if (hwt_test_cores != 0)
+		return hwt_test_cores;
+#endif
+	return cores;
+}
+
+/* Places for twice as many lanes as there are cores, so that two busy threads rarely share one. */
+static uint32_t count_places(void)
+{
+	long cores = count_cores();
+	uint32_t count = MIN_LANES;
+
+	while (count < MAX_LANES && (long)count < 2 * cores)
+		count *= 2;
+	return count;
+}
+
+static void warn_of_many(const hwt_config *config)
+{
+	char message[96];
+
+	/* Relaxed: both only count. */
+	if (atomic_load_explicit(&timers_alive, memory_order_relaxed) <= MANY_TIMERS || config->warn == NULL ||
+	    atomic_exchange_explicit(&many_warned, true, memory_order_relaxed))
+		return;
+	(void)snprintf(message, sizeof(message), "more than %d timers are alive; a timer is meant to be shared",
+		       MANY_TIMERS);
+	config->warn(config->warn_ctx, message);
+}
+
+void hwt_timer_set_grid(hwt_timer *timer, int64_t start_ns)
+{
+	timer->grid = timer->wheel->grid = grid_make(start_ns, timer->config.tick_duration_ns);
+}
+
+static int init_parts(hwt_timer *timer)
+{
+	int rc;
+
+	timer->wheel = timer->config.wheel == HWT_WHEEL_HIERARCHICAL
+			   ? hwt_wheel_hierarchical_create(timer->config.ticks_per_wheel)
+			   : hwt_wheel_hashed_create(timer->config.ticks_per_wheel);
+	if (timer->wheel == NULL)
+		return ENOMEM;
+	hwt_timer_set_grid(timer, 0);
+	rc = hwt_lanes_init(&timer->lanes, timer, count_places(), timer->config.max_pending_timeouts);
+	if (rc != 0)
+		goto no_lanes;
+	hwt_worker_init(&timer->worker, &timer->lanes, timer->wheel, timer->config.max_transfers_per_tick);
+	hwt_jobs_init(&timer->jobs, &timer->lanes, timer->config.executor);
+	if (timer->config.executor != NULL) {
+		timer->worker.jobs = &timer->jobs;
+		timer->config.executor = &timer->jobs.executor; /* the creator's may be gone when somebody asks */
+	}
+	rc = hwt_monitor_init(&timer->monitor);
+	if (rc == 0)
+		return 0;
+	hwt_lanes_destroy(&timer->lanes);
+no_lanes:
+	hwt_wheel_destroy(timer->wheel);
+	return rc;
+}
+
+static void set_thread_name(hwt_timer *timer)
+{
+	const char *name = timer->config.thread_name != NULL ? timer->config.thread_name : "hwt-worker";
+
+	strncpy(timer->thread_name, name, HWT_THREAD_NAME_LENGTH);
+	timer->config.thread_name = timer->thread_name;
+}
+
+static int create(hwt_timer **out, const hwt_config *config)
+{
+	hwt_config resolved;
+	hwt_timer *timer;
+	int rc;
+
+	rc = hwt_config_resolve(&resolved, config);
+	if (rc != 0)
+		return rc;
+	timer = hwt_mem_zeroed(alignof(hwt_timer), sizeof(*timer));
+	if (timer == NULL)
+		return ENOMEM;
+	timer->config = resolved;
+	set_thread_name(timer);
+	atomic_init(&timer->state, TIMER_INIT);
+	atomic_init(&timer->given_back, 0);
+	atomic_init(&timer->told_ns, 0);
+	atomic_init(&timer->refused_stopped, 0);
+	hwt_counter_ask(hwt_clock_now());
+	rc = init_parts(timer);
+	if (rc != 0) {
+		hwt_mem_free(timer);
+		return rc;
+	}
+	atomic_fetch_add_explicit(&timers_alive, 1, memory_order_relaxed); /* relaxed: only counts */
+	warn_of_many(&resolved);
+	*out = timer;
+	return 0;
+}
+
+int hwt_timer_create(hwt_timer **out, const hwt_config *config)
+{
+	int rc, cancel_before;
+
+	if (out == NULL)
+		return EINVAL;
+	cancel_before = thread_no_cancel(); /* warnings, and the files that are looked into */
+	rc = create(out, config);
+	thread_restore_cancel(cancel_before);
+	return rc;
+}
+
+static bool is_started(const hwt_timer *timer)
+{
+	int state = timer_state(timer);
+
+	return state == TIMER_STARTED || state == TIMER_DRIVEN;
+}
+
+int hwt_timer_start(hwt_timer *timer)
+{
+	int rc = 0, cancel_before;
+
+	if (timer == NULL)
+		return EINVAL;
+	if (likely(is_started(timer)))
+		return 0;
+	cancel_before = thread_no_cancel();
+	pthread_mutex_lock(&timer->monitor.mutex);
+	if (timer_state(timer) == TIMER_INIT && timer_is_driven(timer))
+		hwt_timer_start_told(timer);
+	else if (timer_state(timer) == TIMER_INIT)
+		rc = hwt_timer_launch(timer);
+	wait_while(timer, TIMER_STARTING);
+	if (rc == 0 && !is_started(timer))
+		rc = ECANCELED;
+	pthread_mutex_unlock(&timer->monitor.mutex);
+	thread_restore_cancel(cancel_before);
+	return rc;
+}
+
+void hwt_timer_start_told(hwt_timer *timer)
+{
+	int64_t start_ns = timer_is_virtual(timer) ? 0 : hwt_clock_now();
+
+	hwt_timer_set_grid(timer, start_ns);
+	timer->worker.is_told = true;
+	/* Relaxed: set_state publishes it, [started]. */
+	atomic_store_explicit(&timer->told_ns, start_ns, memory_order_relaxed);
+	hwt_timer_set_state(timer, TIMER_DRIVEN);
+}
+
+int hwt_timer_start_driven(hwt_timer *timer, int64_t start_ns)
+{
+	pthread_mutex_lock(&timer->monitor.mutex);
+	hwt_timer_set_grid(timer, start_ns);
+	hwt_timer_set_state(timer, TIMER_STARTED);
+	pthread_mutex_unlock(&timer->monitor.mutex);
+	return 0;
+}
+
+/* Nobody can submit any more, nothing runs any more: everything that is left is cancelled and listed. */
+static size_t give_back_rest(hwt_timer *timer)
+{
+	struct hwt_record *record;
+	size_t count = 0;
+
+	hwt_lanes_close(&timer->lanes);
+	while ((record = hwt_worker_surrender(&timer->worker)) != NULL) {
+		record->link = timer->unprocessed;
+		timer->unprocessed = record;
+		count++;
+	}
+	timer->all_unprocessed = timer->unprocessed;
+	/* Release: [count]. */
+	atomic_store_explicit(&timer->given_back, count, memory_order_release);
+	return count;
+}
+
+/* The passes of others end after the task that is running. */
+static void end_passes(hwt_timer *timer)
+{
+	hwt_worker_request_stop(&timer->worker);
+	if (timer->has_thread)
+		pthread_join(timer->thread, NULL);
+	pthread_mutex_lock(&timer->monitor.mutex);
+	while (timer->advancing)
+		pthread_cond_wait(&timer->monitor.changed, &timer->monitor.mutex);
+	pthread_mutex_unlock(&timer->monitor.mutex);
+	hwt_jobs_wait(&timer->jobs);
+}
+
+/* From TIMER_STOPPING, entered by this thread, to TIMER_STOPPED. */
+static size_t finish_stop(hwt_timer *timer)
+{
+	struct hwt_frame frame;
+	size_t count;
+
+	end_passes(timer);
+	frame_enter(&frame, timer, NULL); /* finalisers */
+	count = give_back_rest(timer);
+	frame_leave(&frame);
+	pthread_mutex_lock(&timer->monitor.mutex);
+	hwt_timer_set_state(timer, TIMER_STOPPED);
+	pthread_mutex_unlock(&timer->monitor.mutex);
+	return count;
+}
+
+int hwt_timer_stop(hwt_timer *timer, size_t *unprocessed)
+{
+	size_t count = 0;
+	int cancel_before;
+	bool mine;
+
+	if (timer == NULL)
+		return EINVAL;
+	if (frame_is_in_timer(timer))
+		return EDEADLK;
+	cancel_before = thread_no_cancel();
+	pthread_mutex_lock(&timer->monitor.mutex);
+	wait_while(timer, TIMER_STARTING);
+	mine = timer_state(timer) == TIMER_INIT || timer_state(timer) == TIMER_LOST || is_started(timer);
+	if (mine)
+		hwt_timer_set_state(timer, TIMER_STOPPING);
+	else
+		wait_while(timer, TIMER_STOPPING);
+	pthread_mutex_unlock(&timer->monitor.mutex);
+	if (mine)
+		count = finish_stop(timer);
+	thread_restore_cancel(cancel_before);
+	if (unprocessed != NULL)
+		*unprocessed = count;
+	return 0;
+}
+
+bool hwt_timer_next_unprocessed(hwt_timer *timer, hwt_unprocessed *out)
+{
+	struct hwt_record *record = NULL;
+
+	if (timer == NULL || out == NULL || timer_state(timer) != TIMER_STOPPED)
+		return false;
+	pthread_mutex_lock(&timer->monitor.mutex);
+	record = timer->unprocessed;
+	if (record != NULL)
+		timer->unprocessed = record->link;
+	pthread_mutex_unlock(&timer->monitor.mutex);
+	if (record == NULL)
+		return false;
+	out->timeout = (hwt_timeout){ record, word_generation(record_word(record)) };
+	out->task = record->task;
+	out->arg = record_arg(record, record_word(record));
+	out->deadline_ns = record_deadline(record);
+	return true;
+}
+
+/* Those that stop gave back keep their args until here. */
+static void release_unprocessed(hwt_timer *timer)
+{
+	struct hwt_frame frame;
+
+	frame_enter(&frame, timer, NULL);
+	for (struct hwt_record *record = timer->all_unprocessed; record != NULL; record = record->link)
+		if (word_has(record_word(record), WORD_EXTENDED))
+			hwt_record_release(record);
+	frame_leave(&frame);
+}
+
+int hwt_timer_destroy(hwt_timer *timer)
+{
+	int rc, cancel_before;
+
+	if (timer == NULL)
+		return 0;
+	rc = hwt_timer_stop(timer, NULL);
+	if (rc != 0)
+		return rc;
+	cancel_before = thread_no_cancel(); /* finalisers */
+	release_unprocessed(timer);
+	hwt_monitor_destroy(&timer->monitor);
+	hwt_lanes_destroy(&timer->lanes);
+	hwt_wheel_destroy(timer->wheel);
+	hwt_mem_free(timer);
+	atomic_fetch_sub_explicit(&timers_alive, 1, memory_order_relaxed); /* relaxed: only counts */
+	thread_restore_cancel(cancel_before);
+	return 0;
+}
+
+int hwt_timer_config(const hwt_timer *timer, hwt_config *out)
+{
+	if (timer == NULL || out == NULL)
+		return EINVAL;
+	return hwt_config_copy_out(out, &timer->config);
+}
+
+uint64_t hwt_pending_timeouts(const hwt_timer *timer)
+{
+	uint64_t ended;
+
+	if (timer == NULL)
+		return 0;
+	/* Ends first, then begins: [count]. */
+	ended = atomic_load_explicit(&timer->worker.expired, memory_order_acquire) +
+		atomic_load_explicit(&timer->given_back, memory_order_acquire) + hwt_lanes_cancelled(&timer->lanes);
+	return hwt_lanes_again(&timer->lanes) + hwt_lanes_accepted(&timer->lanes) - ended;
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "wheel/bucket.h"
+#include "base/mem.h"
+
+/* Blocks double from 4 KiB to 256 KiB. */
+#define FIRST_BLOCK_BYTES ((size_t)4096)
+#define LAST_BLOCK_BYTES ((size_t)256 << 10)
+
+static const uint16_t class_bytes[CHUNK_CLASSES] = { 128, 256, 512, 768 };
+const uint8_t hwt_chunk_capacity[CHUNK_CLASSES] = { 6, 16, 38, CHUNK_LAST_CAPACITY };
+
+#define HEADER_BYTES sizeof(struct hwt_chunk)
+#define MEMBER_BYTES (sizeof(uint32_t) + sizeof(struct hwt_record *))
+
+static_assert(HEADER_BYTES + 6 * MEMBER_BYTES <= 128, "class 0");
+static_assert(HEADER_BYTES + 16 * MEMBER_BYTES <= 256, "class 1");
+static_assert(HEADER_BYTES + 38 * MEMBER_BYTES <= 512, "class 2");
+static_assert(HEADER_BYTES + CHUNK_LAST_CAPACITY * MEMBER_BYTES <= 768, "class 3");
+static_assert(CHUNK_LAST_CAPACITY <= 1 << 6, "an index fits a place");
+static_assert(HEADER_BYTES % 8 == 0, "the records are aligned");
+
+struct hwt_store_block {
+	struct hwt_store_block *next;
+	char pad[CHUNK_ALIGN - sizeof(void *)];
+};
+
+void hwt_store_destroy(struct hwt_store *store)
+{
+	while (store->blocks != NULL) {
+		struct hwt_store_block *block = store->blocks;
+
+		store->blocks = block->next;
+		hwt_mem_free(block);
+	}
+}
+
+static void store_put(struct hwt_store *store, struct hwt_chunk *chunk)
+{
+	chunk->next = store->free[chunk->class];
+	store->free[chunk->class] = chunk;
+}
+
+static struct hwt_chunk *store_pop(struct hwt_store *store, unsigned class)
+{
+	struct hwt_chunk *chunk = store->free[class];
+
+	if (chunk != NULL)
+		store->free[class] = chunk->next;
+	return chunk;
+}
+
+/* Cuts the rest of a block into the smallest chunks, so that none of it is lost. */
+static void store_cut_rest(struct hwt_store *store)
+{
+	while (store->carve != store->carve_end) {
+		struct hwt_chunk *chunk = (struct hwt_chunk *)(void *)store->carve;
+
+		chunk->class = 0;
+		store_put(store, chunk);
+		store->carve += class_bytes[0];
+	}
+}
+
+static bool store_grow(struct hwt_store *store)
+{
+	size_t bytes = store->block_bytes == 0 ? FIRST_BLOCK_BYTES : store->block_bytes;
+	struct hwt_store_block *block = hwt_mem_block(CHUNK_ALIGN, bytes);
+
+	if (block == NULL)
+		return false;
+	store_cut_rest(store);
+	block->next = store->blocks;
+	store->blocks = block;
+	store->carve = (char *)block + sizeof(*block);
+	store->carve_end = (char *)block + bytes;
+	/* Relaxed: one writer, and only a number. */
+	atomic_store_explicit(&store->bytes, atomic_load_explicit(&store->bytes, memory_order_relaxed) + bytes,
+			      memory_order_relaxed);
+	store->block_bytes = bytes < LAST_BLOCK_BYTES ? bytes * 2 : bytes;
+	return true;
+}
+
+/*
+ * A larger chunk that lies idle serves as one smaller: memory follows what is pending, not what was.  The rest becomes
+ * small ones.
+ */
+static struct hwt_chunk *store_split(struct hwt_store *store, unsigned class)
+{
+	for (unsigned larger = class + 1; larger < CHUNK_CLASSES; larger++) {
+		struct hwt_chunk *chunk = store_pop(store, larger);
+
+		if (chunk == NULL)
+			continue;
+		for (char *rest = (char *)chunk + class_bytes[class]; rest != (char *)chunk + class_bytes[larger];
+		     rest += class_bytes[0]) {
+			struct hwt_chunk *small = (struct hwt_chunk *)(void *)rest;
+
+			small->class = 0;
+			store_put(store, small);
+		}
+		return chunk;
+	}
+	return NULL;
+}
+
+/* NULL without memory. */
+static struct hwt_chunk *store_take(struct hwt_store *store, unsigned class)
+{
+	struct hwt_chunk *chunk = store_pop(store, class);
+
+	if (chunk == NULL)
+		chunk = store_split(store, class);
+	if (chunk == NULL && (size_t)(store->carve_end - store->carve) < class_bytes[class] && !store_grow(store))
+		return class > 0 ? store_take(store, 0) : NULL;
+	if (chunk == NULL) {
+		chunk = (struct hwt_chunk *)(void *)store->carve;
+		store->carve += class_bytes[class];
+	}
+	chunk->class = (uint8_t) class;
+	return chunk;
+}
+
+struct hwt_chunk *hwt_bucket_extend(struct hwt_store *store, struct hwt_bucket *bucket, uint32_t round)
+{
+	struct hwt_chunk *last = bucket->last, *chunk;
+	unsigned class = 0;
+
+	if (last != NULL)
+		class = last->class + 1u < CHUNK_CLASSES ? last->class + 1u : CHUNK_CLASSES - 1u;
+	chunk = store_take(store, class);
+	if (chunk == NULL)
+		return NULL;
+	chunk->next = NULL;
+	chunk->prev = last;
+	chunk->bucket = bucket;
+	chunk->span = chunk->span_from = NULL;
+	chunk->ordinal = last != NULL ? last->ordinal + 1 : 0;
+	chunk->least = round;
+	chunk->used = chunk->live = 0;
+	chunk->clamped = false;
+	if (last == NULL)
+		bucket->first = chunk;
+	else
+		last->next = chunk;
+	bucket->last = chunk;
+	return chunk;
+}
+
+/*
+ * A chunk goes: a span that it begins now begins with the next one, and one that ends before it a chunk earlier, if
+ * anything is left of it.  The last chunk of a bucket comes and goes all the time.
+ */
+static void spans_without(struct hwt_chunk *chunk)
+{
+	struct hwt_chunk *behind = chunk->span, *from = chunk->span_from;
+
+	chunk_span_clear(chunk);
+	if (behind != NULL && behind != chunk->next)
+		chunk_span_set(chunk->next, behind, chunk->span_chunks - 1, chunk->span_least);
+	if (from == NULL)
+		return;
+	chunk_span_clear(from);
+	if (from != chunk->prev)
+		chunk_span_set(from, chunk->prev, from->span_chunks - 1, from->span_least);
+}
+
+void hwt_bucket_drop(struct hwt_store *store, struct hwt_chunk *chunk)
+{
+	struct hwt_bucket *bucket = chunk->bucket;
+
+	HWT_ASSERT(chunk->live == 0);
+	spans_without(chunk);
+	if (chunk->prev == NULL)
+		bucket->first = chunk->next;
+	else
+		chunk->prev->next = chunk->next;
+	if (chunk->next == NULL)
+		bucket->last = chunk->prev;
+	else
+		chunk->next->prev = chunk->prev;
+	store_put(store, chunk);
+}
+
+/* Closes the holes of a chunk. */
+static void chunk_compact(struct hwt_chunk *chunk)
+{
+	unsigned used = chunk->used;
+
+	chunk->used = chunk->live = 0;
+	for (unsigned i = 0; i < used; i++)
+		if (chunk->records[i] != NULL)
+			chunk_add(chunk, chunk->records[i], chunk_rounds(chunk)[i]);
+}
+
+/* Moves the members of `from` behind those of `to`, its neighbour before, if both fill at most half of `to`. */
+static bool merge(struct hwt_store *store, struct hwt_chunk *to, struct hwt_chunk *from)
+{
+	if (to == NULL || from == NULL || (unsigned)to->live + from->live > chunk_capacity(to) / 2)
+		return false;
+	if ((unsigned)to->used + from->live > chunk_capacity(to))
+		chunk_compact(to);
+	for (unsigned i = 0; i < from->used; i++)
+		if (from->records[i] != NULL)
+			chunk_add(to, from->records[i], chunk_rounds(from)[i]);
+	to->clamped |= from->clamped;
+	from->live = 0;
+	hwt_bucket_drop(store, from);
+	return true;
+}
+
+void hwt_bucket_remove(struct hwt_store *store, struct hwt_record *record)
+{
+	struct hwt_chunk *chunk = place_chunk(record->place);
+	unsigned index = place_index(record->place);
+
+	HWT_ASSERT(index < chunk->used && chunk->records[index] == record);
+	chunk->records[index] = NULL;
+	record->place = 0;
+	if (--chunk->live == 0) {
+		hwt_bucket_drop(store, chunk);
+		return;
+	}
+	/* Looking at the neighbours costs misses: only now and then. */
+	if ((chunk->live & (chunk->live - 1)) == 0 && !merge(store, chunk->prev, chunk))
+		(void)merge(store, chunk, chunk->next);
+}
+
+size_t hwt_bucket_sweep(struct hwt_store *store, struct hwt_bucket *bucket, struct hwt_record **all, size_t max)
+{
+	size_t n = 0;
+
+	while (bucket->first != NULL) {
+		struct hwt_chunk *chunk = bucket->first;
+
+		__builtin_prefetch(chunk->next); /* of NULL, too: it is only a wish */
+		for (unsigned i = 0; i < chunk->used && n < max; i++) {
+			if (chunk->records[i] == NULL)
+				continue;
+			all[n++] = chunk->records[i];
+			chunk->records[i] = NULL;
+			chunk->live--;
+		}
+		if (chunk->live != 0)
+			break;
+		hwt_bucket_drop(store, chunk);
+	}
+	return n;
+}
+
+#ifdef HWT_TEST
+bool hwt_store_next_block(const struct hwt_store *store, struct hwt_store_block **block, char **begin, char **end)
+{
+	size_t bytes = FIRST_BLOCK_BYTES;
+
+	*block = *block == NULL ? store->blocks : (*block)->next;
+	if (*block == NULL)
+		return false;
+	for (struct hwt_store_block *old = (*block)->next; old != NULL && bytes < LAST_BLOCK_BYTES; old = old->next)
+		bytes *= 2;
+	*begin = (char *)*block + sizeof(**block);
+	*end = (char *)*block + bytes;
+	return true;
+}
+
+static bool span_holds(const struct hwt_chunk *chunk, uint32_t round)
+{
+	const struct hwt_chunk *member = chunk;
+
+	if (chunk->span == NULL)
+		return true;
+	for (; member != NULL && member != chunk->span; member = member->next)
+		if (round_distance(member->least, round) < round_distance(chunk->span_least, round))
+			return false;
+	return member != NULL && member != chunk && member->span_from == chunk;
+}
+
+bool hwt_bucket_spans_hold(const struct hwt_bucket *bucket, uint32_t round)
+{
+	for (const struct hwt_chunk *chunk = bucket->first; chunk != NULL; chunk = chunk->next)
+		if (!span_holds(chunk, round) || (chunk->span_from != NULL && chunk->span_from->span != chunk))
+			return false;
+	return true;
+}
+
+size_t hwt_chunk_bytes(const struct hwt_chunk *chunk)
+{
+	return class_bytes[chunk->class];
+}
+#endif

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The hashed wheel: one array of buckets, remaining rounds.
+ *
+ * Structure
+ *
+ *       tick             = round * buckets + bucket
+ *       remaining rounds = round of the deadline - round of the wheel
+ *
+ *   A timeout waits in bucket (tick mod buckets) together with those of other rounds.  Kept is not how many rounds
+ *   remain, which would have to be counted down, but in which round it is due: a pass writes nothing.  A pass reads 4
+ *   bytes a member, and of a chunk without a due member only the head (bucket.h).  Which bucket is due next is
+ *   answered by a tree (due.h), so ticks at which nothing is due cost nothing.
+ *
+ *   Rounds have 32 bits and are compared by signed distance.  One further off than MAX_REMAINING is cut to that, its
+ *   chunk is marked, and when it comes up its true round is looked up again, in its place, so it keeps its turn.
+ *
+ * Threads: see wheel.h.
+ *
+ * Invariants
+ *
+ *   H1  a member whose round is not cut is collected at exactly its tick: 0 <= distance <= MAX_REMAINING at any time
+ *       until then.
+ *   H2  due.h's entry of a bucket <= the tick of every member of it.
+ *
+ * References: G. Varghese, T. Lauck, "Hashed and hierarchical timing wheels", SOSP 1987, scheme 6; Netty's
+ * HashedWheelTimer.
+ */
+#include "wheel/bucket.h"
+#include "wheel/due.h"
+#include "base/mem.h"
+#include "wheel/wheel.h"
+
+#include <stdalign.h>
+
+#define MAX_REMAINING (INT32_MAX - 1)
+#define NEVER_REMAINING INT32_MAX /* of a hole that has been passed */
+
+/* How many chunks a span has at the most. */
+#define SPAN_CHUNKS 64
+
+/* Rounds are looked at in blocks of this many; compilers make vector instructions of it. */
+#define SCAN_BLOCK 8
+
+struct hashed {
+	struct hwt_wheel wheel;
+	uint32_t mask;
+	unsigned bits;
+	struct hwt_bucket *buckets;
+	struct hwt_due due;
+	struct hwt_store store;
+
+	/* Where collect stands in the bucket of wheel.tick. */
+	int64_t pass_tick;       /* the tick it is for, -1: none */
+	struct hwt_chunk *chunk; /* NULL: through */
+	unsigned index;
+	int32_t chunk_least; /* least distance among the members of the chunk so far */
+	int32_t bucket_least;
+
+	/* The span that is growing, from `span` to before the current chunk. */
+	struct hwt_chunk *span; /* NULL: none */
+	uint32_t span_chunks, span_limit;
+	int32_t span_least;
+	uint32_t passed; /* chunks since the last one with something due */
+};
+
+static inline struct hashed *hashed_of(struct hwt_wheel *wheel)
+{
+	return (struct hashed *)wheel;
+}
+
+static inline int64_t round_of(const struct hashed *hashed, int64_t tick)
+{
+	return tick >> hashed->bits;
+}
+
+static bool place_one(struct hashed *hashed, struct hwt_record *record, int64_t tick)
+{
+	uint32_t bucket = (uint32_t)tick & hashed->mask;
+	int64_t cut = round_of(hashed, tick) - round_of(hashed, hashed->wheel.tick) - MAX_REMAINING;
+
+	if (unlikely(cut > 0))
+		tick -= cut << hashed->bits;
+	if (unlikely(!bucket_append(&hashed->store, &hashed->buckets[bucket], record, (uint32_t)round_of(hashed, tick),
+				    cut > 0)))
+		return false;
+	due_lower(&hashed->due, bucket, tick);
+	return true;
+}
+
+static size_t hashed_place(struct hwt_wheel *wheel, struct hwt_record *const *records, const int64_t *ticks, size_t n)
+{
+	struct hashed *hashed = hashed_of(wheel);
+	size_t i = 0;
+
+	/* A bucket's last chunk is rarely still here; its head says which other lines are wanted. */
+	for (size_t j = 0; j < n; j++)
+		bucket_prefetch_last(&hashed->buckets[(uint32_t)ticks[j] & hashed->mask]);
+	for (size_t j = 0; j < n; j++)
+		bucket_prefetch_end(&hashed->buckets[(uint32_t)ticks[j] & hashed->mask]);
+	while (i < n && place_one(hashed, records[i], ticks[i]))
+		i++;
+	return i;
+}
+
+static void hashed_remove(struct hwt_wheel *wheel, struct hwt_record *record)
+{
+	/* The tree is left as it is: at worst a pass finds nothing. */
+	hwt_bucket_remove(&hashed_of(wheel)->store, record);
+}
+
+static void hashed_prefetch(const struct hwt_record *record)
+{
+	hwt_bucket_prefetch(record->place);
+}
+
+static int64_t hashed_next_due(const struct hwt_wheel *wheel)
+{
+	return due_first(&((const struct hashed *)wheel)->due);
+}
+
+static inline int32_t smaller(int32_t a, int32_t b)
+{
+	return a < b ? a : b;
+}
+
+/*
+ * The first index from `i` on whose round has come, `end` if there is none; *least takes in the distances of those
+ * before it.
+ */
+static unsigned skip_not_due(const uint32_t *rounds, unsigned i, unsigned end, uint32_t round, int32_t *least)
+{
+	int32_t block_least = *least;
+
+	for (; i + SCAN_BLOCK <= end; i += SCAN_BLOCK) {
+		int32_t this_least = INT32_MAX;
+
+		for (unsigned j = 0; j < SCAN_BLOCK; j++)
+			this_least = smaller(this_least, round_distance(rounds[i + j], round));
+		if (this_least <= 0)
+			break;
+		block_least = smaller(block_least, this_least);
+	}
+	for (; i < end && round_distance(rounds[i], round) > 0; i++)
+		block_least = smaller(block_least, round_distance(rounds[i], round));
+	*least = block_least;
+	return i;
+}
+
+/*
+ * A member of a marked chunk has come up: true if its true round is a later one, which is put in its place.  One that
+ * has been moved may be due in another bucket; it is collected, and looked at before it runs.
+ */
+static bool still_far(struct hashed *hashed, struct hwt_chunk *chunk, unsigned i)
+{
+	struct hwt_record *record = chunk->records[i];
+	int64_t remaining;
+
+	if (word_has(record_word(record), WORD_MOVED))
+		return false;
+	remaining = round_of(hashed, grid_tick_of(&hashed->wheel.grid, record_deadline(record))) -
+		    round_of(hashed, hashed->wheel.tick);
+	if (remaining <= 0)
+		return false;
+	remaining = remaining < MAX_REMAINING ? remaining : MAX_REMAINING;
+	chunk_rounds(chunk)[i] += (uint32_t)remaining;
+	hashed->chunk_least = smaller(hashed->chunk_least, (int32_t)remaining);
+	return true;
+}
+
+/* Collects from the current chunk, from the current index on.  The index is `used` when the chunk is through. */
+static size_t collect_chunk(struct hashed *hashed, struct hwt_record **due, size_t max)
+{
+	struct hwt_chunk *chunk = hashed->chunk;
+	struct hwt_record **records = chunk->records;
+	uint32_t *rounds = chunk_rounds(chunk);
+	uint32_t round = (uint32_t)round_of(hashed, hashed->wheel.tick);
+	unsigned i = hashed->index;
+	size_t n = 0;
+
+	for (;; i++) {
+		i = skip_not_due(rounds, i, chunk->used, round, &hashed->chunk_least);
+		if (i == chunk->used || n == max)
+			break;
+		if (records[i] == NULL || (unlikely(chunk->clamped) && still_far(hashed, chunk, i))) {
+			if (records[i] == NULL)
+				rounds[i] = round + NEVER_REMAINING;
+			continue;
+		}
+		due[n++] = records[i];
+		records[i] = NULL;
+		rounds[i] = round + NEVER_REMAINING;
+		chunk->live--;
+	}
+	hashed->index = i;
+	return n;
+}
+
+static void begin_chunk(struct hashed *hashed, struct hwt_chunk *chunk)
+{
+	hashed->chunk = chunk;
+	hashed->index = 0;
+	hashed->chunk_least = INT32_MAX;
+	if (chunk != NULL && chunk->next != NULL)
+		__builtin_prefetch(chunk->span != NULL ? chunk->span : chunk->next);
+}
+
+/* The current chunk, in which something was due, is through: settles its least round, drops it if it is empty. */
+static void end_chunk(struct hashed *hashed)
+{
+	struct hwt_chunk *chunk = hashed->chunk, *next = chunk->next;
+
+	chunk->least = (uint32_t)round_of(hashed, hashed->wheel.tick) + (uint32_t)hashed->chunk_least;
+	if (chunk->live == 0)
+		hwt_bucket_drop(&hashed->store, chunk);
+	else
+		hashed->bucket_least = smaller(hashed->bucket_least, hashed->chunk_least);
+	hashed->span = NULL;
+	hashed->passed = 0;
+	begin_chunk(hashed, next);
+}
+
+/*
+ * Nothing is due in the chunks from the current one to before `next`, and `least` is their least distance: they join
+ * the span before them, or begin one.  How long one may become grows with the distance from what was last due: what
+ * lies next to it is likely to be due soon, and would break a long one up.
+ */
+static void pass_chunks(struct hashed *hashed, struct hwt_chunk *next, uint32_t chunks, int32_t least)
+{
+	struct hwt_chunk *chunk = hashed->chunk;
+	uint32_t round = (uint32_t)round_of(hashed, hashed->wheel.tick);
+
+	hashed->bucket_least = smaller(hashed->bucket_least, least);
+	if (next != NULL && hashed->span != NULL && hashed->span_chunks + chunks <= hashed->span_limit) {
+		hashed->span_chunks += chunks;
+		hashed->span_least = smaller(hashed->span_least, least);
+		chunk_span_clear(chunk);
+		chunk_span_clear(hashed->span);
+		chunk_span_set(hashed->span, next, hashed->span_chunks, round + (uint32_t)hashed->span_least);
+	} else {
+		hashed->span = chunk;
+		hashed->span_chunks = chunks;
+		hashed->span_limit = hashed->passed < SPAN_CHUNKS ? hashed->passed : SPAN_CHUNKS;
+		hashed->span_least = least;
+	}
+	hashed->passed += chunks;
+	begin_chunk(hashed, next);
+}
+
+/* Goes on over chunks in which nothing is due.  false: something is in the current one. */
+static bool pass(struct hashed *hashed, uint32_t round)
+{
+	struct hwt_chunk *chunk = hashed->chunk;
+	int32_t least = round_distance(chunk->least, round);
+
+	if (chunk->span != NULL) {
+		int32_t span_least = round_distance(chunk->span_least, round);
+
+		if (span_least > 0) {
+			pass_chunks(hashed, chunk->span, chunk->span_chunks, span_least);
+			return true;
+		}
+		chunk_span_clear(chunk);
+	}
+	if (least <= 0)
+		return false;
+	pass_chunks(hashed, chunk->next, 1, least);
+	return true;
+}
+
+static void begin_pass(struct hashed *hashed)
+{
+	hashed->pass_tick = hashed->wheel.tick;
+	hashed->bucket_least = INT32_MAX;
+	hashed->span = NULL;
+	hashed->passed = 0;
+	begin_chunk(hashed, hashed->buckets[(uint32_t)hashed->wheel.tick & hashed->mask].first);
+}
+
+static void end_pass(struct hashed *hashed)
+{
+	int64_t tick = hashed->wheel.tick;
+	int64_t next = HWT_TICK_NEVER;
+
+	if (hashed->bucket_least != INT32_MAX) {
+		next = add_saturating(tick, (int64_t)hashed->bucket_least << hashed->bits);
+		next = next < HWT_TICK_MAX ? next : HWT_TICK_MAX;
+	}
+	hwt_due_set(&hashed->due, (uint32_t)tick & hashed->mask, next);
+}
+
+static size_t hashed_collect(struct hwt_wheel *wheel, struct hwt_record **due, size_t max)
+{
+	struct hashed *hashed = hashed_of(wheel);
+	uint32_t round = (uint32_t)round_of(hashed, wheel->tick);
+	size_t n = 0;
+
+	if (hashed->pass_tick != wheel->tick)
+		begin_pass(hashed);
+	else if (hashed->chunk == NULL)
+		return 0;
+	while (hashed->chunk != NULL && n < max) {
+		/* One that was begun is not passed: its least is settled at its end. */
+		if (pass(hashed, round))
+			continue;
+		n += collect_chunk(hashed, due + n, max - n);
+		if (hashed->index == hashed->chunk->used)
+			end_chunk(hashed);
+	}
+	if (hashed->chunk == NULL)
+		end_pass(hashed);
+	return n;
+}
+
+static size_t hashed_sweep(struct hwt_wheel *wheel, struct hwt_record **all, size_t max)
+{
+	struct hashed *hashed = hashed_of(wheel);
+	uint32_t bucket;
+	size_t n = 0;
+
+	while (hwt_due_any(&hashed->due, &bucket)) {
+		n += hwt_bucket_sweep(&hashed->store, &hashed->buckets[bucket], all + n, max - n);
+		if (hashed->buckets[bucket].first != NULL)
+			break;
+		hwt_due_set(&hashed->due, bucket, HWT_TICK_NEVER);
+	}
+	return n;
+}
+
+static size_t hashed_bytes(const struct hwt_wheel *wheel)
+{
+	const struct hashed *hashed = (const struct hashed *)wheel;
+	size_t buckets = (size_t)hashed->mask + 1;
+
+	/* Relaxed: only a number. */
+	return sizeof(*hashed) + buckets * sizeof(*hashed->buckets) + hwt_due_bytes(hashed->mask + 1) +
+	       atomic_load_explicit(&hashed->store.bytes, memory_order_relaxed);
+}
+
+static void hashed_destroy(struct hwt_wheel *wheel)
+{
+	struct hashed *hashed = hashed_of(wheel);
+
+	hwt_store_destroy(&hashed->store);
+	hwt_due_destroy(&hashed->due);
+	hwt_mem_free(hashed->buckets);
+	hwt_mem_free(hashed);
+}
+
+static const struct hwt_wheel_layout hashed_layout = {
+	.place = hashed_place,
+	.prefetch = hashed_prefetch,
+	.remove = hashed_remove,
+	.next_due = hashed_next_due,
+	.collect = hashed_collect,
+	.sweep = hashed_sweep,
+	.bytes = hashed_bytes,
+	.destroy = hashed_destroy,
+};
+
+struct hwt_wheel *hwt_wheel_hashed_create(uint32_t buckets)
+{
+	struct hashed *hashed = hwt_mem_zeroed(alignof(struct hashed), sizeof(*hashed));
+
+	HWT_ASSERT(buckets > 0 && (buckets & (buckets - 1)) == 0);
+	if (hashed == NULL)
+		return NULL;
+	hashed->wheel.layout = &hashed_layout;
+	hashed->wheel.unplaced_due = HWT_TICK_NEVER;
+	hashed->mask = buckets - 1;
+	hashed->bits = (unsigned)__builtin_ctz(buckets);
+	hashed->pass_tick = -1;
+	hashed->buckets = hwt_mem_zeroed(sizeof(void *), buckets * sizeof(*hashed->buckets));
+	if (hashed->buckets == NULL || hwt_due_init(&hashed->due, buckets) != 0) {
+		hashed_destroy(&hashed->wheel);
+		return NULL;
+	}
+	return &hashed->wheel;
+}
+
+#ifdef HWT_TEST
+void hwt_wheel_hashed_view(const struct hwt_wheel *wheel, struct hwt_hashed_view *view)
+{
+	const struct hashed *hashed = (const struct hashed *)wheel;
+
+	view->count = hashed->mask + 1;
+	view->bits = hashed->bits;
+	view->max_remaining = MAX_REMAINING;
+	view->buckets = hashed->buckets;
+	view->due = &hashed->due;
+	view->store = &hashed->store;
+	view->collecting = hashed->pass_tick == wheel->tick ? hashed->chunk : NULL;
+}
+#endif

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The layout of levels: placing, collecting, going from tick to tick.  levels.h draws it. */
+#include "wheel/levels.h"
+#include "base/mem.h"
+
+#include <stdalign.h>
+
+/* A bucket of so many chunks, some 120 records, is brought down all at once, when its first one is due. */
+#define FEW_CHUNKS 4
+
+static bool is_empty(const struct hierarchical *h, unsigned level, uint64_t block)
+{
+	const struct hwt_bucket *buckets = h->level[level].buckets;
+
+	return buckets == NULL || buckets[index_of(h, block)].first == NULL;
+}
+
+/*
+ * See "Order".  At the levels above that of the highest bit in which the ticks differ they are of the same block.  Not
+ * above `most`.
+ */
+static inline unsigned level_for(const struct hierarchical *h, int64_t tick, unsigned most)
+{
+	uint64_t differ = (uint64_t)tick ^ (uint64_t)h->wheel.tick;
+	unsigned level = differ == 0 ? 0 : h->level_of_bit[63 - __builtin_clzll(differ)];
+
+	level = level < most ? level : most;
+	while (level > 0 && block_of(h, tick, level) == block_of(h, h->wheel.tick, level) + 1 &&
+	       is_empty(h, level, block_of(h, tick, level)))
+		level--;
+	return level;
+}
+
+static bool make_level(struct hierarchical *h, unsigned level)
+{
+	uint32_t buckets = h->mask + 1;
+	size_t bytes = buckets * sizeof(struct hwt_bucket);
+	struct level *made = &h->level[level];
+
+	made->buckets = hwt_mem_zeroed(sizeof(void *), bytes);
+	if (made->buckets == NULL || hwt_due_init(&made->due, buckets) != 0) {
+		hwt_mem_free(made->buckets);
+		made->buckets = NULL;
+		return false;
+	}
+	if (h->top < level)
+		h->top = level;
+	/* Relaxed: one writer, and only a number. */
+	bytes += hwt_due_bytes(buckets) + atomic_load_explicit(&h->levels_bytes, memory_order_relaxed);
+	atomic_store_explicit(&h->levels_bytes, bytes, memory_order_relaxed);
+	return true;
+}
+
+/* When a bucket wants attention: at the tick of a member, or, if it has many, as soon as it can be brought down. */
+static int64_t attention(const struct hierarchical *h, const struct hwt_bucket *bucket, int64_t tick, unsigned level)
+{
+	int64_t lead;
+
+	if (level == 0 || bucket->last->ordinal - bucket->first->ordinal < FEW_CHUNKS)
+		return tick;
+	lead = (int64_t)((block_of(h, tick, level) - 1) << (h->bits * level));
+	lead = lead > h->wheel.tick ? lead : h->wheel.tick;
+	return lead < tick ? lead : tick;
+}
+
+/* A member's tick is kept in 32 bits, which say all within a block of that many; that of a larger one is looked up. */
+static bool place_one(struct hierarchical *h, struct hwt_record *record, int64_t tick, unsigned level)
+{
+	uint32_t index = index_of(h, block_of(h, tick, level));
+	struct hwt_bucket *bucket;
+
+	if (unlikely(h->level[level].buckets == NULL) && !make_level(h, level))
+		return false;
+	bucket = &h->level[level].buckets[index];
+	if (unlikely(!bucket_append(&h->store, bucket, record, (uint32_t)tick, false)))
+		return false;
+	due_lower(&h->level[level].due, index, attention(h, bucket, tick, level));
+	return true;
+}
+
+size_t hwt_levels_place(struct hierarchical *h, struct hwt_record *const *records, const int64_t *ticks, size_t n,
+			unsigned most)
+{
+	const struct hwt_bucket *bucket[HWT_PLACE_MAX];
+	static const struct hwt_bucket none;
+	uint8_t level[HWT_PLACE_MAX];
+	size_t i = 0;
+
+	/* What is placed does not change the level of what comes after it: that would be in the same bucket. */
+	for (size_t j = 0; j < n; j++) {
+		level[j] = (uint8_t)level_for(h, ticks[j], most);
+		bucket[j] = &none;
+		if (likely(h->level[level[j]].buckets != NULL))
+			bucket[j] = &h->level[level[j]].buckets[index_of(h, block_of(h, ticks[j], level[j]))];
+		bucket_prefetch_last(bucket[j]);
+	}
+	for (size_t j = 0; j < n; j++)
+		bucket_prefetch_end(bucket[j]);
+	while (i < n && place_one(h, records[i], ticks[i], level[i]))
+		i++;
+	return i;
+}
+
+static size_t hierarchical_place(struct hwt_wheel *wheel, struct hwt_record *const *records, const int64_t *ticks,
+				 size_t n)
+{
+	return hwt_levels_place(hierarchical_of(wheel), records, ticks, n, HWT_LEVELS_MAX);
+}
+
+static void hierarchical_remove(struct hwt_wheel *wheel, struct hwt_record *record)
+{
+	/* The tree is left as it is: at worst a pass finds nothing. */
+	hwt_bucket_remove(&hierarchical_of(wheel)->store, record);
+}
+
+static void hierarchical_prefetch(const struct hwt_record *record)
+{
+	hwt_bucket_prefetch(record->place);
+}
+
+static int64_t hierarchical_next_due(const struct hwt_wheel *wheel)
+{
+	const struct hierarchical *h = (const struct hierarchical *)wheel;
+	int64_t next = HWT_TICK_NEVER;
+
+	for (unsigned l = 0; l <= h->top; l++) {
+		int64_t first = h->level[l].buckets != NULL ? due_first(&h->level[l].due) : HWT_TICK_NEVER;
+
+		next = first < next ? first : next;
+	}
+	return next;
+}
+
+static void hierarchical_seek(struct hwt_wheel *wheel, int64_t tick)
+{
+	struct hierarchical *h = hierarchical_of(wheel);
+	int64_t before = wheel->tick;
+	unsigned changed = 0;
+
+	wheel->tick = tick;
+	while (changed < h->top && block_of(h, before, changed + 1) != block_of(h, tick, changed + 1))
+		changed++;
+	hwt_levels_begin_blocks(h, changed);
+	for (unsigned l = h->top; l > 0; l--)
+		hwt_levels_bring_down(h, l);
+}
+
+static size_t hierarchical_collect(struct hwt_wheel *wheel, struct hwt_record **due, size_t max)
+{
+	struct hierarchical *h = hierarchical_of(wheel);
+	uint32_t index = index_of(h, (uint64_t)wheel->tick);
+	struct hwt_bucket *bucket = &h->level[0].buckets[index];
+	size_t n = hwt_bucket_sweep(&h->store, bucket, due, max);
+
+	if (bucket->first == NULL)
+		hwt_due_set(&h->level[0].due, index, HWT_TICK_NEVER);
+	return n;
+}
+
+static size_t sweep_level(struct hierarchical *h, struct level *level, struct hwt_record **all, size_t max)
+{
+	uint32_t index;
+	size_t n = 0;
+
+	while (level->buckets != NULL && hwt_due_any(&level->due, &index)) {
+		n += hwt_bucket_sweep(&h->store, &level->buckets[index], all + n, max - n);
+		if (level->buckets[index].first != NULL)
+			break;
+		hwt_due_set(&level->due, index, HWT_TICK_NEVER);
+	}
+	return n;
+}
+
+static size_t hierarchical_sweep(struct hwt_wheel *wheel, struct hwt_record **all, size_t max)
+{
+	struct hierarchical *h = hierarchical_of(wheel);
+	size_t n = 0;
+
+	for (unsigned l = 0; l <= h->top && n < max; l++)
+		n += sweep_level(h, &h->level[l], all + n, max - n);
+	return n;
+}
+
+static size_t hierarchical_bytes(const struct hwt_wheel *wheel)
+{
+	const struct hierarchical *h = (const struct hierarchical *)wheel;
+
+	/* Relaxed: only numbers. */
+	return sizeof(*h) + atomic_load_explicit(&h->levels_bytes, memory_order_relaxed) +
+	       atomic_load_explicit(&h->store.bytes, memory_order_relaxed);
+}
+
+static void hierarchical_destroy(struct hwt_wheel *wheel)
+{
+	struct hierarchical *h = hierarchical_of(wheel);
+
+	hwt_store_destroy(&h->store);
+	for (unsigned l = 0; l <= h->top; l++) {
+		if (h->level[l].buckets == NULL)
+			continue;
+		hwt_due_destroy(&h->level[l].due);
+		hwt_mem_free(h->level[l].buckets);
+	}
+	hwt_mem_free(h);
+}
+
+static const struct hwt_wheel_layout hierarchical_layout = {
+	.place = hierarchical_place,
+	.prefetch = hierarchical_prefetch,
+	.remove = hierarchical_remove,
+	.next_due = hierarchical_next_due,
+	.seek = hierarchical_seek,
+	.collect = hierarchical_collect,
+	.sweep = hierarchical_sweep,
+	.bytes = hierarchical_bytes,
+	.destroy = hierarchical_destroy,
+};
+
+struct hwt_wheel *hwt_wheel_hierarchical_create(uint32_t size)
+{
+	struct hierarchical *h = hwt_mem_zeroed(alignof(struct hierarchical), sizeof(*h));
+
+	HWT_ASSERT(size > 1 && (size & (size - 1)) == 0);
+	if (h == NULL)
+		return NULL;
+	h->wheel.layout = &hierarchical_layout;
+	h->wheel.unplaced_due = HWT_TICK_NEVER;
+	h->bits = (unsigned)__builtin_ctz(size);
+	h->mask = 2 * size - 1;
+	for (unsigned bit = 0; bit < 64; bit++)
+		h->level_of_bit[bit] = (uint8_t)(bit / h->bits);
+	if (!make_level(h, 0)) {
+		hwt_mem_free(h);
+		return NULL;
+	}
+	return &h->wheel;
+}
+
+#ifdef HWT_TEST
+bool hwt_wheel_is_hierarchical(const struct hwt_wheel *wheel)
+{
+	return wheel->layout == &hierarchical_layout;
+}
+
+void hwt_wheel_hierarchical_view(const struct hwt_wheel *wheel, unsigned level, struct hwt_hierarchical_view *view)
+{
+	const struct hierarchical *h = (const struct hierarchical *)wheel;
+
+	view->count = h->mask + 1;
+	view->bits = h->bits;
+	view->levels = h->top + 1;
+	view->buckets = h->level[level].buckets;
+	view->due = &h->level[level].due;
+	view->store = &h->store;
+}
+#endif

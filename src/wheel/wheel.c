@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "wheel/wheel.h"
+
+#define UNPLACED ((uintptr_t)1)
+
+static struct hwt_record *unplaced_next(const struct hwt_record *record)
+{
+	return (struct hwt_record *)(record->place & ~UNPLACED);
+}
+
+static void append(struct hwt_record **first, struct hwt_record **last, struct hwt_record *record)
+{
+	record->place = UNPLACED;
+	if (*last == NULL)
+		*first = record;
+	else
+		(*last)->place = (uintptr_t)record | UNPLACED;
+	*last = record;
+}
+
+static void unplaced_append(struct hwt_wheel *wheel, struct hwt_record *record, int64_t tick)
+{
+	append(&wheel->unplaced_first, &wheel->unplaced_last, record);
+	if (tick < wheel->unplaced_due)
+		wheel->unplaced_due = tick;
+}
+
+static int64_t tick_to_place(const struct hwt_wheel *wheel, const struct hwt_record *record)
+{
+	int64_t tick = grid_tick_of(&wheel->grid, record_deadline(record));
+
+	return tick > wheel->tick ? tick : wheel->tick;
+}
+
+/*
+ * The same for one that may be in somebody's hands: then it is due at once, and the worker looks again, as it does with
+ * those that are MOVED.  Not all who set MOVING say so: a job that hands it over changes no deadline then.  Who begins
+ * to move it after this look at the word says so if it becomes earlier.
+ */
+static int64_t tick_to_look(const struct hwt_wheel *wheel, struct hwt_record *record)
+{
+	if (likely(!word_has(record_word(record), WORD_MOVING))) /* [move] */
+		return tick_to_place(wheel, record);
+	/* Relaxed: the flag is for this thread.  A mover who stores the word over it has set it, too. */
+	atomic_fetch_or_explicit(&record->word, WORD_MOVED, memory_order_relaxed);
+	return wheel->tick;
+}
+
+static inline void place_at(struct hwt_wheel *wheel, struct hwt_record *const *records, const int64_t *ticks, size_t n)
+{
+	size_t i = 0;
+
+	/* While there are unplaced ones, later ones queue up behind them: W2. */
+	if (likely(wheel->unplaced_first == NULL))
+		i = wheel->layout->place(wheel, records, ticks, n);
+	for (; unlikely(i < n); i++)
+		unplaced_append(wheel, records[i], ticks[i]);
+}
+
+void hwt_wheel_unplace(struct hwt_wheel *wheel, struct hwt_record *record, int64_t tick)
+{
+	tick = tick > wheel->tick ? tick : wheel->tick;
+	record->place = (uintptr_t)wheel->unplaced_first | UNPLACED;
+	if (wheel->unplaced_last == NULL)
+		wheel->unplaced_last = record;
+	wheel->unplaced_first = record;
+	if (tick < wheel->unplaced_due)
+		wheel->unplaced_due = tick;
+}
+
+void hwt_wheel_place(struct hwt_wheel *wheel, struct hwt_record *const *records, size_t n)
+{
+	int64_t ticks[HWT_PLACE_MAX];
+
+	HWT_ASSERT(n <= HWT_PLACE_MAX);
+	if (n == 0)
+		return;
+	for (size_t j = 0; j < n; j++)
+		ticks[j] = tick_to_place(wheel, records[j]);
+	place_at(wheel, records, ticks, n);
+}
+
+void hwt_wheel_put_off(struct hwt_wheel *wheel, struct hwt_record *record)
+{
+	append(&wheel->put_off_first, &wheel->put_off_last, record);
+}
+
+size_t hwt_wheel_take_put_off(struct hwt_wheel *wheel, struct hwt_record **records, size_t max,
+			      const struct hwt_record *last)
+{
+	size_t n = 0;
+
+	while (n < max && wheel->put_off_first != NULL) {
+		records[n] = wheel->put_off_first;
+		wheel->put_off_first = unplaced_next(records[n]);
+		if (records[n++] == last)
+			break;
+	}
+	if (wheel->put_off_first == NULL)
+		wheel->put_off_last = NULL;
+	return n;
+}
+
+static bool is_lazy(struct hwt_record *record)
+{
+	/*
+	 * Relaxed: only the worker makes an unplaced record lazy by defer, and one that a canceller makes so may be
+	 * seen a pass later.
+	 */
+	return word_state(atomic_load_explicit(&record->word, memory_order_relaxed)) == STATE_LAZY;
+}
+
+void hwt_wheel_retry_unplaced(struct hwt_wheel *wheel)
+{
+	while (wheel->unplaced_first != NULL) {
+		struct hwt_record *record = wheel->unplaced_first, *next = unplaced_next(record);
+		int64_t tick = tick_to_look(wheel, record);
+
+		/* A lazy one goes out with the next collect, and the others are tried again after it. */
+		if (is_lazy(record)) {
+			wheel->unplaced_due = wheel->tick;
+			return;
+		}
+		if (wheel->layout->place(wheel, &record, &tick, 1) == 0)
+			return;
+		wheel->unplaced_first = next;
+	}
+	wheel->unplaced_last = NULL;
+	wheel->unplaced_due = HWT_TICK_NEVER;
+}
+
+/* The first ones of those that were put off, without the lazy ones, which wait for the next collect. */
+static size_t take_put_off(struct hwt_wheel *wheel, struct hwt_record **records, int64_t *ticks)
+{
+	size_t n = 0;
+
+	while (n < HWT_PLACE_MAX && wheel->put_off_first != NULL) {
+		struct hwt_record *record = wheel->put_off_first;
+
+		wheel->put_off_first = unplaced_next(record);
+		if (is_lazy(record)) {
+			unplaced_append(wheel, record, wheel->tick);
+			continue;
+		}
+		ticks[n] = tick_to_look(wheel, record);
+		records[n++] = record;
+	}
+	if (wheel->put_off_first == NULL)
+		wheel->put_off_last = NULL;
+	return n;
+}
+
+void hwt_wheel_end_tick(struct hwt_wheel *wheel)
+{
+	struct hwt_record *records[HWT_PLACE_MAX];
+	int64_t ticks[HWT_PLACE_MAX];
+	size_t n;
+
+	while (unlikely((n = take_put_off(wheel, records, ticks)) > 0))
+		place_at(wheel, records, ticks, n);
+	if (unlikely(wheel->unplaced_first != NULL))
+		hwt_wheel_retry_unplaced(wheel);
+}
+
+void hwt_wheel_prefetch(const struct hwt_wheel *wheel, const struct hwt_record *record)
+{
+	if (likely(record->place != 0 && (record->place & UNPLACED) == 0))
+		wheel->layout->prefetch(record);
+}
+
+bool hwt_wheel_remove(struct hwt_wheel *wheel, struct hwt_record *record)
+{
+	if (record->place == 0)
+		return true;
+	if (likely((record->place & UNPLACED) == 0)) {
+		wheel->layout->remove(wheel, record);
+		return true;
+	}
+	record_defer(record);
+	wheel->unplaced_due = wheel->tick;
+	return false;
+}
+
+bool hwt_wheel_take_out(struct hwt_wheel *wheel, struct hwt_record *record)
+{
+	int64_t tick;
+
+	if (likely(record->place == 0))
+		return true;
+	if (likely((record->place & UNPLACED) == 0)) {
+		wheel->layout->remove(wheel, record);
+		return true;
+	}
+	tick = tick_to_look(wheel, record);
+	if (tick < wheel->unplaced_due)
+		wheel->unplaced_due = tick;
+	return false;
+}
+
+int64_t hwt_wheel_next_due(const struct hwt_wheel *wheel)
+{
+	int64_t placed = wheel->layout->next_due(wheel);
+
+	return placed < wheel->unplaced_due ? placed : wheel->unplaced_due;
+}
+
+void hwt_wheel_seek(struct hwt_wheel *wheel, int64_t tick)
+{
+	HWT_ASSERT(tick >= wheel->tick);
+	if (wheel->layout->seek != NULL && tick > wheel->tick)
+		wheel->layout->seek(wheel, tick);
+	wheel->tick = tick;
+}
+
+/* Unlinks the members that are due or lazy, all of them with `all`, as far as there is room. */
+static size_t collect_unplaced(struct hwt_wheel *wheel, struct hwt_record **due, size_t max, bool all)
+{
+	struct hwt_record *record = wheel->unplaced_first;
+	size_t n = 0;
+
+	wheel->unplaced_first = wheel->unplaced_last = NULL;
+	wheel->unplaced_due = HWT_TICK_NEVER;
+	while (record != NULL) {
+		struct hwt_record *next = unplaced_next(record);
+		int64_t tick = tick_to_look(wheel, record);
+
+		if (n < max && (all || tick <= wheel->tick || is_lazy(record)))
+			due[n++] = record;
+		else
+			unplaced_append(wheel, record, is_lazy(record) ? wheel->tick : tick);
+		record = next;
+	}
+	return n;
+}
+
+size_t hwt_wheel_collect(struct hwt_wheel *wheel, struct hwt_record **due, size_t max)
+{
+	size_t n = wheel->layout->collect(wheel, due, max);
+
+	if (unlikely(wheel->unplaced_due <= wheel->tick) && n < max)
+		n += collect_unplaced(wheel, due + n, max - n, false);
+	return n;
+}
+
+size_t hwt_wheel_sweep(struct hwt_wheel *wheel, struct hwt_record **all, size_t max)
+{
+	size_t n = wheel->layout->sweep(wheel, all, max);
+
+	if (unlikely(wheel->unplaced_first != NULL) && n < max)
+		n += collect_unplaced(wheel, all + n, max - n, true);
+	for (; unlikely(wheel->put_off_first != NULL) && n < max; n++) {
+		all[n] = wheel->put_off_first;
+		wheel->put_off_first = unplaced_next(all[n]);
+	}
+	return n;
+}
+
+void hwt_wheel_destroy(struct hwt_wheel *wheel)
+{
+	wheel->layout->destroy(wheel);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The wheel: which records are due at which tick.  It knows ticks; no clock, no threads, no tasks.
+ *
+ * Structure
+ *
+ *   An interface over layouts (wheel_hashed.c, wheel_hierarchical.c), and what they share: the current tick and the
+ *   unplaced list.  A record for which a layout has no memory goes on that list, linked through itself.  It is tried
+ *   again in each pass and expires from there if it becomes due: want of memory delays nothing and loses nothing.  What
+ *   is put off in the middle of a tick waits for its end in a list of the same kind.
+ *
+ *   A user of the wheel goes from tick to tick:
+ *
+ *       while ((tick = hwt_wheel_next_due(wheel)) <= target) {
+ *               hwt_wheel_seek(wheel, tick);
+ *               while ((n = hwt_wheel_collect(wheel, batch, max)) > 0)
+ *                       run batch
+ *               hwt_wheel_seek(wheel, tick + 1);
+ *               hwt_wheel_end_tick(wheel);
+ *       }
+ *       hwt_wheel_seek(wheel, target + 1);
+ *
+ * Threads: one at a time, the worker or stop after it.
+ *
+ * Invariants
+ *
+ *   W1  nothing in the wheel is due before wheel->tick.
+ *   W2  two records of one tick are collected in the order in which they were placed; those of the unplaced list were
+ *       placed after all others, because while it has members every new one joins it.
+ *   W3  between the first and the last collect of a tick nothing is placed and nothing removed.
+ */
+#ifndef HWT_WHEEL_H
+#define HWT_WHEEL_H
+
+#include "base/clock.h"
+#include "base/record.h"
+
+#define HWT_PLACE_MAX 32
+
+struct hwt_wheel;
+
+struct hwt_wheel_layout {
+	/* Records that are due at ticks >= wheel->tick, in their order.  How many: it ends where memory does. */
+	size_t (*place)(struct hwt_wheel *wheel, struct hwt_record *const *records, const int64_t *ticks, size_t n);
+	/* record->place != 0: what remove is going to touch, or nothing. */
+	void (*prefetch)(const struct hwt_record *record);
+	/* record->place != 0, and is 0 afterwards. */
+	void (*remove)(struct hwt_wheel *wheel, struct hwt_record *record);
+	int64_t (*next_due)(const struct hwt_wheel *wheel);
+	/* wheel->tick becomes tick, which is later.  NULL: that is all. */
+	void (*seek)(struct hwt_wheel *wheel, int64_t tick);
+	size_t (*collect)(struct hwt_wheel *wheel, struct hwt_record **due, size_t max);
+	size_t (*sweep)(struct hwt_wheel *wheel, struct hwt_record **all, size_t max);
+	/* Of memory that it holds.  Any thread. */
+	size_t (*bytes)(const struct hwt_wheel *wheel);
+	void (*destroy)(struct hwt_wheel *wheel);
+};
+
+struct hwt_wheel {
+	const struct hwt_wheel_layout *layout;
+	struct hwt_grid grid; /* turns deadlines into ticks; start_ns is set before the first use */
+	int64_t tick;         /* the next one to expire */
+
+	struct hwt_record *unplaced_first, *unplaced_last; /* linked through place, bit 0 set */
+	int64_t unplaced_due; /* not later than the first tick at which one of them wants attention */
+
+	struct hwt_record *put_off_first, *put_off_last; /* linked as those */
+};
+
+/* A wheel of the hashed layout with a power of two of buckets.  NULL without memory. */
+struct hwt_wheel *hwt_wheel_hashed_create(uint32_t buckets);
+
+/* One of the hierarchical layout, with a power of two of at least 2 buckets for each block.  NULL without memory. */
+struct hwt_wheel *hwt_wheel_hierarchical_create(uint32_t size);
+
+void hwt_wheel_destroy(struct hwt_wheel *wheel);
+
+/*
+ * Places n <= HWT_PLACE_MAX records by their deadline_ns, at wheel->tick if that has passed.  None was MOVING after it
+ * was armed and before this (worker.c and run.c see to that).  Cannot fail.  Many at once, so that the lines they go to
+ * are on their way while others are placed.
+ */
+void hwt_wheel_place(struct hwt_wheel *wheel, struct hwt_record *const *records, size_t n);
+
+/* Tries the unplaced ones again, first come, first served. */
+void hwt_wheel_retry_unplaced(struct hwt_wheel *wheel);
+
+/* A tick is through: places what was put off, then as above. */
+void hwt_wheel_end_tick(struct hwt_wheel *wheel);
+
+/*
+ * A record that was collected at this tick and turned out to be due at a later one, or has run and runs again, or whose
+ * deadline is not known at the moment: hwt_wheel_end_tick places it, not before the next tick.
+ */
+void hwt_wheel_put_off(struct hwt_wheel *wheel, struct hwt_record *record);
+
+/*
+ * Takes up to max of those that were put off, from the first one, up to `last` if that comes by: in the hands of the
+ * caller, who may put some of them off again.
+ */
+size_t hwt_wheel_take_put_off(struct hwt_wheel *wheel, struct hwt_record **records, size_t max,
+			      const struct hwt_record *last);
+
+/*
+ * Takes an armed record out to be placed anew, if it is in.  false: it stays, on the unplaced list, and that knows its
+ * new deadline.
+ */
+bool hwt_wheel_take_out(struct hwt_wheel *wheel, struct hwt_record *record);
+
+/* Fetches what hwt_wheel_remove will touch.  The record itself should have been fetched. */
+void hwt_wheel_prefetch(const struct hwt_wheel *wheel, const struct hwt_record *record);
+
+/*
+ * Takes a cancelled record out, if it is in.  false: it cannot be taken out now; its word is LAZY and it comes with
+ * the next collect instead.
+ */
+bool hwt_wheel_remove(struct hwt_wheel *wheel, struct hwt_record *record);
+
+/* The next tick at which hwt_wheel_collect may return anything; never too late; HWT_TICK_NEVER. */
+int64_t hwt_wheel_next_due(const struct hwt_wheel *wheel);
+
+/* Goes on to tick >= wheel->tick; nothing between may be due (W1).  A layout may put records elsewhere meanwhile. */
+void hwt_wheel_seek(struct hwt_wheel *wheel, int64_t tick);
+
+/*
+ * Takes up to max of the records that are due at wheel->tick, without touching them: their place is stale.  Less than
+ * max: there are no more at this tick.
+ */
+size_t hwt_wheel_collect(struct hwt_wheel *wheel, struct hwt_record **due, size_t max);
+
+/*
+ * For layouts: a record that was placed, before all of the unplaced list, and for which there is no memory any more.
+ * So it goes to the front.
+ */
+void hwt_wheel_unplace(struct hwt_wheel *wheel, struct hwt_record *record, int64_t tick);
+
+/* Takes up to max of all records, in no order.  0: the wheel is empty. */
+size_t hwt_wheel_sweep(struct hwt_wheel *wheel, struct hwt_record **all, size_t max);
+
+/* Of memory that it holds.  Any thread. */
+static inline size_t wheel_bytes(const struct hwt_wheel *wheel)
+{
+	return wheel->layout->bytes(wheel);
+}
+
+#ifdef HWT_TEST
+/* For the checker: the insides of the hashed layout. */
+struct hwt_hashed_view {
+	uint32_t count;
+	unsigned bits;
+	int32_t max_remaining;
+	const struct hwt_bucket *buckets;
+	const struct hwt_due *due;
+	const struct hwt_store *store;
+	const struct hwt_chunk *collecting; /* where a collect that was not brought to its end stands, NULL: none */
+};
+
+/* The same for a level of the hierarchical layout. */
+struct hwt_hierarchical_view {
+	uint32_t count;
+	unsigned bits, levels;
+	const struct hwt_bucket *buckets; /* NULL: not made */
+	const struct hwt_due *due;
+	const struct hwt_store *store;
+};
+
+bool hwt_wheel_is_hierarchical(const struct hwt_wheel *wheel);
+void hwt_wheel_hierarchical_view(const struct hwt_wheel *wheel, unsigned level, struct hwt_hierarchical_view *view);
+void hwt_wheel_hashed_view(const struct hwt_wheel *wheel, struct hwt_hashed_view *view);
+#endif
+
+#endif

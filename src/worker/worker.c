@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "worker/worker.h"
+#include "base/counter.h"
+#include "base/mem.h"
+#include "base/probe.h"
+
+/* How many records are taken from a queue at once, so that their lines are on the way while the others are handled. */
+#define DRAIN_BATCH HWT_PLACE_MAX
+
+/* How far ahead of the running task the records are fetched. */
+#define RUN_AHEAD 8
+
+/* More than this taken from the lanes in one tick is traffic: going idle would cost more than the next tick. */
+#define TRAFFIC 64
+
+/* How often it may go idle in one tick; then it waits for the next. */
+#define IDLE_LOOKS 2
+
+/* A nap of this length or more ends early for the sake of memory. */
+#define LONG_NAP_NS HWT_MS(4)
+
+void hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct hwt_wheel *wheel,
+		     uint32_t max_transfers)
+{
+	worker->lanes = lanes;
+	worker->await = &lanes->await;
+	worker->wheel = wheel;
+	worker->max_transfers = max_transfers;
+	worker->next_lane = 0;
+	worker->batch_at = worker->batch_end = 0;
+	worker->again = NULL;
+	worker->tick = worker->mark_tick = 0;
+	worker->is_behind = worker->takes_late = worker->has_late = false;
+	worker->traffic_tick = -1;
+	worker->moved = 0;
+	worker->idle_looks = 0;
+	worker->jobs = NULL;
+	worker->passes = 0;
+	worker->backlog = 0;
+	worker->lateness_ns = 0;
+	worker->is_told = false;
+	atomic_init(&worker->expired, 0);
+	atomic_init(&worker->stop, false);
+}
+
+void hwt_worker_request_stop(struct hwt_worker *worker)
+{
+	atomic_store_explicit(&worker->stop, true, memory_order_release); /* [stop] */
+	hwt_idle_stop(&worker->lanes->idle);
+}
+
+/* Up to max records of a queue; their lines are asked for. */
+static size_t pop_batch(struct hwt_queue *queue, struct hwt_record **batch, size_t max)
+{
+	size_t n = 0;
+
+	while (n < max && (batch[n] = queue_pop(queue)) != NULL)
+		record_prefetch(batch[n++]);
+	return n;
+}
+
+static void transfer_batch(struct hwt_worker *worker, struct hwt_record **batch, size_t n)
+{
+	size_t armed = 0;
+	uint64_t word;
+
+	for (size_t i = 0; i < n; i++) {
+		struct hwt_record *record = batch[i];
+
+		batch[armed] = record; /* if it is to be placed */
+		if (likely(record_arm(record, &word)))
+			armed++;
+		else if (likely(word_is_plain(word, STATE_CANCELLED))) /* while it was queued */
+			chain_append(&record_lane(record)->home, record);
+		else
+			armed += hwt_worker_take_other(worker, record);
+	}
+	if (unlikely(worker->takes_late))
+		armed = hwt_worker_put_off_late(worker, batch, armed);
+	hwt_wheel_place(worker->wheel, batch, armed);
+}
+
+static void cancel_batch(struct hwt_worker *worker, struct hwt_record **batch, size_t n)
+{
+	/* The records are here or on their way; now what they point at. */
+	for (size_t i = 0; i < n; i++)
+		hwt_wheel_prefetch(worker->wheel, batch[i]);
+	for (size_t i = 0; i < n; i++)
+		if (likely(hwt_wheel_remove(worker->wheel, batch[i])))
+			lane_send_home(batch[i]);
+}
+
+/* Empties a queue of the lane as far as *budget goes. */
+static void drain(struct hwt_worker *worker, struct hwt_lane *lane, struct hwt_queue *queue,
+		  void (*handle)(struct hwt_worker *, struct hwt_record **, size_t), uint32_t *budget)
+{
+	struct hwt_record *batch[DRAIN_BATCH];
+
+	while (*budget > 0) {
+		size_t n = pop_batch(queue, batch, *budget < DRAIN_BATCH ? *budget : DRAIN_BATCH);
+
+		if (n == 0)
+			return;
+		handle(worker, batch, n);
+		*budget -= (uint32_t)n;
+		lane->drained += n;
+		worker->moved += n;
+		worker->backlog += n;
+	}
+}
+
+static void transfer_again(struct hwt_worker *worker)
+{
+	struct hwt_record *record;
+
+	while ((record = worker_next_again(worker)) != NULL) {
+		record->place = 0;
+		transfer_batch(worker, &record, 1);
+	}
+}
+
+/* Goes around the lanes, which get at most `share` each.  Returns how many used theirs up. */
+static uint32_t transfer_shares(struct hwt_worker *worker, uint32_t share, uint32_t *budget)
+{
+	uint32_t count = lanes_count(worker->lanes), busy = 0;
+
+	for (uint32_t i = 0; *budget > 0 && i < count; i++) {
+		struct hwt_lane *lane = worker->lanes->made[worker->next_lane];
+		uint32_t part = share < *budget ? share : *budget, left;
+
+		worker->next_lane = worker->next_lane + 1 < count ? worker->next_lane + 1 : 0;
+		if (queue_is_empty(&lane->submitted))
+			continue;
+		if (unlikely(worker->is_behind))
+			part = hwt_worker_late_part(worker, lane, part);
+		left = part;
+		drain(worker, lane, &lane->submitted, transfer_batch, &left);
+		*budget -= part - left;
+		lane->taken += part - left;
+		busy += left == 0;
+	}
+	return busy;
+}
+
+/*
+ * All lanes have the same share of a pass, and what some do not use is shared by the others.  So a lane that refills as
+ * fast as it is drained keeps nobody waiting: what the others have, up to their share, comes with the next pass.
+ *
+ * Returns true if the budget was used up.
+ */
+static bool transfer(struct hwt_worker *worker)
+{
+	uint32_t budget = worker->max_transfers, busy = lanes_count(worker->lanes);
+
+	hwt_wheel_retry_unplaced(worker->wheel);
+	transfer_again(worker);
+	while (busy > 0 && budget > 0)
+		busy = transfer_shares(worker, budget > busy ? budget / busy : 1, &budget);
+	worker->takes_late = false;
+	return budget == 0;
+}
+
+/* The same for cancellations.  Each lane has a budget: what they free must not wait behind another's. */
+static bool cancel(struct hwt_worker *worker)
+{
+	bool more = false;
+
+	for (uint32_t i = 0; i < lanes_count(worker->lanes); i++) {
+		struct hwt_lane *lane = worker->lanes->made[i];
+		uint32_t budget = worker->max_transfers;
+
+		drain(worker, lane, &lane->cancelled, cancel_batch, &budget);
+		more |= budget == 0;
+	}
+	return more;
+}
+
+static void send_home(struct hwt_worker *worker)
+{
+	for (uint32_t i = 0; i < lanes_count(worker->lanes); i++) {
+		lane_splice_home(worker->lanes->made[i]);
+		lane_tell_drained(worker->lanes->made[i]);
+	}
+}
+
+static void run_task(struct hwt_worker *worker, struct hwt_record *record, uint64_t word)
+{
+	int64_t deadline_ns = record_deadline(record);
+
+	HWT_ASSERT(deadline_ns <= grid_time(&worker->wheel->grid, worker->tick));
+	worker_count_expired(worker);
+	tally_lateness(&worker->tally, deadline_ns, worker->lateness_ns);
+	HWT_PROBE(expire, record, (uint64_t)worker->lateness_ns - (uint64_t)deadline_ns);
+	if (unlikely(worker->jobs != NULL) && hwt_job_hand_over(worker->jobs, record))
+		return;
+	worker->frame.record = record;
+	record->task((hwt_timeout){ record, word_generation(word) }, record->arg);
+	worker->frame.record = NULL;
+	if (unlikely(!record_finish(record, word_with_state(word, STATE_RUNNING)))) {
+		hwt_worker_end_other(worker, record);
+		return;
+	}
+	await_look(worker->await);
+	worker_count_finished(worker);
+	chain_append(&record_lane(record)->home, record);
+}
+
+static void expire_one(struct hwt_worker *worker, struct hwt_record *record)
+{
+	uint64_t word;
+
+	if (likely(record_run(record, &word)))
+		run_task(worker, record, word);
+	else
+		hwt_worker_expire_other(worker, record);
+}
+
+static bool collect_batch(struct hwt_worker *worker)
+{
+	worker->batch_at = 0;
+	worker->batch_end = hwt_wheel_collect(worker->wheel, worker->batch, HWT_BATCH);
+	for (size_t i = 0; i < RUN_AHEAD && i < worker->batch_end; i++)
+		record_prefetch(worker->batch[i]);
+	return worker->batch_end > 0;
+}
+
+/* The next record of the batch, which is not empty; one further on is asked for. */
+static struct hwt_record *next_of_batch(struct hwt_worker *worker)
+{
+	if (worker->batch_at + RUN_AHEAD < worker->batch_end)
+		record_prefetch(worker->batch[worker->batch_at + RUN_AHEAD]);
+	return worker->batch[worker->batch_at++];
+}
+
+/* What stop leaves in the batch is given back by hwt_worker_surrender. */
+static void run_batch(struct hwt_worker *worker)
+{
+	while (worker->batch_at < worker->batch_end && !worker_has_to_stop(worker))
+		expire_one(worker, next_of_batch(worker));
+}
+
+/* Runs what is due at the wheel's tick.  false: stopped in the middle, with a batch left. */
+static bool expire_tick(struct hwt_worker *worker)
+{
+	while (!worker_has_to_stop(worker) && collect_batch(worker))
+		run_batch(worker);
+	return !worker_has_to_stop(worker);
+}
+
+/* Runs what is late: all that has been put off in this pass up to now.  false: as above. */
+static bool expire_late(struct hwt_worker *worker, int64_t now_ns)
+{
+	struct hwt_record *last = worker->wheel->put_off_last;
+	int64_t began_ns = hwt_clock_now();
+
+	worker->has_late = false;
+	worker->tick = worker->wheel->tick - 1;
+	worker->lateness_ns = worker->is_told ? now_ns : began_ns;
+	do {
+		worker->batch_at = 0;
+		worker->batch_end = hwt_wheel_take_put_off(worker->wheel, worker->batch, HWT_BATCH, last);
+		run_batch(worker);
+	} while (!worker_has_to_stop(worker) && worker->batch[worker->batch_end - 1] != last);
+	tally_max(&worker->tally.tick_max_ns, (uint64_t)(hwt_clock_now() - began_ns));
+	if (worker_has_to_stop(worker))
+		return false;
+	hwt_wheel_end_tick(worker->wheel);
+	return true;
+}
+
+/* Runs the ticks up to target, those with nothing due excepted.  false: as above. */
+static bool expire(struct hwt_worker *worker, int64_t target, int64_t now_ns)
+{
+	struct hwt_wheel *wheel = worker->wheel;
+	int64_t began_ns, ended_ns;
+
+	if (unlikely(worker->has_late) && !expire_late(worker, now_ns))
+		return false;
+	began_ns = hwt_wheel_next_due(wheel) <= target ? hwt_clock_now() : 0;
+	for (; hwt_wheel_next_due(wheel) <= target; began_ns = ended_ns) {
+		hwt_wheel_seek(wheel, hwt_wheel_next_due(wheel));
+		worker->tick = wheel->tick;
+		worker->lateness_ns = worker->is_told ? now_ns : began_ns;
+		if (!expire_tick(worker))
+			return false;
+		ended_ns = hwt_clock_now();
+		tally_add(&worker->tally.ticks, 1);
+		HWT_PROBE(tick, wheel->tick, ended_ns - began_ns);
+		tally_max(&worker->tally.tick_max_ns, (uint64_t)(ended_ns - began_ns));
+		hwt_wheel_seek(wheel, wheel->tick + 1);
+		hwt_wheel_end_tick(wheel);
+	}
+	if (target >= wheel->tick)
+		hwt_wheel_seek(wheel, target + 1);
+	hwt_wheel_end_tick(wheel); /* what the transfer has put off */
+	return true;
+}
+
+bool hwt_worker_pass(struct hwt_worker *worker, int64_t now_ns)
+{
+	int64_t passed = grid_ticks_passed(&worker->wheel->grid, now_ns);
+	bool more;
+
+	if (passed != worker->traffic_tick) {
+		worker->traffic_tick = passed;
+		worker->moved = 0;
+		worker->idle_looks = 0;
+	}
+	worker->passes++;
+	worker->backlog = 0;
+	more = transfer(worker);
+	worker->is_behind = unlikely(more) && hwt_worker_is_behind(worker);
+	/*
+	 * The places of a batch that is left are stale: a cancellation for one of it must not look there.  Stop sees to
+	 * all.
+	 */
+	if (!expire(worker, passed, now_ns))
+		return false;
+	more |= cancel(worker);
+	send_home(worker);
+	tally_add(&worker->tally.transfers, worker->backlog);
+	tally_max(&worker->tally.backlog_max, worker->backlog);
+	return more;
+}
+
+static void nap(struct hwt_worker *worker, int64_t now_ns)
+{
+	struct hwt_idle *idle = &worker->lanes->idle;
+	int64_t until_ns = grid_time(&worker->wheel->grid, worker->wheel->tick);
+
+	if (until_ns - LONG_NAP_NS < now_ns) {
+		hwt_idle_sleep(idle, until_ns);
+		return;
+	}
+	hwt_idle_begin_nap(idle);
+	hwt_idle_sleep(idle, until_ns);
+	hwt_idle_end(idle);
+}
+
+/* Until the tick due, if nothing is in the lanes. */
+static void idle(struct hwt_worker *worker, int64_t due, int64_t now_ns)
+{
+	struct hwt_grid *grid = &worker->wheel->grid;
+	struct hwt_idle *idle = &worker->lanes->idle;
+	bool ready = hwt_idle_begin(idle, due == HWT_TICK_NEVER ? INT64_MAX : grid_time(grid, due - 1));
+
+	worker->idle_looks++;
+	if (ready && hwt_lanes_are_empty(worker->lanes))
+		hwt_idle_sleep(idle, grid_time(grid, due));
+	hwt_idle_end(idle);
+	if (unlikely(!ready))
+		nap(worker, now_ns);
+}
+
+void hwt_worker_rest(struct hwt_worker *worker, int64_t now_ns)
+{
+	struct hwt_wheel *wheel = worker->wheel;
+	int64_t due = hwt_wheel_next_due(wheel);
+
+	if (worker->moved >= TRAFFIC || worker->idle_looks >= IDLE_LOOKS || due <= wheel->tick ||
+	    wheel->unplaced_first != NULL)
+		nap(worker, now_ns);
+	else
+		idle(worker, due, now_ns);
+}
+
+void hwt_worker_run(struct hwt_worker *worker)
+{
+	while (!worker_has_to_stop(worker)) {
+		int64_t now_ns = hwt_clock_now();
+		bool more = hwt_worker_pass(worker, now_ns);
+
+		hwt_counter_ask(now_ns); /* for the producers */
+		if (more)
+			continue;
+		hwt_worker_rest(worker, now_ns);
+		tally_add(&worker->tally.wakeups, 1);
+	}
+}

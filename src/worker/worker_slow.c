@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What becomes of a timeout that is not simply placed and run: cancelled ones, moved ones, those with an extension or a
+ * period, and those that run again, and those that come late, as too much waited before them.  worker.c has the others.
+ */
+#include "base/probe.h"
+#include "worker/worker.h"
+
+/*
+ * Who begins to move it from here on sees that it is armed, and says so if it becomes earlier.  But one that somebody
+ * is moving already has a deadline that is not known.
+ */
+static bool is_to_be_placed(struct hwt_worker *worker, struct hwt_record *record, uint64_t word)
+{
+	if (!word_has(word, WORD_MOVING))
+		return true;
+	hwt_wheel_put_off(worker->wheel, record);
+	return false;
+}
+
+/* It has been moved to an earlier deadline, and perhaps been cancelled then. */
+static bool take_urged(struct hwt_worker *worker, struct hwt_record *record)
+{
+	/* From now on movers push again.  What they wrote before is seen: [move]. */
+	uint64_t word = atomic_fetch_and_explicit(&record->word, ~WORD_URGED, memory_order_acq_rel);
+
+	if (word_state(word) == STATE_ARMED)
+		return hwt_wheel_take_out(worker->wheel, record) && is_to_be_placed(worker, record, word);
+	if (hwt_wheel_remove(worker->wheel, record))
+		lane_send_home(record);
+	return false;
+}
+
+bool hwt_worker_take_other(struct hwt_worker *worker, struct hwt_record *record)
+{
+	uint64_t word = record_word(record);
+
+	while (word_state(word) == STATE_QUEUED)
+		if (record_edge(record, &word, STATE_ARMED))
+			return is_to_be_placed(worker, record, word);
+	if (word_has(word, WORD_URGED))
+		return take_urged(worker, record);
+	lane_send_home(record); /* cancelled while it was queued */
+	return false;
+}
+
+/* It has left the wheel; a queue sends it home, unless there was no memory for that queue. */
+static void drop_cancelled(struct hwt_record *record, uint64_t word)
+{
+	record->place = 0;
+	if (word_state(word) == STATE_LAZY)
+		lane_send_home(record);
+}
+
+/*
+ * The edge run for a word with flags.  false: it does not run now, and is where it has to be.  *word: what it has
+ * become.
+ */
+static bool begin_other(struct hwt_worker *worker, struct hwt_record *record, uint64_t *word)
+{
+	struct hwt_wheel *wheel = worker->wheel;
+
+	for (*word = record_word(record);;) {
+		uint64_t to = word_with_state(*word, STATE_RUNNING);
+
+		if (word_state(*word) != STATE_ARMED) {
+			drop_cancelled(record, *word);
+			return false;
+		}
+		if (word_has(*word, WORD_URGED)) { /* the queue has it, too: R1 */
+			record->place = 0;
+			return false;
+		}
+		if (word_has(*word, WORD_MOVED) && !word_has(*word, WORD_MOVING | WORD_CHECKED)) {
+			if (record_change(record, word, *word | WORD_CHECKED))
+				*word |= WORD_CHECKED;
+			continue;
+		}
+		/* Who moves it from here on takes CHECKED away. */
+		if (word_has(*word, WORD_MOVING) ||
+		    grid_tick_of(&wheel->grid, record_deadline(record)) > worker->tick) {
+			hwt_wheel_put_off(wheel, record);
+			return false;
+		}
+		if (word_has(*word, WORD_PERIODIC))
+			to |= WORD_AGAIN;
+		if (record_change(record, word, to)) {
+			*word = to;
+			return true;
+		}
+	}
+}
+
+/*
+ * The next deadline of a periodic one: on the grid of the present one, after the present moment.  What lies between is
+ * merged into this run.
+ */
+static void begin_period(struct hwt_worker *worker, struct hwt_record *record, int64_t deadline_ns)
+{
+	struct hwt_extension *extension = record_extension(record);
+	/* Not signed: a deadline may lie before all times. */
+	uint64_t late_ns = (uint64_t)worker->lateness_ns - (uint64_t)deadline_ns;
+	uint64_t period_ns = (uint64_t)record_period(record);
+
+	extension->missed = late_ns / period_ns;
+	tally_add(&worker->tally.merged, extension->missed);
+	tally_add(&worker->tally.repeats, 1);
+	/* The first summand is not in the future, the second not more than a period. */
+	record_set_deadline(record, add_saturating((int64_t)((uint64_t)deadline_ns + extension->missed * period_ns),
+						   (int64_t)period_ns));
+}
+
+/* After the task, or in place of it. */
+void hwt_worker_end_other(struct hwt_worker *worker, struct hwt_record *record)
+{
+	enum word_state end = record_end(record, STATE_ARMED);
+
+	await_look(worker->await);
+	if (end == STATE_ARMED) {
+		hwt_wheel_put_off(worker->wheel, record);
+		return;
+	}
+	if (end == STATE_EXPIRED)
+		worker_count_finished(worker);
+	lane_send_home(record);
+}
+
+void hwt_worker_abandon(struct hwt_worker *worker)
+{
+	if (worker->frame.record == NULL)
+		return;
+	worker->frame.record = NULL;
+	hwt_worker_end_other(worker, worker->batch[worker->batch_at - 1]); /* it was the last that was taken */
+}
+
+void hwt_worker_expire_other(struct hwt_worker *worker, struct hwt_record *record)
+{
+	int64_t deadline_ns;
+	uint64_t word;
+
+	if (!begin_other(worker, record, &word))
+		return;
+	deadline_ns = record_deadline(record);
+	HWT_ASSERT(deadline_ns <= grid_time(&worker->wheel->grid, worker->tick));
+	if (word_has(word, WORD_PERIODIC))
+		begin_period(worker, record, deadline_ns);
+	else
+		worker_count_expired(worker);
+	tally_lateness(&worker->tally, deadline_ns, worker->lateness_ns);
+	HWT_PROBE(expire, record, (uint64_t)worker->lateness_ns - (uint64_t)deadline_ns);
+	if (worker->jobs != NULL && hwt_job_hand_over(worker->jobs, record))
+		return;
+	worker->frame.record = record;
+	record->task((hwt_timeout){ record, word_generation(word) }, record_arg(record, word));
+	worker->frame.record = NULL;
+	hwt_worker_end_other(worker, record);
+}
+
+/* What waits now had been accepted before the ticks that come next. */
+static void mark_lanes(struct hwt_lanes *lanes)
+{
+	for (uint32_t i = 0; i < lanes_count(lanes); i++) {
+		struct hwt_lane *lane = lanes->made[i];
+
+		/* Relaxed: what the caller of a pass knows to have been accepted is seen; more does no harm. */
+		lane->mark = atomic_load_explicit(&lane->accepted, memory_order_relaxed) +
+			     atomic_load_explicit(&lane->urged, memory_order_relaxed);
+	}
+}
+
+static bool has_marked(struct hwt_lanes *lanes)
+{
+	for (uint32_t i = 0; i < lanes_count(lanes); i++) {
+		struct hwt_lane *lane = lanes->made[i];
+
+		if (lane->taken < lane->mark && !queue_is_empty(&lane->submitted))
+			return true;
+	}
+	return false;
+}
+
+bool hwt_worker_is_behind(struct hwt_worker *worker)
+{
+	if (!worker->is_behind) {
+		mark_lanes(worker->lanes);
+		worker->mark_tick = worker->wheel->tick;
+	}
+	return has_marked(worker->lanes);
+}
+
+uint32_t hwt_worker_late_part(struct hwt_worker *worker, const struct hwt_lane *lane, uint32_t part)
+{
+	uint64_t marked = lane->taken < lane->mark ? lane->mark - lane->taken : 0;
+	int64_t tick = worker->wheel->tick;
+
+	/* The last condition: a clock that goes back must make nothing early. */
+	worker->takes_late = marked > 0 && worker->mark_tick < tick && worker->traffic_tick >= tick - 1;
+	return marked > 0 && marked < part ? (uint32_t)marked : part;
+}
+
+size_t hwt_worker_put_off_late(struct hwt_worker *worker, struct hwt_record **batch, size_t n)
+{
+	struct hwt_wheel *wheel = worker->wheel;
+	size_t left = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (grid_tick_of(&wheel->grid, record_deadline(batch[i])) >= wheel->tick)
+			batch[left++] = batch[i];
+		else
+			hwt_wheel_put_off(wheel, batch[i]);
+	}
+	worker->has_late |= left < n;
+	return left;
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The checker, only in the test build.  Stupid on purpose: no shortcut that the code under test takes is taken here. */
+#include "check/check.h"
+
+#ifdef HWT_TEST
+
+#include <stdio.h>
+
+/* A record's mark. */
+#define PLACE_MASK 0x3fu
+#define IN_SUBMITTED 0x40u /* urged: in the wheel or nowhere, too */
+#define IN_CANCELLED 0x80u
+
+void hwt_check_failed(const char *invariant, const char *what, const char *file, int line)
+{
+	fflush(stdout);
+	fprintf(stderr, "%s:%d: invariant %s is broken: %s\n", file, line, invariant, what);
+	abort();
+}
+
+static struct inventory all_records, all_nodes;
+
+/* Relaxed: the timer is quiet. */
+static int state_of(const struct hwt_timer *timer)
+{
+	return atomic_load_explicit(&timer->state, memory_order_relaxed);
+}
+
+/* Relaxed: the timer is quiet. */
+static uint64_t word_of(const struct hwt_record *record)
+{
+	return atomic_load_explicit(&record->word, memory_order_relaxed);
+}
+
+static void put_record(const struct hwt_record *record, uint8_t place)
+{
+	inventory_put(&all_records, "R1", record, sizeof(*record), place);
+}
+
+static void add_node_slabs(const struct hwt_queue *queue)
+{
+	struct hwt_node_slab *slab = NULL;
+	char *begin, *end;
+
+	while (hwt_queue_next_slab(queue, &slab, &begin, &end)) {
+		HOLDS("Q1", slab != queue->slabs || (char *)queue->carve_end == end);
+		inventory_add(&all_nodes, begin, end);
+	}
+}
+
+static void put_nodes(const struct hwt_queue *queue)
+{
+	bool behind = true, snapshot_seen = false;
+	hwt_node *last = NULL;
+
+	inventory_put(&all_nodes, "Q1", queue->carve, (size_t)((char *)queue->carve_end - (char *)queue->carve), 1);
+	for (hwt_node *node = queue->spare; node != NULL; node = node->next)
+		inventory_put(&all_nodes, "Q1", node, sizeof(*node), 1);
+	for (hwt_node *node = queue->fifo.garbage; node != NULL; last = node, node = node->next) {
+		inventory_put(&all_nodes, "Q1", node, sizeof(*node), 1);
+		snapshot_seen |= behind && node == queue->fifo.head_snapshot;
+		behind &= node != queue->fifo.head; /* that one is the stub */
+	}
+	HOLDS("Q1", last == queue->fifo.tail && !behind);
+	HOLDS("Q2", snapshot_seen);
+}
+
+/* queue.h: a node of any slab may be in any queue. */
+static void check_nodes(const struct hwt_lanes *lanes)
+{
+	inventory_clear(&all_nodes, sizeof(hwt_node));
+	for (uint32_t i = 0; i < lanes_count(lanes); i++) {
+		add_node_slabs(&lanes->made[i]->submitted);
+		add_node_slabs(&lanes->made[i]->cancelled);
+	}
+	for (uint32_t i = 0; i < lanes_count(lanes); i++) {
+		put_nodes(&lanes->made[i]->submitted);
+		put_nodes(&lanes->made[i]->cancelled);
+	}
+	for (size_t i = 0; i < all_nodes.marks; i++)
+		HOLDS("Q1", all_nodes.mark[i] != 0);
+}
+
+/* Hands each value that waits in the queue, which has been checked, to `found`. */
+static void each_queued(const struct hwt_queue *queue, struct hwt_lane *lane,
+			void (*found)(struct hwt_lane *, struct hwt_record *))
+{
+	for (hwt_node *node = queue->fifo.head->next; node != NULL; node = node->next)
+		found(lane, node->value);
+}
+
+/* Those that are elsewhere, too, are for found_urged. */
+static void found_submitted(struct hwt_lane *lane, struct hwt_record *record)
+{
+	HOLDS("R1", inventory_mark(&all_records, record) != NULL);
+	if (word_has(word_of(record), WORD_URGED))
+		return;
+	put_record(record, PLACE_SUBMITTED);
+	HOLDS("R1", record_lane(record) == lane);
+	HOLDS("R3", record->place == 0);
+}
+
+static void found_urged(struct hwt_lane *lane, struct hwt_record *record)
+{
+	uint8_t *mark = inventory_mark(&all_records, record);
+
+	(void)lane; /* of who moved it */
+	if (!word_has(word_of(record), WORD_URGED))
+		return;
+	HOLDS("R1", (*mark & IN_SUBMITTED) == 0);
+	*mark |= IN_SUBMITTED;
+}
+
+static void found_cancelled(struct hwt_lane *lane, struct hwt_record *record)
+{
+	uint8_t *mark = inventory_mark(&all_records, record);
+
+	(void)lane; /* of who cancelled it */
+	HOLDS("R1", mark != NULL && (*mark & (IN_CANCELLED | IN_SUBMITTED)) == 0);
+	*mark |= IN_CANCELLED;
+}
+
+/* pool.h: a list of free records; `lane`: that it came home to, NULL: any. */
+static void check_free(struct hwt_record *first, uint8_t place, const struct hwt_lane *lane)
+{
+	for (struct hwt_record *record = first; record != NULL; record = record->free_next) {
+		put_record(record, place);
+		HOLDS("pool", inventory_mark(&all_records, record->free_ahead) != NULL);
+		HOLDS("pool", lane == NULL || record_lane(record) == lane);
+	}
+}
+
+/* What a pass that stop has ended did not send home; otherwise there is nothing between passes. */
+static void check_home(const struct hwt_lane *lane, bool midway)
+{
+	const struct hwt_record *last = NULL;
+	size_t count = 0;
+
+	check_free(lane->home.first, PLACE_HOME, lane);
+	for (const struct hwt_record *record = lane->home.first; record != NULL; record = record->free_next) {
+		last = record;
+		count++;
+	}
+	HOLDS("pool", lane->home.count == count && lane->home.last == last);
+	HOLDS("G5", midway || count == 0);
+}
+
+static void check_pool(const struct hwt_lane *lane)
+{
+	const struct hwt_pool *pool = &lane->pool;
+
+	inventory_put(&all_records, "R1", pool->carve, (size_t)(pool->carve_end - pool->carve), PLACE_NOT_CARVED);
+	check_free(pool->free, PLACE_FREE, NULL);
+	/* Relaxed: the timer is quiet. */
+	check_free(atomic_load_explicit(&lane->returned, memory_order_relaxed), PLACE_RETURNED, lane);
+}
+
+static void add_slabs(const struct hwt_pool *pool)
+{
+	struct hwt_slab *slab = NULL;
+	char *begin, *end;
+
+	while (hwt_pool_next_slab(pool, &slab, &begin, &end)) {
+		HOLDS("pool", slab != pool->slabs || pool->carve_end == end);
+		inventory_add(&all_records, begin, end);
+	}
+}
+
+#define STATE(name) (1u << STATE_##name)
+
+/* Which states a record may have where, if it is in no cancelled queue. */
+static const unsigned legal_states[PLACES] = {
+	[PLACE_NOWHERE] = 0,
+	[PLACE_FREE] = STATE(FREE) | STATE(EXPIRED) | STATE(CANCELLED) | STATE(LAZY),
+	/* FREE: one that has only been an extension. */
+	[PLACE_RETURNED] = STATE(FREE) | STATE(EXPIRED) | STATE(CANCELLED) | STATE(LAZY),
+	[PLACE_HOME] = STATE(FREE) | STATE(EXPIRED) | STATE(CANCELLED) | STATE(LAZY),
+	[PLACE_SUBMITTED] = STATE(QUEUED) | STATE(CANCELLED),
+	[PLACE_AGAIN] = STATE(QUEUED) | STATE(CANCELLED),
+	[PLACE_WHEEL] = STATE(ARMED) | STATE(LAZY),
+	[PLACE_UNPLACED] = STATE(ARMED) | STATE(LAZY),
+	[PLACE_BATCH] = STATE(ARMED) | STATE(LAZY),
+	[PLACE_UNPROCESSED] = STATE(CANCELLED),
+	[PLACE_EXTENSION] = STATE(FREE) | STATE(EXPIRED) | STATE(CANCELLED) | STATE(LAZY),
+};
+
+/* In a queue, and elsewhere too or not. */
+static bool is_legal_with_queue(const struct hwt_record *record, enum word_state state, enum hwt_check_place index,
+				bool urged)
+{
+	if (state != STATE_CANCELLED && !(urged && state == STATE_ARMED))
+		return false;
+	return index == PLACE_WHEEL || index == PLACE_UNPLACED || index == PLACE_BATCH ||
+	       (index == PLACE_NOWHERE && record->place == 0);
+}
+
+/*
+ * After a stop: what is left has been cancelled, and was dropped or handed out, or is an extension of such; its place
+ * member means nothing.
+ */
+static bool is_legal(const struct hwt_timer *timer, const struct hwt_record *record, enum word_state state,
+		     uint8_t mark)
+{
+	enum hwt_check_place index = mark & PLACE_MASK;
+
+	if (index == PLACE_NOWHERE && state_of(timer) == TIMER_STOPPED)
+		return (legal_states[PLACE_EXTENSION] >> state & 1) != 0;
+	if ((mark & (IN_CANCELLED | IN_SUBMITTED)) != 0)
+		return is_legal_with_queue(record, state, index, (mark & IN_SUBMITTED) != 0);
+	return (legal_states[index] >> state & 1) != 0;
+}
+
+/* Of one that serves a timeout. */
+static void check_flags(uint64_t word, uint8_t mark)
+{
+	HOLDS("word", !word_has(word, WORD_MOVING | WORD_AGAIN | WORD_LAST)); /* nobody is in a call, nothing runs */
+	HOLDS("word", !word_has(word, WORD_CHECKED) || word_has(word, WORD_MOVED));
+	HOLDS("word", !word_has(word, WORD_PERIODIC) || word_has(word, WORD_EXTENDED));
+	HOLDS("word", !word_has(word, WORD_DROPPED) || word_state(word) == STATE_CANCELLED);
+	HOLDS("R1", word_has(word, WORD_URGED) == ((mark & IN_SUBMITTED) != 0) || word_has(word, WORD_DROPPED));
+}
+
+static bool serves(uint8_t mark)
+{
+	enum hwt_check_place index = mark & PLACE_MASK;
+
+	return (index >= PLACE_SUBMITTED && index <= PLACE_UNPROCESSED) || (mark & (IN_CANCELLED | IN_SUBMITTED)) != 0;
+}
+
+static void check_record(struct hwt_timer *timer, struct hwt_record *record, uint8_t mark, uint64_t *pending,
+			 uint64_t *begun)
+{
+	uint64_t word = word_of(record);
+	enum word_state state = word_state(word);
+
+	HOLDS("word", state <= STATE_LAZY);
+	HOLDS("word", (word_generation(word) == 0) == (state == STATE_FREE));
+	HOLDS("R1", is_legal(timer, record, state, mark));
+	if (serves(mark))
+		check_flags(word, mark);
+	if (state != STATE_FREE) {
+		const struct hwt_lane *lane = record_lane(record);
+
+		HOLDS("R1",
+		      lane != NULL && lane->turn < lanes_count(&timer->lanes) && lane == timer->lanes.made[lane->turn]);
+	}
+	*pending += state == STATE_QUEUED || state == STATE_ARMED;
+	*begun += word_generation(word);
+}
+
+/* Calls found for each record that was ever carved. */
+static void each_record(void (*found)(struct hwt_record *, uint8_t *))
+{
+	for (size_t i = 0; i < all_records.areas; i++) {
+		const struct area *area = &all_records.area[i];
+		uint8_t *mark = &all_records.mark[area->first_mark];
+		struct hwt_record *record = (struct hwt_record *)(void *)area->begin;
+
+		for (; (char *)record != area->end; record++, mark++)
+			if (*mark != PLACE_NOT_CARVED)
+				found(record, mark);
+	}
+}
+
+static void mark_extension(struct hwt_record *record, uint8_t *mark)
+{
+	if (serves(*mark) && word_has(word_of(record), WORD_EXTENDED))
+		put_record(record->arg, PLACE_EXTENSION);
+}
+
+/* All of R1, then lane.h. */
+static void check_records(struct hwt_timer *timer, struct hwt_check_counts *counts)
+{
+	const struct hwt_lanes *lanes = &timer->lanes;
+	/* Relaxed: the timer is quiet. */
+	int64_t limited = atomic_load_explicit(&lanes->limited, memory_order_relaxed);
+	uint64_t pending = 0, begun = 0;
+
+	for (size_t i = 0; i < all_records.areas; i++) {
+		const struct area *area = &all_records.area[i];
+		const uint8_t *mark = &all_records.mark[area->first_mark];
+		struct hwt_record *record = (struct hwt_record *)(void *)area->begin;
+
+		for (; (char *)record != area->end; record++, mark++) {
+			counts->place[*mark & PLACE_MASK]++;
+			counts->cancelled += (*mark & IN_CANCELLED) != 0;
+			counts->urged += (*mark & IN_SUBMITTED) != 0;
+			if (*mark != PLACE_NOT_CARVED)
+				check_record(timer, record, *mark, &pending, &begun);
+		}
+	}
+	HOLDS("L1", hwt_pending_timeouts(timer) == pending);
+	HOLDS("L1", hwt_lanes_accepted(lanes) == begun);
+	HOLDS("L2", lanes->max_pending == 0 || ((int64_t)pending <= limited && limited <= lanes->max_pending));
+	if (state_of(timer) == TIMER_STARTED)
+		HOLDS("L2", limited == (lanes->max_pending == 0 ? 0 : (int64_t)pending)); /* G4 */
+}
+
+static void check_stopped(const struct hwt_timer *timer, const struct hwt_check_counts *counts)
+{
+	for (uint32_t i = 0; i < lanes_count(&timer->lanes); i++)
+		HOLDS("L3", timer->lanes.made[i]->closed);
+	HOLDS("L3", counts->place[PLACE_SUBMITTED] == 0);
+	HOLDS("P2", counts->place[PLACE_BATCH] + counts->place[PLACE_WHEEL] + counts->place[PLACE_UNPLACED] == 0);
+}
+
+void hwt_check_count(hwt_timer *timer, struct hwt_check_counts *counts)
+{
+	struct hwt_worker *worker = &timer->worker;
+	struct hwt_check_counts unused;
+	/* Relaxed: the timer is quiet. */
+	bool stopped = atomic_load_explicit(&worker->stop, memory_order_relaxed);
+
+	counts = counts != NULL ? counts : &unused;
+	memset(counts, 0, sizeof(*counts));
+	check_nodes(&timer->lanes);
+	inventory_clear(&all_records, sizeof(struct hwt_record));
+	for (uint32_t i = 0; i < lanes_count(&timer->lanes); i++)
+		add_slabs(&timer->lanes.made[i]->pool);
+	for (uint32_t i = 0; i < lanes_count(&timer->lanes); i++) {
+		check_pool(timer->lanes.made[i]);
+		check_home(timer->lanes.made[i], stopped);
+		each_queued(&timer->lanes.made[i]->submitted, timer->lanes.made[i], found_submitted);
+	}
+	counts->chunks = hwt_check_wheel(timer->wheel, &all_records, stopped);
+	HOLDS("P2", worker->batch_at <= worker->batch_end && worker->batch_end <= HWT_BATCH);
+	for (size_t i = worker->batch_at; i < worker->batch_end; i++)
+		put_record(worker->batch[i], PLACE_BATCH);
+	for (struct hwt_record *record = timer->unprocessed; record != NULL; record = record->link)
+		put_record(record, PLACE_UNPROCESSED);
+	/* Relaxed: the timer is quiet. */
+	for (struct hwt_record *record = atomic_load_explicit(&timer->lanes.again, memory_order_relaxed);
+	     record != NULL; record = record->link)
+		put_record(record, PLACE_AGAIN);
+	for (uint32_t i = 0; i < lanes_count(&timer->lanes); i++) {
+		each_queued(&timer->lanes.made[i]->submitted, timer->lanes.made[i], found_urged);
+		each_queued(&timer->lanes.made[i]->cancelled, timer->lanes.made[i], found_cancelled);
+	}
+	each_record(mark_extension);
+	check_records(timer, counts);
+	if (state_of(timer) == TIMER_STOPPED)
+		check_stopped(timer, counts);
+}
+
+void hwt_check(hwt_timer *timer)
+{
+	hwt_check_count(timer, NULL);
+}
+
+#endif

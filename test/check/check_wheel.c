@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The checker's half for the wheel, only in the test build. */
+#include "check/check_wheel.h"
+
+#ifdef HWT_TEST
+
+#include "wheel/bucket.h"
+#include "wheel/due.h"
+
+static struct inventory all_chunks;
+
+/* clock.h: E1 and E3 of one deadline. */
+__extension__ typedef __int128 wide;
+
+static void check_deadline(const struct hwt_grid *grid, int64_t deadline_ns)
+{
+	int64_t tick = grid_tick_of(grid, deadline_ns);
+	wide at = (wide)grid->start_ns + (wide)tick * grid->tick_ns;
+
+	HOLDS("E3", tick >= 0 && tick <= HWT_TICK_MAX);
+	HOLDS("E1", at >= deadline_ns || tick == HWT_TICK_MAX);
+	HOLDS("E1", tick == 0 || at - grid->tick_ns < deadline_ns);
+}
+
+/* due.h: D1 against naive maxima, and that each entry may be its bucket's. */
+static void check_due(const struct hwt_due *due, uint32_t buckets, int64_t now_tick, bool hashed)
+{
+	for (unsigned l = 0; l < due->top; l++) {
+		const uint64_t *above = due->level[l + 1];
+
+		for (size_t i = 0; i < (size_t)(above - due->level[l]); i += DUE_FANOUT) {
+			uint64_t most = 0;
+
+			for (unsigned j = 0; j < DUE_FANOUT; j++)
+				most = due->level[l][i + j] > most ? due->level[l][i + j] : most;
+			HOLDS("D1", above[i / DUE_FANOUT] == most);
+		}
+	}
+	HOLDS("D1", due->top == 0 || (buckets - 1) >> (DUE_FANOUT_BITS * (due->top - 1)) > 0);
+	HOLDS("D1", (buckets - 1) >> (DUE_FANOUT_BITS * due->top) == 0);
+	for (uint32_t i = 0; i < buckets; i++) {
+		int64_t tick = HWT_TICK_NEVER - (int64_t)due->level[0][i];
+
+		HOLDS("D2", tick >= now_tick);
+		HOLDS("H2", !hashed || tick >= HWT_TICK_MAX || ((uint64_t)tick & (buckets - 1)) == i);
+	}
+}
+
+struct wheel_check {
+	const struct hwt_wheel *wheel;
+	struct inventory *records;
+	struct hwt_hashed_view view;
+	struct hwt_hierarchical_view level_view;
+	unsigned level;
+	int64_t first_due; /* the least tick of any member */
+};
+
+typedef void check_one(struct wheel_check *check, struct hwt_chunk *chunk, unsigned i);
+
+/* Relaxed: the timer is quiet. */
+static bool has_flag(const struct hwt_record *record, uint64_t flag)
+{
+	return word_has(atomic_load_explicit(&record->word, memory_order_relaxed), flag);
+}
+
+static bool has_moved(const struct hwt_record *record)
+{
+	return has_flag(record, WORD_MOVED);
+}
+
+/* Then a submitted queue has it, too. */
+static bool is_urged(const struct hwt_record *record)
+{
+	return has_flag(record, WORD_URGED);
+}
+
+/* One member: where it says it is. */
+static int64_t check_placed(struct wheel_check *check, struct hwt_chunk *chunk, unsigned i)
+{
+	const struct hwt_record *record = chunk->records[i];
+	const struct hwt_wheel *wheel = check->wheel;
+	int64_t truly = grid_tick_of(&wheel->grid, record_deadline(record));
+
+	inventory_put(check->records, "R1", record, sizeof(*record), PLACE_WHEEL);
+	check_deadline(&wheel->grid, record_deadline(record));
+	HOLDS("B1", record->place == place_make(chunk, i));
+	return truly > wheel->tick ? truly : wheel->tick;
+}
+
+/* In the hashed wheel: the tick that bucket and round say, against that of its deadline. */
+static void check_member(struct wheel_check *check, struct hwt_chunk *chunk, unsigned i)
+{
+	const struct hwt_record *record = chunk->records[i];
+	const struct hwt_wheel *wheel = check->wheel;
+	uint32_t bucket = (uint32_t)(chunk->bucket - check->view.buckets);
+	int64_t round = wheel->tick >> check->view.bits;
+	int32_t distance = round_distance(chunk_rounds(chunk)[i], (uint32_t)round);
+	int64_t tick = (int64_t)((uint64_t)(round + distance) << check->view.bits | bucket);
+	int64_t truly = check_placed(check, chunk, i);
+
+	HOLDS("B3", round_distance(chunk->least, (uint32_t)round) <= distance);
+	HOLDS("H1", distance >= 0 && distance <= check->view.max_remaining);
+	HOLDS("W1", tick >= wheel->tick);
+	if (!has_moved(record)) {
+		HOLDS("B5", chunk->clamped ? tick <= truly : tick == truly);
+		HOLDS("H1", ((uint64_t)truly & (check->view.count - 1)) == bucket);
+	}
+	HOLDS("R4", tick <= truly || is_urged(record));
+	HOLDS("H2", HWT_TICK_NEVER - (int64_t)check->view.due->level[0][bucket] <= tick);
+	check->first_due = tick < check->first_due ? tick : check->first_due;
+}
+
+/* In the hierarchical one: its bucket is that of a block which this level has, and its tick is of that block. */
+static void check_level_member(struct wheel_check *check, struct hwt_chunk *chunk, unsigned i)
+{
+	const struct hwt_hierarchical_view *view = &check->level_view;
+	const struct hwt_record *record = chunk->records[i];
+	unsigned shift = view->bits * check->level;
+	uint64_t index = (uint64_t)(chunk->bucket - view->buckets), now = (uint64_t)check->wheel->tick >> shift;
+	uint64_t first = now >> view->bits << view->bits; /* of the present block of the level above */
+	uint64_t block = first + ((index - first) & (view->count - 1));
+	int64_t tick = check_placed(check, chunk, i), entry = due_of(view->due, (uint32_t)index);
+
+	HOLDS("K2", check->level == 0 ? block >= now : block > now);
+	if (!has_moved(record)) {
+		HOLDS("K1", (uint64_t)tick >> shift == block);
+		HOLDS("K1", chunk_rounds(chunk)[i] == (uint32_t)tick);
+		HOLDS("K3", entry <= tick);
+		check->first_due = tick < check->first_due ? tick : check->first_due;
+	}
+	HOLDS("R4", block << shift <= (uint64_t)tick || is_urged(record));
+}
+
+static size_t check_bucket(struct wheel_check *check, const struct hwt_bucket *bucket, check_one *check_one_member)
+{
+	struct hwt_chunk *before = NULL, *chunk = bucket->first;
+	size_t chunks = 0;
+
+	for (; chunk != NULL; before = chunk, chunk = chunk->next, chunks++) {
+		unsigned live = 0;
+
+		HOLDS("store", chunk->class < CHUNK_CLASSES);
+		inventory_put(&all_chunks, "store", chunk, hwt_chunk_bytes(chunk), 1);
+		HOLDS("B2", chunk->prev == before && chunk->bucket == bucket && chunk->used <= chunk_capacity(chunk));
+		for (unsigned i = 0; i < chunk->used; i++) {
+			if (chunk->records[i] == NULL)
+				continue;
+			live++;
+			check_one_member(check, chunk, i);
+		}
+		HOLDS("B2", live == chunk->live);
+		HOLDS("B2", live > 0 || chunk == check->view.collecting);
+	}
+	HOLDS("B2", bucket->last == before);
+	return chunks;
+}
+
+static void check_blocks(const struct hwt_store *store)
+{
+	struct hwt_store_block *block = NULL;
+	char *begin, *end;
+
+	inventory_clear(&all_chunks, CHUNK_ALIGN);
+	while (hwt_store_next_block(store, &block, &begin, &end)) {
+		HOLDS("store", block != store->blocks || store->carve_end == end);
+		inventory_add(&all_chunks, begin, end);
+	}
+	inventory_put(&all_chunks, "store", store->carve, (size_t)(store->carve_end - store->carve), 1);
+	for (unsigned i = 0; i < CHUNK_CLASSES; i++) {
+		for (const struct hwt_chunk *chunk = store->free[i]; chunk != NULL; chunk = chunk->next) {
+			HOLDS("store", chunk->class == i);
+			inventory_put(&all_chunks, "store", chunk, hwt_chunk_bytes(chunk), 1);
+		}
+	}
+}
+
+static size_t check_hashed(struct wheel_check *check)
+{
+	const struct hwt_hashed_view *view = &check->view;
+	uint32_t round = (uint32_t)(check->wheel->tick >> view->bits);
+	size_t chunks = 0;
+
+	for (uint32_t i = 0; i < view->count; i++) {
+		chunks += check_bucket(check, &view->buckets[i], check_member);
+		HOLDS("B6", hwt_bucket_spans_hold(&view->buckets[i], round));
+	}
+	check_due(view->due, view->count, check->wheel->tick, true);
+	HOLDS("D2", due_first(view->due) <= check->first_due);
+	return chunks;
+}
+
+static size_t check_levels(struct wheel_check *check)
+{
+	struct hwt_hierarchical_view *view = &check->level_view;
+	size_t chunks = 0;
+
+	for (check->level = 0; check->level < view->levels; check->level++) {
+		hwt_wheel_hierarchical_view(check->wheel, check->level, view);
+		if (view->buckets == NULL)
+			continue;
+		for (uint32_t i = 0; i < view->count; i++)
+			chunks += check_bucket(check, &view->buckets[i], check_level_member);
+		check_due(view->due, view->count, check->wheel->tick, false);
+	}
+	HOLDS("D2", check->wheel->layout->next_due(check->wheel) <= check->first_due);
+	return chunks;
+}
+
+static void check_unplaced(const struct hwt_wheel *wheel, struct inventory *records, bool midway)
+{
+	struct hwt_record *last = NULL, *record = wheel->unplaced_first;
+
+	for (; record != NULL; last = record, record = (struct hwt_record *)(record->place & ~(uintptr_t)1)) {
+		inventory_put(records, "R1", record, sizeof(*record), PLACE_UNPLACED);
+		check_deadline(&wheel->grid, record_deadline(record));
+		HOLDS("R3", (record->place & 1) != 0);
+		HOLDS("unplaced", wheel->unplaced_due <= grid_tick_of(&wheel->grid, record_deadline(record)) ||
+				      wheel->unplaced_due <= wheel->tick || is_urged(record));
+	}
+	HOLDS("unplaced", wheel->unplaced_last == last);
+	/* Put off until a tick is through, and only a stop ends one in the middle. */
+	HOLDS("put off", midway || wheel->put_off_first == NULL);
+	for (record = wheel->put_off_first; record != NULL;
+	     record = (struct hwt_record *)(record->place & ~(uintptr_t)1))
+		inventory_put(records, "R1", record, sizeof(*record), PLACE_UNPLACED);
+	HOLDS("unplaced", wheel->unplaced_due >= wheel->tick);
+}
+
+/* bucket.h: free chunks + used chunks + what is not cut = blocks. */
+size_t hwt_check_wheel(const struct hwt_wheel *wheel, struct inventory *records, bool midway)
+{
+	struct wheel_check check = { .wheel = wheel, .records = records, .first_due = HWT_TICK_NEVER };
+	size_t chunks;
+
+	if (hwt_wheel_is_hierarchical(wheel)) {
+		hwt_wheel_hierarchical_view(wheel, 0, &check.level_view);
+		check_blocks(check.level_view.store);
+		chunks = check_levels(&check);
+	} else {
+		hwt_wheel_hashed_view(wheel, &check.view);
+		check_blocks(check.view.store);
+		chunks = check_hashed(&check);
+	}
+	for (size_t i = 0; i < all_chunks.marks; i++)
+		HOLDS("store", all_chunks.mark[i] != 0);
+	check_unplaced(wheel, records, midway);
+	return chunks;
+}
+
+#endif

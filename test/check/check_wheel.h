@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * For the checker: wheel, buckets and due times, and where records are.
+ */
+#ifndef HWT_CHECK_WHEEL_H
+#define HWT_CHECK_WHEEL_H
+
+#include "check/check_inventory.h"
+#include "wheel/wheel.h"
+
+#ifdef HWT_TEST
+
+enum hwt_check_place {
+	PLACE_NOWHERE,
+	PLACE_NOT_CARVED,
+	PLACE_FREE,
+	PLACE_RETURNED,
+	PLACE_HOME, /* not yet sent: only after a pass that stop has ended */
+	PLACE_SUBMITTED,
+	PLACE_AGAIN, /* on its way from an executor to run again */
+	PLACE_WHEEL,
+	PLACE_UNPLACED,
+	PLACE_BATCH,
+	PLACE_UNPROCESSED,
+	PLACE_EXTENSION, /* of another record */
+	PLACES,
+};
+
+/* Marks the wheel's records, and returns how many chunks are in use.  midway: a stop may have ended a tick. */
+size_t hwt_check_wheel(const struct hwt_wheel *wheel, struct inventory *records, bool midway);
+
+#endif
+
+#endif
