@@ -32,7 +32,7 @@
  * What is not
  *
  *   Deadlines (move.pml), queues and memory (word.pml), the generation: the record serves no other timeout afterwards,
- *   so who waits sees its last word.  Limits and counters, but that AGAIN is counted before a cancel of it; finalisers.
+ *   so who waits sees its last word.  Limits and counters, but that REARMED is counted before a cancel of it; finalisers.
  *
  * Invariants
  *
@@ -51,15 +51,15 @@
  *   RETURN_AFTER_BUSY     hwt_cancel_sync does not wait when its cancel has returned EBUSY.
  *   RETURN_AFTER_0        it does not look whether there is a run when its cancel has returned 0.
  *   LAST_UNSAID           a cancel returns EBUSY, and leaves the word as it is.
- *   LAST_OVERLOOKED       the task does not look for LAST before it sets AGAIN.
- *   CANCEL_IN_A_MOVE      a cancel does not wait for MOVING: what it writes is lost.
- *   AGAIN_BLINDLY         the task sets AGAIN without looking at the word.  With PERIODIC.
- *   AGAIN_STORED          it looks whether it was cancelled, and stores what it saw with AGAIN.  With PERIODIC.
- *   AGAIN_UNCOUNTED       it sets AGAIN, and counts that afterwards.
- *   END_BY_STORE          who ends a run sees AGAIN and stores ARMED, or QUEUED.
+ *   LAST_OVERLOOKED       the task does not look for LAST before it sets REARMED.
+ *   CANCEL_IN_A_MOVE      a cancel does not wait for RESCHEDULING: what it writes is lost.
+ *   AGAIN_BLINDLY         the task sets REARMED without looking at the word.  With PERIODIC.
+ *   AGAIN_STORED          it looks whether it was cancelled, and stores what it saw with REARMED.  With PERIODIC.
+ *   AGAIN_UNCOUNTED       it sets REARMED, and counts that afterwards.
+ *   END_BY_STORE          who ends a run sees REARMED and stores ARMED, or QUEUED.
  *   DROPPED_OVERLOOKED    one that was cancelled while it ran ends as one that has expired.
  *   LAST_DROPS            one whose cancel returned EBUSY ends as cancelled.
- *   AGAIN_STAYS           a cancel sets DROPPED and leaves AGAIN.
+ *   AGAIN_STAYS           a cancel sets DROPPED and leaves REARMED.
  *   STACK_FORGOTTEN       stop does not look at the stack.  With EXECUTOR.
  *   FINISH_BEFORE_PUSH    a job counts as finished before it pushes on the stack.  With EXECUTOR.
  *   STOP_BEFORE_JOBS      stop does not wait for jobs.  With EXECUTOR.
@@ -90,17 +90,17 @@
 #define RUNNING 3
 #define EXPIRED 4
 #define CANCELLED 5
-#define AGAIN 8
+#define REARMED 8
 #define DROPPED 16
 #define LAST 32
-#define MOVING 64
+#define RESCHEDULING 64
 #define STATE(w) ((w) & 7)
 #define WITH_STATE(w, s) (((w) & ~7) | (s))
 #define HAS(w, flag) (((w) & (flag)) != 0)
 #define IS_PENDING(w) (STATE(w) == QUEUED || STATE(w) == ARMED)
 
 #ifdef PERIODIC
-#define BEGUN (RUNNING | AGAIN)
+#define BEGUN (RUNNING | REARMED)
 #else
 #define BEGUN RUNNING
 #endif
@@ -137,8 +137,8 @@ bit to_tell[2];  /* between a change of the word and the look whether somebody w
 bit job_at_work; /* from hand_over to the end of finish */
 bit returned;    /* a hwt_cancel_sync has */
 bit was_busy;    /* a cancel has returned EBUSY */
-byte agains;     /* counted: AGAIN set */
-byte drops;      /* AGAIN taken away by a cancel */
+byte agains;     /* counted: REARMED set */
+byte drops;      /* REARMED taken away by a cancel */
 byte over;       /* threads that are through */
 
 /* By their names Spin's message tells which invariant has failed.  ONLY=A1: no other is looked at. */
@@ -211,8 +211,8 @@ inline broadcast()
 #define MAY_TELL (!mutex)
 #endif
 
-/* await_look: fence_between; hwt_await_tell */
-inline await_look()
+/* waiters_look: fence_between; hwt_waiters_tell */
+inline waiters_look()
 {
 #if defined(FENCE) && !defined(NO_END_FENCE)
 	empty(buffer[me]);
@@ -231,7 +231,7 @@ inline await_look()
 	fi
 }
 
-/* hwt_lane_again: what is said of a word without AGAIN */
+/* hwt_lane_rearm: what is said of a word without REARMED */
 #if defined(AGAIN_BLINDLY)
 #define IS_REFUSED false
 #elif defined(LAST_OVERLOOKED)
@@ -243,10 +243,10 @@ inline await_look()
 #if defined(AGAIN_BLINDLY) || defined(AGAIN_STORED)
 #define IS_AGAIN_ALREADY false
 #else
-#define IS_AGAIN_ALREADY HAS(seen, AGAIN)
+#define IS_AGAIN_ALREADY HAS(seen, REARMED)
 #endif
 
-/* That of a periodic one finds AGAIN or DROPPED. */
+/* That of a periodic one finds REARMED or DROPPED. */
 #if !defined(PERIODIC) || defined(AGAIN_BLINDLY) || defined(AGAIN_STORED)
 #define SETS_AGAIN
 #endif
@@ -255,7 +255,7 @@ inline await_look()
 inline task()
 {
 	if
-	/* hwt_lane_again: record_word */
+	/* hwt_lane_rearm: record_word */
 	:: atomic {
 		calls < CALLS && empty(buffer[me]) ->
 		calls++;
@@ -278,28 +278,28 @@ arming:
 		/* Without an exchange */
 		atomic {
 #ifdef AGAIN_BLINDLY
-			word = word | AGAIN;
+			word = word | REARMED;
 #else
-			word = seen | AGAIN;
+			word = seen | REARMED;
 #endif
 			seen = 0
 		}
 #else
-		/* record_change: MOVING */
+		/* record_change: RESCHEDULING */
 		atomic {
-			change(seen | MOVING);
+			change(seen | RESCHEDULING);
 			if
 			:: won -> won = 0
 			:: else -> goto arming
 			fi
 		}
 #ifndef AGAIN_UNCOUNTED
-		/* again_count */
+		/* rearmed_count */
 		agains++;
 #endif
-		/* AGAIN instead of MOVING: a plain store */
+		/* REARMED instead of RESCHEDULING: a plain store */
 		atomic {
-			buffer[me]!SET_WORD,(seen | AGAIN);
+			buffer[me]!SET_WORD,(seen | REARMED);
 			seen = 0
 		}
 #ifdef AGAIN_UNCOUNTED
@@ -335,7 +335,7 @@ inline end_of_run(again)
 ending:
 	if
 	:: atomic {
-		HAS(seen, AGAIN) ->
+		HAS(seen, REARMED) ->
 #ifdef END_BY_STORE
 		word = again;
 		won = 1;
@@ -351,7 +351,7 @@ ending:
 		fi
 	}
 	:: atomic {
-		!HAS(seen, AGAIN) ->
+		!HAS(seen, REARMED) ->
 		seen = END;
 		buffer[me]!SET_WORD,seen;
 		to_tell[me] = 1;
@@ -384,7 +384,7 @@ work:
 		fi
 	}
 #ifdef EXECUTOR
-	/* transfer_again: stack_take_all; record_arm: record_word */
+	/* transfer_rearmed: stack_take_all; record_arm: record_word */
 	:: atomic {
 		on_stack ->
 		on_stack = 0;
@@ -417,7 +417,7 @@ arm:
 	}
 #endif
 
-	/* record_run, begin_other: record_change */
+	/* record_run, begin_slow: record_change */
 run_it:
 	atomic {
 		empty(buffer[me]) ->
@@ -434,7 +434,7 @@ run_it:
 		fi
 	}
 #ifdef EXECUTOR
-	/* hwt_job_hand_over; refused: here */
+	/* hwt_executor_hand_over; refused: here */
 	if
 	:: atomic {
 		true ->
@@ -449,8 +449,8 @@ run_it:
 call:
 	task();
 	end_of_run(ARMED);
-	await_look();
-	/* end_other: hwt_wheel_put_off, lane_send_home */
+	waiters_look();
+	/* end_other: hwt_wheel_postpone, lane_return */
 	atomic {
 		in_wheel = seen == ARMED;
 		seen = 0;
@@ -501,7 +501,7 @@ call:
 #ifdef FINISH_BEFORE_PUSH
 		finish();
 #endif
-		/* hwt_lanes_push_again: stack_push; or returned_push */
+		/* hwt_lanes_push_rearmed: stack_push; or returned_push */
 		atomic {
 			empty(buffer[me]) ->
 			if
@@ -523,18 +523,18 @@ call:
 #ifdef AGAIN_STAYS
 #define WITHOUT_AGAIN (seen | DROPPED)
 #else
-#define WITHOUT_AGAIN ((seen & ~AGAIN) | DROPPED)
+#define WITHOUT_AGAIN ((seen & ~REARMED) | DROPPED)
 #endif
-#define IS_AGAIN(w) (STATE(w) == RUNNING && HAS(w, AGAIN) && !HAS(w, DROPPED))
+#define IS_AGAIN(w) (STATE(w) == RUNNING && HAS(w, REARMED) && !HAS(w, DROPPED))
 
 #ifdef CANCEL_IN_A_MOVE
 #define IS_MOVING(w) false
 #else
-#define IS_MOVING(w) HAS(w, MOVING)
+#define IS_MOVING(w) HAS(w, RESCHEDULING)
 #endif
 #define MAY_LOOK (!IS_MOVING(word))
-/* A periodic one has AGAIN or DROPPED. */
-#define IS_UNTOLD(w) (STATE(w) == RUNNING && !IS_MOVING(w) && !HAS(w, AGAIN | DROPPED | LAST))
+/* A periodic one has REARMED or DROPPED. */
+#define IS_UNTOLD(w) (STATE(w) == RUNNING && !IS_MOVING(w) && !HAS(w, REARMED | DROPPED | LAST))
 
 /* EBUSY, or ENOENT */
 inline too_late()
@@ -652,7 +652,7 @@ proctype sync(byte me)
 	:: STATE(word) != RUNNING -> goto waited
 	fi;
 
-	/* hwt_await_end: waiting, hwt_idle_fence_all */
+	/* hwt_waiters_wait: waiting, hwt_idle_fence_all */
 	buffer[me]!SET_WAITING,0;
 #ifndef NO_WAITER_FENCE
 	empty(buffer[me]);
@@ -664,7 +664,7 @@ proctype sync(byte me)
 	:: refused = 1
 	fi;
 #endif
-	/* hwt_await_end: under the mutex */
+	/* hwt_waiters_wait: under the mutex */
 look:
 	atomic {
 		!mutex ->
@@ -710,7 +710,7 @@ proctype stopper()
 	/* end_passes */
 	worker_gone;
 #if defined(EXECUTOR) && !defined(STOP_BEFORE_JOBS)
-	/* hwt_jobs_wait */
+	/* hwt_executor_wait */
 look:
 	atomic {
 		!mutex ->
@@ -731,7 +731,7 @@ look:
 
 waited:
 	assert(A3 || !job_at_work);
-	/* give_back_rest: hwt_worker_surrender, record_give_back as often as it takes */
+	/* give_back_rest: hwt_worker_next_unprocessed, record_give_back as often as it takes */
 	atomic {
 		if
 #ifndef STACK_FORGOTTEN

@@ -12,10 +12,10 @@
  *   One step is one access to something that others may change meanwhile.  What is folded into a step, and why that
  *   hides nothing:
  *
- *     locks          as in word.pml.  Who would wait for MOVING under the lock of its lane takes that afterwards.
- *     waiting        for who sets MOVING is a loop that does nothing but look: one step, when MOVING has gone.
+ *     locks          as in word.pml.  Who would wait for RESCHEDULING under the lock of its lane takes that afterwards.
+ *     waiting        for who sets RESCHEDULING is a loop that does nothing but look: one step, when RESCHEDULING has gone.
  *     the guess      whether it is later may be wrong, either way, so the first look may go on either way.
- *     the deadline   of one that is MOVING nobody else writes: the mover reads it and writes it in one step.
+ *     the deadline   of one that is RESCHEDULING nobody else writes: the mover reads it and writes it in one step.
  *     the worker's   wheel, batch and unplaced list are its own, and a place in them is had at once.  A queue of one
  *                    record is a counter.
  *     stop           is set at some moment and read by the worker alone: it may go wherever it looks.  What it knew is
@@ -43,8 +43,8 @@
  *       not taken, while something points at it (R1, R2).  Its place is true where it is used (R3).  Nothing is pushed
  *       on a lane that is closed (L3).
  *   M4  one end: it runs, or one cancel returns 0, or stop gives it back; when all is over, each has had it.
- *   M5  a deadline is written under MOVING (R4), of the timeout that the mover's handle means, while it is pending.
- *   M6  who ends a move takes MOVING away, and nothing else: the plain store of a later one, too.
+ *   M5  a deadline is written under RESCHEDULING (R4), of the timeout that the mover's handle means, while it is pending.
+ *   M6  who ends a move takes RESCHEDULING away, and nothing else: the plain store of a later one, too.
  *   M7  a look finds a deadline that this very timeout has had.
  *
  *   And no process is stuck before its end.
@@ -55,23 +55,23 @@
  *                         move brings back the same word.
  *   MOVING_OVERLOOKED     the worker does not look whether somebody is in the middle of a move.
  *   RUN_UNLOOKED          the worker does not look at the deadline of one that has been moved.
- *   PLACE_BLINDLY         who arms one does not look whether it is MOVING: a mover that saw QUEUED does not push it.
- *   TAKE_BLINDLY          the same of who takes an urged one out of the queue: a mover that saw URGED does not push it.
+ *   PLACE_BLINDLY         who arms one does not look whether it is RESCHEDULING: a mover that saw QUEUED does not push it.
+ *   TAKE_BLINDLY          the same of who takes an requeued one out of the queue: a mover that saw REQUEUED does not push it.
  *   LOOK_BLINDLY          the same of who puts one off: a mover that saw QUEUED is still at it.
- *   URGED_CLEARED_LATE    the worker reads the deadline first, and takes URGED away then.
+ *   URGED_CLEARED_LATE    the worker reads the deadline first, and takes REQUEUED away then.
  *   NOT_URGED             an earlier deadline is written, nothing is pushed.
- *   GUESS_TRUSTED         a mover does not look again under MOVING whether it is later.
- *   URGE_TWICE            a mover pushes one that is urged already.
- *   CANCEL_URGED_PUSHES   a cancel of an urged one pushes it on the cancelled queue, too.
- *   RUN_URGED             an urged one runs at its old tick, while the queue has it.
+ *   GUESS_TRUSTED         a mover does not look again under RESCHEDULING whether it is later.
+ *   URGE_TWICE            a mover pushes one that is requeued already.
+ *   CANCEL_URGED_PUSHES   a cancel of an requeued one pushes it on the cancelled queue, too.
+ *   RUN_URGED             an requeued one runs at its old tick, while the queue has it.
  *   PUSH_ON_CLOSED        a mover does not look whether its lane is closed.
  *   TRANSFER_WITH_BATCH   a pass that stop has broken off within a batch is followed by one that drains the queues.
- *   CANCEL_IN_A_MOVE      a cancel does not wait for MOVING.
+ *   CANCEL_IN_A_MOVE      a cancel does not wait for RESCHEDULING.
  *   GIVE_BACK_IN_A_MOVE   stop does not.
  *   ANY_GENERATION        a mover compares the state only.
- *   DEADLINE_FIRST        a mover writes the deadline before it has set MOVING.
+ *   DEADLINE_FIRST        a mover writes the deadline before it has set RESCHEDULING.
  *   STORE_QUEUED          a later move of a queued one ends by a plain store: that it was armed is lost.
- *   STORE_URGED           the same of an urged one: it stays urged for ever.
+ *   STORE_URGED           the same of an requeued one: it stays requeued for ever.
  *   LOOK_ONCE             a look does not ask a second time whether it is the same timeout.  With LOOKER.
  */
 #ifndef MOVERS /* 1 or 2 */
@@ -104,10 +104,10 @@
 #define EXPIRED 4
 #define CANCELLED 5
 #define LAZY 6
-#define MOVED 8
-#define MOVING 16
-#define CHECKED 32
-#define URGED 64
+#define RESCHEDULED 8
+#define RESCHEDULING 16
+#define RESCHEDULE_SEEN 32
+#define REQUEUED 64
 #define STATE(w) ((w) & 7)
 #define GENERATION(w) ((w) >> 7)
 #define WITH_STATE(w, s) (((w) & ~7) | (s))
@@ -233,7 +233,7 @@ proctype producer()
 #define IS_MINE (IS_PENDING(word) && GENERATION(word) == generation)
 #endif
 
-/* has_to_urge */
+/* must_requeue */
 #ifdef PUSH_ON_CLOSED
 #define IS_OPEN true
 #else
@@ -244,7 +244,7 @@ proctype producer()
 #elif defined(URGE_TWICE)
 #define HAS_TO_URGE (STATE(seen) == ARMED && IS_OPEN)
 #else
-#define HAS_TO_URGE (STATE(seen) == ARMED && !HAS(seen, URGED) && IS_OPEN)
+#define HAS_TO_URGE (STATE(seen) == ARMED && !HAS(seen, REQUEUED) && IS_OPEN)
 #endif
 
 /* begin */
@@ -254,7 +254,7 @@ inline begin(flags)
 		won = word == seen;
 		if
 		:: won ->
-			word = (seen & ~CHECKED) | MOVED | MOVING | (flags);
+			word = (seen & ~RESCHEDULE_SEEN) | RESCHEDULED | RESCHEDULING | (flags);
 			seen = word
 		:: else
 		fi
@@ -265,7 +265,7 @@ inline begin(flags)
 inline set_deadline()
 {
 	d_step {
-		assert(M5 || (HAS(word, MOVING) && IS_PENDING(word) && GENERATION(word) == generation));
+		assert(M5 || (HAS(word, RESCHEDULING) && IS_PENDING(word) && GENERATION(word) == generation));
 		HAD(generation, to);
 		deadline = to
 	}
@@ -285,11 +285,11 @@ inline forget()
 #if defined(STORE_QUEUED) && defined(STORE_URGED)
 #define IS_STORED true
 #elif defined(STORE_QUEUED)
-#define IS_STORED (!HAS(seen, URGED))
+#define IS_STORED (!HAS(seen, REQUEUED))
 #elif defined(STORE_URGED)
 #define IS_STORED (STATE(seen) == ARMED)
 #else
-#define IS_STORED (STATE(seen) == ARMED && !HAS(seen, URGED))
+#define IS_STORED (STATE(seen) == ARMED && !HAS(seen, REQUEUED))
 #endif
 
 proctype mover(byte me)
@@ -298,11 +298,11 @@ proctype mover(byte me)
 	short seen;
 	bit won, urge;
 
-	/* hwt_lane_move: look */
+	/* hwt_lane_reschedule: look */
 ready:
 	if
 	:: atomic {
-		moves < MOVES && IS_PENDING(word) && !HAS(word, MOVING) ->
+		moves < MOVES && IS_PENDING(word) && !HAS(word, RESCHEDULING) ->
 		moves++;
 		seen = word;
 		generation = GENERATION(seen);
@@ -325,7 +325,7 @@ ready:
 again:
 	atomic {
 		if
-		:: IS_MINE && !HAS(word, MOVING) ->
+		:: IS_MINE && !HAS(word, RESCHEDULING) ->
 			seen = word;
 			goto later
 		:: !IS_MINE ->
@@ -334,7 +334,7 @@ again:
 		fi
 	}
 
-	/* hwt_lane_move: begin */
+	/* hwt_lane_reschedule: begin */
 later:
 	atomic {
 		begin(0);
@@ -345,7 +345,7 @@ later:
 			goto again
 		fi
 	}
-	/* hwt_lane_move: record_deadline, record_set_deadline */
+	/* hwt_lane_reschedule: record_deadline, record_set_deadline */
 	atomic {
 		if
 #ifndef GUESS_TRUSTED
@@ -354,33 +354,33 @@ later:
 		:: else -> set_deadline()
 		fi
 	}
-	/* hwt_lane_move: the plain store, or record_end_move */
+	/* hwt_lane_reschedule: the plain store, or record_end_reschedule */
 	atomic {
 		if
 		:: IS_STORED ->
 			assert(M6 || word == seen);
-			word = seen & ~MOVING
-		:: else -> word = word & ~MOVING
+			word = seen & ~RESCHEDULING
+		:: else -> word = word & ~RESCHEDULING
 		fi;
 		forget();
 		goto ready
 	}
 
-	/* record_end_move: it is earlier */
+	/* record_end_reschedule: it is earlier */
 #ifndef GUESS_TRUSTED
 not_later:
 	atomic {
-		word = word & ~MOVING;
+		word = word & ~RESCHEDULING;
 		seen = 0;
 		goto earlier
 	}
 #endif
 
-	/* urge: queue_lock; move_earlier: look, has_to_urge */
+	/* urge: queue_lock; reschedule_locked: look, must_requeue */
 earlier:
 	atomic {
 		if
-		:: IS_MINE && !HAS(word, MOVING) && !locked[me % LANES] ->
+		:: IS_MINE && !HAS(word, RESCHEDULING) && !locked[me % LANES] ->
 			locked[me % LANES] = 1;
 			seen = word;
 			urge = HAS_TO_URGE
@@ -389,10 +389,10 @@ earlier:
 			goto ready
 		fi
 	}
-	/* move_earlier: begin; or look once more */
+	/* reschedule_locked: begin; or look once more */
 begin_earlier:
 	atomic {
-		begin((urge -> URGED : 0));
+		begin((urge -> REQUEUED : 0));
 		if
 		:: won ->
 			if
@@ -407,10 +407,10 @@ begin_earlier:
 			goto earlier_again
 		fi
 	}
-	/* move_earlier: record_set_deadline */
+	/* reschedule_locked: record_set_deadline */
 	atomic { set_deadline() }
 #ifndef NOT_URGED
-	/* push_urged */
+	/* push_requeued */
 	atomic {
 		if
 		:: urge ->
@@ -420,19 +420,19 @@ begin_earlier:
 		fi
 	}
 #endif
-	/* record_end_move, queue_unlock */
+	/* record_end_reschedule, queue_unlock */
 	atomic {
-		word = word & ~MOVING;
+		word = word & ~RESCHEDULING;
 		locked[me % LANES] = 0;
 		forget();
 		goto ready
 	}
 
-	/* move_earlier: look, has_to_urge */
+	/* reschedule_locked: look, must_requeue */
 earlier_again:
 	atomic {
 		if
-		:: IS_MINE && !HAS(word, MOVING) ->
+		:: IS_MINE && !HAS(word, RESCHEDULING) ->
 			seen = word;
 			urge = HAS_TO_URGE;
 			goto begin_earlier
@@ -462,12 +462,12 @@ inline record_edge(to)
 #ifdef CANCEL_IN_A_MOVE
 #define MAY_CANCEL true
 #else
-#define MAY_CANCEL (!HAS(word, MOVING))
+#define MAY_CANCEL (!HAS(word, RESCHEDULING))
 #endif
 #ifdef CANCEL_URGED_PUSHES
 #define IS_QUEUED(w) (STATE(w) == QUEUED)
 #else
-#define IS_QUEUED(w) (STATE(w) == QUEUED || HAS(w, URGED))
+#define IS_QUEUED(w) (STATE(w) == QUEUED || HAS(w, REQUEUED))
 #endif
 
 proctype canceller()
@@ -491,7 +491,7 @@ ready:
 	/* cancel_edge */
 looked:
 	if
-	/* record_edge: cancel_queued, or urged */
+	/* record_edge: cancel_queued, or requeued */
 	:: atomic {
 		IS_QUEUED(seen) ->
 		record_edge(CANCELLED);
@@ -565,7 +565,7 @@ done:
 }
 
 #ifdef LOOKER
-/* hwt_record_peek */
+/* hwt_record_read_deadline */
 proctype looker()
 {
 	byte generation, seen;
@@ -594,8 +594,8 @@ done:
 }
 #endif
 
-/* lane_send_home */
-inline send_home()
+/* lane_return */
+inline return_records()
 {
 	d_step {
 		assert(M3 || (where == 0 && submitted[0] == 0 && submitted[LANES - 1] == 0));
@@ -622,13 +622,13 @@ inline wheel_remove()
 {
 	d_step {
 		if
-		:: place == NOWHERE -> send_home()
+		:: place == NOWHERE -> return_records()
 		:: place == PLACED ->
 			/* Or it would write where the record once was. */
 			assert(M3 || HAS(where, IN_WHEEL));
 			LEAVE(IN_WHEEL);
-			send_home()
-		/* record_defer */
+			return_records()
+		/* record_mark_lazy */
 		:: place == UNPLACED ->
 			assert(M3 || HAS(where, IN_WHEEL));
 			word = WITH_STATE(word, LAZY);
@@ -647,7 +647,7 @@ inline to_be_placed()
 	goto place_it
 }
 
-/* tick_to_look: hwt_wheel_put_off, to the next tick at the earliest; or one that is unplaced, to this one */
+/* tick_to_look: hwt_wheel_postpone, to the next tick at the earliest; or one that is unplaced, to this one */
 inline to_be_looked_at(later)
 {
 	d_step {
@@ -659,11 +659,11 @@ inline to_be_looked_at(later)
 }
 
 #if defined(PLACE_BLINDLY)
-#define IS_IN_HANDS (HAS(seen, MOVING) && STATE(seen) == ARMED)
+#define IS_IN_HANDS (HAS(seen, RESCHEDULING) && STATE(seen) == ARMED)
 #elif defined(TAKE_BLINDLY)
-#define IS_IN_HANDS (HAS(seen, MOVING) && STATE(seen) == QUEUED)
+#define IS_IN_HANDS (HAS(seen, RESCHEDULING) && STATE(seen) == QUEUED)
 #else
-#define IS_IN_HANDS HAS(seen, MOVING)
+#define IS_IN_HANDS HAS(seen, RESCHEDULING)
 #endif
 
 /* is_to_be_placed, for the word in seen */
@@ -680,7 +680,7 @@ inline place_or_put_off()
 /* In the unplaced list. */
 #define IS_UNPLACED (HAS(where, IN_WHEEL) && place == UNPLACED)
 
-/* hwt_wheel_place, hwt_wheel_put_off, hwt_wheel_take_out */
+/* hwt_wheel_place, hwt_wheel_postpone, hwt_wheel_take_out */
 inline placed()
 {
 	if
@@ -703,16 +703,16 @@ inline placed()
 		fi
 	fi;
 #ifdef URGED_CLEARED_LATE
-	word = word & ~URGED;
+	word = word & ~REQUEUED;
 #endif
 	through()
 }
 
-/* hwt_worker_take_other, for one that is not queued, with the word in seen */
+/* hwt_worker_take_slow, for one that is not queued, with the word in seen */
 inline take_other()
 {
 	if
-	:: HAS(seen, URGED) -> goto urged
+	:: HAS(seen, REQUEUED) -> goto urged
 	:: else ->
 		assert(M3 || STATE(seen) == CANCELLED);
 		wheel_remove();
@@ -720,16 +720,16 @@ inline take_other()
 	fi
 }
 
-/* begin_other and record_run, for the word in seen */
+/* begin_slow and record_run, for the word in seen */
 #ifdef RUN_URGED
 #define IS_HELD(w) false
 #else
-#define IS_HELD(w) HAS(w, URGED)
+#define IS_HELD(w) HAS(w, REQUEUED)
 #endif
 #ifdef MOVING_OVERLOOKED
 #define IS_MOVING(w) false
 #else
-#define IS_MOVING(w) HAS(w, MOVING)
+#define IS_MOVING(w) HAS(w, RESCHEDULING)
 #endif
 
 inline look_at_it()
@@ -739,7 +739,7 @@ inline look_at_it()
 		/* drop_cancelled */
 		place = NOWHERE;
 		if
-		:: STATE(seen) == LAZY -> send_home()
+		:: STATE(seen) == LAZY -> return_records()
 		:: else -> assert(M3 || STATE(seen) == CANCELLED)
 		fi;
 		through()
@@ -750,8 +750,8 @@ inline look_at_it()
 		in_a_move = 1;
 		to_be_looked_at(1)
 #ifndef RUN_UNLOOKED
-	:: STATE(seen) == ARMED && !IS_HELD(seen) && !IS_MOVING(seen) && HAS(seen, MOVED) -> goto check
-	:: STATE(seen) == ARMED && !IS_HELD(seen) && !HAS(seen, MOVED) -> goto run_it
+	:: STATE(seen) == ARMED && !IS_HELD(seen) && !IS_MOVING(seen) && HAS(seen, RESCHEDULED) -> goto check
+	:: STATE(seen) == ARMED && !IS_HELD(seen) && !HAS(seen, RESCHEDULED) -> goto run_it
 #else
 	:: STATE(seen) == ARMED && !IS_HELD(seen) && !IS_MOVING(seen) -> goto run_it
 #endif
@@ -818,7 +818,7 @@ work:
 	/* expire: the tick is through */
 	:: atomic {
 		!HAS_BATCH && !IS_DUE && tick < TICKS ->
-		assert(M2 || STATE(word) != ARMED || HAS(word, MOVING) || in_a_move || HAS(where, IN_SUBMITTED) ||
+		assert(M2 || STATE(word) != ARMED || HAS(word, RESCHEDULING) || in_a_move || HAS(where, IN_SUBMITTED) ||
 		       deadline > tick);
 		in_a_move = 0;
 		tick++;
@@ -863,17 +863,17 @@ arm:
 		fi
 	}
 
-	/* take_urged: URGED goes; hwt_wheel_take_out or hwt_wheel_remove */
+	/* take_requeued: REQUEUED goes; hwt_wheel_take_out or hwt_wheel_remove */
 urged:
 	atomic {
 		seen = word;
 #ifdef URGED_CLEARED_LATE
 		if
-		:: STATE(word) != ARMED -> word = word & ~URGED
+		:: STATE(word) != ARMED -> word = word & ~REQUEUED
 		:: else
 		fi;
 #else
-		word = word & ~URGED;
+		word = word & ~REQUEUED;
 #endif
 		if
 		:: STATE(seen) == ARMED && place == UNPLACED -> to_be_looked_at(0)
@@ -899,7 +899,7 @@ look_first:
 #ifndef LOOK_BLINDLY
 	atomic {
 		if
-		:: HAS(word, MOVING) ->
+		:: HAS(word, RESCHEDULING) ->
 			due = tick + put_off;
 			placed()
 		:: else
@@ -917,14 +917,14 @@ place_it:
 		placed()
 	}
 
-	/* begin_other: CHECKED */
+	/* begin_slow: RESCHEDULE_SEEN */
 #ifndef RUN_UNLOOKED
 check:
 #ifndef NO_CHECKED
 	atomic {
 		if
 		:: word == seen ->
-			word = word | CHECKED;
+			word = word | RESCHEDULE_SEEN;
 			seen = word
 		:: else ->
 			seen = word;
@@ -932,7 +932,7 @@ check:
 		fi
 	}
 #endif
-	/* begin_other: record_deadline */
+	/* begin_slow: record_deadline */
 	atomic {
 		if
 		:: deadline > tick ->
@@ -942,23 +942,23 @@ check:
 	}
 #endif
 
-	/* record_run, begin_other: record_change; run_task: the task */
+	/* record_run, begin_slow: record_change; run_task: the task */
 run_it:
 	atomic {
 		record_edge(RUNNING);
 		if
 		:: won ->
-			assert(M1 || (deadline <= tick && !HAS(seen, MOVING)));
+			assert(M1 || (deadline <= tick && !HAS(seen, RESCHEDULING)));
 			end(GENERATION(seen));
 			seen = 0;
 			won = 0
 		:: else -> look_at_it()
 		fi
 	}
-	/* record_finish, lane_send_home */
+	/* record_finish, lane_return */
 	atomic {
 		word = WITH_STATE(word, EXPIRED);
-		send_home();
+		return_records();
 		through()
 	}
 
@@ -969,7 +969,7 @@ done:
 #ifdef GIVE_BACK_IN_A_MOVE
 #define MAY_GIVE_BACK true
 #else
-#define MAY_GIVE_BACK (!HAS(word, MOVING))
+#define MAY_GIVE_BACK (!HAS(word, RESCHEDULING))
 #endif
 
 proctype stopper()
@@ -986,7 +986,7 @@ proctype stopper()
 	}
 #endif
 
-	/* hwt_worker_surrender: next_left */
+	/* hwt_worker_next_unprocessed: next_left */
 surrender:
 	atomic {
 		if

@@ -494,8 +494,8 @@ done:
 	skip
 }
 
-/* lane_send_home, chain_append.  What take is going to overwrite is forgotten, to have fewer states. */
-inline send_home()
+/* lane_return, chain_append.  What take is going to overwrite is forgotten, to have fewer states. */
+inline return_records()
 {
 	d_step {
 		assert(I4 || where[record] == IN_HANDS);
@@ -552,7 +552,7 @@ inline not_run()
 #ifndef EXPIRE_SENDS_HOME
 		if
 		:: STATE(seen) == LAZY ->
-			send_home()
+			return_records()
 		:: else ->
 			assert(I6 || STATE(seen) == CANCELLED);
 			record = 0;
@@ -560,7 +560,7 @@ inline not_run()
 			won = 0
 		fi
 #else
-		send_home()
+		return_records()
 #endif
 	}
 }
@@ -572,18 +572,18 @@ inline wheel_remove()
 		move(record, IN_CANCELLED, IN_HANDS);
 		if
 		:: place[record] == NOWHERE ->
-			send_home()
+			return_records()
 		:: place[record] == PLACED ->
 			/* Or it would write where the record once was. */
 			assert(I3 || where[record] == IN_WHEEL);
 			REMOVE(wheel, record);
 			move(record, IN_WHEEL, IN_HANDS);
-			send_home()
+			return_records()
 		:: place[record] == UNPLACED ->
 #ifdef NO_DEFER
-			send_home()
+			return_records()
 #else
-			/* record_defer */
+			/* record_mark_lazy */
 			assert(I6 || STATE(word[record]) == CANCELLED);
 			word[record] = WITH_STATE(word[record], LAZY);
 			record = 0
@@ -619,7 +619,7 @@ work:
 		:: STATE(seen) == QUEUED -> goto arm
 		:: else ->
 			assert(I6 || STATE(seen) == CANCELLED);
-			send_home();
+			return_records();
 			goto work
 		fi
 	}
@@ -654,7 +654,7 @@ work:
 		wheel_remove();
 		goto work
 	}
-	/* send_home: lane_splice_home, returned_splice */
+	/* return_records: lane_splice_returned, returned_splice */
 	:: atomic {
 		batch == 0 && SUM(home) != 0 ->
 		if
@@ -691,13 +691,13 @@ work:
 	}
 	fi;
 
-	/* record_arm: record_edge; hwt_wheel_place or lane_send_home */
+	/* record_arm: record_edge; hwt_wheel_place or lane_return */
 arm:
 	atomic {
 		record_edge(ARMED);
 		if
 		:: won -> wheel_place()
-		:: else -> send_home()
+		:: else -> return_records()
 		fi;
 		goto work
 	}
@@ -739,10 +739,10 @@ run_it:
 #endif
 		end(record, GENERATION(seen))
 	}
-	/* record_finish, lane_send_home */
+	/* record_finish, lane_return */
 	atomic {
 		word[record] = WITH_STATE(seen, EXPIRED);
-		send_home();
+		return_records();
 		goto work
 	}
 
@@ -772,7 +772,7 @@ proctype stopper()
 	}
 #endif
 
-	/* hwt_worker_surrender: next_left; record_give_back: record_word */
+	/* hwt_worker_next_unprocessed: next_left; record_give_back: record_word */
 surrender:
 	atomic {
 		if

@@ -25,7 +25,7 @@ struct source {
 /* What happened, so that a test can see that its programs did not run idle. */
 struct oracle_sums {
 	uint64_t steps, programs, ran, cancelled, busy, no_memory, no_room, lazy, unplaced, stopped_midway;
-	uint64_t moved, urged, unmoved, again, not_again, too_late, merged, dropped, released;
+	uint64_t moved, requeued, unmoved, again, not_again, too_late, merged, dropped, released;
 };
 
 /* What a finaliser may meet. */

@@ -31,21 +31,21 @@ static inline void compare_stats(void)
 /* With memory and without a backlog there is nothing but what is pending in lanes and wheel after a pass: G5. */
 static inline void compare_places(const struct hwt_check_counts *counts)
 {
-	size_t in_lanes = 0, in_wheel = 0, urged = 0, extensions = 0;
+	size_t in_lanes = 0, in_wheel = 0, requeued = 0, extensions = 0;
 
 	for (size_t n = 0; n < oracle.model.live.count; n++) {
 		const struct model_timeout *it = &oracle.model.all[oracle.model.live.at[n]];
 		bool in_lane = it->tick == TICK_UNKNOWN;
 
 		in_lanes += in_lane && !it->placed;
-		urged += in_lane && it->placed;
+		requeued += in_lane && it->placed;
 		in_wheel += model_has_place(it);
 		extensions += (in_lane || it->fate == WAITS) && (it->period_ns > 0 || it->owned);
 	}
 	CHECK_INT(counts->place[PLACE_SUBMITTED], ==, in_lanes);
-	CHECK_INT(counts->urged, ==, urged);
+	CHECK_INT(counts->requeued, ==, requeued);
 	CHECK_INT(counts->place[PLACE_WHEEL], >=, in_wheel);
-	CHECK_INT(counts->place[PLACE_WHEEL], <=, in_wheel + urged); /* if their old tick has not come */
+	CHECK_INT(counts->place[PLACE_WHEEL], <=, in_wheel + requeued); /* if their old tick has not come */
 	CHECK_INT(counts->place[PLACE_EXTENSION], ==, extensions);
 	CHECK_INT(counts->place[PLACE_UNPLACED], ==, 0);
 	CHECK_INT(counts->cancelled, ==, 0);

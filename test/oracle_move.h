@@ -43,8 +43,8 @@ static inline int reschedule(hwt_timeout handle, bool own, int64_t *deadline_ns)
 
 	if (oracle.row->lanes > 1) {
 		lane = oracle_lane((uint32_t)draw(oracle.row->lanes));
-		return own ? hwt_lane_again(lane, handle.entry, *deadline_ns)
-			   : hwt_lane_move(lane, handle.entry, handle.generation, *deadline_ns);
+		return own ? hwt_lane_rearm(lane, handle.entry, *deadline_ns)
+			   : hwt_lane_reschedule(lane, handle.entry, handle.generation, *deadline_ns);
 	}
 	if (draw(2) == 0)
 		return hwt_reschedule_at(handle, *deadline_ns);
@@ -61,8 +61,8 @@ static inline void move_to(size_t i, int64_t deadline_ns)
 	int rc;
 
 	if (i == oracle.running) /* as another thread would */
-		rc = hwt_lane_move(oracle_lane(0), model->all[i].handle.entry, model->all[i].handle.generation,
-				   deadline_ns);
+		rc = hwt_lane_reschedule(oracle_lane(0), model->all[i].handle.entry, model->all[i].handle.generation,
+					 deadline_ns);
 	else
 		rc = reschedule(model->all[i].handle, false, &deadline_ns);
 	urgent = model_is_urgent(model, i, deadline_ns);
@@ -72,7 +72,7 @@ static inline void move_to(size_t i, int64_t deadline_ns)
 	}
 	CHECK_INT(rc, ==, model_move(model, i, deadline_ns));
 	oracle.sums.moved += rc == 0;
-	oracle.sums.urged += rc == 0 && urgent;
+	oracle.sums.requeued += rc == 0 && urgent;
 }
 
 static inline void move(size_t i)

@@ -109,9 +109,9 @@ static inline bool worker_pass(void)
 
 	oracle.ran = NOBODY;
 	oracle.disturbed = false;
-	frame_enter(&worker->frame, oracle.timer, NULL);
+	current_task_enter(&worker->frame, oracle.timer, NULL);
 	more = hwt_worker_pass(worker, fake_now_ns);
-	frame_leave(&worker->frame);
+	current_task_leave(&worker->frame);
 	oracle.ran = NOBODY;
 	return more;
 }

@@ -511,12 +511,12 @@ static void start_busy(hwt_timer *timer, struct owned *owned, int64_t when_ns)
 TEST(it_may_call_what_a_task_may)
 {
 	hwt_timer *timer = begin();
-	struct owned ran = { .runs = 0 }, queued = { .runs = 0 }, armed = { .runs = 0 }, urged = { .runs = 0 };
+	struct owned ran = { .runs = 0 }, queued = { .runs = 0 }, armed = { .runs = 0 }, requeued = { .runs = 0 };
 	struct owned late = { .runs = 0 }, left = { .runs = 0 };
 
 	start_busy(timer, &ran, HWT_MS(3));
 	start_busy(timer, &armed, FAR_NS);
-	start_busy(timer, &urged, FAR_NS);
+	start_busy(timer, &requeued, FAR_NS);
 	advance(timer, TICK_NS);
 	start_busy(timer, &queued, FAR_NS);
 	CHECK_RC(hwt_cancel(queued.timeout), 0);
@@ -527,7 +527,7 @@ TEST(it_may_call_what_a_task_may)
 	check_calls(&ran, false);
 	check_calls(&queued, false);
 	check_calls(&armed, false);
-	check_calls(&urged, false);
+	check_calls(&requeued, false);
 	start_busy(timer, &late, FAR_NS);
 	start_busy(timer, &left, FAR_NS);
 	advance(timer, HWT_MS(6));

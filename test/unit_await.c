@@ -5,7 +5,7 @@
 
 struct scene {
 	struct hwt_idle idle;
-	struct hwt_await await;
+	struct hwt_waiters waiters;
 	struct hwt_record record;
 	atomic_uint entered;
 };
@@ -13,15 +13,15 @@ struct scene {
 static void scene_begin(struct scene *scene)
 {
 	REQUIRE(hwt_idle_init(&scene->idle) == 0);
-	REQUIRE(hwt_await_init(&scene->await, &scene->idle) == 0);
+	REQUIRE(hwt_waiters_init(&scene->waiters, &scene->idle) == 0);
 	atomic_init(&scene->record.word, word_make(7, STATE_RUNNING));
 	atomic_init(&scene->entered, 0);
 }
 
 static void scene_end(struct scene *scene)
 {
-	CHECK_INT(atomic_load(&scene->await.waiting), ==, 0);
-	hwt_await_destroy(&scene->await);
+	CHECK_INT(atomic_load(&scene->waiters.waiting), ==, 0);
+	hwt_waiters_destroy(&scene->waiters);
 	hwt_idle_destroy(&scene->idle);
 }
 
@@ -30,7 +30,7 @@ static void *await_seven(void *arg)
 	struct scene *scene = arg;
 
 	atomic_fetch_add(&scene->entered, 1);
-	hwt_await_end(&scene->await, &scene->idle, &scene->record, 7);
+	hwt_waiters_wait(&scene->waiters, &scene->idle, &scene->record, 7);
 	CHECK(word_state(record_word(&scene->record)) != STATE_RUNNING ||
 	      word_generation(record_word(&scene->record)) != 7);
 	return NULL;
@@ -40,7 +40,7 @@ static void *await_seven(void *arg)
 static void finish(struct scene *scene)
 {
 	CHECK(record_finish(&scene->record, word_make(7, STATE_RUNNING)));
-	await_look(&scene->await);
+	waiters_look(&scene->waiters);
 }
 
 TEST(what_does_not_run_is_not_waited_for)
@@ -73,7 +73,7 @@ TEST(no_waiter_is_left_behind)
 		if (round % 16 == 3)
 			sleep_ns(HWT_US(300));
 		if (round % 4 < 2)
-			hwt_await_tell(&scene.await); /* of the end of another one */
+			hwt_waiters_tell(&scene.waiters); /* of the end of another one */
 		finish(&scene);
 		crew_join(&crew);
 		scene_end(&scene);

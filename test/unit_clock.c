@@ -136,7 +136,7 @@ TEST(row23_a_sleep_ends_neither_early_nor_at_a_whole_millisecond)
 	int rounded_up = 0;
 
 	REQUIRE(hwt_sleeper_init(&sleeper) == 0);
-	hwt_clock_precise_thread();
+	hwt_sleeper_precise_thread();
 	for (int i = 0; i < 50; i++) {
 		int64_t until_ns = hwt_clock_now() + 300000 + i * 1000;
 

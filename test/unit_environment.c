@@ -139,7 +139,7 @@ static bool play(struct scene *scene)
 	return turns > 0;
 }
 
-static void put_off_first(struct scene *scene)
+static void postponed_first(struct scene *scene)
 {
 	CHECK_INT(hwt_reschedule_at(scene->first, AT(2000)), ==, 0);
 }
@@ -170,9 +170,9 @@ static void stop(struct scene *scene)
 TEST(an_urgent_thread_sleeps_while_a_deadline_is_being_written)
 {
 	static struct scene scenes[] = {
-		{ .point = "moving", .ordinary = put_off_first, .urgent = put_off_first },
-		{ .point = "moving", .ordinary = put_off_first, .urgent = cancel_first },
-		{ .point = "moving", .ordinary = put_off_first, .urgent = stop },
+		{ .point = "moving", .ordinary = postponed_first, .urgent = postponed_first },
+		{ .point = "moving", .ordinary = postponed_first, .urgent = cancel_first },
+		{ .point = "moving", .ordinary = postponed_first, .urgent = stop },
 	};
 
 	for (size_t i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++)

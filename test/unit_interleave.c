@@ -180,7 +180,7 @@ static void count_run(hwt_timeout timeout, void *arg)
 	CHECK(is->period_ns > 0 || record_deadline(timeout.entry) <= fake_now_ns);
 	ran_ns = fake_now_ns;
 	for (unsigned i = 0; i < 2 && ran == 0 && is->again_ns[i] != 0; i++) {
-		int rc = hwt_lane_again(lane_at(&timer->lanes, 4), timeout.entry, is->again_ns[i]);
+		int rc = hwt_lane_rearm(lane_at(&timer->lanes, 4), timeout.entry, is->again_ns[i]);
 
 		/* ENOENT: it was going to run again and that has been cancelled, or a cancel came before. */
 		CHECK(rc == 0 || (rc == ENOENT && cancels > 0) || (rc == ENOBUFS && limit != 0));
@@ -260,7 +260,7 @@ static void move_subject(struct mover *mover)
 	unsigned lane = 5 + (unsigned)(mover - movers);
 
 	moves_begun++;
-	mover->rc = hwt_lane_move(lane_at(&timer->lanes, lane), subject.entry, subject.generation, mover->to_ns);
+	mover->rc = hwt_lane_reschedule(lane_at(&timer->lanes, lane), subject.entry, subject.generation, mover->to_ns);
 	moves_done++;
 }
 
@@ -281,7 +281,7 @@ static unsigned strangers; /* records that serve others, beside the subject's */
 
 static void look(void)
 {
-	looked = hwt_record_peek(subject.entry, subject.generation, &looked_ns);
+	looked = hwt_record_read_deadline(subject.entry, subject.generation, &looked_ns);
 }
 
 /* Its record serves a stranger, or is the extension of one. */

@@ -46,10 +46,10 @@ static unsigned bring_home(unsigned lane)
 	for (; (record = queue_pop(&lane_at(&lanes, lane)->submitted)) != NULL; n++) {
 		if (arm(record))
 			CHECK(record_give_back(record));
-		lane_send_home(record);
+		lane_return(record);
 	}
 	for (uint32_t i = 0; i < lanes_count(&lanes); i++)
-		lane_splice_home(lanes.made[i]);
+		lane_splice_returned(lanes.made[i]);
 	return n;
 }
 
@@ -164,7 +164,7 @@ TEST(row17_cancel_says_what_happened)
 	CHECK_INT(hwt_lane_cancel(lane, record, timeout.generation), ==, EBUSY);
 	CHECK_INT(record_word(record), ==, word_with_state(word, STATE_RUNNING) | WORD_LAST);
 	CHECK_INT(hwt_lane_cancel(lane, record, timeout.generation), ==, EBUSY);
-	CHECK_INT(hwt_lane_again(lane, record, 5), ==, ENOENT);
+	CHECK_INT(hwt_lane_rearm(lane, record, 5), ==, ENOENT);
 	CHECK(!record_finish(record, word_with_state(word, STATE_RUNNING)));
 	CHECK_INT(record_end(record, STATE_ARMED), ==, STATE_EXPIRED);
 	CHECK_INT(record_word(record), ==, word_with_state(word, STATE_EXPIRED));

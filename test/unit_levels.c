@@ -16,7 +16,7 @@ static unsigned *order; /* who came, one after the other */
 
 static void begin(uint32_t size)
 {
-	wheel = hwt_wheel_hierarchical_create(size);
+	wheel = hwt_wheel_levels_create(size);
 	records = aligned_alloc(RECORD_ALIGN, MANY * sizeof(*records));
 	ticks = malloc(MANY * sizeof(*ticks));
 	order = malloc(MANY * sizeof(*order));
@@ -82,10 +82,10 @@ static unsigned advance(int64_t target)
 
 static size_t members_of(unsigned level)
 {
-	struct hwt_hierarchical_view view;
+	struct hwt_levels_view view;
 	size_t members = 0;
 
-	hwt_wheel_hierarchical_view(wheel, level, &view);
+	hwt_wheel_levels_view(wheel, level, &view);
 	for (uint32_t i = 0; view.buckets != NULL && i < view.count; i++)
 		for (const struct hwt_chunk *chunk = view.buckets[i].first; chunk != NULL; chunk = chunk->next)
 			members += chunk->live;
@@ -94,9 +94,9 @@ static size_t members_of(unsigned level)
 
 static unsigned levels(void)
 {
-	struct hwt_hierarchical_view view;
+	struct hwt_levels_view view;
 
-	hwt_wheel_hierarchical_view(wheel, 0, &view);
+	hwt_wheel_levels_view(wheel, 0, &view);
 	return view.levels;
 }
 

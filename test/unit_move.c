@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What hwt_reschedule does to records, with the checker after each step: urged ones in the wheel, cancelled, stopped,
+ * What hwt_reschedule does to records, with the checker after each step: requeued ones in the wheel, cancelled, stopped,
  * or overtaken by their old tick; ones that are put off; want of memory at each place; who has to wake a worker that
  * falls asleep between the two halves of a call; and who waits for a mover.
  */
@@ -80,9 +80,9 @@ static bool has(const struct shot *shot, uint64_t flag)
 /* A pass as the worker makes it: a task knows that it is in it. */
 static void unchecked_pass(int64_t tick)
 {
-	frame_enter(&timer->worker.frame, timer, NULL);
+	current_task_enter(&timer->worker.frame, timer, NULL);
 	driven_pass(timer, AT(tick));
-	frame_leave(&timer->worker.frame);
+	current_task_leave(&timer->worker.frame);
 }
 
 static void pass(int64_t tick)
@@ -105,16 +105,16 @@ TEST(a_later_one_stays_where_it_is_until_its_old_tick)
 	start(&shot, AT(5), false);
 	pass(1);
 	CHECK_INT(hwt_reschedule_at(shot.timeout, AT(9)), ==, 0);
-	CHECK(has(&shot, WORD_MOVED) && !has(&shot, WORD_MOVING | WORD_URGED | WORD_CHECKED));
-	CHECK_INT(counts().urged, ==, 0);
+	CHECK(has(&shot, WORD_RESCHEDULED) && !has(&shot, WORD_RESCHEDULING | WORD_REQUEUED | WORD_RESCHEDULE_SEEN));
+	CHECK_INT(counts().requeued, ==, 0);
 	CHECK_INT(hwt_wheel_next_due(timer->wheel), ==, 5);
 	pass(5);
-	CHECK(has(&shot, WORD_CHECKED));
+	CHECK(has(&shot, WORD_RESCHEDULE_SEEN));
 	CHECK_INT(counts().place[PLACE_WHEEL], ==, 1);
 	CHECK_INT(counts().place[PLACE_UNPLACED], ==, 0);
 	CHECK_INT(hwt_wheel_next_due(timer->wheel), ==, 9);
 	CHECK_INT(hwt_reschedule_at(shot.timeout, AT(11)), ==, 0);
-	CHECK(!has(&shot, WORD_CHECKED));
+	CHECK(!has(&shot, WORD_RESCHEDULE_SEEN));
 	pass(9);
 	pass(11);
 	CHECK_INT(shot.runs, ==, 1);
@@ -130,16 +130,16 @@ TEST(an_urged_one_is_in_the_wheel_and_in_a_queue)
 	start(&shot, AT(50), true);
 	pass(1);
 	CHECK_INT(hwt_reschedule_at(shot.timeout, AT(20)), ==, 0);
-	CHECK(has(&shot, WORD_URGED) && has(&shot, WORD_MOVED) && !has(&shot, WORD_MOVING));
-	CHECK_INT(counts().urged, ==, 1);
+	CHECK(has(&shot, WORD_REQUEUED) && has(&shot, WORD_RESCHEDULED) && !has(&shot, WORD_RESCHEDULING));
+	CHECK_INT(counts().requeued, ==, 1);
 	CHECK_INT(counts().place[PLACE_WHEEL], ==, 1);
 	CHECK_INT(counts().place[PLACE_EXTENSION], ==, 1);
 	CHECK_INT(hwt_reschedule_at(shot.timeout, AT(10)), ==, 0);
 	CHECK_INT(hwt_reschedule_at(shot.timeout, AT(30)), ==, 0);
-	CHECK_INT(counts().urged, ==, 1);
+	CHECK_INT(counts().requeued, ==, 1);
 	pass(2);
-	CHECK(!has(&shot, WORD_URGED));
-	CHECK_INT(counts().urged, ==, 0);
+	CHECK(!has(&shot, WORD_REQUEUED));
+	CHECK_INT(counts().requeued, ==, 0);
 	CHECK_INT(counts().place[PLACE_WHEEL], ==, 1);
 	pass(29);
 	CHECK_INT(shot.runs, ==, 0);
@@ -161,7 +161,7 @@ TEST(an_urged_one_is_cancelled_without_a_second_push)
 		CHECK_INT(hwt_reschedule_at(shot.timeout, AT(20)), ==, 0);
 		CHECK_INT(hwt_cancel(shot.timeout), ==, 0);
 		CHECK_INT(counts().cancelled, ==, 0);
-		CHECK_INT(counts().urged, ==, 1);
+		CHECK_INT(counts().requeued, ==, 1);
 		CHECK_INT(hwt_cancel(shot.timeout), ==, ENOENT);
 		CHECK_INT(hwt_reschedule_at(shot.timeout, AT(5)), ==, ENOENT);
 		CHECK_INT(shot.released, ==, 0);
@@ -218,9 +218,9 @@ TEST(the_old_tick_of_an_urged_one_comes_first)
 		CHECK_INT(shot.runs, ==, 0);
 		pass(5); /* it leaves the wheel */
 		CHECK_INT(shot.runs, ==, 0);
-		CHECK(has(&shot, WORD_URGED));
+		CHECK(has(&shot, WORD_REQUEUED));
 		CHECK_INT(((struct hwt_record *)shot.timeout.entry)->place, ==, 0);
-		CHECK_INT(counts().urged, ==, 1);
+		CHECK_INT(counts().requeued, ==, 1);
 		after_overtaken(&shot, then);
 		if (then != THEN_STOP)
 			for (int64_t tick = 6; tick <= 45; tick++)
@@ -296,7 +296,7 @@ TEST(a_stop_in_the_middle_of_a_tick)
 		CHECK_INT(hwt_reschedule_at(shots[2].timeout, AT(4)), ==, 0);
 		CHECK_INT(hwt_reschedule_at(shots[3].timeout, AT(5)), ==, 0);
 		CHECK_INT(hwt_cancel(shots[3].timeout), ==, 0);
-		unchecked_pass(9); /* takes in the first of the urged ones only */
+		unchecked_pass(9); /* takes in the first of the requeued ones only */
 		CHECK_INT(counts().place[PLACE_BATCH], >=, 2);
 		CHECK_INT(hwt_timer_stop(timer, &said), ==, 0);
 		hwt_check(timer);
@@ -342,15 +342,16 @@ TEST(an_earlier_deadline_needs_a_node_or_the_old_one_holds)
 	for (unsigned i = moved; i < moved + 10; i++) {
 		CHECK_INT(hwt_reschedule_at(shots[i].timeout, AT(100)), ==, ENOMEM);
 		CHECK_INT(hwt_reschedule(shots[i].timeout, -1), ==, ENOMEM);
-		CHECK(word_state(word_of(&shots[i])) == STATE_ARMED && !has(&shots[i], WORD_MOVING | WORD_URGED));
+		CHECK(word_state(word_of(&shots[i])) == STATE_ARMED &&
+		      !has(&shots[i], WORD_RESCHEDULING | WORD_REQUEUED));
 		CHECK_INT(record_deadline(shots[i].timeout.entry), ==, AT(500));
 	}
-	CHECK_INT(counts().urged, ==, moved);
+	CHECK_INT(counts().requeued, ==, moved);
 	CHECK_INT(hwt_reschedule_at(queued.timeout, AT(90)), ==, 0);        /* needs none */
 	CHECK_INT(hwt_reschedule_at(shots[0].timeout, AT(95)), ==, 0);      /* has one */
 	CHECK_INT(hwt_reschedule_at(shots[moved].timeout, AT(600)), ==, 0); /* later */
 	CHECK_INT(hwt_reschedule_at(shots[moved].timeout, AT(550)), ==, ENOMEM);
-	CHECK_INT(hwt_lanes_moved(&timer->lanes), ==, moved + 3);
+	CHECK_INT(hwt_lanes_rescheduled(&timer->lanes), ==, moved + 3);
 	hwt_check(timer);
 	for (int64_t tick = 1; tick <= 700; tick++)
 		unchecked_pass(tick);
@@ -607,7 +608,7 @@ static bool is_awake(void)
 static void come_in(const char *where)
 {
 	/* Who is writing the deadline is waited for: then there is no gap. */
-	if (came_in || strcmp(where, gap) != 0 || has(&subject, WORD_MOVING))
+	if (came_in || strcmp(where, gap) != 0 || has(&subject, WORD_RESCHEDULING))
 		return;
 	came_in = true;
 	in_the_gap();
@@ -638,7 +639,7 @@ static void close_gap(void)
 
 static void move_to_10(void)
 {
-	CHECK_INT(hwt_lane_move(other_lane(), subject.timeout.entry, subject.timeout.generation, AT(10)), ==, 0);
+	CHECK_INT(hwt_lane_reschedule(other_lane(), subject.timeout.entry, subject.timeout.generation, AT(10)), ==, 0);
 }
 
 static void cancel_it(void)
@@ -735,7 +736,7 @@ TEST(cancelled_on_its_way_from_an_executor)
 static atomic_uint lingers, has_left;
 static const char *linger_at;
 
-/* Once, for long, on the mover's thread, which is about to take MOVING away. */
+/* Once, for long, on the mover's thread, which is about to take RESCHEDULING away. */
 static void linger(const char *where)
 {
 	struct timespec nap = { 0, 20000000 };

@@ -14,7 +14,7 @@ static unsigned records_used;
 /* Ticks of one nanosecond: deadlines are ticks, counted from `start`. */
 static void begin(uint32_t buckets, int64_t start)
 {
-	wheel = test_is_hierarchical() ? hwt_wheel_hierarchical_create(buckets < 2 ? 2 : buckets)
+	wheel = test_is_hierarchical() ? hwt_wheel_levels_create(buckets < 2 ? 2 : buckets)
 				       : hwt_wheel_hashed_create(buckets);
 	records = aligned_alloc(RECORD_ALIGN, MANY * sizeof(*records));
 	REQUIRE(wheel != NULL && records != NULL);

@@ -296,14 +296,14 @@ TEST(those_that_come_late_and_are_overdue_at_once_run_in_the_next_tick)
 	begin(config);
 	for (uintptr_t i = 0; i < 1000; i++)
 		CHECK_INT(hwt_new_timeout(timer, overdue_again, NULL, TICK, NULL), ==, 0);
-	frame_enter(&timer->worker.frame, timer, NULL); /* as the worker is: in the timer */
+	current_task_enter(&timer->worker.frame, timer, NULL); /* as the worker is: in the timer */
 	for (unsigned pass = 1; pass <= 4; pass++) {
 		driven_pass(timer, START + TICK);
 		CHECK_INT(ran, ==, pass < 3 ? 400 * pass : 1000);
 	}
 	driven_pass(timer, START + 2 * TICK);
 	CHECK_INT(ran, ==, 2000);
-	frame_leave(&timer->worker.frame);
+	current_task_leave(&timer->worker.frame);
 	driven_destroy(timer);
 }
 

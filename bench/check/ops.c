@@ -155,7 +155,7 @@ int main(void)
 	config.tick_duration_ns = TICK_NS;
 	config.ticks_per_wheel = BUCKETS;
 	demand(hwt_timer_create(&timer, &config) == 0, "no timer");
-	demand(hwt_timer_start_driven(timer, 0) == 0, "not started");
+	demand(hwt_timer_start_by_hand(timer, 0) == 0, "not started");
 	for (int turn = 0; turn < 2; turn++) {
 		cancel_while_queued();
 		cancel_in_the_wheel("cancel_armed", "drain_armed");

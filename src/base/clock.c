@@ -160,7 +160,7 @@ void hwt_sleeper_wake(struct hwt_sleeper *sleeper)
 	pthread_cond_signal(&sleeper->monitor.changed); /* after the unlock: the woken one does not wait for us */
 }
 
-void hwt_clock_precise_thread(void)
+void hwt_sleeper_precise_thread(void)
 {
 #ifdef __linux__
 	(void)prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);

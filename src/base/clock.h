@@ -158,6 +158,6 @@ int hwt_sleeper_make_alarm(struct hwt_sleeper *sleeper);
 void hwt_sleeper_set_alarm(const struct hwt_sleeper *sleeper, int64_t time_ns);
 
 /* Asks the system not to round this thread's wake-ups (Linux: timer slack 1 ns instead of 50 us). */
-void hwt_clock_precise_thread(void);
+void hwt_sleeper_precise_thread(void);
 
 #endif

@@ -12,29 +12,30 @@
 
 struct hwt_record;
 
-struct hwt_frame {
+struct hwt_current_task {
 	const hwt_timer *timer;
 	const struct hwt_record *record; /* whose task it is in, NULL: in none at the moment */
-	struct hwt_frame *outer;
+	struct hwt_current_task *outer;
 };
 
-extern HWT_OWN struct hwt_frame *hwt_innermost_frame;
+extern HWT_OWN struct hwt_current_task *hwt_current_task;
 
-static inline void frame_enter(struct hwt_frame *frame, const hwt_timer *timer, const struct hwt_record *record)
+static inline void current_task_enter(struct hwt_current_task *frame, const hwt_timer *timer,
+				      const struct hwt_record *record)
 {
-	*frame = (struct hwt_frame){ timer, record, hwt_innermost_frame };
-	hwt_innermost_frame = frame;
+	*frame = (struct hwt_current_task){ timer, record, hwt_current_task };
+	hwt_current_task = frame;
 }
 
-static inline void frame_leave(const struct hwt_frame *frame)
+static inline void current_task_leave(const struct hwt_current_task *frame)
 {
-	hwt_innermost_frame = frame->outer;
+	hwt_current_task = frame->outer;
 }
 
 /* Is the calling thread at work for this timer? */
-static inline bool frame_is_in_timer(const hwt_timer *timer)
+static inline bool current_task_is_in_timer(const hwt_timer *timer)
 {
-	const struct hwt_frame *frame = hwt_innermost_frame;
+	const struct hwt_current_task *frame = hwt_current_task;
 
 	while (frame != NULL && frame->timer != timer)
 		frame = frame->outer;
@@ -42,9 +43,9 @@ static inline bool frame_is_in_timer(const hwt_timer *timer)
 }
 
 /* Is it in the task of this record? */
-static inline bool frame_is_in_task(const struct hwt_record *record)
+static inline bool current_task_is_in(const struct hwt_record *record)
 {
-	const struct hwt_frame *frame = hwt_innermost_frame;
+	const struct hwt_current_task *frame = hwt_current_task;
 
 	while (frame != NULL && frame->record != record)
 		frame = frame->outer;

@@ -71,8 +71,8 @@ static void publish(struct hwt_idle *idle, int64_t wake_for_ns)
 bool hwt_idle_fence_all(const struct hwt_idle *idle)
 {
 	if (likely(idle->has_barrier))
-		return barrier_in_all_threads(); /* [idle] [await] */
-	full_fence();                            /* [idle] [await] */
+		return barrier_in_all_threads(); /* [idle] [wait] */
+	full_fence();                            /* [idle] [wait] */
 	return true;
 }
 

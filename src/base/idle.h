@@ -93,9 +93,9 @@ extern _Atomic bool hwt_test_no_membarrier; /* for the timers created from now o
 static inline void fence_between(bool has_barrier)
 {
 	if (likely(has_barrier))
-		atomic_signal_fence(memory_order_seq_cst); /* [idle] [await] */
+		atomic_signal_fence(memory_order_seq_cst); /* [idle] [wait] */
 	else
-		full_fence(); /* [idle] [await] */
+		full_fence(); /* [idle] [wait] */
 }
 
 /* After a push: the word, to be handed to hwt_idle_wake if there is a reason.  Mostly IDLE_AWAKE. */

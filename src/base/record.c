@@ -10,6 +10,6 @@ uint64_t hwt_record_await_mover(struct hwt_record *record, uint64_t word)
 	do {
 		hwt_thread_give_way(&turns);
 		word = record_word(record);
-	} while (word_has(word, WORD_MOVING) && word_generation(word) == generation);
+	} while (word_has(word, WORD_RESCHEDULING) && word_generation(word) == generation);
 	return word;
 }

@@ -45,10 +45,10 @@
  *     finish         RUNNING    EXPIRED    who ran the task, it has returned       the record goes home
  *                               or, DROPPED, CANCELLED
  *     drop           RUNNING,   RUNNING,   any thread                              the run in progress is the last
- *                    AGAIN      DROPPED
+ *                    REARMED      DROPPED
  *     make_last      RUNNING    RUNNING,   any thread                              the same; it ends as EXPIRED
  *                               LAST
- *     again          RUNNING    ARMED or   who ran the task, AGAIN is set          place in the wheel, or push on the
+ *     again          RUNNING    ARMED or   who ran the task, REARMED is set          place in the wheel, or push on the
  *                               QUEUED                                             stack of those for the worker
  *     give_back      QUEUED or  CANCELLED  stop, the worker is gone                unprocessed list
  *                    ARMED
@@ -58,20 +58,20 @@
  *
  * The flags
  *
- *     MOVING    somebody is writing another deadline (move.c), its own task perhaps, or is about to push it.  He who
+ *     RESCHEDULING    somebody is writing another deadline (move.c), its own task perhaps, or is about to push it.  He who
  *               set it clears it; other movers, cancel and stop wait for that, some instructions long, so that what
  *               they tell the worker afterwards finds it in a queue.  The worker does not wait: it looks again at the
  *               next tick.
- *     MOVED     the deadline may be another than that of the place in the wheel.  Stays.
- *     CHECKED   the worker has seen MOVED and not MOVING, and looks at the deadline.  Each mover clears it, so that the
+ *     RESCHEDULED     the deadline may be another than that of the place in the wheel.  Stays.
+ *     RESCHEDULE_SEEN   the worker has seen RESCHEDULED and not RESCHEDULING, and looks at the deadline.  Each mover clears it, so that the
  *               worker's exchange for RUNNING fails, however often the word came back to the same otherwise.
- *     URGED     it waits in a submitted queue for the worker to place it anew, earlier.  Until then it does not run,
+ *     REQUEUED     it waits in a submitted queue for the worker to place it anew, earlier.  Until then it does not run,
  *               and a cancel need not push it a second time.
  *     EXTENDED  see above.
  *     PERIODIC  it has a period.
- *     AGAIN     of a running one: it is going to run once more.  A cancel takes the flag away.
+ *     REARMED     of a running one: it is going to run once more.  A cancel takes the flag away.
  *     DROPPED   of a running one: that has happened, and it ends as CANCELLED.  Of a cancelled one: stop gave it back.
- *     LAST      of a running one: a cancel came before AGAIN, which its task cannot set any more.
+ *     LAST      of a running one: a cancel came before REARMED, which its task cannot set any more.
  *
  * Invariants
  *
@@ -79,12 +79,12 @@
  *       the wheel, the wheel and a cancelled queue, a cancelled queue, the worker's batch, the list of those put off,
  *       the unprocessed list, the stack of those that run again, the hands of who runs its task; or it is the extension
  *       of one other that is in none of the first.  A record of the wheel or the batch is in a submitted queue, too,
- *       while and only while it is URGED.
+ *       while and only while it is REQUEUED.
  *   R2  only the worker sends records home, and who has run a task elsewhere, that one: a queue's node may still point
  *       at a record that a canceller is done with.
  *   R3  place != 0 while and only while the record is in the wheel (a batch that the worker is just going through
  *       aside).
- *   R4  deadline_ns of an ARMED record changes only under MOVING, that of a RUNNING one only by its own task and who
+ *   R4  deadline_ns of an ARMED record changes only under RESCHEDULING, that of a RUNNING one only by its own task and who
  *       runs it.
  *
  * Ordering
@@ -93,8 +93,8 @@
  *            deadline.  The later edges are read-modify-writes and carry that on.
  *   [end]    finish stores (release), timeout_state loads (acquire): what the task wrote is visible to who sees
  *            EXPIRED.
- *   [move]   MOVING is set (acquire) before the deadline is written, and cleared (release) after it.
- *   [look]   the deadline is stored with release; hwt_record_peek loads it (acquire) between two looks at the word.  A
+ *   [move]   RESCHEDULING is set (acquire) before the deadline is written, and cleared (release) after it.
+ *   [look]   the deadline is stored with release; hwt_record_read_deadline loads it (acquire) between two looks at the word.  A
  *            deadline of a later life of the record comes with a word of that life.
  */
 #ifndef HWT_TIMEOUT_H
@@ -121,13 +121,13 @@ enum word_state {
 #define STATE_MASK UINT64_C(0x7f)
 
 #define WORD_LAST (UINT64_C(1) << 7)
-#define WORD_MOVED (UINT64_C(1) << 8)
-#define WORD_MOVING (UINT64_C(1) << 9)
-#define WORD_CHECKED (UINT64_C(1) << 10)
-#define WORD_URGED (UINT64_C(1) << 11)
+#define WORD_RESCHEDULED (UINT64_C(1) << 8)
+#define WORD_RESCHEDULING (UINT64_C(1) << 9)
+#define WORD_RESCHEDULE_SEEN (UINT64_C(1) << 10)
+#define WORD_REQUEUED (UINT64_C(1) << 11)
 #define WORD_EXTENDED (UINT64_C(1) << 12)
 #define WORD_PERIODIC (UINT64_C(1) << 13)
-#define WORD_AGAIN (UINT64_C(1) << 14)
+#define WORD_REARMED (UINT64_C(1) << 14)
 #define WORD_DROPPED (UINT64_C(1) << 15)
 #define WORD_FLAGS UINT64_C(0xff80)
 
@@ -325,14 +325,14 @@ static inline enum word_state record_end(struct hwt_record *record, uint64_t aga
 	uint64_t word = record_word(record);
 	enum word_state end;
 
-	while (word_has(word, WORD_AGAIN)) {
+	while (word_has(word, WORD_REARMED)) {
 		uint64_t kept = word & ~(STATE_MASK | WORD_FLAGS);
 
 		kept |= word & (WORD_EXTENDED | WORD_PERIODIC);
 		if (record_change(record, &word, kept | again))
 			return word_state(again);
 	}
-	/* Nobody sets AGAIN any more, so nobody but for LAST changes the word. */
+	/* Nobody sets REARMED any more, so nobody but for LAST changes the word. */
 	end = word_has(word, WORD_DROPPED) ? STATE_CANCELLED : STATE_EXPIRED;
 	word &= ~WORD_LAST;
 	atomic_store_explicit(&record->word, word_with_state(word, end), memory_order_release); /* [end] */
@@ -340,7 +340,7 @@ static inline enum word_state record_end(struct hwt_record *record, uint64_t aga
 }
 
 /* defer.  A plain store, relaxed: after the cancelled queue has given it up the record is the worker's alone. */
-static inline void record_defer(struct hwt_record *record)
+static inline void record_mark_lazy(struct hwt_record *record)
 {
 	uint64_t word = atomic_load_explicit(&record->word, memory_order_relaxed);
 
@@ -351,11 +351,11 @@ static inline void record_defer(struct hwt_record *record)
 /* Lets the thread go on that is writing the deadline, as this word says.  Returns the word when it is no longer so. */
 uint64_t hwt_record_await_mover(struct hwt_record *record, uint64_t word);
 
-/* He is ready.  The worker may have armed it meanwhile, or taken URGED away. */
-static inline void record_end_move(struct hwt_record *record)
+/* He is ready.  The worker may have armed it meanwhile, or taken REQUEUED away. */
+static inline void record_end_reschedule(struct hwt_record *record)
 {
 	HWT_POINT("moved");
-	atomic_fetch_and_explicit(&record->word, ~WORD_MOVING, memory_order_release); /* [move] */
+	atomic_fetch_and_explicit(&record->word, ~WORD_RESCHEDULING, memory_order_release); /* [move] */
 }
 
 /* give_back: true when this call ended the timeout, false when somebody had before. */
@@ -364,7 +364,7 @@ static inline bool record_give_back(struct hwt_record *record)
 	uint64_t word = record_word(record);
 
 	while (word_state(word) == STATE_QUEUED || word_state(word) == STATE_ARMED) {
-		if (unlikely(word_has(word, WORD_MOVING)))
+		if (unlikely(word_has(word, WORD_RESCHEDULING)))
 			word = hwt_record_await_mover(record, word);
 		else if (record_change(record, &word, word_with_state(word, STATE_CANCELLED) | WORD_DROPPED))
 			return true;

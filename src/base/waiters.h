@@ -16,12 +16,12 @@
  *
  * Threads
  *
- *   hwt_await_end   any but the one that runs the task.
- *   await_look      who runs tasks.
+ *   hwt_waiters_wait   any but the one that runs the task.
+ *   waiters_look      who runs tasks.
  *
  * Ordering
  *
- *   [await]  one of the two sees the other's store.
+ *   [wait]  one of the two sees the other's store.
  *   [end]    what the task wrote is visible to who has waited: he sees EXPIRED.
  */
 #ifndef HWT_AWAIT_H
@@ -30,31 +30,31 @@
 #include "base/idle.h"
 #include "base/record.h"
 
-struct hwt_await {
+struct hwt_waiters {
 	alignas(HWT_UNIT) _Atomic uint32_t waiting;
 	bool has_barrier; /* as in idle; here, where the worker looks anyway */
 	struct hwt_monitor monitor;
 };
 
 /* ENOMEM, or what the system says. */
-int hwt_await_init(struct hwt_await *await, const struct hwt_idle *idle);
-void hwt_await_destroy(struct hwt_await *await);
+int hwt_waiters_init(struct hwt_waiters *waiters, const struct hwt_idle *idle);
+void hwt_waiters_destroy(struct hwt_waiters *waiters);
 
 /* Returns when the timeout of this generation does not run, or does no longer. */
-void hwt_await_end(struct hwt_await *await, const struct hwt_idle *idle, struct hwt_record *record,
-		   uint64_t generation);
+void hwt_waiters_wait(struct hwt_waiters *waiters, const struct hwt_idle *idle, struct hwt_record *record,
+		      uint64_t generation);
 
-/* Slow half of await_look. */
-void hwt_await_tell(struct hwt_await *await);
+/* Slow half of waiters_look. */
+void hwt_waiters_tell(struct hwt_waiters *waiters);
 
 /* After a task has returned, and its word says so. */
-static inline void await_look(struct hwt_await *await)
+static inline void waiters_look(struct hwt_waiters *waiters)
 {
 	HWT_POINT("await look");
-	fence_between(await->has_barrier); /* [await] */
-	/* Relaxed: the fences order it, [await]. */
-	if (unlikely(atomic_load_explicit(&await->waiting, memory_order_relaxed) != 0))
-		hwt_await_tell(await);
+	fence_between(waiters->has_barrier); /* [wait] */
+	/* Relaxed: the fences order it, [wait]. */
+	if (unlikely(atomic_load_explicit(&waiters->waiting, memory_order_relaxed) != 0))
+		hwt_waiters_tell(waiters);
 }
 
 #endif

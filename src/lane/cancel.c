@@ -73,12 +73,12 @@ static bool cancel_edge(struct hwt_lane *lane, struct hwt_record *record, uint64
 	case STATE_QUEUED:
 		return record_edge(record, word, STATE_CANCELLED);
 	case STATE_ARMED:
-		if (word_has(*word, WORD_URGED)) /* it is in a queue already */
+		if (word_has(*word, WORD_REQUEUED)) /* it is in a queue already */
 			return record_edge(record, word, STATE_CANCELLED);
 		return cancel_armed(lane, record, word);
 	case STATE_RUNNING:
-		if (word_has(*word, WORD_AGAIN))
-			return record_change(record, word, (*word & ~WORD_AGAIN) | WORD_DROPPED);
+		if (word_has(*word, WORD_REARMED))
+			return record_change(record, word, (*word & ~WORD_REARMED) | WORD_DROPPED);
 		*rc = word_has(*word, WORD_DROPPED) ? ENOENT : EBUSY;
 		/* Its task is told that it is not to be armed again.  If that fails, cancel_slowly looks again. */
 		if (!word_has(*word, WORD_DROPPED | WORD_LAST))
@@ -103,7 +103,7 @@ static __attribute__((noinline)) int cancel_slowly(struct hwt_lane *lane, struct
 	for (;;) {
 		if (word_generation(word) != generation)
 			return ENOENT;
-		if (word_has(word, WORD_MOVING)) {
+		if (word_has(word, WORD_RESCHEDULING)) {
 			word = hwt_record_await_mover(record, word);
 			continue;
 		}

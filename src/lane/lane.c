@@ -64,7 +64,7 @@ bool hwt_lane_is_long(const struct hwt_lane *lane)
 {
 	/* Relaxed: each may be a little old, so the difference may even be negative; the next operation looks again. */
 	uint64_t gathered = atomic_load_explicit(&lane->accepted, memory_order_relaxed) +
-			    atomic_load_explicit(&lane->urged, memory_order_relaxed) +
+			    atomic_load_explicit(&lane->requeued, memory_order_relaxed) +
 			    atomic_load_explicit(&lane->cancelled_pushed, memory_order_relaxed) -
 			    atomic_load_explicit(&lane->drained_told, memory_order_relaxed);
 
@@ -177,37 +177,37 @@ void hwt_record_release(struct hwt_record *record)
 		release(extension->arg);
 }
 
-void hwt_lane_send_both_home(struct hwt_lane *lane, struct hwt_record *record)
+void hwt_lane_return_both(struct hwt_lane *lane, struct hwt_record *record)
 {
 	struct hwt_record *second = record->arg;
 
 	hwt_record_release(record);
-	chain_append(&lane->home, second);
-	chain_append(&lane->home, record);
+	chain_append(&lane->free_chain, second);
+	chain_append(&lane->free_chain, record);
 }
 
-void hwt_lanes_push_again(struct hwt_lanes *lanes, struct hwt_record *record)
+void hwt_lanes_push_rearmed(struct hwt_lanes *lanes, struct hwt_record *record)
 {
 	/* Its own lane, not the caller's: a thread that only runs tasks needs none. */
 	const struct hwt_lane *lane = record_lane(record);
 	int64_t deadline_ns = record_deadline(record);
 
-	stack_push(&lanes->again, record);
-	record_end_move(
+	stack_push(&lanes->rearmed, record);
+	record_end_reschedule(
 	    record); /* until now nobody could move it: he would have woken a worker that does not find it */
 	notify_submitted(lane, deadline_ns);
 }
 
-void hwt_lane_count(struct hwt_lane *lane, struct hwt_lane_tally *tally)
+void hwt_lane_count(struct hwt_lane *lane, struct hwt_lane_counts *counts)
 {
 	queue_lock(&lane->submitted);
-	tally->refused_limit += lane->refused_limit;
-	tally->refused_stopped += lane->refused_stopped;
-	tally->refused_memory += lane->refused_memory;
-	tally->records += lane->pool.records;
-	tally->bytes += lane->pool.bytes + lane->submitted.bytes;
+	counts->refused_limit += lane->refused_limit;
+	counts->refused_stopped += lane->refused_stopped;
+	counts->refused_memory += lane->refused_memory;
+	counts->records += lane->pool.records;
+	counts->bytes += lane->pool.bytes + lane->submitted.bytes;
 	queue_unlock(&lane->submitted);
 	queue_lock(&lane->cancelled);
-	tally->bytes += lane->cancelled.bytes;
+	counts->bytes += lane->cancelled.bytes;
 	queue_unlock(&lane->cancelled);
 }

@@ -16,12 +16,12 @@
  *
  * Threads
  *
- *   hwt_lane_submit, hwt_lane_cancel, hwt_lane_move
+ *   hwt_lane_submit, hwt_lane_cancel, hwt_lane_reschedule
  *                                     any thread, on its own home lane.  What it cancels or moves may belong to any.
- *   hwt_lane_again                    the task of the record.
+ *   hwt_lane_rearm                    the task of the record.
  *   hwt_lanes_make                    any thread; those that make lanes wait for each other.
  *   hwt_lanes_close                   stop.
- *   lane_send_home, lane_splice_home  the worker; it pops the queues, too.
+ *   lane_return, lane_splice_returned  the worker; it pops the queues, too.
  *
  *   One lock acquisition covers a submission: closed, record, node, limit, handle, push.  The worker takes no lane's
  *   lock.
@@ -57,15 +57,15 @@
 /* This many operations in a lane wake a sleeping worker: what they hold must not wait for the next timeout (G5). */
 #define HWT_GATHER 4096
 
-struct hwt_jobs;
+struct hwt_executor_jobs;
 struct hwt_lanes;
 
 struct hwt_lane {
 	/* The worker's. */
-	alignas(HWT_UNIT) struct hwt_chain home; /* records to send home at the end of the pass */
-	uint64_t drained;                        /* taken out of both queues, ever */
-	uint64_t taken;                          /* out of the submitted one */
-	uint64_t mark;                           /* the worker is behind until taken reaches this (worker.h) */
+	alignas(HWT_UNIT) struct hwt_chain free_chain; /* records to send home at the end of the pass */
+	uint64_t drained;                              /* taken out of both queues, ever */
+	uint64_t taken;                                /* out of the submitted one */
+	uint64_t mark;                                 /* the worker is behind until taken reaches this (worker.h) */
 
 	/* Worker and producers. */
 	alignas(HWT_UNIT) hwt_returned returned;
@@ -74,7 +74,7 @@ struct hwt_lane {
 	/* The queue's first 64 bytes are the worker's, the rest, and what follows, is under its lock. */
 	alignas(HWT_LINE) struct hwt_queue submitted;
 	_Atomic uint64_t accepted; /* written under the lock, read by anybody */
-	_Atomic uint64_t urged;    /* the same: pushed to be placed anew */
+	_Atomic uint64_t requeued; /* the same: pushed to be placed anew */
 	bool closed;
 	struct hwt_pool pool;
 	uint64_t accepted_at_steal; /* when it last found nothing to steal */
@@ -88,7 +88,7 @@ struct hwt_lane {
 	alignas(HWT_LINE) struct hwt_queue cancelled;
 	_Atomic uint64_t cancelled_pushed; /* written under its lock, read by anybody */
 	_Atomic uint64_t cancelled_count;  /* counters of what the threads at home here did; no lock */
-	_Atomic uint64_t again_count, moved_count;
+	_Atomic uint64_t rearmed_count, rescheduled_count;
 };
 
 static_assert(offsetof(struct hwt_lane, submitted) % HWT_UNIT == HWT_LINE, "the queue straddles two units");
@@ -105,12 +105,12 @@ struct hwt_lanes {
 	hwt_timer *timer;
 	uint64_t id;         /* of no other timer, ever */
 	int64_t max_pending; /* 0: no limit */
-	struct hwt_jobs *jobs;
+	struct hwt_executor_jobs *jobs;
 
 	alignas(HWT_UNIT) _Atomic int64_t limited; /* counts only when there is a limit */
-	alignas(HWT_UNIT) hwt_stack again;         /* to run again, from executors to the worker */
+	alignas(HWT_UNIT) hwt_stack rearmed;       /* to run again, from executors to the worker */
 	struct hwt_idle idle;
-	struct hwt_await await;
+	struct hwt_waiters waiters;
 
 	pthread_mutex_t making;   /* of lanes */
 	bool closed;              /* those that are made from now on; under the mutex */
@@ -142,11 +142,11 @@ static inline struct hwt_lane *lanes_at(const struct hwt_lanes *lanes, uint32_t 
 /* Sums over the lanes; [count] is the caller's to keep. */
 uint64_t hwt_lanes_accepted(const struct hwt_lanes *lanes);
 uint64_t hwt_lanes_cancelled(const struct hwt_lanes *lanes);
-uint64_t hwt_lanes_again(const struct hwt_lanes *lanes);
-uint64_t hwt_lanes_moved(const struct hwt_lanes *lanes);
+uint64_t hwt_lanes_rearmed(const struct hwt_lanes *lanes);
+uint64_t hwt_lanes_rescheduled(const struct hwt_lanes *lanes);
 
 /* What a lane has for statistics, all of one moment. */
-struct hwt_lane_tally {
+struct hwt_lane_counts {
 	uint64_t refused_limit, refused_stopped, refused_memory, records, bytes;
 };
 
@@ -164,11 +164,11 @@ static inline hwt_node *lane_node(struct hwt_lane *lane, struct hwt_queue *queue
 	return likely(node != NULL) ? node : hwt_lane_find_node(lane, queue);
 }
 
-/* Adds the lane's to what is in *tally. */
-void hwt_lane_count(struct hwt_lane *lane, struct hwt_lane_tally *tally);
+/* Adds the lane's to what is in *counts. */
+void hwt_lane_count(struct hwt_lane *lane, struct hwt_lane_counts *counts);
 
 /* The sums over all lanes, with what is refused and held outside of them. */
-struct hwt_lane_tally hwt_lanes_tally(const struct hwt_lanes *lanes);
+struct hwt_lane_counts hwt_lanes_tally(const struct hwt_lanes *lanes);
 
 /* 0, ECANCELED, ENOMEM, ENOBUFS; *out (may be NULL) is written before the record can be seen. */
 int hwt_lane_submit(struct hwt_lane *lane, hwt_task *task, void *arg, int64_t deadline_ns, hwt_timeout *out);
@@ -181,16 +181,16 @@ int hwt_lane_submit_extended(struct hwt_lane *lane, hwt_task *task, const struct
 int hwt_lane_cancel(struct hwt_lane *lane, struct hwt_record *record, uint64_t generation);
 
 /* Another deadline: 0, EBUSY, ENOENT, ENOMEM for an earlier one.  (move.c) */
-int hwt_lane_move(struct hwt_lane *lane, struct hwt_record *record, uint64_t generation, int64_t deadline_ns);
+int hwt_lane_reschedule(struct hwt_lane *lane, struct hwt_record *record, uint64_t generation, int64_t deadline_ns);
 
 /* The same by its own task, which is running: then it runs again.  0, ENOENT, ENOBUFS. */
-int hwt_lane_again(struct hwt_lane *lane, struct hwt_record *record, int64_t deadline_ns);
+int hwt_lane_rearm(struct hwt_lane *lane, struct hwt_record *record, int64_t deadline_ns);
 
 /* The deadline of one that is pending; false: it is not.  Changes nothing, waits for nobody.  (move.c) */
-bool hwt_record_peek(struct hwt_record *record, uint64_t generation, int64_t *deadline_ns);
+bool hwt_record_read_deadline(struct hwt_record *record, uint64_t generation, int64_t *deadline_ns);
 
-/* From the end of a task on an executor to the worker.  It is QUEUED and MOVING, and then no longer MOVING. */
-void hwt_lanes_push_again(struct hwt_lanes *lanes, struct hwt_record *record);
+/* From the end of a task on an executor to the worker.  It is QUEUED and RESCHEDULING, and then no longer RESCHEDULING. */
+void hwt_lanes_push_rearmed(struct hwt_lanes *lanes, struct hwt_record *record);
 
 /* The calling thread's, 1 .. ; 0 until it has asked. */
 extern HWT_OWN uint32_t hwt_own_number;
@@ -255,16 +255,16 @@ static inline struct hwt_lane *record_lane(struct hwt_record *record)
 /* The finaliser of a record with an extension, if it has not been called. */
 void hwt_record_release(struct hwt_record *record);
 
-/* Slow half of lane_send_home. */
-void hwt_lane_send_both_home(struct hwt_lane *lane, struct hwt_record *record);
+/* Slow half of lane_return. */
+void hwt_lane_return_both(struct hwt_lane *lane, struct hwt_record *record);
 
 /* Relaxed: it has ended, and is the worker's. */
-static inline void lane_send_home(struct hwt_record *record)
+static inline void lane_return(struct hwt_record *record)
 {
 	if (unlikely(word_has(atomic_load_explicit(&record->word, memory_order_relaxed), WORD_EXTENDED)))
-		hwt_lane_send_both_home(record_lane(record), record);
+		hwt_lane_return_both(record_lane(record), record);
 	else
-		chain_append(&record_lane(record)->home, record);
+		chain_append(&record_lane(record)->free_chain, record);
 }
 
 /* A place for one that is going to be pending.  Exact: one of those who race for the last one gets it. */
@@ -283,9 +283,9 @@ static inline void notify_submitted(const struct hwt_lane *lane, int64_t deadlin
 		hwt_idle_wake(idle, seen_ns);
 }
 
-static inline void lane_splice_home(struct hwt_lane *lane)
+static inline void lane_splice_returned(struct hwt_lane *lane)
 {
-	returned_splice(&lane->returned, &lane->home);
+	returned_splice(&lane->returned, &lane->free_chain);
 }
 
 /* Tells producers how much has been taken from the lane.  The worker, once a pass. */

@@ -35,11 +35,11 @@ int hwt_lanes_init(struct hwt_lanes *lanes, hwt_timer *timer, uint32_t places, i
 	atomic_init(&lanes->count, 0);
 	atomic_init(&lanes->refused, 0);
 	atomic_init(&lanes->limited, 0);
-	atomic_init(&lanes->again, NULL);
+	atomic_init(&lanes->rearmed, NULL);
 	rc = hwt_idle_init(&lanes->idle);
 	if (rc != 0)
 		return rc;
-	rc = hwt_await_init(&lanes->await, &lanes->idle);
+	rc = hwt_waiters_init(&lanes->waiters, &lanes->idle);
 	if (rc != 0)
 		goto no_await;
 	rc = pthread_mutex_init(&lanes->making, NULL);
@@ -50,7 +50,7 @@ int hwt_lanes_init(struct hwt_lanes *lanes, hwt_timer *timer, uint32_t places, i
 		return 0;
 	pthread_mutex_destroy(&lanes->making);
 no_mutex:
-	hwt_await_destroy(&lanes->await);
+	hwt_waiters_destroy(&lanes->waiters);
 no_await:
 	hwt_idle_destroy(&lanes->idle);
 	return rc;
@@ -71,7 +71,7 @@ void hwt_lanes_destroy(struct hwt_lanes *lanes)
 	hwt_mem_free(lanes->made);
 	hwt_mem_free(lanes->place);
 	pthread_mutex_destroy(&lanes->making);
-	hwt_await_destroy(&lanes->await);
+	hwt_waiters_destroy(&lanes->waiters);
 	hwt_idle_destroy(&lanes->idle);
 }
 
@@ -86,11 +86,11 @@ static struct hwt_lane *new_lane(struct hwt_lanes *lanes)
 	atomic_init(&lane->returned, NULL);
 	atomic_init(&lane->drained_told, 0);
 	atomic_init(&lane->accepted, 0);
-	atomic_init(&lane->urged, 0);
+	atomic_init(&lane->requeued, 0);
 	atomic_init(&lane->cancelled_pushed, 0);
 	atomic_init(&lane->cancelled_count, 0);
-	atomic_init(&lane->again_count, 0);
-	atomic_init(&lane->moved_count, 0);
+	atomic_init(&lane->rearmed_count, 0);
+	atomic_init(&lane->rescheduled_count, 0);
 	if (hwt_queue_init(&lane->submitted) == 0 && hwt_queue_init(&lane->cancelled) == 0)
 		return lane;
 	destroy_lane(lane);
@@ -180,37 +180,37 @@ uint64_t hwt_lanes_cancelled(const struct hwt_lanes *lanes)
 	return sum;
 }
 
-uint64_t hwt_lanes_again(const struct hwt_lanes *lanes)
+uint64_t hwt_lanes_rearmed(const struct hwt_lanes *lanes)
 {
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < lanes_count(lanes); i++)
-		sum += atomic_load_explicit(&lanes->made[i]->again_count, memory_order_acquire); /* [count] */
+		sum += atomic_load_explicit(&lanes->made[i]->rearmed_count, memory_order_acquire); /* [count] */
 	return sum;
 }
 
-uint64_t hwt_lanes_moved(const struct hwt_lanes *lanes)
+uint64_t hwt_lanes_rescheduled(const struct hwt_lanes *lanes)
 {
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < lanes_count(lanes); i++)
 		/* Relaxed: only a number. */
-		sum += atomic_load_explicit(&lanes->made[i]->moved_count, memory_order_relaxed);
+		sum += atomic_load_explicit(&lanes->made[i]->rescheduled_count, memory_order_relaxed);
 	return sum;
 }
 
-struct hwt_lane_tally hwt_lanes_tally(const struct hwt_lanes *lanes)
+struct hwt_lane_counts hwt_lanes_tally(const struct hwt_lanes *lanes)
 {
-	struct hwt_lane_tally tally = { 0 };
+	struct hwt_lane_counts counts = { 0 };
 
 	/* Relaxed: only a number. */
-	tally.refused_memory = atomic_load_explicit(&lanes->refused, memory_order_relaxed);
-	tally.bytes = (lanes->last_place + (size_t)1) * (sizeof(*lanes->place) + sizeof(*lanes->made));
+	counts.refused_memory = atomic_load_explicit(&lanes->refused, memory_order_relaxed);
+	counts.bytes = (lanes->last_place + (size_t)1) * (sizeof(*lanes->place) + sizeof(*lanes->made));
 	for (uint32_t i = 0; i < lanes_count(lanes); i++) {
-		hwt_lane_count(lanes->made[i], &tally);
-		tally.bytes += sizeof(struct hwt_lane);
+		hwt_lane_count(lanes->made[i], &counts);
+		counts.bytes += sizeof(struct hwt_lane);
 	}
-	return tally;
+	return counts;
 }
 
 bool hwt_lanes_are_empty(struct hwt_lanes *lanes)
@@ -218,5 +218,5 @@ bool hwt_lanes_are_empty(struct hwt_lanes *lanes)
 	for (uint32_t i = 0; i < lanes_count(lanes); i++)
 		if (!queue_is_empty(&lanes->made[i]->submitted) || !queue_is_empty(&lanes->made[i]->cancelled))
 			return false;
-	return stack_is_empty(&lanes->again);
+	return stack_is_empty(&lanes->rearmed);
 }

@@ -5,19 +5,19 @@
  * Structure
  *
  *   A later deadline costs no queue operation.  The record stays where it is in the wheel; when its old tick comes the
- *   worker sees MOVED, looks at the deadline, and places it anew.  So a timeout that is put off all the time, of an
+ *   worker sees RESCHEDULED, looks at the deadline, and places it anew.  So a timeout that is put off all the time, of an
  *   idle connection say, costs the worker one look in each of its delays.
  *
- *   An earlier one has to reach the worker: the record is pushed on the mover's lane, once (URGED) however often it is
+ *   An earlier one has to reach the worker: the record is pushed on the mover's lane, once (REQUEUED) however often it is
  *   moved meanwhile.  One that is still QUEUED needs no push: it is on its way, and who arms it reads the deadline
- *   afterwards, or sees MOVING and looks again.
+ *   afterwards, or sees RESCHEDULING and looks again.
  *
  *       later                                    earlier
  *                                                lock of the lane, a node in hand
- *       word: MOVED, MOVING, not CHECKED         the same, and URGED if the worker has to be told
+ *       word: RESCHEDULED, RESCHEDULING, not RESCHEDULE_SEEN         the same, and REQUEUED if the worker has to be told
  *       deadline                                 deadline
  *                                                push
- *       word: not MOVING                         word: not MOVING
+ *       word: not RESCHEDULING                         word: not RESCHEDULING
  *
  *   What the worker does with it is in run.c; model/move.pml is the whole.
  */
@@ -45,10 +45,10 @@ static int refuse(uint64_t word, uint64_t generation)
 	return ENOENT;
 }
 
-/* Sets MOVING, with more flags, on this very word.  Then the deadline is the caller's. */
+/* Sets RESCHEDULING, with more flags, on this very word.  Then the deadline is the caller's. */
 static bool begin(struct hwt_record *record, uint64_t *word, uint64_t flags)
 {
-	uint64_t to = (*word & ~WORD_CHECKED) | WORD_MOVED | WORD_MOVING | flags;
+	uint64_t to = (*word & ~WORD_RESCHEDULE_SEEN) | WORD_RESCHEDULED | WORD_RESCHEDULING | flags;
 
 	if (!record_change(record, word, to)) /* [move] */
 		return false;
@@ -57,9 +57,9 @@ static bool begin(struct hwt_record *record, uint64_t *word, uint64_t flags)
 	return true;
 }
 
-static void count_moved(struct hwt_lane *lane)
+static void count_rescheduled(struct hwt_lane *lane)
 {
-	atomic_fetch_add_explicit(&lane->moved_count, 1, memory_order_relaxed); /* relaxed: it only counts */
+	atomic_fetch_add_explicit(&lane->rescheduled_count, 1, memory_order_relaxed); /* relaxed: it only counts */
 }
 
 /* The word of a timeout that may be moved and that nobody else is moving; otherwise *rc. */
@@ -69,51 +69,51 @@ static uint64_t look(struct hwt_record *record, uint64_t generation, int *rc)
 
 	for (;;) {
 		*rc = refuse(word, generation);
-		if (*rc != 0 || !word_has(word, WORD_MOVING))
+		if (*rc != 0 || !word_has(word, WORD_RESCHEDULING))
 			return word;
 		word = hwt_record_await_mover(record, word);
 	}
 }
 
 /* Has the worker to be told that it is earlier now? */
-static bool has_to_urge(const struct hwt_lane *lane, uint64_t word)
+static bool must_requeue(const struct hwt_lane *lane, uint64_t word)
 {
 	/* One that is closed is closed for good: nothing runs any more, and stop reads the deadline. */
-	return word_state(word) == STATE_ARMED && !word_has(word, WORD_URGED) && !lane->closed;
+	return word_state(word) == STATE_ARMED && !word_has(word, WORD_REQUEUED) && !lane->closed;
 }
 
-static void push_urged(struct hwt_lane *lane, hwt_node *node, struct hwt_record *record)
+static void push_requeued(struct hwt_lane *lane, hwt_node *node, struct hwt_record *record)
 {
 	/* Relaxed: written under the lock. */
-	uint64_t urged = atomic_load_explicit(&lane->urged, memory_order_relaxed);
+	uint64_t requeued = atomic_load_explicit(&lane->requeued, memory_order_relaxed);
 
-	atomic_store_explicit(&lane->urged, urged + 1, memory_order_relaxed);
+	atomic_store_explicit(&lane->requeued, requeued + 1, memory_order_relaxed);
 	queue_push(&lane->submitted, node, record);
 }
 
 /* Under the lock of the lane, with or without a node. */
-static int move_earlier(struct hwt_lane *lane, struct hwt_record *record, uint64_t generation, int64_t deadline_ns,
-			hwt_node **node)
+static int reschedule_locked(struct hwt_lane *lane, struct hwt_record *record, uint64_t generation, int64_t deadline_ns,
+			     hwt_node **node)
 {
 	int rc;
 
 	for (;;) {
 		uint64_t word = look(record, generation, &rc);
-		bool urge = has_to_urge(lane, word);
+		bool urge = must_requeue(lane, word);
 
 		if (rc != 0)
 			return rc;
 		if (urge && *node == NULL)
 			return ENOMEM;
-		if (!begin(record, &word, urge ? WORD_URGED : 0))
+		if (!begin(record, &word, urge ? WORD_REQUEUED : 0))
 			continue;
 		record_set_deadline(record, deadline_ns);
 		if (urge) {
-			push_urged(lane, *node, record);
+			push_requeued(lane, *node, record);
 			*node = NULL;
 		}
 		/* Only now: who moves or cancels it next wakes a worker that is to find it. */
-		record_end_move(record);
+		record_end_reschedule(record);
 		return 0;
 	}
 }
@@ -126,18 +126,18 @@ static __attribute__((noinline)) int urge(struct hwt_lane *lane, struct hwt_reco
 
 	queue_lock(&lane->submitted);
 	node = lane_node(lane, &lane->submitted);
-	rc = move_earlier(lane, record, generation, deadline_ns, &node);
+	rc = reschedule_locked(lane, record, generation, deadline_ns, &node);
 	if (node != NULL)
 		queue_node_unused(&lane->submitted, node);
 	queue_unlock(&lane->submitted);
 	if (rc == 0) {
-		count_moved(lane);
+		count_rescheduled(lane);
 		notify_submitted(lane, deadline_ns);
 	}
 	return rc;
 }
 
-int hwt_lane_move(struct hwt_lane *lane, struct hwt_record *record, uint64_t generation, int64_t deadline_ns)
+int hwt_lane_reschedule(struct hwt_lane *lane, struct hwt_record *record, uint64_t generation, int64_t deadline_ns)
 {
 	int rc;
 
@@ -150,18 +150,19 @@ int hwt_lane_move(struct hwt_lane *lane, struct hwt_record *record, uint64_t gen
 			continue;
 		/* Not before: the record might serve for something else. */
 		if (deadline_ns < record_deadline(record)) {
-			record_end_move(record);
+			record_end_reschedule(record);
 			return urge(lane, record, generation, deadline_ns);
 		}
 		record_set_deadline(record, deadline_ns);
-		if (likely((word & (STATE_MASK | WORD_URGED)) == STATE_ARMED)) {
+		if (likely((word & (STATE_MASK | WORD_REQUEUED)) == STATE_ARMED)) {
 			HWT_POINT("moved");
 			/* A plain store: of such a one the worker leaves the word alone, as all others do. */
-			atomic_store_explicit(&record->word, word & ~WORD_MOVING, memory_order_release); /* [move] */
+			atomic_store_explicit(&record->word, word & ~WORD_RESCHEDULING,
+					      memory_order_release); /* [move] */
 		} else {
-			record_end_move(record);
+			record_end_reschedule(record);
 		}
-		count_moved(lane);
+		count_rescheduled(lane);
 		return 0;
 	}
 }
@@ -170,7 +171,7 @@ int hwt_lane_move(struct hwt_lane *lane, struct hwt_record *record, uint64_t gen
  * If the timeout is pending in both looks at the word, the deadline between them is one that it had in the meantime:
  * nobody has to be kept from writing another one.
  */
-bool hwt_record_peek(struct hwt_record *record, uint64_t generation, int64_t *deadline_ns)
+bool hwt_record_read_deadline(struct hwt_record *record, uint64_t generation, int64_t *deadline_ns)
 {
 	int64_t seen_ns;
 
@@ -184,7 +185,7 @@ bool hwt_record_peek(struct hwt_record *record, uint64_t generation, int64_t *de
 	return true;
 }
 
-int hwt_lane_again(struct hwt_lane *lane, struct hwt_record *record, int64_t deadline_ns)
+int hwt_lane_rearm(struct hwt_lane *lane, struct hwt_record *record, int64_t deadline_ns)
 {
 	struct hwt_lanes *lanes = lane->lanes;
 	uint64_t word = record_word(record);
@@ -192,22 +193,22 @@ int hwt_lane_again(struct hwt_lane *lane, struct hwt_record *record, int64_t dea
 	do {
 		if (word_has(word, WORD_DROPPED | WORD_LAST))
 			return ENOENT;
-		if (word_has(word, WORD_AGAIN)) {
+		if (word_has(word, WORD_REARMED)) {
 			record_set_deadline(record, deadline_ns);
-			count_moved(lane);
+			count_rescheduled(lane);
 			return 0;
 		}
-		/* Who cancels it from here on waits, and then takes AGAIN away: it is counted by then. */
-	} while (!record_change(record, &word, word | WORD_MOVING)); /* [move] */
+		/* Who cancels it from here on waits, and then takes REARMED away: it is counted by then. */
+	} while (!record_change(record, &word, word | WORD_RESCHEDULING)); /* [move] */
 	HWT_POINT("moving");
 	if (unlikely(lanes->max_pending > 0) && !hwt_lanes_take_limit(lanes)) {
-		record_end_move(record);
+		record_end_reschedule(record);
 		return ENOBUFS;
 	}
-	atomic_fetch_add_explicit(&lane->again_count, 1, memory_order_release); /* [count] */
+	atomic_fetch_add_explicit(&lane->rearmed_count, 1, memory_order_release); /* [count] */
 	record_set_deadline(record, deadline_ns);
 	HWT_POINT("moved");
-	atomic_store_explicit(&record->word, word | WORD_AGAIN, memory_order_release); /* [move] [word] */
-	count_moved(lane);
+	atomic_store_explicit(&record->word, word | WORD_REARMED, memory_order_release); /* [move] [word] */
+	count_rescheduled(lane);
 	return 0;
 }

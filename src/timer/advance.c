@@ -30,7 +30,7 @@ static int begin(hwt_timer *timer, int64_t now_ns)
 	else
 		timer->advancing = true;
 	if (rc == 0 && state == TIMER_INIT)
-		hwt_timer_start_told(timer);
+		hwt_timer_start_driven(timer);
 	pthread_mutex_unlock(&timer->monitor.mutex);
 	return rc;
 }
@@ -114,7 +114,7 @@ static void lose(void *arg)
 	hwt_timer *timer = arg;
 
 	hwt_timer_lose(timer);
-	frame_leave(&timer->worker.frame);
+	current_task_leave(&timer->worker.frame);
 	(void)end(timer);
 }
 
@@ -126,15 +126,15 @@ static int advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
 
 	if (rc != 0)
 		return rc;
-	frame_enter(&timer->worker.frame, timer, NULL);
+	current_task_enter(&timer->worker.frame, timer, NULL);
 	hwt_idle_end(idle);
 	tell(timer, now_ns);
-	tally_add(&timer->worker.tally.wakeups, 1);
+	counts_add(&timer->worker.counts.wakeups, 1);
 	pthread_cleanup_push(lose, timer);
 	pass(timer, now_ns);
 	pthread_cleanup_pop(0);
 	next = hwt_idle_has_alarm(idle) ? next_alarm(timer, now_ns) : next_time(timer, now_ns);
-	frame_leave(&timer->worker.frame);
+	current_task_leave(&timer->worker.frame);
 	rc = end(timer);
 	if (rc == 0 && next_ns != NULL)
 		*next_ns = next;

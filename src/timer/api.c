@@ -166,7 +166,7 @@ int hwt_cancel(hwt_timeout timeout)
 /* Is the calling thread in the task of this very timeout? */
 static bool is_own_task(struct hwt_record *record, uint64_t generation)
 {
-	return unlikely(frame_is_in_task(record)) && word_generation(record_word(record)) == generation;
+	return unlikely(current_task_is_in(record)) && word_generation(record_word(record)) == generation;
 }
 
 static bool is_running(struct hwt_record *record, uint64_t generation)
@@ -190,7 +190,7 @@ int hwt_cancel_sync(hwt_timeout timeout)
 	rc = hwt_cancel(timeout);
 	/* Also after 0: it may be in a run that was not to be its last.  Now it is: the task cannot arm it again. */
 	if (is_running(record, timeout.generation))
-		hwt_await_end(&lanes->await, &lanes->idle, record, timeout.generation);
+		hwt_waiters_wait(&lanes->waiters, &lanes->idle, record, timeout.generation);
 	return rc == EBUSY ? ENOENT : rc;
 }
 
@@ -200,8 +200,8 @@ static inline int reschedule(struct hwt_record *record, struct hwt_lanes *lanes,
 	struct hwt_lane *lane = lanes_home_guessed(lanes);
 
 	if (unlikely(is_own_task(record, generation)))
-		return hwt_lane_again(lane, record, deadline_ns);
-	return hwt_lane_move(lane, record, generation, deadline_ns);
+		return hwt_lane_rearm(lane, record, deadline_ns);
+	return hwt_lane_reschedule(lane, record, generation, deadline_ns);
 }
 
 static bool is_periodic(const struct hwt_record *record)

@@ -25,7 +25,7 @@ static void say_left(hwt_timeout timeout, char *left)
 	int64_t deadline_ns, left_ms;
 
 	left[0] = '\0';
-	if (!hwt_record_peek(record, timeout.generation, &deadline_ns))
+	if (!hwt_record_read_deadline(record, timeout.generation, &deadline_ns))
 		return;
 	if (deadline_ns == INT64_MAX) {
 		(void)snprintf(left, LEFT_LENGTH, ", never due");

@@ -37,8 +37,8 @@ static void *worker_main(void *arg)
 	(void)pthread_setname_np(pthread_self(), timer->thread_name);
 #endif
 	(void)thread_no_cancel();
-	hwt_clock_precise_thread();
-	frame_enter(&timer->worker.frame, timer, NULL);
+	hwt_sleeper_precise_thread();
+	current_task_enter(&timer->worker.frame, timer, NULL);
 	pthread_mutex_lock(&timer->monitor.mutex);
 	hwt_timer_set_grid(timer, hwt_clock_now());
 	hwt_timer_set_state(timer, TIMER_STARTED);

@@ -14,9 +14,9 @@
 /* The lateness is the only field that is not of 8 bytes; a caller's size counts as far as whole fields go. */
 #define LATENESS_AT offsetof(hwt_stats, lateness)
 
-static_assert(LATENESS_AT % 8 == 0 && sizeof(hwt_stats) == LATENESS_AT + TALLY_LATENESS * sizeof(uint64_t),
+static_assert(LATENESS_AT % 8 == 0 && sizeof(hwt_stats) == LATENESS_AT + COUNTS_LATENESS * sizeof(uint64_t),
 	      "fields are of 8 bytes");
-static_assert(sizeof(((hwt_stats *)0)->lateness) == TALLY_LATENESS * sizeof(uint64_t),
+static_assert(sizeof(((hwt_stats *)0)->lateness) == COUNTS_LATENESS * sizeof(uint64_t),
 	      "the histogram has as many places");
 
 static size_t whole_fields(size_t size)
@@ -37,15 +37,15 @@ static void count_ends(const hwt_timer *timer, hwt_stats *stats)
 	uint64_t expired, again, most;
 
 	/* Acquire, and in this order: see the top, [count]. */
-	again = hwt_lanes_again(&timer->lanes);
+	again = hwt_lanes_rearmed(&timer->lanes);
 	HWT_POINT("stats count");
-	stats->completed = atomic_load_explicit(&worker->tally.finished, memory_order_acquire) + /* [finished] */
-			   atomic_load_explicit(&timer->jobs.completed, memory_order_acquire);   /* [finished] */
+	stats->completed = atomic_load_explicit(&worker->counts.finished, memory_order_acquire) + /* [finished] */
+			   atomic_load_explicit(&timer->jobs.completed, memory_order_acquire);    /* [finished] */
 	expired = atomic_load_explicit(&worker->expired, memory_order_acquire);
 	stats->returned = atomic_load_explicit(&timer->given_back, memory_order_acquire);
 	stats->cancelled = hwt_lanes_cancelled(&timer->lanes);
 	stats->accepted = hwt_lanes_accepted(&timer->lanes);
-	stats->runs = expired + tally_get(&worker->tally.repeats);
+	stats->runs = expired + counts_get(&worker->counts.repeats);
 	/* Runs of those that have become pending again since: as if they had not begun yet. */
 	most = stats->accepted + again - stats->cancelled - stats->returned;
 	expired = expired < most ? expired : most;
@@ -60,32 +60,32 @@ static void count_ends(const hwt_timer *timer, hwt_stats *stats)
 
 static void count_lanes(const hwt_timer *timer, hwt_stats *stats)
 {
-	struct hwt_lane_tally tally = hwt_lanes_tally(&timer->lanes);
+	struct hwt_lane_counts counts = hwt_lanes_tally(&timer->lanes);
 
-	stats->refused_limit = tally.refused_limit;
+	stats->refused_limit = counts.refused_limit;
 	/* Relaxed: only a number. */
-	stats->refused_stopped = tally.refused_stopped +
+	stats->refused_stopped = counts.refused_stopped +
 				 atomic_load_explicit(&timer->refused_stopped, memory_order_relaxed);
-	stats->refused_memory = tally.refused_memory;
-	stats->records = tally.records;
-	stats->bytes = sizeof(*timer) + tally.bytes + wheel_bytes(timer->wheel);
+	stats->refused_memory = counts.refused_memory;
+	stats->records = counts.records;
+	stats->bytes = sizeof(*timer) + counts.bytes + wheel_bytes(timer->wheel);
 }
 
 static void count_work(const hwt_timer *timer, hwt_stats *stats)
 {
-	const struct hwt_tally *tally = &timer->worker.tally;
+	const struct hwt_counts *counts = &timer->worker.counts;
 
-	stats->executor_refusals = tally_get(&timer->jobs.refused);
-	stats->ticks = tally_get(&tally->ticks);
-	stats->merged_periods = tally_get(&tally->merged);
-	stats->rescheduled = hwt_lanes_moved(&timer->lanes);
-	stats->wakeups = tally_get(&tally->wakeups);
-	stats->transfers = tally_get(&tally->transfers);
-	stats->backlog_max = tally_get(&tally->backlog_max);
-	stats->lateness_max_ns = as_time(tally_get(&tally->lateness_max_ns));
-	stats->tick_max_ns = as_time(tally_get(&tally->tick_max_ns));
-	for (unsigned i = 0; i < TALLY_LATENESS; i++)
-		stats->lateness[i] = tally_get(&tally->lateness[i]);
+	stats->executor_refusals = counts_get(&timer->jobs.refused);
+	stats->ticks = counts_get(&counts->ticks);
+	stats->merged_periods = counts_get(&counts->merged);
+	stats->rescheduled = hwt_lanes_rescheduled(&timer->lanes);
+	stats->wakeups = counts_get(&counts->wakeups);
+	stats->transfers = counts_get(&counts->transfers);
+	stats->backlog_max = counts_get(&counts->backlog_max);
+	stats->lateness_max_ns = as_time(counts_get(&counts->lateness_max_ns));
+	stats->tick_max_ns = as_time(counts_get(&counts->tick_max_ns));
+	for (unsigned i = 0; i < COUNTS_LATENESS; i++)
+		stats->lateness[i] = counts_get(&counts->lateness[i]);
 }
 
 int hwt_timer_stats(const hwt_timer *timer, hwt_stats *out)

@@ -88,7 +88,7 @@ static int init_parts(hwt_timer *timer)
 	int rc;
 
 	timer->wheel = timer->config.wheel == HWT_WHEEL_HIERARCHICAL
-			   ? hwt_wheel_hierarchical_create(timer->config.ticks_per_wheel)
+			   ? hwt_wheel_levels_create(timer->config.ticks_per_wheel)
 			   : hwt_wheel_hashed_create(timer->config.ticks_per_wheel);
 	if (timer->wheel == NULL)
 		return ENOMEM;
@@ -97,7 +97,7 @@ static int init_parts(hwt_timer *timer)
 	if (rc != 0)
 		goto no_lanes;
 	hwt_worker_init(&timer->worker, &timer->lanes, timer->wheel, timer->config.max_transfers_per_tick);
-	hwt_jobs_init(&timer->jobs, &timer->lanes, timer->config.executor);
+	hwt_executor_init(&timer->jobs, &timer->lanes, timer->config.executor);
 	if (timer->config.executor != NULL) {
 		timer->worker.jobs = &timer->jobs;
 		timer->config.executor = &timer->jobs.executor; /* the creator's may be gone when somebody asks */
@@ -179,7 +179,7 @@ int hwt_timer_start(hwt_timer *timer)
 	cancel_before = thread_no_cancel();
 	pthread_mutex_lock(&timer->monitor.mutex);
 	if (timer_state(timer) == TIMER_INIT && timer_is_driven(timer))
-		hwt_timer_start_told(timer);
+		hwt_timer_start_driven(timer);
 	else if (timer_state(timer) == TIMER_INIT)
 		rc = hwt_timer_launch(timer);
 	wait_while(timer, TIMER_STARTING);
@@ -190,7 +190,7 @@ int hwt_timer_start(hwt_timer *timer)
 	return rc;
 }
 
-void hwt_timer_start_told(hwt_timer *timer)
+void hwt_timer_start_driven(hwt_timer *timer)
 {
 	int64_t start_ns = timer_is_virtual(timer) ? 0 : hwt_clock_now();
 
@@ -201,7 +201,7 @@ void hwt_timer_start_told(hwt_timer *timer)
 	hwt_timer_set_state(timer, TIMER_DRIVEN);
 }
 
-int hwt_timer_start_driven(hwt_timer *timer, int64_t start_ns)
+int hwt_timer_start_by_hand(hwt_timer *timer, int64_t start_ns)
 {
 	pthread_mutex_lock(&timer->monitor.mutex);
 	hwt_timer_set_grid(timer, start_ns);
@@ -217,7 +217,7 @@ static size_t give_back_rest(hwt_timer *timer)
 	size_t count = 0;
 
 	hwt_lanes_close(&timer->lanes);
-	while ((record = hwt_worker_surrender(&timer->worker)) != NULL) {
+	while ((record = hwt_worker_next_unprocessed(&timer->worker)) != NULL) {
 		record->link = timer->unprocessed;
 		timer->unprocessed = record;
 		count++;
@@ -238,19 +238,19 @@ static void end_passes(hwt_timer *timer)
 	while (timer->advancing)
 		pthread_cond_wait(&timer->monitor.changed, &timer->monitor.mutex);
 	pthread_mutex_unlock(&timer->monitor.mutex);
-	hwt_jobs_wait(&timer->jobs);
+	hwt_executor_wait(&timer->jobs);
 }
 
 /* From TIMER_STOPPING, entered by this thread, to TIMER_STOPPED. */
 static size_t finish_stop(hwt_timer *timer)
 {
-	struct hwt_frame frame;
+	struct hwt_current_task frame;
 	size_t count;
 
 	end_passes(timer);
-	frame_enter(&frame, timer, NULL); /* finalisers */
+	current_task_enter(&frame, timer, NULL); /* finalisers */
 	count = give_back_rest(timer);
-	frame_leave(&frame);
+	current_task_leave(&frame);
 	pthread_mutex_lock(&timer->monitor.mutex);
 	hwt_timer_set_state(timer, TIMER_STOPPED);
 	pthread_mutex_unlock(&timer->monitor.mutex);
@@ -265,7 +265,7 @@ int hwt_timer_stop(hwt_timer *timer, size_t *unprocessed)
 
 	if (timer == NULL)
 		return EINVAL;
-	if (frame_is_in_timer(timer))
+	if (current_task_is_in_timer(timer))
 		return EDEADLK;
 	cancel_before = thread_no_cancel();
 	pthread_mutex_lock(&timer->monitor.mutex);
@@ -307,13 +307,13 @@ bool hwt_timer_next_unprocessed(hwt_timer *timer, hwt_unprocessed *out)
 /* Those that stop gave back keep their args until here. */
 static void release_unprocessed(hwt_timer *timer)
 {
-	struct hwt_frame frame;
+	struct hwt_current_task frame;
 
-	frame_enter(&frame, timer, NULL);
+	current_task_enter(&frame, timer, NULL);
 	for (struct hwt_record *record = timer->all_unprocessed; record != NULL; record = record->link)
 		if (word_has(record_word(record), WORD_EXTENDED))
 			hwt_record_release(record);
-	frame_leave(&frame);
+	current_task_leave(&frame);
 }
 
 int hwt_timer_destroy(hwt_timer *timer)
@@ -352,5 +352,5 @@ uint64_t hwt_pending_timeouts(const hwt_timer *timer)
 	/* Ends first, then begins: [count]. */
 	ended = atomic_load_explicit(&timer->worker.expired, memory_order_acquire) +
 		atomic_load_explicit(&timer->given_back, memory_order_acquire) + hwt_lanes_cancelled(&timer->lanes);
-	return hwt_lanes_again(&timer->lanes) + hwt_lanes_accepted(&timer->lanes) - ended;
+	return hwt_lanes_rearmed(&timer->lanes) + hwt_lanes_accepted(&timer->lanes) - ended;
 }

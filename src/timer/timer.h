@@ -59,7 +59,7 @@ struct hwt_timer {
 	struct hwt_lanes lanes;
 	struct hwt_wheel *wheel;
 	struct hwt_worker worker;
-	struct hwt_jobs jobs;
+	struct hwt_executor_jobs jobs;
 	pthread_t thread;
 	bool has_thread;
 
@@ -107,13 +107,13 @@ int hwt_timer_launch(hwt_timer *timer);
 void hwt_timer_lose(hwt_timer *timer);
 
 /* From INIT to DRIVEN, under the mutex.  Tick 0 is now: by the clock, or 0 of a virtual one. */
-void hwt_timer_start_told(hwt_timer *timer);
+void hwt_timer_start_driven(hwt_timer *timer);
 
 /* What time it is for a DRIVEN timer: its own, or the clock's, or what it was told if that is later. */
 int64_t hwt_timer_told(const hwt_timer *timer);
 
 /* For tests: starts without a thread, passes are theirs.  The time of tick 0 is start_ns. */
-int hwt_timer_start_driven(hwt_timer *timer, int64_t start_ns);
+int hwt_timer_start_by_hand(hwt_timer *timer, int64_t start_ns);
 
 #ifdef HWT_TEST
 extern long hwt_test_cores; /* for timers created from now on; 0: as many as there are */

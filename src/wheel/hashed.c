@@ -156,7 +156,7 @@ static bool still_far(struct hashed *hashed, struct hwt_chunk *chunk, unsigned i
 	struct hwt_record *record = chunk->records[i];
 	int64_t remaining;
 
-	if (word_has(record_word(record), WORD_MOVED))
+	if (word_has(record_word(record), WORD_RESCHEDULED))
 		return false;
 	remaining = round_of(hashed, grid_tick_of(&hashed->wheel.grid, record_deadline(record))) -
 		    round_of(hashed, hashed->wheel.tick);

@@ -8,7 +8,7 @@
 /* A bucket of so many chunks, some 120 records, is brought down all at once, when its first one is due. */
 #define FEW_CHUNKS 4
 
-static bool is_empty(const struct hierarchical *h, unsigned level, uint64_t block)
+static bool is_empty(const struct hwt_levels *h, unsigned level, uint64_t block)
 {
 	const struct hwt_bucket *buckets = h->level[level].buckets;
 
@@ -19,7 +19,7 @@ static bool is_empty(const struct hierarchical *h, unsigned level, uint64_t bloc
  * See "Order".  At the levels above that of the highest bit in which the ticks differ they are of the same block.  Not
  * above `most`.
  */
-static inline unsigned level_for(const struct hierarchical *h, int64_t tick, unsigned most)
+static inline unsigned level_for(const struct hwt_levels *h, int64_t tick, unsigned most)
 {
 	uint64_t differ = (uint64_t)tick ^ (uint64_t)h->wheel.tick;
 	unsigned level = differ == 0 ? 0 : h->level_of_bit[63 - __builtin_clzll(differ)];
@@ -31,7 +31,7 @@ static inline unsigned level_for(const struct hierarchical *h, int64_t tick, uns
 	return level;
 }
 
-static bool make_level(struct hierarchical *h, unsigned level)
+static bool make_level(struct hwt_levels *h, unsigned level)
 {
 	uint32_t buckets = h->mask + 1;
 	size_t bytes = buckets * sizeof(struct hwt_bucket);
@@ -52,7 +52,7 @@ static bool make_level(struct hierarchical *h, unsigned level)
 }
 
 /* When a bucket wants attention: at the tick of a member, or, if it has many, as soon as it can be brought down. */
-static int64_t attention(const struct hierarchical *h, const struct hwt_bucket *bucket, int64_t tick, unsigned level)
+static int64_t attention(const struct hwt_levels *h, const struct hwt_bucket *bucket, int64_t tick, unsigned level)
 {
 	int64_t lead;
 
@@ -64,7 +64,7 @@ static int64_t attention(const struct hierarchical *h, const struct hwt_bucket *
 }
 
 /* A member's tick is kept in 32 bits, which say all within a block of that many; that of a larger one is looked up. */
-static bool place_one(struct hierarchical *h, struct hwt_record *record, int64_t tick, unsigned level)
+static bool place_one(struct hwt_levels *h, struct hwt_record *record, int64_t tick, unsigned level)
 {
 	uint32_t index = index_of(h, block_of(h, tick, level));
 	struct hwt_bucket *bucket;
@@ -78,7 +78,7 @@ static bool place_one(struct hierarchical *h, struct hwt_record *record, int64_t
 	return true;
 }
 
-size_t hwt_levels_place(struct hierarchical *h, struct hwt_record *const *records, const int64_t *ticks, size_t n,
+size_t hwt_levels_place(struct hwt_levels *h, struct hwt_record *const *records, const int64_t *ticks, size_t n,
 			unsigned most)
 {
 	const struct hwt_bucket *bucket[HWT_PLACE_MAX];
@@ -101,16 +101,15 @@ size_t hwt_levels_place(struct hierarchical *h, struct hwt_record *const *record
 	return i;
 }
 
-static size_t hierarchical_place(struct hwt_wheel *wheel, struct hwt_record *const *records, const int64_t *ticks,
-				 size_t n)
+static size_t levels_place(struct hwt_wheel *wheel, struct hwt_record *const *records, const int64_t *ticks, size_t n)
 {
-	return hwt_levels_place(hierarchical_of(wheel), records, ticks, n, HWT_LEVELS_MAX);
+	return hwt_levels_place(levels_of(wheel), records, ticks, n, HWT_LEVELS_MAX);
 }
 
-static void hierarchical_remove(struct hwt_wheel *wheel, struct hwt_record *record)
+static void levels_remove(struct hwt_wheel *wheel, struct hwt_record *record)
 {
 	/* The tree is left as it is: at worst a pass finds nothing. */
-	hwt_bucket_remove(&hierarchical_of(wheel)->store, record);
+	hwt_bucket_remove(&levels_of(wheel)->store, record);
 }
 
 static void hierarchical_prefetch(const struct hwt_record *record)
@@ -118,9 +117,9 @@ static void hierarchical_prefetch(const struct hwt_record *record)
 	hwt_bucket_prefetch(record->place);
 }
 
-static int64_t hierarchical_next_due(const struct hwt_wheel *wheel)
+static int64_t levels_next_due(const struct hwt_wheel *wheel)
 {
-	const struct hierarchical *h = (const struct hierarchical *)wheel;
+	const struct hwt_levels *h = (const struct hwt_levels *)wheel;
 	int64_t next = HWT_TICK_NEVER;
 
 	for (unsigned l = 0; l <= h->top; l++) {
@@ -131,9 +130,9 @@ static int64_t hierarchical_next_due(const struct hwt_wheel *wheel)
 	return next;
 }
 
-static void hierarchical_seek(struct hwt_wheel *wheel, int64_t tick)
+static void levels_seek(struct hwt_wheel *wheel, int64_t tick)
 {
-	struct hierarchical *h = hierarchical_of(wheel);
+	struct hwt_levels *h = levels_of(wheel);
 	int64_t before = wheel->tick;
 	unsigned changed = 0;
 
@@ -145,9 +144,9 @@ static void hierarchical_seek(struct hwt_wheel *wheel, int64_t tick)
 		hwt_levels_bring_down(h, l);
 }
 
-static size_t hierarchical_collect(struct hwt_wheel *wheel, struct hwt_record **due, size_t max)
+static size_t levels_collect(struct hwt_wheel *wheel, struct hwt_record **due, size_t max)
 {
-	struct hierarchical *h = hierarchical_of(wheel);
+	struct hwt_levels *h = levels_of(wheel);
 	uint32_t index = index_of(h, (uint64_t)wheel->tick);
 	struct hwt_bucket *bucket = &h->level[0].buckets[index];
 	size_t n = hwt_bucket_sweep(&h->store, bucket, due, max);
@@ -157,7 +156,7 @@ static size_t hierarchical_collect(struct hwt_wheel *wheel, struct hwt_record **
 	return n;
 }
 
-static size_t sweep_level(struct hierarchical *h, struct level *level, struct hwt_record **all, size_t max)
+static size_t sweep_level(struct hwt_levels *h, struct level *level, struct hwt_record **all, size_t max)
 {
 	uint32_t index;
 	size_t n = 0;
@@ -171,9 +170,9 @@ static size_t sweep_level(struct hierarchical *h, struct level *level, struct hw
 	return n;
 }
 
-static size_t hierarchical_sweep(struct hwt_wheel *wheel, struct hwt_record **all, size_t max)
+static size_t levels_sweep(struct hwt_wheel *wheel, struct hwt_record **all, size_t max)
 {
-	struct hierarchical *h = hierarchical_of(wheel);
+	struct hwt_levels *h = levels_of(wheel);
 	size_t n = 0;
 
 	for (unsigned l = 0; l <= h->top && n < max; l++)
@@ -181,18 +180,18 @@ static size_t hierarchical_sweep(struct hwt_wheel *wheel, struct hwt_record **al
 	return n;
 }
 
-static size_t hierarchical_bytes(const struct hwt_wheel *wheel)
+static size_t levels_bytes(const struct hwt_wheel *wheel)
 {
-	const struct hierarchical *h = (const struct hierarchical *)wheel;
+	const struct hwt_levels *h = (const struct hwt_levels *)wheel;
 
 	/* Relaxed: only numbers. */
 	return sizeof(*h) + atomic_load_explicit(&h->levels_bytes, memory_order_relaxed) +
 	       atomic_load_explicit(&h->store.bytes, memory_order_relaxed);
 }
 
-static void hierarchical_destroy(struct hwt_wheel *wheel)
+static void levels_destroy(struct hwt_wheel *wheel)
 {
-	struct hierarchical *h = hierarchical_of(wheel);
+	struct hwt_levels *h = levels_of(wheel);
 
 	hwt_store_destroy(&h->store);
 	for (unsigned l = 0; l <= h->top; l++) {
@@ -205,20 +204,20 @@ static void hierarchical_destroy(struct hwt_wheel *wheel)
 }
 
 static const struct hwt_wheel_layout hierarchical_layout = {
-	.place = hierarchical_place,
+	.place = levels_place,
 	.prefetch = hierarchical_prefetch,
-	.remove = hierarchical_remove,
-	.next_due = hierarchical_next_due,
-	.seek = hierarchical_seek,
-	.collect = hierarchical_collect,
-	.sweep = hierarchical_sweep,
-	.bytes = hierarchical_bytes,
-	.destroy = hierarchical_destroy,
+	.remove = levels_remove,
+	.next_due = levels_next_due,
+	.seek = levels_seek,
+	.collect = levels_collect,
+	.sweep = levels_sweep,
+	.bytes = levels_bytes,
+	.destroy = levels_destroy,
 };
 
-struct hwt_wheel *hwt_wheel_hierarchical_create(uint32_t size)
+struct hwt_wheel *hwt_wheel_levels_create(uint32_t size)
 {
-	struct hierarchical *h = hwt_mem_zeroed(alignof(struct hierarchical), sizeof(*h));
+	struct hwt_levels *h = hwt_mem_zeroed(alignof(struct hwt_levels), sizeof(*h));
 
 	HWT_ASSERT(size > 1 && (size & (size - 1)) == 0);
 	if (h == NULL)
@@ -242,9 +241,9 @@ bool hwt_wheel_is_hierarchical(const struct hwt_wheel *wheel)
 	return wheel->layout == &hierarchical_layout;
 }
 
-void hwt_wheel_hierarchical_view(const struct hwt_wheel *wheel, unsigned level, struct hwt_hierarchical_view *view)
+void hwt_wheel_levels_view(const struct hwt_wheel *wheel, unsigned level, struct hwt_levels_view *view)
 {
-	const struct hierarchical *h = (const struct hierarchical *)wheel;
+	const struct hwt_levels *h = (const struct hwt_levels *)wheel;
 
 	view->count = h->mask + 1;
 	view->bits = h->bits;

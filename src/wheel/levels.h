@@ -63,7 +63,7 @@ struct level {
 	struct hwt_due due;
 };
 
-struct hierarchical {
+struct hwt_levels {
 	struct hwt_wheel wheel;
 	unsigned bits;
 	uint32_t mask;               /* of a level's buckets, those of two blocks */
@@ -74,30 +74,30 @@ struct hierarchical {
 	struct level level[HWT_LEVELS_MAX];
 };
 
-static inline struct hierarchical *hierarchical_of(struct hwt_wheel *wheel)
+static inline struct hwt_levels *levels_of(struct hwt_wheel *wheel)
 {
-	return (struct hierarchical *)wheel;
+	return (struct hwt_levels *)wheel;
 }
 
 /* The block of a tick at a level: at level 0 itself. */
-static inline uint64_t block_of(const struct hierarchical *h, int64_t tick, unsigned level)
+static inline uint64_t block_of(const struct hwt_levels *h, int64_t tick, unsigned level)
 {
 	return (uint64_t)tick >> (h->bits * level);
 }
 
-static inline uint32_t index_of(const struct hierarchical *h, uint64_t block)
+static inline uint32_t index_of(const struct hwt_levels *h, uint64_t block)
 {
 	return (uint32_t)block & h->mask;
 }
 
 /* Places records in order, each at the level for it but not above `most`.  How many: it ends where memory does. */
-size_t hwt_levels_place(struct hierarchical *h, struct hwt_record *const *records, const int64_t *ticks, size_t n,
+size_t hwt_levels_place(struct hwt_levels *h, struct hwt_record *const *records, const int64_t *ticks, size_t n,
 			unsigned most);
 
 /* Blocks of the levels 1 to this one have begun: nothing of them may be left in their buckets (K2).  (demote.c) */
-void hwt_levels_begin_blocks(struct hierarchical *h, unsigned level);
+void hwt_levels_begin_blocks(struct hwt_levels *h, unsigned level);
 
 /* Brings down a slice of the next block's bucket, if it wants attention.  (demote.c) */
-void hwt_levels_bring_down(struct hierarchical *h, unsigned level);
+void hwt_levels_bring_down(struct hwt_levels *h, unsigned level);
 
 #endif

@@ -10,7 +10,7 @@
 #endif
 
 /* The tick at which a member of a block was placed. */
-static int64_t member_tick(const struct hierarchical *h, const struct hwt_record *record, uint32_t low, uint64_t block,
+static int64_t member_tick(const struct hwt_levels *h, const struct hwt_record *record, uint32_t low, uint64_t block,
 			   unsigned level)
 {
 	unsigned shift = h->bits * level;
@@ -31,7 +31,7 @@ struct gathered {
 };
 
 /* Members of a chunk from *at on; their lines are asked for. */
-static void gather(const struct hierarchical *h, struct hwt_chunk *chunk, unsigned *at, uint64_t block, unsigned level,
+static void gather(const struct hwt_levels *h, struct hwt_chunk *chunk, unsigned *at, uint64_t block, unsigned level,
 		   struct gathered *to)
 {
 	for (to->n = 0; *at < chunk->used && to->n < HWT_PLACE_MAX; ++*at) {
@@ -49,7 +49,7 @@ static void gather(const struct hierarchical *h, struct hwt_chunk *chunk, unsign
 }
 
 /* Brings the first chunk of a bucket down.  How many records; some are left if there is no memory. */
-static size_t bring_chunk_down(struct hierarchical *h, struct hwt_chunk *chunk, uint64_t block, unsigned level)
+static size_t bring_chunk_down(struct hwt_levels *h, struct hwt_chunk *chunk, uint64_t block, unsigned level)
 {
 	struct gathered gathered;
 	size_t placed, sum = 0;
@@ -73,7 +73,7 @@ static size_t bring_chunk_down(struct hierarchical *h, struct hwt_chunk *chunk, 
  * Where memory ends: the rest of a bucket goes where all goes for which there is none, in its order and before those
  * that are there, who came later.
  */
-static void give_up(struct hierarchical *h, unsigned level)
+static void give_up(struct hwt_levels *h, unsigned level)
 {
 	uint64_t block = block_of(h, h->wheel.tick, level);
 	uint32_t index = index_of(h, block);
@@ -97,7 +97,7 @@ static void give_up(struct hierarchical *h, unsigned level)
 }
 
 /* All of the present block's bucket.  false: memory has come to an end. */
-static bool bring_all_down(struct hierarchical *h, unsigned level)
+static bool bring_all_down(struct hwt_levels *h, unsigned level)
 {
 	uint64_t block = block_of(h, h->wheel.tick, level);
 	uint32_t index = index_of(h, block);
@@ -114,7 +114,7 @@ static bool bring_all_down(struct hierarchical *h, unsigned level)
 }
 
 /* Those of the finer levels have come down before: they go first, or the others would be placed before them. */
-void hwt_levels_begin_blocks(struct hierarchical *h, unsigned level)
+void hwt_levels_begin_blocks(struct hwt_levels *h, unsigned level)
 {
 	unsigned l = 1;
 
@@ -129,7 +129,7 @@ void hwt_levels_begin_blocks(struct hierarchical *h, unsigned level)
  * A slice of the next block's bucket, of such a size that half of the time that is left will do for all of them; if
  * that is a small one, a larger one later.
  */
-static void bring_slice_down(struct hierarchical *h, unsigned level)
+static void bring_slice_down(struct hwt_levels *h, unsigned level)
 {
 	uint64_t block = block_of(h, h->wheel.tick, level) + 1;
 	uint32_t index = index_of(h, block);
@@ -150,7 +150,7 @@ static void bring_slice_down(struct hierarchical *h, unsigned level)
 }
 
 /* Did the bucket that is to be brought down want attention at a tick that is over? */
-static bool wants_slice(const struct hierarchical *h, unsigned level)
+static bool wants_slice(const struct hwt_levels *h, unsigned level)
 {
 	const struct level *at = &h->level[level];
 
@@ -158,7 +158,7 @@ static bool wants_slice(const struct hierarchical *h, unsigned level)
 	       due_of(&at->due, index_of(h, block_of(h, h->wheel.tick, level) + 1)) < h->wheel.tick;
 }
 
-void hwt_levels_bring_down(struct hierarchical *h, unsigned level)
+void hwt_levels_bring_down(struct hwt_levels *h, unsigned level)
 {
 	if (unlikely(wants_slice(h, level)))
 		bring_slice_down(h, level);

@@ -34,15 +34,15 @@ static int64_t tick_to_place(const struct hwt_wheel *wheel, const struct hwt_rec
 
 /*
  * The same for one that may be in somebody's hands: then it is due at once, and the worker looks again, as it does with
- * those that are MOVED.  Not all who set MOVING say so: a job that hands it over changes no deadline then.  Who begins
+ * those that are RESCHEDULED.  Not all who set RESCHEDULING say so: a job that hands it over changes no deadline then.  Who begins
  * to move it after this look at the word says so if it becomes earlier.
  */
 static int64_t tick_to_look(const struct hwt_wheel *wheel, struct hwt_record *record)
 {
-	if (likely(!word_has(record_word(record), WORD_MOVING))) /* [move] */
+	if (likely(!word_has(record_word(record), WORD_RESCHEDULING))) /* [move] */
 		return tick_to_place(wheel, record);
 	/* Relaxed: the flag is for this thread.  A mover who stores the word over it has set it, too. */
-	atomic_fetch_or_explicit(&record->word, WORD_MOVED, memory_order_relaxed);
+	atomic_fetch_or_explicit(&record->word, WORD_RESCHEDULED, memory_order_relaxed);
 	return wheel->tick;
 }
 
@@ -80,9 +80,9 @@ void hwt_wheel_place(struct hwt_wheel *wheel, struct hwt_record *const *records,
 	place_at(wheel, records, ticks, n);
 }
 
-void hwt_wheel_put_off(struct hwt_wheel *wheel, struct hwt_record *record)
+void hwt_wheel_postpone(struct hwt_wheel *wheel, struct hwt_record *record)
 {
-	append(&wheel->put_off_first, &wheel->put_off_last, record);
+	append(&wheel->postponed_first, &wheel->postponed_last, record);
 }
 
 size_t hwt_wheel_take_put_off(struct hwt_wheel *wheel, struct hwt_record **records, size_t max,
@@ -90,14 +90,14 @@ size_t hwt_wheel_take_put_off(struct hwt_wheel *wheel, struct hwt_record **recor
 {
 	size_t n = 0;
 
-	while (n < max && wheel->put_off_first != NULL) {
-		records[n] = wheel->put_off_first;
-		wheel->put_off_first = unplaced_next(records[n]);
+	while (n < max && wheel->postponed_first != NULL) {
+		records[n] = wheel->postponed_first;
+		wheel->postponed_first = unplaced_next(records[n]);
 		if (records[n++] == last)
 			break;
 	}
-	if (wheel->put_off_first == NULL)
-		wheel->put_off_last = NULL;
+	if (wheel->postponed_first == NULL)
+		wheel->postponed_last = NULL;
 	return n;
 }
 
@@ -130,14 +130,14 @@ void hwt_wheel_retry_unplaced(struct hwt_wheel *wheel)
 }
 
 /* The first ones of those that were put off, without the lazy ones, which wait for the next collect. */
-static size_t take_put_off(struct hwt_wheel *wheel, struct hwt_record **records, int64_t *ticks)
+static size_t take_postponed(struct hwt_wheel *wheel, struct hwt_record **records, int64_t *ticks)
 {
 	size_t n = 0;
 
-	while (n < HWT_PLACE_MAX && wheel->put_off_first != NULL) {
-		struct hwt_record *record = wheel->put_off_first;
+	while (n < HWT_PLACE_MAX && wheel->postponed_first != NULL) {
+		struct hwt_record *record = wheel->postponed_first;
 
-		wheel->put_off_first = unplaced_next(record);
+		wheel->postponed_first = unplaced_next(record);
 		if (is_lazy(record)) {
 			unplaced_append(wheel, record, wheel->tick);
 			continue;
@@ -145,8 +145,8 @@ static size_t take_put_off(struct hwt_wheel *wheel, struct hwt_record **records,
 		ticks[n] = tick_to_look(wheel, record);
 		records[n++] = record;
 	}
-	if (wheel->put_off_first == NULL)
-		wheel->put_off_last = NULL;
+	if (wheel->postponed_first == NULL)
+		wheel->postponed_last = NULL;
 	return n;
 }
 
@@ -156,7 +156,7 @@ void hwt_wheel_end_tick(struct hwt_wheel *wheel)
 	int64_t ticks[HWT_PLACE_MAX];
 	size_t n;
 
-	while (unlikely((n = take_put_off(wheel, records, ticks)) > 0))
+	while (unlikely((n = take_postponed(wheel, records, ticks)) > 0))
 		place_at(wheel, records, ticks, n);
 	if (unlikely(wheel->unplaced_first != NULL))
 		hwt_wheel_retry_unplaced(wheel);
@@ -176,7 +176,7 @@ bool hwt_wheel_remove(struct hwt_wheel *wheel, struct hwt_record *record)
 		wheel->layout->remove(wheel, record);
 		return true;
 	}
-	record_defer(record);
+	record_mark_lazy(record);
 	wheel->unplaced_due = wheel->tick;
 	return false;
 }
@@ -248,9 +248,9 @@ size_t hwt_wheel_sweep(struct hwt_wheel *wheel, struct hwt_record **all, size_t 
 
 	if (unlikely(wheel->unplaced_first != NULL) && n < max)
 		n += collect_unplaced(wheel, all + n, max - n, true);
-	for (; unlikely(wheel->put_off_first != NULL) && n < max; n++) {
-		all[n] = wheel->put_off_first;
-		wheel->put_off_first = unplaced_next(all[n]);
+	for (; unlikely(wheel->postponed_first != NULL) && n < max; n++) {
+		all[n] = wheel->postponed_first;
+		wheel->postponed_first = unplaced_next(all[n]);
 	}
 	return n;
 }

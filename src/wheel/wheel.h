@@ -64,19 +64,19 @@ struct hwt_wheel {
 	struct hwt_record *unplaced_first, *unplaced_last; /* linked through place, bit 0 set */
 	int64_t unplaced_due; /* not later than the first tick at which one of them wants attention */
 
-	struct hwt_record *put_off_first, *put_off_last; /* linked as those */
+	struct hwt_record *postponed_first, *postponed_last; /* linked as those */
 };
 
 /* A wheel of the hashed layout with a power of two of buckets.  NULL without memory. */
 struct hwt_wheel *hwt_wheel_hashed_create(uint32_t buckets);
 
 /* One of the hierarchical layout, with a power of two of at least 2 buckets for each block.  NULL without memory. */
-struct hwt_wheel *hwt_wheel_hierarchical_create(uint32_t size);
+struct hwt_wheel *hwt_wheel_levels_create(uint32_t size);
 
 void hwt_wheel_destroy(struct hwt_wheel *wheel);
 
 /*
- * Places n <= HWT_PLACE_MAX records by their deadline_ns, at wheel->tick if that has passed.  None was MOVING after it
+ * Places n <= HWT_PLACE_MAX records by their deadline_ns, at wheel->tick if that has passed.  None was RESCHEDULING after it
  * was armed and before this (worker.c and run.c see to that).  Cannot fail.  Many at once, so that the lines they go to
  * are on their way while others are placed.
  */
@@ -92,7 +92,7 @@ void hwt_wheel_end_tick(struct hwt_wheel *wheel);
  * A record that was collected at this tick and turned out to be due at a later one, or has run and runs again, or whose
  * deadline is not known at the moment: hwt_wheel_end_tick places it, not before the next tick.
  */
-void hwt_wheel_put_off(struct hwt_wheel *wheel, struct hwt_record *record);
+void hwt_wheel_postpone(struct hwt_wheel *wheel, struct hwt_record *record);
 
 /*
  * Takes up to max of those that were put off, from the first one, up to `last` if that comes by: in the hands of the
@@ -156,7 +156,7 @@ struct hwt_hashed_view {
 };
 
 /* The same for a level of the hierarchical layout. */
-struct hwt_hierarchical_view {
+struct hwt_levels_view {
 	uint32_t count;
 	unsigned bits, levels;
 	const struct hwt_bucket *buckets; /* NULL: not made */
@@ -165,7 +165,7 @@ struct hwt_hierarchical_view {
 };
 
 bool hwt_wheel_is_hierarchical(const struct hwt_wheel *wheel);
-void hwt_wheel_hierarchical_view(const struct hwt_wheel *wheel, unsigned level, struct hwt_hierarchical_view *view);
+void hwt_wheel_levels_view(const struct hwt_wheel *wheel, unsigned level, struct hwt_levels_view *view);
 void hwt_wheel_hashed_view(const struct hwt_wheel *wheel, struct hwt_hashed_view *view);
 #endif
 

@@ -3,9 +3,9 @@
 #include "worker/counts.h"
 #include "base/thread.h"
 
-HWT_OWN struct hwt_frame *hwt_innermost_frame;
+HWT_OWN struct hwt_current_task *hwt_current_task;
 
-void hwt_jobs_init(struct hwt_jobs *jobs, struct hwt_lanes *lanes, const hwt_executor *executor)
+void hwt_executor_init(struct hwt_executor_jobs *jobs, struct hwt_lanes *lanes, const hwt_executor *executor)
 {
 	jobs->lanes = lanes;
 	lanes->jobs = jobs;
@@ -17,21 +17,21 @@ void hwt_jobs_init(struct hwt_jobs *jobs, struct hwt_lanes *lanes, const hwt_exe
 }
 
 /* Always under the mutex: J1, and a waiter for this very task looks at its word under it. */
-static void finish(struct hwt_jobs *jobs, bool completed)
+static void finish(struct hwt_executor_jobs *jobs, bool completed)
 {
-	struct hwt_await *await = &jobs->lanes->await;
+	struct hwt_waiters *waiters = &jobs->lanes->waiters;
 
-	pthread_mutex_lock(&await->monitor.mutex);
+	pthread_mutex_lock(&waiters->monitor.mutex);
 	/* Release: statistics, [finished]. */
 	if (completed)
-		atomic_store_explicit(&jobs->completed, tally_get(&jobs->completed) + 1, memory_order_release);
-	atomic_store_explicit(&jobs->finished, tally_get(&jobs->finished) + 1, memory_order_release);
-	pthread_cond_broadcast(&await->monitor.changed);
-	pthread_mutex_unlock(&await->monitor.mutex);
+		atomic_store_explicit(&jobs->completed, counts_get(&jobs->completed) + 1, memory_order_release);
+	atomic_store_explicit(&jobs->finished, counts_get(&jobs->finished) + 1, memory_order_release);
+	pthread_cond_broadcast(&waiters->monitor.changed);
+	pthread_mutex_unlock(&waiters->monitor.mutex);
 }
 
 /* After the last run. */
-static void send_home(struct hwt_lane *lane, struct hwt_record *record, uint64_t word)
+static void return_records(struct hwt_lane *lane, struct hwt_record *record, uint64_t word)
 {
 	if (word_has(word, WORD_EXTENDED)) {
 		struct hwt_record *second = record->arg;
@@ -45,7 +45,7 @@ static void send_home(struct hwt_lane *lane, struct hwt_record *record, uint64_t
 struct running {
 	struct hwt_record *record;
 	uint64_t word;
-	struct hwt_frame frame;
+	struct hwt_current_task frame;
 };
 
 /* When the task has returned, and also when it has ended its thread instead (pthread_exit): J1. */
@@ -54,15 +54,15 @@ static void end_job(void *arg)
 	struct running *running = arg;
 	struct hwt_record *record = running->record;
 	struct hwt_lane *lane = record_lane(record);
-	struct hwt_jobs *jobs = lane->lanes->jobs;
-	enum word_state end = record_end(record, STATE_QUEUED | WORD_MOVING);
+	struct hwt_executor_jobs *jobs = lane->lanes->jobs;
+	enum word_state end = record_end(record, STATE_QUEUED | WORD_RESCHEDULING);
 
 	running->frame.record = NULL; /* a finaliser is in no task, but in the timer */
 	if (end == STATE_QUEUED)
-		hwt_lanes_push_again(lane->lanes, record);
+		hwt_lanes_push_rearmed(lane->lanes, record);
 	else
-		send_home(lane, record, running->word);
-	frame_leave(&running->frame);
+		return_records(lane, record, running->word);
+	current_task_leave(&running->frame);
 	finish(jobs, end == STATE_EXPIRED);
 }
 
@@ -73,32 +73,32 @@ static void run(void *job)
 	int cancel_before = thread_no_cancel(); /* a job that is begun is finished: J1 */
 
 	HWT_ASSERT(word_state(running.word) == STATE_RUNNING);
-	frame_enter(&running.frame, record_lane(record)->lanes->timer, record);
+	current_task_enter(&running.frame, record_lane(record)->lanes->timer, record);
 	pthread_cleanup_push(end_job, &running);
 	record->task((hwt_timeout){ record, word_generation(running.word) }, record_arg(record, running.word));
 	pthread_cleanup_pop(1);
 	thread_restore_cancel(cancel_before);
 }
 
-bool hwt_job_hand_over(struct hwt_jobs *jobs, struct hwt_record *record)
+bool hwt_executor_hand_over(struct hwt_executor_jobs *jobs, struct hwt_record *record)
 {
 	/* Before: it may be over before execute returns. */
-	tally_add(&jobs->handed, 1);
+	counts_add(&jobs->handed, 1);
 	if (likely(jobs->executor.execute(jobs->executor.ctx, run, record) == 0))
 		return true;
-	tally_set(&jobs->handed, tally_get(&jobs->handed) - 1);
-	tally_add(&jobs->refused, 1);
+	counts_set(&jobs->handed, counts_get(&jobs->handed) - 1);
+	counts_add(&jobs->refused, 1);
 	return false;
 }
 
-void hwt_jobs_wait(struct hwt_jobs *jobs)
+void hwt_executor_wait(struct hwt_executor_jobs *jobs)
 {
-	struct hwt_await *await = &jobs->lanes->await;
+	struct hwt_waiters *waiters = &jobs->lanes->waiters;
 
 	if (jobs->executor.execute == NULL)
 		return;
-	pthread_mutex_lock(&await->monitor.mutex);
-	while (tally_get(&jobs->finished) != tally_get(&jobs->handed))
-		hwt_monitor_wait(&await->monitor, INT64_MAX);
-	pthread_mutex_unlock(&await->monitor.mutex);
+	pthread_mutex_lock(&waiters->monitor.mutex);
+	while (counts_get(&jobs->finished) != counts_get(&jobs->handed))
+		hwt_monitor_wait(&waiters->monitor, INT64_MAX);
+	pthread_mutex_unlock(&waiters->monitor.mutex);
 }

@@ -10,9 +10,9 @@
  *
  * Threads
  *
- *   hwt_job_hand_over  the worker.
+ *   hwt_executor_hand_over  the worker.
  *   the job            any thread, once.
- *   hwt_jobs_wait      stop, when nobody hands over any more.
+ *   hwt_executor_wait      stop, when nobody hands over any more.
  *
  * Invariants
  *
@@ -25,7 +25,7 @@
 #include "base/current_task.h"
 #include "lane/lane.h"
 
-struct hwt_jobs {
+struct hwt_executor_jobs {
 	struct hwt_lanes *lanes;
 	hwt_executor executor;    /* execute NULL: none */
 	_Atomic uint64_t handed;  /* written by the worker */
@@ -36,12 +36,12 @@ struct hwt_jobs {
 };
 
 /* executor NULL: none. */
-void hwt_jobs_init(struct hwt_jobs *jobs, struct hwt_lanes *lanes, const hwt_executor *executor);
+void hwt_executor_init(struct hwt_executor_jobs *jobs, struct hwt_lanes *lanes, const hwt_executor *executor);
 
 /* A record that is RUNNING.  false: refused, it is still the caller's. */
-bool hwt_job_hand_over(struct hwt_jobs *jobs, struct hwt_record *record);
+bool hwt_executor_hand_over(struct hwt_executor_jobs *jobs, struct hwt_record *record);
 
 /* Returns when all jobs have finished. */
-void hwt_jobs_wait(struct hwt_jobs *jobs);
+void hwt_executor_wait(struct hwt_executor_jobs *jobs);
 
 #endif

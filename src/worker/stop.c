@@ -13,7 +13,7 @@ static struct hwt_record *next_left(struct hwt_worker *worker)
 	}
 	if (worker->batch_at < worker->batch_end)
 		return worker->batch[worker->batch_at++];
-	record = worker_next_again(worker);
+	record = worker_next_rearmed(worker);
 	if (record != NULL)
 		return record;
 	for (uint32_t i = 0; i < lanes_count(worker->lanes); i++) {
@@ -44,7 +44,7 @@ static void release_cancelled(struct hwt_lanes *lanes)
 			release_left(record);
 }
 
-struct hwt_record *hwt_worker_surrender(struct hwt_worker *worker)
+struct hwt_record *hwt_worker_next_unprocessed(struct hwt_worker *worker)
 {
 	struct hwt_record *record;
 

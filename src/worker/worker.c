@@ -23,16 +23,16 @@ void hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct 
 		     uint32_t max_transfers)
 {
 	worker->lanes = lanes;
-	worker->await = &lanes->await;
+	worker->waiters = &lanes->waiters;
 	worker->wheel = wheel;
 	worker->max_transfers = max_transfers;
 	worker->next_lane = 0;
 	worker->batch_at = worker->batch_end = 0;
-	worker->again = NULL;
+	worker->rearmed = NULL;
 	worker->tick = worker->mark_tick = 0;
 	worker->is_behind = worker->takes_late = worker->has_late = false;
 	worker->traffic_tick = -1;
-	worker->moved = 0;
+	worker->transferred = 0;
 	worker->idle_looks = 0;
 	worker->jobs = NULL;
 	worker->passes = 0;
@@ -71,9 +71,9 @@ static void transfer_batch(struct hwt_worker *worker, struct hwt_record **batch,
 		if (likely(record_arm(record, &word)))
 			armed++;
 		else if (likely(word_is_plain(word, STATE_CANCELLED))) /* while it was queued */
-			chain_append(&record_lane(record)->home, record);
+			chain_append(&record_lane(record)->free_chain, record);
 		else
-			armed += hwt_worker_take_other(worker, record);
+			armed += hwt_worker_take_slow(worker, record);
 	}
 	if (unlikely(worker->takes_late))
 		armed = hwt_worker_put_off_late(worker, batch, armed);
@@ -87,7 +87,7 @@ static void cancel_batch(struct hwt_worker *worker, struct hwt_record **batch, s
 		hwt_wheel_prefetch(worker->wheel, batch[i]);
 	for (size_t i = 0; i < n; i++)
 		if (likely(hwt_wheel_remove(worker->wheel, batch[i])))
-			lane_send_home(batch[i]);
+			lane_return(batch[i]);
 }
 
 /* Empties a queue of the lane as far as *budget goes. */
@@ -104,16 +104,16 @@ static void drain(struct hwt_worker *worker, struct hwt_lane *lane, struct hwt_q
 		handle(worker, batch, n);
 		*budget -= (uint32_t)n;
 		lane->drained += n;
-		worker->moved += n;
+		worker->transferred += n;
 		worker->backlog += n;
 	}
 }
 
-static void transfer_again(struct hwt_worker *worker)
+static void transfer_rearmed(struct hwt_worker *worker)
 {
 	struct hwt_record *record;
 
-	while ((record = worker_next_again(worker)) != NULL) {
+	while ((record = worker_next_rearmed(worker)) != NULL) {
 		record->place = 0;
 		transfer_batch(worker, &record, 1);
 	}
@@ -153,7 +153,7 @@ static bool transfer(struct hwt_worker *worker)
 	uint32_t budget = worker->max_transfers, busy = lanes_count(worker->lanes);
 
 	hwt_wheel_retry_unplaced(worker->wheel);
-	transfer_again(worker);
+	transfer_rearmed(worker);
 	while (busy > 0 && budget > 0)
 		busy = transfer_shares(worker, budget > busy ? budget / busy : 1, &budget);
 	worker->takes_late = false;
@@ -175,10 +175,10 @@ static bool cancel(struct hwt_worker *worker)
 	return more;
 }
 
-static void send_home(struct hwt_worker *worker)
+static void return_records(struct hwt_worker *worker)
 {
 	for (uint32_t i = 0; i < lanes_count(worker->lanes); i++) {
-		lane_splice_home(worker->lanes->made[i]);
+		lane_splice_returned(worker->lanes->made[i]);
 		lane_tell_drained(worker->lanes->made[i]);
 	}
 }
@@ -189,20 +189,20 @@ static void run_task(struct hwt_worker *worker, struct hwt_record *record, uint6
 
 	HWT_ASSERT(deadline_ns <= grid_time(&worker->wheel->grid, worker->tick));
 	worker_count_expired(worker);
-	tally_lateness(&worker->tally, deadline_ns, worker->lateness_ns);
+	counts_lateness(&worker->counts, deadline_ns, worker->lateness_ns);
 	HWT_PROBE(expire, record, (uint64_t)worker->lateness_ns - (uint64_t)deadline_ns);
-	if (unlikely(worker->jobs != NULL) && hwt_job_hand_over(worker->jobs, record))
+	if (unlikely(worker->jobs != NULL) && hwt_executor_hand_over(worker->jobs, record))
 		return;
 	worker->frame.record = record;
 	record->task((hwt_timeout){ record, word_generation(word) }, record->arg);
 	worker->frame.record = NULL;
 	if (unlikely(!record_finish(record, word_with_state(word, STATE_RUNNING)))) {
-		hwt_worker_end_other(worker, record);
+		hwt_worker_end_slow(worker, record);
 		return;
 	}
-	await_look(worker->await);
+	waiters_look(worker->waiters);
 	worker_count_finished(worker);
-	chain_append(&record_lane(record)->home, record);
+	chain_append(&record_lane(record)->free_chain, record);
 }
 
 static void expire_one(struct hwt_worker *worker, struct hwt_record *record)
@@ -212,7 +212,7 @@ static void expire_one(struct hwt_worker *worker, struct hwt_record *record)
 	if (likely(record_run(record, &word)))
 		run_task(worker, record, word);
 	else
-		hwt_worker_expire_other(worker, record);
+		hwt_worker_expire_slow(worker, record);
 }
 
 static bool collect_batch(struct hwt_worker *worker)
@@ -232,7 +232,7 @@ static struct hwt_record *next_of_batch(struct hwt_worker *worker)
 	return worker->batch[worker->batch_at++];
 }
 
-/* What stop leaves in the batch is given back by hwt_worker_surrender. */
+/* What stop leaves in the batch is given back by hwt_worker_next_unprocessed. */
 static void run_batch(struct hwt_worker *worker)
 {
 	while (worker->batch_at < worker->batch_end && !worker_has_to_stop(worker))
@@ -250,7 +250,7 @@ static bool expire_tick(struct hwt_worker *worker)
 /* Runs what is late: all that has been put off in this pass up to now.  false: as above. */
 static bool expire_late(struct hwt_worker *worker, int64_t now_ns)
 {
-	struct hwt_record *last = worker->wheel->put_off_last;
+	struct hwt_record *last = worker->wheel->postponed_last;
 	int64_t began_ns = hwt_clock_now();
 
 	worker->has_late = false;
@@ -261,7 +261,7 @@ static bool expire_late(struct hwt_worker *worker, int64_t now_ns)
 		worker->batch_end = hwt_wheel_take_put_off(worker->wheel, worker->batch, HWT_BATCH, last);
 		run_batch(worker);
 	} while (!worker_has_to_stop(worker) && worker->batch[worker->batch_end - 1] != last);
-	tally_max(&worker->tally.tick_max_ns, (uint64_t)(hwt_clock_now() - began_ns));
+	counts_max(&worker->counts.tick_max_ns, (uint64_t)(hwt_clock_now() - began_ns));
 	if (worker_has_to_stop(worker))
 		return false;
 	hwt_wheel_end_tick(worker->wheel);
@@ -284,9 +284,9 @@ static bool expire(struct hwt_worker *worker, int64_t target, int64_t now_ns)
 		if (!expire_tick(worker))
 			return false;
 		ended_ns = hwt_clock_now();
-		tally_add(&worker->tally.ticks, 1);
+		counts_add(&worker->counts.ticks, 1);
 		HWT_PROBE(tick, wheel->tick, ended_ns - began_ns);
-		tally_max(&worker->tally.tick_max_ns, (uint64_t)(ended_ns - began_ns));
+		counts_max(&worker->counts.tick_max_ns, (uint64_t)(ended_ns - began_ns));
 		hwt_wheel_seek(wheel, wheel->tick + 1);
 		hwt_wheel_end_tick(wheel);
 	}
@@ -303,7 +303,7 @@ bool hwt_worker_pass(struct hwt_worker *worker, int64_t now_ns)
 
 	if (passed != worker->traffic_tick) {
 		worker->traffic_tick = passed;
-		worker->moved = 0;
+		worker->transferred = 0;
 		worker->idle_looks = 0;
 	}
 	worker->passes++;
@@ -317,9 +317,9 @@ bool hwt_worker_pass(struct hwt_worker *worker, int64_t now_ns)
 	if (!expire(worker, passed, now_ns))
 		return false;
 	more |= cancel(worker);
-	send_home(worker);
-	tally_add(&worker->tally.transfers, worker->backlog);
-	tally_max(&worker->tally.backlog_max, worker->backlog);
+	return_records(worker);
+	counts_add(&worker->counts.transfers, worker->backlog);
+	counts_max(&worker->counts.backlog_max, worker->backlog);
 	return more;
 }
 
@@ -357,7 +357,7 @@ void hwt_worker_rest(struct hwt_worker *worker, int64_t now_ns)
 	struct hwt_wheel *wheel = worker->wheel;
 	int64_t due = hwt_wheel_next_due(wheel);
 
-	if (worker->moved >= TRAFFIC || worker->idle_looks >= IDLE_LOOKS || due <= wheel->tick ||
+	if (worker->transferred >= TRAFFIC || worker->idle_looks >= IDLE_LOOKS || due <= wheel->tick ||
 	    wheel->unplaced_first != NULL)
 		nap(worker, now_ns);
 	else
@@ -374,6 +374,6 @@ void hwt_worker_run(struct hwt_worker *worker)
 		if (more)
 			continue;
 		hwt_worker_rest(worker, now_ns);
-		tally_add(&worker->tally.wakeups, 1);
+		counts_add(&worker->counts.wakeups, 1);
 	}
 }

@@ -23,13 +23,13 @@
  *
  * Threads
  *
- *   The worker alone, but for hwt_worker_request_stop (any thread) and, after the worker has gone, hwt_worker_surrender
+ *   The worker alone, but for hwt_worker_request_stop (any thread) and, after the worker has gone, hwt_worker_next_unprocessed
  *   (stop). Tasks run in here.  They may push on lanes; nothing they do touches the wheel.
  *
  * Invariants
  *
  *   P1  no task of a tick starts before grid_time(tick): the pass read the clock before (G2).
- *   P2  a record leaves the batch by running, by having been cancelled, or by hwt_worker_surrender.
+ *   P2  a record leaves the batch by running, by having been cancelled, or by hwt_worker_next_unprocessed.
  *   P3  no cancellation is handled while the batch has members: their places are stale (R3).
  *
  * Ordering
@@ -56,8 +56,8 @@ struct hwt_worker {
 
 	struct hwt_record *batch[HWT_BATCH]; /* due, batch_at .. batch_end - 1 not yet run */
 	size_t batch_at, batch_end;
-	struct hwt_record *again; /* taken from the stack, not yet placed */
-	int64_t tick;             /* at which tasks run */
+	struct hwt_record *rearmed; /* taken from the stack, not yet placed */
+	int64_t tick;               /* at which tasks run */
 
 	bool is_behind; /* some of what had been accepted before tick mark_tick ran is still in the lanes */
 	int64_t mark_tick;
@@ -66,19 +66,19 @@ struct hwt_worker {
 
 	/* The traffic of the present tick. */
 	int64_t traffic_tick;
-	uint64_t moved;      /* taken out of the lanes */
-	unsigned idle_looks; /* how often it was about to sleep beyond the tick */
+	uint64_t transferred; /* taken out of the lanes */
+	unsigned idle_looks;  /* how often it was about to sleep beyond the tick */
 
-	struct hwt_frame frame; /* of who makes the passes */
-	struct hwt_await *await;
-	struct hwt_jobs *jobs; /* NULL: tasks run here */
+	struct hwt_current_task frame; /* of who makes the passes */
+	struct hwt_waiters *waiters;
+	struct hwt_executor_jobs *jobs; /* NULL: tasks run here */
 
 	uint64_t passes;     /* since the start */
 	uint64_t backlog;    /* what this pass has found in the lanes */
 	int64_t lateness_ns; /* the moment against which deadlines are late: when the present tick began */
 	bool is_told;        /* that is the time it is told, not the clock */
 
-	struct hwt_tally tally;
+	struct hwt_counts counts;
 
 	alignas(HWT_UNIT) _Atomic uint64_t expired; /* have started to run; written by the worker */
 	_Atomic bool stop;
@@ -100,7 +100,7 @@ void hwt_worker_rest(struct hwt_worker *worker, int64_t now_ns);
  * A record from a submitted queue or the stack that is not simply to be armed: it has flags, was cancelled, or is in
  * the wheel already and has become urgent.  true: to be placed.  (run.c)
  */
-bool hwt_worker_take_other(struct hwt_worker *worker, struct hwt_record *record);
+bool hwt_worker_take_slow(struct hwt_worker *worker, struct hwt_record *record);
 
 /*
  * After a transfer that used up its budget, before any task runs: returns true if the worker is behind, that is, if
@@ -122,22 +122,22 @@ uint32_t hwt_worker_late_part(struct hwt_worker *worker, const struct hwt_lane *
 size_t hwt_worker_put_off_late(struct hwt_worker *worker, struct hwt_record **batch, size_t n);
 
 /* A collected record that is not simply to be run: it has flags, or was cancelled. */
-void hwt_worker_expire_other(struct hwt_worker *worker, struct hwt_record *record);
+void hwt_worker_expire_slow(struct hwt_worker *worker, struct hwt_record *record);
 
 /* The same after the task of one that got a flag while it ran. */
-void hwt_worker_end_other(struct hwt_worker *worker, struct hwt_record *record);
+void hwt_worker_end_slow(struct hwt_worker *worker, struct hwt_record *record);
 
 /* The thread is ending in a task, which counts as having returned.  Nothing if it is in none. */
 void hwt_worker_abandon(struct hwt_worker *worker);
 
 /* The oldest of those that are to run again, taken from the stack; NULL. */
-static inline struct hwt_record *worker_next_again(struct hwt_worker *worker)
+static inline struct hwt_record *worker_next_rearmed(struct hwt_worker *worker)
 {
-	struct hwt_record *record = worker->again;
+	struct hwt_record *record = worker->rearmed;
 
 	if (likely(record == NULL))
-		record = stack_take_all(&worker->lanes->again);
-	worker->again = record != NULL ? record->link : NULL;
+		record = stack_take_all(&worker->lanes->rearmed);
+	worker->rearmed = record != NULL ? record->link : NULL;
 	return record;
 }
 
@@ -154,7 +154,7 @@ static inline void worker_count_expired(struct hwt_worker *worker)
 /* A task has returned for good. */
 static inline void worker_count_finished(struct hwt_worker *worker)
 {
-	atomic_store_explicit(&worker->tally.finished, tally_get(&worker->tally.finished) + 1,
+	atomic_store_explicit(&worker->counts.finished, counts_get(&worker->counts.finished) + 1,
 			      memory_order_release); /* [finished] */
 }
 
@@ -170,6 +170,6 @@ void hwt_worker_request_stop(struct hwt_worker *worker);
  * After the worker has gone and all lanes are closed: the next timeout that neither ran nor was cancelled, cancelled by
  * this call; NULL when there is none left.  Allocates nothing.  (surrender.c)
  */
-struct hwt_record *hwt_worker_surrender(struct hwt_worker *worker);
+struct hwt_record *hwt_worker_next_unprocessed(struct hwt_worker *worker);
 
 #endif

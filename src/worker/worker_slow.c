@@ -12,35 +12,35 @@
  */
 static bool is_to_be_placed(struct hwt_worker *worker, struct hwt_record *record, uint64_t word)
 {
-	if (!word_has(word, WORD_MOVING))
+	if (!word_has(word, WORD_RESCHEDULING))
 		return true;
-	hwt_wheel_put_off(worker->wheel, record);
+	hwt_wheel_postpone(worker->wheel, record);
 	return false;
 }
 
 /* It has been moved to an earlier deadline, and perhaps been cancelled then. */
-static bool take_urged(struct hwt_worker *worker, struct hwt_record *record)
+static bool take_requeued(struct hwt_worker *worker, struct hwt_record *record)
 {
 	/* From now on movers push again.  What they wrote before is seen: [move]. */
-	uint64_t word = atomic_fetch_and_explicit(&record->word, ~WORD_URGED, memory_order_acq_rel);
+	uint64_t word = atomic_fetch_and_explicit(&record->word, ~WORD_REQUEUED, memory_order_acq_rel);
 
 	if (word_state(word) == STATE_ARMED)
 		return hwt_wheel_take_out(worker->wheel, record) && is_to_be_placed(worker, record, word);
 	if (hwt_wheel_remove(worker->wheel, record))
-		lane_send_home(record);
+		lane_return(record);
 	return false;
 }
 
-bool hwt_worker_take_other(struct hwt_worker *worker, struct hwt_record *record)
+bool hwt_worker_take_slow(struct hwt_worker *worker, struct hwt_record *record)
 {
 	uint64_t word = record_word(record);
 
 	while (word_state(word) == STATE_QUEUED)
 		if (record_edge(record, &word, STATE_ARMED))
 			return is_to_be_placed(worker, record, word);
-	if (word_has(word, WORD_URGED))
-		return take_urged(worker, record);
-	lane_send_home(record); /* cancelled while it was queued */
+	if (word_has(word, WORD_REQUEUED))
+		return take_requeued(worker, record);
+	lane_return(record); /* cancelled while it was queued */
 	return false;
 }
 
@@ -49,14 +49,14 @@ static void drop_cancelled(struct hwt_record *record, uint64_t word)
 {
 	record->place = 0;
 	if (word_state(word) == STATE_LAZY)
-		lane_send_home(record);
+		lane_return(record);
 }
 
 /*
  * The edge run for a word with flags.  false: it does not run now, and is where it has to be.  *word: what it has
  * become.
  */
-static bool begin_other(struct hwt_worker *worker, struct hwt_record *record, uint64_t *word)
+static bool begin_slow(struct hwt_worker *worker, struct hwt_record *record, uint64_t *word)
 {
 	struct hwt_wheel *wheel = worker->wheel;
 
@@ -67,23 +67,23 @@ static bool begin_other(struct hwt_worker *worker, struct hwt_record *record, ui
 			drop_cancelled(record, *word);
 			return false;
 		}
-		if (word_has(*word, WORD_URGED)) { /* the queue has it, too: R1 */
+		if (word_has(*word, WORD_REQUEUED)) { /* the queue has it, too: R1 */
 			record->place = 0;
 			return false;
 		}
-		if (word_has(*word, WORD_MOVED) && !word_has(*word, WORD_MOVING | WORD_CHECKED)) {
-			if (record_change(record, word, *word | WORD_CHECKED))
-				*word |= WORD_CHECKED;
+		if (word_has(*word, WORD_RESCHEDULED) && !word_has(*word, WORD_RESCHEDULING | WORD_RESCHEDULE_SEEN)) {
+			if (record_change(record, word, *word | WORD_RESCHEDULE_SEEN))
+				*word |= WORD_RESCHEDULE_SEEN;
 			continue;
 		}
-		/* Who moves it from here on takes CHECKED away. */
-		if (word_has(*word, WORD_MOVING) ||
+		/* Who moves it from here on takes RESCHEDULE_SEEN away. */
+		if (word_has(*word, WORD_RESCHEDULING) ||
 		    grid_tick_of(&wheel->grid, record_deadline(record)) > worker->tick) {
-			hwt_wheel_put_off(wheel, record);
+			hwt_wheel_postpone(wheel, record);
 			return false;
 		}
 		if (word_has(*word, WORD_PERIODIC))
-			to |= WORD_AGAIN;
+			to |= WORD_REARMED;
 		if (record_change(record, word, to)) {
 			*word = to;
 			return true;
@@ -103,26 +103,26 @@ static void begin_period(struct hwt_worker *worker, struct hwt_record *record, i
 	uint64_t period_ns = (uint64_t)record_period(record);
 
 	extension->missed = late_ns / period_ns;
-	tally_add(&worker->tally.merged, extension->missed);
-	tally_add(&worker->tally.repeats, 1);
+	counts_add(&worker->counts.merged, extension->missed);
+	counts_add(&worker->counts.repeats, 1);
 	/* The first summand is not in the future, the second not more than a period. */
 	record_set_deadline(record, add_saturating((int64_t)((uint64_t)deadline_ns + extension->missed * period_ns),
 						   (int64_t)period_ns));
 }
 
 /* After the task, or in place of it. */
-void hwt_worker_end_other(struct hwt_worker *worker, struct hwt_record *record)
+void hwt_worker_end_slow(struct hwt_worker *worker, struct hwt_record *record)
 {
 	enum word_state end = record_end(record, STATE_ARMED);
 
-	await_look(worker->await);
+	waiters_look(worker->waiters);
 	if (end == STATE_ARMED) {
-		hwt_wheel_put_off(worker->wheel, record);
+		hwt_wheel_postpone(worker->wheel, record);
 		return;
 	}
 	if (end == STATE_EXPIRED)
 		worker_count_finished(worker);
-	lane_send_home(record);
+	lane_return(record);
 }
 
 void hwt_worker_abandon(struct hwt_worker *worker)
@@ -130,15 +130,15 @@ void hwt_worker_abandon(struct hwt_worker *worker)
 	if (worker->frame.record == NULL)
 		return;
 	worker->frame.record = NULL;
-	hwt_worker_end_other(worker, worker->batch[worker->batch_at - 1]); /* it was the last that was taken */
+	hwt_worker_end_slow(worker, worker->batch[worker->batch_at - 1]); /* it was the last that was taken */
 }
 
-void hwt_worker_expire_other(struct hwt_worker *worker, struct hwt_record *record)
+void hwt_worker_expire_slow(struct hwt_worker *worker, struct hwt_record *record)
 {
 	int64_t deadline_ns;
 	uint64_t word;
 
-	if (!begin_other(worker, record, &word))
+	if (!begin_slow(worker, record, &word))
 		return;
 	deadline_ns = record_deadline(record);
 	HWT_ASSERT(deadline_ns <= grid_time(&worker->wheel->grid, worker->tick));
@@ -146,14 +146,14 @@ void hwt_worker_expire_other(struct hwt_worker *worker, struct hwt_record *recor
 		begin_period(worker, record, deadline_ns);
 	else
 		worker_count_expired(worker);
-	tally_lateness(&worker->tally, deadline_ns, worker->lateness_ns);
+	counts_lateness(&worker->counts, deadline_ns, worker->lateness_ns);
 	HWT_PROBE(expire, record, (uint64_t)worker->lateness_ns - (uint64_t)deadline_ns);
-	if (worker->jobs != NULL && hwt_job_hand_over(worker->jobs, record))
+	if (worker->jobs != NULL && hwt_executor_hand_over(worker->jobs, record))
 		return;
 	worker->frame.record = record;
 	record->task((hwt_timeout){ record, word_generation(word) }, record_arg(record, word));
 	worker->frame.record = NULL;
-	hwt_worker_end_other(worker, record);
+	hwt_worker_end_slow(worker, record);
 }
 
 /* What waits now had been accepted before the ticks that come next. */
@@ -164,7 +164,7 @@ static void mark_lanes(struct hwt_lanes *lanes)
 
 		/* Relaxed: what the caller of a pass knows to have been accepted is seen; more does no harm. */
 		lane->mark = atomic_load_explicit(&lane->accepted, memory_order_relaxed) +
-			     atomic_load_explicit(&lane->urged, memory_order_relaxed);
+			     atomic_load_explicit(&lane->requeued, memory_order_relaxed);
 	}
 }
 
@@ -207,7 +207,7 @@ size_t hwt_worker_put_off_late(struct hwt_worker *worker, struct hwt_record **ba
 		if (grid_tick_of(&wheel->grid, record_deadline(batch[i])) >= wheel->tick)
 			batch[left++] = batch[i];
 		else
-			hwt_wheel_put_off(wheel, batch[i]);
+			hwt_wheel_postpone(wheel, batch[i]);
 	}
 	worker->has_late |= left < n;
 	return left;

@@ -89,23 +89,23 @@ static void each_queued(const struct hwt_queue *queue, struct hwt_lane *lane,
 		found(lane, node->value);
 }
 
-/* Those that are elsewhere, too, are for found_urged. */
+/* Those that are elsewhere, too, are for found_requeued. */
 static void found_submitted(struct hwt_lane *lane, struct hwt_record *record)
 {
 	HOLDS("R1", inventory_mark(&all_records, record) != NULL);
-	if (word_has(word_of(record), WORD_URGED))
+	if (word_has(word_of(record), WORD_REQUEUED))
 		return;
 	put_record(record, PLACE_SUBMITTED);
 	HOLDS("R1", record_lane(record) == lane);
 	HOLDS("R3", record->place == 0);
 }
 
-static void found_urged(struct hwt_lane *lane, struct hwt_record *record)
+static void found_requeued(struct hwt_lane *lane, struct hwt_record *record)
 {
 	uint8_t *mark = inventory_mark(&all_records, record);
 
 	(void)lane; /* of who moved it */
-	if (!word_has(word_of(record), WORD_URGED))
+	if (!word_has(word_of(record), WORD_REQUEUED))
 		return;
 	HOLDS("R1", (*mark & IN_SUBMITTED) == 0);
 	*mark |= IN_SUBMITTED;
@@ -131,17 +131,17 @@ static void check_free(struct hwt_record *first, uint8_t place, const struct hwt
 }
 
 /* What a pass that stop has ended did not send home; otherwise there is nothing between passes. */
-static void check_home(const struct hwt_lane *lane, bool midway)
+static void check_free_chain(const struct hwt_lane *lane, bool midway)
 {
 	const struct hwt_record *last = NULL;
 	size_t count = 0;
 
-	check_free(lane->home.first, PLACE_HOME, lane);
-	for (const struct hwt_record *record = lane->home.first; record != NULL; record = record->free_next) {
+	check_free(lane->free_chain.first, PLACE_FREE_CHAIN, lane);
+	for (const struct hwt_record *record = lane->free_chain.first; record != NULL; record = record->free_next) {
 		last = record;
 		count++;
 	}
-	HOLDS("pool", lane->home.count == count && lane->home.last == last);
+	HOLDS("pool", lane->free_chain.count == count && lane->free_chain.last == last);
 	HOLDS("G5", midway || count == 0);
 }
 
@@ -174,9 +174,9 @@ static const unsigned legal_states[PLACES] = {
 	[PLACE_FREE] = STATE(FREE) | STATE(EXPIRED) | STATE(CANCELLED) | STATE(LAZY),
 	/* FREE: one that has only been an extension. */
 	[PLACE_RETURNED] = STATE(FREE) | STATE(EXPIRED) | STATE(CANCELLED) | STATE(LAZY),
-	[PLACE_HOME] = STATE(FREE) | STATE(EXPIRED) | STATE(CANCELLED) | STATE(LAZY),
+	[PLACE_FREE_CHAIN] = STATE(FREE) | STATE(EXPIRED) | STATE(CANCELLED) | STATE(LAZY),
 	[PLACE_SUBMITTED] = STATE(QUEUED) | STATE(CANCELLED),
-	[PLACE_AGAIN] = STATE(QUEUED) | STATE(CANCELLED),
+	[PLACE_REARMED] = STATE(QUEUED) | STATE(CANCELLED),
 	[PLACE_WHEEL] = STATE(ARMED) | STATE(LAZY),
 	[PLACE_UNPLACED] = STATE(ARMED) | STATE(LAZY),
 	[PLACE_BATCH] = STATE(ARMED) | STATE(LAZY),
@@ -186,9 +186,9 @@ static const unsigned legal_states[PLACES] = {
 
 /* In a queue, and elsewhere too or not. */
 static bool is_legal_with_queue(const struct hwt_record *record, enum word_state state, enum hwt_check_place index,
-				bool urged)
+				bool requeued)
 {
-	if (state != STATE_CANCELLED && !(urged && state == STATE_ARMED))
+	if (state != STATE_CANCELLED && !(requeued && state == STATE_ARMED))
 		return false;
 	return index == PLACE_WHEEL || index == PLACE_UNPLACED || index == PLACE_BATCH ||
 	       (index == PLACE_NOWHERE && record->place == 0);
@@ -213,11 +213,12 @@ static bool is_legal(const struct hwt_timer *timer, const struct hwt_record *rec
 /* Of one that serves a timeout. */
 static void check_flags(uint64_t word, uint8_t mark)
 {
-	HOLDS("word", !word_has(word, WORD_MOVING | WORD_AGAIN | WORD_LAST)); /* nobody is in a call, nothing runs */
-	HOLDS("word", !word_has(word, WORD_CHECKED) || word_has(word, WORD_MOVED));
+	HOLDS("word",
+	      !word_has(word, WORD_RESCHEDULING | WORD_REARMED | WORD_LAST)); /* nobody is in a call, nothing runs */
+	HOLDS("word", !word_has(word, WORD_RESCHEDULE_SEEN) || word_has(word, WORD_RESCHEDULED));
 	HOLDS("word", !word_has(word, WORD_PERIODIC) || word_has(word, WORD_EXTENDED));
 	HOLDS("word", !word_has(word, WORD_DROPPED) || word_state(word) == STATE_CANCELLED);
-	HOLDS("R1", word_has(word, WORD_URGED) == ((mark & IN_SUBMITTED) != 0) || word_has(word, WORD_DROPPED));
+	HOLDS("R1", word_has(word, WORD_REQUEUED) == ((mark & IN_SUBMITTED) != 0) || word_has(word, WORD_DROPPED));
 }
 
 static bool serves(uint8_t mark)
@@ -284,7 +285,7 @@ static void check_records(struct hwt_timer *timer, struct hwt_check_counts *coun
 		for (; (char *)record != area->end; record++, mark++) {
 			counts->place[*mark & PLACE_MASK]++;
 			counts->cancelled += (*mark & IN_CANCELLED) != 0;
-			counts->urged += (*mark & IN_SUBMITTED) != 0;
+			counts->requeued += (*mark & IN_SUBMITTED) != 0;
 			if (*mark != PLACE_NOT_CARVED)
 				check_record(timer, record, *mark, &pending, &begun);
 		}
@@ -319,7 +320,7 @@ void hwt_check_count(hwt_timer *timer, struct hwt_check_counts *counts)
 		add_slabs(&timer->lanes.made[i]->pool);
 	for (uint32_t i = 0; i < lanes_count(&timer->lanes); i++) {
 		check_pool(timer->lanes.made[i]);
-		check_home(timer->lanes.made[i], stopped);
+		check_free_chain(timer->lanes.made[i], stopped);
 		each_queued(&timer->lanes.made[i]->submitted, timer->lanes.made[i], found_submitted);
 	}
 	counts->chunks = hwt_check_wheel(timer->wheel, &all_records, stopped);
@@ -329,11 +330,11 @@ void hwt_check_count(hwt_timer *timer, struct hwt_check_counts *counts)
 	for (struct hwt_record *record = timer->unprocessed; record != NULL; record = record->link)
 		put_record(record, PLACE_UNPROCESSED);
 	/* Relaxed: the timer is quiet. */
-	for (struct hwt_record *record = atomic_load_explicit(&timer->lanes.again, memory_order_relaxed);
+	for (struct hwt_record *record = atomic_load_explicit(&timer->lanes.rearmed, memory_order_relaxed);
 	     record != NULL; record = record->link)
-		put_record(record, PLACE_AGAIN);
+		put_record(record, PLACE_REARMED);
 	for (uint32_t i = 0; i < lanes_count(&timer->lanes); i++) {
-		each_queued(&timer->lanes.made[i]->submitted, timer->lanes.made[i], found_urged);
+		each_queued(&timer->lanes.made[i]->submitted, timer->lanes.made[i], found_requeued);
 		each_queued(&timer->lanes.made[i]->cancelled, timer->lanes.made[i], found_cancelled);
 	}
 	each_record(mark_extension);

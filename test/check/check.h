@@ -38,7 +38,7 @@
 struct hwt_check_counts {
 	size_t place[PLACES];
 	size_t cancelled; /* in a cancelled queue, elsewhere too or not */
-	size_t urged;     /* the same of a submitted queue */
+	size_t requeued;  /* the same of a submitted queue */
 	size_t chunks;    /* of the wheel, in use */
 };
 

@@ -50,7 +50,7 @@ struct wheel_check {
 	const struct hwt_wheel *wheel;
 	struct inventory *records;
 	struct hwt_hashed_view view;
-	struct hwt_hierarchical_view level_view;
+	struct hwt_levels_view level_view;
 	unsigned level;
 	int64_t first_due; /* the least tick of any member */
 };
@@ -63,15 +63,15 @@ static bool has_flag(const struct hwt_record *record, uint64_t flag)
 	return word_has(atomic_load_explicit(&record->word, memory_order_relaxed), flag);
 }
 
-static bool has_moved(const struct hwt_record *record)
+static bool was_rescheduled(const struct hwt_record *record)
 {
-	return has_flag(record, WORD_MOVED);
+	return has_flag(record, WORD_RESCHEDULED);
 }
 
 /* Then a submitted queue has it, too. */
-static bool is_urged(const struct hwt_record *record)
+static bool is_requeued(const struct hwt_record *record)
 {
-	return has_flag(record, WORD_URGED);
+	return has_flag(record, WORD_REQUEUED);
 }
 
 /* One member: where it says it is. */
@@ -101,11 +101,11 @@ static void check_member(struct wheel_check *check, struct hwt_chunk *chunk, uns
 	HOLDS("B3", round_distance(chunk->least, (uint32_t)round) <= distance);
 	HOLDS("H1", distance >= 0 && distance <= check->view.max_remaining);
 	HOLDS("W1", tick >= wheel->tick);
-	if (!has_moved(record)) {
+	if (!was_rescheduled(record)) {
 		HOLDS("B5", chunk->clamped ? tick <= truly : tick == truly);
 		HOLDS("H1", ((uint64_t)truly & (check->view.count - 1)) == bucket);
 	}
-	HOLDS("R4", tick <= truly || is_urged(record));
+	HOLDS("R4", tick <= truly || is_requeued(record));
 	HOLDS("H2", HWT_TICK_NEVER - (int64_t)check->view.due->level[0][bucket] <= tick);
 	check->first_due = tick < check->first_due ? tick : check->first_due;
 }
@@ -113,7 +113,7 @@ static void check_member(struct wheel_check *check, struct hwt_chunk *chunk, uns
 /* In the hierarchical one: its bucket is that of a block which this level has, and its tick is of that block. */
 static void check_level_member(struct wheel_check *check, struct hwt_chunk *chunk, unsigned i)
 {
-	const struct hwt_hierarchical_view *view = &check->level_view;
+	const struct hwt_levels_view *view = &check->level_view;
 	const struct hwt_record *record = chunk->records[i];
 	unsigned shift = view->bits * check->level;
 	uint64_t index = (uint64_t)(chunk->bucket - view->buckets), now = (uint64_t)check->wheel->tick >> shift;
@@ -122,13 +122,13 @@ static void check_level_member(struct wheel_check *check, struct hwt_chunk *chun
 	int64_t tick = check_placed(check, chunk, i), entry = due_of(view->due, (uint32_t)index);
 
 	HOLDS("K2", check->level == 0 ? block >= now : block > now);
-	if (!has_moved(record)) {
+	if (!was_rescheduled(record)) {
 		HOLDS("K1", (uint64_t)tick >> shift == block);
 		HOLDS("K1", chunk_rounds(chunk)[i] == (uint32_t)tick);
 		HOLDS("K3", entry <= tick);
 		check->first_due = tick < check->first_due ? tick : check->first_due;
 	}
-	HOLDS("R4", block << shift <= (uint64_t)tick || is_urged(record));
+	HOLDS("R4", block << shift <= (uint64_t)tick || is_requeued(record));
 }
 
 static size_t check_bucket(struct wheel_check *check, const struct hwt_bucket *bucket, check_one *check_one_member)
@@ -191,11 +191,11 @@ static size_t check_hashed(struct wheel_check *check)
 
 static size_t check_levels(struct wheel_check *check)
 {
-	struct hwt_hierarchical_view *view = &check->level_view;
+	struct hwt_levels_view *view = &check->level_view;
 	size_t chunks = 0;
 
 	for (check->level = 0; check->level < view->levels; check->level++) {
-		hwt_wheel_hierarchical_view(check->wheel, check->level, view);
+		hwt_wheel_levels_view(check->wheel, check->level, view);
 		if (view->buckets == NULL)
 			continue;
 		for (uint32_t i = 0; i < view->count; i++)
@@ -215,12 +215,12 @@ static void check_unplaced(const struct hwt_wheel *wheel, struct inventory *reco
 		check_deadline(&wheel->grid, record_deadline(record));
 		HOLDS("R3", (record->place & 1) != 0);
 		HOLDS("unplaced", wheel->unplaced_due <= grid_tick_of(&wheel->grid, record_deadline(record)) ||
-				      wheel->unplaced_due <= wheel->tick || is_urged(record));
+				      wheel->unplaced_due <= wheel->tick || is_requeued(record));
 	}
 	HOLDS("unplaced", wheel->unplaced_last == last);
 	/* Put off until a tick is through, and only a stop ends one in the middle. */
-	HOLDS("put off", midway || wheel->put_off_first == NULL);
-	for (record = wheel->put_off_first; record != NULL;
+	HOLDS("put off", midway || wheel->postponed_first == NULL);
+	for (record = wheel->postponed_first; record != NULL;
 	     record = (struct hwt_record *)(record->place & ~(uintptr_t)1))
 		inventory_put(records, "R1", record, sizeof(*record), PLACE_UNPLACED);
 	HOLDS("unplaced", wheel->unplaced_due >= wheel->tick);
@@ -233,7 +233,7 @@ size_t hwt_check_wheel(const struct hwt_wheel *wheel, struct inventory *records,
 	size_t chunks;
 
 	if (hwt_wheel_is_hierarchical(wheel)) {
-		hwt_wheel_hierarchical_view(wheel, 0, &check.level_view);
+		hwt_wheel_levels_view(wheel, 0, &check.level_view);
 		check_blocks(check.level_view.store);
 		chunks = check_levels(&check);
 	} else {

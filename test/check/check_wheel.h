@@ -15,9 +15,9 @@ enum hwt_check_place {
 	PLACE_NOT_CARVED,
 	PLACE_FREE,
 	PLACE_RETURNED,
-	PLACE_HOME, /* not yet sent: only after a pass that stop has ended */
+	PLACE_FREE_CHAIN, /* not yet sent: only after a pass that stop has ended */
 	PLACE_SUBMITTED,
-	PLACE_AGAIN, /* on its way from an executor to run again */
+	PLACE_REARMED, /* on its way from an executor to run again */
 	PLACE_WHEEL,
 	PLACE_UNPLACED,
 	PLACE_BATCH,
