@@ -54,67 +54,21 @@ MAJOR := $(call version_part,MAJOR)
 VERSION := $(MAJOR).$(call version_part,MINOR).$(call version_part,PATCH)
 SONAME := libhwt.so.$(MAJOR)
 
+# The rooms of the core; src/store/ is above them, and a library of its own.
 ROOMS := timer worker wheel lane base
 SRC := $(wildcard $(ROOMS:%=src/%/*.c))
-CHECKER := $(wildcard test/check/*.c)
-# unit_*: through internal headers, linked with a build that has seams for time and memory.  test_*: the shared library, as users have it.
-# ThreadSanitizer takes minutes for these and has nothing to see: they have one thread.
-ONE_THREAD := $(if $(findstring thread,$(SAN)),unit_world unit_oracle unit_wheel unit_levels)
-UNIT_TESTS := $(filter-out $(ONE_THREAD:%=$(BUILD)/test/%),$(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/unit_*.c)))
-API_TESTS := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/test_*.c))
-# The same programs once more: on the hierarchical wheel; and with the library's test build, in which threads lose their
-# processor where it hurts (test/exec.sh).  ThreadSanitizer has no use for those of one thread.
-TWINS ?= $(patsubst %,hierarchical:$(BUILD)/test/%,\
-	$(if $(findstring thread,$(SAN)),,unit_wheel unit_world unit_worker unit_oracle) \
-	$(patsubst test/%.c,%,$(wildcard test/test_behaviours*.c test/test_stress*.c) test/test_memory.c test/test_soak.c \
-	test/test_driven.c test/test_idle.c test/test_reschedule.c test/test_periodic.c)) \
-	$(patsubst test/%.c,perturbed:$(BUILD)/test/%,$(wildcard test/test_stress*.c))
-# Those that need more than the library: each if that is installed, otherwise nothing.
-EXAMPLES_PKG := libuv executor_glib glib_loop curl_multi
-EXAMPLES_MORE := $(addprefix $(BUILD)/examples/,$(EXAMPLES_PKG) cpp)
-PKG_libuv := libuv
-PKG_executor_glib := glib-2.0
-PKG_glib_loop := glib-2.0
-PKG_curl_multi := libcurl
-EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,\
-	$(filter-out $(EXAMPLES_PKG:%=examples/%.c) examples/jobs.c examples/demo_store.c,$(wildcard examples/*.c)))
-BENCH := $(BUILD)/bench/bench
 
-.PHONY: all check soak fuzz model static aarch64 coverage perturbed mutants mutants-sample mutants-random races memcheck demo install uninstall dist clean deps help
+.PHONY: all demo install uninstall dist clean deps help
 .DELETE_ON_ERROR:
 
-all: $(BUILD)/libhwt.a $(BUILD)/libhwt.so store
+all: $(BUILD)/libhwt.a $(BUILD)/libhwt.so store ## the libraries: libhwt, and libhwt-store where SQLite or libpq is found
 
-help:
-	@echo 'make            the library: $(BUILD)/libhwt.a, $(BUILD)/libhwt.so.$(VERSION)'
-	@echo 'make deps       installs what the build needs and is missing'
-	@echo 'make demo       a server with thousands of connections, each with its timeouts (10 seconds)'
-	@echo 'make demo-store three processes that share timeouts in a database; one is killed (URL=postgresql://...)'
-	@echo 'make check      all tests of libhwt; make check-store those of libhwt-store'
-	@echo 'make soak       the stress tests, some 10^9 operations (minutes); HWT_SCALE=n for n percent of make check'
-	@echo 'make fuzz       libFuzzer on the oracle, FUZZ_S seconds (clang)'
-	@echo 'make model      Spin models of the protocols, with planted faults'
-	@echo 'make static     clang-tidy, cppcheck, gcc -fanalyzer, shellcheck, as far as installed'
-	@echo 'make memcheck   the single-threaded tests under valgrind'
-	@echo 'make mutants    plants faults, one by one, and demands that a test finds each'
-	@echo 'make mutants-sample one fault of each source file, drawn by HWT_SEED'
-	@echo 'make mutants-random 100 faults drawn by HWT_SEED; shows those that no test finds'
-	@echo 'make races      plants data races and demands that ThreadSanitizer reports each'
-	@echo 'make coverage   lines and branches of src/ that the tests reach'
-	@echo 'make aarch64    cross build, tests under qemu'
-	@echo 'make bench      measures the library and the rivals that are installed (some ten minutes); see bench/README.md'
-	@echo 'make bench-full the same with all scenarios, sizes and rounds (hours)'
-	@echo 'make bench-wheels the two wheels side by side, on virtual time'
-	@echo 'make bench-check instructions of each operation against bench/instructions.txt (valgrind)'
-	@echo 'make bench-store measures libhwt-store on SQLite and PostgreSQL (40 minutes); see bench/store/README.md'
-	@echo 'make bench-deps installs the rivals'
-	@echo 'make install    to DESTDIR=$(DESTDIR) PREFIX=$(PREFIX); make uninstall'
-	@echo 'make dist       $(DIST).tar.gz of the last commit'
-	@echo 'make clean      removes the build folders'
+help: ## this list
+	@sed -n 's/^\([a-z0-9-]*\):[^#]* ## \(.*\)/\1#\2/p' $(MAKEFILE_LIST) | \
+		awk -F'#' '{ printf "make %-16s %s\n", $$1 == "all" ? "" : $$1, $$2 }'
 	@echo 'SAN=thread or SAN=address,undefined with any of them: with these sanitizers, in a folder of their own'
 
-# The library, static and shared of the same objects, so that the archive may go into a shared object; for the unit
-# tests; and shared with what perturbs it.
+# The library: static and shared of the same objects, so that the archive may go into a shared object.
 
 $(BUILD)/lib/%.o: src/%.c
 	@mkdir -p $(@D)
@@ -124,32 +78,8 @@ $(BUILD)/lib/%.o: src/%.c
 # So nothing uses any, except what scans a bucket and knows no thread.
 $(BUILD)/lib/wheel/bucket.o: TLSFLAGS =
 
-$(BUILD)/unit/%.o: src/%.c
-	@mkdir -p $(@D)
-	$(QCC) $(ALL_CPPFLAGS) $(POSIX) -DHWT_TEST $(ALL_CFLAGS) -c -o $@ $<
-
-$(BUILD)/unit/check/%.o: test/check/%.c
-	@mkdir -p $(@D)
-	$(QCC) $(ALL_CPPFLAGS) -Itest $(POSIX) -DHWT_TEST $(ALL_CFLAGS) -c -o $@ $<
-
-$(BUILD)/perturbed/%.o: src/%.c
-	@mkdir -p $(@D)
-	$(QCC) $(ALL_CPPFLAGS) $(POSIX) -DHWT_TEST $(ALL_CFLAGS) -fPIC -c -o $@ $<
-
-$(BUILD)/perturbed/perturb.o: test/perturb.c
-	@mkdir -p $(@D)
-	$(QCC) $(ALL_CPPFLAGS) $(POSIX) -DHWT_TEST $(ALL_CFLAGS) -fPIC -c -o $@ $<
-
-$(BUILD)/perturbed/$(SONAME): $(SRC:src/%.c=$(BUILD)/perturbed/%.o) $(BUILD)/perturbed/perturb.o
-	$(QCC) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=test/perturb.map -o $@ $^ $(ALL_LDFLAGS)
-
-perturbed: $(BUILD)/perturbed/$(SONAME)
-
 $(BUILD)/libhwt.a: $(SRC:src/%.c=$(BUILD)/lib/%.o)
 	$(Q)rm -f $@ && $(AR) rcsD $@ $^
-
-$(BUILD)/libhwt-unit.a: $(SRC:src/%.c=$(BUILD)/unit/%.o) $(CHECKER:test/%.c=$(BUILD)/unit/%.o)
-	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
 $(BUILD)/libhwt.so.$(VERSION): $(SRC:src/%.c=$(BUILD)/lib/%.o) src/hwt.map
 	$(QCC) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=src/hwt.map $(if $(SAN),,-Wl$(comma)-z$(comma)defs) \
@@ -159,77 +89,12 @@ $(BUILD)/libhwt.so: $(BUILD)/libhwt.so.$(VERSION)
 	$(Q)ln -sf $(notdir $<) $(BUILD)/$(SONAME)
 	$(Q)ln -sf $(SONAME) $@
 
-# A copy of the tree may lack it.
--include store.mk
-
-# Tests, examples, benches.
-
-$(BUILD)/test/unit_%: test/unit_%.c $(BUILD)/libhwt-unit.a | $(BUILD)/test
-	$(QCC) $(ALL_CPPFLAGS) -Itest $(GNU) -DHWT_TEST $(ALL_CFLAGS) -o $@ $< $(BUILD)/libhwt-unit.a $(ALL_LDFLAGS)
-
-$(BUILD)/test/test_%: test/test_%.c $(BUILD)/libhwt.so | $(BUILD)/test
-	$(QCC) $(ALL_CPPFLAGS) -Itest $(GNU) $(ALL_CFLAGS) -o $@ $< -L$(BUILD) -lhwt \
-		-Wl,--enable-new-dtags,-rpath,'$$ORIGIN/..' $(ALL_LDFLAGS)
-
-$(BUILD)/examples/%: examples/%.c $(BUILD)/libhwt.a | $(BUILD)/examples
-	$(QCC) $(ALL_CPPFLAGS) $(GNU) $(ALL_CFLAGS) -o $@ $(filter %.c,$^) $(BUILD)/libhwt.a $(ALL_LDFLAGS)
-
-$(EXAMPLES_PKG:%=$(BUILD)/examples/%): $(BUILD)/examples/%: examples/%.c $(BUILD)/libhwt.a | $(BUILD)/examples
-	@if pkg-config --exists $(PKG_$*) 2>/dev/null; then $(if $(V),,$(SAY) '  CC  $@';) $(CC) $(ALL_CPPFLAGS) $(GNU) \
-		$(ALL_CFLAGS) -o $@ $< $(BUILD)/libhwt.a $$(pkg-config --cflags --libs $(PKG_$*) | \
-		sed 's/-I/-isystem /g') $(ALL_LDFLAGS); fi
-
-$(BUILD)/examples/cpp: examples/cpp.cpp $(BUILD)/libhwt.a | $(BUILD)/examples
-	@if command -v $(CXX) >/dev/null 2>&1; then $(if $(V),,$(SAY) '  CXX $@';) $(CXX) -std=c++17 $(OPT) -Wall -Wextra \
-		-Wpedantic -Wshadow -Wconversion $(SANFLAGS) -pthread $(ALL_CPPFLAGS) -o $@ $< $(BUILD)/libhwt.a \
-		$(ALL_LDFLAGS); fi
-
 $(addprefix $(BUILD)/,test examples bench):
 	$(Q)mkdir -p $@
 
-demo: $(EXAMPLES)
-	$(BUILD)/examples/demo
-
-# TWINS= leaves them out: what they find hangs on the compiler less than on chance.
-check: all $(UNIT_TESTS) $(API_TESTS) $(BUILD)/perturbed/$(SONAME) $(EXAMPLES) $(EXAMPLES_MORE) $(BENCH) $(STORE_TESTS)
-	CC='$(CC)' SAN='$(SAN)' test/run.sh $(BUILD) $(UNIT_TESTS) $(API_TESTS) $(TWINS) $(STORE_RUNS) $(STORE_CHECKS) \
-		test/layers.sh test/edges.sh test/header.sh test/abi.sh test/docs.sh test/examples.sh test/dlopen.sh test/man.sh test/store_man.sh $(if $(TWINS),test/bench.sh)
-
-soak: $(API_TESTS) $(BUILD)/perturbed/$(SONAME)
-	HWT_SCALE=$${HWT_SCALE:-2500} HWT_SOAK_S=$${HWT_SOAK_S:-600} HWT_TEST_TIMEOUT=3600 test/run.sh $(BUILD) \
-		$(filter %stress %soak,$(API_TESTS)) $(filter perturbed:%,$(TWINS))
-
-mutants:
-	CC='$(CC)' test/mutants.sh
-
-mutants-sample:
-	CC='$(CC)' test/mutants.sh --sample
-
-mutants-random:
-	CC='$(CC)' test/random_mutants.sh
-
-static aarch64 coverage races:
-	test/run.sh $(BUILD) test/$@.sh
-
-# Random programs that coverage leads, against the oracle; what it finds new stays in build-fuzz/corpus.
-fuzz: build-fuzz/fuzz_oracle
-	mkdir -p build-fuzz/corpus
-	build-fuzz/fuzz_oracle -max_total_time=$(or $(FUZZ_S),60) -max_len=4096 build-fuzz/corpus test/corpus
-
-build-fuzz/fuzz_oracle: test/fuzz_oracle.c $(SRC) $(CHECKER) $(wildcard src/*/*.h test/*.h test/check/*.h)
-	mkdir -p build-fuzz
-	clang -std=c11 -g -O1 -fsanitize=fuzzer,address,undefined -Iinclude -Itest $(POSIX) -DHWT_TEST -pthread \
-		-o $@ $(filter %.c,$^)
-
-model:
-	CC='$(CC)' test/run.sh $(BUILD) model/run.sh
-
-memcheck: $(UNIT_TESTS)
-	test/run.sh $(BUILD) test/memcheck.sh
-
-# A copy of the tree may lack it.
--include bench/bench.mk
--include store_tools.mk
+# A copy of the tree may lack some of them.
+BENCH := $(BUILD)/bench/bench
+-include store.mk examples/examples.mk test/test.mk bench/bench.mk store_tools.mk
 
 # For pkg-config; `--static` adds what the archive needs.
 $(BUILD)/hwt.pc: include/hwt.h Makefile
@@ -250,7 +115,7 @@ INSTALLED = $(INCLUDEDIR)/hwt.h $(LIBDIR)/libhwt.a $(LIBDIR)/libhwt.so.$(VERSION
 DOCUMENTS = README.md CHANGES.md LICENSE $(wildcard doc/*.md doc/*.svg doc/*.bt)
 
 # The prefix may be another one each time: hwt.pc is made anew.
-install: all $(BUILD)/hwt.3
+install: all $(BUILD)/hwt.3 ## to DESTDIR= PREFIX=/usr/local; make uninstall
 	@rm -f $(BUILD)/hwt.pc && $(MAKE) -s --no-print-directory BUILD=$(BUILD) $(BUILD)/hwt.pc
 	install -d $(DESTDIR)$(INCLUDEDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(MANDIR)/man3 \
 		$(DESTDIR)$(DOCDIR)/examples
@@ -272,14 +137,14 @@ uninstall:
 # A release: what git has, in an archive whose bytes are the same each time.
 DIST = libhwt-$(VERSION)
 
-dist:
+dist: ## an archive of the last commit
 	git archive --format=tar --prefix=$(DIST)/ HEAD | gzip -9n >$(DIST).tar.gz
 	@echo $(DIST).tar.gz
 
-deps:
+deps: ## installs what the build and the tests need and is missing
 	@CC='$(CC)' ./deps.sh
 
-clean:
+clean: ## removes the build folders
 	rm -rf build build-*/
 
 -include $(wildcard $(BUILD)/*/*.d $(BUILD)/*/*/*.d)

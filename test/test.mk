@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# The tests.  unit_* go through internal headers and are linked with a build that has seams for time and memory; test_*
+# use the shared library, as its users do.
+
+CHECKER := $(wildcard test/check/*.c)
+# ThreadSanitizer takes minutes for these and has nothing to see: they have one thread.
+ONE_THREAD := $(if $(findstring thread,$(SAN)),unit_world unit_oracle unit_wheel unit_levels)
+UNIT_TESTS := $(filter-out $(ONE_THREAD:%=$(BUILD)/test/%),$(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/unit_*.c)))
+API_TESTS := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/test_*.c))
+# The same programs once more: on the hierarchical wheel; and with the library's test build, in which threads lose their
+# processor where it hurts (test/exec.sh).  ThreadSanitizer has no use for those of one thread.
+TWINS ?= $(patsubst %,hierarchical:$(BUILD)/test/%,\
+	$(if $(findstring thread,$(SAN)),,unit_wheel unit_world unit_worker unit_oracle) \
+	$(patsubst test/%.c,%,$(wildcard test/test_behaviours*.c test/test_stress*.c) test/test_memory.c test/test_soak.c \
+	test/test_driven.c test/test_idle.c test/test_reschedule.c test/test_periodic.c)) \
+	$(patsubst test/%.c,perturbed:$(BUILD)/test/%,$(wildcard test/test_stress*.c))
+
+.PHONY: check soak fuzz model static aarch64 coverage perturbed mutants mutants-sample mutants-random races memcheck
+
+$(BUILD)/unit/%.o: src/%.c
+	@mkdir -p $(@D)
+	$(QCC) $(ALL_CPPFLAGS) $(POSIX) -DHWT_TEST $(ALL_CFLAGS) -c -o $@ $<
+
+$(BUILD)/unit/check/%.o: test/check/%.c
+	@mkdir -p $(@D)
+	$(QCC) $(ALL_CPPFLAGS) -Itest $(POSIX) -DHWT_TEST $(ALL_CFLAGS) -c -o $@ $<
+
+$(BUILD)/libhwt-unit.a: $(SRC:src/%.c=$(BUILD)/unit/%.o) $(CHECKER:test/%.c=$(BUILD)/unit/%.o)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(BUILD)/perturbed/%.o: src/%.c
+	@mkdir -p $(@D)
+	$(QCC) $(ALL_CPPFLAGS) $(POSIX) -DHWT_TEST $(ALL_CFLAGS) -fPIC -c -o $@ $<
+
+$(BUILD)/perturbed/perturb.o: test/perturb.c
+	@mkdir -p $(@D)
+	$(QCC) $(ALL_CPPFLAGS) $(POSIX) -DHWT_TEST $(ALL_CFLAGS) -fPIC -c -o $@ $<
+
+$(BUILD)/perturbed/$(SONAME): $(SRC:src/%.c=$(BUILD)/perturbed/%.o) $(BUILD)/perturbed/perturb.o
+	$(QCC) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=test/perturb.map -o $@ $^ $(ALL_LDFLAGS)
+
+perturbed: $(BUILD)/perturbed/$(SONAME)
+
+$(BUILD)/test/unit_%: test/unit_%.c $(BUILD)/libhwt-unit.a | $(BUILD)/test
+	$(QCC) $(ALL_CPPFLAGS) -Itest $(GNU) -DHWT_TEST $(ALL_CFLAGS) -o $@ $< $(BUILD)/libhwt-unit.a $(ALL_LDFLAGS)
+
+$(BUILD)/test/test_%: test/test_%.c $(BUILD)/libhwt.so | $(BUILD)/test
+	$(QCC) $(ALL_CPPFLAGS) -Itest $(GNU) $(ALL_CFLAGS) -o $@ $< -L$(BUILD) -lhwt \
+		-Wl,--enable-new-dtags,-rpath,'$$ORIGIN/..' $(ALL_LDFLAGS)
+
+# TWINS= leaves them out: what they find hangs on the compiler less than on chance.
+check: all $(UNIT_TESTS) $(API_TESTS) $(BUILD)/perturbed/$(SONAME) $(EXAMPLES) $(EXAMPLES_MORE) $(BENCH) $(STORE_TESTS) ## all tests; make check-store those of libhwt-store
+	CC='$(CC)' SAN='$(SAN)' test/run.sh $(BUILD) $(UNIT_TESTS) $(API_TESTS) $(TWINS) $(STORE_RUNS) $(STORE_CHECKS) \
+		test/layers.sh test/edges.sh test/header.sh test/abi.sh test/docs.sh test/examples.sh test/dlopen.sh test/man.sh \
+		test/store_man.sh $(if $(TWINS),test/bench.sh)
+
+soak: $(API_TESTS) $(BUILD)/perturbed/$(SONAME) ## the stress tests, some 10^9 operations (minutes)
+	HWT_SCALE=$${HWT_SCALE:-2500} HWT_SOAK_S=$${HWT_SOAK_S:-600} HWT_TEST_TIMEOUT=3600 test/run.sh $(BUILD) \
+		$(filter %stress %soak,$(API_TESTS)) $(filter perturbed:%,$(TWINS))
+
+mutants: ## plants faults, one by one, and demands that a test finds each
+	CC='$(CC)' test/mutants.sh
+
+mutants-sample: ## one fault of each source file, drawn by HWT_SEED
+	CC='$(CC)' test/mutants.sh --sample
+
+mutants-random: ## 100 faults drawn by HWT_SEED; shows those that no test finds
+	CC='$(CC)' test/random_mutants.sh
+
+static: ## clang-tidy, cppcheck, gcc -fanalyzer, shellcheck, as far as installed
+aarch64: ## cross build, tests under qemu
+coverage: ## lines and branches of src/ that the tests reach
+races: ## plants data races and demands that ThreadSanitizer reports each
+static aarch64 coverage races:
+	test/run.sh $(BUILD) test/$@.sh
+
+# Random programs that coverage leads, against the oracle; what it finds new stays in build-fuzz/corpus.
+fuzz: build-fuzz/fuzz_oracle ## libFuzzer on the oracle, FUZZ_S seconds (clang)
+	mkdir -p build-fuzz/corpus
+	build-fuzz/fuzz_oracle -max_total_time=$(or $(FUZZ_S),60) -max_len=4096 build-fuzz/corpus test/corpus
+
+build-fuzz/fuzz_oracle: test/fuzz_oracle.c $(SRC) $(CHECKER) $(wildcard src/*/*.h test/*.h test/check/*.h)
+	mkdir -p build-fuzz
+	clang -std=c11 -g -O1 -fsanitize=fuzzer,address,undefined -Iinclude -Isrc -Itest $(POSIX) -DHWT_TEST -pthread \
+		-o $@ $(filter %.c,$^)
+
+model: ## Spin models of the protocols, with planted faults
+	CC='$(CC)' test/run.sh $(BUILD) model/run.sh
+
+memcheck: $(UNIT_TESTS) ## the single-threaded tests under valgrind
+	test/run.sh $(BUILD) test/memcheck.sh
