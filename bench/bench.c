@@ -6,7 +6,9 @@
  * busy with something else strikes them all alike.  A run that breaks the law (see bench.h), crashes or takes too long
  * makes the whole bench fail.  Interrupted, it reports the rounds that it has.
  */
-#include "bench.h"
+#include "run.h"
+#include "program.h"
+#include "report.h"
 #include "measure.h"
 #include "options.h"
 #include "subjects.h"

@@ -3,7 +3,7 @@
 #ifndef BENCH_LOAD_H
 #define BENCH_LOAD_H
 
-#include "bench.h"
+#include "run.h"
 #include "measure.h"
 
 struct load {

@@ -3,7 +3,7 @@
 #ifndef BENCH_OPTIONS_H
 #define BENCH_OPTIONS_H
 
-#include "bench.h"
+#include "run.h"
 
 #define ROUNDS_MAX 100
 #define ROUNDS_DEFAULT 5

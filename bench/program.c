@@ -12,7 +12,7 @@
  * With --version: one line that says what they are.  Whatever else they print is shown and means nothing, and a program
  * that ends without such a line, or with a status other than 0, has failed.
  */
-#include "bench.h"
+#include "program.h"
 
 #include <errno.h>
 #include <math.h>

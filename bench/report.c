@@ -5,7 +5,7 @@
  * Hidden here: layout.  A figure is printed as its median and then, in brackets, the least and the largest of the
  * rounds; a ~ after the median says that these are more than a factor of two apart.
  */
-#include "bench.h"
+#include "report.h"
 #include "measure.h"
 #include "options.h"
 

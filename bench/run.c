@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What most runs share: the task that checks its deadline, the account, beginning and end. */
-#include "bench.h"
+#include "run.h"
 #include "measure.h"
 
 #include <inttypes.h>

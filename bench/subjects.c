@@ -2,7 +2,9 @@
 /* See subjects.h. */
 #include "subjects.h"
 
-#include "bench.h"
+#include "run.h"
+#include "program.h"
+#include "report.h"
 #include "options.h"
 #include "rivals.h"
 

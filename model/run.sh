@@ -20,7 +20,7 @@ done
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 1' HUP INT TERM
-cp word.pml sleep.pml move.pml again.pml "$dir" && cd "$dir" || exit 1
+cp word.pml sleep.pml reschedule.pml rearm.pml "$dir" && cd "$dir" || exit 1
 
 # OPTIMISATION MODEL OPTIONS...: makes ./pan, runs it, leaves what it says in `log`.
 search() {
@@ -87,19 +87,19 @@ check sleep_membarrier_one_lane sleep.pml -DLANES=1 -DTICKS=1
 check sleep_membarrier_one_lane_two_queues sleep.pml -DLANES=1 -DOPERATIONS=1 -DCANCELS
 check sleep_membarrier_four_operations sleep.pml -DPRODUCERS=1 -DOPERATIONS=4 -DGATHER=3 -DCANCELS
 check sleep_fence sleep.pml -DFENCE
-check move_two_movers move.pml
-check move_three_ticks move.pml -DMOVERS=1 -DMOVES=2 -DTICKS=3
-check move_two_lives move.pml -DMOVERS=1 -DLIVES=2 -DCANCELS=2
-check move_two_cancellers move.pml -DMOVERS=1 -DCANCELLERS=2 -DOOM
-check move_without_memory move.pml -DMOVERS=1 -DMOVES=2 -DTICKS=3 -DOOM
-check move_a_look move.pml -DMOVERS=1 -DLIVES=2 -DLOOKER
-check again_membarrier again.pml -DSYNCS=2 -DRUNS=3
-check again_membarrier_two_calls again.pml -DCALLS=2
-check again_membarrier_executor again.pml -DEXECUTOR -DCALLS=2 -DRUNS=3
-check again_membarrier_periodic again.pml -DPERIODIC -DSYNCS=2 -DRUNS=3
-check again_membarrier_periodic_executor again.pml -DPERIODIC -DEXECUTOR -DRUNS=3
-check again_fence again.pml -DFENCE -DSYNCS=2 -DRUNS=3
-check again_fence_executor again.pml -DFENCE -DEXECUTOR -DSYNCS=2
+check reschedule_two_movers reschedule.pml
+check reschedule_three_ticks reschedule.pml -DMOVERS=1 -DMOVES=2 -DTICKS=3
+check reschedule_two_lives reschedule.pml -DMOVERS=1 -DLIVES=2 -DCANCELS=2
+check reschedule_two_cancellers reschedule.pml -DMOVERS=1 -DCANCELLERS=2 -DOOM
+check reschedule_without_memory reschedule.pml -DMOVERS=1 -DMOVES=2 -DTICKS=3 -DOOM
+check reschedule_a_look reschedule.pml -DMOVERS=1 -DLIVES=2 -DLOOKER
+check rearm_membarrier rearm.pml -DSYNCS=2 -DRUNS=3
+check rearm_membarrier_two_calls rearm.pml -DCALLS=2
+check rearm_membarrier_executor rearm.pml -DEXECUTOR -DCALLS=2 -DRUNS=3
+check rearm_membarrier_periodic rearm.pml -DPERIODIC -DSYNCS=2 -DRUNS=3
+check rearm_membarrier_periodic_executor rearm.pml -DPERIODIC -DEXECUTOR -DRUNS=3
+check rearm_fence rearm.pml -DFENCE -DSYNCS=2 -DRUNS=3
+check rearm_fence_executor rearm.pml -DFENCE -DEXECUTOR -DSYNCS=2
 
 small='-DRECORDS=1 -DLANES=1 -DCANCELS=1'
 word_fault() {
@@ -144,7 +144,7 @@ sleep_fault NAP_ABOVE_ALL S4
 move_fault() {
 	fault=$1 invariant=$2
 	shift 2
-	fault "$fault" "$invariant" move.pml -DMOVERS=1 -DMOVES=2 "$@"
+	fault "$fault" "$invariant" reschedule.pml -DMOVERS=1 -DMOVES=2 "$@"
 }
 move_fault NO_CHECKED M1
 move_fault MOVING_OVERLOOKED M1
@@ -167,33 +167,33 @@ move_fault DEADLINE_FIRST M5
 move_fault STORE_QUEUED M6
 move_fault STORE_URGED M6
 move_fault LOOK_ONCE M7 -DLIVES=2 -DLOOKER
-again_fault() {
+rearm_fault() {
 	fault=$1 invariant=$2
 	shift 2
-	fault "$fault" "$invariant" again.pml "$@"
+	fault "$fault" "$invariant" rearm.pml "$@"
 }
-again_fault RETURN_AFTER_BUSY A1
-again_fault RETURN_AFTER_0 A1
-again_fault LAST_UNSAID A5
-again_fault LAST_OVERLOOKED A5
-again_fault CANCEL_IN_A_MOVE A5
-again_fault AGAIN_UNCOUNTED A6
-again_fault LAST_DROPS A2
-again_fault AGAIN_BLINDLY A2 -DPERIODIC
-again_fault AGAIN_STORED A2 -DPERIODIC
-again_fault END_BY_STORE A2
-again_fault DROPPED_OVERLOOKED A2
-again_fault AGAIN_STAYS A2
-again_fault STACK_FORGOTTEN A2 -DEXECUTOR
-again_fault FINISH_BEFORE_PUSH A3 -DEXECUTOR
-again_fault STOP_BEFORE_JOBS A3 -DEXECUTOR
-again_fault NO_BARRIER A4
-again_fault NO_WAITER_FENCE A4 -DFENCE
-again_fault NO_END_FENCE A4 -DFENCE
-again_fault WAIT_WITHOUT_END A4
-again_fault TELL_UNLOCKED A4
-again_fault TELL_ONE A4 -DSYNCS=2
-again_fault FINISH_UNLOCKED A4 -DEXECUTOR
+rearm_fault RETURN_AFTER_BUSY A1
+rearm_fault RETURN_AFTER_0 A1
+rearm_fault LAST_UNSAID A5
+rearm_fault LAST_OVERLOOKED A5
+rearm_fault CANCEL_IN_A_MOVE A5
+rearm_fault AGAIN_UNCOUNTED A6
+rearm_fault LAST_DROPS A2
+rearm_fault AGAIN_BLINDLY A2 -DPERIODIC
+rearm_fault AGAIN_STORED A2 -DPERIODIC
+rearm_fault END_BY_STORE A2
+rearm_fault DROPPED_OVERLOOKED A2
+rearm_fault AGAIN_STAYS A2
+rearm_fault STACK_FORGOTTEN A2 -DEXECUTOR
+rearm_fault FINISH_BEFORE_PUSH A3 -DEXECUTOR
+rearm_fault STOP_BEFORE_JOBS A3 -DEXECUTOR
+rearm_fault NO_BARRIER A4
+rearm_fault NO_WAITER_FENCE A4 -DFENCE
+rearm_fault NO_END_FENCE A4 -DFENCE
+rearm_fault WAIT_WITHOUT_END A4
+rearm_fault TELL_UNLOCKED A4
+rearm_fault TELL_ONE A4 -DSYNCS=2
+rearm_fault FINISH_UNLOCKED A4 -DEXECUTOR
 
 if [ "${1:-}" = --long ]; then
 	memory=4000
@@ -207,10 +207,10 @@ if [ "${1:-}" = --long ]; then
 	check sleep_fence_cancels sleep.pml -DFENCE -DTICKS=1 -DCANCELS
 	check sleep_one_lane_cancels sleep.pml -DLANES=1 -DTICKS=1 -DCANCELS
 	check sleep_one_lane_two_ticks sleep.pml -DLANES=1
-	check move_two_movers_one_lane move.pml -DLANES=1
-	check move_two_movers_without_memory move.pml -DOOM
-	check move_three_moves move.pml -DMOVERS=1 -DMOVES=3 -DTICKS=3 -DOOM
-	check again_two_waiters_executor again.pml -DSYNCS=2 -DEXECUTOR
-	check again_two_waiters_executor_periodic again.pml -DSYNCS=2 -DEXECUTOR -DPERIODIC -DRUNS=3
+	check reschedule_two_movers_one_lane reschedule.pml -DLANES=1
+	check reschedule_two_movers_without_memory reschedule.pml -DOOM
+	check reschedule_three_moves reschedule.pml -DMOVERS=1 -DMOVES=3 -DTICKS=3 -DOOM
+	check rearm_two_waiters_executor rearm.pml -DSYNCS=2 -DEXECUTOR
+	check rearm_two_waiters_executor_periodic rearm.pml -DSYNCS=2 -DEXECUTOR -DPERIODIC -DRUNS=3
 fi
 finish

@@ -44,7 +44,7 @@
  *       besides wheel or batch (R1); or in one thread's hands.  Its place is true where it is used (R3).
  *   I4  no record is taken, or sent home, while a queue, the wheel or the batch points at it (R2).
  *   I5  a cancel never hits a stranger: the word it changes has its handle's generation.
- *   I6  every edge is one of the automaton's (timeout.h).
+ *   I6  every edge is one of the automaton's (record.h).
  *   I7  whoever sees EXPIRED finds the task done ([end]).
  *   I8  pending is never negative, and 0 when all is over (L1).
  *   I9  pending <= limited <= max_pending at any moment (L2).  With LIMIT.

@@ -109,8 +109,7 @@ static inline int test_run_all(int argc, char **argv)
 	return failed == 0 ? 0 : 1;
 }
 
-#define RUN(name)
-#define TEST_MAIN(...)                                                                                                 \
+#define TEST_MAIN()                                                                                                    \
 	int main(int argc, char **argv)                                                                                \
 	{                                                                                                              \
 		return test_run_all(argc, argv);                                                                       \

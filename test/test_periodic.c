@@ -683,15 +683,4 @@ TEST(slow_runs_are_merged_by_the_clock)
 	}
 }
 
-TEST_MAIN(RUN(bad_periods_are_refused), RUN(it_runs_on_its_grid_without_drift), RUN(what_is_due_meanwhile_is_merged),
-	  RUN(many_have_each_their_own_grid), RUN(extreme_times), RUN(missed_is_of_the_running_task_only),
-	  RUN(missed_is_not_for_other_tasks), RUN(cancelled_from_outside_it_never_runs_again),
-	  RUN(cancelled_in_its_own_task_it_never_runs_again), RUN(a_move_moves_the_grid),
-	  RUN(it_is_one_pending_timeout_all_the_time), RUN(its_memory_is_used_again),
-	  RUN(a_stop_hands_it_out_once_with_its_next_deadline),
-	  RUN(a_slow_task_on_an_executor_merges_and_never_runs_twice_at_once),
-	  RUN(cancelled_while_it_waits_in_the_executor_it_runs_this_once),
-	  RUN(what_the_executor_refuses_runs_on_the_worker),
-	  RUN(cancelled_by_another_thread_the_run_in_progress_comes_to_its_end),
-	  RUN(cancel_sync_waits_for_the_run_in_progress), RUN(cancel_sync_is_the_end_of_it),
-	  RUN(a_stop_waits_for_the_run_in_progress_and_hands_it_out), RUN(slow_runs_are_merged_by_the_clock))
+TEST_MAIN()

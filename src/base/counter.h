@@ -46,6 +46,7 @@
 #ifndef HWT_COUNTER_H
 #define HWT_COUNTER_H
 
+#include "base/grid.h"
 #include "base/clock.h"
 
 #include <hwt.h>

@@ -37,7 +37,7 @@
 #ifndef HWT_IDLE_H
 #define HWT_IDLE_H
 
-#include "base/clock.h"
+#include "base/sleeper.h"
 
 #include <stdalign.h>
 

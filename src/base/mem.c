@@ -8,7 +8,6 @@
 #include <sys/mman.h>
 
 #ifdef HWT_TEST
-_Atomic(hwt_point_hook *) hwt_test_point;
 _Atomic(hwt_mem_refuses *) hwt_test_mem_refuses;
 #endif
 

@@ -58,34 +58,35 @@
  *
  * The flags
  *
- *     RESCHEDULING    somebody is writing another deadline (move.c), its own task perhaps, or is about to push it.  He who
- *               set it clears it; other movers, cancel and stop wait for that, some instructions long, so that what
- *               they tell the worker afterwards finds it in a queue.  The worker does not wait: it looks again at the
- *               next tick.
- *     RESCHEDULED     the deadline may be another than that of the place in the wheel.  Stays.
- *     RESCHEDULE_SEEN   the worker has seen RESCHEDULED and not RESCHEDULING, and looks at the deadline.  Each mover clears it, so that the
- *               worker's exchange for RUNNING fails, however often the word came back to the same otherwise.
- *     REQUEUED     it waits in a submitted queue for the worker to place it anew, earlier.  Until then it does not run,
- *               and a cancel need not push it a second time.
- *     EXTENDED  see above.
- *     PERIODIC  it has a period.
- *     REARMED     of a running one: it is going to run once more.  A cancel takes the flag away.
- *     DROPPED   of a running one: that has happened, and it ends as CANCELLED.  Of a cancelled one: stop gave it back.
- *     LAST      of a running one: a cancel came before REARMED, which its task cannot set any more.
+ *     RESCHEDULING     a thread writes another deadline, its own task perhaps, or is about to push the record.  That
+ *                      thread clears the flag.  Other movers, cancel and stop wait for it, some instructions long, so
+ *                      that the worker finds in a queue what they tell it afterwards.  The worker does not wait: it
+ *                      looks again at the next tick.
+ *     RESCHEDULED      the deadline may differ from the place in the wheel.  Stays.
+ *     RESCHEDULE_SEEN  the worker has seen RESCHEDULED without RESCHEDULING and looks at the deadline.  Each mover
+ *                      clears it, so the worker's exchange for RUNNING fails even if the word came back to the same.
+ *     REQUEUED         the record waits in a submitted queue to be placed earlier.  Until then it does not run, and a
+ *                      cancel need not push it a second time.
+ *     EXTENDED         arg points to the extension, see above.
+ *     PERIODIC         it has a period.
+ *     REARMED          of a running timeout: it will run once more.  A cancel clears it.
+ *     DROPPED          of a running timeout: a cancel cleared REARMED, and it ends as CANCELLED.  Of a cancelled one:
+ *                      stop gave it back.
+ *     LAST             of a running timeout: a cancel came before REARMED, which its task cannot set any more.
  *
  * Invariants
  *
  *   R1  a record is at each moment in exactly one of: a free list (or on its way back to one), a submitted queue,
  *       the wheel, the wheel and a cancelled queue, a cancelled queue, the worker's batch, the list of those put off,
- *       the unprocessed list, the stack of those that run again, the hands of who runs its task; or it is the extension
+ *       the unprocessed list, the stack of those that run again, the hands of the thread that runs its task; or it is the extension
  *       of one other that is in none of the first.  A record of the wheel or the batch is in a submitted queue, too,
  *       while and only while it is REQUEUED.
- *   R2  only the worker sends records home, and who has run a task elsewhere, that one: a queue's node may still point
- *       at a record that a canceller is done with.
+ *   R2  only the worker returns records to their lanes, and an executor's thread the one whose task it has run: a
+ *       queue's node may still point at a record that a canceller is done with.
  *   R3  place != 0 while and only while the record is in the wheel (a batch that the worker is just going through
  *       aside).
- *   R4  deadline_ns of an ARMED record changes only under RESCHEDULING, that of a RUNNING one only by its own task and who
- *       runs it.
+ *   R4  deadline_ns of an ARMED record changes only under RESCHEDULING.  That of a RUNNING one is changed only by its own
+ *       task and by the thread that runs it.
  *
  * Ordering
  *
@@ -94,11 +95,11 @@
  *   [end]    finish stores (release), timeout_state loads (acquire): what the task wrote is visible to who sees
  *            EXPIRED.
  *   [move]   RESCHEDULING is set (acquire) before the deadline is written, and cleared (release) after it.
- *   [look]   the deadline is stored with release; hwt_record_read_deadline loads it (acquire) between two looks at the word.  A
- *            deadline of a later life of the record comes with a word of that life.
+ *   [look]   the deadline is stored with release.  hwt_record_read_deadline loads it (acquire) between two looks at the
+ *            word: a deadline of a later life of the record comes with a word of that life.
  */
-#ifndef HWT_TIMEOUT_H
-#define HWT_TIMEOUT_H
+#ifndef HWT_RECORD_H
+#define HWT_RECORD_H
 
 #include "base/base.h"
 
@@ -350,6 +351,9 @@ static inline void record_mark_lazy(struct hwt_record *record)
 
 /* Lets the thread go on that is writing the deadline, as this word says.  Returns the word when it is no longer so. */
 uint64_t hwt_record_await_mover(struct hwt_record *record, uint64_t word);
+
+/* The deadline of one that is pending; false: it is not.  Changes nothing, waits for nobody.  (reschedule.c) */
+bool hwt_record_read_deadline(struct hwt_record *record, uint64_t generation, int64_t *deadline_ns);
 
 /* He is ready.  The worker may have armed it meanwhile, or taken REQUEUED away. */
 static inline void record_end_reschedule(struct hwt_record *record)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "lane/lane.h"
-#include "base/mem.h"
 #include "base/probe.h"
 
 #include <errno.h>

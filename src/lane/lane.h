@@ -180,16 +180,13 @@ int hwt_lane_submit_extended(struct hwt_lane *lane, hwt_task *task, const struct
 /* 0, EBUSY, ENOENT.  (cancel.c) */
 int hwt_lane_cancel(struct hwt_lane *lane, struct hwt_record *record, uint64_t generation);
 
-/* Another deadline: 0, EBUSY, ENOENT, ENOMEM for an earlier one.  (move.c) */
+/* Another deadline: 0, EBUSY, ENOENT, ENOMEM for an earlier one.  (reschedule.c) */
 int hwt_lane_reschedule(struct hwt_lane *lane, struct hwt_record *record, uint64_t generation, int64_t deadline_ns);
 
 /* The same by its own task, which is running: then it runs again.  0, ENOENT, ENOBUFS. */
 int hwt_lane_rearm(struct hwt_lane *lane, struct hwt_record *record, int64_t deadline_ns);
 
-/* The deadline of one that is pending; false: it is not.  Changes nothing, waits for nobody.  (move.c) */
-bool hwt_record_read_deadline(struct hwt_record *record, uint64_t generation, int64_t *deadline_ns);
-
-/* From the end of a task on an executor to the worker.  It is QUEUED and RESCHEDULING, and then no longer RESCHEDULING. */
+/* From the end of a task on an executor to the worker.  The record is QUEUED and RESCHEDULING; this clears the latter. */
 void hwt_lanes_push_rearmed(struct hwt_lanes *lanes, struct hwt_record *record);
 
 /* The calling thread's, 1 .. ; 0 until it has asked. */

@@ -9,7 +9,7 @@
  *   returned  what the worker has sent home, a chain spliced on once a pass; taken whole by one exchange.
  *
  *   Slabs double from 4 KiB to 2 MiB, so that a timer with a handful of timeouts stays small.  They are given back
- *   when the timer is destroyed, not before (timeout.h: a record's memory stays a record).
+ *   when the timer is destroyed, not before (record.h: a record's memory stays a record).
  *
  *   Each record of a chain knows the one HWT_RETURN_AHEAD places further on, which is prefetched when it is taken:
  *   every record coming home was last written by the worker's core, and one miss each would be the largest cost of

@@ -4,22 +4,23 @@
  *
  * Structure
  *
- *   A later deadline costs no queue operation.  The record stays where it is in the wheel; when its old tick comes the
- *   worker sees RESCHEDULED, looks at the deadline, and places it anew.  So a timeout that is put off all the time, of an
- *   idle connection say, costs the worker one look in each of its delays.
+ *   A later deadline costs no queue operation.  The record stays where it is in the wheel.  At its old tick the worker
+ *   sees RESCHEDULED, looks at the deadline, and places the record again.  So a timeout that is put off all the time, as
+ *   that of an idle connection, costs the worker one look in each of its delays.
  *
- *   An earlier one has to reach the worker: the record is pushed on the mover's lane, once (REQUEUED) however often it is
- *   moved meanwhile.  One that is still QUEUED needs no push: it is on its way, and who arms it reads the deadline
- *   afterwards, or sees RESCHEDULING and looks again.
+ *   An earlier deadline has to reach the worker.  The mover pushes the record on its own lane, once (REQUEUED) however
+ *   often it is moved meanwhile.  A record that is still QUEUED needs no push: the worker arms it and then reads the
+ *   deadline, or sees RESCHEDULING and looks again.
  *
- *       later                                    earlier
- *                                                lock of the lane, a node in hand
- *       word: RESCHEDULED, RESCHEDULING, not RESCHEDULE_SEEN         the same, and REQUEUED if the worker has to be told
- *       deadline                                 deadline
- *                                                push
- *       word: not RESCHEDULING                         word: not RESCHEDULING
+ *       later                                            earlier
+ *                                                        lock of the lane, a node in hand
+ *       set RESCHEDULED, RESCHEDULING;                   the same, and set REQUEUED if the worker has to be told
+ *       clear RESCHEDULE_SEEN
+ *       write the deadline                               write the deadline
+ *                                                        push
+ *       clear RESCHEDULING                               clear RESCHEDULING
  *
- *   What the worker does with it is in run.c; model/move.pml is the whole.
+ *   worker/worker_slow.c has the worker's side; model/reschedule.pml is the whole.
  */
 #include "lane/lane.h"
 
@@ -165,24 +166,6 @@ int hwt_lane_reschedule(struct hwt_lane *lane, struct hwt_record *record, uint64
 		count_rescheduled(lane);
 		return 0;
 	}
-}
-
-/*
- * If the timeout is pending in both looks at the word, the deadline between them is one that it had in the meantime:
- * nobody has to be kept from writing another one.
- */
-bool hwt_record_read_deadline(struct hwt_record *record, uint64_t generation, int64_t *deadline_ns)
-{
-	int64_t seen_ns;
-
-	if (refuse(record_word(record), generation) != 0)
-		return false;
-	HWT_POINT("look");
-	seen_ns = atomic_load_explicit(&record->deadline_ns, memory_order_acquire); /* [look] */
-	if (refuse(record_word(record), generation) != 0)
-		return false;
-	*deadline_ns = seen_ns;
-	return true;
 }
 
 int hwt_lane_rearm(struct hwt_lane *lane, struct hwt_record *record, int64_t deadline_ns)

@@ -14,7 +14,7 @@ static struct hwt_record *record_of(hwt_timeout timeout)
 	return timeout.entry;
 }
 
-static bool is_started(hwt_timer *timer)
+static bool has_worker(hwt_timer *timer)
 {
 	return atomic_load_explicit(&timer->state, memory_order_acquire) == TIMER_STARTED; /* [started] */
 }
@@ -70,7 +70,7 @@ int hwt_new_timeout(hwt_timer *timer, hwt_task *task, void *arg, int64_t delay_n
 {
 	if (unlikely(timer == NULL || task == NULL))
 		return EINVAL;
-	if (unlikely(!is_started(timer)))
+	if (unlikely(!has_worker(timer)))
 		return submit_delay_slowly(timer, task, arg, delay_ns, out);
 	return submit_delay(timer, task, arg, delay_ns, out);
 }
@@ -79,7 +79,7 @@ int hwt_new_timeout_at(hwt_timer *timer, hwt_task *task, void *arg, int64_t dead
 {
 	if (unlikely(timer == NULL || task == NULL))
 		return EINVAL;
-	if (unlikely(!is_started(timer)))
+	if (unlikely(!has_worker(timer)))
 		return submit_slowly(timer, task, arg, deadline_ns, out);
 	return submit(timer, task, arg, deadline_ns, out);
 }
@@ -87,7 +87,7 @@ int hwt_new_timeout_at(hwt_timer *timer, hwt_task *task, void *arg, int64_t dead
 /* Exact: to the nanosecond and not to the tick.  Periods are added to it, and the sum has to be of the right tick. */
 static int64_t deadline_after(hwt_timer *timer, int64_t delay_ns, bool exact)
 {
-	if (likely(!exact) && likely(is_started(timer)))
+	if (likely(!exact) && likely(has_worker(timer)))
 		return counter_deadline(&timer->grid, delay_ns);
 	return add_saturating(timer_is_driven(timer) ? hwt_timer_told(timer) : hwt_clock_now(), delay_ns);
 }
@@ -131,7 +131,7 @@ int hwt_new_timeout_ex(hwt_timer *timer, const hwt_spec *given, hwt_timeout *out
 		return rc;
 	if (spec.period_ns != 0 && spec.period_ns < timer->config.tick_duration_ns)
 		return EINVAL;
-	if (!is_started(timer) && (rc = start_or_refuse(timer)) != 0)
+	if (!has_worker(timer) && (rc = start_or_refuse(timer)) != 0)
 		return rc;
 	deadline_ns = spec.when_ns;
 	if ((spec.flags & HWT_ABSOLUTE) == 0)

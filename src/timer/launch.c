@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "base/thread.h"
 #include "timer/timer.h"
+#include "worker/worker_slow.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -27,6 +28,17 @@ void hwt_timer_lose(hwt_timer *timer)
 static void lose(void *timer)
 {
 	hwt_timer_lose(timer);
+}
+
+void hwt_timer_set_state(hwt_timer *timer, int state)
+{
+	atomic_store_explicit(&timer->state, state, memory_order_release); /* [started] */
+	pthread_cond_broadcast(&timer->monitor.changed);
+}
+
+void hwt_timer_set_grid(hwt_timer *timer, int64_t start_ns)
+{
+	timer->grid = timer->wheel->grid = grid_make(start_ns, timer->config.tick_duration_ns);
 }
 
 static void *worker_main(void *arg)

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "timer/timer.h"
 #include "timer/config.h"
+#include "worker/stop.h"
 #include "base/counter.h"
 #include "base/mem.h"
 #include "base/thread.h"
@@ -23,12 +24,6 @@ static _Atomic bool many_warned;
 static int timer_state(const hwt_timer *timer)
 {
 	return atomic_load_explicit(&timer->state, memory_order_acquire); /* [started] */
-}
-
-void hwt_timer_set_state(hwt_timer *timer, int state)
-{
-	atomic_store_explicit(&timer->state, state, memory_order_release); /* [started] */
-	pthread_cond_broadcast(&timer->monitor.changed);
 }
 
 static void wait_while(hwt_timer *timer, int state)
@@ -76,11 +71,6 @@ static void warn_of_many(const hwt_config *config)
 	(void)snprintf(message, sizeof(message), "more than %d timers are alive; a timer is meant to be shared",
 		       MANY_TIMERS);
 	config->warn(config->warn_ctx, message);
-}
-
-void hwt_timer_set_grid(hwt_timer *timer, int64_t start_ns)
-{
-	timer->grid = timer->wheel->grid = grid_make(start_ns, timer->config.tick_duration_ns);
 }
 
 static int init_parts(hwt_timer *timer)

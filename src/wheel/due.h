@@ -22,7 +22,7 @@
 #ifndef HWT_DUE_H
 #define HWT_DUE_H
 
-#include "base/clock.h"
+#include "base/grid.h"
 
 #define DUE_FANOUT_BITS 4
 #define DUE_FANOUT 16

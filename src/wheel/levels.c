@@ -5,102 +5,6 @@
 
 #include <stdalign.h>
 
-/* A bucket of so many chunks, some 120 records, is brought down all at once, when its first one is due. */
-#define FEW_CHUNKS 4
-
-static bool is_empty(const struct hwt_levels *h, unsigned level, uint64_t block)
-{
-	const struct hwt_bucket *buckets = h->level[level].buckets;
-
-	return buckets == NULL || buckets[index_of(h, block)].first == NULL;
-}
-
-/*
- * See "Order".  At the levels above that of the highest bit in which the ticks differ they are of the same block.  Not
- * above `most`.
- */
-static inline unsigned level_for(const struct hwt_levels *h, int64_t tick, unsigned most)
-{
-	uint64_t differ = (uint64_t)tick ^ (uint64_t)h->wheel.tick;
-	unsigned level = differ == 0 ? 0 : h->level_of_bit[63 - __builtin_clzll(differ)];
-
-	level = level < most ? level : most;
-	while (level > 0 && block_of(h, tick, level) == block_of(h, h->wheel.tick, level) + 1 &&
-	       is_empty(h, level, block_of(h, tick, level)))
-		level--;
-	return level;
-}
-
-static bool make_level(struct hwt_levels *h, unsigned level)
-{
-	uint32_t buckets = h->mask + 1;
-	size_t bytes = buckets * sizeof(struct hwt_bucket);
-	struct level *made = &h->level[level];
-
-	made->buckets = hwt_mem_zeroed(sizeof(void *), bytes);
-	if (made->buckets == NULL || hwt_due_init(&made->due, buckets) != 0) {
-		hwt_mem_free(made->buckets);
-		made->buckets = NULL;
-		return false;
-	}
-	if (h->top < level)
-		h->top = level;
-	/* Relaxed: one writer, and only a number. */
-	bytes += hwt_due_bytes(buckets) + atomic_load_explicit(&h->levels_bytes, memory_order_relaxed);
-	atomic_store_explicit(&h->levels_bytes, bytes, memory_order_relaxed);
-	return true;
-}
-
-/* When a bucket wants attention: at the tick of a member, or, if it has many, as soon as it can be brought down. */
-static int64_t attention(const struct hwt_levels *h, const struct hwt_bucket *bucket, int64_t tick, unsigned level)
-{
-	int64_t lead;
-
-	if (level == 0 || bucket->last->ordinal - bucket->first->ordinal < FEW_CHUNKS)
-		return tick;
-	lead = (int64_t)((block_of(h, tick, level) - 1) << (h->bits * level));
-	lead = lead > h->wheel.tick ? lead : h->wheel.tick;
-	return lead < tick ? lead : tick;
-}
-
-/* A member's tick is kept in 32 bits, which say all within a block of that many; that of a larger one is looked up. */
-static bool place_one(struct hwt_levels *h, struct hwt_record *record, int64_t tick, unsigned level)
-{
-	uint32_t index = index_of(h, block_of(h, tick, level));
-	struct hwt_bucket *bucket;
-
-	if (unlikely(h->level[level].buckets == NULL) && !make_level(h, level))
-		return false;
-	bucket = &h->level[level].buckets[index];
-	if (unlikely(!bucket_append(&h->store, bucket, record, (uint32_t)tick, false)))
-		return false;
-	due_lower(&h->level[level].due, index, attention(h, bucket, tick, level));
-	return true;
-}
-
-size_t hwt_levels_place(struct hwt_levels *h, struct hwt_record *const *records, const int64_t *ticks, size_t n,
-			unsigned most)
-{
-	const struct hwt_bucket *bucket[HWT_PLACE_MAX];
-	static const struct hwt_bucket none;
-	uint8_t level[HWT_PLACE_MAX];
-	size_t i = 0;
-
-	/* What is placed does not change the level of what comes after it: that would be in the same bucket. */
-	for (size_t j = 0; j < n; j++) {
-		level[j] = (uint8_t)level_for(h, ticks[j], most);
-		bucket[j] = &none;
-		if (likely(h->level[level[j]].buckets != NULL))
-			bucket[j] = &h->level[level[j]].buckets[index_of(h, block_of(h, ticks[j], level[j]))];
-		bucket_prefetch_last(bucket[j]);
-	}
-	for (size_t j = 0; j < n; j++)
-		bucket_prefetch_end(bucket[j]);
-	while (i < n && place_one(h, records[i], ticks[i], level[i]))
-		i++;
-	return i;
-}
-
 static size_t levels_place(struct hwt_wheel *wheel, struct hwt_record *const *records, const int64_t *ticks, size_t n)
 {
 	return hwt_levels_place(levels_of(wheel), records, ticks, n, HWT_LEVELS_MAX);
@@ -228,7 +132,7 @@ struct hwt_wheel *hwt_wheel_levels_create(uint32_t size)
 	h->mask = 2 * size - 1;
 	for (unsigned bit = 0; bit < 64; bit++)
 		h->level_of_bit[bit] = (uint8_t)(bit / h->bits);
-	if (!make_level(h, 0)) {
+	if (!hwt_levels_make_level(h, 0)) {
 		hwt_mem_free(h);
 		return NULL;
 	}

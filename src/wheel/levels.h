@@ -90,14 +90,17 @@ static inline uint32_t index_of(const struct hwt_levels *h, uint64_t block)
 	return (uint32_t)block & h->mask;
 }
 
+/* false: no memory.  (levels_place.c) */
+bool hwt_levels_make_level(struct hwt_levels *h, unsigned level);
+
 /* Places records in order, each at the level for it but not above `most`.  How many: it ends where memory does. */
 size_t hwt_levels_place(struct hwt_levels *h, struct hwt_record *const *records, const int64_t *ticks, size_t n,
 			unsigned most);
 
-/* Blocks of the levels 1 to this one have begun: nothing of them may be left in their buckets (K2).  (demote.c) */
+/* Blocks of the levels 1 to this one have begun: empties their buckets (K2).  (levels_demote.c) */
 void hwt_levels_begin_blocks(struct hwt_levels *h, unsigned level);
 
-/* Brings down a slice of the next block's bucket, if it wants attention.  (demote.c) */
+/* Brings down a slice of the next block's bucket, if it wants attention.  (levels_demote.c) */
 void hwt_levels_bring_down(struct hwt_levels *h, unsigned level);
 
 #endif

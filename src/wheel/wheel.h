@@ -4,7 +4,7 @@
  *
  * Structure
  *
- *   An interface over layouts (wheel_hashed.c, wheel_hierarchical.c), and what they share: the current tick and the
+ *   An interface over layouts (hashed.c, levels.c), and what they share: the current tick and the
  *   unplaced list.  A record for which a layout has no memory goes on that list, linked through itself.  It is tried
  *   again in each pass and expires from there if it becomes due: want of memory delays nothing and loses nothing.  What
  *   is put off in the middle of a tick waits for its end in a list of the same kind.
@@ -32,7 +32,7 @@
 #ifndef HWT_WHEEL_H
 #define HWT_WHEEL_H
 
-#include "base/clock.h"
+#include "base/grid.h"
 #include "base/record.h"
 
 #define HWT_PLACE_MAX 32
@@ -76,9 +76,9 @@ struct hwt_wheel *hwt_wheel_levels_create(uint32_t size);
 void hwt_wheel_destroy(struct hwt_wheel *wheel);
 
 /*
- * Places n <= HWT_PLACE_MAX records by their deadline_ns, at wheel->tick if that has passed.  None was RESCHEDULING after it
- * was armed and before this (worker.c and run.c see to that).  Cannot fail.  Many at once, so that the lines they go to
- * are on their way while others are placed.
+ * Places n <= HWT_PLACE_MAX records by their deadline_ns, at wheel->tick if that has passed.  None was RESCHEDULING
+ * after it was armed and before this (worker.c and worker_slow.c see to that).  Cannot fail.  Takes many at once, so that
+ * the lines they go to are on their way while others are placed.
  */
 void hwt_wheel_place(struct hwt_wheel *wheel, struct hwt_record *const *records, size_t n);
 

@@ -3,8 +3,6 @@
 #include "worker/counts.h"
 #include "base/thread.h"
 
-HWT_OWN struct hwt_current_task *hwt_current_task;
-
 void hwt_executor_init(struct hwt_executor_jobs *jobs, struct hwt_lanes *lanes, const hwt_executor *executor)
 {
 	jobs->lanes = lanes;

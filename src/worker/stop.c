@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What stop finds when the worker has gone: whatever is pending is given back, what was cancelled is released. */
-#include "worker/worker.h"
+#include "worker/stop.h"
 
 /* Any record that has not been looked at yet: batch, wheel, those that run again, lanes. */
 static struct hwt_record *next_left(struct hwt_worker *worker)

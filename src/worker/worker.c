@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "worker/worker.h"
+#include "worker/worker_slow.h"
 #include "base/counter.h"
-#include "base/mem.h"
 #include "base/probe.h"
 
 /* How many records are taken from a queue at once, so that their lines are on the way while the others are handled. */

@@ -4,7 +4,7 @@
  * period, and those that run again, and those that come late, as too much waited before them.  worker.c has the others.
  */
 #include "base/probe.h"
-#include "worker/worker.h"
+#include "worker/worker_slow.h"
 
 /*
  * Who begins to move it from here on sees that it is armed, and says so if it becomes earlier.  But one that somebody

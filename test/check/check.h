@@ -12,9 +12,9 @@
  *
  * What is checked, by the numbers of the headers
  *
- *   clock.h    E1 E3   of each deadline in the wheel, in 128 bits
+ *   grid.h     E1 E3   of each deadline in the wheel, in 128 bits
  *   queue.h    Q1 Q2   nodes of the slabs = recyclable + list + spare + not carved; the producers' view of the head
- *   timeout.h  R1 R3   each record in exactly one place, or in the wheel and a cancelled queue; its word and its place
+ *   record.h  R1 R3   each record in exactly one place, or in the wheel and a cancelled queue; its word and its place
  *                      member fit that; R2 in so far as the home chains are empty between passes
  *   pool.h     pool    free lists and chains consist of records; what is fetched ahead is one; lanes of what came home
  *   lane.h     L1 L2 L3   pending = records queued or armed; begun = sum of generations; the limit counts the same
@@ -22,7 +22,7 @@
  *                      in: the oracle
  *   due.h      D1 D2
  *   wheel.h    W1      and the unplaced list's own bound.  W2 and W3 need a history: the oracle
- *   wheel_hashed.c  H1 H2
+ *   hashed.c  H1 H2
  *   levels.h   K1 K2 K3
  *   worker.h   P2 P3   the batch's bounds; what it still holds is a place of R1, cancelled ones still in their queue
  */

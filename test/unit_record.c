@@ -105,6 +105,4 @@ TEST(generations_use_48_bits)
 	CHECK(word_with_state(word_make(last, STATE_QUEUED), STATE_ARMED) == word_make(last, STATE_ARMED));
 }
 
-TEST_MAIN(RUN(take_raises_the_generation_and_queues), RUN(arm_leads_from_queued_only), RUN(run_leads_from_armed_only),
-	  RUN(give_back_leads_from_queued_and_armed_only), RUN(an_edge_needs_the_exact_word),
-	  RUN(a_word_tells_its_holder_the_state_and_others_retired), RUN(generations_use_48_bits))
+TEST_MAIN()

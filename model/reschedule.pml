@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A model of another deadline for a timeout that is pending (move.c, run.c).  For Spin; run.sh runs it.
+ * A model of another deadline for a timeout that is pending (reschedule.c, worker_slow.c).  For Spin; run.sh runs it.
  *
  * What is modelled
  *
@@ -29,7 +29,7 @@
  *
  * What is not
  *
- *   Memory order: steps are sequentially consistent.  Extensions and periods, what follows a run (again.pml), the
+ *   Memory order: steps are sequentially consistent.  Extensions and periods, what follows a run (rearm.pml), the
  *   counters and the wake-up of a sleeping worker (word.pml, sleep.pml).  Rounds of the wheel that are cut.
  *
  * Invariants
@@ -226,7 +226,7 @@ proctype producer()
 	od
 }
 
-/* move.c: refuse */
+/* reschedule.c: refuse */
 #ifdef ANY_GENERATION
 #define IS_MINE IS_PENDING(word)
 #else

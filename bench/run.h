@@ -5,8 +5,8 @@
  * A run is one round of one scenario with one subject, in a process of its own: what a round leaves behind in memory,
  * caches of the allocator and thread-locals does not reach the next one.
  */
-#ifndef BENCH_H
-#define BENCH_H
+#ifndef BENCH_RUN_H
+#define BENCH_RUN_H
 
 #include "subject.h"
 
@@ -59,7 +59,6 @@ struct scenario {
 };
 #define SIZE_END SIZE_MAX
 
-struct run;
 extern const struct scenario scenarios_load[], scenarios_churn[], scenarios_fire[], scenarios_idle[],
     scenarios_steady[], scenarios_growth[]; /* each ends with a name of NULL */
 
@@ -129,27 +128,5 @@ int64_t run_scatter(const struct run *run, void *timer, struct account *account)
 
 /* What the bench itself adds to an operation: the random number, the call through a table, the store of the handle. */
 double floor_bench_ns(void);
-
-/* The run of a subject that is a program of its own (program.c). */
-void program_run(const struct run *run, struct outcome *outcome);
-void program_version(const char *path, char *version, size_t size);
-
-/*
- * Output
- */
-
-struct summary;
-
-void report_machine(bool quick, bool floors);
-void report_subject(const char *name, const char *version);
-void report_scenario(const struct scenario *scenario, unsigned rounds);
-void report_absent(const struct run *run, const char *why);
-
-/* values[i]: what each round found for figure i; they are sorted by it. */
-void report_row(const struct scenario *scenario, const struct run *run, double *const *values, unsigned rounds);
-
-/* Where the rows go as well, as CSV; 0 or an errno value. */
-int report_csv(const char *path);
-bool report_end(void); /* false: something could not be written */
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #define _GNU_SOURCE
-#include "base/clock.h"
+#include "base/sleeper.h"
 #include "base/mem.h"
 
 #include <errno.h>

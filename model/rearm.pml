@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A model of the end of a run: a timeout that runs again, who takes that away, and who waits for the end (run.c, job.c,
- * await.h, hwt_cancel_sync).  For Spin; run.sh runs it.
+ * A model of the end of a run: a timeout that runs again, who takes that away, and who waits for the end (worker_slow.c, executor.c,
+ * waiters.h, hwt_cancel_sync).  For Spin; run.sh runs it.
  *
  * What is modelled
  *
@@ -31,7 +31,7 @@
  *
  * What is not
  *
- *   Deadlines (move.pml), queues and memory (word.pml), the generation: the record serves no other timeout afterwards,
+ *   Deadlines (reschedule.pml), queues and memory (word.pml), the generation: the record serves no other timeout afterwards,
  *   so who waits sees its last word.  Limits and counters, but that REARMED is counted before a cancel of it; finalisers.
  *
  * Invariants
@@ -467,7 +467,7 @@ done:
 #define MAY_FINISH (!mutex)
 #endif
 
-/* job.c: finish */
+/* executor.c: finish */
 inline finish()
 {
 	atomic {
@@ -482,7 +482,7 @@ inline finish()
 }
 
 #ifdef EXECUTOR
-/* job.c: run */
+/* executor.c: run */
 proctype executor()
 {
 	byte seen, calls;
@@ -624,7 +624,7 @@ proctype canceller()
 }
 #endif
 
-/* await.c: runs */
+/* waiters.c: runs */
 #define RUNS_ON (STATE(word) == RUNNING)
 
 /* hwt_cancel_sync */

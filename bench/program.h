@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef BENCH_PROGRAM_H
+#define BENCH_PROGRAM_H
+
+#include "run.h"
+
+/* The run of a subject that is a program of its own. */
+void program_run(const struct run *run, struct outcome *outcome);
+void program_version(const char *path, char *version, size_t size);
+
+#endif

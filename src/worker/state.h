@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the worker knows, and what its files do with it in a line or two.  worker.h argues. */
+#ifndef HWT_WORKER_STATE_H
+#define HWT_WORKER_STATE_H
+
+#include "worker/counts.h"
+#include "worker/executor.h"
+#include "wheel/wheel.h"
+
+#define HWT_BATCH 256
+
+struct hwt_worker {
+	struct hwt_lanes *lanes;
+	struct hwt_wheel *wheel;
+	uint32_t max_transfers;
+	uint32_t next_lane; /* the first of the next pass: the lanes take turns */
+
+	struct hwt_record *batch[HWT_BATCH]; /* due, batch_at .. batch_end - 1 not yet run */
+	size_t batch_at, batch_end;
+	struct hwt_record *rearmed; /* taken from the stack, not yet placed */
+	int64_t tick;               /* at which tasks run */
+
+	bool is_behind; /* some of what had been accepted before tick mark_tick ran is still in the lanes */
+	int64_t mark_tick;
+	bool takes_late; /* what transfer takes in now is of that */
+	bool has_late;   /* the wheel's list of those put off has some of it, to be run before the next tick */
+
+	/* The traffic of the present tick. */
+	int64_t traffic_tick;
+	uint64_t transferred; /* taken out of the lanes */
+	unsigned idle_looks;  /* how often it was about to sleep beyond the tick */
+
+	struct hwt_current_task frame; /* of who makes the passes */
+	struct hwt_waiters *waiters;
+	struct hwt_executor_jobs *jobs; /* NULL: tasks run here */
+
+	uint64_t passes;     /* since the start */
+	uint64_t backlog;    /* what this pass has found in the lanes */
+	int64_t lateness_ns; /* the moment against which deadlines are late: when the present tick began */
+	bool is_told;        /* that is the time it is told, not the clock */
+
+	struct hwt_counts counts;
+
+	alignas(HWT_UNIT) _Atomic uint64_t expired; /* have started to run; written by the worker */
+	_Atomic bool stop;
+};
+
+/* The oldest of those that are to run again, taken from the stack; NULL. */
+static inline struct hwt_record *worker_next_rearmed(struct hwt_worker *worker)
+{
+	struct hwt_record *record = worker->rearmed;
+
+	if (likely(record == NULL))
+		record = stack_take_all(&worker->lanes->rearmed);
+	worker->rearmed = record != NULL ? record->link : NULL;
+	return record;
+}
+
+/* One timeout less is pending: before its task starts. */
+static inline void worker_count_expired(struct hwt_worker *worker)
+{
+	/* Relaxed: only the worker writes it.  The store is [count]; the limit goes after it: G4, L2. */
+	uint64_t expired = atomic_load_explicit(&worker->expired, memory_order_relaxed);
+
+	atomic_store_explicit(&worker->expired, expired + 1, memory_order_release);
+	lanes_release_limit(worker->lanes);
+}
+
+/* A task has returned for good. */
+static inline void worker_count_finished(struct hwt_worker *worker)
+{
+	atomic_store_explicit(&worker->counts.finished, counts_get(&worker->counts.finished) + 1,
+			      memory_order_release); /* [finished] */
+}
+
+static inline bool worker_has_to_stop(const struct hwt_worker *worker)
+{
+	return atomic_load_explicit(&worker->stop, memory_order_acquire); /* [stop] */
+}
+
+#endif
