@@ -17,8 +17,8 @@
  *           +--------------- memory comes back to the lanes, once a tick -----------+
  *
  * At most a few threads share a lane, so producers do not wait for each other.  The worker starts with the first
- * timeout, runs tasks one after another, and ends in hwt_timer_stop.  It does not wake up for a tick at which nothing is
- * due: while many calls come in it looks once a tick, otherwise it sleeps until the next deadline, or without end if
+ * timeout, runs tasks one after another, and ends in hwt_timer_stop.  It does not wake up for a tick at which nothing
+ * is due: while many calls come in it looks once a tick, otherwise it sleeps until the next deadline, or without end if
  * there is none.  A timeout for an earlier time wakes it.
  *
  * Usage, by role

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What hwt_reschedule does to records, with the checker after each step: requeued records in the wheel, cancelled,
- * stopped, or overtaken by their old tick; postponed ones; no memory at each place; which call wakes a worker that falls
- * asleep between the two halves of a call; and which calls wait for a mover.
+ * stopped, or overtaken by their old tick; postponed ones; no memory at each place; which call wakes a worker that
+ * falls asleep between the two halves of a call; and which calls wait for a mover.
  */
 #include "check/check.h"
 #include "unit.h"

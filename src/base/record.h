@@ -17,8 +17,7 @@
  *   microsecond take nine years of nothing else.  Most timeouts never have a flag, and what they cost is what the
  *   exchanges on an exact word without one cost.
  *
- *   A timeout that has more than a task and an arg (a period, a finaliser) has a second record, its extension, whose
- *   word stays as it was: EXTENDED, and arg points to it.
+ *   A timeout with a period or a finaliser has a second record, its extension, whose word stays as it was.
  *
  * The automaton
  *
@@ -67,7 +66,7 @@
  *                      clears it, so the worker's exchange for RUNNING fails even if the word came back to the same.
  *     REQUEUED         the record waits in a submitted queue to be placed earlier.  Until then it does not run, and a
  *                      cancel need not push it a second time.
- *     EXTENDED         arg points to the extension, see above.
+ *     EXTENDED         arg points to the extension.
  *     PERIODIC         it has a period.
  *     REARMED          of a running timeout: it will run once more.  A cancel clears it.
  *     DROPPED          of a running timeout: a cancel cleared REARMED, and it ends as CANCELLED.  Of a cancelled one:
@@ -77,16 +76,16 @@
  * Invariants
  *
  *   R1  a record is at each moment in exactly one of: a free list (or on its way back to one), a submitted queue,
- *       the wheel, the wheel and a cancelled queue, a cancelled queue, the worker's batch, the list of those put off,
- *       the unprocessed list, the stack of those that run again, the hands of the thread that runs its task; or it is the extension
- *       of one other that is in none of the first.  A record of the wheel or the batch is in a submitted queue, too,
- *       while and only while it is REQUEUED.
+ *       the wheel, the wheel and a cancelled queue, a cancelled queue, the worker's batch, the postponed list, the
+ *       unprocessed list, the stack of those that run again, the hands of the thread that runs its task; or it is the
+ *       extension of another record.  A record of the wheel or the batch is in a submitted queue, too, while and only
+ *       while it is REQUEUED.
  *   R2  only the worker returns records to their lanes, and an executor's thread the one whose task it has run: a
  *       queue's node may still point at a record that a canceller is done with.
  *   R3  place != 0 while and only while the record is in the wheel (a batch that the worker is just going through
  *       aside).
- *   R4  deadline_ns of an ARMED record changes only under RESCHEDULING.  That of a RUNNING one is changed only by its own
- *       task and by the thread that runs it.
+ *   R4  deadline_ns of an ARMED record changes only under RESCHEDULING.  Only its own task, and the thread that runs
+ *       it, change that of a RUNNING one.
  *
  * Ordering
  *
@@ -352,7 +351,7 @@ static inline void record_mark_lazy(struct hwt_record *record)
 /* Lets the thread go on that is writing the deadline, as this word says.  Returns the word when it is no longer so. */
 uint64_t hwt_record_await_mover(struct hwt_record *record, uint64_t word);
 
-/* The deadline of one that is pending; false: it is not.  Changes nothing, waits for nobody.  (reschedule.c) */
+/* The deadline of one that is pending; false: it is not.  Changes nothing, waits for nobody.  */
 bool hwt_record_read_deadline(struct hwt_record *record, uint64_t generation, int64_t *deadline_ns);
 
 /* He is ready.  The worker may have armed it meanwhile, or taken REQUEUED away. */

@@ -186,7 +186,7 @@ int hwt_lane_reschedule(struct hwt_lane *lane, struct hwt_record *record, uint64
 /* The same by its own task, which is running: then it runs again.  0, ENOENT, ENOBUFS. */
 int hwt_lane_rearm(struct hwt_lane *lane, struct hwt_record *record, int64_t deadline_ns);
 
-/* From the end of a task on an executor to the worker.  The record is QUEUED and RESCHEDULING; this clears the latter. */
+/* From the end of a task on an executor to the worker.  The record is QUEUED and RESCHEDULING, which this clears. */
 void hwt_lanes_push_rearmed(struct hwt_lanes *lanes, struct hwt_record *record);
 
 /* The calling thread's, 1 .. ; 0 until it has asked. */

@@ -4,9 +4,9 @@
  *
  * Structure
  *
- *   A later deadline costs no queue operation.  The record stays where it is in the wheel.  At its old tick the worker
- *   sees RESCHEDULED, looks at the deadline, and places the record again.  So a timeout that is put off all the time, as
- *   that of an idle connection, costs the worker one look in each of its delays.
+ *   A later deadline costs no queue operation.  The record stays where it is in the wheel.  At its old tick the
+ *   worker sees RESCHEDULED, looks at the deadline, and places the record again.  So a timeout that is put off all the
+ *   time, as that of an idle connection, costs the worker one look in each of its delays.
  *
  *   An earlier deadline has to reach the worker.  The mover pushes the record on its own lane, once (REQUEUED) however
  *   often it is moved meanwhile.  A record that is still QUEUED needs no push: the worker arms it and then reads the

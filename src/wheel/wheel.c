@@ -34,7 +34,7 @@ static int64_t tick_to_place(const struct hwt_wheel *wheel, const struct hwt_rec
 
 /*
  * The same for a record that a mover may be writing: it is then due at once, and the worker looks at it again, as at
- * those that are RESCHEDULED.  A job that hands its record over sets RESCHEDULING alone.  A mover that starts after this
+ * any that is RESCHEDULED.  A job that hands its record over sets RESCHEDULING alone.  A mover that starts after this
  * look at the word tells the worker if the deadline becomes earlier.
  */
 static int64_t tick_to_look(const struct hwt_wheel *wheel, struct hwt_record *record)

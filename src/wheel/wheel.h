@@ -77,8 +77,8 @@ void hwt_wheel_destroy(struct hwt_wheel *wheel);
 
 /*
  * Places n <= HWT_PLACE_MAX records by their deadline_ns, at wheel->tick if that has passed.  None was RESCHEDULING
- * after it was armed and before this (worker.c and worker_slow.c see to that).  Cannot fail.  Takes many at once, so that
- * the lines they go to are on their way while others are placed.
+ * after it was armed and before this (worker.c and worker_slow.c see to that).  Cannot fail.  Takes many at once,
+ * so that the lines they go to are on their way while others are placed.
  */
 void hwt_wheel_place(struct hwt_wheel *wheel, struct hwt_record *const *records, size_t n);
 
