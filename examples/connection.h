@@ -4,20 +4,21 @@
  *
  * The problem
  *
- *   A timeout's task runs on the timer's worker thread.  At that very moment the connection may be answering a message,
- *   or closing, on a thread of its own.  A task that closed the descriptor could close a stranger's, for the kernel
- *   hands out a number again at once; a task that found the connection freed would be worse.
+ *   A timeout's task runs on the timer's worker thread.  At that moment the connection may be answering a message, or
+ *   closing, on another thread.  A task that closes the descriptor may close a stranger's, for the kernel hands out a
+ *   number again at once.  A task that finds the connection freed is worse.
  *
  * The rules
  *
  *   R1  A connection belongs to one I/O thread (a "loop").  Only that thread reads, writes, closes and frees it.
- *   R2  A task reads of it only what nobody writes while the timeout is pending, the deadline and the loop.  It posts
- *       the limit's letter to the loop, which does the rest.  That is short and never blocks, as a task should be.
+ *   R2  A task notes the time and posts the limit's letter to the loop, which does the rest.  That is short and never
+ *       blocks, as a task should be.  Until the loop has the letter, only the task writes ran_ns.
  *   R3  The connection lives as long as it has references: one of the loop until it closes it, and one of each timeout.
  *       hwt_cancel returned 0: the task will never run, and its reference is ours again.
- *       It returned EBUSY or ENOENT: the task has run or is running, and its reference comes with the letter.
- *       The timer was stopped: hwt_timer_next_unprocessed brings it.
- *       One of the three happens, and only one, for each timeout: that is guarantee G1 of <hwt.h>.
+ *       hwt_cancel or hwt_reschedule returned EBUSY or ENOENT: the task has run or is running, and its reference comes
+ *       with the letter.
+ *       The timer was stopped: hwt_timer_next_unprocessed brings the reference.
+ *       Each timeout ends in exactly one of these three ways: that is guarantee G1 of <hwt.h>.
  *   R4  References are given back anywhere, but memory is freed only where a loop has done with an event or a letter.
  *       So what closes a connection deep down leaves its callers something to look at: fd == -1.
  *
@@ -28,15 +29,16 @@
  *
  *                  arm                   letter
  *        OFF ---------------> ARMED ---------------> EXPIRED, unless the peer was heard meanwhile: goodbye
- *         ^                   |   |
- *         +-- disarm: 0 ------+   | disarm: EBUSY, ENOENT
- *         |                       v       arm
- *         +----- letter -- CALLED_OFF ---------> POSTPONED -- letter --> ARMED
- *                                     <---------
- *                                       disarm
+ *         ^                   | | |
+ *         +-- disarm: 0 ------+ | | disarm: EBUSY, ENOENT
+ *         |                     | v       move
+ *         +----- letter --------|CALLED_OFF ---------> POSTPONED -- letter --> ARMED
+ *                               |           <---------    ^
+ *                               |             disarm      |
+ *                               +-- move: EBUSY, ENOENT --+          (move: 0 leaves it ARMED, with a later deadline)
  *
  *   CALLED_OFF and POSTPONED are for the message that crosses its own timeout.  The letter is under way and cannot be
- *   posted a second time; so a new timeout waits for it to arrive.  The peer has spoken and is not closed.
+ *   posted a second time, so a new timeout waits until it has arrived.  The peer has spoken and is not closed.
  */
 #ifndef CONNECTION_H
 #define CONNECTION_H
@@ -70,8 +72,9 @@ struct counters {
 	uint64_t set;       /* timeouts accepted by the timer; each of them ends in one of three ways: */
 	uint64_t cancelled; /* hwt_cancel returned 0; */
 	uint64_t returned;  /* hwt_timer_next_unprocessed reported it; */
-	                    /* it ran, and is counted in server.lateness */
-	uint64_t crossed;   /* cancels that came too late */
+			    /* it ran, and is counted in loop.lateness */
+	uint64_t moved;     /* hwt_reschedule returned 0 */
+	uint64_t crossed;   /* cancels and moves that came too late */
 };
 
 /* What all loops share.  The settings do not change while they run. */
@@ -79,7 +82,6 @@ struct server {
 	hwt_timer *timer;
 	int64_t idle_ns, request_ns;
 	atomic_bool stop;
-	struct histogram lateness; /* only tasks write it, all on the worker: no lock.  Read it after hwt_timer_stop */
 };
 
 /* An I/O thread. */
@@ -88,6 +90,7 @@ struct loop {
 	struct mailbox mailbox;
 	struct connection *first; /* of its connections */
 	struct counters counters;
+	struct histogram lateness; /* of the timeouts that fired */
 	int epoll;
 	pthread_t thread;
 };
@@ -96,7 +99,8 @@ struct limit {
 	struct connection *connection;
 	enum { OFF, ARMED, EXPIRED, CALLED_OFF, POSTPONED } state;
 	hwt_timeout timeout;  /* while ARMED */
-	int64_t deadline_ns;  /* of it.  The task reads it, so it is written before hwt_new_timeout_at only */
+	int64_t deadline_ns;  /* of it */
+	int64_t ran_ns;       /* when its task ran: written by the task */
 	int64_t postponed_ns; /* the deadline to be, while POSTPONED */
 	struct letter letter;
 };
@@ -116,7 +120,7 @@ struct connection {
 	char out[LINE_MAX_BYTES + FAREWELL_BYTES]; /* no answer is longer than its line */
 };
 
-/* The last that is done with a connection in each event and letter, after which its memory may be gone: R4. */
+/* Each event and each letter ends with this call, after which the connection's memory may be gone: R4. */
 static void connection_let_go(struct connection *c)
 {
 	if (c->references == 0)
@@ -124,17 +128,16 @@ static void connection_let_go(struct connection *c)
 }
 
 /*
- * The task, on the worker: R2.  Once the letter is posted the limit is the loop's, which may arm or free it even before
- * mailbox_post has returned; so that is the last thing done here.
+ * The task, on the worker: R2.  Once the letter is posted the limit is the loop's, which may arm or free it before
+ * mailbox_post has returned.  So posting comes last.
  */
 static void limit_passed(hwt_timeout timeout, void *arg)
 {
 	struct limit *limit = arg;
-	struct loop *loop = limit->connection->loop;
 
 	(void)timeout;
-	histogram_add(&loop->server->lateness, hwt_now() - limit->deadline_ns);
-	mailbox_post(&loop->mailbox, &limit->letter);
+	limit->ran_ns = hwt_now();
+	mailbox_post(&limit->connection->loop->mailbox, &limit->letter);
 }
 
 static void connection_close(struct connection *c, enum reason reason);
@@ -149,8 +152,8 @@ static void limit_arm(struct limit *limit, int64_t deadline_ns)
 		return;
 	}
 	/*
-	 * The task may start before the call has returned: all that it needs is there before.  We keep the deadline to
-	 * measure the lateness; a program that does not need it calls hwt_new_timeout with the delay.
+	 * The task may start before the call has returned: all that it needs is written before.  We keep the deadline to
+	 * measure the lateness.  A program that does not need it calls hwt_new_timeout with the delay.
 	 */
 	c->references++;
 	limit->deadline_ns = deadline_ns;
@@ -190,7 +193,28 @@ static void limit_disarm(struct limit *limit)
 	}
 }
 
-/* Ends the connection.  Closing takes the descriptor out of epoll; letters that are under way keep the memory. */
+/*
+ * A message puts the limit off.  The timeout stays the same one: a later deadline costs no queue operation.  If its task
+ * has begun on the worker, the letter is under way.
+ */
+static void limit_move(struct limit *limit, int64_t deadline_ns)
+{
+	struct counters *counters = &limit->connection->loop->counters;
+
+	if (limit->state != ARMED) {
+		limit_disarm(limit);
+		limit_arm(limit, deadline_ns);
+	} else if (hwt_reschedule_at(limit->timeout, deadline_ns) == 0) {
+		limit->deadline_ns = deadline_ns;
+		counters->moved++;
+	} else { /* EBUSY, ENOENT: a later deadline has no other error */
+		limit->state = POSTPONED;
+		limit->postponed_ns = deadline_ns;
+		counters->crossed++;
+	}
+}
+
+/* Ends the connection.  Closing takes the descriptor out of epoll.  Letters that are under way keep the memory. */
 static void connection_close(struct connection *c, enum reason reason)
 {
 	if (c->fd < 0)
@@ -225,7 +249,7 @@ static void connection_flush(struct connection *c)
 		return;
 
 	bool blocked = c->out_sent < c->out_used;
-	/* Who does not take the answers is not read from, and so needs no more room.  The idle timeout goes on. */
+	/* We do not read from a peer that does not take its answers: it needs no more room.  The idle timeout goes on. */
 	uint32_t watch = blocked ? EPOLLOUT : EPOLLIN;
 
 	if (!blocked)
@@ -307,8 +331,7 @@ static void connection_read(struct connection *c)
 	int64_t now_ns = hwt_now();
 	bool begun = c->in_used > 0;
 
-	limit_disarm(&c->idle);
-	limit_arm(&c->idle, now_ns + c->loop->server->idle_ns);
+	limit_move(&c->idle, now_ns + c->loop->server->idle_ns);
 	if (c->fd < 0)
 		return; /* there was no memory for it */
 	c->in_used += (size_t)n;
@@ -325,7 +348,7 @@ static void connection_read(struct connection *c)
 		connection_flush(c);
 }
 
-/* epoll has something. */
+/* epoll has an event. */
 static void connection_event(struct connection *c, uint32_t events)
 {
 	if (events & (EPOLLOUT | EPOLLERR | EPOLLHUP))
@@ -357,6 +380,7 @@ static void limit_report(void *about)
 	struct limit *limit = about;
 	struct connection *c = limit->connection;
 
+	histogram_add(&c->loop->lateness, limit->ran_ns - limit->deadline_ns);
 	c->references--;
 	if (limit->state == ARMED) {
 		limit->state = EXPIRED;
@@ -389,7 +413,7 @@ static void connection_arrive(void *about)
 	connection_let_go(c);
 }
 
-/* Makes a connection and hands it over to its loop.  Any thread.  False: no memory, and fd is still the caller's. */
+/* Makes a connection and hands it over to its loop.  Any thread.  Returns false without memory: fd is the caller's. */
 static bool connection_new(struct loop *loop, int fd)
 {
 	struct connection *c = calloc(1, sizeof(*c));

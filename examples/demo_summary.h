@@ -74,8 +74,10 @@ static void print_server(const struct child *server)
 	double seconds = (double)child_number(server, "elapsed_ns") / 1e9;
 	double cpu_s = (double)child_number(server, "cpu_us") / 1e6;
 	double set = (double)child_number(server, "set"), cancelled = (double)child_number(server, "cancelled");
+	double moved = (double)child_number(server, "moved");
 
 	printf("\n  %sTimeouts%s   %8.0f set        %6.0f a second\n", style.bold, style.plain, set, set / seconds);
+	printf("             %8.0f moved      %6.0f a second\n", moved, moved / seconds);
 	printf("             %8.0f cancelled  %6.0f a second, %.1f %%\n", cancelled, cancelled / seconds,
 	       set > 0 ? 100 * cancelled / set : 0);
 	printf("             %8" PRId64 " fired\n", child_number(server, "fired"));

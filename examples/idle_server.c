@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A TCP server that answers lines and closes whom it has not heard for a while: what a hashed wheel timer is made for.
- * Every connection has a timeout pending at all times, every message cancels it and sets a new one, few ever fire.
+ * A TCP server that answers lines and closes silent peers: what a hashed wheel timer is made for.  Every connection has
+ * a timeout pending at all times.  Every message moves it with hwt_reschedule_at, from the thread of the connection.
+ * Few ever fire.
  *
  *     $ build/examples/idle_server -p 7000 -i 5000 &
  *     $ nc 127.0.0.1 7000
@@ -14,8 +15,8 @@
  *           loops      epoll; each owns its connections (connection.h: the rules, read them before you copy)
  *           worker     the timer's own; runs limit_passed, which posts a letter to the loop (mailbox.h)
  *
- * Stopping  follows the current downwards: nobody accepts; no loop reads; the timer is stopped and gives back what was
- *           pending; letters that nobody took are dropped; connections are closed; all is freed.
+ * Stopping  follows the current downwards: main stops accepting; no loop reads; the timer is stopped and gives back what
+ *           was pending; main drops the letters that are left, closes the connections and frees everything.
  */
 #include <arpa/inet.h>
 #include <getopt.h>
@@ -59,7 +60,7 @@ static void *loop_run(void *arg)
 			if (events[i].data.ptr != NULL) /* NULL: the mailbox */
 				connection_event(events[i].data.ptr, events[i].events);
 		/*
-		 * Letters come second.  A message in this round calls its timeout off, and a connection that a letter
+		 * Letters come second.  A message in this round puts its timeout off, and a connection that a letter
 		 * ends is in no later event of the round.  stop is read first: what main posted before is delivered.
 		 */
 		stop = atomic_load(&loop->server->stop);
@@ -85,7 +86,7 @@ static void loop_start(struct loop *loop, struct server *server)
 		fail("cannot make an I/O thread", rc);
 }
 
-/* Nobody else runs any more: everything is ours. */
+/* Once the loops and the timer have stopped, no other thread runs: everything is ours. */
 static void server_stop(struct server *server, struct loop *loops, int count)
 {
 	hwt_unprocessed pending;
@@ -108,11 +109,12 @@ static void server_stop(struct server *server, struct loop *loops, int count)
 	for (int i = 0; i < count; i++) {
 		struct letter *next;
 
-		/* The loop delivered all arrivals, so these are of tasks that ran since. */
+		/* The loop has delivered all arrivals, so these are of tasks that ran since. */
 		for (struct letter *letter = mailbox_take(&loops[i].mailbox); letter != NULL; letter = next) {
 			struct limit *limit = letter->about;
 
 			next = letter->next;
+			histogram_add(&loops[i].lateness, limit->ran_ns - limit->deadline_ns);
 			limit->state = OFF;
 			limit->connection->references--;
 			connection_let_go(limit->connection);
@@ -204,10 +206,11 @@ static void counters_add(struct counters *sum, const struct counters *one)
 	sum->set += one->set;
 	sum->cancelled += one->cancelled;
 	sum->returned += one->returned;
+	sum->moved += one->moved;
 	sum->crossed += one->crossed;
 }
 
-static void report(const struct server *server, const struct counters *sum, uint64_t accepted, int64_t elapsed_ns)
+static void report(const struct histogram *lateness, const struct counters *sum, uint64_t accepted, int64_t elapsed_ns)
 {
 	double cancelled = sum->set != 0 ? 100.0 * (double)sum->cancelled / (double)sum->set : 0;
 
@@ -217,20 +220,21 @@ static void report(const struct server *server, const struct counters *sum, uint
 	printf("  closed by idle timeout       %10" PRIu64 "\n", sum->closed[BY_IDLE_TIMEOUT]);
 	printf("  closed by request timeout    %10" PRIu64 "\n", sum->closed[BY_REQUEST_TIMEOUT]);
 	printf("  closed for too long a line   %10" PRIu64 "\n", sum->closed[BY_LONG_LINE]);
-	printf("  closed for want of memory    %10" PRIu64 "\n", sum->closed[BY_LACK_OF_MEMORY]);
+	printf("  closed without memory        %10" PRIu64 "\n", sum->closed[BY_LACK_OF_MEMORY]);
 	printf("  open when stopped            %10" PRIu64 "\n", sum->closed[BY_STOP]);
 	printf("timeouts set                   %10" PRIu64 "\n", sum->set);
 	printf("  cancelled                    %10" PRIu64 "  %.1f %%\n", sum->cancelled, cancelled);
-	printf("  fired                        %10" PRIu64 "\n", server->lateness.count);
+	printf("  fired                        %10" PRIu64 "\n", lateness->count);
 	printf("  returned when stopped        %10" PRIu64 "\n", sum->returned);
-	printf("  cancelled a moment too late  %10" PRIu64 "  (these fired)\n", sum->crossed);
+	printf("moved by a message             %10" PRIu64 "\n", sum->moved);
+	printf("a moment too late for that     %10" PRIu64 "  (these fired)\n", sum->crossed);
 	printf("lateness of those that fired   p50 %.2f ms, p99 %.2f ms, max %.2f ms\n",
-	       (double)histogram_quantile(&server->lateness, 500) / 1e6,
-	       (double)histogram_quantile(&server->lateness, 990) / 1e6, (double)server->lateness.max_ns / 1e6);
+	       (double)histogram_quantile(lateness, 500) / 1e6, (double)histogram_quantile(lateness, 990) / 1e6,
+	       (double)lateness->max_ns / 1e6);
 }
 
 /* The same as one line of KEY=VALUE for programs. */
-static void report_to(int fd, const struct server *server, const struct counters *sum, uint64_t accepted,
+static void report_to(int fd, const struct histogram *lateness, const struct counters *sum, uint64_t accepted,
 		      int64_t elapsed_ns, int64_t tick_ns)
 {
 	FILE *out = fdopen(fd, "w");
@@ -245,14 +249,15 @@ static void report_to(int fd, const struct server *server, const struct counters
 	fprintf(out, " long=%" PRIu64 " memory=%" PRIu64 " open=%" PRIu64, sum->closed[BY_LONG_LINE],
 		sum->closed[BY_LACK_OF_MEMORY], sum->closed[BY_STOP]);
 	fprintf(out, " set=%" PRIu64 " cancelled=%" PRIu64 " fired=%" PRIu64, sum->set, sum->cancelled,
-		server->lateness.count);
-	fprintf(out, " returned=%" PRIu64 " crossed=%" PRIu64, sum->returned, sum->crossed);
+		lateness->count);
+	fprintf(out, " returned=%" PRIu64 " moved=%" PRIu64 " crossed=%" PRIu64, sum->returned, sum->moved,
+		sum->crossed);
 	fprintf(out, " tick_ns=%" PRId64 " elapsed_ns=%" PRId64, tick_ns, elapsed_ns);
 	fprintf(out, " cpu_us=%" PRId64 " rss_kib=%ld lateness=",
 		(int64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 + usage.ru_utime.tv_usec +
-			usage.ru_stime.tv_usec,
+		    usage.ru_stime.tv_usec,
 		usage.ru_maxrss);
-	histogram_write(&server->lateness, out);
+	histogram_write(lateness, out);
 	fputc('\n', out);
 	if (fclose(out) != 0)
 		fail("cannot write the report", errno);
@@ -297,14 +302,30 @@ static struct options parse(int argc, char **argv)
 
 	while ((c = getopt(argc, argv, "p:t:i:r:k:m:h")) != -1) {
 		switch (c) {
-		case 'p': options.port = number('p', optarg, 0, 65535); break;
-		case 't': options.loops = number('t', optarg, 1, MAX_LOOPS); break;
-		case 'i': options.idle_ms = number('i', optarg, 1, 86400000); break;
-		case 'r': options.request_ms = number('r', optarg, 1, 86400000); break;
-		case 'k': options.tick_ms = number('k', optarg, 1, 60000); break;
-		case 'm': options.report_fd = number('m', optarg, 0, 1 << 20); break;
-		case 'h': usage(stdout); exit(0);
-		default: usage(stderr); exit(2);
+		case 'p':
+			options.port = number('p', optarg, 0, 65535);
+			break;
+		case 't':
+			options.loops = number('t', optarg, 1, MAX_LOOPS);
+			break;
+		case 'i':
+			options.idle_ms = number('i', optarg, 1, 86400000);
+			break;
+		case 'r':
+			options.request_ms = number('r', optarg, 1, 86400000);
+			break;
+		case 'k':
+			options.tick_ms = number('k', optarg, 1, 60000);
+			break;
+		case 'm':
+			options.report_fd = number('m', optarg, 0, 1 << 20);
+			break;
+		case 'h':
+			usage(stdout);
+			exit(0);
+		default:
+			usage(stderr);
+			exit(2);
 		}
 	}
 	if (optind < argc) {
@@ -342,6 +363,7 @@ int main(int argc, char **argv)
 	struct loop *loops = calloc((size_t)options.loops, sizeof(*loops));
 	static struct server server;
 	hwt_config config = HWT_CONFIG_INIT;
+	static struct histogram lateness;
 	struct counters sum = { 0 };
 	int signals = prepare_process(), listener, rc;
 	int64_t start_ns = hwt_now();
@@ -350,7 +372,7 @@ int main(int argc, char **argv)
 	config.tick_duration_ns = HWT_MS(options.tick_ms);
 	rc = loops != NULL ? hwt_timer_create(&server.timer, &config) : ENOMEM;
 	if (rc == 0)
-		rc = hwt_timer_start(server.timer); /* hwt_new_timeout would do it, too; here we can still complain */
+		rc = hwt_timer_start(server.timer); /* hwt_new_timeout would do it too; here we can still complain */
 	if (rc != 0)
 		fail("cannot make a timer", rc);
 	hwt_timer_config(server.timer, &config);
@@ -363,11 +385,13 @@ int main(int argc, char **argv)
 	accepted = accept_all(signals, listener, loops, options.loops);
 	close(listener);
 	server_stop(&server, loops, options.loops);
-	for (int i = 0; i < options.loops; i++)
+	for (int i = 0; i < options.loops; i++) {
 		counters_add(&sum, &loops[i].counters);
-	report(&server, &sum, accepted, hwt_now() - start_ns);
+		histogram_merge(&lateness, &loops[i].lateness);
+	}
+	report(&lateness, &sum, accepted, hwt_now() - start_ns);
 	if (options.report_fd >= 0)
-		report_to(options.report_fd, &server, &sum, accepted, hwt_now() - start_ns, config.tick_duration_ns);
+		report_to(options.report_fd, &lateness, &sum, accepted, hwt_now() - start_ns, config.tick_duration_ns);
 	free(loops);
 	close(signals);
 	return 0;
