@@ -62,7 +62,12 @@ bench-wheels: $(BUILD)/bench/wheels | $(BENCH_RESULTS)
 bench-check:
 	CC='$(CC)' BUILD='$(BUILD)' bench/check/check.sh || [ $$? -eq 77 ]
 
+# The pictures of the documents.
+plots:
+	bench/plot.sh bench/figures.csv doc
+	doc/rooms.sh
+
 bench-deps:
 	bench/deps.sh
 
-.PHONY: bench bench-full bench-check bench-deps bench-wheels
+.PHONY: plots bench bench-full bench-check bench-deps bench-wheels

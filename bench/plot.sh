@@ -1,100 +1,125 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# plot.sh CSV: draws the pictures of a run beside its CSV: NAME-throughput.svg, NAME-cpu.svg, NAME-lateness.svg,
-# NAME-memory.svg, as far as what they show was measured.
+# plot.sh CSV [FOLDER]: draws the pictures of a run beside its CSV, NAME-churn.svg and so on, as far as what they show
+# was measured.  With FOLDER it draws only the two that the documents show, FOLDER/churn.svg and FOLDER/lateness.svg.
+#
+# The pictures have no background.  Text, axes and curves have colours that can be read on white and on black.
 set -u
 status=0
 csv=$1
-base=${csv%.csv}
+folder=${2:-}
+base=${folder:+$folder/}
+base=${base:-${csv%.csv}-}
 if ! command -v gnuplot >/dev/null 2>&1; then
 	echo "plot: no gnuplot, no pictures"
 	exit 0
 fi
 data=$(mktemp -d)
 trap 'rm -rf "$data"' EXIT
+grey='#768390'
+# shellcheck disable=SC2016 # gnuplot's column
+doubling='(log($1) / log(2))' # an axis with a step for each doubling of the threads
 
-# rows SCENARIO TICK_MS FIGURE COLUMN: for each subject a file DATA/SUBJECT of "COLUMN median min max", sorted.
+# rows SCENARIO TICK_MS FIGURE COLUMN: writes a file DATA/SUBJECT of "COLUMN median min max", sorted, for each subject.
 rows() {
 	rm -f "$data"/*
 	awk -F, -v scenario="$1" -v tick="$2" -v figure="$3" -v column="$4" -v data="$data" '
-	NR > 1 && $1 == scenario && $5 == tick && (figure == "" || $6 == figure) {
-		x = column == "quantile" ? ($6 ~ /^(p[0-9.]+|max)$/ ? $6 : "") : $column
-		if (x != "")
-			print x, $7, $8, $9 >>(data "/" $2)
+	/^#/ { next }
+	$1 == scenario && $5 == tick && $6 == figure && $2 != "floor" && $2 != "levels" {
+		print $column, $7, $8, $9 >>(data "/" $2)
 	}' "$csv"
 	for file in "$data"/*; do
 		[ -e "$file" ] || return 1
-		[ "$4" = quantile ] || sort -n -o "$file" "$file"
+		sort -n -o "$file" "$file"
 	done
 }
 
-# One a subject, the same in all pictures.
+# Each subject has one colour in all pictures.
 colour() {
 	case $1 in
-	hwt) echo '#c00000' ;;
-	netty) echo '#0060c0' ;;
-	go) echo '#00a0b0' ;;
-	heap) echo '#707070' ;;
-	textbook) echo '#000000' ;;
-	libevent) echo '#e08000' ;;
-	libuv) echo '#208020' ;;
-	asio) echo '#8040a0' ;;
-	glib) echo '#90c040' ;;
-	*) echo '#d070b0' ;;
+	hwt) echo '#e5484d' ;;
+	netty) echo '#3b82f6' ;;
+	go) echo '#0d9aa8' ;;
+	heap) echo '#8b8f94' ;;
+	textbook) echo '#b07d48' ;;
+	libevent) echo '#d97706' ;;
+	libuv) echo '#2f9e44' ;;
+	asio) echo '#9b5de5' ;;
+	glib) echo '#7fa51a' ;;
+	*) echo '#d6589f' ;;
 	esac
 }
 
-# The clauses of a plot command, one a subject, ours first and thick.
-curves() {
-	look='with linespoints lc rgb'
+# The clauses of a plot command, one for each subject, ours last and thick.
+curves() { # USING
 	for file in "$data"/*; do
 		name=$(basename "$file")
-		colour=$(colour "$name")
-		case $name in
-		hwt) printf '0 "%s" using %s %s "%s" lw 4 title "%s"\n' "$file" "$1" "$look" "$colour" "$name" ;;
-		floor) ;;
-		*) printf '1 "%s" using %s %s "%s" lw 1.5 title "%s"\n' "$file" "$1" "$look" "$colour" "$name" ;;
-		esac
+		width=1.5 place=0
+		[ "$name" != hwt ] || width=4 place=1
+		printf '%s "%s" using %s with linespoints lc rgb "%s" lw %s title "%s"\n' "$place" "$file" "$1" \
+			"$(colour "$name")" "$width" "$name"
 	done | sort | cut -d' ' -f2- | paste -sd, -
 }
 
-# picture NAME TITLE XLABEL YLABEL SETTINGS USING
+# One point for each subject, with its name beside it.
+points() { # USING
+	for file in "$data"/*; do
+		name=$(basename "$file")
+		size=0.9 font=13
+		[ "$name" != hwt ] || size=1.6 font=17
+		printf '"%s" using %s with points pt 7 ps %s lc rgb "%s" notitle\n' "$file" "$1" "$size" "$(colour "$name")"
+		printf '"%s" using %s:("%s") with labels left offset 1,0.1 font ",%s" tc rgb "%s" notitle\n' "$file" \
+			"$1" "$name" "$font" "$(colour "$name")"
+	done | paste -sd, -
+}
+
+# picture NAME TITLE XLABEL YLABEL SETTINGS PLOT
 picture() {
-	gnuplot <<-END && echo "plot: $base-$1.svg" || status=1
-		set terminal svg size 800,500 background rgb "white"
-		set output "$base-$1.svg"
-		set title "$2"
-		set xlabel "$3"
-		set ylabel "$4"
-		set key outside right
-		set grid
+	gnuplot <<-END && echo "plot: $base$1.svg" || status=1
+		set terminal svg size 800,480 dynamic font "sans-serif,13"
+		set output "$base$1.svg"
+		set title "$2" tc rgb "$grey" font ",15"
+		set xlabel "$3" tc rgb "$grey"
+		set ylabel "$4" tc rgb "$grey"
+		set border 3 lc rgb "$grey"
+		set tics nomirror tc rgb "$grey"
+		set key outside right tc rgb "$grey"
+		set grid lc rgb "$grey" lw 0.3 dt 2
 		set pointsize 0.6
-		set xtics font ",11"
 		$5
-		plot $(curves "$6")
+		plot $6
 	END
 }
 
+if rows S2 1 Mpairs/s 3; then
+	picture churn 'Schedule and cancel at once, from P threads' 'threads that schedule and cancel' \
+		'million pairs a second' 'set offsets 0.1, 0.1, 0, 0; set yrange [0:*]' \
+		"$(curves "$doubling:2:xtic(1)")"
+fi
+if rows S4 1 p99 2; then
+	for file in "$data"/*; do # "CPU p99"
+		late=$(cut -d' ' -f2 "$file")
+		awk -F, -v subject="$(basename "$file")" -v late="$late" '
+			$1 == "S4" && $2 == subject && $6 == "CPU ms/s" { print $7, late }' "$csv" >"$data/one"
+		mv "$data/one" "$file"
+	done
+	picture lateness 'What precision costs: tasks at random times, tick 1 ms (to the left and down is better)' \
+		'CPU ms a second' 'ms late, p99' 'set yrange [0:*]; set xrange [0:*]; set key off' "$(points 1:2)"
+fi
+[ -z "$folder" ] || exit $status
+
 if rows S1 1 Mop/s 3; then
 	picture throughput 'S1: schedule, from P threads' 'producer threads' 'million operations a second' \
-		'set logscale x 2; set xtics (1, 2, 4, 8, 16, 32); set yrange [0:*]' 1:2
-fi
-if rows S2 1 Mpairs/s 3; then
-	picture churn 'S2: schedule and cancel at once, from P threads' 'producer threads' 'million pairs a second' \
-		'set logscale x 2; set xtics (1, 2, 4, 8, 16, 32); set yrange [0:*]' 1:2
+		'set offsets 0.1, 0.1, 0, 0; set yrange [0:*]' "$(curves "$doubling:2:xtic(1)")"
 fi
 if rows S6 1 'ticking CPU ms/s' 4; then
 	# A row of none does not lie on a logarithmic axis: it is put at its beginning.
 	picture cpu 'S6: CPU time of a timer that ticks, while far timeouts wait' 'pending timeouts' 'CPU ms a second' \
-		'set logscale xy; set format x "10^{%L}"' "(\$1 > 0 ? \$1 : 1000):(\$2 > 0 ? \$2 : 0.01)"
-fi
-if rows S4 1 '' quantile; then
-	picture lateness 'S4: lateness of timeouts, tick 1 ms' 'quantile' 'ms late' \
-		'set logscale y; set yrange [0.01:*]' '0:($2 > 0.01 ? $2 : 0.01):xtic(1)'
+		'set logscale xy; set format x "10^{%L}"' "$(curves "(\$1 > 0 ? \$1 : 1000):(\$2 > 0 ? \$2 : 0.01)")"
 fi
 if rows S2 1 'peak RSS MB' 3; then
 	picture memory 'S2: peak RSS while everything is cancelled at once, tick 1 ms' 'producer threads' 'MB' \
-		'set logscale x 2; set xtics (1, 2, 4, 8, 16, 32); set logscale y; set yrange [0.1:*]' \
-		"1:(\$2 > 0.1 ? \$2 : 0.1)"
+		'set offsets 0.1, 0.1, 0, 0; set logscale y; set yrange [0.1:*]' \
+		"$(curves "$doubling:(\$2 > 0.1 ? \$2 : 0.1):xtic(1)")"
 fi
 exit $status
