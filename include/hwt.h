@@ -590,9 +590,13 @@ HWT_API int hwt_timer_config(const hwt_timer *timer, hwt_config *out);
 /*
  * Runs what is due at now_ns and was accepted before the call; what its tasks schedule waits for a later one.  There is
  * no bound on the number of tasks.  *next_ns (may be NULL) says when there is work again: INT64_MAX if nothing is
- * pending, now_ns or earlier if there is more to do at once.  It is never late for what was accepted when the call
- * returned.  A later call that schedules for an earlier time makes the descriptor of hwt_timer_fd readable; a loop
- * without one has to be woken by the thread that schedules.  A now_ns earlier than one before runs nothing.
+ * pending, now_ns or earlier if there is more to do at once.  A task that is with the executor may run again, as a
+ * periodic one does: until it is over the answer is at most one tick away.
+ *
+ * The answer is never late for what was accepted before the call looked at the lanes for the last time.  What another
+ * thread schedules between that look and the return may be missing in it.  Such a timeout, and a later one for an
+ * earlier time, make the descriptor of hwt_timer_fd readable; a loop without one has to be woken by the thread that
+ * schedules.  A now_ns earlier than one before runs nothing.
  *
  * Delays count from the later of CLOCK_MONOTONIC and the times told.  A time behind the clock, as of a loop that reads
  * the clock once a turn, makes tasks run late, also when it is the first one; a time ahead of it makes them run early.

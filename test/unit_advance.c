@@ -166,4 +166,53 @@ TEST(the_descriptor_is_not_made_while_a_stop_looks_for_it)
 	}
 }
 
+static void (*run_job)(void *job);
+static void *kept_job;
+
+static int keep_job(void *ctx, void (*run)(void *job), void *job)
+{
+	(void)ctx;
+	run_job = run;
+	kept_job = job;
+	return 0;
+}
+
+/* Another thread's call, between the publication and the last look. */
+static void schedule_here(const char *where)
+{
+	if (strcmp(where, "idle published") != 0)
+		return;
+	atomic_store(&hwt_test_point, NULL);
+	CHECK_INT(hwt_new_timeout(timer, other_task, NULL, HWT_S(3600), NULL), ==, 0);
+}
+
+TEST(what_comes_before_the_last_look_is_to_be_done_at_once)
+{
+	hwt_executor executor = { keep_job, NULL };
+	hwt_config config = driven_config(HWT_MS(1), 64);
+	int64_t now_ns, next_ns = 0;
+	int fd = -1;
+
+	config.flags = HWT_CALLER_DRIVEN;
+	config.executor = &executor;
+	ran = 0;
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	CHECK_INT(hwt_timer_fd(timer, &fd), ==, 0);
+	CHECK_INT(hwt_new_timeout(timer, other_task, NULL, 0, NULL), ==, 0);
+	now_ns = hwt_now() + HWT_S(1);
+	CHECK_INT(hwt_timer_advance(timer, now_ns, &next_ns), ==, 0);
+	REQUIRE(kept_job != NULL);
+	CHECK_INT(next_ns, >, now_ns);
+	CHECK_INT(next_ns, <=, now_ns + HWT_MS(1));
+	atomic_store(&hwt_test_point, schedule_here);
+	CHECK_INT(hwt_timer_advance(timer, now_ns, &next_ns), ==, 0);
+	CHECK(atomic_load(&hwt_test_point) == NULL);
+	CHECK_INT(next_ns, ==, now_ns); /* although something is with the executor */
+	run_job(kept_job);
+	CHECK_INT(hwt_timer_advance(timer, now_ns, &next_ns), ==, 0);
+	CHECK_INT(next_ns, >, now_ns + HWT_S(3000));
+	CHECK_INT(ran, ==, 1);
+	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
+}
+
 TEST_MAIN()

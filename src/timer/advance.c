@@ -118,22 +118,34 @@ static void lose(void *arg)
 	(void)end(timer);
 }
 
+/*
+ * The answer.  What is with the executor may run again, from the next tick on, and nobody but the alarm would say so.
+ * In this order: a job that has ended before the first look is in what is looked at then.
+ */
+static int64_t next_call(hwt_timer *timer, int64_t now_ns)
+{
+	bool done = executor_is_done(&timer->jobs);
+	int64_t tick_ns = grid_time(&timer->grid, timer->wheel->tick), next_ns;
+
+	next_ns = hwt_idle_has_alarm(&timer->lanes.idle) ? next_alarm(timer, now_ns) : next_time(timer, now_ns);
+	return done || next_ns < tick_ns ? next_ns : tick_ns;
+}
+
 static int advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
 {
-	struct hwt_idle *idle = &timer->lanes.idle;
 	int64_t next;
 	int rc = begin(timer, now_ns);
 
 	if (rc != 0)
 		return rc;
 	current_task_enter(&timer->worker.frame, timer, NULL);
-	hwt_idle_end(idle);
+	hwt_idle_end(&timer->lanes.idle);
 	tell(timer, now_ns);
 	counts_add(&timer->worker.counts.wakeups, 1);
 	pthread_cleanup_push(lose, timer);
 	pass(timer, now_ns);
 	pthread_cleanup_pop(0);
-	next = hwt_idle_has_alarm(idle) ? next_alarm(timer, now_ns) : next_time(timer, now_ns);
+	next = next_call(timer, now_ns);
 	current_task_leave(&timer->worker.frame);
 	rc = end(timer);
 	if (rc == 0 && next_ns != NULL)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "worker/executor.h"
-#include "worker/counts.h"
 #include "base/thread.h"
 
 void hwt_executor_init(struct hwt_executor_jobs *jobs, struct hwt_lanes *lanes, const hwt_executor *executor)

@@ -24,6 +24,7 @@
 
 #include "base/current_task.h"
 #include "lane/lane.h"
+#include "worker/counts.h"
 
 struct hwt_executor_jobs {
 	struct hwt_lanes *lanes;
@@ -40,6 +41,13 @@ void hwt_executor_init(struct hwt_executor_jobs *jobs, struct hwt_lanes *lanes, 
 
 /* A record that is RUNNING.  false: refused, it is still the caller's. */
 bool hwt_executor_hand_over(struct hwt_executor_jobs *jobs, struct hwt_record *record);
+
+/* For the worker: have all jobs finished?  What they handed back is seen then. */
+static inline bool executor_is_done(const struct hwt_executor_jobs *jobs)
+{
+	return atomic_load_explicit(&jobs->finished, memory_order_acquire) ==
+	       counts_get(&jobs->handed); /* [finished] */
+}
 
 /* Returns when all jobs have finished. */
 void hwt_executor_wait(struct hwt_executor_jobs *jobs);
