@@ -20,6 +20,16 @@ result rooms_include_only_rooms_below "$(room timer 'worker|wheel|lane|base'
 result no_file_is_outside_of_the_rooms "$(ls src/*.[ch] 2>/dev/null)"
 result the_store_includes_its_own_files "$(grep -nHE '^#include "[^"]*/' src/store/*.[ch])"
 
+result the_picture_of_the_rooms_shows_what_is_there "$(awk -F, 'NR > 1 { print $1, $7 }' doc/rooms.csv |
+	while read -r room files; do
+		[ -e "$room" ] || echo "doc/rooms.csv: no $room"
+		for file in $files; do
+			ls "$room/$file".[ch] >/dev/null 2>&1 || echo "doc/rooms.csv: no $file in $room"
+		done
+	done 2>&1
+	for room in src/*/; do grep -q "^${room%/}," doc/rooms.csv || echo "doc/rooms.csv: ${room%/} is missing"; done |
+		grep -v store)"
+
 # A pair "user used" for each symbol of one object that another one needs; tsort says where they go round in circles.
 circles() { # OBJECT...
 	for object in "$@"; do
