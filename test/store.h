@@ -13,7 +13,7 @@
 
 #include <hwt_store.h>
 
-#include "base/base.h"
+#include "base.h"
 #include "support.h"
 
 #include <fcntl.h>
