@@ -4,13 +4,15 @@
 # with `finish`, and one that breaks off earlier has failed.
 results=0 status=0
 
-# NAME PROBLEMS: prints "ok NAME" when there are none; otherwise shows them, and the script will fail.
+# NAME PROBLEMS: prints "ok NAME" when there are none.  Otherwise shows them on standard error, which prove leaves alone,
+# and the script will fail.
 result() {
 	results=$((results + 1))
 	if [ -z "$2" ]; then
 		echo "ok $results - $1"
 	else
-		printf '%s\nnot ok %d - %s\n' "$(printf '%s\n' "$2" | sed 's/^/# /')" "$results" "$1"
+		printf '%s\n' "$2" | sed 's/^/# /' >&2
+		echo "not ok $results - $1"
 		status=1
 	fi
 }
