@@ -63,7 +63,7 @@ bench-check:
 	CC='$(CC)' BUILD='$(BUILD)' bench/check/check.sh || [ $$? -eq 77 ]
 
 # The pictures of the documents.
-plots:
+plots: ## draws the pictures of the documents
 	bench/plot.sh bench/figures.csv doc
 	doc/rooms.sh
 

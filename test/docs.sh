@@ -126,6 +126,20 @@ for file in README.md doc/guide.md doc/store.md doc/hwt_store.3; do
 		done 2>/dev/null)"
 done
 
+# Words that a native engineer would not write (CONTRIBUTING.md, "English"), where they cannot be meant otherwise.
+result docs_have_short_sentences_that_name_what_acts "$(grep -nwE "[Ww]ant of|[Aa]new|at the most|[Hh]e|[Hh]is|[Hh]imself" \
+	README.md CONTRIBUTING.md CHANGES.md bench/README.md include/hwt.h doc/guide.md doc/internals.md doc/wheels.md \
+	examples/*.[ch] examples/*.cpp)"
+
+result docs_lead_to_what_is_there "$(for file in $(git ls-files '*.md' 2>/dev/null); do
+	grep -oE '\]\([^)#: ]+[)#]' "$file" | sed 's/^](//; s/[)#]$//' | while read -r target; do
+		[ -e "$(dirname "$file")/$target" ] || echo "$file: $target"
+	done
+	grep -oE '\]\(#[^)]+\)' "$file" | sed 's/^](#//; s/)$//' | while read -r anchor; do
+		sed -n 's/^##* //p' "$file" | tr 'A-Z ' 'a-z-' | tr -d "'.,()" | grep -qx -- "$anchor" || echo "$file: #$anchor"
+	done
+done)"
+
 # The rights that doc/store.md grants are enough: the owner makes the tables, the program's role runs.
 rights() {
 	sed -n '/^```sql$/,/^```$/p' doc/store.md | grep -v '^```' >"$work/rights.sql"
