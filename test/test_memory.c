@@ -74,7 +74,7 @@ static void *fill_and_empty(void *arg)
 TEST(threads_one_after_the_other)
 {
 	unsigned threads = scaled(500);
-	struct filler filler = new_filler(new_timer(TICK_NS, 512), 20000);
+	struct filler filler = new_filler(new_timer(TICK_NS, 512), 4000);
 	int64_t first = 0;
 
 	for (unsigned i = 0; i < threads; i++) {
@@ -112,12 +112,12 @@ static void check_rounds(const char *what, int64_t tick_ns, unsigned rounds, uns
 
 TEST(rounds_of_cancelled_timeouts)
 {
-	check_rounds("growth over 300 rounds, tick 1 ms", TICK_NS, scaled(300), 1);
+	check_rounds("growth over 150 rounds, tick 1 ms", TICK_NS, scaled(150), 1);
 }
 
 TEST(rounds_of_cancelled_timeouts_at_a_long_tick)
 {
-	check_rounds("growth over 300 rounds, tick 20 ms", HWT_MS(20), scaled(300), 10);
+	check_rounds("growth over 150 rounds, tick 20 ms", HWT_MS(20), scaled(150), 10);
 }
 
 /* A pair of new and cancel in a loop, faster than the transfer limit: row 25. */
