@@ -3,12 +3,26 @@
  * The law of the library under stress: of every accepted timeout exactly one end is seen.  It ran, not before its
  * deadline, or one cancel got 0, or it was returned after the stop.
  *
- * Many rounds, each with a timer of random settings: threads that schedule, threads that cancel what others scheduled
- * (also what has ended long ago, whose memory serves others by then), tasks that re-arm themselves, and a stop in the
- * middle or at the end.  Each timeout has an item of its own, so a cancel that hits a stranger shows as an item with
- * two ends and another with none.
+ * Each row of the table below is a test of many rounds.  A round has a timer of random settings, threads that schedule,
+ * threads that cancel what others scheduled (also what has ended long ago, whose memory serves others by then), tasks
+ * that re-arm themselves, and stops in the middle or at the end.  Each timeout has an item of its own, so a cancel that
+ * hits a stranger shows as an item with two ends and another with none.
  */
-#include "support.h"
+#include "executor.h"
+
+struct setting {
+	unsigned rounds, items;
+	unsigned producers[2], cancellers[2]; /* at least and at most */
+	unsigned stoppers;                    /* several: they stop in the middle */
+	bool on_executor;
+};
+
+/* 32 threads are preempted in every place, whatever the machine has. */
+#define SETTINGS(X)                                                                                                    \
+	X(every_timeout_has_one_end, 200, 20000, { 1, 6 }, { 1, 3 }, 1, false)                                         \
+	X(every_timeout_has_one_end_with_32_threads, 40, 50000, { 28, 28 }, { 4, 4 }, 1, false)                        \
+	X(every_timeout_has_one_end_when_several_stop, 100, 20000, { 12, 12 }, { 1, 2 }, 3, false)                     \
+	X(every_timeout_has_one_end_on_an_executor, 20, 20000, { 3, 3 }, { 1, 3 }, 1, true)
 
 struct item {
 	hwt_timeout handle;
@@ -25,9 +39,10 @@ struct round {
 	size_t count;
 	atomic_size_t taken; /* items handed out so far */
 	int64_t delay_max_ns;
-	atomic_uint threads;   /* started so far: each has numbers of its own */
-	atomic_uint producing; /* producers still at it */
-	atomic_uint stopped;   /* set once the stop has returned */
+	atomic_uint threads;               /* started so far: each has numbers of its own */
+	atomic_uint producing;             /* producers still at it */
+	atomic_uint stopped;               /* set once a stop has returned */
+	atomic_size_t returned, collected; /* as the stops said, and as they were handed out */
 	bool limited, stop_early;
 	uint64_t seed;
 };
@@ -101,8 +116,11 @@ static void *produce(void *arg)
 			delay_ns = HWT_S(100000);
 		item->rearms = kind >= 90;
 		done++;
-		if (!schedule(item, delay_ns, kind % 2))
+		if (!schedule(item, delay_ns, kind % 2)) {
+			for (int i = 0; i < 3; i++) /* for good */
+				CHECK_RC(hwt_new_timeout(round->timer, item_task, item, 0, NULL), ECANCELED);
 			break;
+		}
 		if (prng_below(&prng, 4000) == 0)
 			sched_yield();
 	}
@@ -123,6 +141,7 @@ static void *cancel(void *arg)
 		/* Mostly the newest ones, so that a cancel meets them on their way. */
 		size_t back = prng_below(&prng, 4) ? prng_below(&prng, 200) : prng_below(&prng, round->count);
 		struct item *item = &round->items[back < limit ? limit - 1 - back : 0];
+		bool waits = prng_below(&prng, 4) == 0;
 		hwt_state state;
 		int rc;
 
@@ -133,13 +152,13 @@ static void *cancel(void *arg)
 				sched_yield();
 			continue;
 		}
-		rc = hwt_cancel(item->handle);
+		rc = waits ? hwt_cancel_sync(item->handle) : hwt_cancel(item->handle);
 		state = hwt_timeout_state(item->handle);
 		if (rc == 0) {
 			atomic_fetch_add(&item->cancelled, 1);
 			CHECK(state == HWT_CANCELLED || state == HWT_RETIRED);
 		} else {
-			CHECK(rc == EBUSY || rc == ENOENT);
+			CHECK((rc == EBUSY && !waits) || rc == ENOENT);
 			CHECK(rc == EBUSY || state == HWT_EXPIRED || state == HWT_CANCELLED || state == HWT_RETIRED);
 		}
 	}
@@ -148,7 +167,7 @@ static void *cancel(void *arg)
 }
 
 /* Each item on its own, then the sums. */
-static void check_round(struct round *round, size_t returned)
+static void check_round(struct round *round)
 {
 	size_t limit = atomic_load(&round->taken) < round->count ? atomic_load(&round->taken) : round->count;
 	size_t sums[4] = { 0 };
@@ -164,31 +183,34 @@ static void check_round(struct round *round, size_t returned)
 		sums[3] += item->returned;
 	}
 	CHECK_INT(sums[0], ==, sums[1] + sums[2] + sums[3]);
-	CHECK_INT(sums[3], ==, returned);
+	CHECK_INT(sums[3], ==, round->returned);
+	CHECK_INT(sums[3], ==, round->collected);
 	CHECK_INT(hwt_pending_timeouts(round->timer), ==, 0);
 }
 
-/* Stops the timer, cancellers still at it.  Returns how many were returned. */
-static size_t stop_and_collect(struct round *round)
+/* Stops the timer and collects, cancellers still at it, and others that do the same. */
+static void *stop(void *arg)
 {
+	struct round *round = arg;
 	hwt_unprocessed left;
-	size_t returned = 0, collected = 0;
+	size_t returned = 77;
 
 	CHECK_RC(hwt_timer_stop(round->timer, &returned), 0);
 	atomic_store(&round->stopped, 1);
-	while (collected <= round->count && hwt_timer_next_unprocessed(round->timer, &left)) {
+	CHECK_INT(stats_of(round->timer).running, ==, 0); /* nor in the pool */
+	atomic_fetch_add(&round->returned, returned);
+	while (atomic_load(&round->collected) <= round->count && hwt_timer_next_unprocessed(round->timer, &left)) {
 		struct item *item = left.arg;
 
-		collected++;
+		atomic_fetch_add(&round->collected, 1);
 		atomic_fetch_add(&item->returned, 1);
 		CHECK(left.task == item_task);
-		CHECK(hwt_is_cancelled(left.timeout));
+		CHECK_INT(hwt_timeout_state(left.timeout), ==, HWT_CANCELLED);
 	}
-	CHECK_INT(collected, ==, returned);
-	return returned;
+	return NULL;
 }
 
-static hwt_timer *random_timer(struct prng *prng, size_t count, bool *limited)
+static hwt_timer *random_timer(struct prng *prng, size_t count, bool *limited, const hwt_executor *executor)
 {
 	static const uint32_t transfers[] = { 1, 3, 100, 100000 };
 	hwt_config config = HWT_CONFIG_INIT;
@@ -197,6 +219,7 @@ static hwt_timer *random_timer(struct prng *prng, size_t count, bool *limited)
 	config.tick_duration_ns = HWT_MS(1);
 	config.ticks_per_wheel = (uint32_t)1 << prng_below(prng, 10);
 	config.max_transfers_per_tick = transfers[prng_below(prng, 4)];
+	config.executor = executor;
 	*limited = prng_below(prng, 3) == 0;
 	if (*limited)
 		config.max_pending_timeouts = prng_between(prng, 1, (int64_t)count / 8 + 1);
@@ -204,61 +227,65 @@ static hwt_timer *random_timer(struct prng *prng, size_t count, bool *limited)
 	return timer;
 }
 
-static void one_round(struct prng *prng, unsigned producers, unsigned cancellers, size_t count)
+static void one_round(struct prng *prng, const struct setting *is)
 {
+	static struct pool pool;
+	const hwt_executor executor = { pool_execute, &pool };
+	struct round round = { .count = scaled(is->items), .seed = prng_next(prng) };
 	struct crew producing, cancelling;
-	struct round round = { .count = count, .seed = prng_next(prng) };
-	size_t returned;
 
-	round.items = calloc(count, sizeof(*round.items));
+	round.items = calloc(round.count, sizeof(*round.items));
 	REQUIRE(round.items);
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < round.count; i++)
 		round.items[i].round = &round;
-	round.timer = random_timer(prng, count, &round.limited);
+	if (is->on_executor) {
+		pool_start(&pool, 2);
+		pool.refuse_every = prng_below(prng, 2) ? 5 : 0;
+	}
+	round.timer = random_timer(prng, round.count, &round.limited, is->on_executor ? &executor : NULL);
 	round.delay_max_ns = prng_between(prng, HWT_MS(1), HWT_MS(40));
-	round.stop_early = prng_below(prng, 2);
-	atomic_store(&round.producing, producers);
-	crew_start(&producing, producers, produce, &round, 0);
-	crew_start(&cancelling, cancellers, cancel, &round, 0);
+	round.stop_early = is->stoppers > 1 || prng_below(prng, 2);
+	round.producing = (unsigned)prng_between(prng, is->producers[0], is->producers[1]);
+	crew_start(&producing, round.producing, produce, &round, 0);
+	crew_start(&cancelling, (unsigned)prng_between(prng, is->cancellers[0], is->cancellers[1]), cancel, &round, 0);
 	if (round.stop_early) {
-		sleep_ns(prng_between(prng, 0, HWT_MS(15)));
-		returned = stop_and_collect(&round);
+		if (prng_below(prng, 4)) /* else the stop may come before the start */
+			sleep_ns(prng_between(prng, 0, HWT_MS(15)));
+		crew_run(is->stoppers, stop, &round, 0);
 		crew_join(&producing);
 	} else {
 		crew_join(&producing);
 		CHECK(wait_none_pending(round.timer));
-		returned = stop_and_collect(&round);
-		CHECK_INT(returned, <=, 1); /* a task that was about to re-arm itself */
+		crew_run(is->stoppers, stop, &round, 0);
+		if (!is->on_executor) /* a task that was about to re-arm itself */
+			CHECK_INT(round.returned, <=, 1);
 	}
 	crew_join(&cancelling);
-	check_round(&round, returned);
+	check_round(&round);
 	CHECK_RC(hwt_timer_destroy(round.timer), 0);
+	if (is->on_executor)
+		pool_stop(&pool);
 	free(round.items);
 }
 
-TEST(every_timeout_has_one_end)
+static void run_setting(const char *name, const struct setting *is)
 {
-	struct prng prng = { test_seed("every_timeout_has_one_end") };
+	struct prng prng = { test_seed(name) };
 	int64_t enough_ns = hwt_now() + ENOUGH_NS;
-	unsigned count = scaled(20000), round;
+	uint64_t before = atomic_load(&operations);
+	unsigned round;
 
-	for (round = 0; round < 200 && hwt_now() < enough_ns; round++) {
-		unsigned producers = 1 + (unsigned)prng_below(&prng, 6),
-			 cancellers = 1 + (unsigned)prng_below(&prng, 3);
+	for (round = 0; round < is->rounds && hwt_now() < enough_ns; round++)
+		one_round(&prng, is);
+	printf("# %u rounds, %llu operations\n", round, atomic_load(&operations) - before);
+}
 
-		one_round(&prng, producers, cancellers, count);
+#define X(name, ...)                                                                                                   \
+	TEST(name)                                                                                                     \
+	{                                                                                                              \
+		run_setting(#name, &(const struct setting){ __VA_ARGS__ });                                            \
 	}
-	printf("# %u rounds, %llu operations\n", round, atomic_load(&operations));
-}
-
-/* 32 threads on whatever the machine has: they are preempted in every place. */
-TEST(every_timeout_has_one_end_with_32_threads)
-{
-	struct prng prng = { test_seed("every_timeout_has_one_end_with_32_threads") };
-	int64_t enough_ns = hwt_now() + ENOUGH_NS;
-
-	for (unsigned round = 0; round < 40 && hwt_now() < enough_ns; round++)
-		one_round(&prng, 28, 4, scaled(50000));
-}
+SETTINGS(X)
+#undef X
 
 TEST_MAIN()
