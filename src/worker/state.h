@@ -5,6 +5,7 @@
 
 #include "worker/counts.h"
 #include "worker/executor.h"
+#include "base/probe.h"
 #include "wheel/wheel.h"
 
 #define HWT_BATCH 256
@@ -71,6 +72,25 @@ static inline void worker_count_finished(struct hwt_worker *worker)
 {
 	atomic_store_explicit(&worker->counts.finished, counts_get(&worker->counts.finished) + 1,
 			      memory_order_release); /* [finished] */
+}
+
+/*
+ * Counts how late a RUNNING record is, and runs its task.  deadline_ns is the deadline of this run: that of a periodic
+ * record is already the next one.  *arg, the task's argument, is read last: it need not be kept meanwhile.  Returns
+ * false if an executor runs the task, and ends the record, instead.
+ */
+static inline bool worker_run_task(struct hwt_worker *worker, struct hwt_record *record, uint64_t word,
+				   int64_t deadline_ns, void *const *arg)
+{
+	HWT_ASSERT(deadline_ns <= grid_time(&worker->wheel->grid, worker->tick));
+	counts_lateness(&worker->counts, deadline_ns, worker->lateness_ns);
+	HWT_PROBE(expire, record, (uint64_t)worker->lateness_ns - (uint64_t)deadline_ns);
+	if (unlikely(worker->jobs != NULL) && hwt_executor_hand_over(worker->jobs, record))
+		return false;
+	worker->frame.record = record;
+	record->task((hwt_timeout){ record, word_generation(word) }, *arg);
+	worker->frame.record = NULL;
+	return true;
 }
 
 static inline bool worker_has_to_stop(const struct hwt_worker *worker)

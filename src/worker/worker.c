@@ -183,19 +183,12 @@ static void return_records(struct hwt_worker *worker)
 	}
 }
 
-static void run_task(struct hwt_worker *worker, struct hwt_record *record, uint64_t word)
+/* Runs the task of a record whose word has no flags. */
+static void expire_plain(struct hwt_worker *worker, struct hwt_record *record, uint64_t word)
 {
-	int64_t deadline_ns = record_deadline(record);
-
-	HWT_ASSERT(deadline_ns <= grid_time(&worker->wheel->grid, worker->tick));
 	worker_count_expired(worker);
-	counts_lateness(&worker->counts, deadline_ns, worker->lateness_ns);
-	HWT_PROBE(expire, record, (uint64_t)worker->lateness_ns - (uint64_t)deadline_ns);
-	if (unlikely(worker->jobs != NULL) && hwt_executor_hand_over(worker->jobs, record))
+	if (!worker_run_task(worker, record, word, record_deadline(record), &record->arg))
 		return;
-	worker->frame.record = record;
-	record->task((hwt_timeout){ record, word_generation(word) }, record->arg);
-	worker->frame.record = NULL;
 	if (unlikely(!record_finish(record, word_with_state(word, STATE_RUNNING)))) {
 		hwt_worker_end_slow(worker, record);
 		return;
@@ -210,7 +203,7 @@ static void expire_one(struct hwt_worker *worker, struct hwt_record *record)
 	uint64_t word;
 
 	if (likely(record_run(record, &word)))
-		run_task(worker, record, word);
+		expire_plain(worker, record, word);
 	else
 		hwt_worker_expire_slow(worker, record);
 }

@@ -3,7 +3,6 @@
  * What becomes of a timeout that is not simply placed and run: cancelled ones, moved ones, those with an extension or a
  * period, and those that run again, and those that come late, as too much waited before them.  worker.c has the others.
  */
-#include "base/probe.h"
 #include "worker/worker_slow.h"
 
 /*
@@ -135,25 +134,20 @@ void hwt_worker_abandon(struct hwt_worker *worker)
 
 void hwt_worker_expire_slow(struct hwt_worker *worker, struct hwt_record *record)
 {
+	void *const *arg;
 	int64_t deadline_ns;
 	uint64_t word;
 
 	if (!begin_slow(worker, record, &word))
 		return;
 	deadline_ns = record_deadline(record);
-	HWT_ASSERT(deadline_ns <= grid_time(&worker->wheel->grid, worker->tick));
 	if (word_has(word, WORD_PERIODIC))
 		begin_period(worker, record, deadline_ns);
 	else
 		worker_count_expired(worker);
-	counts_lateness(&worker->counts, deadline_ns, worker->lateness_ns);
-	HWT_PROBE(expire, record, (uint64_t)worker->lateness_ns - (uint64_t)deadline_ns);
-	if (worker->jobs != NULL && hwt_executor_hand_over(worker->jobs, record))
-		return;
-	worker->frame.record = record;
-	record->task((hwt_timeout){ record, word_generation(word) }, record_arg(record, word));
-	worker->frame.record = NULL;
-	hwt_worker_end_slow(worker, record);
+	arg = word_has(word, WORD_EXTENDED) ? &record_extension(record)->arg : &record->arg;
+	if (worker_run_task(worker, record, word, deadline_ns, arg))
+		hwt_worker_end_slow(worker, record);
 }
 
 /* What waits now had been accepted before the ticks that come next. */
