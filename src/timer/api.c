@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The calls that users make all the time: new, cancel, reschedule, look. */
 #include "base/counter.h"
+#include "base/sized.h"
 #include "timer/timer.h"
 
 #include <errno.h>
-#include <string.h>
 
 #define STRING(x) #x
 #define VERSION(major, minor, patch) STRING(major) "." STRING(minor) "." STRING(patch)
@@ -92,29 +92,23 @@ static int64_t deadline_after(hwt_timer *timer, int64_t delay_ns, bool exact)
 	return add_saturating(timer_is_driven(timer) ? hwt_timer_told(timer) : hwt_clock_now(), delay_ns);
 }
 
-/*
- * A caller's smaller structure is served as far as whole fields go: what it does not know is 0.  The padding behind the
- * last field is not looked at, so a newer field has to come after it.
- */
+/* The padding behind the last field is not looked at, so a newer field has to come after it. */
 static int read_spec(hwt_spec *spec, const hwt_spec *given)
 {
-	const unsigned char *bytes = (const unsigned char *)given;
+	static const size_t field_ends[] = {
+		FIELD_END(hwt_spec, when_ns),
+		FIELD_END(hwt_spec, period_ns),
+		FIELD_END(hwt_spec, release),
+		FIELD_END(hwt_spec, flags),
+	};
+	int rc;
 
-	if (given == NULL || given->size < offsetof(hwt_spec, when_ns) + sizeof(given->when_ns) ||
-	    given->size > HWT_STRUCT_MAX)
+	if (given == NULL)
 		return EINVAL;
-	for (size_t i = sizeof(*spec); i < given->size; i++)
-		if (bytes[i] != 0) /* of a newer header */
-			return ENOTSUP;
 	*spec = (hwt_spec){ .size = sizeof(*spec) };
-	if (given->size >= offsetof(hwt_spec, flags) + sizeof(given->flags))
-		memcpy(spec, given, offsetof(hwt_spec, flags) + sizeof(given->flags));
-	else if (given->size >= offsetof(hwt_spec, flags))
-		memcpy(spec, given, offsetof(hwt_spec, flags));
-	else if (given->size >= offsetof(hwt_spec, release))
-		memcpy(spec, given, offsetof(hwt_spec, release));
-	else
-		memcpy(spec, given, offsetof(hwt_spec, period_ns));
+	rc = sized_read(spec, sizeof(*spec), given, given->size, field_ends, sizeof(field_ends) / sizeof(size_t));
+	if (rc != 0)
+		return rc;
 	return spec->task == NULL || (spec->flags & ~HWT_ABSOLUTE) != 0 ? EINVAL : 0;
 }
 

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Settings: what was asked for, checked, completed and rounded.
- *
- * The struct grows at its end from version to version.  `size` says how much of it the caller knows; what lies behind
- * has its default.
- */
+/* Settings: what was asked for, checked, completed and rounded. */
 #include "timer/config.h"
+#include "base/sized.h"
 #include "base/thread.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #define MIN_TICK_NS HWT_MS(1)
 #define MIN_FINE_TICK_NS HWT_US(10)
@@ -18,25 +12,24 @@
 
 #define KNOWN_FLAGS (HWT_FINE_TICKS | HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK)
 
-#define FIELD_END(field) (offsetof(hwt_config, field) + sizeof(((hwt_config *)0)->field))
-
-/* Where fields end: a caller's size counts as far as whole fields go. */
 static const size_t field_ends[] = {
-	FIELD_END(tick_duration_ns),
-	FIELD_END(ticks_per_wheel),
-	FIELD_END(max_transfers_per_tick),
-	FIELD_END(max_pending_timeouts),
-	FIELD_END(flags),
-	FIELD_END(wheel),
-	FIELD_END(thread_attr),
-	FIELD_END(thread_name),
-	FIELD_END(warn),
-	FIELD_END(warn_ctx),
-	FIELD_END(executor),
-	FIELD_END(reserved),
+	FIELD_END(hwt_config, tick_duration_ns),
+	FIELD_END(hwt_config, ticks_per_wheel),
+	FIELD_END(hwt_config, max_transfers_per_tick),
+	FIELD_END(hwt_config, max_pending_timeouts),
+	FIELD_END(hwt_config, flags),
+	FIELD_END(hwt_config, wheel),
+	FIELD_END(hwt_config, thread_attr),
+	FIELD_END(hwt_config, thread_name),
+	FIELD_END(hwt_config, warn),
+	FIELD_END(hwt_config, warn_ctx),
+	FIELD_END(hwt_config, executor),
+	FIELD_END(hwt_config, reserved),
 };
 
-static_assert(FIELD_END(reserved) == sizeof(hwt_config), "field_ends is complete");
+#define FIELDS (sizeof(field_ends) / sizeof(field_ends[0]))
+
+static_assert(FIELD_END(hwt_config, reserved) == sizeof(hwt_config), "field_ends is complete");
 
 void hwt_warn_stderr(void *ctx, const char *message)
 {
@@ -46,30 +39,6 @@ void hwt_warn_stderr(void *ctx, const char *message)
 	(void)fprintf(stderr, "hwt: %s\n", message);
 	thread_restore_cancel(cancel_before);
 	errno = before;
-}
-
-/* How many bytes of a struct of `size` bytes are whole fields that we know.  0: not even the first, or no such size. */
-static size_t whole_fields(size_t size)
-{
-	size_t known = 0;
-
-	if (size > HWT_STRUCT_MAX)
-		return 0;
-	for (size_t i = 0; i < sizeof(field_ends) / sizeof(field_ends[0]); i++)
-		if (field_ends[i] <= size)
-			known = field_ends[i];
-	return known;
-}
-
-/* What a newer header put behind the fields we know must be unset: settings are never ignored. */
-static bool tail_is_zero(const hwt_config *in)
-{
-	const unsigned char *bytes = (const unsigned char *)in;
-
-	for (size_t i = sizeof(*in); i < in->size; i++)
-		if (bytes[i] != 0)
-			return false;
-	return true;
 }
 
 static bool reserved_is_zero(const hwt_config *config)
@@ -132,19 +101,12 @@ int hwt_config_resolve(hwt_config *out, const hwt_config *in)
 	bool raised;
 	int rc;
 
-	if (in != NULL) {
-		size_t known = whole_fields(in->size);
-
-		if (known == 0)
-			return EINVAL;
-		if (in->size > sizeof(config) && !tail_is_zero(in))
-			return ENOTSUP;
-		memcpy(&config, in, known);
-		config.size = sizeof(config);
-	}
-	rc = check(&config);
+	rc = in != NULL ? sized_read(&config, sizeof(config), in, in->size, field_ends, FIELDS) : 0;
+	if (rc == 0)
+		rc = check(&config);
 	if (rc != 0)
 		return rc;
+	config.size = sizeof(config);
 	config.ticks_per_wheel = round_up_to_power_of_two(config.ticks_per_wheel);
 	/* Levels of one bucket would reach no further than one of them. */
 	if (config.wheel == HWT_WHEEL_HIERARCHICAL && config.ticks_per_wheel == 1)
@@ -162,16 +124,13 @@ int hwt_config_resolve(hwt_config *out, const hwt_config *in)
 
 int hwt_config_copy_out(hwt_config *out, const hwt_config *config)
 {
-	size_t size = out->size, known = whole_fields(size);
+	size_t known = sized_known(field_ends, FIELDS, out->size);
 
 	if (known == 0)
 		return EINVAL;
-	memcpy(out, config, known);
+	sized_write(out, out->size, config, known);
 	/* The library keeps no copy of the attributes, and does not know how long the creator's are valid. */
 	if (known > offsetof(hwt_config, thread_attr))
 		out->thread_attr = NULL;
-	if (size > sizeof(*out)) /* fields of a newer header: none is in force */
-		memset((unsigned char *)out + sizeof(*out), 0, size - sizeof(*out));
-	out->size = size;
 	return 0;
 }

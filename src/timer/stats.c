@@ -7,9 +7,7 @@
  * run again counts as pending from when that was said, and no more as running.
  */
 #include "timer/timer.h"
-
-#include <errno.h>
-#include <string.h>
+#include "base/sized.h"
 
 /* The lateness is the only field that is not of 8 bytes; a caller's size counts as far as whole fields go. */
 #define LATENESS_AT offsetof(hwt_stats, lateness)
@@ -91,17 +89,12 @@ static void count_work(const hwt_timer *timer, hwt_stats *stats)
 int hwt_timer_stats(const hwt_timer *timer, hwt_stats *out)
 {
 	hwt_stats stats = { 0 };
-	size_t size, known;
 
 	if (timer == NULL || out == NULL || out->size < 2 * sizeof(uint64_t) || out->size > HWT_STRUCT_MAX)
 		return EINVAL;
-	size = out->size;
-	known = whole_fields(size);
 	count_ends(timer, &stats);
 	count_lanes(timer, &stats);
 	count_work(timer, &stats);
-	memset(out, 0, size);
-	memcpy(out, &stats, known);
-	out->size = size;
+	sized_write(out, out->size, &stats, whole_fields(out->size));
 	return 0;
 }
