@@ -195,6 +195,56 @@ TEST(a_failing_run_is_tried_again_after_a_growing_back_off)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
+struct warned {
+	_Atomic(hwt_store *) store;
+	_Atomic int64_t id;
+	atomic_uint failed, other; /* what the row was when it was reported failed */
+};
+
+/* The end is committed: whoever asks now is told so. */
+static void look_at_failed(void *ctx, const char *message)
+{
+	struct warned *warned = ctx;
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	int64_t id = atomic_load(&warned->id);
+
+	if (!strstr(message, "failed for good"))
+		return;
+	if (hwt_store_get(atomic_load(&warned->store), id, &info) == 0 && info.state == HWT_STORE_FAILED)
+		atomic_fetch_add(&warned->failed, 1);
+	else
+		atomic_fetch_add(&warned->other, 1);
+}
+
+TEST(a_timeout_that_failed_for_good_is_failed_when_the_warning_comes)
+{
+	struct failing failing = { .fail_first = 1000 };
+	struct warned warned = { .store = NULL };
+	hwt_store_kind kind = kind_of(fail_first, &failing);
+	hwt_store_config config;
+	hwt_store *store;
+
+	fresh_world();
+	config = store_config();
+	config.warn = look_at_failed;
+	config.warn_ctx = &warned;
+	store = open_with(&config);
+	kind.max_attempts = 1;
+	CHECK_CALL(hwt_store_register(store, &kind), 0);
+	atomic_store(&warned.store, store);
+	for (int i = 0; i < 20; i++) {
+		int64_t id = put(store, "a", 0);
+
+		atomic_store(&warned.id, id);
+		CHECK_CALL(hwt_store_start(store), 0);
+		CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
+		CHECK_CALL(hwt_store_stop(store), 0);
+	}
+	CHECK_INT(atomic_load(&warned.failed), ==, 20);
+	CHECK_INT(atomic_load(&warned.other), ==, 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 TEST(after_max_attempts_it_is_failed_and_kept_until_it_is_rescheduled_or_cancelled)
 {
 	struct failing failing = { .fail_first = 3 };

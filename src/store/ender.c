@@ -81,6 +81,15 @@ static void commit(hwt_store *store, struct hwts_row *rows, unsigned *failures)
 	}
 }
 
+/* Who is told can look: the end is in the database.  Without the lock, for the warning may call the store. */
+static void warn_of_failed(hwt_store *store, const struct hwts_row *rows)
+{
+	for (const struct hwts_row *row = rows; row; row = row->next)
+		if (row->hit && row->how == HWTS_FAIL)
+			hwts_warn(store, "timeout %lld of kind %s has failed for good after %u attempts: %s",
+				  (long long)row->id, row->kind->name, row->attempt, row->error);
+}
+
 void *hwts_ender(void *arg)
 {
 	hwt_store *store = arg;
@@ -97,6 +106,7 @@ void *hwts_ender(void *arg)
 		pthread_mutex_unlock(&store->lock);
 		commit(store, rows, &failures);
 		HWTS_POINT("ended");
+		warn_of_failed(store, rows);
 		pthread_mutex_lock(&store->lock);
 		for (struct hwts_row *next; rows; rows = next) {
 			next = rows->next;

@@ -100,7 +100,7 @@ static struct hwts_row *next_row(hwt_store *store, unsigned *turn)
  * How it ends
  */
 
-static void fail_run(hwt_store *store, struct hwts_row *row, const char *error, bool counts)
+static void fail_run(struct hwts_row *row, const char *error, bool counts)
 {
 	const struct hwts_kind *kind = row->kind;
 	int64_t delay_us = kind->backoff_us;
@@ -118,9 +118,6 @@ static void fail_run(hwt_store *store, struct hwts_row *row, const char *error, 
 	row->limit_us = row->period_us > 0 ? row->next_base_us : HWTS_NEVER;
 	row->next_base_us = row->base_us;
 	row->next_attempt = counts ? row->attempt : row->attempt - 1;
-	if (row->how == HWTS_FAIL)
-		hwts_warn(store, "timeout %lld of kind %s has failed for good after %u attempts: %s",
-			  (long long)row->id, kind->name, row->attempt, row->error);
 }
 
 static void succeed(struct hwts_row *row)
@@ -141,7 +138,7 @@ static bool end_in_transaction(hwt_store *store, struct hwts_conn *conn, struct 
 	if (rc == 0 || rc == ESTALE)
 		return true;
 	/* Whether it was committed need not be known: if it was, the row is gone, and this end finds none. */
-	fail_run(store, row, hwts_fail_text(), rc == EPROTO || rc == EIO);
+	fail_run(row, hwts_fail_text(), rc == EPROTO || rc == EIO);
 	return false;
 }
 
@@ -203,7 +200,7 @@ static bool run(hwt_store *store, struct hwts_row *row, struct hwts_conn *conn, 
 	if (rc == 0)
 		succeed(row);
 	else
-		fail_run(store, row, error_text(rc, text, sizeof(text)), true);
+		fail_run(row, error_text(rc, text, sizeof(text)), true);
 	return false;
 }
 
