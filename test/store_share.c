@@ -4,6 +4,10 @@
  */
 #include "store.h"
 
+#ifdef HWT_STORE_SQLITE
+#include <sqlite3.h>
+#endif
+
 #define LEASE_NS HWT_S(1) /* of the children: the shortest */
 
 /*
@@ -212,6 +216,45 @@ TEST(a_stop_hands_over_at_once)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
+#ifdef HWT_STORE_SQLITE
+/* SQLite: a process that is stopped inside a write transaction keeps the lock, and holds everybody up. */
+static bool nobody_writes(void)
+{
+	sqlite3 *handle = NULL;
+	bool nobody = false;
+
+	if (!world.sqlite)
+		return true;
+	if (sqlite3_open_v2(world.url + strlen("sqlite:"), &handle, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK) {
+		(void)sqlite3_busy_timeout(handle, 100);
+		nobody = sqlite3_exec(handle, "begin immediate; rollback", NULL, NULL, NULL) == SQLITE_OK;
+	}
+	(void)sqlite3_close(handle);
+	return nobody;
+}
+#else
+static bool nobody_writes(void)
+{
+	return true;
+}
+#endif
+
+/* Stops a process at a moment at which it has no lock; false: it always had one. */
+static bool stop_child(pid_t pid)
+{
+	for (int attempt = 0; attempt < 100; attempt++) {
+		int status;
+
+		CHECK_INT(kill(pid, SIGSTOP), ==, 0);
+		CHECK_INT(waitpid(pid, &status, WUNTRACED), ==, pid); /* it stands still */
+		if (nobody_writes())
+			return true;
+		CHECK_INT(kill(pid, SIGCONT), ==, 0);
+		sleep_ms(1 + attempt % 7);
+	}
+	return false;
+}
+
 static void take_over_after(int signal)
 {
 	hwt_store *store = producer(HWT_STORE_AT_LEAST_ONCE);
@@ -224,7 +267,10 @@ static void take_over_after(int signal)
 	CHECK(wait_owners(store, 2));
 	put_batch(store, 3000, 0, HWT_MS(1));
 	sleep_ms(700);
-	CHECK_INT(kill(one, signal), ==, 0);
+	if (signal == SIGSTOP)
+		REQUIRE(stop_child(one));
+	else
+		CHECK_INT(kill(one, signal), ==, 0);
 	CHECK(wait_log(2999));
 	if (signal == SIGSTOP) {
 		/* It finds that its lease is lost, and takes its share again. */
