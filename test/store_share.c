@@ -578,6 +578,49 @@ TEST(what_is_put_at_the_far_edge_of_the_window_is_found)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
+static hwt_store *_Atomic puts_while_it_looks;
+static atomic_uint put_while_it_looked;
+
+/* Between the reading of a look-ahead and its marks: due beyond the old mark and before the new one. */
+static void put_after_look(const char *where)
+{
+	hwt_store *store = atomic_load(&puts_while_it_looks);
+
+	if (!store || strcmp(where, "looked") != 0 || atomic_load(&put_while_it_looked) == 6)
+		return;
+	put(store, "a", HWT_MS(600));
+	atomic_fetch_add(&put_while_it_looked, 1);
+}
+
+TEST(what_is_put_while_the_holder_looks_ahead_is_not_passed_over)
+{
+	hwt_store_config config;
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store *store;
+
+	fresh_world();
+	log_open(world.log);
+	config = store_config();
+	config.lease_ns = LEASE_NS; /* a look each 333 ms moves the mark so far */
+	store = open_with(&config);
+	kind.name = "a";
+	kind.task = work;
+	kind.horizon_ns = HWT_MS(700);
+	CHECK_CALL(hwt_store_register(store, &kind), 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_held(store, 8));
+	sleep_ms(1000); /* the looks of the start are over */
+	atomic_store(&hwts_test_at, put_after_look);
+	atomic_store(&puts_while_it_looks, store);
+	CHECK(wait_count(&put_while_it_looked, 6));
+	atomic_store(&puts_while_it_looks, NULL);
+	atomic_store(&hwts_test_at, NULL);
+	for (int64_t until_ns = hwt_now() + HWT_S(10); hwt_now() < until_ns && log_count() < 6;)
+		sleep_ms(5);
+	CHECK_INT(check_log(6), ==, 6);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 TEST(a_lost_notification_costs_a_look_ahead)
 {
 	hwt_store *store, *other;

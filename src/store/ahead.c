@@ -23,8 +23,9 @@ int hwts_ahead_collect(hwt_store *store, struct hwts_held **held, size_t *count)
 	}
 	for (const struct hwts_kind *kind = store->kinds; kind && *held; kind = kind->next) {
 		for (uint32_t i = 0; kind->registered && i < kind->row.shards; i++) {
-			const struct hwts_shard *shard = &kind->shards[i];
+			struct hwts_shard *shard = &kind->shards[i];
 
+			shard->left_us = HWTS_NEVER;
 			if (shard->held)
 				(*held)[(*count)++] = (struct hwts_held){ .shard = shard->id,
 									  .epoch = shard->epoch,
@@ -35,6 +36,20 @@ int hwts_ahead_collect(hwt_store *store, struct hwts_held **held, size_t *count)
 	}
 	pthread_mutex_unlock(&store->lock);
 	return *held ? 0 : ENOMEM;
+}
+
+/*
+ * With the lock: a mark does not pass what was left to a look while this one was under way.  It stops before it, and
+ * the next look reads from there.
+ */
+static void hold_back(hwt_store *store, struct hwts_shard *shard)
+{
+	if (shard->left_us > shard->mark_due_us ||
+	    (shard->left_us == shard->mark_due_us && shard->left_id > shard->mark_id))
+		return;
+	shard->mark_due_us = shard->left_us;
+	shard->mark_id = shard->left_id - 1;
+	store->look_soon = true;
 }
 
 /* With the lock: marks first, so that what is seen is not beyond them. */
@@ -51,6 +66,12 @@ void hwts_ahead_see_all(hwt_store *store, const struct hwts_look *look)
 	}
 	for (size_t i = 0; i < look->due_count; i++)
 		hwts_window_see(store, &look->dues[i]);
+	for (size_t i = 0; i < look->held_count; i++) {
+		struct hwts_shard *shard = hwts_shard(store, look->held[i].shard, NULL);
+
+		if (shard && shard->held && shard->epoch == look->held[i].epoch)
+			hold_back(store, shard);
+	}
 }
 
 static bool keep_full(struct hwts_look *look)

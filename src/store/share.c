@@ -64,6 +64,7 @@ static void hold(hwt_store *store, struct hwts_shard *shard, int64_t epoch)
 	shard->epoch = epoch;
 	shard->mark_due_us = INT64_MIN;
 	shard->mark_id = 0;
+	shard->left_us = HWTS_NEVER;
 }
 
 /*
@@ -299,6 +300,7 @@ int hwts_share_look(hwt_store *store, int64_t *next_ns)
 	look->page = HWTS_PAGE;
 	if (rc == 0)
 		rc = store->engine->look(store->control_conn, look);
+	HWTS_POINT("looked");
 	if (rc == 0)
 		rc = renewed(store, look, sent_boot_ns);
 	if (rc == 0 && !look->renewed) { /* joined again: once more, with nothing held */

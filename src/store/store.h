@@ -36,7 +36,8 @@
  *   I3  nothing is begun or started unless CLOCK_BOOTTIME < trusted_ns = (time before the last renewal was sent) +
  *       5/6 of the lease
  *   I4  a row of a held shard that is due before the shard's mark has an entry, or has been told of, or is found by the
- *       next look-ahead
+ *       next look-ahead.  While control looks, a row may come that is beyond the old mark and that the look has not
+ *       read: the new mark stops before it
  */
 #ifndef HWTS_STORE_H
 #define HWTS_STORE_H
@@ -56,6 +57,7 @@ struct hwts_shard {
 	bool held, giving;
 	int64_t epoch;
 	int64_t mark_due_us, mark_id;
+	int64_t left_us, left_id; /* the first that came beyond the mark since a look began; HWTS_NEVER: none */
 	int64_t giving_since_ns;
 	unsigned active; /* I2 */
 };

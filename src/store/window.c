@@ -173,11 +173,16 @@ void hwts_window_rearm(hwt_store *store)
  * What comes in
  */
 
-static bool is_beyond(const struct hwts_shard *shard, const struct hwts_due *due)
+/* True: the look-ahead comes to it.  One that is under way may have read too early to see it, so it is noted. */
+static bool leave_to_look(struct hwts_shard *shard, const struct hwts_due *due)
 {
-	if (due->due_us != shard->mark_due_us)
-		return due->due_us > shard->mark_due_us;
-	return due->id > shard->mark_id;
+	if (due->due_us < shard->mark_due_us || (due->due_us == shard->mark_due_us && due->id <= shard->mark_id))
+		return false;
+	if (due->due_us < shard->left_us || (due->due_us == shard->left_us && due->id < shard->left_id)) {
+		shard->left_us = due->due_us;
+		shard->left_id = due->id;
+	}
+	return true;
 }
 
 void hwts_window_see(hwt_store *store, const struct hwts_due *due)
@@ -190,7 +195,7 @@ void hwts_window_see(hwt_store *store, const struct hwts_due *due)
 		return;
 	entry = hwts_window_find(store, due->id);
 	if (!entry) {
-		if (is_beyond(shard, due)) /* the look-ahead comes to it */
+		if (leave_to_look(shard, due))
 			return;
 		entry = insert(store, due->id);
 		if (!entry) {
@@ -280,7 +285,7 @@ void hwts_window_ended(hwt_store *store, const struct hwts_row *row, bool filed)
 		return;
 	due_us = HWTS_MIN(entry->again_us, filed ? row->when_us : HWTS_NEVER);
 	if (due_us == HWTS_NEVER || !shard || !shard->held ||
-	    is_beyond(shard, &(struct hwts_due){ row->id, due_us, row->shard, 0 }))
+	    leave_to_look(shard, &(struct hwts_due){ row->id, due_us, row->shard, 0 }))
 		erase(entry);
 	else
 		arm(entry, due_us);
