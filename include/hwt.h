@@ -18,8 +18,11 @@
  *
  * At most a few threads share a lane, so producers do not wait for each other.  The worker starts with the first
  * timeout, runs tasks one after another, and ends in hwt_timer_stop.  It does not wake up for a tick at which nothing
- * is due: while many calls come in it looks once a tick, otherwise it sleeps until the next deadline, or without end if
- * there is none.  A timeout for an earlier time wakes it.
+ * is due: while many calls come in it looks once a tick, otherwise it sleeps until the next deadline, or without end
+ * if there is none.  A timeout for an earlier time wakes it.  A cancel does not: the timeouts that are cancelled while
+ * it sleeps cost one wake-up, at the first of their deadlines.  A timeout that was put off costs one at its old time.
+ * One that lies very far off costs one now and then: in the hashed wheel each 2^31 rounds, which are 25 days with a
+ * single bucket and ticks of 1 ms, and years with more.
  *
  * Usage, by role
  *
@@ -596,7 +599,9 @@ HWT_API int hwt_timer_config(const hwt_timer *timer, hwt_config *out);
  * The answer is never late for what was accepted before the call looked at the lanes for the last time.  What another
  * thread schedules between that look and the return may be missing in it.  Such a timeout, and a later one for an
  * earlier time, make the descriptor of hwt_timer_fd readable; a loop without one has to be woken by the thread that
- * schedules.  A now_ns earlier than one before runs nothing.
+ * schedules.  A now_ns earlier than one before runs nothing.  The answer may be early where a worker would wake up for
+ * nothing (see the top), and where the cancelled timeouts of many hundred ticks have to be forgotten: one call does a
+ * part of that.
  *
  * Delays count from the later of CLOCK_MONOTONIC and the times told.  A time behind the clock, as of a loop that reads
  * the clock once a turn, makes tasks run late, also when it is the first one; a time ahead of it makes them run early.
@@ -657,7 +662,7 @@ typedef struct hwt_stats {
 	uint64_t executor_refusals; /* tasks that the executor would not take */
 
 	/* The worker; of a caller-driven timer, hwt_timer_advance. */
-	uint64_t ticks;       /* at which something was due */
+	uint64_t ticks;       /* at which tasks have started */
 	uint64_t wakeups;     /* from sleep; calls of hwt_timer_advance */
 	uint64_t transfers;   /* timeouts and cancellations taken out of the lanes */
 	uint64_t backlog_max; /* the most that it found there at once */

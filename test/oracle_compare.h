@@ -62,6 +62,26 @@ static inline void compare_releases(bool all)
 	}
 }
 
+/* What was removed is forgotten, all of it.  That leaves the wheel as it has to be, and its answer exact. */
+static inline void check_settled(void)
+{
+	struct hwt_wheel *wheel = oracle.timer->wheel;
+	struct hwt_check_counts counts;
+	int64_t before;
+
+	do {
+		before = hwt_wheel_next_due(wheel);
+		hwt_wheel_settle(wheel);
+		CHECK_INT(hwt_wheel_next_due(wheel), >=, before);
+	} while (hwt_wheel_next_due(wheel) != before);
+	hwt_check_count(oracle.timer, &counts);
+	/* The levels are brought down before anything is due. */
+	if (!hwt_wheel_is_hierarchical(wheel) && counts.place[PLACE_UNPLACED] == 0 && before < HWT_TICK_MAX)
+		CHECK_INT(before, ==, counts.first);
+	if (counts.place[PLACE_WHEEL] + counts.place[PLACE_UNPLACED] == 0)
+		CHECK_INT(before, >=, HWT_TICK_MAX);
+}
+
 static inline void check_all(bool after_pass)
 {
 	struct hwt_check_counts counts;
@@ -72,6 +92,8 @@ static inline void check_all(bool after_pass)
 	if (after_pass && oracle.refused == 0 && !oracle.stopping && !oracle.disturbed &&
 	    oracle.row->max_transfers >= LOTS)
 		compare_places(&counts);
+	if (!oracle.stopping && oracle.step / oracle.row->check_every % 2 == 0) /* the rest with what is left behind */
+		check_settled();
 }
 
 /* Seen from outside, after every step. */

@@ -10,7 +10,7 @@ API_TESTS := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/test_*.c))
 # The same programs once more: on the hierarchical wheel; and with the library's test build, in which threads lose their
 # processor where it hurts (test/exec.sh).  ThreadSanitizer has no use for those of one thread.
 TWINS ?= $(patsubst %,hierarchical:$(BUILD)/test/%,\
-	$(if $(findstring thread,$(SAN)),,unit_wheel unit_world unit_worker unit_oracle) \
+	$(if $(findstring thread,$(SAN)),,unit_wheel unit_world unit_worker unit_oracle unit_idle) \
 	$(patsubst test/%.c,%,$(wildcard test/test_behaviours*.c test/test_stress*.c) test/test_memory.c test/test_soak.c \
 	test/test_driven.c test/test_idle.c test/test_reschedule.c test/test_periodic.c)) \
 	$(patsubst test/%.c,perturbed:$(BUILD)/test/%,$(wildcard test/test_stress*.c))

@@ -62,10 +62,61 @@ TEST(what_is_due_runs_in_the_caller_and_the_answer_says_when)
 	CHECK_INT(ran[1], ==, 1);
 	CHECK_INT(hwt_pending_timeouts(timer), ==, 1);
 	CHECK_RC(hwt_cancel(far), 0);
-	/* What was cancelled may still be in the answer, once. */
-	CHECK_INT(advance(timer, HWT_MS(26)), >, HWT_MS(26));
+	CHECK_INT(advance(timer, HWT_MS(26)), ==, INT64_MAX);
 	CHECK_INT(advance(timer, FAR_NS + 1), ==, INT64_MAX);
 	CHECK_INT(ran[0] + ran[1] + ran[2], ==, 2);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+/*
+ * Most timeouts are cancelled: the answer does not know of them any more.
+ */
+
+#define CANCELLED 3000
+
+/* One a tick, taken in, and all but each `kept`-th cancelled; 0: all are. */
+static void spread_and_cancel(hwt_timer *timer, atomic_uint *ran, unsigned kept)
+{
+	static hwt_timeout timeouts[CANCELLED];
+
+	for (unsigned i = 0; i < CANCELLED; i++)
+		CHECK_RC(hwt_new_timeout_at(timer, count_task, ran, (10 + i) * TICK_NS, &timeouts[i]), 0);
+	CHECK_INT(advance(timer, 1), ==, 10 * TICK_NS);
+	for (unsigned i = 0; i < CANCELLED; i++)
+		if (kept == 0 || i % kept != 0)
+			CHECK_RC(hwt_cancel(timeouts[i]), 0);
+}
+
+TEST(after_cancels_the_answer_is_never)
+{
+	hwt_timer *timer = virtual_timer();
+	atomic_uint ran = 0;
+
+	spread_and_cancel(timer, &ran, 0);
+	CHECK_INT(advance(timer, 2), ==, INT64_MAX);
+	CHECK_INT(advance(timer, HWT_S(10)), ==, INT64_MAX);
+	CHECK_INT(ran, ==, 0);
+	CHECK_INT(stats_of(timer).ticks, ==, 0);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+TEST(after_cancels_the_answer_is_the_next_of_what_is_left)
+{
+	hwt_timer *timer = virtual_timer();
+	atomic_uint ran = 0;
+	unsigned calls = 0;
+	int64_t next_ns;
+
+	spread_and_cancel(timer, &ran, 100);
+	for (next_ns = advance(timer, 2); next_ns != INT64_MAX; calls++) {
+		CHECK_INT(next_ns, ==, (10 + 100 * calls) * TICK_NS);
+		next_ns = advance(timer, next_ns);
+		CHECK_INT(ran, ==, calls + 1);
+		REQUIRE(calls < CANCELLED);
+	}
+	CHECK_INT(calls, ==, CANCELLED / 100);
+	CHECK_INT(stats_of(timer).ticks, ==, CANCELLED / 100);
+	CHECK_INT(stats_of(timer).wakeups, ==, CANCELLED / 100 + 3); /* one made the clock */
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
@@ -666,6 +717,33 @@ TEST(a_limit_holds_and_makes_room)
 	CHECK_RC(hwt_new_timeout(timer, count_task, &ran, HWT_MS(3), NULL), ENOBUFS);
 	advance(timer, HWT_MS(1));
 	CHECK_RC(hwt_new_timeout(timer, count_task, &ran, HWT_MS(3), NULL), 0);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+/* In real time: the descriptor of a timer whose timeouts have been cancelled is quiet. */
+TEST(after_cancels_the_descriptor_is_readable_once_at_most)
+{
+	static hwt_timeout timeouts[CANCELLED];
+	hwt_timer *timer = driven_timer(0);
+	atomic_uint ran = 0;
+	unsigned readable = 0;
+	int64_t end_ns;
+	int fd;
+
+	CHECK_RC(hwt_timer_fd(timer, &fd), 0);
+	for (unsigned i = 0; i < CANCELLED; i++)
+		CHECK_RC(hwt_new_timeout(timer, count_task, &ran, HWT_MS(700) + i * TICK_NS, &timeouts[i]), 0);
+	advance(timer, hwt_now());
+	for (unsigned i = 0; i < CANCELLED; i++)
+		CHECK_RC(hwt_cancel(timeouts[i]), 0);
+	for (end_ns = hwt_now() + HWT_MS(1500); hwt_now() < end_ns;) {
+		if (!is_readable(fd, HWT_MS(50)))
+			continue;
+		readable++;
+		CHECK_INT(advance(timer, hwt_now()), ==, INT64_MAX);
+	}
+	CHECK_INT(readable, ==, 1); /* when the first one would have been due: a cancel does not wake */
+	CHECK_INT(ran, ==, 0);
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 

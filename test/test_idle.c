@@ -80,6 +80,34 @@ TEST(an_idle_worker_sleeps_through)
 		CHECK_RC(hwt_timer_destroy(timers[i]), 0);
 }
 
+#define CANCELLED 3000
+
+/* A timeout at each of so many ticks, all cancelled: none of these ticks wakes it any more. */
+TEST(after_cancels_the_worker_sleeps_through)
+{
+	static hwt_timeout timeouts[CANCELLED];
+	hwt_timer *timer = named_timer("cancelled", 512, 0);
+	int64_t before, after;
+
+	for (unsigned i = 0; i < CANCELLED; i++)
+		CHECK_RC(hwt_new_timeout(timer, count_task, NULL, HWT_MS(700) + i * TICK_NS, &timeouts[i]), 0);
+	wait_ticks(timer, 2, TICK_NS); /* they are in the wheel */
+	for (unsigned i = 0; i < CANCELLED; i++)
+		CHECK_RC(hwt_cancel(timeouts[i]), 0);
+	wait_ticks(timer, 2, TICK_NS); /* and out of it */
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
+	before = sleeps_of("cancelled");
+	if (before < 0) {
+		printf("# /proc/self/task/*/status does not tell\n");
+	} else {
+		sleep_ms(1600);
+		after = sleeps_of("cancelled");
+		CHECK_INT(after - before, <=, FEW);
+		printf("# %" PRId64 " sleeps after the cancels\n", after - before);
+	}
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
 TEST(a_worker_that_sleeps_for_an_hour_is_woken_for_what_comes_before)
 {
 	hwt_timer *timer = new_timer(TICK_NS, 512);

@@ -3,6 +3,8 @@
 #include "unit.h"
 #include "wheel/bucket.h"
 
+#include <limits.h>
+
 #define MANY 20000
 
 static struct hwt_store store;
@@ -133,6 +135,53 @@ TEST(emptied_chunks_are_used_again)
 			hwt_bucket_remove(&store, &records[i]);
 	}
 	CHECK_INT(memory_asked, ==, 0);
+	end();
+}
+
+#define ROUND UINT32_C(0xfffffe00) /* rounds go over the end */
+
+/* Members of any round from ROUND on; others leave, and so does the first one again and again. */
+TEST(the_least_round_is_that_of_a_member_that_is_left)
+{
+	static uint32_t distance[MANY];
+	static bool gone[MANY];
+	uint64_t seed = random_seed();
+
+	begin();
+	memset(gone, 0, sizeof(gone));
+	for (unsigned i = 0; i < 2000; i++) {
+		distance[i] = (uint32_t)random_below(&seed, 1000);
+		CHECK(bucket_append(&store, &bucket, &records[i], ROUND + distance[i], false));
+	}
+	for (unsigned removed = 0; removed <= 2000; removed++) {
+		int32_t least = INT32_MAX;
+		unsigned first = 0, looks = UINT_MAX;
+
+		for (unsigned i = 0; i < 2000; i++) {
+			if (!gone[i] && (int32_t)distance[i] < least) {
+				least = (int32_t)distance[i];
+				first = i;
+			}
+		}
+		CHECK_INT(hwt_bucket_least(&bucket, ROUND, 0, &looks), ==, least);
+		CHECK_INT(hwt_bucket_least(&bucket, ROUND, least, &looks), ==, least);
+		looks = 8;
+		CHECK_INT(hwt_bucket_least(&bucket, ROUND, -1, &looks), ==,
+			  bucket.first == bucket.last ? least : -1); /* it gives up after the first */
+		for (struct hwt_chunk *chunk = bucket.first; chunk != NULL; chunk = chunk->next)
+			for (unsigned i = 0; i < chunk->used; i++)
+				CHECK(chunk->records[i] == NULL ||
+				      round_distance(chunk->least, chunk_rounds(chunk)[i]) <= 0);
+		if (removed % 2 != 0)
+			do {
+				first = (unsigned)random_below(&seed, 2000);
+			} while (removed < 2000 && gone[first]);
+		if (removed < 2000) {
+			gone[first] = true;
+			hwt_bucket_remove(&store, &records[first]);
+		}
+	}
+	CHECK_INT(store.used, ==, 0);
 	end();
 }
 

@@ -37,11 +37,16 @@ static void compare_with_array(uint32_t buckets, uint64_t *seed)
 		}
 		if (buckets <= 1024 || step % 100 == 0)
 			CHECK_INT(due_first(&due), ==, least_of(ticks, buckets));
+		CHECK_INT(ticks[hwt_due_first_bucket(&due)], ==, due_first(&due));
 		if (hwt_due_any(&due, &bucket))
 			CHECK_INT(ticks[bucket], !=, HWT_TICK_NEVER);
 		else
 			CHECK_INT(least_of(ticks, buckets), ==, HWT_TICK_NEVER);
 	}
+	hwt_due_clear(&due);
+	for (unsigned l = 0; l <= due.top; l++)
+		for (uint32_t i = 0; i <= (buckets - 1) >> (l * DUE_FANOUT_BITS); i++)
+			CHECK_INT(due.level[l][i], ==, 0);
 	hwt_due_destroy(&due);
 	free(ticks);
 }

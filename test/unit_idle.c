@@ -526,6 +526,8 @@ TEST(a_million_far_ones_cost_no_wake_up_of_their_own)
 	static const uint32_t wheels[] = { 512, UINT32_C(1) << 20 };
 	const int64_t hour = HOUR / TICK, minute = hour / 60;
 
+	if (test_is_hierarchical()) /* which brings them down meanwhile */
+		return;
 	for (size_t w = 0; w < COUNT(wheels); w++) {
 		begin(driven_config(TICK, wheels[w]), w);
 		for (int64_t i = 0; i < MANY; i++)
@@ -597,6 +599,116 @@ TEST(what_was_first_and_is_cancelled_costs_one_wake_up_at_the_most)
 	end();
 }
 
+/*
+ * Most timeouts are cancelled: what is no more there wakes nobody.
+ */
+
+#define CANCELLED 3000
+
+static hwt_timeout spread[CANCELLED];
+
+/* One a tick, taken in, and all but each `kept`-th cancelled; 0: all are. */
+static void spread_and_cancel(unsigned kept)
+{
+	for (unsigned i = 0; i < CANCELLED; i++)
+		spread[i] = schedule(10 + i);
+	driven_pass(timer, fake_now_ns);
+	for (unsigned i = 0; i < CANCELLED; i++)
+		if (kept == 0 || i % kept != 0)
+			CHECK_INT(hwt_cancel(spread[i]), ==, 0);
+}
+
+TEST(after_cancels_it_sleeps_without_end)
+{
+	BOTH_WAYS(fences)
+	{
+		for (uint32_t wheel = 1; wheel <= UINT32_C(1) << 20; wheel <<= 5) {
+			begin(driven_config(TICK, wheel), fences);
+			spread_and_cancel(0);
+			run(100);
+			CHECK_INT(sleeps, ==, 2); /* one nap, after so much in one tick */
+			CHECK_INT(slept[0].until_ns, ==, AT(1));
+			check_slept(1, INT64_MAX);
+			CHECK_INT(counts_get(&timer->worker.counts.ticks), ==, 0);
+			CHECK_INT(counts_get(&timer->worker.counts.wakeups), ==, 2);
+			end();
+		}
+	}
+}
+
+/* It wakes for those that were not cancelled, and for nothing else. */
+TEST(after_cancels_it_wakes_for_what_is_left)
+{
+	for (uint32_t wheel = 1; wheel <= UINT32_C(1) << 20; wheel <<= 5) {
+		begin(driven_config(TICK, wheel), false);
+		spread_and_cancel(100);
+		run(1000);
+		CHECK_INT(sleeps, ==, 1 + CANCELLED / 100 + 1);
+		for (unsigned i = 0; i < CANCELLED / 100; i++)
+			check_slept(1 + i, AT(10 + 100 * i));
+		CHECK_INT(ran, ==, CANCELLED / 100);
+		CHECK_INT(inexact, ==, 0);
+		CHECK_INT(counts_get(&timer->worker.counts.ticks), ==, CANCELLED / 100);
+		end();
+	}
+}
+
+static void cancel_all(void)
+{
+	if (sleeps == 1)
+		for (unsigned i = 0; i < 60; i++)
+			CHECK_INT(hwt_cancel(spread[i]), ==, 0);
+}
+
+/* A cancel does not wake it: once it wakes for what was first, and then no more. */
+TEST(cancelled_while_it_sleeps_they_cost_one_wake_up)
+{
+	begin(driven_config(TICK, 512), false);
+	for (unsigned i = 0; i < 60; i++)
+		spread[i] = schedule(1000 + 3 * i);
+	driven_pass(timer, fake_now_ns);
+	fake_now_ns = AT(1);
+	in_sleep = cancel_all;
+	run(100);
+	CHECK_INT(sleeps, ==, 2);
+	check_slept(0, AT(1000));
+	check_slept(1, INT64_MAX);
+	CHECK_INT(ran, ==, 0);
+	CHECK_INT(counts_get(&timer->worker.counts.ticks), ==, 0);
+	end();
+}
+
+static unsigned requests;
+
+/* One each third tick, with a timeout of a thousand, which is cancelled fifteen ticks later. */
+static void requests_come(void)
+{
+	int64_t until_ns = slept[sleeps - 1].until_ns;
+
+	while (requests < 2000 && fake_now_ns + 3 * TICK < until_ns && word_of(&timer->lanes.idle) != IDLE_AWAKE) {
+		fake_now_ns += 3 * TICK;
+		spread[requests] = schedule((fake_now_ns - START) / TICK + 1000);
+		if (requests >= 5)
+			CHECK_INT(hwt_cancel(spread[requests - 5]), ==, 0);
+		requests++;
+	}
+}
+
+/* Not one a request: one a thousand ticks, with a nap after it. */
+TEST(cancelled_one_after_the_other_they_cost_few_wake_ups)
+{
+	begin(driven_config(TICK, 512), false);
+	requests = 0;
+	in_sleep = requests_come;
+	run(5000);
+	CHECK_INT(requests, ==, 2000);
+	CHECK_INT(sleeps, <=, 25);
+	CHECK_INT(ran, ==, 5); /* the last ones */
+	CHECK_INT(counts_get(&timer->worker.counts.ticks), ==, 5);
+	CHECK_INT(slept[sleeps - 1].until_ns, ==, INT64_MAX);
+	end();
+}
+
 static void check_traffic(int64_t tick_ns, unsigned moved, bool naps, int64_t nap_word)
 {
 	begin(driven_config(tick_ns, 512), false);
@@ -619,7 +731,8 @@ TEST(after_much_in_one_tick_it_naps_to_the_next_and_only_there)
 {
 	check_traffic(TICK, 63, false, 0);
 	check_traffic(TICK, 64, true, IDLE_AWAKE);
-	check_traffic(TICK, 3000, true, IDLE_AWAKE);
+	if (!test_is_hierarchical()) /* which brings so many down, at times of its own */
+		check_traffic(TICK, 3000, true, IDLE_AWAKE);
 	check_traffic(HWT_MS(100), 63, false, 0);
 	check_traffic(HWT_MS(100), 64, true, IDLE_NAP); /* so long that memory may want it to end */
 }

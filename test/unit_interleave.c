@@ -227,6 +227,7 @@ static int cancel_on(unsigned lane, hwt_timeout timeout)
 	if (timeout.entry != NULL)
 		rc = hwt_lane_cancel(lane_at(&timer->lanes, lane), timeout.entry, timeout.generation);
 	cancelled += rc == 0;
+	CHECK_INT(hwt_pending_timeouts(timer), >=, 0); /* what it has ended had been counted */
 	/* The run that has begun is the last; its task may not have been called yet. */
 	if (rc == EBUSY)
 		runs_left = in_task ? 0 : runs_left < 1 ? runs_left : 1;

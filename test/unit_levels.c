@@ -244,6 +244,44 @@ TEST(a_large_bucket_comes_down_in_slices)
 	end();
 }
 
+/* A bucket of many wants to be brought down, whoever has been removed; one of few only for its first member. */
+TEST(settling_tells_the_many_from_the_few)
+{
+	size_t before, most = 0;
+
+	begin(512);
+	for (unsigned i = 0; i < 30000; i++)
+		place_at(3 * 512 + i % 512);
+	hwt_wheel_settle(wheel);
+	CHECK_INT(hwt_wheel_next_due(wheel), ==, 2 * 512);
+	for (int64_t tick = 0; tick < 3 * 512; tick++) {
+		before = members_of(1);
+		(void)advance(tick);
+		hwt_wheel_settle(wheel);
+		most = before - members_of(1) > most ? before - members_of(1) : most;
+	}
+	CHECK_INT(most, <=, 30000 / 256 + 2 * CHUNK_LAST_CAPACITY);
+	CHECK_INT(members_of(1), <=, 4 * CHUNK_LAST_CAPACITY);
+	(void)advance(4 * 512);
+	CHECK_INT(came, ==, used);
+	check_order();
+	end();
+
+	begin(512);
+	for (unsigned i = 0; i < 10000; i++)
+		place_at(3 * 512 + i % 500);
+	for (unsigned i = 0; i < 10000; i++)
+		if (i % 1000 != 777)
+			CHECK(hwt_wheel_remove(wheel, &records[i]));
+	CHECK_INT(hwt_wheel_next_due(wheel), ==, 2 * 512);
+	hwt_wheel_settle(wheel);
+	CHECK_INT(hwt_wheel_next_due(wheel), ==, 3 * 512 + 277);
+	CHECK_INT(advance(4 * 512), ==, 1);
+	CHECK_INT(came, ==, 10);
+	check_order();
+	end();
+}
+
 TEST(a_jump_over_all_levels_brings_everybody_in_tick_order)
 {
 	uint64_t seed = random_seed();

@@ -4,7 +4,7 @@
 #include "wheel/bucket.h"
 #include "wheel/wheel.h"
 
-#define MANY 30000
+#define MANY 40000
 #define BATCH 100
 
 static struct hwt_wheel *wheel;
@@ -284,6 +284,92 @@ TEST(next_due_walks_over_a_million_empty_buckets_at_once)
 	}
 	CHECK_INT(hwt_wheel_next_due(wheel), ==, HWT_TICK_NEVER);
 	CHECK_INT(advance(HWT_TICK_MAX - 1, log, NULL), ==, 0);
+	end();
+}
+
+/* Once more for as long as that changes anything. */
+static unsigned settle(void)
+{
+	unsigned times = 0;
+	int64_t before;
+
+	do {
+		before = hwt_wheel_next_due(wheel);
+		hwt_wheel_settle(wheel);
+		CHECK_INT(hwt_wheel_next_due(wheel), >=, before);
+		times++;
+	} while (hwt_wheel_next_due(wheel) != before);
+	return times;
+}
+
+static int64_t least_left(const bool *gone, unsigned count)
+{
+	int64_t least = HWT_TICK_NEVER;
+
+	for (unsigned i = 0; i < count; i++)
+		if (!gone[i] && records[i].deadline_ns < least)
+			least = records[i].deadline_ns;
+	return least;
+}
+
+/* A hundred at any ticks; one after the other leaves, half of them in their turn. */
+TEST(what_was_removed_is_forgotten)
+{
+	uint64_t seed = random_seed();
+
+	for (uint32_t buckets = 1; buckets <= 1u << 16; buckets *= 4) {
+		bool gone[100] = { false };
+
+		begin(buckets, 0);
+		hwt_wheel_seek(wheel, (int64_t)random_below(&seed, 5 * buckets));
+		for (unsigned i = 0; i < 100; i++)
+			place_at(wheel->tick + (int64_t)(random_below(&seed, UINT64_C(1) << (1 + i % 40))));
+		for (unsigned left = 100; left > 0; left--) {
+			unsigned i = (unsigned)random_below(&seed, 100);
+			int64_t least = least_left(gone, 100);
+
+			settle();
+			CHECK_INT(hwt_wheel_next_due(wheel), <=, least);
+			/* Rounds that are cut are looked up again at the end of what is left of them. */
+			if (test_is_hierarchical() || least - wheel->tick < (INT64_C(1) << 30) * buckets)
+				CHECK_INT(hwt_wheel_next_due(wheel), ==, least);
+			if (left % 2 == 0)
+				for (i = 0; records[i].deadline_ns != least || gone[i];)
+					i++;
+			while (gone[i])
+				i = (i + 1) % 100;
+			CHECK(hwt_wheel_remove(wheel, &records[i]));
+			gone[i] = true;
+		}
+		settle();
+		CHECK_INT(hwt_wheel_next_due(wheel), ==, HWT_TICK_NEVER);
+		end();
+	}
+}
+
+/* Many buckets, each with one that was removed: a call does not look at all of them. */
+TEST(what_was_removed_is_forgotten_a_part_at_a_time)
+{
+	struct hwt_record *last;
+	unsigned times;
+
+	begin(1u << 14, 0);
+	for (int64_t tick = 1; tick < 1 << 14; tick++)
+		place_at(tick);
+	last = place_at(20000);
+	for (unsigned i = 0; i + 1 < records_used; i++)
+		CHECK(hwt_wheel_remove(wheel, &records[i]));
+	times = settle();
+	CHECK_INT(times, >, 10);
+	CHECK_INT(times, <, 100);
+	CHECK_INT(hwt_wheel_next_due(wheel), ==, 20000);
+	for (int64_t tick = 1; tick < 1 << 14; tick++)
+		place_at(tick);
+	CHECK(hwt_wheel_remove(wheel, last));
+	for (unsigned i = 1 << 14; i < records_used; i++)
+		CHECK(hwt_wheel_remove(wheel, &records[i]));
+	CHECK_INT(settle(), <=, 2); /* nothing is left at all */
+	CHECK_INT(hwt_wheel_next_due(wheel), ==, HWT_TICK_NEVER);
 	end();
 }
 

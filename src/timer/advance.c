@@ -145,6 +145,7 @@ static int advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
 	pthread_cleanup_push(lose, timer);
 	pass(timer, now_ns);
 	pthread_cleanup_pop(0);
+	hwt_wheel_settle(timer->wheel);
 	next = next_call(timer, now_ns);
 	current_task_leave(&timer->worker.frame);
 	rc = end(timer);

@@ -143,6 +143,7 @@ struct hwt_chunk *hwt_bucket_extend(struct hwt_store *store, struct hwt_bucket *
 	else
 		last->next = chunk;
 	bucket->last = chunk;
+	store->used++;
 	return chunk;
 }
 
@@ -178,6 +179,7 @@ void hwt_bucket_drop(struct hwt_store *store, struct hwt_chunk *chunk)
 		bucket->last = chunk->prev;
 	else
 		chunk->next->prev = chunk->prev;
+	store->used--;
 	store_put(store, chunk);
 }
 
@@ -223,6 +225,46 @@ void hwt_bucket_remove(struct hwt_store *store, struct hwt_record *record)
 	/* Looking at the neighbours costs misses: only now and then. */
 	if ((chunk->live & (chunk->live - 1)) == 0 && !merge(store, chunk->prev, chunk))
 		(void)merge(store, chunk, chunk->next);
+}
+
+/* What it costs to look at all members of a chunk, in looks at the head of one. */
+#define SCAN_LOOKS 8
+
+/* The least distance of the chunk's members, which is noted in it. */
+static int32_t chunk_settle(struct hwt_chunk *chunk, uint32_t round)
+{
+	const uint32_t *rounds = chunk_rounds(chunk);
+	int32_t least = INT32_MAX;
+
+	for (unsigned i = 0; i < chunk->used; i++)
+		if (round_distance(rounds[i], round) < least && chunk->records[i] != NULL)
+			least = round_distance(rounds[i], round);
+	chunk->least = round + (uint32_t)least;
+	return least;
+}
+
+int32_t hwt_bucket_least(const struct hwt_bucket *bucket, uint32_t round, int32_t bound, unsigned *looks)
+{
+	struct hwt_chunk *chunk = bucket->first;
+	int32_t least = INT32_MAX;
+
+	while (chunk != NULL && least > bound) {
+		if (*looks < SCAN_LOOKS)
+			return bound;
+		--*looks;
+		if (chunk->span != NULL && round_distance(chunk->span_least, round) >= least) {
+			chunk = chunk->span;
+			continue;
+		}
+		if (round_distance(chunk->least, round) < least) {
+			int32_t in_chunk = chunk_settle(chunk, round);
+
+			*looks -= SCAN_LOOKS - 1;
+			least = in_chunk < least ? in_chunk : least;
+		}
+		chunk = chunk->next;
+	}
+	return least;
 }
 
 size_t hwt_bucket_sweep(struct hwt_store *store, struct hwt_bucket *bucket, struct hwt_record **all, size_t max)

@@ -50,6 +50,9 @@
 #define CHUNK_CLASSES 4
 #define CHUNK_LAST_CAPACITY 59
 
+/* Rounds are looked at in blocks of this many; compilers make vector instructions of it. */
+#define SCAN_BLOCK 8
+
 struct hwt_chunk {
 	struct hwt_chunk *next, *prev;
 	struct hwt_bucket *bucket;
@@ -75,6 +78,7 @@ struct hwt_store {
 	char *carve, *carve_end;
 	struct hwt_store_block *blocks;
 	size_t block_bytes;   /* size of the next block */
+	size_t used;          /* chunks in buckets; 0: no bucket has a member */
 	_Atomic size_t bytes; /* of all blocks; written by the worker */
 };
 
@@ -109,6 +113,34 @@ static inline unsigned place_index(uintptr_t place)
 static inline int32_t round_distance(uint32_t a, uint32_t b)
 {
 	return (int32_t)(a - b);
+}
+
+static inline int32_t smaller(int32_t a, int32_t b)
+{
+	return a < b ? a : b;
+}
+
+/*
+ * The first index from `i` on whose round has come, `end` if there is none; *least takes in the distances of those
+ * before it.
+ */
+static inline unsigned skip_not_due(const uint32_t *rounds, unsigned i, unsigned end, uint32_t round, int32_t *least)
+{
+	int32_t block_least = *least;
+
+	for (; i + SCAN_BLOCK <= end; i += SCAN_BLOCK) {
+		int32_t this_least = INT32_MAX;
+
+		for (unsigned j = 0; j < SCAN_BLOCK; j++)
+			this_least = smaller(this_least, round_distance(rounds[i + j], round));
+		if (this_least <= 0)
+			break;
+		block_least = smaller(block_least, this_least);
+	}
+	for (; i < end && round_distance(rounds[i], round) > 0; i++)
+		block_least = smaller(block_least, round_distance(rounds[i], round));
+	*least = block_least;
+	return i;
 }
 
 /* The chunks from this one to before `behind`, all of one bucket, are a span now. */
@@ -189,6 +221,14 @@ static inline bool bucket_append(struct hwt_store *store, struct hwt_bucket *buc
 
 /* Takes a member out by its place and clears that.  Amortised O(1). */
 void hwt_bucket_remove(struct hwt_store *store, struct hwt_record *record);
+
+/*
+ * Returns the least distance of a member's round from `round`, INT32_MAX if there is no member.  It is known to be
+ * `bound` or more: once a member with that has been found, the others are not looked at.  Takes what that costs from
+ * *looks, and when these are used up returns `bound`.  Where a chunk's least is that of a member which has left, puts
+ * it right.  O(chunks).
+ */
+int32_t hwt_bucket_least(const struct hwt_bucket *bucket, uint32_t round, int32_t bound, unsigned *looks);
 
 /* Takes up to max members out; their places are stale. */
 size_t hwt_bucket_sweep(struct hwt_store *store, struct hwt_bucket *bucket, struct hwt_record **all, size_t max);

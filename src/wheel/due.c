@@ -71,6 +71,33 @@ void hwt_due_set(struct hwt_due *due, uint32_t bucket, int64_t tick)
 	}
 }
 
+uint32_t hwt_due_first_bucket(const struct hwt_due *due)
+{
+	uint64_t urgency = due->level[due->top][0];
+	uint32_t entry = 0;
+
+	for (unsigned l = due->top; l-- > 0;)
+		for (entry <<= DUE_FANOUT_BITS; due->level[l][entry] != urgency;) /* D1: one of the group has it */
+			entry++;
+	return entry;
+}
+
+static void clear_below(struct hwt_due *due, unsigned level, uint32_t entry)
+{
+	uint32_t first = entry << DUE_FANOUT_BITS;
+
+	if (due->level[level][entry] == 0)
+		return;
+	due->level[level][entry] = 0;
+	for (uint32_t i = first; level > 0 && i < first + DUE_FANOUT; i++)
+		clear_below(due, level - 1, i);
+}
+
+void hwt_due_clear(struct hwt_due *due)
+{
+	clear_below(due, due->top, 0);
+}
+
 bool hwt_due_any(const struct hwt_due *due, uint32_t *bucket)
 {
 	uint32_t entry = 0;

@@ -10,14 +10,14 @@
  *   Kept as urgency, HWT_TICK_NEVER - tick: zeroed memory means that nothing is due ever, so that 2^20 buckets cost
  *   nothing until they are used, and minima become maxima.
  *
- * Cost: due_first O(1); due_lower O(1) usually, it stops where the bucket is not the first of its group; due_set
- * O(levels).
+ * Cost: due_first O(1); due_lower O(1) usually, it stops where the bucket is not the first of its group; due_set and
+ * due_first_bucket O(levels); due_clear O(entries that something was due at).
  *
  * Invariants
  *
  *   D1  level[l + 1][i] = max of level[l][16 i .. 16 i + 15].
- *   D2  due_first <= the first tick at which anything is due (equal, but for members removed since their bucket was
- *       last passed).
+ *   D2  due_first <= the first tick at which anything is due.  Equal, but for members removed since their bucket was
+ *       last passed or settled (wheel.h).
  */
 #ifndef HWT_DUE_H
 #define HWT_DUE_H
@@ -45,6 +45,12 @@ void hwt_due_set(struct hwt_due *due, uint32_t bucket, int64_t tick);
 
 /* Some bucket that has an entry, false when none has.  O(levels). */
 bool hwt_due_any(const struct hwt_due *due, uint32_t *bucket);
+
+/* The bucket whose entry is due_first. */
+uint32_t hwt_due_first_bucket(const struct hwt_due *due);
+
+/* Nothing is due in any bucket. */
+void hwt_due_clear(struct hwt_due *due);
 
 static inline uint64_t due_urgency(int64_t tick)
 {

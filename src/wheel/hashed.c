@@ -39,9 +39,6 @@
 /* How many chunks a span has at the most. */
 #define SPAN_CHUNKS 64
 
-/* Rounds are looked at in blocks of this many; compilers make vector instructions of it. */
-#define SCAN_BLOCK 8
-
 struct hashed {
 	struct hwt_wheel wheel;
 	uint32_t mask;
@@ -105,7 +102,7 @@ static size_t hashed_place(struct hwt_wheel *wheel, struct hwt_record *const *re
 
 static void hashed_remove(struct hwt_wheel *wheel, struct hwt_record *record)
 {
-	/* The tree is left as it is: at worst a pass finds nothing. */
+	/* The tree is left as it is: settle sees to it, once for many. */
 	hwt_bucket_remove(&hashed_of(wheel)->store, record);
 }
 
@@ -117,34 +114,6 @@ static void hashed_prefetch(const struct hwt_record *record)
 static int64_t hashed_next_due(const struct hwt_wheel *wheel)
 {
 	return due_first(&((const struct hashed *)wheel)->due);
-}
-
-static inline int32_t smaller(int32_t a, int32_t b)
-{
-	return a < b ? a : b;
-}
-
-/*
- * The first index from `i` on whose round has come, `end` if there is none; *least takes in the distances of those
- * before it.
- */
-static unsigned skip_not_due(const uint32_t *rounds, unsigned i, unsigned end, uint32_t round, int32_t *least)
-{
-	int32_t block_least = *least;
-
-	for (; i + SCAN_BLOCK <= end; i += SCAN_BLOCK) {
-		int32_t this_least = INT32_MAX;
-
-		for (unsigned j = 0; j < SCAN_BLOCK; j++)
-			this_least = smaller(this_least, round_distance(rounds[i + j], round));
-		if (this_least <= 0)
-			break;
-		block_least = smaller(block_least, this_least);
-	}
-	for (; i < end && round_distance(rounds[i], round) > 0; i++)
-		block_least = smaller(block_least, round_distance(rounds[i], round));
-	*least = block_least;
-	return i;
 }
 
 /*
@@ -277,16 +246,22 @@ static void begin_pass(struct hashed *hashed)
 	begin_chunk(hashed, hashed->buckets[(uint32_t)hashed->wheel.tick & hashed->mask].first);
 }
 
+/* The tick of a member of this bucket, so many rounds from now; INT32_MAX: there is none. */
+static int64_t tick_of_member(const struct hashed *hashed, uint32_t bucket, int32_t distance)
+{
+	int64_t tick = round_of(hashed, hashed->wheel.tick) << hashed->bits | bucket;
+
+	if (distance == INT32_MAX)
+		return HWT_TICK_NEVER;
+	tick = add_saturating(tick, (int64_t)distance << hashed->bits);
+	return tick < HWT_TICK_MAX ? tick : HWT_TICK_MAX;
+}
+
 static void end_pass(struct hashed *hashed)
 {
-	int64_t tick = hashed->wheel.tick;
-	int64_t next = HWT_TICK_NEVER;
+	uint32_t bucket = (uint32_t)hashed->wheel.tick & hashed->mask;
 
-	if (hashed->bucket_least != INT32_MAX) {
-		next = add_saturating(tick, (int64_t)hashed->bucket_least << hashed->bits);
-		next = next < HWT_TICK_MAX ? next : HWT_TICK_MAX;
-	}
-	hwt_due_set(&hashed->due, (uint32_t)tick & hashed->mask, next);
+	hwt_due_set(&hashed->due, bucket, tick_of_member(hashed, bucket, hashed->bucket_least));
 }
 
 static size_t hashed_collect(struct hwt_wheel *wheel, struct hwt_record **due, size_t max)
@@ -310,6 +285,24 @@ static size_t hashed_collect(struct hwt_wheel *wheel, struct hwt_record **due, s
 	if (hashed->chunk == NULL)
 		end_pass(hashed);
 	return n;
+}
+
+static void hashed_settle(struct hwt_wheel *wheel, unsigned looks)
+{
+	struct hashed *hashed = hashed_of(wheel);
+	int64_t round = round_of(hashed, wheel->tick);
+
+	if (hashed->store.used == 0)
+		hwt_due_clear(&hashed->due);
+	while (looks-- > 0 && due_first(&hashed->due) < HWT_TICK_MAX) {
+		uint32_t bucket = hwt_due_first_bucket(&hashed->due);
+		int32_t entry = (int32_t)(round_of(hashed, due_first(&hashed->due)) - round);
+		int32_t least = hwt_bucket_least(&hashed->buckets[bucket], (uint32_t)round, entry, &looks);
+
+		if (least <= entry)
+			return;
+		hwt_due_set(&hashed->due, bucket, tick_of_member(hashed, bucket, least));
+	}
 }
 
 static size_t hashed_sweep(struct hwt_wheel *wheel, struct hwt_record **all, size_t max)
@@ -353,6 +346,7 @@ static const struct hwt_wheel_layout hashed_layout = {
 	.remove = hashed_remove,
 	.next_due = hashed_next_due,
 	.collect = hashed_collect,
+	.settle = hashed_settle,
 	.sweep = hashed_sweep,
 	.bytes = hashed_bytes,
 	.destroy = hashed_destroy,

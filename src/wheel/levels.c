@@ -12,7 +12,7 @@ static size_t levels_place(struct hwt_wheel *wheel, struct hwt_record *const *re
 
 static void levels_remove(struct hwt_wheel *wheel, struct hwt_record *record)
 {
-	/* The tree is left as it is: at worst a pass finds nothing. */
+	/* The tree is left as it is: settle sees to it, once for many. */
 	hwt_bucket_remove(&levels_of(wheel)->store, record);
 }
 
@@ -21,17 +21,41 @@ static void hierarchical_prefetch(const struct hwt_record *record)
 	hwt_bucket_prefetch(record->place);
 }
 
+/* The level whose entry is the first of all. */
+static unsigned first_level(const struct hwt_levels *h)
+{
+	unsigned level = 0;
+
+	for (unsigned l = 1; l <= h->top; l++)
+		if (h->level[l].buckets != NULL && due_first(&h->level[l].due) < due_first(&h->level[level].due))
+			level = l;
+	return level;
+}
+
 static int64_t levels_next_due(const struct hwt_wheel *wheel)
 {
 	const struct hwt_levels *h = (const struct hwt_levels *)wheel;
-	int64_t next = HWT_TICK_NEVER;
 
-	for (unsigned l = 0; l <= h->top; l++) {
-		int64_t first = h->level[l].buckets != NULL ? due_first(&h->level[l].due) : HWT_TICK_NEVER;
+	return due_first(&h->level[first_level(h)].due);
+}
 
-		next = first < next ? first : next;
+static void levels_settle(struct hwt_wheel *wheel, unsigned looks)
+{
+	struct hwt_levels *h = levels_of(wheel);
+
+	for (unsigned l = 0; l <= h->top && h->store.used == 0; l++)
+		if (h->level[l].buckets != NULL)
+			hwt_due_clear(&h->level[l].due);
+	for (; looks > 0; looks--) {
+		unsigned level = first_level(h);
+		int64_t entry = due_first(&h->level[level].due), first = entry;
+
+		if (entry != HWT_TICK_NEVER)
+			first = hwt_levels_first(h, level);
+		if (first <= entry)
+			return;
+		hwt_due_set(&h->level[level].due, hwt_due_first_bucket(&h->level[level].due), first);
 	}
-	return next;
 }
 
 static void levels_seek(struct hwt_wheel *wheel, int64_t tick)
@@ -114,6 +138,7 @@ static const struct hwt_wheel_layout hierarchical_layout = {
 	.next_due = levels_next_due,
 	.seek = levels_seek,
 	.collect = levels_collect,
+	.settle = levels_settle,
 	.sweep = levels_sweep,
 	.bytes = levels_bytes,
 	.destroy = levels_destroy,

@@ -58,6 +58,9 @@
 
 #define HWT_LEVELS_MAX 63
 
+/* A bucket of so many chunks, some 120 records, is brought down all at once, when its first one is due. */
+#define FEW_CHUNKS 4
+
 struct level {
 	struct hwt_bucket *buckets; /* NULL: not made yet */
 	struct hwt_due due;
@@ -102,5 +105,11 @@ void hwt_levels_begin_blocks(struct hwt_levels *h, unsigned level);
 
 /* Brings down a slice of the next block's bucket, if it wants attention.  (levels_demote.c) */
 void hwt_levels_bring_down(struct hwt_levels *h, unsigned level);
+
+/*
+ * Returns when the bucket whose entry is the first of its level wants attention, whatever was removed from it.
+ * (levels_demote.c)
+ */
+int64_t hwt_levels_first(const struct hwt_levels *h, unsigned level);
 
 #endif

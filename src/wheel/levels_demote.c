@@ -163,3 +163,26 @@ void hwt_levels_bring_down(struct hwt_levels *h, unsigned level)
 	if (unlikely(wants_slice(h, level)))
 		bring_slice_down(h, level);
 }
+
+int64_t hwt_levels_first(const struct hwt_levels *h, unsigned level)
+{
+	const struct level *at = &h->level[level];
+	uint32_t index = hwt_due_first_bucket(&at->due);
+	uint64_t now = block_of(h, h->wheel.tick, level), block = now + ((index - now) & h->mask);
+	struct hwt_chunk *chunk = at->buckets[index].first;
+	int64_t first = HWT_TICK_NEVER;
+
+	for (unsigned chunks = 0; chunk != NULL; chunk = chunk->next, chunks++) {
+		if (level == 0 || chunks == FEW_CHUNKS) /* all of one tick; it has to be brought down */
+			return due_first(&at->due);
+		for (unsigned i = 0; i < chunk->used; i++) {
+			const struct hwt_record *record = chunk->records[i];
+			int64_t tick = HWT_TICK_NEVER;
+
+			if (record != NULL)
+				tick = member_tick(h, record, chunk_rounds(chunk)[i], block, level);
+			first = tick < first ? tick : first;
+		}
+	}
+	return first;
+}

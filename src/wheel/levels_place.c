@@ -3,9 +3,6 @@
 #include "wheel/levels.h"
 #include "base/mem.h"
 
-/* A bucket of so many chunks, some 120 records, is brought down all at once, when its first one is due. */
-#define FEW_CHUNKS 4
-
 static bool is_empty(const struct hwt_levels *h, unsigned level, uint64_t block)
 {
 	const struct hwt_bucket *buckets = h->level[level].buckets;

@@ -204,6 +204,11 @@ int64_t hwt_wheel_next_due(const struct hwt_wheel *wheel)
 	return placed < wheel->unplaced_due ? placed : wheel->unplaced_due;
 }
 
+void hwt_wheel_settle(struct hwt_wheel *wheel)
+{
+	wheel->layout->settle(wheel, HWT_SETTLE_LOOKS);
+}
+
 void hwt_wheel_seek(struct hwt_wheel *wheel, int64_t tick)
 {
 	HWT_ASSERT(tick >= wheel->tick);

@@ -37,6 +37,9 @@
 
 #define HWT_PLACE_MAX 32
 
+/* Some 70 microseconds. */
+#define HWT_SETTLE_LOOKS 1024
+
 struct hwt_wheel;
 
 struct hwt_wheel_layout {
@@ -47,6 +50,7 @@ struct hwt_wheel_layout {
 	/* record->place != 0, and is 0 afterwards. */
 	void (*remove)(struct hwt_wheel *wheel, struct hwt_record *record);
 	int64_t (*next_due)(const struct hwt_wheel *wheel);
+	void (*settle)(struct hwt_wheel *wheel, unsigned looks);
 	/* wheel->tick becomes tick, which is later.  NULL: that is all. */
 	void (*seek)(struct hwt_wheel *wheel, int64_t tick);
 	size_t (*collect)(struct hwt_wheel *wheel, struct hwt_record **due, size_t max);
@@ -118,6 +122,17 @@ bool hwt_wheel_remove(struct hwt_wheel *wheel, struct hwt_record *record);
 
 /* The next tick at which hwt_wheel_collect may return anything; never too late; HWT_TICK_NEVER. */
 int64_t hwt_wheel_next_due(const struct hwt_wheel *wheel);
+
+/*
+ * Makes that answer forget the records that were removed.  For a caller that is about to sleep; not in the middle of a
+ * tick.
+ *
+ * Looks at the bucket that is first by the tree, and corrects its entry if the member that was first has left; then at
+ * the bucket that is first now.  So a removal itself costs nothing here, an entry that is right costs one look at its
+ * bucket, and one that is wrong costs a look instead of a wake-up and a pass.  Gives up after HWT_SETTLE_LOOKS buckets
+ * and chunks: then the answer is the tick of a record that was removed, which is too early.
+ */
+void hwt_wheel_settle(struct hwt_wheel *wheel);
 
 /* Goes on to tick >= wheel->tick; nothing between may be due (W1).  A layout may put records elsewhere meanwhile. */
 void hwt_wheel_seek(struct hwt_wheel *wheel, int64_t tick);

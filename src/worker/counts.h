@@ -17,7 +17,7 @@
 
 struct hwt_counts {
 	alignas(HWT_UNIT) _Atomic uint64_t finished; /* tasks that have returned; [finished] */
-	_Atomic uint64_t ticks;                      /* at which something was due */
+	_Atomic uint64_t ticks;                      /* at which a task has started */
 	_Atomic uint64_t wakeups;
 	_Atomic uint64_t transfers; /* taken out of the lanes */
 	_Atomic uint64_t backlog_max;

@@ -57,6 +57,12 @@ static inline struct hwt_record *worker_next_rearmed(struct hwt_worker *worker)
 	return record;
 }
 
+/* Tasks that have started. */
+static inline uint64_t worker_runs(const struct hwt_worker *worker)
+{
+	return counts_get(&worker->expired) + counts_get(&worker->counts.repeats);
+}
+
 /* One timeout less is pending: before its task starts. */
 static inline void worker_count_expired(struct hwt_worker *worker)
 {

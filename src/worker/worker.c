@@ -271,13 +271,15 @@ static bool expire(struct hwt_worker *worker, int64_t target, int64_t now_ns)
 		return false;
 	began_ns = hwt_wheel_next_due(wheel) <= target ? hwt_clock_now() : 0;
 	for (; hwt_wheel_next_due(wheel) <= target; began_ns = ended_ns) {
+		uint64_t runs = worker_runs(worker);
+
 		hwt_wheel_seek(wheel, hwt_wheel_next_due(wheel));
 		worker->tick = wheel->tick;
 		worker->lateness_ns = worker->is_told ? now_ns : began_ns;
 		if (!expire_tick(worker))
 			return false;
 		ended_ns = hwt_clock_now();
-		counts_add(&worker->counts.ticks, 1);
+		counts_add(&worker->counts.ticks, worker_runs(worker) != runs);
 		HWT_PROBE(tick, wheel->tick, ended_ns - began_ns);
 		counts_max(&worker->counts.tick_max_ns, (uint64_t)(ended_ns - began_ns));
 		hwt_wheel_seek(wheel, wheel->tick + 1);
@@ -348,10 +350,13 @@ static void idle(struct hwt_worker *worker, int64_t due, int64_t now_ns)
 void hwt_worker_rest(struct hwt_worker *worker, int64_t now_ns)
 {
 	struct hwt_wheel *wheel = worker->wheel;
-	int64_t due = hwt_wheel_next_due(wheel);
+	int64_t due = wheel->tick;
 
-	if (worker->transferred >= TRAFFIC || worker->idle_looks >= IDLE_LOOKS || due <= wheel->tick ||
-	    wheel->unplaced_first != NULL)
+	if (worker->transferred < TRAFFIC && worker->idle_looks < IDLE_LOOKS && wheel->unplaced_first == NULL) {
+		hwt_wheel_settle(wheel);
+		due = hwt_wheel_next_due(wheel);
+	}
+	if (due <= wheel->tick)
 		nap(worker, now_ns);
 	else
 		idle(worker, due, now_ns);

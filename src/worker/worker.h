@@ -14,8 +14,8 @@
  *
  *       nap    until the next tick: much came in during this one, or it was about to sleep for longer twice already, or
  *              there is something to do at the next one anyway.
- *       idle   until the tick at which the wheel next has something due; without end if there is nothing.  A producer
- *              with something earlier wakes it (idle.h).
+ *       idle   until the tick at which the wheel next has something due, what was cancelled aside (hwt_wheel_settle);
+ *              without end if there is nothing.  A producer with something earlier wakes it (idle.h).
  *
  *   If a pass left work behind in the lanes it passes again at once: a backlog is never slept on.  After a long task
  *   or a suspended machine one pass runs through all ticks that have gone by; those at which nothing is due are

@@ -323,7 +323,7 @@ void hwt_check_count(hwt_timer *timer, struct hwt_check_counts *counts)
 		check_free_chain(timer->lanes.made[i], stopped);
 		each_queued(&timer->lanes.made[i]->submitted, timer->lanes.made[i], found_submitted);
 	}
-	counts->chunks = hwt_check_wheel(timer->wheel, &all_records, stopped);
+	counts->chunks = hwt_check_wheel(timer->wheel, &all_records, stopped, &counts->first);
 	HOLDS("P2", worker->batch_at <= worker->batch_end && worker->batch_end <= HWT_BATCH);
 	for (size_t i = worker->batch_at; i < worker->batch_end; i++)
 		put_record(worker->batch[i], PLACE_BATCH);

@@ -40,6 +40,8 @@ struct hwt_check_counts {
 	size_t cancelled; /* in a cancelled queue, elsewhere too or not */
 	size_t requeued;  /* the same of a submitted queue */
 	size_t chunks;    /* of the wheel, in use */
+	int64_t
+	    first; /* the least tick at which a member of the wheel has its place; of the levels only those unmoved */
 };
 
 /* Checks everything; counts may be NULL.  The first violation prints the invariant and aborts. */

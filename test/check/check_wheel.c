@@ -227,7 +227,7 @@ static void check_unplaced(const struct hwt_wheel *wheel, struct inventory *reco
 }
 
 /* bucket.h: free chunks + used chunks + what is not cut = blocks. */
-size_t hwt_check_wheel(const struct hwt_wheel *wheel, struct inventory *records, bool midway)
+size_t hwt_check_wheel(const struct hwt_wheel *wheel, struct inventory *records, bool midway, int64_t *first)
 {
 	struct wheel_check check = { .wheel = wheel, .records = records, .first_due = HWT_TICK_NEVER };
 	size_t chunks;
@@ -236,11 +236,14 @@ size_t hwt_check_wheel(const struct hwt_wheel *wheel, struct inventory *records,
 		hwt_wheel_levels_view(wheel, 0, &check.level_view);
 		check_blocks(check.level_view.store);
 		chunks = check_levels(&check);
+		HOLDS("store", check.level_view.store->used == chunks);
 	} else {
 		hwt_wheel_hashed_view(wheel, &check.view);
 		check_blocks(check.view.store);
 		chunks = check_hashed(&check);
+		HOLDS("store", check.view.store->used == chunks);
 	}
+	*first = check.first_due;
 	for (size_t i = 0; i < all_chunks.marks; i++)
 		HOLDS("store", all_chunks.mark[i] != 0);
 	check_unplaced(wheel, records, midway);

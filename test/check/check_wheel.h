@@ -27,7 +27,7 @@ enum hwt_check_place {
 };
 
 /* Marks the wheel's records, and returns how many chunks are in use.  midway: a stop may have ended a tick. */
-size_t hwt_check_wheel(const struct hwt_wheel *wheel, struct inventory *records, bool midway);
+size_t hwt_check_wheel(const struct hwt_wheel *wheel, struct inventory *records, bool midway, int64_t *first);
 
 #endif
 
