@@ -20,7 +20,7 @@
 #ifdef SLOW
 #define STEPS 120000
 #else
-#define STEPS 500000
+#define STEPS 1500000
 #endif
 
 #define CORPUS "test/corpus" /* from the root of the project */
