@@ -6,7 +6,8 @@
 # Each that survives is shown as file:line, with the line and the line instead.  It wants a test, and then a place in test/mutants.txt; or, if it
 # changes nothing that matters, a place in test/mutants-equivalent.txt with the reason.
 #
-# A weakened memory order is planted in a build with ThreadSanitizer, the others in a plain one: a processor may order more than C does.
+# What survives is planted once more in a build with ThreadSanitizer if it is a weakened memory order, which the processor may hide, otherwise with
+# those for addresses and undefined behaviour.
 #
 # HWT_MUTANTS: how many count (100).  HWT_JOBS: how many at a time (one a core).
 set -u
@@ -20,15 +21,8 @@ names() { # FILE...
 }
 
 mapfile -t plain < <(names test/unit_*.c test/test_*.c | grep -vE 'test_(soak|memory)$'; printf 'hierarchical:%s\n' unit_wheel unit_worker unit_oracle)
-mapfile -t threads < <(names test/test_stress*.c test/test_stats.c test/test_driven.c test/test_finaliser.c test/unit_{await,lane,move,idle}.c
+mapfile -t threads < <(names test/test_stress*.c test/test_{stats,driven,finaliser}.c test/unit_{waiters,lane,reschedule,idle}.c
 	names test/test_stress_*.c | sed 's/^/perturbed:/')
-
-same() { # FOLDER FOLDER: the same object files?
-	local object
-	for object in "$1"/*.o; do
-		cmp -s "$object" "$2/${object##*/}" || return
-	done
-}
 
 # The program that finds the fault of the tree in which this runs.  SANITIZER FIRST: that one first, then all; each has its seconds.
 found_by() {
@@ -44,17 +38,21 @@ found_by() {
 
 # Plants one fault in a copy of the built tree and prints its line.  TREE NAME FILE PROGRAM -
 judge() {
-	local copy=$1-$2 san='' by
+	local copy=$1-$2 builds san objects by='' changed=''
 	[ "$(grep -cE '^(ok|FAIL)' "$1/../result")" -lt "$count" ] || return
-	[[ $2 = order-* ]] && san=thread
+	[[ $2 = order-* ]] && builds=('' thread) || builds=('' 'address,undefined')
 	cp -Rp "$1" "$copy" && cd "$copy" || exit 1
-	if ! perl test/mutate.pl ../table apply "$2" >log 2>&1; then
-		echo "FAIL mutant $2 does not fit: $(cat log)"
-	elif ! make_all "$san" "build$san/libhwt-unit.a"; then
-		echo "skip mutant $2 does not compile"
-	elif same "$1/build$san/unit" "build$san/unit"; then
+	perl test/mutate.pl ../table apply "$2" >log 2>&1 || { echo "FAIL mutant $2 does not fit: $(cat log)"; return; }
+	for san in "${builds[@]}"; do
+		objects=$(folder "$san")/unit
+		make_all "$san" "$(folder "$san")/libhwt-unit.a" || { echo "skip mutant $2 does not compile"; rm -rf "$copy"; return; }
+		diff -rq -x '*.d' "$1/$objects" "$objects" >/dev/null && continue
+		changed=1
+		by=$(found_by "$san" "$4") && break
+	done
+	if [ -z "$changed" ]; then
 		echo "skip mutant $2 changes no code"
-	elif by=$(found_by "$san" "$4"); then
+	elif [ -n "$by" ]; then
 		echo "ok mutant $2 by $by"
 	else
 		echo "FAIL mutant $2 survived
@@ -74,8 +72,12 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 perl test/random_mutants.pl "$seed" $((4 * count)) "$@" >"$work/table" && perl test/mutate.pl "$work/table" list >"$work/drawn" || exit 1
 mkdir "$work/tree" && cp -Rp Makefile include src test "$work/tree" && cd "$work/tree" || exit 1
-for san in '' thread; do
-	[ -n "$san" ] && programs=("${threads[@]}") || programs=("${plain[@]}")
+for san in '' thread address,undefined; do
+	case $san in
+	'') programs=("${plain[@]}") ;;
+	thread) programs=("${threads[@]}") ;;
+	*) mapfile -t programs < <(awk '$1 < 30 { print $2 }' "$work/programs") ;; # the quick ones
+	esac
 	MAKEFLAGS=-j$jobs build "$san" "${programs[@]}" || { echo "FAIL mutants: the tree does not build"; cat log; exit 1; }
 	for program in "${programs[@]}"; do # one that fails without a fault would find everything
 		began=$(date +%s%N)
@@ -86,7 +88,7 @@ for san in '' thread; do
 		fi
 	done
 	sort -n "$work/times$san" >"$work/programs$san" # the quick ones come first
-	rm -r "build$san/test" # each copy has to link them anyway
+	rm -r "$(folder "$san")/test" # each copy has to link them anyway
 done
 : >"$work/result"
 xargs -P "$jobs" -L 1 test/random_mutants.sh --judge "$work/tree" <"$work/drawn" | tee "$work/result"
