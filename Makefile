@@ -23,7 +23,7 @@ QCC = $(if $(V),,@$(SAY) '  CC  $@'; )$(CC)
 SAN ?=
 comma := ,
 BUILD := build$(if $(SAN),-$(subst $(comma),-,$(SAN)))
-SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
+SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 ifneq ($(SAN),)
 OPT := -O1 -g
 endif
