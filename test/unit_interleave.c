@@ -481,7 +481,7 @@ static void end_and_use_again(void)
 	CHECK(is->period_ns > 0 || pending == 0);
 	CHECK_INT(released, ==, is->owned && pending == 0);
 	CHECK_INT(hwt_lane_submit(lane_at(&timer->lanes, 0), count_run, NULL, START + HWT_S(1), NULL), ==, 0);
-	CHECK(limit != 0 || lane_at(&timer->lanes, 0)->pool.carve <=
+	CHECK(limit != 0 || lane_at(&timer->lanes, 0)->pool.slabs.carve <=
 				(char *)subject.entry + (1 + pending + strangers) * sizeof(struct hwt_record));
 	stop();
 	CHECK_INT(returned, ==, 1 + pending);

@@ -113,7 +113,7 @@ TEST(free_records_of_other_lanes_are_used_before_memory_is_asked_for)
 	for (int i = 0; i < 5000; i++)
 		submit(1);
 	CHECK_INT(memory_asked, <=, 8); /* nodes of lane 1's queue; no slab of records, or it were more */
-	CHECK(lane_at(&lanes, 1)->pool.slab_bytes <= 16384);
+	CHECK(lane_at(&lanes, 1)->pool.slabs.next_size <= 16384);
 	end();
 }
 

@@ -396,8 +396,8 @@ static void use_up_slab(hwt_timer *timer, uint32_t place)
 
 	do
 		CHECK_INT(hwt_lane_submit(lane, count, NULL, START + FAR, NULL), ==, 0);
-	while (lane->pool.carve != lane->pool.carve_end);
-	CHECK(lane->submitted.carve == lane->submitted.carve_end);
+	while (!slabs_are_used_up(&lane->pool.slabs));
+	CHECK(slabs_are_used_up(&lane->submitted.slabs));
 }
 
 TEST(nodes_and_records_are_gathered_from_many_lanes_that_have_few)

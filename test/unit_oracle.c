@@ -274,7 +274,7 @@ TEST(a_lane_uses_what_others_have_free_however_little_each_has)
 	driven_pass(timer, BEGIN);
 	(void)submit_on(timer, 10);
 	before = records_of(timer);
-	for (struct hwt_pool *pool = &lane_at(&timer->lanes, 10)->pool; pool->carve != pool->carve_end;)
+	while (!slabs_are_used_up(&lane_at(&timer->lanes, 10)->pool.slabs))
 		(void)submit_on(timer, 10);
 	for (int i = 0; i < 100; i++)
 		(void)submit_on(timer, 10);

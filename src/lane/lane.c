@@ -10,7 +10,7 @@ static struct hwt_record *find_record(struct hwt_lane *lane)
 	struct hwt_pool *pool = &lane->pool;
 
 	pool->free = returned_take_all(&lane->returned);
-	if (pool->free == NULL && pool->carve != pool->carve_end)
+	if (pool->free == NULL && !slabs_are_used_up(&pool->slabs))
 		return pool_carve(pool);
 	if (pool->free != NULL || hwt_lane_steal_records(lane))
 		return pool_pop(pool);
@@ -204,9 +204,9 @@ void hwt_lane_count(struct hwt_lane *lane, struct hwt_lane_counts *counts)
 	counts->refused_stopped += lane->refused_stopped;
 	counts->refused_memory += lane->refused_memory;
 	counts->records += lane->pool.records;
-	counts->bytes += lane->pool.bytes + lane->submitted.bytes;
+	counts->bytes += slabs_bytes(&lane->pool.slabs) + slabs_bytes(&lane->submitted.slabs);
 	queue_unlock(&lane->submitted);
 	queue_lock(&lane->cancelled);
-	counts->bytes += lane->cancelled.bytes;
+	counts->bytes += slabs_bytes(&lane->cancelled.slabs);
 	queue_unlock(&lane->cancelled);
 }

@@ -5,7 +5,7 @@
  * Structure
  *
  *   free      a list of records that have served, private to who holds the lane's lock.
- *   carve     the rest of the newest slab.
+ *   slabs     where records come from that never served.
  *   returned  what the worker has sent home, a chain spliced on once a pass; taken whole by one exchange.
  *
  *   Slabs double from 4 KiB to 2 MiB, so that a timer with a handful of timeouts stays small.  They are given back
@@ -30,17 +30,16 @@
 #define HWT_POOL_H
 
 #include "base/record.h"
+#include "base/slab.h"
 
 #define HWT_RETURN_AHEAD 8
 
-struct hwt_slab;
+extern const struct hwt_slab_kind hwt_record_slab;
 
 struct hwt_pool {
 	struct hwt_record *free;
-	char *carve, *carve_end;
-	struct hwt_slab *slabs;
-	size_t slab_bytes;     /* size of the next slab, 0 before the first */
-	size_t bytes, records; /* of all slabs */
+	struct hwt_slabs slabs;
+	size_t records; /* of all slabs */
 };
 
 typedef _Atomic(struct hwt_record *) hwt_returned;
@@ -72,10 +71,8 @@ static inline struct hwt_record *pool_pop(struct hwt_pool *pool)
 /* A record that never served.  The slab is not used up. */
 static inline struct hwt_record *pool_carve(struct hwt_pool *pool)
 {
-	struct hwt_record *record = (struct hwt_record *)(void *)pool->carve;
+	struct hwt_record *record = slabs_carve(&pool->slabs, sizeof(struct hwt_record));
 
-	HWT_ASSERT(pool->carve < pool->carve_end);
-	pool->carve += sizeof(struct hwt_record);
 	atomic_init(&record->word, word_make(0, STATE_FREE));
 	return record;
 }
@@ -143,10 +140,5 @@ static inline void returned_splice(hwt_returned *returned, struct hwt_chain *cha
 	chain->first = chain->last = NULL;
 	chain->count = 0;
 }
-
-#ifdef HWT_TEST
-/* For the checker: the slab after *slab, the newest after NULL, and where its records lie.  false: no more. */
-bool hwt_pool_next_slab(const struct hwt_pool *pool, struct hwt_slab **slab, char **begin, char **end);
-#endif
 
 #endif

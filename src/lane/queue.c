@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "lane/queue.h"
-#include "base/mem.h"
 #include "base/thread.h"
 
 #include <errno.h>
-
-/* Slabs double from 1 KiB to 64 KiB: a queue that nobody uses stays small, one with a backlog rarely allocates. */
-#define FIRST_SLAB_NODES 64
-#define LAST_SLAB_NODES 4096
+#include <string.h>
 
 /* How often to look at a held lock before leaving the processor to its holder, which may wait for it. */
 #define LOCK_LOOKS 64
 
-struct hwt_node_slab {
-	struct hwt_node_slab *next;
-	void *pad;
-	hwt_node nodes[];
+/* From 1 KiB of nodes to 64 KiB. */
+const struct hwt_slab_kind hwt_node_slab = {
+	.unit = sizeof(hwt_node),
+	.head = sizeof(struct hwt_slab),
+	.align = sizeof(hwt_node),
+	.first = 64 * sizeof(hwt_node),
+	.last = 4096 * sizeof(hwt_node),
+	.extra = sizeof(struct hwt_slab),
 };
+
+static_assert(sizeof(struct hwt_slab) % sizeof(hwt_node) == 0, "a slab is a multiple of its alignment");
 
 int hwt_queue_init(struct hwt_queue *queue)
 {
 	hwt_node *stub;
 
-	queue->spare = queue->carve = queue->carve_end = NULL;
-	queue->slabs = NULL;
-	queue->slab_nodes = FIRST_SLAB_NODES;
-	queue->bytes = 0;
+	queue->spare = NULL;
+	memset(&queue->slabs, 0, sizeof(queue->slabs));
 	queue->source = 0;
 	if (!hwt_queue_grow(queue))
 		return ENOMEM;
@@ -36,34 +36,14 @@ int hwt_queue_init(struct hwt_queue *queue)
 
 void hwt_queue_destroy(struct hwt_queue *queue)
 {
-	while (queue->slabs != NULL) {
-		struct hwt_node_slab *slab = queue->slabs;
-
-		queue->slabs = slab->next;
-		hwt_mem_free(slab);
-	}
+	hwt_slabs_destroy(&queue->slabs);
 }
 
 bool hwt_queue_grow(struct hwt_queue *queue)
 {
-	struct hwt_node_slab *slab;
-	size_t bytes = sizeof(*slab) + queue->slab_nodes * sizeof(hwt_node);
-
-	HWT_ASSERT(queue->carve == queue->carve_end);
-	slab = hwt_mem_block(sizeof(hwt_node), bytes);
-	if (slab == NULL)
-		return false;
-	queue->bytes += bytes;
-	slab->next = queue->slabs;
-	queue->slabs = slab;
-	queue->carve = slab->nodes;
-	queue->carve_end = slab->nodes + queue->slab_nodes;
-	if (queue->slab_nodes < LAST_SLAB_NODES)
-		queue->slab_nodes *= 2;
-	return true;
+	HWT_ASSERT(slabs_are_used_up(&queue->slabs));
+	return hwt_slabs_grow(&queue->slabs, &hwt_node_slab);
 }
-
-static_assert(sizeof(struct hwt_node_slab) % sizeof(hwt_node) == 0, "a slab is a multiple of its alignment");
 
 static hwt_node *pop_spare(struct hwt_queue *queue)
 {
@@ -80,7 +60,7 @@ hwt_node *hwt_queue_spare_node(struct hwt_queue *queue)
 
 	if (node != NULL)
 		return node;
-	return queue->carve != queue->carve_end ? queue->carve++ : NULL;
+	return slabs_are_used_up(&queue->slabs) ? NULL : slabs_carve(&queue->slabs, sizeof(*node));
 }
 
 /* One that has served.  The rest of a queue's slab stays with it: it is about to be used, and no lane is left bare. */
@@ -132,19 +112,3 @@ void hwt_queue_lock_contended(struct hwt_queue *queue)
 		}
 	} while (!queue_try_lock(queue));
 }
-
-#ifdef HWT_TEST
-bool hwt_queue_next_slab(const struct hwt_queue *queue, struct hwt_node_slab **slab, char **begin, char **end)
-{
-	size_t nodes = FIRST_SLAB_NODES;
-
-	*slab = *slab == NULL ? queue->slabs : (*slab)->next;
-	if (*slab == NULL)
-		return false;
-	for (struct hwt_node_slab *older = (*slab)->next; older != NULL && nodes < LAST_SLAB_NODES; older = older->next)
-		nodes *= 2;
-	*begin = (char *)(*slab)->nodes;
-	*end = (char *)((*slab)->nodes + nodes);
-	return true;
-}
-#endif

@@ -43,7 +43,7 @@
 #ifndef HWT_QUEUE_H
 #define HWT_QUEUE_H
 
-#include "base/base.h"
+#include "base/slab.h"
 
 #ifdef __SANITIZE_THREAD__
 #define HWT_TSAN 1
@@ -83,7 +83,7 @@
 
 typedef ck_fifo_spsc_entry_t hwt_node;
 
-struct hwt_node_slab;
+extern const struct hwt_slab_kind hwt_node_slab;
 
 /* How far ahead nodes that the consumer has written are fetched: some lines. */
 #define NODES_AHEAD 12
@@ -96,12 +96,9 @@ struct hwt_queue {
 	ck_fifo_spsc_t fifo;
 
 	/* All under the lock. */
-	hwt_node *spare;             /* nodes that were not used, or taken from another queue */
-	hwt_node *carve, *carve_end; /* the rest of the newest slab */
-	struct hwt_node_slab *slabs;
-	size_t slab_nodes; /* size of the next slab */
-	size_t bytes;      /* of all slabs */
-	uint32_t source;   /* the owner's: which lane had nodes for it last */
+	hwt_node *spare;        /* nodes that were not used, or taken from another queue */
+	struct hwt_slabs slabs; /* where nodes come from that were never used */
+	uint32_t source;        /* the owner's: which lane had nodes for it last */
 };
 
 static_assert(offsetof(ck_fifo_spsc_t, m_tail) >= HWT_LINE, "producers' words share a line with the consumer's");
@@ -199,10 +196,5 @@ static inline void *queue_pop(struct hwt_queue *queue)
 	ck_fifo_spsc_dequeue(&queue->fifo, &value); /* [recycle] */
 	return value;
 }
-
-#ifdef HWT_TEST
-/* For the checker: the slab after *slab, the newest after NULL, and where its nodes lie.  false: no more. */
-bool hwt_queue_next_slab(const struct hwt_queue *queue, struct hwt_node_slab **slab, char **begin, char **end);
-#endif
 
 #endif

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "wheel/bucket.h"
-#include "base/mem.h"
-
-/* Blocks double from 4 KiB to 256 KiB. */
-#define FIRST_BLOCK_BYTES ((size_t)4096)
-#define LAST_BLOCK_BYTES ((size_t)256 << 10)
 
 static const uint16_t class_bytes[CHUNK_CLASSES] = { 128, 256, 512, 768 };
 const uint8_t hwt_chunk_capacity[CHUNK_CLASSES] = { 6, 16, 38, CHUNK_LAST_CAPACITY };
@@ -19,19 +14,19 @@ static_assert(HEADER_BYTES + CHUNK_LAST_CAPACITY * MEMBER_BYTES <= 768, "class 3
 static_assert(CHUNK_LAST_CAPACITY <= 1 << 6, "an index fits a place");
 static_assert(HEADER_BYTES % 8 == 0, "the records are aligned");
 
-struct hwt_store_block {
-	struct hwt_store_block *next;
-	char pad[CHUNK_ALIGN - sizeof(void *)];
+const struct hwt_slab_kind hwt_chunk_slab = {
+	.unit = CHUNK_ALIGN,
+	.head = CHUNK_ALIGN,
+	.align = CHUNK_ALIGN,
+	.first = (size_t)4096,
+	.last = (size_t)256 << 10,
 };
+
+static_assert(sizeof(struct hwt_slab) <= CHUNK_ALIGN, "no chunk lies on the head of its slab");
 
 void hwt_store_destroy(struct hwt_store *store)
 {
-	while (store->blocks != NULL) {
-		struct hwt_store_block *block = store->blocks;
-
-		store->blocks = block->next;
-		hwt_mem_free(block);
-	}
+	hwt_slabs_destroy(&store->slabs);
 }
 
 static void store_put(struct hwt_store *store, struct hwt_chunk *chunk)
@@ -49,34 +44,25 @@ static struct hwt_chunk *store_pop(struct hwt_store *store, unsigned class)
 	return chunk;
 }
 
-/* Cuts the rest of a block into the smallest chunks, so that none of it is lost. */
-static void store_cut_rest(struct hwt_store *store)
+/* Cuts memory into the smallest chunks. */
+static void store_cut(struct hwt_store *store, char *rest, const char *end)
 {
-	while (store->carve != store->carve_end) {
-		struct hwt_chunk *chunk = (struct hwt_chunk *)(void *)store->carve;
+	for (; rest != end; rest += class_bytes[0]) {
+		struct hwt_chunk *chunk = (struct hwt_chunk *)(void *)rest;
 
 		chunk->class = 0;
 		store_put(store, chunk);
-		store->carve += class_bytes[0];
 	}
 }
 
+/* The rest of the slab before is not lost. */
 static bool store_grow(struct hwt_store *store)
 {
-	size_t bytes = store->block_bytes == 0 ? FIRST_BLOCK_BYTES : store->block_bytes;
-	struct hwt_store_block *block = hwt_mem_block(CHUNK_ALIGN, bytes);
+	char *rest = store->slabs.carve, *end = store->slabs.carve_end;
 
-	if (block == NULL)
+	if (!hwt_slabs_grow(&store->slabs, &hwt_chunk_slab))
 		return false;
-	store_cut_rest(store);
-	block->next = store->blocks;
-	store->blocks = block;
-	store->carve = (char *)block + sizeof(*block);
-	store->carve_end = (char *)block + bytes;
-	/* Relaxed: one writer, and only a number. */
-	atomic_store_explicit(&store->bytes, atomic_load_explicit(&store->bytes, memory_order_relaxed) + bytes,
-			      memory_order_relaxed);
-	store->block_bytes = bytes < LAST_BLOCK_BYTES ? bytes * 2 : bytes;
+	store_cut(store, rest, end);
 	return true;
 }
 
@@ -91,13 +77,7 @@ static struct hwt_chunk *store_split(struct hwt_store *store, unsigned class)
 
 		if (chunk == NULL)
 			continue;
-		for (char *rest = (char *)chunk + class_bytes[class]; rest != (char *)chunk + class_bytes[larger];
-		     rest += class_bytes[0]) {
-			struct hwt_chunk *small = (struct hwt_chunk *)(void *)rest;
-
-			small->class = 0;
-			store_put(store, small);
-		}
+		store_cut(store, (char *)chunk + class_bytes[class], (char *)chunk + class_bytes[larger]);
 		return chunk;
 	}
 	return NULL;
@@ -110,12 +90,10 @@ static struct hwt_chunk *store_take(struct hwt_store *store, unsigned class)
 
 	if (chunk == NULL)
 		chunk = store_split(store, class);
-	if (chunk == NULL && (size_t)(store->carve_end - store->carve) < class_bytes[class] && !store_grow(store))
+	if (chunk == NULL && slabs_rest(&store->slabs) < class_bytes[class] && !store_grow(store))
 		return class > 0 ? store_take(store, 0) : NULL;
-	if (chunk == NULL) {
-		chunk = (struct hwt_chunk *)(void *)store->carve;
-		store->carve += class_bytes[class];
-	}
+	if (chunk == NULL)
+		chunk = slabs_carve(&store->slabs, class_bytes[class]);
 	chunk->class = (uint8_t) class;
 	return chunk;
 }
@@ -290,20 +268,6 @@ size_t hwt_bucket_sweep(struct hwt_store *store, struct hwt_bucket *bucket, stru
 }
 
 #ifdef HWT_TEST
-bool hwt_store_next_block(const struct hwt_store *store, struct hwt_store_block **block, char **begin, char **end)
-{
-	size_t bytes = FIRST_BLOCK_BYTES;
-
-	*block = *block == NULL ? store->blocks : (*block)->next;
-	if (*block == NULL)
-		return false;
-	for (struct hwt_store_block *old = (*block)->next; old != NULL && bytes < LAST_BLOCK_BYTES; old = old->next)
-		bytes *= 2;
-	*begin = (char *)*block + sizeof(**block);
-	*end = (char *)*block + bytes;
-	return true;
-}
-
 static bool span_holds(const struct hwt_chunk *chunk, uint32_t round)
 {
 	const struct hwt_chunk *member = chunk;

@@ -45,6 +45,7 @@
 #define HWT_BUCKET_H
 
 #include "base/record.h"
+#include "base/slab.h"
 
 #define CHUNK_ALIGN 128
 #define CHUNK_CLASSES 4
@@ -75,13 +76,11 @@ struct hwt_bucket {
 /* Where chunks come from. */
 struct hwt_store {
 	struct hwt_chunk *free[CHUNK_CLASSES];
-	char *carve, *carve_end;
-	struct hwt_store_block *blocks;
-	size_t block_bytes;   /* size of the next block */
-	size_t used;          /* chunks in buckets; 0: no bucket has a member */
-	_Atomic size_t bytes; /* of all blocks; written by the worker */
+	struct hwt_slabs slabs;
+	size_t used; /* chunks in buckets; 0: no bucket has a member */
 };
 
+extern const struct hwt_slab_kind hwt_chunk_slab;
 extern const uint8_t hwt_chunk_capacity[CHUNK_CLASSES];
 
 static inline unsigned chunk_capacity(const struct hwt_chunk *chunk)
@@ -237,8 +236,6 @@ size_t hwt_bucket_sweep(struct hwt_store *store, struct hwt_bucket *bucket, stru
 void hwt_bucket_drop(struct hwt_store *store, struct hwt_chunk *chunk);
 
 #ifdef HWT_TEST
-/* For the checker: the block after *block, the newest after NULL, and where its chunks lie.  false: no more. */
-bool hwt_store_next_block(const struct hwt_store *store, struct hwt_store_block **block, char **begin, char **end);
 /* B6, as seen from a round. */
 bool hwt_bucket_spans_hold(const struct hwt_bucket *bucket, uint32_t round);
 /* The bytes that a chunk takes of one. */

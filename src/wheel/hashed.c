@@ -325,9 +325,8 @@ static size_t hashed_bytes(const struct hwt_wheel *wheel)
 	const struct hashed *hashed = (const struct hashed *)wheel;
 	size_t buckets = (size_t)hashed->mask + 1;
 
-	/* Relaxed: only a number. */
 	return sizeof(*hashed) + buckets * sizeof(*hashed->buckets) + hwt_due_bytes(hashed->mask + 1) +
-	       atomic_load_explicit(&hashed->store.bytes, memory_order_relaxed);
+	       slabs_bytes(&hashed->store.slabs);
 }
 
 static void hashed_destroy(struct hwt_wheel *wheel)

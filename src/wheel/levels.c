@@ -112,9 +112,8 @@ static size_t levels_bytes(const struct hwt_wheel *wheel)
 {
 	const struct hwt_levels *h = (const struct hwt_levels *)wheel;
 
-	/* Relaxed: only numbers. */
-	return sizeof(*h) + atomic_load_explicit(&h->levels_bytes, memory_order_relaxed) +
-	       atomic_load_explicit(&h->store.bytes, memory_order_relaxed);
+	/* Relaxed: only a number. */
+	return sizeof(*h) + atomic_load_explicit(&h->levels_bytes, memory_order_relaxed) + slabs_bytes(&h->store.slabs);
 }
 
 static void levels_destroy(struct hwt_wheel *wheel)

@@ -37,23 +37,12 @@ static void put_record(const struct hwt_record *record, uint8_t place)
 	inventory_put(&all_records, "R1", record, sizeof(*record), place);
 }
 
-static void add_node_slabs(const struct hwt_queue *queue)
-{
-	struct hwt_node_slab *slab = NULL;
-	char *begin, *end;
-
-	while (hwt_queue_next_slab(queue, &slab, &begin, &end)) {
-		HOLDS("Q1", slab != queue->slabs || (char *)queue->carve_end == end);
-		inventory_add(&all_nodes, begin, end);
-	}
-}
-
 static void put_nodes(const struct hwt_queue *queue)
 {
 	bool behind = true, snapshot_seen = false;
 	hwt_node *last = NULL;
 
-	inventory_put(&all_nodes, "Q1", queue->carve, (size_t)((char *)queue->carve_end - (char *)queue->carve), 1);
+	inventory_put(&all_nodes, "Q1", queue->slabs.carve, slabs_rest(&queue->slabs), 1);
 	for (hwt_node *node = queue->spare; node != NULL; node = node->next)
 		inventory_put(&all_nodes, "Q1", node, sizeof(*node), 1);
 	for (hwt_node *node = queue->fifo.garbage; node != NULL; last = node, node = node->next) {
@@ -70,8 +59,8 @@ static void check_nodes(const struct hwt_lanes *lanes)
 {
 	inventory_clear(&all_nodes, sizeof(hwt_node));
 	for (uint32_t i = 0; i < lanes_count(lanes); i++) {
-		add_node_slabs(&lanes->made[i]->submitted);
-		add_node_slabs(&lanes->made[i]->cancelled);
+		inventory_add_slabs(&all_nodes, "Q1", &lanes->made[i]->submitted.slabs, &hwt_node_slab);
+		inventory_add_slabs(&all_nodes, "Q1", &lanes->made[i]->cancelled.slabs, &hwt_node_slab);
 	}
 	for (uint32_t i = 0; i < lanes_count(lanes); i++) {
 		put_nodes(&lanes->made[i]->submitted);
@@ -149,21 +138,10 @@ static void check_pool(const struct hwt_lane *lane)
 {
 	const struct hwt_pool *pool = &lane->pool;
 
-	inventory_put(&all_records, "R1", pool->carve, (size_t)(pool->carve_end - pool->carve), PLACE_NOT_CARVED);
+	inventory_put(&all_records, "R1", pool->slabs.carve, slabs_rest(&pool->slabs), PLACE_NOT_CARVED);
 	check_free(pool->free, PLACE_FREE, NULL);
 	/* Relaxed: the timer is quiet. */
 	check_free(atomic_load_explicit(&lane->returned, memory_order_relaxed), PLACE_RETURNED, lane);
-}
-
-static void add_slabs(const struct hwt_pool *pool)
-{
-	struct hwt_slab *slab = NULL;
-	char *begin, *end;
-
-	while (hwt_pool_next_slab(pool, &slab, &begin, &end)) {
-		HOLDS("pool", slab != pool->slabs || pool->carve_end == end);
-		inventory_add(&all_records, begin, end);
-	}
 }
 
 #define STATE(name) (1u << STATE_##name)
@@ -317,7 +295,7 @@ void hwt_check_count(hwt_timer *timer, struct hwt_check_counts *counts)
 	check_nodes(&timer->lanes);
 	inventory_clear(&all_records, sizeof(struct hwt_record));
 	for (uint32_t i = 0; i < lanes_count(&timer->lanes); i++)
-		add_slabs(&timer->lanes.made[i]->pool);
+		inventory_add_slabs(&all_records, "pool", &timer->lanes.made[i]->pool.slabs, &hwt_record_slab);
 	for (uint32_t i = 0; i < lanes_count(&timer->lanes); i++) {
 		check_pool(timer->lanes.made[i]);
 		check_free_chain(timer->lanes.made[i], stopped);

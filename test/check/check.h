@@ -18,7 +18,7 @@
  *                      member fit that; R2 in so far as the home chains are empty between passes
  *   pool.h     pool    free lists and chains consist of records; what is fetched ahead is one; lanes of what came home
  *   lane.h     L1 L2 L3   pending = records queued or armed; begun = sum of generations; the limit counts the same
- *   bucket.h   B1 B2 B3 B5 B6   store: free + used + not carved = blocks.  B4, the order, is for who knows what was put
+ *   bucket.h   B1 B2 B3 B5 B6   store: free + used + not carved = slabs.  B4, the order, is for who knows what was put
  *                      in: the oracle
  *   due.h      D1 D2
  *   wheel.h    W1      and the unplaced list's own bound.  W2 and W3 need a history: the oracle

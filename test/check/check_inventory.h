@@ -7,7 +7,7 @@
 #ifndef HWT_CHECK_INVENTORY_H
 #define HWT_CHECK_INVENTORY_H
 
-#include "base/base.h"
+#include "base/slab.h"
 
 #ifdef HWT_TEST
 
@@ -60,6 +60,20 @@ static inline void inventory_add(struct inventory *inventory, char *begin, char 
 	inventory->area[inventory->areas++] = (struct area){ begin, end, inventory->marks };
 	memset(inventory->mark + inventory->marks, 0, units);
 	inventory->marks += units;
+}
+
+/* The units of all slabs of an owner. */
+static inline void inventory_add_slabs(struct inventory *inventory, const char *invariant,
+				       const struct hwt_slabs *slabs, const struct hwt_slab_kind *kind)
+{
+	size_t bytes = 0;
+
+	for (struct hwt_slab *slab = slabs->newest; slab != NULL; slab = slab->next) {
+		bytes += slab->bytes;
+		inventory_add(inventory, slab_begin(slab, kind), slab_end(slab, kind));
+	}
+	HOLDS(invariant, slabs->newest == NULL || slabs->carve_end == slab_end(slabs->newest, kind));
+	HOLDS(invariant, slabs_bytes(slabs) == bytes);
 }
 
 /* NULL: not the beginning of a unit of any area. */

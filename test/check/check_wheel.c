@@ -155,17 +155,11 @@ static size_t check_bucket(struct wheel_check *check, const struct hwt_bucket *b
 	return chunks;
 }
 
-static void check_blocks(const struct hwt_store *store)
+static void check_store(const struct hwt_store *store)
 {
-	struct hwt_store_block *block = NULL;
-	char *begin, *end;
-
 	inventory_clear(&all_chunks, CHUNK_ALIGN);
-	while (hwt_store_next_block(store, &block, &begin, &end)) {
-		HOLDS("store", block != store->blocks || store->carve_end == end);
-		inventory_add(&all_chunks, begin, end);
-	}
-	inventory_put(&all_chunks, "store", store->carve, (size_t)(store->carve_end - store->carve), 1);
+	inventory_add_slabs(&all_chunks, "store", &store->slabs, &hwt_chunk_slab);
+	inventory_put(&all_chunks, "store", store->slabs.carve, slabs_rest(&store->slabs), 1);
 	for (unsigned i = 0; i < CHUNK_CLASSES; i++) {
 		for (const struct hwt_chunk *chunk = store->free[i]; chunk != NULL; chunk = chunk->next) {
 			HOLDS("store", chunk->class == i);
@@ -234,12 +228,12 @@ size_t hwt_check_wheel(const struct hwt_wheel *wheel, struct inventory *records,
 
 	if (hwt_wheel_is_hierarchical(wheel)) {
 		hwt_wheel_levels_view(wheel, 0, &check.level_view);
-		check_blocks(check.level_view.store);
+		check_store(check.level_view.store);
 		chunks = check_levels(&check);
 		HOLDS("store", check.level_view.store->used == chunks);
 	} else {
 		hwt_wheel_hashed_view(wheel, &check.view);
-		check_blocks(check.view.store);
+		check_store(check.view.store);
 		chunks = check_hashed(&check);
 		HOLDS("store", check.view.store->used == chunks);
 	}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Slabs: how they grow, where they lie, and what becomes of them without memory. */
+#include "unit.h"
+#include "wheel/bucket.h"
+
+#define KIB ((size_t)1024)
+
+/* What users see of it is the memory that a small timer takes, and that a large one lies on huge pages. */
+static void check_growth(const struct hwt_slab_kind *kind, size_t first, size_t last, size_t head, bool own_size)
+{
+	struct hwt_slabs slabs;
+	size_t expected = first, sum = 0;
+
+	memset(&slabs, 0, sizeof(slabs));
+	CHECK(slabs_are_used_up(&slabs));
+	for (int i = 0; i < 14; i++) {
+		size_t bytes = expected + kind->extra;
+
+		REQUIRE(hwt_slabs_grow(&slabs, kind));
+		sum += bytes;
+		CHECK_INT(slabs.newest->bytes, ==, bytes);
+		CHECK_INT(slabs_bytes(&slabs), ==, sum);
+		CHECK_INT((uintptr_t)slabs.newest % (own_size ? bytes : kind->align), ==, 0);
+		CHECK(slabs.carve == (char *)slabs.newest + head);
+		CHECK_INT(slabs_rest(&slabs), ==, (bytes - head) / kind->unit * kind->unit);
+		expected = expected < last ? expected * 2 : last;
+	}
+	hwt_slabs_destroy(&slabs);
+	CHECK(slabs.newest == NULL);
+}
+
+TEST(slabs_double_up_to_the_last_size)
+{
+	check_growth(&hwt_record_slab, 4 * KIB, 2048 * KIB, HWT_LINE, true);
+	check_growth(&hwt_node_slab, 64 * sizeof(hwt_node), 4096 * sizeof(hwt_node), sizeof(struct hwt_slab), false);
+	check_growth(&hwt_chunk_slab, 4 * KIB, 256 * KIB, CHUNK_ALIGN, false);
+}
+
+TEST(without_memory_nothing_changes)
+{
+	struct hwt_slabs slabs, before;
+
+	memset(&slabs, 0, sizeof(slabs));
+	REQUIRE(hwt_slabs_grow(&slabs, &hwt_chunk_slab));
+	(void)slabs_carve(&slabs, 128);
+	memcpy(&before, &slabs, sizeof(slabs));
+	memory_fails(0, 1);
+	errno = 17;
+	CHECK(!hwt_slabs_grow(&slabs, &hwt_chunk_slab));
+	CHECK_INT(errno, ==, 17);
+	memory_is_back();
+	CHECK_INT(memcmp(&before, &slabs, sizeof(slabs)), ==, 0);
+	CHECK(hwt_slabs_grow(&slabs, &hwt_chunk_slab));
+	hwt_slabs_destroy(&slabs);
+}
+
+TEST_MAIN()
