@@ -45,8 +45,9 @@ bool hwt_executor_hand_over(struct hwt_executor_jobs *jobs, struct hwt_record *r
 /* For the worker: have all jobs finished?  What they handed back is seen then. */
 static inline bool executor_is_done(const struct hwt_executor_jobs *jobs)
 {
-	return atomic_load_explicit(&jobs->finished, memory_order_acquire) ==
-	       counts_get(&jobs->handed); /* [finished] */
+	uint64_t finished = atomic_load_explicit(&jobs->finished, memory_order_acquire); /* [finished] */
+
+	return finished == counts_get(&jobs->handed);
 }
 
 /* Returns when all jobs have finished. */
