@@ -62,7 +62,10 @@ bench-wheels: $(BUILD)/bench/wheels | $(BENCH_RESULTS)
 bench-check:
 	CC='$(CC)' BUILD='$(BUILD)' bench/check/check.sh || [ $$? -eq 77 ]
 
-# The pictures of the documents.
+# What the pictures of the documents show, measured (minutes, on an idle machine), and the pictures.
+figures: $(BENCH) $(BENCH_RIVALS) ## measures what the pictures of the documents show, into bench/figures.csv
+	bench/figures.sh $(BUILD)
+
 plots: ## draws the pictures of the documents
 	bench/plot.sh bench/figures.csv doc
 	doc/rooms.sh
@@ -70,4 +73,4 @@ plots: ## draws the pictures of the documents
 bench-deps:
 	bench/deps.sh
 
-.PHONY: plots bench bench-full bench-check bench-deps bench-wheels
+.PHONY: figures plots bench bench-full bench-check bench-deps bench-wheels

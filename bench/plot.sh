@@ -65,11 +65,16 @@ curves() { # USING
 points() { # USING
 	for file in "$data"/*; do
 		name=$(basename "$file")
-		size=0.9 font=13
-		[ "$name" != hwt ] || size=1.6 font=17
+		size=0.9 font=13 beside=0.1
+		case $name in # those that lie close together
+		hwt) size=1.6 font=17 ;;
+		asio) beside=0.5 ;;
+		libevent) beside=-0.3 ;;
+		textbook | heap) beside=-0.8 ;;
+		esac
 		printf '"%s" using %s with points pt 7 ps %s lc rgb "%s" notitle\n' "$file" "$1" "$size" "$(colour "$name")"
-		printf '"%s" using %s:("%s") with labels left offset 1,0.1 font ",%s" tc rgb "%s" notitle\n' "$file" \
-			"$1" "$name" "$font" "$(colour "$name")"
+		printf '"%s" using %s:("%s") with labels left offset 1.3,%s font ",%s" tc rgb "%s" notitle\n' "$file" \
+			"$1" "$name" "$beside" "$font" "$(colour "$name")"
 	done | paste -sd, -
 }
 
@@ -103,8 +108,9 @@ if rows S4 1 p99 2; then
 			$1 == "S4" && $2 == subject && $6 == "CPU ms/s" { print $7, late }' "$csv" >"$data/one"
 		mv "$data/one" "$file"
 	done
-	picture lateness 'What precision costs: tasks at random times, tick 1 ms (to the left and down is better)' \
-		'CPU ms a second' 'ms late, p99' 'set yrange [0:*]; set xrange [0:*]; set key off' "$(points 1:2)"
+	picture lateness 'What precision costs: tasks at random times, tick 1 ms (left and low is better)' \
+		'CPU ms a second' 'ms late, p99' 'set logscale y; set xrange [0:*]; set offsets 0, 30, 0, 0; set key off' \
+		"$(points 1:2)"
 fi
 [ -z "$folder" ] || exit $status
 
