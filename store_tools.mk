@@ -44,8 +44,8 @@ $(BUILD)/hwt-store.pc: include/hwt.h store_tools.mk
 	@mkdir -p $(BUILD)
 	@printf '%s\n' 'prefix=$(PREFIX)' 'includedir=$(INCLUDEDIR)' 'libdir=$(LIBDIR)' '' 'Name: libhwt-store' \
 		'Description: durable timeouts in SQLite or PostgreSQL' 'Version: $(VERSION)' 'Requires: hwt' \
-		'Requires.private: $(STORE_PKG)' 'Cflags: -I$${includedir} -pthread' 'Libs: -L$${libdir} -lhwt-store' \
-		'Libs.private: -pthread' >$@
+		'Cflags: -I$${includedir} -pthread' 'Libs: -L$${libdir} -lhwt-store' \
+		'Libs.private: $(STORE_LIBS) -pthread' >$@
 
 $(BUILD)/hwt-store-config.cmake: include/hwt.h store_tools.mk
 	@mkdir -p $(BUILD)

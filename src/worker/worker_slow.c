@@ -6,13 +6,18 @@
 #include "worker/worker_slow.h"
 
 /*
- * Who begins to move it from here on sees that it is armed, and says so if it becomes earlier.  But one that somebody
- * is moving already has a deadline that is not known.
+ * A mover that starts after this point sees that the record is armed, and tells the worker if the deadline becomes
+ * earlier.  Of a record that a mover writes already the deadline is not known.
  */
 static bool is_to_be_placed(struct hwt_worker *worker, struct hwt_record *record, uint64_t word)
 {
 	if (!word_has(word, WORD_RESCHEDULING))
 		return true;
+	/*
+	 * Relaxed: the flag is for this thread.  A job that hands its record over clears the other one alone, and among
+	 * late records this one must not pass for a plain one that is due.
+	 */
+	atomic_fetch_or_explicit(&record->word, WORD_RESCHEDULED, memory_order_relaxed);
 	hwt_wheel_postpone(worker->wheel, record);
 	return false;
 }
