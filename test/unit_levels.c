@@ -339,6 +339,28 @@ TEST(without_memory_nobody_is_lost_or_late_or_overtaken)
 	}
 }
 
+/* What memory ended for on its way down stands before all that come later, also when it is the only one. */
+TEST(what_finds_no_memory_on_its_way_down_comes_before_those_behind)
+{
+	begin(8);
+	used = 3;
+	for (unsigned i = 3; i-- > 0;) { /* the last one first, as they leave a bucket */
+		ticks[i] = 5;
+		atomic_init(&records[i].word, word_make(1, STATE_ARMED));
+		record_set_deadline(&records[i], 5);
+		hwt_wheel_unplace(wheel, &records[i], 5);
+	}
+	CHECK_INT(hwt_wheel_next_due(wheel), ==, 5);
+	place_at(5);
+	place_at(4);
+	(void)advance(3);
+	(void)advance(10);
+	CHECK_INT(came, ==, 5);
+	CHECK(wheel->unplaced_first == NULL);
+	check_order();
+	end();
+}
+
 TEST(without_memory_for_a_level_they_wait_unplaced)
 {
 	begin(8);
