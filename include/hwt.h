@@ -70,8 +70,10 @@
  *      0.  So a task can re-arm itself at the limit, and a cancel makes room at once.  A periodic timeout counts as one
  *      until it is cancelled.
  *   G5 memory.  What a cancelled timeout held is free for reuse at most two ticks after the cancel, however far its
- *      deadline was, while the worker keeps up.  While the worker sleeps because nothing is due, at most 4096 cancelled
- *      timeouts wait for it in each lane.  In steady state no call allocates.
+ *      deadline was, while the worker keeps up.  While it does not (it sleeps, it is in a slow task, it has no
+ *      processor, or nobody calls hwt_timer_advance) at most some 4096 cancelled timeouts wait for it in each lane, or
+ *      as many as are pending: before a lane takes more memory it takes back what was cancelled in its queue.  Only
+ *      those with a finaliser wait for the worker in any case.  In steady state no call allocates.
  *   G6 a slow task delays others and loses none.  The worker catches up tick by tick, then takes in what was scheduled
  *      meanwhile.  A thread that schedules faster than that delays the threads of its own lane, and no others.
  *
@@ -206,7 +208,8 @@ typedef enum hwt_state {
  * task may read it where the caller keeps it; other threads may use it once this call has returned.
  *
  * Threads  any, tasks included.  Waits for no task and not for the worker.  The first call starts the worker.
- * Returns  0; EINVAL; ECANCELED; ENOBUFS: max_pending_timeouts are pending; ENOMEM; what hwt_timer_start returns.
+ * Returns  0; EINVAL; ECANCELED; ENOBUFS: max_pending_timeouts are pending, or as many cancelled ones as it allows
+ *          wait for their finaliser; ENOMEM; what hwt_timer_start returns.
  * Order    the task sees what the caller wrote before the call: a release that the start of the task acquires.
  * Cost     a clock read and the uncontended lock of the thread's lane; 48 bytes, and about 13 for its place in the
  *          wheel.  No allocation once timer and lane have held as much before.  One system call at most (a futex,
@@ -454,7 +457,11 @@ typedef struct hwt_config {
 	 */
 	uint32_t max_transfers_per_tick;
 
-	/* Default 0.  How many timeouts may be pending.  0 and below: no limit, and then nothing is counted for it. */
+	/*
+	 * Default 0.  How many timeouts may be pending.  0 and below: no limit, and then nothing is counted for it.  A
+	 * limit also bounds the memory (G5), and how many cancelled timeouts wait for the worker to call their
+	 * finaliser: 4096 and four times the limit in each lane.  What an executor was handed is not pending.
+	 */
 	int64_t max_pending_timeouts;
 
 	uint32_t flags; /* 0 or HWT_FINE_TICKS | HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK */
@@ -597,11 +604,11 @@ HWT_API int hwt_timer_config(const hwt_timer *timer, hwt_config *out);
  * periodic one does: until it is over the answer is at most one tick away.
  *
  * The answer is never late for what was accepted before the call looked at the lanes for the last time.  What another
- * thread schedules between that look and the return may be missing in it.  Such a timeout, and a later one for an
- * earlier time, make the descriptor of hwt_timer_fd readable; a loop without one has to be woken by the thread that
- * schedules.  A now_ns earlier than one before runs nothing.  The answer may be early where a worker would wake up for
- * nothing (see the top), and where the cancelled timeouts of many hundred ticks have to be forgotten: one call does a
- * part of that.
+ * thread schedules between that look and the return may be missing in it.  Such a timeout, a later one for an earlier
+ * time, and the cancel of one with a finaliser make the descriptor of hwt_timer_fd readable; a loop without one has to
+ * be woken by the thread that calls.  A now_ns earlier than one before runs nothing.  The answer may be early where a
+ * worker would wake up for nothing (see the top), and where the cancelled timeouts of many hundred ticks have to be
+ * forgotten: one call does a part of that.
  *
  * Delays count from the later of CLOCK_MONOTONIC and the times told.  A time behind the clock, as of a loop that reads
  * the clock once a turn, makes tasks run late, also when it is the first one; a time ahead of it makes them run early.

@@ -25,7 +25,7 @@ struct source {
 /* What happened, so that a test can see that its programs did not run idle. */
 struct oracle_sums {
 	uint64_t steps, programs, ran, cancelled, busy, no_memory, no_room, lazy, unplaced, stopped_midway;
-	uint64_t moved, requeued, unmoved, again, not_again, too_late, merged, dropped, released;
+	uint64_t moved, requeued, unmoved, again, not_again, too_late, merged, dropped, released, reclaimed;
 };
 
 /* What a finaliser may meet. */
@@ -166,11 +166,25 @@ static inline int submit_here(void *arg, const struct wish *wish, hwt_timeout *o
 	return hwt_new_timeout(oracle.timer, oracle_task, arg, wish->delay_ns, out);
 }
 
+/* The lane in which a submission ends up; and what it has taken out of that lane's queue. */
+static inline struct hwt_lane *lane_of_submission(uint32_t lane)
+{
+	return oracle.row->lanes > 1 ? oracle_lane(lane) : lanes_home(&oracle.timer->lanes);
+}
+
+/* Relaxed: there is one thread. */
+static inline uint64_t taken_from(const struct hwt_lane *lane)
+{
+	return atomic_load_explicit(&lane->taken, memory_order_relaxed);
+}
+
 static inline void schedule_wish(const struct wish *wish)
 {
 	struct model *model = &oracle.model;
 	uint64_t refused = oracle.refused;
 	uint32_t lane = (uint32_t)draw(oracle.row->lanes);
+	const struct hwt_lane *home = lane_of_submission(lane);
+	uint64_t taken = taken_from(home);
 	void *arg = (void *)(model->count + 1);
 	hwt_timeout handle = HWT_TIMEOUT_NONE;
 	int expected = 0, rc;
@@ -183,9 +197,13 @@ static inline void schedule_wish(const struct wish *wish)
 		expected = ECANCELED;
 	else if (oracle.refused > refused && rc == ENOMEM)
 		expected = ENOMEM;
-	else if (model_is_full(model))
+	else if (model_is_full(model) || (rc == ENOBUFS && hwt_lane_is_full(home)))
 		expected = ENOBUFS;
 	CHECK_INT(rc, ==, expected);
+	if (taken_from(home) != taken) {
+		CHECK_INT(taken_from(home) - taken, ==, model_reclaim(model, lane));
+		oracle.sums.reclaimed += taken_from(home) - taken;
+	}
 	CHECK((handle.entry == NULL) == (rc != 0));
 	if (rc >= 0 && rc < REFUSALS)
 		oracle.refusals[rc]++;

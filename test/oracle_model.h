@@ -22,6 +22,8 @@
  *   earlier    it waits in a lane, behind all that do, and has no tick until it leaves it: as a new one.
  *   in a lane  only its deadline is another.
  *
+ * A submission may take back what was cancelled in its lane and has nothing to release: then that leaves the lane.
+ *
  * One that runs again gets its tick when its task has returned: that of its deadline, but at the earliest the one after
  * the present.  For neither of them an order within the tick is promised.
  */
@@ -75,7 +77,8 @@ struct model {
 	int64_t start_ns, tick_ns;
 	int64_t limit; /* of those that are pending, 0: none */
 	int64_t wheel_tick;
-	int64_t target;      /* of the pass under way */
+	int64_t target; /* of the pass under way */
+	bool is_behind;
 	size_t behind;       /* so many of lanes[] were left behind by a pass... */
 	int64_t behind_tick; /* ... with this wheel_tick */
 	uint64_t runs, merged, moved;
@@ -91,6 +94,7 @@ static inline void model_clear(struct model *model, int64_t start_ns, int64_t ti
 	model->wheel_tick = 0;
 	model->target = -1;
 	model->behind = 0;
+	model->is_behind = false;
 	model->runs = model->merged = model->moved = 0;
 }
 
@@ -311,13 +315,33 @@ static inline size_t model_begin_pass(struct model *model, int64_t now_ns, size_
 	model->lanes.count -= moved;
 	if (model->lanes.count > 0)
 		memmove(model->lanes.at, model->lanes.at + moved, model->lanes.count * sizeof(*model->lanes.at));
-	if (model->behind == 0)
-		model->behind_tick = model->wheel_tick;
-	if (model->behind > 0)
+	if (model->is_behind) {
 		model->behind -= moved < model->behind ? moved : model->behind;
-	else
+	} else {
 		model->behind = model->lanes.count;
+		model->behind_tick = model->wheel_tick;
+	}
+	model->is_behind = model->behind > 0;
 	return model->lanes.count;
+}
+
+/* The lane takes back what it can: see the top.  Returns how many. */
+static inline size_t model_reclaim(struct model *model, uint32_t lane)
+{
+	size_t kept = 0, behind = model->behind, count = model->lanes.count;
+
+	for (size_t n = 0; n < count; n++) {
+		struct model_timeout *it = &model->all[model->lanes.at[n]];
+
+		if (it->lane == lane && it->fate == IS_CANCELLED && !it->placed && !it->owned) {
+			it->tick = model->wheel_tick;
+			model->behind -= n < behind;
+		} else {
+			model->lanes.at[kept++] = model->lanes.at[n];
+		}
+	}
+	model->lanes.count = kept;
+	return count - kept;
 }
 
 static inline void model_end_pass(struct model *model)

@@ -59,7 +59,7 @@ static uint64_t waiting(uint32_t in)
 
 	/* Relaxed: nobody else is at work. */
 	n = atomic_load_explicit(&lane(in)->accepted, memory_order_relaxed);
-	return n - lane(in)->drained;
+	return n - atomic_load_explicit(&lane(in)->taken, memory_order_relaxed);
 }
 
 /* Tasks that re-arm themselves fill the lane of the worker's thread between two passes, and did so for ever. */

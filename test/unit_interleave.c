@@ -76,6 +76,7 @@ static void actor_main(void)
 {
 	current->act();
 	current->finished = true;
+	current->blocked = false; /* it waited for something at last, and has gone on */
 	swapcontext(&current->context, &scheduler);
 }
 
@@ -369,9 +370,20 @@ static void submit_at_the_limit(void)
 	CHECK_INT(hwt_pending_timeouts(timer), <=, limit);
 }
 
+/* As a submission does that needs memory. */
+static void reclaim(void)
+{
+	struct hwt_lane *lane = lane_at(&timer->lanes, 0);
+
+	queue_lock(&lane->submitted);
+	(void)hwt_lane_reclaim(lane);
+	queue_unlock(&lane->submitted);
+}
+
 enum begin_with {
 	NOTHING,
 	A_QUEUED_ONE,
+	A_QUEUED_ONE_AMONG_CANCELLED,
 	ONE_IN_THE_WHEEL,
 	ONE_AND_NO_NODE_FOR_ITS_CANCEL,
 	ONE_AND_NO_NODE_FOR_ITS_MOVE,
@@ -388,6 +400,16 @@ static void use_up_nodes(struct hwt_queue *queue)
 	while (queue_node(queue) != NULL)
 		;
 	queue_unlock(queue);
+}
+
+static void submit_and_cancel(void)
+{
+	hwt_timeout stranger;
+
+	CHECK_INT(hwt_lane_submit(lane_at(&timer->lanes, 0), count_stranger, NULL, START, &stranger), ==, 0);
+	CHECK_INT(hwt_cancel(stranger), ==, 0);
+	accepted++;
+	cancelled++;
 }
 
 static void set_up(enum begin_with begin)
@@ -413,6 +435,11 @@ static void set_up(enum begin_with begin)
 		driven_pass(timer, START);
 		stale = subject;
 		subject = HWT_TIMEOUT_NONE;
+	} else if (begin == A_QUEUED_ONE_AMONG_CANCELLED) {
+		submit_and_cancel();
+		submit_subject();
+		submit_and_cancel();
+		strangers = 2;
 	} else if (begin != NOTHING) {
 		submit_subject();
 		if (begin != A_QUEUED_ONE)
@@ -703,6 +730,36 @@ TEST(a_look_races_the_expiry_a_move_and_the_record_s_next_use)
 	CHECK_INT(EXPLORE("word|look", ONE_IN_THE_WHEEL, look, worker_passes), >, 20);
 	CHECK_OUTCOMES(2);
 	end_moves();
+}
+
+/* A producer takes back what was cancelled in its queue. */
+TEST(a_reclaim_races_a_cancel_the_drain_and_a_stop)
+{
+	static const struct subject owned = { .deadline_ns = START + TICK, .owned = true };
+	static const struct subject periodic = { .deadline_ns = START + TICK, .period_ns = TICK };
+	static const struct subject *const subjects[] = { &usual, &owned, &periodic };
+
+	atomic_store(&hwt_test_gather, 1);
+	for (size_t i = 0; i < 3; i++) {
+		begin_moves(subjects[i], 0, 0);
+		CHECK_INT(EXPLORE("word", A_QUEUED_ONE_AMONG_CANCELLED, cancel_first, reclaim), >, 20);
+		CHECK_INT(EXPLORE("word|consume|queue pop", A_QUEUED_ONE_AMONG_CANCELLED, reclaim, worker_passes_once),
+			  >, 1000);
+		CHECK_INT(EXPLORE("word edge|consume", A_QUEUED_ONE_AMONG_CANCELLED, cancel_first, reclaim,
+				  worker_passes_once),
+			  >, 500);
+		CHECK_OUTCOMES(2);
+	}
+	begin_moves(&owned, 0, 0);
+	CHECK_INT(EXPLORE("word edge|consume|lock", A_QUEUED_ONE_AMONG_CANCELLED, cancel_first, reclaim, stop), >,
+		  10000);
+	CHECK_OUTCOMES(2);
+	begin_moves(&usual, START + 2 * TICK, 0);
+	CHECK_INT(
+	    EXPLORE("word edge|mov|consume", A_QUEUED_ONE_AMONG_CANCELLED, move_first, reclaim, worker_passes_once), >,
+	    2000);
+	end_moves();
+	atomic_store(&hwt_test_gather, HWT_GATHER);
 }
 
 /* At the end of a run that was not to be the last. */

@@ -66,6 +66,7 @@ static void add_to_totals(const struct oracle_sums *sums)
 	totals.merged += sums->merged;
 	totals.dropped += sums->dropped;
 	totals.released += sums->released;
+	totals.reclaimed += sums->reclaimed;
 }
 
 /* Too few steps may by chance let nothing run: then it goes on, to a bound. */
@@ -108,9 +109,9 @@ TEST(nothing_of_it_ran_idle)
 	       totals.no_room, totals.lazy, totals.unplaced, totals.stopped_midway);
 	printf("# %" PRIu64 " moved, %" PRIu64 " of them earlier, %" PRIu64 " not for want of memory, %" PRIu64
 	       " again, %" PRIu64 " not for the limit, %" PRIu64 " not after a cancel, %" PRIu64
-	       " late by periods, %" PRIu64 " cancelled while they ran, %" PRIu64 " released\n",
+	       " late by periods, %" PRIu64 " cancelled while they ran, %" PRIu64 " released, %" PRIu64 " reclaimed\n",
 	       totals.moved, totals.requeued, totals.unmoved, totals.again, totals.not_again, totals.too_late,
-	       totals.merged, totals.dropped, totals.released);
+	       totals.merged, totals.dropped, totals.released, totals.reclaimed);
 	if (totals.steps < 400000) /* a few tests alone, or few steps */
 		return;
 	CHECK_INT(totals.busy, >, 0);
@@ -128,6 +129,7 @@ TEST(nothing_of_it_ran_idle)
 	CHECK_INT(totals.merged, >, 0);
 	CHECK_INT(totals.dropped, >, 0);
 	CHECK_INT(totals.released, >, 0);
+	CHECK_INT(totals.reclaimed, >, 0);
 }
 
 static void replay(const char *folder, const char *name)

@@ -80,8 +80,8 @@
  *       unprocessed list, the stack of those that run again, the hands of the thread that runs its task; or it is the
  *       extension of another record.  A record of the wheel or the batch is in a submitted queue, too, while and only
  *       while it is REQUEUED.
- *   R2  only the worker returns records to their lanes, and an executor's thread the one whose task it has run: a
- *       queue's node may still point at a record that a canceller is done with.
+ *   R2  only a queue's consumer takes records back from it, the worker or a producer for a moment, and an executor's
+ *       thread the one whose task it has run: a queue's node may still point at one that a canceller is done with.
  *   R3  place != 0 while and only while the record is in the wheel (a batch that the worker is just going through
  *       aside).
  *   R4  deadline_ns of an ARMED record changes only under RESCHEDULING.  Only its own task, and the thread that runs

@@ -4,7 +4,10 @@
 
 #include <errno.h>
 
-/* The private list is empty: what came home, the rest of the slab, what others have, a new slab. */
+/*
+ * The private list is empty: what came home, the rest of the slab, what was cancelled in the queue, what others have, a
+ * new slab.
+ */
 static struct hwt_record *find_record(struct hwt_lane *lane)
 {
 	struct hwt_pool *pool = &lane->pool;
@@ -12,9 +15,9 @@ static struct hwt_record *find_record(struct hwt_lane *lane)
 	pool->free = returned_take_all(&lane->returned);
 	if (pool->free == NULL && !slabs_are_used_up(&pool->slabs))
 		return pool_carve(pool);
-	if (pool->free != NULL || hwt_lane_steal_records(lane))
+	if (pool->free != NULL || hwt_lane_reclaim(lane) || hwt_lane_steal_records(lane))
 		return pool_pop(pool);
-	return hwt_pool_grow(pool) ? pool_carve(pool) : NULL;
+	return !hwt_lane_is_full(lane) && hwt_pool_grow(pool) ? pool_carve(pool) : NULL;
 }
 
 bool hwt_lanes_take_limit(struct hwt_lanes *lanes)
@@ -45,7 +48,7 @@ static inline __attribute__((always_inline)) int prepare(struct hwt_lane *lane, 
 		return ECANCELED;
 	*record = take_record(lane);
 	if (unlikely(*record == NULL))
-		return ENOMEM;
+		return hwt_lane_is_full(lane) ? ENOBUFS : ENOMEM;
 	*node = lane_node(lane, &lane->submitted);
 	if (unlikely(*node == NULL)) {
 		pool_push(&lane->pool, *record);
@@ -154,7 +157,7 @@ int hwt_lane_submit_extended(struct hwt_lane *lane, hwt_task *task, const struct
 		queue_node_unused(&lane->submitted, node);
 		pool_push(&lane->pool, record);
 		lanes_release_limit(lane->lanes);
-		rc = ENOMEM;
+		rc = hwt_lane_is_full(lane) ? ENOBUFS : ENOMEM;
 	} else if (second != NULL && rc != 0) {
 		pool_push(&lane->pool, second);
 	}

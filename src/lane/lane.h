@@ -24,7 +24,8 @@
  *   lane_return, lane_splice_returned  the worker; it pops the queues, too.
  *
  *   One lock acquisition covers a submission: closed, record, node, limit, handle, push.  The worker takes no lane's
- *   lock.
+ *   lock.  It is the consumer of the submitted queue for a batch at a time, as a producer may be that for a moment
+ *   (reclaim.c).
  *
  * Invariants
  *
@@ -63,13 +64,15 @@ struct hwt_lanes;
 struct hwt_lane {
 	/* The worker's. */
 	alignas(HWT_UNIT) struct hwt_chain free_chain; /* records to send home at the end of the pass */
-	uint64_t drained;                              /* taken out of both queues, ever */
-	uint64_t taken;                                /* out of the submitted one */
-	uint64_t mark;                                 /* the worker is behind until taken reaches this (worker.h) */
+	_Atomic uint64_t unlinked;                     /* taken out of the cancelled queue, ever */
+
+	/* The same of the submitted queue; written by its consumer, the worker or a producer. */
+	_Atomic uint64_t taken;
+	_Atomic uint64_t mark; /* the worker is behind until taken reaches this (worker.h) */
 
 	/* Worker and producers. */
 	alignas(HWT_UNIT) hwt_returned returned;
-	_Atomic uint64_t drained_told; /* drained, as the last pass left it */
+	_Atomic uint64_t drained_told; /* taken and unlinked, as the last pass left them */
 
 	/* The queue's first 64 bytes are the worker's, the rest, and what follows, is under its lock. */
 	alignas(HWT_LINE) struct hwt_queue submitted;
@@ -78,6 +81,7 @@ struct hwt_lane {
 	bool closed;
 	struct hwt_pool pool;
 	uint64_t accepted_at_steal; /* when it last found nothing to steal */
+	uint64_t pushed_at_reclaim, cancelled_at_reclaim;
 	uint64_t refused_limit, refused_stopped, refused_memory;
 
 	/* Never changes. */
@@ -152,6 +156,16 @@ struct hwt_lane_counts {
 
 /* Free records of other lanes become the lane's.  Under its submit lock.  (This and the next: steal.c) */
 bool hwt_lane_steal_records(struct hwt_lane *thief);
+
+/* The same for records that were cancelled in the lane's own queue, if it may be worth while.  (reclaim.c) */
+bool hwt_lane_reclaim(struct hwt_lane *lane);
+
+/* With a limit: so much waits in its queue that a lane is to take no new memory for records.  (reclaim.c) */
+bool hwt_lane_is_full(const struct hwt_lane *lane);
+
+#ifdef HWT_TEST
+extern _Atomic uint64_t hwt_test_gather; /* HWT_GATHER, as far as that is about memory */
+#endif
 
 /* Slow half of lane_node. */
 hwt_node *hwt_lane_find_node(struct hwt_lane *lane, struct hwt_queue *queue);
@@ -289,8 +303,11 @@ static inline void lane_splice_returned(struct hwt_lane *lane)
 static inline void lane_tell_drained(struct hwt_lane *lane)
 {
 	/* Relaxed: who sees an older count wakes the worker a little too early. */
-	if (atomic_load_explicit(&lane->drained_told, memory_order_relaxed) != lane->drained)
-		atomic_store_explicit(&lane->drained_told, lane->drained, memory_order_relaxed);
+	uint64_t drained = atomic_load_explicit(&lane->taken, memory_order_relaxed) +
+			   atomic_load_explicit(&lane->unlinked, memory_order_relaxed);
+
+	if (atomic_load_explicit(&lane->drained_told, memory_order_relaxed) != drained)
+		atomic_store_explicit(&lane->drained_told, drained, memory_order_relaxed);
 }
 
 /* There is nothing for the worker in any lane. */

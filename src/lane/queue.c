@@ -8,6 +8,9 @@
 /* How often to look at a held lock before leaving the processor to its holder, which may wait for it. */
 #define LOCK_LOOKS 64
 
+/* How often to do that until another consumer is through: the last turns are sleeps, a millisecond in all. */
+#define CONSUMER_TURNS 20
+
 /* From 1 KiB of nodes to 64 KiB. */
 const struct hwt_slab_kind hwt_node_slab = {
 	.unit = sizeof(hwt_node),
@@ -111,4 +114,44 @@ void hwt_queue_lock_contended(struct hwt_queue *queue)
 				ck_pr_stall();
 		}
 	} while (!queue_try_lock(queue));
+}
+
+bool hwt_queue_consume_soon(struct hwt_queue *queue)
+{
+	for (unsigned looks = 1, turns = 0; looks <= CONSUMER_TURNS * LOCK_LOOKS; looks++) {
+		if (!ck_spinlock_locked(&queue->fifo.m_head) && ck_fifo_spsc_dequeue_trylock(&queue->fifo))
+			return true; /* [consume] */
+		HWT_POINT("held");
+		if (looks % LOCK_LOOKS == 0)
+			hwt_thread_give_way(&turns);
+		else
+			ck_pr_stall();
+	}
+	return false;
+}
+
+size_t hwt_queue_sift(struct hwt_queue *queue, bool (*is_done)(void *ctx, void *value), void *ctx)
+{
+	hwt_node *last = queue->fifo.head, *first_done = NULL, **end_done = &first_done, *node, *next;
+	size_t done = 0;
+
+	for (node = last->next; node != NULL; node = next) {
+		next = node->next;
+		if (next != NULL)
+			prefetch_for_write(next->value);
+		if (!is_done(ctx, node->value)) {
+			last = node;
+			continue;
+		}
+		/* The worker may ask whether the queue is empty. */
+		ck_pr_store_ptr(&last->next, next);
+		*end_done = node;
+		end_done = &node->next;
+		done++;
+	}
+	queue->fifo.tail = last;
+	/* In front of the nodes that have come back. */
+	*end_done = queue->fifo.garbage;
+	queue->fifo.garbage = first_done;
+	return done;
 }

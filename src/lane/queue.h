@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A lane's queue: many producers one at a time, one consumer that never waits for them.
+ * A lane's queue: many producers one at a time, and one consumer at a time, which does not wait for them.
  *
  * Structure
  *
@@ -16,7 +16,10 @@
  *
  *   queue_lock .. queue_unlock  any thread; node, push and recycling only in between.
  *   hwt_queue_take_nodes        the same, with the locks of both queues.
- *   queue_pop, queue_is_empty   the consumer alone.
+ *   queue_pop                   the consumer alone; where more than one thread may be that, between
+ *                               queue_begin_consume and queue_end_consume.
+ *   queue_is_empty              any thread that may be the consumer.
+ *   hwt_queue_sift              the consumer, with the lock.
  *
  * Invariants
  *
@@ -32,6 +35,7 @@
  *   [recycle]  store of head in dequeue (release) -> load of head in ck_fifo_spsc_recycle (acquire): the consumer is
  *              done with the node.
  *   [lock]     ck_spinlock.
+ *   [consume]  the same, of the consumer's end.
  *
  *   ck_fifo leaves the acquire side to the address dependency; the fences below make it explicit.  They cost nothing
  *   on x86.
@@ -122,6 +126,15 @@ size_t hwt_queue_take_nodes(struct hwt_queue *queue, struct hwt_queue *from, siz
 void hwt_queue_lock_contended(struct hwt_queue *queue);
 
 /*
+ * Takes out the values, from the oldest on, that `is_done` accepts; the others stay in their order.  Returns how many.
+ * The nodes have come back.  The consumer, under the lock.
+ */
+size_t hwt_queue_sift(struct hwt_queue *queue, bool (*is_done)(void *ctx, void *value), void *ctx);
+
+/* Slow half of queue_begin_consume. */
+bool hwt_queue_consume_soon(struct hwt_queue *queue);
+
+/*
  * Looks at a held lock as often as it takes its holder to push, and gives up then: the holder may not run.  For a
  * thread that holds another lock, for which that holder may wait.
  */
@@ -177,6 +190,21 @@ static inline void queue_push(struct hwt_queue *queue, hwt_node *node, void *val
 {
 	HWT_POINT("queue push");
 	ck_fifo_spsc_enqueue(&queue->fifo, node, value); /* [push] */
+}
+
+/*
+ * The caller is the consumer, until queue_end_consume.  false: another thread is and does not get done; it only has to
+ * take out some values, so it lacks a processor.
+ */
+static inline bool queue_begin_consume(struct hwt_queue *queue)
+{
+	HWT_POINT("consume");
+	return likely(ck_fifo_spsc_dequeue_trylock(&queue->fifo)) || hwt_queue_consume_soon(queue); /* [consume] */
+}
+
+static inline void queue_end_consume(struct hwt_queue *queue)
+{
+	ck_fifo_spsc_dequeue_unlock(&queue->fifo); /* [consume] */
 }
 
 static inline bool queue_is_empty(struct hwt_queue *queue)

@@ -59,7 +59,8 @@ static void pass(hwt_timer *timer, int64_t now_ns)
 
 	do {
 		more = hwt_worker_pass(worker, now_ns) || !hwt_lanes_are_empty(&timer->lanes);
-		passes += !worker->is_behind; /* what had been accepted before is all part of the first one */
+		/* What had been accepted before is all part of the first one, but for what cannot be had now. */
+		passes += !worker->is_behind || worker->backlog == 0;
 	} while (more && passes < MAX_PASSES && !worker_has_to_stop(worker));
 }
 

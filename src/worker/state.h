@@ -23,8 +23,9 @@ struct hwt_worker {
 
 	bool is_behind; /* some of what had been accepted before tick mark_tick ran is still in the lanes */
 	int64_t mark_tick;
-	bool takes_late; /* what transfer takes in now is of that */
-	bool has_late;   /* the wheel's list of those put off has some of it, to be run before the next tick */
+	bool takes_late;  /* what transfer takes in now is of that */
+	bool has_late;    /* the wheel's list of those put off has some of it, to be run before the next tick */
+	bool was_held_up; /* this pass has not looked through a lane, as a producer is the consumer of its queue */
 
 	/* The traffic of the present tick. */
 	int64_t traffic_tick;

@@ -30,7 +30,7 @@ void hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct 
 	worker->batch_at = worker->batch_end = 0;
 	worker->rearmed = NULL;
 	worker->tick = worker->mark_tick = 0;
-	worker->is_behind = worker->takes_late = worker->has_late = false;
+	worker->is_behind = worker->was_held_up = worker->takes_late = worker->has_late = false;
 	worker->traffic_tick = -1;
 	worker->transferred = 0;
 	worker->idle_looks = 0;
@@ -47,16 +47,6 @@ void hwt_worker_request_stop(struct hwt_worker *worker)
 {
 	atomic_store_explicit(&worker->stop, true, memory_order_release); /* [stop] */
 	hwt_idle_stop(&worker->lanes->idle);
-}
-
-/* Up to max records of a queue; their lines are asked for. */
-static size_t pop_batch(struct hwt_queue *queue, struct hwt_record **batch, size_t max)
-{
-	size_t n = 0;
-
-	while (n < max && (batch[n] = queue_pop(queue)) != NULL)
-		record_prefetch(batch[n++]);
-	return n;
 }
 
 static void transfer_batch(struct hwt_worker *worker, struct hwt_record **batch, size_t n)
@@ -90,20 +80,40 @@ static void cancel_batch(struct hwt_worker *worker, struct hwt_record **batch, s
 			lane_return(batch[i]);
 }
 
-/* Empties a queue of the lane as far as *budget goes. */
-static void drain(struct hwt_worker *worker, struct hwt_lane *lane, struct hwt_queue *queue,
+/*
+ * Up to max records of a queue, and *taken goes up by as many; their lines are asked for.  0 also if a producer that
+ * reclaims does not get done.
+ */
+static size_t pop_batch(struct hwt_worker *worker, struct hwt_queue *queue, _Atomic uint64_t *taken,
+			struct hwt_record **batch, size_t max)
+{
+	size_t n = 0;
+
+	if (unlikely(!queue_begin_consume(queue))) {
+		worker->was_held_up = true;
+		return 0;
+	}
+	while (n < max && (batch[n] = queue_pop(queue)) != NULL)
+		record_prefetch(batch[n++]);
+	/* Relaxed: the consumer's. */
+	atomic_store_explicit(taken, atomic_load_explicit(taken, memory_order_relaxed) + n, memory_order_relaxed);
+	queue_end_consume(queue);
+	return n;
+}
+
+/* Empties a queue as far as *budget goes. */
+static void drain(struct hwt_worker *worker, struct hwt_queue *queue, _Atomic uint64_t *taken,
 		  void (*handle)(struct hwt_worker *, struct hwt_record **, size_t), uint32_t *budget)
 {
 	struct hwt_record *batch[DRAIN_BATCH];
 
 	while (*budget > 0) {
-		size_t n = pop_batch(queue, batch, *budget < DRAIN_BATCH ? *budget : DRAIN_BATCH);
+		size_t n = pop_batch(worker, queue, taken, batch, *budget < DRAIN_BATCH ? *budget : DRAIN_BATCH);
 
 		if (n == 0)
 			return;
 		handle(worker, batch, n);
 		*budget -= (uint32_t)n;
-		lane->drained += n;
 		worker->transferred += n;
 		worker->backlog += n;
 	}
@@ -134,9 +144,8 @@ static uint32_t transfer_shares(struct hwt_worker *worker, uint32_t share, uint3
 		if (unlikely(worker->is_behind))
 			part = hwt_worker_late_part(worker, lane, part);
 		left = part;
-		drain(worker, lane, &lane->submitted, transfer_batch, &left);
+		drain(worker, &lane->submitted, &lane->taken, transfer_batch, &left);
 		*budget -= part - left;
-		lane->taken += part - left;
 		busy += left == 0;
 	}
 	return busy;
@@ -169,7 +178,7 @@ static bool cancel(struct hwt_worker *worker)
 		struct hwt_lane *lane = worker->lanes->made[i];
 		uint32_t budget = worker->max_transfers;
 
-		drain(worker, lane, &lane->cancelled, cancel_batch, &budget);
+		drain(worker, &lane->cancelled, &lane->unlinked, cancel_batch, &budget);
 		more |= budget == 0;
 	}
 	return more;
@@ -303,8 +312,10 @@ bool hwt_worker_pass(struct hwt_worker *worker, int64_t now_ns)
 	}
 	worker->passes++;
 	worker->backlog = 0;
+	worker->was_held_up = false;
 	more = transfer(worker);
-	worker->is_behind = unlikely(more) && hwt_worker_is_behind(worker);
+	if (unlikely(more || worker->was_held_up || worker->is_behind))
+		worker->is_behind = hwt_worker_is_behind(worker);
 	/*
 	 * The places of a batch that is left are stale: a cancellation for one of it must not look there.  Stop sees to
 	 * all.

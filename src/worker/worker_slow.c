@@ -160,21 +160,29 @@ static void mark_lanes(struct hwt_lanes *lanes)
 {
 	for (uint32_t i = 0; i < lanes_count(lanes); i++) {
 		struct hwt_lane *lane = lanes->made[i];
-
 		/* Relaxed: what the caller of a pass knows to have been accepted is seen; more does no harm. */
-		lane->mark = atomic_load_explicit(&lane->accepted, memory_order_relaxed) +
-			     atomic_load_explicit(&lane->requeued, memory_order_relaxed);
+		uint64_t pushed = atomic_load_explicit(&lane->accepted, memory_order_relaxed) +
+				  atomic_load_explicit(&lane->requeued, memory_order_relaxed);
+
+		atomic_store_explicit(&lane->mark, pushed, memory_order_relaxed);
 	}
+}
+
+/* How many at the front of the lane's queue are marked. */
+static uint64_t marked(const struct hwt_lane *lane)
+{
+	/* Relaxed: only a producer that reclaims writes them meanwhile, and leaves what is marked as it is. */
+	uint64_t mark = atomic_load_explicit(&lane->mark, memory_order_relaxed);
+	uint64_t taken = atomic_load_explicit(&lane->taken, memory_order_relaxed);
+
+	return taken < mark ? mark - taken : 0;
 }
 
 static bool has_marked(struct hwt_lanes *lanes)
 {
-	for (uint32_t i = 0; i < lanes_count(lanes); i++) {
-		struct hwt_lane *lane = lanes->made[i];
-
-		if (lane->taken < lane->mark && !queue_is_empty(&lane->submitted))
+	for (uint32_t i = 0; i < lanes_count(lanes); i++)
+		if (marked(lanes->made[i]) > 0 && !queue_is_empty(&lanes->made[i]->submitted))
 			return true;
-	}
 	return false;
 }
 
@@ -189,12 +197,12 @@ bool hwt_worker_is_behind(struct hwt_worker *worker)
 
 uint32_t hwt_worker_late_part(struct hwt_worker *worker, const struct hwt_lane *lane, uint32_t part)
 {
-	uint64_t marked = lane->taken < lane->mark ? lane->mark - lane->taken : 0;
+	uint64_t late = marked(lane);
 	int64_t tick = worker->wheel->tick;
 
 	/* The last condition: a clock that goes back must make nothing early. */
-	worker->takes_late = marked > 0 && worker->mark_tick < tick && worker->traffic_tick >= tick - 1;
-	return marked > 0 && marked < part ? (uint32_t)marked : part;
+	worker->takes_late = late > 0 && worker->mark_tick < tick && worker->traffic_tick >= tick - 1;
+	return late > 0 && late < part ? (uint32_t)late : part;
 }
 
 size_t hwt_worker_put_off_late(struct hwt_worker *worker, struct hwt_record **batch, size_t n)

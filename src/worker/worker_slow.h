@@ -12,7 +12,7 @@
 bool hwt_worker_take_slow(struct hwt_worker *worker, struct hwt_record *record);
 
 /*
- * After a transfer that used up its budget, before any task runs: returns true if the worker is behind, that is, if
+ * After a transfer that may have left something, before any task runs: returns true if the worker is behind.  Then
  * something waits that had been accepted before the tick that is next, or was when the worker came to be behind.  What
  * tasks schedule is not among it, so it comes to an end.
  */
