@@ -208,6 +208,83 @@ TEST(a_clock_that_goes_back_makes_nothing_early_that_comes_late)
 	driven_destroy(timer);
 }
 
+/* An executor that keeps one job, and refuses others: those run here. */
+static void (*run_job)(void *job);
+static void *kept_job;
+
+static int keep_job(void *ctx, void (*run)(void *job), void *job)
+{
+	(void)ctx;
+	if (kept_job != NULL)
+		return EAGAIN;
+	run_job = run;
+	kept_job = job;
+	return 0;
+}
+
+static struct hwt_record *rearmed;
+static unsigned rearmed_ran;
+
+static void rearm_far(hwt_timeout timeout, void *arg)
+{
+	(void)arg;
+	rearmed = timeout.entry;
+	rearmed_ran++;
+	CHECK_INT(hwt_reschedule(timeout, HWT_S(3600)), ==, 0);
+}
+
+/* The worker has taken the record in; now the job that handed it over lets go of it. */
+static void let_go(const char *where)
+{
+	uint64_t word = atomic_load(&rearmed->word);
+
+	if (strcmp(where, "word load") == 0 && word_state(word) == STATE_ARMED && word_has(word, WORD_RESCHEDULING))
+		atomic_fetch_and(&rearmed->word, ~WORD_RESCHEDULING);
+}
+
+/* The worker comes by just before that. */
+static void pass_here(const char *where)
+{
+	static bool pushed;
+
+	pushed |= strcmp(where, "stack push") == 0;
+	if (!pushed || strcmp(where, "moved") != 0)
+		return;
+	atomic_store(&hwt_test_point, let_go);
+	driven_pass(timer, START + 2 * TICK);
+	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
+}
+
+/* Those that come late are due; what a job hands over meanwhile, and waits in the same list, is not. */
+TEST(what_a_job_hands_over_does_not_pass_for_late)
+{
+	hwt_executor executor = { keep_job, NULL };
+	hwt_config config = driven_config(TICK, 64);
+
+	config.max_transfers_per_tick = 1;
+	config.executor = &executor;
+	kept_job = NULL;
+	rearmed_ran = 0;
+	begin(config);
+	CHECK_INT(hwt_new_timeout(timer, rearm_far, NULL, TICK, NULL), ==, 0);
+	driven_pass(timer, START + TICK);
+	REQUIRE(kept_job != NULL);
+	for (uintptr_t i = 0; i < 3; i++)
+		CHECK_INT(hwt_new_timeout(timer, count, (void *)i, TICK, NULL), ==, 0);
+	CHECK(driven_pass(timer, START + 2 * TICK));
+	CHECK_INT(ran, ==, 1);
+	atomic_store(&hwt_test_point, pass_here);
+	run_job(kept_job);
+	CHECK(atomic_load(&hwt_test_point) == NULL);
+	CHECK_INT(ran, ==, 2); /* one came late in that pass */
+	CHECK_INT(rearmed_ran, ==, 1);
+	driven_pass(timer, START + 3 * TICK);
+	CHECK_INT(ran, ==, 3);
+	CHECK_INT(rearmed_ran, ==, 1);
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 1);
+	driven_destroy(timer);
+}
+
 static hwt_timeout victims[100];
 
 static void cancel_others(hwt_timeout timeout, void *arg)
