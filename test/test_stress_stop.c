@@ -18,12 +18,23 @@ static unsigned threads_of_process(void)
 	return threads;
 }
 
+static void *nothing(void *arg)
+{
+	return arg;
+}
+
 /* Timers come and go; none leaves a thread behind. */
 TEST(hundreds_of_timers_one_after_the_other)
 {
-	unsigned before = threads_of_process();
+	unsigned before;
 	int64_t give_up_ns;
+	pthread_t first;
 
+	/* A sanitizer makes a thread of its own with the first one of the program, and keeps it. */
+	CHECK_RC(pthread_create(&first, NULL, nothing, NULL), 0);
+	CHECK_RC(pthread_join(first, NULL), 0);
+	sleep_ms(20);
+	before = threads_of_process();
 	for (int i = 0; i < 300; i++) {
 		hwt_timer *timer = new_timer(HWT_MS(1), (uint32_t)1 << i % 10);
 		atomic_uint ran = 0, never = 0;
@@ -46,7 +57,7 @@ TEST(hundreds_of_timers_one_after_the_other)
 	/* The kernel may count a thread that has been joined for a moment longer. */
 	for (give_up_ns = hwt_now() + PATIENCE_NS; threads_of_process() > before && hwt_now() < give_up_ns;)
 		sleep_ms(1);
-	CHECK_INT(threads_of_process(), ==, before);
+	CHECK_INT(threads_of_process(), <=, before);
 }
 
 /* One thread's timer: created, used and destroyed while others do the same. */
