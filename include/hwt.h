@@ -255,7 +255,7 @@ HWT_API int hwt_new_periodic(hwt_timer *timer, hwt_task *task, void *arg, int64_
 HWT_API uint64_t hwt_timeout_missed(hwt_timeout timeout);
 
 /* Flags of hwt_spec. */
-#define HWT_ABSOLUTE 1u /* when_ns is a deadline */
+#define HWT_ABSOLUTE 256u /* when_ns is a deadline */
 
 /* Everything a timeout can have.  A program leaves at 0 what it does not set. */
 typedef struct hwt_spec {
@@ -280,6 +280,11 @@ typedef struct hwt_spec {
 
 	uint32_t flags; /* 0 or HWT_ABSOLUTE */
 } hwt_spec;
+
+/* A delay of 0, once, without a finaliser.  The task is yours to set. */
+/* clang-format off */
+#define HWT_SPEC_INIT { sizeof(hwt_spec), NULL, NULL, 0, 0, NULL, 0 }
+/* clang-format on */
 
 /*
  * Schedules what *spec says.  With a finaliser arg is the library's: after a hwt_cancel that returned 0 the task will
@@ -482,6 +487,14 @@ typedef struct hwt_config {
 
 	const hwt_executor *executor; /* NULL: tasks run on the worker.  hwt_timer_create copies it */
 	uint64_t reserved[8];         /* 0 */
+
+	uint32_t task_threads;          /* 0: not served yet */
+	uint32_t clock;                 /* 0: not served yet */
+	uint32_t max_tasks_per_advance; /* 0: not served yet */
+	void (*on_earlier)(void *ctx);  /* NULL: not served yet */
+	void *on_earlier_ctx;
+
+	void *user; /* yours: hwt_timer_user returns it, and the library does not look at it */
 } hwt_config;
 
 /* Every default above. */
@@ -489,7 +502,8 @@ typedef struct hwt_config {
 #define HWT_CONFIG_INIT                                                                             \
 	{                                                                                           \
 		sizeof(hwt_config), HWT_MS(100), 512, 100000, 0, 0, HWT_WHEEL_HASHED, NULL, NULL,   \
-		hwt_warn_stderr, NULL, NULL, { 0, 0, 0, 0, 0, 0, 0, 0 }                             \
+		hwt_warn_stderr, NULL, NULL, { 0, 0, 0, 0, 0, 0, 0, 0 }, 0, 0, 0, NULL, NULL,       \
+		NULL                                                                                \
 	}
 /* clang-format on */
 
@@ -516,8 +530,8 @@ typedef struct hwt_unprocessed {
  */
 
 /*
- * Creates a timer and starts no thread.  A config of NULL means HWT_CONFIG_INIT.  When more than 64 timers are alive it
- * warns through config.warn, once in a process: a timer is meant to be shared.
+ * Creates a timer and starts no thread.  A config of NULL means HWT_CONFIG_INIT.  When more than 64 timers have a
+ * worker it warns through config.warn, once in a process: a timer is meant to be shared.
  *
  * Threads  any.
  * Returns  0 and *timer; EINVAL: a field is out of range, or tick_duration_ns >= INT64_MAX / ticks_per_wheel; ENOTSUP:
@@ -585,6 +599,15 @@ HWT_API int hwt_timer_destroy(hwt_timer *timer);
  * Cost     copies the structure.
  */
 HWT_API int hwt_timer_config(const hwt_timer *timer, hwt_config *out);
+
+/*
+ * What config.user was when the timer was created.  hwt_timer_user(hwt_timeout_timer(timeout)) leads a task to it.
+ *
+ * Threads  any.
+ * Returns  config.user; NULL for NULL.
+ * Cost     one read.
+ */
+HWT_API void *hwt_timer_user(const hwt_timer *timer);
 
 /*
  * A timer in a loop of your own (HWT_CALLER_DRIVEN)

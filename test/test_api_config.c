@@ -52,6 +52,14 @@ static hwt_config check_accepted(const hwt_config *config)
 		check_refused(&config_, (want), #field " = " #value);                                                  \
 	} while (0)
 
+static int refuse_job(void *ctx, void (*run)(void *job), void *job)
+{
+	(void)ctx;
+	(void)run;
+	(void)job;
+	return EAGAIN;
+}
+
 TEST(create_without_a_place_for_the_timer)
 {
 	hwt_config config = quiet_config();
@@ -82,6 +90,69 @@ TEST(create_refuses_values_out_of_range)
 	CHECK_REFUSED(flags, HWT_VIRTUAL_CLOCK | HWT_FINE_TICKS, EINVAL);
 	for (unsigned i = 0; i < 8; i++)
 		CHECK_REFUSED(reserved[i], 1, EINVAL);
+}
+
+/* No bit means one thing here and another there: a flag in the wrong place is refused. */
+TEST(a_flag_of_another_structure_is_refused)
+{
+	hwt_spec spec = HWT_SPEC_INIT;
+	hwt_timer *timer = new_timer(HWT_MS(1), 64);
+
+	CHECK_REFUSED(flags, HWT_ABSOLUTE, EINVAL);
+	spec.task = count_task;
+	for (unsigned bit = 0; bit < 32; bit++) {
+		spec.flags = 1u << bit;
+		if (spec.flags != HWT_ABSOLUTE)
+			CHECK_RC(hwt_new_timeout_ex(timer, &spec, NULL), EINVAL);
+	}
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+static hwt_executor some_executor = { refuse_job, NULL };
+
+TEST(what_is_not_served_yet_is_not_ignored)
+{
+	hwt_config config = quiet_config();
+
+	CHECK_REFUSED(task_threads, 1, ENOTSUP);
+	CHECK_REFUSED(task_threads, UINT32_MAX, ENOTSUP);
+	config.task_threads = 1;
+	config.executor = &some_executor;
+	check_refused(&config, EINVAL, "task_threads and an executor");
+}
+
+static void *user_of_task;
+
+static void ask_for_user(hwt_timeout timeout, void *arg)
+{
+	user_of_task = hwt_timer_user(hwt_timeout_timer(timeout));
+	count_task(timeout, arg);
+}
+
+TEST(the_user_s_pointer_comes_back)
+{
+	hwt_config config = quiet_config();
+	hwt_timer *timer = NULL, *plain = NULL;
+	atomic_uint ran = 0;
+	int mine;
+
+	CHECK(hwt_timer_user(NULL) == NULL);
+	REQUIRE(hwt_timer_create(&plain, &config) == 0);
+	CHECK(hwt_timer_user(plain) == NULL);
+	config.user = &mine;
+	config.tick_duration_ns = HWT_MS(1);
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	CHECK(hwt_timer_user(timer) == &mine);
+	CHECK_RC(hwt_new_timeout(timer, ask_for_user, &ran, 0, NULL), 0);
+	REQUIRE(wait_count(&ran, 1));
+	CHECK(user_of_task == &mine);
+	config.user = NULL;
+	CHECK_RC(hwt_timer_config(timer, &config), 0);
+	CHECK(config.user == &mine);
+	CHECK_RC(hwt_timer_stop(timer, NULL), 0);
+	CHECK(hwt_timer_user(timer) == &mine);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+	CHECK_RC(hwt_timer_destroy(plain), 0);
 }
 
 TEST(a_hierarchical_wheel_has_two_ticks_at_least)
@@ -231,6 +302,32 @@ TEST(smaller_config_is_served)
 	in_force = check_accepted(&config);
 	CHECK_INT(in_force.tick_duration_ns, ==, HWT_MS(5));
 	CHECK_INT(in_force.ticks_per_wheel, ==, 512);
+}
+
+/* The first version ended with `reserved`; the next field is looked at as soon as it is there. */
+TEST(each_older_config_is_served)
+{
+	static const size_t sizes[] = { offsetof(hwt_config, task_threads),          offsetof(hwt_config, clock),
+					offsetof(hwt_config, max_tasks_per_advance), offsetof(hwt_config, on_earlier),
+					offsetof(hwt_config, on_earlier_ctx),        offsetof(hwt_config, user) };
+	hwt_config config, in_force;
+	hwt_timer *timer = NULL;
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		config = quiet_config();
+		memset((char *)&config + sizes[i], 0xa5, sizeof(config) - sizes[i]);
+		config.size = sizes[i];
+		in_force = check_accepted(&config);
+		CHECK_INT(in_force.size, ==, sizeof(in_force));
+		CHECK_INT(in_force.task_threads, ==, 0);
+		CHECK_INT(in_force.clock, ==, 0);
+		CHECK_INT(in_force.max_tasks_per_advance, ==, 0);
+		CHECK(in_force.on_earlier == NULL && in_force.on_earlier_ctx == NULL && in_force.user == NULL);
+	}
+	config = quiet_config();
+	config.task_threads = 1;
+	config.size = offsetof(hwt_config, clock);
+	CHECK_RC(hwt_timer_create(&timer, &config), ENOTSUP);
 }
 
 /* A program built against a newer header: served as long as it asks for nothing that we do not know. */
@@ -620,6 +717,14 @@ TEST(too_many_timers_warn_once)
 
 	config.warn = keep_warning;
 	config.warn_ctx = &warnings;
+	/* One for each loop is right. */
+	config.flags = HWT_CALLER_DRIVEN;
+	for (unsigned i = 0; i < MANY; i++)
+		REQUIRE(hwt_timer_create(&timers[i], &config) == 0);
+	for (unsigned i = 0; i < MANY; i++)
+		CHECK_RC(hwt_timer_destroy(timers[i]), 0);
+	CHECK_INT(warnings.count, ==, 0);
+	config.flags = 0;
 	for (unsigned round = 0; round < 2; round++) {
 		for (unsigned i = 0; i < MANY; i++) {
 			REQUIRE(hwt_timer_create(&timers[i], &config) == 0);

@@ -25,11 +25,17 @@ static const size_t field_ends[] = {
 	FIELD_END(hwt_config, warn_ctx),
 	FIELD_END(hwt_config, executor),
 	FIELD_END(hwt_config, reserved),
+	FIELD_END(hwt_config, task_threads),
+	FIELD_END(hwt_config, clock),
+	FIELD_END(hwt_config, max_tasks_per_advance),
+	FIELD_END(hwt_config, on_earlier),
+	FIELD_END(hwt_config, on_earlier_ctx),
+	FIELD_END(hwt_config, user),
 };
 
 #define FIELDS (sizeof(field_ends) / sizeof(field_ends[0]))
 
-static_assert(FIELD_END(hwt_config, reserved) == sizeof(hwt_config), "field_ends is complete");
+static_assert(FIELD_END(hwt_config, user) == sizeof(hwt_config), "field_ends is complete");
 
 void hwt_warn_stderr(void *ctx, const char *message)
 {
@@ -66,9 +72,16 @@ static int check(const hwt_config *config)
 	if (config->thread_attr != NULL &&
 	    (pthread_attr_getdetachstate(config->thread_attr, &detached) != 0 || detached != PTHREAD_CREATE_JOINABLE))
 		return EINVAL;
-	if (config->executor != NULL && config->executor->execute == NULL)
+	if (config->executor != NULL && (config->executor->execute == NULL || config->task_threads != 0))
 		return EINVAL;
 	return 0;
+}
+
+/* Known, and not served yet. */
+static bool asks_too_much(const hwt_config *config)
+{
+	return config->task_threads != 0 || config->clock != 0 || config->max_tasks_per_advance != 0 ||
+	       config->on_earlier != NULL;
 }
 
 static uint32_t round_up_to_power_of_two(uint32_t n)
@@ -104,6 +117,8 @@ int hwt_config_resolve(hwt_config *out, const hwt_config *in)
 	rc = in != NULL ? sized_read(&config, sizeof(config), in, in->size, field_ends, FIELDS) : 0;
 	if (rc == 0)
 		rc = check(&config);
+	if (rc == 0 && asks_too_much(&config))
+		rc = ENOTSUP;
 	if (rc != 0)
 		return rc;
 	config.size = sizeof(config);

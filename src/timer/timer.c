@@ -17,7 +17,7 @@
 #define MAX_LANES 1024
 #define MANY_TIMERS 64
 
-/* Timers alive, and whether somebody has been warned that they are many. */
+/* Timers alive that have a worker, and whether somebody has been warned that they are many. */
 static _Atomic unsigned timers_alive;
 static _Atomic bool many_warned;
 
@@ -133,8 +133,10 @@ static int create(hwt_timer **out, const hwt_config *config)
 		hwt_mem_free(timer);
 		return rc;
 	}
-	atomic_fetch_add_explicit(&timers_alive, 1, memory_order_relaxed); /* relaxed: only counts */
-	warn_of_many(&resolved);
+	if (!timer_is_driven(timer)) {
+		atomic_fetch_add_explicit(&timers_alive, 1, memory_order_relaxed); /* relaxed: only counts */
+		warn_of_many(&resolved);
+	}
 	*out = timer;
 	return 0;
 }
@@ -320,8 +322,9 @@ int hwt_timer_destroy(hwt_timer *timer)
 	hwt_monitor_destroy(&timer->monitor);
 	hwt_lanes_destroy(&timer->lanes);
 	hwt_wheel_destroy(timer->wheel);
+	if (!timer_is_driven(timer))
+		atomic_fetch_sub_explicit(&timers_alive, 1, memory_order_relaxed); /* relaxed: only counts */
 	hwt_mem_free(timer);
-	atomic_fetch_sub_explicit(&timers_alive, 1, memory_order_relaxed); /* relaxed: only counts */
 	thread_restore_cancel(cancel_before);
 	return 0;
 }
@@ -331,6 +334,11 @@ int hwt_timer_config(const hwt_timer *timer, hwt_config *out)
 	if (timer == NULL || out == NULL)
 		return EINVAL;
 	return hwt_config_copy_out(out, &timer->config);
+}
+
+void *hwt_timer_user(const hwt_timer *timer)
+{
+	return timer != NULL ? timer->config.user : NULL;
 }
 
 uint64_t hwt_pending_timeouts(const hwt_timer *timer)
