@@ -382,6 +382,17 @@ HWT_API bool hwt_is_expired(hwt_timeout timeout);
 HWT_API bool hwt_is_cancelled(hwt_timeout timeout);
 
 /*
+ * How long it is to the deadline, on the timer's own clock: *left_ns is 0 or less when the task is due and has not
+ * started, and INT64_MAX of one that is never due.  With a reschedule at the same time it is the old or the new one.
+ *
+ * Threads  any.
+ * Returns  0 and *left_ns; EINVAL: left_ns is NULL; EBUSY: the task is running, or with the executor; ENOENT: the
+ *          timeout has ended, or the handle is zero.
+ * Cost     some reads of the timeout's memory and a clock read.
+ */
+HWT_API int hwt_timeout_left(hwt_timeout timeout, int64_t *left_ns);
+
+/*
  * The timer of a timeout, also of one that has ended.
  *
  * Threads  any, until that timer is destroyed.

@@ -363,4 +363,47 @@ TEST(format_says_it_in_words)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
+struct mover_of {
+	hwt_timeout timeout;
+	int64_t early_ns, late_ns;
+	atomic_bool over;
+};
+
+static void *move_to_and_fro(void *arg)
+{
+	struct mover_of *mover = arg;
+
+	for (unsigned i = 0; !atomic_load(&mover->over); i++)
+		CHECK_RC(hwt_reschedule_at(mover->timeout, i % 2 ? mover->early_ns : mover->late_ns), 0);
+	return NULL;
+}
+
+/* A look gets one of the two deadlines, never a mixture, and never that the timeout has ended. */
+TEST(what_is_left_is_of_one_deadline_while_another_thread_moves_it)
+{
+	hwt_timer *timer = new_timer(HWT_MS(1), 64);
+	struct mover_of mover = { .early_ns = hwt_now() + HWT_S(1000), .late_ns = INT64_MAX };
+	unsigned early = 0, never = 0;
+	pthread_t thread;
+
+	REQUIRE(hwt_new_timeout_at(timer, count_task, NULL, mover.late_ns, &mover.timeout) == 0);
+	REQUIRE(pthread_create(&thread, NULL, move_to_and_fro, &mover) == 0);
+	for (int64_t end_ns = hwt_now() + PATIENCE_NS; early < 2000 || never < 2000;) {
+		int64_t before_ns = hwt_now(), left_ns = 0;
+
+		REQUIRE(before_ns < end_ns);
+		CHECK_RC(hwt_timeout_left(mover.timeout, &left_ns), 0);
+		if (left_ns == INT64_MAX) {
+			never++;
+			continue;
+		}
+		early++;
+		CHECK_INT(left_ns, <=, mover.early_ns - before_ns);
+		CHECK_INT(left_ns, >=, mover.early_ns - hwt_now());
+	}
+	atomic_store(&mover.over, true);
+	REQUIRE(pthread_join(thread, NULL) == 0);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
 TEST_MAIN()

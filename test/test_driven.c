@@ -747,4 +747,59 @@ TEST(after_cancels_the_descriptor_is_readable_once_at_most)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
+static int busy_rc;
+
+static void ask_what_is_left(hwt_timeout timeout, void *arg)
+{
+	int64_t left_ns = 4711;
+
+	busy_rc = hwt_timeout_left(timeout, &left_ns);
+	CHECK_INT(left_ns, ==, 4711);
+	count_task(timeout, arg);
+}
+
+TEST(what_is_left_is_told_by_the_timers_own_clock)
+{
+	hwt_timer *timer = virtual_timer();
+	hwt_timeout timeout, periodic, never, cancelled;
+	atomic_uint ran = 0;
+	int64_t left_ns = -1;
+
+	busy_rc = -1;
+	CHECK_RC(hwt_timeout_left(HWT_TIMEOUT_NONE, &left_ns), ENOENT);
+	CHECK_RC(hwt_new_timeout(timer, ask_what_is_left, &ran, HWT_MS(10), &timeout), 0);
+	CHECK_RC(hwt_new_periodic(timer, count_task, &ran, HWT_MS(20), HWT_MS(30), &periodic), 0);
+	CHECK_RC(hwt_new_timeout_at(timer, count_task, &ran, INT64_MAX, &never), 0);
+	CHECK_RC(hwt_new_timeout(timer, count_task, &ran, HWT_MS(10), &cancelled), 0);
+	CHECK_RC(hwt_timeout_left(timeout, NULL), EINVAL);
+	CHECK_RC(hwt_timeout_left(timeout, &left_ns), 0);
+	CHECK_INT(left_ns, ==, HWT_MS(10)); /* in the lane */
+	CHECK_RC(hwt_timer_advance(timer, HWT_MS(4), NULL), 0);
+	CHECK_RC(hwt_timeout_left(timeout, &left_ns), 0);
+	CHECK_INT(left_ns, ==, HWT_MS(6)); /* in the wheel */
+	CHECK_RC(hwt_timeout_left(periodic, &left_ns), 0);
+	CHECK_INT(left_ns, ==, HWT_MS(16));
+	CHECK_RC(hwt_timeout_left(never, &left_ns), 0);
+	CHECK_INT(left_ns, ==, INT64_MAX);
+	CHECK_RC(hwt_reschedule(timeout, HWT_MS(40)), 0);
+	CHECK_RC(hwt_timeout_left(timeout, &left_ns), 0);
+	CHECK_INT(left_ns, ==, HWT_MS(40));
+	CHECK_RC(hwt_reschedule_at(timeout, -5), 0);
+	CHECK_RC(hwt_timeout_left(timeout, &left_ns), 0);
+	CHECK_INT(left_ns, ==, -HWT_MS(4) - 5); /* due, and not advanced yet */
+	CHECK_RC(hwt_cancel(cancelled), 0);
+	left_ns = 4711;
+	CHECK_RC(hwt_timeout_left(cancelled, &left_ns), ENOENT);
+	CHECK_RC(hwt_timer_advance(timer, HWT_MS(21), NULL), 0);
+	CHECK_INT(ran, ==, 2);
+	CHECK_INT(busy_rc, ==, EBUSY);
+	CHECK_RC(hwt_timeout_left(timeout, &left_ns), ENOENT);
+	CHECK_INT(left_ns, ==, 4711);
+	CHECK_RC(hwt_timeout_left(periodic, &left_ns), 0);
+	CHECK_INT(left_ns, ==, HWT_MS(29));
+	CHECK_RC(hwt_timer_stop(timer, NULL), 0);
+	CHECK_RC(hwt_timeout_left(periodic, &left_ns), ENOENT);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
 TEST_MAIN()

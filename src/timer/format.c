@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* hwt_timeout_format: a timeout in words, for logs. */
+/* What is left to a deadline: as a number, and in words for logs. */
 #include "timer/timer.h"
 
 #include <errno.h>
@@ -16,6 +16,26 @@ static const char *const words[] = {
 static int64_t time_of(hwt_timer *timer)
 {
 	return timer_is_driven(timer) ? hwt_timer_told(timer) : hwt_clock_now();
+}
+
+int hwt_timeout_left(hwt_timeout timeout, int64_t *left_ns)
+{
+	struct hwt_record *record = timeout.entry;
+	int64_t deadline_ns;
+	hwt_state state;
+
+	if (left_ns == NULL)
+		return EINVAL;
+	/* A periodic timeout may begin to run in the middle of a look, and be pending again after it. */
+	do {
+		state = hwt_timeout_state(timeout);
+		if (state != HWT_PENDING)
+			return state == HWT_RUNNING ? EBUSY : ENOENT;
+	} while (!hwt_record_read_deadline(record, timeout.generation, &deadline_ns));
+	if (deadline_ns != INT64_MAX)
+		deadline_ns = subtract_saturating(deadline_ns, time_of(record_lane(record)->lanes->timer));
+	*left_ns = deadline_ns;
+	return 0;
 }
 
 /* ", 1.204 s left"; nothing of one that is not pending any more. */
