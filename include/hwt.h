@@ -91,6 +91,7 @@
  *     hwt_timer_stop              any                          EDEADLK                        waits, does nothing
  *     hwt_timer_next_unprocessed  any                          yes                            yes: this is its use
  *     hwt_timer_advance           any but itself (EBUSY)       EBUSY                          ECANCELED
+ *     hwt_timer_next              any but hwt_timer_advance    EBUSY                          ECANCELED
  *     hwt_timer_fd                any                          yes; the first call: EBUSY     ECANCELED
  *     hwt_timer_destroy           none, and none afterwards    EDEADLK                        yes
  *
@@ -661,6 +662,17 @@ HWT_API void *hwt_timer_user(const hwt_timer *timer);
  *          (membarrier) so that producers need no fence.
  */
 HWT_API int hwt_timer_advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns);
+
+/*
+ * What hwt_timer_advance would answer now, without running anything: what it answered last, or a time that has passed
+ * if something has come since, so that an advance has to look at it.  INT64_MAX while there was never anything.
+ *
+ * Threads  any.  Waits some instructions for the begin or the end of an advance.
+ * Returns  0 and *next_ns; EINVAL: next_ns is NULL, or the timer has no HWT_CALLER_DRIVEN; EBUSY: an advance is in
+ *          progress, in another thread or around the task that calls; ECANCELED.
+ * Cost     a mutex and a look at all lanes.
+ */
+HWT_API int hwt_timer_next(hwt_timer *timer, int64_t *next_ns);
 
 /*
  * A descriptor that poll, epoll and their like find readable when hwt_timer_advance has something to do: also after

@@ -802,4 +802,91 @@ TEST(what_is_left_is_told_by_the_timers_own_clock)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
+static void ask_for_the_next(hwt_timeout timeout, void *arg)
+{
+	int64_t next_ns = 4711;
+
+	CHECK_RC(hwt_timer_next(hwt_timeout_timer(timeout), &next_ns), EBUSY);
+	CHECK_INT(next_ns, ==, 4711);
+	count_task(timeout, arg);
+}
+
+TEST(the_next_time_is_asked_for_without_running_anything)
+{
+	hwt_timer *timer = flagged_timer(HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK, 0), *other = new_timer(HWT_MS(1), 64);
+	hwt_timeout timeout;
+	atomic_uint ran = 0;
+	int64_t next_ns = -1, told_ns = -1;
+
+	CHECK_RC(hwt_timer_next(NULL, &next_ns), EINVAL);
+	CHECK_RC(hwt_timer_next(timer, NULL), EINVAL);
+	CHECK_RC(hwt_timer_next(other, &next_ns), EINVAL);
+	CHECK_INT(next_ns, ==, -1);
+	CHECK_RC(hwt_timer_next(timer, &next_ns), 0);
+	CHECK_INT(next_ns, ==, INT64_MAX);
+	CHECK_RC(hwt_new_timeout(timer, ask_for_the_next, &ran, HWT_MS(10), &timeout), 0);
+	CHECK_RC(hwt_timer_next(timer, &next_ns), 0);
+	CHECK_INT(next_ns, <=, 0); /* somebody has to look at it */
+	CHECK_RC(hwt_timer_advance(timer, HWT_MS(3), &told_ns), 0);
+	CHECK_RC(hwt_timer_next(timer, &next_ns), 0);
+	CHECK_INT(next_ns, ==, told_ns);
+	CHECK_INT(next_ns, ==, HWT_MS(10));
+	CHECK_RC(hwt_reschedule(timeout, HWT_MS(5)), 0);
+	CHECK_RC(hwt_timer_next(timer, &next_ns), 0);
+	CHECK_INT(next_ns, <=, HWT_MS(3));
+	CHECK_RC(hwt_timer_advance(timer, HWT_MS(3), &told_ns), 0);
+	CHECK_RC(hwt_timer_next(timer, &next_ns), 0);
+	CHECK_INT(next_ns, ==, told_ns);
+	CHECK_INT(next_ns, ==, HWT_MS(8));
+	CHECK_INT(ran, ==, 0);
+	CHECK_RC(hwt_timer_advance(timer, HWT_MS(8), &told_ns), 0);
+	CHECK_INT(ran, ==, 1);
+	CHECK_RC(hwt_timer_next(timer, &next_ns), 0);
+	CHECK_INT(next_ns, ==, INT64_MAX);
+	CHECK_RC(hwt_timer_stop(timer, NULL), 0);
+	next_ns = 4711;
+	CHECK_RC(hwt_timer_next(timer, &next_ns), ECANCELED);
+	CHECK_INT(next_ns, ==, 4711);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+	CHECK_RC(hwt_timer_destroy(other), 0);
+}
+
+struct asker {
+	hwt_timer *timer;
+	atomic_bool over;
+	unsigned answers;
+};
+
+static void *keep_asking(void *arg)
+{
+	struct asker *asker = arg;
+
+	while (!atomic_load(&asker->over)) {
+		int64_t next_ns = 0;
+		int rc = hwt_timer_next(asker->timer, &next_ns);
+
+		CHECK(rc == EBUSY || (rc == 0 && (next_ns % HWT_MS(1) == 0 || next_ns == INT64_MAX)));
+		asker->answers += rc == 0;
+	}
+	return NULL;
+}
+
+/* An advance is not refused because somebody asks. */
+TEST(another_thread_may_ask_for_the_next_time)
+{
+	struct asker asker = { .timer = virtual_timer() };
+	pthread_t thread;
+	atomic_uint ran = 0;
+
+	REQUIRE(pthread_create(&thread, NULL, keep_asking, &asker) == 0);
+	for (unsigned i = 1; i <= 3000; i++) {
+		CHECK_RC(hwt_new_timeout(asker.timer, count_task, &ran, HWT_MS(2), NULL), 0);
+		CHECK_RC(hwt_timer_advance(asker.timer, HWT_MS(i), NULL), 0);
+	}
+	atomic_store(&asker.over, true);
+	REQUIRE(pthread_join(thread, NULL) == 0);
+	CHECK_INT(ran, ==, 2999);
+	CHECK_RC(hwt_timer_destroy(asker.timer), 0);
+}
+
 TEST_MAIN()

@@ -123,12 +123,11 @@ static void lose(void *arg)
  * The answer.  What is with the executor may run again, from the next tick on, and nobody but the alarm would say so.
  * In this order: a job that has ended before the first look is in what is looked at then.
  */
-static int64_t next_call(hwt_timer *timer, int64_t now_ns)
+static int64_t next_call(hwt_timer *timer, int64_t now_ns, int64_t (*next)(hwt_timer *timer, int64_t now_ns))
 {
 	bool done = executor_is_done(&timer->jobs);
-	int64_t tick_ns = grid_time(&timer->grid, timer->wheel->tick), next_ns;
+	int64_t tick_ns = grid_time(&timer->grid, timer->wheel->tick), next_ns = next(timer, now_ns);
 
-	next_ns = hwt_idle_has_alarm(&timer->lanes.idle) ? next_alarm(timer, now_ns) : next_time(timer, now_ns);
 	return done || next_ns < tick_ns ? next_ns : tick_ns;
 }
 
@@ -147,7 +146,7 @@ static int advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
 	pass(timer, now_ns);
 	pthread_cleanup_pop(0);
 	hwt_wheel_settle(timer->wheel);
-	next = next_call(timer, now_ns);
+	next = next_call(timer, now_ns, hwt_idle_has_alarm(&timer->lanes.idle) ? next_alarm : next_time);
 	current_task_leave(&timer->worker.frame);
 	rc = end(timer);
 	if (rc == 0 && next_ns != NULL)
@@ -164,6 +163,38 @@ int hwt_timer_advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
 	cancel_before = thread_no_cancel(); /* tasks, too, are not cut short */
 	rc = advance(timer, now_ns, next_ns);
 	thread_restore_cancel(cancel_before);
+	return rc;
+}
+
+/* Under the mutex, and nobody advances: the caller may look where the worker does. */
+static int look(hwt_timer *timer, int64_t *next_ns)
+{
+	/* Relaxed: under the mutex. */
+	switch (atomic_load_explicit(&timer->state, memory_order_relaxed)) {
+	case TIMER_INIT:
+		*next_ns = INT64_MAX;
+		return 0;
+	case TIMER_DRIVEN:
+		break;
+	default:
+		return ECANCELED;
+	}
+	if (timer->advancing)
+		return EBUSY;
+	/* Relaxed: under the mutex. */
+	*next_ns = next_call(timer, atomic_load_explicit(&timer->told_ns, memory_order_relaxed), next_time);
+	return 0;
+}
+
+int hwt_timer_next(hwt_timer *timer, int64_t *next_ns)
+{
+	int rc;
+
+	if (timer == NULL || next_ns == NULL || !timer_is_driven(timer))
+		return EINVAL;
+	pthread_mutex_lock(&timer->monitor.mutex);
+	rc = look(timer, next_ns);
+	pthread_mutex_unlock(&timer->monitor.mutex);
 	return rc;
 }
 
