@@ -500,10 +500,18 @@ typedef struct hwt_config {
 	const hwt_executor *executor; /* NULL: tasks run on the worker.  hwt_timer_create copies it */
 	uint64_t reserved[8];         /* 0 */
 
-	uint32_t task_threads;          /* 0: not served yet */
-	uint32_t clock;                 /* 0: not served yet */
-	uint32_t max_tasks_per_advance; /* 0: not served yet */
-	void (*on_earlier)(void *ctx);  /* NULL: not served yet */
+	uint32_t task_threads; /* 0: not served yet */
+	uint32_t clock;        /* 0: not served yet */
+
+	/*
+	 * Default 0: no bound.  Only with HWT_CALLER_DRIVEN.  How many tasks one hwt_timer_advance runs, or hands to
+	 * the executor.  If more are due its answer is a time that has passed, so the loop comes again at once; they
+	 * keep their order.  A tick that is run in several parts is finished first, and only then cancelled timeouts
+	 * are freed and new ones looked at.
+	 */
+	uint32_t max_tasks_per_advance;
+
+	void (*on_earlier)(void *ctx); /* NULL: not served yet */
 	void *on_earlier_ctx;
 
 	void *user; /* yours: hwt_timer_user returns it, and the library does not look at it */
@@ -633,8 +641,8 @@ HWT_API void *hwt_timer_user(const hwt_timer *timer);
  */
 
 /*
- * Runs what is due at now_ns and was accepted before the call; what its tasks schedule waits for a later one.  There is
- * no bound on the number of tasks.  *next_ns (may be NULL) says when there is work again: INT64_MAX if nothing is
+ * Runs what is due at now_ns and was accepted before the call, as far as max_tasks_per_advance allows; what its tasks
+ * schedule waits for a later one.  *next_ns (may be NULL) says when there is work again: INT64_MAX if nothing is
  * pending, now_ns or earlier if there is more to do at once.  A task that is with the executor may run again, as a
  * periodic one does: until it is over the answer is at most one tick away.
  *

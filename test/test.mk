@@ -12,7 +12,7 @@ API_TESTS := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/test_*.c))
 TWINS ?= $(patsubst %,hierarchical:$(BUILD)/test/%,\
 	$(if $(findstring thread,$(SAN)),,unit_wheel unit_world unit_worker unit_oracle unit_idle) \
 	$(patsubst test/%.c,%,$(wildcard test/test_behaviours*.c test/test_stress*.c) test/test_memory.c test/test_soak.c \
-	test/test_driven.c test/test_idle.c test/test_reschedule.c test/test_periodic.c)) \
+	test/test_driven.c test/test_driven_bound.c test/test_idle.c test/test_reschedule.c test/test_periodic.c)) \
 	$(patsubst test/%.c,perturbed:$(BUILD)/test/%,$(wildcard test/test_stress*.c))
 
 .PHONY: check soak fuzz model static aarch64 coverage perturbed mutants mutants-sample mutants-random races memcheck

@@ -61,7 +61,7 @@ static void pass(hwt_timer *timer, int64_t now_ns)
 		more = hwt_worker_pass(worker, now_ns) || !hwt_lanes_are_empty(&timer->lanes);
 		/* What had been accepted before is all part of the first one, but for what cannot be had now. */
 		passes += !worker->is_behind || worker->backlog == 0;
-	} while (more && passes < MAX_PASSES && !worker_has_to_stop(worker));
+	} while (more && passes < MAX_PASSES && !worker_has_to_stop(worker) && !worker_is_full(worker));
 }
 
 /* When there is something to do, as far as is known now. */
@@ -69,6 +69,8 @@ static int64_t next_time(hwt_timer *timer, int64_t now_ns)
 {
 	int64_t due = hwt_wheel_next_due(timer->wheel);
 
+	if (timer->worker.is_cut)
+		return grid_time(&timer->grid, timer->worker.tick);
 	if (!hwt_lanes_are_empty(&timer->lanes))
 		return now_ns;
 	return due == HWT_TICK_NEVER ? INT64_MAX : grid_time(&timer->grid, due);
@@ -80,7 +82,9 @@ static int64_t next_alarm(hwt_timer *timer, int64_t now_ns)
 	struct hwt_idle *idle = &timer->lanes.idle;
 	int64_t due = hwt_wheel_next_due(timer->wheel), next_ns = next_time(timer, now_ns);
 
-	hwt_idle_set_alarm(idle, next_ns == now_ns ? 0 : next_ns);
+	hwt_idle_set_alarm(idle, next_ns <= now_ns ? 0 : next_ns);
+	if (next_ns <= now_ns)
+		return next_ns;
 	if (hwt_idle_begin(idle, due == HWT_TICK_NEVER ? INT64_MAX : grid_time(&timer->grid, due - 1)) &&
 	    hwt_lanes_are_empty(&timer->lanes))
 		return next_ns;
@@ -141,11 +145,13 @@ static int advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
 	current_task_enter(&timer->worker.frame, timer, NULL);
 	hwt_idle_end(&timer->lanes.idle);
 	tell(timer, now_ns);
+	if (timer->config.max_tasks_per_advance != 0)
+		timer->worker.runs_max = worker_runs(&timer->worker) + timer->config.max_tasks_per_advance;
 	counts_add(&timer->worker.counts.wakeups, 1);
 	pthread_cleanup_push(lose, timer);
 	pass(timer, now_ns);
 	pthread_cleanup_pop(0);
-	hwt_wheel_settle(timer->wheel);
+	hwt_worker_settle(&timer->worker);
 	next = next_call(timer, now_ns, hwt_idle_has_alarm(&timer->lanes.idle) ? next_alarm : next_time);
 	current_task_leave(&timer->worker.frame);
 	rc = end(timer);

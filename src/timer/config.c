@@ -56,6 +56,11 @@ static bool reserved_is_zero(const hwt_config *config)
 	return bits == 0;
 }
 
+static bool is_for_drivers(const hwt_config *config)
+{
+	return (config->flags & HWT_VIRTUAL_CLOCK) != 0 || config->max_tasks_per_advance != 0;
+}
+
 static int check(const hwt_config *config)
 {
 	int detached = PTHREAD_CREATE_JOINABLE;
@@ -66,7 +71,7 @@ static int check(const hwt_config *config)
 		return EINVAL;
 	if ((config->flags & ~KNOWN_FLAGS) != 0 || config->wheel > HWT_WHEEL_HIERARCHICAL || !reserved_is_zero(config))
 		return EINVAL;
-	if ((config->flags & HWT_VIRTUAL_CLOCK) != 0 && (config->flags & HWT_CALLER_DRIVEN) == 0)
+	if ((config->flags & HWT_CALLER_DRIVEN) == 0 && is_for_drivers(config))
 		return EINVAL;
 	/* Stop joins the worker.  (On Linux the question itself does not fail.) */
 	if (config->thread_attr != NULL &&
@@ -80,8 +85,7 @@ static int check(const hwt_config *config)
 /* Known, and not served yet. */
 static bool asks_too_much(const hwt_config *config)
 {
-	return config->task_threads != 0 || config->clock != 0 || config->max_tasks_per_advance != 0 ||
-	       config->on_earlier != NULL;
+	return config->task_threads != 0 || config->clock != 0 || config->on_earlier != NULL;
 }
 
 static uint32_t round_up_to_power_of_two(uint32_t n)

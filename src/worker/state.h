@@ -41,6 +41,11 @@ struct hwt_worker {
 	int64_t lateness_ns; /* the moment against which deadlines are late: when the present tick began */
 	bool is_told;        /* that is the time it is told, not the clock */
 
+	/* A bound on the tasks of an advance.  Reached in the middle of a tick, it makes the next pass go on there. */
+	uint64_t runs_max;            /* no task starts when worker_runs has come to this */
+	bool is_cut;                  /* the tick is not through */
+	struct hwt_record *late_last; /* the last of those that are late, while they run */
+
 	struct hwt_counts counts;
 
 	alignas(HWT_UNIT) _Atomic uint64_t expired; /* have started to run; written by the worker */
@@ -62,6 +67,19 @@ static inline struct hwt_record *worker_next_rearmed(struct hwt_worker *worker)
 static inline uint64_t worker_runs(const struct hwt_worker *worker)
 {
 	return counts_get(&worker->expired) + counts_get(&worker->counts.repeats);
+}
+
+static inline bool worker_is_full(const struct hwt_worker *worker)
+{
+	return worker_runs(worker) == worker->runs_max;
+}
+
+/* How many due records to take at once: no more than may run, and one to know whether there is one. */
+static inline size_t worker_room(const struct hwt_worker *worker)
+{
+	uint64_t left = worker->runs_max - worker_runs(worker);
+
+	return left >= HWT_BATCH ? HWT_BATCH : left > 0 ? (size_t)left : 1;
 }
 
 /* One timeout less is pending: before its task starts. */

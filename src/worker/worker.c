@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "worker/worker.h"
 #include "worker/worker_slow.h"
-#include "base/counter.h"
 #include "base/probe.h"
 
 /* How many records are taken from a queue at once, so that their lines are on the way while the others are handled. */
@@ -9,15 +8,6 @@
 
 /* How far ahead of the running task the records are fetched. */
 #define RUN_AHEAD 8
-
-/* More than this taken from the lanes in one tick is traffic: going idle would cost more than the next tick. */
-#define TRAFFIC 64
-
-/* How often it may go idle in one tick; then it waits for the next. */
-#define IDLE_LOOKS 2
-
-/* A nap of this length or more ends early for the sake of memory. */
-#define LONG_NAP_NS HWT_MS(4)
 
 void hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct hwt_wheel *wheel,
 		     uint32_t max_transfers)
@@ -38,7 +28,9 @@ void hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct 
 	worker->passes = 0;
 	worker->backlog = 0;
 	worker->lateness_ns = 0;
-	worker->is_told = false;
+	worker->is_told = worker->is_cut = false;
+	worker->runs_max = UINT64_MAX;
+	worker->late_last = NULL;
 	atomic_init(&worker->expired, 0);
 	atomic_init(&worker->stop, false);
 }
@@ -220,7 +212,7 @@ static void expire_one(struct hwt_worker *worker, struct hwt_record *record)
 static bool collect_batch(struct hwt_worker *worker)
 {
 	worker->batch_at = 0;
-	worker->batch_end = hwt_wheel_collect(worker->wheel, worker->batch, HWT_BATCH);
+	worker->batch_end = hwt_wheel_collect(worker->wheel, worker->batch, worker_room(worker));
 	for (size_t i = 0; i < RUN_AHEAD && i < worker->batch_end; i++)
 		record_prefetch(worker->batch[i]);
 	return worker->batch_end > 0;
@@ -241,58 +233,93 @@ static void run_batch(struct hwt_worker *worker)
 		expire_one(worker, next_of_batch(worker));
 }
 
-/* Runs what is due at the wheel's tick.  false: stopped in the middle, with a batch left. */
+/* Runs what is due at the wheel's tick.  false: stopped or cut in the middle, with a batch left. */
 static bool expire_tick(struct hwt_worker *worker)
 {
-	while (!worker_has_to_stop(worker) && collect_batch(worker))
+	worker->is_cut = false;
+	do
 		run_batch(worker);
-	return !worker_has_to_stop(worker);
+	while (!worker_has_to_stop(worker) && collect_batch(worker) && !(worker->is_cut = worker_is_full(worker)));
+	return !worker_has_to_stop(worker) && !worker->is_cut;
 }
 
 /* Runs what is late: all that has been put off in this pass up to now.  false: as above. */
 static bool expire_late(struct hwt_worker *worker, int64_t now_ns)
 {
-	struct hwt_record *last = worker->wheel->postponed_last;
+	struct hwt_record *last = worker->is_cut ? worker->late_last : worker->wheel->postponed_last;
 	int64_t began_ns = hwt_clock_now();
 
 	worker->has_late = false;
+	worker->late_last = last;
 	worker->tick = worker->wheel->tick - 1;
 	worker->lateness_ns = worker->is_told ? now_ns : began_ns;
 	do {
+		worker->is_cut = worker_is_full(worker);
+		if (unlikely(worker->is_cut))
+			return false;
 		worker->batch_at = 0;
-		worker->batch_end = hwt_wheel_take_put_off(worker->wheel, worker->batch, HWT_BATCH, last);
+		worker->batch_end = hwt_wheel_take_put_off(worker->wheel, worker->batch, worker_room(worker), last);
 		run_batch(worker);
 	} while (!worker_has_to_stop(worker) && worker->batch[worker->batch_end - 1] != last);
 	counts_max(&worker->counts.tick_max_ns, (uint64_t)(hwt_clock_now() - began_ns));
 	if (worker_has_to_stop(worker))
 		return false;
+	worker->late_last = NULL;
 	hwt_wheel_end_tick(worker->wheel);
 	return true;
+}
+
+/* Runs the wheel's tick, or what is left of it, and goes on to the next.  *began_ns: when.  false: as above. */
+static bool expire_one_tick(struct hwt_worker *worker, int64_t now_ns, int64_t *began_ns)
+{
+	struct hwt_wheel *wheel = worker->wheel;
+	bool was_cut = worker->is_cut;
+	uint64_t runs = worker_runs(worker);
+	int64_t ended_ns;
+
+	worker->tick = wheel->tick;
+	worker->lateness_ns = worker->is_told ? now_ns : *began_ns;
+	if (!expire_tick(worker))
+		return false;
+	ended_ns = hwt_clock_now();
+	counts_add(&worker->counts.ticks, was_cut || worker_runs(worker) != runs);
+	HWT_PROBE(tick, wheel->tick, ended_ns - *began_ns);
+	counts_max(&worker->counts.tick_max_ns, (uint64_t)(ended_ns - *began_ns));
+	*began_ns = ended_ns;
+	hwt_wheel_seek(wheel, wheel->tick + 1);
+	hwt_wheel_end_tick(wheel);
+	return true;
+}
+
+/* Goes on where the bound of the last advance cut a tick.  false: cut again, stopped, or it is too early. */
+static bool resume(struct hwt_worker *worker, int64_t passed, int64_t now_ns)
+{
+	int64_t began_ns = hwt_clock_now();
+
+	if (passed < worker->tick)
+		return false;
+	if (worker->late_last != NULL)
+		return expire_late(worker, now_ns);
+	return expire_one_tick(worker, now_ns, &began_ns);
 }
 
 /* Runs the ticks up to target, those with nothing due excepted.  false: as above. */
 static bool expire(struct hwt_worker *worker, int64_t target, int64_t now_ns)
 {
 	struct hwt_wheel *wheel = worker->wheel;
-	int64_t began_ns, ended_ns;
+	int64_t began_ns;
 
 	if (unlikely(worker->has_late) && !expire_late(worker, now_ns))
 		return false;
 	began_ns = hwt_wheel_next_due(wheel) <= target ? hwt_clock_now() : 0;
-	for (; hwt_wheel_next_due(wheel) <= target; began_ns = ended_ns) {
-		uint64_t runs = worker_runs(worker);
-
+	while (hwt_wheel_next_due(wheel) <= target) {
+		if (unlikely(worker_is_full(worker))) {
+			target = wheel->tick - 1;
+			break;
+		}
 		hwt_wheel_seek(wheel, hwt_wheel_next_due(wheel));
-		worker->tick = wheel->tick;
-		worker->lateness_ns = worker->is_told ? now_ns : began_ns;
-		if (!expire_tick(worker))
+		if (!expire_one_tick(worker, now_ns, &began_ns))
 			return false;
-		ended_ns = hwt_clock_now();
-		counts_add(&worker->counts.ticks, worker_runs(worker) != runs);
-		HWT_PROBE(tick, wheel->tick, ended_ns - began_ns);
-		counts_max(&worker->counts.tick_max_ns, (uint64_t)(ended_ns - began_ns));
-		hwt_wheel_seek(wheel, wheel->tick + 1);
-		hwt_wheel_end_tick(wheel);
 	}
 	if (target >= wheel->tick)
 		hwt_wheel_seek(wheel, target + 1);
@@ -313,6 +340,8 @@ bool hwt_worker_pass(struct hwt_worker *worker, int64_t now_ns)
 	worker->passes++;
 	worker->backlog = 0;
 	worker->was_held_up = false;
+	if (unlikely(worker->is_cut) && !resume(worker, passed, now_ns))
+		return false;
 	more = transfer(worker);
 	if (unlikely(more || worker->was_held_up || worker->is_behind))
 		worker->is_behind = hwt_worker_is_behind(worker);
@@ -327,62 +356,4 @@ bool hwt_worker_pass(struct hwt_worker *worker, int64_t now_ns)
 	counts_add(&worker->counts.transfers, worker->backlog);
 	counts_max(&worker->counts.backlog_max, worker->backlog);
 	return more;
-}
-
-static void nap(struct hwt_worker *worker, int64_t now_ns)
-{
-	struct hwt_idle *idle = &worker->lanes->idle;
-	int64_t until_ns = grid_time(&worker->wheel->grid, worker->wheel->tick);
-
-	if (until_ns - LONG_NAP_NS < now_ns) {
-		hwt_idle_sleep(idle, until_ns);
-		return;
-	}
-	hwt_idle_begin_nap(idle);
-	hwt_idle_sleep(idle, until_ns);
-	hwt_idle_end(idle);
-}
-
-/* Until the tick due, if nothing is in the lanes. */
-static void idle(struct hwt_worker *worker, int64_t due, int64_t now_ns)
-{
-	struct hwt_grid *grid = &worker->wheel->grid;
-	struct hwt_idle *idle = &worker->lanes->idle;
-	bool ready = hwt_idle_begin(idle, due == HWT_TICK_NEVER ? INT64_MAX : grid_time(grid, due - 1));
-
-	worker->idle_looks++;
-	if (ready && hwt_lanes_are_empty(worker->lanes))
-		hwt_idle_sleep(idle, grid_time(grid, due));
-	hwt_idle_end(idle);
-	if (unlikely(!ready))
-		nap(worker, now_ns);
-}
-
-void hwt_worker_rest(struct hwt_worker *worker, int64_t now_ns)
-{
-	struct hwt_wheel *wheel = worker->wheel;
-	int64_t due = wheel->tick;
-
-	if (worker->transferred < TRAFFIC && worker->idle_looks < IDLE_LOOKS && wheel->unplaced_first == NULL) {
-		hwt_wheel_settle(wheel);
-		due = hwt_wheel_next_due(wheel);
-	}
-	if (due <= wheel->tick)
-		nap(worker, now_ns);
-	else
-		idle(worker, due, now_ns);
-}
-
-void hwt_worker_run(struct hwt_worker *worker)
-{
-	while (!worker_has_to_stop(worker)) {
-		int64_t now_ns = hwt_clock_now();
-		bool more = hwt_worker_pass(worker, now_ns);
-
-		hwt_counter_ask(now_ns); /* for the producers */
-		if (more)
-			continue;
-		hwt_worker_rest(worker, now_ns);
-		counts_add(&worker->counts.wakeups, 1);
-	}
 }

@@ -53,6 +53,9 @@ void hwt_worker_run(struct hwt_worker *worker);
 /* One pass at the time now_ns.  true: there is more in the lanes.  Not after stop has been requested: P3. */
 bool hwt_worker_pass(struct hwt_worker *worker, int64_t now_ns);
 
+/* After the passes of an advance: makes the wheel forget what was cancelled, unless the bound has cut a tick. */
+void hwt_worker_settle(struct hwt_worker *worker);
+
 /* Sleeps after a pass at now_ns that left nothing: see the top.  It may return at any time. */
 void hwt_worker_rest(struct hwt_worker *worker, int64_t now_ns);
 
