@@ -477,7 +477,7 @@ typedef struct hwt_config {
 	/*
 	 * Default 0.  How many timeouts may be pending.  0 and below: no limit, and then nothing is counted for it.  A
 	 * limit also bounds the memory (G5), and how many cancelled timeouts wait for the worker to call their
-	 * finaliser: 4096 and four times the limit in each lane.  What an executor was handed is not pending.
+	 * finaliser: 262144 and four times the limit in each lane.  What an executor was handed is not pending.
 	 */
 	int64_t max_pending_timeouts;
 

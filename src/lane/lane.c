@@ -17,7 +17,10 @@ static struct hwt_record *find_record(struct hwt_lane *lane)
 		return pool_carve(pool);
 	if (pool->free != NULL || hwt_lane_reclaim(lane) || hwt_lane_steal_records(lane))
 		return pool_pop(pool);
-	return !hwt_lane_is_full(lane) && hwt_pool_grow(pool) ? pool_carve(pool) : NULL;
+	/* Only one look: the worker may make room at any moment, and a refusal has one reason. */
+	lane->was_full = hwt_lane_is_full(lane);
+	HWT_POINT("full");
+	return !lane->was_full && hwt_pool_grow(pool) ? pool_carve(pool) : NULL;
 }
 
 bool hwt_lanes_take_limit(struct hwt_lanes *lanes)
@@ -48,7 +51,7 @@ static inline __attribute__((always_inline)) int prepare(struct hwt_lane *lane, 
 		return ECANCELED;
 	*record = take_record(lane);
 	if (unlikely(*record == NULL))
-		return hwt_lane_is_full(lane) ? ENOBUFS : ENOMEM;
+		return lane->was_full ? ENOBUFS : ENOMEM;
 	*node = lane_node(lane, &lane->submitted);
 	if (unlikely(*node == NULL)) {
 		pool_push(&lane->pool, *record);
@@ -157,7 +160,7 @@ int hwt_lane_submit_extended(struct hwt_lane *lane, hwt_task *task, const struct
 		queue_node_unused(&lane->submitted, node);
 		pool_push(&lane->pool, record);
 		lanes_release_limit(lane->lanes);
-		rc = hwt_lane_is_full(lane) ? ENOBUFS : ENOMEM;
+		rc = lane->was_full ? ENOBUFS : ENOMEM;
 	} else if (second != NULL && rc != 0) {
 		pool_push(&lane->pool, second);
 	}

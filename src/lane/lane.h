@@ -58,6 +58,12 @@
 /* This many operations in a lane wake a sleeping worker: what they hold must not wait for the next timeout (G5). */
 #define HWT_GATHER 4096
 
+/*
+ * With a limit of pending timeouts, so many wait in a lane at least before it is full.  A worker that has no processor
+ * for a tenth of a second, or is in a task that long, is no reason to refuse.
+ */
+#define HWT_FULL (64 * (uint64_t)HWT_GATHER)
+
 struct hwt_executor_jobs;
 struct hwt_lanes;
 
@@ -78,7 +84,7 @@ struct hwt_lane {
 	alignas(HWT_LINE) struct hwt_queue submitted;
 	_Atomic uint64_t accepted; /* written under the lock, read by anybody */
 	_Atomic uint64_t requeued; /* the same: pushed to be placed anew */
-	bool closed;
+	bool closed, was_full;     /* full when it last found no free record */
 	struct hwt_pool pool;
 	uint64_t accepted_at_steal; /* when it last found nothing to steal */
 	uint64_t pushed_at_reclaim, cancelled_at_reclaim;

@@ -16,9 +16,9 @@
  *
  *   Two kinds stay.  Those that are in the wheel, too, are at most as many as were armed when the worker last came by.
  *   Those with a finaliser, which is not a producer's to call, are as many as the program makes.  With a limit of
- *   pending timeouts there is an end to that, too: a lane takes no new memory while more than HWT_GATHER and four times
+ *   pending timeouts there is an end to that, too: a lane takes no new memory while more than HWT_FULL and four times
  *   the limit wait in its queue.  Without these two kinds it never comes to that, unless the worker lost its processor
- *   in the middle of a batch.
+ *   in the middle of a batch, and that for long.
  */
 #include "lane/lane.h"
 
@@ -33,6 +33,11 @@ static uint64_t gather(void)
 #else
 	return HWT_GATHER;
 #endif
+}
+
+static uint64_t full(void)
+{
+	return gather() * (HWT_FULL / HWT_GATHER);
 }
 
 /* Ever.  Under the lock. */
@@ -65,7 +70,7 @@ bool hwt_lane_is_full(const struct hwt_lane *lane)
 {
 	uint64_t limit = (uint64_t)lane->lanes->max_pending, waits = waiting(lane);
 
-	return limit > 0 && waits > gather() && (waits - gather()) / 4 > limit;
+	return limit > 0 && waits > full() && (waits - full()) / 4 > limit;
 }
 
 static bool is_worth_while(const struct hwt_lane *lane, uint64_t cancelled)
