@@ -175,7 +175,8 @@ static inline struct hwt_lane *lane_of_submission(uint32_t lane)
 /* Relaxed: there is one thread. */
 static inline uint64_t taken_from(const struct hwt_lane *lane)
 {
-	return atomic_load_explicit(&lane->taken, memory_order_relaxed);
+	return atomic_load_explicit(&lane->taken, memory_order_relaxed) +
+	       atomic_load_explicit(&lane->reclaimed, memory_order_relaxed);
 }
 
 static inline void schedule_wish(const struct wish *wish)

@@ -2,6 +2,7 @@
 /* A producer takes back what was cancelled in its own queue: what, when it looks, and that nobody waits for long. */
 #include "check/check.h"
 #include "unit.h"
+#include "worker/worker_slow.h"
 
 #include <pthread.h>
 
@@ -350,6 +351,67 @@ TEST(an_advance_does_not_wait_for_a_producer_without_a_processor)
 		CHECK_INT(next_ns, ==, INT64_MAX);
 		CHECK_INT(hwt_timer_destroy(timer), ==, 0);
 	}
+}
+
+/* How many at the front of the queue the worker takes for marked. */
+static uint64_t marked(void)
+{
+	uint64_t mark = atomic_load(&lane->mark), taken = atomic_load(&lane->taken);
+
+	return mark > taken ? mark - taken : 0;
+}
+
+static const char *meet_at;
+
+static void look_whether_behind(const char *where)
+{
+	if (strcmp(where, meet_at) != 0)
+		return;
+	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
+	(void)hwt_worker_is_behind(&timer->worker);
+}
+
+static void reclaim_here(const char *where)
+{
+	if (strcmp(where, meet_at) != 0)
+		return;
+	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
+	schedule_and_cancel(MANY);
+	CHECK_INT(reclaim(), ==, MANY);
+}
+
+static void meet(hwt_point_hook *hook, const char *where)
+{
+	meet_at = where;
+	atomic_store(&hwt_test_point, hook);
+}
+
+/* The worker sets its mark while a producer reclaims, or the other way round: what waits is marked in any case. */
+TEST(a_mark_that_is_set_meanwhile_leaves_out_nothing)
+{
+	begin(0, HWT_GATHER);
+	meet(look_whether_behind, "word take"); /* marks one that is accepted and not yet in the queue */
+	for (uintptr_t i = 0; i < 5; i++)
+		schedule(i + 1);
+	CHECK_INT(marked(), ==, 1);
+	schedule_and_cancel(MANY);
+	meet(look_whether_behind, "word load");
+	CHECK_INT(reclaim(), ==, MANY);
+	CHECK(atomic_load(&hwt_test_point) == NULL);
+	CHECK_INT(in_queue(), ==, 5);
+	CHECK_INT(marked(), >=, 5);
+	CHECK_INT(marked(), <=, 5 + MANY);
+	end();
+	begin(0, HWT_GATHER);
+	for (uintptr_t i = 0; i < 5; i++)
+		schedule(i + 1);
+	meet(reclaim_here, "mark");
+	CHECK(hwt_worker_is_behind(&timer->worker));
+	CHECK(atomic_load(&hwt_test_point) == NULL);
+	CHECK_INT(in_queue(), ==, 5);
+	CHECK_INT(marked(), >=, 5);
+	CHECK_INT(marked(), <=, 5 + MANY);
+	end();
 }
 
 /* The law, with a worker at work and producers that reclaim all the time. */

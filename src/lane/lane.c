@@ -71,6 +71,7 @@ bool hwt_lane_is_long(const struct hwt_lane *lane)
 	uint64_t gathered = atomic_load_explicit(&lane->accepted, memory_order_relaxed) +
 			    atomic_load_explicit(&lane->requeued, memory_order_relaxed) +
 			    atomic_load_explicit(&lane->cancelled_pushed, memory_order_relaxed) -
+			    atomic_load_explicit(&lane->reclaimed, memory_order_relaxed) -
 			    atomic_load_explicit(&lane->drained_told, memory_order_relaxed);
 
 	return (int64_t)gathered >= HWT_GATHER;

@@ -41,6 +41,8 @@
  *   [limit]  a place is given back with release and taken with acquire: the end that made room has been counted (L2).
  *   [count]  the ends are counted with release and read with acquire, then accepted and again are read: whoever
  *            counts an end counts its begin.
+ *   [mark]   reclaimed is stored with release, and loaded with acquire before accepted and requeued are read: what it
+ *            counts is counted there, so a mark never comes before a record that was accepted.
  *   [made]   a lane's address is stored with release when the lane is complete, at its place, by the count of lanes,
  *            and in records, and loaded with acquire.  Whoever counts an end sees the lane that has its begin: that
  *            lane was made before, and [count] leads here.
@@ -72,9 +74,8 @@ struct hwt_lane {
 	alignas(HWT_UNIT) struct hwt_chain free_chain; /* records to send home at the end of the pass */
 	_Atomic uint64_t unlinked;                     /* taken out of the cancelled queue, ever */
 
-	/* The same of the submitted queue; written by its consumer, the worker or a producer. */
-	_Atomic uint64_t taken;
-	_Atomic uint64_t mark; /* the worker is behind until taken reaches this (worker.h) */
+	_Atomic uint64_t taken; /* the same of the submitted queue; written by its consumer, the worker or a producer */
+	_Atomic uint64_t mark;  /* the worker is behind until taken reaches this (worker_slow.c) */
 
 	/* Worker and producers. */
 	alignas(HWT_UNIT) hwt_returned returned;
@@ -84,7 +85,13 @@ struct hwt_lane {
 	alignas(HWT_LINE) struct hwt_queue submitted;
 	_Atomic uint64_t accepted; /* written under the lock, read by anybody */
 	_Atomic uint64_t requeued; /* the same: pushed to be placed anew */
-	bool closed, was_full;     /* full when it last found no free record */
+
+	/*
+	 * The same: taken back by a producer from behind the mark, as if never pushed.  What it takes back in front of
+	 * the mark counts as taken.
+	 */
+	_Atomic uint64_t reclaimed;
+	bool closed, was_full; /* full when it last found no free record */
 	struct hwt_pool pool;
 	uint64_t accepted_at_steal; /* when it last found nothing to steal */
 	uint64_t pushed_at_reclaim, cancelled_at_reclaim;

@@ -90,6 +90,7 @@ static struct hwt_lane *new_lane(struct hwt_lanes *lanes)
 	atomic_init(&lane->drained_told, 0);
 	atomic_init(&lane->accepted, 0);
 	atomic_init(&lane->requeued, 0);
+	atomic_init(&lane->reclaimed, 0);
 	atomic_init(&lane->cancelled_pushed, 0);
 	atomic_init(&lane->cancelled_count, 0);
 	atomic_init(&lane->rearmed_count, 0);

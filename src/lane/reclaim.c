@@ -51,8 +51,9 @@ static uint64_t pushed(const struct hwt_lane *lane)
 /* How many are in the queue, or have been just now. */
 static uint64_t waiting(const struct hwt_lane *lane)
 {
-	/* Relaxed: the worker goes on meanwhile. */
-	return pushed(lane) - atomic_load_explicit(&lane->taken, memory_order_relaxed);
+	/* Relaxed: the worker goes on meanwhile; the other is written under the lock. */
+	return pushed(lane) - atomic_load_explicit(&lane->taken, memory_order_relaxed) -
+	       atomic_load_explicit(&lane->reclaimed, memory_order_relaxed);
 }
 
 /* Anywhere, ever. */
@@ -84,7 +85,8 @@ static bool is_worth_while(const struct hwt_lane *lane, uint64_t cancelled)
 struct sieve {
 	struct hwt_chain chain; /* what is free again */
 	uint64_t seen;
-	uint64_t marks, marked; /* so many at the queue's front were marked (worker.h), and of them so many stay */
+	uint64_t marks,
+	    freed_marks; /* so many at the queue's front are marked (worker_slow.c), of them so many are free */
 };
 
 /* Has the record been cancelled while it was queued, and is there nothing left to do for it?  Then it is free. */
@@ -97,31 +99,30 @@ static bool is_free(void *ctx, void *value)
 
 	/* With REQUEUED it is in the wheel, too, or has been; without it has never got there. */
 	if (word_state(word) != STATE_CANCELLED || word_has(word, WORD_REQUEUED) ||
-	    (word_has(word, WORD_EXTENDED) && record_extension(record)->release != NULL)) {
-		sieve->marked += is_marked;
+	    (word_has(word, WORD_EXTENDED) && record_extension(record)->release != NULL))
 		return false;
-	}
+	sieve->freed_marks += is_marked;
 	if (word_has(word, WORD_EXTENDED))
 		chain_append(&sieve->chain, record->arg);
 	chain_append(&sieve->chain, record);
 	return true;
 }
 
-/* The consumer of the queue, under the lock. */
+/*
+ * The consumer of the queue, under the lock.  The worker may set the mark meanwhile: then what has been taken back
+ * behind the old one is missing there, and the mark comes a little too late.
+ */
 static void sift(struct hwt_lane *lane, struct sieve *sieve)
 {
-	/*
-	 * Relaxed: taken is the consumer's.  The worker sets a mark when there is none, and if it does so meanwhile it
-	 * takes a little too much for marked.
-	 */
+	/* Relaxed: the consumer's, the worker's, and written under the lock. */
 	uint64_t taken = atomic_load_explicit(&lane->taken, memory_order_relaxed);
 	uint64_t mark = atomic_load_explicit(&lane->mark, memory_order_relaxed);
+	uint64_t reclaimed = atomic_load_explicit(&lane->reclaimed, memory_order_relaxed);
 
 	sieve->marks = mark > taken ? mark - taken : 0;
-	taken += hwt_queue_sift(&lane->submitted, is_free, sieve);
-	atomic_store_explicit(&lane->taken, taken, memory_order_relaxed);
-	if (sieve->marks > 0)
-		atomic_store_explicit(&lane->mark, taken + sieve->marked, memory_order_relaxed);
+	reclaimed += hwt_queue_sift(&lane->submitted, is_free, sieve) - sieve->freed_marks;
+	atomic_store_explicit(&lane->taken, taken + sieve->freed_marks, memory_order_relaxed); /* relaxed: as above */
+	atomic_store_explicit(&lane->reclaimed, reclaimed, memory_order_release);              /* [mark] */
 }
 
 bool hwt_lane_reclaim(struct hwt_lane *lane)

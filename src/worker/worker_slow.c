@@ -160,18 +160,20 @@ static void mark_lanes(struct hwt_lanes *lanes)
 {
 	for (uint32_t i = 0; i < lanes_count(lanes); i++) {
 		struct hwt_lane *lane = lanes->made[i];
+		uint64_t reclaimed = atomic_load_explicit(&lane->reclaimed, memory_order_acquire); /* [mark] */
 		/* Relaxed: what the caller of a pass knows to have been accepted is seen; more does no harm. */
 		uint64_t pushed = atomic_load_explicit(&lane->accepted, memory_order_relaxed) +
 				  atomic_load_explicit(&lane->requeued, memory_order_relaxed);
 
-		atomic_store_explicit(&lane->mark, pushed, memory_order_relaxed);
+		HWT_POINT("mark");
+		atomic_store_explicit(&lane->mark, pushed - reclaimed, memory_order_relaxed);
 	}
 }
 
 /* How many at the front of the lane's queue are marked. */
 static uint64_t marked(const struct hwt_lane *lane)
 {
-	/* Relaxed: only a producer that reclaims writes them meanwhile, and leaves what is marked as it is. */
+	/* Relaxed: the worker's; a producer that reclaims only counts there what was marked. */
 	uint64_t mark = atomic_load_explicit(&lane->mark, memory_order_relaxed);
 	uint64_t taken = atomic_load_explicit(&lane->taken, memory_order_relaxed);
 
