@@ -13,8 +13,8 @@ for patch in test/races/*.patch; do
 	rm -rf "$work/tree" && mkdir "$work/tree" && cp -R Makefile include src test "$work/tree" || exit 1
 	found=
 	if patch -d "$work/tree" -p1 -s -f <"$patch" && (cd "$work/tree" && make -s SAN=thread build-thread/test/test_stress \
-		build-thread/test/test_stress_handles build-thread/test/unit_lane build-thread/test/unit_lanes); then
-		for program in unit_lane unit_lanes test_stress test_stress_handles; do
+		build-thread/test/test_stress_handles build-thread/test/unit_lane build-thread/test/unit_lanes build-thread/test/unit_reclaim); then
+		for program in unit_lane unit_lanes unit_reclaim test_stress test_stress_handles; do
 			HWT_SCALE=10 TSAN_OPTIONS=halt_on_error=1 timeout 120 "$work/tree/build-thread/test/$program" 2>&1 |
 				grep -q 'WARNING: ThreadSanitizer: data race' && found=$program && break
 		done

@@ -157,6 +157,43 @@ TEST(lanes_that_are_made_at_the_same_time_are_one_a_place)
 	}
 }
 
+/* A thread that finds a lane at its place, or by the count, as soon as it is there. */
+struct look {
+	hwt_timer *timer;
+	bool by_count;
+};
+
+static void *look_for_it(void *arg)
+{
+	const struct look *look = arg;
+	const struct hwt_lanes *lanes = &look->timer->lanes;
+	const struct hwt_lane *lane = NULL;
+
+	for (int looks = 0; lane == NULL && looks < 100000000; looks++) {
+		if (!look->by_count)
+			lane = lanes_at(lanes, 1);
+		else if (lanes_count(lanes) > 0)
+			lane = lanes->made[0];
+	}
+	REQUIRE(lane != NULL);
+	CHECK(lane->lanes == lanes);
+	CHECK_INT(lane->turn, ==, 0);
+	return NULL;
+}
+
+TEST(a_lane_is_complete_when_it_is_found)
+{
+	for (int round = 0; round < 20; round++) {
+		struct look look = { timer_on(1), round % 2 };
+		pthread_t thread;
+
+		REQUIRE(pthread_create(&thread, NULL, look_for_it, &look) == 0);
+		CHECK(hwt_lanes_make(&look.timer->lanes, 1) != NULL);
+		pthread_join(thread, NULL);
+		driven_destroy(look.timer);
+	}
+}
+
 /* A record that goes on to a lane just made, while a handle of its earlier life is used. */
 struct hand_on {
 	hwt_timer *timer;
