@@ -60,7 +60,7 @@ SONAME := libhwt.so.$(MAJOR)
 ROOMS := timer worker wheel lane base
 SRC := $(wildcard $(ROOMS:%=src/%/*.c))
 
-.PHONY: all demo install uninstall dist clean deps help
+.PHONY: all store demo install uninstall dist clean deps help
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/libhwt.a $(BUILD)/libhwt.so store ## the libraries: libhwt, and libhwt-store where SQLite or libpq is found

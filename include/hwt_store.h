@@ -52,10 +52,12 @@
  *      of the process says and however it steps: the begin statement itself compares.
  *   D5 take-over.  What a dead or cut-off process held runs elsewhere within lease + 2 s; after hwt_store_stop, at
  *      once.  A process whose lease cannot be trusted begins nothing.  It can still end what it ran, as long as no
- *      other process has begun that row: the epoch fences it off.
+ *      other process has begun that row: the epoch fences it off.  SQLite has one writer: a process that is stopped
+ *      (SIGSTOP, a debugger) inside a write holds every process on the file up until it goes on or dies.
  *   D6 news.  After a cancel that returned 0 no start follows.  What any process puts or reschedules into the window
  *      reaches the holder within milliseconds (PostgreSQL: LISTEN and NOTIFY; SQLite: a hint row and inotify), and
- *      after a lost notification at the next look-ahead, which is each lease/3.
+ *      after a lost notification at the next look-ahead, which is each lease/3.  A row that is overdue by lease/3 and
+ *      not on its way, for whatever reason, is found by the look-ahead, too.
  *   D7 timeouts that are far off cost nothing.  10^7 rows that are due in days slow nothing down.
  *   D8 the database away.  Running tasks go on, nothing begins once the lease cannot be trusted, the store reconnects
  *      with back-off and jitter, and nothing is lost.  A server restart, a failover to another host of the url, a full

@@ -624,6 +624,7 @@ TEST(what_is_put_while_the_holder_looks_ahead_is_not_passed_over)
 TEST(a_lost_notification_costs_a_look_ahead)
 {
 	hwt_store *store, *other;
+	unsigned rescued = atomic_load(&hwts_test_rescued);
 
 	store = producer(HWT_STORE_AT_LEAST_ONCE);
 	if (world.sqlite) { /* a hint is a row: it cannot be lost; a process that slept through them reads all again */
@@ -641,6 +642,7 @@ TEST(a_lost_notification_costs_a_look_ahead)
 	CHECK(wait_log(30));
 	CHECK_INT(check_log(30), ==, 30);
 	CHECK_INT(latest_ms(), <, 2500); /* a third of the lease of 2 s, and a busy machine */
+	CHECK_INT(atomic_load(&hwts_test_rescued), ==, rescued); /* the look has found them, not the net */
 	atomic_store(&hwts_test_deaf, false);
 	CHECK_CALL(hwt_store_close(other), 0);
 	CHECK_CALL(hwt_store_close(store), 0);

@@ -64,8 +64,12 @@ void hwts_ahead_see_all(hwt_store *store, const struct hwts_look *look)
 		shard->mark_due_us = held->mark_due_us;
 		shard->mark_id = held->mark_id;
 	}
-	for (size_t i = 0; i < look->due_count; i++)
-		hwts_window_see(store, &look->dues[i]);
+	for (size_t i = 0; i < look->due_count; i++) {
+		if (i < look->overdue_from)
+			hwts_window_see(store, &look->dues[i]);
+		else
+			hwts_window_rescue(store, &look->dues[i]);
+	}
 	for (size_t i = 0; i < look->held_count; i++) {
 		struct hwts_shard *shard = hwts_shard(store, look->held[i].shard, NULL);
 

@@ -77,6 +77,10 @@ bool hwts_is_utf8(const char *text, size_t len);
 #include <stdatomic.h>
 extern _Atomic int64_t hwts_test_wall_us;                /* added to the wall clock */
 extern _Atomic bool hwts_test_deaf;                      /* news is lost */
+extern _Atomic bool hwts_test_loses_wakes;               /* no thread of a store is woken but by a renewal */
+extern _Atomic bool hwts_test_loses_rows;                /* what comes into the window is lost on the way */
+extern _Atomic bool hwts_test_loses_timers;              /* the timer in front fires and nothing happens */
+extern _Atomic unsigned hwts_test_rescued;               /* rows that only the safety net has found */
 extern _Atomic(void (*)(const char *)) hwts_test_at;     /* called at each HWTS_POINT */
 extern _Atomic(bool (*)(void)) hwts_test_refuses_memory; /* asked before each allocation */
 #define HWTS_POINT(name)                                                                                               \
@@ -85,10 +89,12 @@ extern _Atomic(bool (*)(void)) hwts_test_refuses_memory; /* asked before each al
 		if (at_)                                                                                               \
 			at_(name);                                                                                     \
 	} while (0)
-#define HWTS_DEAF() atomic_load_explicit(&hwts_test_deaf, memory_order_acquire) /* a test's */
+#define HWTS_TEST(flag) atomic_load_explicit(&hwts_test_##flag, memory_order_acquire)              /* a test's */
+#define HWTS_COUNT_RESCUE() atomic_fetch_add_explicit(&hwts_test_rescued, 1, memory_order_relaxed) /* a statistic */
 #else
 #define HWTS_POINT(name) ((void)0)
-#define HWTS_DEAF() false
+#define HWTS_TEST(flag) false
+#define HWTS_COUNT_RESCUE() ((void)0)
 #endif
 
 #endif

@@ -109,7 +109,7 @@ static void begun(hwt_store *store, struct hwts_entry *entry, struct hwts_row *r
 	kind->queued++;
 	store->queued++;
 	store->queued_bytes += row->len;
-	pthread_cond_signal(&store->task_work);
+	hwts_wake(&store->task_work);
 }
 
 /* The rows stay due, and are begun again even if they are already under this epoch. */

@@ -10,7 +10,7 @@ void hwts_end(hwt_store *store, struct hwts_row *row)
 	row->next = NULL;
 	*store->ends_end = row;
 	store->ends_end = &row->next;
-	pthread_cond_signal(&store->end_work);
+	hwts_wake(&store->end_work);
 }
 
 static void count(hwt_store *store, const struct hwts_row *row)

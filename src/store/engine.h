@@ -166,7 +166,8 @@ struct hwts_look {
 	size_t kind_count;
 	struct hwts_held *held;
 	size_t held_count;
-	size_t page; /* most rows a shard */
+	size_t page;        /* most rows a shard */
+	int64_t overdue_us; /* with renew: also those that have been due for longer */
 
 	/* in and out */
 	uint64_t xmin; /* PostgreSQL: what was not finished at the last look */
@@ -180,6 +181,7 @@ struct hwts_look {
 	uint32_t *members; /* live ones, of each kind */
 	struct hwts_due *dues;
 	size_t due_count, due_room;
+	size_t overdue_from; /* of the dues: from here on those that are overdue, up to a page of each shard */
 };
 
 typedef void hwts_hear(void *ctx, const struct hwts_due *due); /* due->id 0: look at the shards; -1: at the rows */

@@ -127,13 +127,17 @@ static void look_args(struct pg_args *args, const struct hwts_look *look)
 	hwts_pg_int8(args, (int64_t)look->page);
 	(void)snprintf(xmin, sizeof(xmin), "%llu", (unsigned long long)look->xmin);
 	hwts_pg_text(args, xmin);
+	hwts_pg_int8(args, look->renew ? look->overdue_us : HWTS_LATEST_US);
 }
 
 #define SHARDS_AND_MARKS "unnest($1::int[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[]) m(s, e, h, d, i)"
 #define MAY_BEGIN "(t.state = 1 or (t.state = 2 and t.epoch < m.e))"
 #define ROW "t.id, t.due_us, t.shard, coalesce(octet_length(t.data), 0)"
 
-/* Rows are (part, id, due_us, shard, len); part 0 is one row with the clock and xmin. */
+/*
+ * Rows are (part, id, due_us, shard, len).  Part 0 is one row with the clock and xmin, 1 what lies beyond the marks, 2
+ * what became visible before them, 3 what is overdue.
+ */
 static const char LOOK[] =
     "with n as materialized " PG_NOW
     " select 0 part, pg_snapshot_xmin(pg_current_snapshot())::text::bigint, n.us, 0, 0 from n"
@@ -141,7 +145,10 @@ static const char LOOK[] =
     " where t.shard = m.s and (t.due_us, t.id) > (m.d, m.i) and t.due_us < n.us + m.h and " MAY_BEGIN
     " order by t.due_us, t.id limit $6::bigint) x"
     " union all select 2, x.* from " SHARDS_AND_MARKS ", lateral (select " ROW " from @_timeout t"
-    " where t.shard = m.s and (t.due_us, t.id) <= (m.d, m.i) and t.tx >= $7::text::xid8 and " MAY_BEGIN ") x";
+    " where t.shard = m.s and (t.due_us, t.id) <= (m.d, m.i) and t.tx >= $7::text::xid8 and " MAY_BEGIN ") x"
+    " union all select 3, x.* from " SHARDS_AND_MARKS ", n, lateral (select " ROW " from @_timeout t"
+    " where t.shard = m.s and t.due_us < n.us - $8::bigint and " MAY_BEGIN
+    " order by t.due_us, t.id limit $6::bigint) x";
 
 static struct hwts_held *held_of(struct hwts_look *look, int32_t shard)
 {
@@ -151,35 +158,39 @@ static struct hwts_held *held_of(struct hwts_look *look, int32_t shard)
 	return NULL;
 }
 
-static int read_dues(struct hwts_look *look, const PGresult *result)
+/* Rows of some parts, in their order: a mark goes with the rows of part 1. */
+static int read_rows(struct hwts_look *look, const PGresult *result, int from, int to, size_t *seen)
 {
-	size_t *seen = hwts_alloc(look->held_count * sizeof(*seen));
-
-	if (!seen)
-		return ENOMEM;
 	for (int row = 0; row < PQntuples(result); row++) {
 		struct hwts_due due = { hwts_pg_get(result, row, 1), hwts_pg_get(result, row, 2),
 					(int32_t)hwts_pg_get(result, row, 3), (uint32_t)hwts_pg_get(result, row, 4) };
-		struct hwts_held *held;
+		struct hwts_held *held = held_of(look, due.shard);
+		int64_t part = hwts_pg_get(result, row, 0);
 
-		if (hwts_pg_get(result, row, 0) == 0) {
-			look->now_us = due.due_us;
-			if (look->renew)
-				look->xmin = (uint64_t)due.id;
-			continue;
-		}
-		held = held_of(look, due.shard);
-		if (hwts_pg_get(result, row, 0) == 1 && held) {
+		if (part == 1 && from == 1 && held) {
 			seen[held - look->held]++;
 			held->mark_due_us = due.due_us;
 			held->mark_id = due.id;
 		}
-		if (!hwts_look_due(look, &due)) {
-			free(seen);
+		if (part >= from && part <= to && !hwts_look_due(look, &due))
 			return ENOMEM;
-		}
+		if (part == 0 && look->renew)
+			look->xmin = (uint64_t)due.id;
+		if (part == 0)
+			look->now_us = due.due_us;
 	}
-	for (size_t i = 0; i < look->held_count; i++) {
+	return 0;
+}
+
+static int read_dues(struct hwts_look *look, const PGresult *result)
+{
+	size_t *seen = hwts_alloc(look->held_count * sizeof(*seen));
+	int rc = seen ? read_rows(look, result, 1, 2, seen) : ENOMEM;
+
+	look->overdue_from = look->due_count;
+	if (rc == 0)
+		rc = read_rows(look, result, 3, 3, seen);
+	for (size_t i = 0; i < look->held_count && rc == 0; i++) {
 		struct hwts_held *held = &look->held[i];
 
 		held->full = seen[i] >= look->page;
@@ -189,7 +200,7 @@ static int read_dues(struct hwts_look *look, const PGresult *result)
 		}
 	}
 	free(seen);
-	return 0;
+	return rc;
 }
 
 static const char RENEW[] =
@@ -360,7 +371,7 @@ int hwts_pg_news(struct hwts_conn *base, bool signalled, hwts_hear *hear, void *
 	while ((notify = PQnotifies(conn->handle)) != NULL) {
 		const char *channel = notify->relname + prefix;
 
-		if (HWTS_DEAF() || strlen(notify->relname) <= prefix)
+		if (HWTS_TEST(deaf) || strlen(notify->relname) <= prefix)
 			;
 		else if (strcmp(channel, "members") == 0)
 			hear(ctx, &(struct hwts_due){ .id = 0 });

@@ -226,7 +226,7 @@ int hwt_store_put(hwt_store *store, const hwt_store_spec *spec, int64_t *id)
 	store->group_end = &request.next; /* cppcheck-suppress autoVariables ; it is done when this call returns */
 	while (!request.done) {
 		if (store->group_led)
-			pthread_cond_wait(&store->group_done, &store->group_lock);
+			hwts_wait_ns(&store->group_done, &store->group_lock, HWT_S(1)); /* woken; or looks itself */
 		else
 			lead(store);
 	}

@@ -272,8 +272,10 @@ static int renewed(hwt_store *store, struct hwts_look *look, int64_t sent_boot_n
 	hwts_clock_sample(store, look->now_us, look->sent_ns, look->reply_ns);
 	if (look->renewed) {
 		store->trusted_ns = sent_boot_ns + lease_ns(store) / 6 * 5;
-		pthread_cond_broadcast(&store->begin_work);
 		hwts_ahead_see_all(store, look);
+		pthread_cond_broadcast(&store->begin_work);
+		pthread_cond_broadcast(&store->task_work);
+		pthread_cond_broadcast(&store->end_work);
 	} else {
 		store->trusted_ns = 0;
 		store->stats.lost_leases++;
@@ -298,6 +300,7 @@ int hwts_share_look(hwt_store *store, int64_t *next_ns)
 	rc = hwts_ahead_collect(store, &look->held, &look->held_count);
 	look->renew = true;
 	look->page = HWTS_PAGE;
+	look->overdue_us = lease_ns(store) / 3 / 1000;
 	if (rc == 0)
 		rc = store->engine->look(store->control_conn, look);
 	HWTS_POINT("looked");

@@ -65,7 +65,7 @@ void hwts_sqlite_turn(struct sqlite_db *db)
 	pthread_mutex_lock(&db->lock);
 	mine = db->drawn++;
 	while (db->serving != mine)
-		pthread_cond_wait(&db->turned, &db->lock);
+		hwts_wait_ns(&db->turned, &db->lock, HWT_S(1)); /* woken; or looks itself */
 	pthread_mutex_unlock(&db->lock);
 }
 
@@ -237,7 +237,7 @@ static int open_db(const char *url, struct hwts_db **out)
 		return ENOMEM;
 	}
 	pthread_mutex_init(&db->lock, NULL);
-	pthread_cond_init(&db->turned, NULL);
+	hwts_cond_init(&db->turned);
 	hwts_cond_init(&db->work);
 	*out = &db->db;
 	return 0;

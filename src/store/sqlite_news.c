@@ -108,7 +108,7 @@ static int read_hints(struct sqlite_conn *conn, hwts_hear *hear, void *ctx)
 		if (seq != conn->hints_read + 1)
 			hear(ctx, &(struct hwts_due){ .id = -1 });
 		conn->hints_read = seq;
-		if (!HWTS_DEAF())
+		if (!HWTS_TEST(deaf))
 			hear(ctx, &(struct hwts_due){
 				      sqlite3_column_int64(statement, 1), sqlite3_column_int64(statement, 2),
 				      sqlite3_column_int(statement, 3), (uint32_t)sqlite3_column_int(statement, 4) });

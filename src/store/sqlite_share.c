@@ -227,6 +227,35 @@ static int look_ahead(struct sqlite_conn *conn, struct hwts_look *look, struct h
 	return 0;
 }
 
+static int look_back(struct sqlite_conn *conn, struct hwts_look *look, const struct hwts_held *held)
+{
+	int failed = 0;
+	struct hwts_due due = { .shard = held->shard };
+	sqlite3_stmt *statement =
+	    hwts_sqlite_statement(conn,
+				  "select id, due_us, length(data) from @_timeout where shard = ?1 and due_us < ?2"
+				  " and (state = 1 or (state = 2 and epoch < ?3)) order by due_us, id limit ?4",
+				  &failed);
+
+	if (!statement)
+		return failed;
+	sqlite3_bind_int64(statement, 1, held->shard);
+	sqlite3_bind_int64(statement, 2, look->now_us - look->overdue_us);
+	sqlite3_bind_int64(statement, 3, held->epoch);
+	sqlite3_bind_int64(statement, 4, (int64_t)look->page);
+	for (bool row = true; row;) {
+		failed = hwts_sqlite_step(conn, statement, &row);
+		if (failed != 0 || !row)
+			return failed;
+		due.id = sqlite3_column_int64(statement, 0);
+		due.due_us = sqlite3_column_int64(statement, 1);
+		due.len = (uint32_t)sqlite3_column_int(statement, 2);
+		if (!hwts_look_due(look, &due))
+			return ENOMEM;
+	}
+	return 0;
+}
+
 static int look_at_all(struct sqlite_conn *conn, struct hwts_look *look)
 {
 	int failed = 0;
@@ -240,6 +269,9 @@ static int look_at_all(struct sqlite_conn *conn, struct hwts_look *look)
 	}
 	for (size_t i = 0; i < look->held_count && failed == 0; i++)
 		failed = look_ahead(conn, look, &look->held[i]);
+	look->overdue_from = look->due_count;
+	for (size_t i = 0; i < look->held_count && failed == 0 && look->renew; i++)
+		failed = look_back(conn, look, &look->held[i]);
 	return failed;
 }
 

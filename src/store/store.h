@@ -38,6 +38,12 @@
  *   I4  a row of a held shard that is due before the shard's mark has an entry, or has been told of, or is found by the
  *       next look-ahead.  While control looks, a row may come that is beyond the old mark and that the look has not
  *       read: the new mark stops before it
+ *
+ * The net
+ *
+ *   No promise rests on a single wake-up.  Each renewal wakes every thread that has work, and its look also reads what
+ *   has been due for more than a third of the lease: a row that is not on its way is put on its way.  So whatever was
+ *   lost (a notification, a wake-up, a tick of the timer) costs two thirds of a lease, and not the timeout.
  */
 #ifndef HWTS_STORE_H
 #define HWTS_STORE_H
@@ -191,6 +197,13 @@ int hwts_check_key(const char *key);
 /* With the lock. */
 struct hwts_shard *hwts_shard(hwt_store *store, int32_t shard, struct hwts_kind **kind);
 
+/* With the lock: one thread of those that wait for cond. */
+static inline void hwts_wake(pthread_cond_t *cond)
+{
+	if (!HWTS_TEST(loses_wakes))
+		pthread_cond_signal(cond);
+}
+
 /* In clock.c.  With the lock. */
 void hwts_clock_sample(hwt_store *store, int64_t db_us, int64_t sent_ns, int64_t reply_ns);
 int64_t hwts_clock_db_us(const hwt_store *store);
@@ -201,6 +214,7 @@ bool hwts_trusted(const hwt_store *store);
 int hwts_window_open(hwt_store *store);
 void hwts_window_close(hwt_store *store); /* without it */
 void hwts_window_see(hwt_store *store, const struct hwts_due *due);
+void hwts_window_rescue(hwt_store *store, const struct hwts_due *due); /* overdue: it should have been begun */
 void hwts_window_drop(hwt_store *store, int32_t shard);
 void hwts_window_rearm(hwt_store *store);
 struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind); /* a DUE one, or NULL */

@@ -258,7 +258,7 @@ static void serve(hwt_store *store, struct hwts_row *row, struct hwts_conn **con
 	if (kind->queue || kind->row.mode == HWT_STORE_AT_MOST_ONCE)
 		pthread_cond_broadcast(&store->task_work);
 	if (store->due_count > 0)
-		pthread_cond_signal(&store->begin_work);
+		hwts_wake(&store->begin_work);
 }
 
 void *hwts_task_thread(void *arg)
@@ -278,7 +278,7 @@ void *hwts_task_thread(void *arg)
 		else
 			pthread_cond_wait(&store->task_work, &store->lock);
 		if (store->due_count > 0 && store->queued < store->task_count)
-			pthread_cond_signal(&store->begin_work);
+			hwts_wake(&store->begin_work);
 	}
 	pthread_mutex_unlock(&store->lock);
 	if (conn)

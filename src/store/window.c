@@ -118,7 +118,7 @@ void hwts_window_due(struct hwts_entry *entry)
 		kind->due_last->due_next = entry;
 	kind->due_last = entry;
 	if (entry->store->due_count++ == 0)
-		pthread_cond_signal(&entry->store->begin_work);
+		hwts_wake(&entry->store->begin_work);
 }
 
 static void on_timer(hwt_timeout timeout, void *arg)
@@ -126,6 +126,8 @@ static void on_timer(hwt_timeout timeout, void *arg)
 	struct hwts_entry *entry = arg;
 	hwt_store *store = entry->store; /* the same for each use of this memory */
 
+	if (HWTS_TEST(loses_timers))
+		return;
 	pthread_mutex_lock(&store->lock);
 	if (entry->state == HWTS_ARMED && entry->timeout.entry == timeout.entry &&
 	    entry->timeout.generation == timeout.generation)
@@ -173,10 +175,15 @@ void hwts_window_rearm(hwt_store *store)
  * What comes in
  */
 
+static bool is_beyond_mark(const struct hwts_shard *shard, const struct hwts_due *due)
+{
+	return due->due_us > shard->mark_due_us || (due->due_us == shard->mark_due_us && due->id > shard->mark_id);
+}
+
 /* True: the look-ahead comes to it.  One that is under way may have read too early to see it, so it is noted. */
 static bool leave_to_look(struct hwts_shard *shard, const struct hwts_due *due)
 {
-	if (due->due_us < shard->mark_due_us || (due->due_us == shard->mark_due_us && due->id <= shard->mark_id))
+	if (!is_beyond_mark(shard, due))
 		return false;
 	if (due->due_us < shard->left_us || (due->due_us == shard->left_us && due->id < shard->left_id)) {
 		shard->left_us = due->due_us;
@@ -185,7 +192,43 @@ static bool leave_to_look(struct hwts_shard *shard, const struct hwts_due *due)
 	return true;
 }
 
+static void add(hwt_store *store, struct hwts_kind *kind, const struct hwts_due *due)
+{
+	struct hwts_entry *entry = insert(store, due->id);
+
+	if (!entry) {
+		store->load_again = true;
+		return;
+	}
+	entry->kind = kind;
+	entry->shard = due->shard;
+	entry->len = due->len;
+	arm(entry, due->due_us);
+}
+
 void hwts_window_see(hwt_store *store, const struct hwts_due *due)
+{
+	struct hwts_kind *kind;
+	struct hwts_shard *shard = hwts_shard(store, due->shard, &kind);
+	struct hwts_entry *entry;
+
+	if (!shard || !shard->held || !store->window.timer || HWTS_TEST(loses_rows))
+		return;
+	entry = hwts_window_find(store, due->id);
+	if (!entry) {
+		if (!leave_to_look(shard, due))
+			add(store, kind, due);
+	} else if (entry->state == HWTS_ARMED) {
+		entry->len = HWTS_MAX(entry->len, due->len);
+		if (due->due_us < entry->due_us)
+			rearm(entry, due->due_us);
+	} else {
+		entry->len = HWTS_MAX(entry->len, due->len);
+		entry->again_us = HWTS_MIN(entry->again_us, due->due_us);
+	}
+}
+
+void hwts_window_rescue(hwt_store *store, const struct hwts_due *due)
 {
 	struct hwts_kind *kind;
 	struct hwts_shard *shard = hwts_shard(store, due->shard, &kind);
@@ -194,25 +237,13 @@ void hwts_window_see(hwt_store *store, const struct hwts_due *due)
 	if (!shard || !shard->held || !store->window.timer)
 		return;
 	entry = hwts_window_find(store, due->id);
-	if (!entry) {
-		if (leave_to_look(shard, due))
-			return;
-		entry = insert(store, due->id);
-		if (!entry) {
-			store->load_again = true;
-			return;
-		}
-		entry->kind = kind;
-		entry->shard = due->shard;
-		entry->len = due->len;
-		arm(entry, due->due_us);
-	} else if (entry->state == HWTS_ARMED) {
-		entry->len = HWTS_MAX(entry->len, due->len);
-		if (due->due_us < entry->due_us)
-			rearm(entry, due->due_us);
-	} else {
-		entry->len = HWTS_MAX(entry->len, due->len);
-		entry->again_us = HWTS_MIN(entry->again_us, due->due_us);
+	if (!entry && !is_beyond_mark(shard, due)) {
+		HWTS_COUNT_RESCUE();
+		add(store, kind, due);
+	} else if (entry && entry->state == HWTS_ARMED) {
+		if (entry->due_us <= due->due_us)
+			HWTS_COUNT_RESCUE();
+		rearm(entry, due->due_us);
 	}
 }
 

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What was lost is found again: news, wake-ups, ticks of the timer in front, rows on their way into the window.  And
+ * nothing is lost when threads start, stop or look at awkward moments: there the net must have had nothing to do.
+ */
+#include "store.h"
+
+#include "engine.h"
+
+void hwts_poke(hwt_store *store); /* in the store's store.h, whose name is that of ours */
+void hwts_hear_news(void *store, const struct hwts_due *due);
+
+#define LEASE_NS HWT_S(1)
+
+static atomic_uint ran;
+
+static int count_run(const hwt_store_run *run, void *ctx)
+{
+	(void)ctx;
+	CHECK_INT(now_us(), >=, run->due_us);
+	atomic_fetch_add(&ran, 1);
+	return 0;
+}
+
+/*
+ * The child: holds its share until it is asked to stop.  argv: URL SCHEMA LOG
+ */
+
+static int child(int argc, char **argv)
+{
+	hwt_store_config config;
+	hwt_store *store;
+
+	(void)argc;
+	enter_world(argv + 1);
+	config = store_config();
+	config.lease_ns = HWT_S(60); /* its end is not what others wait for */
+	store = open_with(&config);
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	REQUIRE(hwt_store_start(store) == 0);
+	while (!asked_to_stop)
+		sleep_ms(2);
+	REQUIRE(hwt_store_close(store) == 0);
+	return 0;
+}
+
+static hwt_store *started(int64_t lease_ns)
+{
+	hwt_store_config config;
+	hwt_store *store;
+
+	fresh_world();
+	config = store_config();
+	config.lease_ns = lease_ns;
+	store = open_with(&config);
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	atomic_store(&ran, 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_held(store, 8));
+	return store;
+}
+
+/*
+ * The net
+ */
+
+TEST(what_was_lost_on_its_way_into_the_window_runs_two_thirds_of_a_lease_late)
+{
+	hwt_store *store = started(LEASE_NS);
+	unsigned rescued = atomic_load(&hwts_test_rescued);
+
+	atomic_store(&hwts_test_loses_rows, true);
+	for (int i = 0; i < 20; i++)
+		put(store, "a", HWT_MS(10 * i)); /* before the marks, which are 5 s ahead */
+	CHECK(wait_count(&ran, 20));
+	CHECK_INT(atomic_load(&hwts_test_rescued) - rescued, >=, 20);
+	atomic_store(&hwts_test_loses_rows, false);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(what_the_timer_in_front_has_forgotten_runs_two_thirds_of_a_lease_late)
+{
+	hwt_store *store = started(LEASE_NS);
+
+	atomic_store(&hwts_test_loses_timers, true);
+	for (int i = 0; i < 20; i++)
+		put(store, "a", HWT_MS(100));
+	sleep_ms(250);
+	atomic_store(&hwts_test_loses_timers, false);
+	CHECK(wait_count(&ran, 20));
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* Of the beginner, the tasks and the ender, one after the other. */
+TEST(threads_that_missed_a_wake_up_are_woken_by_the_renewal)
+{
+	hwt_store *store = started(LEASE_NS);
+	int64_t id;
+
+	sleep_ms(100); /* they all wait */
+	atomic_store(&hwts_test_loses_wakes, true);
+	id = put(store, "a", 0);
+	CHECK(wait_count(&ran, 1));
+	CHECK(wait_gone(store, id)); /* ended, too */
+	atomic_store(&hwts_test_loses_wakes, false);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/*
+ * Awkward moments
+ */
+
+static pid_t _Atomic leaves;
+
+static void let_it_leave(const char *where)
+{
+	pid_t pid = strcmp(where, "looked") == 0 ? atomic_exchange(&leaves, 0) : 0;
+
+	if (!pid)
+		return;
+	end_child(pid);
+	sleep_ms(100); /* until the news are here */
+}
+
+/* The news come between a look and the sleep behind it, so nothing wakes control for them. */
+TEST(a_process_that_leaves_while_the_other_one_looks_leaves_its_shards_at_once)
+{
+	hwt_store *store = started(HWT_S(60)); /* a look each 20 s */
+	hwt_store_stats stats = HWT_STORE_STATS_INIT;
+	pid_t pid;
+	int64_t before_ns;
+
+	pid = spawn("hold", NULL);
+	CHECK(wait_held(store, 4));
+	sleep_ms(300); /* the looks that its coming has caused are over */
+	atomic_store(&leaves, pid);
+	atomic_store(&hwts_test_at, let_it_leave);
+	hwts_hear_news(store, &(struct hwts_due){ .id = -1 });
+	hwts_poke(store);
+	for (int64_t until_ns = hwt_now() + PATIENCE_NS; hwt_now() < until_ns && atomic_load(&leaves) != 0;)
+		sleep_ms(1);
+	before_ns = hwt_now();
+	CHECK(wait_held(store, 8));
+	CHECK_INT(hwt_now() - before_ns, <, HWT_S(12)); /* not the 20 s of the next look */
+	CHECK_CALL(hwt_store_read_stats(store, &stats), 0);
+	CHECK_INT(stats.taken_over, ==, 0);
+	atomic_store(&hwts_test_at, NULL);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+static _Thread_local struct prng delays;
+
+/* Each thread its own; most points go by at once. */
+static void delay(const char *where)
+{
+	(void)where;
+	if (delays.state == 0)
+		delays.state = hwts_random() | 1;
+	if (prng_below(&delays, 3) == 0)
+		sleep_ns((int64_t)prng_below(&delays, 3000) * 1000);
+}
+
+/* Rows that are due before the start, from another store; the threads are delayed at random.  The lease is long. */
+TEST(what_is_due_before_a_start_runs_at_once)
+{
+	hwt_store_config config;
+	unsigned rescued, rounds = on_sqlite() ? 40 : 15;
+
+	fresh_world();
+	config = store_config();
+	config.lease_ns = HWT_S(600);
+	atomic_store(&ran, 0);
+	atomic_store(&hwts_test_at, delay);
+	rescued = atomic_load(&hwts_test_rescued);
+	for (unsigned i = 0; i < rounds; i++) {
+		hwt_store *putter = open_store(), *store;
+
+		put(putter, "a", 0);
+		if (i % 2)
+			put(putter, "a", HWT_S(3600));
+		CHECK_CALL(hwt_store_close(putter), 0);
+		store = open_with(&config);
+		register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+		CHECK_CALL(hwt_store_start(store), 0);
+		CHECK(wait_count(&ran, i + 1));
+		CHECK_CALL(hwt_store_close(store), 0);
+	}
+	atomic_store(&hwts_test_at, NULL);
+	CHECK_INT(atomic_load(&hwts_test_rescued), ==, rescued);
+}
+
+STORE_MAIN(child)
