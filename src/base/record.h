@@ -13,9 +13,9 @@
  *       | generation                            | flags      | state     |
  *       +---------------------------------------+------------+-----------+
  *
- *   48 bits of generation do not wrap: a record is used again once in a worker's pass at most, or once in thousands of
- *   calls of its lane (lane/reclaim.c), and 2^48 passes of a microsecond take nine years of nothing else.  Most timeouts never have a flag, and what they cost is what the
- *   exchanges on an exact word without one cost.
+ *   48 bits of generation do not wrap: a record is used again once in a worker's pass at most, or once in thousands
+ *   of calls of its lane (lane/reclaim.c), and 2^48 passes of a microsecond take nine years of nothing else.  Most
+ *   timeouts never have a flag, and what they cost is what the exchanges on an exact word without one cost.
  *
  *   A timeout with a period or a finaliser has a second record, its extension, whose word stays as it was.
  *
