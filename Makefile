@@ -18,6 +18,7 @@ WARN = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmiss
 Q := $(if $(V),,@)
 SAY := $(if $(findstring s,$(firstword -$(MAKEFLAGS))),:,echo)
 QCC = $(if $(V),,@$(SAY) '  CC  $@'; )$(CC)
+QCXX = $(if $(V),,@$(SAY) '  CXX $@'; )$(CXX)
 
 # SAN=thread or SAN=address,undefined: everything again, in a folder of its own.
 SAN ?=
@@ -31,6 +32,8 @@ endif
 # The same bytes from whatever folder it is built in.
 SAME = -ffile-prefix-map=$(CURDIR)=.
 ALL_CFLAGS = -std=c11 $(OPT) $(WARN) $(SANFLAGS) -pthread $(CFLAGS)
+ALL_CXXFLAGS = $(OPT) -Wall -Wextra -Wpedantic -Wshadow -Wconversion $(if $(WERROR),-Werror) $(SANFLAGS) \
+	       -pthread $(CXXFLAGS)
 HIDDEN = -fvisibility=hidden
 
 # How the library finds what each thread has for itself.
@@ -112,7 +115,7 @@ $(BUILD)/hwt.3: doc/man.awk include/hwt.h CHANGES.md
 	@mkdir -p $(BUILD)
 	@awk -v date=$$(sed -n 's/^### \(20[0-9-]*\)$$/\1/p' CHANGES.md | head -1) -f doc/man.awk include/hwt.h >$@
 
-INSTALLED = $(INCLUDEDIR)/hwt.h $(LIBDIR)/libhwt.a $(LIBDIR)/libhwt.so.$(VERSION) $(LIBDIR)/$(SONAME) \
+INSTALLED = $(INCLUDEDIR)/hwt.h $(INCLUDEDIR)/hwt.hpp $(LIBDIR)/libhwt.a $(LIBDIR)/libhwt.so.$(VERSION) $(LIBDIR)/$(SONAME) \
 	$(LIBDIR)/libhwt.so $(LIBDIR)/pkgconfig/hwt.pc $(MANDIR)/man3/hwt.3 $(FUNCTIONS:%=$(MANDIR)/man3/%.3)
 DOCUMENTS = README.md CHANGES.md LICENSE $(wildcard doc/*.md doc/*.svg doc/*.bt)
 
@@ -121,7 +124,7 @@ install: all $(BUILD)/hwt.3 ## to DESTDIR= PREFIX=/usr/local; make uninstall
 	@rm -f $(BUILD)/hwt.pc && $(MAKE) -s --no-print-directory BUILD=$(BUILD) $(BUILD)/hwt.pc
 	install -d $(DESTDIR)$(INCLUDEDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(MANDIR)/man3 \
 		$(DESTDIR)$(DOCDIR)/examples
-	install -m 644 include/hwt.h $(DESTDIR)$(INCLUDEDIR)/
+	install -m 644 include/hwt.h include/hwt.hpp $(DESTDIR)$(INCLUDEDIR)/
 	install -m 644 $(BUILD)/libhwt.a $(DESTDIR)$(LIBDIR)/
 	install -m 755 $(BUILD)/libhwt.so.$(VERSION) $(DESTDIR)$(LIBDIR)/
 	ln -sf libhwt.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(SONAME)

@@ -59,6 +59,13 @@ $(BUILD)/bench/wheels: bench/wheels/wheels.c $(BUILD)/libhwt.a | $(BUILD)/bench
 bench-wheels: $(BUILD)/bench/wheels | $(BENCH_RESULTS)
 	$< $(BENCH_ARGS) >$(BENCH_RESULTS)/wheels.csv
 
+# hwt.hpp beside the C calls, and beside Boost.Asio where that is installed.
+$(BUILD)/bench/cpp: bench/cpp/cpp.cpp $(BUILD)/libhwt.a | $(BUILD)/bench
+	$(QCXX) -std=c++17 $(ALL_CXXFLAGS) $(ALL_CPPFLAGS) -o $@ $< $(BUILD)/libhwt.a $(ALL_LDFLAGS)
+
+bench-cpp: $(BUILD)/bench/cpp
+	$< $(BENCH_ARGS)
+
 bench-check:
 	CC='$(CC)' BUILD='$(BUILD)' bench/check/check.sh || [ $$? -eq 77 ]
 
@@ -73,4 +80,4 @@ plots: ## draws the pictures of the documents
 bench-deps:
 	bench/deps.sh
 
-.PHONY: figures plots bench bench-full bench-check bench-deps bench-wheels
+.PHONY: figures plots bench bench-full bench-check bench-cpp bench-deps bench-wheels

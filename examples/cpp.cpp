@@ -1,113 +1,77 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * C++: a lambda as a task, through arg.  schedule() owns it until it has run or was cancelled, whichever comes first.
+ * C++17: callables as tasks, and timeouts that end with their objects.
  *
  *     $ build/examples/cpp
  *     a moment later: 42
  *     cancelled in time
  */
-#include <hwt.h>
+#include <hwt.hpp>
 
-#include <condition_variable>
 #include <cstdio>
-#include <functional>
+#include <future>
 #include <memory>
-#include <mutex>
-#include <system_error>
-#include <utility>
+#include <string>
+
+using namespace std::chrono_literals;
 
 namespace
 {
 
-void check(int rc, const char *what)
-{
-	if (rc != 0)
-		throw std::system_error(rc, std::generic_category(), what);
-}
-
-class Timer
+/* Closes itself when it has been idle.  The timeout is the last member: its end waits for close(), then the rest goes. */
+class connection
 {
       public:
-	using Task = std::function<void()>;
-
-	/* What names a timeout, and what it would have run. */
-	struct Handle {
-		hwt_timeout timeout;
-		Task *task;
-	};
-
-	explicit Timer(const hwt_config &config)
+	connection(hwt::timer &timer, std::string peer) : peer_(std::move(peer))
 	{
-		check(hwt_timer_create(&timer, &config), "create");
-	}
-	Timer(const Timer &) = delete;
-	Timer &operator=(const Timer &) = delete;
+		std::error_code error = timer.schedule(
+		    30s, [this] { close(); }, idle_);
 
-	/* What the stop hands back is freed, too: nothing else would. */
-	~Timer()
-	{
-		hwt_unprocessed left;
-
-		hwt_timer_stop(timer, nullptr);
-		while (hwt_timer_next_unprocessed(timer, &left))
-			delete static_cast<Task *>(left.arg);
-		hwt_timer_destroy(timer);
+		if (error)
+			throw std::system_error(error, "connection");
 	}
 
-	Handle schedule(int64_t delay_ns, Task task)
+	void packet()
 	{
-		auto owned = std::make_unique<Task>(std::move(task));
-		Handle handle{ HWT_TIMEOUT_NONE, owned.get() };
-
-		check(hwt_new_timeout(timer, run, owned.get(), delay_ns, &handle.timeout), "schedule");
-		owned.release(); /* run() or cancel() has it now, perhaps already */
-		return handle;
-	}
-
-	/* true: it will not run.  Only who gets true may touch the task, and does not need to. */
-	static bool cancel(const Handle &handle)
-	{
-		if (hwt_cancel(handle.timeout) != 0)
-			return false;
-		delete handle.task;
-		return true;
+		if (idle_.reschedule(30s) == std::errc::no_such_file_or_directory)
+			std::printf("%s has been closed\n", peer_.c_str());
 	}
 
       private:
-	/* An exception must not leave a task: there is only C around it. */
-	static void run(hwt_timeout, void *arg) noexcept
+	void close()
 	{
-		std::unique_ptr<Task> task(static_cast<Task *>(arg));
-
-		(*task)();
+		std::printf("%s is idle\n", peer_.c_str());
 	}
 
-	hwt_timer *timer = nullptr;
+	std::string peer_;
+	hwt::timeout idle_;
 };
 
 } // namespace
 
 int main()
 {
-	hwt_config config = HWT_CONFIG_INIT;
-	std::condition_variable changed;
-	std::mutex mutex;
-	bool done = false;
-	int answer = 42;
+	hwt::timer timer(1ms); /* before what uses it: destroyed after that */
+	auto answer = std::make_unique<int>(42);
+	std::promise<void> said;
+	hwt::timeout never;
 
-	config.tick_duration_ns = HWT_MS(1);
-	Timer timer(config);
-	timer.schedule(HWT_MS(20), [&] {
-		std::lock_guard<std::mutex> lock(mutex);
-		std::printf("a moment later: %d\n", answer);
-		done = true;
-		changed.notify_one();
+	/* A callable may own things: here it is moved into the timer, and destroyed after its run. */
+	std::error_code error = timer.schedule(20ms, [&said, answer = std::move(answer)] {
+		std::printf("a moment later: %d\n", *answer);
+		said.set_value();
 	});
-	Timer::Handle handle = timer.schedule(HWT_S(3600), [] { std::puts("never"); });
-	timer.schedule(HWT_S(3600), [] { std::puts("never either"); });
+	if (!error)
+		error = timer.schedule(
+		    1h, [] { std::puts("never"); }, never);
+	if (error)
+		return 1;
+	{
+		connection one(timer, "the peer");
 
-	std::unique_lock<std::mutex> lock(mutex);
-	changed.wait(lock, [&] { return done; });
-	std::puts(Timer::cancel(handle) ? "cancelled in time" : "too late");
+		one.packet();
+	}
+	said.get_future().wait();
+	std::puts(never.cancel() ? "too late" : "cancelled in time");
 	return 0;
 }

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The examples of libhwt.  Those that need more than the library are built if that is installed.
 
+EXAMPLES_CPP := cpp coroutine
 EXAMPLES_PKG := libuv executor_glib glib_loop curl_multi
-EXAMPLES_MORE := $(addprefix $(BUILD)/examples/,$(EXAMPLES_PKG) cpp)
+EXAMPLES_MORE := $(addprefix $(BUILD)/examples/,$(EXAMPLES_PKG) $(EXAMPLES_CPP))
 PKG_libuv := libuv
 PKG_executor_glib := glib-2.0
 PKG_glib_loop := glib-2.0
@@ -18,9 +19,9 @@ $(EXAMPLES_PKG:%=$(BUILD)/examples/%): $(BUILD)/examples/%: examples/%.c $(BUILD
 		$(ALL_CFLAGS) -o $@ $< $(BUILD)/libhwt.a $$(pkg-config --cflags --libs $(PKG_$*) | \
 		sed 's/-I/-isystem /g') $(ALL_LDFLAGS); fi
 
-$(BUILD)/examples/cpp: examples/cpp.cpp $(BUILD)/libhwt.a | $(BUILD)/examples
-	@if command -v $(CXX) >/dev/null 2>&1; then $(if $(V),,$(SAY) '  CXX $@';) $(CXX) -std=c++17 $(OPT) -Wall -Wextra \
-		-Wpedantic -Wshadow -Wconversion $(SANFLAGS) -pthread $(ALL_CPPFLAGS) -o $@ $< $(BUILD)/libhwt.a \
+$(EXAMPLES_CPP:%=$(BUILD)/examples/%): $(BUILD)/examples/%: examples/%.cpp $(BUILD)/libhwt.a | $(BUILD)/examples
+	@if command -v $(CXX) >/dev/null 2>&1; then $(if $(V),,$(SAY) '  CXX $@';) $(CXX) \
+		-std=$(if $(filter coroutine,$*),c++20,c++17) $(ALL_CXXFLAGS) $(ALL_CPPFLAGS) -o $@ $< $(BUILD)/libhwt.a \
 		$(ALL_LDFLAGS); fi
 
 demo: $(EXAMPLES) ## a server with thousands of connections, each with its timeouts (10 seconds)

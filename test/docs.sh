@@ -3,13 +3,14 @@
 # The programs in README.md, doc/guide.md, doc/store.md and doc/hwt_store.3 compile without a warning and do what the text
 # beside them says.  Those on a store are left out when it was not built, those on PostgreSQL when no server is there.
 #
-# Markdown   a block ```c is a program; a block ```text that follows it, before the next program, holds lines that it
+# Markdown   a block ```c or ```cpp (C++20) is a program; a block ```text that follows it, before the next program, holds lines that it
 #            prints.  What a program prints must stand in the file, outside of programs.  "```c fragment" is no program.
 # Man page   .\" program, then the text from .Bd -literal to .Ed; lines .\" prints TEXT name what it prints.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 BUILD=${BUILD:-build}
 CC=${CC:-cc}
+CXX=${CXX:-c++}
 LIMIT_S=20
 . test/result.sh
 # Once more from the start, with a server of its own around it.  77: none is installed.
@@ -21,15 +22,15 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Programs to $work/N.c, with N from 1; the lines they are to print to $work/N.text; all but programs to $work/prose.
+# Programs to $work/N.c or N.cpp, with N from 1; the lines they are to print to $work/N.text; all but programs to $work/prose.
 extract_markdown() {
 	awk -v dir="$work" '
 		/^```/ && on { on = 0; next }
-		/^```c$/ { on = 1; out = dir "/" ++n ".c"; next }
+		/^```c$/ || /^```cpp$/ { on = 1; out = dir "/" ++n "." substr($0, 4); next }
 		/^```text$/ { on = 1; out = n ? dir "/" n ".text" : "/dev/null"; next }
 		/^```/ { on = 1; out = "/dev/null"; next }
 		on { print > out }
-		!on || out !~ /\.c$/ { print > (dir "/prose") }
+		!on || out !~ /\.c(pp)?$/ { print > (dir "/prose") }
 	' "$1"
 }
 
@@ -61,13 +62,20 @@ compile() { # PROGRAM SOURCE
 	else
 		set -- "$1" "$2" "$BUILD/libhwt.a"
 	fi
-	program=$1
+	program=$1 program_source=$2
 	shift
-	"$CC" -std=c11 -Wall -Wextra -Wpedantic -Werror ${SAN:+"-fsanitize=$SAN"} -Iinclude "$@" -pthread -o "$program"
+	case $program_source in
+	*.cpp) compiler="$CXX -std=c++20" ;;
+	*) compiler="$CC -std=c11" ;;
+	esac
+	# shellcheck disable=SC2086 # the compiler and its standard
+	$compiler -Wall -Wextra -Wpedantic -Werror ${SAN:+"-fsanitize=$SAN"} -Iinclude "$@" -pthread -o "$program"
 }
 
 lacks() { # SOURCE: what this machine lacks for it
-	if grep -q 'hwt_store\.h' "$1" && [ ! -e "$BUILD/libhwt-store.a" ]; then
+	if [ "${1%.cpp}" != "$1" ] && ! command -v "$CXX" >/dev/null 2>&1; then
+		echo "no C++ compiler"
+	elif grep -q 'hwt_store\.h' "$1" && [ ! -e "$BUILD/libhwt-store.a" ]; then
 		echo "the store was not built"
 	elif grep -q 'libpq-fe\.h' "$1" && [ -z "${HWT_STORE_PG_URL:-}" ]; then
 		echo "no PostgreSQL server is installed"
@@ -109,12 +117,12 @@ for file in README.md doc/guide.md doc/store.md doc/hwt_store.3; do
 	*) extract_markdown "$file" ;;
 	esac
 	n=1
-	while [ -e "$work/$n.c" ]; do
-		lacking=$(lacks "$work/$n.c")
+	while source=$(ls "$work/$n.c" "$work/$n.cpp" 2>/dev/null); [ -n "$source" ]; do
+		lacking=$(lacks "$source")
 		if [ -n "$lacking" ]; then
 			skip "${prefix}_$n" "$lacking"
 		else
-			result "${prefix}_$n" "$(check "$file" "$work/$n.c")"
+			result "${prefix}_$n" "$(check "$file" "$source")"
 		fi
 		n=$((n + 1))
 	done
@@ -128,7 +136,7 @@ done
 
 # Words that a native engineer would not write (CONTRIBUTING.md, "English"), where they cannot be meant otherwise.
 result docs_have_short_sentences_that_name_what_acts "$(grep -nwE "[Ww]ant of|[Aa]new|at the most|[Hh]e|[Hh]is|[Hh]imself" \
-	README.md CONTRIBUTING.md CHANGES.md bench/README.md include/hwt.h doc/guide.md doc/internals.md doc/wheels.md \
+	README.md CONTRIBUTING.md CHANGES.md bench/README.md include/hwt.h include/hwt.hpp doc/guide.md doc/internals.md doc/wheels.md \
 	examples/*.[ch] examples/*.cpp)"
 
 result docs_lead_to_what_is_there "$(for file in $(git ls-files '*.md' 2>/dev/null); do

@@ -38,6 +38,7 @@ same glib_loop_repeats_what_a_thread_schedules '5\n5\n5\n' "$BUILD/examples/glib
 same curl_multi_transfers_and_times_out 'ok: 40 transfers\n' "$BUILD/examples/curl_multi" --self-test
 
 same cpp_runs_a_lambda 'a moment later: 42\ncancelled in time\n' "$BUILD/examples/cpp"
+same coroutine_tries_until_it_is_stopped 'attempt 1\nattempt 2\nattempt 3\nconnected\nanother one was stopped\n' "$BUILD/examples/coroutine"
 
 last() { # NAME WANTED PROGRAM ARGS...: its last line
 	name=$1

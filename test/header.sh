@@ -64,6 +64,32 @@ for cxx in g++ clang++; do
 	compile $cxx -std=c++20 -x c++
 done
 
+# hwt.hpp in the standards that it has something for, alone, twice, and with a user's own warnings.
+cat >"$work/use.cpp" <<'END'
+#include <hwt.hpp>
+#include <hwt.hpp>
+std::error_code use(hwt::timer &timer, hwt::timeout &out, int *number);
+std::error_code use(hwt::timer &timer, hwt::timeout &out, int *number)
+{
+	return timer.schedule(std::chrono::seconds(1), [number] { ++*number; }, out);
+}
+#if __cplusplus > 201703L && !defined(HWT_COROUTINES)
+#error "no coroutines"
+#endif
+END
+for cxx in g++ clang++; do
+	if ! command -v $cxx >/dev/null 2>&1; then
+		skip "hpp_with_$cxx" "not installed"
+		continue
+	fi
+	for standard in 17 20 2b; do
+		result "hpp_with_${cxx}_in_c++$standard" "$($cxx -std=c++$standard -pedantic -Wall -Wextra -Werror -Wshadow \
+			-Wconversion -Wold-style-cast -Iinclude -c "$work/use.cpp" -o "$work/use.o" 2>&1)"
+	done
+	result "hpp_with_${cxx}_refuses_older_standards" "$($cxx -std=c++14 -Iinclude -c "$work/use.cpp" -o "$work/use.o" 2>&1 |
+		grep -q 'hwt.hpp needs C++17' || echo "it says something else")"
+done
+
 result header_includes_only_what_it_may "$(sed -n 's/^#include //p' include/hwt.h |
 	grep -vE '^<(pthread|stdbool|stddef|stdint)\.h>$'; grep -nE '(^|[^a-z])ck_' include/hwt.h)"
 

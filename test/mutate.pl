@@ -10,8 +10,8 @@ use strict;
 use warnings;
 use File::Find;
 
-our @files; # by their paths below src/
-find({ no_chdir => 1, wanted => sub { push @files, s{^src/}{}r if /\.[ch]$/ } }, 'src');
+our @files; # by their paths below src/, and hwt.hpp
+find({ no_chdir => 1, wanted => sub { push @files, s{^src/}{}r if /\.(?:[ch]|hpp)$/ } }, 'src', 'include');
 @files = sort @files;
 
 # The one that an entry means: a path below src/, or the end of one that is the only such.
@@ -19,7 +19,8 @@ sub path_of {
 	my ($file) = @_;
 	my @found = grep { $_ eq $file } @files;
 	@found = grep { m{/\Q$file\E$} } @files unless @found;
-	return @found == 1 ? "src/$found[0]" : undef;
+	return unless @found == 1;
+	return $found[0] =~ m{^include/} ? $found[0] : "src/$found[0]";
 }
 
 # An edit: where, the lines before (context and "-"), the lines after (context and "+").
@@ -35,7 +36,7 @@ sub entries {
 		} elsif (/^([-+ ])(.*\n)/ && $entry) {
 			$edit->{old} .= $2 if $1 ne '+';
 			$edit->{new} .= $2 if $1 ne '-';
-		} elsif (/^([\w-]+) +(\S+\.[ch]) +([\w:]+|-) +(\w+|-)$/ && !$entry) {
+		} elsif (/^([\w-]+) +(\S+\.(?:[ch]|hpp)) +([\w:]+|-) +(\w+|-)$/ && !$entry) {
 			$edit = { file => $2, old => '', new => '' };
 			push @entries, $entry = { name => $1, file => $2, program => $3, test => $4, edits => [$edit] };
 		} else {

@@ -15,7 +15,15 @@
 #define HWT_TEST_H
 
 #include <inttypes.h>
+#ifdef __cplusplus /* test_cpp.cpp */
+#include <atomic>
+using std::atomic_fetch_add;
+using std::atomic_load;
+using std::atomic_store;
+using std::atomic_uint;
+#else
 #include <stdatomic.h>
+#endif
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -7,6 +7,8 @@ CHECKER := $(wildcard test/check/*.c)
 ONE_THREAD := $(if $(findstring thread,$(SAN)),unit_world unit_oracle unit_wheel unit_levels)
 UNIT_TESTS := $(filter-out $(ONE_THREAD:%=$(BUILD)/test/%),$(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/unit_*.c)))
 API_TESTS := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/test_*.c))
+# hwt.hpp in two standards, where there is a C++ compiler.
+CPP_TESTS := $(if $(shell command -v $(CXX) 2>/dev/null),$(addprefix $(BUILD)/test/test_cpp,17 20))
 # The same programs once more: on the hierarchical wheel; and with the library's test build, in which threads lose their
 # processor where it hurts (test/exec.sh).  ThreadSanitizer has no use for those of one thread.
 TWINS ?= $(patsubst %,hierarchical:$(BUILD)/test/%,\
@@ -48,13 +50,17 @@ $(BUILD)/test/test_%: test/test_%.c $(BUILD)/libhwt.so | $(BUILD)/test
 	$(QCC) $(ALL_CPPFLAGS) -Itest $(GNU) $(ALL_CFLAGS) -o $@ $< -L$(BUILD) -lhwt \
 		-Wl,--enable-new-dtags,-rpath,'$$ORIGIN/..' $(ALL_LDFLAGS)
 
+$(CPP_TESTS): $(BUILD)/test/test_cpp%: test/test_cpp.cpp $(BUILD)/libhwt.so | $(BUILD)/test
+	$(QCXX) -std=c++$* $(ALL_CXXFLAGS) $(ALL_CPPFLAGS) -Itest -o $@ $< -L$(BUILD) -lhwt \
+		-Wl,--enable-new-dtags,-rpath,'$$ORIGIN/..' $(ALL_LDFLAGS)
+
 # The longest first, so that none of them is what the end waits for.
-RUNS = $(UNIT_TESTS) $(API_TESTS) $(TWINS)
+RUNS = $(UNIT_TESTS) $(API_TESTS) $(CPP_TESTS) $(TWINS)
 LONG := %/unit_interleave %/test_stress %/test_memory %/unit_oracle %/test_stress_all %/test_stress_limit
 
 # TWINS= leaves them out: what they find hangs on the compiler less than on chance.
-check: all $(UNIT_TESTS) $(API_TESTS) $(BUILD)/perturbed/$(SONAME) $(EXAMPLES) $(EXAMPLES_MORE) $(BENCH) $(STORE_TESTS) ## all tests; make check-store those of libhwt-store
-	CC='$(CC)' SAN='$(SAN)' test/run.sh $(BUILD) $(filter $(LONG),$(RUNS)) $(filter-out $(LONG),$(RUNS)) $(STORE_RUNS) $(STORE_CHECKS) \
+check: all $(UNIT_TESTS) $(API_TESTS) $(CPP_TESTS) $(BUILD)/perturbed/$(SONAME) $(EXAMPLES) $(EXAMPLES_MORE) $(BENCH) $(STORE_TESTS) ## all tests; make check-store those of libhwt-store
+	CC='$(CC)' CXX='$(CXX)' SAN='$(SAN)' test/run.sh $(BUILD) $(filter $(LONG),$(RUNS)) $(filter-out $(LONG),$(RUNS)) $(STORE_RUNS) $(STORE_CHECKS) \
 		test/layers.sh test/edges.sh test/header.sh test/abi.sh test/docs.sh test/examples.sh test/dlopen.sh test/man.sh \
 		test/store_man.sh $(if $(TWINS),test/bench.sh)
 

@@ -1,0 +1,637 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef HWT_HPP
+#define HWT_HPP
+
+/*
+ * libhwt for C++17, and with coroutines for C++20.  A header alone, over hwt.h: link the same library.
+ *
+ *     hwt::timer timer(10ms);                                  // the tick; a full hwt_config is possible
+ *     hwt::timeout limit;
+ *
+ *     if (auto error = timer.schedule(5s, [this] { give_up(); }, limit))
+ *             return error;                                    // nothing was scheduled
+ *     ...
+ *     limit.cancel();                                          // or let the destructor do it
+ *
+ *     if (co_await timer.sleep_for(1s, token))                 // C++20; an error: the stop was requested
+ *             co_return;
+ *
+ * Lifetimes
+ *
+ *   A callable is moved into the timer, and destroyed exactly once: by the thread that calls schedule if that fails,
+ *   otherwise by the library's finaliser, on the worker (or the executor's thread) after its last run or soon after the
+ *   cancel, and in ~timer if it was pending until the end.  A small one takes no memory of its own: it may have the size
+ *   of a pointer, has to be trivially copyable, and must not change itself.  `[this]`, a reference and a function
+ *   pointer are such.  Each other one takes one allocation.
+ *
+ *   ~timeout ends the timeout as the constructor was told (hwt::ending).  By default it cancels, and waits for the
+ *   callable if that is running, so what the callable refers to may be destroyed next.  Hold no lock then that the
+ *   callable wants.
+ *
+ *   ~timer stops and destroys.  All timeouts have to end before: declare the timer first.  Like the C call, it must not
+ *   happen in a task of that timer; there it calls std::terminate.
+ *
+ * Errors
+ *
+ *   Only constructors of timer throw, std::system_error.  All else returns std::error_code, with the errno values that
+ *   hwt.h names: compare with std::errc.  What a callable's own copy or move throws passes through, and nothing was
+ *   scheduled.  An exception must not leave a callable: std::terminate.
+ *
+ * Threads, order and cost are those of the C calls, which each comment names.
+ */
+
+#include <hwt.h>
+
+#if __cplusplus < 201703L
+#error "hwt.hpp needs C++17"
+#endif
+
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <new>
+#include <ratio>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+#if defined(__cpp_impl_coroutine) && defined(__has_include)
+#if __has_include(<coroutine>) && __has_include(<stop_token>)
+#include <coroutine>
+#include <stop_token>
+#if defined(__cpp_lib_coroutine) && defined(__cpp_lib_jthread)
+#define HWT_COROUTINES 1
+#include <atomic>
+#include <optional>
+#include <thread>
+#endif
+#endif
+#endif
+
+namespace hwt
+{
+
+class handle;
+
+/* HWT_CONFIG_INIT, to be changed and given to a timer. */
+inline hwt_config defaults() noexcept
+{
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+	return HWT_CONFIG_INIT;
+#pragma GCC diagnostic pop
+}
+
+namespace detail
+{
+
+inline std::error_code error(int rc) noexcept
+{
+	return rc == 0 ? std::error_code() : std::error_code(rc, std::generic_category());
+}
+
+/* Nanoseconds, rounded up so that nothing is early; what an int64_t does not hold is its end, and a NaN is never. */
+template <class Rep, class Period>
+constexpr std::int64_t nanoseconds(std::chrono::duration<Rep, Period> duration) noexcept
+{
+	using unit = std::ratio_divide<Period, std::nano>;
+
+	if constexpr (std::is_integral_v<Rep> && sizeof(Rep) <= sizeof(std::int64_t) && unit::den == 1) {
+		constexpr std::int64_t limit = INT64_MAX / unit::num;
+
+		if constexpr (std::is_unsigned_v<Rep>) {
+			if (std::uint64_t{ duration.count() } > std::uint64_t{ limit })
+				return INT64_MAX;
+		} else {
+			if (std::int64_t{ duration.count() } > limit)
+				return INT64_MAX;
+			if (std::int64_t{ duration.count() } < -limit)
+				return INT64_MIN;
+		}
+		return static_cast<std::int64_t>(duration.count()) * unit::num;
+	} else {
+		long double ns = std::ceil(std::chrono::duration<long double, std::nano>(duration).count());
+
+		if (!(ns < static_cast<long double>(INT64_MAX)))
+			return INT64_MAX;
+		return ns > static_cast<long double>(INT64_MIN) ? static_cast<std::int64_t>(ns) : INT64_MIN;
+	}
+}
+
+/* On the clock of hwt_now().  On Linux that is steady_clock's; elsewhere the distance from now counts. */
+template <class Duration>
+std::int64_t deadline(std::chrono::time_point<std::chrono::steady_clock, Duration> when) noexcept
+{
+#ifdef __linux__
+	return nanoseconds(when.time_since_epoch());
+#else
+	std::int64_t left_ns = nanoseconds(when - std::chrono::steady_clock::now()), now_ns = hwt_now();
+
+	return left_ns > INT64_MAX - now_ns ? INT64_MAX : now_ns + left_ns;
+#endif
+}
+
+template <class F, class = void> struct may_be_null : std::false_type {
+};
+/* A lambda without captures converts to a pointer, but never to a null one. */
+template <class F>
+struct may_be_null<F, std::void_t<decltype(std::declval<const F &>() == nullptr)>>
+    : std::bool_constant<!std::is_empty_v<F>> {
+};
+
+/* How a callable gets through arg: inside of it, or as a pointer to a block of its own. */
+template <class F> struct task {
+	static_assert(std::is_invocable_v<F &> || std::is_invocable_v<F &, handle>,
+		      "a task takes nothing, or a hwt::handle");
+
+	static constexpr bool inside = sizeof(F) <= sizeof(void *) && alignof(F) <= alignof(void *) &&
+				       std::is_trivially_copyable_v<F> && std::is_trivially_destructible_v<F> &&
+				       (std::is_invocable_v<const F &> || std::is_invocable_v<const F &, handle>);
+
+	static void call(F &f, hwt_timeout timeout);
+
+	static void run(hwt_timeout timeout, void *arg) noexcept
+	{
+		if constexpr (inside) {
+			alignas(F) unsigned char room[sizeof(F)];
+
+			std::memcpy(room, &arg, sizeof(F));
+			call(*std::launder(reinterpret_cast<F *>(room)), timeout);
+		} else {
+			call(*static_cast<F *>(arg), timeout);
+		}
+	}
+
+	static void release(void *arg) noexcept
+	{
+		delete static_cast<F *>(arg);
+	}
+
+	template <class G> static int schedule(hwt_timer *timer, hwt_spec &spec, G &&callable, hwt_timeout *out)
+	{
+		spec.size = sizeof(spec);
+		spec.task = run;
+		if constexpr (may_be_null<F>::value) {
+			if (callable == nullptr)
+				return EINVAL;
+		}
+		if constexpr (inside) {
+			if constexpr (!std::is_empty_v<F>) {
+				const F f(std::forward<G>(callable));
+
+				std::memcpy(&spec.arg, &f, sizeof(F));
+			}
+			if (spec.period_ns != 0)
+				return hwt_new_timeout_ex(timer, &spec, out);
+			if (spec.flags != 0)
+				return hwt_new_timeout_at(timer, run, spec.arg, spec.when_ns, out);
+			return hwt_new_timeout(timer, run, spec.arg, spec.when_ns, out);
+		} else {
+			std::unique_ptr<F> f(new (std::nothrow) F(std::forward<G>(callable)));
+			int rc;
+
+			if (!f)
+				return ENOMEM;
+			spec.arg = f.get();
+			spec.release = release;
+			rc = hwt_new_timeout_ex(timer, &spec, out);
+			if (rc == 0)
+				(void)f.release(); /* the finaliser has it, perhaps already */
+			return rc;
+		}
+	}
+};
+
+} // namespace detail
+
+/*
+ * Names a timeout and owns nothing: a value, to be copied and kept.  It is harmless after the timeout has ended, until
+ * the timer is destroyed.
+ */
+class handle
+{
+      public:
+	constexpr handle() noexcept = default;
+	constexpr explicit handle(hwt_timeout timeout) noexcept : timeout_(timeout)
+	{
+	}
+
+	/* hwt_cancel: no error says that this call prevented the run. */
+	std::error_code cancel() const noexcept
+	{
+		return detail::error(hwt_cancel(timeout_));
+	}
+
+	/* hwt_cancel_sync: afterwards the callable does not run, unless the error is resource_deadlock_would_occur. */
+	std::error_code cancel_sync() const noexcept
+	{
+		return detail::error(hwt_cancel_sync(timeout_));
+	}
+
+	/* hwt_reschedule; in its own callable it re-arms. */
+	template <class Rep, class Period>
+	[[nodiscard]] std::error_code reschedule(std::chrono::duration<Rep, Period> delay) const noexcept
+	{
+		return detail::error(hwt_reschedule(timeout_, detail::nanoseconds(delay)));
+	}
+
+	/* hwt_reschedule_at. */
+	template <class Duration>
+	[[nodiscard]] std::error_code
+	reschedule(std::chrono::time_point<std::chrono::steady_clock, Duration> when) const noexcept
+	{
+		return detail::error(hwt_reschedule_at(timeout_, detail::deadline(when)));
+	}
+
+	/* hwt_timeout_state. */
+	hwt_state state() const noexcept
+	{
+		return hwt_timeout_state(timeout_);
+	}
+
+	/* hwt_timeout_missed: in the callable of a periodic timeout. */
+	std::uint64_t missed() const noexcept
+	{
+		return hwt_timeout_missed(timeout_);
+	}
+
+	/* Whether it names a timeout, which may have ended. */
+	explicit operator bool() const noexcept
+	{
+		return timeout_.entry != nullptr;
+	}
+
+	/* For the C calls. */
+	hwt_timeout native() const noexcept
+	{
+		return timeout_;
+	}
+
+	friend bool operator==(const handle &a, const handle &b) noexcept
+	{
+		return a.timeout_.entry == b.timeout_.entry && a.timeout_.generation == b.timeout_.generation;
+	}
+
+	friend bool operator!=(const handle &a, const handle &b) noexcept
+	{
+		return !(a == b);
+	}
+
+      protected:
+	hwt_timeout timeout_ = HWT_TIMEOUT_NONE;
+};
+
+template <class F> void detail::task<F>::call(F &f, hwt_timeout timeout)
+{
+	if constexpr (std::is_invocable_v<F &, handle>) {
+		(void)f(handle(timeout));
+	} else {
+		(void)timeout;
+		(void)f();
+	}
+}
+
+/* What ~timeout does. */
+enum class ending {
+	wait,   /* hwt_cancel_sync.  In its own callable, where that would wait for itself: hwt_cancel */
+	cancel, /* hwt_cancel: a callable that is running goes on */
+	leave   /* nothing: the timeout stays, also beyond the object */
+};
+
+/* Owns a timeout: ends it when it is destroyed, when another one is moved or scheduled into it, and in reset(). */
+class timeout : public handle
+{
+      public:
+	timeout() noexcept = default;
+	explicit timeout(ending how) noexcept : ending_(how)
+	{
+	}
+
+	timeout(timeout &&other) noexcept : handle(other.let_go()), ending_(other.ending_)
+	{
+	}
+
+	timeout &operator=(timeout &&other) noexcept
+	{
+		if (this != &other) {
+			reset();
+			timeout_ = other.let_go().native();
+			ending_ = other.ending_;
+		}
+		return *this;
+	}
+
+	~timeout()
+	{
+		end(timeout_, ending_);
+	}
+
+	/* Ends the timeout now, as the destructor would. */
+	void reset() noexcept
+	{
+		end(let_go().native(), ending_);
+	}
+
+	/* Leaves the timeout as it is, and owns it no more. */
+	handle let_go() noexcept
+	{
+		handle left = *this;
+
+		timeout_ = HWT_TIMEOUT_NONE;
+		return left;
+	}
+
+	void end_by(ending how) noexcept
+	{
+		ending_ = how;
+	}
+
+      private:
+	friend class timer;
+
+	static void end(hwt_timeout timeout, ending how) noexcept
+	{
+		if (timeout.entry == nullptr || how == ending::leave)
+			return;
+		if (how == ending::cancel || hwt_cancel_sync(timeout) == EDEADLK)
+			hwt_cancel(timeout);
+	}
+
+	ending ending_ = ending::wait;
+};
+
+#ifdef HWT_COROUTINES
+
+/*
+ * What timer.sleep_for and sleep_until return, for co_await.  The coroutine goes on where a task would run: on the
+ * executor, or on the worker.  After a request to stop that is soon, at the next tick; when the timer is destroyed, in
+ * ~timer.  co_await returns no error, operation_canceled when the sleep ended for one of these reasons, or why it could
+ * not begin; then the coroutine has not been suspended.  A coroutine that sleeps must not be destroyed.
+ */
+class [[nodiscard]] sleep
+{
+      public:
+	sleep(hwt_timer *timer, std::int64_t when_ns, std::uint32_t flags, std::stop_token token) noexcept
+	    : timer_(timer), when_ns_(when_ns), flags_(flags), token_(std::move(token))
+	{
+	}
+	sleep(const sleep &) = delete;
+	sleep &operator=(const sleep &) = delete;
+
+	bool await_ready() const noexcept
+	{
+		return token_.stop_requested();
+	}
+
+	bool await_suspend(std::coroutine_handle<> waiter) noexcept
+	{
+		const bool stoppable = token_.stop_possible();
+		hwt_timeout timeout = HWT_TIMEOUT_NONE;
+		hwt_spec spec = {};
+		int rc;
+
+		waiter_ = waiter;
+		armed_.store(!stoppable, std::memory_order_relaxed); /* the call below publishes it */
+		spec.size = sizeof(spec);
+		spec.task = run;
+		spec.release = finish;
+		spec.arg = this;
+		spec.when_ns = when_ns_;
+		spec.flags = flags_;
+		rc = hwt_new_timeout_ex(timer_, &spec, &timeout);
+		if (rc != 0) {
+			rc_ = rc;
+			return false;
+		}
+		if (!stoppable)
+			return true; /* the coroutine may have gone on, and *this be gone */
+		hurry_.emplace(token_, hurry{ timeout });
+		armed_.store(true, std::memory_order_release); /* from here on, too: see finish */
+		return true;
+	}
+
+	[[nodiscard]] std::error_code await_resume() const noexcept
+	{
+		return detail::error(rc_);
+	}
+
+      private:
+	/* When a stop is requested: the task runs at the next tick; without memory for that it is cancelled. */
+	struct hurry {
+		hwt_timeout timeout;
+
+		void operator()() const noexcept
+		{
+			if (hwt_reschedule(timeout, 0) == ENOMEM)
+				hwt_cancel(timeout);
+		}
+	};
+
+	static void run(hwt_timeout, void *arg) noexcept
+	{
+		static_cast<sleep *>(arg)->ran_ = true;
+	}
+
+	/* The finaliser, for it is called exactly once, however the timeout ends. */
+	static void finish(void *arg) noexcept
+	{
+		sleep *self = static_cast<sleep *>(arg);
+
+		/* Some instructions, as that thread is inside of await_suspend. */
+		for (unsigned turns = 0; !self->armed_.load(std::memory_order_acquire); turns++) {
+			if (turns < 16)
+				std::this_thread::yield();
+			else
+				std::this_thread::sleep_for(std::chrono::microseconds(50));
+		}
+		self->hurry_.reset(); /* waits until it does not run */
+		self->rc_ = self->ran_ && !self->token_.stop_requested() ? 0 : ECANCELED;
+		self->waiter_.resume();
+	}
+
+	hwt_timer *timer_;
+	std::int64_t when_ns_;
+	std::uint32_t flags_;
+	int rc_ = ECANCELED; /* if await_ready says that there is nothing to wait for */
+	bool ran_ = false;
+	std::atomic<bool> armed_{ false };
+	std::stop_token token_;
+	std::optional<std::stop_callback<hurry>> hurry_;
+	std::coroutine_handle<> waiter_;
+};
+
+#endif
+
+/* A timer: a worker thread, a wheel and its timeouts.  One in a process is usual. */
+class timer
+{
+      public:
+	/* hwt_timer_create; throws std::system_error. */
+	explicit timer(const hwt_config &config)
+	{
+		int rc = hwt_timer_create(&timer_, &config);
+
+		if (rc != 0)
+			throw std::system_error(rc, std::generic_category(), "hwt_timer_create");
+	}
+
+	timer() : timer(defaults())
+	{
+	}
+
+	/* With this tick, and defaults. */
+	template <class Rep, class Period>
+	explicit timer(std::chrono::duration<Rep, Period> tick) : timer(with_tick(detail::nanoseconds(tick)))
+	{
+	}
+
+	timer(timer &&other) noexcept : timer_(std::exchange(other.timer_, nullptr))
+	{
+	}
+
+	timer &operator=(timer &&other) noexcept
+	{
+		if (this != &other) {
+			destroy();
+			timer_ = std::exchange(other.timer_, nullptr);
+		}
+		return *this;
+	}
+
+	~timer()
+	{
+		destroy();
+	}
+
+	/*
+	 * Schedules callable() or callable(hwt::handle) to run once, at the first tick at or after the delay.
+	 * hwt_new_timeout, or with a finaliser hwt_new_timeout_ex; ENOMEM also if there is no memory for the callable.
+	 * After an error out is as it was, and the callable has been destroyed if it was moved.  Without one, out first
+	 * ends what it owned.
+	 */
+	template <class Rep, class Period, class F>
+	[[nodiscard]] std::error_code schedule(std::chrono::duration<Rep, Period> delay, F &&callable, timeout &out)
+	{
+		return submit(detail::nanoseconds(delay), 0, 0, std::forward<F>(callable), out);
+	}
+
+	/* The same for a time; hwt_new_timeout_at. */
+	template <class Duration, class F>
+	[[nodiscard]] std::error_code schedule(std::chrono::time_point<std::chrono::steady_clock, Duration> when,
+					       F &&callable, timeout &out)
+	{
+		return submit(detail::deadline(when), 0, HWT_ABSOLUTE, std::forward<F>(callable), out);
+	}
+
+	/* The same without a handle: nothing ends it but its run and the timer. */
+	template <class When, class F> [[nodiscard]] std::error_code schedule(When when, F &&callable)
+	{
+		timeout out(ending::leave);
+
+		return schedule(when, std::forward<F>(callable), out);
+	}
+
+	/* Again and again: hwt_new_periodic.  A callable that takes a hwt::handle can cancel it. */
+	template <class Rep, class Period, class Rep2, class Period2, class F>
+	[[nodiscard]] std::error_code schedule_every(std::chrono::duration<Rep, Period> first,
+						     std::chrono::duration<Rep2, Period2> period, F &&callable,
+						     timeout &out)
+	{
+		std::int64_t period_ns = detail::nanoseconds(period);
+
+		/* 0 would mean once. */
+		return submit(detail::nanoseconds(first), period_ns > 0 ? period_ns : -1, 0, std::forward<F>(callable),
+			      out);
+	}
+
+	template <class First, class Period, class F>
+	[[nodiscard]] std::error_code schedule_every(First first, Period period, F &&callable)
+	{
+		timeout out(ending::leave);
+
+		return schedule_every(first, period, std::forward<F>(callable), out);
+	}
+
+#ifdef HWT_COROUTINES
+	/* co_await it; see sleep. */
+	template <class Rep, class Period>
+	sleep sleep_for(std::chrono::duration<Rep, Period> delay, std::stop_token token = {}) noexcept
+	{
+		return sleep(timer_, detail::nanoseconds(delay), 0, std::move(token));
+	}
+
+	template <class Duration>
+	sleep sleep_until(std::chrono::time_point<std::chrono::steady_clock, Duration> when,
+			  std::stop_token token = {}) noexcept
+	{
+		return sleep(timer_, detail::deadline(when), HWT_ABSOLUTE, std::move(token));
+	}
+#endif
+
+	/* hwt_timer_start. */
+	[[nodiscard]] std::error_code start() noexcept
+	{
+		return detail::error(hwt_timer_start(timer_));
+	}
+
+	/* hwt_timer_stop.  The callables that have not run are destroyed by ~timer. */
+	std::error_code stop(std::size_t *unprocessed = nullptr) noexcept
+	{
+		return detail::error(hwt_timer_stop(timer_, unprocessed));
+	}
+
+	/* hwt_pending_timeouts. */
+	std::uint64_t pending() const noexcept
+	{
+		return hwt_pending_timeouts(timer_);
+	}
+
+	/* For the C calls; nullptr after a move. */
+	hwt_timer *native() const noexcept
+	{
+		return timer_;
+	}
+
+      private:
+	static hwt_config with_tick(std::int64_t tick_ns) noexcept
+	{
+		hwt_config config = defaults();
+
+		config.tick_duration_ns = tick_ns;
+		return config;
+	}
+
+	/* The library writes the handle before the callable can run.  What out had is ended when the new one is sure. */
+	template <class F>
+	std::error_code submit(std::int64_t when_ns, std::int64_t period_ns, std::uint32_t flags, F &&callable,
+			       timeout &out)
+	{
+		hwt_timeout before = out.timeout_;
+		hwt_spec spec = {};
+		int rc;
+
+		spec.when_ns = when_ns;
+		spec.period_ns = period_ns;
+		spec.flags = flags;
+		rc = detail::task<std::decay_t<F>>::schedule(timer_, spec, std::forward<F>(callable), &out.timeout_);
+		if (rc == 0)
+			timeout::end(before, out.ending_);
+		return detail::error(rc);
+	}
+
+	void destroy() noexcept
+	{
+		if (hwt_timer_destroy(timer_) != 0)
+			std::terminate(); /* in a task of its own */
+	}
+
+	hwt_timer *timer_ = nullptr;
+};
+
+} // namespace hwt
+
+#endif /* HWT_HPP */

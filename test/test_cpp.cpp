@@ -1,0 +1,820 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * hwt.hpp, as its users see it: built as C++17 and as C++20, which adds the tests of coroutines.  What needs no threads
+ * runs on a virtual clock.
+ */
+#include <hwt.hpp>
+
+#include "test.h"
+
+#include <array>
+#include <cstdlib>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <unistd.h>
+
+using namespace std::chrono_literals;
+
+/* A test that hangs ends with a signal. */
+__attribute__((constructor)) static void limit_time()
+{
+	alarm(300);
+}
+
+/*
+ * Memory: what the callables of this base take, and that there is none.
+ */
+
+static std::atomic<unsigned> allocations;
+static bool no_memory;
+
+struct observed {
+	static void *operator new(std::size_t size, const std::nothrow_t &) noexcept
+	{
+		allocations++;
+		return no_memory ? nullptr : std::malloc(size);
+	}
+	static void operator delete(void *memory) noexcept
+	{
+		std::free(memory);
+	}
+};
+
+/*
+ * Timers and callables
+ */
+
+static hwt::timer virtual_timer()
+{
+	hwt_config config = hwt::defaults();
+
+	config.tick_duration_ns = HWT_MS(1);
+	config.flags = HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK;
+	hwt::timer timer(config);
+	REQUIRE(hwt_timer_advance(timer.native(), 0, nullptr) == 0);
+	return timer;
+}
+
+static void tell(hwt::timer &timer, std::chrono::nanoseconds to)
+{
+	CHECK_INT(hwt_timer_advance(timer.native(), to.count(), nullptr), ==, 0);
+}
+
+template <class Condition> static bool wait_for(Condition condition)
+{
+	auto end = std::chrono::steady_clock::now() + 30s;
+
+	while (!condition()) {
+		if (std::chrono::steady_clock::now() > end)
+			return false;
+		std::this_thread::sleep_for(200us);
+	}
+	return true;
+}
+
+/* Move-only, and larger than a pointer.  Counts runs, and how many exist that have not been moved from. */
+struct counts {
+	std::atomic<int> alive{ 0 }, runs{ 0 };
+};
+
+class counted : public observed
+{
+      public:
+	explicit counted(counts &of) : of_(&of)
+	{
+		of.alive++;
+	}
+	counted(counted &&other) noexcept : of_(std::exchange(other.of_, nullptr))
+	{
+	}
+	counted(const counted &) = delete;
+	~counted()
+	{
+		if (of_ != nullptr)
+			of_->alive--;
+		of_ = nullptr;
+	}
+	void operator()()
+	{
+		CHECK(of_ != nullptr);
+		of_->runs++;
+	}
+
+	char more[40] = {};
+
+      private:
+	counts *of_;
+};
+static_assert(!std::is_copy_constructible_v<counted> && !hwt::detail::task<counted>::inside);
+
+TEST(a_callable_runs_once_and_not_before_its_time)
+{
+	hwt::timer timer = virtual_timer();
+	hwt::timeout out;
+	int runs = 0;
+
+	CHECK(!timer.schedule(
+	    10ms, [&] { runs++; }, out));
+	CHECK(out.state() == HWT_PENDING);
+	tell(timer, 9ms);
+	CHECK_INT(runs, ==, 0);
+	tell(timer, 10ms);
+	tell(timer, 1h);
+	CHECK_INT(runs, ==, 1);
+	CHECK(out.state() == HWT_EXPIRED);
+}
+
+TEST(a_callable_may_take_its_handle_and_arm_itself_again)
+{
+	hwt::timer timer = virtual_timer();
+	hwt::timeout out;
+	struct {
+		hwt::timeout &out;
+		int runs = 0;
+	} seen{ out };
+
+	CHECK(!timer.schedule(
+	    1ms,
+	    [&seen](hwt::handle self) {
+		    CHECK(self == seen.out);
+		    if (++seen.runs < 3)
+			    CHECK(!self.reschedule(5ms));
+	    },
+	    out));
+	tell(timer, 1ms);
+	CHECK_INT(seen.runs, ==, 1);
+	tell(timer, 5ms);
+	CHECK_INT(seen.runs, ==, 1);
+	tell(timer, 6ms);
+	tell(timer, 11ms);
+	tell(timer, 50ms);
+	CHECK_INT(seen.runs, ==, 3);
+}
+
+TEST(a_move_only_callable_is_destroyed_once_after_its_run)
+{
+	counts of;
+	hwt::timer timer = virtual_timer();
+
+	CHECK(!timer.schedule(1ms, counted(of)));
+	CHECK_INT(of.alive, ==, 1);
+	tell(timer, 1ms);
+	CHECK_INT(of.runs, ==, 1);
+	CHECK_INT(of.alive, ==, 0);
+}
+
+TEST(a_move_only_callable_is_destroyed_once_after_its_cancel)
+{
+	counts of;
+	hwt::timer timer = virtual_timer();
+	hwt::timeout out;
+
+	CHECK(!timer.schedule(1h, counted(of), out));
+	CHECK(!out.cancel());
+	CHECK(out.cancel() == std::errc::no_such_file_or_directory);
+	tell(timer, 5ms);
+	CHECK_INT(of.runs, ==, 0);
+	CHECK_INT(of.alive, ==, 0);
+}
+
+TEST(a_move_only_callable_is_destroyed_with_the_timer)
+{
+	counts of;
+	{
+		hwt::timer timer = virtual_timer();
+		std::size_t unprocessed = 0;
+
+		for (int i = 0; i < 10; i++)
+			CHECK(!timer.schedule(1h, counted(of)));
+		CHECK_INT(timer.pending(), ==, 10);
+		CHECK(!timer.stop(&unprocessed));
+		CHECK_INT(unprocessed, ==, 10);
+		CHECK_INT(of.alive, ==, 10);
+	}
+	CHECK_INT(of.runs, ==, 0);
+	CHECK_INT(of.alive, ==, 0);
+}
+
+TEST(a_callable_that_is_refused_is_destroyed_and_nothing_else_changes)
+{
+	counts of;
+	hwt::timer timer = virtual_timer();
+	hwt::timeout out;
+
+	CHECK(!timer.schedule(1h, counted(of), out));
+	hwt::handle before = out;
+	no_memory = true;
+	CHECK(timer.schedule(1ms, counted(of), out) == std::errc::not_enough_memory);
+	no_memory = false;
+	CHECK(out == before && out.state() == HWT_PENDING);
+	CHECK(!timer.stop());
+	CHECK(timer.schedule(1ms, counted(of), out) == std::errc::operation_canceled);
+	CHECK(out == before);
+	CHECK_INT(of.alive, ==, 1);
+}
+
+TEST(what_a_callables_move_throws_passes_through_and_nothing_is_scheduled)
+{
+	struct thrower {
+		explicit thrower(int)
+		{
+		}
+		thrower(const thrower &)
+		{
+			throw 42;
+		}
+		void operator()()
+		{
+		}
+		char room[32];
+	};
+	hwt::timer timer = virtual_timer();
+	thrower one(1);
+	bool thrown = false;
+
+	try {
+		CHECK(!timer.schedule(1ms, one));
+	} catch (int number) {
+		thrown = number == 42;
+	}
+	CHECK(thrown);
+	CHECK_INT(timer.pending(), ==, 0);
+}
+
+TEST(a_small_callable_takes_no_memory)
+{
+	struct small : observed {
+		int *runs;
+
+		explicit small(int &of) : runs(&of)
+		{
+		}
+		void operator()() const
+		{
+			++*runs;
+		}
+	};
+	hwt::timer timer = virtual_timer();
+	int runs = 0;
+	auto lambda = [&runs] { runs++; };
+	auto nothing = [] {};
+	void (*function)() = nothing;
+
+	static_assert(hwt::detail::task<decltype(lambda)>::inside && hwt::detail::task<decltype(nothing)>::inside &&
+		      hwt::detail::task<decltype(function)>::inside);
+	allocations = 0;
+	CHECK(!timer.schedule(1ms, small(runs)));
+	CHECK(!timer.schedule(1ms, lambda));
+	CHECK(!timer.schedule(1ms, nothing));
+	CHECK(!timer.schedule(1ms, function));
+	tell(timer, 1ms);
+	CHECK_INT(allocations, ==, 0);
+	CHECK_INT(runs, ==, 2);
+}
+
+TEST(a_large_callable_takes_one_block)
+{
+	counts of;
+	hwt::timer timer = virtual_timer();
+	std::array<long, 4> large{ 1, 2, 3, 4 };
+	long sum = 0;
+
+	allocations = 0;
+	CHECK(!timer.schedule(1ms, counted(of)));
+	CHECK_INT(allocations, ==, 1);
+	CHECK(!timer.schedule(1ms, [large, &sum] { sum = large[0] + large[1] + large[2] + large[3]; }));
+	tell(timer, 1ms);
+	CHECK_INT(allocations, ==, 1);
+	CHECK_INT(of.runs, ==, 1);
+	CHECK_INT(sum, ==, 10);
+}
+
+TEST(a_small_callable_that_changes_itself_keeps_its_state_between_runs)
+{
+	hwt::timer timer = virtual_timer();
+	static int last;
+
+	CHECK(!timer.schedule_every(1ms, 1ms, [n = 0](hwt::handle self) mutable {
+		last = ++n;
+		if (n == 3)
+			self.cancel();
+	}));
+	for (std::chrono::milliseconds now = 1ms; now < 10ms; now += 1ms)
+		tell(timer, now);
+	CHECK_INT(last, ==, 3);
+}
+
+TEST(a_periodic_callable_is_destroyed_after_its_last_run)
+{
+	counts of;
+	hwt::timer timer = virtual_timer();
+	hwt::timeout out;
+
+	CHECK(timer.schedule_every(1ms, 0ms, counted(of), out) == std::errc::invalid_argument);
+	CHECK(timer.schedule_every(
+		  1ms, 0ms, [] {}, out) == std::errc::invalid_argument);
+	CHECK_INT(of.alive, ==, 0);
+	CHECK(!timer.schedule_every(1ms, 10ms, counted(of), out));
+	tell(timer, 1ms);
+	tell(timer, 11ms);
+	tell(timer, 36ms);
+	CHECK_INT(of.runs, ==, 3);
+	CHECK_INT(of.alive, ==, 1);
+	CHECK(!out.cancel());
+	tell(timer, 60ms);
+	CHECK_INT(of.runs, ==, 3);
+	CHECK_INT(of.alive, ==, 0);
+}
+
+TEST(a_callable_that_is_null_is_refused)
+{
+	hwt::timer timer = virtual_timer();
+	void (*none)() = nullptr;
+
+	CHECK(timer.schedule(1ms, none) == std::errc::invalid_argument);
+	CHECK(timer.schedule(1ms, std::function<void()>()) == std::errc::invalid_argument);
+	CHECK_INT(timer.pending(), ==, 0);
+}
+
+TEST(a_timeout_ends_with_its_object_unless_it_is_left)
+{
+	hwt::timer timer = virtual_timer();
+	int runs = 0;
+	auto task = [&runs] { runs++; };
+
+	{
+		hwt::timeout waits, cancels(hwt::ending::cancel), leaves(hwt::ending::leave), told, let_go;
+
+		CHECK(!timer.schedule(1ms, task, waits));
+		CHECK(!timer.schedule(1ms, task, cancels));
+		CHECK(!timer.schedule(1ms, task, leaves));
+		CHECK(!timer.schedule(1ms, task, told));
+		told.end_by(hwt::ending::leave);
+		CHECK(!timer.schedule(1ms, task, let_go));
+		CHECK(let_go.let_go().state() == HWT_PENDING);
+		CHECK(!let_go);
+		CHECK_INT(timer.pending(), ==, 5);
+	}
+	CHECK_INT(timer.pending(), ==, 3);
+	tell(timer, 1ms);
+	CHECK_INT(runs, ==, 3);
+}
+
+TEST(a_timeout_moves_and_ends_what_it_moves_over)
+{
+	hwt::timer timer = virtual_timer();
+	int runs = 0;
+	auto task = [&runs] { runs++; };
+	hwt::timeout a, b;
+
+	CHECK(!timer.schedule(1ms, task, a));
+	CHECK(!timer.schedule(1ms, task, b));
+	hwt::handle first = a, second = b;
+	a = std::move(b);
+	CHECK(first.state() == HWT_CANCELLED && second.state() == HWT_PENDING && a == second && !b);
+	hwt::timeout c(std::move(a));
+	CHECK(second.state() == HWT_PENDING && c == second && !a);
+	c.reset();
+	CHECK(second.state() == HWT_CANCELLED && !c);
+	tell(timer, 1ms);
+	CHECK_INT(runs, ==, 0);
+}
+
+TEST(scheduling_into_a_timeout_ends_what_it_had)
+{
+	hwt::timer timer = virtual_timer();
+	hwt::timeout out;
+	int first = 0, second = 0;
+
+	CHECK(!timer.schedule(
+	    1ms, [&first] { first++; }, out));
+	CHECK(!timer.schedule(
+	    2ms, [&second] { second++; }, out));
+	CHECK_INT(timer.pending(), ==, 1);
+	tell(timer, 5ms);
+	CHECK_INT(first, ==, 0);
+	CHECK_INT(second, ==, 1);
+}
+
+TEST(a_callable_may_schedule_into_its_own_timeout)
+{
+	struct chain {
+		hwt::timer timer = virtual_timer();
+		hwt::timeout next;
+		int runs = 0;
+
+		void run()
+		{
+			if (++runs < 3)
+				CHECK(!timer.schedule(
+				    1ms, [this] { run(); }, next));
+		}
+	} chain;
+
+	chain.run();
+	for (std::chrono::milliseconds now = 1ms; now < 10ms; now += 1ms)
+		tell(chain.timer, now);
+	CHECK_INT(chain.runs, ==, 3);
+}
+
+TEST(the_end_of_a_timeout_waits_for_its_callable)
+{
+	hwt::timer timer(1ms);
+	std::atomic<bool> began{ false }, over{ false };
+	hwt::timeout out;
+
+	CHECK(!timer.schedule(
+	    0ms,
+	    [&] {
+		    began = true;
+		    std::this_thread::sleep_for(20ms);
+		    over = true;
+	    },
+	    out));
+	CHECK(wait_for([&] { return began.load(); }));
+	out.reset();
+	CHECK(over);
+}
+
+TEST(the_end_of_a_timeout_that_cancels_does_not_wait)
+{
+	std::atomic<bool> began{ false }, go_on{ false };
+	hwt::timer timer(1ms); /* its end waits for the callable, which uses them */
+	hwt::timeout out(hwt::ending::cancel);
+
+	CHECK(!timer.schedule(
+	    0ms,
+	    [&] {
+		    began = true;
+		    CHECK(wait_for([&] { return go_on.load(); }));
+	    },
+	    out));
+	CHECK(wait_for([&] { return began.load(); }));
+	out.reset(); /* it would never return */
+	go_on = true;
+}
+
+TEST(a_periodic_callable_may_end_its_own_timeout)
+{
+	hwt::timer timer = virtual_timer();
+	hwt::timeout out;
+	int runs = 0;
+
+	CHECK(!timer.schedule_every(
+	    1ms, 1ms,
+	    [&] {
+		    runs++;
+		    out.reset();
+	    },
+	    out));
+	tell(timer, 1ms);
+	tell(timer, 5ms);
+	CHECK_INT(runs, ==, 1);
+}
+
+TEST(durations_are_rounded_up_and_held_within_what_there_is)
+{
+	using hwt::detail::nanoseconds;
+	using tiny = std::chrono::duration<std::int8_t, std::ratio<3600>>;
+	using fine = std::chrono::duration<std::int64_t, std::pico>;
+	using big = std::chrono::duration<std::uint64_t, std::nano>;
+
+	static_assert(nanoseconds(5s) == INT64_C(5000000000) && nanoseconds(-7us) == -7000);
+	static_assert(nanoseconds(std::chrono::hours::max()) == INT64_MAX);
+	static_assert(nanoseconds(std::chrono::hours::min()) == INT64_MIN);
+	static_assert(nanoseconds(tiny(127)) == INT64_C(127) * 3600 * 1000000000);
+	static_assert(nanoseconds(big(UINT64_MAX)) == INT64_MAX);
+	CHECK_INT(nanoseconds(fine(1)), ==, 1);
+	CHECK_INT(nanoseconds(fine(-1999)), ==, -1);
+	CHECK_INT(nanoseconds(std::chrono::duration<double>(0.25)), ==, 250000000);
+	CHECK_INT(nanoseconds(std::chrono::duration<double>(1e300)), ==, INT64_MAX);
+	CHECK_INT(nanoseconds(std::chrono::duration<double>(-1e300)), ==, INT64_MIN);
+	CHECK_INT(nanoseconds(std::chrono::duration<double>(std::nan(""))), ==, INT64_MAX);
+}
+
+TEST(times_of_the_steady_clock_are_deadlines)
+{
+	hwt::timer timer(1ms);
+	auto when = std::chrono::steady_clock::now() + 20ms;
+	std::atomic<bool> ran{ false };
+	hwt::timeout out;
+
+	CHECK(!timer.schedule(
+	    when,
+	    [&, when] {
+		    CHECK(std::chrono::steady_clock::now() >= when);
+		    ran = true;
+	    },
+	    out));
+	CHECK(!out.reschedule(when + 1h));
+	CHECK(out.state() == HWT_PENDING);
+	CHECK(!out.reschedule(when));
+	CHECK(wait_for([&] { return ran.load(); }));
+}
+
+TEST(a_constructor_throws_and_nothing_else)
+{
+	int error = 0;
+
+	try {
+		hwt::timer timer(-1ms);
+	} catch (const std::system_error &e) {
+		error = e.code().value();
+		CHECK(e.code() == std::errc::invalid_argument);
+	}
+	CHECK_INT(error, ==, EINVAL);
+
+	hwt::timer timer(1ms), other(std::move(timer));
+	CHECK(timer.native() == nullptr && other.native() != nullptr);
+	CHECK(timer.schedule(1ms, [] {}) == std::errc::invalid_argument);
+	CHECK(timer.stop() == std::errc::invalid_argument);
+	CHECK(hwt::handle().cancel() == std::errc::no_such_file_or_directory);
+	CHECK(!other.start());
+	timer = std::move(other);
+	CHECK(other.native() == nullptr && !timer.stop());
+}
+
+/* Cancelled, run and left, from several threads: as many callables destroyed as made. */
+TEST(callables_of_many_threads_are_each_destroyed_once)
+{
+	constexpr int threads = 4, each = 2000;
+	counts of;
+	{
+		hwt::timer timer(1ms);
+		std::vector<std::thread> crew;
+
+		for (int t = 0; t < threads; t++)
+			crew.emplace_back([&, t] {
+				for (int i = 0; i < each; i++) {
+					hwt::timeout out(hwt::ending(i % 3));
+
+					CHECK(!timer.schedule(std::chrono::microseconds((i * 7 + t) % 3000),
+							      counted(of), out));
+					if (i % 5 == 0)
+						out.cancel();
+				}
+			});
+		for (std::thread &thread : crew)
+			thread.join();
+	}
+	CHECK_INT(of.alive, ==, 0);
+	CHECK_INT(of.runs, <=, threads * each);
+}
+
+#ifdef HWT_COROUTINES
+
+/* Starts at once and goes on by itself. */
+struct detached {
+	struct promise_type {
+		detached get_return_object()
+		{
+			return {};
+		}
+		std::suspend_never initial_suspend() noexcept
+		{
+			return {};
+		}
+		std::suspend_never final_suspend() noexcept
+		{
+			return {};
+		}
+		void return_void()
+		{
+		}
+		void unhandled_exception()
+		{
+			std::terminate();
+		}
+	};
+};
+
+struct nap {
+	std::atomic<int> over{ 0 }, error{ -1 };
+	std::thread::id thread;
+};
+
+static detached sleep_a_while(hwt::timer &timer, nap &nap, std::chrono::nanoseconds delay, std::stop_token token = {})
+{
+	std::error_code error = co_await timer.sleep_for(delay, token);
+
+	nap.thread = std::this_thread::get_id();
+	nap.error = error.value();
+	nap.over++;
+}
+
+TEST(a_coroutine_sleeps_and_goes_on_where_tasks_run)
+{
+	hwt::timer timer = virtual_timer();
+	nap nap;
+
+	sleep_a_while(timer, nap, 10ms);
+	tell(timer, 9ms);
+	CHECK_INT(nap.over, ==, 0);
+	tell(timer, 10ms);
+	CHECK_INT(nap.over, ==, 1);
+	CHECK_INT(nap.error, ==, 0);
+}
+
+TEST(a_coroutine_goes_on_on_the_worker)
+{
+	std::atomic<bool> said{ false };
+	std::thread::id worker;
+	hwt::timer timer(1ms);
+	std::stop_source source;
+	nap plain, stoppable;
+
+	CHECK(!timer.schedule(0ms, [&] {
+		worker = std::this_thread::get_id();
+		said = true;
+	}));
+	sleep_a_while(timer, plain, 2ms);
+	sleep_a_while(timer, stoppable, 2ms, source.get_token());
+	CHECK(wait_for([&] { return said && plain.over == 1 && stoppable.over == 1; }));
+	CHECK(plain.thread == worker && stoppable.thread == worker && worker != std::this_thread::get_id());
+	CHECK_INT(plain.error, ==, 0);
+	CHECK_INT(stoppable.error, ==, 0);
+}
+
+/* A thread for each job. */
+struct pool {
+	std::vector<std::thread> threads;
+	std::vector<std::thread::id> ids;
+	std::mutex mutex;
+
+	static int execute(void *ctx, void (*run)(void *), void *job)
+	{
+		pool *self = static_cast<pool *>(ctx);
+		std::lock_guard<std::mutex> lock(self->mutex);
+
+		self->threads.emplace_back(run, job);
+		self->ids.push_back(self->threads.back().get_id());
+		return 0;
+	}
+};
+
+TEST(a_coroutine_goes_on_on_the_executor_also_when_it_is_stopped)
+{
+	pool pool;
+	hwt_executor executor = { pool::execute, &pool };
+	hwt_config config = hwt::defaults();
+	std::stop_source source;
+	nap slept, stopped;
+
+	config.tick_duration_ns = HWT_MS(1);
+	config.executor = &executor;
+	{
+		hwt::timer timer(config);
+
+		sleep_a_while(timer, slept, 1ms);
+		sleep_a_while(timer, stopped, 1h, source.get_token());
+		CHECK(wait_for([&] { return slept.over == 1; }));
+		source.request_stop();
+		CHECK(wait_for([&] { return stopped.over == 1; }));
+		CHECK_INT(slept.error, ==, 0);
+		CHECK_INT(stopped.error, ==, ECANCELED);
+	}
+	for (std::thread &thread : pool.threads)
+		thread.join();
+	REQUIRE(pool.ids.size() == 2);
+	CHECK(slept.thread == pool.ids[0] && stopped.thread == pool.ids[1]);
+}
+
+TEST(a_request_to_stop_ends_a_sleep_soon)
+{
+	hwt::timer timer(1ms);
+	std::stop_source source;
+	nap nap;
+
+	sleep_a_while(timer, nap, 1h, source.get_token());
+	CHECK_INT(nap.over, ==, 0);
+	source.request_stop();
+	CHECK(wait_for([&] { return nap.over == 1; }));
+	CHECK_INT(nap.error, ==, ECANCELED);
+	CHECK(nap.thread != std::this_thread::get_id());
+}
+
+TEST(a_sleep_does_not_begin_after_the_request_to_stop)
+{
+	hwt::timer timer = virtual_timer();
+	std::stop_source source;
+	nap nap;
+
+	source.request_stop();
+	sleep_a_while(timer, nap, 1h, source.get_token());
+	CHECK_INT(nap.over, ==, 1);
+	CHECK_INT(nap.error, ==, ECANCELED);
+	CHECK_INT(timer.pending(), ==, 0);
+}
+
+TEST(a_sleep_that_is_refused_does_not_suspend)
+{
+	hwt_config config = hwt::defaults();
+	nap first, second, third;
+	std::stop_source source;
+
+	config.max_pending_timeouts = 1;
+	config.flags = HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK;
+	hwt::timer timer(config);
+	sleep_a_while(timer, first, 1h);
+	sleep_a_while(timer, second, 1h);
+	CHECK_INT(second.over, ==, 1);
+	CHECK_INT(second.error, ==, ENOBUFS);
+	sleep_a_while(timer, third, 1h, source.get_token());
+	CHECK_INT(third.error, ==, ENOBUFS);
+	tell(timer, 2h);
+	CHECK_INT(first.error, ==, 0);
+}
+
+static detached sleep_twice(hwt::timer &timer, int &first, int &second)
+{
+	first = (co_await timer.sleep_for(1h)).value();
+	second = (co_await timer.sleep_for(1h)).value();
+}
+
+TEST(coroutines_that_sleep_end_with_their_timer)
+{
+	std::stop_source source;
+	nap plain, stoppable;
+	int first = -1, second = -1;
+	{
+		hwt::timer timer(1ms);
+
+		sleep_a_while(timer, plain, 1h);
+		sleep_a_while(timer, stoppable, 1h, source.get_token());
+		sleep_twice(timer, first, second);
+		CHECK(!timer.stop());
+		CHECK_INT(plain.over, ==, 0);
+	}
+	CHECK_INT(plain.over, ==, 1);
+	CHECK_INT(plain.error, ==, ECANCELED);
+	CHECK_INT(stoppable.error, ==, ECANCELED);
+	CHECK_INT(first, ==, ECANCELED);
+	CHECK_INT(second, ==, ECANCELED);
+	source.request_stop(); /* finds nobody */
+}
+
+static detached sleep_until_then(hwt::timer &timer, nap &nap, std::chrono::steady_clock::time_point when)
+{
+	nap.error = (co_await timer.sleep_until(when)).value();
+	CHECK(std::chrono::steady_clock::now() >= when);
+	nap.over++;
+}
+
+TEST(a_coroutine_sleeps_until_a_time)
+{
+	hwt::timer timer(1ms);
+	nap nap;
+
+	sleep_until_then(timer, nap, std::chrono::steady_clock::now() + 10ms);
+	CHECK(wait_for([&] { return nap.over == 1; }));
+	CHECK_INT(nap.error, ==, 0);
+}
+
+static detached sleep_again_and_again(hwt::timer &timer, counts &of, int turns, unsigned salt, std::stop_token token)
+{
+	counted owned(of);
+
+	for (int i = 0; i < turns; i++) {
+		auto began = std::chrono::steady_clock::now();
+		auto delay = std::chrono::microseconds((salt * 131 + static_cast<unsigned>(i) * 37) % 2000);
+
+		if (co_await timer.sleep_for(delay, token)) {
+			CHECK(token.stop_requested());
+			break;
+		}
+		CHECK(std::chrono::steady_clock::now() - began >= delay);
+	}
+	owned();
+}
+
+/* Stops race with the ends of sleeps and with their beginnings: each coroutine goes on exactly once each time. */
+TEST(stops_race_with_the_ends_of_sleeps)
+{
+	constexpr unsigned rounds = 20, each = 50;
+	counts of;
+	{
+		hwt::timer timer(1ms);
+
+		for (unsigned round = 0; round < rounds; round++) {
+			std::stop_source source;
+			std::thread stopper([&] {
+				std::this_thread::sleep_for(std::chrono::microseconds(100 + round * 97 % 3000));
+				source.request_stop();
+			});
+
+			for (unsigned i = 0; i < each; i++)
+				sleep_again_and_again(timer, of, 1000, i, source.get_token());
+			stopper.join();
+		}
+		CHECK(wait_for([&] { return of.alive == 0; }));
+	}
+	CHECK_INT(of.runs, ==, rounds * each);
+	CHECK_INT(of.alive, ==, 0);
+}
+
+#endif
+
+TEST_MAIN()
