@@ -356,7 +356,7 @@ TEST(what_finds_no_memory_on_its_way_down_comes_before_those_behind)
 	(void)advance(3);
 	(void)advance(10);
 	CHECK_INT(came, ==, 5);
-	CHECK(wheel->unplaced_first == NULL);
+	CHECK(wheel->unplaced.first == NULL);
 	check_order();
 	end();
 }
@@ -373,7 +373,7 @@ TEST(without_memory_for_a_level_they_wait_unplaced)
 	CHECK_INT(came, ==, 1);
 	memory_is_back();
 	hwt_wheel_retry_unplaced(wheel);
-	CHECK(wheel->unplaced_first == NULL && members_of(levels() - 1) == 2);
+	CHECK(wheel->unplaced.first == NULL && members_of(levels() - 1) == 2);
 	(void)advance(1000000);
 	CHECK_INT(came, ==, 3);
 	end();

@@ -491,7 +491,7 @@ static void begin_unplaced(hwt_timeout *timeouts)
 	for (uintptr_t i = 0; i < 60; i++)
 		timeouts[i] = schedule((int64_t)(i / 20 + 10) * TICK * 3, i);
 	driven_pass(timer, START);
-	CHECK(timer->wheel->unplaced_first == timeouts[0].entry && timer->wheel->unplaced_last == timeouts[59].entry);
+	CHECK(timer->wheel->unplaced.first == timeouts[0].entry && timer->wheel->unplaced.last == timeouts[59].entry);
 }
 
 TEST(unplaced_ones_expire_at_their_tick_in_order_and_can_be_cancelled)
@@ -503,14 +503,14 @@ TEST(unplaced_ones_expire_at_their_tick_in_order_and_can_be_cancelled)
 		CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
 	driven_walk(timer, START + 30 * TICK - 1);
 	CHECK_INT(ran, ==, 0);
-	CHECK(timer->wheel->unplaced_first == timeouts[1].entry);
+	CHECK(timer->wheel->unplaced.first == timeouts[1].entry);
 	driven_walk(timer, START + 30 * TICK);
 	CHECK_INT(ran, ==, 15);
 	driven_walk(timer, START + 36 * TICK);
 	CHECK_INT(ran, ==, 45);
 	CHECK_INT(order_broken, ==, 0);
 	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
-	CHECK(timer->wheel->unplaced_first == NULL);
+	CHECK(timer->wheel->unplaced.first == NULL);
 	memory_is_back();
 	for (int i = 0; i < 60; i++) /* all records have come home */
 		schedule(TICK, 0);
@@ -526,7 +526,7 @@ TEST(unplaced_ones_are_placed_when_memory_is_back_and_keep_their_turn)
 	memory_is_back();
 	schedule(30 * TICK, 19);
 	driven_pass(timer, START + TICK);
-	CHECK(timer->wheel->unplaced_first == NULL);
+	CHECK(timer->wheel->unplaced.first == NULL);
 	driven_walk(timer, START + 30 * TICK);
 	CHECK_INT(ran, ==, 21);
 	driven_walk(timer, START + 36 * TICK);

@@ -3,24 +3,45 @@
 
 #define UNPLACED ((uintptr_t)1)
 
-static struct hwt_record *unplaced_next(const struct hwt_record *record)
+static struct hwt_record *list_next(const struct hwt_record *record)
 {
 	return (struct hwt_record *)(record->place & ~UNPLACED);
 }
 
-static void append(struct hwt_record **first, struct hwt_record **last, struct hwt_record *record)
+static void list_append(struct hwt_wheel_list *list, struct hwt_record *record)
 {
 	record->place = UNPLACED;
-	if (*last == NULL)
-		*first = record;
+	if (list->last == NULL)
+		list->first = record;
 	else
-		(*last)->place = (uintptr_t)record | UNPLACED;
-	*last = record;
+		list->last->place = (uintptr_t)record | UNPLACED;
+	list->last = record;
+}
+
+static void list_prepend(struct hwt_wheel_list *list, struct hwt_record *record)
+{
+	record->place = (uintptr_t)list->first | UNPLACED;
+	if (list->last == NULL)
+		list->last = record;
+	list->first = record;
+}
+
+/* Takes the first one out; its place is stale. */
+static struct hwt_record *list_pop(struct hwt_wheel_list *list)
+{
+	struct hwt_record *record = list->first;
+
+	if (record == NULL)
+		return NULL;
+	list->first = list_next(record);
+	if (list->first == NULL)
+		list->last = NULL;
+	return record;
 }
 
 static void unplaced_append(struct hwt_wheel *wheel, struct hwt_record *record, int64_t tick)
 {
-	append(&wheel->unplaced_first, &wheel->unplaced_last, record);
+	list_append(&wheel->unplaced, record);
 	if (tick < wheel->unplaced_due)
 		wheel->unplaced_due = tick;
 }
@@ -51,7 +72,7 @@ static inline void place_at(struct hwt_wheel *wheel, struct hwt_record *const *r
 	size_t i = 0;
 
 	/* While there are unplaced ones, later ones queue up behind them: W2. */
-	if (likely(wheel->unplaced_first == NULL))
+	if (likely(wheel->unplaced.first == NULL))
 		i = wheel->layout->place(wheel, records, ticks, n);
 	for (; unlikely(i < n); i++)
 		unplaced_append(wheel, records[i], ticks[i]);
@@ -60,10 +81,7 @@ static inline void place_at(struct hwt_wheel *wheel, struct hwt_record *const *r
 void hwt_wheel_unplace(struct hwt_wheel *wheel, struct hwt_record *record, int64_t tick)
 {
 	tick = tick > wheel->tick ? tick : wheel->tick;
-	record->place = (uintptr_t)wheel->unplaced_first | UNPLACED;
-	if (wheel->unplaced_last == NULL)
-		wheel->unplaced_last = record;
-	wheel->unplaced_first = record;
+	list_prepend(&wheel->unplaced, record);
 	if (tick < wheel->unplaced_due)
 		wheel->unplaced_due = tick;
 }
@@ -82,22 +100,17 @@ void hwt_wheel_place(struct hwt_wheel *wheel, struct hwt_record *const *records,
 
 void hwt_wheel_postpone(struct hwt_wheel *wheel, struct hwt_record *record)
 {
-	append(&wheel->postponed_first, &wheel->postponed_last, record);
+	list_append(&wheel->postponed, record);
 }
 
-size_t hwt_wheel_take_put_off(struct hwt_wheel *wheel, struct hwt_record **records, size_t max,
+size_t hwt_wheel_take_postponed(struct hwt_wheel *wheel, struct hwt_record **records, size_t max,
 			      const struct hwt_record *last)
 {
 	size_t n = 0;
 
-	while (n < max && wheel->postponed_first != NULL) {
-		records[n] = wheel->postponed_first;
-		wheel->postponed_first = unplaced_next(records[n]);
+	while (n < max && (records[n] = list_pop(&wheel->postponed)) != NULL)
 		if (records[n++] == last)
 			break;
-	}
-	if (wheel->postponed_first == NULL)
-		wheel->postponed_last = NULL;
 	return n;
 }
 
@@ -112,8 +125,8 @@ static bool is_lazy(struct hwt_record *record)
 
 void hwt_wheel_retry_unplaced(struct hwt_wheel *wheel)
 {
-	while (wheel->unplaced_first != NULL) {
-		struct hwt_record *record = wheel->unplaced_first, *next = unplaced_next(record);
+	while (wheel->unplaced.first != NULL) {
+		struct hwt_record *record = wheel->unplaced.first, *next = list_next(record);
 		int64_t tick = tick_to_look(wheel, record);
 
 		/* A lazy one goes out with the next collect, and the others are tried again after it. */
@@ -123,21 +136,19 @@ void hwt_wheel_retry_unplaced(struct hwt_wheel *wheel)
 		}
 		if (wheel->layout->place(wheel, &record, &tick, 1) == 0)
 			return;
-		wheel->unplaced_first = next;
+		wheel->unplaced.first = next;
 	}
-	wheel->unplaced_last = NULL;
+	wheel->unplaced.last = NULL;
 	wheel->unplaced_due = HWT_TICK_NEVER;
 }
 
 /* The first ones of those that were put off, without the lazy ones, which wait for the next collect. */
-static size_t take_postponed(struct hwt_wheel *wheel, struct hwt_record **records, int64_t *ticks)
+static size_t next_postponed(struct hwt_wheel *wheel, struct hwt_record **records, int64_t *ticks)
 {
+	struct hwt_record *record;
 	size_t n = 0;
 
-	while (n < HWT_PLACE_MAX && wheel->postponed_first != NULL) {
-		struct hwt_record *record = wheel->postponed_first;
-
-		wheel->postponed_first = unplaced_next(record);
+	while (n < HWT_PLACE_MAX && (record = list_pop(&wheel->postponed)) != NULL) {
 		if (is_lazy(record)) {
 			unplaced_append(wheel, record, wheel->tick);
 			continue;
@@ -145,8 +156,6 @@ static size_t take_postponed(struct hwt_wheel *wheel, struct hwt_record **record
 		ticks[n] = tick_to_look(wheel, record);
 		records[n++] = record;
 	}
-	if (wheel->postponed_first == NULL)
-		wheel->postponed_last = NULL;
 	return n;
 }
 
@@ -156,9 +165,9 @@ void hwt_wheel_end_tick(struct hwt_wheel *wheel)
 	int64_t ticks[HWT_PLACE_MAX];
 	size_t n;
 
-	while (unlikely((n = take_postponed(wheel, records, ticks)) > 0))
+	while (unlikely((n = next_postponed(wheel, records, ticks)) > 0))
 		place_at(wheel, records, ticks, n);
-	if (unlikely(wheel->unplaced_first != NULL))
+	if (unlikely(wheel->unplaced.first != NULL))
 		hwt_wheel_retry_unplaced(wheel);
 }
 
@@ -220,20 +229,19 @@ void hwt_wheel_seek(struct hwt_wheel *wheel, int64_t tick)
 /* Unlinks the members that are due or lazy, all of them with `all`, as far as there is room. */
 static size_t collect_unplaced(struct hwt_wheel *wheel, struct hwt_record **due, size_t max, bool all)
 {
-	struct hwt_record *record = wheel->unplaced_first;
+	struct hwt_wheel_list tried = wheel->unplaced;
+	struct hwt_record *record;
 	size_t n = 0;
 
-	wheel->unplaced_first = wheel->unplaced_last = NULL;
+	wheel->unplaced = (struct hwt_wheel_list){ NULL, NULL };
 	wheel->unplaced_due = HWT_TICK_NEVER;
-	while (record != NULL) {
-		struct hwt_record *next = unplaced_next(record);
+	while ((record = list_pop(&tried)) != NULL) {
 		int64_t tick = tick_to_look(wheel, record);
 
 		if (n < max && (all || tick <= wheel->tick || is_lazy(record)))
 			due[n++] = record;
 		else
 			unplaced_append(wheel, record, is_lazy(record) ? wheel->tick : tick);
-		record = next;
 	}
 	return n;
 }
@@ -250,13 +258,12 @@ size_t hwt_wheel_collect(struct hwt_wheel *wheel, struct hwt_record **due, size_
 size_t hwt_wheel_sweep(struct hwt_wheel *wheel, struct hwt_record **all, size_t max)
 {
 	size_t n = wheel->layout->sweep(wheel, all, max);
+	struct hwt_record *record;
 
-	if (unlikely(wheel->unplaced_first != NULL) && n < max)
+	if (unlikely(wheel->unplaced.first != NULL) && n < max)
 		n += collect_unplaced(wheel, all + n, max - n, true);
-	for (; unlikely(wheel->postponed_first != NULL) && n < max; n++) {
-		all[n] = wheel->postponed_first;
-		wheel->postponed_first = unplaced_next(all[n]);
-	}
+	while (n < max && (record = list_pop(&wheel->postponed)) != NULL)
+		all[n++] = record;
 	return n;
 }
 

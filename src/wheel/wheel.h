@@ -60,15 +60,20 @@ struct hwt_wheel_layout {
 	void (*destroy)(struct hwt_wheel *wheel);
 };
 
+/* Records in no bucket, in their order. */
+struct hwt_wheel_list {
+	struct hwt_record *first, *last; /* linked through place, bit 0 set */
+};
+
 struct hwt_wheel {
 	const struct hwt_wheel_layout *layout;
 	struct hwt_grid grid; /* turns deadlines into ticks; start_ns is set before the first use */
 	int64_t tick;         /* the next one to expire */
 
-	struct hwt_record *unplaced_first, *unplaced_last; /* linked through place, bit 0 set */
+	struct hwt_wheel_list unplaced;
 	int64_t unplaced_due; /* not later than the first tick at which one of them wants attention */
 
-	struct hwt_record *postponed_first, *postponed_last; /* linked as those */
+	struct hwt_wheel_list postponed;
 };
 
 /* A wheel of the hashed layout with a power of two of buckets.  NULL without memory. */
@@ -102,7 +107,7 @@ void hwt_wheel_postpone(struct hwt_wheel *wheel, struct hwt_record *record);
  * Takes up to max of those that were put off, from the first one, up to `last` if that comes by: in the hands of the
  * caller, who may put some of them off again.
  */
-size_t hwt_wheel_take_put_off(struct hwt_wheel *wheel, struct hwt_record **records, size_t max,
+size_t hwt_wheel_take_postponed(struct hwt_wheel *wheel, struct hwt_record **records, size_t max,
 			      const struct hwt_record *last);
 
 /*

@@ -58,7 +58,7 @@ void hwt_worker_rest(struct hwt_worker *worker, int64_t now_ns)
 	struct hwt_wheel *wheel = worker->wheel;
 	int64_t due = wheel->tick;
 
-	if (worker->transferred < TRAFFIC && worker->idle_looks < IDLE_LOOKS && wheel->unplaced_first == NULL) {
+	if (worker->transferred < TRAFFIC && worker->idle_looks < IDLE_LOOKS && wheel->unplaced.first == NULL) {
 		hwt_wheel_settle(wheel);
 		due = hwt_wheel_next_due(wheel);
 	}

@@ -246,7 +246,7 @@ static bool expire_tick(struct hwt_worker *worker)
 /* Runs what is late: all that has been put off in this pass up to now.  false: as above. */
 static bool expire_late(struct hwt_worker *worker, int64_t now_ns)
 {
-	struct hwt_record *last = worker->is_cut ? worker->late_last : worker->wheel->postponed_last;
+	struct hwt_record *last = worker->is_cut ? worker->late_last : worker->wheel->postponed.last;
 	int64_t began_ns = hwt_clock_now();
 
 	worker->has_late = false;
@@ -258,7 +258,7 @@ static bool expire_late(struct hwt_worker *worker, int64_t now_ns)
 		if (unlikely(worker->is_cut))
 			return false;
 		worker->batch_at = 0;
-		worker->batch_end = hwt_wheel_take_put_off(worker->wheel, worker->batch, worker_room(worker), last);
+		worker->batch_end = hwt_wheel_take_postponed(worker->wheel, worker->batch, worker_room(worker), last);
 		run_batch(worker);
 	} while (!worker_has_to_stop(worker) && worker->batch[worker->batch_end - 1] != last);
 	counts_max(&worker->counts.tick_max_ns, (uint64_t)(hwt_clock_now() - began_ns));

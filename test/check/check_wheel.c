@@ -202,7 +202,7 @@ static size_t check_levels(struct wheel_check *check)
 
 static void check_unplaced(const struct hwt_wheel *wheel, struct inventory *records, bool midway)
 {
-	struct hwt_record *last = NULL, *record = wheel->unplaced_first;
+	struct hwt_record *last = NULL, *record = wheel->unplaced.first;
 
 	for (; record != NULL; last = record, record = (struct hwt_record *)(record->place & ~(uintptr_t)1)) {
 		inventory_put(records, "R1", record, sizeof(*record), PLACE_UNPLACED);
@@ -211,10 +211,10 @@ static void check_unplaced(const struct hwt_wheel *wheel, struct inventory *reco
 		HOLDS("unplaced", wheel->unplaced_due <= grid_tick_of(&wheel->grid, record_deadline(record)) ||
 				      wheel->unplaced_due <= wheel->tick || is_requeued(record));
 	}
-	HOLDS("unplaced", wheel->unplaced_last == last);
+	HOLDS("unplaced", wheel->unplaced.last == last);
 	/* Put off until a tick is through, and only a stop ends one in the middle. */
-	HOLDS("put off", midway || wheel->postponed_first == NULL);
-	for (record = wheel->postponed_first; record != NULL;
+	HOLDS("put off", midway || wheel->postponed.first == NULL);
+	for (record = wheel->postponed.first; record != NULL;
 	     record = (struct hwt_record *)(record->place & ~(uintptr_t)1))
 		inventory_put(records, "R1", record, sizeof(*record), PLACE_UNPLACED);
 	HOLDS("unplaced", wheel->unplaced_due >= wheel->tick);
