@@ -2,7 +2,7 @@
 /* The hierarchical wheel: levels, demotion in slices, order, and want of memory meanwhile. */
 #include "unit.h"
 #include "wheel/bucket.h"
-#include "wheel/due.h"
+#include "wheel/ring.h"
 #include "wheel/wheel.h"
 
 #define MANY 40000
@@ -82,19 +82,19 @@ static unsigned advance(int64_t target)
 
 static size_t members_of(unsigned level)
 {
-	struct hwt_levels_view view;
+	struct hwt_wheel_view view;
 	size_t members = 0;
 
 	hwt_wheel_levels_view(wheel, level, &view);
-	for (uint32_t i = 0; view.buckets != NULL && i < view.count; i++)
-		for (const struct hwt_chunk *chunk = view.buckets[i].first; chunk != NULL; chunk = chunk->next)
+	for (uint32_t i = 0; view.ring->buckets != NULL && i < view.count; i++)
+		for (const struct hwt_chunk *chunk = view.ring->buckets[i].first; chunk != NULL; chunk = chunk->next)
 			members += chunk->live;
 	return members;
 }
 
 static unsigned levels(void)
 {
-	struct hwt_levels_view view;
+	struct hwt_wheel_view view;
 
 	hwt_wheel_levels_view(wheel, 0, &view);
 	return view.levels;

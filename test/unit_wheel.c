@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Either wheel on virtual ticks: which record comes at which tick, and in which order. */
 #include "unit.h"
-#include "wheel/bucket.h"
+#include "wheel/ring.h"
 #include "wheel/wheel.h"
 
 #define MANY 40000
@@ -397,23 +397,23 @@ TEST(sweep_returns_everybody_once)
 /* How many chunks a pass over the only bucket looks at, as long as nothing is due. */
 static unsigned stops_of_a_pass(void)
 {
-	struct hwt_hashed_view view;
+	struct hwt_wheel_view view;
 	unsigned stops = 0;
 
 	hwt_wheel_hashed_view(wheel, &view);
-	CHECK(hwt_bucket_spans_hold(view.buckets, (uint32_t)wheel->tick));
-	for (struct hwt_chunk *chunk = view.buckets->first; chunk != NULL; stops++)
+	CHECK(hwt_bucket_spans_hold(view.ring->buckets, (uint32_t)wheel->tick));
+	for (struct hwt_chunk *chunk = view.ring->buckets->first; chunk != NULL; stops++)
 		chunk = chunk->span != NULL ? chunk->span : chunk->next;
 	return stops;
 }
 
 static unsigned chunks_of_the_bucket(void)
 {
-	struct hwt_hashed_view view;
+	struct hwt_wheel_view view;
 	unsigned chunks = 0;
 
 	hwt_wheel_hashed_view(wheel, &view);
-	for (struct hwt_chunk *chunk = view.buckets->first; chunk != NULL; chunk = chunk->next)
+	for (struct hwt_chunk *chunk = view.ring->buckets->first; chunk != NULL; chunk = chunk->next)
 		chunks++;
 	return chunks;
 }

@@ -26,10 +26,9 @@
  * References: G. Varghese, T. Lauck, "Hashed and hierarchical timing wheels", SOSP 1987, scheme 6; Netty's
  * HashedWheelTimer.
  */
-#include "wheel/bucket.h"
-#include "wheel/due.h"
-#include "base/mem.h"
+#include "wheel/ring.h"
 #include "wheel/wheel.h"
+#include "base/mem.h"
 
 #include <stdalign.h>
 
@@ -43,8 +42,7 @@ struct hashed {
 	struct hwt_wheel wheel;
 	uint32_t mask;
 	unsigned bits;
-	struct hwt_bucket *buckets;
-	struct hwt_due due;
+	struct hwt_ring ring;
 	struct hwt_store store;
 
 	/* Where collect stands in the bucket of wheel.tick. */
@@ -78,10 +76,10 @@ static bool place_one(struct hashed *hashed, struct hwt_record *record, int64_t 
 
 	if (unlikely(cut > 0))
 		tick -= cut << hashed->bits;
-	if (unlikely(!bucket_append(&hashed->store, &hashed->buckets[bucket], record, (uint32_t)round_of(hashed, tick),
-				    cut > 0)))
+	if (unlikely(!bucket_append(&hashed->store, &hashed->ring.buckets[bucket], record,
+				    (uint32_t)round_of(hashed, tick), cut > 0)))
 		return false;
-	due_lower(&hashed->due, bucket, tick);
+	ring_lower(&hashed->ring, bucket, tick);
 	return true;
 }
 
@@ -92,9 +90,9 @@ static size_t hashed_place(struct hwt_wheel *wheel, struct hwt_record *const *re
 
 	/* A bucket's last chunk is rarely still here; its head says which other lines are wanted. */
 	for (size_t j = 0; j < n; j++)
-		bucket_prefetch_last(&hashed->buckets[(uint32_t)ticks[j] & hashed->mask]);
+		bucket_prefetch_last(&hashed->ring.buckets[(uint32_t)ticks[j] & hashed->mask]);
 	for (size_t j = 0; j < n; j++)
-		bucket_prefetch_end(&hashed->buckets[(uint32_t)ticks[j] & hashed->mask]);
+		bucket_prefetch_end(&hashed->ring.buckets[(uint32_t)ticks[j] & hashed->mask]);
 	while (i < n && place_one(hashed, records[i], ticks[i]))
 		i++;
 	return i;
@@ -113,7 +111,7 @@ static void hashed_prefetch(const struct hwt_record *record)
 
 static int64_t hashed_next_due(const struct hwt_wheel *wheel)
 {
-	return due_first(&((const struct hashed *)wheel)->due);
+	return ring_first_due(&((const struct hashed *)wheel)->ring);
 }
 
 /*
@@ -243,7 +241,7 @@ static void begin_pass(struct hashed *hashed)
 	hashed->bucket_least = INT32_MAX;
 	hashed->span = NULL;
 	hashed->passed = 0;
-	begin_chunk(hashed, hashed->buckets[(uint32_t)hashed->wheel.tick & hashed->mask].first);
+	begin_chunk(hashed, hashed->ring.buckets[(uint32_t)hashed->wheel.tick & hashed->mask].first);
 }
 
 /* The tick of a member of this bucket, so many rounds from now; INT32_MAX: there is none. */
@@ -261,7 +259,7 @@ static void end_pass(struct hashed *hashed)
 {
 	uint32_t bucket = (uint32_t)hashed->wheel.tick & hashed->mask;
 
-	hwt_due_set(&hashed->due, bucket, tick_of_member(hashed, bucket, hashed->bucket_least));
+	hwt_ring_set(&hashed->ring, bucket, tick_of_member(hashed, bucket, hashed->bucket_least));
 }
 
 static size_t hashed_collect(struct hwt_wheel *wheel, struct hwt_record **due, size_t max)
@@ -293,40 +291,30 @@ static void hashed_settle(struct hwt_wheel *wheel, unsigned looks)
 	int64_t round = round_of(hashed, wheel->tick);
 
 	if (hashed->store.used == 0)
-		hwt_due_clear(&hashed->due);
-	while (looks-- > 0 && due_first(&hashed->due) < HWT_TICK_MAX) {
-		uint32_t bucket = hwt_due_first_bucket(&hashed->due);
-		int32_t entry = (int32_t)(round_of(hashed, due_first(&hashed->due)) - round);
-		int32_t least = hwt_bucket_least(&hashed->buckets[bucket], (uint32_t)round, entry, &looks);
+		hwt_ring_clear(&hashed->ring);
+	while (looks-- > 0 && ring_first_due(&hashed->ring) < HWT_TICK_MAX) {
+		uint32_t bucket = hwt_ring_first(&hashed->ring);
+		int32_t entry = (int32_t)(round_of(hashed, ring_first_due(&hashed->ring)) - round);
+		int32_t least = hwt_bucket_least(&hashed->ring.buckets[bucket], (uint32_t)round, entry, &looks);
 
 		if (least <= entry)
 			return;
-		hwt_due_set(&hashed->due, bucket, tick_of_member(hashed, bucket, least));
+		hwt_ring_set(&hashed->ring, bucket, tick_of_member(hashed, bucket, least));
 	}
 }
 
 static size_t hashed_sweep(struct hwt_wheel *wheel, struct hwt_record **all, size_t max)
 {
 	struct hashed *hashed = hashed_of(wheel);
-	uint32_t bucket;
-	size_t n = 0;
 
-	while (hwt_due_any(&hashed->due, &bucket)) {
-		n += hwt_bucket_sweep(&hashed->store, &hashed->buckets[bucket], all + n, max - n);
-		if (hashed->buckets[bucket].first != NULL)
-			break;
-		hwt_due_set(&hashed->due, bucket, HWT_TICK_NEVER);
-	}
-	return n;
+	return hwt_ring_sweep(&hashed->ring, &hashed->store, all, max);
 }
 
 static size_t hashed_bytes(const struct hwt_wheel *wheel)
 {
 	const struct hashed *hashed = (const struct hashed *)wheel;
-	size_t buckets = (size_t)hashed->mask + 1;
 
-	return sizeof(*hashed) + buckets * sizeof(*hashed->buckets) + hwt_due_bytes(hashed->mask + 1) +
-	       slabs_bytes(&hashed->store.slabs);
+	return sizeof(*hashed) + hwt_ring_bytes(hashed->mask + 1) + slabs_bytes(&hashed->store.slabs);
 }
 
 static void hashed_destroy(struct hwt_wheel *wheel)
@@ -334,8 +322,7 @@ static void hashed_destroy(struct hwt_wheel *wheel)
 	struct hashed *hashed = hashed_of(wheel);
 
 	hwt_store_destroy(&hashed->store);
-	hwt_due_destroy(&hashed->due);
-	hwt_mem_free(hashed->buckets);
+	hwt_ring_destroy(&hashed->ring);
 	hwt_mem_free(hashed);
 }
 
@@ -363,24 +350,22 @@ struct hwt_wheel *hwt_wheel_hashed_create(uint32_t buckets)
 	hashed->mask = buckets - 1;
 	hashed->bits = (unsigned)__builtin_ctz(buckets);
 	hashed->pass_tick = -1;
-	hashed->buckets = hwt_mem_zeroed(sizeof(void *), buckets * sizeof(*hashed->buckets));
-	if (hashed->buckets == NULL || hwt_due_init(&hashed->due, buckets) != 0) {
-		hashed_destroy(&hashed->wheel);
+	if (!hwt_ring_make(&hashed->ring, buckets)) {
+		hwt_mem_free(hashed);
 		return NULL;
 	}
 	return &hashed->wheel;
 }
 
 #ifdef HWT_TEST
-void hwt_wheel_hashed_view(const struct hwt_wheel *wheel, struct hwt_hashed_view *view)
+void hwt_wheel_hashed_view(const struct hwt_wheel *wheel, struct hwt_wheel_view *view)
 {
 	const struct hashed *hashed = (const struct hashed *)wheel;
 
 	view->count = hashed->mask + 1;
 	view->bits = hashed->bits;
 	view->max_remaining = MAX_REMAINING;
-	view->buckets = hashed->buckets;
-	view->due = &hashed->due;
+	view->ring = &hashed->ring;
 	view->store = &hashed->store;
 	view->collecting = hashed->pass_tick == wheel->tick ? hashed->chunk : NULL;
 }

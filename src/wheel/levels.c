@@ -27,7 +27,7 @@ static unsigned first_level(const struct hwt_levels *h)
 	unsigned level = 0;
 
 	for (unsigned l = 1; l <= h->top; l++)
-		if (h->level[l].buckets != NULL && due_first(&h->level[l].due) < due_first(&h->level[level].due))
+		if (h->level[l].buckets != NULL && ring_first_due(&h->level[l]) < ring_first_due(&h->level[level]))
 			level = l;
 	return level;
 }
@@ -36,7 +36,7 @@ static int64_t levels_next_due(const struct hwt_wheel *wheel)
 {
 	const struct hwt_levels *h = (const struct hwt_levels *)wheel;
 
-	return due_first(&h->level[first_level(h)].due);
+	return ring_first_due(&h->level[first_level(h)]);
 }
 
 static void levels_settle(struct hwt_wheel *wheel, unsigned looks)
@@ -45,16 +45,16 @@ static void levels_settle(struct hwt_wheel *wheel, unsigned looks)
 
 	for (unsigned l = 0; l <= h->top && h->store.used == 0; l++)
 		if (h->level[l].buckets != NULL)
-			hwt_due_clear(&h->level[l].due);
+			hwt_ring_clear(&h->level[l]);
 	for (; looks > 0; looks--) {
 		unsigned level = first_level(h);
-		int64_t entry = due_first(&h->level[level].due), first = entry;
+		int64_t entry = ring_first_due(&h->level[level]), first = entry;
 
 		if (entry != HWT_TICK_NEVER)
 			first = hwt_levels_first(h, level);
 		if (first <= entry)
 			return;
-		hwt_due_set(&h->level[level].due, hwt_due_first_bucket(&h->level[level].due), first);
+		hwt_ring_set(&h->level[level], hwt_ring_first(&h->level[level]), first);
 	}
 }
 
@@ -80,21 +80,7 @@ static size_t levels_collect(struct hwt_wheel *wheel, struct hwt_record **due, s
 	size_t n = hwt_bucket_sweep(&h->store, bucket, due, max);
 
 	if (bucket->first == NULL)
-		hwt_due_set(&h->level[0].due, index, HWT_TICK_NEVER);
-	return n;
-}
-
-static size_t sweep_level(struct hwt_levels *h, struct level *level, struct hwt_record **all, size_t max)
-{
-	uint32_t index;
-	size_t n = 0;
-
-	while (level->buckets != NULL && hwt_due_any(&level->due, &index)) {
-		n += hwt_bucket_sweep(&h->store, &level->buckets[index], all + n, max - n);
-		if (level->buckets[index].first != NULL)
-			break;
-		hwt_due_set(&level->due, index, HWT_TICK_NEVER);
-	}
+		hwt_ring_set(&h->level[0], index, HWT_TICK_NEVER);
 	return n;
 }
 
@@ -104,7 +90,8 @@ static size_t levels_sweep(struct hwt_wheel *wheel, struct hwt_record **all, siz
 	size_t n = 0;
 
 	for (unsigned l = 0; l <= h->top && n < max; l++)
-		n += sweep_level(h, &h->level[l], all + n, max - n);
+		if (h->level[l].buckets != NULL)
+			n += hwt_ring_sweep(&h->level[l], &h->store, all + n, max - n);
 	return n;
 }
 
@@ -121,12 +108,8 @@ static void levels_destroy(struct hwt_wheel *wheel)
 	struct hwt_levels *h = levels_of(wheel);
 
 	hwt_store_destroy(&h->store);
-	for (unsigned l = 0; l <= h->top; l++) {
-		if (h->level[l].buckets == NULL)
-			continue;
-		hwt_due_destroy(&h->level[l].due);
-		hwt_mem_free(h->level[l].buckets);
-	}
+	for (unsigned l = 0; l <= h->top; l++)
+		hwt_ring_destroy(&h->level[l]);
 	hwt_mem_free(h);
 }
 
@@ -169,15 +152,14 @@ bool hwt_wheel_is_hierarchical(const struct hwt_wheel *wheel)
 	return wheel->layout == &hierarchical_layout;
 }
 
-void hwt_wheel_levels_view(const struct hwt_wheel *wheel, unsigned level, struct hwt_levels_view *view)
+void hwt_wheel_levels_view(const struct hwt_wheel *wheel, unsigned level, struct hwt_wheel_view *view)
 {
 	const struct hwt_levels *h = (const struct hwt_levels *)wheel;
 
 	view->count = h->mask + 1;
 	view->bits = h->bits;
 	view->levels = h->top + 1;
-	view->buckets = h->level[level].buckets;
-	view->due = &h->level[level].due;
+	view->ring = &h->level[level];
 	view->store = &h->store;
 }
 #endif

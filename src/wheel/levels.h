@@ -52,19 +52,13 @@
 #ifndef HWT_LEVELS_H
 #define HWT_LEVELS_H
 
-#include "wheel/bucket.h"
-#include "wheel/due.h"
+#include "wheel/ring.h"
 #include "wheel/wheel.h"
 
 #define HWT_LEVELS_MAX 63
 
 /* A bucket of so many chunks, some 120 records, is brought down all at once, when its first one is due. */
 #define FEW_CHUNKS 4
-
-struct level {
-	struct hwt_bucket *buckets; /* NULL: not made yet */
-	struct hwt_due due;
-};
 
 struct hwt_levels {
 	struct hwt_wheel wheel;
@@ -74,7 +68,7 @@ struct hwt_levels {
 	uint8_t level_of_bit[64];    /* bits / level */
 	_Atomic size_t levels_bytes; /* written by the worker */
 	struct hwt_store store;
-	struct level level[HWT_LEVELS_MAX];
+	struct hwt_ring level[HWT_LEVELS_MAX];
 };
 
 static inline struct hwt_levels *levels_of(struct hwt_wheel *wheel)

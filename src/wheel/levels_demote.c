@@ -93,7 +93,7 @@ static void give_up(struct hwt_levels *h, unsigned level)
 		chunk->live = 0;
 		hwt_bucket_drop(&h->store, chunk);
 	}
-	hwt_due_set(&h->level[level].due, index, HWT_TICK_NEVER);
+	hwt_ring_set(&h->level[level], index, HWT_TICK_NEVER);
 }
 
 /* All of the present block's bucket.  false: memory has come to an end. */
@@ -109,7 +109,7 @@ static bool bring_all_down(struct hwt_levels *h, unsigned level)
 	while (bucket->first != NULL)
 		if (bring_chunk_down(h, bucket->first, block, level) == 0)
 			return false;
-	hwt_due_set(&h->level[level].due, index, HWT_TICK_NEVER);
+	hwt_ring_set(&h->level[level], index, HWT_TICK_NEVER);
 	return true;
 }
 
@@ -146,16 +146,15 @@ static void bring_slice_down(struct hwt_levels *h, unsigned level)
 		} while (now > 0 && moved < quota && bucket->first != NULL);
 		next = h->wheel.tick + half / (int64_t)(members / quota + 1);
 	}
-	hwt_due_set(&h->level[level].due, index, bucket->first != NULL ? next : HWT_TICK_NEVER);
+	hwt_ring_set(&h->level[level], index, bucket->first != NULL ? next : HWT_TICK_NEVER);
 }
 
 /* Did the bucket that is to be brought down want attention at a tick that is over? */
 static bool wants_slice(const struct hwt_levels *h, unsigned level)
 {
-	const struct level *at = &h->level[level];
+	const struct hwt_ring *at = &h->level[level];
 
-	return at->buckets != NULL &&
-	       due_of(&at->due, index_of(h, block_of(h, h->wheel.tick, level) + 1)) < h->wheel.tick;
+	return at->buckets != NULL && ring_due(at, index_of(h, block_of(h, h->wheel.tick, level) + 1)) < h->wheel.tick;
 }
 
 void hwt_levels_bring_down(struct hwt_levels *h, unsigned level)
@@ -166,15 +165,15 @@ void hwt_levels_bring_down(struct hwt_levels *h, unsigned level)
 
 int64_t hwt_levels_first(const struct hwt_levels *h, unsigned level)
 {
-	const struct level *at = &h->level[level];
-	uint32_t index = hwt_due_first_bucket(&at->due);
+	const struct hwt_ring *at = &h->level[level];
+	uint32_t index = hwt_ring_first(at);
 	uint64_t now = block_of(h, h->wheel.tick, level), block = now + ((index - now) & h->mask);
 	struct hwt_chunk *chunk = at->buckets[index].first;
 	int64_t first = HWT_TICK_NEVER;
 
 	for (unsigned chunks = 0; chunk != NULL; chunk = chunk->next, chunks++) {
 		if (level == 0 || chunks == FEW_CHUNKS) /* all of one tick; it has to be brought down */
-			return due_first(&at->due);
+			return ring_first_due(at);
 		for (unsigned i = 0; i < chunk->used; i++) {
 			const struct hwt_record *record = chunk->records[i];
 			int64_t tick = HWT_TICK_NEVER;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Where a timeout goes among the levels.  levels.h says why there. */
 #include "wheel/levels.h"
-#include "base/mem.h"
 
 static bool is_empty(const struct hwt_levels *h, unsigned level, uint64_t block)
 {
@@ -28,20 +27,14 @@ static inline unsigned level_for(const struct hwt_levels *h, int64_t tick, unsig
 
 bool hwt_levels_make_level(struct hwt_levels *h, unsigned level)
 {
-	uint32_t buckets = h->mask + 1;
-	size_t bytes = buckets * sizeof(struct hwt_bucket);
-	struct level *made = &h->level[level];
+	size_t bytes = hwt_ring_bytes(h->mask + 1);
 
-	made->buckets = hwt_mem_zeroed(sizeof(void *), bytes);
-	if (made->buckets == NULL || hwt_due_init(&made->due, buckets) != 0) {
-		hwt_mem_free(made->buckets);
-		made->buckets = NULL;
+	if (!hwt_ring_make(&h->level[level], h->mask + 1))
 		return false;
-	}
 	if (h->top < level)
 		h->top = level;
 	/* Relaxed: one writer, and only a number. */
-	bytes += hwt_due_bytes(buckets) + atomic_load_explicit(&h->levels_bytes, memory_order_relaxed);
+	bytes += atomic_load_explicit(&h->levels_bytes, memory_order_relaxed);
 	atomic_store_explicit(&h->levels_bytes, bytes, memory_order_relaxed);
 	return true;
 }
@@ -69,7 +62,7 @@ static bool place_one(struct hwt_levels *h, struct hwt_record *record, int64_t t
 	bucket = &h->level[level].buckets[index];
 	if (unlikely(!bucket_append(&h->store, bucket, record, (uint32_t)tick, false)))
 		return false;
-	due_lower(&h->level[level].due, index, attention(h, bucket, tick, level));
+	ring_lower(&h->level[level], index, attention(h, bucket, tick, level));
 	return true;
 }
 

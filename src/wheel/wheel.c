@@ -104,7 +104,7 @@ void hwt_wheel_postpone(struct hwt_wheel *wheel, struct hwt_record *record)
 }
 
 size_t hwt_wheel_take_postponed(struct hwt_wheel *wheel, struct hwt_record **records, size_t max,
-			      const struct hwt_record *last)
+				const struct hwt_record *last)
 {
 	size_t n = 0;
 

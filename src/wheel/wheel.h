@@ -108,7 +108,7 @@ void hwt_wheel_postpone(struct hwt_wheel *wheel, struct hwt_record *record);
  * caller, who may put some of them off again.
  */
 size_t hwt_wheel_take_postponed(struct hwt_wheel *wheel, struct hwt_record **records, size_t max,
-			      const struct hwt_record *last);
+				const struct hwt_record *last);
 
 /*
  * Takes an armed record out to be placed anew, if it is in.  false: it stays, on the unplaced list, and that knows its
@@ -164,29 +164,19 @@ static inline size_t wheel_bytes(const struct hwt_wheel *wheel)
 }
 
 #ifdef HWT_TEST
-/* For the checker: the insides of the hashed layout. */
-struct hwt_hashed_view {
-	uint32_t count;
-	unsigned bits;
-	int32_t max_remaining;
-	const struct hwt_bucket *buckets;
-	const struct hwt_due *due;
-	const struct hwt_store *store;
-	const struct hwt_chunk *collecting; /* where a collect that was not brought to its end stands, NULL: none */
-};
-
-/* The same for a level of the hierarchical layout. */
-struct hwt_levels_view {
+/* For the checker: the insides of the hashed layout, or of one level of the other. */
+struct hwt_wheel_view {
 	uint32_t count;
 	unsigned bits, levels;
-	const struct hwt_bucket *buckets; /* NULL: not made */
-	const struct hwt_due *due;
+	const struct hwt_ring *ring;
 	const struct hwt_store *store;
+	int32_t max_remaining;              /* hashed only */
+	const struct hwt_chunk *collecting; /* hashed only: where an unfinished collect stands, NULL: none */
 };
 
 bool hwt_wheel_is_hierarchical(const struct hwt_wheel *wheel);
-void hwt_wheel_levels_view(const struct hwt_wheel *wheel, unsigned level, struct hwt_levels_view *view);
-void hwt_wheel_hashed_view(const struct hwt_wheel *wheel, struct hwt_hashed_view *view);
+void hwt_wheel_levels_view(const struct hwt_wheel *wheel, unsigned level, struct hwt_wheel_view *view);
+void hwt_wheel_hashed_view(const struct hwt_wheel *wheel, struct hwt_wheel_view *view);
 #endif
 
 #endif

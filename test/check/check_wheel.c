@@ -4,8 +4,7 @@
 
 #ifdef HWT_TEST
 
-#include "wheel/bucket.h"
-#include "wheel/due.h"
+#include "wheel/ring.h"
 
 static struct inventory all_chunks;
 
@@ -22,24 +21,24 @@ static void check_deadline(const struct hwt_grid *grid, int64_t deadline_ns)
 	HOLDS("E1", tick == 0 || at - grid->tick_ns < deadline_ns);
 }
 
-/* due.h: D1 against naive maxima, and that each entry may be its bucket's. */
-static void check_due(const struct hwt_due *due, uint32_t buckets, int64_t now_tick, bool hashed)
+/* ring.h: D1 against naive maxima, and that each entry may be its bucket's. */
+static void check_ring(const struct hwt_ring *ring, uint32_t buckets, int64_t now_tick, bool hashed)
 {
-	for (unsigned l = 0; l < due->top; l++) {
-		const uint64_t *above = due->level[l + 1];
+	for (unsigned l = 0; l < ring->top; l++) {
+		const uint64_t *above = ring->level[l + 1];
 
-		for (size_t i = 0; i < (size_t)(above - due->level[l]); i += DUE_FANOUT) {
+		for (size_t i = 0; i < (size_t)(above - ring->level[l]); i += RING_FANOUT) {
 			uint64_t most = 0;
 
-			for (unsigned j = 0; j < DUE_FANOUT; j++)
-				most = due->level[l][i + j] > most ? due->level[l][i + j] : most;
-			HOLDS("D1", above[i / DUE_FANOUT] == most);
+			for (unsigned j = 0; j < RING_FANOUT; j++)
+				most = ring->level[l][i + j] > most ? ring->level[l][i + j] : most;
+			HOLDS("D1", above[i / RING_FANOUT] == most);
 		}
 	}
-	HOLDS("D1", due->top == 0 || (buckets - 1) >> (DUE_FANOUT_BITS * (due->top - 1)) > 0);
-	HOLDS("D1", (buckets - 1) >> (DUE_FANOUT_BITS * due->top) == 0);
+	HOLDS("D1", ring->top == 0 || (buckets - 1) >> (RING_FANOUT_BITS * (ring->top - 1)) > 0);
+	HOLDS("D1", (buckets - 1) >> (RING_FANOUT_BITS * ring->top) == 0);
 	for (uint32_t i = 0; i < buckets; i++) {
-		int64_t tick = HWT_TICK_NEVER - (int64_t)due->level[0][i];
+		int64_t tick = ring_due(ring, i);
 
 		HOLDS("D2", tick >= now_tick);
 		HOLDS("H2", !hashed || tick >= HWT_TICK_MAX || ((uint64_t)tick & (buckets - 1)) == i);
@@ -49,8 +48,7 @@ static void check_due(const struct hwt_due *due, uint32_t buckets, int64_t now_t
 struct wheel_check {
 	const struct hwt_wheel *wheel;
 	struct inventory *records;
-	struct hwt_hashed_view view;
-	struct hwt_levels_view level_view;
+	struct hwt_wheel_view view;
 	unsigned level;
 	int64_t first_due; /* the least tick of any member */
 };
@@ -92,7 +90,7 @@ static void check_member(struct wheel_check *check, struct hwt_chunk *chunk, uns
 {
 	const struct hwt_record *record = chunk->records[i];
 	const struct hwt_wheel *wheel = check->wheel;
-	uint32_t bucket = (uint32_t)(chunk->bucket - check->view.buckets);
+	uint32_t bucket = (uint32_t)(chunk->bucket - check->view.ring->buckets);
 	int64_t round = wheel->tick >> check->view.bits;
 	int32_t distance = round_distance(chunk_rounds(chunk)[i], (uint32_t)round);
 	int64_t tick = (int64_t)((uint64_t)(round + distance) << check->view.bits | bucket);
@@ -106,20 +104,20 @@ static void check_member(struct wheel_check *check, struct hwt_chunk *chunk, uns
 		HOLDS("H1", ((uint64_t)truly & (check->view.count - 1)) == bucket);
 	}
 	HOLDS("R4", tick <= truly || is_requeued(record));
-	HOLDS("H2", HWT_TICK_NEVER - (int64_t)check->view.due->level[0][bucket] <= tick);
+	HOLDS("H2", ring_due(check->view.ring, bucket) <= tick);
 	check->first_due = tick < check->first_due ? tick : check->first_due;
 }
 
 /* In the hierarchical one: its bucket is that of a block which this level has, and its tick is of that block. */
 static void check_level_member(struct wheel_check *check, struct hwt_chunk *chunk, unsigned i)
 {
-	const struct hwt_levels_view *view = &check->level_view;
+	const struct hwt_wheel_view *view = &check->view;
 	const struct hwt_record *record = chunk->records[i];
 	unsigned shift = view->bits * check->level;
-	uint64_t index = (uint64_t)(chunk->bucket - view->buckets), now = (uint64_t)check->wheel->tick >> shift;
+	uint64_t index = (uint64_t)(chunk->bucket - view->ring->buckets), now = (uint64_t)check->wheel->tick >> shift;
 	uint64_t first = now >> view->bits << view->bits; /* of the present block of the level above */
 	uint64_t block = first + ((index - first) & (view->count - 1));
-	int64_t tick = check_placed(check, chunk, i), entry = due_of(view->due, (uint32_t)index);
+	int64_t tick = check_placed(check, chunk, i), entry = ring_due(view->ring, (uint32_t)index);
 
 	HOLDS("K2", check->level == 0 ? block >= now : block > now);
 	if (!was_rescheduled(record)) {
@@ -170,31 +168,31 @@ static void check_store(const struct hwt_store *store)
 
 static size_t check_hashed(struct wheel_check *check)
 {
-	const struct hwt_hashed_view *view = &check->view;
+	const struct hwt_wheel_view *view = &check->view;
 	uint32_t round = (uint32_t)(check->wheel->tick >> view->bits);
 	size_t chunks = 0;
 
 	for (uint32_t i = 0; i < view->count; i++) {
-		chunks += check_bucket(check, &view->buckets[i], check_member);
-		HOLDS("B6", hwt_bucket_spans_hold(&view->buckets[i], round));
+		chunks += check_bucket(check, &view->ring->buckets[i], check_member);
+		HOLDS("B6", hwt_bucket_spans_hold(&view->ring->buckets[i], round));
 	}
-	check_due(view->due, view->count, check->wheel->tick, true);
-	HOLDS("D2", due_first(view->due) <= check->first_due);
+	check_ring(view->ring, view->count, check->wheel->tick, true);
+	HOLDS("D2", ring_first_due(view->ring) <= check->first_due);
 	return chunks;
 }
 
 static size_t check_levels(struct wheel_check *check)
 {
-	struct hwt_levels_view *view = &check->level_view;
+	struct hwt_wheel_view *view = &check->view;
 	size_t chunks = 0;
 
 	for (check->level = 0; check->level < view->levels; check->level++) {
 		hwt_wheel_levels_view(check->wheel, check->level, view);
-		if (view->buckets == NULL)
+		if (view->ring->buckets == NULL)
 			continue;
 		for (uint32_t i = 0; i < view->count; i++)
-			chunks += check_bucket(check, &view->buckets[i], check_level_member);
-		check_due(view->due, view->count, check->wheel->tick, false);
+			chunks += check_bucket(check, &view->ring->buckets[i], check_level_member);
+		check_ring(view->ring, view->count, check->wheel->tick, false);
 	}
 	HOLDS("D2", check->wheel->layout->next_due(check->wheel) <= check->first_due);
 	return chunks;
@@ -224,19 +222,16 @@ static void check_unplaced(const struct hwt_wheel *wheel, struct inventory *reco
 size_t hwt_check_wheel(const struct hwt_wheel *wheel, struct inventory *records, bool midway, int64_t *first)
 {
 	struct wheel_check check = { .wheel = wheel, .records = records, .first_due = HWT_TICK_NEVER };
+	bool is_hierarchical = hwt_wheel_is_hierarchical(wheel);
 	size_t chunks;
 
-	if (hwt_wheel_is_hierarchical(wheel)) {
-		hwt_wheel_levels_view(wheel, 0, &check.level_view);
-		check_store(check.level_view.store);
-		chunks = check_levels(&check);
-		HOLDS("store", check.level_view.store->used == chunks);
-	} else {
+	if (is_hierarchical)
+		hwt_wheel_levels_view(wheel, 0, &check.view);
+	else
 		hwt_wheel_hashed_view(wheel, &check.view);
-		check_store(check.view.store);
-		chunks = check_hashed(&check);
-		HOLDS("store", check.view.store->used == chunks);
-	}
+	check_store(check.view.store);
+	chunks = is_hierarchical ? check_levels(&check) : check_hashed(&check);
+	HOLDS("store", check.view.store->used == chunks);
 	*first = check.first_due;
 	for (size_t i = 0; i < all_chunks.marks; i++)
 		HOLDS("store", all_chunks.mark[i] != 0);
