@@ -82,9 +82,9 @@ static inline hwt_timer *driven_create(const hwt_config *config, int64_t start_n
 {
 	hwt_timer *timer = NULL;
 
-	REQUIRE(hwt_timer_create(&timer, config) == 0);
 	fake_now_ns = start_ns;
 	hwt_test_clock = fake_clock;
+	REQUIRE(hwt_timer_create(&timer, config) == 0);
 	hwt_timer_start_by_hand(timer, start_ns);
 	return timer;
 }
