@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What every file may use: compiler words, the false-sharing unit, saturating arithmetic.
+ * The base of all files: compiler words, the unit of false sharing, saturating arithmetic.
  */
 #ifndef HWT_BASE_H
 #define HWT_BASE_H
@@ -19,26 +19,24 @@
 #define HWT_UNIT 128
 
 /*
- * A word that each thread has for itself.  Hidden: position-independent code finds all of them by one address.  How
- * it gets that address is the Makefile's TLS.
+ * A variable of which each thread has its own.  Hidden, so that position-independent code finds all of them by one
+ * address.  TLS in the Makefile decides how it gets that address.
  */
 #define HWT_OWN _Thread_local __attribute__((visibility("hidden")))
 
-/* Checks of what the code itself guarantees: only in the test build, where a broken promise must be loud. */
+/* Checks of what the code itself guarantees, in the test build only. */
 #ifdef HWT_TEST
 #define HWT_ASSERT(x) assert(x)
 #else
 #define HWT_ASSERT(x) ((void)0)
 #endif
 
-/*
- * No version's structure is larger.  A `size` beyond it was never set by the caller: nothing is read or written by it.
- */
+/* No version of a public structure is larger.  A larger `size` was never set by the caller and is refused. */
 #define HWT_STRUCT_MAX 4096
 
 /*
- * A place where another thread may come in between: before each access to a word that threads race for.  In the test
- * build a hook of a test stands there, which yields at random or tries every order; otherwise nothing.
+ * Marks a place where another thread may come in between: before each access to a word for which threads race.  In the
+ * test build it calls the hook of a test, which yields at random or tries every order.  Otherwise it is nothing.
  */
 #ifdef HWT_TEST
 typedef void hwt_point_hook(const char *where);
@@ -53,22 +51,23 @@ extern _Atomic(hwt_point_hook *) hwt_test_point;
 #define HWT_POINT(where) ((void)0)
 #endif
 
+/* Asks for the cache line of p, to write it. */
 static inline void prefetch_for_write(const void *p)
 {
 #ifdef __x86_64__
-	/* The builtin would fetch the line to read, and the store ask for it again: a third of what S2 costs. */
+	/* The builtin fetches the line for reading, and the store asks for it once more: a third of the cost of S2. */
 	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)p));
 #else
 	__builtin_prefetch(p, 1, 3);
 #endif
 }
 
-/* Stores before it are seen by all before loads after it are made. */
+/* All threads see the stores before it before the loads after it are made. */
 static inline void full_fence(void)
 {
 #if defined(__SANITIZE_THREAD__) && !defined(__clang__)
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wtsan" /* it counts for no happens-before there, which no use of it needs */
+#pragma GCC diagnostic ignored "-Wtsan" /* ThreadSanitizer ignores fences; no use here needs a happens-before */
 #endif
 	atomic_thread_fence(memory_order_seq_cst);
 #if defined(__SANITIZE_THREAD__) && !defined(__clang__)
@@ -76,7 +75,7 @@ static inline void full_fence(void)
 #endif
 }
 
-/* a + b, held within int64_t. */
+/* Returns a + b, held within int64_t. */
 static inline int64_t add_saturating(int64_t a, int64_t b)
 {
 	int64_t sum;
@@ -86,7 +85,7 @@ static inline int64_t add_saturating(int64_t a, int64_t b)
 	return b > 0 ? INT64_MAX : INT64_MIN;
 }
 
-/* a - b, the same. */
+/* Returns a - b, held within int64_t. */
 static inline int64_t subtract_saturating(int64_t a, int64_t b)
 {
 	int64_t difference;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads CLOCK_MONOTONIC.  In the test build a function pointer may stand in for it: virtual time. */
+/* The clock: CLOCK_MONOTONIC.  In the test build a function may stand in for it, for virtual time. */
 #ifndef HWT_CLOCK_H
 #define HWT_CLOCK_H
 
@@ -10,11 +10,12 @@
 #define NS_PER_S INT64_C(1000000000)
 
 #ifdef HWT_TEST
-/* NULL: the real clock, and real sleep. */
+/* NULL: the real clock, and a real sleep. */
 extern int64_t (*hwt_test_clock)(void);
 extern void (*hwt_test_sleep)(int64_t until_ns);
 #endif
 
+/* Returns the time in nanoseconds. */
 static inline int64_t hwt_clock_now(void)
 {
 	struct timespec now;

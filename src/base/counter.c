@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Reading the clock together with the counter, and measuring the counter's rate; counter.h. */
 #define _GNU_SOURCE
 #include "base/counter.h"
 
@@ -10,10 +11,10 @@
 /* A reading between two counts further apart than this was interrupted: at 1 GHz, 4 us.  See T1. */
 #define MAX_READING UINT64_C(4096)
 
-/* A measurement has this many counts for each that its readings took: each of its ends is right to half of them. */
+/* A measurement is at least this many times as long as the readings at its ends, which are right to half of theirs. */
 #define PRECISION 128
 
-/* Measurements agree that differ by less than this part of the rate. */
+/* Two measurements agree if they differ by less than this part of the rate. */
 #define AGREEMENT 64
 
 HWT_OWN struct hwt_reading hwt_reading;
@@ -23,12 +24,12 @@ uint64_t (*hwt_test_counter)(void);
 const char *hwt_test_clocksource;
 #endif
 
-/* When the kernel was asked last, and how long its answer counts: INT64_MIN, it does not trust the counter. */
+/* When the kernel was last asked, and how long its answer counts; INT64_MIN: it does not trust the counter. */
 static _Atomic int64_t asked_ns = INT64_MIN;
 static _Atomic int64_t trusted_until_ns = INT64_MIN;
 
 #if defined(__x86_64__) && defined(__linux__) && !defined(HWT_NO_COUNTER)
-/* Does the kernel's clock itself run by the counter? */
+/* Returns true if the kernel's clock itself runs by the counter. */
 static bool kernel_trusts(void)
 {
 	const char *path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
@@ -57,7 +58,7 @@ static bool kernel_trusts(void)
 
 void hwt_counter_ask(int64_t now_ns)
 {
-	/* Relaxed: of those who come at once one asks, the others go by the answer before. */
+	/* Relaxed: of threads that come at once one asks, and the others go by the last answer. */
 	int64_t before_ns = atomic_load_explicit(&asked_ns, memory_order_relaxed);
 
 	if (before_ns != INT64_MIN && grid_distance(before_ns, now_ns) < COUNTER_ASK_AGAIN_NS)
@@ -65,12 +66,12 @@ void hwt_counter_ask(int64_t now_ns)
 	if (!atomic_compare_exchange_strong_explicit(&asked_ns, &before_ns, now_ns, memory_order_relaxed,
 						     memory_order_relaxed))
 		return;
-	/* Relaxed: the word is all there is to it.  A thread that does not see it yet goes by the answer before. */
+	/* Relaxed: no other data depends on the word.  A thread that does not see it yet goes by the last answer. */
 	atomic_store_explicit(&trusted_until_ns, kernel_trusts() ? add_saturating(now_ns, COUNTER_TRUST_NS) : INT64_MIN,
 			      memory_order_relaxed);
 }
 
-/* The time until which the counter may be used. */
+/* Returns the time until which the counter may be used. */
 static int64_t trusted_until(void)
 {
 #ifdef HWT_TEST
@@ -81,8 +82,8 @@ static int64_t trusted_until(void)
 }
 
 /*
- * Whether the clock was read right in the middle between two counts: the closer they are, the less can be in between.
- * What is asked for grows until it can be had.
+ * Returns true if two counts around a reading of the clock are so close that the reading belongs to their middle.  The
+ * distance that is allowed follows the shortest one seen, and grows slowly while it is not reached.
  */
 static bool is_sharp(struct hwt_reading *last, uint64_t took)
 {
@@ -99,7 +100,7 @@ static bool is_sharp(struct hwt_reading *last, uint64_t took)
 	return true;
 }
 
-/* ns / counts in 32.32, 0 if no counter is as fast or as slow. */
+/* Returns ns / counts in 32.32; 0 if no counter is as fast or as slow. */
 static uint64_t rate_of(uint64_t ns, uint64_t counts)
 {
 	__extension__ typedef unsigned __int128 wide;
@@ -109,12 +110,13 @@ static uint64_t rate_of(uint64_t ns, uint64_t counts)
 	return (uint64_t)(((wide)ns << 32) / counts);
 }
 
-/* No rate, 0, agrees with nothing. */
+/* Returns true if two rates agree.  0, no rate, agrees with nothing. */
 static bool agree(uint64_t rate, uint64_t other)
 {
 	return rate != 0 && (rate > other ? rate - other : other - rate) <= other / AGREEMENT;
 }
 
+/* Begins a measurement at the last reading. */
 static void begin_base(struct hwt_reading *last, uint64_t took)
 {
 	last->base_count = last->count;
@@ -122,7 +124,7 @@ static void begin_base(struct hwt_reading *last, uint64_t took)
 	last->base_took = took;
 }
 
-/* Ends a measurement with the last reading if it is good for that, or begins one. */
+/* Ends a measurement at the last reading if that is far enough from its beginning, or begins one. */
 static void measure(struct hwt_reading *last, uint64_t took)
 {
 	int64_t ns = last->now_ns - last->base_ns;
@@ -130,7 +132,7 @@ static void measure(struct hwt_reading *last, uint64_t took)
 
 	if (last->base_ns == 0 || ns > COUNTER_BASE_MAX_NS) {
 		if (!last->confirmed)
-			last->rate = 0; /* or those that agree would not follow each other: T3 */
+			last->rate = 0; /* only measurements in a row may agree: T3 */
 		begin_base(last, took);
 	} else if (ns >= COUNTER_BASE_NS && counts / PRECISION >= (took > last->base_took ? took : last->base_took)) {
 		rate = rate_of((uint64_t)ns, counts);
@@ -141,7 +143,7 @@ static void measure(struct hwt_reading *last, uint64_t took)
 	last->good_for = last->confirmed ? ((uint64_t)COUNTER_GOOD_FOR_NS << 32) / last->rate : 0;
 }
 
-/* Does the rate lead from the last reading to this one? */
+/* Returns true if the rate leads from the last reading to this one. */
 static bool fits(const struct hwt_reading *last, uint64_t count, int64_t now_ns)
 {
 	__extension__ typedef unsigned __int128 wide;

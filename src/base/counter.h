@@ -1,43 +1,43 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Deadlines from the processor's counter: what reading the clock costs is half of what a timeout costs.
+ * Deadlines from the processor's counter, because a reading of the clock is half of the cost of a timeout.
  *
  * Structure
  *
  *   A wheel knows deadlines to a tick, so now + delay need not be known better than that.  Each thread remembers its
- *   last reading of the clock with the count of the processor's counter (x86: rdtsc, without waiting for what comes
- *   before it) at that moment, and how many nanoseconds a count takes:
+ *   last reading of the clock, the count of the processor's counter at that moment (x86: rdtsc, without waiting for
+ *   earlier instructions), and how many nanoseconds a count takes:
  *
  *       now = now_ns + (count - last count) * rate            for COUNTER_GOOD_FOR_NS after the reading
  *
- *   If now + delay lies further than COUNTER_ERROR_NS from both ends of its tick, it is in the same tick as the exact
- *   deadline.  If not, or the reading is too old, the clock is read.  So ticks are exact; only the deadline that a
- *   returned timeout shows may be some nanoseconds off.
+ *   If now + delay lies further than COUNTER_ERROR_NS from both ends of its tick, the exact deadline is in the same
+ *   tick.  If not, or if the reading is too old, the thread reads the clock.  So ticks are exact.  Only the deadline in
+ *   hwt_unprocessed may be some nanoseconds off.
  *
- *   The rate is measured again and again, from one reading to a later one:
+ *   The thread measures the rate again and again, from one reading to a later one:
  *
  *       readings   |  |  | |      |  |                          |  |  |
  *       measured   +------+-------+   too long: no measurement  +------ ...
  *                     1       2
  *
- *   A rate is used when two measurements in a row agree, and until one does not agree with it or a reading does not
- *   fit it; then it takes two again.  A thread that calls rarely reads the clock each time.
+ *   A rate is used once two measurements in a row agree, until a measurement disagrees or a reading does not fit.  Then
+ *   two are needed again.  A thread that calls rarely reads the clock each time.
  *
  * Invariants
  *
  *   T1  the guess is wrong by less than COUNTER_ERROR_NS while the rate is right to 1/8.  The sum: 4 us of 32, 4 us
- *       for the reading itself, 2 us for a counter that is read earlier than the program says.
- *   T2  the counter is used only where the kernel's own clock runs by it (clocksource tsc), and elsewhere not even
- *       read: so it runs at one rate on all cores, and with the clock.  Each worker asks the kernel again, once a
- *       second for all of them; an answer counts for COUNTER_TRUST_NS.
+ *       for the reading itself, 2 us for a counter that the processor reads earlier than the program says.
+ *   T2  the counter is used only where the kernel's own clock runs by it (clocksource tsc), so it runs at one rate on
+ *       all cores and with the clock.  Elsewhere it is not even read.  The workers ask the kernel again, together once
+ *       a second, and an answer counts for COUNTER_TRUST_NS.
  *   T3  the rate in use is right to 1/8.  A measurement is right to 1/128, and the one in use differs from the one
- *       before by at most 1/64.  In a suspension the clock stands still and the counter goes on; but a measurement
- *       takes at most COUNTER_BASE_MAX_NS, less than a machine is awake between two suspensions, so one of two in a
- *       row has none in it.  The kernel speeds its clock up or down by at most 1/10.
+ *       before by at most 1/64.  During a suspension the clock stands still and the counter goes on.  But a measurement
+ *       takes at most COUNTER_BASE_MAX_NS, less than a machine is awake between two suspensions, so of two in a row at
+ *       least one contains none.  The kernel speeds its clock up or down by at most 1/10.
  *
- *   Not covered: a counter that begins again from 0 in a suspension and comes by the very count of a thread's last
- *   reading when that thread calls next, and a virtual machine that is restored with its clock set on and its counter
- *   as it was.  A reading of before then serves for the rest of its 32 us.
+ *   Not covered: a counter that begins again from 0 in a suspension and passes the very count of a thread's last
+ *   reading when that thread next calls; and a virtual machine that is restored with its clock set forward and its
+ *   counter as it was.  An old reading then serves for the rest of its 32 us.
  *
  * Threads: each has its own reading.
  *
@@ -60,28 +60,28 @@
 
 struct hwt_reading {
 	uint64_t count;
-	uint64_t good_for; /* counts; 0: not at all, and the counter may not be read */
+	uint64_t good_for; /* so many counts; 0: not at all, and the counter may not be read */
 	int64_t now_ns;
 	uint64_t rate;  /* of the last measurement: nanoseconds a count, times 2^32; 0: there is none */
-	bool confirmed; /* the measurement before said the same */
+	bool confirmed; /* the measurement before agreed */
 
-	uint64_t took;       /* the fewest counts that a reading took, more or less */
-	uint64_t base_took;  /* what the reading took with which the present measurement began */
-	uint64_t base_count; /* its count and time */
-	int64_t base_ns;     /* 0: none has begun */
+	uint64_t took;       /* about the fewest counts that a reading took */
+	uint64_t base_took;  /* the same of the reading with which the present measurement began */
+	uint64_t base_count; /* count and time of that reading */
+	int64_t base_ns;     /* 0: no measurement has begun */
 };
 
 extern HWT_OWN struct hwt_reading hwt_reading;
 
 #ifdef HWT_TEST
-extern uint64_t (*hwt_test_counter)(void); /* NULL: the real one, and none with a virtual clock */
-extern const char *hwt_test_clocksource;   /* NULL: the kernel's, and with a virtual clock none */
+extern uint64_t (*hwt_test_counter)(void); /* NULL: the real counter; with a virtual clock there is none */
+extern const char *hwt_test_clocksource;   /* NULL: the kernel's file; with a virtual clock there is none */
 #endif
 
-/* Asks the kernel whether it trusts the counter, unless that has been done within COUNTER_ASK_AGAIN_NS. */
+/* Asks the kernel whether it trusts the counter, unless a thread has done so within COUNTER_ASK_AGAIN_NS. */
 void hwt_counter_ask(int64_t now_ns);
 
-/* Returns the clock's time, and remembers it.  Cold: the fast path saves no registers for the call. */
+/* Returns the clock's time and remembers it.  Cold, so that the fast path saves no registers for the call. */
 int64_t hwt_counter_read_clock(void) __attribute__((cold));
 
 static inline uint64_t counter_count(void)
@@ -100,7 +100,7 @@ static inline uint64_t counter_count(void)
 	return count;
 }
 
-/* The counter's answer for counter_deadline.  False if only the clock knows. */
+/* Guesses now + delay from the counter.  Returns false if only the clock knows the tick. */
 static inline bool counter_guess(const struct hwt_grid *grid, int64_t delay_ns, int64_t *deadline_ns)
 {
 	const struct hwt_reading *last = &hwt_reading;
@@ -116,7 +116,7 @@ static inline bool counter_guess(const struct hwt_grid *grid, int64_t delay_ns, 
 	return grid_is_within(grid, *deadline_ns, COUNTER_ERROR_NS);
 }
 
-/* Now + delay, or another time in the same tick. */
+/* Returns now + delay, or another time in the same tick. */
 static inline int64_t counter_deadline(const struct hwt_grid *grid, int64_t delay_ns)
 {
 	int64_t deadline_ns;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The grid of ticks: ticks <-> nanoseconds.  Tick n is the instant start_ns + n * tick_ns.  It is always computed from
+ * The grid of ticks: ticks <-> nanoseconds.  Tick n is the instant start_ns + n * tick_ns.  Every tick is computed from
  * the start, so no error adds up.
  *
  * Invariants
  *
  *   E1  grid_tick_of(d) is the smallest n >= 0 with grid_time(n) >= d: a task that runs at that tick is never early.
  *   E2  grid_ticks_passed(t) is the largest n with grid_time(n) <= t; -1 before the start.
- *   E3  every result lies within -1 .. HWT_TICK_MAX, whatever the times are.
+ *   E3  every result lies within -1 .. HWT_TICK_MAX, for all times.
  */
 #ifndef HWT_GRID_H
 #define HWT_GRID_H
@@ -20,7 +20,7 @@
 struct hwt_grid {
 	int64_t start_ns;
 	int64_t tick_ns;  /* > 0 */
-	uint64_t inverse; /* 2^64 / tick_ns, or just below */
+	uint64_t inverse; /* (2^64 - 1) / tick_ns, rounded down */
 };
 
 static inline struct hwt_grid grid_make(int64_t start_ns, int64_t tick_ns)
@@ -28,13 +28,13 @@ static inline struct hwt_grid grid_make(int64_t start_ns, int64_t tick_ns)
 	return (struct hwt_grid){ start_ns, tick_ns, UINT64_MAX / (uint64_t)tick_ns };
 }
 
-/* distance / tick_ns, and what is left.  A division would be the longest instruction on a timeout's way. */
+/* Returns distance / tick_ns, and the rest.  A division would be the slowest instruction of hwt_new_timeout. */
 static inline uint64_t grid_divide(const struct hwt_grid *grid, uint64_t distance, uint64_t *rest)
 {
 	__extension__ typedef unsigned __int128 wide;
 	uint64_t ticks = (uint64_t)((wide)distance * grid->inverse >> 64);
 
-	/* The inverse is less than 1 too small, so ticks is 1 too small at the most. */
+	/* The inverse is less than 1 too small, so ticks is at most 1 too small. */
 	*rest = distance - ticks * (uint64_t)grid->tick_ns;
 	if (*rest >= (uint64_t)grid->tick_ns) {
 		*rest -= (uint64_t)grid->tick_ns;
@@ -43,7 +43,7 @@ static inline uint64_t grid_divide(const struct hwt_grid *grid, uint64_t distanc
 	return ticks;
 }
 
-/* later - earlier of any two times does not fit an int64_t, but always a uint64_t. */
+/* Returns later - earlier.  For any two times it fits a uint64_t, but not always an int64_t. */
 static inline uint64_t grid_distance(int64_t earlier_ns, int64_t later_ns)
 {
 	return (uint64_t)later_ns - (uint64_t)earlier_ns;
@@ -54,6 +54,7 @@ static inline int64_t grid_clamp(uint64_t ticks)
 	return ticks > (uint64_t)HWT_TICK_MAX ? HWT_TICK_MAX : (int64_t)ticks;
 }
 
+/* E1. */
 static inline int64_t grid_tick_of(const struct hwt_grid *grid, int64_t deadline_ns)
 {
 	uint64_t rest;
@@ -63,7 +64,7 @@ static inline int64_t grid_tick_of(const struct hwt_grid *grid, int64_t deadline
 	return grid_clamp(grid_divide(grid, grid_distance(grid->start_ns, deadline_ns) - 1, &rest) + 1);
 }
 
-/* Would a deadline that much earlier or later be of the same tick?  May say false for no reason. */
+/* Returns true if a deadline earlier or later by error_ns has the same tick.  May return false where it has. */
 static inline bool grid_is_within(const struct hwt_grid *grid, int64_t deadline_ns, int64_t error_ns)
 {
 	uint64_t rest;
@@ -74,6 +75,7 @@ static inline bool grid_is_within(const struct hwt_grid *grid, int64_t deadline_
 	return rest >= (uint64_t)error_ns && rest + (uint64_t)error_ns < (uint64_t)grid->tick_ns;
 }
 
+/* E2. */
 static inline int64_t grid_ticks_passed(const struct hwt_grid *grid, int64_t now_ns)
 {
 	uint64_t rest;
@@ -83,11 +85,11 @@ static inline int64_t grid_ticks_passed(const struct hwt_grid *grid, int64_t now
 	return grid_clamp(grid_divide(grid, grid_distance(grid->start_ns, now_ns), &rest));
 }
 
-/* The nearest that an int64_t can say. */
+/* Returns the time of a tick, or the nearest time that an int64_t can hold. */
 static inline int64_t grid_time(const struct hwt_grid *grid, int64_t tick)
 {
 	__extension__ typedef __int128 wide;
-	wide time_ns = (wide)tick * grid->tick_ns + grid->start_ns; /* the product alone may be too long */
+	wide time_ns = (wide)tick * grid->tick_ns + grid->start_ns; /* the product alone may need more than 64 bits */
 
 	if (unlikely(time_ns != (int64_t)time_ns))
 		return time_ns > 0 ? INT64_MAX : INT64_MIN;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Publishing, membarrier, and the claim of a wake; idle.h. */
 #define _GNU_SOURCE
 #include "base/idle.h"
 
@@ -33,7 +34,7 @@ static bool register_barrier(void)
 	return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
 }
 
-/* Every thread of this process has executed a full fence at some moment of this call. */
+/* Makes every thread of this process execute a full fence during this call.  Returns false if the system refuses. */
 static bool barrier_in_all_threads(void)
 {
 	return membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
@@ -64,7 +65,7 @@ void hwt_idle_destroy(struct hwt_idle *idle)
 
 static void publish(struct hwt_idle *idle, int64_t wake_for_ns)
 {
-	/* Release: what wakes, [alarm].  What needs more of an order has a fence after it, [idle]. */
+	/* Release: a thread that wakes sees the alarm, [alarm].  hwt_idle_begin adds the fence that [idle] needs. */
 	atomic_store_explicit(&idle->wake_for_ns, wake_for_ns, memory_order_release);
 }
 
@@ -103,8 +104,9 @@ void hwt_idle_wake(struct hwt_idle *idle, int64_t seen_ns)
 {
 	HWT_POINT("idle claim");
 	/*
-	 * Strong: a spurious failure would lose the wake.  Acquire: what wakes, [alarm].  Who fails need not look
-	 * again, and so may be relaxed: the word changed after his push could be seen.
+	 * Strong, as a spurious failure would lose the wake.  Acquire: [alarm].  On failure relaxed: no second look is
+	 * needed, as another thread has woken the worker, or the worker has published again.  Either came after this
+	 * thread's push could be seen, so the worker has looked at the lanes since.
 	 */
 	if (seen_ns != IDLE_AWAKE &&
 	    atomic_compare_exchange_strong_explicit(&idle->wake_for_ns, &seen_ns, IDLE_AWAKE, memory_order_acquire,

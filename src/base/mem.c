@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Allocation that leaves errno alone, and that a test can make fail; mem.h. */
 #define _DEFAULT_SOURCE /* madvise */
 #include "base/mem.h"
 
@@ -26,7 +27,7 @@ static void *zeroed(size_t align, size_t size)
 {
 	void *memory;
 
-	/* calloc knows which pages come zeroed from the system; it aligns to 16. */
+	/* calloc aligns to 16, and does not touch pages that the system has zeroed. */
 	if (align <= 16)
 		return calloc(1, size);
 	memory = aligned_alloc(align, size);
@@ -37,7 +38,7 @@ static void *zeroed(size_t align, size_t size)
 
 void *hwt_mem_zeroed(size_t align, size_t size)
 {
-	int before = errno; /* the library leaves it alone */
+	int before = errno; /* the library leaves errno alone */
 	void *memory = hwt_mem_refused() ? NULL : zeroed(align, size);
 
 	errno = before;
@@ -51,9 +52,8 @@ void *hwt_mem_block(size_t align, size_t size)
 
 	HWT_ASSERT(size % align == 0);
 	memory = hwt_mem_refused() ? NULL : aligned_alloc(align, size);
-	/* NULL: the system is out of memory; tests refuse above. */
 #ifdef MADV_HUGEPAGE
-	/* One fault and one TLB entry for 40,000 records.  A refusal costs speed only. */
+	/* One page fault and one TLB entry then serve 40,000 records.  If the system refuses, that only costs speed. */
 	if (memory != NULL && align >= HWT_HUGE_PAGE)
 		(void)madvise(memory, size, MADV_HUGEPAGE);
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Every allocation of the library goes through here, so that tests can make the n-th one fail.
+ * Memory.  Every allocation of the library goes through here, so that tests can make the n-th one fail.
  */
 #ifndef HWT_MEM_H
 #define HWT_MEM_H
@@ -11,19 +11,25 @@
 
 #define HWT_HUGE_PAGE ((size_t)2 << 20)
 
-/* Zeroed memory, untouched if it is large: a wheel of 2^20 buckets costs only the pages it uses.  NULL: no memory. */
+/*
+ * Returns zeroed memory, NULL if there is none.  A large block is not touched, so a wheel of 2^20 buckets costs only
+ * the pages that it uses.
+ */
 void *hwt_mem_zeroed(size_t align, size_t size);
 
-/* Memory of any content.  align is a power of two, size a multiple of it.  Blocks of whole huge pages ask for such. */
+/*
+ * Returns memory of any content, NULL if there is none.  align is a power of two, size a multiple of it.  Asks the
+ * system for huge pages if align is that of one.
+ */
 void *hwt_mem_block(size_t align, size_t size);
 
 void hwt_mem_free(void *memory);
 
-/* false; in the test build what the test says: for what needs memory that does not come from here. */
+/* Returns true if a test wants an allocation that does not go through this file to fail.  Otherwise false. */
 bool hwt_mem_refused(void);
 
 #ifdef HWT_TEST
-/* Asked before each allocation; true makes it fail. */
+/* Called before each allocation; true makes it fail. */
 typedef bool hwt_mem_refuses(void);
 extern _Atomic(hwt_mem_refuses *) hwt_test_mem_refuses;
 #endif

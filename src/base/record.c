@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The record's slow paths: waiting for a mover, and reading a deadline beside one. */
 #include "base/record.h"
 #include "base/thread.h"
 
@@ -21,8 +22,11 @@ static bool is_pending(uint64_t word, uint64_t generation)
 }
 
 /*
- * If the timeout is pending in both looks at the word, the deadline between them is one that it had in the meantime:
- * nobody has to be kept from writing another one.
+ * Two loads of the word enclose the load of the deadline.  If the timeout is pending in both, the deadline is one that
+ * it had in between, so no mover has to be kept out.  Without the second look the deadline could be that of the
+ * record's next life: a cancel, a return to the lane and a take fit between the first look and the load.  Both loads
+ * then need their acquire, [look]: a reader that sees the new deadline also sees the word that came with it, and
+ * refuses it.
  */
 bool hwt_record_read_deadline(struct hwt_record *record, uint64_t generation, int64_t *deadline_ns)
 {

@@ -4,98 +4,95 @@
  *
  * Structure
  *
- *   A record of 48 bytes holds one timeout.  Its memory stays a record until the timer is destroyed, so a stale
- *   handle may look at the word for ever.  The word tells which timeout the record serves (the generation, which a
- *   handle carries too) and how far that one has come:
+ *   A record of 48 bytes holds one timeout.  Its memory stays a record until the timer is destroyed, so the holder of a
+ *   stale handle may read the word at any time.  The word says which timeout the record serves (the generation, which
+ *   the handle carries too) and how far that timeout has come:
  *
  *        63                                   16 15         7 6         0
  *       +---------------------------------------+------------+-----------+
  *       | generation                            | flags      | state     |
  *       +---------------------------------------+------------+-----------+
  *
- *   48 bits of generation do not wrap: a record is used again once in a worker's pass at most, or once in thousands
- *   of calls of its lane (lane/reclaim.c), and 2^48 passes of a microsecond take nine years of nothing else.  Most
- *   timeouts never have a flag, and what they cost is what the exchanges on an exact word without one cost.
+ *   48 bits of generation do not wrap: between two lives of a record the worker makes a pass, or a producer submits
+ *   some thousand timeouts (reclaim.c), and 2^48 passes of a microsecond take nine years.
  *
- *   A timeout with a period or a finaliser has a second record, its extension, whose word stays as it was.
+ *   A timeout with a period or a finaliser has a second record, its extension.  The extension's word does not change.
  *
- * The automaton
+ * The states and the generation
  *
- *                          take                      arm                      run                   finish
- *     (free: FREE,     --------------> QUEUED -------------------> ARMED ------------> RUNNING ------------> EXPIRED
- *      EXPIRED,                          |                        |  |  |                                     |
- *      CANCELLED,          cancel_queued |          cancel_armed  |  |  | cancel_lazy                         |
- *      LAZY)                             v                        |  |  v                                     |
- *        ^                           CANCELLED <------------------+  | LAZY <-- defer -- CANCELLED            |
- *        |                               ^            give_back      |   |                                    |
- *        |                               +---------------------------+   |                                    |
- *        +------- worker: back to its lane ----------------<-------------+-----------------<------------------+
+ *              take               arm               run               finish
+ *     free  ----------> QUEUED ----------> ARMED ----------> RUNNING ---------> EXPIRED
+ *                         |                |  |                |  |
+ *           cancel_queued |   cancel_armed |  | cancel_lazy    |  +-- finish, DROPPED: CANCELLED
+ *               give_back |      give_back |  |                |
+ *                         v                v  v                +-- rearm, on the worker:     ARMED
+ *                     CANCELLED    CANCELLED  LAZY             +-- rearm, on an executor:    QUEUED
  *
- *     edge           from       to         who, and what it needs                  then
- *     take           free       QUEUED     producer, lane lock, owns the record    push on submitted
- *     arm            QUEUED     ARMED      worker, popped it from submitted        place in the wheel
- *     cancel_queued  QUEUED     CANCELLED  any thread                              the drain sends the record home
- *     cancel_armed   ARMED      CANCELLED  any thread, cancel lock, node in hand   push on cancelled; the worker
- *                                                                                  unlinks it and sends it home
- *     cancel_lazy    ARMED      LAZY       any thread, no memory for a node        the wheel drops it in its time
- *     defer          CANCELLED  LAZY       worker, popped it from cancelled but    the wheel drops it next tick
- *                                          cannot unlink it now
- *     run            ARMED      RUNNING    worker, collected it                    run the task
- *     finish         RUNNING    EXPIRED    who ran the task, it has returned       the record goes home
- *                               or, DROPPED, CANCELLED
- *     drop           RUNNING,   RUNNING,   any thread                              the run in progress is the last
- *                    REARMED      DROPPED
- *     make_last      RUNNING    RUNNING,   any thread                              the same; it ends as EXPIRED
- *                               LAST
- *     again          RUNNING    ARMED or   who ran the task, REARMED is set          place in the wheel, or push on the
- *                               QUEUED                                             stack of those for the worker
- *     give_back      QUEUED or  CANCELLED  stop, the worker is gone                unprocessed list
- *                    ARMED
+ *   EXPIRED, CANCELLED and LAZY are ends.  The record goes back to its lane and keeps the word.  The next take makes it
+ *   QUEUED with the generation one higher; a record that never served is FREE.
  *
- *   All edges out of QUEUED and ARMED are compare-and-swaps on the exact word: one of those who race gets it, and a
- *   handle of another generation changes nothing.  LAZY counts as cancelled for everybody outside.
+ *     edge           taken by                                        the same thread then
+ *     take           a producer that holds the lane's lock           pushes it on submitted
+ *     arm            the worker, after popping it from submitted     places it in the wheel
+ *     run            the worker, after collecting it                 runs the task
+ *     finish         the thread that ran the task                    returns the record to its lane
+ *     rearm          the same, if REARMED is set                     places it, or pushes it on the stack of the worker
+ *     cancel_queued  any thread                                      nothing: the drain finds and returns it
+ *     cancel_armed   any thread, with cancel lock and a node         pushes it on cancelled; the worker unlinks it
+ *     cancel_lazy    any thread that finds no memory for a node      nothing: the wheel drops it when it is due
+ *     mark_lazy      the worker, CANCELLED to LAZY, if it cannot     nothing: the wheel drops it at the next tick
+ *                    unlink the record that it popped
+ *     give_back      stop, after the worker has gone                 puts it on the unprocessed list
+ *
+ *   Each edge out of QUEUED and ARMED is a compare-and-swap on the exact word.  So exactly one of several racing
+ *   threads takes it, and a handle of another generation changes nothing.  To callers LAZY means cancelled.
  *
  * The flags
  *
- *     RESCHEDULING     a thread writes another deadline, its own task perhaps, or is about to push the record.  That
- *                      thread clears the flag.  Other movers, cancel and stop wait for it, some instructions long, so
- *                      that the worker finds in a queue what they tell it afterwards.  The worker does not wait: it
- *                      looks again at the next tick.
- *     RESCHEDULED      the deadline may differ from the place in the wheel.  Stays.
- *     RESCHEDULE_SEEN  the worker has seen RESCHEDULED without RESCHEDULING and looks at the deadline.  Each mover
- *                      clears it, so the worker's exchange for RUNNING fails even if the word came back to the same.
- *     REQUEUED         the record waits in a submitted queue to be placed earlier.  Until then it does not run, and a
- *                      cancel need not push it a second time.
+ *   Most timeouts never have one: their edges compare with a word without flags, which costs nothing more.  A take
+ *   clears all flags, and sets EXTENDED and PERIODIC for a timeout that has them.
+ *
+ *     RESCHEDULING     a thread is writing another deadline, or is about to push the record: a mover, the timeout's own
+ *                      task, or an executor's thread that rearms.  That thread clears the flag some instructions later.
+ *                      Other movers, cancel and stop wait until it has: what they push or wake for afterwards the
+ *                      worker then finds in a queue.  The worker does not wait; it looks again at the next tick.
+ *     RESCHEDULED      the deadline may differ from the place in the wheel.  Stays until the next life in the wheel.
+ *     RESCHEDULE_SEEN  the worker has seen RESCHEDULED without RESCHEDULING, and is reading the deadline.  Each mover
+ *                      clears it.  So the worker's exchange for RUNNING fails after a move, even if the other bits have
+ *                      come back to what they were.
+ *     REQUEUED         the record is in a submitted queue, to be placed earlier.  Until the worker pops it, it does not
+ *                      run, and a cancel need not push it a second time.
  *     EXTENDED         arg points to the extension.
- *     PERIODIC         it has a period.
- *     REARMED          of a running timeout: it will run once more.  A cancel clears it.
- *     DROPPED          of a running timeout: a cancel cleared REARMED, and it ends as CANCELLED.  Of a cancelled one:
- *                      stop gave it back.
- *     LAST             of a running timeout: a cancel came before REARMED, which its task cannot set any more.
+ *     PERIODIC         the timeout has a period.
+ *     REARMED          RUNNING: the timeout will run once more.  A cancel clears it and sets DROPPED (drop).
+ *     DROPPED          RUNNING: a cancel has cleared REARMED, so this run is the last and ends as CANCELLED.
+ *                      CANCELLED: stop gave the timeout back.
+ *     LAST             RUNNING: a cancel came while REARMED was not set (make_last).  The task can no longer set it, so
+ *                      this run is the last; it ends as EXPIRED.
  *
  * Invariants
  *
- *   R1  a record is at each moment in exactly one of: a free list (or on its way back to one), a submitted queue,
- *       the wheel, the wheel and a cancelled queue, a cancelled queue, the worker's batch, the postponed list, the
- *       unprocessed list, the stack of those that run again, the hands of the thread that runs its task; or it is the
- *       extension of another record.  A record of the wheel or the batch is in a submitted queue, too, while and only
- *       while it is REQUEUED.
- *   R2  only a queue's consumer takes records back from it, the worker or a producer for a moment, and an executor's
- *       thread the one whose task it has run: a queue's node may still point at one that a canceller is done with.
- *   R3  place != 0 while and only while the record is in the wheel (a batch that the worker is just going through
- *       aside).
- *   R4  deadline_ns of an ARMED record changes only under RESCHEDULING.  Only its own task, and the thread that runs
- *       it, change that of a RUNNING one.
+ *   R1  at each moment a record is in exactly one of: a free list (or on its way back to one), a submitted queue, the
+ *       wheel, the wheel and a cancelled queue, a cancelled queue, the worker's batch, the postponed list, the
+ *       unprocessed list, the stack of rearmed records, the hands of the thread that runs its task; or it is the
+ *       extension of another record.  A record of the wheel or the batch is in a submitted queue, too, if and only if
+ *       it is REQUEUED.
+ *   R2  only the consumer of a queue takes records back from it: the worker, or a producer for a moment.  An executor's
+ *       thread takes back only the record whose task it has run.  A canceller takes back none, since a node of a queue
+ *       may still point at the record.
+ *   R3  place != 0 if and only if the record is in the wheel.  The batch that the worker is running is excepted.
+ *   R4  deadline_ns of an ARMED record changes only under RESCHEDULING.  That of a RUNNING record is changed only by
+ *       its own task and by the thread that runs the task.
  *
  * Ordering
  *
- *   [word]   take stores it last (release); cancel loads it (acquire): whoever sees the generation sees task, arg and
- *            deadline.  The later edges are read-modify-writes and carry that on.
- *   [end]    finish stores (release), timeout_state loads (acquire): what the task wrote is visible to who sees
- *            EXPIRED.
+ *   [word]   take stores the word last (release), cancel loads it (acquire): a thread that sees the generation sees
+ *            task, arg and deadline.  The later edges are read-modify-writes and carry that on.
+ *   [end]    finish stores the word (release), hwt_timeout_state loads it (acquire): a thread that sees EXPIRED sees
+ *            what the task wrote.
  *   [move]   RESCHEDULING is set (acquire) before the deadline is written, and cleared (release) after it.
- *   [look]   the deadline is stored with release.  hwt_record_read_deadline loads it (acquire) between two looks at the
- *            word: a deadline of a later life of the record comes with a word of that life.
+ *   [look]   the deadline is stored with release.  hwt_record_read_deadline loads it (acquire) between two loads of the
+ *            word: a thread that reads the deadline of a later life then also sees the word of that life.
  */
 #ifndef HWT_RECORD_H
 #define HWT_RECORD_H
@@ -131,10 +128,10 @@ enum word_state {
 #define WORD_DROPPED (UINT64_C(1) << 15)
 #define WORD_FLAGS UINT64_C(0xff80)
 
-/* What a record is that serves another one as extension.  The period is in place of the deadline: record_period. */
+/* The contents of a record that is the extension of another.  Its deadline_ns holds the period: record_period. */
 struct hwt_extension {
 	void *arg;
-	void (*release)(void *arg); /* NULL: none, or it has been called */
+	void (*release)(void *arg); /* NULL: there is none, or it has been called */
 	uint64_t missed;            /* periods merged into the present run */
 };
 
@@ -142,19 +139,19 @@ struct hwt_record {
 	_Atomic uint64_t word;
 
 	/*
-	 * The lane that took it last: there it goes home.  Atomic because a stale handle may ask for its timer at any
-	 * time.
+	 * The lane that took the record last, and to which it returns.  Atomic because the holder of a stale handle may
+	 * ask for the timer at any time.
 	 */
 	_Atomic(struct hwt_lane *) lane;
 
-	/* R4.  Nothing else is ever stored here but an extension's period: a stale handle may look at any time. */
+	/* R4.  Holds a deadline or a period and nothing else: the holder of a stale handle may read it at any time. */
 	_Atomic int64_t deadline_ns;
 
 	union {
 		struct {
 			union {
 				struct
-				{ /* of a timeout: written by take, read by the worker, and by whoever ended it */
+				{ /* of a timeout: written by take, read by the worker and by the thread that ends it */
 					hwt_task *task;
 					void *arg;
 				};
@@ -164,8 +161,8 @@ struct hwt_record {
 				};
 			};
 			union {
-				uintptr_t place;         /* where in the wheel, 0: nowhere; the wheel's own business */
-				struct hwt_record *link; /* unprocessed list, stack */
+				uintptr_t place;         /* where in the wheel, as its layout encodes it; 0: nowhere */
+				struct hwt_record *link; /* the next one of the unprocessed list or the stack */
 			};
 		};
 		struct hwt_extension extension;
@@ -173,7 +170,7 @@ struct hwt_record {
 };
 
 #define RECORD_SIZE 48
-#define RECORD_ALIGN 16 /* leaves the low bits of a record's address to place */
+#define RECORD_ALIGN 16 /* leaves the low bits of a record's address free for place */
 
 static_assert(sizeof(void *) != 8 || sizeof(struct hwt_record) == RECORD_SIZE, "a record is three quarters of a line");
 
@@ -202,44 +199,44 @@ static inline bool word_has(uint64_t word, uint64_t flag)
 	return (word & flag) != 0;
 }
 
-/* Relaxed: what is read with it is ordered by the word, [word] [move]. */
+/* Returns the deadline.  Relaxed: the load of the word has ordered it, [word] [move]. */
 static inline int64_t record_deadline(const struct hwt_record *record)
 {
 	return atomic_load_explicit(&record->deadline_ns, memory_order_relaxed);
 }
 
-/* Release: whoever looks at this deadline sees how far the word was, [look]. */
+/* Stores the deadline.  Release: a thread that reads it then also sees how far the word was, [look]. */
 static inline void record_set_deadline(struct hwt_record *record, int64_t deadline_ns)
 {
 	atomic_store_explicit(&record->deadline_ns, deadline_ns, memory_order_release); /* [look] */
 }
 
-/* EXTENDED. */
+/* Returns the extension of a record that is EXTENDED. */
 static inline struct hwt_extension *record_extension(const struct hwt_record *record)
 {
 	return &((struct hwt_record *)record->arg)->extension;
 }
 
-/* EXTENDED.  0: none. */
+/* Returns the period of a record that is EXTENDED, 0 if it has none. */
 static inline int64_t record_period(const struct hwt_record *record)
 {
 	return record_deadline(record->arg);
 }
 
-/* What the user gave as arg. */
+/* Returns the user's arg. */
 static inline void *record_arg(const struct hwt_record *record, uint64_t word)
 {
 	return unlikely(word_has(word, WORD_EXTENDED)) ? record_extension(record)->arg : record->arg;
 }
 
-/* Records straddle lines: both ends. */
+/* Asks for both ends of the record, as records straddle cache lines. */
 static inline void record_prefetch(const struct hwt_record *record)
 {
 	prefetch_for_write(record);
 	prefetch_for_write((const char *)record + sizeof(*record) - 1);
 }
 
-/* Acquire: [word], [end]. */
+/* Loads the word.  Acquire: [word], [end]. */
 static inline uint64_t record_word(struct hwt_record *record)
 {
 	HWT_POINT("word load");
@@ -247,13 +244,13 @@ static inline uint64_t record_word(struct hwt_record *record)
 }
 
 /*
- * The edge take.  The caller owns the free record.  The handle must be built here: once the record is pushed it may
- * end, and serve somebody else, before push returns.
+ * The edge take.  The caller owns the free record.  The handle is built here and not after the push: by the time the
+ * push returns, the timeout may have ended and the record may serve another one.
  */
 static inline hwt_timeout record_take(struct hwt_record *record, hwt_task *task, void *arg, int64_t deadline_ns,
 				      uint64_t flags)
 {
-	/* Relaxed: only the owner changes a free record's word. */
+	/* Relaxed: only its owner changes the word of a free record. */
 	uint64_t generation = word_generation(atomic_load_explicit(&record->word, memory_order_relaxed)) + 1;
 
 	record_set_deadline(record, deadline_ns);
@@ -267,8 +264,8 @@ static inline hwt_timeout record_take(struct hwt_record *record, hwt_task *task,
 }
 
 /*
- * One edge out of the exact word *word, which is brought up to date when it has changed.  Acquire on failure too: the
- * caller looks again.
+ * Takes one edge out of the exact word *word.  If the word has changed, it returns false and updates *word.  Acquire on
+ * failure too, as the caller looks again and acts on the new word.
  */
 static inline bool record_change(struct hwt_record *record, uint64_t *word, uint64_t to)
 {
@@ -277,24 +274,29 @@ static inline bool record_change(struct hwt_record *record, uint64_t *word, uint
 						       memory_order_acquire);
 }
 
+/* The same for an edge that changes only the state. */
 static inline bool record_edge(struct hwt_record *record, uint64_t *word, enum word_state to)
 {
 	return record_change(record, word, word_with_state(*word, to));
 }
 
+/* Returns true if the word has this state and no flag. */
 static inline bool word_is_plain(uint64_t word, enum word_state state)
 {
 	return (word & (STATE_MASK | WORD_FLAGS)) == (uint64_t)state;
 }
 
-/* arm, for one without flags: false when it has some or was cancelled; *word is the word before the edge. */
+/*
+ * The edge arm of a record without flags.  Returns false if the record has a flag or has been cancelled.  *word is the
+ * word before the edge.
+ */
 static inline bool record_arm(struct hwt_record *record, uint64_t *word)
 {
 	*word = record_word(record);
 	return likely(word_is_plain(*word, STATE_QUEUED)) && record_edge(record, word, STATE_ARMED);
 }
 
-/* run, for one without flags: false when it has some or was cancelled; *word is the word before the edge. */
+/* The edge run, in the same way.  It races with cancel and with movers; the exchange decides. */
 static inline bool record_run(struct hwt_record *record, uint64_t *word)
 {
 	*word = record_word(record);
@@ -302,14 +304,17 @@ static inline bool record_run(struct hwt_record *record, uint64_t *word)
 }
 
 /*
- * finish, where `word` is what run has left.  A plain store: only its task changes the word of a running timeout, but
- * for LAST, which says nothing any more when the task has returned and may be lost here.  false: the word has got a
- * flag, nothing was done.
+ * The edge finish of a record whose word, after run, was `word`.  Returns false and does nothing if a flag has been set
+ * since: the task has rearmed the timeout, or a cancel has come.
+ *
+ * A load and a store suffice where the other edges need an exchange.  REARMED is set by the task alone, which has
+ * returned.  DROPPED needs REARMED first.  So only LAST can still come between the load and the store, from a cancel;
+ * the store overwrites it.  That is harmless, because LAST only tells the task not to rearm.
  */
 static inline bool record_finish(struct hwt_record *record, uint64_t word)
 {
 	HWT_POINT("word finish");
-	/* Relaxed: what has to be seen was written by this thread. */
+	/* Relaxed: all that matters here was written by this thread. */
 	if (unlikely(atomic_load_explicit(&record->word, memory_order_relaxed) != word))
 		return false;
 	atomic_store_explicit(&record->word, word_with_state(word, STATE_EXPIRED), memory_order_release); /* [end] */
@@ -317,8 +322,11 @@ static inline bool record_finish(struct hwt_record *record, uint64_t word)
 }
 
 /*
- * finish or again, for one with flags: what has become of it.  `again` is the state, with flags, of one that runs
- * again; for its next life in the wheel it begins anew.
+ * The edge finish or rearm of a record with flags.  Returns the new state.  `again` is the state, with flags, of a
+ * record that runs again; of its own flags it keeps only EXTENDED and PERIODIC.
+ *
+ * The loop races with the cancel that turns REARMED into DROPPED.  If the exchange here wins, the cancel finds ARMED or
+ * QUEUED and cancels that.  If the cancel wins, the loop ends and the timeout ends as CANCELLED.
  */
 static inline enum word_state record_end(struct hwt_record *record, uint64_t again)
 {
@@ -332,14 +340,14 @@ static inline enum word_state record_end(struct hwt_record *record, uint64_t aga
 		if (record_change(record, &word, kept | again))
 			return word_state(again);
 	}
-	/* Nobody sets REARMED any more, so nobody but for LAST changes the word. */
+	/* REARMED can no longer be set, so only LAST may still come from another thread.  The store drops it. */
 	end = word_has(word, WORD_DROPPED) ? STATE_CANCELLED : STATE_EXPIRED;
 	word &= ~WORD_LAST;
 	atomic_store_explicit(&record->word, word_with_state(word, end), memory_order_release); /* [end] */
 	return end;
 }
 
-/* defer.  A plain store, relaxed: after the cancelled queue has given it up the record is the worker's alone. */
+/* The edge mark_lazy.  Relaxed, no exchange: a record popped from the cancelled queue belongs to the worker alone. */
 static inline void record_mark_lazy(struct hwt_record *record)
 {
 	uint64_t word = atomic_load_explicit(&record->word, memory_order_relaxed);
@@ -348,20 +356,26 @@ static inline void record_mark_lazy(struct hwt_record *record)
 	atomic_store_explicit(&record->word, word_with_state(word, STATE_LAZY), memory_order_relaxed);
 }
 
-/* Lets the thread go on that is writing the deadline, as this word says.  Returns the word when it is no longer so. */
+/*
+ * Yields to the thread that, as this word says, is writing the deadline.  Returns the word once RESCHEDULING is clear
+ * or the record serves another timeout.
+ */
 uint64_t hwt_record_await_mover(struct hwt_record *record, uint64_t word);
 
-/* The deadline of one that is pending; false: it is not.  Changes nothing, waits for nobody.  */
+/* Reads the deadline of a pending timeout; false if it is not pending.  Changes nothing and waits for no thread. */
 bool hwt_record_read_deadline(struct hwt_record *record, uint64_t generation, int64_t *deadline_ns);
 
-/* He is ready.  The worker may have armed it meanwhile, or taken REQUEUED away. */
+/*
+ * Clears RESCHEDULING: the mover is done.  An atomic and, not a store, because in the meantime the worker may have
+ * armed the record, cleared REQUEUED or set RESCHEDULED.
+ */
 static inline void record_end_reschedule(struct hwt_record *record)
 {
 	HWT_POINT("moved");
 	atomic_fetch_and_explicit(&record->word, ~WORD_RESCHEDULING, memory_order_release); /* [move] */
 }
 
-/* give_back: true when this call ended the timeout, false when somebody had before. */
+/* The edge give_back.  Returns true if this call ended the timeout, false if it had ended before. */
 static inline bool record_give_back(struct hwt_record *record)
 {
 	uint64_t word = record_word(record);
@@ -375,7 +389,7 @@ static inline bool record_give_back(struct hwt_record *record)
 	return false;
 }
 
-/* What a word says to the holder of a handle of this generation. */
+/* Returns the public state of a timeout of this generation. */
 static inline hwt_state word_public_state(uint64_t word, uint64_t generation)
 {
 	if (word_generation(word) != generation)

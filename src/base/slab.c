@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Making and freeing slabs; slab.h. */
 #include "base/slab.h"
 #include "base/mem.h"
 
@@ -14,7 +15,7 @@ bool hwt_slabs_grow(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind)
 	slabs->newest = slab;
 	slabs->carve = slab_begin(slab, kind);
 	slabs->carve_end = slab_end(slab, kind);
-	/* Relaxed: one writer at a time, and only a number. */
+	/* Relaxed: one thread at a time writes, and no other data depends on the number. */
 	atomic_store_explicit(&slabs->bytes, slabs_bytes(slabs) + bytes, memory_order_relaxed);
 	slabs->next_size = size < kind->last ? size * 2 : size;
 	return true;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Slabs: where the units of one kind come from, records, nodes of queues or chunks of buckets.
+ * Slabs: memory for many units of one kind, which are records, nodes of queues or chunks of buckets.
  *
  * Structure
  *
  *   Slabs double from a first size to a last one, so that an owner with few units stays small and one with many rarely
- *   allocates.  Units are carved from the newest slab, one after the other.  No unit ever goes back into a slab: its
- *   owner keeps the free ones.  All slabs are freed together.
+ *   allocates.  Units are carved from the newest slab, one after the other.  No unit goes back into a slab; the owner
+ *   keeps the free ones.  All slabs are freed together.
  *
  *       newest --> [ head | unit unit unit ....... ] --> [ head | unit ... ] --> [ head | unit ]
  *                                        ^          ^
  *                                        carve      carve_end
  *
- *   Zero bytes are an owner that has no slab yet.
+ *   All bytes zero: an owner that has no slab yet.
  *
  * Threads: one at a time, under the owner's lock if it has one.  Any thread may read `bytes`.
  */
@@ -24,17 +24,17 @@
 #include <stdatomic.h>
 
 struct hwt_slab {
-	struct hwt_slab *next; /* the one before it in time */
-	size_t bytes;          /* all of it */
+	struct hwt_slab *next; /* the slab made before this one */
+	size_t bytes;          /* of the whole slab */
 };
 
-/* How slabs of one kind look. */
+/* The sizes of slabs of one kind. */
 struct hwt_slab_kind {
 	size_t unit;        /* the room for units is a multiple of this */
-	size_t head;        /* where the first unit begins */
+	size_t head;        /* offset of the first unit */
 	size_t align;       /* of a slab; 0: its size */
-	size_t first, last; /* sizes */
-	size_t extra;       /* what every slab has on top of its size, if sizes are to be those of the units alone */
+	size_t first, last; /* sizes of the first slab, and of the largest */
+	size_t extra;       /* added to each size, so that the sizes may be those of the units alone */
 };
 
 struct hwt_slabs {
@@ -44,7 +44,7 @@ struct hwt_slabs {
 	_Atomic size_t bytes; /* of all slabs */
 };
 
-/* Adds a slab to carve from; what was left of the one before is the owner's.  Returns false without memory. */
+/* Adds a slab to carve from.  The owner has taken the rest of the one before.  Returns false without memory. */
 bool hwt_slabs_grow(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind);
 
 /* Frees all slabs. */
@@ -70,7 +70,7 @@ static inline bool slabs_are_used_up(const struct hwt_slabs *slabs)
 	return slabs->carve == slabs->carve_end;
 }
 
-/* There is room. */
+/* Carves a unit of so many bytes.  The slab must have room for it. */
 static inline void *slabs_carve(struct hwt_slabs *slabs, size_t bytes)
 {
 	char *unit = slabs->carve;
@@ -80,7 +80,7 @@ static inline void *slabs_carve(struct hwt_slabs *slabs, size_t bytes)
 	return unit;
 }
 
-/* Relaxed: only a number. */
+/* Returns the bytes of all slabs.  Relaxed: no other data depends on the number. */
 static inline size_t slabs_bytes(const struct hwt_slabs *slabs)
 {
 	return atomic_load_explicit(&slabs->bytes, memory_order_relaxed);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* A condition on CLOCK_MONOTONIC, and a timerfd as the alarm; sleeper.h. */
 #define _GNU_SOURCE
 #include "base/sleeper.h"
 #include "base/mem.h"
@@ -16,7 +17,7 @@ int64_t (*hwt_test_clock)(void);
 void (*hwt_test_sleep)(int64_t until_ns);
 #endif
 
-/* Each of these calls may fail by its contract; which ones do is up to the system (on Linux none). */
+/* POSIX lets each of these calls fail.  On Linux none does. */
 static int monitor_init(struct hwt_monitor *monitor, pthread_condattr_t *attr)
 {
 	int rc = pthread_condattr_setclock(attr, CLOCK_MONOTONIC);
@@ -36,7 +37,7 @@ int hwt_monitor_init(struct hwt_monitor *monitor)
 	pthread_condattr_t attr;
 	int rc;
 
-	if (hwt_mem_refused()) /* the system may want memory for them */
+	if (hwt_mem_refused()) /* the system may need memory for mutex and condition */
 		return ENOMEM;
 	rc = pthread_condattr_init(&attr);
 	if (rc == 0) {
@@ -79,7 +80,7 @@ void hwt_sleeper_set_alarm(const struct hwt_sleeper *sleeper, int64_t time_ns)
 	struct itimerspec when = { .it_value = { 0, 0 } };
 	int before = errno;
 
-	/* A value of zero would disarm it, which is what "until it is woken" means. */
+	/* A zero value disarms the descriptor: it then waits for a wake without end. */
 	if (time_ns <= 0)
 		when.it_value.tv_nsec = 1;
 	else if (time_ns != INT64_MAX)
@@ -142,6 +143,7 @@ void hwt_sleeper_sleep_until(struct hwt_sleeper *sleeper, int64_t time_ns)
 	}
 #endif
 	pthread_mutex_lock(&monitor->mutex);
+	/* `woken` is looked at under the mutex, so a wake comes before this look or during the wait, and is seen. */
 	while (!sleeper->woken && rc == 0)
 		rc = hwt_monitor_wait(monitor, time_ns);
 	sleeper->woken = false;
@@ -157,7 +159,7 @@ void hwt_sleeper_wake(struct hwt_sleeper *sleeper)
 	pthread_mutex_lock(&sleeper->monitor.mutex);
 	sleeper->woken = true;
 	pthread_mutex_unlock(&sleeper->monitor.mutex);
-	pthread_cond_signal(&sleeper->monitor.changed); /* after the unlock: the woken one does not wait for us */
+	pthread_cond_signal(&sleeper->monitor.changed); /* after the unlock, for which the woken thread would wait */
 }
 
 void hwt_sleeper_precise_thread(void)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sleeping until a time: a thread on a condition, or a caller's poll on a descriptor.  Any other thread wakes it. */
+/*
+ * Sleeping until a time: a thread waits on a condition, or the caller of hwt_timer_advance polls a descriptor.  Any
+ * other thread wakes it.
+ */
 #ifndef HWT_SLEEPER_H
 #define HWT_SLEEPER_H
 
@@ -16,18 +19,18 @@ struct hwt_monitor {
 int hwt_monitor_init(struct hwt_monitor *monitor);
 void hwt_monitor_destroy(struct hwt_monitor *monitor);
 
-/* Under the mutex: waits for a change, or until a time (INT64_MAX: without end), or for no reason. */
+/* Under the mutex: waits for a change or until a time (INT64_MAX: without end).  May return without a reason. */
 int hwt_monitor_wait(struct hwt_monitor *monitor, int64_t time_ns);
 
 /*
- * One sleeper, any number of wakers.  A wake that comes before the sleep is not lost: the sleep ends at once.
+ * One sleeper, any number of wakers.  A wake that comes before the sleep is not lost: the sleep then ends at once.
  *
- * It may also be one who sleeps elsewhere, in a poll of his own: then the alarm is a descriptor that becomes readable.
+ * A thread that sleeps in a poll of its own has an alarm instead: a descriptor that becomes readable.
  */
 struct hwt_sleeper {
 	struct hwt_monitor monitor;
 	bool woken; /* under the mutex */
-	int alarm;  /* -1: none; set before anybody can have a reason to wake */
+	int alarm;  /* -1: none; set before any thread can have a reason to wake */
 };
 
 int hwt_sleeper_init(struct hwt_sleeper *sleeper);
@@ -35,10 +38,10 @@ void hwt_sleeper_destroy(struct hwt_sleeper *sleeper);
 void hwt_sleeper_sleep_until(struct hwt_sleeper *sleeper, int64_t time_ns); /* INT64_MAX: without end */
 void hwt_sleeper_wake(struct hwt_sleeper *sleeper);
 
-/* Makes the alarm, which rings at once.  ENOTSUP, or what the system says. */
+/* Makes the alarm, which rings at once.  Returns 0, ENOTSUP, or an error of the system. */
 int hwt_sleeper_make_alarm(struct hwt_sleeper *sleeper);
 
-/* Silences the alarm until a time; INT64_MAX: until it is woken. */
+/* Silences the alarm until a time; INT64_MAX: until a thread wakes it. */
 void hwt_sleeper_set_alarm(const struct hwt_sleeper *sleeper, int64_t time_ns);
 
 /* Asks the system not to round this thread's wake-ups (Linux: timer slack 1 ns instead of 50 us). */

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Giving way to a thread that is some instructions from being done; thread.h. */
 #include "base/thread.h"
 #include "base/base.h"
 
 #include <sched.h>
 #include <time.h>
 
-/* Mostly the other thread is through after one or two. */
+/* The other thread is mostly done after one or two. */
 #define YIELDS 16
 
-/* Then sleeps of 50 us, 100 us and so on, to 800 us. */
+/* After that the thread sleeps for 50 us, 100 us and so on, to 800 us. */
 #define FIRST_SLEEP_NS 50000
 #define DOUBLINGS 4
 

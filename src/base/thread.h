@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the library asks of the thread it runs on.
+ * Threads that are cancelled, and threads that wait for another one.
  *
  * Cancellation
  *
- *   A thread that is cancelled (pthread_cancel) leaves at the next cancellation point: a wait on a condition, a join, a
- *   sleep, an output.  In the middle of a call it would leave with a mutex locked, or half of the work done.  So calls
- *   that come by one switch cancellation off, and the thread leaves at the first one after the call.  The worker has it
- *   switched off for all of its life.
+ *   A cancelled thread (pthread_cancel) ends at the next cancellation point: a wait on a condition, a join, a sleep, an
+ *   output.  In the middle of a call it would end with a mutex locked or half of the work done.  So a call that
+ *   contains a cancellation point switches cancellation off, and the thread ends at the first point after the call.
+ *   The worker switches it off for all of its life.
  *
- *   Not covered is PTHREAD_CANCEL_ASYNCHRONOUS: such a thread leaves between any two instructions, and may call
- *   nothing but what POSIX names for it.
+ *   PTHREAD_CANCEL_ASYNCHRONOUS is not covered: such a thread ends between any two instructions, and may call only what
+ *   POSIX names for it.
  *
  * Giving way
  *
- *   A lane's lock is held, and a deadline is being written, for some instructions.  A thread that waits for that yields
- *   its processor, which mostly is enough.  Not so in a real-time class: the system gives the processor to no thread
- *   that is less urgent, not even to the one that is waited for.  So after some turns the waiting thread sleeps.
+ *   Other threads hold a lane's lock, or write a deadline, for some instructions.  A thread that waits for that yields
+ *   its processor, which is mostly enough.  In a real-time class it is not: there the system gives the processor to no
+ *   less urgent thread, not even to the one that is waited for.  So after some turns the waiting thread sleeps.
  */
 #ifndef HWT_THREAD_H
 #define HWT_THREAD_H
 
 #include <pthread.h>
 
-/* Until thread_restore_cancel(what this has returned) the thread cannot be cancelled.  Pairs may be nested. */
+/* Switches cancellation off.  The result goes to thread_restore_cancel.  Pairs may be nested. */
 static inline int thread_no_cancel(void)
 {
 	int before = PTHREAD_CANCEL_ENABLE;
@@ -37,7 +37,9 @@ static inline void thread_restore_cancel(int before)
 	(void)pthread_setcancelstate(before, NULL);
 }
 
-/* Lets another thread go on that is some instructions from being done.  *turns is 0 at the first call of a wait. */
+/*
+ * Yields to a thread that is some instructions from being done, later sleeps.  *turns is 0 at the first call of a wait.
+ */
 void hwt_thread_give_way(unsigned *turns);
 
 #endif

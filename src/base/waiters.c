@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Waiting for the end of a task; waiters.h. */
 #include "base/waiters.h"
 #include "base/thread.h"
 
-/* How often to look where the system refuses its fence. */
+/* How often a waiter looks if the system refuses the fence. */
 #define LOOK_AGAIN_NS HWT_MS(1)
 
 int hwt_waiters_init(struct hwt_waiters *waiters, const struct hwt_idle *idle)
@@ -35,17 +36,18 @@ void hwt_waiters_wait(struct hwt_waiters *waiters, const struct hwt_idle *idle, 
 	HWT_POINT("await said");
 	fenced = hwt_idle_fence_all(idle); /* [wait] */
 	pthread_mutex_lock(&waiters->monitor.mutex);
+	/* The word is looked at under the mutex, so that no broadcast comes between the look and the wait. */
 	while (runs(record, generation))
 		hwt_monitor_wait(&waiters->monitor, fenced ? INT64_MAX : hwt_clock_now() + LOOK_AGAIN_NS);
 	pthread_mutex_unlock(&waiters->monitor.mutex);
-	/* Relaxed: too high for a moment costs a broadcast. */
+	/* Relaxed: a count that is too high for a moment only costs a broadcast. */
 	atomic_fetch_sub_explicit(&waiters->waiting, 1, memory_order_relaxed);
 	thread_restore_cancel(cancel_before);
 }
 
 void hwt_waiters_tell(struct hwt_waiters *waiters)
 {
-	/* Under the mutex, or it could come between a waiter's look and its wait. */
+	/* Under the mutex, or the broadcast could come between a waiter's look and its wait. */
 	pthread_mutex_lock(&waiters->monitor.mutex);
 	pthread_cond_broadcast(&waiters->monitor.changed);
 	pthread_mutex_unlock(&waiters->monitor.mutex);

@@ -4,9 +4,9 @@
  *
  * Structure
  *
- *   Waiting is rare, tasks are not: so whoever waits says so in a counter, and the worker, when a task has returned,
- *   looks at it.  Both store first and load then, as in idle.h, and with the same fences: the worker's costs nothing
- *   where there is membarrier.
+ *   Waiting is rare, tasks are not.  A thread that waits announces itself in a counter, at which the worker looks when
+ *   a task has returned.  Each side stores first and loads afterwards, as in idle.h and with the same fences.  Where
+ *   there is membarrier the worker's fence costs nothing.
  *
  *       waiter                              worker
  *       waiting++                           word: EXPIRED
@@ -16,13 +16,14 @@
  *
  * Threads
  *
- *   hwt_waiters_wait   any but the one that runs the task.
- *   waiters_look      who runs tasks.
+ *   hwt_waiters_wait   any thread but the one that runs the task.
+ *   waiters_look       the worker.
  *
  * Ordering
  *
- *   [wait]  one of the two sees the other's store.
- *   [end]    what the task wrote is visible to who has waited: he sees EXPIRED.
+ *   [wait]   at least one of the two sees the other's store: either the waiter sees EXPIRED and does not wait, or the
+ *            worker sees the waiter and wakes it.
+ *   [end]    a thread that has waited sees EXPIRED, and so sees what the task wrote.
  */
 #ifndef HWT_AWAIT_H
 #define HWT_AWAIT_H
@@ -32,22 +33,22 @@
 
 struct hwt_waiters {
 	alignas(HWT_UNIT) _Atomic uint32_t waiting;
-	bool has_barrier; /* as in idle; here, where the worker looks anyway */
+	bool has_barrier; /* a copy of that in idle, in the line that the worker reads anyway */
 	struct hwt_monitor monitor;
 };
 
-/* ENOMEM, or what the system says. */
+/* Returns 0, ENOMEM, or an error of the system. */
 int hwt_waiters_init(struct hwt_waiters *waiters, const struct hwt_idle *idle);
 void hwt_waiters_destroy(struct hwt_waiters *waiters);
 
-/* Returns when the timeout of this generation does not run, or does no longer. */
+/* Returns when the timeout of this generation is not running. */
 void hwt_waiters_wait(struct hwt_waiters *waiters, const struct hwt_idle *idle, struct hwt_record *record,
 		      uint64_t generation);
 
 /* Slow half of waiters_look. */
 void hwt_waiters_tell(struct hwt_waiters *waiters);
 
-/* After a task has returned, and its word says so. */
+/* Wakes the waiters, if there are any.  To be called after the word says that the task has returned. */
 static inline void waiters_look(struct hwt_waiters *waiters)
 {
 	HWT_POINT("await look");

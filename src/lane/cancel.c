@@ -1,10 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Cancelling, lane.h. */
+/*
+ * Cancelling: hwt_cancel; lane.h.
+ *
+ * A cancel takes one edge of the state word (record.h).  Which one depends on what the word says:
+ *
+ *     QUEUED               cancel_queued.  The record stays in its submitted queue, and the drain returns it.
+ *     ARMED                cancel_armed.  The record is in the wheel, which only the worker may touch: push it on
+ *                          `cancelled`, and the worker unlinks it.
+ *     ARMED and REQUEUED the same without a push.  The record is in a submitted queue, too, where the worker finds it.
+ *     RUNNING and REARMED  drop: this run is the last.
+ *     RUNNING              make_last, and EBUSY.
+ *
+ * At the same moment the worker may arm or run the record, its task may end or rearm it, a mover may write another
+ * deadline, and another thread may cancel it.  All of them exchange the exact word that they have seen.  A cancel that
+ * loses looks at the new word and tries the edge for that one.
+ */
 #include "lane/lane.h"
 #include "base/probe.h"
 
 #include <errno.h>
 
+/* Out of line, so that the fast path need not save registers for the call. */
 static __attribute__((noinline)) int wake_if_long(const struct hwt_lane *lane, int64_t seen_ns)
 {
 	if (hwt_lane_is_long(lane))
@@ -12,7 +28,10 @@ static __attribute__((noinline)) int wake_if_long(const struct hwt_lane *lane, i
 	return 0;
 }
 
-/* The same after a cancellation has been pushed.  0, so that hwt_lane_cancel can end with it. */
+/*
+ * After a push on `cancelled`: wakes a worker that sleeps if the lane has grown long.  A cancel makes nothing due
+ * earlier, so it has no other reason to wake.  Returns 0, so that hwt_lane_cancel can end with the call.
+ */
 static inline int notify_cancelled(const struct hwt_lane *lane)
 {
 	int64_t seen_ns = idle_look(&lane->lanes->idle);
@@ -29,14 +48,24 @@ static void push_cancelled(struct hwt_lane *lane, hwt_node *node, struct hwt_rec
 	queue_push(&lane->cancelled, node, record);
 }
 
+/* Counts a timeout as ended, then gives its place below the limit back. */
 static inline void count_cancelled(struct hwt_lane *lane)
 {
-	/* In this order, or a new one could be counted before this one is not: L2. */
+	/*
+	 * In the other order another thread could take the place and count its begin while this end is not counted yet.
+	 * A reader would find more timeouts pending than the limit allows: L2.
+	 */
 	atomic_fetch_add_explicit(&lane->cancelled_count, 1, memory_order_release); /* [count] */
 	lanes_release_limit(lane->lanes);
 }
 
-/* The node comes first: once the word says cancelled the worker counts on the push. */
+/*
+ * The edge cancel_armed, or cancel_lazy without a node.  Waits for the lock.  Returns false if the word has changed.
+ *
+ * The node comes before the exchange.  Once the word says CANCELLED the worker relies on the push: if the record
+ * becomes due first, the worker takes it out of the wheel and leaves it to the queue.  Without a node the record would
+ * then belong to no list and never come back.  LAZY tells the worker that no push follows.
+ */
 static bool cancel_armed(struct hwt_lane *lane, struct hwt_record *record, uint64_t *word)
 {
 	hwt_node *node;
@@ -55,7 +84,10 @@ static bool cancel_armed(struct hwt_lane *lane, struct hwt_record *record, uint6
 	return won;
 }
 
-/* A finaliser is to be called soon: a sleeping worker does not wait for the next timeout with it. */
+/*
+ * Wakes a worker that sleeps beyond the next tick if the timeout has an extension: the finaliser is to be called soon,
+ * and not when the next timeout happens to be due.
+ */
 static void notify_release(const struct hwt_lane *lane, uint64_t word)
 {
 	struct hwt_idle *idle = &lane->lanes->idle;
@@ -65,22 +97,37 @@ static void notify_release(const struct hwt_lane *lane, uint64_t word)
 		hwt_idle_wake(idle, seen_ns);
 }
 
-/* One edge that ends the timeout as cancelled, if it still has this word.  *rc: what to say if there is none. */
+/*
+ * Takes the edge that cancels a timeout with this word.  Returns true if it did.  Otherwise either *word has changed,
+ * and the caller looks again, or there is no such edge and *rc is the answer.
+ */
 static bool cancel_edge(struct hwt_lane *lane, struct hwt_record *record, uint64_t *word, int *rc)
 {
 	*rc = ENOENT;
 	switch (word_state(*word)) {
 	case STATE_QUEUED:
+		/* Races with arm.  If the worker wins, the next look finds ARMED. */
 		return record_edge(record, word, STATE_CANCELLED);
 	case STATE_ARMED:
-		if (word_has(*word, WORD_REQUEUED)) /* it is in a queue already */
+		/*
+		 * The worker is going to pop it from a submitted queue.  If it just has, REQUEUED is clear and we fail.
+		 */
+		if (word_has(*word, WORD_REQUEUED))
 			return record_edge(record, word, STATE_CANCELLED);
+		/* Races with run. */
 		return cancel_armed(lane, record, word);
 	case STATE_RUNNING:
+		/*
+		 * Races with record_end.  If that wins, the timeout is ARMED or QUEUED again, and the next look cancels
+		 * it.
+		 */
 		if (word_has(*word, WORD_REARMED))
 			return record_change(record, word, (*word & ~WORD_REARMED) | WORD_DROPPED);
 		*rc = word_has(*word, WORD_DROPPED) ? ENOENT : EBUSY;
-		/* Its task is told that it is not to be armed again.  If that fails, cancel_slowly looks again. */
+		/*
+		 * LAST keeps the task from rearming after this cancel has answered.  If the exchange fails, the task
+		 * has just rearmed or ended: the word has changed, and cancel_slowly looks again.
+		 */
 		if (!word_has(*word, WORD_DROPPED | WORD_LAST))
 			(void)record_change(record, word, *word | WORD_LAST);
 		return false;
@@ -93,7 +140,7 @@ static bool cancel_edge(struct hwt_lane *lane, struct hwt_record *record, uint64
 	return false;
 }
 
-/* Whatever the word says, and whoever else is there. */
+/* Cancels whatever the word says, and whichever threads compete for it. */
 static __attribute__((noinline)) int cancel_slowly(struct hwt_lane *lane, struct hwt_record *record,
 						   uint64_t generation)
 {
@@ -103,6 +150,14 @@ static __attribute__((noinline)) int cancel_slowly(struct hwt_lane *lane, struct
 	for (;;) {
 		if (word_generation(word) != generation)
 			return ENOENT;
+		/*
+		 * The mover or the task may end its move by a plain store, which would overwrite our edge: the cancel
+		 * would have answered 0, and the task would run.
+		 */
+		/*
+		 * The mover or the task may end its move by a plain store, which would overwrite our edge: the cancel
+		 * would have answered 0, and the task would run.
+		 */
 		if (word_has(word, WORD_RESCHEDULING)) {
 			word = hwt_record_await_mover(record, word);
 			continue;
@@ -110,7 +165,7 @@ static __attribute__((noinline)) int cancel_slowly(struct hwt_lane *lane, struct
 		tried = word;
 		if (cancel_edge(lane, record, &word, &rc))
 			break;
-		if (word == tried)
+		if (word == tried) /* no edge out of this word */
 			return rc;
 	}
 	HWT_PROBE(cancel, record, 0);
@@ -119,7 +174,10 @@ static __attribute__((noinline)) int cancel_slowly(struct hwt_lane *lane, struct
 	return notify_cancelled(lane);
 }
 
-/* cancel_armed where nobody holds the lock and a node has come back.  false: nothing was done. */
+/*
+ * The edge cancel_armed for the common case: the lock is free, and a node has come back.  Returns false, with nothing
+ * done, if not, or if the exchange fails.  Lock, node and exchange come in this order as in cancel_armed.
+ */
 static inline bool cancel_armed_at_once(struct hwt_lane *lane, struct hwt_record *record, uint64_t word)
 {
 	hwt_node *node;
@@ -141,8 +199,13 @@ static inline bool cancel_armed_at_once(struct hwt_lane *lane, struct hwt_record
 }
 
 /*
- * The common cases without a call and in few instructions: the record is most often far away, and what the processor
- * can do until it is here ends with its window of some 200, which is to reach the next record.
+ * Cancels a timeout of this generation.  Returns 0, EBUSY or ENOENT.
+ *
+ * The common cases make no call and take few instructions.  The record's cache line is most often far away.  Until it
+ * arrives, the processor executes ahead, as far as its window of some 200 instructions reaches.  That should include
+ * the load of the next record.
+ *
+ * An equal word says that the handle is not stale and that no flag is set, so no mover is at work.
  */
 int hwt_lane_cancel(struct hwt_lane *lane, struct hwt_record *record, uint64_t generation)
 {
@@ -154,7 +217,11 @@ int hwt_lane_cancel(struct hwt_lane *lane, struct hwt_record *record, uint64_t g
 			count_cancelled(lane);
 			return notify_cancelled(lane);
 		}
+		/* Lock, node or exchange failed.  The slow way begins with a fresh look. */
+		/* Lock, node or exchange failed.  The slow way begins with a fresh look. */
 	} else if (word == word_make(generation, STATE_QUEUED) && record_edge(record, &word, STATE_CANCELLED)) {
+		/* Pushed nothing, so there is nothing to notify of. */
+		/* Pushed nothing, so there is nothing to notify of. */
 		HWT_PROBE(cancel, record, 0);
 		count_cancelled(lane);
 		return 0;

@@ -1,17 +1,39 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Submitting: what a producer does under the lock of its lane; lane.h.
+ *
+ * prepare does everything that can fail and changes nothing for good.  accept cannot fail:
+ *
+ *     accepted++       before the record can end, or an end could be counted whose begin is not (L1)
+ *     record->lane     before the word: a canceller that sees the generation must find the lane
+ *     word: QUEUED     with task, arg and deadline before it, [word]
+ *     *out             before the push: the task may read the handle
+ *     push             from here on the worker may run the task and the record may serve another timeout
+ *
+ * If the push came before the word, the worker could pop a record that still shows the end of its last life.  It would
+ * take it for a cancelled one and return it to the lane, which is just using it.
+ */
 #include "lane/lane.h"
 #include "base/probe.h"
 
 #include <errno.h>
 
 /*
- * The private list is empty: what came home, the rest of the slab, what was cancelled in the queue, what others have, a
- * new slab.
+ * Finds a record when the free list is empty.  It looks for what has come back, then for the rest of the slab, then for
+ * what was cancelled in the queue, then in other lanes; only then does it allocate a slab.
  */
 static struct hwt_record *find_record(struct hwt_lane *lane)
 {
 	struct hwt_pool *pool = &lane->pool;
 
+	/*
+	 * Another lane may have stolen the chain an instruction before, or the worker may splice on it after: either is
+	 * fine.
+	 */
+	/*
+	 * Another lane may have stolen the chain an instruction before, or the worker may splice on it after: either is
+	 * fine.
+	 */
 	pool->free = returned_take_all(&lane->returned);
 	if (pool->free == NULL && !slabs_are_used_up(&pool->slabs))
 		return pool_carve(pool);
@@ -25,9 +47,13 @@ static struct hwt_record *find_record(struct hwt_lane *lane)
 
 bool hwt_lanes_take_limit(struct hwt_lanes *lanes)
 {
-	/* Relaxed: a guess, which the exchange checks; that one acquires, [limit]. */
+	/* Relaxed: a guess, which the exchange checks.  The exchange acquires, [limit]. */
 	int64_t limited = atomic_load_explicit(&lanes->limited, memory_order_relaxed);
 
+	/*
+	 * An add with a look at the result would exceed the limit for a moment, and could refuse a thread in that
+	 * moment.
+	 */
 	do {
 		if (limited >= lanes->max_pending)
 			return false;
@@ -36,6 +62,8 @@ bool hwt_lanes_take_limit(struct hwt_lanes *lanes)
 	return true;
 }
 
+/* Returns a free record, which is the caller's.  NULL without memory. */
+/* Returns a free record, which is the caller's.  NULL without memory. */
 static inline struct hwt_record *take_record(struct hwt_lane *lane)
 {
 	struct hwt_record *record = pool_pop(&lane->pool);
@@ -43,7 +71,12 @@ static inline struct hwt_record *take_record(struct hwt_lane *lane)
 	return likely(record != NULL) ? record : find_record(lane);
 }
 
-/* All that can fail, before anything is changed for good.  Under the submit lock. */
+/*
+ * Does everything that can fail, and undoes it on failure.  Under the submit lock.
+ *
+ * `closed` is read under the lock under which stop sets it, so no push follows a close (L3).  The limit comes last,
+ * because other threads see it: a place that is taken and given back would have refused one of them in between.
+ */
 static inline __attribute__((always_inline)) int prepare(struct hwt_lane *lane, struct hwt_record **record,
 							 hwt_node **node)
 {
@@ -67,7 +100,10 @@ static inline __attribute__((always_inline)) int prepare(struct hwt_lane *lane, 
 
 bool hwt_lane_is_long(const struct hwt_lane *lane)
 {
-	/* Relaxed: each may be a little old, so the difference may even be negative; the next operation looks again. */
+	/*
+	 * Relaxed: each number may be a little old, so the difference may even be negative.  The next operation looks
+	 * again, and the worker looks at the lanes before it sleeps.
+	 */
 	uint64_t gathered = atomic_load_explicit(&lane->accepted, memory_order_relaxed) +
 			    atomic_load_explicit(&lane->requeued, memory_order_relaxed) +
 			    atomic_load_explicit(&lane->cancelled_pushed, memory_order_relaxed) -
@@ -87,12 +123,12 @@ static void count_refused(struct hwt_lane *lane, int rc)
 		lane->refused_memory++;
 }
 
-/* Accepts what prepare has prepared.  Under the lock. */
+/* Accepts what prepare has prepared.  Cannot fail.  Under the lock; the top of this file argues the order. */
 static inline __attribute__((always_inline)) void accept(struct hwt_lane *lane, struct hwt_record *record,
 							 hwt_node *node, hwt_task *task, void *arg, int64_t deadline_ns,
 							 uint64_t flags, hwt_timeout *out)
 {
-	/* Relaxed: written under the lock only; take's release publishes it, [count]. */
+	/* Relaxed: written under the lock only.  The release of take publishes it, [count]. */
 	uint64_t accepted = atomic_load_explicit(&lane->accepted, memory_order_relaxed);
 	hwt_timeout timeout;
 
@@ -105,12 +141,15 @@ static inline __attribute__((always_inline)) void accept(struct hwt_lane *lane, 
 	queue_push(&lane->submitted, node, record);
 }
 
-/* After the lock. */
+/*
+ * Tells the worker, after the lock has been released: a wake is a system call, and must not hold up the lane's other
+ * threads.  The push comes first in any case, [idle].
+ */
 static inline __attribute__((always_inline)) int notify(const struct hwt_lane *lane, int rc, int64_t deadline_ns)
 {
 	if (likely(rc == 0))
 		notify_submitted(lane, deadline_ns);
-	else if (rc == ENOMEM) /* a sleeping worker may have what we need */
+	else if (rc == ENOMEM) /* a worker that sleeps may have memory in its queues that its next pass frees */
 		hwt_idle_wake(&lane->lanes->idle, idle_look(&lane->lanes->idle));
 	return rc;
 }
@@ -131,7 +170,7 @@ int hwt_lane_submit(struct hwt_lane *lane, hwt_task *task, void *arg, int64_t de
 	return notify(lane, rc, deadline_ns);
 }
 
-/* Under the lock. */
+/* Makes a record the extension of the one to be submitted.  NULL without memory.  Under the lock. */
 static struct hwt_record *make_extension(struct hwt_lane *lane, const struct hwt_extension *extension,
 					 int64_t period_ns)
 {
@@ -139,7 +178,11 @@ static struct hwt_record *make_extension(struct hwt_lane *lane, const struct hwt
 
 	if (record == NULL)
 		return NULL;
-	/* A handle of an earlier life may lead here, but asks only for the timer and the deadline. */
+	/*
+	 * A handle of an earlier life may still lead here.  Its word stays that of an ended timeout, so its holder
+	 * reads nothing but the lane, for the timer, and the deadline.  The lane is valid, and the deadline is
+	 * discarded.
+	 */
 	atomic_store_explicit(&record->lane, lane, memory_order_release); /* [made] */
 	record_set_deadline(record, period_ns);
 	record->extension = *extension;
@@ -149,6 +192,8 @@ static struct hwt_record *make_extension(struct hwt_lane *lane, const struct hwt
 int hwt_lane_submit_extended(struct hwt_lane *lane, hwt_task *task, const struct hwt_extension *extension,
 			     int64_t period_ns, int64_t deadline_ns, hwt_timeout *out)
 {
+	/* As hwt_lane_submit, with a second record.  If either cannot be had, both go back. */
+	/* As hwt_lane_submit, with a second record.  If either cannot be had, both go back. */
 	uint64_t flags = WORD_EXTENDED | (period_ns > 0 ? WORD_PERIODIC : 0);
 	struct hwt_record *record, *second;
 	hwt_node *node;
@@ -183,6 +228,7 @@ void hwt_record_release(struct hwt_record *record)
 		release(extension->arg);
 }
 
+/* The chain then has the extension before its record.  They are free independently of each other. */
 void hwt_lane_return_both(struct hwt_lane *lane, struct hwt_record *record)
 {
 	struct hwt_record *second = record->arg;
@@ -194,13 +240,20 @@ void hwt_lane_return_both(struct hwt_lane *lane, struct hwt_record *record)
 
 void hwt_lanes_push_rearmed(struct hwt_lanes *lanes, struct hwt_record *record)
 {
-	/* Its own lane, not the caller's: a thread that only runs tasks needs none. */
+	/*
+	 * The record's lane, not the caller's: a thread that only runs tasks needs none.  Both are read here, because
+	 * after record_end_reschedule the worker may run the timeout, and the record may serve another one.
+	 */
 	const struct hwt_lane *lane = record_lane(record);
 	int64_t deadline_ns = record_deadline(record);
 
+	/*
+	 * While the word says RESCHEDULING movers, cancels and stop wait, and the worker only postpones the record.  If
+	 * the flag were cleared before the push, a mover could wake the worker for a record that is in no queue yet.
+	 * The worker would find nothing and sleep past the new deadline.
+	 */
 	stack_push(&lanes->rearmed, record);
-	record_end_reschedule(
-	    record); /* until now nobody could move it: he would have woken a worker that does not find it */
+	record_end_reschedule(record);
 	notify_submitted(lane, deadline_ns);
 }
 

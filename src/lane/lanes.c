@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* All lanes of a timer: making, closing, summing up; lane.h. */
+/* All lanes of a timer: making them, closing them, adding up their counts; lane.h. */
 #include "lane/lane.h"
 #include "base/mem.h"
 
@@ -10,7 +10,7 @@ static _Atomic uint64_t last_id;
 HWT_OWN uint32_t hwt_own_number;
 HWT_OWN struct hwt_home hwt_home;
 
-/* A pointer at its place and one in its turn for each lane that there may be; the lanes come later. */
+/* Allocates two tables of pointers, by place and by turn.  The lanes come later. */
 static int init_places(struct hwt_lanes *lanes, uint32_t places)
 {
 	lanes->last_place = places - 1;
@@ -27,7 +27,7 @@ int hwt_lanes_init(struct hwt_lanes *lanes, hwt_timer *timer, uint32_t places, i
 {
 	int rc;
 
-	/* Relaxed: an id only has to be different. */
+	/* Relaxed: ids only have to differ. */
 	lanes->id = atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) + 1;
 	lanes->timer = timer;
 	lanes->max_pending = max_pending > 0 ? max_pending : 0;
@@ -75,6 +75,7 @@ void hwt_lanes_destroy(struct hwt_lanes *lanes)
 	hwt_idle_destroy(&lanes->idle);
 }
 
+/* Returns a complete lane, which no other thread can see yet.  NULL without memory. */
 static struct hwt_lane *new_lane(struct hwt_lanes *lanes)
 {
 	struct hwt_lane *lane = hwt_mem_zeroed(HWT_UNIT, sizeof(*lane));
@@ -106,12 +107,16 @@ struct hwt_lane *hwt_lanes_make(struct hwt_lanes *lanes, uint32_t place)
 	struct hwt_lane *lane;
 
 	pthread_mutex_lock(&lanes->making);
-	lane = lanes_at(lanes, place); /* another thread may have made it */
+	lane = lanes_at(lanes, place); /* another thread may have made it before we got the mutex */
 	if (lane == NULL && (lane = new_lane(lanes)) != NULL) {
 		lane->turn = lanes_count(lanes);
 		lanes->made[lane->turn] = lane;
 		atomic_store_explicit(&lanes->count, lane->turn + 1, memory_order_release); /* [made] */
-		/* After the count: what is pushed is found. */
+		/*
+		 * The place after the count.  A producer that finds the lane at its place pushes at once, and the
+		 * worker looks at as many lanes as the count says.  In the other order the worker could miss the push
+		 * and sleep.
+		 */
 		atomic_store_explicit(&lanes->place[place], lane, memory_order_release); /* [made] */
 	}
 	pthread_mutex_unlock(&lanes->making);
@@ -124,7 +129,7 @@ struct hwt_lane *hwt_lanes_make_home(struct hwt_lanes *lanes)
 	uint32_t place;
 	struct hwt_lane *lane;
 
-	/* Relaxed: a number only has to be different.  Zero again after 2^32 threads only costs a second number. */
+	/* Relaxed: numbers only have to differ.  After 2^32 threads one gets 0, and another number at its next call. */
 	if (hwt_own_number == 0)
 		hwt_own_number = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
 	place = hwt_own_number & lanes->last_place;
@@ -137,11 +142,12 @@ struct hwt_lane *hwt_lanes_find_home(struct hwt_lanes *lanes)
 	struct hwt_lane *lane = lanes_home(lanes);
 
 	if (lane == NULL)
-		return lanes->made[0]; /* at least the record's */
+		return lanes->made[0]; /* there is one: that of the record */
 	hwt_home = (struct hwt_home){ lanes->id, lane };
 	return lane;
 }
 
+/* Waits for the submission in progress.  The next one sees `closed`: L3. */
 static void close_lane(struct hwt_lane *lane)
 {
 	queue_lock(&lane->submitted);
@@ -151,7 +157,7 @@ static void close_lane(struct hwt_lane *lane)
 
 void hwt_lanes_close(struct hwt_lanes *lanes)
 {
-	/* Those that are made from here on are closed from the beginning. */
+	/* Lanes made from here on are closed from the beginning.  Those made before are in the count: [made]. */
 	pthread_mutex_lock(&lanes->making);
 	lanes->closed = true;
 	pthread_mutex_unlock(&lanes->making);
@@ -217,6 +223,10 @@ struct hwt_lane_counts hwt_lanes_tally(const struct hwt_lanes *lanes)
 	return counts;
 }
 
+/*
+ * The worker's last look before it sleeps, behind its fence.  A push that comes after this look is followed by the
+ * producer's look at wake_for_ns, which then says that the worker sleeps, [idle].
+ */
 bool hwt_lanes_are_empty(struct hwt_lanes *lanes)
 {
 	for (uint32_t i = 0; i < lanes_count(lanes); i++)

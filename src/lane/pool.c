@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The slabs of a lane's records; pool.h. */
 #include "lane/pool.h"
 #include "base/mem.h"
 

@@ -4,27 +4,28 @@
  *
  * Structure
  *
- *   free      a list of records that have served, private to who holds the lane's lock.
+ *   free      a list of records that have served.  Only the holder of the lane's lock touches it.
  *   slabs     where records come from that never served.
- *   returned  what the worker has sent home, a chain spliced on once a pass; taken whole by one exchange.
+ *   returned  the chain of records that have come back.  The worker splices on it once a pass; a producer takes all of
+ *             it by one exchange.
  *
  *   Slabs double from 4 KiB to 2 MiB, so that a timer with a handful of timeouts stays small.  They are given back
  *   when the timer is destroyed, not before (record.h: a record's memory stays a record).
  *
- *   Each record of a chain knows the one HWT_RETURN_AHEAD places further on, which is prefetched when it is taken:
- *   every record coming home was last written by the worker's core, and one miss each would be the largest cost of
- *   hwt_new_timeout.
+ *   Each record of a chain points to the one HWT_RETURN_AHEAD places further on, and taking the record prefetches that
+ *   one.  The worker's core was the last to write a record that comes back, and a cache miss for each would be the
+ *   largest cost of hwt_new_timeout.
  *
  * Threads
  *
  *   pool_*      under the lane's submit lock.
- *   returned_*  splice: the worker; push: any thread that has a record to end; take_all: any thread under any lane's
- *               lock, its own or not.
+ *   returned_*  splice: the worker; push: any thread that has ended a record; take_all: any thread that holds the lock
+ *               of a lane, this one or another.
  *
  * Ordering
  *
- *   [home]  splice (release) -> take_all (acquire): the worker is done with the records.  Only whole chains are
- *           taken, so the push needs no counter against reuse.
+ *   [home]  splice or push (release) -> take_all (acquire): the worker is done with the records.  Only whole chains are
+ *           taken, so the exchanges need no counter against reuse.
  */
 #ifndef HWT_POOL_H
 #define HWT_POOL_H
@@ -44,7 +45,7 @@ struct hwt_pool {
 
 typedef _Atomic(struct hwt_record *) hwt_returned;
 
-/* A chain under construction by the worker: records in the order in which they ended. */
+/* A chain that the worker builds: records in the order in which they ended. */
 struct hwt_chain {
 	struct hwt_record *first, *last;
 	struct hwt_record *recent[HWT_RETURN_AHEAD];
@@ -53,10 +54,10 @@ struct hwt_chain {
 
 void hwt_pool_destroy(struct hwt_pool *pool);
 
-/* A new slab to carve from.  false without memory. */
+/* Allocates a new slab to carve from.  Returns false without memory. */
 bool hwt_pool_grow(struct hwt_pool *pool);
 
-/* A record that has served, NULL when there is none. */
+/* Returns a record that has served, NULL if there is none. */
 static inline struct hwt_record *pool_pop(struct hwt_pool *pool)
 {
 	struct hwt_record *record = pool->free;
@@ -68,7 +69,7 @@ static inline struct hwt_record *pool_pop(struct hwt_pool *pool)
 	return record;
 }
 
-/* A record that never served.  The slab is not used up. */
+/* Returns a record that never served.  The slab must not be used up. */
 static inline struct hwt_record *pool_carve(struct hwt_pool *pool)
 {
 	struct hwt_record *record = slabs_carve(&pool->slabs, sizeof(struct hwt_record));
@@ -85,15 +86,19 @@ static inline void pool_push(struct hwt_pool *pool, struct hwt_record *record)
 	pool->free = record;
 }
 
+/* Takes the whole chain, NULL if there is none. */
 static inline struct hwt_record *returned_take_all(hwt_returned *returned)
 {
-	/* Look first: an exchange would take the line from the worker for nothing.  Relaxed, the exchange orders. */
+	/*
+	 * Looks first, as an exchange would take the line from the worker for nothing.  Relaxed: the exchange orders.
+	 */
 	if (atomic_load_explicit(returned, memory_order_relaxed) == NULL)
 		return NULL;
 	HWT_POINT("returned take");
 	return atomic_exchange_explicit(returned, NULL, memory_order_acquire); /* [home] */
 }
 
+/* Appends a record, and makes the one HWT_RETURN_AHEAD places before it point to it. */
 static inline void chain_append(struct hwt_chain *chain, struct hwt_record *record)
 {
 	size_t ring = chain->count % HWT_RETURN_AHEAD;
@@ -111,10 +116,14 @@ static inline void chain_append(struct hwt_chain *chain, struct hwt_record *reco
 	chain->count++;
 }
 
-/* The same for one record, by who ended it elsewhere than on the worker. */
+/*
+ * Returns one record from a thread that is not the worker.  It races with the worker's splice and with a producer that
+ * takes all; the exchange fails if the head has changed.  If the old head has been taken and come back meanwhile, the
+ * exchange succeeds and the link is right again: whatever hangs behind the head is what this record now leads to.
+ */
 static inline void returned_push(hwt_returned *returned, struct hwt_record *record)
 {
-	struct hwt_record *old = atomic_load_explicit(returned, memory_order_relaxed); /* relaxed: as below */
+	struct hwt_record *old = atomic_load_explicit(returned, memory_order_relaxed); /* relaxed: only linked */
 
 	record->free_ahead = record;
 	do {
@@ -124,13 +133,14 @@ static inline void returned_push(hwt_returned *returned, struct hwt_record *reco
 							memory_order_relaxed));
 }
 
+/* Puts a whole chain in front of the records that have come back, and empties it. */
 static inline void returned_splice(hwt_returned *returned, struct hwt_chain *chain)
 {
 	struct hwt_record *old;
 
 	if (chain->first == NULL)
 		return;
-	/* Relaxed: the old chain is only linked behind, not read. */
+	/* Relaxed: the old chain is only linked to, not read. */
 	old = atomic_load_explicit(returned, memory_order_relaxed);
 	do {
 		chain->last->free_next = old;

@@ -1,17 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The queue's slow paths: nodes, waiting for either lock, and taking values out of the middle; queue.h.
+ *
+ * The fields of ck_fifo_spsc, and which end may touch them:
+ *
+ *     garbage --> node --> node --> head (stub) --> node --> tail
+ *     producers recycle these       consumer                 producers
+ *
+ * The consumer moves head forward, and so gives the node before it to the producers.  The producers append at tail and
+ * take nodes off garbage up to the head that they last saw.
+ */
 #include "lane/queue.h"
 #include "base/thread.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* How often to look at a held lock before leaving the processor to its holder, which may wait for it. */
+/* How often to look at a held lock before giving way: the holder may be waiting for this processor. */
 #define LOCK_LOOKS 64
 
-/* How often to do that until another consumer is through: the last turns are sleeps, a millisecond in all. */
+/* How often to give way to another consumer before giving up.  The last turns are sleeps, a millisecond in all. */
 #define CONSUMER_TURNS 20
 
-/* From 1 KiB of nodes to 64 KiB. */
+/* Slabs of 1 KiB to 64 KiB of nodes. */
 const struct hwt_slab_kind hwt_node_slab = {
 	.unit = sizeof(hwt_node),
 	.head = sizeof(struct hwt_slab),
@@ -66,7 +77,10 @@ hwt_node *hwt_queue_spare_node(struct hwt_queue *queue)
 	return slabs_are_used_up(&queue->slabs) ? NULL : slabs_carve(&queue->slabs, sizeof(*node));
 }
 
-/* One that has served.  The rest of a queue's slab stays with it: it is about to be used, and no lane is left bare. */
+/*
+ * Returns a node for another queue, NULL if there is none to spare.  Nodes that were never used stay with their queue,
+ * which is about to need them.
+ */
 static hwt_node *used_node(struct hwt_queue *queue)
 {
 	hwt_node *node = queue_recycled(queue);
@@ -79,7 +93,9 @@ size_t hwt_queue_take_nodes(struct hwt_queue *queue, struct hwt_queue *from, siz
 	hwt_node *first = NULL, **end = &first, *node;
 	size_t taken = 0;
 
-	/* In the order in which they came back: queue_recycled relies on it. */
+	/*
+	 * Keeps the order in which they came back, which is mostly that of memory: queue_recycled fetches ahead by it.
+	 */
 	for (; taken < max && (node = used_node(from)) != NULL; taken++) {
 		*end = node;
 		end = &node->next;
@@ -105,7 +121,9 @@ void hwt_queue_lock_contended(struct hwt_queue *queue)
 	unsigned looks = 0, turns = 0;
 
 	do {
-		/* Only look while it is held: each try would take the line from its holder. */
+		/*
+		 * Only loads while the lock is held.  A try is an exchange, and takes the cache line from the holder.
+		 */
 		while (ck_spinlock_locked(&queue->fifo.m_tail)) {
 			HWT_POINT("blocked");
 			if (++looks % LOCK_LOOKS == 0)
@@ -130,6 +148,11 @@ bool hwt_queue_consume_soon(struct hwt_queue *queue)
 	return false;
 }
 
+/*
+ * The caller has both ends: it is the consumer, and holds the lock.  So no thread pushes, pops or recycles meanwhile.
+ * Only the worker's queue_is_empty may come by, as it needs neither.  It reads head->next, and sees either the first
+ * node or its successor.  If it takes the queue for empty at that moment, nothing but cancelled records was in it.
+ */
 size_t hwt_queue_sift(struct hwt_queue *queue, bool (*is_done)(void *ctx, void *value), void *ctx)
 {
 	hwt_node *last = queue->fifo.head, *first_done = NULL, **end_done = &first_done, *node, *next;
@@ -143,14 +166,18 @@ size_t hwt_queue_sift(struct hwt_queue *queue, bool (*is_done)(void *ctx, void *
 			last = node;
 			continue;
 		}
-		/* The worker may ask whether the queue is empty. */
+		/*
+		 * One store, as the worker may be reading head->next.  The node is out, and keeps its own next until
+		 * below.
+		 */
 		ck_pr_store_ptr(&last->next, next);
 		*end_done = node;
 		end_done = &node->next;
 		done++;
 	}
+	/* The last node may be gone: the next push appends to `last`. */
 	queue->fifo.tail = last;
-	/* In front of the nodes that have come back. */
+	/* In front of the nodes that have come back, where producers take them first. */
 	*end_done = queue->fifo.garbage;
 	queue->fifo.garbage = first_done;
 	return done;

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A lane's queue: many producers one at a time, and one consumer at a time, which does not wait for them.
+ * A lane's queue: one producer and one consumer at a time.  The consumer does not wait for producers.
  *
  * Structure
  *
- *   Concurrency Kit's ck_fifo_spsc, an unbounded list of nodes of 16 bytes, with the producer lock it brings along.
- *   The list always holds one node more than values, the stub: a node that has been dequeued lives on as the stub, and
- *   comes back to the producers (ck_fifo_spsc_recycle) with the next dequeue.  So nodes are not part of the values,
- *   and are allocated in slabs that grow.
+ *   Concurrency Kit's ck_fifo_spsc, an unbounded list of nodes of 16 bytes, with the lock for producers that it brings
+ *   along.  The list always has one node more than values, the stub.  A dequeued node becomes the stub and comes back
+ *   to the producers (ck_fifo_spsc_recycle) with the next dequeue.  So nodes cannot be part of the values; they come
+ *   from slabs of their own.
  *
- *   A queue that needs nodes may take those that another one does not need.  Slabs stay with the queue that allocated
- *   them, until the timer is destroyed: a node may lie in any queue of the timer.
+ *   A queue that needs nodes may take some that another queue does not need.  A slab stays with the queue that
+ *   allocated it until the timer is destroyed, because its nodes may lie in any queue of the timer.
  *
  * Threads
  *
  *   queue_lock .. queue_unlock  any thread; node, push and recycling only in between.
- *   hwt_queue_take_nodes        the same, with the locks of both queues.
- *   queue_pop                   the consumer alone; where more than one thread may be that, between
+ *   hwt_queue_take_nodes        any thread, with the locks of both queues.
+ *   queue_pop                   the consumer.  Where more than one thread may be the consumer, it is the thread between
  *                               queue_begin_consume and queue_end_consume.
  *   queue_is_empty              any thread that may be the consumer.
  *   hwt_queue_sift              the consumer, with the lock.
@@ -24,9 +24,9 @@
  * Invariants
  *
  *   Q1  nodes of the slabs of all queues = nodes in their lists + recyclable + spare + not yet carved, each in one
- *       place; all but a list's are touched under the lock of their queue only.
- *   Q2  a producer recycles only nodes behind the head that the consumer has published, so never one that it still
- *       reads.  The stub is not among them, so each queue keeps one node.
+ *       place.  Nodes that are not in a list are touched under the lock of their queue only.
+ *   Q2  a producer recycles only nodes before the head that the consumer has published, so never one that the consumer
+ *       still reads.  The stub is not among them, so each queue keeps one node.
  *
  * Ordering, by the names that stand at both ends
  *
@@ -35,10 +35,10 @@
  *   [recycle]  store of head in dequeue (release) -> load of head in ck_fifo_spsc_recycle (acquire): the consumer is
  *              done with the node.
  *   [lock]     ck_spinlock.
- *   [consume]  the same, of the consumer's end.
+ *   [consume]  the ck_spinlock of the consumer's end.
  *
- *   ck_fifo leaves the acquire side to the address dependency; the fences below make it explicit.  They cost nothing
- *   on x86.
+ *   ck_fifo leaves the acquire side to the address dependency.  The fences below make it explicit and cost nothing on
+ *   x86.
  *
  * This is the only file that includes Concurrency Kit.
  *
@@ -58,9 +58,8 @@
 #endif
 
 /*
- * ThreadSanitizer sees neither inline assembly nor volatile accesses as atomic.  For it, ck_pr is built without
- * assembly and the five accesses that ck_fifo_spsc and its lock make are given as atomics, before ck_fifo.h expands
- * them.
+ * ThreadSanitizer takes neither inline assembly nor volatile accesses for atomic.  So its builds use ck_pr without
+ * assembly, and replace the accesses that ck_fifo_spsc and its lock make by atomics before ck_fifo.h expands them.
  */
 #ifdef HWT_TSAN
 #define CK_USE_CC_BUILTINS 1
@@ -80,7 +79,7 @@
 
 #include <ck_fifo.h>
 
-/* ck_md.h is made for one architecture; another's says TSO and would drop every barrier. */
+/* ck_md.h is generated for one architecture.  That of x86 says TSO, which elsewhere would drop every barrier. */
 #if defined(__aarch64__) && defined(CK_MD_TSO)
 #error "this ck_md.h is not for aarch64: install Concurrency Kit for the target (Debian: libck-dev:arm64)"
 #endif
@@ -89,45 +88,45 @@ typedef ck_fifo_spsc_entry_t hwt_node;
 
 extern const struct hwt_slab_kind hwt_node_slab;
 
-/* How far ahead nodes that the consumer has written are fetched: some lines. */
+/* How many nodes ahead a producer fetches those that the consumer has written: some cache lines. */
 #define NODES_AHEAD 12
 
 /*
- * The consumer's words lie in the first 64 bytes, the producers' begin at 68.  An owner that places the queue 64
- * bytes past a multiple of 128 keeps them in different units.
+ * The consumer's words lie in the first 64 bytes, the producers' begin at 68.  An owner that places the queue 64 bytes
+ * past a multiple of 128 keeps the two in different units.
  */
 struct hwt_queue {
 	ck_fifo_spsc_t fifo;
 
-	/* All under the lock. */
-	hwt_node *spare;        /* nodes that were not used, or taken from another queue */
-	struct hwt_slabs slabs; /* where nodes come from that were never used */
-	uint32_t source;        /* the owner's: which lane had nodes for it last */
+	/* Under the lock. */
+	hwt_node *spare;        /* nodes that were given back unused, or taken from another queue */
+	struct hwt_slabs slabs; /* nodes that were never used */
+	uint32_t source;        /* for the owner: the lane that last had nodes for this queue */
 };
 
 static_assert(offsetof(ck_fifo_spsc_t, m_tail) >= HWT_LINE, "producers' words share a line with the consumer's");
 
-/* Allocates the stub.  ENOMEM. */
+/* Allocates the stub.  Returns 0 or ENOMEM. */
 int hwt_queue_init(struct hwt_queue *queue);
 
-/* Frees the nodes, also when init failed or never came (zero bytes). */
+/* Frees the nodes, also if init failed or was never called (zero bytes). */
 void hwt_queue_destroy(struct hwt_queue *queue);
 
 /* Slow half of queue_node. */
 hwt_node *hwt_queue_spare_node(struct hwt_queue *queue);
 
-/* Allocates nodes, when there is none at hand.  false without memory.  Under the lock. */
+/* Allocates nodes; the slab must be used up.  Returns false without memory.  Under the lock. */
 bool hwt_queue_grow(struct hwt_queue *queue);
 
-/* Moves up to max nodes that have served and that `from` has at hand.  Returns how many.  Under both locks. */
+/* Moves up to max used nodes that `from` has at hand.  Returns how many.  Under both locks. */
 size_t hwt_queue_take_nodes(struct hwt_queue *queue, struct hwt_queue *from, size_t max);
 
 /* Slow half of queue_lock. */
 void hwt_queue_lock_contended(struct hwt_queue *queue);
 
 /*
- * Takes out the values, from the oldest on, that `is_done` accepts; the others stay in their order.  Returns how many.
- * The nodes have come back.  The consumer, under the lock.
+ * Takes out the values that `is_done` accepts, asking from the oldest on.  The others stay, in their order.  Returns
+ * how many it took; their nodes can be recycled.  For the consumer, under the lock.
  */
 size_t hwt_queue_sift(struct hwt_queue *queue, bool (*is_done)(void *ctx, void *value), void *ctx);
 
@@ -135,8 +134,8 @@ size_t hwt_queue_sift(struct hwt_queue *queue, bool (*is_done)(void *ctx, void *
 bool hwt_queue_consume_soon(struct hwt_queue *queue);
 
 /*
- * Looks at a held lock as often as it takes its holder to push, and gives up then: the holder may not run.  For a
- * thread that holds another lock, for which that holder may wait.
+ * Tries to get the lock for about as long as a holder needs to push, and returns false if it did not.  For a thread
+ * that holds another lock: the holder of this one may wait for that, and waiting without end would be a deadlock.
  */
 bool hwt_queue_lock_soon(struct hwt_queue *queue);
 
@@ -157,7 +156,7 @@ static inline void queue_unlock(struct hwt_queue *queue)
 	ck_fifo_spsc_enqueue_unlock(&queue->fifo); /* [lock] */
 }
 
-/* A node that has come back, NULL if there is none.  Under the lock. */
+/* Returns a node that has come back, NULL if there is none.  Under the lock. */
 static inline hwt_node *queue_recycled(struct hwt_queue *queue)
 {
 	hwt_node *node = ck_fifo_spsc_recycle(&queue->fifo);
@@ -165,12 +164,14 @@ static inline hwt_node *queue_recycled(struct hwt_queue *queue)
 	if (unlikely(node == NULL))
 		return NULL;
 	ck_pr_fence_acquire(); /* [recycle] */
-	/* Nodes come back in the order of memory, mostly.  Beyond a slab this fetches nothing of ours. */
+	/*
+	 * Nodes mostly come back in the order of memory.  Beyond the end of a slab the fetch is useless and harmless.
+	 */
 	prefetch_for_write(node + NODES_AHEAD);
 	return node;
 }
 
-/* A node for one push.  NULL when none is at hand.  Under the lock. */
+/* Returns a node for one push.  NULL if none is at hand.  Under the lock. */
 static inline hwt_node *queue_node(struct hwt_queue *queue)
 {
 	hwt_node *node = queue_recycled(queue);
@@ -185,7 +186,7 @@ static inline void queue_node_unused(struct hwt_queue *queue, hwt_node *node)
 	queue->spare = node;
 }
 
-/* Under the lock. */
+/* Pushes a value.  Under the lock.  From the store of tail->next on the consumer may pop it and use it. */
 static inline void queue_push(struct hwt_queue *queue, hwt_node *node, void *value)
 {
 	HWT_POINT("queue push");
@@ -193,8 +194,8 @@ static inline void queue_push(struct hwt_queue *queue, hwt_node *node, void *val
 }
 
 /*
- * The caller is the consumer, until queue_end_consume.  false: another thread is and does not get done; it only has to
- * take out some values, so it lacks a processor.
+ * Makes the caller the consumer until queue_end_consume.  Returns false if another thread stays the consumer for a
+ * millisecond: a consumer takes out a few values and waits for nothing, so that one has lost its processor.
  */
 static inline bool queue_begin_consume(struct hwt_queue *queue)
 {
@@ -207,12 +208,13 @@ static inline void queue_end_consume(struct hwt_queue *queue)
 	ck_fifo_spsc_dequeue_unlock(&queue->fifo); /* [consume] */
 }
 
+/* Also for a thread that is not the consumer but may be: the answer is then one of this moment. */
 static inline bool queue_is_empty(struct hwt_queue *queue)
 {
 	return ck_fifo_spsc_isempty(&queue->fifo);
 }
 
-/* The oldest value, NULL when empty. */
+/* Takes out and returns the oldest value, NULL if there is none. */
 static inline void *queue_pop(struct hwt_queue *queue)
 {
 	void *value = NULL;

@@ -1,24 +1,34 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A producer takes back what was cancelled in its lane's queue; lane.h.
+ * Reclaiming: a producer takes back records that were cancelled in its lane's submitted queue; lane.h.
  *
- * A timeout that is cancelled while it is queued costs nothing more: its record comes back when the worker drains the
- * queue.  But the worker may be in a slow task, or without a processor, or be a loop that calls hwt_timer_advance in an
- * hour; or it is the producer itself, in a task.  So before a lane takes new memory for records it becomes the consumer
- * of its own queue for a moment and takes the cancelled ones out.  The others keep their places, and so their order
- * (G3).  It waits for nobody but a worker that is taking a batch out of the queue, and for that not long.
+ * A timeout that is cancelled while it is QUEUED stays in the queue, and the worker returns its record when it drains.
+ * But the worker may be in a slow task, without a processor, or a loop that calls hwt_timer_advance in an hour.  It may
+ * be the producer itself, in a task.  So before a lane takes new memory for records, the producer becomes the consumer
+ * of its own queue for a moment and takes the cancelled records out.  The others keep their places, and so their order
+ * (G3).  The producer waits for no other thread but a worker that is popping a batch, and for that one not long.
+ *
+ * Races
+ *
+ *   with the worker    The lock of the consumer's end keeps it out.  The worker holds that lock while it pops a batch
+ *                      and waits for nothing under it, so a producer that wants it under its lane's lock gets it.
+ *   with cancels       CANCELLED is an end: of a record that shows it, no other thread writes the word any more.  A
+ *                      record that is cancelled after the look stays in the queue, and the worker or the next look
+ *                      finds it.
+ *   with producers     They wait for the lane's lock, as for any submission.
  *
  * Bound
  *
- *   The lane looks through its queue only if enough has been pushed on it, and cancelled anywhere, since it did so last
- *   that a good part of the queue may be cancelled.  So the looks cost some nanoseconds for each push, and a queue
- *   holds HWT_GATHER records and those that are pending, or at most twice as many as were pending at the last look.
+ *   The producer looks through the queue only if so much has been pushed on it, and so much cancelled anywhere, since
+ *   the last look that a good part of the queue may be cancelled.  So the looks cost some nanoseconds for each push,
+ *   and a queue holds HWT_GATHER records and those that are pending, or at most twice as many as were pending at the
+ *   last look.
  *
- *   Two kinds stay.  Those that are in the wheel, too, are at most as many as were armed when the worker last came by.
- *   Those with a finaliser, which is not a producer's to call, are as many as the program makes.  With a limit of
- *   pending timeouts there is an end to that, too: a lane takes no new memory while more than HWT_FULL and four times
- *   the limit wait in its queue.  Without these two kinds it never comes to that, unless the worker lost its processor
- *   in the middle of a batch, and that for long.
+ *   Two kinds of cancelled records stay.  Those that are in the wheel, too: at most as many as were armed when the
+ *   worker last drained.  And those with a finaliser, which only the worker may call: as many as the program makes,
+ *   unless there is a limit of pending timeouts.  Then a lane takes no new memory while more than HWT_FULL and four
+ *   times the limit wait in its queue.  Without these two kinds a queue does not become as long, unless the worker
+ *   loses its processor in the middle of a batch, and for long.
  */
 #include "lane/lane.h"
 
@@ -35,12 +45,13 @@ static uint64_t gather(void)
 #endif
 }
 
+/* Returns HWT_FULL, or what stands for it in a test. */
 static uint64_t full(void)
 {
 	return gather() * (HWT_FULL / HWT_GATHER);
 }
 
-/* Ever.  Under the lock. */
+/* Returns how many records have ever been pushed on the submitted queue.  Under the lock. */
 static uint64_t pushed(const struct hwt_lane *lane)
 {
 	/* Relaxed: written under the lock. */
@@ -48,15 +59,18 @@ static uint64_t pushed(const struct hwt_lane *lane)
 	       atomic_load_explicit(&lane->requeued, memory_order_relaxed);
 }
 
-/* How many are in the queue, or have been just now. */
+/* Returns how many records are in the queue, or were a moment ago. */
 static uint64_t waiting(const struct hwt_lane *lane)
 {
-	/* Relaxed: the worker goes on meanwhile; the other is written under the lock. */
+	/*
+	 * Relaxed: the worker may go on popping, so the answer is old in any case; the others are written under the
+	 * lock.
+	 */
 	return pushed(lane) - atomic_load_explicit(&lane->taken, memory_order_relaxed) -
 	       atomic_load_explicit(&lane->reclaimed, memory_order_relaxed);
 }
 
-/* Anywhere, ever. */
+/* Returns how many cancels there have ever been in the timer: the record of a lane may be cancelled by any thread. */
 static uint64_t cancels(const struct hwt_lanes *lanes)
 {
 	uint64_t sum = 0;
@@ -74,6 +88,7 @@ bool hwt_lane_is_full(const struct hwt_lane *lane)
 	return limit > 0 && waits > full() && (waits - full()) / 4 > limit;
 }
 
+/* Returns true if since the last look half of the queue came, and as much was cancelled as a quarter of it. */
 static bool is_worth_while(const struct hwt_lane *lane, uint64_t cancelled)
 {
 	uint64_t came = pushed(lane) - lane->pushed_at_reclaim, went = cancelled - lane->cancelled_at_reclaim;
@@ -83,13 +98,13 @@ static bool is_worth_while(const struct hwt_lane *lane, uint64_t cancelled)
 }
 
 struct sieve {
-	struct hwt_chain chain; /* what is free again */
+	struct hwt_chain chain; /* the records that are free again */
 	uint64_t seen;
 	uint64_t marks,
-	    freed_marks; /* so many at the queue's front are marked (worker_slow.c), of them so many are free */
+	    freed_marks; /* how many at the queue's front are marked (worker_slow.h), how many of these are free */
 };
 
-/* Has the record been cancelled while it was queued, and is there nothing left to do for it?  Then it is free. */
+/* Returns true if the record was cancelled while it was queued and nothing is left to do for it.  Then it is free. */
 static bool is_free(void *ctx, void *value)
 {
 	struct sieve *sieve = ctx;
@@ -97,7 +112,10 @@ static bool is_free(void *ctx, void *value)
 	uint64_t word = record_word(record);
 	bool is_marked = sieve->seen++ < sieve->marks;
 
-	/* With REQUEUED it is in the wheel, too, or has been; without it has never got there. */
+	/*
+	 * REQUEUED says that the record has been in the wheel, and may still be: only the worker may take it out there.
+	 * Without that flag a record of this queue has never been placed.
+	 */
 	if (word_state(word) != STATE_CANCELLED || word_has(word, WORD_REQUEUED) ||
 	    (word_has(word, WORD_EXTENDED) && record_extension(record)->release != NULL))
 		return false;
@@ -109,12 +127,15 @@ static bool is_free(void *ctx, void *value)
 }
 
 /*
- * The consumer of the queue, under the lock.  The worker may set the mark meanwhile: then what has been taken back
- * behind the old one is missing there, and the mark comes a little too late.
+ * Takes out what is free, and keeps the counts right.  For the consumer, under the lock.
+ *
+ * The worker may set the mark at this moment.  It does not count then what is taken back behind the old mark, so the
+ * new one comes a little too late: some records too many count as accepted before, which does no harm.  In the other
+ * direction it would: only the worker writes the mark, so none is lost.
  */
 static void sift(struct hwt_lane *lane, struct sieve *sieve)
 {
-	/* Relaxed: the consumer's, the worker's, and written under the lock. */
+	/* Relaxed: taken is the consumer's, mark the worker's, and reclaimed is written under the lock. */
 	uint64_t taken = atomic_load_explicit(&lane->taken, memory_order_relaxed);
 	uint64_t mark = atomic_load_explicit(&lane->mark, memory_order_relaxed);
 	uint64_t reclaimed = atomic_load_explicit(&lane->reclaimed, memory_order_relaxed);
@@ -130,10 +151,13 @@ bool hwt_lane_reclaim(struct hwt_lane *lane)
 	struct sieve sieve = { .seen = 0 };
 	uint64_t cancelled;
 
-	/* A lane that is closed has no consumer but stop. */
+	/* In a closed lane stop is the consumer, without the lock of that end. */
 	if (lane->closed || pushed(lane) - lane->pushed_at_reclaim < gather())
 		return false;
 	cancelled = cancels(lane->lanes);
+	/*
+	 * false from queue_begin_consume: the worker has lost its processor.  The lane goes on to steal or to allocate.
+	 */
 	if (!is_worth_while(lane, cancelled) || !queue_begin_consume(&lane->submitted))
 		return false;
 	sift(lane, &sieve);

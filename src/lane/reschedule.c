@@ -1,24 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Another deadline for a timeout that is pending: hwt_reschedule.
+ * Rescheduling: another deadline for a pending timeout, or for one whose task is running; lane.h.
  *
  * Structure
  *
- *   A later deadline costs no queue operation.  The record stays where it is in the wheel.  At its old tick the
- *   worker sees RESCHEDULED, looks at the deadline, and places the record again.  So a timeout that is put off all the
- *   time, as that of an idle connection, costs the worker one look in each of its delays.
+ *   A later deadline costs no queue operation.  The record stays where it is in the wheel.  At its old tick the worker
+ *   sees RESCHEDULED, looks at the deadline, and places the record again.  So a timeout that moves later all the time,
+ *   as that of an idle connection, costs the worker one look in each of its delays.
  *
  *   An earlier deadline has to reach the worker.  The mover pushes the record on its own lane, once (REQUEUED) however
- *   often it is moved meanwhile.  A record that is still QUEUED needs no push: the worker arms it and then reads the
- *   deadline, or sees RESCHEDULING and looks again.
+ *   often it is moved before the worker pops it.  A record that is still QUEUED needs no push: the worker arms it and
+ *   then reads the deadline, or sees RESCHEDULING and looks again.
  *
  *       later                                            earlier
  *                                                        lock of the lane, a node in hand
- *       set RESCHEDULED, RESCHEDULING;                   the same, and set REQUEUED if the worker has to be told
+ *       set RESCHEDULED, RESCHEDULING;                   the same, and set REQUEUED if the record is ARMED
  *       clear RESCHEDULE_SEEN
  *       write the deadline                               write the deadline
  *                                                        push
  *       clear RESCHEDULING                               clear RESCHEDULING
+ *
+ * Races
+ *
+ *   with the worker's run      The exchange that sets RESCHEDULED makes the worker's exchange for RUNNING fail.  If
+ *                              RESCHEDULED is set already, the cleared RESCHEDULE_SEEN does.  So a task never starts at
+ *                              a deadline that a call which returned 0 has replaced.
+ *   with the worker's arm      It changes only the state, and the mover's last step changes only its flag.
+ *   with another mover         One sets RESCHEDULING, the other waits.  The last one writes the last deadline.
+ *   with cancel and stop       They wait until RESCHEDULING is clear, some instructions.
  *
  *   worker/worker_slow.c has the worker's side; model/reschedule.pml is the whole.
  */
@@ -26,7 +35,7 @@
 
 #include <errno.h>
 
-/* What says that there is nothing to move in this word; 0 if there is. */
+/* Returns 0 if a timeout with this word can be moved, otherwise the error. */
 static int refuse(uint64_t word, uint64_t generation)
 {
 	if (word_generation(word) != generation)
@@ -46,7 +55,14 @@ static int refuse(uint64_t word, uint64_t generation)
 	return ENOENT;
 }
 
-/* Sets RESCHEDULING, with more flags, on this very word.  Then the deadline is the caller's. */
+/*
+ * Sets RESCHEDULING, with more flags, if the word is still *word.  Then the deadline is the caller's until it clears
+ * the flag.
+ *
+ * RESCHEDULE_SEEN goes, or the worker could miss the move: it has set that flag, has read the old deadline, and is
+ * about to exchange the word for RUNNING.  The whole move fits in between.  It leaves RESCHEDULED set, as it was, so
+ * without RESCHEDULE_SEEN the word would be equal again and the task would start before its new deadline.
+ */
 static bool begin(struct hwt_record *record, uint64_t *word, uint64_t flags)
 {
 	uint64_t to = (*word & ~WORD_RESCHEDULE_SEEN) | WORD_RESCHEDULED | WORD_RESCHEDULING | flags;
@@ -63,7 +79,7 @@ static void count_rescheduled(struct hwt_lane *lane)
 	atomic_fetch_add_explicit(&lane->rescheduled_count, 1, memory_order_relaxed); /* relaxed: it only counts */
 }
 
-/* The word of a timeout that may be moved and that nobody else is moving; otherwise *rc. */
+/* Waits until no other thread is moving the timeout, and returns its word.  *rc: 0, or why it cannot be moved. */
 static uint64_t look(struct hwt_record *record, uint64_t generation, int *rc)
 {
 	uint64_t word = record_word(record);
@@ -76,10 +92,16 @@ static uint64_t look(struct hwt_record *record, uint64_t generation, int *rc)
 	}
 }
 
-/* Has the worker to be told that it is earlier now? */
+/*
+ * Returns true if the record must be pushed for the worker to learn of an earlier deadline.  Not while it is QUEUED or
+ * REQUEUED: then it is in a queue already, and the worker reads the deadline after it has popped the record.
+ */
 static bool must_requeue(const struct hwt_lane *lane, uint64_t word)
 {
-	/* One that is closed is closed for good: nothing runs any more, and stop reads the deadline. */
+	/*
+	 * A closed lane stays closed, and nothing may be pushed on it (L3).  Nothing runs any more; stop reads the
+	 * deadline.
+	 */
 	return word_state(word) == STATE_ARMED && !word_has(word, WORD_REQUEUED) && !lane->closed;
 }
 
@@ -92,7 +114,11 @@ static void push_requeued(struct hwt_lane *lane, hwt_node *node, struct hwt_reco
 	queue_push(&lane->submitted, node, record);
 }
 
-/* Under the lock of the lane, with or without a node. */
+/*
+ * Moves the timeout to an earlier deadline.  Under the lock of the lane, with or without a node, which it sets to NULL
+ * if it uses it.  The node is had before the word changes: once REQUEUED is set, cancels and other movers rely on the
+ * push.
+ */
 static int reschedule_locked(struct hwt_lane *lane, struct hwt_record *record, uint64_t generation, int64_t deadline_ns,
 			     hwt_node **node)
 {
@@ -106,6 +132,7 @@ static int reschedule_locked(struct hwt_lane *lane, struct hwt_record *record, u
 			return rc;
 		if (urge && *node == NULL)
 			return ENOMEM;
+		/* Fails if the worker has armed or run it, or another thread has cancelled or moved it.  Look again. */
 		if (!begin(record, &word, urge ? WORD_REQUEUED : 0))
 			continue;
 		record_set_deadline(record, deadline_ns);
@@ -113,12 +140,16 @@ static int reschedule_locked(struct hwt_lane *lane, struct hwt_record *record, u
 			push_requeued(lane, *node, record);
 			*node = NULL;
 		}
-		/* Only now: who moves or cancels it next wakes a worker that is to find it. */
+		/*
+		 * After the push.  The next mover sees REQUEUED, pushes nothing and wakes the worker.  If the flag were
+		 * cleared before the push, that worker could find the queue empty and go back to sleep, too long.
+		 */
 		record_end_reschedule(record);
 		return 0;
 	}
 }
 
+/* Moves to an earlier deadline: lock, node, move, and a wake if the worker sleeps longer. */
 static __attribute__((noinline)) int urge(struct hwt_lane *lane, struct hwt_record *record, uint64_t generation,
 					  int64_t deadline_ns)
 {
@@ -149,7 +180,12 @@ int hwt_lane_reschedule(struct hwt_lane *lane, struct hwt_record *record, uint64
 			return rc;
 		if (unlikely(!begin(record, &word, 0)))
 			continue;
-		/* Not before: the record might serve for something else. */
+		/*
+		 * Only now is the deadline known to be that of this timeout: before begin the record could have come to
+		 * serve another one.  An earlier deadline needs the lane's lock, for which nobody may wait under
+		 * RESCHEDULING: give the flag back and begin again.  In between another thread may move or cancel the
+		 * timeout; urge looks again.
+		 */
 		if (deadline_ns < record_deadline(record)) {
 			record_end_reschedule(record);
 			return urge(lane, record, generation, deadline_ns);
@@ -157,7 +193,12 @@ int hwt_lane_reschedule(struct hwt_lane *lane, struct hwt_record *record, uint64
 		record_set_deadline(record, deadline_ns);
 		if (likely((word & (STATE_MASK | WORD_REQUEUED)) == STATE_ARMED)) {
 			HWT_POINT("moved");
-			/* A plain store: of such a one the worker leaves the word alone, as all others do. */
+			/*
+			 * A store is enough.  Of an ARMED record in no queue the worker only reads the word while it
+			 * says RESCHEDULING, and cancels, movers and stop wait.  A QUEUED record the worker may be
+			 * arming, and of a REQUEUED one it may be clearing the flag: a store would undo that, so those
+			 * take the atomic and.
+			 */
 			atomic_store_explicit(&record->word, word & ~WORD_RESCHEDULING,
 					      memory_order_release); /* [move] */
 		} else {
@@ -168,6 +209,10 @@ int hwt_lane_reschedule(struct hwt_lane *lane, struct hwt_record *record, uint64
 	}
 }
 
+/*
+ * Called by the task itself, so the record is RUNNING and the worker leaves it alone.  The only rivals are cancels,
+ * which set LAST, or clear REARMED and set DROPPED.
+ */
 int hwt_lane_rearm(struct hwt_lane *lane, struct hwt_record *record, int64_t deadline_ns)
 {
 	struct hwt_lanes *lanes = lane->lanes;
@@ -176,12 +221,16 @@ int hwt_lane_rearm(struct hwt_lane *lane, struct hwt_record *record, int64_t dea
 	do {
 		if (word_has(word, WORD_DROPPED | WORD_LAST))
 			return ENOENT;
+		/* The second call in one run.  If a cancel comes at this moment the deadline is of no use any more. */
 		if (word_has(word, WORD_REARMED)) {
 			record_set_deadline(record, deadline_ns);
 			count_rescheduled(lane);
 			return 0;
 		}
-		/* Who cancels it from here on waits, and then takes REARMED away: it is counted by then. */
+		/*
+		 * From here on a cancel waits until REARMED is set or not.  Otherwise it could clear REARMED and count
+		 * an end before the begin is counted below (L1), or set LAST, which the store below would overwrite.
+		 */
 	} while (!record_change(record, &word, word | WORD_RESCHEDULING)); /* [move] */
 	HWT_POINT("moving");
 	if (unlikely(lanes->max_pending > 0) && !hwt_lanes_take_limit(lanes)) {
@@ -191,6 +240,7 @@ int hwt_lane_rearm(struct hwt_lane *lane, struct hwt_record *record, int64_t dea
 	atomic_fetch_add_explicit(&lane->rearmed_count, 1, memory_order_release); /* [count] */
 	record_set_deadline(record, deadline_ns);
 	HWT_POINT("moved");
+	/* Sets REARMED and clears RESCHEDULING, which `word`, of before the exchange, does not have. */
 	atomic_store_explicit(&record->word, word | WORD_REARMED, memory_order_release); /* [move] [word] */
 	count_rescheduled(lane);
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A stack of records, linked through themselves: those whose task an executor has run and that are to run again.  No
- * memory is needed to hand them to the worker.
+ * A stack of records, linked through themselves.  By it an executor's thread hands the worker a record that is to run
+ * again, which therefore needs no memory.
  *
  * Threads
  *
@@ -10,8 +10,8 @@
  *
  * Ordering
  *
- *   [stack]  push (release) -> take_all (acquire): the record is complete.  Only all are taken, so a push needs no
- *            counter against reuse.
+ *   [stack]  push (release) -> take_all (acquire): the record is complete.  Records are only taken all at once, so a
+ *            push needs no counter against reuse.
  */
 #ifndef HWT_STACK_H
 #define HWT_STACK_H
@@ -20,9 +20,10 @@
 
 typedef _Atomic(struct hwt_record *) hwt_stack;
 
+/* Pushes a record. */
 static inline void stack_push(hwt_stack *stack, struct hwt_record *record)
 {
-	struct hwt_record *top = atomic_load_explicit(stack, memory_order_relaxed); /* relaxed: the exchange looks */
+	struct hwt_record *top = atomic_load_explicit(stack, memory_order_relaxed); /* relaxed: the exchange checks */
 
 	do {
 		record->link = top;
@@ -36,7 +37,7 @@ static inline bool stack_is_empty(hwt_stack *stack)
 	return atomic_load_explicit(stack, memory_order_acquire) == NULL; /* [stack] */
 }
 
-/* All, the oldest first, linked through link. */
+/* Takes all records and returns the oldest; the others follow through link in the order of their pushes. */
 static inline struct hwt_record *stack_take_all(hwt_stack *stack)
 {
 	struct hwt_record *record, *oldest = NULL;

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a lane takes from others before it asks for memory: free records, and nodes of their queues; lane.h.
+ * Stealing: a lane takes free records and nodes from other lanes before it allocates; lane.h.
  *
- * Without it they strand where they are as threads come and go, and memory grows towards lanes x peak.
+ * Otherwise they would strand where they are as threads come and go, and memory would grow towards lanes x peak.
  *
- * A thief holds the lock of its own lane.  It looks at another lock for a moment only: two thieves may meet.  If the
- * holder of that lock has lost its processor, what it has is not taken this time, and memory is.
+ * A thief holds the lock of its own lane while it wants that of another one.  Two thieves may want each other's lock,
+ * so a thief never waits: it looks some dozen times and goes on to the next lane.  If the holder of a lock has lost its
+ * processor, the thief takes nothing there this time and allocates.
  */
 #include "lane/lane.h"
 
-/* After a look at all lanes that found nothing, a lane does not look for records again for this many submissions. */
+/* After it has looked at all lanes and found nothing, a lane does not look again for this many submissions. */
 #define STEAL_INTERVAL 64
 
 /*
- * How many nodes to take from one queue: so many that the search is worth while, and not all of them, as the other lane
- * may need nodes the moment after.  A search that finds less than the second number is not worth while: the next one
- * comes after a slab has been used up.
+ * How many nodes to take from one queue: enough to pay for the search, but not all, as the other lane may need some the
+ * moment after.  If a search finds fewer than NODES_ENOUGH, the lane allocates a slab, and searches again when that is
+ * used up.
  */
 #define NODES_TAKEN 256
 #define NODES_ENOUGH 64
@@ -24,15 +25,16 @@ bool hwt_lane_steal_records(struct hwt_lane *thief)
 {
 	struct hwt_lanes *lanes = thief->lanes;
 	uint32_t count = lanes_count(lanes);
-	/* Relaxed: written under this lock. */
+	/* Relaxed: written under the lock that this thread holds. */
 	uint64_t accepted = atomic_load_explicit(&thief->accepted, memory_order_relaxed);
 
 	if (accepted - thief->accepted_at_steal < STEAL_INTERVAL)
 		return false;
-	/* From the next one on: not all thieves to the same lane. */
+	/* Begins with the next lane, so that not all thieves come to the same one. */
 	for (uint32_t i = 1; i < count && thief->pool.free == NULL; i++) {
 		struct hwt_lane *lane = lanes->made[(thief->turn + i) % count];
 
+		/* The chain needs no lock: the exchange gives it to one thread, this one or the lane's own producer. */
 		thief->pool.free = returned_take_all(&lane->returned);
 		if (thief->pool.free == NULL && hwt_queue_lock_soon(&lane->submitted)) {
 			thief->pool.free = lane->pool.free;
@@ -45,7 +47,10 @@ bool hwt_lane_steal_records(struct hwt_lane *thief)
 	return thief->pool.free != NULL;
 }
 
-/* From queues of the same kind: a load of one after the other kind of call would move all nodes to and fro. */
+/*
+ * Takes nodes from queues of the same kind: submitted from submitted, cancelled from cancelled.  If the kinds mixed, a
+ * program that first schedules and then cancels would move all nodes to and fro.  Returns how many.
+ */
 static size_t steal_nodes(const struct hwt_lane *thief, struct hwt_queue *queue)
 {
 	const struct hwt_lanes *lanes = thief->lanes;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A timer without a thread: its passes are made by who calls hwt_timer_advance, from a loop of his own.
+ * A timer without a thread: the caller of hwt_timer_advance makes the passes from its own event loop.
  *
- * The alarm, if there is one, is to the caller's poll what sleeping is to the worker, with the same handshake
- * (idle.h): it is set, then what it is set for is published, then the lanes are looked at once more.  A producer who
- * claims an old publication and is slow to ring may ring too early; that costs a pass.
+ * What sleeping is to the worker, the alarm is to the caller's poll, with the same handshake (idle.h): the advance sets
+ * the alarm, then publishes for what a producer has to ring it, then looks at the lanes once more.  A producer that has
+ * claimed an old publication and is slow may ring the new alarm too early.  That costs a pass and loses nothing.
  */
 #include "base/thread.h"
 #include "timer/timer.h"
 
 #include <errno.h>
 
-/* Passes in one advance: the second takes in what tasks of the first one scheduled, the others what others do. */
+/* Passes in one advance.  The second takes in what tasks of the first scheduled, the others what other threads did. */
 #define MAX_PASSES 4
 
-/* From here to end() the caller is the worker. */
+/* Makes the caller the worker, until end(). */
 static int begin(hwt_timer *timer, int64_t now_ns)
 {
 	int state, rc = 0;
@@ -22,7 +22,7 @@ static int begin(hwt_timer *timer, int64_t now_ns)
 	pthread_mutex_lock(&timer->monitor.mutex);
 	state = atomic_load_explicit(&timer->state, memory_order_relaxed); /* relaxed: under the mutex */
 	if (state == TIMER_INIT && !timer_is_virtual(timer) && now_ns <= 0)
-		rc = EINVAL; /* a virtual clock is meant: with that time nothing would ever run */
+		rc = EINVAL; /* the caller means a virtual clock: on the system's clock nothing would ever run */
 	else if (state != TIMER_INIT && state != TIMER_DRIVEN)
 		rc = ECANCELED;
 	else if (timer->advancing)
@@ -35,7 +35,7 @@ static int begin(hwt_timer *timer, int64_t now_ns)
 	return rc;
 }
 
-/* ECANCELED when a stop waits for it. */
+/* Ends the advance.  Returns ECANCELED if a stop has begun meanwhile, and wakes it. */
 static int end(hwt_timer *timer)
 {
 	int rc = 0;
@@ -59,12 +59,15 @@ static void pass(hwt_timer *timer, int64_t now_ns)
 
 	do {
 		more = hwt_worker_pass(worker, now_ns) || !hwt_lanes_are_empty(&timer->lanes);
-		/* What had been accepted before is all part of the first one, but for what cannot be had now. */
+		/*
+		 * Passes that work off what had been accepted before the call are not counted, unless they find nothing
+		 * to take.
+		 */
 		passes += !worker->is_behind || worker->backlog == 0;
 	} while (more && passes < MAX_PASSES && !worker_has_to_stop(worker) && !worker_is_full(worker));
 }
 
-/* When there is something to do, as far as is known now. */
+/* Returns when there is something to do, as far as is known now. */
 static int64_t next_time(hwt_timer *timer, int64_t now_ns)
 {
 	int64_t due = hwt_wheel_next_due(timer->wheel);
@@ -76,7 +79,10 @@ static int64_t next_time(hwt_timer *timer, int64_t now_ns)
 	return due == HWT_TICK_NEVER ? INT64_MAX : grid_time(&timer->grid, due);
 }
 
-/* The same, and the alarm rings then, or earlier if a producer knows better. */
+/*
+ * The same, and sets the alarm to that time.  A producer with something earlier rings it.  The order is that of a
+ * worker that goes idle: alarm, publication, fence, lanes.  After the last look a push finds the publication.
+ */
 static int64_t next_alarm(hwt_timer *timer, int64_t now_ns)
 {
 	struct hwt_idle *idle = &timer->lanes.idle;
@@ -88,17 +94,17 @@ static int64_t next_alarm(hwt_timer *timer, int64_t now_ns)
 	if (hwt_idle_begin(idle, due == HWT_TICK_NEVER ? INT64_MAX : grid_time(&timer->grid, due - 1)) &&
 	    hwt_lanes_are_empty(&timer->lanes))
 		return next_ns;
-	/* Something came, or the system refuses: look again, at once or at the next tick. */
+	/* Something came in, or the system refuses the fence: ask for the next advance now, or at the next tick. */
 	hwt_idle_end(idle);
 	next_ns = hwt_lanes_are_empty(&timer->lanes) ? grid_time(&timer->grid, timer->wheel->tick) : now_ns;
 	hwt_idle_set_alarm(idle, next_ns == now_ns ? 0 : next_ns);
 	return next_ns;
 }
 
-/* The later of what it was told before and now: time does not go back. */
+/* Notes the time that the caller told.  A time before the last one is ignored: time does not go back. */
 static void tell(hwt_timer *timer, int64_t now_ns)
 {
-	/* Relaxed: one thread at a time writes it, and the time is all there is to it. */
+	/* Relaxed: one thread at a time writes it, and no other data depends on it. */
 	if (now_ns > atomic_load_explicit(&timer->told_ns, memory_order_relaxed))
 		atomic_store_explicit(&timer->told_ns, now_ns, memory_order_relaxed);
 }
@@ -114,6 +120,7 @@ int64_t hwt_timer_told(const hwt_timer *timer)
 	return clock_ns > told_ns ? clock_ns : told_ns;
 }
 
+/* A task ends the calling thread: the timer has lost it. */
 static void lose(void *arg)
 {
 	hwt_timer *timer = arg;
@@ -124,8 +131,11 @@ static void lose(void *arg)
 }
 
 /*
- * The answer.  What is with the executor may run again, from the next tick on, and nobody but the alarm would say so.
- * In this order: a job that has ended before the first look is in what is looked at then.
+ * Returns the answer of the advance.  A task that is with the executor may run again, from the next tick on, and only
+ * the alarm would tell the caller.  So while jobs are out, the answer is at most the next tick.
+ *
+ * The look at the executor comes before the look at the lanes.  A job that ends in between has pushed by then, and the
+ * second look sees it.  In the other order it could be in neither.
  */
 static int64_t next_call(hwt_timer *timer, int64_t now_ns, int64_t (*next)(hwt_timer *timer, int64_t now_ns))
 {
@@ -166,7 +176,7 @@ int hwt_timer_advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
 
 	if (timer == NULL || !timer_is_driven(timer))
 		return EINVAL;
-	cancel_before = thread_no_cancel(); /* tasks, too, are not cut short */
+	cancel_before = thread_no_cancel(); /* tasks come to their end, too */
 	rc = advance(timer, now_ns, next_ns);
 	thread_restore_cancel(cancel_before);
 	return rc;
@@ -217,7 +227,7 @@ int hwt_timer_fd(hwt_timer *timer, int *fd)
 	sleeper = &timer->lanes.idle.sleeper;
 	HWT_POINT("descriptor");
 	pthread_mutex_lock(&timer->monitor.mutex);
-	/* A stop that has begun looks at the alarm without the mutex.  Relaxed: under the mutex. */
+	/* A stop that has begun reads `alarm` without the mutex, so none is made then.  Relaxed: under the mutex. */
 	if (atomic_load_explicit(&timer->state, memory_order_relaxed) != TIMER_DRIVEN)
 		rc = ECANCELED;
 	else if (sleeper->alarm < 0)

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The calls that users make all the time: new, cancel, reschedule, look. */
+/*
+ * The calls that users make all the time: schedule, cancel, reschedule, look.
+ *
+ * Each checks its arguments, computes the deadline, and goes to the home lane of the calling thread.  A cancel or a
+ * move is prepared by a prefetch for writing: the load of the state word would fetch the record's cache line for
+ * reading, and the exchange would ask for it once more.
+ */
 #include "base/counter.h"
 #include "base/sized.h"
 #include "timer/timer.h"
@@ -43,8 +49,8 @@ static int start_or_refuse(hwt_timer *timer)
 }
 
 /*
- * The slow way: start the worker, or find out that the timer has been stopped, or that there is no worker.  Not in one
- * with the fast way, which would have to save its arguments for it.
+ * The slow way: starts the worker, or finds that the timer has been stopped or has no worker.  Out of line, so that the
+ * fast path need not spill its arguments.
  */
 static __attribute__((noinline)) int submit_slowly(hwt_timer *timer, hwt_task *task, void *arg, int64_t deadline_ns,
 						   hwt_timeout *out)
@@ -84,7 +90,10 @@ int hwt_new_timeout_at(hwt_timer *timer, hwt_task *task, void *arg, int64_t dead
 	return submit(timer, task, arg, deadline_ns, out);
 }
 
-/* Exact: to the nanosecond and not to the tick.  Periods are added to it, and the sum has to be of the right tick. */
+/*
+ * Returns now + delay.  Exact: to the nanosecond, and not just to the tick.  Periods are added to an exact deadline,
+ * and the sums must be of the right tick, too.
+ */
 static int64_t deadline_after(hwt_timer *timer, int64_t delay_ns, bool exact)
 {
 	if (likely(!exact) && likely(has_worker(timer)))
@@ -92,7 +101,9 @@ static int64_t deadline_after(hwt_timer *timer, int64_t delay_ns, bool exact)
 	return add_saturating(timer_is_driven(timer) ? hwt_timer_told(timer) : hwt_clock_now(), delay_ns);
 }
 
-/* The padding behind the last field is not looked at, so a newer field has to come after it. */
+/*
+ * Copies and checks the caller's specification.  Ignores the padding at its end, so a new field must come after that.
+ */
 static int read_spec(hwt_spec *spec, const hwt_spec *given)
 {
 	static const size_t field_ends[] = {
@@ -153,11 +164,11 @@ int hwt_cancel(hwt_timeout timeout)
 
 	if (record == NULL)
 		return ENOENT;
-	prefetch_for_write(record); /* or the load below would fetch its line to read, and the exchange once more */
+	prefetch_for_write(record); /* see the top */
 	return hwt_lane_cancel(lanes_home_guessed(record_lane(record)->lanes), record, timeout.generation);
 }
 
-/* Is the calling thread in the task of this very timeout? */
+/* Returns true if the calling thread is in the task of this very timeout, not of another in the same record. */
 static bool is_own_task(struct hwt_record *record, uint64_t generation)
 {
 	return unlikely(current_task_is_in(record)) && word_generation(record_word(record)) == generation;
@@ -182,7 +193,10 @@ int hwt_cancel_sync(hwt_timeout timeout)
 		return EDEADLK;
 	lanes = record_lane(record)->lanes;
 	rc = hwt_cancel(timeout);
-	/* Also after 0: it may be in a run that was not to be its last.  Now it is: the task cannot arm it again. */
+	/*
+	 * Also after 0: a periodic or re-armed timeout may be in a run that was not to be its last.  Now it is, because
+	 * the cancel has set DROPPED or LAST, and the task can no longer re-arm.  So the wait ends with this run.
+	 */
 	if (is_running(record, timeout.generation))
 		hwt_waiters_wait(&lanes->waiters, &lanes->idle, record, timeout.generation);
 	return rc == EBUSY ? ENOENT : rc;
@@ -200,7 +214,7 @@ static inline int reschedule(struct hwt_record *record, struct hwt_lanes *lanes,
 
 static bool is_periodic(const struct hwt_record *record)
 {
-	/* Relaxed: it stays so as long as the handle is of any use. */
+	/* Relaxed: the flag does not change in the life of a timeout; of a stale handle any answer does. */
 	return word_has(atomic_load_explicit(&record->word, memory_order_relaxed), WORD_PERIODIC);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Settings: what was asked for, checked, completed and rounded. */
+/* Settings: checks what the creator asks for, completes and rounds it. */
 #include "timer/config.h"
 #include "base/sized.h"
 #include "base/thread.h"
@@ -73,7 +73,7 @@ static int check(const hwt_config *config)
 		return EINVAL;
 	if ((config->flags & HWT_CALLER_DRIVEN) == 0 && is_for_drivers(config))
 		return EINVAL;
-	/* Stop joins the worker.  (On Linux the question itself does not fail.) */
+	/* Not for a detached thread: stop joins the worker.  (On Linux pthread_attr_getdetachstate does not fail.) */
 	if (config->thread_attr != NULL &&
 	    (pthread_attr_getdetachstate(config->thread_attr, &detached) != 0 || detached != PTHREAD_CREATE_JOINABLE))
 		return EINVAL;
@@ -97,7 +97,10 @@ static uint32_t round_up_to_power_of_two(uint32_t n)
 	return power;
 }
 
-/* Short ticks cost processor time for a precision that few need: who wants them says so. */
+/*
+ * Raises a tick that is too short, and returns true if it did.  Short ticks cost processor time for a precision that
+ * few programs need, so below a millisecond they need a flag.
+ */
 static bool raise_tick(hwt_config *config, const char **warning)
 {
 	bool fine = (config->flags & HWT_FINE_TICKS) != 0;
@@ -127,7 +130,7 @@ int hwt_config_resolve(hwt_config *out, const hwt_config *in)
 		return rc;
 	config.size = sizeof(config);
 	config.ticks_per_wheel = round_up_to_power_of_two(config.ticks_per_wheel);
-	/* Levels of one bucket would reach no further than one of them. */
+	/* With one bucket each, all levels together would reach no further than one. */
 	if (config.wheel == HWT_WHEEL_HIERARCHICAL && config.ticks_per_wheel == 1)
 		config.ticks_per_wheel = 2;
 	if (config.max_pending_timeouts < 0)
@@ -148,7 +151,7 @@ int hwt_config_copy_out(hwt_config *out, const hwt_config *config)
 	if (known == 0)
 		return EINVAL;
 	sized_write(out, out->size, config, known);
-	/* The library keeps no copy of the attributes, and does not know how long the creator's are valid. */
+	/* The library has no copy of the attributes, and does not know how long those of the creator are valid. */
 	if (known > offsetof(hwt_config, thread_attr))
 		out->thread_attr = NULL;
 	return 0;

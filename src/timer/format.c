@@ -38,7 +38,10 @@ int hwt_timeout_left(hwt_timeout timeout, int64_t *left_ns)
 	return 0;
 }
 
-/* ", 1.204 s left"; nothing of one that is not pending any more. */
+/*
+ * Writes ", 1.204 s left", or nothing if the timeout is not pending any more.  A mover may be at work; it is not waited
+ * for.
+ */
 static void say_left(hwt_timeout timeout, char *left)
 {
 	struct hwt_record *record = timeout.entry;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The worker's thread: how it is made, what it does first, and what is left when a task has ended it. */
+/* The worker's thread: how it is made, what it does first, and what happens when a task ends it. */
 #define _GNU_SOURCE
 #include "base/thread.h"
 #include "timer/timer.h"
@@ -19,7 +19,7 @@ void hwt_timer_lose(hwt_timer *timer)
 	if (state == TIMER_STARTED || state == TIMER_DRIVEN)
 		hwt_timer_set_state(timer, TIMER_LOST);
 	pthread_mutex_unlock(&timer->monitor.mutex);
-	hwt_worker_request_stop(&timer->worker); /* a loop that polls the descriptor comes, and learns of it */
+	hwt_worker_request_stop(&timer->worker); /* a loop that polls the descriptor wakes up and learns of it */
 	if (timer->config.warn != NULL)
 		timer->config.warn(timer->config.warn_ctx,
 				   "a task has ended the thread of its timer (pthread_exit): no task runs any more");
@@ -62,9 +62,10 @@ static void *worker_main(void *arg)
 }
 
 /*
- * The worker's mask.  What is sent to the process is for the program's own threads.  What the processor or the kernel
- * raises for an instruction of a task stays open: blocked, it kills the process without asking its handler.  A
- * profiler's signal is as the starter has it: a program that blocks it in all threads waits for it in one of them.
+ * Computes the worker's mask.  Signals sent to the process are for the program's own threads, so the worker blocks
+ * them.  It does not block signals that an instruction of a task raises: blocked, they would kill the process without
+ * asking its handler.  The profiler's signal is as in the thread that starts the worker: a program that blocks it there
+ * waits for it in another thread.
  */
 static void mask_of_worker(sigset_t *mask, const sigset_t *starter)
 {
@@ -77,7 +78,7 @@ static void mask_of_worker(sigset_t *mask, const sigset_t *starter)
 		sigdelset(mask, SIGPROF);
 }
 
-/* A thread inherits its mask. */
+/* Creates the thread.  It inherits the mask of this one, which is therefore changed for a moment. */
 static int create_thread(hwt_timer *timer)
 {
 	int errno_before = errno; /* a failing pthread_create may touch it */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hwt_timer_stats: what lanes and worker have counted, summed when somebody asks.
+ * hwt_timer_stats: adds up what lanes and worker have counted, when a thread asks.
  *
- * Where timeouts have gone always adds up, whatever happens meanwhile: ends are read before begins ([count]), the
- * later stage before the earlier one, and what is pending and running follows from them.  A timeout that is going to
- * run again counts as pending from when that was said, and no more as running.
+ * The numbers of timeouts always add up, although other threads go on counting.  The sums read ends before begins
+ * ([count]) and a later stage before an earlier one; pending and running follow from them.  A timeout that is going to
+ * run again counts as pending, and not as running, from the call that re-armed it.
  */
 #include "timer/timer.h"
 #include "base/sized.h"
 
-/* The lateness is the only field that is not of 8 bytes; a caller's size counts as far as whole fields go. */
+/* The histogram is the only field that has not 8 bytes.  Of the caller's size only whole fields count. */
 #define LATENESS_AT offsetof(hwt_stats, lateness)
 
 static_assert(LATENESS_AT % 8 == 0 && sizeof(hwt_stats) == LATENESS_AT + COUNTS_LATENESS * sizeof(uint64_t),
@@ -34,7 +34,11 @@ static void count_ends(const hwt_timer *timer, hwt_stats *stats)
 	const struct hwt_worker *worker = &timer->worker;
 	uint64_t expired, again, most;
 
-	/* Acquire, and in this order: see the top, [count]. */
+	/*
+	 * Acquire, and in this order, [count]: rearmed, finished, expired, ends in the lanes, accepted.  A timeout may
+	 * advance between two of these loads, and then counts in the later stage not yet and in the earlier one
+	 * already.
+	 */
 	again = hwt_lanes_rearmed(&timer->lanes);
 	HWT_POINT("stats count");
 	stats->completed = atomic_load_explicit(&worker->counts.finished, memory_order_acquire) + /* [finished] */
@@ -44,12 +48,15 @@ static void count_ends(const hwt_timer *timer, hwt_stats *stats)
 	stats->cancelled = hwt_lanes_cancelled(&timer->lanes);
 	stats->accepted = hwt_lanes_accepted(&timer->lanes);
 	stats->runs = expired + counts_get(&worker->counts.repeats);
-	/* Runs of those that have become pending again since: as if they had not begun yet. */
+	/* `expired` may include runs of timeouts re-armed since the first load: count these as not begun yet. */
 	most = stats->accepted + again - stats->cancelled - stats->returned;
 	expired = expired < most ? expired : most;
 	stats->pending = most - expired;
 	stats->running = expired - again - stats->completed;
-	/* Between the two looks tasks have ended; there is one at most where there is one thread. */
+	/*
+	 * Tasks may have ended between two of the loads.  On one thread at most one is running: the others have
+	 * completed.
+	 */
 	if (timer->config.executor == NULL && stats->running > 1) {
 		stats->completed += stats->running - 1;
 		stats->running = 1;
@@ -61,7 +68,7 @@ static void count_lanes(const hwt_timer *timer, hwt_stats *stats)
 	struct hwt_lane_counts counts = hwt_lanes_tally(&timer->lanes);
 
 	stats->refused_limit = counts.refused_limit;
-	/* Relaxed: only a number. */
+	/* Relaxed: no other data depends on the number. */
 	stats->refused_stopped = counts.refused_stopped +
 				 atomic_load_explicit(&timer->refused_stopped, memory_order_relaxed);
 	stats->refused_memory = counts.refused_memory;

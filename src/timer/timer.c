@@ -17,7 +17,7 @@
 #define MAX_LANES 1024
 #define MANY_TIMERS 64
 
-/* Timers alive that have a worker, and whether somebody has been warned that they are many. */
+/* How many timers with a worker are alive, and whether a warning has been given that they are many. */
 static _Atomic unsigned timers_alive;
 static _Atomic bool many_warned;
 
@@ -38,7 +38,7 @@ long hwt_test_cores;
 
 static long count_cores(void)
 {
-	int before = errno; /* sysconf may look into files that are not there */
+	int before = errno; /* sysconf may open files that do not exist */
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 
 	errno = before;
@@ -49,7 +49,7 @@ static long count_cores(void)
 	return cores;
 }
 
-/* Places for twice as many lanes as there are cores, so that two busy threads rarely share one. */
+/* Returns the number of places: at least two for each core, so that two busy threads rarely share a lane. */
 static uint32_t count_places(void)
 {
 	long cores = count_cores();
@@ -90,7 +90,7 @@ static int init_parts(hwt_timer *timer)
 	hwt_executor_init(&timer->jobs, &timer->lanes, timer->config.executor);
 	if (timer->config.executor != NULL) {
 		timer->worker.jobs = &timer->jobs;
-		timer->config.executor = &timer->jobs.executor; /* the creator's may be gone when somebody asks */
+		timer->config.executor = &timer->jobs.executor; /* that of the creator may be gone by then */
 	}
 	rc = hwt_monitor_init(&timer->monitor);
 	if (rc == 0)
@@ -147,7 +147,7 @@ int hwt_timer_create(hwt_timer **out, const hwt_config *config)
 
 	if (out == NULL)
 		return EINVAL;
-	cancel_before = thread_no_cancel(); /* warnings, and the files that are looked into */
+	cancel_before = thread_no_cancel(); /* a warning and the reading of a file are cancellation points */
 	rc = create(out, config);
 	thread_restore_cancel(cancel_before);
 	return rc;
@@ -202,7 +202,10 @@ int hwt_timer_start_by_hand(hwt_timer *timer, int64_t start_ns)
 	return 0;
 }
 
-/* Nobody can submit any more, nothing runs any more: everything that is left is cancelled and listed. */
+/*
+ * Cancels and lists all that is left.  No task runs any more, and from the close on no thread can submit.  Only cancels
+ * and moves may still come; stop.c argues.
+ */
 static size_t give_back_rest(hwt_timer *timer)
 {
 	struct hwt_record *record;
@@ -220,7 +223,10 @@ static size_t give_back_rest(hwt_timer *timer)
 	return count;
 }
 
-/* The passes of others end after the task that is running. */
+/*
+ * Ends the passes, and waits for the task that is running: in the worker, in a thread that advances, on executors.  The
+ * executor comes last, because only the passes hand over to it.
+ */
 static void end_passes(hwt_timer *timer)
 {
 	hwt_worker_request_stop(&timer->worker);
@@ -240,7 +246,7 @@ static size_t finish_stop(hwt_timer *timer)
 	size_t count;
 
 	end_passes(timer);
-	current_task_enter(&frame, timer, NULL); /* finalisers */
+	current_task_enter(&frame, timer, NULL); /* for finalisers: their calls of stop and destroy return EDEADLK */
 	count = give_back_rest(timer);
 	current_task_leave(&frame);
 	pthread_mutex_lock(&timer->monitor.mutex);
@@ -296,7 +302,7 @@ bool hwt_timer_next_unprocessed(hwt_timer *timer, hwt_unprocessed *out)
 	return true;
 }
 
-/* Those that stop gave back keep their args until here. */
+/* Calls the finalisers of the timeouts that stop gave back, whose args the program may read until here. */
 static void release_unprocessed(hwt_timer *timer)
 {
 	struct hwt_current_task frame;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The histogram of lateness; counts.h. */
 #include "worker/counts.h"
 
 void hwt_counts_find(struct hwt_counts *counts, uint64_t late_ns)

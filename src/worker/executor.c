@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The life of a job, on a thread of the program; executor.h.
+ *
+ *     run the task
+ *     end the timeout     record_end: EXPIRED, CANCELLED, or QUEUED to run again
+ *     return the record   to its lane, or on the stack of the worker
+ *     count as finished   last of all: stop may be waiting for it to free the timer (J1)
+ */
 #include "worker/executor.h"
 #include "base/thread.h"
 
@@ -13,13 +21,17 @@ void hwt_executor_init(struct hwt_executor_jobs *jobs, struct hwt_lanes *lanes, 
 	atomic_init(&jobs->completed, 0);
 }
 
-/* Always under the mutex: J1, and a waiter for this very task looks at its word under it. */
+/*
+ * Counts a job as finished, always under the mutex.  J1: hwt_executor_wait sees the count under the mutex, so it
+ * returns, and the timer may be freed, only after the unlock.  And a thread in hwt_waiters_wait looks at the word under
+ * the mutex: the broadcast cannot come between its look and its wait.
+ */
 static void finish(struct hwt_executor_jobs *jobs, bool completed)
 {
 	struct hwt_waiters *waiters = &jobs->lanes->waiters;
 
 	pthread_mutex_lock(&waiters->monitor.mutex);
-	/* Release: statistics, [finished]. */
+	/* Release: a reader of the statistics that sees the job finished also sees it begun, [finished]. */
 	if (completed)
 		atomic_store_explicit(&jobs->completed, counts_get(&jobs->completed) + 1, memory_order_release);
 	atomic_store_explicit(&jobs->finished, counts_get(&jobs->finished) + 1, memory_order_release);
@@ -27,7 +39,7 @@ static void finish(struct hwt_executor_jobs *jobs, bool completed)
 	pthread_mutex_unlock(&waiters->monitor.mutex);
 }
 
-/* After the last run. */
+/* Returns the record, and its extension after the finaliser, when the timeout has had its last run. */
 static void return_records(struct hwt_lane *lane, struct hwt_record *record, uint64_t word)
 {
 	if (word_has(word, WORD_EXTENDED)) {
@@ -45,7 +57,12 @@ struct running {
 	struct hwt_current_task frame;
 };
 
-/* When the task has returned, and also when it has ended its thread instead (pthread_exit): J1. */
+/*
+ * Ends a job whose task has returned, or has ended its thread instead (pthread_exit): J1.
+ *
+ * A record that runs again comes out of record_end as QUEUED and RESCHEDULING.  So from that exchange to the push, when
+ * it is in no queue, every thread that wants to cancel or move it waits.
+ */
 static void end_job(void *arg)
 {
 	struct running *running = arg;
@@ -54,7 +71,7 @@ static void end_job(void *arg)
 	struct hwt_executor_jobs *jobs = lane->lanes->jobs;
 	enum word_state end = record_end(record, STATE_QUEUED | WORD_RESCHEDULING);
 
-	running->frame.record = NULL; /* a finaliser is in no task, but in the timer */
+	running->frame.record = NULL; /* a finaliser runs in no task, but inside the timer */
 	if (end == STATE_QUEUED)
 		hwt_lanes_push_rearmed(lane->lanes, record);
 	else
@@ -67,7 +84,7 @@ static void run(void *job)
 {
 	struct hwt_record *record = job;
 	struct running running = { .record = record, .word = record_word(record) };
-	int cancel_before = thread_no_cancel(); /* a job that is begun is finished: J1 */
+	int cancel_before = thread_no_cancel(); /* a job that has begun gets finished: J1 */
 
 	HWT_ASSERT(word_state(running.word) == STATE_RUNNING);
 	current_task_enter(&running.frame, record_lane(record)->lanes->timer, record);
@@ -79,7 +96,7 @@ static void run(void *job)
 
 bool hwt_executor_hand_over(struct hwt_executor_jobs *jobs, struct hwt_record *record)
 {
-	/* Before: it may be over before execute returns. */
+	/* Before execute: the job may be over before execute returns, and finished would exceed handed (J1). */
 	counts_add(&jobs->handed, 1);
 	if (likely(jobs->executor.execute(jobs->executor.ctx, run, record) == 0))
 		return true;

@@ -1,17 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The worker between two passes: how long it sleeps; worker.h argues. */
+/*
+ * The worker between two passes: how long it sleeps; worker.h argues.
+ *
+ * The handshake with producers, [idle]: the worker publishes, fences and looks at the lanes; a producer pushes, fences
+ * and looks at what is published.  If the worker looked before it published, a push could come in between: the producer
+ * would see a worker that is awake, the worker an empty lane, and the timeout would wait for the end of the sleep.
+ */
 #include "worker/worker.h"
 #include "base/counter.h"
 
-/* More than this taken from the lanes in one tick is traffic: going idle would cost more than the next tick. */
+/* From this many records in one tick on there is traffic: going idle would cost more than a look at the next tick. */
 #define TRAFFIC 64
 
-/* How often it may go idle in one tick; then it waits for the next. */
+/* How often the worker may go idle in one tick.  Then it naps until the next. */
 #define IDLE_LOOKS 2
 
-/* A nap of this length or more ends early for the sake of memory. */
+/* A nap of this length or more ends early if a lane grows long, for the sake of memory. */
 #define LONG_NAP_NS HWT_MS(4)
 
+/*
+ * Sleeps to the next tick.  Only a long nap is published, so that a lane that grows long may end it.  Publishing needs
+ * no fence here: a wake that the nap misses comes with the producer's next operation, and the tick comes soon.
+ */
 static void nap(struct hwt_worker *worker, int64_t now_ns)
 {
 	struct hwt_idle *idle = &worker->lanes->idle;
@@ -26,7 +36,13 @@ static void nap(struct hwt_worker *worker, int64_t now_ns)
 	hwt_idle_end(idle);
 }
 
-/* Until the tick due, if nothing is in the lanes. */
+/*
+ * Sleeps until the tick `due`, unless there is something in the lanes.
+ *
+ * It publishes the time of the tick before `due`.  A timeout of a later time belongs to tick `due` or to a later one,
+ * and for that the worker need not be woken.  If the system refuses the fence, the look at the lanes proves nothing.
+ * Then the worker naps, and looks again at the next tick.
+ */
 static void idle(struct hwt_worker *worker, int64_t due, int64_t now_ns)
 {
 	struct hwt_grid *grid = &worker->wheel->grid;
@@ -48,11 +64,12 @@ void hwt_worker_settle(struct hwt_worker *worker)
 	if (worker->is_cut)
 		return;
 	hwt_wheel_settle(wheel);
-	/* The bound was reached, and what seemed to be due after it had been cancelled. */
+	/* The bound was reached, but what seemed to be due behind it had been cancelled. */
 	if (unlikely(wheel->tick <= worker->traffic_tick) && hwt_wheel_next_due(wheel) > worker->traffic_tick)
 		hwt_wheel_seek(wheel, worker->traffic_tick + 1);
 }
 
+/* Naps with traffic, with unplaced records, which want memory soon, or if the next tick has work.  Otherwise idles. */
 void hwt_worker_rest(struct hwt_worker *worker, int64_t now_ns)
 {
 	struct hwt_wheel *wheel = worker->wheel;
@@ -74,7 +91,7 @@ void hwt_worker_run(struct hwt_worker *worker)
 		int64_t now_ns = hwt_clock_now();
 		bool more = hwt_worker_pass(worker, now_ns);
 
-		hwt_counter_ask(now_ns); /* for the producers */
+		hwt_counter_ask(now_ns); /* producers go by the answer */
 		if (more)
 			continue;
 		hwt_worker_rest(worker, now_ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the worker knows, and what its files do with it in a line or two.  worker.h argues. */
+/* The state of the worker, and the short functions on it that several files share.  worker.h argues. */
 #ifndef HWT_WORKER_STATE_H
 #define HWT_WORKER_STATE_H
 
@@ -14,45 +14,47 @@ struct hwt_worker {
 	struct hwt_lanes *lanes;
 	struct hwt_wheel *wheel;
 	uint32_t max_transfers;
-	uint32_t next_lane; /* the first of the next pass: the lanes take turns */
+	uint32_t next_lane; /* the lane with which the next pass begins: the lanes take turns */
 
-	struct hwt_record *batch[HWT_BATCH]; /* due, batch_at .. batch_end - 1 not yet run */
+	struct hwt_record *batch[HWT_BATCH]; /* due records; those from batch_at to batch_end - 1 have not run yet */
 	size_t batch_at, batch_end;
-	struct hwt_record *rearmed; /* taken from the stack, not yet placed */
-	int64_t tick;               /* at which tasks run */
+	struct hwt_record *rearmed; /* records taken from the stack and not yet placed */
+	int64_t tick;               /* the tick at which tasks run now */
 
-	bool is_behind; /* some of what had been accepted before tick mark_tick ran is still in the lanes */
+	bool is_behind; /* some records that had been accepted before tick mark_tick ran are still in the lanes */
 	int64_t mark_tick;
-	bool takes_late;  /* what transfer takes in now is of that */
-	bool has_late;    /* the wheel's list of those put off has some of it, to be run before the next tick */
-	bool was_held_up; /* this pass has not looked through a lane, as a producer is the consumer of its queue */
+	bool takes_late;  /* transfer is taking in such records */
+	bool has_late;    /* the wheel's postponed list has some of them, to be run before the next tick */
+	bool was_held_up; /* this pass has left out a lane, because a producer is the consumer of its queue */
 
 	/* The traffic of the present tick. */
 	int64_t traffic_tick;
-	uint64_t transferred; /* taken out of the lanes */
-	unsigned idle_looks;  /* how often it was about to sleep beyond the tick */
+	uint64_t transferred; /* records taken out of the lanes */
+	unsigned idle_looks;  /* how often the worker was about to sleep beyond the tick */
 
-	struct hwt_current_task frame; /* of who makes the passes */
+	struct hwt_current_task frame; /* of the thread that makes the passes */
 	struct hwt_waiters *waiters;
-	struct hwt_executor_jobs *jobs; /* NULL: tasks run here */
+	struct hwt_executor_jobs *jobs; /* NULL: tasks run on this thread */
 
 	uint64_t passes;     /* since the start */
-	uint64_t backlog;    /* what this pass has found in the lanes */
-	int64_t lateness_ns; /* the moment against which deadlines are late: when the present tick began */
-	bool is_told;        /* that is the time it is told, not the clock */
+	uint64_t backlog;    /* how many records this pass has found in the lanes */
+	int64_t lateness_ns; /* when the present tick began: lateness counts from the deadline to this moment */
+	bool is_told;        /* lateness_ns is the time that hwt_timer_advance was told, not the clock's */
 
-	/* A bound on the tasks of an advance.  Reached in the middle of a tick, it makes the next pass go on there. */
-	uint64_t runs_max;            /* no task starts when worker_runs has come to this */
-	bool is_cut;                  /* the tick is not through */
-	struct hwt_record *late_last; /* the last of those that are late, while they run */
+	/*
+	 * The bound on the tasks of an advance.  If it is reached in the middle of a tick, the next pass goes on there.
+	 */
+	uint64_t runs_max;            /* no task starts once worker_runs has come to this */
+	bool is_cut;                  /* the bound has cut the tick: the rest has not run */
+	struct hwt_record *late_last; /* the last of the late records, while they run */
 
 	struct hwt_counts counts;
 
-	alignas(HWT_UNIT) _Atomic uint64_t expired; /* have started to run; written by the worker */
+	alignas(HWT_UNIT) _Atomic uint64_t expired; /* runs started, without those of periodic timeouts; [count] */
 	_Atomic bool stop;
 };
 
-/* The oldest of those that are to run again, taken from the stack; NULL. */
+/* Takes the oldest record that is to run again from the stack; NULL if there is none. */
 static inline struct hwt_record *worker_next_rearmed(struct hwt_worker *worker)
 {
 	struct hwt_record *record = worker->rearmed;
@@ -63,18 +65,19 @@ static inline struct hwt_record *worker_next_rearmed(struct hwt_worker *worker)
 	return record;
 }
 
-/* Tasks that have started. */
+/* Returns how many runs have started. */
 static inline uint64_t worker_runs(const struct hwt_worker *worker)
 {
 	return counts_get(&worker->expired) + counts_get(&worker->counts.repeats);
 }
 
+/* Returns true if the bound on the tasks of this advance has been reached. */
 static inline bool worker_is_full(const struct hwt_worker *worker)
 {
 	return worker_runs(worker) == worker->runs_max;
 }
 
-/* How many due records to take at once: no more than may run, and one to know whether there is one. */
+/* Returns how many due records to take at once: no more than may run, but one to learn whether there is one. */
 static inline size_t worker_room(const struct hwt_worker *worker)
 {
 	uint64_t left = worker->runs_max - worker_runs(worker);
@@ -82,17 +85,17 @@ static inline size_t worker_room(const struct hwt_worker *worker)
 	return left >= HWT_BATCH ? HWT_BATCH : left > 0 ? (size_t)left : 1;
 }
 
-/* One timeout less is pending: before its task starts. */
+/* Counts a timeout as no longer pending, before its task starts: so the task may re-arm itself at the limit (G4). */
 static inline void worker_count_expired(struct hwt_worker *worker)
 {
-	/* Relaxed: only the worker writes it.  The store is [count]; the limit goes after it: G4, L2. */
+	/* Relaxed: only the worker writes it.  The store is [count].  The place below the limit comes after it: L2. */
 	uint64_t expired = atomic_load_explicit(&worker->expired, memory_order_relaxed);
 
 	atomic_store_explicit(&worker->expired, expired + 1, memory_order_release);
 	lanes_release_limit(worker->lanes);
 }
 
-/* A task has returned for good. */
+/* Counts a timeout whose last run has returned. */
 static inline void worker_count_finished(struct hwt_worker *worker)
 {
 	atomic_store_explicit(&worker->counts.finished, counts_get(&worker->counts.finished) + 1,
@@ -100,9 +103,11 @@ static inline void worker_count_finished(struct hwt_worker *worker)
 }
 
 /*
- * Counts how late a RUNNING record is, and runs its task.  deadline_ns is the deadline of this run: that of a periodic
- * record is already the next one.  *arg, the task's argument, is read last: it need not be kept meanwhile.  Returns
- * false if an executor runs the task, and ends the record, instead.
+ * Counts the lateness of a RUNNING record and runs its task.  Returns false if an executor took the task instead; then
+ * the record is not the worker's any more.
+ *
+ * deadline_ns is the deadline of this run, as record->deadline_ns of a periodic timeout is already the next one.  arg
+ * points to the task's argument, which is read last, so that no register holds it meanwhile.
  */
 static inline bool worker_run_task(struct hwt_worker *worker, struct hwt_record *record, uint64_t word,
 				   int64_t deadline_ns, void *const *arg)

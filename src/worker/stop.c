@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What stop finds when the worker has gone: whatever is pending is given back, what was cancelled is released. */
+/*
+ * What a stop finds when the worker has gone: it gives back what is pending, and calls the finalisers of what had been
+ * cancelled and has not come back to its lane.
+ *
+ * Only cancels and movers are still under way in other threads.  A cancel may win a record from under the stop at any
+ * moment: the exchange in record_give_back decides.  If the canceller pushes the record on a queue that has been
+ * emptied, no thread pops it there.  Nothing is lost by that: the record was in the wheel or a submitted queue as well,
+ * where this file finds it, and its memory goes with the timer.
+ */
 #include "worker/stop.h"
 
-/* Any record that has not been looked at yet: batch, wheel, those that run again, lanes. */
+/* Returns any record that has not been looked at yet, from batch, wheel, stack or lanes. */
 static struct hwt_record *next_left(struct hwt_worker *worker)
 {
 	struct hwt_record *record;
@@ -25,8 +33,9 @@ static struct hwt_record *next_left(struct hwt_worker *worker)
 }
 
 /*
- * One that had been cancelled before: nobody sends it home any more, but its finaliser is owed.  One that was urged
- * comes by a second time; if it has been given back, it is not for here.
+ * Calls the finaliser of a timeout that had been cancelled before the stop.  A REQUEUED record comes by twice, in the
+ * wheel and in a queue; the second call does nothing.  A timeout that stop gave back (DROPPED) keeps its arg until
+ * hwt_timer_destroy.
  */
 static void release_left(struct hwt_record *record)
 {
@@ -34,7 +43,7 @@ static void release_left(struct hwt_record *record)
 		hwt_record_release(record);
 }
 
-/* Those that are in cancelled queues, elsewhere too or not. */
+/* The same for the cancelled queues.  A record there may also have been found in the wheel. */
 static void release_cancelled(struct hwt_lanes *lanes)
 {
 	struct hwt_record *record;

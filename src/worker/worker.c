@@ -1,12 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The life of a tick.  hwt_worker_run goes around these steps:
+ *
+ *   1  transfer        pops the submitted queues, 32 records at a time so that their cache lines arrive together.
+ *                      QUEUED becomes ARMED, and the wheel places the record.
+ *   2  expire          goes from one tick to the next at which anything is due.  At each it collects up to 256 records.
+ *                      Of each it turns ARMED into RUNNING, counts, calls the task and stores EXPIRED.  It collects
+ *                      again until there are none: what tasks schedule goes to the lanes, so that comes to an end.
+ *   3  cancel          pops the cancelled queues, and unlinks the records from the wheel.
+ *   4  return_records  splices what has ended in this pass onto `returned` of the lane that took each record.
+ *   5  rest            sleeps to the next tick (nap), or until something is due or a producer wakes it (idle).
+ *
+ * Meanwhile producers push, cancel and move.  They touch queues and state words, never the wheel.  Here are the fast
+ * paths, of records whose word has no flag: one exchange on the exact word decides each race.  A record that loses goes
+ * to worker_slow.c.
+ */
 #include "worker/worker.h"
 #include "worker/worker_slow.h"
 #include "base/probe.h"
 
-/* How many records are taken from a queue at once, so that their lines are on the way while the others are handled. */
+/* How many records are popped at once: the cache lines of all are on their way while the first are handled. */
 #define DRAIN_BATCH HWT_PLACE_MAX
 
-/* How far ahead of the running task the records are fetched. */
+/* How many records ahead of the running task are fetched. */
 #define RUN_AHEAD 8
 
 void hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct hwt_wheel *wheel,
@@ -37,10 +53,23 @@ void hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct 
 
 void hwt_worker_request_stop(struct hwt_worker *worker)
 {
+	/*
+	 * The word before the wake: a worker that the wake reaches before it sleeps looks at the word and does not
+	 * sleep.
+	 */
 	atomic_store_explicit(&worker->stop, true, memory_order_release); /* [stop] */
 	hwt_idle_stop(&worker->lanes->idle);
 }
 
+/*
+ * Arms and places popped records.
+ *
+ * record_arm races with a cancel, which would leave CANCELLED, and with a mover, which would leave RESCHEDULED.
+ * Between the arm and the placing a record is ARMED and not in the wheel.  A cancel in this gap pushes it on
+ * `cancelled`, a mover to an earlier time on `submitted`.  Both queues are popped by this thread, and so after the
+ * placing.  A mover to a later time writes only the deadline.  Whether the placing reads the old or the new one,
+ * RESCHEDULED makes the worker look again when the record comes up.
+ */
 static void transfer_batch(struct hwt_worker *worker, struct hwt_record **batch, size_t n)
 {
 	size_t armed = 0;
@@ -49,10 +78,10 @@ static void transfer_batch(struct hwt_worker *worker, struct hwt_record **batch,
 	for (size_t i = 0; i < n; i++) {
 		struct hwt_record *record = batch[i];
 
-		batch[armed] = record; /* if it is to be placed */
+		batch[armed] = record; /* stays if armed goes up */
 		if (likely(record_arm(record, &word)))
 			armed++;
-		else if (likely(word_is_plain(word, STATE_CANCELLED))) /* while it was queued */
+		else if (likely(word_is_plain(word, STATE_CANCELLED))) /* cancelled while it was queued: in no wheel */
 			chain_append(&record_lane(record)->free_chain, record);
 		else
 			armed += hwt_worker_take_slow(worker, record);
@@ -62,9 +91,13 @@ static void transfer_batch(struct hwt_worker *worker, struct hwt_record **batch,
 	hwt_wheel_place(worker->wheel, batch, armed);
 }
 
+/*
+ * Takes cancelled records out of the wheel and returns them.  Not while a batch is collected: the places of its members
+ * are stale (P3).  A record that is not in the wheel any more, because it was due and found cancelled, has place 0.
+ */
 static void cancel_batch(struct hwt_worker *worker, struct hwt_record **batch, size_t n)
 {
-	/* The records are here or on their way; now what they point at. */
+	/* The records are here or on their way.  Now fetch what their places point to. */
 	for (size_t i = 0; i < n; i++)
 		hwt_wheel_prefetch(worker->wheel, batch[i]);
 	for (size_t i = 0; i < n; i++)
@@ -73,8 +106,11 @@ static void cancel_batch(struct hwt_worker *worker, struct hwt_record **batch, s
 }
 
 /*
- * Up to max records of a queue, and *taken goes up by as many; their lines are asked for.  0 also if a producer that
- * reclaims does not get done.
+ * Pops up to max records of a queue, asks for their cache lines, and adds their number to *taken.  Returns the number.
+ *
+ * The worker is the consumer for this batch only.  In between, a producer may be (reclaim.c), under the lock of its
+ * lane.  If that producer loses its processor, the worker leaves the lane out of this pass and looks again in the next
+ * one.
  */
 static size_t pop_batch(struct hwt_worker *worker, struct hwt_queue *queue, _Atomic uint64_t *taken,
 			struct hwt_record **batch, size_t max)
@@ -87,13 +123,13 @@ static size_t pop_batch(struct hwt_worker *worker, struct hwt_queue *queue, _Ato
 	}
 	while (n < max && (batch[n] = queue_pop(queue)) != NULL)
 		record_prefetch(batch[n++]);
-	/* Relaxed: the consumer's. */
+	/* Relaxed: only the consumer writes it, and the lock of the consumer's end orders two consumers, [consume]. */
 	atomic_store_explicit(taken, atomic_load_explicit(taken, memory_order_relaxed) + n, memory_order_relaxed);
 	queue_end_consume(queue);
 	return n;
 }
 
-/* Empties a queue as far as *budget goes. */
+/* Pops and handles the records of a queue until it is empty or *budget is used up. */
 static void drain(struct hwt_worker *worker, struct hwt_queue *queue, _Atomic uint64_t *taken,
 		  void (*handle)(struct hwt_worker *, struct hwt_record **, size_t), uint32_t *budget)
 {
@@ -111,17 +147,18 @@ static void drain(struct hwt_worker *worker, struct hwt_queue *queue, _Atomic ui
 	}
 }
 
+/* Arms and places the records that executors' threads have pushed to run again. */
 static void transfer_rearmed(struct hwt_worker *worker)
 {
 	struct hwt_record *record;
 
 	while ((record = worker_next_rearmed(worker)) != NULL) {
-		record->place = 0;
+		record->place = 0; /* it held the link of the stack */
 		transfer_batch(worker, &record, 1);
 	}
 }
 
-/* Goes around the lanes, which get at most `share` each.  Returns how many used theirs up. */
+/* Goes around the lanes, of which each gets at most `share`.  Returns how many used their share up. */
 static uint32_t transfer_shares(struct hwt_worker *worker, uint32_t share, uint32_t *budget)
 {
 	uint32_t count = lanes_count(worker->lanes), busy = 0;
@@ -131,6 +168,7 @@ static uint32_t transfer_shares(struct hwt_worker *worker, uint32_t share, uint3
 		uint32_t part = share < *budget ? share : *budget, left;
 
 		worker->next_lane = worker->next_lane + 1 < count ? worker->next_lane + 1 : 0;
+		/* A push that comes after this look waits for the next pass, or wakes the worker. */
 		if (queue_is_empty(&lane->submitted))
 			continue;
 		if (unlikely(worker->is_behind))
@@ -144,10 +182,10 @@ static uint32_t transfer_shares(struct hwt_worker *worker, uint32_t share, uint3
 }
 
 /*
- * All lanes have the same share of a pass, and what some do not use is shared by the others.  So a lane that refills as
- * fast as it is drained keeps nobody waiting: what the others have, up to their share, comes with the next pass.
+ * Takes in what producers have submitted.  Returns true if the budget was used up.
  *
- * Returns true if the budget was used up.
+ * Each lane has the same share of a pass, and what some lanes leave is shared by the others.  So a lane that refills as
+ * fast as it is drained keeps no other waiting: what the others have, up to their share, comes with the next pass.
  */
 static bool transfer(struct hwt_worker *worker)
 {
@@ -161,7 +199,10 @@ static bool transfer(struct hwt_worker *worker)
 	return budget == 0;
 }
 
-/* The same for cancellations.  Each lane has a budget: what they free must not wait behind another's. */
+/*
+ * Takes in cancellations.  Returns true if some are left.  Each lane has a budget of its own, so that the memory of one
+ * lane does not wait behind another lane's.
+ */
 static bool cancel(struct hwt_worker *worker)
 {
 	bool more = false;
@@ -176,6 +217,7 @@ static bool cancel(struct hwt_worker *worker)
 	return more;
 }
 
+/* Returns the records that ended in this pass.  From each splice on, producers may take them. */
 static void return_records(struct hwt_worker *worker)
 {
 	for (uint32_t i = 0; i < lanes_count(worker->lanes); i++) {
@@ -184,7 +226,19 @@ static void return_records(struct hwt_worker *worker)
 	}
 }
 
-/* Runs the task of a record whose word has no flags. */
+/*
+ * Runs the task of a record whose word has no flag.  `word` is the word before the edge run.
+ *
+ * From that edge on a cancel finds RUNNING and returns EBUSY, and hwt_cancel_sync waits.  The order:
+ *
+ *     count_expired before the task, so that the task may re-arm itself at the limit, and no count shows it twice (G4)
+ *     the task        may set REARMED; a cancel in another thread may set LAST
+ *     record_finish   stores EXPIRED, unless a flag has come
+ *     waiters_look    after the word.  In the other order a thread could begin to wait in between: it has seen RUNNING,
+ *                     the worker has not seen it, and no wake follows, [wait]
+ *     count_finished  after count_expired, [finished]
+ *     free_chain      last: until the splice the record is the worker's, and a stale handle reads EXPIRED in it
+ */
 static void expire_plain(struct hwt_worker *worker, struct hwt_record *record, uint64_t word)
 {
 	worker_count_expired(worker);
@@ -199,6 +253,7 @@ static void expire_plain(struct hwt_worker *worker, struct hwt_record *record, u
 	chain_append(&record_lane(record)->free_chain, record);
 }
 
+/* The edge run, against cancels and movers.  A record that has a flag, or lost, goes the slow way. */
 static void expire_one(struct hwt_worker *worker, struct hwt_record *record)
 {
 	uint64_t word;
@@ -209,6 +264,7 @@ static void expire_one(struct hwt_worker *worker, struct hwt_record *record)
 		hwt_worker_expire_slow(worker, record);
 }
 
+/* Collects the next due records, and asks for the first of them.  Returns false if there are none. */
 static bool collect_batch(struct hwt_worker *worker)
 {
 	worker->batch_at = 0;
@@ -218,7 +274,7 @@ static bool collect_batch(struct hwt_worker *worker)
 	return worker->batch_end > 0;
 }
 
-/* The next record of the batch, which is not empty; one further on is asked for. */
+/* Takes the next record of the batch, which is not empty, and asks for one further on. */
 static struct hwt_record *next_of_batch(struct hwt_worker *worker)
 {
 	if (worker->batch_at + RUN_AHEAD < worker->batch_end)
@@ -226,14 +282,16 @@ static struct hwt_record *next_of_batch(struct hwt_worker *worker)
 	return worker->batch[worker->batch_at++];
 }
 
-/* What stop leaves in the batch is given back by hwt_worker_next_unprocessed. */
+/* Runs the batch.  If a stop is requested it leaves the rest, which hwt_worker_next_unprocessed gives back (P2). */
 static void run_batch(struct hwt_worker *worker)
 {
 	while (worker->batch_at < worker->batch_end && !worker_has_to_stop(worker))
 		expire_one(worker, next_of_batch(worker));
 }
 
-/* Runs what is due at the wheel's tick.  false: stopped or cut in the middle, with a batch left. */
+/*
+ * Runs what is due at the wheel's tick.  Returns false if a stop or the bound came in the middle; then a batch is left.
+ */
 static bool expire_tick(struct hwt_worker *worker)
 {
 	worker->is_cut = false;
@@ -243,7 +301,10 @@ static bool expire_tick(struct hwt_worker *worker)
 	return !worker_has_to_stop(worker) && !worker->is_cut;
 }
 
-/* Runs what is late: all that has been put off in this pass up to now.  false: as above. */
+/*
+ * Runs late records: all that have been postponed in this pass up to now.  Returns false as above.  `last` bounds it:
+ * records that come behind `last` while tasks run are not late and wait for the end of the tick.
+ */
 static bool expire_late(struct hwt_worker *worker, int64_t now_ns)
 {
 	struct hwt_record *last = worker->is_cut ? worker->late_last : worker->wheel->postponed.last;
@@ -269,7 +330,10 @@ static bool expire_late(struct hwt_worker *worker, int64_t now_ns)
 	return true;
 }
 
-/* Runs the wheel's tick, or what is left of it, and goes on to the next.  *began_ns: when.  false: as above. */
+/*
+ * Runs the wheel's tick, or the rest of it, and goes on to the next.  *began_ns is when it began.  Returns false as
+ * above.
+ */
 static bool expire_one_tick(struct hwt_worker *worker, int64_t now_ns, int64_t *began_ns)
 {
 	struct hwt_wheel *wheel = worker->wheel;
@@ -291,7 +355,10 @@ static bool expire_one_tick(struct hwt_worker *worker, int64_t now_ns, int64_t *
 	return true;
 }
 
-/* Goes on where the bound of the last advance cut a tick.  false: cut again, stopped, or it is too early. */
+/*
+ * Goes on in the tick that the bound of the last advance cut.  Returns false if that is cut again, stopped or too
+ * early.
+ */
 static bool resume(struct hwt_worker *worker, int64_t passed, int64_t now_ns)
 {
 	int64_t began_ns = hwt_clock_now();
@@ -303,7 +370,12 @@ static bool resume(struct hwt_worker *worker, int64_t passed, int64_t now_ns)
 	return expire_one_tick(worker, now_ns, &began_ns);
 }
 
-/* Runs the ticks up to target, those with nothing due excepted.  false: as above. */
+/*
+ * Runs all ticks up to `target` at which anything is due.  Returns false as above.
+ *
+ * target was computed from a clock that was read before, so no task is early (P1).  The clock is read again once a
+ * tick, for the statistics: the end of one tick's work is the beginning of the next one's.
+ */
 static bool expire(struct hwt_worker *worker, int64_t target, int64_t now_ns)
 {
 	struct hwt_wheel *wheel = worker->wheel;
@@ -323,10 +395,14 @@ static bool expire(struct hwt_worker *worker, int64_t target, int64_t now_ns)
 	}
 	if (target >= wheel->tick)
 		hwt_wheel_seek(wheel, target + 1);
-	hwt_wheel_end_tick(wheel); /* what the transfer has put off */
+	hwt_wheel_end_tick(wheel); /* places what the transfer has postponed, also if no tick had anything due */
 	return true;
 }
 
+/*
+ * transfer comes before expire: a timeout that was accepted before a tick runs at this tick, in the order of acceptance
+ * (G3).  cancel comes after expire, when no batch is left (P3).  return_records comes last and returns what both ended.
+ */
 bool hwt_worker_pass(struct hwt_worker *worker, int64_t now_ns)
 {
 	int64_t passed = grid_ticks_passed(&worker->wheel->grid, now_ns);
@@ -343,11 +419,12 @@ bool hwt_worker_pass(struct hwt_worker *worker, int64_t now_ns)
 	if (unlikely(worker->is_cut) && !resume(worker, passed, now_ns))
 		return false;
 	more = transfer(worker);
+	/* Before any task runs: what tasks schedule must not count as accepted before. */
 	if (unlikely(more || worker->was_held_up || worker->is_behind))
 		worker->is_behind = hwt_worker_is_behind(worker);
 	/*
-	 * The places of a batch that is left are stale: a cancellation for one of it must not look there.  Stop sees to
-	 * all.
+	 * A stop has left a batch, whose places are stale: a cancellation of one of its members must not look there
+	 * (P3).  hwt_worker_next_unprocessed handles all of it.
 	 */
 	if (!expire(worker, passed, now_ns))
 		return false;

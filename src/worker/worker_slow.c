@@ -1,31 +1,46 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What becomes of a timeout that is not simply placed and run: cancelled ones, moved ones, those with an extension or a
- * period, and those that run again, and those that come late, as too much waited before them.  worker.c has the others.
+ * The worker's slow paths: timeouts that were cancelled or moved, that have an extension or a period, that run again,
+ * or that the worker takes in late because too much waited before them.  worker.c has the others.
+ *
+ * Whatever the word of such a record says, another thread may change it at the same moment.  A mover sets RESCHEDULING
+ * and later clears it; a cancel takes ARMED or REARMED away.  The worker waits for neither.  It exchanges the word that
+ * it has seen, and looks again if that fails; where a mover is at work it postpones the record to the next tick.
  */
 #include "worker/worker_slow.h"
 
 /*
- * A mover that starts after this point sees that the record is armed, and tells the worker if the deadline becomes
- * earlier.  Of a record that a mover writes already the deadline is not known.
+ * Returns true if an ARMED record can be placed by the deadline that it has now.
+ *
+ * A mover that starts after this point sees ARMED and notifies the worker if the deadline moves earlier.  While a mover
+ * is at work already, the deadline may be the old one or the new one.  If that mover has seen QUEUED or REQUEUED, it
+ * pushes nothing.  So the worker must look again: it postpones the record.
  */
 static bool is_to_be_placed(struct hwt_worker *worker, struct hwt_record *record, uint64_t word)
 {
 	if (!word_has(word, WORD_RESCHEDULING))
 		return true;
 	/*
-	 * Relaxed: the flag is for this thread.  A job that hands its record over clears the other one alone, and among
-	 * late records this one must not pass for a plain one that is due.
+	 * Relaxed: the flag is for this thread.  An executor's thread that pushes its record sets only RESCHEDULING and
+	 * clears it after the push.  Without RESCHEDULED the record would then look plain.  If late records are run
+	 * from the postponed list before the tick ends, it would run as a plain record that is due.
 	 */
 	atomic_fetch_or_explicit(&record->word, WORD_RESCHEDULED, memory_order_relaxed);
 	hwt_wheel_postpone(worker->wheel, record);
 	return false;
 }
 
-/* It has been moved to an earlier deadline, and perhaps been cancelled then. */
+/*
+ * Takes in a record that a mover pushed to be placed earlier.  It may have been cancelled since: the canceller saw
+ * REQUEUED and pushed nothing, so the record is unlinked and returned here.  Returns true if the caller is to place it.
+ */
 static bool take_requeued(struct hwt_worker *worker, struct hwt_record *record)
 {
-	/* From now on movers push again.  What they wrote before is seen: [move]. */
+	/*
+	 * From here on movers push again.  Acquire: what earlier movers wrote is seen, [move].  The flag goes before
+	 * the deadline is read: if it went afterwards, a mover in between would see REQUEUED, push nothing, and its
+	 * deadline would be read by no one.
+	 */
 	uint64_t word = atomic_fetch_and_explicit(&record->word, ~WORD_REQUEUED, memory_order_acq_rel);
 
 	if (word_state(word) == STATE_ARMED)
@@ -39,6 +54,9 @@ bool hwt_worker_take_slow(struct hwt_worker *worker, struct hwt_record *record)
 {
 	uint64_t word = record_word(record);
 
+	/*
+	 * Fails if a cancel takes QUEUED away or a mover sets a flag.  Look again: the loop ends with any other state.
+	 */
 	while (word_state(word) == STATE_QUEUED)
 		if (record_edge(record, &word, STATE_ARMED))
 			return is_to_be_placed(worker, record, word);
@@ -48,7 +66,11 @@ bool hwt_worker_take_slow(struct hwt_worker *worker, struct hwt_record *record)
 	return false;
 }
 
-/* It has left the wheel; a queue sends it home, unless there was no memory for that queue. */
+/*
+ * Drops a collected record that has been cancelled.  If it is CANCELLED, the canceller has pushed it or is about to,
+ * and the record is returned when it is popped: returning it here, too, would give it to two owners.  If it is LAZY, no
+ * push follows, and this is the place to return it.
+ */
 static void drop_cancelled(struct hwt_record *record, uint64_t word)
 {
 	record->place = 0;
@@ -57,8 +79,17 @@ static void drop_cancelled(struct hwt_record *record, uint64_t word)
 }
 
 /*
- * The edge run for a word with flags.  false: it does not run now, and is where it has to be.  *word: what it has
- * become.
+ * The edge run for a word with flags; *word is the word after it.  Returns false if the task must not run now; the
+ * record is then where it belongs: dropped, in a queue, or postponed.
+ *
+ * The deadline of a RESCHEDULED record is read between two exchanges:
+ *
+ *     set RESCHEDULE_SEEN       no mover is at work at this moment
+ *     read the deadline
+ *     ARMED -> RUNNING          fails if a mover has begun since, as begin() clears RESCHEDULE_SEEN
+ *
+ * So the deadline that was read is the one with which the task starts.  With one exchange only, a whole move could fit
+ * between the read and the exchange and leave the same word behind.
  */
 static bool begin_slow(struct hwt_worker *worker, struct hwt_record *record, uint64_t *word)
 {
@@ -71,7 +102,7 @@ static bool begin_slow(struct hwt_worker *worker, struct hwt_record *record, uin
 			drop_cancelled(record, *word);
 			return false;
 		}
-		if (word_has(*word, WORD_REQUEUED)) { /* the queue has it, too: R1 */
+		if (word_has(*word, WORD_REQUEUED)) { /* a queue has it, too (R1), and the worker will pop it there */
 			record->place = 0;
 			return false;
 		}
@@ -80,7 +111,7 @@ static bool begin_slow(struct hwt_worker *worker, struct hwt_record *record, uin
 				*word |= WORD_RESCHEDULE_SEEN;
 			continue;
 		}
-		/* Who moves it from here on takes RESCHEDULE_SEEN away. */
+		/* A mover that begins after this point clears RESCHEDULE_SEEN, and the exchange below fails. */
 		if (word_has(*word, WORD_RESCHEDULING) ||
 		    grid_tick_of(&wheel->grid, record_deadline(record)) > worker->tick) {
 			hwt_wheel_postpone(wheel, record);
@@ -96,13 +127,13 @@ static bool begin_slow(struct hwt_worker *worker, struct hwt_record *record, uin
 }
 
 /*
- * The next deadline of a periodic one: on the grid of the present one, after the present moment.  What lies between is
- * merged into this run.
+ * Sets the next deadline of a periodic timeout: the first one after the present moment on the grid of its deadlines.
+ * Periods in between are merged into this run.
  */
 static void begin_period(struct hwt_worker *worker, struct hwt_record *record, int64_t deadline_ns)
 {
 	struct hwt_extension *extension = record_extension(record);
-	/* Not signed: a deadline may lie before all times. */
+	/* Unsigned, because a deadline may lie before all times. */
 	uint64_t late_ns = (uint64_t)worker->lateness_ns - (uint64_t)deadline_ns;
 	uint64_t period_ns = (uint64_t)record_period(record);
 
@@ -114,7 +145,10 @@ static void begin_period(struct hwt_worker *worker, struct hwt_record *record, i
 						   (int64_t)period_ns));
 }
 
-/* After the task, or in place of it. */
+/*
+ * Races with cancels that turn REARMED into DROPPED: record_end decides.  waiters_look comes after the word, as in
+ * expire_plain of worker.c.
+ */
 void hwt_worker_end_slow(struct hwt_worker *worker, struct hwt_record *record)
 {
 	enum word_state end = record_end(record, STATE_ARMED);
@@ -134,7 +168,7 @@ void hwt_worker_abandon(struct hwt_worker *worker)
 	if (worker->frame.record == NULL)
 		return;
 	worker->frame.record = NULL;
-	hwt_worker_end_slow(worker, worker->batch[worker->batch_at - 1]); /* it was the last that was taken */
+	hwt_worker_end_slow(worker, worker->batch[worker->batch_at - 1]); /* the last record taken from the batch */
 }
 
 void hwt_worker_expire_slow(struct hwt_worker *worker, struct hwt_record *record)
@@ -155,13 +189,13 @@ void hwt_worker_expire_slow(struct hwt_worker *worker, struct hwt_record *record
 		hwt_worker_end_slow(worker, record);
 }
 
-/* What waits now had been accepted before the ticks that come next. */
+/* Marks all that waits in the lanes now: it had been accepted before the ticks that come next. */
 static void mark_lanes(struct hwt_lanes *lanes)
 {
 	for (uint32_t i = 0; i < lanes_count(lanes); i++) {
 		struct hwt_lane *lane = lanes->made[i];
 		uint64_t reclaimed = atomic_load_explicit(&lane->reclaimed, memory_order_acquire); /* [mark] */
-		/* Relaxed: what the caller of a pass knows to have been accepted is seen; more does no harm. */
+		/* Relaxed: the worker sees what was accepted before its pass was asked for.  More does no harm. */
 		uint64_t pushed = atomic_load_explicit(&lane->accepted, memory_order_relaxed) +
 				  atomic_load_explicit(&lane->requeued, memory_order_relaxed);
 
@@ -170,10 +204,10 @@ static void mark_lanes(struct hwt_lanes *lanes)
 	}
 }
 
-/* How many at the front of the lane's queue are marked. */
+/* Returns how many records at the front of the lane's queue are marked. */
 static uint64_t marked(const struct hwt_lane *lane)
 {
-	/* Relaxed: the worker's; a producer that reclaims only counts there what was marked. */
+	/* Relaxed: the worker writes the mark.  A producer that reclaims adds to taken only what was marked. */
 	uint64_t mark = atomic_load_explicit(&lane->mark, memory_order_relaxed);
 	uint64_t taken = atomic_load_explicit(&lane->taken, memory_order_relaxed);
 
@@ -202,7 +236,7 @@ uint32_t hwt_worker_late_part(struct hwt_worker *worker, const struct hwt_lane *
 	uint64_t late = marked(lane);
 	int64_t tick = worker->wheel->tick;
 
-	/* The last condition: a clock that goes back must make nothing early. */
+	/* The last condition: if the clock has gone back, no task may run early. */
 	worker->takes_late = late > 0 && worker->mark_tick < tick && worker->traffic_tick >= tick - 1;
 	return late > 0 && late < part ? (uint32_t)late : part;
 }

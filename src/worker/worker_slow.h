@@ -1,42 +1,44 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The worker's slow paths: timeouts that are not simply placed and run. */
+/* The worker's slow paths: timeouts that cannot simply be placed and run. */
 #ifndef HWT_WORKER_SLOW_H
 #define HWT_WORKER_SLOW_H
 
 #include "worker/state.h"
 
 /*
- * A record from a submitted queue or the stack that is not simply to be armed: it has flags, was cancelled, or is in
- * the wheel already and has become urgent.  true: to be placed.
+ * Takes in a record from a submitted queue or the stack that cannot simply be armed: it has a flag, was cancelled, or
+ * is in the wheel already and must be placed earlier.  Returns true if the caller is to place it.
  */
 bool hwt_worker_take_slow(struct hwt_worker *worker, struct hwt_record *record);
 
 /*
- * After a transfer that may have left something, before any task runs: returns true if the worker is behind.  Then
- * something waits that had been accepted before the tick that is next, or was when the worker came to be behind.  What
- * tasks schedule is not among it, so it comes to an end.
+ * Returns true if the worker is behind: in a lane waits a timeout that had been accepted before the next tick runs, or
+ * before the tick that was next when the worker came to be behind.  To be called after a transfer that may have left
+ * something, and before any task runs.  What tasks schedule is not counted, so this comes to an end.
  */
 bool hwt_worker_is_behind(struct hwt_worker *worker);
 
 /*
- * While it is behind: how many of the next `part` records of a lane to take in at once, so that either all or none of
- * them had been accepted before; sets takes_late.
+ * While the worker is behind: returns how many of the next `part` records of a lane to take in at once, so that either
+ * all or none of them count as accepted before.  Sets takes_late accordingly.
  */
 uint32_t hwt_worker_late_part(struct hwt_worker *worker, const struct hwt_lane *lane, uint32_t part);
 
 /*
- * Armed records of which takes_late says that they had been accepted before: puts off those whose tick has passed, so
- * that they run next and not a tick later.  Returns how many are left, to be placed.
+ * For armed records while takes_late is set: postpones those whose tick has passed, so that they run next and not a
+ * tick later.  Returns how many are left to be placed.
  */
 size_t hwt_worker_put_off_late(struct hwt_worker *worker, struct hwt_record **batch, size_t n);
 
-/* A collected record that is not simply to be run: it has flags, or was cancelled. */
+/* Handles a collected record that cannot simply be run: it has a flag, or was cancelled. */
 void hwt_worker_expire_slow(struct hwt_worker *worker, struct hwt_record *record);
 
-/* The same after the task of one that got a flag while it ran. */
+/* Ends the run of a record that has a flag, or got one while its task ran. */
 void hwt_worker_end_slow(struct hwt_worker *worker, struct hwt_record *record);
 
-/* The thread is ending in a task, which counts as having returned.  Nothing if it is in none. */
+/*
+ * Ends the run in which the thread is ending (pthread_exit), as if the task had returned.  Nothing if it is in no task.
+ */
 void hwt_worker_abandon(struct hwt_worker *worker);
 
 #endif
