@@ -99,14 +99,7 @@ $(addprefix $(BUILD)/,test examples bench):
 
 # A copy of the tree may lack some of them.
 BENCH := $(BUILD)/bench/bench
--include store.mk examples/examples.mk test/test.mk bench/bench.mk store_tools.mk
-
-# For pkg-config; `--static` adds what the archive needs.
-$(BUILD)/hwt.pc: include/hwt.h Makefile
-	@mkdir -p $(BUILD)
-	@printf '%s\n' 'prefix=$(PREFIX)' 'includedir=$(INCLUDEDIR)' 'libdir=$(LIBDIR)' '' 'Name: libhwt' \
-		'Description: a hashed wheel timer for multithreaded C' 'Version: $(VERSION)' \
-		'Cflags: -I$${includedir} -pthread' 'Libs: -L$${libdir} -lhwt' 'Libs.private: -pthread' >$@
+-include store.mk examples/examples.mk test/test.mk bench/bench.mk store_tools.mk packaging/packaging.mk
 
 # The manual page is the header's comments, of the day of the last change; `man hwt_cancel` leads to it.
 FUNCTIONS = $(shell sed -n 's/^HWT_API [a-z0-9_ ]*[ *]\(hwt_[a-z_]*\)[^a-z_].*/\1/p' include/hwt.h)
@@ -116,20 +109,20 @@ $(BUILD)/hwt.3: doc/man.awk include/hwt.h CHANGES.md
 	@awk -v date=$$(sed -n 's/^### \(20[0-9-]*\)$$/\1/p' CHANGES.md | head -1) -f doc/man.awk include/hwt.h >$@
 
 INSTALLED = $(INCLUDEDIR)/hwt.h $(INCLUDEDIR)/hwt.hpp $(LIBDIR)/libhwt.a $(LIBDIR)/libhwt.so.$(VERSION) $(LIBDIR)/$(SONAME) \
-	$(LIBDIR)/libhwt.so $(LIBDIR)/pkgconfig/hwt.pc $(MANDIR)/man3/hwt.3 $(FUNCTIONS:%=$(MANDIR)/man3/%.3)
+	$(LIBDIR)/libhwt.so $(LIBDIR)/pkgconfig/hwt.pc $(LIBDIR)/cmake/hwt/hwt-config.cmake \
+	$(LIBDIR)/cmake/hwt/hwt-config-version.cmake $(MANDIR)/man3/hwt.3 $(FUNCTIONS:%=$(MANDIR)/man3/%.3)
 DOCUMENTS = README.md CHANGES.md LICENSE $(wildcard doc/*.md doc/*.svg doc/*.bt)
 
-# The prefix may be another one each time: hwt.pc is made anew.
 install: all $(BUILD)/hwt.3 ## to DESTDIR= PREFIX=/usr/local; make uninstall
-	@rm -f $(BUILD)/hwt.pc && $(MAKE) -s --no-print-directory BUILD=$(BUILD) $(BUILD)/hwt.pc
-	install -d $(DESTDIR)$(INCLUDEDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(MANDIR)/man3 \
-		$(DESTDIR)$(DOCDIR)/examples
+	install -d $(DESTDIR)$(INCLUDEDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(LIBDIR)/cmake/hwt \
+		$(DESTDIR)$(MANDIR)/man3 $(DESTDIR)$(DOCDIR)/examples
 	install -m 644 include/hwt.h include/hwt.hpp $(DESTDIR)$(INCLUDEDIR)/
 	install -m 644 $(BUILD)/libhwt.a $(DESTDIR)$(LIBDIR)/
 	install -m 755 $(BUILD)/libhwt.so.$(VERSION) $(DESTDIR)$(LIBDIR)/
 	ln -sf libhwt.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libhwt.so
-	install -m 644 $(BUILD)/hwt.pc $(DESTDIR)$(LIBDIR)/pkgconfig/
+	$(call fill,hwt.pc,$(LIBDIR)/pkgconfig)
+	$(call fill,hwt-config.cmake hwt-config-version.cmake,$(LIBDIR)/cmake/hwt)
 	install -m 644 $(BUILD)/hwt.3 $(DESTDIR)$(MANDIR)/man3/
 	@for function in $(FUNCTIONS); do echo '.so man3/hwt.3' >$(DESTDIR)$(MANDIR)/man3/$$function.3; done
 	install -m 644 $(DOCUMENTS) $(DESTDIR)$(DOCDIR)/
@@ -138,6 +131,7 @@ install: all $(BUILD)/hwt.3 ## to DESTDIR= PREFIX=/usr/local; make uninstall
 uninstall:
 	rm -f $(INSTALLED:%=$(DESTDIR)%)
 	rm -rf $(DESTDIR)$(DOCDIR)
+	@rmdir $(DESTDIR)$(LIBDIR)/cmake/hwt $(DESTDIR)$(LIBDIR)/cmake 2>/dev/null || :
 
 # A release: what git has, in an archive whose bytes are the same each time.
 DIST = libhwt-$(VERSION)
