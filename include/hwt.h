@@ -511,7 +511,16 @@ typedef struct hwt_config {
 	 */
 	uint32_t max_tasks_per_advance;
 
-	void (*on_earlier)(void *ctx); /* NULL: not served yet */
+	/*
+	 * Default NULL.  Only with HWT_CALLER_DRIVEN: for a loop that waits on a condition variable or a queue and has
+	 * no poll for the descriptor of hwt_timer_fd.  Called when hwt_timer_advance has to be called earlier than it
+	 * answered last, for the reasons that make that descriptor readable, and when the timer is stopped; at most
+	 * once after each advance, and not before the first.  The thread that schedules, cancels or stops calls it at
+	 * the end of its call, and the library holds no lock then.  So it may take a lock of the loop's and signal.  No
+	 * thread may then schedule with that lock held, but tasks in hwt_timer_advance may: it is not called for them.
+	 * It must not advance, stop or destroy the timer.
+	 */
+	void (*on_earlier)(void *ctx);
 	void *on_earlier_ctx;
 
 	void *user; /* yours: hwt_timer_user returns it, and the library does not look at it */
@@ -648,10 +657,10 @@ HWT_API void *hwt_timer_user(const hwt_timer *timer);
  *
  * The answer is never late for what was accepted before the call looked at the lanes for the last time.  What another
  * thread schedules between that look and the return may be missing in it.  Such a timeout, a later one for an earlier
- * time, and the cancel of one with a finaliser make the descriptor of hwt_timer_fd readable; a loop without one has to
- * be woken by the thread that calls.  A now_ns earlier than one before runs nothing.  The answer may be early where a
- * worker would wake up for nothing (see the top), and where the cancelled timeouts of many hundred ticks have to be
- * forgotten: one call does a part of that.
+ * time, and the cancel of one with a finaliser make the descriptor of hwt_timer_fd readable and call on_earlier; a loop
+ * with neither has to be woken by the thread that calls.  A now_ns earlier than one before runs nothing.  The answer
+ * may be early where a worker would wake up for nothing (see the top), and where the cancelled timeouts of many hundred
+ * ticks have to be forgotten: one call does a part of that.
  *
  * Delays count from the later of CLOCK_MONOTONIC and the times told.  A time behind the clock, as of a loop that reads
  * the clock once a turn, makes tasks run late, also when it is the first one; a time ahead of it makes them run early.
@@ -666,8 +675,8 @@ HWT_API void *hwt_timer_user(const hwt_timer *timer);
  *          never is, without HWT_VIRTUAL_CLOCK; EBUSY: an advance is in progress, in another thread or around the task
  *          that calls; ECANCELED: the timer has been stopped, perhaps meanwhile.  *next_ns is written with 0 only.
  * Order    as if one thread made all calls, one after the other.
- * Cost     a mutex, a look at all lanes, what is due; with a descriptor also a system call to set it, and one
- *          (membarrier) so that producers need no fence.
+ * Cost     a mutex, a look at all lanes, what is due; with a descriptor also a system call to set it, and with
+ *          that or on_earlier one (membarrier) so that producers need no fence.
  */
 HWT_API int hwt_timer_advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns);
 

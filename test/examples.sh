@@ -33,6 +33,7 @@ elif [ -x "$BUILD/examples/executor_glib" ]; then
 else
 	skip "executor_glib_measures_both" "$BUILD/examples/executor_glib was not built"
 fi
+same condvar_loop_prints_in_time '10\n20\n40\n200\n' "$BUILD/examples/condvar_loop" 200 40 10 20
 same glib_loop_prints_in_time '10\n20\n40\n' "$BUILD/examples/glib_loop" 40 10 20
 same glib_loop_repeats_what_a_thread_schedules '5\n5\n5\n' "$BUILD/examples/glib_loop" --repeat=3 --thread 5
 same curl_multi_transfers_and_times_out 'ok: 40 transfers\n' "$BUILD/examples/curl_multi" --self-test

@@ -14,7 +14,7 @@ CPP_TESTS := $(if $(shell command -v $(CXX) 2>/dev/null),$(addprefix $(BUILD)/te
 TWINS ?= $(patsubst %,hierarchical:$(BUILD)/test/%,\
 	$(if $(findstring thread,$(SAN)),,unit_wheel unit_world unit_worker unit_oracle unit_idle) \
 	$(patsubst test/%.c,%,$(wildcard test/test_behaviours*.c test/test_stress*.c) test/test_memory.c test/test_soak.c \
-	test/test_driven.c test/test_driven_bound.c test/test_idle.c test/test_reschedule.c test/test_periodic.c)) \
+	test/test_driven.c test/test_driven_bound.c test/test_on_earlier.c test/test_idle.c test/test_reschedule.c test/test_periodic.c)) \
 	$(patsubst test/%.c,perturbed:$(BUILD)/test/%,$(wildcard test/test_stress*.c))
 
 .PHONY: check soak fuzz model static aarch64 coverage perturbed mutants mutants-sample mutants-random races memcheck

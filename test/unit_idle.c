@@ -51,7 +51,7 @@ static struct hwt_idle alone;
 static void begin_alone(bool fences)
 {
 	atomic_store(&hwt_test_no_membarrier, fences);
-	REQUIRE(hwt_idle_init(&alone) == 0);
+	REQUIRE(hwt_idle_init(&alone, NULL, NULL) == 0);
 	atomic_store(&hwt_test_no_membarrier, false);
 }
 

@@ -841,6 +841,114 @@ TEST(a_move_races_the_end_of_a_run_that_runs_again)
 	end_moves();
 }
 
+/*
+ * A loop that is told by config.on_earlier: it advances, believes the answer, and sleeps until then or until it is
+ * told.  Producers come at any moment of that.
+ */
+static int64_t answer_ns, earliest_ns;
+static bool told;
+static unsigned advances, tellings;
+
+static void tell_the_loop(void *ctx)
+{
+	CHECK(ctx == &told);
+	told = true;
+	tellings++;
+}
+
+static void loop_advances(void)
+{
+	told = false;
+	advances++;
+	CHECK_INT(hwt_timer_advance(timer, TICK, &answer_ns), ==, 0);
+}
+
+static void loop_schedules(unsigned lane, int64_t deadline_ns)
+{
+	CHECK_INT(hwt_lane_submit(lane_at(&timer->lanes, lane), count_stranger, NULL, deadline_ns, NULL), ==, 0);
+	if (deadline_ns < earliest_ns)
+		earliest_ns = deadline_ns;
+}
+
+static void schedule_early(void)
+{
+	loop_schedules(1, 10 * TICK);
+}
+
+static void schedule_between(void)
+{
+	loop_schedules(2, 20 * TICK);
+}
+
+static void schedule_late(void)
+{
+	loop_schedules(3, 900 * TICK);
+}
+
+static void move_early(void)
+{
+	CHECK_INT(hwt_lane_reschedule(lane_at(&timer->lanes, 5), subject.entry, subject.generation, 7 * TICK), ==, 0);
+	if (7 * TICK < earliest_ns)
+		earliest_ns = 7 * TICK;
+}
+
+static void explore_loop(const char *points, void (*const *acts)(void), unsigned count, unsigned at_least)
+{
+	unsigned schedules = 0, untold = 0;
+
+	kinds = points;
+	actor_count = count;
+	known_depth = 0;
+	for (unsigned i = 0; i < count; i++)
+		actors[i].act = acts[i];
+	do {
+		hwt_config config = driven_config(TICK, 64);
+
+		config.flags = HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK;
+		config.on_earlier = tell_the_loop;
+		config.on_earlier_ctx = &told;
+		REQUIRE(hwt_timer_create(&timer, &config) == 0);
+		for (uint32_t place = 0; place <= timer->lanes.last_place; place++)
+			(void)lane_at(&timer->lanes, place);
+		advances = tellings = 0;
+		earliest_ns = 100 * TICK;
+		CHECK_INT(hwt_timer_advance(timer, 0, NULL), ==, 0);
+		CHECK_INT(hwt_lane_submit(lane_at(&timer->lanes, 0), count_stranger, NULL, 100 * TICK, &subject), ==,
+			  0);
+		CHECK_INT(tellings, ==, 1); /* as it was to sleep for ever */
+		loop_advances();
+		CHECK_INT(answer_ns, ==, 100 * TICK);
+		tellings = 0;
+		atomic_store(&hwt_test_point, at_point);
+		run_schedule();
+		atomic_store(&hwt_test_point, (hwt_point_hook *)0);
+		CHECK(told || answer_ns <= earliest_ns);
+		CHECK_INT(tellings, <=, advances);
+		untold += !told;
+		CHECK_INT(hwt_timer_advance(timer, TICK, &answer_ns), ==, 0);
+		/* Earlier, where a mover was writing when the worker looked. */
+		CHECK_INT(answer_ns, <=, earliest_ns);
+		CHECK_INT(hwt_timer_destroy(timer), ==, 0);
+		schedules++;
+	} while (next_schedule() && schedules < 2000000 && test_failures == 0);
+	printf("# %u schedules, in %u of them the loop was not told\n", schedules, untold);
+	CHECK_INT(schedules, >=, at_least);
+	CHECK(untold > 0 && untold < schedules);
+}
+
+#define EXPLORE_LOOP(points, at_least, ...)                                                                            \
+	explore_loop(points, (void (*const[])(void)){ __VA_ARGS__ },                                                   \
+		     sizeof((void (*const[])(void)){ __VA_ARGS__ }) / sizeof(void (*)(void)), at_least)
+
+TEST(no_earlier_deadline_goes_unannounced)
+{
+	EXPLORE_LOOP("idle|queue", 20, loop_advances, schedule_early);
+	EXPLORE_LOOP("idle|queue push", 20, loop_advances, schedule_early, schedule_late);
+	EXPLORE_LOOP("idle|queue push", 20, loop_advances, schedule_early, schedule_between);
+	EXPLORE_LOOP("idle|queue push|moved", 20, loop_advances, move_early);
+	EXPLORE_LOOP("idle|queue push", 20, loop_advances, move_early, schedule_early);
+}
+
 #if defined(__SANITIZE_ADDRESS__)
 #define UNDER_ASAN 1
 #elif defined(__has_feature)

@@ -9,10 +9,13 @@ static void nothing(hwt_timeout timeout, void *arg)
 }
 
 static struct hwt_lanes lanes;
+static const hwt_config no_limit;
 
 static void begin(int64_t limit)
 {
-	REQUIRE(hwt_lanes_init(&lanes, NULL, 4, limit) == 0);
+	hwt_config config = { .max_pending_timeouts = limit };
+
+	REQUIRE(hwt_lanes_init(&lanes, NULL, 4, &config) == 0);
 	for (uint32_t place = 0; place < 4; place++)
 		(void)lane_at(&lanes, place);
 }
@@ -234,7 +237,7 @@ TEST(without_memory_a_submission_fails_and_changes_nothing)
 		struct hwt_lanes others;
 
 		memory_fails(n, n + 1);
-		CHECK_INT(hwt_lanes_init(&others, NULL, 4, 0), ==, ENOMEM);
+		CHECK_INT(hwt_lanes_init(&others, NULL, 4, &no_limit), ==, ENOMEM);
 	}
 	memory_is_back();
 	end();
@@ -242,7 +245,7 @@ TEST(without_memory_a_submission_fails_and_changes_nothing)
 
 TEST(closed_lanes_refuse_and_so_do_those_that_are_made_later)
 {
-	REQUIRE(hwt_lanes_init(&lanes, NULL, 4, 0) == 0);
+	REQUIRE(hwt_lanes_init(&lanes, NULL, 4, &no_limit) == 0);
 	submit(0);
 	hwt_lanes_close(&lanes);
 	for (uint32_t place = 0; place < 4; place++)

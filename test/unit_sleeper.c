@@ -135,7 +135,7 @@ TEST(row23_a_sleep_ends_neither_early_nor_at_a_whole_millisecond)
 	struct hwt_sleeper sleeper;
 	int rounded_up = 0;
 
-	REQUIRE(hwt_sleeper_init(&sleeper) == 0);
+	REQUIRE(hwt_sleeper_init(&sleeper, NULL, NULL) == 0);
 	hwt_sleeper_precise_thread();
 	for (int i = 0; i < 50; i++) {
 		int64_t until_ns = hwt_clock_now() + 300000 + i * 1000;
@@ -162,7 +162,7 @@ TEST(a_sleep_ends_when_woken_also_if_the_wake_came_first)
 	struct hwt_sleeper sleeper;
 	pthread_t thread;
 
-	REQUIRE(hwt_sleeper_init(&sleeper) == 0);
+	REQUIRE(hwt_sleeper_init(&sleeper, NULL, NULL) == 0);
 	hwt_sleeper_wake(&sleeper);
 	hwt_sleeper_sleep_until(&sleeper, INT64_MAX);
 	REQUIRE(pthread_create(&thread, NULL, wake_later, &sleeper) == 0);

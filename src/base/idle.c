@@ -51,11 +51,11 @@ static bool barrier_in_all_threads(void)
 }
 #endif
 
-int hwt_idle_init(struct hwt_idle *idle)
+int hwt_idle_init(struct hwt_idle *idle, void (*ring)(void *ctx), void *ring_ctx)
 {
 	atomic_init(&idle->wake_for_ns, IDLE_AWAKE);
 	idle->has_barrier = register_barrier();
-	return hwt_sleeper_init(&idle->sleeper);
+	return hwt_sleeper_init(&idle->sleeper, ring, ring_ctx);
 }
 
 void hwt_idle_destroy(struct hwt_idle *idle)
@@ -114,9 +114,18 @@ void hwt_idle_wake(struct hwt_idle *idle, int64_t seen_ns)
 		hwt_sleeper_wake(&idle->sleeper);
 }
 
+/*
+ * A function of the loop's is called once for each publication, also by a stop.  Where the word is IDLE_AWAKE it has
+ * been, or an advance is in progress, whose end sees the stop.
+ */
 void hwt_idle_stop(struct hwt_idle *idle)
 {
-	hwt_sleeper_wake(&idle->sleeper);
+	if (idle->sleeper.ring == NULL) {
+		hwt_sleeper_wake(&idle->sleeper);
+		return;
+	}
+	hwt_idle_set_alarm(idle, 0);
+	hwt_idle_wake(idle, idle_look(idle));
 }
 
 void hwt_idle_set_alarm(struct hwt_idle *idle, int64_t time_ns)
@@ -127,5 +136,10 @@ void hwt_idle_set_alarm(struct hwt_idle *idle, int64_t time_ns)
 
 bool hwt_idle_has_alarm(const struct hwt_idle *idle)
 {
-	return idle->sleeper.alarm >= 0;
+	return sleeper_alarm(&idle->sleeper) >= 0;
+}
+
+bool hwt_idle_is_watched(const struct hwt_idle *idle)
+{
+	return sleeper_is_elsewhere(&idle->sleeper);
 }

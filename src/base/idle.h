@@ -51,8 +51,8 @@ struct hwt_idle {
 	alignas(HWT_UNIT) struct hwt_sleeper sleeper;
 };
 
-/* Returns 0, ENOMEM, or an error of the system. */
-int hwt_idle_init(struct hwt_idle *idle);
+/* ring: the sleeper's.  Returns 0, ENOMEM, or an error of the system. */
+int hwt_idle_init(struct hwt_idle *idle, void (*ring)(void *ctx), void *ring_ctx);
 void hwt_idle_destroy(struct hwt_idle *idle);
 
 /*
@@ -80,10 +80,14 @@ void hwt_idle_stop(struct hwt_idle *idle);
 
 /*
  * Instead of sleeping: the alarm rings at a time, or when a producer wakes.  To be called before hwt_idle_begin.  In
- * the other order a producer's wake could come in between, and the new time would silence it.
+ * the other order a producer's wake could come in between, and the new time would silence it.  A sleeper with a
+ * function to call learns of the wake alone.
  */
 void hwt_idle_set_alarm(struct hwt_idle *idle, int64_t time_ns);
 bool hwt_idle_has_alarm(const struct hwt_idle *idle);
+
+/* Returns true if there is an alarm, or a function to call. */
+bool hwt_idle_is_watched(const struct hwt_idle *idle);
 
 /* Wakes the worker if no other thread has since idle_look returned seen_ns. */
 void hwt_idle_wake(struct hwt_idle *idle, int64_t seen_ns);

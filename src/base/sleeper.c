@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "base/sleeper.h"
 #include "base/mem.h"
+#include "base/thread.h"
 
 #include <errno.h>
 
@@ -53,10 +54,12 @@ void hwt_monitor_destroy(struct hwt_monitor *monitor)
 	pthread_cond_destroy(&monitor->changed);
 }
 
-int hwt_sleeper_init(struct hwt_sleeper *sleeper)
+int hwt_sleeper_init(struct hwt_sleeper *sleeper, void (*ring)(void *ctx), void *ring_ctx)
 {
 	sleeper->woken = false;
-	sleeper->alarm = -1;
+	atomic_init(&sleeper->alarm, -1);
+	sleeper->ring = ring;
+	sleeper->ring_ctx = ring_ctx;
 	return hwt_monitor_init(&sleeper->monitor);
 }
 
@@ -68,7 +71,8 @@ int hwt_sleeper_make_alarm(struct hwt_sleeper *sleeper)
 	if (fd < 0) {
 		rc = errno;
 	} else {
-		sleeper->alarm = fd;
+		/* Relaxed: sleeper_alarm. */
+		atomic_store_explicit(&sleeper->alarm, fd, memory_order_relaxed);
 		hwt_sleeper_set_alarm(sleeper, 0);
 	}
 	errno = before;
@@ -78,14 +82,16 @@ int hwt_sleeper_make_alarm(struct hwt_sleeper *sleeper)
 void hwt_sleeper_set_alarm(const struct hwt_sleeper *sleeper, int64_t time_ns)
 {
 	struct itimerspec when = { .it_value = { 0, 0 } };
-	int before = errno;
+	int before = errno, fd = sleeper_alarm(sleeper);
 
+	if (fd < 0)
+		return;
 	/* A zero value disarms the descriptor: it then waits for a wake without end. */
 	if (time_ns <= 0)
 		when.it_value.tv_nsec = 1;
 	else if (time_ns != INT64_MAX)
 		when.it_value = (struct timespec){ (time_t)(time_ns / NS_PER_S), (long)(time_ns % NS_PER_S) };
-	(void)timerfd_settime(sleeper->alarm, TFD_TIMER_ABSTIME, &when, NULL);
+	(void)timerfd_settime(fd, TFD_TIMER_ABSTIME, &when, NULL);
 	errno = before;
 }
 
@@ -93,8 +99,8 @@ static void close_alarm(struct hwt_sleeper *sleeper)
 {
 	int before = errno;
 
-	if (sleeper->alarm >= 0)
-		(void)close(sleeper->alarm);
+	if (sleeper_alarm(sleeper) >= 0)
+		(void)close(sleeper_alarm(sleeper));
 	errno = before;
 }
 #else
@@ -150,12 +156,23 @@ void hwt_sleeper_sleep_until(struct hwt_sleeper *sleeper, int64_t time_ns)
 	pthread_mutex_unlock(&monitor->mutex);
 }
 
+/* What the loop does in there is its own: the call in which it happens stays what it is. */
+static void ring(const struct hwt_sleeper *sleeper)
+{
+	int before = errno, cancel_before = thread_no_cancel();
+
+	sleeper->ring(sleeper->ring_ctx);
+	thread_restore_cancel(cancel_before);
+	errno = before;
+}
+
 void hwt_sleeper_wake(struct hwt_sleeper *sleeper)
 {
-	if (sleeper->alarm >= 0) {
-		hwt_sleeper_set_alarm(sleeper, 0);
+	hwt_sleeper_set_alarm(sleeper, 0);
+	if (sleeper->ring != NULL)
+		ring(sleeper);
+	if (sleeper_is_elsewhere(sleeper))
 		return;
-	}
 	pthread_mutex_lock(&sleeper->monitor.mutex);
 	sleeper->woken = true;
 	pthread_mutex_unlock(&sleeper->monitor.mutex);

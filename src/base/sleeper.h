@@ -25,15 +25,20 @@ int hwt_monitor_wait(struct hwt_monitor *monitor, int64_t time_ns);
 /*
  * One sleeper, any number of wakers.  A wake that comes before the sleep is not lost: the sleep then ends at once.
  *
- * A thread that sleeps in a poll of its own has an alarm instead: a descriptor that becomes readable.
+ * A thread that sleeps in a loop of its own has an alarm instead, a descriptor that becomes readable, or `ring`, a
+ * function of the loop's that the waker calls with no lock of the library held; or both.
  */
 struct hwt_sleeper {
 	struct hwt_monitor monitor;
 	bool woken; /* under the mutex */
-	int alarm;  /* -1: none; set before any thread can have a reason to wake */
+
+	_Atomic int alarm;       /* -1: none */
+	void (*ring)(void *ctx); /* NULL: none; never changes */
+	void *ring_ctx;
 };
 
-int hwt_sleeper_init(struct hwt_sleeper *sleeper);
+/* ring NULL: none. */
+int hwt_sleeper_init(struct hwt_sleeper *sleeper, void (*ring)(void *ctx), void *ring_ctx);
 void hwt_sleeper_destroy(struct hwt_sleeper *sleeper);
 void hwt_sleeper_sleep_until(struct hwt_sleeper *sleeper, int64_t time_ns); /* INT64_MAX: without end */
 void hwt_sleeper_wake(struct hwt_sleeper *sleeper);
@@ -41,7 +46,19 @@ void hwt_sleeper_wake(struct hwt_sleeper *sleeper);
 /* Makes the alarm, which rings at once.  Returns 0, ENOTSUP, or an error of the system. */
 int hwt_sleeper_make_alarm(struct hwt_sleeper *sleeper);
 
-/* Silences the alarm until a time; INT64_MAX: until a thread wakes it. */
+/* The descriptor, -1: there is none. */
+static inline int sleeper_alarm(const struct hwt_sleeper *sleeper)
+{
+	/* Relaxed: it is only a number for the system.  An alarm that is made late rings at once. */
+	return atomic_load_explicit(&sleeper->alarm, memory_order_relaxed);
+}
+
+static inline bool sleeper_is_elsewhere(const struct hwt_sleeper *sleeper)
+{
+	return sleeper->ring != NULL || sleeper_alarm(sleeper) >= 0;
+}
+
+/* Silences the alarm, if there is one, until a time; INT64_MAX: until a thread wakes it. */
 void hwt_sleeper_set_alarm(const struct hwt_sleeper *sleeper, int64_t time_ns);
 
 /* Asks the system not to round this thread's wake-ups (Linux: timer slack 1 ns instead of 50 us). */

@@ -139,7 +139,7 @@ struct hwt_lanes {
 };
 
 /* Returns 0 or ENOMEM.  (This and the other functions on all lanes: lanes.c) */
-int hwt_lanes_init(struct hwt_lanes *lanes, hwt_timer *timer, uint32_t places, int64_t max_pending);
+int hwt_lanes_init(struct hwt_lanes *lanes, hwt_timer *timer, uint32_t places, const hwt_config *config);
 void hwt_lanes_destroy(struct hwt_lanes *lanes);
 
 /* Returns the lane at a place, and makes it if there is none.  NULL without memory. */

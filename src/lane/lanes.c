@@ -23,20 +23,20 @@ static int init_places(struct hwt_lanes *lanes, uint32_t places)
 	return ENOMEM;
 }
 
-int hwt_lanes_init(struct hwt_lanes *lanes, hwt_timer *timer, uint32_t places, int64_t max_pending)
+int hwt_lanes_init(struct hwt_lanes *lanes, hwt_timer *timer, uint32_t places, const hwt_config *config)
 {
 	int rc;
 
 	/* Relaxed: ids only have to differ. */
 	lanes->id = atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) + 1;
 	lanes->timer = timer;
-	lanes->max_pending = max_pending > 0 ? max_pending : 0;
+	lanes->max_pending = config->max_pending_timeouts > 0 ? config->max_pending_timeouts : 0;
 	lanes->closed = false;
 	atomic_init(&lanes->count, 0);
 	atomic_init(&lanes->refused, 0);
 	atomic_init(&lanes->limited, 0);
 	atomic_init(&lanes->rearmed, NULL);
-	rc = hwt_idle_init(&lanes->idle);
+	rc = hwt_idle_init(&lanes->idle, config->on_earlier, config->on_earlier_ctx);
 	if (rc != 0)
 		return rc;
 	rc = hwt_waiters_init(&lanes->waiters, &lanes->idle);

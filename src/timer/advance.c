@@ -5,6 +5,7 @@
  * What sleeping is to the worker, the alarm is to the caller's poll, with the same handshake (idle.h): the advance sets
  * the alarm, then publishes for what a producer has to ring it, then looks at the lanes once more.  A producer that has
  * claimed an old publication and is slow may ring the new alarm too early.  That costs a pass and loses nothing.
+ * config.on_earlier is an alarm that is not set: the caller knows the time, and a producer tells it of an earlier one.
  */
 #include "base/thread.h"
 #include "timer/timer.h"
@@ -162,7 +163,7 @@ static int advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
 	pass(timer, now_ns);
 	pthread_cleanup_pop(0);
 	hwt_worker_settle(&timer->worker);
-	next = next_call(timer, now_ns, hwt_idle_has_alarm(&timer->lanes.idle) ? next_alarm : next_time);
+	next = next_call(timer, now_ns, hwt_idle_is_watched(&timer->lanes.idle) ? next_alarm : next_time);
 	current_task_leave(&timer->worker.frame);
 	rc = end(timer);
 	if (rc == 0 && next_ns != NULL)
@@ -230,10 +231,10 @@ int hwt_timer_fd(hwt_timer *timer, int *fd)
 	/* A stop that has begun reads `alarm` without the mutex, so none is made then.  Relaxed: under the mutex. */
 	if (atomic_load_explicit(&timer->state, memory_order_relaxed) != TIMER_DRIVEN)
 		rc = ECANCELED;
-	else if (sleeper->alarm < 0)
+	else if (sleeper_alarm(sleeper) < 0)
 		rc = timer->advancing ? EBUSY : hwt_sleeper_make_alarm(sleeper);
 	if (rc == 0)
-		*fd = sleeper->alarm;
+		*fd = sleeper_alarm(sleeper);
 	pthread_mutex_unlock(&timer->monitor.mutex);
 	return rc;
 }

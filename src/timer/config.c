@@ -58,7 +58,8 @@ static bool reserved_is_zero(const hwt_config *config)
 
 static bool is_for_drivers(const hwt_config *config)
 {
-	return (config->flags & HWT_VIRTUAL_CLOCK) != 0 || config->max_tasks_per_advance != 0;
+	return (config->flags & HWT_VIRTUAL_CLOCK) != 0 || config->max_tasks_per_advance != 0 ||
+	       config->on_earlier != NULL;
 }
 
 static int check(const hwt_config *config)
@@ -85,7 +86,7 @@ static int check(const hwt_config *config)
 /* Known, and not served yet. */
 static bool asks_too_much(const hwt_config *config)
 {
-	return config->task_threads != 0 || config->clock != 0 || config->on_earlier != NULL;
+	return config->task_threads != 0 || config->clock != 0;
 }
 
 static uint32_t round_up_to_power_of_two(uint32_t n)

@@ -83,7 +83,7 @@ static int init_parts(hwt_timer *timer)
 	if (timer->wheel == NULL)
 		return ENOMEM;
 	hwt_timer_set_grid(timer, 0);
-	rc = hwt_lanes_init(&timer->lanes, timer, count_places(), timer->config.max_pending_timeouts);
+	rc = hwt_lanes_init(&timer->lanes, timer, count_places(), &timer->config);
 	if (rc != 0)
 		goto no_lanes;
 	hwt_worker_init(&timer->worker, &timer->lanes, timer->wheel, timer->config.max_transfers_per_tick);
