@@ -128,7 +128,10 @@ static void move_life(struct life *life, struct prng *prng)
 static void look_at(struct life *life)
 {
 	char text[128];
+	int64_t left_ns;
+	int rc = hwt_timeout_left(life->timeout, &left_ns);
 
+	CHECK(rc == 0 || rc == EBUSY || rc == ENOENT);
 	CHECK(hwt_timeout_timer(life->timeout) == life->world->timer);
 	CHECK_INT(hwt_timeout_state(life->timeout), !=, HWT_NONE);
 	CHECK_INT(hwt_timeout_format(life->timeout, text, sizeof(text)), >, 0);
@@ -278,9 +281,10 @@ static void ask(struct world *world, struct prng *prng)
 {
 	hwt_config config = { .size = sizeof(config) };
 	bool is_driven = world->driving != BY_THE_WORKER;
+	int64_t next_ns;
 	int rc, fd;
 
-	switch (prng_below(prng, 6)) {
+	switch (prng_below(prng, 7)) {
 	case 0:
 		(void)stats_of(world->timer);
 		break;
@@ -296,6 +300,10 @@ static void ask(struct world *world, struct prng *prng)
 		break;
 	case 4:
 		rc = hwt_timer_advance(world->timer, hwt_now(), NULL);
+		CHECK(is_driven ? rc == 0 || rc == EBUSY || rc == ECANCELED : rc == EINVAL);
+		break;
+	case 5:
+		rc = hwt_timer_next(world->timer, &next_ns);
 		CHECK(is_driven ? rc == 0 || rc == EBUSY || rc == ECANCELED : rc == EINVAL);
 		break;
 	default:
@@ -417,6 +425,9 @@ static int run_inline(void *ctx, void (*run)(void *job), void *job)
 /* Of the library's test build; NULL with the one that ships. */
 typedef bool mem_refuses(void);
 static _Atomic(mem_refuses *) *refuses;
+
+/* The same: from how many operations on a producer takes back what was cancelled in its lane. */
+static _Atomic uint64_t *gather;
 
 static bool refuse_some(void)
 {
@@ -542,6 +553,8 @@ static void one_round(uint64_t seed, unsigned round)
 		pool_start(&pool, 2);
 	if (world.executing == REFUSING)
 		pool.refuse_every = 3;
+	if (gather != NULL)
+		atomic_store(gather, (uint64_t)1 << prng_below(&prng, 13));
 	make_timer(&world, &prng);
 	for (unsigned i = 0; i < ACTORS + PROBES; i++)
 		actors[i] = (struct actor){ &world, prng_next(&prng) };
@@ -565,6 +578,7 @@ TEST(everything_keeps_the_law_and_nobody_starves)
 	int64_t began_ns = hwt_now();
 
 	refuses = dlsym(RTLD_DEFAULT, "hwt_test_mem_refuses");
+	gather = dlsym(RTLD_DEFAULT, "hwt_test_gather");
 	for (unsigned round = 0; round < ROUNDS && hwt_now() - began_ns < ENOUGH_NS; round++)
 		one_round(seed, round);
 }
