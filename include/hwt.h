@@ -231,7 +231,7 @@ HWT_API int hwt_new_timeout_at(hwt_timer *timer, hwt_task *task, void *arg, int6
 
 /*
  * Schedules task(timeout, arg) to run again and again: at the first tick at or after first_delay_ns from now, then at
- * those at or after each further period_ns of that, without drift, however long the task takes.  Runs that come due
+ * those at or after each further period_ns of that, without drift, however long the task takes.  Runs whose tick passes
  * while the worker is late or the task still runs are merged into one (hwt_timeout_missed); so are the periods since a
  * first deadline in the past.  Runs never overlap, not even on an executor.  For a period that counts from the end of a
  * run let the task reschedule itself.

@@ -245,7 +245,7 @@ static inline int model_again(struct model *model, size_t i, int64_t deadline_ns
 	return 0;
 }
 
-/* A periodic one waits for its next deadline from now on: the first on its grid that has not come. */
+/* A periodic one waits for its next deadline from now on: the first on its grid whose tick has not come. */
 static inline void model_begin_run(struct model *model, size_t i, int64_t now_ns)
 {
 	struct model_timeout *it = &model->all[i];
@@ -256,7 +256,7 @@ static inline void model_begin_run(struct model *model, size_t i, int64_t now_ns
 		model_end(model, i, RUNS);
 		return;
 	}
-	missed = ((int128)now_ns - it->deadline_ns) / it->period_ns;
+	missed = ((int128)model_time_of(model, model_tick_at(model, now_ns)) - it->deadline_ns) / it->period_ns;
 	it->missed = (uint64_t)missed;
 	it->deadline_ns = model_saturated(it->deadline_ns + (missed + 1) * it->period_ns);
 	model->merged += it->missed;

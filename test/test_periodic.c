@@ -139,6 +139,24 @@ TEST(it_runs_on_its_grid_without_drift)
 	}
 }
 
+/* Each tick is a little late, as every wake-up is, and the deadlines come soon after a tick. */
+TEST(a_period_of_one_tick_has_a_run_in_each)
+{
+	hwt_timer *timer = begin();
+	struct beat beat = { .runs = 0 };
+
+	start(timer, &beat, HWT_US(1), TICK_NS);
+	for (unsigned k = 1; k <= 100; k++) {
+		CHECK_INT(advance(timer, k * TICK_NS + HWT_US(50)), ==, (k + 1) * TICK_NS);
+		CHECK_INT(beat.runs, ==, k);
+		CHECK_INT(beat.missed, ==, 0);
+	}
+	CHECK_INT(advance(timer, 105 * TICK_NS + HWT_US(50)), ==, 106 * TICK_NS);
+	CHECK_INT(beat.runs, ==, 101);
+	CHECK_INT(beat.missed, ==, 4);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
 TEST(what_is_due_meanwhile_is_merged)
 {
 	hwt_timer *timer = begin();

@@ -127,14 +127,17 @@ static bool begin_slow(struct hwt_worker *worker, struct hwt_record *record, uin
 }
 
 /*
- * Sets the next deadline of a periodic timeout: the first one after the present moment on the grid of its deadlines.
- * Periods in between are merged into this run.
+ * Sets the next deadline of a periodic timeout: the first one on the grid of its deadlines whose tick has not passed.
+ * Periods in between are merged into this run.  The present moment itself does not count: each tick comes a little
+ * late, so a period of one tick would be merged every other time.
  */
 static void begin_period(struct hwt_worker *worker, struct hwt_record *record, int64_t deadline_ns)
 {
 	struct hwt_extension *extension = record_extension(record);
+	const struct hwt_grid *grid = &worker->wheel->grid;
+	int64_t passed_ns = grid_time(grid, grid_ticks_passed(grid, worker->lateness_ns));
 	/* Unsigned, because a deadline may lie before all times. */
-	uint64_t late_ns = (uint64_t)worker->lateness_ns - (uint64_t)deadline_ns;
+	uint64_t late_ns = (uint64_t)passed_ns - (uint64_t)deadline_ns;
 	uint64_t period_ns = (uint64_t)record_period(record);
 
 	extension->missed = late_ns / period_ns;
