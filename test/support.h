@@ -226,6 +226,23 @@ static inline void run_task(hwt_timeout timeout, void *arg)
 	atomic_fetch_add(&run->ran, 1);
 }
 
+/* Nothing is pending, and exactly as many fit as the limit says. */
+static inline void check_room(hwt_timer *timer, int64_t limit)
+{
+	hwt_timeout *timeouts = calloc((size_t)limit, sizeof(*timeouts));
+
+	REQUIRE(timeouts);
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
+	for (int64_t i = 0; i < limit; i++)
+		CHECK_RC(hwt_new_timeout(timer, count_task, NULL, HWT_S(3600), &timeouts[i]), 0);
+	for (int i = 0; i < 10; i++)
+		CHECK_RC(hwt_new_timeout(timer, count_task, NULL, HWT_S(3600), NULL), ENOBUFS);
+	CHECK_INT(hwt_pending_timeouts(timer), ==, limit);
+	for (int64_t i = 0; i < limit; i++)
+		CHECK_RC(hwt_cancel(timeouts[i]), 0);
+	free(timeouts);
+}
+
 /*
  * Returns when the worker has gone through some ticks, each at a length of at most tick_ns: what it owes us "two ticks
  * after" has then been done, however busy the machine is.

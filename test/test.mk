@@ -10,11 +10,12 @@ API_TESTS := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/test_*.c))
 # hwt.hpp in two standards, where there is a C++ compiler.
 CPP_TESTS := $(if $(shell command -v $(CXX) 2>/dev/null),$(addprefix $(BUILD)/test/test_cpp,17 20))
 # The same programs once more: on the hierarchical wheel; and with the library's test build, in which threads lose their
-# processor where it hurts (test/exec.sh).  ThreadSanitizer has no use for those of one thread.
+# processor where it hurts (test/exec.sh).  Other stress tests draw the wheel themselves.  ThreadSanitizer has no use
+# for those of one thread.
 TWINS ?= $(patsubst %,hierarchical:$(BUILD)/test/%,\
 	$(if $(findstring thread,$(SAN)),,unit_wheel unit_world unit_worker unit_oracle unit_idle) \
-	$(patsubst test/%.c,%,$(wildcard test/test_behaviours*.c test/test_stress*.c) test/test_memory.c test/test_soak.c \
-	test/test_driven.c test/test_driven_bound.c test/test_on_earlier.c test/test_idle.c test/test_reschedule.c test/test_periodic.c)) \
+	test_behaviours test_behaviours_more test_memory test_driven test_driven_bound test_on_earlier test_reschedule test_periodic \
+	test_stress_reschedule) \
 	$(patsubst test/%.c,perturbed:$(BUILD)/test/%,$(wildcard test/test_stress*.c))
 
 .PHONY: check soak fuzz model static aarch64 coverage perturbed mutants mutants-sample mutants-random races memcheck
@@ -56,7 +57,7 @@ $(CPP_TESTS): $(BUILD)/test/test_cpp%: test/test_cpp.cpp $(BUILD)/libhwt.so | $(
 
 # The longest first, so that none of them is what the end waits for.
 RUNS = $(UNIT_TESTS) $(API_TESTS) $(CPP_TESTS) $(TWINS)
-LONG := %/unit_interleave %/test_stress %/test_memory %/unit_oracle %/test_stress_all %/test_stress_limit
+LONG := %/unit_oracle %/unit_interleave %/test_stress %/test_stress_sleep %/test_memory
 
 # TWINS= leaves them out: what they find hangs on the compiler less than on chance.
 check: all $(UNIT_TESTS) $(API_TESTS) $(CPP_TESTS) $(BUILD)/perturbed/$(SONAME) $(EXAMPLES) $(EXAMPLES_MORE) $(BENCH) $(STORE_TESTS) ## all tests; make check-store those of libhwt-store

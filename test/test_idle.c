@@ -52,7 +52,7 @@ static hwt_timer *named_timer(const char *name, uint32_t wheel, unsigned far_one
 	return timer;
 }
 
-#define FEW 50 /* in a second; a thousand if it woke with each tick */
+#define FEW 50 /* in 400 ms; 400 if it woke with each tick */
 
 TEST(an_idle_worker_sleeps_through)
 {
@@ -69,18 +69,18 @@ TEST(an_idle_worker_sleeps_through)
 	} else {
 		for (int i = 0; i < 3; i++)
 			before[i] = sleeps_of(names[i]);
-		sleep_ms(1000);
+		sleep_ms(400);
 		for (int i = 0; i < 3; i++) {
 			CHECK_INT(before[i], >=, 0);
 			CHECK_INT(sleeps_of(names[i]) - before[i], <=, FEW);
-			printf("# %s: %" PRId64 " sleeps in a second\n", names[i], sleeps_of(names[i]) - before[i]);
+			printf("# %s: %" PRId64 " sleeps in 400 ms\n", names[i], sleeps_of(names[i]) - before[i]);
 		}
 	}
 	for (int i = 0; i < 3; i++)
 		CHECK_RC(hwt_timer_destroy(timers[i]), 0);
 }
 
-#define CANCELLED 3000
+#define CANCELLED 1000
 
 /* A timeout at each of so many ticks, all cancelled: none of these ticks wakes it any more. */
 TEST(after_cancels_the_worker_sleeps_through)
@@ -90,7 +90,7 @@ TEST(after_cancels_the_worker_sleeps_through)
 	int64_t before, after;
 
 	for (unsigned i = 0; i < CANCELLED; i++)
-		CHECK_RC(hwt_new_timeout(timer, count_task, NULL, HWT_MS(700) + i * TICK_NS, &timeouts[i]), 0);
+		CHECK_RC(hwt_new_timeout(timer, count_task, NULL, HWT_MS(400) + i * TICK_NS, &timeouts[i]), 0);
 	wait_ticks(timer, 2, TICK_NS); /* they are in the wheel */
 	for (unsigned i = 0; i < CANCELLED; i++)
 		CHECK_RC(hwt_cancel(timeouts[i]), 0);
@@ -100,7 +100,7 @@ TEST(after_cancels_the_worker_sleeps_through)
 	if (before < 0) {
 		printf("# /proc/self/task/*/status does not tell\n");
 	} else {
-		sleep_ms(1600);
+		sleep_ms(800);
 		after = sleeps_of("cancelled");
 		CHECK_INT(after - before, <=, FEW);
 		printf("# %" PRId64 " sleeps after the cancels\n", after - before);

@@ -73,7 +73,7 @@ static void *fill_and_empty(void *arg)
 /* One thread after the other, hundreds: what one has freed serves the next.  A lane itself takes some KiB. */
 TEST(threads_one_after_the_other)
 {
-	unsigned threads = scaled(500);
+	unsigned threads = scaled(200);
 	struct filler filler = new_filler(new_timer(TICK_NS, 512), 4000);
 	int64_t first = 0;
 

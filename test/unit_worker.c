@@ -296,7 +296,7 @@ static void cancel_others(hwt_timeout timeout, void *arg)
 	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
 }
 
-TEST(row07_row30_a_task_cancels_those_due_behind_it_in_its_own_tick)
+TEST(row30_a_task_cancels_those_due_behind_it_in_its_own_tick)
 {
 	begin(driven_config(TICK, 8));
 	CHECK_INT(hwt_new_timeout(timer, cancel_others, NULL, TICK, NULL), ==, 0);
