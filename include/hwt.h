@@ -10,19 +10,11 @@
  * of which are cancelled before they fire.  The price is precision.  Time is cut into ticks, which lie on the grid
  * start + n * tick_duration_ns, and a task runs at the first tick at or after its deadline.
  *
- *     any thread                              one worker thread per timer
- *     hwt_new_timeout --> [ lane: submitted ] --+
- *     hwt_cancel -------> [ lane: cancelled ] --+--> drain --> wheel --> due --> task(timeout, arg)
- *           ^                                                                       |
- *           +--------------- memory comes back to the lanes, once a tick -----------+
- *
- * At most a few threads share a lane, so producers do not wait for each other.  The worker starts with the first
- * timeout, runs tasks one after another, and ends in hwt_timer_stop.  It does not wake up for a tick at which nothing
- * is due: while many calls come in it looks once a tick, otherwise it sleeps until the next deadline, or without end
- * if there is none.  A timeout for an earlier time wakes it.  A cancel does not: the timeouts that are cancelled while
- * it sleeps cost one wake-up, at the first of their deadlines.  A timeout that was put off costs one at its old time.
- * One that lies very far off costs one now and then: in the hashed wheel each 2^31 rounds, which are 25 days with a
- * single bucket and ticks of 1 ms, and years with more.
+ * Threads hand their calls over in lanes.  At most a few threads share a lane, so producers do not wait for each other.
+ * One worker thread per timer starts with the first timeout, takes in what the lanes have, runs tasks one after
+ * another, and ends in hwt_timer_stop.  While many calls come in it looks once a tick, otherwise it sleeps until the
+ * next deadline, or without end.  A timeout for an earlier time wakes it, a cancel does not.  doc/guide.md, "Wake-ups",
+ * lists the few that find nothing to do.
  *
  * Usage, by role
  *
@@ -97,31 +89,28 @@
  *
  * Errors
  *
- *   A function that can fail returns 0 or a positive errno value, as pthread functions do; strerror() explains it.  It
- *   leaves errno alone, and on failure it changes nothing, out-parameters included.  The library prints nothing but
- *   warnings, which go to config.warn and by default to stderr.
+ *   A function that can fail returns 0 or a positive errno value, as pthread functions do.  It leaves errno alone, and
+ *   on failure it changes nothing, out-parameters included.  Under "Returns" a value stands alone where it means this:
  *
  *     EINVAL     an argument makes no sense, or is NULL  ECANCELED  the timer has been stopped or has lost its thread
  *     ENOMEM     no memory; nothing was accepted         EBUSY      the task is running, or an advance is in progress
  *     ENOBUFS    max_pending_timeouts are pending        ENOENT     the timeout has ended; nothing to cancel or move
  *     EDEADLK    the call would wait for itself          ENOTSUP    a setting that this build does not serve
  *
+ *   The library prints nothing but warnings, which go to config.warn and by default to stderr.
+ *
  *   Not detected: a call in a signal handler, or in a forked child with a timer of its parent, may deadlock or corrupt
  *   the timer.  Write to a pipe; create the timer after the fork.  fork followed by exec is fine.  A process may exit
- *   without hwt_timer_destroy, but the worker runs tasks until it is gone: stop the timer if exit handlers free what
- *   they use.
+ *   without hwt_timer_destroy; until it is gone the worker runs tasks.
  *
- * Time
+ * Time, signals, cancelled threads
  *
- *   Nanoseconds on CLOCK_MONOTONIC in int64_t, in names that end in _ns.  Steps of the wall clock do not matter.  On
- *   Linux the time that a machine is suspended does not count.
+ *   Times are nanoseconds on CLOCK_MONOTONIC in int64_t, in names that end in _ns.  Steps of the wall clock do not
+ *   matter.  On Linux the time that a machine is suspended does not count.
  *
- * Signals and cancelled threads
- *
- *   The worker blocks the signals that are sent to the process, so a thread of the program gets them.  It leaves open
- *   what a fault of a task raises, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP and SIGSYS, for the program's handlers, and
- *   SIGPROF if the thread that starts the worker does.  A child that a task spawns inherits the mask and would ignore
- *   SIGTERM: give it one with posix_spawnattr_setsigmask, or with pthread_sigmask between fork and exec.
+ *   The worker blocks signals, so a thread of the program gets those that are sent to the process.  It leaves open what
+ *   a fault of a task raises (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS), and SIGPROF if the thread that starts
+ *   the worker does.  A child that a task spawns inherits the mask: doc/guide.md, "Settings".
  *
  *   No call is a cancellation point.  A thread that is cancelled (pthread_cancel) leaves after the call, and tasks and
  *   finalisers that run in the call come to their end.  A thread with PTHREAD_CANCEL_ASYNCHRONOUS must make no call.
@@ -203,38 +192,30 @@ typedef enum hwt_state {
 } hwt_state;
 
 /*
- * Schedules task(timeout, arg) to run once, at the first tick at or after delay_ns from now.  A delay_ns <= 0 means the
- * next tick, which is up to one tick away: 100 ms by default, on a virtual clock too.  A sum past INT64_MAX counts as
- * INT64_MAX, which never comes.  *out (may be NULL) is the handle.  It is written before the task can start, so the
- * task may read it where the caller keeps it; other threads may use it once this call has returned.
+ * Schedules task(timeout, arg) to run once, at the first tick at or after delay_ns from now, or deadline_ns on the
+ * clock of hwt_now().  What has passed, as delay_ns <= 0, means the next tick, which is up to one tick away: 100 ms by
+ * default, on a virtual clock too.  A sum past INT64_MAX counts as INT64_MAX, which never comes.  *out (may be NULL) is
+ * the handle.  It is written before the task can start, so the task may read it where the caller keeps it; other
+ * threads may use it once this call has returned.
  *
  * Threads  any, tasks included.  Waits for no task and not for the worker.  The first call starts the worker.
- * Returns  0; EINVAL; ECANCELED; ENOBUFS: max_pending_timeouts are pending, or as many cancelled ones as it allows
- *          wait for their finaliser; ENOMEM; what hwt_timer_start returns.
+ * Returns  0; EINVAL; ECANCELED; ENOMEM; ENOBUFS, also if as many cancelled timeouts as max_pending_timeouts allows
+ *          wait for their finaliser; what hwt_timer_start returns.
  * Order    the task sees what the caller wrote before the call: a release that the start of the task acquires.
- * Cost     a clock read and the uncontended lock of the thread's lane; 48 bytes, and about 13 for its place in the
- *          wheel.  No allocation once timer and lane have held as much before.  One system call at most (a futex,
- *          microseconds): the first caller that finds the worker asleep beyond the deadline, or 4096 operations in the
- *          lane, wakes it.  Where the kernel's clock is the time stamp counter, a thread that schedules often reads
- *          that instead if it is enough to know the tick; the deadline in hwt_unprocessed may then be off by some
- *          nanoseconds.  Workers check once a second that this still holds: they read a file below /sys.
+ * Cost     a clock read, the larger part, which hwt_new_timeout_at does not need; the uncontended lock of the thread's
+ *          lane; 48 bytes, and about 13 for its place in the wheel.  No allocation once timer and lane have held as
+ *          much before.  One system call at most (a futex, microseconds): the first caller that finds the worker asleep
+ *          beyond the deadline, or 4096 operations in the lane, wakes it.
  */
 HWT_API int hwt_new_timeout(hwt_timer *timer, hwt_task *task, void *arg, int64_t delay_ns, hwt_timeout *out);
-
-/*
- * The same for an absolute time on the clock of hwt_now().  A deadline in the past means the next tick.
- *
- * Threads, Returns, Order  as hwt_new_timeout.
- * Cost     as hwt_new_timeout without the clock read, which is the larger part.
- */
 HWT_API int hwt_new_timeout_at(hwt_timer *timer, hwt_task *task, void *arg, int64_t deadline_ns, hwt_timeout *out);
 
 /*
  * Schedules task(timeout, arg) to run again and again: at the first tick at or after first_delay_ns from now, then at
- * those at or after each further period_ns of that, without drift, however long the task takes.  Runs whose tick passes
- * while the worker is late or the task still runs are merged into one (hwt_timeout_missed); so are the periods since a
- * first deadline in the past.  Runs never overlap, not even on an executor.  For a period that counts from the end of a
- * run let the task reschedule itself.
+ * those at or after each further period_ns of that, without drift.  Runs never overlap, not even on an executor.  Those
+ * whose tick passes while the worker is late or the task still runs are merged into one, and so are the periods since a
+ * first deadline in the past: hwt_timeout_missed.  For a period that counts from the end of a run let the task
+ * reschedule itself.
  *
  * hwt_cancel ends it, also from its own task: it returns 0, a run in progress comes to its end, and no other begins.
  * hwt_reschedule sets the time of the next run, from which the periods count on.  A stop hands it out once.
@@ -245,15 +226,6 @@ HWT_API int hwt_new_timeout_at(hwt_timer *timer, hwt_task *task, void *arg, int6
  */
 HWT_API int hwt_new_periodic(hwt_timer *timer, hwt_task *task, void *arg, int64_t first_delay_ns, int64_t period_ns,
 			     hwt_timeout *out);
-
-/*
- * How many periods were merged into this run of a periodic timeout: 0 if it is in time.
- *
- * Threads  the task itself, with the handle that it was called with.
- * Returns  the number; 0 everywhere else.
- * Cost     some reads.
- */
-HWT_API uint64_t hwt_timeout_missed(hwt_timeout timeout);
 
 /* Flags of hwt_spec. */
 #define HWT_ABSOLUTE 256u /* when_ns is a deadline */
@@ -269,13 +241,11 @@ typedef struct hwt_spec {
 	/*
 	 * The finaliser, or NULL.  The library calls it exactly once, when it is done with arg: after the last run, or
 	 * soon after the cancel (without memory to tell the worker: when the timeout would have been due).  For a
-	 * timeout that a stop handed back, hwt_timer_destroy calls it, so arg can be read until then.  It is not called
-	 * if hwt_new_timeout_ex fails.
+	 * timeout that a stop handed back, hwt_timer_destroy calls it.  It is not called if hwt_new_timeout_ex fails.
 	 *
 	 * It runs on the worker (caller-driven: in hwt_timer_advance), on the executor's thread after a task that ran
-	 * there, or in hwt_timer_stop and hwt_timer_destroy; never in hwt_cancel, and with no lock of the library held.
-	 * It may make every call that a task may (stop and destroy refuse what it schedules) and holds up other tasks
-	 * as a task does.
+	 * there, or in stop and destroy, which refuse what it schedules; never in hwt_cancel, and with no lock of the
+	 * library held.  It may make every call that a task may, and holds up others as a task does.
 	 */
 	void (*release)(void *arg);
 
@@ -301,15 +271,14 @@ HWT_API int hwt_new_timeout_ex(hwt_timer *timer, const hwt_spec *spec, hwt_timeo
 
 /*
  * Cancels a timeout.  0 says that this very call prevented the task: it has not started and never will, and arg is the
- * caller's again, or the finaliser's if there is one.  Of several calls for one timeout at most one returns 0.
+ * caller's again, or the finaliser's if there is one.
  *
- * Whatever it returns, no run begins afterwards.  A run in progress goes on to its end and is the last:
+ * Whatever it returns, no run begins afterwards.  A run in progress goes on to its end and is the last; it may still
+ * use arg, so do not free that.  hwt_cancel_sync waits for it.  While a task runs the answer is
  *
- *     0       the timeout was going to run again (it is periodic, or its task has rescheduled it), and will not.
- *     EBUSY   it was not, or not yet: a hwt_reschedule from its own task now returns ENOENT.  The timeout ends as
+ *     0       if it was going to run again (it is periodic, or has rescheduled itself), and will not;
+ *     EBUSY   if it was not, or not yet: a hwt_reschedule from the task now returns ENOENT.  The timeout ends as
  *             HWT_EXPIRED when the task returns; no stop hands it out.
- *
- * With both the task may still use arg: do not free it.  hwt_cancel_sync waits for the task.
  *
  * Threads  any, tasks included, also the timeout's own.  Never waits for a task, never fails with ENOMEM.
  * Returns  0; EBUSY: the task is running, or with the executor; ENOENT: the timeout has ended (it ran, was cancelled,
@@ -326,7 +295,7 @@ HWT_API int hwt_cancel(hwt_timeout timeout);
  *
  * It cannot detect an indirect deadlock.  Hold no lock that the task may want.  In a task do not wait for a task that
  * waits for this one, or that cannot begin before this one returns (on an executor of one thread: every task behind
- * it).  Where that cannot be had, count references: the task holds one, and the owner of the last one frees.
+ * it).  Where that cannot be had, count references: doc/guide.md, "Freeing arg".
  *
  * Threads  any, also tasks of other timeouts.
  * Returns  0: this call prevented the task, or its further runs; ENOENT: the timeout has ended, perhaps during this
@@ -337,10 +306,11 @@ HWT_API int hwt_cancel(hwt_timeout timeout);
 HWT_API int hwt_cancel_sync(hwt_timeout timeout);
 
 /*
- * Moves a pending timeout to delay_ns from now.  0 says that the task had not started and has the new deadline: it runs
- * neither at the old one nor before the new one.  Made for timeouts that move all the time, as that of an idle
- * connection with each packet: a later deadline is a few instructions and no queue operation, and when the old time
- * comes the worker finds the new one.  The worker is told of an earlier deadline at once.
+ * Moves a pending timeout to delay_ns from now, or to deadline_ns on the clock of hwt_now().  0 says that the task had
+ * not started and has the new deadline: it runs neither at the old one nor before the new one.  Made for timeouts that
+ * move all the time, as that of an idle connection with each packet: a later deadline is a few instructions and no
+ * queue operation, and when the old time comes the worker finds the new one.  The worker is told of an earlier one at
+ * once.  Of a periodic timeout it sets the next run, from which the periods count on.
  *
  * From its own task it re-arms the same handle: the task runs again at the new time, after it has returned.  From this
  * call on the timeout is pending again for hwt_cancel and hwt_pending_timeouts; its state is HWT_RUNNING until the task
@@ -348,80 +318,72 @@ HWT_API int hwt_cancel_sync(hwt_timeout timeout);
  * hwt_cancel ends the series.
  *
  * It does not revive a timeout that has ended: to restart one that may be pending, running or over, cancel it and
- * schedule a new one.  Of a periodic timeout it sets the next run, from which the periods count on.
+ * schedule a new one.
  *
  * Threads  any, tasks included.  Waits for no task; waits some instructions for another reschedule of the same timeout.
  * Returns  0; EBUSY: the task is running, and is not the caller: until it returns, it alone decides whether the timeout
  *          runs again; ENOENT: the timeout has ended, the handle is zero, or in its own task: it was cancelled; ENOMEM:
- *          no memory to tell the worker of an earlier deadline, the old one holds; ENOBUFS: in its own task, at the
- *          limit.
+ *          no memory to tell the worker of an earlier deadline, the old one holds; ENOBUFS: in its own task.
  * Order    the last of several calls counts.  The task sees what the caller wrote before the call.
- * Cost     one clock read, two atomic operations; an earlier deadline costs as much as hwt_new_timeout.  However often
- *          it is moved, a timeout is in a queue at most once.
+ * Cost     one clock read, which hwt_reschedule_at does not need, and two atomic operations; an earlier deadline costs
+ *          as much as hwt_new_timeout.  However often it is moved, a timeout is in a queue at most once.
  */
 HWT_API int hwt_reschedule(hwt_timeout timeout, int64_t delay_ns);
-
-/*
- * The same for an absolute time on the clock of hwt_now().
- *
- * Threads, Returns, Order  as hwt_reschedule.
- * Cost     as hwt_reschedule without the clock read.
- */
 HWT_API int hwt_reschedule_at(hwt_timeout timeout, int64_t deadline_ns);
 
 /*
- * How far a timeout has come.  The answer is a snapshot, except that an ended timeout never comes back.  hwt_is_expired
- * is true for HWT_RUNNING and HWT_EXPIRED, hwt_is_cancelled for HWT_CANCELLED; both are false for HWT_RETIRED.
+ * Looks at a timeout.  hwt_timeout_state says how far it has come: a snapshot, except that an ended timeout never comes
+ * back.  hwt_is_expired is true for HWT_RUNNING and HWT_EXPIRED, hwt_is_cancelled for HWT_CANCELLED; both are false for
+ * HWT_RETIRED.  hwt_timeout_timer returns its timer, also when it has ended.
  *
- * Threads  any.
- * Returns  the state; HWT_NONE for the zero handle.
+ * Threads  any, until the timer is destroyed.
+ * Returns  as above; HWT_NONE, false and NULL for the zero handle.
  * Order    with HWT_EXPIRED the caller sees what the task wrote.
- * Cost     one read of the timeout's memory.
+ * Cost     some reads of the timeout's memory.
  */
 HWT_API hwt_state hwt_timeout_state(hwt_timeout timeout);
 HWT_API bool hwt_is_expired(hwt_timeout timeout);
 HWT_API bool hwt_is_cancelled(hwt_timeout timeout);
+HWT_API hwt_timer *hwt_timeout_timer(hwt_timeout timeout);
 
 /*
  * How long it is to the deadline, on the timer's own clock: *left_ns is 0 or less when the task is due and has not
  * started, and INT64_MAX of one that is never due.  With a reschedule at the same time it is the old or the new one.
  *
  * Threads  any.
- * Returns  0 and *left_ns; EINVAL: left_ns is NULL; EBUSY: the task is running, or with the executor; ENOENT: the
- *          timeout has ended, or the handle is zero.
+ * Returns  0 and *left_ns; EINVAL; EBUSY: the task is running, or with the executor; ENOENT.
  * Cost     some reads of the timeout's memory and a clock read.
  */
 HWT_API int hwt_timeout_left(hwt_timeout timeout, int64_t *left_ns);
 
 /*
- * The timer of a timeout, also of one that has ended.
+ * How many periods were merged into this run of a periodic timeout: 0 if it is in time.
  *
- * Threads  any, until that timer is destroyed.
- * Returns  the timer; NULL for the zero handle.
+ * Threads  the task itself, with the handle that it was called with.
+ * Returns  the number; 0 everywhere else.
  * Cost     some reads.
  */
-HWT_API hwt_timer *hwt_timeout_timer(hwt_timeout timeout);
-
-/*
- * How many timeouts have been accepted and have neither started to run nor been cancelled.
- *
- * Threads  any.
- * Returns  the number: exact while no thread is in a call, otherwise near that of the moment and never below 0; 0 for
- *          NULL.
- * Cost     reads two counters for each lane.
- */
-HWT_API uint64_t hwt_pending_timeouts(const hwt_timer *timer);
+HWT_API uint64_t hwt_timeout_missed(hwt_timeout timeout);
 
 /*
  * Writes a timeout in words, for logs: "hwt timeout 0x7f32c4001040:17 pending, 1.204 s left" (or ", due since 0.002 s",
  * ", never due"), or running, expired, cancelled, retired, none.  The answer is a snapshot.
  *
  * Threads  any.
- * Returns  as snprintf: the number of characters without the final 0, also when len is less.  buf may be NULL if len is
- *          0.
+ * Returns  as snprintf: the number of characters without the final 0, also when len is less; buf may be NULL if len is
+ * 0.
  * Cost     that of snprintf.  It only reads the timeout, whose order and time stay what they are.
  */
 HWT_API int hwt_timeout_format(hwt_timeout timeout, char *buf, size_t len);
+
+/*
+ * How many timeouts have been accepted and have neither started to run nor been cancelled.
+ *
+ * Threads  any.
+ * Returns  the number: exact while no thread is in a call, otherwise near it and never below 0; 0 for NULL.
+ * Cost     reads two counters for each lane.
+ */
+HWT_API uint64_t hwt_pending_timeouts(const hwt_timer *timer);
 
 /*
  * Settings
@@ -549,7 +511,7 @@ typedef struct hwt_unprocessed {
 	hwt_timeout timeout;
 	hwt_task *task;
 	void *arg;
-	int64_t deadline_ns;
+	int64_t deadline_ns; /* of a delay right to some nanoseconds: doc/guide.md, "Settings" */
 } hwt_unprocessed;
 
 /*
@@ -572,12 +534,11 @@ HWT_API int hwt_timer_create(hwt_timer **timer, const hwt_config *config);
 
 /*
  * Starts the worker, and returns once it has set the start time, from which ticks are counted.  hwt_new_timeout calls
- * it by itself.  Call it to learn early that no thread can be created, or to keep the first hwt_new_timeout fast.  It
- * does nothing if the timer has been started.
+ * it by itself.  Call it to learn early that no thread can be created, or to keep the first hwt_new_timeout fast.
  *
  * Threads  any, any number at once: one starts the worker, the others wait for it.
- * Returns  0; EINVAL; ECANCELED; the error of pthread_create, after which the timer is as before and may be started
- *          again.
+ * Returns  0, also if the timer has been started; EINVAL; ECANCELED; the error of pthread_create, after which the timer
+ *          is as before and may be started again.
  * Cost     creates a thread; one read if the timer has been started.
  */
 HWT_API int hwt_timer_start(hwt_timer *timer);
@@ -592,7 +553,7 @@ HWT_API int hwt_timer_start(hwt_timer *timer);
  * two timers stop each other's timer.
  *
  * Threads  any, but no task of this timer.  A second or concurrent call waits for the first, then reports 0.
- * Returns  0; EINVAL; EDEADLK: called in a task of this timer, nothing has changed.  Never ENOMEM.
+ * Returns  0; EINVAL; EDEADLK: called in a task of this timer.
  * Order    the caller sees what the tasks wrote.
  * Cost     one cancel for each pending timeout, and the wait.  Never allocates.
  */
@@ -613,29 +574,22 @@ HWT_API bool hwt_timer_next_unprocessed(hwt_timer *timer, hwt_unprocessed *out);
  * later.  NULL is a no-op.
  *
  * Threads  any, but no task of this timer.  No other call of this timer may be in progress.
- * Returns  0; EDEADLK: called in a task of this timer, and nothing has changed.
+ * Returns  0; EDEADLK: called in a task of this timer.
  * Cost     that of hwt_timer_stop, the finalisers of what the stop gave back, and freeing all memory.
  */
 HWT_API int hwt_timer_destroy(hwt_timer *timer);
 
 /*
- * Writes the settings in force (the tick after its floor, the wheel after rounding) to *out, as far as out->size
- * reaches, which the caller sets.  A second timer can be made from them.  executor and thread_name point into the timer
- * and are valid until hwt_timer_destroy.  thread_attr is NULL: the library keeps no copy.
+ * hwt_timer_config writes the settings in force (the tick after its floor, the wheel after rounding) to *out, as far as
+ * out->size reaches, which the caller sets.  A second timer can be made from them.  executor and thread_name point into
+ * the timer and are valid until hwt_timer_destroy.  thread_attr is NULL: the library keeps no copy.  hwt_timer_user
+ * returns config.user alone: hwt_timer_user(hwt_timeout_timer(timeout)) leads a task to it.
  *
  * Threads  any.
- * Returns  0; EINVAL: out->size is too small for any setting or above 4096.
- * Cost     copies the structure.
+ * Returns  0; EINVAL, also if out->size is too small for any setting or above 4096.  NULL for NULL.
+ * Cost     copies the structure; one read.
  */
 HWT_API int hwt_timer_config(const hwt_timer *timer, hwt_config *out);
-
-/*
- * What config.user was when the timer was created.  hwt_timer_user(hwt_timeout_timer(timeout)) leads a task to it.
- *
- * Threads  any.
- * Returns  config.user; NULL for NULL.
- * Cost     one read.
- */
 HWT_API void *hwt_timer_user(const hwt_timer *timer);
 
 /*
@@ -652,28 +606,27 @@ HWT_API void *hwt_timer_user(const hwt_timer *timer);
 /*
  * Runs what is due at now_ns and was accepted before the call, as far as max_tasks_per_advance allows; what its tasks
  * schedule waits for a later one.  *next_ns (may be NULL) says when there is work again: INT64_MAX if nothing is
- * pending, now_ns or earlier if there is more to do at once.  A task that is with the executor may run again, as a
- * periodic one does: until it is over the answer is at most one tick away.
+ * pending, now_ns or earlier if there is more to do at once.
  *
  * The answer is never late for what was accepted before the call looked at the lanes for the last time.  What another
  * thread schedules between that look and the return may be missing in it.  Such a timeout, a later one for an earlier
  * time, and the cancel of one with a finaliser make the descriptor of hwt_timer_fd readable and call on_earlier; a loop
- * with neither has to be woken by the thread that calls.  A now_ns earlier than one before runs nothing.  The answer
- * may be early where a worker would wake up for nothing (see the top), and where the cancelled timeouts of many hundred
- * ticks have to be forgotten: one call does a part of that.
+ * with neither has to be woken by the thread that calls.  The answer may be early: at most one tick away while a task
+ * is with the executor, as it may run again; where a worker would wake up for nothing; and where the cancelled timeouts
+ * of many hundred ticks have to be forgotten, of which one call does a part.
  *
  * Delays count from the later of CLOCK_MONOTONIC and the times told.  A time behind the clock, as of a loop that reads
- * the clock once a turn, makes tasks run late, also when it is the first one; a time ahead of it makes them run early.
- * Without HWT_VIRTUAL_CLOCK the clock stays the system's: a first time of 0 or less is refused, any other wrong time
- * fails silently.
+ * the clock once a turn, makes tasks run late, also when it is the first one; a time ahead of it makes them run early;
+ * one earlier than a time before runs nothing.  Without HWT_VIRTUAL_CLOCK the clock stays the system's: a first time of
+ * 0 or less, which CLOCK_MONOTONIC never is, is refused, any other wrong time fails silently.
  *
  * The caller may hold a lock of its own across the call, if its tasks drop the lock while they need others to have it.
  * To a thread that has the lock no task is then between its start and the point at which it drops the lock.
  *
  * Threads  any, one at a time.
- * Returns  0; EINVAL: the timer has no HWT_CALLER_DRIVEN, or the first call tells 0 or less, which CLOCK_MONOTONIC
- *          never is, without HWT_VIRTUAL_CLOCK; EBUSY: an advance is in progress, in another thread or around the task
- *          that calls; ECANCELED: the timer has been stopped, perhaps meanwhile.  *next_ns is written with 0 only.
+ * Returns  0; EINVAL: the timer has no HWT_CALLER_DRIVEN, or the first time is refused; EBUSY: an advance is in
+ *          progress, in another thread or around the task that calls; ECANCELED: the timer has been stopped, perhaps
+ *          meanwhile.  *next_ns is written with 0 only.
  * Order    as if one thread made all calls, one after the other.
  * Cost     a mutex, a look at all lanes, what is due; with a descriptor also a system call to set it, and with
  *          that or on_earlier one (membarrier) so that producers need no fence.
@@ -685,8 +638,7 @@ HWT_API int hwt_timer_advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns
  * if something has come since, so that an advance has to look at it.  INT64_MAX while there was never anything.
  *
  * Threads  any.  Waits some instructions for the begin or the end of an advance.
- * Returns  0 and *next_ns; EINVAL: next_ns is NULL, or the timer has no HWT_CALLER_DRIVEN; EBUSY: an advance is in
- *          progress, in another thread or around the task that calls; ECANCELED.
+ * Returns  0 and *next_ns; EINVAL, also without HWT_CALLER_DRIVEN; EBUSY, also around the task that calls; ECANCELED.
  * Cost     a mutex and a look at all lanes.
  */
 HWT_API int hwt_timer_next(hwt_timer *timer, int64_t *next_ns);
@@ -762,21 +714,13 @@ typedef struct hwt_stats {
 HWT_API int hwt_timer_stats(const hwt_timer *timer, hwt_stats *out);
 
 /*
- * The clock of all deadlines.
+ * The clock of all deadlines, and the version of the library that is linked; HWT_VERSION_* say that of the header.
  *
  * Threads  any.
- * Returns  CLOCK_MONOTONIC in nanoseconds.
- * Cost     that of clock_gettime, some 30 ns.
+ * Returns  CLOCK_MONOTONIC in nanoseconds; "MAJOR.MINOR.PATCH", a constant.
+ * Cost     that of clock_gettime, some 30 ns; none.
  */
 HWT_API int64_t hwt_now(void);
-
-/*
- * The version of the library that is linked; HWT_VERSION_* say that of the header.
- *
- * Threads  any.
- * Returns  "MAJOR.MINOR.PATCH", a constant.
- * Cost     none.
- */
 HWT_API const char *hwt_version(void);
 
 #ifdef __cplusplus
