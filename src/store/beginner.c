@@ -126,10 +126,38 @@ static void failed(hwt_store *store, struct batch *batch)
 	}
 }
 
-static int begin(hwt_store *store, struct batch *batch)
+/*
+ * The reply of the database, or that there is none.  At most once: what may have been begun stays with this process until
+ * that is known, for whoever takes the shard makes FAILED what is running there.
+ */
+static int ask(hwt_store *store, struct batch *batch, unsigned *failures)
 {
-	int rc = store->engine->begin(store->begin_conn, batch->wants, batch->count, batch->at_most_once,
-				      batch->unsure);
+	bool again;
+	int rc;
+
+	do {
+		rc = store->begin_conn && !store->begin_conn->broken
+			 ? 0
+			 : hwts_reconnect(store, &store->begin_conn, HWTS_BEGIN, failures);
+		if (rc == 0) {
+			rc = store->engine->begin(store->begin_conn, batch->wants, batch->count, batch->at_most_once,
+						  batch->unsure);
+			if (rc != 0)
+				hwts_warn(store, "begin: %s", hwts_fail_text());
+		}
+		batch->unsure |= rc == ECONNRESET;
+		pthread_mutex_lock(&store->lock);
+		again = rc != 0 && batch->unsure && batch->at_most_once && hwts_trusted(store);
+		if (again)
+			hwts_wait_ns(&store->drained, &store->lock, hwts_backoff_ns(++*failures));
+		pthread_mutex_unlock(&store->lock);
+	} while (again);
+	return rc;
+}
+
+static int begin(hwt_store *store, struct batch *batch, unsigned *failures)
+{
+	int rc = ask(store, batch, failures);
 
 	HWTS_POINT("begun");
 	pthread_mutex_lock(&store->lock);
@@ -174,17 +202,9 @@ static void work(hwt_store *store, struct batch *batch)
 		pthread_mutex_unlock(&store->lock);
 		if (batch->count == 0)
 			continue;
-		if ((store->begin_conn && !store->begin_conn->broken) ||
-		    hwts_reconnect(store, &store->begin_conn, HWTS_BEGIN, &failures) == 0) {
-			if (begin(store, batch) == 0) {
-				failures = 0;
-				continue;
-			}
-			hwts_warn(store, "begin: %s", hwts_fail_text());
-		} else {
-			pthread_mutex_lock(&store->lock);
-			failed(store, batch);
-			pthread_mutex_unlock(&store->lock);
+		if (begin(store, batch, &failures) == 0) {
+			failures = 0;
+			continue;
 		}
 		pthread_mutex_lock(&store->lock);
 		if (!store->begin_halt)

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An engine in front of the real one, which lets one exchange with the database fail.
+ *
+ *   before   the connection broke before the statement was sent: nothing happened, ENOTCONN
+ *   after    it was done, and the connection broke before its reply came: ECONNRESET, and nothing that the reply said
+ *            reaches the store
+ *
+ * The exchanges of a process are counted; front_arm(n, how) chooses the one that fails.  The front is put into a store
+ * that is open, before it is started.
+ *
+ * "store.h" is that of src/store/ here: there is none in this folder.
+ */
+#ifndef HWT_TEST_FRONT_H
+#define HWT_TEST_FRONT_H
+
+#include "store.h"
+
+enum front_how { FRONT_BEFORE = 1, FRONT_AFTER };
+
+static const struct hwts_engine *front_real;
+static atomic_uint front_count; /* exchanges so far */
+static atomic_uint front_at;    /* the one that fails; 0: none */
+static atomic_uint front_span;  /* and so many in all, one after the other */
+static enum front_how front_how_;
+static const char *front_only;             /* counted are those of this name; NULL: all */
+static _Atomic(const char *) front_failed; /* the name of the first that did */
+static bool front_callers_know;            /* a caller's reply is never lost: SQLite commits in this process */
+
+/* 0: let it pass. */
+static enum front_how front_fate(const char *name, bool of_caller)
+{
+	unsigned number, at = atomic_load(&front_at);
+
+	if (front_only && strcmp(front_only, name) != 0)
+		return 0;
+	number = atomic_fetch_add(&front_count, 1) + 1;
+	if (at == 0 || number < at || number >= at + atomic_load(&front_span))
+		return 0;
+	if (number == at)
+		atomic_store(&front_failed, name);
+	return of_caller && front_callers_know ? FRONT_BEFORE : front_how_;
+}
+
+static int front_break(struct hwts_conn *conn, enum front_how how)
+{
+	if (conn)
+		conn->broken = true;
+	return how == FRONT_BEFORE ? hwts_fail(ENOTCONN, "front: the connection broke before the statement")
+				   : hwts_fail(ECONNRESET, "front: the connection broke before the reply");
+}
+
+/* What the reply would have written is copied before, and put back. */
+#define FRONT(name, of_caller, params, args, size, place)                                                              \
+	static int front_##name params                                                                                 \
+	{                                                                                                              \
+		enum front_how how = front_fate(#name, of_caller);                                                     \
+		size_t kept_size = (size);                                                                             \
+		void *kept;                                                                                            \
+		int rc;                                                                                                \
+                                                                                                                       \
+		if (how == 0)                                                                                          \
+			return front_real->name args;                                                                  \
+		if (how == FRONT_BEFORE)                                                                               \
+			return front_break(conn, how);                                                                 \
+		kept = malloc(kept_size + 1);                                                                          \
+		memcpy(kept, (place), kept_size);                                                                      \
+		rc = front_real->name args;                                                                            \
+		if (rc == 0) {                                                                                         \
+			memcpy((void *)(uintptr_t)(place), kept, kept_size);                                           \
+			rc = front_break(conn, how);                                                                   \
+		}                                                                                                      \
+		free(kept);                                                                                            \
+		return rc;                                                                                             \
+	}
+#define FRONT_PLAIN(name, of_caller, params, args) FRONT(name, of_caller, params, args, 0, "")
+
+FRONT(kind, true,
+      (struct hwts_conn * conn, const char *name, const struct hwts_kind_row *make, struct hwts_kind_row *out),
+      (conn, name, make, out), sizeof(*out), out)
+FRONT_PLAIN(ids, true, (struct hwts_conn * conn, int64_t *first, int64_t *count), (conn, first, count))
+FRONT(put, true, (struct hwts_conn * conn, struct hwts_put *puts, size_t n, bool all), (conn, puts, n, all),
+      n * sizeof(*puts), puts)
+FRONT_PLAIN(cancel, true, (struct hwts_conn * conn, int64_t id), (conn, id))
+FRONT_PLAIN(reschedule, true, (struct hwts_conn * conn, int64_t id, int64_t delay_us, struct hwts_due *due),
+	    (conn, id, delay_us, due))
+FRONT(get, true, (struct hwts_conn * conn, int64_t id, hwt_store_info *info), (conn, id, info), sizeof(*info), info)
+FRONT_PLAIN(join, false, (struct hwts_conn * conn, const int32_t *kinds, size_t n, bool force), (conn, kinds, n, force))
+FRONT_PLAIN(leave, false, (struct hwts_conn * conn), (conn))
+FRONT(take, false, (struct hwts_conn * conn, struct hwts_shard_row *shards, size_t n, const bool *fail_running),
+      (conn, shards, n, fail_running), n * sizeof(*shards), shards)
+FRONT_PLAIN(give, false, (struct hwts_conn * conn, const int32_t *shards, const int64_t *epochs, size_t n),
+	    (conn, shards, epochs, n))
+FRONT_PLAIN(listen, false, (struct hwts_conn * conn, const int32_t *shards, size_t n, bool on), (conn, shards, n, on))
+
+/* The reply says until when to look next time. */
+static int front_look(struct hwts_conn *conn, struct hwts_look *look)
+{
+	enum front_how how = front_fate("look", false);
+	uint64_t xmin = look->xmin;
+	int rc;
+
+	if (how == FRONT_BEFORE)
+		return front_break(conn, how);
+	rc = front_real->look(conn, look);
+	if (how == 0 || rc != 0)
+		return rc;
+	look->xmin = xmin;
+	look->due_count = 0;
+	return front_break(conn, how);
+}
+
+static int front_begin(struct hwts_conn *conn, struct hwts_want *wants, size_t n, bool synced, bool again)
+{
+	enum front_how how = front_fate("begin", false);
+	int rc;
+
+	if (how == FRONT_BEFORE)
+		return front_break(conn, how);
+	rc = front_real->begin(conn, wants, n, synced, again);
+	if (how == 0 || rc != 0)
+		return rc;
+	for (size_t i = 0; i < n; i++) {
+		free(wants[i].row);
+		wants[i].row = NULL;
+	}
+	return front_break(conn, how);
+}
+
+static int front_end(struct hwts_conn *conn, struct hwts_row *rows)
+{
+	enum front_how how = front_fate("end", false);
+	struct hwts_row *kept = NULL;
+	size_t n = 0, i = 0;
+	int rc;
+
+	if (how == FRONT_BEFORE)
+		return front_break(conn, how);
+	for (const struct hwts_row *row = rows; row; row = row->next)
+		n++;
+	kept = calloc(n, sizeof(*kept));
+	for (const struct hwts_row *row = rows; row; row = row->next)
+		kept[i++] = *row;
+	rc = front_real->end(conn, rows);
+	i = 0;
+	for (struct hwts_row *row = rows; row && how != 0 && rc == 0; row = row->next)
+		*row = kept[i++];
+	free(kept);
+	return how == 0 || rc != 0 ? rc : front_break(conn, how);
+}
+
+static int front_connect(struct hwts_db *db, enum hwts_role role, struct hwts_conn **conn)
+{
+	return front_fate("connect", false) != 0 ? front_break(NULL, FRONT_BEFORE)
+						 : front_real->connect(db, role, conn);
+}
+
+/* The transaction is open there, and ends with its connection. */
+static int front_open_run(struct hwts_conn *conn, void **handle)
+{
+	enum front_how how = front_fate("open_run", false);
+	void *opened = NULL;
+	int rc = how == FRONT_BEFORE ? 0 : front_real->open_run(conn, &opened);
+
+	if (rc == 0 && how == 0)
+		*handle = opened;
+	if (rc != 0 || how == 0)
+		return rc;
+	if (opened)
+		front_real->drop_run(conn);
+	return front_break(conn, how);
+}
+
+static int front_close_run(struct hwts_conn *conn, const struct hwts_row *row)
+{
+	enum front_how how = front_fate("close_run", false);
+	int rc = 0;
+
+	if (how == FRONT_BEFORE)
+		front_real->drop_run(conn); /* as the server does when the connection breaks */
+	else
+		rc = front_real->close_run(conn, row);
+	return how == 0 || rc != 0 ? rc : front_break(conn, FRONT_AFTER);
+}
+
+static int front_news(struct hwts_conn *conn, bool signalled, hwts_hear *hear, void *ctx, int64_t *again_ns)
+{
+	if (signalled && front_fate("news", false) != 0)
+		return front_break(conn, FRONT_AFTER);
+	return front_real->news(conn, signalled, hear, ctx, again_ns);
+}
+
+/* span: how many exchanges fail, from the n-th on; n 0: none. */
+static void front_arm(unsigned n, enum front_how how, unsigned span)
+{
+	atomic_store(&front_count, 0);
+	atomic_store(&front_failed, NULL);
+	front_how_ = how;
+	atomic_store(&front_span, span);
+	atomic_store(&front_at, n);
+}
+
+static void front_put_before(hwt_store *store)
+{
+	static struct hwts_engine front;
+
+	front_real = store->engine;
+	front_callers_know = strcmp(front_real->name, "sqlite") == 0;
+	front = *front_real;
+	front.kind = front_kind;
+	front.ids = front_real->ids ? front_ids : NULL;
+	front.put = front_put;
+	front.cancel = front_cancel;
+	front.reschedule = front_reschedule;
+	front.get = front_get;
+	front.join = front_join;
+	front.leave = front_leave;
+	front.take = front_take;
+	front.give = front_give;
+	front.close_run = front_close_run;
+	front.listen = front_listen;
+	front.look = front_look;
+	front.begin = front_begin;
+	front.end = front_end;
+	front.connect = front_connect;
+	front.open_run = front_open_run;
+	front.news = front_news;
+	store->engine = &front;
+}
+
+#endif

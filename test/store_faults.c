@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Every statement fails once.
+ *
+ * Generated  a short program: three kinds, one of each mode; puts, a batch, a key, a periodic one, a cancel, a
+ *            reschedule, a task that fails at first; stop, start, close
+ * Nemesis    an engine in front of the real one (store/front.h): the n-th exchange with the database fails before it, or
+ *            after it was done, with the reply lost; for each n until the program ends before the n-th.  Then the same
+ *            with three exchanges in a row
+ * Checked    every timeout runs to its end although the caller only repeats what it was told had not happened; each task
+ *            starts as often as its own failures say and no more, for no process dies here; effects exactly once; nothing
+ *            is left in the table; and all of it without a lease being lost
+ */
+#include "store.h"
+
+#include "store/front.h"
+
+#ifdef HWT_STORE_SQLITE
+#include <sqlite3.h>
+#endif
+#ifdef HWT_STORE_POSTGRES
+#include <libpq-fe.h>
+#endif
+
+enum { ITEMS = 14, CANCELLED = 12, PERIODIC = 13, FAILS = 1 };
+
+static const char *const kinds[] = { "least", "most", "transaction" };
+static atomic_uint starts[ITEMS], ends[ITEMS];
+static atomic_uint run_number; /* what is left of an earlier run does not count */
+
+struct item {
+	unsigned run, number;
+};
+
+static bool execute(void *connection, const char *text)
+{
+	bool ok = false;
+
+#ifdef HWT_STORE_SQLITE
+	if (world.sqlite)
+		ok = sqlite3_exec(connection, text, NULL, NULL, NULL) == SQLITE_OK;
+#endif
+#ifdef HWT_STORE_POSTGRES
+	if (!world.sqlite) {
+		PGresult *result = PQexec(connection, text);
+
+		ok = PQresultStatus(result) == PGRES_COMMAND_OK;
+		PQclear(result);
+	}
+#endif
+	return ok;
+}
+
+static int run_item(const hwt_store_run *run, void *ctx)
+{
+	struct item item;
+	char text[128];
+
+	(void)ctx;
+	memcpy(&item, run->data, sizeof(item));
+	if (item.run != atomic_load(&run_number))
+		return 0;
+	CHECK_INT(now_us(), >=, run->due_us);
+	CHECK(hwt_store_is_mine(run));
+	if (atomic_fetch_add(&starts[item.number], 1) == 0 && item.number == FAILS)
+		return EPROTO;
+	if (run->connection) {
+		(void)snprintf(text, sizeof(text), "insert into %s_effects values (%u, %u)", world.schema, item.run,
+			       item.number);
+		if (!execute(run->connection, text))
+			return EIO;
+	}
+	atomic_fetch_add(&ends[item.number], 1);
+	return 0;
+}
+
+/* How often a row is there: a query of the test's own. */
+static int query_row(void *count, int columns, char **values, char **names)
+{
+	(void)columns;
+	(void)names;
+	*(int *)count = atoi(values[0]);
+	return 0;
+}
+
+static int query(const char *text)
+{
+	int count = -1;
+
+#ifdef HWT_STORE_SQLITE
+	if (world.sqlite) {
+		sqlite3 *db = NULL;
+
+		REQUIRE(sqlite3_open(world.url + 7, &db) == SQLITE_OK);
+		sqlite3_busy_timeout(db, 10000);
+		CHECK_INT(sqlite3_exec(db, text, query_row, &count, NULL), ==, SQLITE_OK);
+		sqlite3_close(db);
+	}
+#endif
+#ifdef HWT_STORE_POSTGRES
+	if (!world.sqlite) {
+		PGconn *conn = PQconnectdb(world.url + 3);
+		PGresult *result = PQexec(conn, text);
+		char *value = PQntuples(result) > 0 ? PQgetvalue(result, 0, 0) : NULL;
+
+		if (value)
+			(void)query_row(&count, 1, &value, NULL);
+		PQclear(result);
+		PQfinish(conn);
+	}
+#endif
+	return count;
+}
+
+/*
+ * The program.  Each call is repeated as its answer says.
+ */
+
+static bool nothing_happened(int rc)
+{
+	return rc == ENOTCONN || rc == EAGAIN;
+}
+
+static int64_t put_item(hwt_store *store, unsigned number, int64_t delay_ns)
+{
+	struct item item = { atomic_load(&run_number), number };
+	hwt_store_spec spec = spec_of(front_only ? kinds[1] : kinds[number % 3], delay_ns);
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	int64_t id = 0;
+	char key[32];
+	int rc;
+
+	spec.data = &item;
+	spec.len = sizeof(item);
+	spec.period_ns = number == PERIODIC ? HWT_S(3600) : 0;
+	(void)snprintf(key, sizeof(key), "%u.%u", item.run, item.number);
+	if (number % 2 == 1)
+		spec.key = key;
+	do {
+		rc = hwt_store_put(store, &spec, &id);
+		if (rc != ECONNRESET)
+			continue;
+		CHECK_INT(id, >, 0);
+		while (nothing_happened(rc = hwt_store_get(store, id, &info)))
+			;
+		if (rc == ENOENT && atomic_load(&starts[number]) > 0) /* it has run already */
+			rc = 0;
+		if (rc == ENOENT)
+			rc = ENOTCONN; /* it is not there: again */
+	} while (nothing_happened(rc));
+	CHECK_INT(rc, ==, 0);
+	return id;
+}
+
+static void put_batch(hwt_store *store, unsigned from, unsigned n)
+{
+	struct item items[ITEMS];
+	hwt_store_spec specs[ITEMS];
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	int64_t ids[ITEMS];
+	int rc;
+
+	for (unsigned i = 0; i < n; i++) {
+		items[i] = (struct item){ atomic_load(&run_number), from + i };
+		specs[i] = spec_of(kinds[(from + i) % 3], HWT_MS(40)); /* it is still there when get asks */
+		specs[i].data = &items[i];
+		specs[i].len = sizeof(items[i]);
+	}
+	do {
+		rc = hwt_store_put_many(store, specs, n, ids);
+		if (rc != ECONNRESET)
+			continue;
+		while (nothing_happened(rc = hwt_store_get(store, ids[0], &info)))
+			;
+		if (rc == ENOENT && atomic_load(&starts[from]) > 0)
+			rc = 0;
+		if (rc == ENOENT)
+			rc = ENOTCONN;
+	} while (nothing_happened(rc));
+	CHECK_INT(rc, ==, 0);
+}
+
+static void cancel_item(hwt_store *store, int64_t id)
+{
+	bool unknown = false;
+	int rc;
+
+	do {
+		rc = hwt_store_cancel(store, id);
+		unknown |= rc == ECONNRESET;
+	} while (nothing_happened(rc) || rc == ECONNRESET);
+	CHECK(rc == 0 || (rc == ENOENT && unknown));
+}
+
+static void start(hwt_store *store)
+{
+	int rc;
+
+	do {
+		rc = hwt_store_start(store);
+	} while (nothing_happened(rc) || rc == ECONNRESET);
+	CHECK_INT(rc, ==, 0);
+}
+
+static bool all_ended(void)
+{
+	for (unsigned i = 0; i < ITEMS; i++)
+		if (i != CANCELLED && atomic_load(&ends[i]) == 0)
+			return false;
+	return true;
+}
+
+static bool wait_for(bool (*done)(void))
+{
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+
+	while (!done())
+		if (hwt_now() > give_up_ns)
+			return false;
+		else
+			sleep_ns(HWT_US(300));
+	return true;
+}
+
+static bool none_runs(void)
+{
+	char text[128];
+
+	(void)snprintf(text, sizeof(text), "select count(*) from %s_timeout where period_us = 0 or state <> 1",
+		       world.schema);
+	return query(text) == 0;
+}
+
+static void program(void)
+{
+	hwt_store_config config = store_config();
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store *store;
+	int64_t cancelled, moved, rc;
+
+	config.threads = 2;
+	config.lease_ns = HWT_S(5); /* so that no lease is lost but by a fault of the store */
+	store = open_with(&config);
+	front_put_before(store);
+	for (unsigned i = 0; i < 3; i++) {
+		kind.name = kinds[i];
+		kind.task = run_item;
+		kind.mode = i;
+		kind.shards = 2;
+		kind.backoff_ns = HWT_MS(1);
+		do
+			rc = hwt_store_register(store, &kind);
+		while (nothing_happened((int)rc) || rc == ECONNRESET);
+		CHECK_INT(rc, ==, 0);
+	}
+	for (unsigned i = 0; i < 3; i++)
+		(void)put_item(store, i, 0);
+	start(store);
+	for (unsigned i = 3; i < 6; i++)
+		(void)put_item(store, i, HWT_MS(5));
+	put_batch(store, 6, 5);
+	cancelled = put_item(store, CANCELLED, HWT_S(3600));
+	moved = put_item(store, 11, HWT_S(3600));
+	cancel_item(store, cancelled);
+	do
+		rc = hwt_store_reschedule(store, moved, HWT_MS(2));
+	while (nothing_happened((int)rc) || (rc == ECONNRESET && atomic_load(&starts[11]) == 0));
+	CHECK(rc == 0 || rc == ECONNRESET || ((rc == ENOENT || rc == EBUSY) && atomic_load(&starts[11]) > 0));
+	CHECK_CALL(hwt_store_stop(store), 0);
+	start(store);
+	(void)put_item(store, PERIODIC, 0);
+	CHECK(wait_for(all_ended));
+	CHECK(wait_for(none_runs));
+	CHECK_INT(stats_of_store(store).lost_leases, ==, 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/*
+ * The verdict
+ */
+
+static void judge(void)
+{
+	char text[256];
+
+	for (unsigned i = 0; i < ITEMS; i++) {
+		unsigned wanted = i == CANCELLED ? 0 : i == FAILS ? 2 : 1, is = atomic_load(&starts[i]);
+
+		/* A transaction that could not be committed has not happened, and runs again. */
+		if (i % 3 == HWT_STORE_TRANSACTION && is > wanted)
+			is = wanted;
+		CHECK_INT(is, ==, wanted);
+		if (i % 3 != HWT_STORE_TRANSACTION)
+			CHECK_INT(atomic_load(&ends[i]), ==, i == CANCELLED ? 0 : 1);
+		if (i % 3 == HWT_STORE_TRANSACTION) {
+			(void)snprintf(text, sizeof(text),
+				       "select count(*) from %s_effects where run = %u and item = %u", world.schema,
+				       atomic_load(&run_number), i);
+			CHECK_INT(query(text), ==, 1);
+		}
+	}
+	/* The periodic one waits for its next time; all shards have been given back. */
+	(void)snprintf(text, sizeof(text), "select count(*) from %s_timeout where state <> 1 or attempt <> 0",
+		       world.schema);
+	CHECK_INT(query(text), ==, 0);
+	(void)snprintf(text, sizeof(text), "select count(*) from %s_timeout", world.schema);
+	CHECK_INT(query(text), ==, atomic_load(&run_number));
+}
+
+/* Each exchange in turn; returns how many there are. */
+static void each_fails(enum front_how how, unsigned span)
+{
+	unsigned step = SANITIZED ? 3 : 1, n = 1, failures = atomic_load(&test_failures), reached = 1;
+	char text[128];
+
+	fresh_world();
+	CHECK_CALL(hwt_store_close(open_store()), 0);
+	(void)snprintf(text, sizeof(text), "create table %s_effects (run bigint, item bigint)", world.schema);
+	(void)query(text);
+	atomic_store(&run_number, 0);
+	for (; reached > 0 && n < 1000; n += step) {
+		for (unsigned i = 0; i < ITEMS; i++) {
+			atomic_store(&starts[i], 0);
+			atomic_store(&ends[i], 0);
+		}
+		atomic_fetch_add(&run_number, 1);
+		front_arm(n, how, span);
+		program();
+		judge();
+		reached = atomic_load(&front_count) >= n;
+		if (atomic_load(&test_failures) > failures) {
+			fprintf(stderr, "exchange %u of %u, %s\n", n, atomic_load(&front_count),
+				atomic_load(&front_failed) ? atomic_load(&front_failed) : "none");
+			break;
+		}
+	}
+	printf("# %u exchanges failed, one by one\n", n - 1);
+	CHECK_INT(n, >, 30);
+}
+
+TEST(each_exchange_fails_before_its_statement)
+{
+	each_fails(FRONT_BEFORE, 1);
+}
+
+TEST(each_exchange_fails_after_its_statement)
+{
+	each_fails(FRONT_AFTER, 1);
+}
+
+TEST(three_exchanges_fail_in_a_row)
+{
+	each_fails(FRONT_BEFORE, 3);
+}
+
+static bool one_failed(void)
+{
+	return atomic_load(&front_failed) != NULL;
+}
+
+/* Nobody knows that it did not start but this process, which therefore must not leave it to others. */
+TEST(what_runs_at_most_once_is_not_failed_by_a_lost_reply_and_a_stop)
+{
+	hwt_store_config config;
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	hwt_store *store;
+	int64_t id;
+
+	fresh_world();
+	config = store_config();
+	config.lease_ns = HWT_S(5);
+	store = open_with(&config);
+	front_put_before(store);
+	front_only = "begin";
+	front_arm(1, FRONT_AFTER, 1);
+	atomic_store(&run_number, 1);
+	atomic_store(&starts[0], 0);
+	register_kind(store, kinds[1], run_item, NULL, HWT_STORE_AT_MOST_ONCE);
+	id = put_item(store, 0, 0);
+	start(store);
+	CHECK(wait_for(one_failed));
+	CHECK_CALL(hwt_store_stop(store), 0);
+	if (hwt_store_get(store, id, &info) == 0)
+		CHECK_INT(info.state, ==, HWT_STORE_PENDING);
+	start(store);
+	CHECK(wait_gone(store, id));
+	CHECK_INT(atomic_load(&starts[0]), ==, 1);
+	CHECK_CALL(hwt_store_close(store), 0);
+	front_only = NULL;
+}
+
+STORE_MAIN(NULL)
