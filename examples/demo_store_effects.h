@@ -24,7 +24,9 @@
 
 #include "demo_store_board.h"
 
+#ifndef SCHEMA
 #define SCHEMA "hwt_demo"
+#endif
 
 struct effects {
 #ifdef HAVE_SQLITE

@@ -51,9 +51,9 @@ result every_file_names_its_licence "$(for file in $(git ls-files '*.[ch]' '*.sh
 result files_have_400_lines_at_most "$(awk 'FNR == 1 { n = inside = 0 }
 	inside { if (/\*\//) inside = 0; next }
 	/^[ \t]*\/\*/ { if (!/\*\//) inside = 1; if (!/\*\/[ \t]*[^ \t]/) next }
-	{ if (++n == 401) print FILENAME }' src/*/*.[ch])"
+	{ if (++n == 401) print FILENAME }' src/*/*.[ch] test/store/*.[ch])"
 
-result lines_have_120_columns_at_most "$(for file in src/*/*.[ch] include/*.h test/*.[ch] test/check/*.[ch]; do
+result lines_have_120_columns_at_most "$(for file in src/*/*.[ch] include/*.h test/*.[ch] test/check/*.[ch] test/store/*.[ch]; do
 	expand "$file" | awk -v f="$file" 'length($0) > 120 { print f ": " NR }'; done)"
 
 # From a line "{" in the first column to the next "}" there.

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the processes of the torture share: the log of each, a page of orders, the database beside the store.
+ *
+ * Generated  actors (torture_actor.c): each puts, cancels, reschedules and runs timeouts of three kinds, one of each
+ *            mode
+ * Nemesis    the conductor (torture.c) and its acts (torture_acts.c): kills, stops, restarts; cuts connections, halts
+ *            the server, fails over; fills the disk, holds snapshots, sets clocks.  torture_proxy.c stands between
+ *            the actors and a PostgreSQL server
+ * Checked    history.pl reads the logs of all and the tables at the end
+ *
+ * A log is a file that is appended to, one write(2) a line, so that a kill loses no line that was written.  Its times
+ * are those of the machine's clock, asked by a system call that faketime does not see.
+ *
+ * The database beside the store, and the small helpers, are the demo's.
+ */
+#ifndef HWT_TORTURE_H
+#define HWT_TORTURE_H
+
+#pragma GCC diagnostic ignored "-Wunused-function" /* of the demo's, not all is needed */
+
+#define SCHEMA "hwt_torture"
+#include "demo_store_effects.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define TORTURE_LEASE_NS HWT_S(2)
+#define TORTURE_ATTEMPTS 8
+#define TORTURE_PATIENCE_US INT64_C(25000000)
+
+/* Orders of the conductor, in FOLDER/orders, mapped by all. */
+struct orders {
+	atomic_bool quiet;       /* put nothing more */
+	atomic_bool disk_full;   /* SQLite's writes find no room */
+	_Atomic int64_t wall_us; /* SQLite: the wall clock is ahead by this */
+	atomic_uint proxy_cuts;  /* counts: each rise cuts all connections */
+	atomic_uint proxy_halves;
+	atomic_bool proxy_holds; /* forwards nothing */
+	atomic_bool proxy_delays;
+};
+
+static struct orders *orders_map(const char *folder)
+{
+	char path[256];
+	struct orders *orders;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s/orders", folder);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+	if (fd < 0 || ftruncate(fd, sizeof(*orders)) != 0)
+		return NULL;
+	orders = mmap(NULL, sizeof(*orders), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	return orders != MAP_FAILED ? orders : NULL;
+}
+
+static int64_t true_us(void)
+{
+	struct timespec now;
+
+	(void)syscall(SYS_clock_gettime, CLOCK_REALTIME, &now);
+	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+static int history_open(const char *folder, const char *name)
+{
+	char path[256];
+
+	(void)snprintf(path, sizeof(path), "%s/%s.log", folder, name);
+	return open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+}
+
+__attribute__((format(printf, 3, 4))) static void history_at(int fd, int64_t time_us, const char *format, ...)
+{
+	char line[512];
+	int at = snprintf(line, sizeof(line), "%" PRId64 " ", time_us);
+	va_list values;
+
+	va_start(values, format);
+	at += vsnprintf(line + at, sizeof(line) - (size_t)at - 1, format, values);
+	va_end(values);
+	at = at < (int)sizeof(line) - 1 ? at : (int)sizeof(line) - 2;
+	line[at++] = '\n';
+	if (write(fd, line, (size_t)at) != at)
+		_exit(3); /* without its log the whole run says nothing */
+}
+
+#define history(fd, ...) history_at(fd, true_us(), __VA_ARGS__)
+
+/* In torture_actor.c, torture_proxy.c. */
+int torture_actor(const char *url, const char *folder, const char *name, unsigned number, uint64_t seed);
+int torture_proxy(const char *server, const char *folder);
+
+/* What the conductor knows of an actor, and what its acts do to one. */
+#define ACTORS 4
+
+struct actor {
+	pid_t pid;
+	char name[16];
+	int64_t continue_us, start_us; /* 0: it runs; when it is to go on, when to be started again */
+};
+
+struct torture {
+	const char *url, *real_url; /* of the actors; without the proxy */
+	const char *folder;
+	struct orders *orders;
+	struct effects database;
+	int log;
+	uint64_t random;
+	struct actor actors[ACTORS];
+	unsigned instances, copies;
+	bool clocks;              /* SQLite: set them; PostgreSQL: those of the actors are wrong, by faketime */
+	const char *standby;      /* a command such as pg_ctl, of the server to fail over to; NULL: there is none */
+	const char *server;       /* the same of the server that is in use; NULL: it may not be stopped */
+	pid_t proxy;              /* 0: there is none */
+	int64_t room_us, pass_us; /* when the disk has room again, and when the proxy passes all; 0: it does */
+	unsigned wrongs;
+};
+
+/* In torture_acts.c. */
+void torture_act(struct torture *torture);                  /* a random one */
+void torture_fail_over(struct torture *torture);            /* once: crash, and promote the standby, if there is one */
+void torture_mend(struct torture *torture, int64_t now_us); /* what is to be over by then; INT64_MAX: everything */
+
+/* In torture_tables.c. */
+bool torture_tables(struct effects *database, const char *file);
+bool torture_number(struct effects *database, const char *sql, int64_t *number);
+
+/* In torture.c. */
+void torture_start(struct torture *torture, struct actor *actor);
+bool torture_open(struct torture *torture, struct effects *database); /* until it can be reached */
+
+#endif

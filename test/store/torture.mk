@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# The torture of libhwt-store, and the checker that judges it; test/store/torture.h says how it goes.
+
+.PHONY: torture
+
+STORE_CHECKS += $(if $(STORE),test/store/history.sh)
+
+torture: $(if $(STORE),$(BUILD)/test/torture) ## libhwt-store while processes and databases die, SECONDS=600
+	$(if $(STORE),HWT_TORTURE_S=$(or $(SECONDS),600) HWT_TEST_TIMEOUT=$$(($(or $(SECONDS),600) + 1200)) \
+		test/run.sh $(BUILD) test/store/torture.sh,@echo 'torture: libhwt-store is not built')
+
+ifneq ($(STORE),)
+$(BUILD)/test/torture: $(wildcard test/store/torture*.[ch]) $(BUILD)/libhwt-store-unit.a $(BUILD)/libhwt.a | $(BUILD)/test
+	$(QCC) $(ALL_CPPFLAGS) $(STORE_HAVE) $(STORE_CPPFLAGS) -Iexamples -Isrc/store $(GNU) -DHWT_TEST $(ALL_CFLAGS) -o $@ \
+		$(filter %.c,$^) $(BUILD)/libhwt-store-unit.a $(BUILD)/libhwt.a $(STORE_LIBS) $(ALL_LDFLAGS)
+endif

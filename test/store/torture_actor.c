@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An actor of the torture: a process with a store.  Two threads put, cancel and reschedule; the store's threads run
+ * what is due; main obeys the conductor.  Everything that it is answered and every start and end goes to its log.
+ *
+ *   SIGUSR1  stop the store and start it again        SIGTERM  close it and end
+ *
+ * The tasks  Most return 0 within milliseconds, some take longer, one in 25 fails and is tried again, and one item in
+ *            97 fails each time, until it is FAILED.  A transaction inserts its item into the table of effects.
+ */
+#include "torture.h"
+
+#include "store.h"
+
+#define PUTTERS 2
+#define RECENT 64
+
+struct known {
+	uint64_t item;
+	int64_t id;
+	unsigned kind;
+};
+
+struct putter {
+	struct actor_self *self;
+	pthread_t thread;
+	uint64_t random;
+	struct known recent[RECENT];
+	unsigned known;
+};
+
+struct actor_self {
+	hwt_store *store;
+	const char *url;
+	struct orders *orders;
+	int log;
+	uint64_t first_item;
+	atomic_uint items;
+	struct putter putters[PUTTERS];
+};
+
+static volatile sig_atomic_t asked_to_end, asked_to_restart;
+
+static void on_signal(int number)
+{
+	if (number == SIGTERM)
+		asked_to_end = 1;
+	else
+		asked_to_restart = 1;
+}
+
+static void log_lost(void *arg, const char *message)
+{
+	struct actor_self *self = arg;
+
+	if (strstr(message, "the lease of") != NULL)
+		history(self->log, "lost");
+	else
+		history(self->log, "said %.200s", message);
+}
+
+/*
+ * The disk of SQLite: full when the conductor says so
+ */
+
+#ifdef HWT_STORE_SQLITE
+static struct orders *disk_orders;
+
+static bool disk_is_full(void)
+{
+	if (atomic_load(&disk_orders->disk_full))
+		errno = ENOSPC;
+	return atomic_load(&disk_orders->disk_full);
+}
+
+static ssize_t disk_write(int fd, const void *data, size_t size)
+{
+	return disk_is_full() ? -1 : write(fd, data, size);
+}
+
+static ssize_t disk_pwrite(int fd, const void *data, size_t size, off_t at)
+{
+	return disk_is_full() ? -1 : pwrite(fd, data, size, at);
+}
+
+static void disk_take_over(struct orders *orders)
+{
+	sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+
+	disk_orders = orders;
+	(void)vfs->xSetSystemCall(vfs, "write", (sqlite3_syscall_ptr)disk_write);
+	(void)vfs->xSetSystemCall(vfs, "pwrite", (sqlite3_syscall_ptr)disk_pwrite);
+	(void)vfs->xSetSystemCall(vfs, "pwrite64", (sqlite3_syscall_ptr)disk_pwrite);
+}
+#endif
+
+/*
+ * Tasks
+ */
+
+static int run_item(const hwt_store_run *run, void *ctx)
+{
+	struct actor_self *self = ctx;
+	const struct hwts_running *running = (const struct hwts_running *)run; /* the epoch is not public */
+	uint64_t random = hwts_mix((uint64_t)true_us()) | 1;
+	uint64_t item;
+	char text[32] = "";
+	int64_t end_us;
+	bool mine;
+	int rc = 0;
+
+	memcpy(text, run->data, run->len < sizeof(text) ? run->len : sizeof(text) - 1);
+	item = strtoull(text, NULL, 10);
+	history(self->log, "start %" PRIu64 " %" PRId64 " %u %u %" PRId64 " %" PRId64, item, run->id,
+		running->row->kind->row.mode, run->attempt, running->row->epoch, run->due_us);
+	if (run->connection != NULL)
+		rc = effects_add(run->connection, is_sqlite(self->url), (unsigned)item);
+	else
+		sleep_us(draw(&random, 50) == 0 ? 300000 : (int64_t)draw(&random, 3000));
+	if (rc == 0 && (item % 97 == 5 || draw(&random, 25) == 0))
+		rc = EPROTO;
+	end_us = true_us(); /* before the question: when its answer is written down it may be old */
+	mine = hwt_store_is_mine(run);
+	history_at(self->log, end_us, "end %" PRIu64 " %" PRId64 " %u %" PRId64 " %d %d", item, run->id, run->attempt,
+		   running->row->epoch, rc, mine);
+	return rc;
+}
+
+/*
+ * Putting
+ */
+
+static void put_one(struct putter *putter)
+{
+	struct actor_self *self = putter->self;
+	hwt_store_spec spec = HWT_STORE_SPEC_INIT;
+	uint64_t item = self->first_item + atomic_fetch_add(&self->items, 1);
+	unsigned kind = (unsigned)draw(&putter->random, 3);
+	char text[32];
+	int64_t id = 0, delay_us;
+	int rc;
+
+	switch (draw(&putter->random, 5)) {
+	case 0:
+		delay_us = 0;
+		break;
+	case 1:
+		delay_us = (int64_t)draw(&putter->random, 50000);
+		break;
+	case 2:
+		delay_us = (int64_t)draw(&putter->random, 8000000);
+		break;
+	default:
+		delay_us = (int64_t)draw(&putter->random, 2000000);
+	}
+	spec.kind = kind_names[kind];
+	spec.data = text;
+	spec.len = (size_t)snprintf(text, sizeof(text), "%" PRIu64, item);
+	spec.delay_ns = delay_us * 1000;
+	history(self->log, "put? %" PRIu64 " %u %" PRId64, item, kind, delay_us);
+	rc = hwt_store_put(self->store, &spec, &id);
+	history(self->log, "put %" PRIu64 " %d %" PRId64, item, rc, rc == 0 ? id : 0);
+	if (rc == 0)
+		putter->recent[putter->known++ % RECENT] = (struct known){ item, id, kind };
+	else
+		sleep_us(20000);
+}
+
+static const struct known *one_of(struct putter *putter)
+{
+	unsigned known = putter->known < RECENT ? putter->known : RECENT;
+
+	return known > 0 ? &putter->recent[draw(&putter->random, known)] : NULL;
+}
+
+static void cancel_one(struct putter *putter, const struct known *known)
+{
+	int log = putter->self->log;
+
+	history(log, "cancel? %" PRIu64 " %" PRId64, known->item, known->id);
+	history(log, "cancel %" PRIu64 " %" PRId64 " %d", known->item, known->id,
+		hwt_store_cancel(putter->self->store, known->id));
+}
+
+/* One that is FAILED would start anew, which at most once forbids to what it is compared with. */
+static void move_one(struct putter *putter, const struct known *known)
+{
+	int64_t delay_us = (int64_t)draw(&putter->random, 3000000);
+	int log = putter->self->log;
+
+	if (known->kind == HWT_STORE_AT_MOST_ONCE)
+		return;
+	history(log, "move? %" PRIu64 " %" PRId64 " %" PRId64, known->item, known->id, delay_us);
+	history(log, "move %" PRIu64 " %" PRId64 " %" PRId64 " %d", known->item, known->id, delay_us,
+		hwt_store_reschedule(putter->self->store, known->id, delay_us * 1000));
+}
+
+static void *put_on_and_on(void *arg)
+{
+	struct putter *putter = arg;
+
+	while (!asked_to_end && !atomic_load(&putter->self->orders->quiet)) {
+		const struct known *known;
+
+		put_one(putter);
+		sleep_us((int64_t)draw(&putter->random, 40000));
+		known = one_of(putter);
+		if (known == NULL)
+			continue;
+		switch (draw(&putter->random, 6)) {
+		case 0:
+			cancel_one(putter, known);
+			break;
+		case 1: /* the last one, which is due about now */
+			cancel_one(putter, &putter->recent[(putter->known - 1) % RECENT]);
+			break;
+		case 2:
+			move_one(putter, known);
+			break;
+		default:
+			break;
+		}
+	}
+	return NULL;
+}
+
+/*
+ * The process
+ */
+
+static bool open_and_register(struct actor_self *self, const char *name)
+{
+	hwt_store_config config = HWT_STORE_CONFIG_INIT;
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	char error[256];
+
+	config.schema = SCHEMA;
+	config.name = name;
+	config.lease_ns = TORTURE_LEASE_NS;
+	config.warn = log_lost;
+	config.warn_ctx = self;
+	if (hwt_store_open(&self->store, self->url, &config, error, sizeof(error)) != 0) {
+		history(self->log, "said open: %s", error);
+		return false;
+	}
+	kind.task = run_item;
+	kind.ctx = self;
+	kind.max_attempts = TORTURE_ATTEMPTS;
+	kind.backoff_ns = HWT_MS(10);
+	kind.backoff_max_ns = HWT_MS(100);
+	for (kind.mode = 0; kind.mode < 3; kind.mode++) {
+		kind.name = kind_names[kind.mode];
+		if (hwt_store_register(self->store, &kind) != 0) {
+			history(self->log, "said register: %s", hwt_store_error());
+			(void)hwt_store_close(self->store);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Until it has started, or is asked to end. */
+static bool start(struct actor_self *self)
+{
+	while (!asked_to_end && hwt_store_start(self->store) != 0) {
+		history(self->log, "said start: %s", hwt_store_error());
+		sleep_us(50000);
+	}
+	return !asked_to_end;
+}
+
+/* The kernel tells a store when somebody sets the clock; this clock is only the store's. */
+static void set_clock(struct actor_self *self)
+{
+	int64_t us = atomic_load(&self->orders->wall_us);
+
+	if (atomic_exchange(&hwts_test_wall_us, us) == us)
+		return;
+	pthread_mutex_lock(&self->store->lock);
+	self->store->load_again = self->store->look_soon = true;
+	pthread_mutex_unlock(&self->store->lock);
+	if (self->store->poke[1] >= 0)
+		hwts_poke(self->store);
+}
+
+int torture_actor(const char *url, const char *folder, const char *name, unsigned number, uint64_t seed)
+{
+	struct actor_self *self = calloc(1, sizeof(*self));
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	(void)signal(SIGTERM, on_signal);
+	(void)signal(SIGUSR1, on_signal);
+	self->url = url;
+	self->orders = orders_map(folder);
+	self->log = history_open(folder, name);
+	self->first_item = (uint64_t)number * 1000000;
+	if (self->orders == NULL || self->log < 0)
+		return 2;
+#ifdef HWT_STORE_SQLITE
+	disk_take_over(self->orders);
+#endif
+	atomic_store(&hwts_test_wall_us, atomic_load(&self->orders->wall_us));
+	while (!open_and_register(self, name)) {
+		if (asked_to_end)
+			return 0;
+		sleep_us(50000);
+	}
+	for (unsigned i = 0; i < PUTTERS; i++) {
+		self->putters[i].self = self;
+		self->putters[i].random = hwts_mix(seed + number * PUTTERS + i) | 1;
+		(void)pthread_create(&self->putters[i].thread, NULL, put_on_and_on, &self->putters[i]);
+	}
+	(void)start(self);
+	while (!asked_to_end) {
+		sleep_us(10000);
+		set_clock(self);
+		if (!asked_to_restart)
+			continue;
+		asked_to_restart = 0;
+		(void)hwt_store_stop(self->store);
+		(void)start(self);
+	}
+	for (unsigned i = 0; i < PUTTERS; i++)
+		pthread_join(self->putters[i].thread, NULL);
+	return hwt_store_close(self->store) == 0 ? 0 : 4;
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The acts of the nemesis: what is done to the actors, and to the database beneath them.  Each is written to the log of
+ * the nemesis before it is done, so that history.pl knows whom it may excuse, and for how long.
+ *
+ *   kill      kill -9, and a new process in its place within a second
+ *   freeze    SIGSTOP for longer than the lease, or for a moment, and SIGCONT
+ *   restart   hwt_store_stop and hwt_store_start in a process that lives on
+ *   quit      SIGTERM: it closes its store, and a new process takes its place
+ *
+ *   PostgreSQL  terminate (pg_terminate_backend of every session), crash (pg_ctl stop -m immediate, and start), cut,
+ *               half, hold, delay (the proxy), fail over (once, halfway)
+ *   SQLite      reader (holds a snapshot, so that a checkpoint cannot finish), full (the disk), copy (sqlite3_backup),
+ *               clock (set by up to an hour, forward and back)
+ */
+#include "torture.h"
+
+#include <hwt_store.h>
+
+static int64_t between(struct torture *torture, int64_t from, int64_t to)
+{
+	return from + (int64_t)draw(&torture->random, (uint64_t)(to - from));
+}
+
+static bool command(const char *server, const char *arguments)
+{
+	char text[512];
+
+	(void)snprintf(text, sizeof(text), "%s %s", server, arguments);
+	return system(text) == 0;
+}
+
+/*
+ * Actors
+ */
+
+/* One that runs; NULL if most of them do not. */
+static struct actor *one_that_runs(struct torture *torture)
+{
+	struct actor *actor = &torture->actors[draw(&torture->random, ACTORS)];
+	unsigned running = 0;
+
+	for (unsigned i = 0; i < ACTORS; i++)
+		running += torture->actors[i].pid > 0 && torture->actors[i].continue_us == 0;
+	return running > 1 && actor->pid > 0 && actor->continue_us == 0 ? actor : NULL;
+}
+
+static void kill_one(struct torture *torture)
+{
+	struct actor *actor = one_that_runs(torture);
+
+	if (actor == NULL)
+		return;
+	history(torture->log, "kill %s", actor->name);
+	(void)kill(actor->pid, SIGKILL);
+	(void)waitpid(actor->pid, NULL, 0);
+	actor->pid = 0;
+	actor->start_us = true_us() + between(torture, 0, 1000000);
+}
+
+/* SQLite: not inside of a write, for then everybody waits for it; that is a law of SQLite's. */
+static void freeze_one(struct torture *torture)
+{
+	struct actor *actor = one_that_runs(torture);
+	int64_t lease_us = TORTURE_LEASE_NS / 1000;
+
+	if (actor == NULL)
+		return;
+	history(torture->log, "stop %s", actor->name);
+	for (int i = 0; i < 50; i++) {
+		(void)kill(actor->pid, SIGSTOP);
+		sleep_us(1000);
+		if (effects_nobody_writes(&torture->database)) {
+			actor->continue_us = true_us() + (draw(&torture->random, 3) == 0
+							      ? between(torture, 10000, 900000)
+							      : lease_us * 5 / 4 + between(torture, 0, lease_us));
+			return;
+		}
+		(void)kill(actor->pid, SIGCONT);
+		sleep_us(between(torture, 100, 20000));
+	}
+}
+
+static void restart_one(struct torture *torture)
+{
+	struct actor *actor = one_that_runs(torture);
+
+	if (actor != NULL && kill(actor->pid, SIGUSR1) == 0)
+		history(torture->log, "restart %s", actor->name);
+}
+
+static void end_one(struct torture *torture)
+{
+	struct actor *actor = one_that_runs(torture);
+
+	if (actor != NULL && kill(actor->pid, SIGTERM) == 0)
+		history(torture->log, "quit %s", actor->name); /* the conductor notices its end */
+}
+
+/*
+ * PostgreSQL
+ */
+
+#ifdef HAVE_POSTGRES
+static void terminate(struct torture *torture)
+{
+	int64_t number = 0;
+
+	history(torture->log, "terminate");
+	(void)torture_number(
+	    &torture->database,
+	    "select count(pg_terminate_backend(pid)) from pg_stat_activity where pid <> pg_backend_pid() and "
+	    "application_name = 'libhwt-store'",
+	    &number);
+}
+
+static void crash(struct torture *torture)
+{
+	if (torture->server == NULL)
+		return;
+	history(torture->log, "away");
+	effects_close(&torture->database);
+	if (!command(torture->server, "-m immediate stop"))
+		torture->wrongs++;
+	sleep_us(between(torture, 0, 2500000));
+	if (!command(torture->server, "start") || !torture_open(torture, &torture->database))
+		torture->wrongs++;
+	history(torture->log, "back");
+}
+
+static void proxy_cuts(struct torture *torture)
+{
+	history(torture->log, "cut");
+	atomic_fetch_add(draw(&torture->random, 2) ? &torture->orders->proxy_cuts : &torture->orders->proxy_halves, 1);
+}
+
+static void proxy_slows(struct torture *torture)
+{
+	bool holds = draw(&torture->random, 2);
+
+	if (torture->pass_us != 0)
+		return;
+	history(torture->log, "away");
+	atomic_store(holds ? &torture->orders->proxy_holds : &torture->orders->proxy_delays, true);
+	torture->pass_us = true_us() + between(torture, 100000, 3500000);
+}
+#endif
+
+void torture_fail_over(struct torture *torture)
+{
+	if (torture->standby == NULL || torture->server == torture->standby)
+		return;
+	history(torture->log, "away");
+	effects_close(&torture->database);
+	if (!command(torture->server, "-m immediate stop") || !command(torture->standby, "promote"))
+		torture->wrongs++;
+	torture->server = torture->standby;
+	if (!torture_open(torture, &torture->database))
+		torture->wrongs++;
+	history(torture->log, "back");
+}
+
+/*
+ * SQLite
+ */
+
+#ifdef HAVE_SQLITE
+/* A snapshot that is old by seconds; the checkpoint of another connection cannot get past it. */
+static void hold_snapshot(struct torture *torture)
+{
+	static struct effects reader;
+	int64_t rows = 0;
+
+	history(torture->log, "reader");
+	if (reader.sqlite == NULL &&
+	    (!effects_open(&reader, torture->url) || !effects_query(&reader, "BEGIN", NULL, NULL))) {
+		torture->wrongs++;
+		return;
+	}
+	if (!torture_number(&reader, "SELECT count(*) FROM " SCHEMA "_timeout", &rows))
+		torture->wrongs++;
+	sleep_us(between(torture, 100000, 1500000));
+	sqlite3_busy_timeout(torture->database.sqlite, 50);
+	(void)effects_query(&torture->database, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL);
+	sqlite3_busy_timeout(torture->database.sqlite, 10000);
+	if (draw(&torture->random, 3) > 0) /* else it stays, through what comes next */
+		effects_close(&reader);
+}
+
+static void fill_disk(struct torture *torture)
+{
+	if (torture->room_us != 0)
+		return;
+	history(torture->log, "away");
+	atomic_store(&torture->orders->disk_full, true);
+	torture->room_us = true_us() + between(torture, 50000, 3000000);
+}
+
+static void copy(struct torture *torture)
+{
+	char path[256];
+	struct effects to = { 0 };
+	sqlite3_backup *backup;
+	int rc = SQLITE_OK;
+
+	history(torture->log, "copy");
+	(void)snprintf(path, sizeof(path), "%s/%u.db", torture->folder, torture->copies);
+	if (sqlite3_open(path, &to.sqlite) != SQLITE_OK)
+		return;
+	/* In one go, as the shell's .backup does it: by steps it would begin again at each write of others. */
+	backup = sqlite3_backup_init(to.sqlite, "main", torture->database.sqlite, "main");
+	for (int i = 0; backup != NULL && i < 1000 && rc != SQLITE_DONE; i++) {
+		rc = sqlite3_backup_step(backup, -1);
+		if (rc == SQLITE_BUSY)
+			sleep_us(2000);
+	}
+	(void)sqlite3_backup_finish(backup);
+	(void)snprintf(path, sizeof(path), "%s/%u.copy", torture->folder, torture->copies++);
+	if (rc != SQLITE_DONE || !torture_tables(&to, path))
+		torture->wrongs++;
+	effects_close(&to);
+}
+
+static void set_clock(struct torture *torture)
+{
+	int64_t us = between(torture, -3600, 3600) * 1000000 / (draw(&torture->random, 2) ? 1 : 1000);
+
+	if (!torture->clocks)
+		return;
+	history(torture->log, "clock %" PRId64, us);
+	atomic_store(&torture->orders->wall_us, us);
+}
+#endif
+
+/*
+ * Choosing, and mending
+ */
+
+void torture_act(struct torture *torture)
+{
+	static void (*const always[])(struct torture *) = { kill_one,   kill_one,    freeze_one,
+							    freeze_one, restart_one, end_one };
+#ifdef HAVE_SQLITE
+	static void (*const sqlite[])(struct torture *) = { hold_snapshot, hold_snapshot, fill_disk, copy, set_clock };
+
+	if (is_sqlite(torture->url) && draw(&torture->random, 2) == 0) {
+		sqlite[draw(&torture->random, 5)](torture);
+		return;
+	}
+#endif
+#ifdef HAVE_POSTGRES
+	static void (*const postgres[])(struct torture *) = { terminate, crash, proxy_cuts, proxy_slows };
+
+	if (!is_sqlite(torture->url) && draw(&torture->random, 2) == 0) {
+		postgres[draw(&torture->random, torture->proxy > 0 ? 4 : 2)](torture);
+		return;
+	}
+#endif
+	always[draw(&torture->random, 6)](torture);
+}
+
+void torture_mend(struct torture *torture, int64_t now_us)
+{
+	for (unsigned i = 0; i < ACTORS; i++) {
+		struct actor *actor = &torture->actors[i];
+
+		if (actor->pid > 0 && actor->continue_us != 0 && actor->continue_us <= now_us) {
+			history(torture->log, "cont %s", actor->name);
+			(void)kill(actor->pid, SIGCONT);
+			actor->continue_us = 0;
+		}
+		if (actor->pid <= 0 && actor->start_us <= now_us)
+			torture_start(torture, actor);
+	}
+	if (torture->room_us != 0 && torture->room_us <= now_us) {
+		atomic_store(&torture->orders->disk_full, false);
+		history(torture->log, "back");
+		torture->room_us = 0;
+	}
+	if (torture->pass_us != 0 && torture->pass_us <= now_us) {
+		atomic_store(&torture->orders->proxy_holds, false);
+		atomic_store(&torture->orders->proxy_delays, false);
+		history(torture->log, "back");
+		torture->pass_us = 0;
+	}
+}
