@@ -4,12 +4,12 @@
  *
  * Generated  a short program: three kinds, one of each mode; puts, a batch, a key, a periodic one, a cancel, a
  *            reschedule, a task that fails at first; stop, start, close
- * Nemesis    an engine in front of the real one (store/front.h): the n-th exchange with the database fails before it, or
- *            after it was done, with the reply lost; for each n until the program ends before the n-th.  Then the same
- *            with three exchanges in a row
- * Checked    every timeout runs to its end although the caller only repeats what it was told had not happened; each task
- *            starts as often as its own failures say and no more, for no process dies here; effects exactly once; nothing
- *            is left in the table; and all of it without a lease being lost
+ * Nemesis    an engine in front of the real one (store/front.h): the n-th exchange with the database fails before it,
+ *            or after it was done, with the reply lost; for each n until the program ends before the n-th.  Then the
+ *            same with three exchanges in a row
+ * Checked    every timeout runs to its end although the caller only repeats what it was told had not happened; each
+ *            task starts as often as its own failures say and no more, for no process dies here; effects exactly
+ *            once; nothing is left in the table; and all of it without a lease being lost
  */
 #include "store.h"
 
@@ -310,7 +310,10 @@ static void judge(void)
 /* Each exchange in turn; returns how many there are. */
 static void each_fails(enum front_how how, unsigned span)
 {
-	unsigned step = SANITIZED ? 3 : 1, n = 1, failures = atomic_load(&test_failures), reached = 1;
+	unsigned step = 100 / (scaled(100) < 1     ? 1
+			       : scaled(100) > 100 ? 100
+						   : scaled(100)),
+		 n = 1, failures = atomic_load(&test_failures), reached = 1;
 	char text[128];
 
 	fresh_world();
@@ -334,7 +337,7 @@ static void each_fails(enum front_how how, unsigned span)
 			break;
 		}
 	}
-	printf("# %u exchanges failed, one by one\n", n - 1);
+	printf("# each of %u exchanges failed, in steps of %u\n", n - 1, step);
 	CHECK_INT(n, >, 30);
 }
 
