@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A connection of idle_server.c and its two timeouts: who owns what, and for how long.
+ * A connection of idle_server.c and its two timeouts: which thread owns what, and for how long.
  *
  * The problem
  *
@@ -152,8 +152,8 @@ static void limit_arm(struct limit *limit, int64_t deadline_ns)
 		return;
 	}
 	/*
-	 * The task may start before the call has returned: all that it needs is written before.  We keep the deadline to
-	 * measure the lateness.  A program that does not need it calls hwt_new_timeout with the delay.
+	 * The task may start before the call has returned: all that it needs is written before.  We keep the deadline
+	 * to measure the lateness.  A program that does not need it calls hwt_new_timeout with the delay.
 	 */
 	c->references++;
 	limit->deadline_ns = deadline_ns;
@@ -194,8 +194,8 @@ static void limit_disarm(struct limit *limit)
 }
 
 /*
- * A message puts the limit off.  The timeout stays the same one: a later deadline costs no queue operation.  If its task
- * has begun on the worker, the letter is under way.
+ * A message puts the limit off.  The timeout stays the same one: a later deadline costs no queue operation.  If its
+ * task has begun on the worker, the letter is under way.
  */
 static void limit_move(struct limit *limit, int64_t deadline_ns)
 {
@@ -249,7 +249,9 @@ static void connection_flush(struct connection *c)
 		return;
 
 	bool blocked = c->out_sent < c->out_used;
-	/* We do not read from a peer that does not take its answers: it needs no more room.  The idle timeout goes on. */
+	/*
+	 * We do not read from a peer that does not take its answers: it needs no more room.  The idle timeout goes on.
+	 */
 	uint32_t watch = blocked ? EPOLLOUT : EPOLLIN;
 
 	if (!blocked)
@@ -339,7 +341,7 @@ static void connection_read(struct connection *c)
 		limit_disarm(&c->request);
 		begun = false;
 	}
-	/* A line that came in one piece is through already and costs no timeout. */
+	/* A line that came in one piece is complete already and costs no timeout. */
 	if (c->in_used > 0 && !begun)
 		limit_arm(&c->request, now_ns + c->loop->server->request_ns);
 	if (c->fd >= 0 && c->in_used == sizeof(c->in))

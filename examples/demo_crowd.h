@@ -10,7 +10,7 @@
  *
  * Judging   is done by the client's clock alone, without libhwt and without asking the server.  CLOCK_MONOTONIC is the
  *           same in all processes: a client reads it, then sends, and the server's timeout starts after that.  So
- *           who is closed sooner than the timeout after this reading was closed early, no doubt.  Late is less clear
+ *           a client that is closed sooner than the timeout after this reading was closed early.  Late is less clear
  *           on a busy machine: it takes seconds to be wrong, and a client that was itself kept from speaking for as
  *           long as the idle timeout was rightly closed.  It is counted as held up.
  */
@@ -52,7 +52,7 @@ struct crowd {
 	unsigned total[ROLES];
 	atomic_int phase;
 	atomic_uint open, replies, ended[ROLES]; /* to show how it goes */
-	/* What went wrong altogether, and with clients.  Who draws a number writes; read when the teams have ended. */
+	/* What went wrong, in all and with clients.  Drawing a number is the right to write it; read at the end. */
 	atomic_uint wrongs[2];
 	char wrong[2][WRONGS_KEPT][160];
 };

@@ -15,8 +15,8 @@
  *           loops      epoll; each owns its connections (connection.h: the rules, read them before you copy)
  *           worker     the timer's own; runs limit_passed, which posts a letter to the loop (mailbox.h)
  *
- * Stopping  follows the current downwards: main stops accepting; no loop reads; the timer is stopped and gives back what
- *           was pending; main drops the letters that are left, closes the connections and frees everything.
+ * Stopping  follows the current downwards: main stops accepting; no loop reads; the timer is stopped and gives back
+ *           what was pending; main drops the letters that are left, closes the connections and frees everything.
  */
 #include <arpa/inet.h>
 #include <getopt.h>
@@ -143,7 +143,7 @@ static int listen_on_loopback(int port)
 	    getsockname(fd, (struct sockaddr *)&address, &length) != 0)
 		fail("cannot listen", errno);
 	printf("listening on 127.0.0.1:%d\n", ntohs(address.sin_port));
-	fflush(stdout); /* whoever started us may wait for the port */
+	fflush(stdout); /* the parent process may wait for the port */
 	return fd;
 }
 

@@ -7,7 +7,7 @@
  *                 \--> eventfd, readable ------------> epoll_wait returns
  *
  * Structure  A stack of letters that are linked through themselves, so that posting never allocates.  The letter is
- *            the reader's from mailbox_post on: whoever posts it does not touch it again.
+ *            the reader's from mailbox_post on: the poster does not touch it again.
  * Invariant  While the stack is not empty, the eventfd is readable, or the poster of its oldest letter is about to
  *            make it so.  Hence only the letter that finds the stack empty costs a system call, and take reads the
  *            eventfd first and the stack second: the other way round a letter in between would lie there unseen.

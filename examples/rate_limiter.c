@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Token buckets: each key may be served so often a second, with a burst; who comes too soon waits in line for a while.
+ * Token buckets: each key may be served so often a second, with a burst; a request that comes too soon waits in line.
  *
  *     $ build/examples/rate_limiter
  *     key      asked    granted    at once  timed out    refused
@@ -18,17 +18,17 @@
  *
  * Two kinds of timeouts:
  *
- *   refill    of a key: gives the tokens that have grown to those who wait.  Tokens are counted by the clock when
- *             somebody looks, so a key that nobody waits for needs no timeout, however many keys there are.  The first
- *             who waits arms it for the time of the next token; its task moves it on with hwt_reschedule_at as long
- *             as somebody waits.  With -p it is one hwt_new_periodic instead, for as long as the program lives.
+ *   refill    of a key: grants the new tokens to the requests that wait.  Tokens are counted by the clock when a
+ *             request comes, so a key without a line needs no timeout, however many keys there are.  The first request
+ *             in line arms it for the time of the next token; its task moves it on with hwt_reschedule_at while there
+ *             is a line.  With -p it is one hwt_new_periodic instead, for as long as the program lives.
  *   patience  of a request that waits: takes it out of the line.  A grant cancels it.
  *
- * Who frees a request
+ * Freeing a request
  *
  *   Under the lock of its key a request leaves the line once, granted or timed out.  If it was granted, and hwt_cancel
- *   returned 0, the task of its patience never runs, and who granted frees it.  Otherwise the task is about to run,
- *   waits for the lock, finds the request granted, and frees it.
+ *   returned 0, the task of its patience never runs, and the granting thread frees it.  Otherwise the task is about to
+ *   run, waits for the lock, finds the request granted, and frees it.
  */
 #include <hwt.h>
 

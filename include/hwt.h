@@ -18,7 +18,7 @@
  *
  * Usage, by role
  *
- *   You schedule and cancel.  The answer of hwt_cancel says who owns arg:
+ *   You schedule and cancel.  The answer of hwt_cancel says whether arg is yours:
  *
  *     int rc = hwt_new_timeout(timer, give_up, request, HWT_S(5), &limit);
  *     if (rc != 0) return rc;                          // nothing was accepted: request is still yours
@@ -444,7 +444,7 @@ typedef struct hwt_config {
 	int64_t max_pending_timeouts;
 
 	uint32_t flags; /* 0 or HWT_FINE_TICKS | HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK */
-	uint32_t wheel; /* HWT_WHEEL_HASHED or HWT_WHEEL_HIERARCHICAL: doc/wheels.md says which suits whom */
+	uint32_t wheel; /* HWT_WHEEL_HASHED or HWT_WHEEL_HIERARCHICAL: doc/wheels.md compares them */
 
 	/* NULL: defaults.  Must stay valid until the worker has started, which reads it.  Not for a detached thread. */
 	const pthread_attr_t *thread_attr;

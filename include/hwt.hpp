@@ -143,7 +143,7 @@ struct may_be_null<F, std::void_t<decltype(std::declval<const F &>() == nullptr)
     : std::bool_constant<!std::is_empty_v<F>> {
 };
 
-/* How a callable gets through arg: inside of it, or as a pointer to a block of its own. */
+/* How arg carries a callable: inside of it, or as a pointer to a block of its own. */
 template <class F> struct task {
 	static_assert(std::is_invocable_v<F &> || std::is_invocable_v<F &, handle>,
 		      "a task takes nothing, or a hwt::handle");

@@ -209,10 +209,10 @@ typedef int hwt_store_task(const hwt_store_run *run, void *ctx);
 /*
  * A kind of timeouts and the task that runs them.  What a program does not set is 0.
  *
- * mode, shards and horizon_ns belong to all processes that share the kind.  Whoever first makes the kind sets them;
- * they are then kept in the database.  A later registration with another mode is refused; another number of shards or
- * another horizon is ignored.  A put makes a kind that is not there yet, with the default shards and horizon; its first
- * registration then sets the mode.
+ * mode, shards and horizon_ns belong to all processes that share the kind.  The process that first makes the kind sets
+ * them; they are then kept in the database.  A later registration with another mode is refused; another number of
+ * shards or another horizon is ignored.  A put makes a kind that is not there yet, with the default shards and horizon;
+ * its first registration then sets the mode.
  */
 typedef struct hwt_store_kind {
 	size_t size;          /* sizeof(hwt_store_kind) */

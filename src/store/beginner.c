@@ -128,7 +128,7 @@ static void failed(hwt_store *store, struct batch *batch)
 
 /*
  * The reply of the database, or that there is none.  At most once: what may have been begun stays with this process
- * until that is known, for whoever takes the shard makes FAILED what is running there.
+ * until that is known, for the process that takes the shard makes FAILED what is running there.
  */
 static int ask(hwt_store *store, struct batch *batch, unsigned *failures)
 {

@@ -81,7 +81,7 @@ static void commit(hwt_store *store, struct hwts_row *rows, unsigned *failures)
 	}
 }
 
-/* Who is told can look: the end is in the database.  Without the lock, for the warning may call the store. */
+/* A caller that is told can look: the end is in the database.  Without the lock, for the warning may call the store. */
 static void warn_of_failed(hwt_store *store, const struct hwts_row *rows)
 {
 	for (const struct hwts_row *row = rows; row; row = row->next)

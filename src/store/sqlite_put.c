@@ -35,7 +35,7 @@ static int horizon_of(struct putting *putting, int32_t kind)
 	return failed;
 }
 
-/* Leaves a hint if the shard is held by somebody who does not learn of it otherwise. */
+/* Leaves a hint if another process holds the shard and would not learn of it otherwise. */
 static int tell(struct putting *putting, int32_t kind, const struct hwts_due *due)
 {
 	struct sqlite_conn *conn = putting->conn;

@@ -23,7 +23,7 @@
  *
  *   A bucket's chunks grow from 128 to 768 bytes, so that a wheel of a million sparse buckets stays small.  A chunk
  *   whose last member leaves goes back to the store at once; two neighbours that together fill half of one are merged,
- *   which moves one record a removal at the most (amortised).  So the memory follows what is pending: between 13 and
+ *   which moves at most one record a removal (amortised).  So the memory follows what is pending: between 13 and
  *   some 30 bytes a member.
  *
  *   The place of a record is its chunk's address, a multiple of 128, with the index within the chunk in bits 1 to 6.

@@ -35,7 +35,7 @@
 #define MAX_REMAINING (INT32_MAX - 1)
 #define NEVER_REMAINING INT32_MAX /* of a hole that has been passed */
 
-/* How many chunks a span has at the most. */
+/* The most chunks that a span has. */
 #define SPAN_CHUNKS 64
 
 struct hashed {
@@ -135,7 +135,7 @@ static bool still_far(struct hashed *hashed, struct hwt_chunk *chunk, unsigned i
 	return true;
 }
 
-/* Collects from the current chunk, from the current index on.  The index is `used` when the chunk is through. */
+/* Collects from the current chunk, from the current index on.  At the end of the chunk the index is `used`. */
 static size_t collect_chunk(struct hashed *hashed, struct hwt_record **due, size_t max)
 {
 	struct hwt_chunk *chunk = hashed->chunk;
@@ -172,7 +172,7 @@ static void begin_chunk(struct hashed *hashed, struct hwt_chunk *chunk)
 		__builtin_prefetch(chunk->span != NULL ? chunk->span : chunk->next);
 }
 
-/* The current chunk, in which something was due, is through: settles its least round, drops it if it is empty. */
+/* Ends the current chunk, in which something was due: settles its least round, drops it if it is empty. */
 static void end_chunk(struct hashed *hashed)
 {
 	struct hwt_chunk *chunk = hashed->chunk, *next = chunk->next;

@@ -70,8 +70,8 @@ static size_t bring_chunk_down(struct hwt_levels *h, struct hwt_chunk *chunk, ui
 }
 
 /*
- * Where memory ends: the rest of a bucket goes where all goes for which there is none, in its order and before those
- * that are there, who came later.
+ * Without memory the rest of a bucket goes to the unplaced list, in its order, and before the members that are there:
+ * they came later.
  */
 static void give_up(struct hwt_levels *h, unsigned level)
 {

@@ -62,7 +62,7 @@ static int64_t tick_to_look(const struct hwt_wheel *wheel, struct hwt_record *re
 {
 	if (likely(!word_has(record_word(record), WORD_RESCHEDULING))) /* [move] */
 		return tick_to_place(wheel, record);
-	/* Relaxed: the flag is for this thread.  A mover who stores the word over it has set it, too. */
+	/* Relaxed: the flag is for this thread.  A mover that stores the word over it has set it, too. */
 	atomic_fetch_or_explicit(&record->word, WORD_RESCHEDULED, memory_order_relaxed);
 	return wheel->tick;
 }

@@ -6,7 +6,7 @@
  *
  *   An interface over layouts (hashed.c, levels.c), and what they share: the current tick and the
  *   unplaced list.  A record for which a layout has no memory goes on that list, linked through itself.  It is tried
- *   again in each pass and expires from there if it becomes due: want of memory delays nothing and loses nothing.  What
+ *   again in each pass and expires from there if it becomes due: lack of memory delays nothing and loses nothing.  What
  *   is put off in the middle of a tick waits for its end in a list of the same kind.
  *
  *   A user of the wheel goes from tick to tick:
@@ -94,7 +94,7 @@ void hwt_wheel_place(struct hwt_wheel *wheel, struct hwt_record *const *records,
 /* Tries the unplaced ones again, first come, first served. */
 void hwt_wheel_retry_unplaced(struct hwt_wheel *wheel);
 
-/* A tick is through: places what was put off, then as above. */
+/* Ends a tick: places what was postponed, then as above. */
 void hwt_wheel_end_tick(struct hwt_wheel *wheel);
 
 /*
@@ -104,15 +104,15 @@ void hwt_wheel_end_tick(struct hwt_wheel *wheel);
 void hwt_wheel_postpone(struct hwt_wheel *wheel, struct hwt_record *record);
 
 /*
- * Takes up to max of those that were put off, from the first one, up to `last` if that comes by: in the hands of the
- * caller, who may put some of them off again.
+ * Takes up to max of the postponed records, from the first one, up to `last` if that comes by.  They are then the
+ * caller's, which may postpone some of them again.
  */
 size_t hwt_wheel_take_postponed(struct hwt_wheel *wheel, struct hwt_record **records, size_t max,
 				const struct hwt_record *last);
 
 /*
- * Takes an armed record out to be placed anew, if it is in.  false: it stays, on the unplaced list, and that knows its
- * new deadline.
+ * Takes an armed record out, if it is in, to be placed elsewhere.  Returns false if it stays, on the unplaced list,
+ * which then knows its new deadline.
  */
 bool hwt_wheel_take_out(struct hwt_wheel *wheel, struct hwt_record *record);
 
