@@ -43,12 +43,13 @@ sub code_of {
 	return (\@lines, \@masked);
 }
 
-# The line at which the statement that begins here ends; nothing if none does, or if it is a return with a value or a declaration.
+# The line at which the statement that begins here ends; nothing if none does, or if it is a return with a value or a declaration, or if it says
+# that a word begins at 0: all memory for them comes as zero bytes.
 sub statement_end {
 	my ($lines, $at) = @_;
 	my $before = $at;
 	do { $before-- } while $before > 0 && $lines->[$before] =~ /^\s*$/;
-	return unless $lines->[$at] =~ /^\t+(?!return .|if\b|for\b|while\b|switch\b|else\b|do\b|case\b|default\b|[{}#.\[])\S/;
+	return unless $lines->[$at] =~ /^\t+(?!return .|if\b|for\b|while\b|switch\b|else\b|do\b|case\b|default\b|[{}#.\[]|atomic_init\(.*, (?:0|NULL)\);)\S/;
 	return unless $lines->[$before] =~ /([;{}:]|\belse|\bdo|^\t*(if|for|while)\b.*\))$/;
 	for my $end ($at .. $at + 4) {
 		return if !defined $lines->[$end] || $lines->[$end] =~ /[{}]|^#/;
