@@ -353,6 +353,20 @@ TEST(an_advance_does_not_wait_for_a_producer_without_a_processor)
 	}
 }
 
+/* Or each operation from then on would wake the worker. */
+TEST(what_has_been_taken_back_does_not_gather)
+{
+	begin(0, HWT_GATHER);
+	schedule_and_cancel(10 * HWT_GATHER);
+	CHECK_INT(atomic_load(&lane->reclaimed), >, HWT_GATHER);
+	driven_pass(timer, START);
+	CHECK_INT(in_queue(), ==, 0);
+	CHECK(!hwt_lane_is_long(lane));
+	schedule_and_cancel(HWT_GATHER - 1);
+	CHECK(!hwt_lane_is_long(lane));
+	end();
+}
+
 /* How many at the front of the queue the worker takes for marked. */
 static uint64_t marked(void)
 {
