@@ -71,6 +71,47 @@ TEST(an_unused_node_is_kept)
 	hwt_queue_destroy(&queue);
 }
 
+static size_t spare_nodes(const struct hwt_queue *queue)
+{
+	size_t count = 0;
+
+	for (const hwt_node *node = queue->spare; node != NULL; node = node->next)
+		count++;
+	return count;
+}
+
+/* As many as it asks for, in the order in which they came back, then what was not used, and not the rest of a slab. */
+TEST(another_queue_takes_the_nodes_it_asks_for)
+{
+	struct hwt_queue from, to;
+
+	REQUIRE(hwt_queue_init(&from) == 0 && hwt_queue_init(&to) == 0);
+	for (uintptr_t i = 1; i <= 50; i++)
+		CHECK(push(&from, i));
+	queue_lock(&from);
+	queue_lock(&to);
+	queue_node_unused(&from, node_of(&from));
+	for (uintptr_t i = 1; i <= 50; i++)
+		CHECK((uintptr_t)queue_pop(&from) == i);
+	CHECK_INT(hwt_queue_take_nodes(&to, &from, 0), ==, 0);
+	CHECK_INT(hwt_queue_take_nodes(&to, &from, 10), ==, 10);
+	CHECK_INT(spare_nodes(&to), ==, 10);
+	for (const hwt_node *node = to.spare; node->next != NULL; node = node->next)
+		CHECK(node->next > node);
+	CHECK_INT(hwt_queue_take_nodes(&to, &from, 1000), ==, 41);
+	CHECK_INT(spare_nodes(&to), ==, 51);
+	CHECK_INT(hwt_queue_take_nodes(&to, &from, 1000), ==, 0);
+	CHECK(!slabs_are_used_up(&from.slabs));
+	queue_unlock(&to);
+	queue_unlock(&from);
+	for (uintptr_t i = 1; i <= 100; i++)
+		CHECK(push(&from, i) && push(&to, i));
+	for (uintptr_t i = 1; i <= 100; i++)
+		CHECK((uintptr_t)queue_pop(&from) == i && (uintptr_t)queue_pop(&to) == i);
+	hwt_queue_destroy(&to);
+	hwt_queue_destroy(&from);
+}
+
 TEST(without_memory_a_push_fails_and_what_is_in_stays)
 {
 	struct hwt_queue queue;
