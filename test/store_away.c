@@ -299,6 +299,51 @@ TEST(a_stop_without_a_database_comes_to_an_end)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
+/*
+ * A renewal that has read the clock just before the end of the lease, and commits after it: its process trusts it.
+ */
+
+TEST(a_lease_that_is_being_renewed_is_not_over)
+{
+#ifdef HWT_STORE_POSTGRES
+	hwt_store *store;
+	hwt_store_config config;
+	PGconn *conn;
+	char text[256];
+
+	if (on_sqlite())
+		SKIP("of PostgreSQL: SQLite takes its lock before it reads the clock");
+	fresh_world();
+	config = store_config();
+	config.lease_ns = HWT_S(1);
+	store = open_with(&config);
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_held(store, 8));
+	(void)query("insert into %s_member (name, incarnation, until_us, kinds) values ('other', 1, 1, '{1}')",
+		    world.schema);
+	conn = PQconnectdb(world.url + 3);
+	(void)snprintf(text, sizeof(text), "begin; update %s_member set until_us = %lld where name = 'other'",
+		       world.schema, (long long)(now_us() + 3600 * HWTS_S_US));
+	PQclear(PQexec(conn, text));
+	CHECK_INT(PQtransactionStatus(conn), ==, PQTRANS_INTRANS);
+	(void)query("update %s_shard set owner = 'other', epoch = epoch + 1", world.schema);
+	CHECK(wait_held(store, 0));
+	for (int i = 0; i < 75; i++, sleep_ms(20)) {
+		CHECK_INT(query("select count(*) from %s_shard where owner = 'other'", world.schema), ==, 8);
+		if (i == 50)
+			PQclear(PQexec(conn, "commit"));
+	}
+	PQfinish(conn);
+	(void)query("update %s_member set until_us = 1 where name = 'other'", world.schema);
+	CHECK(wait_held(store, 8)); /* now it is over */
+	CHECK_INT(query("select until_us from %s_member where name = 'other'", world.schema), ==, 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+#else
+	SKIP("of PostgreSQL");
+#endif
+}
+
 /* The lease ends meanwhile, on both engines. */
 TEST(a_database_that_is_locked_for_longer_than_the_lease_loses_nothing)
 {

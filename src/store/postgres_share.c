@@ -241,11 +241,19 @@ int hwts_pg_look(struct hwts_conn *base, struct hwts_look *look)
  * Taking, giving
  */
 
-/* Two statements: the second must see what was begun before the first had the shard. */
+/*
+ * Each statement must see what was committed before the one before it had its locks.  The first notes that the leases
+ * of the owners are over.  Without it a renewal that has read the clock just before the end could commit after the
+ * take, and its process would trust it, and start what it had begun in these shards.
+ */
 int hwts_pg_take(struct hwts_conn *base, struct hwts_shard_row *shards, size_t n, const bool *fail_running)
 {
-	struct pg_args take = { .n = 0 }, fail = { .n = 0 };
+	struct pg_args over = { .n = 0 }, take = { .n = 0 }, fail = { .n = 0 };
 	struct pg_step steps[] = {
+		{ .text = "with n as materialized " PG_NOW
+			  " update @_member m set until_us = 0 from n where m.until_us > 0"
+			  " and m.until_us <= n.us and m.name in (select owner from @_shard where id = any($1::int[]))",
+		  .args = &over },
 		{ .text = "with n as materialized " PG_NOW " update @_shard s set epoch = s.epoch + 1, owner = $1::text"
 			  " from unnest($2::int[], $3::bigint[]) t(i, e), n where s.id = t.i and s.epoch = t.e"
 			  " and (s.owner is null or s.owner = $1::text or not exists (select 1 from @_member m"
@@ -263,6 +271,9 @@ int hwts_pg_take(struct hwts_conn *base, struct hwts_shard_row *shards, size_t n
 
 	for (size_t i = 0; i < n; i++)
 		failing += fail_running[i];
+	hwts_pg_array(&over, PG_INT4, n);
+	for (size_t i = 0; i < n; i++)
+		hwts_pg_item_int4(&over, shards[i].shard);
 	hwts_pg_text(&take, hwts_me(base->db));
 	hwts_pg_text(&fail, hwts_me(base->db));
 	hwts_pg_array(&take, PG_INT4, n);
@@ -279,16 +290,16 @@ int hwts_pg_take(struct hwts_conn *base, struct hwts_shard_row *shards, size_t n
 	for (size_t i = 0; i < n; i++)
 		if (fail_running[i])
 			hwts_pg_item_int8(&fail, shards[i].epoch);
-	rc = run_all(pg_conn(base), steps, failing ? 2 : 1);
+	rc = run_all(pg_conn(base), steps, failing ? 3 : 2);
 	for (size_t i = 0; i < n && rc == 0; i++) {
 		int64_t epoch = 0;
 
-		for (int row = 0; row < PQntuples(steps[0].result); row++)
-			if (hwts_pg_get(steps[0].result, row, 0) == shards[i].shard)
-				epoch = hwts_pg_get(steps[0].result, row, 1);
+		for (int row = 0; row < PQntuples(steps[1].result); row++)
+			if (hwts_pg_get(steps[1].result, row, 0) == shards[i].shard)
+				epoch = hwts_pg_get(steps[1].result, row, 1);
 		shards[i].epoch = epoch;
 	}
-	hwts_pg_clear(steps, 2);
+	hwts_pg_clear(steps, 3);
 	return rc;
 }
 
