@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Plans: no statement of an engine reads more of the timeouts than it needs.
+ *
+ * The statements are found in this program itself, in which every literal of the library ends up: so a new one is
+ * looked at, too, whether a test executes it or not.  Each is planned by the connections of the engine, with the tables
+ * empty and unknown, as when a store begins (a plan is kept from then on), and with many rows.
+ *
+ * A plan passes if whatever reads the timeouts goes by an index, and says which, with a condition on it.
+ */
+#include "store.h"
+
+#include "../src/store/store.h"
+
+#ifdef HWT_STORE_SQLITE
+#include "sqlite.h"
+#endif
+#ifdef HWT_STORE_POSTGRES
+#include "postgres.h"
+#endif
+
+#define ROWS 20000
+#define STATEMENTS_MAX 256
+
+/* One that reads all: it has to be found, and to be refused. */
+static const char READS_ALL[] = "select id from @_timeout where attempt = 77";
+
+/*
+ * The statements
+ */
+
+struct statements {
+	char *image; /* of this program */
+	const char *texts[STATEMENTS_MAX];
+	size_t n;
+};
+
+static bool is_statement(const char *text)
+{
+	static const char *const verbs[] = { "select ", "insert ", "update ", "delete ", "with " };
+
+	for (size_t i = 0; i < HWTS_COUNT(verbs); i++)
+		if (strncmp(text, verbs[i], strlen(verbs[i])) == 0)
+			return strstr(text, "@_") && !strstr(text, "create table");
+	return false;
+}
+
+static struct statements *find_statements(void)
+{
+	struct statements *found = calloc(1, sizeof(*found));
+	FILE *file = fopen("/proc/self/exe", "rb");
+	long size;
+
+	REQUIRE(found && file && fseek(file, 0, SEEK_END) == 0);
+	size = ftell(file);
+	rewind(file);
+	REQUIRE(size > 0);
+	found->image = calloc(1, (size_t)size + 1);
+	REQUIRE(found->image && fread(found->image, 1, (size_t)size, file) == (size_t)size);
+	fclose(file);
+	for (char *at = found->image, *end = at + size; at < end; at += strlen(at) + 1)
+		if (is_statement(at)) {
+			REQUIRE(found->n < STATEMENTS_MAX);
+			found->texts[found->n++] = at;
+		}
+	return found;
+}
+
+static void free_statements(struct statements *found)
+{
+	free(found->image);
+	free(found);
+}
+
+/* Of the other engine.  What neither marks is of both. */
+static bool is_foreign(const char *text)
+{
+	bool postgres = strchr(text, '$') || strstr(text, "pg_") || strstr(text, "::") || strstr(text, "nextval") ||
+			strstr(text, "regclass");
+	bool sqlite = strchr(text, '?') || strstr(text, "sqlite_");
+
+	CHECK(!(postgres && sqlite));
+	return world.sqlite ? postgres : sqlite;
+}
+
+/*
+ * Their plans, a line each
+ */
+
+static void add_line(char *plan, size_t size, const char *line)
+{
+	size_t at = strlen(plan);
+
+	(void)snprintf(plan + at, size - at, "%s\n", line);
+}
+
+#ifdef HWT_STORE_SQLITE
+static bool explain_sqlite(struct hwts_conn *conn, const char *sql, char *plan, size_t size)
+{
+	sqlite3 *handle = sqlite_conn(conn)->handle;
+	sqlite3_stmt *statement = NULL;
+	char *text = sqlite3_mprintf("explain query plan %s", sql);
+	int rc = sqlite3_prepare_v2(handle, text, -1, &statement, NULL);
+
+	sqlite3_free(text);
+	while (rc == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW)
+		add_line(plan, size, (const char *)sqlite3_column_text(statement, 3));
+	sqlite3_finalize(statement);
+	if (rc != SQLITE_OK)
+		fprintf(stderr, "    %s\n", sqlite3_errmsg(handle));
+	return rc == SQLITE_OK;
+}
+
+static bool is_good_on_sqlite(const char *plan)
+{
+	for (const char *line = plan; *line; line = strchr(line, '\n') + 1) {
+		size_t len = strcspn(line, "\n");
+		char text[512], table[64];
+
+		(void)snprintf(text, sizeof(text), "%.*s ", (int)len, line);
+		(void)snprintf(table, sizeof(table), "%s_timeout ", world.schema);
+		if (!strstr(text, table) && !strstr(text, " t ")) /* its alias in every statement */
+			continue;
+		if (strncmp(text, "SEARCH ", 7) != 0 || !strstr(text, " USING ") || !strstr(text, "=?"))
+			return false;
+	}
+	return true;
+}
+#endif
+
+#ifdef HWT_STORE_POSTGRES
+/* A plan for all values of the parameters, as the engine's connections keep it. */
+static bool explain_postgres(struct hwts_conn *conn, const char *sql, char *plan, size_t size)
+{
+	PGconn *handle = pg_conn(conn)->handle;
+	PGresult *result = PQprepare(handle, "plan", sql, 0, NULL), *described = PQdescribePrepared(handle, "plan");
+	bool ok = PQresultStatus(result) == PGRES_COMMAND_OK;
+	char text[1024] = "explain execute plan";
+
+	for (int i = 0; i < PQnparams(described); i++) {
+		size_t at = strlen(text);
+
+		(void)snprintf(text + at, sizeof(text) - at, "%s null", i == 0 ? "(" : ",");
+	}
+	if (PQnparams(described) > 0)
+		strcat(text, ")");
+	if (!ok)
+		fprintf(stderr, "    %s\n", PQerrorMessage(handle));
+	PQclear(result);
+	PQclear(described);
+	if (!ok)
+		return false;
+	result = PQexec(handle, text);
+	ok = PQresultStatus(result) == PGRES_TUPLES_OK;
+	if (!ok)
+		fprintf(stderr, "    %s\n", PQerrorMessage(handle));
+	for (int i = 0; i < PQntuples(result); i++)
+		add_line(plan, size, PQgetvalue(result, i, 0));
+	PQclear(result);
+	PQclear(PQexec(handle, "deallocate plan"));
+	return ok;
+}
+
+/*
+ * "... Scan using INDEX on TABLE t (...)", and then "Index Cond: ...".  With the planner's own settings a bitmap will
+ * do, which begins with such a scan.
+ */
+static bool is_good_on_postgres(const char *plan, bool ours)
+{
+	char table[64];
+
+	(void)snprintf(table, sizeof(table), " on %s_timeout", world.schema);
+	for (const char *line = plan; *line; line = strchr(line, '\n') + 1) {
+		size_t len = strcspn(line, "\n");
+		char text[2048];
+
+		(void)snprintf(text, sizeof(text), "%.*s", (int)len, line);
+		if (!strstr(text, table) || strstr(text, "Insert on") || strstr(text, "Update on") ||
+		    strstr(text, "Delete on"))
+			continue;
+		if (!ours && strstr(text, "Bitmap Heap Scan"))
+			continue;
+		if (!strstr(text, "Scan using ") ||
+		    strncmp(line + len + 1 + strspn(line + len + 1, " "), "Index Cond:", 11) != 0)
+			return false;
+	}
+	return true;
+}
+#endif
+
+static bool explain(struct hwts_conn *conn, const char *sql, char *plan, size_t size)
+{
+	plan[0] = '\0';
+#ifdef HWT_STORE_SQLITE
+	if (world.sqlite)
+		return explain_sqlite(conn, sql, plan, size);
+#endif
+#ifdef HWT_STORE_POSTGRES
+	if (!world.sqlite)
+		return explain_postgres(conn, sql, plan, size);
+#endif
+	return false;
+}
+
+static bool is_good(const char *plan, bool ours)
+{
+#ifdef HWT_STORE_SQLITE
+	if (world.sqlite)
+		return is_good_on_sqlite(plan);
+#endif
+	(void)ours;
+#ifdef HWT_STORE_POSTGRES
+	if (!world.sqlite)
+		return is_good_on_postgres(plan, ours);
+#endif
+	return false;
+}
+
+/* All of them, as a connection in this role plans them. */
+static void check_plans(hwt_store *store, enum hwts_role role)
+{
+	struct statements *found = find_statements();
+	struct hwts_conn *conn = NULL;
+	static char plan[65536];
+	unsigned planned = 0, refused = 0;
+
+	CHECK_INT(store->engine->connect(store->db, role, &conn), ==, 0);
+	for (size_t i = 0; i < found->n; i++) {
+		char *sql;
+		bool good;
+
+		if (is_foreign(found->texts[i]))
+			continue;
+		sql = hwts_sql(store->db, found->texts[i]);
+		if (!explain(conn, sql, plan, sizeof(plan))) {
+			CHECK(!"a statement that cannot be planned");
+			fprintf(stderr, "%s\n", sql);
+		}
+		good = is_good(plan, role != HWTS_TASK);
+		planned++;
+		if (strcmp(found->texts[i], READS_ALL) == 0) {
+			CHECK(!good);
+			refused++;
+		} else if (!good) {
+			CHECK(!"a statement that goes by no index");
+			fprintf(stderr, "%s\n%s\n", sql, plan);
+		}
+		free(sql);
+	}
+	store->engine->disconnect(conn);
+	free_statements(found);
+	CHECK_INT(refused, ==, 1);
+	CHECK_INT(planned, >=, 25);
+	printf("# %u statements\n", planned);
+}
+
+static void fill(hwt_store *store)
+{
+	hwt_store_spec *specs = calloc(ROWS, sizeof(*specs));
+
+	for (int i = 0; i < ROWS; i++)
+		specs[i] = spec_of(i % 2 ? "a" : "b", HWT_S(3600) + HWT_MS(i));
+	CHECK_CALL(hwt_store_put_many(store, specs, ROWS, NULL), 0);
+	free(specs);
+}
+
+TEST(no_statement_reads_all_timeouts_when_there_are_none_yet)
+{
+	hwt_store *store;
+
+	fresh_world();
+	store = open_store();
+	check_plans(store, HWTS_BEGIN);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(no_statement_reads_all_timeouts_when_there_are_many)
+{
+	hwt_store *store;
+	struct hwts_conn *conn = NULL;
+
+	fresh_world();
+	store = open_store();
+	fill(store);
+	check_plans(store, HWTS_BEGIN);
+	CHECK_INT(store->engine->connect(store->db, HWTS_BEGIN, &conn), ==, 0);
+#ifdef HWT_STORE_SQLITE
+	if (world.sqlite)
+		CHECK_INT(sqlite3_exec(sqlite_conn(conn)->handle, "analyze", NULL, NULL, NULL), ==, SQLITE_OK);
+#endif
+#ifdef HWT_STORE_POSTGRES
+	if (!world.sqlite) {
+		char text[64];
+
+		(void)snprintf(text, sizeof(text), "analyze %s_timeout", world.schema);
+		PQclear(PQexec(pg_conn(conn)->handle, text));
+	}
+#endif
+	store->engine->disconnect(conn);
+	check_plans(store, HWTS_BEGIN);
+	check_plans(store, HWTS_TASK); /* the planner's own settings, as on a caller's connection */
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+STORE_MAIN(NULL)
