@@ -2,12 +2,9 @@
 /*
  * The oracle as a target of libFuzzer: bytes are decoded into a program of timer calls (oracle.h).
  *
- *     clang -std=c11 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -DHWT_TEST \
- *             -D_POSIX_C_SOURCE=200809L -Iinclude -Isrc -Itest -pthread -o fuzz_oracle \
- *             test/fuzz_oracle.c src/[a-z]*.c
- *
- *     ./fuzz_oracle -max_len=2000 folder test/corpus       new findings go to `folder`
- *     ./fuzz_oracle -merge=1 test/corpus folder            keeps what adds coverage
+ *     make fuzz                                    begins with test/corpus.tar; new findings go to build-fuzz/corpus
+ *     build-fuzz/fuzz_oracle -merge=1 build-fuzz/begin build-fuzz/corpus       keeps what adds coverage
+ *     tar --format=ustar --sort=name --mtime=@0 --owner=0 --group=0 -C build-fuzz/begin -cf test/corpus.tar .
  *
  * unit_oracle replays the corpus without libFuzzer.
  */

@@ -1,19 +1,20 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Would ThreadSanitizer see a race if there were one, with Concurrency Kit as we build it for it?  Plants each race of test/races/ in a
-# copy of the tree, and demands a report from a stress test.
+# Would ThreadSanitizer see a race if there were one, with Concurrency Kit as we build it for it?  Plants each race of
+# test/races.txt in a copy of the tree, and demands a report from a stress test.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . test/result.sh
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-for patch in test/races/*.patch; do
-	name=$(basename "$patch" .patch)
+perl test/mutate.pl test/races.txt check || exit 1
+for name in $(perl test/mutate.pl test/races.txt list | cut -d' ' -f1); do
 	rm -rf "$work/tree" && mkdir "$work/tree" && cp -R Makefile include src test "$work/tree" || exit 1
 	found=
-	if patch -d "$work/tree" -p1 -s -f <"$patch" && (cd "$work/tree" && make -s SAN=thread build-thread/test/test_stress \
-		build-thread/test/test_stress_handles build-thread/test/unit_lane build-thread/test/unit_lanes build-thread/test/unit_reclaim); then
+	if (cd "$work/tree" && perl test/mutate.pl test/races.txt apply "$name" && make -s SAN=thread build-thread/test/test_stress \
+		build-thread/test/test_stress_handles build-thread/test/unit_lane build-thread/test/unit_lanes \
+		build-thread/test/unit_reclaim); then
 		for program in unit_lane unit_lanes unit_reclaim test_stress test_stress_handles; do
 			HWT_SCALE=10 TSAN_OPTIONS=halt_on_error=1 timeout 120 "$work/tree/build-thread/test/$program" 2>&1 |
 				grep -q 'WARNING: ThreadSanitizer: data race' && found=$program && break

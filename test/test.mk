@@ -87,8 +87,9 @@ static aarch64 coverage races:
 
 # Random programs that coverage leads, against the oracle; what it finds new stays in build-fuzz/corpus.
 fuzz: build-fuzz/fuzz_oracle ## libFuzzer on the oracle, FUZZ_S seconds (clang)
-	mkdir -p build-fuzz/corpus
-	build-fuzz/fuzz_oracle -max_total_time=$(or $(FUZZ_S),60) -max_len=4096 build-fuzz/corpus test/corpus
+	mkdir -p build-fuzz/corpus build-fuzz/begin
+	tar -xf test/corpus.tar -C build-fuzz/begin
+	build-fuzz/fuzz_oracle -max_total_time=$(or $(FUZZ_S),60) -max_len=4096 build-fuzz/corpus build-fuzz/begin
 
 build-fuzz/fuzz_oracle: test/fuzz_oracle.c $(SRC) $(CHECKER) $(wildcard src/*/*.h test/*.h test/check/*.h)
 	mkdir -p build-fuzz
