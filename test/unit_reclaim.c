@@ -240,6 +240,26 @@ TEST(a_limit_refuses_no_finaliser_for_a_worker_that_comes_late)
 	end();
 }
 
+/* The numbers of the manual, with a gather of 1: 64, and four times the limit. */
+TEST(a_lane_is_full_beyond_four_times_the_limit)
+{
+	enum { LIMIT = 100, FULL = 64 + 4 * LIMIT };
+
+	begin(LIMIT, 1);
+	for (unsigned i = 1; i <= FULL + 4; i++) {
+		CHECK_INT(hwt_cancel(schedule_kind(OWNED, 1)), ==, 0);
+		CHECK_INT(hwt_lane_is_full(lane), ==, i >= FULL + 4);
+	}
+	driven_pass(timer, START);
+	CHECK(!hwt_lane_is_full(lane));
+	end();
+	begin(0, 1);
+	for (unsigned i = 0; i < 2 * FULL; i++)
+		CHECK_INT(hwt_cancel(schedule_kind(OWNED, 1)), ==, 0);
+	CHECK(!hwt_lane_is_full(lane));
+	end();
+}
+
 static void pass_if_full(const char *where)
 {
 	if (strcmp(where, "full") != 0 || !hwt_lane_is_full(lane))
