@@ -218,6 +218,20 @@ TEST(it_looks_through_its_queue_only_if_that_may_be_worth_while)
 	end();
 }
 
+/* Cancels of before the last look say nothing about what has come since. */
+TEST(old_cancels_are_no_reason_to_look_again)
+{
+	begin(0, 8);
+	schedule_and_cancel(1000);
+	looks = 0;
+	atomic_store(&hwt_test_point, count_looks);
+	for (uintptr_t i = 0; i < 20000; i++)
+		schedule(i + 1);
+	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
+	CHECK_INT(looks, <, 2000);
+	end();
+}
+
 TEST(a_lane_that_is_closed_is_left_alone)
 {
 	begin(0, HWT_GATHER);
