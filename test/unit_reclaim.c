@@ -409,6 +409,24 @@ static uint64_t marked(void)
 	return mark > taken ? mark - taken : 0;
 }
 
+/* What is taken back in front of the mark moves nothing behind it to the front, and the other way round. */
+TEST(what_stays_keeps_its_mark)
+{
+	begin(0, HWT_GATHER);
+	for (uintptr_t i = 0; i < 3; i++)
+		schedule(i + 1);
+	schedule_and_cancel(2);
+	CHECK(hwt_worker_is_behind(&timer->worker));
+	CHECK_INT(marked(), ==, 5);
+	schedule_and_cancel(MANY);
+	for (uintptr_t i = 0; i < 4; i++)
+		schedule(i + 4);
+	CHECK_INT(reclaim(), ==, MANY + 2);
+	CHECK_INT(in_queue(), ==, 7);
+	CHECK_INT(marked(), ==, 3);
+	end();
+}
+
 static const char *meet_at;
 
 static void look_whether_behind(const char *where)
