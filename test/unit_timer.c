@@ -159,6 +159,61 @@ TEST(a_stop_wakes_a_worker_that_sleeps_for_an_hour)
 	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
 }
 
+/* A canceller that has taken ARMED away and has not pushed the record yet, while a stop passes by. */
+static struct {
+	pthread_t thread;
+	hwt_timeout timeout;
+	_Atomic bool in_push, may_push;
+	_Atomic unsigned released;
+} slow;
+
+static void count_slow_release(void *arg)
+{
+	(void)arg;
+	atomic_fetch_add(&slow.released, 1);
+}
+
+static void hold_the_push(const char *where)
+{
+	if (strcmp(where, "blocked") == 0)
+		atomic_store(&slow.may_push, true); /* the stop waits for the lock */
+	if (strcmp(where, "queue push") != 0 || atomic_exchange(&slow.in_push, true))
+		return;
+	while (!atomic_load(&slow.may_push))
+		sched_yield();
+}
+
+static void *cancel_slow(void *arg)
+{
+	(void)arg;
+	CHECK_INT(hwt_cancel(slow.timeout), ==, 0);
+	return NULL;
+}
+
+TEST(a_stop_calls_the_finaliser_of_a_timeout_whose_cancel_is_under_way)
+{
+	hwt_spec spec = { .size = sizeof(spec), .task = nothing, .when_ns = HWT_MS(5), .release = count_slow_release };
+	hwt_config config = driven_config(HWT_MS(1), 64);
+	hwt_timer *timer = driven_create(&config, HWT_S(1));
+	size_t unprocessed = 1;
+
+	REQUIRE(hwt_new_timeout_ex(timer, &spec, &slow.timeout) == 0);
+	driven_pass(timer, HWT_S(1) + HWT_MS(1)); /* into the wheel */
+	atomic_store(&hwt_test_point, hold_the_push);
+	REQUIRE(pthread_create(&slow.thread, NULL, cancel_slow, NULL) == 0);
+	while (!atomic_load(&slow.in_push))
+		sched_yield();
+	driven_pass(timer, HWT_S(1) + HWT_MS(10)); /* out of the wheel: now only the canceller knows it */
+	CHECK_INT(slow.released, ==, 0);
+	CHECK_INT(hwt_timer_stop(timer, &unprocessed), ==, 0);
+	CHECK_INT(unprocessed, ==, 0);
+	atomic_store(&slow.may_push, true);
+	pthread_join(slow.thread, NULL);
+	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
+	driven_destroy(timer);
+	CHECK_INT(slow.released, ==, 1);
+}
+
 TEST(a_driven_timer_needs_no_thread)
 {
 	hwt_config config = driven_config(HWT_MS(1), 8);

@@ -4,9 +4,10 @@
  * cancelled and has not come back to its lane.
  *
  * Only cancels and movers are still under way in other threads.  A cancel may win a record from under the stop at any
- * moment: the exchange in record_give_back decides.  If the canceller pushes the record on a queue that has been
- * emptied, no thread pops it there.  Nothing is lost by that: the record was in the wheel or a submitted queue as well,
- * where this file finds it, and its memory goes with the timer.
+ * moment: the exchange in record_give_back decides.  If it wins while the record is in the wheel or a submitted queue,
+ * the stop finds it there, and it does not matter that no thread pops what the canceller pushes.  If it won earlier,
+ * the worker may have taken the record out of the wheel, and only the canceller knows it: release_cancelled waits for
+ * that.
  */
 #include "worker/stop.h"
 
@@ -43,14 +44,20 @@ static void release_left(struct hwt_record *record)
 		hwt_record_release(record);
 }
 
-/* The same for the cancelled queues.  A record there may also have been found in the wheel. */
-static void release_cancelled(struct hwt_lanes *lanes)
+/*
+ * The same for a cancelled queue.  A record there may also have been found in the wheel.
+ *
+ * A canceller holds the lock from before its exchange until after the push.  So once the lock has been free, every
+ * record that was cancelled before the worker went is in the queue.  Finalisers are called without the lock.
+ */
+static void release_cancelled(struct hwt_queue *cancelled)
 {
 	struct hwt_record *record;
 
-	for (uint32_t i = 0; i < lanes_count(lanes); i++)
-		while ((record = queue_pop(&lanes->made[i]->cancelled)) != NULL)
-			release_left(record);
+	queue_lock(cancelled);
+	queue_unlock(cancelled);
+	while ((record = queue_pop(cancelled)) != NULL)
+		release_left(record);
 }
 
 struct hwt_record *hwt_worker_next_unprocessed(struct hwt_worker *worker)
@@ -62,6 +69,7 @@ struct hwt_record *hwt_worker_next_unprocessed(struct hwt_worker *worker)
 			return record;
 		release_left(record);
 	}
-	release_cancelled(worker->lanes);
+	for (uint32_t i = 0; i < lanes_count(worker->lanes); i++)
+		release_cancelled(&worker->lanes->made[i]->cancelled);
 	return NULL;
 }
