@@ -92,7 +92,8 @@
  *     EACCES      no rights; the file or its folder cannot be written
  *     ENOSPC      the disk is full: nothing happened
  *     EIO         the database refused it for another reason: nothing happened
- *     ENOTSUP     an engine that this build lacks; tables of a newer version; a setting of a newer header
+ *     ENOTSUP     an engine that this build lacks; tables of a newer version; a setting of a newer header; a
+ *                 pooler in transaction mode
  *
  * Time
  *
@@ -320,12 +321,14 @@ typedef struct hwt_store_stats {
  * config NULL means HWT_STORE_CONFIG_INIT without warnings.  error, if not NULL, receives a line of text when the call
  * fails; it is cut to error_len bytes.
  *
- * A pooler in transaction mode (pgbouncer) breaks LISTEN and prepared statements: connect to the server directly.
+ * A pooler in transaction mode (PgBouncer) breaks LISTEN and prepared statements, and is refused: connect to the server
+ * directly, or to a pool in session mode.
  *
  * Threads  any.
  * Returns  0 and *store; EINVAL: store or url is NULL, the url is of no known form, "sqlite::memory:", a field is out
- *          of range; ENOTSUP: this build lacks the engine, or a newer version made the tables; ENOENT: no such folder
- *          or database; EACCES; ENOTCONN: no server; EIO: it is no database, or another error of it; ENOMEM.
+ *          of range; ENOTSUP: this build lacks the engine, a newer version made the tables, or a pooler in transaction
+ *          mode is in between; ENOENT: no such folder or database; EACCES; ENOTCONN: no server; EIO: it is no
+ *          database, or another error of it; ENOMEM.
  * Cost     a connection; the first time, the tables.
  */
 HWT_API int hwt_store_open(hwt_store **store, const char *url, const hwt_store_config *config, char *error,

@@ -91,6 +91,9 @@ int hwts_pg_one(struct pg_conn *conn, const char *text, struct pg_args *args, PG
 int hwts_pg_simple(struct pg_conn *conn, const char *text); /* any number of statements, no parameters; @ too */
 int hwts_pg_error(struct pg_conn *conn, const PGresult *result, const char *doing);
 
+/* In postgres_pooler.c. */
+int hwts_pg_refuse_pooler(struct pg_conn *conn); /* ENOTSUP: one in transaction mode */
+
 /* In postgres_schema.c. */
 int hwts_pg_prepare(struct hwts_conn *conn);
 int hwts_pg_kind(struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make, struct hwts_kind_row *out);

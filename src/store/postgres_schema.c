@@ -58,8 +58,10 @@ int hwts_pg_prepare(struct hwts_conn *base)
 {
 	struct pg_conn *conn = pg_conn(base);
 	int version = 0;
-	int rc = version_of(conn, &version);
+	int rc = hwts_pg_refuse_pooler(conn);
 
+	if (rc == 0)
+		rc = version_of(conn, &version);
 	if (rc == 0 && version < HWTS_VERSION) {
 		rc = hwts_pg_simple(conn, TABLES);
 		if (rc == 0)

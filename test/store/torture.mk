@@ -3,7 +3,7 @@
 
 .PHONY: torture
 
-STORE_CHECKS += $(if $(STORE),test/store/history.sh)
+STORE_CHECKS += $(if $(STORE),test/store/history.sh test/store/pgbouncer.sh)
 
 torture: $(if $(STORE),$(BUILD)/test/torture) ## libhwt-store while processes and databases die, SECONDS=600
 	$(if $(STORE),HWT_TORTURE_S=$(or $(SECONDS),600) HWT_TEST_TIMEOUT=$$(($(or $(SECONDS),600) + 1200)) \
