@@ -6,8 +6,8 @@
  * was put has come to its end, ends the actors, writes the tables down and lets history.pl judge.  FOLDER is empty,
  * and keeps the logs for whoever wants to look.
  *
- *   -c  clocks: SQLite's wall clock is set; with PostgreSQL the clocks of the actors are hours off and run at other
- *       speeds (faketime)
+ *   -c  clocks: SQLite's wall clock is set; with PostgreSQL the clocks of the actors are hours off, run at other speeds
+ *       and step (faketime)
  *
  *   HWT_POSTGRES_CTL   a command such as pg_ctl of the server, which may then be crashed
  *   HWT_STANDBY_CTL    the same of its standby, which is then promoted once, about halfway
@@ -28,20 +28,37 @@ extern char **environ;
  * Processes
  */
 
-static pid_t execute(const char *const *args, bool fakes, uint64_t random)
+/* One in two has a clock of its own, the others follow a file that the nemesis writes. */
+static void fake_time(const struct torture *torture)
 {
 	static const char *const clocks[] = { "+5h", "-90m", "+0 x1.5", "-3h x0.7" };
-	pid_t pid = fork();
+	char file[256];
 	glob_t found;
+
+	if (glob("/usr/lib/*/faketime/libfaketimeMT.so.1", 0, NULL, &found) != 0) {
+		printf("# faketime is not installed: this actor has the right time\n");
+		fflush(stdout);
+		return;
+	}
+	(void)snprintf(file, sizeof(file), "%s/faketime", torture->folder);
+	(void)setenv("LD_PRELOAD", found.gl_pathv[0], 1);
+	(void)setenv("FAKETIME_DONT_FAKE_MONOTONIC", "1", 1);
+	(void)setenv("DONT_FAKE_MONOTONIC", "1", 1);
+	(void)setenv("FAKETIME_CACHE_DURATION", "1", 1);
+	if (torture->instances % 2 == 0)
+		(void)setenv("FAKETIME_TIMESTAMP_FILE", file, 1);
+	else
+		(void)setenv("FAKETIME", clocks[torture->instances / 2 % 4], 1);
+}
+
+static pid_t execute(const struct torture *torture, const char *const *args, bool fakes)
+{
+	pid_t pid = fork();
 
 	if (pid != 0)
 		return pid;
-	if (fakes && glob("/usr/lib/*/faketime/libfaketimeMT.so.1", 0, NULL, &found) == 0) {
-		(void)setenv("LD_PRELOAD", found.gl_pathv[0], 1);
-		(void)setenv("FAKETIME", clocks[random % 4], 1);
-		(void)setenv("FAKETIME_DONT_FAKE_MONOTONIC", "1", 1);
-		(void)setenv("DONT_FAKE_MONOTONIC", "1", 1);
-	}
+	if (fakes)
+		fake_time(torture);
 	execv("/proc/self/exe", (char *const *)(uintptr_t)args);
 	_exit(127);
 }
@@ -50,13 +67,12 @@ void torture_start(struct torture *torture, struct actor *actor)
 {
 	char number[16], seed[32];
 	const char *args[] = { "torture", "--actor", torture->url, torture->folder, actor->name, number, seed, NULL };
-	bool fakes = torture->clocks && !is_sqlite(torture->url);
 
 	(void)snprintf(actor->name, sizeof(actor->name), "a%u", ++torture->instances);
 	(void)snprintf(number, sizeof(number), "%u", torture->instances);
 	(void)snprintf(seed, sizeof(seed), "%" PRIu64, torture->random);
 	actor->continue_us = actor->start_us = 0;
-	actor->pid = execute(args, fakes && torture->instances % 5 != 0, torture->instances);
+	actor->pid = execute(torture, args, torture->clocks && !is_sqlite(torture->url));
 }
 
 static void start_proxy(struct torture *torture, const char *folder)
@@ -65,7 +81,7 @@ static void start_proxy(struct torture *torture, const char *folder)
 	const char *args[] = { "torture", "--proxy", path, torture->folder, NULL };
 
 	(void)snprintf(path, sizeof(path), "%s/.s.PGSQL.5432", folder);
-	torture->proxy = execute(args, false, 0);
+	torture->proxy = execute(torture, args, false);
 }
 
 /* One that was asked to end has, or one has ended by itself. */
@@ -215,6 +231,8 @@ static int run(struct torture *torture, int64_t seconds)
 	}
 	history(torture->log, "world %" PRId64 " %d %" PRId64, TORTURE_LEASE_NS / 1000, TORTURE_ATTEMPTS,
 		TORTURE_PATIENCE_US);
+	if (torture->clocks && !is_sqlite(torture->url))
+		torture_step_clocks(torture);
 	torment(torture, seconds);
 	drain(torture);
 	end_actors(torture);

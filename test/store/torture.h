@@ -124,7 +124,8 @@ struct torture {
 };
 
 /* In torture_acts.c. */
-void torture_act(struct torture *torture);                  /* a random one */
+void torture_act(struct torture *torture); /* a random one */
+void torture_step_clocks(struct torture *torture);
 void torture_fail_over(struct torture *torture);            /* once: crash, and promote the standby, if there is one */
 void torture_mend(struct torture *torture, int64_t now_us); /* what is to be over by then; INT64_MAX: everything */
 

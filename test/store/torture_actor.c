@@ -5,8 +5,9 @@
  *
  *   SIGUSR1  stop the store and start it again        SIGTERM  close it and end
  *
- * The tasks  Most return 0 within milliseconds, some take longer, one in 25 fails and is tried again, and one item in
- *            97 fails each time, until it is FAILED.  A transaction inserts its item into the table of effects.
+ * The tasks  Most return 0 within milliseconds.  One in 8 takes up to half a second, so that something runs whenever
+ *            a process dies; one in 25 fails and is tried again, and one item in 97 fails until it is FAILED.  A
+ *            transaction inserts its item into the table of effects.
  */
 #include "torture.h"
 
@@ -116,7 +117,7 @@ static int run_item(const hwt_store_run *run, void *ctx)
 	if (run->connection != NULL)
 		rc = effects_add(run->connection, is_sqlite(self->url), (unsigned)item);
 	else
-		sleep_us(draw(&random, 50) == 0 ? 300000 : (int64_t)draw(&random, 3000));
+		sleep_us((int64_t)draw(&random, draw(&random, 8) == 0 ? 500000 : 3000));
 	if (rc == 0 && (item % 97 == 5 || draw(&random, 25) == 0))
 		rc = EPROTO;
 	end_us = true_us(); /* before the question: when its answer is written down it may be old */
@@ -283,6 +284,12 @@ static void set_clock(struct actor_self *self)
 		hwts_poke(self->store);
 }
 
+/* For whoever reads the log. */
+static void say_clock(struct actor_self *self)
+{
+	history(self->log, "said its clock is ahead by %" PRId64 " s", (wall_us() - true_us()) / 1000000);
+}
+
 int torture_actor(const char *url, const char *folder, const char *name, unsigned number, uint64_t seed)
 {
 	struct actor_self *self = calloc(1, sizeof(*self));
@@ -296,6 +303,7 @@ int torture_actor(const char *url, const char *folder, const char *name, unsigne
 	self->first_item = (uint64_t)number * 1000000;
 	if (self->orders == NULL || self->log < 0)
 		return 2;
+	say_clock(self);
 #ifdef HWT_STORE_SQLITE
 	disk_take_over(self->orders);
 #endif
@@ -320,6 +328,7 @@ int torture_actor(const char *url, const char *folder, const char *name, unsigne
 		(void)hwt_store_stop(self->store);
 		(void)start(self);
 	}
+	say_clock(self);
 	for (unsigned i = 0; i < PUTTERS; i++)
 		pthread_join(self->putters[i].thread, NULL);
 	return hwt_store_close(self->store) == 0 ? 0 : 4;

@@ -9,7 +9,7 @@
  *   quit      SIGTERM: it closes its store, and a new process takes its place
  *
  *   PostgreSQL  terminate (pg_terminate_backend of every session), crash (pg_ctl stop -m immediate, and start), cut,
- *               half, hold, delay (the proxy), fail over (once, halfway)
+ *               half, hold, delay (the proxy), step (clocks of actors, by up to two days), fail over (once, halfway)
  *   SQLite      reader (holds a snapshot, so that a checkpoint cannot finish), full (the disk), copy (sqlite3_backup),
  *               clock (set by up to an hour, forward and back)
  */
@@ -160,6 +160,20 @@ void torture_fail_over(struct torture *torture)
 	history(torture->log, "back");
 }
 
+/* Those of the actors that read their time from this file; the database's is not touched. */
+void torture_step_clocks(struct torture *torture)
+{
+	char path[256], hours[16];
+	int fd, at = snprintf(hours, sizeof(hours), "%+dh\n", (int)between(torture, -48, 48));
+
+	history(torture->log, "step %.*s", at - 1, hours);
+	(void)snprintf(path, sizeof(path), "%s/faketime", torture->folder);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	if (fd < 0 || ftruncate(fd, 0) != 0 || write(fd, hours, (size_t)at) != at)
+		torture->wrongs++;
+	close(fd);
+}
+
 /*
  * SQLite
  */
@@ -225,8 +239,6 @@ static void set_clock(struct torture *torture)
 {
 	int64_t us = between(torture, -3600, 3600) * 1000000 / (draw(&torture->random, 2) ? 1 : 1000);
 
-	if (!torture->clocks)
-		return;
 	history(torture->log, "clock %" PRId64, us);
 	atomic_store(&torture->orders->wall_us, us);
 }
@@ -236,27 +248,51 @@ static void set_clock(struct torture *torture)
  * Choosing, and mending
  */
 
-void torture_act(struct torture *torture)
-{
-	static void (*const always[])(struct torture *) = { kill_one,   kill_one,    freeze_one,
-							    freeze_one, restart_one, end_one };
-#ifdef HAVE_SQLITE
-	static void (*const sqlite[])(struct torture *) = { hold_snapshot, hold_snapshot, fill_disk, copy, set_clock };
+typedef void act(struct torture *torture);
 
-	if (is_sqlite(torture->url) && draw(&torture->random, 2) == 0) {
-		sqlite[draw(&torture->random, 5)](torture);
-		return;
+static size_t acts_of(const struct torture *torture, act *acts[])
+{
+	act *const always[] = { kill_one, kill_one, freeze_one, freeze_one, restart_one, end_one };
+	size_t n = sizeof(always) / sizeof(always[0]);
+
+	memcpy(acts, always, sizeof(always));
+#ifdef HAVE_SQLITE
+	if (is_sqlite(torture->url)) {
+		acts[n++] = hold_snapshot;
+		acts[n++] = hold_snapshot;
+		acts[n++] = fill_disk;
+		acts[n++] = copy;
+		if (torture->clocks)
+			acts[n++] = set_clock;
 	}
 #endif
 #ifdef HAVE_POSTGRES
-	static void (*const postgres[])(struct torture *) = { terminate, crash, proxy_cuts, proxy_slows };
-
-	if (!is_sqlite(torture->url) && draw(&torture->random, 2) == 0) {
-		postgres[draw(&torture->random, torture->proxy > 0 ? 4 : 2)](torture);
-		return;
+	if (!is_sqlite(torture->url)) {
+		acts[n++] = terminate;
+		acts[n++] = crash;
+		if (torture->clocks)
+			acts[n++] = torture_step_clocks;
+		if (torture->proxy > 0) {
+			acts[n++] = proxy_cuts;
+			acts[n++] = proxy_slows;
+		}
 	}
 #endif
-	always[draw(&torture->random, 6)](torture);
+	return n;
+}
+
+/* As from a deck of cards: each comes before any comes again. */
+void torture_act(struct torture *torture)
+{
+	static act *deck[16];
+	static size_t left;
+	size_t drawn;
+
+	if (left == 0)
+		left = acts_of(torture, deck);
+	drawn = draw(&torture->random, left--);
+	deck[drawn](torture);
+	deck[drawn] = deck[left];
 }
 
 void torture_mend(struct torture *torture, int64_t now_us)
