@@ -106,7 +106,7 @@
  * Time, signals, cancelled threads
  *
  *   Times are nanoseconds on CLOCK_MONOTONIC in int64_t, in names that end in _ns.  Steps of the wall clock do not
- *   matter.  On Linux the time that a machine is suspended does not count.
+ *   matter.  On Linux the time that a machine is suspended does not count.  config.clock may name another clock.
  *
  *   The worker blocks signals, so a thread of the program gets those that are sent to the process.  It leaves open what
  *   a fault of a task raises (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS), and SIGPROF if the thread that starts
@@ -394,6 +394,20 @@ HWT_API uint64_t hwt_pending_timeouts(const hwt_timer *timer);
 #define HWT_CALLER_DRIVEN 2u /* no worker: tasks run in hwt_timer_advance */
 #define HWT_VIRTUAL_CLOCK 4u /* with HWT_CALLER_DRIVEN: the times told to hwt_timer_advance are the clock, from 0 on */
 
+/*
+ * Values of hwt_config.clock: the clock of all times of a timer.  Where this manual says CLOCK_MONOTONIC or hwt_now()
+ * it means this one; hwt_clock_now reads it.  A timer with another clock than the first reads its clock for each
+ * delay, and its worker holds a descriptor (Linux only).
+ *
+ * With HWT_CLOCK_BOOTTIME what becomes due while the machine is suspended runs when it wakes up.  With
+ * HWT_CLOCK_REALTIME deadlines are times of the day.  A step forward makes due what it passes, and merges periods.
+ * After a step back what is pending waits until the clock has come to its deadline, and delays count from the new time;
+ * the worker places each timeout anew.  No task starts before its deadline on that clock.
+ */
+#define HWT_CLOCK_MONOTONIC 0u
+#define HWT_CLOCK_BOOTTIME 1u
+#define HWT_CLOCK_REALTIME 2u
+
 /* Values of hwt_config.wheel. */
 #define HWT_WHEEL_HASHED 0u       /* one wheel, remaining rounds */
 #define HWT_WHEEL_HIERARCHICAL 1u /* levels of wheels, each coarser by ticks_per_wheel than the one below */
@@ -463,7 +477,7 @@ typedef struct hwt_config {
 	uint64_t reserved[8];         /* 0 */
 
 	uint32_t task_threads; /* 0: not served yet */
-	uint32_t clock;        /* 0: not served yet */
+	uint32_t clock;        /* HWT_CLOCK_MONOTONIC, _BOOTTIME or _REALTIME; 0 with HWT_VIRTUAL_CLOCK */
 
 	/*
 	 * Default 0: no bound.  Only with HWT_CALLER_DRIVEN.  How many tasks one hwt_timer_advance runs, or hands to
@@ -526,7 +540,8 @@ typedef struct hwt_unprocessed {
  *
  * Threads  any.
  * Returns  0 and *timer; EINVAL: a field is out of range, or tick_duration_ns >= INT64_MAX / ticks_per_wheel; ENOTSUP:
- *          a setting that this version knows but does not serve; ENOMEM.
+ *          a setting that this version knows but does not serve, a clock that the system lacks; ENOMEM; EMFILE,
+ *          ENFILE: with another clock than CLOCK_MONOTONIC, no descriptor for the worker.
  * Cost     some 20 KiB with the default settings, 24 bytes a bucket included.  Each thread that schedules takes 7 KiB
  *          more with its first call, up to twice as many threads as there are cores.
  */
@@ -714,13 +729,16 @@ typedef struct hwt_stats {
 HWT_API int hwt_timer_stats(const hwt_timer *timer, hwt_stats *out);
 
 /*
- * The clock of all deadlines, and the version of the library that is linked; HWT_VERSION_* say that of the header.
+ * The clock of all deadlines, other clocks that a timer can have (HWT_CLOCK_*), and the version of the library that is
+ * linked; HWT_VERSION_* say that of the header.
  *
  * Threads  any.
- * Returns  CLOCK_MONOTONIC in nanoseconds; "MAJOR.MINOR.PATCH", a constant.
+ * Returns  CLOCK_MONOTONIC in nanoseconds; the time of that clock, or -1 for one that is unknown here;
+ *          "MAJOR.MINOR.PATCH", a constant.
  * Cost     that of clock_gettime, some 30 ns; none.
  */
 HWT_API int64_t hwt_now(void);
+HWT_API int64_t hwt_clock_now(uint32_t clock);
 HWT_API const char *hwt_version(void);
 
 #ifdef __cplusplus

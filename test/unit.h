@@ -54,7 +54,7 @@ static inline uint64_t random_below(uint64_t *state, uint64_t limit)
 static inline uint64_t random_seed(void)
 {
 	const char *given = getenv("HWT_SEED");
-	uint64_t seed = given != NULL ? strtoull(given, NULL, 0) : (uint64_t)hwt_clock_now();
+	uint64_t seed = given != NULL ? strtoull(given, NULL, 0) : (uint64_t)clock_monotonic();
 
 	printf("# seed %" PRIu64 "\n", seed);
 	return seed | 1;

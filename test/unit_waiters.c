@@ -12,7 +12,7 @@ struct scene {
 
 static void scene_begin(struct scene *scene)
 {
-	REQUIRE(hwt_idle_init(&scene->idle, NULL, NULL) == 0);
+	REQUIRE(hwt_idle_init(&scene->idle, NULL) == 0);
 	REQUIRE(hwt_waiters_init(&scene->waiters, &scene->idle) == 0);
 	atomic_init(&scene->record.word, word_make(7, STATE_RUNNING));
 	atomic_init(&scene->entered, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The clock: CLOCK_MONOTONIC.  In the test build a function may stand in for it, for virtual time. */
+/* The clocks: CLOCK_MONOTONIC and others.  In the test build a function may stand in for them, for virtual time. */
 #ifndef HWT_CLOCK_H
 #define HWT_CLOCK_H
 
@@ -15,8 +15,11 @@ extern int64_t (*hwt_test_clock)(void);
 extern void (*hwt_test_sleep)(int64_t until_ns);
 #endif
 
-/* Returns the time in nanoseconds. */
-static inline int64_t hwt_clock_now(void)
+/* Returns the time of a clock, HWT_CLOCK_*, in nanoseconds.  -1: there is no such clock here. */
+int64_t hwt_clock_read(uint32_t clock);
+
+/* Returns the time of CLOCK_MONOTONIC. */
+static inline int64_t clock_monotonic(void)
 {
 	struct timespec now;
 

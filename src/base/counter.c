@@ -161,10 +161,10 @@ int64_t hwt_counter_read_clock(void)
 
 	if (until_ns == INT64_MIN) {
 		last->good_for = 0;
-		return hwt_clock_now();
+		return clock_monotonic();
 	}
 	before = counter_count();
-	now_ns = hwt_clock_now();
+	now_ns = clock_monotonic();
 	took = counter_count() - before;
 	if (now_ns >= until_ns || !is_sharp(last, took)) {
 		last->good_for = 0;

@@ -51,11 +51,11 @@ static bool barrier_in_all_threads(void)
 }
 #endif
 
-int hwt_idle_init(struct hwt_idle *idle, void (*ring)(void *ctx), void *ring_ctx)
+int hwt_idle_init(struct hwt_idle *idle, const hwt_config *config)
 {
 	atomic_init(&idle->wake_for_ns, IDLE_AWAKE);
 	idle->has_barrier = register_barrier();
-	return hwt_sleeper_init(&idle->sleeper, ring, ring_ctx);
+	return hwt_sleeper_init(&idle->sleeper, config);
 }
 
 void hwt_idle_destroy(struct hwt_idle *idle)

@@ -51,8 +51,8 @@ struct hwt_idle {
 	alignas(HWT_UNIT) struct hwt_sleeper sleeper;
 };
 
-/* ring: the sleeper's.  Returns 0, ENOMEM, or an error of the system. */
-int hwt_idle_init(struct hwt_idle *idle, void (*ring)(void *ctx), void *ring_ctx);
+/* Returns 0, ENOMEM, ENOTSUP, or an error of the system.  config: as for hwt_sleeper_init. */
+int hwt_idle_init(struct hwt_idle *idle, const hwt_config *config);
 void hwt_idle_destroy(struct hwt_idle *idle);
 
 /*

@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #ifdef __linux__
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -54,22 +55,44 @@ void hwt_monitor_destroy(struct hwt_monitor *monitor)
 	pthread_cond_destroy(&monitor->changed);
 }
 
-int hwt_sleeper_init(struct hwt_sleeper *sleeper, void (*ring)(void *ctx), void *ring_ctx)
+static void init_settings(struct hwt_sleeper *sleeper, const hwt_config *config)
 {
-	sleeper->woken = false;
+	sleeper->woken = sleeper->polls = false;
+	sleeper->clock = HWT_CLOCK_MONOTONIC;
+	sleeper->ring = NULL;
+	sleeper->ring_ctx = NULL;
 	atomic_init(&sleeper->alarm, -1);
-	sleeper->ring = ring;
-	sleeper->ring_ctx = ring_ctx;
-	return hwt_monitor_init(&sleeper->monitor);
+	if (config == NULL)
+		return;
+	sleeper->clock = config->clock;
+	sleeper->polls = config->clock != HWT_CLOCK_MONOTONIC && (config->flags & HWT_CALLER_DRIVEN) == 0;
+	sleeper->ring = config->on_earlier;
+	sleeper->ring_ctx = config->on_earlier_ctx;
+}
+
+int hwt_sleeper_init(struct hwt_sleeper *sleeper, const hwt_config *config)
+{
+	int rc;
+
+	init_settings(sleeper, config);
+	rc = hwt_monitor_init(&sleeper->monitor);
+	if (rc == 0 && sleeper->polls && (rc = hwt_sleeper_make_alarm(sleeper)) != 0)
+		hwt_monitor_destroy(&sleeper->monitor);
+	return rc;
 }
 
 #ifdef __linux__
 int hwt_sleeper_make_alarm(struct hwt_sleeper *sleeper)
 {
-	int before = errno, rc = 0, fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	static const int ids[] = {
+		[HWT_CLOCK_MONOTONIC] = CLOCK_MONOTONIC,
+		[HWT_CLOCK_BOOTTIME] = CLOCK_BOOTTIME,
+		[HWT_CLOCK_REALTIME] = CLOCK_REALTIME,
+	};
+	int before = errno, rc = 0, fd = timerfd_create(ids[sleeper->clock], TFD_NONBLOCK | TFD_CLOEXEC);
 
 	if (fd < 0) {
-		rc = errno;
+		rc = errno == EINVAL ? ENOTSUP : errno; /* an old kernel does not know the clock */
 	} else {
 		/* Relaxed: sleeper_alarm. */
 		atomic_store_explicit(&sleeper->alarm, fd, memory_order_relaxed);
@@ -82,7 +105,7 @@ int hwt_sleeper_make_alarm(struct hwt_sleeper *sleeper)
 void hwt_sleeper_set_alarm(const struct hwt_sleeper *sleeper, int64_t time_ns)
 {
 	struct itimerspec when = { .it_value = { 0, 0 } };
-	int before = errno, fd = sleeper_alarm(sleeper);
+	int before = errno, fd = sleeper_alarm(sleeper), flags = TFD_TIMER_ABSTIME;
 
 	if (fd < 0)
 		return;
@@ -91,7 +114,21 @@ void hwt_sleeper_set_alarm(const struct hwt_sleeper *sleeper, int64_t time_ns)
 		when.it_value.tv_nsec = 1;
 	else if (time_ns != INT64_MAX)
 		when.it_value = (struct timespec){ (time_t)(time_ns / NS_PER_S), (long)(time_ns % NS_PER_S) };
-	(void)timerfd_settime(fd, TFD_TIMER_ABSTIME, &when, NULL);
+	/* A step of the clock rings: what is due is then another question, and a nap in progress may be hours long. */
+	if (sleeper->clock == HWT_CLOCK_REALTIME)
+		flags |= TFD_TIMER_CANCEL_ON_SET;
+	(void)timerfd_settime(fd, flags, &when, NULL);
+	errno = before;
+}
+
+/* Returns when the alarm rings. */
+static void poll_alarm(const struct hwt_sleeper *sleeper)
+{
+	struct pollfd set[1] = { { .fd = sleeper_alarm(sleeper), .events = POLLIN } };
+	int before = errno;
+
+	while (poll(set, 1, -1) < 0 && errno == EINTR)
+		;
 	errno = before;
 }
 
@@ -116,6 +153,11 @@ void hwt_sleeper_set_alarm(const struct hwt_sleeper *sleeper, int64_t time_ns)
 	(void)time_ns;
 }
 
+static void poll_alarm(const struct hwt_sleeper *sleeper)
+{
+	(void)sleeper;
+}
+
 static void close_alarm(struct hwt_sleeper *sleeper)
 {
 	(void)sleeper;
@@ -137,6 +179,24 @@ int hwt_monitor_wait(struct hwt_monitor *monitor, int64_t time_ns)
 	return pthread_cond_timedwait(&monitor->changed, &monitor->mutex, &until);
 }
 
+/* A wake between the look and the poll is not lost: it rings the alarm after the time was set, under the mutex. */
+static void poll_until(struct hwt_sleeper *sleeper, int64_t time_ns)
+{
+	bool woken;
+
+	pthread_mutex_lock(&sleeper->monitor.mutex);
+	woken = sleeper->woken;
+	if (!woken)
+		hwt_sleeper_set_alarm(sleeper, time_ns);
+	pthread_mutex_unlock(&sleeper->monitor.mutex);
+	HWT_POINT("poll");
+	if (!woken)
+		poll_alarm(sleeper);
+	pthread_mutex_lock(&sleeper->monitor.mutex);
+	sleeper->woken = false;
+	pthread_mutex_unlock(&sleeper->monitor.mutex);
+}
+
 void hwt_sleeper_sleep_until(struct hwt_sleeper *sleeper, int64_t time_ns)
 {
 	struct hwt_monitor *monitor = &sleeper->monitor;
@@ -148,6 +208,10 @@ void hwt_sleeper_sleep_until(struct hwt_sleeper *sleeper, int64_t time_ns)
 		return;
 	}
 #endif
+	if (sleeper->polls) {
+		poll_until(sleeper, time_ns);
+		return;
+	}
 	pthread_mutex_lock(&monitor->mutex);
 	/* `woken` is looked at under the mutex, so a wake comes before this look or during the wait, and is seen. */
 	while (!sleeper->woken && rc == 0)
@@ -168,13 +232,16 @@ static void ring(const struct hwt_sleeper *sleeper)
 
 void hwt_sleeper_wake(struct hwt_sleeper *sleeper)
 {
-	hwt_sleeper_set_alarm(sleeper, 0);
+	if (!sleeper->polls)
+		hwt_sleeper_set_alarm(sleeper, 0);
 	if (sleeper->ring != NULL)
 		ring(sleeper);
 	if (sleeper_is_elsewhere(sleeper))
 		return;
 	pthread_mutex_lock(&sleeper->monitor.mutex);
 	sleeper->woken = true;
+	if (sleeper->polls)
+		hwt_sleeper_set_alarm(sleeper, 0);
 	pthread_mutex_unlock(&sleeper->monitor.mutex);
 	pthread_cond_signal(&sleeper->monitor.changed); /* after the unlock, for which the woken thread would wait */
 }

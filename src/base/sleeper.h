@@ -8,6 +8,8 @@
 
 #include "base/clock.h"
 
+#include <hwt.h>
+
 #include <pthread.h>
 
 /* A mutex, and a condition whose time is CLOCK_MONOTONIC's. */
@@ -32,13 +34,20 @@ struct hwt_sleeper {
 	struct hwt_monitor monitor;
 	bool woken; /* under the mutex */
 
-	_Atomic int alarm;       /* -1: none */
-	void (*ring)(void *ctx); /* NULL: none; never changes */
+	_Atomic int alarm; /* -1: none */
+
+	/* Never change. */
+	uint32_t clock;          /* whose time the alarm is, and the sleep */
+	bool polls;              /* a thread that sleeps in a poll for the alarm: no condition knows its clock */
+	void (*ring)(void *ctx); /* NULL: none */
 	void *ring_ctx;
 };
 
-/* ring NULL: none. */
-int hwt_sleeper_init(struct hwt_sleeper *sleeper, void (*ring)(void *ctx), void *ring_ctx);
+/*
+ * Takes the clock and on_earlier of a timer's settings; NULL: CLOCK_MONOTONIC and none.  Returns 0, ENOMEM, ENOTSUP, or
+ * an error of the system.
+ */
+int hwt_sleeper_init(struct hwt_sleeper *sleeper, const hwt_config *config);
 void hwt_sleeper_destroy(struct hwt_sleeper *sleeper);
 void hwt_sleeper_sleep_until(struct hwt_sleeper *sleeper, int64_t time_ns); /* INT64_MAX: without end */
 void hwt_sleeper_wake(struct hwt_sleeper *sleeper);
@@ -55,7 +64,7 @@ static inline int sleeper_alarm(const struct hwt_sleeper *sleeper)
 
 static inline bool sleeper_is_elsewhere(const struct hwt_sleeper *sleeper)
 {
-	return sleeper->ring != NULL || sleeper_alarm(sleeper) >= 0;
+	return sleeper->ring != NULL || (!sleeper->polls && sleeper_alarm(sleeper) >= 0);
 }
 
 /* Silences the alarm, if there is one, until a time; INT64_MAX: until a thread wakes it. */

@@ -38,7 +38,7 @@ void hwt_waiters_wait(struct hwt_waiters *waiters, const struct hwt_idle *idle, 
 	pthread_mutex_lock(&waiters->monitor.mutex);
 	/* The word is looked at under the mutex, so that no broadcast comes between the look and the wait. */
 	while (runs(record, generation))
-		hwt_monitor_wait(&waiters->monitor, fenced ? INT64_MAX : hwt_clock_now() + LOOK_AGAIN_NS);
+		hwt_monitor_wait(&waiters->monitor, fenced ? INT64_MAX : clock_monotonic() + LOOK_AGAIN_NS);
 	pthread_mutex_unlock(&waiters->monitor.mutex);
 	/* Relaxed: a count that is too high for a moment only costs a broadcast. */
 	atomic_fetch_sub_explicit(&waiters->waiting, 1, memory_order_relaxed);

@@ -36,7 +36,7 @@ int hwt_lanes_init(struct hwt_lanes *lanes, hwt_timer *timer, uint32_t places, c
 	atomic_init(&lanes->refused, 0);
 	atomic_init(&lanes->limited, 0);
 	atomic_init(&lanes->rearmed, NULL);
-	rc = hwt_idle_init(&lanes->idle, config->on_earlier, config->on_earlier_ctx);
+	rc = hwt_idle_init(&lanes->idle, config);
 	if (rc != 0)
 		return rc;
 	rc = hwt_waiters_init(&lanes->waiters, &lanes->idle);

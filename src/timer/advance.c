@@ -102,22 +102,25 @@ static int64_t next_alarm(hwt_timer *timer, int64_t now_ns)
 	return next_ns;
 }
 
-/* Notes the time that the caller told.  A time before the last one is ignored: time does not go back. */
+/* Notes the time that the caller told.  A time before the last one is ignored, if time does not go back. */
 static void tell(hwt_timer *timer, int64_t now_ns)
 {
 	/* Relaxed: one thread at a time writes it, and no other data depends on it. */
-	if (now_ns > atomic_load_explicit(&timer->told_ns, memory_order_relaxed))
+	if (now_ns > atomic_load_explicit(&timer->told_ns, memory_order_relaxed) ||
+	    timer->config.clock == HWT_CLOCK_REALTIME)
 		atomic_store_explicit(&timer->told_ns, now_ns, memory_order_relaxed);
 }
 
-int64_t hwt_timer_told(const hwt_timer *timer)
+int64_t hwt_timer_now(const hwt_timer *timer)
 {
 	/* Relaxed: as above. */
 	int64_t told_ns = atomic_load_explicit(&timer->told_ns, memory_order_relaxed), clock_ns;
 
 	if (timer_is_virtual(timer))
 		return told_ns;
-	clock_ns = hwt_clock_now();
+	clock_ns = worker_now(&timer->worker);
+	if (!timer_is_driven(timer) || timer->config.clock == HWT_CLOCK_REALTIME)
+		return clock_ns;
 	return clock_ns > told_ns ? clock_ns : told_ns;
 }
 

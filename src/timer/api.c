@@ -67,8 +67,8 @@ static __attribute__((noinline)) int submit_delay_slowly(hwt_timer *timer, hwt_t
 
 	if (rc != 0)
 		return rc;
-	if (timer_is_driven(timer))
-		return submit(timer, task, arg, add_saturating(hwt_timer_told(timer), delay_ns), out);
+	if (!has_worker(timer))
+		return submit(timer, task, arg, add_saturating(hwt_timer_now(timer), delay_ns), out);
 	return submit_delay(timer, task, arg, delay_ns, out);
 }
 
@@ -98,7 +98,7 @@ static int64_t deadline_after(hwt_timer *timer, int64_t delay_ns, bool exact)
 {
 	if (likely(!exact) && likely(has_worker(timer)))
 		return counter_deadline(&timer->grid, delay_ns);
-	return add_saturating(timer_is_driven(timer) ? hwt_timer_told(timer) : hwt_clock_now(), delay_ns);
+	return add_saturating(hwt_timer_now(timer), delay_ns);
 }
 
 /*
@@ -279,7 +279,12 @@ hwt_timer *hwt_timeout_timer(hwt_timeout timeout)
 
 int64_t hwt_now(void)
 {
-	return hwt_clock_now();
+	return clock_monotonic();
+}
+
+int64_t hwt_clock_now(uint32_t clock)
+{
+	return hwt_clock_read(clock);
 }
 
 const char *hwt_version(void)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Settings: checks what the creator asks for, completes and rounds it. */
 #include "timer/config.h"
+#include "base/clock.h"
 #include "base/sized.h"
 #include "base/thread.h"
 
@@ -74,6 +75,8 @@ static int check(const hwt_config *config)
 		return EINVAL;
 	if ((config->flags & HWT_CALLER_DRIVEN) == 0 && is_for_drivers(config))
 		return EINVAL;
+	if (config->clock > HWT_CLOCK_REALTIME || (config->clock != 0 && (config->flags & HWT_VIRTUAL_CLOCK) != 0))
+		return EINVAL;
 	/* Not for a detached thread: stop joins the worker.  (On Linux pthread_attr_getdetachstate does not fail.) */
 	if (config->thread_attr != NULL &&
 	    (pthread_attr_getdetachstate(config->thread_attr, &detached) != 0 || detached != PTHREAD_CREATE_JOINABLE))
@@ -83,10 +86,19 @@ static int check(const hwt_config *config)
 	return 0;
 }
 
+static bool has_clock(uint32_t clock)
+{
+#ifdef __linux__
+	return hwt_clock_read(clock) != -1;
+#else
+	return clock == HWT_CLOCK_MONOTONIC;
+#endif
+}
+
 /* Known, and not served yet. */
 static bool asks_too_much(const hwt_config *config)
 {
-	return config->task_threads != 0 || config->clock != 0;
+	return config->task_threads != 0 || !has_clock(config->clock);
 }
 
 static uint32_t round_up_to_power_of_two(uint32_t n)

@@ -13,11 +13,6 @@ static const char *const words[] = {
 
 #define LEFT_LENGTH 48
 
-static int64_t time_of(hwt_timer *timer)
-{
-	return timer_is_driven(timer) ? hwt_timer_told(timer) : hwt_clock_now();
-}
-
 int hwt_timeout_left(hwt_timeout timeout, int64_t *left_ns)
 {
 	struct hwt_record *record = timeout.entry;
@@ -33,7 +28,7 @@ int hwt_timeout_left(hwt_timeout timeout, int64_t *left_ns)
 			return state == HWT_RUNNING ? EBUSY : ENOENT;
 	} while (!hwt_record_read_deadline(record, timeout.generation, &deadline_ns));
 	if (deadline_ns != INT64_MAX)
-		deadline_ns = subtract_saturating(deadline_ns, time_of(record_lane(record)->lanes->timer));
+		deadline_ns = subtract_saturating(deadline_ns, hwt_timer_now(record_lane(record)->lanes->timer));
 	*left_ns = deadline_ns;
 	return 0;
 }
@@ -54,7 +49,7 @@ static void say_left(hwt_timeout timeout, char *left)
 		(void)snprintf(left, LEFT_LENGTH, ", never due");
 		return;
 	}
-	left_ms = subtract_saturating(deadline_ns, time_of(record_lane(record)->lanes->timer)) / 1000000;
+	left_ms = subtract_saturating(deadline_ns, hwt_timer_now(record_lane(record)->lanes->timer)) / 1000000;
 	if (left_ms >= 0)
 		(void)snprintf(left, LEFT_LENGTH, ", %" PRId64 ".%03d s left", left_ms / 1000, (int)(left_ms % 1000));
 	else

@@ -16,7 +16,7 @@ void hwt_timer_lose(hwt_timer *timer)
 	pthread_mutex_lock(&timer->monitor.mutex);
 	/* Relaxed: under the mutex. */
 	state = atomic_load_explicit(&timer->state, memory_order_relaxed);
-	if (state == TIMER_STARTED || state == TIMER_DRIVEN)
+	if (timer_state_is_started(state))
 		hwt_timer_set_state(timer, TIMER_LOST);
 	pthread_mutex_unlock(&timer->monitor.mutex);
 	hwt_worker_request_stop(&timer->worker); /* a loop that polls the descriptor wakes up and learns of it */
@@ -41,6 +41,15 @@ void hwt_timer_set_grid(hwt_timer *timer, int64_t start_ns)
 	timer->grid = timer->wheel->grid = grid_make(start_ns, timer->config.tick_duration_ns);
 }
 
+void hwt_timer_begin_time(hwt_timer *timer, int64_t now_ns)
+{
+	bool may_go_back = timer->config.clock == HWT_CLOCK_REALTIME;
+
+	hwt_timer_set_grid(timer, may_go_back ? 0 : now_ns);
+	if (may_go_back && now_ns > 0)
+		hwt_wheel_seek(timer->wheel, grid_ticks_passed(&timer->grid, now_ns));
+}
+
 static void *worker_main(void *arg)
 {
 	hwt_timer *timer = arg;
@@ -52,8 +61,8 @@ static void *worker_main(void *arg)
 	hwt_sleeper_precise_thread();
 	current_task_enter(&timer->worker.frame, timer, NULL);
 	pthread_mutex_lock(&timer->monitor.mutex);
-	hwt_timer_set_grid(timer, hwt_clock_now());
-	hwt_timer_set_state(timer, TIMER_STARTED);
+	hwt_timer_begin_time(timer, worker_now(&timer->worker));
+	hwt_timer_set_state(timer, timer_state_with_worker(timer));
 	pthread_mutex_unlock(&timer->monitor.mutex);
 	pthread_cleanup_push(lose, timer);
 	hwt_worker_run(&timer->worker);

@@ -86,7 +86,7 @@ static int init_parts(hwt_timer *timer)
 	rc = hwt_lanes_init(&timer->lanes, timer, count_places(), &timer->config);
 	if (rc != 0)
 		goto no_lanes;
-	hwt_worker_init(&timer->worker, &timer->lanes, timer->wheel, timer->config.max_transfers_per_tick);
+	hwt_worker_init(&timer->worker, &timer->lanes, timer->wheel, &timer->config);
 	hwt_executor_init(&timer->jobs, &timer->lanes, timer->config.executor);
 	if (timer->config.executor != NULL) {
 		timer->worker.jobs = &timer->jobs;
@@ -127,7 +127,7 @@ static int create(hwt_timer **out, const hwt_config *config)
 	atomic_init(&timer->given_back, 0);
 	atomic_init(&timer->told_ns, 0);
 	atomic_init(&timer->refused_stopped, 0);
-	hwt_counter_ask(hwt_clock_now());
+	hwt_counter_ask(clock_monotonic());
 	rc = init_parts(timer);
 	if (rc != 0) {
 		hwt_mem_free(timer);
@@ -157,7 +157,7 @@ static bool is_started(const hwt_timer *timer)
 {
 	int state = timer_state(timer);
 
-	return state == TIMER_STARTED || state == TIMER_DRIVEN;
+	return timer_state_is_started(state);
 }
 
 int hwt_timer_start(hwt_timer *timer)
@@ -184,9 +184,9 @@ int hwt_timer_start(hwt_timer *timer)
 
 void hwt_timer_start_driven(hwt_timer *timer)
 {
-	int64_t start_ns = timer_is_virtual(timer) ? 0 : hwt_clock_now();
+	int64_t start_ns = timer_is_virtual(timer) ? 0 : worker_now(&timer->worker);
 
-	hwt_timer_set_grid(timer, start_ns);
+	hwt_timer_begin_time(timer, start_ns);
 	timer->worker.is_told = true;
 	/* Relaxed: set_state publishes it, [started]. */
 	atomic_store_explicit(&timer->told_ns, start_ns, memory_order_relaxed);
@@ -196,8 +196,8 @@ void hwt_timer_start_driven(hwt_timer *timer)
 int hwt_timer_start_by_hand(hwt_timer *timer, int64_t start_ns)
 {
 	pthread_mutex_lock(&timer->monitor.mutex);
-	hwt_timer_set_grid(timer, start_ns);
-	hwt_timer_set_state(timer, TIMER_STARTED);
+	hwt_timer_begin_time(timer, start_ns);
+	hwt_timer_set_state(timer, timer_state_with_worker(timer));
 	pthread_mutex_unlock(&timer->monitor.mutex);
 	return 0;
 }

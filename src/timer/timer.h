@@ -17,9 +17,12 @@
  *   A timer that its caller drives goes from INIT to DRIVEN instead.  DRIVEN is not STARTED, so the fast path of the
  *   other timers need not look for it.
  *
+ *   One with a worker and another clock than CLOCK_MONOTONIC goes from STARTING to CLOCKED, for the same reason: its
+ *   deadlines cannot come from the processor's counter.
+ *
  *   A task that ends its thread instead of returning (pthread_exit) takes the thread from the timer, which goes from
- *   STARTED or DRIVEN to LOST.  No task runs any more.  Calls that are on their way may still be accepted, others are
- *   refused, and what is pending waits for a stop.
+ *   STARTED, CLOCKED or DRIVEN to LOST.  No task runs any more.  Calls that are on their way may still be accepted,
+ *   others are refused, and what is pending waits for a stop.
  *
  * Threads
  *
@@ -40,7 +43,8 @@ enum timer_state {
 	TIMER_INIT,
 	TIMER_STARTING,
 	TIMER_STARTED,
-	TIMER_DRIVEN, /* started, without a worker: hwt_timer_advance makes the passes */
+	TIMER_CLOCKED, /* started, on another clock than CLOCK_MONOTONIC */
+	TIMER_DRIVEN,  /* started, without a worker: hwt_timer_advance makes the passes */
 	TIMER_LOST,
 	TIMER_STOPPING,
 	TIMER_STOPPED,
@@ -95,6 +99,23 @@ void hwt_timer_set_state(hwt_timer *timer, int state);
 void hwt_timer_set_grid(hwt_timer *timer, int64_t start_ns);
 
 /*
+ * The same for a timer that starts at now_ns.  On HWT_CLOCK_REALTIME, which may be set back, tick 0 is the beginning of
+ * that clock.  (launch.c)
+ */
+void hwt_timer_begin_time(hwt_timer *timer, int64_t now_ns);
+
+static inline bool timer_state_is_started(int state)
+{
+	return state == TIMER_STARTED || state == TIMER_CLOCKED || state == TIMER_DRIVEN;
+}
+
+/* The state of a timer whose worker has started. */
+static inline int timer_state_with_worker(const hwt_timer *timer)
+{
+	return timer->config.clock == HWT_CLOCK_MONOTONIC ? TIMER_STARTED : TIMER_CLOCKED;
+}
+
+/*
  * Makes the worker's thread: from INIT to STARTING.  Returns what pthread_create returns.  Under the mutex, which the
  * worker needs to set STARTED: so it cannot do that before the caller waits for it.  (launch.c)
  */
@@ -109,8 +130,11 @@ void hwt_timer_lose(hwt_timer *timer);
 /* From INIT to DRIVEN, under the mutex.  Tick 0 is now: by the clock, or 0 of a virtual one. */
 void hwt_timer_start_driven(hwt_timer *timer);
 
-/* Returns the time of a DRIVEN timer: of its virtual clock, or the later of CLOCK_MONOTONIC and what it was told. */
-int64_t hwt_timer_told(const hwt_timer *timer);
+/*
+ * Returns the time from which delays count: of its clock, of a virtual clock what it was told, and of another DRIVEN
+ * timer the later of both.  On HWT_CLOCK_REALTIME, which may have been set back since, it is the clock's.
+ */
+int64_t hwt_timer_now(const hwt_timer *timer);
 
 /* For tests: starts the timer without a thread, with tick 0 at start_ns.  The test makes the passes. */
 int hwt_timer_start_by_hand(hwt_timer *timer, int64_t start_ns);

@@ -262,6 +262,11 @@ static void end_pass(struct hashed *hashed)
 	hwt_ring_set(&hashed->ring, bucket, tick_of_member(hashed, bucket, hashed->bucket_least));
 }
 
+static void hashed_reset(struct hwt_wheel *wheel)
+{
+	hashed_of(wheel)->pass_tick = -1;
+}
+
 static size_t hashed_collect(struct hwt_wheel *wheel, struct hwt_record **due, size_t max)
 {
 	struct hashed *hashed = hashed_of(wheel);
@@ -331,6 +336,7 @@ static const struct hwt_wheel_layout hashed_layout = {
 	.prefetch = hashed_prefetch,
 	.remove = hashed_remove,
 	.next_due = hashed_next_due,
+	.reset = hashed_reset,
 	.collect = hashed_collect,
 	.settle = hashed_settle,
 	.sweep = hashed_sweep,

@@ -267,6 +267,24 @@ size_t hwt_wheel_sweep(struct hwt_wheel *wheel, struct hwt_record **all, size_t 
 	return n;
 }
 
+void hwt_wheel_go_back(struct hwt_wheel *wheel, int64_t tick, struct hwt_record *const *records, size_t n)
+{
+	struct hwt_record *all[HWT_PLACE_MAX];
+	struct hwt_wheel_list list = { NULL, NULL };
+
+	HWT_ASSERT(tick >= 0 && tick < wheel->tick);
+	for (size_t i = 0; i < n; i++)
+		list_append(&list, records[i]);
+	while ((n = hwt_wheel_sweep(wheel, all, HWT_PLACE_MAX)) > 0)
+		for (size_t i = 0; i < n; i++)
+			list_append(&list, all[i]);
+	if (wheel->layout->reset != NULL)
+		wheel->layout->reset(wheel);
+	wheel->tick = tick;
+	wheel->postponed = list;
+	hwt_wheel_end_tick(wheel);
+}
+
 void hwt_wheel_destroy(struct hwt_wheel *wheel)
 {
 	wheel->layout->destroy(wheel);

@@ -53,6 +53,8 @@ struct hwt_wheel_layout {
 	void (*settle)(struct hwt_wheel *wheel, unsigned looks);
 	/* wheel->tick becomes tick, which is later.  NULL: that is all. */
 	void (*seek)(struct hwt_wheel *wheel, int64_t tick);
+	/* The wheel is empty: wheel->tick may become an earlier one.  NULL: nothing to do for that. */
+	void (*reset)(struct hwt_wheel *wheel);
 	size_t (*collect)(struct hwt_wheel *wheel, struct hwt_record **due, size_t max);
 	size_t (*sweep)(struct hwt_wheel *wheel, struct hwt_record **all, size_t max);
 	/* Of memory that it holds.  Any thread. */
@@ -162,6 +164,12 @@ static inline size_t wheel_bytes(const struct hwt_wheel *wheel)
 {
 	return wheel->layout->bytes(wheel);
 }
+
+/*
+ * Goes back to a tick before wheel->tick, and places all records again.  The n records have been collected and are in
+ * the caller's hands; they come first.
+ */
+void hwt_wheel_go_back(struct hwt_wheel *wheel, int64_t tick, struct hwt_record *const *records, size_t n);
 
 #ifdef HWT_TEST
 /* For the checker: the insides of the hashed layout, or of one level of the other. */

@@ -88,10 +88,11 @@ void hwt_worker_rest(struct hwt_worker *worker, int64_t now_ns)
 void hwt_worker_run(struct hwt_worker *worker)
 {
 	while (!worker_has_to_stop(worker)) {
-		int64_t now_ns = hwt_clock_now();
+		int64_t now_ns = worker_now(worker);
 		bool more = hwt_worker_pass(worker, now_ns);
 
-		hwt_counter_ask(now_ns); /* producers go by the answer */
+		if (worker->clock == HWT_CLOCK_MONOTONIC)
+			hwt_counter_ask(now_ns); /* producers go by the answer */
 		if (more)
 			continue;
 		hwt_worker_rest(worker, now_ns);

@@ -14,6 +14,7 @@ struct hwt_worker {
 	struct hwt_lanes *lanes;
 	struct hwt_wheel *wheel;
 	uint32_t max_transfers;
+	uint32_t clock;     /* HWT_CLOCK_* */
 	uint32_t next_lane; /* the lane with which the next pass begins: the lanes take turns */
 
 	struct hwt_record *batch[HWT_BATCH]; /* due records; those from batch_at to batch_end - 1 have not run yet */
@@ -72,6 +73,12 @@ static inline uint64_t worker_runs(const struct hwt_worker *worker)
 }
 
 /* Returns true if the bound on the tasks of this advance has been reached. */
+/* Returns the time by which deadlines are meant. */
+static inline int64_t worker_now(const struct hwt_worker *worker)
+{
+	return likely(worker->clock == HWT_CLOCK_MONOTONIC) ? clock_monotonic() : hwt_clock_read(worker->clock);
+}
+
 static inline bool worker_is_full(const struct hwt_worker *worker)
 {
 	return worker_runs(worker) == worker->runs_max;

@@ -26,12 +26,13 @@
 #define RUN_AHEAD 8
 
 void hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct hwt_wheel *wheel,
-		     uint32_t max_transfers)
+		     const hwt_config *config)
 {
 	worker->lanes = lanes;
 	worker->waiters = &lanes->waiters;
 	worker->wheel = wheel;
-	worker->max_transfers = max_transfers;
+	worker->max_transfers = config->max_transfers_per_tick;
+	worker->clock = config->clock;
 	worker->next_lane = 0;
 	worker->batch_at = worker->batch_end = 0;
 	worker->rearmed = NULL;
@@ -301,6 +302,19 @@ static bool expire_tick(struct hwt_worker *worker)
 	return !worker_has_to_stop(worker) && !worker->is_cut;
 }
 
+/* Returns the time at which a tick begins.  It began at began_ns on CLOCK_MONOTONIC, in a pass at now_ns. */
+static int64_t moment(const struct hwt_worker *worker, int64_t now_ns, int64_t began_ns)
+{
+	int64_t read_ns;
+
+	if (worker->is_told)
+		return now_ns;
+	if (likely(worker->clock == HWT_CLOCK_MONOTONIC))
+		return began_ns;
+	read_ns = worker_now(worker);
+	return read_ns > now_ns ? read_ns : now_ns; /* it may have been set back since */
+}
+
 /*
  * Runs late records: all that have been postponed in this pass up to now.  Returns false as above.  `last` bounds it:
  * records that come behind `last` while tasks run are not late and wait for the end of the tick.
@@ -308,12 +322,12 @@ static bool expire_tick(struct hwt_worker *worker)
 static bool expire_late(struct hwt_worker *worker, int64_t now_ns)
 {
 	struct hwt_record *last = worker->is_cut ? worker->late_last : worker->wheel->postponed.last;
-	int64_t began_ns = hwt_clock_now();
+	int64_t began_ns = clock_monotonic();
 
 	worker->has_late = false;
 	worker->late_last = last;
 	worker->tick = worker->wheel->tick - 1;
-	worker->lateness_ns = worker->is_told ? now_ns : began_ns;
+	worker->lateness_ns = moment(worker, now_ns, began_ns);
 	do {
 		worker->is_cut = worker_is_full(worker);
 		if (unlikely(worker->is_cut))
@@ -322,7 +336,7 @@ static bool expire_late(struct hwt_worker *worker, int64_t now_ns)
 		worker->batch_end = hwt_wheel_take_postponed(worker->wheel, worker->batch, worker_room(worker), last);
 		run_batch(worker);
 	} while (!worker_has_to_stop(worker) && worker->batch[worker->batch_end - 1] != last);
-	counts_max(&worker->counts.tick_max_ns, (uint64_t)(hwt_clock_now() - began_ns));
+	counts_max(&worker->counts.tick_max_ns, (uint64_t)(clock_monotonic() - began_ns));
 	if (worker_has_to_stop(worker))
 		return false;
 	worker->late_last = NULL;
@@ -342,10 +356,10 @@ static bool expire_one_tick(struct hwt_worker *worker, int64_t now_ns, int64_t *
 	int64_t ended_ns;
 
 	worker->tick = wheel->tick;
-	worker->lateness_ns = worker->is_told ? now_ns : *began_ns;
+	worker->lateness_ns = moment(worker, now_ns, *began_ns);
 	if (!expire_tick(worker))
 		return false;
-	ended_ns = hwt_clock_now();
+	ended_ns = clock_monotonic();
 	counts_add(&worker->counts.ticks, was_cut || worker_runs(worker) != runs);
 	HWT_PROBE(tick, wheel->tick, ended_ns - *began_ns);
 	counts_max(&worker->counts.tick_max_ns, (uint64_t)(ended_ns - *began_ns));
@@ -361,7 +375,7 @@ static bool expire_one_tick(struct hwt_worker *worker, int64_t now_ns, int64_t *
  */
 static bool resume(struct hwt_worker *worker, int64_t passed, int64_t now_ns)
 {
-	int64_t began_ns = hwt_clock_now();
+	int64_t began_ns = clock_monotonic();
 
 	if (passed < worker->tick)
 		return false;
@@ -383,7 +397,7 @@ static bool expire(struct hwt_worker *worker, int64_t target, int64_t now_ns)
 
 	if (unlikely(worker->has_late) && !expire_late(worker, now_ns))
 		return false;
-	began_ns = hwt_wheel_next_due(wheel) <= target ? hwt_clock_now() : 0;
+	began_ns = hwt_wheel_next_due(wheel) <= target ? clock_monotonic() : 0;
 	while (hwt_wheel_next_due(wheel) <= target) {
 		if (unlikely(worker_is_full(worker))) {
 			target = wheel->tick - 1;
@@ -403,6 +417,19 @@ static bool expire(struct hwt_worker *worker, int64_t target, int64_t now_ns)
  * transfer comes before expire: a timeout that was accepted before a tick runs at this tick, in the order of acceptance
  * (G3).  cancel comes after expire, when no batch is left (P3).  return_records comes last and returns what both ended.
  */
+/*
+ * The clock has been set back.  What is pending waits for its deadline again, and what is scheduled from now on for
+ * earlier times must not wait until the clock has come to where the wheel was.
+ */
+static void go_back(struct hwt_worker *worker, int64_t passed)
+{
+	worker->is_cut = false;
+	worker->late_last = NULL;
+	hwt_wheel_go_back(worker->wheel, passed + 1, worker->batch + worker->batch_at,
+			  worker->batch_end - worker->batch_at);
+	worker->batch_at = worker->batch_end;
+}
+
 bool hwt_worker_pass(struct hwt_worker *worker, int64_t now_ns)
 {
 	int64_t passed = grid_ticks_passed(&worker->wheel->grid, now_ns);
@@ -416,6 +443,8 @@ bool hwt_worker_pass(struct hwt_worker *worker, int64_t now_ns)
 	worker->passes++;
 	worker->backlog = 0;
 	worker->was_held_up = false;
+	if (unlikely(worker->clock == HWT_CLOCK_REALTIME) && passed + 1 < worker->wheel->tick)
+		go_back(worker, passed);
 	if (unlikely(worker->is_cut) && !resume(worker, passed, now_ns))
 		return false;
 	more = transfer(worker);

@@ -44,7 +44,7 @@
 #include "worker/state.h"
 
 void hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct hwt_wheel *wheel,
-		     uint32_t max_transfers);
+		     const hwt_config *config);
 
 /* Passes and sleeps until stop is requested.  The wheel's start time has been set. */
 void hwt_worker_run(struct hwt_worker *worker);

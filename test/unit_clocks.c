@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Other clocks: HWT_CLOCK_REALTIME steps forward and back under a timer, and what that does to its wheel. */
+#include "check/check.h"
+#include "unit.h"
+
+#define TICK HWT_MS(1)
+#define NOON (HWT_S(1700000000) + 123456) /* not on the grid */
+
+static hwt_timer *timer;
+static unsigned ran, order[64], released;
+
+static void note(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	REQUIRE(ran < 64);
+	order[ran++] = (unsigned)(uintptr_t)arg;
+}
+
+static void note_release(void *arg)
+{
+	(void)arg;
+	released++;
+}
+
+static void begin(uint32_t wheel_size)
+{
+	hwt_config config = driven_config(TICK, wheel_size);
+
+	config.clock = HWT_CLOCK_REALTIME;
+	hwt_test_clock = fake_clock;
+	timer = driven_create(&config, NOON);
+	ran = released = 0;
+}
+
+static hwt_timeout at(unsigned number, int64_t deadline_ns)
+{
+	hwt_timeout timeout = HWT_TIMEOUT_NONE;
+
+	CHECK_INT(hwt_new_timeout_at(timer, note, (void *)(uintptr_t)number, deadline_ns, &timeout), ==, 0);
+	return timeout;
+}
+
+static hwt_timeout in(unsigned number, int64_t delay_ns)
+{
+	hwt_timeout timeout = HWT_TIMEOUT_NONE;
+
+	CHECK_INT(hwt_new_timeout(timer, note, (void *)(uintptr_t)number, delay_ns, &timeout), ==, 0);
+	return timeout;
+}
+
+static void pass_at(int64_t now_ns)
+{
+	driven_pass(timer, now_ns);
+	hwt_check(timer);
+}
+
+TEST(a_step_forward_makes_due_what_it_passes)
+{
+	begin(64);
+	at(1, NOON + HWT_S(3600));
+	at(2, NOON + HWT_S(7200));
+	in(3, HWT_S(10));
+	pass_at(NOON);
+	CHECK_INT(ran, ==, 0);
+	pass_at(NOON + HWT_S(3600) + TICK);
+	CHECK_INT(ran, ==, 2);
+	CHECK_INT(order[0], ==, 3);
+	CHECK_INT(order[1], ==, 1);
+	pass_at(NOON + HWT_S(7200) + TICK);
+	CHECK_INT(ran, ==, 3);
+	driven_destroy(timer);
+}
+
+TEST(a_step_back_makes_wait_and_does_not_hold_up_what_is_new)
+{
+	int64_t earlier = NOON - HWT_S(3600);
+	hwt_timeout cancelled;
+
+	begin(64);
+	at(1, NOON + 5 * TICK);
+	at(2, NOON + 5 * TICK);
+	cancelled = at(3, NOON + 5 * TICK);
+	at(4, INT64_MAX);
+	pass_at(NOON);
+	pass_at(earlier);
+	in(5, 2 * TICK); /* of the new time */
+	at(6, earlier + 4 * TICK);
+	in(7, 0);
+	CHECK_INT(hwt_cancel(cancelled), ==, 0);
+	pass_at(earlier);
+	CHECK_INT(ran, ==, 0);
+	pass_at(earlier + TICK);
+	CHECK_INT(ran, ==, 1);
+	CHECK_INT(order[0], ==, 7);
+	pass_at(earlier + 3 * TICK);
+	CHECK_INT(ran, ==, 2);
+	CHECK_INT(order[1], ==, 5);
+	pass_at(earlier + 5 * TICK);
+	CHECK_INT(ran, ==, 3);
+	CHECK_INT(order[2], ==, 6);
+	pass_at(NOON + 4 * TICK);
+	CHECK_INT(ran, ==, 3);
+	pass_at(NOON + 6 * TICK);
+	CHECK_INT(ran, ==, 5);
+	CHECK_INT(order[3], ==, 1); /* in their order */
+	CHECK_INT(order[4], ==, 2);
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 1);
+	driven_destroy(timer);
+}
+
+/* On any other clock a time that goes back is a mistake of the teller's, and the wheel stays where it is. */
+TEST(a_monotonic_clock_does_not_go_back)
+{
+	hwt_config config = driven_config(TICK, 64);
+	int64_t tick;
+
+	timer = driven_create(&config, NOON);
+	pass_at(NOON + 100 * TICK);
+	tick = timer->wheel->tick;
+	pass_at(NOON);
+	CHECK_INT(timer->wheel->tick, ==, tick);
+	driven_destroy(timer);
+}
+
+TEST(before_the_beginning_of_the_clock_everything_waits)
+{
+	begin(64);
+	at(1, NOON);
+	pass_at(NOON - TICK);
+	pass_at(-HWT_S(5));
+	at(2, 3 * TICK);
+	pass_at(TICK);
+	CHECK_INT(ran, ==, 0);
+	pass_at(3 * TICK);
+	CHECK_INT(ran, ==, 1);
+	CHECK_INT(order[0], ==, 2);
+	pass_at(NOON + TICK);
+	CHECK_INT(ran, ==, 2);
+	driven_destroy(timer);
+}
+
+TEST(a_periodic_one_waits_for_its_time_after_a_step_back_and_merges_after_one_forward)
+{
+	hwt_timeout periodic;
+
+	begin(64);
+	CHECK_INT(hwt_new_periodic(timer, note, NULL, 10 * TICK, 10 * TICK, &periodic), ==, 0);
+	pass_at(NOON);
+	pass_at(NOON + 11 * TICK);
+	CHECK_INT(ran, ==, 1);
+	pass_at(NOON - HWT_S(3600));
+	pass_at(NOON + 19 * TICK);
+	CHECK_INT(ran, ==, 1);
+	pass_at(NOON + 21 * TICK);
+	CHECK_INT(ran, ==, 2);
+	pass_at(NOON + HWT_S(3600));
+	CHECK_INT(ran, ==, 3);
+	pass_at(NOON + HWT_S(3600) + 11 * TICK);
+	CHECK_INT(ran, ==, 4);
+	CHECK_INT(hwt_cancel(periodic), ==, 0);
+	driven_destroy(timer);
+}
+
+/* Without memory in the middle of going back: what finds no place waits, and nothing is lost. */
+TEST(going_back_without_memory_loses_nothing)
+{
+	hwt_spec spec = HWT_SPEC_INIT;
+
+	for (uint64_t from = 0; from < 3; from++) {
+		begin(2);
+		spec.task = note;
+		spec.release = note_release;
+		spec.flags = HWT_ABSOLUTE;
+		for (unsigned i = 0; i < 40; i++) {
+			spec.arg = (void *)(uintptr_t)i;
+			spec.when_ns = NOON + HWT_S(i % 5);
+			CHECK_INT(hwt_new_timeout_ex(timer, &spec, NULL), ==, 0);
+		}
+		pass_at(NOON - TICK);
+		memory_fails(from, UINT64_MAX);
+		pass_at(NOON - HWT_S(100000));
+		memory_is_back();
+		pass_at(NOON - HWT_S(50000));
+		CHECK_INT(ran, ==, 0);
+		pass_at(NOON + HWT_S(10));
+		CHECK_INT(ran, ==, 40);
+		CHECK_INT(released, ==, 40);
+		driven_destroy(timer);
+	}
+}
+
+/* Steps at random against a list: never early on this clock, and late only by a tick. */
+static void walk_at_random(uint64_t *state, uint32_t wheel_size)
+{
+	int64_t deadlines[64], now_ns = NOON;
+	bool pending[64] = { false };
+	hwt_timeout timeouts[64];
+	unsigned count = 0;
+
+	begin(wheel_size);
+	for (unsigned turn = 0; turn < 200; turn++) {
+		int64_t step = (int64_t)random_below(state, 40) * TICK;
+		unsigned ran_before = ran;
+
+		if (count < 64) {
+			deadlines[count] = now_ns + ((int64_t)random_below(state, 300) - 20) * TICK / 2;
+			if (random_below(state, 10) == 0)
+				deadlines[count] = now_ns + (int64_t)random_below(state, 1000000) * TICK;
+			timeouts[count] = at(count, deadlines[count]);
+			pending[count++] = true;
+		}
+		if (random_below(state, 4) == 0) {
+			unsigned victim = (unsigned)random_below(state, count);
+
+			CHECK_INT(hwt_cancel(timeouts[victim]), ==, pending[victim] ? 0 : ENOENT);
+			pending[victim] = false;
+		}
+		if (random_below(state, 6) == 0)
+			step = -(int64_t)random_below(state, 3000) * TICK;
+		now_ns += step;
+		pass_at(now_ns);
+		for (unsigned i = ran_before; i < ran; i++) {
+			CHECK(pending[order[i]]);
+			CHECK_INT(deadlines[order[i]], <=, now_ns);
+			pending[order[i]] = false;
+		}
+		/* What is due by more than a tick was accepted after the pass for that tick, and runs with the next. */
+		pass_at(now_ns += TICK);
+		for (unsigned i = ran_before; i < ran; i++)
+			pending[order[i]] = false;
+		for (unsigned i = 0; i < count; i++)
+			CHECK(!pending[i] || deadlines[i] > now_ns - 2 * TICK);
+	}
+	driven_destroy(timer);
+}
+
+TEST(steps_at_random_make_nothing_early_and_nothing_late)
+{
+	uint64_t state = random_seed();
+
+	for (unsigned round = 0; round < 200 && test_failures == 0; round++)
+		walk_at_random(&state, 2u << random_below(&state, 6));
+}
+
+/* A loop's times and delays follow the clock, too. */
+TEST(a_loop_follows_a_step_back)
+{
+	hwt_config config = driven_config(TICK, 64);
+	int64_t next_ns = -1, earlier = NOON - HWT_S(3600);
+
+	config.clock = HWT_CLOCK_REALTIME;
+	config.flags = HWT_CALLER_DRIVEN;
+	hwt_test_clock = fake_clock;
+	fake_now_ns = NOON;
+	ran = 0;
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	CHECK_INT(hwt_timer_advance(timer, NOON, &next_ns), ==, 0);
+	at(1, NOON + TICK);
+	CHECK_INT(hwt_timer_advance(timer, NOON, &next_ns), ==, 0);
+	fake_now_ns = earlier;
+	in(2, 5 * TICK);
+	CHECK_INT(hwt_timer_advance(timer, earlier, &next_ns), ==, 0);
+	CHECK_INT(next_ns, >=, earlier + 5 * TICK);
+	CHECK_INT(next_ns, <=, earlier + 6 * TICK);
+	in(3, HWT_S(1));
+	CHECK_INT(hwt_timer_next(timer, &next_ns), ==, 0);
+	CHECK_INT(next_ns, <=, earlier);
+	CHECK_INT(hwt_timer_advance(timer, earlier + 6 * TICK, &next_ns), ==, 0);
+	CHECK_INT(ran, ==, 1);
+	CHECK_INT(order[0], ==, 2);
+	CHECK_INT(hwt_timer_advance(timer, NOON + 2 * TICK, &next_ns), ==, 0);
+	CHECK_INT(ran, ==, 3);
+	CHECK_INT(next_ns, ==, INT64_MAX);
+	driven_destroy(timer);
+}
+
+/* The bound has cut a tick, and then the clock goes back: what was collected is placed again. */
+TEST(a_step_back_between_two_parts_of_a_tick_loses_nothing)
+{
+	hwt_config config = driven_config(TICK, 64);
+
+	config.clock = HWT_CLOCK_REALTIME;
+	config.flags = HWT_CALLER_DRIVEN;
+	config.max_tasks_per_advance = 2;
+	hwt_test_clock = fake_clock;
+	fake_now_ns = NOON;
+	ran = 0;
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	for (unsigned i = 0; i < 10; i++)
+		at(i, NOON + TICK);
+	CHECK_INT(hwt_timer_advance(timer, NOON + 2 * TICK, NULL), ==, 0);
+	CHECK_INT(ran, ==, 2);
+	CHECK_INT(hwt_timer_advance(timer, NOON - HWT_S(10), NULL), ==, 0);
+	CHECK_INT(ran, ==, 2);
+	hwt_check(timer);
+	for (unsigned i = 0; i < 5; i++)
+		CHECK_INT(hwt_timer_advance(timer, NOON + 2 * TICK, NULL), ==, 0);
+	CHECK_INT(ran, ==, 10);
+	for (unsigned i = 0; i < ran; i++)
+		CHECK_INT(order[i], ==, i);
+	driven_destroy(timer);
+}
+
+TEST_MAIN()
