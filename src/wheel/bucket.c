@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Chunks: taken from the store, linked, merged, dropped.  bucket.h draws them. */
 #include "wheel/bucket.h"
 
 static const uint16_t class_bytes[CHUNK_CLASSES] = { 128, 256, 512, 768 };
@@ -55,7 +56,7 @@ static void store_cut(struct hwt_store *store, char *rest, const char *end)
 	}
 }
 
-/* The rest of the slab before is not lost. */
+/* Takes a new slab.  The rest of the one before becomes small chunks. */
 static bool store_grow(struct hwt_store *store)
 {
 	char *rest = store->slabs.carve, *end = store->slabs.carve_end;
@@ -67,8 +68,8 @@ static bool store_grow(struct hwt_store *store)
 }
 
 /*
- * A larger chunk that lies idle serves as one smaller: memory follows what is pending, not what was.  The rest becomes
- * small ones.
+ * Cuts a chunk out of a larger one that is free, so that memory follows what is pending and not what was.  The rest
+ * becomes small chunks.
  */
 static struct hwt_chunk *store_split(struct hwt_store *store, unsigned class)
 {
@@ -83,7 +84,7 @@ static struct hwt_chunk *store_split(struct hwt_store *store, unsigned class)
 	return NULL;
 }
 
-/* NULL without memory. */
+/* Returns a chunk, of the smallest class if memory is short, or NULL. */
 static struct hwt_chunk *store_take(struct hwt_store *store, unsigned class)
 {
 	struct hwt_chunk *chunk = store_pop(store, class);
@@ -126,8 +127,8 @@ struct hwt_chunk *hwt_bucket_extend(struct hwt_store *store, struct hwt_bucket *
 }
 
 /*
- * A chunk goes: a span that it begins now begins with the next one, and one that ends before it a chunk earlier, if
- * anything is left of it.  The last chunk of a bucket comes and goes all the time.
+ * Keeps B6 while a chunk leaves.  A span that it begins now begins with the next one.  A span that ends before it now
+ * ends a chunk earlier, because the last chunk of a bucket is in no span; it is dissolved if nothing is left of it.
  */
 static void spans_without(struct hwt_chunk *chunk)
 {
@@ -172,7 +173,7 @@ static void chunk_compact(struct hwt_chunk *chunk)
 			chunk_add(chunk, chunk->records[i], chunk_rounds(chunk)[i]);
 }
 
-/* Moves the members of `from` behind those of `to`, its neighbour before, if both fill at most half of `to`. */
+/* Moves the members of `from` behind those of `to`, the chunk before it, if together they fill at most half of `to`. */
 static bool merge(struct hwt_store *store, struct hwt_chunk *to, struct hwt_chunk *from)
 {
 	if (to == NULL || from == NULL || (unsigned)to->live + from->live > chunk_capacity(to) / 2)
@@ -200,15 +201,15 @@ void hwt_bucket_remove(struct hwt_store *store, struct hwt_record *record)
 		hwt_bucket_drop(store, chunk);
 		return;
 	}
-	/* Looking at the neighbours costs misses: only now and then. */
+	/* A look at the neighbours costs cache misses, so only when the count is a power of two. */
 	if ((chunk->live & (chunk->live - 1)) == 0 && !merge(store, chunk->prev, chunk))
 		(void)merge(store, chunk, chunk->next);
 }
 
-/* What it costs to look at all members of a chunk, in looks at the head of one. */
+/* The cost of scanning a chunk, in looks at its head. */
 #define SCAN_LOOKS 8
 
-/* The least distance of the chunk's members, which is noted in it. */
+/* Sets the chunk's least exactly, and returns its distance. */
 static int32_t chunk_settle(struct hwt_chunk *chunk, uint32_t round)
 {
 	const uint32_t *rounds = chunk_rounds(chunk);
@@ -252,7 +253,7 @@ size_t hwt_bucket_sweep(struct hwt_store *store, struct hwt_bucket *bucket, stru
 	while (bucket->first != NULL) {
 		struct hwt_chunk *chunk = bucket->first;
 
-		__builtin_prefetch(chunk->next); /* of NULL, too: it is only a wish */
+		__builtin_prefetch(chunk->next); /* NULL does no harm */
 		for (unsigned i = 0; i < chunk->used && n < max; i++) {
 			if (chunk->records[i] == NULL)
 				continue;

@@ -6,16 +6,17 @@
  * Structure
  *
  *   A bucket is a list of chunks.  A chunk is a pair of parallel arrays: the rounds, which a scan reads alone and in
- *   sequence, 16 to a line, and the records, which it touches only for those that are due.  A removed member leaves a
- *   hole (record NULL); nobody is shifted, because a shifted record must be told its new place, one cache miss each.
+ *   sequence, 16 to a line, and the records, which it touches only where one is due.  A removed member leaves a hole
+ *   (record NULL).  No member is shifted: a shifted record must learn its new place, at one cache miss each.
  *
  *       bucket --> [ chunk: 6 ] <-> [ chunk: 16 ] <-> [ chunk: 38 ] <-> [ chunk: 59 ] <-> [ chunk: 59 ] ...
- *                    least   a lower bound of the rounds in the chunk: a scan may pass over the whole of it
+ *                    least   a lower bound of the rounds in the chunk: a scan may skip all of it
  *                    rounds  5 5 9 5 ...
  *                    records a - b c ...
  *
- *   A pass need not even touch every chunk.  One at which nothing was due notes of runs of chunks ("spans") the lower
- *   bound of all their rounds in the first of each, with a pointer behind the last, and the next pass jumps over them:
+ *   A pass need not even touch every chunk.  Where nothing was due, it joins neighbouring chunks to a "span".  The
+ *   first chunk of a span holds the lower bound of all its rounds and a pointer behind its last chunk, so the next pass
+ *   jumps over it:
  *
  *       [ chunk ] -> [ chunk: span, span_least ] -> [ ] -> [ ] -> [ chunk: span_from ] -> ...
  *                             |                                        ^
@@ -27,7 +28,7 @@
  *   some 30 bytes a member.
  *
  *   The place of a record is its chunk's address, a multiple of 128, with the index within the chunk in bits 1 to 6.
- *   Bit 0 is left to others.
+ *   Bit 0 marks the lists of wheel.c.
  *
  * Threads: one, the worker.
  *
@@ -60,12 +61,12 @@ struct hwt_chunk {
 	struct hwt_chunk *span, *span_from;
 	uint32_t span_least;
 	union {
-		uint32_t span_chunks; /* where a span begins: its length at most; some may have gone */
-		uint32_t ordinal;     /* where there are no spans: one more than that of the chunk before when made */
+		uint32_t span_chunks; /* first of a span: at most so many chunks, as some may have gone */
+		uint32_t ordinal;     /* levels, which have no spans: one more than the chunk before it had */
 	};
 	uint32_t least;
 	uint8_t used, live, class;
-	bool clamped;                 /* some member's round was cut to what 31 bits can say */
+	bool clamped;                 /* the round of some member was cut to 31 bits */
 	struct hwt_record *records[]; /* [capacity], then the rounds */
 };
 
@@ -108,7 +109,7 @@ static inline unsigned place_index(uintptr_t place)
 	return (unsigned)(place & (CHUNK_ALIGN - 1)) >> 1;
 }
 
-/* a - b of rounds, which wrap. */
+/* Returns a - b.  Rounds wrap. */
 static inline int32_t round_distance(uint32_t a, uint32_t b)
 {
 	return (int32_t)(a - b);
@@ -120,8 +121,8 @@ static inline int32_t smaller(int32_t a, int32_t b)
 }
 
 /*
- * The first index from `i` on whose round has come, `end` if there is none; *least takes in the distances of those
- * before it.
+ * Returns the first index from `i` on whose round has come, `end` if there is none.  Lowers *least to the least
+ * distance of the rounds before it.
  */
 static inline unsigned skip_not_due(const uint32_t *rounds, unsigned i, unsigned end, uint32_t round, int32_t *least)
 {
@@ -142,7 +143,7 @@ static inline unsigned skip_not_due(const uint32_t *rounds, unsigned i, unsigned
 	return i;
 }
 
-/* The chunks from this one to before `behind`, all of one bucket, are a span now. */
+/* Makes a span of the chunks from this one to before `behind`, all of one bucket. */
 static inline void chunk_span_set(struct hwt_chunk *chunk, struct hwt_chunk *behind, uint32_t chunks, uint32_t least)
 {
 	chunk->span = behind;
@@ -151,7 +152,7 @@ static inline void chunk_span_set(struct hwt_chunk *chunk, struct hwt_chunk *beh
 	behind->span_from = chunk;
 }
 
-/* Whatever span begins here is none any more. */
+/* Dissolves the span that begins here, if one does. */
 static inline void chunk_span_clear(struct hwt_chunk *chunk)
 {
 	if (chunk->span != NULL)
@@ -159,7 +160,7 @@ static inline void chunk_span_clear(struct hwt_chunk *chunk)
 	chunk->span = NULL;
 }
 
-/* What hwt_bucket_remove is going to write to. */
+/* Fetches what hwt_bucket_remove will write to. */
 static inline void hwt_bucket_prefetch(uintptr_t place)
 {
 	prefetch_for_write(place_chunk(place));
@@ -168,7 +169,7 @@ static inline void hwt_bucket_prefetch(uintptr_t place)
 
 void hwt_store_destroy(struct hwt_store *store);
 
-/* What bucket_append is going to write to: first the head of the last chunk, then, when that is here, its end. */
+/* Fetch what bucket_append will write to: the head of the last chunk, then, once that has arrived, its end. */
 static inline void bucket_prefetch_last(const struct hwt_bucket *bucket)
 {
 	if (bucket->last != NULL)
@@ -185,10 +186,10 @@ static inline void bucket_prefetch_end(const struct hwt_bucket *bucket)
 	prefetch_for_write(&chunk_rounds(chunk)[chunk->used]);
 }
 
-/* A new last chunk, whose first member is going to be of this round.  NULL, with nothing changed, without memory. */
+/* Appends a chunk whose first member will have this round.  Returns NULL, with nothing changed, without memory. */
 struct hwt_chunk *hwt_bucket_extend(struct hwt_store *store, struct hwt_bucket *bucket, uint32_t round);
 
-/* There is room. */
+/* Adds a member.  The chunk must have room. */
 static inline void chunk_add(struct hwt_chunk *chunk, struct hwt_record *record, uint32_t round)
 {
 	unsigned index = chunk->used++;
@@ -201,7 +202,7 @@ static inline void chunk_add(struct hwt_chunk *chunk, struct hwt_record *record,
 		chunk->least = round;
 }
 
-/* Appends a record; clamped: see B5.  Amortised O(1).  false, with nothing changed, without memory. */
+/* Appends a record; clamped: see B5.  Amortised O(1).  Returns false, with nothing changed, without memory. */
 static inline bool bucket_append(struct hwt_store *store, struct hwt_bucket *bucket, struct hwt_record *record,
 				 uint32_t round, bool clamped)
 {
@@ -218,27 +219,26 @@ static inline bool bucket_append(struct hwt_store *store, struct hwt_bucket *buc
 	return true;
 }
 
-/* Takes a member out by its place and clears that.  Amortised O(1). */
+/* Takes a member out, and clears its place.  Amortised O(1). */
 void hwt_bucket_remove(struct hwt_store *store, struct hwt_record *record);
 
 /*
- * Returns the least distance of a member's round from `round`, INT32_MAX if there is no member.  It is known to be
- * `bound` or more: once a member with that has been found, the others are not looked at.  Takes what that costs from
- * *looks, and when these are used up returns `bound`.  Where a chunk's least is that of a member which has left, puts
- * it right.  O(chunks).
+ * Returns the least distance of a member's round from `round`, INT32_MAX without a member.  The caller knows that it is
+ * at least `bound`, so the search ends at the first member with that distance.  Each look is taken from *looks; returns
+ * `bound` when they are used up.  Corrects the least of each chunk whose earliest member has left.  O(chunks).
  */
 int32_t hwt_bucket_least(const struct hwt_bucket *bucket, uint32_t round, int32_t bound, unsigned *looks);
 
-/* Takes up to max members out; their places are stale. */
+/* Takes up to max members out, and returns how many.  Their places are stale. */
 size_t hwt_bucket_sweep(struct hwt_store *store, struct hwt_bucket *bucket, struct hwt_record **all, size_t max);
 
-/* Unlinks a chunk without members and gives it back. */
+/* Unlinks a chunk without members, and gives it back to the store. */
 void hwt_bucket_drop(struct hwt_store *store, struct hwt_chunk *chunk);
 
 #ifdef HWT_TEST
-/* B6, as seen from a round. */
+/* Returns whether B6 holds, seen from a round. */
 bool hwt_bucket_spans_hold(const struct hwt_bucket *bucket, uint32_t round);
-/* The bytes that a chunk takes of one. */
+/* Returns the bytes that a chunk takes of its slab. */
 size_t hwt_chunk_bytes(const struct hwt_chunk *chunk);
 #endif
 

@@ -7,21 +7,21 @@
  *       tick             = round * buckets + bucket
  *       remaining rounds = round of the deadline - round of the wheel
  *
- *   A timeout waits in bucket (tick mod buckets) together with those of other rounds.  Kept is not how many rounds
- *   remain, which would have to be counted down, but in which round it is due: a pass writes nothing.  A pass reads 4
- *   bytes a member, and of a chunk without a due member only the head (bucket.h).  Which bucket is due next is
- *   answered by a tree (due.h), so ticks at which nothing is due cost nothing.
+ *   A timeout waits in bucket (tick mod buckets), together with timeouts of other rounds.  We store the round in which
+ *   it is due, not the rounds remaining, which would have to be counted down; so a pass writes nothing.  A pass reads 4
+ *   bytes a member, and only the head of a chunk in which nothing is due (bucket.h).  A tree knows which bucket is due
+ *   next (ring.h), so ticks at which nothing is due cost nothing.
  *
- *   Rounds have 32 bits and are compared by signed distance.  One further off than MAX_REMAINING is cut to that, its
- *   chunk is marked, and when it comes up its true round is looked up again, in its place, so it keeps its turn.
+ *   Rounds have 32 bits and are compared by signed distance.  A round further off than MAX_REMAINING is cut to that,
+ *   and its chunk is marked.  When it comes up, its true round is computed again.  The member stays in its place, so it
+ *   keeps its turn.
  *
  * Threads: see wheel.h.
  *
  * Invariants
  *
- *   H1  a member whose round is not cut is collected at exactly its tick: 0 <= distance <= MAX_REMAINING at any time
- *       until then.
- *   H2  due.h's entry of a bucket <= the tick of every member of it.
+ *   H1  a member whose round is not cut is collected at exactly its tick: until then 0 <= distance <= MAX_REMAINING.
+ *   H2  the entry of a bucket in the tree <= the tick of each of its members.
  *
  * References: G. Varghese, T. Lauck, "Hashed and hierarchical timing wheels", SOSP 1987, scheme 6; Netty's
  * HashedWheelTimer.
@@ -47,7 +47,7 @@ struct hashed {
 
 	/* Where collect stands in the bucket of wheel.tick. */
 	int64_t pass_tick;       /* the tick it is for, -1: none */
-	struct hwt_chunk *chunk; /* NULL: through */
+	struct hwt_chunk *chunk; /* NULL: the pass is done */
 	unsigned index;
 	int32_t chunk_least; /* least distance among the members of the chunk so far */
 	int32_t bucket_least;
@@ -88,7 +88,7 @@ static size_t hashed_place(struct hwt_wheel *wheel, struct hwt_record *const *re
 	struct hashed *hashed = hashed_of(wheel);
 	size_t i = 0;
 
-	/* A bucket's last chunk is rarely still here; its head says which other lines are wanted. */
+	/* The last chunk of a bucket is rarely in the cache.  Its head says which other lines will be written. */
 	for (size_t j = 0; j < n; j++)
 		bucket_prefetch_last(&hashed->ring.buckets[(uint32_t)ticks[j] & hashed->mask]);
 	for (size_t j = 0; j < n; j++)
@@ -100,7 +100,7 @@ static size_t hashed_place(struct hwt_wheel *wheel, struct hwt_record *const *re
 
 static void hashed_remove(struct hwt_wheel *wheel, struct hwt_record *record)
 {
-	/* The tree is left as it is: settle sees to it, once for many. */
+	/* The tree is left as it is.  Settle corrects it, once for many removals. */
 	hwt_bucket_remove(&hashed_of(wheel)->store, record);
 }
 
@@ -115,8 +115,8 @@ static int64_t hashed_next_due(const struct hwt_wheel *wheel)
 }
 
 /*
- * A member of a marked chunk has come up: true if its true round is a later one, which is put in its place.  One that
- * has been moved may be due in another bucket; it is collected, and looked at before it runs.
+ * A member of a marked chunk has come up.  Returns true, with its round corrected, if it is due in a later one.  A
+ * rescheduled record may be due in another bucket.  It is collected, and checked before it runs.
  */
 static bool still_far(struct hashed *hashed, struct hwt_chunk *chunk, unsigned i)
 {
@@ -188,9 +188,9 @@ static void end_chunk(struct hashed *hashed)
 }
 
 /*
- * Nothing is due in the chunks from the current one to before `next`, and `least` is their least distance: they join
- * the span before them, or begin one.  How long one may become grows with the distance from what was last due: what
- * lies next to it is likely to be due soon, and would break a long one up.
+ * Passes over the chunks from the current one to before `next`, in which nothing is due; `least` is their least
+ * distance.  They join the span before them, or begin one.  A span may be the longer, the further it is from what was
+ * last due: the neighbours of that are likely to be due soon, and would break up a long span.
  */
 static void pass_chunks(struct hashed *hashed, struct hwt_chunk *next, uint32_t chunks, int32_t least)
 {
@@ -214,7 +214,7 @@ static void pass_chunks(struct hashed *hashed, struct hwt_chunk *next, uint32_t 
 	begin_chunk(hashed, next);
 }
 
-/* Goes on over chunks in which nothing is due.  false: something is in the current one. */
+/* Passes over a chunk or a span.  Returns false if something in the current chunk is due. */
 static bool pass(struct hashed *hashed, uint32_t round)
 {
 	struct hwt_chunk *chunk = hashed->chunk;
@@ -244,7 +244,7 @@ static void begin_pass(struct hashed *hashed)
 	begin_chunk(hashed, hashed->ring.buckets[(uint32_t)hashed->wheel.tick & hashed->mask].first);
 }
 
-/* The tick of a member of this bucket, so many rounds from now; INT32_MAX: there is none. */
+/* Returns the tick of a member of this bucket that is due in so many rounds; INT32_MAX stands for no member. */
 static int64_t tick_of_member(const struct hashed *hashed, uint32_t bucket, int32_t distance)
 {
 	int64_t tick = round_of(hashed, hashed->wheel.tick) << hashed->bits | bucket;
@@ -278,7 +278,7 @@ static size_t hashed_collect(struct hwt_wheel *wheel, struct hwt_record **due, s
 	else if (hashed->chunk == NULL)
 		return 0;
 	while (hashed->chunk != NULL && n < max) {
-		/* One that was begun is not passed: its least is settled at its end. */
+		/* A chunk that was begun is not passed over: its least is set at its end. */
 		if (pass(hashed, round))
 			continue;
 		n += collect_chunk(hashed, due + n, max - n);

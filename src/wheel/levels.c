@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The layout of levels: placing, collecting, going from tick to tick.  levels.h draws it. */
+/* The layout of levels: collecting, and going from tick to tick.  levels.h draws it. */
 #include "wheel/levels.h"
 #include "base/mem.h"
 
@@ -12,7 +12,7 @@ static size_t levels_place(struct hwt_wheel *wheel, struct hwt_record *const *re
 
 static void levels_remove(struct hwt_wheel *wheel, struct hwt_record *record)
 {
-	/* The tree is left as it is: settle sees to it, once for many. */
+	/* The tree is left as it is.  Settle corrects it, once for many removals. */
 	hwt_bucket_remove(&levels_of(wheel)->store, record);
 }
 
@@ -21,7 +21,7 @@ static void hierarchical_prefetch(const struct hwt_record *record)
 	hwt_bucket_prefetch(record->place);
 }
 
-/* The level whose entry is the first of all. */
+/* Returns the level whose tree has the earliest tick. */
 static unsigned first_level(const struct hwt_levels *h)
 {
 	unsigned level = 0;

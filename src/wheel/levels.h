@@ -13,30 +13,30 @@
  *         3     N^3 t         2 N^4 t          4.4 min      9.3 h         37 h         4.4 years
  *         4     N^4 t         2 N^5 t          4.7 h        25 days       2.2 years    ...
  *
- *   A level is made when it is first needed; what an int64_t can say has one.  Granularity is not precision: a timeout
- *   comes down level by level, and is collected at exactly its tick.
+ *   A level is made when it is first needed, and every tick of an int64_t has one.  Granularity is not precision: a
+ *   timeout comes down level by level, and is collected at exactly its tick.
  *
- *   Places go by aligned blocks, not by distance.  A level has buckets for two blocks of the level above, the present
- *   one and the next, so 2 N of them:
+ *   Blocks are aligned; distance does not matter.  A level has buckets for two blocks of the level above, the present
+ *   one and the next: 2 N of them.
  *
  *       level 1   | . . . . C n . . | . . . . . . . . |      C: the present block.  Its bucket is empty: all is below
- *                         |  \                               n: the next one.  Is being brought down
+ *                         |  \                               n: the next block.  It is being brought down
  *                         |    \
  *       level 0   | . . . c . . . . | . . . . . . . . |      c: the present tick
  *                     of C                of n
  *
- *   The next bucket of a level is brought down while the present block lasts, in slices, so that a million timeouts in
- *   it do not make late what is due meanwhile.  One with few timeouts waits until its first one is due: a lonely
- *   timeout wakes nobody on its way down.
+ *   The next bucket of a level is brought down in slices while the present block lasts, so that a million timeouts in
+ *   it do not delay what is due meanwhile.  A bucket with few timeouts waits until the first of them is due, so a
+ *   lonely timeout causes no wake-up on its way down.
  *
- *   Which tick wants attention next, for something that is due or for a slice, each level knows by a tree (due.h).
- *   Time goes there at once; a bucket that nothing is in is not touched.
+ *   The tree of each level (ring.h) knows which tick comes next, for a timeout or for a slice.  Time goes there at
+ *   once; an empty bucket is not touched.
  *
  * Order
  *
- *   A timeout goes to the coarsest level at which its bucket has members, or else to the finest that reaches it.  So
- *   while a bucket is being brought down, later ones for its block queue up behind in it; and when it is empty all
- *   that was in it is below, before them.  A bucket is brought down from its front.  So nobody overtakes (W2).
+ *   A timeout goes to the coarsest level at which its bucket has members, or else to the finest level that reaches it.
+ *   While a bucket is being brought down, later timeouts of its block therefore queue up at its end.  Once it is empty,
+ *   all that was in it is below, before them.  A bucket is brought down from its front.  So none overtakes (W2).
  *
  * Threads: see wheel.h.
  *
@@ -44,10 +44,10 @@
  *
  *   K1  a member of level l is of a block of level l + 1 that is the present one or the next.
  *   K2  the bucket of the present block is empty, at each level above 0.
- *   K3  due.h's entry of a bucket <= the tick of every member of it.
+ *   K3  the entry of a bucket in the tree <= the tick of each of its members.
  *
- * References: G. Varghese, T. Lauck, "Hashed and hierarchical timing wheels", SOSP 1987, scheme 7; Kafka's TimingWheel,
- * which places by distance, rounds down, and keeps its buckets in a priority queue.
+ * References: G. Varghese, T. Lauck, "Hashed and hierarchical timing wheels", SOSP 1987, scheme 7.  Kafka's TimingWheel
+ * places by distance, rounds down, and keeps its buckets in a priority queue.
  */
 #ifndef HWT_LEVELS_H
 #define HWT_LEVELS_H
@@ -57,14 +57,14 @@
 
 #define HWT_LEVELS_MAX 63
 
-/* A bucket of so many chunks, some 120 records, is brought down all at once, when its first one is due. */
+/* A bucket of up to so many chunks, some 120 records, comes down all at once when the first of them is due. */
 #define FEW_CHUNKS 4
 
 struct hwt_levels {
 	struct hwt_wheel wheel;
 	unsigned bits;
-	uint32_t mask;               /* of a level's buckets, those of two blocks */
-	unsigned top;                /* levels above have not been made */
+	uint32_t mask;               /* 2 N - 1 */
+	unsigned top;                /* the highest level that has been made */
 	uint8_t level_of_bit[64];    /* bits / level */
 	_Atomic size_t levels_bytes; /* written by the worker */
 	struct hwt_store store;
@@ -76,7 +76,7 @@ static inline struct hwt_levels *levels_of(struct hwt_wheel *wheel)
 	return (struct hwt_levels *)wheel;
 }
 
-/* The block of a tick at a level: at level 0 itself. */
+/* Returns the block of a tick at a level.  At level 0 that is the tick. */
 static inline uint64_t block_of(const struct hwt_levels *h, int64_t tick, unsigned level)
 {
 	return (uint64_t)tick >> (h->bits * level);
@@ -87,23 +87,20 @@ static inline uint32_t index_of(const struct hwt_levels *h, uint64_t block)
 	return (uint32_t)block & h->mask;
 }
 
-/* false: no memory.  (levels_place.c) */
+/* Returns false without memory.  (levels_place.c) */
 bool hwt_levels_make_level(struct hwt_levels *h, unsigned level);
 
-/* Places records in order, each at the level for it but not above `most`.  How many: it ends where memory does. */
+/* Places records in order, none above level `most`.  Returns how many; fewer than n when memory ran out. */
 size_t hwt_levels_place(struct hwt_levels *h, struct hwt_record *const *records, const int64_t *ticks, size_t n,
 			unsigned most);
 
-/* Blocks of the levels 1 to this one have begun: empties their buckets (K2).  (levels_demote.c) */
+/* Empties the buckets of the blocks that begin now, at the levels 1 to this one (K2).  (levels_demote.c) */
 void hwt_levels_begin_blocks(struct hwt_levels *h, unsigned level);
 
-/* Brings down a slice of the next block's bucket, if it wants attention.  (levels_demote.c) */
+/* Brings down a slice of the next block's bucket if that is due.  (levels_demote.c) */
 void hwt_levels_bring_down(struct hwt_levels *h, unsigned level);
 
-/*
- * Returns when the bucket whose entry is the first of its level wants attention, whatever was removed from it.
- * (levels_demote.c)
- */
+/* Returns the exact entry of the bucket that is first at its level.  (levels_demote.c) */
 int64_t hwt_levels_first(const struct hwt_levels *h, unsigned level);
 
 #endif

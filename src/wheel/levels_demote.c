@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Demotion: timeouts go down a level as their time comes near.  See levels.h. */
+/* Demotion: timeouts go down the levels as their tick comes near.  levels.h says when. */
 #include "wheel/levels.h"
 
-/* How many records a slice brings down at least: some 50 microseconds of work. */
+/* A slice brings down at least so many records, in about 50 microseconds. */
 #ifdef HWT_TEST
 #define SLICE 100 /* so that few are many */
 #else
 #define SLICE 1024
 #endif
 
-/* The tick at which a member of a block was placed. */
+/* Returns the tick at which a member of a block was placed. */
 static int64_t member_tick(const struct hwt_levels *h, const struct hwt_record *record, uint32_t low, uint64_t block,
 			   unsigned level)
 {
@@ -18,7 +18,7 @@ static int64_t member_tick(const struct hwt_levels *h, const struct hwt_record *
 
 	if (likely(shift <= 32))
 		return begin + (int64_t)(uint32_t)(low - (uint32_t)begin);
-	/* A moved one may be due at any time.  It is looked at before it runs, so anywhere in the block will do. */
+	/* A rescheduled record may be due at any tick.  It is checked before it runs; any tick of the block will do. */
 	tick = grid_tick_of(&h->wheel.grid, record_deadline(record));
 	return tick < begin ? begin : tick < last ? tick : last;
 }
@@ -30,7 +30,7 @@ struct gathered {
 	size_t n;
 };
 
-/* Members of a chunk from *at on; their lines are asked for. */
+/* Collects members of a chunk from *at on, and prefetches them. */
 static void gather(const struct hwt_levels *h, struct hwt_chunk *chunk, unsigned *at, uint64_t block, unsigned level,
 		   struct gathered *to)
 {
@@ -48,7 +48,7 @@ static void gather(const struct hwt_levels *h, struct hwt_chunk *chunk, unsigned
 	}
 }
 
-/* Brings the first chunk of a bucket down.  How many records; some are left if there is no memory. */
+/* Brings the first chunk of a bucket down.  Returns how many records; some stay if memory ran out. */
 static size_t bring_chunk_down(struct hwt_levels *h, struct hwt_chunk *chunk, uint64_t block, unsigned level)
 {
 	struct gathered gathered;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where a timeout goes among the levels.  levels.h says why there. */
+/* Chooses the level of a timeout, and places it there.  levels.h says why there. */
 #include "wheel/levels.h"
 
 static bool is_empty(const struct hwt_levels *h, unsigned level, uint64_t block)
@@ -10,8 +10,8 @@ static bool is_empty(const struct hwt_levels *h, unsigned level, uint64_t block)
 }
 
 /*
- * See "Order".  At the levels above that of the highest bit in which the ticks differ they are of the same block.  Not
- * above `most`.
+ * Returns the level for a tick, at most `most`; see "Order" in levels.h.  Above the level of the highest bit in which
+ * the tick differs from the present one, both are of the same block.
  */
 static inline unsigned level_for(const struct hwt_levels *h, int64_t tick, unsigned most)
 {
@@ -39,7 +39,7 @@ bool hwt_levels_make_level(struct hwt_levels *h, unsigned level)
 	return true;
 }
 
-/* When a bucket wants attention: at the tick of a member, or, if it has many, as soon as it can be brought down. */
+/* Returns when a bucket is next to be looked at: at a member's tick or, with many, once it can be brought down. */
 static int64_t attention(const struct hwt_levels *h, const struct hwt_bucket *bucket, int64_t tick, unsigned level)
 {
 	int64_t lead;
@@ -51,7 +51,7 @@ static int64_t attention(const struct hwt_levels *h, const struct hwt_bucket *bu
 	return lead < tick ? lead : tick;
 }
 
-/* A member's tick is kept in 32 bits, which say all within a block of that many; that of a larger one is looked up. */
+/* A member's tick is kept in 32 bits.  In blocks of more than 2^32 ticks it is computed from the deadline again. */
 static bool place_one(struct hwt_levels *h, struct hwt_record *record, int64_t tick, unsigned level)
 {
 	uint32_t index = index_of(h, block_of(h, tick, level));
@@ -74,7 +74,7 @@ size_t hwt_levels_place(struct hwt_levels *h, struct hwt_record *const *records,
 	uint8_t level[HWT_PLACE_MAX];
 	size_t i = 0;
 
-	/* What is placed does not change the level of what comes after it: that would be in the same bucket. */
+	/* All levels can be chosen first: a record changes the level only of those that go to its own bucket. */
 	for (size_t j = 0; j < n; j++) {
 		level[j] = (uint8_t)level_for(h, ticks[j], most);
 		bucket[j] = &none;

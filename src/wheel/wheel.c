@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* What the layouts share: the unplaced and the postponed records.  wheel.h says what they are. */
 #include "wheel/wheel.h"
 
 #define UNPLACED ((uintptr_t)1)
@@ -26,7 +27,7 @@ static void list_prepend(struct hwt_wheel_list *list, struct hwt_record *record)
 	list->first = record;
 }
 
-/* Takes the first one out; its place is stale. */
+/* Takes the first record out, or returns NULL.  Its place is stale. */
 static struct hwt_record *list_pop(struct hwt_wheel_list *list)
 {
 	struct hwt_record *record = list->first;
@@ -54,9 +55,9 @@ static int64_t tick_to_place(const struct hwt_wheel *wheel, const struct hwt_rec
 }
 
 /*
- * The same for a record that a mover may be writing: it is then due at once, and the worker looks at it again, as at
- * any that is RESCHEDULED.  A job that hands its record over sets RESCHEDULING alone.  A mover that starts after this
- * look at the word tells the worker if the deadline becomes earlier.
+ * The same for a record whose deadline a mover may be writing.  Such a record is due at once and marked RESCHEDULED, so
+ * that the worker checks its deadline again before it runs.  (A job that hands its record over sets RESCHEDULING
+ * alone.) A mover that starts after this look at the word notifies the worker if the deadline moves earlier.
  */
 static int64_t tick_to_look(const struct hwt_wheel *wheel, struct hwt_record *record)
 {
@@ -71,7 +72,7 @@ static inline void place_at(struct hwt_wheel *wheel, struct hwt_record *const *r
 {
 	size_t i = 0;
 
-	/* While there are unplaced ones, later ones queue up behind them: W2. */
+	/* W2: while there are unplaced records, later ones queue up behind them. */
 	if (likely(wheel->unplaced.first == NULL))
 		i = wheel->layout->place(wheel, records, ticks, n);
 	for (; unlikely(i < n); i++)
@@ -116,10 +117,7 @@ size_t hwt_wheel_take_postponed(struct hwt_wheel *wheel, struct hwt_record **rec
 
 static bool is_lazy(struct hwt_record *record)
 {
-	/*
-	 * Relaxed: only the worker makes an unplaced record lazy by defer, and one that a canceller makes so may be
-	 * seen a pass later.
-	 */
+	/* Relaxed: the worker sees what it marked itself; what a canceller marks may be seen a pass later. */
 	return word_state(atomic_load_explicit(&record->word, memory_order_relaxed)) == STATE_LAZY;
 }
 
@@ -129,7 +127,7 @@ void hwt_wheel_retry_unplaced(struct hwt_wheel *wheel)
 		struct hwt_record *record = wheel->unplaced.first, *next = list_next(record);
 		int64_t tick = tick_to_look(wheel, record);
 
-		/* A lazy one goes out with the next collect, and the others are tried again after it. */
+		/* A lazy record leaves with the next collect; those behind it are tried after that. */
 		if (is_lazy(record)) {
 			wheel->unplaced_due = wheel->tick;
 			return;
@@ -142,7 +140,7 @@ void hwt_wheel_retry_unplaced(struct hwt_wheel *wheel)
 	wheel->unplaced_due = HWT_TICK_NEVER;
 }
 
-/* The first ones of those that were put off, without the lazy ones, which wait for the next collect. */
+/* Takes the first postponed records.  Lazy ones go to the unplaced list, for the next collect. */
 static size_t next_postponed(struct hwt_wheel *wheel, struct hwt_record **records, int64_t *ticks)
 {
 	struct hwt_record *record;
@@ -226,7 +224,7 @@ void hwt_wheel_seek(struct hwt_wheel *wheel, int64_t tick)
 	wheel->tick = tick;
 }
 
-/* Unlinks the members that are due or lazy, all of them with `all`, as far as there is room. */
+/* Takes up to max unplaced records that are due or lazy, or any with `all`. */
 static size_t collect_unplaced(struct hwt_wheel *wheel, struct hwt_record **due, size_t max, bool all)
 {
 	struct hwt_wheel_list tried = wheel->unplaced;

@@ -4,10 +4,10 @@
  *
  * Structure
  *
- *   An interface over layouts (hashed.c, levels.c), and what they share: the current tick and the
- *   unplaced list.  A record for which a layout has no memory goes on that list, linked through itself.  It is tried
- *   again in each pass and expires from there if it becomes due: lack of memory delays nothing and loses nothing.  What
- *   is put off in the middle of a tick waits for its end in a list of the same kind.
+ *   An interface over two layouts (hashed.c, levels.c), and what they share: the current tick and two lists.  A record
+ *   for which a layout has no memory is unplaced: it goes on a list, linked through itself.  Each pass tries it again,
+ *   and it expires from there when it becomes due.  So a lack of memory delays nothing and loses nothing.  A record
+ *   that is postponed in the middle of a tick waits for the end of that tick, on a list of the same kind.
  *
  *   A user of the wheel goes from tick to tick:
  *
@@ -25,8 +25,8 @@
  * Invariants
  *
  *   W1  nothing in the wheel is due before wheel->tick.
- *   W2  two records of one tick are collected in the order in which they were placed; those of the unplaced list were
- *       placed after all others, because while it has members every new one joins it.
+ *   W2  two records of one tick are collected in the order in which they were placed.  The unplaced ones come after all
+ *       others: while there are any, each new record joins them.
  *   W3  between the first and the last collect of a tick nothing is placed and nothing removed.
  */
 #ifndef HWT_WHEEL_H
@@ -37,27 +37,27 @@
 
 #define HWT_PLACE_MAX 32
 
-/* Some 70 microseconds. */
+/* hwt_wheel_settle gives up after so many, some 70 microseconds. */
 #define HWT_SETTLE_LOOKS 1024
 
 struct hwt_wheel;
 
 struct hwt_wheel_layout {
-	/* Records that are due at ticks >= wheel->tick, in their order.  How many: it ends where memory does. */
+	/* Places records that are due at ticks >= wheel->tick, in order.  Returns how many; fewer without memory. */
 	size_t (*place)(struct hwt_wheel *wheel, struct hwt_record *const *records, const int64_t *ticks, size_t n);
-	/* record->place != 0: what remove is going to touch, or nothing. */
+	/* Fetches what remove will touch.  record->place != 0. */
 	void (*prefetch)(const struct hwt_record *record);
-	/* record->place != 0, and is 0 afterwards. */
+	/* Takes out a record whose place is not 0, and makes it 0. */
 	void (*remove)(struct hwt_wheel *wheel, struct hwt_record *record);
 	int64_t (*next_due)(const struct hwt_wheel *wheel);
 	void (*settle)(struct hwt_wheel *wheel, unsigned looks);
-	/* wheel->tick becomes tick, which is later.  NULL: that is all. */
+	/* wheel->tick becomes tick, which is later.  NULL: the layout has nothing to do for that. */
 	void (*seek)(struct hwt_wheel *wheel, int64_t tick);
 	/* The wheel is empty: wheel->tick may become an earlier one.  NULL: nothing to do for that. */
 	void (*reset)(struct hwt_wheel *wheel);
 	size_t (*collect)(struct hwt_wheel *wheel, struct hwt_record **due, size_t max);
 	size_t (*sweep)(struct hwt_wheel *wheel, struct hwt_record **all, size_t max);
-	/* Of memory that it holds.  Any thread. */
+	/* Returns the bytes that it holds.  Any thread. */
 	size_t (*bytes)(const struct hwt_wheel *wheel);
 	void (*destroy)(struct hwt_wheel *wheel);
 };
@@ -78,30 +78,30 @@ struct hwt_wheel {
 	struct hwt_wheel_list postponed;
 };
 
-/* A wheel of the hashed layout with a power of two of buckets.  NULL without memory. */
+/* Returns a wheel of the hashed layout with a power of two of buckets, or NULL without memory. */
 struct hwt_wheel *hwt_wheel_hashed_create(uint32_t buckets);
 
-/* One of the hierarchical layout, with a power of two of at least 2 buckets for each block.  NULL without memory. */
+/* Returns one of the hierarchical layout, with a power of two of at least 2 buckets a block, or NULL. */
 struct hwt_wheel *hwt_wheel_levels_create(uint32_t size);
 
 void hwt_wheel_destroy(struct hwt_wheel *wheel);
 
 /*
- * Places n <= HWT_PLACE_MAX records by their deadline_ns, at wheel->tick if that has passed.  None was RESCHEDULING
- * after it was armed and before this (worker.c and worker_slow.c see to that).  Cannot fail.  Takes many at once,
- * so that the lines they go to are on their way while others are placed.
+ * Places n <= HWT_PLACE_MAX records by their deadline_ns, at wheel->tick if that has passed.  No record may have been
+ * RESCHEDULING between being armed and this call (worker.c and worker_slow.c see to that).  Cannot fail.  Takes many at
+ * once, so that their cache lines arrive while others are placed.
  */
 void hwt_wheel_place(struct hwt_wheel *wheel, struct hwt_record *const *records, size_t n);
 
-/* Tries the unplaced ones again, first come, first served. */
+/* Tries to place the unplaced records, in their order. */
 void hwt_wheel_retry_unplaced(struct hwt_wheel *wheel);
 
 /* Ends a tick: places what was postponed, then as above. */
 void hwt_wheel_end_tick(struct hwt_wheel *wheel);
 
 /*
- * A record that was collected at this tick and turned out to be due at a later one, or has run and runs again, or whose
- * deadline is not known at the moment: hwt_wheel_end_tick places it, not before the next tick.
+ * Leaves a record to hwt_wheel_end_tick, which places it at the next tick or later.  For one that was collected and is
+ * due later after all, one that has run and runs again, or one whose deadline is being written.
  */
 void hwt_wheel_postpone(struct hwt_wheel *wheel, struct hwt_record *record);
 
@@ -122,44 +122,44 @@ bool hwt_wheel_take_out(struct hwt_wheel *wheel, struct hwt_record *record);
 void hwt_wheel_prefetch(const struct hwt_wheel *wheel, const struct hwt_record *record);
 
 /*
- * Takes a cancelled record out, if it is in.  false: it cannot be taken out now; its word is LAZY and it comes with
- * the next collect instead.
+ * Takes a cancelled record out, if it is in.  Returns false if it is unplaced: its word is LAZY, and the next collect
+ * returns it.
  */
 bool hwt_wheel_remove(struct hwt_wheel *wheel, struct hwt_record *record);
 
-/* The next tick at which hwt_wheel_collect may return anything; never too late; HWT_TICK_NEVER. */
+/* Returns the next tick at which hwt_wheel_collect may return anything, never too late a one, or HWT_TICK_NEVER. */
 int64_t hwt_wheel_next_due(const struct hwt_wheel *wheel);
 
 /*
  * Makes that answer forget the records that were removed.  For a caller that is about to sleep; not in the middle of a
  * tick.
  *
- * Looks at the bucket that is first by the tree, and corrects its entry if the member that was first has left; then at
- * the bucket that is first now.  So a removal itself costs nothing here, an entry that is right costs one look at its
- * bucket, and one that is wrong costs a look instead of a wake-up and a pass.  Gives up after HWT_SETTLE_LOOKS buckets
- * and chunks: then the answer is the tick of a record that was removed, which is too early.
+ * Looks at the bucket that is first by the tree, and corrects its entry if its earliest member has left; then looks at
+ * the bucket that is first now.  So a removal costs nothing here, a right entry costs one look, and a wrong one costs a
+ * look instead of a wake-up and a pass.  Gives up after HWT_SETTLE_LOOKS buckets and chunks: the answer is then too
+ * early, the tick of a record that was removed.
  */
 void hwt_wheel_settle(struct hwt_wheel *wheel);
 
-/* Goes on to tick >= wheel->tick; nothing between may be due (W1).  A layout may put records elsewhere meanwhile. */
+/* Goes on to a tick >= wheel->tick.  Nothing between may be due (W1).  The layout may move records. */
 void hwt_wheel_seek(struct hwt_wheel *wheel, int64_t tick);
 
 /*
- * Takes up to max of the records that are due at wheel->tick, without touching them: their place is stale.  Less than
- * max: there are no more at this tick.
+ * Takes up to max of the records that are due at wheel->tick, and returns how many; fewer than max: this tick has no
+ * more.  Does not touch them, so their places are stale.
  */
 size_t hwt_wheel_collect(struct hwt_wheel *wheel, struct hwt_record **due, size_t max);
 
 /*
- * For layouts: a record that was placed, before all of the unplaced list, and for which there is no memory any more.
- * So it goes to the front.
+ * For layouts: takes back a placed record for which there is no memory any more.  It was placed before all unplaced
+ * ones, so it goes to their front.
  */
 void hwt_wheel_unplace(struct hwt_wheel *wheel, struct hwt_record *record, int64_t tick);
 
-/* Takes up to max of all records, in no order.  0: the wheel is empty. */
+/* Takes up to max of all records, in no order, and returns how many.  0: the wheel is empty. */
 size_t hwt_wheel_sweep(struct hwt_wheel *wheel, struct hwt_record **all, size_t max);
 
-/* Of memory that it holds.  Any thread. */
+/* Returns the bytes that it holds.  Any thread. */
 static inline size_t wheel_bytes(const struct hwt_wheel *wheel)
 {
 	return wheel->layout->bytes(wheel);
