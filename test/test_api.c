@@ -26,7 +26,7 @@ TEST(version_is_that_of_the_header)
 	CHECK(strcmp(hwt_version(), want) == 0);
 }
 
-TEST(durations)
+TEST(durations_are_nanoseconds)
 {
 	CHECK_INT(HWT_US(3), ==, 3000);
 	CHECK_INT(HWT_MS(-2), ==, -2000000);
@@ -84,7 +84,7 @@ TEST(new_timeout_refuses_bad_arguments)
 	CHECK_INT(ran, ==, 0);
 }
 
-TEST(new_timeout_at_the_limit)
+TEST(at_the_limit_new_timeout_is_refused)
 {
 	hwt_timer *timer = new_limited_timer(1);
 	hwt_timeout first, untouched = { timer, 12345 }, second = untouched;
@@ -139,7 +139,7 @@ static void witness_task(hwt_timeout timeout, void *arg)
 	atomic_fetch_add(&witness->ran, 1);
 }
 
-TEST(states_of_one_that_runs)
+TEST(a_timeout_goes_from_pending_over_running_to_expired)
 {
 	hwt_timer *timer = open_timer();
 	struct witness witness = { .state = HWT_NONE };
@@ -165,7 +165,7 @@ TEST(states_of_one_that_runs)
 	close_timer(timer);
 }
 
-TEST(states_of_one_that_is_cancelled)
+TEST(a_cancelled_timeout_says_so)
 {
 	hwt_timer *timer = open_timer();
 	atomic_uint ran = 0;
@@ -214,7 +214,7 @@ static bool retire(hwt_timer *timer, hwt_timeout timeout)
 	return retired;
 }
 
-TEST(states_after_the_memory_is_reused)
+TEST(a_handle_is_retired_when_the_memory_is_reused)
 {
 	hwt_timer *timer = open_timer();
 	struct witness witness = { .state = HWT_NONE };
@@ -314,7 +314,7 @@ TEST(times_far_off_stay_pending)
 	close_timer(timer);
 }
 
-TEST(pending_of_no_timer)
+TEST(no_timer_has_nothing_pending)
 {
 	CHECK_RC((int)hwt_pending_timeouts(NULL), 0);
 }

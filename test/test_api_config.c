@@ -155,7 +155,7 @@ TEST(the_user_s_pointer_comes_back)
 	CHECK_RC(hwt_timer_destroy(plain), 0);
 }
 
-TEST(a_hierarchical_wheel_has_two_ticks_at_least)
+TEST(a_hierarchical_wheel_has_at_least_two_ticks)
 {
 	hwt_config config = quiet_config();
 
@@ -212,7 +212,7 @@ TEST(longest_tick_serves)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
-TEST(defaults)
+TEST(the_defaults_are_those_of_the_manual)
 {
 	hwt_config init = HWT_CONFIG_INIT;
 	hwt_config none = check_accepted(NULL), same = check_accepted(&init);
@@ -265,7 +265,7 @@ TEST(wheel_is_rounded_up_to_a_power_of_two)
 }
 
 /* A limit of 0 or below is none. */
-TEST(no_limit)
+TEST(without_a_limit_any_number_is_accepted)
 {
 	static const int64_t limits[] = { 0, -1, INT64_MIN };
 

@@ -30,17 +30,17 @@ static void check_stopped(hwt_timer *timer)
 	CHECK_INT(in_force.tick_duration_ns, ==, TICK_NS);
 }
 
-TEST(destroy_of_nothing)
+TEST(destroying_nothing_is_no_error)
 {
 	CHECK_RC(hwt_timer_destroy(NULL), 0);
 }
 
-TEST(destroy_of_one_never_started)
+TEST(a_timer_that_was_never_started_can_be_destroyed)
 {
 	CHECK_RC(hwt_timer_destroy(new_timer(TICK_NS, 512)), 0);
 }
 
-TEST(stop_of_one_never_started)
+TEST(a_timer_that_was_never_started_can_be_stopped)
 {
 	hwt_timer *timer = new_timer(TICK_NS, 512);
 	size_t count = 77;
@@ -51,7 +51,7 @@ TEST(stop_of_one_never_started)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
-TEST(start_twice_then_stop_twice)
+TEST(it_may_be_started_twice_and_stopped_twice)
 {
 	hwt_timer *timer = new_timer(TICK_NS, 512);
 	size_t count = 77;
@@ -64,7 +64,7 @@ TEST(start_twice_then_stop_twice)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
-TEST(destroy_with_pending_and_without_stop)
+TEST(destroy_stops_what_is_pending)
 {
 	hwt_timer *timer = new_timer(TICK_NS, 512);
 	atomic_uint ran = 0;
@@ -78,7 +78,7 @@ TEST(destroy_with_pending_and_without_stop)
 	CHECK_INT(ran, ==, 0);
 }
 
-TEST(destroy_without_collecting)
+TEST(what_was_not_collected_is_destroyed)
 {
 	hwt_timer *timer = new_timer(TICK_NS, 512);
 	hwt_unprocessed left;
@@ -93,7 +93,7 @@ TEST(destroy_without_collecting)
 }
 
 /* Each field of what comes back; nothing comes before the stop. */
-TEST(unprocessed_fields)
+TEST(unprocessed_timeouts_have_their_task_arg_and_deadline)
 {
 	enum { COUNT = 50 };
 	hwt_timer *timer = new_timer(TICK_NS, 4);
@@ -258,7 +258,7 @@ static void look(const hwt_config *config, struct thread_seen *seen, char *overw
 	CHECK(access(path, F_OK) != 0);
 }
 
-TEST(thread_name)
+TEST(the_worker_has_the_thread_name)
 {
 	hwt_config config = HWT_CONFIG_INIT;
 	struct thread_seen plain = { .wanted = "hwt-worker" }, given = { .wanted = "reaper" },
@@ -315,7 +315,7 @@ static void *start_thread(void *arg)
 	return NULL;
 }
 
-TEST(start_from_many_threads)
+TEST(many_threads_may_start_it)
 {
 	for (int i = 0; i < 50; i++) {
 		hwt_timer *timer = new_timer(TICK_NS, 8);

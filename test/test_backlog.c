@@ -102,7 +102,7 @@ static void *pairs_thread(void *arg)
 	return NULL;
 }
 
-TEST(nor_does_it_with_several_threads)
+TEST(a_slow_task_does_not_make_the_memory_of_several_threads_grow)
 {
 	struct gate gate;
 
@@ -121,7 +121,7 @@ static void pairs_task(hwt_timeout timeout, void *arg)
 }
 
 /* The producer is the worker: nobody else could come by. */
-TEST(nor_does_it_when_the_task_itself_schedules)
+TEST(a_slow_task_that_schedules_does_not_make_memory_grow)
 {
 	struct gate gate = { .timer = new_limited_timer(1000) };
 	hwt_timer *driven = driven_timer(1000);

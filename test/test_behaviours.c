@@ -66,7 +66,7 @@ static void rearm_task(hwt_timeout timeout, void *arg)
 }
 
 /* [Netty] A task that re-arms itself keeps running; stop returns the one that is armed. */
-TEST(row04_rearming_task)
+TEST(row04_a_task_re_arms_itself)
 {
 	hwt_timer *timer = virtual_timer();
 	struct rearming rearming = { .ran = 0 };
@@ -86,7 +86,7 @@ TEST(row04_rearming_task)
 }
 
 /* [Netty] 100,000 in a loop: each delay, measured from its own call, is as asked. */
-TEST(row05_delays_of_many)
+TEST(row05_delays_of_many_are_kept)
 {
 	enum { COUNT = 100000 };
 	hwt_timer *timer = new_timer(HWT_MS(10), 512);

@@ -341,7 +341,7 @@ static void *sync_main(void *arg)
 	return NULL;
 }
 
-TEST(row36_who_waits_for_one_that_would_run_again_ends_the_series)
+TEST(row36_waiting_for_one_that_would_run_again_ends_the_series)
 {
 	hwt_timer *timer = new_timer(MS, 64);
 	hwt_timeout timeout;

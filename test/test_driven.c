@@ -23,7 +23,7 @@ static bool is_readable(int fd, int64_t patience_ns)
 	return poll(&wanted, 1, (int)(patience_ns / HWT_MS(1))) == 1 && (wanted.revents & POLLIN) != 0;
 }
 
-TEST(others_are_not_for_the_caller_to_drive)
+TEST(a_timer_with_a_worker_is_not_for_the_caller_to_drive)
 {
 	hwt_timer *timer = new_timer(TICK_NS, 512), *driven = driven_timer(0);
 	int64_t next_ns = 17;
@@ -343,7 +343,7 @@ static void *open_thread(void *arg)
 	return NULL;
 }
 
-TEST(one_at_a_time)
+TEST(one_thread_at_a_time_advances)
 {
 	struct gate gate = { .timer = virtual_timer() };
 	struct crew crew;
@@ -721,7 +721,7 @@ TEST(a_limit_holds_and_makes_room)
 }
 
 /* In real time: the descriptor of a timer whose timeouts have been cancelled is quiet. */
-TEST(after_cancels_the_descriptor_is_readable_once_at_most)
+TEST(after_cancels_the_descriptor_is_readable_at_most_once)
 {
 	static hwt_timeout timeouts[CANCELLED];
 	hwt_timer *timer = driven_timer(0);

@@ -232,7 +232,7 @@ TEST(the_padding_of_a_specification_says_nothing)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
-TEST(a_delay_or_a_deadline)
+TEST(when_ns_is_a_delay_or_a_deadline)
 {
 	static const struct {
 		uint32_t flags;
@@ -273,7 +273,7 @@ TEST(a_delay_or_a_deadline)
  * Exactly once
  */
 
-TEST(after_the_task)
+TEST(the_end_of_the_task_releases)
 {
 	for (unsigned again = 0; again < 3; again++) {
 		hwt_timer *timer = begin();
@@ -293,7 +293,7 @@ TEST(after_the_task)
 }
 
 /* Cancelled on its way, in the wheel, moved earlier, moved later; with a period or not; at most two ticks later. */
-TEST(after_a_cancel)
+TEST(a_cancel_releases)
 {
 	for (unsigned i = 0; i < 32; i++) {
 		hwt_timer *timer = begin();
@@ -419,7 +419,7 @@ TEST(destroyed_without_a_stop)
 	}
 }
 
-TEST(not_where_the_call_fails)
+TEST(a_call_that_fails_does_not_release)
 {
 	hwt_timer *timer = begin_limited(1);
 	struct owned owned = { .runs = 0 }, refused = { .runs = 0 };
@@ -622,7 +622,7 @@ TEST(a_cancel_wakes_a_worker_that_sleeps)
 	}
 }
 
-TEST(after_the_task_where_it_ran)
+TEST(an_executor_releases_where_the_task_ran)
 {
 	for (int round = 0; round < 8; round++) {
 		hwt_timer *timer = spawn_timer(TICK_NS, round % 2 != 0);

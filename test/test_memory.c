@@ -110,18 +110,18 @@ static void check_rounds(const char *what, int64_t tick_ns, unsigned rounds, uns
 	free(filler.timeouts);
 }
 
-TEST(rounds_of_cancelled_timeouts)
+TEST(rounds_of_cancelled_timeouts_do_not_make_memory_grow)
 {
 	check_rounds("growth over 150 rounds, tick 1 ms", TICK_NS, scaled(150), 1);
 }
 
-TEST(rounds_of_cancelled_timeouts_at_a_long_tick)
+TEST(rounds_at_a_long_tick_do_not_make_memory_grow)
 {
 	check_rounds("growth over 150 rounds, tick 20 ms", HWT_MS(20), scaled(150), 10);
 }
 
 /* A pair of new and cancel in a loop, faster than the transfer limit: row 25. */
-TEST(churn_beyond_the_transfer_limit)
+TEST(churn_beyond_the_transfer_limit_does_not_make_memory_grow)
 {
 	hwt_config config = HWT_CONFIG_INIT;
 	hwt_timer *timer = NULL;
@@ -175,7 +175,7 @@ static void *schedule_few(void *arg)
 	return NULL;
 }
 
-TEST(few_timeouts_from_many_threads)
+TEST(few_timeouts_from_many_threads_take_little_memory)
 {
 	enum { THREADS = 16 };
 	hwt_timer *timer = new_timer(TICK_NS, 512);
@@ -204,7 +204,7 @@ TEST(few_timeouts_from_many_threads)
 }
 
 /* The price of one pending timeout, record, queue and wheel taken together. */
-TEST(bytes_of_a_pending_timeout)
+TEST(a_pending_timeout_takes_at_most_80_bytes)
 {
 	unsigned count = scaled(1000000);
 	hwt_timer *timer = new_timer(TICK_NS, 512);

@@ -176,7 +176,7 @@ static void drop_filler(struct filler *filler)
 }
 
 /* The counting counts. */
-TEST(calls_are_seen)
+TEST(the_hook_sees_each_allocation)
 {
 	struct filler filler = new_filler(50000);
 
@@ -184,7 +184,7 @@ TEST(calls_are_seen)
 	drop_filler(&filler);
 }
 
-TEST(no_call_once_as_many_have_been_pending)
+TEST(nothing_is_allocated_once_as_many_have_been_pending)
 {
 	enum { ROUNDS = 30 };
 	struct filler filler = new_filler(30000);
@@ -215,7 +215,7 @@ static void *fill_thread(void *arg)
  * Another thread uses what others have left.  It may need a few blocks for queues of its own, but each of them serves
  * thousands: nothing is allocated for each timeout.
  */
-TEST(few_calls_on_other_threads)
+TEST(other_threads_allocate_little)
 {
 	enum { THREADS = 40 };
 	struct filler filler = new_filler(30000);
@@ -256,7 +256,7 @@ static void chain_task(hwt_timeout timeout, void *arg)
 		atomic_store(&chain->ran, 1);
 }
 
-TEST(no_call_when_a_task_rearms_itself)
+TEST(a_task_that_rearms_itself_allocates_nothing)
 {
 	hwt_timer *timer = new_timer(TICK_NS, 8);
 	struct chain chain = { .rest = 300 };
@@ -269,7 +269,7 @@ TEST(no_call_when_a_task_rearms_itself)
 }
 
 /* Stop allocates nothing, and neither does collecting what it returns. */
-TEST(no_call_in_stop)
+TEST(stop_allocates_nothing)
 {
 	struct filler filler = new_filler(5000);
 	hwt_unprocessed left;

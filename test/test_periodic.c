@@ -213,7 +213,7 @@ TEST(many_have_each_their_own_grid)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
-TEST(extreme_times)
+TEST(extreme_times_neither_overflow_nor_run_early)
 {
 	hwt_timer *timer = begin();
 	struct beat once = { .runs = 0 }, never = { .runs = 0 }, past = { .runs = 0 }, oldest = { .runs = 0 };

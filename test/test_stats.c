@@ -230,7 +230,7 @@ TEST(a_slow_task_makes_a_long_tick_and_others_late)
 
 #define HELD 10000
 
-TEST(memory_and_transfers)
+TEST(memory_and_transfers_are_counted)
 {
 	hwt_timer *timer = timer_with(0, HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK);
 	static hwt_timeout timeouts[HELD];

@@ -112,7 +112,7 @@ static void *read_letters(void *arg)
 	return NULL;
 }
 
-TEST(writes_are_visible)
+TEST(the_task_sees_what_the_scheduler_wrote)
 {
 	struct post post = { .timer = new_timer(HWT_MS(1), 64), .count = scaled(100000) };
 	struct crew writer, reader;

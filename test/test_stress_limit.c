@@ -108,7 +108,7 @@ static void *one_at_a_time(void *arg)
 	return NULL;
 }
 
-TEST(nobody_is_refused_without_need)
+TEST(no_call_is_refused_without_need)
 {
 	struct prng prng = { test_seed("nobody_is_refused_without_need") };
 	struct pool pool = { .timer = new_limited_timer(THREADS), .limit = THREADS, .steps = scaled(20000) };

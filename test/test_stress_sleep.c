@@ -71,7 +71,7 @@ static void chase(struct prng *prng, bool far_one, int64_t most_ns, int64_t for_
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
-TEST(nobody_catches_the_worker_falling_asleep)
+TEST(no_push_misses_a_worker_that_is_falling_asleep)
 {
 	struct prng prng = { test_seed("nobody_catches_the_worker_falling_asleep") };
 	unsigned slice_ms = scaled(400) < 300 && !SANITIZED ? 300 : scaled(400); /* less would find nothing */

@@ -56,7 +56,7 @@ static void *cancel_and_look(void *arg)
 
 #define WAITERS 8
 
-TEST(all_who_wait_come_back_when_the_task_has_returned)
+TEST(all_waiters_return_when_the_task_has_returned)
 {
 	hwt_timer *timer = new_timer(TICK_NS, 512);
 
@@ -130,7 +130,7 @@ static void outer_task(hwt_timeout timeout, void *arg)
 	nested->ran++;
 }
 
-TEST(nor_for_one_in_whose_task_it_is_called)
+TEST(a_task_cannot_wait_for_the_outer_task_that_called_it)
 {
 	struct nested nested = { .outer = virtual_timer(), .inner = virtual_timer() };
 

@@ -181,7 +181,7 @@ TEST(what_lies_before_the_start_or_beyond_the_end_is_exact)
 	end();
 }
 
-TEST(a_counter_that_jumps_is_measured_anew)
+TEST(a_counter_that_jumps_is_measured_again)
 {
 	static const uint64_t jumps[] = { UINT64_MAX - 5, UINT64_MAX / 2, (uint64_t)1 << 40, (uint64_t)1 << 33 };
 
@@ -201,7 +201,7 @@ TEST(a_counter_that_jumps_is_measured_anew)
 	}
 }
 
-TEST(a_counter_that_changes_its_pace_is_measured_anew)
+TEST(a_counter_that_changes_its_pace_is_measured_again)
 {
 	static const double paces[] = { 0.5, 1.5 };
 

@@ -100,7 +100,7 @@ TEST(producers_are_spared_the_fence_where_the_kernel_can)
 	CHECK_INT(errno, ==, before);
 }
 
-TEST(who_is_awake_needs_no_wake)
+TEST(a_worker_that_is_awake_needs_no_wake)
 {
 	BOTH_WAYS(fences)
 	{
@@ -577,7 +577,7 @@ TEST(a_task_that_re_arms_itself_costs_one_sleep_a_firing)
 	}
 }
 
-TEST(what_was_first_and_is_cancelled_costs_one_wake_up_at_the_most)
+TEST(what_was_first_and_is_cancelled_costs_at_most_one_wake_up)
 {
 	hwt_timeout first[50];
 
@@ -743,7 +743,7 @@ static void disturb(void)
 	schedule(HOUR / TICK - sleeps);
 }
 
-TEST(who_is_disturbed_again_and_again_in_one_tick_naps_to_the_next)
+TEST(a_worker_that_is_disturbed_again_and_again_in_one_tick_naps_to_the_next)
 {
 	begin(driven_config(TICK, 512), false);
 	schedule(HOUR / TICK);
@@ -1092,7 +1092,7 @@ static void run_out_of_memory(void)
 	CHECK_INT(word_of(&timer->lanes.idle), ==, IDLE_AWAKE);
 }
 
-TEST(want_of_memory_wakes_it_as_it_may_have_some)
+TEST(a_call_without_memory_wakes_it_as_it_may_have_some)
 {
 	BOTH_WAYS(fences)
 	{

@@ -74,7 +74,7 @@ TEST(a_submission_reaches_the_worker_whole)
 }
 
 /* The memory of a chain of records, walked in the order in which they will be taken. */
-TEST(records_come_home_in_order_and_know_the_one_ahead)
+TEST(records_come_back_in_order_and_know_the_one_ahead)
 {
 	struct hwt_record *in_order[100];
 

@@ -108,7 +108,7 @@ static void check_order(void)
 		      (ticks[order[i - 1]] == ticks[order[i]] && order[i - 1] < order[i]));
 }
 
-TEST(row10_kafkas_case)
+TEST(row10_kafkas_case_comes_in_order)
 {
 	static const uint32_t sizes[] = { 2, 4, 32, 512 };
 
@@ -164,7 +164,7 @@ TEST(a_lonely_timeout_wakes_nobody_on_its_way_down)
 }
 
 /* One and the same tick from all distances: some come down, others are placed where those have come to. */
-TEST(nobody_overtakes_whatever_level_he_comes_from)
+TEST(no_timeout_overtakes_whatever_level_it_comes_from)
 {
 	uint64_t seed = random_seed();
 
@@ -192,7 +192,7 @@ TEST(nobody_overtakes_whatever_level_he_comes_from)
  * Bursts for a few ticks, from all distances, and the wheel goes on by fits and starts: blocks begin while parts of
  * them are at all stages of their way down.
  */
-TEST(nobody_overtakes_those_who_are_half_way_down)
+TEST(no_timeout_overtakes_one_that_is_half_way_down)
 {
 	uint64_t seed = random_seed();
 
@@ -282,7 +282,7 @@ TEST(settling_tells_the_many_from_the_few)
 	end();
 }
 
-TEST(a_jump_over_all_levels_brings_everybody_in_tick_order)
+TEST(a_jump_over_all_levels_brings_all_in_tick_order)
 {
 	uint64_t seed = random_seed();
 
@@ -319,7 +319,7 @@ TEST(removed_ones_leave_every_level)
 }
 
 /* Memory comes and goes while buckets come down. */
-TEST(without_memory_nobody_is_lost_or_late_or_overtaken)
+TEST(without_memory_no_timeout_is_lost_or_late_or_overtaken)
 {
 	uint64_t seed = random_seed();
 

@@ -122,7 +122,7 @@ TEST(a_later_one_stays_where_it_is_until_its_old_tick)
 	end();
 }
 
-TEST(an_urged_one_is_in_the_wheel_and_in_a_queue)
+TEST(a_requeued_timeout_is_in_the_wheel_and_in_a_queue)
 {
 	struct shot shot;
 
@@ -150,7 +150,7 @@ TEST(an_urged_one_is_in_the_wheel_and_in_a_queue)
 	end();
 }
 
-TEST(an_urged_one_is_cancelled_without_a_second_push)
+TEST(a_requeued_timeout_is_cancelled_without_a_second_push)
 {
 	for (int extended = 0; extended < 2; extended++) {
 		struct shot shot;
@@ -201,7 +201,7 @@ static void after_overtaken(struct shot *shot, enum then then)
 }
 
 /* The worker takes in one timeout a pass, and others wait before it: its old tick comes first. */
-TEST(the_old_tick_of_an_urged_one_comes_first)
+TEST(the_old_tick_of_a_requeued_timeout_comes_first)
 {
 	for (unsigned i = 0; i < 2 * THENS; i++) {
 		bool extended = i % 2 != 0;
@@ -365,7 +365,7 @@ TEST(an_earlier_deadline_needs_a_node_or_the_old_one_holds)
 }
 
 /* A timer that has never been used: its first allocations fail one by one. */
-TEST(the_first_one_with_a_finaliser_without_memory)
+TEST(the_first_timeout_with_a_finaliser_needs_memory_or_changes_nothing)
 {
 	struct shot shot;
 	int rc = ENOMEM;
@@ -393,7 +393,7 @@ TEST(the_first_one_with_a_finaliser_without_memory)
 }
 
 /* With each number of records and nodes left: for none, for one, for both. */
-TEST(one_with_a_finaliser_at_the_end_of_memory)
+TEST(at_the_end_of_memory_a_timeout_with_a_finaliser_is_accepted_whole_or_not_at_all)
 {
 	unsigned refused = 0, half = 0;
 
@@ -552,7 +552,7 @@ static void change_one(uint64_t *random, int64_t now)
 	crowd_tick[i] = rc == 0 ? tick : crowd_tick[i];
 }
 
-TEST(at_random_with_memory_coming_and_going)
+TEST(everything_at_random_keeps_the_law_while_memory_comes_and_goes)
 {
 	uint64_t random = random_seed();
 
@@ -774,7 +774,7 @@ static void call_meanwhile(int call)
 	}
 }
 
-TEST(all_but_the_worker_wait_for_who_is_moving)
+TEST(all_but_the_worker_wait_for_a_mover)
 {
 	static const int64_t expected[] = { 0, 60, 20, 0 };
 

@@ -55,7 +55,7 @@ TEST(first_is_the_least_of_all_buckets)
 		compare_with_array(buckets, &seed);
 }
 
-TEST(the_ends_of_the_range)
+TEST(the_first_and_the_last_bucket_hold_the_ends_of_the_range)
 {
 	struct hwt_ring ring;
 

@@ -76,7 +76,7 @@ static void expect_alone(struct hwt_record *expected, int64_t tick)
 	CHECK(log[0] == expected);
 }
 
-TEST(row13_deadline_on_the_edge_of_a_tick)
+TEST(row13_a_deadline_on_the_edge_of_a_tick_is_of_that_tick)
 {
 	begin(16, 0);
 	expect_alone(place_at(1), 1);
@@ -85,7 +85,7 @@ TEST(row13_deadline_on_the_edge_of_a_tick)
 	end();
 }
 
-TEST(row13_start_time_other_than_zero)
+TEST(row13_the_start_time_may_be_other_than_zero)
 {
 	static const int64_t starts[] = { 7, HWT_S(1000000), INT64_MAX - 1000, -5 };
 
@@ -96,7 +96,7 @@ TEST(row13_start_time_other_than_zero)
 	}
 }
 
-TEST(row13_several_rounds)
+TEST(row13_several_rounds_are_waited_for)
 {
 	begin(16, 0);
 	expect_alone(place_at(63), 63);
@@ -104,7 +104,7 @@ TEST(row13_several_rounds)
 	end();
 }
 
-TEST(row13_two_in_one_tick_of_the_same_round_and_of_different_rounds)
+TEST(row13_two_in_one_bucket_run_in_their_own_rounds)
 {
 	struct hwt_record *log[4], *first, *second, *later;
 
@@ -178,7 +178,7 @@ TEST(row19_re_armed_ones_do_not_drift)
 	end();
 }
 
-TEST(row20_exact_multiples_of_the_span)
+TEST(row20_exact_multiples_of_the_span_come_at_their_tick)
 {
 	for (uint32_t buckets = 1; buckets <= 512; buckets *= 8) {
 		begin(buckets, 0);
@@ -259,7 +259,7 @@ TEST(rounds_beyond_31_bits_come_at_their_tick_and_keep_their_turn)
 	}
 }
 
-TEST(row08_the_last_tick_there_is)
+TEST(row08_the_last_tick_comes)
 {
 	struct hwt_record *record, *log[2];
 
@@ -373,7 +373,7 @@ TEST(what_was_removed_is_forgotten_a_part_at_a_time)
 	end();
 }
 
-TEST(sweep_returns_everybody_once)
+TEST(sweep_returns_each_record_once)
 {
 	struct hwt_record *batch[64];
 	size_t got, total = 0;

@@ -394,7 +394,7 @@ static void run_world(void)
 	end();
 }
 
-TEST(row15_a_random_model)
+TEST(row15_the_wheel_agrees_with_a_random_model)
 {
 	world_seed = random_seed();
 	for (unsigned i = 0; i < 3 * sizeof(worlds) / sizeof(worlds[0]); i++) {
