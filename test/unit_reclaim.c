@@ -232,6 +232,48 @@ TEST(old_cancels_are_no_reason_to_look_again)
 	end();
 }
 
+static uint64_t looks_of_a_reclaim(void)
+{
+	looks = 0;
+	atomic_store(&hwt_test_gather, 1);
+	queue_lock(&lane->submitted);
+	atomic_store(&hwt_test_point, count_looks);
+	CHECK(!hwt_lane_reclaim(lane));
+	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
+	queue_unlock(&lane->submitted);
+	return looks;
+}
+
+static void cancel_elsewhere(struct hwt_lane *other, unsigned n)
+{
+	hwt_timeout timeout;
+
+	for (unsigned i = 0; i < n; i++) {
+		CHECK_INT(hwt_lane_submit(other, count, NULL, START + FAR, &timeout), ==, 0);
+		CHECK_INT(hwt_cancel(timeout), ==, 0);
+	}
+}
+
+/* Or the looks would grow with the square of what is pending. */
+TEST(a_look_for_nothing_is_repeated_when_the_queue_has_doubled)
+{
+	begin(0, HWT_GATHER);
+	for (uintptr_t i = 0; i < MANY; i++)
+		schedule(i + 1);
+	cancel_elsewhere(lane_at(&timer->lanes, (hwt_own_number + 1) & timer->lanes.last_place), 10 * MANY);
+	CHECK_INT(looks_of_a_reclaim(), ==, MANY);
+	cancel_elsewhere(lane_at(&timer->lanes, (hwt_own_number + 1) & timer->lanes.last_place), 10 * MANY);
+	for (uintptr_t i = 0; i < MANY - 1; i++)
+		schedule(i + 1 + MANY);
+	CHECK_INT(looks_of_a_reclaim(), ==, 0);
+	schedule(2 * MANY);
+	CHECK_INT(looks_of_a_reclaim(), ==, 2 * MANY);
+	driven_pass(timer, START + TICK);
+	CHECK_INT(ran, ==, 2 * MANY);
+	CHECK_INT(order_broken, ==, 0);
+	end();
+}
+
 TEST(a_lane_that_is_closed_is_left_alone)
 {
 	begin(0, HWT_GATHER);
