@@ -94,29 +94,75 @@ static int wait_for_lock(void *arg, int count)
  * Statements
  */
 
-sqlite3_stmt *hwts_sqlite_statement(struct sqlite_conn *conn, const char *text, int *failed)
+/* Prepared once in each connection. */
+static sqlite3_stmt *prepared(struct sqlite_conn *conn, int *rc, const char *text)
 {
 	struct sqlite_statement *statement = conn->statements;
 	char *sql;
-	int rc;
+	int made;
 
 	for (size_t i = 0; statement->text != NULL && statement->text != text; i++, statement++)
 		if (i == HWTS_SQLITE_STATEMENTS - 1)
-			return *failed = hwts_fail(ENOMEM, "sqlite: too many statements"), NULL;
+			return *rc = hwts_fail(ENOMEM, "sqlite: too many statements"), NULL;
 	if (statement->made) {
 		sqlite3_reset(statement->made);
 		return statement->made;
 	}
 	sql = hwts_sql(conn->conn.db, text);
 	if (!sql)
-		return *failed = ENOMEM, NULL;
-	rc = sqlite3_prepare_v3(conn->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement->made, NULL);
-	if (rc != SQLITE_OK)
-		*failed = hwts_sqlite_error(conn, rc, "prepare");
+		return *rc = ENOMEM, NULL;
+	made = sqlite3_prepare_v3(conn->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement->made, NULL);
+	if (made != SQLITE_OK)
+		*rc = hwts_sqlite_error(conn, made, "prepare");
 	else
 		statement->text = text;
 	free(sql);
 	return statement->made;
+}
+
+sqlite3_stmt *hwts_sqlite_rows(struct sqlite_conn *conn, int *rc, const char *text, const struct sqlite_value *values,
+			       size_t n)
+{
+	sqlite3_stmt *rows = *rc == 0 ? prepared(conn, rc, text) : NULL;
+
+	for (size_t i = 0; i < n && rows; i++) {
+		int at = (int)i + 1;
+
+		if (values[i].is == SQLITE_IS_NUMBER)
+			sqlite3_bind_int64(rows, at, values[i].number);
+		else if (!values[i].bytes)
+			sqlite3_bind_null(rows, at);
+		else if (values[i].is == SQLITE_IS_TEXT)
+			sqlite3_bind_text(rows, at, values[i].bytes, -1, SQLITE_STATIC);
+		else
+			sqlite3_bind_blob64(rows, at, values[i].bytes, values[i].len, SQLITE_STATIC);
+	}
+	return rows;
+}
+
+bool hwts_sqlite_next(struct sqlite_conn *conn, sqlite3_stmt *rows, int *rc)
+{
+	int step = rows ? sqlite3_step(rows) : SQLITE_DONE;
+
+	if (step == SQLITE_ROW)
+		return true;
+	if (step != SQLITE_DONE)
+		*rc = hwts_sqlite_error(conn, step, "step");
+	sqlite3_reset(rows);
+	return false;
+}
+
+int hwts_sqlite_do(struct sqlite_conn *conn, int *changes, const char *text, const struct sqlite_value *values,
+		   size_t n)
+{
+	int rc = 0;
+	sqlite3_stmt *rows = hwts_sqlite_rows(conn, &rc, text, values, n);
+
+	while (hwts_sqlite_next(conn, rows, &rc))
+		;
+	if (changes)
+		*changes = rc ? 0 : sqlite3_changes(conn->handle);
+	return rc;
 }
 
 void hwts_sqlite_forget(struct sqlite_conn *conn)
@@ -125,41 +171,6 @@ void hwts_sqlite_forget(struct sqlite_conn *conn)
 		sqlite3_finalize(conn->statements[i].made);
 		conn->statements[i] = (struct sqlite_statement){ NULL, NULL };
 	}
-}
-
-int hwts_sqlite_step(struct sqlite_conn *conn, sqlite3_stmt *statement, bool *row)
-{
-	int rc;
-
-	do {
-		rc = sqlite3_step(statement);
-	} while (rc == SQLITE_ROW && !row);
-	if (row)
-		*row = rc == SQLITE_ROW;
-	if (rc == SQLITE_ROW)
-		return 0;
-	if (rc == SQLITE_DONE) {
-		sqlite3_reset(statement);
-		return 0;
-	}
-	rc = hwts_sqlite_error(conn, rc, "step");
-	sqlite3_reset(statement);
-	return rc;
-}
-
-int hwts_sqlite_do(struct sqlite_conn *conn, const char *text, int *changes, int n, const int64_t *numbers)
-{
-	int failed = 0;
-	sqlite3_stmt *statement = hwts_sqlite_statement(conn, text, &failed);
-
-	if (!statement)
-		return failed;
-	for (int i = 0; i < n; i++)
-		sqlite3_bind_int64(statement, i + 1, numbers[i]);
-	failed = hwts_sqlite_step(conn, statement, NULL);
-	if (changes)
-		*changes = failed ? 0 : sqlite3_changes(conn->handle);
-	return failed;
 }
 
 /*
@@ -173,14 +184,14 @@ int hwts_sqlite_begin(struct sqlite_conn *conn, bool full)
 	hwts_sqlite_turn(sqlite_db(&conn->conn));
 	conn->has_turn = true;
 	if (full != conn->full) {
-		rc = hwts_sqlite_do(conn, full ? "pragma synchronous = full" : "pragma synchronous = normal", NULL, 0,
-				    NULL);
+		rc = hwts_sqlite_do(conn, NULL, full ? "pragma synchronous = full" : "pragma synchronous = normal",
+				    NOTHING);
 		if (rc == 0)
 			conn->full = full;
 	}
 	hwts_count_trip(conn->conn.db);
 	if (rc == 0)
-		rc = hwts_sqlite_do(conn, "begin immediate", NULL, 0, NULL);
+		rc = hwts_sqlite_do(conn, NULL, "begin immediate", NOTHING);
 	if (rc != 0) {
 		conn->has_turn = false;
 		hwts_sqlite_turn_end(sqlite_db(&conn->conn));
@@ -191,7 +202,7 @@ int hwts_sqlite_begin(struct sqlite_conn *conn, bool full)
 int hwts_sqlite_commit(struct sqlite_conn *conn, int rc)
 {
 	if (rc == 0)
-		rc = hwts_sqlite_do(conn, "commit", NULL, 0, NULL);
+		rc = hwts_sqlite_do(conn, NULL, "commit", NOTHING);
 	/* Also after a commit that failed: its transaction is still open then. */
 	if (rc != 0 && !sqlite3_get_autocommit(conn->handle)) {
 		char text[512];
@@ -302,7 +313,7 @@ static int settle(struct sqlite_conn *conn, enum hwts_role role)
 	if (rc != SQLITE_OK)
 		return hwts_sqlite_error(conn, rc, "open");
 	conn->full = true;
-	failed = hwts_sqlite_do(conn, "pragma synchronous = full", NULL, 0, NULL);
+	failed = hwts_sqlite_do(conn, NULL, "pragma synchronous = full", NOTHING);
 	sqlite3_wal_hook(conn->handle, hwts_sqlite_wal_hook, conn);
 	return failed;
 }

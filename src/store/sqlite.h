@@ -69,28 +69,54 @@ static inline struct sqlite_db *sqlite_db(struct hwts_conn *conn)
 
 /* In sqlite.c. */
 int hwts_sqlite_error(struct sqlite_conn *conn, int rc, const char *doing);
-/* NULL: failed, with the text set.  text must be a literal; @ stands for the prefix. */
-sqlite3_stmt *hwts_sqlite_statement(struct sqlite_conn *conn, const char *text, int *failed);
-int hwts_sqlite_step(struct sqlite_conn *conn, sqlite3_stmt *statement, bool *row); /* row NULL: to its end */
-/* One statement with up to four numbers, to its end; changes may be NULL. */
-int hwts_sqlite_do(struct sqlite_conn *conn, const char *text, int *changes, int n, const int64_t *numbers);
+/*
+ * Statements.  text must be a literal; @ stands for the prefix.  Its values are WITH(NUMBER(a), TEXT(b), BYTES(c, n)) or
+ * NOTHING.
+ *
+ *     sqlite3_stmt *rows = hwts_sqlite_rows(conn, &rc, "select ...", WITH(NUMBER(id)));
+ *     while (hwts_sqlite_next(conn, rows, &rc))
+ *             ... number_of(rows, 0) ...
+ *
+ * A statement that is left before its last row is reset by sqlite3_reset(rows), which NULL passes through.
+ */
+struct sqlite_value {
+	enum { SQLITE_IS_NUMBER, SQLITE_IS_TEXT, SQLITE_IS_BYTES } is;
+	int64_t number;
+	const void *bytes; /* NULL: null */
+	size_t len;
+};
+#define NUMBER(value)                                                                                                  \
+	{                                                                                                              \
+		.is = SQLITE_IS_NUMBER, .number = (value)                                                              \
+	}
+#define TEXT(value)                                                                                                    \
+	{                                                                                                              \
+		.is = SQLITE_IS_TEXT, .bytes = (value)                                                                 \
+	}
+#define BYTES(value, size)                                                                                             \
+	{                                                                                                              \
+		.is = SQLITE_IS_BYTES, .bytes = (value), .len = (size)                                                 \
+	}
+#define WITH(...)                                                                                                      \
+	(const struct sqlite_value[]){ __VA_ARGS__ }, HWTS_COUNT(((const struct sqlite_value[]){ __VA_ARGS__ }))
+#define NOTHING NULL, 0
+
+/* NULL: failed, *rc is set.  What values point to must live until the last step. */
+sqlite3_stmt *hwts_sqlite_rows(struct sqlite_conn *conn, int *rc, const char *text, const struct sqlite_value *values,
+			       size_t n);
+bool hwts_sqlite_next(struct sqlite_conn *conn, sqlite3_stmt *rows, int *rc); /* false: no more, or *rc is set */
+/* A statement to its end; changes, which may be NULL: how many rows it has changed. */
+int hwts_sqlite_do(struct sqlite_conn *conn, int *changes, const char *text, const struct sqlite_value *values,
+		   size_t n);
 int hwts_sqlite_begin(struct sqlite_conn *conn, bool full);
 int hwts_sqlite_commit(struct sqlite_conn *conn, int rc); /* rolls back if rc is not 0, and returns it */
 void hwts_sqlite_turn(struct sqlite_db *db);
 void hwts_sqlite_turn_end(struct sqlite_db *db);
 void hwts_sqlite_forget(struct sqlite_conn *conn); /* the statements */
 
-#define HWTS_SQLITE_DO(conn, text, changes, ...)                                                                       \
-	hwts_sqlite_do((conn), (text), (changes), (int)HWTS_COUNT(((const int64_t[]){ __VA_ARGS__ })),                 \
-		       (const int64_t[]){ __VA_ARGS__ })
-
-/* Text and blobs that live until the statement has been stepped. */
-static inline void hwts_sqlite_text(sqlite3_stmt *statement, int at, const char *text)
+static inline int64_t number_of(sqlite3_stmt *rows, int column)
 {
-	if (text)
-		sqlite3_bind_text(statement, at, text, -1, SQLITE_STATIC);
-	else
-		sqlite3_bind_null(statement, at);
+	return sqlite3_column_int64(rows, column);
 }
 
 /* In sqlite_keeper.c. */

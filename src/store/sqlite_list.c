@@ -16,53 +16,42 @@ static void cut_column(char *field, size_t size, sqlite3_stmt *statement, int at
 int hwts_sqlite_get(struct hwts_conn *base, int64_t id, hwt_store_info *info)
 {
 	struct sqlite_conn *conn = sqlite_conn(base);
-	int failed = 0;
-	bool row = false;
-	sqlite3_stmt *statement = hwts_sqlite_statement(
-	    conn,
+	int rc = 0;
+	bool found = false;
+	sqlite3_stmt *rows = hwts_sqlite_rows(
+	    conn, &rc,
 	    "select t.state, t.attempt, t.due_us, t.period_us, k.name, t.key, s.owner, t.error from @_timeout t"
 	    " join @_kind k on k.id = t.kind"
 	    " left join @_shard s on s.id = iif(t.shard < 0, -1 - t.shard, t.shard) where t.id = ?",
-	    &failed);
+	    WITH(NUMBER(id)));
 
-	if (!statement)
-		return failed;
 	hwts_count_trip(base->db);
-	sqlite3_bind_int64(statement, 1, id);
-	failed = hwts_sqlite_step(conn, statement, &row);
-	if (failed != 0 || !row)
-		return failed ? failed : hwts_fail(ENOENT, "there is no timeout %lld", (long long)id);
-	info->id = id;
-	info->state = (hwt_store_state)sqlite3_column_int(statement, 0);
-	info->attempt = (unsigned)sqlite3_column_int(statement, 1);
-	info->due_us = sqlite3_column_int64(statement, 2);
-	info->period_ns = sqlite3_column_int64(statement, 3) * 1000;
-	cut_column(info->kind, sizeof(info->kind), statement, 4);
-	cut_column(info->key, sizeof(info->key), statement, 5);
-	cut_column(info->owner, sizeof(info->owner), statement, 6);
-	cut_column(info->error, sizeof(info->error), statement, 7);
-	sqlite3_reset(statement);
-	return 0;
+	for (; hwts_sqlite_next(conn, rows, &rc); found = true) {
+		info->id = id;
+		info->state = (hwt_store_state)number_of(rows, 0);
+		info->attempt = (unsigned)number_of(rows, 1);
+		info->due_us = number_of(rows, 2);
+		info->period_ns = number_of(rows, 3) * 1000;
+		cut_column(info->kind, sizeof(info->kind), rows, 4);
+		cut_column(info->key, sizeof(info->key), rows, 5);
+		cut_column(info->owner, sizeof(info->owner), rows, 6);
+		cut_column(info->error, sizeof(info->error), rows, 7);
+	}
+	return rc == 0 && !found ? hwts_fail(ENOENT, "there is no timeout %lld", (long long)id) : rc;
 }
 
 int hwts_sqlite_find(struct hwts_conn *base, int32_t kind, const char *key, int64_t *id)
 {
 	struct sqlite_conn *conn = sqlite_conn(base);
-	int failed = 0;
-	bool row = false;
-	sqlite3_stmt *statement = hwts_sqlite_statement(conn, "select id from @_timeout where kind = ? and key = ?",
-							&failed);
+	int rc = 0;
+	bool found = false;
+	sqlite3_stmt *rows = hwts_sqlite_rows(conn, &rc, "select id from @_timeout where kind = ? and key = ?",
+					      WITH(NUMBER(kind), TEXT(key)));
 
-	if (!statement)
-		return failed;
 	hwts_count_trip(base->db);
-	sqlite3_bind_int64(statement, 1, kind);
-	hwts_sqlite_text(statement, 2, key);
-	failed = hwts_sqlite_step(conn, statement, &row);
-	if (failed == 0 && row)
-		*id = sqlite3_column_int64(statement, 0);
-	sqlite3_reset(statement);
-	return failed ? failed : row ? 0 : hwts_fail(ENOENT, "there is no timeout with the key \"%s\"", key);
+	for (; hwts_sqlite_next(conn, rows, &rc); found = true)
+		*id = number_of(rows, 0);
+	return rc == 0 && !found ? hwts_fail(ENOENT, "there is no timeout with the key \"%s\"", key) : rc;
 }
 
 /*
@@ -85,53 +74,40 @@ static int by_place(const void *left, const void *right)
 static int places_of(struct sqlite_conn *conn, int64_t shard, unsigned states, struct place after, size_t n,
 		     struct place *places, size_t *count)
 {
-	int failed = 0;
+	int rc = 0;
 	/* What runs was due: so those that run are found without looking at all that are pending. */
 	int64_t before_us = states & 1u << HWT_STORE_PENDING || shard < 0 ? HWTS_NEVER : hwts_wall_us() + HWTS_S_US;
-	sqlite3_stmt *statement = hwts_sqlite_statement(
-	    conn,
+	sqlite3_stmt *rows = hwts_sqlite_rows(
+	    conn, &rc,
 	    "select due_us, id from @_timeout where shard = ?1 and (due_us, id) > (?2, ?3) and due_us < ?6"
 	    " and (1 << state) & ?4 order by due_us, id limit ?5",
-	    &failed);
+	    WITH(NUMBER(shard), NUMBER(after.due_us), NUMBER(after.id), NUMBER(states), NUMBER((int64_t)n),
+		 NUMBER(before_us)));
 
-	if (!statement)
-		return failed;
-	sqlite3_bind_int64(statement, 1, shard);
-	sqlite3_bind_int64(statement, 2, after.due_us);
-	sqlite3_bind_int64(statement, 3, after.id);
-	sqlite3_bind_int64(statement, 4, states);
-	sqlite3_bind_int64(statement, 5, (int64_t)n);
-	sqlite3_bind_int64(statement, 6, before_us);
-	for (bool row = true; row;) {
-		failed = hwts_sqlite_step(conn, statement, &row);
-		if (failed != 0)
-			return failed;
-		if (row)
-			places[(*count)++] = (struct place){ sqlite3_column_int64(statement, 0),
-							     sqlite3_column_int64(statement, 1) };
-	}
-	return 0;
+	while (hwts_sqlite_next(conn, rows, &rc))
+		places[(*count)++] = (struct place){ number_of(rows, 0), number_of(rows, 1) };
+	return rc;
 }
 
 static int first_places(struct sqlite_conn *conn, const struct hwts_kind_row *kind, unsigned states, struct place after,
 			size_t n, struct place *places, size_t *count)
 {
-	int failed = 0;
+	int rc = 0;
 
-	for (uint32_t i = 0; i < kind->shards && failed == 0; i++) {
+	for (uint32_t i = 0; i < kind->shards && rc == 0; i++) {
 		int64_t shard = (int64_t)kind->id * HWTS_SHARDS_MAX + i;
 
 		if (states & (1u << HWT_STORE_PENDING | 1u << HWT_STORE_RUNNING))
-			failed = places_of(conn, shard, states, after, n, places, count);
-		if (failed == 0 && states & 1u << HWT_STORE_FAILED)
-			failed = places_of(conn, -1 - shard, states, after, n, places, count);
+			rc = places_of(conn, shard, states, after, n, places, count);
+		if (rc == 0 && states & 1u << HWT_STORE_FAILED)
+			rc = places_of(conn, -1 - shard, states, after, n, places, count);
 		if (*count > n) {
 			qsort(places, *count, sizeof(*places), by_place);
 			*count = n;
 		}
 	}
 	qsort(places, *count, sizeof(*places), by_place);
-	return failed;
+	return rc;
 }
 
 int hwts_sqlite_page(struct hwts_conn *base, const struct hwts_kind_row *kind, unsigned states, int64_t due_us,
@@ -140,7 +116,7 @@ int hwts_sqlite_page(struct hwts_conn *base, const struct hwts_kind_row *kind, u
 	struct sqlite_conn *conn = sqlite_conn(base);
 	struct place *places = hwts_alloc(3 * n * sizeof(*places));
 	size_t found = 0;
-	int rc = places ? hwts_sqlite_do(conn, "begin", NULL, 0, NULL) : ENOMEM;
+	int rc = places ? hwts_sqlite_do(conn, NULL, "begin", NOTHING) : ENOMEM;
 
 	*count = 0;
 	if (rc == 0) {

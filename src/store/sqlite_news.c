@@ -30,24 +30,21 @@
 
 int hwts_sqlite_hint(struct sqlite_conn *conn, const struct hwts_due *due, int64_t now_us)
 {
-	return HWTS_SQLITE_DO(conn, "insert into @_hint (id, due_us, shard, len, at_us) values (?, ?, ?, ?, ?)", NULL,
-			      due->id, due->due_us, due->shard, due->len, now_us);
+	return hwts_sqlite_do(
+	    conn, NULL, "insert into @_hint (id, due_us, shard, len, at_us) values (?, ?, ?, ?, ?)",
+	    WITH(NUMBER(due->id), NUMBER(due->due_us), NUMBER(due->shard), NUMBER(due->len), NUMBER(now_us)));
 }
 
 /* The number of the last hint that was ever left. */
 static int last_hint(struct sqlite_conn *conn, int64_t *seq)
 {
-	int failed = 0;
-	bool row = false;
-	sqlite3_stmt *statement = hwts_sqlite_statement(conn, "select seq from sqlite_sequence where name = '@_hint'",
-							&failed);
+	int rc = 0;
+	sqlite3_stmt *rows = hwts_sqlite_rows(conn, &rc, "select seq from sqlite_sequence where name = '@_hint'",
+					      NOTHING);
 
-	if (!statement)
-		return failed;
-	failed = hwts_sqlite_step(conn, statement, &row);
-	*seq = row ? sqlite3_column_int64(statement, 0) : 0;
-	sqlite3_reset(statement);
-	return failed;
+	for (*seq = 0; hwts_sqlite_next(conn, rows, &rc);)
+		*seq = number_of(rows, 0);
+	return rc;
 }
 
 #ifdef __linux__
@@ -92,50 +89,38 @@ int hwts_sqlite_news_fd(struct hwts_conn *base)
 
 static int read_hints(struct sqlite_conn *conn, hwts_hear *hear, void *ctx)
 {
-	int64_t before = conn->hints_read, last = 0, seq;
-	int failed = 0;
-	sqlite3_stmt *statement = hwts_sqlite_statement(
-	    conn, "select seq, id, due_us, shard, len from @_hint where seq > ? order by seq", &failed);
+	int64_t before = conn->hints_read, last = 0;
+	int rc = 0;
+	sqlite3_stmt *rows =
+	    hwts_sqlite_rows(conn, &rc, "select seq, id, due_us, shard, len from @_hint where seq > ? order by seq",
+			     WITH(NUMBER(before)));
 
-	if (!statement)
-		return failed;
-	sqlite3_bind_int64(statement, 1, before);
-	for (bool row = true; row;) {
-		failed = hwts_sqlite_step(conn, statement, &row);
-		if (failed != 0 || !row)
-			break;
-		seq = sqlite3_column_int64(statement, 0);
-		if (seq != conn->hints_read + 1)
+	while (hwts_sqlite_next(conn, rows, &rc)) {
+		if (number_of(rows, 0) != conn->hints_read + 1)
 			hear(ctx, &(struct hwts_due){ .id = -1 });
-		conn->hints_read = seq;
+		conn->hints_read = number_of(rows, 0);
 		if (!HWTS_TEST(deaf))
-			hear(ctx, &(struct hwts_due){
-				      sqlite3_column_int64(statement, 1), sqlite3_column_int64(statement, 2),
-				      sqlite3_column_int(statement, 3), (uint32_t)sqlite3_column_int(statement, 4) });
+			hear(ctx, &(struct hwts_due){ number_of(rows, 1), number_of(rows, 2),
+						      (int32_t)number_of(rows, 3), (uint32_t)number_of(rows, 4) });
 	}
 	/* None: perhaps they came and went while this process slept. */
-	if (failed == 0 && conn->hints_read == before && (failed = last_hint(conn, &last)) == 0 && last > before) {
+	if (rc == 0 && conn->hints_read == before && (rc = last_hint(conn, &last)) == 0 && last > before) {
 		conn->hints_read = last;
 		hear(ctx, &(struct hwts_due){ .id = -1 });
 	}
-	return failed;
+	return rc;
 }
 
 static int version_changed(struct sqlite_conn *conn, bool *changed)
 {
-	int failed = 0, version = 0;
-	bool row = false;
-	sqlite3_stmt *statement = hwts_sqlite_statement(conn, "pragma data_version", &failed);
+	int rc = 0;
+	sqlite3_stmt *rows = hwts_sqlite_rows(conn, &rc, "pragma data_version", NOTHING);
 
-	if (!statement)
-		return failed;
-	failed = hwts_sqlite_step(conn, statement, &row);
-	if (row)
-		version = sqlite3_column_int(statement, 0);
-	sqlite3_reset(statement);
-	*changed = version != conn->data_version;
-	conn->data_version = version;
-	return failed;
+	while (hwts_sqlite_next(conn, rows, &rc)) {
+		*changed = number_of(rows, 0) != conn->data_version;
+		conn->data_version = (int)number_of(rows, 0);
+	}
+	return rc;
 }
 
 int hwts_sqlite_news(struct hwts_conn *base, bool signalled, hwts_hear *hear, void *ctx, int64_t *again_ns)
@@ -165,29 +150,22 @@ void hwts_sqlite_tend(struct hwts_conn *base)
 {
 	struct sqlite_conn *conn = sqlite_conn(base);
 	int64_t old_us = hwts_wall_us() - HINT_LIFE_US, dead_us = hwts_boot_ns() / 1000 - DEAD_MEMBER_US;
-	int failed = 0, rc;
-	bool row = false;
-	sqlite3_stmt *statement = hwts_sqlite_statement(
-	    conn,
+	int rc = 0;
+	sqlite3_stmt *rows = hwts_sqlite_rows(
+	    conn, &rc,
 	    "select exists (select 1 from (select at_us from @_hint order by seq limit 1) where at_us < ?1)"
 	    " or exists (select 1 from @_member where until_us < ?2)",
-	    &failed);
+	    WITH(NUMBER(old_us), NUMBER(dead_us)));
+	bool any = hwts_sqlite_next(conn, rows, &rc) && number_of(rows, 0) == 1;
 
-	if (!statement)
+	sqlite3_reset(rows);
+	if (!any || hwts_sqlite_begin(conn, false) != 0)
 		return;
-	sqlite3_bind_int64(statement, 1, old_us);
-	sqlite3_bind_int64(statement, 2, dead_us);
-	if (hwts_sqlite_step(conn, statement, &row) != 0 || !row)
-		return;
-	row = sqlite3_column_int(statement, 0) == 1;
-	sqlite3_reset(statement);
-	if (!row || hwts_sqlite_begin(conn, false) != 0)
-		return;
-	rc = HWTS_SQLITE_DO(conn,
+	rc = hwts_sqlite_do(conn, NULL,
 			    "delete from @_hint where seq in (select seq from @_hint order by seq limit 5000)"
 			    " and at_us < ?",
-			    NULL, old_us);
+			    WITH(NUMBER(old_us)));
 	if (rc == 0)
-		rc = HWTS_SQLITE_DO(conn, "delete from @_member where until_us < ?", NULL, dead_us);
+		rc = hwts_sqlite_do(conn, NULL, "delete from @_member where until_us < ?", WITH(NUMBER(dead_us)));
 	(void)hwts_sqlite_commit(conn, rc);
 }

@@ -18,148 +18,98 @@ struct putting {
 
 static int horizon_of(struct putting *putting, int32_t kind)
 {
-	int failed = 0;
-	bool row = false;
-	sqlite3_stmt *statement;
+	int rc = 0;
+	sqlite3_stmt *rows;
 
 	if (putting->kind == kind)
 		return 0;
-	statement = hwts_sqlite_statement(putting->conn, "select horizon_us from @_kind where id = ?", &failed);
-	if (!statement)
-		return failed;
-	sqlite3_bind_int64(statement, 1, kind);
-	failed = hwts_sqlite_step(putting->conn, statement, &row);
+	rows = hwts_sqlite_rows(putting->conn, &rc, "select horizon_us from @_kind where id = ?", WITH(NUMBER(kind)));
 	putting->kind = kind;
-	putting->horizon_us = row ? sqlite3_column_int64(statement, 0) : 0;
-	sqlite3_reset(statement);
-	return failed;
+	putting->horizon_us = hwts_sqlite_next(putting->conn, rows, &rc) ? number_of(rows, 0) : 0;
+	sqlite3_reset(rows);
+	return rc;
 }
 
 /* Leaves a hint if another process holds the shard and would not learn of it otherwise. */
 static int tell(struct putting *putting, int32_t kind, const struct hwts_due *due)
 {
 	struct sqlite_conn *conn = putting->conn;
-	int failed = horizon_of(putting, kind);
-	bool row = false, other = false;
-	sqlite3_stmt *statement;
+	int rc = horizon_of(putting, kind);
+	bool other;
+	sqlite3_stmt *rows;
 
-	if (failed != 0 || due->due_us >= putting->now_us + putting->horizon_us)
-		return failed;
-	statement = hwts_sqlite_statement(conn, "select owner from @_shard where id = ?", &failed);
-	if (!statement)
-		return failed;
-	sqlite3_bind_int64(statement, 1, due->shard);
-	failed = hwts_sqlite_step(conn, statement, &row);
-	if (row && sqlite3_column_type(statement, 0) != SQLITE_NULL)
-		other = putting->on ||
-			strcmp((const char *)sqlite3_column_text(statement, 0), hwts_me(conn->conn.db)) != 0;
-	sqlite3_reset(statement);
-	return failed == 0 && other ? hwts_sqlite_hint(conn, due, putting->now_us) : failed;
+	if (rc != 0 || due->due_us >= putting->now_us + putting->horizon_us)
+		return rc;
+	rows = hwts_sqlite_rows(conn, &rc, "select owner <> ? or ? from @_shard where id = ? and owner is not null",
+				WITH(TEXT(hwts_me(conn->conn.db)), NUMBER(putting->on), NUMBER(due->shard)));
+	other = hwts_sqlite_next(conn, rows, &rc) && number_of(rows, 0) == 1;
+	sqlite3_reset(rows);
+	return rc == 0 && other ? hwts_sqlite_hint(conn, due, putting->now_us) : rc;
 }
 
 static int draw_ids(struct sqlite_conn *conn, size_t n, int64_t *first)
 {
-	int failed = 0;
-	bool row = false;
-	sqlite3_stmt *statement =
-	    hwts_sqlite_statement(conn, "update @_meta set next_id = next_id + ?1 returning next_id - ?1", &failed);
+	int rc = 0;
+	sqlite3_stmt *rows = hwts_sqlite_rows(
+	    conn, &rc, "update @_meta set next_id = next_id + ?1 returning next_id - ?1", WITH(NUMBER((int64_t)n)));
 
-	if (!statement)
-		return failed;
-	sqlite3_bind_int64(statement, 1, (int64_t)n);
-	failed = hwts_sqlite_step(conn, statement, &row);
-	*first = row ? sqlite3_column_int64(statement, 0) : 0;
-	if (failed == 0 && row)
-		failed = hwts_sqlite_step(conn, statement, &row);
-	return failed == 0 && *first == 0 ? hwts_fail(EIO, "sqlite: the table of the version is empty") : failed;
+	while (hwts_sqlite_next(conn, rows, &rc))
+		*first = number_of(rows, 0);
+	return rc == 0 && *first == 0 ? hwts_fail(EIO, "sqlite: the table of the version is empty") : rc;
 }
 
-static void bind_data(sqlite3_stmt *statement, int at, const struct hwts_put *put)
+static int insert(struct putting *putting, const struct hwts_put *put, int *inserted)
 {
-	if (put->len > 0)
-		sqlite3_bind_blob64(statement, at, put->data, put->len, SQLITE_STATIC);
-	else
-		sqlite3_bind_null(statement, at);
-}
-
-static int insert(struct putting *putting, struct hwts_put *put, bool *inserted)
-{
-	struct sqlite_conn *conn = putting->conn;
-	int failed = 0;
-	sqlite3_stmt *statement = hwts_sqlite_statement(
-	    conn,
+	return hwts_sqlite_do(
+	    putting->conn, inserted,
 	    "insert into @_timeout (id, due_us, base_us, epoch, period_us, kind, shard, attempt, state, key, data)"
-	    " values (?1, ?2, ?2, 0, ?3, ?4, ?5, 0, 1, ?6, ?7)"
-	    " on conflict (kind, key) where key is not null do nothing",
-	    &failed);
-
-	if (!statement)
-		return failed;
-	sqlite3_bind_int64(statement, 1, put->id);
-	sqlite3_bind_int64(statement, 2, put->due_us);
-	sqlite3_bind_int64(statement, 3, put->period_us);
-	sqlite3_bind_int64(statement, 4, put->kind.id);
-	sqlite3_bind_int64(statement, 5, put->shard);
-	hwts_sqlite_text(statement, 6, put->key);
-	bind_data(statement, 7, put);
-	failed = hwts_sqlite_step(conn, statement, NULL);
-	*inserted = failed == 0 && sqlite3_changes(conn->handle) == 1;
-	return failed;
+	    " values (?1, ?2, ?2, 0, ?3, ?4, ?5, 0, 1, ?6, ?7) on conflict (kind, key) where key is not null do "
+	    "nothing",
+	    WITH(NUMBER(put->id), NUMBER(put->due_us), NUMBER(put->period_us), NUMBER(put->kind.id), NUMBER(put->shard),
+		 TEXT(put->key), BYTES(put->len ? put->data : NULL, put->len)));
 }
 
 /* The key is in use: finds by which timeout, and replaces that if it may. */
 static int meet(struct putting *putting, struct hwts_put *put)
 {
-	struct sqlite_conn *conn = putting->conn;
-	int failed = 0, state;
-	bool row = false;
-	sqlite3_stmt *statement =
-	    hwts_sqlite_statement(conn, "select id, state, shard from @_timeout where kind = ? and key = ?", &failed);
+	int rc = 0;
+	int64_t state = 0;
+	sqlite3_stmt *rows = hwts_sqlite_rows(putting->conn, &rc,
+					      "select id, state, shard from @_timeout where kind = ? and key = ?",
+					      WITH(NUMBER(put->kind.id), TEXT(put->key)));
 
-	if (!statement)
-		return failed;
-	sqlite3_bind_int64(statement, 1, put->kind.id);
-	hwts_sqlite_text(statement, 2, put->key);
-	failed = hwts_sqlite_step(conn, statement, &row);
-	if (failed != 0 || !row)
-		return failed ? failed : hwts_fail(EIO, "sqlite: the key is in use and is not there");
-	put->found_id = sqlite3_column_int64(statement, 0);
-	state = sqlite3_column_int(statement, 1);
-	put->shard = sqlite3_column_int(statement, 2);
-	sqlite3_reset(statement);
+	while (hwts_sqlite_next(putting->conn, rows, &rc)) {
+		put->found_id = number_of(rows, 0);
+		state = number_of(rows, 1);
+		put->shard = (int32_t)number_of(rows, 2);
+	}
+	if (rc == 0 && state == 0)
+		rc = hwts_fail(EIO, "sqlite: the key is in use and is not there");
 	put->rc = !put->replace ? EEXIST : state == HWT_STORE_RUNNING ? EBUSY : state == HWT_STORE_FAILED ? EEXIST : 0;
-	if (put->rc != 0)
-		return 0;
+	if (rc != 0 || put->rc != 0)
+		return rc;
 	put->id = put->found_id;
-	statement = hwts_sqlite_statement(
-	    conn,
-	    "update @_timeout set due_us = ?2, base_us = ?2, period_us = ?3, data = ?4, attempt = 0, error = null"
-	    " where id = ?1",
-	    &failed);
-	if (!statement)
-		return failed;
-	sqlite3_bind_int64(statement, 1, put->id);
-	sqlite3_bind_int64(statement, 2, put->due_us);
-	sqlite3_bind_int64(statement, 3, put->period_us);
-	bind_data(statement, 4, put);
-	return hwts_sqlite_step(conn, statement, NULL);
+	return hwts_sqlite_do(putting->conn, NULL,
+			      "update @_timeout set due_us = ?2, base_us = ?2, period_us = ?3, data = ?4, attempt = 0,"
+			      " error = null where id = ?1",
+			      WITH(NUMBER(put->id), NUMBER(put->due_us), NUMBER(put->period_us),
+				   BYTES(put->len ? put->data : NULL, put->len)));
 }
 
 static int put_one(struct putting *putting, struct hwts_put *put, int64_t id)
 {
-	bool inserted = false;
-	int failed;
+	int inserted = 0, rc;
 
 	put->rc = 0;
 	put->found_id = 0;
 	put->id = id;
 	put->shard = hwts_shard_of(&put->kind, id);
 	put->due_us = put->absolute ? put->when_us : putting->now_us + put->when_us;
-	failed = insert(putting, put, &inserted);
-	if (failed == 0 && !inserted)
-		failed = meet(putting, put);
-	if (failed != 0 || put->rc != 0)
-		return failed;
+	rc = insert(putting, put, &inserted);
+	if (rc == 0 && inserted == 0)
+		rc = meet(putting, put);
+	if (rc != 0 || put->rc != 0)
+		return rc;
 	return tell(putting, put->kind.id, &(struct hwts_due){ put->id, put->due_us, put->shard, (uint32_t)put->len });
 }
 
@@ -167,19 +117,19 @@ static int put_one(struct putting *putting, struct hwts_put *put, int64_t id)
 static int put_all(struct putting *putting, struct hwts_put *puts, size_t n, bool all, struct hwts_put **refused)
 {
 	int64_t first = 0;
-	int failed = draw_ids(putting->conn, n, &first);
+	int rc = draw_ids(putting->conn, n, &first);
 
 	putting->now_us = hwts_wall_us(); /* with the lock: see above */
-	for (size_t i = 0; i < n && failed == 0; i++) {
-		failed = put_one(putting, &puts[i], first + (int64_t)i);
-		if (failed == 0 && puts[i].rc != 0 && all) {
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		rc = put_one(putting, &puts[i], first + (int64_t)i);
+		if (rc == 0 && puts[i].rc != 0 && all) {
 			if (puts[i].found_id >= first)
 				puts[i].found_id = 0; /* it goes, too */
 			*refused = &puts[i];
 			return 0;
 		}
 	}
-	return failed;
+	return rc;
 }
 
 int hwts_sqlite_put(struct hwts_conn *base, struct hwts_put *puts, size_t n, bool all)
@@ -230,19 +180,15 @@ int hwts_sqlite_put_on(struct hwts_db *db, void *connection, struct hwts_put *pu
 /* Why a row could not be had. */
 static int why_not(struct sqlite_conn *conn, int64_t id)
 {
-	int failed = 0;
-	bool row = false;
-	sqlite3_stmt *statement = hwts_sqlite_statement(conn, "select state from @_timeout where id = ?", &failed);
+	int rc = 0;
+	sqlite3_stmt *rows = hwts_sqlite_rows(conn, &rc, "select 1 from @_timeout where id = ?", WITH(NUMBER(id)));
+	bool there = hwts_sqlite_next(conn, rows, &rc);
 
-	if (!statement)
-		return failed;
-	sqlite3_bind_int64(statement, 1, id);
-	failed = hwts_sqlite_step(conn, statement, &row);
-	sqlite3_reset(statement);
-	if (failed != 0)
-		return failed;
-	return row ? hwts_fail(EBUSY, "timeout %lld is running", (long long)id)
-		   : hwts_fail(ENOENT, "there is no timeout %lld", (long long)id);
+	sqlite3_reset(rows);
+	if (rc != 0)
+		return rc;
+	return there ? hwts_fail(EBUSY, "timeout %lld is running", (long long)id)
+		     : hwts_fail(ENOENT, "there is no timeout %lld", (long long)id);
 }
 
 int hwts_sqlite_cancel(struct hwts_conn *base, int64_t id)
@@ -253,35 +199,30 @@ int hwts_sqlite_cancel(struct hwts_conn *base, int64_t id)
 
 	if (rc != 0)
 		return rc;
-	rc = HWTS_SQLITE_DO(conn, "delete from @_timeout where id = ? and state <> 2", &changes, id);
+	rc = hwts_sqlite_do(conn, &changes, "delete from @_timeout where id = ? and state <> 2", WITH(NUMBER(id)));
 	if (rc == 0 && changes == 0)
 		rc = why_not(conn, id);
 	return hwts_sqlite_commit(conn, rc);
 }
 
-static int move(struct putting *putting, int64_t id, int64_t delay_us, struct hwts_due *due)
+static int move(struct putting *putting, int64_t id, int64_t due_us, struct hwts_due *due)
 {
-	int failed = 0, kind = 0;
-	bool row = false;
-	sqlite3_stmt *statement = hwts_sqlite_statement(
-	    putting->conn,
-	    "update @_timeout set due_us = ?2, base_us = ?2, attempt = iif(state = 3, 0, attempt),"
-	    " shard = iif(shard < 0, -1 - shard, shard), epoch = 0, state = 1"
-	    " where id = ?1 and state <> 2 returning shard, length(data), kind",
-	    &failed);
+	int rc = 0;
+	int32_t kind = 0;
+	sqlite3_stmt *rows =
+	    hwts_sqlite_rows(putting->conn, &rc,
+			     "update @_timeout set due_us = ?2, base_us = ?2, attempt = iif(state = 3, 0, attempt),"
+			     " shard = iif(shard < 0, -1 - shard, shard), epoch = 0, state = 1"
+			     " where id = ?1 and state <> 2 returning shard, length(data), kind",
+			     WITH(NUMBER(id), NUMBER(due_us)));
 
-	if (!statement)
-		return failed;
-	sqlite3_bind_int64(statement, 1, id);
-	sqlite3_bind_int64(statement, 2, putting->now_us + delay_us);
-	failed = hwts_sqlite_step(putting->conn, statement, &row);
-	if (failed != 0 || !row)
-		return failed ? failed : why_not(putting->conn, id);
-	*due = (struct hwts_due){ id, putting->now_us + delay_us, sqlite3_column_int(statement, 0),
-				  (uint32_t)sqlite3_column_int(statement, 1) };
-	kind = sqlite3_column_int(statement, 2);
-	failed = hwts_sqlite_step(putting->conn, statement, NULL);
-	return failed ? failed : tell(putting, kind, due);
+	while (hwts_sqlite_next(putting->conn, rows, &rc)) {
+		*due = (struct hwts_due){ id, due_us, (int32_t)number_of(rows, 0), (uint32_t)number_of(rows, 1) };
+		kind = (int32_t)number_of(rows, 2);
+	}
+	if (rc == 0)
+		rc = kind ? tell(putting, kind, due) : why_not(putting->conn, id);
+	return rc;
 }
 
 int hwts_sqlite_reschedule(struct hwts_conn *base, int64_t id, int64_t delay_us, struct hwts_due *due)
@@ -292,6 +233,6 @@ int hwts_sqlite_reschedule(struct hwts_conn *base, int64_t id, int64_t delay_us,
 	if (rc != 0)
 		return rc;
 	putting.now_us = hwts_wall_us();
-	rc = move(&putting, id, delay_us, due);
+	rc = move(&putting, id, putting.now_us + delay_us, due);
 	return hwts_sqlite_commit(putting.conn, rc);
 }

@@ -17,90 +17,67 @@ struct epochs {
 static int epoch_of(struct sqlite_conn *conn, struct epochs *epochs, int32_t shard, int64_t *epoch)
 {
 	size_t at = (size_t)shard % HWTS_COUNT(epochs->seen);
-	int failed = 0;
-	bool row = false;
-	sqlite3_stmt *statement;
+	int rc = 0;
 
 	if (epochs->seen[at].shard != shard || epochs->seen[at].epoch == 0) {
-		statement = hwts_sqlite_statement(conn, "select epoch, owner = ? from @_shard where id = ?", &failed);
-		if (!statement)
-			return failed;
-		hwts_sqlite_text(statement, 1, hwts_me(conn->conn.db));
-		sqlite3_bind_int64(statement, 2, shard);
-		failed = hwts_sqlite_step(conn, statement, &row);
-		if (failed != 0)
-			return failed;
+		sqlite3_stmt *rows = hwts_sqlite_rows(conn, &rc, "select epoch from @_shard where owner = ? and id = ?",
+						      WITH(TEXT(hwts_me(conn->conn.db)), NUMBER(shard)));
+
 		epochs->seen[at].shard = shard;
-		epochs->seen[at].epoch = row && sqlite3_column_int(statement, 1) == 1
-					     ? sqlite3_column_int64(statement, 0)
-					     : -1;
-		sqlite3_reset(statement);
+		epochs->seen[at].epoch = hwts_sqlite_next(conn, rows, &rc) ? number_of(rows, 0) : -1;
+		sqlite3_reset(rows);
 	}
 	*epoch = epochs->seen[at].epoch;
-	return 0;
+	return rc;
 }
 
-static struct hwts_row *row_of(sqlite3_stmt *statement)
+static struct hwts_row *row_of(sqlite3_stmt *rows, const struct hwts_want *want, int64_t now_us)
 {
-	const char *key = (const char *)sqlite3_column_text(statement, 4);
-	const void *data = sqlite3_column_blob(statement, 5);
-	struct hwts_row *row = hwts_row_make(key, key ? (size_t)sqlite3_column_bytes(statement, 4) : 0, data,
-					     (size_t)sqlite3_column_bytes(statement, 5));
+	const char *key = (const char *)sqlite3_column_text(rows, 4);
+	const void *data = sqlite3_column_blob(rows, 5);
+	struct hwts_row *row = hwts_row_make(key, key ? (size_t)sqlite3_column_bytes(rows, 4) : 0, data,
+					     (size_t)sqlite3_column_bytes(rows, 5));
 
 	if (!row)
 		return NULL;
-	row->due_us = sqlite3_column_int64(statement, 0);
-	row->base_us = sqlite3_column_int64(statement, 1);
-	row->period_us = sqlite3_column_int64(statement, 2);
-	row->attempt = (unsigned)sqlite3_column_int(statement, 3);
+	row->id = want->id;
+	row->shard = want->shard;
+	row->epoch = want->epoch;
+	row->now_us = now_us;
+	row->due_us = number_of(rows, 0);
+	row->base_us = number_of(rows, 1);
+	row->period_us = number_of(rows, 2);
+	row->attempt = (unsigned)number_of(rows, 3);
 	return row;
 }
 
 static int begin_one(struct sqlite_conn *conn, struct hwts_want *want, int64_t now_us, int64_t from_epoch,
 		     int64_t to_epoch)
 {
-	int failed = 0;
-	bool row = false;
-	sqlite3_stmt *statement = hwts_sqlite_statement(
-	    conn,
+	int rc = 0;
+	bool begun = false;
+	sqlite3_stmt *rows = hwts_sqlite_rows(
+	    conn, &rc,
 	    "update @_timeout set state = 2, epoch = ?2, attempt = attempt + 1 where id = ?1 and shard = ?3"
 	    " and due_us <= ?4 and (state = 1 or (state = 2 and epoch >= ?5 and epoch < ?6))"
 	    " returning due_us, base_us, period_us, attempt, key, data",
-	    &failed);
+	    WITH(NUMBER(want->id), NUMBER(want->epoch), NUMBER(want->shard), NUMBER(now_us), NUMBER(from_epoch),
+		 NUMBER(to_epoch)));
 
-	if (!statement)
-		return failed;
-	sqlite3_bind_int64(statement, 1, want->id);
-	sqlite3_bind_int64(statement, 2, want->epoch);
-	sqlite3_bind_int64(statement, 3, want->shard);
-	sqlite3_bind_int64(statement, 4, now_us);
-	sqlite3_bind_int64(statement, 5, from_epoch);
-	sqlite3_bind_int64(statement, 6, to_epoch);
-	failed = hwts_sqlite_step(conn, statement, &row);
-	if (failed != 0)
-		return failed;
-	if (row) {
-		want->row = row_of(statement);
+	while (hwts_sqlite_next(conn, rows, &rc)) {
+		begun = true;
+		want->row = row_of(rows, want, now_us);
 		if (!want->row)
-			return ENOMEM;
-		want->row->id = want->id;
-		want->row->shard = want->shard;
-		want->row->epoch = want->epoch;
-		want->row->now_us = now_us;
-		return hwts_sqlite_step(conn, statement, &row);
+			rc = ENOMEM;
 	}
+	if (rc != 0 || begun)
+		return rc;
 	/* It has moved, or this process believed the clock to be further, or it is gone. */
-	statement = hwts_sqlite_statement(conn, "select due_us from @_timeout where id = ? and state = 1 and shard = ?",
-					  &failed);
-	if (!statement)
-		return failed;
-	sqlite3_bind_int64(statement, 1, want->id);
-	sqlite3_bind_int64(statement, 2, want->shard);
-	failed = hwts_sqlite_step(conn, statement, &row);
-	if (row)
-		want->due_us = sqlite3_column_int64(statement, 0);
-	sqlite3_reset(statement);
-	return failed;
+	rows = hwts_sqlite_rows(conn, &rc, "select due_us from @_timeout where id = ? and state = 1 and shard = ?",
+				WITH(NUMBER(want->id), NUMBER(want->shard)));
+	while (hwts_sqlite_next(conn, rows, &rc))
+		want->due_us = number_of(rows, 0);
+	return rc;
 }
 
 static int begin_all(struct sqlite_conn *conn, struct hwts_want *wants, size_t n, bool synced, bool again)
@@ -143,54 +120,36 @@ int hwts_sqlite_begin_rows(struct hwts_conn *base, struct hwts_want *wants, size
  * Ends
  */
 
-static int file_again(struct sqlite_conn *conn, struct hwts_row *row, int64_t now_us)
+static int file_again(struct sqlite_conn *conn, struct hwts_row *row, int64_t now_us, int *hit)
 {
-	int failed = 0;
-	sqlite3_stmt *statement =
-	    hwts_sqlite_statement(conn,
-				  "update @_timeout set state = 1, epoch = 0, due_us = ?3, base_us = ?4, attempt = ?5,"
-				  " error = ?6 where id = ?1 and state = 2 and epoch = ?2",
-				  &failed);
-
-	if (!statement)
-		return failed;
 	if (row->how == HWTS_AFTER) {
 		row->when_us = HWTS_MIN(now_us + row->when_us, row->limit_us);
 		row->how = HWTS_AT; /* the same time if this is tried again */
 	}
-	sqlite3_bind_int64(statement, 1, row->id);
-	sqlite3_bind_int64(statement, 2, row->epoch);
-	sqlite3_bind_int64(statement, 3, row->when_us);
-	sqlite3_bind_int64(statement, 4, row->period_us > 0 ? row->next_base_us : row->when_us);
-	sqlite3_bind_int64(statement, 5, row->next_attempt);
-	hwts_sqlite_text(statement, 6, row->error[0] ? row->error : NULL);
-	return hwts_sqlite_step(conn, statement, NULL);
+	return hwts_sqlite_do(conn, hit,
+			      "update @_timeout set state = 1, epoch = 0, due_us = ?3, base_us = ?4, attempt = ?5,"
+			      " error = ?6 where id = ?1 and state = 2 and epoch = ?2",
+			      WITH(NUMBER(row->id), NUMBER(row->epoch), NUMBER(row->when_us),
+				   NUMBER(row->period_us > 0 ? row->next_base_us : row->when_us),
+				   NUMBER(row->next_attempt), TEXT(row->error[0] ? row->error : NULL)));
 }
 
 static int end_one(struct sqlite_conn *conn, struct hwts_row *row, int64_t now_us)
 {
-	int failed = 0;
-	sqlite3_stmt *statement;
+	int hit = 0, rc;
 
-	if (row->how == HWTS_DONE) {
-		failed = HWTS_SQLITE_DO(conn, "delete from @_timeout where id = ? and state = 2 and epoch = ?", NULL,
-					row->id, row->epoch);
-	} else if (row->how == HWTS_FAIL) {
-		statement = hwts_sqlite_statement(conn,
-						  "update @_timeout set state = 3, shard = -1 - shard, error = ?3"
-						  " where id = ?1 and state = 2 and epoch = ?2",
-						  &failed);
-		if (!statement)
-			return failed;
-		sqlite3_bind_int64(statement, 1, row->id);
-		sqlite3_bind_int64(statement, 2, row->epoch);
-		hwts_sqlite_text(statement, 3, row->error);
-		failed = hwts_sqlite_step(conn, statement, NULL);
-	} else {
-		failed = file_again(conn, row, now_us);
-	}
-	row->hit = failed == 0 && sqlite3_changes(conn->handle) == 1;
-	return failed;
+	if (row->how == HWTS_DONE)
+		rc = hwts_sqlite_do(conn, &hit, "delete from @_timeout where id = ? and state = 2 and epoch = ?",
+				    WITH(NUMBER(row->id), NUMBER(row->epoch)));
+	else if (row->how == HWTS_FAIL)
+		rc = hwts_sqlite_do(conn, &hit,
+				    "update @_timeout set state = 3, shard = -1 - shard, error = ?3"
+				    " where id = ?1 and state = 2 and epoch = ?2",
+				    WITH(NUMBER(row->id), NUMBER(row->epoch), TEXT(row->error)));
+	else
+		rc = file_again(conn, row, now_us, &hit);
+	row->hit = hit == 1;
+	return rc;
 }
 
 int hwts_sqlite_end_rows(struct hwts_conn *base, struct hwts_row *rows)
@@ -218,7 +177,7 @@ int hwts_sqlite_open_run(struct hwts_conn *base, void **handle)
 
 	if (rc != 0)
 		return rc;
-	rc = hwts_sqlite_do(conn, "savepoint hwt_run", NULL, 0, NULL); /* is gone if the task ends the transaction */
+	rc = hwts_sqlite_do(conn, NULL, "savepoint hwt_run", NOTHING); /* is gone if the task ends the transaction */
 	if (rc != 0)
 		return hwts_sqlite_commit(conn, rc);
 	*handle = conn->handle;

@@ -29,25 +29,19 @@ static const char TABLES[] =
 /* 0: there are no tables. */
 static int version_of(struct sqlite_conn *conn, int *version)
 {
-	int failed = 0;
-	bool row = false;
-	sqlite3_stmt *statement = hwts_sqlite_statement(
-	    conn, "select count(*) from sqlite_master where type = 'table' and name = '@_meta'", &failed);
+	int rc = 0;
+	sqlite3_stmt *rows = hwts_sqlite_rows(
+	    conn, &rc, "select count(*) from sqlite_master where type = 'table' and name = '@_meta'", NOTHING);
+	bool there = hwts_sqlite_next(conn, rows, &rc) && number_of(rows, 0) == 1;
 
+	sqlite3_reset(rows);
 	*version = 0;
-	if (!statement || (failed = hwts_sqlite_step(conn, statement, &row)) != 0)
-		return failed;
-	row = row && sqlite3_column_int(statement, 0) != 0;
-	sqlite3_reset(statement);
-	if (!row)
-		return 0;
-	statement = hwts_sqlite_statement(conn, "select version from @_meta", &failed);
-	if (!statement || (failed = hwts_sqlite_step(conn, statement, &row)) != 0)
-		return failed;
-	if (row)
-		*version = sqlite3_column_int(statement, 0);
-	sqlite3_reset(statement);
-	return 0;
+	if (!there)
+		return rc;
+	rows = hwts_sqlite_rows(conn, &rc, "select version from @_meta", NOTHING);
+	while (hwts_sqlite_next(conn, rows, &rc))
+		*version = (int)number_of(rows, 0);
+	return rc;
 }
 
 static int make_tables(struct sqlite_conn *conn)
@@ -65,10 +59,10 @@ static int make_tables(struct sqlite_conn *conn)
 
 			rc = made == SQLITE_OK ? 0 : hwts_sqlite_error(conn, made, "make the tables");
 			if (rc == 0)
-				rc = HWTS_SQLITE_DO(conn,
+				rc = hwts_sqlite_do(conn, NULL,
 						    "insert into @_meta values (1, ?, 1, null)"
 						    " on conflict (one) do update set version = excluded.version",
-						    NULL, HWTS_VERSION);
+						    WITH(NUMBER(HWTS_VERSION)));
 		}
 		rc = hwts_sqlite_commit(conn, rc);
 	}
@@ -91,37 +85,23 @@ static void read_boot(char *boot, size_t size)
 		fclose(file);
 }
 
-static int is_this_boot(struct sqlite_conn *conn, const char *boot, bool *is)
-{
-	int failed = 0;
-	sqlite3_stmt *statement = hwts_sqlite_statement(conn, "select 1 from @_meta where boot = ?", &failed);
-
-	if (!statement)
-		return failed;
-	hwts_sqlite_text(statement, 1, boot);
-	failed = hwts_sqlite_step(conn, statement, is);
-	sqlite3_reset(statement);
-	return failed;
-}
-
 static int note_boot(struct sqlite_conn *conn)
 {
 	char boot[64];
-	bool is = false;
-	sqlite3_stmt *statement;
-	int rc;
+	bool is;
+	int changes = 0, rc = 0;
+	sqlite3_stmt *rows;
 
 	read_boot(boot, sizeof(boot));
-	rc = is_this_boot(conn, boot, &is);
+	rows = hwts_sqlite_rows(conn, &rc, "select 1 from @_meta where boot = ?", WITH(TEXT(boot)));
+	is = hwts_sqlite_next(conn, rows, &rc);
+	sqlite3_reset(rows);
 	if (rc != 0 || is || (rc = hwts_sqlite_begin(conn, true)) != 0)
 		return rc;
-	rc = is_this_boot(conn, boot, &is);
-	if (rc == 0 && !is)
-		rc = hwts_sqlite_do(conn, "delete from @_member", NULL, 0, NULL);
-	if (rc == 0 && !is && (statement = hwts_sqlite_statement(conn, "update @_meta set boot = ?", &rc)) != NULL) {
-		hwts_sqlite_text(statement, 1, boot);
-		rc = hwts_sqlite_step(conn, statement, NULL);
-	}
+	/* Another process may have come first. */
+	rc = hwts_sqlite_do(conn, &changes, "update @_meta set boot = ?1 where boot is not ?1", WITH(TEXT(boot)));
+	if (rc == 0 && changes == 1)
+		rc = hwts_sqlite_do(conn, NULL, "delete from @_member", NOTHING);
 	return hwts_sqlite_commit(conn, rc);
 }
 
@@ -149,48 +129,27 @@ int hwts_sqlite_prepare(struct hwts_conn *base)
 
 static int read_kind(struct sqlite_conn *conn, const char *name, struct hwts_kind_row *out, bool *found)
 {
-	int failed = 0;
-	sqlite3_stmt *statement =
-	    hwts_sqlite_statement(conn, "select id, shards, mode, horizon_us from @_kind where name = ?", &failed);
+	int rc = 0;
+	sqlite3_stmt *rows = hwts_sqlite_rows(
+	    conn, &rc, "select id, shards, ifnull(mode, -1), horizon_us from @_kind where name = ?", WITH(TEXT(name)));
 
-	if (!statement)
-		return failed;
 	hwts_count_trip(conn->conn.db);
-	hwts_sqlite_text(statement, 1, name);
-	failed = hwts_sqlite_step(conn, statement, found);
-	if (failed != 0 || !*found)
-		return failed;
-	*out = (struct hwts_kind_row){
-		.id = sqlite3_column_int(statement, 0),
-		.shards = (uint32_t)sqlite3_column_int(statement, 1),
-		.mode = sqlite3_column_type(statement, 2) == SQLITE_NULL ? HWTS_MODE_OPEN
-									 : sqlite3_column_int(statement, 2),
-		.horizon_us = sqlite3_column_int64(statement, 3),
-	};
-	sqlite3_reset(statement);
-	return 0;
+	for (*found = false; hwts_sqlite_next(conn, rows, &rc); *found = true)
+		*out = (struct hwts_kind_row){ (int32_t)number_of(rows, 0), (uint32_t)number_of(rows, 1),
+					       (int)number_of(rows, 2), number_of(rows, 3) };
+	return rc;
 }
 
 static int make_kind(struct sqlite_conn *conn, const char *name, const struct hwts_kind_row *make)
 {
-	int failed = 0;
-	sqlite3_stmt *statement = hwts_sqlite_statement(
-	    conn, "insert into @_kind (name, shards, mode, horizon_us) values (?, ?, ?, ?)", &failed);
+	int rc = hwts_sqlite_do(conn, NULL,
+				"insert into @_kind (name, shards, mode, horizon_us) values (?, ?, nullif(?, -1), ?)",
+				WITH(TEXT(name), NUMBER(make->shards), NUMBER(make->mode), NUMBER(make->horizon_us)));
 
-	if (!statement)
-		return failed;
-	hwts_sqlite_text(statement, 1, name);
-	sqlite3_bind_int64(statement, 2, make->shards);
-	if (make->mode == HWTS_MODE_OPEN)
-		sqlite3_bind_null(statement, 3);
-	else
-		sqlite3_bind_int64(statement, 3, make->mode);
-	sqlite3_bind_int64(statement, 4, make->horizon_us);
-	failed = hwts_sqlite_step(conn, statement, NULL);
-	for (int64_t i = 0, id = sqlite3_last_insert_rowid(conn->handle); failed == 0 && i < make->shards; i++)
-		failed = HWTS_SQLITE_DO(conn, "insert into @_shard values (?, ?, 0, null)", NULL,
-					id * HWTS_SHARDS_MAX + i, id);
-	return failed;
+	for (int64_t i = 0, id = sqlite3_last_insert_rowid(conn->handle); rc == 0 && i < make->shards; i++)
+		rc = hwts_sqlite_do(conn, NULL, "insert into @_shard values (?, ?, 0, null)",
+				    WITH(NUMBER(id * HWTS_SHARDS_MAX + i), NUMBER(id)));
+	return rc;
 }
 
 /* Sets what the first registration of a kind sets that a put has made. */
@@ -198,8 +157,8 @@ static int settle_kind(struct sqlite_conn *conn, const struct hwts_kind_row *is,
 {
 	if (make->mode == HWTS_MODE_OPEN || is->mode != HWTS_MODE_OPEN)
 		return 0;
-	return HWTS_SQLITE_DO(conn, "update @_kind set mode = ?, horizon_us = ? where id = ?", NULL, make->mode,
-			      make->horizon_us, is->id);
+	return hwts_sqlite_do(conn, NULL, "update @_kind set mode = ?, horizon_us = ? where id = ?",
+			      WITH(NUMBER(make->mode), NUMBER(make->horizon_us), NUMBER(is->id)));
 }
 
 int hwts_sqlite_kind(struct hwts_conn *base, const char *name, const struct hwts_kind_row *make,

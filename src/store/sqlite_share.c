@@ -11,9 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define FREE_SHARD                                                                                                     \
-	"(owner is null or not exists (select 1 from @_member m where m.name = @_shard.owner and m.until_us > ?2))"
-
 static int64_t lease_clock_us(void)
 {
 	return hwts_boot_ns() / 1000;
@@ -43,25 +40,13 @@ static bool is_listed(const char *list, int32_t kind)
 
 static int add_member(struct sqlite_conn *conn, const char *list, bool force, int *changes)
 {
-	int failed = 0;
-	sqlite3_stmt *statement = hwts_sqlite_statement(
-	    conn,
+	return hwts_sqlite_do(
+	    conn, changes,
 	    "insert into @_member values (?1, ?2, ?3 + ?4, ?5) on conflict (name) do update set"
 	    " incarnation = excluded.incarnation, until_us = excluded.until_us, kinds = excluded.kinds"
 	    " where ?6 or incarnation = ?2 or until_us <= ?3",
-	    &failed);
-
-	if (!statement)
-		return failed;
-	hwts_sqlite_text(statement, 1, hwts_me(conn->conn.db));
-	sqlite3_bind_int64(statement, 2, conn->conn.db->incarnation);
-	sqlite3_bind_int64(statement, 3, lease_clock_us());
-	sqlite3_bind_int64(statement, 4, conn->conn.db->lease_us);
-	hwts_sqlite_text(statement, 5, list);
-	sqlite3_bind_int64(statement, 6, force);
-	failed = hwts_sqlite_step(conn, statement, NULL);
-	*changes = failed ? 0 : sqlite3_changes(conn->handle);
-	return failed;
+	    WITH(TEXT(hwts_me(conn->conn.db)), NUMBER(conn->conn.db->incarnation), NUMBER(lease_clock_us()),
+		 NUMBER(conn->conn.db->lease_us), TEXT(list), NUMBER(force)));
 }
 
 /* A hint that tells the others to look at the shards. */
@@ -92,20 +77,13 @@ int hwts_sqlite_join(struct hwts_conn *base, const int32_t *kinds, size_t n, boo
 int hwts_sqlite_leave(struct hwts_conn *base)
 {
 	struct sqlite_conn *conn = sqlite_conn(base);
-	int changes = 0, failed = 0;
+	int changes = 0;
 	int rc = hwts_sqlite_begin(conn, false);
-	sqlite3_stmt *statement;
 
 	if (rc != 0)
 		return rc;
-	statement = hwts_sqlite_statement(conn, "delete from @_member where name = ? and incarnation = ?", &failed);
-	rc = failed;
-	if (statement) {
-		hwts_sqlite_text(statement, 1, hwts_me(base->db));
-		sqlite3_bind_int64(statement, 2, base->db->incarnation);
-		rc = hwts_sqlite_step(conn, statement, NULL);
-		changes = sqlite3_changes(conn->handle);
-	}
+	rc = hwts_sqlite_do(conn, &changes, "delete from @_member where name = ? and incarnation = ?",
+			    WITH(TEXT(hwts_me(base->db)), NUMBER(base->db->incarnation)));
 	if (rc == 0 && changes == 1)
 		rc = call_others(conn);
 	return hwts_sqlite_commit(conn, rc);
@@ -117,143 +95,104 @@ int hwts_sqlite_leave(struct hwts_conn *base)
 
 static int renew(struct sqlite_conn *conn, struct hwts_look *look)
 {
-	int failed = 0;
-	sqlite3_stmt *statement = hwts_sqlite_statement(
-	    conn, "update @_member set until_us = ?1 + ?2 where name = ?3 and incarnation = ?4 and until_us > ?1",
-	    &failed);
+	int changes = 0;
+	int rc = hwts_sqlite_do(
+	    conn, &changes,
+	    "update @_member set until_us = ?1 + ?2 where name = ?3 and incarnation = ?4 and until_us > ?1",
+	    WITH(NUMBER(lease_clock_us()), NUMBER(conn->conn.db->lease_us), TEXT(hwts_me(conn->conn.db)),
+		 NUMBER(conn->conn.db->incarnation)));
 
-	if (!statement)
-		return failed;
-	sqlite3_bind_int64(statement, 1, lease_clock_us());
-	sqlite3_bind_int64(statement, 2, conn->conn.db->lease_us);
-	hwts_sqlite_text(statement, 3, hwts_me(conn->conn.db));
-	sqlite3_bind_int64(statement, 4, conn->conn.db->incarnation);
-	failed = hwts_sqlite_step(conn, statement, NULL);
-	look->renewed = failed == 0 && sqlite3_changes(conn->handle) == 1;
-	return failed;
+	look->renewed = changes == 1;
+	return rc;
 }
 
 static int count_members(struct sqlite_conn *conn, struct hwts_look *look)
 {
-	int failed = 0;
-	sqlite3_stmt *statement = hwts_sqlite_statement(conn, "select kinds from @_member where until_us > ?", &failed);
+	int rc = 0;
+	sqlite3_stmt *rows = hwts_sqlite_rows(conn, &rc, "select kinds from @_member where until_us > ?",
+					      WITH(NUMBER(lease_clock_us())));
 
-	if (!statement)
-		return failed;
-	for (size_t i = 0; i < look->kind_count; i++)
-		look->members[i] = 0;
-	sqlite3_bind_int64(statement, 1, lease_clock_us());
-	for (bool row = true; row;) {
-		failed = hwts_sqlite_step(conn, statement, &row);
-		if (failed != 0)
-			return failed;
-		for (size_t i = 0; row && i < look->kind_count; i++)
-			look->members[i] += is_listed((const char *)sqlite3_column_text(statement, 0), look->kinds[i]);
-	}
-	return 0;
+	memset(look->members, 0, look->kind_count * sizeof(*look->members));
+	while (hwts_sqlite_next(conn, rows, &rc))
+		for (size_t i = 0; i < look->kind_count; i++)
+			look->members[i] += is_listed((const char *)sqlite3_column_text(rows, 0), look->kinds[i]);
+	return rc;
 }
 
 static int list_shards(struct sqlite_conn *conn, struct hwts_look *look, int32_t kind)
 {
-	int failed = 0;
-	sqlite3_stmt *statement = hwts_sqlite_statement(
-	    conn,
+	int rc = 0;
+	sqlite3_stmt *rows = hwts_sqlite_rows(
+	    conn, &rc,
 	    "select s.id, s.epoch, s.owner = ?2, s.owner is null or ifnull(m.until_us, 0) <= ?3, m.until_us - ?3"
 	    " from @_shard s left join @_member m on m.name = s.owner where s.kind = ?1",
-	    &failed);
+	    WITH(NUMBER(kind), TEXT(hwts_me(conn->conn.db)), NUMBER(lease_clock_us())));
 
-	if (!statement)
-		return failed;
-	sqlite3_bind_int64(statement, 1, kind);
-	hwts_sqlite_text(statement, 2, hwts_me(conn->conn.db));
-	sqlite3_bind_int64(statement, 3, lease_clock_us());
-	for (bool row = true; row;) {
-		failed = hwts_sqlite_step(conn, statement, &row);
-		if (failed != 0)
-			return failed;
-		if (row && !hwts_look_shard(look, &(struct hwts_shard_row){
-						      .shard = sqlite3_column_int(statement, 0),
-						      .epoch = sqlite3_column_int64(statement, 1),
-						      .mine = sqlite3_column_int(statement, 2) == 1,
-						      .free = sqlite3_column_int(statement, 3) == 1,
-						      .left_us = sqlite3_column_int64(statement, 4),
-						  }))
-			return ENOMEM;
+	while (hwts_sqlite_next(conn, rows, &rc)) {
+		struct hwts_shard_row shard = { .shard = (int32_t)number_of(rows, 0),
+						.epoch = number_of(rows, 1),
+						.mine = number_of(rows, 2) == 1,
+						.free = number_of(rows, 3) == 1,
+						.left_us = number_of(rows, 4) };
+
+		if (!hwts_look_shard(look, &shard))
+			rc = ENOMEM;
 	}
-	return 0;
+	return rc;
+}
+
+/* Adds to the dues; *last is the last of them. */
+static int read_dues(struct sqlite_conn *conn, struct hwts_look *look, sqlite3_stmt *rows, struct hwts_due *last)
+{
+	int rc = 0;
+
+	while (hwts_sqlite_next(conn, rows, &rc)) {
+		last->id = number_of(rows, 0);
+		last->due_us = number_of(rows, 1);
+		last->len = (uint32_t)number_of(rows, 2);
+		if (!hwts_look_due(look, last))
+			rc = ENOMEM;
+	}
+	return rc;
 }
 
 static int look_ahead(struct sqlite_conn *conn, struct hwts_look *look, struct hwts_held *held)
 {
-	int failed = 0;
-	size_t seen = 0;
+	size_t before = look->due_count;
 	int64_t to_us = look->now_us + held->horizon_us;
-	struct hwts_due due = { .shard = held->shard };
-	sqlite3_stmt *statement = hwts_sqlite_statement(
-	    conn,
+	struct hwts_due last = { .shard = held->shard };
+	int rc = 0;
+	sqlite3_stmt *rows = hwts_sqlite_rows(
+	    conn, &rc,
 	    "select id, due_us, length(data) from @_timeout where shard = ?1 and (due_us, id) > (?2, ?3)"
 	    " and due_us < ?4 and (state = 1 or (state = 2 and epoch < ?5)) order by due_us, id limit ?6",
-	    &failed);
+	    WITH(NUMBER(held->shard), NUMBER(held->mark_due_us), NUMBER(held->mark_id), NUMBER(to_us),
+		 NUMBER(held->epoch), NUMBER((int64_t)look->page)));
 
-	if (!statement)
-		return failed;
-	sqlite3_bind_int64(statement, 1, held->shard);
-	sqlite3_bind_int64(statement, 2, held->mark_due_us);
-	sqlite3_bind_int64(statement, 3, held->mark_id);
-	sqlite3_bind_int64(statement, 4, to_us);
-	sqlite3_bind_int64(statement, 5, held->epoch);
-	sqlite3_bind_int64(statement, 6, (int64_t)look->page);
-	for (bool row = true; row;) {
-		failed = hwts_sqlite_step(conn, statement, &row);
-		if (failed != 0)
-			return failed;
-		if (!row)
-			break;
-		seen++;
-		due.id = sqlite3_column_int64(statement, 0);
-		due.due_us = sqlite3_column_int64(statement, 1);
-		due.len = (uint32_t)sqlite3_column_int(statement, 2);
-		if (!hwts_look_due(look, &due))
-			return ENOMEM;
-	}
-	held->full = seen >= look->page;
+	if (rc == 0)
+		rc = read_dues(conn, look, rows, &last);
+	held->full = look->due_count - before >= look->page;
 	if (held->full) {
-		held->mark_due_us = due.due_us;
-		held->mark_id = due.id;
+		held->mark_due_us = last.due_us;
+		held->mark_id = last.id;
 	} else if (to_us > held->mark_due_us) {
 		held->mark_due_us = to_us;
 		held->mark_id = 0;
 	}
-	return 0;
+	return rc;
 }
 
 static int look_back(struct sqlite_conn *conn, struct hwts_look *look, const struct hwts_held *held)
 {
-	int failed = 0;
-	struct hwts_due due = { .shard = held->shard };
-	sqlite3_stmt *statement =
-	    hwts_sqlite_statement(conn,
-				  "select id, due_us, length(data) from @_timeout where shard = ?1 and due_us < ?2"
-				  " and (state = 1 or (state = 2 and epoch < ?3)) order by due_us, id limit ?4",
-				  &failed);
+	int rc = 0;
+	sqlite3_stmt *rows =
+	    hwts_sqlite_rows(conn, &rc,
+			     "select id, due_us, length(data) from @_timeout where shard = ?1 and due_us < ?2"
+			     " and (state = 1 or (state = 2 and epoch < ?3)) order by due_us, id limit ?4",
+			     WITH(NUMBER(held->shard), NUMBER(look->now_us - look->overdue_us), NUMBER(held->epoch),
+				  NUMBER((int64_t)look->page)));
 
-	if (!statement)
-		return failed;
-	sqlite3_bind_int64(statement, 1, held->shard);
-	sqlite3_bind_int64(statement, 2, look->now_us - look->overdue_us);
-	sqlite3_bind_int64(statement, 3, held->epoch);
-	sqlite3_bind_int64(statement, 4, (int64_t)look->page);
-	for (bool row = true; row;) {
-		failed = hwts_sqlite_step(conn, statement, &row);
-		if (failed != 0 || !row)
-			return failed;
-		due.id = sqlite3_column_int64(statement, 0);
-		due.due_us = sqlite3_column_int64(statement, 1);
-		due.len = (uint32_t)sqlite3_column_int(statement, 2);
-		if (!hwts_look_due(look, &due))
-			return ENOMEM;
-	}
-	return 0;
+	return rc ? rc : read_dues(conn, look, rows, &(struct hwts_due){ .shard = held->shard });
 }
 
 static int look_at_all(struct sqlite_conn *conn, struct hwts_look *look)
@@ -296,29 +235,22 @@ int hwts_sqlite_look(struct hwts_conn *base, struct hwts_look *look)
 
 static int take_one(struct sqlite_conn *conn, struct hwts_shard_row *shard, bool fail_running, int64_t now_us)
 {
-	int failed = 0, changes;
-	sqlite3_stmt *statement = hwts_sqlite_statement(conn,
-							"update @_shard set epoch = epoch + 1, owner = ?1 where id = "
-							"?3 and epoch = ?4 and (owner = ?1 or " FREE_SHARD ")",
-							&failed);
+	int changes = 0;
+	int rc = hwts_sqlite_do(
+	    conn, &changes,
+	    "update @_shard set epoch = epoch + 1, owner = ?1 where id = ?3 and epoch = ?4 and (owner = ?1 or owner is"
+	    " null or not exists (select 1 from @_member m where m.name = @_shard.owner and m.until_us > ?2))",
+	    WITH(TEXT(hwts_me(conn->conn.db)), NUMBER(lease_clock_us()), NUMBER(shard->shard), NUMBER(shard->epoch)));
 
-	if (!statement)
-		return failed;
-	hwts_sqlite_text(statement, 1, hwts_me(conn->conn.db));
-	sqlite3_bind_int64(statement, 2, lease_clock_us());
-	sqlite3_bind_int64(statement, 3, shard->shard);
-	sqlite3_bind_int64(statement, 4, shard->epoch);
-	failed = hwts_sqlite_step(conn, statement, NULL);
-	changes = failed ? 0 : sqlite3_changes(conn->handle);
 	shard->epoch = changes == 1 ? shard->epoch + 1 : 0;
-	if (failed != 0 || changes != 1 || !fail_running)
-		return failed;
+	if (rc != 0 || changes != 1 || !fail_running)
+		return rc;
 	/* At most once: what was running there must not run again.  What runs was due; a day for a clock put back. */
-	return HWTS_SQLITE_DO(conn,
+	return hwts_sqlite_do(conn, NULL,
 			      "update @_timeout set state = 3, shard = -1 - shard,"
 			      " error = 'its process died or was cut off while it ran'"
 			      " where shard = ? and due_us < ? and state = 2",
-			      NULL, shard->shard, now_us + 86400 * HWTS_S_US);
+			      WITH(NUMBER(shard->shard), NUMBER(now_us + 86400 * HWTS_S_US)));
 }
 
 int hwts_sqlite_take(struct hwts_conn *base, struct hwts_shard_row *shards, size_t n, const bool *fail_running)
@@ -343,8 +275,8 @@ int hwts_sqlite_give(struct hwts_conn *base, const int32_t *shards, const int64_
 	if (rc != 0)
 		return rc;
 	for (size_t i = 0; i < n && rc == 0; i++)
-		rc = HWTS_SQLITE_DO(conn, "update @_shard set owner = null where id = ? and epoch = ?", NULL, shards[i],
-				    epochs[i]);
+		rc = hwts_sqlite_do(conn, NULL, "update @_shard set owner = null where id = ? and epoch = ?",
+				    WITH(NUMBER(shards[i]), NUMBER(epochs[i])));
 	if (rc == 0)
 		rc = call_others(conn);
 	return hwts_sqlite_commit(conn, rc);
