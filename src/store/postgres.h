@@ -74,12 +74,24 @@ void hwts_pg_int8(struct pg_args *args, int64_t value);
 void hwts_pg_int4(struct pg_args *args, int32_t value);
 void hwts_pg_bool(struct pg_args *args, bool value);
 void hwts_pg_text(struct pg_args *args, const char *text); /* NULL: null */
+void hwts_pg_bytes(struct pg_args *args, const char *bytes, size_t len);
 enum pg_type { PG_BOOL = 16, PG_BYTEA = 17, PG_INT8 = 20, PG_INT4 = 23, PG_TEXT = 25 };
 void hwts_pg_array(struct pg_args *args, enum pg_type type, size_t n); /* then n times: */
 void hwts_pg_item_int8(struct pg_args *args, int64_t value);
 void hwts_pg_item_int4(struct pg_args *args, int32_t value);
 void hwts_pg_item_bool(struct pg_args *args, bool value);
 void hwts_pg_item_bytes(struct pg_args *args, const void *bytes, size_t len); /* NULL: null */
+/* An array of n, each an expression of i. */
+#define PG_ARRAY(args, type, n, item)                                                                                  \
+	do {                                                                                                           \
+		hwts_pg_array((args), (type), (n));                                                                    \
+		for (size_t i = 0; i < (n); i++)                                                                       \
+			item;                                                                                          \
+	} while (0)
+#define PG_INT8S(args, n, value) PG_ARRAY(args, PG_INT8, n, hwts_pg_item_int8((args), (value)))
+#define PG_INT4S(args, n, value) PG_ARRAY(args, PG_INT4, n, hwts_pg_item_int4((args), (value)))
+#define PG_BOOLS(args, n, value) PG_ARRAY(args, PG_BOOL, n, hwts_pg_item_bool((args), (value)))
+#define PG_BYTEAS(args, n, value, len) PG_ARRAY(args, PG_BYTEA, n, hwts_pg_item_bytes((args), (value), (len)))
 void hwts_pg_args_free(struct pg_args *args);
 int64_t hwts_pg_get(const PGresult *result, int row, int column); /* of any integer type, bool too; null: 0 */
 

@@ -58,6 +58,11 @@ void hwts_pg_text(struct pg_args *args, const char *text)
 	append(args, at, text ? text : "", text ? strlen(text) : 0);
 }
 
+void hwts_pg_bytes(struct pg_args *args, const char *bytes, size_t len)
+{
+	append(args, next(args), bytes, len);
+}
+
 void hwts_pg_array(struct pg_args *args, enum pg_type type, size_t n)
 {
 	int at = next(args);

@@ -71,8 +71,7 @@ static int reschedule_once(struct pg_conn *conn, int64_t id, int64_t delay_us, s
 
 	hwts_pg_int8(&args, id);
 	hwts_pg_int8(&args, delay_us);
-	hwts_pg_array(&news, PG_INT8, 1);
-	hwts_pg_item_int8(&news, id);
+	PG_INT8S(&news, 1, id);
 	hwts_pg_text(&news, hwts_me(conn->conn.db));
 	rc = hwts_pg_run(conn, steps, soon ? 2 : 1);
 	if (rc == 0)

@@ -58,10 +58,9 @@ int hwts_pg_find(struct hwts_conn *base, int32_t kind, const char *key, int64_t 
 	int rc;
 
 	hwts_pg_int4(&args, kind);
-	hwts_pg_array(&args, PG_BYTEA, 1);
-	hwts_pg_item_bytes(&args, key, strlen(key));
-	rc = hwts_pg_one(pg_conn(base), "select id from @_timeout where kind = $1::int and key = ($2::bytea[])[1]",
-			 &args, &result);
+	hwts_pg_bytes(&args, key, strlen(key));
+	rc = hwts_pg_one(pg_conn(base), "select id from @_timeout where kind = $1::int and key = $2::bytea", &args,
+			 &result);
 	if (rc != 0)
 		return read_only(rc);
 	if (PQntuples(result) == 1)

@@ -45,30 +45,14 @@ int hwts_pg_ids(struct hwts_conn *base, int64_t *first, int64_t *count)
 
 void hwts_pg_insert_args(struct pg_args *args, const struct hwts_put *const *puts, size_t n)
 {
-	hwts_pg_array(args, PG_INT8, n);
-	for (size_t i = 0; i < n; i++)
-		hwts_pg_item_int8(args, puts[i]->id);
-	hwts_pg_array(args, PG_INT4, n);
-	for (size_t i = 0; i < n; i++)
-		hwts_pg_item_int4(args, puts[i]->kind.id);
-	hwts_pg_array(args, PG_INT4, n);
-	for (size_t i = 0; i < n; i++)
-		hwts_pg_item_int4(args, hwts_shard_of(&puts[i]->kind, puts[i]->id));
-	hwts_pg_array(args, PG_INT8, n);
-	for (size_t i = 0; i < n; i++)
-		hwts_pg_item_int8(args, puts[i]->when_us);
-	hwts_pg_array(args, PG_BOOL, n);
-	for (size_t i = 0; i < n; i++)
-		hwts_pg_item_bool(args, puts[i]->absolute);
-	hwts_pg_array(args, PG_INT8, n);
-	for (size_t i = 0; i < n; i++)
-		hwts_pg_item_int8(args, puts[i]->period_us);
-	hwts_pg_array(args, PG_BYTEA, n);
-	for (size_t i = 0; i < n; i++)
-		hwts_pg_item_bytes(args, puts[i]->key, puts[i]->key ? strlen(puts[i]->key) : 0);
-	hwts_pg_array(args, PG_BYTEA, n);
-	for (size_t i = 0; i < n; i++)
-		hwts_pg_item_bytes(args, puts[i]->len ? puts[i]->data : NULL, puts[i]->len);
+	PG_INT8S(args, n, puts[i]->id);
+	PG_INT4S(args, n, puts[i]->kind.id);
+	PG_INT4S(args, n, hwts_shard_of(&puts[i]->kind, puts[i]->id));
+	PG_INT8S(args, n, puts[i]->when_us);
+	PG_BOOLS(args, n, puts[i]->absolute);
+	PG_INT8S(args, n, puts[i]->period_us);
+	PG_BYTEAS(args, n, puts[i]->key, puts[i]->key ? strlen(puts[i]->key) : 0);
+	PG_BYTEAS(args, n, puts[i]->len ? puts[i]->data : NULL, puts[i]->len);
 }
 
 /*
@@ -100,9 +84,7 @@ static struct pg_args *add_step(struct batch *batch, const char *text, bool sync
 
 static void notify_args(struct pg_args *args, const struct pg_conn *conn, const struct hwts_put *puts, size_t n)
 {
-	hwts_pg_array(args, PG_INT8, n);
-	for (size_t i = 0; i < n; i++)
-		hwts_pg_item_int8(args, puts[i].id);
+	PG_INT8S(args, n, puts[i].id);
 	hwts_pg_text(args, hwts_me(conn->conn.db));
 }
 
@@ -209,10 +191,8 @@ static int explain(struct pg_conn *conn, struct hwts_put *puts, size_t n, bool *
 		if (put->rc == 0)
 			continue;
 		hwts_pg_int4(&args, put->kind.id);
-		hwts_pg_array(&args, PG_BYTEA, 1); /* a scalar bytea would need another builder */
-		hwts_pg_item_bytes(&args, put->key, strlen(put->key));
-		rc = hwts_pg_one(conn,
-				 "select id, state from @_timeout where kind = $1::int and key = ($2::bytea[])[1]",
+		hwts_pg_bytes(&args, put->key, strlen(put->key));
+		rc = hwts_pg_one(conn, "select id, state from @_timeout where kind = $1::int and key = $2::bytea",
 				 &args, &result);
 		if (rc != 0)
 			return rc;

@@ -64,9 +64,8 @@ static int find_on(struct pg_conn *conn, struct hwts_put *put, bool *gone)
 	int rc;
 
 	hwts_pg_int4(&args, put->kind.id);
-	hwts_pg_array(&args, PG_BYTEA, 1);
-	hwts_pg_item_bytes(&args, put->key, strlen(put->key));
-	rc = on_caller(conn, "select id, state from @_timeout where kind = $1::int and key = ($2::bytea[])[1]", &args,
+	hwts_pg_bytes(&args, put->key, strlen(put->key));
+	rc = on_caller(conn, "select id, state from @_timeout where kind = $1::int and key = $2::bytea", &args,
 		       &result);
 	hwts_pg_args_free(&args);
 	if (rc != 0)
@@ -103,8 +102,7 @@ int hwts_pg_put_on(struct hwts_db *db, void *connection, struct hwts_put *put)
 	if (!hwts_pg_is_soon(put))
 		return 0;
 	/* Delivered when the caller commits; also to this process, which does not know when that is. */
-	hwts_pg_array(&args, PG_INT8, 1);
-	hwts_pg_item_int8(&args, put->id);
+	PG_INT8S(&args, 1, put->id);
 	rc = on_caller(&conn, hwts_pg_notify_holder, &args, &result);
 	hwts_pg_args_free(&args);
 	PQclear(result);

@@ -48,9 +48,7 @@ static void begin_args(struct pg_args *args, const struct hwts_want *wants, size
 	size_t shards = 0;
 	const struct hwts_want *seen[64] = { NULL };
 
-	hwts_pg_array(args, PG_INT8, n);
-	for (size_t i = 0; i < n; i++)
-		hwts_pg_item_int8(args, wants[i].id);
+	PG_INT8S(args, n, wants[i].id);
 	/* Each shard once, as far as that is cheap: a lock that is taken twice costs time and nothing else. */
 	for (size_t i = 0, j; i < n && shards < HWTS_COUNT(seen); i++) {
 		for (j = 0; j < shards && (seen[j]->shard != wants[i].shard || seen[j]->epoch != wants[i].epoch); j++)
@@ -60,12 +58,8 @@ static void begin_args(struct pg_args *args, const struct hwts_want *wants, size
 	}
 	if (shards == HWTS_COUNT(seen))
 		shards = n;
-	hwts_pg_array(args, PG_INT4, shards);
-	for (size_t i = 0; i < shards; i++)
-		hwts_pg_item_int4(args, shards == n ? wants[i].shard : seen[i]->shard);
-	hwts_pg_array(args, PG_INT8, shards);
-	for (size_t i = 0; i < shards; i++)
-		hwts_pg_item_int8(args, shards == n ? wants[i].epoch : seen[i]->epoch);
+	PG_INT4S(args, shards, shards == n ? wants[i].shard : seen[i]->shard);
+	PG_INT8S(args, shards, shards == n ? wants[i].epoch : seen[i]->epoch);
 	hwts_pg_bool(args, synced);
 	hwts_pg_int4(args, synced); /* at most once: nothing of an older epoch */
 	hwts_pg_int4(args, again);

@@ -42,9 +42,7 @@ int hwts_pg_join(struct hwts_conn *base, const int32_t *kinds, size_t n, bool fo
 	hwts_pg_text(&args, hwts_me(base->db));
 	hwts_pg_int8(&args, base->db->incarnation);
 	hwts_pg_int8(&args, base->db->lease_us);
-	hwts_pg_array(&args, PG_INT4, n);
-	for (size_t i = 0; i < n; i++)
-		hwts_pg_item_int4(&args, kinds[i]);
+	PG_INT4S(&args, n, kinds[i]);
 	hwts_pg_bool(&args, force);
 	rc = run_all(pg_conn(base), steps, 2);
 	if (rc == 0 && PQntuples(steps[0].result) == 0)
@@ -78,9 +76,7 @@ static void renew_args(struct pg_args *args, const struct hwts_db *db, const str
 	hwts_pg_text(args, hwts_me(db));
 	hwts_pg_int8(args, db->lease_us);
 	hwts_pg_int8(args, db->incarnation);
-	hwts_pg_array(args, PG_INT4, look->kind_count);
-	for (size_t i = 0; i < look->kind_count; i++)
-		hwts_pg_item_int4(args, look->kinds[i]);
+	PG_INT4S(args, look->kind_count, look->kinds[i]);
 }
 
 static int read_shards(struct hwts_look *look, const PGresult *result)
@@ -109,21 +105,11 @@ static void look_args(struct pg_args *args, const struct hwts_look *look)
 	char xmin[32];
 	size_t n = look->held_count;
 
-	hwts_pg_array(args, PG_INT4, n);
-	for (size_t i = 0; i < n; i++)
-		hwts_pg_item_int4(args, look->held[i].shard);
-	hwts_pg_array(args, PG_INT8, n);
-	for (size_t i = 0; i < n; i++)
-		hwts_pg_item_int8(args, look->held[i].epoch);
-	hwts_pg_array(args, PG_INT8, n);
-	for (size_t i = 0; i < n; i++)
-		hwts_pg_item_int8(args, look->held[i].horizon_us);
-	hwts_pg_array(args, PG_INT8, n);
-	for (size_t i = 0; i < n; i++)
-		hwts_pg_item_int8(args, look->held[i].mark_due_us);
-	hwts_pg_array(args, PG_INT8, n);
-	for (size_t i = 0; i < n; i++)
-		hwts_pg_item_int8(args, look->held[i].mark_id);
+	PG_INT4S(args, n, look->held[i].shard);
+	PG_INT8S(args, n, look->held[i].epoch);
+	PG_INT8S(args, n, look->held[i].horizon_us);
+	PG_INT8S(args, n, look->held[i].mark_due_us);
+	PG_INT8S(args, n, look->held[i].mark_id);
 	hwts_pg_int8(args, (int64_t)look->page);
 	(void)snprintf(xmin, sizeof(xmin), "%llu", (unsigned long long)look->xmin);
 	hwts_pg_text(args, xmin);
@@ -276,12 +262,8 @@ int hwts_pg_take(struct hwts_conn *base, struct hwts_shard_row *shards, size_t n
 		hwts_pg_item_int4(&over, shards[i].shard);
 	hwts_pg_text(&take, hwts_me(base->db));
 	hwts_pg_text(&fail, hwts_me(base->db));
-	hwts_pg_array(&take, PG_INT4, n);
-	for (size_t i = 0; i < n; i++)
-		hwts_pg_item_int4(&take, shards[i].shard);
-	hwts_pg_array(&take, PG_INT8, n);
-	for (size_t i = 0; i < n; i++)
-		hwts_pg_item_int8(&take, shards[i].epoch);
+	PG_INT4S(&take, n, shards[i].shard);
+	PG_INT8S(&take, n, shards[i].epoch);
 	hwts_pg_array(&fail, PG_INT4, failing);
 	for (size_t i = 0; i < n; i++)
 		if (fail_running[i])
@@ -315,12 +297,8 @@ int hwts_pg_give(struct hwts_conn *base, const int32_t *shards, const int64_t *e
 	int rc;
 
 	hwts_pg_text(&args, hwts_me(base->db));
-	hwts_pg_array(&args, PG_INT4, n);
-	for (size_t i = 0; i < n; i++)
-		hwts_pg_item_int4(&args, shards[i]);
-	hwts_pg_array(&args, PG_INT8, n);
-	for (size_t i = 0; i < n; i++)
-		hwts_pg_item_int8(&args, epochs[i]);
+	PG_INT4S(&args, n, shards[i]);
+	PG_INT8S(&args, n, epochs[i]);
 	rc = run_all(pg_conn(base), steps, 2);
 	hwts_pg_clear(steps, 2);
 	return rc;
