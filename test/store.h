@@ -231,6 +231,7 @@ static inline pid_t spawn(const char *what, ...)
 	const char *args[16] = { "/proc/self/exe", "--child", what, world.url, world.schema, world.log };
 	char *copies[16];
 	size_t n = 6;
+	sigset_t term;
 	va_list more;
 	pid_t pid;
 
@@ -244,6 +245,10 @@ static inline pid_t spawn(const char *what, ...)
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0) {
+		/* SIGTERM waits until enter_world is ready for it. */
+		(void)sigemptyset(&term);
+		(void)sigaddset(&term, SIGTERM);
+		(void)sigprocmask(SIG_BLOCK, &term, NULL);
 		execv("/proc/self/exe", copies);
 		_exit(127);
 	}
@@ -269,7 +274,7 @@ static inline void end_child(pid_t pid)
 	(void)kill(pid, SIGTERM);
 	(void)kill(pid, SIGCONT);
 	CHECK_INT(waitpid(pid, &status, 0), ==, pid);
-	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	CHECK_INT(status, ==, 0); /* the low bits: a signal */
 }
 
 /*
@@ -379,12 +384,17 @@ typedef int child_main(int argc, char **argv);
 /* argv: URL SCHEMA LOG MORE...  Sets the world up as that of the parent. */
 static inline void enter_world(char **argv)
 {
+	sigset_t term;
+
 	(void)snprintf(world.url, sizeof(world.url), "%s", argv[0]);
 	(void)snprintf(world.schema, sizeof(world.schema), "%s", argv[1]);
 	(void)snprintf(world.log, sizeof(world.log), "%s", argv[2]);
 	world.sqlite = on_sqlite();
 	log_open(world.log);
 	(void)signal(SIGTERM, on_term);
+	(void)sigemptyset(&term);
+	(void)sigaddset(&term, SIGTERM);
+	(void)sigprocmask(SIG_UNBLOCK, &term, NULL);
 }
 
 #define STORE_MAIN(child)                                                                                              \

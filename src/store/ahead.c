@@ -12,28 +12,21 @@ int hwts_ahead_collect(hwt_store *store, struct hwts_held **held, size_t *count)
 	*count = 0;
 	*held = NULL;
 	pthread_mutex_lock(&store->lock);
-	for (const struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
-		room += kind->registered ? kind->row.shards : 0;
+	HWTS_EACH_KIND (store, kind)
+		room += kind->row.shards;
 	*held = hwts_alloc(room * sizeof(**held));
-	if (store->load_again) {
-		store->load_again = false;
-		for (struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
-			for (uint32_t i = 0; kind->registered && i < kind->row.shards; i++)
-				kind->shards[i].mark_due_us = INT64_MIN;
+	HWTS_EACH_SHARD (store, kind, shard) {
+		if (store->load_again)
+			shard->mark_due_us = INT64_MIN;
+		shard->left_us = HWTS_NEVER;
+		if (shard->held && *held)
+			(*held)[(*count)++] = (struct hwts_held){ .shard = shard->id,
+								  .epoch = shard->epoch,
+								  .horizon_us = kind->row.horizon_us,
+								  .mark_due_us = shard->mark_due_us,
+								  .mark_id = shard->mark_id };
 	}
-	for (const struct hwts_kind *kind = store->kinds; kind && *held; kind = kind->next) {
-		for (uint32_t i = 0; kind->registered && i < kind->row.shards; i++) {
-			struct hwts_shard *shard = &kind->shards[i];
-
-			shard->left_us = HWTS_NEVER;
-			if (shard->held)
-				(*held)[(*count)++] = (struct hwts_held){ .shard = shard->id,
-									  .epoch = shard->epoch,
-									  .horizon_us = kind->row.horizon_us,
-									  .mark_due_us = shard->mark_due_us,
-									  .mark_id = shard->mark_id };
-		}
-	}
+	store->load_again = store->load_again && !*held;
 	pthread_mutex_unlock(&store->lock);
 	return *held ? 0 : ENOMEM;
 }

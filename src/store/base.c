@@ -53,6 +53,16 @@ const char *hwts_fail_text(void)
 	return failure;
 }
 
+int hwts_check_size(const char *name, const void *given, size_t size, size_t known)
+{
+	if (size < known)
+		return hwts_fail(EINVAL, "%s.size must be sizeof(%s)", name, name);
+	for (const char *more = (const char *)given + known; more < (const char *)given + size; more++)
+		if (*more)
+			return hwts_fail(ENOTSUP, "%s has a setting that this version does not know", name);
+	return 0;
+}
+
 const char *hwt_store_error(void)
 {
 	return failure;

@@ -48,6 +48,9 @@ int hwts_leave(struct hwts_call call, int rc);
 __attribute__((format(printf, 2, 3))) int hwts_fail(int rc, const char *format, ...);
 const char *hwts_fail_text(void);
 
+/* A structure of the caller, by its size: EINVAL, or ENOTSUP if what this version does not know of it is not 0. */
+int hwts_check_size(const char *name, const void *given, size_t size, size_t known);
+
 /*
  * Memory
  */
@@ -65,6 +68,12 @@ int64_t hwts_wall_us(void); /* microseconds since 1970: the clock of a SQLite da
 void hwts_sleep_ns(int64_t ns);
 void hwts_cond_init(pthread_cond_t *cond); /* one that waits on CLOCK_MONOTONIC */
 void hwts_wait_ns(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t ns);
+
+/* A duration in microseconds that is not shorter. */
+static inline int64_t hwts_up_to_us(int64_t ns)
+{
+	return ns / 1000 + (ns % 1000 > 0);
+}
 
 uint64_t hwts_random(void); /* for names, jitter, where to begin: not for secrets */
 uint64_t hwts_mix(uint64_t value);

@@ -16,93 +16,111 @@ static int check(const hwt_store *store, bool writes)
 		   : 0;
 }
 
-/* What is ARMED here need not be. */
-static void cancelled(hwt_store *store, int64_t id)
+/*
+ * A timeout, by its id or by its key
+ */
+
+struct about {
+	int64_t id;
+	bool by_key; /* id is not known yet */
+	const char *kind, *key;
+	int64_t delay_us;     /* to reschedule */
+	struct hwts_due due;  /* where it was rescheduled to */
+	hwt_store_info *info; /* to read */
+};
+
+typedef int do_it(hwt_store *store, struct hwts_conn *conn, struct about *about);
+
+/* The kind is not made: ENOENT if there is none. */
+static int find(hwt_store *store, struct hwts_conn *conn, struct about *about)
 {
-	pthread_mutex_lock(&store->lock);
-	store->stats.cancelled++;
-	hwts_window_forget(store, id);
-	pthread_mutex_unlock(&store->lock);
+	struct hwts_kind_row row;
+	int rc = hwts_kind_of(store, about->kind, NULL, &row);
+
+	return rc ? rc : store->engine->find(conn, row.id, about->key, &about->id);
+}
+
+/* By its key: it may end, and another one may be put with that key, in between. */
+static int find_and_do(hwt_store *store, struct hwts_conn *conn, struct about *about, do_it *act)
+{
+	int rc = ENOENT;
+
+	for (int i = 0; i < LOOKS && rc == ENOENT; i++) {
+		rc = find(store, conn, about);
+		if (rc != 0)
+			return rc;
+		rc = act(store, conn, about);
+	}
+	return rc;
+}
+
+static int do_about(hwt_store *store, struct about *about, do_it *act)
+{
+	struct hwts_conn *conn;
+	int rc = about->by_key ? hwts_check_kind_name(about->kind) : 0;
+
+	if (rc == 0 && about->by_key)
+		rc = hwts_check_key(about->key);
+	if (rc == 0)
+		rc = hwts_pool_get(store, &conn);
+	if (rc != 0)
+		return rc;
+	rc = about->by_key ? find_and_do(store, conn, about, act) : act(store, conn, about);
+	hwts_pool_put(store, conn);
+	return rc;
+}
+
+/*
+ * Cancel, reschedule
+ */
+
+static int cancel_it(hwt_store *store, struct hwts_conn *conn, struct about *about)
+{
+	return store->engine->cancel(conn, about->id);
+}
+
+static int cancel(hwt_store *store, struct about *about)
+{
+	struct hwts_call call = hwts_enter();
+	int rc = check(store, true);
+
+	if (rc == 0)
+		rc = do_about(store, about, cancel_it);
+	if (rc == 0) { /* what is ARMED here need not be */
+		pthread_mutex_lock(&store->lock);
+		store->stats.cancelled++;
+		hwts_window_forget(store, about->id);
+		pthread_mutex_unlock(&store->lock);
+	}
+	return hwts_leave(call, rc);
 }
 
 int hwt_store_cancel(hwt_store *store, int64_t id)
 {
-	struct hwts_call call = hwts_enter();
-	struct hwts_conn *conn;
-	int rc = check(store, true);
-
-	if (rc == 0)
-		rc = hwts_pool_get(store, &conn);
-	if (rc != 0)
-		return hwts_leave(call, rc);
-	rc = store->engine->cancel(conn, id);
-	hwts_pool_put(store, conn);
-	if (rc == 0)
-		cancelled(store, id);
-	return hwts_leave(call, rc);
-}
-
-/* The kind without making it: ENOENT if there is none. */
-static int find(hwt_store *store, struct hwts_conn *conn, const char *kind, const char *key, int64_t *id)
-{
-	struct hwts_kind_row row;
-	int rc = hwts_kind_of(store, kind, NULL, &row);
-
-	return rc ? rc : store->engine->find(conn, row.id, key, id);
-}
-
-static int check_names(const char *kind, const char *key)
-{
-	int rc = hwts_check_kind_name(kind);
-
-	return rc ? rc : hwts_check_key(key);
+	return cancel(store, &(struct about){ .id = id });
 }
 
 int hwt_store_cancel_key(hwt_store *store, const char *kind, const char *key)
 {
-	struct hwts_call call = hwts_enter();
-	struct hwts_conn *conn;
-	int64_t id;
-	int rc = check(store, true);
+	return cancel(store, &(struct about){ .by_key = true, .kind = kind, .key = key });
+}
 
-	if (rc == 0)
-		rc = check_names(kind, key);
-	if (rc == 0)
-		rc = hwts_pool_get(store, &conn);
-	if (rc != 0)
-		return hwts_leave(call, rc);
-	/* It may end, and another one may be put with its key, in between. */
-	for (int i = 0; i < LOOKS; i++) {
-		rc = find(store, conn, kind, key, &id);
-		if (rc != 0)
-			break;
-		rc = store->engine->cancel(conn, id);
-		if (rc != ENOENT)
-			break;
-	}
-	hwts_pool_put(store, conn);
-	if (rc == 0)
-		cancelled(store, id);
-	return hwts_leave(call, rc);
+static int reschedule_it(hwt_store *store, struct hwts_conn *conn, struct about *about)
+{
+	return store->engine->reschedule(conn, about->id, about->delay_us, &about->due);
 }
 
 int hwt_store_reschedule(hwt_store *store, int64_t id, int64_t delay_ns)
 {
 	struct hwts_call call = hwts_enter();
-	struct hwts_conn *conn;
-	struct hwts_due due;
-	int64_t delay_us = delay_ns > 0 ? delay_ns / 1000 + (delay_ns % 1000 > 0) : 0;
+	struct about about = { .id = id, .delay_us = hwts_up_to_us(HWTS_MAX(delay_ns, 0)) };
 	int rc = check(store, true);
 
 	if (rc == 0)
-		rc = hwts_pool_get(store, &conn);
-	if (rc != 0)
-		return hwts_leave(call, rc);
-	rc = store->engine->reschedule(conn, id, delay_us, &due);
-	hwts_pool_put(store, conn);
+		rc = do_about(store, &about, reschedule_it);
 	if (rc == 0) {
 		pthread_mutex_lock(&store->lock);
-		hwts_window_see(store, &due);
+		hwts_window_see(store, &about.due);
 		pthread_mutex_unlock(&store->lock);
 	}
 	return hwts_leave(call, rc);
@@ -112,67 +130,39 @@ int hwt_store_reschedule(hwt_store *store, int64_t id, int64_t delay_ns)
  * Reading
  */
 
-static int check_info(const hwt_store *store, const hwt_store_info *info)
+static int get_it(hwt_store *store, struct hwts_conn *conn, struct about *about)
 {
-	if (!store || !info)
-		return hwts_fail(EINVAL, "the store or the info is NULL");
-	if (info->size < offsetof(hwt_store_info, state))
-		return hwts_fail(EINVAL, "hwt_store_info.size must be sizeof(hwt_store_info)");
-	return 0;
+	return store->engine->get(conn, about->id, about->info);
 }
 
-static void copy_info(hwt_store_info *to, const hwt_store_info *from)
+static int get(hwt_store *store, struct about *about, hwt_store_info *info)
 {
-	size_t size = to->size;
+	struct hwts_call call = hwts_enter();
+	hwt_store_info is = HWT_STORE_INFO_INIT;
+	int rc = 0;
 
-	memcpy(to, from, HWTS_MIN(size, sizeof(*from)));
-	to->size = size;
+	if (!store || !info)
+		rc = hwts_fail(EINVAL, "the store or the info is NULL");
+	else if (info->size < offsetof(hwt_store_info, state))
+		rc = hwts_fail(EINVAL, "hwt_store_info.size must be sizeof(hwt_store_info)");
+	about->info = &is;
+	if (rc == 0)
+		rc = do_about(store, about, get_it);
+	if (rc == 0) {
+		is.size = info->size;
+		memcpy(info, &is, HWTS_MIN(info->size, sizeof(is)));
+	}
+	return hwts_leave(call, rc);
 }
 
 int hwt_store_get(hwt_store *store, int64_t id, hwt_store_info *info)
 {
-	struct hwts_call call = hwts_enter();
-	hwt_store_info is = HWT_STORE_INFO_INIT;
-	struct hwts_conn *conn;
-	int rc = check_info(store, info);
-
-	if (rc == 0)
-		rc = hwts_pool_get(store, &conn);
-	if (rc != 0)
-		return hwts_leave(call, rc);
-	rc = store->engine->get(conn, id, &is);
-	hwts_pool_put(store, conn);
-	if (rc == 0)
-		copy_info(info, &is);
-	return hwts_leave(call, rc);
+	return get(store, &(struct about){ .id = id }, info);
 }
 
 int hwt_store_get_key(hwt_store *store, const char *kind, const char *key, hwt_store_info *info)
 {
-	struct hwts_call call = hwts_enter();
-	hwt_store_info is = HWT_STORE_INFO_INIT;
-	struct hwts_conn *conn;
-	int64_t id;
-	int rc = check_info(store, info);
-
-	if (rc == 0)
-		rc = check_names(kind, key);
-	if (rc == 0)
-		rc = hwts_pool_get(store, &conn);
-	if (rc != 0)
-		return hwts_leave(call, rc);
-	for (int i = 0; i < LOOKS; i++) {
-		rc = find(store, conn, kind, key, &id);
-		if (rc != 0)
-			break;
-		rc = store->engine->get(conn, id, &is);
-		if (rc != ENOENT)
-			break;
-	}
-	hwts_pool_put(store, conn);
-	if (rc == 0)
-		copy_info(info, &is);
-	return hwts_leave(call, rc);
+	return get(store, &(struct about){ .by_key = true, .kind = kind, .key = key }, info);
 }
 
 static int each_page(hwt_store *store, const struct hwts_kind_row *kind, unsigned states,

@@ -79,23 +79,22 @@ static void clock_was_set(hwt_store *store)
 /* Hears again of all that it holds. */
 static int listen_again(hwt_store *store)
 {
+	struct hwts_shard_row *rows;
 	size_t room = 0, count = 0;
-	int32_t *ids;
 	int rc;
 
 	pthread_mutex_lock(&store->lock);
-	for (const struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
-		room += kind->registered ? kind->row.shards : 0;
-	ids = hwts_alloc(room * sizeof(*ids));
-	for (const struct hwts_kind *kind = store->kinds; kind && ids; kind = kind->next)
-		for (uint32_t i = 0; kind->registered && i < kind->row.shards; i++)
-			if (kind->shards[i].held)
-				ids[count++] = kind->shards[i].id;
+	HWTS_EACH_KIND (store, kind)
+		room += kind->row.shards;
+	rows = hwts_alloc(room * sizeof(*rows));
+	HWTS_EACH_SHARD (store, kind, shard)
+		if (rows && shard->held)
+			rows[count++] = (struct hwts_shard_row){ .shard = shard->id };
 	store->load_again = true;
 	pthread_mutex_unlock(&store->lock);
 	store->look.xmin = 0;
-	rc = ids ? store->engine->listen(store->control_conn, ids, count, true) : ENOMEM;
-	free(ids);
+	rc = rows ? store->engine->listen(store->control_conn, rows, count, true) : ENOMEM;
+	free(rows);
 	return rc;
 }
 

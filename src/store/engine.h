@@ -155,7 +155,8 @@ struct hwts_shard_row {
 	int32_t shard;
 	int64_t epoch;
 	bool mine, free;
-	int64_t left_us; /* of the owner's lease, if it is neither */
+	int64_t left_us;   /* of the owner's lease, if it is neither */
+	bool fail_running; /* a take makes FAILED what runs there */
 };
 
 /* Renewal of the lease and look-ahead: one exchange. */
@@ -218,8 +219,8 @@ struct hwts_engine {
 	int (*leave)(struct hwts_conn *conn);
 	int (*look)(struct hwts_conn *conn, struct hwts_look *look);
 	/* Of free ones, under the epochs that were read; sets epoch of those that were had, and 0 of the others. */
-	int (*take)(struct hwts_conn *conn, struct hwts_shard_row *shards, size_t n, const bool *fail_running);
-	int (*give)(struct hwts_conn *conn, const int32_t *shards, const int64_t *epochs, size_t n);
+	int (*take)(struct hwts_conn *conn, struct hwts_shard_row *shards, size_t n);
+	int (*give)(struct hwts_conn *conn, const struct hwts_shard_row *shards, size_t n);
 
 	/* Runs. */
 	int (*begin)(struct hwts_conn *conn, struct hwts_want *wants, size_t n, bool synced, bool again);
@@ -229,7 +230,7 @@ struct hwts_engine {
 	void (*drop_run)(struct hwts_conn *conn);
 
 	/* News, on the control connection.  fds to poll; hear reads what came. */
-	int (*listen)(struct hwts_conn *conn, const int32_t *shards, size_t n, bool on);
+	int (*listen)(struct hwts_conn *conn, const struct hwts_shard_row *shards, size_t n, bool on);
 	int (*news_fd)(struct hwts_conn *conn);
 	int (*news)(struct hwts_conn *conn, bool signalled, hwts_hear *hear, void *ctx, int64_t *again_ns);
 	void (*tend)(struct hwts_conn *conn); /* now and then: what the database needs */

@@ -107,15 +107,9 @@ static int check_kind(const hwt_store *store, const hwt_store_kind *kind)
 
 	if (!kind)
 		return hwts_fail(EINVAL, "the kind is NULL");
-	if (kind->size < sizeof(*kind))
-		return hwts_fail(EINVAL, "hwt_store_kind.size must be sizeof(hwt_store_kind)");
-	if (kind->size > sizeof(*kind))
-		for (const char *more = (const char *)kind + sizeof(*kind); more < (const char *)kind + kind->size;
-		     more++)
-			if (*more)
-				return hwts_fail(ENOTSUP,
-						 "hwt_store_kind has a setting that this version does not know");
-	rc = hwts_check_kind_name(kind->name);
+	rc = hwts_check_size("hwt_store_kind", kind, kind->size, sizeof(*kind));
+	if (rc == 0)
+		rc = hwts_check_kind_name(kind->name);
 	if (rc != 0)
 		return rc;
 	if (!kind->task)

@@ -232,7 +232,7 @@ int hwts_pg_look(struct hwts_conn *base, struct hwts_look *look)
  * of the owners are over.  Without it a renewal that has read the clock just before the end could commit after the
  * take, and its process would trust it, and start what it had begun in these shards.
  */
-int hwts_pg_take(struct hwts_conn *base, struct hwts_shard_row *shards, size_t n, const bool *fail_running)
+int hwts_pg_take(struct hwts_conn *base, struct hwts_shard_row *shards, size_t n)
 {
 	struct pg_args over = { .n = 0 }, take = { .n = 0 }, fail = { .n = 0 };
 	struct pg_step steps[] = {
@@ -247,45 +247,36 @@ int hwts_pg_take(struct hwts_conn *base, struct hwts_shard_row *shards, size_t n
 		  .args = &take },
 		{ .text = "with n as materialized " PG_NOW " update @_timeout t set state = 3, shard = -1 - t.shard,"
 			  " error = 'its process died or was cut off while it ran' from @_shard s, n,"
-			  " unnest($2::int[], $3::bigint[]) h(i, e)"
-			  " where s.id = h.i and s.epoch = h.e + 1 and s.owner = $1::text and t.shard = s.id"
+			  " unnest($2::int[], $3::bigint[], $4::bool[]) h(i, e, f)"
+			  " where h.f and s.id = h.i and s.epoch = h.e + 1 and s.owner = $1::text and t.shard = s.id"
 			  " and t.due_us < n.us + 86400000000 and t.state = 2",
 		  .args = &fail },
 	};
-	size_t failing = 0;
+	bool fails = false;
 	int rc;
 
 	for (size_t i = 0; i < n; i++)
-		failing += fail_running[i];
-	hwts_pg_array(&over, PG_INT4, n);
-	for (size_t i = 0; i < n; i++)
-		hwts_pg_item_int4(&over, shards[i].shard);
+		fails |= shards[i].fail_running;
+	PG_INT4S(&over, n, shards[i].shard);
 	hwts_pg_text(&take, hwts_me(base->db));
-	hwts_pg_text(&fail, hwts_me(base->db));
 	PG_INT4S(&take, n, shards[i].shard);
 	PG_INT8S(&take, n, shards[i].epoch);
-	hwts_pg_array(&fail, PG_INT4, failing);
-	for (size_t i = 0; i < n; i++)
-		if (fail_running[i])
-			hwts_pg_item_int4(&fail, shards[i].shard);
-	hwts_pg_array(&fail, PG_INT8, failing);
-	for (size_t i = 0; i < n; i++)
-		if (fail_running[i])
-			hwts_pg_item_int8(&fail, shards[i].epoch);
-	rc = run_all(pg_conn(base), steps, failing ? 3 : 2);
+	hwts_pg_text(&fail, hwts_me(base->db));
+	PG_INT4S(&fail, n, shards[i].shard);
+	PG_INT8S(&fail, n, shards[i].epoch);
+	PG_BOOLS(&fail, n, shards[i].fail_running);
+	rc = run_all(pg_conn(base), steps, fails ? 3 : 2);
 	for (size_t i = 0; i < n && rc == 0; i++) {
-		int64_t epoch = 0;
-
+		shards[i].epoch = 0;
 		for (int row = 0; row < PQntuples(steps[1].result); row++)
 			if (hwts_pg_get(steps[1].result, row, 0) == shards[i].shard)
-				epoch = hwts_pg_get(steps[1].result, row, 1);
-		shards[i].epoch = epoch;
+				shards[i].epoch = hwts_pg_get(steps[1].result, row, 1);
 	}
 	hwts_pg_clear(steps, 3);
 	return rc;
 }
 
-int hwts_pg_give(struct hwts_conn *base, const int32_t *shards, const int64_t *epochs, size_t n)
+int hwts_pg_give(struct hwts_conn *base, const struct hwts_shard_row *shards, size_t n)
 {
 	struct pg_args args = { .n = 0 };
 	struct pg_step steps[] = {
@@ -297,8 +288,8 @@ int hwts_pg_give(struct hwts_conn *base, const int32_t *shards, const int64_t *e
 	int rc;
 
 	hwts_pg_text(&args, hwts_me(base->db));
-	PG_INT4S(&args, n, shards[i]);
-	PG_INT8S(&args, n, epochs[i]);
+	PG_INT4S(&args, n, shards[i].shard);
+	PG_INT8S(&args, n, shards[i].epoch);
 	rc = run_all(pg_conn(base), steps, 2);
 	hwts_pg_clear(steps, 2);
 	return rc;
@@ -308,7 +299,7 @@ int hwts_pg_give(struct hwts_conn *base, const int32_t *shards, const int64_t *e
  * News
  */
 
-int hwts_pg_listen(struct hwts_conn *base, const int32_t *shards, size_t n, bool on)
+int hwts_pg_listen(struct hwts_conn *base, const struct hwts_shard_row *shards, size_t n, bool on)
 {
 	char *text = hwts_alloc((n + 1) * 32), *at = text;
 	int rc;
@@ -318,7 +309,7 @@ int hwts_pg_listen(struct hwts_conn *base, const int32_t *shards, size_t n, bool
 	if (on)
 		at += sprintf(at, "listen @_members;");
 	for (size_t i = 0; i < n; i++)
-		at += sprintf(at, "%s @_%d;", on ? "listen" : "unlisten", (int)shards[i]);
+		at += sprintf(at, "%s @_%d;", on ? "listen" : "unlisten", (int)shards[i].shard);
 	rc = at == text ? 0 : hwts_pg_simple(pg_conn(base), text);
 	free(text);
 	return rc;

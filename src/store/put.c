@@ -33,15 +33,9 @@ static int check_spec(const hwt_store_spec *spec)
 
 	if (!spec)
 		return hwts_fail(EINVAL, "the spec is NULL");
-	if (spec->size < sizeof(*spec))
-		return hwts_fail(EINVAL, "hwt_store_spec.size must be sizeof(hwt_store_spec)");
-	if (spec->size > sizeof(*spec))
-		for (const char *more = (const char *)spec + sizeof(*spec); more < (const char *)spec + spec->size;
-		     more++)
-			if (*more)
-				return hwts_fail(ENOTSUP,
-						 "hwt_store_spec has a setting that this version does not know");
-	rc = hwts_check_kind_name(spec->kind);
+	rc = hwts_check_size("hwt_store_spec", spec, spec->size, sizeof(*spec));
+	if (rc == 0)
+		rc = hwts_check_kind_name(spec->kind);
 	if (rc == 0 && spec->key)
 		rc = hwts_check_key(spec->key);
 	if (rc != 0)
@@ -63,11 +57,6 @@ static int check_spec(const hwt_store_spec *spec)
 	return 0;
 }
 
-static int64_t up_to_us(int64_t ns)
-{
-	return ns / 1000 + (ns % 1000 > 0);
-}
-
 /* The kind is made if it is not there. */
 static int prepare(hwt_store *store, const hwt_store_spec *spec, struct hwts_put *put)
 {
@@ -84,9 +73,9 @@ static int prepare(hwt_store *store, const hwt_store_spec *spec, struct hwts_put
 		.len = spec->len,
 		.absolute = (spec->flags & HWT_STORE_ABSOLUTE) != 0,
 		.replace = (spec->flags & HWT_STORE_REPLACE) != 0,
-		.period_us = up_to_us(spec->period_ns),
+		.period_us = hwts_up_to_us(spec->period_ns),
 	};
-	put->when_us = put->absolute ? spec->due_us : up_to_us(HWTS_MAX(spec->delay_ns, 0));
+	put->when_us = put->absolute ? spec->due_us : hwts_up_to_us(HWTS_MAX(spec->delay_ns, 0));
 	return hwts_kind_of(store, spec->kind, &make, &put->kind);
 }
 

@@ -30,9 +30,8 @@ static int64_t period_ns(const hwt_store *store)
 {
 	int64_t period = lease_ns(store) / 3;
 
-	for (const struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
-		if (kind->registered)
-			period = HWTS_MIN(period, kind->row.horizon_us * 1000 / 2);
+	HWTS_EACH_KIND (store, kind)
+		period = HWTS_MIN(period, kind->row.horizon_us * 1000 / 2);
 	return period;
 }
 
@@ -49,9 +48,8 @@ static void lose(hwt_store *store, struct hwts_shard *shard)
 
 void hwts_share_lose_all(hwt_store *store)
 {
-	for (struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
-		for (uint32_t i = 0; kind->registered && i < kind->row.shards; i++)
-			lose(store, &kind->shards[i]);
+	HWTS_EACH_SHARD (store, kind, shard)
+		lose(store, shard);
 }
 
 /* With the lock: it is read from the beginning. */
@@ -71,35 +69,14 @@ static void hold(hwt_store *store, struct hwts_shard *shard, int64_t epoch)
  * Joining
  */
 
-/* The kinds that this process runs; the caller frees it. */
-static int32_t *own_kinds(hwt_store *store, size_t *count)
-{
-	int32_t *ids;
-
-	*count = 0;
-	pthread_mutex_lock(&store->lock);
-	for (const struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
-		*count += kind->registered;
-	ids = hwts_alloc(*count * sizeof(*ids));
-	*count = 0;
-	for (const struct hwts_kind *kind = store->kinds; kind && ids; kind = kind->next)
-		if (kind->registered)
-			ids[(*count)++] = kind->row.id;
-	pthread_mutex_unlock(&store->lock);
-	return ids;
-}
-
 /* force: a process that was started again under its old name gets it back. */
 int hwts_share_join(hwt_store *store, bool force)
 {
 	char stem[HWTS_MEMBER_MAX - 17];
-	size_t count;
-	int32_t *kinds = own_kinds(store, &count);
+	const struct hwts_look *look = &store->look;
 	int rc;
 
-	if (!kinds)
-		return ENOMEM;
-	rc = store->engine->join(store->control_conn, kinds, count, force);
+	rc = store->engine->join(store->control_conn, look->kinds, look->kind_count, force);
 	if (rc == EEXIST) {
 		char name[HWTS_MEMBER_MAX + 1];
 
@@ -108,9 +85,8 @@ int hwts_share_join(hwt_store *store, bool force)
 		hwts_warn(store, "the name %s is in use by another process: give each its own", stem);
 		(void)snprintf(name, sizeof(name), "%s#%08x", stem, (unsigned)hwts_random());
 		hwts_set_me(store->db, name);
-		rc = store->engine->join(store->control_conn, kinds, count, true);
+		rc = store->engine->join(store->control_conn, look->kinds, look->kind_count, true);
 	}
-	free(kinds);
 	store->joined = rc == 0;
 	return rc;
 }
@@ -176,39 +152,31 @@ static void balance(hwt_store *store, struct hwts_kind *kind, uint32_t members, 
 
 static int take_all(hwt_store *store, struct hwts_shard_row *take, size_t count)
 {
-	bool *fail_running = hwts_alloc(count * sizeof(*fail_running));
-	bool *was_free = hwts_alloc(count * sizeof(*was_free));
-	int32_t *ids = hwts_alloc(count * sizeof(*ids));
-	int rc = fail_running && was_free && ids ? 0 : ENOMEM;
+	int rc;
 
 	pthread_mutex_lock(&store->lock);
-	for (size_t i = 0; i < count && rc == 0; i++) {
+	for (size_t i = 0; i < count; i++) {
 		struct hwts_kind *kind;
 
-		ids[i] = take[i].shard;
-		was_free[i] = take[i].left_us == 0; /* it had no owner */
-		fail_running[i] = hwts_shard(store, take[i].shard, &kind) && kind->row.mode == HWT_STORE_AT_MOST_ONCE;
+		take[i].fail_running = hwts_shard(store, take[i].shard, &kind) &&
+				       kind->row.mode == HWT_STORE_AT_MOST_ONCE;
 	}
 	pthread_mutex_unlock(&store->lock);
 	/* Hear first, then take, then read: so nothing is missed in between. */
-	if (rc == 0)
-		rc = store->engine->listen(store->control_conn, ids, count, true);
+	rc = store->engine->listen(store->control_conn, take, count, true);
 	HWTS_POINT("take");
 	if (rc == 0)
-		rc = store->engine->take(store->control_conn, take, count, fail_running);
+		rc = store->engine->take(store->control_conn, take, count);
 	pthread_mutex_lock(&store->lock);
 	for (size_t i = 0; i < count && rc == 0; i++) {
 		struct hwts_shard *shard = hwts_shard(store, take[i].shard, NULL);
 
 		if (shard && take[i].epoch != 0) {
 			hold(store, shard, take[i].epoch);
-			store->stats.taken_over += !was_free[i] && !take[i].mine;
+			store->stats.taken_over += take[i].left_us != 0 && !take[i].mine; /* it had an owner */
 		}
 	}
 	pthread_mutex_unlock(&store->lock);
-	free(fail_running);
-	free(was_free);
-	free(ids);
 	return rc;
 }
 
@@ -229,7 +197,7 @@ static int give_strays(hwt_store *store, const struct hwts_look *look, const str
 		stray = !hwts_shard(store, row->shard, NULL)->held;
 		pthread_mutex_unlock(&store->lock);
 		if (stray)
-			rc = store->engine->give(store->control_conn, &row->shard, &row->epoch, 1);
+			rc = store->engine->give(store->control_conn, row, 1);
 	}
 	return rc;
 }
@@ -251,8 +219,8 @@ static int act(hwt_store *store, struct hwts_look *look, int64_t *left_us)
 			*left_us = HWTS_MIN(*left_us, look->shards[i].left_us);
 	}
 	for (size_t i = 0; i < look->kind_count && store->phase == HWTS_STARTED; i++)
-		for (struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
-			if (kind->registered && kind->row.id == look->kinds[i])
+		HWTS_EACH_KIND (store, kind)
+			if (kind->row.id == look->kinds[i])
 				balance(store, kind, look->members[i], look, take, &count);
 	pthread_mutex_unlock(&store->lock);
 	rc = give_strays(store, look, take, count);
@@ -326,36 +294,24 @@ int hwts_share_look(hwt_store *store, int64_t *next_ns)
 /* Gives what is marked and has nothing running.  A shard that could not be given stays marked. */
 void hwts_share_give(hwt_store *store)
 {
+	struct hwts_shard_row *rows = NULL;
 	size_t room = 0, count = 0;
-	int32_t *ids = NULL;
-	int64_t *epochs = NULL;
 
 	pthread_mutex_lock(&store->lock);
-	for (const struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
-		for (uint32_t i = 0; kind->registered && i < kind->row.shards; i++)
-			room += kind->shards[i].giving && kind->shards[i].active == 0;
-	if (room > 0) {
-		ids = hwts_alloc(room * sizeof(*ids));
-		epochs = hwts_alloc(room * sizeof(*epochs));
-	}
-	for (const struct hwts_kind *kind = store->kinds; kind && ids && epochs; kind = kind->next) {
-		for (uint32_t i = 0; kind->registered && i < kind->row.shards; i++) {
-			const struct hwts_shard *shard = &kind->shards[i];
-
-			if (!shard->giving || shard->active > 0)
-				continue;
-			ids[count] = shard->id;
-			epochs[count++] = shard->epoch;
-		}
-	}
+	HWTS_EACH_SHARD (store, kind, shard)
+		room += shard->giving && shard->active == 0;
+	if (room > 0)
+		rows = hwts_alloc(room * sizeof(*rows));
+	HWTS_EACH_SHARD (store, kind, shard)
+		if (rows && shard->giving && shard->active == 0)
+			rows[count++] = (struct hwts_shard_row){ .shard = shard->id, .epoch = shard->epoch };
 	pthread_mutex_unlock(&store->lock);
-	if (count > 0 && store->engine->give(store->control_conn, ids, epochs, count) == 0) {
+	if (count > 0 && store->engine->give(store->control_conn, rows, count) == 0) {
 		pthread_mutex_lock(&store->lock);
 		for (size_t i = 0; i < count; i++)
-			lose(store, hwts_shard(store, ids[i], NULL));
+			lose(store, hwts_shard(store, rows[i].shard, NULL));
 		pthread_mutex_unlock(&store->lock);
-		(void)store->engine->listen(store->control_conn, ids, count, false);
+		(void)store->engine->listen(store->control_conn, rows, count, false);
 	}
-	free(ids);
-	free(epochs);
+	free(rows);
 }

@@ -145,8 +145,8 @@ int hwts_sqlite_page(struct hwts_conn *conn, const struct hwts_kind_row *kind, u
 int hwts_sqlite_join(struct hwts_conn *conn, const int32_t *kinds, size_t n, bool force);
 int hwts_sqlite_leave(struct hwts_conn *conn);
 int hwts_sqlite_look(struct hwts_conn *conn, struct hwts_look *look);
-int hwts_sqlite_take(struct hwts_conn *conn, struct hwts_shard_row *shards, size_t n, const bool *fail_running);
-int hwts_sqlite_give(struct hwts_conn *conn, const int32_t *shards, const int64_t *epochs, size_t n);
+int hwts_sqlite_take(struct hwts_conn *conn, struct hwts_shard_row *shards, size_t n);
+int hwts_sqlite_give(struct hwts_conn *conn, const struct hwts_shard_row *shards, size_t n);
 
 /* In sqlite_run.c. */
 int hwts_sqlite_begin_rows(struct hwts_conn *conn, struct hwts_want *wants, size_t n, bool synced, bool again);
@@ -157,7 +157,7 @@ void hwts_sqlite_drop_run(struct hwts_conn *conn);
 
 /* In sqlite_news.c. */
 int hwts_sqlite_hint(struct sqlite_conn *conn, const struct hwts_due *due, int64_t now_us);
-int hwts_sqlite_listen(struct hwts_conn *conn, const int32_t *shards, size_t n, bool on);
+int hwts_sqlite_listen(struct hwts_conn *conn, const struct hwts_shard_row *shards, size_t n, bool on);
 int hwts_sqlite_news_fd(struct hwts_conn *conn);
 int hwts_sqlite_news(struct hwts_conn *conn, bool signalled, hwts_hear *hear, void *ctx, int64_t *again_ns);
 void hwts_sqlite_tend(struct hwts_conn *conn);

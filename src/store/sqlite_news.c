@@ -70,7 +70,7 @@ static void watch(struct sqlite_conn *conn)
 #endif
 
 /* Before the first take: hints from here on are news. */
-int hwts_sqlite_listen(struct hwts_conn *base, const int32_t *shards, size_t n, bool on)
+int hwts_sqlite_listen(struct hwts_conn *base, const struct hwts_shard_row *shards, size_t n, bool on)
 {
 	struct sqlite_conn *conn = sqlite_conn(base);
 

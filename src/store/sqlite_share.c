@@ -233,7 +233,7 @@ int hwts_sqlite_look(struct hwts_conn *base, struct hwts_look *look)
  * Taking, giving
  */
 
-static int take_one(struct sqlite_conn *conn, struct hwts_shard_row *shard, bool fail_running, int64_t now_us)
+static int take_one(struct sqlite_conn *conn, struct hwts_shard_row *shard, int64_t now_us)
 {
 	int changes = 0;
 	int rc = hwts_sqlite_do(
@@ -243,7 +243,7 @@ static int take_one(struct sqlite_conn *conn, struct hwts_shard_row *shard, bool
 	    WITH(TEXT(hwts_me(conn->conn.db)), NUMBER(lease_clock_us()), NUMBER(shard->shard), NUMBER(shard->epoch)));
 
 	shard->epoch = changes == 1 ? shard->epoch + 1 : 0;
-	if (rc != 0 || changes != 1 || !fail_running)
+	if (rc != 0 || changes != 1 || !shard->fail_running)
 		return rc;
 	/* At most once: what was running there must not run again.  What runs was due; a day for a clock put back. */
 	return hwts_sqlite_do(conn, NULL,
@@ -253,7 +253,7 @@ static int take_one(struct sqlite_conn *conn, struct hwts_shard_row *shard, bool
 			      WITH(NUMBER(shard->shard), NUMBER(now_us + 86400 * HWTS_S_US)));
 }
 
-int hwts_sqlite_take(struct hwts_conn *base, struct hwts_shard_row *shards, size_t n, const bool *fail_running)
+int hwts_sqlite_take(struct hwts_conn *base, struct hwts_shard_row *shards, size_t n)
 {
 	struct sqlite_conn *conn = sqlite_conn(base);
 	int64_t now_us = 0;
@@ -263,11 +263,11 @@ int hwts_sqlite_take(struct hwts_conn *base, struct hwts_shard_row *shards, size
 		return rc;
 	now_us = hwts_wall_us();
 	for (size_t i = 0; i < n && rc == 0; i++)
-		rc = take_one(conn, &shards[i], fail_running[i], now_us);
+		rc = take_one(conn, &shards[i], now_us);
 	return hwts_sqlite_commit(conn, rc);
 }
 
-int hwts_sqlite_give(struct hwts_conn *base, const int32_t *shards, const int64_t *epochs, size_t n)
+int hwts_sqlite_give(struct hwts_conn *base, const struct hwts_shard_row *shards, size_t n)
 {
 	struct sqlite_conn *conn = sqlite_conn(base);
 	int rc = hwts_sqlite_begin(conn, false);
@@ -276,7 +276,7 @@ int hwts_sqlite_give(struct hwts_conn *base, const int32_t *shards, const int64_
 		return rc;
 	for (size_t i = 0; i < n && rc == 0; i++)
 		rc = hwts_sqlite_do(conn, NULL, "update @_shard set owner = null where id = ? and epoch = ?",
-				    WITH(NUMBER(shards[i]), NUMBER(epochs[i])));
+				    WITH(NUMBER(shards[i].shard), NUMBER(shards[i].epoch)));
 	if (rc == 0)
 		rc = call_others(conn);
 	return hwts_sqlite_commit(conn, rc);

@@ -29,8 +29,8 @@ static int prepare_look(hwt_store *store)
 	int32_t *ids;
 
 	pthread_mutex_lock(&store->lock);
-	for (const struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
-		kinds += kind->registered;
+	HWTS_EACH_KIND (store, kind)
+		kinds++;
 	pthread_mutex_unlock(&store->lock);
 	if (kinds == 0)
 		return hwts_fail(EINVAL, "no kind is registered: a process that only puts need not start");
@@ -45,9 +45,8 @@ static int prepare_look(hwt_store *store)
 	}
 	kinds = 0;
 	pthread_mutex_lock(&store->lock);
-	for (const struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
-		if (kind->registered)
-			ids[kinds++] = kind->row.id;
+	HWTS_EACH_KIND (store, kind)
+		ids[kinds++] = kind->row.id;
 	pthread_mutex_unlock(&store->lock);
 	return 0;
 }
@@ -100,9 +99,8 @@ static void clean_up(hwt_store *store)
 	store->phase = HWTS_STOPPED;
 	store->trusted_ns = 0;
 	store->joined = false;
-	for (struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
-		for (uint32_t i = 0; kind->registered && i < kind->row.shards; i++)
-			kind->shards[i] = (struct hwts_shard){ .id = kind->shards[i].id };
+	HWTS_EACH_SHARD (store, kind, shard)
+		*shard = (struct hwts_shard){ .id = shard->id };
 	store->stats.shards_held = 0;
 	pthread_mutex_unlock(&store->lock);
 }
@@ -227,10 +225,8 @@ static void stop(hwt_store *store)
 	pthread_mutex_lock(&store->lock);
 	store->phase = HWTS_STOPPING;
 	store->begin_halt = true;
-	for (struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
-		for (uint32_t i = 0; kind->registered && i < kind->row.shards; i++)
-			if (kind->shards[i].held)
-				kind->shards[i].giving = true;
+	HWTS_EACH_SHARD (store, kind, shard)
+		shard->giving = shard->held;
 	hwts_give_back_queued(store, -1);
 	pthread_mutex_unlock(&store->lock);
 	hwts_poke(store);

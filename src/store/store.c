@@ -78,15 +78,11 @@ int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role rol
 
 static int read_config(hwt_store_config *out, const hwt_store_config *config)
 {
+	int rc = config ? hwts_check_size("hwt_store_config", config, config->size, sizeof(*config)) : 0;
+
 	*out = (hwt_store_config){ .size = sizeof(*out) };
-	if (config && config->size < sizeof(*config))
-		return hwts_fail(EINVAL, "hwt_store_config.size must be sizeof(hwt_store_config)");
-	if (config && config->size > sizeof(*config))
-		for (const char *more = (const char *)config + sizeof(*config);
-		     more < (const char *)config + config->size; more++)
-			if (*more)
-				return hwts_fail(ENOTSUP,
-						 "hwt_store_config has a setting that this version does not know");
+	if (rc != 0)
+		return rc;
 	if (config)
 		*out = *config;
 	out->threads = out->threads ? out->threads : THREADS;

@@ -87,11 +87,11 @@ FRONT_PLAIN(reschedule, true, (struct hwts_conn * conn, int64_t id, int64_t dela
 FRONT(get, true, (struct hwts_conn * conn, int64_t id, hwt_store_info *info), (conn, id, info), sizeof(*info), info)
 FRONT_PLAIN(join, false, (struct hwts_conn * conn, const int32_t *kinds, size_t n, bool force), (conn, kinds, n, force))
 FRONT_PLAIN(leave, false, (struct hwts_conn * conn), (conn))
-FRONT(take, false, (struct hwts_conn * conn, struct hwts_shard_row *shards, size_t n, const bool *fail_running),
-      (conn, shards, n, fail_running), n * sizeof(*shards), shards)
-FRONT_PLAIN(give, false, (struct hwts_conn * conn, const int32_t *shards, const int64_t *epochs, size_t n),
-	    (conn, shards, epochs, n))
-FRONT_PLAIN(listen, false, (struct hwts_conn * conn, const int32_t *shards, size_t n, bool on), (conn, shards, n, on))
+FRONT(take, false, (struct hwts_conn * conn, struct hwts_shard_row *shards, size_t n), (conn, shards, n),
+      n * sizeof(*shards), shards)
+FRONT_PLAIN(give, false, (struct hwts_conn * conn, const struct hwts_shard_row *shards, size_t n), (conn, shards, n))
+FRONT_PLAIN(listen, false, (struct hwts_conn * conn, const struct hwts_shard_row *shards, size_t n, bool on),
+	    (conn, shards, n, on))
 
 /* The reply says until when to look next time. */
 static int front_look(struct hwts_conn *conn, struct hwts_look *look)
