@@ -136,25 +136,35 @@ static int number_of(struct pg_conn *conn, const char *text, char name[16], int 
 	return *failed = rc == ECONNRESET ? ENOTCONN : rc, rc == 0 ? at : -1;
 }
 
-static int send_step(struct pg_conn *conn, const struct pg_step *step, const char *name)
-{
-	static const struct pg_args none = { .n = 0 };
-	const struct pg_args *args = step->args ? step->args : &none;
+/* Parameters as libpq takes them. */
+struct sent {
 	const char *values[HWTS_PG_ARGS];
-	int lengths[HWTS_PG_ARGS], formats[HWTS_PG_ARGS];
+	int lengths[HWTS_PG_ARGS], formats[HWTS_PG_ARGS], n;
+};
 
-	if (args->failed)
+static int parameters(const struct pg_args *args, struct sent *sent)
+{
+	sent->n = args ? args->n : 0;
+	if (args && args->failed)
 		return ENOMEM;
-	for (int i = 0; i < args->n; i++) {
+	for (int i = 0; i < sent->n; i++) {
 		if (args->lengths[i] > INT32_MAX / 2)
 			return hwts_fail(EINVAL, "more than a GiB in one put: put fewer at once");
-		values[i] = args->null[i] ? NULL : args->values[i] ? args->values[i] : "";
-		lengths[i] = (int)args->lengths[i];
-		formats[i] = 1;
+		sent->values[i] = args->null[i] ? NULL : args->values[i] ? args->values[i] : "";
+		sent->lengths[i] = (int)args->lengths[i];
+		sent->formats[i] = 1;
 	}
-	if (!PQsendQueryPrepared(conn->handle, name, args->n, values, lengths, formats, 1))
-		return hwts_pg_error(conn, NULL, "send");
 	return 0;
+}
+
+static int send_step(struct pg_conn *conn, const struct pg_step *step, const char *name)
+{
+	struct sent sent;
+	int rc = parameters(step->args, &sent);
+
+	if (rc == 0 && !PQsendQueryPrepared(conn->handle, name, sent.n, sent.values, sent.lengths, sent.formats, 1))
+		rc = hwts_pg_error(conn, NULL, "send");
+	return rc;
 }
 
 /* Reads the result of a step, and the end of it. */
@@ -253,10 +263,26 @@ void hwts_pg_clear(struct pg_step *steps, size_t n)
 	}
 }
 
+static int on_callers(struct pg_conn *conn, struct pg_step *step)
+{
+	struct sent sent;
+	char *sql = hwts_sql(conn->conn.db, step->text);
+	int rc = sql ? parameters(step->args, &sent) : ENOMEM;
+
+	if (rc == 0) {
+		step->result = PQexecParams(conn->handle, sql, sent.n, NULL, sent.values, sent.lengths, sent.formats,
+					    1);
+		if (PQresultStatus(step->result) != PGRES_TUPLES_OK)
+			rc = hwts_pg_error(conn, step->result, "put on the caller's connection");
+	}
+	free(sql);
+	return rc;
+}
+
 int hwts_pg_one(struct pg_conn *conn, const char *text, struct pg_args *args, PGresult **result)
 {
 	struct pg_step step = { .text = text, .args = args };
-	int rc = hwts_pg_run(conn, &step, 1);
+	int rc = conn->callers ? on_callers(conn, &step) : hwts_pg_run(conn, &step, 1);
 
 	if (rc == 0)
 		rc = step.rc;

@@ -42,6 +42,7 @@ struct pg_conn {
 	struct hwts_conn conn;
 	PGconn *handle;
 	enum hwts_role role;
+	bool callers;                             /* not ours: nothing is prepared there, and there is no pipeline */
 	const char *prepared[HWTS_PG_STATEMENTS]; /* by the address of its text; the index is in its name */
 	int64_t patience_ns;
 };
@@ -119,12 +120,6 @@ int hwts_pg_put_on(struct hwts_db *db, void *connection, struct hwts_put *put);
 extern const char hwts_pg_notify_others[], hwts_pg_notify_holder[];
 int hwts_pg_cancel(struct hwts_conn *conn, int64_t id);
 int hwts_pg_reschedule(struct hwts_conn *conn, int64_t id, int64_t delay_us, struct hwts_due *due);
-
-/* What puts on a connection of the caller share with them. */
-extern const char hwts_pg_insert_free[], hwts_pg_insert_keyed[], hwts_pg_insert_replace[];
-void hwts_pg_insert_args(struct pg_args *args, const struct hwts_put *const *puts, size_t n);
-void hwts_pg_returned(struct hwts_put *put, const PGresult *result, int row);
-bool hwts_pg_is_soon(const struct hwts_put *put);
 
 /* In postgres_list.c. */
 int hwts_pg_get_info(struct hwts_conn *conn, int64_t id, hwt_store_info *info);

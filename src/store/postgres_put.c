@@ -23,9 +23,9 @@
 	" lateral (select case when p.absolute then p.w else n.us + p.w end us) d"
 #define RETURNING " returning t.id, t.due_us, t.shard"
 
-const char hwts_pg_insert_free[] = INSERT RETURNING;
-const char hwts_pg_insert_keyed[] = INSERT " on conflict (kind, key) where key is not null do nothing" RETURNING;
-const char hwts_pg_insert_replace[] = INSERT
+static const char INSERT_FREE[] = INSERT RETURNING;
+static const char INSERT_KEYED[] = INSERT " on conflict (kind, key) where key is not null do nothing" RETURNING;
+static const char INSERT_REPLACE[] = INSERT
     " on conflict (kind, key) where key is not null do update set due_us = excluded.due_us,"
     " base_us = excluded.base_us, period_us = excluded.period_us, data = excluded.data, attempt = 0, error = null,"
     " tx = pg_current_xact_id() where t.state = 1" RETURNING;
@@ -43,7 +43,7 @@ int hwts_pg_ids(struct hwts_conn *base, int64_t *first, int64_t *count)
 	return 0;
 }
 
-void hwts_pg_insert_args(struct pg_args *args, const struct hwts_put *const *puts, size_t n)
+static void insert_args(struct pg_args *args, const struct hwts_put *const *puts, size_t n)
 {
 	PG_INT8S(args, n, puts[i]->id);
 	PG_INT4S(args, n, puts[i]->kind.id);
@@ -69,7 +69,7 @@ struct batch {
 	bool keyed, all, commits, soon; /* commits: its exchange ends in a commit */
 };
 
-bool hwts_pg_is_soon(const struct hwts_put *put)
+static bool is_soon(const struct hwts_put *put)
 {
 	return put->absolute || put->when_us < put->kind.horizon_us + 2 * SLACK_US;
 }
@@ -102,7 +102,7 @@ static int open_batch(struct batch *batch, const struct pg_conn *conn)
 		put->rc = EEXIST; /* until it is returned */
 		put->found_id = 0;
 		batch->keyed |= put->key != NULL;
-		batch->soon |= hwts_pg_is_soon(put);
+		batch->soon |= is_soon(put);
 		replaces |= put->replace;
 		if (!put->replace)
 			batch->plain[batch->plain_count++] = put;
@@ -110,14 +110,13 @@ static int open_batch(struct batch *batch, const struct pg_conn *conn)
 	if (!batch->commits)
 		(void)add_step(batch, "begin", false);
 	if (batch->plain_count > 0)
-		hwts_pg_insert_args(
-		    add_step(batch, batch->keyed ? hwts_pg_insert_keyed : hwts_pg_insert_free, !replaces), batch->plain,
-		    batch->plain_count);
+		insert_args(add_step(batch, batch->keyed ? INSERT_KEYED : INSERT_FREE, !replaces), batch->plain,
+			    batch->plain_count);
 	for (put = batch->puts; put < batch->puts + batch->n; put++) {
 		const struct hwts_put *one = put;
 
 		if (put->replace)
-			hwts_pg_insert_args(add_step(batch, hwts_pg_insert_replace, false), &one, 1);
+			insert_args(add_step(batch, INSERT_REPLACE, false), &one, 1);
 	}
 	batch->steps[batch->step_count - 1].sync = true;
 	/* Of what replaces, the ids are not known yet. */
@@ -135,7 +134,7 @@ static void close_batch(struct batch *batch)
 	free(batch->args);
 }
 
-void hwts_pg_returned(struct hwts_put *put, const PGresult *result, int row)
+static void returned(struct hwts_put *put, const PGresult *result, int row)
 {
 	put->rc = 0;
 	put->id = hwts_pg_get(result, row, 0);
@@ -154,11 +153,11 @@ static void read_batch(struct batch *batch)
 
 		for (struct hwts_put *put = batch->puts; put < batch->puts + batch->n; put++)
 			if (!put->replace && row < PQntuples(result) && hwts_pg_get(result, row, 0) == put->id)
-				hwts_pg_returned(put, result, row++);
+				returned(put, result, row++);
 	}
 	for (struct hwts_put *put = batch->puts; put < batch->puts + batch->n; put++)
 		if (put->replace && PQntuples(batch->steps[step++].result) == 1)
-			hwts_pg_returned(put, batch->steps[step - 1].result, 0);
+			returned(put, batch->steps[step - 1].result, 0);
 }
 
 /* One exchange. */
@@ -180,31 +179,28 @@ static int put_batch(struct pg_conn *conn, struct hwts_put *puts, size_t n, bool
 	return rc;
 }
 
-/* Of those that are refused: by which timeout, and why.  *again: some were refused by a timeout that is gone. */
-static int explain(struct pg_conn *conn, struct hwts_put *puts, size_t n, bool *again)
+/* One that was refused: by which timeout, and why.  *again: by one that is gone, or that may be replaced now. */
+static int explain(struct pg_conn *conn, struct hwts_put *put, bool *again)
 {
-	for (struct hwts_put *put = puts; put < puts + n; put++) {
-		struct pg_args args = { .n = 0 };
-		PGresult *result;
-		int rc;
+	struct pg_args args = { .n = 0 };
+	PGresult *result;
+	int64_t state;
+	int rc;
 
-		if (put->rc == 0)
-			continue;
-		hwts_pg_int4(&args, put->kind.id);
-		hwts_pg_bytes(&args, put->key, strlen(put->key));
-		rc = hwts_pg_one(conn, "select id, state from @_timeout where kind = $1::int and key = $2::bytea",
-				 &args, &result);
-		if (rc != 0)
-			return rc;
-		if (PQntuples(result) == 1) {
-			put->found_id = hwts_pg_get(result, 0, 0);
-			put->rc = put->replace && hwts_pg_get(result, 0, 1) == HWT_STORE_RUNNING ? EBUSY : EEXIST;
-			*again |= put->replace && hwts_pg_get(result, 0, 1) == HWT_STORE_PENDING;
-		} else {
-			*again = true;
-		}
-		PQclear(result);
+	hwts_pg_int4(&args, put->kind.id);
+	hwts_pg_bytes(&args, put->key, strlen(put->key));
+	rc = hwts_pg_one(conn, "select id, state from @_timeout where kind = $1::int and key = $2::bytea", &args,
+			 &result);
+	if (rc != 0)
+		return rc;
+	*again = PQntuples(result) == 0;
+	if (!*again) {
+		put->found_id = hwts_pg_get(result, 0, 0);
+		state = hwts_pg_get(result, 0, 1);
+		put->rc = put->replace && state == HWT_STORE_RUNNING ? EBUSY : EEXIST;
+		*again = put->replace && state == HWT_STORE_PENDING;
 	}
+	PQclear(result);
 	return 0;
 }
 
@@ -216,7 +212,7 @@ static void notify_replaced(struct pg_conn *conn, const struct hwts_put *puts, s
 	bool soon = false;
 
 	for (size_t i = 0; i < n; i++)
-		soon |= puts[i].replace && puts[i].rc == 0 && hwts_pg_is_soon(&puts[i]);
+		soon |= puts[i].replace && puts[i].rc == 0 && is_soon(&puts[i]);
 	if (!soon)
 		return;
 	notify_args(&args, conn, puts, n);
@@ -235,7 +231,7 @@ static int put_each(struct pg_conn *conn, struct hwts_put *puts, size_t n)
 
 		for (int tries = 0; again && rc == 0 && tries < TRIES; tries++) {
 			again = false;
-			rc = explain(conn, &puts[i], 1, &again);
+			rc = explain(conn, &puts[i], &again);
 			if (rc == 0 && again)
 				rc = put_batch(conn, &puts[i], 1, true);
 			again = again && puts[i].rc != 0;
@@ -293,7 +289,7 @@ static int put_in_transaction(struct pg_conn *conn, struct hwts_put *puts, size_
 
 		size = HWTS_MIN(n - at, 1000);
 		for (size_t i = at; i < at + size; i++)
-			soon |= hwts_pg_is_soon(&puts[i]);
+			soon |= is_soon(&puts[i]);
 		if (!soon)
 			continue;
 		notify_args(&args, conn, puts + at, size);
@@ -321,7 +317,7 @@ static int put_all(struct pg_conn *conn, struct hwts_put *puts, size_t n)
 			return rc;
 		while (put < puts + n && put->rc == 0)
 			put++;
-		rc = explain(conn, put, 1, &again);
+		rc = explain(conn, put, &again);
 		if (rc == 0)
 			rc = put->rc;
 		if (put->found_id == 0 && have_twice(puts, n, put))
@@ -335,4 +331,49 @@ int hwts_pg_put(struct hwts_conn *base, struct hwts_put *puts, size_t n, bool al
 	for (size_t i = 0; i < n; i++)
 		puts[i].shard = hwts_shard_of(&puts[i].kind, puts[i].id);
 	return all ? put_all(pg_conn(base), puts, n) : put_each(pg_conn(base), puts, n);
+}
+
+/*
+ * On a connection of the caller, in the caller's transaction
+ */
+
+static int insert_one(struct pg_conn *conn, struct hwts_put *put)
+{
+	struct pg_args args = { .n = 0 };
+	const struct hwts_put *one = put;
+	PGresult *result;
+	int rc;
+
+	insert_args(&args, &one, 1);
+	rc = hwts_pg_one(conn, !put->key ? INSERT_FREE : put->replace ? INSERT_REPLACE : INSERT_KEYED, &args, &result);
+	put->rc = EEXIST;
+	if (rc == 0 && PQntuples(result) == 1)
+		returned(put, result, 0);
+	PQclear(result);
+	return rc;
+}
+
+int hwts_pg_put_on(struct hwts_db *db, void *connection, struct hwts_put *put)
+{
+	struct pg_conn conn = { .conn = { .db = db }, .handle = connection, .callers = true };
+	struct pg_args args = { .n = 0 };
+	PGresult *result = NULL;
+	bool again = true;
+	int rc = 0;
+
+	if (PQstatus(conn.handle) != CONNECTION_OK || PQpipelineStatus(conn.handle) != PQ_PIPELINE_OFF)
+		return hwts_fail(EINVAL, "the connection is not open, or is in a pipeline");
+	for (int tries = 0; tries < TRIES && again && rc == 0; tries++) {
+		again = false;
+		rc = insert_one(&conn, put);
+		if (rc == 0 && put->rc != 0)
+			rc = explain(&conn, put, &again);
+	}
+	if (rc != 0 || put->rc != 0 || !is_soon(put))
+		return rc ? rc : put->rc;
+	/* Delivered when the caller commits; also to this process, which does not know when that is. */
+	PG_INT8S(&args, 1, put->id);
+	rc = hwts_pg_one(&conn, hwts_pg_notify_holder, &args, &result);
+	PQclear(result);
+	return rc;
 }
