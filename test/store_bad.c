@@ -140,6 +140,18 @@ TEST(each_field_of_a_kind_is_checked)
 	BAD_KIND(horizon_ns, -1, EINVAL);
 	BAD_KIND(backoff_ns, -1, EINVAL);
 	BAD_KIND(backoff_max_ns, -1, EINVAL);
+	BAD_KIND(horizon_ns, HWT_S(86400) * 366, EINVAL);
+	BAD_KIND(backoff_ns, HWT_S(86400) * 366, EINVAL);
+	BAD_KIND(backoff_max_ns, HWT_S(86400) * 366, EINVAL);
+	{
+		struct {
+			hwt_store_kind kind;
+			uint64_t more;
+		} newer = { .kind = good, .more = 1 };
+
+		newer.kind.size = sizeof(newer);
+		CHECK_CALL(hwt_store_register(store, &newer.kind), ENOTSUP);
+	}
 	CHECK_CALL(hwt_store_register(store, NULL), EINVAL);
 	CHECK_CALL(hwt_store_register(NULL, &good), EINVAL);
 	CHECK_CALL(hwt_store_register(store, &good), 0);
@@ -235,6 +247,22 @@ TEST(each_field_of_a_spec_is_checked_and_nothing_is_put)
 		CHECK_CALL(hwt_store_put(store, NULL, &id), EINVAL);
 		CHECK_CALL(hwt_store_put(NULL, &spec, &id), EINVAL);
 		CHECK_INT(id, ==, -7);
+		{
+			struct {
+				hwt_store_spec spec;
+				uint64_t more;
+			} newer = { .spec = spec_of("a", 0), .more = 1 };
+
+			newer.spec.size = sizeof(newer);
+			CHECK_CALL(hwt_store_put(store, &newer.spec, &id), ENOTSUP);
+		}
+		CHECK_CALL(hwt_store_put_many(store, NULL, 1, &id), EINVAL);
+		CHECK_CALL(hwt_store_put_many(NULL, &spec, 1, &id), EINVAL);
+		CHECK_CALL(hwt_store_put_many(store, &spec, SIZE_MAX, &id), EINVAL);
+		CHECK_CALL(hwt_store_put_many(store, NULL, 0, &id), 0);
+		CHECK_CALL(hwt_store_put_on(store, NULL, &spec, &id), EINVAL);
+		CHECK_CALL(hwt_store_put_on(NULL, store, &spec, &id), EINVAL);
+		CHECK_INT(id, ==, -7);
 		/* As far as a delay goes. */
 		spec = spec_of("a", INT64_MAX);
 		CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
@@ -264,6 +292,16 @@ TEST(other_calls_check_their_arguments)
 	CHECK_CALL(hwt_store_cancel_key(store, "unknown", "k"), ENOENT);
 	CHECK_CALL(hwt_store_reschedule(NULL, 1, 1), EINVAL);
 	CHECK_CALL(hwt_store_reschedule(store, 12345, 1), ENOENT);
+	CHECK_CALL(hwt_store_cancel(store, INT64_MIN), ENOENT);
+	CHECK_CALL(hwt_store_cancel(store, INT64_MAX), ENOENT);
+	CHECK_CALL(hwt_store_reschedule(store, 0, INT64_MIN), ENOENT);
+	CHECK_CALL(hwt_store_each(store, "unknown", 2, count_one, NULL), ENOENT);
+	CHECK_CALL(hwt_store_each(store, "a", 0, count_one, NULL), EINVAL);
+	CHECK_CALL(hwt_store_each(store, "a", 1, count_one, NULL), EINVAL);
+	CHECK_CALL(hwt_store_each(store, "a", 16, count_one, NULL), EINVAL);
+	CHECK_CALL(hwt_store_each(store, "a", 2, NULL, NULL), EINVAL);
+	CHECK_CALL(hwt_store_each(store, NULL, 2, count_one, NULL), EINVAL);
+	CHECK_CALL(hwt_store_each(NULL, "a", 2, count_one, NULL), EINVAL);
 	CHECK_CALL(hwt_store_get(store, 1, NULL), EINVAL);
 	CHECK_CALL(hwt_store_get(NULL, 1, &info), EINVAL);
 	CHECK_CALL(hwt_store_get_key(store, "a", "", &info), EINVAL);
@@ -274,8 +312,10 @@ TEST(other_calls_check_their_arguments)
 	stats.size = 1;
 	CHECK_CALL(hwt_store_read_stats(store, &stats), EINVAL);
 	CHECK(!hwt_store_is_mine(NULL));
-	{ /* A program of an older header. */
+	{ /* As far as a time goes, and a program of an older header. */
 		int64_t id = put(store, "a", HWT_S(1000));
+
+		CHECK_CALL(hwt_store_reschedule(store, id, INT64_MAX), 0);
 
 		memset(&info, 0x55, sizeof(info));
 		info.size = offsetof(hwt_store_info, due_us);
@@ -381,50 +421,91 @@ TEST(a_file_or_folder_that_cannot_be_written_is_refused)
 #endif
 }
 
-TEST(a_full_disk_is_told_and_changes_nothing)
+/* A file system of a few MiB, which a process may write whose user owns the folder OF. */
+static bool mount_small(const char *folder, const char *of)
 {
-#ifdef HWT_STORE_SQLITE
-	char folder[160], *data = calloc(1, 200000);
-	hwt_store *store;
+	struct stat is = { .st_uid = 0 };
+
+	CHECK_INT(chmod(world.folder, 0755), ==, 0);
+	CHECK_INT(mkdir(folder, 0755), ==, 0);
+	return stat(of, &is) == 0 && mount("tmpfs", folder, "tmpfs", 0, "size=3m") == 0 &&
+	       chown(folder, is.st_uid, is.st_gid) == 0;
+}
+
+/* Puts until the disk is full: that one is told, and the others are there. */
+static void fill_disk(void)
+{
+	unsigned char *data = malloc(200000); /* which cannot be compressed */
+	hwt_store *store = open_store();
 	hwt_store_spec spec = spec_of("a", HWT_S(1000));
 	hwt_store_info info = HWT_STORE_INFO_INIT;
-	int64_t ids[100];
-	int accepted = 0, rc = 0;
+	int64_t ids[100], refused = -7;
+	int accepted = 0, rc = 0, count = 0;
 
-	fresh_world();
-	if (!world.sqlite) {
-		free(data);
-		SKIP("of SQLite: a tmpfs that is full");
-	}
-	(void)snprintf(folder, sizeof(folder), "%s/small", world.folder);
-	CHECK_INT(mkdir(folder, 0755), ==, 0);
-	if (mount("tmpfs", folder, "tmpfs", 0, "size=3m") != 0) {
-		free(data);
-		SKIP("no right to mount a small file system");
-	}
-	(void)snprintf(world.url, sizeof(world.url), "sqlite:%s/x.db", folder);
-	store = open_store();
+	for (size_t i = 0; i < 200000; i++)
+		data[i] = (unsigned char)hwts_random();
 	spec.data = data;
 	spec.len = 200000;
 	while (accepted < 100 && (rc = hwt_store_put(store, &spec, &ids[accepted])) == 0)
 		accepted++;
 	CHECK_INT(rc, ==, ENOSPC);
 	CHECK(strstr(hwt_store_error(), "full") != NULL);
+	CHECK_CALL(hwt_store_put(store, &spec, &refused), ENOSPC);
+	CHECK_INT(refused, ==, -7);
 	CHECK_INT(accepted, >=, 1);
 	for (int i = 0; i < accepted; i++)
 		CHECK_CALL(hwt_store_get(store, ids[i], &info), 0);
-	{
-		int count = 0;
-
-		CHECK_CALL(hwt_store_each(store, "a", 2, count_one, &count), 0);
-		CHECK_INT(count, ==, accepted);
-	}
+	CHECK_CALL(hwt_store_each(store, "a", 2, count_one, &count), 0);
+	CHECK_INT(count, ==, accepted);
 	CHECK_CALL(hwt_store_close(store), 0);
-	CHECK_INT(umount(folder), ==, 0);
 	free(data);
+}
+
+/* PostgreSQL: its tables are in a tablespace of their own. */
+static void fill_tablespace(const char *folder)
+{
+#ifdef HWT_STORE_POSTGRES
+	PGconn *conn = PQconnectdb(world.url + 3);
+	char text[512];
+
+	CHECK(PQstatus(conn) == CONNECTION_OK);
+	(void)snprintf(text, sizeof(text), "create tablespace small location '%s'", folder);
+	PQclear(PQexec(conn, text));
+	(void)snprintf(text, sizeof(text), "%.400s options='-c default_tablespace=small'", world.url);
+	(void)snprintf(world.url, sizeof(world.url), "%s", text);
+	fill_disk();
+	(void)snprintf(text, sizeof(text), "drop table %s_meta, %s_kind, %s_shard, %s_member, %s_timeout", world.schema,
+		       world.schema, world.schema, world.schema, world.schema);
+	PQclear(PQexec(conn, text));
+	PQclear(PQexec(conn, "drop tablespace small"));
+	CHECK_INT(PQtransactionStatus(conn), ==, PQTRANS_IDLE);
+	PQfinish(conn);
 #else
-	SKIP("of SQLite");
+	(void)folder;
 #endif
+}
+
+TEST(a_full_disk_is_told_and_changes_nothing)
+{
+	char folder[160], server[192];
+	const char *host;
+
+	fresh_world();
+	host = world.sqlite ? NULL : strstr(world.url, "host=/");
+	if (!world.sqlite && !host)
+		SKIP("a server that is not this test's own");
+	(void)snprintf(folder, sizeof(folder), "%s/small", world.folder);
+	(void)snprintf(server, sizeof(server), "%.*s/data", host ? (int)strcspn(host + 5, " ") : 0,
+		       host ? host + 5 : "");
+	if (!mount_small(folder, host ? server : world.folder))
+		SKIP("no right to mount a small file system");
+	if (world.sqlite) {
+		(void)snprintf(world.url, sizeof(world.url), "sqlite:%s/x.db", folder);
+		fill_disk();
+	} else {
+		fill_tablespace(folder);
+	}
+	CHECK_INT(umount(folder), ==, 0);
 }
 
 TEST(a_role_without_rights_is_told)
