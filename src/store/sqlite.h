@@ -70,8 +70,8 @@ static inline struct sqlite_db *sqlite_db(struct hwts_conn *conn)
 /* In sqlite.c. */
 int hwts_sqlite_error(struct sqlite_conn *conn, int rc, const char *doing);
 /*
- * Statements.  text must be a literal; @ stands for the prefix.  Its values are WITH(NUMBER(a), TEXT(b), BYTES(c, n)) or
- * NOTHING.
+ * Statements.  text must be a literal; @ stands for the prefix.  Its values are WITH(NUMBER(a), TEXT(b), BYTES(c, n)),
+ * or NOTHING.
  *
  *     sqlite3_stmt *rows = hwts_sqlite_rows(conn, &rc, "select ...", WITH(NUMBER(id)));
  *     while (hwts_sqlite_next(conn, rows, &rc))
