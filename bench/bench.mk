@@ -75,6 +75,7 @@ figures: $(BENCH) $(BENCH_RIVALS) ## measures what the pictures of the documents
 
 plots: ## draws the pictures of the documents
 	bench/plot.sh bench/figures.csv doc
+	bench/wheels/plot.sh bench/wheels/wheels.csv doc/wheels.svg
 	doc/rooms.sh
 
 bench-deps:
