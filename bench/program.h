@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Subjects of the bench that are programs of their own. */
 #ifndef BENCH_PROGRAM_H
 #define BENCH_PROGRAM_H
 

@@ -47,6 +47,9 @@ result one_file_includes_concurrency_kit "$(grep -ln '#include <ck_' $core | gre
 result every_file_names_its_licence "$(for file in $(git ls-files '*.[ch]' '*.sh' '*.mk' Makefile 2>/dev/null); do
 	head -2 "$file" | grep -q 'SPDX-License-Identifier: BSD-2-Clause' || echo "$file"; done)"
 
+result every_file_says_what_it_is "$(for file in src/*/*.[ch] test/check/*.[ch] bench/*.[ch] bench/*/*.[ch] examples/*.[ch] \
+	test/*.[ch] test/store/*.[ch]; do sed -n 2p "$file" | grep -q '^/\*' || echo "$file"; done)"
+
 # Lines that are comment alone do not count.
 result files_have_400_lines_at_most "$(awk 'FNR == 1 { n = inside = 0 }
 	inside { if (/\*\//) inside = 0; next }

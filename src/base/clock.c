@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Reading the clock that config.clock names; clock.h. */
 #define _GNU_SOURCE
 #include "base/clock.h"
 

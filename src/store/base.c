@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Failure texts, memory, clocks, numbers and names for every file of the store; base.h. */
 #include "base.h"
 
 #include <pthread.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* What the engines share: the prefix in SQL texts, rows, shards, the look-ahead; engine.h. */
 #include "engine.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Connections to SQLite: errors, turns at writing, statements, transactions, opening and settling; sqlite.h. */
 #include "sqlite.h"
 
 #include <stdlib.h>
