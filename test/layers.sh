@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# The shape of src/: which room may include which, that files call each other in one direction, who includes Concurrency
+# The shape of src/: which room may include which, that files call and include in one direction, who includes Concurrency
 # Kit, how long files and functions are.
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -30,18 +30,28 @@ result the_picture_of_the_rooms_shows_what_is_there "$(awk -F, 'NR > 1 { print $
 	for room in src/*/; do grep -q "^${room%/}," doc/rooms.csv || echo "doc/rooms.csv: ${room%/} is missing"; done |
 		grep -v store)"
 
-# A pair "user used" for each symbol of one object that another one needs; tsort says where they go round in circles.
-circles() { # OBJECT...
+# Of pairs "user used" tsort says where they go round in circles.
+# A pair for each symbol of one object that another one needs.
+calls() { # OBJECT...
+	[ -e "$1" ] || { echo "$1 is not built"; return; }
 	for object in "$@"; do
 		nm -g "$object" | awk -v name="$(basename "$object" .o)" '
 			$1 == "U" { print "U", $2, name } $2 ~ /^[TDBRVW]$/ { print "D", $3, name }'
 	done | sort | awk '$1 == "D" { by[$2] = $3 } $1 == "U" && by[$2] && by[$2] != $3 { print $3, by[$2] }' |
 		{ tsort >/dev/null; } 2>&1
 }
-result files_call_in_one_direction "$(circles "$BUILD"/lib/*/*.o)"
-[ ! -e "$BUILD/bench/run.o" ] || result files_of_the_bench_call_in_one_direction "$(circles "$BUILD"/bench/*.o)"
-
+# A pair for each include, where x.c and x.h are one.
+includes() { # FILE...
+	grep -HE '^#include "' "$@" | sed -E 's|^([^:]*/)?([a-z_]*)\.[chp]+:#include "([^"]*/)?([a-z_]*)\..*|\2 \4|' |
+		awk '$1 != $2' | { tsort >/dev/null; } 2>&1
+}
+result files_call_in_one_direction "$(calls "$BUILD"/lib/*/*.o)"
 # shellcheck disable=SC2086 # a list of files, here and below
+result files_include_in_one_direction "$(includes $core; includes src/store/*.[ch])"
+[ ! -e "$BUILD/bench/bench" ] || result files_of_the_bench_call_in_one_direction "$(calls "$BUILD"/bench/*.o)"
+result files_of_the_bench_include_in_one_direction "$(includes bench/*.[ch] bench/*.cpp)"
+
+# shellcheck disable=SC2086
 result one_file_includes_concurrency_kit "$(grep -ln '#include <ck_' $core | grep -v '^src/lane/queue.h$')"
 
 result every_file_names_its_licence "$(for file in $(git ls-files '*.[ch]' '*.sh' '*.mk' Makefile 2>/dev/null); do
