@@ -55,5 +55,5 @@ $(addprefix $(BUILD)/store-,static shared unit):
 # On SQLite always, on PostgreSQL if its server is installed.
 STORE_RUNS = $(if $(STORE_SQLITE),$(STORE_TESTS)) $(if $(STORE_POSTGRES),$(STORE_TESTS:%=postgresql:%))
 
-check-store: store $(STORE_TESTS)
+check-store: store $(STORE_TESTS) ## the tests of libhwt-store, on SQLite and a PostgreSQL of their own
 	$(if $(STORE),CC='$(CC)' SAN='$(SAN)' test/run.sh $(BUILD) $(STORE_RUNS) $(STORE_CHECKS),@:)

@@ -22,7 +22,7 @@ $(BUILD)/bench/store_bench: bench/store/store_bench.c $(STORE_ARCHIVES) | $(BUIL
 	$(QCC) $(ALL_CPPFLAGS) $(GNU) $(ALL_CFLAGS) -o $@ $< $(STORE_ARCHIVES) $(STORE_LIBS) $(ALL_LDFLAGS)
 
 # URL=postgresql: a server of its own, if one is installed.
-demo-store: $(BUILD)/examples/demo_store
+demo-store: $(BUILD)/examples/demo_store ## timeouts that survive the processes that scheduled them
 	$(Q)case '$(URL)' in \
 	'') $< ;; \
 	pg | postgres | postgresql | postgresql://) test/store_pg.sh run sh -c 'exec $< -u "$$HWT_STORE_PG_URL"' || { \

@@ -46,7 +46,7 @@ $(BUILD)/bench/go-bench: $(wildcard bench/go/*.go) bench/go/go.mod | $(BUILD)/be
 $(BENCH_RESULTS):
 	$(Q)mkdir -p $@
 
-bench: $(BENCH) $(BENCH_RIVALS) | $(BENCH_RESULTS)
+bench: $(BENCH) $(BENCH_RIVALS) | $(BENCH_RESULTS) ## the most telling scenarios (ten minutes); make bench-full all of them (hours)
 	bench/run.sh $(BUILD) $(BENCH_RESULTS)/quick.csv -q $(BENCH_ARGS)
 
 bench-full: $(BENCH) $(BENCH_RIVALS) | $(BENCH_RESULTS)
@@ -56,7 +56,7 @@ bench-full: $(BENCH) $(BENCH_RIVALS) | $(BENCH_RESULTS)
 $(BUILD)/bench/wheels: bench/wheels/wheels.c $(BUILD)/libhwt.a | $(BUILD)/bench
 	$(QCC) $(ALL_CPPFLAGS) $(GNU) $(ALL_CFLAGS) -o $@ $< $(BUILD)/libhwt.a $(ALL_LDFLAGS) -lm
 
-bench-wheels: $(BUILD)/bench/wheels | $(BENCH_RESULTS)
+bench-wheels: $(BUILD)/bench/wheels | $(BENCH_RESULTS) ## the two wheels on virtual time
 	$< $(BENCH_ARGS) >$(BENCH_RESULTS)/wheels.csv
 
 # hwt.hpp beside the C calls, and beside Boost.Asio where that is installed.
@@ -66,7 +66,7 @@ $(BUILD)/bench/cpp: bench/cpp/cpp.cpp $(BUILD)/libhwt.a | $(BUILD)/bench
 bench-cpp: $(BUILD)/bench/cpp
 	$< $(BENCH_ARGS)
 
-bench-check:
+bench-check: ## counts the instructions of each operation, against bench/instructions.txt
 	CC='$(CC)' BUILD='$(BUILD)' bench/check/check.sh || [ $$? -eq 77 ]
 
 # What the pictures of the documents show, measured (minutes, on an idle machine), and the pictures.
