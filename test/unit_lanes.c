@@ -475,8 +475,10 @@ static uint64_t asked_for_while_held(unsigned looks_wanted)
 	atomic_store(&hwt_test_point, free_after_some_looks);
 	asked = asked_for(timer, 0, 400);
 	atomic_store(&hwt_test_point, NULL);
-	if (looks < looks_wanted)
+	if (looks < looks_wanted) {
+		CHECK(!queue_try_lock(&held->submitted)); /* nor does anybody else unlock it */
 		queue_unlock(&held->submitted);
+	}
 	hwt_check(timer);
 	driven_destroy(timer);
 	return asked;
