@@ -402,7 +402,7 @@ HWT_API uint64_t hwt_pending_timeouts(const hwt_timer *timer);
  * With HWT_CLOCK_BOOTTIME what becomes due while the machine is suspended runs when it wakes up.  With
  * HWT_CLOCK_REALTIME deadlines are times of the day.  A step forward makes due what it passes, and merges periods.
  * After a step back what is pending waits until the clock has come to its deadline, and delays count from the new time;
- * the worker places each timeout anew.  No task starts before its deadline on that clock.
+ * the worker places each timeout again.  No task starts before its deadline on that clock.
  */
 #define HWT_CLOCK_MONOTONIC 0u
 #define HWT_CLOCK_BOOTTIME 1u

@@ -98,8 +98,9 @@ extern _Atomic(bool (*)(void)) hwts_test_refuses_memory; /* asked before each al
 		if (at_)                                                                                               \
 			at_(name);                                                                                     \
 	} while (0)
-#define HWTS_TEST(flag) atomic_load_explicit(&hwts_test_##flag, memory_order_acquire)              /* a test's */
-#define HWTS_COUNT_RESCUE() atomic_fetch_add_explicit(&hwts_test_rescued, 1, memory_order_relaxed) /* a statistic */
+#define HWTS_TEST(flag) atomic_load_explicit(&hwts_test_##flag, memory_order_acquire) /* a test's */
+/* Relaxed: it only counts. */
+#define HWTS_COUNT_RESCUE() atomic_fetch_add_explicit(&hwts_test_rescued, 1, memory_order_relaxed)
 #else
 #define HWTS_POINT(name) ((void)0)
 #define HWTS_TEST(flag) false
