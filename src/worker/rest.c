@@ -59,14 +59,8 @@ static void idle(struct hwt_worker *worker, int64_t due, int64_t now_ns)
 
 void hwt_worker_settle(struct hwt_worker *worker)
 {
-	struct hwt_wheel *wheel = worker->wheel;
-
-	if (worker->is_cut)
-		return;
-	hwt_wheel_settle(wheel);
-	/* The bound was reached, but what seemed to be due behind it had been cancelled. */
-	if (unlikely(wheel->tick <= worker->traffic_tick) && hwt_wheel_next_due(wheel) > worker->traffic_tick)
-		hwt_wheel_seek(wheel, worker->traffic_tick + 1);
+	if (!worker->is_cut)
+		hwt_wheel_settle(worker->wheel);
 }
 
 /* Naps with traffic, with unplaced records, which want memory soon, or if the next tick has work.  Otherwise idles. */

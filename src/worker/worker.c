@@ -399,10 +399,6 @@ static bool expire(struct hwt_worker *worker, int64_t target, int64_t now_ns)
 		return false;
 	began_ns = hwt_wheel_next_due(wheel) <= target ? clock_monotonic() : 0;
 	while (hwt_wheel_next_due(wheel) <= target) {
-		if (unlikely(worker_is_full(worker))) {
-			target = wheel->tick - 1;
-			break;
-		}
 		hwt_wheel_seek(wheel, hwt_wheel_next_due(wheel));
 		if (!expire_one_tick(worker, now_ns, &began_ns))
 			return false;
