@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Giving way to a thread that is some instructions from being done; thread.h. */
 #include "base/thread.h"
-#include "base/base.h"
 
 #include <sched.h>
 #include <time.h>
@@ -12,6 +11,8 @@
 /* After that the thread sleeps for 50 us, 100 us and so on, to 800 us. */
 #define FIRST_SLEEP_NS 50000
 #define DOUBLINGS 4
+
+HWT_OWN uint32_t hwt_own_number;
 
 void hwt_thread_give_way(unsigned *turns)
 {

@@ -21,7 +21,12 @@
 #ifndef HWT_THREAD_H
 #define HWT_THREAD_H
 
+#include "base/base.h"
+
 #include <pthread.h>
+
+/* The number of the calling thread, from 1 on; 0 until its first call. */
+extern HWT_OWN uint32_t hwt_own_number;
 
 /* Switches cancellation off.  The result goes to thread_restore_cancel.  Pairs may be nested. */
 static inline int thread_no_cancel(void)

@@ -42,7 +42,9 @@ static struct hwt_record *find_record(struct hwt_lane *lane)
 	/* Only one look: the worker may make room at any moment, and a refusal has one reason. */
 	lane->was_full = hwt_lane_is_full(lane);
 	HWT_POINT("full");
-	return !lane->was_full && hwt_pool_grow(pool) ? pool_carve(pool) : NULL;
+	if (lane->was_full)
+		return NULL;
+	return hwt_pool_grow(pool) ? pool_carve(pool) : hwt_reserve_record(lane);
 }
 
 bool hwt_lanes_take_limit(struct hwt_lanes *lanes)
@@ -86,13 +88,12 @@ static inline __attribute__((always_inline)) int prepare(struct hwt_lane *lane, 
 	if (unlikely(*record == NULL))
 		return lane->was_full ? ENOBUFS : ENOMEM;
 	*node = lane_node(lane, &lane->submitted);
-	if (unlikely(*node == NULL)) {
-		pool_push(&lane->pool, *record);
+	if (unlikely(*node == NULL) && (*node = hwt_reserve_node(lane)) == NULL) {
+		hwt_reserve_return(lane, *record, NULL);
 		return ENOMEM;
 	}
 	if (unlikely(lane->lanes->max_pending > 0) && !hwt_lanes_take_limit(lane->lanes)) {
-		queue_node_unused(&lane->submitted, *node);
-		pool_push(&lane->pool, *record);
+		hwt_reserve_return(lane, *record, *node);
 		return ENOBUFS;
 	}
 	return 0;
@@ -203,12 +204,11 @@ int hwt_lane_submit_extended(struct hwt_lane *lane, hwt_task *task, const struct
 	second = make_extension(lane, extension, period_ns);
 	rc = prepare(lane, &record, &node);
 	if (second == NULL && rc == 0) {
-		queue_node_unused(&lane->submitted, node);
-		pool_push(&lane->pool, record);
+		hwt_reserve_return(lane, record, node);
 		lanes_release_limit(lane->lanes);
 		rc = lane->was_full ? ENOBUFS : ENOMEM;
 	} else if (second != NULL && rc != 0) {
-		pool_push(&lane->pool, second);
+		hwt_reserve_return(lane, second, NULL);
 	}
 	if (rc == 0)
 		accept(lane, record, node, task, second, deadline_ns, flags, out);

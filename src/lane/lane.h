@@ -51,6 +51,7 @@
 #ifndef HWT_LANE_H
 #define HWT_LANE_H
 
+#include "base/thread.h"
 #include "base/waiters.h"
 #include "lane/pool.h"
 #include "lane/queue.h"
@@ -69,6 +70,16 @@
 
 struct hwt_executor_jobs;
 struct hwt_lanes;
+
+/* What a thread has set aside; reserve.c. */
+struct hwt_reserve {
+	struct hwt_reserve *next;
+	uint32_t thread;   /* its hwt_own_number */
+	uint64_t timeouts; /* for so many */
+	uint64_t records, nodes;
+	struct hwt_record *record; /* linked by free_next */
+	hwt_node *node;
+};
 
 struct hwt_lane {
 	/* Written by the worker. */
@@ -97,6 +108,7 @@ struct hwt_lane {
 	_Atomic uint64_t reclaimed;
 	bool closed, was_full; /* was_full: the lane was full when it last found no free record */
 	struct hwt_pool pool;
+	struct hwt_reserve *reserves;
 	uint64_t accepted_at_steal; /* accepted when the lane last found nothing to steal */
 	uint64_t pushed_at_reclaim, cancelled_at_reclaim;
 	uint64_t refused_limit, refused_stopped, refused_memory;
@@ -184,6 +196,22 @@ bool hwt_lane_is_full(const struct hwt_lane *lane);
 extern _Atomic uint64_t hwt_test_gather; /* stands for HWT_GATHER in reclaim.c */
 #endif
 
+/*
+ * Sets aside what the calling thread needs for its next n timeouts, or gives back what is more than that.  Returns 0,
+ * ECANCELED, or ENOMEM, and then what was set aside before still is.  (This and the next: reserve.c)
+ */
+int hwt_lane_reserve(struct hwt_lane *lane, uint32_t n);
+
+/* Returns what the calling thread has set aside, if there is anything.  NULL: nothing.  Under the submit lock. */
+struct hwt_record *hwt_reserve_record(struct hwt_lane *lane);
+hwt_node *hwt_reserve_node(struct hwt_lane *lane);
+
+/* Takes back what a submission has not used, NULL: nothing, first into what was set aside.  Under the submit lock. */
+void hwt_reserve_return(struct hwt_lane *lane, struct hwt_record *record, hwt_node *node);
+
+/* Frees the descriptions of what was set aside, when the lane goes. */
+void hwt_reserves_destroy(struct hwt_lane *lane);
+
 /* Slow half of lane_node. */
 hwt_node *hwt_lane_find_node(struct hwt_lane *lane, struct hwt_queue *queue);
 
@@ -221,9 +249,6 @@ int hwt_lane_rearm(struct hwt_lane *lane, struct hwt_record *record, int64_t dea
  * Hands a record over from an executor's thread to the worker.  It is QUEUED and RESCHEDULING; this clears the latter.
  */
 void hwt_lanes_push_rearmed(struct hwt_lanes *lanes, struct hwt_record *record);
-
-/* The number of the calling thread, from 1 on; 0 until its first call. */
-extern HWT_OWN uint32_t hwt_own_number;
 
 /* Slow half of lanes_home: gives the thread its number, makes its lane. */
 struct hwt_lane *hwt_lanes_make_home(struct hwt_lanes *lanes);

@@ -7,7 +7,6 @@
 
 static _Atomic uint64_t last_id;
 
-HWT_OWN uint32_t hwt_own_number;
 HWT_OWN struct hwt_home hwt_home;
 
 /* Allocates two tables of pointers, by place and by turn.  The lanes come later. */
@@ -58,6 +57,7 @@ no_await:
 
 static void destroy_lane(struct hwt_lane *lane)
 {
+	hwt_reserves_destroy(lane);
 	hwt_queue_destroy(&lane->submitted);
 	hwt_queue_destroy(&lane->cancelled);
 	hwt_pool_destroy(&lane->pool);

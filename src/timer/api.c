@@ -158,6 +158,17 @@ int hwt_new_periodic(hwt_timer *timer, hwt_task *task, void *arg, int64_t first_
 	return period_ns == 0 ? EINVAL : hwt_new_timeout_ex(timer, &spec, out);
 }
 
+int hwt_reserve(hwt_timer *timer, uint32_t n)
+{
+	struct hwt_lane *lane;
+	int rc = hwt_timer_start(timer);
+
+	if (rc != 0)
+		return rc;
+	lane = lanes_home(&timer->lanes);
+	return lane != NULL ? hwt_lane_reserve(lane, n) : ENOMEM;
+}
+
 int hwt_cancel(hwt_timeout timeout)
 {
 	struct hwt_record *record = record_of(timeout);

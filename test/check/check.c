@@ -65,6 +65,10 @@ static void check_nodes(const struct hwt_lanes *lanes)
 	for (uint32_t i = 0; i < lanes_count(lanes); i++) {
 		put_nodes(&lanes->made[i]->submitted);
 		put_nodes(&lanes->made[i]->cancelled);
+		for (const struct hwt_reserve *reserve = lanes->made[i]->reserves; reserve != NULL;
+		     reserve = reserve->next)
+			for (hwt_node *node = reserve->node; node != NULL; node = node->next)
+				inventory_put(&all_nodes, "V1", node, sizeof(*node), 1);
 	}
 	for (size_t i = 0; i < all_nodes.marks; i++)
 		HOLDS("Q1", all_nodes.mark[i] != 0);
@@ -140,6 +144,8 @@ static void check_pool(const struct hwt_lane *lane)
 
 	inventory_put(&all_records, "R1", pool->slabs.carve, slabs_rest(&pool->slabs), PLACE_NOT_CARVED);
 	check_free(pool->free, PLACE_FREE, NULL);
+	for (const struct hwt_reserve *reserve = lane->reserves; reserve != NULL; reserve = reserve->next)
+		check_free(reserve->record, PLACE_FREE, NULL);
 	/* Relaxed: the timer is quiet. */
 	check_free(atomic_load_explicit(&lane->returned, memory_order_relaxed), PLACE_RETURNED, lane);
 }

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* hwt_reserve: the next timeouts of a thread need no memory of the system's. */
+#include "check/check.h"
+#include "unit.h"
+
+#define TICK HWT_MS(1)
+
+static hwt_timer *timer;
+static unsigned ran, released;
+
+static void note(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	(void)arg;
+	ran++;
+}
+
+static void note_release(void *arg)
+{
+	(void)arg;
+	released++;
+}
+
+static void begin(int64_t limit)
+{
+	hwt_config config = driven_config(TICK, 64);
+
+	config.max_pending_timeouts = limit;
+	config.flags = HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK;
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	CHECK_INT(hwt_timer_advance(timer, 0, NULL), ==, 0);
+	ran = released = 0;
+}
+
+static void end(void)
+{
+	memory_is_back();
+	hwt_check(timer);
+	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
+}
+
+static int schedule(void)
+{
+	return hwt_new_timeout(timer, note, NULL, 5 * TICK, NULL);
+}
+
+static int schedule_owned(void)
+{
+	hwt_spec spec = HWT_SPEC_INIT;
+
+	spec.task = note;
+	spec.release = note_release;
+	spec.when_ns = 5 * TICK;
+	return hwt_new_timeout_ex(timer, &spec, NULL);
+}
+
+/* Until the lane has nothing left.  Returns how many were accepted. */
+static unsigned schedule_until_refused(int (*once)(void))
+{
+	unsigned accepted = 0;
+
+	memory_fails(0, UINT64_MAX);
+	while (once() == 0)
+		REQUIRE(++accepted < 100000);
+	return accepted;
+}
+
+/* A thread that had set so much aside gets it.  More only as far as one of two things was left that are needed. */
+static void check_reserved(unsigned n)
+{
+	unsigned accepted = schedule_until_refused(schedule);
+
+	CHECK_INT(accepted, >=, n);
+	CHECK_INT(accepted, <=, 2 * n);
+}
+
+/* What a thread that shares the lane finds is what the lane has, and never what another thread has set aside. */
+struct neighbour {
+	unsigned accepted;
+	int rc;
+};
+
+static struct neighbour use_up_by_a_neighbour(void)
+{
+	struct neighbour neighbour = { 0, 0 };
+	uint32_t mine = hwt_own_number;
+
+	hwt_own_number = mine + timer->lanes.last_place + 1; /* the same lane */
+	memory_fails(0, UINT64_MAX);
+	while ((neighbour.rc = schedule()) == 0)
+		REQUIRE(++neighbour.accepted < 100000);
+	hwt_own_number = mine;
+	return neighbour;
+}
+
+TEST(what_a_thread_has_set_aside_is_there_when_nothing_else_is)
+{
+	begin(0);
+	CHECK_INT(hwt_reserve(timer, 100), ==, 0);
+	hwt_check(timer);
+	CHECK_INT(use_up_by_a_neighbour().rc, ==, ENOMEM);
+	hwt_check(timer);
+	check_reserved(100);
+	hwt_check(timer);
+	CHECK_INT(schedule(), ==, ENOMEM);
+	end();
+}
+
+TEST(without_a_reserve_nothing_is_there)
+{
+	begin(0);
+	CHECK_INT(schedule(), ==, 0);
+	CHECK_INT(use_up_by_a_neighbour().rc, ==, ENOMEM);
+	CHECK_INT(schedule(), ==, ENOMEM);
+	end();
+}
+
+TEST(it_holds_for_timeouts_with_a_finaliser_and_for_periodic_ones)
+{
+	begin(0);
+	CHECK_INT(hwt_reserve(timer, 50), ==, 0);
+	(void)use_up_by_a_neighbour();
+	for (unsigned i = 0; i < 25; i++) {
+		CHECK_INT(schedule_owned(), ==, 0);
+		CHECK_INT(hwt_new_periodic(timer, note, NULL, TICK, TICK, NULL), ==, 0);
+	}
+	CHECK_INT(schedule(), ==, ENOMEM);
+	end();
+	CHECK_INT(released, ==, 25);
+}
+
+/* The worker, too, has no memory: not for a place in the wheel, nor for anything else. */
+TEST(what_was_scheduled_so_runs_without_memory)
+{
+	unsigned accepted;
+
+	begin(0);
+	CHECK_INT(hwt_reserve(timer, 3000), ==, 0);
+	accepted = use_up_by_a_neighbour().accepted + schedule_until_refused(schedule_owned);
+	CHECK_INT(accepted, >=, 3000);
+	CHECK_INT(hwt_timer_advance(timer, 4 * TICK, NULL), ==, 0);
+	CHECK_INT(ran, ==, 0);
+	CHECK_INT(hwt_timer_advance(timer, 5 * TICK, NULL), ==, 0);
+	CHECK_INT(ran, ==, accepted);
+	CHECK_INT(released, ==, 3000);
+	hwt_check(timer);
+	end();
+}
+
+TEST(a_reserve_that_was_used_can_be_filled_again)
+{
+	begin(0);
+	CHECK_INT(hwt_reserve(timer, 10), ==, 0);
+	(void)use_up_by_a_neighbour();
+	check_reserved(10);
+	CHECK_INT(hwt_reserve(timer, 10), ==, ENOMEM);
+	CHECK_INT(schedule(), ==, ENOMEM);
+	memory_is_back();
+	CHECK_INT(hwt_reserve(timer, 10), ==, 0);
+	(void)use_up_by_a_neighbour();
+	check_reserved(10);
+	end();
+}
+
+TEST(a_smaller_reserve_gives_back_what_is_more)
+{
+	unsigned accepted;
+
+	begin(0);
+	CHECK_INT(hwt_reserve(timer, 5000), ==, 0);
+	CHECK_INT(hwt_reserve(timer, 7), ==, 0);
+	hwt_check(timer);
+	accepted = use_up_by_a_neighbour().accepted;
+	CHECK_INT(accepted, >=, 4993);
+	check_reserved(7);
+	memory_is_back();
+	CHECK_INT(hwt_reserve(timer, 20), ==, 0);
+	CHECK_INT(hwt_reserve(timer, 0), ==, 0);
+	CHECK_INT(use_up_by_a_neighbour().accepted, >, 0);
+	CHECK_INT(schedule(), ==, ENOMEM);
+	end();
+}
+
+/* Each allocation fails once: the call says so, what was set aside before still is, and the next call succeeds. */
+TEST(a_reserve_without_memory_changes_nothing)
+{
+	unsigned failures = 0;
+
+	for (uint64_t n = 0; n < 40; n++) {
+		int rc;
+
+		begin(0);
+		CHECK_INT(hwt_reserve(timer, 5), ==, 0);
+		memory_fails(n, n + 1);
+		rc = hwt_reserve(timer, 20000);
+		memory_is_back();
+		CHECK(rc == 0 || rc == ENOMEM);
+		failures += rc == ENOMEM;
+		hwt_check(timer);
+		(void)use_up_by_a_neighbour();
+		check_reserved(rc == 0 ? 20000 : 5);
+		end();
+	}
+	CHECK_INT(failures, >=, 5);
+	for (uint64_t n = 0; n < 4; n++) { /* the lane, its queues, the first slabs */
+		begin(0);
+		memory_fails(n, n + 1);
+		CHECK_INT(hwt_reserve(timer, 5), ==, ENOMEM);
+		memory_is_back();
+		hwt_check(timer);
+		CHECK_INT(hwt_reserve(timer, 5), ==, 0);
+		end();
+	}
+}
+
+/* All that the lane has at hand for anybody. */
+static void lose_the_rest(struct hwt_lane *lane)
+{
+	queue_lock(&lane->submitted);
+	while (pool_pop(&lane->pool) != NULL || !slabs_are_used_up(&lane->pool.slabs))
+		if (lane->pool.free == NULL && !slabs_are_used_up(&lane->pool.slabs))
+			(void)pool_carve(&lane->pool);
+	while (queue_node(&lane->submitted) != NULL)
+		;
+	queue_unlock(&lane->submitted);
+}
+
+TEST(a_refusal_at_the_limit_uses_nothing_up)
+{
+	hwt_timeout pending[3];
+	uint32_t mine;
+
+	begin(3);
+	CHECK_INT(hwt_reserve(timer, 3), ==, 0);
+	mine = hwt_own_number;
+	for (unsigned i = 0; i < 3; i++)
+		CHECK_INT(hwt_new_timeout(timer, note, NULL, HWT_S(1), &pending[i]), ==, 0);
+	CHECK_INT(hwt_timer_advance(timer, TICK, NULL), ==, 0);
+	memory_fails(0, UINT64_MAX);
+	lose_the_rest(lanes_home(&timer->lanes));
+	for (unsigned i = 0; i < 100; i++)
+		CHECK_INT(i % 2 ? schedule() : schedule_owned(), ==, ENOBUFS);
+	for (unsigned i = 0; i < 3; i++)
+		CHECK_INT(hwt_cancel(pending[i]), ==, 0); /* the worker has not seen it yet */
+	hwt_own_number = mine + timer->lanes.last_place + 1;
+	CHECK_INT(schedule(), ==, ENOMEM);
+	hwt_own_number = mine;
+	for (unsigned i = 0; i < 3; i++)
+		CHECK_INT(schedule_owned(), ==, 0);
+	memory_is_back();
+	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
+	CHECK_INT(released, ==, 3);
+}
+
+TEST(after_a_stop_there_is_nothing_to_set_aside)
+{
+	begin(0);
+	CHECK_INT(hwt_reserve(timer, 10), ==, 0);
+	CHECK_INT(hwt_timer_stop(timer, NULL), ==, 0);
+	CHECK_INT(hwt_reserve(timer, 1), ==, ECANCELED);
+	CHECK_INT(hwt_reserve(NULL, 1), ==, EINVAL);
+	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
+}
+
+TEST_MAIN()
