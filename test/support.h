@@ -167,22 +167,6 @@ static inline hwt_timer *driven_timer(int64_t limit)
 	return flagged_timer(HWT_CALLER_DRIVEN, limit);
 }
 
-/* A timer whose time begins at 0 and is what it is told. */
-static inline hwt_timer *limited_virtual_timer(int64_t limit)
-{
-	hwt_timer *timer = flagged_timer(HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK, limit);
-	int64_t next_ns = -1;
-
-	CHECK_RC(hwt_timer_advance(timer, 0, &next_ns), 0);
-	CHECK_INT(next_ns, ==, INT64_MAX);
-	return timer;
-}
-
-static inline hwt_timer *virtual_timer(void)
-{
-	return limited_virtual_timer(0);
-}
-
 /* Statistics; where timeouts have gone adds up in each snapshot. */
 static inline hwt_stats stats_of(const hwt_timer *timer)
 {

@@ -3,7 +3,7 @@
  * Scheduling, cancelling and asking: arguments, results, states, times out of the ordinary.  The settings are in
  * test_api_config.c, the life cycle is in test_api_life.c.
  */
-#include "support.h"
+#include "virtual.h"
 
 #define TICK_NS HWT_MS(1)
 #define HOUR_NS HWT_S(3600)

@@ -4,7 +4,7 @@
  * that of the behaviour in test/behaviours.md.  Here are those that need threads, a process or the public interface;
  * what time alone shows is in the unit tests, on a clock of the test's own.
  */
-#include "support.h"
+#include "virtual.h"
 
 #include <signal.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Behaviours of executors, moved and periodic timeouts, of wheels above wheels, and of a cancel that waits. */
-#include "support.h"
+#include "virtual.h"
 
 #define MS HWT_MS(1)
 

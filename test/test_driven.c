@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A timer in the caller's own loop: hwt_timer_advance, hwt_timer_fd, and a clock of the caller's own. */
-#include "support.h"
+#include "virtual.h"
 
 #include <poll.h>
 #include <sys/resource.h>
 
 #define TICK_NS HWT_MS(1)
 #define FAR_NS HWT_S(3600)
-
-static int64_t advance(hwt_timer *timer, int64_t now_ns)
-{
-	int64_t next_ns = -1;
-
-	CHECK_RC(hwt_timer_advance(timer, now_ns, &next_ns), 0);
-	return next_ns;
-}
 
 static bool is_readable(int fd, int64_t patience_ns)
 {

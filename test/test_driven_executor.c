@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A timer in the caller's own loop whose tasks run on an executor: what hwt_timer_advance answers meanwhile. */
-#include "support.h"
+#include "virtual.h"
 
 #include <poll.h>
 
@@ -42,14 +42,6 @@ static hwt_timer *parked_timer(struct parked *parked, uint32_t flags)
 	config.executor = &executor;
 	REQUIRE(hwt_timer_create(&timer, &config) == 0);
 	return timer;
-}
-
-static int64_t advance(hwt_timer *timer, int64_t now_ns)
-{
-	int64_t next_ns = -1;
-
-	CHECK_RC(hwt_timer_advance(timer, now_ns, &next_ns), 0);
-	return next_ns;
 }
 
 TEST(a_periodic_task_on_the_executor_is_in_the_answer)

@@ -3,6 +3,7 @@
  * The process around the library: signals, child processes, threads that are cancelled, threads of a real-time class.
  */
 #include "spawn.h"
+#include "virtual.h"
 
 #include <poll.h>
 #include <signal.h>

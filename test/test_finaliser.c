@@ -4,38 +4,10 @@
  * the library is done with its arg and not before, however the timeout has ended.
  */
 #include "spawn.h"
+#include "virtual.h"
 
 #define TICK_NS HWT_MS(1)
 #define FAR_NS HWT_S(3600)
-
-/* What the timer was told last. */
-static int64_t told_ns;
-
-static int64_t advance(hwt_timer *timer, int64_t now_ns)
-{
-	int64_t next_ns = -1;
-
-	told_ns = now_ns;
-	CHECK_RC(hwt_timer_advance(timer, now_ns, &next_ns), 0);
-	return next_ns;
-}
-
-static void walk(hwt_timer *timer, int64_t now_ns)
-{
-	while (told_ns < now_ns)
-		advance(timer, told_ns + TICK_NS);
-}
-
-static hwt_timer *begin_limited(int64_t limit)
-{
-	told_ns = 0;
-	return limited_virtual_timer(limit);
-}
-
-static hwt_timer *begin(void)
-{
-	return begin_limited(0);
-}
 
 /* What a timeout owns. */
 struct owned {
@@ -99,8 +71,8 @@ static void start(hwt_timer *timer, struct owned *owned, int64_t when_ns, int64_
 
 TEST(bad_specifications_are_refused)
 {
-	hwt_timer *timer = begin();
-	hwt_timeout timeout = { &told_ns, 17 };
+	hwt_timer *timer = virtual_timer();
+	hwt_timeout timeout = { &virtual_ns, 17 };
 	struct owned owned = { .runs = 0 };
 	hwt_spec spec = spec_of(&owned, 0, 0);
 
@@ -125,7 +97,7 @@ TEST(bad_specifications_are_refused)
 	}
 	spec = spec_of(&owned, 0, INT64_MIN);
 	CHECK_RC(hwt_new_timeout_ex(timer, &spec, &timeout), EINVAL);
-	CHECK(timeout.entry == &told_ns && timeout.generation == 17);
+	CHECK(timeout.entry == &virtual_ns && timeout.generation == 17);
 	CHECK_INT(stats_of(timer).accepted, ==, 0);
 	walk(timer, HWT_MS(5));
 	CHECK_RC(hwt_timer_destroy(timer), 0);
@@ -136,7 +108,7 @@ TEST(bad_specifications_are_refused)
 TEST(older_sizes_are_served)
 {
 	const size_t least = offsetof(hwt_spec, when_ns) + sizeof(int64_t);
-	hwt_timer *timer = begin();
+	hwt_timer *timer = virtual_timer();
 
 	for (size_t size = 0; size <= sizeof(hwt_spec); size++) {
 		struct owned owned = { .runs = 0 };
@@ -152,10 +124,10 @@ TEST(older_sizes_are_served)
 		CHECK_RC(hwt_new_timeout_ex(timer, spec, &timeout), size < least ? EINVAL : 0);
 		free(spec);
 		owned.timeout = timeout;
-		walk(timer, told_ns + HWT_MS(4));
+		walk(timer, virtual_ns + HWT_MS(4));
 		CHECK_INT(owned.runs, ==, size < least ? 0 : has_period ? 2 : 1);
 		CHECK_INT(hwt_cancel(timeout), ==, has_period ? 0 : ENOENT);
-		walk(timer, told_ns + HWT_MS(4));
+		walk(timer, virtual_ns + HWT_MS(4));
 		CHECK_INT(owned.released, ==, has_release ? 1 : 0);
 	}
 	CHECK_RC(hwt_timer_destroy(timer), 0);
@@ -168,9 +140,9 @@ TEST(newer_sizes_are_served_where_nothing_new_is_asked)
 		hwt_spec spec;
 		unsigned char more[24];
 	} newer;
-	hwt_timer *timer = begin();
+	hwt_timer *timer = virtual_timer();
 	struct owned owned = { .runs = 0 };
-	hwt_timeout timeout = { &told_ns, 17 };
+	hwt_timeout timeout = { &virtual_ns, 17 };
 
 	memset(&newer, 0, sizeof(newer));
 	newer.spec = spec_of(&owned, HWT_MS(1), 0);
@@ -180,7 +152,7 @@ TEST(newer_sizes_are_served_where_nothing_new_is_asked)
 		CHECK_RC(hwt_new_timeout_ex(timer, &newer.spec, &timeout), ENOTSUP);
 		newer.more[size - sizeof(hwt_spec) - 1] = 0;
 	}
-	CHECK(timeout.entry == &told_ns && timeout.generation == 17);
+	CHECK(timeout.entry == &virtual_ns && timeout.generation == 17);
 	newer.spec.size = sizeof(hwt_spec) + 8;
 	newer.more[8] = 1; /* beyond its size */
 	CHECK_RC(hwt_new_timeout_ex(timer, &newer.spec, &owned.timeout), 0);
@@ -198,16 +170,16 @@ TEST(a_size_that_was_never_set_is_refused)
 		hwt_spec spec;
 		unsigned char bytes[8192];
 	} large;
-	hwt_timer *timer = begin();
+	hwt_timer *timer = virtual_timer();
 	struct owned owned = { .runs = 0 };
-	hwt_timeout timeout = { &told_ns, 17 };
+	hwt_timeout timeout = { &virtual_ns, 17 };
 
 	large.spec = spec_of(&owned, HWT_MS(1), 0);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		large.spec.size = sizes[i];
 		CHECK_RC(hwt_new_timeout_ex(timer, &large.spec, &timeout), EINVAL);
 	}
-	CHECK(timeout.entry == &told_ns && timeout.generation == 17);
+	CHECK(timeout.entry == &virtual_ns && timeout.generation == 17);
 	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
 	large.spec.size = 4096;
 	CHECK_RC(hwt_new_timeout_ex(timer, &large.spec, &owned.timeout), 0);
@@ -220,7 +192,7 @@ TEST(a_size_that_was_never_set_is_refused)
 TEST(the_padding_of_a_specification_says_nothing)
 {
 	const size_t fields = offsetof(hwt_spec, flags) + sizeof(uint32_t);
-	hwt_timer *timer = begin();
+	hwt_timer *timer = virtual_timer();
 	struct owned owned = { .runs = 0 };
 	hwt_spec spec = spec_of(&owned, HWT_MS(1), 0);
 
@@ -248,7 +220,7 @@ TEST(when_ns_is_a_delay_or_a_deadline)
 	};
 
 	for (unsigned i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
-		hwt_timer *timer = begin();
+		hwt_timer *timer = virtual_timer();
 		struct owned owned = { .runs = 0 };
 		hwt_spec spec = spec_of(&owned, rows[i / 2].when_ns, 0);
 
@@ -276,7 +248,7 @@ TEST(when_ns_is_a_delay_or_a_deadline)
 TEST(the_end_of_the_task_releases)
 {
 	for (unsigned again = 0; again < 3; again++) {
-		hwt_timer *timer = begin();
+		hwt_timer *timer = virtual_timer();
 		struct owned owned = { .again = again };
 
 		start(timer, &owned, HWT_MS(5), 0);
@@ -296,21 +268,21 @@ TEST(the_end_of_the_task_releases)
 TEST(a_cancel_releases)
 {
 	for (unsigned i = 0; i < 32; i++) {
-		hwt_timer *timer = begin();
+		hwt_timer *timer = virtual_timer();
 		struct owned owned = { .runs = 0 };
 
 		start(timer, &owned, FAR_NS, (i & 1) != 0 ? HWT_MS(10) : 0);
 		if ((i & 2) != 0)
-			advance(timer, told_ns + TICK_NS);
+			advance(timer, virtual_ns + TICK_NS);
 		if ((i & 4) != 0)
 			CHECK_RC(hwt_reschedule_at(owned.timeout, FAR_NS / 2), 0);
 		if ((i & 8) != 0)
-			advance(timer, told_ns + TICK_NS);
+			advance(timer, virtual_ns + TICK_NS);
 		if ((i & 16) != 0)
 			CHECK_RC(hwt_reschedule_at(owned.timeout, 3 * FAR_NS), 0);
 		CHECK_RC(hwt_cancel(owned.timeout), 0);
 		CHECK_INT(owned.released, ==, 0); /* never in hwt_cancel */
-		walk(timer, told_ns + 2 * TICK_NS);
+		walk(timer, virtual_ns + 2 * TICK_NS);
 		CHECK_INT(owned.released, ==, 1);
 		CHECK_INT(owned.state_after, ==, HWT_CANCELLED);
 		CHECK_RC(hwt_cancel(owned.timeout), ENOENT);
@@ -324,7 +296,7 @@ TEST(a_cancel_releases)
 TEST(after_the_last_run_of_a_periodic_one)
 {
 	for (unsigned run = 0; run <= 3; run++) { /* 0: not in its own task */
-		hwt_timer *timer = begin();
+		hwt_timer *timer = virtual_timer();
 		struct owned owned = { .cancel_at = run };
 
 		start(timer, &owned, HWT_MS(5), HWT_MS(5));
@@ -333,7 +305,7 @@ TEST(after_the_last_run_of_a_periodic_one)
 		if (run == 0)
 			CHECK_RC(hwt_cancel(owned.timeout), 0);
 		CHECK_INT(owned.released, ==, 0);
-		walk(timer, told_ns + 2 * TICK_NS);
+		walk(timer, virtual_ns + 2 * TICK_NS);
 		CHECK_INT(owned.released, ==, 1);
 		CHECK_INT(owned.state_after, ==, HWT_CANCELLED);
 		CHECK_INT(owned.runs, ==, run == 0 ? 4 : run);
@@ -347,7 +319,7 @@ TEST(after_the_last_run_of_a_periodic_one)
 TEST(returned_by_a_stop_it_lives_until_destroy)
 {
 	for (unsigned i = 0; i < 16; i++) {
-		hwt_timer *timer = begin();
+		hwt_timer *timer = virtual_timer();
 		struct owned owned = { .runs = 0 };
 		hwt_unprocessed unprocessed = { .arg = NULL };
 		size_t said = 0;
@@ -378,18 +350,18 @@ TEST(returned_by_a_stop_it_lives_until_destroy)
 TEST(cancelled_just_before_a_stop_it_is_not_forgotten)
 {
 	for (unsigned i = 0; i < 64; i++) {
-		hwt_timer *timer = begin();
+		hwt_timer *timer = virtual_timer();
 		struct owned owned = { .runs = 0 };
 		hwt_unprocessed unprocessed;
 		size_t said = 17;
 
 		start(timer, &owned, FAR_NS, (i & 1) != 0 ? HWT_MS(10) : 0);
 		if ((i & 2) != 0)
-			advance(timer, told_ns + TICK_NS);
+			advance(timer, virtual_ns + TICK_NS);
 		if ((i & 4) != 0)
 			CHECK_RC(hwt_reschedule_at(owned.timeout, FAR_NS / 2), 0);
 		if ((i & 8) != 0)
-			advance(timer, told_ns + TICK_NS);
+			advance(timer, virtual_ns + TICK_NS);
 		if ((i & 16) != 0)
 			CHECK_RC(hwt_reschedule_at(owned.timeout, FAR_NS / 4), 0);
 		CHECK_RC(hwt_cancel(owned.timeout), 0);
@@ -408,7 +380,7 @@ TEST(cancelled_just_before_a_stop_it_is_not_forgotten)
 TEST(destroyed_without_a_stop)
 {
 	for (unsigned i = 0; i < 4; i++) {
-		hwt_timer *timer = begin();
+		hwt_timer *timer = virtual_timer();
 		struct owned owned = { .again = 1 };
 
 		start(timer, &owned, HWT_MS(5), (i & 1) != 0 ? HWT_MS(5) : 0);
@@ -421,7 +393,7 @@ TEST(destroyed_without_a_stop)
 
 TEST(a_call_that_fails_does_not_release)
 {
-	hwt_timer *timer = begin_limited(1);
+	hwt_timer *timer = limited_virtual_timer(1);
 	struct owned owned = { .runs = 0 }, refused = { .runs = 0 };
 	hwt_spec spec = spec_of(&refused, 0, 0);
 
@@ -443,7 +415,7 @@ TEST(a_call_that_fails_does_not_release)
 TEST(memory_comes_back)
 {
 	struct prng prng = { test_seed("memory_comes_back") };
-	hwt_timer *timer = begin();
+	hwt_timer *timer = virtual_timer();
 	static struct owned all[64];
 	uint64_t records = 0;
 
@@ -459,7 +431,7 @@ TEST(memory_comes_back)
 			if (kind == 2)
 				CHECK_RC(hwt_reschedule(all[i].timeout, prng_between(&prng, 0, HWT_MS(3))), 0);
 		}
-		walk(timer, told_ns + HWT_MS(6));
+		walk(timer, virtual_ns + HWT_MS(6));
 		for (unsigned i = 0; i < 64; i++)
 			CHECK_INT(all[i].released, ==, 1);
 		if (round == 20)
@@ -510,7 +482,7 @@ static void start_busy(hwt_timer *timer, struct owned *owned, int64_t when_ns)
 
 TEST(it_may_call_what_a_task_may)
 {
-	hwt_timer *timer = begin();
+	hwt_timer *timer = virtual_timer();
 	struct owned ran = { .runs = 0 }, queued = { .runs = 0 }, armed = { .runs = 0 }, requeued = { .runs = 0 };
 	struct owned late = { .runs = 0 }, left = { .runs = 0 };
 
@@ -561,7 +533,7 @@ static void chain_release(void *arg)
 TEST(in_a_stop_it_may_cancel_others)
 {
 	for (unsigned taken_in = 0; taken_in < 2; taken_in++) {
-		hwt_timer *timer = begin();
+		hwt_timer *timer = virtual_timer();
 		struct chain chains[16];
 		hwt_unprocessed unprocessed;
 		hwt_timeout timeouts[16];

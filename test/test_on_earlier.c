@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* config.on_earlier: a loop without a descriptor is told when it has to advance earlier than it was told. */
-#include "support.h"
+#include "virtual.h"
 
 #include <poll.h>
 
@@ -25,14 +25,6 @@ static hwt_timer *telling_timer(uint32_t flags, void (*on_earlier)(void *ctx), v
 	REQUIRE(hwt_timer_create(&timer, &config) == 0);
 	atomic_store(&tellings, 0);
 	return timer;
-}
-
-static int64_t advance(hwt_timer *timer, int64_t now_ns)
-{
-	int64_t next_ns = -1;
-
-	CHECK_RC(hwt_timer_advance(timer, now_ns, &next_ns), 0);
-	return next_ns;
 }
 
 TEST(a_worker_tells_nobody)

@@ -4,38 +4,10 @@
  * on a clock of the test's own.
  */
 #include "spawn.h"
+#include "virtual.h"
 
 #define TICK_NS HWT_MS(1)
 #define FAR_NS HWT_S(3600)
-
-/* What the timer was told last. */
-static int64_t told_ns;
-
-static int64_t advance(hwt_timer *timer, int64_t now_ns)
-{
-	int64_t next_ns = -1;
-
-	told_ns = now_ns;
-	CHECK_RC(hwt_timer_advance(timer, now_ns, &next_ns), 0);
-	return next_ns;
-}
-
-static void walk(hwt_timer *timer, int64_t now_ns)
-{
-	while (told_ns < now_ns)
-		advance(timer, told_ns + TICK_NS);
-}
-
-static hwt_timer *begin_limited(int64_t limit)
-{
-	told_ns = 0;
-	return limited_virtual_timer(limit);
-}
-
-static hwt_timer *begin(void)
-{
-	return begin_limited(0);
-}
 
 static int64_t round_up(int64_t ns)
 {
@@ -61,7 +33,7 @@ static void beat_task(hwt_timeout timeout, void *arg)
 	CHECK_INT(hwt_pending_timeouts(timer), >=, 1);
 	CHECK_INT(stats_of(timer).running, ==, 0);
 	beat->runs++;
-	beat->at_ns = told_ns;
+	beat->at_ns = virtual_ns;
 	beat->missed = hwt_timeout_missed(timeout);
 	beat->all_missed += beat->missed;
 	if (beat->runs == beat->move_at)
@@ -84,19 +56,19 @@ static void start(hwt_timer *timer, struct beat *beat, int64_t first_ns, int64_t
 TEST(bad_periods_are_refused)
 {
 	static const int64_t bad_ns[] = { 0, -1, INT64_MIN, 1, TICK_NS - 1 };
-	hwt_timer *timer = begin();
-	hwt_timeout timeout = { &told_ns, 17 };
+	hwt_timer *timer = virtual_timer();
+	hwt_timeout timeout = { &virtual_ns, 17 };
 
 	for (unsigned i = 0; i < sizeof(bad_ns) / sizeof(bad_ns[0]); i++)
 		CHECK_RC(hwt_new_periodic(timer, count_task, NULL, 0, bad_ns[i], &timeout), EINVAL);
 	CHECK_RC(hwt_new_periodic(NULL, count_task, NULL, 0, TICK_NS, &timeout), EINVAL);
 	CHECK_RC(hwt_new_periodic(timer, NULL, NULL, 0, TICK_NS, &timeout), EINVAL);
-	CHECK(timeout.entry == &told_ns && timeout.generation == 17);
+	CHECK(timeout.entry == &virtual_ns && timeout.generation == 17);
 	CHECK_INT(stats_of(timer).accepted, ==, 0);
 	CHECK_RC(hwt_new_periodic(timer, count_task, NULL, FAR_NS, TICK_NS, NULL), 0);
 	CHECK_RC(hwt_timer_stop(timer, NULL), 0);
 	CHECK_RC(hwt_new_periodic(timer, count_task, NULL, 0, TICK_NS, &timeout), ECANCELED);
-	CHECK(timeout.entry == &told_ns && timeout.generation == 17);
+	CHECK(timeout.entry == &virtual_ns && timeout.generation == 17);
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
@@ -115,7 +87,7 @@ TEST(it_runs_on_its_grid_without_drift)
 	};
 
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		hwt_timer *timer = begin();
+		hwt_timer *timer = virtual_timer();
 		struct beat beat = { .runs = 0 };
 		int64_t expected_ns = round_up(rows[i][0]);
 
@@ -123,7 +95,7 @@ TEST(it_runs_on_its_grid_without_drift)
 		for (unsigned k = 0; k < 300; k++) {
 			expected_ns = round_up(rows[i][0] + k * rows[i][1]);
 			expected_ns = expected_ns > 0 ? expected_ns : TICK_NS;
-			if (expected_ns == told_ns) /* 0 and a tick: both at the first one, merged or a tick later */
+			if (expected_ns == virtual_ns) /* 0 and a tick: both at the first one, merged or a tick later */
 				continue;
 			walk(timer, expected_ns - TICK_NS);
 			CHECK_INT(beat.at_ns, <, expected_ns);
@@ -142,7 +114,7 @@ TEST(it_runs_on_its_grid_without_drift)
 /* Each tick is a little late, as every wake-up is, and the deadlines come soon after a tick. */
 TEST(a_period_of_one_tick_has_a_run_in_each)
 {
-	hwt_timer *timer = begin();
+	hwt_timer *timer = virtual_timer();
 	struct beat beat = { .runs = 0 };
 
 	start(timer, &beat, HWT_US(1), TICK_NS);
@@ -159,7 +131,7 @@ TEST(a_period_of_one_tick_has_a_run_in_each)
 
 TEST(what_is_due_meanwhile_is_merged)
 {
-	hwt_timer *timer = begin();
+	hwt_timer *timer = virtual_timer();
 	struct beat beat = { .runs = 0 };
 
 	start(timer, &beat, HWT_MS(10), HWT_MS(10));
@@ -192,7 +164,7 @@ TEST(many_have_each_their_own_grid)
 	struct prng prng = { test_seed("many_have_each") };
 	static struct beat beats[BEATS];
 	static int64_t first_ns[BEATS], period_ns[BEATS];
-	hwt_timer *timer = begin();
+	hwt_timer *timer = virtual_timer();
 
 	memset(beats, 0, sizeof(beats));
 	for (unsigned i = 0; i < BEATS; i++) {
@@ -203,7 +175,7 @@ TEST(many_have_each_their_own_grid)
 	for (int64_t tick = 1; tick <= 2000; tick++) {
 		advance(timer, tick * TICK_NS);
 		for (unsigned i = 0; i < BEATS; i++) {
-			int64_t since_ns = told_ns - first_ns[i];
+			int64_t since_ns = virtual_ns - first_ns[i];
 
 			CHECK_INT(beats[i].runs, ==, since_ns < 0 ? 0 : since_ns / period_ns[i] + 1);
 		}
@@ -215,7 +187,7 @@ TEST(many_have_each_their_own_grid)
 
 TEST(extreme_times_neither_overflow_nor_run_early)
 {
-	hwt_timer *timer = begin();
+	hwt_timer *timer = virtual_timer();
 	struct beat once = { .runs = 0 }, never = { .runs = 0 }, past = { .runs = 0 }, oldest = { .runs = 0 };
 
 	advance(timer, HWT_S(1));
@@ -223,7 +195,7 @@ TEST(extreme_times_neither_overflow_nor_run_early)
 	start(timer, &never, INT64_MAX, HWT_MS(10));
 	start(timer, &past, -HWT_MS(25), HWT_MS(10));
 	CHECK_RC(hwt_reschedule_at(never.timeout, INT64_MAX), 0);
-	advance(timer, told_ns + TICK_NS);
+	advance(timer, virtual_ns + TICK_NS);
 	CHECK_INT(past.runs, ==, 1); /* at the next tick; its grid is that of the first deadline */
 	CHECK_INT(past.at_ns, ==, HWT_S(1) + TICK_NS);
 	walk(timer, HWT_S(1) + HWT_MS(34));
@@ -242,7 +214,7 @@ TEST(extreme_times_neither_overflow_nor_run_early)
 
 TEST(missed_is_of_the_running_task_only)
 {
-	hwt_timer *timer = begin();
+	hwt_timer *timer = virtual_timer();
 	struct beat beat = { .runs = 0 };
 
 	CHECK_INT(hwt_timeout_missed(HWT_TIMEOUT_NONE), ==, 0);
@@ -275,7 +247,7 @@ static void ask_task(hwt_timeout timeout, void *arg)
 
 TEST(missed_is_not_for_other_tasks)
 {
-	hwt_timer *timer = begin();
+	hwt_timer *timer = virtual_timer();
 	struct beat beat = { .runs = 0 };
 	struct asker asker = { .runs = 0 };
 
@@ -292,7 +264,7 @@ TEST(missed_is_not_for_other_tasks)
 TEST(cancelled_from_outside_it_never_runs_again)
 {
 	for (int ms = 0; ms < 30; ms++) { /* on its way, before the first run, between runs */
-		hwt_timer *timer = begin();
+		hwt_timer *timer = virtual_timer();
 		struct beat beat = { .runs = 0 };
 		unsigned runs;
 		hwt_stats stats;
@@ -320,7 +292,7 @@ TEST(cancelled_from_outside_it_never_runs_again)
 TEST(cancelled_in_its_own_task_it_never_runs_again)
 {
 	for (unsigned run = 1; run <= 3; run++) {
-		hwt_timer *timer = begin();
+		hwt_timer *timer = virtual_timer();
 		struct beat beat = { .cancel_at = run };
 
 		start(timer, &beat, HWT_MS(5), HWT_MS(10));
@@ -335,7 +307,7 @@ TEST(cancelled_in_its_own_task_it_never_runs_again)
 
 TEST(a_move_moves_the_grid)
 {
-	hwt_timer *timer = begin();
+	hwt_timer *timer = virtual_timer();
 	struct beat beat = { .move_at = 5, .move_ns = HWT_MS(3) };
 
 	start(timer, &beat, HWT_MS(10), HWT_MS(10));
@@ -368,7 +340,7 @@ TEST(a_move_moves_the_grid)
 
 TEST(it_is_one_pending_timeout_all_the_time)
 {
-	hwt_timer *timer = begin_limited(1);
+	hwt_timer *timer = limited_virtual_timer(1);
 	struct beat beat = { .move_at = 3, .move_ns = HWT_MS(7) };
 
 	start(timer, &beat, HWT_MS(5), HWT_MS(5));
@@ -389,19 +361,19 @@ TEST(it_is_one_pending_timeout_all_the_time)
 
 TEST(its_memory_is_used_again)
 {
-	hwt_timer *timer = begin();
+	hwt_timer *timer = virtual_timer();
 	uint64_t records = 0;
 
 	for (unsigned i = 0; i < 3000; i++) {
 		struct beat beat = { .cancel_at = i % 3 == 0 ? 2 : 0 };
 
 		start(timer, &beat, 0, HWT_MS(1));
-		walk(timer, told_ns + HWT_MS(i % 4));
+		walk(timer, virtual_ns + HWT_MS(i % 4));
 		if (i % 3 != 0)
 			CHECK_RC(hwt_cancel(beat.timeout), 0);
 		else
-			walk(timer, told_ns + HWT_MS(3));
-		walk(timer, told_ns + TICK_NS);
+			walk(timer, virtual_ns + HWT_MS(3));
+		walk(timer, virtual_ns + TICK_NS);
 		CHECK_INT(hwt_timeout_state(beat.timeout), ==, HWT_CANCELLED);
 		if (i == 500)
 			records = stats_of(timer).records;
@@ -413,7 +385,7 @@ TEST(its_memory_is_used_again)
 TEST(a_stop_hands_it_out_once_with_its_next_deadline)
 {
 	for (int ms = 0; ms < 30; ms++) {
-		hwt_timer *timer = begin();
+		hwt_timer *timer = virtual_timer();
 		hwt_unprocessed unprocessed = { .deadline_ns = 0 };
 		struct beat beat = { .runs = 0 };
 		size_t said = 17;
@@ -526,7 +498,7 @@ TEST(cancelled_while_it_waits_in_the_executor_it_runs_this_once)
 	walk(timer, HWT_MS(40));
 	CHECK_INT(parked.handed, ==, 1);
 	CHECK_INT(beat.runs, ==, 0);
-	CHECK_RC(hwt_new_timeout(timer, count_task, &told_ns, FAR_NS, NULL), 0); /* as the task looks at the count */
+	CHECK_RC(hwt_new_timeout(timer, count_task, &virtual_ns, FAR_NS, NULL), 0); /* as the task looks at the count */
 	run_parked(&parked);
 	CHECK_INT(beat.runs, ==, 1);
 	CHECK_INT(hwt_timeout_state(beat.timeout), ==, HWT_CANCELLED);

@@ -4,39 +4,10 @@
  * of the test's own, where the tick at which a task runs is exact.
  */
 #include "spawn.h"
+#include "virtual.h"
 
 #define TICK_NS HWT_MS(1)
 #define FAR_NS HWT_S(3600)
-
-/* What the timer was told last. */
-static int64_t told_ns;
-
-static int64_t advance(hwt_timer *timer, int64_t now_ns)
-{
-	int64_t next_ns = -1;
-
-	told_ns = now_ns;
-	CHECK_RC(hwt_timer_advance(timer, now_ns, &next_ns), 0);
-	return next_ns;
-}
-
-static void walk(hwt_timer *timer, int64_t now_ns)
-{
-	while (told_ns < now_ns)
-		advance(timer, told_ns + TICK_NS);
-}
-
-static hwt_timer *begin(void)
-{
-	told_ns = 0;
-	return virtual_timer();
-}
-
-static hwt_timer *begin_limited(int64_t limit)
-{
-	told_ns = 0;
-	return limited_virtual_timer(limit);
-}
 
 struct shot {
 	unsigned runs;
@@ -50,20 +21,20 @@ static void shot_task(hwt_timeout timeout, void *arg)
 
 	CHECK(same_handle(timeout, shot->timeout));
 	shot->runs++;
-	shot->at_ns = told_ns;
+	shot->at_ns = virtual_ns;
 }
 
 /* The first tick at or after the deadline, but none that has been. */
 static int64_t tick_for(int64_t deadline_ns)
 {
-	int64_t tick = deadline_ns > 0 ? (deadline_ns - 1) / TICK_NS + 1 : 0, next = told_ns / TICK_NS + 1;
+	int64_t tick = deadline_ns > 0 ? (deadline_ns - 1) / TICK_NS + 1 : 0, next = virtual_ns / TICK_NS + 1;
 
 	return tick > next ? tick : next;
 }
 
 static void move_and_run(int64_t first_ns, int64_t second_ns, bool taken_in, bool by_delay)
 {
-	hwt_timer *timer = begin();
+	hwt_timer *timer = virtual_timer();
 	struct shot shot = { .runs = 0 };
 	int64_t at_ns;
 
@@ -72,20 +43,20 @@ static void move_and_run(int64_t first_ns, int64_t second_ns, bool taken_in, boo
 		advance(timer, TICK_NS);
 	at_ns = tick_for(second_ns) * TICK_NS;
 	if (by_delay)
-		CHECK_RC(hwt_reschedule(shot.timeout, second_ns - told_ns), 0);
+		CHECK_RC(hwt_reschedule(shot.timeout, second_ns - virtual_ns), 0);
 	else
 		CHECK_RC(hwt_reschedule_at(shot.timeout, second_ns), 0);
 	CHECK_INT(hwt_timeout_state(shot.timeout), ==, HWT_PENDING);
 	CHECK_INT(hwt_pending_timeouts(timer), ==, 1);
-	while (told_ns + TICK_NS < at_ns)
-		CHECK_INT(advance(timer, told_ns + TICK_NS), <=, at_ns); /* it may look for nothing, but not late */
+	while (virtual_ns + TICK_NS < at_ns)
+		CHECK_INT(advance(timer, virtual_ns + TICK_NS), <=, at_ns); /* it may look for nothing, but not late */
 	CHECK_INT(shot.runs, ==, 0);
 	advance(timer, at_ns);
 	CHECK_INT(shot.runs, ==, 1);
 	CHECK_INT(hwt_timeout_state(shot.timeout), ==, HWT_EXPIRED);
 	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
 	walk(timer, first_ns + 2 * TICK_NS);
-	CHECK_INT(advance(timer, told_ns + FAR_NS), ==, INT64_MAX);
+	CHECK_INT(advance(timer, virtual_ns + FAR_NS), ==, INT64_MAX);
 	CHECK_INT(shot.runs, ==, 1);
 	CHECK_INT(stats_of(timer).rescheduled, ==, 1);
 	CHECK_INT(stats_of(timer).completed, ==, 1);
@@ -120,7 +91,7 @@ TEST(it_runs_at_the_new_deadline_and_not_at_the_old_one)
 /* One pass over the old deadline and not the new one, then one over both. */
 TEST(a_leap_over_the_old_deadline_does_not_run_it)
 {
-	hwt_timer *timer = begin();
+	hwt_timer *timer = virtual_timer();
 	struct shot shot = { .runs = 0 };
 
 	CHECK_RC(hwt_new_timeout(timer, shot_task, &shot, HWT_MS(10), &shot.timeout), 0);
@@ -145,17 +116,17 @@ TEST(back_and_forth_the_last_call_counts)
 
 	for (unsigned i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
 		for (unsigned between = 0; between < 16; between++) {
-			hwt_timer *timer = begin();
+			hwt_timer *timer = virtual_timer();
 			struct shot shot = { .runs = 0 };
 
 			CHECK_RC(hwt_new_timeout_at(timer, shot_task, &shot, HWT_MS(ways[i][0]), &shot.timeout), 0);
 			for (unsigned j = 1; j < 4; j++) {
 				if ((between >> j & 1) != 0)
-					advance(timer, told_ns + TICK_NS);
+					advance(timer, virtual_ns + TICK_NS);
 				CHECK_RC(hwt_reschedule_at(shot.timeout, HWT_MS(ways[i][j])), 0);
 			}
 			if ((between & 1) != 0)
-				advance(timer, told_ns + TICK_NS);
+				advance(timer, virtual_ns + TICK_NS);
 			walk(timer, HWT_MS(ways[i][3]) - TICK_NS);
 			CHECK_INT(shot.runs, ==, 0);
 			walk(timer, HWT_MS(200));
@@ -185,7 +156,7 @@ static void modelled_task(hwt_timeout timeout, void *arg)
 	struct modelled *it = arg;
 
 	CHECK(it->pending && same_handle(timeout, it->timeout));
-	CHECK_INT(told_ns, ==, it->tick * TICK_NS);
+	CHECK_INT(virtual_ns, ==, it->tick * TICK_NS);
 	it->pending = false;
 	modelled_runs++;
 }
@@ -199,7 +170,7 @@ static int64_t random_deadline(struct prng *prng)
 		return INT64_MAX - prng_between(prng, 0, HWT_MS(100));
 	if (kind == 4)
 		return INT64_MIN;
-	return told_ns + prng_between(prng, -HWT_MS(3), kind < 20 ? HWT_MS(1500) : HWT_MS(40));
+	return virtual_ns + prng_between(prng, -HWT_MS(3), kind < 20 ? HWT_MS(1500) : HWT_MS(40));
 }
 
 static void change_one(hwt_timer *timer, struct modelled *it, struct prng *prng)
@@ -223,7 +194,7 @@ TEST(each_runs_at_the_tick_of_its_last_deadline)
 {
 	struct prng prng = { test_seed("each_runs_at_the_tick") };
 	static struct modelled all[MODELLED];
-	hwt_timer *timer = begin();
+	hwt_timer *timer = virtual_timer();
 	unsigned pending = 0;
 
 	memset(all, 0, sizeof(all));
@@ -231,10 +202,10 @@ TEST(each_runs_at_the_tick_of_its_last_deadline)
 	for (unsigned step = 0; step < scaled(STEPS); step++) {
 		for (uint64_t n = prng_below(&prng, 6); n > 0; n--)
 			change_one(timer, &all[prng_below(&prng, MODELLED)], &prng);
-		advance(timer, told_ns + TICK_NS);
+		advance(timer, virtual_ns + TICK_NS);
 		pending = 0;
 		for (unsigned i = 0; i < MODELLED; i++) {
-			CHECK(!all[i].pending || all[i].tick > told_ns / TICK_NS);
+			CHECK(!all[i].pending || all[i].tick > virtual_ns / TICK_NS);
 			pending += all[i].pending;
 		}
 		CHECK_INT(hwt_pending_timeouts(timer), ==, pending);
@@ -254,7 +225,7 @@ TEST(it_is_in_time_beside_one_that_never_comes)
 
 	for (int64_t rounds = 1; rounds <= 3; rounds++) {
 		for (int64_t back = 0; back < bucket; back += 7) {
-			hwt_timer *timer = begin();
+			hwt_timer *timer = virtual_timer();
 			struct shot shot = { .runs = 0 }, never = { .runs = 0 };
 			int64_t new_ns = (rounds * 512 + bucket - back) * TICK_NS;
 
@@ -275,7 +246,7 @@ TEST(it_is_in_time_beside_one_that_never_comes)
 
 TEST(what_has_ended_is_not_moved)
 {
-	hwt_timer *timer = begin();
+	hwt_timer *timer = virtual_timer();
 	struct shot shot = { .runs = 0 };
 	hwt_timeout ended, cancelled, last;
 
@@ -292,14 +263,14 @@ TEST(what_has_ended_is_not_moved)
 	/* Their memory serves others: those stay where they are. */
 	for (int i = 0; i < 300; i++) {
 		CHECK_RC(hwt_new_timeout(timer, shot_task, &shot, FAR_NS, &last), 0);
-		advance(timer, told_ns + TICK_NS);
+		advance(timer, virtual_ns + TICK_NS);
 		CHECK_RC(hwt_reschedule(ended, 0), ENOENT);
 		CHECK_RC(hwt_reschedule_at(cancelled, 0), ENOENT);
 		if (i < 299)
 			CHECK_RC(hwt_cancel(last), 0);
 	}
 	CHECK_INT(hwt_timeout_state(ended), ==, HWT_RETIRED);
-	advance(timer, told_ns + HWT_S(1));
+	advance(timer, virtual_ns + HWT_S(1));
 	CHECK_INT(shot.runs, ==, 1);
 	CHECK_RC(hwt_timer_stop(timer, NULL), 0);
 	CHECK_RC(hwt_reschedule(last, 0), ENOENT);
@@ -311,18 +282,18 @@ TEST(what_has_ended_is_not_moved)
 /* G5, for all ways of being moved before a cancel. */
 TEST(moved_and_cancelled_ones_give_their_memory_back)
 {
-	hwt_timer *timer = begin();
+	hwt_timer *timer = virtual_timer();
 	uint64_t records = 0;
 	hwt_timeout timeout;
 
 	for (unsigned i = 0; i < 20000; i++) {
 		CHECK_RC(hwt_new_timeout(timer, count_task, NULL, FAR_NS, &timeout), 0);
 		if (i % 2 != 0)
-			advance(timer, told_ns + TICK_NS);
+			advance(timer, virtual_ns + TICK_NS);
 		if (i % 3 != 0)
 			CHECK_RC(hwt_reschedule(timeout, FAR_NS / 2), 0);
 		if (i % 7 == 0)
-			advance(timer, told_ns + TICK_NS);
+			advance(timer, virtual_ns + TICK_NS);
 		if (i % 5 == 0)
 			CHECK_RC(hwt_reschedule(timeout, FAR_NS * 2), 0);
 		if (i % 11 == 0)
@@ -343,7 +314,7 @@ TEST(moved_and_cancelled_ones_give_their_memory_back)
 /* Connections with a packet now and then: nothing is queued, and each is closed when it falls silent. */
 TEST(putting_off_makes_no_queue_operation)
 {
-	hwt_timer *timer = begin();
+	hwt_timer *timer = virtual_timer();
 	struct shot shots[KEPT];
 	hwt_stats before, after;
 	int64_t last_ns[KEPT];
@@ -354,17 +325,17 @@ TEST(putting_off_makes_no_queue_operation)
 	advance(timer, TICK_NS);
 	before = stats_of(timer);
 	for (unsigned i = 0; i < 100000; i++) {
-		last_ns[i % KEPT] = told_ns + HWT_MS(100);
+		last_ns[i % KEPT] = virtual_ns + HWT_MS(100);
 		CHECK_RC(hwt_reschedule(shots[i % KEPT].timeout, HWT_MS(100)), 0);
 		if (i % 20 == 19)
-			advance(timer, told_ns + TICK_NS);
+			advance(timer, virtual_ns + TICK_NS);
 	}
 	after = stats_of(timer);
 	CHECK_INT(after.transfers, ==, before.transfers);
 	CHECK_INT(after.records, ==, before.records);
 	CHECK_INT(after.rescheduled, ==, 100000);
 	CHECK_INT(after.runs, ==, 0);
-	walk(timer, told_ns + HWT_MS(200));
+	walk(timer, virtual_ns + HWT_MS(200));
 	for (unsigned i = 0; i < KEPT; i++) {
 		CHECK_INT(shots[i].runs, ==, 1);
 		CHECK_INT(shots[i].at_ns, ==, last_ns[i]);
@@ -375,7 +346,7 @@ TEST(putting_off_makes_no_queue_operation)
 /* However often it is moved: one that is due earlier is in a queue once. */
 TEST(an_earlier_one_is_queued_once)
 {
-	hwt_timer *timer = begin();
+	hwt_timer *timer = virtual_timer();
 	struct shot shot = { .runs = 0 };
 
 	CHECK_RC(hwt_new_timeout(timer, shot_task, &shot, FAR_NS, &shot.timeout), 0);
@@ -392,7 +363,7 @@ TEST(an_earlier_one_is_queued_once)
 
 TEST(times_beyond_all_bounds)
 {
-	hwt_timer *timer = begin();
+	hwt_timer *timer = virtual_timer();
 	struct shot shot = { .runs = 0 };
 
 	advance(timer, HWT_S(1));
@@ -403,12 +374,12 @@ TEST(times_beyond_all_bounds)
 	advance(timer, HWT_S(1000000));
 	CHECK_INT(shot.runs, ==, 0);
 	CHECK_RC(hwt_reschedule_at(shot.timeout, INT64_MIN), 0);
-	advance(timer, told_ns + TICK_NS);
+	advance(timer, virtual_ns + TICK_NS);
 	CHECK_INT(shot.runs, ==, 1);
 	CHECK_RC(hwt_new_timeout(timer, shot_task, &shot, INT64_MAX, &shot.timeout), 0);
-	advance(timer, told_ns + TICK_NS);
+	advance(timer, virtual_ns + TICK_NS);
 	CHECK_RC(hwt_reschedule(shot.timeout, INT64_MIN), 0);
-	advance(timer, told_ns + TICK_NS);
+	advance(timer, virtual_ns + TICK_NS);
 	CHECK_INT(shot.runs, ==, 2);
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
@@ -420,7 +391,7 @@ TEST(a_stop_knows_the_new_deadline)
 
 	for (unsigned i = 0; i < 4; i++) {
 		for (unsigned when = 0; when < 4; when++) { /* bit 0: taken in before, bit 1: after */
-			hwt_timer *timer = begin();
+			hwt_timer *timer = virtual_timer();
 			hwt_unprocessed unprocessed = { .deadline_ns = 0 };
 			struct shot shot = { .runs = 0 };
 			size_t said = 0;
@@ -468,7 +439,7 @@ static void again_task(hwt_timeout timeout, void *arg)
 	hwt_timer *timer = hwt_timeout_timer(timeout);
 
 	CHECK(same_handle(timeout, again->timeout));
-	again->at_ns[again->runs++ % 8] = told_ns;
+	again->at_ns[again->runs++ % 8] = virtual_ns;
 	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
 	CHECK_INT(stats_of(timer).running, ==, 1);
 	if (again->left == 0)
@@ -495,7 +466,7 @@ static void again_task(hwt_timeout timeout, void *arg)
 TEST(a_task_arms_its_own_timeout_again)
 {
 	struct again again = { .left = 3, .delays_ns = { HWT_MS(7) } };
-	hwt_timer *timer = begin();
+	hwt_timer *timer = virtual_timer();
 	hwt_stats stats;
 
 	CHECK_RC(hwt_new_timeout(timer, again_task, &again, HWT_MS(5), &again.timeout), 0);
@@ -524,7 +495,7 @@ TEST(of_several_calls_in_one_task_the_last_counts)
 
 	for (int i = 0; i < 2; i++) {
 		struct again again = { .left = 1, .delays_ns = { rows[i][0], rows[i][1], rows[i][2] } };
-		hwt_timer *timer = begin();
+		hwt_timer *timer = virtual_timer();
 
 		CHECK_RC(hwt_new_timeout(timer, again_task, &again, HWT_MS(5), &again.timeout), 0);
 		walk(timer, HWT_MS(100));
@@ -539,7 +510,7 @@ TEST(of_several_calls_in_one_task_the_last_counts)
 TEST(armed_again_without_delay_it_runs_once_a_tick)
 {
 	struct again again = { .left = 100, .delays_ns = { -HWT_S(1) } };
-	hwt_timer *timer = begin();
+	hwt_timer *timer = virtual_timer();
 
 	CHECK_RC(hwt_new_timeout(timer, again_task, &again, 0, &again.timeout), 0);
 	for (unsigned i = 1; i <= 50; i++) {
@@ -555,7 +526,7 @@ TEST(armed_again_without_delay_it_runs_once_a_tick)
 TEST(between_its_runs_it_is_moved_and_cancelled_as_any_other)
 {
 	struct again again = { .left = 10, .delays_ns = { HWT_MS(10) } };
-	hwt_timer *timer = begin();
+	hwt_timer *timer = virtual_timer();
 
 	CHECK_RC(hwt_new_timeout(timer, again_task, &again, HWT_MS(1), &again.timeout), 0);
 	walk(timer, HWT_MS(2));
@@ -576,7 +547,7 @@ TEST(between_its_runs_it_is_moved_and_cancelled_as_any_other)
 TEST(a_task_takes_back_what_it_has_armed)
 {
 	struct again again = { .left = 1, .delays_ns = { HWT_MS(3) }, .then = THEN_CANCEL };
-	hwt_timer *timer = begin();
+	hwt_timer *timer = virtual_timer();
 	hwt_stats stats;
 
 	CHECK_RC(hwt_new_timeout(timer, again_task, &again, HWT_MS(5), &again.timeout), 0);
@@ -593,7 +564,7 @@ TEST(a_task_takes_back_what_it_has_armed)
 TEST(a_task_cannot_wait_for_itself_though_it_runs_again)
 {
 	struct again again = { .left = 1, .delays_ns = { HWT_MS(3) }, .then = THEN_CANCEL_SYNC };
-	hwt_timer *timer = begin();
+	hwt_timer *timer = virtual_timer();
 
 	CHECK_RC(hwt_new_timeout(timer, again_task, &again, HWT_MS(5), &again.timeout), 0);
 	walk(timer, HWT_MS(50));
@@ -604,7 +575,7 @@ TEST(a_task_cannot_wait_for_itself_though_it_runs_again)
 TEST(one_that_runs_again_for_ever_takes_no_memory)
 {
 	struct again again = { .left = UINT32_MAX, .delays_ns = { HWT_MS(3) } };
-	hwt_timer *timer = begin();
+	hwt_timer *timer = virtual_timer();
 	uint64_t records;
 
 	CHECK_RC(hwt_new_timeout(timer, again_task, &again, 0, &again.timeout), 0);
@@ -646,7 +617,7 @@ TEST(a_task_moves_others)
 	};
 
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		hwt_timer *timer = begin();
+		hwt_timer *timer = virtual_timer();
 		struct shot shot = { .runs = 0 };
 		struct mover mover = { &shot, rows[i].delay_ns, -1 };
 
@@ -688,7 +659,7 @@ static void crowded_task(hwt_timeout timeout, void *arg)
 
 TEST(at_the_limit_a_task_needs_a_free_place)
 {
-	hwt_timer *timer = begin_limited(1);
+	hwt_timer *timer = limited_virtual_timer(1);
 	struct shot other = { .runs = 0 };
 	struct crowded crowded = { &other, 0 };
 	hwt_timeout timeout;
@@ -836,7 +807,7 @@ static void ended_task(hwt_timeout timeout, void *arg)
 		CHECK_RC(hwt_cancel_sync(timeout), EDEADLK);
 	}
 	ended->rc = hwt_reschedule(timeout, HWT_MS(3));
-	CHECK_RC(hwt_reschedule_at(timeout, told_ns), ended->rc);
+	CHECK_RC(hwt_reschedule_at(timeout, virtual_ns), ended->rc);
 	CHECK_INT(hwt_timeout_state(timeout), ==, HWT_RUNNING);
 	CHECK_INT(hwt_pending_timeouts(timer), ==, ended->rc == 0 ? 1 : 0);
 }
@@ -863,7 +834,7 @@ static void check_ended(hwt_timer *timer, const struct ended *ended)
 TEST(a_task_that_cancels_itself_does_not_arm_itself_again)
 {
 	for (int64_t limit = 0; limit < 2; limit++) {
-		hwt_timer *timer = begin_limited(limit);
+		hwt_timer *timer = limited_virtual_timer(limit);
 		struct ended ended = { .cancels = true };
 		hwt_spec spec = { sizeof(spec), ended_task, &ended, HWT_MS(5), 0, ended_release, 0 };
 		size_t said = 17;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* hwt_cancel_sync: when it has returned, nobody touches arg any more. */
-#include "support.h"
+#include "virtual.h"
 
 #define TICK_NS HWT_MS(1)
 #define FAR_NS HWT_S(3600)
