@@ -2,6 +2,9 @@
 /*
  * The keeper of a SQLite log: a thread that moves it into the file, so that no commit has to, and that begins the log
  * again when it has grown too long, for which it holds the writers up.  It lives as long as the control connection.
+ *
+ * The log cannot begin again while somebody reads an old snapshot of it, and the keeper has the writers' lock while it
+ * waits for that.  So it waits for a moment only, and tries again much later.
  */
 #include "sqlite.h"
 
@@ -9,6 +12,8 @@
 #define LOG_TOO_LONG_PAGES 16384 /* it holds the writers up to begin the log again */
 #define LOG_NET_PAGES 20000      /* without a keeper, a commit does it */
 #define APART_NS HWT_MS(50)
+#define RESTART_PATIENCE_NS HWT_MS(30) /* for readers of the log; the writers wait as long */
+#define RESTART_APART_NS HWT_S(2)      /* after one that readers have prevented */
 
 int hwts_sqlite_wal_hook(void *arg, sqlite3 *handle, const char *name, int pages)
 {
@@ -29,11 +34,26 @@ int hwts_sqlite_wal_hook(void *arg, sqlite3 *handle, const char *name, int pages
 	return SQLITE_OK;
 }
 
+/* Returns how long to let the log be. */
+static int64_t tidy(struct sqlite_db *db, struct sqlite_conn *conn)
+{
+	int pages, moved, rc;
+
+	rc = sqlite3_wal_checkpoint_v2(conn->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, &pages, &moved);
+	if (rc != SQLITE_OK || pages <= LOG_TOO_LONG_PAGES)
+		return APART_NS;
+	conn->patience_ns = RESTART_PATIENCE_NS;
+	hwts_sqlite_turn(db);
+	rc = sqlite3_wal_checkpoint_v2(conn->handle, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
+	hwts_sqlite_turn_end(db);
+	return rc == SQLITE_OK ? APART_NS : RESTART_APART_NS;
+}
+
 static void *keep(void *arg)
 {
 	struct sqlite_db *db = arg;
 	struct hwts_conn *conn = NULL;
-	int pages, moved;
+	int64_t apart_ns;
 
 	pthread_mutex_lock(&db->lock);
 	for (;;) {
@@ -42,20 +62,12 @@ static void *keep(void *arg)
 		if (!db->keep_on)
 			break;
 		pthread_mutex_unlock(&db->lock);
-		if (conn || db->db.engine->connect(&db->db, HWTS_END, &conn) == 0) {
-			sqlite3 *handle = sqlite_conn(conn)->handle;
-
-			if (sqlite3_wal_checkpoint_v2(handle, NULL, SQLITE_CHECKPOINT_PASSIVE, &pages, &moved) ==
-				SQLITE_OK &&
-			    pages > LOG_TOO_LONG_PAGES) {
-				hwts_sqlite_turn(db);
-				(void)sqlite3_wal_checkpoint_v2(handle, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
-				hwts_sqlite_turn_end(db);
-			}
-		}
+		apart_ns = APART_NS;
+		if (conn || db->db.engine->connect(&db->db, HWTS_END, &conn) == 0)
+			apart_ns = tidy(db, sqlite_conn(conn));
 		pthread_mutex_lock(&db->lock);
 		if (db->keep_on)
-			hwts_wait_ns(&db->work, &db->lock, APART_NS);
+			hwts_wait_ns(&db->work, &db->lock, apart_ns);
 		db->log_is_long = false;
 	}
 	pthread_mutex_unlock(&db->lock);

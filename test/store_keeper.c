@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The log of a SQLite store while somebody reads for long: a snapshot keeps the log from beginning again.
+ */
+#include "store.h"
+
+#ifdef HWT_STORE_SQLITE
+#include <sqlite3.h>
+#endif
+
+static atomic_uint ran;
+
+static int count_run(const hwt_store_run *run, void *ctx)
+{
+	(void)run;
+	(void)ctx;
+	atomic_fetch_add(&ran, 1);
+	return 0;
+}
+
+#ifdef HWT_STORE_SQLITE
+static sqlite3 *hold_snapshot(void)
+{
+	sqlite3 *reader = NULL;
+
+	REQUIRE(sqlite3_open(world.url + 7, &reader) == SQLITE_OK);
+	CHECK_INT(sqlite3_exec(reader, "begin; select count(*) from sqlite_master", NULL, NULL, NULL), ==, SQLITE_OK);
+	return reader;
+}
+
+/* 80 MiB, far off; the keeper would like to begin the log again at 64. */
+static void lengthen_log(hwt_store *store)
+{
+	hwt_store_spec spec = spec_of("a", HWT_S(86400));
+	int64_t id;
+
+	spec.data = calloc(1, HWT_STORE_DATA_MAX);
+	spec.len = HWT_STORE_DATA_MAX;
+	for (int i = 0; i < 80; i++)
+		CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
+	free((void *)(uintptr_t)spec.data);
+}
+#endif
+
+TEST(a_reader_that_holds_a_snapshot_does_not_hold_up_the_writers)
+{
+#ifdef HWT_STORE_SQLITE
+	hwt_store *store;
+	sqlite3 *reader;
+	int64_t longest_ns = 0;
+
+	if (!on_sqlite())
+		SKIP("of SQLite");
+	fresh_world();
+	store = open_store();
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_CALL(hwt_store_start(store), 0);
+	reader = hold_snapshot();
+	lengthen_log(store);
+	for (int i = 0; i < 30; i++) {
+		int64_t before_ns = hwt_now();
+
+		put(store, "a", 0);
+		sleep_ms(20);
+		longest_ns = hwt_now() - before_ns > longest_ns ? hwt_now() - before_ns : longest_ns;
+	}
+	CHECK_INT(longest_ns / 1000000, <, 5000); /* the patience of a writer is 10 s */
+	CHECK(wait_count(&ran, 30));
+	sqlite3_close(reader);
+	CHECK_CALL(hwt_store_close(store), 0);
+#else
+	SKIP("of SQLite");
+#endif
+}
+
+STORE_MAIN(NULL)
