@@ -545,8 +545,6 @@ typedef struct hwt_unprocessed {
 
 /*
  * Life cycle
- *
- * Create, use, stop, collect what was not processed, destroy.
  */
 
 /*
