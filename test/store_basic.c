@@ -620,4 +620,32 @@ TEST(a_herd_due_at_one_moment_runs_once_each)
 	free(specs);
 }
 
+/* The holder learns of it when it begins the row in vain. */
+TEST(what_another_process_puts_off_for_centuries_is_left_alone)
+{
+	hwt_store *holder, *other;
+	hwt_store_spec spec = spec_of("a", HWT_MS(300));
+	uint64_t before;
+	int64_t id;
+
+	fresh_world();
+	holder = open_store();
+	other = open_store();
+	register_kind(holder, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_CALL(hwt_store_start(holder), 0);
+	CHECK(wait_held(holder, 8));
+	spec.key = "k";
+	CHECK_CALL(hwt_store_put(holder, &spec, &id), 0);
+	spec.flags = HWT_STORE_REPLACE | HWT_STORE_ABSOLUTE;
+	spec.due_us = INT64_C(253402300799000000); /* the end of the year 9999 */
+	CHECK_CALL(hwt_store_put(other, &spec, &id), 0);
+	sleep_ms(500);
+	before = stats_of_store(holder).round_trips;
+	sleep_ms(1000);
+	CHECK_INT(stats_of_store(holder).round_trips - before, <, 50);
+	CHECK_CALL(hwt_store_cancel(other, id), 0);
+	CHECK_CALL(hwt_store_close(other), 0);
+	CHECK_CALL(hwt_store_close(holder), 0);
+}
+
 STORE_MAIN(NULL)

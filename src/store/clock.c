@@ -35,10 +35,12 @@ int64_t hwts_clock_db_us(const hwt_store *store)
 	return (hwt_now() + store->clock.offset_ns) / 1000;
 }
 
+/* What is due beyond the end of this clock, 292 years after the boot, is due at its end. */
 int64_t hwts_clock_deadline_ns(const hwt_store *store, int64_t due_us)
 {
-	/* Times are limited, so that this cannot overflow. */
-	return due_us > HWTS_LATEST_US ? INT64_MAX / 2 : (due_us - store->clock.offset_ns / 1000) * 1000;
+	int64_t us = due_us - store->clock.offset_ns / 1000; /* times are limited, so that this cannot overflow */
+
+	return us > INT64_MAX / 2000 ? INT64_MAX / 2 : us * 1000;
 }
 
 bool hwts_trusted(const hwt_store *store)
