@@ -22,17 +22,18 @@ void hwts_poke(hwt_store *store)
 	(void)ignored;
 }
 
-/* By control, while it reads news. */
+/* By control, while it reads news.  Anybody may have sent them: a time that no timeout can have is read from the rows. */
 void hwts_hear_news(void *arg, const struct hwts_due *due)
 {
 	hwt_store *store = arg;
+	bool possible = due->due_us >= 0 && due->due_us <= HWTS_LATEST_US;
 
 	pthread_mutex_lock(&store->lock);
-	if (due->id > 0) {
+	if (due->id > 0 && possible) {
 		hwts_window_see(store, due);
 	} else {
 		store->look_soon = true;
-		store->load_again |= due->id < 0;
+		store->load_again |= due->id != 0;
 	}
 	pthread_mutex_unlock(&store->lock);
 }

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * News and urls of any bytes.  Whoever may write to the database may send news: they cost a begin or a look in vain,
+ * and nothing else.  What is drawn follows from a seed, HWT_SEED.
+ */
+#include "store.h"
+
+#include "../src/store/store.h"
+
+#ifdef HWT_STORE_SQLITE
+#include <sqlite3.h>
+#endif
+#ifdef HWT_STORE_POSTGRES
+#include <libpq-fe.h>
+#endif
+
+#define NEWS 400
+#define URLS 4000
+
+static atomic_uint ran;
+
+static int count_run(const hwt_store_run *run, void *ctx)
+{
+	(void)run;
+	(void)ctx;
+	atomic_fetch_add(&ran, 1);
+	return 0;
+}
+
+/* What parsers get wrong: ends of ranges, and what is no number. */
+static const char *draw_number(struct prng *prng, char text[32])
+{
+	static const char *const odd[] = { "0",
+					   "-1",
+					   "1",
+					   "9223372036854775807",
+					   "-9223372036854775808",
+					   "9223372036854775808",
+					   "99999999999999999999999999",
+					   "4294967296",
+					   "2147483648",
+					   "-2147483649",
+					   "253402300800000000",
+					   "253402300800000001",
+					   "+7",
+					   " 7",
+					   "0x7",
+					   "1e9",
+					   "" };
+
+	if (prng_below(prng, 2) == 0)
+		return odd[prng_below(prng, HWTS_COUNT(odd))];
+	(void)snprintf(text, 32, "%" PRIu64, prng_next(prng) >> prng_below(prng, 64));
+	return text;
+}
+
+/*
+ * News
+ */
+
+#ifdef HWT_STORE_POSTGRES
+static void draw_payload(struct prng *prng, char *payload, size_t size)
+{
+	size_t rows = prng_below(prng, 6), at = 0;
+	char numbers[3][32];
+
+	payload[0] = '\0';
+	for (size_t i = 0; i < rows; i++)
+		at += (size_t)snprintf(payload + at, size - at, "%s%s:%s:%s", i > 0 ? "," : "",
+				       draw_number(prng, numbers[0]), draw_number(prng, numbers[1]),
+				       draw_number(prng, numbers[2]));
+	/* A few bytes of it are others, or gone. */
+	for (uint64_t n = prng_below(prng, 4); n > 0 && at > 0; n--) {
+		size_t where = prng_below(prng, at);
+
+		if (prng_below(prng, 4) == 0)
+			payload[at = where] = '\0';
+		else
+			payload[where] = (char)(' ' + prng_below(prng, 95));
+	}
+}
+
+static void send_postgres(struct prng *prng, const int32_t *shards, size_t n)
+{
+	PGconn *conn = PQconnectdb(world.url + 3);
+	char payload[1024], channel[64];
+
+	REQUIRE(PQstatus(conn) == CONNECTION_OK);
+	for (int i = 0; i < NEWS; i++) {
+		const char *values[] = { channel, payload };
+		PGresult *result;
+
+		draw_payload(prng, payload, sizeof(payload));
+		(void)snprintf(channel, sizeof(channel), "%s_%d", world.schema, shards[prng_below(prng, n)]);
+		result = PQexecParams(conn, "select pg_notify($1, $2)", 2, NULL, values, NULL, NULL, 0);
+		CHECK_INT(PQresultStatus(result), ==, PGRES_TUPLES_OK);
+		PQclear(result);
+	}
+	PQfinish(conn);
+}
+#endif
+
+#ifdef HWT_STORE_SQLITE
+static void bind_any(struct prng *prng, sqlite3_stmt *statement, int at)
+{
+	char text[32];
+
+	switch (prng_below(prng, 5)) {
+	case 0:
+		sqlite3_bind_text(statement, at, draw_number(prng, text), -1, SQLITE_TRANSIENT);
+		break;
+	case 1:
+		sqlite3_bind_double(statement, at, 1e300);
+		break;
+	case 2:
+		sqlite3_bind_blob(statement, at, "\0\1\2", 3, SQLITE_STATIC);
+		break;
+	default:
+		sqlite3_bind_int64(statement, at, (int64_t)strtoull(draw_number(prng, text), NULL, 0));
+	}
+}
+
+static void send_sqlite(struct prng *prng, const int32_t *shards, size_t n)
+{
+	sqlite3 *db = NULL;
+	sqlite3_stmt *statement = NULL;
+	char text[160];
+
+	REQUIRE(sqlite3_open(world.url + 7, &db) == SQLITE_OK);
+	sqlite3_busy_timeout(db, 10000);
+	(void)snprintf(text, sizeof(text), "insert into %s_hint (id, due_us, shard, len, at_us) values (?, ?, ?, ?, ?)",
+		       world.schema);
+	REQUIRE(sqlite3_prepare_v2(db, text, -1, &statement, NULL) == SQLITE_OK);
+	for (int i = 0; i < NEWS; i++) {
+		for (int at = 1; at <= 5; at++)
+			bind_any(prng, statement, at);
+		if (prng_below(prng, 2) == 0)
+			sqlite3_bind_int64(statement, 3, shards[prng_below(prng, n)]);
+		(void)sqlite3_step(statement); /* a column may refuse it */
+		sqlite3_reset(statement);
+	}
+	sqlite3_finalize(statement);
+	sqlite3_close(db);
+}
+#endif
+
+TEST(news_of_any_bytes_harm_nothing)
+{
+	struct prng prng = { test_seed("news") };
+	hwt_store *store;
+	int32_t shards[8];
+	unsigned before;
+
+	fresh_world();
+	store = open_store();
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_held(store, 8));
+	for (int32_t i = 0; i < 8; i++)
+		shards[i] = store->kinds->shards[i].id;
+#ifdef HWT_STORE_SQLITE
+	if (world.sqlite)
+		send_sqlite(&prng, shards, 8);
+#endif
+#ifdef HWT_STORE_POSTGRES
+	if (!world.sqlite)
+		send_postgres(&prng, shards, 8);
+#endif
+	before = atomic_load(&ran);
+	for (unsigned i = 0; i < 50; i++)
+		put(store, "a", HWT_MS(i));
+	CHECK(wait_count(&ran, before + 50));
+	CHECK_INT(stats_of_store(store).shards_held, ==, 8);
+	CHECK_INT(stats_of_store(store).lost_leases, ==, 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_INT(atomic_load(&ran), ==, before + 50); /* nothing has run that was never put */
+}
+
+/*
+ * Urls: no host is asked
+ */
+
+static void mutate(struct prng *prng, char *url, size_t size)
+{
+	for (uint64_t n = prng_below(prng, 6); n > 0; n--) {
+		size_t len = strlen(url), at = prng_below(prng, len + 1);
+
+		switch (prng_below(prng, 3)) {
+		case 0: /* another byte */
+			if (len > 0)
+				url[at % len] = (char)(1 + prng_below(prng, 255));
+			break;
+		case 1: /* one less */
+			if (at < len)
+				memmove(url + at, url + at + 1, len - at);
+			break;
+		default: /* one more */
+			if (len + 2 < size) {
+				memmove(url + at + 1, url + at, len - at + 1);
+				url[at] = "%:/?&=@[],' \\"[prng_below(prng, 13)];
+			}
+		}
+	}
+}
+
+static const struct hwts_engine *engine_of(const char *url)
+{
+#ifdef HWT_STORE_SQLITE
+	if (strncmp(url, "sqlite:", 7) == 0)
+		return &hwts_sqlite;
+#endif
+#ifdef HWT_STORE_POSTGRES
+	if (strncmp(url, "pg:", 3) == 0 || strncmp(url, "postgres://", 11) == 0 ||
+	    strncmp(url, "postgresql://", 13) == 0)
+		return &hwts_postgres;
+#endif
+	return NULL;
+}
+
+TEST(urls_of_any_bytes_are_taken_or_refused_with_a_text)
+{
+	static const char *const good[] = {
+		"sqlite:a.db",
+		"sqlite:/tmp/a b.db",
+		"sqlite::memory:",
+		"pg:host=/tmp user=hwt dbname='post gres'",
+		"pg:",
+		"postgresql://hwt:secret@a,b:5433/db?target_session_attrs=read-write&connect_timeout=3",
+		"postgres://[::1]:5432/db%20name",
+		"mysql://a/b",
+		"",
+	};
+	struct prng prng = { test_seed("urls") };
+	unsigned taken = 0, refused = 0, unknown = 0;
+
+	for (int i = 0; i < URLS; i++) {
+		const struct hwts_engine *engine;
+		struct hwts_db *db = NULL;
+		hwt_store *store = NULL;
+		char url[256], error[128] = "";
+		int rc;
+
+		(void)snprintf(url, sizeof(url), "%s", good[prng_below(&prng, HWTS_COUNT(good))]);
+		mutate(&prng, url, sizeof(url));
+		engine = engine_of(url);
+		if (!engine) {
+			rc = hwt_store_open(&store, url, NULL, error, sizeof(error));
+			CHECK(rc == EINVAL || rc == ENOTSUP);
+			CHECK(store == NULL && error[0] != '\0');
+			unknown++;
+			continue;
+		}
+		rc = engine->open(url, &db);
+		CHECK((rc == 0) == (db != NULL));
+		if (db) {
+			db->engine = engine;
+			engine->close(db);
+			taken++;
+		} else {
+			CHECK_INT(rc, ==, EINVAL);
+			CHECK(hwts_fail_text()[0] != '\0');
+			refused++;
+		}
+	}
+	CHECK_INT(taken, >, 100);
+	CHECK_INT(refused, >, 100);
+	CHECK_INT(unknown, >, 100);
+	printf("# %u taken, %u refused, %u of no engine\n", taken, refused, unknown);
+}
+
+STORE_MAIN(NULL)
