@@ -176,6 +176,34 @@ TEST(news_of_any_bytes_harm_nothing)
 	CHECK_INT(atomic_load(&ran), ==, before + 50); /* nothing has run that was never put */
 }
 
+/* An entry of the window with the wrong shard would be in the way of the right one. */
+TEST(news_of_the_wrong_shard_do_not_hide_a_timeout)
+{
+	hwt_store *store;
+	const struct hwts_kind *kind;
+	unsigned before;
+	int64_t next;
+
+	fresh_world();
+	store = open_store();
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_held(store, 8));
+	kind = store->kinds;
+	before = atomic_load(&ran);
+	(void)put(store, "a", HWT_S(1)); /* until then the first look ahead is over */
+	CHECK(wait_count(&ran, before + 1));
+	next = put(store, "a", HWT_S(3600)) + 1;
+	hwts_hear_news(store, &(struct hwts_due){ next, now_us() + 200000,
+						  kind->shards[(hwts_shard_of(&kind->row, next) + 1) % 8].id, 0 });
+	pthread_mutex_lock(&store->lock);
+	CHECK(hwts_window_find(store, next) == NULL);
+	pthread_mutex_unlock(&store->lock);
+	CHECK_INT(put(store, "a", HWT_MS(100)), ==, next);
+	CHECK(wait_count(&ran, before + 2));
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 /*
  * Urls: no host is asked
  */

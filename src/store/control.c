@@ -22,18 +22,27 @@ void hwts_poke(hwt_store *store)
 	(void)ignored;
 }
 
-/* By control, while it reads news.  Anybody may have sent them: a time that no timeout can have is read from the rows. */
+/* Anybody may have sent it: a time that no timeout can have, or another shard than the id's. */
+static bool is_possible(const struct hwts_kind *kind, const struct hwts_due *due)
+{
+	return due->due_us >= 0 && due->due_us <= HWTS_LATEST_US && hwts_shard_of(&kind->row, due->id) == due->shard;
+}
+
+/* By control, while it reads news. */
 void hwts_hear_news(void *arg, const struct hwts_due *due)
 {
 	hwt_store *store = arg;
-	bool possible = due->due_us >= 0 && due->due_us <= HWTS_LATEST_US;
+	struct hwts_kind *kind = NULL;
 
 	pthread_mutex_lock(&store->lock);
-	if (due->id > 0 && possible) {
-		hwts_window_see(store, due);
-	} else {
+	if (due->id <= 0) {
 		store->look_soon = true;
-		store->load_again |= due->id != 0;
+		store->load_again |= due->id < 0;
+	} else if (hwts_shard(store, due->shard, &kind)) { /* on SQLite all processes hear of all kinds */
+		if (is_possible(kind, due))
+			hwts_window_see(store, due);
+		else
+			store->load_again = true;
 	}
 	pthread_mutex_unlock(&store->lock);
 }
