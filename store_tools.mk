@@ -6,7 +6,7 @@ STORE_EXAMPLES := $(if $(STORE),$(addprefix $(BUILD)/examples/,jobs demo_store))
 STORE_HAVE := $(if $(filter sqlite3,$(STORE_PKG)),-DHAVE_SQLITE) $(if $(filter libpq,$(STORE_PKG)),-DHAVE_POSTGRES)
 STORE_ARCHIVES := $(BUILD)/libhwt-store.a $(BUILD)/libhwt.a
 
-.PHONY: demo-store bench-store install-store uninstall-store
+.PHONY: demo-store bench-store bench-store-rivals install-store uninstall-store
 
 STORE_CHECKS := $(if $(STORE),test/store_examples.sh)
 check: $(STORE_EXAMPLES)
@@ -32,6 +32,10 @@ demo-store: $(BUILD)/examples/demo_store ## timeouts that survive the processes 
 
 bench-store: $(BUILD)/bench/store_bench
 	bench/store/run.sh $(BUILD) $(BENCH_ARGS)
+
+# Installs the rivals, too, which nothing else needs.
+bench-store-rivals: $(BUILD)/bench/store_bench
+	bench/store/rivals/run.sh $(BUILD) $(BENCH_ARGS)
 
 # Installing.
 
@@ -61,7 +65,7 @@ uninstall-store:
 
 else
 
-demo-store bench-store:
+demo-store bench-store bench-store-rivals:
 	@echo '$@: libhwt-store needs pkg-config and the headers of SQLite or libpq (make deps)' && false
 
 endif

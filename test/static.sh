@@ -35,6 +35,6 @@ if have mandoc; then
 	result mandoc "$(mandoc -Tlint -W warning doc/hwt_store.3 2>&1)"
 fi
 if have shellcheck; then
-	result shellcheck "$(shellcheck -x -S warning deps.sh test/*.sh test/store/*.sh bench/*.sh bench/wheels/*.sh bench/store/*.sh model/run.sh .ci/run 2>&1)"
+	result shellcheck "$(shellcheck -x -S warning deps.sh test/*.sh test/store/*.sh bench/*.sh bench/wheels/*.sh bench/store/*.sh bench/store/rivals/*.sh model/run.sh .ci/run 2>&1)"
 fi
 finish

@@ -1,0 +1,170 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# run.sh BUILD [-q]: libhwt-store beside graphile-worker and pg-boss on the same PostgreSQL, BullMQ on Redis, and beanstalkd:
+# each scenario of rivals.mjs for each subject in turn, at most ten minutes.  -q: a smoke run with little load.
+#
+# It installs what it needs: the packages of package-lock.json by npm into BUILD/bench/rivals, and as root on Debian
+# redis-server and beanstalkd.  A rival that is not there is left out, and it says so.  Servers are private: a socket
+# or a port of the loopback, data in TMPDIR, which should be on a disk.
+#
+# BUILD/bench/rivals.csv: subject,scenario,figure,unit,value,load; then the table.
+set -u
+cd "$(dirname "$0")/../../.." || exit 1
+if [ "${1:-}" != inside ]; then
+	BUILD=$1
+	out=$BUILD/bench/rivals.csv
+	mkdir -p "$BUILD/bench/rivals"
+	for package in redis-server beanstalkd; do
+		command -v $package >/dev/null 2>&1 || [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1 ||
+			DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $package >/dev/null 2>&1
+	done
+	if command -v npm >/dev/null 2>&1; then
+		cp bench/store/rivals/package.json bench/store/rivals/package-lock.json bench/store/rivals/rivals.mjs \
+			"$BUILD/bench/rivals" || exit 1
+		cmp -s bench/store/rivals/package-lock.json "$BUILD/bench/rivals/installed" ||
+			(cd "$BUILD/bench/rivals" && npm install --no-save --omit=optional --ignore-scripts --no-audit --no-fund \
+				--silent && cp package-lock.json installed) || exit 1
+	else
+		echo 'bench-store-rivals: npm is not installed: the rivals are left out'
+	fi
+	timeout 600 test/store_pg.sh run "$0" inside "$@"
+	rc=$?
+	[ $rc -ne 77 ] || echo 'bench-store-rivals: no PostgreSQL server is installed'
+	[ $rc -ne 124 ] || echo 'bench-store-rivals: stopped after ten minutes'
+	[ ! -s "$out" ] || { echo; bench/store/rivals/table.sh "$out"; }
+	exit $rc
+fi
+
+BUILD=$2
+late=4000 lives=20000 far=100000 ours_lives=50000
+if [ "${3:-}" = -q ]; then
+	late=200 lives=1000 far=2000 ours_lives=2000
+fi
+out=$BUILD/bench/rivals.csv
+: >"$out"
+folder=$(mktemp -d "${HWT_BENCH_DIR:-${TMPDIR:-/tmp}}/hwt-rivals-XXXXXX") || exit 1
+redis='' beanstalkd='' status=0
+clean_up() {
+	for pid in $redis $beanstalkd; do kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null; done
+	rm -rf "$folder"
+}
+trap clean_up EXIT
+trap 'exit 130' INT TERM
+
+PGURL=$HWT_STORE_PG_URL
+REDIS_PORT=$((20000 + $$ % 20000)) BEANSTALKD_PORT=$((20001 + $$ % 20000))
+export PGURL REDIS_PORT BEANSTALKD_PORT SERVER_PID
+postgres=$("$HWT_STORE_PG_BIN/psql" -qAt -d "$PGURL" -c "select (regexp_split_to_array(pg_read_file('postmaster.pid'), '\n'))[1]")
+
+if command -v redis-server >/dev/null 2>&1; then
+	mkdir "$folder/redis"
+	redis-server --bind 127.0.0.1 --port "$REDIS_PORT" --dir "$folder/redis" --appendonly yes --appendfsync everysec \
+		--maxmemory-policy noeviction --save '' >"$folder/redis.log" 2>&1 &
+	redis=$!
+fi
+if command -v beanstalkd >/dev/null 2>&1; then
+	mkdir "$folder/beanstalkd"
+	beanstalkd -l 127.0.0.1 -p "$BEANSTALKD_PORT" -b "$folder/beanstalkd" >"$folder/beanstalkd.log" 2>&1 &
+	beanstalkd=$!
+fi
+sleep 1
+
+note() { # SUBJECT SCENARIO: lines FIGURE UNIT VALUE
+	read -r load _ </proc/loadavg
+	while read -r figure unit value; do
+		case $figure in
+		'#') echo "$1, $2: $unit $value" ;;
+		*) echo "$1,$2,$figure,$unit,$value,$load" | tee -a "$out" ;;
+		esac
+	done
+}
+
+wrong() { # SUBJECT SCENARIO
+	echo "bench-store-rivals: $1, $2: wrong"
+	head -n 5 "$folder/errors"
+	status=1
+}
+
+ours() { # ENGINE SCENARIO ARGS...
+	engine=$1 scenario=$2
+	shift 2
+	url=$PGURL
+	[ "$engine" = postgresql ] || url=sqlite:$folder/$scenario.db
+	if timeout 100 "$BUILD/bench/store_bench" -u "$url" -S "b_$scenario" "$@" >"$folder/figures" 2>"$folder/errors"; then
+		note "hwt-$engine" "$scenario" <"$folder/figures"
+	else
+		wrong "hwt-$engine" "$scenario"
+	fi
+}
+
+# The statements of all sessions, and the processor time of the process and of the server.
+transactions() {
+	sleep 1.5
+	"$HWT_STORE_PG_BIN/psql" -qAt -d "$PGURL" -c "select xact_commit + xact_rollback from pg_stat_database where datname = current_database()"
+}
+cpu_of() { # PID: in hundredths of a second, with its children
+	cat /proc/[0-9]*/stat 2>/dev/null | awk -v pid="$1" '{ line = $0; sub(/^.*\) /, "", line); split(line, f, " "); split($0, g, " ")
+		if (g[1] == pid) sum += f[12] + f[13] + f[14] + f[15]; else if (f[2] == pid) sum += f[12] + f[13] }
+		END { print sum + 0 }'
+}
+
+ours_idle() { # ENGINE
+	url=$PGURL
+	[ "$1" = postgresql ] || url=sqlite:$folder/idle.db
+	"$BUILD/bench/store_bench" -u "$url" -S b_idle -n "$far" fill >/dev/null 2>"$folder/errors" || wrong "hwt-$1" idle
+	"$BUILD/bench/store_bench" -u "$url" -S b_idle idle >/dev/null 2>&1 &
+	pid=$!
+	sleep 5
+	before=$(transactions) own=$(cpu_of $pid) server=$(cpu_of "$postgres")
+	sleep 12
+	own=$(($(cpu_of $pid) - own)) server=$(($(cpu_of "$postgres") - server))
+	after=$(transactions)
+	{
+		# The counter is read twice, 13.5 seconds apart, and reading it is one of them.
+		[ "$1" != postgresql ] || awk "BEGIN { print \"idle_statements 1/s\", ($after - $before - 1) / 13.5 }"
+		awk "BEGIN { print \"idle_worker_cpu ms/s\", $own * 10 / 12 }"
+		[ "$1" != postgresql ] || awk "BEGIN { print \"idle_server_cpu ms/s\", $server * 10 / 12 }"
+	} | note "hwt-$1" idle
+	kill -9 $pid
+	wait $pid 2>/dev/null
+}
+
+rival() { # SUBJECT SCENARIO N
+	case $1 in
+	bullmq) SERVER_PID=$redis ;;
+	beanstalkd) SERVER_PID=$beanstalkd ;;
+	*) SERVER_PID=$postgres ;;
+	esac
+	[ -n "$SERVER_PID" ] && [ -d "$BUILD/bench/rivals/node_modules" ] || return 0
+	"$HWT_STORE_PG_BIN/psql" -q -d "$PGURL" -c 'set client_min_messages = warning; drop schema if exists graphile_worker cascade;
+		drop schema if exists pgboss cascade' >/dev/null
+	[ "$1" != bullmq ] || redis-cli -p "$REDIS_PORT" flushall >/dev/null
+	if (cd "$BUILD/bench/rivals" && timeout 120 node rivals.mjs "$@") >"$folder/figures" 2>"$folder/errors"; then
+		note "$1" "$2" <"$folder/figures"
+	else
+		wrong "$1" "$2"
+	fi
+}
+
+rivals=${HWT_RIVALS:-'graphile pgboss bullmq beanstalkd'}
+ours sqlite late -n "$late" late
+ours postgresql late -n "$late" late
+for subject in $rivals; do rival "$subject" late "$late"; done
+ours sqlite lives -n "$ours_lives" lives
+ours postgresql lives -n "$ours_lives" lives
+for subject in $rivals; do rival "$subject" lives "$lives"; done
+ours sqlite kill kill
+ours sqlite kill_shortest -l 1000 kill
+ours postgresql kill kill
+ours postgresql kill_shortest -l 1000 kill
+for subject in $rivals; do
+	rival "$subject" kill
+	rival "$subject" kill_shortest
+done
+ours_idle sqlite
+ours_idle postgresql
+for subject in $rivals; do
+	[ "$subject" = beanstalkd ] || rival "$subject" idle "$far"
+done
+rival beanstalkd idle "$far" # last: nothing removes its far ones
+exit $status
