@@ -42,8 +42,9 @@ HIDDEN = -fvisibility=hidden
 TLS ?= dynamic
 DESCRIPTORS := -mtls-dialect=gnu2 -mgeneral-regs-only
 ifeq ($(TLS),dynamic)
-# Without optimisation the compiler also emits what of Concurrency Kit nobody calls, and that wants other registers.
-HAVE_DESCRIPTORS := $(if $(SAN),,$(shell printf '%binclude <ck_pr.h>\n' '\043' | \
+# Without optimisation the compiler also emits what of Concurrency Kit nobody calls, and that wants other registers.  So
+# do atomics of 8 bytes where pointers have 4.
+HAVE_DESCRIPTORS := $(if $(SAN),,$(shell printf '%binclude <ck_pr.h>\nchar wide[sizeof(void *) - 7];\n' '\043' | \
 	$(CC) $(CPPFLAGS) $(OPT) $(DESCRIPTORS) -Werror -S -x c -o /dev/null - 2>/dev/null && echo yes))
 TLSFLAGS = $(if $(HAVE_DESCRIPTORS),$(DESCRIPTORS))
 else

@@ -60,6 +60,13 @@ static const char *test_skipped;                                     /* why, if 
 		return;                                                                                                \
 	} while (0)
 
+/* For what a build with no more than POSIX lacks. */
+#ifdef HWT_PORTABLE
+#define NEEDS_LINUX() SKIP("a portable build")
+#else
+#define NEEDS_LINUX() ((void)0)
+#endif
+
 #define CHECK(condition) ((condition) ? (void)0 : test_fail(__FILE__, __LINE__, #condition, 0, 0, false))
 
 /* Both sides as int64_t, so that a failure shows their values. */

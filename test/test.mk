@@ -18,7 +18,7 @@ TWINS ?= $(patsubst %,hierarchical:$(BUILD)/test/%,\
 	test_stress_reschedule) \
 	$(patsubst test/%.c,perturbed:$(BUILD)/test/%,$(wildcard test/test_stress*.c))
 
-.PHONY: check soak fuzz model static aarch64 coverage perturbed mutants mutants-sample mutants-random races memcheck
+.PHONY: check soak fuzz model static aarch64 coverage perturbed mutants mutants-sample mutants-random races memcheck platforms
 
 $(BUILD)/unit/%.o: src/%.c
 	@mkdir -p $(@D)
@@ -79,10 +79,11 @@ mutants-random: ## 100 faults drawn by HWT_SEED; shows those that no test finds
 	CC='$(CC)' test/random_mutants.sh
 
 static: ## clang-tidy, cppcheck, gcc -fanalyzer, shellcheck, as far as installed
+platforms: ## musl, i386, and a build with no more than POSIX
 aarch64: ## cross build, tests under qemu
 coverage: ## lines and branches of src/ that the tests reach
 races: ## plants data races and demands that ThreadSanitizer reports each
-static aarch64 coverage races:
+static aarch64 platforms coverage races:
 	test/run.sh $(BUILD) test/$@.sh
 
 # Random programs that coverage leads, against the oracle; what it finds new stays in build-fuzz/corpus.

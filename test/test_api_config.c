@@ -571,6 +571,7 @@ static int look(const pthread_attr_t *attr, struct thread_seen *seen)
 	return rc;
 }
 
+#ifdef __GLIBC__ /* musl has no such attribute, and no sched_getscheduler */
 TEST(thread_attr_gives_the_processors)
 {
 	struct thread_seen plain = { .done = 0 }, bound = { .done = 0 };
@@ -616,6 +617,7 @@ TEST(thread_attr_gives_the_scheduling_class)
 	}
 	pthread_attr_destroy(&attr);
 }
+#endif
 
 /* The worker of a timer that is started with this mask, which stays the starter's. */
 static void look_with_mask(const sigset_t *mine, struct thread_seen *seen)

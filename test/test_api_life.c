@@ -265,6 +265,7 @@ TEST(the_worker_has_the_thread_name)
 			   cut = { .wanted = "fifteen-charact" };
 	char name[] = "reaper", long_name[] = "fifteen-characters-and-more";
 
+	NEEDS_LINUX();
 	look(&config, &plain, NULL);
 	config.thread_name = name;
 	look(&config, &given, name); /* the timer has its own copy */
@@ -279,6 +280,7 @@ TEST(thread_attr_gives_the_stack_size)
 	struct thread_seen seen = { .wanted = "hwt-worker" };
 	pthread_attr_t attr;
 
+	NEEDS_LINUX();
 	REQUIRE(pthread_attr_init(&attr) == 0 && pthread_attr_setstacksize(&attr, want) == 0);
 	config.thread_attr = &attr;
 	look(&config, &seen, NULL);
@@ -326,6 +328,27 @@ TEST(many_threads_may_start_it)
 		CHECK(wait_count(&ran, 1));
 		CHECK_RC(hwt_timer_destroy(timer), 0);
 	}
+}
+
+/* By default, also where threads have less. */
+static void deep_task(hwt_timeout timeout, void *arg)
+{
+	volatile char room[512 << 10];
+
+	(void)timeout;
+	for (size_t i = 0; i < sizeof(room); i += 1024)
+		room[i] = 1;
+	atomic_fetch_add((atomic_uint *)arg, (unsigned)room[0]);
+}
+
+TEST(a_task_has_half_a_megabyte_of_stack)
+{
+	hwt_timer *timer = new_timer(HWT_MS(1), 512);
+	atomic_uint ran = 0;
+
+	CHECK_RC(hwt_new_timeout(timer, deep_task, &ran, 0, NULL), 0);
+	CHECK(wait_count(&ran, 1));
+	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
 TEST_MAIN()

@@ -438,6 +438,7 @@ TEST(the_descriptor_is_readable_when_there_is_something_to_do)
 	atomic_uint ran = 0;
 	int fd = -1, again = -1;
 
+	NEEDS_LINUX();
 	CHECK_RC(hwt_timer_fd(timer, &fd), 0);
 	CHECK_RC(hwt_timer_fd(timer, &again), 0);
 	CHECK_INT(fd, >=, 0);
@@ -475,6 +476,7 @@ static void *schedule_thread(void *arg)
 
 TEST(another_threads_earlier_timeout_makes_it_readable)
 {
+	NEEDS_LINUX();
 	for (int round = 0; round < 20; round++) {
 		struct gate gate = { .timer = driven_timer(0) };
 		struct crew crew;
@@ -501,6 +503,7 @@ TEST(cancelled_timeouts_make_it_readable_in_time)
 	hwt_timeout timeout;
 	int fd = -1;
 
+	NEEDS_LINUX();
 	CHECK_RC(hwt_timer_fd(timer, &fd), 0);
 	CHECK_RC(hwt_new_timeout(timer, count_task, NULL, FAR_NS, NULL), 0);
 	advance(timer, hwt_now());
@@ -557,6 +560,7 @@ TEST(a_first_time_that_is_old_makes_no_clock_of_its_own)
 {
 	static const int64_t ages_ns[] = { HWT_MS(900), HWT_MS(1500), HWT_S(60) };
 
+	NEEDS_LINUX();
 	for (unsigned i = 0; i < sizeof(ages_ns) / sizeof(ages_ns[0]); i++) {
 		hwt_timer *timer = driven_timer(0);
 		struct run run = { .not_before_ns = 0 };
@@ -587,6 +591,7 @@ TEST(a_first_time_that_is_none_of_the_clock_is_refused)
 	int64_t next_ns = 17;
 	int fd = -1;
 
+	NEEDS_LINUX();
 	for (unsigned i = 0; i < sizeof(bad_ns) / sizeof(bad_ns[0]); i++)
 		CHECK_RC(hwt_timer_advance(timer, bad_ns[i], &next_ns), EINVAL);
 	CHECK_INT(next_ns, ==, 17);
@@ -608,6 +613,7 @@ TEST(without_descriptors_left_it_fails_and_works_later)
 	struct rlimit before, none;
 	int fd = 17;
 
+	NEEDS_LINUX();
 	REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
 	none = before;
 	none.rlim_cur = 0;
@@ -683,6 +689,7 @@ TEST(nothing_is_lost_in_an_event_loop)
 	struct crew crew;
 	int fd = -1;
 
+	NEEDS_LINUX();
 	CHECK_RC(hwt_timer_fd(timer, &fd), 0);
 	for (unsigned i = 0; i < PRODUCERS; i++)
 		producers[i] = (struct producer){ timer, seed + i, &done, &ran, 0 };
@@ -722,6 +729,7 @@ TEST(after_cancels_the_descriptor_is_readable_at_most_once)
 	int64_t end_ns;
 	int fd;
 
+	NEEDS_LINUX();
 	CHECK_RC(hwt_timer_fd(timer, &fd), 0);
 	for (unsigned i = 0; i < CANCELLED; i++)
 		CHECK_RC(hwt_new_timeout(timer, count_task, &ran, HWT_MS(700) + i * TICK_NS, &timeouts[i]), 0);

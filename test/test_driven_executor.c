@@ -138,6 +138,7 @@ TEST(the_descriptor_does_not_ring_for_a_task_that_is_running)
 	struct pollfd wanted = { .events = POLLIN };
 	int64_t next_ns;
 
+	NEEDS_LINUX();
 	CHECK_RC(hwt_timer_fd(timer, &wanted.fd), 0);
 	CHECK_RC(hwt_new_timeout(timer, retry_task, &retry, 0, NULL), 0);
 	do {

@@ -22,6 +22,7 @@ TEST(the_descriptor_is_closed_on_exec)
 	hwt_timer *timer = driven_timer(0);
 	int fd = -1;
 
+	NEEDS_LINUX();
 	CHECK_RC(hwt_timer_fd(timer, &fd), 0);
 	CHECK((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);
 	CHECK_RC(hwt_timer_destroy(timer), 0);
@@ -32,6 +33,7 @@ TEST(a_stop_makes_the_descriptor_readable)
 	hwt_timer *timer = driven_timer(0);
 	int fd = -1;
 
+	NEEDS_LINUX();
 	CHECK_RC(hwt_timer_fd(timer, &fd), 0);
 	CHECK(is_readable_within(fd, 10000)); /* the first time at once */
 	CHECK_RC(hwt_timer_advance(timer, hwt_now(), NULL), 0);
@@ -70,6 +72,7 @@ TEST(an_edge_triggered_loop_with_one_advance_for_each_event_loses_nothing)
 	int fd = -1, epoll = epoll_create1(0);
 	pthread_t thread;
 
+	NEEDS_LINUX();
 	CHECK_RC(hwt_timer_fd(producer.timer, &fd), 0);
 	CHECK_RC(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event), 0);
 	REQUIRE(pthread_create(&thread, NULL, schedule_at_random, &producer) == 0);

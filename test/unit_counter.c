@@ -670,6 +670,7 @@ TEST(the_counter_is_used_only_where_the_kernel_trusts_it)
 	static const char *const others[] = { "hpet\n", "kvm-clock\n", "tsc-early\n", "ts\n", "" };
 	struct hwt_grid grid;
 
+	NEEDS_LINUX();
 	begin(2.5);
 	grid = grid_of_now(TICK_NS);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
@@ -691,6 +692,7 @@ TEST(the_kernel_is_asked_again_and_an_old_answer_does_not_count)
 	struct hwt_grid grid;
 	int64_t asked_ns;
 
+	NEEDS_LINUX();
 	begin(2.5);
 	grid = grid_of_now(TICK_NS);
 	kernel_says("tsc\n");
@@ -735,6 +737,7 @@ TEST(the_worker_asks_the_kernel)
 	hwt_config config = driven_config(TICK_NS, 64);
 	struct hwt_grid grid;
 
+	NEEDS_LINUX();
 	kernel_says("hpet\n");
 	asking = driven_create(&config, HWT_S(200));
 	begin(2.5);

@@ -11,6 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* HWT_PORTABLE: as on a system that has no more than POSIX and C11. */
+#if defined(__linux__) && !defined(HWT_PORTABLE)
+#define HWT_LINUX 1
+#endif
+
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 

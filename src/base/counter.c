@@ -28,7 +28,7 @@ const char *hwt_test_clocksource;
 static _Atomic int64_t asked_ns = INT64_MIN;
 static _Atomic int64_t trusted_until_ns = INT64_MIN;
 
-#if defined(__x86_64__) && defined(__linux__) && !defined(HWT_NO_COUNTER)
+#if defined(__x86_64__) && defined(HWT_LINUX) && !defined(HWT_NO_COUNTER)
 /* Returns true if the kernel's clock itself runs by the counter. */
 static bool kernel_trusts(void)
 {
@@ -103,11 +103,9 @@ static bool is_sharp(struct hwt_reading *last, uint64_t took)
 /* Returns ns / counts in 32.32; 0 if no counter is as fast or as slow. */
 static uint64_t rate_of(uint64_t ns, uint64_t counts)
 {
-	__extension__ typedef unsigned __int128 wide;
-
 	if (counts < ns / 4 || ns < counts / 16)
 		return 0;
-	return (uint64_t)(((wide)ns << 32) / counts);
+	return (uint64_t)(((hwt_uwide)ns << 32) / counts);
 }
 
 /* Returns true if two rates agree.  0, no rate, agrees with nothing. */
@@ -146,11 +144,10 @@ static void measure(struct hwt_reading *last, uint64_t took)
 /* Returns true if the rate leads from the last reading to this one. */
 static bool fits(const struct hwt_reading *last, uint64_t count, int64_t now_ns)
 {
-	__extension__ typedef unsigned __int128 wide;
 	uint64_t ns = grid_distance(last->now_ns, now_ns), error_ns = ns / 8 + COUNTER_ERROR_NS / 2;
-	wide guess_ns = (wide)(count - last->count) * last->rate >> 32;
+	hwt_uwide guess_ns = (hwt_uwide)(count - last->count) * last->rate >> 32;
 
-	return !last->confirmed || (guess_ns <= (wide)ns + error_ns && guess_ns + error_ns >= ns);
+	return !last->confirmed || (guess_ns <= (hwt_uwide)ns + error_ns && guess_ns + error_ns >= ns);
 }
 
 int64_t hwt_counter_read_clock(void)

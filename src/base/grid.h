@@ -12,7 +12,7 @@
 #ifndef HWT_GRID_H
 #define HWT_GRID_H
 
-#include "base/base.h"
+#include "base/wide.h"
 
 #define HWT_TICK_MAX (INT64_MAX - 1)
 #define HWT_TICK_NEVER INT64_MAX
@@ -31,8 +31,7 @@ static inline struct hwt_grid grid_make(int64_t start_ns, int64_t tick_ns)
 /* Returns distance / tick_ns, and the rest.  A division would be the slowest instruction of hwt_new_timeout. */
 static inline uint64_t grid_divide(const struct hwt_grid *grid, uint64_t distance, uint64_t *rest)
 {
-	__extension__ typedef unsigned __int128 wide;
-	uint64_t ticks = (uint64_t)((wide)distance * grid->inverse >> 64);
+	uint64_t ticks = wide_multiply_high(distance, grid->inverse);
 
 	/* The inverse is less than 1 too small, so ticks is at most 1 too small. */
 	*rest = distance - ticks * (uint64_t)grid->tick_ns;
@@ -88,12 +87,7 @@ static inline int64_t grid_ticks_passed(const struct hwt_grid *grid, int64_t now
 /* Returns the time of a tick, or the nearest time that an int64_t can hold. */
 static inline int64_t grid_time(const struct hwt_grid *grid, int64_t tick)
 {
-	__extension__ typedef __int128 wide;
-	wide time_ns = (wide)tick * grid->tick_ns + grid->start_ns; /* the product alone may need more than 64 bits */
-
-	if (unlikely(time_ns != (int64_t)time_ns))
-		return time_ns > 0 ? INT64_MAX : INT64_MIN;
-	return (int64_t)time_ns;
+	return wide_multiply_add(tick, grid->tick_ns, grid->start_ns);
 }
 
 #endif

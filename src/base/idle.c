@@ -5,10 +5,13 @@
 
 #include <errno.h>
 
-#if defined(__linux__) && !defined(HWT_NO_MEMBARRIER)
-#include <linux/membarrier.h>
+#if defined(HWT_LINUX) && !defined(HWT_NO_MEMBARRIER)
 #include <sys/syscall.h>
 #include <unistd.h>
+
+/* As <linux/membarrier.h> has them, which not every C library brings. */
+#define MEMBARRIER_CMD_PRIVATE_EXPEDITED (1 << 3)
+#define MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED (1 << 4)
 #endif
 
 #ifdef HWT_TEST

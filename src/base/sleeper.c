@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#ifdef __linux__
+#ifdef HWT_LINUX
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/timerfd.h>
@@ -81,7 +81,7 @@ int hwt_sleeper_init(struct hwt_sleeper *sleeper, const hwt_config *config)
 	return rc;
 }
 
-#ifdef __linux__
+#ifdef HWT_LINUX
 int hwt_sleeper_make_alarm(struct hwt_sleeper *sleeper)
 {
 	static const int ids[] = {
@@ -248,7 +248,7 @@ void hwt_sleeper_wake(struct hwt_sleeper *sleeper)
 
 void hwt_sleeper_precise_thread(void)
 {
-#ifdef __linux__
+#ifdef HWT_LINUX
 	(void)prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
 #endif
 }

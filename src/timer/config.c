@@ -88,7 +88,7 @@ static int check(const hwt_config *config)
 
 static bool has_clock(uint32_t clock)
 {
-#ifdef __linux__
+#ifdef HWT_LINUX
 	return hwt_clock_read(clock) != -1;
 #else
 	return clock == HWT_CLOCK_MONOTONIC;

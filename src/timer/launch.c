@@ -54,7 +54,7 @@ static void *worker_main(void *arg)
 {
 	hwt_timer *timer = arg;
 
-#ifdef __linux__
+#ifdef HWT_LINUX
 	(void)pthread_setname_np(pthread_self(), timer->thread_name);
 #endif
 	(void)thread_no_cancel();
@@ -87,6 +87,31 @@ static void mask_of_worker(sigset_t *mask, const sigset_t *starter)
 		sigdelset(mask, SIGPROF);
 }
 
+#if defined(__GLIBC__) && !defined(HWT_PORTABLE)
+#define new_thread pthread_create
+#else
+#define WORKER_STACK ((size_t)1 << 20)
+
+/* Creates a thread whose stack is large enough for tasks that print: musl's have 128 KiB. */
+static int new_thread(pthread_t *thread, const pthread_attr_t *wish, void *(*run)(void *), void *arg)
+{
+	pthread_attr_t attr;
+	size_t size;
+	int rc;
+
+	if (wish != NULL)
+		return pthread_create(thread, wish, run, arg);
+	rc = pthread_attr_init(&attr);
+	if (rc != 0)
+		return rc;
+	if (pthread_attr_getstacksize(&attr, &size) == 0 && size < WORKER_STACK)
+		(void)pthread_attr_setstacksize(&attr, WORKER_STACK);
+	rc = pthread_create(thread, &attr, run, arg);
+	pthread_attr_destroy(&attr);
+	return rc;
+}
+#endif
+
 /* Creates the thread.  It inherits the mask of this one, which is therefore changed for a moment. */
 static int create_thread(hwt_timer *timer)
 {
@@ -97,7 +122,7 @@ static int create_thread(hwt_timer *timer)
 	pthread_sigmask(SIG_SETMASK, NULL, &before);
 	mask_of_worker(&mask, &before);
 	pthread_sigmask(SIG_SETMASK, &mask, NULL);
-	rc = pthread_create(&timer->thread, timer->config.thread_attr, worker_main, timer);
+	rc = new_thread(&timer->thread, timer->config.thread_attr, worker_main, timer);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	errno = errno_before;
 	return rc;

@@ -11,8 +11,9 @@
 
 /* The histogram is the only field that has not 8 bytes.  Of the caller's size only whole fields count. */
 #define LATENESS_AT offsetof(hwt_stats, lateness)
+#define SIZE_BYTES (offsetof(hwt_stats, accepted) % 8) /* before the first of them: 4 where they are aligned to 4 */
 
-static_assert(LATENESS_AT % 8 == 0 && sizeof(hwt_stats) == LATENESS_AT + COUNTS_LATENESS * sizeof(uint64_t),
+static_assert(LATENESS_AT % 8 == SIZE_BYTES && sizeof(hwt_stats) == LATENESS_AT + COUNTS_LATENESS * sizeof(uint64_t),
 	      "fields are of 8 bytes");
 static_assert(sizeof(((hwt_stats *)0)->lateness) == COUNTS_LATENESS * sizeof(uint64_t),
 	      "the histogram has as many places");
@@ -21,7 +22,9 @@ static size_t whole_fields(size_t size)
 {
 	if (size >= sizeof(hwt_stats))
 		return sizeof(hwt_stats);
-	return size >= LATENESS_AT ? LATENESS_AT : size / 8 * 8;
+	if (size >= LATENESS_AT)
+		return LATENESS_AT;
+	return size <= SIZE_BYTES ? 0 : (size - SIZE_BYTES) / 8 * 8 + SIZE_BYTES;
 }
 
 static int64_t as_time(uint64_t ns)

@@ -13,7 +13,7 @@ static_assert(HEADER_BYTES + 16 * MEMBER_BYTES <= 256, "class 1");
 static_assert(HEADER_BYTES + 38 * MEMBER_BYTES <= 512, "class 2");
 static_assert(HEADER_BYTES + CHUNK_LAST_CAPACITY * MEMBER_BYTES <= 768, "class 3");
 static_assert(CHUNK_LAST_CAPACITY <= 1 << 6, "an index fits a place");
-static_assert(HEADER_BYTES % 8 == 0, "the records are aligned");
+static_assert(HEADER_BYTES % sizeof(void *) == 0, "the records are aligned");
 
 const struct hwt_slab_kind hwt_chunk_slab = {
 	.unit = CHUNK_ALIGN,

@@ -9,7 +9,11 @@
 static struct inventory all_chunks;
 
 /* grid.h: E1 and E3 of one deadline. */
+#ifdef __SIZEOF_INT128__
 __extension__ typedef __int128 wide;
+#else
+typedef long double wide; /* of 64 bits and more: times of tests are far from its ends */
+#endif
 
 static void check_deadline(const struct hwt_grid *grid, int64_t deadline_ns)
 {

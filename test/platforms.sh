@@ -1,0 +1,60 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# Builds and tests for what this machine can run beside its own: musl; 32 bits (i386); no more than POSIX (HWT_PORTABLE).
+# A tenth of the tests' length and without optimisation, but a build of its own each.  test/aarch64.sh is for AArch64.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+. test/result.sh
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# Not test_environment: what it is about, affinity among it, is glibc's.  Nor what computes with __int128 or packs
+# 64 bits into a pointer: unit_sleeper, unit_oracle, unit_queue.
+tests=${HWT_PLATFORM_TESTS:-unit_wide unit_counter unit_timer unit_idle unit_record unit_bucket unit_wheel
+	unit_levels unit_lane unit_worker test_api test_api_config test_api_life test_driven test_driven_executor
+	test_finaliser test_periodic test_reschedule test_stats test_loop test_behaviours test_stress}
+
+platform() { # NAME MAKE-ARGUMENT...
+	name=$1
+	build=build-$name
+	shift
+	programs=$(for test in $tests; do echo "$build/test/$test"; done)
+	# shellcheck disable=SC2086 # a list of words
+	if make -s "-j$(nproc)" "$@" BUILD="$build" OPT='-O1 -g' STORE= "$build/libhwt.a" $programs >"$work/log" 2>&1; then
+		result "${name}_builds" ""
+	else
+		result "${name}_builds" "$(tail -20 "$work/log")"
+		return
+	fi
+	for program in $programs; do
+		result "${name}_$(basename "$program")" "$(HWT_SCALE=10 timeout 200 "$program" >"$work/log" 2>&1 || cat "$work/log")"
+	done
+}
+
+ck=${HWT_CK:-/usr/include} # Concurrency Kit's headers alone: musl has headers of its own for all else
+if ! command -v musl-gcc >/dev/null 2>&1; then
+	skip musl "no musl-gcc (apt-get install musl-tools)"
+elif [ ! -e "$ck/ck_fifo.h" ]; then
+	skip musl "no $ck/ck_fifo.h"
+else
+	mkdir "$work/ck" && cp -r "$ck"/ck_*.h "$ck/gcc" "$ck/spinlock" "$work/ck/"
+	platform musl WERROR=1 CC=musl-gcc CPPFLAGS="-isystem $work/ck"
+fi
+
+# Debian's cross compiler, and the headers of Concurrency Kit for i386, which are only unpacked.
+i386=/usr/i686-linux-gnu/lib
+(cd "$work" && apt-get download -q libck-dev:i386 >/dev/null 2>&1)
+if ! command -v i686-linux-gnu-gcc >/dev/null 2>&1 || [ ! -e "$i386/ld-linux.so.2" ]; then
+	skip i386 "no compiler (apt-get install gcc-i686-linux-gnu libc6-dev-i386-cross)"
+elif ! ls "$work"/libck-dev_*_i386.deb >/dev/null 2>&1; then
+	skip i386 "no package libck-dev:i386 (dpkg --add-architecture i386, apt-get update)"
+elif ! "$i386/ld-linux.so.2" --version >/dev/null 2>&1; then
+	skip i386 "this machine does not run programs for i386"
+else
+	dpkg-deb -x "$work"/libck-dev_*_i386.deb "$work/i386" || exit 1
+	platform i386 CC=i686-linux-gnu-gcc CPPFLAGS="-isystem $work/i386/usr/include" \
+		LDFLAGS="-Wl,--dynamic-linker=$i386/ld-linux.so.2 -Wl,-rpath,$i386"
+fi
+
+platform portable WERROR=1 CPPFLAGS=-DHWT_PORTABLE
+finish
