@@ -39,6 +39,7 @@ outlive_a_run() {
 	"$BUILD/examples/jobs" -d "$url" run -t 60 >"$work/out" 2>&1 &
 	run=$!
 	wait_for 30 first "$work/out"
+	grep -qs first "$work/out" || { echo "while it is not begun:"; jobs list; jobs stats; }
 	jobs add 20 second >/dev/null
 	wait_for 30 second "$work/out"
 	kill -TERM $run

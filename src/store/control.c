@@ -13,7 +13,7 @@
 #include <sys/timerfd.h>
 #endif
 
-#define LOOK_APART_NS HWT_MS(5) /* looks that somebody asks for */
+#define LOOK_APART_NS HWT_MS(5) /* between two looks that news ask for */
 
 void hwts_poke(hwt_store *store)
 {
@@ -173,7 +173,7 @@ static void hear(struct control *control)
 	control->news_ns = again_ns ? hwt_now() + again_ns : 0;
 }
 
-/* A look that somebody asks for does not wait for its time. */
+/* A look that news or another thread asked for does not wait for its time. */
 static void bring_forward(struct control *control)
 {
 	hwt_store *store = control->store;

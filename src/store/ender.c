@@ -51,7 +51,7 @@ static struct hwts_row *take_ends(hwt_store *store)
 	return rows;
 }
 
-/* Nobody waits for these ends any more: the store is being stopped, and others have the shards. */
+/* The store is being stopped and its lease is over: other processes run these rows again. */
 static bool is_pointless(hwt_store *store)
 {
 	bool pointless;

@@ -55,7 +55,7 @@ struct hwts_db {
 	const char *url;
 	char prefix[25];
 	/*
-	 * The name of this process, hwts_me().  Control gives another one when somebody else uses it; those of before
+	 * The name of this process, hwts_me().  Control changes it when another process uses it; earlier names
 	 * stay readable for a while.
 	 *
 	 *   [name] the text is written before its number, and read after it
@@ -168,7 +168,7 @@ struct hwts_look {
 	struct hwts_held *held;
 	size_t held_count;
 	size_t page;        /* most rows a shard */
-	int64_t overdue_us; /* with renew: also those that have been due for longer */
+	int64_t overdue_us; /* with renew: also rows that have been due for longer */
 
 	/* in and out */
 	uint64_t xmin; /* PostgreSQL: what was not finished at the last look */
@@ -182,7 +182,7 @@ struct hwts_look {
 	uint32_t *members; /* live ones, of each kind */
 	struct hwts_due *dues;
 	size_t due_count, due_room;
-	size_t overdue_from; /* of the dues: from here on those that are overdue, up to a page of each shard */
+	size_t overdue_from; /* dues from here on are overdue rows, up to a page of each shard */
 };
 
 typedef void hwts_hear(void *ctx, const struct hwts_due *due); /* due->id 0: look at the shards; -1: at the rows */
@@ -218,7 +218,7 @@ struct hwts_engine {
 		    bool force); /* EEXIST: the name is another's */
 	int (*leave)(struct hwts_conn *conn);
 	int (*look)(struct hwts_conn *conn, struct hwts_look *look);
-	/* Of free ones, under the epochs that were read; sets epoch of those that were had, and 0 of the others. */
+	/* Takes free shards under the epochs that were read.  Sets the new epoch, or 0 where another was faster. */
 	int (*take)(struct hwts_conn *conn, struct hwts_shard_row *shards, size_t n);
 	int (*give)(struct hwts_conn *conn, const struct hwts_shard_row *shards, size_t n);
 

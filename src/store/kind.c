@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Kinds: what is registered, and what is known of those that are only put.
+ * Kinds: the registered ones, and what is known of kinds that this process only puts.
  */
 #include "store.h"
 

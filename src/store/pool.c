@@ -20,7 +20,7 @@ int hwts_pool_get(hwt_store *store, struct hwts_conn **out)
 		pthread_mutex_unlock(&store->pool_lock);
 		if (!conn)
 			return store->engine->connect(store->db, HWTS_CALL, out);
-		/* One that the server has closed meanwhile must not spoil a call. */
+		/* The server may have closed it meanwhile, which must not spoil a call. */
 		if (store->engine->alive(conn)) {
 			*out = conn;
 			return 0;

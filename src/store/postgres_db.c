@@ -10,7 +10,7 @@
 
 #define CALL_PATIENCE_NS HWT_S(120) /* a put of a million rows takes its time */
 #define LOCK_PATIENCE_MS 10000
-#define BEGIN_LOCK_PATIENCE_MS 200 /* then without the rows that somebody has locked */
+#define BEGIN_LOCK_PATIENCE_MS 200 /* then without the rows that another transaction has locked */
 
 static int open_db(const char *url, struct hwts_db **out)
 {

@@ -56,7 +56,7 @@ static void insert_args(struct pg_args *args, const struct hwts_put *const *puts
 }
 
 /*
- * A batch: at most a statement's rows, of which those that replace have a statement each
+ * A batch: at most as many rows as a statement takes.  Each row that replaces has a statement of its own
  */
 
 struct batch {
@@ -142,7 +142,7 @@ static void returned(struct hwts_put *put, const PGresult *result, int row)
 	put->shard = (int32_t)hwts_pg_get(result, row, 2);
 }
 
-/* The rows come back in the order in which they went, less those that are refused. */
+/* The rows come back in the order in which they went, without the refused ones. */
 static void read_batch(struct batch *batch)
 {
 	size_t step = batch->commits ? 0 : 1;
@@ -179,7 +179,7 @@ static int put_batch(struct pg_conn *conn, struct hwts_put *puts, size_t n, bool
 	return rc;
 }
 
-/* One that was refused: by which timeout, and why.  *again: by one that is gone, or that may be replaced now. */
+/* Why a put was refused, and by which timeout.  *again: that timeout is gone, or may be replaced now. */
 static int explain(struct pg_conn *conn, struct hwts_put *put, bool *again)
 {
 	struct pg_args args = { .n = 0 };
@@ -204,7 +204,7 @@ static int explain(struct pg_conn *conn, struct hwts_put *put, bool *again)
 	return 0;
 }
 
-/* News of those that replace, whose ids came with the reply. */
+/* Sends news of puts that replaced a timeout: their ids came with the reply. */
 static void notify_replaced(struct pg_conn *conn, const struct hwts_put *puts, size_t n)
 {
 	struct pg_args args = { .n = 0 };

@@ -92,7 +92,7 @@ static int read_begun(const PGresult *result, struct hwts_want **sorted, size_t 
 	return 0;
 }
 
-/* Of those that were not begun: which are pending, and when due; which shards are lost. */
+/* Reads which of the rows that were not begun are pending, and when they are due; which shards are lost. */
 static int read_others(struct pg_conn *conn, struct hwts_want *wants, struct hwts_want **sorted, size_t n)
 {
 	struct pg_args args = { .n = 0 };

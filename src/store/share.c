@@ -110,7 +110,7 @@ static void give_some(hwt_store *store, struct hwts_kind *kind, uint32_t too_man
 		for (uint32_t i = 0; i < kind->row.shards && too_many > 0; i++) {
 			struct hwts_shard *shard = &kind->shards[i];
 
-			/* Those that are idle first. */
+			/* Idle ones first. */
 			if (!shard->held || shard->giving || (shard->active > 0) != (busy == 1))
 				continue;
 			shard->giving = true;

@@ -75,7 +75,7 @@ static int places_of(struct sqlite_conn *conn, int64_t shard, unsigned states, s
 		     struct place *places, size_t *count)
 {
 	int rc = 0;
-	/* What runs was due: so those that run are found without looking at all that are pending. */
+	/* A row that runs was due: without PENDING only rows that are due are read. */
 	int64_t before_us = states & 1u << HWT_STORE_PENDING || shard < 0 ? HWTS_NEVER : hwts_wall_us() + HWTS_S_US;
 	sqlite3_stmt *rows = hwts_sqlite_rows(
 	    conn, &rc,

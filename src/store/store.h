@@ -81,7 +81,7 @@ struct hwts_kind {
 	int64_t backoff_us, backoff_max_us;
 	struct hwts_shard *shards;
 
-	struct hwts_entry *due_first, *due_last; /* those that are DUE */
+	struct hwts_entry *due_first, *due_last; /* the entries that are DUE */
 	struct hwts_row *queue, **queue_end;
 	unsigned queued, running;
 	unsigned ahead; /* how many may be begun ahead: grows while tasks wait for rows, shrinks while rows wait */
@@ -205,7 +205,7 @@ struct hwts_shard *hwts_shard(hwt_store *store, int32_t shard, struct hwts_kind 
 	HWTS_EACH_KIND (store, kind)                                                                                   \
 		for (struct hwts_shard *shard = kind->shards; shard < kind->shards + kind->row.shards; shard++)
 
-/* With the lock: one thread of those that wait for cond. */
+/* With the lock: wakes one thread that waits for cond. */
 static inline void hwts_wake(pthread_cond_t *cond)
 {
 	if (!HWTS_TEST(loses_wakes))

@@ -77,7 +77,7 @@ void hwts_give_back_queued(hwt_store *store, int32_t shard)
 	}
 }
 
-/* With the lock.  The next row whose kind may run one more; kinds take turns. */
+/* With the lock: the next row whose kind may have one more run.  Kinds take turns. */
 static struct hwts_row *next_row(hwt_store *store, unsigned *turn)
 {
 	struct hwts_kind *kind = store->kinds;

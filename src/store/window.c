@@ -180,7 +180,7 @@ static bool is_beyond_mark(const struct hwts_shard *shard, const struct hwts_due
 	return due->due_us > shard->mark_due_us || (due->due_us == shard->mark_due_us && due->id > shard->mark_id);
 }
 
-/* True: the look-ahead comes to it.  One that is under way may have read too early to see it, so it is noted. */
+/* True: the look-ahead comes to it.  A look that is under way may have read too early, so the row is noted. */
 static bool leave_to_look(struct hwts_shard *shard, const struct hwts_due *due)
 {
 	if (!is_beyond_mark(shard, due))
@@ -272,7 +272,7 @@ void hwts_window_drop(hwt_store *store, int32_t shard)
 	}
 }
 
-/* The first that is DUE and whose shard is held and not about to be given away. */
+/* The first DUE entry whose shard is held and is not about to be given away. */
 struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind)
 {
 	for (struct hwts_entry *entry = kind->due_first; entry; entry = kind->due_first) {
