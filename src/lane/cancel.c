@@ -7,7 +7,8 @@
  *     QUEUED               cancel_queued.  The record stays in its submitted queue, and the drain returns it.
  *     ARMED                cancel_armed.  The record is in the wheel, which only the worker may touch: push it on
  *                          `cancelled`, and the worker unlinks it.
- *     ARMED and REQUEUED the same without a push.  The record is in a submitted queue, too, where the worker finds it.
+ *     ARMED and REQUEUED   the same without a push.  The record is in a submitted queue, too, where the worker finds
+ *                          it.
  *     RUNNING and REARMED  drop: this run is the last.
  *     RUNNING              make_last, and EBUSY.
  *

@@ -232,7 +232,7 @@ static void return_records(struct hwt_worker *worker)
  *
  * From that edge on a cancel finds RUNNING and returns EBUSY, and hwt_cancel_sync waits.  The order:
  *
- *     count_expired before the task, so that the task may re-arm itself at the limit (G4)
+ *     count_expired   before the task, so that the task may re-arm itself at the limit (G4)
  *     the task        may set REARMED; a cancel in another thread may set LAST
  *     record_finish   stores EXPIRED, unless a flag has come
  *     waiters_look    after the word.  In the other order a thread could begin to wait in between: it has seen RUNNING,
