@@ -24,7 +24,7 @@ static int backend_of(struct pg_conn *conn, const char *sql, int *pid)
 
 	hwts_count_trip(conn->conn.db);
 	if (PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1)
-		*pid = atoi(PQgetvalue(result, 0, 0));
+		*pid = (int)strtol(PQgetvalue(result, 0, 0), NULL, 10);
 	else
 		rc = hwts_pg_error(conn, result, "pg_backend_pid");
 	PQclear(result);

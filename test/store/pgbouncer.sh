@@ -44,7 +44,8 @@ if [ "${1:-}" = inside ]; then
 	done
 
 	url="host=$server/session port=6432 user=hwt dbname=postgres"
-	said=$(HWT_STORE_URL="pg:$url" "$BUILD/test/store_basic" 2>&1) || problem=$said
+	said=$(HWT_STORE_URL="pg:$url" "$BUILD/test/store_basic" runs given survives cancel many_threads each_lists stops herd 2>&1) ||
+		problem=$said
 	result session_mode_works "${problem:-}"
 	said=$("$BUILD/examples/jobs" -d "pg:host=$server/transaction port=6432 user=hwt dbname=postgres" list 2>&1) && said="opened: $said"
 	result transaction_mode_is_refused "$(echo "$said" | grep -q 'a pooler in transaction mode.*connect to the server directly' || echo "$said")"
