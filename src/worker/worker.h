@@ -4,9 +4,11 @@
  *
  * Structure
  *
- *       pass(now):  transfer submitted -> wheel, at most max_transfers_per_tick, which the lanes share expire each tick
- *                   whose time has passed, in order: collect a batch, run it, until none is left cancel cancelled ->
- *                   out of the wheel return_records  each lane's records in one chain
+ *       pass(now):  transfer        submitted -> wheel, at most max_transfers_per_tick, which the lanes share
+ *                   expire          each tick whose time has passed, in order: collect a batch, run it, until none is
+ *                                   left
+ *                   cancel          cancelled -> out of the wheel
+ *                   return_records  each lane's records in one chain
  *
  *   Then it sleeps.  How long depends on whether there is traffic:
  *
