@@ -774,13 +774,12 @@ TEST(a_reclaim_races_a_cancel_the_drain_and_a_stop)
 	CHECK_INT(EXPLORE("word edge|consume", A_QUEUED_ONE_AMONG_CANCELLED, cancel_first, reclaim, worker_passes_once),
 		  >, 500);
 	CHECK_OUTCOMES(2);
-	CHECK_INT(EXPLORE("word edge|consume|lock", A_QUEUED_ONE_AMONG_CANCELLED, cancel_first, reclaim, stop), >,
-		  10000);
+	CHECK_INT(EXPLORE("word edge|consume|lock", A_QUEUED_ONE_AMONG_CANCELLED, reclaim, stop), >, 100);
+	CHECK_INT(EXPLORE("word edge|consume", A_QUEUED_ONE_AMONG_CANCELLED, cancel_first, reclaim, stop), >, 50);
 	CHECK_OUTCOMES(2);
 	begin_moves(&usual, START + 2 * TICK, 0);
-	CHECK_INT(
-	    EXPLORE("word edge|moved|consume", A_QUEUED_ONE_AMONG_CANCELLED, move_first, reclaim, worker_passes_once),
-	    >, 500);
+	CHECK_INT(EXPLORE("moved|consume", A_QUEUED_ONE_AMONG_CANCELLED, move_first, reclaim, worker_passes_once), >,
+		  500);
 	end_moves();
 	atomic_store(&hwt_test_gather, HWT_GATHER);
 }
