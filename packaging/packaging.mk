@@ -8,14 +8,10 @@ FILLED = PREFIX INCLUDEDIR LIBDIR VERSION SONAME STORE_SONAME STORE_LIBS POINTER
 fill = @for file in $(1); do sed $(foreach name,$(FILLED),-e 's#@$(name)@#$($(name))#g') packaging/$$file.in \
 	>$(DESTDIR)$(2)/$$file && chmod 644 $(DESTDIR)$(2)/$$file || exit 1; done
 
-.PHONY: sources amalgamation
+.PHONY: amalgamation
 
 amalgamation: $(BUILD)/hwt.c ## the library as one file: build/hwt.c and build/hwt.h
 
 $(BUILD)/hwt.c: packaging/amalgamate.pl LICENSE $(SRC) $(wildcard include/hwt.h $(ROOMS:%=src/%/*.h))
 	@mkdir -p $(BUILD)
 	$(Q)perl $< $(BUILD) $(CC) $(CPPFLAGS) $(CFLAGS)
-
-# What the library is made of, for test/packages.sh.
-sources:
-	@printf '%s\n' $(sort $(SRC))

@@ -51,6 +51,13 @@ result files_include_in_one_direction "$(includes $core; includes src/store/*.[c
 [ ! -e "$BUILD/bench/bench" ] || result files_of_the_bench_call_in_one_direction "$(calls "$BUILD"/bench/*.o)"
 result files_of_the_bench_include_in_one_direction "$(includes bench/*.[ch] bench/*.cpp)"
 
+# The Makefile takes what is there; CMakeLists.txt names it.
+result cmake_builds_the_same_files "$(named=$(grep -oE 'src/[a-z]+/[a-z_]+\.c' CMakeLists.txt | sort)
+	for file in src/timer/*.c src/worker/*.c src/wheel/*.c src/lane/*.c src/base/*.c; do
+		echo "$named" | grep -qx "$file" || echo "CMakeLists.txt: no $file"
+	done
+	for file in $named; do [ -e "$file" ] || echo "CMakeLists.txt: there is no $file"; done)"
+
 # shellcheck disable=SC2086
 result one_file_includes_concurrency_kit "$(grep -ln '#include <ck_' $core | grep -v '^src/lane/queue.h$')"
 
