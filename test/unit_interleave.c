@@ -844,7 +844,7 @@ TEST(a_move_races_the_end_of_a_run_that_runs_again)
  * A loop that is told by config.on_earlier: it advances, believes the answer, and sleeps until then or until it is
  * told.  Producers come at any moment of that.
  */
-static int64_t answer_ns, earliest_ns;
+static int64_t loop_now_ns, answer_ns, earliest_ns;
 static bool told;
 static unsigned advances, tellings;
 
@@ -859,7 +859,8 @@ static void loop_advances(void)
 {
 	told = false;
 	advances++;
-	CHECK_INT(hwt_timer_advance(timer, TICK, &answer_ns), ==, 0);
+	loop_now_ns += TICK; /* within a tick there would be nothing to look at */
+	CHECK_INT(hwt_timer_advance(timer, loop_now_ns, &answer_ns), ==, 0);
 }
 
 static void loop_schedules(unsigned lane, int64_t deadline_ns)
@@ -911,6 +912,7 @@ static void explore_loop(const char *points, void (*const *acts)(void), unsigned
 			(void)lane_at(&timer->lanes, place);
 		advances = tellings = 0;
 		earliest_ns = 100 * TICK;
+		loop_now_ns = 0;
 		CHECK_INT(hwt_timer_advance(timer, 0, NULL), ==, 0);
 		CHECK_INT(hwt_lane_submit(lane_at(&timer->lanes, 0), count_stranger, NULL, 100 * TICK, &subject), ==,
 			  0);
@@ -924,7 +926,7 @@ static void explore_loop(const char *points, void (*const *acts)(void), unsigned
 		CHECK(told || answer_ns <= earliest_ns);
 		CHECK_INT(tellings, <=, advances);
 		untold += !told;
-		CHECK_INT(hwt_timer_advance(timer, TICK, &answer_ns), ==, 0);
+		CHECK_INT(hwt_timer_advance(timer, loop_now_ns, &answer_ns), ==, 0);
 		/* Earlier, where a mover was writing when the worker looked. */
 		CHECK_INT(answer_ns, <=, earliest_ns);
 		CHECK_INT(hwt_timer_destroy(timer), ==, 0);

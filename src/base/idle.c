@@ -146,3 +146,9 @@ bool hwt_idle_is_watched(const struct hwt_idle *idle)
 {
 	return sleeper_is_elsewhere(&idle->sleeper);
 }
+
+bool hwt_idle_is_told(const struct hwt_idle *idle)
+{
+	/* Relaxed: a producer that claims the word after this look rings after it. */
+	return !hwt_idle_is_watched(idle) || atomic_load_explicit(&idle->wake_for_ns, memory_order_relaxed) > IDLE_NAP;
+}

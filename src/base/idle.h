@@ -89,6 +89,9 @@ bool hwt_idle_has_alarm(const struct hwt_idle *idle);
 /* Returns true if there is an alarm, or a function to call. */
 bool hwt_idle_is_watched(const struct hwt_idle *idle);
 
+/* Returns true if producers know for what to ring, and none has rung; also if there is nothing to ring. */
+bool hwt_idle_is_told(const struct hwt_idle *idle);
+
 /* Wakes the worker if no other thread has since idle_look returned seen_ns. */
 void hwt_idle_wake(struct hwt_idle *idle, int64_t seen_ns);
 

@@ -15,27 +15,6 @@
 /* Passes in one advance.  The second takes in what tasks of the first scheduled, the others what other threads did. */
 #define MAX_PASSES 4
 
-/* Makes the caller the worker, until end(). */
-static int begin(hwt_timer *timer, int64_t now_ns)
-{
-	int state, rc = 0;
-
-	pthread_mutex_lock(&timer->monitor.mutex);
-	state = atomic_load_explicit(&timer->state, memory_order_relaxed); /* relaxed: under the mutex */
-	if (state == TIMER_INIT && !timer_is_virtual(timer) && now_ns <= 0)
-		rc = EINVAL; /* the caller means a virtual clock: on the system's clock nothing would ever run */
-	else if (state != TIMER_INIT && state != TIMER_DRIVEN)
-		rc = ECANCELED;
-	else if (timer->advancing)
-		rc = EBUSY;
-	else
-		timer->advancing = true;
-	if (rc == 0 && state == TIMER_INIT)
-		hwt_timer_start_driven(timer);
-	pthread_mutex_unlock(&timer->monitor.mutex);
-	return rc;
-}
-
 /* Ends the advance.  Returns ECANCELED if a stop has begun meanwhile, and wakes it. */
 static int end(hwt_timer *timer)
 {
@@ -89,6 +68,7 @@ static int64_t next_alarm(hwt_timer *timer, int64_t now_ns)
 	struct hwt_idle *idle = &timer->lanes.idle;
 	int64_t due = hwt_wheel_next_due(timer->wheel), next_ns = next_time(timer, now_ns);
 
+	timer->alarm_is_set = hwt_idle_has_alarm(idle);
 	hwt_idle_set_alarm(idle, next_ns <= now_ns ? 0 : next_ns);
 	if (next_ns <= now_ns)
 		return next_ns;
@@ -149,19 +129,65 @@ static int64_t next_call(hwt_timer *timer, int64_t now_ns, int64_t (*next)(hwt_t
 	return done || next_ns < tick_ns ? next_ns : tick_ns;
 }
 
+/*
+ * Returns true, and the answer, if a pass would find nothing: nothing has come, no tick has passed since the last pass,
+ * and that left nothing.  What it published for producers still stands, and so does the alarm.  A loop that advances
+ * with each request comes by here nearly always.
+ */
+static bool is_quiet(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
+{
+	struct hwt_idle *idle = &timer->lanes.idle;
+
+	if (!hwt_lanes_are_empty(&timer->lanes) || !worker_left_nothing(&timer->worker))
+		return false;
+	if (!hwt_idle_is_told(idle) || hwt_idle_has_alarm(idle) != timer->alarm_is_set)
+		return false;
+	if (grid_ticks_passed(&timer->grid, now_ns) + 1 != timer->wheel->tick)
+		return false;
+	*next_ns = next_call(timer, now_ns, next_time);
+	return *next_ns > now_ns;
+}
+
+/* Makes the caller the worker, until end(); not if *is_done, where *next_ns is the answer. */
+static int begin(hwt_timer *timer, int64_t now_ns, bool *is_done, int64_t *next_ns)
+{
+	int state, rc = 0;
+
+	pthread_mutex_lock(&timer->monitor.mutex);
+	state = atomic_load_explicit(&timer->state, memory_order_relaxed); /* relaxed: under the mutex */
+	if (state == TIMER_INIT && !timer_is_virtual(timer) && now_ns <= 0)
+		rc = EINVAL; /* the caller means a virtual clock: on the system's clock nothing would ever run */
+	else if (state != TIMER_INIT && state != TIMER_DRIVEN)
+		rc = ECANCELED;
+	else if (timer->advancing)
+		rc = EBUSY;
+	else if (state == TIMER_INIT)
+		hwt_timer_start_driven(timer);
+	else
+		*is_done = is_quiet(timer, now_ns, next_ns);
+	if (rc == 0) {
+		timer->advancing = !*is_done;
+		tell(timer, now_ns);
+		counts_add(&timer->worker.counts.wakeups, 1);
+	}
+	pthread_mutex_unlock(&timer->monitor.mutex);
+	return rc;
+}
+
 static int advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
 {
+	bool is_done = false;
 	int64_t next;
-	int rc = begin(timer, now_ns);
+	int rc = begin(timer, now_ns, &is_done, &next);
 
-	if (rc != 0)
+	if (rc == 0 && is_done && next_ns != NULL)
+		*next_ns = next;
+	if (rc != 0 || is_done)
 		return rc;
 	current_task_enter(&timer->worker.frame, timer, NULL);
 	hwt_idle_end(&timer->lanes.idle);
-	tell(timer, now_ns);
 	if (timer->config.max_tasks_per_advance != 0)
 		timer->worker.runs_max = worker_runs(&timer->worker) + timer->config.max_tasks_per_advance;
-	counts_add(&timer->worker.counts.wakeups, 1);
 	pthread_cleanup_push(lose, timer);
 	pass(timer, now_ns);
 	pthread_cleanup_pop(0);

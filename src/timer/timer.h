@@ -71,6 +71,7 @@ struct hwt_timer {
 
 	/* Of a DRIVEN timer. */
 	bool advancing;          /* a thread is in hwt_timer_advance; under the mutex */
+	bool alarm_is_set;       /* by an advance; under the mutex or by the thread that advances */
 	_Atomic int64_t told_ns; /* the latest time that hwt_timer_advance was told, or the start */
 
 	_Atomic uint64_t refused_stopped; /* submissions refused because of the state, so in no lane */

@@ -73,6 +73,14 @@ static inline uint64_t worker_runs(const struct hwt_worker *worker)
 }
 
 /* Returns true if the bound on the tasks of this advance has been reached. */
+/* Returns true if the last pass left nothing that another one at the same time would take up. */
+static inline bool worker_left_nothing(const struct hwt_worker *worker)
+{
+	const struct hwt_wheel *wheel = worker->wheel;
+
+	return !worker->is_cut && !worker->is_behind && wheel->unplaced.first == NULL && wheel->postponed.first == NULL;
+}
+
 /* Returns the time by which deadlines are meant. */
 static inline int64_t worker_now(const struct hwt_worker *worker)
 {
