@@ -13,11 +13,16 @@ have() {
 
 sources='src/timer/*.c src/worker/*.c src/wheel/*.c src/lane/*.c src/base/*.c'
 flags='-std=c11 -D_POSIX_C_SOURCE=200809L -Iinclude -Isrc'
+store='' store_flags=''
+if pkg-config --exists sqlite3 libpq 2>/dev/null; then
+	store='src/store/*.c'
+	store_flags="-DHWT_STORE_SQLITE -DHWT_STORE_POSTGRES $(pkg-config --cflags sqlite3 libpq | sed 's/-I/-isystem /g')"
+fi
 
 if have gcc; then
 	# shellcheck disable=SC2086 # flags
-	result gcc_analyzer "$(for file in $sources; do
-		gcc $flags -O1 -fanalyzer -c "$file" -o /dev/null 2>&1; done)"
+	result gcc_analyzer "$(for file in $sources $store; do
+		gcc $flags $store_flags -O1 -fanalyzer -c "$file" -o /dev/null 2>&1; done)"
 fi
 if have clang-tidy; then
 	# shellcheck disable=SC2086 # flags
@@ -26,7 +31,7 @@ fi
 if have cppcheck; then
 	# shellcheck disable=SC2086 # flags
 	result cppcheck "$(cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr -D__GNUC__ \
-		-Iinclude -Isrc --error-exitcode=1 $sources 2>&1)"
+		-DHWT_STORE_SQLITE -DHWT_STORE_POSTGRES -Iinclude -Isrc --error-exitcode=1 $sources $store 2>&1)"
 fi
 if have clang-format; then
 	result clang_format "$(clang-format --dry-run src/*/*.[ch] test/check/*.[ch] include/*.h include/*.hpp test/*.[ch] test/store/*.[ch] test/*.cpp 2>&1 | head -5)"

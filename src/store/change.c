@@ -145,7 +145,7 @@ static int get(hwt_store *store, struct about *about, hwt_store_info *info)
 		rc = hwts_fail(EINVAL, "the store or the info is NULL");
 	else if (info->size < offsetof(hwt_store_info, state))
 		rc = hwts_fail(EINVAL, "hwt_store_info.size must be sizeof(hwt_store_info)");
-	about->info = &is;
+	about->info = &is; /* cppcheck-suppress autoVariables ; nobody reads it after this call */
 	if (rc == 0)
 		rc = do_about(store, about, get_it);
 	if (rc == 0) {
