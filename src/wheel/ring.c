@@ -30,10 +30,11 @@ size_t hwt_ring_bytes(uint32_t buckets)
 bool hwt_ring_make(struct hwt_ring *ring, uint32_t buckets)
 {
 	struct hwt_bucket *made = hwt_mem_zeroed(sizeof(void *), hwt_ring_bytes(buckets));
-	uint64_t *memory = (uint64_t *)(void *)(made + buckets);
+	uint64_t *memory;
 
 	if (made == NULL)
 		return false;
+	memory = (uint64_t *)(void *)(made + buckets);
 	ring->buckets = made;
 	ring->top = top_level(buckets);
 	for (unsigned l = 0; l <= ring->top; l++) {
