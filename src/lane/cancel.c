@@ -155,10 +155,6 @@ static __attribute__((noinline)) int cancel_slowly(struct hwt_lane *lane, struct
 		 * The mover or the task may end its move by a plain store, which would overwrite our edge: the cancel
 		 * would have answered 0, and the task would run.
 		 */
-		/*
-		 * The mover or the task may end its move by a plain store, which would overwrite our edge: the cancel
-		 * would have answered 0, and the task would run.
-		 */
 		if (word_has(word, WORD_RESCHEDULING)) {
 			word = hwt_record_await_mover(record, word);
 			continue;
@@ -219,9 +215,7 @@ int hwt_lane_cancel(struct hwt_lane *lane, struct hwt_record *record, uint64_t g
 			return notify_cancelled(lane);
 		}
 		/* Lock, node or exchange failed.  The slow way begins with a fresh look. */
-		/* Lock, node or exchange failed.  The slow way begins with a fresh look. */
 	} else if (word == word_make(generation, STATE_QUEUED) && record_edge(record, &word, STATE_CANCELLED)) {
-		/* Pushed nothing, so there is nothing to notify of. */
 		/* Pushed nothing, so there is nothing to notify of. */
 		HWT_PROBE(cancel, record, 0);
 		count_cancelled(lane);

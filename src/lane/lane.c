@@ -30,10 +30,6 @@ static struct hwt_record *find_record(struct hwt_lane *lane)
 	 * Another lane may have stolen the chain an instruction before, or the worker may splice on it after: either is
 	 * fine.
 	 */
-	/*
-	 * Another lane may have stolen the chain an instruction before, or the worker may splice on it after: either is
-	 * fine.
-	 */
 	pool->free = returned_take_all(&lane->returned);
 	if (pool->free == NULL && !slabs_are_used_up(&pool->slabs))
 		return pool_carve(pool);
@@ -64,7 +60,6 @@ bool hwt_lanes_take_limit(struct hwt_lanes *lanes)
 	return true;
 }
 
-/* Returns a free record, which is the caller's.  NULL without memory. */
 /* Returns a free record, which is the caller's.  NULL without memory. */
 static inline struct hwt_record *take_record(struct hwt_lane *lane)
 {
@@ -193,7 +188,6 @@ static struct hwt_record *make_extension(struct hwt_lane *lane, const struct hwt
 int hwt_lane_submit_extended(struct hwt_lane *lane, hwt_task *task, const struct hwt_extension *extension,
 			     int64_t period_ns, int64_t deadline_ns, hwt_timeout *out)
 {
-	/* As hwt_lane_submit, with a second record.  If either cannot be had, both go back. */
 	/* As hwt_lane_submit, with a second record.  If either cannot be had, both go back. */
 	uint64_t flags = WORD_EXTENDED | (period_ns > 0 ? WORD_PERIODIC : 0);
 	struct hwt_record *record, *second;
