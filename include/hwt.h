@@ -118,9 +118,9 @@
  *
  * Systems
  *
- *   Tested on Linux with glibc and musl, on x86-64 and AArch64, built by gcc and clang.  `pkg-config --cflags --libs
- *   hwt` says how to link, with --static for the archive.  Before 1.0 the binary interface may change: rebuild for each
- *   0.x.
+ *   Tested on Linux with glibc and musl, on x86-64, i386 and AArch64, built by gcc and clang; -DHWT_PORTABLE builds it
+ *   with nothing but POSIX.  `pkg-config --cflags --libs hwt` says how to link, with --static for the archive.  Before
+ *   1.0 the binary interface may change: rebuild for each 0.x.
  */
 
 #include <pthread.h>
@@ -656,8 +656,9 @@ HWT_API void *hwt_timer_user(const hwt_timer *timer);
  *          progress, in another thread or around the task that calls; ECANCELED: the timer has been stopped, perhaps
  *          meanwhile.  *next_ns is written with 0 only.
  * Order    as if one thread made all calls, one after the other.
- * Cost     a mutex, a look at all lanes, what is due; with a descriptor also a system call to set it, and with
- *          that or on_earlier one (membarrier) so that producers need no fence.
+ * Cost     a mutex and a look at all lanes, if nothing has come in and no tick has passed; else what is due, with a
+ *          descriptor a system call to set it, and with that or on_earlier one (membarrier) so that producers need no
+ *          fence.
  */
 HWT_API int hwt_timer_advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns);
 
