@@ -177,7 +177,7 @@ static int begin(hwt_timer *timer, int64_t now_ns, bool *is_done, int64_t *next_
 static int advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
 {
 	bool is_done = false;
-	int64_t next;
+	int64_t next = now_ns;
 	int rc = begin(timer, now_ns, &is_done, &next);
 
 	if (rc == 0 && is_done && next_ns != NULL)
