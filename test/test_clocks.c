@@ -59,13 +59,15 @@ TEST(a_clock_that_there_is_not_is_refused)
 	config.clock = UINT32_MAX;
 	CHECK_RC(hwt_timer_create(&timer, &config), EINVAL);
 	for (unsigned i = 1; i < 3; i++) {
+		hwt_config in_force = HWT_CONFIG_INIT;
+
 		config.clock = clocks[i];
 		config.flags = HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK;
 		CHECK_RC(hwt_timer_create(&timer, &config), EINVAL);
 		config.flags = HWT_CALLER_DRIVEN;
 		REQUIRE(hwt_timer_create(&timer, &config) == 0);
-		CHECK_RC(hwt_timer_config(timer, &config), 0);
-		CHECK_INT(config.clock, ==, clocks[i]);
+		CHECK_RC(hwt_timer_config(timer, &in_force), 0);
+		CHECK_INT(in_force.clock, ==, clocks[i]);
 		CHECK_RC(hwt_timer_destroy(timer), 0);
 		timer = NULL;
 	}
