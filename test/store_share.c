@@ -641,7 +641,7 @@ TEST(a_lost_notification_costs_a_look_ahead)
 	}
 	CHECK(wait_log(30));
 	CHECK_INT(check_log(30), ==, 30);
-	CHECK_INT(latest_ms(), <, 2500); /* a third of the lease of 2 s, and a busy machine */
+	CHECK_INT(latest_ms(), <, 2500);                         /* a third of the lease of 2 s, and a busy machine */
 	CHECK_INT(atomic_load(&hwts_test_rescued), ==, rescued); /* the look has found them, not the net */
 	atomic_store(&hwts_test_deaf, false);
 	CHECK_CALL(hwt_store_close(other), 0);
