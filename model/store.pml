@@ -434,7 +434,7 @@ end_control:
 		fi;
 		forget_answer(p)
 	}
-	/* A broken connection: what had been asked is looked at anew. */
+	/* A broken connection: what had been asked is looked at again. */
 	:: atomic {
 		lost > 0 && !dead[p] && (control[p] == SENT || control[p] == DONE) ->
 		lost--;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is cancelled while the worker does not come by: memory stays bounded, whoever schedules and whatever holds the
+ * What is cancelled while the worker does not come by: memory stays bounded, whichever thread schedules and whatever holds the
  * worker up.
  */
 #include "support.h"

@@ -324,7 +324,7 @@ static void pass_if_full(const char *where)
 	driven_pass(timer, START);
 }
 
-/* What is refused for the limit is not refused for want of memory, although the worker comes by in between. */
+/* A refusal at the limit says ENOBUFS and not ENOMEM, although the worker drains the queue in between. */
 TEST(a_refusal_names_one_reason)
 {
 	hwt_spec spec = { .size = sizeof(spec), .task = count, .when_ns = FAR, .release = count_release };

@@ -4,7 +4,7 @@
  *
  * It starts the actors, acts on them at random moments (torture_acts.c), then mends all, waits until everything that
  * was put has come to its end, ends the actors, writes the tables down and lets history.pl judge.  FOLDER is empty,
- * and keeps the logs for whoever wants to look.
+ * and keeps the logs for a reader.
  *
  *   -c  clocks: SQLite's wall clock is set; with PostgreSQL the clocks of the actors are hours off, run at other speeds
  *       and step (faketime)

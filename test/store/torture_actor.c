@@ -183,7 +183,7 @@ static void cancel_one(struct putter *putter, const struct known *known)
 		hwt_store_cancel(putter->self->store, known->id));
 }
 
-/* One that is FAILED would start anew, which at most once forbids to what it is compared with. */
+/* A reschedule starts a FAILED timeout again, and the checker would take that for a second start at most once. */
 static void move_one(struct putter *putter, const struct known *known)
 {
 	int64_t delay_us = (int64_t)draw(&putter->random, 3000000);
@@ -284,7 +284,7 @@ static void set_clock(struct actor_self *self)
 		hwts_poke(self->store);
 }
 
-/* For whoever reads the log. */
+/* For the reader of the log. */
 static void say_clock(struct actor_self *self)
 {
 	history(self->log, "said its clock is ahead by %" PRId64 " s", (wall_us() - true_us()) / 1000000);
