@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * News and urls of any bytes.  A role that may write to the database may send news: they cost a begin or a look in vain,
- * and nothing else.  What is drawn follows from a seed, HWT_SEED.
+ * News and urls of any bytes.  A role that may write to the database may send news: they cost a begin or a look in
+ * vain, and nothing else.  What is drawn follows from a seed, HWT_SEED.
  */
 #include "store.h"
 

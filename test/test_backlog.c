@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is cancelled while the worker does not come by: memory stays bounded, whichever thread schedules and whatever holds the
- * worker up.
+ * What is cancelled while the worker does not come by: memory stays bounded, whichever thread schedules and whatever
+ * holds the worker up.
  */
 #include "support.h"
 
