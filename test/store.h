@@ -32,6 +32,16 @@ struct world {
 
 static struct world world; /* of the running test */
 
+static atomic_uint ran;
+
+/* A task that counts its runs: in *ctx, or in ran. */
+static inline int count_run(const hwt_store_run *run, void *ctx)
+{
+	(void)run;
+	atomic_fetch_add(ctx != NULL ? (atomic_uint *)ctx : &ran, 1);
+	return 0;
+}
+
 static inline bool on_sqlite(void)
 {
 	return getenv("HWT_STORE_URL") == NULL;

@@ -159,9 +159,7 @@ struct load {
 	int64_t ids[20000];
 };
 
-static atomic_uint ran;
-
-static int count_run(const hwt_store_run *run, void *ctx)
+static int count_not_early(const hwt_store_run *run, void *ctx)
 {
 	(void)ctx;
 	CHECK_INT(now_us(), >=, run->due_us);
@@ -199,7 +197,7 @@ static struct load *start_load(struct crew *crew)
 
 	fresh_world();
 	load->store = open_store();
-	register_kind(load->store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	register_kind(load->store, "a", count_not_early, NULL, HWT_STORE_AT_LEAST_ONCE);
 	atomic_store(&ran, 0);
 	CHECK_CALL(hwt_store_start(load->store), 0);
 	crew_start(crew, 1, put_on_and_on, load, 0); /* accepted is written by one thread */
@@ -275,7 +273,7 @@ TEST(a_stop_without_a_database_comes_to_an_end)
 		SKIP("of PostgreSQL, with a server that may be stopped");
 	fresh_world();
 	store = open_store();
-	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	register_kind(store, "a", count_not_early, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(store), 0);
 	(void)snprintf(command, sizeof(command), "%s -m immediate stop", ctl);
 	CHECK_INT(system(command), ==, 0);
@@ -317,7 +315,7 @@ TEST(a_lease_that_is_being_renewed_is_not_over)
 	config = store_config();
 	config.lease_ns = HWT_S(1);
 	store = open_with(&config);
-	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	register_kind(store, "a", count_not_early, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 8));
 	(void)query("insert into %s_member (name, incarnation, until_us, kinds) values ('other', 1, 1, '{1}')",
@@ -391,7 +389,7 @@ TEST(a_locked_row_does_not_hold_up_the_others)
 		SKIP("of PostgreSQL: SQLite has no locks of rows");
 	fresh_world();
 	store = open_store();
-	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	register_kind(store, "a", count_not_early, NULL, HWT_STORE_AT_LEAST_ONCE);
 	atomic_store(&ran, 0);
 	id = put(store, "a", 0);
 	conn = PQconnectdb(world.url + 3);

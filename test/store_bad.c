@@ -550,16 +550,6 @@ static bool refuse(void)
 	return left == 0;
 }
 
-static atomic_uint ran;
-
-static int count_run(const hwt_store_run *run, void *ctx)
-{
-	(void)run;
-	(void)ctx;
-	atomic_fetch_add(&ran, 1);
-	return 0;
-}
-
 TEST(without_memory_a_call_fails_and_nothing_is_lost)
 {
 	hwt_store *store;

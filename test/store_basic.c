@@ -4,15 +4,6 @@
  */
 #include "store.h"
 
-static atomic_uint ran;
-
-static int count_run(const hwt_store_run *run, void *ctx)
-{
-	(void)run;
-	atomic_fetch_add(ctx ? (atomic_uint *)ctx : &ran, 1);
-	return 0;
-}
-
 /* A store with the kind "a", started if asked. */
 static hwt_store *simple_store(hwt_store_task *task, void *ctx, bool start)
 {

@@ -17,16 +17,6 @@
 #define NEWS 400
 #define URLS 4000
 
-static atomic_uint ran;
-
-static int count_run(const hwt_store_run *run, void *ctx)
-{
-	(void)run;
-	(void)ctx;
-	atomic_fetch_add(&ran, 1);
-	return 0;
-}
-
 /* What parsers get wrong: ends of ranges, and what is no number. */
 static const char *draw_number(struct prng *prng, char text[32])
 {

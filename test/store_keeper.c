@@ -8,16 +8,6 @@
 #include <sqlite3.h>
 #endif
 
-static atomic_uint ran;
-
-static int count_run(const hwt_store_run *run, void *ctx)
-{
-	(void)run;
-	(void)ctx;
-	atomic_fetch_add(&ran, 1);
-	return 0;
-}
-
 #ifdef HWT_STORE_SQLITE
 static sqlite3 *hold_snapshot(void)
 {

@@ -509,16 +509,6 @@ TEST(a_periodic_one_runs_in_transactions)
  * put_on
  */
 
-static atomic_uint ran;
-
-static int count_run(const hwt_store_run *run, void *ctx)
-{
-	(void)run;
-	(void)ctx;
-	atomic_fetch_add(&ran, 1);
-	return 0;
-}
-
 TEST(what_is_put_on_a_connection_exists_if_that_commits)
 {
 	hwt_store_kind kind = kind_of(count_run, NULL);

@@ -12,9 +12,7 @@ void hwts_hear_news(void *store, const struct hwts_due *due);
 
 #define LEASE_NS HWT_S(1)
 
-static atomic_uint ran;
-
-static int count_run(const hwt_store_run *run, void *ctx)
+static int count_not_early(const hwt_store_run *run, void *ctx)
 {
 	(void)ctx;
 	CHECK_INT(now_us(), >=, run->due_us);
@@ -36,7 +34,7 @@ static int child(int argc, char **argv)
 	config = store_config();
 	config.lease_ns = HWT_S(60); /* its end is not what others wait for */
 	store = open_with(&config);
-	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	register_kind(store, "a", count_not_early, NULL, HWT_STORE_AT_LEAST_ONCE);
 	REQUIRE(hwt_store_start(store) == 0);
 	while (!asked_to_stop)
 		sleep_ms(2);
@@ -53,7 +51,7 @@ static hwt_store *started(int64_t lease_ns)
 	config = store_config();
 	config.lease_ns = lease_ns;
 	store = open_with(&config);
-	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	register_kind(store, "a", count_not_early, NULL, HWT_STORE_AT_LEAST_ONCE);
 	atomic_store(&ran, 0);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 8));
@@ -180,7 +178,7 @@ TEST(what_is_due_before_a_start_runs_at_once)
 			put(putter, "a", HWT_S(3600));
 		CHECK_CALL(hwt_store_close(putter), 0);
 		store = open_with(&config);
-		register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+		register_kind(store, "a", count_not_early, NULL, HWT_STORE_AT_LEAST_ONCE);
 		CHECK_CALL(hwt_store_start(store), 0);
 		CHECK(wait_count(&ran, i + 1));
 		CHECK_CALL(hwt_store_close(store), 0);
