@@ -182,6 +182,16 @@ static inline hwt_store_stats stats_of_store(hwt_store *store)
 	return stats;
 }
 
+/* Once nothing runs: the counters follow the commit of an end. */
+static inline hwt_store_stats settled_stats(hwt_store *store)
+{
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+
+	while (stats_of_store(store).running != 0 && hwt_now() < give_up_ns)
+		sleep_ms(1);
+	return stats_of_store(store);
+}
+
 /* ENOENT comes to be: it is done. */
 static inline bool wait_gone(hwt_store *store, int64_t id)
 {
@@ -336,26 +346,6 @@ static inline struct start *log_read(size_t *count)
 	return starts;
 }
 
-static inline size_t log_count(void)
-{
-	size_t count;
-
-	free(log_read(&count));
-	return count;
-}
-
-static inline bool wait_log(size_t count)
-{
-	int64_t give_up_ns = hwt_now() + HWT_S(WITHIN_S);
-
-	while (log_count() < count) {
-		if (hwt_now() > give_up_ns)
-			return false;
-		sleep_ms(5);
-	}
-	return true;
-}
-
 static inline int by_id(const void *left, const void *right)
 {
 	const struct start *a = left, *b = right;
@@ -378,6 +368,20 @@ static inline size_t log_ids(size_t *starts, size_t *early)
 	}
 	free(all);
 	return ids;
+}
+
+/* Until so many different ids have started: after a kill some start twice. */
+static inline bool wait_log(size_t count)
+{
+	int64_t give_up_ns = hwt_now() + HWT_S(WITHIN_S);
+	size_t starts, early;
+
+	while (log_ids(&starts, &early) < count) {
+		if (hwt_now() > give_up_ns)
+			return false;
+		sleep_ms(5);
+	}
+	return true;
 }
 
 static volatile sig_atomic_t asked_to_stop;

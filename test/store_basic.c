@@ -31,7 +31,7 @@ TEST(a_put_runs_once_and_not_early)
 	CHECK(wait_gone(store, id));
 	sleep_ms(50);
 	CHECK_INT(atomic_load(&ran), ==, 1);
-	stats = stats_of_store(store);
+	stats = settled_stats(store);
 	CHECK_INT(stats.put, ==, 1);
 	CHECK_INT(stats.begun, ==, 1);
 	CHECK_INT(stats.done, ==, 1);
