@@ -70,7 +70,7 @@ points() { # USING
 		hwt) size=1.6 font=17 ;;
 		asio) beside=0.5 ;;
 		libevent) beside=-0.3 ;;
-		textbook | heap) beside=-0.8 ;;
+		textbook | heap | netty) beside=-0.8 ;;
 		esac
 		printf '"%s" using %s with points pt 7 ps %s lc rgb "%s" notitle\n' "$file" "$1" "$size" "$(colour "$name")"
 		printf '"%s" using %s:("%s") with labels left offset 1.3,%s font ",%s" tc rgb "%s" notitle\n' "$file" \
