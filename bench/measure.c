@@ -54,7 +54,7 @@ void sleep_ns(int64_t duration_ns)
 }
 
 /*
- * A library does not say when its worker is through.  One that has work uses a core, or on a busy machine its share of
+ * A library does not say when its worker has finished.  One that has work uses a core, or on a busy machine its share of
  * one; an idle one that ticks uses some hundredths: a fifth tells them apart.
  */
 void settle(int64_t tick_ns)

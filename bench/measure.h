@@ -30,7 +30,7 @@ void sleep_until(int64_t when_ns);
 void sleep_ns(int64_t duration_ns);
 
 /*
- * Waits until the threads beside the caller have had next to nothing to do for a while, five seconds at the most: by
+ * Waits until the threads beside the caller have had next to nothing to do for a while, at most five seconds: by
  * then a worker with this tick has taken in all that was handed to it.
  */
 void settle(int64_t tick_ns);

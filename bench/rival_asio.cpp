@@ -30,7 +30,7 @@ struct node {
 	void *arg;
 	alignas(steady_timer) unsigned char room[sizeof(steady_timer)];
 	bool constructed;
-	bool pending; /* written by who ended it; asio's lock orders that */
+	bool pending; /* written by the end of it; asio's lock orders that */
 
 	steady_timer &timer()
 	{

@@ -12,7 +12,7 @@
 /* S1: schedule_at; into a timer that has held as many before; memory from a heap that has been touched */
 enum { GIVEN_DEADLINE = 1, WARM = 2, TOUCHED = 4 };
 
-#define TOUCHED_BYTES 160 /* for a timeout; who needs more touches the rest itself */
+#define TOUCHED_BYTES 160 /* for a timeout; a subject that needs more touches the rest itself */
 
 void fill_by_delay(struct member *me)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A model of the end of a run: a timeout that runs again, who takes that away, and who waits for the end (worker_slow.c, executor.c,
+ * A model of the end of a run: a timeout that runs again, the cancel that takes that away, and the waits for the end (worker_slow.c, executor.c,
  * waiters.h, hwt_cancel_sync).  For Spin; run.sh runs it.
  *
  * What is modelled
@@ -10,13 +10,13 @@
  *   stops the timer.  The worker runs the task, or with EXECUTOR hands it to a thread of an executor, unless that
  *   refuses.  The steps name functions of src/.
  *
- *   Who has changed the word looks whether somebody waits; who waits says so, and looks at the word.  Both store first
+ *   A thread that has changed the word looks whether another waits; a waiter says so, and looks at the word.  Both store first
  *   and load then.  So what a thread stores goes through a buffer, which a process of its own drains when it likes; as
  *   the fences are to hold on any processor, also a read-modify-write that nobody can interfere with goes there: the
  *   counter of those who wait.  Locks, and exchanges that may fail, wait until the buffer is empty.
  *
- *     has_barrier (default)  who waits calls membarrier: each processor's buffer is emptied at some moment during the
- *                            call.  The system may refuse it, then the wait ends by itself and he looks again.
+ *     has_barrier (default)  a waiter calls membarrier: each processor's buffer is emptied at some moment during the
+ *                            call.  The system may refuse it, then the wait ends by itself and the waiter looks again.
  *     FENCE                  both sides have a fence.
  *
  *   What is folded into a step, and why that hides nothing:
@@ -32,7 +32,7 @@
  * What is not
  *
  *   Deadlines (reschedule.pml), queues and memory (word.pml), the generation: the record serves no other timeout afterwards,
- *   so who waits sees its last word.  Limits and counters, but that REARMED is counted before a cancel of it; finalisers.
+ *   so a waiter sees its last word.  Limits and counters, but that REARMED is counted before a cancel of it; finalisers.
  *
  * Invariants
  *
@@ -40,7 +40,7 @@
  *   A2  one end: the last run, one cancel that returns 0, or stop; when all is over there has been one, and stop leaves
  *       nothing that is pending.
  *   A3  when stop goes on from waiting for the jobs, and ever after, no job touches anything of the timer (J1).
- *   A4  no lost wake-up: who sleeps until he is told, waits for something that is to come.
+ *   A4  no lost wake-up: a waiter that sleeps until a wake waits for something that is to come.
  *   A5  after a cancel that returned EBUSY no further run begins.
  *   A6  one that runs again is counted before a cancel of it is.
  *
@@ -56,17 +56,17 @@
  *   AGAIN_BLINDLY         the task sets REARMED without looking at the word.  With PERIODIC.
  *   AGAIN_STORED          it looks whether it was cancelled, and stores what it saw with REARMED.  With PERIODIC.
  *   AGAIN_UNCOUNTED       it sets REARMED, and counts that afterwards.
- *   END_BY_STORE          who ends a run sees REARMED and stores ARMED, or QUEUED.
+ *   END_BY_STORE          the end of a run sees REARMED and stores ARMED, or QUEUED.
  *   DROPPED_OVERLOOKED    one that was cancelled while it ran ends as one that has expired.
  *   LAST_DROPS            one whose cancel returned EBUSY ends as cancelled.
  *   AGAIN_STAYS           a cancel sets DROPPED and leaves REARMED.
  *   STACK_FORGOTTEN       stop does not look at the stack.  With EXECUTOR.
  *   FINISH_BEFORE_PUSH    a job counts as finished before it pushes on the stack.  With EXECUTOR.
  *   STOP_BEFORE_JOBS      stop does not wait for jobs.  With EXECUTOR.
- *   NO_BARRIER            who waits does not call membarrier.
- *   NO_WAITER_FENCE       who waits has no fence.  With FENCE.
- *   NO_END_FENCE          who ends the run has none.  With FENCE.
- *   WAIT_WITHOUT_END      who waits does so without end though membarrier was refused.
+ *   NO_BARRIER            a waiter does not call membarrier.
+ *   NO_WAITER_FENCE       a waiter has no fence.  With FENCE.
+ *   NO_END_FENCE          the end of the run has none.  With FENCE.
+ *   WAIT_WITHOUT_END      a waiter sleeps without end though membarrier was refused.
  *   TELL_UNLOCKED         the broadcast without the mutex.
  *   TELL_ONE              one of those who wait is told.  With two.
  *   FINISH_UNLOCKED       finished is counted without the mutex.  With EXECUTOR.

@@ -13,7 +13,7 @@
  *   hides nothing:
  *
  *     locks          as in word.pml.  Who would wait for RESCHEDULING under the lock of its lane takes that afterwards.
- *     waiting        for who sets RESCHEDULING is a loop that does nothing but look: one step, when RESCHEDULING has gone.
+ *     waiting        for the thread that sets RESCHEDULING is a loop that does nothing but look: one step, when RESCHEDULING has gone.
  *     the guess      whether it is later may be wrong, either way, so the first look may go on either way.
  *     the deadline   of one that is RESCHEDULING nobody else writes: the mover reads it and writes it in one step.
  *     the worker's   wheel, batch and unplaced list are its own, and a place in them is had at once.  A queue of one
@@ -24,7 +24,7 @@
  *     refusals       calls that get ENOENT, EBUSY or ENOMEM change nothing: none begins with a word that refuses.
  *
  *   Where the model may do more than the code: a drain ends anywhere, with the tick going on; one that is unplaced is
- *   tried again at any time; with OOM there may be memory for a node, or a place in the wheel, or not, each time anew;
+ *   tried again at any time; with OOM there may be memory for a node, or a place in the wheel, or not, decided again each time;
  *   a thread may give up before its last call.
  *
  * What is not
@@ -38,13 +38,13 @@
  *       which would return 0 for one that has started.
  *   M2  never late: the worker does not leave a tick behind with an armed timeout whose deadline is not after it,
  *       unless it is being moved, or was when the worker came to it at this very tick, or is in a submitted queue to
- *       be placed anew.
- *   M3  a record is in a submitted queue once at the most, and not in a cancelled one, too; it does not go home, and is
+ *       be placed again.
+ *   M3  a record is in a submitted queue at most once, and not in a cancelled one, too; it does not go home, and is
  *       not taken, while something points at it (R1, R2).  Its place is true where it is used (R3).  Nothing is pushed
  *       on a lane that is closed (L3).
  *   M4  one end: it runs, or one cancel returns 0, or stop gives it back; when all is over, each has had it.
  *   M5  a deadline is written under RESCHEDULING (R4), of the timeout that the mover's handle means, while it is pending.
- *   M6  who ends a move takes RESCHEDULING away, and nothing else: the plain store of a later one, too.
+ *   M6  the end of a move takes RESCHEDULING away, and nothing else: the plain store of a later one, too.
  *   M7  a look finds a deadline that this very timeout has had.
  *
  *   And no process is stuck before its end.
@@ -55,9 +55,9 @@
  *                         move brings back the same word.
  *   MOVING_OVERLOOKED     the worker does not look whether somebody is in the middle of a move.
  *   RUN_UNLOOKED          the worker does not look at the deadline of one that has been moved.
- *   PLACE_BLINDLY         who arms one does not look whether it is RESCHEDULING: a mover that saw QUEUED does not push it.
- *   TAKE_BLINDLY          the same of who takes an requeued one out of the queue: a mover that saw REQUEUED does not push it.
- *   LOOK_BLINDLY          the same of who puts one off: a mover that saw QUEUED is still at it.
+ *   PLACE_BLINDLY         the worker arms one and does not look whether it is RESCHEDULING: a mover that saw QUEUED does not push it.
+ *   TAKE_BLINDLY          the same, of taking a requeued one out of the queue: a mover that saw REQUEUED does not push it.
+ *   LOOK_BLINDLY          the same, of putting one off: a mover that saw QUEUED is still at it.
  *   URGED_CLEARED_LATE    the worker reads the deadline first, and takes REQUEUED away then.
  *   NOT_URGED             an earlier deadline is written, nothing is pushed.
  *   GUESS_TRUSTED         a mover does not look again under RESCHEDULING whether it is later.
@@ -815,7 +815,7 @@ work:
 		seen = word;
 		look_at_it()
 	}
-	/* expire: the tick is through */
+	/* expire: the tick has ended */
 	:: atomic {
 		!HAS_BATCH && !IS_DUE && tick < TICKS ->
 		assert(M2 || STATE(word) != ARMED || HAS(word, RESCHEDULING) || in_a_move || HAS(where, IN_SUBMITTED) ||

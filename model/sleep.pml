@@ -19,8 +19,8 @@
  *
  *   wake_for is IDLE_AWAKE, nobody needs to wake; or a time; or IDLE_NAP, published without a barrier: the worker
  *   sleeps to the next tick, and only a long lane matters.  Who changes it from what it has read to IDLE_AWAKE by a
- *   (strong) compare-and-swap is the one to wake.  One who fails need not look again: the word changed after its push
- *   could be seen.  One who is held up between claim and wake may end a later sleep; that costs a pass.  The steps
+ *   (strong) compare-and-swap is the one to wake.  A thread that fails need not look again: the word changed after its push
+ *   could be seen.  A thread that is held up between claim and wake may end a later sleep; that costs a pass.  The steps
  *   name functions of src/ where these are concerned.
  *
  *   PRODUCERS producers with OPERATIONS each: timeouts for any of TICKS ticks, with CANCELS also cancellations; lanes
@@ -57,7 +57,7 @@
  *
  *   and at any time
  *
- *   S2  one wake at the most for each sleep published.
+ *   S2  at most one wake for each sleep published.
  *   S4  only a long lane ends a nap.
  *
  *   And no process is stuck before its end: a worker that sleeps through a stop would be.
@@ -71,7 +71,7 @@
  *   REFUSAL_OVERLOOKED    it sleeps although membarrier was refused.
  *   LOOK_AT_SUBMITTED     it does not look whether there are cancellations.
  *   EARLIER_ONLY          a timeout that is due at the very time published wakes nobody.
- *   WAKE_NOT_CLAIMED      who finds a reason wakes, without the compare-and-swap.
+ *   WAKE_NOT_CLAIMED      a thread that finds a reason wakes, without the compare-and-swap.
  *   WAKE_THE_AWAKE        a long lane wakes whatever the word says.
  *   WAKE_FORGOTTEN        the sleeper begins by forgetting earlier wakes.
  *   LONG_LANE_OVERLOOKED  producers look at the time alone.

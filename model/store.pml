@@ -40,7 +40,7 @@
  *   V5  two runs of a row at once: only if the lease of the first was over meanwhile.
  *   V6  nothing is left behind: when nothing can happen any more the row is done, cancelled or FAILED, unless every
  *       process has died.
- *   V7  who starts a row holds its shard: nobody has taken it.
+ *   V7  a process that starts a row holds its shard: nobody has taken it.
  *   V8  transaction: the effects are there once, and if and only if the row is done.
  *
  *   And no process is stuck before its end.
@@ -238,7 +238,7 @@ bit cancelled, done;
 bit started;		/* and not asked for more */
 byte effects;
 bit lapsed[PROCESSES];	/* its lease was over since it began its row */
-byte latest = NOBODY;	/* who has begun the row last */
+byte latest = NOBODY;	/* the process that has begun the row last */
 
 inline forget_shard(p)
 {

@@ -6,7 +6,7 @@
  *
  *   CLIENTS threads that submit and cancel in any order and at the end take what was given back, one worker, one thread
  *   that stops the timer, and with READER one that reads the pending count.  There are fewer records than timeouts, so
- *   each is used again and again.  A cancel takes any handle ever given out, of whoever, old ones included.  Every
+ *   each is used again and again.  A cancel takes any handle ever given out to any thread, old ones included.  Every
  *   step names the functions of src/ that it mirrors.
  *
  *   One step is one access to something that others may change meanwhile.  What is folded into a step, and why that
@@ -27,7 +27,7 @@
  *   Where the model may do more than the code: a drain ends anywhere, as if its budget were used up; what is in the
  *   wheel may be due at any time; the worker goes from phase to phase in any order, as long as no batch is under way;
  *   clients do not look whether the timer is started, only the lane's word counts; with OOM there may be a node, or a
- *   place in the wheel, or not, each time anew.
+ *   place in the wheel, or not, decided again each time.
  *
  * What is not
  *
@@ -45,7 +45,7 @@
  *   I4  no record is taken, or sent home, while a queue, the wheel or the batch points at it (R2).
  *   I5  a cancel never hits a stranger: the word it changes has its handle's generation.
  *   I6  every edge is one of the automaton's (record.h).
- *   I7  whoever sees EXPIRED finds the task done ([end]).
+ *   I7  a thread that sees EXPIRED finds the task done ([end]).
  *   I8  pending is never negative, and 0 when all is over (L1).
  *   I9  pending <= limited <= max_pending at any moment (L2).  With LIMIT.
  *

@@ -69,7 +69,7 @@ sub expanded {
 	return $out;
 }
 
-# The names that only one source knows, and who uses each.
+# The names that only one source knows, and the users of each.
 my (%own, %users);
 for my $source (@sources) {
 	my %names = map { $_ => 1 } slurp($source) =~ s/__attribute__\(\(.*?\)\)//gr =~ /^static\b[^;=({]*?\b(\w+)\s*(?:\(|\[|=|;)/gm;

@@ -196,7 +196,7 @@ static inline void op_release(void)
 		schedule_wish(&wish);
 }
 
-/* While the timer is being stopped: those that are pending are being handed out, and who comes first gets them. */
+/* While the timer is being stopped: those that are pending are being handed out, and the first that comes gets them. */
 static inline void try_in_stop(size_t i)
 {
 	struct model *model = &oracle.model;

@@ -6,7 +6,7 @@
 #include "oracle_compare.h"
 #include "oracle_move.h"
 
-/* Somebody who waits to be run in this pass, after the task that is running; i if there is nobody. */
+/* A timeout that waits to be run in this pass, after the task that is running; i if there is none. */
 static inline size_t next_in_line(size_t i)
 {
 	const struct model *model = &oracle.model;

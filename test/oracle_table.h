@@ -48,7 +48,7 @@ struct oracle_row {
 	unsigned deeds;                  /* so many of 256 tasks do something */
 	unsigned steps;                  /* of one program */
 	unsigned check_every;            /* hwt_check after so many steps */
-	uint8_t weight[OPERATION_COUNT]; /* their sum is 256 at the most: one byte chooses */
+	uint8_t weight[OPERATION_COUNT]; /* their sum is at most 256: one byte chooses */
 };
 
 /* clang-format off */

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Those who build with CMake or Meson get the library: as installed, and as a part of their project.
+# Projects that build with CMake or Meson get the library: as installed, and as a part of their project.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . test/result.sh

@@ -345,7 +345,7 @@ static bool sqlite_file(const char *sql)
 	return ok;
 }
 
-/* As nobody, who may do little. */
+/* As the user nobody, which may do little. */
 static bool drop_root(void)
 {
 	return geteuid() != 0 || seteuid(65534) == 0;

@@ -201,7 +201,7 @@ struct warned {
 	atomic_uint failed, other; /* what the row was when it was reported failed */
 };
 
-/* The end is committed: whoever asks now is told so. */
+/* The end is committed: each caller that asks now is told so. */
 static void look_at_failed(void *ctx, const char *message)
 {
 	struct warned *warned = ctx;

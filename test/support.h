@@ -31,7 +31,7 @@
 #define SANITIZED 0
 #endif
 
-#define PATIENCE_NS HWT_S(30) /* far more than a busy machine needs; who waits longer waits for ever */
+#define PATIENCE_NS HWT_S(30) /* far more than a busy machine needs; a longer wait would have no end */
 #define ENOUGH_NS HWT_S(40)   /* on a busy machine a random test begins no further round after this */
 #define HANG_S 300
 
@@ -48,7 +48,7 @@
 			test_fail(__FILE__, __LINE__, #call " == " #want, rc_, (want), true);                          \
 	} while (0)
 
-/* A test that hangs ends with a signal, whoever runs it. */
+/* A test that hangs ends with a signal, also outside of prove. */
 __attribute__((constructor)) static void support_limit_time(void)
 {
 	alarm(HANG_S);

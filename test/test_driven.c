@@ -695,7 +695,7 @@ TEST(nothing_is_lost_in_an_event_loop)
 		producers[i] = (struct producer){ timer, seed + i, &done, &ran, 0 };
 	crew_start(&crew, PRODUCERS, produce, producers, sizeof(*producers));
 	while (atomic_load(&done) < PRODUCERS || hwt_pending_timeouts(timer) > 0) {
-		/* One who comes late to the end finds nothing to wait for: no longer than a second. */
+		/* A caller that comes late to the end finds nothing to wait for: no longer than a second. */
 		(void)is_readable(fd, HWT_S(1));
 		advance(timer, hwt_now());
 	}

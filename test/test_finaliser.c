@@ -630,7 +630,7 @@ TEST(on_the_worker_and_in_the_pool_it_may_call_what_a_task_may)
 	}
 }
 
-/* A reference that the timeout holds: who drops the last one frees. */
+/* A reference that the timeout holds: the one that drops the last frees. */
 
 struct counted {
 	atomic_uint references;

@@ -28,7 +28,7 @@ TEST(it_says_what_hwt_cancel_says_where_nothing_runs)
 
 struct slow {
 	atomic_uint entered, open, returned;
-	unsigned plain; /* written by the task, read by who has waited: ThreadSanitizer watches */
+	unsigned plain; /* written by the task, read by the thread that waited: ThreadSanitizer watches */
 	hwt_timeout timeout;
 };
 

@@ -127,7 +127,7 @@ static int64_t play_once(struct scene *scene)
 	return played ? (int64_t)atomic_load(&stage.turns) : -1;
 }
 
-/* Now and then the system keeps urgent threads back, and the ordinary one is through before. */
+/* Now and then the system keeps urgent threads back, and the ordinary one finishes first. */
 static bool play(struct scene *scene)
 {
 	int64_t turns = 0;

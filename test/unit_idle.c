@@ -992,7 +992,7 @@ TEST(g5_the_4096th_operation_in_a_lane_wakes_it)
 	BOTH_WAYS(fences)
 	{
 		begin_gathering(TICK, fences);
-		for (size_t i = 0; i < COUNT(with_cancels); i++) { /* after a drain the count begins anew */
+		for (size_t i = 0; i < COUNT(with_cancels); i++) { /* a drain begins the count again */
 			cancels_most = with_cancels[i];
 			CHECK(asleep(gather));
 			CHECK_INT(cancels + submits, ==, HWT_GATHER);

@@ -75,7 +75,7 @@ static void at_point(const char *where)
 	give_way();
 }
 
-/* In the library's place: who waits for another to go on gives way here, and nothing else does. */
+/* In the library's place: a thread that waits for another gives way here, and nothing else does. */
 int sched_yield(void)
 {
 	if (atomic_load(&hwt_test_point) != NULL)
@@ -354,7 +354,7 @@ static bool subject_is_pending(void)
 	return word_public_state(word, subject.generation) == HWT_PENDING;
 }
 
-/* What was asked for before a pass holds in it: nobody whose deadline has come is left, unless he is being moved. */
+/* What was asked for before a pass holds in it: no timeout whose deadline has come is left, unless a mover is at it. */
 static void pass_and_look(int64_t now_ns)
 {
 	bool quiet = accepted > 0 && moves_begun == moves_done;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Lanes and their free records: handing over, coming home, stealing, limits, closing, want of memory. */
+/* Lanes and their free records: handing over, coming home, stealing, limits, closing, memory that runs out. */
 #include "unit.h"
 
 static void nothing(hwt_timeout timeout, void *arg)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The hierarchical wheel: levels, demotion in slices, order, and want of memory meanwhile. */
+/* The hierarchical wheel: levels, demotion in slices, order, and memory that runs out meanwhile. */
 #include "unit.h"
 #include "wheel/bucket.h"
 #include "wheel/ring.h"
@@ -12,7 +12,7 @@ static struct hwt_wheel *wheel;
 static struct hwt_record *records;
 static int64_t *ticks; /* of each record */
 static unsigned used, came;
-static unsigned *order; /* who came, one after the other */
+static unsigned *order; /* the timeouts, in the order in which they came */
 
 static void begin(uint32_t size)
 {
@@ -244,7 +244,7 @@ TEST(a_large_bucket_comes_down_in_slices)
 	end();
 }
 
-/* A bucket of many wants to be brought down, whoever has been removed; one of few only for its first member. */
+/* A bucket of many is brought down, whichever member was removed; one of few only for its first member. */
 TEST(settling_tells_the_many_from_the_few)
 {
 	size_t before, most = 0;

@@ -106,7 +106,7 @@ TEST(nothing_of_it_ran_idle)
 	       " unplaced, %" PRIu64 " stops midway\n",
 	       totals.steps, totals.programs, totals.ran, totals.cancelled, totals.busy, totals.no_memory,
 	       totals.no_room, totals.lazy, totals.unplaced, totals.stopped_midway);
-	printf("# %" PRIu64 " moved, %" PRIu64 " of them earlier, %" PRIu64 " not for want of memory, %" PRIu64
+	printf("# %" PRIu64 " moved, %" PRIu64 " of them earlier, %" PRIu64 " not, as memory had run out, %" PRIu64
 	       " again, %" PRIu64 " not for the limit, %" PRIu64 " not after a cancel, %" PRIu64
 	       " late by periods, %" PRIu64 " cancelled while they ran, %" PRIu64 " released, %" PRIu64 " reclaimed\n",
 	       totals.moved, totals.requeued, totals.unmoved, totals.again, totals.not_again, totals.too_late,
@@ -219,7 +219,7 @@ TEST(a_cancelled_one_without_a_place_is_free_two_ticks_later)
 	driven_destroy(timer);
 }
 
-/* wheel.h: the unplaced are tried again in each pass, whoever is first among them. */
+/* wheel.h: each pass tries the unplaced again, whichever is first. */
 TEST(those_behind_a_lazy_one_find_a_place_when_memory_is_back)
 {
 	hwt_timeout timeouts[UNPLACED_MANY];

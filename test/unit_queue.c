@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The queue of a lane: order, recycling, want of memory, two threads. */
+/* The queue of a lane: order, recycling, memory that runs out, two threads. */
 #include "unit.h"
 #include "lane/queue.h"
 

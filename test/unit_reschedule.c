@@ -466,7 +466,7 @@ TEST(unplaced_ones_are_moved)
 	}
 }
 
-/* Its old tick comes and there is no memory to place it anew. */
+/* Its old tick comes and there is no memory to place it again. */
 TEST(put_off_without_memory_it_is_in_time)
 {
 	for (int when_back = 0; when_back < 40; when_back += 13) {

@@ -41,7 +41,7 @@ static struct hwt_record *place_at(int64_t deadline)
 	return record;
 }
 
-/* Goes through all ticks up to and including `target`, skipping what the wheel lets us skip.  *log: who came. */
+/* Goes through all ticks up to and including `target`, skipping what the wheel lets us skip.  *log: what came. */
 static unsigned advance(int64_t target, struct hwt_record **log, int64_t *ticks)
 {
 	struct hwt_record *batch[BATCH];

@@ -410,10 +410,6 @@ static bool expire(struct hwt_worker *worker, int64_t target, int64_t now_ns)
 }
 
 /*
- * transfer comes before expire: a timeout that was accepted before a tick runs at this tick, in the order of acceptance
- * (G3).  cancel comes after expire, when no batch is left (P3).  return_records comes last and returns what both ended.
- */
-/*
  * The clock has been set back.  What is pending waits for its deadline again, and what is scheduled from now on for
  * earlier times must not wait until the clock has come to where the wheel was.
  */
@@ -426,6 +422,10 @@ static void go_back(struct hwt_worker *worker, int64_t passed)
 	worker->batch_at = worker->batch_end;
 }
 
+/*
+ * transfer comes before expire: a timeout that was accepted before a tick runs at this tick, in the order of acceptance
+ * (G3).  cancel comes after expire, when no batch is left (P3).  return_records comes last and returns what both ended.
+ */
 bool hwt_worker_pass(struct hwt_worker *worker, int64_t now_ns)
 {
 	int64_t passed = grid_ticks_passed(&worker->wheel->grid, now_ns);

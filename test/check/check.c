@@ -97,7 +97,7 @@ static void found_requeued(struct hwt_lane *lane, struct hwt_record *record)
 {
 	uint8_t *mark = inventory_mark(&all_records, record);
 
-	(void)lane; /* of who moved it */
+	(void)lane; /* of the thread that moved it */
 	if (!word_has(word_of(record), WORD_REQUEUED))
 		return;
 	HOLDS("R1", (*mark & IN_SUBMITTED) == 0);
@@ -108,7 +108,7 @@ static void found_cancelled(struct hwt_lane *lane, struct hwt_record *record)
 {
 	uint8_t *mark = inventory_mark(&all_records, record);
 
-	(void)lane; /* of who cancelled it */
+	(void)lane; /* of the thread that cancelled it */
 	HOLDS("R1", mark != NULL && (*mark & (IN_CANCELLED | IN_SUBMITTED)) == 0);
 	*mark |= IN_CANCELLED;
 }

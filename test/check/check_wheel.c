@@ -214,7 +214,7 @@ static void check_unplaced(const struct hwt_wheel *wheel, struct inventory *reco
 				      wheel->unplaced_due <= wheel->tick || is_requeued(record));
 	}
 	HOLDS("unplaced", wheel->unplaced.last == last);
-	/* Put off until a tick is through, and only a stop ends one in the middle. */
+	/* Put off until a tick has ended, and only a stop ends one in the middle. */
 	HOLDS("put off", midway || wheel->postponed.first == NULL);
 	for (record = wheel->postponed.first; record != NULL;
 	     record = (struct hwt_record *)(record->place & ~(uintptr_t)1))
