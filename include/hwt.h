@@ -572,6 +572,17 @@ HWT_API int hwt_timer_create(hwt_timer **timer, const hwt_config *config);
 HWT_API int hwt_timer_start(hwt_timer *timer);
 
 /*
+ * Writes the time of tick 0 on the timer's clock to *start_ns.  Tick n lies n * tick_duration_ns later, and a task runs
+ * at the first tick at or after its deadline: hwt_timer_config has the duration in force.  On HWT_CLOCK_REALTIME tick 0
+ * is 1970, with HWT_VIRTUAL_CLOCK it is 0, otherwise it is the moment of the start.
+ *
+ * Threads  any, after stop too.
+ * Returns  0 and *start_ns, the same each time; EINVAL; ENOENT: the timer has not been started, or never was.
+ * Cost     some reads.
+ */
+HWT_API int hwt_timer_grid(const hwt_timer *timer, int64_t *start_ns);
+
+/*
  * Stops the timer for good.  It waits for the task that is running; those due behind it do not run any more.  When it
  * returns, the worker has exited, no task runs or will run, and every accepted timeout that had neither run nor been
  * cancelled is cancelled and waits in hwt_timer_next_unprocessed; *unprocessed (may be NULL) is their number.  From the

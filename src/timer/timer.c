@@ -347,6 +347,20 @@ void *hwt_timer_user(const hwt_timer *timer)
 	return timer != NULL ? timer->config.user : NULL;
 }
 
+int hwt_timer_grid(const hwt_timer *timer, int64_t *start_ns)
+{
+	int state;
+
+	if (timer == NULL || start_ns == NULL)
+		return EINVAL;
+	/* In these two states another thread may be writing the grid; in all later ones no thread does. */
+	state = timer_state(timer);
+	if (state == TIMER_INIT || state == TIMER_STARTING || !timer->has_begun)
+		return ENOENT;
+	*start_ns = timer->grid.start_ns;
+	return 0;
+}
+
 uint64_t hwt_pending_timeouts(const hwt_timer *timer)
 {
 	uint64_t ended;

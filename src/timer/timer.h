@@ -66,6 +66,7 @@ struct hwt_timer {
 	struct hwt_executor_jobs jobs;
 	pthread_t thread;
 	bool has_thread;
+	bool has_begun; /* tick 0 has its time; set before the state that says so, [started] */
 
 	struct hwt_monitor monitor;
 
