@@ -46,9 +46,9 @@ void hwt_timer_begin_time(hwt_timer *timer, int64_t now_ns)
 	bool may_go_back = timer->config.clock == HWT_CLOCK_REALTIME;
 
 	hwt_timer_set_grid(timer, may_go_back ? 0 : now_ns);
-	timer->has_begun = true;
 	if (may_go_back && now_ns > 0)
 		hwt_wheel_seek(timer->wheel, grid_ticks_passed(&timer->grid, now_ns));
+	timer->has_begun = true;
 }
 
 static void *worker_main(void *arg)
