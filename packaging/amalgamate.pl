@@ -3,7 +3,7 @@
 # amalgamate.pl FOLDER CC... : writes FOLDER/hwt.c and FOLDER/hwt.h, the whole library in one file and its header.
 #
 # CC is the compiler with its flags.  It says which of Concurrency Kit's headers this machine's build reads; they go in
-# with their notices, so hwt.c is for machines of this kind, which its own check of ck_md.h demands.
+# with their notices.
 #
 # The headers come first, each once, then the sources.  Names that two sources use for functions or variables of their
 # own get the source's name in front; macros of a source end with it.  Everything but the API is hidden, as in the library.

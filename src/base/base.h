@@ -59,11 +59,22 @@ extern _Atomic(hwt_point_hook *) hwt_test_point;
 /* Asks for the cache line of p, to write it. */
 static inline void prefetch_for_write(const void *p)
 {
-#ifdef __x86_64__
+#if defined(__x86_64__) && !defined(HWT_PORTABLE)
 	/* The builtin fetches the line for reading, and the store asks for it once more: a third of the cost of S2. */
 	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)p));
 #else
 	__builtin_prefetch(p, 1, 3);
+#endif
+}
+
+/* Tells the processor that this thread waits for a word to change. */
+static inline void processor_pause(void)
+{
+#ifdef HWT_PORTABLE
+#elif defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
 #endif
 }
 

@@ -111,7 +111,7 @@ bool hwt_queue_lock_soon(struct hwt_queue *queue)
 		if (queue_try_lock(queue))
 			return true;
 		HWT_POINT("held");
-		ck_pr_stall();
+		processor_pause();
 	}
 	return false;
 }
@@ -129,7 +129,7 @@ void hwt_queue_lock_contended(struct hwt_queue *queue)
 			if (++looks % LOCK_LOOKS == 0)
 				hwt_thread_give_way(&turns);
 			else
-				ck_pr_stall();
+				processor_pause();
 		}
 	} while (!queue_try_lock(queue));
 }
@@ -143,7 +143,7 @@ bool hwt_queue_consume_soon(struct hwt_queue *queue)
 		if (looks % LOCK_LOOKS == 0)
 			hwt_thread_give_way(&turns);
 		else
-			ck_pr_stall();
+			processor_pause();
 	}
 	return false;
 }

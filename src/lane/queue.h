@@ -37,8 +37,8 @@
  *   [lock]     ck_spinlock.
  *   [consume]  the ck_spinlock of the consumer's end.
  *
- *   ck_fifo leaves the acquire side to the address dependency.  The fences below make it explicit and cost nothing on
- *   x86.
+ *   ck_fifo has barriers between its stores and leaves the acquire side to the address dependency.  The accesses below
+ *   replace both.
  *
  * This is the only file that includes Concurrency Kit.
  *
@@ -58,10 +58,18 @@
 #endif
 
 /*
- * ThreadSanitizer takes neither inline assembly nor volatile accesses for atomic.  So its builds use ck_pr without
- * assembly, and replace the accesses that ck_fifo_spsc and its lock make by atomics before ck_fifo.h expands them.
+ * Concurrency Kit brings the list and the lock, C11 the accesses.  So the order is the same on every processor,
+ * whichever version of ck_pr.h and whichever machine's ck_md.h is installed.  ThreadSanitizer, and the checker of weak
+ * memory, see what ships.  The builtins keep out inline assembly, which nothing here needs.
+ *
+ *     ck_fifo_spsc, ck_spinlock                    here
+ *     load of head, next, of the lock's word       acquire
+ *     store of head, next, of the lock's word      release
+ *     fas, in a trylock                            exchange, acquire
+ *     fences between them                          nothing
+ *
+ * ck_pr_store_ptr_unsafe stores to a variable of the caller.
  */
-#ifdef HWT_TSAN
 #define CK_USE_CC_BUILTINS 1
 #include <ck_pr.h>
 #undef ck_pr_load_ptr
@@ -69,20 +77,18 @@
 #undef ck_pr_store_ptr_unsafe
 #undef ck_pr_load_uint
 #undef ck_pr_store_uint
-#define ck_pr_load_ptr(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
-#define ck_pr_store_ptr(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
+#define ck_pr_load_ptr(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)           /* [push] [recycle] */
+#define ck_pr_store_ptr(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE) /* [push] [recycle] */
 #define ck_pr_store_ptr_unsafe(p, v) (*(void **)(p) = (v))
-#define ck_pr_load_uint(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
-#define ck_pr_store_uint(p, v) __atomic_store_n((p), (unsigned int)(v), __ATOMIC_RELEASE)
-#define ck_pr_fas_uint(p, v) __atomic_exchange_n((p), (unsigned int)(v), __ATOMIC_SEQ_CST)
-#endif
+#define ck_pr_load_uint(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)                          /* [lock] [consume] */
+#define ck_pr_store_uint(p, v) __atomic_store_n((p), (unsigned int)(v), __ATOMIC_RELEASE)  /* [lock] [consume] */
+#define ck_pr_fas_uint(p, v) __atomic_exchange_n((p), (unsigned int)(v), __ATOMIC_ACQUIRE) /* [lock] [consume] */
+#define ck_pr_fence_store() ((void)0)
+#define ck_pr_fence_acquire() ((void)0)
+#define ck_pr_fence_lock() ((void)0)
+#define ck_pr_fence_unlock() ((void)0)
 
 #include <ck_fifo.h>
-
-/* ck_md.h is generated for one architecture.  That of x86 says TSO, which elsewhere would drop every barrier. */
-#if defined(__aarch64__) && defined(CK_MD_TSO)
-#error "this ck_md.h is not for aarch64: install Concurrency Kit for the target (Debian: libck-dev:arm64)"
-#endif
 
 typedef ck_fifo_spsc_entry_t hwt_node;
 
@@ -159,11 +165,10 @@ static inline void queue_unlock(struct hwt_queue *queue)
 /* Returns a node that has come back, NULL if there is none.  Under the lock. */
 static inline hwt_node *queue_recycled(struct hwt_queue *queue)
 {
-	hwt_node *node = ck_fifo_spsc_recycle(&queue->fifo);
+	hwt_node *node = ck_fifo_spsc_recycle(&queue->fifo); /* [recycle] */
 
 	if (unlikely(node == NULL))
 		return NULL;
-	ck_pr_fence_acquire(); /* [recycle] */
 	/*
 	 * Nodes mostly come back in the order of memory.  Beyond the end of a slab the fetch is useless and harmless.
 	 */
@@ -211,7 +216,7 @@ static inline void queue_end_consume(struct hwt_queue *queue)
 /* Also for a thread that is not the consumer but may be: the answer is then one of this moment. */
 static inline bool queue_is_empty(struct hwt_queue *queue)
 {
-	return ck_fifo_spsc_isempty(&queue->fifo);
+	return ck_fifo_spsc_isempty(&queue->fifo); /* [push] */
 }
 
 /* Takes out and returns the oldest value, NULL if there is none. */
@@ -222,8 +227,7 @@ static inline void *queue_pop(struct hwt_queue *queue)
 	HWT_POINT("queue pop");
 	if (queue_is_empty(queue))
 		return NULL;
-	ck_pr_fence_acquire();                      /* [push] */
-	ck_fifo_spsc_dequeue(&queue->fifo, &value); /* [recycle] */
+	ck_fifo_spsc_dequeue(&queue->fifo, &value); /* [push] [recycle] */
 	return value;
 }
 
