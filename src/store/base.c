@@ -38,7 +38,7 @@ int hwts_fail(int rc, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	(void)vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	for (size_t i = strlen(text); i > 0 && (text[i - 1] == '\n' || text[i - 1] == ' '); i--)
 		text[i - 1] = '\0';
@@ -47,6 +47,23 @@ int hwts_fail(int rc, const char *format, ...)
 			*p = ' ';
 	memcpy(failure, text, sizeof(failure));
 	return rc;
+}
+
+int hwts_fail_errno(int rc, const char *doing)
+{
+	char text[128];
+
+	return hwts_fail(rc, "%s: %s", doing, hwts_error_text(rc, text, sizeof(text)));
+}
+
+const char *hwts_error_text(int rc, char *text, size_t size)
+{
+	char known[64];
+
+	if (strerror_r(rc, known, sizeof(known)) != 0)
+		(void)snprintf(known, sizeof(known), "error %d", rc);
+	hwts_cut(text, size, known, strlen(known));
+	return text;
 }
 
 const char *hwts_fail_text(void)
@@ -193,7 +210,7 @@ uint64_t hwts_random(void)
 		if (!file || fread(&state, sizeof(state), 1, file) != 1)
 			state = (uint64_t)hwt_now() ^ (uint64_t)of << 40 ^ (uint64_t)(uintptr_t)&state;
 		if (file)
-			fclose(file);
+			(void)fclose(file);
 	}
 	state += UINT64_C(0x9e3779b97f4a7c15);
 	return hwts_mix(state);

@@ -46,7 +46,9 @@ int hwts_leave(struct hwts_call call, int rc);
 
 /* Sets the thread's text and returns rc. */
 __attribute__((format(printf, 2, 3))) int hwts_fail(int rc, const char *format, ...);
+int hwts_fail_errno(int rc, const char *doing); /* with what errno value rc means */
 const char *hwts_fail_text(void);
+const char *hwts_error_text(int rc, char *text, size_t size); /* what errno value rc means; text */
 
 /* A structure of the caller, by its size: EINVAL, or ENOTSUP if what this version does not know of it is not 0. */
 int hwts_check_size(const char *name, const void *given, size_t size, size_t known);

@@ -139,15 +139,15 @@ static int get(hwt_store *store, struct about *about, hwt_store_info *info)
 {
 	struct hwts_call call = hwts_enter();
 	hwt_store_info is = HWT_STORE_INFO_INIT;
-	int rc = 0;
+	int rc;
 
 	if (!store || !info)
-		rc = hwts_fail(EINVAL, "the store or the info is NULL");
-	else if (info->size < offsetof(hwt_store_info, state))
-		rc = hwts_fail(EINVAL, "hwt_store_info.size must be sizeof(hwt_store_info)");
-	about->info = &is; /* cppcheck-suppress autoVariables ; nobody reads it after this call */
-	if (rc == 0)
-		rc = do_about(store, about, get_it);
+		return hwts_leave(call, hwts_fail(EINVAL, "the store or the info is NULL"));
+	if (info->size < offsetof(hwt_store_info, state))
+		return hwts_leave(call, hwts_fail(EINVAL, "hwt_store_info.size must be sizeof(hwt_store_info)"));
+	about->info = &is;
+	rc = do_about(store, about, get_it);
+	about->info = NULL;
 	if (rc == 0) {
 		is.size = info->size;
 		memcpy(info, &is, HWTS_MIN(info->size, sizeof(is)));

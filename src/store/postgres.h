@@ -87,7 +87,7 @@ void hwts_pg_item_bytes(struct pg_args *args, const void *bytes, size_t len); /*
 	do {                                                                                                           \
 		hwts_pg_array((args), (type), (n));                                                                    \
 		for (size_t i = 0; i < (n); i++)                                                                       \
-			item;                                                                                          \
+			(item);                                                                                        \
 	} while (0)
 #define PG_INT8S(args, n, value) PG_ARRAY(args, PG_INT8, n, hwts_pg_item_int8((args), (value)))
 #define PG_INT4S(args, n, value) PG_ARRAY(args, PG_INT4, n, hwts_pg_item_int4((args), (value)))

@@ -192,8 +192,8 @@ static const char END_FAIL[] = "update @_timeout t set state = 3, shard = -1 - t
 			       " where t.id = e.i and t.state = 2 and t.epoch = e.p returning t.id, 0::bigint";
 
 #define FOR_ROWS(row)                                                                                                  \
-	for (const struct hwts_row *row = rows; row; row = row->next)                                                  \
-		if (ends_by(row, step))
+	for (const struct hwts_row *(row) = rows; (row); (row) = (row)->next)                                          \
+		if (ends_by((row), step))
 
 static void end_args(struct pg_args *args, const struct hwts_row *rows, int step, size_t n)
 {

@@ -320,17 +320,27 @@ int hwts_pg_news_fd(struct hwts_conn *base)
 	return PQsocket(pg_conn(base)->handle);
 }
 
+/* Reads a number and the character that must follow it, if any; what is beyond the range is the end of the range. */
+static bool read_number(const char **news, char behind, int64_t *number)
+{
+	char *end;
+
+	*number = strtoll(*news, &end, 10);
+	if (end == *news || (behind && *end != behind))
+		return false;
+	*news = behind ? end + 1 : end;
+	return true;
+}
+
 /* "id:due:len,..." */
 static void hear_rows(const char *news, int32_t shard, hwts_hear *hear, void *ctx)
 {
-	long long id, due_us;
-	unsigned len;
-	int read;
+	int64_t id, due_us, len;
 
-	while (sscanf(news, "%lld:%lld:%u%n", &id, &due_us, &len, &read) == 3) {
+	while (read_number(&news, ':', &id) && read_number(&news, ':', &due_us) && read_number(&news, '\0', &len)) {
+		len = HWTS_MAX(HWTS_MIN(len, (int64_t)HWT_STORE_DATA_MAX), 0);
 		if (id > 0)
-			hear(ctx, &(struct hwts_due){ id, due_us, shard, len });
-		news += read;
+			hear(ctx, &(struct hwts_due){ id, due_us, shard, (uint32_t)len });
 		if (*news != ',')
 			break;
 		news++;

@@ -296,7 +296,7 @@ static int put_on(hwt_store *store, void *connection, struct hwts_put *put)
 int hwt_store_put_on(hwt_store *store, void *connection, const hwt_store_spec *spec, int64_t *id)
 {
 	struct hwts_call call = hwts_enter();
-	struct hwts_put put;
+	struct hwts_put put = { 0 };
 	int rc;
 
 	if (!store || !connection)

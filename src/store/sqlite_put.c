@@ -170,7 +170,7 @@ int hwts_sqlite_put_on(struct hwts_db *db, void *connection, struct hwts_put *pu
 		rc = hwts_sqlite_error(&conn, done, "put on the caller's connection");
 	}
 	(void)sqlite3_exec(conn.handle, "rollback to hwt_put; release hwt_put", NULL, NULL, NULL);
-	return rc == 0 ? refused->rc : rc;
+	return refused && rc == 0 ? refused->rc : rc;
 }
 
 /*

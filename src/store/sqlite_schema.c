@@ -82,7 +82,7 @@ static void read_boot(char *boot, size_t size)
 		(void)snprintf(boot, size, "unknown");
 	boot[strcspn(boot, "\n")] = '\0';
 	if (file)
-		fclose(file);
+		(void)fclose(file);
 }
 
 static int note_boot(struct sqlite_conn *conn)

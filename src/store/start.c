@@ -15,7 +15,7 @@
 static int open_pipe(hwt_store *store)
 {
 	if (pipe(store->poke) != 0)
-		return hwts_fail(errno, "pipe: %s", strerror(errno));
+		return hwts_fail_errno(errno, "pipe");
 	for (int i = 0; i < 2; i++) {
 		(void)fcntl(store->poke[i], F_SETFL, O_NONBLOCK);
 		(void)fcntl(store->poke[i], F_SETFD, FD_CLOEXEC);
@@ -159,7 +159,7 @@ static int start_threads(hwt_store *store)
 		count += rc == 0;
 	}
 	if (rc != 0) {
-		(void)hwts_fail(rc, "a thread: %s", strerror(rc));
+		(void)hwts_fail_errno(rc, "a thread");
 		end_threads(store, tasks, count);
 	}
 	return rc;

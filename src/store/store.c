@@ -200,32 +200,38 @@ static int open_db(hwt_store *store, const hwt_store_config *config)
 	return rc;
 }
 
-int hwt_store_open(hwt_store **out, const char *url, const hwt_store_config *wish, char *error, size_t error_len)
+static int open_store(hwt_store **out, const char *url, const hwt_store_config *wish)
 {
-	struct hwts_call call = hwts_enter();
 	hwt_store_config config;
-	const struct hwts_engine *engine = NULL;
-	hwt_store *store = NULL;
-	int rc = out ? choose_engine(url, &engine) : hwts_fail(EINVAL, "the pointer to the store is NULL");
+	const struct hwts_engine *engine;
+	hwt_store *store;
+	int rc = choose_engine(url, &engine);
 
 	if (rc == 0)
 		rc = read_config(&config, wish);
-	if (rc == 0) {
-		store = hwts_alloc(sizeof(*store));
-		rc = store ? 0 : ENOMEM;
-	}
-	if (rc == 0) {
-		store->engine = engine;
-		init(store, &config);
-		store->url = hwts_copy(url);
-		rc = store->url ? open_db(store, &config) : ENOMEM;
-	}
+	if (rc != 0)
+		return rc;
+	store = hwts_alloc(sizeof(*store));
+	if (!store)
+		return ENOMEM;
+	store->engine = engine;
+	init(store, &config);
+	store->url = hwts_copy(url);
+	rc = store->url ? open_db(store, &config) : ENOMEM;
 	if (rc == 0)
 		*out = store;
+	else
+		destroy(store);
+	return rc;
+}
+
+int hwt_store_open(hwt_store **out, const char *url, const hwt_store_config *wish, char *error, size_t error_len)
+{
+	struct hwts_call call = hwts_enter();
+	int rc = out ? open_store(out, url, wish) : hwts_fail(EINVAL, "the pointer to the store is NULL");
+
 	if (rc != 0 && error && error_len > 0)
 		hwts_cut(error, error_len, hwts_fail_text(), strlen(hwts_fail_text()));
-	if (rc != 0 && store)
-		destroy(store);
 	return hwts_leave(call, rc);
 }
 

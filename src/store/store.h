@@ -199,11 +199,12 @@ struct hwts_shard *hwts_shard(hwt_store *store, int32_t shard, struct hwts_kind 
 
 /* Registered kinds; and their shards. */
 #define HWTS_EACH_KIND(store, kind)                                                                                    \
-	for (struct hwts_kind *kind = (store)->kinds; kind; kind = kind->next)                                         \
-		if (kind->registered)
+	for (struct hwts_kind * (kind) = (store)->kinds; (kind); (kind) = (kind)->next)                                \
+		if ((kind)->registered)
 #define HWTS_EACH_SHARD(store, kind, shard)                                                                            \
 	HWTS_EACH_KIND (store, kind)                                                                                   \
-		for (struct hwts_shard *shard = kind->shards; shard < kind->shards + kind->row.shards; shard++)
+		for (struct hwts_shard * (shard) = (kind)->shards; (shard) < (kind)->shards + (kind)->row.shards;      \
+		     (shard)++)
 
 /* With the lock: wakes one thread that waits for cond. */
 static inline void hwts_wake(pthread_cond_t *cond)

@@ -85,7 +85,7 @@ static struct hwts_row *next_row(hwt_store *store, unsigned *turn)
 
 	for (struct hwts_kind *k = kind; k; k = k->next)
 		kinds++;
-	for (unsigned i = 0; i < *turn % kinds; i++)
+	for (unsigned i = 0; kinds > 0 && i < *turn % kinds; i++)
 		kind = kind->next;
 	for (unsigned i = 0; i < kinds; i++, kind = kind->next ? kind->next : store->kinds) {
 		if (!kind->queue || kind->running >= kind->concurrency)
@@ -142,17 +142,6 @@ static bool end_in_transaction(hwt_store *store, struct hwts_conn *conn, struct 
 	return false;
 }
 
-static const char *error_text(int rc, char *text, size_t size)
-{
-	char unknown[64];
-
-	if (strerror_r(rc, unknown, sizeof(unknown)) != 0)
-		hwts_cut(text, size, "error", 5);
-	else
-		hwts_cut(text, size, unknown, strlen(unknown));
-	return text;
-}
-
 /*
  * Running
  */
@@ -200,7 +189,7 @@ static bool run(hwt_store *store, struct hwts_row *row, struct hwts_conn *conn, 
 	if (rc == 0)
 		succeed(row);
 	else
-		fail_run(row, error_text(rc, text, sizeof(text)), true);
+		fail_run(row, hwts_error_text(rc, text, sizeof(text)), true);
 	return false;
 }
 

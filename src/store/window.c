@@ -344,7 +344,7 @@ int hwts_window_open(hwt_store *store)
 	if (rc == 0)
 		rc = hwt_timer_start(timer);
 	if (rc != 0) {
-		(void)hwts_fail(rc, "the timer: %s", strerror(rc));
+		(void)hwts_fail_errno(rc, "the timer");
 		if (timer)
 			(void)hwt_timer_destroy(timer);
 		hwts_window_close(store);
