@@ -174,6 +174,17 @@ static int begin(hwt_timer *timer, int64_t now_ns, bool *is_done, int64_t *next_
 	return rc;
 }
 
+/*
+ * Makes the passes.  A function of its own: pthread_cleanup_push may be a setjmp, which a variable of the same function
+ * does not survive in a register.
+ */
+static void pass_or_lose(hwt_timer *timer, int64_t now_ns)
+{
+	pthread_cleanup_push(lose, timer);
+	pass(timer, now_ns);
+	pthread_cleanup_pop(0);
+}
+
 static int advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
 {
 	bool is_done = false;
@@ -188,9 +199,7 @@ static int advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
 	hwt_idle_end(&timer->lanes.idle);
 	if (timer->config.max_tasks_per_advance != 0)
 		timer->worker.runs_max = worker_runs(&timer->worker) + timer->config.max_tasks_per_advance;
-	pthread_cleanup_push(lose, timer);
-	pass(timer, now_ns);
-	pthread_cleanup_pop(0);
+	pass_or_lose(timer, now_ns);
 	hwt_worker_settle(&timer->worker);
 	next = next_call(timer, now_ns, hwt_idle_is_watched(&timer->lanes.idle) ? next_alarm : next_time);
 	current_task_leave(&timer->worker.frame);
