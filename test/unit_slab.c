@@ -24,6 +24,8 @@ static void check_growth(const struct hwt_slab_kind *kind, size_t first, size_t 
 		CHECK(slabs.carve == (char *)slabs.newest + head);
 		CHECK_INT(slabs_rest(&slabs), ==, (bytes - head) / kind->unit * kind->unit);
 		expected = expected < last ? expected * 2 : last;
+		while (!slabs_are_used_up(&slabs))
+			CHECK_INT((uintptr_t)slabs_carve(&slabs, kind->unit) % SLAB_UNIT_ALIGN, ==, 0);
 	}
 	hwt_slabs_destroy(&slabs);
 	CHECK(slabs.newest == NULL);

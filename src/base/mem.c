@@ -4,6 +4,7 @@
 #include "base/mem.h"
 
 #include <errno.h>
+#include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -27,8 +28,8 @@ static void *zeroed(size_t align, size_t size)
 {
 	void *memory;
 
-	/* calloc aligns to 16, and does not touch pages that the system has zeroed. */
-	if (align <= 16)
+	/* calloc does not touch pages that the system has zeroed. */
+	if (align <= alignof(max_align_t))
 		return calloc(1, size);
 	memory = aligned_alloc(align, size);
 	if (memory != NULL)
@@ -41,6 +42,7 @@ void *hwt_mem_zeroed(size_t align, size_t size)
 	int before = errno; /* the library leaves errno alone */
 	void *memory = hwt_mem_refused() ? NULL : zeroed(align, size);
 
+	HWT_ASSERT((uintptr_t)memory % align == 0);
 	errno = before;
 	return memory;
 }

@@ -170,9 +170,12 @@ struct hwt_record {
 };
 
 #define RECORD_SIZE 48
-#define RECORD_ALIGN 16 /* leaves the low bits of a record's address free for place */
+#define RECORD_ALIGN 8 /* of its atomics, where pointers have 4 bytes, too; leaves the lowest bit free for place */
 
 static_assert(sizeof(void *) != 8 || sizeof(struct hwt_record) == RECORD_SIZE, "a record is three quarters of a line");
+static_assert(sizeof(struct hwt_record) % RECORD_ALIGN == 0 && offsetof(struct hwt_record, word) % RECORD_ALIGN == 0 &&
+		  offsetof(struct hwt_record, deadline_ns) % RECORD_ALIGN == 0,
+	      "an atomic of 8 bytes that is not aligned traps or tears");
 
 static inline enum word_state word_state(uint64_t word)
 {

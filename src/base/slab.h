@@ -23,6 +23,9 @@
 
 #include <stdatomic.h>
 
+/* Each unit is aligned as its atomics of 8 bytes want it.  Some targets trap otherwise, where x86 does not. */
+#define SLAB_UNIT_ALIGN 8
+
 struct hwt_slab {
 	struct hwt_slab *next; /* the slab made before this one */
 	size_t bytes;          /* of the whole slab */
@@ -76,6 +79,7 @@ static inline void *slabs_carve(struct hwt_slabs *slabs, size_t bytes)
 	char *unit = slabs->carve;
 
 	HWT_ASSERT(slabs_rest(slabs) >= bytes);
+	HWT_ASSERT((uintptr_t)unit % SLAB_UNIT_ALIGN == 0);
 	slabs->carve += bytes;
 	return unit;
 }

@@ -3,6 +3,8 @@
 #include "lane/pool.h"
 #include "base/mem.h"
 
+#include <stdalign.h>
+
 const struct hwt_slab_kind hwt_record_slab = {
 	.unit = sizeof(struct hwt_record),
 	.head = HWT_LINE, /* the records begin on a line of their own */
@@ -11,7 +13,7 @@ const struct hwt_slab_kind hwt_record_slab = {
 	.last = HWT_HUGE_PAGE,
 };
 
-static_assert(HWT_LINE % RECORD_ALIGN == 0 && RECORD_SIZE % RECORD_ALIGN == 0, "records are aligned");
+static_assert(HWT_LINE % RECORD_ALIGN == 0 && HWT_LINE % alignof(struct hwt_record) == 0, "records are aligned");
 static_assert(sizeof(struct hwt_slab) <= HWT_LINE, "no record lies on the head of its slab");
 
 void hwt_pool_destroy(struct hwt_pool *pool)
