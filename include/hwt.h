@@ -164,7 +164,7 @@ typedef struct hwt_timeout {
 	uint64_t generation;
 } hwt_timeout;
 
-/* The handle that names nothing: all bytes 0.  Every function accepts it. */
+/* The handle that names nothing, as one of zero bytes does.  Every function accepts it. */
 #ifdef __cplusplus
 #define HWT_TIMEOUT_NONE (hwt_timeout())
 #else
