@@ -162,7 +162,7 @@ static void *cancel(void *arg)
 	for (uint64_t rest = round->count / 4; rest > 0 && tries < most; tries++) {
 		size_t taken = atomic_load(&round->taken), limit = taken < round->count ? taken : round->count;
 		/* Mostly the newest ones, so that a cancel meets them on their way. */
-		size_t back = prng_below(&prng, 4) ? prng_below(&prng, 200) : prng_below(&prng, round->count);
+		size_t back = (size_t)prng_below(&prng, prng_below(&prng, 4) ? 200 : round->count);
 		struct item *item = &round->items[back < limit ? limit - 1 - back : 0];
 		bool waits = prng_below(&prng, 4) == 0;
 		hwt_state state;

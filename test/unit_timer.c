@@ -74,7 +74,7 @@ TEST(row26_a_timer_whose_thread_cannot_be_made_can_be_started_later)
 	pthread_attr_t attr;
 	hwt_timer *timer;
 
-	REQUIRE(pthread_attr_init(&attr) == 0 && pthread_attr_setstacksize(&attr, (size_t)1 << 60) == 0);
+	REQUIRE(pthread_attr_init(&attr) == 0 && pthread_attr_setstacksize(&attr, SIZE_MAX / 4 * 3) == 0);
 	config.thread_attr = &attr;
 	REQUIRE(hwt_timer_create(&timer, &config) == 0);
 	for (int i = 0; i < 3; i++) { /* the second one would hang if the first had left it "starting" */
