@@ -1,7 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Builds and tests for what this machine can run beside its own: musl; 32 bits (i386); no more than POSIX (HWT_PORTABLE).
-# A tenth of the tests' length and without optimisation, but a build of its own each.  test/aarch64.sh is for AArch64.
+# Builds and tests for what this machine can run beside its own: musl; 32 bits (i386); no more than POSIX (HWT_PORTABLE);
+# and other processors under qemu, which shows sizes, byte order and alignment, but no order of memory accesses other than
+# its host's.  A tenth of the tests' length and hardly optimised, but a build of its own each.  test/aarch64.sh is for
+# AArch64.  HWT_PLATFORMS names some of them.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . test/result.sh
@@ -14,10 +16,15 @@ tests=${HWT_PLATFORM_TESTS:-unit_wide unit_counter unit_timer unit_idle unit_rec
 	unit_levels unit_lane unit_worker test_api test_api_config test_api_life test_driven test_driven_executor
 	test_finaliser test_periodic test_reschedule test_stats test_loop test_behaviours test_stress}
 
-platform() { # NAME MAKE-ARGUMENT...
+wanted() { # NAME
+	case " ${HWT_PLATFORMS:-$1} " in *" $1 "*) return 0 ;; *) return 1 ;; esac
+}
+
+platform() { # NAME RUN MAKE-ARGUMENT...: RUN is a command that runs its programs
 	name=$1
 	build=build-$name
-	shift
+	run=$2
+	shift 2
 	programs=$(for test in $tests; do echo "$build/test/$test"; done)
 	# shellcheck disable=SC2086 # a list of words
 	if make -s "-j$(nproc)" "$@" BUILD="$build" OPT='-O1 -g' STORE= "$build/libhwt.a" $programs >"$work/log" 2>&1; then
@@ -27,24 +34,30 @@ platform() { # NAME MAKE-ARGUMENT...
 		return
 	fi
 	for program in $programs; do
-		result "${name}_$(basename "$program")" "$(HWT_SCALE=10 timeout 200 "$program" >"$work/log" 2>&1 || cat "$work/log")"
+		# shellcheck disable=SC2086
+		result "${name}_$(basename "$program")" \
+			"$(HWT_SCALE=10 timeout 200 $run "$program" >"$work/log" 2>&1 || cat "$work/log")"
 	done
 }
 
 ck=${HWT_CK:-/usr/include} # Concurrency Kit's headers alone: musl has headers of its own for all else
-if ! command -v musl-gcc >/dev/null 2>&1; then
+if ! wanted musl; then
+	:
+elif ! command -v musl-gcc >/dev/null 2>&1; then
 	skip musl "no musl-gcc (apt-get install musl-tools)"
 elif [ ! -e "$ck/ck_fifo.h" ]; then
 	skip musl "no $ck/ck_fifo.h"
 else
 	mkdir "$work/ck" && cp -r "$ck"/ck_*.h "$ck/gcc" "$ck/spinlock" "$work/ck/"
-	platform musl WERROR=1 CC=musl-gcc CPPFLAGS="-isystem $work/ck"
+	platform musl "" WERROR=1 CC=musl-gcc CPPFLAGS="-isystem $work/ck"
 fi
 
 # Debian's cross compiler, and the headers of Concurrency Kit for i386, which are only unpacked.
 i386=/usr/i686-linux-gnu/lib
-(cd "$work" && apt-get download -q libck-dev:i386 >/dev/null 2>&1)
-if ! command -v i686-linux-gnu-gcc >/dev/null 2>&1 || [ ! -e "$i386/ld-linux.so.2" ]; then
+! wanted i386 || (cd "$work" && apt-get download -q libck-dev:i386 >/dev/null 2>&1)
+if ! wanted i386; then
+	:
+elif ! command -v i686-linux-gnu-gcc >/dev/null 2>&1 || [ ! -e "$i386/ld-linux.so.2" ]; then
 	skip i386 "no compiler (apt-get install gcc-i686-linux-gnu libc6-dev-i386-cross)"
 elif ! ls "$work"/libck-dev_*_i386.deb >/dev/null 2>&1; then
 	skip i386 "no package libck-dev:i386 (dpkg --add-architecture i386, apt-get update)"
@@ -52,9 +65,32 @@ elif ! "$i386/ld-linux.so.2" --version >/dev/null 2>&1; then
 	skip i386 "this machine does not run programs for i386"
 else
 	dpkg-deb -x "$work"/libck-dev_*_i386.deb "$work/i386" || exit 1
-	platform i386 CC=i686-linux-gnu-gcc CPPFLAGS="-isystem $work/i386/usr/include" \
+	platform i386 "" WERROR=1 CC=i686-linux-gnu-gcc CPPFLAGS="-isystem $work/i386/usr/include" \
 		LDFLAGS="-Wl,--dynamic-linker=$i386/ld-linux.so.2 -Wl,-rpath,$i386"
 fi
 
-platform portable WERROR=1 CPPFLAGS=-DHWT_PORTABLE
+! wanted portable || platform portable "" WERROR=1 CPPFLAGS=-DHWT_PORTABLE
+
+# Debian's packages of Concurrency Kit for these processors differ in ck_md.h alone, and there in the name of the memory
+# order.  Two of them are in no release of Debian 12.
+mkdir "$work/rmo" && cp -r "$ck"/ck_*.h "$ck/gcc" "$ck/spinlock" "$work/rmo/" &&
+	sed -i 's/CK_MD_TSO/CK_MD_RMO/' "$work/rmo/ck_md.h" || exit 1
+
+emulated() { # NAME QEMU TARGET PACKAGES [CPU]
+	wanted "$1" || return 0
+	if ! command -v "$3-gcc" >/dev/null 2>&1 || [ ! -e "/usr/$3/include/stdio.h" ]; then
+		skip "$1" "no compiler (apt-get install $4)"
+	elif ! command -v "qemu-$2" >/dev/null 2>&1; then
+		skip "$1" "no qemu-$2 (apt-get install qemu-user)"
+	else
+		platform "$1" "qemu-$2 ${5:+-cpu $5} -L /usr/$3" WERROR=1 CC="$3-gcc" CPPFLAGS="-isystem $work/rmo"
+	fi
+}
+
+emulated s390x s390x s390x-linux-gnu "gcc-s390x-linux-gnu libc6-dev-s390x-cross"
+emulated armhf arm arm-linux-gnueabihf "gcc-arm-linux-gnueabihf libc6-dev-armhf-cross"
+emulated riscv64 riscv64 riscv64-linux-gnu "gcc-riscv64-linux-gnu libc6-dev-riscv64-cross"
+emulated ppc64 ppc64 powerpc64-linux-gnu "gcc-powerpc64-linux-gnu libc6-dev-ppc64-cross"
+emulated ppc64el ppc64le powerpc64le-linux-gnu "gcc-powerpc64le-linux-gnu libc6-dev-ppc64el-cross" power9
+emulated mips64el mips64el mips64el-linux-gnuabi64 "gcc-mips64el-linux-gnuabi64 libc6-dev-mips64el-cross"
 finish

@@ -79,7 +79,7 @@ mutants-random: ## 100 faults drawn by HWT_SEED; shows those that no test finds
 	CC='$(CC)' test/random_mutants.sh
 
 static: ## clang-tidy, cppcheck, gcc -fanalyzer, shellcheck, as far as installed
-platforms: ## musl, i386, and a build with no more than POSIX
+platforms: ## musl, i386, no more than POSIX, and six processors under qemu; HWT_PLATFORMS=name names some
 aarch64: ## cross build, tests under qemu
 coverage: ## lines and branches of src/ that the tests reach
 races: ## plants data races and demands that ThreadSanitizer reports each
