@@ -85,7 +85,7 @@ TEST(after_cancels_the_answer_is_never)
 	atomic_uint ran = 0;
 
 	spread_and_cancel(timer, &ran, 0);
-	CHECK_INT(advance(timer, 2), ==, INT64_MAX);
+	CHECK_INT(advance(timer, TICK_NS), ==, INT64_MAX); /* in the tick of so much traffic it may be early */
 	CHECK_INT(advance(timer, HWT_S(10)), ==, INT64_MAX);
 	CHECK_INT(ran, ==, 0);
 	CHECK_INT(stats_of(timer).ticks, ==, 0);

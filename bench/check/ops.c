@@ -147,10 +147,58 @@ static void fire_over(const char *schedule, const char *transfer, const char *ex
 	rest();
 }
 
+/*
+ * A loop of one thread: 200 pending, and in each turn of 10 us an advance.  The turns of `pair` schedule a timeout and
+ * cancel it, those of `exchange` cancel one of the 200 and schedule another.
+ */
+
+#define PENDING 200
+#define TURN_NS HWT_US(10)
+
+enum turn { TURN_IDLE, TURN_PAIR, TURN_EXCHANGE };
+
+static void turn_loop(hwt_timer *loop, const char *name, enum turn turn)
+{
+	static int64_t told_ns = 1;
+	int64_t next_ns;
+
+	begin();
+	for (int i = 0; i < N; i++) {
+		size_t which = turn == TURN_PAIR ? PENDING : (size_t)i % PENDING;
+
+		told_ns += TURN_NS;
+		if (turn == TURN_EXCHANGE)
+			demand(hwt_cancel(handles[which]) == 0, "not cancelled");
+		if (turn != TURN_IDLE)
+			demand(hwt_new_timeout_at(loop, task, NULL, told_ns + HWT_S(60), &handles[which]) == 0, "none");
+		if (turn == TURN_PAIR)
+			demand(hwt_cancel(handles[which]) == 0, "not cancelled");
+		demand(hwt_timer_advance(loop, told_ns, &next_ns) == 0 && next_ns > told_ns, "no advance");
+	}
+	end(name, N);
+}
+
+static hwt_timer *make_loop(void)
+{
+	hwt_config config = HWT_CONFIG_INIT;
+	hwt_timer *loop;
+
+	config.tick_duration_ns = TICK_NS;
+	config.ticks_per_wheel = BUCKETS;
+	config.flags = HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK;
+	demand(hwt_timer_create(&loop, &config) == 0, "no timer");
+	for (int i = 0; i < PENDING; i++)
+		demand(hwt_new_timeout_at(loop, task, NULL, HWT_S(60), &handles[i]) == 0, "no timeout");
+	demand(hwt_timer_advance(loop, 1, NULL) == 0, "no advance");
+	return loop;
+}
+
 /* Twice through everything: the first time takes memory, and only the second one, the steady state, counts. */
 int main(void)
 {
 	hwt_config config = HWT_CONFIG_INIT;
+
+	hwt_timer *loop;
 
 	config.tick_duration_ns = TICK_NS;
 	config.ticks_per_wheel = BUCKETS;
@@ -163,6 +211,12 @@ int main(void)
 		fire_over("schedule_at_spread", "transfer_spread", "expire_spread", 100 * TICK_NS);
 		fire_over("schedule_at_rounds", "transfer_rounds", "expire_rounds", 2000 * TICK_NS);
 	}
-	demand(hwt_timer_destroy(timer) == 0, "not destroyed");
+	loop = make_loop();
+	for (int round = 0; round < 2; round++) {
+		turn_loop(loop, "advance_idle", TURN_IDLE);
+		turn_loop(loop, "loop_pair", TURN_PAIR);
+		turn_loop(loop, "loop_exchange", TURN_EXCHANGE);
+	}
+	demand(hwt_timer_destroy(timer) == 0 && hwt_timer_destroy(loop) == 0, "not destroyed");
 	return 0;
 }

@@ -57,6 +57,7 @@ static bool barrier_in_all_threads(void)
 int hwt_idle_init(struct hwt_idle *idle, const hwt_config *config)
 {
 	atomic_init(&idle->wake_for_ns, IDLE_AWAKE);
+	atomic_init(&idle->rung, false);
 	idle->has_barrier = register_barrier();
 	return hwt_sleeper_init(&idle->sleeper, config);
 }
@@ -113,8 +114,12 @@ void hwt_idle_wake(struct hwt_idle *idle, int64_t seen_ns)
 	 */
 	if (seen_ns != IDLE_AWAKE &&
 	    atomic_compare_exchange_strong_explicit(&idle->wake_for_ns, &seen_ns, IDLE_AWAKE, memory_order_acquire,
-						    memory_order_relaxed))
+						    memory_order_relaxed)) {
+		HWT_POINT("idle claimed");
 		hwt_sleeper_wake(&idle->sleeper);
+		HWT_POINT("idle rung");
+		atomic_store_explicit(&idle->rung, true, memory_order_release); /* [rung] */
+	}
 }
 
 /*
@@ -134,6 +139,8 @@ void hwt_idle_stop(struct hwt_idle *idle)
 void hwt_idle_set_alarm(struct hwt_idle *idle, int64_t time_ns)
 {
 	HWT_POINT("idle alarm");
+	/* Before the alarm is set: what rings after that is new.  Relaxed: the owner alone clears it. */
+	atomic_store_explicit(&idle->rung, false, memory_order_relaxed);
 	hwt_sleeper_set_alarm(&idle->sleeper, time_ns);
 }
 
@@ -149,6 +156,9 @@ bool hwt_idle_is_watched(const struct hwt_idle *idle)
 
 bool hwt_idle_is_told(const struct hwt_idle *idle)
 {
+	if (!hwt_idle_is_watched(idle))
+		return true;
 	/* Relaxed: a producer that claims the word after this look rings after it. */
-	return !hwt_idle_is_watched(idle) || atomic_load_explicit(&idle->wake_for_ns, memory_order_relaxed) > IDLE_NAP;
+	return atomic_load_explicit(&idle->wake_for_ns, memory_order_relaxed) > IDLE_NAP &&
+	       !atomic_load_explicit(&idle->rung, memory_order_acquire); /* [rung] */
 }

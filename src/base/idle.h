@@ -31,6 +31,9 @@
  *
  *   [alarm]  publish (release) -> the claim (acquire): a thread that wakes sees the alarm that was made before.
  *
+ *   [rung]   the ring -> rung (release) -> the driver (acquire), which then sets the alarm and silences it.  A thread
+ *            that claims an old word, and is slow, may ring after a newer word and alarm.
+ *
  *   model/sleep.pml is this handshake, with either fence.
  *
  * Reference: Linux, membarrier(2), MEMBARRIER_CMD_PRIVATE_EXPEDITED.
@@ -48,6 +51,7 @@
 struct hwt_idle {
 	alignas(HWT_UNIT) _Atomic int64_t wake_for_ns; /* read by all producers, written twice a sleep */
 	bool has_barrier;                              /* producers need no fence; never changes */
+	_Atomic bool rung; /* a producer has rung, and the alarm was not set since; [rung] */
 	alignas(HWT_UNIT) struct hwt_sleeper sleeper;
 };
 
@@ -89,7 +93,10 @@ bool hwt_idle_has_alarm(const struct hwt_idle *idle);
 /* Returns true if there is an alarm, or a function to call. */
 bool hwt_idle_is_watched(const struct hwt_idle *idle);
 
-/* Returns true if producers know for what to ring, and none has rung; also if there is nothing to ring. */
+/*
+ * Returns true if producers know for what to ring, and none has rung since the alarm was set; also if there is nothing
+ * to ring.
+ */
 bool hwt_idle_is_told(const struct hwt_idle *idle);
 
 /* Wakes the worker if no other thread has since idle_look returned seen_ns. */

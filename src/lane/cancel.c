@@ -94,7 +94,10 @@ static void notify_release(const struct hwt_lane *lane, uint64_t word)
 	struct hwt_idle *idle = &lane->lanes->idle;
 	int64_t seen_ns = idle_look(idle);
 
-	if (word_has(word, WORD_EXTENDED) && seen_ns > IDLE_NAP)
+	if (!word_has(word, WORD_EXTENDED))
+		return;
+	lanes_hurry(lane->lanes);
+	if (seen_ns > IDLE_NAP)
 		hwt_idle_wake(idle, seen_ns);
 }
 

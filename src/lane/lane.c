@@ -68,14 +68,35 @@ static inline struct hwt_record *take_record(struct hwt_lane *lane)
 	return likely(record != NULL) ? record : find_record(lane);
 }
 
+/* Notes the deadline for the driver, before the push.  An empty queue stays empty until then: pushes need the lock. */
+static void note_deadline(struct hwt_lane *lane, int64_t deadline_ns)
+{
+	/* Relaxed: written under the lock; the push publishes it, [push]. */
+	if (queue_is_empty(&lane->submitted) ||
+	    deadline_ns < atomic_load_explicit(&lane->earliest_ns, memory_order_relaxed))
+		atomic_store_explicit(&lane->earliest_ns, deadline_ns, memory_order_relaxed);
+}
+
+/* What few timers ask of a submission.  Returns false at the limit.  Under the submit lock. */
+static __attribute__((noinline)) bool admit(struct hwt_lane *lane, int64_t deadline_ns)
+{
+	struct hwt_lanes *lanes = lane->lanes;
+
+	if (lanes->max_pending > 0 && !hwt_lanes_take_limit(lanes))
+		return false;
+	if (lanes->is_driven)
+		note_deadline(lane, deadline_ns);
+	return true;
+}
+
 /*
  * Does everything that can fail, and undoes it on failure.  Under the submit lock.
  *
  * `closed` is read under the lock under which stop sets it, so no push follows a close (L3).  The limit comes last,
  * because other threads see it: a place that is taken and given back would have refused one of them in between.
  */
-static inline __attribute__((always_inline)) int prepare(struct hwt_lane *lane, struct hwt_record **record,
-							 hwt_node **node)
+static inline __attribute__((always_inline)) int prepare(struct hwt_lane *lane, int64_t deadline_ns,
+							 struct hwt_record **record, hwt_node **node)
 {
 	if (unlikely(lane->closed))
 		return ECANCELED;
@@ -87,7 +108,7 @@ static inline __attribute__((always_inline)) int prepare(struct hwt_lane *lane, 
 		hwt_reserve_return(lane, *record, NULL);
 		return ENOMEM;
 	}
-	if (unlikely(lane->lanes->max_pending > 0) && !hwt_lanes_take_limit(lane->lanes)) {
+	if (unlikely(lane->lanes->asks_more) && !admit(lane, deadline_ns)) {
 		hwt_reserve_return(lane, *record, *node);
 		return ENOBUFS;
 	}
@@ -137,6 +158,12 @@ static inline __attribute__((always_inline)) void accept(struct hwt_lane *lane, 
 	queue_push(&lane->submitted, node, record);
 }
 
+static __attribute__((noinline)) void ask_for_memory(struct hwt_lanes *lanes)
+{
+	hwt_idle_wake(&lanes->idle, idle_look(&lanes->idle));
+	lanes_hurry(lanes);
+}
+
 /*
  * Tells the worker, after the lock has been released: a wake is a system call, and must not hold up the lane's other
  * threads.  The push comes first in any case, [idle].
@@ -146,7 +173,7 @@ static inline __attribute__((always_inline)) int notify(const struct hwt_lane *l
 	if (likely(rc == 0))
 		notify_submitted(lane, deadline_ns);
 	else if (rc == ENOMEM) /* a worker that sleeps may have memory in its queues that its next pass frees */
-		hwt_idle_wake(&lane->lanes->idle, idle_look(&lane->lanes->idle));
+		ask_for_memory(lane->lanes);
 	return rc;
 }
 
@@ -157,7 +184,7 @@ int hwt_lane_submit(struct hwt_lane *lane, hwt_task *task, void *arg, int64_t de
 	int rc;
 
 	queue_lock(&lane->submitted);
-	rc = prepare(lane, &record, &node);
+	rc = prepare(lane, deadline_ns, &record, &node);
 	if (likely(rc == 0))
 		accept(lane, record, node, task, arg, deadline_ns, 0, out);
 	else
@@ -196,7 +223,7 @@ int hwt_lane_submit_extended(struct hwt_lane *lane, hwt_task *task, const struct
 
 	queue_lock(&lane->submitted);
 	second = make_extension(lane, extension, period_ns);
-	rc = prepare(lane, &record, &node);
+	rc = prepare(lane, deadline_ns, &record, &node);
 	if (second == NULL && rc == 0) {
 		hwt_reserve_return(lane, record, node);
 		lanes_release_limit(lane->lanes);

@@ -44,6 +44,8 @@
  *            counts an end also counts its begin.
  *   [mark]   reclaimed is stored with release, and loaded with acquire before accepted and requeued are read.  What it
  *            counts is then counted there, so a mark never comes before a record that was accepted.
+ *   [hurry]  a push, or an earlier deadline in a queue -> hurry (release) -> the driver's look (acquire), which then
+ *            drains the queues.
  *   [made]   the address of a complete lane is stored with release (at its place, by the count of lanes, in records)
  *            and loaded with acquire.  A reader that counts an end sees the lane that has its begin: the lane was made
  *            before, and [count] orders the two.
@@ -107,6 +109,12 @@ struct hwt_lane {
 	 */
 	_Atomic uint64_t reclaimed;
 	bool closed, was_full; /* was_full: the lane was full when it last found no free record */
+
+	/*
+	 * Of a timer that its caller drives: no timeout in the submitted queue had an earlier deadline when it was
+	 * pushed.  Written under the lock before the push, read by the driver after it has seen that, [push].
+	 */
+	_Atomic int64_t earliest_ns;
 	struct hwt_pool pool;
 	struct hwt_reserve *reserves;
 	uint64_t accepted_at_steal; /* accepted when the lane last found nothing to steal */
@@ -139,9 +147,11 @@ struct hwt_lanes {
 	uint64_t id;         /* no other timer ever has the same */
 	int64_t max_pending; /* 0: no limit */
 	struct hwt_executor_jobs *jobs;
+	bool is_driven, asks_more; /* asks_more: there is a limit, or the timer is driven by its caller */
 
 	alignas(HWT_UNIT) _Atomic int64_t limited; /* pending timeouts; counted only if there is a limit */
 	alignas(HWT_UNIT) hwt_stack rearmed;       /* records to run again, from executors to the worker */
+	_Atomic bool hurry;                        /* the driver has to look into the queues at once; [hurry] */
 	struct hwt_idle idle;
 	struct hwt_waiters waiters;
 
@@ -363,5 +373,22 @@ static inline void lane_tell_drained(struct hwt_lane *lane)
 
 /* Returns true if there is nothing for the worker in any lane. */
 bool hwt_lanes_are_empty(struct hwt_lanes *lanes);
+
+/*
+ * Of a timer that its caller drives: returns true if what is in the lanes can wait for the end of the tick.  Nothing is
+ * due by due_ns, no finaliser is to be called, no lane is long, and with `cancels` false nothing was cancelled in the
+ * wheel.
+ */
+bool hwt_lanes_can_wait(struct hwt_lanes *lanes, int64_t due_ns, bool cancels);
+
+/* Tells the driver that a queue has what cannot wait.  To be called after the push. */
+static inline void lanes_hurry(struct hwt_lanes *lanes)
+{
+	if (lanes->is_driven)
+		atomic_store_explicit(&lanes->hurry, true, memory_order_release); /* [hurry] */
+}
+
+/* Takes note of all that hurries, before the queues are drained. */
+void hwt_lanes_take_hurry(struct hwt_lanes *lanes);
 
 #endif

@@ -30,11 +30,14 @@ int hwt_lanes_init(struct hwt_lanes *lanes, hwt_timer *timer, uint32_t places, c
 	lanes->id = atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) + 1;
 	lanes->timer = timer;
 	lanes->max_pending = config->max_pending_timeouts > 0 ? config->max_pending_timeouts : 0;
+	lanes->is_driven = (config->flags & HWT_CALLER_DRIVEN) != 0;
+	lanes->asks_more = lanes->is_driven || lanes->max_pending > 0;
 	lanes->closed = false;
 	atomic_init(&lanes->count, 0);
 	atomic_init(&lanes->refused, 0);
 	atomic_init(&lanes->limited, 0);
 	atomic_init(&lanes->rearmed, NULL);
+	atomic_init(&lanes->hurry, false);
 	rc = hwt_idle_init(&lanes->idle, config);
 	if (rc != 0)
 		return rc;
@@ -90,6 +93,7 @@ static struct hwt_lane *new_lane(struct hwt_lanes *lanes)
 	atomic_init(&lane->returned, NULL);
 	atomic_init(&lane->drained_told, 0);
 	atomic_init(&lane->accepted, 0);
+	atomic_init(&lane->earliest_ns, INT64_MAX);
 	atomic_init(&lane->requeued, 0);
 	atomic_init(&lane->reclaimed, 0);
 	atomic_init(&lane->cancelled_pushed, 0);
@@ -227,6 +231,39 @@ struct hwt_lane_counts hwt_lanes_tally(const struct hwt_lanes *lanes)
  * The worker's last look before it sleeps, behind its fence.  A push that comes after this look is followed by the
  * producer's look at wake_for_ns, which then says that the worker sleeps, [idle].
  */
+/* A record that is seen in the queue was pushed after the lane's earliest deadline was written. */
+static bool can_wait(struct hwt_lane *lane, int64_t due_ns, bool cancels)
+{
+	bool has_cancels = !queue_is_empty(&lane->cancelled);
+
+	if (has_cancels && !cancels)
+		return false;
+	if (!queue_is_empty(&lane->submitted)) {
+		/* Relaxed: [push] orders it. */
+		if (atomic_load_explicit(&lane->earliest_ns, memory_order_relaxed) <= due_ns)
+			return false;
+	} else if (!has_cancels) {
+		return true;
+	}
+	return !hwt_lane_is_long(lane);
+}
+
+bool hwt_lanes_can_wait(struct hwt_lanes *lanes, int64_t due_ns, bool cancels)
+{
+	for (uint32_t i = 0; i < lanes_count(lanes); i++)
+		if (!can_wait(lanes->made[i], due_ns, cancels))
+			return false;
+	return stack_is_empty(&lanes->rearmed) &&
+	       !atomic_load_explicit(&lanes->hurry, memory_order_acquire); /* [hurry] */
+}
+
+void hwt_lanes_take_hurry(struct hwt_lanes *lanes)
+{
+	/* Relaxed: a guess.  The exchange acquires, and what is set after it hurries the next advance. */
+	if (atomic_load_explicit(&lanes->hurry, memory_order_relaxed))
+		(void)atomic_exchange_explicit(&lanes->hurry, false, memory_order_acquire); /* [hurry] */
+}
+
 bool hwt_lanes_are_empty(struct hwt_lanes *lanes)
 {
 	for (uint32_t i = 0; i < lanes_count(lanes); i++)

@@ -15,21 +15,11 @@
 /* Passes in one advance.  The second takes in what tasks of the first scheduled, the others what other threads did. */
 #define MAX_PASSES 4
 
-/* Ends the advance.  Returns ECANCELED if a stop has begun meanwhile, and wakes it. */
-static int end(hwt_timer *timer)
-{
-	int rc = 0;
-
-	pthread_mutex_lock(&timer->monitor.mutex);
-	timer->advancing = false;
-	/* Relaxed: under the mutex. */
-	if (atomic_load_explicit(&timer->state, memory_order_relaxed) != TIMER_DRIVEN) {
-		pthread_cond_broadcast(&timer->monitor.changed);
-		rc = ECANCELED;
-	}
-	pthread_mutex_unlock(&timer->monitor.mutex);
-	return rc;
-}
+/*
+ * From so many operations in a tick on, what is cancelled in the wheel waits for its end: it can make an answer later
+ * and not earlier.  In a loop with less to do the answer knows of each cancel.
+ */
+#define BUSY_TICK 64
 
 static void pass(hwt_timer *timer, int64_t now_ns)
 {
@@ -68,18 +58,48 @@ static int64_t next_alarm(hwt_timer *timer, int64_t now_ns)
 	struct hwt_idle *idle = &timer->lanes.idle;
 	int64_t due = hwt_wheel_next_due(timer->wheel), next_ns = next_time(timer, now_ns);
 
-	timer->alarm_is_set = hwt_idle_has_alarm(idle);
 	hwt_idle_set_alarm(idle, next_ns <= now_ns ? 0 : next_ns);
 	if (next_ns <= now_ns)
 		return next_ns;
 	if (hwt_idle_begin(idle, due == HWT_TICK_NEVER ? INT64_MAX : grid_time(&timer->grid, due - 1)) &&
-	    hwt_lanes_are_empty(&timer->lanes))
+	    hwt_lanes_are_empty(&timer->lanes)) {
+		if (hwt_idle_has_alarm(idle))
+			timer->alarm_tick = due;
 		return next_ns;
+	}
 	/* Something came in, or the system refuses the fence: ask for the next advance now, or at the next tick. */
 	hwt_idle_end(idle);
 	next_ns = hwt_lanes_are_empty(&timer->lanes) ? grid_time(&timer->grid, timer->wheel->tick) : now_ns;
 	hwt_idle_set_alarm(idle, next_ns == now_ns ? 0 : next_ns);
 	return next_ns;
+}
+
+/*
+ * Returns true if the alarm stays as it is during an advance: it has not rung, and its time has not come.  Nothing is
+ * due before, and a producer with something earlier rings it.  So an advance that only takes in what has come makes no
+ * system call.  The price is an alarm for nothing if what it was set for is cancelled, once.
+ *
+ * A step of the clock rings the alarm of HWT_CLOCK_REALTIME, and only setting it anew silences that.
+ */
+static bool keeps_alarm(const hwt_timer *timer, int64_t now_ns)
+{
+	return timer->alarm_tick >= 0 && now_ns < grid_time(&timer->grid, timer->alarm_tick) &&
+	       timer->config.clock != HWT_CLOCK_REALTIME && hwt_idle_is_told(&timer->lanes.idle);
+}
+
+/* The answer, and what producers have to know, after the passes of an advance. */
+static int64_t next_watched(hwt_timer *timer, int64_t now_ns)
+{
+	struct hwt_idle *idle = &timer->lanes.idle;
+
+	if (timer->alarm_tick >= 0) {
+		if (hwt_wheel_next_due(timer->wheel) >= timer->alarm_tick && hwt_idle_is_told(idle) &&
+		    worker_left_nothing(&timer->worker))
+			return grid_time(&timer->grid, timer->alarm_tick);
+		timer->alarm_tick = -1;
+		hwt_idle_end(idle);
+	}
+	return next_alarm(timer, now_ns);
 }
 
 /* Notes the time that the caller told.  A time before the last one is ignored, if time does not go back. */
@@ -111,7 +131,7 @@ static void lose(void *arg)
 
 	hwt_timer_lose(timer);
 	current_task_leave(&timer->worker.frame);
-	(void)end(timer);
+	(void)hwt_driver_end(timer);
 }
 
 /*
@@ -129,27 +149,48 @@ static int64_t next_call(hwt_timer *timer, int64_t now_ns, int64_t (*next)(hwt_t
 	return done || next_ns < tick_ns ? next_ns : tick_ns;
 }
 
-/*
- * Returns true, and the answer, if a pass would find nothing: nothing has come, no tick has passed since the last pass,
- * and that left nothing.  What it published for producers still stands, and so does the alarm.  A loop that advances
- * with each request comes by here nearly always.
- */
-static bool is_quiet(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
+/* Notes what the next advances can go by, after one that answers next_ns. */
+static void note_quiet(hwt_timer *timer, int64_t next_ns)
 {
-	struct hwt_idle *idle = &timer->lanes.idle;
+	const struct hwt_grid *grid = &timer->grid;
+	int64_t tick = timer->wheel->tick, due = timer->alarm_tick;
 
-	if (!hwt_lanes_are_empty(&timer->lanes) || !worker_left_nothing(&timer->worker))
-		return false;
-	if (!hwt_idle_is_told(idle) || hwt_idle_has_alarm(idle) != timer->alarm_is_set)
-		return false;
-	if (grid_ticks_passed(&timer->grid, now_ns) + 1 != timer->wheel->tick)
-		return false;
-	*next_ns = next_call(timer, now_ns, next_time);
-	return *next_ns > now_ns;
+	timer->quiet.until_ns = INT64_MIN;
+	if (due < 0)
+		due = hwt_wheel_next_due(timer->wheel);
+	if (next_ns != (due == HWT_TICK_NEVER ? INT64_MAX : grid_time(grid, due)) || due < tick)
+		return; /* there is more to do at once */
+	if (!worker_left_nothing(&timer->worker) || !executor_is_done(&timer->jobs))
+		return;
+	/* As in keeps_alarm. */
+	if (timer->config.clock == HWT_CLOCK_REALTIME && hwt_idle_has_alarm(&timer->lanes.idle))
+		return;
+	timer->quiet = (struct hwt_quiet){
+		.from_ns = grid_time(grid, tick - 1),
+		.tick_ns = grid_time(grid, tick),
+		.until_ns = next_ns,
+		.due_ns = due == HWT_TICK_NEVER ? INT64_MAX : grid_time(grid, due - 1),
+	};
 }
 
-/* Makes the caller the worker, until end(); not if *is_done, where *next_ns is the answer. */
-static int begin(hwt_timer *timer, int64_t now_ns, bool *is_done, int64_t *next_ns)
+/*
+ * Returns true if a pass would find nothing, or only what can wait for the end of the tick.  The answer is then that of
+ * the last advance, and what it published for producers still stands, and so does the alarm.  A loop that advances with
+ * each request comes by here nearly always.
+ */
+static inline bool is_quiet(hwt_timer *timer, int64_t now_ns)
+{
+	const struct hwt_quiet *quiet = &timer->quiet;
+
+	if (now_ns >= quiet->until_ns || now_ns < quiet->from_ns || !hwt_idle_is_told(&timer->lanes.idle))
+		return false;
+	if (now_ns >= quiet->tick_ns)
+		return hwt_lanes_are_empty(&timer->lanes);
+	return hwt_lanes_can_wait(&timer->lanes, quiet->due_ns, timer->worker.transferred >= BUSY_TICK);
+}
+
+/* Why an advance may not begin.  The caller has the word. */
+static int begin(hwt_timer *timer, int64_t now_ns)
 {
 	int state, rc = 0;
 
@@ -157,19 +198,10 @@ static int begin(hwt_timer *timer, int64_t now_ns, bool *is_done, int64_t *next_
 	state = atomic_load_explicit(&timer->state, memory_order_relaxed); /* relaxed: under the mutex */
 	if (state == TIMER_INIT && !timer_is_virtual(timer) && now_ns <= 0)
 		rc = EINVAL; /* the caller means a virtual clock: on the system's clock nothing would ever run */
-	else if (state != TIMER_INIT && state != TIMER_DRIVEN)
-		rc = ECANCELED;
-	else if (timer->advancing)
-		rc = EBUSY;
 	else if (state == TIMER_INIT)
 		hwt_timer_start_driven(timer);
-	else
-		*is_done = is_quiet(timer, now_ns, next_ns);
-	if (rc == 0) {
-		timer->advancing = !*is_done;
-		tell(timer, now_ns);
-		counts_add(&timer->worker.counts.wakeups, 1);
-	}
+	else if (state != TIMER_DRIVEN)
+		rc = ECANCELED;
 	pthread_mutex_unlock(&timer->monitor.mutex);
 	return rc;
 }
@@ -185,45 +217,110 @@ static void pass_or_lose(hwt_timer *timer, int64_t now_ns)
 	pthread_cleanup_pop(0);
 }
 
+static void account(hwt_timer *timer, int64_t now_ns)
+{
+	tell(timer, now_ns);
+	counts_add(&timer->worker.counts.wakeups, 1);
+}
+
+/* The passes of an advance, and its answer. */
+static int64_t drive(hwt_timer *timer, int64_t now_ns)
+{
+	struct hwt_worker *worker = &timer->worker;
+	struct hwt_idle *idle = &timer->lanes.idle;
+	int64_t next_ns;
+
+	account(timer, now_ns);
+	timer->quiet.until_ns = INT64_MIN; /* also if a task ends the thread */
+	current_task_enter(&worker->frame, timer, NULL);
+	if (!keeps_alarm(timer, now_ns)) {
+		timer->alarm_tick = -1;
+		hwt_idle_end(idle);
+	}
+	if (timer->config.max_tasks_per_advance != 0)
+		worker->runs_max = worker_runs(worker) + timer->config.max_tasks_per_advance;
+	hwt_lanes_take_hurry(&timer->lanes);
+	pass_or_lose(timer, now_ns);
+	hwt_worker_settle(worker);
+	next_ns = next_call(timer, now_ns, hwt_idle_is_watched(idle) ? next_watched : next_time);
+	note_quiet(timer, next_ns);
+	current_task_leave(&worker->frame);
+	return next_ns;
+}
+
+/* The caller has the word, and gives it back here. */
 static int advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
 {
-	bool is_done = false;
 	int64_t next = now_ns;
-	int rc = begin(timer, now_ns, &is_done, &next);
+	int rc = begin(timer, now_ns), rc_of_end;
 
-	if (rc == 0 && is_done && next_ns != NULL)
-		*next_ns = next;
-	if (rc != 0 || is_done)
-		return rc;
-	current_task_enter(&timer->worker.frame, timer, NULL);
-	hwt_idle_end(&timer->lanes.idle);
-	if (timer->config.max_tasks_per_advance != 0)
-		timer->worker.runs_max = worker_runs(&timer->worker) + timer->config.max_tasks_per_advance;
-	pass_or_lose(timer, now_ns);
-	hwt_worker_settle(&timer->worker);
-	next = next_call(timer, now_ns, hwt_idle_is_watched(&timer->lanes.idle) ? next_alarm : next_time);
-	current_task_leave(&timer->worker.frame);
-	rc = end(timer);
+	if (rc == 0)
+		next = drive(timer, now_ns);
+	rc_of_end = hwt_driver_end(timer);
+	if (rc == 0)
+		rc = rc_of_end;
 	if (rc == 0 && next_ns != NULL)
 		*next_ns = next;
 	return rc;
 }
 
+/* Takes the word for an advance.  Returns 0, EBUSY or ECANCELED. */
+static int take(hwt_timer *timer)
+{
+	int was, state;
+
+	while (unlikely((was = hwt_driver_take(timer, DRIVER_BUSY)) != DRIVER_FREE)) {
+		if (was == DRIVER_LOOK) {
+			pthread_mutex_lock(&timer->monitor.mutex);
+			pthread_mutex_unlock(&timer->monitor.mutex);
+			continue;
+		}
+		state = atomic_load_explicit(&timer->state, memory_order_acquire); /* [started] */
+		return state == TIMER_INIT || state == TIMER_DRIVEN ? EBUSY : ECANCELED;
+	}
+	return 0;
+}
+
 int hwt_timer_advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
 {
 	int rc, cancel_before;
+	int64_t next;
 
 	if (timer == NULL || !timer_is_driven(timer))
 		return EINVAL;
+	rc = take(timer);
+	if (rc != 0)
+		return rc;
+	if (likely(is_quiet(timer, now_ns))) {
+		account(timer, now_ns);
+		next = timer->quiet.until_ns;
+		rc = hwt_driver_end(timer);
+		if (rc == 0 && next_ns != NULL)
+			*next_ns = next;
+		return rc;
+	}
 	cancel_before = thread_no_cancel(); /* tasks come to their end, too */
 	rc = advance(timer, now_ns, next_ns);
 	thread_restore_cancel(cancel_before);
 	return rc;
 }
 
-/* Under the mutex, and nobody advances: the caller may look where the worker does. */
+/* Under the mutex: takes the word, so that the caller may look where the worker does.  Returns false in an advance. */
+static bool begin_look(hwt_timer *timer)
+{
+	return hwt_driver_take(timer, DRIVER_LOOK) == DRIVER_FREE;
+}
+
+static void end_look(hwt_timer *timer)
+{
+	atomic_store_explicit(&timer->driver, DRIVER_FREE, memory_order_release); /* [driver] */
+}
+
+/* Under the mutex. */
 static int look(hwt_timer *timer, int64_t *next_ns)
 {
+	int64_t told_ns;
+
 	/* Relaxed: under the mutex. */
 	switch (atomic_load_explicit(&timer->state, memory_order_relaxed)) {
 	case TIMER_INIT:
@@ -234,10 +331,12 @@ static int look(hwt_timer *timer, int64_t *next_ns)
 	default:
 		return ECANCELED;
 	}
-	if (timer->advancing)
+	if (!begin_look(timer))
 		return EBUSY;
-	/* Relaxed: under the mutex. */
-	*next_ns = next_call(timer, atomic_load_explicit(&timer->told_ns, memory_order_relaxed), next_time);
+	/* Relaxed: [driver]. */
+	told_ns = atomic_load_explicit(&timer->told_ns, memory_order_relaxed);
+	*next_ns = is_quiet(timer, told_ns) ? timer->quiet.until_ns : next_call(timer, told_ns, next_time);
+	end_look(timer);
 	return 0;
 }
 
@@ -250,6 +349,20 @@ int hwt_timer_next(hwt_timer *timer, int64_t *next_ns)
 	pthread_mutex_lock(&timer->monitor.mutex);
 	rc = look(timer, next_ns);
 	pthread_mutex_unlock(&timer->monitor.mutex);
+	return rc;
+}
+
+/* Under the mutex.  The next advance sets the alarm, which rings until then. */
+static int make_alarm(hwt_timer *timer)
+{
+	int rc;
+
+	if (!begin_look(timer))
+		return EBUSY;
+	rc = hwt_sleeper_make_alarm(&timer->lanes.idle.sleeper);
+	if (rc == 0)
+		timer->quiet.until_ns = INT64_MIN;
+	end_look(timer);
 	return rc;
 }
 
@@ -270,7 +383,7 @@ int hwt_timer_fd(hwt_timer *timer, int *fd)
 	if (atomic_load_explicit(&timer->state, memory_order_relaxed) != TIMER_DRIVEN)
 		rc = ECANCELED;
 	else if (sleeper_alarm(sleeper) < 0)
-		rc = timer->advancing ? EBUSY : hwt_sleeper_make_alarm(sleeper);
+		rc = make_alarm(timer);
 	if (rc == 0)
 		*fd = sleeper_alarm(sleeper);
 	pthread_mutex_unlock(&timer->monitor.mutex);

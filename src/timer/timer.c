@@ -126,6 +126,9 @@ static int create(hwt_timer **out, const hwt_config *config)
 	atomic_init(&timer->state, TIMER_INIT);
 	atomic_init(&timer->given_back, 0);
 	atomic_init(&timer->told_ns, 0);
+	atomic_init(&timer->driver, DRIVER_FREE);
+	timer->quiet.until_ns = INT64_MIN;
+	timer->alarm_tick = -1;
 	atomic_init(&timer->refused_stopped, 0);
 	hwt_counter_ask(clock_monotonic());
 	rc = init_parts(timer);
@@ -233,8 +236,7 @@ static void end_passes(hwt_timer *timer)
 	if (timer->has_thread)
 		pthread_join(timer->thread, NULL);
 	pthread_mutex_lock(&timer->monitor.mutex);
-	while (timer->advancing)
-		pthread_cond_wait(&timer->monitor.changed, &timer->monitor.mutex);
+	hwt_driver_close(timer);
 	pthread_mutex_unlock(&timer->monitor.mutex);
 	hwt_executor_wait(&timer->jobs);
 }

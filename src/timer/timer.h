@@ -32,6 +32,8 @@
  *
  * Ordering
  *
+ *   [driver]   the word is taken with acquire and given back with release: a thread that drives sees what the one
+ *              before has done.
  *   [started]  STARTED is stored with release and loaded with acquire: a thread that submits sees the grid's start.
  */
 #ifndef HWT_TIMER_H
@@ -48,6 +50,27 @@ enum timer_state {
 	TIMER_LOST,
 	TIMER_STOPPING,
 	TIMER_STOPPED,
+};
+
+/*
+ * Whose a DRIVEN timer is:
+ *
+ *     FREE <---> BUSY       begin and end of hwt_timer_advance, which take no lock
+ *     FREE <---> LOOK       a thread looks, for some instructions; under the mutex, where an advance waits for it
+ *     FREE ----> CLOSED     a stop, under the mutex
+ *     BUSY ----> AWAITED    a stop in the middle of an advance, the end of which makes it CLOSED, under the mutex
+ *
+ * One word, so that of a stop and an advance that begins at the same moment one sees the other.
+ */
+enum timer_driver { DRIVER_FREE, DRIVER_BUSY, DRIVER_LOOK, DRIVER_AWAITED, DRIVER_CLOSED };
+
+/*
+ * What the last advance has left for the next ones.  From from_ns on, and before until_ns, nothing in the wheel is due
+ * and until_ns is the answer.  What waits in the lanes waits until tick_ns.  No such time: until_ns is INT64_MIN.
+ */
+struct hwt_quiet {
+	int64_t from_ns, tick_ns, until_ns;
+	int64_t due_ns; /* what is due later than this is not due before until_ns */
 };
 
 #define HWT_THREAD_NAME_LENGTH 15
@@ -70,9 +93,10 @@ struct hwt_timer {
 
 	struct hwt_monitor monitor;
 
-	/* Of a DRIVEN timer. */
-	bool advancing;          /* a thread is in hwt_timer_advance; under the mutex */
-	bool alarm_is_set;       /* by an advance; under the mutex or by the thread that advances */
+	/* Of a DRIVEN timer.  The thread that has the driver's word may touch what is below it; [driver]. */
+	_Atomic int driver;
+	struct hwt_quiet quiet;
+	int64_t alarm_tick;      /* for which the alarm is set and the word published; -1: none */
 	_Atomic int64_t told_ns; /* the latest time that hwt_timer_advance was told, or the start */
 
 	_Atomic uint64_t refused_stopped; /* submissions refused because of the state, so in no lane */
@@ -128,6 +152,15 @@ int hwt_timer_launch(hwt_timer *timer);
  * has all later calls refused.  (launch.c)
  */
 void hwt_timer_lose(hwt_timer *timer);
+
+/* Takes the driver's word from FREE.  Returns what it was.  (This and the next two: driver.c) */
+int hwt_driver_take(hwt_timer *timer, int as);
+
+/* Ends an advance.  Returns 0, or ECANCELED if a stop has begun meanwhile, and wakes that. */
+int hwt_driver_end(hwt_timer *timer);
+
+/* Keeps advances out from now on, and waits for the end of the one in progress.  Under the mutex. */
+void hwt_driver_close(hwt_timer *timer);
 
 /* From INIT to DRIVEN, under the mutex.  Tick 0 is now: by the clock, or 0 of a virtual one. */
 void hwt_timer_start_driven(hwt_timer *timer);
