@@ -32,8 +32,8 @@
 static struct options options;
 static const struct subject *subjects[SUBJECTS_MAX + 1];
 
-static const struct scenario *const lists[] = { scenarios_load, scenarios_churn,  scenarios_fire,
-						scenarios_idle, scenarios_steady, scenarios_growth };
+static const struct scenario *const lists[] = { scenarios_load,   scenarios_churn,  scenarios_fire, scenarios_idle,
+						scenarios_steady, scenarios_growth, scenarios_loop };
 #define LISTS (sizeof(lists) / sizeof(lists[0]))
 
 struct row {
@@ -166,7 +166,7 @@ static bool takes_part(const struct subject *subject, const struct scenario *sce
 {
 	char name[32];
 
-	if (subject->rank > scenario->rank)
+	if (subject->rank > scenario->rank || scenario->driven != (subject->advance != NULL))
 		return false;
 	(void)snprintf(name, sizeof(name), " %s ", scenario->name);
 	return !subject->only || strstr(subject->only, name);

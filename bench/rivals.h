@@ -6,6 +6,7 @@
 #include "subject.h"
 
 extern const struct subject subject_hwt, subject_levels, subject_floor, subject_heap, subject_textbook, subject_timerfd;
+extern const struct subject subject_loop, subject_loop_fd, subject_tree; /* in the loop of their caller */
 
 /* Wrong on purpose: see subject_broken.c. */
 extern const struct subject subject_broken_lost, subject_broken_early, subject_broken_cancel;

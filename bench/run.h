@@ -55,12 +55,13 @@ struct scenario {
 	enum subject_rank rank;                 /* subjects behind it are left out */
 	bool slow;                              /* does with three rounds unless told otherwise */
 	bool brief;                             /* part of a quick run */
+	bool driven;                            /* for subjects with `advance`, and no others */
 	bool churn;                             /* few are pending at once, however many pass through */
 };
 #define SIZE_END SIZE_MAX
 
 extern const struct scenario scenarios_load[], scenarios_churn[], scenarios_fire[], scenarios_idle[],
-    scenarios_steady[], scenarios_growth[]; /* each ends with a name of NULL */
+    scenarios_steady[], scenarios_growth[], scenarios_loop[]; /* each ends with a name of NULL */
 
 /* The next figure of a run, in the order of the scenario's names. */
 void outcome_add(struct outcome *outcome, double figure);

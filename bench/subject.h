@@ -47,6 +47,12 @@ struct subject {
 	/* Moves a pending one to delay_ns from now; it keeps its arg.  0, or too late.  NULL: the library has none. */
 	int (*reschedule)(void *timer, struct handle *handle, int64_t delay_ns);
 
+	/*
+	 * For a timer in the loop of its caller, which has no thread: runs what is due, and returns when there is
+	 * something next.  NULL: it has a thread.
+	 */
+	int64_t (*advance)(void *timer, int64_t now_ns);
+
 	/* Stops and frees the timer.  Returns how many timeouts had neither run nor been cancelled. */
 	uint64_t (*destroy)(void *timer);
 

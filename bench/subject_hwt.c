@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The library itself, as two subjects: with either wheel.  Hidden here: its types, and that its tasks are given a handle. */
+/* The library itself: with either wheel, and in the loop of its caller, with and without a descriptor.  Hidden here: its types, and that its tasks are given a handle. */
 #include "rivals.h"
 
 #include <hwt.h>
@@ -13,7 +13,7 @@ static void hwt_subject_run(hwt_timeout timeout, void *arg)
 	hwt_subject_task(arg);
 }
 
-static void *init_wheel(const struct subject_config *subject, subject_task *task, uint32_t wheel)
+static void *init_timer(const struct subject_config *subject, subject_task *task, uint32_t wheel, uint32_t flags)
 {
 	hwt_config config = HWT_CONFIG_INIT;
 	hwt_timer *timer;
@@ -22,6 +22,7 @@ static void *init_wheel(const struct subject_config *subject, subject_task *task
 	config.tick_duration_ns = subject->tick_ns;
 	config.ticks_per_wheel = subject->buckets;
 	config.wheel = wheel;
+	config.flags = flags;
 	if (hwt_timer_create(&timer, &config) != 0)
 		return NULL;
 	if (hwt_timer_start(timer) == 0)
@@ -32,12 +33,35 @@ static void *init_wheel(const struct subject_config *subject, subject_task *task
 
 static void *hwt_subject_init(const struct subject_config *subject, subject_task *task)
 {
-	return init_wheel(subject, task, HWT_WHEEL_HASHED);
+	return init_timer(subject, task, HWT_WHEEL_HASHED, 0);
 }
 
 static void *hwt_levels_init(const struct subject_config *subject, subject_task *task)
 {
-	return init_wheel(subject, task, HWT_WHEEL_HIERARCHICAL);
+	return init_timer(subject, task, HWT_WHEEL_HIERARCHICAL, 0);
+}
+
+static void *hwt_loop_init(const struct subject_config *subject, subject_task *task)
+{
+	return init_timer(subject, task, HWT_WHEEL_HASHED, HWT_CALLER_DRIVEN);
+}
+
+static void *hwt_loop_fd_init(const struct subject_config *subject, subject_task *task)
+{
+	hwt_timer *timer = hwt_loop_init(subject, task);
+	int fd;
+
+	if (timer != NULL && hwt_timer_fd(timer, &fd) == 0)
+		return timer;
+	hwt_timer_destroy(timer);
+	return NULL;
+}
+
+static int64_t hwt_loop_advance(void *timer, int64_t now_ns)
+{
+	int64_t next_ns = now_ns;
+
+	return hwt_timer_advance(timer, now_ns, &next_ns) == 0 ? next_ns : now_ns;
 }
 
 static int hwt_subject_schedule(void *timer, void *arg, int64_t delay_ns, struct handle *out)
@@ -108,4 +132,30 @@ const struct subject subject_levels = {
 	.cancel = hwt_subject_cancel,
 	.reschedule = hwt_subject_reschedule,
 	.destroy = hwt_subject_destroy,
+};
+
+const struct subject subject_loop = {
+	.name = "loop",
+	.version = hwt_version,
+	.init = hwt_loop_init,
+	.schedule = hwt_subject_schedule,
+	.schedule_at = hwt_subject_schedule_at,
+	.cancel = hwt_subject_cancel,
+	.reschedule = hwt_subject_reschedule,
+	.advance = hwt_loop_advance,
+	.destroy = hwt_subject_destroy,
+	.producers_max = 1,
+};
+
+const struct subject subject_loop_fd = {
+	.name = "loop-fd",
+	.version = hwt_version,
+	.init = hwt_loop_fd_init,
+	.schedule = hwt_subject_schedule,
+	.schedule_at = hwt_subject_schedule_at,
+	.cancel = hwt_subject_cancel,
+	.reschedule = hwt_subject_reschedule,
+	.advance = hwt_loop_advance,
+	.destroy = hwt_subject_destroy,
+	.producers_max = 1,
 };

@@ -30,6 +30,7 @@ must_find() {
 
 result bench_load "$(run -q -r 1 -n 5000 -p 2 -S hwt,floor,heap,textbook -s S1wat,S2w,S7)"
 result bench_fire "$(run -q -r 1 -n 5000 -S hwt,timerfd -s S3,S8.S2)"
+result bench_loop "$(run -q -r 1 -n 500 -S loop,loop-fd,tree -s loop)"
 result bench_steady "$(run -q -r 1 -n 2000 -S hwt -s S6,S6c.rate,S6m)"
 result bench_csv "$(run -q -r 1 -n 5000 -p 1 -S hwt,textbook -s S1 -c "$work/some.csv"
 	awk -F, 'NR == 1 { columns = NF } NR > 1 && (NF < columns || $7 == "") { print "bad line: " $0 }
