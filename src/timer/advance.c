@@ -79,7 +79,7 @@ static int64_t next_alarm(hwt_timer *timer, int64_t now_ns)
  * due before, and a producer with something earlier rings it.  So an advance that only takes in what has come makes no
  * system call.  The price is an alarm for nothing if what it was set for is cancelled, once.
  *
- * A step of the clock rings the alarm of HWT_CLOCK_REALTIME, and only setting it anew silences that.
+ * A step of the clock rings the alarm of HWT_CLOCK_REALTIME, and only another setting silences that.
  */
 static bool keeps_alarm(const hwt_timer *timer, int64_t now_ns)
 {
