@@ -12,6 +12,8 @@
  *     idle      nothing due: round trips for each third of the lease, in five leases
  *     kill      two processes, 1000 due a second, one dies by SIGKILL: the longest wait of what was due then
  *     stop      the same, one stops
+ *     kills     N put ahead, 200 a second, each a task of 20 ms, two processes; about each second one is killed
+ *               and another one started, -k times: lost, kept back, begun and done more than once
  *     sync      200 writes of 4 KiB beside the file of the url, each synced: what the disk costs
  *     fill      puts N that are due in ten days, for the rounds with far rows
  *
@@ -42,20 +44,25 @@
 #define PUT_S 3
 #define RATE 1000 /* a second, in the scenarios that measure lateness */
 #define AHEAD_US INT64_C(3000000)
+#define KILLS_RATE 200 /* a second, in kills */
+#define TASK_US 20000
+#define KILLS_MAX 1000
 #define PAYLOAD 40 /* bytes, the number of the timeout among them */
 
 /* Shared with children, by fork. */
 struct shared {
 	_Atomic int64_t started_us;
 	atomic_uint ran, ready;
-	atomic_uint starts[N_MAX];
+	atomic_uint starts[N_MAX], ends[N_MAX]; /* ends: in kills alone */
 	int64_t due_us[N_MAX], begun_us[N_MAX];
 };
 
 static struct shared *shared;
 static const char *url, *schema;
 static unsigned n = 50000;
+static unsigned kills = 20;
 static int64_t lease_ns; /* 0: the default */
+static bool tasks_are_slow;
 
 static void check(const char *what, int rc)
 {
@@ -98,6 +105,10 @@ static int note_start(const hwt_store_run *run, void *ctx)
 		shared->begun_us[number] = clock_us(CLOCK_REALTIME);
 		shared->due_us[number] = run->due_us;
 		atomic_fetch_add(&shared->ran, 1);
+	}
+	if (tasks_are_slow) {
+		sleep_us(TASK_US);
+		atomic_fetch_add(&shared->ends[number], 1);
 	}
 	return 0;
 }
@@ -156,6 +167,7 @@ static void put_range(hwt_store *store, unsigned first, unsigned count, int64_t 
 {
 	static char payload[BATCH][PAYLOAD];
 	static hwt_store_spec specs[BATCH];
+	static char keys[BATCH][12];
 
 	for (unsigned from = 0; from < count; from += BATCH) {
 		unsigned batch = count - from < BATCH ? count - from : BATCH;
@@ -168,6 +180,10 @@ static void put_range(hwt_store *store, unsigned first, unsigned count, int64_t 
 			specs[i].kind = KIND;
 			specs[i].data = payload[i];
 			specs[i].len = PAYLOAD;
+			if (tasks_are_slow) { /* what is left is known by its key */
+				snprintf(keys[i], sizeof(keys[i]), "%u", number);
+				specs[i].key = keys[i];
+			}
 			if (due_us != NULL) {
 				specs[i].flags = HWT_STORE_ABSOLUTE;
 				specs[i].due_us = due_us(number);
@@ -490,6 +506,14 @@ static void runner(void)
 	check("close", hwt_store_close(store));
 }
 
+/* Runs until it is killed. */
+static void starter(void)
+{
+	start_store();
+	for (;;)
+		pause();
+}
+
 /* What was due in the last 100 ms before the blow or after it, and how long it waited from then on. */
 static void take_over(int signal, const char *figure)
 {
@@ -533,6 +557,90 @@ static void stop_one(void)
 	take_over(SIGTERM, "wait_after_stop");
 }
 
+static int64_t even_due_us(unsigned number)
+{
+	return atomic_load(&shared->started_us) + (int64_t)number * 1000000 / KILLS_RATE;
+}
+
+static bool note_left(void *ctx, const hwt_store_info *info)
+{
+	bool *left = ctx;
+
+	left[strtoul(info->key, NULL, 10)] = true;
+	return true;
+}
+
+/* How many of the numbers are left, FAILED ones among them. */
+static unsigned find_left(hwt_store *store, bool *left)
+{
+	unsigned states = 1u << HWT_STORE_PENDING | 1u << HWT_STORE_RUNNING | 1u << HWT_STORE_FAILED, count = 0;
+
+	memset(left, 0, n * sizeof(*left));
+	check("each", hwt_store_each(store, KIND, states, note_left, left));
+	for (unsigned i = 0; i < n; i++)
+		count += left[i];
+	return count;
+}
+
+static void print_kills(const bool *left, int64_t settled_us)
+{
+	unsigned lost = 0, kept = 0, again = 0, twice = 0, early = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		lost += atomic_load(&shared->ends[i]) == 0 && !left[i];
+		kept += left[i];
+		again += atomic_load(&shared->starts[i]) > 1;
+		twice += atomic_load(&shared->ends[i]) > 1;
+		early += atomic_load(&shared->starts[i]) > 0 && shared->begun_us[i] < shared->due_us[i];
+	}
+	print_figure("kills_lost", "jobs", lost);
+	print_figure("kills_kept_back", "jobs", kept);
+	print_figure("kills_begun_again", "jobs", again);
+	print_figure("kills_done_twice", "jobs", twice);
+	print_figure("kills_settled", "s", (double)settled_us / 1e6);
+	if (lost > 0 || kept > 0 || early > 0)
+		exit(1);
+}
+
+/*
+ * What has run is noted in memory that outlives the processes.  No store is open here while processes begin: none may
+ * inherit one.
+ */
+static void kill_many(void)
+{
+	hwt_store *store = open_store();
+	bool *left = calloc(n, sizeof(*left));
+	int64_t last_us = 0, end_us;
+	pid_t pids[2];
+
+	check("memory", left != NULL ? 0 : ENOMEM);
+	tasks_are_slow = true;
+	atomic_store(&shared->started_us, clock_us(CLOCK_REALTIME) + AHEAD_US);
+	put_range(store, 0, n, even_due_us);
+	check("close", hwt_store_close(store));
+	for (unsigned i = 0; i < 2; i++)
+		pids[i] = spawn(starter);
+	sleep_us(atomic_load(&shared->started_us) - clock_us(CLOCK_REALTIME));
+	for (unsigned i = 0; i < kills; i++) {
+		last_us = clock_us(CLOCK_MONOTONIC);
+		kill(pids[i % 2], SIGKILL);
+		waitpid(pids[i % 2], NULL, 0);
+		pids[i % 2] = spawn(starter);
+		sleep_us(last_us + (600 + i * INT64_C(7919) % 800) * 1000 - clock_us(CLOCK_MONOTONIC));
+	}
+	store = open_store();
+	end_us = clock_us(CLOCK_MONOTONIC) + (int64_t)n * 1000000 / KILLS_RATE + 30000000;
+	while (find_left(store, left) > 0 && clock_us(CLOCK_MONOTONIC) < end_us)
+		sleep_us(100000);
+	print_kills(left, clock_us(CLOCK_MONOTONIC) - last_us);
+	check("close", hwt_store_close(store));
+	for (unsigned i = 0; i < 2; i++) {
+		kill(pids[i], SIGKILL);
+		waitpid(pids[i], NULL, 0);
+	}
+	free(left);
+}
+
 static const struct scenario {
 	const char *name;
 	void (*run)(void);
@@ -540,7 +648,7 @@ static const struct scenario {
 } scenarios[] = {
 	{ "lives", lives, 50000 }, { "one", put_one, 0 },     { "sixteen", put_sixteen, 0 }, { "late", late, 5000 },
 	{ "live", live, 5000 },    { "idle", idle, 0 },       { "kill", kill_one, 12000 },   { "stop", stop_one, 6000 },
-	{ "sync", sync_disk, 0 },  { "fill", fill, 1000000 },
+	{ "sync", sync_disk, 0 },  { "fill", fill, 1000000 }, { "kills", kill_many, 4000 },
 };
 
 int main(int argc, char **argv)
@@ -549,7 +657,7 @@ int main(int argc, char **argv)
 	long count = 0;
 	int c;
 
-	while ((c = getopt(argc, argv, "u:S:n:l:")) != -1) {
+	while ((c = getopt(argc, argv, "u:S:n:l:k:")) != -1) {
 		switch (c) {
 		case 'u':
 			url = optarg;
@@ -563,6 +671,9 @@ int main(int argc, char **argv)
 		case 'l':
 			lease_ns = HWT_MS(strtol(optarg, NULL, 10));
 			break;
+		case 'k':
+			kills = (unsigned)strtoul(optarg, NULL, 10);
+			break;
 		default:
 			return 2;
 		}
@@ -570,9 +681,9 @@ int main(int argc, char **argv)
 	for (size_t i = 0; optind + 1 == argc && i < sizeof(scenarios) / sizeof(scenarios[0]); i++)
 		if (strcmp(argv[optind], scenarios[i].name) == 0)
 			scenario = &scenarios[i];
-	if (scenario == NULL || url == NULL || count < 0 || count > N_MAX) {
-		fputs("usage: store_bench -u URL [-S SCHEMA] [-n N] [-l LEASE_MS] "
-		      "lives|one|sixteen|late|live|idle|kill|stop|sync|fill\n",
+	if (scenario == NULL || url == NULL || count < 0 || count > N_MAX || kills < 1 || kills > KILLS_MAX) {
+		fputs("usage: store_bench -u URL [-S SCHEMA] [-n N] [-l LEASE_MS] [-k KILLS] "
+		      "lives|one|sixteen|late|live|idle|kill|stop|kills|sync|fill\n",
 		      stderr);
 		return 2;
 	}

@@ -8,28 +8,36 @@
 //     idle           N are due in ten days, a worker is started: statements and processor time a second
 //     kill           a worker is killed while it runs a job: how long until another worker starts it
 //     kill_shortest  the same with the shortest setting there is
+//     kills          N put ahead, 200 a second, each a task of 20 ms, two workers; about each second one is killed and
+//                    another one started, KILLS times: lost, kept back, begun and done more than once
 //
-// PGURL, REDIS_PORT, BEANSTALKD_PORT say where the servers are, SERVER_PID whose processor time counts in idle.
-// Output: lines FIGURE UNIT VALUE; "# ..." says what cannot be compared.  Exit status 1: lost, twice or early.
+// PGURL, REDIS_PORT, BEANSTALKD_PORT say where the servers are; in idle SERVER_PID, whose processor time counts, and
+// PGLOG, where PostgreSQL logs all statements.
+// Output: lines FIGURE UNIT VALUE; "# ..." says what cannot be compared.  Exit status 1: lost, twice or early (where
+// nothing is killed).
 //
 // Each is set up as its manual recommends for such a load; where two settings exclude each other, `late` has that for
 // short waits and `lives` that for throughput.  A worker is a process of its own, as the others' adders are.
 import { fork } from 'node:child_process';
-import { readFileSync, readdirSync } from 'node:fs';
+import { mkdtempSync, openSync, readFileSync, readdirSync, rmSync, writeSync } from 'node:fs';
 import net from 'node:net';
+import { tmpdir } from 'node:os';
 
 const [subject, scenario, count] = process.argv.slice(2);
 const isWorker = process.env.RIVAL_WORKER !== undefined;
 const PAYLOAD = 'x'.repeat(36);
 const RATE = 1000, BATCH = 500, AHEAD_MS = 3000, FAR_MS = 864e6, CONCURRENCY = 24;
 const WAIT_MS = { kill: 70000, kill_shortest: 30000 };
+const KILLS = Number(process.env.KILLS ?? 20), KILLS_RATE = 200, TASK_MS = 20;
 const now = () => performance.timeOrigin + performance.now();
 const sleep = ms => new Promise(resolve => setTimeout(resolve, ms));
 const figure = (name, unit, value) => console.log(`${name} ${unit} ${Number(value.toPrecision(6))}`);
 const note = text => console.log(`# ${text}`);
 
 /*
- * The subjects.  add: jobs of {n, atMs}, atMs 0: at once.  work: calls run(n) for each.  statements: how many so far.
+ * The subjects.  add: jobs of {n, atMs}, atMs 0: at once.  work: calls run(n) for each.  statements: how many so far;
+ * asks: how many of them each question is.  left: how many are not done yet.  kept: the numbers of these and of those that have failed.  patienceMs: how long after
+ * the last kill it may take until nothing waits for the dead any more; where that is 15 minutes or 4 hours, a few seconds.
  */
 
 async function pool() {
@@ -37,12 +45,9 @@ async function pool() {
 	return new pg.Pool({ connectionString: process.env.PGURL, max: 4 });
 }
 
-// Transactions of all sessions: one statement each, as neither rival opens any.
-async function pgStatements(db) {
-	await sleep(1500); // sessions tell what they have done once a second
-	const { rows } = await db.query(
-		'select xact_commit + xact_rollback as n from pg_stat_database where datname = current_database()');
-	return Number(rows[0].n);
+// Statements of all sessions, by the server's log.  (Its counter of transactions also counts the ends of pipelines.)
+async function pgStatements() {
+	return readFileSync(process.env.PGLOG, 'latin1').match(/ LOG: {2}(?:statement|execute [^:]*): /g)?.length ?? 0;
 }
 
 const subjects = {
@@ -58,8 +63,10 @@ const subjects = {
 				late: 'pollInterval 2 s, its default and recommendation; a job that is not due yet is found by polling',
 				lives: `localQueue of ${BATCH}, ends and failures in batches: what its manual recommends for throughput`,
 				kill: 'jobs of a dead worker are unlocked after 4 hours, which no setting changes: not waited for',
+				kills: 'what the dead hold is unlocked after 4 hours: not waited for, kept back',
 			},
 			waits: { kill: 4 * 3600, kill_shortest: 4 * 3600 },
+			patienceMs: 10000,
 			add: jobs => utils.addJobs(jobs.map(job => ({
 				identifier: 'bench',
 				payload: { n: job.n, x: PAYLOAD },
@@ -81,10 +88,15 @@ const subjects = {
 					taskList: { bench: payload => task(payload.n) },
 				});
 			},
-			statements: () => pgStatements(db),
+			statements: pgStatements,
+			asks: 0,
 			async left() {
 				const { rows } = await db.query('select count(*)::int as n from graphile_worker.jobs');
 				return rows[0].n;
+			},
+			async kept() {
+				const { rows } = await db.query("select (payload->>'n')::int as n from graphile_worker._private_jobs");
+				return rows.map(row => row.n);
 			},
 			async close() {
 				await runner?.stop();
@@ -111,8 +123,10 @@ const subjects = {
 				lives: `pollingIntervalSeconds 0.5, batches of ${BATCH}: between two polls one batch a worker`,
 				kill: 'a job expires 15 minutes after its start, by default: not waited for',
 				kill_shortest: 'expireInSeconds 1, maintenance each second; with it no task may take longer than a second',
+				kills: `batches of ${CONCURRENCY} at once; what the dead hold expires after 15 minutes: not waited for, kept back`,
 			},
 			waits: { kill: 900 },
+			patienceMs: 10000,
 			add: jobs => boss.insert(jobs.map(job => ({
 				name: 'bench',
 				data: { n: job.n, x: PAYLOAD },
@@ -120,18 +134,26 @@ const subjects = {
 				...(shortest ? { expireInSeconds: 1 } : {}),
 			}))),
 			async work(task) {
+				const batchSize = scenario === 'kills' ? CONCURRENCY : scenario.startsWith('kill') ? 1 : BATCH;
 				for (let i = 0; i < 4; i++)
-					await boss.work('bench', { batchSize: scenario.startsWith('kill') ? 1 : BATCH,
-						pollingIntervalSeconds: 0.5 }, async jobs => {
+					await boss.work('bench', { batchSize, pollingIntervalSeconds: 0.5 }, async jobs => {
+						if (scenario === 'kills')
+							return Promise.all(jobs.map(job => task(job.data.n)));
 						for (const job of jobs)
 							await task(job.data.n);
 					});
 			},
-			statements: () => pgStatements(db),
+			statements: pgStatements,
+			asks: 0,
 			async left() {
 				const { rows } = await db.query(
 					"select count(*)::int as n from pgboss.job where name = 'bench' and state < 'completed'");
 				return rows[0].n;
+			},
+			async kept() {
+				const { rows } = await db.query(`select (data->>'n')::int as n from pgboss.job
+					where name = 'bench' and state <> 'completed'`);
+				return rows.map(row => row.n);
 			},
 			async close() {
 				await boss.stop({ graceful: false, wait: true });
@@ -151,7 +173,9 @@ const subjects = {
 				late: 'Redis with appendonly yes, appendfsync everysec: a second of accepted jobs is lost with the machine',
 				kill: 'lockDuration and stalledInterval 30 s, its defaults',
 				kill_shortest: 'lockDuration and stalledInterval 1 s; its manual warns of short locks: a busy loop loses them',
+				kills: 'lockDuration and stalledInterval 30 s, its defaults; a job that stalls twice has failed',
 			},
+			patienceMs: 70000,
 			add: jobs => queue.addBulk(jobs.map(job => ({
 				name: 'bench',
 				data: { n: job.n, x: PAYLOAD },
@@ -169,12 +193,17 @@ const subjects = {
 				worker.on('error', () => {});
 				await worker.waitUntilReady();
 			},
+			asks: 1,
 			async statements() {
 				return Number(/total_commands_processed:(\d+)/.exec(await admin.info('stats'))[1]);
 			},
 			async left() {
 				const counts = await queue.getJobCounts('wait', 'active', 'delayed', 'prioritized', 'failed');
 				return Object.values(counts).reduce((a, b) => a + b, 0);
+			},
+			async kept() {
+				const jobs = await queue.getJobs(['wait', 'active', 'delayed', 'prioritized', 'failed']);
+				return jobs.map(job => job.data.n);
 			},
 			async close() {
 				await worker?.close(true);
@@ -228,7 +257,9 @@ const subjects = {
 				late: 'delays are whole seconds, rounded up here: half a second of the lateness is its grid',
 				lives: 'puts have no batches, so 500 are sent at once; the binlog is synced each 50 ms, its default',
 				kill: 'a job is free again when the connection closes, at once; a machine that vanishes costs the TTR (60 s)',
+				kills: 'jobs are due on whole seconds, 200 at once',
 			},
+			patienceMs: 10000,
 			async add(jobs) {
 				const answers = await Promise.all(jobs.map(job => {
 					const body = JSON.stringify({ n: job.n, x: PAYLOAD });
@@ -253,12 +284,18 @@ const subjects = {
 					})();
 				}
 			},
+			asks: 1,
 			async statements() {
 				return [...(await stats()).matchAll(/^cmd-[a-z-]+: (\d+)/gm)].reduce((sum, m) => sum + Number(m[1]), 0);
 			},
 			async left() {
 				return [...(await stats()).matchAll(/^current-jobs-(?:ready|reserved|delayed|buried): (\d+)/gm)]
 					.reduce((sum, m) => sum + Number(m[1]), 0);
+			},
+			async kept() {
+				if (await this.left() > 0)
+					throw new Error('beanstalkd has jobs left, and cannot list them');
+				return [];
 			},
 			async close() {
 				stopped = true;
@@ -270,13 +307,15 @@ const subjects = {
 };
 
 /*
- * A worker process: tells of its runs by [n, when it started].
+ * A worker process: tells of its runs by [n, when it started]; one that will be killed writes to RIVAL_LOG, from which
+ * the kill takes nothing.
  */
 
 async function workerMain() {
 	const it = await subjects[subject]();
 	let starts = [];
 	const holds = process.env.RIVAL_WORKER === 'holds';
+	const log = process.env.RIVAL_LOG && openSync(process.env.RIVAL_LOG, 'a');
 	const tell = () => {
 		if (starts.length > 0)
 			process.send({ starts });
@@ -284,6 +323,12 @@ async function workerMain() {
 	};
 	setInterval(tell, 20);
 	await it.work(async n => {
+		if (log) {
+			writeSync(log, `begun ${n}\n`);
+			await sleep(TASK_MS);
+			writeSync(log, `done ${n}\n`);
+			return;
+		}
 		starts.push([n, now()]);
 		if (holds) {
 			tell();
@@ -402,8 +447,9 @@ const scenarios = {
 		const before = await it.statements(), own = processorTime(worker.pid), servers = processorTime(server), at = now();
 		await sleep(seconds * 1000);
 		const took = (now() - at) / 1000;
+		const statements = await it.statements() - it.asks;
 		const cpu = processorTime(worker.pid) - own, serverCpu = processorTime(server) - servers;
-		figure('idle_statements', '1/s', (await it.statements() - before - 1) / took);
+		figure('idle_statements', '1/s', (statements - before) / took);
 		figure('idle_worker_cpu', 'ms/s', cpu * 1000 / took);
 		figure('idle_server_cpu', 'ms/s', serverCpu * 1000 / took);
 		await stopWorker(worker);
@@ -426,11 +472,53 @@ const scenarios = {
 		figure('wait_after_kill', 's', (begun - blow) / 1000);
 		await stopWorker(second);
 	},
+
+	async kills(it, n) {
+		const folder = mkdtempSync(`${tmpdir()}/rivals-`), workers = [];
+		let begun, done, last;
+		process.env.RIVAL_LOG = `${folder}/log`;
+		const startMs = now() + AHEAD_MS;
+		await addAll(it, n, i => startMs + i * 1000 / KILLS_RATE);
+		for (let i = 0; i < 2; i++)
+			workers.push(await startWorker('runs', () => {}));
+		await sleep(startMs - now());
+		for (let i = 0; i < KILLS; i++) {
+			const next = sleep(600 + i * 7919 % 800); // irregular: some rivals work on whole seconds
+			last = now();
+			await stopWorker(workers.shift());
+			workers.push(await startWorker('runs', () => {}));
+			await next;
+		}
+		const read = () => {
+			begun = new Array(n).fill(0);
+			done = new Array(n).fill(0);
+			for (const [, what, i] of readFileSync(process.env.RIVAL_LOG, 'latin1').matchAll(/(begun|done) (\d+)/g))
+				(what === 'done' ? done : begun)[i]++;
+		};
+		let left = n;
+		while (left > 0 && now() < Math.max(last, startMs + n * 1000 / KILLS_RATE) + it.patienceMs) {
+			await sleep(250);
+			left = await it.left();
+		}
+		const settled = now();
+		await sleep(500);
+		read();
+		for (const worker of workers)
+			await stopWorker(worker);
+		rmSync(folder, { recursive: true });
+		const kept = new Set(await it.kept());
+		figure('kills_lost', 'jobs', done.filter((times, i) => times === 0 && !kept.has(i)).length);
+		figure('kills_kept_back', 'jobs', kept.size);
+		figure('kills_begun_again', 'jobs', begun.filter(times => times > 1).length);
+		figure('kills_done_twice', 'jobs', done.filter(times => times > 1).length);
+		if (kept.size === 0)
+			figure('kills_settled', 's', (settled - last) / 1000);
+	},
 };
 scenarios.kill_shortest = scenarios.kill;
 
 if (!subjects[subject] || !scenarios[scenario]) {
-	console.error('usage: rivals.mjs graphile|pgboss|bullmq|beanstalkd late|lives|idle|kill|kill_shortest [N]');
+	console.error('usage: rivals.mjs graphile|pgboss|bullmq|beanstalkd late|lives|idle|kill|kill_shortest|kills [N]');
 	process.exit(2);
 }
 if (isWorker) {

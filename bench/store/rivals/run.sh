@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # run.sh BUILD [-q]: libhwt-store beside graphile-worker and pg-boss on the same PostgreSQL, BullMQ on Redis, and beanstalkd:
-# each scenario of rivals.mjs for each subject in turn, at most ten minutes.  -q: a smoke run with little load.
+# each scenario of rivals.mjs for each subject in turn, at most fifteen minutes.  -q: a smoke run with little load.
 #
 # It installs what it needs: the packages of package-lock.json by npm into BUILD/bench/rivals, and as root on Debian
 # redis-server and beanstalkd.  A rival that is not there is left out, and it says so.  Servers are private: a socket
@@ -27,18 +27,18 @@ if [ "${1:-}" != inside ]; then
 	else
 		echo 'bench-store-rivals: npm is not installed: the rivals are left out'
 	fi
-	timeout 600 test/store_pg.sh run "$0" inside "$@"
+	timeout 900 test/store_pg.sh run "$0" inside "$@"
 	rc=$?
 	[ $rc -ne 77 ] || echo 'bench-store-rivals: no PostgreSQL server is installed'
-	[ $rc -ne 124 ] || echo 'bench-store-rivals: stopped after ten minutes'
+	[ $rc -ne 124 ] || echo 'bench-store-rivals: stopped after fifteen minutes'
 	[ ! -s "$out" ] || { echo; bench/store/rivals/table.sh "$out"; }
 	exit $rc
 fi
 
 BUILD=$2
-late=4000 lives=20000 far=100000 ours_lives=50000
+late=4000 lives=20000 far=100000 ours_lives=50000 killed=4000 KILLS=20
 if [ "${3:-}" = -q ]; then
-	late=200 lives=1000 far=2000 ours_lives=2000
+	late=200 lives=1000 far=2000 ours_lives=2000 killed=600 KILLS=2
 fi
 out=$BUILD/bench/rivals.csv
 : >"$out"
@@ -52,8 +52,9 @@ trap clean_up EXIT
 trap 'exit 130' INT TERM
 
 PGURL=$HWT_STORE_PG_URL
+PGLOG=${PGURL#*host=}/log.server
 REDIS_PORT=$((20000 + $$ % 20000)) BEANSTALKD_PORT=$((20001 + $$ % 20000))
-export PGURL REDIS_PORT BEANSTALKD_PORT SERVER_PID
+export PGURL PGLOG REDIS_PORT BEANSTALKD_PORT SERVER_PID KILLS
 postgres=$("$HWT_STORE_PG_BIN/psql" -qAt -d "$PGURL" -c "select (regexp_split_to_array(pg_read_file('postmaster.pid'), '\n'))[1]")
 
 if command -v redis-server >/dev/null 2>&1; then
@@ -97,10 +98,12 @@ ours() { # ENGINE SCENARIO ARGS...
 	fi
 }
 
-# The statements of all sessions, and the processor time of the process and of the server.
-transactions() {
-	sleep 1.5
-	"$HWT_STORE_PG_BIN/psql" -qAt -d "$PGURL" -c "select xact_commit + xact_rollback from pg_stat_database where datname = current_database()"
+log_statements() { # all | none
+	"$HWT_STORE_PG_BIN/psql" -q -d "$PGURL" -c "alter system set log_statement = '$1'" -c 'select pg_reload_conf()' >/dev/null
+}
+# The statements of all sessions, by the server's log.
+statements() {
+	grep -c ' LOG:  \(statement\|execute [^:]*\): ' "$PGLOG"
 }
 cpu_of() { # PID: in hundredths of a second, with its children
 	cat /proc/[0-9]*/stat 2>/dev/null | awk -v pid="$1" '{ line = $0; sub(/^.*\) /, "", line); split(line, f, " "); split($0, g, " ")
@@ -115,13 +118,12 @@ ours_idle() { # ENGINE
 	"$BUILD/bench/store_bench" -u "$url" -S b_idle idle >/dev/null 2>&1 &
 	pid=$!
 	sleep 5
-	before=$(transactions) own=$(cpu_of $pid) server=$(cpu_of "$postgres")
+	before=$(statements) own=$(cpu_of $pid) server=$(cpu_of "$postgres")
 	sleep 12
 	own=$(($(cpu_of $pid) - own)) server=$(($(cpu_of "$postgres") - server))
-	after=$(transactions)
+	after=$(statements)
 	{
-		# The counter is read twice, 13.5 seconds apart, and reading it is one of them.
-		[ "$1" != postgresql ] || awk "BEGIN { print \"idle_statements 1/s\", ($after - $before - 1) / 13.5 }"
+		[ "$1" != postgresql ] || awk "BEGIN { print \"idle_statements 1/s\", ($after - $before) / 12 }"
 		awk "BEGIN { print \"idle_worker_cpu ms/s\", $own * 10 / 12 }"
 		[ "$1" != postgresql ] || awk "BEGIN { print \"idle_server_cpu ms/s\", $server * 10 / 12 }"
 	} | note "hwt-$1" idle
@@ -139,32 +141,36 @@ rival() { # SUBJECT SCENARIO N
 	"$HWT_STORE_PG_BIN/psql" -q -d "$PGURL" -c 'set client_min_messages = warning; drop schema if exists graphile_worker cascade;
 		drop schema if exists pgboss cascade' >/dev/null
 	[ "$1" != bullmq ] || redis-cli -p "$REDIS_PORT" flushall >/dev/null
-	if (cd "$BUILD/bench/rivals" && timeout 120 node rivals.mjs "$@") >"$folder/figures" 2>"$folder/errors"; then
+	if (cd "$BUILD/bench/rivals" && timeout 180 node rivals.mjs "$@") >"$folder/figures" 2>"$folder/errors"; then
 		note "$1" "$2" <"$folder/figures"
 	else
 		wrong "$1" "$2"
 	fi
 }
 
-rivals=${HWT_RIVALS:-'graphile pgboss bullmq beanstalkd'}
-ours sqlite late -n "$late" late
-ours postgresql late -n "$late" late
-for subject in $rivals; do rival "$subject" late "$late"; done
-ours sqlite lives -n "$ours_lives" lives
-ours postgresql lives -n "$ours_lives" lives
-for subject in $rivals; do rival "$subject" lives "$lives"; done
-ours sqlite kill kill
-ours sqlite kill_shortest -l 1000 kill
-ours postgresql kill kill
-ours postgresql kill_shortest -l 1000 kill
-for subject in $rivals; do
-	rival "$subject" kill
-	rival "$subject" kill_shortest
+rivals=${HWT_RIVALS-'graphile pgboss bullmq beanstalkd'}
+for scenario in ${HWT_RIVALS_SCENARIOS:-late lives kill kill_shortest kills idle}; do
+	case $scenario in
+	late) ours_args="-n $late late" args=$late ;;
+	lives) ours_args="-n $ours_lives lives" args=$lives ;;
+	kill) ours_args=kill args='' ;;
+	kill_shortest) ours_args='-l 1000 kill' args='' ;;
+	kills) ours_args="-n $killed -k $KILLS kills" args=$killed ;;
+	idle) ours_args='' args=$far ;; # last: nothing removes beanstalkd's far ones
+	*) echo "bench-store-rivals: no scenario $scenario"; exit 2 ;;
+	esac
+	[ "$scenario" != idle ] || log_statements all
+	for engine in sqlite postgresql; do
+		if [ "$scenario" = idle ]; then
+			ours_idle $engine
+		else
+			# shellcheck disable=SC2086 # several arguments
+			ours $engine "$scenario" $ours_args
+		fi
+	done
+	for subject in $rivals; do
+		# shellcheck disable=SC2086 # none or one
+		rival "$subject" "$scenario" $args
+	done
 done
-ours_idle sqlite
-ours_idle postgresql
-for subject in $rivals; do
-	[ "$subject" = beanstalkd ] || rival "$subject" idle "$far"
-done
-rival beanstalkd idle "$far" # last: nothing removes its far ones
 exit $status

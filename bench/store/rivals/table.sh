@@ -3,7 +3,7 @@
 # table.sh FILE: the figures of run.sh as a table of markdown, a row a figure, a column a subject.
 awk -F, '
 	function unit_of(row) { return units[row] }
-	{
+	!/^#/ {
 		row = $2 " " $3
 		if (!(row in units)) { rows[++n] = row; units[row] = $4 }
 		if (!($1 in seen)) { seen[$1] = 1; subjects[++m] = $1 }
