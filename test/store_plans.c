@@ -6,6 +6,8 @@
  * looked at, too, whether a test executes it or not.  Each is planned by the connections of the engine, with the tables
  * empty and unknown, as when a store begins (a plan is kept from then on), and with many rows.
  *
+ * HWT_PLANS_URL and HWT_PLANS_SCHEMA name a store that is filled already, as large as can be: bench/store/scale.sh.
+ *
  * A plan passes if whatever reads the timeouts goes by an index, and says which, with a condition on it.
  */
 #include "store.h"
@@ -264,12 +266,25 @@ static void check_plans(hwt_store *store, enum hwts_role role)
 	printf("# %u statements\n", planned);
 }
 
-static void fill(hwt_store *store)
+/* The store that the environment names takes the place of this test's. */
+static bool is_given(void)
+{
+	const char *url = getenv("HWT_PLANS_URL"), *schema = getenv("HWT_PLANS_SCHEMA");
+
+	if (!url || !schema)
+		return false;
+	world.sqlite = strncmp(url, "sqlite:", 7) == 0;
+	(void)snprintf(world.url, sizeof(world.url), "%s", url);
+	(void)snprintf(world.schema, sizeof(world.schema), "%s", schema);
+	return true;
+}
+
+static void fill(hwt_store *store, const char *even, const char *odd)
 {
 	hwt_store_spec *specs = calloc(ROWS, sizeof(*specs));
 
 	for (int i = 0; i < ROWS; i++)
-		specs[i] = spec_of(i % 2 ? "a" : "b", HWT_S(3600) + HWT_MS(i));
+		specs[i] = spec_of(i % 2 ? odd : even, HWT_S(3600) + HWT_MS(i));
 	CHECK_CALL(hwt_store_put_many(store, specs, ROWS, NULL), 0);
 	free(specs);
 }
@@ -288,10 +303,13 @@ TEST(no_statement_reads_all_timeouts_when_there_are_many)
 {
 	hwt_store *store;
 	struct hwts_conn *conn = NULL;
+	bool given;
 
 	fresh_world();
+	given = is_given();
 	store = open_store();
-	fill(store);
+	if (!given)
+		fill(store, "a", "b");
 	check_plans(store, HWTS_BEGIN);
 	CHECK_INT(store->engine->connect(store->db, HWTS_BEGIN, &conn), ==, 0);
 #ifdef HWT_STORE_SQLITE
@@ -310,6 +328,73 @@ TEST(no_statement_reads_all_timeouts_when_there_are_many)
 	check_plans(store, HWTS_BEGIN);
 	check_plans(store, HWTS_TASK); /* the planner's own settings, as on a caller's connection */
 	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/*
+ * What the statements read
+ */
+
+#ifdef HWT_STORE_POSTGRES
+static int64_t one_number(const char *sql)
+{
+	PGconn *db = PQconnectdb(strncmp(world.url, "pg:", 3) == 0 ? world.url + 3 : world.url);
+	PGresult *result = PQexec(db, sql);
+	int64_t number = -1;
+
+	CHECK_INT(PQntuples(result), ==, 1);
+	if (PQntuples(result) == 1)
+		number = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
+	PQclear(result);
+	PQfinish(db);
+	return number;
+}
+
+/* Entries of the index by due time that sessions have read; each counts once it has ended. */
+static int64_t entries_read(int64_t least)
+{
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS, read = -1;
+	char sessions[256], reads[256];
+
+	(void)snprintf(sessions, sizeof(sessions),
+		       "select count(*) from pg_stat_activity where query like '%%%s%%' and pid <> pg_backend_pid()",
+		       world.schema);
+	(void)snprintf(reads, sizeof(reads),
+		       "select idx_tup_read from pg_stat_user_indexes where indexrelname = '%s_due'", world.schema);
+	while ((one_number(sessions) > 0 || (read = one_number(reads)) < least) && hwt_now() < give_up_ns)
+		sleep_ms(10);
+	return read;
+}
+#endif
+
+TEST(a_window_of_many_pages_is_read_once)
+{
+	hwt_store_config config;
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store *store;
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS, read = 0;
+
+	fresh_world();
+	if (world.sqlite)
+		SKIP("of PostgreSQL, which counts what is read");
+	config = store_config();
+	config.lease_ns = HWT_S(600); /* one look, and what it reads on */
+	store = open_with(&config);
+	kind.name = "b";
+	kind.task = count_run;
+	kind.shards = 1;
+	kind.horizon_ns = HWT_S(7200);
+	CHECK_CALL(hwt_store_register(store, &kind), 0);
+	fill(store, "b", "b");
+	CHECK_CALL(hwt_store_start(store), 0);
+	while (stats_of_store(store).window < ROWS && hwt_now() < give_up_ns)
+		sleep_ms(1);
+	CHECK_INT(stats_of_store(store).window, ==, ROWS);
+	CHECK_CALL(hwt_store_close(store), 0);
+#ifdef HWT_STORE_POSTGRES
+	read = entries_read(ROWS);
+#endif
+	CHECK_INT(read, >=, ROWS);
+	CHECK_INT(read, <, 5 * ROWS); /* once, and once more by each renewal; not by each of the ten pages */
 }
 
 STORE_MAIN(NULL)

@@ -114,6 +114,7 @@ static void look_args(struct pg_args *args, const struct hwts_look *look)
 	(void)snprintf(xmin, sizeof(xmin), "%llu", (unsigned long long)look->xmin);
 	hwts_pg_text(args, xmin);
 	hwts_pg_int8(args, look->renew ? look->overdue_us : HWTS_LATEST_US);
+	hwts_pg_bool(args, look->renew);
 }
 
 #define SHARDS_AND_MARKS "unnest($1::int[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[]) m(s, e, h, d, i)"
@@ -123,6 +124,9 @@ static void look_args(struct pg_args *args, const struct hwts_look *look)
 /*
  * Rows are (part, id, due_us, shard, len).  Part 0 is one row with the clock and xmin, 1 what lies beyond the marks, 2
  * what became visible before them, 3 what is overdue.
+ *
+ * Pages that are read on have no part 2, which reads all that lies before the marks.  What becomes visible behind such
+ * a page is found by the next look that renews: its xmin is older.
  */
 static const char LOOK[] =
     "with n as materialized " PG_NOW
@@ -131,7 +135,8 @@ static const char LOOK[] =
     " where t.shard = m.s and (t.due_us, t.id) > (m.d, m.i) and t.due_us < n.us + m.h and " MAY_BEGIN
     " order by t.due_us, t.id limit $6::bigint) x"
     " union all select 2, x.* from " SHARDS_AND_MARKS ", lateral (select " ROW " from @_timeout t"
-    " where t.shard = m.s and (t.due_us, t.id) <= (m.d, m.i) and t.tx >= $7::text::xid8 and " MAY_BEGIN ") x"
+    " where $9::bool and t.shard = m.s and (t.due_us, t.id) <= (m.d, m.i) and t.tx >= $7::text::xid8"
+    " and " MAY_BEGIN ") x"
     " union all select 3, x.* from " SHARDS_AND_MARKS ", n, lateral (select " ROW " from @_timeout t"
     " where t.shard = m.s and t.due_us < n.us - $8::bigint and " MAY_BEGIN
     " order by t.due_us, t.id limit $6::bigint) x";
