@@ -14,6 +14,7 @@
 #endif
 
 #define LOOK_APART_NS HWT_MS(5) /* between two looks that news ask for */
+#define NEWS_SOON_NS HWT_MS(3)
 
 void hwts_poke(hwt_store *store)
 {
@@ -135,7 +136,9 @@ struct control {
 static void wait(struct control *control)
 {
 	hwt_store *store = control->store;
-	bool news = store->control_conn && !store->control_conn->broken && control->news_ns == 0;
+	/* Not if a look comes in a moment: while others write at full speed there is an event each few microseconds. */
+	bool news = store->control_conn && !store->control_conn->broken &&
+		    (control->news_ns == 0 || control->news_ns > hwt_now() + NEWS_SOON_NS);
 	struct pollfd fds[3] = {
 		{ .fd = store->poke[0], .events = POLLIN },
 		{ .fd = store->clock_fd, .events = POLLIN },

@@ -53,7 +53,7 @@ struct sqlite_conn {
 	/* control: */
 	int inotify;
 	int64_t hints_read; /* seq of the last hint that was read */
-	int64_t look_until_ns, look_at_ns;
+	int64_t written_ns; /* when inotify last told that the log was written */
 	int data_version;
 };
 

@@ -5,9 +5,10 @@
  * Structure
  *
  *   A put leaves a row in @_hint when the holder of its shard is another process.  The holder watches the -wal file by
- *   inotify.  The event comes when the log is written, which is before the commit can be seen; so after an event the
- *   holder looks each 2 ms for 20 ms.  A look is PRAGMA data_version, a few microseconds, and the hints if that
- *                                      changed.
+ *   inotify.  The event comes when the log is written, which is before the commit can be seen: the log is synced in
+ *   between, which takes as long as the disk likes.  So after an event the holder looks each 2 ms, then less and less
+ *   often, by a quarter of the time since; after 2 s the look-ahead has come to it.  A look is PRAGMA data_version, a
+ *   few microseconds, and the hints if that changed.
  *
  *   Hints have consecutive numbers.  A holder that finds a gap (it slept while they were removed) reads its window
  *                                    again.
@@ -23,7 +24,7 @@
 #include <sys/inotify.h>
 #endif
 
-#define LOOK_FOR_NS HWT_MS(20)
+#define LOOK_FOR_NS HWT_S(2)
 #define LOOK_EACH_NS HWT_MS(2)
 #define HINT_LIFE_US (10 * HWTS_S_US)
 #define DEAD_MEMBER_US (600 * HWTS_S_US)
@@ -126,21 +127,21 @@ static int version_changed(struct sqlite_conn *conn, bool *changed)
 int hwts_sqlite_news(struct hwts_conn *base, bool signalled, hwts_hear *hear, void *ctx, int64_t *again_ns)
 {
 	struct sqlite_conn *conn = sqlite_conn(base);
-	int64_t now_ns = hwt_now();
+	int64_t now_ns = hwt_now(), since_ns;
 	bool changed = false;
 	char drain[4096];
 	int failed;
 
+	HWTS_POINT("news");
 	if (signalled && conn->inotify >= 0)
 		while (read(conn->inotify, drain, sizeof(drain)) > 0)
-			;
-	if (signalled)
-		conn->look_until_ns = now_ns + LOOK_FOR_NS;
+			conn->written_ns = now_ns;
+	since_ns = now_ns - conn->written_ns;
 	*again_ns = 0;
 	if (conn->inotify < 0)
 		*again_ns = LOOK_EACH_NS * 10;
-	else if (now_ns < conn->look_until_ns)
-		*again_ns = LOOK_EACH_NS;
+	else if (since_ns < LOOK_FOR_NS)
+		*again_ns = HWTS_MAX(since_ns / 4, LOOK_EACH_NS);
 	failed = version_changed(conn, &changed);
 	return failed == 0 && changed ? read_hints(conn, hear, ctx) : failed;
 }

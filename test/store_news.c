@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * News between processes on one SQLite file: how soon, on a disk that is slow, and at what cost while nothing happens.
+ */
+#include "store.h"
+
+#ifdef HWT_STORE_SQLITE
+#include <sqlite3.h>
+
+#define SYNC_MS 100
+
+static atomic_uint looks;
+
+static void count_look(const char *point)
+{
+	if (strcmp(point, "news") == 0)
+		atomic_fetch_add(&looks, 1);
+}
+
+/*
+ * A disk on which a sync takes SYNC_MS: SQLite's own functions but one.
+ */
+
+static sqlite3_vfs *fast, slow;
+static const sqlite3_io_methods *fast_methods;
+static sqlite3_io_methods slow_methods;
+static atomic_bool is_slow;
+
+static int sync_slowly(sqlite3_file *file, int flags)
+{
+	if (atomic_load(&is_slow))
+		sleep_ms(SYNC_MS);
+	return fast_methods->xSync(file, flags);
+}
+
+static int open_slowly(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *out_flags)
+{
+	int rc = fast->xOpen(vfs, name, file, flags, out_flags);
+
+	if (rc != SQLITE_OK || !(flags & SQLITE_OPEN_WAL))
+		return rc;
+	if (!fast_methods) { /* the first one is opened while no other thread is there */
+		fast_methods = file->pMethods;
+		slow_methods = *file->pMethods;
+		slow_methods.xSync = sync_slowly;
+	}
+	if (file->pMethods == fast_methods)
+		file->pMethods = &slow_methods;
+	return rc;
+}
+
+static void use_slow_disk(void)
+{
+	fast = sqlite3_vfs_find(NULL);
+	slow = *fast;
+	slow.zName = "slow";
+	slow.xOpen = open_slowly;
+	slow.pNext = NULL;
+	CHECK_INT(sqlite3_vfs_register(&slow, 1), ==, SQLITE_OK);
+}
+
+static hwt_store *holder(int64_t lease_ns)
+{
+	hwt_store_config config = store_config();
+	hwt_store *store;
+
+	config.lease_ns = lease_ns;
+	store = open_with(&config);
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_CALL(hwt_store_start(store), 0);
+	for (int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	     stats_of_store(store).shards_held < 8 && hwt_now() < give_up_ns;)
+		sleep_ms(1);
+	return store;
+}
+
+TEST(news_is_heard_though_the_disk_takes_long_to_sync)
+{
+	hwt_store *store, *other;
+
+	fresh_world();
+	if (!world.sqlite)
+		SKIP("of SQLite");
+	use_slow_disk();
+	store = holder(HWT_S(600)); /* a look-ahead each 200 s: it does not find them */
+	other = open_store();
+	CHECK(fast_methods != NULL);
+	atomic_store(&is_slow, true);
+	for (unsigned i = 0; i < 5; i++) {
+		atomic_store(&ran, 0);
+		put(other, "a", 0);
+		CHECK(wait_count(&ran, 1));
+	}
+	atomic_store(&is_slow, false);
+	CHECK_CALL(hwt_store_close(other), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_INT(sqlite3_vfs_unregister(&slow), ==, SQLITE_OK);
+}
+
+TEST(an_idle_process_looks_for_news_seldom)
+{
+	hwt_store *store;
+	int64_t start_ns, took_ns;
+
+	fresh_world();
+	if (!world.sqlite)
+		SKIP("of SQLite: PostgreSQL tells its news");
+	store = holder(HWT_S(6));
+	sleep_ms(500); /* what the start has written */
+	atomic_store(&looks, 0);
+	atomic_store(&hwts_test_at, count_look);
+	start_ns = hwt_now();
+	sleep_ms(1500);
+	took_ns = hwt_now() - start_ns;
+	atomic_store(&hwts_test_at, NULL);
+	/* A renewal each 2 s writes the log, and some 60 looks follow.  Looks each 2 ms were a thousand. */
+	CHECK_INT(atomic_load(&looks), <, 60 * (1 + took_ns / HWT_S(1)));
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+#else
+TEST(news_of_sqlite)
+{
+	SKIP("a build without SQLite");
+}
+#endif
+
+STORE_MAIN(NULL)
