@@ -6,7 +6,7 @@ STORE_EXAMPLES := $(if $(STORE),$(addprefix $(BUILD)/examples/,jobs demo_store))
 STORE_HAVE := $(if $(filter sqlite3,$(STORE_PKG)),-DHAVE_SQLITE) $(if $(filter libpq,$(STORE_PKG)),-DHAVE_POSTGRES)
 STORE_ARCHIVES := $(BUILD)/libhwt-store.a $(BUILD)/libhwt.a
 
-.PHONY: demo-store bench-store bench-store-rivals install-store uninstall-store
+.PHONY: demo-store bench-store bench-store-rivals bench-store-scale install-store uninstall-store
 
 STORE_CHECKS := $(if $(STORE),test/store_examples.sh)
 check: $(STORE_EXAMPLES)
@@ -18,8 +18,8 @@ $(STORE_EXAMPLES): $(BUILD)/examples/%: examples/%.c $(STORE_ARCHIVES) | $(BUILD
 	$(QCC) $(ALL_CPPFLAGS) $(STORE_HAVE) $(STORE_CPPFLAGS) $(GNU) $(ALL_CFLAGS) -o $@ $< $(STORE_ARCHIVES) $(STORE_LIBS) \
 		$(ALL_LDFLAGS)
 
-$(BUILD)/bench/store_bench: bench/store/store_bench.c $(STORE_ARCHIVES) | $(BUILD)/bench
-	$(QCC) $(ALL_CPPFLAGS) $(GNU) $(ALL_CFLAGS) -o $@ $< $(STORE_ARCHIVES) $(STORE_LIBS) $(ALL_LDFLAGS)
+$(BUILD)/bench/store_bench: $(wildcard bench/store/*.[ch]) $(STORE_ARCHIVES) | $(BUILD)/bench
+	$(QCC) $(filter-out -MMD -MP,$(ALL_CPPFLAGS)) $(GNU) $(ALL_CFLAGS) -o $@ $(filter %.c,$^) $(STORE_ARCHIVES) $(STORE_LIBS) $(ALL_LDFLAGS)
 
 # URL=postgresql: a server of its own, if one is installed.
 demo-store: $(BUILD)/examples/demo_store ## timeouts that survive the processes that scheduled them
@@ -36,6 +36,9 @@ bench-store: $(BUILD)/bench/store_bench
 # Installs the rivals, too, which nothing else needs.
 bench-store-rivals: $(BUILD)/bench/store_bench
 	bench/store/rivals/run.sh $(BUILD) $(BENCH_ARGS)
+
+bench-store-scale: $(BUILD)/bench/store_bench $(BUILD)/test/store_plans
+	bench/store/scale.sh $(BUILD) $(BENCH_ARGS)
 
 # Installing.
 
@@ -65,7 +68,7 @@ uninstall-store:
 
 else
 
-demo-store bench-store bench-store-rivals:
+demo-store bench-store bench-store-rivals bench-store-scale:
 	@echo '$@: libhwt-store needs pkg-config and the headers of SQLite or libpq (make deps)' && false
 
 endif

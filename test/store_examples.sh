@@ -185,6 +185,10 @@ if has_engine "$url"; then
 		jobs list 2>"$work/out" && echo "it can"
 		grep -q "^jobs: .*nowhere" "$work/out" || cat "$work/out")"
 	all_of sqlite
+	if [ -x "$BUILD/bench/store_bench" ]; then
+		result the_bench_at_scale_finds_nothing_wrong "$(bench/store/scale.sh "$BUILD" -q -e sqlite -s lives -o "$work/csv" \
+			>"$work/out" 2>&1 || cat "$work/out")"
+	fi
 else
 	skip store_examples_on_sqlite "it was built without"
 fi

@@ -16,238 +16,28 @@
  *               and another one started, -k times: lost, kept back, begun and done more than once
  *     sync      200 writes of 4 KiB beside the file of the url, each synced: what the disk costs
  *     fill      puts N that are due in ten days, for the rounds with far rows
+ *     scale_*   see scale.c
  *
  * Output    lines FIGURE UNIT VALUE.  Exit status 1 when a timeout was lost, ran twice or ran early: a bench that is
  *           wrong measures nothing.
  */
-#include <hwt_store.h>
+#include "common.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#define KIND "bench"
-#define BATCH 500
-#define N_MAX 1000000
 #define PUT_S 3
-#define RATE 1000 /* a second, in the scenarios that measure lateness */
-#define AHEAD_US INT64_C(3000000)
 #define KILLS_RATE 200 /* a second, in kills */
-#define TASK_US 20000
 #define KILLS_MAX 1000
-#define PAYLOAD 40 /* bytes, the number of the timeout among them */
-
-/* Shared with children, by fork. */
-struct shared {
-	_Atomic int64_t started_us;
-	atomic_uint ran, ready;
-	atomic_uint starts[N_MAX], ends[N_MAX]; /* ends: in kills alone */
-	int64_t due_us[N_MAX], begun_us[N_MAX];
-};
-
-static struct shared *shared;
-static const char *url, *schema;
-static unsigned n = 50000;
-static unsigned kills = 20;
-static int64_t lease_ns; /* 0: the default */
-static bool tasks_are_slow;
-
-static void check(const char *what, int rc)
-{
-	if (rc == 0)
-		return;
-	fprintf(stderr, "store_bench: %s: %s: %s\n", what, strerror(rc), hwt_store_error());
-	exit(1);
-}
-
-static int64_t clock_us(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
-static void sleep_us(int64_t us)
-{
-	if (us > 0)
-		nanosleep(&(struct timespec){ (time_t)(us / 1000000), (long)(us % 1000000) * 1000 }, NULL);
-}
-
-static void print_figure(const char *figure, const char *unit, double value)
-{
-	printf("%s %s %.6g\n", figure, unit, value);
-}
-
-/*
- * Stores
- */
-
-static int note_start(const hwt_store_run *run, void *ctx)
-{
-	unsigned number;
-
-	(void)ctx;
-	memcpy(&number, run->data, sizeof(number));
-	if (atomic_fetch_add(&shared->starts[number], 1) == 0) {
-		shared->begun_us[number] = clock_us(CLOCK_REALTIME);
-		shared->due_us[number] = run->due_us;
-		atomic_fetch_add(&shared->ran, 1);
-	}
-	if (tasks_are_slow) {
-		sleep_us(TASK_US);
-		atomic_fetch_add(&shared->ends[number], 1);
-	}
-	return 0;
-}
-
-static hwt_store *open_store(void)
-{
-	hwt_store_config config = HWT_STORE_CONFIG_INIT;
-	hwt_store *store;
-	char error[256];
-
-	config.schema = schema;
-	config.lease_ns = lease_ns;
-	if (hwt_store_open(&store, url, &config, error, sizeof(error)) != 0) {
-		fprintf(stderr, "store_bench: %s\n", error);
-		exit(1);
-	}
-	return store;
-}
-
-static hwt_store *start_store(void)
-{
-	hwt_store_kind kind = HWT_STORE_KIND_INIT;
-	hwt_store *store = open_store();
-
-	kind.name = KIND;
-	kind.task = note_start;
-	check("register", hwt_store_register(store, &kind));
-	check("start", hwt_store_start(store));
-	return store;
-}
-
-static hwt_store_stats read_stats(hwt_store *store)
-{
-	hwt_store_stats stats = HWT_STORE_STATS_INIT;
-
-	check("stats", hwt_store_read_stats(store, &stats));
-	return stats;
-}
-
-static unsigned shards_held(hwt_store *store)
-{
-	return (unsigned)read_stats(store).shards_held;
-}
-
-static void wait_for_shards(hwt_store *store, unsigned least, unsigned most)
-{
-	for (int i = 0; shards_held(store) < least || shards_held(store) > most; i++) {
-		if (i == 3000)
-			check("shards", ETIMEDOUT);
-		sleep_us(10000);
-	}
-}
-
-/* Puts first .. first + count - 1, those of a batch in one call; due_us gives each its time. */
-static void put_range(hwt_store *store, unsigned first, unsigned count, int64_t (*due_us)(unsigned number))
-{
-	static char payload[BATCH][PAYLOAD];
-	static hwt_store_spec specs[BATCH];
-	static char keys[BATCH][12];
-
-	for (unsigned from = 0; from < count; from += BATCH) {
-		unsigned batch = count - from < BATCH ? count - from : BATCH;
-
-		for (unsigned i = 0; i < batch; i++) {
-			unsigned number = first + from + i;
-
-			memcpy(payload[i], &number, sizeof(number));
-			specs[i] = (hwt_store_spec)HWT_STORE_SPEC_INIT;
-			specs[i].kind = KIND;
-			specs[i].data = payload[i];
-			specs[i].len = PAYLOAD;
-			if (tasks_are_slow) { /* what is left is known by its key */
-				snprintf(keys[i], sizeof(keys[i]), "%u", number);
-				specs[i].key = keys[i];
-			}
-			if (due_us != NULL) {
-				specs[i].flags = HWT_STORE_ABSOLUTE;
-				specs[i].due_us = due_us(number);
-			}
-		}
-		check("put_many", hwt_store_put_many(store, specs, batch, NULL));
-	}
-}
-
-static void wait_for_runs(unsigned count, int64_t patience_us)
-{
-	int64_t end_us = clock_us(CLOCK_MONOTONIC) + patience_us;
-
-	while (atomic_load(&shared->ran) < count && clock_us(CLOCK_MONOTONIC) < end_us)
-		sleep_us(1000);
-}
-
-/* The law: each of the first count ran, none early, none twice (but `again` of them, when a process died). */
-static void check_law(unsigned count, unsigned again)
-{
-	unsigned lost = 0, twice = 0, early = 0;
-
-	for (unsigned i = 0; i < count; i++) {
-		unsigned starts = atomic_load(&shared->starts[i]);
-
-		lost += starts == 0;
-		twice += starts > 1;
-		early += starts > 0 && shared->begun_us[i] < shared->due_us[i];
-	}
-	if (lost > 0 || twice > again || early > 0) {
-		fprintf(stderr, "store_bench: %u lost, %u ran twice, %u early\n", lost, twice, early);
-		exit(1);
-	}
-}
-
-/*
- * Processes
- */
-
-static pid_t spawn(void (*role)(void))
-{
-	pid_t parent = getpid(), pid;
-
-	fflush(stdout);
-	pid = fork();
-	if (pid < 0)
-		check("fork", errno);
-	if (pid > 0)
-		return pid;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() == parent)
-		role();
-	_exit(getppid() == parent ? 0 : 1);
-}
-
-static void reap(pid_t pid)
-{
-	int status;
-
-	if (waitpid(pid, &status, 0) != pid || status != 0) {
-		fprintf(stderr, "store_bench: a process ended with status 0x%x\n", (unsigned)status);
-		exit(1);
-	}
-}
 
 /*
  * Scenarios
@@ -342,13 +132,6 @@ static void puts_of(unsigned count)
 	check("close", hwt_store_close(store));
 }
 
-static int compare(const void *a, const void *b)
-{
-	const int64_t *left = a, *right = b;
-
-	return (*left > *right) - (*left < *right);
-}
-
 /* What a sync of the disk costs at this moment: most other figures follow it. */
 static void sync_disk(void)
 {
@@ -367,7 +150,7 @@ static void sync_disk(void)
 	}
 	close(fd);
 	unlink(path);
-	qsort(took_us, 200, sizeof(took_us[0]), compare);
+	qsort(took_us, 200, sizeof(took_us[0]), compare_us);
 	print_figure("sync_p50", "ms", (double)took_us[100] / 1e3);
 	print_figure("sync_p99", "ms", (double)took_us[198] / 1e3);
 }
@@ -382,35 +165,6 @@ static void put_sixteen(void)
 	puts_of(16);
 }
 
-static void print_lateness(const char *name)
-{
-	int64_t *late_us = malloc(n * sizeof(*late_us));
-	char figure[64];
-
-	check("memory", late_us != NULL ? 0 : ENOMEM);
-	for (unsigned i = 0; i < n; i++)
-		late_us[i] = shared->begun_us[i] - shared->due_us[i];
-	qsort(late_us, n, sizeof(*late_us), compare);
-	snprintf(figure, sizeof(figure), "%s_p50", name);
-	print_figure(figure, "ms", (double)late_us[n / 2] / 1e3);
-	snprintf(figure, sizeof(figure), "%s_p99", name);
-	print_figure(figure, "ms", (double)late_us[(uint64_t)n * 99 / 100] / 1e3);
-	snprintf(figure, sizeof(figure), "%s_max", name);
-	print_figure(figure, "ms", (double)late_us[n - 1] / 1e3);
-	free(late_us);
-}
-
-/* At random in n / RATE seconds, the same times in each round. */
-static int64_t random_due_us(unsigned number)
-{
-	uint64_t x = (number + 1) * UINT64_C(0x9e3779b97f4a7c15);
-
-	x ^= x >> 29;
-	x *= UINT64_C(0xbf58476d1ce4e5b9);
-	x ^= x >> 32;
-	return atomic_load(&shared->started_us) + (int64_t)(x % (n * UINT64_C(1000000) / RATE));
-}
-
 static void late(void)
 {
 	hwt_store *store = start_store();
@@ -421,7 +175,7 @@ static void late(void)
 	wait_for_runs(n, AHEAD_US + (int64_t)n * 1000000 / RATE + 10000000);
 	check("close", hwt_store_close(store));
 	check_law(n, 0);
-	print_lateness("late");
+	print_lateness("late", 0, n);
 }
 
 static int64_t noted_due_us(unsigned number)
@@ -462,7 +216,7 @@ static void live(void)
 	wait_for_runs(n, 20000000);
 	check("close", hwt_store_close(store));
 	check_law(n, 0);
-	print_lateness("live");
+	print_lateness("live", 0, n);
 }
 
 static void idle(void)
@@ -646,9 +400,23 @@ static const struct scenario {
 	void (*run)(void);
 	unsigned n; /* if -n does not say otherwise */
 } scenarios[] = {
-	{ "lives", lives, 50000 }, { "one", put_one, 0 },     { "sixteen", put_sixteen, 0 }, { "late", late, 5000 },
-	{ "live", live, 5000 },    { "idle", idle, 0 },       { "kill", kill_one, 12000 },   { "stop", stop_one, 6000 },
-	{ "sync", sync_disk, 0 },  { "fill", fill, 1000000 }, { "kills", kill_many, 4000 },
+	{ "lives", lives, 50000 },
+	{ "one", put_one, 0 },
+	{ "sixteen", put_sixteen, 0 },
+	{ "late", late, 5000 },
+	{ "live", live, 5000 },
+	{ "idle", idle, 0 },
+	{ "kill", kill_one, 12000 },
+	{ "stop", stop_one, 6000 },
+	{ "sync", sync_disk, 0 },
+	{ "fill", fill, 1000000 },
+	{ "kills", kill_many, 4000 },
+	{ "scale_far", scale_far, 1000000 },
+	{ "scale_window", scale_window, 5000 },
+	{ "scale_herd", scale_herd, 1000000 },
+	{ "scale_processes", scale_processes, 100000 },
+	{ "scale_kinds", scale_kinds, 50000 },
+	{ "scale_lives", scale_lives, 1000000 },
 };
 
 int main(int argc, char **argv)
@@ -657,7 +425,7 @@ int main(int argc, char **argv)
 	long count = 0;
 	int c;
 
-	while ((c = getopt(argc, argv, "u:S:n:l:k:")) != -1) {
+	while ((c = getopt(argc, argv, "u:S:n:l:k:P:K:")) != -1) {
 		switch (c) {
 		case 'u':
 			url = optarg;
@@ -674,6 +442,12 @@ int main(int argc, char **argv)
 		case 'k':
 			kills = (unsigned)strtoul(optarg, NULL, 10);
 			break;
+		case 'P':
+			processes = (unsigned)strtoul(optarg, NULL, 10);
+			break;
+		case 'K':
+			kind_count = (unsigned)strtoul(optarg, NULL, 10);
+			break;
 		default:
 			return 2;
 		}
@@ -681,16 +455,18 @@ int main(int argc, char **argv)
 	for (size_t i = 0; optind + 1 == argc && i < sizeof(scenarios) / sizeof(scenarios[0]); i++)
 		if (strcmp(argv[optind], scenarios[i].name) == 0)
 			scenario = &scenarios[i];
-	if (scenario == NULL || url == NULL || count < 0 || count > N_MAX || kills < 1 || kills > KILLS_MAX) {
-		fputs("usage: store_bench -u URL [-S SCHEMA] [-n N] [-l LEASE_MS] [-k KILLS] "
-		      "lives|one|sixteen|late|live|idle|kill|stop|kills|sync|fill\n",
+	if (scenario == NULL || url == NULL || count < 0 || count > N_MAX || kills < 1 || kills > KILLS_MAX ||
+	    processes < 1 || processes > PROCESSES_MAX || kind_count < 1 || kind_count > KINDS_MAX) {
+		fputs("usage: store_bench -u URL [-S SCHEMA] [-n N] [-l LEASE_MS] [-k KILLS] [-P PROCESSES] [-K KINDS] "
+		      "lives|one|sixteen|late|live|idle|kill|stop|kills|sync|fill|"
+		      "scale_far|scale_window|scale_herd|scale_processes|scale_kinds|scale_lives\n",
 		      stderr);
 		return 2;
 	}
 	n = count > 0 ? (unsigned)count : scenario->n;
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	check("memory", shared != MAP_FAILED ? 0 : ENOMEM);
-	alarm(300);
+	alarm(strncmp(scenario->name, "scale_", 6) == 0 ? 7200 : 300);
 	scenario->run();
 	return 0;
 }

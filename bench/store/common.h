@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the scenarios of store_bench share: timeouts by number, with what is noted of each; stores, processes, figures.
+ */
+#ifndef BENCH_COMMON_H
+#define BENCH_COMMON_H
+
+#include <hwt_store.h>
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/types.h>
+#include <time.h>
+
+#define KIND "bench"
+#define BATCH 500
+#define N_MAX 20000000 /* shared memory that nothing touches costs nothing */
+#define PROCESSES_MAX 64
+#define KINDS_MAX 256
+#define RATE 1000 /* a second, in the scenarios that measure lateness */
+#define AHEAD_US INT64_C(3000000)
+#define PAYLOAD 40 /* bytes, the number of the timeout among them */
+
+/* Shared with children, by fork. */
+struct shared {
+	_Atomic int64_t started_us, ended_us;
+	atomic_uint ran, ready, go;
+	_Atomic uint64_t round_trips[PROCESSES_MAX];
+	atomic_uint held[PROCESSES_MAX];
+	atomic_uint starts[N_MAX], ends[N_MAX]; /* ends: of slow tasks alone */
+	int64_t due_us[N_MAX], begun_us[N_MAX];
+};
+
+/* What the options say. */
+extern const char *url, *schema;
+extern unsigned n, kills, processes, kind_count;
+extern int64_t lease_ns; /* 0: the default */
+
+extern struct shared *shared;
+extern bool tasks_are_slow;                  /* 20 ms each; then timeouts have their number as key, too */
+extern unsigned shards;                      /* of a kind; 0: the default */
+extern unsigned (*kind_of)(unsigned number); /* NULL: all are of the first kind */
+
+/* Ends the program with a text unless rc is 0. */
+void check(const char *what, int rc);
+
+int64_t clock_us(clockid_t clock);
+void sleep_us(int64_t us);
+void print_figure(const char *figure, const char *unit, double value);
+
+/* started_us + a random time below range_us, the same one for a number in each round. */
+int64_t random_us(unsigned number, int64_t range_us);
+int64_t random_due_us(unsigned number); /* at RATE, when there are n */
+
+hwt_store *open_store(void);
+/* With the first kind_count kinds, whose task notes its starts. */
+hwt_store *start_store(void);
+hwt_store_stats read_stats(hwt_store *store);
+void wait_for_shards(hwt_store *store, unsigned least, unsigned most);
+
+/* Puts first .. first + count - 1, those of a batch in one call; due_us gives each its time, NULL: at once. */
+void put_range(hwt_store *store, unsigned first, unsigned count, int64_t (*due_us)(unsigned number));
+
+void wait_for_runs(unsigned count, int64_t patience_us);
+
+/* The law: each of the first count ran, none early, none twice (but `again` of them, when a process died). */
+void check_law(unsigned count, unsigned again);
+
+int compare_us(const void *left, const void *right); /* of int64_t, for qsort */
+
+/* NAME_p50, _p99 and _max of the starts of first .. first + count - 1. */
+void print_lateness(const char *name, unsigned first, unsigned count);
+
+/* A child that dies with its parent.  No store may be open: none is inherited. */
+pid_t spawn(void (*role)(void));
+void reap(pid_t pid); /* it has to end with 0 */
+
+/* The scenarios of bench/store/scale.sh, see scale.c. */
+void scale_far(void);
+void scale_window(void);
+void scale_herd(void);
+void scale_processes(void);
+void scale_kinds(void);
+void scale_lives(void);
+
+#endif
