@@ -60,8 +60,10 @@ void hwts_ahead_see_all(hwt_store *store, const struct hwts_look *look)
 	for (size_t i = 0; i < look->due_count; i++) {
 		if (i < look->overdue_from)
 			hwts_window_see(store, &look->dues[i]);
-		else
+		else if (i < look->running_from)
 			hwts_window_rescue(store, &look->dues[i]);
+		else
+			hwts_window_revive(store, &look->dues[i]);
 	}
 	for (size_t i = 0; i < look->held_count; i++) {
 		struct hwts_shard *shard = hwts_shard(store, look->held[i].shard, NULL);

@@ -183,6 +183,7 @@ struct hwts_look {
 	struct hwts_due *dues;
 	size_t due_count, due_room;
 	size_t overdue_from; /* dues from here on are overdue rows, up to a page of each shard */
+	size_t running_from; /* from here on overdue rows that run under the epoch held, says the database */
 };
 
 typedef void hwts_hear(void *ctx, const struct hwts_due *due); /* due->id 0: look at the shards; -1: at the rows */

@@ -123,7 +123,7 @@ static void look_args(struct pg_args *args, const struct hwts_look *look)
 
 /*
  * Rows are (part, id, due_us, shard, len).  Part 0 is one row with the clock and xmin, 1 what lies beyond the marks, 2
- * what became visible before them, 3 what is overdue.
+ * what became visible before them, 3 what is overdue, and 4 what is overdue and runs under the epoch that is held.
  *
  * Pages that are read on have no part 2, which reads all that lies before the marks.  What becomes visible behind such
  * a page is found by the next look that renews: its xmin is older.
@@ -137,9 +137,10 @@ static const char LOOK[] =
     " union all select 2, x.* from " SHARDS_AND_MARKS ", lateral (select " ROW " from @_timeout t"
     " where $9::bool and t.shard = m.s and (t.due_us, t.id) <= (m.d, m.i) and t.tx >= $7::text::xid8"
     " and " MAY_BEGIN ") x"
-    " union all select 3, x.* from " SHARDS_AND_MARKS ", n, lateral (select " ROW " from @_timeout t"
-    " where t.shard = m.s and t.due_us < n.us - $8::bigint and " MAY_BEGIN
-    " order by t.due_us, t.id limit $6::bigint) x";
+    " union all select x.* from " SHARDS_AND_MARKS ", n, lateral (select case when " MAY_BEGIN
+    " then 3 else 4 end, " ROW
+    " from @_timeout t where t.shard = m.s and t.due_us < n.us - $8::bigint and (t.state = 1 or (t.state = 2 and"
+    " t.epoch <= m.e)) order by t.due_us, t.id limit $6::bigint) x";
 
 static struct hwts_held *held_of(struct hwts_look *look, int32_t shard)
 {
@@ -181,6 +182,9 @@ static int read_dues(struct hwts_look *look, const PGresult *result)
 	look->overdue_from = look->due_count;
 	if (rc == 0)
 		rc = read_rows(look, result, 3, 3, seen);
+	look->running_from = look->due_count;
+	if (rc == 0)
+		rc = read_rows(look, result, 4, 4, seen);
 	for (size_t i = 0; i < look->held_count && rc == 0; i++) {
 		struct hwts_held *held = &look->held[i];
 

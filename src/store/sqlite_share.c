@@ -211,6 +211,7 @@ static int look_at_all(struct sqlite_conn *conn, struct hwts_look *look)
 	look->overdue_from = look->due_count;
 	for (size_t i = 0; i < look->held_count && failed == 0 && look->renew; i++)
 		failed = look_back(conn, look, &look->held[i]);
+	look->running_from = look->due_count; /* an end is lost with the machine, and its process is, too */
 	return failed;
 }
 

@@ -224,6 +224,7 @@ int hwts_window_open(hwt_store *store);
 void hwts_window_close(hwt_store *store); /* without it */
 void hwts_window_see(hwt_store *store, const struct hwts_due *due);
 void hwts_window_rescue(hwt_store *store, const struct hwts_due *due); /* overdue: it should have been begun */
+void hwts_window_revive(hwt_store *store, const struct hwts_due *due); /* it should be running, says the database */
 void hwts_window_drop(hwt_store *store, int32_t shard);
 void hwts_window_rearm(hwt_store *store);
 struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind); /* a DUE one, or NULL */
@@ -256,6 +257,7 @@ void hwts_end(hwt_store *store, struct hwts_row *row);       /* with the lock */
 void hwts_finished(hwt_store *store, struct hwts_row *row);  /* with the lock: its end is committed; frees it */
 void hwts_give_back(hwt_store *store, struct hwts_row *row); /* with the lock: it was not started */
 void hwts_give_back_queued(hwt_store *store, int32_t shard); /* with the lock; -1: all */
+bool hwts_fail_lost(hwt_store *store, const struct hwts_due *due, struct hwts_kind *kind, int64_t epoch); /* the same */
 unsigned hwts_lateness_bucket(int64_t ns);
 
 #endif

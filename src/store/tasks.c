@@ -127,6 +127,26 @@ static void succeed(struct hwts_row *row)
 	row->next_attempt = 0;
 }
 
+/* What ran at most once, and whose end the database has lost, is FAILED.  Returns false without memory. */
+bool hwts_fail_lost(hwt_store *store, const struct hwts_due *due, struct hwts_kind *kind, int64_t epoch)
+{
+	struct hwts_row *row = hwts_row_make(NULL, 0, NULL, 0);
+
+	if (!row)
+		return false;
+	row->id = due->id;
+	row->kind = kind;
+	row->shard = due->shard;
+	row->epoch = epoch;
+	row->attempt = 1;
+	row->how = HWTS_FAIL;
+	hwts_cut(row->error, sizeof(row->error), "the database has lost its end", 29);
+	hwts_shard(store, due->shard, NULL)->active++;
+	store->active++;
+	hwts_end(store, row);
+	return true;
+}
+
 /* The end is in the transaction of the run; returns true if nothing is left for the ender. */
 static bool end_in_transaction(hwt_store *store, struct hwts_conn *conn, struct hwts_row *row)
 {

@@ -192,7 +192,7 @@ static bool leave_to_look(struct hwts_shard *shard, const struct hwts_due *due)
 	return true;
 }
 
-static void add(hwt_store *store, struct hwts_kind *kind, const struct hwts_due *due)
+static void add(hwt_store *store, struct hwts_kind *kind, const struct hwts_due *due, bool unsure)
 {
 	struct hwts_entry *entry = insert(store, due->id);
 
@@ -203,6 +203,7 @@ static void add(hwt_store *store, struct hwts_kind *kind, const struct hwts_due 
 	entry->kind = kind;
 	entry->shard = due->shard;
 	entry->len = due->len;
+	entry->unsure = unsure;
 	arm(entry, due->due_us);
 }
 
@@ -217,7 +218,7 @@ void hwts_window_see(hwt_store *store, const struct hwts_due *due)
 	entry = hwts_window_find(store, due->id);
 	if (!entry) {
 		if (!leave_to_look(shard, due))
-			add(store, kind, due);
+			add(store, kind, due, false);
 	} else if (entry->state == HWTS_ARMED) {
 		entry->len = HWTS_MAX(entry->len, due->len);
 		if (due->due_us < entry->due_us)
@@ -239,11 +240,36 @@ void hwts_window_rescue(hwt_store *store, const struct hwts_due *due)
 	entry = hwts_window_find(store, due->id);
 	if (!entry && !is_beyond_mark(shard, due)) {
 		HWTS_COUNT_RESCUE();
-		add(store, kind, due);
+		add(store, kind, due, false);
 	} else if (entry && entry->state == HWTS_ARMED) {
 		if (entry->due_us <= due->due_us)
 			HWTS_COUNT_RESCUE();
 		rearm(entry, due->due_us);
+	}
+}
+
+/*
+ * A row that this process runs has an entry from before its begin until after its end.  Without one its end was
+ * committed, and the server has lost it: ends are not synced.  (Or it was committed after the look: then a begin or an
+ * end finds no row.)
+ */
+void hwts_window_revive(hwt_store *store, const struct hwts_due *due)
+{
+	struct hwts_kind *kind;
+	struct hwts_shard *shard = hwts_shard(store, due->shard, &kind);
+	struct hwts_entry *entry;
+
+	if (!shard || !shard->held || !store->window.timer || store->phase != HWTS_STARTED ||
+	    hwts_window_find(store, due->id))
+		return;
+	if (kind->row.mode != HWT_STORE_AT_MOST_ONCE) {
+		add(store, kind, due, true);
+	} else if ((entry = insert(store, due->id)) != NULL) {
+		entry->kind = kind;
+		entry->shard = due->shard;
+		entry->state = HWTS_BEGUN;
+		if (!hwts_fail_lost(store, due, kind, shard->epoch))
+			erase(entry);
 	}
 }
 

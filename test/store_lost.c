@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a server forgets when it crashes or is replaced: begins and ends are not synced, so the last of them may be lost
+ * although they were answered.  The process that held the rows lives on, and holds them still.
+ */
+#include "store.h"
+
+#ifdef HWT_STORE_POSTGRES
+#include <libpq-fe.h>
+#endif
+
+static atomic_bool may_end;
+
+/* The first run waits until the row that says "running" has been copied. */
+static int run_slowly(const hwt_store_run *run, void *ctx)
+{
+	(void)run;
+	if (atomic_fetch_add(&ran, 1) == 0 || ctx)
+		while (!atomic_load(&may_end))
+			sleep_ms(1);
+	return 0;
+}
+
+#ifdef HWT_STORE_POSTGRES
+/* Statements on a connection of the test's own; returns the first number of the last result. */
+__attribute__((format(printf, 1, 2))) static int64_t query(const char *format, ...)
+{
+	int64_t value = -1;
+	char text[512];
+	PGconn *conn;
+	PGresult *result;
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	conn = PQconnectdb(world.url + 3);
+	result = PQexec(conn, text);
+	if (PQresultStatus(result) == PGRES_FATAL_ERROR)
+		fprintf(stderr, "%s", PQresultErrorMessage(result));
+	if (PQntuples(result) > 0)
+		value = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
+	PQclear(result);
+	PQfinish(conn);
+	return value;
+}
+
+/* A store with one timeout, which has run, and whose end the server has forgotten. */
+static hwt_store *forget_an_end(unsigned mode, int64_t period_ns, int64_t *id)
+{
+	hwt_store_spec spec = spec_of("a", 0);
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	hwt_store *store;
+
+	fresh_world();
+	store = open_store();
+	register_kind(store, "a", run_slowly, NULL, mode);
+	atomic_store(&ran, 0);
+	atomic_store(&may_end, false);
+	CHECK_CALL(hwt_store_start(store), 0);
+	spec.period_ns = period_ns;
+	CHECK_CALL(hwt_store_put(store, &spec, id), 0);
+	CHECK(wait_count(&ran, 1));
+	CHECK_INT(query("create table %s_copy as select * from %s_timeout", world.schema, world.schema), ==, -1);
+	CHECK_INT(query("select count(*) from %s_copy where state = 2", world.schema), ==, 1);
+	atomic_store(&may_end, true);
+	while (stats_of_store(store).done == 0 && hwt_now() < give_up_ns)
+		sleep_ms(1);
+	(void)query("delete from %s_timeout", world.schema);
+	(void)query("insert into %s_timeout select * from %s_copy", world.schema, world.schema);
+	return store;
+}
+#endif
+
+TEST(a_run_whose_end_the_server_forgot_runs_again_in_the_process_that_still_holds_it)
+{
+#ifdef HWT_STORE_POSTGRES
+	if (!on_sqlite()) {
+		for (unsigned mode = 0; mode < 3; mode++) {
+			hwt_store *store;
+			int64_t id;
+
+			if (mode == HWT_STORE_AT_MOST_ONCE)
+				continue;
+			store = forget_an_end(mode, 0, &id);
+			CHECK(wait_count(&ran, 2));
+			CHECK(wait_gone(store, id));
+			CHECK_CALL(hwt_store_close(store), 0);
+			CHECK_INT(atomic_load(&ran), ==, 2);
+		}
+		return;
+	}
+#endif
+	SKIP("of PostgreSQL: the power cut that takes an end from SQLite takes the process, too");
+}
+
+TEST(a_series_goes_on_when_the_server_forgot_an_end)
+{
+#ifdef HWT_STORE_POSTGRES
+	if (!on_sqlite()) {
+		int64_t id;
+		hwt_store *store = forget_an_end(HWT_STORE_AT_LEAST_ONCE, HWT_S(1), &id);
+		int rc;
+
+		CHECK(wait_count(&ran, 3));
+		while ((rc = hwt_store_cancel(store, id)) == EBUSY)
+			sleep_ms(1);
+		CHECK_INT(rc, ==, 0);
+		CHECK_CALL(hwt_store_close(store), 0);
+		return;
+	}
+#endif
+	SKIP("of PostgreSQL");
+}
+
+TEST(what_runs_at_most_once_is_FAILED_when_the_server_forgot_its_end)
+{
+#ifdef HWT_STORE_POSTGRES
+	if (!on_sqlite()) {
+		hwt_store_info info = HWT_STORE_INFO_INIT;
+		int64_t id, give_up_ns = hwt_now() + PATIENCE_NS;
+		hwt_store *store = forget_an_end(HWT_STORE_AT_MOST_ONCE, 0, &id);
+
+		while (hwt_store_get(store, id, &info) == 0 && info.state != HWT_STORE_FAILED && hwt_now() < give_up_ns)
+			sleep_ms(5);
+		CHECK_INT(info.state, ==, HWT_STORE_FAILED);
+		CHECK(strstr(info.error, "lost") != NULL);
+		CHECK_CALL(hwt_store_close(store), 0);
+		CHECK_INT(atomic_load(&ran), ==, 1);
+		return;
+	}
+#endif
+	SKIP("of PostgreSQL");
+}
+
+/* Overdue and running: the look-ahead sees it at each renewal, and it must stay what it is. */
+TEST(a_run_that_lasts_for_two_leases_is_not_taken_for_a_forgotten_one)
+{
+	for (unsigned mode = 0; mode < 2; mode++) {
+		hwt_store *store;
+		int64_t id;
+
+		fresh_world();
+		store = open_store();
+		register_kind(store, "a", run_slowly, &ran, mode);
+		atomic_store(&ran, 0);
+		atomic_store(&may_end, false);
+		CHECK_CALL(hwt_store_start(store), 0);
+		id = put(store, "a", 0);
+		CHECK(wait_count(&ran, 1));
+		sleep_ms(2 * 2000 / 3 + 2000);
+		CHECK_INT(atomic_load(&ran), ==, 1);
+		atomic_store(&may_end, true);
+		CHECK(wait_gone(store, id));
+		CHECK_CALL(hwt_store_close(store), 0);
+		CHECK_INT(atomic_load(&ran), ==, 1);
+	}
+}
+
+STORE_MAIN(NULL)
