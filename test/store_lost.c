@@ -5,8 +5,10 @@
  */
 #include "store.h"
 
+#include "../src/store/store.h"
+
 #ifdef HWT_STORE_POSTGRES
-#include <libpq-fe.h>
+#include "postgres.h"
 #endif
 
 static atomic_bool may_end;
@@ -155,6 +157,65 @@ TEST(a_run_that_lasts_for_two_leases_is_not_taken_for_a_forgotten_one)
 		CHECK_CALL(hwt_store_close(store), 0);
 		CHECK_INT(atomic_load(&ran), ==, 1);
 	}
+}
+
+/*
+ * A server that has been replaced: it may still believe that it writes, and what it is told is lost
+ */
+
+TEST(a_server_that_was_replaced_is_not_used_any_more)
+{
+#ifdef HWT_STORE_POSTGRES
+	if (!on_sqlite()) {
+		hwt_store_spec spec = spec_of("a", 0);
+		hwt_store *store;
+		struct pg_db *db;
+		uint64_t here;
+		int64_t id = -7, give_up_ns = hwt_now() + PATIENCE_NS;
+
+		fresh_world();
+		store = open_store();
+		register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+		atomic_store(&ran, 0);
+		CHECK_CALL(hwt_store_start(store), 0);
+		put(store, "a", 0);
+		CHECK(wait_count(&ran, 1));
+		db = (struct pg_db *)store->db;
+		here = atomic_load(&db->origin);
+		CHECK((here & UINT32_MAX) == 1);     /* its timeline */
+		atomic_store(&db->origin, here + 1); /* as if another connection had met its successor */
+		CHECK_CALL(hwt_store_put(store, &spec, &id), ENOTCONN);
+		CHECK(strstr(hwt_store_error(), "timeline 1 of 2") != NULL);
+		CHECK_INT(id, ==, -7);
+		CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 0);
+		while (stats_of_store(store).reconnects == 0 && hwt_now() < give_up_ns) /* control, too */
+			sleep_ms(5);
+		CHECK_INT(stats_of_store(store).reconnects, >, 0);
+		atomic_store(&db->origin, here - 1); /* ours is the successor */
+		put(store, "a", 0);
+		CHECK(wait_count(&ran, 2));
+		CHECK(atomic_load(&db->origin) == here);
+		CHECK_CALL(hwt_store_close(store), 0);
+	}
+	if (!on_sqlite())
+		return;
+#endif
+	SKIP("of PostgreSQL");
+}
+
+TEST(a_role_without_rights_may_ask_which_server_it_is)
+{
+#ifdef HWT_STORE_POSTGRES
+	if (!on_sqlite()) {
+		CHECK_INT(query("create role %s; set role %s; select count(*) from pg_control_system(),"
+				" pg_walfile_name(pg_current_wal_lsn())",
+				world.schema, world.schema),
+			  ==, 1);
+		(void)query("drop role %s", world.schema);
+		return;
+	}
+#endif
+	SKIP("of PostgreSQL");
 }
 
 STORE_MAIN(NULL)

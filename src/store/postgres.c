@@ -242,6 +242,10 @@ int hwts_pg_run(struct pg_conn *conn, struct pg_step *steps, size_t n)
 		steps[i].result = NULL;
 		steps[i].rc = 0;
 	}
+	if (rc == 0 && hwts_pg_is_replaced(conn)) {
+		conn->conn.broken = true;
+		rc = hwts_fail(ENOTCONN, "postgresql: another server has taken the place of this one");
+	}
 	(void)PQsetnonblocking(conn->handle, 1);
 	for (size_t i = 0; i < n && rc == 0; i++)
 		(void)number_of(conn, steps[i].text, names[i], &rc);

@@ -33,15 +33,25 @@
 /* The database's clock in microseconds.  It is volatile: in a condition it must stand in a materialized query. */
 #define PG_NOW "(select (extract(epoch from clock_timestamp()) * 1000000)::bigint us)"
 
+/*
+ * The server that a store is on, as far as it can be told: its timeline, which each promotion of a standby raises, and
+ * in the upper half what tells this cluster from others.  A server that was cut off while another took its place may
+ * come back, and still believes that it writes; what it is told then is lost.  So a store that has met the newer one
+ * uses no connection to the older.
+ *
+ *   relaxed: each exchange asks; one that was under way when the newer server was met may have been sent before, too
+ */
 struct pg_db {
 	struct hwts_db db;
 	PQconninfoOption *options;
+	_Atomic uint64_t origin; /* 0: not known */
 };
 
 struct pg_conn {
 	struct hwts_conn conn;
 	PGconn *handle;
 	enum hwts_role role;
+	uint64_t origin;                          /* of its server; 0: not known */
 	bool callers;                             /* not ours: nothing is prepared there, and there is no pipeline */
 	const char *prepared[HWTS_PG_STATEMENTS]; /* by the address of its text; the index is in its name */
 	int64_t patience_ns;
@@ -103,6 +113,10 @@ void hwts_pg_clear(struct pg_step *steps, size_t n); /* results and args */
 int hwts_pg_one(struct pg_conn *conn, const char *text, struct pg_args *args, PGresult **result);
 int hwts_pg_simple(struct pg_conn *conn, const char *text); /* any number of statements, no parameters; @ too */
 int hwts_pg_error(struct pg_conn *conn, const PGresult *result, const char *doing);
+
+/* In postgres_origin.c. */
+int hwts_pg_meet(struct pg_conn *conn);         /* a new connection: ENOTCONN if its server has been replaced */
+bool hwts_pg_is_replaced(struct pg_conn *conn); /* by now */
 
 /* In postgres_pooler.c. */
 int hwts_pg_refuse_pooler(struct pg_conn *conn); /* ENOTSUP: one in transaction mode */

@@ -140,6 +140,8 @@ static int connect(struct hwts_db *base, enum hwts_role role, struct hwts_conn *
 	if (rc == 0) {
 		(void)PQsetNoticeProcessor(conn->handle, ignore_notice, NULL);
 		rc = settle(conn);
+		if (rc == 0)
+			rc = hwts_pg_meet(conn);
 		if (rc == ECONNRESET)
 			rc = ENOTCONN;
 	}
@@ -160,7 +162,7 @@ static bool alive(struct hwts_conn *base)
 	for (int i = 0; i < 3 && !base->broken && poll(&fd, 1, 0) > 0; i++)
 		if (!PQconsumeInput(conn->handle) || PQstatus(conn->handle) != CONNECTION_OK)
 			base->broken = true;
-	return !base->broken && PQstatus(conn->handle) == CONNECTION_OK &&
+	return !base->broken && !hwts_pg_is_replaced(conn) && PQstatus(conn->handle) == CONNECTION_OK &&
 	       PQtransactionStatus(conn->handle) == PQTRANS_IDLE;
 }
 
