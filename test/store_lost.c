@@ -160,6 +160,41 @@ TEST(a_run_that_lasts_for_two_leases_is_not_taken_for_a_forgotten_one)
 }
 
 /*
+ * A database that comes back
+ */
+
+static void *sleep_until_called(void *arg)
+{
+	hwt_store *store = arg;
+
+	pthread_mutex_lock(&store->lock);
+	atomic_store(&may_end, true); /* with the lock, so it sleeps before another thread has it */
+	hwts_wait_ns(&store->drained, &store->lock, HWT_S(600));
+	pthread_mutex_unlock(&store->lock);
+	return NULL;
+}
+
+TEST(the_first_thread_that_is_connected_again_calls_the_others)
+{
+	struct hwts_conn *conn = NULL;
+	unsigned failures = 7;
+	pthread_t thread;
+	hwt_store *store;
+
+	fresh_world();
+	store = open_store();
+	atomic_store(&may_end, false);
+	CHECK_INT(pthread_create(&thread, NULL, sleep_until_called, store), ==, 0);
+	while (!atomic_load(&may_end))
+		sleep_ms(1);
+	CHECK_INT(hwts_reconnect(store, &conn, HWTS_CALL, &failures), ==, 0);
+	CHECK_INT(failures, ==, 0);
+	CHECK_INT(pthread_join(thread, NULL), ==, 0); /* else in ten minutes */
+	store->engine->disconnect(conn);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/*
  * A server that has been replaced: it may still believe that it writes, and what it is told is lost
  */
 

@@ -46,9 +46,19 @@ bool hwts_holds_lock(const hwt_store *store)
 
 int64_t hwts_backoff_ns(unsigned failures)
 {
-	int64_t ns = HWT_MS(20) << HWTS_MIN(failures, 7);
+	int64_t ns = HWT_MS(20) << HWTS_MIN(failures, 6); /* up to 1.9 s */
 
 	return ns / 2 + (int64_t)(hwts_random() % (uint64_t)ns);
+}
+
+/* The database is back after some time: the other threads need not wait until it is their turn to try. */
+static void call_others(hwt_store *store)
+{
+	pthread_mutex_lock(&store->lock);
+	pthread_cond_broadcast(&store->drained);
+	pthread_mutex_unlock(&store->lock);
+	if (store->poke[1] >= 0)
+		hwts_poke(store);
 }
 
 int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role role, unsigned *failures)
@@ -67,6 +77,8 @@ int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role rol
 		hwts_warn(store, "connected again");
 	else if (rc != 0 && *failures == 0)
 		hwts_warn(store, "no connection: %s", hwts_fail_text());
+	if (rc == 0 && *failures > 2)
+		call_others(store);
 	if (rc == 0)
 		*failures = 0;
 	return rc;
