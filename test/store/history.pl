@@ -21,7 +21,7 @@
 #
 #     TIME world LEASE ATTEMPTS PATIENCE                 the lease, max_attempts, and how late a start may be
 #     TIME kill|stop|cont PROCESS                        PROCESS: its log without .log
-#     TIME away | back                                   from then to then nobody could work
+#     TIME away [WHAT] | back                            from then to then nobody could work; WHAT was done to a cluster
 #     TIME clock OFFSET                                  the database's clock is now ahead by this
 #
 # FOLDER/database.tables at the end, and *.copy, taken while everything ran
@@ -94,7 +94,7 @@ my %reader = (
 	'lost' => sub { my ($log, $time) = @_; push @{ $trouble{$log} }, $time },
 	'world' => sub { (undef, undef, $lease, $max_attempts, $patience) = @_ },
 	(map { $_ => sub { my (undef, $time, $process) = @_; push @{ $trouble{$process} }, $time } } qw(kill stop cont)),
-	'away' => sub { my (undef, $time) = @_; push @away, [$time, $NEVER] },
+	'away' => sub { my (undef, $time, @what) = @_; push @away, [$time, $NEVER, "@what"] },
 	'back' => sub { my (undef, $time) = @_; $away[-1][1] = $time if @away },
 	'clock' => sub { my (undef, $time, $offset) = @_; push @clock, [$time, $offset] },
 );
@@ -290,6 +290,21 @@ sub judge_copy {
 	}
 }
 
+# How long nothing ran around each fail-over of a cluster, beside its own time.
+sub fail_overs {
+	my @begins = sort { $a <=> $b } map { $_->{begin} } @all_starts;
+	for my $away (grep { $_->[2] && $_->[1] < $NEVER } @away) {
+		my ($from, $to, $what) = @$away;
+		my ($quiet, $longest) = ($from, [$from, $from]);
+		for my $begin (grep { $_ > $from && $_ < $to + 30_000_000 } @begins) {
+			$longest = [$quiet, $begin] if $begin > $to && $begin - $quiet > $longest->[1] - $longest->[0];
+			$quiet = $begin;
+		}
+		printf "# %s: another node writes after %.2f s; nothing ran for %.2f s, %.2f s of them beyond that\n",
+			$what, ($to - $from) / 1e6, ($longest->[1] - $longest->[0]) / 1e6, ($longest->[1] - $to) / 1e6;
+	}
+}
+
 # Ids are never used again.
 sub ids_are_unique {
 	my ($item, $rows) = @_;
@@ -333,6 +348,7 @@ for my $kind (0 .. 2) {
 }
 printf "# %d starts, %d after the first; the longest wait %.2f s\n", scalar @all_starts,
 	sum0(map { max(0, @{ $_->{starts} } - 1) } values %item), ($late{worst} // 0) / 1e6;
+fail_overs();
 print "# $_\n" for @shown;
 printf "# %s: %d\n", $_, $wrong{$_} for sort keys %wrong;
 exit(%wrong ? 1 : 0);

@@ -62,6 +62,13 @@ result a_good_history_passes "$(perl test/store/history.pl "$folder" >"$folder/s
 result it_counts "$(grep -q '^# 5 accepted = 1 done + 0 cancelled' "$folder/said" && cat "$folder/said"
 	grep -qF '# 5 accepted = 2 done + 1 cancelled + 1 FAILED + 1 left; 0 lost; 1 refused, 1 unknown' "$folder/said" || cat "$folder/said")"
 
+good
+sed -i '$a\
+1160000 away kill\
+1180000 back' "$folder/nemesis.log"
+result it_says_how_long_nothing_ran_around_a_fail_over "$(perl test/store/history.pl "$folder" >"$folder/said" 2>&1
+	grep -qF '# kill: another node writes after 0.02 s; nothing ran for 0.04 s, 0.02 s of them beyond that' "$folder/said" || cat "$folder/said")"
+
 broken lost D1 "sed -i '/ 5 15/d' database.tables"
 broken lost_although_it_started D1 "sed -i '/end 1 /d' a.log"
 broken lost_although_it_failed_and_was_to_be_tried_again D1 "sed -i 's/end 1 11 1 3 0 1/end 1 11 1 3 5 1/' a.log"

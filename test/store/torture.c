@@ -11,6 +11,7 @@
  *
  *   HWT_POSTGRES_CTL   a command such as pg_ctl of the server, which may then be crashed
  *   HWT_STANDBY_CTL    the same of its standby, which is then promoted once, about halfway
+ *   HWT_CLUSTER_CTL    of a cluster whose nodes fail one after the other; the run ends after the last
  *   HWT_STORE_SOCKET   the folder of the server's unix socket: then a proxy is put before it
  */
 #include "torture.h"
@@ -129,13 +130,14 @@ static void torment(struct torture *torture, int64_t seconds)
 
 	for (unsigned i = 0; i < ACTORS; i++)
 		torture_start(torture, &torture->actors[i]);
-	while (true_us() < until_us) {
+	while (true_us() < until_us && !torture_cluster_is_done()) {
 		sleep_us(10000);
 		look_after(torture);
 		torture_mend(torture, true_us());
+		torture_cluster(torture);
 		if (true_us() > until_us - seconds * 500000)
 			torture_fail_over(torture);
-		if (true_us() < act_us)
+		if (true_us() < act_us || torture_cluster_is_busy())
 			continue;
 		torture_act(torture);
 		/* Now and then a calm, in which what is not excused can show. */
@@ -143,6 +145,10 @@ static void torment(struct torture *torture, int64_t seconds)
 			 (int64_t)draw(&torture->random, draw(&torture->random, 6) == 0 ? 8000000 : 1200000);
 	}
 	torture_mend(torture, INT64_MAX);
+	if (torture_cluster_is_there() && !torture_cluster_is_done()) {
+		printf("# the time was too short for all fail-overs\n");
+		torture->wrongs++;
+	}
 }
 
 /* Until nothing is pending or running any more. */
@@ -219,6 +225,7 @@ static int run(struct torture *torture, int64_t seconds)
 	torture->real_url = torture->url;
 	torture->server = getenv("HWT_POSTGRES_CTL");
 	torture->standby = getenv("HWT_STANDBY_CTL");
+	torture_cluster_find();
 	if (torture->orders == NULL || torture->log < 0 || !prepare(torture)) {
 		fprintf(stderr, "torture: cannot begin in %s at %s\n", torture->folder, torture->url);
 		return 2;

@@ -6,7 +6,7 @@
  *            mode
  * Nemesis    the conductor (torture.c) and its acts (torture_acts.c): kills, stops, restarts; cuts connections, halts
  *            the server, fails over; fills the disk, holds snapshots, sets clocks.  torture_proxy.c stands between
- *            the actors and a PostgreSQL server
+ *            the actors and a PostgreSQL server.  torture_cluster.c takes nodes of a cluster away
  * Checked    history.pl reads the logs of all and the tables at the end
  *
  * A log is a file that is appended to, one write(2) a line, so that a kill loses no line that was written.  Its times
@@ -128,6 +128,13 @@ void torture_act(struct torture *torture); /* a random one */
 void torture_step_clocks(struct torture *torture);
 void torture_fail_over(struct torture *torture);            /* once: crash, and promote the standby, if there is one */
 void torture_mend(struct torture *torture, int64_t now_us); /* what is to be over by then; INT64_MAX: everything */
+
+/* In torture_cluster.c. */
+void torture_cluster_find(void);               /* by the environment */
+void torture_cluster(struct torture *torture); /* the next step of its fail-overs, if it is time */
+bool torture_cluster_is_there(void);
+bool torture_cluster_is_busy(void);
+bool torture_cluster_is_done(void);
 
 /* In torture_tables.c. */
 bool torture_tables(struct effects *database, const char *file);

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The torture of libhwt-store, and the checker that judges it; test/store/torture.h says how it goes.
 
-.PHONY: torture
+.PHONY: torture torture-ha
 
 STORE_CHECKS += $(if $(STORE),test/store/history.sh test/store/pgbouncer.sh)
 
 torture: $(if $(STORE),$(BUILD)/test/torture) ## libhwt-store while processes and databases die, SECONDS=600
 	$(if $(STORE),HWT_TORTURE_S=$(or $(SECONDS),600) HWT_TEST_TIMEOUT=$$(($(or $(SECONDS),600) + 1200)) \
 		test/run.sh $(BUILD) test/store/torture.sh,@echo 'torture: libhwt-store is not built')
+
+# Not a part of the gate; Patroni and etcd are installed by hand (Debian: patroni, etcd-server).
+torture-ha: $(if $(STORE),$(BUILD)/test/torture) ## the same on three nodes under Patroni, five minutes
+	$(if $(STORE),test/run.sh $(BUILD) test/store/torture_ha.sh,@echo 'torture-ha: libhwt-store is not built')
 
 ifneq ($(STORE),)
 $(BUILD)/test/torture: $(wildcard test/store/torture*.[ch]) $(BUILD)/libhwt-store-unit.a $(BUILD)/libhwt.a | $(BUILD)/test

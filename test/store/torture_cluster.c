@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Fail-overs of a cluster (test/store/patroni.sh): each takes the node that writes, by SIGKILL of all its processes or
+ * by SIGSTOP, waits until another one writes, brings the first back, and waits until the cluster is whole again.
+ *
+ * HWT_CLUSTER_NODES  the urls of the nodes, each for itself
+ * HWT_CLUSTER_CTL    a command: kill N, stop N, cont N, start N
+ *
+ * The log has `away WHAT` before it is done and `back` when a node writes again: in between is the cluster's own time.
+ * history.pl says how much longer nothing ran.
+ */
+#include "torture.h"
+
+#define NODES 3
+#define CALM_US INT64_C(7000000)  /* whole for so long: then the cluster knows its synchronous standby, too */
+#define OFF_US INT64_C(4000000)   /* that node stays away for so long after another one writes */
+#define SLOW_US INT64_C(90000000) /* a step that takes longer has failed */
+#define APART_US INT64_C(100000)  /* between two looks */
+
+static const char *const fail_overs[] = { "kill", "kill", "stop", "kill", "kill", "kill" };
+
+enum phase { MENDING, CALM, AWAY, OFF };
+
+static struct {
+	const char *ctl;
+	char nodes[NODES][160];
+	unsigned done, victim;
+	enum phase phase;
+	int64_t since_us, look_us;
+} cluster;
+
+static void enter(enum phase phase)
+{
+	cluster.phase = phase;
+	cluster.since_us = true_us();
+}
+
+void torture_cluster_find(void)
+{
+	const char *nodes = getenv("HWT_CLUSTER_NODES");
+
+	for (unsigned i = 0; i < NODES && nodes != NULL; i++) {
+		size_t len = strcspn(nodes, ";");
+
+		(void)snprintf(cluster.nodes[i], sizeof(cluster.nodes[i]), "%.*s", (int)len, nodes);
+		nodes += len + (nodes[len] == ';');
+	}
+	cluster.ctl = getenv("HWT_CLUSTER_CTL");
+	enter(MENDING);
+}
+
+bool torture_cluster_is_there(void)
+{
+	return cluster.ctl != NULL;
+}
+
+/* It is not the time to hurt the actors, too. */
+bool torture_cluster_is_busy(void)
+{
+	return cluster.ctl != NULL && cluster.phase != CALM;
+}
+
+/* All of it has happened, and the cluster has been whole for some time after it. */
+bool torture_cluster_is_done(void)
+{
+	return cluster.ctl != NULL && cluster.done == sizeof(fail_overs) / sizeof(fail_overs[0]) &&
+	       cluster.phase == CALM && true_us() - cluster.since_us > CALM_US;
+}
+
+static void control(struct torture *torture, const char *what)
+{
+	char text[256];
+
+	(void)snprintf(text, sizeof(text), "%s %s %u", cluster.ctl, what, cluster.victim + 1);
+	if (system(text) != 0)
+		torture->wrongs++;
+}
+
+/* What a node answers; -1: nothing. */
+static int64_t ask(unsigned node, const char *sql)
+{
+	struct effects database = { 0 };
+	int64_t number = -1;
+
+#ifdef HAVE_POSTGRES
+	database.postgres = PQconnectdb(cluster.nodes[node]);
+	if (PQstatus(database.postgres) != CONNECTION_OK || !torture_number(&database, sql, &number))
+		number = -1;
+#endif
+	effects_close(&database);
+	return number;
+}
+
+/* The number of the node that writes, of those but one; NODES: none. */
+static unsigned writer_but(unsigned but)
+{
+	unsigned node = 0;
+
+	while (node < NODES && (node == but || ask(node, "select (not pg_is_in_recovery())::int") != 1))
+		node++;
+	return node;
+}
+
+static bool is_whole(void)
+{
+	unsigned writer = writer_but(NODES);
+
+	return writer < NODES &&
+	       ask(writer, "select count(*) from pg_stat_replication where state = 'streaming'") == NODES - 1 &&
+	       ask(writer, "select count(*) from pg_stat_replication where sync_state in ('sync', 'quorum')") == 1;
+}
+
+static void take_away(struct torture *torture)
+{
+	const char *how = fail_overs[cluster.done];
+
+	cluster.victim = writer_but(NODES);
+	if (cluster.victim == NODES)
+		return;
+	effects_close(&torture->database);
+	history(torture->log, "away %s", how);
+	control(torture, how);
+	enter(AWAY);
+}
+
+static void is_back(struct torture *torture)
+{
+	history(torture->log, "back");
+	enter(OFF);
+	if (!torture_open(torture, &torture->database))
+		torture->wrongs++;
+}
+
+static void bring_back(struct torture *torture)
+{
+	control(torture, strcmp(fail_overs[cluster.done], "stop") == 0 ? "cont" : "start");
+	history(torture->log, "node %u is back", cluster.victim + 1);
+	cluster.done++;
+	enter(MENDING);
+}
+
+void torture_cluster(struct torture *torture)
+{
+	int64_t for_us = true_us() - cluster.since_us;
+
+	if (cluster.ctl == NULL || true_us() < cluster.look_us)
+		return;
+	if (cluster.phase == MENDING && is_whole())
+		enter(CALM);
+	else if (cluster.phase == CALM && for_us > CALM_US && cluster.done < sizeof(fail_overs) / sizeof(fail_overs[0]))
+		take_away(torture);
+	else if (cluster.phase == AWAY && writer_but(cluster.victim) < NODES)
+		is_back(torture);
+	else if (cluster.phase == OFF && for_us > OFF_US)
+		bring_back(torture);
+	else if (for_us > SLOW_US) {
+		printf("# fail-over %u: phase %d lasts %d s\n", cluster.done + 1, (int)cluster.phase,
+		       (int)(for_us / 1000000));
+		torture->wrongs++;
+		cluster.since_us = true_us();
+	}
+	cluster.look_us = true_us() + (cluster.phase == MENDING ? 5 * APART_US : APART_US);
+}

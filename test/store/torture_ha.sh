@@ -1,0 +1,36 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# torture_ha.sh: the torture of test/store/torture.h on a cluster of its own (patroni.sh), whose writing node is killed five times and frozen once.
+#
+# Nothing that was accepted may be lost, and nothing may run twice but as its mode allows: history.pl judges, and says how long nothing ran around
+# each fail-over beside the cluster's own time.  Some five minutes.  HWT_SEED: to repeat a run as far as a machine can.  The logs of a run that
+# fails stay, those of the cluster among them.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+# shellcheck source=test/result.sh
+. test/result.sh
+BUILD=${BUILD:-build}
+
+if [ "${1:-}" = inside ]; then # FOLDER, with a cluster
+	exec "$BUILD/test/torture" -u "$HWT_STORE_URL" -d "$2" -t 330 -s "${HWT_SEED:-$(($(date +%s) % 1000000))}"
+fi
+
+folder=$(mktemp -d /tmp/hwttorture-XXXXXX)
+mkdir "$folder/cluster"
+export BUILD HWT_CLUSTER_LOGS="$folder/cluster"
+timeout 480 test/store/patroni.sh "$0" inside "$folder" >"$folder/said" 2>&1
+status=$?
+if grep '^1\.\.0 # SKIP' "$folder/said"; then
+	rm -rf "$folder"
+	exit 0
+fi
+problem=
+if [ $status -eq 0 ]; then
+	grep '^#' "$folder/said" >&2
+	rm -rf "$folder"
+else
+	problem="$(cat "$folder/said")
+status $status; the logs are in $folder"
+fi
+result a_cluster_whose_nodes_fail "$problem"
+finish
