@@ -92,7 +92,7 @@ struct hwts_put {
 	int64_t period_us;
 	bool absolute, replace;
 
-	int rc;           /* 0, EEXIST, EBUSY */
+	int rc;           /* 0, EEXIST, EBUSY; one by one also what else became of this one alone */
 	int64_t found_id; /* of the row that is there now; 0: not known */
 	int64_t due_us;
 	int32_t shard;

@@ -207,19 +207,25 @@ static int receive_sync(struct pg_conn *conn, int64_t until_ns)
 static int exchange(struct pg_conn *conn, struct pg_step *steps, size_t n, const char (*names)[16])
 {
 	int64_t until_ns = hwt_now() + conn->patience_ns;
+	bool synced = false; /* a transaction may be under way to its end */
 	int rc = 0;
 
-	if (!PQenterPipelineMode(conn->handle))
-		return hwts_pg_error(conn, NULL, "pipeline");
+	if (!PQenterPipelineMode(conn->handle)) {
+		(void)hwts_pg_error(conn, NULL, "pipeline");
+		return ENOTCONN;
+	}
 	hwts_count_trip(conn->conn.db);
 	for (size_t i = 0; i < n && rc == 0; i++) {
 		rc = send_step(conn, &steps[i], names[i]);
-		if (rc == 0 && (steps[i].sync || i + 1 == n) && !PQpipelineSync(conn->handle))
+		if (rc != 0 || !(steps[i].sync || i + 1 == n))
+			continue;
+		synced = true;
+		if (!PQpipelineSync(conn->handle))
 			rc = hwts_pg_error(conn, NULL, "send");
 	}
 	if (rc != 0) { /* what was buffered must not be executed */
 		conn->conn.broken = true;
-		return rc == ECONNRESET ? ENOTCONN : rc;
+		return synced ? ECONNRESET : rc == ECONNRESET ? ENOTCONN : rc;
 	}
 	rc = flush(conn, until_ns);
 	for (size_t i = 0; i < n && rc == 0; i++) {
@@ -232,11 +238,17 @@ static int exchange(struct pg_conn *conn, struct pg_step *steps, size_t n, const
 	return rc;
 }
 
+/* A broken connection may still be open, in the middle of an exchange whose end never comes. */
+static int is_usable(const struct pg_conn *conn)
+{
+	return conn->conn.broken ? hwts_fail(ENOTCONN, "postgresql: the connection broke before") : 0;
+}
+
 /* 0: all steps have their rc; otherwise the exchange has failed. */
 int hwts_pg_run(struct pg_conn *conn, struct pg_step *steps, size_t n)
 {
 	char(*names)[16] = hwts_alloc(n * sizeof(*names));
-	int rc = names ? 0 : ENOMEM;
+	int rc = names ? is_usable(conn) : ENOMEM;
 
 	for (size_t i = 0; i < n; i++) {
 		steps[i].result = NULL;
@@ -247,8 +259,11 @@ int hwts_pg_run(struct pg_conn *conn, struct pg_step *steps, size_t n)
 		rc = hwts_fail(ENOTCONN, "postgresql: another server has taken the place of this one");
 	}
 	(void)PQsetnonblocking(conn->handle, 1);
-	for (size_t i = 0; i < n && rc == 0; i++)
+	for (size_t i = 0; i < n && rc == 0; i++) {
 		(void)number_of(conn, steps[i].text, names[i], &rc);
+		if (rc == 0 && steps[i].args && steps[i].args->failed)
+			rc = ENOMEM; /* before anything is sent */
+	}
 	if (rc == 0)
 		rc = exchange(conn, steps, n, (const char(*)[16])names);
 	if (!conn->conn.broken)
@@ -302,12 +317,12 @@ int hwts_pg_simple(struct pg_conn *conn, const char *text)
 	int64_t until_ns = hwt_now() + conn->patience_ns;
 	char *sql = hwts_sql(conn->conn.db, text);
 	PGresult *result = NULL;
-	int rc = 0, failed = 0;
+	int rc = is_usable(conn), failed = 0;
 
 	if (!sql)
 		return ENOMEM;
 	hwts_count_trip(conn->conn.db);
-	if (!PQsendQuery(conn->handle, sql))
+	if (rc == 0 && !PQsendQuery(conn->handle, sql))
 		rc = hwts_pg_error(conn, NULL, "send");
 	free(sql);
 	while (rc == 0 && (rc = result_of(conn, until_ns, &result)) == 0 && result) {

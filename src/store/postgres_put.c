@@ -220,24 +220,36 @@ static void notify_replaced(struct pg_conn *conn, const struct hwts_put *puts, s
 	PQclear(result);
 }
 
+/* One that was refused: why, or once more. */
+static int put_again(struct pg_conn *conn, struct hwts_put *put)
+{
+	bool again = true;
+	int rc = 0;
+
+	for (int tries = 0; again && rc == 0 && tries < TRIES; tries++) {
+		again = false;
+		rc = explain(conn, put, &again);
+		if (rc == 0 && again)
+			rc = put_batch(conn, put, 1, true);
+		again = again && put->rc != 0;
+	}
+	return rc;
+}
+
+/* What fails after the batch is a failure of that put alone: the others may be in the database. */
 static int put_each(struct pg_conn *conn, struct hwts_put *puts, size_t n)
 {
 	int rc = put_batch(conn, puts, n, true);
 
-	if (rc == 0)
-		notify_replaced(conn, puts, n);
-	for (size_t i = 0; i < n && rc == 0; i++) {
-		bool again = puts[i].rc != 0;
-
-		for (int tries = 0; again && rc == 0 && tries < TRIES; tries++) {
-			again = false;
-			rc = explain(conn, &puts[i], &again);
-			if (rc == 0 && again)
-				rc = put_batch(conn, &puts[i], 1, true);
-			again = again && puts[i].rc != 0;
-		}
+	if (rc != 0)
+		return rc;
+	notify_replaced(conn, puts, n);
+	for (size_t i = 0; i < n; i++) {
+		rc = puts[i].rc != 0 ? put_again(conn, &puts[i]) : 0;
+		if (rc != 0)
+			puts[i].rc = rc;
 	}
-	return rc;
+	return 0;
 }
 
 /* Two of them have the same key, and neither was there. */

@@ -220,11 +220,11 @@ int hwt_store_put(hwt_store *store, const hwt_store_spec *spec, int64_t *id)
 			lead(store);
 	}
 	pthread_mutex_unlock(&store->group_lock);
-	rc = request.rc;
-	if (rc != 0)
+	rc = request.rc ? request.rc : request.put.rc;
+	if (request.rc == 0 && (rc == EEXIST || rc == EBUSY))
+		(void)explain(&request.put, rc);
+	else if (rc != 0)
 		(void)hwts_fail(rc, "%s", request.text);
-	else if (request.put.rc != 0)
-		rc = explain(&request.put, request.put.rc);
 	if (id && (rc == 0 || rc == ECONNRESET))
 		*id = request.put.id;
 	else if (id && (rc == EEXIST || rc == EBUSY))

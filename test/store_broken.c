@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Every call of the database's library fails once.
+ *
+ * This program has functions of its own in front of those of libsqlite3 and libpq: the n-th call fails instead of being
+ * made, for each n until a call of the store comes to its end before the n-th.  store_faults lets whole exchanges fail;
+ * here they fail in their middle.
+ *
+ * Checked  the answer is an error with a text, and the right one; "nothing happened" is true, byte by byte; the call
+ *          made again succeeds; and what was accepted runs
+ */
+#include "store.h"
+
+#include "../src/store/store.h"
+
+#include <dlfcn.h>
+
+#ifdef HWT_STORE_SQLITE
+#include <sqlite3.h>
+#endif
+#ifdef HWT_STORE_POSTGRES
+#include <libpq-fe.h>
+#endif
+
+#define MOST 400 /* calls of a library in one of ours: far more than there are */
+
+static atomic_uint calls, fails_at; /* fails_at 0: none */
+static atomic_int sqlite_code;      /* how SQLite fails */
+static atomic_bool fired;
+static _Thread_local bool own; /* the test's own statements do not count */
+
+static bool fails(void)
+{
+	unsigned at = atomic_load(&fails_at);
+
+	if (at == 0 || own || atomic_fetch_add(&calls, 1) + 1 != at)
+		return false;
+	atomic_store(&fired, true);
+	return true;
+}
+
+static void arm(unsigned n, int code)
+{
+	atomic_store(&calls, 0);
+	atomic_store(&fired, false);
+	atomic_store(&sqlite_code, code);
+	atomic_store(&fails_at, n);
+}
+
+/* True: the n-th call was reached, and failed. */
+static bool disarm(void)
+{
+	atomic_store(&fails_at, 0);
+	return atomic_load(&fired);
+}
+
+/*
+ * A function in front of the library's: TYPE NAME PARAMETERS, called with ARGS; failing it returns FAILURE.  What the
+ * library calls itself does not count.
+ */
+#define IN_FRONT(type, name, params, args, failure)                                                                    \
+	type name params                                                                                               \
+	{                                                                                                              \
+		bool outer = own;                                                                                      \
+		type(*real) params;                                                                                    \
+		type value;                                                                                            \
+                                                                                                                       \
+		if (fails())                                                                                           \
+			return failure;                                                                                \
+		*(void **)&real = dlsym(RTLD_NEXT, #name);                                                             \
+		own = true;                                                                                            \
+		value = real args;                                                                                     \
+		own = outer;                                                                                           \
+		return value;                                                                                          \
+	}
+
+#ifdef HWT_STORE_SQLITE
+IN_FRONT(int, sqlite3_step, (sqlite3_stmt * rows), (rows), atomic_load(&sqlite_code))
+IN_FRONT(int, sqlite3_prepare_v3,
+	 (sqlite3 * db, const char *text, int len, unsigned flags, sqlite3_stmt **made, const char **tail),
+	 (db, text, len, flags, made, tail), (*made = NULL, atomic_load(&sqlite_code)))
+IN_FRONT(int, sqlite3_exec,
+	 (sqlite3 * db, const char *text, int (*each)(void *, int, char **, char **), void *ctx, char **error),
+	 (db, text, each, ctx, error), atomic_load(&sqlite_code))
+#endif
+#ifdef HWT_STORE_POSTGRES
+IN_FRONT(int, PQsendPrepare, (PGconn * conn, const char *name, const char *text, int n, const Oid *types),
+	 (conn, name, text, n, types), 0)
+IN_FRONT(int, PQsendQueryPrepared,
+	 (PGconn * conn, const char *name, int n, const char *const *values, const int *lengths, const int *formats,
+	  int format),
+	 (conn, name, n, values, lengths, formats, format), 0)
+IN_FRONT(int, PQsendQuery, (PGconn * conn, const char *text), (conn, text), 0)
+IN_FRONT(int, PQflush, (PGconn * conn), (conn), -1)
+IN_FRONT(int, PQpipelineSync, (PGconn * conn), (conn), 0)
+IN_FRONT(int, PQenterPipelineMode, (PGconn * conn), (conn), 0)
+IN_FRONT(int, PQexitPipelineMode, (PGconn * conn), (conn), 0)
+IN_FRONT(int, PQconsumeInput, (PGconn * conn), (conn), 0)
+IN_FRONT(PGresult *, PQgetResult, (PGconn * conn), (conn), NULL)
+IN_FRONT(PGresult *, PQexecParams,
+	 (PGconn * conn, const char *text, int n, const Oid *types, const char *const *values, const int *lengths,
+	  const int *formats, int format),
+	 (conn, text, n, types, values, lengths, formats, format), NULL)
+#endif
+
+/*
+ * The test's own look at the table
+ */
+
+#define DUMP_MAX 4096
+
+#ifdef HWT_STORE_SQLITE
+static int copy_value(void *dump, int columns, char **values, char **names)
+{
+	(void)columns;
+	(void)names;
+	(void)snprintf(dump, DUMP_MAX, "%s", values[0] ? values[0] : "");
+	return 0;
+}
+#endif
+
+/* The first value of what a statement returns. */
+static void execute(const char *text, char dump[DUMP_MAX])
+{
+	dump[0] = '\0';
+	own = true;
+#ifdef HWT_STORE_SQLITE
+	if (world.sqlite) {
+		sqlite3 *db = NULL;
+
+		REQUIRE(sqlite3_open(world.url + 7, &db) == SQLITE_OK);
+		sqlite3_busy_timeout(db, 10000);
+		CHECK_INT(sqlite3_exec(db, text, copy_value, dump, NULL), ==, SQLITE_OK);
+		sqlite3_close(db);
+	}
+#endif
+#ifdef HWT_STORE_POSTGRES
+	if (!world.sqlite) {
+		static PGconn *conn;
+		PGresult *result;
+
+		conn = conn ? conn : PQconnectdb(world.url + 3);
+		result = PQexec(conn, text);
+		CHECK(PQresultStatus(result) == PGRES_TUPLES_OK || PQresultStatus(result) == PGRES_COMMAND_OK);
+		if (PQntuples(result) > 0)
+			(void)snprintf(dump, DUMP_MAX, "%s", PQgetvalue(result, 0, 0));
+		PQclear(result);
+	}
+#endif
+	own = false;
+}
+
+/* No machine fails here, so a server of this test's own need not sync. */
+static void spare_the_disk(void)
+{
+	char ignored[DUMP_MAX];
+
+	if (!getenv("HWT_POSTGRES_CTL"))
+		return;
+	execute("alter system set fsync = off", ignored);
+	execute("select pg_reload_conf()", ignored);
+}
+
+/* The whole table of timeouts. */
+static void dump_table(char dump[DUMP_MAX])
+{
+	char text[512];
+
+	(void)snprintf(
+	    text, sizeof(text),
+	    "select coalesce(%s, '') from (select id || ':' || due_us || ':' || base_us || ':' || period_us || ':' ||"
+	    " state || ':' || attempt || ':' || coalesce(length(key), 0) || ':' || coalesce(length(data), 0) line"
+	    " from %s_timeout order by id) x",
+	    world.sqlite ? "group_concat(line)" : "string_agg(line, ',')", world.schema);
+	execute(text, dump);
+}
+
+/* A server may still be at work on what a closed connection has sent: waits until the store's idle ones are all. */
+static void wait_settled(const hwt_store *store)
+{
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	char count[DUMP_MAX];
+
+	if (world.sqlite)
+		return;
+	do {
+		CHECK_INT(hwt_now(), <, give_up_ns);
+		execute("select count(*) from pg_stat_activity where application_name = 'libhwt-store'", count);
+	} while (strtoul(count, NULL, 10) != store->idle_count && hwt_now() < give_up_ns);
+}
+
+/* What may be answered: SQLite says what it was told, PostgreSQL that the connection broke, with or without effect. */
+static bool is_fair(int rc, int meaning)
+{
+	return world.sqlite ? rc == meaning : rc == ENOTCONN || rc == ECONNRESET;
+}
+
+/*
+ * The calls
+ */
+
+static int64_t keyed, plain, due; /* of the timeouts that are there before each call */
+static atomic_uint tasks_ran;
+
+static int note_run(const hwt_store_run *run, void *ctx)
+{
+	(void)ctx;
+	CHECK_INT(now_us(), >=, run->due_us);
+	atomic_fetch_add(&tasks_ran, 1);
+	return 0;
+}
+
+/* Three timeouts: "k" is the key of one that is due in an hour, another one has no key, and one is due at once. */
+static void make_table(hwt_store *store)
+{
+	char text[128], dump[DUMP_MAX];
+
+	keyed = put_key(store, "a", "k", HWT_S(3600));
+	plain = put(store, "a", HWT_S(3600));
+	due = put(store, "a", 0);
+	(void)snprintf(text, sizeof(text), "create table %s_kept as select * from %s_timeout", world.schema,
+		       world.schema);
+	execute(text, dump);
+}
+
+/* The table as it was made. */
+static void reset_table(void)
+{
+	char text[256], dump[DUMP_MAX];
+
+	(void)snprintf(text, sizeof(text),
+		       "begin; delete from %s_timeout; insert into %s_timeout select * from %s_kept; commit",
+		       world.schema, world.schema, world.schema);
+	execute(text, dump);
+}
+
+static int put_plain(hwt_store *store)
+{
+	hwt_store_spec spec = spec_of("a", HWT_S(2));
+
+	return hwt_store_put(store, &spec, NULL);
+}
+
+static int put_keyed(hwt_store *store)
+{
+	hwt_store_spec spec = spec_of("a", HWT_S(2));
+
+	spec.key = "another";
+	return hwt_store_put(store, &spec, NULL);
+}
+
+static int put_replacing(hwt_store *store)
+{
+	hwt_store_spec spec = spec_of("a", HWT_S(2));
+
+	spec.key = "k";
+	spec.flags = HWT_STORE_REPLACE;
+	return hwt_store_put(store, &spec, NULL);
+}
+
+static int put_three(hwt_store *store)
+{
+	hwt_store_spec specs[] = { spec_of("a", 0), spec_of("a", HWT_S(2)), spec_of("a", HWT_S(1000)) };
+
+	return hwt_store_put_many(store, specs, 3, NULL);
+}
+
+static int put_three_keyed(hwt_store *store)
+{
+	hwt_store_spec specs[] = { spec_of("a", 0), spec_of("a", HWT_S(2)), spec_of("a", HWT_S(1000)) };
+
+	specs[1].key = "one";
+	specs[2].key = "two";
+	return hwt_store_put_many(store, specs, 3, NULL);
+}
+
+/* As two threads put at the same moment: one has no key, the other one's is in use. */
+static int put_group(hwt_store *store)
+{
+	struct hwts_kind_row kind;
+	struct hwts_conn *conn;
+	struct hwts_put puts[2];
+	int64_t count;
+	int rc = hwts_kind_of(store, "a", NULL, &kind);
+
+	CHECK_INT(rc, ==, 0); /* known */
+	for (int i = 0; i < 2; i++)
+		puts[i] =
+		    (struct hwts_put){ .kind_name = "a", .kind = kind, .when_us = 3600000000, .key = i ? "k" : NULL };
+	rc = hwts_pool_get(store, &conn);
+	if (rc != 0)
+		return rc;
+	if (store->engine->ids)
+		rc = store->engine->ids(conn, &puts[0].id, &count);
+	puts[1].id = puts[0].id + 1;
+	if (rc == 0)
+		rc = store->engine->put(conn, puts, 2, false);
+	hwts_pool_put(store, conn);
+	if (rc != 0 || puts[0].rc != 0)
+		return rc ? rc : puts[0].rc;
+	CHECK(puts[1].rc == EEXIST || is_fair(puts[1].rc, 0));
+	return 0;
+}
+
+static int meet_a_key(hwt_store *store)
+{
+	hwt_store_spec spec = spec_of("a", HWT_S(2));
+	int64_t id = 0;
+	int rc;
+
+	spec.key = "k";
+	rc = hwt_store_put(store, &spec, &id);
+	if (rc != EEXIST)
+		return rc;
+	CHECK_INT(id, ==, keyed);
+	return 0;
+}
+
+static int get_one(hwt_store *store)
+{
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+
+	return hwt_store_get(store, plain, &info);
+}
+
+static int get_by_key(hwt_store *store)
+{
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	int rc = hwt_store_get_key(store, "a", "k", &info);
+
+	if (rc == 0)
+		CHECK_INT(info.id, ==, keyed);
+	return rc;
+}
+
+static bool count_one(void *count, const hwt_store_info *info)
+{
+	CHECK_INT(info->state, ==, HWT_STORE_PENDING);
+	(*(unsigned *)count)++;
+	return true;
+}
+
+static int list_all(hwt_store *store)
+{
+	unsigned count = 0;
+	int rc = hwt_store_each(store, "a", 1u << HWT_STORE_PENDING, count_one, &count);
+
+	CHECK_INT(count, ==, rc == 0 ? 3 : 0);
+	return rc;
+}
+
+static int cancel_one(hwt_store *store)
+{
+	return hwt_store_cancel(store, plain);
+}
+
+static int cancel_by_key(hwt_store *store)
+{
+	return hwt_store_cancel_key(store, "a", "k");
+}
+
+static int reschedule_one(hwt_store *store)
+{
+	return hwt_store_reschedule(store, plain, HWT_S(2));
+}
+
+static int open_another(hwt_store *store)
+{
+	hwt_store_config config = store_config();
+	hwt_store *other = NULL;
+	char error[256] = "";
+	int rc = hwt_store_open(&other, world.url, &config, error, sizeof(error));
+
+	(void)store;
+	CHECK((rc != 0) == (error[0] != '\0'));
+	CHECK((rc != 0) == (other == NULL));
+	if (other)
+		CHECK_INT(hwt_store_close(other), ==, 0);
+	return rc;
+}
+
+/* In a new transaction of a connection of the test's own; whose beginning and end do not fail. */
+static int put_into(hwt_store *store, void *connection)
+{
+	hwt_store_spec spec = spec_of("a", HWT_S(2));
+
+	spec.key = "on";
+	return hwt_store_put_on(store, connection, &spec, NULL);
+}
+
+static int put_on_one(hwt_store *store)
+{
+	int rc = -1;
+
+#ifdef HWT_STORE_SQLITE
+	if (world.sqlite) {
+		sqlite3 *db = NULL;
+
+		own = true;
+		REQUIRE(sqlite3_open(world.url + 7, &db) == SQLITE_OK);
+		sqlite3_busy_timeout(db, 10000);
+		CHECK_INT(sqlite3_exec(db, "begin", NULL, NULL, NULL), ==, SQLITE_OK);
+		own = false;
+		rc = put_into(store, db);
+		own = true;
+		/* The caller's transaction goes on: what failed has left nothing in it. */
+		CHECK_INT(sqlite3_exec(db, "commit", NULL, NULL, NULL), ==, SQLITE_OK);
+		sqlite3_close(db);
+		own = false;
+	}
+#endif
+#ifdef HWT_STORE_POSTGRES
+	if (!world.sqlite) {
+		PGconn *conn;
+
+		own = true;
+		conn = PQconnectdb(world.url + 3);
+		PQclear(PQexec(conn, "begin"));
+		own = false;
+		rc = put_into(store, conn);
+		own = true;
+		PQclear(PQexec(conn, rc == 0 ? "commit" : "rollback"));
+		PQfinish(conn);
+		own = false;
+	}
+#endif
+	return rc;
+}
+
+/* Until what is due has run, and its end is committed. */
+static bool wait_done(void)
+{
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	char text[128], count[DUMP_MAX];
+
+	(void)snprintf(text, sizeof(text), "select count(*) from %s_timeout where id = %" PRId64, world.schema, due);
+	do {
+		sleep_ms(1);
+		execute(text, count);
+	} while (strcmp(count, "0") != 0 && hwt_now() < give_up_ns);
+	return strcmp(count, "0") == 0;
+}
+
+static int start_run_stop(hwt_store *store)
+{
+	unsigned before = atomic_load(&tasks_ran);
+	int rc = hwt_store_start(store);
+	char text[256];
+
+	hwts_cut(text, sizeof(text), hwt_store_error(), strlen(hwt_store_error()));
+	if (rc == 0) {
+		CHECK(wait_done());
+		CHECK_INT(atomic_load(&tasks_ran), >, before);
+	}
+	CHECK_INT(hwt_store_stop(store), ==, 0);
+	return rc == 0 ? 0 : hwts_fail(rc, "%s", text);
+}
+
+static const struct {
+	const char *name;
+	int (*call)(hwt_store *store);
+} all_calls[] = {
+	{ "put", put_plain },
+	{ "put with a key", put_keyed },
+	{ "put that replaces", put_replacing },
+	{ "put that meets its key", meet_a_key },
+	{ "two puts of which one meets its key", put_group },
+	{ "put_many", put_three },
+	{ "put_many with keys", put_three_keyed },
+	{ "put_on", put_on_one },
+	{ "get", get_one },
+	{ "get_key", get_by_key },
+	{ "each", list_all },
+	{ "cancel", cancel_one },
+	{ "cancel_key", cancel_by_key },
+	{ "reschedule", reschedule_one },
+	{ "open", open_another },
+	{ "start, run and stop", start_run_stop },
+};
+
+/* The n-th call of the library fails; false: there is none. */
+static bool fail_nth(hwt_store *store, size_t which, unsigned n, int code, int meaning)
+{
+	char before[DUMP_MAX], after[DUMP_MAX], error[256];
+	bool reached;
+	int rc;
+
+	reset_table();
+	dump_table(before);
+	arm(n, code);
+	rc = all_calls[which].call(store);
+	reached = disarm();
+	wait_settled(store);
+	hwts_cut(error, sizeof(error), hwt_store_error(), strlen(hwt_store_error()));
+	dump_table(after);
+	if (!reached)
+		CHECK_INT(rc, ==, 0);
+	if (rc == 0)
+		return reached;
+	CHECK(is_fair(rc, meaning));
+	CHECK(error[0] != '\0');
+	if (rc != ECONNRESET)
+		CHECK(strcmp(after, before) == 0);
+	if (strcmp(after, before) == 0)
+		CHECK_INT(all_calls[which].call(store), ==, 0);
+	return true;
+}
+
+static void each_call_fails(int code, int meaning)
+{
+	hwt_store_config config;
+	hwt_store *store;
+	unsigned failures = atomic_load(&test_failures), in_all = 0;
+
+	fresh_world();
+	spare_the_disk();
+	config = store_config();
+	config.lease_ns = HWT_S(60); /* nothing is lost but by a failure */
+	store = open_with(&config);
+	register_kind(store, "a", note_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	make_table(store);
+	for (size_t which = 0; which < HWTS_COUNT(all_calls); which++) {
+		unsigned n = 1;
+
+		(void)alarm(HANG_S);
+		while (n < MOST && fail_nth(store, which, n, code, meaning) && atomic_load(&test_failures) == failures)
+			n++;
+		if (atomic_load(&test_failures) > failures) {
+			fprintf(stderr, "%s: call %u of the library\n", all_calls[which].name, n);
+			break;
+		}
+		CHECK_INT(n, >, 1);
+		CHECK_INT(n, <, MOST);
+		printf("# %s: %u\n", all_calls[which].name, n - 1);
+		in_all += n - 1;
+	}
+	printf("# %u calls failed\n", in_all);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(each_call_of_the_library_fails_once_and_the_answer_is_true)
+{
+#ifdef HWT_STORE_SQLITE
+	each_call_fails(SQLITE_IOERR, EIO);
+#else
+	each_call_fails(0, 0);
+#endif
+}
+
+#ifdef HWT_STORE_SQLITE
+TEST(each_call_of_the_library_meets_a_lock)
+{
+	if (!on_sqlite())
+		SKIP("of SQLite");
+	each_call_fails(SQLITE_BUSY, EAGAIN);
+}
+
+TEST(each_call_of_the_library_meets_a_full_disk)
+{
+	if (!on_sqlite())
+		SKIP("of SQLite");
+	each_call_fails(SQLITE_FULL, ENOSPC);
+}
+#endif
+
+STORE_MAIN(NULL)
