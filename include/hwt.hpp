@@ -253,6 +253,23 @@ class handle
 		return hwt_timeout_state(timeout_);
 	}
 
+	/* hwt_timeout_left: how long it is to the deadline, on the timer's clock.  After an error it is as it was. */
+	[[nodiscard]] std::error_code left(std::chrono::nanoseconds &left) const noexcept
+	{
+		std::int64_t left_ns = 0;
+		int rc = hwt_timeout_left(timeout_, &left_ns);
+
+		if (rc == 0)
+			left = std::chrono::nanoseconds(left_ns);
+		return detail::error(rc);
+	}
+
+	/* hwt_timer_user of its timer: what settings::user was given.  Null for a handle that names nothing. */
+	template <class T> T *user() const noexcept
+	{
+		return static_cast<T *>(hwt_timer_user(hwt_timeout_timer(timeout_)));
+	}
+
 	/* hwt_timeout_missed: in the callable of a periodic timeout. */
 	std::uint64_t missed() const noexcept
 	{
@@ -466,6 +483,73 @@ class [[nodiscard]] sleep
 
 #endif
 
+/* A hwt_config that is filled in by calls that follow each other.  Give it to a timer. */
+class settings
+{
+      public:
+	template <class Rep, class Period> settings &tick(std::chrono::duration<Rep, Period> tick) noexcept
+	{
+		config_.tick_duration_ns = detail::nanoseconds(tick);
+		return *this;
+	}
+
+	/* HWT_CLOCK_*. */
+	settings &clock(std::uint32_t clock) noexcept
+	{
+		config_.clock = clock;
+		return *this;
+	}
+
+	/* HWT_CALLER_DRIVEN: no worker, callables run in timer.advance. */
+	settings &caller_driven() noexcept
+	{
+		config_.flags |= HWT_CALLER_DRIVEN;
+		return *this;
+	}
+
+	/* The same, and the times told to timer.advance are the clock, from 0 on: HWT_VIRTUAL_CLOCK. */
+	settings &virtual_clock() noexcept
+	{
+		config_.flags |= HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK;
+		return *this;
+	}
+
+	settings &max_tasks_per_advance(std::uint32_t count) noexcept
+	{
+		config_.max_tasks_per_advance = count;
+		return *this;
+	}
+
+	/* Calls callable() where on_earlier is called.  It is not copied: it has to outlive the timer. */
+	template <class F> settings &on_earlier(F &callable) noexcept
+	{
+		static_assert(std::is_invocable_v<F &>, "on_earlier takes nothing");
+		config_.on_earlier = [](void *ctx) noexcept { (*static_cast<F *>(ctx))(); };
+		config_.on_earlier_ctx = const_cast<std::remove_const_t<F> *>(std::addressof(callable));
+		return *this;
+	}
+
+	/* For handle::user and timer::user. */
+	settings &user(void *user) noexcept
+	{
+		config_.user = user;
+		return *this;
+	}
+
+	/* For all else that hwt_config has. */
+	hwt_config &native() noexcept
+	{
+		return config_;
+	}
+	const hwt_config &native() const noexcept
+	{
+		return config_;
+	}
+
+      private:
+	hwt_config config_ = defaults();
+};
+
 /* A timer: a worker thread, a wheel and its timeouts.  One in a process is usual. */
 class timer
 {
@@ -477,6 +561,10 @@ class timer
 
 		if (rc != 0)
 			throw std::system_error(rc, std::generic_category(), "hwt_timer_create");
+	}
+
+	explicit timer(const settings &chosen) : timer(chosen.native())
+	{
 	}
 
 	timer() : timer(defaults())
@@ -525,6 +613,13 @@ class timer
 					       F &&callable, timeout &out)
 	{
 		return submit(detail::deadline(when), 0, HWT_ABSOLUTE, std::forward<F>(callable), out);
+	}
+
+	/* The same for a time since the beginning of the timer's own clock, whichever that is: HWT_ABSOLUTE. */
+	template <class Rep, class Period, class F>
+	[[nodiscard]] std::error_code schedule_at(std::chrono::duration<Rep, Period> when, F &&callable, timeout &out)
+	{
+		return submit(detail::nanoseconds(when), 0, HWT_ABSOLUTE, std::forward<F>(callable), out);
 	}
 
 	/* The same without a handle: nothing ends it but its run and the timer. */
@@ -584,6 +679,46 @@ class timer
 		return detail::error(hwt_timer_stop(timer_, unprocessed));
 	}
 
+	/* hwt_reserve: the next n schedules of this thread find memory, but for that of a callable of its own. */
+	[[nodiscard]] std::error_code reserve(std::uint32_t n) noexcept
+	{
+		return detail::error(hwt_reserve(timer_, n));
+	}
+
+	/*
+	 * hwt_timer_advance, hwt_timer_next and hwt_timer_grid: times since the beginning of the timer's clock, which
+	 * for HWT_CLOCK_MONOTONIC on Linux is that of steady_clock.  After an error out is as it was.
+	 */
+	[[nodiscard]] std::error_code advance(std::chrono::nanoseconds now, std::chrono::nanoseconds &next) noexcept
+	{
+		std::int64_t next_ns = 0;
+		int rc = hwt_timer_advance(timer_, now.count(), &next_ns);
+
+		return take(rc, next_ns, next);
+	}
+
+	[[nodiscard]] std::error_code next(std::chrono::nanoseconds &next) noexcept
+	{
+		std::int64_t next_ns = 0;
+		int rc = hwt_timer_next(timer_, &next_ns);
+
+		return take(rc, next_ns, next);
+	}
+
+	[[nodiscard]] std::error_code grid(std::chrono::nanoseconds &start) const noexcept
+	{
+		std::int64_t start_ns = 0;
+		int rc = hwt_timer_grid(timer_, &start_ns);
+
+		return take(rc, start_ns, start);
+	}
+
+	/* hwt_timer_user. */
+	template <class T> T *user() const noexcept
+	{
+		return static_cast<T *>(hwt_timer_user(timer_));
+	}
+
 	/* hwt_pending_timeouts. */
 	std::uint64_t pending() const noexcept
 	{
@@ -597,6 +732,13 @@ class timer
 	}
 
       private:
+	static std::error_code take(int rc, std::int64_t ns, std::chrono::nanoseconds &out) noexcept
+	{
+		if (rc == 0)
+			out = std::chrono::nanoseconds(ns);
+		return detail::error(rc);
+	}
+
 	static hwt_config with_tick(std::int64_t tick_ns) noexcept
 	{
 		hwt_config config = defaults();

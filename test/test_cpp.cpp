@@ -537,6 +537,84 @@ TEST(a_constructor_throws_and_nothing_else)
 	CHECK(other.native() == nullptr && !timer.stop());
 }
 
+/*
+ * A loop of one's own
+ */
+
+TEST(a_loop_is_told_when_to_advance_and_in_parts)
+{
+	int mine = 0, runs = 0, tellings = 0;
+	auto told = [&tellings] { tellings++; };
+	hwt::timer timer(
+	    hwt::settings().virtual_clock().tick(10ms).max_tasks_per_advance(2).on_earlier(told).user(&mine));
+	std::chrono::nanoseconds next = 7ns;
+
+	CHECK(timer.user<int>() == &mine);
+	CHECK(timer.grid(next) == std::errc::no_such_file_or_directory && next == 7ns);
+	CHECK(!timer.advance(0ns, next));
+	CHECK(next == std::chrono::nanoseconds::max());
+	CHECK(!timer.grid(next) && next == 0ns);
+	for (int i = 0; i < 3; i++)
+		CHECK(!timer.schedule(25ms, [&runs] { runs++; }));
+	CHECK_INT(tellings, ==, 1);
+	CHECK(!timer.next(next) && next == 0ns); /* an advance has to look */
+	CHECK(!timer.advance(0ns, next) && next == 30ms);
+	CHECK(!timer.next(next) && next == 30ms);
+	CHECK_INT(runs, ==, 0);
+	CHECK(!timer.advance(30ms, next) && next <= 30ms);
+	CHECK_INT(runs, ==, 2);
+	CHECK(!timer.advance(30ms, next) && next == std::chrono::nanoseconds::max());
+	CHECK_INT(runs, ==, 3);
+	CHECK(!timer.stop());
+	next = 7ns;
+	CHECK(timer.advance(40ms, next) == std::errc::operation_canceled && next == 7ns);
+	CHECK(timer.next(next) == std::errc::operation_canceled && next == 7ns);
+	CHECK(timer.reserve(1) == std::errc::operation_canceled);
+}
+
+TEST(a_handle_says_what_is_left_and_whose_its_timer_is)
+{
+	int mine = 0;
+	hwt::timer timer(hwt::settings().virtual_clock().tick(10ms).user(&mine));
+	std::chrono::nanoseconds left = 7ns, next;
+	hwt::timeout out, absolute;
+	int *seen = nullptr;
+
+	CHECK(!timer.reserve(4));
+	CHECK(!timer.advance(15ms, next));
+	CHECK(out.left(left) == std::errc::no_such_file_or_directory && left == 7ns);
+	CHECK(!timer.schedule(
+	    1s, [&seen](hwt::handle self) { seen = self.user<int>(); }, out));
+	CHECK(!timer.schedule_at(
+	    20ms, [] {}, absolute));
+	CHECK(!out.left(left) && left == 1s);
+	CHECK(!absolute.left(left) && left == 5ms);
+	CHECK(out.user<int>() == &mine && hwt::handle().user<int>() == nullptr);
+	CHECK(!timer.advance(16ms, next) && next == 20ms);
+	CHECK(!out.left(left) && left == 999ms);
+	CHECK(!timer.advance(2s, next));
+	CHECK(seen == &mine);
+	CHECK(out.left(left) == std::errc::no_such_file_or_directory && left == 999ms);
+}
+
+TEST(a_clock_is_chosen_and_one_that_there_is_not_throws)
+{
+	const hwt::settings day = hwt::settings().clock(HWT_CLOCK_REALTIME).caller_driven();
+	hwt::timer timer(day);
+	std::chrono::nanoseconds start = 7ns;
+	hwt_config config = hwt::defaults();
+
+	CHECK_INT(hwt_timer_config(timer.native(), &config), ==, 0);
+	CHECK(config.clock == HWT_CLOCK_REALTIME && config.flags == HWT_CALLER_DRIVEN);
+	CHECK(!timer.start() && !timer.grid(start) && start == 0ns);
+	try {
+		hwt::timer none(hwt::settings().clock(9));
+		CHECK(false);
+	} catch (const std::system_error &thrown) {
+		CHECK(thrown.code() == std::errc::invalid_argument);
+	}
+}
+
 /* Cancelled, run and left, from several threads: as many callables destroyed as made. */
 TEST(callables_of_many_threads_are_each_destroyed_once)
 {
