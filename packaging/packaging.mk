@@ -8,10 +8,23 @@ FILLED = PREFIX INCLUDEDIR LIBDIR VERSION SONAME STORE_SONAME STORE_LIBS POINTER
 fill = @for file in $(1); do sed $(foreach name,$(FILLED),-e 's#@$(name)@#$($(name))#g') packaging/$$file.in \
 	>$(DESTDIR)$(2)/$$file && chmod 644 $(DESTDIR)$(2)/$$file || exit 1; done
 
-.PHONY: amalgamation
+.PHONY: amalgamation deb check-deb
 
 amalgamation: $(BUILD)/hwt.c ## the library as one file: build/hwt.c and build/hwt.h
 
 $(BUILD)/hwt.c: packaging/amalgamate.pl LICENSE $(SRC) $(wildcard include/hwt.h $(ROOMS:%=src/%/*.h))
 	@mkdir -p $(BUILD)
 	$(Q)perl $< $(BUILD) $(CC) $(CPPFLAGS) $(CFLAGS)
+
+# Debian packages of the last commit.  Those of Debian itself would have a debian/ of their own, so ours is not at the root.
+DEB = build-deb/libhwt-$(VERSION)
+
+deb: ## Debian packages of the last commit, in build-deb/
+	rm -rf build-deb && mkdir build-deb
+	git archive --format=tar --prefix=$(DIST)/ HEAD | gzip -9n >build-deb/libhwt_$(VERSION).orig.tar.gz
+	tar -xf build-deb/libhwt_$(VERSION).orig.tar.gz -C build-deb
+	cp -R packaging/debian $(DEB)/
+	cd $(DEB) && MAKEFLAGS= dpkg-buildpackage -us -uc
+
+check-deb: ## their contents, lintian, and a clean root in which they are installed, used and removed (root, minutes)
+	test/run.sh $(BUILD) test/deb.sh

@@ -73,6 +73,11 @@ else
 fi
 [ "$mode" != --update ] || exit 0
 
+result debian_symbols_are_those_of_the_map "$(for pair in src/hwt.map:libhwt0 src/store/hwt_store.map:libhwt-store0; do
+	sed -n 's/^\t\t\(hwt[a-z_]*\);/\1/p' "${pair%:*}" | sort >"$work/map"
+	sed -n 's/^ \(hwt[a-z_]*\)@.*/\1/p' "packaging/debian/${pair#*:}.symbols" | sort | diff "$work/map" - 2>&1
+done)"
+
 # sys/sdt.h was there: then the probes are in the library.
 if echo '#include <sys/sdt.h>' | "$CC" -E - >/dev/null 2>&1; then
 	for probe in schedule cancel expire tick; do
