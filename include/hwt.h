@@ -118,9 +118,10 @@
  *
  * Systems
  *
- *   Tested on Linux with glibc and musl, on x86-64, i386 and AArch64, built by gcc and clang; -DHWT_PORTABLE builds it
- *   with nothing but POSIX.  `pkg-config --cflags --libs hwt` says how to link, with --static for the archive.  Before
- *   1.0 the binary interface may change: rebuild for each 0.x.
+ *   Tested on Linux with glibc and musl, on x86-64 and i386, and emulated on ARM of 64 and 32 bits, RISC-V, s390x,
+ *   Power and MIPS, built by gcc and clang; -DHWT_PORTABLE builds it with nothing but POSIX.  `pkg-config --cflags
+ *   --libs hwt` says how to link, with --static for the archive.  Before 1.0 the binary interface may change: rebuild
+ *   for each 0.x.
  */
 
 #include <pthread.h>
