@@ -314,6 +314,10 @@ static int settle(struct sqlite_conn *conn, enum hwts_role role)
 	if (rc != SQLITE_OK)
 		return hwts_sqlite_error(conn, rc, "open");
 	conn->full = true;
+	/* What a long reader has made grow shrinks when the log begins again: 64 MiB, as the keeper has it. */
+	rc = sqlite3_exec(conn->handle, "pragma journal_size_limit = 67108864", NULL, NULL, NULL);
+	if (rc != SQLITE_OK)
+		return hwts_sqlite_error(conn, rc, "open");
 	failed = hwts_sqlite_do(conn, NULL, "pragma synchronous = full", NOTHING);
 	sqlite3_wal_hook(conn->handle, hwts_sqlite_wal_hook, conn);
 	return failed;
