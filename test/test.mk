@@ -18,7 +18,7 @@ TWINS ?= $(patsubst %,hierarchical:$(BUILD)/test/%,\
 	test_stress_reschedule) \
 	$(patsubst test/%.c,perturbed:$(BUILD)/test/%,$(wildcard test/test_stress*.c))
 
-.PHONY: check soak fuzz model static aarch64 coverage perturbed mutants mutants-sample mutants-random races memcheck platforms
+.PHONY: check soak fuzz model genmc static aarch64 coverage perturbed mutants mutants-sample mutants-random races memcheck platforms
 
 $(BUILD)/unit/%.o: src/%.c
 	@mkdir -p $(@D)
@@ -99,6 +99,9 @@ build-fuzz/fuzz_oracle: test/fuzz_oracle.c $(SRC) $(CHECKER) $(wildcard src/*/*.
 
 model: ## Spin models of the protocols, with planted faults
 	CC='$(CC)' test/run.sh $(BUILD) model/run.sh
+
+genmc: ## what ships under C11's memory model, with weakened orders; GENMC=path to the checker, else only a compilation
+	HWT_TEST_TIMEOUT=3600 GENMC='$(or $(GENMC),genmc)' CC='$(CC)' test/run.sh $(BUILD) test/weak.sh
 
 memcheck: $(UNIT_TESTS) ## the single-threaded tests under valgrind
 	test/run.sh $(BUILD) test/memcheck.sh

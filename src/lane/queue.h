@@ -38,7 +38,7 @@
  *   [consume]  the ck_spinlock of the consumer's end.
  *
  *   ck_fifo has barriers between its stores and leaves the acquire side to the address dependency.  The accesses below
- *   replace both.
+ *   replace both; test/weak/ checks them.
  *
  * This is the only file that includes Concurrency Kit.
  *

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A thread waits for the end of a task that is running, and sees what the task wrote.  It never sleeps without being
+ * woken afterwards.
+ */
+#include "lane.h"
+
+#include "base/waiters.c"
+
+static _Atomic bool slept, told;
+static _Atomic int wrote;
+
+static void run(hwt_timeout self, void *arg);
+
+void weak_broadcast(void)
+{
+	atomic_store_explicit(&told, true, memory_order_relaxed);
+}
+
+/* The thread that would sleep ends here: main looks whether it would have been woken. */
+int hwt_monitor_wait(struct hwt_monitor *monitor, int64_t time_ns)
+{
+	(void)time_ns;
+	atomic_store_explicit(&slept, true, memory_order_relaxed);
+	pthread_mutex_unlock(&monitor->mutex);
+	pthread_exit(NULL);
+}
+
+static hwt_timeout timeout;
+
+static void *wait_for_it(void *unused)
+{
+	hwt_waiters_wait(&lanes.waiters, &lanes.idle, timeout.entry, timeout.generation);
+	if (word_public_state(record_word(timeout.entry), timeout.generation) == HWT_EXPIRED)
+		assert(atomic_load_explicit(&wrote, memory_order_relaxed) == 1); /* [end] */
+	return unused;
+}
+
+static void run(hwt_timeout self, void *arg)
+{
+	(void)self;
+	(void)arg;
+	atomic_store_explicit(&wrote, 1, memory_order_relaxed);
+}
+
+static void *work(void *unused)
+{
+	lane_pass(1);
+	return unused;
+}
+
+int main(void)
+{
+	pthread_t passes, waiter;
+
+	lane_make(1);
+	lanes.idle.has_barrier = lanes.waiters.has_barrier = false; /* GenMC has no membarrier */
+	pthread_mutex_init(&lanes.waiters.monitor.mutex, NULL);
+	(void)hwt_lane_submit(&lane, run, NULL, LANE_TICK_NS, &timeout);
+	lane_pass(0);
+	passes = weak_start(work);
+	waiter = weak_start(wait_for_it);
+	pthread_join(passes, NULL);
+	pthread_join(waiter, NULL);
+	assert(!atomic_load_explicit(&slept, memory_order_relaxed) ||
+	       atomic_load_explicit(&told, memory_order_relaxed));
+	return 0;
+}
