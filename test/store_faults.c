@@ -414,4 +414,37 @@ TEST(what_runs_at_most_once_is_not_failed_by_a_lost_reply_and_a_stop)
 	front_only = NULL;
 }
 
+/* No look that is not asked for comes for 200 s, and the net finds nothing that is not overdue for as long. */
+TEST(what_was_put_while_control_had_no_connection_is_read_after_it)
+{
+	hwt_store_config config;
+	hwt_store *store, *other;
+	unsigned rescued = atomic_load(&hwts_test_rescued), failed;
+	int64_t give_up_ns;
+
+	fresh_world();
+	config = store_config();
+	config.lease_ns = HWT_S(600);
+	store = open_with(&config);
+	front_put_before(store);
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	other = open_store();
+	atomic_store(&ran, 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_held(store, 8));
+	front_only = "news";
+	front_arm(1, FRONT_AFTER, INT32_MAX); /* each time that control reads news its connection breaks */
+	put(other, "a", 0);
+	failed = atomic_load(&front_count);
+	give_up_ns = hwt_now() + PATIENCE_NS;
+	while (atomic_load(&front_count) < failed + 3 && hwt_now() < give_up_ns)
+		sleep_ms(1);
+	front_arm(0, FRONT_AFTER, 0); /* what told of the put went to a connection that is gone */
+	CHECK(wait_count(&ran, 1));
+	CHECK_INT(atomic_load(&hwts_test_rescued), ==, rescued);
+	front_only = NULL;
+	CHECK_CALL(hwt_store_close(other), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 STORE_MAIN(NULL)

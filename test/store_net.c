@@ -146,6 +146,44 @@ TEST(a_process_that_leaves_while_the_other_one_looks_leaves_its_shards_at_once)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
+static hwt_store *_Atomic puts_behind;
+static int64_t behind_us; /* beyond the mark of the look before, and not beyond that of this one */
+
+static void put_behind_the_look(const char *where)
+{
+	hwt_store *store = strcmp(where, "looked") == 0 ? atomic_exchange(&puts_behind, NULL) : NULL;
+	hwt_store_spec spec = spec_of("a", 0);
+
+	if (!store)
+		return;
+	spec.flags = HWT_STORE_ABSOLUTE;
+	spec.due_us = behind_us;
+	CHECK_INT(hwt_store_put(store, &spec, NULL), ==, 0);
+}
+
+/*
+ * The look has read the shards, and its marks are not set yet.  It is due in 400 s, so nothing but the window shows it:
+ * the net looks for what is overdue, and the next look that nobody asks for comes in 200 s.
+ */
+TEST(what_is_put_between_a_look_and_its_marks_comes_into_the_window)
+{
+	hwt_store *store = started(HWT_S(600));
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+
+	sleep_ms(300);                                    /* the looks of the start are over */
+	behind_us = now_us() - 1000 + INT64_C(400000000); /* the horizon is 2/3 of the lease */
+	atomic_store(&puts_behind, store);
+	atomic_store(&hwts_test_at, put_behind_the_look);
+	hwts_hear_news(store, &(struct hwts_due){ .id = 0 });
+	hwts_poke(store);
+	while (stats_of_store(store).window == 0 && hwt_now() < give_up_ns)
+		sleep_ms(1);
+	atomic_store(&hwts_test_at, NULL);
+	CHECK(atomic_load(&puts_behind) == NULL);
+	CHECK_INT(stats_of_store(store).window, ==, 1);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 static _Thread_local struct prng delays;
 
 /* Each thread its own; most points go by at once. */
