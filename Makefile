@@ -23,7 +23,9 @@ QCXX = $(if $(V),,@$(SAY) '  CXX $@'; )$(CXX)
 # SAN=thread or SAN=address,undefined: everything again, in a folder of its own.
 SAN ?=
 comma := ,
-BUILD := build$(if $(SAN),-$(subst $(comma),-,$(SAN)))
+# DEBUG=1: a library that ends the process where it is used wrongly; src/base/debug.h.
+DEBUG ?=
+BUILD := build$(if $(SAN),-$(subst $(comma),-,$(SAN)))$(if $(DEBUG),-debug)
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 ifneq ($(SAN),)
 OPT := -O1 -g
@@ -50,7 +52,7 @@ TLSFLAGS = $(if $(HAVE_DESCRIPTORS),$(DESCRIPTORS))
 else
 TLSFLAGS = -ftls-model=$(TLS)
 endif
-ALL_CPPFLAGS = -Iinclude -Isrc -MMD -MP $(CPPFLAGS)
+ALL_CPPFLAGS = -Iinclude -Isrc -MMD -MP $(if $(DEBUG),-DHWT_DEBUG) $(CPPFLAGS)
 ALL_LDFLAGS = $(SANFLAGS) -pthread $(LDFLAGS)
 POSIX = -D_POSIX_C_SOURCE=200809L
 GNU = -D_GNU_SOURCE
@@ -72,6 +74,7 @@ all: $(BUILD)/libhwt.a $(BUILD)/libhwt.so store ## the libraries: libhwt, and li
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]* ## \(.*\)/\1#\2/p' $(MAKEFILE_LIST) | \
 		awk -F'#' '{ printf "make %-16s %s\n", $$1 == "all" ? "" : $$1, $$2 }'
+	@echo 'DEBUG=1 with any of them: the library checks for wrong use, in a folder of its own'
 	@echo 'SAN=thread or SAN=address,undefined with any of them: with these sanitizers, in a folder of their own'
 
 # The library: static and shared of the same objects, so that the archive may go into a shared object.

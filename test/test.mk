@@ -47,6 +47,16 @@ perturbed: $(BUILD)/perturbed/$(SONAME)
 $(BUILD)/test/unit_%: test/unit_%.c $(BUILD)/libhwt-unit.a | $(BUILD)/test
 	$(QCC) $(ALL_CPPFLAGS) -Itest $(GNU) -DHWT_TEST $(ALL_CFLAGS) -o $@ $< $(BUILD)/libhwt-unit.a $(ALL_LDFLAGS)
 
+# What a debug build finds.
+DEBUG_TESTS := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/debug_*.c))
+
+$(BUILD)/debug/%.o: src/%.c
+	@mkdir -p $(@D)
+	$(QCC) $(ALL_CPPFLAGS) $(POSIX) -DHWT_DEBUG $(ALL_CFLAGS) -c -o $@ $<
+
+$(BUILD)/test/debug_%: test/debug_%.c $(SRC:src/%.c=$(BUILD)/debug/%.o) | $(BUILD)/test
+	$(QCC) $(ALL_CPPFLAGS) -Itest $(GNU) -DHWT_DEBUG $(ALL_CFLAGS) -o $@ $< $(SRC:src/%.c=$(BUILD)/debug/%.o) $(ALL_LDFLAGS)
+
 $(BUILD)/test/test_%: test/test_%.c $(BUILD)/libhwt.so | $(BUILD)/test
 	$(QCC) $(ALL_CPPFLAGS) -Itest $(GNU) $(ALL_CFLAGS) -o $@ $< -L$(BUILD) -lhwt \
 		-Wl,--enable-new-dtags,-rpath,'$$ORIGIN/..' $(ALL_LDFLAGS)
@@ -56,11 +66,11 @@ $(CPP_TESTS): $(BUILD)/test/test_cpp%: test/test_cpp.cpp $(BUILD)/libhwt.so | $(
 		-Wl,--enable-new-dtags,-rpath,'$$ORIGIN/..' $(ALL_LDFLAGS)
 
 # The longest first, so that none of them is what the end waits for.
-RUNS = $(UNIT_TESTS) $(API_TESTS) $(CPP_TESTS) $(TWINS)
+RUNS = $(UNIT_TESTS) $(API_TESTS) $(DEBUG_TESTS) $(CPP_TESTS) $(TWINS)
 LONG := %/unit_oracle %/unit_interleave %/test_stress %/test_stress_sleep %/test_memory
 
 # TWINS= leaves them out: what they find hangs on the compiler less than on chance.
-check: all $(UNIT_TESTS) $(API_TESTS) $(CPP_TESTS) $(BUILD)/perturbed/$(SONAME) $(EXAMPLES) $(EXAMPLES_MORE) $(BENCH) $(STORE_TESTS) ## all tests; make check-store those of libhwt-store
+check: all $(UNIT_TESTS) $(API_TESTS) $(DEBUG_TESTS) $(CPP_TESTS) $(BUILD)/perturbed/$(SONAME) $(EXAMPLES) $(EXAMPLES_MORE) $(BENCH) $(STORE_TESTS) ## all tests; make check-store those of libhwt-store
 	CC='$(CC)' CXX='$(CXX)' SAN='$(SAN)' test/run.sh $(BUILD) $(filter $(LONG),$(RUNS)) $(filter-out $(LONG),$(RUNS)) $(STORE_RUNS) $(STORE_CHECKS) \
 		test/layers.sh test/edges.sh test/header.sh test/abi.sh test/docs.sh test/examples.sh test/dlopen.sh test/man.sh \
 		test/store_man.sh $(if $(TWINS),test/bench.sh)

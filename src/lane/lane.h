@@ -53,6 +53,7 @@
 #ifndef HWT_LANE_H
 #define HWT_LANE_H
 
+#include "base/debug.h"
 #include "base/thread.h"
 #include "base/waiters.h"
 #include "lane/pool.h"
@@ -144,7 +145,10 @@ struct hwt_lanes {
 	_Atomic uint32_t count; /* of the lanes that exist; written under the mutex */
 	struct hwt_lane **made; /* these lanes, in the order in which they were made */
 	hwt_timer *timer;
-	uint64_t id;         /* no other timer ever has the same */
+	uint64_t id; /* no other timer ever has the same */
+#ifdef HWT_DEBUG
+	unsigned forks; /* hwt_debug_forks, when it was made */
+#endif
 	int64_t max_pending; /* 0: no limit */
 	struct hwt_executor_jobs *jobs;
 	bool is_driven, asks_more; /* asks_more: there is a limit, or the timer is driven by its caller */
@@ -316,6 +320,31 @@ static inline void lanes_release_limit(struct hwt_lanes *lanes)
 static inline struct hwt_lane *record_lane(struct hwt_record *record)
 {
 	return atomic_load_explicit(&record->lane, memory_order_acquire); /* [made] */
+}
+
+/* Of a debug build: ends the process if the lanes are those of a parent. */
+static inline void debug_lanes(const struct hwt_lanes *lanes)
+{
+#ifdef HWT_DEBUG
+	if (lanes->forks != hwt_debug_forks())
+		hwt_debug_fail("a call in a forked child, with a timer of its parent");
+#else
+	(void)lanes;
+#endif
+}
+
+/* The same if a handle leads to a destroyed timer, or to one of a parent.  NULL: the zero handle. */
+static inline void debug_record(struct hwt_record *record)
+{
+#ifdef HWT_DEBUG
+	if (record == NULL)
+		return;
+	if ((void *)record_lane(record) == &hwt_debug_dead)
+		hwt_debug_fail("a handle of a timer that has been destroyed");
+	debug_lanes(record_lane(record)->lanes);
+#else
+	(void)record;
+#endif
 }
 
 /* Calls the finaliser of a record with an extension, if it has one that has not been called. */

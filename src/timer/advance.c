@@ -286,6 +286,7 @@ int hwt_timer_advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
 	int rc, cancel_before;
 	int64_t next;
 
+	debug_timer(timer);
 	if (timer == NULL || !timer_is_driven(timer))
 		return EINVAL;
 	rc = take(timer);
@@ -344,6 +345,7 @@ int hwt_timer_next(hwt_timer *timer, int64_t *next_ns)
 {
 	int rc;
 
+	debug_timer(timer);
 	if (timer == NULL || next_ns == NULL || !timer_is_driven(timer))
 		return EINVAL;
 	pthread_mutex_lock(&timer->monitor.mutex);

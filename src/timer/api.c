@@ -17,7 +17,10 @@
 
 static struct hwt_record *record_of(hwt_timeout timeout)
 {
-	return timeout.entry;
+	struct hwt_record *record = timeout.entry;
+
+	debug_record(record);
+	return record;
 }
 
 static bool has_worker(hwt_timer *timer)
@@ -74,6 +77,7 @@ static __attribute__((noinline)) int submit_delay_slowly(hwt_timer *timer, hwt_t
 
 int hwt_new_timeout(hwt_timer *timer, hwt_task *task, void *arg, int64_t delay_ns, hwt_timeout *out)
 {
+	debug_timer(timer);
 	if (unlikely(timer == NULL || task == NULL))
 		return EINVAL;
 	if (unlikely(!has_worker(timer)))
@@ -83,6 +87,7 @@ int hwt_new_timeout(hwt_timer *timer, hwt_task *task, void *arg, int64_t delay_n
 
 int hwt_new_timeout_at(hwt_timer *timer, hwt_task *task, void *arg, int64_t deadline_ns, hwt_timeout *out)
 {
+	debug_timer(timer);
 	if (unlikely(timer == NULL || task == NULL))
 		return EINVAL;
 	if (unlikely(!has_worker(timer)))
@@ -131,6 +136,7 @@ int hwt_new_timeout_ex(hwt_timer *timer, const hwt_spec *given, hwt_timeout *out
 	hwt_spec spec;
 	int rc;
 
+	debug_timer(timer);
 	rc = timer == NULL ? EINVAL : read_spec(&spec, given);
 	if (rc != 0)
 		return rc;

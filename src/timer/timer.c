@@ -167,6 +167,7 @@ int hwt_timer_start(hwt_timer *timer)
 {
 	int rc = 0, cancel_before;
 
+	debug_timer(timer);
 	if (timer == NULL)
 		return EINVAL;
 	if (likely(is_started(timer)))
@@ -263,6 +264,7 @@ int hwt_timer_stop(hwt_timer *timer, size_t *unprocessed)
 	int cancel_before;
 	bool mine;
 
+	debug_timer(timer);
 	if (timer == NULL)
 		return EINVAL;
 	if (current_task_is_in_timer(timer))
@@ -288,6 +290,7 @@ bool hwt_timer_next_unprocessed(hwt_timer *timer, hwt_unprocessed *out)
 {
 	struct hwt_record *record = NULL;
 
+	debug_timer(timer);
 	if (timer == NULL || out == NULL || timer_state(timer) != TIMER_STOPPED)
 		return false;
 	pthread_mutex_lock(&timer->monitor.mutex);
@@ -367,6 +370,7 @@ uint64_t hwt_pending_timeouts(const hwt_timer *timer)
 {
 	uint64_t ended;
 
+	debug_timer(timer);
 	if (timer == NULL)
 		return 0;
 	/* Ends first, then begins: [count]. */

@@ -112,6 +112,17 @@ static inline bool timer_is_driven(const hwt_timer *timer)
 	return (timer->config.flags & HWT_CALLER_DRIVEN) != 0;
 }
 
+/* Of a debug build: ends the process if the timer is one of a parent. */
+static inline void debug_timer(const hwt_timer *timer)
+{
+#ifdef HWT_DEBUG
+	if (timer != NULL)
+		debug_lanes(&timer->lanes);
+#else
+	(void)timer;
+#endif
+}
+
 /* Returns true if the times told to hwt_timer_advance are the timer's clock. */
 static inline bool timer_is_virtual(const hwt_timer *timer)
 {
