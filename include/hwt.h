@@ -12,9 +12,9 @@
  *
  * Threads hand their calls over in lanes.  At most a few threads share a lane, so producers do not wait for each other.
  * One worker thread per timer starts with the first timeout, takes in what the lanes have, runs tasks one after
- * another, and ends in hwt_timer_stop.  While many calls come in it looks once a tick, otherwise it sleeps until the
- * next deadline, or without end.  A timeout for an earlier time wakes it, a cancel does not.  doc/guide.md, "Wake-ups",
- * lists the few that find nothing to do.
+ * another, and ends in hwt_timer_stop.  With config.task_threads it has threads beside it that run the tasks.  While
+ * many calls come in it looks once a tick, otherwise it sleeps until the next deadline, or without end.  A timeout for
+ * an earlier time wakes it, a cancel does not.  doc/guide.md, "Wake-ups", lists the few that find nothing to do.
  *
  * Usage, by role
  *
@@ -26,7 +26,8 @@
  *     if (hwt_cancel(limit) == 0)
  *             free(request);                           // EBUSY, ENOENT: give_up runs or ran, and frees it
  *
- *   You write tasks.  A task is short, for it holds up the others, and it returns.  It may schedule, cancel and re-arm:
+ *   You write tasks.  A task is short, for it holds up the others (doc/guide.md, "Slow tasks", has cures), and it
+ *   returns.  It may schedule, cancel and re-arm:
  *
  *     static void attempt(hwt_timeout timeout, void *arg)
  *     {
@@ -57,7 +58,8 @@
  *   G2 never early.  A task does not start before its deadline.  Without load it starts within one tick of it, plus the
  *      time that the system takes to wake a thread.
  *   G3 order.  A task sees what its scheduler wrote before the call.  Two timeouts of one thread that fall into the
- *      same tick, both accepted before it, run in the order of acceptance, unless one has been rescheduled.
+ *      same tick, both accepted before it, run in the order of acceptance, unless one has been rescheduled.  On an
+ *      executor and on task threads they may run at the same time, and in any order.
  *   G4 the count goes first.  A timeout stops counting as pending before its task starts, and before a cancel returns
  *      0.  So a task can re-arm itself at the limit, and a cancel makes room at once.  A periodic timeout counts as one
  *      until it is cancelled.
@@ -65,7 +67,8 @@
  *      deadline was, while the worker keeps up.  While it does not (it sleeps, it is in a slow task, it has no
  *      processor, or nobody calls hwt_timer_advance) at most some 4096 cancelled timeouts wait for it in each lane, or
  *      as many as are pending: before a lane takes more memory it takes back what was cancelled in its queue.  Only
- *      those with a finaliser wait for the worker in any case.  In steady state no call allocates.
+ *      those with a finaliser wait for the worker in any case.  While no task thread is free, as many more wait for
+ *      one.  In steady state no call allocates.
  *   G6 a slow task delays others and loses none.  The worker catches up tick by tick, then takes in what was scheduled
  *      meanwhile.  A thread that schedules faster than that delays the threads of its own lane, and no others.
  *
@@ -175,9 +178,9 @@ typedef struct hwt_timeout {
 #endif
 
 /*
- * A task.  It runs on the worker, or where the executor runs it, with the handle that hwt_new_timeout gave out.  It may
- * make every call but stop and destroy of its own timer, and may free what arg points to: the library never looks
- * there.
+ * A task.  It runs on the worker, on a task thread, or where the executor runs it, with the handle that hwt_new_timeout
+ * gave out.  It may make every call but stop and destroy of its own timer, and may free what arg points to: the library
+ * never looks there.
  *
  * A task must return, and so must a finaliser and execute: no longjmp, no C++ exception.  If it ends its thread
  * (pthread_exit) the timer has lost that thread: config.warn is told, no task runs any more, calls that schedule or
@@ -188,7 +191,7 @@ typedef void hwt_task(hwt_timeout timeout, void *arg);
 
 typedef enum hwt_state {
 	HWT_NONE,      /* the zero handle */
-	HWT_PENDING,   /* accepted, not yet run */
+	HWT_PENDING,   /* accepted, not yet run; also while it waits for a task thread */
 	HWT_RUNNING,   /* its task is running, or has been handed to the executor */
 	HWT_EXPIRED,   /* its task has returned */
 	HWT_CANCELLED, /* cancelled by hwt_cancel*, or by hwt_timer_stop */
@@ -216,7 +219,7 @@ HWT_API int hwt_new_timeout_at(hwt_timer *timer, hwt_task *task, void *arg, int6
 
 /*
  * Schedules task(timeout, arg) to run again and again: at the first tick at or after first_delay_ns from now, then at
- * those at or after each further period_ns of that, without drift.  Runs never overlap, not even on an executor.  Those
+ * those at or after each further period_ns of that, without drift.  Runs never overlap, wherever tasks run.  Those
  * whose tick passes while the worker is late or the task still runs are merged into one, and so are the periods since a
  * first deadline in the past: hwt_timeout_missed.  For a period that counts from the end of a run let the task
  * reschedule itself.
@@ -247,9 +250,9 @@ typedef struct hwt_spec {
 	 * soon after the cancel (without memory to tell the worker: when the timeout would have been due).  For a
 	 * timeout that a stop handed back, hwt_timer_destroy calls it.  It is not called if hwt_new_timeout_ex fails.
 	 *
-	 * It runs on the worker (caller-driven: in hwt_timer_advance), on the executor's thread after a task that ran
-	 * there, or in stop and destroy, which refuse what it schedules; never in hwt_cancel, and with no lock of the
-	 * library held.  It may make every call that a task may, and holds up others as a task does.
+	 * It runs on the worker (caller-driven: in hwt_timer_advance), on a task thread, on the executor's thread after
+	 * a task that ran there, or in stop and destroy, which refuse what it schedules; never in hwt_cancel, and with
+	 * no lock of the library held.  It may make every call that a task may, and holds up others as a task does.
 	 */
 	void (*release)(void *arg);
 
@@ -313,7 +316,8 @@ HWT_API int hwt_cancel(hwt_timeout timeout);
  *
  * It cannot detect an indirect deadlock.  Hold no lock that the task may want.  In a task do not wait for a task that
  * waits for this one, or that cannot begin before this one returns (on an executor of one thread: every task behind
- * it).  Where that cannot be had, count references: doc/guide.md, "Freeing arg".
+ * it; a task that waits for a task thread has not begun, and the call does not wait for it).  Where that cannot be had,
+ * count references: doc/guide.md, "Freeing arg".
  *
  * Threads  any, also tasks of other timeouts.
  * Returns  0: this call prevented the task, or its further runs; ENOENT: the timeout has ended, perhaps during this
@@ -432,6 +436,7 @@ HWT_API uint64_t hwt_pending_timeouts(const hwt_timer *timer);
 
 /*
  * Where tasks run, if not on the worker: on threads of the program, so that a slow task does not delay the others.
+ * config.task_threads does that with threads of the library.
  *
  * For each due timeout the worker (caller-driven: hwt_timer_advance) calls execute(ctx, run, job).  execute arranges
  * that some thread calls run(job) once, and returns 0.  If it returns an errno value, the worker runs the task itself.
@@ -478,7 +483,10 @@ typedef struct hwt_config {
 	uint32_t flags; /* 0 or HWT_FINE_TICKS | HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK */
 	uint32_t wheel; /* HWT_WHEEL_HASHED or HWT_WHEEL_HIERARCHICAL: doc/wheels.md compares them */
 
-	/* NULL: defaults.  Must stay valid until the worker has started, which reads it.  Not for a detached thread. */
+	/*
+	 * NULL: defaults.  Of the worker and of the task threads.  Must stay valid until the worker has started.  Not
+	 * for a detached thread.
+	 */
 	const pthread_attr_t *thread_attr;
 
 	const char *thread_name; /* NULL: "hwt-worker".  hwt_timer_create copies the first 15 characters */
@@ -494,8 +502,17 @@ typedef struct hwt_config {
 	const hwt_executor *executor; /* NULL: tasks run on the worker.  hwt_timer_create copies it */
 	uint64_t reserved[8];         /* 0 */
 
-	uint32_t task_threads; /* 0: not served yet */
-	uint32_t clock;        /* HWT_CLOCK_MONOTONIC, _BOOTTIME or _REALTIME; 0 with HWT_VIRTUAL_CLOCK */
+	/*
+	 * Default 0: tasks run on the worker.  1 to 1024: so many threads of the library run them instead, and a slow
+	 * task delays others only while all threads are in slow ones.  They are named hwt-task-1 and so on, are made
+	 * with the worker and as thread_attr says, and have its signal mask.  Not with executor or HWT_CALLER_DRIVEN.
+	 *
+	 * The worker hands over what is due, which takes no memory and cannot be refused.  Until a thread begins the
+	 * task the timeout is pending: it counts for max_pending_timeouts, hwt_cancel prevents it, hwt_reschedule moves
+	 * it, a stop hands it out.
+	 */
+	uint32_t task_threads;
+	uint32_t clock; /* HWT_CLOCK_MONOTONIC, _BOOTTIME or _REALTIME; 0 with HWT_VIRTUAL_CLOCK */
 
 	/*
 	 * Default 0: no bound.  Only with HWT_CALLER_DRIVEN.  How many tasks one hwt_timer_advance runs, or hands to
@@ -556,8 +573,8 @@ typedef struct hwt_unprocessed {
  *
  * Threads  any.
  * Returns  0 and *timer; EINVAL: a field is out of range, or tick_duration_ns >= INT64_MAX / ticks_per_wheel; ENOTSUP:
- *          a setting that this version knows but does not serve, a clock that the system lacks; ENOMEM; EMFILE,
- *          ENFILE: with another clock than CLOCK_MONOTONIC, no descriptor for the worker.
+ *          a clock that the system lacks, a setting of a newer header; ENOMEM; EMFILE, ENFILE: with another clock
+ *          than CLOCK_MONOTONIC, no descriptor for the worker.
  * Cost     some 20 KiB with the default settings, 24 bytes a bucket included.  Each thread that schedules takes 7 KiB
  *          more with its first call, up to twice as many threads as there are cores.
  */
@@ -568,9 +585,9 @@ HWT_API int hwt_timer_create(hwt_timer **timer, const hwt_config *config);
  * it by itself.  Call it to learn early that no thread can be created, or to keep the first hwt_new_timeout fast.
  *
  * Threads  any, any number at once: one starts the worker, the others wait for it.
- * Returns  0, also if the timer has been started; EINVAL; ECANCELED; the error of pthread_create, after which the timer
- *          is as before and may be started again.
- * Cost     creates a thread; one read if the timer has been started.
+ * Returns  0, also if the timer has been started; EINVAL; ECANCELED; the error of pthread_create, for the worker or a
+ *          task thread, after which the timer is as before, has no thread, and may be started again.
+ * Cost     creates a thread, with task_threads so many more; one read if the timer has been started.
  */
 HWT_API int hwt_timer_start(hwt_timer *timer);
 
@@ -586,10 +603,11 @@ HWT_API int hwt_timer_start(hwt_timer *timer);
 HWT_API int hwt_timer_grid(const hwt_timer *timer, int64_t *start_ns);
 
 /*
- * Stops the timer for good.  It waits for the task that is running; those due behind it do not run any more.  When it
- * returns, the worker has exited, no task runs or will run, and every accepted timeout that had neither run nor been
- * cancelled is cancelled and waits in hwt_timer_next_unprocessed; *unprocessed (may be NULL) is their number.  From the
- * moment of the call on, hwt_new_timeout may be refused.  A descriptor of hwt_timer_fd becomes readable.
+ * Stops the timer for good.  It waits for the task that is running (on task threads, for all that are); those due
+ * behind it do not run any more.  When it returns, the timer's threads have exited, no task runs or will run, and every
+ * accepted timeout that had neither run nor been cancelled is cancelled and waits in hwt_timer_next_unprocessed;
+ * *unprocessed (may be NULL) is their number.  From the moment of the call on, hwt_new_timeout may be refused.  A
+ * descriptor of hwt_timer_fd becomes readable.
  *
  * It cannot detect an indirect deadlock: hold no lock that a task or a finaliser may want, and do not let two tasks of
  * two timers stop each other's timer.
@@ -740,11 +758,16 @@ typedef struct hwt_stats {
 
 	/*
 	 * How much later than its deadline the tick of a task began.  What a task waits for others of its own tick is
-	 * not in here, but is at most tick_max_ns, the longest work of one tick: the clock is read once a tick.
+	 * not in here, but is at most tick_max_ns, the longest work of one tick: the clock is read once a tick.  On a
+	 * task thread the clock is read for each task, and lateness is that of its start.
 	 */
 	int64_t lateness_max_ns;
 	int64_t tick_max_ns;
 	uint64_t lateness[32]; /* tasks: [0] under 1 us late, [i] 2^(i-1) to 2^i us, [31] all above */
+
+	/* Task threads (config.task_threads). */
+	uint64_t tasks_waiting;   /* now: handed over, and neither begun nor found cancelled */
+	int64_t task_wait_max_ns; /* the longest time from there to a thread */
 } hwt_stats;
 
 /*

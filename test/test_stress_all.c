@@ -22,7 +22,7 @@
 #define HYDRAS 20000 /* at most */
 #define ROUNDS 16
 
-enum executing { ON_THE_WORKER, IN_A_POOL, INLINE, REFUSING, EXECUTINGS };
+enum executing { ON_THE_WORKER, IN_A_POOL, INLINE, REFUSING, ON_TASK_THREADS, EXECUTINGS };
 enum driving { BY_THE_WORKER, BY_A_LOOP, BY_A_POLL, DRIVINGS };
 
 /* A timer, and what is going on around it. */
@@ -156,8 +156,8 @@ static void act_inside(struct life *life)
 		if (other != NULL)
 			cancel_life(other);
 		break;
-	case 2: /* two tasks in the pool might wait for each other */
-		if (other != NULL && world->executing != IN_A_POOL && world->executing != REFUSING &&
+	case 2: /* two tasks on threads might wait for each other */
+		if (other != NULL && (world->executing == ON_THE_WORKER || world->executing == INLINE) &&
 		    atomic_load(&other->inside) == 0)
 			cancel_and_wait(other);
 		break;
@@ -455,7 +455,10 @@ static void make_timer(struct world *world, struct prng *prng)
 	config.max_transfers_per_tick = world->max_transfers;
 	config.max_pending_timeouts = world->limit;
 	config.wheel = prng_below(prng, 2) == 0 ? HWT_WHEEL_HASHED : HWT_WHEEL_HIERARCHICAL;
-	config.executor = world->executing == ON_THE_WORKER ? NULL : &executor;
+	if (world->executing == ON_TASK_THREADS)
+		config.task_threads = 1 + (uint32_t)prng_below(prng, 3);
+	else if (world->executing != ON_THE_WORKER)
+		config.executor = &executor;
 	printf("# max_transfers %" PRIu32 ", limit %" PRId64 ", %s wheel of %" PRIu32 ", executor %d, driving %d%s\n",
 	       config.max_transfers_per_tick, config.max_pending_timeouts,
 	       config.wheel == HWT_WHEEL_HASHED ? "hashed" : "hierarchical", config.ticks_per_wheel,
@@ -549,6 +552,8 @@ static void one_round(uint64_t seed, unsigned round)
 	unsigned lives;
 
 	REQUIRE(world.lives != NULL);
+	if (world.executing == ON_TASK_THREADS)
+		world.driving = BY_THE_WORKER;
 	if (has_pool)
 		pool_start(&pool, 2);
 	if (world.executing == REFUSING)

@@ -170,6 +170,9 @@ static bool refused;
 /* With a limit of one: at every switch no more than that may be counted. */
 static int64_t limit;
 
+/* 1: tasks run in the actor task_thread_runs. */
+static uint32_t task_threads;
+
 /* What the subject is; a test that changes it changes it back. */
 static const struct subject {
 	int64_t deadline_ns;
@@ -361,7 +364,8 @@ static void pass_and_look(int64_t now_ns)
 	unsigned begun = moves_begun;
 
 	driven_pass(timer, now_ns);
-	if (quiet && begun == moves_begun && movers[0].to_ns != 0 && subject_is_pending())
+	/* One that waits for a task thread is pending, too. */
+	if (quiet && begun == moves_begun && movers[0].to_ns != 0 && task_threads == 0 && subject_is_pending())
 		CHECK_INT(record_deadline(subject.entry), >, now_ns);
 }
 
@@ -374,6 +378,15 @@ static void worker_passes(void)
 {
 	pass_and_look(START + TICK);
 	pass_and_look(START + 2 * TICK);
+}
+
+/* A task thread takes what the worker has handed over, one after the other.  Instead of sleeping it ends. */
+static void task_thread_runs(void)
+{
+	struct hwt_record *record;
+
+	while ((record = hwt_ready_take_left(&timer->tasks.ready)) != NULL)
+		hwt_tasks_run_one(&timer->tasks.thread[0], record, READY_NOT_MARKED);
 }
 
 static void stop(void)
@@ -409,6 +422,7 @@ enum begin_with {
 	A_QUEUED_ONE,
 	A_QUEUED_ONE_AMONG_CANCELLED,
 	ONE_IN_THE_WHEEL,
+	ONE_HANDED_OVER,
 	ONE_AND_NO_NODE_FOR_ITS_CANCEL,
 	ONE_AND_NO_NODE_FOR_ITS_MOVE,
 	AN_ENDED_ONE
@@ -441,6 +455,7 @@ static void set_up(enum begin_with begin)
 	hwt_config config = driven_config(TICK, 4);
 
 	config.max_pending_timeouts = limit;
+	config.task_threads = task_threads;
 	timer = driven_create(&config, START);
 	for (uint32_t place = 0; place <= timer->lanes.last_place; place++)
 		(void)lane_at(&timer->lanes, place);
@@ -468,6 +483,8 @@ static void set_up(enum begin_with begin)
 		submit_subject();
 		if (begin != A_QUEUED_ONE)
 			driven_pass(timer, START);
+		if (begin == ONE_HANDED_OVER)
+			driven_pass(timer, START + TICK);
 		if (begin == ONE_AND_NO_NODE_FOR_ITS_CANCEL)
 			use_up_nodes(&lane_at(&timer->lanes, 1)->cancelled);
 		if (begin == ONE_AND_NO_NODE_FOR_ITS_MOVE)
@@ -527,6 +544,11 @@ static void end_and_use_again(void)
 	check_timer();
 	driven_pass(timer, START + 10 * TICK);
 	check_timer();
+	for (unsigned i = 0; i < 3 && task_threads > 0; i++) { /* it may run again, and have been moved before */
+		task_thread_runs();
+		driven_pass(timer, START + (11 + (int64_t)i) * TICK);
+		check_timer();
+	}
 	pending = (unsigned)hwt_pending_timeouts(timer);
 	CHECK_INT(pending + cancelled + (is->period_ns > 0 ? 0 : ran), ==, accepted + again);
 	CHECK(is->period_ns > 0 || pending == 0);
@@ -838,6 +860,74 @@ TEST(a_move_races_the_end_of_a_run_that_runs_again)
 	CHECK_INT(EXPLORE("word edge|moved|queue push", ONE_IN_THE_WHEEL, move_first, cancel_first, worker_passes_once),
 		  >, 500);
 	end_moves();
+}
+
+/* Which the worker has handed over, or is about to. */
+TEST(cancels_and_moves_race_a_task_thread)
+{
+	static const struct subject owned = { .deadline_ns = START + TICK, .owned = true };
+
+	task_threads = 1;
+	CHECK_INT(EXPLORE("word", ONE_HANDED_OVER, cancel_first, cancel_second, task_thread_runs), >, 100);
+	CHECK_OUTCOMES(2);
+	CHECK_INT(EXPLORE("word", ONE_IN_THE_WHEEL, cancel_first, worker_passes_once, task_thread_runs), >, 100);
+	CHECK_OUTCOMES(2);
+	begin_moves(&owned, START + 2 * TICK, 0);
+	CHECK_INT(EXPLORE("word|mov|stack", ONE_HANDED_OVER, move_first, task_thread_runs), >, 50);
+	CHECK_OUTCOMES(2);
+	CHECK_INT(EXPLORE("word edge|moved|stack", ONE_HANDED_OVER, move_first, cancel_first, task_thread_runs), >,
+		  200);
+	CHECK_OUTCOMES(3);
+	CHECK_INT(EXPLORE("word edge|moved|stack", ONE_HANDED_OVER, move_first, task_thread_runs, worker_passes), >,
+		  50);
+	CHECK_OUTCOMES(2);
+	CHECK_INT(EXPLORE("word edge|moved", ONE_IN_THE_WHEEL, move_first, worker_passes, task_thread_runs), >, 50);
+	CHECK_OUTCOMES(2);
+	begin_moves(&usual, START, START + 3 * TICK);
+	CHECK_INT(EXPLORE("word edge", ONE_HANDED_OVER, move_first, move_second, task_thread_runs), >, 500);
+	CHECK_OUTCOMES(2);
+	end_moves();
+	task_threads = 0;
+}
+
+TEST(cancels_and_moves_of_what_was_handed_over_race_a_stop)
+{
+	static const struct subject owned = { .deadline_ns = START + TICK, .owned = true };
+
+	task_threads = 1;
+	begin_moves(&owned, START + 5 * TICK, 0);
+	CHECK_INT(EXPLORE("word", ONE_HANDED_OVER, cancel_first, cancel_second, stop), >, 20);
+	CHECK_OUTCOMES(2);
+	CHECK_INT(EXPLORE("word edge|moved", ONE_HANDED_OVER, cancel_first, move_first, stop), >, 100);
+	CHECK_OUTCOMES(3);
+	end_moves();
+	task_threads = 0;
+}
+
+TEST(cancels_and_moves_race_the_end_of_a_run_on_a_task_thread)
+{
+	static const struct subject again_once = { .deadline_ns = START + TICK, .again_ns = { START + 3 * TICK } };
+	static const struct subject periodic = { .deadline_ns = START + TICK, .period_ns = 3 * TICK, .owned = true };
+
+	task_threads = 1;
+	begin_moves(&again_once, START + 2 * TICK, 0);
+	CHECK_INT(EXPLORE("word|await|stack", ONE_HANDED_OVER, cancel_first, task_thread_runs), >, 100);
+	CHECK_OUTCOMES(3);
+	CHECK_INT(EXPLORE("word|mov|stack", ONE_HANDED_OVER, move_first, task_thread_runs), >, 50);
+	CHECK_INT(EXPLORE("word edge|moved|stack", ONE_HANDED_OVER, cancel_first, task_thread_runs, worker_passes_once),
+		  >, 100);
+	begin_moves(&periodic, START + 2 * TICK, 0);
+	CHECK_INT(EXPLORE("word|await|stack", ONE_HANDED_OVER, cancel_first, task_thread_runs), >, 100);
+	CHECK_OUTCOMES(2);
+	CHECK_INT(EXPLORE("word edge|moved|stack", ONE_HANDED_OVER, move_first, cancel_first, task_thread_runs), >,
+		  100);
+	limit = 1;
+	begin_moves(&again_once, 0, 0);
+	CHECK_INT(EXPLORE("word edge|limit|mov", ONE_HANDED_OVER, cancel_first, submit_at_the_limit, task_thread_runs),
+		  >, 100);
+	limit = 0;
+	end_moves();
+	task_threads = 0;
 }
 
 /*

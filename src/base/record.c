@@ -17,8 +17,7 @@ uint64_t hwt_record_await_mover(struct hwt_record *record, uint64_t word)
 
 static bool is_pending(uint64_t word, uint64_t generation)
 {
-	return word_generation(word) == generation &&
-	       (word_state(word) == STATE_QUEUED || word_state(word) == STATE_ARMED);
+	return word_generation(word) == generation && word_is_pending(word);
 }
 
 /*

@@ -26,7 +26,17 @@
  *           cancel_queued |   cancel_armed |  | cancel_lazy    |  +-- finish, DROPPED: CANCELLED
  *               give_back |      give_back |  |                |
  *                         v                v  v                +-- rearm, on the worker:     ARMED
- *                     CANCELLED    CANCELLED  LAZY             +-- rearm, on an executor:    QUEUED
+ *                     CANCELLED    CANCELLED  LAZY             +-- rearm, on another thread: QUEUED
+ *
+ *   With task threads, instead of run:
+ *
+ *                     hand_over            start
+ *             ARMED ------------> READY ----------> RUNNING
+ *                                 |   |
+ *                    cancel_ready |   +-- send_back: QUEUED
+ *                       give_back |
+ *                                 v
+ *                             CANCELLED
  *
  *   EXPIRED, CANCELLED and LAZY are ends.  The record goes back to its lane and keeps the word.  The next take makes it
  *   QUEUED with the generation one higher; a record that never served is FREE.
@@ -35,16 +45,20 @@
  *     take           a producer that holds the lane's lock           pushes it on submitted
  *     arm            the worker, after popping it from submitted     places it in the wheel
  *     run            the worker, after collecting it                 runs the task
+ *     hand_over      the same, if there are task threads             puts it into their queue
+ *     start          the task thread that took it from there         runs the task
+ *     send_back      the same, if the deadline has not come          pushes it on the stack of the worker
  *     finish         the thread that ran the task                    returns the record to its lane
  *     rearm          the same, if REARMED is set                     places it, or pushes it on the stack of the worker
  *     cancel_queued  any thread                                      nothing: the drain finds and returns it
+ *     cancel_ready   any thread                                      nothing: a task thread finds and returns it
  *     cancel_armed   any thread, with cancel lock and a node         pushes it on cancelled; the worker unlinks it
  *     cancel_lazy    any thread that finds no memory for a node      nothing: the wheel drops it when it is due
  *     mark_lazy      the worker, CANCELLED to LAZY, if it cannot     nothing: the wheel drops it at the next tick
  *                    unlink the record that it popped
  *     give_back      stop, after the worker has gone                 puts it on the unprocessed list
  *
- *   Each edge out of QUEUED and ARMED is a compare-and-swap on the exact word.  So exactly one of several racing
+ *   Each edge out of QUEUED, ARMED and READY is a compare-and-swap on the exact word.  So exactly one of several racing
  *   threads takes it, and a handle of another generation changes nothing.  To callers LAZY means cancelled.
  *
  * The flags
@@ -53,13 +67,14 @@
  *   clears all flags, and sets EXTENDED and PERIODIC for a timeout that has them.
  *
  *     RESCHEDULING     a thread is writing another deadline, or is about to push the record: a mover, the timeout's own
- *                      task, or an executor's thread that rearms.  That thread clears the flag some instructions later.
- *                      Other movers, cancel and stop wait until it has: what they push or wake for afterwards the
- *                      worker then finds in a queue.  The worker does not wait; it looks again at the next tick.
+ *                      task, or an executor's or task thread that rearms or sends back.  That thread clears the flag
+ *                      some instructions later.  Other movers, task threads, cancel and stop wait until it has: what
+ *                      they push or wake for afterwards the worker then finds in a queue.  The worker does not wait; it
+ *                      looks again at the next tick.
  *     RESCHEDULED      the deadline may differ from the place in the wheel.  Stays until the next life in the wheel.
- *     RESCHEDULE_SEEN  the worker has seen RESCHEDULED without RESCHEDULING, and is reading the deadline.  Each mover
- *                      clears it.  So the worker's exchange for RUNNING fails after a move, even if the other bits have
- *                      come back to what they were.
+ *     RESCHEDULE_SEEN  the worker, or the task thread of a READY record, has seen RESCHEDULED without RESCHEDULING, and
+ *                      is reading the deadline.  Each mover clears it.  So the exchange for RUNNING fails after a move,
+ *                      even if the other bits have come back to what they were.
  *     REQUEUED         the record is in a submitted queue, to be placed earlier.  Until the worker pops it, it does not
  *                      run, and a cancel need not push it a second time.
  *     EXTENDED         arg points to the extension.
@@ -74,15 +89,15 @@
  *
  *   R1  at each moment a record is in exactly one of: a free list (or on its way back to one), a submitted queue, the
  *       wheel, the wheel and a cancelled queue, a cancelled queue, the worker's batch, the postponed list, the
- *       unprocessed list, the stack of rearmed records, the hands of the thread that runs its task; or it is the
- *       extension of another record.  A record of the wheel or the batch is in a submitted queue, too, if and only if
- *       it is REQUEUED.
+ *       unprocessed list, the stack of rearmed records, the queue of the task threads, the hands of the thread that
+ *       runs its task; or it is the extension of another record.  A record of the wheel or the batch is in a submitted
+ *       queue, too, if and only if it is REQUEUED.
  *   R2  only the consumer of a queue takes records back from it: the worker, or a producer for a moment.  An executor's
- *       thread takes back only the record whose task it has run.  A canceller takes back none, since a node of a queue
- *       may still point at the record.
+ *       thread takes back only the record whose task it has run, a task thread those that it took from its queue.  A
+ *       canceller takes back none, since a node of a queue may still point at the record.
  *   R3  place != 0 if and only if the record is in the wheel.  The batch that the worker is running is excepted.
- *   R4  deadline_ns of an ARMED record changes only under RESCHEDULING.  That of a RUNNING record is changed only by
- *       its own task and by the thread that runs the task.
+ *   R4  deadline_ns of an ARMED or READY record changes only under RESCHEDULING.  That of a RUNNING record is changed
+ *       only by its own task and by the thread that runs the task.
  *
  * Ordering
  *
@@ -112,6 +127,7 @@ enum word_state {
 	STATE_EXPIRED,
 	STATE_CANCELLED,
 	STATE_LAZY,
+	STATE_READY,
 };
 
 #define GENERATION_SHIFT 16
@@ -162,7 +178,7 @@ struct hwt_record {
 			};
 			union {
 				uintptr_t place;         /* where in the wheel, as its layout encodes it; 0: nowhere */
-				struct hwt_record *link; /* the next one of the unprocessed list or the stack */
+				struct hwt_record *link; /* the next one of a list, the stack, or ready.h's queue */
 			};
 		};
 		struct hwt_extension extension;
@@ -283,6 +299,14 @@ static inline bool record_edge(struct hwt_record *record, uint64_t *word, enum w
 	return record_change(record, word, word_with_state(*word, to));
 }
 
+/* Returns true if the timeout waits for a run, and may be cancelled or moved. */
+static inline bool word_is_pending(uint64_t word)
+{
+	enum word_state state = word_state(word);
+
+	return state == STATE_QUEUED || state == STATE_ARMED || state == STATE_READY;
+}
+
 /* Returns true if the word has this state and no flag. */
 static inline bool word_is_plain(uint64_t word, enum word_state state)
 {
@@ -383,7 +407,7 @@ static inline bool record_give_back(struct hwt_record *record)
 {
 	uint64_t word = record_word(record);
 
-	while (word_state(word) == STATE_QUEUED || word_state(word) == STATE_ARMED) {
+	while (word_is_pending(word)) {
 		if (unlikely(word_has(word, WORD_RESCHEDULING)))
 			word = hwt_record_await_mover(record, word);
 		else if (record_change(record, &word, word_with_state(word, STATE_CANCELLED) | WORD_DROPPED))
@@ -400,6 +424,7 @@ static inline hwt_state word_public_state(uint64_t word, uint64_t generation)
 	switch (word_state(word)) { /* there are no others */
 	case STATE_QUEUED:
 	case STATE_ARMED:
+	case STATE_READY:
 		return HWT_PENDING;
 	case STATE_RUNNING:
 		return HWT_RUNNING;

@@ -8,6 +8,9 @@
  *   sees RESCHEDULED, looks at the deadline, and places the record again.  So a timeout that moves later all the time,
  *   as that of an idle connection, costs the worker one look in each of its delays.
  *
+ *   A record that waits for a task thread (READY) stays where it is, whatever the deadline: the thread that takes it
+ *   looks at the deadline, and sends it to the worker if that has not come.
+ *
  *   An earlier deadline has to reach the worker.  The mover pushes the record on its own lane, once (REQUEUED) however
  *   often it is moved before the worker pops it.  A record that is still QUEUED needs no push: the worker arms it and
  *   then reads the deadline, or sees RESCHEDULING and looks again.
@@ -43,6 +46,7 @@ static int refuse(uint64_t word, uint64_t generation)
 	switch (word_state(word)) {
 	case STATE_QUEUED:
 	case STATE_ARMED:
+	case STATE_READY:
 		return 0;
 	case STATE_RUNNING:
 		return word_has(word, WORD_DROPPED) ? ENOENT : EBUSY;
@@ -93,8 +97,9 @@ static uint64_t look(struct hwt_record *record, uint64_t generation, int *rc)
 }
 
 /*
- * Returns true if the record must be pushed for the worker to learn of an earlier deadline.  Not while it is QUEUED or
- * REQUEUED: then it is in a queue already, and the worker reads the deadline after it has popped the record.
+ * Returns true if the record must be pushed for the worker to learn of an earlier deadline.  Not while it is QUEUED,
+ * READY or REQUEUED: then it is in a queue already, and the worker or a task thread reads the deadline after it has
+ * taken the record.
  */
 static bool must_requeue(const struct hwt_lane *lane, uint64_t word)
 {

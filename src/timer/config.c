@@ -10,6 +10,7 @@
 #define MIN_TICK_NS HWT_MS(1)
 #define MIN_FINE_TICK_NS HWT_US(10)
 #define MAX_TICKS_PER_WHEEL (UINT32_C(1) << 30)
+#define MAX_TASK_THREADS 1024
 
 #define KNOWN_FLAGS (HWT_FINE_TICKS | HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK)
 
@@ -63,6 +64,16 @@ static bool is_for_drivers(const hwt_config *config)
 	       config->on_earlier != NULL;
 }
 
+/* They are for a timer with a worker, which hands over to them, and without another place for its tasks. */
+static int check_task_threads(const hwt_config *config)
+{
+	if (config->task_threads == 0)
+		return 0;
+	if (config->task_threads > MAX_TASK_THREADS || config->executor != NULL)
+		return EINVAL;
+	return (config->flags & HWT_CALLER_DRIVEN) != 0 ? EINVAL : 0;
+}
+
 static int check(const hwt_config *config)
 {
 	int detached = PTHREAD_CREATE_JOINABLE;
@@ -81,9 +92,9 @@ static int check(const hwt_config *config)
 	if (config->thread_attr != NULL &&
 	    (pthread_attr_getdetachstate(config->thread_attr, &detached) != 0 || detached != PTHREAD_CREATE_JOINABLE))
 		return EINVAL;
-	if (config->executor != NULL && (config->executor->execute == NULL || config->task_threads != 0))
+	if (config->executor != NULL && config->executor->execute == NULL)
 		return EINVAL;
-	return 0;
+	return check_task_threads(config);
 }
 
 static bool has_clock(uint32_t clock)
@@ -93,12 +104,6 @@ static bool has_clock(uint32_t clock)
 #else
 	return clock == HWT_CLOCK_MONOTONIC;
 #endif
-}
-
-/* Known, and not served yet. */
-static bool asks_too_much(const hwt_config *config)
-{
-	return config->task_threads != 0 || !has_clock(config->clock);
 }
 
 static uint32_t round_up_to_power_of_two(uint32_t n)
@@ -137,7 +142,7 @@ int hwt_config_resolve(hwt_config *out, const hwt_config *in)
 	rc = in != NULL ? sized_read(&config, sizeof(config), in, in->size, field_ends, FIELDS) : 0;
 	if (rc == 0)
 		rc = check(&config);
-	if (rc == 0 && asks_too_much(&config))
+	if (rc == 0 && !has_clock(config.clock))
 		rc = ENOTSUP;
 	if (rc != 0)
 		return rc;

@@ -1,33 +1,50 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The worker's thread: how it is made, what it does first, and what happens when a task ends it. */
+/* The worker's thread and the task threads: how they are made, what they do first, and what if a task ends one. */
 #define _GNU_SOURCE
+#include "base/mem.h"
 #include "base/thread.h"
 #include "timer/timer.h"
 #include "worker/worker_slow.h"
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 
-void hwt_timer_lose(hwt_timer *timer)
+/* From STARTED or DRIVEN to LOST: no task runs any more. */
+static void become_lost(hwt_timer *timer)
 {
 	int state;
 
-	hwt_worker_abandon(&timer->worker);
 	pthread_mutex_lock(&timer->monitor.mutex);
 	/* Relaxed: under the mutex. */
 	state = atomic_load_explicit(&timer->state, memory_order_relaxed);
 	if (timer_state_is_started(state))
 		hwt_timer_set_state(timer, TIMER_LOST);
 	pthread_mutex_unlock(&timer->monitor.mutex);
+	hwt_tasks_stop(&timer->tasks);
 	hwt_worker_request_stop(&timer->worker); /* a loop that polls the descriptor wakes up and learns of it */
 	if (timer->config.warn != NULL)
 		timer->config.warn(timer->config.warn_ctx,
 				   "a task has ended the thread of its timer (pthread_exit): no task runs any more");
 }
 
+void hwt_timer_lose(hwt_timer *timer)
+{
+	hwt_worker_abandon(&timer->worker);
+	become_lost(timer);
+}
+
 static void lose(void *timer)
 {
 	hwt_timer_lose(timer);
+}
+
+static void lose_task_thread(void *arg)
+{
+	struct hwt_task_thread *thread = arg;
+
+	hwt_tasks_abandon(thread);
+	become_lost(thread->tasks->lanes->timer);
 }
 
 void hwt_timer_set_state(hwt_timer *timer, int state)
@@ -71,11 +88,27 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
+static void *task_main(void *arg)
+{
+	struct hwt_task_thread *thread = arg;
+#ifdef HWT_LINUX
+	char name[HWT_THREAD_NAME_LENGTH + 1];
+
+	(void)snprintf(name, sizeof(name), "hwt-task-%u", (unsigned)thread->number % 10000);
+	(void)pthread_setname_np(pthread_self(), name);
+#endif
+	(void)thread_no_cancel();
+	pthread_cleanup_push(lose_task_thread, thread);
+	hwt_tasks_run(thread);
+	pthread_cleanup_pop(0);
+	return NULL;
+}
+
 /*
- * Computes the worker's mask.  Signals sent to the process are for the program's own threads, so the worker blocks
- * them.  It does not block signals that an instruction of a task raises: blocked, they would kill the process without
- * asking its handler.  The profiler's signal is as in the thread that starts the worker: a program that blocks it there
- * waits for it in another thread.
+ * Computes the worker's mask, which task threads have, too.  Signals sent to the process are for the program's own
+ * threads, so the worker blocks them.  It does not block signals that an instruction of a task raises: blocked, they
+ * would kill the process without asking its handler.  The profiler's signal is as in the thread that starts the worker:
+ * a program that blocks it there waits for it in another thread.
  */
 static void mask_of_worker(sigset_t *mask, const sigset_t *starter)
 {
@@ -113,8 +146,8 @@ static int new_thread(pthread_t *thread, const pthread_attr_t *wish, void *(*run
 }
 #endif
 
-/* Creates the thread.  It inherits the mask of this one, which is therefore changed for a moment. */
-static int create_thread(hwt_timer *timer)
+/* Creates a thread.  It inherits the mask of this one, which is therefore changed for a moment. */
+static int create_thread(hwt_timer *timer, pthread_t *thread, void *(*run)(void *), void *arg)
 {
 	int errno_before = errno; /* a failing pthread_create may touch it */
 	sigset_t mask, before;
@@ -123,19 +156,41 @@ static int create_thread(hwt_timer *timer)
 	pthread_sigmask(SIG_SETMASK, NULL, &before);
 	mask_of_worker(&mask, &before);
 	pthread_sigmask(SIG_SETMASK, &mask, NULL);
-	rc = new_thread(&timer->thread, timer->config.thread_attr, worker_main, timer);
+	rc = new_thread(thread, timer->config.thread_attr, run, arg);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	errno = errno_before;
 	return rc;
 }
 
-int hwt_timer_launch(hwt_timer *timer)
+/* Creates the task threads, which sleep: the worker comes last, so nothing is handed over yet. */
+static int create_task_threads(hwt_timer *timer)
 {
-	int rc = create_thread(timer);
+	struct hwt_tasks *tasks = &timer->tasks;
+	int rc = 0;
 
-	if (rc == 0) {
-		timer->has_thread = true;
-		hwt_timer_set_state(timer, TIMER_STARTING);
+	if (tasks->count > 0)
+		hwt_ready_open(&tasks->ready); /* a start that failed has closed it */
+	while (rc == 0 && tasks->started < tasks->count) {
+		struct hwt_task_thread *thread = &tasks->thread[tasks->started];
+
+		/* The system may have no memory for a thread: a test says when. */
+		rc = hwt_mem_refused() ? EAGAIN : create_thread(timer, &thread->id, task_main, thread);
+		tasks->started += rc == 0;
 	}
 	return rc;
+}
+
+int hwt_timer_launch(hwt_timer *timer)
+{
+	int rc = create_task_threads(timer);
+
+	if (rc == 0)
+		rc = create_thread(timer, &timer->thread, worker_main, timer);
+	if (rc != 0) {
+		hwt_tasks_join(&timer->tasks);
+		return rc;
+	}
+	timer->has_thread = true;
+	hwt_timer_set_state(timer, TIMER_STARTING);
+	return 0;
 }

@@ -13,8 +13,9 @@
 #define LATENESS_AT offsetof(hwt_stats, lateness)
 #define SIZE_BYTES (offsetof(hwt_stats, accepted) % 8) /* before the first of them: 4 where they are aligned to 4 */
 
-static_assert(LATENESS_AT % 8 == SIZE_BYTES && sizeof(hwt_stats) == LATENESS_AT + COUNTS_LATENESS * sizeof(uint64_t),
-	      "fields are of 8 bytes");
+#define LATENESS_END (LATENESS_AT + COUNTS_LATENESS * sizeof(uint64_t))
+
+static_assert(LATENESS_AT % 8 == SIZE_BYTES && sizeof(hwt_stats) % 8 == SIZE_BYTES, "fields are of 8 bytes");
 static_assert(sizeof(((hwt_stats *)0)->lateness) == COUNTS_LATENESS * sizeof(uint64_t),
 	      "the histogram has as many places");
 
@@ -22,7 +23,7 @@ static size_t whole_fields(size_t size)
 {
 	if (size >= sizeof(hwt_stats))
 		return sizeof(hwt_stats);
-	if (size >= LATENESS_AT)
+	if (size >= LATENESS_AT && size < LATENESS_END)
 		return LATENESS_AT;
 	return size <= SIZE_BYTES ? 0 : (size - SIZE_BYTES) / 8 * 8 + SIZE_BYTES;
 }
@@ -36,6 +37,7 @@ static void count_ends(const hwt_timer *timer, hwt_stats *stats)
 {
 	const struct hwt_worker *worker = &timer->worker;
 	uint64_t expired, again, most;
+	bool is_one_thread = timer->config.executor == NULL && timer->config.task_threads == 0;
 
 	/*
 	 * Acquire, and in this order, [count]: rearmed, finished, expired, ends in the lanes, accepted.  A timeout may
@@ -45,12 +47,13 @@ static void count_ends(const hwt_timer *timer, hwt_stats *stats)
 	again = hwt_lanes_rearmed(&timer->lanes);
 	HWT_POINT("stats count");
 	stats->completed = atomic_load_explicit(&worker->counts.finished, memory_order_acquire) + /* [finished] */
-			   atomic_load_explicit(&timer->jobs.completed, memory_order_acquire);    /* [finished] */
-	expired = atomic_load_explicit(&worker->expired, memory_order_acquire);
+			   atomic_load_explicit(&timer->jobs.completed, memory_order_acquire) +   /* [finished] */
+			   hwt_tasks_finished(&timer->tasks);
+	expired = atomic_load_explicit(&worker->expired, memory_order_acquire) + hwt_tasks_expired(&timer->tasks);
 	stats->returned = atomic_load_explicit(&timer->given_back, memory_order_acquire);
 	stats->cancelled = hwt_lanes_cancelled(&timer->lanes);
 	stats->accepted = hwt_lanes_accepted(&timer->lanes);
-	stats->runs = expired + counts_get(&worker->counts.repeats);
+	stats->runs = expired;
 	/* `expired` may include runs of timeouts re-armed since the first load: count these as not begun yet. */
 	most = stats->accepted + again - stats->cancelled - stats->returned;
 	expired = expired < most ? expired : most;
@@ -60,7 +63,7 @@ static void count_ends(const hwt_timer *timer, hwt_stats *stats)
 	 * Tasks may have ended between two of the loads.  On one thread at most one is running: the others have
 	 * completed.
 	 */
-	if (timer->config.executor == NULL && stats->running > 1) {
+	if (is_one_thread && stats->running > 1) {
 		stats->completed += stats->running - 1;
 		stats->running = 1;
 	}
@@ -76,24 +79,32 @@ static void count_lanes(const hwt_timer *timer, hwt_stats *stats)
 				 atomic_load_explicit(&timer->refused_stopped, memory_order_relaxed);
 	stats->refused_memory = counts.refused_memory;
 	stats->records = counts.records;
-	stats->bytes = sizeof(*timer) + counts.bytes + wheel_bytes(timer->wheel);
+	stats->bytes = sizeof(*timer) + counts.bytes + wheel_bytes(timer->wheel) +
+		       timer->tasks.count * sizeof(struct hwt_task_thread);
 }
 
 static void count_work(const hwt_timer *timer, hwt_stats *stats)
 {
 	const struct hwt_counts *counts = &timer->worker.counts;
+	struct hwt_counts tasks = { .finished = 0 };
+	uint64_t wait_max_ns = 0;
 
+	hwt_tasks_tally(&timer->tasks, &tasks, &wait_max_ns);
+	counts_max(&tasks.lateness_max_ns, counts_get(&counts->lateness_max_ns));
+	stats->runs += counts_get(&counts->repeats) + counts_get(&tasks.repeats);
 	stats->executor_refusals = counts_get(&timer->jobs.refused);
 	stats->ticks = counts_get(&counts->ticks);
-	stats->merged_periods = counts_get(&counts->merged);
+	stats->merged_periods = counts_get(&counts->merged) + counts_get(&tasks.merged);
 	stats->rescheduled = hwt_lanes_rescheduled(&timer->lanes);
 	stats->wakeups = counts_get(&counts->wakeups);
 	stats->transfers = counts_get(&counts->transfers);
 	stats->backlog_max = counts_get(&counts->backlog_max);
-	stats->lateness_max_ns = as_time(counts_get(&counts->lateness_max_ns));
+	stats->lateness_max_ns = as_time(counts_get(&tasks.lateness_max_ns));
 	stats->tick_max_ns = as_time(counts_get(&counts->tick_max_ns));
 	for (unsigned i = 0; i < COUNTS_LATENESS; i++)
-		stats->lateness[i] = counts_get(&counts->lateness[i]);
+		stats->lateness[i] = counts_get(&counts->lateness[i]) + counts_get(&tasks.lateness[i]);
+	stats->tasks_waiting = timer->tasks.count > 0 ? ready_waiting(&timer->tasks.ready) : 0;
+	stats->task_wait_max_ns = as_time(wait_max_ns);
 }
 
 int hwt_timer_stats(const hwt_timer *timer, hwt_stats *out)

@@ -90,11 +90,21 @@ static int init_parts(hwt_timer *timer)
 	hwt_executor_init(&timer->jobs, &timer->lanes, timer->config.executor);
 	if (timer->config.executor != NULL) {
 		timer->worker.jobs = &timer->jobs;
+		timer->worker.runs_elsewhere = true;
 		timer->config.executor = &timer->jobs.executor; /* that of the creator may be gone by then */
+	}
+	rc = hwt_tasks_init(&timer->tasks, &timer->lanes, &timer->wheel->grid, &timer->config);
+	if (rc != 0)
+		goto no_tasks;
+	if (timer->config.task_threads != 0) {
+		timer->worker.tasks = &timer->tasks;
+		timer->worker.runs_elsewhere = true;
 	}
 	rc = hwt_monitor_init(&timer->monitor);
 	if (rc == 0)
 		return 0;
+	hwt_tasks_destroy(&timer->tasks);
+no_tasks:
 	hwt_lanes_destroy(&timer->lanes);
 no_lanes:
 	hwt_wheel_destroy(timer->wheel);
@@ -228,17 +238,20 @@ static size_t give_back_rest(hwt_timer *timer)
 }
 
 /*
- * Ends the passes, and waits for the task that is running: in the worker, in a thread that advances, on executors.  The
- * executor comes last, because only the passes hand over to it.
+ * Ends the passes, and waits for the task that is running: in the worker, in a thread that advances, on task threads,
+ * on executors.  These come last, because the passes hand over to them.  Task threads begin nothing from the first
+ * line on; what they have not begun is given back.
  */
 static void end_passes(hwt_timer *timer)
 {
+	hwt_tasks_stop(&timer->tasks);
 	hwt_worker_request_stop(&timer->worker);
 	if (timer->has_thread)
 		pthread_join(timer->thread, NULL);
 	pthread_mutex_lock(&timer->monitor.mutex);
 	hwt_driver_close(timer);
 	pthread_mutex_unlock(&timer->monitor.mutex);
+	hwt_tasks_join(&timer->tasks);
 	hwt_executor_wait(&timer->jobs);
 }
 
@@ -331,6 +344,7 @@ int hwt_timer_destroy(hwt_timer *timer)
 	cancel_before = thread_no_cancel(); /* finalisers */
 	release_unprocessed(timer);
 	hwt_monitor_destroy(&timer->monitor);
+	hwt_tasks_destroy(&timer->tasks);
 	hwt_lanes_destroy(&timer->lanes);
 	hwt_wheel_destroy(timer->wheel);
 	if (!timer_is_driven(timer))
@@ -375,6 +389,7 @@ uint64_t hwt_pending_timeouts(const hwt_timer *timer)
 		return 0;
 	/* Ends first, then begins: [count]. */
 	ended = atomic_load_explicit(&timer->worker.expired, memory_order_acquire) +
-		atomic_load_explicit(&timer->given_back, memory_order_acquire) + hwt_lanes_cancelled(&timer->lanes);
+		atomic_load_explicit(&timer->given_back, memory_order_acquire) + hwt_lanes_cancelled(&timer->lanes) +
+		hwt_tasks_expired(&timer->tasks);
 	return hwt_lanes_rearmed(&timer->lanes) + hwt_lanes_accepted(&timer->lanes) - ended;
 }

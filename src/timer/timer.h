@@ -87,6 +87,7 @@ struct hwt_timer {
 	struct hwt_wheel *wheel;
 	struct hwt_worker worker;
 	struct hwt_executor_jobs jobs;
+	struct hwt_tasks tasks;
 	pthread_t thread;
 	bool has_thread;
 	bool has_begun; /* tick 0 has its time; set before the state that says so, [started] */
@@ -153,8 +154,9 @@ static inline int timer_state_with_worker(const hwt_timer *timer)
 }
 
 /*
- * Makes the worker's thread: from INIT to STARTING.  Returns what pthread_create returns.  Under the mutex, which the
- * worker needs to set STARTED: so it cannot do that before the caller waits for it.  (launch.c)
+ * Makes the task threads and the worker's thread: from INIT to STARTING.  Returns what pthread_create returns; if one
+ * of them cannot be made there is none.  Under the mutex, which the worker needs to set STARTED: so it cannot do that
+ * before the caller waits for it.  (launch.c)
  */
 int hwt_timer_launch(hwt_timer *timer);
 

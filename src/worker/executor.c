@@ -9,6 +9,7 @@
  */
 #include "worker/executor.h"
 #include "base/thread.h"
+#include "worker/handback.h"
 
 void hwt_executor_init(struct hwt_executor_jobs *jobs, struct hwt_lanes *lanes, const hwt_executor *executor)
 {
@@ -39,18 +40,6 @@ static void finish(struct hwt_executor_jobs *jobs, bool completed)
 	pthread_mutex_unlock(&waiters->monitor.mutex);
 }
 
-/* Returns the record, and its extension after the finaliser, when the timeout has had its last run. */
-static void return_records(struct hwt_lane *lane, struct hwt_record *record, uint64_t word)
-{
-	if (word_has(word, WORD_EXTENDED)) {
-		struct hwt_record *second = record->arg;
-
-		hwt_record_release(record);
-		returned_push(&lane->returned, second);
-	}
-	returned_push(&lane->returned, record);
-}
-
 struct running {
 	struct hwt_record *record;
 	uint64_t word;
@@ -75,7 +64,7 @@ static void end_job(void *arg)
 	if (end == STATE_QUEUED)
 		hwt_lanes_push_rearmed(lane->lanes, record);
 	else
-		return_records(lane, record, running->word);
+		hwt_handback_return(record);
 	current_task_leave(&running->frame);
 	finish(jobs, end == STATE_EXPIRED);
 }

@@ -5,10 +5,14 @@
 
 #include "worker/counts.h"
 #include "worker/executor.h"
+#include "worker/tasks.h"
 #include "base/probe.h"
 #include "wheel/wheel.h"
 
 #define HWT_BATCH 256
+
+/* How many records ahead of the running task are fetched. */
+#define HWT_RUN_AHEAD 8
 
 struct hwt_worker {
 	struct hwt_lanes *lanes;
@@ -35,7 +39,9 @@ struct hwt_worker {
 
 	struct hwt_current_task frame; /* of the thread that makes the passes */
 	struct hwt_waiters *waiters;
-	struct hwt_executor_jobs *jobs; /* NULL: tasks run on this thread */
+	struct hwt_executor_jobs *jobs; /* NULL: there is no executor */
+	struct hwt_tasks *tasks;        /* NULL: there are no task threads */
+	bool runs_elsewhere;            /* there is one or the other */
 
 	uint64_t passes;     /* since the start */
 	uint64_t backlog;    /* how many records this pass has found in the lanes */
@@ -118,24 +124,36 @@ static inline void worker_count_finished(struct hwt_worker *worker)
 }
 
 /*
- * Counts the lateness of a RUNNING record and runs its task.  Returns false if an executor took the task instead; then
- * the record is not the worker's any more.
- *
- * deadline_ns is the deadline of this run, as record->deadline_ns of a periodic timeout is already the next one.  arg
- * points to the task's argument, which is read last, so that no register holds it meanwhile.
+ * Counts the lateness of a RUNNING record whose task starts now.  deadline_ns is the deadline of this run, as
+ * record->deadline_ns of a periodic timeout is already the next one.
  */
-static inline bool worker_run_task(struct hwt_worker *worker, struct hwt_record *record, uint64_t word,
-				   int64_t deadline_ns, void *const *arg)
+static inline void worker_count_lateness(struct hwt_worker *worker, const struct hwt_record *record,
+					 int64_t deadline_ns)
 {
 	HWT_ASSERT(deadline_ns <= grid_time(&worker->wheel->grid, worker->tick));
 	counts_lateness(&worker->counts, deadline_ns, worker->lateness_ns);
 	HWT_PROBE(expire, record, (uint64_t)worker->lateness_ns - (uint64_t)deadline_ns);
-	if (unlikely(worker->jobs != NULL) && hwt_executor_hand_over(worker->jobs, record))
-		return false;
+	(void)record; /* without probes */
+}
+
+/*
+ * Runs the task of a RUNNING record.  arg points to the task's argument, which is read last, so that no register holds
+ * it meanwhile.
+ */
+static inline void worker_run_task(struct hwt_worker *worker, struct hwt_record *record, uint64_t word,
+				   void *const *arg)
+{
 	worker->frame.record = record;
 	record->task((hwt_timeout){ record, word_generation(word) }, *arg);
 	worker->frame.record = NULL;
-	return true;
+}
+
+/* Takes the next record of the batch, which is not empty, and asks for one further on. */
+static inline struct hwt_record *worker_next_of_batch(struct hwt_worker *worker)
+{
+	if (worker->batch_at + HWT_RUN_AHEAD < worker->batch_end)
+		record_prefetch(worker->batch[worker->batch_at + HWT_RUN_AHEAD]);
+	return worker->batch[worker->batch_at++];
 }
 
 static inline bool worker_has_to_stop(const struct hwt_worker *worker)

@@ -11,7 +11,7 @@
  */
 #include "worker/stop.h"
 
-/* Returns any record that has not been looked at yet, from batch, wheel, stack or lanes. */
+/* Returns any record that has not been looked at yet, from batch, wheel, stack, the task threads' queue or lanes. */
 static struct hwt_record *next_left(struct hwt_worker *worker)
 {
 	struct hwt_record *record;
@@ -23,6 +23,8 @@ static struct hwt_record *next_left(struct hwt_worker *worker)
 	if (worker->batch_at < worker->batch_end)
 		return worker->batch[worker->batch_at++];
 	record = worker_next_rearmed(worker);
+	if (record == NULL && worker->tasks != NULL)
+		record = hwt_ready_take_left(&worker->tasks->ready);
 	if (record != NULL)
 		return record;
 	for (uint32_t i = 0; i < lanes_count(worker->lanes); i++) {

@@ -22,9 +22,6 @@
 /* How many records are popped at once: the cache lines of all are on their way while the first are handled. */
 #define DRAIN_BATCH HWT_PLACE_MAX
 
-/* How many records ahead of the running task are fetched. */
-#define RUN_AHEAD 8
-
 void hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct hwt_wheel *wheel,
 		     const hwt_config *config)
 {
@@ -42,6 +39,8 @@ void hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct 
 	worker->transferred = 0;
 	worker->idle_looks = 0;
 	worker->jobs = NULL;
+	worker->tasks = NULL;
+	worker->runs_elsewhere = false;
 	worker->passes = 0;
 	worker->backlog = 0;
 	worker->lateness_ns = 0;
@@ -243,8 +242,8 @@ static void return_records(struct hwt_worker *worker)
 static void expire_plain(struct hwt_worker *worker, struct hwt_record *record, uint64_t word)
 {
 	worker_count_expired(worker);
-	if (!worker_run_task(worker, record, word, record_deadline(record), &record->arg))
-		return;
+	worker_count_lateness(worker, record, record_deadline(record));
+	worker_run_task(worker, record, word, &record->arg);
 	if (unlikely(!record_finish(record, word_with_state(word, STATE_RUNNING)))) {
 		hwt_worker_end_slow(worker, record);
 		return;
@@ -270,24 +269,21 @@ static bool collect_batch(struct hwt_worker *worker)
 {
 	worker->batch_at = 0;
 	worker->batch_end = hwt_wheel_collect(worker->wheel, worker->batch, worker_room(worker));
-	for (size_t i = 0; i < RUN_AHEAD && i < worker->batch_end; i++)
+	for (size_t i = 0; i < HWT_RUN_AHEAD && i < worker->batch_end; i++)
 		record_prefetch(worker->batch[i]);
 	return worker->batch_end > 0;
 }
 
-/* Takes the next record of the batch, which is not empty, and asks for one further on. */
-static struct hwt_record *next_of_batch(struct hwt_worker *worker)
-{
-	if (worker->batch_at + RUN_AHEAD < worker->batch_end)
-		record_prefetch(worker->batch[worker->batch_at + RUN_AHEAD]);
-	return worker->batch[worker->batch_at++];
-}
-
-/* Runs the batch.  If a stop is requested it leaves the rest, which hwt_worker_next_unprocessed gives back (P2). */
+/*
+ * Runs the batch, or hands it over.  If a stop is requested it leaves the rest, which hwt_worker_next_unprocessed gives
+ * back (P2).
+ */
 static void run_batch(struct hwt_worker *worker)
 {
+	if (unlikely(worker->runs_elsewhere))
+		hwt_worker_run_elsewhere(worker);
 	while (worker->batch_at < worker->batch_end && !worker_has_to_stop(worker))
-		expire_one(worker, next_of_batch(worker));
+		expire_one(worker, worker_next_of_batch(worker));
 }
 
 /*

@@ -8,6 +8,7 @@
  * it has seen, and looks again if that fails; where a mover is at work it postpones the record to the next tick.
  */
 #include "worker/worker_slow.h"
+#include "worker/period.h"
 
 /*
  * Returns true if an ARMED record can be placed by the deadline that it has now.
@@ -79,8 +80,8 @@ static void drop_cancelled(struct hwt_record *record, uint64_t word)
 }
 
 /*
- * The edge run for a word with flags; *word is the word after it.  Returns false if the task must not run now; the
- * record is then where it belongs: dropped, in a queue, or postponed.
+ * The edge run, or with STATE_READY the edge hand_over, for a word with flags; *word is the word after it.  Returns
+ * false if the task must not run now; the record is then where it belongs: dropped, in a queue, or postponed.
  *
  * The deadline of a RESCHEDULED record is read between two exchanges:
  *
@@ -91,12 +92,12 @@ static void drop_cancelled(struct hwt_record *record, uint64_t word)
  * So the deadline that was read is the one with which the task starts.  With one exchange only, a whole move could fit
  * between the read and the exchange and leave the same word behind.
  */
-static bool begin_slow(struct hwt_worker *worker, struct hwt_record *record, uint64_t *word)
+static bool begin_slow(struct hwt_worker *worker, struct hwt_record *record, enum word_state state, uint64_t *word)
 {
 	struct hwt_wheel *wheel = worker->wheel;
 
 	for (*word = record_word(record);;) {
-		uint64_t to = word_with_state(*word, STATE_RUNNING);
+		uint64_t to = word_with_state(*word, state);
 
 		if (word_state(*word) != STATE_ARMED) {
 			drop_cancelled(record, *word);
@@ -117,35 +118,13 @@ static bool begin_slow(struct hwt_worker *worker, struct hwt_record *record, uin
 			hwt_wheel_postpone(wheel, record);
 			return false;
 		}
-		if (word_has(*word, WORD_PERIODIC))
+		if (word_has(*word, WORD_PERIODIC) && state == STATE_RUNNING)
 			to |= WORD_REARMED;
 		if (record_change(record, word, to)) {
 			*word = to;
 			return true;
 		}
 	}
-}
-
-/*
- * Sets the next deadline of a periodic timeout: the first one on the grid of its deadlines whose tick has not passed.
- * Periods in between are merged into this run.  The present moment itself does not count: each tick comes a little
- * late, so a period of one tick would be merged every other time.
- */
-static void begin_period(struct hwt_worker *worker, struct hwt_record *record, int64_t deadline_ns)
-{
-	struct hwt_extension *extension = record_extension(record);
-	const struct hwt_grid *grid = &worker->wheel->grid;
-	int64_t passed_ns = grid_time(grid, grid_ticks_passed(grid, worker->lateness_ns));
-	/* Unsigned, because a deadline may lie before all times. */
-	uint64_t late_ns = (uint64_t)passed_ns - (uint64_t)deadline_ns;
-	uint64_t period_ns = (uint64_t)record_period(record);
-
-	extension->missed = late_ns / period_ns;
-	counts_add(&worker->counts.merged, extension->missed);
-	counts_add(&worker->counts.repeats, 1);
-	/* The first summand is not in the future, the second not more than a period. */
-	record_set_deadline(record, add_saturating((int64_t)((uint64_t)deadline_ns + extension->missed * period_ns),
-						   (int64_t)period_ns));
 }
 
 /*
@@ -180,16 +159,54 @@ void hwt_worker_expire_slow(struct hwt_worker *worker, struct hwt_record *record
 	int64_t deadline_ns;
 	uint64_t word;
 
-	if (!begin_slow(worker, record, &word))
+	if (!begin_slow(worker, record, STATE_RUNNING, &word))
 		return;
 	deadline_ns = record_deadline(record);
 	if (word_has(word, WORD_PERIODIC))
-		begin_period(worker, record, deadline_ns);
+		hwt_period_begin(&worker->counts, &worker->wheel->grid, record, deadline_ns, worker->lateness_ns);
 	else
 		worker_count_expired(worker);
 	arg = word_has(word, WORD_EXTENDED) ? &record_extension(record)->arg : &record->arg;
-	if (worker_run_task(worker, record, word, deadline_ns, arg))
-		hwt_worker_end_slow(worker, record);
+	worker_count_lateness(worker, record, deadline_ns);
+	if (worker->jobs != NULL && hwt_executor_hand_over(worker->jobs, record))
+		return; /* it is not the worker's any more */
+	worker_run_task(worker, record, word, arg);
+	hwt_worker_end_slow(worker, record);
+}
+
+/*
+ * Hands the batch over to the task threads: the records that may run now become READY.  What comes back was cancelled
+ * while it waited.
+ */
+static void hand_over(struct hwt_worker *worker)
+{
+	struct hwt_tasks *tasks = worker->tasks;
+	struct hwt_ready_chain chain = { NULL, NULL, 0 };
+	struct hwt_record *record;
+	uint64_t word;
+
+	while (worker->batch_at < worker->batch_end) {
+		record = worker_next_of_batch(worker);
+		if (begin_slow(worker, record, STATE_READY, &word))
+			ready_chain_append(&chain, record);
+	}
+	if (chain.first == NULL)
+		return;
+	counts_add(&worker->counts.ticks, tasks->tick != worker->tick);
+	tasks->tick = worker->tick;
+	hwt_ready_put(&tasks->ready, &chain, clock_monotonic());
+	while ((record = chain.first) != NULL) {
+		chain.first = record->link;
+		lane_return(record);
+	}
+}
+
+void hwt_worker_run_elsewhere(struct hwt_worker *worker)
+{
+	if (worker->tasks != NULL && !worker_has_to_stop(worker))
+		hand_over(worker);
+	while (worker->batch_at < worker->batch_end && !worker_has_to_stop(worker))
+		hwt_worker_expire_slow(worker, worker_next_of_batch(worker));
 }
 
 /* Marks all that waits in the lanes now: it had been accepted before the ticks that come next. */

@@ -161,6 +161,7 @@ static const unsigned legal_states[PLACES] = {
 	[PLACE_FREE_CHAIN] = STATE(FREE) | STATE(EXPIRED) | STATE(CANCELLED) | STATE(LAZY),
 	[PLACE_SUBMITTED] = STATE(QUEUED) | STATE(CANCELLED),
 	[PLACE_REARMED] = STATE(QUEUED) | STATE(CANCELLED),
+	[PLACE_READY] = STATE(READY) | STATE(CANCELLED),
 	[PLACE_WHEEL] = STATE(ARMED) | STATE(LAZY),
 	[PLACE_UNPLACED] = STATE(ARMED) | STATE(LAZY),
 	[PLACE_BATCH] = STATE(ARMED) | STATE(LAZY),
@@ -218,7 +219,7 @@ static void check_record(struct hwt_timer *timer, struct hwt_record *record, uin
 	uint64_t word = word_of(record);
 	enum word_state state = word_state(word);
 
-	HOLDS("word", state <= STATE_LAZY);
+	HOLDS("word", state <= STATE_READY);
 	HOLDS("word", (word_generation(word) == 0) == (state == STATE_FREE));
 	HOLDS("R1", is_legal(timer, record, state, mark));
 	if (serves(mark))
@@ -229,7 +230,7 @@ static void check_record(struct hwt_timer *timer, struct hwt_record *record, uin
 		HOLDS("R1",
 		      lane != NULL && lane->turn < lanes_count(&timer->lanes) && lane == timer->lanes.made[lane->turn]);
 	}
-	*pending += state == STATE_QUEUED || state == STATE_ARMED;
+	*pending += state == STATE_QUEUED || state == STATE_ARMED || state == STATE_READY;
 	*begun += word_generation(word);
 }
 
@@ -281,11 +282,36 @@ static void check_records(struct hwt_timer *timer, struct hwt_check_counts *coun
 		HOLDS("L2", limited == (lanes->max_pending == 0 ? 0 : (int64_t)pending)); /* G4 */
 }
 
+/* ready.h: T1, T2. */
+static void check_ready(const struct hwt_ready *ready)
+{
+	const struct hwt_record *last = NULL;
+	uint64_t place = ready->taken, count = 0;
+	int64_t put_ns = INT64_MIN;
+
+	for (struct hwt_record *record = ready->first; record != NULL; last = record, record = record->link) {
+		put_record(record, PLACE_READY);
+		count++;
+	}
+	HOLDS("T1", count == 0 || ready->last == last);
+	HOLDS("T1", ready->put - ready->taken == count && ready_waiting(ready) == count);
+	HOLDS("T2", ready->marks <= READY_MARKS);
+	for (uint32_t i = 0; i < ready->marks; i++) {
+		const struct hwt_ready_mark *mark = &ready->mark[(ready->mark_first + i) % READY_MARKS];
+
+		HOLDS("T2", mark->place > place && mark->place <= ready->put && mark->put_ns >= put_ns);
+		place = mark->place;
+		put_ns = mark->put_ns;
+	}
+	HOLDS("T2", place == ready->put);
+}
+
 static void check_stopped(const struct hwt_timer *timer, const struct hwt_check_counts *counts)
 {
 	for (uint32_t i = 0; i < lanes_count(&timer->lanes); i++)
 		HOLDS("L3", timer->lanes.made[i]->closed);
 	HOLDS("L3", counts->place[PLACE_SUBMITTED] == 0);
+	HOLDS("T4", counts->place[PLACE_READY] == 0);
 	HOLDS("P2", counts->place[PLACE_BATCH] + counts->place[PLACE_WHEEL] + counts->place[PLACE_UNPLACED] == 0);
 }
 
@@ -317,6 +343,8 @@ void hwt_check_count(hwt_timer *timer, struct hwt_check_counts *counts)
 	for (struct hwt_record *record = atomic_load_explicit(&timer->lanes.rearmed, memory_order_relaxed);
 	     record != NULL; record = record->link)
 		put_record(record, PLACE_REARMED);
+	if (timer->tasks.count > 0)
+		check_ready(&timer->tasks.ready);
 	for (uint32_t i = 0; i < lanes_count(&timer->lanes); i++) {
 		each_queued(&timer->lanes.made[i]->submitted, timer->lanes.made[i], found_requeued);
 		each_queued(&timer->lanes.made[i]->cancelled, timer->lanes.made[i], found_cancelled);

@@ -24,6 +24,8 @@
  *   wheel.h    W1      and the unplaced list's own bound.  W2 and W3 need a history: the oracle
  *   hashed.c  H1 H2
  *   levels.h   K1 K2 K3
+ *   ready.h    T1 T2
+ *   tasks.h    T4      in so far as nothing waits for a thread after a stop
  *   worker.h   P2 P3   the batch's bounds; what it still holds is a place of R1, cancelled ones still in their queue
  */
 #ifndef HWT_CHECK_H

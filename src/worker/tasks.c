@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The life of a task on a task thread; tasks.h.
+ *
+ *     take        from the queue, asleep while that is empty
+ *     begin       READY -> RUNNING; returned if it has been cancelled, sent back if its deadline has not come
+ *     count       as started, before the task: so the task may re-arm itself at the limit (G4)
+ *     run
+ *     end         RUNNING -> EXPIRED, CANCELLED, or QUEUED to run again
+ *     hand back   to its lane, or on the stack of the worker
+ */
+#include "worker/tasks.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/probe.h"
+#include "worker/handback.h"
+#include "worker/period.h"
+
+#include <errno.h>
+
+int hwt_tasks_init(struct hwt_tasks *tasks, struct hwt_lanes *lanes, const struct hwt_grid *grid,
+		   const hwt_config *config)
+{
+	int rc;
+
+	tasks->count = config->task_threads;
+	tasks->started = 0;
+	if (tasks->count == 0)
+		return 0;
+	tasks->lanes = lanes;
+	tasks->grid = grid;
+	tasks->clock = config->clock;
+	tasks->tick = -1;
+	rc = hwt_ready_init(&tasks->ready);
+	if (rc != 0)
+		return rc;
+	tasks->thread = hwt_mem_zeroed(alignof(struct hwt_task_thread), tasks->count * sizeof(struct hwt_task_thread));
+	if (tasks->thread == NULL) {
+		hwt_ready_destroy(&tasks->ready);
+		return ENOMEM;
+	}
+	for (uint32_t i = 0; i < tasks->count; i++) {
+		tasks->thread[i].tasks = tasks;
+		tasks->thread[i].number = i + 1;
+	}
+	return 0;
+}
+
+void hwt_tasks_destroy(struct hwt_tasks *tasks)
+{
+	if (tasks->count == 0)
+		return;
+	hwt_mem_free(tasks->thread);
+	hwt_ready_destroy(&tasks->ready);
+}
+
+/*
+ * Sends a record whose deadline has not come to the worker: it has been moved, or the clock has gone back.  *word is
+ * the word that was seen.  RESCHEDULING holds off cancels and movers until the record is on the stack.
+ */
+static bool send_back(struct hwt_record *record, uint64_t *word)
+{
+	uint64_t kept = *word & ~(STATE_MASK | WORD_FLAGS);
+
+	kept |= *word & (WORD_EXTENDED | WORD_PERIODIC);
+	if (!record_change(record, word, kept | STATE_QUEUED | WORD_RESCHEDULING))
+		return false;
+	hwt_lanes_push_rearmed(record_lane(record)->lanes, record);
+	return true;
+}
+
+/*
+ * The edge start: READY -> RUNNING.  Races with cancels and movers.  Returns false if the task must not run; the record
+ * is then where it belongs.  *word is the word after the edge.
+ *
+ * The deadline of a RESCHEDULED record is read between two exchanges, as in begin_slow of worker_slow.c.  Unlike the
+ * worker this thread waits for a mover: the record is in no other hands, and there is no later tick to look again.
+ */
+static bool start(struct hwt_tasks *tasks, struct hwt_record *record, int64_t now_ns, uint64_t *word)
+{
+	for (*word = record_word(record);;) {
+		uint64_t to = word_with_state(*word, STATE_RUNNING);
+
+		if (word_state(*word) != STATE_READY) {
+			hwt_handback_return(record); /* cancelled */
+			return false;
+		}
+		if (word_has(*word, WORD_RESCHEDULING)) {
+			*word = hwt_record_await_mover(record, *word);
+			continue;
+		}
+		if (word_has(*word, WORD_RESCHEDULED) && !word_has(*word, WORD_RESCHEDULE_SEEN)) {
+			if (record_change(record, word, *word | WORD_RESCHEDULE_SEEN))
+				*word |= WORD_RESCHEDULE_SEEN;
+			continue;
+		}
+		if (grid_tick_of(tasks->grid, record_deadline(record)) > grid_ticks_passed(tasks->grid, now_ns)) {
+			if (send_back(record, word))
+				return false;
+			continue;
+		}
+		if (word_has(*word, WORD_PERIODIC))
+			to |= WORD_REARMED;
+		if (record_change(record, word, to)) {
+			*word = to;
+			return true;
+		}
+	}
+}
+
+/* Counts a RUNNING record as started at now_ns, and as no longer pending unless it is periodic. */
+static void count_started(struct hwt_task_thread *self, struct hwt_record *record, uint64_t word, int64_t now_ns)
+{
+	struct hwt_tasks *tasks = self->tasks;
+	int64_t deadline_ns = record_deadline(record);
+
+	counts_lateness(&self->counts, deadline_ns, now_ns);
+	HWT_PROBE(expire, record, (uint64_t)now_ns - (uint64_t)deadline_ns);
+	if (word_has(word, WORD_PERIODIC)) {
+		hwt_period_begin(&self->counts, tasks->grid, record, deadline_ns, now_ns);
+		return;
+	}
+	/* Release: [count].  The place below the limit comes after it: L2. */
+	atomic_store_explicit(&self->expired, counts_get(&self->expired) + 1, memory_order_release);
+	lanes_release_limit(tasks->lanes);
+}
+
+/*
+ * Ends the run.  waiters_look comes after the word, as on the worker, and the record goes last: until then a stale
+ * handle reads the end in it.
+ */
+static void end(struct hwt_task_thread *self)
+{
+	struct hwt_record *record = self->record;
+	enum word_state state = record_end(record, STATE_QUEUED | WORD_RESCHEDULING);
+
+	self->frame.record = NULL; /* a finaliser runs in no task, but inside the timer */
+	self->record = NULL;
+	if (state == STATE_QUEUED)
+		hwt_lanes_push_rearmed(self->tasks->lanes, record); /* at once: cancels and movers wait for it */
+	waiters_look(&self->tasks->lanes->waiters);
+	if (state == STATE_EXPIRED)
+		atomic_store_explicit(&self->counts.finished, counts_get(&self->counts.finished) + 1,
+				      memory_order_release); /* [finished] */
+	if (state != STATE_QUEUED)
+		hwt_handback_return(record);
+}
+
+void hwt_tasks_abandon(struct hwt_task_thread *self)
+{
+	if (self->record != NULL)
+		end(self);
+	current_task_leave(&self->frame);
+}
+
+static void run(struct hwt_task_thread *self, struct hwt_record *record, uint64_t word)
+{
+	self->record = record;
+	self->frame.record = record;
+	record->task((hwt_timeout){ record, word_generation(word) }, record_arg(record, word));
+	end(self);
+}
+
+/* Returns the time by which deadlines are meant, and counts the wait of a record that was put at put_ns. */
+static int64_t moment(struct hwt_task_thread *self, int64_t put_ns)
+{
+	int64_t now_ns = clock_monotonic();
+
+	if (put_ns != READY_NOT_MARKED && now_ns > put_ns)
+		counts_max(&self->wait_max_ns, (uint64_t)(now_ns - put_ns));
+	return likely(self->tasks->clock == HWT_CLOCK_MONOTONIC) ? now_ns : hwt_clock_read(self->tasks->clock);
+}
+
+void hwt_tasks_run_one(struct hwt_task_thread *self, struct hwt_record *record, int64_t put_ns)
+{
+	int64_t now_ns = moment(self, put_ns);
+	uint64_t word;
+
+	if (!start(self->tasks, record, now_ns, &word))
+		return;
+	count_started(self, record, word, now_ns);
+	run(self, record, word);
+}
+
+void hwt_tasks_run(struct hwt_task_thread *self)
+{
+	struct hwt_tasks *tasks = self->tasks;
+	struct hwt_record *record;
+	int64_t put_ns;
+
+	current_task_enter(&self->frame, tasks->lanes->timer, NULL);
+	while ((record = hwt_ready_take(&tasks->ready, &put_ns)) != NULL)
+		hwt_tasks_run_one(self, record, put_ns);
+	current_task_leave(&self->frame);
+}
+
+void hwt_tasks_stop(struct hwt_tasks *tasks)
+{
+	if (tasks->count > 0)
+		hwt_ready_close(&tasks->ready);
+}
+
+void hwt_tasks_join(struct hwt_tasks *tasks)
+{
+	if (tasks->count == 0)
+		return;
+	hwt_ready_close(&tasks->ready);
+	for (uint32_t i = 0; i < tasks->started; i++)
+		pthread_join(tasks->thread[i].id, NULL);
+	tasks->started = 0;
+}
+
+uint64_t hwt_tasks_finished(const struct hwt_tasks *tasks)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < tasks->count; i++) /* acquire: [finished] */
+		sum += atomic_load_explicit(&tasks->thread[i].counts.finished, memory_order_acquire);
+	return sum;
+}
+
+uint64_t hwt_tasks_expired(const struct hwt_tasks *tasks)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < tasks->count; i++) /* acquire: [count] */
+		sum += atomic_load_explicit(&tasks->thread[i].expired, memory_order_acquire);
+	return sum;
+}
+
+void hwt_tasks_tally(const struct hwt_tasks *tasks, struct hwt_counts *counts, uint64_t *wait_max_ns)
+{
+	for (uint32_t i = 0; i < tasks->count; i++) {
+		const struct hwt_task_thread *thread = &tasks->thread[i];
+		uint64_t wait_ns = counts_get(&thread->wait_max_ns);
+
+		counts_add(&counts->merged, counts_get(&thread->counts.merged));
+		counts_add(&counts->repeats, counts_get(&thread->counts.repeats));
+		counts_max(&counts->lateness_max_ns, counts_get(&thread->counts.lateness_max_ns));
+		for (unsigned place = 0; place < COUNTS_LATENESS; place++)
+			counts_add(&counts->lateness[place], counts_get(&thread->counts.lateness[place]));
+		*wait_max_ns = wait_ns > *wait_max_ns ? wait_ns : *wait_max_ns;
+	}
+}

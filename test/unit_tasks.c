@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Task threads from inside: the queue and its marks, what the checker says of records that wait there, a start that
+ * finds no thread, a clock that goes back.  The test is the worker and the task thread, on a clock of its own.
+ */
+#include "check/check.h"
+#include "unit.h"
+
+#include <sched.h>
+
+#define TICK HWT_MS(1)
+#define START HWT_S(1)
+
+static hwt_timer *timer;
+static unsigned ran, order[64], released;
+
+static void note(hwt_timeout timeout, void *arg)
+{
+	CHECK_INT(hwt_timeout_state(timeout), ==, HWT_RUNNING);
+	REQUIRE(ran < 64);
+	order[ran++] = (unsigned)(uintptr_t)arg;
+}
+
+static void note_release(void *arg)
+{
+	(void)arg;
+	released++;
+}
+
+static void begin_on(uint32_t clock)
+{
+	hwt_config config = driven_config(TICK, 64);
+
+	config.clock = clock;
+	config.task_threads = 1;
+	timer = driven_create(&config, START);
+	ran = released = 0;
+}
+
+static void begin(void)
+{
+	begin_on(HWT_CLOCK_MONOTONIC);
+}
+
+static hwt_timeout at(unsigned number, int64_t deadline_ns)
+{
+	hwt_timeout timeout = HWT_TIMEOUT_NONE;
+
+	CHECK_INT(hwt_new_timeout_at(timer, note, (void *)(uintptr_t)number, deadline_ns, &timeout), ==, 0);
+	return timeout;
+}
+
+static void pass_at(int64_t now_ns)
+{
+	driven_pass(timer, now_ns);
+	hwt_check(timer);
+}
+
+static uint64_t waiting(void)
+{
+	return ready_waiting(&timer->tasks.ready);
+}
+
+/* As the thread does, without sleeping. */
+static void run_what_waits(void)
+{
+	struct hwt_record *record;
+
+	while ((record = hwt_ready_take_left(&timer->tasks.ready)) != NULL) {
+		hwt_tasks_run_one(&timer->tasks.thread[0], record, READY_NOT_MARKED);
+		hwt_check(timer);
+	}
+}
+
+TEST(what_waits_is_pending_and_in_its_place)
+{
+	struct hwt_check_counts counts;
+	hwt_timeout cancelled;
+
+	begin();
+	for (unsigned i = 1; i <= 5; i++)
+		at(i, START + TICK);
+	cancelled = at(6, START + TICK);
+	pass_at(START + TICK);
+	CHECK_INT(waiting(), ==, 6);
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 6);
+	CHECK_INT(hwt_cancel(cancelled), ==, 0);
+	hwt_check_count(timer, &counts);
+	CHECK_INT(counts.place[PLACE_READY], ==, 6);
+	CHECK_INT(counts.cancelled, ==, 0); /* it is in no queue of its lane */
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 5);
+	pass_at(START + 2 * TICK);
+	CHECK_INT(waiting(), ==, 6);
+	run_what_waits();
+	CHECK_INT(ran, ==, 5);
+	for (unsigned i = 0; i < 5; i++)
+		CHECK_INT(order[i], ==, i + 1);
+	hwt_check_count(timer, &counts);
+	CHECK_INT(counts.place[PLACE_RETURNED], ==, 6);
+	driven_destroy(timer);
+}
+
+TEST(a_stop_gives_back_what_waits_in_any_state)
+{
+	struct hwt_extension extension = { NULL, note_release, 0 };
+	hwt_timeout cancelled, owned, moved;
+	size_t count = 0;
+
+	begin();
+	at(1, START + TICK);
+	CHECK_INT(hwt_lane_submit_extended(lane_at(&timer->lanes, 0), note, &extension, TICK, START + TICK, &owned), ==,
+		  0);
+	CHECK_INT(hwt_lane_submit_extended(lane_at(&timer->lanes, 0), note, &extension, TICK, START + TICK, &cancelled),
+		  ==, 0);
+	moved = at(2, START + TICK);
+	pass_at(START + TICK);
+	CHECK_INT(waiting(), ==, 4);
+	CHECK_INT(hwt_cancel(cancelled), ==, 0);
+	CHECK_INT(hwt_reschedule_at(moved, START + 9 * TICK), ==, 0);
+	CHECK_INT(hwt_timer_stop(timer, &count), ==, 0);
+	hwt_check(timer);
+	CHECK_INT(count, ==, 3);
+	CHECK_INT(released, ==, 1);
+	driven_destroy(timer);
+	CHECK_INT(released, ==, 2);
+	CHECK_INT(ran, ==, 0);
+}
+
+/* As soon as a thread comes to it: not before the new tick, and not once more at the old one. */
+TEST(one_that_was_moved_while_it_waited_goes_back_to_the_wheel)
+{
+	hwt_timeout later, now;
+
+	begin();
+	later = at(1, START + TICK);
+	now = at(2, START + TICK);
+	pass_at(START + TICK);
+	CHECK_INT(hwt_reschedule_at(later, START + 4 * TICK), ==, 0);
+	CHECK_INT(hwt_reschedule_at(now, START + 9 * TICK), ==, 0);
+	CHECK_INT(hwt_reschedule_at(now, START - TICK), ==, 0);
+	run_what_waits();
+	CHECK_INT(ran, ==, 1);
+	CHECK_INT(order[0], ==, 2);
+	CHECK_INT(hwt_timeout_state(later), ==, HWT_PENDING);
+	pass_at(START + 3 * TICK);
+	CHECK_INT(waiting(), ==, 0);
+	pass_at(START + 4 * TICK);
+	CHECK_INT(waiting(), ==, 1);
+	run_what_waits();
+	CHECK_INT(ran, ==, 2);
+	driven_destroy(timer);
+}
+
+/* The deadline is between two ticks, and the thread comes to it after it and before its tick. */
+TEST(a_periodic_one_that_was_moved_between_two_ticks_merges_nothing)
+{
+	struct hwt_extension extension = { NULL, NULL, 0 };
+	hwt_stats stats = { .size = sizeof(stats) };
+	hwt_timeout timeout;
+
+	begin();
+	CHECK_INT(
+	    hwt_lane_submit_extended(lane_at(&timer->lanes, 0), note, &extension, 4 * TICK, START + TICK, &timeout), ==,
+	    0);
+	pass_at(START + TICK);
+	CHECK_INT(hwt_reschedule_at(timeout, START + TICK + TICK / 4), ==, 0);
+	fake_now_ns = START + TICK + TICK / 2;
+	run_what_waits();
+	CHECK_INT(ran, ==, 0);
+	pass_at(START + 2 * TICK);
+	run_what_waits();
+	CHECK_INT(ran, ==, 1);
+	CHECK_INT(hwt_timer_stats(timer, &stats), ==, 0);
+	CHECK_INT(stats.merged_periods, ==, 0);
+	CHECK_INT(stats.runs, ==, 1);
+	CHECK_INT(stats.pending, ==, 1);
+	driven_destroy(timer);
+}
+
+TEST(what_waits_when_the_clock_goes_back_waits_for_its_deadline)
+{
+	begin_on(HWT_CLOCK_REALTIME);
+	at(1, START + 5 * TICK);
+	pass_at(START + 5 * TICK);
+	CHECK_INT(waiting(), ==, 1);
+	fake_now_ns = START + 2 * TICK;
+	run_what_waits();
+	CHECK_INT(ran, ==, 0);
+	pass_at(START + 3 * TICK);
+	CHECK_INT(waiting(), ==, 0);
+	pass_at(START + 5 * TICK);
+	run_what_waits();
+	CHECK_INT(ran, ==, 1);
+	driven_destroy(timer);
+}
+
+TEST(the_longest_wait_and_the_lateness_are_those_of_the_start)
+{
+	hwt_stats stats = { .size = sizeof(stats) };
+	struct hwt_record *record;
+	int64_t put_ns = 0;
+
+	begin();
+	at(1, START + TICK);
+	at(2, START + TICK);
+	pass_at(START + 3 * TICK);
+	fake_now_ns = START + 10 * TICK;
+	CHECK_INT(hwt_timer_stats(timer, &stats), ==, 0);
+	CHECK_INT(stats.tasks_waiting, ==, 2);
+	CHECK_INT(stats.runs, ==, 0);
+	CHECK_INT(stats.ticks, ==, 1);
+	run_what_waits();
+	at(3, START + 20 * TICK);
+	pass_at(START + 21 * TICK);
+	hwt_ready_open(&timer->tasks.ready);
+	record = hwt_ready_take(&timer->tasks.ready, &put_ns);
+	REQUIRE(record != NULL);
+	CHECK_INT(put_ns, ==, START + 21 * TICK);
+	fake_now_ns = START + 26 * TICK;
+	hwt_tasks_run_one(&timer->tasks.thread[0], record, put_ns);
+	CHECK_INT(hwt_timer_stats(timer, &stats), ==, 0);
+	CHECK_INT(stats.tasks_waiting, ==, 0);
+	CHECK_INT(stats.task_wait_max_ns, ==, 5 * TICK);
+	CHECK_INT(stats.lateness_max_ns, ==, 9 * TICK);
+	CHECK_INT(stats.runs, ==, 3);
+	CHECK_INT(stats.completed, ==, 3);
+	CHECK_INT(stats.ticks, ==, 2);
+	driven_destroy(timer);
+}
+
+/* Chains of two; the last record of each knows when it was put, as far as there are marks. */
+TEST(the_queue_is_first_in_first_out_and_knows_its_waits)
+{
+	enum { CHAINS = READY_MARKS + 5 };
+	static struct hwt_record records[2 * CHAINS];
+	struct hwt_ready ready;
+	int64_t put_ns;
+
+	REQUIRE(hwt_ready_init(&ready) == 0);
+	for (unsigned turn = 0; turn < 3; turn++) {
+		for (unsigned i = 0; i < CHAINS; i++) {
+			struct hwt_ready_chain chain = { NULL, NULL, 0 };
+
+			ready_chain_append(&chain, &records[2 * i]);
+			ready_chain_append(&chain, &records[2 * i + 1]);
+			hwt_ready_put(&ready, &chain, 1000 * turn + i);
+		}
+		CHECK_INT(ready_waiting(&ready), ==, 2 * CHAINS);
+		for (unsigned i = 0; i < 2 * CHAINS; i++) {
+			bool is_known = i % 2 == 1 && (i / 2 < READY_MARKS - 1 || i / 2 == CHAINS - 1);
+
+			CHECK(hwt_ready_take(&ready, &put_ns) == &records[i]);
+			CHECK_INT(put_ns, ==, is_known ? 1000 * (int64_t)turn + i / 2 : READY_NOT_MARKED);
+		}
+		CHECK_INT(ready_waiting(&ready), ==, 0);
+	}
+	hwt_ready_close(&ready);
+	CHECK(hwt_ready_take(&ready, &put_ns) == NULL);
+	hwt_ready_destroy(&ready);
+}
+
+/* However many are cancelled while no thread is free, their memory comes back, and their finalisers are called. */
+TEST(what_was_cancelled_while_it_waited_comes_back_when_many_wait)
+{
+	enum { ROUNDS = 60, EACH = 200 };
+	struct hwt_extension extension = { NULL, note_release, 0 };
+	hwt_stats stats = { .size = sizeof(stats) };
+	hwt_timeout timeouts[EACH];
+
+	begin();
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		timeouts[0] = at(round, fake_now_ns);
+		for (unsigned i = 1; i < EACH; i++)
+			if (i % 4 == 0)
+				CHECK_INT(hwt_lane_submit_extended(lane_at(&timer->lanes, 0), note, &extension, 0,
+								   fake_now_ns, &timeouts[i]),
+					  ==, 0);
+			else
+				timeouts[i] = at(round, fake_now_ns);
+		pass_at(fake_now_ns + TICK);
+		CHECK_INT(waiting(), <, READY_MANY + EACH);
+		for (unsigned i = 1; i < EACH; i++)
+			CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
+		hwt_check(timer);
+	}
+	CHECK_INT(hwt_pending_timeouts(timer), ==, ROUNDS);
+	CHECK_INT(released, >=, (ROUNDS - 1) * (EACH / 4 - 1) - READY_MANY / 4 - EACH);
+	CHECK_INT(hwt_timer_stats(timer, &stats), ==, 0);
+	CHECK_INT(stats.records, <, ROUNDS * EACH);
+	run_what_waits();
+	CHECK_INT(ran, ==, ROUNDS);
+	for (unsigned i = 0; i < ROUNDS; i++)
+		CHECK_INT(order[i], ==, i);
+	CHECK_INT(released, ==, ROUNDS * (EACH / 4 - 1));
+	driven_destroy(timer);
+}
+
+/* Marks of chains that lose their last record, or all. */
+TEST(the_queue_knows_its_waits_when_cancelled_ones_have_been_taken_out)
+{
+	enum { CHAINS = 4, EACH = READY_MANY / CHAINS };
+	static struct hwt_record records[READY_MANY];
+	struct hwt_ready_chain chain = { NULL, NULL, 0 };
+	struct hwt_ready ready;
+	uint64_t taken = 0;
+	int64_t put_ns;
+
+	REQUIRE(hwt_ready_init(&ready) == 0);
+	for (unsigned i = 0; i < READY_MANY; i++) {
+		/* Of the first chain all are left, of the second the first half, of the third none. */
+		bool is_left = i < EACH + EACH / 2 || i >= 3 * EACH;
+
+		atomic_store(&records[i].word, word_make(1, is_left ? STATE_READY : STATE_CANCELLED));
+		ready_chain_append(&chain, &records[i]);
+		if (i % EACH == EACH - 1) {
+			hwt_ready_put(&ready, &chain, i / EACH);
+			CHECK_INT(chain.count, ==, i == READY_MANY - 1 ? EACH + EACH / 2 : 0);
+		}
+	}
+	CHECK_INT(ready_waiting(&ready), ==, 2 * EACH + EACH / 2);
+	for (unsigned i = 0; i < READY_MANY; i++) {
+		bool is_left = i < EACH + EACH / 2 || i >= 3 * EACH;
+		bool is_last = i == EACH - 1 || i == EACH + EACH / 2 - 1 || i == READY_MANY - 1;
+
+		if (!is_left)
+			continue;
+		CHECK(hwt_ready_take(&ready, &put_ns) == &records[i]);
+		CHECK_INT(put_ns, ==, is_last ? (int64_t)(i / EACH) : READY_NOT_MARKED);
+		taken++;
+	}
+	CHECK_INT(taken, ==, 2 * EACH + EACH / 2);
+	CHECK_INT(ready_waiting(&ready), ==, 0);
+	hwt_ready_destroy(&ready);
+}
+
+static void count(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	atomic_fetch_add((atomic_uint *)arg, 1);
+}
+
+static bool reaches(atomic_uint *number, unsigned target)
+{
+	int64_t give_up_ns = clock_monotonic() + HWT_S(20);
+
+	while (atomic_load(number) < target && clock_monotonic() < give_up_ns)
+		(void)sched_yield();
+	return atomic_load(number) >= target;
+}
+
+/* Whichever thread the system refuses. */
+TEST(a_start_that_finds_no_thread_says_so_and_loses_nothing)
+{
+	for (unsigned refused = 0; refused < 3; refused++) {
+		hwt_config config = driven_config(TICK, 64);
+		hwt_timeout timeout = HWT_TIMEOUT_NONE;
+		atomic_uint counted = 0;
+
+		config.task_threads = 3;
+		REQUIRE(hwt_timer_create(&timer, &config) == 0);
+		for (unsigned i = 0; i < 2; i++) {
+			memory_fails(refused, refused + 1);
+			CHECK_INT(hwt_new_timeout(timer, count, &counted, 0, &timeout), ==, EAGAIN);
+			CHECK(timeout.entry == NULL);
+			memory_fails(refused, refused + 1);
+			CHECK_INT(hwt_timer_start(timer), ==, EAGAIN);
+			memory_is_back();
+			CHECK_INT(timer->tasks.started, ==, 0);
+			CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
+		}
+		if (refused < 2) { /* the third is destroyed as it is */
+			CHECK_INT(hwt_new_timeout(timer, count, &counted, 0, &timeout), ==, 0);
+			CHECK(reaches(&counted, 1));
+			CHECK_INT(timer->tasks.started, ==, 3);
+		}
+		CHECK_INT(hwt_timer_destroy(timer), ==, 0);
+	}
+}
+
+TEST(a_timer_with_task_threads_is_created_whole_or_not_at_all)
+{
+	hwt_config config = driven_config(TICK, 64);
+	unsigned refused = 0;
+	int rc;
+
+	config.task_threads = 3;
+	do {
+		timer = NULL;
+		memory_fails(refused, refused + 1);
+		rc = hwt_timer_create(&timer, &config);
+		memory_is_back();
+		CHECK(rc == 0 || (rc == ENOMEM && timer == NULL));
+	} while (rc != 0 && ++refused < 100);
+	CHECK_INT(refused, >=, 5);
+	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
+}
+
+TEST_MAIN()
