@@ -66,6 +66,13 @@ $(BUILD)/bench/cpp: bench/cpp/cpp.cpp $(BUILD)/libhwt.a | $(BUILD)/bench
 bench-cpp: $(BUILD)/bench/cpp
 	$< $(BENCH_ARGS)
 
+# Tasks on the worker and on task threads.
+$(BUILD)/bench/threads: bench/threads/threads.c $(BUILD)/libhwt.a | $(BUILD)/bench
+	$(QCC) $(ALL_CPPFLAGS) $(GNU) $(ALL_CFLAGS) -o $@ $< $(BUILD)/libhwt.a $(ALL_LDFLAGS)
+
+bench-threads: $(BUILD)/bench/threads ## task threads: the rate of short tasks, and lateness while one thread is held
+	$< $(BENCH_ARGS)
+
 bench-check: ## counts the instructions of each operation, against bench/instructions.txt
 	CC='$(CC)' BUILD='$(BUILD)' bench/check/check.sh || [ $$? -eq 77 ]
 
@@ -82,4 +89,4 @@ plots: ## draws the pictures of the documents
 bench-deps:
 	bench/deps.sh
 
-.PHONY: figures plots bench bench-full bench-check bench-cpp bench-deps bench-wheels
+.PHONY: figures plots bench bench-full bench-check bench-cpp bench-deps bench-threads bench-wheels
