@@ -3,12 +3,15 @@
 #
 #     conan create packaging/conan --version 0.1.0 -o "libhwt/*:shared=True"
 #
-# Concurrency Kit's headers come from the system (libck-dev, ck-devel).
+# Concurrency Kit's headers come from the system (libck-dev, ck-devel).  Not yet tried with Conan itself: test/packages.sh
+# configures, builds, installs, moves and uses what CMake makes, as it is called here.
 import os
 
 from conan import ConanFile
 from conan.tools.cmake import CMake, CMakeToolchain, cmake_layout
 from conan.tools.files import copy
+
+required_conan_version = ">=2.4"
 
 
 class Libhwt(ConanFile):

@@ -3,7 +3,8 @@
 #
 #     vcpkg install libhwt --overlay-ports=packaging/vcpkg
 #
-# Concurrency Kit's headers come from the system (libck-dev, ck-devel).
+# Concurrency Kit's headers come from the system (libck-dev, ck-devel).  Not yet tried with vcpkg itself: test/packages.sh
+# configures, builds, installs, moves and uses what CMake makes, as it is called here.
 get_filename_component(SOURCE_PATH "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 vcpkg_cmake_configure(SOURCE_PATH "${SOURCE_PATH}")
 vcpkg_cmake_install()
