@@ -5,7 +5,8 @@
 
 #include "subject.h"
 
-extern const struct subject subject_hwt, subject_levels, subject_floor, subject_heap, subject_textbook, subject_timerfd;
+extern const struct subject subject_hwt, subject_levels, subject_floor, subject_heap, subject_textbook, subject_buckets,
+    subject_timerfd;
 extern const struct subject subject_loop, subject_loop_fd, subject_tree; /* in the loop of their caller */
 
 /* Wrong on purpose: see subject_broken.c. */

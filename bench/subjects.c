@@ -14,9 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct subject *const linked[] = { &subject_hwt,  &subject_levels,   &subject_floor,
-						&subject_heap, &subject_textbook, &subject_timerfd,
-						&subject_loop, &subject_loop_fd,  &subject_tree };
+static const struct subject *const linked[] = { &subject_hwt,      &subject_levels,  &subject_floor,   &subject_heap,
+						&subject_textbook, &subject_buckets, &subject_timerfd, &subject_loop,
+						&subject_loop_fd,  &subject_tree };
 static const struct subject *const broken[] = { &subject_broken_lost, &subject_broken_early, &subject_broken_cancel };
 
 /* Programs: " S1 S2 " are the scenarios that they have. */
