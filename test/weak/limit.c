@@ -30,6 +30,7 @@ int main(void)
 {
 	lane_make(2);
 	lanes.max_pending = 1;
+	lanes.asks_more = true;
 	assert(hwt_lane_submit(&lane, run, NULL, 5, &timeout) == 0);
 	weak_start(produce);
 	weak_start(cancel_it);
