@@ -31,6 +31,8 @@ compile gcc_thread gcc -O1 -g -fsanitize=thread
 compile clang clang
 compile clang_c11 clang -std=c11 -O2
 compile musl musl-gcc -std=c11 -O2
+compile aarch64 aarch64-linux-gnu-gcc -std=c11 -O2
+compile s390x s390x-linux-gnu-gcc -std=c11 -O2
 compile shared "$CC" -O2 -fPIC
 
 "$CC" -shared "$root/shared.o" -pthread -o "$root/shared.so" || exit 1
