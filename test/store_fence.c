@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The fence: begins and ends under an epoch that is over change nothing.  The engine is called by hand, for in a whole
+ * store other means hide most of what a hole in the fence would let through.
+ */
+#include "store.h"
+
+#include "../src/store/store.h"
+
+#ifdef HWT_STORE_SQLITE
+#include "sqlite.h"
+#endif
+#ifdef HWT_STORE_POSTGRES
+#include "postgres.h"
+#endif
+
+enum { EPOCH = 5 };
+
+static struct fence {
+	hwt_store *store;
+	struct hwts_conn *conn;
+	int64_t id;
+	struct hwts_kind_row kind;
+} fence;
+
+static void execute(const char *text)
+{
+	int rc = ENOTSUP;
+
+#ifdef HWT_STORE_SQLITE
+	if (world.sqlite)
+		rc = hwts_sqlite_do(sqlite_conn(fence.conn), NULL, text, NOTHING);
+#endif
+#ifdef HWT_STORE_POSTGRES
+	if (!world.sqlite)
+		rc = hwts_pg_simple(pg_conn(fence.conn), text);
+#endif
+	CHECK_INT(rc, ==, 0);
+}
+
+/* One timeout that is due; this process owns the shards, under EPOCH. */
+static void set_up(void)
+{
+	char text[256];
+
+	fresh_world();
+	fence = (struct fence){ .store = open_store() };
+	register_kind(fence.store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	fence.id = put(fence.store, "a", 0);
+	CHECK_INT(fence.store->engine->connect(fence.store->db, HWTS_BEGIN, &fence.conn), ==, 0);
+	CHECK_INT(fence.store->engine->kind(fence.conn, "a", NULL, &fence.kind), ==, 0);
+	(void)snprintf(text, sizeof(text), "update @_shard set owner = '%s', epoch = %d", hwts_me(fence.store->db),
+		       EPOCH);
+	execute(text);
+}
+
+static void tear_down(void)
+{
+	fence.store->engine->disconnect(fence.conn);
+	CHECK_CALL(hwt_store_close(fence.store), 0);
+}
+
+static struct hwts_want begin(int64_t epoch)
+{
+	struct hwts_want want = { .id = fence.id, .epoch = epoch, .shard = hwts_shard_of(&fence.kind, fence.id) };
+
+	CHECK_INT(fence.store->engine->begin(fence.conn, &want, 1, false, false), ==, 0);
+	return want;
+}
+
+static unsigned state(void)
+{
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+
+	CHECK_CALL(hwt_store_get(fence.store, fence.id, &info), 0);
+	return info.state;
+}
+
+TEST(a_begin_under_an_epoch_that_is_over_begins_nothing)
+{
+	struct hwts_want want;
+
+	set_up();
+	want = begin(EPOCH - 1);
+	CHECK(!want.row);
+	CHECK(want.lost);
+	CHECK_INT(state(), ==, HWT_STORE_PENDING);
+	want = begin(EPOCH);
+	CHECK(want.row);
+	CHECK_INT(state(), ==, HWT_STORE_RUNNING);
+	free(want.row);
+	tear_down();
+}
+
+/* A take that a fail-over has lost: two processes may have the same epoch, and one of them is the owner. */
+TEST(a_begin_in_a_shard_of_another_process_begins_nothing)
+{
+	struct hwts_want want;
+
+	set_up();
+	execute("update @_shard set owner = 'another'");
+	want = begin(EPOCH);
+	CHECK(!want.row);
+	CHECK_INT(state(), ==, HWT_STORE_PENDING);
+	tear_down();
+}
+
+TEST(an_end_under_an_epoch_that_is_over_ends_nothing)
+{
+	static const enum hwts_how hows[] = { HWTS_FAIL, HWTS_AT, HWTS_DONE };
+	struct hwts_want want;
+
+	set_up();
+	want = begin(EPOCH);
+	REQUIRE(want.row != NULL);
+	execute("update @_timeout set epoch = epoch + 1"); /* another process has begun it */
+	for (size_t i = 0; i < HWTS_COUNT(hows); i++) {
+		want.row->how = hows[i];
+		CHECK_INT(fence.store->engine->end(fence.conn, want.row), ==, 0);
+		CHECK(!want.row->hit);
+		CHECK_INT(state(), ==, HWT_STORE_RUNNING);
+	}
+	execute("update @_timeout set epoch = epoch - 1");
+	CHECK_INT(fence.store->engine->end(fence.conn, want.row), ==, 0);
+	CHECK(want.row->hit);
+	CHECK(wait_gone(fence.store, fence.id));
+	free(want.row);
+	tear_down();
+}
+
+STORE_MAIN(NULL)
