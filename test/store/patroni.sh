@@ -6,12 +6,12 @@
 #
 #     kill N    SIGKILL to all processes of node N (1 to 3), Patroni's and PostgreSQL's, as when its machine loses power
 #     stop N    SIGSTOP to all of them: the kernel goes on to answer for them, and nobody else does
-#     cont N    SIGCONT
+#     wake N    SIGCONT to PostgreSQL, and not to Patroni
 #     start N   starts it again
 #
 # Synchronous mode: a commit waits until one standby has it, and only that one may be promoted.  The settings are those that doc/store.md
-# recommends.  Everything belongs to an unprivileged user and lies in a temporary folder, which is removed at the end (its logs go to the folder HWT_CLUSTER_LOGS,
-# if there is one).
+# recommends, but for the watchdog: what stops a node must kill it before its Patroni goes on.  Everything belongs to an unprivileged user and
+# lies in a temporary folder, which is removed at the end; its logs go to the folder HWT_CLUSTER_LOGS, if there is one.
 set -u
 
 missing() {
@@ -47,7 +47,7 @@ clean_up() {
 	done
 	[ -z "$etcd" ] || kill -KILL "$etcd"
 	if [ -n "${HWT_CLUSTER_LOGS:-}" ]; then
-		cp "$folder"/*.log "$folder"/*.server "$HWT_CLUSTER_LOGS"
+		cp "$folder"/*.log "$HWT_CLUSTER_LOGS"
 	fi
 	rm -rf "$folder"
 }
@@ -138,7 +138,7 @@ all() { # SIGNAL
 case \$1 in
 kill) all STOP; all KILL; rm -f "\$node/pid" ;;
 stop) all STOP; all STOP ;;
-cont) all CONT ;;
+wake) pid=\$(head -1 "\$node/data/postmaster.pid") && kill -CONT \$(ps -o pid= --ppid "\$pid") "\$pid" ;;
 start)
 	cd / && rm -f "\$node/pid"
 	$as_user setsid patroni "\$node/yml" </dev/null >>"$folder/node\$2.log" 2>&1 &

@@ -4,7 +4,7 @@
  * by SIGSTOP, waits until another one writes, brings the first back, and waits until the cluster is whole again.
  *
  * HWT_CLUSTER_NODES  the urls of the nodes, each for itself
- * HWT_CLUSTER_CTL    a command: kill N, stop N, cont N, start N
+ * HWT_CLUSTER_CTL    a command: kill N, stop N, wake N, start N
  *
  * The log has `away WHAT` before it is done and `back` when a node writes again: in between is the cluster's own time.
  * history.pl says how much longer nothing ran.
@@ -19,7 +19,7 @@
 
 static const char *const fail_overs[] = { "kill", "kill", "stop", "kill", "kill", "kill" };
 
-enum phase { MENDING, CALM, AWAY, OFF };
+enum phase { MENDING, CALM, AWAY, OFF, WOKEN };
 
 static struct {
 	const char *ctl;
@@ -131,9 +131,18 @@ static void is_back(struct torture *torture)
 		torture->wrongs++;
 }
 
+/* A frozen server first wakes up without its Patroni, and believes that it writes; then comes what a watchdog does. */
 static void bring_back(struct torture *torture)
 {
-	control(torture, strcmp(fail_overs[cluster.done], "stop") == 0 ? "cont" : "start");
+	if (strcmp(fail_overs[cluster.done], "stop") == 0) {
+		if (cluster.phase == OFF) {
+			control(torture, "wake");
+			enter(WOKEN);
+			return;
+		}
+		control(torture, "kill");
+	}
+	control(torture, "start");
 	history(torture->log, "node %u is back", cluster.victim + 1);
 	cluster.done++;
 	enter(MENDING);
@@ -151,7 +160,7 @@ void torture_cluster(struct torture *torture)
 		take_away(torture);
 	else if (cluster.phase == AWAY && writer_but(cluster.victim) < NODES)
 		is_back(torture);
-	else if (cluster.phase == OFF && for_us > OFF_US)
+	else if ((cluster.phase == OFF || cluster.phase == WOKEN) && for_us > OFF_US)
 		bring_back(torture);
 	else if (for_us > SLOW_US) {
 		printf("# fail-over %u: phase %d lasts %d s\n", cluster.done + 1, (int)cluster.phase,
