@@ -126,7 +126,7 @@ static bool nothing_happened(int rc)
 static int64_t put_item(hwt_store *store, unsigned number, int64_t delay_ns)
 {
 	struct item item = { atomic_load(&run_number), number };
-	hwt_store_spec spec = spec_of(front_only ? kinds[1] : kinds[number % 3], delay_ns);
+	hwt_store_spec spec = spec_of(atomic_load(&front_only) ? kinds[1] : kinds[number % 3], delay_ns);
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 	int64_t id = 0;
 	char key[32];
@@ -396,7 +396,7 @@ TEST(what_runs_at_most_once_is_not_failed_by_a_lost_reply_and_a_stop)
 	config.lease_ns = HWT_S(5);
 	store = open_with(&config);
 	front_put_before(store);
-	front_only = "begin";
+	atomic_store(&front_only, "begin");
 	front_arm(1, FRONT_AFTER, 1);
 	atomic_store(&run_number, 1);
 	atomic_store(&starts[0], 0);
@@ -411,7 +411,7 @@ TEST(what_runs_at_most_once_is_not_failed_by_a_lost_reply_and_a_stop)
 	CHECK(wait_gone(store, id));
 	CHECK_INT(atomic_load(&starts[0]), ==, 1);
 	CHECK_CALL(hwt_store_close(store), 0);
-	front_only = NULL;
+	atomic_store(&front_only, NULL);
 }
 
 /* No look that is not asked for comes for 200 s, and the net finds nothing that is not overdue for as long. */
@@ -432,7 +432,7 @@ TEST(what_was_put_while_control_had_no_connection_is_read_after_it)
 	atomic_store(&ran, 0);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 8));
-	front_only = "news";
+	atomic_store(&front_only, "news");
 	front_arm(1, FRONT_AFTER, INT32_MAX); /* each time that control reads news its connection breaks */
 	put(other, "a", 0);
 	failed = atomic_load(&front_count);
@@ -442,7 +442,7 @@ TEST(what_was_put_while_control_had_no_connection_is_read_after_it)
 	front_arm(0, FRONT_AFTER, 0); /* what told of the put went to a connection that is gone */
 	CHECK(wait_count(&ran, 1));
 	CHECK_INT(atomic_load(&hwts_test_rescued), ==, rescued);
-	front_only = NULL;
+	atomic_store(&front_only, NULL);
 	CHECK_CALL(hwt_store_close(other), 0);
 	CHECK_CALL(hwt_store_close(store), 0);
 }

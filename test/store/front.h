@@ -22,8 +22,8 @@ static const struct hwts_engine *front_real;
 static atomic_uint front_count; /* exchanges so far */
 static atomic_uint front_at;    /* the one that fails; 0: none */
 static atomic_uint front_span;  /* and so many in all, one after the other */
-static enum front_how front_how_;
-static const char *front_only;             /* counted are those of this name; NULL: all */
+static _Atomic(enum front_how) front_how_;
+static _Atomic(const char *) front_only;   /* counted are those of this name; NULL: all */
 static _Atomic(const char *) front_failed; /* the name of the first that did */
 static bool front_callers_know;            /* a caller's reply is never lost: SQLite commits in this process */
 
@@ -31,15 +31,16 @@ static bool front_callers_know;            /* a caller's reply is never lost: SQ
 static enum front_how front_fate(const char *name, bool of_caller)
 {
 	unsigned number, at = atomic_load(&front_at);
+	const char *only = atomic_load(&front_only);
 
-	if (front_only && strcmp(front_only, name) != 0)
+	if (only && strcmp(only, name) != 0)
 		return 0;
 	number = atomic_fetch_add(&front_count, 1) + 1;
 	if (at == 0 || number < at || number >= at + atomic_load(&front_span))
 		return 0;
 	if (number == at)
 		atomic_store(&front_failed, name);
-	return of_caller && front_callers_know ? FRONT_BEFORE : front_how_;
+	return of_caller && front_callers_know ? FRONT_BEFORE : atomic_load(&front_how_);
 }
 
 static int front_break(struct hwts_conn *conn, enum front_how how)
@@ -195,7 +196,7 @@ static void front_arm(unsigned n, enum front_how how, unsigned span)
 {
 	atomic_store(&front_count, 0);
 	atomic_store(&front_failed, NULL);
-	front_how_ = how;
+	atomic_store(&front_how_, how);
 	atomic_store(&front_span, span);
 	atomic_store(&front_at, n);
 }
