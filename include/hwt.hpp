@@ -387,7 +387,8 @@ class timeout : public handle
  * What timer.sleep_for and sleep_until return, for co_await.  The coroutine goes on where a task would run: on the
  * executor, or on the worker.  After a request to stop that is soon, at the next tick; when the timer is destroyed, in
  * ~timer.  co_await returns no error, operation_canceled when the sleep ended for one of these reasons, or why it could
- * not begin; then the coroutine has not been suspended.  A coroutine that sleeps must not be destroyed.
+ * not begin; then the coroutine has not been suspended.  It may be awaited again after that, and sleeps again: the whole
+ * delay, or until the same time.  A coroutine that sleeps must not be destroyed.
  */
 class [[nodiscard]] sleep
 {
@@ -399,8 +400,10 @@ class [[nodiscard]] sleep
 	sleep(const sleep &) = delete;
 	sleep &operator=(const sleep &) = delete;
 
-	bool await_ready() const noexcept
+	bool await_ready() noexcept
 	{
+		rc_ = ECANCELED; /* if there is nothing to wait for */
+		ran_ = false;
 		return token_.stop_requested();
 	}
 
@@ -473,7 +476,7 @@ class [[nodiscard]] sleep
 	hwt_timer *timer_;
 	std::int64_t when_ns_;
 	std::uint32_t flags_;
-	int rc_ = ECANCELED; /* if await_ready says that there is nothing to wait for */
+	int rc_ = ECANCELED;
 	bool ran_ = false;
 	std::atomic<bool> armed_{ false };
 	std::stop_token token_;
@@ -747,12 +750,16 @@ class timer
 		return config;
 	}
 
-	/* The library writes the handle before the callable can run.  What out had is ended when the new one is sure. */
+	/*
+	 * The library writes the handle before the callable can run.  What out had is ended when the new one is sure.
+	 * Then out is not touched: the callable may have run, and destroyed it.
+	 */
 	template <class F>
 	std::error_code submit(std::int64_t when_ns, std::int64_t period_ns, std::uint32_t flags, F &&callable,
 			       timeout &out)
 	{
-		hwt_timeout before = out.timeout_;
+		const hwt_timeout before = out.timeout_;
+		const ending how = out.ending_;
 		hwt_spec spec = {};
 		int rc;
 
@@ -761,7 +768,7 @@ class timer
 		spec.flags = flags;
 		rc = detail::task<std::decay_t<F>>::schedule(timer_, spec, std::forward<F>(callable), &out.timeout_);
 		if (rc == 0)
-			timeout::end(before, out.ending_);
+			timeout::end(before, how);
 		return detail::error(rc);
 	}
 

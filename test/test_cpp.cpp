@@ -420,6 +420,65 @@ TEST(a_callable_may_schedule_into_its_own_timeout)
 	CHECK_INT(chain.runs, ==, 3);
 }
 
+/* Its callable ends it before schedule has returned: on_earlier lets the time pass in another thread. */
+struct session {
+	hwt::timeout limit{ hwt::ending::cancel };
+};
+
+class scheduled_late
+{
+      public:
+	hwt::timer timer{ hwt::settings().virtual_clock().tick(1ms).on_earlier(*this) };
+
+	scheduled_late()
+	{
+		tell(timer, 0ms);
+	}
+
+	void operator()()
+	{
+		if (std::exchange(advance, false))
+			std::thread([this] { tell(timer, 5ms); }).join();
+	}
+
+	bool advance = false;
+};
+
+TEST(a_callable_may_destroy_what_it_was_scheduled_into_while_schedule_runs)
+{
+	scheduled_late late;
+	session *gone = new session;
+
+	late.advance = true;
+	CHECK(!late.timer.schedule(
+	    1ms, [gone] { delete gone; }, gone->limit));
+	CHECK(!late.advance);
+	CHECK_INT(late.timer.pending(), ==, 0);
+}
+
+TEST(schedule_ends_what_there_was_as_it_was_told_before_the_callable_ran)
+{
+	scheduled_late late;
+	alignas(session) unsigned char room[sizeof(session)];
+	session *place = new (room) session;
+
+	CHECK(!late.timer.schedule(
+	    1h, [] {}, place->limit));
+	hwt::handle before = place->limit;
+	tell(late.timer, 0ms); /* what is earlier from now on is told */
+	late.advance = true;
+	CHECK(!late.timer.schedule(
+	    1ms,
+	    [place] { /* another one comes into its place */
+		      place->~session();
+		      (new (place) session)->limit.end_by(hwt::ending::leave);
+	    },
+	    place->limit));
+	CHECK(!late.advance);
+	CHECK(before.state() == HWT_CANCELLED);
+	std::launder(place)->~session();
+}
+
 TEST(the_end_of_a_timeout_waits_for_its_callable)
 {
 	hwt::timer timer(1ms);
@@ -832,6 +891,45 @@ TEST(coroutines_that_sleep_end_with_their_timer)
 	CHECK_INT(first, ==, ECANCELED);
 	CHECK_INT(second, ==, ECANCELED);
 	source.request_stop(); /* finds nobody */
+}
+
+static detached sleep_again(hwt::sleep &sleep, nap &nap, int times)
+{
+	for (int i = 0; i < times; i++) {
+		nap.error = (co_await sleep).value();
+		nap.over++;
+	}
+}
+
+TEST(a_sleep_is_awaited_again_and_says_what_became_of_this_one)
+{
+	std::stop_source source;
+	nap stopped, ended;
+	{
+		hwt::timer timer = virtual_timer();
+		hwt::sleep stoppable = timer.sleep_for(1ms, source.get_token()), plain = timer.sleep_for(1ms);
+
+		sleep_again(stoppable, stopped, 3);
+		sleep_again(plain, ended, 2);
+		CHECK_INT(stopped.over, ==, 0);
+		tell(timer, 1ms);
+		CHECK_INT(stopped.over, ==, 1);
+		CHECK_INT(stopped.error, ==, 0);
+		CHECK_INT(ended.over, ==, 1);
+		CHECK_INT(ended.error, ==, 0);
+		source.request_stop();
+		tell(timer, 2ms);
+		/* The second is stopped in its sleep; the third does not begin. */
+		CHECK_INT(stopped.over, ==, 3);
+		CHECK_INT(stopped.error, ==, ECANCELED);
+		CHECK_INT(ended.over, ==, 2);
+		CHECK_INT(ended.error, ==, 0);
+		sleep_again(plain, ended, 1);
+		CHECK(!timer.stop());
+		hwt::timer(std::move(timer)); /* destroyed while both sleeps exist */
+		CHECK_INT(ended.over, ==, 3);
+		CHECK_INT(ended.error, ==, ECANCELED);
+	}
 }
 
 static detached sleep_until_then(hwt::timer &timer, nap &nap, std::chrono::steady_clock::time_point when)
