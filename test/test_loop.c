@@ -44,6 +44,27 @@ TEST(a_stop_makes_the_descriptor_readable)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
+/* On a system of 32 bits it may not fit the seconds of a timespec. */
+TEST(the_descriptor_waits_for_a_deadline_in_a_century)
+{
+	hwt_config config = HWT_CONFIG_INIT;
+	hwt_timer *timer = NULL;
+	int64_t next_ns = 0;
+	int fd = -1;
+
+	NEEDS_LINUX();
+	config.tick_duration_ns = HWT_MS(10);
+	config.flags = HWT_CALLER_DRIVEN;
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	CHECK_RC(hwt_timer_fd(timer, &fd), 0);
+	CHECK_RC(hwt_timer_advance(timer, hwt_now(), NULL), 0);
+	CHECK_RC(hwt_new_timeout(timer, count_task, NULL, HWT_S(INT64_C(3155760000)), NULL), 0);
+	CHECK_RC(hwt_timer_advance(timer, hwt_now(), &next_ns), 0);
+	CHECK_INT(next_ns, >, HWT_S(INT64_C(3155760000)));
+	CHECK(!is_readable_within(fd, 5));
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
 struct producer {
 	hwt_timer *timer;
 	atomic_uint ran, accepted;

@@ -155,6 +155,31 @@ TEST(a_sleep_that_ends_is_counted)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
+/* On a system of 32 bits it may not fit the seconds of a timespec: one that does not sleep wakes up at each tick. */
+TEST(a_worker_sleeps_for_a_deadline_in_a_century)
+{
+#ifdef HWT_PORTABLE
+	const unsigned clocks = 1;
+#else
+	const unsigned clocks = 3;
+#endif
+
+	for (uint32_t clock = 0; clock < clocks; clock++) {
+		hwt_config config = HWT_CONFIG_INIT;
+		hwt_timer *timer = NULL;
+		atomic_uint ran = 0;
+
+		config.clock = clock;
+		config.tick_duration_ns = HWT_MS(2);
+		REQUIRE(hwt_timer_create(&timer, &config) == 0);
+		CHECK_RC(hwt_new_timeout(timer, count_task, &ran, HWT_S(INT64_C(3155760000)), NULL), 0);
+		sleep_ms(40);
+		CHECK_INT(stats_of(timer).wakeups, <=, 5);
+		CHECK_INT(ran, ==, 0);
+		CHECK_RC(hwt_timer_destroy(timer), 0);
+	}
+}
+
 TEST(a_task_sees_itself_running)
 {
 	hwt_timer *timer = timer_with(0, HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK);

@@ -18,6 +18,14 @@ extern void (*hwt_test_sleep)(int64_t until_ns);
 /* Returns the time of a clock, HWT_CLOCK_*, in nanoseconds.  -1: there is no such clock here. */
 int64_t hwt_clock_read(uint32_t clock);
 
+/* For the calls that wait.  Where time_t has 32 bits, the latest time that it holds stands for later ones. */
+static inline struct timespec clock_timespec(int64_t time_ns)
+{
+	if (sizeof(time_t) < sizeof(int64_t) && time_ns / NS_PER_S > INT32_MAX)
+		return (struct timespec){ .tv_sec = (time_t)INT32_MAX };
+	return (struct timespec){ .tv_sec = (time_t)(time_ns / NS_PER_S), .tv_nsec = (long)(time_ns % NS_PER_S) };
+}
+
 /* Returns the time of CLOCK_MONOTONIC. */
 static inline int64_t clock_monotonic(void)
 {

@@ -113,7 +113,7 @@ void hwt_sleeper_set_alarm(const struct hwt_sleeper *sleeper, int64_t time_ns)
 	if (time_ns <= 0)
 		when.it_value.tv_nsec = 1;
 	else if (time_ns != INT64_MAX)
-		when.it_value = (struct timespec){ (time_t)(time_ns / NS_PER_S), (long)(time_ns % NS_PER_S) };
+		when.it_value = clock_timespec(time_ns);
 	/* A step of the clock rings: what is due is then another question, and a nap in progress may be hours long. */
 	if (sleeper->clock == HWT_CLOCK_REALTIME)
 		flags |= TFD_TIMER_CANCEL_ON_SET;
@@ -172,7 +172,7 @@ void hwt_sleeper_destroy(struct hwt_sleeper *sleeper)
 
 int hwt_monitor_wait(struct hwt_monitor *monitor, int64_t time_ns)
 {
-	struct timespec until = { (time_t)(time_ns / NS_PER_S), (long)(time_ns % NS_PER_S) };
+	struct timespec until = clock_timespec(time_ns);
 
 	if (time_ns == INT64_MAX)
 		return pthread_cond_wait(&monitor->changed, &monitor->mutex);

@@ -55,7 +55,8 @@ void hwts_hear_news(void *arg, const struct hwts_due *due)
 #ifdef __linux__
 static int watch_clock(hwt_store *store)
 {
-	struct itimerspec far = { .it_value = { .tv_sec = (time_t)(HWTS_LATEST_US / HWTS_S_US) } };
+	const int64_t latest = sizeof(time_t) < sizeof(int64_t) ? INT32_MAX : HWTS_LATEST_US / HWTS_S_US;
+	struct itimerspec far = { .it_value = { .tv_sec = (time_t)latest } };
 
 	if (store->clock_fd < 0)
 		store->clock_fd = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);
