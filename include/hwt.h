@@ -525,11 +525,12 @@ typedef struct hwt_config {
 	/*
 	 * Default NULL.  Only with HWT_CALLER_DRIVEN: for a loop that waits on a condition variable or a queue and has
 	 * no poll for the descriptor of hwt_timer_fd.  Called when hwt_timer_advance has to be called earlier than it
-	 * answered last, for the reasons that make that descriptor readable, and when the timer is stopped; at most
-	 * once after each advance, and not before the first.  The thread that schedules, cancels or stops calls it at
-	 * the end of its call, and the library holds no lock then.  So it may take a lock of the loop's and signal.  No
-	 * thread may then schedule with that lock held, but tasks in hwt_timer_advance may: it is not called for them.
-	 * It must not advance, stop or destroy the timer.
+	 * answered last, for the reasons that make that descriptor readable, and when the timer is stopped, unless an
+	 * advance that is in progress then returns ECANCELED; at most once after each advance, and not before the
+	 * first.  The thread that schedules, cancels or stops calls it at the end of its call, and the library holds no
+	 * lock then.  So it may take a lock of the loop's and signal.  No thread may then schedule with that lock held,
+	 * but tasks in hwt_timer_advance may: it is not called for them.  It must not advance, stop or destroy the
+	 * timer.
 	 */
 	void (*on_earlier)(void *ctx);
 	void *on_earlier_ctx;

@@ -42,7 +42,7 @@ static void stop_in_the_middle(bool by_moving)
 	for (unsigned i = 0; i < 10; i++)
 		CHECK_INT(hwt_new_timeout(timer, other_task, NULL, HWT_MS(5), NULL), ==, 0);
 	CHECK_INT(hwt_timer_advance(timer, 0, NULL), ==, 0);
-	CHECK_INT(hwt_timer_advance(timer, HWT_MS(5), NULL), ==, 0);
+	CHECK_INT(hwt_timer_advance(timer, HWT_MS(5), NULL), ==, ECANCELED);
 	CHECK_INT(ran, ==, 1);
 	hwt_check(timer);
 	CHECK_INT(hwt_timer_stop(timer, &unprocessed), ==, 0);
@@ -94,7 +94,7 @@ TEST(row28_what_was_cancelled_in_the_batch_of_a_stop_is_released)
 	CHECK_INT(hwt_new_timeout(timer, cancel_task, NULL, HWT_MS(5), NULL), ==, 0);
 	CHECK_INT(hwt_new_timeout_ex(timer, &spec, &second), ==, 0);
 	CHECK_INT(hwt_new_timeout(timer, stop_only_task, NULL, HWT_MS(5), NULL), ==, 0);
-	CHECK_INT(hwt_timer_advance(timer, HWT_MS(5), NULL), ==, 0);
+	CHECK_INT(hwt_timer_advance(timer, HWT_MS(5), NULL), ==, ECANCELED);
 	CHECK_INT(ran, ==, 2);
 	CHECK_INT(released, ==, 0);
 	hwt_check(timer);

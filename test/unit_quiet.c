@@ -336,4 +336,85 @@ TEST(a_descriptor_that_is_made_late_is_silenced)
 	driven_destroy(timer);
 }
 
+/*
+ * Beside a stop on another thread, which asks for the end and rings once, and only then comes to the driver's word.
+ */
+
+TEST(a_quiet_advance_tells_of_a_stop_that_has_rung)
+{
+	int64_t next_ns = 17;
+	int fd = -1;
+
+	begin_loop(0);
+	CHECK_INT(hwt_timer_fd(timer, &fd), ==, 0);
+	slow_now_ns = hwt_now();
+	(void)at(0, slow_now_ns + HWT_S(3600));
+	(void)answer_at(slow_now_ns);
+	CHECK(!is_readable(fd));
+	hwt_worker_request_stop(&timer->worker);
+	CHECK(is_readable(fd)); /* the one edge that there is */
+	CHECK_INT(hwt_timer_advance(timer, slow_now_ns, &next_ns), ==, ECANCELED);
+	CHECK_INT(next_ns, ==, 17);
+	CHECK(is_readable(fd));
+	driven_destroy(timer);
+}
+
+static unsigned told;
+
+static void count_tellings(void *ctx)
+{
+	(void)ctx;
+	told++;
+}
+
+static void begin_told_loop(void)
+{
+	hwt_config config = driven_config(TICK, 64);
+
+	config.flags = HWT_CALLER_DRIVEN;
+	config.on_earlier = count_tellings;
+	told = 0;
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+}
+
+/* The passes are over, and the advance is about to set its alarm. */
+static void ask_for_stop_here(const char *where)
+{
+	if (strcmp(where, "idle alarm") != 0)
+		return;
+	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
+	hwt_worker_request_stop(&timer->worker);
+}
+
+static void stop_before_the_alarm(void)
+{
+	int64_t next_ns = 17;
+
+	slow_now_ns = hwt_now();
+	(void)at(0, slow_now_ns + HWT_S(3600));
+	atomic_store(&hwt_test_point, ask_for_stop_here);
+	CHECK_INT(hwt_timer_advance(timer, slow_now_ns, &next_ns), ==, ECANCELED);
+	CHECK(atomic_load(&hwt_test_point) == NULL);
+	CHECK_INT(next_ns, ==, 17);
+}
+
+TEST(a_stop_that_rings_in_an_advance_is_not_silenced)
+{
+	int fd = -1;
+
+	begin_loop(0);
+	CHECK_INT(hwt_timer_fd(timer, &fd), ==, 0);
+	stop_before_the_alarm();
+	CHECK(is_readable(fd));
+	driven_destroy(timer);
+}
+
+TEST(a_stop_in_an_advance_is_told_by_its_answer)
+{
+	begin_told_loop();
+	stop_before_the_alarm();
+	CHECK_INT(told, ==, 0); /* the word said that the loop was awake */
+	driven_destroy(timer);
+}
+
 TEST_MAIN()

@@ -244,6 +244,12 @@ static int64_t drive(hwt_timer *timer, int64_t now_ns)
 	hwt_worker_settle(worker);
 	next_ns = next_call(timer, now_ns, hwt_idle_is_watched(idle) ? next_watched : next_time);
 	note_quiet(timer, next_ns);
+	/*
+	 * A stop that rang during the passes may have been silenced by the new alarm.  One that rings behind this look
+	 * rings behind that alarm; or, without one, has found the new publication, [idle].
+	 */
+	if (unlikely(worker_has_to_stop(worker)))
+		hwt_idle_set_alarm(idle, 0);
 	current_task_leave(&worker->frame);
 	return next_ns;
 }

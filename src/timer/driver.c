@@ -15,12 +15,17 @@ int hwt_driver_take(hwt_timer *timer, int as)
 
 int hwt_driver_end(hwt_timer *timer)
 {
+	/*
+	 * A stop may have rung already and not yet be at the word.  It rings once, and the loop may be here because of
+	 * that.  The look comes before the exchange: after that the timer may be destroyed.
+	 */
+	bool stops = worker_has_to_stop(&timer->worker);
 	int was = DRIVER_BUSY;
 
 	/* Release: [driver].  On failure relaxed: the mutex orders what follows. */
 	if (likely(atomic_compare_exchange_strong_explicit(&timer->driver, &was, DRIVER_FREE, memory_order_release,
 							   memory_order_relaxed)))
-		return 0;
+		return unlikely(stops) ? ECANCELED : 0;
 	pthread_mutex_lock(&timer->monitor.mutex);
 	atomic_store_explicit(&timer->driver, DRIVER_CLOSED, memory_order_release); /* [driver] */
 	pthread_cond_broadcast(&timer->monitor.changed);
