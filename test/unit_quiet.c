@@ -377,6 +377,46 @@ static void begin_told_loop(void)
 	REQUIRE(hwt_timer_create(&timer, &config) == 0);
 }
 
+/* Of the running task, which another thread has scheduled and this thread drives. */
+static void schedule_earlier(hwt_timeout timeout, void *arg)
+{
+	unsigned before = told;
+
+	(void)timeout;
+	(void)arg;
+	ran++;
+	CHECK_INT(hwt_new_timeout(timer, task, NULL, HWT_MS(100), NULL), ==, 0);
+	CHECK_INT(told, ==, before);
+}
+
+/* The loop advances while a producer has pushed and not yet looked whether to tell. */
+static void advance_before_the_look(const char *where)
+{
+	if (strcmp(where, "idle look") != 0)
+		return;
+	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
+	(void)answer_at(slow_now_ns + TICK);
+	CHECK_INT(ran, ==, 1);
+}
+
+TEST(a_task_of_an_advance_tells_nobody_also_with_a_descriptor)
+{
+	int fd = -1;
+
+	begin_told_loop();
+	ran = 0;
+	CHECK_INT(hwt_timer_fd(timer, &fd), ==, 0);
+	slow_now_ns = hwt_now();
+	(void)at(0, slow_now_ns + HWT_S(3600));
+	CHECK_INT(answer_at(slow_now_ns), >, slow_now_ns + HWT_S(3000));
+	CHECK(timer->alarm_tick >= 0);
+	atomic_store(&hwt_test_point, advance_before_the_look);
+	CHECK_INT(hwt_lane_submit(lane_at(&timer->lanes, 0), schedule_earlier, NULL, slow_now_ns, NULL), ==, 0);
+	CHECK(atomic_load(&hwt_test_point) == NULL);
+	CHECK_INT(told, ==, 1); /* the producer looks late, and tells for nothing */
+	driven_destroy(timer);
+}
+
 /* The passes are over, and the advance is about to set its alarm. */
 static void ask_for_stop_here(const char *where)
 {

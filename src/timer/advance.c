@@ -80,11 +80,14 @@ static int64_t next_alarm(hwt_timer *timer, int64_t now_ns)
  * system call.  The price is an alarm for nothing if what it was set for is cancelled, once.
  *
  * A step of the clock rings the alarm of HWT_CLOCK_REALTIME, and only another setting silences that.
+ *
+ * Nor does it stay with a function to call: what it was published for would have that called by a task of the advance.
  */
 static bool keeps_alarm(const hwt_timer *timer, int64_t now_ns)
 {
 	return timer->alarm_tick >= 0 && now_ns < grid_time(&timer->grid, timer->alarm_tick) &&
-	       timer->config.clock != HWT_CLOCK_REALTIME && hwt_idle_is_told(&timer->lanes.idle);
+	       timer->config.clock != HWT_CLOCK_REALTIME && timer->config.on_earlier == NULL &&
+	       hwt_idle_is_told(&timer->lanes.idle);
 }
 
 /* The answer, and what producers have to know, after the passes of an advance. */
