@@ -51,12 +51,17 @@ __attribute__((format(printf, 1, 2))) static int64_t query(const char *format, .
 static hwt_store *forget_an_end(unsigned mode, int64_t period_ns, int64_t *id)
 {
 	hwt_store_spec spec = spec_of("a", 0);
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
 	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
 	hwt_store *store;
 
 	fresh_world();
 	store = open_store();
-	register_kind(store, "a", run_slowly, NULL, mode);
+	kind.name = "a";
+	kind.task = run_slowly;
+	kind.mode = mode;
+	kind.horizon_ns = HWT_S(86400);
+	CHECK_CALL(hwt_store_register(store, &kind), 0);
 	atomic_store(&ran, 0);
 	atomic_store(&may_end, false);
 	CHECK_CALL(hwt_store_start(store), 0);
@@ -109,6 +114,89 @@ TEST(a_series_goes_on_when_the_server_forgot_an_end)
 			sleep_ms(1);
 		CHECK_INT(rc, ==, 0);
 		CHECK_CALL(hwt_store_close(store), 0);
+		return;
+	}
+#endif
+	SKIP("of PostgreSQL");
+}
+
+/* The entry of the next run, an hour later, must not hide what the row says: a cancel would be refused until then. */
+TEST(a_series_whose_next_run_is_far_away_goes_on_at_once_when_the_server_forgot_an_end)
+{
+#ifdef HWT_STORE_POSTGRES
+	if (!on_sqlite()) {
+		for (unsigned mode = 0; mode < 3; mode++) {
+			int64_t id, give_up_ns = hwt_now() + PATIENCE_NS;
+			hwt_store *store;
+			int rc;
+
+			if (mode == HWT_STORE_AT_MOST_ONCE)
+				continue;
+			store = forget_an_end(mode, HWT_S(3600), &id);
+			CHECK(wait_count(&ran, 2));
+			while ((rc = hwt_store_cancel(store, id)) == EBUSY && hwt_now() < give_up_ns)
+				sleep_ms(1);
+			CHECK_INT(rc, ==, 0);
+			CHECK_CALL(hwt_store_close(store), 0);
+			CHECK_INT(atomic_load(&ran), ==, 2);
+		}
+		return;
+	}
+#endif
+	SKIP("of PostgreSQL");
+}
+
+#ifdef HWT_STORE_POSTGRES
+static int fail_once(const hwt_store_run *run, void *ctx)
+{
+	(void)run;
+	(void)ctx;
+	return atomic_fetch_add(&ran, 1) == 0 ? EPROTO : 0;
+}
+
+/* Notes, as the transaction of each end commits, how it does so. */
+static void note_syncs(void)
+{
+	(void)query("create table %s_sync (how text)", world.schema);
+	(void)query("create function %s_note() returns trigger language plpgsql as $$ begin"
+		    " insert into %s_sync values (current_setting('synchronous_commit')); return null; end $$",
+		    world.schema, world.schema);
+	(void)query("create constraint trigger %s_end after update on %s_timeout deferrable initially deferred"
+		    " for each row when (old.state = 2 and new.state = 1) execute function %s_note()",
+		    world.schema, world.schema, world.schema);
+}
+#endif
+
+/*
+ * Otherwise a crash of the server may undo the end.  If it takes the answer to the next begin, too, that is sent again,
+ * and finds the run that has been.
+ */
+TEST(what_runs_at_most_once_and_waits_again_was_filed_with_a_sync)
+{
+#ifdef HWT_STORE_POSTGRES
+	if (!on_sqlite()) {
+		for (unsigned mode = 0; mode < 2; mode++) {
+			hwt_store_spec spec = spec_of("a", 0);
+			int64_t id = 0, give_up_ns = hwt_now() + PATIENCE_NS;
+			hwt_store *store;
+
+			fresh_world();
+			store = open_store();
+			register_kind(store, "a", fail_once, NULL, mode);
+			note_syncs();
+			atomic_store(&ran, 0);
+			CHECK_CALL(hwt_store_start(store), 0);
+			spec.period_ns = HWT_S(3600);
+			CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
+			CHECK(wait_count(&ran, 2)); /* a retry, and a period */
+			while (stats_of_store(store).done == 0 && hwt_now() < give_up_ns)
+				sleep_ms(1);
+			CHECK_CALL(hwt_store_close(store), 0);
+			CHECK_INT(query("select count(*) from %s_sync where how = '%s'", world.schema,
+					mode == HWT_STORE_AT_MOST_ONCE ? "on" : "off"),
+				  ==, 2);
+			CHECK_INT(query("select count(*) from %s_sync", world.schema), ==, 2);
+		}
 		return;
 	}
 #endif

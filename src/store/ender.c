@@ -4,9 +4,13 @@
  */
 #include "store.h"
 
-/* With the lock. */
+/*
+ * With the lock.  At most once: the row that is pending again is in the window, to be begun.  If the server forgot its
+ * end, that row would look like one whose begin was not answered, and the run that has been would be begun once more.
+ */
 void hwts_end(hwt_store *store, struct hwts_row *row)
 {
+	row->synced = row->kind->row.mode == HWT_STORE_AT_MOST_ONCE && row->how != HWTS_DONE && row->how != HWTS_FAIL;
 	row->next = NULL;
 	*store->ends_end = row;
 	store->ends_end = &row->next;

@@ -129,6 +129,7 @@ struct hwts_row {
 	int64_t when_us, limit_us, next_base_us;
 	unsigned next_attempt;
 	bool give_back; /* it was not started */
+	bool synced;    /* once its end was answered, no crash of the server may undo it */
 	bool hit;       /* set by the end: the row was this run's */
 	char error[HWTS_ERROR_MAX + 1];
 };

@@ -78,8 +78,10 @@ static int settle(struct pg_conn *conn)
 		    snprintf(text + at, sizeof(text) - (size_t)at,
 			     " set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off;"
 			     " set enable_bitmapscan = off; set jit = off; set plan_cache_mode = force_generic_plan;");
-	if (!synced && conn->role != HWTS_BEGIN) /* a begin says it itself */
-		(void)snprintf(text + at, sizeof(text) - (size_t)at, " set synchronous_commit = off;");
+	if (!synced && conn->role != HWTS_BEGIN) /* a begin says it itself; an end goes back to what the role has */
+		(void)snprintf(text + at, sizeof(text) - (size_t)at,
+			       " select set_config('hwt_store.synced', current_setting('synchronous_commit'), false);"
+			       " set synchronous_commit = off;");
 	return hwts_pg_simple(conn, text);
 }
 

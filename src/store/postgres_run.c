@@ -180,10 +180,12 @@ static bool ends_by(const struct hwts_row *row, int step)
 static const char END_DONE[] = "delete from @_timeout t using unnest($1::bigint[], $2::bigint[]) e(i, p)"
 			       " where t.id = e.i and t.state = 2 and t.epoch = e.p returning t.id, 0::bigint";
 static const char END_AGAIN[] =
-    "with n as materialized " PG_NOW " update @_timeout t set state = 1, epoch = 0, due_us = w.us,"
+    "with c as materialized (select case when $9::bool then set_config('synchronous_commit',"
+    " current_setting('hwt_store.synced'), true) else '' end x), n as materialized " PG_NOW
+    " update @_timeout t set state = 1, epoch = 0, due_us = w.us,"
     " base_us = case when t.period_us > 0 then e.b else w.us end, attempt = e.a, error = nullif(e.t, ''),"
     " tx = pg_current_xact_id()"
-    " from n, unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bool[], $5::bigint[], $6::bigint[], $7::int[], "
+    " from c, n, unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bool[], $5::bigint[], $6::bigint[], $7::int[], "
     "$8::text[])"
     " e(i, p, w, after, l, b, a, t), lateral (select case when e.after then least(n.us + e.w, e.l) else e.w end us) w"
     " where t.id = e.i and t.state = 2 and t.epoch = e.p returning t.id, t.due_us";
@@ -197,6 +199,8 @@ static const char END_FAIL[] = "update @_timeout t set state = 3, shard = -1 - t
 
 static void end_args(struct pg_args *args, const struct hwts_row *rows, int step, size_t n)
 {
+	bool synced = false;
+
 	hwts_pg_array(args, PG_INT8, n);
 	FOR_ROWS(row) hwts_pg_item_int8(args, row->id);
 	hwts_pg_array(args, PG_INT8, n);
@@ -212,11 +216,14 @@ static void end_args(struct pg_args *args, const struct hwts_row *rows, int step
 		FOR_ROWS(row) hwts_pg_item_int8(args, row->next_base_us);
 		hwts_pg_array(args, PG_INT4, n);
 		FOR_ROWS(row) hwts_pg_item_int4(args, (int32_t)row->next_attempt);
+		FOR_ROWS(row) synced |= row->synced;
 	}
 	if (step == 0)
 		return;
 	hwts_pg_array(args, PG_TEXT, n);
 	FOR_ROWS(row) hwts_pg_item_bytes(args, row->error, strlen(row->error));
+	if (step == 1)
+		hwts_pg_bool(args, synced);
 }
 
 static void read_ends(const PGresult *result, struct hwts_row *rows)

@@ -249,9 +249,10 @@ void hwts_window_rescue(hwt_store *store, const struct hwts_due *due)
 }
 
 /*
- * A row that this process runs has an entry from before its begin until after its end.  Without one its end was
- * committed, and the server has lost it: ends are not synced.  (Or it was committed after the look: then a begin or an
- * end finds no row.)
+ * A row that this process runs has an entry, DUE or BEGUN, from before its begin until after its end.  Without one, or
+ * with one that waits for the next run, its end was committed, and the server has lost it: ends are not synced.  (Or it
+ * was committed after the look: then a begin or an end finds no such row.)  At most once, an end after which the row
+ * waits again is synced; the entry says so, and stays.
  */
 void hwts_window_revive(hwt_store *store, const struct hwts_due *due)
 {
@@ -259,10 +260,15 @@ void hwts_window_revive(hwt_store *store, const struct hwts_due *due)
 	struct hwts_shard *shard = hwts_shard(store, due->shard, &kind);
 	struct hwts_entry *entry;
 
-	if (!shard || !shard->held || !store->window.timer || store->phase != HWTS_STARTED ||
-	    hwts_window_find(store, due->id))
+	if (!shard || !shard->held || !store->window.timer || store->phase != HWTS_STARTED)
 		return;
-	if (kind->row.mode != HWT_STORE_AT_MOST_ONCE) {
+	entry = hwts_window_find(store, due->id);
+	if (entry && (entry->state != HWTS_ARMED || kind->row.mode == HWT_STORE_AT_MOST_ONCE))
+		return;
+	if (entry) {
+		entry->unsure = true;
+		rearm(entry, due->due_us);
+	} else if (kind->row.mode != HWT_STORE_AT_MOST_ONCE) {
 		add(store, kind, due, true);
 	} else if ((entry = insert(store, due->id)) != NULL) {
 		entry->kind = kind;
