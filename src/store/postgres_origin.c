@@ -47,7 +47,7 @@ int hwts_pg_meet(struct pg_conn *conn)
 	return hwts_fail(
 	    ENOTCONN,
 	    "postgresql: another server has taken the place of this one, which has timeline %u of %u: it has "
-	    "to be stopped, or to follow",
+	    "to be stopped, or to follow; restart this process if the newer server was given up",
 	    (unsigned)(conn->origin & TIMELINE), (unsigned)(known & TIMELINE));
 }
 
