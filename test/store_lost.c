@@ -301,8 +301,8 @@ TEST(a_server_that_was_replaced_is_not_used_any_more)
 		register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 		atomic_store(&ran, 0);
 		CHECK_CALL(hwt_store_start(store), 0);
-		put(store, "a", 0);
-		CHECK(wait_count(&ran, 1));
+		CHECK(wait_gone(store, put(store, "a", 0)));
+		CHECK_INT(atomic_load(&ran), ==, 1);
 		db = (struct pg_db *)store->db;
 		here = atomic_load(&db->origin);
 		CHECK((here & UINT32_MAX) == 1);     /* its timeline */
