@@ -480,7 +480,7 @@ static void kill_at_random(unsigned mode)
 	if (mode == HWT_STORE_AT_MOST_ONCE) {
 		CHECK_INT(starts, ==, ids);
 		CHECK_INT(ids + left.rows, >=, COUNT);
-		CHECK_INT(left.rows, <=, ROUNDS * 4); /* a process has four threads */
+		CHECK_INT(left.rows, <=, ROUNDS * 64); /* four run, and some have ended with no commit yet */
 	} else {
 		CHECK_INT(ids, ==, COUNT);
 		CHECK_INT(left.rows, ==, 0);

@@ -111,11 +111,8 @@ static bool cancel_edge(struct hwt_lane *lane, struct hwt_record *record, uint64
 {
 	*rc = ENOENT;
 	switch (word_state(*word)) {
-	case STATE_QUEUED:
-		/* Races with arm.  If the worker wins, the next look finds ARMED. */
-		return record_edge(record, word, STATE_CANCELLED);
-	case STATE_READY:
-		/* Races with start.  If the task thread wins, the next look finds RUNNING. */
+	case STATE_QUEUED: /* Races with arm.  If the worker wins, the next look finds ARMED. */
+	case STATE_READY:  /* Races with start.  If the task thread wins, the next look finds RUNNING. */
 		return record_edge(record, word, STATE_CANCELLED);
 	case STATE_ARMED:
 		/*
