@@ -79,11 +79,12 @@ target_link_libraries(program_cpp hwt::hwt)'
 	result cmake_exports_the_same "$(exported build/libhwt.so >"$root/make"
 		exported "$(find "$root/build" -name 'libhwt.so.*.*.*')" | diff "$root/make" - 2>&1)"
 
-	# As Conan and vcpkg do, and moved to another place.
+	# As Conan and vcpkg do, in a folder with a space, and moved to another place.
 	printf '%s\n' "$head" 'find_package(hwt 0.1 REQUIRED)' "$programs" >"$root/user/CMakeLists.txt"
 	makes=$prefix
 	prefix=$root/moved
-	cmake -S . -B "$root/own" -DBUILD_SHARED_LIBS=ON >"$root/log" 2>&1 && cmake --build "$root/own" -j2 >>"$root/log" 2>&1 &&
+	mkdir "$root/a tree" && cp -R CMakeLists.txt include src "$root/a tree/" &&
+		cmake -S "$root/a tree" -B "$root/own" -DBUILD_SHARED_LIBS=ON >"$root/log" 2>&1 && cmake --build "$root/own" -j2 >>"$root/log" 2>&1 &&
 		cmake --install "$root/own" --prefix "$root/first" >>"$root/log" 2>&1 && mv "$root/first" "$prefix"
 	cmake_user cmake_installs_it
 	prefix=$makes
