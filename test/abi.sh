@@ -78,6 +78,20 @@ result debian_symbols_are_those_of_the_map "$(for pair in src/hwt.map:libhwt0 sr
 	sed -n 's/^ \(hwt[a-z_]*\)@.*/\1/p' "packaging/debian/${pair#*:}.symbols" | sort | diff "$work/map" - 2>&1
 done)"
 
+# What carries the version by hand.  Of a symbol it is the one that brought it: no later one.
+version=$(sed -n 's/^#define HWT_VERSION_[A-Z]* //p' include/hwt.h | paste -sd. -)
+result packages_have_the_version_of_the_header "$(
+	sed -n 's/.*"version": "\(.*\)".*/\1/p' packaging/vcpkg/libhwt/vcpkg.json | sed 's/^/vcpkg /' >"$work/versions"
+	sed -n '1s/.*(\(.*\)-[^-]*).*/debian \1/p' packaging/debian/changelog >>"$work/versions"
+	sed -n 's/.*conan create.* --version \([^ ]*\).*/conan \1/p' packaging/conan/conanfile.py >>"$work/versions"
+	printf '%s\n' "vcpkg $version" "debian $version" "conan $version" | diff - "$work/versions" 2>&1
+	for symbols in packaging/debian/*.symbols; do
+		sed -n 's/^ [^ ]* //p' "$symbols" >"$work/versions"
+		[ -s "$work/versions" ] || echo "$symbols: no versions"
+		last=$({ cat "$work/versions"; echo "$version"; } | sort -uV | tail -1)
+		[ "$last" = "$version" ] || echo "$symbols: $last is later than $version"
+	done)"
+
 # sys/sdt.h was there: then the probes are in the library.
 if echo '#include <sys/sdt.h>' | "$CC" -E - >/dev/null 2>&1; then
 	for probe in schedule cancel expire tick; do
