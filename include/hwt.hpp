@@ -25,8 +25,12 @@
  *   pointer are such.  Each other one takes one allocation.
  *
  *   ~timeout ends the timeout as the constructor was told (hwt::ending).  By default it cancels, and waits for the
- *   callable if that is running, so what the callable refers to may be destroyed next.  Hold no lock then that the
- *   callable wants.
+ *   callable if that is running, so what a run of the callable refers to may be destroyed next.  Hold no lock then that
+ *   the callable wants.  Two things are not waited for:
+ *
+ *     The callable's own destructor may run later, in the finaliser.  It must not use what ends before the timer.
+ *     A callable that schedules into its own timeout while another thread ends that leaves a new one, and nothing ends
+ *     it.  Arm it again with handle::reschedule, which a cancel prevents.
  *
  *   ~timer stops and destroys.  All timeouts have to end before: declare the timer first.  Like the C call, it must not
  *   happen in a task of that timer; there it calls std::terminate.
@@ -35,7 +39,8 @@
  *
  *   Only constructors of timer throw, std::system_error.  All else returns std::error_code, with the errno values that
  *   hwt.h names: compare with std::errc.  What a callable's own copy or move throws passes through, and nothing was
- *   scheduled.  An exception must not leave a callable: std::terminate.
+ *   scheduled.  An exception must not leave a callable: std::terminate.  Nor must its thread end there (pthread_exit).
+ *   With -fno-exceptions this header does not compile.
  *
  * Threads, order and cost are those of the C calls, which each comment names.
  */
@@ -239,7 +244,7 @@ class handle
 		return detail::error(hwt_reschedule(timeout_, detail::nanoseconds(delay)));
 	}
 
-	/* hwt_reschedule_at. */
+	/* hwt_reschedule_at, for a timer on HWT_CLOCK_MONOTONIC: see timer::schedule. */
 	template <class Duration>
 	[[nodiscard]] std::error_code
 	reschedule(std::chrono::time_point<std::chrono::steady_clock, Duration> when) const noexcept
@@ -387,8 +392,12 @@ class timeout : public handle
  * What timer.sleep_for and sleep_until return, for co_await.  The coroutine goes on where a task would run: on the
  * executor, or on the worker.  After a request to stop that is soon, at the next tick; when the timer is destroyed, in
  * ~timer.  co_await returns no error, operation_canceled when the sleep ended for one of these reasons, or why it could
- * not begin; then the coroutine has not been suspended.  It may be awaited again after that, and sleeps again: the whole
- * delay, or until the same time.  A coroutine that sleeps must not be destroyed.
+ * not begin; then the coroutine has not been suspended.  It may be awaited again after that, and sleeps again, for the
+ * whole delay or until the same time.  A coroutine that sleeps must not be destroyed.
+ *
+ * In a loop of one's own: a sleep with a token that ends in timer.advance waits for the thread that begins it, and for
+ * the one that requests its stop.  Either may be in on_earlier.  If that takes a lock, do not hold the lock across
+ * timer.advance: each would wait for the other.
  */
 class [[nodiscard]] sleep
 {
@@ -610,7 +619,10 @@ class timer
 		return submit(detail::nanoseconds(delay), 0, 0, std::forward<F>(callable), out);
 	}
 
-	/* The same for a time; hwt_new_timeout_at. */
+	/*
+	 * The same for a time; hwt_new_timeout_at.  Only for a timer on HWT_CLOCK_MONOTONIC: on HWT_CLOCK_REALTIME a time
+	 * of steady_clock lies in 1970, and the callable runs at once.  For other clocks there is schedule_at.
+	 */
 	template <class Duration, class F>
 	[[nodiscard]] std::error_code schedule(std::chrono::time_point<std::chrono::steady_clock, Duration> when,
 					       F &&callable, timeout &out)
@@ -662,6 +674,7 @@ class timer
 		return sleep(timer_, detail::nanoseconds(delay), 0, std::move(token));
 	}
 
+	/* For a timer on HWT_CLOCK_MONOTONIC, as schedule for a time. */
 	template <class Duration>
 	sleep sleep_until(std::chrono::time_point<std::chrono::steady_clock, Duration> when,
 			  std::stop_token token = {}) noexcept

@@ -155,7 +155,10 @@ TEST(a_sleep_that_ends_is_counted)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
-/* On a system of 32 bits it may not fit the seconds of a timespec: one that does not sleep wakes up at each tick. */
+/*
+ * On a system of 32 bits it may not fit the seconds of a timespec.  The worker that got the wrong time woke up at each
+ * tick.
+ */
 TEST(a_worker_sleeps_for_a_deadline_in_a_century)
 {
 #ifdef HWT_PORTABLE
