@@ -58,6 +58,7 @@ TEST(a_clock_that_there_is_not_is_refused)
 	CHECK_RC(hwt_timer_create(&timer, &config), EINVAL);
 	config.clock = UINT32_MAX;
 	CHECK_RC(hwt_timer_create(&timer, &config), EINVAL);
+	NEEDS_LINUX();
 	for (unsigned i = 1; i < 3; i++) {
 		hwt_config in_force = HWT_CONFIG_INIT;
 
@@ -130,12 +131,14 @@ static void run_on(uint32_t clock)
 
 TEST(a_worker_runs_on_each_clock)
 {
+	NEEDS_LINUX();
 	for (unsigned i = 0; i < 3; i++)
 		run_on(clocks[i]);
 }
 
 TEST(a_worker_sleeps_on_each_clock)
 {
+	NEEDS_LINUX();
 	for (unsigned i = 0; i < 3; i++) {
 		hwt_timer *timer = timer_of(clocks[i]);
 		uint64_t wakeups;
@@ -151,6 +154,7 @@ TEST(a_worker_sleeps_on_each_clock)
 
 TEST(a_loop_s_descriptor_rings_on_each_clock)
 {
+	NEEDS_LINUX();
 	for (unsigned i = 0; i < 3; i++) {
 		struct pollfd set[1] = { { .events = POLLIN } };
 		struct timed timed = { .clock = clocks[i] };
@@ -178,6 +182,7 @@ TEST(without_a_descriptor_left_it_is_not_created)
 	hwt_timer *timer = NULL;
 	int next = open("/dev/null", O_RDONLY);
 
+	NEEDS_LINUX();
 	REQUIRE(getrlimit(RLIMIT_NOFILE, &limit) == 0 && next >= 0);
 	none = limit;
 	none.rlim_cur = (rlim_t)next + 1;
@@ -218,6 +223,7 @@ TEST(they_run_where_boot_time_is_far_from_monotonic_time)
 	char self[4096];
 	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
+	NEEDS_LINUX();
 	if (getenv("HWT_TEST_SUSPENDED") != NULL)
 		return;
 	REQUIRE(length > 0);
@@ -233,6 +239,7 @@ TEST(a_suspension_counts_on_each_clock)
 {
 	int64_t suspended_ns = getenv("HWT_TEST_SUSPENDED") != NULL ? HWT_S(86000) : 0, now_ns = hwt_now();
 
+	NEEDS_LINUX();
 	CHECK_INT(hwt_clock_now(HWT_CLOCK_BOOTTIME) - now_ns, >=, suspended_ns);
 }
 

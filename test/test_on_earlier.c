@@ -124,6 +124,7 @@ TEST(with_a_descriptor_both_are_told)
 	struct pollfd set[1] = { { .events = POLLIN } };
 	int64_t now_ns;
 
+	NEEDS_LINUX();
 	now_ns = hwt_now();
 	CHECK_INT(advance(timer, now_ns), ==, INT64_MAX);
 	CHECK_RC(hwt_timer_fd(timer, &set[0].fd), 0);
