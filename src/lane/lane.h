@@ -410,11 +410,14 @@ bool hwt_lanes_are_empty(struct hwt_lanes *lanes);
  */
 bool hwt_lanes_can_wait(struct hwt_lanes *lanes, int64_t due_ns, bool cancels);
 
-/* Tells the driver that a queue has what cannot wait.  To be called after the push. */
+/*
+ * Tells the driver that a queue has what cannot wait.  To be called after the push.  An exchange and not a store: of
+ * two threads that set it the driver reads what the later one wrote, and has to see the push of the other one as well.
+ */
 static inline void lanes_hurry(struct hwt_lanes *lanes)
 {
 	if (lanes->is_driven)
-		atomic_store_explicit(&lanes->hurry, true, memory_order_release); /* [hurry] */
+		(void)atomic_exchange_explicit(&lanes->hurry, true, memory_order_release); /* [hurry] */
 }
 
 /* Takes note of all that hurries, before the queues are drained. */
