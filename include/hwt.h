@@ -67,8 +67,9 @@
  *      deadline was, while the worker keeps up.  While it does not (it sleeps, it is in a slow task, it has no
  *      processor, or nobody calls hwt_timer_advance) at most some 4096 cancelled timeouts wait for it in each lane, or
  *      as many as are pending: before a lane takes more memory it takes back what was cancelled in its queue.  Only
- *      those with a finaliser wait for the worker in any case.  While no task thread is free, as many more wait for
- *      one.  In steady state no call allocates.
+ *      those with a finaliser wait for the worker in any case.  What is cancelled while it waits for a task thread
+ *      stays there until one is free, or the worker hands over more: fewer than 4096, or than twice as many as have
+ *      waited there pending.  In steady state no call allocates.
  *   G6 a slow task delays others and loses none.  The worker catches up tick by tick, then takes in what was scheduled
  *      meanwhile.  A thread that schedules faster than that delays the threads of its own lane, and no others.
  *

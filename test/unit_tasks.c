@@ -333,6 +333,48 @@ TEST(the_queue_knows_its_waits_when_cancelled_ones_have_been_taken_out)
 	hwt_ready_destroy(&ready);
 }
 
+/*
+ * Very many wait, and all but `left` of them are taken.  Then as many as may wait are put, one by one, and are
+ * cancelled: they come back although fewer wait than once did.
+ */
+static void cancelled_come_back_after(uint64_t left)
+{
+	enum { PEAK = 4 * READY_MANY };
+	static struct hwt_record records[PEAK + READY_MANY];
+	struct hwt_ready_chain chain = { NULL, NULL, 0 };
+	uint64_t many = left > READY_MANY / 2 ? 2 * left : READY_MANY;
+	struct hwt_ready ready;
+	int64_t put_ns;
+
+	REQUIRE(hwt_ready_init(&ready) == 0);
+	for (unsigned i = 0; i < PEAK; i++) {
+		atomic_store(&records[i].word, word_make(1, STATE_READY));
+		ready_chain_append(&chain, &records[i]);
+	}
+	hwt_ready_put(&ready, &chain, 1);
+	CHECK_INT(ready_waiting(&ready), ==, PEAK);
+	for (uint64_t i = PEAK; i > left; i--)
+		CHECK(hwt_ready_take(&ready, &put_ns) == &records[PEAK - i]);
+	for (uint64_t i = left; i < many; i++) {
+		struct hwt_record *record = &records[PEAK + i - left];
+
+		CHECK_INT(ready_waiting(&ready), ==, i);
+		atomic_store(&record->word, word_make(1, STATE_CANCELLED));
+		ready_chain_append(&chain, record);
+		hwt_ready_put(&ready, &chain, 2);
+		CHECK_INT(chain.count, ==, i + 1 == many ? many - left : 0);
+	}
+	CHECK_INT(ready_waiting(&ready), ==, left);
+	hwt_ready_destroy(&ready);
+}
+
+TEST(what_was_cancelled_comes_back_as_soon_after_a_peak_as_before)
+{
+	cancelled_come_back_after(0);
+	cancelled_come_back_after(10);
+	cancelled_come_back_after(READY_MANY);
+}
+
 static void count(hwt_timeout timeout, void *arg)
 {
 	(void)timeout;

@@ -48,6 +48,12 @@ static void wake(struct hwt_ready *ready, uint64_t records, uint32_t sleeping)
 			pthread_cond_signal(&ready->monitor.changed);
 }
 
+/* Returns how many are to wait before the next look for cancelled ones, if so many wait now. */
+static uint64_t many_after(uint64_t waiting)
+{
+	return waiting > READY_MANY / 2 ? 2 * waiting : READY_MANY;
+}
+
 /*
  * Takes the cancelled records out.  A mark moves down to the last record of its chain that is left, which has waited as
  * long; a chain of which none is left loses its mark (T2).
@@ -77,15 +83,18 @@ static void sweep(struct hwt_ready *ready, struct hwt_ready_chain *cancelled)
 	ready->last = left.last;
 	ready->put = ready->taken + left.count;
 	ready->marks = kept;
-	ready->many = left.count > READY_MANY / 2 ? 2 * left.count : READY_MANY;
+	ready->many = many_after(left.count);
 }
 
 void hwt_ready_put(struct hwt_ready *ready, struct hwt_ready_chain *chain, int64_t now_ns)
 {
-	uint64_t records = chain->count;
+	uint64_t records = chain->count, many;
 	uint32_t sleeping;
 
 	pthread_mutex_lock(&ready->monitor.mutex);
+	many = many_after(ready->put - ready->taken);
+	if (many < ready->many) /* threads have taken some since the last look */
+		ready->many = many;
 	if (ready->first == NULL)
 		ready->first = chain->first;
 	else

@@ -14,8 +14,9 @@
  *   fewer records.
  *
  *   A record that is cancelled while it waits stays until a thread takes it.  When many wait the worker takes the
- *   cancelled ones out itself.  It does so again when as many more wait as were left, so that costs a few looks a
- *   record, and of what waits at most READY_MANY, or half, has been cancelled (G5).
+ *   cancelled ones out itself, as it hands over more.  It does so again when as many more wait as were left, or as few
+ *   as threads have left since: that costs a few looks a record.  So fewer than READY_MANY wait, or fewer than twice as
+ *   many as were once pending among them, whatever has been cancelled since (G5).
  *
  * Threads
  *
