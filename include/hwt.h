@@ -506,7 +506,8 @@ typedef struct hwt_config {
 	/*
 	 * Default 0: tasks run on the worker.  1 to 1024: so many threads of the library run them instead, and a slow
 	 * task delays others only while all threads are in slow ones.  They are named hwt-task-1 and so on, are made
-	 * with the worker and as thread_attr says, and have its signal mask.  Not with executor or HWT_CALLER_DRIVEN.
+	 * with the worker and as thread_attr says, and have its signal mask.  A thread_attr that names a stack
+	 * (pthread_attr_setstack) will not do: all of them would share it.  Not with executor or HWT_CALLER_DRIVEN.
 	 *
 	 * The worker hands over what is due, which takes no memory and cannot be refused.  Until a thread begins the
 	 * task the timeout is pending: it counts for max_pending_timeouts, hwt_cancel prevents it, hwt_reschedule moves
@@ -711,8 +712,10 @@ HWT_API int hwt_timer_next(hwt_timer *timer, int64_t *next_ns);
 /*
  * A descriptor that poll, epoll and their like find readable when hwt_timer_advance has something to do: also after
  * another thread has set an earlier timeout, after a stop, and the first time at once.  hwt_timer_advance silences it;
- * do not read from it.  It is close-on-exec, and may be watched edge-triggered with one advance for each event.  It is
- * the same one in each call, belongs to the timer and is closed by hwt_timer_destroy.
+ * do not read from it.  It is close-on-exec, and may be watched edge-triggered with one advance for each event, if
+ * the loop reads the clock after the wait, or waits no longer than until *next_ns: at a time from before the wait the
+ * advance may find nothing due, and no other event comes.  It is the same one in each call, belongs to the timer and is
+ * closed by hwt_timer_destroy.
  *
  * Threads  any.
  * Returns  0 and *fd; EINVAL: the timer has no HWT_CALLER_DRIVEN or has HWT_VIRTUAL_CLOCK; EBUSY: this is the first
@@ -768,13 +771,15 @@ typedef struct hwt_stats {
 	uint64_t lateness[32]; /* tasks: [0] under 1 us late, [i] 2^(i-1) to 2^i us, [31] all above */
 
 	/* Task threads (config.task_threads). */
-	uint64_t tasks_waiting;   /* now: handed over, and neither begun nor found cancelled */
-	int64_t task_wait_max_ns; /* the longest time from there to a thread */
+	uint64_t tasks_waiting; /* now: handed over, and neither begun nor found cancelled */
+
+	/* The longest time from there to a thread.  What comes while some 30 batches wait is counted by a sample. */
+	int64_t task_wait_max_ns;
 } hwt_stats;
 
 /*
- * Writes statistics to *out, as far as out->size reaches.  Each number is exact; those of timeouts belong together, the
- * others may be of moments some nanoseconds apart.
+ * Writes statistics to *out, as far as out->size reaches.  Each number is exact, but for task_wait_max_ns; those of
+ * timeouts belong together, the others may be of moments some nanoseconds apart.
  *
  * Threads  any, at any time before destroy, after stop too.
  * Returns  0; EINVAL: out->size is too small for any number or above 4096.
