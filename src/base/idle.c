@@ -132,7 +132,7 @@ void hwt_idle_stop(struct hwt_idle *idle)
 		hwt_sleeper_wake(&idle->sleeper);
 		return;
 	}
-	hwt_idle_set_alarm(idle, 0);
+	hwt_sleeper_set_alarm(&idle->sleeper, 0); /* `rung` is the driver's to clear */
 	hwt_idle_wake(idle, idle_look(idle));
 }
 

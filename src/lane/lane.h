@@ -154,7 +154,7 @@ struct hwt_lanes {
 	bool is_driven, asks_more; /* asks_more: there is a limit, or the timer is driven by its caller */
 
 	alignas(HWT_UNIT) _Atomic int64_t limited; /* pending timeouts; counted only if there is a limit */
-	alignas(HWT_UNIT) hwt_stack rearmed;       /* records to run again, from executors to the worker */
+	alignas(HWT_UNIT) hwt_stack rearmed;       /* records to run again, from other threads to the worker */
 	_Atomic bool hurry;                        /* the driver has to look into the queues at once; [hurry] */
 	struct hwt_idle idle;
 	struct hwt_waiters waiters;
@@ -260,7 +260,8 @@ int hwt_lane_reschedule(struct hwt_lane *lane, struct hwt_record *record, uint64
 int hwt_lane_rearm(struct hwt_lane *lane, struct hwt_record *record, int64_t deadline_ns);
 
 /*
- * Hands a record over from an executor's thread to the worker.  It is QUEUED and RESCHEDULING; this clears the latter.
+ * Hands a record over from an executor's thread or a task thread to the worker.  It is QUEUED and RESCHEDULING; this
+ * clears the latter.
  */
 void hwt_lanes_push_rearmed(struct hwt_lanes *lanes, struct hwt_record *record);
 

@@ -230,10 +230,6 @@ struct hwt_lane_counts hwt_lanes_tally(const struct hwt_lanes *lanes)
 	return counts;
 }
 
-/*
- * The worker's last look before it sleeps, behind its fence.  A push that comes after this look is followed by the
- * producer's look at wake_for_ns, which then says that the worker sleeps, [idle].
- */
 /* A record that is seen in the queue was pushed after the lane's earliest deadline was written. */
 static bool can_wait(struct hwt_lane *lane, int64_t due_ns, bool cancels)
 {
@@ -267,6 +263,10 @@ void hwt_lanes_take_hurry(struct hwt_lanes *lanes)
 		(void)atomic_exchange_explicit(&lanes->hurry, false, memory_order_acquire); /* [hurry] */
 }
 
+/*
+ * The worker's last look before it sleeps, behind its fence.  A push that comes after this look is followed by the
+ * producer's look at wake_for_ns, which then says that the worker sleeps, [idle].
+ */
 bool hwt_lanes_are_empty(struct hwt_lanes *lanes)
 {
 	for (uint32_t i = 0; i < lanes_count(lanes); i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A stack of records, linked through themselves.  By it an executor's thread hands the worker a record that is to run
- * again, which therefore needs no memory.
+ * A stack of records, linked through themselves.  By it an executor's thread or a task thread hands the worker a record
+ * that is to run again, which therefore needs no memory.
  *
  * Threads
  *

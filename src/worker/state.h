@@ -78,7 +78,6 @@ static inline uint64_t worker_runs(const struct hwt_worker *worker)
 	return counts_get(&worker->expired) + counts_get(&worker->counts.repeats);
 }
 
-/* Returns true if the bound on the tasks of this advance has been reached. */
 /* Returns true if the last pass left nothing that another one at the same time would take up. */
 static inline bool worker_left_nothing(const struct hwt_worker *worker)
 {
@@ -93,6 +92,7 @@ static inline int64_t worker_now(const struct hwt_worker *worker)
 	return likely(worker->clock == HWT_CLOCK_MONOTONIC) ? clock_monotonic() : hwt_clock_read(worker->clock);
 }
 
+/* Returns true if the bound on the tasks of this advance has been reached. */
 static inline bool worker_is_full(const struct hwt_worker *worker)
 {
 	return worker_runs(worker) == worker->runs_max;
