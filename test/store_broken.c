@@ -456,6 +456,32 @@ static int start_run_stop(hwt_store *store)
 	return rc == 0 ? 0 : hwts_fail(rc, "%s", text);
 }
 
+/* As the beginner does: one row that is due and, under the same epoch, one that is not. */
+static int begin_two(hwt_store *store)
+{
+	struct hwts_want wants[2] = { { .id = due, .epoch = 5 }, { .id = plain, .epoch = 5 } };
+	struct hwts_conn *conn = NULL;
+	struct hwts_kind_row kind;
+	char text[256], dump[DUMP_MAX];
+	int rc;
+
+	CHECK_INT(hwts_kind_of(store, "a", NULL, &kind), ==, 0); /* known */
+	for (int i = 0; i < 2; i++)
+		wants[i].shard = hwts_shard_of(&kind, wants[i].id);
+	(void)snprintf(text, sizeof(text), "update %s_shard set owner = '%s', epoch = 5", world.schema,
+		       hwts_me(store->db));
+	execute(text, dump);
+	rc = store->engine->connect(store->db, HWTS_BEGIN, &conn);
+	if (rc != 0)
+		return rc;
+	rc = store->engine->begin(conn, wants, 2, true, false);
+	CHECK(rc != 0 || (wants[0].row && !wants[1].row && wants[1].due_us != HWTS_NEVER));
+	CHECK(rc == 0 || (!wants[0].row && !wants[1].row));
+	free(wants[0].row);
+	store->engine->disconnect(conn);
+	return rc;
+}
+
 static const struct {
 	const char *name;
 	int (*call)(hwt_store *store);
@@ -476,6 +502,7 @@ static const struct {
 	{ "reschedule", reschedule_one },
 	{ "open", open_another },
 	{ "start, run and stop", start_run_stop },
+	{ "begin", begin_two },
 };
 
 /* The n-th call of the library fails; false: there is none. */

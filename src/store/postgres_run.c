@@ -124,6 +124,7 @@ static int read_others(struct pg_conn *conn, struct hwts_want *wants, struct hwt
 	return rc;
 }
 
+/* ECONNRESET: committed, and what came back is not known to be all. */
 static int begin_with(struct pg_conn *conn, const char *text, struct hwts_want *wants, struct hwts_want **sorted,
 		      size_t n, bool synced, bool again)
 {
@@ -133,8 +134,8 @@ static int begin_with(struct pg_conn *conn, const char *text, struct hwts_want *
 
 	begin_args(&args, wants, n, synced, again, hwts_me(conn->conn.db));
 	rc = hwts_pg_one(conn, text, &args, &result);
-	if (rc == 0)
-		rc = read_begun(result, sorted, n);
+	if (rc == 0 && read_begun(result, sorted, n) != 0)
+		rc = ECONNRESET;
 	PQclear(result);
 	return rc;
 }
@@ -158,8 +159,9 @@ int hwts_pg_begin(struct hwts_conn *base, struct hwts_want *wants, size_t n, boo
 	rc = begin_with(conn, BEGIN, wants, sorted, n, synced, again);
 	if (rc == EAGAIN && !base->broken)
 		rc = begin_with(conn, BEGIN_UNLOCKED, wants, sorted, n, synced, again);
-	if (rc == 0)
-		rc = read_others(conn, wants, sorted, n);
+	if (rc == 0 && read_others(conn, wants, sorted, n) != 0)
+		rc = ECONNRESET; /* the begin is committed, and its rows are not handed out */
+	base->broken |= rc == ECONNRESET;
 	for (size_t i = 0; i < n && rc != 0; i++) {
 		free(wants[i].row);
 		wants[i].row = NULL;
