@@ -41,7 +41,7 @@ my ($AT_LEAST_ONCE, $AT_MOST_ONCE, $TRANSACTION) = (0, 1, 2);
 my $NEVER = 9e18;
 my $SETTLE = 3_000_000; # by then the end of a run is in the database, if nothing disturbs it
 
-my (%item, %by_id, %trouble, @away, @clock, @all_starts);
+my (%item, %by_id, %trouble, %blow, @away, @clock, @all_starts);
 my ($lease, $max_attempts, $patience) = (2_000_000, 20, 60_000_000);
 my (%wrong, @shown);
 
@@ -91,9 +91,10 @@ my %reader = (
 		my $start = first { $_->{log} eq $log && $_->{end} == $NEVER && $_->{epoch} == $epoch } reverse @{ item($name)->{starts} };
 		return wrong('log', "$log: an end without a start, item $name") unless $start;
 		@$start{ 'end', 'rc', 'mine' } = ($time, $rc, $mine) },
-	'lost' => sub { my ($log, $time) = @_; push @{ $trouble{$log} }, $time },
+	'lost' => sub { my ($log, $time) = @_; push @{ $_->{$log} }, $time for \%trouble, \%blow },
 	'world' => sub { (undef, undef, $lease, $max_attempts, $patience) = @_ },
-	(map { $_ => sub { my (undef, $time, $process) = @_; push @{ $trouble{$process} }, $time } } qw(kill stop cont)),
+	'cont' => sub { my (undef, $time, $process) = @_; push @{ $trouble{$process} }, $time },
+	(map { $_ => sub { my (undef, $time, $process) = @_; push @{ $_->{$process} }, $time for \%trouble, \%blow } } qw(kill stop)),
 	'away' => sub { my (undef, $time, @what) = @_; push @away, [$time, $NEVER, "@what"] },
 	'back' => sub { my (undef, $time) = @_; $away[-1][1] = $time if @away },
 	'clock' => sub { my (undef, $time, $offset) = @_; push @clock, [$time, $offset] },
@@ -133,6 +134,12 @@ sub undisturbed {
 	my ($log, $time) = @_;
 	return 0 if away($time - $lease, $time + $SETTLE);
 	return !first { $_ >= $time - $lease && $_ <= $time + $SETTLE } @{ $trouble{$log} // [] };
+}
+
+# What took its rows from a process, or from any one, in that time: a kill, a stop, a lease that was lost.
+sub blows {
+	my ($log, $from, $to) = @_;
+	return grep { $_ >= $from && $_ <= $to } map { @$_ } defined $log ? $blow{$log} // [] : values %blow;
 }
 
 # The furthest that the database's clock had come around a time.
@@ -185,6 +192,22 @@ sub one_fate {
 	failed($item, $row) if $row && $row->{state} == 3;
 }
 
+# Did something befall what runs at most once and is FAILED?  Either its last run, or a begin after it that no start followed.
+sub befallen {
+	my ($item, $last) = @_;
+	my ($from, $to, $log) = (0, $NEVER);
+	if ($last) {
+		my $end = $last->{end} < $NEVER ? $last->{end} + $SETTLE : $NEVER;
+		return 1 if away($last->{begin} - $lease, $end) || blows($last->{log}, $last->{begin} - $lease, $end);
+		return 0 if $end == $NEVER || $last->{rc} == 0;
+		$from = $last->{end};
+	} elsif (!@clock) {
+		my @dues = map { $_->{begin} + $_->{delay} } may_have_happened(@{ $item->{puts} }, @{ $item->{moves} });
+		($from, $to) = (min(@dues), max(@dues) + $patience);
+	}
+	return away($from - $lease, $to) || blows(undef, $from - $lease, $to);
+}
+
 # D2: FAILED is what had its attempts, or was to run at most once and met a crash.
 sub failed {
 	my ($item, $row) = @_;
@@ -193,6 +216,7 @@ sub failed {
 	return wrong('D2', "item $item->{name} is FAILED after $row->{attempt} attempts") if $item->{kind} != $AT_MOST_ONCE;
 	wrong('D2', "item $item->{name} ended well and is FAILED")
 		if $last && $last->{end} < $NEVER && $last->{rc} == 0 && undisturbed($last->{log}, $last->{end});
+	wrong('D2', "item $item->{name} runs at most once, and is FAILED although nothing befell it") if !befallen($item, $last);
 }
 
 # D2, D5: after the end of a run that nothing disturbed there is no other; no two processes run under one epoch.  The end of a transaction is that
@@ -250,13 +274,18 @@ sub never_early {
 # D5, D6: nothing waits for long when somebody is there to run it.
 sub never_late {
 	my ($item, $late) = @_;
-	for my $start (grep { $_->{attempt} == 1 } @{ $item->{starts} }) {
+	my $before;
+	for my $start (sort { $a->{begin} <=> $b->{begin} } @{ $item->{starts} }) {
 		last if @clock; # due times jump with it
 		my $from = max($start->{due}, map { $_->{end} < $NEVER ? $_->{end} : 0 } @{ $item->{puts} }, @{ $item->{moves} });
+		my $log = $before && $start->{attempt} == $before->{attempt} + 1 ? $before->{log} : undef; # undef: begun by others in between
+		$from = max($from, map { $_->{end} < $NEVER ? $_->{end} : $_->{begin} } $before // ()) if $start->{attempt} > 1;
+		$from = max($from, map { $_ + $lease } blows($log, $from, $start->{begin})) if $start->{attempt} > 1;
 		$from = max($from, map { $_->[1] } grep { $_->[0] <= $start->{begin} && $_->[1] >= $from } @away);
 		my $waited = $start->{begin} - $from;
 		$late->{worst} = max($late->{worst} // 0, $waited);
-		wrong('D5', "item $item->{name} waited $waited us") if $waited > $patience;
+		wrong('D5', "item $item->{name} waited $waited us for attempt $start->{attempt}") if $waited > $patience;
+		$before = $start;
 	}
 }
 

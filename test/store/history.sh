@@ -85,6 +85,9 @@ broken done_and_cancelled D2 "printf '%s\n' '5190000 cancel? 1 11' '5200000 canc
 broken ended_and_started_again D2 "echo '5300000 start 1 11 0 1 4 1100500' >>b.log"
 broken FAILED_too_soon D2 "sed -i 's/row 5 15 0 1 0/row 5 15 0 3 2/' database.tables"
 broken FAILED_after_a_good_end D2 "echo '1151000 end 3 13 1 7 0 1' >>b.log; sed -i '/kill/d' nemesis.log"
+broken FAILED_at_most_once_and_nothing_befell_its_process D2 "sed -i 's/kill b/kill a/' nemesis.log"
+broken FAILED_at_most_once_without_a_start_in_a_calm D2 "sed -i '/start 3/d' b.log; sed -i '/kill/d' nemesis.log"
+broken FAILED_at_most_once_after_one_run_that_failed D2 "echo '1151000 end 3 13 1 7 5 1' >>b.log; sed -i '/kill/d' nemesis.log"
 broken an_effect_and_still_there D2 "echo 'row 4 14 2 1 0' >>database.tables"
 broken twice_at_most_once D3 "echo '9000000 start 3 13 1 2 8 1104500' >>a.log"
 broken two_effects D3 "echo 'effect 4' >>database.tables"
@@ -99,6 +102,11 @@ broken two_processes_under_one_epoch D5 "echo '1199000 start 1 11 0 1 3 1100500'
 broken an_older_epoch_begins D5 "sed -i '/kill/d' nemesis.log; printf '%s\n' '1198000 start 1 11 0 1 5 1100500' '1198500 end 1 11 1 5 5 1' >>b.log"
 broken its_own_after_another_began_it D5 "echo '1200500 start 1 11 0 2 4 1100500' >>b.log"
 broken waited_for_ever D5 "sed -i 's/^1200000 start 1/91200000 start 1/; s/^1201000 end 1/91201000 end 1/' a.log"
+second_attempt='1140000 start 1 11 0 1 2 1100500'
+broken its_second_attempt_waited_for_ever D5 "echo '$second_attempt' >>b.log
+	sed -i 's/^1200000 start 1 11 0 1/91200000 start 1 11 0 2/; s/^1201000 end 1 11 1/91201000 end 1 11 2/' a.log"
+broken a_retry_waited_for_ever D5 "printf '%s\\n' '$second_attempt' '1141000 end 1 11 1 2 5 1' >>b.log
+	sed -i 's/^1200000 start 1 11 0 1/91200000 start 1 11 0 2/; s/^1201000 end 1 11 1/91201000 end 1 11 2/' a.log"
 broken started_after_its_cancel D6 "echo '1503000 start 2 12 0 1 3 1502500' >>a.log"
 broken started_before_its_new_time D6 "printf '%s\n' '1090000 move? 1 11 700000' '1091000 move 1 11 700000 0' >>b.log"
 
@@ -112,7 +120,12 @@ fine early_on_our_clock_and_not_on_the_database_s "echo '800000 clock 200000' >>
 fine a_cancel_whose_answer_is_not_known "sed -i '/ 5 15/d' database.tables; echo '1500000 cancel? 5 15' >>a.log"
 fine run_again_when_its_process_had_been_killed "printf '%s\n' '1140000 start 1 11 0 1 2 1100500' '1141000 end 1 11 1 2 0 1' >>b.log"
 fine a_transaction_that_could_not_be_committed_at_first "printf '%s\n' '1195000 start 4 14 2 1 3 1106500' '1196000 end 4 14 1 3 0 1' >>b.log
-	sed -i '/kill/d; s/ start 4 14 2 1 3 / start 4 14 2 2 4 /; s/end 4 14 1 3/end 4 14 2 4/' nemesis.log a.log"
+	sed -i '/kill/d; /row 3/d; s/ start 4 14 2 1 3 / start 4 14 2 2 4 /; s/end 4 14 1 3/end 4 14 2 4/' nemesis.log a.log database.tables
+	echo '1151000 end 3 13 1 7 0 1' >>b.log"
+fine FAILED_at_most_once_by_a_death_before_its_start "sed -i '/start 3/d' b.log"
+fine FAILED_at_most_once_by_a_death_after_a_run_that_failed "echo '1151000 end 3 13 1 7 5 1' >>b.log; sed -i 's/kill b/kill c/' nemesis.log"
+fine taken_over_after_a_lease "echo '1140000 start 1 11 0 1 2 1100500' >>b.log; sed -i 's/^900000 world.*/900000 world 2000000 20 1000000/' nemesis.log
+	sed -i 's/^1200000 start 1 11 0 1/3200000 start 1 11 0 2/; s/^1201000 end 1 11 1/3201000 end 1 11 2/' a.log"
 fine late_because_nobody_could_work "printf '%s\n' '1050000 away' '91100000 back' >>nemesis.log
 	sed -i 's/^1200000 start 1/91200000 start 1/; s/^1201000 end 1/91201000 end 1/' a.log"
 finish
