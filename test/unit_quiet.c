@@ -270,7 +270,7 @@ TEST(only_an_earlier_deadline_takes_a_system_call)
 	CHECK_INT(publications, ==, 1);
 	CHECK(!is_readable(fd));
 	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
-	CHECK_INT(answer_at(first_ns), >, first_ns); /* its time has come: it is set anew */
+	CHECK_INT(answer_at(first_ns), >, first_ns); /* its time has come: it is set again */
 	CHECK_INT(ran, ==, 1);
 	driven_destroy(timer);
 }
@@ -295,7 +295,7 @@ TEST(an_alarm_for_what_was_cancelled_rings_once)
 
 static int64_t slow_now_ns;
 
-/* The loop advances, and publishes anew, while the producer stands between its claim and its ring. */
+/* The loop advances, and publishes again, while the producer stands between its claim and its ring. */
 static void advance_here(const char *where)
 {
 	if (strcmp(where, "idle claimed") != 0)
