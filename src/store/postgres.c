@@ -68,6 +68,11 @@ static int wait_for(struct pg_conn *conn, short events, int64_t until_ns)
 
 	if (left_ms <= 0)
 		return gave_up(conn);
+	if (hwts_pg_is_replaced(conn)) {
+		conn->conn.broken = true;
+		return hwts_fail(ECONNRESET,
+				 "postgresql: no answer, and another server has taken the place of this one");
+	}
 	if (poll(&fd, 1, (int)HWTS_MIN(left_ms, 1000)) < 0 && errno != EINTR)
 		return hwts_pg_error(conn, NULL, "poll");
 	return 0;

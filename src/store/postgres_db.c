@@ -12,6 +12,15 @@
 #define LOCK_PATIENCE_MS 10000
 #define BEGIN_LOCK_PATIENCE_MS 200 /* then without the rows that another transaction has locked */
 
+static void close_db(struct hwts_db *base)
+{
+	struct pg_db *db = (struct pg_db *)base;
+
+	hwts_pg_free_hosts(db);
+	PQconninfoFree(db->options);
+	free(db);
+}
+
 static int open_db(const char *url, struct hwts_db **out)
 {
 	struct pg_db *db;
@@ -30,16 +39,12 @@ static int open_db(const char *url, struct hwts_db **out)
 		free(db);
 		return rc;
 	}
+	if (hwts_pg_read_hosts(db) != 0) {
+		close_db(&db->db);
+		return ENOMEM;
+	}
 	*out = &db->db;
 	return 0;
-}
-
-static void close_db(struct hwts_db *base)
-{
-	struct pg_db *db = (struct pg_db *)base;
-
-	PQconninfoFree(db->options);
-	free(db);
 }
 
 static void disconnect(struct hwts_conn *base)
@@ -85,47 +90,26 @@ static int settle(struct pg_conn *conn)
 	return hwts_pg_simple(conn, text);
 }
 
-/* What the url leaves open. */
-static PGconn *connect_with(const struct hwts_db *db, const PQconninfoOption *options)
+/* A connection to the end of its beginning.  ENOTCONN: another host may do. */
+static int greet(struct pg_conn *conn)
 {
-	char timeout[32];
-	const char *names[64], *values[64];
-	const char *defaults[][2] = {
-		{ "connect_timeout", "5" },
-		{ "client_encoding", "UTF8" },
-		{ "fallback_application_name", "libhwt-store" },
-		{ "keepalives_idle", "5" },
-		{ "keepalives_interval", "2" },
-		{ "keepalives_count", "3" },
-		{ "tcp_user_timeout", timeout },
-	};
-	size_t n = 0;
+	int rc;
 
-	(void)snprintf(timeout, sizeof(timeout), "%lld", (long long)(db->lease_us / 1000));
-	for (; options->keyword && n < 50; options++) {
-		if (!options->val)
-			continue;
-		names[n] = options->keyword;
-		values[n++] = options->val;
-	}
-	for (size_t i = 0; i < HWTS_COUNT(defaults); i++) {
-		size_t j = 0;
-
-		while (j < n && strcmp(names[j], defaults[i][0]) != 0)
-			j++;
-		if (j < n && i != 1)
-			continue;
-		names[n] = defaults[i][0]; /* of the encoding ours counts, for it comes later */
-		values[n++] = defaults[i][1];
-	}
-	names[n] = values[n] = NULL;
-	return PQconnectdbParams(names, values, 0);
+	conn->conn.broken = false;
+	conn->origin = 0;
+	memset(conn->prepared, 0, sizeof(conn->prepared));
+	(void)PQsetNoticeProcessor(conn->handle, ignore_notice, NULL);
+	rc = settle(conn);
+	if (rc == 0)
+		rc = hwts_pg_meet(conn);
+	return rc == ECONNRESET ? ENOTCONN : rc;
 }
 
 static int connect(struct hwts_db *base, enum hwts_role role, struct hwts_conn **out)
 {
 	struct pg_conn *conn = hwts_alloc(sizeof(*conn));
-	int rc = 0;
+	struct pg_dial dial;
+	int rc;
 
 	if (!conn)
 		return ENOMEM;
@@ -134,19 +118,13 @@ static int connect(struct hwts_db *base, enum hwts_role role, struct hwts_conn *
 	conn->patience_ns = role == HWTS_CALL || role == HWTS_TASK ? CALL_PATIENCE_NS
 								   : HWTS_MAX(base->lease_us * 1000, HWT_S(5));
 	hwts_count_trip(base);
-	conn->handle = connect_with(base, ((struct pg_db *)base)->options);
-	if (!conn->handle)
-		rc = hwts_fail(ENOMEM, "postgresql: no memory");
-	else if (PQstatus(conn->handle) != CONNECTION_OK)
-		rc = hwts_fail(ENOTCONN, "postgresql: %s", PQerrorMessage(conn->handle));
-	if (rc == 0) {
-		(void)PQsetNoticeProcessor(conn->handle, ignore_notice, NULL);
-		rc = settle(conn);
-		if (rc == 0)
-			rc = hwts_pg_meet(conn);
-		if (rc == ECONNRESET)
-			rc = ENOTCONN;
-	}
+	hwts_pg_dial_begin(&dial, (struct pg_db *)base);
+	do {
+		PQfinish(conn->handle);
+		conn->handle = NULL;
+		rc = hwts_pg_dial_next(&dial, &conn->handle);
+	} while (rc == 0 && (rc = greet(conn)) == ENOTCONN);
+	hwts_pg_dial_end(&dial, rc == 0);
 	if (rc != 0) {
 		disconnect(&conn->conn);
 		return rc;

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A url that names several hosts, of which some do not answer, or do not write.
+ */
+#include "store.h"
+
+#include "../src/store/store.h"
+
+#ifdef HWT_STORE_POSTGRES
+#include "postgres.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#define OF_POSTGRES(test)                                                                                              \
+	if (!on_sqlite()) {                                                                                            \
+		test();                                                                                                \
+		return;                                                                                                \
+	}
+#else
+#define OF_POSTGRES(test)
+#endif
+
+#define TIMEOUT_S 20 /* of a host; far more than a busy machine needs for one that answers */
+
+#ifdef HWT_STORE_POSTGRES
+static const char *server(void)
+{
+	return getenv("HWT_STORE_URL") + strlen("pg:host=");
+}
+
+static int server_len(void)
+{
+	return (int)strcspn(server(), " ");
+}
+
+/* A statement on a connection of the test's own. */
+__attribute__((format(printf, 1, 2))) static void execute(const char *format, ...)
+{
+	char text[512];
+	PGconn *conn = PQconnectdb(getenv("HWT_STORE_URL") + 3);
+	PGresult *result;
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	result = PQexec(conn, text);
+	CHECK(PQresultStatus(result) != PGRES_FATAL_ERROR);
+	PQclear(result);
+	PQfinish(conn);
+}
+
+/* A host that is frozen: its kernel takes connections, and nobody answers. */
+static int freeze_host(int *port)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(address);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	REQUIRE(fd >= 0 && bind(fd, (struct sockaddr *)&address, len) == 0 && listen(fd, 100) == 0);
+	REQUIRE(getsockname(fd, (struct sockaddr *)&address, &len) == 0);
+	*port = ntohs(address.sin_port);
+	return fd;
+}
+
+static unsigned first_of(hwt_store *store)
+{
+	return atomic_load(&((struct pg_db *)store->db)->first);
+}
+
+/*
+ * Hosts that do not answer
+ */
+
+static void a_frozen_host(void)
+{
+	int port, frozen = freeze_host(&port);
+	int64_t began_ns = hwt_now();
+	hwt_store *store;
+
+	fresh_world();
+	(void)snprintf(world.url, sizeof(world.url),
+		       "pg:host=localhost,%.*s port=%d,5432 user=hwt dbname=postgres target_session_attrs=read-write "
+		       "connect_timeout=%d",
+		       server_len(), server(), port, TIMEOUT_S);
+	store = open_store();
+	CHECK_INT(hwt_now() - began_ns, <, HWT_S(TIMEOUT_S));
+	CHECK_INT(first_of(store), ==, 1); /* the next connection does not try the other one first */
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_gone(store, put(store, "a", 0)));
+	CHECK_CALL(hwt_store_close(store), 0);
+	close(frozen);
+}
+
+static struct {
+	int frozen;
+	char role[32];
+} promotion;
+
+/* When the frozen host is being tried the other one has refused before. */
+static void *promote(void *arg)
+{
+	struct pollfd fd = { .fd = promotion.frozen, .events = POLLIN };
+
+	(void)arg;
+	CHECK_INT(poll(&fd, 1, 60000), ==, 1);
+	execute("alter role %s reset default_transaction_read_only", promotion.role);
+	return NULL;
+}
+
+static void a_standby_is_promoted(void)
+{
+	hwt_store *store;
+	pthread_t thread;
+	int port;
+
+	fresh_world();
+	promotion.frozen = freeze_host(&port);
+	(void)snprintf(promotion.role, sizeof(promotion.role), "%s_role", world.schema);
+	execute("create role %s superuser login; alter role %s set default_transaction_read_only = on", promotion.role,
+		promotion.role);
+	(void)snprintf(world.url, sizeof(world.url),
+		       "pg:host=%.*s,127.0.0.1 port=5432,%d user=%s dbname=postgres target_session_attrs=read-write "
+		       "connect_timeout=%d",
+		       server_len(), server(), port, promotion.role, TIMEOUT_S);
+	CHECK_INT(pthread_create(&thread, NULL, promote, NULL), ==, 0);
+	store = open_store(); /* which waits for the frozen host, and tries the other one again */
+	CHECK_INT(pthread_join(thread, NULL), ==, 0);
+	CHECK_INT(first_of(store), ==, 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+	close(promotion.frozen);
+}
+
+static void no_host_is_good(void)
+{
+	int port, frozen = freeze_host(&port);
+	struct hwts_db *base = NULL;
+	struct hwts_conn *conn = NULL;
+	char url[TEXT_MAX];
+
+	(void)snprintf(url, sizeof(url),
+		       "pg:host=127.0.0.1,/nonexistent,a..b port=%d,5432,5432 user=hwt dbname=postgres "
+		       "target_session_attrs=primary connect_timeout=1",
+		       port);
+	CHECK_INT(hwts_postgres.open(url, &base), ==, 0);
+	base->lease_us = HWTS_S_US;
+	CHECK_INT(hwts_postgres.connect(base, HWTS_CALL, &conn), ==, ENOTCONN);
+	CHECK(strstr(hwts_fail_text(), "127.0.0.1\": no answer for 2 s") != NULL); /* libpq's least */
+	CHECK(strstr(hwts_fail_text(), "/nonexistent") != NULL);
+	CHECK(strstr(hwts_fail_text(), "a..b") != NULL);
+	CHECK(conn == NULL);
+	CHECK_INT(atomic_load(&((struct pg_db *)base)->first), ==, 1);
+	hwts_postgres.close(base);
+	close(frozen);
+}
+#endif
+
+TEST(a_host_that_does_not_answer_holds_no_connection_up_until_its_timeout)
+{
+	OF_POSTGRES(a_frozen_host)
+	SKIP("of PostgreSQL");
+}
+
+TEST(a_standby_that_is_promoted_while_another_host_is_silent_is_found)
+{
+	OF_POSTGRES(a_standby_is_promoted)
+	SKIP("of PostgreSQL");
+}
+
+TEST(when_no_host_is_good_the_text_says_why_of_each)
+{
+	OF_POSTGRES(no_host_is_good)
+	SKIP("of PostgreSQL");
+}
+
+/*
+ * Servers that have been replaced
+ */
+
+#ifdef HWT_STORE_POSTGRES
+static void a_replaced_host(void)
+{
+	hwt_store_spec spec = spec_of("a", HWT_S(3600));
+	hwt_store *store;
+	struct pg_db *db;
+	uint64_t here;
+
+	fresh_world();
+	(void)snprintf(world.url, sizeof(world.url),
+		       "pg:host=%.*s,%.*s user=hwt dbname=postgres target_session_attrs=read-write", server_len(),
+		       server(), server_len(), server());
+	store = open_store();
+	db = (struct pg_db *)store->db;
+	here = atomic_load(&db->origin);
+	atomic_store(&db->origin, here + 1);
+	CHECK_CALL(hwt_store_put(store, &spec, NULL), ENOTCONN);
+	CHECK(strstr(hwt_store_error(), "; another server") != NULL); /* the second was tried, too */
+	CHECK(strstr(hwt_store_error(), "timeline 1 of 2") != NULL);
+	atomic_store(&db->origin, here);
+	CHECK_CALL(hwt_store_put(store, &spec, NULL), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* The put waits for a lock; meanwhile another connection meets the newer server. */
+static void *meet_another(void *arg)
+{
+	struct pg_db *db = (struct pg_db *)((hwt_store *)arg)->db;
+	PGconn *conn = PQconnectdb(getenv("HWT_STORE_URL") + 3);
+	bool waits = false;
+
+	while (!waits) {
+		PGresult *result = PQexec(conn, "select 1 from pg_stat_activity where wait_event_type = 'Lock'");
+
+		waits = PQntuples(result) > 0;
+		PQclear(result);
+		sleep_ms(1);
+	}
+	(void)atomic_fetch_add(&db->origin, 1);
+	PQfinish(conn);
+	return NULL;
+}
+
+static void a_call_under_way(void)
+{
+	hwt_store_spec spec = spec_of("a", HWT_S(3600));
+	PGconn *conn = PQconnectdb(getenv("HWT_STORE_URL") + 3);
+	char text[128];
+	pthread_t thread;
+	hwt_store *store;
+
+	fresh_world();
+	store = open_store();
+	put(store, "a", HWT_S(3600));
+	(void)snprintf(text, sizeof(text), "begin; lock table %s_timeout", world.schema);
+	PQclear(PQexec(conn, text));
+	CHECK_INT(pthread_create(&thread, NULL, meet_another, store), ==, 0);
+	CHECK_CALL(hwt_store_put(store, &spec, NULL), ECONNRESET); /* otherwise EAGAIN, after ten seconds */
+	CHECK(strstr(hwt_store_error(), "taken the place") != NULL);
+	CHECK_INT(pthread_join(thread, NULL), ==, 0);
+	PQfinish(conn);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+#endif
+
+TEST(a_host_that_was_replaced_is_passed_over)
+{
+	OF_POSTGRES(a_replaced_host)
+	SKIP("of PostgreSQL");
+}
+
+TEST(a_call_does_not_wait_for_a_server_that_was_replaced)
+{
+	OF_POSTGRES(a_call_under_way)
+	SKIP("of PostgreSQL");
+}
+
+/*
+ * Urls
+ */
+
+#ifdef HWT_STORE_POSTGRES
+static size_t hosts_of(const char *url)
+{
+	struct hwts_db *db = NULL;
+	size_t count;
+
+	CHECK_INT(hwts_postgres.open(url, &db), ==, 0);
+	count = ((struct pg_db *)db)->host_count;
+	hwts_postgres.close(db);
+	return count;
+}
+
+static void urls(void)
+{
+	struct pg_db *db = NULL;
+
+	CHECK_INT(hosts_of("postgresql://a:1,b:2/db?target_session_attrs=read-write"), ==, 2);
+	CHECK_INT(hosts_of("pg:host=a,b,/run port=7 target_session_attrs=primary"), ==, 3);
+	CHECK_INT(hosts_of("pg:hostaddr=1.2.3.4,::1 target_session_attrs=read-write"), ==, 2);
+	CHECK_INT(hosts_of("pg:host=a target_session_attrs=read-write"), ==, 1);
+	/* An order that means something, and what libpq has to complete or to refuse. */
+	CHECK_INT(hosts_of("pg:host=a,b"), ==, 0);
+	CHECK_INT(hosts_of("pg:host=a,b target_session_attrs=prefer-standby"), ==, 0);
+	CHECK_INT(hosts_of("pg:host=a,b port=1,2,3 target_session_attrs=read-write"), ==, 0);
+	CHECK_INT(hosts_of("pg:host=a,b hostaddr=::1 target_session_attrs=read-write"), ==, 0);
+	CHECK_INT(hosts_of("pg:host=a,,b target_session_attrs=read-write"), ==, 0);
+	CHECK_INT(hosts_of("pg:host=a,b connect_timeout=soon target_session_attrs=read-write"), ==, 0);
+	CHECK_INT(hosts_of("pg:service=x host=a,b target_session_attrs=read-write"), ==, 0);
+	CHECK_INT(hosts_of("pg:target_session_attrs=read-write"), ==, 0);
+	/* The environment completes it. */
+	(void)setenv("PGHOST", "c,d", 1);
+	(void)setenv("PGTARGETSESSIONATTRS", "read-write", 1);
+	CHECK_INT(hosts_of("pg:dbname=x"), ==, 2);
+	CHECK_INT(hosts_of("pg:target_session_attrs=any"), ==, 0);
+	(void)unsetenv("PGHOST");
+	(void)unsetenv("PGTARGETSESSIONATTRS");
+	CHECK_INT(hwts_postgres.open("pg:host=a,,:: hostaddr=1.1.1.1,::1,::2 port=1,,3 target_session_attrs=read-write",
+				     (struct hwts_db **)&db),
+		  ==, 0);
+	CHECK_INT(db->host_count, ==, 3);
+	CHECK(strcmp(db->hosts[0].name, "a") == 0 && strcmp(db->hosts[0].port, "1") == 0);
+	CHECK(strcmp(db->hosts[1].address, "::1") == 0 && db->hosts[1].port[0] == '\0');
+	CHECK_INT(db->timeout_s, ==, HWTS_PG_CONNECT_TIMEOUT_S);
+	hwts_postgres.close(&db->db);
+}
+#endif
+
+TEST(a_url_is_dialled_if_it_asks_for_the_host_that_writes)
+{
+	OF_POSTGRES(urls)
+	SKIP("of PostgreSQL");
+}
+
+STORE_MAIN(NULL)
