@@ -69,6 +69,14 @@ static void end_job(void *arg)
 	finish(jobs, end == STATE_EXPIRED);
 }
 
+/* A function of its own: without optimisation a temporary beside the jump of pthread_cleanup_push looks lost. */
+static void run_task(const struct running *running)
+{
+	struct hwt_record *record = running->record;
+
+	record->task((hwt_timeout){ record, word_generation(running->word) }, record_arg(record, running->word));
+}
+
 static void run(void *job)
 {
 	struct hwt_record *record = job;
@@ -78,7 +86,7 @@ static void run(void *job)
 	HWT_ASSERT(word_state(running.word) == STATE_RUNNING);
 	current_task_enter(&running.frame, record_lane(record)->lanes->timer, record);
 	pthread_cleanup_push(end_job, &running);
-	record->task((hwt_timeout){ record, word_generation(running.word) }, record_arg(record, running.word));
+	run_task(&running);
 	pthread_cleanup_pop(1);
 	thread_restore_cancel(cancel_before);
 }
