@@ -2,21 +2,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # plot.sh CSV [FOLDER]: draws the pictures of a run beside its CSV, NAME-churn.svg and so on, as far as what they show
 # was measured.  With FOLDER it draws only the two that the documents show, FOLDER/churn.svg and FOLDER/lateness.svg.
-#
-# The pictures have no background.  Text, axes and curves have colours that can be read on white and on black.
 set -u
 status=0
 csv=$1
 folder=${2:-}
 base=${folder:+$folder/}
 base=${base:-${csv%.csv}-}
-if ! command -v gnuplot >/dev/null 2>&1; then
-	echo "plot: no gnuplot, no pictures"
-	exit 0
-fi
-data=$(mktemp -d)
-trap 'rm -rf "$data"' EXIT
-grey='#768390'
+# shellcheck source=bench/drawing.sh
+. "$(dirname "$0")/drawing.sh"
 # shellcheck disable=SC2016 # gnuplot's column
 doubling='(log($1) / log(2))' # an axis with a step for each doubling of the threads
 

@@ -112,50 +112,24 @@ static uint64_t hwt_subject_destroy(void *timer)
 	return returned;
 }
 
-const struct subject subject_hwt = {
-	.name = "hwt",
-	.version = hwt_version,
-	.init = hwt_subject_init,
-	.schedule = hwt_subject_schedule,
-	.schedule_at = hwt_subject_schedule_at,
-	.cancel = hwt_subject_cancel,
-	.reschedule = hwt_subject_reschedule,
-	.destroy = hwt_subject_destroy,
-};
+/* What is the same in all of them. */
+#define HWT_SUBJECT(its_name, its_init)                                                                                \
+	.name = (its_name), .version = hwt_version, .init = (its_init), .schedule = hwt_subject_schedule,              \
+	.schedule_at = hwt_subject_schedule_at, .cancel = hwt_subject_cancel, .reschedule = hwt_subject_reschedule,    \
+	.destroy = hwt_subject_destroy
 
-const struct subject subject_levels = {
-	.name = "levels",
-	.version = hwt_version,
-	.init = hwt_levels_init,
-	.schedule = hwt_subject_schedule,
-	.schedule_at = hwt_subject_schedule_at,
-	.cancel = hwt_subject_cancel,
-	.reschedule = hwt_subject_reschedule,
-	.destroy = hwt_subject_destroy,
-};
+const struct subject subject_hwt = { HWT_SUBJECT("hwt", hwt_subject_init) };
+
+const struct subject subject_levels = { HWT_SUBJECT("levels", hwt_levels_init) };
 
 const struct subject subject_loop = {
-	.name = "loop",
-	.version = hwt_version,
-	.init = hwt_loop_init,
-	.schedule = hwt_subject_schedule,
-	.schedule_at = hwt_subject_schedule_at,
-	.cancel = hwt_subject_cancel,
-	.reschedule = hwt_subject_reschedule,
+	HWT_SUBJECT("loop", hwt_loop_init),
 	.advance = hwt_loop_advance,
-	.destroy = hwt_subject_destroy,
 	.producers_max = 1,
 };
 
 const struct subject subject_loop_fd = {
-	.name = "loop-fd",
-	.version = hwt_version,
-	.init = hwt_loop_fd_init,
-	.schedule = hwt_subject_schedule,
-	.schedule_at = hwt_subject_schedule_at,
-	.cancel = hwt_subject_cancel,
-	.reschedule = hwt_subject_reschedule,
+	HWT_SUBJECT("loop-fd", hwt_loop_fd_init),
 	.advance = hwt_loop_advance,
-	.destroy = hwt_subject_destroy,
 	.producers_max = 1,
 };

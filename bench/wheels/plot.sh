@@ -1,17 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # plot.sh CSV SVG: draws what `wheels` wrote: CPU of a timeout's life and of waiting, and memory, against the number
-# pending, one curve a wheel.  The picture has no background; its colours can be read on white and on black.
+# pending, one curve a wheel.
 set -u
 csv=$1
 svg=$2
-if ! command -v gnuplot >/dev/null 2>&1; then
-	echo "plot: no gnuplot, no picture"
-	exit 0
-fi
-data=$(mktemp -d)
-trap 'rm -rf "$data"' EXIT
-grey='#768390'
+# shellcheck source=bench/drawing.sh
+. "$(dirname "$0")/../drawing.sh"
 
 # panel NUMBER DELAY FIGURE: a file for each wheel.
 panel() {

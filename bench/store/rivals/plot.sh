@@ -1,17 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# plot.sh CSV SVG: draws what run.sh has measured, a panel a figure, a row a subject, on logarithmic axes.  The picture
-# has no background; its colours can be read on white and on black.
+# plot.sh CSV SVG: draws what run.sh has measured, a panel a figure, a row a subject, on logarithmic axes.
 set -u
 csv=$1
 svg=$2
-if ! command -v gnuplot >/dev/null 2>&1; then
-	echo "plot: no gnuplot, no picture"
-	exit 0
-fi
-data=$(mktemp -d)
-trap 'rm -rf "$data"' EXIT
-grey='#768390'
+# shellcheck source=bench/drawing.sh
+. "$(dirname "$0")/../../drawing.sh"
 
 # panel NUMBER SCENARIO FIGURE LEAST: a file of "value row label colour" for the subjects that have it.  What is less than LEAST,
 # as 0 is, lies at the beginning of the axis.
