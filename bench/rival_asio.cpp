@@ -161,6 +161,7 @@ subject make_subject()
 {
 	subject table = {};
 
+	table.size = sizeof(table);
 	table.name = "asio";
 	table.version = asio_version;
 	table.init = asio_init;

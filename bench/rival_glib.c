@@ -134,6 +134,7 @@ static size_t loop_pending_max(void)
 
 extern const struct subject rival;
 const struct subject rival = {
+	.size = sizeof(struct subject),
 	.name = "glib",
 	.version = loop_version,
 	.init = loop_init,

@@ -159,6 +159,7 @@ static uint64_t event_destroy(void *timer)
 
 extern const struct subject rival;
 const struct subject rival = {
+	.size = sizeof(struct subject),
 	.name = "libevent",
 	.version = event_get_version,
 	.init = event_init,

@@ -256,6 +256,7 @@ static uint64_t loop_destroy(void *timer)
 
 extern const struct subject rival;
 const struct subject rival = {
+	.size = sizeof(struct subject),
 	.name = "libuv",
 	.version = uv_version_string,
 	.init = loop_init,

@@ -4,7 +4,8 @@
  * rival can be built into an object of its own.
  *
  * To add a library, fill in the table in a file of its own and name it in subjects.c.  Either it is linked in, or it is
- * a shared object that exports its table as `rival`, or a program of its own (see program.c for what it prints).
+ * a shared object that exports its table, with its size, as `rival`, or a program of its own (see program.c for what it
+ * prints).
  */
 #ifndef BENCH_SUBJECT_H
 #define BENCH_SUBJECT_H
@@ -31,6 +32,7 @@ typedef void subject_task(void *arg);
 enum subject_rank { RANK_OWN, RANK_MAIN, RANK_OTHER };
 
 struct subject {
+	size_t size; /* of this structure, in the version that the subject was built with */
 	const char *name;
 	const char *(*version)(void);
 

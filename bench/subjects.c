@@ -64,7 +64,11 @@ static const struct subject *load(const struct optional *optional, const char *p
 	object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	subject = object ? dlsym(object, "rival") : NULL;
 	*why = subject ? "" : dlerror();
-	return subject;
+	/* An old one has its functions in other places. */
+	if (!subject || subject->size == sizeof(*subject))
+		return subject;
+	*why = "built for another version of the bench: make bench builds it again";
+	return NULL;
 }
 
 static void say(const struct subject *subject)

@@ -47,6 +47,17 @@ bench=$work/bench
 program() {
 	printf '#!/bin/sh\n%s\n' "$1" >"$work/netty-bench" && chmod +x "$work/netty-bench"
 }
+
+# What was built when the table of a subject was another one is left out, and not called.
+cat >"$work/old.c" <<'END'
+static const char *old(void) { return "old"; }
+const struct { const char *name, *(*calls[15])(void); } rival = { "glib", { old, old, old, old, old, old, old } };
+END
+if ${CC:-cc} -shared -fPIC -o "$work/rival_glib.so" "$work/old.c"; then
+	result bench_skips_old_rivals "$(run -q -r 1 -n 500 -s loop
+		grep -q 'another version' "$work/log" || { echo "it is not said:"; cat "$work/log"; })"
+fi
+
 program 'echo outcome 1 2 3 4 5'
 result bench_takes_programs "$(run -q -r 1 -n 100 -p 1 -S netty -s S1)"
 result bench_finds_wrong_programs "$(program 'echo wrong two ran twice'
