@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Scenarios of timeouts that are cancelled or moved, as most are: S2 schedule and cancel at once, S2w cancel what has
- * reached the wheel, S7 move to a later deadline.
+ * reached the wheel, S2x cancel one of many and schedule another, S7 move to a later deadline.
  *
  * Measured: as in S1 (scenarios_load.c).
  */
@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define REFRESHED 100000
+#define EXCHANGED 200000 /* pending for each producer */
 
 static void churn(struct member *me)
 {
@@ -123,6 +124,91 @@ static void s2w_run(const struct run *run, struct outcome *outcome)
 	(void)run_end(run, load.timer, &account, outcome);
 }
 
+/*
+ * S2x.  Each producer has a window of its own, of which it cancels one at random and schedules another in its place, as
+ * a server does whose requests are answered long before their timeout, in no order.
+ */
+static void exchange(struct member *me, size_t times)
+{
+	const struct load *load = me->shared;
+	const struct subject *subject = load->run->subject;
+	struct handle *handles = load->handles + me->first;
+	uint64_t window = me->end - me->first, accepted = 0, cancelled = 0;
+	struct rng rng = me->rng;
+
+	for (size_t i = 0; i < times && me->error == 0; i++) {
+		struct handle *handle = &handles[(rng_next(&rng) >> 32) * window >> 32];
+		int64_t delay_ns = 60 * NS_PER_S + rng_span(&rng, 60 * NS_PER_S);
+		void *arg = fire_arg(load->base_ns + delay_ns);
+
+		cancelled += subject->cancel(load->timer, handle) == 0;
+		me->error = subject->schedule(load->timer, arg, delay_ns, handle);
+		accepted += me->error == 0;
+	}
+	me->rng = rng;
+	me->accepted += accepted;
+	me->cancelled += cancelled;
+}
+
+/* Until hardly any is where the filling put it. */
+static void exchange_all(struct member *me)
+{
+	exchange(me, 2 * (me->end - me->first));
+}
+
+static void exchange_own(struct member *me)
+{
+	const struct run *run = ((const struct load *)me->shared)->run;
+
+	exchange(me, run->n / run->producers);
+}
+
+static size_t exchange_window(const struct run *run)
+{
+	size_t max = run->subject->pending_max ? run->subject->pending_max() / run->producers : EXCHANGED;
+
+	if (run->n / run->producers < 2 * EXCHANGED)
+		max = max < run->n / run->producers / 2 + 1 ? max : run->n / run->producers / 2 + 1;
+	return max < EXCHANGED ? max : EXCHANGED;
+}
+
+static void s2x_run(const struct run *run, struct outcome *outcome)
+{
+	size_t all = exchange_window(run) * run->producers, times = run->n / run->producers * run->producers;
+	struct load load = { .run = run, .handles = touched(all, sizeof(*load.handles)) };
+	struct phase phase;
+	struct account account;
+	struct team team;
+	size_t before;
+	int64_t cpu_ns;
+
+	load.timer = run_begin(run, fire_task, outcome);
+	if (!load.timer)
+		return;
+	team_start(&team, run->producers, all, run->seed, run->pinned, &load);
+	before = rss_bytes();
+	load.base_ns = now_ns();
+	team_phase(&team, fill_by_delay);
+	settle(run->tick_ns);
+	team_phase(&team, exchange_all);
+	settle(run->tick_ns);
+	load.base_ns = now_ns();
+	cpu_ns = others_cpu_ns();
+	phase = team_phase(&team, exchange_own);
+	settle(run->tick_ns);
+	cpu_ns = others_cpu_ns() - cpu_ns;
+	team_end(&team);
+	account = (struct account){ phase.accepted, phase.cancelled, phase.error };
+	if (!phase.error && phase.accepted - phase.cancelled != all)
+		outcome_wrong(outcome, "%llu pending instead of %zu",
+			      (unsigned long long)(phase.accepted - phase.cancelled), all);
+	outcome_add(outcome, millions_per_s(times, phase.elapsed_ns));
+	outcome_add(outcome, per(phase.cpu_ns, times));
+	outcome_add(outcome, per(cpu_ns, times));
+	outcome_add(outcome, ((double)rss_peak_bytes() - (double)before) / (double)all);
+	(void)run_end(run, load.timer, &account, outcome);
+}
+
 static size_t held(const struct subject *subject)
 {
 	size_t max = subject->pending_max ? subject->pending_max() : REFRESHED;
@@ -217,6 +303,15 @@ const struct scenario scenarios_churn[] = {
 	  .sizes = { 4000000, SIZE_END },
 	  .producers = { 1, 2, 4 },
 	  .rank = RANK_OTHER },
+	{ .name = "S2x",
+	  .title = "cancel one of 200,000 a thread at random and schedule another, delays 60..120 s, tick 1 ms",
+	  .figures = { "Mexchanges/s", "producer ns", "process ns", "peak RSS B/pending" },
+	  .run = s2x_run,
+	  .tick_ns = NS_PER_MS,
+	  .sizes = { 4000000, SIZE_END },
+	  .producers = { 1, 2, 4 },
+	  .rank = RANK_OTHER,
+	  .churn = true },
 	{ .name = "S7",
 	  .title = "move 100,000 timeouts to a later deadline, again and again, tick 1 ms",
 	  .figures = { "Mmoves/s", "producer ns", "process ns" },

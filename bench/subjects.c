@@ -23,13 +23,13 @@ static const struct subject *const broken[] = { &subject_broken_lost, &subject_b
 static struct subject netty = {
 	.name = "netty",
 	.rank = RANK_MAIN,
-	.only = " S1 S1t S1w S2 S2w S3 S3.spread S4 S5 S6 S8.P S8.S1 S8.S2 ",
+	.only = " S1 S1t S1w S2 S2w S2x S3 S3.spread S4 S5 S6 S8.P S8.S1 S8.S2 ",
 };
 static struct subject go = {
 	.name = "go",
 	.rank = RANK_MAIN,
 	.churn_max = 10000000,
-	.only = " S1 S1t S1w S2 S2w S3 S3.spread S4 S5 S6 S7 S8.P S8.S1 S8.S2 ",
+	.only = " S1 S1t S1w S2 S2w S2x S3 S3.spread S4 S5 S6 S7 S8.P S8.S1 S8.S2 ",
 };
 
 static const struct optional {

@@ -102,12 +102,16 @@ END {
 	versus("S1wat", "hwt", "floor", 1, 1, "producer ns/op")
 	versus("S1w", "hwt", "floor", 1, 1, "producer ns/op")
 
-	heading("Churn, times the throughput (S2, S2w)")
+	heading("Churn, times the throughput (S2, S2w, S2x)")
 	for (t = 1; t <= nt; t++)
 		for (p = 1; p <= np; p++)
 			versus("S2", "hwt", "netty", ps[p], ticks[t], "Mpairs/s")
 	for (p = 1; p <= np; p++)
 		versus("S2w", "hwt", "textbook", ps[p], 1, "cancel Mop/s")
+	for (p = 1; p <= np; p++) {
+		versus("S2x", "hwt", "netty", ps[p], 1, "Mexchanges/s")
+		versus("S2x", "hwt", "buckets", ps[p], 1, "Mexchanges/s")
+	}
 
 	heading("Churn, peak RSS beyond that before")
 	for (t = 1; t <= nt; t++)

@@ -28,7 +28,7 @@ must_find() {
 	fi
 }
 
-result bench_load "$(run -q -r 1 -n 5000 -p 2 -S hwt,floor,heap,textbook,buckets -s S1wat,S2w,S7)"
+result bench_load "$(run -q -r 1 -n 5000 -p 2 -S hwt,floor,heap,textbook,buckets -s S1wat,S2w,S2x,S7)"
 result bench_fire "$(run -q -r 1 -n 5000 -S hwt,timerfd,buckets -s S3,S8.S2)"
 result bench_loop "$(run -q -r 1 -n 500 -S loop,loop-fd,tree -s loop)"
 result bench_steady "$(run -q -r 1 -n 2000 -S hwt -s S6,S6c.rate,S6m)"

@@ -2,7 +2,7 @@
 
 package main
 
-// S1, S1w, S2, S2w, S7: as bench/scenarios_load.c and bench/scenarios_churn.c, which say what is measured.
+// S1, S1w, S2, S2w, S2x, S7: as bench/scenarios_load.c and bench/scenarios_churn.c, which say what is measured.
 
 import (
 	"math"
@@ -118,6 +118,42 @@ func s2w(r run) []float64 {
 	demand("cancelled", cancelledBy(team), int64(waves*window))
 	return []float64{all * 1e3 / float64(cancelNs), math.NaN(), all * 1e3 / float64(fillNs), float64(used) / all,
 		float64(rssPeak()-before) / 1e6}
+}
+
+func exchange(handles []*time.Timer, me *member, times int) {
+	window := uint64(me.end - me.first)
+	for i := 0; i < times; i++ {
+		which := me.first + int((me.rng.next()>>32)*window>>32)
+		if handles[which].Stop() {
+			me.cancelled++
+		}
+		handles[which] = time.AfterFunc(time.Duration(60*s+me.rng.span(60*s)), never)
+	}
+}
+
+func s2x(r run) []float64 {
+	times := r.n / r.producers
+	window := times/2 + 1
+	if window > 200000 {
+		window = 200000
+	}
+	all := window * r.producers
+	handles := make([]*time.Timer, all)
+	team := makeTeam(r.producers, all, r.seed)
+	before := rss()
+	phase(team, func(me *member) { fill(handles, me) })
+	settle()
+	phase(team, func(me *member) { exchange(handles, me, 2*window) })
+	settle()
+	used := processCPU()
+	elapsed := phase(team, func(me *member) { exchange(handles, me, times) })
+	settle()
+	used = processCPU() - used
+	demand("cancelled", cancelledBy(team), int64((2*window+times)*r.producers))
+	peak := float64(rssPeak()-before) / float64(all)
+	demand("pending", cancelAll(handles), int64(all))
+	n := float64(times * r.producers)
+	return []float64{n * 1e3 / float64(elapsed), math.NaN(), float64(used) / n, peak}
 }
 
 func s7(r run) []float64 {

@@ -28,7 +28,7 @@ var scenarios = map[string]func(run) []float64{
 	"S1": func(r run) []float64 { return s1(r, false) }, "S1t": func(r run) []float64 { return s1(r, false) },
 	"S8.P": func(r run) []float64 { return s1(r, false) }, "S8.S1": func(r run) []float64 { return s1(r, false) },
 	"S1w": func(r run) []float64 { return s1(r, true) },
-	"S2": s2, "S8.S2": s2, "S2w": s2w, "S7": s7,
+	"S2": s2, "S8.S2": s2, "S2w": s2w, "S2x": s2x, "S7": s7,
 	"S3":        func(r run) []float64 { return s3(r, 0) },
 	"S3.spread": func(r run) []float64 { return s3(r, 100*ms) },
 	"S4":        s4, "S5": s5, "S6": s6,

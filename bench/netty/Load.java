@@ -4,7 +4,7 @@ import io.netty.util.HashedWheelTimer;
 import io.netty.util.Timeout;
 import java.util.concurrent.TimeUnit;
 
-/** S1, S1w, S2, S2w: as bench/scenarios_load.c and bench/scenarios_churn.c, which say what is measured. */
+/** S1, S1w, S2, S2w, S2x: as bench/scenarios_load.c and bench/scenarios_churn.c, which say what is measured. */
 final class Load {
 	private Load() {
 	}
@@ -114,5 +114,44 @@ final class Load {
 		NettyBench.end(timer, team.accepted, team.cancelled);
 		return new double[] { all * 1e3 / cancelNs, (double) cancelCpuNs / all, all * 1e3 / fillNs,
 				      (double) cpu / all, peak };
+	}
+
+	private static void exchange(HashedWheelTimer timer, Timeout[] handles, Measure.Member me, int times) {
+		long window = me.end - me.first, accepted = 0, cancelled = 0;
+		for (int i = 0; i < times; i++) {
+			int which = me.first + (int) ((me.rng.next() >>> 32) * window >>> 32);
+			if (handles[which].cancel())
+				cancelled++;
+			handles[which] = timer.newTimeout(NettyBench.NEVER,
+							  60 * Measure.S + me.rng.span(60 * Measure.S),
+							  TimeUnit.NANOSECONDS);
+			accepted++;
+		}
+		me.accepted += accepted;
+		me.cancelled += cancelled;
+	}
+
+	static double[] s2x(NettyBench.Run run) {
+		int times = run.n / run.producers, window = Math.min(200_000, times / 2 + 1), all = window * run.producers;
+		HashedWheelTimer timer = NettyBench.timer(run);
+		Timeout[] handles = new Timeout[all];
+		Measure.Team team = new Measure.Team(run.producers, all, run.seed);
+		long before = Measure.rss();
+		team.phase(me -> fill(timer, handles, me));
+		Measure.settle(run.tickNs);
+		team.phase(me -> exchange(timer, handles, me, 2 * window));
+		Measure.settle(run.tickNs);
+		long cpu = Measure.othersCpuNs();
+		team.phase(me -> exchange(timer, handles, me, times));
+		Measure.settle(run.tickNs);
+		cpu = Measure.othersCpuNs() - cpu;
+		if (team.accepted - team.cancelled != all)
+			Measure.fail(team.accepted - team.cancelled + " pending instead of " + all);
+		double n = (double) times * run.producers;
+		double[] figures = { n * 1e3 / team.elapsedNs, team.cpuNs / n, cpu / n,
+				     (double) (Measure.rssPeak() - before) / all };
+		team.end();
+		NettyBench.end(timer, team.accepted, team.cancelled);
+		return figures;
 	}
 }

@@ -117,6 +117,8 @@ public final class NettyBench {
 			return Load::s2;
 		case "S2w":
 			return Load::s2w;
+		case "S2x":
+			return Load::s2x;
 		case "S3":
 			return run -> Fire.s3(run, 0);
 		case "S3.spread":
