@@ -4,8 +4,10 @@
  */
 #include "store.h"
 
+#include "../src/store/store.h"
+
 #ifdef HWT_STORE_SQLITE
-#include <sqlite3.h>
+#include "sqlite.h"
 
 #define SYNC_MS 100
 
@@ -115,6 +117,50 @@ TEST(an_idle_process_looks_for_news_seldom)
 	atomic_store(&hwts_test_at, NULL);
 	/* A renewal each 2 s writes the log, and some 60 looks follow.  Looks each 2 ms were a thousand. */
 	CHECK_INT(atomic_load(&looks), <, 60 * (1 + took_ns / HWT_S(1)));
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+static int64_t hints_left(struct sqlite_conn *conn)
+{
+	int64_t left = -1;
+	int rc = 0;
+	sqlite3_stmt *rows = hwts_sqlite_rows(conn, &rc, "select count(*) from @_hint", NOTHING);
+
+	while (hwts_sqlite_next(conn, rows, &rc))
+		left = number_of(rows, 0);
+	CHECK_INT(rc, ==, 0);
+	return left;
+}
+
+/* Those that are a minute old, and 10 that are not. */
+static void leave_hints(struct sqlite_conn *conn, int64_t old)
+{
+	static const char TEXT[] = "with recursive r(i) as (select 1 union all select i + 1 from r where i < ?1)"
+				   " insert into @_hint (id, due_us, shard, len, at_us) select i, 0, 0, 0, ?2 from r";
+	int64_t now_us = hwts_wall_us();
+
+	CHECK_INT(hwts_sqlite_do(conn, NULL, TEXT, WITH(NUMBER(old), NUMBER(now_us - 60 * HWTS_S_US))), ==, 0);
+	CHECK_INT(hwts_sqlite_do(conn, NULL, TEXT, WITH(NUMBER(10), NUMBER(now_us))), ==, 0);
+}
+
+/* 50,000 puts a second leave as many hints, and a process tends the database each third of its lease. */
+TEST(hints_go_as_quickly_as_they_come)
+{
+	hwt_store_config config;
+	struct hwts_conn *conn;
+	hwt_store *store;
+
+	fresh_world();
+	if (!world.sqlite)
+		SKIP("of SQLite");
+	config = store_config();
+	config.lease_ns = HWT_S(600); /* a twelfth of it is the most that tending takes */
+	store = open_with(&config);
+	CHECK_INT(store->engine->connect(store->db, HWTS_CONTROL, &conn), ==, 0);
+	leave_hints(sqlite_conn(conn), 100000);
+	store->engine->tend(conn);
+	CHECK_INT(hints_left(sqlite_conn(conn)), ==, 10);
+	store->engine->disconnect(conn);
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 

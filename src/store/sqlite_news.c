@@ -27,6 +27,8 @@
 #define LOOK_FOR_NS HWT_S(2)
 #define LOOK_EACH_NS HWT_MS(2)
 #define HINT_LIFE_US (10 * HWTS_S_US)
+#define HINTS_A_SLICE 5000
+#define SLICES_MAX 40
 #define DEAD_MEMBER_US (600 * HWTS_S_US)
 
 int hwts_sqlite_hint(struct sqlite_conn *conn, const struct hwts_due *due, int64_t now_us)
@@ -146,27 +148,53 @@ int hwts_sqlite_news(struct hwts_conn *base, bool signalled, hwts_hear *hear, vo
 	return failed == 0 && changed ? read_hints(conn, hear, ctx) : failed;
 }
 
-/* Removes hints that every holder has read, or finds gone; and members that died long ago. */
+/* In a transaction of its own, so that nobody waits for the database for long.  Returns how many it removed. */
+static int remove_hints(struct sqlite_conn *conn, int64_t old_us)
+{
+	int removed = 0, rc;
+
+	if (hwts_sqlite_begin(conn, false) != 0)
+		return 0;
+	rc = hwts_sqlite_do(conn, &removed,
+			    "delete from @_hint where seq in (select seq from @_hint order by seq limit ?1)"
+			    " and at_us < ?2",
+			    WITH(NUMBER(HINTS_A_SLICE), NUMBER(old_us)));
+	return hwts_sqlite_commit(conn, rc) == 0 ? removed : 0;
+}
+
+static void remove_members(struct sqlite_conn *conn, int64_t dead_us)
+{
+	if (hwts_sqlite_begin(conn, false) != 0)
+		return;
+	(void)hwts_sqlite_commit(
+	    conn, hwts_sqlite_do(conn, NULL, "delete from @_member where until_us < ?", WITH(NUMBER(dead_us))));
+}
+
+static bool any(struct sqlite_conn *conn, const char *text, int64_t before_us)
+{
+	int rc = 0;
+	sqlite3_stmt *rows = hwts_sqlite_rows(conn, &rc, text, WITH(NUMBER(before_us)));
+	bool is = hwts_sqlite_next(conn, rows, &rc) && number_of(rows, 0) == 1;
+
+	sqlite3_reset(rows);
+	return is;
+}
+
+/*
+ * Removes hints that every holder has read, or finds gone; and members that died long ago.  At the default lease it
+ * keeps up with 100,000 puts a second; a file whose hints stay grows without end.  It leaves time for the next renewal.
+ */
 void hwts_sqlite_tend(struct hwts_conn *base)
 {
 	struct sqlite_conn *conn = sqlite_conn(base);
 	int64_t old_us = hwts_wall_us() - HINT_LIFE_US, dead_us = hwts_boot_ns() / 1000 - DEAD_MEMBER_US;
-	int rc = 0;
-	sqlite3_stmt *rows = hwts_sqlite_rows(
-	    conn, &rc,
-	    "select exists (select 1 from (select at_us from @_hint order by seq limit 1) where at_us < ?1)"
-	    " or exists (select 1 from @_member where until_us < ?2)",
-	    WITH(NUMBER(old_us), NUMBER(dead_us)));
-	bool any = hwts_sqlite_next(conn, rows, &rc) && number_of(rows, 0) == 1;
+	int64_t enough_ns = hwt_now() + base->db->lease_us * 1000 / 12;
 
-	sqlite3_reset(rows);
-	if (!any || hwts_sqlite_begin(conn, false) != 0)
-		return;
-	rc = hwts_sqlite_do(conn, NULL,
-			    "delete from @_hint where seq in (select seq from @_hint order by seq limit 5000)"
-			    " and at_us < ?",
-			    WITH(NUMBER(old_us)));
-	if (rc == 0)
-		rc = hwts_sqlite_do(conn, NULL, "delete from @_member where until_us < ?", WITH(NUMBER(dead_us)));
-	(void)hwts_sqlite_commit(conn, rc);
+	if (any(conn, "select exists (select 1 from (select at_us from @_hint order by seq limit 1) where at_us < ?1)",
+		old_us))
+		for (int i = 0; i < SLICES_MAX; i++)
+			if (remove_hints(conn, old_us) < HINTS_A_SLICE || hwt_now() > enough_ns)
+				break;
+	if (any(conn, "select exists (select 1 from @_member where until_us < ?1)", dead_us))
+		remove_members(conn, dead_us);
 }
