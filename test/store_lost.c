@@ -7,6 +7,8 @@
 
 #include "../src/store/store.h"
 
+#include <dlfcn.h>
+
 #ifdef HWT_STORE_POSTGRES
 #include "postgres.h"
 #endif
@@ -322,6 +324,118 @@ TEST(a_server_that_was_replaced_is_not_used_any_more)
 	}
 	if (!on_sqlite())
 		return;
+#endif
+	SKIP("of PostgreSQL");
+}
+
+#ifdef HWT_STORE_POSTGRES
+/* At the end of an exchange, or just after it, another connection meets the successor of the server. */
+enum meeting { AT_THE_END = 1, AFTER_IT };
+static _Atomic(struct pg_db *) meets;
+static _Atomic(enum meeting) meeting;
+
+static void meet(enum meeting now)
+{
+	struct pg_db *db = atomic_load(&meets);
+
+	if (db && atomic_load(&meeting) == now) {
+		atomic_store(&meets, NULL);
+		atomic_fetch_add(&db->origin, 1);
+	}
+}
+
+int PQexitPipelineMode(PGconn *conn)
+{
+	int (*real)(PGconn *);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "PQexitPipelineMode");
+	meet(AT_THE_END);
+	return real(conn);
+}
+
+/* An exchange begins by setting it, and ends by taking it back. */
+int PQsetnonblocking(PGconn *conn, int on)
+{
+	int (*real)(PGconn *, int);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "PQsetnonblocking");
+	if (!on)
+		meet(AFTER_IT);
+	return real(conn, on);
+}
+
+/* Puts two while the server is replaced in the midst of it; returns what the call said. */
+static int put_and_meet(hwt_store *store, const char *key, enum meeting when)
+{
+	hwt_store_spec specs[] = { spec_of("a", HWT_S(3600)), spec_of("a", HWT_S(3600)) };
+	struct pg_db *db = (struct pg_db *)store->db;
+	uint64_t here = atomic_load(&db->origin);
+	int rc;
+
+	specs[0].key = key;
+	atomic_store(&meeting, when);
+	atomic_store(&meets, db);
+	rc = hwt_store_put_many(store, specs, 2, NULL);
+	CHECK(atomic_load(&db->origin) == here + 1);
+	CHECK(rc == 0 || strstr(hwt_store_error(), "another server") != NULL);
+	atomic_store(&db->origin, here);
+	return rc;
+}
+#endif
+
+TEST(what_a_server_answers_that_was_replaced_meanwhile_is_not_taken_for_sure)
+{
+#ifdef HWT_STORE_POSTGRES
+	if (!on_sqlite()) {
+		hwt_store *store;
+
+		fresh_world();
+		store = open_store();
+		put(store, "a", HWT_S(3600)); /* ids are drawn, and statements are prepared */
+		/* One exchange, which has committed: it may be lost. */
+		CHECK_INT(put_and_meet(store, NULL, AT_THE_END), ==, ECONNRESET);
+		CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 3);
+		/* With a key the commit is an exchange of its own: it is not sent, and nothing has happened. */
+		for (enum meeting when = AT_THE_END; when <= AFTER_IT; when++) {
+			put(store, "a", HWT_S(3600)); /* connected again */
+			CHECK_INT(put_and_meet(store, "k", when), ==, ENOTCONN);
+			CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 3 + (int)when);
+		}
+		CHECK_CALL(hwt_store_close(store), 0);
+		return;
+	}
+#endif
+	SKIP("of PostgreSQL");
+}
+
+TEST(a_server_of_another_cluster_and_one_that_is_not_known_are_used)
+{
+#ifdef HWT_STORE_POSTGRES
+	if (!on_sqlite()) {
+		hwt_store_info info = HWT_STORE_INFO_INIT;
+		struct hwts_conn *conn = NULL;
+		hwt_store *store;
+		struct pg_db *db;
+		uint64_t here;
+		int64_t id;
+
+		fresh_world();
+		store = open_store();
+		id = put(store, "a", HWT_S(3600));
+		db = (struct pg_db *)store->db;
+		here = atomic_load(&db->origin);
+		/* The url leads elsewhere now, to a cluster with fewer promotions. */
+		atomic_store(&db->origin, (here ^ (UINT64_C(1) << 40)) + 8);
+		put(store, "a", HWT_S(3600));
+		CHECK(atomic_load(&db->origin) == here);
+		/* A server that cannot say what it is. */
+		CHECK_INT(hwts_pool_get(store, &conn), ==, 0);
+		pg_conn(conn)->origin = 0;
+		CHECK_INT(store->engine->get(conn, id, &info), ==, 0);
+		hwts_pool_put(store, conn);
+		CHECK_CALL(hwt_store_close(store), 0);
+		return;
+	}
 #endif
 	SKIP("of PostgreSQL");
 }

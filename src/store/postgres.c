@@ -243,25 +243,31 @@ static int exchange(struct pg_conn *conn, struct pg_step *steps, size_t n, const
 	return rc;
 }
 
-/* A broken connection may still be open, in the middle of an exchange whose end never comes. */
-static int is_usable(const struct pg_conn *conn)
+static int check_replaced(struct pg_conn *conn, int rc)
 {
-	return conn->conn.broken ? hwts_fail(ENOTCONN, "postgresql: the connection broke before") : 0;
+	if (!hwts_pg_is_replaced(conn))
+		return 0;
+	conn->conn.broken = true;
+	return hwts_fail(rc, "postgresql: another server has taken the place of this one");
+}
+
+/* Before an exchange.  A broken connection may still be open, in the middle of one whose end never comes. */
+static int check_usable(struct pg_conn *conn)
+{
+	if (conn->conn.broken)
+		return hwts_fail(ENOTCONN, "postgresql: the connection broke before");
+	return check_replaced(conn, ENOTCONN);
 }
 
 /* 0: all steps have their rc; otherwise the exchange has failed. */
 int hwts_pg_run(struct pg_conn *conn, struct pg_step *steps, size_t n)
 {
 	char(*names)[16] = hwts_alloc(n * sizeof(*names));
-	int rc = names ? is_usable(conn) : ENOMEM;
+	int rc = names ? check_usable(conn) : ENOMEM;
 
 	for (size_t i = 0; i < n; i++) {
 		steps[i].result = NULL;
 		steps[i].rc = 0;
-	}
-	if (rc == 0 && hwts_pg_is_replaced(conn)) {
-		conn->conn.broken = true;
-		rc = hwts_fail(ENOTCONN, "postgresql: another server has taken the place of this one");
 	}
 	(void)PQsetnonblocking(conn->handle, 1);
 	for (size_t i = 0; i < n && rc == 0; i++) {
@@ -271,6 +277,8 @@ int hwts_pg_run(struct pg_conn *conn, struct pg_step *steps, size_t n)
 	}
 	if (rc == 0)
 		rc = exchange(conn, steps, n, (const char(*)[16])names);
+	if (rc == 0)
+		rc = check_replaced(conn, ECONNRESET); /* meanwhile: it may have been sent too late */
 	if (!conn->conn.broken)
 		(void)PQsetnonblocking(conn->handle, 0);
 	free(names);
@@ -322,7 +330,7 @@ int hwts_pg_simple(struct pg_conn *conn, const char *text)
 	int64_t until_ns = hwt_now() + conn->patience_ns;
 	char *sql = hwts_sql(conn->conn.db, text);
 	PGresult *result = NULL;
-	int rc = is_usable(conn), failed = 0;
+	int rc = check_usable(conn), failed = 0;
 
 	if (!sql)
 		return ENOMEM;
@@ -337,5 +345,7 @@ int hwts_pg_simple(struct pg_conn *conn, const char *text)
 			failed = hwts_pg_error(conn, result, "execute");
 		PQclear(result);
 	}
-	return rc ? rc : failed;
+	if (rc == 0)
+		rc = failed ? failed : check_replaced(conn, ECONNRESET);
+	return rc;
 }

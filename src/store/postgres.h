@@ -34,19 +34,19 @@
 /* The database's clock in microseconds.  It is volatile: in a condition it must stand in a materialized query. */
 #define PG_NOW "(select (extract(epoch from clock_timestamp()) * 1000000)::bigint us)"
 
+struct pg_host {
+	const char *name, *address, *port; /* "": not given */
+};
+
 /*
  * The server that a store is on, as far as it can be told: its timeline, which each promotion of a standby raises, and
  * in the upper half what tells this cluster from others.  A server that was cut off while another took its place may
  * come back, and still believes that it writes; what it is told then is lost.  So a store that has met the newer one
  * uses no connection to the older.
  *
- *   relaxed: each exchange asks, and asks again each second that it waits; one that was under way when the newer
- *            server was met may have been sent before, too
+ *   relaxed: each exchange asks before it is sent, again each second that it waits, and once it is answered; what was
+ *            answered before the newer server was met may have been sent to the older one, too
  */
-struct pg_host {
-	const char *name, *address, *port; /* "": not given */
-};
-
 struct pg_db {
 	struct hwts_db db;
 	PQconninfoOption *options;
