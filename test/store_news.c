@@ -6,6 +6,8 @@
 
 #include "../src/store/store.h"
 
+#include <dlfcn.h>
+
 #ifdef HWT_STORE_SQLITE
 #include "sqlite.h"
 
@@ -161,6 +163,84 @@ TEST(hints_go_as_quickly_as_they_come)
 	store->engine->tend(conn);
 	CHECK_INT(hints_left(sqlite_conn(conn)), ==, 10);
 	store->engine->disconnect(conn);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/*
+ * A process that can have no inotify: there is a limit of them, and systems without
+ */
+
+static atomic_bool no_inotify;
+
+int inotify_init1(int flags); /* <sys/inotify.h> is not on each system */
+
+int inotify_init1(int flags)
+{
+	int (*real)(int);
+
+	if (atomic_load(&no_inotify)) {
+		errno = EMFILE;
+		return -1;
+	}
+	*(void **)&real = dlsym(RTLD_NEXT, "inotify_init1");
+	return real(flags);
+}
+
+static void count_news(void *ctx, const struct hwts_due *due)
+{
+	CHECK_INT(due->id, >, 0);
+	++*(unsigned *)ctx;
+}
+
+/* A process listens again whenever it takes shards. */
+TEST(to_listen_again_passes_over_no_news)
+{
+	for (int without = 0; without < 2; without++) {
+		hwt_store *store, *other;
+		struct hwts_conn *conn = NULL;
+		struct hwts_shard_row shard = { .shard = 1024 };
+		unsigned heard = 0;
+		int64_t again_ns;
+
+		fresh_world();
+		if (!world.sqlite)
+			SKIP("of SQLite");
+		atomic_store(&no_inotify, without == 1);
+		store = holder(HWT_S(600));
+		other = open_store();
+		CHECK_INT(store->engine->connect(store->db, HWTS_CONTROL, &conn), ==, 0);
+		CHECK_INT(store->engine->listen(conn, NULL, 0, true), ==, 0);
+		CHECK((store->engine->news_fd(conn) < 0) == (without == 1));
+		put(other, "a", HWT_S(3));
+		CHECK_INT(store->engine->listen(conn, &shard, 1, true), ==, 0);
+		CHECK_INT(store->engine->news(conn, true, count_news, &heard, &again_ns), ==, 0);
+		CHECK_INT(heard, ==, 1);
+		CHECK_INT(again_ns, >, 0); /* another look, in any case */
+		CHECK_INT(again_ns, <=, HWT_MS(20));
+		store->engine->disconnect(conn);
+		CHECK_CALL(hwt_store_close(other), 0);
+		CHECK_CALL(hwt_store_close(store), 0);
+	}
+	atomic_store(&no_inotify, false);
+}
+
+TEST(news_is_heard_without_inotify)
+{
+	hwt_store *store, *other;
+
+	fresh_world();
+	if (!world.sqlite)
+		SKIP("of SQLite");
+	atomic_store(&no_inotify, true);
+	store = holder(HWT_S(600)); /* no look-ahead finds them */
+	other = open_store();
+	for (unsigned i = 0; i < 5; i++) {
+		atomic_store(&ran, 0);
+		put(other, "a", HWT_MS(5));
+		CHECK(wait_count(&ran, 1));
+	}
+	atomic_store(&no_inotify, false);
+	CHECK_CALL(hwt_store_close(other), 0);
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 

@@ -51,7 +51,8 @@ struct sqlite_conn {
 	bool has_turn, full;
 	int64_t patience_ns;
 	/* control: */
-	int inotify;
+	bool listens;
+	int inotify;        /* -1: none, so it looks for news by the clock */
 	int64_t hints_read; /* seq of the last hint that was read */
 	int64_t written_ns; /* when inotify last told that the log was written */
 	int data_version;

@@ -72,17 +72,22 @@ static void watch(struct sqlite_conn *conn)
 }
 #endif
 
-/* Before the first take: hints from here on are news. */
+/*
+ * Before each take.  Hints that are left after the first one are news; without inotify it looks for them each 20 ms.
+ */
 int hwts_sqlite_listen(struct hwts_conn *base, const struct hwts_shard_row *shards, size_t n, bool on)
 {
 	struct sqlite_conn *conn = sqlite_conn(base);
+	int rc;
 
 	(void)shards;
 	(void)n;
-	if (!on || conn->inotify >= 0)
+	if (!on || conn->listens)
 		return 0;
 	watch(conn);
-	return last_hint(conn, &conn->hints_read);
+	rc = last_hint(conn, &conn->hints_read);
+	conn->listens = rc == 0;
+	return rc;
 }
 
 int hwts_sqlite_news_fd(struct hwts_conn *base)
