@@ -128,4 +128,33 @@ TEST(an_end_under_an_epoch_that_is_over_ends_nothing)
 	tear_down();
 }
 
+/* The same fence, in the transaction that a task was given. */
+TEST(a_transaction_under_an_epoch_that_is_over_is_rolled_back)
+{
+	static const enum hwts_how hows[] = { HWTS_AT, HWTS_DONE };
+	struct hwts_conn *conn = NULL;
+	struct hwts_want want;
+	void *handle;
+
+	set_up();
+	want = begin(EPOCH);
+	REQUIRE(want.row != NULL);
+	execute("update @_timeout set epoch = epoch + 1");
+	CHECK_INT(fence.store->engine->connect(fence.store->db, HWTS_TASK, &conn), ==, 0);
+	for (size_t i = 0; i < HWTS_COUNT(hows); i++) {
+		want.row->how = hows[i];
+		CHECK_INT(fence.store->engine->open_run(conn, &handle), ==, 0);
+		CHECK_INT(fence.store->engine->close_run(conn, want.row), ==, ESTALE);
+		CHECK(!conn->broken);
+		CHECK_INT(state(), ==, HWT_STORE_RUNNING);
+	}
+	execute("update @_timeout set epoch = epoch - 1");
+	CHECK_INT(fence.store->engine->open_run(conn, &handle), ==, 0);
+	CHECK_INT(fence.store->engine->close_run(conn, want.row), ==, 0);
+	CHECK(wait_gone(fence.store, fence.id));
+	free(want.row);
+	fence.store->engine->disconnect(conn);
+	tear_down();
+}
+
 STORE_MAIN(NULL)

@@ -1,0 +1,857 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The engines by hand, and what stands between them and the threads: what a whole store hides because other means make
+ * up for it, and what takes a pooler or a server that is not there.
+ *
+ * This program has functions of its own in front of a few of libpq: one says that the server is another one, others
+ * that a pooler is in between.
+ */
+#include "store.h"
+
+#include "../src/store/store.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <poll.h>
+
+#ifdef HWT_STORE_SQLITE
+#include "sqlite.h"
+#endif
+#ifdef HWT_STORE_POSTGRES
+#include "postgres.h"
+#endif
+
+/*
+ * SQL of the test's own
+ */
+
+static void run_sqlite(const char *text, char *out, size_t size)
+{
+#ifdef HWT_STORE_SQLITE
+	sqlite3 *db = NULL;
+	sqlite3_stmt *rows = NULL;
+
+	REQUIRE(sqlite3_open(world.url + strlen("sqlite:"), &db) == SQLITE_OK);
+	sqlite3_busy_timeout(db, 10000);
+	CHECK_INT(sqlite3_prepare_v2(db, text, -1, &rows, NULL), ==, SQLITE_OK);
+	if (sqlite3_step(rows) == SQLITE_ROW && sqlite3_column_text(rows, 0))
+		(void)snprintf(out, size, "%s", (const char *)sqlite3_column_text(rows, 0));
+	CHECK_INT(sqlite3_finalize(rows), ==, SQLITE_OK);
+	sqlite3_close(db);
+#else
+	(void)text;
+	(void)out;
+	(void)size;
+#endif
+}
+
+static void run_postgres(const char *text, char *out, size_t size)
+{
+#ifdef HWT_STORE_POSTGRES
+	PGconn *conn = PQconnectdb(getenv("HWT_STORE_URL") + 3);
+	PGresult *result = PQexec(conn, text);
+
+	if (PQresultStatus(result) != PGRES_TUPLES_OK && PQresultStatus(result) != PGRES_COMMAND_OK) {
+		fprintf(stderr, "    %s: %s", text, PQresultErrorMessage(result));
+		CHECK_INT(PQresultStatus(result), ==, PGRES_TUPLES_OK);
+	}
+	if (PQntuples(result) > 0)
+		(void)snprintf(out, size, "%s", PQgetvalue(result, 0, 0));
+	PQclear(result);
+	PQfinish(conn);
+#else
+	(void)text;
+	(void)out;
+	(void)size;
+#endif
+}
+
+/* The first value of a statement as a number, 0 if there is none. */
+__attribute__((format(printf, 1, 2))) static int64_t sql(const char *format, ...)
+{
+	char text[512], out[64] = "";
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (world.sqlite)
+		run_sqlite(text, out, sizeof(out));
+	else
+		run_postgres(text, out, sizeof(out));
+	return strtoll(out, NULL, 10);
+}
+
+/*
+ * What both engines use
+ */
+
+TEST(a_statement_has_the_prefix_in_each_place)
+{
+	struct hwts_db db = { .prefix = "ab" };
+	char *text = hwts_sql(&db, "select @_x from @_y, '@'");
+
+	CHECK(strcmp(text, "select ab_x from ab_y, 'ab'") == 0);
+	free(text);
+}
+
+TEST(a_row_keeps_its_key_and_its_data_apart)
+{
+	struct hwts_row *row = hwts_row_make("key", 3, "data", 4), *next;
+
+	CHECK(strcmp(row->key, "key") == 0);
+	CHECK(row->len == 4 && memcmp(row->data, "data", 4) == 0);
+	next = hwts_row_make(NULL, 0, "ignored", 0);
+	CHECK(!next->key && !next->data && next->len == 0);
+	row->next = next;
+	hwts_rows_free(row);
+}
+
+/* Each process draws a thousand ids at a time, and many put one timeout and end. */
+TEST(ids_in_steps_of_a_thousand_are_spread_over_all_shards)
+{
+	struct hwts_kind_row kind = { .id = 3, .shards = 8 };
+	unsigned counts[8] = { 0 };
+
+	for (int64_t i = 0; i < 800; i++) {
+		int32_t shard = hwts_shard_of(&kind, 1 + i * 1000);
+
+		REQUIRE(shard >= 3 * HWTS_SHARDS_MAX && shard < 3 * HWTS_SHARDS_MAX + 8);
+		counts[shard % HWTS_SHARDS_MAX]++;
+	}
+	for (int i = 0; i < 8; i++)
+		CHECK_INT(counts[i], >, 50);
+}
+
+/*
+ * Kinds
+ */
+
+static void register_plain(hwt_store *store, const char *name)
+{
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+
+	kind.name = name;
+	kind.task = count_run;
+	CHECK_CALL(hwt_store_register(store, &kind), 0);
+}
+
+TEST(what_a_kind_leaves_open_is_as_the_header_says)
+{
+	hwt_store_config config;
+	hwt_store_kind wish = HWT_STORE_KIND_INIT;
+	const struct hwts_kind *kind;
+	hwt_store *store;
+
+	fresh_world();
+	store = open_store();
+	register_plain(store, "a");
+	kind = store->kinds;
+	CHECK_INT(kind->row.shards, ==, 8);
+	CHECK_INT(kind->row.mode, ==, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_INT(kind->row.horizon_us, ==, 5000000);
+	CHECK_INT(kind->max_attempts, ==, 20);
+	CHECK_INT(kind->concurrency, >=, 1024); /* all threads */
+	CHECK_INT(kind->backoff_us, ==, 1000000);
+	CHECK_INT(kind->backoff_max_us, ==, INT64_C(3600000000));
+	wish.name = "short";
+	wish.task = count_run;
+	wish.backoff_ns = HWT_S(10);
+	wish.backoff_max_ns = HWT_S(2);
+	CHECK_CALL(hwt_store_register(store, &wish), 0);
+	CHECK_INT(kind->next->backoff_us, ==, 2000000); /* never more than the most */
+	CHECK_CALL(hwt_store_close(store), 0);
+	/* 2/3 of the lease is the least horizon. */
+	config = store_config();
+	config.lease_ns = HWT_S(30);
+	store = open_with(&config);
+	register_plain(store, "b");
+	CHECK_INT(store->kinds->row.horizon_us, ==, 20000000);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* News may name any shard. */
+TEST(a_shard_that_a_kind_does_not_have_is_not_found)
+{
+	static const int32_t others[] = { 8, 1023, 1024, -1024 };
+	hwt_store *store;
+	int32_t first;
+
+	fresh_world();
+	store = open_store();
+	register_plain(store, "a");
+	first = store->kinds->row.id * HWTS_SHARDS_MAX;
+	for (int32_t i = 0; i < 8; i++) {
+		CHECK(hwts_shard(store, first + i, NULL) == &store->kinds->shards[i]);
+		CHECK_INT(store->kinds->shards[i].id, ==, first + i);
+	}
+	for (size_t i = 0; i < HWTS_COUNT(others); i++)
+		CHECK(!hwts_shard(store, first + others[i], NULL));
+	CHECK(!hwts_shard(store, -1 - first, NULL));
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(the_first_registration_of_a_kind_settles_it)
+{
+	struct hwts_kind_row made = { .shards = 3, .mode = HWTS_MODE_OPEN, .horizon_us = 5000000 },
+			     first = { .shards = 9, .mode = 1, .horizon_us = 7000000 },
+			     second = { .shards = 2, .mode = 2, .horizon_us = 9000000 }, out = { .id = -7 };
+	struct hwts_conn *conn = NULL;
+	hwt_store *store;
+
+	fresh_world();
+	store = open_store();
+	CHECK_INT(hwts_pool_get(store, &conn), ==, 0);
+	CHECK_INT(store->engine->kind(conn, "a", NULL, &out), ==, ENOENT);
+	CHECK_INT(out.id, ==, -7);
+	CHECK_INT(store->engine->kind(conn, "a", &made, &out), ==, 0);
+	CHECK_INT(out.mode, ==, HWTS_MODE_OPEN);
+	CHECK_INT(store->engine->kind(conn, "a", &first, &out), ==, 0);
+	for (int i = 0; i < 2; i++) {
+		CHECK_INT(out.shards, ==, 3);
+		CHECK_INT(out.mode, ==, 1);
+		CHECK_INT(out.horizon_us, ==, 7000000);
+		CHECK_INT(store->engine->kind(conn, "a", &second, &out), ==, 0);
+	}
+	CHECK_INT(sql("select count(*) from %s_shard", world.schema), ==, 3);
+	hwts_pool_put(store, conn);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+enum { MAKERS = 4, MADE = 15 };
+
+struct maker {
+	hwt_store *store;
+	unsigned number;
+	int32_t same[MADE];
+};
+
+static atomic_uint makers_ready;
+
+static void *make_kinds(void *arg)
+{
+	struct maker *maker = arg;
+	struct hwts_kind_row make = { .shards = 2, .mode = HWTS_MODE_OPEN, .horizon_us = 5000000 }, out;
+	struct hwts_conn *conn = NULL;
+	char name[32];
+
+	CHECK_INT(maker->store->engine->connect(maker->store->db, HWTS_CALL, &conn), ==, 0);
+	atomic_fetch_add(&makers_ready, 1);
+	while (atomic_load(&makers_ready) < MAKERS)
+		sleep_ns(HWT_US(50));
+	for (unsigned i = 0; i < MADE; i++) {
+		(void)snprintf(name, sizeof(name), "same %u", i);
+		CHECK_INT(maker->store->engine->kind(conn, name, &make, &out), ==, 0);
+		maker->same[i] = out.id;
+		(void)snprintf(name, sizeof(name), "own %u.%u", maker->number, i);
+		CHECK_INT(maker->store->engine->kind(conn, name, &make, &out), ==, 0);
+	}
+	maker->store->engine->disconnect(conn);
+	return NULL;
+}
+
+TEST(kinds_that_are_made_at_once_are_made_once_each)
+{
+	struct maker makers[MAKERS];
+	pthread_t threads[MAKERS];
+
+	fresh_world();
+	atomic_store(&makers_ready, 0);
+	for (unsigned i = 0; i < MAKERS; i++) {
+		makers[i] = (struct maker){ .store = open_store(), .number = i }; /* as processes: each its own turn */
+		CHECK_INT(pthread_create(&threads[i], NULL, make_kinds, &makers[i]), ==, 0);
+	}
+	for (unsigned i = 0; i < MAKERS; i++)
+		CHECK_INT(pthread_join(threads[i], NULL), ==, 0);
+	for (unsigned i = 0; i < MAKERS; i++) {
+		CHECK(memcmp(makers[i].same, makers[0].same, sizeof(makers[0].same)) == 0);
+		CHECK_CALL(hwt_store_close(makers[i].store), 0);
+	}
+	CHECK_INT(sql("select count(*) from %s_kind", world.schema), ==, MADE + MAKERS * MADE);
+	CHECK_INT(sql("select count(*) from %s_shard", world.schema), ==, 2 * (MADE + MAKERS * MADE));
+}
+
+/*
+ * The tables
+ */
+
+TEST(tables_of_an_older_version_are_brought_up_to_date)
+{
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	hwt_store *store;
+	int64_t id;
+
+	fresh_world();
+	store = open_store();
+	id = put(store, "a", HWT_S(1000));
+	CHECK_CALL(hwt_store_close(store), 0);
+	(void)sql("update %s_meta set version = 0", world.schema);
+	store = open_store();
+	CHECK_INT(sql("select version from %s_meta", world.schema), ==, HWTS_VERSION);
+	CHECK_CALL(hwt_store_get(store, id, &info), 0);
+	CHECK(put(store, "a", HWT_S(1000)) != id);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(leases_of_an_earlier_boot_are_over)
+{
+	hwt_store *store;
+
+	fresh_world();
+	if (!world.sqlite)
+		SKIP("of SQLite: PostgreSQL has a clock of its own");
+	CHECK_CALL(hwt_store_close(open_store()), 0);
+	(void)sql("insert into %s_member values ('dead', 1, %" PRId64 ", '')", world.schema, INT64_MAX / 2);
+	store = open_store();
+	CHECK_INT(sql("select count(*) from %s_member", world.schema), ==, 1);
+	CHECK_CALL(hwt_store_close(store), 0);
+	(void)sql("update %s_meta set boot = 'another'", world.schema);
+	store = open_store();
+	CHECK_INT(sql("select count(*) from %s_member", world.schema), ==, 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/*
+ * Connections and descriptors
+ */
+
+static unsigned idle_connections(const hwt_store *store)
+{
+	unsigned n = 0;
+
+	for (const struct hwts_conn *conn = store->idle; conn; conn = conn->next)
+		n++;
+	return n;
+}
+
+TEST(some_connections_of_calls_are_kept_and_used_again)
+{
+	enum { AT_ONCE = 20, KEPT = 16 };
+	struct hwts_conn *conns[AT_ONCE], *first;
+	hwt_store *store;
+
+	fresh_world();
+	store = open_store();
+	first = store->idle;
+	CHECK_INT(idle_connections(store), ==, 1);
+	for (int i = 0; i < 5; i++)
+		put(store, "a", HWT_S(1000));
+	CHECK(store->idle == first && idle_connections(store) == 1);
+	for (int i = 0; i < AT_ONCE; i++)
+		CHECK_INT(hwts_pool_get(store, &conns[i]), ==, 0);
+	CHECK(conns[0] == first);
+	CHECK_INT(idle_connections(store), ==, 0);
+	for (int round = 0; round < 3; round++) {
+		for (int i = round == 0 ? 0 : AT_ONCE - KEPT; i < AT_ONCE; i++)
+			hwts_pool_put(store, conns[i]);
+		CHECK_INT(idle_connections(store), ==, KEPT);
+		for (int i = AT_ONCE - KEPT; i < AT_ONCE; i++)
+			CHECK_INT(hwts_pool_get(store, &conns[i]), ==, 0);
+		CHECK_INT(idle_connections(store), ==, 0);
+	}
+	conns[AT_ONCE - 1]->broken = true;
+	for (int i = AT_ONCE - KEPT; i < AT_ONCE; i++)
+		hwts_pool_put(store, conns[i]);
+	CHECK_INT(idle_connections(store), ==, KEPT - 1);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_connection_that_the_server_closed_while_it_was_idle_spoils_no_call)
+{
+#ifdef HWT_STORE_POSTGRES
+	if (!on_sqlite()) {
+		hwt_store *store;
+		struct pollfd fd;
+
+		fresh_world();
+		store = open_store();
+		put(store, "a", HWT_S(1000));
+		fd = (struct pollfd){ .fd = PQsocket(pg_conn(store->idle)->handle), .events = POLLRDHUP };
+		(void)sql("select pg_terminate_backend(%d)", PQbackendPID(pg_conn(store->idle)->handle));
+		CHECK_INT(poll(&fd, 1, (int)(PATIENCE_NS / 1000000)), ==, 1);
+		put(store, "a", HWT_S(1000));
+		CHECK_CALL(hwt_store_close(store), 0);
+		return;
+	}
+#endif
+	SKIP("of PostgreSQL");
+}
+
+/* How many are open; *inherited of them would be open in a program that this one executes. */
+static unsigned descriptors(unsigned *inherited)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	REQUIRE(folder != NULL);
+	*inherited = 0;
+	for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+		int flags = fcntl(atoi(entry->d_name), F_GETFD);
+
+		if (entry->d_name[0] == '.' || atoi(entry->d_name) == dirfd(folder))
+			continue;
+		n++;
+		*inherited += flags >= 0 && !(flags & FD_CLOEXEC);
+	}
+	closedir(folder);
+	return n;
+}
+
+TEST(a_store_leaves_no_descriptor_open_and_none_to_other_programs)
+{
+	unsigned before = 0, after, inherited_before, inherited;
+
+	fresh_world();
+	for (int round = 0; round < 2; round++) { /* in the first one the libraries settle */
+		hwt_store *store;
+
+		before = descriptors(&inherited_before);
+		store = open_store();
+		register_plain(store, "a");
+		CHECK_CALL(hwt_store_start(store), 0);
+		CHECK(wait_gone(store, put(store, "a", 0)));
+		CHECK_INT(descriptors(&inherited), >, before);
+		CHECK_INT(inherited, ==, inherited_before);
+		CHECK_CALL(hwt_store_stop(store), 0);
+		CHECK_CALL(hwt_store_start(store), 0);
+		CHECK_CALL(hwt_store_close(store), 0);
+	}
+	after = descriptors(&inherited);
+	CHECK_INT(after, ==, before);
+}
+
+/*
+ * A start that fails
+ */
+
+static int fail_to_look(struct hwts_conn *conn, struct hwts_look *look)
+{
+	(void)conn;
+	(void)look;
+	return hwts_fail(EIO, "the look of this test fails");
+}
+
+TEST(a_start_that_fails_leaves_no_lease_behind)
+{
+	const struct hwts_engine *real;
+	struct hwts_engine engine;
+	unsigned inherited, before = 0;
+	hwt_store *store;
+
+	fresh_world();
+	store = open_store();
+	register_plain(store, "a");
+	real = store->engine;
+	engine = *real;
+	engine.look = fail_to_look;
+	store->engine = &engine;
+	for (int i = 0; i < 3; i++) {
+		CHECK_CALL(hwt_store_start(store), EIO);
+		CHECK_INT(sql("select count(*) from %s_member", world.schema), ==, 0);
+		if (i ==
+		    0) /* SQLite keeps descriptors of a file that another connection has open, and uses them again */
+			before = descriptors(&inherited);
+	}
+	CHECK_INT(descriptors(&inherited), ==, before);
+	store->engine = real;
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_gone(store, put(store, "a", 0)));
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/*
+ * News
+ */
+
+struct heard {
+	char text[512];
+	bool end;
+};
+
+static void note_news(void *ctx, const struct hwts_due *due)
+{
+	struct heard *heard = ctx;
+	size_t at = strlen(heard->text);
+
+	if (due->id == 99)
+		heard->end = true;
+	else
+		(void)snprintf(heard->text + at, sizeof(heard->text) - at, "%" PRId64 ":%" PRId64 ":%d:%u ", due->id,
+			       due->due_us, (int)due->shard, (unsigned)due->len);
+}
+
+/* Reads news until that of the timeout 99, which is the last. */
+static void read_news(hwt_store *store, struct hwts_conn *conn, struct heard *heard)
+{
+	int64_t again_ns, give_up_ns = hwt_now() + PATIENCE_NS;
+
+	*heard = (struct heard){ .end = false };
+	while (!heard->end && hwt_now() < give_up_ns) {
+		CHECK_INT(store->engine->news(conn, true, note_news, heard, &again_ns), ==, 0);
+		sleep_ns(HWT_US(100));
+	}
+	CHECK(heard->end);
+}
+
+TEST(notifications_are_read_as_they_were_written_and_others_are_ignored)
+{
+#ifdef HWT_STORE_POSTGRES
+	if (!on_sqlite()) {
+		static const char *const sent[][2] = {
+			{ "5:100:7", "5:100:1024:7 " },
+			{ "5:100:7,6:200:0", "5:100:1024:7 6:200:1024:0 " },
+			{ "5:100", "" },
+			{ "5:100:", "" },
+			{ "5,100,7", "" },
+			{ "5:100:7;6:200:8", "5:100:1024:7 " },
+			{ "0:1:1,-3:1:1,7:1:1", "7:1:1024:1 " },
+			{ "5:100:99999999999", "5:100:1024:1048576 " },
+			{ "5:100:-4", "5:100:1024:0 " },
+			{ "9223372036854775808:-9223372036854775809:1",
+			  "9223372036854775807:-9223372036854775808:1024:1 " },
+			{ "r", "-1:0:0:0 " },
+			{ "", "" },
+		};
+		struct hwts_shard_row shard = { .shard = 1024 };
+		struct hwts_conn *conn = NULL;
+		struct heard heard;
+		hwt_store *store;
+
+		fresh_world();
+		store = open_store();
+		CHECK_INT(store->engine->connect(store->db, HWTS_CONTROL, &conn), ==, 0);
+		CHECK_INT(store->engine->listen(conn, &shard, 1, true), ==, 0);
+		for (size_t i = 0; i < HWTS_COUNT(sent); i++) {
+			(void)sql("select pg_notify('%s_1024', '%s')", world.schema, sent[i][0]);
+			(void)sql("select pg_notify('%s_1024', '99:1:1')", world.schema);
+			read_news(store, conn, &heard);
+			if (strcmp(heard.text, sent[i][1]) != 0) {
+				fprintf(stderr, "    %s: %s\n", sent[i][0], heard.text);
+				CHECK(strcmp(heard.text, sent[i][1]) == 0);
+			}
+		}
+		(void)sql("select pg_notify('%s_members', '')", world.schema);
+		(void)sql("select pg_notify('%s_1024', '99:1:1')", world.schema);
+		read_news(store, conn, &heard);
+		CHECK(strcmp(heard.text, "0:0:0:0 ") == 0);
+		store->engine->disconnect(conn);
+		CHECK_CALL(hwt_store_close(store), 0);
+		return;
+	}
+#endif
+	SKIP("of PostgreSQL");
+}
+
+/* -1: read the window again. */
+TEST(hints_that_were_removed_before_they_were_read_are_told)
+{
+	struct hwts_conn *conn = NULL;
+	struct heard heard;
+	int64_t again_ns;
+	hwt_store *store;
+
+	fresh_world();
+	if (!world.sqlite)
+		SKIP("of SQLite");
+	store = open_store();
+#define HINT(id)                                                                                                       \
+	(void)sql("insert into %s_hint (id, due_us, shard, len, at_us) values (%d, 100, 1024, 7, 0)", world.schema, id)
+	HINT(1);
+	CHECK_INT(store->engine->connect(store->db, HWTS_CONTROL, &conn), ==, 0);
+	CHECK_INT(store->engine->listen(conn, NULL, 0, true), ==, 0);
+	HINT(5);
+	HINT(99);
+	read_news(store, conn, &heard);
+	CHECK(strcmp(heard.text, "5:100:1024:7 ") == 0);
+	HINT(6);
+	(void)sql("delete from %s_hint", world.schema);
+	HINT(7);
+	HINT(99);
+	read_news(store, conn, &heard);
+	CHECK(strcmp(heard.text, "-1:0:0:0 7:100:1024:7 ") == 0);
+	HINT(8);
+	(void)sql("delete from %s_hint", world.schema);
+	heard = (struct heard){ .end = false };
+	CHECK_INT(store->engine->news(conn, true, note_news, &heard, &again_ns), ==, 0);
+	CHECK(strcmp(heard.text, "-1:0:0:0 ") == 0);
+	store->engine->disconnect(conn);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* A look-ahead comes each 200 s: it finds none of them. */
+TEST(what_another_process_puts_far_ahead_and_in_great_numbers_is_told_to_the_holder)
+{
+	enum { MANY = 600 };
+	hwt_store_config config;
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store_spec specs[MANY];
+	hwt_store *store, *other;
+
+	fresh_world();
+	config = store_config();
+	config.lease_ns = HWT_S(600);
+	store = open_with(&config);
+	kind.name = "a";
+	kind.task = count_run;
+	kind.shards = 1; /* one notification, longer than PostgreSQL takes */
+	CHECK_CALL(hwt_store_register(store, &kind), 0);
+	atomic_store(&ran, 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_held(store, 1));
+	other = open_with(&config);
+	for (int i = 0; i < MANY; i++)
+		specs[i] = spec_of("a", HWT_MS(1500));
+	CHECK_CALL(hwt_store_put_many(other, specs, MANY, NULL), 0);
+	put(other, "a", HWT_MS(1500));
+	CHECK(wait_count(&ran, MANY + 1));
+	CHECK_CALL(hwt_store_close(other), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* The notification is lost, and the row lies behind the mark of the holder: its look-ahead finds it, not the net. */
+TEST(what_another_process_reschedules_into_the_window_is_found_without_news)
+{
+	unsigned rescued = atomic_load(&hwts_test_rescued);
+	hwt_store *store, *other;
+	int64_t id;
+
+	fresh_world();
+	if (world.sqlite)
+		SKIP("a hint of SQLite is a row of the same transaction");
+	store = open_store();
+	register_plain(store, "a");
+	atomic_store(&ran, 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_held(store, 8));
+	other = open_store();
+	id = put(other, "a", HWT_S(3600));
+	sleep_ms(1500); /* the look-ahead, each third of the lease of 2 s, has passed the time to come */
+	atomic_store(&hwts_test_deaf, true);
+	CHECK_CALL(hwt_store_reschedule(other, id, HWT_MS(2500)), 0);
+	CHECK(wait_count(&ran, 1));
+	atomic_store(&hwts_test_deaf, false);
+	CHECK_INT(atomic_load(&hwts_test_rescued), ==, rescued);
+	CHECK_CALL(hwt_store_close(other), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/*
+ * PostgreSQL: what goes over the wire, and the connections
+ */
+
+#ifdef HWT_STORE_POSTGRES
+static atomic_int server_version;   /* what servers say that they are; 0: the truth */
+static atomic_int sessions_differ;  /* a pooler: so many times two connections have met different backends */
+static _Atomic(PGconn *) first_met; /* a pooler in transaction mode: the backend that others will meet */
+static atomic_bool pooler;
+
+#define REAL(name) (*(void **)&real = dlsym(RTLD_NEXT, name))
+
+int PQserverVersion(const PGconn *conn)
+{
+	int (*real)(const PGconn *);
+	int version = atomic_load(&server_version);
+
+	REAL("PQserverVersion");
+	return version ? version : real(conn);
+}
+
+int PQbackendPID(const PGconn *conn)
+{
+	int (*real)(const PGconn *);
+
+	REAL("PQbackendPID");
+	return real(conn) + (atomic_load(&pooler) ? 1 : 0);
+}
+
+PGresult *PQexec(PGconn *conn, const char *text)
+{
+	PGresult *(*real)(PGconn *, const char *);
+
+	REAL("PQexec");
+	if (!atomic_load(&pooler) || !strstr(text, "pg_backend_pid"))
+		return real(conn, text);
+	if (!atomic_load(&first_met))
+		atomic_store(&first_met, conn);
+	if (conn != atomic_load(&first_met) && atomic_fetch_sub(&sessions_differ, 1) <= 0)
+		return real(atomic_load(&first_met), "select pg_backend_pid()");
+	return real(conn, text);
+}
+
+/* What an attempt to open a store says. */
+static int open_through_pooler(int differ, char *error, size_t size)
+{
+	hwt_store_config config = store_config();
+	hwt_store *store = NULL;
+	int rc;
+
+	atomic_store(&first_met, NULL);
+	atomic_store(&sessions_differ, differ);
+	atomic_store(&pooler, true);
+	rc = hwt_store_open(&store, world.url, &config, error, size);
+	atomic_store(&pooler, false);
+	if (rc == 0)
+		CHECK_CALL(hwt_store_close(store), 0);
+	return rc;
+}
+#endif
+
+TEST(a_pooler_in_transaction_mode_is_refused_and_one_in_session_mode_is_not)
+{
+#ifdef HWT_STORE_POSTGRES
+	if (!on_sqlite()) {
+		char error[256] = "";
+
+		fresh_world();
+		CHECK_INT(open_through_pooler(0, error, sizeof(error)), ==, ENOTSUP);
+		CHECK(strstr(error, "transaction mode") != NULL);
+		CHECK_INT(open_through_pooler(3, error, sizeof(error)), ==, ENOTSUP); /* the others were busy */
+		CHECK_INT(open_through_pooler(INT32_MAX, error, sizeof(error)), ==, 0);
+		return;
+	}
+#endif
+	SKIP("of PostgreSQL");
+}
+
+TEST(a_server_that_is_too_old_is_refused)
+{
+#ifdef HWT_STORE_POSTGRES
+	if (!on_sqlite()) {
+		hwt_store_config config;
+		hwt_store *store = NULL;
+		char error[256] = "";
+
+		fresh_world();
+		config = store_config();
+		atomic_store(&server_version, 120017);
+		CHECK_CALL(hwt_store_open(&store, world.url, &config, error, sizeof(error)), ENOTSUP);
+		CHECK(strstr(error, "version 12, 13 is needed") != NULL);
+		atomic_store(&server_version, 130000);
+		CHECK_CALL(hwt_store_open(&store, world.url, &config, error, sizeof(error)), 0);
+		atomic_store(&server_version, 0);
+		CHECK_CALL(hwt_store_close(store), 0);
+		return;
+	}
+#endif
+	SKIP("of PostgreSQL");
+}
+
+#ifdef HWT_STORE_POSTGRES
+static void check_settings(hwt_store *store, enum hwts_role role, const char *want)
+{
+	struct hwts_conn *conn = NULL;
+	PGresult *result = NULL;
+
+	CHECK_INT(store->engine->connect(store->db, role, &conn), ==, 0);
+	CHECK_INT(
+	    hwts_pg_one(pg_conn(conn),
+			"select concat_ws(' ', current_setting('idle_in_transaction_session_timeout'),"
+			" current_setting('lock_timeout'), current_setting('statement_timeout'),"
+			" current_setting('default_transaction_isolation'), current_setting('synchronous_commit'),"
+			" current_setting('enable_seqscan'), current_setting('client_encoding'))",
+			NULL, &result),
+	    ==, 0);
+	if (strcmp(PQgetvalue(result, 0, 0), want) != 0) {
+		fprintf(stderr, "    role %d: %s\n", (int)role, PQgetvalue(result, 0, 0));
+		CHECK(strcmp(PQgetvalue(result, 0, 0), want) == 0);
+	}
+	PQclear(result);
+	store->engine->disconnect(conn);
+}
+
+static void check_option(PGconn *handle, const char *name, const char *want)
+{
+	PQconninfoOption *options = PQconninfo(handle), *option = options;
+
+	while (option->keyword && strcmp(option->keyword, name) != 0)
+		option++;
+	CHECK(option->val && strcmp(option->val, want) == 0);
+	PQconninfoFree(options);
+}
+#endif
+
+/* Whatever the role, the database or the url have set. */
+TEST(a_connection_waits_no_longer_than_its_part_can_bear)
+{
+#ifdef HWT_STORE_POSTGRES
+	if (!on_sqlite()) {
+		hwt_store *store;
+		PGconn *handle;
+
+		fresh_world();
+		(void)snprintf(world.url, sizeof(world.url),
+			       "%s client_encoding=LATIN1 keepalives_idle=11 options='-c statement_timeout=50s"
+			       " -c default_transaction_isolation=serializable'",
+			       getenv("HWT_STORE_URL"));
+		store = open_store(); /* its lease is 2 s */
+		check_settings(store, HWTS_CALL, "2s 10s 0 read committed on off UTF8");
+		check_settings(store, HWTS_CONTROL, "2s 1s 0 read committed off off UTF8");
+		check_settings(store, HWTS_BEGIN, "2s 200ms 0 read committed on off UTF8");
+		check_settings(store, HWTS_END, "2s 10s 0 read committed off off UTF8");
+		check_settings(store, HWTS_TASK, "2s 10s 0 read committed on on UTF8");
+		handle = pg_conn(store->idle)->handle;
+		check_option(handle, "connect_timeout", "5");
+		check_option(handle, "tcp_user_timeout", "2000");
+		check_option(handle, "keepalives_idle", "11"); /* the url's own counts */
+		check_option(handle, "keepalives_interval", "2");
+		CHECK_CALL(hwt_store_close(store), 0);
+		return;
+	}
+#endif
+	SKIP("of PostgreSQL");
+}
+
+TEST(parameters_and_results_of_postgresql_are_what_was_given)
+{
+#ifdef HWT_STORE_POSTGRES
+	if (!on_sqlite()) {
+		static const int64_t numbers[] = { 1, -1, INT64_MAX }, read[] = { -5, -7, -9, 1, 0, 32767 };
+		static const char want[] = "-9223372036854775808|-2147483648|t|null||00ff|1,-1,9223372036854775807|0|t,"
+					   "f|\\x61,null,\\x";
+		static const char *const texts[] = { "a", NULL, "" };
+		struct pg_args args = { .n = 0 };
+		PGresult *result = NULL;
+		struct hwts_conn *conn;
+		hwt_store *store;
+
+		fresh_world();
+		store = open_store();
+		CHECK_INT(hwts_pool_get(store, &conn), ==, 0);
+		hwts_pg_int8(&args, INT64_MIN);
+		hwts_pg_int4(&args, INT32_MIN);
+		hwts_pg_bool(&args, true);
+		hwts_pg_text(&args, NULL);
+		hwts_pg_text(&args, "");
+		hwts_pg_bytes(&args, "\0\xff", 2);
+		PG_INT8S(&args, 3, numbers[i]);
+		hwts_pg_array(&args, PG_INT4, 0);
+		PG_BOOLS(&args, 2, i == 0);
+		PG_BYTEAS(&args, 3, texts[i], texts[i] ? strlen(texts[i]) : 0);
+		CHECK_INT(hwts_pg_one(pg_conn(conn),
+				      "select concat_ws('|', $1::bigint, $2::int, $3::bool, coalesce($4::text, 'null'),"
+				      " $5::text, encode($6::bytea, 'hex'), array_to_string($7::bigint[], ','),"
+				      " coalesce(array_length($8::int[], 1), 0), array_to_string($9::bool[], ','),"
+				      " array_to_string($10::bytea[], ',', 'null'))",
+				      &args, &result),
+			  ==, 0);
+		if (result && strcmp(PQgetvalue(result, 0, 0), want) != 0)
+			fprintf(stderr, "    %s\n", PQgetvalue(result, 0, 0));
+		CHECK(result && strcmp(PQgetvalue(result, 0, 0), want) == 0);
+		PQclear(result);
+		CHECK_INT(hwts_pg_one(pg_conn(conn),
+				      "select (-5)::smallint, (-7)::int, (-9)::bigint, true, null::int,"
+				      " 32767::smallint",
+				      NULL, &result),
+			  ==, 0);
+		for (int i = 0; result && i < (int)HWTS_COUNT(read); i++)
+			CHECK_INT(hwts_pg_get(result, 0, i), ==, read[i]);
+		PQclear(result);
+		hwts_pool_put(store, conn);
+		CHECK_CALL(hwt_store_close(store), 0);
+		return;
+	}
+#endif
+	SKIP("of PostgreSQL");
+}
+
+STORE_MAIN(NULL)
