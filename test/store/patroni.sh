@@ -1,6 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# patroni.sh PROGRAM ARGUMENT...: runs a program with a cluster of its own, three PostgreSQL nodes under Patroni and one etcd, all on loopback.
+# patroni.sh PROGRAM ARGUMENT...: runs a program with a cluster of its own, three PostgreSQL nodes under Patroni and one etcd.
+#
+# As root on Linux each node has a network namespace of its own, and so have etcd and the program; a bridge joins them.  HWT_CLUSTER_CUT is then 1.
+# Where namespaces are refused all is on loopback, and no node can be cut off.
 #
 # HWT_STORE_URL names all three nodes and asks for the one that writes; HWT_CLUSTER_NODES has the url of each alone.  HWT_CLUSTER_CTL is a command:
 #
@@ -8,6 +11,8 @@
 #     stop N    SIGSTOP to all of them: the kernel goes on to answer for them, and nobody else does
 #     wake N    SIGCONT to PostgreSQL, and not to Patroni
 #     start N   starts it again
+#     cut N     from now on all of its packets are dropped, in both directions, and nobody is told
+#     join N    no longer
 #
 # Synchronous mode: a commit waits until one standby has it, and only that one may be promoted.  The settings are those that doc/store.md
 # recommends, but for the watchdog: what stops a node must kill it before its Patroni goes on.  Everything belongs to an unprivileged user and
@@ -41,11 +46,15 @@ if ! $as_user test -x "$folder"; then
 	folder=$(mktemp -d /tmp/hwtha-XXXXXX) || exit 1
 fi
 etcd=
+net=hwtha$$
 clean_up() {
 	for n in 1 2 3; do
 		[ ! -x "$folder/ctl" ] || "$folder/ctl" kill $n
 	done
 	[ -z "$etcd" ] || kill -KILL "$etcd"
+	for n in 0 1 2 3; do
+		ip netns del $net-$n 2>/dev/null
+	done
 	if [ -n "${HWT_CLUSTER_LOGS:-}" ]; then
 		cp "$folder"/*.log "$HWT_CLUSTER_LOGS"
 	fi
@@ -54,6 +63,34 @@ clean_up() {
 trap clean_up EXIT
 trap 'exit 129' HUP INT TERM
 chmod 755 "$folder"
+
+# Namespace 0 has the bridge, etcd and the program.  Nobody asks for addresses (ARP), so nobody hears that a node cannot be reached.
+join_node() { # N
+	node=$net-$1 mac=02:00:00:00:00:0
+	ip netns add "$node" && ip -n "$node" link set lo up &&
+		ip link add eth0 netns "$node" address "$mac$1" type veth peer name "node$1" netns $net-0 &&
+		ip -n "$node" addr add "10.77.0.$1/24" dev eth0 && ip -n "$node" link set eth0 up &&
+		ip -n $net-0 link set "node$1" master bridge up &&
+		ip -n $net-0 neigh replace "10.77.0.$1" lladdr "$mac$1" dev bridge nud permanent || return 1
+	for other in 1 2 3 9; do
+		ip -n "$node" neigh replace 10.77.0.$other lladdr $mac$other dev eth0 nud permanent || return 1
+	done
+}
+join_all() {
+	[ "$(id -u)" -eq 0 ] && ip netns add $net-0 && ip -n $net-0 link set lo up &&
+		ip -n $net-0 link add bridge address 02:00:00:00:00:09 type bridge &&
+		ip -n $net-0 addr add 10.77.0.9/24 dev bridge && ip -n $net-0 link set bridge up &&
+		join_node 1 && join_node 2 && join_node 3
+}
+address() { # N
+	if [ -n "$hub" ]; then echo "10.77.0.$1"; else echo 127.0.0.1; fi
+}
+hub='' HWT_CLUSTER_CUT=''
+if join_all 2>"$folder/net.log"; then
+	hub="ip netns exec $net-0" HWT_CLUSTER_CUT=1
+else
+	echo "# no network namespaces, so no node can be cut off: $(tail -n 1 "$folder/net.log")"
+fi
 
 # Eight ports that are free now: etcd's two, then those of PostgreSQL and Patroni for each node.
 # shellcheck disable=SC2046 # words
@@ -71,10 +108,10 @@ for n in 1 2 3; do
 		scope: hwt
 		name: node$n
 		restapi:
-		  listen: 127.0.0.1:$(echo "$rest" | cut -d, -f$n)
-		  connect_address: 127.0.0.1:$(echo "$rest" | cut -d, -f$n)
+		  listen: $(address $n):$(echo "$rest" | cut -d, -f$n)
+		  connect_address: $(address $n):$(echo "$rest" | cut -d, -f$n)
 		etcd3:
-		  host: 127.0.0.1:$client
+		  host: $(address 9):$client
 		bootstrap:
 		  dcs:
 		    ttl: 20
@@ -103,16 +140,16 @@ for n in 1 2 3; do
 		    - data-checksums
 		    - no-instructions
 		postgresql:
-		  listen: 127.0.0.1:$port
-		  connect_address: 127.0.0.1:$port
+		  listen: $(address $n):$port
+		  connect_address: $(address $n):$port
 		  data_dir: $folder/$n/data
 		  bin_dir: $bin
 		  pgpass: $folder/$n/pgpass
 		  parameters:
 		    unix_socket_directories: ''
 		  pg_hba:
-		    - host all all 127.0.0.1/32 trust
-		    - host replication all 127.0.0.1/32 trust
+		    - host all all samenet trust
+		    - host replication all samenet trust
 		  authentication:
 		    superuser: { username: hwt, password: hwt }
 		    replication: { username: hwt, password: hwt }
@@ -141,16 +178,18 @@ stop) all STOP; all STOP ;;
 wake) pid=\$(head -1 "\$node/data/postmaster.pid") && kill -CONT \$(ps -o pid= --ppid "\$pid") "\$pid" ;;
 start)
 	cd / && rm -f "\$node/pid"
-	$as_user setsid patroni "\$node/yml" </dev/null >>"$folder/node\$2.log" 2>&1 &
+	${hub:+ip netns exec $net-\$2} $as_user setsid patroni "\$node/yml" </dev/null >>"$folder/node\$2.log" 2>&1 &
 	echo \$! >"\$node/pid"
 	;;
+cut) ip -n $net-0 link set node\$2 nomaster ;;
+join) ip -n $net-0 link set node\$2 master bridge ;;
 esac
 :
 END
 chmod 755 "$folder/ctl"
 # shellcheck disable=SC2086 # a command
-(cd / && exec $as_user etcd --name hwt --data-dir "$folder/etcd/data" --listen-client-urls "http://127.0.0.1:$client" \
-	--advertise-client-urls "http://127.0.0.1:$client" --listen-peer-urls "http://127.0.0.1:$peer" \
+(cd / && exec $hub $as_user etcd --name hwt --data-dir "$folder/etcd/data" --listen-client-urls "http://$(address 9):$client" \
+	--advertise-client-urls "http://$(address 9):$client" --listen-peer-urls "http://127.0.0.1:$peer" \
 	--initial-advertise-peer-urls "http://127.0.0.1:$peer" --initial-cluster "hwt=http://127.0.0.1:$peer" \
 	--unsafe-no-fsync --log-level error </dev/null >"$folder/etcd.log" 2>&1) &
 etcd=$!
@@ -158,19 +197,19 @@ for n in 1 2 3; do
 	"$folder/ctl" start $n
 done
 
-hosts=127.0.0.1,127.0.0.1,127.0.0.1
+hosts=$(address 1),$(address 2),$(address 3)
 HWT_CLUSTER_NODES=
 for n in 1 2 3; do
-	HWT_CLUSTER_NODES="$HWT_CLUSTER_NODES${HWT_CLUSTER_NODES:+;}host=127.0.0.1 port=$(echo "$ports" | cut -d, -f$n) user=hwt dbname=postgres connect_timeout=2"
+	HWT_CLUSTER_NODES="$HWT_CLUSTER_NODES${HWT_CLUSTER_NODES:+;}host=$(address $n) port=$(echo "$ports" | cut -d, -f$n) user=hwt dbname=postgres connect_timeout=2"
 done
 HWT_STORE_URL="pg:host=$hosts port=$ports user=hwt dbname=postgres target_session_attrs=read-write connect_timeout=2"
 HWT_CLUSTER_CTL=$folder/ctl
-export HWT_STORE_URL HWT_CLUSTER_NODES HWT_CLUSTER_CTL
+export HWT_STORE_URL HWT_CLUSTER_NODES HWT_CLUSTER_CTL HWT_CLUSTER_CUT
 
 tries=0
-until [ "$("$bin/psql" "${HWT_STORE_URL#pg:}" -Atc "select count(*) from pg_stat_replication where state = 'streaming'" 2>/dev/null)" = 2 ]; do
+until [ "$($hub "$bin/psql" "${HWT_STORE_URL#pg:}" -Atc "select count(*) from pg_stat_replication where state = 'streaming' and application_name like 'node%'" 2>/dev/null)" = 2 ]; do
 	tries=$((tries + 1))
 	[ $tries -lt 300 ] || { tail -n 5 "$folder"/*.log; exit 1; }
 	sleep 0.2
 done
-"$@"
+$hub "$@"

@@ -10,7 +10,7 @@ torture: $(if $(STORE),$(BUILD)/test/torture) ## libhwt-store while processes an
 		test/run.sh $(BUILD) test/store/torture.sh,@echo 'torture: libhwt-store is not built')
 
 # Not a part of the gate; Patroni and etcd are installed by hand (Debian: patroni, etcd-server).
-torture-ha: $(if $(STORE),$(BUILD)/test/torture) ## the same on three nodes under Patroni, five minutes
+torture-ha: $(if $(STORE),$(BUILD)/test/torture) ## the same on three nodes under Patroni, six minutes
 	$(if $(STORE),test/run.sh $(BUILD) test/store/torture_ha.sh,@echo 'torture-ha: libhwt-store is not built')
 
 ifneq ($(STORE),)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fail-overs of a cluster (test/store/patroni.sh): each takes the node that writes, by SIGKILL of all its processes or
- * by SIGSTOP, waits until another one writes, brings the first back, and waits until the cluster is whole again.
+ * Fail-overs of a cluster (test/store/patroni.sh): each takes the node that writes, by SIGKILL of all its processes, by
+ * SIGSTOP, or by dropping its packets, waits until another one writes, brings the first back, and waits until the
+ * cluster is whole again.
  *
  * HWT_CLUSTER_NODES  the urls of the nodes, each for itself
- * HWT_CLUSTER_CTL    a command: kill N, stop N, wake N, start N
+ * HWT_CLUSTER_CTL    a command: kill N, stop N, wake N, start N, cut N, join N
+ * HWT_CLUSTER_CUT    1: it knows cut and join
  *
  * The log has `away WHAT` before it is done and `back` when a node writes again: in between is the cluster's own time.
  * history.pl says how much longer nothing ran.
@@ -17,7 +19,7 @@
 #define SLOW_US INT64_C(90000000) /* a step that takes longer has failed */
 #define APART_US INT64_C(100000)  /* between two looks */
 
-static const char *const fail_overs[] = { "kill", "kill", "stop", "kill", "kill", "kill" };
+static const char *const fail_overs[] = { "kill", "stop", "kill", "cut", "kill", "kill", "kill" };
 
 enum phase { MENDING, CALM, AWAY, OFF, WOKEN };
 
@@ -101,18 +103,28 @@ static unsigned writer_but(unsigned but)
 	return node;
 }
 
+/* A node that is being copied streams, too, under another name. */
+static const char streaming[] =
+    "select count(*) from pg_stat_replication where state = 'streaming' and application_name like 'node%'";
+
 static bool is_whole(void)
 {
 	unsigned writer = writer_but(NODES);
 
-	return writer < NODES &&
-	       ask(writer, "select count(*) from pg_stat_replication where state = 'streaming'") == NODES - 1 &&
+	return writer < NODES && ask(writer, streaming) == NODES - 1 &&
 	       ask(writer, "select count(*) from pg_stat_replication where sync_state in ('sync', 'quorum')") == 1;
+}
+
+static const char *way(void)
+{
+	const char *how = fail_overs[cluster.done], *cuts = getenv("HWT_CLUSTER_CUT");
+
+	return strcmp(how, "cut") == 0 && (cuts == NULL || cuts[0] != '1') ? "stop" : how;
 }
 
 static void take_away(struct torture *torture)
 {
-	const char *how = fail_overs[cluster.done];
+	const char *how = way();
 
 	cluster.victim = writer_but(NODES);
 	if (cluster.victim == NODES)
@@ -134,7 +146,7 @@ static void is_back(struct torture *torture)
 /* A frozen server first wakes up without its Patroni, and believes that it writes; then comes what a watchdog does. */
 static void bring_back(struct torture *torture)
 {
-	if (strcmp(fail_overs[cluster.done], "stop") == 0) {
+	if (strcmp(way(), "stop") == 0) {
 		if (cluster.phase == OFF) {
 			control(torture, "wake");
 			enter(WOKEN);
@@ -142,7 +154,8 @@ static void bring_back(struct torture *torture)
 		}
 		control(torture, "kill");
 	}
-	control(torture, "start");
+	/* One that was cut off has found out that it may not write any more. */
+	control(torture, strcmp(way(), "cut") == 0 ? "join" : "start");
 	history(torture->log, "node %u is back", cluster.victim + 1);
 	cluster.done++;
 	enter(MENDING);

@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# torture_ha.sh: the torture of test/store/torture.h on a cluster of its own (patroni.sh), whose writing node is killed five times and frozen once.
+# torture_ha.sh: the torture of test/store/torture.h on a cluster of its own (patroni.sh), whose writing node is killed five times, frozen
+# once, and cut off once.
 #
 # Nothing that was accepted may be lost, and nothing may run twice but as its mode allows: history.pl judges, and says how long nothing ran around
-# each fail-over beside the cluster's own time.  Some five minutes.  HWT_SEED: to repeat a run as far as a machine can.  The logs of a run that
+# each fail-over beside the cluster's own time.  Some six minutes.  HWT_SEED: to repeat a run as far as a machine can.  The logs of a run that
 # fails stay, those of the cluster among them.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -12,13 +13,13 @@ cd "$(dirname "$0")/../.." || exit 1
 BUILD=${BUILD:-build}
 
 if [ "${1:-}" = inside ]; then # FOLDER, with a cluster
-	exec "$BUILD/test/torture" -u "$HWT_STORE_URL" -d "$2" -t 330 -s "${HWT_SEED:-$(($(date +%s) % 1000000))}"
+	exec "$BUILD/test/torture" -u "$HWT_STORE_URL" -d "$2" -t 380 -s "${HWT_SEED:-$(($(date +%s) % 1000000))}"
 fi
 
 folder=$(mktemp -d /tmp/hwttorture-XXXXXX)
 mkdir "$folder/cluster"
 export BUILD HWT_CLUSTER_LOGS="$folder/cluster"
-timeout 480 test/store/patroni.sh "$0" inside "$folder" >"$folder/said" 2>&1
+timeout 540 test/store/patroni.sh "$0" inside "$folder" >"$folder/said" 2>&1
 status=$?
 if grep '^1\.\.0 # SKIP' "$folder/said"; then
 	rm -rf "$folder"
