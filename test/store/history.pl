@@ -326,11 +326,11 @@ sub fail_overs {
 		my ($from, $to, $what) = @$away;
 		my ($quiet, $longest) = ($from, [$from, $from]);
 		for my $begin (grep { $_ > $from && $_ < $to + 30_000_000 } @begins) {
-			$longest = [$quiet, $begin] if $begin > $to && $begin - $quiet > $longest->[1] - $longest->[0];
+			$longest = [$quiet, $begin] if $begin - $quiet > $longest->[1] - $longest->[0];
 			$quiet = $begin;
 		}
 		printf "# %s: another node writes after %.2f s; nothing ran for %.2f s, %.2f s of them beyond that\n",
-			$what, ($to - $from) / 1e6, ($longest->[1] - $longest->[0]) / 1e6, ($longest->[1] - $to) / 1e6;
+			$what, ($to - $from) / 1e6, ($longest->[1] - $longest->[0]) / 1e6, max(0, $longest->[1] - $to) / 1e6;
 	}
 }
 
