@@ -69,7 +69,8 @@
  *      as many as are pending: before a lane takes more memory it takes back what was cancelled in its queue.  Only
  *      those with a finaliser wait for the worker in any case.  What is cancelled while it waits for a task thread
  *      stays there until one is free, or the worker hands over more: fewer than 4096, or than twice as many as have
- *      waited there pending.  In steady state no call allocates.
+ *      waited there pending.  In steady state no call allocates.  Some seconds after a burst the
+ *      worker gives back to the system what it does not need (hwt_timer_trim).
  *   G6 a slow task delays others and loses none.  The worker catches up tick by tick, then takes in what was scheduled
  *      meanwhile.  A thread that schedules faster than that delays the threads of its own lane, and no others.
  *
@@ -89,6 +90,7 @@
  *     hwt_timer_next_unprocessed  any                          yes                            yes: this is its use
  *     hwt_timer_advance           any but itself (EBUSY)       EBUSY                          ECANCELED
  *     hwt_timer_next              any but hwt_timer_advance    EBUSY                          ECANCELED
+ *     hwt_timer_trim              any but hwt_timer_advance    EDEADLK                        ECANCELED
  *     hwt_timer_fd                any                          yes; the first call: EBUSY     ECANCELED
  *     hwt_timer_destroy           none, and none afterwards    EDEADLK                        yes
  *
@@ -164,7 +166,7 @@ typedef struct hwt_timer hwt_timer;
 /*
  * A handle names one timeout.  It is a value: copy it, share it, keep it.  Until its timer is destroyed it never
  * dangles: once the timeout has ended, every call with the handle is harmless and says so, even when the memory behind
- * it serves a later timeout.  Two handles are equal when both members are.
+ * it serves a later timeout or has gone back to the system.  Two handles are equal when both members are.
  */
 typedef struct hwt_timeout {
 	void *entry;
@@ -196,7 +198,7 @@ typedef enum hwt_state {
 	HWT_RUNNING,   /* its task is running, or has been handed to the executor */
 	HWT_EXPIRED,   /* its task has returned */
 	HWT_CANCELLED, /* cancelled by hwt_cancel*, or by hwt_timer_stop */
-	HWT_RETIRED    /* ended; its memory serves a later timeout, how it ended is no longer known */
+	HWT_RETIRED    /* ended; its memory serves a later timeout or was given back, how it ended is no longer known */
 } hwt_state;
 
 /*
@@ -708,6 +710,22 @@ HWT_API int hwt_timer_advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns
  * Cost     a mutex and a look at all lanes.
  */
 HWT_API int hwt_timer_next(hwt_timer *timer, int64_t *next_ns);
+
+/*
+ * Gives memory that no timeout needs now back to the system.  Without this call the worker does it by itself some
+ * seconds after a burst.  A timer in the caller's loop gives memory back in this call only.
+ *
+ * Records go back in slabs of 2 MiB of which none holds a timeout; what a thread has set aside stays.  The memory of
+ * the wheel goes back if no timeout waits in it, that of the queues if these are empty.  What was cancelled since the
+ * last tick, or the last advance, may count as still there.  Addresses stay with the timer, so handles remain harmless.
+ *
+ * Threads  any.  Waits for the worker, but not for longer than a second.  With HWT_CALLER_DRIVEN as hwt_timer_advance,
+ *          and the caller does the work.
+ * Returns  0; EINVAL; EDEADLK in a task of the timer; ECANCELED after stop; EBUSY: the worker does it later, because it
+ *          is in a task or very busy, or an advance is in progress and nothing was done.
+ * Cost     some 20 ns for each free record, and for each slab a system call.
+ */
+HWT_API int hwt_timer_trim(hwt_timer *timer);
 
 /*
  * A descriptor that poll, epoll and their like find readable when hwt_timer_advance has something to do: also after

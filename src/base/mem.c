@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #ifdef HWT_TEST
 _Atomic(hwt_mem_refuses *) hwt_test_mem_refuses;
@@ -47,6 +48,51 @@ void *hwt_mem_zeroed(size_t align, size_t size)
 	return memory;
 }
 
+/* One page fault and one TLB entry then serve 40,000 records.  If the system refuses, that only costs speed. */
+static void want_huge(void *memory, size_t size)
+{
+#ifdef MADV_HUGEPAGE
+	(void)madvise(memory, size, MADV_HUGEPAGE);
+#else
+	(void)memory;
+	(void)size;
+#endif
+}
+
+void hwt_mem_reuse(void *memory, size_t size)
+{
+	int before = errno;
+
+	want_huge(memory, size);
+	errno = before;
+}
+
+bool hwt_mem_give_back(void *memory, size_t size)
+{
+#ifdef MADV_DONTNEED
+	int before = errno;
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)memory, end = begin + size;
+	char *pages = (char *)memory + (-begin & (page - 1));
+	bool given;
+
+	end &= ~(page - 1);
+	if ((uintptr_t)pages >= end)
+		return false;
+#ifdef MADV_NOHUGEPAGE
+	/* Otherwise the kernel may fill up a huge page for the one small page of it that is touched again. */
+	if (size >= HWT_HUGE_PAGE)
+		(void)madvise(pages, end - (uintptr_t)pages, MADV_NOHUGEPAGE);
+#endif
+	given = madvise(pages, end - (uintptr_t)pages, MADV_DONTNEED) == 0;
+	errno = before;
+	return given;
+#else
+	(void)memory;
+	(void)size;
+	return false;
+#endif
+}
+
 void *hwt_mem_block(size_t align, size_t size)
 {
 	int before = errno;
@@ -54,11 +100,8 @@ void *hwt_mem_block(size_t align, size_t size)
 
 	HWT_ASSERT(size % align == 0);
 	memory = hwt_mem_refused() ? NULL : aligned_alloc(align, size);
-#ifdef MADV_HUGEPAGE
-	/* One page fault and one TLB entry then serve 40,000 records.  If the system refuses, that only costs speed. */
 	if (memory != NULL && align >= HWT_HUGE_PAGE)
-		(void)madvise(memory, size, MADV_HUGEPAGE);
-#endif
+		want_huge(memory, size);
 	errno = before;
 	return memory;
 }

@@ -25,6 +25,15 @@ void *hwt_mem_block(size_t align, size_t size);
 
 void hwt_mem_free(void *memory);
 
+/*
+ * Gives the pages of a block, or of a part of it, back to the system; the block stays.  Then the pages read as zeros,
+ * or as before if the system does otherwise.  Returns false if it refuses, as for locked memory.  errno stays.
+ */
+bool hwt_mem_give_back(void *memory, size_t size);
+
+/* Asks for huge pages again, for a block of hwt_mem_block that was given back. */
+void hwt_mem_reuse(void *memory, size_t size);
+
 /* Returns true if a test wants an allocation that does not go through this file to fail.  Otherwise false. */
 bool hwt_mem_refused(void);
 

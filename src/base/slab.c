@@ -3,6 +3,21 @@
 #include "base/slab.h"
 #include "base/mem.h"
 
+/* Relaxed: one thread at a time writes, and no other data depends on the number. */
+static void set_bytes(struct hwt_slabs *slabs, size_t bytes)
+{
+	atomic_store_explicit(&slabs->bytes, bytes, memory_order_relaxed);
+}
+
+void hwt_slabs_adopt(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind, struct hwt_slab *slab)
+{
+	slab->next = slabs->newest;
+	slabs->newest = slab;
+	slabs->carve = slab_begin(slab, kind);
+	slabs->carve_end = slab_end(slab, kind);
+	set_bytes(slabs, slabs_bytes(slabs) + slab->bytes);
+}
+
 bool hwt_slabs_grow(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind)
 {
 	size_t size = slabs->next_size == 0 ? kind->first : slabs->next_size, bytes = size + kind->extra;
@@ -10,23 +25,61 @@ bool hwt_slabs_grow(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind)
 
 	if (slab == NULL)
 		return false;
-	slab->next = slabs->newest;
 	slab->bytes = bytes;
-	slabs->newest = slab;
-	slabs->carve = slab_begin(slab, kind);
-	slabs->carve_end = slab_end(slab, kind);
-	/* Relaxed: one thread at a time writes, and no other data depends on the number. */
-	atomic_store_explicit(&slabs->bytes, slabs_bytes(slabs) + bytes, memory_order_relaxed);
+	hwt_slabs_adopt(slabs, kind, slab);
 	slabs->next_size = size < kind->last ? size * 2 : size;
 	return true;
 }
 
-void hwt_slabs_destroy(struct hwt_slabs *slabs)
+struct hwt_slab *hwt_slabs_take_out(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind, struct hwt_slab **link)
 {
-	while (slabs->newest != NULL) {
-		struct hwt_slab *slab = slabs->newest;
+	struct hwt_slab *slab = *link;
 
-		slabs->newest = slab->next;
+	*link = slab->next;
+	if (link == &slabs->newest)
+		slabs->carve = slabs->carve_end = *link != NULL ? slab_end(*link, kind) : NULL;
+	set_bytes(slabs, slabs_bytes(slabs) - slab->bytes);
+	return slab;
+}
+
+struct hwt_slab *hwt_slabs_restart(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind)
+{
+	struct hwt_slab *newest = slabs->newest, *others = newest->next;
+
+	newest->next = NULL;
+	slabs->carve = slab_begin(newest, kind);
+	slabs->carve_end = slab_end(newest, kind);
+	set_bytes(slabs, newest->bytes);
+	return others;
+}
+
+unsigned hwt_slabs_release(struct hwt_slab **slabs, unsigned max)
+{
+	unsigned n = 0;
+
+	for (; n < max && *slabs != NULL; n++) {
+		struct hwt_slab *slab = *slabs;
+
+		*slabs = slab->next;
+		/* The allocator alone might keep it. */
+		(void)hwt_mem_give_back(slab, slab->bytes);
 		hwt_mem_free(slab);
 	}
+	return n;
+}
+
+void hwt_slabs_free(struct hwt_slab *slabs)
+{
+	while (slabs != NULL) {
+		struct hwt_slab *slab = slabs;
+
+		slabs = slab->next;
+		hwt_mem_free(slab);
+	}
+}
+
+void hwt_slabs_destroy(struct hwt_slabs *slabs)
+{
+	hwt_slabs_free(slabs->newest);
+	slabs->newest = NULL;
 }

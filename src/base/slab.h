@@ -6,7 +6,7 @@
  *
  *   Slabs double from a first size to a last one, so that an owner with few units stays small and one with many rarely
  *   allocates.  Units are carved from the newest slab, one after the other.  No unit goes back into a slab; the owner
- *   keeps the free ones.  All slabs are freed together.
+ *   keeps the free ones.  An owner that holds all units of a slab may take the slab out.  The rest is freed together.
  *
  *       newest --> [ head | unit unit unit ....... ] --> [ head | unit ... ] --> [ head | unit ]
  *                                        ^          ^
@@ -49,6 +49,27 @@ struct hwt_slabs {
 
 /* Adds a slab to carve from.  The owner has taken the rest of the one before.  Returns false without memory. */
 bool hwt_slabs_grow(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind);
+
+/* Adds a slab of the last size that was taken out of slabs of this kind.  As above, but cannot fail. */
+void hwt_slabs_adopt(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind, struct hwt_slab *slab);
+
+/*
+ * Takes out the slab to which a link leads: &slabs->newest, or &next of another slab.  The owner has all units that
+ * were carved from it.  Without the newest the slabs are used up.
+ */
+struct hwt_slab *hwt_slabs_take_out(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind, struct hwt_slab **link);
+
+/*
+ * Takes out all slabs but the newest, which is carved again from its beginning.  The owner has all units, and forgets
+ * them.  Returns the slabs, linked by next.
+ */
+struct hwt_slab *hwt_slabs_restart(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind);
+
+/* Frees up to max slabs of such a list, and gives their memory back.  Returns how many. */
+unsigned hwt_slabs_release(struct hwt_slab **slabs, unsigned max);
+
+/* Frees slabs that were taken out, linked by next. */
+void hwt_slabs_free(struct hwt_slab *slabs);
 
 /* Frees all slabs. */
 void hwt_slabs_destroy(struct hwt_slabs *slabs);

@@ -20,7 +20,8 @@
 
 /*
  * Finds a record when the free list is empty.  It looks for what has come back, then for the rest of the slab, then for
- * what was cancelled in the queue, then in other lanes; only then does it allocate a slab.
+ * what was cancelled in the queue, then in other lanes, then for what the worker is about to give back; only then does
+ * it take a slab.
  */
 static struct hwt_record *find_record(struct hwt_lane *lane)
 {
@@ -35,12 +36,15 @@ static struct hwt_record *find_record(struct hwt_lane *lane)
 		return pool_carve(pool);
 	if (pool->free != NULL || hwt_lane_reclaim(lane) || hwt_lane_steal_records(lane))
 		return pool_pop(pool);
+	pool->free = hwt_sorter_take_back(&lane->lanes->sorter);
+	if (pool->free != NULL)
+		return pool_pop(pool);
 	/* Only one look: the worker may make room at any moment, and a refusal has one reason. */
 	lane->was_full = hwt_lane_is_full(lane);
 	HWT_POINT("full");
 	if (lane->was_full)
 		return NULL;
-	return hwt_pool_grow(pool) ? pool_carve(pool) : hwt_reserve_record(lane);
+	return hwt_sorter_grow(&lane->lanes->sorter, pool) ? pool_carve(pool) : hwt_reserve_record(lane);
 }
 
 bool hwt_lanes_take_limit(struct hwt_lanes *lanes)

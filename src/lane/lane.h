@@ -58,6 +58,7 @@
 #include "base/waiters.h"
 #include "lane/pool.h"
 #include "lane/queue.h"
+#include "lane/sorter.h"
 #include "lane/stack.h"
 
 #include <stdalign.h>
@@ -124,6 +125,7 @@ struct hwt_lane {
 
 	/* Never changes. */
 	alignas(HWT_UNIT) struct hwt_lanes *lanes;
+	uint64_t id;   /* lanes->id: one load less in a cancel of another lane's */
 	uint32_t turn; /* lanes->made[turn] is this lane */
 
 	/* As submitted. */
@@ -137,6 +139,17 @@ static_assert(offsetof(struct hwt_lane, submitted) % HWT_UNIT == HWT_LINE, "the 
 static_assert(offsetof(struct hwt_lane, cancelled) % HWT_UNIT == HWT_LINE, "the queue straddles two units");
 
 typedef _Atomic(struct hwt_lane *) hwt_place;
+
+/* Where a trim stands.  The worker's; trim.c. */
+struct hwt_trim {
+	unsigned phase;         /* 0: there is none */
+	uint32_t lane, count;   /* the lane whose turn it is, of so many */
+	bool entered;           /* the lane has been begun */
+	bool stalled;           /* the last slice waits for a lane's lock */
+	struct hwt_slab *slab;  /* the next one to be named */
+	struct hwt_slab **link; /* to the next one to be looked at */
+	size_t at, room;        /* a place of the table, or tries; for so many more slabs the table has room */
+};
 
 struct hwt_lanes {
 	/* Read in every call, and hardly ever written. */
@@ -162,6 +175,9 @@ struct hwt_lanes {
 	pthread_mutex_t making;   /* held while a lane is made */
 	bool closed;              /* lanes made from now on are closed; under the mutex */
 	_Atomic uint64_t refused; /* submissions without a lane */
+
+	struct hwt_sorter sorter;
+	struct hwt_trim trim;
 };
 
 /* Returns 0 or ENOMEM.  (This and the other functions on all lanes: lanes.c) */
@@ -205,6 +221,18 @@ bool hwt_lane_reclaim(struct hwt_lane *lane);
 
 /* Returns true if so much waits in the lane's queue that, by the limit, it must take no new memory.  (reclaim.c) */
 bool hwt_lane_is_full(const struct hwt_lane *lane);
+
+/*
+ * Gives free memory of all lanes back to the system, slice by slice.  step returns true while there is more to do.  The
+ * worker alone.  (trim.c)
+ */
+void hwt_trim_begin(struct hwt_lanes *lanes);
+bool hwt_trim_step(struct hwt_lanes *lanes);
+
+static inline bool hwt_trim_is_active(const struct hwt_lanes *lanes)
+{
+	return lanes->trim.phase != 0;
+}
 
 #ifdef HWT_TEST
 extern _Atomic uint64_t hwt_test_gather; /* stands for HWT_GATHER in reclaim.c */
@@ -250,7 +278,7 @@ int hwt_lane_submit(struct hwt_lane *lane, hwt_task *task, void *arg, int64_t de
 int hwt_lane_submit_extended(struct hwt_lane *lane, hwt_task *task, const struct hwt_extension *extension,
 			     int64_t period_ns, int64_t deadline_ns, hwt_timeout *out);
 
-/* Returns 0, EBUSY or ENOENT.  (cancel.c) */
+/* Returns 0, EBUSY or ENOENT.  The lane may be NULL if the handle is stale.  (cancel.c) */
 int hwt_lane_cancel(struct hwt_lane *lane, struct hwt_record *record, uint64_t generation);
 
 /* Sets another deadline.  Returns 0, EBUSY, ENOENT, or ENOMEM for an earlier one.  (reschedule.c) */
@@ -292,16 +320,23 @@ struct hwt_home {
 };
 
 extern HWT_OWN struct hwt_home hwt_home;
-struct hwt_lane *hwt_lanes_find_home(struct hwt_lanes *lanes);
+struct hwt_lane *hwt_lanes_find_home(const struct hwt_lane *of);
 
 /*
- * Returns the home lane in the timer of a record; another lane if there is no memory for it.  The thread remembers its
- * last answer.  So the processor need not wait for the record's cache line to know the lane: it predicts the comparison
- * and goes on, perhaps as far as the next cancel.
+ * Returns the home lane in the timer of a record, whose lane is `of`; another lane if there is no memory for it.  The
+ * thread remembers its last answer.  So the processor need not wait for the record's cache line to know the lane: it
+ * predicts the comparison and goes on, perhaps as far as the next cancel.
+ *
+ * Most often the record is of the home lane itself.  If that was the home in a timer that has been destroyed, and its
+ * memory serves this one, it is a lane of this one all the same.  NULL for NULL: see record_lane.
  */
-static inline struct hwt_lane *lanes_home_guessed(struct hwt_lanes *lanes)
+static inline struct hwt_lane *lanes_home_guessed(const struct hwt_lane *of)
 {
-	return likely(lanes->id == hwt_home.id) ? hwt_home.lane : hwt_lanes_find_home(lanes);
+	struct hwt_lane *home = hwt_home.lane;
+
+	if (likely(of == home))
+		return home;
+	return likely(of != NULL && of->id == hwt_home.id) ? home : hwt_lanes_find_home(of);
 }
 
 /*
@@ -317,7 +352,12 @@ static inline void lanes_release_limit(struct hwt_lanes *lanes)
 	}
 }
 
-/* Returns the record's lane.  For a stale handle it may be the lane of another life: all belong to the same timer. */
+/*
+ * Returns the record's lane.  For a stale handle it may be the lane of another life: all belong to the same timer.
+ * NULL: the handle is stale, and the memory was given back.  The caller of a handle loads it before the word.  If the
+ * word then shows the handle's generation, the record has not been given back since it was taken, and the lane is
+ * there.
+ */
 static inline struct hwt_lane *record_lane(struct hwt_record *record)
 {
 	return atomic_load_explicit(&record->lane, memory_order_acquire); /* [made] */
@@ -338,11 +378,13 @@ static inline void debug_lanes(const struct hwt_lanes *lanes)
 static inline void debug_record(struct hwt_record *record)
 {
 #ifdef HWT_DEBUG
-	if (record == NULL)
+	struct hwt_lane *lane = record != NULL ? record_lane(record) : NULL;
+
+	if (lane == NULL)
 		return;
-	if ((void *)record_lane(record) == &hwt_debug_dead)
+	if ((void *)lane == &hwt_debug_dead)
 		hwt_debug_fail("a handle of a timer that has been destroyed");
-	debug_lanes(record_lane(record)->lanes);
+	debug_lanes(lane->lanes);
 #else
 	(void)record;
 #endif

@@ -50,9 +50,14 @@ int hwt_lanes_init(struct hwt_lanes *lanes, hwt_timer *timer, uint32_t places, c
 	rc = pthread_mutex_init(&lanes->making, NULL);
 	if (rc != 0)
 		goto no_mutex;
+	rc = hwt_sorter_init(&lanes->sorter);
+	if (rc != 0)
+		goto no_sorter;
 	rc = init_places(lanes, places);
 	if (rc == 0)
 		return 0;
+	hwt_sorter_destroy(&lanes->sorter);
+no_sorter:
 	pthread_mutex_destroy(&lanes->making);
 no_mutex:
 	hwt_waiters_destroy(&lanes->waiters);
@@ -76,6 +81,7 @@ void hwt_lanes_destroy(struct hwt_lanes *lanes)
 		destroy_lane(lanes->made[i]);
 	hwt_mem_free(lanes->made);
 	hwt_mem_free(lanes->place);
+	hwt_sorter_destroy(&lanes->sorter);
 	pthread_mutex_destroy(&lanes->making);
 	hwt_waiters_destroy(&lanes->waiters);
 	hwt_idle_destroy(&lanes->idle);
@@ -89,6 +95,8 @@ static struct hwt_lane *new_lane(struct hwt_lanes *lanes)
 	if (lane == NULL)
 		return NULL;
 	lane->lanes = lanes;
+	lane->id = lanes->id;
+	lane->pool.lane = lane;
 	lane->closed = lanes->closed;
 	atomic_init(&lane->unlinked, 0);
 	atomic_init(&lane->taken, 0);
@@ -144,13 +152,16 @@ struct hwt_lane *hwt_lanes_make_home(struct hwt_lanes *lanes)
 	return lane != NULL ? lane : hwt_lanes_make(lanes, place);
 }
 
-struct hwt_lane *hwt_lanes_find_home(struct hwt_lanes *lanes)
+struct hwt_lane *hwt_lanes_find_home(const struct hwt_lane *of)
 {
-	struct hwt_lane *lane = lanes_home(lanes);
+	struct hwt_lane *lane;
 
+	if (of == NULL)
+		return NULL;
+	lane = lanes_home(of->lanes);
 	if (lane == NULL)
-		return lanes->made[0]; /* there is one: that of the record */
-	hwt_home = (struct hwt_home){ lanes->id, lane };
+		return of->lanes->made[0]; /* there is one: that of the record */
+	hwt_home = (struct hwt_home){ of->id, lane };
 	return lane;
 }
 
@@ -227,6 +238,7 @@ struct hwt_lane_counts hwt_lanes_tally(const struct hwt_lanes *lanes)
 		hwt_lane_count(lanes->made[i], &counts);
 		counts.bytes += sizeof(struct hwt_lane);
 	}
+	counts.bytes += sorter_bytes(&lanes->sorter);
 	return counts;
 }
 

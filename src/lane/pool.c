@@ -15,23 +15,23 @@ const struct hwt_slab_kind hwt_record_slab = {
 };
 
 static_assert(HWT_LINE % RECORD_ALIGN == 0 && HWT_LINE % alignof(struct hwt_record) == 0, "records are aligned");
-static_assert(sizeof(struct hwt_slab) <= HWT_LINE, "no record lies on the head of its slab");
+static_assert(sizeof(struct hwt_record_slab) <= HWT_LINE, "no record lies on the head of its slab");
 
 #ifdef HWT_DEBUG
 static _Atomic(struct hwt_slab *) buried; /* the slabs of destroyed timers, so that a checker of leaks finds them */
 
-/* Keeps all slabs.  A handle of their timer leads to a record that says so. */
-static void bury(struct hwt_slabs *slabs)
+/* Keeps all slabs of a list.  A handle of their timer leads to a record that says so. */
+static void bury(struct hwt_slab *slabs)
 {
-	while (slabs->newest != NULL) {
-		struct hwt_slab *slab = slabs->newest;
+	while (slabs != NULL) {
+		struct hwt_slab *slab = slabs;
 		char *end = slab_end(slab, &hwt_record_slab);
 
 		for (char *unit = slab_begin(slab, &hwt_record_slab); unit < end; unit += sizeof(struct hwt_record))
 			/* Release: for the sake of the pair, [made].  No other thread may be in a call. */
 			atomic_store_explicit(&((struct hwt_record *)(void *)unit)->lane,
 					      (struct hwt_lane *)(void *)&hwt_debug_dead, memory_order_release);
-		slabs->newest = slab->next;
+		slabs = slab->next;
 		slab->next = atomic_load_explicit(&buried, memory_order_relaxed); /* relaxed: the exchange checks it */
 		/* Relaxed: nothing is read through it. */
 		while (!atomic_compare_exchange_weak_explicit(&buried, &slab->next, slab, memory_order_relaxed,
@@ -41,18 +41,52 @@ static void bury(struct hwt_slabs *slabs)
 }
 #endif
 
-void hwt_pool_destroy(struct hwt_pool *pool)
+void hwt_record_slabs_free(struct hwt_slab *slabs)
 {
 #ifdef HWT_DEBUG
-	bury(&pool->slabs);
+	bury(slabs);
+#else
+	hwt_slabs_free(slabs);
 #endif
-	hwt_slabs_destroy(&pool->slabs);
+}
+
+void hwt_pool_destroy(struct hwt_pool *pool)
+{
+	hwt_record_slabs_free(pool->slabs.newest);
+	pool->slabs.newest = NULL;
+}
+
+/* Counts the records of the newest slab, and notes what they begin with. */
+static void begin(struct hwt_pool *pool, struct hwt_record_slab *slab, uint64_t word)
+{
+	atomic_store_explicit(&slab->lane, pool->lane, memory_order_release); /* [made] */
+	pool->records += slabs_rest(&pool->slabs) / sizeof(struct hwt_record);
+	pool->carve_word = word;
 }
 
 bool hwt_pool_grow(struct hwt_pool *pool)
 {
+	struct hwt_record_slab *slab;
+
 	if (!hwt_slabs_grow(&pool->slabs, &hwt_record_slab))
 		return false;
-	pool->records += slabs_rest(&pool->slabs) / sizeof(struct hwt_record);
+	slab = (struct hwt_record_slab *)(void *)pool->slabs.newest;
+	slab->generation = 0;
+	slab->sorted = slab->sorted_last = NULL;
+	slab->sorted_count = 0;
+	slab->is_given = false;
+	begin(pool, slab, word_make(0, STATE_FREE));
 	return true;
+}
+
+void hwt_pool_adopt(struct hwt_pool *pool, struct hwt_record_slab *slab)
+{
+	hwt_slabs_adopt(&pool->slabs, &hwt_record_slab, &slab->slab);
+	/* No handle has this generation, and those to come have a higher one: a stale handle matches none of them. */
+	begin(pool, slab, word_make(slab->generation + 1, STATE_FREE));
+}
+
+bool hwt_pool_is_large(const struct hwt_pool *pool)
+{
+	return pool->slabs.next_size == hwt_record_slab.last;
 }

@@ -9,8 +9,9 @@
  *   returned  the chain of records that have come back.  The worker splices on it once a pass; a producer takes all of
  *             it by one exchange.
  *
- *   Slabs double from 4 KiB to 2 MiB, so that a timer with a handful of timeouts stays small.  They are given back
- *   when the timer is destroyed, not before (record.h: a record's memory stays a record).
+ *   Slabs double from 4 KiB to 2 MiB, so that a timer with a handful of timeouts stays small.  Their addresses stay
+ *   the timer's until it is destroyed (record.h: a record's memory stays a record).  The memory behind slabs of 2 MiB
+ *   may go back to the system before (trim.h).
  *
  *   Each record of a chain points to the one HWT_RETURN_AHEAD places further on, and taking the record prefetches that
  *   one.  The worker's core was the last to write a record that comes back, and a cache miss for each would be the
@@ -30,6 +31,7 @@
 #ifndef HWT_POOL_H
 #define HWT_POOL_H
 
+#include "base/mem.h"
 #include "base/record.h"
 #include "base/slab.h"
 
@@ -37,7 +39,22 @@
 
 extern const struct hwt_slab_kind hwt_record_slab;
 
+/* The records of a slab of the last size. */
+#define HWT_LARGE_RECORDS ((HWT_HUGE_PAGE - HWT_LINE) / sizeof(struct hwt_record))
+
+/* The head of a slab of records.  trim.h has the threads of what follows `lane`. */
+struct hwt_record_slab {
+	struct hwt_slab slab;
+	_Atomic(struct hwt_lane *) lane;         /* to which it belongs, or did last */
+	uint64_t generation;                     /* none of its records ever had a higher one when it was given back */
+	struct hwt_record *sorted, *sorted_last; /* free records of this slab, in the hands of the worker */
+	uint32_t sorted_count;
+	bool is_given; /* its memory went back to the system */
+};
+
 struct hwt_pool {
+	struct hwt_lane *lane;
+	uint64_t carve_word; /* what the next record to be carved gets */
 	struct hwt_record *free;
 	struct hwt_slabs slabs;
 	size_t records; /* of all slabs */
@@ -52,10 +69,25 @@ struct hwt_chain {
 	size_t count;
 };
 
+/* Returns the lane of a slab that has one.  Relaxed: the caller found the slab under a lock that orders it. */
+static inline struct hwt_lane *record_slab_lane(struct hwt_record_slab *slab)
+{
+	return atomic_load_explicit(&slab->lane, memory_order_relaxed);
+}
+
 void hwt_pool_destroy(struct hwt_pool *pool);
+
+/* Frees slabs of records that were taken out of pools, linked by next.  No thread uses their handles any more. */
+void hwt_record_slabs_free(struct hwt_slab *slabs);
 
 /* Allocates a new slab to carve from.  Returns false without memory. */
 bool hwt_pool_grow(struct hwt_pool *pool);
+
+/* Adds a slab of the last size that served before.  Its records begin above all generations that it ever gave out. */
+void hwt_pool_adopt(struct hwt_pool *pool, struct hwt_record_slab *slab);
+
+/* Returns true if the next slab that the pool needs is of the last size. */
+bool hwt_pool_is_large(const struct hwt_pool *pool);
 
 /* Returns a record that has served, NULL if there is none. */
 static inline struct hwt_record *pool_pop(struct hwt_pool *pool)
@@ -69,12 +101,13 @@ static inline struct hwt_record *pool_pop(struct hwt_pool *pool)
 	return record;
 }
 
-/* Returns a record that never served.  The slab must not be used up. */
+/* Returns a record that has not served since its slab came to the pool.  The slab must not be used up. */
 static inline struct hwt_record *pool_carve(struct hwt_pool *pool)
 {
 	struct hwt_record *record = slabs_carve(&pool->slabs, sizeof(struct hwt_record));
 
-	atomic_init(&record->word, word_make(0, STATE_FREE));
+	/* Relaxed: take publishes it.  Not a plain store: a stale handle may lead to a slab that has served before. */
+	atomic_store_explicit(&record->word, pool->carve_word, memory_order_relaxed);
 	return record;
 }
 

@@ -41,6 +41,7 @@ int hwt_queue_init(struct hwt_queue *queue)
 	queue->spare = NULL;
 	memset(&queue->slabs, 0, sizeof(queue->slabs));
 	queue->source = 0;
+	queue->left = NULL;
 	if (!hwt_queue_grow(queue))
 		return ENOMEM;
 	stub = hwt_queue_spare_node(queue);
@@ -51,6 +52,7 @@ int hwt_queue_init(struct hwt_queue *queue)
 void hwt_queue_destroy(struct hwt_queue *queue)
 {
 	hwt_slabs_destroy(&queue->slabs);
+	hwt_slabs_free(queue->left);
 }
 
 bool hwt_queue_grow(struct hwt_queue *queue)
@@ -181,4 +183,24 @@ size_t hwt_queue_sift(struct hwt_queue *queue, bool (*is_done)(void *ctx, void *
 	*end_done = queue->fifo.garbage;
 	queue->fifo.garbage = first_done;
 	return done;
+}
+
+/*
+ * The locks of both ends are in the fields of ck_fifo_spsc, and the caller holds one: ck_fifo_spsc_init would free it.
+ * The others are stored one by one, head as the consumer does, which other threads may look at.
+ */
+void hwt_queue_restart(struct hwt_queue *queue)
+{
+	struct hwt_slab *others;
+	hwt_node *stub;
+
+	/* Also with one slab: among its nodes may be some of another queue, whose slab is about to go. */
+	HWT_ASSERT(queue->left == NULL);
+	others = hwt_slabs_restart(&queue->slabs, &hwt_node_slab);
+	stub = slabs_carve(&queue->slabs, sizeof(*stub));
+	stub->next = NULL;
+	queue->spare = NULL;
+	ck_pr_store_ptr(&queue->fifo.head, stub);
+	queue->fifo.tail = queue->fifo.head_snapshot = queue->fifo.garbage = stub;
+	queue->left = others;
 }

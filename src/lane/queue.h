@@ -10,7 +10,8 @@
  *   from slabs of their own.
  *
  *   A queue that needs nodes may take some that another queue does not need.  A slab stays with the queue that
- *   allocated it until the timer is destroyed, because its nodes may lie in any queue of the timer.
+ *   allocated it, because its nodes may lie in any queue of the timer.  Only when all queues are empty it may go
+ *   (trim.c).
  *
  * Threads
  *
@@ -108,6 +109,8 @@ struct hwt_queue {
 	hwt_node *spare;        /* nodes that were given back unused, or taken from another queue */
 	struct hwt_slabs slabs; /* nodes that were never used */
 	uint32_t source;        /* for the owner: the lane that last had nodes for this queue */
+
+	struct hwt_slab *left; /* the consumer's: slabs that a restart has left */
 };
 
 static_assert(offsetof(ck_fifo_spsc_t, m_tail) >= HWT_LINE, "producers' words share a line with the consumer's");
@@ -135,6 +138,12 @@ void hwt_queue_lock_contended(struct hwt_queue *queue);
  * how many it took; their nodes can be recycled.  For the consumer, under the lock.
  */
 size_t hwt_queue_sift(struct hwt_queue *queue, bool (*is_done)(void *ctx, void *value), void *ctx);
+
+/*
+ * Begins again with the newest slab alone, and leaves the others in `left`.  For the consumer, under the lock, while
+ * the queue is empty.  No node of any of its slabs may be in another place.
+ */
+void hwt_queue_restart(struct hwt_queue *queue);
 
 /* Slow half of queue_begin_consume. */
 bool hwt_queue_consume_soon(struct hwt_queue *queue);

@@ -99,13 +99,15 @@ void hwt_reserve_return(struct hwt_lane *lane, struct hwt_record *record, hwt_no
 		queue_node_unused(&lane->submitted, node);
 }
 
-static struct hwt_record *new_record(struct hwt_pool *pool)
+static struct hwt_record *new_record(struct hwt_lane *lane)
 {
+	struct hwt_pool *pool = &lane->pool;
 	struct hwt_record *record = pool_pop(pool);
 
 	if (record != NULL)
 		return record;
-	return !slabs_are_used_up(&pool->slabs) || hwt_pool_grow(pool) ? pool_carve(pool) : NULL;
+	return !slabs_are_used_up(&pool->slabs) || hwt_sorter_grow(&lane->lanes->sorter, pool) ? pool_carve(pool)
+											       : NULL;
 }
 
 static hwt_node *new_node(struct hwt_queue *queue)
@@ -130,7 +132,7 @@ static bool adjust(struct hwt_lane *lane, struct hwt_reserve *reserve, uint64_t 
 		} else if (reserve->nodes > n) {
 			queue_node_unused(&lane->submitted, pop_node(reserve));
 		} else if (reserve->records < 2 * n) {
-			if ((record = new_record(&lane->pool)) == NULL)
+			if ((record = new_record(lane)) == NULL)
 				break;
 			push_record(reserve, record);
 		} else if (reserve->nodes < n) {

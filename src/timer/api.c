@@ -182,7 +182,7 @@ int hwt_cancel(hwt_timeout timeout)
 	if (record == NULL)
 		return ENOENT;
 	prefetch_for_write(record); /* see the top */
-	return hwt_lane_cancel(lanes_home_guessed(record_lane(record)->lanes), record, timeout.generation);
+	return hwt_lane_cancel(lanes_home_guessed(record_lane(record)), record, timeout.generation);
 }
 
 /* Returns true if the calling thread is in the task of this very timeout, not of another in the same record. */
@@ -201,14 +201,15 @@ static bool is_running(struct hwt_record *record, uint64_t generation)
 int hwt_cancel_sync(hwt_timeout timeout)
 {
 	struct hwt_record *record = record_of(timeout);
+	const struct hwt_lane *lane;
 	struct hwt_lanes *lanes;
 	int rc;
 
-	if (record == NULL)
+	if (record == NULL || (lane = record_lane(record)) == NULL)
 		return ENOENT;
 	if (is_own_task(record, timeout.generation))
 		return EDEADLK;
-	lanes = record_lane(record)->lanes;
+	lanes = lane->lanes;
 	rc = hwt_cancel(timeout);
 	/*
 	 * Also after 0: a periodic or re-armed timeout may be in a run that was not to be its last.  Now it is, because
@@ -219,10 +220,10 @@ int hwt_cancel_sync(hwt_timeout timeout)
 	return rc == EBUSY ? ENOENT : rc;
 }
 
-static inline int reschedule(struct hwt_record *record, struct hwt_lanes *lanes, uint64_t generation,
+static inline int reschedule(struct hwt_record *record, const struct hwt_lane *of, uint64_t generation,
 			     int64_t deadline_ns)
 {
-	struct hwt_lane *lane = lanes_home_guessed(lanes);
+	struct hwt_lane *lane = lanes_home_guessed(of);
 
 	if (unlikely(is_own_task(record, generation)))
 		return hwt_lane_rearm(lane, record, deadline_ns);
@@ -238,25 +239,29 @@ static bool is_periodic(const struct hwt_record *record)
 int hwt_reschedule(hwt_timeout timeout, int64_t delay_ns)
 {
 	struct hwt_record *record = record_of(timeout);
-	struct hwt_lanes *lanes;
+	const struct hwt_lane *lane;
 	int64_t deadline_ns;
 
 	if (record == NULL)
 		return ENOENT;
 	prefetch_for_write(record);
-	lanes = record_lane(record)->lanes;
-	deadline_ns = deadline_after(lanes->timer, delay_ns, is_periodic(record));
-	return reschedule(record, lanes, timeout.generation, deadline_ns);
+	lane = record_lane(record);
+	if (unlikely(lane == NULL))
+		return ENOENT;
+	deadline_ns = deadline_after(lane->lanes->timer, delay_ns, is_periodic(record));
+	return reschedule(record, lane, timeout.generation, deadline_ns);
 }
 
 int hwt_reschedule_at(hwt_timeout timeout, int64_t deadline_ns)
 {
 	struct hwt_record *record = record_of(timeout);
+	const struct hwt_lane *lane;
 
 	if (record == NULL)
 		return ENOENT;
 	prefetch_for_write(record);
-	return reschedule(record, record_lane(record)->lanes, timeout.generation, deadline_ns);
+	lane = record_lane(record);
+	return likely(lane != NULL) ? reschedule(record, lane, timeout.generation, deadline_ns) : ENOENT;
 }
 
 uint64_t hwt_timeout_missed(hwt_timeout timeout)
@@ -290,8 +295,12 @@ bool hwt_is_cancelled(hwt_timeout timeout)
 hwt_timer *hwt_timeout_timer(hwt_timeout timeout)
 {
 	struct hwt_record *record = record_of(timeout);
+	const struct hwt_lane *lane;
 
-	return record == NULL ? NULL : record_lane(record)->lanes->timer;
+	if (record == NULL)
+		return NULL;
+	lane = record_lane(record);
+	return (likely(lane != NULL) ? lane : hwt_sorter_lane(record))->lanes->timer;
 }
 
 int64_t hwt_now(void)

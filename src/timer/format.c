@@ -28,7 +28,7 @@ int hwt_timeout_left(hwt_timeout timeout, int64_t *left_ns)
 			return state == HWT_RUNNING ? EBUSY : ENOENT;
 	} while (!hwt_record_read_deadline(record, timeout.generation, &deadline_ns));
 	if (deadline_ns != INT64_MAX)
-		deadline_ns = subtract_saturating(deadline_ns, hwt_timer_now(record_lane(record)->lanes->timer));
+		deadline_ns = subtract_saturating(deadline_ns, hwt_timer_now(hwt_timeout_timer(timeout)));
 	*left_ns = deadline_ns;
 	return 0;
 }
@@ -49,7 +49,7 @@ static void say_left(hwt_timeout timeout, char *left)
 		(void)snprintf(left, LEFT_LENGTH, ", never due");
 		return;
 	}
-	left_ms = subtract_saturating(deadline_ns, hwt_timer_now(record_lane(record)->lanes->timer)) / 1000000;
+	left_ms = subtract_saturating(deadline_ns, hwt_timer_now(hwt_timeout_timer(timeout))) / 1000000;
 	if (left_ms >= 0)
 		(void)snprintf(left, LEFT_LENGTH, ", %" PRId64 ".%03d s left", left_ms / 1000, (int)(left_ms % 1000));
 	else

@@ -86,7 +86,9 @@ static int init_parts(hwt_timer *timer)
 	rc = hwt_lanes_init(&timer->lanes, timer, count_places(), &timer->config);
 	if (rc != 0)
 		goto no_lanes;
-	hwt_worker_init(&timer->worker, &timer->lanes, timer->wheel, &timer->config);
+	rc = hwt_worker_init(&timer->worker, &timer->lanes, timer->wheel, &timer->config);
+	if (rc != 0)
+		goto no_worker;
 	hwt_executor_init(&timer->jobs, &timer->lanes, timer->config.executor);
 	if (timer->config.executor != NULL) {
 		timer->worker.jobs = &timer->jobs;
@@ -105,6 +107,8 @@ static int init_parts(hwt_timer *timer)
 		return 0;
 	hwt_tasks_destroy(&timer->tasks);
 no_tasks:
+	hwt_worker_destroy(&timer->worker);
+no_worker:
 	hwt_lanes_destroy(&timer->lanes);
 no_lanes:
 	hwt_wheel_destroy(timer->wheel);
@@ -345,6 +349,7 @@ int hwt_timer_destroy(hwt_timer *timer)
 	release_unprocessed(timer);
 	hwt_monitor_destroy(&timer->monitor);
 	hwt_tasks_destroy(&timer->tasks);
+	hwt_worker_destroy(&timer->worker);
 	hwt_lanes_destroy(&timer->lanes);
 	hwt_wheel_destroy(timer->wheel);
 	if (!timer_is_driven(timer))

@@ -2,6 +2,8 @@
 /* Chunks: taken from the store, linked, merged, dropped.  bucket.h draws them. */
 #include "wheel/bucket.h"
 
+#include <string.h>
+
 static const uint16_t class_bytes[CHUNK_CLASSES] = { 128, 256, 512, 768 };
 const uint8_t hwt_chunk_capacity[CHUNK_CLASSES] = { 6, 16, 38, CHUNK_LAST_CAPACITY };
 
@@ -28,6 +30,17 @@ static_assert(sizeof(struct hwt_slab) <= CHUNK_ALIGN, "no chunk lies on the head
 void hwt_store_destroy(struct hwt_store *store)
 {
 	hwt_slabs_destroy(&store->slabs);
+	hwt_slabs_free(store->left);
+}
+
+bool hwt_store_trim(struct hwt_store *store, unsigned max)
+{
+	if (store->left == NULL && store->used == 0 && store->slabs.newest != NULL) {
+		store->left = hwt_slabs_restart(&store->slabs, &hwt_chunk_slab);
+		memset(store->free, 0, sizeof(store->free));
+	}
+	(void)hwt_slabs_release(&store->left, max);
+	return store->left != NULL;
 }
 
 static void store_put(struct hwt_store *store, struct hwt_chunk *chunk)

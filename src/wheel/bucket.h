@@ -52,6 +52,9 @@
 #define CHUNK_CLASSES 4
 #define CHUNK_LAST_CAPACITY 59
 
+/* How many slabs, at most 256 KiB each, go back to the system at a time. */
+#define STORE_TRIM_SLABS 4
+
 /* Rounds are looked at in blocks of this many; compilers make vector instructions of it. */
 #define SCAN_BLOCK 8
 
@@ -78,7 +81,8 @@ struct hwt_bucket {
 struct hwt_store {
 	struct hwt_chunk *free[CHUNK_CLASSES];
 	struct hwt_slabs slabs;
-	size_t used; /* chunks in buckets; 0: no bucket has a member */
+	struct hwt_slab *left; /* slabs that a restart has left */
+	size_t used;           /* chunks in buckets; 0: no bucket has a member */
 };
 
 extern const struct hwt_slab_kind hwt_chunk_slab;
@@ -168,6 +172,12 @@ static inline void hwt_bucket_prefetch(uintptr_t place)
 }
 
 void hwt_store_destroy(struct hwt_store *store);
+
+/*
+ * Gives memory back while no bucket has a member: begins again with the newest slab, and frees the others, up to max at
+ * a call.  Returns true if there are more.
+ */
+bool hwt_store_trim(struct hwt_store *store, unsigned max);
 
 /* Fetch what bucket_append will write to: the head of the last chunk, then, once that has arrived, its end. */
 static inline void bucket_prefetch_last(const struct hwt_bucket *bucket)

@@ -315,6 +315,11 @@ static size_t hashed_sweep(struct hwt_wheel *wheel, struct hwt_record **all, siz
 	return hwt_ring_sweep(&hashed->ring, &hashed->store, all, max);
 }
 
+static bool hashed_trim(struct hwt_wheel *wheel)
+{
+	return hwt_store_trim(&hashed_of(wheel)->store, STORE_TRIM_SLABS);
+}
+
 static size_t hashed_bytes(const struct hwt_wheel *wheel)
 {
 	const struct hashed *hashed = (const struct hashed *)wheel;
@@ -340,6 +345,7 @@ static const struct hwt_wheel_layout hashed_layout = {
 	.collect = hashed_collect,
 	.settle = hashed_settle,
 	.sweep = hashed_sweep,
+	.trim = hashed_trim,
 	.bytes = hashed_bytes,
 	.destroy = hashed_destroy,
 };

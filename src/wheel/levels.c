@@ -95,6 +95,11 @@ static size_t levels_sweep(struct hwt_wheel *wheel, struct hwt_record **all, siz
 	return n;
 }
 
+static bool levels_trim(struct hwt_wheel *wheel)
+{
+	return hwt_store_trim(&levels_of(wheel)->store, STORE_TRIM_SLABS);
+}
+
 static size_t levels_bytes(const struct hwt_wheel *wheel)
 {
 	const struct hwt_levels *h = (const struct hwt_levels *)wheel;
@@ -122,6 +127,7 @@ static const struct hwt_wheel_layout hierarchical_layout = {
 	.collect = levels_collect,
 	.settle = levels_settle,
 	.sweep = levels_sweep,
+	.trim = levels_trim,
 	.bytes = levels_bytes,
 	.destroy = levels_destroy,
 };

@@ -57,6 +57,8 @@ struct hwt_wheel_layout {
 	void (*reset)(struct hwt_wheel *wheel);
 	size_t (*collect)(struct hwt_wheel *wheel, struct hwt_record **due, size_t max);
 	size_t (*sweep)(struct hwt_wheel *wheel, struct hwt_record **all, size_t max);
+	/* As wheel_trim. */
+	bool (*trim)(struct hwt_wheel *wheel);
 	/* Returns the bytes that it holds.  Any thread. */
 	size_t (*bytes)(const struct hwt_wheel *wheel);
 	void (*destroy)(struct hwt_wheel *wheel);
@@ -158,6 +160,15 @@ void hwt_wheel_unplace(struct hwt_wheel *wheel, struct hwt_record *record, int64
 
 /* Takes up to max of all records, in no order, and returns how many.  0: the wheel is empty. */
 size_t hwt_wheel_sweep(struct hwt_wheel *wheel, struct hwt_record **all, size_t max);
+
+/*
+ * Gives memory for chunks back while no record is placed, some of it at a call.  Returns true if there is more.  Not in
+ * the middle of a tick.
+ */
+static inline bool wheel_trim(struct hwt_wheel *wheel)
+{
+	return wheel->layout->trim(wheel);
+}
 
 /* Returns the bytes that it holds.  Any thread. */
 static inline size_t wheel_bytes(const struct hwt_wheel *wheel)

@@ -6,6 +6,7 @@
  * and looks at what is published.  If the worker looked before it published, a push could come in between: the producer
  * would see a worker that is awake, the worker an empty lane, and the timeout would wait for the end of the sleep.
  */
+#include "worker/trim.h"
 #include "worker/worker.h"
 #include "base/counter.h"
 
@@ -69,9 +70,13 @@ void hwt_worker_rest(struct hwt_worker *worker, int64_t now_ns)
 	struct hwt_wheel *wheel = worker->wheel;
 	int64_t due = wheel->tick;
 
+	if (unlikely(hwt_worker_trim(worker, now_ns))) {
+		nap(worker, now_ns);
+		return;
+	}
 	if (worker->transferred < TRAFFIC && worker->idle_looks < IDLE_LOOKS && wheel->unplaced.first == NULL) {
 		hwt_wheel_settle(wheel);
-		due = hwt_wheel_next_due(wheel);
+		due = hwt_worker_trim_due(worker, hwt_wheel_next_due(wheel), now_ns);
 	}
 	if (due <= wheel->tick)
 		nap(worker, now_ns);

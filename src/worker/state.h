@@ -14,6 +14,27 @@
 /* How many records ahead of the running task are fetched. */
 #define HWT_RUN_AHEAD 8
 
+/* How many timeouts have begun and ended, ever. */
+struct hwt_counted {
+	uint64_t begun, ended;
+};
+
+/* When memory goes back to the system; trim.h. */
+struct hwt_trimming {
+	bool is_active;                      /* a trim is under way */
+	int64_t look_ns;                     /* when the worker looks next, on CLOCK_MONOTONIC */
+	int64_t calm_ns;                     /* since when it has found too much free memory; 0: it has not */
+	int64_t hold_ns;                     /* for how long that has to last */
+	struct hwt_counted at_look, at_trim; /* at the last one of each */
+	size_t bytes;                        /* before the present trim */
+
+	_Atomic uint64_t asked; /* requests; written under the mutex */
+	uint64_t serving;       /* the last one for which the present trim is made */
+	struct hwt_monitor monitor;
+	uint64_t answered; /* under the mutex, as the next */
+	bool is_over;      /* no request is answered any more */
+};
+
 struct hwt_worker {
 	struct hwt_lanes *lanes;
 	struct hwt_wheel *wheel;
@@ -56,6 +77,7 @@ struct hwt_worker {
 	struct hwt_record *late_last; /* the last of the late records, while they run */
 
 	struct hwt_counts counts;
+	struct hwt_trimming trimming;
 
 	alignas(HWT_UNIT) _Atomic uint64_t expired; /* runs started, without those of periodic timeouts; [count] */
 	_Atomic bool stop;

@@ -16,14 +16,15 @@
  * to worker_slow.c.
  */
 #include "worker/worker.h"
+#include "worker/trim.h"
 #include "worker/worker_slow.h"
 #include "base/probe.h"
 
 /* How many records are popped at once: the cache lines of all are on their way while the first are handled. */
 #define DRAIN_BATCH HWT_PLACE_MAX
 
-void hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct hwt_wheel *wheel,
-		     const hwt_config *config)
+int hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct hwt_wheel *wheel,
+		    const hwt_config *config)
 {
 	worker->lanes = lanes;
 	worker->waiters = &lanes->waiters;
@@ -49,6 +50,12 @@ void hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct 
 	worker->late_last = NULL;
 	atomic_init(&worker->expired, 0);
 	atomic_init(&worker->stop, false);
+	return hwt_trimming_init(worker);
+}
+
+void hwt_worker_destroy(struct hwt_worker *worker)
+{
+	hwt_monitor_destroy(&worker->trimming.monitor);
 }
 
 void hwt_worker_request_stop(struct hwt_worker *worker)
@@ -59,6 +66,7 @@ void hwt_worker_request_stop(struct hwt_worker *worker)
 	 */
 	atomic_store_explicit(&worker->stop, true, memory_order_release); /* [stop] */
 	hwt_idle_stop(&worker->lanes->idle);
+	hwt_trimming_end(worker);
 }
 
 /*

@@ -45,8 +45,11 @@
 
 #include "worker/state.h"
 
-void hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct hwt_wheel *wheel,
-		     const hwt_config *config);
+/* Returns 0 or an error of the system. */
+int hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct hwt_wheel *wheel,
+		    const hwt_config *config);
+
+void hwt_worker_destroy(struct hwt_worker *worker);
 
 /* Passes and sleeps until stop is requested.  The wheel's start time has been set. */
 void hwt_worker_run(struct hwt_worker *worker);

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* When memory goes back to the system; trim.h. */
+#include "worker/trim.h"
+
+#include <errno.h>
+
+#define LOOK_NS HWT_MS(1000)
+#define HOLD_NS HWT_MS(2000)
+#define HOLD_MAX_NS HWT_MS(64000)
+
+/* Less than this is never worth a trim. */
+#define ENOUGH ((size_t)4 << 20)
+
+#ifdef HWT_TEST
+_Atomic size_t hwt_test_enough = ENOUGH;
+#endif
+
+static size_t enough(void)
+{
+#ifdef HWT_TEST
+	return atomic_load_explicit(&hwt_test_enough, memory_order_acquire); /* a test's */
+#else
+	return ENOUGH;
+#endif
+}
+
+/* What a timeout needs of the lanes' memory: a record and a node. */
+#define NEED_BYTES 64
+
+/* The worker does not begin a slice so shortly before a tick. */
+#define MARGIN_NS (HWT_MS(1) / 5)
+
+int hwt_trimming_init(struct hwt_worker *worker)
+{
+	struct hwt_trimming *trimming = &worker->trimming;
+
+	*trimming = (struct hwt_trimming){ .hold_ns = HOLD_NS };
+	atomic_init(&trimming->asked, 0);
+	return hwt_monitor_init(&trimming->monitor);
+}
+
+void hwt_trimming_end(struct hwt_worker *worker)
+{
+	struct hwt_trimming *trimming = &worker->trimming;
+
+	pthread_mutex_lock(&trimming->monitor.mutex);
+	trimming->is_over = true;
+	pthread_cond_broadcast(&trimming->monitor.changed);
+	pthread_mutex_unlock(&trimming->monitor.mutex);
+}
+
+/* Returns the number of the last request.  Relaxed: it only says that a trim is wanted. */
+static uint64_t asked(const struct hwt_trimming *trimming)
+{
+	return atomic_load_explicit(&trimming->asked, memory_order_relaxed);
+}
+
+static size_t lanes_bytes(const struct hwt_lanes *lanes)
+{
+	size_t bytes = 0;
+
+	for (uint32_t i = 0; i < lanes_count(lanes); i++)
+		bytes += slabs_bytes(&lanes->made[i]->pool.slabs) + slabs_bytes(&lanes->made[i]->submitted.slabs) +
+			 slabs_bytes(&lanes->made[i]->cancelled.slabs);
+	return bytes;
+}
+
+static struct hwt_counted count(const struct hwt_worker *worker)
+{
+	/* Ends first, [count]. */
+	uint64_t ended = counts_get(&worker->expired) + hwt_lanes_cancelled(worker->lanes);
+
+	return (struct hwt_counted){ hwt_lanes_rearmed(worker->lanes) + hwt_lanes_accepted(worker->lanes), ended };
+}
+
+static bool has_changed(const struct hwt_counted *now, const struct hwt_counted *then)
+{
+	return now->begun != then->begun || now->ended != then->ended;
+}
+
+/*
+ * Returns whether the lanes hold much more than so many timeouts need.  Without a change since the last trim another
+ * one would find the same.
+ */
+static bool is_too_much(const struct hwt_worker *worker, const struct hwt_counted *now, uint64_t needed)
+{
+	size_t bytes = lanes_bytes(worker->lanes);
+
+	return bytes >= enough() && needed < bytes / NEED_BYTES / 2 && has_changed(now, &worker->trimming.at_trim);
+}
+
+/* Looks whether to trim now. */
+static bool look(struct hwt_worker *worker, int64_t now_ns)
+{
+	struct hwt_trimming *trimming = &worker->trimming;
+
+	struct hwt_counted now = count(worker);
+	uint64_t came = now.begun - trimming->at_look.begun;
+
+	trimming->look_ns = now_ns + LOOK_NS;
+	trimming->at_look = now;
+	if (!is_too_much(worker, &now, now.begun - now.ended + came)) {
+		trimming->calm_ns = 0;
+		return false;
+	}
+	if (trimming->calm_ns == 0)
+		trimming->calm_ns = now_ns;
+	return now_ns - trimming->calm_ns >= trimming->hold_ns;
+}
+
+static void begin(struct hwt_worker *worker)
+{
+	struct hwt_trimming *trimming = &worker->trimming;
+
+	trimming->serving = asked(trimming);
+	trimming->bytes = lanes_bytes(worker->lanes);
+	hwt_trim_begin(worker->lanes);
+}
+
+/* Makes a slice.  Returns true if there are more. */
+static bool step(struct hwt_worker *worker)
+{
+	if (hwt_trim_step(worker->lanes))
+		return true;
+	return !worker->is_cut && wheel_trim(worker->wheel);
+}
+
+static void finish(struct hwt_worker *worker)
+{
+	struct hwt_trimming *trimming = &worker->trimming;
+
+	trimming->is_active = false;
+	trimming->calm_ns = 0;
+	trimming->at_trim = trimming->at_look;
+	/* A trim that has given nothing back is repeated ever more rarely. */
+	if (lanes_bytes(worker->lanes) < trimming->bytes)
+		trimming->hold_ns = HOLD_NS;
+	else if (trimming->hold_ns < HOLD_MAX_NS)
+		trimming->hold_ns *= 2;
+	pthread_mutex_lock(&trimming->monitor.mutex);
+	trimming->answered = trimming->serving;
+	pthread_cond_broadcast(&trimming->monitor.changed);
+	pthread_mutex_unlock(&trimming->monitor.mutex);
+}
+
+/* Makes slices until the next tick is near or something comes in.  Returns true if there are more. */
+static bool make_slices(struct hwt_worker *worker)
+{
+	int64_t until_ns = subtract_saturating(grid_time(&worker->wheel->grid, worker->wheel->tick), MARGIN_NS);
+
+	do
+		if (!step(worker)) {
+			finish(worker);
+			return false;
+		}
+	while (!worker->lanes->trim.stalled && !worker_has_to_stop(worker) && hwt_lanes_are_empty(worker->lanes) &&
+	       worker_now(worker) < until_ns);
+	return true;
+}
+
+bool hwt_worker_trim(struct hwt_worker *worker, int64_t now_ns)
+{
+	struct hwt_trimming *trimming = &worker->trimming;
+	/* A wall clock may be set back. */
+	int64_t steady_ns = worker->clock == HWT_CLOCK_MONOTONIC ? now_ns : clock_monotonic();
+
+	if (likely(!trimming->is_active)) {
+		if (likely(steady_ns < trimming->look_ns && asked(trimming) == trimming->serving))
+			return false;
+		if (!look(worker, steady_ns) && asked(trimming) == trimming->serving)
+			return false;
+		trimming->is_active = true;
+		begin(worker);
+	}
+	return make_slices(worker);
+}
+
+int64_t hwt_worker_trim_due(const struct hwt_worker *worker, int64_t due, int64_t now_ns)
+{
+	const struct hwt_trimming *trimming = &worker->trimming;
+	struct hwt_counted now = count(worker);
+	int64_t steady_ns, look_ns = trimming->look_ns, tick;
+
+	if (likely(!is_too_much(worker, &now, now.begun - now.ended)))
+		return due;
+	steady_ns = worker->clock == HWT_CLOCK_MONOTONIC ? now_ns : clock_monotonic();
+	if (trimming->calm_ns != 0)
+		look_ns = trimming->calm_ns + trimming->hold_ns;
+	tick = grid_ticks_passed(&worker->wheel->grid, add_saturating(now_ns, look_ns - steady_ns)) + 1;
+	return tick < due ? tick : due;
+}
+
+void hwt_worker_trim_now(struct hwt_worker *worker)
+{
+	unsigned turns = 0;
+
+	begin(worker);
+	while (step(worker))
+		if (worker->lanes->trim.stalled)
+			hwt_thread_give_way(&turns);
+}
+
+int hwt_worker_ask_trim(struct hwt_worker *worker, int64_t until_ns)
+{
+	struct hwt_trimming *trimming = &worker->trimming;
+	uint64_t mine;
+	int rc = 0;
+
+	pthread_mutex_lock(&trimming->monitor.mutex);
+	mine = asked(trimming) + 1;
+	/* Relaxed: the wake below, and the mutex of the sleeper in it, order it before the worker's next look. */
+	atomic_store_explicit(&trimming->asked, mine, memory_order_relaxed);
+	pthread_mutex_unlock(&trimming->monitor.mutex);
+	hwt_idle_stop(&worker->lanes->idle);
+	pthread_mutex_lock(&trimming->monitor.mutex);
+	while (trimming->answered < mine && !trimming->is_over && clock_monotonic() < until_ns)
+		(void)hwt_monitor_wait(&trimming->monitor, until_ns);
+	if (trimming->answered < mine)
+		rc = trimming->is_over ? ECANCELED : EBUSY;
+	pthread_mutex_unlock(&trimming->monitor.mutex);
+	return rc;
+}

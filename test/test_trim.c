@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Memory that goes back to the system after a burst: as the system sees it, with real threads.
+ *
+ * Under a sanitizer resident bytes are its own; then only the library's count is looked at.
+ */
+#include "support.h"
+
+#define HOUR_NS HWT_S(3600)
+#define TICK_NS HWT_MS(1)
+#define MIB (INT64_C(1) << 20)
+#define MANY (SANITIZED ? 150000u : 600000u)
+
+static hwt_timeout *timeouts;
+
+/*
+ * Schedules and cancels many, with an advance now and then if the caller drives the timer.  Returns the resident peak.
+ */
+static int64_t burst(hwt_timer *timer, bool driven)
+{
+	int64_t peak;
+
+	for (unsigned i = 0; i < MANY; i++) {
+		CHECK_RC(hwt_new_timeout(timer, count_task, NULL, HOUR_NS + i % 1000 * HWT_MS(50), &timeouts[i]), 0);
+		if (driven && i % 50000 == 0)
+			CHECK_RC(hwt_timer_advance(timer, hwt_now(), NULL), 0);
+	}
+	peak = rss_bytes();
+	for (unsigned i = 0; i < MANY; i++) {
+		CHECK_RC(hwt_cancel(timeouts[i]), 0);
+		if (driven && i % 50000 == 0)
+			CHECK_RC(hwt_timer_advance(timer, hwt_now(), NULL), 0);
+	}
+	if (driven)
+		CHECK_RC(hwt_timer_advance(timer, hwt_now(), NULL), 0);
+	return peak;
+}
+
+static void check_resident(int64_t before, int64_t peak, const char *what)
+{
+	int64_t after = rss_bytes();
+
+	printf("# %s: %.1f MiB at the peak, %.1f MiB after\n", what, (double)(peak - before) / (double)MIB,
+	       (double)(after - before) / (double)MIB);
+	if (before < 0 || after < 0)
+		printf("# not tested, the system does not tell\n");
+	else if (!SANITIZED) /* small slabs and the newest of the others: a few MiB, however large the peak */
+		CHECK_INT(after - before, <, (peak - before) / 20 + 4 * MIB);
+}
+
+static void check_stale(hwt_timer *timer)
+{
+	for (unsigned i = 0; i < MANY; i += 97) {
+		CHECK_RC(hwt_cancel(timeouts[i]), ENOENT);
+		CHECK_RC(hwt_reschedule(timeouts[i], 0), ENOENT);
+		CHECK(hwt_timeout_timer(timeouts[i]) == timer);
+		CHECK(hwt_timeout_state(timeouts[i]) != HWT_PENDING);
+	}
+}
+
+static void begin(void)
+{
+	timeouts = malloc(MANY * sizeof(*timeouts));
+	REQUIRE(timeouts != NULL);
+	memset(timeouts, 1, MANY * sizeof(*timeouts)); /* so that it is resident */
+}
+
+static void end(hwt_timer *timer)
+{
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+	free(timeouts);
+}
+
+/* On a busy machine a call may come back before the worker has done it. */
+static void trim(hwt_timer *timer)
+{
+	int rc = EBUSY;
+
+	for (unsigned i = 0; i < 60 && rc == EBUSY; i++)
+		rc = hwt_timer_trim(timer);
+	CHECK_RC(rc, 0);
+}
+
+TEST(the_worker_gives_memory_back_by_itself)
+{
+	hwt_timer *timer = new_timer(TICK_NS, 512);
+	int64_t before, peak;
+
+	begin();
+	before = rss_bytes();
+	peak = burst(timer, false);
+	for (unsigned i = 0; i < 600 && stats_of(timer).records > 50000; i++)
+		sleep_ms(100);
+	CHECK_INT(stats_of(timer).records, <=, 50000);
+	trim(timer); /* the last slabs may still be on their way */
+	check_resident(before, peak, "worker");
+	check_stale(timer);
+	end(timer);
+}
+
+TEST(a_call_gives_memory_back_at_once)
+{
+	hwt_timer *timer = new_timer(TICK_NS, 512);
+	int64_t before, peak;
+
+	begin();
+	before = rss_bytes();
+	peak = burst(timer, false);
+	wait_ticks(timer, 3, TICK_NS);
+	for (unsigned i = 0; i < 60 && stats_of(timer).records > 50000; i++)
+		trim(timer);
+	check_resident(before, peak, "call");
+	check_stale(timer);
+	end(timer);
+}
+
+TEST(a_caller_driven_timer_gives_memory_back_in_a_call)
+{
+	hwt_timer *timer = driven_timer(0);
+	int64_t before, peak;
+
+	begin();
+	before = rss_bytes();
+	CHECK_RC(hwt_timer_trim(timer), 0); /* it has not even started */
+	peak = burst(timer, true);
+	CHECK_RC(hwt_timer_trim(timer), 0);
+	CHECK_INT(stats_of(timer).records, <=, 50000);
+	check_resident(before, peak, "caller-driven");
+	check_stale(timer);
+	end(timer);
+}
+
+static void trim_in_task(hwt_timeout timeout, void *arg)
+{
+	CHECK_RC(hwt_timer_trim(hwt_timeout_timer(timeout)), EDEADLK);
+	count_task(timeout, arg);
+}
+
+static void hold(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	CHECK_RC(pthread_mutex_lock(arg), 0);
+	CHECK_RC(pthread_mutex_unlock(arg), 0);
+}
+
+TEST(a_call_that_cannot_be_served_says_why)
+{
+	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+	hwt_timer *timer = new_timer(TICK_NS, 64);
+	atomic_uint ran = 0;
+	hwt_timeout held;
+
+	CHECK_RC(hwt_timer_trim(NULL), EINVAL);
+	CHECK_RC(hwt_timer_trim(timer), 0);
+	CHECK_RC(hwt_new_timeout(timer, trim_in_task, &ran, 0, NULL), 0);
+	CHECK(wait_count(&ran, 1));
+	pthread_mutex_lock(&mutex);
+	CHECK_RC(hwt_new_timeout(timer, hold, &mutex, 0, &held), 0);
+	CHECK(wait_state(held, HWT_RUNNING));
+	CHECK_RC(hwt_timer_trim(timer), EBUSY);
+	pthread_mutex_unlock(&mutex);
+	CHECK(wait_ended(held));
+	CHECK_RC(hwt_timer_stop(timer, NULL), 0);
+	CHECK_RC(hwt_timer_trim(timer), ECANCELED);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+static atomic_bool over;
+
+static void *trim_again_and_again(void *arg)
+{
+	while (!atomic_load(&over)) {
+		int rc = hwt_timer_trim(arg);
+
+		CHECK(rc == 0 || rc == EBUSY || rc == ECANCELED);
+		if (rc == ECANCELED)
+			return NULL;
+	}
+	return NULL;
+}
+
+#define CHURNED 60000u
+#define ROUNDS 4u
+
+static void *churn(void *arg)
+{
+	hwt_timeout *mine = malloc(CHURNED * sizeof(*mine)), *old = malloc(CHURNED * sizeof(*old));
+	unsigned known = 0;
+
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		for (unsigned i = 0; i < CHURNED; i++) {
+			CHECK_RC(hwt_new_timeout(arg, count_task, NULL, HOUR_NS, &mine[i]), 0);
+			if (i < known) /* of a life before: whatever its memory is now */
+				CHECK_RC(hwt_cancel(old[i]), ENOENT);
+		}
+		for (unsigned i = 0; i < CHURNED; i++)
+			CHECK_RC(hwt_cancel(mine[i]), 0);
+		memcpy(old, mine, CHURNED * sizeof(*old));
+		known = CHURNED;
+		sleep_ms(5);
+	}
+	for (unsigned i = 0; i < known; i++) {
+		CHECK_RC(hwt_cancel(old[i]), ENOENT);
+		CHECK(hwt_timeout_timer(old[i]) == arg);
+	}
+	free(mine);
+	free(old);
+	return NULL;
+}
+
+TEST(threads_schedule_and_cancel_while_memory_goes_back_all_the_time)
+{
+	hwt_timer *timer = new_timer(TICK_NS, 512);
+	struct crew producers, trimmer;
+
+	atomic_store(&over, false);
+	crew_start(&trimmer, 1, trim_again_and_again, timer, 0);
+	crew_start(&producers, 3, churn, timer, 0);
+	crew_join(&producers);
+	atomic_store(&over, true);
+	crew_join(&trimmer);
+	CHECK_INT(stats_of(timer).accepted, ==, 3 * ROUNDS * CHURNED);
+	CHECK_INT(stats_of(timer).cancelled, ==, 3 * ROUNDS * CHURNED);
+	CHECK_INT(stats_of(timer).pending, ==, 0);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+TEST(a_stop_ends_a_call_that_waits)
+{
+	for (unsigned i = 0; i < 5; i++) {
+		hwt_timer *timer = new_timer(TICK_NS, 512);
+		struct crew trimmer;
+
+		begin();
+		atomic_store(&over, false);
+		(void)burst(timer, false);
+		crew_start(&trimmer, 1, trim_again_and_again, timer, 0);
+		sleep_ms((int)i);
+		CHECK_RC(hwt_timer_stop(timer, NULL), 0);
+		crew_join(&trimmer);
+		end(timer);
+	}
+}
+
+TEST_MAIN()

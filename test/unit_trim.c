@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Memory that goes back to the system: which, when, and that handles to it stay harmless. */
+#include "check/check.h"
+#include "unit.h"
+#include "worker/trim.h"
+
+#include <pthread.h>
+
+#define START HWT_S(1000)
+#define TICK HWT_MS(1)
+#define FAR HWT_S(3600)
+
+/*
+ * The first slab, a small one, holds 21,844 records, the large ones 43,689 each: one is filled, another begun.  Of the
+ * moments of a trim, all but one in so many are left out.
+ */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(HWT_TSAN)
+#define MANY 68000u
+#define STRIDE 197
+#else
+#define MANY 90000u
+#define STRIDE 61
+#endif
+
+static hwt_timer *timer;
+static hwt_timeout timeouts[MANY], later[MANY];
+static int64_t now_ns;
+
+static void begin(void)
+{
+	hwt_config config = driven_config(TICK, 512);
+
+	timer = driven_create(&config, START);
+	lanes_home(&timer->lanes)->pool.slabs.next_size = HWT_HUGE_PAGE / 2;
+	now_ns = START;
+}
+
+static void end(void)
+{
+	hwt_check(timer);
+	driven_destroy(timer);
+}
+
+static void nothing(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	(void)arg;
+}
+
+static void pass(void)
+{
+	now_ns += TICK;
+	while (driven_pass(timer, now_ns))
+		;
+}
+
+static void fill(hwt_timeout *all, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		CHECK_INT(hwt_new_timeout_at(timer, nothing, NULL, now_ns + FAR + i % 1000 * TICK, &all[i]), ==, 0);
+}
+
+static void cancel_all(hwt_timeout *all, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		CHECK_INT(hwt_cancel(all[i]), ==, 0);
+}
+
+/* Leaves n timeouts' worth of free memory. */
+static void burst(unsigned n)
+{
+	fill(timeouts, n);
+	pass();
+	cancel_all(timeouts, n);
+	pass();
+}
+
+static void trim(void)
+{
+	hwt_worker_trim_now(&timer->worker);
+	hwt_check(timer);
+}
+
+static hwt_stats stats(void)
+{
+	hwt_stats out = { .size = sizeof(out) };
+
+	CHECK_INT(hwt_timer_stats(timer, &out), ==, 0);
+	return out;
+}
+
+/* No call with a stale handle does anything, but for its timer. */
+static void check_stale(hwt_timeout stale)
+{
+	char text[128];
+	int64_t left_ns = -1;
+
+	CHECK_INT(hwt_cancel(stale), ==, ENOENT);
+	CHECK_INT(hwt_cancel_sync(stale), ==, ENOENT);
+	CHECK_INT(hwt_reschedule(stale, FAR), ==, ENOENT);
+	CHECK_INT(hwt_reschedule_at(stale, now_ns), ==, ENOENT);
+	CHECK_INT(hwt_timeout_left(stale, &left_ns), ==, ENOENT);
+	CHECK_INT(left_ns, ==, -1);
+	CHECK(hwt_timeout_state(stale) == HWT_CANCELLED || hwt_timeout_state(stale) == HWT_RETIRED);
+	CHECK(!hwt_is_expired(stale));
+	CHECK_INT(hwt_timeout_missed(stale), ==, 0);
+	CHECK(hwt_timeout_format(stale, text, sizeof(text)) > 0);
+	CHECK(hwt_timeout_timer(stale) == timer);
+}
+
+/* Returns how many handles lead to memory that reads as zeros. */
+static unsigned zeros(const hwt_timeout *all, unsigned n)
+{
+	unsigned found = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		found += record_word(all[i].entry) == 0;
+	return found;
+}
+
+TEST(handles_to_memory_that_was_given_back_are_harmless)
+{
+	begin();
+	burst(MANY);
+	CHECK_INT(zeros(timeouts, MANY), ==, 0);
+	CHECK_INT(stats().records, >=, MANY);
+	trim();
+	CHECK_INT(stats().records, <, 50000);
+#ifdef HWT_LINUX
+	CHECK_INT(zeros(timeouts, MANY), >, MANY / 2);
+#endif
+	for (unsigned i = 0; i < MANY; i++)
+		check_stale(timeouts[i]);
+	CHECK_INT(stats().pending, ==, 0);
+	CHECK_INT(stats().cancelled, ==, MANY);
+	end();
+}
+
+/* As often as each serves, the handles of all lives before match nothing. */
+TEST(memory_that_serves_again_begins_above_all_its_generations)
+{
+	static hwt_timeout first[MANY];
+
+	begin();
+	burst(MANY);
+	memcpy(first, timeouts, sizeof(first));
+	for (unsigned life = 0; life < 3; life++) {
+		burst(MANY); /* generations differ from record to record */
+		burst(MANY / 2);
+		trim();
+		CHECK_INT(stats().records, <, 50000);
+		fill(later, MANY);
+		pass();
+		for (unsigned i = 0; i < MANY; i++) {
+			check_stale(first[i]);
+			check_stale(timeouts[i]);
+			CHECK(hwt_timeout_state(later[i]) == HWT_PENDING);
+		}
+		CHECK_INT(stats().pending, ==, MANY);
+		hwt_check(timer);
+		cancel_all(later, MANY);
+		pass();
+	}
+	end();
+}
+
+TEST(a_slab_with_a_single_timeout_stays)
+{
+	unsigned kept = 0;
+
+	begin();
+	fill(timeouts, MANY);
+	pass();
+	for (unsigned i = 0; i < MANY; i++)
+		if (i % 11000 != 0)
+			CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
+	pass();
+	trim();
+	CHECK_INT(stats().records, >=, MANY);
+	for (unsigned i = 0; i < MANY; i += 11000, kept++)
+		CHECK(hwt_timeout_state(timeouts[i]) == HWT_PENDING);
+	CHECK_INT(stats().pending, ==, kept);
+	for (unsigned i = 0; i < MANY; i += 11000)
+		CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
+	pass();
+	trim();
+	CHECK_INT(stats().records, <, 50000);
+	end();
+}
+
+/*
+ * A record in a queue, cancelled or not, one in a task's hands, an extension, a reserve: all of them keep their slab.
+ */
+TEST(what_has_not_come_home_keeps_its_slab)
+{
+	hwt_spec spec = { .size = sizeof(spec), .task = nothing, .when_ns = FAR, .period_ns = FAR };
+	hwt_timeout queued, periodic;
+
+	begin();
+	burst(MANY);
+	CHECK_INT(hwt_new_timeout_at(timer, nothing, NULL, now_ns + FAR, &queued), ==, 0);
+	CHECK_INT(hwt_new_timeout_ex(timer, &spec, &periodic), ==, 0);
+	CHECK_INT(hwt_cancel(queued), ==, 0);
+	CHECK_INT(hwt_reserve(timer, 100), ==, 0);
+	trim();
+	CHECK(hwt_timeout_state(periodic) == HWT_PENDING);
+	pass();
+	trim();
+	CHECK(hwt_timeout_state(periodic) == HWT_PENDING);
+	memory_fails(0, UINT64_MAX);
+	fill(later, 100);
+	memory_is_back();
+	CHECK_INT(hwt_reserve(timer, 0), ==, 0);
+	CHECK_INT(hwt_cancel(periodic), ==, 0);
+	cancel_all(later, 100);
+	pass();
+	trim();
+	CHECK_INT(stats().records, <, 50000);
+	end();
+}
+
+TEST(nodes_and_chunks_go_back_as_well)
+{
+	uint64_t before;
+
+	begin();
+	fill(timeouts, MANY);
+	before = stats().bytes;
+	pass();
+	cancel_all(timeouts, MANY);
+	pass();
+	trim();
+	/* Small slabs of records; one slab of each queue; one of the wheel, and its buckets. */
+	CHECK_INT(stats().bytes, <, before / 4);
+	CHECK_INT(slabs_bytes(&lanes_home(&timer->lanes)->submitted.slabs), <=, 70000);
+	CHECK_INT(slabs_bytes(&lanes_home(&timer->lanes)->cancelled.slabs), <=, 70000);
+	burst(MANY);
+	end();
+}
+
+static void *schedule_elsewhere(void *arg)
+{
+	hwt_timeout *all = arg;
+
+	for (unsigned i = 0; i < 3000; i++)
+		CHECK_INT(hwt_new_timeout_at(timer, nothing, NULL, now_ns + FAR, &all[i]), ==, 0);
+	return NULL;
+}
+
+/* A queue with a single slab forgets its nodes, too: some may be of another queue, whose slabs go. */
+TEST(nodes_that_another_lane_has_stolen_are_not_used_after_their_slab_has_gone)
+{
+	pthread_t thread;
+
+	begin();
+	burst(20000);
+	CHECK_INT(pthread_create(&thread, NULL, schedule_elsewhere, later), ==, 0); /* with nodes of this lane */
+	CHECK_INT(pthread_join(thread, NULL), ==, 0);
+	pass();
+	cancel_all(later, 3000);
+	pass();
+	trim();
+	CHECK_INT(pthread_create(&thread, NULL, schedule_elsewhere, later), ==, 0);
+	CHECK_INT(pthread_join(thread, NULL), ==, 0);
+	pass();
+	cancel_all(later, 3000);
+	pass();
+	end();
+}
+
+/* What the worker holds serves a producer before new memory does, at every moment of a trim. */
+TEST(a_burst_in_the_middle_of_a_trim_needs_no_memory)
+{
+	unsigned steps = 0, moment = 0;
+	bool over = false;
+
+	while (!over && moment < 2000 && test_failures == 0) {
+		begin();
+		burst(MANY);
+		hwt_trim_begin(&timer->lanes);
+		for (steps = 0; steps < moment && !over; steps++)
+			over = !hwt_trim_step(&timer->lanes);
+		CHECK_INT(hwt_reserve(timer, 0), ==, 0);
+		memory_fails(0, UINT64_MAX);
+		/* Nodes have gone at some moment, and are not what this is about: one is used again and again. */
+		for (unsigned i = 0; i < MANY; i++) {
+			int rc = hwt_new_timeout_at(timer, nothing, NULL, now_ns + FAR, &later[i]);
+
+			CHECK_INT(rc, ==, 0);
+			if (rc != 0)
+				break;
+			if (i % 200 == 0)
+				pass();
+		}
+		memory_is_back();
+		while (hwt_trim_is_active(&timer->lanes))
+			(void)hwt_trim_step(&timer->lanes);
+		hwt_check(timer);
+		CHECK_INT(stats().pending, ==, MANY);
+		for (unsigned i = 0; i < MANY; i += 999)
+			check_stale(timeouts[i]);
+		cancel_all(later, MANY);
+		pass();
+		end();
+		moment += moment < 1 ? 1 : 3 * STRIDE;
+	}
+	CHECK(over);
+}
+
+TEST(a_trim_without_memory_loses_nothing)
+{
+	begin();
+	burst(MANY);
+	memory_fails(0, UINT64_MAX);
+	trim();
+	memory_is_back();
+	CHECK_INT(stats().records, >=, MANY);
+	fill(later, MANY);
+	CHECK_INT(stats().pending, ==, MANY);
+	cancel_all(later, MANY);
+	pass();
+	trim();
+	CHECK_INT(stats().records, <, 50000);
+	end();
+}
+
+/* The sanitizers find what is lost or freed twice. */
+TEST(a_timer_may_be_destroyed_at_every_moment_of_a_trim)
+{
+	bool over = false;
+
+	for (unsigned moment = 0; !over && moment < 1000; moment += moment < 3 ? 1 : STRIDE) {
+		begin();
+		burst(MANY / 2);
+		hwt_trim_begin(&timer->lanes);
+		for (unsigned step = 0; step < moment && !over; step++)
+			over = !hwt_trim_step(&timer->lanes);
+		driven_destroy(timer);
+	}
+	CHECK(over);
+}
+
+/* Another thread comes in between: its acts run at the point. */
+static unsigned point, point_of_act;
+static void (*act)(void);
+
+static void act_at_point(const char *where)
+{
+	/* A lane that is waited for here comes when the worker goes on: not in the same thread. */
+	if (strcmp(where, "given") == 0 || act == NULL || point++ != point_of_act)
+		return;
+	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
+	act();
+}
+
+static void act_stale(void)
+{
+	for (unsigned i = 0; i < MANY; i += 4999)
+		check_stale(timeouts[i]);
+}
+
+static unsigned acted;
+
+static void act_schedule(void)
+{
+	fill(later, MANY / 2);
+	acted += MANY / 2;
+}
+
+static void act_schedule_and_cancel(void)
+{
+	fill(later, 1000);
+	cancel_all(later, 1000);
+}
+
+static void at_each_point(void (*what)(void))
+{
+	for (point_of_act = 0;; point_of_act += point_of_act < 4 ? 1 : STRIDE) {
+		begin();
+		burst(MANY);
+		act = what;
+		point = acted = 0;
+		atomic_store(&hwt_test_point, act_at_point);
+		hwt_worker_trim_now(&timer->worker);
+		atomic_store(&hwt_test_point, (hwt_point_hook *)0);
+		hwt_check(timer);
+		CHECK_INT(stats().pending, ==, acted);
+		act_stale();
+		for (unsigned i = 0; i < acted; i++)
+			CHECK_INT(hwt_cancel(later[i]), ==, 0);
+		pass();
+		end();
+		if (point <= point_of_act)
+			return;
+		REQUIRE(point_of_act < 1000 && test_failures == 0);
+	}
+}
+
+TEST(stale_handles_are_harmless_at_every_point_of_a_trim)
+{
+	at_each_point(act_stale);
+}
+
+TEST(a_producer_may_come_at_every_point_of_a_trim)
+{
+	at_each_point(act_schedule);
+	at_each_point(act_schedule_and_cancel);
+}
+
+/* A thread that asks for the timer of a handle while the head of its slab is being cleared waits for the head. */
+static void *ask(void *arg)
+{
+	hwt_timeout *stale = arg;
+
+	CHECK(hwt_timeout_timer(*stale) == timer);
+	return NULL;
+}
+
+static pthread_t asker;
+static unsigned asked;
+
+static void ask_when_given(const char *where)
+{
+	if (strcmp(where, "given") != 0 || asked++ != 0)
+		return;
+	for (unsigned i = 0; i < MANY; i++)
+		if (record_word(timeouts[i].entry) == 0) {
+			CHECK_INT(pthread_create(&asker, NULL, ask, &timeouts[i]), ==, 0);
+			return;
+		}
+	asked = UINT32_MAX / 2; /* the system does not clear what is given back */
+}
+
+TEST(the_timer_of_a_handle_is_known_while_its_slab_is_given_back)
+{
+	begin();
+	burst(MANY);
+	asked = 0;
+	atomic_store(&hwt_test_point, ask_when_given);
+	hwt_worker_trim_now(&timer->worker);
+	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
+	CHECK_INT(asked, >, 0);
+	if (asked < UINT32_MAX / 2)
+		CHECK_INT(pthread_join(asker, NULL), ==, 0);
+	end();
+}
+
+/* As a worker does that goes to sleep: returns whether it has trimmed, all of it. */
+static bool rest_at(int64_t at_ns)
+{
+	uint64_t before = stats().records;
+
+	now_ns = at_ns;
+	while (driven_pass(timer, now_ns))
+		;
+	while (hwt_worker_trim(&timer->worker, now_ns))
+		;
+	return stats().records < before;
+}
+
+TEST(a_load_that_swings_keeps_its_memory)
+{
+	int64_t begin_ns = START + HWT_S(1);
+
+	begin();
+	for (unsigned second = 0; second < 8; second++) {
+		CHECK(!rest_at(begin_ns + HWT_S(second)));
+		burst(MANY);
+		CHECK(!rest_at(begin_ns + HWT_S(second) + HWT_MS(300)));
+		CHECK(!rest_at(begin_ns + HWT_S(second) + HWT_MS(900)));
+	}
+	/* Quiet: one look that still knows of the load, one at which it is calm, and two seconds. */
+	for (unsigned second = 8; second < 11; second++)
+		CHECK(!rest_at(begin_ns + HWT_S(second)));
+	CHECK(rest_at(begin_ns + HWT_S(11)) || rest_at(begin_ns + HWT_S(12)));
+	CHECK_INT(stats().records, <, 50000);
+	end();
+}
+
+/* While the memory waits to be given back the worker wakes up for it, and afterwards it does not. */
+TEST(the_worker_wakes_up_to_trim_and_then_no_more)
+{
+	unsigned wakeups = 0;
+	int64_t tick;
+
+	begin();
+	CHECK_INT(hwt_worker_trim_due(&timer->worker, HWT_TICK_NEVER, now_ns), ==, HWT_TICK_NEVER);
+	fill(timeouts, MANY);
+	CHECK(!rest_at(now_ns + TICK));
+	CHECK_INT(hwt_worker_trim_due(&timer->worker, HWT_TICK_NEVER, now_ns), ==, HWT_TICK_NEVER);
+	cancel_all(timeouts, MANY);
+	CHECK(!rest_at(now_ns + TICK));
+	while ((tick = hwt_worker_trim_due(&timer->worker, HWT_TICK_NEVER, now_ns)) != HWT_TICK_NEVER) {
+		REQUIRE(++wakeups < 10);
+		(void)rest_at(grid_time(&timer->grid, tick));
+	}
+	CHECK_INT(now_ns, <=, START + HWT_S(5));
+	CHECK_INT(stats().records, <, 50000);
+	end();
+}
+
+/* Each slab holds a timeout, so nothing can go.  As long as nothing happens the worker does not try once more. */
+TEST(the_worker_does_not_look_for_ever_for_what_it_cannot_give_back)
+{
+	unsigned wakeups = 0;
+	int64_t tick;
+
+	begin();
+	fill(timeouts, MANY);
+	CHECK(!rest_at(now_ns + TICK));
+	for (unsigned i = 0; i < MANY; i++)
+		if (i % 11000 != 0)
+			CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
+	CHECK(!rest_at(now_ns + TICK));
+	while ((tick = hwt_worker_trim_due(&timer->worker, HWT_TICK_NEVER, now_ns)) != HWT_TICK_NEVER) {
+		REQUIRE(++wakeups < 10);
+		CHECK(!rest_at(grid_time(&timer->grid, tick)));
+	}
+	CHECK_INT(wakeups, >, 0);
+	CHECK_INT(stats().records, >=, MANY);
+	for (unsigned i = 0; i < MANY; i += 11000)
+		CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
+	CHECK(!rest_at(now_ns + TICK));
+	for (wakeups = 0; stats().records >= 50000; wakeups++) {
+		tick = hwt_worker_trim_due(&timer->worker, HWT_TICK_NEVER, now_ns);
+		REQUIRE(tick != HWT_TICK_NEVER && wakeups < 10);
+		(void)rest_at(grid_time(&timer->grid, tick));
+	}
+	end();
+}
+
+TEST_MAIN()
