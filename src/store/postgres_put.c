@@ -228,11 +228,14 @@ static int put_again(struct pg_conn *conn, struct hwts_put *put)
 
 	for (int tries = 0; again && rc == 0 && tries < TRIES; tries++) {
 		again = false;
+		HWTS_POINT("refused");
 		rc = explain(conn, put, &again);
 		if (rc == 0 && again)
 			rc = put_batch(conn, put, 1, true);
 		again = again && put->rc != 0;
 	}
+	if (rc == 0)
+		notify_replaced(conn, put, 1);
 	return rc;
 }
 
