@@ -10,10 +10,13 @@
 # clock that nobody sets.  ITEM is the user's own number of a timeout, which travels as its data.  RC is an errno value.  KIND is the mode: 0 at least
 # once, 1 at most once, 2 transaction.
 #
-#     TIME put? ITEM KIND DELAY          TIME put ITEM RC ID
-#     TIME cancel? ITEM ID               TIME cancel ITEM ID RC
-#     TIME move? ITEM ID DELAY           TIME move ITEM ID DELAY RC
-#     TIME start ITEM ID KIND ATTEMPT EPOCH DUE          EPOCH: of its shard
+#     TIME put? ITEM KIND DELAY [WORD=VALUE ...]         TIME put ITEM RC ID
+#         key=KEY replace=1 period=US                    ID with EEXIST, EBUSY: of the timeout that has the key
+#         group=ITEM                                     put_many: the first item of those that are put together
+#         on=1                                           put_on, in a transaction that adds the item to the intents
+#     TIME cancel? ITEM ID                               TIME cancel ITEM ID RC          ITEM 0: not known
+#     TIME move? ITEM ID DELAY                           TIME move ITEM ID DELAY RC
+#     TIME start ITEM ID KIND ATTEMPT EPOCH DUE MISSED   EPOCH: of its shard; MISSED: periods that are merged into it
 #     TIME end ITEM ID ATTEMPT EPOCH RC MINE             MINE: hwt_store_is_mine(), asked after TIME
 #     TIME lost                                          this process lost its lease
 #
@@ -27,13 +30,17 @@
 # FOLDER/database.tables at the end, and *.copy, taken while everything ran
 #
 #     row ITEM ID KIND STATE ATTEMPT                     STATE: 1 pending, 2 running, 3 FAILED
-#     effect ITEM
+#     effect ITEM [DUE]
+#     intent ITEM
 #
-# What is not known counts as either: a put or cancel whose answer is ECONNRESET, or never came, may have happened or not.
+# What is not known counts as either: a put or cancel whose answer is ECONNRESET, or never came, may have happened or not.  Of a put in a
+# transaction the table of intents tells.
+#
+# A timeout is known by its id.  A put that replaces gives it another item, so it may be several items, one after the other: versions.
 use strict;
 use warnings;
-use Errno qw(ECONNRESET);
-use List::Util qw(max min first sum0);
+use Errno qw(EBUSY ECANCELED ECONNRESET EEXIST);
+use List::Util qw(any max min first sum0 uniq);
 
 my ($folder) = @ARGV;
 die "usage: history.pl FOLDER\n" unless @ARGV == 1 && -d $folder;
@@ -41,7 +48,7 @@ my ($AT_LEAST_ONCE, $AT_MOST_ONCE, $TRANSACTION) = (0, 1, 2);
 my $NEVER = 9e18;
 my $SETTLE = 3_000_000; # by then the end of a run is in the database, if nothing disturbs it
 
-my (%item, %by_id, %trouble, %blow, @away, @clock, @all_starts);
+my (%item, %versions, %by_key, %group, %cancels, %moves, %key_of, %trouble, %blow, @away, @clock, @all_starts);
 my ($lease, $max_attempts, $patience) = (2_000_000, 20, 60_000_000);
 my (%wrong, @shown);
 
@@ -53,14 +60,16 @@ sub wrong {
 # Reading
 
 sub item {
-	return $item{ $_[0] } //= { name => $_[0], puts => [], cancels => [], moves => [], starts => [], effects => 0 };
+	return $item{ $_[0] } //= { name => $_[0], puts => [], cancels => [], moves => [], starts => [], effects => 0, effect => {} };
 }
 
-# Finds the question that an answer belongs to: the last one of this process without an answer.
+# Finds the question that an answer belongs to: the last one of this process without an answer.  Of several, it began with the first.
 sub answered {
 	my ($asked, $log, $time, $rc) = @_;
-	my $question = first { $_->{log} eq $log && $_->{end} == $NEVER } reverse @$asked;
+	my @open = grep { $_->{log} eq $log && $_->{end} == $NEVER } @{ $asked // [] };
+	my $question = $open[-1];
 	return wrong('log', "$log: an answer without a question at $time") unless $question;
+	$question->{begin} = $open[0]{begin};
 	@$question{ 'end', 'rc' } = ($time, $rc);
 	return $question;
 }
@@ -71,20 +80,23 @@ sub asked {
 }
 
 my %reader = (
-	'put?' => sub { my ($log, $time, $name, $kind, $delay) = @_;
+	'put?' => sub { my ($log, $time, $name, $kind, $delay, @more) = @_;
+		my %more = map { split /=/, $_, 2 } @more;
 		my $item = item($name);
-		$item->{kind} = $kind;
-		asked($item->{puts}, $log, $time, delay => $delay) },
+		@$item{qw(kind period key)} = ($kind, $more{period} // 0, defined $more{key} ? "$kind/$more{key}" : undef);
+		asked($item->{puts}, $log, $time, delay => $delay, item => $item, %more) },
 	'put' => sub { my ($log, $time, $name, $rc, $id) = @_;
 		my $put = answered(item($name)->{puts}, $log, $time, $rc);
 		$put->{id} = $id if $put },
-	'cancel?' => sub { my ($log, $time, $name) = @_; asked(item($name)->{cancels}, $log, $time) },
-	'cancel' => sub { my ($log, $time, $name, undef, $rc) = @_; answered(item($name)->{cancels}, $log, $time, $rc) },
-	'move?' => sub { my ($log, $time, $name, undef, $delay) = @_; asked(item($name)->{moves}, $log, $time, delay => $delay) },
-	'move' => sub { my ($log, $time, $name, undef, undef, $rc) = @_; answered(item($name)->{moves}, $log, $time, $rc) },
-	'start' => sub { my ($log, $time, $name, $id, $kind, $attempt, $epoch, $due) = @_;
+	'cancel?' => sub { my ($log, $time, $name, $id) = @_;
+		asked($cancels{$id} //= [], $log, $time);
+		item($name)->{cancelled_as} = $id if $name },
+	'cancel' => sub { my ($log, $time, undef, $id, $rc) = @_; answered($cancels{$id}, $log, $time, $rc) },
+	'move?' => sub { my ($log, $time, undef, $id, $delay) = @_; asked($moves{$id} //= [], $log, $time, delay => $delay) },
+	'move' => sub { my ($log, $time, undef, $id, undef, $rc) = @_; answered($moves{$id}, $log, $time, $rc) },
+	'start' => sub { my ($log, $time, $name, $id, $kind, $attempt, $epoch, $due, $missed) = @_;
 		my $start = { item => $name, log => $log, begin => $time, id => $id, kind => $kind, attempt => $attempt, epoch => $epoch,
-			due => $due, end => $NEVER };
+			due => $due, missed => $missed // 0, end => $NEVER };
 		push @{ item($name)->{starts} }, $start;
 		push @all_starts, $start },
 	'end' => sub { my ($log, $time, $name, undef, $attempt, $epoch, $rc, $mine) = @_;
@@ -113,13 +125,15 @@ sub read_log {
 
 sub read_tables {
 	my ($file) = @_;
-	my (%row, %effects);
+	my (%row, %effects, %intents);
 	open my $in, '<', $file or die "$file: $!\n";
 	while (<$in>) {
 		my ($what, $name, @more) = split;
-		$what eq 'effect' ? $effects{$name}++ : push @{ $row{$name} }, { map { $_ => shift @more } qw(id kind state attempt) };
+		push @{ $effects{$name} }, $more[0] // '' if $what eq 'effect';
+		$intents{$name}++ if $what eq 'intent';
+		push @{ $row{$name} }, { map { $_ => shift @more } qw(id kind state attempt) } if $what eq 'row';
 	}
-	return (\%row, \%effects);
+	return (\%row, \%effects, \%intents);
 }
 
 # What is known of a process at a time
@@ -157,32 +171,104 @@ sub latest_clock {
 sub happened { return grep { $_->{rc} == 0 } @_ }
 sub may_have_happened { return grep { $_->{rc} == 0 || $_->{rc} == ECONNRESET } @_ }
 
+# What belongs together
+
+# A transaction was committed if its intent is there.
+sub decide_transactions {
+	my ($intents) = @_;
+	for my $put (grep { $_->{on} } map { @{ $_->{puts} } } values %item) {
+		my ($name, $rc) = ($put->{item}{name}, $put->{rc});
+		$put->{rc} = $intents->{$name} ? 0 : ECANCELED if $rc == ECONNRESET;
+		wrong('D1', "item $name was put in a transaction that was committed, and its intent is lost") if $rc == 0 && !$intents->{$name};
+		wrong('D1', "item $name was put in a transaction that was rolled back, and its intent is there")
+			if $rc != 0 && $rc != ECONNRESET && $intents->{$name};
+	}
+}
+
+# Of those that were put together all are there if one is.
+sub decide_groups {
+	my ($rows) = @_;
+	push @{ $group{ $_->{group} } }, $_ for grep { $_->{group} } map { @{ $_->{puts} } } values %item;
+	for my $puts (values %group) {
+		next unless any { @{ $_->{item}{starts} } || $_->{item}{effects} || $rows->{ $_->{item}{name} } } @$puts;
+		$_->{rc} = 0 for grep { $_->{rc} == ECONNRESET } @$puts;
+	}
+}
+
+# Gives each item its id, and what was asked for by that id, if it came after the item's put.
+sub find_ids {
+	my ($rows) = @_;
+	for my $item (map { $item{$_} } sort { $a <=> $b } keys %item) {
+		my @ids = ((map { $_->{id} } grep { $_->{rc} == 0 && $_->{id} } @{ $item->{puts} }), map { $_->{id} } @{ $item->{starts} },
+			@{ $rows->{ $item->{name} } // [] });
+		my $id = $item->{id} = first { defined } @ids, $item->{cancelled_as};
+		my $begin = min(0 + $NEVER, map { $_->{begin} } @{ $item->{puts} });
+		next unless defined $id;
+		push @{ $versions{$id} }, $item;
+		$key_of{$id} //= $item->{key};
+		$item->{cancels} = [grep { $_->{end} >= $begin } @{ $cancels{$id} // [] }];
+		$item->{moves} = [grep { $_->{end} >= $begin } @{ $moves{$id} // [] }];
+	}
+	for my $put (grep { !$_->{group} && $_->{id} && ($_->{rc} == EEXIST || $_->{rc} == EBUSY) } map { @{ $_->{puts} } } values %item) {
+		$key_of{ $put->{id} } //= $put->{item}{key};
+	}
+}
+
+# The put that is known to have replaced an item, the first one to be answered; and whether another one may have.
+sub replaced {
+	my ($item) = @_;
+	my $put = $item->{puts}[0];
+	return if !defined $item->{key} || !defined $item->{id} || !$put || $put->{rc} != 0;
+	my @by = sort { $a->{end} <=> $b->{end} } grep { $_->{replace} && $_->{rc} == 0 && $_->{begin} > $put->{end} }
+		map { @{ $_->{puts} } } @{ $versions{ $item->{id} } };
+	return $by[0];
+}
+
+sub may_be_replaced {
+	my ($item) = @_;
+	return 0 unless defined $item->{key};
+	my $begin = $item->{puts}[0]{begin};
+	return any { $_->{item} != $item && $_->{replace} && $_->{end} >= $begin
+		&& (!defined $item->{id} || !defined $_->{item}{id} || $item->{id} == $_->{item}{id}) } may_have_happened(@{ $by_key{ $item->{key} } });
+}
+
+# Of what has a key and was never seen, the id is not known: a cancel of another id that had this key may have been its.
+sub may_be_cancelled {
+	my ($item) = @_;
+	return 1 if may_have_happened(@{ $item->{cancels} });
+	return 0 if defined $item->{id} || !defined $item->{key};
+	return any { !$versions{$_} && ($key_of{$_} // '') eq $item->{key} && may_have_happened(@{ $cancels{$_} }) } keys %cancels;
+}
+
 # The rules
 
-# D1, D2: what was accepted is done, cancelled, FAILED or left, and one of these.
+# D1, D2: what was accepted is done, cancelled, replaced, FAILED or left, and one of these.
 sub one_fate {
 	my ($item, $rows, $count) = @_;
 	my $name = $item->{name};
 	my @puts = @{ $item->{puts} };
 	my $accepted = happened(@puts);
-	my @cancelled = happened(@{ $item->{cancels} });
+	my $replaced = replaced($item);
+	my @cancelled = grep { !$replaced || $_->{end} < $replaced->{begin} } happened(@{ $item->{cancels} });
 	my $ends = grep { ($_->{rc} // -1) == 0 && $_->{end} < $NEVER } @{ $item->{starts} };
-	my $ran = $item->{kind} == $TRANSACTION ? $item->{effects} > 0 : $ends > 0;
+	my $ran = !$item->{period} && ($item->{kind} == $TRANSACTION ? $item->{effects} > 0 : $ends > 0);
 	my $row = $rows->[0];
 
 	if (!may_have_happened(@puts)) {
+		my $why = $puts[0]{on} ? 'was put in a transaction that was not committed' : "was refused ($puts[0]{rc})";
 		$count->{refused}++;
-		wrong('D1', "item $name was refused ($puts[0]{rc}), and is there all the same") if $row || @{ $item->{starts} } || $item->{effects};
+		wrong('D1', "item $name $why, and is there all the same") if $row || @{ $item->{starts} } || $item->{effects};
 		return;
 	}
 	$count->{ $accepted ? 'accepted' : 'unknown' }++;
 	wrong('D1', "item $name has two rows") if @$rows > 1;
 	wrong('D2', "item $name was cancelled twice") if @cancelled > 1;
-	my @fates = ((@cancelled ? 'cancelled' : ()), ($row ? $row->{state} == 3 ? 'FAILED' : 'left' : ()));
+	my @fates = ((@cancelled ? 'cancelled' : ()), ($replaced ? 'replaced' : ()), ($row ? $row->{state} == 3 ? 'FAILED' : 'left' : ()));
 	push @fates, 'done' if !@fates && $ran;
-	push @fates, 'cancelled' if !@fates && may_have_happened(@{ $item->{cancels} }); # by a call that was not answered
+	push @fates, 'cancelled' if !@fates && may_be_cancelled($item); # by a call that was not answered
+	push @fates, 'replaced' if !@fates && may_be_replaced($item);
 	wrong('D2', "item $name is @fates") if @fates > 1;
-	wrong('D2', "item $name has an effect and is $fates[0]") if $item->{effects} && @fates && $fates[0] ne 'done';
+	wrong('D2', "item $name has an effect and is $fates[0]") if !$item->{period} && $item->{effects} && @fates && $fates[0] ne 'done';
 	if ($accepted && !@fates) {
 		wrong('D1', "item $name was accepted and is lost");
 		@fates = 'lost';
@@ -192,14 +278,15 @@ sub one_fate {
 	failed($item, $row) if $row && $row->{state} == 3;
 }
 
-# Did something befall what runs at most once and is FAILED?  Either its last run, or a begin after it that no start followed.
+# Did something befall what runs at most once and is FAILED?  Either its last run, or a begin after it that no start followed: of a run that failed,
+# or of a periodic one.
 sub befallen {
 	my ($item, $last) = @_;
 	my ($from, $to, $log) = (0, $NEVER);
 	if ($last) {
 		my $end = $last->{end} < $NEVER ? $last->{end} + $SETTLE : $NEVER;
 		return 1 if away($last->{begin} - $lease, $end) || blows($last->{log}, $last->{begin} - $lease, $end);
-		return 0 if $end == $NEVER || $last->{rc} == 0;
+		return 0 if $end == $NEVER || ($last->{rc} == 0 && !$item->{period});
 		$from = $last->{end};
 	} elsif (!@clock) {
 		my @dues = map { $_->{begin} + $_->{delay} } may_have_happened(@{ $item->{puts} }, @{ $item->{moves} });
@@ -215,7 +302,7 @@ sub failed {
 	return if $row->{attempt} >= $max_attempts;
 	return wrong('D2', "item $item->{name} is FAILED after $row->{attempt} attempts") if $item->{kind} != $AT_MOST_ONCE;
 	wrong('D2', "item $item->{name} ended well and is FAILED")
-		if $last && $last->{end} < $NEVER && $last->{rc} == 0 && undisturbed($last->{log}, $last->{end});
+		if $last && !$item->{period} && $last->{end} < $NEVER && $last->{rc} == 0 && undisturbed($last->{log}, $last->{end});
 	wrong('D2', "item $item->{name} runs at most once, and is FAILED although nothing befell it") if !befallen($item, $last);
 }
 
@@ -224,6 +311,7 @@ sub failed {
 sub no_two_ends {
 	my ($item) = @_;
 	my (%holder, $before);
+	my $replaced = replaced($item);
 	my $commits = $item->{kind} != $TRANSACTION;
 	for my $start (sort { $a->{begin} <=> $b->{begin} } @{ $item->{starts} }) {
 		my $of = $holder{ $start->{epoch} } //= $start->{log};
@@ -231,16 +319,35 @@ sub no_two_ends {
 		wrong('D5', "item $item->{name} went back from epoch $before->{epoch} to $start->{epoch}")
 			if $before && $start->{epoch} < $before->{epoch} && undisturbed($start->{log}, $start->{begin});
 		wrong('D2', "item $item->{name} started again after $before->{log} had ended it")
-			if $commits && $before && $before->{end} < $start->{begin} && $before->{rc} == 0 && undisturbed($before->{log}, $before->{end});
-		wrong('D2', "item $item->{name} was cancelled although $start->{log} had ended it")
-			if $commits && $start->{end} < $NEVER && $start->{rc} == 0 && undisturbed($start->{log}, $start->{end}) && happened(@{ $item->{cancels} });
+			if $commits && $before && same_period($item, $before, $start) && $before->{end} < $start->{begin} && $before->{rc} == 0
+			&& undisturbed($before->{log}, $before->{end});
+		my $ended = $commits && !$item->{period} && $start->{end} < $NEVER && $start->{rc} == 0 && undisturbed($start->{log}, $start->{end});
+		wrong('D2', "item $item->{name} was cancelled although $start->{log} had ended it") if $ended && happened(@{ $item->{cancels} });
+		wrong('D2', "item $item->{name} was replaced although $start->{log} had ended it")
+			if $ended && $replaced && $replaced->{begin} > $start->{end};
 		wrong('D5', "item $item->{name}: $before->{log} held it to be its own after $start->{log} had begun it")
 			if $before && $before->{end} < $NEVER && $before->{end} > $start->{begin} && $before->{mine};
 		$before = $start;
 	}
 }
 
-# D3: starts and effects by mode.
+sub same_period {
+	my ($item, $before, $start) = @_;
+	return !$item->{period} || $before->{due} == $start->{due};
+}
+
+# A reschedule starts again what runs at most once and was made FAILED because something befell its process.
+sub revived {
+	my ($item, $before, $start) = @_;
+	for my $move (may_have_happened(@{ $item->{moves} })) {
+		next if $move->{end} < $before->{begin} || $move->{begin} > $start->{begin};
+		my ($from, $to) = ($before->{begin} - $lease, min($move->{end}, $start->{begin}));
+		return 1 if away($from, $to) || blows($before->{log}, $from, $to);
+	}
+	return 0;
+}
+
+# D3: starts and effects by mode.  Of a periodic one: of each period.
 sub by_mode {
 	my ($item) = @_;
 	my $before;
@@ -251,12 +358,43 @@ sub by_mode {
 		for my $start (sort { $a->{begin} <=> $b->{begin} } @{ $item->{starts} }) {
 			wrong('D3', "item $item->{name} runs at most once, and started again after it "
 				. ($before->{end} == $NEVER ? 'had not ended' : 'had ended well'))
-				if $before && ($before->{end} == $NEVER || $before->{rc} == 0);
+				if $before && same_period($item, $before, $start) && ($before->{end} == $NEVER || $before->{rc} == 0)
+				&& !revived($item, $before, $start);
 			$before = $start;
 		}
 	}
-	wrong('D3', "item $item->{name} has $item->{effects} effects") if $item->{effects} > 1;
+	wrong('D3', "item $item->{name} has $item->{effects} effects") if $item->{effects} > 1 && !$item->{period};
 	wrong('D3', "item $item->{name} has an effect and no start") if $item->{effects} && !@{ $item->{starts} };
+}
+
+# Periodic: each run serves the period after those that the last good one served; none is left out, none is served twice.
+sub each_period {
+	my ($item, $count) = @_;
+	my $name = $item->{name};
+	return unless $item->{period};
+	my (@serving, %started); # the starts that serve the same time on the grid
+	for my $start (sort { $a->{begin} <=> $b->{begin} } @{ $item->{starts} }) {
+		my $due = $start->{due};
+		my $before = $serving[-1];
+		$count->{periods}++ unless $started{$due}++;
+		my $moved = $before && any { $_->{end} >= $before->{begin} && $_->{begin} <= $start->{begin} } may_have_happened(@{ $item->{moves} });
+		if (!$before || $moved) {
+			@serving = ($start);
+		} elsif ($due == $before->{due}) {
+			push @serving, $start;
+		} elsif (any { $due == $_->{due} + ($_->{missed} + 1) * $item->{period} } grep { ($_->{rc} // -1) == 0 } @serving) {
+			wrong('period', "item $name has no effect for the time $before->{due}")
+				if $item->{kind} == $TRANSACTION && !$item->{effect}{ $before->{due} };
+			@serving = ($start);
+		} elsif ($due > $before->{due} || undisturbed($start->{log}, $start->{begin})) {
+			wrong('period', "item $name served $due after $before->{due}, by the period of $item->{period}");
+			@serving = ($start);
+		}
+	}
+	for my $due (sort keys %{ $item->{effect} }) {
+		wrong('period', "item $name has $item->{effect}{$due} effects for the time $due") if $item->{effect}{$due} > 1;
+		wrong('period', "item $name has an effect and no start for the time $due") if !$started{$due};
+	}
 }
 
 # D4: never early on the database's clock, and the due time is the one that was asked for.
@@ -282,6 +420,7 @@ sub never_late {
 		$from = max($from, map { $_->{end} < $NEVER ? $_->{end} : $_->{begin} } $before // ()) if $start->{attempt} > 1;
 		$from = max($from, map { $_ + $lease } blows($log, $from, $start->{begin})) if $start->{attempt} > 1;
 		$from = max($from, map { $_->[1] } grep { $_->[0] <= $start->{begin} && $_->[1] >= $from } @away);
+		$from = max($from, $before->{end} < $NEVER ? $before->{end} : $before->{begin}) if $before && $item->{period};
 		my $waited = $start->{begin} - $from;
 		$late->{worst} = max($late->{worst} // 0, $waited);
 		wrong('D5', "item $item->{name} waited $waited us for attempt $start->{attempt}") if $waited > $patience;
@@ -289,33 +428,85 @@ sub never_late {
 	}
 }
 
-# D6: no start after a cancel that returned 0, none before the new time after a reschedule.
+# D6: no start after a cancel that returned 0, none of what was replaced, none before the new time after a reschedule.
 sub no_start_after {
 	my ($item) = @_;
+	my $by = replaced($item);
 	for my $start (@{ $item->{starts} }) {
 		for my $cancel (happened(@{ $item->{cancels} })) {
 			wrong('D6', "item $item->{name} started " . ($start->{begin} - $cancel->{end}) . ' us after its cancel had returned 0')
 				if $start->{begin} > $cancel->{end};
 		}
+		wrong('D6', "item $item->{name} started " . ($start->{begin} - $by->{end}) . " us after item $by->{item}{name} had replaced it")
+			if $by && $start->{begin} > $by->{end};
 		for my $move (happened(@{ $item->{moves} })) {
-			next if @clock || $start->{begin} <= $move->{end};
+			next if @clock || $start->{begin} <= $move->{end} || $item->{puts}[0]{end} >= $move->{begin};
 			next if grep { $_ != $move && $_->{end} >= $move->{begin} } may_have_happened(@{ $item->{moves} });
 			wrong('D6', "item $item->{name} started before the time that a reschedule had given it")
 				if $start->{begin} < $move->{begin} + $move->{delay};
+			wrong('D6', "item $item->{name} was due at another time than a reschedule had given it")
+				if $start->{begin} >= $move->{begin} + $move->{delay} && $start->{due} < $move->{begin} + $move->{delay}
+				&& undisturbed($start->{log}, $start->{begin});
 		}
 	}
 }
 
-# A copy is a moment of the whole: what has its effect there has no row there.
+# What a key names: at most one timeout at a time.  A timeout was there from the first answer that says so to the last sign of it.
+sub one_for_each_key {
+	my ($rows) = @_;
+	my %lives;
+	while (my ($id, $items) = each %versions) {
+		next unless defined $items->[0]{key};
+		my @puts = map { happened(@{ $_->{puts} }) } @$items;
+		my @starts = grep { undisturbed($_->{log}, $_->{begin}) } map { @{ $_->{starts} } } @$items;
+		my @signs = map { $_->{begin} } @starts, happened(@{ $cancels{$id} // [] }, @{ $moves{$id} // [] }), grep { $_->{replace} } @puts;
+		push @signs, $NEVER if any { $rows->{ $_->{name} } } @$items;
+		my ($from, $to) = (min($NEVER, map { $_->{end} } @puts), max(0, @signs));
+		push @{ $lives{ $items->[0]{key} } }, [$from, $to, $id] if $from < $to;
+	}
+	for my $key (sort keys %lives) {
+		my $last;
+		for my $life (sort { $a->[0] <=> $b->[0] } @{ $lives{$key} }) {
+			wrong('key', "key $key named the timeouts $last->[2] and $life->[2] at a time") if $last && $last->[1] > $life->[0];
+			$last = $life if !$last || $life->[1] > $last->[1];
+		}
+	}
+}
+
+# A put is refused by a timeout that has its key; one that would replace it only while that runs, or if it is FAILED.
+sub refused_by_its_key {
+	my ($put) = @_;
+	my ($name, $key, $id) = ($put->{item}{name}, $put->{item}{key}, $put->{id});
+	return unless $put->{rc} == EEXIST || $put->{rc} == EBUSY;
+	my @keys = grep { defined } $put->{group} ? map { $_->{item}{key} } @{ $group{ $put->{group} } } : $key;
+	wrong('key', "item $name was refused by its key and has none") unless @keys;
+	return unless $id;
+	wrong('key', "item $name was refused by timeout $id, which has another key")
+		if defined $versions{$id} && !any { $_ eq ($versions{$id}[0]{key} // '') } @keys;
+	wrong('key', "item $name was refused by timeout $id, which had been cancelled")
+		if any { $_->{end} < $put->{begin} } happened(@{ $cancels{$id} // [] });
+	return if $put->{group};
+	wrong('key', "item $name replaces nothing, and was refused as if timeout $id ran") if $put->{rc} == EBUSY && !$put->{replace};
+	return unless $put->{replace} && $put->{rc} == EEXIST;
+	my $later = first { $_->{begin} > $put->{end} } map { @{ $_->{starts} } } @{ $versions{$id} // [] };
+	wrong('key', "item $name was refused by timeout $id as if that were FAILED, and it started later")
+		if $later && !any { $_->{begin} < $later->{begin} && $_->{end} >= $put->{begin} } may_have_happened(@{ $moves{$id} // [] });
+}
+
+# A copy is a moment of the whole: what has its effect there has no row there, and what was put in a transaction has its intent.
 sub judge_copy {
 	my ($file) = @_;
-	my ($rows, $effects) = read_tables($file);
+	my ($rows, $effects, $intents) = read_tables($file);
+	(my $copy = $file) =~ s{.*/}{};
 	for my $name (sort keys %$effects) {
-		wrong('D3', "$file: item $name has $effects->{$name} effects") if $effects->{$name} > 1;
-		wrong('D3', "$file: item $name has its effect and its row") if $rows->{$name};
+		my %times;
+		wrong('D3', "$copy: item $name has two effects") if any { $times{$_}++ } @{ $effects->{$name} };
+		wrong('D3', "$copy: item $name has its effect and its row") if $rows->{$name} && !($item{$name} && $item{$name}{period});
 	}
 	for my $name (sort keys %$rows) {
-		wrong('D1', "$file: item $name was put by nobody") unless $item{$name} && may_have_happened(@{ $item{$name}{puts} });
+		my @puts = $item{$name} ? may_have_happened(@{ $item{$name}{puts} }) : ();
+		wrong('D1', "$copy: item $name was put by nobody") unless @puts;
+		wrong('D1', "$copy: item $name was put in a transaction, and its intent is not there") if @puts && $puts[0]{on} && !$intents->{$name};
 	}
 }
 
@@ -334,13 +525,14 @@ sub fail_overs {
 	}
 }
 
-# Ids are never used again.
+# Ids are never used again: a timeout has one, and another item only by a put that replaced it.
 sub ids_are_unique {
 	my ($item, $rows) = @_;
-	my @ids = ((map { $_->{id} } happened(@{ $item->{puts} })), (map { $_->{id} } @{ $item->{starts} }, @$rows));
+	my @ids = uniq((map { $_->{id} } grep { $_->{id} } happened(@{ $item->{puts} })), (map { $_->{id} } @{ $item->{starts} }, @$rows));
 	for my $id (@ids) {
-		my $of = $by_id{$id} //= $item->{name};
-		wrong('D1', "id $id is that of items $of and $item->{name}") if $of ne $item->{name};
+		my $of = $versions{$id}[0];
+		wrong('D1', "id $id is that of items $of->{name} and $item->{name}")
+			if $of != $item && !(defined $item->{key} && ($of->{key} // '') eq $item->{key} && ($of->{puts}[0]{replace} || $item->{puts}[0]{replace}));
 		wrong('D1', "item $item->{name} has the ids $ids[0] and $id") if $id != $ids[0];
 	}
 }
@@ -352,9 +544,16 @@ for my $file (sort glob "$folder/*.log") {
 	read_log($file, $log);
 }
 @clock = () unless grep { $_->[1] != 0 } @clock;
-my ($rows, $effects) = read_tables("$folder/database.tables");
-item($_)->{effects} = $effects->{$_} for keys %$effects;
+my ($rows, $effects, $intents) = read_tables("$folder/database.tables");
+for my $name (keys %$effects) {
+	item($name)->{effects} = @{ $effects->{$name} };
+	item($name)->{effect}{$_}++ for @{ $effects->{$name} };
+}
 item($_) for keys %$rows;
+decide_transactions($intents);
+decide_groups($rows);
+find_ids($rows);
+push @{ $by_key{ $_->{key} } }, @{ $_->{puts} } for grep { defined $_->{key} } values %item;
 my (%count, %late);
 for my $item (map { $item{$_} } sort { $a <=> $b } keys %item) {
 	my $rows = $rows->{ $item->{name} } // [];
@@ -366,14 +565,26 @@ for my $item (map { $item{$_} } sort { $a <=> $b } keys %item) {
 	ids_are_unique($item, $rows);
 	$_->($item) for \&no_two_ends, \&by_mode, \&never_early, \&no_start_after;
 	never_late($item, \%late);
+	each_period($item, \%count);
+	for my $put (@{ $item->{puts} }) {
+		refused_by_its_key($put);
+		$count{replacing}++ if $put->{replace} && $put->{rc} == 0;
+		$count{ $put->{rc} == 0 ? 'committed' : 'rolled_back' }++ if $put->{on};
+		$count{ $put->{rc} == 0 ? 'together' : 'not_together' }++ if ($put->{group} // '') eq $item->{name};
+	}
 }
+one_for_each_key($rows);
 judge_copy($_) for sort glob "$folder/*.copy";
 
-printf "# %d accepted = %d done + %d cancelled + %d FAILED + %d left; %d lost; %d refused, %d unknown\n",
-	map { $count{$_} // 0 } qw(accepted done cancelled FAILED left lost refused unknown);
+my @fates = qw(done cancelled replaced FAILED left lost);
+printf "# %d accepted = %d done + %d cancelled + %d replaced + %d FAILED + %d left; %d lost; %d refused, %d unknown\n",
+	map { $count{$_} // 0 } 'accepted', @fates, qw(refused unknown);
+wrong('log', 'the sum is not right') if ($count{accepted} // 0) != sum0(map { $count{$_} // 0 } @fates);
+printf "# %d put with a replacing key, %d in transactions and %d rolled back, %d groups and %d refused, %d periods served\n",
+	map { $count{$_} // 0 } qw(replacing committed rolled_back together not_together periods);
 for my $kind (0 .. 2) {
-	printf "#   %-13s %d done, %d cancelled, %d FAILED, %d left\n", ('at least once', 'at most once', 'transaction')[$kind],
-		map { $count{by_kind}[$kind]{$_} // 0 } qw(done cancelled FAILED left);
+	printf "#   %-13s %d done, %d cancelled, %d replaced, %d FAILED, %d left\n", ('at least once', 'at most once', 'transaction')[$kind],
+		map { $count{by_kind}[$kind]{$_} // 0 } @fates[0 .. 4];
 }
 printf "# %d starts, %d after the first; the longest wait %.2f s\n", scalar @all_starts,
 	sum0(map { max(0, @{ $_->{starts} } - 1) } values %item), ($late{worst} // 0) / 1e6;

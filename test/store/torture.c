@@ -73,7 +73,9 @@ void torture_start(struct torture *torture, struct actor *actor)
 	(void)snprintf(number, sizeof(number), "%u", torture->instances);
 	(void)snprintf(seed, sizeof(seed), "%" PRIu64, torture->random);
 	actor->continue_us = actor->start_us = 0;
+	(void)sigprocmask(SIG_BLOCK, torture_signals(), NULL); /* until it is ready for them */
 	actor->pid = execute(torture, args, torture->clocks && !is_sqlite(torture->url));
+	(void)sigprocmask(SIG_UNBLOCK, torture_signals(), NULL);
 }
 
 static void start_proxy(struct torture *torture, const char *folder)
@@ -121,7 +123,7 @@ bool torture_open(struct torture *torture, struct effects *database)
 static bool prepare(struct torture *torture)
 {
 	return torture_open(torture, &torture->database) && effects_drop_all(&torture->database) &&
-	       effects_create(&torture->database);
+	       torture_create(&torture->database);
 }
 
 static void torment(struct torture *torture, int64_t seconds)
@@ -166,7 +168,8 @@ static void drain(struct torture *torture)
 		sleep_us(100000);
 		look_after(torture);
 		torture_mend(torture, INT64_MAX);
-		if (!torture_number(&torture->database, "select count(*) from " SCHEMA "_timeout where state <> 3",
+		if (!torture_end_periodic(torture) ||
+		    !torture_number(&torture->database, "select count(*) from " SCHEMA "_timeout where state <> 3",
 				    &left))
 			left = -1;
 	}

@@ -2,8 +2,8 @@
 /*
  * What the processes of the torture share: the log of each, a page of orders, the database beside the store.
  *
- * Generated  actors (torture_actor.c): each puts, cancels, reschedules and runs timeouts of three kinds, one of each
- *            mode
+ * Generated  actors (torture_actor.c): each runs timeouts of three kinds, one of each mode, and puts, cancels and
+ *            reschedules them (torture_putter.c)
  * Nemesis    the conductor (torture.c) and its acts (torture_acts.c): kills, stops, restarts; cuts connections, halts
  *            the server, fails over; fills the disk, holds snapshots, sets clocks.  torture_proxy.c stands between
  *            the actors and a PostgreSQL server.  torture_cluster.c takes nodes of a cluster away
@@ -91,6 +91,17 @@ __attribute__((format(printf, 3, 4))) static void history_at(int fd, int64_t tim
 		_exit(3); /* without its log the whole run says nothing */
 }
 
+/* What the conductor sends to an actor. */
+static const sigset_t *torture_signals(void)
+{
+	static sigset_t signals;
+
+	(void)sigemptyset(&signals);
+	(void)sigaddset(&signals, SIGTERM);
+	(void)sigaddset(&signals, SIGUSR1);
+	return &signals;
+}
+
 #define history(fd, ...) history_at(fd, true_us(), __VA_ARGS__)
 
 /* In torture_actor.c, torture_proxy.c. */
@@ -139,6 +150,9 @@ bool torture_cluster_is_done(void);
 /* In torture_tables.c. */
 bool torture_tables(struct effects *database, const char *file);
 bool torture_number(struct effects *database, const char *sql, int64_t *number);
+bool torture_create(struct effects *database); /* those beside the store's */
+int torture_effect(void *connection, bool sqlite, uint64_t item, int64_t due_us);
+bool torture_end_periodic(struct torture *torture); /* cancels what would go on for ever; false: try again */
 
 /* In torture.c. */
 void torture_start(struct torture *torture, struct actor *actor);

@@ -1,46 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An actor of the torture: a process with a store.  Two threads put, cancel and reschedule; the store's threads run
- * what is due; main obeys the conductor.  Everything that it is answered and every start and end goes to its log.
+ * An actor of the torture: a process with a store.  Two threads put, cancel and reschedule (torture_putter.c); the
+ * store's threads run what is due; main obeys the conductor.  Everything that it is answered and every start and end
+ * goes to its log.
  *
  *   SIGUSR1  stop the store and start it again        SIGTERM  close it and end
  *
  * The tasks  Most return 0 within milliseconds.  One in 8 takes up to half a second, so that something runs whenever
  *            a process dies; one in 25 fails and is tried again, and one item in 97 fails until it is FAILED.  A
- *            transaction inserts its item into the table of effects.
+ *            transaction inserts its item into the table of effects, and one in four puts another timeout there.
  */
-#include "torture.h"
+#include "torture_actor.h"
 
-#include "store.h"
-
-#define PUTTERS 2
-#define RECENT 64
-
-struct known {
-	uint64_t item;
-	int64_t id;
-	unsigned kind;
-};
-
-struct putter {
-	struct actor_self *self;
-	pthread_t thread;
-	uint64_t random;
-	struct known recent[RECENT];
-	unsigned known;
-};
-
-struct actor_self {
-	hwt_store *store;
-	const char *url;
-	struct orders *orders;
-	int log;
-	uint64_t first_item;
-	atomic_uint items;
-	struct putter putters[PUTTERS];
-};
-
-static volatile sig_atomic_t asked_to_end, asked_to_restart;
+volatile sig_atomic_t asked_to_end;
+static volatile sig_atomic_t asked_to_restart;
 
 static void on_signal(int number)
 {
@@ -99,6 +72,17 @@ static void disk_take_over(struct orders *orders)
  * Tasks
  */
 
+/* A key that is in use is no failure: the transaction is as it was. */
+static int take_effect(struct actor_self *self, const hwt_store_run *run, uint64_t item, uint64_t *random)
+{
+	int rc = torture_effect(run->connection, is_sqlite(self->url), item, run->due_us);
+
+	if (rc != 0 || draw(random, 4) != 0)
+		return rc;
+	rc = put_in_task(self, run->connection, random);
+	return rc == EEXIST || rc == EBUSY ? 0 : rc;
+}
+
 static int run_item(const hwt_store_run *run, void *ctx)
 {
 	struct actor_self *self = ctx;
@@ -112,10 +96,10 @@ static int run_item(const hwt_store_run *run, void *ctx)
 
 	memcpy(text, run->data, run->len < sizeof(text) ? run->len : sizeof(text) - 1);
 	item = strtoull(text, NULL, 10);
-	history(self->log, "start %" PRIu64 " %" PRId64 " %u %u %" PRId64 " %" PRId64, item, run->id,
-		running->row->kind->row.mode, run->attempt, running->row->epoch, run->due_us);
+	history(self->log, "start %" PRIu64 " %" PRId64 " %u %u %" PRId64 " %" PRId64 " %" PRIu64, item, run->id,
+		running->row->kind->row.mode, run->attempt, running->row->epoch, run->due_us, run->missed);
 	if (run->connection != NULL)
-		rc = effects_add(run->connection, is_sqlite(self->url), (unsigned)item);
+		rc = take_effect(self, run, item, &random);
 	else
 		sleep_us((int64_t)draw(&random, draw(&random, 8) == 0 ? 500000 : 3000));
 	if (rc == 0 && (item % 97 == 5 || draw(&random, 25) == 0))
@@ -125,104 +109,6 @@ static int run_item(const hwt_store_run *run, void *ctx)
 	history_at(self->log, end_us, "end %" PRIu64 " %" PRId64 " %u %" PRId64 " %d %d", item, run->id, run->attempt,
 		   running->row->epoch, rc, mine);
 	return rc;
-}
-
-/*
- * Putting
- */
-
-static void put_one(struct putter *putter)
-{
-	struct actor_self *self = putter->self;
-	hwt_store_spec spec = HWT_STORE_SPEC_INIT;
-	uint64_t item = self->first_item + atomic_fetch_add(&self->items, 1);
-	unsigned kind = (unsigned)draw(&putter->random, 3);
-	char text[32];
-	int64_t id = 0, delay_us;
-	int rc;
-
-	switch (draw(&putter->random, 5)) {
-	case 0:
-		delay_us = 0;
-		break;
-	case 1:
-		delay_us = (int64_t)draw(&putter->random, 50000);
-		break;
-	case 2:
-		delay_us = (int64_t)draw(&putter->random, 8000000);
-		break;
-	default:
-		delay_us = (int64_t)draw(&putter->random, 2000000);
-	}
-	spec.kind = kind_names[kind];
-	spec.data = text;
-	spec.len = (size_t)snprintf(text, sizeof(text), "%" PRIu64, item);
-	spec.delay_ns = delay_us * 1000;
-	history(self->log, "put? %" PRIu64 " %u %" PRId64, item, kind, delay_us);
-	rc = hwt_store_put(self->store, &spec, &id);
-	history(self->log, "put %" PRIu64 " %d %" PRId64, item, rc, rc == 0 ? id : 0);
-	if (rc == 0)
-		putter->recent[putter->known++ % RECENT] = (struct known){ item, id, kind };
-	else
-		sleep_us(20000);
-}
-
-static const struct known *one_of(struct putter *putter)
-{
-	unsigned known = putter->known < RECENT ? putter->known : RECENT;
-
-	return known > 0 ? &putter->recent[draw(&putter->random, known)] : NULL;
-}
-
-static void cancel_one(struct putter *putter, const struct known *known)
-{
-	int log = putter->self->log;
-
-	history(log, "cancel? %" PRIu64 " %" PRId64, known->item, known->id);
-	history(log, "cancel %" PRIu64 " %" PRId64 " %d", known->item, known->id,
-		hwt_store_cancel(putter->self->store, known->id));
-}
-
-/* A reschedule starts a FAILED timeout again, and the checker would take that for a second start at most once. */
-static void move_one(struct putter *putter, const struct known *known)
-{
-	int64_t delay_us = (int64_t)draw(&putter->random, 3000000);
-	int log = putter->self->log;
-
-	if (known->kind == HWT_STORE_AT_MOST_ONCE)
-		return;
-	history(log, "move? %" PRIu64 " %" PRId64 " %" PRId64, known->item, known->id, delay_us);
-	history(log, "move %" PRIu64 " %" PRId64 " %" PRId64 " %d", known->item, known->id, delay_us,
-		hwt_store_reschedule(putter->self->store, known->id, delay_us * 1000));
-}
-
-static void *put_on_and_on(void *arg)
-{
-	struct putter *putter = arg;
-
-	while (!asked_to_end && !atomic_load(&putter->self->orders->quiet)) {
-		const struct known *known;
-
-		put_one(putter);
-		sleep_us((int64_t)draw(&putter->random, 40000));
-		known = one_of(putter);
-		if (known == NULL)
-			continue;
-		switch (draw(&putter->random, 6)) {
-		case 0:
-			cancel_one(putter, known);
-			break;
-		case 1: /* the last one, which is due about now */
-			cancel_one(putter, &putter->recent[(putter->known - 1) % RECENT]);
-			break;
-		case 2:
-			move_one(putter, known);
-			break;
-		default:
-			break;
-		}
-	}
-	return NULL;
 }
 
 /*
@@ -297,6 +183,7 @@ int torture_actor(const char *url, const char *folder, const char *name, unsigne
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	(void)signal(SIGTERM, on_signal);
 	(void)signal(SIGUSR1, on_signal);
+	(void)sigprocmask(SIG_UNBLOCK, torture_signals(), NULL);
 	self->url = url;
 	self->orders = orders_map(folder);
 	self->log = history_open(folder, name);
@@ -313,11 +200,8 @@ int torture_actor(const char *url, const char *folder, const char *name, unsigne
 			return 0;
 		sleep_us(50000);
 	}
-	for (unsigned i = 0; i < PUTTERS; i++) {
-		self->putters[i].self = self;
-		self->putters[i].random = hwts_mix(seed + number * PUTTERS + i) | 1;
-		(void)pthread_create(&self->putters[i].thread, NULL, put_on_and_on, &self->putters[i]);
-	}
+	if (!putters_start(self, seed + (uint64_t)number * 16))
+		return 2;
 	(void)start(self);
 	while (!asked_to_end) {
 		sleep_us(10000);
@@ -329,7 +213,6 @@ int torture_actor(const char *url, const char *folder, const char *name, unsigne
 		(void)start(self);
 	}
 	say_clock(self);
-	for (unsigned i = 0; i < PUTTERS; i++)
-		pthread_join(self->putters[i].thread, NULL);
+	putters_join(self);
 	return hwt_store_close(self->store) == 0 ? 0 : 4;
 }

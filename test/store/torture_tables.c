@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The tables of the store and the one of effects, as history.pl reads them.
+ * The tables of the store and those of effects and intents, as history.pl reads them.
  */
 #include "torture.h"
+
+#include <hwt_store.h>
 
 static void read_number(void *ctx, const char *value)
 {
@@ -18,6 +20,78 @@ static void write_row(void *ctx, const char *value)
 {
 	fprintf(ctx, "%s\n", value);
 }
+
+/*
+ * The tables beside the store's: a transaction in which a task runs adds its effect, one in which a user puts adds its
+ * intent
+ */
+
+bool torture_create(struct effects *database)
+{
+	return effects_query(database, "create table " SCHEMA "_effect (item bigint, due bigint)", NULL, NULL) &&
+	       effects_query(database, "create table " SCHEMA "_intent (item bigint)", NULL, NULL);
+}
+
+int torture_effect(void *connection, bool sqlite, uint64_t item, int64_t due_us)
+{
+	char sql[128];
+	bool good = false;
+
+	(void)snprintf(sql, sizeof(sql), "insert into " SCHEMA "_effect values (%" PRIu64 ", %" PRId64 ")", item,
+		       due_us);
+#ifdef HAVE_SQLITE
+	if (sqlite)
+		good = sqlite_query(connection, sql, NULL, NULL);
+#endif
+#ifdef HAVE_POSTGRES
+	if (!sqlite)
+		good = postgres_query(connection, sql, NULL, NULL);
+#endif
+	return good ? 0 : EIO;
+}
+
+/*
+ * What would go on for ever
+ */
+
+struct periodic {
+	hwt_store *store;
+	int log;
+};
+
+static void cancel_periodic(void *ctx, const char *value)
+{
+	const struct periodic *periodic = ctx;
+	long long item = 0, id = 0;
+
+	if (sscanf(value, "%lld %lld", &item, &id) != 2)
+		return;
+	history(periodic->log, "cancel? %lld %lld", item, id);
+	history(periodic->log, "cancel %lld %lld %d", item, id, hwt_store_cancel(periodic->store, id));
+}
+
+/* One that runs just now is cancelled the next time. */
+bool torture_end_periodic(struct torture *torture)
+{
+#define PERIODIC(data) "select " data " || ' ' || id from " SCHEMA "_timeout where period_us > 0 and state = 1"
+	struct periodic periodic = { .log = torture->log };
+	hwt_store_config config = HWT_STORE_CONFIG_INIT;
+	bool good;
+
+	config.schema = SCHEMA;
+	config.warn = NULL;
+	if (hwt_store_open(&periodic.store, torture->real_url, &config, NULL, 0) != 0)
+		return false;
+	good = effects_query(&torture->database,
+			     is_sqlite(torture->url) ? PERIODIC("cast(data as text)")
+						     : PERIODIC("convert_from(data, 'UTF8')"),
+			     cancel_periodic, &periodic);
+	return hwt_store_close(periodic.store) == 0 && good;
+}
+
+/*
+ * All of it
+ */
 
 /* KIND is the number of its name in kind_names, which is its mode. */
 #define KIND "case k.name when 'remind' then 0 when 'ring' then 1 else 2 end"
@@ -57,7 +131,9 @@ bool torture_tables(struct effects *database, const char *path)
 	}
 #endif
 	good = effects_query(database, begin, NULL, NULL) && effects_query(database, rows, write_row, file) &&
-	       effects_query(database, "select 'effect ' || item from " SCHEMA "_effect", write_row, file) &&
+	       effects_query(database, "select 'effect ' || item || ' ' || due from " SCHEMA "_effect", write_row,
+			     file) &&
+	       effects_query(database, "select 'intent ' || item from " SCHEMA "_intent", write_row, file) &&
 	       effects_query(database, "commit", NULL, NULL) && is_whole(database);
 	return fclose(file) == 0 && good;
 }
