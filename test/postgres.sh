@@ -33,7 +33,7 @@ as_user=
 chown "$user" "$folder" 2>/dev/null
 chmod 755 "$folder"
 # shellcheck disable=SC2086 # a command
-LC_ALL=C $as_user "$bin/initdb" -D "$folder/data" -U hwt -A trust -E UTF8 --no-instructions >"$folder/log" 2>&1 ||
+LC_ALL=C $as_user "$bin/initdb" -D "$folder/data" -U hwt -A trust -E UTF8 --no-instructions --no-sync >"$folder/log" 2>&1 ||
 	{ sed 's/^/# /' "$folder/log"; exit 1; }
 cat >>"$folder/data/postgresql.conf" <<END
 listen_addresses = ''
