@@ -4,7 +4,11 @@
 # library that perturbs its threads, or on a PostgreSQL server of its own; plainly without such a word.  BUILD, HWT_TEST_TIMEOUT: as test/run.sh has them.
 case $1 in
 hierarchical:*) export HWT_TEST_WHEEL=hierarchical ;;
-perturbed:*) export LD_LIBRARY_PATH="$BUILD/perturbed" ;;
+perturbed:*)
+	export LD_LIBRARY_PATH="$BUILD/perturbed"
+	# Minutes otherwise.  A tenth is what test/races.sh needs to see each race that it plants.
+	[ "${SAN:-}" != thread ] || export HWT_SCALE="${HWT_SCALE:-10}"
+	;;
 postgresql:*) on=test/postgres.sh ;;
 esac
 program=${1#*:}

@@ -4,8 +4,8 @@
 
 CHECKER := $(wildcard test/check/*.c)
 # ThreadSanitizer takes minutes for these and has nothing to see: they have one thread.
-ONE_THREAD := $(if $(findstring thread,$(SAN)),unit_world unit_oracle unit_wheel unit_levels)
-UNIT_TESTS := $(filter-out $(ONE_THREAD:%=$(BUILD)/test/%),$(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/unit_*.c)))
+LEFT_OUT ?= $(if $(findstring thread,$(SAN)),unit_world unit_oracle unit_wheel unit_levels)
+UNIT_TESTS := $(filter-out $(LEFT_OUT:%=$(BUILD)/test/%),$(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/unit_*.c)))
 API_TESTS := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/test_*.c))
 # hwt.hpp in two standards, where there is a C++ compiler.
 CPP_TESTS := $(if $(shell command -v $(CXX) 2>/dev/null),$(addprefix $(BUILD)/test/test_cpp,17 20))
@@ -66,14 +66,19 @@ $(CPP_TESTS): $(BUILD)/test/test_cpp%: test/test_cpp.cpp $(BUILD)/libhwt.so | $(
 		-Wl,--enable-new-dtags,-rpath,'$$ORIGIN/..' $(ALL_LDFLAGS)
 
 # The longest first, so that none of them is what the end waits for.
-RUNS = $(UNIT_TESTS) $(API_TESTS) $(DEBUG_TESTS) $(CPP_TESTS) $(TWINS)
+PROGRAMS := $(UNIT_TESTS) $(API_TESTS) $(DEBUG_TESTS) $(CPP_TESTS)
+RUNS = $(PROGRAMS) $(TWINS)
 LONG := %/unit_oracle %/unit_interleave %/test_stress %/test_stress_sleep %/test_memory
 
-# TWINS= leaves them out: what they find hangs on the compiler less than on chance.
-check: all $(UNIT_TESTS) $(API_TESTS) $(DEBUG_TESTS) $(CPP_TESTS) $(BUILD)/perturbed/$(SONAME) $(EXAMPLES) $(EXAMPLES_MORE) $(BENCH) $(STORE_TESTS) ## all tests; make check-store those of libhwt-store
+# What looks at the sources, and names its compilers itself; and what is compiled and run as the tests are.
+SOURCE_CHECKS ?= test/layers.sh test/edges.sh test/header.sh test/man.sh test/store_man.sh
+BUILD_CHECKS ?= test/abi.sh test/docs.sh test/examples.sh test/dlopen.sh $(if $(TWINS),test/bench.sh)
+
+# For a build beside others, TWINS=, SOURCE_CHECKS=, BUILD_CHECKS= and STORE= leave out what hangs on the compiler less than on
+# chance or not at all.
+check: all $(PROGRAMS) $(if $(TWINS),$(BUILD)/perturbed/$(SONAME)) $(if $(BUILD_CHECKS),$(EXAMPLES) $(EXAMPLES_MORE) $(BENCH)) $(STORE_TESTS) ## all tests; make check-store those of libhwt-store
 	CC='$(CC)' CXX='$(CXX)' SAN='$(SAN)' test/run.sh $(BUILD) $(filter $(LONG),$(RUNS)) $(filter-out $(LONG),$(RUNS)) $(STORE_RUNS) $(STORE_CHECKS) \
-		test/layers.sh test/edges.sh test/header.sh test/abi.sh test/docs.sh test/examples.sh test/dlopen.sh test/man.sh \
-		test/store_man.sh $(if $(TWINS),test/bench.sh)
+		$(SOURCE_CHECKS) $(BUILD_CHECKS)
 
 soak: $(API_TESTS) $(BUILD)/perturbed/$(SONAME) ## the stress tests, some 10^9 operations (minutes)
 	HWT_SCALE=$${HWT_SCALE:-2500} HWT_SOAK_S=$${HWT_SOAK_S:-600} HWT_TEST_TIMEOUT=3600 test/run.sh $(BUILD) \
@@ -82,8 +87,8 @@ soak: $(API_TESTS) $(BUILD)/perturbed/$(SONAME) ## the stress tests, some 10^9 o
 mutants: ## plants faults, one by one, and demands that a test finds each
 	CC='$(CC)' test/mutants.sh
 
-mutants-sample: ## one fault of each source file, drawn by HWT_SEED
-	CC='$(CC)' test/mutants.sh --sample
+mutants-sample: ## one fault of each source file, drawn by HWT_SEED, SECONDS=600 of them
+	CC='$(CC)' test/mutants.sh --sample $(SECONDS)
 
 mutants-random: ## 100 faults drawn by HWT_SEED; shows those that no test finds
 	CC='$(CC)' test/random_mutants.sh
