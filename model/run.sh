@@ -30,7 +30,7 @@ search() {
 	spin -P"$CC -E -x c" -a "$@" "$model" >log 2>&1 || return
 	"$CC" -w "$optimisation" -DSAFETY -DMEMLIM="$memory" -o pan pan.c >>log 2>&1 || return
 	# shellcheck disable=SC2086 # a list
-	nice timeout "$seconds" ./pan -m100000 $pan_options >log 2>&1
+	timeout "$seconds" ./pan -m100000 $pan_options >log 2>&1
 }
 
 size() {
