@@ -12,6 +12,10 @@
  */
 #include "torture_actor.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
 #define PUTTERS 2
 #define RECENT 64
 #define KEYS 30 /* of each kind */
@@ -214,6 +218,26 @@ static void *connection_of(struct putter *putter)
 	return NULL;
 }
 
+/* A server that is cut off answers no more, and its client would wait long.  A unix socket takes no such option. */
+static void expect_answers(const struct putter *putter)
+{
+#ifdef HAVE_POSTGRES
+	static const struct {
+		int level, name, value;
+	} options[] = {
+		{ SOL_SOCKET, SO_KEEPALIVE, 1 },         { IPPROTO_TCP, TCP_KEEPIDLE, 2 },
+		{ IPPROTO_TCP, TCP_KEEPINTVL, 1 },       { IPPROTO_TCP, TCP_KEEPCNT, 3 },
+		{ IPPROTO_TCP, TCP_USER_TIMEOUT, 5000 },
+	};
+
+	for (size_t i = 0; putter->own.postgres != NULL && i < sizeof(options) / sizeof(options[0]); i++)
+		(void)setsockopt(PQsocket(putter->own.postgres), options[i].level, options[i].name, &options[i].value,
+				 sizeof(options[i].value));
+#else
+	(void)putter;
+#endif
+}
+
 /* A process that is stopped inside of its transaction must not keep its locks for ever. */
 static bool connect_own(struct putter *putter)
 {
@@ -224,7 +248,9 @@ static bool connect_own(struct putter *putter)
 			     effects_query(&putter->own,
 					   "set idle_in_transaction_session_timeout = '3s'; set lock_timeout = '3s'",
 					   NULL, NULL));
-	if (!putter->connected)
+	if (putter->connected)
+		expect_answers(putter);
+	else
 		effects_close(&putter->own);
 	return putter->connected;
 }
