@@ -17,6 +17,10 @@
  * At the same moment the worker may arm or run the record, its task may end or rearm it, a mover may write another
  * deadline, and another thread may cancel it.  All of them exchange the exact word that they have seen.  A cancel that
  * loses looks at the new word and tries the edge for that one.
+ *
+ * A cancel counts the end before it gives the place below the limit back.  In the other order another thread could take
+ * the place and count its begin while this end is not counted yet.  A reader would find more timeouts pending than the
+ * limit allows: L2.
  */
 #include "lane/lane.h"
 #include "base/probe.h"
@@ -42,23 +46,38 @@ static inline int notify_cancelled(const struct hwt_lane *lane)
 	return likely(seen_ns == IDLE_AWAKE) ? 0 : wake_if_long(lane, seen_ns);
 }
 
+/*
+ * Pushes a record that this thread has just cancelled.  The count of the pushes also counts the end: the lock is held
+ * in any case, and under it a store does what would otherwise take an exchange.
+ */
 static void push_cancelled(struct hwt_lane *lane, hwt_node *node, struct hwt_record *record)
 {
 	/* Relaxed: written under the lock. */
 	uint64_t pushed = atomic_load_explicit(&lane->cancelled_pushed, memory_order_relaxed);
 
-	atomic_store_explicit(&lane->cancelled_pushed, pushed + 1, memory_order_relaxed);
+	atomic_store_explicit(&lane->cancelled_pushed, pushed + 1, memory_order_release); /* [count] */
 	queue_push(&lane->cancelled, node, record);
 }
 
-/* Counts a timeout as ended, then gives its place below the limit back. */
-static inline void count_cancelled(struct hwt_lane *lane)
+/* Counts the end of a timeout whose cancel pushes nothing. */
+static void count_cancelled(struct hwt_lane *lane)
 {
-	/*
-	 * In the other order another thread could take the place and count its begin while this end is not counted yet.
-	 * A reader would find more timeouts pending than the limit allows: L2.
-	 */
 	atomic_fetch_add_explicit(&lane->cancelled_count, 1, memory_order_release); /* [count] */
+}
+
+/* Counts an edge that needs no push, if it was taken.  Returns whether it was. */
+static bool count_if(struct hwt_lane *lane, bool taken)
+{
+	if (taken)
+		count_cancelled(lane);
+	return taken;
+}
+
+/* What follows every edge.  The end has been counted. */
+static inline void make_room(const struct hwt_lane *lane, struct hwt_record *record)
+{
+	(void)record; /* without probes */
+	HWT_PROBE(cancel, record, 0);
 	lanes_release_limit(lane->lanes);
 }
 
@@ -84,7 +103,7 @@ static bool cancel_armed(struct hwt_lane *lane, struct hwt_record *record, uint6
 			queue_node_unused(&lane->cancelled, node);
 	}
 	queue_unlock(&lane->cancelled);
-	return won;
+	return node != NULL ? won : count_if(lane, won);
 }
 
 /*
@@ -104,8 +123,8 @@ static void notify_release(const struct hwt_lane *lane, uint64_t word)
 }
 
 /*
- * Takes the edge that cancels a timeout with this word.  Returns true if it did.  Otherwise either *word has changed,
- * and the caller looks again, or there is no such edge and *rc is the answer.
+ * Takes the edge that cancels a timeout with this word, and counts the end.  Returns true if it did.  Otherwise either
+ * *word has changed, and the caller looks again, or there is no such edge and *rc is the answer.
  */
 static bool cancel_edge(struct hwt_lane *lane, struct hwt_record *record, uint64_t *word, int *rc)
 {
@@ -113,13 +132,13 @@ static bool cancel_edge(struct hwt_lane *lane, struct hwt_record *record, uint64
 	switch (word_state(*word)) {
 	case STATE_QUEUED: /* Races with arm.  If the worker wins, the next look finds ARMED. */
 	case STATE_READY:  /* Races with start.  If the task thread wins, the next look finds RUNNING. */
-		return record_edge(record, word, STATE_CANCELLED);
+		return count_if(lane, record_edge(record, word, STATE_CANCELLED));
 	case STATE_ARMED:
 		/*
 		 * The worker is going to pop it from a submitted queue.  If it just has, REQUEUED is clear and we fail.
 		 */
 		if (word_has(*word, WORD_REQUEUED))
-			return record_edge(record, word, STATE_CANCELLED);
+			return count_if(lane, record_edge(record, word, STATE_CANCELLED));
 		/* Races with run. */
 		return cancel_armed(lane, record, word);
 	case STATE_RUNNING:
@@ -128,7 +147,7 @@ static bool cancel_edge(struct hwt_lane *lane, struct hwt_record *record, uint64
 		 * it.
 		 */
 		if (word_has(*word, WORD_REARMED))
-			return record_change(record, word, (*word & ~WORD_REARMED) | WORD_DROPPED);
+			return count_if(lane, record_change(record, word, (*word & ~WORD_REARMED) | WORD_DROPPED));
 		*rc = word_has(*word, WORD_DROPPED) ? ENOENT : EBUSY;
 		/*
 		 * LAST keeps the task from rearming after this cancel has answered.  If the exchange fails, the task
@@ -170,8 +189,7 @@ static __attribute__((noinline)) int cancel_slowly(struct hwt_lane *lane, struct
 		if (word == tried) /* no edge out of this word */
 			return rc;
 	}
-	HWT_PROBE(cancel, record, 0);
-	count_cancelled(lane);
+	make_room(lane, record);
 	notify_release(lane, tried);
 	return notify_cancelled(lane);
 }
@@ -215,15 +233,14 @@ int hwt_lane_cancel(struct hwt_lane *lane, struct hwt_record *record, uint64_t g
 
 	if (likely(word == word_make(generation, STATE_ARMED))) {
 		if (likely(cancel_armed_at_once(lane, record, word))) {
-			HWT_PROBE(cancel, record, 0);
-			count_cancelled(lane);
+			make_room(lane, record);
 			return notify_cancelled(lane);
 		}
 		/* Lock, node or exchange failed.  The slow way begins with a fresh look. */
 	} else if (word == word_make(generation, STATE_QUEUED) && record_edge(record, &word, STATE_CANCELLED)) {
 		/* Pushed nothing, so there is nothing to notify of. */
-		HWT_PROBE(cancel, record, 0);
 		count_cancelled(lane);
+		make_room(lane, record);
 		return 0;
 	}
 	return cancel_slowly(lane, record, generation);

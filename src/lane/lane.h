@@ -130,8 +130,8 @@ struct hwt_lane {
 
 	/* As submitted. */
 	alignas(HWT_LINE) struct hwt_queue cancelled;
-	_Atomic uint64_t cancelled_pushed; /* ever; written under this queue's lock, read by any thread */
-	_Atomic uint64_t cancelled_count;  /* calls of the threads that are at home here; without a lock */
+	_Atomic uint64_t cancelled_pushed; /* cancels, ever; written under this queue's lock, read by any thread */
+	_Atomic uint64_t cancelled_count;  /* those that pushed nothing; without a lock */
 	_Atomic uint64_t rearmed_count, rescheduled_count;
 };
 

@@ -203,8 +203,10 @@ uint64_t hwt_lanes_cancelled(const struct hwt_lanes *lanes)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < lanes_count(lanes); i++)
-		sum += atomic_load_explicit(&lanes->made[i]->cancelled_count, memory_order_acquire); /* [count] */
+	for (uint32_t i = 0; i < lanes_count(lanes); i++) {
+		sum += atomic_load_explicit(&lanes->made[i]->cancelled_count, memory_order_acquire);  /* [count] */
+		sum += atomic_load_explicit(&lanes->made[i]->cancelled_pushed, memory_order_acquire); /* [count] */
+	}
 	return sum;
 }
 

@@ -70,7 +70,10 @@ static uint64_t waiting(const struct hwt_lane *lane)
 	       atomic_load_explicit(&lane->reclaimed, memory_order_relaxed);
 }
 
-/* Returns how many cancels there have ever been in the timer: the record of a lane may be cancelled by any thread. */
+/*
+ * Returns how many cancels there have ever been in the timer that left the record in a submitted queue: that of a lane
+ * may be cancelled by any thread.
+ */
 static uint64_t cancels(const struct hwt_lanes *lanes)
 {
 	uint64_t sum = 0;
