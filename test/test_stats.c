@@ -228,6 +228,79 @@ TEST(lateness_is_sorted_by_powers_of_two)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
+/* What the statistics say to each task of a burst: place and number of those as late as it, and the latest. */
+struct look {
+	unsigned place;
+	int64_t max_ns;
+	uint64_t expected[32];
+};
+
+static void look_at_lateness(hwt_timeout timeout, void *arg)
+{
+	struct look *look = arg;
+	hwt_stats stats = stats_of(hwt_timeout_timer(timeout));
+
+	look->expected[look->place]++;
+	CHECK(memcmp(stats.lateness, look->expected, sizeof(stats.lateness)) == 0);
+	CHECK_INT(histogram_sum(&stats), ==, stats.runs);
+	CHECK_INT(stats.lateness_max_ns, ==, look->max_ns);
+}
+
+/* In bursts of all lengths, which end with a task of another lateness, and with a periodic one in every other. */
+TEST(each_task_of_a_burst_is_counted_when_it_starts)
+{
+	static const struct {
+		int64_t late_ns;
+		unsigned place, tasks;
+	} rows[] = { { 70000, 7, 50 }, { 71000, 7, 3 }, { 70000, 7, 1 },  { 300000, 9, 1 }, { 70000, 7, 16 },
+		     { 0, 0, 17 },     { 500, 0, 18 },  { 70000, 7, 40 }, { 90000, 7, 40 }, { 2000000, 11, 300 },
+		     { 70000, 7, 15 }, { 0, 0, 1 },     { 70000, 7, 1 },  { 0, 0, 100 } };
+	hwt_timer *timer = timer_with(0, HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK);
+	struct look look = { .max_ns = 0 };
+	int64_t deadline_ns = 0;
+
+	CHECK_RC(hwt_timer_advance(timer, 0, NULL), 0);
+	CHECK_RC(hwt_new_periodic(timer, look_at_lateness, &look, HWT_MS(10), HWT_MS(20), NULL), 0);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		deadline_ns += HWT_MS(10);
+		look.place = rows[i].place;
+		look.max_ns = rows[i].late_ns > look.max_ns ? rows[i].late_ns : look.max_ns;
+		for (unsigned k = 0; k < rows[i].tasks; k++)
+			CHECK_RC(hwt_new_timeout_at(timer, look_at_lateness, &look, deadline_ns, NULL), 0);
+		CHECK_RC(hwt_timer_advance(timer, deadline_ns + rows[i].late_ns, NULL), 0);
+	}
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+static bool is_counted(hwt_timer *timer, hwt_stats *seen, uint64_t completed)
+{
+	hwt_stats stats = stats_of(timer);
+
+	for (unsigned i = 0; i < 32; i++)
+		CHECK_INT(stats.lateness[i], >=, seen->lateness[i]);
+	CHECK_INT(stats.lateness_max_ns, >=, seen->lateness_max_ns);
+	*seen = stats;
+	return stats.completed >= completed;
+}
+
+/* A second thread reads while the worker goes from one place to the other, and no number ever goes down. */
+TEST(no_place_of_the_histogram_ever_goes_down)
+{
+	hwt_timer *timer = timer_with(0, 0);
+	hwt_stats seen = { 0 };
+	uint64_t scheduled = 0;
+
+	CHECK_RC(hwt_timer_start(timer), 0);
+	for (unsigned round = 0; round < 20; round++) {
+		for (unsigned i = 0; i < 1000; i++, scheduled++)
+			CHECK_RC(hwt_new_timeout(timer, count_task, &ignored, i % 100 < 50 ? 0 : i * 1000, NULL), 0);
+		while (!is_counted(timer, &seen, scheduled))
+			;
+	}
+	CHECK_INT(histogram_sum(&seen), ==, scheduled);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
 /* Deadlines as far back as there are. */
 TEST(lateness_does_not_overflow)
 {

@@ -5,13 +5,14 @@
 static hwt_timer *timer; /* on a virtual clock */
 static int64_t now_ns;
 static void (*meanwhile)(void);
+static const char *the_point = "stats count";
 
 /* In the middle of a snapshot, once. */
 static void at_the_point(const char *where)
 {
 	void (*act)(void) = meanwhile;
 
-	if (act == NULL || strcmp(where, "stats count") != 0)
+	if (act == NULL || strcmp(where, the_point) != 0)
 		return;
 	meanwhile = NULL;
 	act();
@@ -93,6 +94,46 @@ TEST(a_task_that_has_run_often_since_is_one_timeout_all_the_same)
 	CHECK_INT(stats.running, ==, 1);
 	stats = snapshot_while(it_runs_three_times);
 	CHECK_INT(stats.pending + stats.running, ==, 1);
+	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
+}
+
+/* So many tasks, and each is so late. */
+static void run_late(unsigned n, int64_t late_ns)
+{
+	int64_t deadline_ns = now_ns / HWT_MS(10) * HWT_MS(10) + HWT_MS(10);
+
+	for (unsigned i = 0; i < n; i++)
+		CHECK_INT(hwt_new_timeout_at(timer, nothing, NULL, deadline_ns, NULL), ==, 0);
+	CHECK_INT(hwt_timer_advance(timer, now_ns = deadline_ns + late_ns, NULL), ==, 0);
+}
+
+static void some_are_later(void)
+{
+	run_late(5, HWT_US(5));
+}
+
+static void some_are_later_and_many_are_not(void)
+{
+	some_are_later();
+	run_late(40, 0);
+}
+
+/* What is read of a place that counts along with the runs is not what other places count. */
+TEST(lateness_is_read_while_tasks_of_another_lateness_run)
+{
+	hwt_stats stats;
+
+	begin();
+	the_point = "counts late";
+	run_late(40, 0);
+	stats = snapshot_while(some_are_later);
+	CHECK_INT(stats.lateness[0], ==, 40);
+	CHECK_INT(stats.lateness[3], ==, 5);
+	run_late(40, 0);
+	stats = snapshot_while(some_are_later_and_many_are_not);
+	CHECK_INT(stats.lateness[0], ==, 120);
+	CHECK_INT(stats.lateness[3], ==, 10);
+	the_point = "stats count";
 	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
 }
 

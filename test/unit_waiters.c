@@ -20,7 +20,7 @@ static void scene_begin(struct scene *scene)
 
 static void scene_end(struct scene *scene)
 {
-	CHECK_INT(atomic_load(&scene->waiters.waiting), ==, 0);
+	CHECK_INT(atomic_load(&scene->waiters.waiting), ==, scene->waiters.has_barrier ? 0 : 1);
 	hwt_waiters_destroy(&scene->waiters);
 	hwt_idle_destroy(&scene->idle);
 }

@@ -214,6 +214,12 @@ static inline uint64_t word_with_state(uint64_t word, enum word_state state)
 	return (word & ~STATE_MASK) | (uint64_t)state;
 }
 
+/* The same for a word whose state is known to be `from`: one addition. */
+static inline uint64_t word_step(uint64_t word, enum word_state from, enum word_state to)
+{
+	return word + (uint64_t)to - (uint64_t)from;
+}
+
 static inline bool word_has(uint64_t word, uint64_t flag)
 {
 	return (word & flag) != 0;
@@ -324,11 +330,16 @@ static inline bool record_arm(struct hwt_record *record, uint64_t *word)
 	return likely(word_is_plain(*word, STATE_QUEUED)) && record_edge(record, word, STATE_ARMED);
 }
 
-/* The edge run, in the same way.  It races with cancel and with movers; the exchange decides. */
+/*
+ * The edge run of a record without flags.  It races with cancel and with movers; the exchange decides.  If it returns
+ * true, *word is the word after the edge.
+ */
 static inline bool record_run(struct hwt_record *record, uint64_t *word)
 {
-	*word = record_word(record);
-	return likely(word_is_plain(*word, STATE_ARMED)) && record_edge(record, word, STATE_RUNNING);
+	uint64_t armed = record_word(record);
+
+	*word = word_step(armed, STATE_ARMED, STATE_RUNNING);
+	return likely(word_is_plain(armed, STATE_ARMED)) && record_change(record, &armed, *word);
 }
 
 /*
@@ -345,7 +356,8 @@ static inline bool record_finish(struct hwt_record *record, uint64_t word)
 	/* Relaxed: all that matters here was written by this thread. */
 	if (unlikely(atomic_load_explicit(&record->word, memory_order_relaxed) != word))
 		return false;
-	atomic_store_explicit(&record->word, word_with_state(word, STATE_EXPIRED), memory_order_release); /* [end] */
+	word = word_step(word, STATE_RUNNING, STATE_EXPIRED);
+	atomic_store_explicit(&record->word, word, memory_order_release); /* [end] */
 	return true;
 }
 

@@ -10,7 +10,7 @@
 int hwt_waiters_init(struct hwt_waiters *waiters, const struct hwt_idle *idle)
 {
 	waiters->has_barrier = idle->has_barrier;
-	atomic_init(&waiters->waiting, 0);
+	atomic_init(&waiters->waiting, waiters->has_barrier ? 0 : 1);
 	return hwt_monitor_init(&waiters->monitor);
 }
 
@@ -52,6 +52,17 @@ void hwt_waiters_wait(struct hwt_waiters *waiters, const struct hwt_idle *idle, 
 	/* Relaxed: a count that is too high for a moment only costs a broadcast. */
 	atomic_fetch_sub_explicit(&waiters->waiting, 1, memory_order_relaxed);
 	thread_restore_cancel(cancel_before);
+}
+
+void hwt_waiters_look_again(struct hwt_waiters *waiters)
+{
+	if (!waiters->has_barrier) {
+		fence_between(false); /* [wait] */
+		/* Relaxed: the fences order it, [wait]. */
+		if (atomic_load_explicit(&waiters->waiting, memory_order_relaxed) == 1)
+			return;
+	}
+	hwt_waiters_tell(waiters);
 }
 
 void hwt_waiters_tell(struct hwt_waiters *waiters)

@@ -32,8 +32,9 @@
 #include "base/record.h"
 
 struct hwt_waiters {
+	/* Threads that wait.  Without a barrier one more, so that the worker looks a second time, behind a fence. */
 	alignas(HWT_UNIT) _Atomic uint32_t waiting;
-	bool has_barrier; /* a copy of that in idle, in the line that the worker reads anyway */
+	bool has_barrier; /* a copy of that in idle */
 	struct hwt_monitor monitor;
 };
 
@@ -46,16 +47,19 @@ void hwt_waiters_wait(struct hwt_waiters *waiters, const struct hwt_idle *idle, 
 		      uint64_t generation);
 
 /* Slow half of waiters_look. */
+void hwt_waiters_look_again(struct hwt_waiters *waiters);
+
+/* Wakes the waiters. */
 void hwt_waiters_tell(struct hwt_waiters *waiters);
 
 /* Wakes the waiters, if there are any.  To be called after the word says that the task has returned. */
 static inline void waiters_look(struct hwt_waiters *waiters)
 {
 	HWT_POINT("await look");
-	fence_between(waiters->has_barrier); /* [wait] */
+	atomic_signal_fence(memory_order_seq_cst); /* [wait] */
 	/* Relaxed: the fences order it, [wait]. */
 	if (unlikely(atomic_load_explicit(&waiters->waiting, memory_order_relaxed) != 0))
-		hwt_waiters_tell(waiters);
+		hwt_waiters_look_again(waiters);
 }
 
 #endif

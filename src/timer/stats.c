@@ -102,7 +102,8 @@ static void count_work(const hwt_timer *timer, hwt_stats *stats)
 	stats->lateness_max_ns = as_time(counts_get(&tasks.lateness_max_ns));
 	stats->tick_max_ns = as_time(counts_get(&counts->tick_max_ns));
 	for (unsigned i = 0; i < COUNTS_LATENESS; i++)
-		stats->lateness[i] = counts_get(&counts->lateness[i]) + counts_get(&tasks.lateness[i]);
+		stats->lateness[i] = hwt_counts_late(counts, &timer->worker.expired, i) +
+				     hwt_tasks_late(&timer->tasks, i);
 	stats->tasks_waiting = timer->tasks.count > 0 ? ready_waiting(&timer->tasks.ready) : 0;
 	stats->task_wait_max_ns = as_time(wait_max_ns);
 }

@@ -2,18 +2,87 @@
 /* The histogram of lateness; counts.h. */
 #include "worker/counts.h"
 
-void hwt_counts_find(struct hwt_counts *counts, uint64_t late_ns)
+static unsigned place_of(uint64_t late_ns)
 {
 	uint64_t late_us = late_ns / 1000;
 	unsigned i = late_us == 0 ? 0 : 64 - (unsigned)__builtin_clzll(late_us);
 
-	if (i >= COUNTS_LATENESS - 1) {
-		i = COUNTS_LATENESS - 1;
-		counts->found_from_ns = (UINT64_C(1000) << (i - 1));
-		counts->found_width_ns = UINT64_MAX - counts->found_from_ns;
-	} else {
-		counts->found_from_ns = i == 0 ? 0 : UINT64_C(1000) << (i - 1);
-		counts->found_width_ns = i == 0 ? 1000 : counts->found_from_ns;
+	return i < COUNTS_LATENESS - 1 ? i : COUNTS_LATENESS - 1;
+}
+
+static uint64_t late(const struct hwt_counts *counts, int64_t deadline_ns)
+{
+	return counts->from_time_ns + counts->from_ns - (uint64_t)deadline_ns;
+}
+
+/* The range ends with what was latest so far: what is later comes here again and sets lateness_max_ns, C1. */
+static void set_range(struct hwt_counts *counts, unsigned place)
+{
+	uint64_t now_ns = counts->from_time_ns + counts->from_ns, max_ns = counts_get(&counts->lateness_max_ns);
+	uint64_t end_ns = place < COUNTS_LATENESS - 1 ? UINT64_C(1000) << place : UINT64_MAX;
+
+	counts->from_ns = place > 0 ? UINT64_C(1000) << (place - 1) : 0;
+	counts->width_ns = (max_ns < end_ns ? max_ns + 1 : end_ns) - counts->from_ns;
+	counts_begin(counts, (int64_t)now_ns);
+}
+
+static void open_place(struct hwt_counts *counts, unsigned place, uint64_t runs)
+{
+	uint64_t held = counts_get(&counts->lateness[place]);
+
+	atomic_store_explicit(&counts->lateness[place], held - COUNTS_ONE * runs + COUNTS_OPEN,
+			      memory_order_release); /* [place] */
+	set_range(counts, place);
+}
+
+static void close_place(struct hwt_counts *counts, uint64_t runs)
+{
+	counts_add(&counts->lateness[counts->place], COUNTS_ONE * runs - COUNTS_OPEN);
+	counts->width_ns = 0;
+}
+
+void hwt_counts_lateness(struct hwt_counts *counts, int64_t deadline_ns, uint64_t runs)
+{
+	uint64_t late_ns = late(counts, deadline_ns);
+	unsigned place = place_of(late_ns);
+
+	counts_max(&counts->lateness_max_ns, late_ns);
+	if (counts->width_ns > 0) {
+		if (place == counts->place) {
+			set_range(counts, place);
+			return;
+		}
+		close_place(counts, runs);
 	}
-	counts->found = &counts->lateness[i];
+	counts->alike = place == counts->place ? counts->alike + 1 : 0;
+	counts->place = place;
+	if (unlikely(counts->alike >= COUNTS_ALIKE))
+		open_place(counts, place, runs);
+	else
+		counts_add(&counts->lateness[place], COUNTS_ONE);
+}
+
+void hwt_counts_lateness_alone(struct hwt_counts *counts, int64_t deadline_ns)
+{
+	uint64_t late_ns = late(counts, deadline_ns);
+
+	counts_max(&counts->lateness_max_ns, late_ns);
+	counts_add(&counts->lateness[place_of(late_ns)], COUNTS_ONE);
+}
+
+uint64_t hwt_counts_late(const struct hwt_counts *counts, const _Atomic uint64_t *runs, unsigned place)
+{
+	uint64_t held = atomic_load_explicit(&counts->lateness[place], memory_order_acquire); /* [place] */
+
+	while ((held & COUNTS_OPEN) != 0) {
+		uint64_t sum, again;
+
+		HWT_POINT("counts late");
+		sum = held + COUNTS_ONE * atomic_load_explicit(runs, memory_order_acquire);   /* [count] */
+		again = atomic_load_explicit(&counts->lateness[place], memory_order_acquire); /* [place] */
+		if (again == held)
+			return sum / COUNTS_ONE;
+		held = again; /* closed meanwhile; and if it is open, opened again */
+	}
+	return held / COUNTS_ONE;
 }

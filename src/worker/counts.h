@@ -5,6 +5,31 @@
  *
  * The lateness of a task is that of the beginning of its tick: the clock is read once a tick, not once a task.  What a
  * task waits for others of its own tick is at most tick_max_ns.
+ *
+ * Structure
+ *
+ *   After some tasks that are as late as each other, to a factor of two, their place of the histogram is opened.  From
+ *   then on the thread writes nothing for a task that belongs there: each run that it counts is one more in the open
+ *   place.  A task that is late by another factor closes the place, and is counted in its own, like the next ones.
+ *
+ *       closed   the place holds its count
+ *       open     the place holds its count less the runs, as it was opened: the count is what it holds plus the runs
+ *
+ *   The lowest bit says which.  So a burst, or a worker that is behind, costs a comparison a task.  Tasks that are due
+ *   all over a tick belong to several places, and none is opened: a branch that goes either way would cost more.
+ *
+ *   Runs of periodic timeouts are not among these runs, and are added to their place.
+ *
+ * Invariant
+ *
+ *   C1  at most one place is open, and width_ns > 0 while one is.  Each run that is counted meanwhile has a lateness of
+ *       this place, and none is later than lateness_max_ns.
+ *
+ * Ordering
+ *
+ *   [place]  a place is opened (release) when the runs before have been counted, and closed before the next run is,
+ *            [count].  A reader loads the place (acquire), the runs (acquire) and the place again.  If that is the
+ *            same, the sum lies between the counts of the first and of the last moment.
  */
 #ifndef HWT_TALLY_H
 #define HWT_TALLY_H
@@ -14,6 +39,9 @@
 #include <stdalign.h>
 
 #define COUNTS_LATENESS 32
+#define COUNTS_OPEN UINT64_C(1) /* the bit of a place that is open; the bits above hold the number */
+#define COUNTS_ONE UINT64_C(2)  /* one task */
+#define COUNTS_ALIKE 16         /* after so many tasks alike a place is opened */
 
 struct hwt_counts {
 	alignas(HWT_UNIT) _Atomic uint64_t finished; /* tasks that have returned; [finished] */
@@ -27,9 +55,11 @@ struct hwt_counts {
 	_Atomic uint64_t merged;                    /* periods merged into other runs */
 	_Atomic uint64_t lateness[COUNTS_LATENESS]; /* [0]: under 1 us, [i]: 2^(i-1) .. 2^i us, the last: all above */
 
-	/* The place that the worker found last, and the range of lateness that it counts. */
-	_Atomic uint64_t *found;
-	uint64_t found_from_ns, found_width_ns;
+	unsigned place;        /* of the task before, while no place is open; then the open one */
+	unsigned alike;        /* so many tasks before belonged there, too */
+	uint64_t from_ns;      /* from what lateness on a task belongs into the open place, */
+	uint64_t width_ns;     /* and how far; 0: no place is open */
+	uint64_t from_time_ns; /* now less from_ns */
 };
 
 /* Relaxed: one thread writes, and no other data depends on the number. */
@@ -55,19 +85,30 @@ static inline void counts_max(_Atomic uint64_t *number, uint64_t value)
 		counts_set(number, value);
 }
 
-/* Finds the place that counts a lateness, and remembers it. */
-void hwt_counts_find(struct hwt_counts *counts, uint64_t late_ns);
-
-/* Counts the lateness of a task.  Most tasks are as late, to a factor of two, as the one before. */
-static inline void counts_lateness(struct hwt_counts *counts, int64_t deadline_ns, int64_t now_ns)
+/* From here on lateness counts to now_ns. */
+static inline void counts_begin(struct hwt_counts *counts, int64_t now_ns)
 {
-	/* Unsigned, because a deadline may lie before all times.  No task is early, so it is not negative. */
-	uint64_t late_ns = (uint64_t)now_ns - (uint64_t)deadline_ns;
-
-	if (unlikely(late_ns - counts->found_from_ns >= counts->found_width_ns))
-		hwt_counts_find(counts, late_ns);
-	counts_add(counts->found, 1);
-	counts_max(&counts->lateness_max_ns, late_ns);
+	counts->from_time_ns = (uint64_t)now_ns - counts->from_ns;
 }
+
+/*
+ * Returns true if a task with this deadline belongs into the open place: then it is counted by being counted as a run.
+ * If not, hwt_counts_lateness comes before that.
+ *
+ * Unsigned, because a deadline may lie before all times.  No task is early, so no lateness is negative.
+ */
+static inline bool counts_belongs(const struct hwt_counts *counts, int64_t deadline_ns)
+{
+	return counts->from_time_ns - (uint64_t)deadline_ns < counts->width_ns;
+}
+
+/* Counts the lateness of such a task.  `runs` is how many have been counted. */
+void hwt_counts_lateness(struct hwt_counts *counts, int64_t deadline_ns, uint64_t runs);
+
+/* The same for a run that is not counted among these runs. */
+void hwt_counts_lateness_alone(struct hwt_counts *counts, int64_t deadline_ns);
+
+/* Returns how many tasks this place counts.  `runs` is where their thread counts runs.  Any thread. */
+uint64_t hwt_counts_late(const struct hwt_counts *counts, const _Atomic uint64_t *runs, unsigned place);
 
 #endif

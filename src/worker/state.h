@@ -131,10 +131,8 @@ static inline size_t worker_room(const struct hwt_worker *worker)
 /* Counts a timeout as no longer pending, before its task starts: so the task may re-arm itself at the limit (G4). */
 static inline void worker_count_expired(struct hwt_worker *worker)
 {
-	/* Relaxed: only the worker writes it.  The store is [count].  The place below the limit comes after it: L2. */
-	uint64_t expired = atomic_load_explicit(&worker->expired, memory_order_relaxed);
-
-	atomic_store_explicit(&worker->expired, expired + 1, memory_order_release);
+	/* Only the worker writes it.  The store is [count].  The place below the limit comes after it: L2. */
+	atomic_store_explicit(&worker->expired, counts_get(&worker->expired) + 1, memory_order_release);
 	lanes_release_limit(worker->lanes);
 }
 
@@ -145,17 +143,26 @@ static inline void worker_count_finished(struct hwt_worker *worker)
 			      memory_order_release); /* [finished] */
 }
 
-/*
- * Counts the lateness of a RUNNING record whose task starts now.  deadline_ns is the deadline of this run, as
- * record->deadline_ns of a periodic timeout is already the next one.
- */
-static inline void worker_count_lateness(struct hwt_worker *worker, const struct hwt_record *record,
-					 int64_t deadline_ns)
+/* From here on lateness counts to now_ns. */
+static inline void worker_set_lateness(struct hwt_worker *worker, int64_t now_ns)
 {
+	worker->lateness_ns = now_ns;
+	counts_begin(&worker->counts, now_ns);
+}
+
+/* Counts the lateness of a task that does not belong into the open place.  (worker_slow.c) */
+void hwt_worker_count_lateness(struct hwt_worker *worker, int64_t deadline_ns);
+
+/* Counts a RUNNING record whose task is going to start, its lateness first (counts.h). */
+static inline void worker_count_run(struct hwt_worker *worker, const struct hwt_record *record)
+{
+	int64_t deadline_ns = record_deadline(record);
+
 	HWT_ASSERT(deadline_ns <= grid_time(&worker->wheel->grid, worker->tick));
-	counts_lateness(&worker->counts, deadline_ns, worker->lateness_ns);
+	if (unlikely(!counts_belongs(&worker->counts, deadline_ns)))
+		hwt_worker_count_lateness(worker, deadline_ns);
 	HWT_PROBE(expire, record, (uint64_t)worker->lateness_ns - (uint64_t)deadline_ns);
-	(void)record; /* without probes */
+	worker_count_expired(worker);
 }
 
 /*
@@ -170,12 +177,16 @@ static inline void worker_run_task(struct hwt_worker *worker, struct hwt_record 
 	worker->frame.record = NULL;
 }
 
-/* Takes the next record of the batch, which is not empty, and asks for one further on. */
-static inline struct hwt_record *worker_next_of_batch(struct hwt_worker *worker)
+/* Takes record i of the batch, the one at batch_at, and asks for one further on.  Returns false if none is left. */
+static inline bool worker_take(struct hwt_worker *worker, size_t i, struct hwt_record **record)
 {
-	if (worker->batch_at + HWT_RUN_AHEAD < worker->batch_end)
-		record_prefetch(worker->batch[worker->batch_at + HWT_RUN_AHEAD]);
-	return worker->batch[worker->batch_at++];
+	if (likely(i + HWT_RUN_AHEAD < worker->batch_end))
+		record_prefetch(worker->batch[i + HWT_RUN_AHEAD]);
+	else if (i >= worker->batch_end)
+		return false;
+	*record = worker->batch[i];
+	worker->batch_at = i + 1;
+	return true;
 }
 
 static inline bool worker_has_to_stop(const struct hwt_worker *worker)

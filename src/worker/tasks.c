@@ -113,15 +113,19 @@ static void count_started(struct hwt_task_thread *self, struct hwt_record *recor
 {
 	struct hwt_tasks *tasks = self->tasks;
 	int64_t deadline_ns = record_deadline(record);
+	uint64_t expired = counts_get(&self->expired);
 
-	counts_lateness(&self->counts, deadline_ns, now_ns);
 	HWT_PROBE(expire, record, (uint64_t)now_ns - (uint64_t)deadline_ns);
+	counts_begin(&self->counts, now_ns);
 	if (word_has(word, WORD_PERIODIC)) {
+		hwt_counts_lateness_alone(&self->counts, deadline_ns);
 		hwt_period_begin(&self->counts, tasks->grid, record, deadline_ns, now_ns);
 		return;
 	}
+	if (!counts_belongs(&self->counts, deadline_ns))
+		hwt_counts_lateness(&self->counts, deadline_ns, expired);
 	/* Release: [count].  The place below the limit comes after it: L2. */
-	atomic_store_explicit(&self->expired, counts_get(&self->expired) + 1, memory_order_release);
+	atomic_store_explicit(&self->expired, expired + 1, memory_order_release);
 	lanes_release_limit(tasks->lanes);
 }
 
@@ -228,6 +232,15 @@ uint64_t hwt_tasks_expired(const struct hwt_tasks *tasks)
 	return sum;
 }
 
+uint64_t hwt_tasks_late(const struct hwt_tasks *tasks, unsigned place)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < tasks->count; i++)
+		sum += hwt_counts_late(&tasks->thread[i].counts, &tasks->thread[i].expired, place);
+	return sum;
+}
+
 void hwt_tasks_tally(const struct hwt_tasks *tasks, struct hwt_counts *counts, uint64_t *wait_max_ns)
 {
 	for (uint32_t i = 0; i < tasks->count; i++) {
@@ -237,8 +250,6 @@ void hwt_tasks_tally(const struct hwt_tasks *tasks, struct hwt_counts *counts, u
 		counts_add(&counts->merged, counts_get(&thread->counts.merged));
 		counts_add(&counts->repeats, counts_get(&thread->counts.repeats));
 		counts_max(&counts->lateness_max_ns, counts_get(&thread->counts.lateness_max_ns));
-		for (unsigned place = 0; place < COUNTS_LATENESS; place++)
-			counts_add(&counts->lateness[place], counts_get(&thread->counts.lateness[place]));
 		*wait_max_ns = wait_ns > *wait_max_ns ? wait_ns : *wait_max_ns;
 	}
 }

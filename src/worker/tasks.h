@@ -86,7 +86,10 @@ void hwt_tasks_join(struct hwt_tasks *tasks);
 uint64_t hwt_tasks_finished(const struct hwt_tasks *tasks);
 uint64_t hwt_tasks_expired(const struct hwt_tasks *tasks);
 
-/* Adds the threads' other numbers: repeats, merged and lateness to *counts, the longest wait to *wait_max_ns. */
+/* Returns how many tasks of all threads were late by what counts in this place of the histogram. */
+uint64_t hwt_tasks_late(const struct hwt_tasks *tasks, unsigned place);
+
+/* Adds other numbers: repeats, merged and the most lateness to *counts, the longest wait to *wait_max_ns. */
 void hwt_tasks_tally(const struct hwt_tasks *tasks, struct hwt_counts *counts, uint64_t *wait_max_ns);
 
 #endif

@@ -235,11 +235,11 @@ static void return_records(struct hwt_worker *worker)
 }
 
 /*
- * Runs the task of a record whose word has no flag.  `word` is the word before the edge run.
+ * Runs the task of a record whose word has no flag.  `word` is the word after the edge run.
  *
  * From that edge on a cancel finds RUNNING and returns EBUSY, and hwt_cancel_sync waits.  The order:
  *
- *     count_expired   before the task, so that the task may re-arm itself at the limit (G4)
+ *     count_run       before the task, so that the task may re-arm itself at the limit (G4)
  *     the task        may set REARMED; a cancel in another thread may set LAST
  *     record_finish   stores EXPIRED, unless a flag has come
  *     waiters_look    after the word.  In the other order a thread could begin to wait in between: it has seen RUNNING,
@@ -249,10 +249,9 @@ static void return_records(struct hwt_worker *worker)
  */
 static void expire_plain(struct hwt_worker *worker, struct hwt_record *record, uint64_t word)
 {
-	worker_count_expired(worker);
-	worker_count_lateness(worker, record, record_deadline(record));
+	worker_count_run(worker, record);
 	worker_run_task(worker, record, word, &record->arg);
-	if (unlikely(!record_finish(record, word_with_state(word, STATE_RUNNING)))) {
+	if (unlikely(!record_finish(record, word))) {
 		hwt_worker_end_slow(worker, record);
 		return;
 	}
@@ -288,10 +287,12 @@ static bool collect_batch(struct hwt_worker *worker)
  */
 static void run_batch(struct hwt_worker *worker)
 {
+	struct hwt_record *record;
+
 	if (unlikely(worker->runs_elsewhere))
 		hwt_worker_run_elsewhere(worker);
-	while (worker->batch_at < worker->batch_end && !worker_has_to_stop(worker))
-		expire_one(worker, worker_next_of_batch(worker));
+	for (size_t i = worker->batch_at; !worker_has_to_stop(worker) && worker_take(worker, i, &record); i++)
+		expire_one(worker, record);
 }
 
 /*
@@ -331,7 +332,7 @@ static bool expire_late(struct hwt_worker *worker, int64_t now_ns)
 	worker->has_late = false;
 	worker->late_last = last;
 	worker->tick = worker->wheel->tick - 1;
-	worker->lateness_ns = moment(worker, now_ns, began_ns);
+	worker_set_lateness(worker, moment(worker, now_ns, began_ns));
 	do {
 		worker->is_cut = worker_is_full(worker);
 		if (unlikely(worker->is_cut))
@@ -360,7 +361,7 @@ static bool expire_one_tick(struct hwt_worker *worker, int64_t now_ns, int64_t *
 	int64_t ended_ns;
 
 	worker->tick = wheel->tick;
-	worker->lateness_ns = moment(worker, now_ns, *began_ns);
+	worker_set_lateness(worker, moment(worker, now_ns, *began_ns));
 	if (!expire_tick(worker))
 		return false;
 	ended_ns = clock_monotonic();

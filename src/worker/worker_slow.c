@@ -153,21 +153,33 @@ void hwt_worker_abandon(struct hwt_worker *worker)
 	hwt_worker_end_slow(worker, worker->batch[worker->batch_at - 1]); /* the last record taken from the batch */
 }
 
+void hwt_worker_count_lateness(struct hwt_worker *worker, int64_t deadline_ns)
+{
+	hwt_counts_lateness(&worker->counts, deadline_ns, counts_get(&worker->expired));
+}
+
+/* Counts a RUNNING record that is PERIODIC, and gives it its next deadline. */
+static void count_repeat(struct hwt_worker *worker, struct hwt_record *record)
+{
+	int64_t deadline_ns = record_deadline(record);
+
+	hwt_counts_lateness_alone(&worker->counts, deadline_ns);
+	HWT_PROBE(expire, record, (uint64_t)worker->lateness_ns - (uint64_t)deadline_ns);
+	hwt_period_begin(&worker->counts, &worker->wheel->grid, record, deadline_ns, worker->lateness_ns);
+}
+
 void hwt_worker_expire_slow(struct hwt_worker *worker, struct hwt_record *record)
 {
 	void *const *arg;
-	int64_t deadline_ns;
 	uint64_t word;
 
 	if (!begin_slow(worker, record, STATE_RUNNING, &word))
 		return;
-	deadline_ns = record_deadline(record);
 	if (word_has(word, WORD_PERIODIC))
-		hwt_period_begin(&worker->counts, &worker->wheel->grid, record, deadline_ns, worker->lateness_ns);
+		count_repeat(worker, record);
 	else
-		worker_count_expired(worker);
+		worker_count_run(worker, record);
 	arg = word_has(word, WORD_EXTENDED) ? &record_extension(record)->arg : &record->arg;
-	worker_count_lateness(worker, record, deadline_ns);
 	if (worker->jobs != NULL && hwt_executor_hand_over(worker->jobs, record))
 		return; /* it is not the worker's any more */
 	worker_run_task(worker, record, word, arg);
@@ -185,11 +197,9 @@ static void hand_over(struct hwt_worker *worker)
 	struct hwt_record *record;
 	uint64_t word;
 
-	while (worker->batch_at < worker->batch_end) {
-		record = worker_next_of_batch(worker);
+	while (worker_take(worker, worker->batch_at, &record))
 		if (begin_slow(worker, record, STATE_READY, &word))
 			ready_chain_append(&chain, record);
-	}
 	if (chain.first == NULL)
 		return;
 	counts_add(&worker->counts.ticks, tasks->tick != worker->tick);
@@ -203,10 +213,12 @@ static void hand_over(struct hwt_worker *worker)
 
 void hwt_worker_run_elsewhere(struct hwt_worker *worker)
 {
+	struct hwt_record *record;
+
 	if (worker->tasks != NULL && !worker_has_to_stop(worker))
 		hand_over(worker);
-	while (worker->batch_at < worker->batch_end && !worker_has_to_stop(worker))
-		hwt_worker_expire_slow(worker, worker_next_of_batch(worker));
+	while (!worker_has_to_stop(worker) && worker_take(worker, worker->batch_at, &record))
+		hwt_worker_expire_slow(worker, record);
 }
 
 /* Marks all that waits in the lanes now: it had been accepted before the ticks that come next. */
