@@ -258,6 +258,8 @@ TEST(after_a_stop_there_is_nothing_to_set_aside)
 	CHECK_INT(hwt_reserve(timer, 10), ==, 0);
 	CHECK_INT(hwt_timer_stop(timer, NULL), ==, 0);
 	CHECK_INT(hwt_reserve(timer, 1), ==, ECANCELED);
+	/* The stop came behind the look at the state. */
+	CHECK_INT(hwt_lane_reserve(lanes_home(&timer->lanes), 1), ==, ECANCELED);
 	CHECK_INT(hwt_reserve(NULL, 1), ==, EINVAL);
 	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
 }
