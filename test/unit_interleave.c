@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * All interleavings of the code itself: cancel, expire, stop, new and move race for one record, also for one that runs
- * again.
+ * again, and one whose memory goes back to the system.
  *
  * Each actor is a coroutine that runs the real functions and comes back at every HWT_POINT of the kinds that the
  * scenario asks for: before each access to a state word, and where told, to a queue.  The search runs the scenario
@@ -173,6 +173,9 @@ static int64_t limit;
 /* 1: tasks run in the actor task_thread_runs. */
 static uint32_t task_threads;
 
+/* Lanes begin with a slab of the size that goes back to the system. */
+static bool slabs_are_large;
+
 /* What the subject is; a test that changes it changes it back. */
 static const struct subject {
 	int64_t deadline_ns;
@@ -234,7 +237,7 @@ static void count_release(void *arg)
 static void submit_subject(void)
 {
 	struct hwt_extension extension = { NULL, is->owned ? count_release : NULL, 0 };
-	struct hwt_lane *lane = lane_at(&timer->lanes, 0);
+	struct hwt_lane *lane = lanes_at(&timer->lanes, 0); /* without the mutex, which a trim may hold */
 	int rc;
 
 	if (is->owned || is->period_ns > 0)
@@ -397,6 +400,34 @@ static void stop(void)
 	returned += (unsigned)unprocessed;
 }
 
+/* The worker gives all back that it can. */
+static void trim(void)
+{
+	hwt_trim_begin(&timer->lanes);
+	while (hwt_trim_step(&timer->lanes))
+		if (timer->lanes.trim.stalled)
+			(void)sched_yield();
+}
+
+/* The calls that users make, with a handle whose record serves another, or whose memory is being given back. */
+static void use_stale(void)
+{
+	CHECK_INT(hwt_cancel(stale), ==, ENOENT);
+	CHECK(hwt_timeout_timer(stale) == timer);
+	CHECK(hwt_timeout_state(stale) == HWT_CANCELLED || hwt_timeout_state(stale) == HWT_RETIRED);
+}
+
+static void move_stale(void)
+{
+	CHECK_INT(hwt_reschedule_at(stale, START), ==, ENOENT);
+}
+
+static void submit_on_another_lane(void)
+{
+	CHECK_INT(hwt_lane_submit(lanes_at(&timer->lanes, 1), count_stranger, NULL, START + TICK, NULL), ==, 0);
+	accepted++;
+}
+
 static void submit_at_the_limit(void)
 {
 	hwt_timeout second = HWT_TIMEOUT_NONE;
@@ -457,8 +488,12 @@ static void set_up(enum begin_with begin)
 	config.max_pending_timeouts = limit;
 	config.task_threads = task_threads;
 	timer = driven_create(&config, START);
-	for (uint32_t place = 0; place <= timer->lanes.last_place; place++)
-		(void)lane_at(&timer->lanes, place);
+	for (uint32_t place = 0; place <= timer->lanes.last_place; place++) {
+		struct hwt_lane *lane = lane_at(&timer->lanes, place);
+
+		if (slabs_are_large)
+			lane->pool.slabs.next_size = hwt_record_slab.last;
+	}
 	accepted = ran = cancelled = returned = again = released = moves_begun = moves_done = 0;
 	movers[0].rc = movers[1].rc = NOT_DONE;
 	looked = in_task = false;
@@ -554,8 +589,9 @@ static void end_and_use_again(void)
 	CHECK(is->period_ns > 0 || pending == 0);
 	CHECK_INT(released, ==, is->owned && pending == 0);
 	CHECK_INT(hwt_lane_submit(lane_at(&timer->lanes, 0), count_run, NULL, START + HWT_S(1), NULL), ==, 0);
-	CHECK(limit != 0 || lane_at(&timer->lanes, 0)->pool.slabs.carve <=
-				(char *)subject.entry + (1 + pending + strangers) * sizeof(struct hwt_record));
+	CHECK(limit != 0 || slabs_are_large ||
+	      lane_at(&timer->lanes, 0)->pool.slabs.carve <=
+		  (char *)subject.entry + (1 + pending + strangers) * sizeof(struct hwt_record));
 	stop();
 	CHECK_INT(returned, ==, 1 + pending);
 }
@@ -655,6 +691,24 @@ TEST(a_stale_handle_races_the_record_s_next_use)
 	CHECK_INT(EXPLORE("word", AN_ENDED_ONE, cancel_stale, submit_subject, worker_passes), >, 20);
 	CHECK_INT(EXPLORE("word", AN_ENDED_ONE, cancel_stale, submit_subject, worker_passes, cancel_first), >, 100);
 	CHECK_OUTCOMES(2);
+}
+
+TEST(a_stale_handle_races_a_trim_and_the_next_use)
+{
+	slabs_are_large = true;
+	CHECK_INT(EXPLORE("word load|give back|given", AN_ENDED_ONE, use_stale, trim), >, 10);
+	CHECK_INT(EXPLORE("word load|give back|given", AN_ENDED_ONE, use_stale, trim, submit_subject), >, 50);
+	CHECK_INT(EXPLORE("word load|give back|given", AN_ENDED_ONE, move_stale, trim, submit_subject), >, 20);
+	slabs_are_large = false;
+}
+
+TEST(producers_of_two_lanes_race_a_trim)
+{
+	slabs_are_large = true;
+	CHECK_INT(EXPLORE("trim taken|take back", AN_ENDED_ONE, trim, submit_subject), >, 10);
+	CHECK_INT(EXPLORE("give back|given|take back|full", AN_ENDED_ONE, trim, submit_subject, submit_on_another_lane),
+		  >, 20);
+	slabs_are_large = false;
 }
 
 TEST(a_cancel_s_push_races_every_look_of_the_worker)

@@ -16,10 +16,10 @@
  */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(HWT_TSAN)
 #define MANY 68000u
-#define STRIDE 197
+#define STRIDE 23
 #else
 #define MANY 90000u
-#define STRIDE 61
+#define STRIDE 7
 #endif
 
 static hwt_timer *timer;
@@ -302,7 +302,7 @@ TEST(a_burst_in_the_middle_of_a_trim_needs_no_memory)
 		cancel_all(later, MANY);
 		pass();
 		end();
-		moment += moment < 1 ? 1 : 3 * STRIDE;
+		moment += moment < 1 ? 1 : STRIDE;
 	}
 	CHECK(over);
 }
