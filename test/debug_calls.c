@@ -106,6 +106,56 @@ TEST(a_handle_of_a_destroyed_timer_ends_the_process)
 		check_aborts(use_a_dead_handle, "hwt: a handle of a timer that has been destroyed");
 }
 
+static void use_a_dead_timer(void)
+{
+	hwt_timer *timer = driven_timer(0);
+	hwt_stats stats = { .size = sizeof(stats) };
+	hwt_config config = HWT_CONFIG_INIT;
+	int64_t ns;
+
+	REQUIRE(hwt_timer_destroy(timer) == 0);
+	switch (which_call) {
+	case 0:
+		(void)hwt_new_timeout(timer, run_task, NULL, 0, NULL);
+		break;
+	case 1:
+		(void)hwt_timer_start(timer);
+		break;
+	case 2:
+		(void)hwt_timer_stop(timer, NULL);
+		break;
+	case 3:
+		(void)hwt_timer_destroy(timer);
+		break;
+	case 4:
+		(void)hwt_timer_advance(timer, 0, NULL);
+		break;
+	case 5:
+		(void)hwt_timer_stats(timer, &stats);
+		break;
+	case 6:
+		(void)hwt_pending_timeouts(timer);
+		break;
+	case 7:
+		(void)hwt_timer_config(timer, &config);
+		break;
+	case 8:
+		(void)hwt_timer_user(timer);
+		break;
+	case 9:
+		(void)hwt_timer_next(timer, &ns);
+		break;
+	default:
+		(void)hwt_timer_grid(timer, &ns);
+	}
+}
+
+TEST(a_call_with_a_destroyed_timer_ends_the_process)
+{
+	for (which_call = 0; which_call < 11; which_call++)
+		check_aborts(use_a_dead_timer, "hwt: a timer that has been destroyed");
+}
+
 static void use_good_handles(void)
 {
 	hwt_timeout timeout = HWT_TIMEOUT_NONE;

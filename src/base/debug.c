@@ -21,6 +21,25 @@ void hwt_debug_fail(const char *message)
 	abort();
 }
 
+/* So that a checker of leaks finds what is kept.  Under the mutex. */
+static struct kept {
+	struct kept *before;
+	void *memory;
+} * kept;
+
+void hwt_debug_keep(void *memory, unsigned *number)
+{
+	struct kept *one = malloc(sizeof(*one));
+
+	*number = HWT_DEBUG_DEAD;
+	if (one == NULL)
+		return;
+	pthread_mutex_lock(&mutex);
+	*one = (struct kept){ kept, memory };
+	kept = one;
+	pthread_mutex_unlock(&mutex);
+}
+
 static void count_fork(void)
 {
 	atomic_fetch_add_explicit(&forks, 1, memory_order_relaxed); /* relaxed: the child has one thread */

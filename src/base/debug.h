@@ -4,6 +4,7 @@
  * line that says why.  In any other build nothing of it is compiled.
  *
  *   a handle of a destroyed timer   The memory of its records is kept, and each of them leads to hwt_debug_dead.
+ *   a destroyed timer               Its memory is kept, too, and says so.
  *   a wait that waits for itself    Each thread that waits for a task is in a list, with the tasks in which it is.
  *                                   Before it waits it follows them: the task that it waits for, whether the thread of
  *                                   that one waits, and for which task.
@@ -18,8 +19,13 @@
 
 extern char hwt_debug_dead; /* stands for the lane of records whose timer has been destroyed */
 
+#define HWT_DEBUG_DEAD ((unsigned)-1) /* stands for the number of forks of such a timer */
+
 /* Writes the line, and aborts. */
 _Noreturn void hwt_debug_fail(const char *message);
+
+/* Keeps the memory of a destroyed timer for ever, and says so in its number of forks. */
+void hwt_debug_keep(void *memory, unsigned *number);
 
 /* Returns how often the process, and those before it, have forked. */
 unsigned hwt_debug_forks(void);

@@ -363,10 +363,12 @@ static inline struct hwt_lane *record_lane(struct hwt_record *record)
 	return atomic_load_explicit(&record->lane, memory_order_acquire); /* [made] */
 }
 
-/* Of a debug build: ends the process if the lanes are those of a parent. */
+/* Of a debug build: ends the process if the lanes are those of a destroyed timer, or of a parent. */
 static inline void debug_lanes(const struct hwt_lanes *lanes)
 {
 #ifdef HWT_DEBUG
+	if (lanes->forks == HWT_DEBUG_DEAD)
+		hwt_debug_fail("a timer that has been destroyed");
 	if (lanes->forks != hwt_debug_forks())
 		hwt_debug_fail("a call in a forked child, with a timer of its parent");
 #else

@@ -354,13 +354,18 @@ int hwt_timer_destroy(hwt_timer *timer)
 	hwt_wheel_destroy(timer->wheel);
 	if (!timer_is_driven(timer))
 		atomic_fetch_sub_explicit(&timers_alive, 1, memory_order_relaxed); /* relaxed: only counts */
+#ifdef HWT_DEBUG
+	hwt_debug_keep(timer, &timer->lanes.forks);
+#else
 	hwt_mem_free(timer);
+#endif
 	thread_restore_cancel(cancel_before);
 	return 0;
 }
 
 int hwt_timer_config(const hwt_timer *timer, hwt_config *out)
 {
+	debug_timer(timer);
 	if (timer == NULL || out == NULL)
 		return EINVAL;
 	return hwt_config_copy_out(out, &timer->config);
@@ -368,6 +373,7 @@ int hwt_timer_config(const hwt_timer *timer, hwt_config *out)
 
 void *hwt_timer_user(const hwt_timer *timer)
 {
+	debug_timer(timer);
 	return timer != NULL ? timer->config.user : NULL;
 }
 
@@ -375,6 +381,7 @@ int hwt_timer_grid(const hwt_timer *timer, int64_t *start_ns)
 {
 	int state;
 
+	debug_timer(timer);
 	if (timer == NULL || start_ns == NULL)
 		return EINVAL;
 	/* In these two states another thread may be writing the grid; in all later ones no thread does. */

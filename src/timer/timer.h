@@ -113,7 +113,7 @@ static inline bool timer_is_driven(const hwt_timer *timer)
 	return (timer->config.flags & HWT_CALLER_DRIVEN) != 0;
 }
 
-/* Of a debug build: ends the process if the timer is one of a parent. */
+/* Of a debug build: ends the process if the timer has been destroyed, or is one of a parent. */
 static inline void debug_timer(const hwt_timer *timer)
 {
 #ifdef HWT_DEBUG
