@@ -16,7 +16,7 @@
  */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(HWT_TSAN)
 #define MANY 68000u
-#define STRIDE 23
+#define STRIDE 97
 #else
 #define MANY 90000u
 #define STRIDE 7
