@@ -60,6 +60,7 @@ int hwt_timer_trim(hwt_timer *timer)
 
 	if (timer == NULL)
 		return EINVAL;
+	debug_timer(timer);
 	if (current_task_is_in_timer(timer))
 		return EDEADLK;
 	cancel_before = thread_no_cancel();
