@@ -106,6 +106,17 @@ void *hwt_mem_block(size_t align, size_t size)
 	return memory;
 }
 
+/* What the system may give at a time.  On a system of larger pages this writes to each more than once. */
+#define PAGE 4096
+
+void hwt_mem_touch(void *memory, size_t size)
+{
+	volatile char *bytes = memory;
+
+	for (size_t i = 0; i < size; i += PAGE)
+		bytes[i] = 0;
+}
+
 void hwt_mem_free(void *memory)
 {
 	int before = errno; /* free may change it: glibc's did before 2.33 */

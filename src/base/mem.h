@@ -23,6 +23,9 @@ void *hwt_mem_zeroed(size_t align, size_t size);
  */
 void *hwt_mem_block(size_t align, size_t size);
 
+/* Writes to each page of the memory, so that the system has given it when it is used.  The content is lost. */
+void hwt_mem_touch(void *memory, size_t size);
+
 void hwt_mem_free(void *memory);
 
 /*

@@ -44,7 +44,10 @@ static struct hwt_record *find_record(struct hwt_lane *lane)
 	HWT_POINT("full");
 	if (lane->was_full)
 		return NULL;
-	return hwt_sorter_grow(&lane->lanes->sorter, pool) ? pool_carve(pool) : hwt_reserve_record(lane);
+	if (!hwt_sorter_grow(&lane->lanes->sorter, pool))
+		return hwt_reserve_record(lane);
+	hwt_lane_ask_ahead(lane);
+	return pool_carve(pool);
 }
 
 bool hwt_lanes_take_limit(struct hwt_lanes *lanes)
@@ -289,7 +292,8 @@ void hwt_lane_count(struct hwt_lane *lane, struct hwt_lane_counts *counts)
 	counts->refused_stopped += lane->refused_stopped;
 	counts->refused_memory += lane->refused_memory;
 	counts->records += lane->pool.records;
-	counts->bytes += slabs_bytes(&lane->pool.slabs) + slabs_bytes(&lane->submitted.slabs);
+	counts->bytes += slabs_bytes(&lane->pool.slabs) + pool_bytes_ahead(&lane->pool);
+	counts->bytes += slabs_bytes(&lane->submitted.slabs);
 	queue_unlock(&lane->submitted);
 	queue_lock(&lane->cancelled);
 	counts->bytes += slabs_bytes(&lane->cancelled.slabs);

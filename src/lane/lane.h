@@ -46,6 +46,8 @@
  *            counts is then counted there, so a mark never comes before a record that was accepted.
  *   [hurry]  a push, or an earlier deadline in a queue -> hurry (release) -> the driver's look (acquire), which then
  *            drains the queues.
+ *   [ahead]  want_ahead is stored with release after wants_ahead, and taken with acquire before it.  The slab ahead is
+ *            stored with release and taken with acquire: its head is complete.
  *   [made]   the address of a complete lane is stored with release (at its place, by the count of lanes, in records)
  *            and loaded with acquire.  A reader that counts an end sees the lane that has its begin: the lane was made
  *            before, and [count] orders the two.
@@ -168,6 +170,7 @@ struct hwt_lanes {
 
 	alignas(HWT_UNIT) _Atomic int64_t limited; /* pending timeouts; counted only if there is a limit */
 	alignas(HWT_UNIT) hwt_stack rearmed;       /* records to run again, from other threads to the worker */
+	_Atomic bool want_ahead;                   /* some lane wants a slab ahead; [ahead] */
 	_Atomic bool hurry;                        /* the driver has to look into the queues at once; [hurry] */
 	struct hwt_idle idle;
 	struct hwt_waiters waiters;
@@ -232,6 +235,19 @@ bool hwt_trim_step(struct hwt_lanes *lanes);
 static inline bool hwt_trim_is_active(const struct hwt_lanes *lanes)
 {
 	return lanes->trim.phase != 0;
+}
+
+/* Asks the worker for the lane's next slab, if that is worth while.  Under the submit lock.  (ahead.c, as the next) */
+void hwt_lane_ask_ahead(struct hwt_lane *lane);
+
+/* Makes the slabs that lanes have asked for.  The worker. */
+void hwt_lanes_make_ahead(struct hwt_lanes *lanes);
+
+/* The same, if one has asked.  Relaxed: the worker looks again at the next batch. */
+static inline void lanes_look_ahead(struct hwt_lanes *lanes)
+{
+	if (unlikely(atomic_load_explicit(&lanes->want_ahead, memory_order_relaxed)))
+		hwt_lanes_make_ahead(lanes);
 }
 
 #ifdef HWT_TEST

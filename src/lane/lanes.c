@@ -37,6 +37,7 @@ int hwt_lanes_init(struct hwt_lanes *lanes, hwt_timer *timer, uint32_t places, c
 	atomic_init(&lanes->refused, 0);
 	atomic_init(&lanes->limited, 0);
 	atomic_init(&lanes->rearmed, NULL);
+	atomic_init(&lanes->want_ahead, false);
 	atomic_init(&lanes->hurry, false);
 #ifdef HWT_DEBUG
 	lanes->forks = hwt_debug_forks();
@@ -103,6 +104,8 @@ static struct hwt_lane *new_lane(struct hwt_lanes *lanes)
 	atomic_init(&lane->mark, 0);
 	atomic_init(&lane->returned, NULL);
 	atomic_init(&lane->drained_told, 0);
+	atomic_init(&lane->pool.ahead, NULL);
+	atomic_init(&lane->pool.wants_ahead, false);
 	atomic_init(&lane->accepted, 0);
 	atomic_init(&lane->earliest_ns, INT64_MAX);
 	atomic_init(&lane->requeued, 0);

@@ -54,6 +54,7 @@ void hwt_pool_destroy(struct hwt_pool *pool)
 {
 	hwt_record_slabs_free(pool->slabs.newest);
 	pool->slabs.newest = NULL;
+	hwt_mem_free(pool_take_ahead(pool));
 }
 
 /* Counts the records of the newest slab, and notes what they begin with. */
@@ -66,9 +67,12 @@ static void begin(struct hwt_pool *pool, struct hwt_record_slab *slab, uint64_t 
 
 bool hwt_pool_grow(struct hwt_pool *pool)
 {
+	struct hwt_slab *ahead = pool_take_ahead(pool);
 	struct hwt_record_slab *slab;
 
-	if (!hwt_slabs_grow(&pool->slabs, &hwt_record_slab))
+	if (ahead != NULL)
+		hwt_slabs_adopt(&pool->slabs, &hwt_record_slab, ahead);
+	else if (!hwt_slabs_grow(&pool->slabs, &hwt_record_slab))
 		return false;
 	slab = (struct hwt_record_slab *)(void *)pool->slabs.newest;
 	slab->generation = 0;

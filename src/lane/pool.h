@@ -6,6 +6,7 @@
  *
  *   free      a list of records that have served.  Only the holder of the lane's lock touches it.
  *   slabs     where records come from that never served.
+ *   ahead     the next slab, which the worker has made and touched; ahead.c.
  *   returned  the chain of records that have come back.  The worker splices on it once a pass; a producer takes all of
  *             it by one exchange.
  *
@@ -58,6 +59,8 @@ struct hwt_pool {
 	struct hwt_record *free;
 	struct hwt_slabs slabs;
 	size_t records; /* of all slabs */
+	_Atomic(struct hwt_slab *) ahead;
+	_Atomic bool wants_ahead;
 };
 
 typedef _Atomic(struct hwt_record *) hwt_returned;
@@ -80,14 +83,26 @@ void hwt_pool_destroy(struct hwt_pool *pool);
 /* Frees slabs of records that were taken out of pools, linked by next.  No thread uses their handles any more. */
 void hwt_record_slabs_free(struct hwt_slab *slabs);
 
-/* Allocates a new slab to carve from.  Returns false without memory. */
-bool hwt_pool_grow(struct hwt_pool *pool);
-
 /* Adds a slab of the last size that served before.  Its records begin above all generations that it ever gave out. */
 void hwt_pool_adopt(struct hwt_pool *pool, struct hwt_record_slab *slab);
 
 /* Returns true if the next slab that the pool needs is of the last size. */
 bool hwt_pool_is_large(const struct hwt_pool *pool);
+
+/* Adds a slab to carve from: the one ahead, or a new one.  Returns false without memory. */
+bool hwt_pool_grow(struct hwt_pool *pool);
+
+/* Takes the slab ahead, NULL if there is none. */
+static inline struct hwt_slab *pool_take_ahead(struct hwt_pool *pool)
+{
+	return atomic_exchange_explicit(&pool->ahead, NULL, memory_order_acquire); /* [ahead] */
+}
+
+/* Returns the bytes of the slab ahead.  Relaxed: no other data depends on the number. */
+static inline size_t pool_bytes_ahead(const struct hwt_pool *pool)
+{
+	return atomic_load_explicit(&pool->ahead, memory_order_relaxed) != NULL ? HWT_HUGE_PAGE : 0;
+}
 
 /* Returns a record that has served, NULL if there is none. */
 static inline struct hwt_record *pool_pop(struct hwt_pool *pool)

@@ -275,12 +275,23 @@ static void restart_nodes(struct hwt_lanes *lanes)
 		enter(trim, PHASE_FREE_NODES);
 }
 
-/* Frees slabs of nodes that a restart has left.  They are the worker's. */
+/* Frees the slab ahead, if there is one.  No record of it ever served. */
+static unsigned release_ahead(struct hwt_pool *pool)
+{
+	struct hwt_slab *ahead = pool_take_ahead(pool);
+
+	if (ahead != NULL)
+		ahead->next = NULL;
+	return hwt_slabs_release(&ahead, 1);
+}
+
+/* Frees slabs of nodes that a restart has left, which are the worker's, and the slab ahead. */
 static void free_nodes(struct hwt_lanes *lanes, struct hwt_lane *lane)
 {
 	unsigned n = hwt_slabs_release(&lane->submitted.left, NODES_SLICE);
 
 	n += hwt_slabs_release(&lane->cancelled.left, NODES_SLICE);
+	n += release_ahead(&lane->pool);
 	if (n == 0)
 		next_lane(lanes, PHASE_GIVE_BACK);
 }

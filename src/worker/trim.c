@@ -60,8 +60,8 @@ static size_t lanes_bytes(const struct hwt_lanes *lanes)
 	size_t bytes = 0;
 
 	for (uint32_t i = 0; i < lanes_count(lanes); i++)
-		bytes += slabs_bytes(&lanes->made[i]->pool.slabs) + slabs_bytes(&lanes->made[i]->submitted.slabs) +
-			 slabs_bytes(&lanes->made[i]->cancelled.slabs);
+		bytes += slabs_bytes(&lanes->made[i]->pool.slabs) + pool_bytes_ahead(&lanes->made[i]->pool) +
+			 slabs_bytes(&lanes->made[i]->submitted.slabs) + slabs_bytes(&lanes->made[i]->cancelled.slabs);
 	return bytes;
 }
 

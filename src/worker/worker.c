@@ -144,7 +144,10 @@ static void drain(struct hwt_worker *worker, struct hwt_queue *queue, _Atomic ui
 	struct hwt_record *batch[DRAIN_BATCH];
 
 	while (*budget > 0) {
-		size_t n = pop_batch(worker, queue, taken, batch, *budget < DRAIN_BATCH ? *budget : DRAIN_BATCH);
+		size_t n;
+
+		lanes_look_ahead(worker->lanes);
+		n = pop_batch(worker, queue, taken, batch, *budget < DRAIN_BATCH ? *budget : DRAIN_BATCH);
 
 		if (n == 0)
 			return;
