@@ -113,7 +113,7 @@ build-fuzz/fuzz_oracle: test/fuzz_oracle.c $(SRC) $(CHECKER) $(wildcard src/*/*.
 		-o $@ $(filter %.c,$^)
 
 model: ## Spin models of the protocols, with planted faults
-	CC='$(CC)' test/run.sh $(BUILD) model/run.sh
+	HWT_TEST_TIMEOUT=1500 CC='$(CC)' test/run.sh $(BUILD) model/run.sh
 
 genmc: ## what ships under C11's memory model, with weakened orders; GENMC=path to the checker, else only a compilation
 	HWT_TEST_TIMEOUT=3600 GENMC='$(or $(GENMC),genmc)' CC='$(CC)' test/run.sh $(BUILD) test/weak.sh

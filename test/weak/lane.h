@@ -159,7 +159,6 @@ static inline void lane_make(unsigned n)
 	worker.waiters = &lanes.waiters;
 	worker.max_transfers = 2;
 	worker.runs_max = UINT64_MAX;
-	hwt_counts_find(&worker.counts, 0);
 }
 
 /* A pass of the worker at a tick, without the sleep. */
@@ -170,7 +169,7 @@ static inline void lane_pass(int64_t tick)
 	postponed = NULL;
 	hwt_wheel_place(&wheel, &again, again != NULL);
 	worker.tick = tick;
-	worker.lateness_ns = tick * LANE_TICK_NS;
+	worker_set_lateness(&worker, tick * LANE_TICK_NS);
 	(void)transfer(&worker);
 	assert(worker.batch_at == worker.batch_end);
 	(void)expire_tick(&worker);
