@@ -90,7 +90,7 @@
  *     hwt_timer_next_unprocessed  any                          yes                            yes: this is its use
  *     hwt_timer_advance           any but itself (EBUSY)       EBUSY                          ECANCELED
  *     hwt_timer_next              any but hwt_timer_advance    EBUSY                          ECANCELED
- *     hwt_timer_trim              any but hwt_timer_advance    EDEADLK                        ECANCELED
+ *     hwt_timer_trim              any                          yes; done after it             ECANCELED
  *     hwt_timer_fd                any                          yes; the first call: EBUSY     ECANCELED
  *     hwt_timer_destroy           none, and none afterwards    EDEADLK                        yes
  *
@@ -719,13 +719,17 @@ HWT_API int hwt_timer_next(hwt_timer *timer, int64_t *next_ns);
  * the wheel goes back if no timeout waits in it, that of the queues if these are empty.  What was cancelled since the
  * last tick, or the last advance, may count as still there.  Addresses stay with the timer, so handles remain harmless.
  *
- * Threads  any.  Waits for the worker, but not for longer than a second.  With HWT_CALLER_DRIVEN as hwt_timer_advance,
- *          and the caller does the work.
- * Returns  0; EINVAL; EDEADLK in a task of the timer; ECANCELED after stop; EBUSY: the worker does it later, because it
- *          is in a task or very busy, or an advance is in progress and nothing was done.
+ * bytes may be NULL.  *bytes becomes how much has gone back to the system during the call, whichever caller asked for
+ * it.  In a task of the timer the call only asks: the worker trims after the task, and *bytes is 0.  So it is after a
+ * second in which the worker was in a task or very busy: it goes on later.
+ *
+ * Threads  any.  Waits for the worker, but not for longer than a second; in a task it does not wait.  With
+ *          HWT_CALLER_DRIVEN the caller does the work, and an advance of another thread waits for it.  While an advance
+ *          is in progress, in another thread or around the task that calls, the end of the advance does it instead.
+ * Returns  0; EINVAL; ECANCELED after stop, perhaps meanwhile.  *bytes is written with 0 only.
  * Cost     some 20 ns for each free record, and for each slab a system call.
  */
-HWT_API int hwt_timer_trim(hwt_timer *timer);
+HWT_API int hwt_timer_trim(hwt_timer *timer, size_t *bytes);
 
 /*
  * A descriptor that poll, epoll and their like find readable when hwt_timer_advance has something to do: also after

@@ -53,7 +53,7 @@ struct hwt_slab *hwt_slabs_restart(struct hwt_slabs *slabs, const struct hwt_sla
 	return others;
 }
 
-unsigned hwt_slabs_release(struct hwt_slab **slabs, unsigned max)
+unsigned hwt_slabs_release(struct hwt_slab **slabs, unsigned max, size_t *bytes)
 {
 	unsigned n = 0;
 
@@ -61,6 +61,7 @@ unsigned hwt_slabs_release(struct hwt_slab **slabs, unsigned max)
 		struct hwt_slab *slab = *slabs;
 
 		*slabs = slab->next;
+		*bytes += slab->bytes;
 		/* The allocator alone might keep it. */
 		(void)hwt_mem_give_back(slab, slab->bytes);
 		hwt_mem_free(slab);

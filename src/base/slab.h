@@ -65,8 +65,8 @@ struct hwt_slab *hwt_slabs_take_out(struct hwt_slabs *slabs, const struct hwt_sl
  */
 struct hwt_slab *hwt_slabs_restart(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind);
 
-/* Frees up to max slabs of such a list, and gives their memory back.  Returns how many. */
-unsigned hwt_slabs_release(struct hwt_slab **slabs, unsigned max);
+/* Frees up to max slabs of such a list, and gives their memory back.  Returns how many, and adds their bytes. */
+unsigned hwt_slabs_release(struct hwt_slab **slabs, unsigned max, size_t *bytes);
 
 /* Frees slabs that were taken out, linked by next. */
 void hwt_slabs_free(struct hwt_slab *slabs);

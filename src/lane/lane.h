@@ -151,6 +151,7 @@ struct hwt_trim {
 	struct hwt_slab *slab;  /* the next one to be named */
 	struct hwt_slab **link; /* to the next one to be looked at */
 	size_t at, room;        /* a place of the table, or tries; for so many more slabs the table has room */
+	size_t given;           /* bytes that have gone back to the system in all trims, the wheel's too */
 };
 
 struct hwt_lanes {

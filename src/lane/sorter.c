@@ -223,7 +223,7 @@ static bool give_back(struct hwt_record_slab *slab)
 	return given;
 }
 
-bool hwt_sorter_give_back(struct hwt_sorter *sorter)
+bool hwt_sorter_give_back(struct hwt_sorter *sorter, size_t *bytes)
 {
 	struct hwt_record_slab *slab;
 	bool given;
@@ -241,6 +241,7 @@ bool hwt_sorter_give_back(struct hwt_sorter *sorter)
 	if (given)
 		count_bytes(sorter, -LARGE);
 	pthread_mutex_unlock(&sorter->mutex);
+	*bytes += given ? LARGE : 0;
 	return true;
 }
 

@@ -97,7 +97,7 @@ void hwt_sorter_return_rest(struct hwt_sorter *sorter, struct hwt_pool *pool);
 void hwt_sorter_end(struct hwt_sorter *sorter);
 
 /* Gives the memory of one slab back.  Returns false if there was none. */
-bool hwt_sorter_give_back(struct hwt_sorter *sorter);
+bool hwt_sorter_give_back(struct hwt_sorter *sorter, size_t *bytes);
 
 /* Takes records out of the worker's hands, as a list.  NULL: there are none. */
 struct hwt_record *hwt_sorter_take_back(struct hwt_sorter *sorter);

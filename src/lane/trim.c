@@ -276,22 +276,23 @@ static void restart_nodes(struct hwt_lanes *lanes)
 }
 
 /* Frees the slab ahead, if there is one.  No record of it ever served. */
-static unsigned release_ahead(struct hwt_pool *pool)
+static unsigned release_ahead(struct hwt_pool *pool, size_t *bytes)
 {
 	struct hwt_slab *ahead = pool_take_ahead(pool);
 
 	if (ahead != NULL)
 		ahead->next = NULL;
-	return hwt_slabs_release(&ahead, 1);
+	return hwt_slabs_release(&ahead, 1, bytes);
 }
 
 /* Frees slabs of nodes that a restart has left, which are the worker's, and the slab ahead. */
 static void free_nodes(struct hwt_lanes *lanes, struct hwt_lane *lane)
 {
-	unsigned n = hwt_slabs_release(&lane->submitted.left, NODES_SLICE);
+	size_t *given = &lanes->trim.given;
+	unsigned n = hwt_slabs_release(&lane->submitted.left, NODES_SLICE, given);
 
-	n += hwt_slabs_release(&lane->cancelled.left, NODES_SLICE);
-	n += release_ahead(&lane->pool);
+	n += hwt_slabs_release(&lane->cancelled.left, NODES_SLICE, given);
+	n += release_ahead(&lane->pool, given);
 	if (n == 0)
 		next_lane(lanes, PHASE_GIVE_BACK);
 }
@@ -326,7 +327,7 @@ bool hwt_trim_step(struct hwt_lanes *lanes)
 		free_nodes(lanes, lane);
 		break;
 	case PHASE_GIVE_BACK:
-		if (!hwt_sorter_give_back(&lanes->sorter))
+		if (!hwt_sorter_give_back(&lanes->sorter, &trim->given))
 			enter(trim, PHASE_NONE);
 		break;
 	default:

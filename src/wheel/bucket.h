@@ -177,7 +177,7 @@ void hwt_store_destroy(struct hwt_store *store);
  * Gives memory back while no bucket has a member: begins again with the newest slab, and frees the others, up to max at
  * a call.  Returns true if there are more.
  */
-bool hwt_store_trim(struct hwt_store *store, unsigned max);
+bool hwt_store_trim(struct hwt_store *store, unsigned max, size_t *bytes);
 
 /* Fetch what bucket_append will write to: the head of the last chunk, then, once that has arrived, its end. */
 static inline void bucket_prefetch_last(const struct hwt_bucket *bucket)

@@ -315,9 +315,9 @@ static size_t hashed_sweep(struct hwt_wheel *wheel, struct hwt_record **all, siz
 	return hwt_ring_sweep(&hashed->ring, &hashed->store, all, max);
 }
 
-static bool hashed_trim(struct hwt_wheel *wheel)
+static bool hashed_trim(struct hwt_wheel *wheel, size_t *bytes)
 {
-	return hwt_store_trim(&hashed_of(wheel)->store, STORE_TRIM_SLABS);
+	return hwt_store_trim(&hashed_of(wheel)->store, STORE_TRIM_SLABS, bytes);
 }
 
 static size_t hashed_bytes(const struct hwt_wheel *wheel)

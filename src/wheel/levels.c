@@ -95,9 +95,9 @@ static size_t levels_sweep(struct hwt_wheel *wheel, struct hwt_record **all, siz
 	return n;
 }
 
-static bool levels_trim(struct hwt_wheel *wheel)
+static bool levels_trim(struct hwt_wheel *wheel, size_t *bytes)
 {
-	return hwt_store_trim(&levels_of(wheel)->store, STORE_TRIM_SLABS);
+	return hwt_store_trim(&levels_of(wheel)->store, STORE_TRIM_SLABS, bytes);
 }
 
 static size_t levels_bytes(const struct hwt_wheel *wheel)

@@ -58,7 +58,7 @@ struct hwt_wheel_layout {
 	size_t (*collect)(struct hwt_wheel *wheel, struct hwt_record **due, size_t max);
 	size_t (*sweep)(struct hwt_wheel *wheel, struct hwt_record **all, size_t max);
 	/* As wheel_trim. */
-	bool (*trim)(struct hwt_wheel *wheel);
+	bool (*trim)(struct hwt_wheel *wheel, size_t *bytes);
 	/* Returns the bytes that it holds.  Any thread. */
 	size_t (*bytes)(const struct hwt_wheel *wheel);
 	void (*destroy)(struct hwt_wheel *wheel);
@@ -162,12 +162,12 @@ void hwt_wheel_unplace(struct hwt_wheel *wheel, struct hwt_record *record, int64
 size_t hwt_wheel_sweep(struct hwt_wheel *wheel, struct hwt_record **all, size_t max);
 
 /*
- * Gives memory for chunks back while no record is placed, some of it at a call.  Returns true if there is more.  Not in
- * the middle of a tick.
+ * Gives memory for chunks back while no record is placed, some of it at a call, and adds how much.  Returns true if
+ * there is more.  Not in the middle of a tick.
  */
-static inline bool wheel_trim(struct hwt_wheel *wheel)
+static inline bool wheel_trim(struct hwt_wheel *wheel, size_t *bytes)
 {
-	return wheel->layout->trim(wheel);
+	return wheel->layout->trim(wheel, bytes);
 }
 
 /* Returns the bytes that it holds.  Any thread. */

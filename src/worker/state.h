@@ -28,6 +28,7 @@ struct hwt_trimming {
 	struct hwt_counted at_look, at_trim; /* at the last one of each */
 	size_t bytes;                        /* before the present trim */
 
+	_Atomic size_t given;   /* bytes that have gone back in all trims; the worker writes */
 	_Atomic uint64_t asked; /* requests; written under the mutex */
 	uint64_t serving;       /* the last one for which the present trim is made */
 	struct hwt_monitor monitor;

@@ -36,6 +36,7 @@ int hwt_trimming_init(struct hwt_worker *worker)
 
 	*trimming = (struct hwt_trimming){ .hold_ns = HOLD_NS };
 	atomic_init(&trimming->asked, 0);
+	atomic_init(&trimming->given, 0);
 	return hwt_monitor_init(&trimming->monitor);
 }
 
@@ -120,9 +121,17 @@ static void begin(struct hwt_worker *worker)
 /* Makes a slice.  Returns true if there are more. */
 static bool step(struct hwt_worker *worker)
 {
-	if (hwt_trim_step(worker->lanes))
-		return true;
-	return !worker->is_cut && wheel_trim(worker->wheel);
+	struct hwt_lanes *lanes = worker->lanes;
+	bool more = hwt_trim_step(lanes) || (!worker->is_cut && wheel_trim(worker->wheel, &lanes->trim.given));
+
+	/* Relaxed: only a number. */
+	atomic_store_explicit(&worker->trimming.given, lanes->trim.given, memory_order_relaxed);
+	return more;
+}
+
+size_t hwt_worker_given(const struct hwt_worker *worker)
+{
+	return atomic_load_explicit(&worker->trimming.given, memory_order_relaxed); /* relaxed: as above */
 }
 
 static void finish(struct hwt_worker *worker)
@@ -200,9 +209,10 @@ void hwt_worker_trim_now(struct hwt_worker *worker)
 			hwt_thread_give_way(&turns);
 }
 
-int hwt_worker_ask_trim(struct hwt_worker *worker, int64_t until_ns)
+int hwt_worker_ask_trim(struct hwt_worker *worker, int64_t until_ns, size_t *bytes)
 {
 	struct hwt_trimming *trimming = &worker->trimming;
+	size_t before = hwt_worker_given(worker);
 	uint64_t mine;
 	int rc = 0;
 
@@ -215,8 +225,10 @@ int hwt_worker_ask_trim(struct hwt_worker *worker, int64_t until_ns)
 	pthread_mutex_lock(&trimming->monitor.mutex);
 	while (trimming->answered < mine && !trimming->is_over && clock_monotonic() < until_ns)
 		(void)hwt_monitor_wait(&trimming->monitor, until_ns);
-	if (trimming->answered < mine)
-		rc = trimming->is_over ? ECANCELED : EBUSY;
+	if (trimming->answered < mine && trimming->is_over)
+		rc = ECANCELED;
+	else
+		*bytes = hwt_worker_given(worker) - before;
 	pthread_mutex_unlock(&trimming->monitor.mutex);
 	return rc;
 }

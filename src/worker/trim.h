@@ -16,7 +16,8 @@
  *
  * Threads
  *
- *   hwt_worker_ask_trim, hwt_trimming_end   any thread.
+ *   hwt_worker_ask_trim, hwt_trimming_end,
+ *   hwt_worker_given                        any thread.
  *   hwt_worker_trim, hwt_worker_trim_due    the worker.
  *   hwt_worker_trim_now                     the caller that drives the timer.
  */
@@ -37,14 +38,17 @@ bool hwt_worker_trim(struct hwt_worker *worker, int64_t now_ns);
 /* Returns the tick at which to wake up: `due`, or an earlier one, for a look. */
 int64_t hwt_worker_trim_due(const struct hwt_worker *worker, int64_t due, int64_t now_ns);
 
+/* Returns how many bytes have gone back to the system, ever. */
+size_t hwt_worker_given(const struct hwt_worker *worker);
+
 /* Trims all at once. */
 void hwt_worker_trim_now(struct hwt_worker *worker);
 
 /*
- * Has the worker trim, and waits for that until a time on CLOCK_MONOTONIC.  Returns 0, EBUSY if it has not by then, or
- * ECANCELED.
+ * Has the worker trim, and waits for that until a time on CLOCK_MONOTONIC; if it has not by then, it does later.
+ * Returns 0 and how many bytes have gone back meanwhile, or ECANCELED.
  */
-int hwt_worker_ask_trim(struct hwt_worker *worker, int64_t until_ns);
+int hwt_worker_ask_trim(struct hwt_worker *worker, int64_t until_ns, size_t *bytes);
 
 #ifdef HWT_TEST
 extern _Atomic size_t hwt_test_enough; /* the least memory of the lanes for which the worker looks */
