@@ -134,20 +134,18 @@ static int64_t hints_left(struct sqlite_conn *conn)
 	return left;
 }
 
-/* Those that are a minute old, and 10 that are not. */
-static void leave_hints(struct sqlite_conn *conn, int64_t old)
+static void leave_hints(struct sqlite_conn *conn, int64_t count, int64_t at_us)
 {
 	static const char TEXT[] = "with recursive r(i) as (select 1 union all select i + 1 from r where i < ?1)"
 				   " insert into @_hint (id, due_us, shard, len, at_us) select i, 0, 0, 0, ?2 from r";
-	int64_t now_us = hwts_wall_us();
 
-	CHECK_INT(hwts_sqlite_do(conn, NULL, TEXT, WITH(NUMBER(old), NUMBER(now_us - 60 * HWTS_S_US))), ==, 0);
-	CHECK_INT(hwts_sqlite_do(conn, NULL, TEXT, WITH(NUMBER(10), NUMBER(now_us))), ==, 0);
+	CHECK_INT(hwts_sqlite_do(conn, NULL, TEXT, WITH(NUMBER(count), NUMBER(at_us))), ==, 0);
 }
 
-/* 50,000 puts a second leave as many hints, and a process tends the database each third of its lease. */
-TEST(hints_go_as_quickly_as_they_come)
+/* The oldest at ahead_us from now, then some that are a minute old, and 10 that are not. */
+static void tend_hints(int64_t ahead_us, int64_t old)
 {
+	int64_t now_us;
 	hwt_store_config config;
 	struct hwts_conn *conn;
 	hwt_store *store;
@@ -159,11 +157,32 @@ TEST(hints_go_as_quickly_as_they_come)
 	config.lease_ns = HWT_S(600); /* a twelfth of it is the most that tending takes */
 	store = open_with(&config);
 	CHECK_INT(store->engine->connect(store->db, HWTS_CONTROL, &conn), ==, 0);
-	leave_hints(sqlite_conn(conn), 100000);
+	now_us = hwts_wall_us();
+	leave_hints(sqlite_conn(conn), 1, now_us + ahead_us);
+	leave_hints(sqlite_conn(conn), old, now_us - 60 * HWTS_S_US);
+	leave_hints(sqlite_conn(conn), 10, now_us);
 	store->engine->tend(conn);
 	CHECK_INT(hints_left(sqlite_conn(conn)), ==, 10);
 	store->engine->disconnect(conn);
 	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* 50,000 puts a second leave as many hints, and a process tends the database each third of its lease. */
+TEST(hints_go_as_quickly_as_they_come)
+{
+	tend_hints(-60 * HWTS_S_US, 100000);
+}
+
+/* A clock that was an hour ahead has been set right. */
+TEST(hints_go_although_one_is_of_the_future)
+{
+	tend_hints(3600 * HWTS_S_US, 100);
+}
+
+/* The same, and nothing has been put for a minute. */
+TEST(a_hint_of_the_future_goes_alone)
+{
+	tend_hints(3600 * HWTS_S_US, 0);
 }
 
 /*

@@ -154,7 +154,7 @@ int hwts_sqlite_news(struct hwts_conn *base, bool signalled, hwts_hear *hear, vo
 }
 
 /* In a transaction of its own, so that nobody waits for the database for long.  Returns how many it removed. */
-static int remove_hints(struct sqlite_conn *conn, int64_t old_us)
+static int remove_hints(struct sqlite_conn *conn, int64_t now_us)
 {
 	int removed = 0, rc;
 
@@ -162,8 +162,8 @@ static int remove_hints(struct sqlite_conn *conn, int64_t old_us)
 		return 0;
 	rc = hwts_sqlite_do(conn, &removed,
 			    "delete from @_hint where seq in (select seq from @_hint order by seq limit ?1)"
-			    " and at_us < ?2",
-			    WITH(NUMBER(HINTS_A_SLICE), NUMBER(old_us)));
+			    " and at_us not between ?2 and ?3",
+			    WITH(NUMBER(HINTS_A_SLICE), NUMBER(now_us - HINT_LIFE_US), NUMBER(now_us + HINT_LIFE_US)));
 	return hwts_sqlite_commit(conn, rc) == 0 ? removed : 0;
 }
 
@@ -175,10 +175,10 @@ static void remove_members(struct sqlite_conn *conn, int64_t dead_us)
 	    conn, hwts_sqlite_do(conn, NULL, "delete from @_member where until_us < ?", WITH(NUMBER(dead_us))));
 }
 
-static bool any(struct sqlite_conn *conn, const char *text, int64_t before_us)
+static bool any(struct sqlite_conn *conn, const char *text, int64_t from_us, int64_t to_us)
 {
 	int rc = 0;
-	sqlite3_stmt *rows = hwts_sqlite_rows(conn, &rc, text, WITH(NUMBER(before_us)));
+	sqlite3_stmt *rows = hwts_sqlite_rows(conn, &rc, text, WITH(NUMBER(from_us), NUMBER(to_us)));
 	bool is = hwts_sqlite_next(conn, rows, &rc) && number_of(rows, 0) == 1;
 
 	sqlite3_reset(rows);
@@ -188,18 +188,22 @@ static bool any(struct sqlite_conn *conn, const char *text, int64_t before_us)
 /*
  * Removes hints that every holder has read, or finds gone; and members that died long ago.  At the default lease it
  * keeps up with 100,000 puts a second; a file whose hints stay grows without end.  It leaves time for the next renewal.
+ * A hint of the future is from a clock that was ahead: it goes, too, since those behind it wait for it.
  */
 void hwts_sqlite_tend(struct hwts_conn *base)
 {
 	struct sqlite_conn *conn = sqlite_conn(base);
-	int64_t old_us = hwts_wall_us() - HINT_LIFE_US, dead_us = hwts_boot_ns() / 1000 - DEAD_MEMBER_US;
+	int64_t now_us = hwts_wall_us(), dead_us = hwts_boot_ns() / 1000 - DEAD_MEMBER_US;
 	int64_t enough_ns = hwt_now() + base->db->lease_us * 1000 / 12;
 
-	if (any(conn, "select exists (select 1 from (select at_us from @_hint order by seq limit 1) where at_us < ?1)",
-		old_us))
+	if (any(conn,
+		"select exists (select 1 from (select at_us from @_hint order by seq limit 1)"
+		" where at_us not between ?1 and ?2)",
+		now_us - HINT_LIFE_US, now_us + HINT_LIFE_US))
 		for (int i = 0; i < SLICES_MAX; i++)
-			if (remove_hints(conn, old_us) < HINTS_A_SLICE || hwt_now() > enough_ns)
+			if (remove_hints(conn, now_us) < HINTS_A_SLICE || hwt_now() > enough_ns)
 				break;
-	if (any(conn, "select exists (select 1 from @_member where until_us < ?1)", dead_us))
+	if (any(conn, "select exists (select 1 from @_member where until_us not between ?1 and ?2)", dead_us,
+		INT64_MAX))
 		remove_members(conn, dead_us);
 }
