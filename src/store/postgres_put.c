@@ -204,16 +204,18 @@ static int explain(struct pg_conn *conn, struct hwts_put *put, bool *again)
 	return 0;
 }
 
-/* Sends news of puts that replaced a timeout: their ids came with the reply. */
+/* Sends news of a batch in which puts replaced: open_batch left it out, for their ids came with the reply. */
 static void notify_replaced(struct pg_conn *conn, const struct hwts_put *puts, size_t n)
 {
 	struct pg_args args = { .n = 0 };
 	PGresult *result = NULL;
-	bool soon = false;
+	bool replaces = false, soon = false;
 
-	for (size_t i = 0; i < n; i++)
-		soon |= puts[i].replace && puts[i].rc == 0 && is_soon(&puts[i]);
-	if (!soon)
+	for (size_t i = 0; i < n; i++) {
+		replaces |= puts[i].replace;
+		soon |= puts[i].rc == 0 && is_soon(&puts[i]);
+	}
+	if (!replaces || !soon)
 		return;
 	notify_args(&args, conn, puts, n);
 	(void)hwts_pg_one(conn, hwts_pg_notify_others, &args, &result); /* lost: the look-ahead finds them */
