@@ -274,6 +274,19 @@ static size_t hosts_of(const char *url)
 	return count;
 }
 
+static const char *compiled_in_port(void)
+{
+	static char port[16];
+	PQconninfoOption *defaults = PQconndefaults();
+
+	for (PQconninfoOption *option = defaults; option->keyword; option++)
+		if (strcmp(option->keyword, "port") == 0)
+			(void)snprintf(port, sizeof(port), "%s", option->compiled);
+	PQconninfoFree(defaults);
+	CHECK(port[0]);
+	return port;
+}
+
 static void urls(void)
 {
 	struct pg_db *db = NULL;
@@ -303,7 +316,7 @@ static void urls(void)
 		  ==, 0);
 	CHECK_INT(db->host_count, ==, 3);
 	CHECK(strcmp(db->hosts[0].name, "a") == 0 && strcmp(db->hosts[0].port, "1") == 0);
-	CHECK(strcmp(db->hosts[1].address, "::1") == 0 && db->hosts[1].port[0] == '\0');
+	CHECK(strcmp(db->hosts[1].address, "::1") == 0 && strcmp(db->hosts[1].port, compiled_in_port()) == 0);
 	CHECK_INT(db->timeout_s, ==, HWTS_PG_CONNECT_TIMEOUT_S);
 	hwts_postgres.close(&db->db);
 }
@@ -312,6 +325,80 @@ static void urls(void)
 TEST(a_url_is_dialled_if_it_asks_for_the_host_that_writes)
 {
 	OF_POSTGRES(urls)
+	SKIP("of PostgreSQL");
+}
+
+#ifdef HWT_STORE_POSTGRES
+/* The ports of two hosts, or of none if the url is not dialled. */
+static void check_ports(const char *url, const char *first, const char *second)
+{
+	struct hwts_db *base = NULL;
+	struct pg_db *db;
+
+	CHECK_INT(hwts_postgres.open(url, &base), ==, 0);
+	db = (struct pg_db *)base;
+	CHECK_INT(db->host_count, ==, first ? 2 : 0);
+	for (size_t i = 0; i < db->host_count; i++)
+		CHECK(strcmp(db->hosts[i].port, i == 0 ? first : second) == 0);
+	hwts_postgres.close(base);
+}
+
+/* The server's port is the compiled-in one; the environment says another, and the url none. */
+static void check_connects(const char *ports)
+{
+	char url[TEXT_MAX], folder[128] = "";
+	struct hwts_db *base = NULL;
+	struct hwts_conn *conn = NULL;
+
+	for (int i = 0; i < server_len(); i++)
+		(void)snprintf(folder + strlen(folder), sizeof(folder) - strlen(folder),
+			       server()[i] == '/' ? "%%2F" : "%c", server()[i]);
+	(void)setenv("PGPORT", ports, 1);
+	(void)snprintf(url, sizeof(url), "postgresql://hwt@%s,%s/postgres?target_session_attrs=read-write", folder,
+		       folder);
+	CHECK_INT(hwts_postgres.open(url, &base), ==, 0);
+	base->lease_us = HWTS_S_US;
+	CHECK_INT(hwts_postgres.connect(base, HWTS_CALL, &conn), ==, 0);
+	if (conn)
+		hwts_postgres.disconnect(conn);
+	hwts_postgres.close(base);
+	(void)unsetenv("PGPORT");
+}
+
+static void ports(void)
+{
+	static const char two[] = "postgresql://a,b/db?target_session_attrs=read-write",
+			  pairs[] = "pg:host=a,b target_session_attrs=read-write",
+			  empty[] = "pg:host=a,b port='' target_session_attrs=read-write",
+			  half[] = "pg:host=a,b port=7, target_session_attrs=read-write";
+	const char *compiled_in = compiled_in_port();
+
+	check_ports(two, compiled_in, compiled_in);
+	check_ports(pairs, compiled_in, compiled_in);
+	(void)setenv("PGPORT", "9999", 1);
+	check_ports(two, compiled_in, compiled_in); /* two ports, both empty */
+	check_ports(half, "7", compiled_in);
+	check_ports(empty, compiled_in, compiled_in);
+	check_ports(pairs, "9999", "9999"); /* no port at all */
+	(void)setenv("PGPORT", "8,9", 1);
+	check_ports(two, compiled_in, compiled_in);
+	check_ports(pairs, "8", "9");
+	(void)setenv("PGPORT", "8,", 1);
+	check_ports(pairs, "8", compiled_in);
+	(void)setenv("PGPORT", "8,9,10", 1);
+	check_ports(two, compiled_in, compiled_in);
+	check_ports(pairs, NULL, NULL); /* libpq says why not */
+	(void)setenv("PGPORT", "", 1);
+	check_ports(pairs, compiled_in, compiled_in);
+	(void)unsetenv("PGPORT");
+	check_connects("1");
+	check_connects("1,2,3");
+}
+#endif
+
+TEST(an_empty_port_is_the_compiled_in_one_whatever_the_environment_says)
+{
+	OF_POSTGRES(ports)
 	SKIP("of PostgreSQL");
 }
 

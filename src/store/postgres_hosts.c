@@ -10,11 +10,33 @@
 
 #include <stdlib.h>
 
-static const char *in_options(const PQconninfoOption *options, const char *keyword)
+static const PQconninfoOption *find(const PQconninfoOption *options, const char *keyword)
 {
 	while (options && options->keyword && strcmp(options->keyword, keyword) != 0)
 		options++;
-	return options && options->keyword && options->val && options->val[0] ? options->val : NULL;
+	return options && options->keyword ? options : NULL;
+}
+
+static const char *in_options(const PQconninfoOption *options, const char *keyword)
+{
+	const PQconninfoOption *option = find(options, keyword);
+
+	return option && option->val && option->val[0] ? option->val : NULL;
+}
+
+/* As libpq has it: a port that is given and empty is the compiled-in one, and not that of the environment. */
+static bool is_port_empty(const struct pg_db *db)
+{
+	const PQconninfoOption *option = find(db->options, "port");
+
+	return option && option->val && !option->val[0];
+}
+
+static const char *compiled_in_port(const struct pg_db *db)
+{
+	const PQconninfoOption *option = find(db->options, "port");
+
+	return option && option->compiled ? option->compiled : "";
 }
 
 /* Cuts the list in place; returns how many parts there are, of which the first n are in parts. */
@@ -60,6 +82,8 @@ static bool fill_hosts(struct pg_db *db, size_t n, const char **parts)
 		host->name = given[0] ? names[i] : none;
 		host->address = given[1] ? addresses[i] : none;
 		host->port = given[2] == 0 ? none : ports[given[2] == 1 ? 0 : i];
+		if (!host->port[0])
+			host->port = compiled_in_port(db);
 		if (!host->name[0] && !host->address[0])
 			return false;
 	}
@@ -74,7 +98,8 @@ static int read_hosts(struct pg_db *db, const PQconninfoOption *defaults)
 
 	for (size_t i = 0; i < HWTS_COUNT(lists); i++) {
 		values[i] = in_options(db->options, lists[i]);
-		values[i] = values[i] ? values[i] : in_options(defaults, lists[i]);
+		if (!values[i] && !(i == 2 && is_port_empty(db)))
+			values[i] = in_options(defaults, lists[i]);
 		db->lists[i] = values[i] ? hwts_copy(values[i]) : NULL;
 		if (values[i] && !db->lists[i])
 			return ENOMEM;
