@@ -24,7 +24,7 @@
 #
 #     TIME world LEASE ATTEMPTS PATIENCE                 the lease, max_attempts, and how late a start may be
 #     TIME kill|stop|cont PROCESS                        PROCESS: its log without .log
-#     TIME away [WHAT] | back                            from then to then nobody could work; WHAT was done to a cluster
+#     TIME away [WHAT] | back                            from then to then nobody could work; WHAT was done to a cluster; they may overlap
 #     TIME clock OFFSET                                  the database's clock is now ahead by this
 #
 # FOLDER/database.tables at the end, and *.copy, taken while everything ran
@@ -108,7 +108,10 @@ my %reader = (
 	'cont' => sub { my (undef, $time, $process) = @_; push @{ $trouble{$process} }, $time },
 	(map { $_ => sub { my (undef, $time, $process) = @_; push @{ $_->{$process} }, $time for \%trouble, \%blow } } qw(kill stop)),
 	'away' => sub { my (undef, $time, @what) = @_; push @away, [$time, $NEVER, "@what"] },
-	'back' => sub { my (undef, $time) = @_; $away[-1][1] = $time if @away },
+	'back' => sub { my (undef, $time) = @_; # of those that overlap, the last to begin: so all of them cover the same time
+		my $open = first { $_->[1] == $NEVER } reverse @away;
+		return wrong('log', "an outage that had not begun was over at $time") unless $open;
+		$open->[1] = $time },
 	'clock' => sub { my (undef, $time, $offset) = @_; push @clock, [$time, $offset] },
 );
 
@@ -543,6 +546,7 @@ for my $file (sort glob "$folder/*.log") {
 	my ($log) = $file =~ m{([^/]+)\.log$};
 	read_log($file, $log);
 }
+wrong('log', "the outage of $_->[0] was never over") for grep { $_->[1] == $NEVER } @away;
 @clock = () unless grep { $_->[1] != 0 } @clock;
 my ($rows, $effects, $intents) = read_tables("$folder/database.tables");
 for my $name (keys %$effects) {

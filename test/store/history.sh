@@ -210,6 +210,21 @@ broken an_older_epoch_begins "printf '%s\n' '1198000 start 1 11 0 1 5 1100500' '
 	"D5 item 1 went back from epoch 5 to 3"
 broken its_own_after_another_began_it "echo '1200500 start 1 11 0 2 4 1100500' >>b.log" \
 	"D5 item 1: a held it to be its own after b had begun it"
+overlapping="printf '%s\\n' '1010000 away' '1012000 away' '1014000 back' '1016000 back' >>nemesis.log"
+much_later="sed -i 's/^\\(1[0-9]\\{6\\}\\) \\(start\\|end\\) 1 /9\\1 \\2 1 /; s/put? 1 0 100000/put? 1 0 90100000/; s/1100500/91100500/' a.log"
+broken started_again_after_outages_that_overlapped "$overlapping; $much_later; echo '99300000 start 1 11 0 1 4 91100500' >>b.log" \
+	"D2 item 1 started again after a had ended it"
+broken FAILED_and_nothing_befell_it_after_outages_that_overlapped "$overlapping; sed -i 's/kill b/kill a/' nemesis.log
+	sed -i 's/put? 3 1 100000/put? 3 1 90100000/' a.log; sed -i 's/^1150000 start 3 13 1 1 7 1104500/91150000 start 3 13 1 1 7 91104500/' b.log" \
+	"D2 item 3 runs at most once, and is FAILED although nothing befell it"
+broken waited_for_ever_after_three_outages_that_overlapped "sed -i '\$a\\
+1009000 away' nemesis.log; $overlapping; echo '1017000 back' >>nemesis.log
+	sed -i 's/^1200000 start 1/91200000 start 1/; s/^1201000 end 1/91201000 end 1/' a.log" \
+	"D5 item 1 waited 90099500 us for attempt 1"
+broken an_outage_without_an_end "echo '1170000 away' >>nemesis.log" \
+	"log the outage of 1170000 was never over"
+broken an_end_without_an_outage "echo '1170000 back' >>nemesis.log" \
+	"log an outage that had not begun was over at 1170000"
 broken waited_for_ever "sed -i 's/^1200000 start 1/91200000 start 1/; s/^1201000 end 1/91201000 end 1/' a.log" \
 	"D5 item 1 waited 90099500 us for attempt 1"
 second_attempt='1140000 start 1 11 0 1 2 1100500'
@@ -348,6 +363,8 @@ fine FAILED_at_most_once_by_a_death_after_a_run_that_failed "echo '1151000 end 3
 fine taken_over_after_a_lease "echo '1140000 start 1 11 0 1 2 1100500' >>b.log; sed -i 's/^900000 world.*/900000 world 2000000 20 1000000/' nemesis.log
 	sed -i 's/^1200000 start 1 11 0 1/3200000 start 1 11 0 2/; s/^1201000 end 1 11 1/3201000 end 1 11 2/' a.log"
 fine late_because_nobody_could_work "printf '%s\n' '1050000 away' '91100000 back' >>nemesis.log
+	sed -i 's/^1200000 start 1/91200000 start 1/; s/^1201000 end 1/91201000 end 1/' a.log"
+fine late_because_of_the_longer_of_two_outages "printf '%s\n' '1050000 away' '1060000 away' '1070000 back' '91100000 back' >>nemesis.log
 	sed -i 's/^1200000 start 1/91200000 start 1/; s/^1201000 end 1/91201000 end 1/' a.log"
 
 history=all_puts
