@@ -368,6 +368,9 @@ sub by_mode {
 	}
 	wrong('D3', "item $item->{name} has $item->{effects} effects") if $item->{effects} > 1 && !$item->{period};
 	wrong('D3', "item $item->{name} has an effect and no start") if $item->{effects} && !@{ $item->{starts} };
+	# A run's end is written down before its task returns, so also before its commit.
+	wrong('D3', "item $item->{name} has an effect, and none of its runs returned 0")
+		if $item->{effects} && !$item->{period} && @{ $item->{starts} } && !any { ($_->{rc} // -1) == 0 } @{ $item->{starts} };
 }
 
 # Periodic: each run serves the period after those that the last good one served; none is left out, none is served twice.
@@ -397,6 +400,8 @@ sub each_period {
 	for my $due (sort keys %{ $item->{effect} }) {
 		wrong('period', "item $name has $item->{effect}{$due} effects for the time $due") if $item->{effect}{$due} > 1;
 		wrong('period', "item $name has an effect and no start for the time $due") if !$started{$due};
+		wrong('period', "item $name has an effect for the time $due, and no run for it returned 0")
+			if $started{$due} && !any { $_->{due} == $due && ($_->{rc} // -1) == 0 } @{ $item->{starts} };
 	}
 }
 

@@ -190,6 +190,10 @@ broken two_effects "echo 'effect 4' >>database.tables" \
 	"D3 item 4 has 2 effects"
 broken an_effect_without_a_start "sed -i '/ 4 14 /d' a.log" \
 	"D3 item 4 has an effect and no start"
+broken an_effect_though_its_run_failed "sed -i 's/end 4 14 1 3 0 1/end 4 14 1 3 5 1/' a.log" \
+	"D3 item 4 has an effect, and none of its runs returned 0"
+broken an_effect_before_its_run_had_ended "sed -i '/end 4 /d' a.log" \
+	"D3 item 4 has an effect, and none of its runs returned 0"
 broken another_kind "sed -i 's/start 1 11 0/start 1 11 2/' a.log" \
 	"D3 item 1 of kind 0 ran as kind 2"
 broken two_effects_in_a_copy "printf '%s\n' 'effect 4' 'effect 4' >1.copy" \
@@ -335,6 +339,8 @@ broken no_effect_for_a_period "sed -i '/effect 28 2144500/d' database.tables" \
 	"period item 28 has no effect for the time 2144500"
 broken an_effect_for_no_period "echo 'effect 28 3144500' >>database.tables" \
 	"period item 28 has an effect and no start for the time 3144500"
+broken an_effect_for_a_period_though_its_run_failed "sed -i 's/^5161000 end 28 28 1 3 0/5161000 end 28 28 1 3 5/' a.log" \
+	"period item 28 has an effect for the time 5144500, and no run for it returned 0"
 broken rescheduled_and_twice_at_most_once "sed -i 's/kill b/kill c/; / 13 1 3 1/d' nemesis.log database.tables; echo '1151000 end 3 13 1 7 0 1' >>b.log" \
 	"D3 item 29 runs at most once, and started again after it had not ended"
 between_periods="sed -i 's/put? 27 0/put? 27 1/; s/start 27 27 0/start 27 27 1/; /cancel.* 27 27/d' a.log; echo 'row 27 27 1 3 1' >>database.tables"
@@ -358,6 +364,8 @@ fine run_again_when_its_process_had_been_killed "printf '%s\n' '1140000 start 1 
 fine a_transaction_that_could_not_be_committed_at_first "printf '%s\n' '1195000 start 4 14 2 1 3 1106500' '1196000 end 4 14 1 3 0 1' >>b.log
 	sed -i '/kill/d; /row 3/d; s/ start 4 14 2 1 3 / start 4 14 2 2 4 /; s/end 4 14 1 3/end 4 14 2 4/' nemesis.log a.log database.tables
 	echo '1151000 end 3 13 1 7 0 1' >>b.log"
+fine an_effect_by_a_retry "echo '1190000 start 4 14 2 1 2 1106500
+1191000 end 4 14 1 2 5 1' >>c.log; sed -i 's/start 4 14 2 1 3/start 4 14 2 2 3/; s/end 4 14 1 3/end 4 14 2 3/' a.log"
 fine FAILED_at_most_once_by_a_death_before_its_start "sed -i '/start 3/d' b.log"
 fine FAILED_at_most_once_by_a_death_after_a_run_that_failed "echo '1151000 end 3 13 1 7 5 1' >>b.log; sed -i 's/kill b/kill c/' nemesis.log"
 fine taken_over_after_a_lease "echo '1140000 start 1 11 0 1 2 1100500' >>b.log; sed -i 's/^900000 world.*/900000 world 2000000 20 1000000/' nemesis.log
