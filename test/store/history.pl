@@ -33,13 +33,13 @@
 #     effect ITEM [DUE]
 #     intent ITEM
 #
-# What is not known counts as either: a put or cancel whose answer is ECONNRESET, or never came, may have happened or not.  Of a put in a
-# transaction the table of intents tells.
+# What is not known counts as either: a put or cancel whose answer is ECONNRESET, or never came, may have happened or not; that of a killed process
+# within 12 s of its end.  Of a put in a transaction the table of intents tells.
 #
 # A timeout is known by its id.  A put that replaces gives it another item, so it may be several items, one after the other: versions.
 use strict;
 use warnings;
-use Errno qw(EBUSY ECANCELED ECONNRESET EEXIST);
+use Errno qw(EBUSY ECANCELED ECONNRESET EEXIST ENOENT);
 use List::Util qw(any max min first sum0 uniq);
 
 my ($folder) = @ARGV;
@@ -47,9 +47,10 @@ die "usage: history.pl FOLDER\n" unless @ARGV == 1 && -d $folder;
 my ($AT_LEAST_ONCE, $AT_MOST_ONCE, $TRANSACTION) = (0, 1, 2);
 my $NEVER = 9e18;
 my $SETTLE = 3_000_000; # by then the end of a run is in the database, if nothing disturbs it
+my $LINGER = 12_000_000; # so long the server may go on with what a killed process asked for: its patience with a lock is 10 s
 
-my (%item, %versions, %by_key, %group, %cancels, %moves, %key_of, %trouble, %blow, @away, @clock, @all_starts);
-my ($lease, $max_attempts, $patience) = (2_000_000, 20, 60_000_000);
+my (%item, %versions, %by_key, %group, %cancels, %moves, %key_of, %trouble, %blow, %killed, @away, @clock, @all_starts);
+my ($lease, $max_attempts, $patience, $over) = (2_000_000, 20, 60_000_000, 0); # OVER: the last time of all
 my (%wrong, @shown);
 
 sub wrong {
@@ -70,7 +71,7 @@ sub answered {
 	my $question = $open[-1];
 	return wrong('log', "$log: an answer without a question at $time") unless $question;
 	$question->{begin} = $open[0]{begin};
-	@$question{ 'end', 'rc' } = ($time, $rc);
+	@$question{ 'end', 'rc', 'told' } = ($time, $rc, $rc);
 	return $question;
 }
 
@@ -106,7 +107,10 @@ my %reader = (
 	'lost' => sub { my ($log, $time) = @_; push @{ $_->{$log} }, $time for \%trouble, \%blow },
 	'world' => sub { (undef, undef, $lease, $max_attempts, $patience) = @_ },
 	'cont' => sub { my (undef, $time, $process) = @_; push @{ $trouble{$process} }, $time },
-	(map { $_ => sub { my (undef, $time, $process) = @_; push @{ $_->{$process} }, $time for \%trouble, \%blow } } qw(kill stop)),
+	(map { my $act = $_;
+		$act => sub { my (undef, $time, $process) = @_;
+			push @{ $_->{$process} }, $time for \%trouble, \%blow;
+			$killed{$process} = $time if $act eq 'kill' } } qw(kill stop)),
 	'away' => sub { my (undef, $time, @what) = @_; push @away, [$time, $NEVER, "@what"] },
 	'back' => sub { my (undef, $time) = @_; # of those that overlap, the last to begin: so all of them cover the same time
 		my $open = first { $_->[1] == $NEVER } reverse @away;
@@ -121,6 +125,7 @@ sub read_log {
 	while (<$in>) {
 		next unless /\n\z/; # the last line of one that was killed by the disk
 		my ($time, $event, @more) = split;
+		$over = max($over, $time) if defined $event;
 		my $read = $reader{ $event // '' } or next;
 		$read->($log, $time, @more);
 	}
@@ -175,6 +180,15 @@ sub happened { return grep { $_->{rc} == 0 } @_ }
 sub may_have_happened { return grep { $_->{rc} == 0 || $_->{rc} == ECONNRESET } @_ }
 
 # What belongs together
+
+# What a killed process asked for and was not answered has happened soon after, or never.
+sub end_questions_of_the_dead {
+	for my $question (grep { $_->{end} == $NEVER && $killed{ $_->{log} } }
+		((map { @{ $_->{puts} } } values %item), (map { @$_ } values %cancels, values %moves))) {
+		my $time = max($question->{begin}, $killed{ $question->{log} });
+		$question->{end} = $LINGER + max($time, map { $_->[1] } grep { $_->[0] <= $time + 1_000_000 && $_->[1] >= $time } @away);
+	}
+}
 
 # A transaction was committed if its intent is there.
 sub decide_transactions {
@@ -240,7 +254,9 @@ sub may_be_cancelled {
 	my ($item) = @_;
 	return 1 if may_have_happened(@{ $item->{cancels} });
 	return 0 if defined $item->{id} || !defined $item->{key};
-	return any { !$versions{$_} && ($key_of{$_} // '') eq $item->{key} && may_have_happened(@{ $cancels{$_} }) } keys %cancels;
+	my $begin = $item->{puts}[0]{begin};
+	return any { !$versions{$_} && ($key_of{$_} // '') eq $item->{key}
+		&& may_have_happened(grep { $_->{end} >= $begin } @{ $cancels{$_} }) } keys %cancels;
 }
 
 # The rules
@@ -383,7 +399,8 @@ sub each_period {
 		my $due = $start->{due};
 		my $before = $serving[-1];
 		$count->{periods}++ unless $started{$due}++;
-		my $moved = $before && any { $_->{end} >= $before->{begin} && $_->{begin} <= $start->{begin} } may_have_happened(@{ $item->{moves} });
+		my $moved = $before && any { $_->{end} >= $before->{begin} && $_->{begin} <= $start->{begin}
+			&& (@clock || ($due >= $_->{begin} + $_->{delay} && $due <= $_->{end} + $_->{delay})) } may_have_happened(@{ $item->{moves} });
 		if (!$before || $moved) {
 			@serving = ($start);
 		} elsif ($due == $before->{due}) {
@@ -423,7 +440,7 @@ sub never_late {
 	my $before;
 	for my $start (sort { $a->{begin} <=> $b->{begin} } @{ $item->{starts} }) {
 		last if @clock; # due times jump with it
-		my $from = max($start->{due}, map { $_->{end} < $NEVER ? $_->{end} : 0 } @{ $item->{puts} }, @{ $item->{moves} });
+		my $from = max($start->{due}, map { defined $_->{told} ? $_->{end} : 0 } @{ $item->{puts} }, @{ $item->{moves} });
 		my $log = $before && $start->{attempt} == $before->{attempt} + 1 ? $before->{log} : undef; # undef: begun by others in between
 		$from = max($from, map { $_->{end} < $NEVER ? $_->{end} : $_->{begin} } $before // ()) if $start->{attempt} > 1;
 		$from = max($from, map { $_ + $lease } blows($log, $from, $start->{begin})) if $start->{attempt} > 1;
@@ -434,6 +451,29 @@ sub never_late {
 		wrong('D5', "item $item->{name} waited $waited us for attempt $start->{attempt}") if $waited > $patience;
 		$before = $start;
 	}
+}
+
+# D5: nor does what somebody takes away before it starts again, or what is left.
+sub never_forgotten {
+	my ($item, $rows) = @_;
+	my $by = replaced($item);
+	return if @clock || !happened(@{ $item->{puts} }) || (!$by && may_be_replaced($item));
+	my $until = min((map { $_->{begin} } happened(@{ $item->{cancels} }), $by // ()), (any { $_->{state} == 1 } @$rows) ? $over : ());
+	return unless defined $until;
+	my $last = (sort { $a->{begin} <=> $b->{begin} } grep { $_->{begin} < $until } @{ $item->{starts} })[-1];
+	my $from = 0;
+	if ($last) {
+		my @blows = map { $_ + $lease } $last->{end} == $NEVER ? blows($last->{log}, $last->{begin} - $lease, $until) : ();
+		return if $last->{end} == $NEVER ? !@blows : ($last->{rc} == 0 && !$item->{period});
+		return if ($last->{rc} // -1) != 0 && $last->{attempt} > $max_attempts / 2; # it may be FAILED
+		$from = max(@blows, $last->{end} < $NEVER ? $last->{end} : $last->{begin});
+		$from = max($from, $last->{due} + ($last->{missed} + 1) * $item->{period}) if ($last->{rc} // -1) == 0;
+	}
+	$from = max($from, map { $_->{end} + $_->{delay} } grep { $_->{begin} < $until && (!$last || $_->{end} >= $last->{begin}) }
+		may_have_happened(@{ $item->{puts} }, @{ $item->{moves} }));
+	return if $from >= $until || ($item->{kind} == $AT_MOST_ONCE && (away($from - $lease, $until) || blows(undef, $from - $lease, $until)));
+	$from = max($from, map { $_->[1] } grep { $_->[0] <= $until && $_->[1] >= $from } @away);
+	wrong('D5', "item $item->{name} waited " . ($until - $from) . ' us and was taken away, or left') if $until - $from > $patience;
 }
 
 # D6: no start after a cancel that returned 0, none of what was replaced, none before the new time after a reschedule.
@@ -488,7 +528,15 @@ sub refused_by_its_key {
 	return unless $put->{rc} == EEXIST || $put->{rc} == EBUSY;
 	my @keys = grep { defined } $put->{group} ? map { $_->{item}{key} } @{ $group{ $put->{group} } } : $key;
 	wrong('key', "item $name was refused by its key and has none") unless @keys;
+	my %times;
+	my @others = grep { $_ != $put && $_->{begin} < $put->{end} && ($_->{group} // '') ne ($put->{group} // 'none') }
+		may_have_happened(map { @{ $by_key{$_} } } @keys);
+	wrong('key', "item $name was refused by its key, which nothing else had") if !$id && @keys && !@others && !any { $times{$_}++ } @keys;
 	return unless $id;
+	was_said_to_run($id, $put);
+	wrong('key', "item $name was refused by timeout $id, which was done")
+		if any { defined $_->{rc} && $_->{rc} == 0 && $_->{end} + 3 * $SETTLE < $put->{begin} && undisturbed($_->{log}, $_->{end}) }
+			map { @{ $_->{starts} } } grep { !$_->{period} && ($_->{kind} != $TRANSACTION || $_->{effects}) } @{ $versions{$id} // [] };
 	wrong('key', "item $name was refused by timeout $id, which has another key")
 		if defined $versions{$id} && !any { $_ eq ($versions{$id}[0]{key} // '') } @keys;
 	wrong('key', "item $name was refused by timeout $id, which had been cancelled")
@@ -499,6 +547,34 @@ sub refused_by_its_key {
 	my $later = first { $_->{begin} > $put->{end} } map { @{ $_->{starts} } } @{ $versions{$id} // [] };
 	wrong('key', "item $name was refused by timeout $id as if that were FAILED, and it started later")
 		if $later && !any { $_->{begin} < $later->{begin} && $_->{end} >= $put->{begin} } may_have_happened(@{ $moves{$id} // [] });
+}
+
+# The earliest time at which a timeout can have run; undef: not known.
+sub earliest {
+	my ($id) = @_;
+	my $key = first { defined } map { $_->{key} } @{ $versions{$id} // [] };
+	return if @clock || !$versions{$id};
+	return min(map { $_->{begin} + $_->{delay} } may_have_happened((map { @{ $_->{puts} } } @{ $versions{$id} }), @{ $moves{$id} // [] },
+		grep { !defined $_->{item}{id} } @{ defined $key ? $by_key{$key} : [] }));
+}
+
+sub was_said_to_run {
+	my ($id, $question) = @_;
+	my $earliest = $question->{rc} == EBUSY ? earliest($id) : undef;
+	wrong('D6', "timeout $id was said to run, " . ($earliest - $question->{end}) . ' us before its time')
+		if defined $earliest && $question->{end} < $earliest;
+}
+
+# What is not found was never put, or is over.
+sub was_not_found {
+	my ($id, $question, $rows) = @_;
+	my @puts = map { @{ $_->{puts} } } @{ $versions{$id} // [] };
+	return unless $question->{rc} == ENOENT && any { defined $_->{told} && $_->{told} == 0 && $_->{end} < $question->{begin} } @puts;
+	return if away($question->{begin} - $lease, $question->{end} + $lease);
+	my @starts = grep { undisturbed($_->{log}, $_->{begin}) } map { @{ $_->{starts} } } @{ $versions{$id} };
+	wrong('D1', "timeout $id was not found by $question->{log}, and was there")
+		if any { $_->{begin} > $question->{end} } @starts, happened(@{ $cancels{$id} // [] }, @{ $moves{$id} // [] })
+			or any { any { $_->{id} == $id } @{ $rows->{ $_->{name} } // [] } } @{ $versions{$id} };
 }
 
 # A copy is a moment of the whole: what has its effect there has no row there, and what was put in a transaction has its intent.
@@ -559,6 +635,7 @@ for my $name (keys %$effects) {
 	item($name)->{effect}{$_}++ for @{ $effects->{$name} };
 }
 item($_) for keys %$rows;
+end_questions_of_the_dead();
 decide_transactions($intents);
 decide_groups($rows);
 find_ids($rows);
@@ -574,12 +651,19 @@ for my $item (map { $item{$_} } sort { $a <=> $b } keys %item) {
 	ids_are_unique($item, $rows);
 	$_->($item) for \&no_two_ends, \&by_mode, \&never_early, \&no_start_after;
 	never_late($item, \%late);
+	never_forgotten($item, $rows);
 	each_period($item, \%count);
 	for my $put (@{ $item->{puts} }) {
 		refused_by_its_key($put);
 		$count{replacing}++ if $put->{replace} && $put->{rc} == 0;
 		$count{ $put->{rc} == 0 ? 'committed' : 'rolled_back' }++ if $put->{on};
 		$count{ $put->{rc} == 0 ? 'together' : 'not_together' }++ if ($put->{group} // '') eq $item->{name};
+	}
+}
+for my $id (sort { $a <=> $b } uniq(keys %cancels, keys %moves)) {
+	for my $question (@{ $cancels{$id} // [] }, @{ $moves{$id} // [] }) {
+		was_said_to_run($id, $question);
+		was_not_found($id, $question, $rows);
 	}
 }
 one_for_each_key($rows);

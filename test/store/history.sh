@@ -238,6 +238,28 @@ broken its_second_attempt_waited_for_ever "echo '$second_attempt' >>b.log
 broken a_retry_waited_for_ever "printf '%s\\n' '$second_attempt' '1141000 end 1 11 1 2 5 1' >>b.log
 	sed -i 's/^1200000 start 1 11 0 1/91200000 start 1 11 0 2/; s/^1201000 end 1 11 1/91201000 end 1 11 2/' a.log" \
 	"D5 item 1 waited 88040000 us for attempt 2"
+broken waited_for_ever_and_was_cancelled "sed -i '/cancel/d' b.log; printf '%s\n' '101020000 cancel? 2 12' '101021000 cancel 2 12 0' >>b.log" \
+	"D5 item 2 waited 99517000 us and was taken away, or left"
+broken waited_for_ever_after_a_run_that_failed "printf '%s\n' '1503000 start 2 12 0 1 3 1502500' '1504000 end 2 12 1 3 5 1' >>a.log
+	sed -i '/cancel/d' b.log; printf '%s\n' '101020000 cancel? 2 12' '101021000 cancel 2 12 0' >>b.log" \
+	"D5 item 2 waited 99516000 us and was taken away, or left"
+broken waited_for_ever_after_its_process_had_been_killed "echo '1102000 start 2 12 0 1 7 1502500' >>b.log
+	sed -i 's/put? 2 0 500000/put? 2 0 1000/; s/1502500/1004500/' a.log b.log
+	sed -i '/cancel/d' b.log; printf '%s\n' '101020000 cancel? 2 12' '101021000 cancel 2 12 0' >>c.log" \
+	"D5 item 2 waited 97860000 us and was taken away, or left"
+broken overdue_and_left "sed -i 's/put? 5 0 900000000/put? 5 0 10000000/' a.log; echo '61009000 drain' >>nemesis.log" \
+	"D5 item 5 waited 50000000 us and was taken away, or left"
+broken moved_and_forgotten "printf '%s\n' '1500000 move? 5 15 100000' '1501000 move 5 15 100000 0' >>a.log; echo '61601000 drain' >>nemesis.log
+	sed -i 's/put? 5 0 900000000/put? 5 0 1000000/' a.log" \
+	"D5 item 5 waited 59592000 us and was taken away, or left"
+broken busy_before_its_time "printf '%s\n' '1500000 cancel? 5 15' '1501000 cancel 5 15 16' >>a.log" \
+	"D6 timeout 15 was said to run, 899507000 us before its time"
+broken not_found_and_left "printf '%s\n' '1500000 cancel? 5 15' '1501000 cancel 5 15 2' >>a.log" \
+	"D1 timeout 15 was not found by a, and was there"
+broken not_found_and_run "printf '%s\n' '1090000 move? 1 11 5000' '1091000 move 1 11 5000 2' >>c.log" \
+	"D1 timeout 11 was not found by c, and was there"
+broken not_found_and_cancelled "printf '%s\n' '1010000 cancel? 2 12' '1011000 cancel 2 12 2' >>c.log" \
+	"D1 timeout 12 was not found by c, and was there"
 broken started_after_its_cancel "echo '1503000 start 2 12 0 1 3 1502500' >>a.log" \
 	"D6 item 2 started 482000 us after its cancel had returned 0"
 broken started_before_its_new_time "printf '%s\n' '1090000 move? 1 11 700000' '1091000 move 1 11 700000 0' >>b.log" \
@@ -288,7 +310,21 @@ broken refused_without_a_key "sed -i 's/put? 22 0 100000 key=k1/put? 22 0 100000
 broken refused_by_what_was_cancelled "printf '%s\n' '1033100 cancel? 21 20' '1033200 cancel 21 20 0' >>b.log; sed -i '/ 21 20 1 3/d; / 21 20 0 1 3/d' a.log" \
 	"key item 22 was refused by timeout 20, which had been cancelled"
 broken busy_for_a_plain_put "sed -i 's/put 22 17 20/put 22 16 20/' a.log" \
+	"D6 timeout 20 was said to run, 395000 us before its time" \
 	"key item 22 replaces nothing, and was refused as if timeout 20 ran"
+broken refused_to_replace_what_was_said_to_run_before_its_time "sed -i 's/put? 22 0 100000 key=k1/& replace=1/; s/put 22 17 20/put 22 16 20/' a.log" \
+	"D6 timeout 20 was said to run, 395000 us before its time"
+broken refused_by_a_key_that_nothing_had "printf '%s\n' '9000000 put? 31 0 100000 key=k9' '9001000 put 31 17 0' >>a.log" \
+	"key item 31 was refused by its key, which nothing else had"
+broken refused_by_what_was_done "printf '%s\n' '19000000 put? 31 0 100000 key=k1' '19001000 put 31 17 20' >>a.log" \
+	"key item 31 was refused by timeout 20, which was done"
+asked_by_the_dead="echo '1155000 put? 31 0 100000 key=k1 replace=1' >>b.log"
+broken lost_long_after_the_death_of_what_may_have_replaced_it "$asked_by_the_dead
+	printf '%s\n' '101000000 put? 32 0 100000 key=k1' '101001000 put 32 0 32' >>a.log" \
+	"D1 item 32 was accepted and is lost"
+broken lost_long_after_the_death_of_what_may_have_cancelled_it "echo '1155000 cancel? 0 31' >>b.log
+	printf '%s\n' '101000000 put? 32 0 100000 key=k9' '101001000 put 32 17 31' '101002000 put? 33 0 100000 key=k9' '101003000 put 33 0 33' >>a.log" \
+	"D1 item 33 was accepted and is lost"
 broken refused_to_replace_what_waits "sed -i 's/put? 22 0 100000 key=k1/& replace=1/' a.log" \
 	"key item 22 was refused by timeout 20 as if that were FAILED, and it started later"
 broken rolled_back_and_run "printf '%s\n' '1236000 start 24 24 0 1 3 1138500 0' '1237000 end 24 24 1 3 0 1' >>a.log" \
@@ -321,6 +357,14 @@ broken a_period_is_served_twice "printf '%s\n' '5170000 start 27 27 0 1 3 514250
 	"D2 item 27 started again after a had ended it"
 broken a_merged_period_is_served_again "sed -i 's/ 1 3 5142500 0/ 1 3 4142500 1/' a.log" \
 	"period item 27 served 4142500 after 2142500, by the period of 1000000"
+broken a_period_is_left_out_though_the_dead_had_asked_for_another_time "echo '1159000 move? 27 27 500000' >>b.log
+	sed -i 's/ 1 3 5142500 0/ 1 3 26142500 0/; s/^5150000/26150000/; s/^5151000/26151000/; s/^5200000/26200000/; s/^5201000/26201000/' a.log" \
+	"period item 27 served 26142500 after 2142500, by the period of 1000000"
+broken a_period_is_left_out_though_another_time_was_asked_for "printf '%s\n' '4990000 move? 27 27 900000' '4991000 move 27 27 900000 104' >>b.log
+	sed -i 's/ 1 3 5142500 0/ 1 3 6142500 0/; s/^5150000/6150000/; s/^5151000/6151000/; s/^5200000/6200000/; s/^5201000/6201000/' a.log" \
+	"period item 27 served 6142500 after 2142500, by the period of 1000000"
+broken periodic_and_forgotten "sed -i 's/^520\([01]\)000 cancel\(.*\) 27 27/9520\1000 cancel\2 27 27/' a.log" \
+	"D5 item 27 waited 89057500 us and was taken away, or left"
 broken off_the_grid "sed -i 's/ 1 3 5142500 0/ 1 3 5142600 0/' a.log" \
 	"period item 27 served 5142600 after 2142500, by the period of 1000000"
 broken periodic_and_early "sed -i 's/^5150000/5142499/' a.log" \
@@ -374,8 +418,25 @@ fine late_because_nobody_could_work "printf '%s\n' '1050000 away' '91100000 back
 	sed -i 's/^1200000 start 1/91200000 start 1/; s/^1201000 end 1/91201000 end 1/' a.log"
 fine late_because_of_the_longer_of_two_outages "printf '%s\n' '1050000 away' '1060000 away' '1070000 back' '91100000 back' >>nemesis.log
 	sed -i 's/^1200000 start 1/91200000 start 1/; s/^1201000 end 1/91201000 end 1/' a.log"
+fine cancelled_late_because_nobody_could_work "sed -i '/cancel/d' b.log; printf '%s\n' '101020000 cancel? 2 12' '101021000 cancel 2 12 0' >>b.log
+	printf '%s\n' '1300000 away' '101000000 back' >>nemesis.log"
+fine cancelled_late_and_moved_before_that "sed -i '/cancel/d' b.log; printf '%s\n' '101020000 cancel? 2 12' '101021000 cancel 2 12 0' >>b.log
+	printf '%s\n' '1100000 move? 2 12 99000000' '1101000 move 2 12 99000000 104' >>b.log"
+fine FAILED_for_long_and_cancelled "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+	echo \$((1503000 + 1000 * i)) start 2 12 0 \$i 3 1502500; echo \$((1503500 + 1000 * i)) end 2 12 \$i 3 5 1
+	done >>a.log; sed -i '/cancel/d' b.log; printf '%s\n' '101020000 cancel? 2 12' '101021000 cancel 2 12 0' >>b.log"
+fine FAILED_at_most_once_for_long_and_cancelled "sed -i '/row 3/d' database.tables; printf '%s\n' '101020000 cancel? 3 13' '101021000 cancel 3 13 0' >>b.log"
+fine busy_when_it_is_due "printf '%s\n' '1109000 cancel? 1 11' '1110000 cancel 1 11 16' >>c.log"
+fine busy_before_its_first_time_and_after_its_new_one "printf '%s\n' '1030000 move? 5 15 10000' '1100000 cancel? 5 15' '1101000 cancel 5 15 16' >>c.log"
+fine not_found_when_it_was_done "printf '%s\n' '1500000 cancel? 1 11' '1501000 cancel 1 11 2' >>c.log"
+fine not_found_while_it_was_put "printf '%s\n' '1000500 cancel? 1 11' '1000600 cancel 1 11 2' >>c.log"
 
 history=all_puts
+fine perhaps_replaced_by_the_dead_a_moment_later "echo '1155000 put? 31 0 100000 key=k1 replace=1' >>b.log
+	printf '%s\n' '11000000 put? 32 0 100000 key=k1' '11001000 put 32 0 32' >>a.log"
+fine refused_by_its_key_in_a_group_of_two "printf '%s\n' '9000000 put? 31 0 100000 key=k9 group=31' '9000000 put? 32 0 100000 key=k9 group=31' '9001000 put 31 17 0' '9001000 put 32 17 0' >>a.log"
+fine refused_by_what_ended_a_moment_ago "printf '%s\n' '1642000 put? 31 0 100000 key=k1' '1643000 put 31 17 20' >>a.log"
+fine another_grid_by_a_reschedule_whose_answer_was_lost "sed -i 's/ 1 3 5142500 0/ 1 3 5100500 0/' a.log; printf '%s\n' '4990000 move? 27 27 110000' '4991000 move 27 27 110000 104' >>b.log"
 fine replaced_by_a_put_whose_answer_is_not_known "sed -i '/put 21 0/d' a.log"
 fine perhaps_replaced_by_a_put_that_was_never_seen "sed -i '/put 21 0/d; / 21 20 /d' a.log"
 fine cancelled_by_its_key_and_never_seen "sed -i '/put 20 0/d; / 21 /d; s/put? 20.*/& group=25/' a.log; printf '%s\n' '1036000 cancel? 0 20' '1037000 cancel 0 20 0' >>b.log"
