@@ -230,6 +230,28 @@ TEST(threads_schedule_and_cancel_while_memory_goes_back_all_the_time)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
+static void *reserve_again_and_again(void *arg)
+{
+	for (unsigned i = 0; i < 1000; i++)
+		CHECK_RC(hwt_reserve(arg, i % 2 * 100), 0);
+	return NULL;
+}
+
+/* Queues are empty all the time, so a trim looks at what is set aside. */
+TEST(threads_set_memory_aside_while_it_goes_back)
+{
+	hwt_timer *timer = new_timer(TICK_NS, 512);
+	struct crew producers, trimmer;
+
+	atomic_store(&over, false);
+	crew_start(&trimmer, 1, trim_again_and_again, timer, 0);
+	crew_start(&producers, 3, reserve_again_and_again, timer, 0);
+	crew_join(&producers);
+	atomic_store(&over, true);
+	crew_join(&trimmer);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
 TEST(a_stop_ends_a_call_that_waits)
 {
 	for (unsigned i = 0; i < 5; i++) {

@@ -268,6 +268,40 @@ TEST(nodes_that_another_lane_has_stolen_are_not_used_after_their_slab_has_gone)
 	end();
 }
 
+static void *schedule_many_elsewhere(void *arg)
+{
+	hwt_timeout *all = arg;
+
+	for (unsigned i = 0; i < 20000; i++)
+		CHECK_INT(hwt_new_timeout_at(timer, nothing, NULL, now_ns + FAR, &all[i]), ==, 0);
+	return NULL;
+}
+
+/* Its queues begin again with those of all the others. */
+TEST(nodes_of_a_lane_that_is_made_during_a_trim_go_back_as_well)
+{
+	pthread_t thread;
+
+	begin();
+	burst(100);
+	hwt_trim_begin(&timer->lanes);
+	CHECK_INT(pthread_create(&thread, NULL, schedule_many_elsewhere, later), ==, 0);
+	CHECK_INT(pthread_join(thread, NULL), ==, 0);
+	pass();
+	cancel_all(later, 20000);
+	pass();
+	CHECK_INT(lanes_count(&timer->lanes), ==, 2);
+	while (hwt_trim_step(&timer->lanes))
+		;
+	for (unsigned i = 0; i < 2; i++) {
+		struct hwt_lane *lane = timer->lanes.made[i];
+
+		CHECK_INT(slabs_bytes(&lane->submitted.slabs), <=, 70000);
+		CHECK(lane->submitted.left == NULL && lane->cancelled.left == NULL);
+	}
+	end();
+}
+
 /* What the worker holds serves a producer before new memory does, at every moment of a trim. */
 TEST(a_burst_in_the_middle_of_a_trim_needs_no_memory)
 {
@@ -305,6 +339,67 @@ TEST(a_burst_in_the_middle_of_a_trim_needs_no_memory)
 		moment += moment < 1 ? 1 : STRIDE;
 	}
 	CHECK(over);
+}
+
+/* The same for what a thread sets aside: more than the newest slab has left. */
+TEST(a_reserve_in_the_middle_of_a_trim_needs_no_memory)
+{
+	bool sorted = false;
+
+	for (unsigned moment = 0; !sorted && moment < 2000 && test_failures == 0;
+	     moment += moment < 2 ? 1 : 2 * STRIDE) {
+		begin();
+		burst(MANY);
+		CHECK_INT(hwt_reserve(timer, 0), ==, 0);
+		hwt_trim_begin(&timer->lanes);
+		for (unsigned step = 0; step < moment; step++)
+			(void)hwt_trim_step(&timer->lanes);
+		sorted = timer->lanes.sorter.table == NULL; /* from then on nodes are given back */
+		if (!sorted) {
+			memory_fails(0, UINT64_MAX);
+			CHECK_INT(hwt_reserve(timer, 30000), ==, 0);
+			memory_is_back();
+		}
+		while (hwt_trim_is_active(&timer->lanes))
+			(void)hwt_trim_step(&timer->lanes);
+		hwt_check(timer);
+		end();
+	}
+	CHECK(sorted);
+}
+
+static bool came;
+
+/* A producer takes the slab that was given back, then a new one, while the worker has the last in hand. */
+static void come_at_the_last_slab(const char *where)
+{
+	if (strcmp(where, "given") != 0 || timer->lanes.sorter.leaving != NULL || came)
+		return;
+	came = true;
+	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
+	CHECK(timer->lanes.sorter.given != NULL);
+	fill(later, MANY);
+}
+
+TEST(a_slab_in_the_hands_of_the_worker_serves_later)
+{
+	begin();
+	burst(MANY);
+	came = false;
+	atomic_store(&hwt_test_point, come_at_the_last_slab);
+	hwt_worker_trim_now(&timer->worker);
+	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
+	CHECK(came);
+	CHECK(timer->lanes.sorter.given != NULL);
+	memory_fails(0, UINT64_MAX);
+	for (unsigned i = 0; i < HWT_LARGE_RECORDS + 1 && test_failures == 0; i++) {
+		CHECK_INT(hwt_new_timeout_at(timer, nothing, NULL, now_ns + FAR, NULL), ==, 0);
+		if (i % 50 == 0)
+			pass(); /* for the nodes */
+	}
+	memory_is_back();
+	CHECK(timer->lanes.sorter.given == NULL);
+	end();
 }
 
 TEST(a_trim_without_memory_loses_nothing)

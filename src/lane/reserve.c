@@ -101,13 +101,16 @@ void hwt_reserve_return(struct hwt_lane *lane, struct hwt_record *record, hwt_no
 
 static struct hwt_record *new_record(struct hwt_lane *lane)
 {
+	struct hwt_sorter *sorter = &lane->lanes->sorter;
 	struct hwt_pool *pool = &lane->pool;
-	struct hwt_record *record = pool_pop(pool);
 
-	if (record != NULL)
-		return record;
-	return !slabs_are_used_up(&pool->slabs) || hwt_sorter_grow(&lane->lanes->sorter, pool) ? pool_carve(pool)
-											       : NULL;
+	if (pool->free == NULL)
+		pool->free = returned_take_all(&lane->returned);
+	if (pool->free == NULL && slabs_are_used_up(&pool->slabs))
+		pool->free = hwt_sorter_take_back(sorter);
+	if (pool->free != NULL)
+		return pool_pop(pool);
+	return !slabs_are_used_up(&pool->slabs) || hwt_sorter_grow(sorter, pool) ? pool_carve(pool) : NULL;
 }
 
 static hwt_node *new_node(struct hwt_queue *queue)

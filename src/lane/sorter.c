@@ -238,6 +238,8 @@ bool hwt_sorter_give_back(struct hwt_sorter *sorter, size_t *bytes)
 	slab->is_given = given;
 	slab->slab.next = sorter->given;
 	sorter->given = &slab->slab;
+	/* Meanwhile a producer may have found neither list to have one. */
+	set_hint(&sorter->holds_slabs, true);
 	if (given)
 		count_bytes(sorter, -LARGE);
 	pthread_mutex_unlock(&sorter->mutex);

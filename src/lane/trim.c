@@ -230,7 +230,9 @@ static bool is_without_values(struct hwt_lane *lane, bool cancelled)
 {
 	if (!queue_is_empty(queue_of(lane, cancelled)))
 		return false;
-	for (const struct hwt_reserve *reserve = lane->reserves; !cancelled && reserve != NULL; reserve = reserve->next)
+	if (cancelled)
+		return true; /* a reserve is under the other lock, and has nodes of the other kind */
+	for (const struct hwt_reserve *reserve = lane->reserves; reserve != NULL; reserve = reserve->next)
 		if (reserve->node != NULL)
 			return false;
 	return true;
@@ -271,8 +273,10 @@ static void restart_nodes(struct hwt_lanes *lanes)
 	if (!restart_queues(lanes, trim->lane != 0) && ++trim->at < NODES_TRIES)
 		return;
 	trim->at = 0;
-	if (++trim->lane == 2)
-		enter(trim, PHASE_FREE_NODES);
+	if (++trim->lane < 2)
+		return;
+	enter(trim, PHASE_FREE_NODES);
+	trim->count = lanes_count(lanes); /* queues of new lanes have begun again, too */
 }
 
 /* Frees the slab ahead, if there is one.  No record of it ever served. */
