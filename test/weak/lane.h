@@ -95,6 +95,20 @@ size_t hwt_wheel_collect(struct hwt_wheel *unused, struct hwt_record **due, size
 	return 1;
 }
 
+/* No trim: the worker holds no records, and there is no more memory. */
+struct hwt_record *hwt_sorter_take_back(struct hwt_sorter *sorter)
+{
+	(void)sorter;
+	return NULL;
+}
+
+bool hwt_sorter_grow(struct hwt_sorter *sorter, struct hwt_pool *pool)
+{
+	(void)sorter;
+	(void)pool;
+	return false;
+}
+
 /* The sleeper. */
 static bool woken; /* written by the thread that claims the wake */
 static int64_t alarm_ns;

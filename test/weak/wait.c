@@ -55,6 +55,7 @@ int main(void)
 
 	lane_make(1);
 	lanes.idle.has_barrier = lanes.waiters.has_barrier = false; /* GenMC has no membarrier */
+	atomic_init(&lanes.waiters.waiting, 1);
 	pthread_mutex_init(&lanes.waiters.monitor.mutex, NULL);
 	(void)hwt_lane_submit(&lane, run, NULL, LANE_TICK_NS, &timeout);
 	lane_pass(0);
