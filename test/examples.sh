@@ -21,7 +21,7 @@ same() { # NAME WANTED PROGRAM ARGS...: its output
 printf '60 third\n10 first\n30 second\n' >"${TMPDIR:-/tmp}/hwt-lines.$$"
 same epoll_prints_in_time 'first\nsecond\nthird\n' sh -c "cat ${TMPDIR:-/tmp}/hwt-lines.$$ | $BUILD/examples/epoll"
 rm -f "${TMPDIR:-/tmp}/hwt-lines.$$"
-same libuv_prints_in_time '10\n20\n40\n' "$BUILD/examples/libuv" 40 10 20
+same libuv_prints_in_time '100\n200\n400\n' "$BUILD/examples/libuv" 400 100 200
 if [ "${SAN:-}" = thread ]; then # GLib's own locks are not built for it
 	skip "executor_glib_measures_both" "not under ThreadSanitizer"
 elif [ -x "$BUILD/examples/executor_glib" ]; then
@@ -33,8 +33,8 @@ elif [ -x "$BUILD/examples/executor_glib" ]; then
 else
 	skip "executor_glib_measures_both" "$BUILD/examples/executor_glib was not built"
 fi
-same condvar_loop_prints_in_time '10\n20\n40\n200\n' "$BUILD/examples/condvar_loop" 200 40 10 20
-same glib_loop_prints_in_time '10\n20\n40\n' "$BUILD/examples/glib_loop" 40 10 20
+same condvar_loop_prints_in_time '100\n200\n400\n600\n' "$BUILD/examples/condvar_loop" 600 400 100 200
+same glib_loop_prints_in_time '100\n200\n400\n' "$BUILD/examples/glib_loop" 400 100 200
 same glib_loop_repeats_what_a_thread_schedules '5\n5\n5\n' "$BUILD/examples/glib_loop" --repeat=3 --thread 5
 same curl_multi_transfers_and_times_out 'ok: 40 transfers\n' "$BUILD/examples/curl_multi" --self-test
 
