@@ -26,13 +26,18 @@ static hwt_timer *timer;
 static hwt_timeout timeouts[MANY], later[MANY];
 static int64_t now_ns;
 
+static void begin_with(const hwt_config *config)
+{
+	timer = driven_create(config, START);
+	lanes_home(&timer->lanes)->pool.slabs.next_size = HWT_HUGE_PAGE / 2;
+	now_ns = START;
+}
+
 static void begin(void)
 {
 	hwt_config config = driven_config(TICK, 512);
 
-	timer = driven_create(&config, START);
-	lanes_home(&timer->lanes)->pool.slabs.next_size = HWT_HUGE_PAGE / 2;
-	now_ns = START;
+	begin_with(&config);
 }
 
 static void end(void)
@@ -591,6 +596,152 @@ TEST(the_worker_wakes_up_to_trim_and_then_no_more)
 	}
 	CHECK_INT(now_ns, <=, START + HWT_S(5));
 	CHECK_INT(stats().records, <, 50000);
+	end();
+}
+
+/* Rests as often as the worker would, until it has no reason to wake up.  Returns how often that was. */
+static unsigned rest_until_calm(void)
+{
+	unsigned wakeups = 0;
+	int64_t tick;
+
+	while ((tick = hwt_worker_trim_due(&timer->worker, HWT_TICK_NEVER, now_ns)) != HWT_TICK_NEVER) {
+		if (++wakeups == 10)
+			break;
+		(void)rest_at(grid_time(&timer->grid, tick));
+	}
+	return wakeups;
+}
+
+/* Begun by the worker, ended by a task thread; while these have much to do it looks now and then. */
+TEST(memory_of_tasks_on_task_threads_goes_back_as_well)
+{
+	hwt_config config = driven_config(TICK, 512);
+	struct hwt_record *record;
+
+	config.task_threads = 2;
+	begin_with(&config);
+	for (unsigned i = 0; i < MANY; i++)
+		CHECK_INT(hwt_new_timeout_at(timer, nothing, NULL, now_ns + TICK, &timeouts[i]), ==, 0);
+	CHECK(!rest_at(now_ns + 2 * TICK));
+	CHECK_INT(ready_waiting(&timer->tasks.ready), ==, MANY);
+	for (unsigned i = 0; i < 4; i++) {
+		int64_t tick = hwt_worker_trim_due(&timer->worker, HWT_TICK_NEVER, now_ns);
+
+		REQUIRE(tick != HWT_TICK_NEVER);
+		CHECK_INT(grid_time(&timer->grid, tick), >, now_ns + HWT_MS(900));
+		CHECK(!rest_at(grid_time(&timer->grid, tick)));
+	}
+	while ((record = hwt_ready_take_left(&timer->tasks.ready)) != NULL)
+		hwt_tasks_run_one(&timer->tasks.thread[0], record, READY_NOT_MARKED);
+	(void)rest_at(now_ns + HWT_S(1));
+	CHECK_INT(rest_until_calm(), <, 10);
+	CHECK_INT(stats().records, <, 50000);
+	end();
+}
+
+static void (*run_job)(void *job);
+static void *jobs[MANY];
+static unsigned kept;
+
+static int keep_job(void *ctx, void (*run)(void *job), void *job)
+{
+	(void)ctx;
+	run_job = run;
+	jobs[kept++] = job;
+	return 0;
+}
+
+/* The same on an executor, where a timeout has ended for the worker before its task runs. */
+TEST(memory_of_jobs_of_an_executor_goes_back_when_they_have_finished)
+{
+	hwt_executor executor = { keep_job, NULL };
+	hwt_config config = driven_config(TICK, 512);
+
+	config.executor = &executor;
+	kept = 0;
+	begin_with(&config);
+	for (unsigned i = 0; i < MANY; i++)
+		CHECK_INT(hwt_new_timeout_at(timer, nothing, NULL, now_ns + TICK, &timeouts[i]), ==, 0);
+	CHECK(!rest_at(now_ns + 2 * TICK));
+	CHECK_INT(kept, ==, MANY);
+	for (unsigned i = 0; i < 6; i++) {
+		int64_t tick = hwt_worker_trim_due(&timer->worker, HWT_TICK_NEVER, now_ns);
+
+		REQUIRE(tick != HWT_TICK_NEVER);
+		CHECK_INT(grid_time(&timer->grid, tick), >, now_ns + HWT_MS(900));
+		CHECK(!rest_at(grid_time(&timer->grid, tick)));
+	}
+	for (unsigned i = 0; i < kept; i++)
+		run_job(jobs[i]);
+	(void)rest_at(now_ns + HWT_S(1));
+	CHECK_INT(rest_until_calm(), <, 10);
+	CHECK_INT(stats().records, <, 50000);
+	end();
+}
+
+/* Other work wakes the worker between two looks.  Then the next one is not later than the trim. */
+TEST(a_look_at_another_time_costs_no_wake_ups)
+{
+	begin();
+	burst(MANY);
+	CHECK(!rest_at(START + HWT_MS(1000)));
+	CHECK(!rest_at(START + HWT_MS(2000))); /* calm from here on */
+	CHECK(!rest_at(START + HWT_MS(2700)));
+	CHECK(!rest_at(START + HWT_MS(3400)));
+	CHECK_INT(rest_until_calm(), <=, 2);
+	CHECK_INT(now_ns, <, START + HWT_MS(4100));
+	CHECK_INT(stats().records, <, 50000);
+	end();
+}
+
+/* Each slab of records holds a timeout.  Some nodes go with each trim, which is not worth one. */
+TEST(trims_for_some_nodes_come_ever_more_rarely)
+{
+	int64_t hold_ns;
+
+	begin();
+	fill(timeouts, MANY);
+	pass();
+	for (unsigned i = 0; i < MANY; i++)
+		if (i % 11000 != 0)
+			CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
+	CHECK(!rest_at(now_ns + TICK));
+	CHECK_INT(rest_until_calm(), <, 10);
+	for (unsigned round = 0; round < 3; round++) {
+		hold_ns = timer->worker.trimming.hold_ns;
+		fill(later, 6000);
+		pass();
+		cancel_all(later, 6000);
+		CHECK(!rest_at(now_ns + HWT_S(1)));
+		CHECK_INT(rest_until_calm(), <, 10);
+		CHECK_INT(timer->worker.trimming.hold_ns, ==, 2 * hold_ns);
+	}
+	end();
+}
+
+/* When the records went, a timeout waited, and so the chunks stayed.  They alone are a reason to trim. */
+TEST(the_wheels_memory_goes_back_when_the_last_timeout_has_ended)
+{
+	hwt_config config = driven_config(TICK, 131072);
+	bool empty = true;
+
+	begin_with(&config);
+	for (unsigned i = 0; i < MANY; i++) /* each in a chunk of its own */
+		CHECK_INT(hwt_new_timeout_at(timer, nothing, NULL, now_ns + HWT_S(20) + i * TICK, &timeouts[i]), ==, 0);
+	pass();
+	for (unsigned i = 1; i < MANY; i++)
+		CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
+	CHECK(!rest_at(now_ns + TICK));
+	CHECK_INT(rest_until_calm(), <, 10);
+	CHECK_INT(stats().records, <, 50000);
+	CHECK_INT(wheel_spare(timer->wheel, &empty), >, (size_t)4 << 20);
+	CHECK(!empty);
+	CHECK_INT(hwt_cancel(timeouts[0]), ==, 0);
+	CHECK(!rest_at(now_ns + HWT_S(1)));
+	CHECK_INT(rest_until_calm(), <, 10);
+	CHECK_INT(wheel_spare(timer->wheel, &empty), ==, 0);
+	CHECK(empty);
 	end();
 }
 

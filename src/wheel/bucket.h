@@ -179,6 +179,15 @@ void hwt_store_destroy(struct hwt_store *store);
  */
 bool hwt_store_trim(struct hwt_store *store, unsigned max, size_t *bytes);
 
+/* Returns how much that is, once no bucket has a member, and whether that is so now. */
+static inline size_t store_spare(const struct hwt_store *store, bool *empty)
+{
+	const struct hwt_slab *newest = store->slabs.newest;
+
+	*empty = store->used == 0;
+	return newest != NULL ? slabs_bytes(&store->slabs) - newest->bytes : 0;
+}
+
 /* Fetch what bucket_append will write to: the head of the last chunk, then, once that has arrived, its end. */
 static inline void bucket_prefetch_last(const struct hwt_bucket *bucket)
 {

@@ -320,6 +320,11 @@ static bool hashed_trim(struct hwt_wheel *wheel, size_t *bytes)
 	return hwt_store_trim(&hashed_of(wheel)->store, STORE_TRIM_SLABS, bytes);
 }
 
+static size_t hashed_spare(const struct hwt_wheel *wheel, bool *empty)
+{
+	return store_spare(&((const struct hashed *)wheel)->store, empty);
+}
+
 static size_t hashed_bytes(const struct hwt_wheel *wheel)
 {
 	const struct hashed *hashed = (const struct hashed *)wheel;
@@ -346,6 +351,7 @@ static const struct hwt_wheel_layout hashed_layout = {
 	.settle = hashed_settle,
 	.sweep = hashed_sweep,
 	.trim = hashed_trim,
+	.spare = hashed_spare,
 	.bytes = hashed_bytes,
 	.destroy = hashed_destroy,
 };

@@ -100,6 +100,11 @@ static bool levels_trim(struct hwt_wheel *wheel, size_t *bytes)
 	return hwt_store_trim(&levels_of(wheel)->store, STORE_TRIM_SLABS, bytes);
 }
 
+static size_t levels_spare(const struct hwt_wheel *wheel, bool *empty)
+{
+	return store_spare(&((const struct hwt_levels *)wheel)->store, empty);
+}
+
 static size_t levels_bytes(const struct hwt_wheel *wheel)
 {
 	const struct hwt_levels *h = (const struct hwt_levels *)wheel;
@@ -128,6 +133,7 @@ static const struct hwt_wheel_layout hierarchical_layout = {
 	.settle = levels_settle,
 	.sweep = levels_sweep,
 	.trim = levels_trim,
+	.spare = levels_spare,
 	.bytes = levels_bytes,
 	.destroy = levels_destroy,
 };

@@ -59,6 +59,8 @@ struct hwt_wheel_layout {
 	size_t (*sweep)(struct hwt_wheel *wheel, struct hwt_record **all, size_t max);
 	/* As wheel_trim. */
 	bool (*trim)(struct hwt_wheel *wheel, size_t *bytes);
+	/* As wheel_spare. */
+	size_t (*spare)(const struct hwt_wheel *wheel, bool *empty);
 	/* Returns the bytes that it holds.  Any thread. */
 	size_t (*bytes)(const struct hwt_wheel *wheel);
 	void (*destroy)(struct hwt_wheel *wheel);
@@ -168,6 +170,12 @@ size_t hwt_wheel_sweep(struct hwt_wheel *wheel, struct hwt_record **all, size_t 
 static inline bool wheel_trim(struct hwt_wheel *wheel, size_t *bytes)
 {
 	return wheel->layout->trim(wheel, bytes);
+}
+
+/* Returns the bytes that wheel_trim gives back once no record is placed, and whether that is so now. */
+static inline size_t wheel_spare(const struct hwt_wheel *wheel, bool *empty)
+{
+	return wheel->layout->spare(wheel, empty);
 }
 
 /* Returns the bytes that it holds.  Any thread. */

@@ -14,16 +14,16 @@
 /* How many records ahead of the running task are fetched. */
 #define HWT_RUN_AHEAD 8
 
-/* How many timeouts have begun and ended, ever. */
+/* How many timeouts have begun and ended, ever, and how many jobs of the executor have finished. */
 struct hwt_counted {
-	uint64_t begun, ended;
+	uint64_t begun, ended, finished;
 };
 
 /* When memory goes back to the system; trim.h. */
 struct hwt_trimming {
 	bool is_active;                      /* a trim is under way */
 	int64_t look_ns;                     /* when the worker looks next, on CLOCK_MONOTONIC */
-	int64_t calm_ns;                     /* since when it has found too much free memory; 0: it has not */
+	int64_t calm_ns, wheel_calm_ns;      /* since when the lanes, the wheel have held too much; 0: they do not */
 	int64_t hold_ns;                     /* for how long that has to last */
 	struct hwt_counted at_look, at_trim; /* at the last one of each */
 	size_t bytes;                        /* before the present trim */

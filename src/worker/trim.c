@@ -24,8 +24,9 @@ static size_t enough(void)
 #endif
 }
 
-/* What a timeout needs of the lanes' memory: a record and a node. */
+/* What a timeout needs of the lanes' memory: a record and a node; and of the wheel's: a place in a chunk. */
 #define NEED_BYTES 64
+#define NEED_WHEEL_BYTES 16
 
 /* The worker does not begin a slice so shortly before a tick. */
 #define MARGIN_NS (HWT_MS(1) / 5)
@@ -68,45 +69,88 @@ static size_t lanes_bytes(const struct hwt_lanes *lanes)
 
 static struct hwt_counted count(const struct hwt_worker *worker)
 {
-	/* Ends first, [count]. */
-	uint64_t ended = counts_get(&worker->expired) + hwt_lanes_cancelled(worker->lanes);
+	struct hwt_counted now = { 0, 0, 0 };
 
-	return (struct hwt_counted){ hwt_lanes_rearmed(worker->lanes) + hwt_lanes_accepted(worker->lanes), ended };
+	if (worker->jobs != NULL)
+		now.finished = counts_get(&worker->jobs->finished);
+	/* Ends first, [count]. */
+	now.ended = counts_get(&worker->expired) + hwt_lanes_cancelled(worker->lanes);
+	if (worker->tasks != NULL)
+		now.ended += hwt_tasks_expired(worker->tasks);
+	now.begun = hwt_lanes_rearmed(worker->lanes) + hwt_lanes_accepted(worker->lanes);
+	return now;
+}
+
+/* Returns how many jobs have not finished: their timeouts have ended, but have not come home. */
+static uint64_t jobs_out(const struct hwt_worker *worker, const struct hwt_counted *now)
+{
+	return worker->jobs != NULL ? counts_get(&worker->jobs->handed) - now->finished : 0;
+}
+
+static uint64_t needed(const struct hwt_worker *worker, const struct hwt_counted *now)
+{
+	return now->begun - now->ended + jobs_out(worker, now);
 }
 
 static bool has_changed(const struct hwt_counted *now, const struct hwt_counted *then)
 {
-	return now->begun != then->begun || now->ended != then->ended;
+	return now->begun != then->begun || now->ended != then->ended || now->finished != then->finished;
 }
 
 /*
  * Returns whether the lanes hold much more than so many timeouts need.  Without a change since the last trim another
  * one would find the same.
  */
-static bool is_too_much(const struct hwt_worker *worker, const struct hwt_counted *now, uint64_t needed)
+static bool lanes_are_large(const struct hwt_worker *worker, const struct hwt_counted *now, uint64_t timeouts)
 {
 	size_t bytes = lanes_bytes(worker->lanes);
 
-	return bytes >= enough() && needed < bytes / NEED_BYTES / 2 && has_changed(now, &worker->trimming.at_trim);
+	return bytes >= enough() && timeouts < bytes / NEED_BYTES / 2 && has_changed(now, &worker->trimming.at_trim);
+}
+
+/* The same of the wheel.  All of that can go while the wheel is empty, and nothing before. */
+static bool wheel_is_large(const struct hwt_worker *worker, uint64_t timeouts, bool *empty)
+{
+	size_t bytes = wheel_spare(worker->wheel, empty);
+
+	return bytes >= enough() && timeouts < bytes / NEED_WHEEL_BYTES / 2;
+}
+
+/* Returns whether a reason to trim has lasted.  *since_ns: since when there has been one; 0: there was none. */
+static bool has_lasted(struct hwt_trimming *trimming, bool is_one, int64_t *since_ns, int64_t now_ns)
+{
+	int64_t due_ns;
+
+	if (!is_one) {
+		*since_ns = 0;
+		return false;
+	}
+	if (*since_ns == 0)
+		*since_ns = now_ns;
+	due_ns = *since_ns + trimming->hold_ns;
+	if (due_ns > now_ns && due_ns < trimming->look_ns)
+		trimming->look_ns = due_ns;
+	return due_ns <= now_ns;
 }
 
 /* Looks whether to trim now. */
 static bool look(struct hwt_worker *worker, int64_t now_ns)
 {
 	struct hwt_trimming *trimming = &worker->trimming;
-
 	struct hwt_counted now = count(worker);
-	uint64_t came = now.begun - trimming->at_look.begun;
+	uint64_t came = now.begun - trimming->at_look.begun, timeouts = needed(worker, &now) + came;
+	bool large = lanes_are_large(worker, &now, timeouts), large_wheel, empty;
 
-	trimming->look_ns = now_ns + LOOK_NS;
+	large_wheel = wheel_is_large(worker, timeouts, &empty);
 	trimming->at_look = now;
-	if (!is_too_much(worker, &now, now.begun - now.ended + came)) {
-		trimming->calm_ns = 0;
-		return false;
-	}
-	if (trimming->calm_ns == 0)
-		trimming->calm_ns = now_ns;
-	return now_ns - trimming->calm_ns >= trimming->hold_ns;
+	trimming->look_ns = now_ns + LOOK_NS;
+	large = has_lasted(trimming, large, &trimming->calm_ns, now_ns);
+	return (has_lasted(trimming, large_wheel, &trimming->wheel_calm_ns, now_ns) && empty) || large;
+}
+
+static size_t held_bytes(const struct hwt_worker *worker)
+{
+	return lanes_bytes(worker->lanes) + wheel_bytes(worker->wheel);
 }
 
 static void begin(struct hwt_worker *worker)
@@ -114,7 +158,7 @@ static void begin(struct hwt_worker *worker)
 	struct hwt_trimming *trimming = &worker->trimming;
 
 	trimming->serving = asked(trimming);
-	trimming->bytes = lanes_bytes(worker->lanes);
+	trimming->bytes = held_bytes(worker);
 	hwt_trim_begin(worker->lanes);
 }
 
@@ -139,10 +183,10 @@ static void finish(struct hwt_worker *worker)
 	struct hwt_trimming *trimming = &worker->trimming;
 
 	trimming->is_active = false;
-	trimming->calm_ns = 0;
+	trimming->calm_ns = trimming->wheel_calm_ns = 0;
 	trimming->at_trim = trimming->at_look;
-	/* A trim that has given nothing back is repeated ever more rarely. */
-	if (lanes_bytes(worker->lanes) < trimming->bytes)
+	/* A trim that has given nothing back, but for some nodes, is repeated ever more rarely. */
+	if (held_bytes(worker) + HWT_HUGE_PAGE <= trimming->bytes)
 		trimming->hold_ns = HOLD_NS;
 	else if (trimming->hold_ns < HOLD_MAX_NS)
 		trimming->hold_ns *= 2;
@@ -184,17 +228,40 @@ bool hwt_worker_trim(struct hwt_worker *worker, int64_t now_ns)
 	return make_slices(worker);
 }
 
-int64_t hwt_worker_trim_due(const struct hwt_worker *worker, int64_t due, int64_t now_ns)
+/* Returns whether other threads are to end timeouts.  Not all of that wakes the worker. */
+static bool has_others(const struct hwt_worker *worker, const struct hwt_counted *now)
+{
+	return jobs_out(worker, now) > 0 || (worker->tasks != NULL && ready_waiting(&worker->tasks->ready) > 0);
+}
+
+/* Returns when the worker has to look, INT64_MAX: not by itself. */
+static int64_t look_due(const struct hwt_worker *worker)
 {
 	const struct hwt_trimming *trimming = &worker->trimming;
 	struct hwt_counted now = count(worker);
-	int64_t steady_ns, look_ns = trimming->look_ns, tick;
+	uint64_t timeouts = needed(worker, &now);
+	int64_t due_ns = INT64_MAX, held_ns;
+	bool empty;
 
-	if (likely(!is_too_much(worker, &now, now.begun - now.ended)))
+	if (unlikely(lanes_are_large(worker, &now, timeouts)))
+		due_ns = trimming->calm_ns == 0 ? 0 : trimming->calm_ns + trimming->hold_ns;
+	if (unlikely(wheel_is_large(worker, timeouts, &empty)) && empty) {
+		held_ns = trimming->wheel_calm_ns == 0 ? 0 : trimming->wheel_calm_ns + trimming->hold_ns;
+		due_ns = held_ns < due_ns ? held_ns : due_ns;
+	}
+	if (unlikely(has_others(worker, &now)) && lanes_bytes(worker->lanes) >= enough())
+		due_ns = 0;
+	/* Before look_ns a wake-up is none for a look. */
+	return due_ns < trimming->look_ns ? trimming->look_ns : due_ns;
+}
+
+int64_t hwt_worker_trim_due(const struct hwt_worker *worker, int64_t due, int64_t now_ns)
+{
+	int64_t look_ns = look_due(worker), steady_ns, tick;
+
+	if (likely(look_ns == INT64_MAX))
 		return due;
 	steady_ns = worker->clock == HWT_CLOCK_MONOTONIC ? now_ns : clock_monotonic();
-	if (trimming->calm_ns != 0)
-		look_ns = trimming->calm_ns + trimming->hold_ns;
 	tick = grid_ticks_passed(&worker->wheel->grid, add_saturating(now_ns, look_ns - steady_ns)) + 1;
 	return tick < due ? tick : due;
 }

@@ -6,8 +6,14 @@
  *
  *   The worker looks once a second, and only before it sleeps.  What it may need again is what is pending and what was
  *   accepted since the look before: so a load that comes in bursts keeps what its bursts need.  If for two seconds that
- *   has been less than half of what it holds, it trims.  Unless that changes the picture, it waits twice as long before
- *   the next trim, and up to a minute.  While nothing happens in the timer it does not look again.
+ *   has been less than half of what it holds, it trims.  Unless 2 MiB go, it waits twice as long before the next trim,
+ *   and up to a minute.  While nothing happens in the timer it does not look again.
+ *
+ *   The wheel's memory can go only while no timeout waits there.  If it holds much more than is needed, that moment is
+ *   a reason of its own to trim.
+ *
+ *   Timeouts that wait for a task thread, or whose jobs have not finished, end without the worker.  While there are such
+ *   and the lanes are not small, the worker wakes up once a second and looks.
  *
  *   A trim is made of slices of some tens of microseconds.  The worker makes one before it sleeps, and more while the
  *   next tick is not near and nothing comes in.
