@@ -10,6 +10,8 @@
 #include "postgres.h"
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -174,6 +176,161 @@ TEST(a_standby_that_is_promoted_while_another_host_is_silent_is_found)
 TEST(when_no_host_is_good_the_text_says_why_of_each)
 {
 	OF_POSTGRES(no_host_is_good)
+	SKIP("of PostgreSQL");
+}
+
+/*
+ * Hosts that are slow, and names
+ */
+
+#ifdef HWT_STORE_POSTGRES
+/* Of this thread: what its clock says, moved by the functions below alone. */
+static _Thread_local struct {
+	int64_t now_ns;     /* 0: the true time */
+	int64_t silence_ns; /* for so long no socket is ready; a look-up ends it */
+	int64_t step_ns;    /* that each step of a connection takes */
+	int64_t lookup_ns;  /* that each look-up of slow.example takes, which then fails */
+	unsigned lookups;
+	int64_t took_ns; /* the last look_ups() */
+} slow;
+
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+	int (*real)(clockid_t, struct timespec *);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "clock_gettime");
+	if (clock != CLOCK_MONOTONIC || slow.now_ns == 0)
+		return real(clock, now);
+	now->tv_sec = slow.now_ns / HWT_S(1);
+	now->tv_nsec = slow.now_ns % HWT_S(1);
+	return 0;
+}
+
+PostgresPollingStatusType PQconnectPoll(PGconn *conn)
+{
+	PostgresPollingStatusType (*real)(PGconn *);
+	PostgresPollingStatusType status;
+
+	*(void **)&real = dlsym(RTLD_NEXT, "PQconnectPoll");
+	status = real(conn);
+	if (slow.now_ns != 0)
+		slow.now_ns += slow.step_ns;
+	return status;
+}
+
+int poll(struct pollfd *fds, nfds_t n, int timeout_ms)
+{
+	int (*real)(struct pollfd *, nfds_t, int);
+	int64_t silence_ns = HWTS_MIN(slow.silence_ns, HWT_MS(timeout_ms));
+
+	*(void **)&real = dlsym(RTLD_NEXT, "poll");
+	if (slow.now_ns == 0 || silence_ns <= 0)
+		return real(fds, n, timeout_ms);
+	slow.silence_ns -= silence_ns;
+	slow.now_ns += silence_ns;
+	return 0;
+}
+
+int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **found)
+{
+	int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
+	if (!name || strcmp(name, "slow.example") != 0)
+		return real(name, service, hints, found);
+	slow.lookups++;
+	slow.silence_ns = 0;
+	slow.now_ns += slow.lookup_ns;
+	return EAI_AGAIN;
+}
+
+/* Connects so many times, on a clock that the test moves, and returns how many names were looked up. */
+static unsigned look_ups(struct hwts_db *base, int times, int64_t silence_ns)
+{
+	int64_t began_ns = hwt_now();
+
+	slow.lookups = 0;
+	slow.now_ns = began_ns;
+	for (int i = 0; i < times; i++) {
+		struct hwts_conn *conn = NULL;
+
+		slow.silence_ns = silence_ns;
+		CHECK_INT(hwts_postgres.connect(base, HWTS_CALL, &conn), ==, 0);
+		if (conn)
+			hwts_postgres.disconnect(conn);
+	}
+	slow.took_ns = slow.now_ns - began_ns;
+	slow.now_ns = 0;
+	return slow.lookups;
+}
+
+__attribute__((format(printf, 1, 2))) static struct hwts_db *open_hosts(const char *format, ...)
+{
+	struct hwts_db *base = NULL;
+	char url[TEXT_MAX];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(url, sizeof(url), format, args);
+	va_end(args);
+	(void)snprintf(url + strlen(url), sizeof(url) - strlen(url),
+		       " user=hwt dbname=postgres target_session_attrs=read-write connect_timeout=%d", TIMEOUT_S);
+	REQUIRE(hwts_postgres.open(url, &base) == 0);
+	base->lease_us = HWTS_S_US;
+	return base;
+}
+
+static void a_slow_host(void)
+{
+	struct hwts_db *base = open_hosts("pg:host=%.*s,slow.example", server_len(), server());
+
+	slow.step_ns = HWT_MS(200);
+	CHECK_INT(look_ups(base, 1, 0), ==, 0);
+	slow.step_ns = 0;
+	hwts_postgres.close(base);
+}
+
+static void slow_names(void)
+{
+	struct hwts_db *base = open_hosts("pg:host=%.*s,slow.example,slow.example", server_len(), server());
+
+	slow.lookup_ns = HWT_S(TIMEOUT_S + 1);
+	CHECK_INT(look_ups(base, 1, HWT_MS(300)), ==, 1); /* the host has answered before the second look-up */
+	CHECK_INT(look_ups(base, 5, HWT_MS(300)), ==, 0); /* it is known now that names take so long */
+	CHECK_INT(atomic_load(&((struct pg_db *)base)->first), ==, 0);
+	hwts_postgres.close(base);
+}
+
+static void slow_names_and_a_frozen_host(void)
+{
+	int port, frozen = freeze_host(&port);
+	struct hwts_db *base = open_hosts("pg:host=127.0.0.1,slow.example,%.*s port=%d,1,5432", server_len(), server(),
+					  port);
+
+	atomic_store(&((struct pg_db *)base)->hosts[1].lookup_ns, HWT_S(3600));
+	slow.lookup_ns = HWT_S(1);
+	CHECK_INT(look_ups(base, 1, HWT_S(7200)), ==, 1);
+	CHECK_INT(slow.took_ns, <, HWT_S(2 * TIMEOUT_S));
+	hwts_postgres.close(base);
+	close(frozen);
+}
+#endif
+
+TEST(a_host_that_answers_step_by_step_is_not_silent)
+{
+	OF_POSTGRES(a_slow_host)
+	SKIP("of PostgreSQL");
+}
+
+TEST(a_name_that_is_slow_to_look_up_takes_no_time_from_a_host_that_answers)
+{
+	OF_POSTGRES(slow_names)
+	SKIP("of PostgreSQL");
+}
+
+TEST(a_host_that_is_given_up_makes_way_for_a_name_that_is_slow_to_look_up)
+{
+	OF_POSTGRES(slow_names_and_a_frozen_host)
 	SKIP("of PostgreSQL");
 }
 

@@ -36,6 +36,7 @@
 
 struct pg_host {
 	const char *name, *address, *port; /* "": not given */
+	_Atomic int64_t lookup_ns; /* what the last look-up of its name took; relaxed: a wrong one costs some time */
 };
 
 /*

@@ -6,12 +6,17 @@
  * is frozen, or cut off.  If such a host stands before the one that writes now, every new connection pays that.  But a
  * url that asks for the host that writes does not care about the order, so there the store dials by itself:
  *
- *   A host has PATIENCE_NS for itself.  If it is silent for longer, the next one is tried beside it.  A host that fails
- *   makes way at once, so with healthy hosts no connection is tried in vain.  The first one that writes wins.
+ *   A host has PATIENCE_NS for itself, and again after each of its answers.  If it is silent for longer, the next one
+ *   is tried beside it.  A host that fails makes way at once, so with healthy hosts no connection is tried in vain.
+ *   The first one that writes wins.
  *   As long as one of them is silent, those that have failed are tried again: a standby may be promoted meanwhile.
  *   The next dial begins with the host that won, and not with one that was silent up to its timeout.
  *
  * Each address of a host is a way of its own, with a timeout of its own, as it is with libpq.
+ *
+ * A name is looked up when its host is next, and nothing else goes on meanwhile.  So no way's timeout counts that
+ * time; between two names those under way go on; and if a name took long, its next look-up waits so much longer for an
+ * answer.
  */
 #include "postgres.h"
 
@@ -156,15 +161,46 @@ static int add_way(struct pg_dial *dial, const struct pg_host *host, const char 
 	return 0;
 }
 
-static int resolve(struct pg_dial *dial, const struct pg_host *host)
+/* The hosts in turn, but the one that won last before all others. */
+static struct pg_host *next_host(const struct pg_dial *dial)
+{
+	size_t i = dial->hosts_used;
+
+	return &dial->db->hosts[i == 0 ? dial->first : i <= dial->first ? i - 1 : i];
+}
+
+/* How long a host may be silent before the next way is tried. */
+static int64_t patience_ns(const struct pg_dial *dial)
+{
+	if (dial->ways_used < dial->count || dial->hosts_used == dial->db->host_count)
+		return PATIENCE_NS;
+	/* Relaxed: see struct pg_host. */
+	return PATIENCE_NS + atomic_load_explicit(&next_host(dial)->lookup_ns, memory_order_relaxed);
+}
+
+/* A look-up is over: those under way did not have its time. */
+static void count_lookup(struct pg_dial *dial, struct pg_host *host, int64_t took_ns)
+{
+	atomic_store_explicit(&host->lookup_ns, took_ns, memory_order_relaxed); /* relaxed: see struct pg_host */
+	for (size_t i = 0; i < dial->ways_used; i++)
+		if (dial->ways[i].handle && dial->ways[i].until_ns != HWTS_NEVER)
+			dial->ways[i].until_ns += took_ns;
+}
+
+/* Adds the ways to the next host. */
+static int resolve(struct pg_dial *dial)
 {
 	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM }, *found = NULL;
 	char address[sizeof(dial->ways->address)];
+	struct pg_host *host = next_host(dial);
+	int64_t began_ns = hwt_now();
 	int rc = 0, failed;
 
+	dial->hosts_used++;
 	if (host->address[0] || host->name[0] == '/' || host->name[0] == '@')
 		return add_way(dial, host, host->address);
 	failed = getaddrinfo(host->name, NULL, &hints, &found);
+	count_lookup(dial, host, hwt_now() - began_ns);
 	if (failed == EAI_MEMORY)
 		return hwts_fail(ENOMEM, "postgresql: no memory");
 	if (failed != 0) {
@@ -178,25 +214,19 @@ static int resolve(struct pg_dial *dial, const struct pg_host *host)
 	return rc;
 }
 
-/* The hosts in turn, but the one that won last before all others. */
-static const struct pg_host *next_host(struct pg_dial *dial)
-{
-	size_t i = dial->hosts_used++;
-
-	return &dial->db->hosts[i == 0 ? dial->first : i <= dial->first ? i - 1 : i];
-}
-
-/* Tries the next way, if there is one that has not been tried. */
+/* Tries the next way.  None if the next name means nothing: then the one after it is due at once. */
 static int try_next(struct pg_dial *dial)
 {
+	struct pg_way *way;
 	int rc = 0;
 
-	while (rc == 0 && dial->ways_used == dial->count && dial->hosts_used < dial->db->host_count)
-		rc = resolve(dial, next_host(dial));
+	if (dial->ways_used == dial->count)
+		rc = resolve(dial);
 	if (rc != 0 || dial->ways_used == dial->count)
 		return rc;
-	dial->next_ns = hwt_now() + PATIENCE_NS;
-	return try_way(dial, &dial->ways[dial->ways_used++]);
+	way = &dial->ways[dial->ways_used++];
+	dial->next_ns = hwt_now() + patience_ns(dial);
+	return try_way(dial, way);
 }
 
 /* One that is being tried for the first time may be the one that writes, and slow. */
@@ -223,9 +253,11 @@ static void give_up(struct pg_dial *dial, struct pg_way *way)
 	struct pg_db *db = dial->db;
 	unsigned host = (unsigned)(way->host - db->hosts);
 
-	if (!way->again)
+	if (!way->again) {
 		note(dial, "host \"%s\": no answer for %ld s", way->host->name[0] ? way->host->name : way->address,
 		     db->timeout_s);
+		dial->next_ns = 0;
+	}
 	PQfinish(way->handle);
 	way->handle = NULL;
 	way->again = true;
@@ -243,14 +275,17 @@ static bool go_on(struct pg_dial *dial, struct pg_way *way, short *events)
 		return true;
 	case PGRES_POLLING_READING:
 		*events = POLLIN;
-		return false;
+		break;
 	case PGRES_POLLING_WRITING:
 		*events = POLLOUT;
-		return false;
+		break;
 	default:
 		drop(dial, way);
 		return false;
 	}
+	if (!way->again && dial->next_ns != 0) /* 0: one that has failed since makes way */
+		dial->next_ns = HWTS_MAX(dial->next_ns, hwt_now() + patience_ns(dial));
+	return false;
 }
 
 /* Starts all whose time it is. */
@@ -260,10 +295,8 @@ static int start_due(struct pg_dial *dial)
 	bool silent;
 	int rc = 0;
 
-	do { /* one that fails at once makes way */
-		if (has_untried(dial) && hwt_now() >= dial->next_ns)
-			rc = try_next(dial);
-	} while (rc == 0 && has_untried(dial) && dial->next_ns == 0);
+	if (has_untried(dial) && hwt_now() >= dial->next_ns)
+		rc = try_next(dial);
 	silent = is_any_silent(dial);
 	now_ns = hwt_now();
 	for (size_t i = 0; i < dial->ways_used && rc == 0 && silent; i++)
