@@ -705,7 +705,7 @@ HWT_API int hwt_timer_advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns
  * What hwt_timer_advance would answer now, without running anything: what it answered last, or a time that has passed
  * if something has come since, so that an advance has to look at it.  INT64_MAX while there was never anything.
  *
- * Threads  any.  Waits some instructions for the begin or the end of an advance.
+ * Threads  any.  Waits some instructions for the begin or the end of an advance, and for a trim.
  * Returns  0 and *next_ns; EINVAL, also without HWT_CALLER_DRIVEN; EBUSY, also around the task that calls; ECANCELED.
  * Cost     a mutex and a look at all lanes.
  */

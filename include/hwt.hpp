@@ -701,6 +701,12 @@ class timer
 		return detail::error(hwt_reserve(timer_, n));
 	}
 
+	/* hwt_timer_trim; after an error bytes is as it was. */
+	std::error_code trim(std::size_t *bytes = nullptr) noexcept
+	{
+		return detail::error(hwt_timer_trim(timer_, bytes));
+	}
+
 	/*
 	 * hwt_timer_advance, hwt_timer_next and hwt_timer_grid: times since the beginning of the timer's clock, which
 	 * for HWT_CLOCK_MONOTONIC on Linux is that of steady_clock.  After an error out is as it was.

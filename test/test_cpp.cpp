@@ -629,6 +629,7 @@ TEST(a_loop_is_told_when_to_advance_and_in_parts)
 	CHECK(timer.advance(40ms, next) == std::errc::operation_canceled && next == 7ns);
 	CHECK(timer.next(next) == std::errc::operation_canceled && next == 7ns);
 	CHECK(timer.reserve(1) == std::errc::operation_canceled);
+	CHECK(timer.trim() == std::errc::operation_canceled);
 }
 
 TEST(a_handle_says_what_is_left_and_whose_its_timer_is)
@@ -640,6 +641,10 @@ TEST(a_handle_says_what_is_left_and_whose_its_timer_is)
 	int *seen = nullptr;
 
 	CHECK(!timer.reserve(4));
+	std::size_t bytes = 1;
+	CHECK(!timer.trim());
+	CHECK(!timer.trim(&bytes));
+	CHECK(bytes == 0);
 	CHECK(!timer.advance(15ms, next));
 	CHECK(out.left(left) == std::errc::no_such_file_or_directory && left == 7ns);
 	CHECK(!timer.schedule(

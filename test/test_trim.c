@@ -127,13 +127,86 @@ TEST(a_caller_driven_timer_gives_memory_back_in_a_call)
 	end(timer);
 }
 
+/* Waiting would take a second each time. */
+static void trim_without_waiting(hwt_timer *timer)
+{
+	int64_t begin_ns = hwt_now();
+
+	for (unsigned i = 0; i < 10; i++) {
+		size_t bytes = 1;
+
+		CHECK_RC(hwt_timer_trim(timer, &bytes), 0);
+		CHECK_INT(bytes, ==, 0);
+	}
+	CHECK_INT(hwt_now() - begin_ns, <, HWT_S(9));
+}
+
 static void trim_in_task(hwt_timeout timeout, void *arg)
 {
-	size_t bytes = 1;
-
-	CHECK_RC(hwt_timer_trim(hwt_timeout_timer(timeout), &bytes), 0);
-	CHECK_INT(bytes, ==, 0);
+	trim_without_waiting(hwt_timeout_timer(timeout));
 	count_task(timeout, arg);
+}
+
+struct released {
+	hwt_timer *timer;
+	atomic_uint count;
+};
+
+static void trim_in_finaliser(void *arg)
+{
+	struct released *released = arg;
+
+	trim_without_waiting(released->timer);
+	released->count++;
+}
+
+static void trim_in_finaliser_of_a_stop(void *arg)
+{
+	struct released *released = arg;
+	size_t bytes = 7;
+
+	CHECK_RC(hwt_timer_trim(released->timer, &bytes), ECANCELED);
+	CHECK_INT(bytes, ==, 7);
+	released->count++;
+}
+
+static void nothing(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	(void)arg;
+}
+
+static void trim_in_tasks_of(const hwt_config *config)
+{
+	struct released ended = { .timer = NULL }, stopped = { .timer = NULL };
+	hwt_spec spec = HWT_SPEC_INIT;
+	atomic_uint ran = 0;
+	hwt_timer *timer;
+
+	REQUIRE(hwt_timer_create(&timer, config) == 0);
+	ended.timer = stopped.timer = timer;
+	spec.arg = &ended;
+	spec.release = trim_in_finaliser;
+	spec.task = nothing;
+	CHECK_RC(hwt_new_timeout_ex(timer, &spec, NULL), 0);
+	spec.arg = &stopped;
+	spec.release = trim_in_finaliser_of_a_stop;
+	spec.when_ns = HOUR_NS;
+	CHECK_RC(hwt_new_timeout_ex(timer, &spec, NULL), 0);
+	CHECK_RC(hwt_new_timeout(timer, trim_in_task, &ran, 0, NULL), 0);
+	CHECK(wait_count(&ran, 1));
+	CHECK(wait_count(&ended.count, 1));
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+	CHECK_INT(stopped.count, ==, 1);
+}
+
+TEST(a_task_that_trims_does_not_wait)
+{
+	hwt_config config = HWT_CONFIG_INIT;
+
+	trim_in_tasks_of(&config);
+	config.task_threads = 2;
+	trim_in_tasks_of(&config);
 }
 
 static void hold(hwt_timeout timeout, void *arg)
@@ -147,14 +220,11 @@ TEST(a_call_that_cannot_be_served_says_why)
 {
 	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 	hwt_timer *timer = new_timer(TICK_NS, 64);
-	atomic_uint ran = 0;
 	hwt_timeout held;
 	size_t bytes = 1;
 
 	CHECK_RC(hwt_timer_trim(NULL, NULL), EINVAL);
 	CHECK_RC(hwt_timer_trim(timer, NULL), 0);
-	CHECK_RC(hwt_new_timeout(timer, trim_in_task, &ran, 0, NULL), 0);
-	CHECK(wait_count(&ran, 1));
 	pthread_mutex_lock(&mutex);
 	CHECK_RC(hwt_new_timeout(timer, hold, &mutex, 0, &held), 0);
 	CHECK(wait_state(held, HWT_RUNNING));
@@ -182,6 +252,26 @@ static void *trim_again_and_again(void *arg)
 			return NULL;
 	}
 	return NULL;
+}
+
+/* One advance for each event is enough for a loop: none is refused because another thread trims. */
+TEST(no_advance_is_refused_because_threads_trim_all_the_time)
+{
+	hwt_timer *timer = flagged_timer(HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK, 0);
+	struct crew trimmers;
+	atomic_uint ran = 0;
+
+	CHECK_RC(hwt_timer_advance(timer, 0, NULL), 0);
+	atomic_store(&over, false);
+	crew_start(&trimmers, 2, trim_again_and_again, timer, 0);
+	for (unsigned i = 1; i <= 2000; i++) {
+		CHECK_RC(hwt_new_timeout(timer, count_task, &ran, HWT_MS(1), NULL), 0);
+		CHECK_RC(hwt_timer_advance(timer, HWT_MS(3 * i), NULL), 0);
+		CHECK_INT(ran, ==, i);
+	}
+	atomic_store(&over, true);
+	crew_join(&trimmers);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
 #define CHURNED 60000u

@@ -273,21 +273,28 @@ static int advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
 	return rc;
 }
 
+/* Takes the word after another thread has looked or trimmed.  Returns what it was, not LOOK. */
+static int take_behind_look(hwt_timer *timer)
+{
+	int was;
+
+	hwt_driver_lock(timer);
+	was = hwt_driver_take(timer, DRIVER_BUSY);
+	pthread_mutex_unlock(&timer->monitor.mutex);
+	return was;
+}
+
 /* Takes the word for an advance.  Returns 0, EBUSY or ECANCELED. */
 static int take(hwt_timer *timer)
 {
-	int was, state;
+	int was = hwt_driver_take(timer, DRIVER_BUSY), state;
 
-	while (unlikely((was = hwt_driver_take(timer, DRIVER_BUSY)) != DRIVER_FREE)) {
-		if (was == DRIVER_LOOK) {
-			pthread_mutex_lock(&timer->monitor.mutex);
-			pthread_mutex_unlock(&timer->monitor.mutex);
-			continue;
-		}
-		state = atomic_load_explicit(&timer->state, memory_order_acquire); /* [started] */
-		return state == TIMER_INIT || state == TIMER_DRIVEN ? EBUSY : ECANCELED;
-	}
-	return 0;
+	if (unlikely(was == DRIVER_LOOK))
+		was = take_behind_look(timer);
+	if (likely(was == DRIVER_FREE))
+		return 0;
+	state = atomic_load_explicit(&timer->state, memory_order_acquire); /* [started] */
+	return state == TIMER_INIT || state == TIMER_DRIVEN ? EBUSY : ECANCELED;
 }
 
 int hwt_timer_advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
@@ -357,7 +364,7 @@ int hwt_timer_next(hwt_timer *timer, int64_t *next_ns)
 	debug_timer(timer);
 	if (timer == NULL || next_ns == NULL || !timer_is_driven(timer))
 		return EINVAL;
-	pthread_mutex_lock(&timer->monitor.mutex);
+	hwt_driver_lock(timer);
 	rc = look(timer, next_ns);
 	pthread_mutex_unlock(&timer->monitor.mutex);
 	return rc;

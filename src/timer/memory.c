@@ -9,38 +9,46 @@
 /* So long the caller waits for a worker that is in a task. */
 #define WAIT_NS HWT_MS(1000)
 
-/*
- * Makes the caller the worker, until hwt_driver_end.  Returns 0, EBUSY or ECANCELED.  A look of another thread lasts
- * some instructions, under the mutex.
- */
-static int begin(hwt_timer *timer)
+/* Has the end of an advance trim, or does it.  Under the mutex. */
+static int ask_or_trim(hwt_timer *timer, size_t *bytes)
 {
-	int was, state;
+	struct hwt_worker *worker = &timer->worker;
+	size_t before = hwt_worker_given(worker);
 
-	while ((was = hwt_driver_take(timer, DRIVER_BUSY)) == DRIVER_LOOK) {
-		pthread_mutex_lock(&timer->monitor.mutex);
-		pthread_mutex_unlock(&timer->monitor.mutex);
+	while (hwt_driver_take(timer, DRIVER_LOOK) != DRIVER_FREE) {
+		int state = atomic_load_explicit(&timer->state, memory_order_relaxed); /* relaxed: under the mutex */
+
+		if (state != TIMER_INIT && state != TIMER_DRIVEN)
+			return ECANCELED;
+		if (hwt_driver_ask(timer))
+			return 0;
 	}
-	state = atomic_load_explicit(&timer->state, memory_order_acquire); /* [started] */
-	if (state == TIMER_INIT || state == TIMER_DRIVEN)
-		return was == DRIVER_FREE ? 0 : EBUSY;
-	if (was == DRIVER_FREE)
-		(void)hwt_driver_end(timer);
-	return ECANCELED;
+	HWT_POINT("trim driven");
+	hwt_worker_trim_now(worker);
+	*bytes = hwt_worker_given(worker) - before;
+	atomic_store_explicit(&timer->driver, DRIVER_FREE, memory_order_release); /* [driver] */
+	return 0;
 }
 
+/*
+ * The caller trims, as the worker would, between two advances.  The first look at the state is for a finaliser that a
+ * stop calls.
+ */
 static int trim_driven(hwt_timer *timer, size_t *bytes)
 {
-	size_t before;
-	int rc = begin(timer);
+	int state = atomic_load_explicit(&timer->state, memory_order_acquire); /* [started] */
+	int rc = ECANCELED;
 
-	if (rc != 0)
-		return rc;
-	before = hwt_worker_given(&timer->worker);
-	hwt_worker_trim_now(&timer->worker);
-	*bytes = hwt_worker_given(&timer->worker) - before;
-	(void)hwt_driver_end(timer);
-	return 0;
+	if (state != TIMER_INIT && state != TIMER_DRIVEN)
+		return ECANCELED;
+	if (hwt_driver_ask(timer))
+		return 0;
+	hwt_driver_lock_last(timer);
+	state = atomic_load_explicit(&timer->state, memory_order_relaxed); /* relaxed: under the mutex */
+	if (state == TIMER_INIT || state == TIMER_DRIVEN)
+		rc = ask_or_trim(timer, bytes);
+	pthread_mutex_unlock(&timer->monitor.mutex);
+	return rc;
 }
 
 /* In a task it does not wait: the worker trims after the task. */

@@ -141,6 +141,7 @@ static int create(hwt_timer **out, const hwt_config *config)
 	atomic_init(&timer->given_back, 0);
 	atomic_init(&timer->told_ns, 0);
 	atomic_init(&timer->driver, DRIVER_FREE);
+	atomic_init(&timer->queued, 0);
 	timer->quiet.until_ns = INT64_MIN;
 	timer->alarm_tick = -1;
 	atomic_init(&timer->refused_stopped, 0);

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* hwt_timer_trim where the worker or an advance is busy: nothing that was asked for is lost, and nothing is held up. */
+#include "check/check.h"
+#include "unit.h"
+#include "worker/trim.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+
+#define FAR HWT_S(3600)
+#define MANY 90000u
+#define LEFT 50000u /* records that a trim may leave */
+
+static hwt_timer *timer;
+static hwt_timeout timeouts[MANY];
+static atomic_uint ran;
+
+/* The worker does not trim by itself. */
+static void begin(uint32_t flags)
+{
+	hwt_config config = driven_config(HWT_MS(1), 512);
+
+	atomic_store(&hwt_test_enough, SIZE_MAX);
+	atomic_store(&ran, 0);
+	config.flags = flags;
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+}
+
+static void end(void)
+{
+	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
+}
+
+static hwt_stats stats(void)
+{
+	hwt_stats out = { .size = sizeof(out) };
+
+	CHECK_INT(hwt_timer_stats(timer, &out), ==, 0);
+	return out;
+}
+
+static void nothing(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	(void)arg;
+}
+
+static void burst(void)
+{
+	for (unsigned i = 0; i < MANY; i++)
+		CHECK_INT(hwt_new_timeout(timer, nothing, NULL, FAR, &timeouts[i]), ==, 0);
+	for (unsigned i = 0; i < MANY; i++)
+		CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
+}
+
+static void advance(int64_t now_ns)
+{
+	CHECK_INT(hwt_timer_advance(timer, now_ns, NULL), ==, 0);
+}
+
+static void drive_a_burst(void)
+{
+	begin(HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK);
+	advance(0);
+	burst();
+	advance(HWT_MS(1));
+	advance(HWT_MS(3));
+	CHECK_INT(stats().records, >=, MANY);
+}
+
+/* So a burst and nothing else has been there. */
+static void wait_trimmed(void)
+{
+	for (unsigned i = 0; i < 60000 && stats().records > LEFT; i++)
+		(void)poll(NULL, 0, 1);
+	CHECK_INT(stats().records, <=, LEFT);
+}
+
+TEST(a_trim_says_how_much_has_gone)
+{
+	uint64_t before;
+	size_t bytes = 0;
+
+	drive_a_burst();
+	before = stats().bytes;
+	CHECK_INT(hwt_timer_trim(timer, &bytes), ==, 0);
+	CHECK_INT(stats().records, <=, LEFT);
+	CHECK_INT(bytes, >=, 2 * HWT_HUGE_PAGE);
+	CHECK_INT(bytes, ==, before - stats().bytes);
+	CHECK_INT(hwt_timer_trim(timer, &bytes), ==, 0);
+	CHECK_INT(bytes, ==, 0);
+	end();
+}
+
+static void *ask(void *arg)
+{
+	size_t bytes = 1;
+
+	(void)arg;
+	CHECK_INT(hwt_timer_trim(timer, &bytes), ==, 0);
+	CHECK_INT(bytes, ==, 0);
+	return NULL;
+}
+
+static void ask_in_task(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	(void)ask(arg);
+	CHECK_INT(stats().records, >=, MANY);
+	ran++;
+}
+
+static void ask_beside_task(hwt_timeout timeout, void *arg)
+{
+	pthread_t asker;
+
+	(void)timeout;
+	REQUIRE(pthread_create(&asker, NULL, ask, arg) == 0);
+	REQUIRE(pthread_join(asker, NULL) == 0);
+	CHECK_INT(stats().records, >=, MANY);
+	ran++;
+}
+
+static void ask_in_an_advance(hwt_task *task)
+{
+	drive_a_burst();
+	CHECK_INT(hwt_new_timeout(timer, task, NULL, HWT_MS(1), NULL), ==, 0);
+	advance(HWT_MS(10));
+	CHECK_INT(ran, ==, 1);
+	CHECK_INT(stats().records, <=, LEFT);
+	advance(HWT_MS(11));
+	end();
+}
+
+TEST(the_end_of_an_advance_makes_the_trim_that_was_asked_for_in_it)
+{
+	ask_in_an_advance(ask_in_task);
+	ask_in_an_advance(ask_beside_task);
+}
+
+static atomic_bool trims, waits, has_advanced;
+
+/* The trim is held up until the advance waits for it, or has returned without. */
+static void hold_trim(const char *where)
+{
+	if (strcmp(where, "driver queued") == 0)
+		atomic_store(&waits, true);
+	if (strcmp(where, "trim driven") != 0)
+		return;
+	atomic_store(&trims, true);
+	while (!atomic_load(&waits) && !atomic_load(&has_advanced))
+		(void)sched_yield();
+}
+
+static void count(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	(void)arg;
+	ran++;
+}
+
+static void *trim(void *arg)
+{
+	CHECK_INT(hwt_timer_trim(timer, arg), ==, 0);
+	return NULL;
+}
+
+TEST(an_advance_waits_for_a_trim_and_runs_what_is_due)
+{
+	pthread_t trimmer;
+	size_t bytes = 0;
+
+	drive_a_burst();
+	CHECK_INT(hwt_new_timeout(timer, count, NULL, HWT_MS(1), NULL), ==, 0);
+	atomic_store(&trims, false);
+	atomic_store(&waits, false);
+	atomic_store(&has_advanced, false);
+	atomic_store(&hwt_test_point, hold_trim);
+	REQUIRE(pthread_create(&trimmer, NULL, trim, &bytes) == 0);
+	while (!atomic_load(&trims))
+		(void)sched_yield();
+	CHECK_INT(hwt_timer_advance(timer, HWT_MS(10), NULL), ==, 0);
+	CHECK_INT(ran, ==, 1);
+	atomic_store(&has_advanced, true);
+	REQUIRE(pthread_join(trimmer, NULL) == 0);
+	atomic_store(&hwt_test_point, NULL);
+	CHECK_INT(bytes, >, 0);
+	CHECK_INT(stats().records, <=, LEFT);
+	end();
+}
+
+static atomic_bool overtaken;
+
+/* Gives the second trim time to overtake the advance. */
+static void hold_advance(const char *where)
+{
+	if (strcmp(where, "driver queued") == 0) {
+		atomic_store(&waits, true);
+		for (unsigned i = 0; i < 50 && !atomic_load(&overtaken); i++)
+			(void)poll(NULL, 0, 1);
+		atomic_store(&has_advanced, true);
+	} else if (strcmp(where, "trim driven") == 0) {
+		if (atomic_load(&waits) && !atomic_load(&has_advanced))
+			atomic_store(&overtaken, true);
+		atomic_store(&trims, true);
+		while (!atomic_load(&waits))
+			(void)sched_yield();
+	}
+}
+
+static void *trim_twice(void *arg)
+{
+	(void)trim(arg);
+	return trim(arg);
+}
+
+TEST(a_trim_lets_an_advance_go_first_that_has_waited)
+{
+	pthread_t trimmer;
+
+	drive_a_burst();
+	atomic_store(&trims, false);
+	atomic_store(&waits, false);
+	atomic_store(&has_advanced, false);
+	atomic_store(&overtaken, false);
+	atomic_store(&hwt_test_point, hold_advance);
+	REQUIRE(pthread_create(&trimmer, NULL, trim_twice, NULL) == 0);
+	while (!atomic_load(&trims))
+		(void)sched_yield();
+	advance(HWT_MS(10));
+	REQUIRE(pthread_join(trimmer, NULL) == 0);
+	atomic_store(&hwt_test_point, NULL);
+	CHECK(!atomic_load(&overtaken));
+	end();
+}
+
+static void burst_for_a_worker(void)
+{
+	begin(0);
+	burst();
+	CHECK_INT(stats().records, >=, MANY);
+}
+
+TEST(the_worker_trims_after_the_task_that_asks)
+{
+	burst_for_a_worker();
+	CHECK_INT(hwt_new_timeout(timer, ask_in_task, NULL, 0, NULL), ==, 0);
+	wait_trimmed();
+	CHECK_INT(ran, ==, 1);
+	end();
+}
+
+static void hold(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	ran++;
+	pthread_mutex_lock(arg);
+	pthread_mutex_unlock(arg);
+}
+
+TEST(a_worker_in_a_long_task_trims_later)
+{
+	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+	burst_for_a_worker();
+	pthread_mutex_lock(&mutex);
+	CHECK_INT(hwt_new_timeout(timer, hold, &mutex, 0, NULL), ==, 0);
+	while (atomic_load(&ran) == 0)
+		(void)sched_yield();
+	(void)ask(NULL);
+	CHECK_INT(stats().records, >=, MANY);
+	pthread_mutex_unlock(&mutex);
+	wait_trimmed();
+	end();
+}
+
+TEST_MAIN()
