@@ -24,8 +24,8 @@
  *   lane_return, lane_splice_returned  the worker, which also pops the queues.
  *
  *   One lock acquisition covers a submission: closed, record, node, limit, handle, push.  The worker takes no lane's
- *   lock.  It becomes the consumer of the submitted queue for one batch at a time, because a producer may be the
- *   consumer for a moment (reclaim.c).
+ *   lock in a pass, and waits for none in a trim (trim.c).  It becomes the consumer of the submitted queue for one
+ *   batch at a time, because a producer may be the consumer for a moment (reclaim.c).
  *
  * Invariants
  *

@@ -12,7 +12,7 @@
  *
  *   Slabs double from 4 KiB to 2 MiB, so that a timer with a handful of timeouts stays small.  Their addresses stay
  *   the timer's until it is destroyed (record.h: a record's memory stays a record).  The memory behind slabs of 2 MiB
- *   may go back to the system before (trim.h).
+ *   may go back to the system before (sorter.h).
  *
  *   Each record of a chain points to the one HWT_RETURN_AHEAD places further on, and taking the record prefetches that
  *   one.  The worker's core was the last to write a record that comes back, and a cache miss for each would be the
@@ -43,7 +43,7 @@ extern const struct hwt_slab_kind hwt_record_slab;
 /* The records of a slab of the last size. */
 #define HWT_LARGE_RECORDS ((HWT_HUGE_PAGE - HWT_LINE) / sizeof(struct hwt_record))
 
-/* The head of a slab of records.  trim.h has the threads of what follows `lane`. */
+/* The head of a slab of records.  sorter.h has the threads of what follows `lane`. */
 struct hwt_record_slab {
 	struct hwt_slab slab;
 	_Atomic(struct hwt_lane *) lane;         /* to which it belongs, or did last */

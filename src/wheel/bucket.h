@@ -52,8 +52,8 @@
 #define CHUNK_CLASSES 4
 #define CHUNK_LAST_CAPACITY 59
 
-/* How many slabs, at most 256 KiB each, go back to the system at a time. */
-#define STORE_TRIM_SLABS 4
+/* How many slabs, at most 256 KiB each, go back to the system at a time: one takes some tens of microseconds. */
+#define STORE_TRIM_SLABS 1
 
 /* Rounds are looked at in blocks of this many; compilers make vector instructions of it. */
 #define SCAN_BLOCK 8
