@@ -558,6 +558,27 @@ static bool rest_at(int64_t at_ns)
 	return stats().records < before;
 }
 
+/* Its wake may have ended a nap between two slices.  So it is served before the worker sleeps for long. */
+TEST(a_request_in_the_middle_of_a_trim_is_answered_before_the_worker_sleeps)
+{
+	struct hwt_trimming *trimming;
+	unsigned slices = 1;
+
+	begin();
+	trimming = &timer->worker.trimming;
+	burst(MANY);
+	fake_now_ns = now_ns + TICK; /* the next tick is near: one slice a call */
+	atomic_store(&trimming->asked, 1);
+	CHECK(hwt_worker_trim(&timer->worker, now_ns));
+	atomic_store(&trimming->asked, 2);
+	while (hwt_worker_trim(&timer->worker, now_ns))
+		REQUIRE(++slices < 10000);
+	CHECK_INT(slices, >, 1);
+	CHECK_INT(trimming->answered, ==, 2);
+	CHECK(!trimming->is_active);
+	end();
+}
+
 TEST(a_load_that_swings_keeps_its_memory)
 {
 	int64_t begin_ns = START + HWT_S(1);

@@ -204,7 +204,8 @@ static bool make_slices(struct hwt_worker *worker)
 	do
 		if (!step(worker)) {
 			finish(worker);
-			return false;
+			/* A request that came meanwhile may have spent its wake on a nap between two slices. */
+			return asked(&worker->trimming) != worker->trimming.serving;
 		}
 	while (!worker->lanes->trim.stalled && !worker_has_to_stop(worker) && hwt_lanes_are_empty(worker->lanes) &&
 	       worker_now(worker) < until_ns);
