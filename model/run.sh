@@ -20,7 +20,7 @@ done
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 1' HUP INT TERM
-cp word.pml sleep.pml reschedule.pml rearm.pml ready.pml store.pml "$dir" && cd "$dir" || exit 1
+cp word.pml sleep.pml reschedule.pml rearm.pml ready.pml trim.pml store.pml "$dir" && cd "$dir" || exit 1
 
 # OPTIMISATION MODEL OPTIONS...: makes ./pan, runs it, leaves what it says in `log`.
 search() {
@@ -131,6 +131,9 @@ check rearm_fence_executor rearm.pml -DFENCE -DEXECUTOR -DSYNCS=2
 world ready_one_record ready.pml -DRECORDS=1 -DTHREADS=1
 world ready_two_threads ready.pml -DMOVES=0 -DTICKS=0
 worlds_end ready_all_statements
+world trim_two_producers trim.pml -DCALLS=0
+world trim_two_trims trim.pml -DPRODUCERS=1 -DTRIMS=2
+worlds_end trim_all_statements
 
 store_world() { # NAME WHAT HAPPENS, HOW OFTEN...
 	name=$1
@@ -257,6 +260,34 @@ ready_fault GIVE_BACK_IN_A_MOVE Q5 -DRECORDS=1 -DTHREADS=1
 ready_fault WAKE_ONE Q6 -DMOVES=0 -DTICKS=0
 ready_fault SLEEP_UNLOCKED Q6 -DRECORDS=1 -DTHREADS=1
 ready_fault CLOSE_SILENTLY Q6 -DRECORDS=1 -DTHREADS=1
+trim_fault() {
+	fault=$1 invariant=$2
+	shift 2
+	fault "$fault" "$invariant" trim.pml "$@"
+}
+trim_fault FLOOR_NOT_NOTED T6 -DPRODUCERS=1
+trim_fault FLOOR_FROM_NOW T6 -DTRIMS=2 -DPRODUCERS=1
+trim_fault FLOOR_CLEARED T6 -DPRODUCERS=1
+trim_fault ADOPT_AT_FLOOR T2 -DPRODUCERS=1
+trim_fault CARVE_KEEPS_WORD T6 -DPRODUCERS=1
+trim_fault GENERATION_FROM_0 T2 -DPRODUCERS=1
+trim_fault TAKE_BEFORE_LANE T2 -DPRODUCERS=1
+trim_fault WORD_FIRST T2 -DPRODUCERS=1
+trim_fault EXCHANGE_BLINDLY T1 -DPRODUCERS=1
+trim_fault HEAD_NOT_AWAITED T3 -DPRODUCERS=1
+trim_fault TAKE_UNLOCKED T5 -DPRODUCERS=1
+trim_fault LEAVE_WITH_ONE_OUT T4 -DPRODUCERS=1
+trim_fault REST_UNLOCKED T4 -DPRODUCERS=1
+trim_fault COUNT_UNLOCKED T4 -DPRODUCERS=1
+trim_fault UNCARVED_OVERLOOKED T4 -DPRODUCERS=1
+trim_fault PUT_BACK_BLINDLY T5 -DPRODUCERS=1
+trim_fault PUT_BACK_ONCE T7 -DPRODUCERS=1
+trim_fault END_BEFORE_REST T7 -DPRODUCERS=1
+trim_fault TAKE_BACK_UNLOCKED T5 -DCALLS=0
+trim_fault ADOPT_UNLOCKED T5 -DCALLS=0
+trim_fault GIVE_BACK_LISTED T4 -DPRODUCERS=1
+trim_fault HINT_FORGOTTEN T7 -DPRODUCERS=1
+trim_fault HINT_UNLOCKED T7 -DPRODUCERS=1
 store_fault() {
 	fault=$1 invariant=$2
 	shift 2
@@ -305,6 +336,9 @@ if [ "${1:-}" = --long ]; then
 	check rearm_two_waiters_executor rearm.pml -DSYNCS=2 -DEXECUTOR
 	check ready_one_record_two_threads ready.pml -DRECORDS=1
 	check rearm_two_waiters_executor_periodic rearm.pml -DSYNCS=2 -DEXECUTOR -DPERIODIC -DRUNS=3
+	check trim_all trim.pml
+	check trim_two_takes trim.pml -DPRODUCERS=1 -DTAKES=2
+	check trim_two_of_each trim.pml -DPRODUCERS=1 -DTAKES=2 -DTRIMS=2
 	store_world gives_and_deaths -DKILLS=1 -DLOST=1 -DGIVES=1
 	store_world two_lost_replies -DKILLS=1 -DLOST=2
 	store_world two_leases -DLEASE=2 -DTICKS=4 -DKILLS=1

@@ -372,8 +372,8 @@ static inline void lanes_release_limit(struct hwt_lanes *lanes)
 /*
  * Returns the record's lane.  For a stale handle it may be the lane of another life: all belong to the same timer.
  * NULL: the handle is stale, and the memory was given back.  The caller of a handle loads it before the word.  If the
- * word then shows the handle's generation, the record has not been given back since it was taken, and the lane is
- * there.
+ * word then shows the handle's generation, and no end, the record has not been given back since it was taken, and the
+ * lane is there.  An end may be seen without a lane, as a record may lie on two pages.
  */
 static inline struct hwt_lane *record_lane(struct hwt_record *record)
 {

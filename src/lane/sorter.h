@@ -32,11 +32,14 @@
  *   S2  sorted_count of a slab is the length of its sorted list.  A slab leaves when that is all of its records
  *       that have been carved: then no list, queue, wheel or reserve has one, and only stale handles lead there.
  *   S3  generation of a slab that left >= that of each handle to one of its records.
+ *   S4  while leaving or given has a slab, holds_slabs is true.
  *
  * Ordering
  *
  *   [given]  the head of a slab is cleared with it, and written again: lane last (release).  hwt_sorter_lane loads it
  *            (acquire), and waits for it.
+ *
+ *   model/trim.pml is this together with lanes, producers and stale handles.
  */
 #ifndef HWT_SORTER_H
 #define HWT_SORTER_H
