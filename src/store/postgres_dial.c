@@ -10,6 +10,7 @@
  *   is tried beside it.  A host that fails makes way at once, so with healthy hosts no connection is tried in vain.
  *   The first one that writes wins.
  *   As long as one of them is silent, those that have failed are tried again: a standby may be promoted meanwhile.
+ *   Not so one that did not like the password, for some lock an account after a few of those.
  *   The next dial begins with the host that won, and not with one that was silent up to its timeout.
  *
  * Each address of a host is a way of its own, with a timeout of its own, as it is with libpq.
@@ -36,6 +37,7 @@ struct pg_way {
 	char address[64]; /* "": a folder of sockets */
 	PGconn *handle;   /* NULL: it is not being tried */
 	bool again;       /* it has failed before */
+	bool told;        /* being tried: the server has asked for the password */
 	int64_t until_ns; /* being tried: its timeout */
 	int64_t again_ns; /* has failed: when it is tried again; HWTS_NEVER: it was silent */
 };
@@ -131,6 +133,9 @@ static void drop(struct pg_dial *dial, struct pg_way *way)
 
 	way->handle = NULL;
 	fail(dial, way, PQerrorMessage(handle));
+	/* A server that has let the client in says its version, and may refuse it later, as a standby does. */
+	if ((way->told || PQconnectionUsedPassword(handle)) && !PQparameterStatus(handle, "server_version"))
+		way->again_ns = HWTS_NEVER;
 	PQfinish(handle);
 }
 
@@ -142,6 +147,7 @@ static int try_way(struct pg_dial *dial, struct pg_way *way)
 	if (!way->handle)
 		return hwts_fail(ENOMEM, "postgresql: no memory");
 	dial->fds[way - dial->ways].events = POLLOUT;
+	way->told = false;
 	way->until_ns = dial->db->timeout_s ? now_ns + HWT_S(dial->db->timeout_s) : HWTS_NEVER;
 	if (PQstatus(way->handle) == CONNECTION_BAD)
 		drop(dial, way);
@@ -283,7 +289,8 @@ static bool go_on(struct pg_dial *dial, struct pg_way *way, short *events)
 		drop(dial, way);
 		return false;
 	}
-	if (!way->again && dial->next_ns != 0) /* 0: one that has failed since makes way */
+	way->told |= PQconnectionUsedPassword(way->handle) != 0; /* libpq forgets it if it tries again without TLS */
+	if (!way->again && dial->next_ns != 0)                   /* 0: one that has failed since makes way */
 		dial->next_ns = HWTS_MAX(dial->next_ns, hwt_now() + patience_ns(dial));
 	return false;
 }
