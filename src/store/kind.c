@@ -65,14 +65,16 @@ int hwts_kind_of(hwt_store *store, const char *name, const struct hwts_kind_row 
 {
 	struct hwts_conn *conn;
 	struct hwts_kind *kind, *made;
+	bool is;
 	int rc;
 
 	pthread_mutex_lock(&store->lock);
 	kind = known(store, name);
-	if (kind)
+	is = kind && !kind->lost;
+	if (is)
 		*out = kind->row;
 	pthread_mutex_unlock(&store->lock);
-	if (kind)
+	if (is)
 		return 0;
 	made = hwts_alloc(sizeof(*made));
 	rc = made ? hwts_pool_get(store, &conn) : ENOMEM;
@@ -90,10 +92,80 @@ int hwts_kind_of(hwt_store *store, const char *name, const struct hwts_kind_row 
 	kind = known(store, name);
 	if (!kind)
 		append(store, made);
+	else if (kind->lost) {
+		kind->row = made->row;
+		kind->lost = false;
+	}
 	pthread_mutex_unlock(&store->lock);
 	if (kind)
 		free(made);
 	return 0;
+}
+
+/*
+ * Kinds that a server has lost with its last commits
+ */
+
+unsigned hwts_kinds_lost(hwt_store *store)
+{
+	unsigned lost;
+
+	pthread_mutex_lock(&store->lock);
+	lost = store->kinds_lost;
+	pthread_mutex_unlock(&store->lock);
+	return lost;
+}
+
+/* With the lock.  Another may have been faster. */
+static int lose(hwt_store *store, const char *name, int32_t id)
+{
+	struct hwts_kind *kind = known(store, name);
+
+	if (kind->lost || kind->row.id != id)
+		return 0;
+	if (kind->registered)
+		return hwts_fail(EIO,
+				 "kind %s is not in the database any more, which has lost the commit that made it:"
+				 " restart this process",
+				 name);
+	kind->lost = true;
+	store->kinds_lost++;
+	return 0;
+}
+
+int hwts_kinds_check(hwt_store *store, struct hwts_conn *conn)
+{
+	size_t n = 0, room = 0;
+	const char **names;
+	int32_t *ids;
+	bool *lost;
+	int rc;
+
+	pthread_mutex_lock(&store->lock);
+	for (struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
+		room++;
+	names = hwts_alloc(room * sizeof(*names) + 1);
+	ids = hwts_alloc(room * sizeof(*ids) + 1);
+	lost = hwts_alloc(room + 1);
+	rc = names && ids && lost ? 0 : ENOMEM;
+	for (struct hwts_kind *kind = store->kinds; kind && rc == 0; kind = kind->next) {
+		if (kind->lost)
+			continue;
+		names[n] = kind->name;
+		ids[n++] = kind->row.id;
+	}
+	pthread_mutex_unlock(&store->lock);
+	if (rc == 0 && n > 0 && store->engine->lost_kinds)
+		rc = store->engine->lost_kinds(conn, ids, names, n, lost);
+	pthread_mutex_lock(&store->lock);
+	for (size_t i = 0; i < n && rc == 0; i++)
+		if (lost[i])
+			rc = lose(store, names[i], ids[i]);
+	pthread_mutex_unlock(&store->lock);
+	free(names);
+	free(ids);
+	free(lost);
+	return rc;
 }
 
 /*
@@ -192,6 +264,7 @@ static int register_kind(hwt_store *store, const hwt_store_kind *kind)
 		made = NULL;
 	}
 	is->row = row;
+	is->lost = false;
 	is->shards = shards;
 	settle(store, is, kind);
 	pthread_mutex_unlock(&store->lock);

@@ -1,10 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Connections for the calls of users: as many as calls are under way, of which some are kept.
+ *
+ * A server may lose its last commits when it crashes or is replaced, and then it answers on new connections alone.  So
+ * what this process knows without asking is asked for, or drawn, again with each new one: kinds, and ids.
  */
 #include "store.h"
 
 #define KEEP 16
+
+int hwts_connect(hwt_store *store, enum hwts_role role, struct hwts_conn **out)
+{
+	int rc = store->engine->connect(store->db, role, out);
+
+	/* A begin and an end ask for the owner of the shard, which control renews. */
+	if (rc != 0 || (role != HWTS_CALL && role != HWTS_CONTROL))
+		return rc;
+	rc = hwts_kinds_check(store, *out);
+	if (rc != 0) {
+		store->engine->disconnect(*out);
+		*out = NULL;
+		return rc;
+	}
+	pthread_mutex_lock(&store->pool_lock);
+	store->connects++;
+	store->ids_left = 0;
+	pthread_mutex_unlock(&store->pool_lock);
+	return 0;
+}
 
 int hwts_pool_get(hwt_store *store, struct hwts_conn **out)
 {
@@ -19,7 +42,7 @@ int hwts_pool_get(hwt_store *store, struct hwts_conn **out)
 		}
 		pthread_mutex_unlock(&store->pool_lock);
 		if (!conn)
-			return store->engine->connect(store->db, HWTS_CALL, out);
+			return hwts_connect(store, HWTS_CALL, out);
 		/* The server may have closed it meanwhile, which must not spoil a call. */
 		if (store->engine->alive(conn)) {
 			*out = conn;

@@ -11,7 +11,8 @@
  * Durability
  *
  *   Puts, cancels, reschedules and transactions of tasks commit as the session's synchronous_commit says.  Begins,
- *   ends, leases and shards commit with "off": the next synced commit flushes the log before it, too.
+ *   ends, leases and shards commit with "off": the next synced commit flushes the log before it, too.  A new kind is
+ *   flushed in any case: the number of one that was lost would be given to another.
  *
  * Waiting
  *
@@ -157,6 +158,7 @@ int hwts_pg_refuse_pooler(struct pg_conn *conn); /* ENOTSUP: one in transaction 
 /* In postgres_schema.c. */
 int hwts_pg_prepare(struct hwts_conn *conn);
 int hwts_pg_kind(struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make, struct hwts_kind_row *out);
+int hwts_pg_lost_kinds(struct hwts_conn *conn, const int32_t *ids, const char *const *names, size_t n, bool *lost);
 
 /* In postgres_put.c. */
 int hwts_pg_ids(struct hwts_conn *conn, int64_t *first, int64_t *count);

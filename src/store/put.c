@@ -68,6 +68,7 @@ static int prepare(hwt_store *store, const hwt_store_spec *spec, struct hwts_put
 	make = hwts_kind_defaults(store);
 	*put = (struct hwts_put){
 		.kind_name = spec->kind,
+		.kinds_lost = hwts_kinds_lost(store),
 		.key = spec->key,
 		.data = spec->data,
 		.len = spec->len,
@@ -98,8 +99,10 @@ static int draw_ids(hwt_store *store, struct hwts_conn *conn, struct hwts_put *p
 
 	for (size_t i = 0; i < n && store->engine->ids;) {
 		int64_t first, count;
+		unsigned connects;
 
 		pthread_mutex_lock(&store->pool_lock);
+		connects = store->connects;
 		for (; i < n && store->ids_left > 0; i++, store->ids_left--)
 			puts[i].id = store->next_id++;
 		pthread_mutex_unlock(&store->pool_lock);
@@ -108,11 +111,27 @@ static int draw_ids(hwt_store *store, struct hwts_conn *conn, struct hwts_put *p
 		rc = store->engine->ids(conn, &first, &count);
 		if (rc != 0)
 			return rc == ECONNRESET ? ENOTCONN : rc; /* nothing was put */
+		HWTS_POINT("drawn");
 		pthread_mutex_lock(&store->pool_lock);
-		store->next_id = first;
-		store->ids_left = count;
+		if (connects == store->connects) {
+			store->next_id = first;
+			store->ids_left = count;
+		}
 		pthread_mutex_unlock(&store->pool_lock);
 	}
+	return rc;
+}
+
+/* With the connection: kinds that were found lost when it was made are made again. */
+static int settle_kinds(hwt_store *store, struct hwts_put *puts, size_t n)
+{
+	struct hwts_kind_row make = hwts_kind_defaults(store);
+	unsigned lost = hwts_kinds_lost(store);
+	int rc = 0;
+
+	for (size_t i = 0; i < n && rc == 0; i++)
+		if (puts[i].kinds_lost != lost)
+			rc = hwts_kind_of(store, puts[i].kind_name, &make, &puts[i].kind);
 	return rc;
 }
 
@@ -137,7 +156,9 @@ static int put(hwt_store *store, struct hwts_put *puts, size_t n, bool all)
 
 	if (rc != 0)
 		return rc;
-	rc = draw_ids(store, conn, puts, n);
+	rc = settle_kinds(store, puts, n);
+	if (rc == 0)
+		rc = draw_ids(store, conn, puts, n);
 	if (rc == 0)
 		rc = store->engine->put(conn, puts, n, all);
 	if (rc == 0)

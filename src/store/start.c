@@ -53,7 +53,7 @@ static int prepare_look(hwt_store *store)
 
 static int connect_all(hwt_store *store)
 {
-	int rc = store->engine->connect(store->db, HWTS_CONTROL, &store->control_conn);
+	int rc = hwts_connect(store, HWTS_CONTROL, &store->control_conn);
 
 	if (rc == 0)
 		rc = store->engine->connect(store->db, HWTS_BEGIN, &store->begin_conn);

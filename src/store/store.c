@@ -72,7 +72,7 @@ int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role rol
 		store->stats.reconnects++;
 		pthread_mutex_unlock(&store->lock);
 	}
-	rc = store->engine->connect(store->db, role, conn);
+	rc = hwts_connect(store, role, conn);
 	if (rc == 0 && *failures > 0)
 		hwts_warn(store, "connected again");
 	else if (rc != 0 && *failures == 0)

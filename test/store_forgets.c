@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a process knows of a server without asking: the numbers of kinds, and ids that it has drawn.  A server that
+ * crashes or is replaced may lose the commits that these come from, and give the same numbers to other processes.
+ */
+#include "store.h"
+
+#include "../src/store/store.h"
+
+#ifdef HWT_STORE_POSTGRES
+#include <libpq-fe.h>
+
+/* Statements on a connection of the test's own; returns the first number of the last result. */
+__attribute__((format(printf, 1, 2))) static int64_t query(const char *format, ...)
+{
+	int64_t value = -1;
+	char text[1024];
+	PGconn *conn;
+	PGresult *result;
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	conn = PQconnectdb(world.url + 3);
+	result = PQexec(conn, text);
+	if (PQresultStatus(result) == PGRES_FATAL_ERROR)
+		fprintf(stderr, "%s", PQresultErrorMessage(result));
+	if (PQntuples(result) > 0)
+		value = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
+	PQclear(result);
+	PQfinish(conn);
+	return value;
+}
+
+/* As a crash does. */
+static void break_connections(void)
+{
+	(void)query("select pg_terminate_backend(pid) from pg_stat_activity"
+		    " where backend_type = 'client backend' and pid <> pg_backend_pid()");
+	while (query("select count(*) from pg_stat_activity where backend_type = 'client backend'"
+		     " and pid <> pg_backend_pid()") > 0)
+		sleep_ms(1);
+}
+
+static void forget_kinds(void)
+{
+	(void)query("delete from %s_timeout; delete from %s_shard; delete from %s_kind", world.schema, world.schema,
+		    world.schema);
+	break_connections();
+}
+
+/* The first calls after a crash may fail. */
+static int put_at_last(hwt_store *store, const char *kind, int64_t *id)
+{
+	hwt_store_spec spec = spec_of(kind, HWT_S(600));
+	int rc = ENOTCONN;
+
+	for (int i = 0; i < 10 && (rc == ENOTCONN || rc == ECONNRESET); i++)
+		rc = hwt_store_put(store, &spec, id);
+	return rc;
+}
+
+static int64_t count_of(const char *kind)
+{
+	return query("select count(*) from %s_timeout t join %s_kind k on k.id = t.kind where k.name = '%s'",
+		     world.schema, world.schema, kind);
+}
+
+static atomic_uint told;
+
+static void hear_warning(void *ctx, const char *text)
+{
+	(void)ctx;
+	if (strstr(text, "restart this process"))
+		atomic_fetch_add(&told, 1);
+}
+#endif
+
+TEST(a_kind_that_the_server_forgot_is_made_again_by_the_next_put)
+{
+#ifdef HWT_STORE_POSTGRES
+	if (!on_sqlite()) {
+		hwt_store *store, *other;
+		int64_t id;
+
+		fresh_world();
+		store = open_store();
+		other = open_store();
+		put(store, "mail", HWT_S(600));
+		forget_kinds();
+		CHECK_INT(put_at_last(other, "delete", &id), ==, 0);
+		CHECK_INT(put_at_last(store, "mail", &id), ==, 0);
+		CHECK_INT(count_of("mail"), ==, 1);
+		CHECK_INT(count_of("delete"), ==, 1);
+		put(store, "mail", HWT_S(600));
+		CHECK_INT(count_of("mail"), ==, 2);
+		CHECK_CALL(hwt_store_close(other), 0);
+		CHECK_CALL(hwt_store_close(store), 0);
+		return;
+	}
+#endif
+	SKIP("of PostgreSQL: the power cut that takes a kind from SQLite takes the process, too");
+}
+
+TEST(a_process_runs_nothing_of_a_kind_that_has_the_number_of_its_own)
+{
+#ifdef HWT_STORE_POSTGRES
+	if (!on_sqlite()) {
+		hwt_store_config config;
+		hwt_store *store, *other;
+		atomic_uint others = 0;
+		int64_t id;
+
+		fresh_world();
+		atomic_store(&ran, 0);
+		atomic_store(&told, 0);
+		config = store_config();
+		config.warn = hear_warning;
+		store = open_with(&config);
+		register_kind(store, "mail", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+		CHECK_CALL(hwt_store_start(store), 0);
+		CHECK(wait_held(store, 8));
+		other = open_store();
+		forget_kinds();
+		register_kind(other, "delete", count_run, &others, HWT_STORE_AT_LEAST_ONCE);
+		put(other, "delete", 0);
+		CHECK(wait_count(&told, 1));
+		CHECK_INT(put_at_last(store, "mail", &id), ==, EIO);
+		CHECK_CALL(hwt_store_start(other), 0);
+		CHECK(wait_count(&others, 1));
+		CHECK_INT(atomic_load(&ran), ==, 0);
+		CHECK_CALL(hwt_store_close(other), 0);
+		CHECK_CALL(hwt_store_close(store), 0);
+		return;
+	}
+#endif
+	SKIP("of PostgreSQL");
+}
+
+TEST(ids_that_were_drawn_before_the_server_forgot_are_drawn_again)
+{
+#ifdef HWT_STORE_POSTGRES
+	if (!on_sqlite()) {
+		hwt_store *store, *other;
+		int64_t last, first, id;
+
+		fresh_world();
+		store = open_store();
+		other = open_store();
+		first = put(store, "a", HWT_S(600));
+		last = query("select last_value from %s_id", world.schema);
+		CHECK_INT(query("select setval('%s_id', %lld, false)", world.schema, (long long)last), ==, last);
+		(void)query("delete from %s_timeout", world.schema);
+		break_connections();
+		for (int i = 0; i < 3; i++) {
+			CHECK_INT(put_at_last(other, "a", &id), ==, 0);
+			CHECK_INT(id, ==, first + i);
+		}
+		CHECK_INT(put_at_last(store, "a", &id), ==, 0);
+		CHECK_INT(count_of("a"), ==, 4);
+		CHECK_CALL(hwt_store_close(other), 0);
+		CHECK_CALL(hwt_store_close(store), 0);
+		return;
+	}
+#endif
+	SKIP("of PostgreSQL");
+}
+
+#ifdef HWT_STORE_POSTGRES
+static hwt_store *_Atomic connecting;
+static atomic_uint draws;
+
+/* As another thread does that puts. */
+static void connect_once(const char *point)
+{
+	struct hwts_conn *conn;
+
+	if (strcmp(point, "drawn") != 0 || atomic_fetch_add(&draws, 1) > 0)
+		return;
+	CHECK_INT(hwts_pool_get(atomic_load(&connecting), &conn), ==, 0);
+	hwts_pool_put(atomic_load(&connecting), conn);
+}
+#endif
+
+TEST(ids_that_were_drawn_while_another_thread_met_a_server_are_drawn_again)
+{
+#ifdef HWT_STORE_POSTGRES
+	if (!on_sqlite()) {
+		hwt_store *store;
+
+		fresh_world();
+		store = open_store();
+		atomic_store(&draws, 0);
+		atomic_store(&connecting, store);
+		atomic_store(&hwts_test_at, connect_once);
+		put(store, "a", HWT_S(600));
+		atomic_store(&hwts_test_at, NULL);
+		CHECK_INT(atomic_load(&draws), ==, 2);
+		put(store, "a", HWT_S(600));
+		CHECK_INT(atomic_load(&draws), ==, 2);
+		CHECK_CALL(hwt_store_close(store), 0);
+		return;
+	}
+#endif
+	SKIP("of PostgreSQL");
+}
+
+TEST(a_kind_is_synced_although_its_role_syncs_nothing)
+{
+#ifdef HWT_STORE_POSTGRES
+	if (!on_sqlite()) {
+		hwt_store *store;
+		size_t len;
+
+		fresh_world();
+		len = strlen(world.url);
+		(void)snprintf(world.url + len, sizeof(world.url) - len, " options='-c synchronous_commit=off'");
+		store = open_store();
+		(void)query("create table %s_note (is_now text); create function %s_note() returns trigger language"
+			    " plpgsql as $$ begin insert into %s_note values (current_setting('synchronous_commit'));"
+			    " return new; end $$; create trigger note before insert on %s_kind for each row"
+			    " execute function %s_note()",
+			    world.schema, world.schema, world.schema, world.schema, world.schema);
+		put(store, "a", HWT_S(600));
+		CHECK_INT(query("select count(*) from %s_note where is_now = 'on'", world.schema), ==, 1);
+		CHECK_CALL(hwt_store_close(store), 0);
+		return;
+	}
+#endif
+	SKIP("of PostgreSQL");
+}
+
+STORE_MAIN(NULL)
