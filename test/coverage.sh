@@ -25,7 +25,7 @@ make -s CC=gcc BUILD=build-coverage OPT='-O0 -g -DNDEBUG' CFLAGS=--coverage LDFL
 [ -z "$store" ] || HWT_JOBS=3 HWT_TEST_TIMEOUT=300 HWT_SCALE=10 test/run.sh build-coverage $store_runs \
 	>build-coverage/store.log 2>&1 &
 for program in $programs; do
-	BUILD=build-coverage HWT_TEST_TIMEOUT=300 HWT_SCALE=10 test/exec.sh "perturbed:$program" >/dev/null 2>&1 ||
+	BUILD=build-coverage HWT_TEST_TIMEOUT=900 HWT_SCALE=10 test/exec.sh "perturbed:$program" >/dev/null 2>&1 ||
 		{ result coverage "$program fails"; wait; finish; }
 done
 wait $! || { result coverage_of_the_store "$(tail -40 build-coverage/store.log)"; finish; }
