@@ -165,10 +165,12 @@ int hwt_store_get_key(hwt_store *store, const char *kind, const char *key, hwt_s
 	return get(store, &(struct about){ .by_key = true, .kind = kind, .key = key }, info);
 }
 
-static int each_page(hwt_store *store, const struct hwts_kind_row *kind, unsigned states,
+/* A new connection may find that the server has lost the kind, so it is asked for behind that: from memory, mostly. */
+static int each_page(hwt_store *store, const char *name, unsigned states,
 		     bool (*each)(void *ctx, const hwt_store_info *info), void *ctx, hwt_store_info *infos)
 {
 	int64_t due_us = INT64_MIN, id = 0;
+	struct hwts_kind_row kind;
 
 	for (size_t count = PAGE; count == PAGE;) {
 		struct hwts_conn *conn;
@@ -176,7 +178,9 @@ static int each_page(hwt_store *store, const struct hwts_kind_row *kind, unsigne
 
 		if (rc != 0)
 			return rc;
-		rc = store->engine->page(conn, kind, states, due_us, id, infos, PAGE, &count);
+		rc = hwts_kind_of(store, name, NULL, &kind);
+		if (rc == 0)
+			rc = store->engine->page(conn, &kind, states, due_us, id, infos, PAGE, &count);
 		hwts_pool_put(store, conn);
 		if (rc != 0)
 			return rc;
@@ -198,7 +202,6 @@ int hwt_store_each(hwt_store *store, const char *kind, unsigned states,
 {
 	const unsigned all = 1u << HWT_STORE_PENDING | 1u << HWT_STORE_RUNNING | 1u << HWT_STORE_FAILED;
 	struct hwts_call call = hwts_enter();
-	struct hwts_kind_row row;
 	hwt_store_info *infos;
 	int rc;
 
@@ -207,12 +210,10 @@ int hwt_store_each(hwt_store *store, const char *kind, unsigned states,
 	if (states == 0 || states & ~all)
 		return hwts_leave(call, hwts_fail(EINVAL, "states is a set such as 1u << HWT_STORE_PENDING"));
 	rc = hwts_check_kind_name(kind);
-	if (rc == 0)
-		rc = hwts_kind_of(store, kind, NULL, &row);
 	if (rc != 0)
 		return hwts_leave(call, rc);
 	infos = hwts_alloc(PAGE * sizeof(*infos));
-	rc = infos ? each_page(store, &row, states, each, ctx, infos) : ENOMEM;
+	rc = infos ? each_page(store, kind, states, each, ctx, infos) : ENOMEM;
 	free(infos);
 	return hwts_leave(call, rc);
 }

@@ -65,6 +65,7 @@ int hwts_kind_of(hwt_store *store, const char *name, const struct hwts_kind_row 
 {
 	struct hwts_conn *conn;
 	struct hwts_kind *kind, *made;
+	struct hwts_kind_row again;
 	bool is;
 	int rc;
 
@@ -73,6 +74,10 @@ int hwts_kind_of(hwt_store *store, const char *name, const struct hwts_kind_row 
 	is = kind && !kind->lost;
 	if (is)
 		*out = kind->row;
+	if (kind && !is && make) { /* as it was: other processes may know it, too, and count on its shards */
+		again = kind->row;
+		make = &again;
+	}
 	pthread_mutex_unlock(&store->lock);
 	if (is)
 		return 0;

@@ -308,7 +308,9 @@ static int put_on(hwt_store *store, void *connection, struct hwts_put *put)
 		rc = hwts_pool_get(store, &conn);
 		if (rc != 0)
 			return rc;
-		rc = draw_ids(store, conn, put, 1);
+		rc = settle_kinds(store, put, 1);
+		if (rc == 0)
+			rc = draw_ids(store, conn, put, 1);
 		hwts_pool_put(store, conn);
 	}
 	return rc == 0 ? store->engine->put_on(store->db, connection, put) : rc;

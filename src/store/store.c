@@ -61,6 +61,16 @@ static void call_others(hwt_store *store)
 		hwts_poke(store);
 }
 
+/* A kind that a server has lost is found when that is back, long after the first failure: told once, by control. */
+static bool tells_error(hwt_store *store, enum hwts_role role, int rc)
+{
+	bool tells = role == HWTS_CONTROL && rc == EIO && !store->told_error;
+
+	if (tells)
+		store->told_error = true;
+	return tells;
+}
+
 int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role role, unsigned *failures)
 {
 	int rc;
@@ -75,7 +85,7 @@ int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role rol
 	rc = hwts_connect(store, role, conn);
 	if (rc == 0 && *failures > 0)
 		hwts_warn(store, "connected again");
-	else if (rc != 0 && *failures == 0)
+	else if (rc != 0 && (*failures == 0 || tells_error(store, role, rc)))
 		hwts_warn(store, "no connection: %s", hwts_fail_text());
 	if (rc == 0 && *failures > 2)
 		call_others(store);

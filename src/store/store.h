@@ -169,6 +169,7 @@ struct hwt_store {
 	int poke[2]; /* wakes control */
 	int clock_fd;
 	struct hwts_look look; /* control's */
+	bool told_error;       /* control's: it has warned of an EIO */
 };
 
 /* A row that runs, on the stack of its thread. */

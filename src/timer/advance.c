@@ -396,7 +396,7 @@ int hwt_timer_fd(hwt_timer *timer, int *fd)
 		return rc;
 	sleeper = &timer->lanes.idle.sleeper;
 	HWT_POINT("descriptor");
-	pthread_mutex_lock(&timer->monitor.mutex);
+	hwt_driver_lock(timer);
 	/* A stop that has begun reads `alarm` without the mutex, so none is made then.  Relaxed: under the mutex. */
 	if (atomic_load_explicit(&timer->state, memory_order_relaxed) != TIMER_DRIVEN)
 		rc = ECANCELED;

@@ -288,7 +288,7 @@ int hwt_timer_stop(hwt_timer *timer, size_t *unprocessed)
 	if (current_task_is_in_timer(timer))
 		return EDEADLK;
 	cancel_before = thread_no_cancel();
-	pthread_mutex_lock(&timer->monitor.mutex);
+	hwt_driver_lock(timer);
 	wait_while(timer, TIMER_STARTING);
 	mine = timer_state(timer) == TIMER_INIT || timer_state(timer) == TIMER_LOST || is_started(timer);
 	if (mine)
