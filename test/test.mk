@@ -99,7 +99,7 @@ aarch64: ## cross build, tests under qemu
 coverage: ## lines and branches of src/ that the tests reach
 races: ## plants data races and demands that ThreadSanitizer reports each
 static aarch64 platforms coverage races:
-	test/run.sh $(BUILD) test/$@.sh
+	HWT_TEST_TIMEOUT=1800 test/run.sh $(BUILD) test/$@.sh
 
 # Random programs that coverage leads, against the oracle; what it finds new stays in build-fuzz/corpus.
 fuzz: build-fuzz/fuzz_oracle ## libFuzzer on the oracle, FUZZ_S seconds (clang)
