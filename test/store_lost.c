@@ -11,6 +11,7 @@
 
 #ifdef HWT_STORE_POSTGRES
 #include "postgres.h"
+#include "store_query.h"
 #endif
 
 static atomic_bool may_end;
@@ -26,29 +27,6 @@ static int run_slowly(const hwt_store_run *run, void *ctx)
 }
 
 #ifdef HWT_STORE_POSTGRES
-/* Statements on a connection of the test's own; returns the first number of the last result. */
-__attribute__((format(printf, 1, 2))) static int64_t query(const char *format, ...)
-{
-	int64_t value = -1;
-	char text[512];
-	PGconn *conn;
-	PGresult *result;
-	va_list args;
-
-	va_start(args, format);
-	(void)vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	conn = PQconnectdb(world.url + 3);
-	result = PQexec(conn, text);
-	if (PQresultStatus(result) == PGRES_FATAL_ERROR)
-		fprintf(stderr, "%s", PQresultErrorMessage(result));
-	if (PQntuples(result) > 0)
-		value = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
-	PQclear(result);
-	PQfinish(conn);
-	return value;
-}
-
 /* A store with one timeout, which has run, and whose end the server has forgotten. */
 static hwt_store *forget_an_end(unsigned mode, int64_t period_ns, int64_t *id)
 {
