@@ -303,17 +303,23 @@ static void *churn(void *arg)
 	return NULL;
 }
 
-TEST(threads_schedule_and_cancel_while_memory_goes_back_all_the_time)
+static void three_beside_trims(hwt_timer *timer, void *(*work)(void *))
 {
-	hwt_timer *timer = new_timer(TICK_NS, 512);
 	struct crew producers, trimmer;
 
 	atomic_store(&over, false);
 	crew_start(&trimmer, 1, trim_again_and_again, timer, 0);
-	crew_start(&producers, 3, churn, timer, 0);
+	crew_start(&producers, 3, work, timer, 0);
 	crew_join(&producers);
 	atomic_store(&over, true);
 	crew_join(&trimmer);
+}
+
+TEST(threads_schedule_and_cancel_while_memory_goes_back_all_the_time)
+{
+	hwt_timer *timer = new_timer(TICK_NS, 512);
+
+	three_beside_trims(timer, churn);
 	CHECK_INT(stats_of(timer).accepted, ==, 3 * ROUNDS * CHURNED);
 	CHECK_INT(stats_of(timer).cancelled, ==, 3 * ROUNDS * CHURNED);
 	CHECK_INT(stats_of(timer).pending, ==, 0);
@@ -331,14 +337,8 @@ static void *reserve_again_and_again(void *arg)
 TEST(threads_set_memory_aside_while_it_goes_back)
 {
 	hwt_timer *timer = new_timer(TICK_NS, 512);
-	struct crew producers, trimmer;
 
-	atomic_store(&over, false);
-	crew_start(&trimmer, 1, trim_again_and_again, timer, 0);
-	crew_start(&producers, 3, reserve_again_and_again, timer, 0);
-	crew_join(&producers);
-	atomic_store(&over, true);
-	crew_join(&trimmer);
+	three_beside_trims(timer, reserve_again_and_again);
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 

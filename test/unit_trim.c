@@ -243,55 +243,46 @@ TEST(nodes_and_chunks_go_back_as_well)
 	end();
 }
 
-static void *schedule_elsewhere(void *arg)
+static void *schedule_later(void *n)
 {
-	hwt_timeout *all = arg;
-
-	for (unsigned i = 0; i < 3000; i++)
-		CHECK_INT(hwt_new_timeout_at(timer, nothing, NULL, now_ns + FAR, &all[i]), ==, 0);
+	for (unsigned i = 0; i < *(unsigned *)n; i++)
+		CHECK_INT(hwt_new_timeout_at(timer, nothing, NULL, now_ns + FAR, &later[i]), ==, 0);
 	return NULL;
+}
+
+/* In a thread of its own, and so in a lane of its own. */
+static void schedule_elsewhere(unsigned n)
+{
+	pthread_t thread;
+
+	CHECK_INT(pthread_create(&thread, NULL, schedule_later, &n), ==, 0);
+	CHECK_INT(pthread_join(thread, NULL), ==, 0);
 }
 
 /* A queue with a single slab forgets its nodes, too: some may be of another queue, whose slabs go. */
 TEST(nodes_that_another_lane_has_stolen_are_not_used_after_their_slab_has_gone)
 {
-	pthread_t thread;
-
 	begin();
 	burst(20000);
-	CHECK_INT(pthread_create(&thread, NULL, schedule_elsewhere, later), ==, 0); /* with nodes of this lane */
-	CHECK_INT(pthread_join(thread, NULL), ==, 0);
+	schedule_elsewhere(3000); /* with nodes of this lane */
 	pass();
 	cancel_all(later, 3000);
 	pass();
 	trim();
-	CHECK_INT(pthread_create(&thread, NULL, schedule_elsewhere, later), ==, 0);
-	CHECK_INT(pthread_join(thread, NULL), ==, 0);
+	schedule_elsewhere(3000);
 	pass();
 	cancel_all(later, 3000);
 	pass();
 	end();
 }
 
-static void *schedule_many_elsewhere(void *arg)
-{
-	hwt_timeout *all = arg;
-
-	for (unsigned i = 0; i < 20000; i++)
-		CHECK_INT(hwt_new_timeout_at(timer, nothing, NULL, now_ns + FAR, &all[i]), ==, 0);
-	return NULL;
-}
-
 /* Its queues begin again with those of all the others. */
 TEST(nodes_of_a_lane_that_is_made_during_a_trim_go_back_as_well)
 {
-	pthread_t thread;
-
 	begin();
 	burst(100);
 	hwt_trim_begin(&timer->lanes);
-	CHECK_INT(pthread_create(&thread, NULL, schedule_many_elsewhere, later), ==, 0);
-	CHECK_INT(pthread_join(thread, NULL), ==, 0);
+	schedule_elsewhere(20000);
 	pass();
 	cancel_all(later, 20000);
 	pass();
