@@ -719,9 +719,10 @@ HWT_API int hwt_timer_next(hwt_timer *timer, int64_t *next_ns);
  * the wheel goes back if no timeout waits in it, that of the queues if these are empty.  What was cancelled since the
  * last tick, or the last advance, may count as still there.  Addresses stay with the timer, so handles remain harmless.
  *
- * bytes may be NULL.  *bytes becomes how much has gone back to the system during the call, whichever caller asked for
- * it.  In a task of the timer the call only asks: the worker trims after the task, and *bytes is 0.  So it is after a
- * second in which the worker was in a task or very busy: it goes on later.
+ * bytes may be NULL.  *bytes becomes how much has gone back to the system, or to the allocator, during the call,
+ * whichever caller asked for it.  In a task of the timer the call only asks: the worker trims after the task, or beside
+ * it if the task has another thread, and *bytes is mostly 0.  So it is after a second in which the worker was in a task
+ * or very busy: it goes on later.
  *
  * Threads  any.  Waits for the worker, but not for longer than a second; in a task it does not wait.  With
  *          HWT_CALLER_DRIVEN the caller does the work, and an advance of another thread waits for it.  While an advance
