@@ -50,6 +50,7 @@ $(BUILD)/test/unit_%: test/unit_%.c $(BUILD)/libhwt-unit.a | $(BUILD)/test
 # What a debug build finds.
 DEBUG_TESTS := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/debug_*.c))
 
+.SECONDARY: $(SRC:src/%.c=$(BUILD)/debug/%.o)
 $(BUILD)/debug/%.o: src/%.c
 	@mkdir -p $(@D)
 	$(QCC) $(ALL_CPPFLAGS) $(POSIX) -DHWT_DEBUG $(ALL_CFLAGS) -c -o $@ $<
