@@ -1,16 +1,27 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# exec.sh [hierarchical:|perturbed:|postgresql:]PROGRAM ARGUMENT...: runs a test on the hierarchical wheel, or with the test build of the
-# library that perturbs its threads, or on a PostgreSQL server of its own; plainly without such a word.  BUILD, HWT_TEST_TIMEOUT: as test/run.sh has them.
-case $1 in
-hierarchical:*) export HWT_TEST_WHEEL=hierarchical ;;
-perturbed:*)
-	export LD_LIBRARY_PATH="$BUILD/perturbed"
-	# Minutes otherwise.  A tenth is what test/races.sh needs to see each race that it plants.
-	[ "${SAN:-}" != thread ] || export HWT_SCALE="${HWT_SCALE:-10}"
-	;;
-postgresql:*) on=test/postgres.sh ;;
-esac
-program=${1#*:}
+# exec.sh [WORD:]...PROGRAM ARGUMENT...: runs a test plainly, or as the words say.
+#     hierarchical:  on the hierarchical wheel
+#     perturbed:     with the test build of the library, which perturbs its threads
+#     postgresql:    on a PostgreSQL server of its own
+#     weather:       on a machine that seems to be busy: its threads lose their processor (test/weather.c)
+# BUILD, HWT_TEST_TIMEOUT: as test/run.sh has them.
+program=$1 weather='' on=''
 shift
-exec timeout -k 5 "${HWT_TEST_TIMEOUT:-600}" ${on:+"$on"} "$program" "$@"
+while :; do
+	case $program in
+	hierarchical:*) export HWT_TEST_WHEEL=hierarchical ;;
+	perturbed:*)
+		export LD_LIBRARY_PATH="$BUILD/perturbed"
+		# Minutes otherwise.  A tenth is what test/races.sh needs to see each race that it plants.
+		[ "${SAN:-}" != thread ] || export HWT_SCALE="${HWT_SCALE:-10}"
+		;;
+	postgresql:*) on=test/postgres.sh ;;
+	weather:*) weather=$PWD/${BUILD:-build}/weather.so ;;
+	*) break ;;
+	esac
+	program=${program#*:}
+done
+[ -z "$weather" ] || program="env LD_PRELOAD=$weather $program"
+# shellcheck disable=SC2086 # a command and its arguments
+exec timeout -k 5 "${HWT_TEST_TIMEOUT:-2400}" ${on:+"$on"} $program "$@"

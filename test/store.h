@@ -23,7 +23,6 @@
 #include <sys/wait.h>
 
 #define TEXT_MAX 512
-#define WITHIN_S 60 /* far more than a busy machine needs */
 
 struct world {
 	char folder[128], url[TEXT_MAX], schema[25], log[192];
@@ -373,7 +372,7 @@ static inline size_t log_ids(size_t *starts, size_t *early)
 /* Until so many different ids have started: after a kill some start twice. */
 static inline bool wait_log(size_t count)
 {
-	int64_t give_up_ns = hwt_now() + HWT_S(WITHIN_S);
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
 	size_t starts, early;
 
 	while (log_ids(&starts, &early) < count) {

@@ -18,7 +18,7 @@ TWINS ?= $(patsubst %,hierarchical:$(BUILD)/test/%,\
 	test_stress_reschedule test_task_threads) \
 	$(patsubst test/%.c,perturbed:$(BUILD)/test/%,$(wildcard test/test_stress*.c))
 
-.PHONY: check soak fuzz model genmc static aarch64 coverage perturbed mutants mutants-sample mutants-random races memcheck platforms
+.PHONY: check soak fuzz model genmc static aarch64 coverage perturbed mutants mutants-sample mutants-random races memcheck platforms weather
 
 $(BUILD)/unit/%.o: src/%.c
 	@mkdir -p $(@D)
@@ -80,6 +80,12 @@ BUILD_CHECKS ?= test/abi.sh test/docs.sh test/examples.sh test/dlopen.sh $(if $(
 check: all $(PROGRAMS) $(if $(TWINS),$(BUILD)/perturbed/$(SONAME)) $(if $(BUILD_CHECKS),$(EXAMPLES) $(EXAMPLES_MORE) $(BENCH)) $(STORE_TESTS) ## all tests; make check-store those of libhwt-store
 	CC='$(CC)' CXX='$(CXX)' SAN='$(SAN)' test/run.sh $(BUILD) $(filter $(LONG),$(RUNS)) $(filter-out $(LONG),$(RUNS)) $(STORE_RUNS) $(STORE_CHECKS) \
 		$(SOURCE_CHECKS) $(BUILD_CHECKS)
+
+weather: $(PROGRAMS) $(STORE_TESTS) $(BUILD)/weather.so ## all test programs, on a machine that seems to be busy
+	HWT_SCALE=$${HWT_SCALE:-20} test/run.sh $(BUILD) $(addprefix weather:,$(filter-out %/unit_interleave,$(PROGRAMS)) $(STORE_RUNS))
+
+$(BUILD)/weather.so: test/weather.c | $(BUILD)/test
+	$(QCC) $(filter-out -pthread,$(ALL_CFLAGS)) -fPIC -shared -o $@ $< -ldl
 
 soak: $(API_TESTS) $(BUILD)/perturbed/$(SONAME) ## the stress tests, some 10^9 operations (minutes)
 	HWT_SCALE=$${HWT_SCALE:-2500} HWT_SOAK_S=$${HWT_SOAK_S:-600} HWT_TEST_TIMEOUT=3600 test/run.sh $(BUILD) \
