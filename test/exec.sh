@@ -5,8 +5,8 @@
 #     perturbed:     with the test build of the library, which perturbs its threads
 #     postgresql:    on a PostgreSQL server of its own
 #     weather:       on a machine that seems to be busy: its threads lose their processor (test/weather.c)
-# BUILD, HWT_TEST_TIMEOUT: as test/run.sh has them.
-program=$1 weather='' on=''
+# BUILD, HWT_TEST_TIMEOUT: as test/run.sh has them.  HWT_TAP names a folder that keeps what each test prints.
+test=$1 program=$1 weather='' on=''
 shift
 while :; do
 	case $program in
@@ -22,6 +22,12 @@ while :; do
 	esac
 	program=${program#*:}
 done
-[ -z "$weather" ] || program="env LD_PRELOAD=$weather $program"
-# shellcheck disable=SC2086 # a command and its arguments
-exec timeout -k 5 "${HWT_TEST_TIMEOUT:-2400}" ${on:+"$on"} $program "$@"
+# Only a hang is ended.
+set -- timeout -k 5 "${HWT_TEST_TIMEOUT:-2400}" ${on:+"$on"} ${weather:+env "LD_PRELOAD=$weather"} "$program" "$@"
+[ -n "${HWT_TAP:-}" ] || exec "$@"
+tap=$HWT_TAP/$(echo "$test" | tr / _)
+{
+	"$@"
+	echo $? >"$tap.status"
+} | tee "$tap"
+exit "$(cat "$tap.status")"

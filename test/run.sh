@@ -1,18 +1,27 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # run.sh BUILD PROGRAM...: runs test programs and scripts, as many at once as there are cores, and ends with their sum.
+# For each that failed a line says how to see it alone.
 #
 # prove(1), which comes with perl, reads their TAP: one that crashes, hangs or breaks off has failed, too.
 # HWT_JOBS, HWT_TEST_TIMEOUT (seconds a program): others than usual.
 set -u
 BUILD=$1
 shift
-export BUILD
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+HWT_TAP=$(mktemp -d)
+export BUILD HWT_TAP
+trap 'rm -rf "$HWT_TAP"' EXIT
 
 prove --failures --directives --timer --nocolor --nocount -j "${HWT_JOBS:-$(getconf _NPROCESSORS_ONLN)}" \
-	--exec test/exec.sh "$@" | tee "$log"
+	--exec test/exec.sh "$@" | tee "$HWT_TAP/log"
+
+# With the seed, where the test has one, and the names of what failed.
+sed -n 's/^\([^ ]*\) *(Wstat: .*/\1/p' "$HWT_TAP/log" | while read -r test; do
+	tap=$HWT_TAP/$(echo "$test" | tr / _)
+	seed=$(sed -n 's/^# .*\(HWT_SEED=\|seed \)\([0-9]*\).*/HWT_SEED=\2 /p' "$tap" | tail -1)
+	echo "alone: BUILD=$BUILD ${SAN:+SAN=$SAN }${CC:+CC=$CC }${HWT_SCALE:+HWT_SCALE=$HWT_SCALE }${seed}test/exec.sh $test" \
+		"$(sed -n 's/^not ok [0-9]* - \([a-z0-9_]*\).*/\1/p' "$tap" | tr '\n' ' ')"
+done
 # A program whose tests passed may have failed: it has a line of its own in the summary.
 awk '/^Files=/ { split($2, tests, "[=,]") }
 	/\(Wstat: / { failed += $NF + 0 > 0 ? $NF + 0 : 1; among += $NF + 0 }
@@ -21,4 +30,4 @@ awk '/^Files=/ { split($2, tests, "[=,]") }
 		if (result == "FAIL" && !failed || result == "") failed++
 		printf "%d passed, %d failed\n", tests[2] - among, failed
 		exit failed > 0
-	}' "$log"
+	}' "$HWT_TAP/log"

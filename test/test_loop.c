@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #define TIMEOUTS 2000
-#define PATIENCE_NS HWT_S(30)
 
 static bool is_readable_within(int fd, int milliseconds)
 {

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# The rings of tests, by how long one waits: quick, a minute, of one room a third of it; check (test.mk), four minutes; the
+# gate (.ci/run), a quarter of an hour; nightly, hours.  CONTRIBUTING.md says which ring shows what.
+
+ROOM ?= base wheel lane worker timer store
+
+# What goes through the files of each room first; and what the room means to those above it.
+QUICK_base := record slab counter clocks sleeper monitor stats waiters wide
+QUICK_wheel := bucket ring levels wheel world oracle
+QUICK_lane := queue lane lanes fair reclaim reserve reschedule ahead trim interleave
+QUICK_worker := worker idle tasks quiet trim_calls
+QUICK_timer := timer advance environment
+API_worker := task_threads driven_executor
+API_timer := api api_config api_life driven reschedule periodic finaliser stats
+TWIN_wheel := wheel world oracle
+TWIN_worker := worker idle
+STORE_quick := basic bad engine
+
+of_rooms = $(foreach room,$(ROOM),$($(1)_$(room)))
+QUICK_RUNS := $(filter $(UNIT_TESTS),$(patsubst %,$(BUILD)/test/unit_%,$(call of_rooms,QUICK))) \
+	$(filter $(API_TESTS),$(patsubst %,$(BUILD)/test/test_%,$(call of_rooms,API))) \
+	$(addprefix hierarchical:,$(filter $(UNIT_TESTS),$(patsubst %,$(BUILD)/test/unit_%,$(call of_rooms,TWIN)))) \
+	$(if $(STORE_SQLITE),$(if $(filter store,$(ROOM)),$(filter $(STORE_TESTS),$(STORE_quick:%=$(BUILD)/test/store_%))))
+
+.PHONY: quick nightly
+
+quick: $(filter-out hierarchical:%,$(QUICK_RUNS)) ## the tests of a minute; ROOM=lane those of one room (base wheel lane worker timer store)
+	HWT_SCALE=$${HWT_SCALE:-20} CC='$(CC)' CXX='$(CXX)' SAN='$(SAN)' test/run.sh $(BUILD) $(QUICK_RUNS)
+	$(if $(filter-out store,$(ROOM)),$(MAKE) -s bench-check)
+
+nightly: ## everything: each compiler with each sanitizer, all planted faults, coverage, long tortures (hours)
+	.ci/run nightly
