@@ -23,7 +23,7 @@
 #define DESCRIPTORS_KEPT 40 /* of each process, for what is not a connection */
 #define CLIENTS_MIN 10
 #define CLIENTS_MAX 20000 /* of the 28000 ports that a client address has by default */
-#define WATCHDOG_S 50
+#define WATCHDOG_S 300
 
 struct options {
 	unsigned clients;

@@ -24,7 +24,7 @@
 
 #define REPORT_FD 3 /* in the child */
 #define REPORT_BYTES 65536
-#define PATIENCE_MS 10000
+#define PATIENCE_MS 120000
 
 struct child {
 	volatile pid_t pid; /* 0: none.  The watchdog's handler reads it */

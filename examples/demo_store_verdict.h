@@ -19,7 +19,7 @@
 #include "demo_store_board.h"
 
 #define MODES 3
-#define SLACK_US INT64_C(2000000) /* a take-over takes the lease and this at most */
+#define SLACK_US INT64_C(2000000) /* a take-over takes the lease and this at most, and what the machine makes all else wait */
 
 /* One of the two blows, and how long what was due waited because of it. */
 struct blow {
@@ -48,10 +48,10 @@ static void verdict_failed(struct verdict *verdict, unsigned mode, bool *failed,
 	verdict->failed[mode]++;
 }
 
-/* Was this worker out of order then, or may the end of what it ran have been lost?  A second is long for an end. */
+/* Was this worker out of order then, or may the end of what it ran have been lost?  Ten seconds are long for an end. */
 static bool is_struck(const struct verdict *verdict, const struct board *board, const struct start *start)
 {
-	int64_t end_us = start->begun_us + 1000000;
+	int64_t end_us = start->begun_us + 10000000;
 
 	return (start->worker == verdict->killed.worker && end_us > verdict->killed.at_us) ||
 	       (start->worker == verdict->stopped.worker && end_us > verdict->stopped.at_us) ||
@@ -162,8 +162,8 @@ static void print_blow(const struct blow *blow, const char *what, bool good)
 
 static void print_verdict(struct verdict *verdict, struct board *board, int64_t lease_us)
 {
-	bool taken_over = verdict->killed.longest_us <= lease_us + SLACK_US &&
-			  verdict->stopped.longest_us <= lease_us + SLACK_US;
+	int64_t allowed_us = lease_us + SLACK_US + histogram_quantile(&verdict->late, 1000) / 1000;
+	bool taken_over = verdict->killed.longest_us <= allowed_us && verdict->stopped.longest_us <= allowed_us;
 
 	printf("  %s%-18s     all  at least  at most   trans-\n%41s once     once   action%s\n", style.bold, "Timeouts",
 	       "", style.plain);
@@ -176,10 +176,10 @@ static void print_verdict(struct verdict *verdict, struct board *board, int64_t 
 	print_by_mode("lost", verdict->lost, none(verdict->lost));
 	print_by_mode("ended twice", verdict->twice, none(verdict->twice));
 	printf("\n");
-	print_blow(&verdict->killed, "killed", verdict->killed.longest_us <= lease_us + SLACK_US);
-	print_blow(&verdict->stopped, "stopped", verdict->stopped.longest_us <= lease_us + SLACK_US);
-	printf("        (allowed: the lease of %.0f s and %.0f s more)\n", (double)lease_us / 1e6,
-	       (double)SLACK_US / 1e6);
+	print_blow(&verdict->killed, "killed", verdict->killed.longest_us <= allowed_us);
+	print_blow(&verdict->stopped, "stopped", verdict->stopped.longest_us <= allowed_us);
+	printf("        (allowed: the lease of %.0f s, %.0f s more, and the longest lateness below)\n",
+	       (double)lease_us / 1e6, (double)SLACK_US / 1e6);
 	printf("\n  %sLateness%s of what no blow hit (start of the task after its due time)\n\n", style.bold,
 	       style.plain);
 	print_lateness(&verdict->late, HWT_MS(1));
@@ -193,7 +193,7 @@ static void print_verdict(struct verdict *verdict, struct board *board, int64_t 
 	if (verdict->failed[0] + verdict->failed[2] > 0)
 		wrong(board, "timeouts failed that run at least once");
 	if (!taken_over)
-		wrong(board, "a take-over took longer than the lease and %.0f s", (double)SLACK_US / 1e6);
+		wrong(board, "a take-over took longer than %.1f s", (double)allowed_us / 1e6);
 }
 
 /* The last word, and the exit status. */

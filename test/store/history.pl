@@ -23,6 +23,7 @@
 # FOLDER/nemesis.log
 #
 #     TIME world LEASE ATTEMPTS PATIENCE                 the lease, max_attempts, and how late a start may be
+#     TIME load PERCENT                                  of the machine, for each core: beyond 100 all is allowed to take longer
 #     TIME kill|stop|cont PROCESS                        PROCESS: its log without .log
 #     TIME away [WHAT] | back                            from then to then nobody could work; WHAT was done to a cluster; they may overlap
 #     TIME clock OFFSET                                  the database's clock is now ahead by this
@@ -106,6 +107,7 @@ my %reader = (
 		@$start{ 'end', 'rc', 'mine' } = ($time, $rc, $mine) },
 	'lost' => sub { my ($log, $time) = @_; push @{ $_->{$log} }, $time for \%trouble, \%blow },
 	'world' => sub { (undef, undef, $lease, $max_attempts, $patience) = @_ },
+	'load' => sub { my (undef, undef, $percent) = @_; $_ *= max(1, $percent / 100) for $patience, $SETTLE, $LINGER },
 	'cont' => sub { my (undef, $time, $process) = @_; push @{ $trouble{$process} }, $time },
 	(map { my $act = $_;
 		$act => sub { my (undef, $time, $process) = @_;

@@ -414,6 +414,8 @@ fine FAILED_at_most_once_by_a_death_before_its_start "sed -i '/start 3/d' b.log"
 fine FAILED_at_most_once_by_a_death_after_a_run_that_failed "echo '1151000 end 3 13 1 7 5 1' >>b.log; sed -i 's/kill b/kill c/' nemesis.log"
 fine taken_over_after_a_lease "echo '1140000 start 1 11 0 1 2 1100500' >>b.log; sed -i 's/^900000 world.*/900000 world 2000000 20 1000000/' nemesis.log
 	sed -i 's/^1200000 start 1 11 0 1/3200000 start 1 11 0 2/; s/^1201000 end 1 11 1/3201000 end 1 11 2/' a.log"
+fine late_because_the_machine_was_busy "echo '1300000 load 400' >>nemesis.log
+	sed -i 's/^1200000 start 1/31200000 start 1/; s/^1201000 end 1/31201000 end 1/' a.log"
 fine late_because_nobody_could_work "printf '%s\n' '1050000 away' '91100000 back' >>nemesis.log
 	sed -i 's/^1200000 start 1/91200000 start 1/; s/^1201000 end 1/91201000 end 1/' a.log"
 fine late_because_of_the_longer_of_two_outages "printf '%s\n' '1050000 away' '1060000 away' '1070000 back' '91100000 back' >>nemesis.log

@@ -20,8 +20,8 @@
 #include <glob.h>
 #include <hwt_store.h>
 
-#define DRAIN_US INT64_C(90000000)
-#define END_US INT64_C(40000000)
+#define STILL_US INT64_C(300000000) /* so long nothing has come to its end: it hangs */
+#define END_US INT64_C(300000000)
 
 extern char **environ;
 
@@ -130,6 +130,15 @@ static bool prepare(struct torture *torture)
 	       torture_create(&torture->database);
 }
 
+/* What is judged by a clock is judged against this. */
+static void feel_load(struct torture *torture)
+{
+	double load = 0, cores = (double)sysconf(_SC_NPROCESSORS_ONLN);
+
+	if (getloadavg(&load, 1) == 1 && load / cores > torture->load)
+		torture->load = load / cores;
+}
+
 static void torment(struct torture *torture, int64_t seconds)
 {
 	int64_t until_us = true_us() + seconds * 1000000, act_us = true_us() + 1500000;
@@ -146,6 +155,7 @@ static void torment(struct torture *torture, int64_t seconds)
 		if (true_us() < act_us || torture_cluster_is_busy())
 			continue;
 		torture_act(torture);
+		feel_load(torture);
 		/* Now and then a calm, in which what is not excused can show. */
 		act_us = true_us() +
 			 (int64_t)draw(&torture->random, draw(&torture->random, 6) == 0 ? 8000000 : 1200000);
@@ -160,8 +170,10 @@ static void torment(struct torture *torture, int64_t seconds)
 /* Until nothing is pending or running any more. */
 static void drain(struct torture *torture)
 {
-	int64_t until_us = true_us() + DRAIN_US, left = -1;
+	int64_t until_us = true_us() + STILL_US, left = -1, before = -1;
 
+	feel_load(torture);
+	history(torture->log, "load %.0f", torture->load * 100);
 	history(torture->log, "drain");
 	atomic_store(&torture->orders->quiet, true);
 	if (is_sqlite(torture->url) && torture->clocks) { /* so that all are due */
@@ -176,9 +188,12 @@ static void drain(struct torture *torture)
 		    !torture_number(&torture->database, "select count(*) from " SCHEMA "_timeout where state <> 3",
 				    &left))
 			left = -1;
+		if (left != before)
+			until_us = true_us() + STILL_US;
+		before = left;
 	}
 	if (left != 0) {
-		printf("# %" PRId64 " are left %d s after the end\n", left, (int)(DRAIN_US / 1000000));
+		printf("# %" PRId64 " are left, and none of them has ended for %d s\n", left, (int)(STILL_US / 1000000));
 		torture->wrongs++;
 	}
 }

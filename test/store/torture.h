@@ -129,6 +129,7 @@ struct torture {
 	bool clocks;              /* SQLite: set them; PostgreSQL: those of the actors are wrong, by faketime */
 	const char *standby;      /* a command such as pg_ctl, of the server to fail over to; NULL: there is none */
 	const char *server;       /* the same of the server that is in use; NULL: it may not be stopped */
+	double load;              /* the highest, for each core */
 	pid_t proxy;              /* 0: there is none */
 	int64_t room_us, pass_us; /* when the disk has room again, and when the proxy passes all; 0: it does */
 	unsigned wrongs;

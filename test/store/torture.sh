@@ -30,7 +30,7 @@ each=$((${HWT_TORTURE_S:-600} / $(echo "$worlds" | wc -w)))
 export HWT_SEED="$seed"
 for world in $worlds; do
 	folder=$(mktemp -d /tmp/hwttorture-XXXXXX)
-	limit=$((each + 200))
+	limit=$((each + 1800))
 	case $world in
 	sqlite) timeout $limit "$program" -u "sqlite:$folder/store.db" -d "$folder" -t "$each" -s "$seed" ;;
 	sqlite_clocks) timeout $limit "$program" -u "sqlite:$folder/store.db" -d "$folder" -t "$each" -s "$seed" -c ;;
