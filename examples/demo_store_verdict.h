@@ -19,7 +19,7 @@
 #include "demo_store_board.h"
 
 #define MODES 3
-#define SLACK_US INT64_C(2000000) /* a take-over takes the lease and this at most, and what the machine makes all else wait */
+#define SLACK_US INT64_C(2000000) /* a take-over takes the lease and this, and what the machine makes all else wait */
 
 /* One of the two blows, and how long what was due waited because of it. */
 struct blow {

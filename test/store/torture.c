@@ -193,7 +193,8 @@ static void drain(struct torture *torture)
 		before = left;
 	}
 	if (left != 0) {
-		printf("# %" PRId64 " are left, and none of them has ended for %d s\n", left, (int)(STILL_US / 1000000));
+		printf("# %" PRId64 " are left, and none of them has ended for %d s\n", left,
+		       (int)(STILL_US / 1000000));
 		torture->wrongs++;
 	}
 }
