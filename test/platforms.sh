@@ -60,11 +60,15 @@ if ! wanted i386; then
 	:
 elif ! command -v i686-linux-gnu-gcc >/dev/null 2>&1 || [ ! -e "$i386/ld-linux.so.2" ]; then
 	skip i386 "no compiler (apt-get install gcc-i686-linux-gnu libc6-dev-i386-cross)"
-elif ! "$i386/ld-linux.so.2" --version >/dev/null 2>&1; then
-	skip i386 "this machine does not run programs for i386"
 else
-	platform i386 "" WERROR=1 CC=i686-linux-gnu-gcc "$other" \
-		LDFLAGS="-Wl,--dynamic-linker=$i386/ld-linux.so.2 -Wl,-rpath,$i386"
+	here= # a kernel may run no programs of 32 bits
+	"$i386/ld-linux.so.2" --version >/dev/null 2>&1 || here=qemu-i386
+	if [ -n "$here" ] && ! command -v $here >/dev/null 2>&1; then
+		skip i386 "this machine does not run programs for i386, nor is qemu-i386 there (apt-get install qemu-user)"
+	else
+		platform i386 "$here" WERROR=1 CC=i686-linux-gnu-gcc "$other" \
+			LDFLAGS="-Wl,--dynamic-linker=$i386/ld-linux.so.2 -Wl,-rpath,$i386"
+	fi
 fi
 
 ! wanted portable || platform portable "" WERROR=1 CPPFLAGS=-DHWT_PORTABLE
