@@ -4,7 +4,8 @@
 
 CHECKER := $(wildcard test/check/*.c)
 # ThreadSanitizer takes minutes for these and has nothing to see: they have one thread.
-LEFT_OUT ?= $(if $(findstring thread,$(SAN)),unit_world unit_oracle unit_wheel unit_levels)
+LEFT_OUT ?= $(if $(findstring thread,$(SAN)),$(addprefix unit_,bucket clocks counter fair levels monitor oracle quiet record \
+	reserve ring slab stats wheel wide worker world))
 UNIT_TESTS := $(filter-out $(LEFT_OUT:%=$(BUILD)/test/%),$(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/unit_*.c)))
 API_TESTS := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/test_*.c))
 # hwt.hpp in two standards, where there is a C++ compiler.
@@ -68,7 +69,8 @@ $(CPP_TESTS): $(BUILD)/test/test_cpp%: test/test_cpp.cpp $(BUILD)/libhwt.so | $(
 
 # The longest first, so that none of them is what the end waits for.
 PROGRAMS := $(UNIT_TESTS) $(API_TESTS) $(DEBUG_TESTS) $(CPP_TESTS)
-RUNS = $(PROGRAMS) $(TWINS)
+# What runs perturbed under ThreadSanitizer need not run unperturbed, too.
+RUNS = $(filter-out $(if $(findstring thread,$(SAN)),$(patsubst perturbed:%,%,$(TWINS))),$(PROGRAMS)) $(TWINS)
 LONG := %/unit_oracle %/unit_interleave %/test_stress %/test_stress_sleep %/test_memory
 
 # What looks at the sources, and names its compilers itself; and what is compiled and run as the tests are.
