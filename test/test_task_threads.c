@@ -238,24 +238,31 @@ TEST(a_task_that_waits_for_a_thread_is_pending_and_can_be_cancelled)
 }
 
 /* On one thread: the task that waits is behind the one that cancels it.  On an executor this would be a deadlock. */
+struct canceller {
+	struct gate gate;
+	hwt_timeout behind;
+};
+
 static void cancel_sync_task(hwt_timeout timeout, void *arg)
 {
-	hwt_timeout *behind = arg;
+	struct canceller *canceller = arg;
 
-	(void)timeout;
-	REQUIRE(wait_waiting(hwt_timeout_timer(timeout), 1));
-	CHECK_RC(hwt_cancel_sync(*behind), 0);
+	gate_task(timeout, &canceller->gate);
+	CHECK_RC(hwt_cancel_sync(canceller->behind), 0);
 }
 
 TEST(a_task_cancels_the_one_behind_it_and_does_not_wait)
 {
 	hwt_timer *timer = timer_with(1);
-	hwt_timeout first, behind;
+	struct canceller canceller = { .behind = HWT_TIMEOUT_NONE };
 	struct gate never = { 0 };
+	hwt_timeout first;
 
-	CHECK_RC(hwt_timer_start(timer), 0);
-	CHECK_RC(hwt_new_timeout(timer, gate_task, &never, HWT_MS(3), &behind), 0);
-	CHECK_RC(hwt_new_timeout(timer, cancel_sync_task, &behind, 0, &first), 0);
+	CHECK_RC(hwt_new_timeout(timer, cancel_sync_task, &canceller, 0, &first), 0);
+	REQUIRE(wait_count(&canceller.gate.begun, 1));
+	CHECK_RC(hwt_new_timeout(timer, gate_task, &never, 0, &canceller.behind), 0);
+	REQUIRE(wait_waiting(timer, 1));
+	open_gate(&canceller.gate);
 	REQUIRE(wait_state(first, HWT_EXPIRED));
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 	CHECK_INT(never.begun, ==, 0);
