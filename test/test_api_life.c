@@ -223,7 +223,7 @@ struct thread_seen {
 static void look_task(hwt_timeout timeout, void *arg)
 {
 	struct thread_seen *seen = arg;
-	int64_t give_up_ns = hwt_now() + HWT_S(5);
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
 	pthread_attr_t attr;
 
 	(void)timeout;
