@@ -11,7 +11,7 @@
 #define WINDOW 2000
 #define GROWTH_MAX (INT64_C(24) << 20)
 
-static atomic_uint over;
+static atomic_uint over, warm;
 static atomic_ullong operations, runs;
 
 static void count_run(hwt_timeout timeout, void *arg)
@@ -38,7 +38,7 @@ static unsigned settled_entries(const char *path, unsigned wanted)
 {
 	unsigned count = entries(path);
 
-	for (int tries = 0; tries < 500 && count != wanted; tries++) {
+	for (int64_t give_up_ns = hwt_now() + PATIENCE_NS; count != wanted && hwt_now() < give_up_ns;) {
 		sleep_ms(10);
 		count = entries(path);
 	}
@@ -66,6 +66,8 @@ static void *load(void *arg)
 		/* A worker without a processor holds more and more, and rightly: it is waited for now and then. */
 		if (done % 20000 == 0)
 			wait_ticks(timer, 1, 0);
+		if (done == 20000)
+			atomic_fetch_add(&warm, 1);
 	}
 	for (int i = 0; i < WINDOW; i++)
 		(void)hwt_cancel(window[i]);
@@ -86,23 +88,24 @@ static void short_life(void)
 TEST(nothing_grows)
 {
 	const char *wish = getenv("HWT_SOAK_S");
-	int64_t seconds = wish != NULL ? strtol(wish, NULL, 10) : 2, begin_ns = hwt_now(), settled = 0, most = 0;
+	int64_t seconds = wish != NULL ? strtol(wish, NULL, 10) : 2, begin_ns, settled = 0, most = 0;
 	hwt_timer *timer = new_timer(HWT_MS(1), 512), *timers[THREADS] = { timer, timer, timer, timer };
-	unsigned fds, threads;
+	unsigned fds, threads, rounds = 0;
 	struct crew crew;
 
 	alarm((unsigned)seconds + HANG_S); /* a longer run than the others may take */
 	crew_start(&crew, THREADS, load, timers, sizeof(timers[0]));
-	sleep_ms(100);
+	REQUIRE(wait_count(&warm, THREADS)); /* so the worker is there, too */
+	begin_ns = hwt_now();
 	fds = entries("/proc/self/fd");
 	threads = entries("/proc/self/task");
-	while (hwt_now() < begin_ns + HWT_S(seconds)) {
+	for (; rounds < 9 || hwt_now() < begin_ns + HWT_S(seconds); rounds++) {
 		int64_t rss;
 
 		short_life();
 		sleep_ms(20);
 		rss = rss_bytes();
-		if (hwt_now() < begin_ns + HWT_S(seconds) / 3)
+		if (rounds < 3 || hwt_now() < begin_ns + HWT_S(seconds) / 3)
 			settled = rss > settled ? rss : settled;
 		else
 			most = rss > most ? rss : most;
