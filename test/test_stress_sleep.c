@@ -89,16 +89,13 @@ TEST(a_stop_finds_it_asleep_or_on_its_way)
 	for (unsigned i = 0; i < rounds && hwt_now() < enough_ns; i++) {
 		bool far_one = i % 2;
 		hwt_timer *timer = new_fine_timer(i % 4 < 2 ? HWT_MS(1) : HWT_US(10), far_one);
-		int64_t began_ns;
 		size_t count = 77;
 
 		if (i % 16 == 0)
 			sleep_ms(2);
 		else
 			spin_ns(prng_between(&prng, 0, HWT_US(i % 8 ? 30 : 300)));
-		began_ns = hwt_now();
-		CHECK_RC(hwt_timer_stop(timer, &count), 0);
-		CHECK_INT(hwt_now() - began_ns, <, PATIENCE_NS);
+		CHECK_RC(hwt_timer_stop(timer, &count), 0); /* or this hangs */
 		CHECK_INT(count, ==, far_one);
 		CHECK_RC(hwt_timer_destroy(timer), 0);
 	}
@@ -110,13 +107,17 @@ TEST(a_stop_finds_it_asleep_or_on_its_way)
 
 #define STOPPED 3000
 
-/* The child: timeouts over two seconds; the parent takes it off its processor in the middle.  Its exit status. */
-static int be_stopped(int ready)
+/*
+ * The child: timeouts over two seconds; the parent takes it off its processor in the middle, and it does not end before
+ * that.  Its exit status.
+ */
+static int be_stopped(int ready, int continued)
 {
 	static struct run runs[STOPPED];
 	hwt_timer *timer = new_timer(HWT_MS(1), 512);
 	int64_t start_ns = hwt_now();
 	unsigned places = 0;
+	char byte;
 
 	for (unsigned i = 0; i < STOPPED; i++) {
 		int64_t deadline_ns = start_ns + HWT_S(1) * i / (STOPPED * 5 / 8); /* several a tick, up to 1.6 s */
@@ -126,6 +127,7 @@ static int be_stopped(int ready)
 		CHECK_RC(hwt_new_timeout_at(timer, run_task, &runs[i], deadline_ns, NULL), 0);
 	}
 	CHECK_INT(write(ready, "", 1), ==, 1);
+	CHECK_INT(read(continued, &byte, 1), ==, 1);
 	CHECK(wait_count(&runs[STOPPED - 1].ran, 1));
 	CHECK(wait_none_pending(timer));
 	CHECK_RC(hwt_timer_destroy(timer), 0);
@@ -138,19 +140,20 @@ static int be_stopped(int ready)
 
 TEST(a_process_that_is_stopped_for_a_while_catches_up)
 {
-	int ready[2], status = -1;
+	int ready[2], continued[2], status = -1;
 	char byte;
 	pid_t child;
 
-	REQUIRE(pipe(ready) == 0);
+	REQUIRE(pipe(ready) == 0 && pipe(continued) == 0);
 	fflush(NULL);
 	child = fork(); /* this test is the first: no thread has been made yet */
 	REQUIRE(child >= 0);
 	if (child == 0) {
 		alarm(HANG_S);
-		_exit(be_stopped(ready[1]));
+		_exit(be_stopped(ready[1], continued[0]));
 	}
 	close(ready[1]);
+	close(continued[0]);
 	CHECK_INT(read(ready[0], &byte, 1), ==, 1); /* or it has died */
 	sleep_ms(100);
 	CHECK_INT(kill(child, SIGSTOP), ==, 0);
@@ -159,10 +162,12 @@ TEST(a_process_that_is_stopped_for_a_while_catches_up)
 	sleep_ms(1000);
 	if (WIFSTOPPED(status)) {
 		CHECK_INT(kill(child, SIGCONT), ==, 0);
+		CHECK_INT(write(continued[1], "", 1), ==, 1);
 		CHECK_INT(waitpid(child, &status, 0), ==, child);
 	}
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	close(ready[0]);
+	close(continued[1]);
 }
 
 TEST_MAIN()
