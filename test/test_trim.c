@@ -36,6 +36,12 @@ static int64_t burst(hwt_timer *timer, bool driven)
 	return peak;
 }
 
+/* How much may stay resident: small slabs and the newest of the others, a few MiB, however large the peak. */
+static int64_t may_stay(int64_t before, int64_t peak)
+{
+	return (peak - before) / 20 + 4 * MIB;
+}
+
 static void check_resident(int64_t before, int64_t peak, const char *what)
 {
 	int64_t after = rss_bytes();
@@ -44,8 +50,8 @@ static void check_resident(int64_t before, int64_t peak, const char *what)
 	       (double)(after - before) / (double)MIB);
 	if (before < 0 || after < 0)
 		printf("# not tested, the system does not tell\n");
-	else if (!SANITIZED) /* small slabs and the newest of the others: a few MiB, however large the peak */
-		CHECK_INT(after - before, <, (peak - before) / 20 + 4 * MIB);
+	else if (!SANITIZED)
+		CHECK_INT(after - before, <, may_stay(before, peak));
 }
 
 static void check_stale(hwt_timer *timer)
@@ -72,10 +78,15 @@ static void end(hwt_timer *timer)
 }
 
 /* On a busy machine a call may come back before the worker has done it. */
-static void trim(hwt_timer *timer)
+static void trim(hwt_timer *timer, int64_t before, int64_t peak)
 {
-	for (unsigned i = 0; i < 3; i++)
+	for (unsigned i = 0; i < 300; i++) {
 		CHECK_RC(hwt_timer_trim(timer, NULL), 0);
+		if (i > 1 && stats_of(timer).records <= 50000 &&
+		    (SANITIZED || before < 0 || rss_bytes() - before < may_stay(before, peak)))
+			return;
+		sleep_ms(i > 10 ? 1000 : 0);
+	}
 }
 
 TEST(the_worker_gives_memory_back_by_itself)
@@ -86,10 +97,10 @@ TEST(the_worker_gives_memory_back_by_itself)
 	begin();
 	before = rss_bytes();
 	peak = burst(timer, false);
-	for (unsigned i = 0; i < 600 && stats_of(timer).records > 50000; i++)
+	for (int64_t give_up_ns = hwt_now() + PATIENCE_NS; stats_of(timer).records > 50000 && hwt_now() < give_up_ns;)
 		sleep_ms(100);
 	CHECK_INT(stats_of(timer).records, <=, 50000);
-	trim(timer); /* the last slabs may still be on their way */
+	trim(timer, before, peak); /* the last slabs may still be on their way */
 	check_resident(before, peak, "worker");
 	check_stale(timer);
 	end(timer);
@@ -104,8 +115,7 @@ TEST(a_call_gives_memory_back_at_once)
 	before = rss_bytes();
 	peak = burst(timer, false);
 	wait_ticks(timer, 3, TICK_NS);
-	for (unsigned i = 0; i < 60 && stats_of(timer).records > 50000; i++)
-		trim(timer);
+	trim(timer, before, peak);
 	check_resident(before, peak, "call");
 	check_stale(timer);
 	end(timer);
@@ -127,18 +137,20 @@ TEST(a_caller_driven_timer_gives_memory_back_in_a_call)
 	end(timer);
 }
 
-/* Waiting would take a second each time. */
+/* Waiting would take a second each time, on any machine: one call that takes less has not waited. */
 static void trim_without_waiting(hwt_timer *timer)
 {
-	int64_t begin_ns = hwt_now();
+	int64_t took_ns = HWT_S(1);
 
-	for (unsigned i = 0; i < 10; i++) {
+	for (unsigned i = 0; i < 10 || (i < 100 && took_ns >= HWT_S(1)); i++) {
+		int64_t began_ns = hwt_now();
 		size_t bytes = 1;
 
 		CHECK_RC(hwt_timer_trim(timer, &bytes), 0);
 		CHECK_INT(bytes, ==, 0);
+		took_ns = hwt_now() - began_ns < took_ns ? hwt_now() - began_ns : took_ns;
 	}
-	CHECK_INT(hwt_now() - begin_ns, <, HWT_S(9));
+	CHECK_INT(took_ns, <, HWT_S(1));
 }
 
 static void trim_in_task(hwt_timeout timeout, void *arg)

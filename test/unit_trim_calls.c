@@ -73,7 +73,7 @@ static void drive_a_burst(void)
 /* So a burst and nothing else has been there. */
 static void wait_trimmed(void)
 {
-	for (unsigned i = 0; i < 60000 && stats().records > LEFT; i++)
+	for (unsigned i = 0; i < 300000 && stats().records > LEFT; i++)
 		(void)poll(NULL, 0, 1);
 	CHECK_INT(stats().records, <=, LEFT);
 }
