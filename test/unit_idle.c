@@ -192,8 +192,6 @@ TEST(of_several_wakers_one_claims)
 
 TEST(a_stop_wakes_whatever_the_word_says)
 {
-	int64_t began_ns;
-
 	begin_alone(false);
 	hwt_idle_stop(&alone);
 	CHECK(take_wake(&alone));
@@ -202,9 +200,7 @@ TEST(a_stop_wakes_whatever_the_word_says)
 	CHECK(take_wake(&alone));
 	CHECK(hwt_idle_begin(&alone, 0));
 	hwt_idle_stop(&alone);
-	began_ns = clock_monotonic();
-	hwt_idle_sleep(&alone, began_ns + HWT_S(10)); /* the real one: the wake was before it */
-	CHECK_INT(clock_monotonic() - began_ns, <, HWT_S(10));
+	hwt_idle_sleep(&alone, clock_monotonic() + HOUR); /* the real one: the wake was before it, or this hangs */
 	CHECK(!take_wake(&alone));
 	hwt_idle_destroy(&alone);
 }
@@ -230,7 +226,7 @@ struct duel {
 /* Waits for the other one.  False: it does not come. */
 static bool meet(struct duel *duel, uint64_t *met)
 {
-	int64_t give_up_ns = clock_monotonic() + HWT_S(30);
+	int64_t give_up_ns = clock_monotonic() + HWT_S(300);
 
 	*met += 2;
 	atomic_fetch_add(&duel->arrived, 1);

@@ -345,10 +345,16 @@ TEST(a_refusal_names_one_reason)
 	end();
 }
 
+static unsigned turns;
+
+static void count_turns(const char *where)
+{
+	turns += strcmp(where, "give way") == 0;
+}
+
 /* A worker that lost its processor while it took a batch out: a limit holds also then, and nobody waits for long. */
 TEST(a_producer_does_not_wait_for_a_worker_without_a_processor)
 {
-	int64_t began_ns;
 	hwt_timeout timeout;
 	unsigned accepted = 0;
 	int rc = 0;
@@ -356,14 +362,16 @@ TEST(a_producer_does_not_wait_for_a_worker_without_a_processor)
 	begin(10, 8);
 	REQUIRE(queue_begin_consume(&lane->submitted));
 	hwt_test_clock = NULL;
-	began_ns = clock_monotonic();
+	atomic_store(&hwt_test_point, count_turns);
 	while (accepted < 10000 && (rc = hwt_new_timeout_at(timer, count, NULL, START + FAR, &timeout)) == 0) {
 		CHECK_INT(hwt_cancel(timeout), ==, 0);
 		accepted++;
 	}
 	CHECK_INT(rc, ==, ENOBUFS);
 	CHECK_INT(accepted, <, 2000);
-	CHECK_INT(clock_monotonic() - began_ns, <, HWT_S(10)); /* some milliseconds */
+	atomic_store(&hwt_test_point, NULL);
+	printf("# it has given way %u times\n", turns);
+	CHECK_INT(turns, <, 100);
 	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
 	queue_end_consume(&lane->submitted);
 	CHECK_INT(hwt_new_timeout_at(timer, count, NULL, START + FAR, NULL), ==, 0);

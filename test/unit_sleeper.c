@@ -123,28 +123,32 @@ TEST(before_the_start_no_tick_has_passed)
 TEST(row31_the_clock_is_monotonic)
 {
 	struct timespec now;
+	int64_t now_ns;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	CHECK_INT(clock_monotonic(), >=, (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec);
+	now_ns = clock_monotonic();
+	CHECK_INT(now_ns, >=, (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec);
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	CHECK_INT(clock_monotonic(), <, (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec + HWT_S(60));
+	CHECK_INT(now_ns, <=, (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec);
 }
 
 TEST(row23_a_sleep_ends_neither_early_nor_at_a_whole_millisecond)
 {
 	struct hwt_sleeper sleeper;
-	int rounded_up = 0;
+	int64_t give_up_ns = clock_monotonic() + HWT_S(300);
+	bool rounded_up = true;
 
 	REQUIRE(hwt_sleeper_init(&sleeper, NULL) == 0);
 	hwt_sleeper_precise_thread();
-	for (int i = 0; i < 50; i++) {
-		int64_t until_ns = clock_monotonic() + 300000 + i * 1000;
+	/* In whole milliseconds all of them would be so late; on a busy machine most are. */
+	for (int i = 0; i < 50 || (rounded_up && clock_monotonic() < give_up_ns); i++) {
+		int64_t until_ns = clock_monotonic() + 300000 + i % 50 * 1000;
 
 		hwt_sleeper_sleep_until(&sleeper, until_ns);
 		CHECK_INT(clock_monotonic(), >=, until_ns);
-		rounded_up += clock_monotonic() - until_ns > 600000;
+		rounded_up = rounded_up && clock_monotonic() - until_ns > 600000;
 	}
-	CHECK_INT(rounded_up, <, 50); /* all of them would be a sleep in whole milliseconds */
+	CHECK(!rounded_up);
 	hwt_sleeper_destroy(&sleeper);
 }
 
@@ -180,8 +184,7 @@ TEST(a_poll_ends_at_a_wake_that_came_before)
 
 	REQUIRE(hwt_sleeper_init(&sleeper, &config) == 0);
 	hwt_sleeper_wake(&sleeper);
-	hwt_sleeper_sleep_until(&sleeper, hwt_clock_read(HWT_CLOCK_REALTIME) + HWT_S(10));
-	CHECK_INT(clock_monotonic() - began_ns, <, HWT_S(9));
+	hwt_sleeper_sleep_until(&sleeper, hwt_clock_read(HWT_CLOCK_REALTIME) + HWT_S(3600)); /* or this hangs */
 	hwt_sleeper_sleep_until(&sleeper, hwt_clock_read(HWT_CLOCK_REALTIME) + HWT_MS(20));
 	CHECK_INT(clock_monotonic() - began_ns, >=, HWT_MS(19)); /* the wake counts once */
 	hwt_sleeper_destroy(&sleeper);
