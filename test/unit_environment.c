@@ -258,17 +258,30 @@ static void leave(hwt_timeout timeout, void *timer)
 	pthread_exit(NULL);
 }
 
+static atomic_uint holds, lets_go;
+
+static void hold(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	(void)arg;
+	atomic_store(&holds, 1);
+	REQUIRE(wait_count(&lets_go, 1));
+}
+
 TEST(a_timer_that_has_lost_its_worker_is_in_order)
 {
 	hwt_config config = driven_config(HWT_MS(10), 64);
 	hwt_timeout timeouts[50];
 	hwt_timer *timer = NULL;
-	int64_t when_ns = hwt_now() + HWT_MS(50);
+	int64_t when_ns;
 	size_t count = 0;
 
 	config.warn = count_warning;
 	config.warn_ctx = &warned;
 	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	CHECK_INT(hwt_new_timeout(timer, hold, NULL, 0, NULL), ==, 0);
+	REQUIRE(wait_count(&holds, 1));
+	when_ns = hwt_now() + HWT_MS(50);
 	for (unsigned i = 0; i < 50; i++) {
 		int64_t deadline_ns = i % 5 == 4 ? when_ns + HWT_S(9) : when_ns; /* most in one tick and batch */
 
@@ -277,6 +290,7 @@ TEST(a_timer_that_has_lost_its_worker_is_in_order)
 		else
 			CHECK_INT(hwt_new_timeout_at(timer, count_task, &ran_beside, deadline_ns, &timeouts[i]), ==, 0);
 	}
+	atomic_store(&lets_go, 1);
 	REQUIRE(wait_count(&warned, 1));
 	CHECK_INT(left_task, ==, 1);
 	CHECK_INT(ran_beside, ==, 16);
