@@ -51,7 +51,7 @@ compile() { # COMPILER STANDARD FLAGS
 	shift
 	for use in use use_store; do
 		result "header_with_${compiler}_$1_in_$use" "$("$compiler" "$@" -pedantic -Wall -Wextra -Werror -Iinclude \
-			-c "$work/$use.c" -o "$work/$use.o" 2>&1)"
+			-fsyntax-only "$work/$use.c" 2>&1)"
 	done
 }
 
@@ -84,9 +84,9 @@ for cxx in g++ clang++; do
 	fi
 	for standard in 17 20 2b; do
 		result "hpp_with_${cxx}_in_c++$standard" "$($cxx -std=c++$standard -pedantic -Wall -Wextra -Werror -Wshadow \
-			-Wconversion -Wold-style-cast -Iinclude -c "$work/use.cpp" -o "$work/use.o" 2>&1)"
+			-Wconversion -Wold-style-cast -Iinclude -fsyntax-only "$work/use.cpp" 2>&1)"
 	done
-	result "hpp_with_${cxx}_refuses_older_standards" "$($cxx -std=c++14 -Iinclude -c "$work/use.cpp" -o "$work/use.o" 2>&1 |
+	result "hpp_with_${cxx}_refuses_older_standards" "$($cxx -std=c++14 -Iinclude -fsyntax-only "$work/use.cpp" 2>&1 |
 		grep -q 'hwt.hpp needs C++17' || echo "it says something else")"
 done
 
