@@ -36,7 +36,7 @@ static void print_line(hwt_timeout timeout, void *arg)
 	free(arg);
 }
 
-static void take_line(hwt_timer *timer, const char *line)
+static void take_line(hwt_timer *timer, int64_t now_ns, const char *line)
 {
 	char *text, *copy;
 	intmax_t delay_ms;
@@ -44,12 +44,12 @@ static void take_line(hwt_timer *timer, const char *line)
 
 	errno = 0;
 	delay_ms = strtoimax(line, &text, 10);
-	if (text == line || *text != ' ' || errno != 0 || delay_ms < 0 || delay_ms > INT64_MAX / 1000000) {
+	if (text == line || *text != ' ' || errno != 0 || delay_ms < 0 || delay_ms > INT64_MAX / 2000000) {
 		fprintf(stderr, "epoll: not \"MILLISECONDS TEXT\": %s\n", line);
 		return;
 	}
 	copy = strdup(text + 1);
-	rc = copy ? hwt_new_timeout(timer, print_line, copy, HWT_MS(delay_ms), NULL) : ENOMEM;
+	rc = copy ? hwt_new_timeout_at(timer, print_line, copy, now_ns + HWT_MS(delay_ms), NULL) : ENOMEM;
 	if (rc != 0)
 		fail("schedule", rc);
 }
@@ -61,6 +61,7 @@ static bool take_input(hwt_timer *timer)
 	static size_t used;
 	ssize_t n = read(STDIN_FILENO, buffer + used, LINE_MAX_BYTES - used);
 	char *line = buffer, *end;
+	int64_t now_ns = hwt_now(); /* of all lines that have come together: so they stay in order */
 
 	if (n < 0 && errno == EINTR)
 		return true;
@@ -69,14 +70,14 @@ static bool take_input(hwt_timer *timer)
 	used += (size_t)n;
 	while ((end = memchr(line, '\n', used - (size_t)(line - buffer))) != NULL) {
 		*end = '\0';
-		take_line(timer, line);
+		take_line(timer, now_ns, line);
 		line = end + 1;
 	}
 	used -= (size_t)(line - buffer);
 	memmove(buffer, line, used);
 	if (used == LINE_MAX_BYTES || (n == 0 && used > 0)) { /* too long, or without an end: as it is */
 		buffer[used] = '\0';
-		take_line(timer, buffer);
+		take_line(timer, now_ns, buffer);
 		used = 0;
 	}
 	return n > 0;

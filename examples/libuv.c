@@ -56,6 +56,7 @@ int main(int argc, char **argv)
 {
 	hwt_config config = HWT_CONFIG_INIT;
 	struct program program;
+	int64_t now_ns = hwt_now(); /* one for all: so they come in order, however long this takes */
 	int fd;
 
 	config.flags = HWT_CALLER_DRIVEN;
@@ -66,7 +67,8 @@ int main(int argc, char **argv)
 	program.poll.data = &program;
 	check("poll start", uv_poll_start(&program.poll, UV_READABLE, on_readable), uv_strerror);
 	for (int i = 1; i < argc; i++)
-		check("schedule", hwt_new_timeout(program.timer, print_argument, argv[i], HWT_MS(atoi(argv[i])), NULL),
+		check("schedule",
+		      hwt_new_timeout_at(program.timer, print_argument, argv[i], now_ns + HWT_MS(atoi(argv[i])), NULL),
 		      say_errno);
 	uv_run(uv_default_loop(), UV_RUN_DEFAULT);
 	uv_close((uv_handle_t *)&program.poll, NULL);
