@@ -42,7 +42,7 @@ make -s CC=$cross BUILD=build-aarch64 CPPFLAGS="-isystem $work/ck/usr/include" W
 result aarch64_builds ""
 # shellcheck disable=SC2086
 for program in $tests; do
-	result "aarch64_$(basename "$program")" "$(HWT_SCALE=1 timeout 300 qemu-aarch64 -L /usr/aarch64-linux-gnu "$program" \
+	result "aarch64_$(basename "$program")" "$(HWT_SCALE=1 timeout 1800 qemu-aarch64 -L /usr/aarch64-linux-gnu "$program" \
 		>"$work/log" 2>&1 || cat "$work/log")"
 done
 finish

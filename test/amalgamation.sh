@@ -57,7 +57,7 @@ if command -v "${CXX:-c++}" >/dev/null 2>&1; then
 	cp include/hwt.hpp "$root/"
 	result amalgamation_in_a_cpp_program "$("${CXX:-c++}" -std=c++17 -I"$root" "$root/program.cpp" "$root/shared.o" \
 		-pthread -o "$root/program" 2>&1 && {
-		timeout 60 "$root/program" >"$root/log" 2>&1 || echo "status $?"
+		timeout 600 "$root/program" >"$root/log" 2>&1 || echo "status $?"
 		echo 'a moment later' | diff - "$root/log"
 	})"
 else
@@ -66,6 +66,6 @@ fi
 
 for test in test_api test_api_config test_driven test_finaliser test_periodic test_reschedule; do
 	result "amalgamation_passes_$test" "$("$CC" -std=c11 -D_GNU_SOURCE -O1 -I"$root" -Itest "test/$test.c" "$root/shared.o" \
-		-pthread -o "$root/$test" 2>&1 && { timeout 200 "$root/$test" >"$root/log" 2>&1 || cat "$root/log"; })"
+		-pthread -o "$root/$test" 2>&1 && { timeout 600 "$root/$test" >"$root/log" 2>&1 || cat "$root/log"; })"
 done
 finish

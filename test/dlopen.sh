@@ -36,7 +36,7 @@ build_host() { # FOLDER COMPILER
 load() { # NAME HOST PLUGIN [FILLER...]
 	what=$1
 	shift
-	timeout 60 "$@" >"$work/log" 2>&1 || echo "ended with status $?" >>"$work/log"
+	timeout 600 "$@" >"$work/log" 2>&1 || echo "ended with status $?" >>"$work/log"
 	result "$what" "$(cat "$work/log")"
 }
 

@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.." || exit 1
 BUILD=${BUILD:-build}
 CC=${CC:-cc}
 CXX=${CXX:-c++}
-LIMIT_S=20
+LIMIT_S=600
 . test/result.sh
 # Once more from the start, with a server of its own around it.  77: none is installed.
 if [ -z "${HWT_STORE_PG_URL:-}" ]; then
@@ -157,10 +157,10 @@ rights() {
 		echo "$url" | sed "s#USER#$1#"
 	}
 	"$HWT_STORE_PG_BIN/psql" -q -v ON_ERROR_STOP=1 -d "$(as hwt)" -f "$work/rights.sql" || return
-	timeout 60 "$BUILD/examples/jobs" -d "$(as timeouts_app)" list 2>/dev/null && echo "the program makes tables"
-	timeout 60 "$BUILD/examples/jobs" -d "$(as timeouts_owner)" list || echo "the owner: exit $?"
-	timeout 60 "$BUILD/examples/jobs" -d "$(as timeouts_app)" add 0 'with few rights' >/dev/null || echo "exit $?"
-	timeout 60 "$BUILD/examples/jobs" -d "$(as timeouts_app)" run -t 30 -e | grep -qx 'with few rights' || echo "did not run"
+	timeout 600 "$BUILD/examples/jobs" -d "$(as timeouts_app)" list 2>/dev/null && echo "the program makes tables"
+	timeout 600 "$BUILD/examples/jobs" -d "$(as timeouts_owner)" list || echo "the owner: exit $?"
+	timeout 600 "$BUILD/examples/jobs" -d "$(as timeouts_app)" add 0 'with few rights' >/dev/null || echo "exit $?"
+	timeout 600 "$BUILD/examples/jobs" -d "$(as timeouts_app)" run -t 300 -e | grep -qx 'with few rights' || echo "did not run"
 }
 if [ -x "$BUILD/examples/jobs" ] && [ -n "${HWT_STORE_PG_URL:-}" ] && has_engine "$HWT_STORE_PG_URL"; then
 	result docs_store_rights "$(rights 2>&1)"

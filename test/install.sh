@@ -12,7 +12,7 @@ trap 'rm -rf "$root"' EXIT
 try() { # NAME COMMAND...
 	name=$1
 	shift
-	if "$@" >"$root/log" 2>&1 && LD_LIBRARY_PATH="$root/usr/lib" timeout 60 "$root/program" >"$root/log" 2>&1 &&
+	if "$@" >"$root/log" 2>&1 && LD_LIBRARY_PATH="$root/usr/lib" timeout 600 "$root/program" >"$root/log" 2>&1 &&
 		grep -q '200 ms later' "$root/log"; then
 		result "install_$name" ""
 	else

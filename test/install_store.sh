@@ -48,7 +48,7 @@ try() { # NAME COMMAND...
 	name=$1
 	shift
 	rm -f "$root/example.db"* "$root/program"
-	if "$@" >"$root/log" 2>&1 && (cd "$root" && timeout 60 ./program) >"$root/log" 2>&1 &&
+	if "$@" >"$root/log" 2>&1 && (cd "$root" && timeout 600 ./program) >"$root/log" 2>&1 &&
 		grep -q 'your trial ends tomorrow' "$root/log"; then
 		result "install_store_$name" ""
 	else

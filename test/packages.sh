@@ -28,7 +28,7 @@ END
 
 runs() { # PROGRAM...
 	for program in "$@"; do
-		timeout 60 "$program" 2>&1 | grep -q '200 ms later' || echo "$program does not run"
+		timeout 600 "$program" 2>&1 | grep -q '200 ms later' || echo "$program does not run"
 	done
 }
 

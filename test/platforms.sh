@@ -36,7 +36,7 @@ platform() { # NAME RUN MAKE-ARGUMENT...: RUN is a command that runs its program
 	for program in $programs; do
 		# shellcheck disable=SC2086
 		result "${name}_$(basename "$program")" \
-			"$(HWT_SCALE=10 timeout 200 $run "$program" >"$work/log" 2>&1 || cat "$work/log")"
+			"$(HWT_SCALE=10 timeout 1800 $run "$program" >"$work/log" 2>&1 || cat "$work/log")"
 	done
 }
 
