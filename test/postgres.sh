@@ -3,6 +3,8 @@
 # postgres.sh PROGRAM ARGUMENT...: runs a program with a private PostgreSQL cluster, whose url it finds in HWT_STORE_URL.  HWT_POSTGRES_CTL
 # is a command that takes "stop", "start" or "restart".
 #
+# No test lets a machine fail, so the server does not sync; HWT_POSTGRES_FSYNC=on has it as its users do.
+#
 # The server listens on a unix socket alone, belongs to an unprivileged user, and has a short temporary folder, as a socket's path has at most
 # 107 bytes.  It is stopped and its folder removed at the end.
 set -u
@@ -39,6 +41,7 @@ cat >>"$folder/data/postgresql.conf" <<END
 listen_addresses = ''
 unix_socket_directories = '$folder'
 max_connections = 200
+fsync = ${HWT_POSTGRES_FSYNC:-off}
 END
 cat >"$folder/ctl" <<END
 #!/bin/sh

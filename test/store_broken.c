@@ -150,17 +150,6 @@ static void execute(const char *text, char dump[DUMP_MAX])
 	own = false;
 }
 
-/* No machine fails here, so a server of this test's own need not sync. */
-static void spare_the_disk(void)
-{
-	char ignored[DUMP_MAX];
-
-	if (!getenv("HWT_POSTGRES_CTL"))
-		return;
-	execute("alter system set fsync = off", ignored);
-	execute("select pg_reload_conf()", ignored);
-}
-
 /* The whole table of timeouts. */
 static void dump_table(char dump[DUMP_MAX])
 {
@@ -540,7 +529,6 @@ static void each_call_fails(int code, int meaning)
 	unsigned failures = atomic_load(&test_failures), in_all = 0;
 
 	fresh_world();
-	spare_the_disk();
 	config = store_config();
 	config.lease_ns = HWT_S(60); /* nothing is lost but by a failure */
 	store = open_with(&config);

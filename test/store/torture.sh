@@ -27,7 +27,7 @@ fi
 
 worlds=${HWT_WORLDS:-sqlite sqlite_clocks postgresql postgresql_clocks failover}
 each=$((${HWT_TORTURE_S:-600} / $(echo "$worlds" | wc -w)))
-export HWT_SEED="$seed"
+export HWT_SEED="$seed" HWT_POSTGRES_FSYNC=on
 for world in $worlds; do
 	folder=$(mktemp -d /tmp/hwttorture-XXXXXX)
 	limit=$((each + 1800))
