@@ -32,7 +32,7 @@
 #endif
 
 #define PATIENCE_NS HWT_S(300) /* only what hangs is waited for so long */
-#define ENOUGH_NS HWT_S(40)   /* on a busy machine a random test begins no further round after this */
+#define ENOUGH_NS HWT_S(40)    /* on a busy machine a random test begins no further round after this */
 #define HANG_S 1800
 
 /* A value of errno that no call of the library sets by chance. */
@@ -71,12 +71,15 @@ static inline void sleep_ms(int64_t ms)
 	sleep_ns(HWT_MS(ms));
 }
 
-/* True as soon as the counter has reached target; false when patience ends. */
+/* True as soon as the counter has reached target; false when it stands still for longer than patience lasts. */
 static inline bool wait_count(atomic_uint *counter, unsigned target)
 {
 	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
 
-	while (atomic_load(counter) < target) {
+	for (unsigned seen = atomic_load(counter), now; (now = atomic_load(counter)) < target;) {
+		if (now != seen) /* what is slow does not hang */
+			give_up_ns = hwt_now() + PATIENCE_NS;
+		seen = now;
 		if (hwt_now() > give_up_ns)
 			return false;
 		sleep_ns(HWT_US(200));
