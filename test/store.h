@@ -13,7 +13,7 @@
 
 #include <hwt_store.h>
 
-#include "base.h"
+#include "engine.h"
 #include "support.h"
 
 #include <fcntl.h>
@@ -93,12 +93,22 @@ static inline hwt_store_config store_config(void)
 	return config;
 }
 
+/* rc = call, once more while somebody else has SQLite's lock for longer than a call waits: he may stand still. */
+#define PATIENTLY(rc, call)                                                                                            \
+	do {                                                                                                           \
+		int64_t patience_end_ns_ = hwt_now() + PATIENCE_NS;                                                    \
+                                                                                                                       \
+		while (((rc) = (call)) == EAGAIN && hwt_now() < patience_end_ns_)                                      \
+			;                                                                                              \
+	} while (0)
+
 static inline hwt_store *open_with(const hwt_store_config *config)
 {
 	hwt_store *store = NULL;
 	char error[256] = "";
-	int rc = hwt_store_open(&store, world.url, config, error, sizeof(error));
+	int rc;
 
+	PATIENTLY(rc, hwt_store_open(&store, world.url, config, error, sizeof(error)));
 	if (rc != 0)
 		fprintf(stderr, "open %s: %d %s\n", world.url, rc, error);
 	REQUIRE(rc == 0);
@@ -142,6 +152,17 @@ static inline void register_kind(hwt_store *store, const char *name, hwt_store_t
 	kind.mode = mode;
 	kind.backoff_ns = HWT_MS(20);
 	CHECK_CALL(hwt_store_register(store, &kind), 0);
+}
+
+/* In a child. */
+static inline void register_and_start(hwt_store *store, const hwt_store_kind *kind)
+{
+	int rc;
+
+	PATIENTLY(rc, hwt_store_register(store, kind));
+	REQUIRE(rc == 0);
+	PATIENTLY(rc, hwt_store_start(store));
+	REQUIRE(rc == 0);
 }
 
 static inline hwt_store_spec spec_of(const char *kind, int64_t delay_ns)
@@ -238,6 +259,16 @@ static inline bool wait_held(hwt_store *store, uint64_t shards)
 		sleep_ms(2);
 	}
 	return true;
+}
+
+void hwts_poke(hwt_store *store); /* in the store's store.h, whose name is ours */
+void hwts_hear_news(void *store, const struct hwts_due *due);
+
+/* A started store renews and looks ahead now, not only at a third of its lease. */
+static inline void look_now(hwt_store *store)
+{
+	hwts_hear_news(store, &(struct hwts_due){ .id = 0 });
+	hwts_poke(store);
 }
 
 /*
@@ -373,9 +404,12 @@ static inline size_t log_ids(size_t *starts, size_t *early)
 static inline bool wait_log(size_t count)
 {
 	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-	size_t starts, early;
+	size_t starts, early, seen = 0, now;
 
-	while (log_ids(&starts, &early) < count) {
+	while ((now = log_ids(&starts, &early)) < count) {
+		if (now != seen)
+			give_up_ns = hwt_now() + PATIENCE_NS;
+		seen = now;
 		if (hwt_now() > give_up_ns)
 			return false;
 		sleep_ms(5);

@@ -1,26 +1,42 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Statements of a test that the store knows nothing of, on PostgreSQL. */
+/* Statements of a test that the store knows nothing of. */
 #ifndef HWT_STORE_QUERY_H
 #define HWT_STORE_QUERY_H
 
 #include "store.h"
 
+#ifdef HWT_STORE_SQLITE
+#include <sqlite3.h>
+#endif
+#ifdef HWT_STORE_POSTGRES
 #include <libpq-fe.h>
+#endif
 
-/* Statements on a connection of the test's own; returns the first number of the last result. */
-__attribute__((format(printf, 1, 2))) static inline int64_t query(const char *format, ...)
+#ifdef HWT_STORE_SQLITE
+static inline int64_t query_sqlite(const char *text)
 {
 	int64_t value = -1;
-	char text[1024];
-	PGconn *conn;
-	PGresult *result;
-	va_list args;
+	sqlite3 *db = NULL;
+	sqlite3_stmt *statement = NULL;
 
-	va_start(args, format);
-	(void)vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	conn = PQconnectdb(world.url + 3);
-	result = PQexec(conn, text);
+	REQUIRE(sqlite3_open(world.url + strlen("sqlite:"), &db) == SQLITE_OK);
+	sqlite3_busy_timeout(db, (int)(PATIENCE_NS / HWT_MS(1)));
+	CHECK_INT(sqlite3_prepare_v2(db, text, -1, &statement, NULL), ==, SQLITE_OK);
+	if (sqlite3_step(statement) == SQLITE_ROW)
+		value = sqlite3_column_int64(statement, 0);
+	CHECK_INT(sqlite3_finalize(statement), ==, SQLITE_OK);
+	sqlite3_close(db);
+	return value;
+}
+#endif
+
+#ifdef HWT_STORE_POSTGRES
+static inline int64_t query_postgres(const char *text)
+{
+	int64_t value = -1;
+	PGconn *conn = PQconnectdb(world.url + strlen("pg:"));
+	PGresult *result = PQexec(conn, text);
+
 	if (PQresultStatus(result) == PGRES_FATAL_ERROR)
 		fprintf(stderr, "%s", PQresultErrorMessage(result));
 	if (PQntuples(result) > 0)
@@ -28,6 +44,27 @@ __attribute__((format(printf, 1, 2))) static inline int64_t query(const char *fo
 	PQclear(result);
 	PQfinish(conn);
 	return value;
+}
+#endif
+
+/* On a connection of the test's own; returns the first number of the last result.  Several statements: PostgreSQL. */
+__attribute__((format(printf, 1, 2))) static inline int64_t query(const char *format, ...)
+{
+	char text[1024];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+#ifdef HWT_STORE_SQLITE
+	if (world.sqlite)
+		return query_sqlite(text);
+#endif
+#ifdef HWT_STORE_POSTGRES
+	return query_postgres(text);
+#else
+	return -1;
+#endif
 }
 
 #endif
