@@ -80,16 +80,14 @@ static unsigned first_of(hwt_store *store)
 static void a_frozen_host(void)
 {
 	int port, frozen = freeze_host(&port);
-	int64_t began_ns = hwt_now();
 	hwt_store *store;
 
 	fresh_world();
 	(void)snprintf(world.url, sizeof(world.url),
 		       "pg:host=localhost,%.*s port=%d,5432 user=hwt dbname=postgres target_session_attrs=read-write "
-		       "connect_timeout=%d",
-		       server_len(), server(), port, TIMEOUT_S);
-	store = open_store();
-	CHECK_INT(hwt_now() - began_ns, <, HWT_S(TIMEOUT_S));
+		       "connect_timeout=3600",
+		       server_len(), server(), port);
+	store = open_store();              /* else in an hour */
 	CHECK_INT(first_of(store), ==, 1); /* the next connection does not try the other one first */
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(store), 0);
