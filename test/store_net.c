@@ -5,11 +5,6 @@
  */
 #include "store.h"
 
-#include "engine.h"
-
-void hwts_poke(hwt_store *store); /* in the store's store.h, whose name is that of ours */
-void hwts_hear_news(void *store, const struct hwts_due *due);
-
 #define LEASE_NS HWT_S(1)
 
 static int count_not_early(const hwt_store_run *run, void *ctx)
@@ -32,7 +27,7 @@ static int child(int argc, char **argv)
 	(void)argc;
 	enter_world(argv + 1);
 	config = store_config();
-	config.lease_ns = HWT_S(60); /* its end is not what others wait for */
+	config.lease_ns = HWT_S(3600); /* its end is not what others wait for */
 	store = open_with(&config);
 	register_kind(store, "a", count_not_early, NULL, HWT_STORE_AT_LEAST_ONCE);
 	REQUIRE(hwt_store_start(store) == 0);
@@ -123,10 +118,9 @@ static void let_it_leave(const char *where)
 /* The news come between a look and the sleep behind it, so nothing wakes control for them. */
 TEST(a_process_that_leaves_while_the_other_one_looks_leaves_its_shards_at_once)
 {
-	hwt_store *store = started(HWT_S(60)); /* a look each 20 s */
+	hwt_store *store = started(HWT_S(3600)); /* a look each 20 minutes: longer than patience */
 	hwt_store_stats stats = HWT_STORE_STATS_INIT;
 	pid_t pid;
-	int64_t before_ns;
 
 	pid = spawn("hold", NULL);
 	CHECK(wait_held(store, 4));
@@ -137,9 +131,7 @@ TEST(a_process_that_leaves_while_the_other_one_looks_leaves_its_shards_at_once)
 	hwts_poke(store);
 	for (int64_t until_ns = hwt_now() + PATIENCE_NS; hwt_now() < until_ns && atomic_load(&leaves) != 0;)
 		sleep_ms(1);
-	before_ns = hwt_now();
 	CHECK(wait_held(store, 8));
-	CHECK_INT(hwt_now() - before_ns, <, HWT_S(12)); /* not the 20 s of the next look */
 	CHECK_CALL(hwt_store_read_stats(store, &stats), 0);
 	CHECK_INT(stats.taken_over, ==, 0);
 	atomic_store(&hwts_test_at, NULL);
