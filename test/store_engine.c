@@ -144,7 +144,9 @@ TEST(what_a_kind_leaves_open_is_as_the_header_says)
 	hwt_store *store;
 
 	fresh_world();
-	store = open_store();
+	config = store_config();
+	config.lease_ns = HWT_S(2);
+	store = open_with(&config);
 	register_plain(store, "a");
 	kind = store->kinds;
 	CHECK_INT(kind->row.shards, ==, 8);
@@ -612,13 +614,16 @@ TEST(what_another_process_puts_far_ahead_and_in_great_numbers_is_told_to_the_hol
 TEST(what_another_process_reschedules_into_the_window_is_found_without_news)
 {
 	unsigned rescued = atomic_load(&hwts_test_rescued);
+	hwt_store_config config;
 	hwt_store *store, *other;
 	int64_t id;
 
 	fresh_world();
 	if (world.sqlite)
 		SKIP("a hint of SQLite is a row of the same transaction");
-	store = open_store();
+	config = store_config();
+	config.lease_ns = HWT_S(2);
+	store = open_with(&config);
 	register_plain(store, "a");
 	atomic_store(&ran, 0);
 	CHECK_CALL(hwt_store_start(store), 0);
@@ -775,15 +780,18 @@ TEST(a_connection_waits_no_longer_than_its_part_can_bear)
 {
 #ifdef HWT_STORE_POSTGRES
 	if (!on_sqlite()) {
+		hwt_store_config config;
 		hwt_store *store;
 		PGconn *handle;
 
 		fresh_world();
+		config = store_config();
+		config.lease_ns = HWT_S(2);
 		(void)snprintf(world.url, sizeof(world.url),
 			       "%s client_encoding=LATIN1 keepalives_idle=11 options='-c statement_timeout=50s"
 			       " -c default_transaction_isolation=serializable'",
 			       getenv("HWT_STORE_URL"));
-		store = open_store(); /* its lease is 2 s */
+		store = open_with(&config);
 		check_settings(store, HWTS_CALL, "2s 10s 0 read committed on off UTF8");
 		check_settings(store, HWTS_CONTROL, "2s 1s 0 read committed off off UTF8");
 		check_settings(store, HWTS_BEGIN, "2s 200ms 0 read committed on off UTF8");

@@ -27,6 +27,16 @@ static int run_slowly(const hwt_store_run *run, void *ctx)
 }
 
 #ifdef HWT_STORE_POSTGRES
+/* Until so many runs, while the store looks and looks. */
+static bool look_until_ran(hwt_store *store, unsigned count)
+{
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+
+	for (; atomic_load(&ran) < count && hwt_now() < give_up_ns; sleep_ms(10))
+		look_now(store);
+	return atomic_load(&ran) >= count;
+}
+
 /* A store with one timeout, which has run, and whose end the server has forgotten. */
 static hwt_store *forget_an_end(unsigned mode, int64_t period_ns, int64_t *id)
 {
@@ -55,6 +65,7 @@ static hwt_store *forget_an_end(unsigned mode, int64_t period_ns, int64_t *id)
 		sleep_ms(1);
 	(void)query("delete from %s_timeout", world.schema);
 	(void)query("insert into %s_timeout select * from %s_copy", world.schema, world.schema);
+	(void)query("update %s_timeout set due_us = due_us - 1000000000", world.schema); /* so the net looks for it */
 	return store;
 }
 #endif
@@ -70,7 +81,7 @@ TEST(a_run_whose_end_the_server_forgot_runs_again_in_the_process_that_still_hold
 			if (mode == HWT_STORE_AT_MOST_ONCE)
 				continue;
 			store = forget_an_end(mode, 0, &id);
-			CHECK(wait_count(&ran, 2));
+			CHECK(look_until_ran(store, 2));
 			CHECK(wait_gone(store, id));
 			CHECK_CALL(hwt_store_close(store), 0);
 			CHECK_INT(atomic_load(&ran), ==, 2);
@@ -89,6 +100,7 @@ TEST(a_series_goes_on_when_the_server_forgot_an_end)
 		hwt_store *store = forget_an_end(HWT_STORE_AT_LEAST_ONCE, HWT_S(1), &id);
 		int rc;
 
+		CHECK(look_until_ran(store, 2));
 		CHECK(wait_count(&ran, 3));
 		while ((rc = hwt_store_cancel(store, id)) == EBUSY)
 			sleep_ms(1);
@@ -113,7 +125,7 @@ TEST(a_series_whose_next_run_is_far_away_goes_on_at_once_when_the_server_forgot_
 			if (mode == HWT_STORE_AT_MOST_ONCE)
 				continue;
 			store = forget_an_end(mode, HWT_S(3600), &id);
-			CHECK(wait_count(&ran, 2));
+			CHECK(look_until_ran(store, 2));
 			while ((rc = hwt_store_cancel(store, id)) == EBUSY && hwt_now() < give_up_ns)
 				sleep_ms(1);
 			CHECK_INT(rc, ==, 0);
@@ -191,8 +203,11 @@ TEST(what_runs_at_most_once_is_FAILED_when_the_server_forgot_its_end)
 		int64_t id, give_up_ns = hwt_now() + PATIENCE_NS;
 		hwt_store *store = forget_an_end(HWT_STORE_AT_MOST_ONCE, 0, &id);
 
-		while (hwt_store_get(store, id, &info) == 0 && info.state != HWT_STORE_FAILED && hwt_now() < give_up_ns)
+		while (hwt_store_get(store, id, &info) == 0 && info.state != HWT_STORE_FAILED &&
+		       hwt_now() < give_up_ns) {
+			look_now(store);
 			sleep_ms(5);
+		}
 		CHECK_INT(info.state, ==, HWT_STORE_FAILED);
 		CHECK(strstr(info.error, "lost") != NULL);
 		CHECK_CALL(hwt_store_close(store), 0);
@@ -203,12 +218,20 @@ TEST(what_runs_at_most_once_is_FAILED_when_the_server_forgot_its_end)
 	SKIP("of PostgreSQL");
 }
 
-/* Overdue and running: the look-ahead sees it at each renewal, and it must stay what it is. */
+static atomic_uint looks;
+
+static void count_look(const char *where)
+{
+	atomic_fetch_add(&looks, strcmp(where, "looked") == 0);
+}
+
+/* Overdue and running: each look sees it, and it must stay what it is. */
 TEST(a_run_that_lasts_for_two_leases_is_not_taken_for_a_forgotten_one)
 {
 	for (unsigned mode = 0; mode < 2; mode++) {
+		hwt_store_spec spec = spec_of("a", 0);
 		hwt_store *store;
-		int64_t id;
+		int64_t id = 0;
 
 		fresh_world();
 		store = open_store();
@@ -216,9 +239,17 @@ TEST(a_run_that_lasts_for_two_leases_is_not_taken_for_a_forgotten_one)
 		atomic_store(&ran, 0);
 		atomic_store(&may_end, false);
 		CHECK_CALL(hwt_store_start(store), 0);
-		id = put(store, "a", 0);
+		spec.flags = HWT_STORE_ABSOLUTE;
+		spec.due_us = now_us() - HWTS_S_US * 1000; /* it is missed after a third of the lease */
+		CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
 		CHECK(wait_count(&ran, 1));
-		sleep_ms(2 * 2000 / 3 + 2000);
+		atomic_store(&looks, 0);
+		atomic_store(&hwts_test_at, count_look);
+		for (unsigned look = 1; look <= 6; look++) {
+			look_now(store);
+			CHECK(wait_count(&looks, look));
+		}
+		atomic_store(&hwts_test_at, NULL);
 		CHECK_INT(atomic_load(&ran), ==, 1);
 		atomic_store(&may_end, true);
 		CHECK(wait_gone(store, id));
@@ -291,8 +322,10 @@ TEST(a_server_that_was_replaced_is_not_used_any_more)
 		CHECK(strstr(hwt_store_error(), "timeline 1 of 2") != NULL);
 		CHECK_INT(id, ==, -7);
 		CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 0);
-		while (stats_of_store(store).reconnects == 0 && hwt_now() < give_up_ns) /* control, too */
+		while (stats_of_store(store).reconnects == 0 && hwt_now() < give_up_ns) { /* control, too */
+			look_now(store);
 			sleep_ms(5);
+		}
 		CHECK_INT(stats_of_store(store).reconnects, >, 0);
 		atomic_store(&db->origin, here - 1); /* ours is the successor */
 		put(store, "a", 0);
