@@ -15,16 +15,18 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 jobs() { # ARGS...: on the engine that is tested
-	timeout -k 5 120 "$BUILD/examples/jobs" -d "$url" "$@"
+	timeout -k 5 600 "$BUILD/examples/jobs" -d "$url" "$@"
 }
 
-wait_for() { # SECONDS TEXT FILE
-	tenths=$(($1 * 10))
-	while ! grep -qs -- "$2" "$3" && [ $tenths -gt 0 ]; do
+patience=3000 # tenths of a second: only what hangs is waited for so long
+
+wait_for() { # TEXT FILE
+	tenths=$patience
+	while ! grep -qs -- "$1" "$2" && [ $tenths -gt 0 ]; do
 		sleep 0.1
 		tenths=$((tenths - 1))
 	done
-	grep -qs -- "$2" "$3" || echo "no '$2' in $(basename "$3") after $1 s"
+	grep -qs -- "$1" "$2" || echo "no '$1' in $(basename "$2")"
 }
 
 left() { # ends with what is left of earlier tests
@@ -37,18 +39,18 @@ outlive_a_run() {
 	grep -qxE '[0-9]+' "$work/id" || echo "no number: $(cat "$work/id")"
 	jobs add 3600000 third -k third >/dev/null
 	: >"$work/out" # what stands there is of another test until the shell behind the & has opened it
-	"$BUILD/examples/jobs" -d "$url" run -t 60 >"$work/out" 2>&1 &
+	"$BUILD/examples/jobs" -d "$url" run -t 600 >"$work/out" 2>&1 &
 	run=$!
-	wait_for 30 first "$work/out"
+	wait_for first "$work/out"
 	grep -qs first "$work/out" || { echo "while it is not begun:"; jobs list; jobs stats; }
 	jobs add 20 second >/dev/null
-	wait_for 30 second "$work/out"
+	wait_for second "$work/out"
 	kill -TERM $run
 	wait $run || echo "exit $?"
 	printf '%s\n' first second 'jobs: 2 ran, 0 failed' | diff - "$work/out"
 	jobs list | grep -qE '^[0-9]+ pending 0 [0-9-]+ [0-9:]+ key=third$' || { echo "list:"; jobs list; }
 	jobs now || echo "exit $?"
-	jobs run -t 60 -e >"$work/out" 2>&1 || echo "exit $?"
+	jobs run -t 600 -e >"$work/out" 2>&1 || echo "exit $?"
 	printf '%s\n' third 'jobs: 1 ran, 0 failed' | diff - "$work/out"
 	left
 }
@@ -65,18 +67,22 @@ keys_and_cancel() {
 	left
 }
 
-# Sixty jobs, due when both have their shards; each is printed once, and each process prints some.
+# Twenty jobs, due now that both have their shards; each is printed once, and each process prints some.
 share_work() {
-	for i in $(seq 60); do
-		jobs add 4000 "job $i" >/dev/null || echo "exit $?"
+	for i in $(seq 20); do
+		jobs add 3600000 "job $i" >/dev/null || echo "exit $?"
 	done
-	"$BUILD/examples/jobs" -d "$url" run -l 1 -t 60 -e >"$work/one" 2>&1 &
+	rm -f "$work/of_one" "$work/of_two"
+	"$BUILD/examples/jobs" -d "$url" run -l 600 -t 600 -e -m "$work/of_one" >"$work/one" 2>&1 &
 	one=$!
-	"$BUILD/examples/jobs" -d "$url" run -l 1 -t 60 -e >"$work/two" 2>&1 &
+	"$BUILD/examples/jobs" -d "$url" run -l 600 -t 600 -e -m "$work/of_two" >"$work/two" 2>&1 &
 	two=$!
+	wait_for '^jobs_shards 4$' "$work/of_one"
+	wait_for '^jobs_shards 4$' "$work/of_two"
+	jobs now || echo "exit $?"
 	wait $one || { echo "exit $?"; cat "$work/one"; }
 	wait $two || { echo "exit $?"; cat "$work/two"; }
-	seq -f 'job %g' 60 | sort >"$work/wanted"
+	seq -f 'job %g' 20 | sort >"$work/wanted"
 	grep -h '^job ' "$work/one" "$work/two" | sort | diff "$work/wanted" -
 	for out in one two; do
 		grep -qE '^jobs: [1-9][0-9]* ran, 0 failed$' "$work/$out" || tail -1 "$work/$out"
@@ -88,17 +94,17 @@ share_work() {
 survive_a_kill() {
 	: >"$work/one"
 	: >"$work/two"
-	"$BUILD/examples/jobs" -d "$url" run -l 1 -t 60 >"$work/one" 2>&1 &
+	"$BUILD/examples/jobs" -d "$url" run -l 1 -t 600 >"$work/one" 2>&1 &
 	one=$!
-	"$BUILD/examples/jobs" -d "$url" run -l 1 -t 60 >"$work/two" 2>&1 &
+	"$BUILD/examples/jobs" -d "$url" run -l 1 -t 600 >"$work/two" 2>&1 &
 	two=$!
-	for i in $(seq 20); do
+	for i in $(seq 10); do
 		jobs add 3000 "job $i" >/dev/null || echo "exit $?"
 	done
 	kill -KILL $two || echo "nobody to kill"
 	wait $two 2>/dev/null
-	seq -f 'job %g' 20 | sort >"$work/wanted"
-	tenths=300
+	seq -f 'job %g' 10 | sort >"$work/wanted"
+	tenths=$patience
 	until cat "$work/one" "$work/two" | grep '^job ' | sort -u | cmp -s "$work/wanted" - || [ $tenths -eq 0 ]; do
 		sleep 0.1
 		tenths=$((tenths - 1))
@@ -112,14 +118,14 @@ survive_a_kill() {
 fail_and_retry() {
 	rm -f "$work/flag"
 	jobs add 0 "test -e $work/flag && echo \"it is there\"" -k flag >/dev/null
-	jobs run -x -a 1 -t 60 -e >"$work/out" 2>&1 || echo "exit $?"
+	jobs run -x -a 1 -t 600 -e >"$work/out" 2>&1 || echo "exit $?"
 	grep -qx 'jobs: 0 ran, 1 failed' "$work/out" || cat "$work/out"
 	jobs list | grep -qE '^[0-9]+ failed 1 .* key=flag error=.' || { echo "list:"; jobs list; }
 	jobs stats | grep -q '^0 pending .* 0 running, 1 failed' || jobs stats
 	jobs now flag 2>/dev/null && echo "a failed one waits"
 	touch "$work/flag"
 	jobs retry || echo "exit $?"
-	jobs run -x -a 1 -t 60 -e >"$work/out" 2>&1 || echo "exit $?"
+	jobs run -x -a 1 -t 600 -e >"$work/out" 2>&1 || echo "exit $?"
 	printf '%s\n' 'it is there' 'jobs: 1 ran, 0 failed' | diff - "$work/out"
 	left
 }
@@ -127,9 +133,9 @@ fail_and_retry() {
 repeat() {
 	jobs add 0 tick -k tick -e 1 >/dev/null
 	: >"$work/out"
-	"$BUILD/examples/jobs" -d "$url" run -t 60 >"$work/out" 2>&1 &
+	"$BUILD/examples/jobs" -d "$url" run -t 600 >"$work/out" 2>&1 &
 	run=$!
-	tenths=300
+	tenths=$patience
 	while [ "$(grep -c tick "$work/out")" -lt 3 ] && [ $tenths -gt 0 ]; do
 		sleep 0.1
 		tenths=$((tenths - 1))
@@ -155,7 +161,7 @@ count_for_prometheus() {
 		grep -qx "$line" "$work/out" || echo "not there: $line"
 	done
 	jobs cancel later || echo "exit $?"
-	jobs run -t 60 -e -m "$work/metrics" >"$work/out" 2>&1 || cat "$work/out"
+	jobs run -t 600 -e -m "$work/metrics" >"$work/out" 2>&1 || cat "$work/out"
 	prometheus <"$work/metrics"
 	for line in 'jobs_done_total 1' 'jobs_lateness_seconds_count 1'; do
 		grep -qx "$line" "$work/metrics" || echo "not there: $line"
