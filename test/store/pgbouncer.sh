@@ -38,7 +38,7 @@ if [ "${1:-}" = inside ]; then
 	done
 	# shellcheck disable=SC2154 # eval sets them
 	trap 'kill $session $transaction' EXIT
-	for _ in $(seq 100); do
+	for _ in $(seq 3000); do
 		[ -S "$server/session/.s.PGSQL.6432" ] && [ -S "$server/transaction/.s.PGSQL.6432" ] && break
 		sleep 0.1
 	done
