@@ -152,9 +152,14 @@ extern "C" {
 #endif
 
 /* Durations in nanoseconds.  The product must fit an int64_t (292 years). */
-#define HWT_US(n) (INT64_C(1000) * (int64_t)(n))
-#define HWT_MS(n) (INT64_C(1000000) * (int64_t)(n))
-#define HWT_S(n) (INT64_C(1000000000) * (int64_t)(n))
+#ifdef __cplusplus
+#define HWT_NS(n) static_cast<int64_t>(n)
+#else
+#define HWT_NS(n) ((int64_t)(n))
+#endif
+#define HWT_US(n) (INT64_C(1000) * HWT_NS(n))
+#define HWT_MS(n) (INT64_C(1000000) * HWT_NS(n))
+#define HWT_S(n) (INT64_C(1000000000) * HWT_NS(n))
 
 /* A timer: a worker thread, a wheel and its timeouts.  One in a process is usual, 64 are plenty. */
 typedef struct hwt_timer hwt_timer;

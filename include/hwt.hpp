@@ -85,10 +85,7 @@ class handle;
 /* HWT_CONFIG_INIT, to be changed and given to a timer. */
 inline hwt_config defaults() noexcept
 {
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wold-style-cast"
 	return HWT_CONFIG_INIT;
-#pragma GCC diagnostic pop
 }
 
 namespace detail
@@ -180,7 +177,7 @@ template <class F> struct task {
 	{
 		spec.size = sizeof(spec);
 		spec.task = run;
-		if constexpr (may_be_null<F>::value) {
+		if constexpr (may_be_null<F>::value && !std::is_function_v<std::remove_reference_t<G>>) {
 			if (callable == nullptr)
 				return EINVAL;
 		}

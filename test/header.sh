@@ -73,6 +73,24 @@ std::error_code use(hwt::timer &timer, hwt::timeout &out, int *number)
 {
 	return timer.schedule(std::chrono::seconds(1), [number] { ++*number; }, out);
 }
+void function();
+void function() {}
+std::error_code use_functions(hwt::timer &timer, hwt::timeout &out);
+std::error_code use_functions(hwt::timer &timer, hwt::timeout &out)
+{
+	auto error = timer.schedule(std::chrono::seconds(1), function, out);
+	return error ? error : timer.schedule(std::chrono::seconds(1), &function, out);
+}
+int use_macros(hwt_timer *timer);
+int use_macros(hwt_timer *timer)
+{
+	hwt_config config = HWT_CONFIG_INIT;
+	hwt_spec spec = HWT_SPEC_INIT;
+	hwt_timeout timeout = HWT_TIMEOUT_NONE;
+	timeout = HWT_TIMEOUT_NONE;
+	spec.when_ns = config.tick_duration_ns + HWT_US(1) + HWT_MS(2u) + HWT_S(3);
+	return hwt_new_timeout_ex(timer, &spec, &timeout);
+}
 #if __cplusplus > 201703L && !defined(HWT_COROUTINES)
 #error "no coroutines"
 #endif
