@@ -513,8 +513,8 @@ typedef struct hwt_config {
 	/*
 	 * Default 0: tasks run on the worker.  1 to 1024: so many threads of the library run them instead, and a slow
 	 * task delays others only while all threads are in slow ones.  They are named hwt-task-1 and so on, are made
-	 * with the worker and as thread_attr says, and have its signal mask.  A thread_attr that names a stack
-	 * (pthread_attr_setstack) will not do: all of them would share it.  Not with executor or HWT_CALLER_DRIVEN.
+	 * with the worker and as thread_attr says, and have its signal mask.  Not with a thread_attr that names a stack
+	 * (pthread_attr_setstack), which all of them would share, with executor or with HWT_CALLER_DRIVEN: EINVAL.
 	 *
 	 * The worker hands over what is due, which takes no memory and cannot be refused.  Until a thread begins the
 	 * task the timeout is pending: it counts for max_pending_timeouts, hwt_cancel prevents it, hwt_reschedule moves
@@ -689,13 +689,14 @@ HWT_API void *hwt_timer_user(const hwt_timer *timer);
  * Delays count from the later of CLOCK_MONOTONIC and the times told.  A time behind the clock, as of a loop that reads
  * the clock once a turn, makes tasks run late, also when it is the first one; a time ahead of it makes them run early;
  * one earlier than a time before runs nothing.  Without HWT_VIRTUAL_CLOCK the clock stays the system's: a first time of
- * 0 or less, which CLOCK_MONOTONIC never is, is refused, any other wrong time fails silently.
+ * 0 or less, which CLOCK_MONOTONIC never is, is refused, any other wrong time fails silently.  With it any time below 0
+ * is refused.
  *
  * The caller may hold a lock of its own across the call, if its tasks drop the lock while they need others to have it.
  * To a thread that has the lock no task is then between its start and the point at which it drops the lock.
  *
  * Threads  any, one at a time.
- * Returns  0; EINVAL: the timer has no HWT_CALLER_DRIVEN, or the first time is refused; EBUSY: an advance is in
+ * Returns  0; EINVAL: the timer has no HWT_CALLER_DRIVEN, or the time is refused; EBUSY: an advance is in
  *          progress, in another thread or around the task that calls; ECANCELED: the timer has been stopped, perhaps
  *          meanwhile.  *next_ns is written with 0 only.
  * Order    as if one thread made all calls, one after the other.

@@ -84,6 +84,31 @@ TEST(create_refuses_values_out_of_range)
 		CHECK_REFUSED(reserved[i], 1, EINVAL);
 }
 
+/* All would share it.  A stack's size is no stack; and the worker alone may have one. */
+TEST(a_stack_of_its_own_is_not_for_several_threads)
+{
+	enum { SIZE = 1 << 20 };
+	hwt_config config = quiet_config();
+	hwt_timer *timer = NULL;
+	void *stack = NULL;
+	pthread_attr_t attr;
+
+	REQUIRE(pthread_attr_init(&attr) == 0);
+	config.thread_attr = &attr;
+	config.task_threads = 1;
+	check_accepted(&config);
+	REQUIRE(pthread_attr_setstacksize(&attr, SIZE) == 0);
+	check_accepted(&config);
+	REQUIRE(posix_memalign(&stack, 1 << 16, SIZE) == 0 && pthread_attr_setstack(&attr, stack, SIZE) == 0);
+	check_refused(&config, EINVAL, "one task thread beside the worker, and one stack");
+	config.task_threads = 0;
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	CHECK_RC(hwt_timer_start(timer), 0);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+	REQUIRE(pthread_attr_destroy(&attr) == 0);
+	free(stack);
+}
+
 /* No bit means one thing here and another there: a flag in the wrong place is refused. */
 TEST(a_flag_of_another_structure_is_refused)
 {

@@ -199,8 +199,9 @@ static int begin(hwt_timer *timer, int64_t now_ns)
 
 	pthread_mutex_lock(&timer->monitor.mutex);
 	state = atomic_load_explicit(&timer->state, memory_order_relaxed); /* relaxed: under the mutex */
-	if (state == TIMER_INIT && !timer_is_virtual(timer) && now_ns <= 0)
-		rc = EINVAL; /* the caller means a virtual clock: on the system's clock nothing would ever run */
+	/* On the system's clock nothing would ever run: the caller means a virtual clock, which begins at 0. */
+	if (timer_is_virtual(timer) ? now_ns < 0 : state == TIMER_INIT && now_ns <= 0)
+		rc = EINVAL;
 	else if (state == TIMER_INIT)
 		hwt_timer_start_driven(timer);
 	else if (state != TIMER_DRIVEN)

@@ -64,12 +64,26 @@ static bool is_for_drivers(const hwt_config *config)
 	       config->on_earlier != NULL;
 }
 
-/* They are for a timer with a worker, which hands over to them, and without another place for its tasks. */
+/* An unset address is NULL, or in glibc the negative size. */
+static bool names_a_stack(const pthread_attr_t *attr)
+{
+	void *stack = NULL;
+	size_t size = 0;
+
+	return pthread_attr_getstack(attr, &stack, &size) == 0 && stack != NULL && (uintptr_t)stack + size != 0;
+}
+
+/*
+ * They are for a timer with a worker, which hands over to them, and without another place for its tasks.  Threads
+ * cannot share a stack.
+ */
 static int check_task_threads(const hwt_config *config)
 {
 	if (config->task_threads == 0)
 		return 0;
 	if (config->task_threads > MAX_TASK_THREADS || config->executor != NULL)
+		return EINVAL;
+	if (config->thread_attr != NULL && names_a_stack(config->thread_attr))
 		return EINVAL;
 	return (config->flags & HWT_CALLER_DRIVEN) != 0 ? EINVAL : 0;
 }
