@@ -117,7 +117,9 @@ void hwt_sleeper_set_alarm(const struct hwt_sleeper *sleeper, int64_t time_ns)
 	/* A step of the clock rings: what is due is then another question, and a nap in progress may be hours long. */
 	if (sleeper->clock == HWT_CLOCK_REALTIME)
 		flags |= TFD_TIMER_CANCEL_ON_SET;
-	(void)timerfd_settime(fd, flags, &when, NULL);
+	/* Linux tells of a step since the last setting only here, and the time is of the clock before it: rings now. */
+	if (timerfd_settime(fd, flags, &when, NULL) != 0 && errno == ECANCELED && time_ns > 0)
+		hwt_sleeper_set_alarm(sleeper, 0);
 	errno = before;
 }
 

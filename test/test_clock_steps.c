@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The time of the day is set under a worker.  Here only the program's is: clock_gettime and timerfd_settime are
+ * replaced by such as keep Linux's rule.  A step rings the descriptors that ask for it, once.  The next setting
+ * silences that, is done, and alone says so: ECANCELED.
+ */
+#include "support.h"
+
+#ifndef HWT_PORTABLE
+#include <dlfcn.h>
+#include <sys/timerfd.h>
+
+/* In C libraries with two sizes of time_t these have two names. */
+#define REAL(name) dlsym(RTLD_NEXT, sizeof(time_t) > sizeof(long) ? "__" #name "64" : #name)
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static int64_t ahead_s;    /* the time of the day here, against the system's */
+static int watcher = -1;   /* the descriptor that was set last with TFD_TIMER_CANCEL_ON_SET */
+static bool has_stepped;   /* since then */
+static unsigned cancelled; /* settings that have said so */
+
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+	int (*real)(clockid_t, struct timespec *), rc;
+
+	*(void **)&real = REAL(clock_gettime);
+	rc = real(clock, now);
+	if (clock == CLOCK_REALTIME) {
+		pthread_mutex_lock(&mutex);
+		now->tv_sec += (time_t)ahead_s;
+		pthread_mutex_unlock(&mutex);
+	}
+	return rc;
+}
+
+static int settime(int fd, int flags, const struct itimerspec *when, struct itimerspec *before)
+{
+	int (*real)(int, int, const struct itimerspec *, struct itimerspec *);
+
+	*(void **)&real = REAL(timerfd_settime);
+	return real(fd, flags, when, before);
+}
+
+int timerfd_settime(int fd, int flags, const struct itimerspec *when, struct itimerspec *before)
+{
+	struct itimerspec there = *when;
+	bool is_armed = when->it_value.tv_sec != 0 || when->it_value.tv_nsec != 0, is_told;
+	int rc;
+
+	if ((flags & TFD_TIMER_CANCEL_ON_SET) == 0)
+		return settime(fd, flags, when, before);
+	pthread_mutex_lock(&mutex);
+	if (is_armed && there.it_value.tv_sec > ahead_s)
+		there.it_value.tv_sec -= (time_t)ahead_s;
+	rc = settime(fd, flags, &there, before);
+	is_told = is_armed && has_stepped;
+	watcher = fd;
+	has_stepped = has_stepped && !is_told;
+	cancelled += is_told;
+	pthread_mutex_unlock(&mutex);
+	if (rc != 0 || !is_told)
+		return rc;
+	errno = ECANCELED;
+	return -1;
+}
+
+static void step(int64_t by_s)
+{
+	const struct itimerspec at_once = { .it_value = { 0, 1 } };
+
+	pthread_mutex_lock(&mutex);
+	ahead_s += by_s;
+	has_stepped = true;
+	REQUIRE(settime(watcher, TFD_TIMER_ABSTIME, &at_once, NULL) == 0);
+	pthread_mutex_unlock(&mutex);
+}
+
+/* More than any test waits. */
+#define HOUR_S 3600
+
+static hwt_timer *make(void)
+{
+	hwt_config config = HWT_CONFIG_INIT;
+	hwt_timer *timer = NULL;
+
+	config.tick_duration_ns = HWT_MS(1);
+	config.clock = HWT_CLOCK_REALTIME;
+	config.warn = NULL;
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	return timer;
+}
+
+static atomic_uint ticks, stepped;
+
+static void step_back_at_the_fifth(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	(void)arg;
+	if (atomic_fetch_add(&ticks, 1) != 4)
+		return;
+	step(-HOUR_S);
+	atomic_store(&stepped, 1);
+}
+
+/* While it runs tasks: with work for the next tick the worker then naps until that, which is an hour away now. */
+TEST(a_step_back_during_a_pass_does_not_stop_the_timer)
+{
+	hwt_timer *timer = make();
+	atomic_uint ran = 0;
+
+	CHECK_RC(hwt_new_periodic(timer, step_back_at_the_fifth, NULL, 0, HWT_MS(1), NULL), 0);
+	REQUIRE(wait_count(&stepped, 1));
+	for (unsigned i = 1; i <= 5; i++) {
+		CHECK_RC(hwt_new_timeout(timer, count_task, &ran, HWT_MS(i), NULL), 0);
+		REQUIRE(wait_count(&ran, i));
+	}
+	CHECK_INT(ticks, ==, 5); /* its deadline is an hour away */
+	pthread_mutex_lock(&mutex);
+	CHECK_INT(cancelled, ==, 1);
+	pthread_mutex_unlock(&mutex);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+#else
+TEST(a_step_back_during_a_pass_does_not_stop_the_timer)
+{
+	NEEDS_LINUX();
+}
+#endif
+
+TEST_MAIN()
