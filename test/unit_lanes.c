@@ -496,6 +496,57 @@ TEST(a_lock_that_is_held_for_long_is_not_waited_for)
 	CHECK_INT(asked_for_while_held(UINT_MAX), >, 0);
 }
 
+static uint64_t pops;
+
+static void count_pops(const char *where)
+{
+	pops += strcmp(where, "queue pop") == 0;
+}
+
+struct heap {
+	hwt_timer *timer;
+	uint32_t place;
+	unsigned timeouts;
+};
+
+static void *heap_up(void *arg)
+{
+	const struct heap *heap = arg;
+
+	hwt_own_number = heap->place;
+	for (unsigned i = 0; i < heap->timeouts; i++)
+		CHECK_INT(hwt_new_timeout_at(heap->timer, count, NULL, HWT_S(1000), NULL), ==, 0);
+	return NULL;
+}
+
+/* Returns how often a stop asks a lane for a record, if all are in the last one. */
+static uint64_t pops_of_a_stop(unsigned timeouts, uint32_t lanes)
+{
+	struct heap heap = { timer_on(512), lanes, timeouts };
+	size_t unprocessed = 0;
+
+	for (uint32_t place = 1; place <= lanes; place++)
+		(void)lane_at(&heap.timer->lanes, place);
+	in_new_thread(heap_up, &heap);
+	CHECK_INT(lanes_count(&heap.timer->lanes), ==, lanes);
+	pops = 0;
+	atomic_store(&hwt_test_point, count_pops);
+	CHECK_INT(hwt_timer_stop(heap.timer, &unprocessed), ==, 0);
+	atomic_store(&hwt_test_point, NULL);
+	CHECK_INT(unprocessed, ==, timeouts);
+	driven_destroy(heap.timer);
+	return pops;
+}
+
+TEST(a_stop_does_not_look_at_all_lanes_for_each_timeout)
+{
+	uint64_t one = pops_of_a_stop(1, 500);
+
+	CHECK_INT(pops_of_a_stop(1000, 500), ==, one + 999);
+	CHECK_INT(pops_of_a_stop(2000, 500), ==, one + 1999);
+	CHECK_INT(pops_of_a_stop(1000, 1000), <=, 2 * one + 999);
+}
+
 /* Two threads at once on each of some lanes take from each other. */
 static void *fill_and_empty_at_once(void *arg)
 {

@@ -14,6 +14,7 @@
 /* Returns any record that has not been looked at yet, from batch, wheel, stack, the task threads' queue or lanes. */
 static struct hwt_record *next_left(struct hwt_worker *worker)
 {
+	uint32_t count = lanes_count(worker->lanes);
 	struct hwt_record *record;
 
 	if (worker->batch_at == worker->batch_end) {
@@ -27,8 +28,9 @@ static struct hwt_record *next_left(struct hwt_worker *worker)
 		record = hwt_ready_take_left(&worker->tasks->ready);
 	if (record != NULL)
 		return record;
-	for (uint32_t i = 0; i < lanes_count(worker->lanes); i++) {
-		record = queue_pop(&worker->lanes->made[i]->submitted);
+	/* Goes on where the last one was: those before are empty, as all lanes are closed. */
+	for (uint32_t i = 0; i < count; i++, worker->next_lane = (worker->next_lane + 1) % count) {
+		record = queue_pop(&worker->lanes->made[worker->next_lane]->submitted);
 		if (record != NULL)
 			return record;
 	}
