@@ -252,6 +252,67 @@ TEST(a_refusal_at_the_limit_uses_nothing_up)
 	CHECK_INT(released, ==, 3);
 }
 
+static uint64_t looks;
+
+static void count_looks(const char *where)
+{
+	looks += strcmp(where, "unplaced") == 0;
+}
+
+/* So many at one tick, behind others that are due later.  Returns how often one without a place was looked at. */
+static uint64_t looks_at(unsigned n)
+{
+	begin(0);
+	CHECK_INT(hwt_reserve(timer, 2 * n), ==, 0);
+	memory_fails(0, UINT64_MAX);
+	for (unsigned i = 0; i < 2 * n; i++)
+		CHECK_INT(hwt_new_timeout(timer, note, NULL, (i < n ? 7 : 5) * TICK, NULL), ==, 0);
+	CHECK_INT(hwt_timer_advance(timer, 0, NULL), ==, 0);
+	CHECK(timer->wheel->unplaced.first != NULL);
+	looks = 0;
+	atomic_store(&hwt_test_point, count_looks);
+	CHECK_INT(hwt_timer_advance(timer, 5 * TICK, NULL), ==, 0);
+	CHECK_INT(ran, ==, n);
+	CHECK_INT(hwt_timer_advance(timer, 7 * TICK, NULL), ==, 0);
+	CHECK_INT(ran, ==, 2 * n);
+	atomic_store(&hwt_test_point, NULL);
+	end();
+	return looks;
+}
+
+TEST(twice_as_many_without_a_place_cost_twice_as_much)
+{
+	uint64_t cost = looks_at(10000);
+
+	CHECK_INT(cost, >=, 10000);
+	CHECK_INT(looks_at(20000), <=, 2 * cost + 1000);
+}
+
+static void stop_here(hwt_timeout timeout, void *arg)
+{
+	(void)arg;
+	note(timeout, NULL);
+	if (ran == 300)
+		hwt_worker_request_stop(&timer->worker);
+}
+
+TEST(a_stop_in_the_middle_of_those_without_a_place_hands_out_the_rest)
+{
+	size_t unprocessed = 0;
+
+	begin(0);
+	CHECK_INT(hwt_reserve(timer, 2000), ==, 0);
+	memory_fails(0, UINT64_MAX);
+	for (unsigned i = 0; i < 2000; i++)
+		CHECK_INT(hwt_new_timeout(timer, stop_here, NULL, (i < 1000 ? 7 : 5) * TICK, NULL), ==, 0);
+	CHECK_INT(hwt_timer_advance(timer, 0, NULL), ==, 0);
+	(void)hwt_timer_advance(timer, 5 * TICK, NULL);
+	CHECK_INT(ran, ==, 300);
+	CHECK_INT(hwt_timer_stop(timer, &unprocessed), ==, 0);
+	CHECK_INT(unprocessed, ==, 1700);
+	end();
+}
+
 TEST(after_a_stop_there_is_nothing_to_set_aside)
 {
 	begin(0);

@@ -40,6 +40,18 @@ static struct hwt_record *list_pop(struct hwt_wheel_list *list)
 	return record;
 }
 
+/* Takes out up to max records, none behind `last`. */
+static size_t take_list(struct hwt_wheel_list *list, struct hwt_record **records, size_t max,
+			const struct hwt_record *last)
+{
+	size_t n = 0;
+
+	while (n < max && (records[n] = list_pop(list)) != NULL)
+		if (records[n++] == last)
+			break;
+	return n;
+}
+
 static void unplaced_append(struct hwt_wheel *wheel, struct hwt_record *record, int64_t tick)
 {
 	list_append(&wheel->unplaced, record);
@@ -107,12 +119,7 @@ void hwt_wheel_postpone(struct hwt_wheel *wheel, struct hwt_record *record)
 size_t hwt_wheel_take_postponed(struct hwt_wheel *wheel, struct hwt_record **records, size_t max,
 				const struct hwt_record *last)
 {
-	size_t n = 0;
-
-	while (n < max && (records[n] = list_pop(&wheel->postponed)) != NULL)
-		if (records[n++] == last)
-			break;
-	return n;
+	return take_list(&wheel->postponed, records, max, last);
 }
 
 static bool is_lazy(struct hwt_record *record)
@@ -224,23 +231,35 @@ void hwt_wheel_seek(struct hwt_wheel *wheel, int64_t tick)
 	wheel->tick = tick;
 }
 
-/* Takes up to max unplaced records that are due or lazy, or any with `all`. */
-static size_t collect_unplaced(struct hwt_wheel *wheel, struct hwt_record **due, size_t max, bool all)
+/* Moves the unplaced records that are due or lazy to `ripe`. */
+static void sort_unplaced(struct hwt_wheel *wheel)
 {
-	struct hwt_wheel_list tried = wheel->unplaced;
+	struct hwt_wheel_list all = wheel->unplaced;
 	struct hwt_record *record;
-	size_t n = 0;
 
 	wheel->unplaced = (struct hwt_wheel_list){ NULL, NULL };
 	wheel->unplaced_due = HWT_TICK_NEVER;
-	while ((record = list_pop(&tried)) != NULL) {
+	while ((record = list_pop(&all)) != NULL) {
 		int64_t tick = tick_to_look(wheel, record);
 
-		if (n < max && (all || tick <= wheel->tick || is_lazy(record)))
-			due[n++] = record;
+		HWT_POINT("unplaced");
+		if (tick <= wheel->tick || is_lazy(record))
+			list_append(&wheel->ripe, record);
 		else
-			unplaced_append(wheel, record, is_lazy(record) ? wheel->tick : tick);
+			unplaced_append(wheel, record, tick);
 	}
+}
+
+/* One look at all of them serves all collects of a tick. */
+static size_t collect_unplaced(struct hwt_wheel *wheel, struct hwt_record **due, size_t max)
+{
+	size_t n;
+
+	if (wheel->ripe.first == NULL)
+		sort_unplaced(wheel);
+	n = take_list(&wheel->ripe, due, max, NULL);
+	if (wheel->ripe.first != NULL)
+		wheel->unplaced_due = wheel->tick;
 	return n;
 }
 
@@ -249,20 +268,17 @@ size_t hwt_wheel_collect(struct hwt_wheel *wheel, struct hwt_record **due, size_
 	size_t n = wheel->layout->collect(wheel, due, max);
 
 	if (unlikely(wheel->unplaced_due <= wheel->tick) && n < max)
-		n += collect_unplaced(wheel, due + n, max - n, false);
+		n += collect_unplaced(wheel, due + n, max - n);
 	return n;
 }
 
 size_t hwt_wheel_sweep(struct hwt_wheel *wheel, struct hwt_record **all, size_t max)
 {
 	size_t n = wheel->layout->sweep(wheel, all, max);
-	struct hwt_record *record;
 
-	if (unlikely(wheel->unplaced.first != NULL) && n < max)
-		n += collect_unplaced(wheel, all + n, max - n, true);
-	while (n < max && (record = list_pop(&wheel->postponed)) != NULL)
-		all[n++] = record;
-	return n;
+	n += take_list(&wheel->ripe, all + n, max - n, NULL);
+	n += take_list(&wheel->unplaced, all + n, max - n, NULL);
+	return n + take_list(&wheel->postponed, all + n, max - n, NULL);
 }
 
 void hwt_wheel_go_back(struct hwt_wheel *wheel, int64_t tick, struct hwt_record *const *records, size_t n)
@@ -279,6 +295,7 @@ void hwt_wheel_go_back(struct hwt_wheel *wheel, int64_t tick, struct hwt_record 
 	if (wheel->layout->reset != NULL)
 		wheel->layout->reset(wheel);
 	wheel->tick = tick;
+	wheel->unplaced_due = HWT_TICK_NEVER;
 	wheel->postponed = list;
 	hwt_wheel_end_tick(wheel);
 }

@@ -79,6 +79,8 @@ struct hwt_wheel {
 	struct hwt_wheel_list unplaced;
 	int64_t unplaced_due; /* not later than the first tick at which one of them wants attention */
 
+	struct hwt_wheel_list ripe; /* those that the next collects of this tick return; empty between two ticks */
+
 	struct hwt_wheel_list postponed;
 };
 

@@ -210,9 +210,13 @@ static size_t check_levels(struct wheel_check *check)
 
 static void check_unplaced(const struct hwt_wheel *wheel, struct inventory *records, bool midway)
 {
-	struct hwt_record *last = NULL, *record = wheel->unplaced.first;
+	struct hwt_record *last = NULL, *record;
 
-	for (; record != NULL; last = record, record = (struct hwt_record *)(record->place & ~(uintptr_t)1)) {
+	HOLDS("unplaced", midway || wheel->ripe.first == NULL);
+	for (record = wheel->ripe.first; record != NULL; record = (struct hwt_record *)(record->place & ~(uintptr_t)1))
+		inventory_put(records, "R1", record, sizeof(*record), PLACE_UNPLACED);
+	for (record = wheel->unplaced.first; record != NULL;
+	     last = record, record = (struct hwt_record *)(record->place & ~(uintptr_t)1)) {
 		inventory_put(records, "R1", record, sizeof(*record), PLACE_UNPLACED);
 		check_deadline(&wheel->grid, record_deadline(record));
 		HOLDS("R3", (record->place & 1) != 0);
