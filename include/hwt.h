@@ -114,8 +114,9 @@
  *
  * Time, signals, cancelled threads
  *
- *   Times are nanoseconds on CLOCK_MONOTONIC in int64_t, in names that end in _ns.  Steps of the wall clock do not
- *   matter.  On Linux the time that a machine is suspended does not count.  config.clock may name another clock.
+ *   Times are nanoseconds in int64_t, in names that end in _ns, on the timer's clock.  That is CLOCK_MONOTONIC, which
+ *   hwt_now() reads: steps of the wall clock do not matter, and on Linux the time that a machine is suspended does not
+ *   count.  With config.clock or HWT_VIRTUAL_CLOCK it is another one, and hwt_now() is no time of the timer's.
  *
  *   The worker blocks signals, so a thread of the program gets those that are sent to the process.  It leaves open what
  *   a fault of a task raises (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS), and SIGPROF if the thread that starts
@@ -208,14 +209,13 @@ typedef enum hwt_state {
 
 /*
  * Schedules task(timeout, arg) to run once, at the first tick at or after delay_ns from now, or deadline_ns on the
- * clock of hwt_now().  What has passed, as delay_ns <= 0, means the next tick, which is up to one tick away: 100 ms by
+ * timer's clock.  What has passed, as delay_ns <= 0, means the next tick, which is up to one tick away: 100 ms by
  * default, on a virtual clock too.  A sum past INT64_MAX counts as INT64_MAX, which never comes.  *out (may be NULL) is
  * the handle.  It is written before the task can start, so the task may read it where the caller keeps it; other
  * threads may use it once this call has returned.
  *
  * Threads  any, tasks included.  Waits for no task and not for the worker.  The first call starts the worker.
- * Returns  0; EINVAL; ECANCELED; ENOMEM; ENOBUFS, also if as many cancelled timeouts as max_pending_timeouts allows
- *          wait for their finaliser; what hwt_timer_start returns.
+ * Returns  0; EINVAL; ECANCELED; ENOMEM; ENOBUFS: see max_pending_timeouts; what hwt_timer_start returns.
  * Order    the task sees what the caller wrote before the call: a release that the start of the task acquires.
  * Cost     a clock read, the larger part, which hwt_new_timeout_at does not need; the uncontended lock of the thread's
  *          lane; 48 bytes, and about 13 for its place in the wheel.  No allocation once timer and lane have held as
@@ -250,7 +250,7 @@ typedef struct hwt_spec {
 	size_t size; /* sizeof(hwt_spec) */
 	hwt_task *task;
 	void *arg;
-	int64_t when_ns;   /* a delay; with HWT_ABSOLUTE a deadline on the clock of hwt_now() */
+	int64_t when_ns;   /* a delay; with HWT_ABSOLUTE a deadline on the timer's clock */
 	int64_t period_ns; /* 0: once; otherwise the period, as for hwt_new_periodic */
 
 	/*
@@ -336,7 +336,7 @@ HWT_API int hwt_cancel(hwt_timeout timeout);
 HWT_API int hwt_cancel_sync(hwt_timeout timeout);
 
 /*
- * Moves a pending timeout to delay_ns from now, or to deadline_ns on the clock of hwt_now().  0 says that the task had
+ * Moves a pending timeout to delay_ns from now, or to deadline_ns on the timer's clock.  0 says that the task had
  * not started and has the new deadline: it runs neither at the old one nor before the new one.  Made for timeouts that
  * move all the time, as that of an idle connection with each packet: a later deadline is a few instructions and no
  * queue operation, and when the old time comes the worker finds the new one.  The worker is told of an earlier one at
@@ -411,7 +411,7 @@ HWT_API int hwt_timeout_format(hwt_timeout timeout, char *buf, size_t len);
  *
  * Threads  any.
  * Returns  the number: exact while no thread is in a call, otherwise near it and never below 0; 0 for NULL.
- * Cost     reads two counters for each lane.
+ * Cost     reads four counters for each lane and one for each task thread: 1 us with 1024 of these.
  */
 HWT_API uint64_t hwt_pending_timeouts(const hwt_timer *timer);
 
@@ -425,9 +425,9 @@ HWT_API uint64_t hwt_pending_timeouts(const hwt_timer *timer);
 #define HWT_VIRTUAL_CLOCK 4u /* with HWT_CALLER_DRIVEN: the times told to hwt_timer_advance are the clock, from 0 on */
 
 /*
- * Values of hwt_config.clock: the clock of all times of a timer.  Where this manual says CLOCK_MONOTONIC or hwt_now()
- * it means this one; hwt_clock_now reads it.  A timer with another clock than the first reads its clock for each
- * delay, and its worker holds a descriptor (Linux only).
+ * Values of hwt_config.clock: the clock of all times of a timer.  hwt_clock_now reads it.  A deadline computed from
+ * hwt_now(), which reads the first one, is on HWT_CLOCK_REALTIME a time of 1970: due at once.  A timer with another
+ * clock than the first reads its clock for each delay, and its worker holds a descriptor (Linux only).
  *
  * With HWT_CLOCK_BOOTTIME what becomes due while the machine is suspended runs when it wakes up.  With
  * HWT_CLOCK_REALTIME deadlines are times of the day.  A step forward makes due what it passes, and merges periods.
@@ -482,9 +482,10 @@ typedef struct hwt_config {
 	uint32_t max_transfers_per_tick;
 
 	/*
-	 * Default 0.  How many timeouts may be pending.  0 and below: no limit, and then nothing is counted for it.  A
-	 * limit also bounds the memory (G5), and how many cancelled timeouts wait for the worker to call their
-	 * finaliser: 262144 and four times the limit in each lane.  What an executor was handed is not pending.
+	 * Default 0.  How many timeouts may be pending; beyond that ENOBUFS.  0 and below: no limit, and then nothing
+	 * is counted for it.  A limit also bounds the memory (G5): ENOBUFS comes below it, too, while a lane has no
+	 * free memory and more than 262144 and four times the limit wait there for the worker, as cancelled timeouts do
+	 * whose finaliser it has to call.  What an executor was handed is not pending.
 	 */
 	int64_t max_pending_timeouts;
 
@@ -534,12 +535,19 @@ typedef struct hwt_config {
 	/*
 	 * Default NULL.  Only with HWT_CALLER_DRIVEN: for a loop that waits on a condition variable or a queue and has
 	 * no poll for the descriptor of hwt_timer_fd.  Called when hwt_timer_advance has to be called earlier than it
-	 * answered last, for the reasons that make that descriptor readable, and when the timer is stopped, unless an
-	 * advance that is in progress then returns ECANCELED; at most once after each advance, and not before the
-	 * first.  The thread that schedules, cancels or stops calls it at the end of its call, and the library holds no
-	 * lock then.  So it may take a lock of the loop's and signal.  No thread may then schedule with that lock held,
-	 * but tasks in hwt_timer_advance may: it is not called for them.  It must not advance, stop or destroy the
-	 * timer.
+	 * answered last, for the reasons that make that descriptor readable:
+	 *
+	 *     by hwt_new_timeout* and hwt_new_periodic, for an earlier time or with ENOMEM
+	 *     by hwt_reschedule* to an earlier time, and on the executor's thread after a task that runs again
+	 *     by hwt_cancel* of a timeout with a finaliser
+	 *     by any of these and any hwt_cancel*, when 4096 operations have gathered in a lane
+	 *     by hwt_timer_stop and hwt_timer_destroy, unless an advance that is in progress then returns ECANCELED
+	 *
+	 * Not before the first advance, and at most once for each.  A thread that loses its processor calls late: then
+	 * the call for one advance and that for the next may both come after the second.  The library holds no lock
+	 * then.  So on_earlier may take a lock of the loop's and signal.  No thread may then make one of these calls
+	 * with that lock held, but tasks in hwt_timer_advance may: it is not called for them.  It must not advance,
+	 * stop or destroy the timer.
 	 */
 	void (*on_earlier)(void *ctx);
 	void *on_earlier_ctx;
@@ -669,8 +677,7 @@ HWT_API void *hwt_timer_user(const hwt_timer *timer);
  * other calls are as ever, from any thread.
  *
  * To test what uses a timer without waiting, set HWT_VIRTUAL_CLOCK: the timer's time begins at 0 and is the latest that
- * hwt_timer_advance was told.  Delays count from it, and where this manual says CLOCK_MONOTONIC this clock is meant.
- * hwt_now() still reads CLOCK_MONOTONIC, and there is no descriptor.
+ * hwt_timer_advance was told.  hwt_now() still reads CLOCK_MONOTONIC, and there is no descriptor.
  */
 
 /*
@@ -680,17 +687,18 @@ HWT_API void *hwt_timer_user(const hwt_timer *timer);
  *
  * The answer is never late for what was accepted before the call looked at the lanes for the last time.  What another
  * thread schedules between that look and the return may be missing in it.  Such a timeout, a later one for an earlier
- * time, and the cancel of one with a finaliser make the descriptor of hwt_timer_fd readable and call on_earlier; a loop
- * with neither has to be woken by the thread that calls.  The answer may be early: at most one tick away while a task
- * is with the executor, as it may run again; where a worker would wake up for nothing; where the cancelled timeouts of
- * many hundred ticks have to be forgotten, of which one call does a part; in a tick with much traffic, as if what was
- * cancelled in it still were; and with a descriptor, at the time for which that is set.
+ * time, and all else that config.on_earlier names make the descriptor of hwt_timer_fd readable and call on_earlier; a
+ * loop with neither has to be woken by the thread that calls.  The answer may be early: at most one tick away while a
+ * task is with the executor, as it may run again; where a worker would wake up for nothing; where the cancelled
+ * timeouts of many hundred ticks have to be forgotten, of which one call does a part; in a tick with much traffic, as
+ * if what was cancelled in it still were; and with a descriptor, at the time for which that is set.
  *
- * Delays count from the later of CLOCK_MONOTONIC and the times told.  A time behind the clock, as of a loop that reads
- * the clock once a turn, makes tasks run late, also when it is the first one; a time ahead of it makes them run early;
- * one earlier than a time before runs nothing.  Without HWT_VIRTUAL_CLOCK the clock stays the system's: a first time of
- * 0 or less, which CLOCK_MONOTONIC never is, is refused, any other wrong time fails silently.  With it any time below 0
- * is refused.
+ * Delays count from the later of the timer's clock and the times told, but on HWT_CLOCK_REALTIME, which may be set
+ * back, from the clock alone.  A time behind the clock, as of a loop that reads the clock once a turn, makes tasks run
+ * late, also when it is the first one; a time ahead of it makes them run early; one earlier than a time before runs
+ * nothing, and on HWT_CLOCK_REALTIME it is a step back.  Without HWT_VIRTUAL_CLOCK the clock stays the system's: a
+ * first time of 0 or less, which CLOCK_MONOTONIC never is, is refused, any other wrong time fails silently.  With it
+ * any time below 0 is refused.
  *
  * The caller may hold a lock of its own across the call, if its tasks drop the lock while they need others to have it.
  * To a thread that has the lock no task is then between its start and the point at which it drops the lock.
@@ -741,9 +749,10 @@ HWT_API int hwt_timer_trim(hwt_timer *timer, size_t *bytes);
 /*
  * A descriptor that poll, epoll and their like find readable when hwt_timer_advance has something to do: also after
  * another thread has set an earlier timeout, after a stop, and the first time at once.  hwt_timer_advance silences it;
- * do not read from it.  It is close-on-exec, and may be watched edge-triggered with one advance for each event, if
- * the loop reads the clock after the wait, or waits no longer than until *next_ns: at a time from before the wait the
- * advance may find nothing due, and no other event comes.  It is the same one in each call, belongs to the timer and is
+ * do not read from it.  It is close-on-exec, and may be watched edge-triggered with one advance for each event, if the
+ * loop reads the clock after the wait, or waits no longer than until *next_ns: at a time from before the wait the
+ * advance may find nothing due, and no other event comes.  Nor does one come after an EBUSY, if several threads
+ * advance: the one that gets EBUSY has to call again.  It is the same one in each call, belongs to the timer and is
  * closed by hwt_timer_destroy.
  *
  * Threads  any.
@@ -812,14 +821,14 @@ typedef struct hwt_stats {
  *
  * Threads  any, at any time before destroy, after stop too.
  * Returns  0; EINVAL: out->size is too small for any number or above 4096.
- * Cost     some 20 ns for each lane in use: two short locks and some reads.  Counting costs the timer next to nothing:
- *          no two threads write the same number.
+ * Cost     some 20 ns for each lane in use: two short locks and some reads; some 50 ns for each task thread, 50 us with
+ *          1024.  Counting costs the timer next to nothing: no two threads write the same number.
  */
 HWT_API int hwt_timer_stats(const hwt_timer *timer, hwt_stats *out);
 
 /*
- * The clock of all deadlines, other clocks that a timer can have (HWT_CLOCK_*), and the version of the library that is
- * linked; HWT_VERSION_* say that of the header.
+ * CLOCK_MONOTONIC, each clock that a timer can have (HWT_CLOCK_*), and the version of the library that is linked;
+ * HWT_VERSION_* say that of the header.
  *
  * Threads  any.
  * Returns  CLOCK_MONOTONIC in nanoseconds; the time of that clock, or -1 for one that is unknown here;
