@@ -11,35 +11,29 @@
  * What the order of memory accesses adds to the order of steps is for ThreadSanitizer, not for this.
  */
 #include "check/check.h"
+#include "sim/coroutine.h"
 #include "unit.h"
 
 #include <limits.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #define ACTORS_MAX 4
-#define STACK_BYTES (256 << 10)
 #define DEPTH_MAX 400
 #define START HWT_S(1)
 #define TICK HWT_MS(1)
 
-/*
- * It lives as long as the program, on a stack of its own, and acts once in each run.  Contexts bring it there; later
- * switches are jumps, which need no system call.
- */
+/* It lives as long as the program, and acts once in each run. */
 struct actor {
+	struct coroutine coroutine;
 	void (*act)(void);
-	jmp_buf place; /* where it goes on */
-	char *stack;   /* NULL: it has not been there yet */
 	bool finished, blocked;
 };
 
 static struct actor actors[ACTORS_MAX];
 static unsigned actor_count;
 static struct actor *current;
-static jmp_buf scheduler;
+static struct coroutine scheduler;
 static const char *kinds; /* points at which to switch: those that begin with one of these, between bars */
 
 /* The schedule of this run: at each step which of the actors that could go on was chosen, and of how many. */
@@ -62,8 +56,7 @@ static bool is_wanted(const char *where)
 
 static void give_way(void)
 {
-	if (_setjmp(current->place) == 0)
-		_longjmp(scheduler, 1);
+	coroutine_switch(&current->coroutine, &scheduler);
 }
 
 static void at_point(const char *where)
@@ -100,29 +93,13 @@ static void actor_main(void)
 	}
 }
 
-static void enter_for_the_first_time(struct actor *actor)
-{
-	ucontext_t context;
-
-	actor->stack = malloc(STACK_BYTES);
-	REQUIRE(actor->stack != NULL && getcontext(&context) == 0);
-	context.uc_stack.ss_sp = actor->stack;
-	context.uc_stack.ss_size = STACK_BYTES;
-	context.uc_link = NULL;
-	makecontext(&context, actor_main, 0);
-	setcontext(&context);
-}
-
 /* Comes back when the actor gives way. */
 static void let_go_on(struct actor *actor)
 {
 	current = actor;
-	if (_setjmp(scheduler) == 0) {
-		if (actor->stack == NULL)
-			enter_for_the_first_time(actor);
-		else
-			_longjmp(actor->place, 1);
-	}
+	if (actor->coroutine.stack == NULL)
+		actor->coroutine.main = actor_main;
+	coroutine_switch(&scheduler, &actor->coroutine);
 }
 
 /* One run along the known choices, then always the first. */
