@@ -19,7 +19,7 @@ TWINS ?= $(patsubst %,hierarchical:$(BUILD)/test/%,\
 	test_stress_reschedule test_task_threads) \
 	$(patsubst test/%.c,perturbed:$(BUILD)/test/%,$(wildcard test/test_stress*.c))
 
-.PHONY: check soak fuzz model genmc static aarch64 coverage perturbed mutants mutants-sample mutants-random races memcheck platforms weather
+.PHONY: check sim soak fuzz model genmc static aarch64 coverage perturbed mutants mutants-sample mutants-random races memcheck platforms weather
 
 $(BUILD)/unit/%.o: src/%.c
 	@mkdir -p $(@D)
@@ -48,6 +48,26 @@ perturbed: $(BUILD)/perturbed/$(SONAME)
 $(BUILD)/test/unit_%: test/unit_%.c $(BUILD)/libhwt-unit.a | $(BUILD)/test
 	$(QCC) $(ALL_CPPFLAGS) -Itest $(GNU) -DHWT_TEST $(ALL_CFLAGS) -o $@ $< $(BUILD)/libhwt-unit.a $(ALL_LDFLAGS)
 
+# The library in a simulation; test/sim/sim.h.
+SIM_WRAPS := pthread_create pthread_join pthread_setname_np pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock \
+	pthread_cond_wait pthread_cond_timedwait pthread_cond_signal pthread_cond_broadcast sched_yield syscall \
+	clock_gettime clock_nanosleep timerfd_create timerfd_settime poll close
+SIM_PARTS := $(patsubst test/sim/%.c,$(BUILD)/sim/test/%.o,$(wildcard test/sim/*.c))
+
+$(BUILD)/sim/%.o: src/%.c test/sim/points.h
+	@mkdir -p $(@D)
+	$(QCC) $(ALL_CPPFLAGS) -include test/sim/points.h $(POSIX) -DHWT_TEST -DHWT_NO_COUNTER $(ALL_CFLAGS) -c -o $@ $<
+
+$(BUILD)/sim/test/%.o: test/sim/%.c
+	@mkdir -p $(@D)
+	$(QCC) $(ALL_CPPFLAGS) -Itest $(GNU) -DHWT_TEST -DHWT_NO_COUNTER $(ALL_CFLAGS) -c -o $@ $<
+
+# Sanitizers do not know its actors, and test/sim/points.h needs a <stdatomic.h> that brings no other header, as gcc's.
+SIM := $(if $(SAN)$(findstring clang,$(shell $(CC) --version 2>/dev/null)),,$(filter-out $(LEFT_OUT:%=$(BUILD)/test/%),$(BUILD)/test/sim))
+
+$(BUILD)/test/sim: $(SRC:src/%.c=$(BUILD)/sim/%.o) $(SIM_PARTS) | $(BUILD)/test
+	$(QCC) -o $@ $^ $(SIM_WRAPS:%=-Wl$(comma)--wrap=%) $(ALL_LDFLAGS)
+
 # What a debug build finds.
 DEBUG_TESTS := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/debug_*.c))
 
@@ -68,10 +88,10 @@ $(CPP_TESTS): $(BUILD)/test/test_cpp%: test/test_cpp.cpp $(BUILD)/libhwt.so | $(
 		-Wl,--enable-new-dtags,-rpath,'$$ORIGIN/..' $(ALL_LDFLAGS)
 
 # The longest first, so that none of them is what the end waits for.
-PROGRAMS := $(UNIT_TESTS) $(API_TESTS) $(DEBUG_TESTS) $(CPP_TESTS)
+PROGRAMS := $(UNIT_TESTS) $(API_TESTS) $(DEBUG_TESTS) $(CPP_TESTS) $(SIM)
 # What runs perturbed under ThreadSanitizer need not run unperturbed, too.
 RUNS = $(filter-out $(if $(findstring thread,$(SAN)),$(patsubst perturbed:%,%,$(TWINS))),$(PROGRAMS)) $(TWINS)
-LONG := %/unit_oracle %/unit_interleave %/test_stress %/test_stress_sleep %/test_memory
+LONG := %/unit_oracle %/unit_interleave %/sim %/test_stress %/test_stress_sleep %/test_memory
 
 # What looks at the sources, and names its compilers itself; and what is compiled and run as the tests are.
 SOURCE_CHECKS ?= test/layers.sh test/edges.sh test/header.sh test/man.sh test/store_man.sh
@@ -84,10 +104,13 @@ check: all $(PROGRAMS) $(if $(TWINS),$(BUILD)/perturbed/$(SONAME)) $(if $(BUILD_
 		$(SOURCE_CHECKS) $(BUILD_CHECKS)
 
 weather: $(PROGRAMS) $(STORE_TESTS) $(BUILD)/weather.so ## all test programs, on a machine that seems to be busy
-	HWT_SCALE=$${HWT_SCALE:-20} test/run.sh $(BUILD) $(addprefix weather:,$(filter-out %/unit_interleave,$(PROGRAMS)) $(STORE_RUNS))
+	HWT_SCALE=$${HWT_SCALE:-20} test/run.sh $(BUILD) $(addprefix weather:,$(filter-out %/unit_interleave %/sim,$(PROGRAMS)) $(STORE_RUNS))
 
 $(BUILD)/weather.so: test/weather.c | $(BUILD)/test
 	$(QCC) $(filter-out -pthread,$(ALL_CFLAGS)) -fPIC -shared -o $@ $< -ldl
+
+sim: $(BUILD)/test/sim ## simulations under random seeds, SECONDS=60 of each scenario
+	HWT_SIM_SECONDS=$(or $(SECONDS),60) $<
 
 soak: $(API_TESTS) $(BUILD)/perturbed/$(SONAME) ## the stress tests, some 10^9 operations (minutes)
 	HWT_SCALE=$${HWT_SCALE:-2500} HWT_SOAK_S=$${HWT_SOAK_S:-600} HWT_TEST_TIMEOUT=3600 test/run.sh $(BUILD) \
