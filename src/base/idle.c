@@ -14,6 +14,10 @@
 #define MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED (1 << 4)
 #endif
 
+/* Parts of `rings`: the threads that are ringing, and above them the rings that are over. */
+#define RING_BEGUN UINT64_C(1)
+#define RING_OVER (UINT64_C(1) << 32)
+
 #ifdef HWT_TEST
 _Atomic bool hwt_test_no_membarrier;
 #endif
@@ -57,7 +61,7 @@ static bool barrier_in_all_threads(void)
 int hwt_idle_init(struct hwt_idle *idle, const hwt_config *config)
 {
 	atomic_init(&idle->wake_for_ns, IDLE_AWAKE);
-	atomic_init(&idle->rung, false);
+	atomic_init(&idle->rings, 0);
 	idle->has_barrier = register_barrier();
 	return hwt_sleeper_init(&idle->sleeper, config);
 }
@@ -106,7 +110,12 @@ void hwt_idle_end(struct hwt_idle *idle)
 
 void hwt_idle_wake(struct hwt_idle *idle, int64_t seen_ns)
 {
+	uint64_t over = RING_BEGUN;
+
 	HWT_POINT("idle claim");
+	/* Relaxed: the fence orders it, [rung]. */
+	atomic_fetch_add_explicit(&idle->rings, RING_BEGUN, memory_order_relaxed);
+	fence_between(idle->has_barrier); /* [rung] */
 	/*
 	 * Strong, as a spurious failure would lose the wake.  Acquire: [alarm].  On failure relaxed: no second look is
 	 * needed, as another thread has woken the worker, or the worker has published again.  Either came after this
@@ -117,9 +126,10 @@ void hwt_idle_wake(struct hwt_idle *idle, int64_t seen_ns)
 						    memory_order_relaxed)) {
 		HWT_POINT("idle claimed");
 		hwt_sleeper_wake(&idle->sleeper);
-		HWT_POINT("idle rung");
-		atomic_store_explicit(&idle->rung, true, memory_order_release); /* [rung] */
+		over = RING_BEGUN - RING_OVER;
 	}
+	HWT_POINT("idle rung");
+	atomic_fetch_sub_explicit(&idle->rings, over, memory_order_release); /* [rung] */
 }
 
 /*
@@ -132,15 +142,15 @@ void hwt_idle_stop(struct hwt_idle *idle)
 		hwt_sleeper_wake(&idle->sleeper);
 		return;
 	}
-	hwt_sleeper_set_alarm(&idle->sleeper, 0); /* `rung` is the driver's to clear */
+	hwt_sleeper_set_alarm(&idle->sleeper, 0); /* `rings` is for those who claim */
 	hwt_idle_wake(idle, idle_look(idle));
 }
 
 void hwt_idle_set_alarm(struct hwt_idle *idle, int64_t time_ns)
 {
 	HWT_POINT("idle alarm");
-	/* Before the alarm is set: what rings after that is new.  Relaxed: the owner alone clears it. */
-	atomic_store_explicit(&idle->rung, false, memory_order_relaxed);
+	/* Before the alarm is set: what rings after that is new.  Who is ringing now may be the one or the other. */
+	atomic_fetch_and_explicit(&idle->rings, RING_OVER - 1, memory_order_acquire); /* [rung] */
 	hwt_sleeper_set_alarm(&idle->sleeper, time_ns);
 }
 
@@ -160,5 +170,5 @@ bool hwt_idle_is_told(const struct hwt_idle *idle)
 		return true;
 	/* Relaxed: a producer that claims the word after this look rings after it. */
 	return atomic_load_explicit(&idle->wake_for_ns, memory_order_relaxed) > IDLE_NAP &&
-	       !atomic_load_explicit(&idle->rung, memory_order_acquire); /* [rung] */
+	       atomic_load_explicit(&idle->rings, memory_order_acquire) == 0; /* [rung] */
 }

@@ -31,8 +31,11 @@
  *
  *   [alarm]  publish (release) -> the claim (acquire): a thread that wakes sees the alarm that was made before.
  *
- *   [rung]   the ring -> rung (release) -> the driver (acquire), which then sets the alarm and silences it.  A thread
- *            that claims an old word, and is slow, may ring after a newer word and alarm.
+ *   [rung]   A thread that claims an old word, and is slow, may ring after a newer word and alarm.  So it counts itself
+ *            in before the claim, and out after the ring (release).  While the count is not 0 the driver (acquire) does
+ *            not take the alarm for the one that it set.  It sees the count of a claim that came before its newer
+ *            word: count, fence, claim; word, fence, look at the count.  A ring that is over stays noted until the
+ *            driver sets the alarm, which silences it.
  *
  *   model/sleep.pml is this handshake, with either fence.
  *
@@ -51,7 +54,7 @@
 struct hwt_idle {
 	alignas(HWT_UNIT) _Atomic int64_t wake_for_ns; /* read by all producers, written twice a sleep */
 	bool has_barrier;                              /* producers need no fence; never changes */
-	_Atomic bool rung; /* a producer has rung, and the alarm was not set since; [rung] */
+	_Atomic uint64_t rings; /* not 0: threads are ringing, or have since the alarm was set; [rung] */
 	alignas(HWT_UNIT) struct hwt_sleeper sleeper;
 };
 

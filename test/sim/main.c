@@ -253,6 +253,19 @@ static void create(hwt_config config)
 	SIM_CHECK(hwt_timer_create(&timer, &config) == 0);
 }
 
+/* A loop that watches the descriptor edge-triggered, as the manual has it. */
+static void *loop(void *fd)
+{
+	int rc;
+
+	do {
+		sim_wait_edge(*(int *)fd);
+		rc = hwt_timer_advance(timer, hwt_now(), NULL);
+		SIM_CHECK(rc == 0 || rc == ECANCELED);
+	} while (rc == 0);
+	return NULL;
+}
+
 /* Lets producers act, and stops the timer when all is quiet or in the middle. */
 static void let_act(void)
 {
@@ -278,6 +291,24 @@ static void let_act(void)
 	stop();
 	for (unsigned i = 0; i < producer_count; i++)
 		(void)sim_join(producers[i]);
+}
+
+static void live_with_a_loop(void)
+{
+	struct sim_actor *its_loop;
+	hwt_config config = HWT_CONFIG_INIT;
+	int fd;
+
+	if (!hit(4))
+		sim_look_at("idle");
+	config.flags = HWT_CALLER_DRIVEN;
+	create(config);
+	SIM_CHECK(hwt_timer_fd(timer, &fd) == 0);
+	its_loop = sim_start("loop", loop, &fd);
+	let_act();
+	(void)sim_join(its_loop); /* a stop makes the descriptor readable */
+	SIM_CHECK(hwt_timer_destroy(timer) == 0);
+	judge_ends();
 }
 
 static void live_with_a_worker(void)
@@ -366,6 +397,13 @@ static void live_through_steps(void)
 	}
 	SIM_CHECK(hwt_timer_stop(timer, NULL) == 0);
 	SIM_CHECK(hwt_timer_destroy(timer) == 0);
+}
+
+TEST(an_edge_triggered_loop_misses_nothing)
+{
+	static const uint64_t known[] = { 129, 1022, 3024, 5056 };
+
+	run_seeds(live_with_a_loop, (struct seeds){ known, 4, 100 });
 }
 
 TEST(each_timeout_has_one_end)
