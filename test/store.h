@@ -46,6 +46,14 @@ static inline bool on_sqlite(void)
 	return getenv("HWT_STORE_URL") == NULL;
 }
 
+/* Of what is to fail each in turn, how far it is from one to the next: on a server each try takes a second. */
+static inline unsigned step_of(unsigned span)
+{
+	unsigned percent = scaled(on_sqlite() ? 100 : 20);
+
+	return span * (percent > 100 ? 1 : 100 / percent);
+}
+
 static inline void fresh_world(void)
 {
 	static unsigned number;

@@ -329,14 +329,6 @@ static void begin_run(void)
 	atomic_fetch_add(&run_number, 1);
 }
 
-/* How many exchanges there are from one that fails to the next: a run on a server takes a second. */
-static unsigned step_of(unsigned span)
-{
-	unsigned percent = scaled(on_sqlite() ? 100 : 20);
-
-	return span * (percent > 100 ? 1 : 100 / percent);
-}
-
 /* Each exchange in turn, from a random one of the first step; where several fail, each in one run. */
 static void each_fails(enum front_how how, unsigned span)
 {
