@@ -152,12 +152,13 @@ TEST(a_process_runs_nothing_of_a_kind_that_has_the_number_of_its_own)
 		atomic_store(&told, 0);
 		config = store_config();
 		config.warn = hear_warning;
+		config.lease_ns = HWT_S(2); /* each looks again soon */
 		store = open_with(&config);
 		register_kind(store, "mail", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 		CHECK_CALL(hwt_store_start(store), 0);
 		CHECK(wait_held(store, 8));
 		forget_kinds();
-		other = open_store(); /* only now: an old connection may fail its first call */
+		other = open_with(&config); /* only now: an old connection may fail its first call */
 		register_kind(other, "delete", count_run, &others, HWT_STORE_AT_LEAST_ONCE);
 		put(other, "delete", 0);
 		CHECK(wait_count(&told, 1));
