@@ -3,7 +3,8 @@
 # mutants.sh [WORD...]: can the tests fail?  Plants each fault of test/mutants.txt (those whose name or file contains a word), one by one, in a
 # copy of the tree.  The test that the entry names must fail: by a check, by a crash, or by running for ever.  If it passes, the rest of its
 # program and then the other programs of the table are tried.
-# mutants.sh --sample [SECONDS]: one fault of each source file, drawn and put in order by HWT_SEED; none is begun after SECONDS.
+# mutants.sh --sample [SECONDS]: one fault of each source file, drawn and put in order by HWT_SEED; none is begun when they have been planted for
+# SECONDS, to which the build without a fault is not counted.
 #
 # HWT_JOBS: how many faults at a time (one a core).  HWT_MUTANT_TIMEOUT: seconds for a test (20; a whole program has six times as many), beside ten
 # times what its program has taken without a fault, on this machine, as busy as it is.
@@ -12,6 +13,7 @@ cd "$(dirname "$0")/.." || exit 1
 . test/plant.sh
 table=test/mutants.txt limit=${HWT_MUTANT_TIMEOUT:-20} jobs=${HWT_JOBS:-$(nproc)}
 draw=$((${HWT_SEED:-$(date +%s)}))
+seconds=
 export HWT_SCALE=${HWT_SCALE:-50}
 
 # The program that finds the fault of the tree in which this runs.  PROGRAM TEST OTHERS...
@@ -66,7 +68,7 @@ elif [ "${1:-}" = --judge ]; then
 fi
 
 if [ "${1:-}" = --sample ]; then
-	[ -z "${2:-}" ] || export HWT_MUTANTS_UNTIL=$(($(date +%s) + $2))
+	seconds=${2:-}
 	set -- sample "$draw"
 	echo "HWT_SEED=$draw"
 else
@@ -83,6 +85,7 @@ MAKEFLAGS=-j$jobs build '' "${programs[@]}" || { echo "FAIL mutants: the tree do
 for program in "${programs[@]}"; do
 	echo "$program $(grep " $program " "$work/chosen" | cut -d" " -f4 | sort -u | paste -sd' ' -)"
 done | xargs -P "$jobs" -L 1 test/mutants.sh --sound "$work/tree" || exit 1
+[ -z "$seconds" ] || export HWT_MUTANTS_UNTIL=$(($(date +%s) + seconds))
 xargs -P "$jobs" -L 1 test/mutants.sh --judge "$work/tree" <"$work/chosen" | tee "$work/result" | grep -v '^left out'
 drawn=$(wc -l <"$work/chosen") left=$(grep -c '^left out' "$work/result") passed=$(grep -c '^ok' "$work/result")
 failed=$((drawn - left - passed))
