@@ -337,26 +337,27 @@ TEST(periods_that_were_missed_are_merged)
 	hwt_store *store = store_with(&kind);
 	hwt_store_spec spec = spec_of("a", 0);
 	hwt_store_info info = HWT_STORE_INFO_INIT;
-	int64_t first_us = now_us() - 100500000, id;
+	const int64_t period_us = INT64_C(3600000000); /* the next one does not come while we look */
+	int64_t first_us = now_us() - 10 * period_us - 500000, id;
 
 	spec.flags = HWT_STORE_ABSOLUTE;
 	spec.due_us = first_us;
-	spec.period_ns = HWT_S(10);
+	spec.period_ns = period_us * 1000;
 	CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_count(&failing.ran, 1));
 	CHECK(wait_store_state(store, id, HWT_STORE_PENDING));
 	CHECK_INT(failing.missed[0], >=, 10);
-	CHECK_INT(failing.missed[0], <=, (failing.at_us[0] - first_us) / 10000000);
+	CHECK_INT(failing.missed[0], <=, (failing.at_us[0] - first_us) / period_us);
 	CHECK_INT(failing.due_us[0], ==, first_us);
 	CHECK_CALL(hwt_store_get(store, id, &info), 0);
-	CHECK_INT(info.due_us, ==, first_us + (int64_t)(failing.missed[0] + 1) * 10000000);
+	CHECK_INT(info.due_us, ==, first_us + (int64_t)(failing.missed[0] + 1) * period_us);
 	CHECK_INT(info.attempt, ==, 0);
 	/* A new grid. */
 	CHECK_CALL(hwt_store_reschedule(store, id, HWT_MS(50)), 0);
 	CHECK(wait_count(&failing.ran, 2));
 	CHECK_INT(failing.missed[1], ==, 0);
-	CHECK(failing.due_us[1] % 10000000 != first_us % 10000000);
+	CHECK(failing.due_us[1] % period_us != first_us % period_us);
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
