@@ -8,7 +8,7 @@ set -u
 cd "$(dirname "$0")" || exit 1
 . ../test/result.sh
 CC=${CC:-cc}
-seconds=${HWT_MODEL_TIMEOUT:-300}
+seconds=${HWT_MODEL_TIMEOUT:-3600}
 
 for tool in spin "$CC"; do
 	if ! command -v "$tool" >/dev/null 2>&1; then

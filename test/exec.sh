@@ -22,8 +22,8 @@ while :; do
 	esac
 	program=${program#*:}
 done
-# Only a hang is ended.
-set -- timeout -k 5 "${HWT_TEST_TIMEOUT:-2400}" ${on:+"$on"} ${weather:+env "LD_PRELOAD=$weather"} "$program" "$@"
+# Only a hang is ended; a script may build and run for hours on a busy machine.
+set -- timeout -k 5 "${HWT_TEST_TIMEOUT:-14400}" ${on:+"$on"} ${weather:+env "LD_PRELOAD=$weather"} "$program" "$@"
 [ -n "${HWT_TAP:-}" ] || exec "$@"
 tap=$HWT_TAP/$(echo "$test" | tr / _)
 {

@@ -55,7 +55,7 @@ END
 cat >"$folder/ctl" <<END
 #!/bin/sh
 cd /
-exec $as_user "$bin/pg_ctl" -s -w -t 60 -D "$folder/data" -l "$folder/log.server" "\$@" </dev/null >/dev/null 2>&1
+exec $as_user "$bin/pg_ctl" -s -w -t 600 -D "$folder/data" -l "$folder/log.server" "\$@" </dev/null >/dev/null 2>&1
 END
 chmod 755 "$folder/ctl"
 touch "$folder/log.server"

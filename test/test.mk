@@ -113,7 +113,7 @@ sim: $(BUILD)/test/sim ## simulations under random seeds, SECONDS=60 of each sce
 	HWT_SIM_SECONDS=$(or $(SECONDS),60) $<
 
 soak: $(API_TESTS) $(BUILD)/perturbed/$(SONAME) ## the stress tests, some 10^9 operations (minutes)
-	HWT_SCALE=$${HWT_SCALE:-2500} HWT_SOAK_S=$${HWT_SOAK_S:-600} HWT_TEST_TIMEOUT=3600 test/run.sh $(BUILD) \
+	HWT_SCALE=$${HWT_SCALE:-2500} HWT_SOAK_S=$${HWT_SOAK_S:-600} test/run.sh $(BUILD) \
 		$(filter %stress %soak,$(API_TESTS)) $(filter perturbed:%,$(TWINS))
 
 mutants: ## plants faults, one by one, and demands that a test finds each
@@ -131,7 +131,7 @@ aarch64: ## cross build, tests under qemu
 coverage: ## lines and branches of src/ that the tests reach
 races: ## plants data races and demands that ThreadSanitizer reports each
 static aarch64 platforms coverage races:
-	HWT_TEST_TIMEOUT=1800 test/run.sh $(BUILD) test/$@.sh
+	test/run.sh $(BUILD) test/$@.sh
 
 # Random programs that coverage leads, against the oracle; what it finds new stays in build-fuzz/corpus.
 fuzz: build-fuzz/fuzz_oracle ## libFuzzer on the oracle, FUZZ_S seconds (clang)
@@ -145,10 +145,10 @@ build-fuzz/fuzz_oracle: test/fuzz_oracle.c $(SRC) $(CHECKER) $(wildcard src/*/*.
 		-o $@ $(filter %.c,$^)
 
 model: ## Spin models of the protocols, with planted faults
-	HWT_TEST_TIMEOUT=1500 CC='$(CC)' test/run.sh $(BUILD) model/run.sh
+	CC='$(CC)' test/run.sh $(BUILD) model/run.sh
 
 genmc: ## what ships under C11's memory model, with weakened orders; GENMC=path to the checker, else only a compilation
-	HWT_TEST_TIMEOUT=3600 GENMC='$(or $(GENMC),genmc)' CC='$(CC)' test/run.sh $(BUILD) test/weak.sh
+	GENMC='$(or $(GENMC),genmc)' CC='$(CC)' test/run.sh $(BUILD) test/weak.sh
 
 memcheck: $(UNIT_TESTS) ## the single-threaded tests under valgrind
 	test/run.sh $(BUILD) test/memcheck.sh

@@ -25,7 +25,7 @@ has_executions() {
 # HARNESS: leaves what it says in $log; true if there is no error, in one execution at least.
 search() {
 	# shellcheck disable=SC2086 # lists
-	timeout "${HWT_WEAK_TIMEOUT:-300}" nice "$GENMC" $options -- $flags $build "test/weak/$1.c" >"$log" 2>&1
+	timeout "${HWT_WEAK_TIMEOUT:-3600}" nice "$GENMC" $options -- $flags $build "test/weak/$1.c" >"$log" 2>&1
 	grep -q '^No errors were detected' "$log" && has_executions
 }
 

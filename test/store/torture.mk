@@ -6,8 +6,7 @@
 STORE_CHECKS += $(if $(STORE),test/store/history.sh test/store/pgbouncer.sh)
 
 torture: $(if $(STORE),$(BUILD)/test/torture) ## libhwt-store while processes and databases die, SECONDS=600
-	$(if $(STORE),HWT_TORTURE_S=$(or $(SECONDS),600) HWT_TEST_TIMEOUT=$$(($(or $(SECONDS),600) + 1200)) \
-		test/run.sh $(BUILD) test/store/torture.sh,@echo 'torture: libhwt-store is not built')
+	$(if $(STORE),HWT_TORTURE_S=$(or $(SECONDS),600) test/run.sh $(BUILD) test/store/torture.sh,@echo 'torture: libhwt-store is not built')
 
 # Not a part of the gate; Patroni and etcd are installed by hand (Debian: patroni, etcd-server).
 torture-ha: $(if $(STORE),$(BUILD)/test/torture) ## the same on three nodes under Patroni, six minutes
