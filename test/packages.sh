@@ -36,7 +36,7 @@ runs() { # PROGRAM...
 cmake_user() {
 	rm -rf "$root/build"
 	if CMAKE_PREFIX_PATH=$prefix cmake -S "$root/user" -B "$root/build" >"$root/log" 2>&1 &&
-		cmake --build "$root/build" -j2 >>"$root/log" 2>&1; then
+		cmake --build "$root/build" "-j${HWT_JOBS:-2}" >>"$root/log" 2>&1; then
 		result "$1" "$(runs "$root"/build/program*)"
 	else
 		result "$1" "$(cat "$root/log")"
@@ -84,7 +84,7 @@ target_link_libraries(program_cpp hwt::hwt)'
 	makes=$prefix
 	prefix=$root/moved
 	mkdir "$root/a tree" && cp -R CMakeLists.txt include src "$root/a tree/" &&
-		cmake -S "$root/a tree" -B "$root/own" -DBUILD_SHARED_LIBS=ON >"$root/log" 2>&1 && cmake --build "$root/own" -j2 >>"$root/log" 2>&1 &&
+		cmake -S "$root/a tree" -B "$root/own" -DBUILD_SHARED_LIBS=ON >"$root/log" 2>&1 && cmake --build "$root/own" "-j${HWT_JOBS:-2}" >>"$root/log" 2>&1 &&
 		cmake --install "$root/own" --prefix "$root/first" >>"$root/log" 2>&1 && mv "$root/first" "$prefix"
 	cmake_user cmake_installs_it
 	prefix=$makes
@@ -101,7 +101,7 @@ executable('program_c', 'program.c', dependencies: hwt, build_rpath: hwt.get_var
 executable('program_cpp', 'program.cpp', dependencies: hwt, build_rpath: hwt.get_variable(pkgconfig: 'libdir'))
 END
 	result meson_finds_it_through_pkg_config "$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig meson setup "$root/meson" "$root/user" \
-		>"$root/log" 2>&1 && ninja -C "$root/meson" >>"$root/log" 2>&1 || cat "$root/log"
+		>"$root/log" 2>&1 && ninja "-j${HWT_JOBS:-2}" -C "$root/meson" >>"$root/log" 2>&1 || cat "$root/log"
 		runs "$root/meson/program_c" "$root/meson/program_cpp")"
 else
 	skip meson_finds_it_through_pkg_config "needs meson, ninja and pkg-config"

@@ -27,7 +27,7 @@ platform() { # NAME RUN MAKE-ARGUMENT...: RUN is a command that runs its program
 	shift 2
 	programs=$(for test in $tests; do echo "$build/test/$test"; done)
 	# shellcheck disable=SC2086 # a list of words
-	if make -s "-j$(nproc)" "$@" BUILD="$build" OPT='-O1 -g' STORE= "$build/libhwt.a" $programs >"$work/log" 2>&1; then
+	if make -s "-j${HWT_JOBS:-$(nproc)}" "$@" BUILD="$build" OPT='-O1 -g' STORE= "$build/libhwt.a" $programs >"$work/log" 2>&1; then
 		result "${name}_builds" ""
 	else
 		result "${name}_builds" "$(tail -20 "$work/log")"
