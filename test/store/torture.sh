@@ -28,6 +28,7 @@ fi
 worlds=${HWT_WORLDS:-sqlite sqlite_clocks postgresql postgresql_clocks failover}
 each=$((${HWT_TORTURE_S:-600} / $(echo "$worlds" | wc -w)))
 export HWT_SEED="$seed" HWT_POSTGRES_FSYNC=on
+echo "# HWT_SEED=$seed"
 for world in $worlds; do
 	folder=$(mktemp -d /tmp/hwttorture-XXXXXX)
 	limit=$((each + 1800))
