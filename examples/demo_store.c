@@ -22,10 +22,10 @@
 
 #define KILL_US INT64_C(2000000)
 #define STOP_US INT64_C(5500000)
-#define CONTINUE_US INT64_C(9000000)  /* long after its lease was over */
+#define CONTINUE_US INT64_C(9000000)   /* long after its lease was over */
 #define PATIENCE_US INT64_C(300000000) /* only what hangs is waited for so long */
-#define WATCHDOG_S 90
-#define KILLED 1 /* worker B */
+#define WATCHDOG_S 1800                /* beyond all patience */
+#define KILLED 1                       /* worker B */
 #define STOPPED 2
 
 static volatile pid_t workers[WORKERS], producer; /* for the watchdog; 0: none */

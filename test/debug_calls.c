@@ -19,7 +19,7 @@ static const char *said_by(void (*act)(void), int *status)
 	pid = fork();
 	REQUIRE(pid >= 0);
 	if (pid == 0) {
-		alarm(60);
+		alarm(HANG_S);
 		(void)dup2(ends[1], STDERR_FILENO);
 		act();
 		_exit(0);
