@@ -12,6 +12,7 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -51,6 +52,7 @@ static void lose(void)
 	static _Thread_local uint64_t state, next_ns;
 	struct timespec away = { 0, 0 };
 	uint64_t ns;
+	int saved;
 
 	if (!bad)
 		return;
@@ -66,7 +68,9 @@ static void lose(void)
 		ns /= 16;
 	away.tv_sec = (time_t)(ns / 1000000000);
 	away.tv_nsec = (long)(ns % 1000000000);
+	saved = errno; /* a signal may end it */
 	syscall(SYS_nanosleep, &away, NULL);
+	errno = saved;
 	next_ns = now_ns() + draw(&state) % (longest_ns / 8);
 }
 
