@@ -89,6 +89,7 @@ done | xargs -P "$jobs" -L 1 test/mutants.sh --sound "$work/tree" || exit 1
 xargs -P "$jobs" -L 1 test/mutants.sh --judge "$work/tree" <"$work/chosen" | tee "$work/result" | grep -v '^left out'
 drawn=$(wc -l <"$work/chosen") left=$(grep -c '^left out' "$work/result") passed=$(grep -c '^ok' "$work/result")
 failed=$((drawn - left - passed))
+sed -n 's/^FAIL mutant \([a-z0-9-]*\).*/alone: test\/mutants.sh \1/p' "$work/result"
 [ "$left" -eq 0 ] || echo "$((drawn - left)) of $drawn were tried in the time"
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ] && [ "$passed" -gt 0 ]

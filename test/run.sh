@@ -12,7 +12,7 @@ HWT_TAP=$(mktemp -d)
 export BUILD HWT_TAP
 trap 'rm -rf "$HWT_TAP"' EXIT
 
-prove --failures --directives --timer --nocolor --nocount -j "${HWT_JOBS:-$(getconf _NPROCESSORS_ONLN)}" \
+prove --failures --directives --timer --nocolor --nocount -j "${HWT_JOBS:-$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)}" \
 	--exec test/exec.sh "$@" | tee "$HWT_TAP/log"
 
 # With the settings, the seed of the first test that failed, where it has one, and the names of all that did.

@@ -142,14 +142,14 @@ void hwt_idle_stop(struct hwt_idle *idle)
 		hwt_sleeper_wake(&idle->sleeper);
 		return;
 	}
-	hwt_sleeper_set_alarm(&idle->sleeper, 0); /* `rings` is for those who claim */
+	hwt_sleeper_set_alarm(&idle->sleeper, 0); /* `rings` counts claims alone */
 	hwt_idle_wake(idle, idle_look(idle));
 }
 
 void hwt_idle_set_alarm(struct hwt_idle *idle, int64_t time_ns)
 {
 	HWT_POINT("idle alarm");
-	/* Before the alarm is set: what rings after that is new.  Who is ringing now may be the one or the other. */
+	/* Before the alarm is set: what rings after that is new.  What rings now may be either. */
 	atomic_fetch_and_explicit(&idle->rings, RING_OVER - 1, memory_order_acquire); /* [rung] */
 	hwt_sleeper_set_alarm(&idle->sleeper, time_ns);
 }
