@@ -99,7 +99,7 @@
  *   A function that can fail returns 0 or a positive errno value, as pthread functions do.  It leaves errno alone, and
  *   on failure it changes nothing, out-parameters included.  Under "Returns" a value stands alone where it means this:
  *
- *     EINVAL     an argument makes no sense, or is NULL  ECANCELED  the timer has been stopped or has lost its thread
+ *     EINVAL     an argument makes no sense, or is NULL  ECANCELED  the timer has been stopped
  *     ENOMEM     no memory; nothing was accepted         EBUSY      the task is running, or an advance is in progress
  *     ENOBUFS    max_pending_timeouts are pending        ENOENT     the timeout has ended; nothing to cancel or move
  *     EDEADLK    the call would wait for itself          ENOTSUP    a setting that this build does not serve
@@ -191,10 +191,8 @@ typedef struct hwt_timeout {
  * gave out.  It may make every call but stop and destroy of its own timer, and may free what arg points to: the library
  * never looks there.
  *
- * A task must return, and so must a finaliser and execute: no longjmp, no C++ exception.  If it ends its thread
- * (pthread_exit) the timer has lost that thread: config.warn is told, no task runs any more, calls that schedule or
- * advance return ECANCELED, and hwt_timer_stop hands out what was pending.  On an executor's thread the task has then
- * ended as if it had returned, and the timer goes on.
+ * A task must return, and so must a finaliser and execute: with a longjmp, a C++ exception or pthread_exit out of one
+ * the behaviour is undefined.
  */
 typedef void hwt_task(hwt_timeout timeout, void *arg);
 
@@ -502,8 +500,7 @@ typedef struct hwt_config {
 
 	/*
 	 * Called with a line of text without a newline: by hwt_timer_create when it serves a setting differently from
-	 * what was asked for, or when many timers are alive; until hwt_timer_destroy on a thread that a task ends (see
-	 * hwt_task).  NULL: silent.
+	 * what was asked for, or when many timers are alive.  NULL: silent.
 	 */
 	void (*warn)(void *ctx, const char *message);
 	void *warn_ctx;

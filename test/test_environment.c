@@ -5,7 +5,6 @@
 #include "spawn.h"
 #include "virtual.h"
 
-#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/time.h>
@@ -185,7 +184,7 @@ TEST(a_child_that_a_task_spawns_with_a_mask_of_its_own_can_be_terminated)
  */
 
 struct gate {
-	atomic_uint begun, open, released;
+	atomic_uint begun, open;
 };
 
 static void gate_task(hwt_timeout timeout, void *arg)
@@ -349,7 +348,7 @@ TEST(a_cancelled_thread_leaves_after_the_call)
 static void cancel_in_a_wait(void (*call)(struct victim *victim), bool pending, bool with_executor)
 {
 	struct victim victim = { .timer = spawn_timer(TICK_NS, with_executor), .call = call, .pending = pending };
-	struct gate gate = { 0, 0, 0 };
+	struct gate gate = { 0, 0 };
 	pthread_t thread;
 
 	CHECK_RC(hwt_new_timeout(victim.timer, gate_task, &gate, 0, &victim.timeout), 0);
@@ -377,7 +376,7 @@ TEST(a_thread_that_is_cancelled_while_another_stops_the_timer_leaves_after_the_c
 	for (unsigned i = 0; i < 4; i++) {
 		struct victim first = { .timer = new_timer(TICK_NS, 64), .call = call_stop };
 		struct victim second = { .timer = first.timer, .call = call_stop, .pending = i % 2 == 0 };
-		struct gate gate = { 0, 0, 0 };
+		struct gate gate = { 0, 0 };
 		pthread_t threads[2];
 
 		CHECK_RC(hwt_new_timeout(first.timer, gate_task, &gate, 0, NULL), 0);
@@ -402,7 +401,7 @@ TEST(a_thread_that_is_cancelled_while_it_waits_for_an_advance_leaves_after_the_c
 {
 	for (unsigned i = 0; i < 4; i++) {
 		struct victim victim = { .timer = virtual_timer(), .call = call_stop, .pending = i % 2 == 0 };
-		struct gate gate = { 0, 0, 0 };
+		struct gate gate = { 0, 0 };
 		pthread_t driver, thread;
 
 		CHECK_RC(hwt_new_timeout(victim.timer, gate_task, &gate, 0, NULL), 0);
@@ -636,243 +635,6 @@ TEST(an_urgent_worker_keeps_its_pace_beside_producers_on_its_processor)
 	atomic_store(&pace.over, true);
 	crew_join(&crew);
 	CHECK_RC(hwt_timer_destroy(pace.timer), 0);
-}
-
-/*
- * A task that does not return, but ends its thread.  That is a bug of the program; it must be heard of, and no call may
- * wait for what will never come.
- */
-
-struct warned {
-	atomic_uint count;
-	char last[200];
-};
-
-static void keep_warning(void *ctx, const char *message)
-{
-	struct warned *warned = ctx;
-
-	snprintf(warned->last, sizeof(warned->last), "%s", message);
-	atomic_fetch_add(&warned->count, 1);
-}
-
-static hwt_timer *warning_timer(struct warned *warned, uint32_t flags)
-{
-	hwt_config config = HWT_CONFIG_INIT;
-	hwt_timer *timer = NULL;
-
-	config.tick_duration_ns = TICK_NS;
-	config.flags = flags;
-	config.warn = warned != NULL ? keep_warning : NULL;
-	config.warn_ctx = warned;
-	REQUIRE(hwt_timer_create(&timer, &config) == 0);
-	return timer;
-}
-
-/* Leaves when its gate opens. */
-static void leave_task(hwt_timeout timeout, void *arg)
-{
-	gate_task(timeout, arg);
-	pthread_exit(NULL);
-}
-
-static void again_and_leave_task(hwt_timeout timeout, void *arg)
-{
-	CHECK_INT(hwt_reschedule(timeout, HWT_S(3600)), ==, 0);
-	leave_task(timeout, arg);
-}
-
-static void close_gate(void *arg)
-{
-	struct gate *gate = arg;
-
-	atomic_fetch_add(&gate->released, 1);
-}
-
-static size_t hand_out(hwt_timer *timer)
-{
-	hwt_unprocessed left;
-	size_t count = 0;
-
-	while (hwt_timer_next_unprocessed(timer, &left)) {
-		CHECK_INT(hwt_timeout_state(left.timeout), ==, HWT_CANCELLED);
-		count++;
-	}
-	return count;
-}
-
-/* Nothing runs any more, so nothing is accepted; what is pending is the stop's. */
-static void check_lost(hwt_timer *timer, size_t pending)
-{
-	hwt_stats stats = stats_of(timer);
-	atomic_uint ran = 0;
-
-	CHECK_RC(hwt_new_timeout(timer, count_task, &ran, 0, NULL), ECANCELED);
-	CHECK_RC(hwt_new_timeout_at(timer, count_task, &ran, 0, NULL), ECANCELED);
-	CHECK_RC(hwt_new_periodic(timer, count_task, &ran, 0, HWT_S(1), NULL), ECANCELED);
-	CHECK_RC(hwt_timer_start(timer), ECANCELED);
-	CHECK_INT(stats.pending, ==, pending);
-	CHECK_INT(stats.running, ==, 0);
-	stop_within_patience(timer);
-	CHECK_INT(stats_of(timer).returned, ==, pending);
-	CHECK_INT(hand_out(timer), ==, pending);
-	CHECK_INT(ran, ==, 0);
-}
-
-TEST(a_worker_whose_task_leaves_says_so_and_refuses)
-{
-	struct warned warned = { .count = 0 };
-	hwt_timer *timer = warning_timer(&warned, 0);
-	struct gate gate = { 0, 0, 0 };
-	hwt_spec spec = { .size = sizeof(spec), .task = leave_task, .arg = &gate, .release = close_gate };
-	struct victim waiter = { .timer = timer, .call = call_cancel_sync, .pending = true };
-	hwt_timeout far[5];
-	atomic_uint ran = 0;
-	pthread_t thread;
-
-	for (unsigned i = 0; i < 5; i++)
-		CHECK_RC(hwt_new_timeout(timer, count_task, &ran, HWT_S(3600), &far[i]), 0);
-	CHECK_RC(hwt_new_timeout_ex(timer, &spec, &waiter.timeout), 0);
-	REQUIRE(wait_count(&gate.begun, 1));
-	for (unsigned i = 0; i < 10; i++) /* due behind it */
-		CHECK_RC(hwt_new_timeout(timer, count_task, &ran, 0, NULL), 0);
-	thread = start_victim(&waiter);
-	sleep_ms(5);
-	CHECK_INT(warned.count, ==, 0);
-	atomic_store(&gate.open, 1);
-	REQUIRE(wait_count(&warned.count, 1));
-	join_victim(&waiter, thread);
-	CHECK(strstr(warned.last, "pthread_exit") != NULL && strchr(warned.last, '\n') == NULL);
-	CHECK_INT(hwt_timeout_state(waiter.timeout), ==, HWT_EXPIRED);
-	CHECK_INT(gate.released, ==, 1);
-	CHECK_RC(hwt_cancel(far[0]), 0);
-	CHECK_RC(hwt_reschedule(far[1], HWT_S(7200)), 0);
-	CHECK_RC(hwt_reschedule(far[2], 0), 0);
-	check_lost(timer, 14);
-	CHECK_RC(hwt_timer_destroy(timer), 0);
-	CHECK_INT(warned.count, ==, 1);
-	CHECK_INT(ran, ==, 0);
-	CHECK_INT(gate.released, ==, 1);
-}
-
-/* One that is going to run again is pending, and the stop hands it out. */
-TEST(a_task_that_leaves_after_it_has_re_armed_itself_is_handed_out)
-{
-	for (unsigned i = 0; i < 3; i++) {
-		struct gate gate = { 0, 1, 0 };
-		hwt_spec spec = { .size = sizeof(spec), .arg = &gate, .release = close_gate };
-		struct warned warned = { .count = 0 };
-		hwt_timer *timer = warning_timer(&warned, 0);
-
-		spec.task = i == 0 ? again_and_leave_task : leave_task;
-		spec.period_ns = i == 0 ? 0 : HWT_S(1);
-		CHECK_RC(hwt_new_timeout_ex(timer, &spec, NULL), 0);
-		REQUIRE(wait_count(&warned.count, 1));
-		if (i == 2) { /* from now on it need not be handed out */
-			check_lost(timer, 1);
-		} else {
-			stop_within_patience(timer);
-			CHECK_INT(hand_out(timer), ==, 1);
-		}
-		CHECK_INT(gate.released, ==, 0);
-		CHECK_RC(hwt_timer_destroy(timer), 0);
-		CHECK_INT(gate.released, ==, 1);
-	}
-}
-
-TEST(a_task_that_leaves_while_a_stop_waits_for_it_ends_the_wait)
-{
-	hwt_timer *timer = warning_timer(NULL, 0); /* there is nobody to be told */
-	struct victim stopper = { .timer = timer, .call = call_stop, .pending = true };
-	struct gate gate = { 0, 0, 0 };
-	atomic_uint ran = 0;
-	pthread_t thread;
-
-	CHECK_RC(hwt_new_timeout(timer, leave_task, &gate, 0, NULL), 0);
-	REQUIRE(wait_count(&gate.begun, 1));
-	CHECK_RC(hwt_new_timeout(timer, count_task, &ran, 0, NULL), 0);
-	thread = start_victim(&stopper);
-	sleep_ms(5);
-	atomic_store(&gate.open, 1);
-	REQUIRE(wait_count(&stopper.returned, 1));
-	join_victim(&stopper, thread);
-	CHECK_INT(hand_out(timer), ==, 1);
-	CHECK_RC(hwt_timer_destroy(timer), 0);
-	CHECK_INT(ran, ==, 0);
-}
-
-struct driver {
-	hwt_timer *timer;
-	int64_t now_ns;
-};
-
-static void *drive_thread(void *arg)
-{
-	struct driver *driver = arg;
-
-	(void)hwt_timer_advance(driver->timer, driver->now_ns, NULL);
-	return driver; /* it does not come here */
-}
-
-TEST(an_advance_whose_task_leaves_says_so_and_ends)
-{
-	for (unsigned i = 0; i < 2; i++) {
-		struct warned warned = { .count = 0 };
-		hwt_timer *timer = warning_timer(&warned, HWT_CALLER_DRIVEN | (i == 0 ? HWT_VIRTUAL_CLOCK : 0));
-		struct gate gate = { 0, 1, 0 };
-		struct pollfd set = { .fd = -1, .events = POLLIN };
-		int64_t start_ns = i == 0 ? 0 : hwt_now(), due_ns = start_ns + HWT_S(3600), next_ns = 17;
-		struct driver driver = { timer, due_ns + HWT_MS(5) }; /* a time ahead of the clock */
-		atomic_uint ran = 0;
-		pthread_t thread;
-		void *result;
-		int fd = 17;
-
-		CHECK_RC(hwt_timer_advance(timer, start_ns, NULL), 0);
-		if (i == 1)
-			CHECK_RC(hwt_timer_fd(timer, &set.fd), 0);
-		CHECK_RC(hwt_new_timeout_at(timer, count_task, &ran, due_ns + HWT_MS(1), NULL), 0);
-		CHECK_RC(hwt_new_timeout_at(timer, leave_task, &gate, due_ns + HWT_MS(2), NULL), 0);
-		for (unsigned j = 0; j < 10; j++)
-			CHECK_RC(hwt_new_timeout_at(timer, count_task, &ran, due_ns + HWT_MS(2 + j % 2), NULL), 0);
-		CHECK_RC(hwt_timer_advance(timer, start_ns, NULL), 0);
-		if (i == 1)
-			CHECK_INT(poll(&set, 1, 0), ==, 0);
-		REQUIRE(pthread_create(&thread, NULL, drive_thread, &driver) == 0);
-		REQUIRE(pthread_join(thread, &result) == 0);
-		CHECK(result == NULL);
-		CHECK_INT(warned.count, ==, 1);
-		if (i == 1) /* a loop that polls it comes, and learns of it */
-			CHECK_INT(poll(&set, 1, (int)(PATIENCE_NS / HWT_MS(1))), ==, 1);
-		CHECK_RC(hwt_timer_advance(timer, due_ns + HWT_S(1), &next_ns), ECANCELED);
-		CHECK_INT(next_ns, ==, 17);
-		CHECK_RC(hwt_timer_fd(timer, &fd), i == 0 ? EINVAL : ECANCELED);
-		CHECK_INT(fd, ==, 17);
-		check_lost(timer, 10);
-		CHECK_RC(hwt_timer_destroy(timer), 0);
-		CHECK_INT(ran, ==, 1);
-	}
-}
-
-/* There it is the program's own thread, and the timer has lost nothing. */
-TEST(a_job_whose_task_leaves_has_ended)
-{
-	struct gate gate = { 0, 1, 0 };
-	hwt_timer *timer = spawn_timer(TICK_NS, true);
-	hwt_spec spec = { .size = sizeof(spec), .task = leave_task, .arg = &gate, .release = close_gate };
-	hwt_timeout once, periodic;
-
-	CHECK_RC(hwt_new_timeout_ex(timer, &spec, &once), 0);
-	REQUIRE(wait_ended(once));
-	REQUIRE(wait_count(&gate.released, 1));
-	CHECK_RC(hwt_cancel_sync(once), ENOENT);
-	CHECK_RC(hwt_new_periodic(timer, leave_task, &gate, 0, TICK_NS, &periodic), 0);
-	REQUIRE(wait_count(&gate.begun, 5));
-	CHECK_RC(hwt_cancel_sync(periodic), 0);
-	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
-	stop_within_patience(timer);
-	CHECK_INT(stats_of(timer).running, ==, 0);
-	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
 TEST_MAIN()

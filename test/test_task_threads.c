@@ -597,50 +597,6 @@ TEST(a_stop_waits_for_what_runs_and_hands_out_what_has_not_begun)
 	}
 }
 
-static void keep_warning(void *ctx, const char *message)
-{
-	CHECK(strstr(message, "pthread_exit") != NULL);
-	atomic_fetch_add((atomic_uint *)ctx, 1);
-}
-
-static void leave_task(hwt_timeout timeout, void *arg)
-{
-	gate_task(timeout, arg);
-	pthread_exit(NULL);
-}
-
-TEST(a_task_that_ends_its_thread_ends_and_the_timer_says_so_and_refuses)
-{
-	struct gate gate = { 0 };
-	atomic_uint warned = 0, ran = 0;
-	hwt_spec spec = HWT_SPEC_INIT;
-	hwt_config config;
-	hwt_timer *timer = NULL;
-	hwt_timeout timeout;
-	size_t said = 0;
-
-	set_threads(&config, 2);
-	config.warn = keep_warning;
-	config.warn_ctx = &warned;
-	REQUIRE(hwt_timer_create(&timer, &config) == 0);
-	spec.task = leave_task;
-	spec.arg = &gate;
-	spec.release = release_gate;
-	CHECK_RC(hwt_new_timeout_ex(timer, &spec, &timeout), 0);
-	CHECK_RC(hwt_new_timeout(timer, count_task, &ran, FAR_NS, NULL), 0);
-	REQUIRE(wait_count(&gate.begun, 1));
-	open_gate(&gate);
-	CHECK_RC(hwt_cancel_sync(timeout), ENOENT);
-	CHECK_INT(hwt_timeout_state(timeout), ==, HWT_EXPIRED);
-	REQUIRE(wait_count(&warned, 1));
-	CHECK_INT(gate.released, ==, 1);
-	CHECK_RC(hwt_new_timeout(timer, count_task, &ran, 0, NULL), ECANCELED);
-	CHECK_RC(hwt_timer_stop(timer, &said), 0);
-	CHECK_INT(said, ==, 1);
-	CHECK_RC(hwt_timer_destroy(timer), 0);
-	CHECK_INT(ran, ==, 0);
-}
-
 /*
  * Numbers
  */

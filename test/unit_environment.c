@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Waiting for a lane, or for a deadline that is being written; and a worker that is gone.
+ * Waiting for a lane, or for a deadline that is being written.
  *
  * Threads of a real-time class: one that waits for another thread on its own processor must sleep, or the other will
  * never come on.
@@ -10,7 +10,6 @@
  * one gives way.
  */
 #include "unit.h"
-#include "check/check.h"
 #include "support.h"
 
 #include <pthread.h>
@@ -235,76 +234,6 @@ TEST(a_cancelled_thread_that_waits_for_a_lane_leaves_after_the_call)
 	CHECK_INT(returned, ==, 1);
 	CHECK_INT(hwt_pending_timeouts(timer), ==, 1);
 	driven_destroy(timer);
-}
-
-/*
- * A timer whose worker is gone.
- */
-
-static atomic_uint warned, left_task, ran_beside;
-
-static void count_warning(void *ctx, const char *message)
-{
-	(void)message;
-	atomic_fetch_add((atomic_uint *)ctx, 1);
-}
-
-static void leave(hwt_timeout timeout, void *timer)
-{
-	atomic_fetch_add(&left_task, 1);
-	for (unsigned i = 0; i < 100; i++) /* they come into the lanes of this thread */
-		CHECK_INT(hwt_new_timeout(timer, count_task, &ran_beside, HWT_MS(i), i == 0 ? &timeout : NULL), ==, 0);
-	CHECK_INT(hwt_cancel(timeout), ==, 0);
-	pthread_exit(NULL);
-}
-
-static atomic_uint holds, lets_go;
-
-static void hold(hwt_timeout timeout, void *arg)
-{
-	(void)timeout;
-	(void)arg;
-	atomic_store(&holds, 1);
-	REQUIRE(wait_count(&lets_go, 1));
-}
-
-TEST(a_timer_that_has_lost_its_worker_is_in_order)
-{
-	hwt_config config = driven_config(HWT_MS(10), 64);
-	hwt_timeout timeouts[50];
-	hwt_timer *timer = NULL;
-	int64_t when_ns;
-	size_t count = 0;
-
-	config.warn = count_warning;
-	config.warn_ctx = &warned;
-	REQUIRE(hwt_timer_create(&timer, &config) == 0);
-	CHECK_INT(hwt_new_timeout(timer, hold, NULL, 0, NULL), ==, 0);
-	REQUIRE(wait_count(&holds, 1));
-	when_ns = hwt_now() + HWT_MS(50);
-	for (unsigned i = 0; i < 50; i++) {
-		int64_t deadline_ns = i % 5 == 4 ? when_ns + HWT_S(9) : when_ns; /* most in one tick and batch */
-
-		if (i == 20)
-			CHECK_INT(hwt_new_timeout_at(timer, leave, timer, deadline_ns, NULL), ==, 0);
-		else
-			CHECK_INT(hwt_new_timeout_at(timer, count_task, &ran_beside, deadline_ns, &timeouts[i]), ==, 0);
-	}
-	atomic_store(&lets_go, 1);
-	REQUIRE(wait_count(&warned, 1));
-	CHECK_INT(left_task, ==, 1);
-	CHECK_INT(ran_beside, ==, 16);
-	hwt_check(timer);
-	CHECK_INT(hwt_cancel(timeouts[21]), ==, 0); /* of the batch */
-	CHECK_INT(hwt_cancel(timeouts[24]), ==, 0); /* of the wheel */
-	CHECK_INT(hwt_reschedule_at(timeouts[22], when_ns + HWT_S(9)), ==, 0);
-	hwt_check(timer);
-	CHECK_INT(hwt_reschedule_at(timeouts[29], when_ns), ==, 0); /* nobody is to be told any more */
-	CHECK_INT(hwt_timer_stop(timer, &count), ==, 0);
-	CHECK_INT(count, ==, 50 - 16 - 1 - 2 + 99);
-	hwt_check(timer);
-	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
-	CHECK_INT(ran_beside, ==, 16);
 }
 
 TEST_MAIN()

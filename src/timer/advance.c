@@ -127,16 +127,6 @@ int64_t hwt_timer_now(const hwt_timer *timer)
 	return clock_ns > told_ns ? clock_ns : told_ns;
 }
 
-/* A task ends the calling thread: the timer has lost it. */
-static void lose(void *arg)
-{
-	hwt_timer *timer = arg;
-
-	hwt_timer_lose(timer);
-	current_task_leave(&timer->worker.frame);
-	(void)hwt_driver_end(timer);
-}
-
 /*
  * Returns the answer of the advance.  A task that is with the executor may run again, from the next tick on, and only
  * the alarm would tell the caller.  So while jobs are out, the answer is at most the next tick.
@@ -210,17 +200,6 @@ static int begin(hwt_timer *timer, int64_t now_ns)
 	return rc;
 }
 
-/*
- * Makes the passes.  A function of its own: pthread_cleanup_push may be a setjmp, which a variable of the same function
- * does not survive in a register.
- */
-static void pass_or_lose(hwt_timer *timer, int64_t now_ns)
-{
-	pthread_cleanup_push(lose, timer);
-	pass(timer, now_ns);
-	pthread_cleanup_pop(0);
-}
-
 static void account(hwt_timer *timer, int64_t now_ns)
 {
 	tell(timer, now_ns);
@@ -235,7 +214,6 @@ static int64_t drive(hwt_timer *timer, int64_t now_ns)
 	int64_t next_ns;
 
 	account(timer, now_ns);
-	timer->quiet.until_ns = INT64_MIN; /* also if a task ends the thread */
 	current_task_enter(&worker->frame, timer, NULL);
 	if (!keeps_alarm(timer, now_ns)) {
 		timer->alarm_tick = -1;
@@ -244,7 +222,7 @@ static int64_t drive(hwt_timer *timer, int64_t now_ns)
 	if (timer->config.max_tasks_per_advance != 0)
 		worker->runs_max = worker_runs(worker) + timer->config.max_tasks_per_advance;
 	hwt_lanes_take_hurry(&timer->lanes);
-	pass_or_lose(timer, now_ns);
+	pass(timer, now_ns);
 	hwt_worker_settle(worker);
 	next_ns = next_call(timer, now_ns, hwt_idle_is_watched(idle) ? next_watched : next_time);
 	note_quiet(timer, next_ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The worker's thread and the task threads: how they are made, what they do first, and what if a task ends one. */
+/* The worker's thread and the task threads: how they are made, and what they do first. */
 #define _GNU_SOURCE
 #include "base/mem.h"
 #include "base/thread.h"
@@ -9,43 +9,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-
-/* From STARTED or DRIVEN to LOST: no task runs any more. */
-static void become_lost(hwt_timer *timer)
-{
-	int state;
-
-	pthread_mutex_lock(&timer->monitor.mutex);
-	/* Relaxed: under the mutex. */
-	state = atomic_load_explicit(&timer->state, memory_order_relaxed);
-	if (timer_state_is_started(state))
-		hwt_timer_set_state(timer, TIMER_LOST);
-	pthread_mutex_unlock(&timer->monitor.mutex);
-	hwt_tasks_stop(&timer->tasks);
-	hwt_worker_request_stop(&timer->worker); /* a loop that polls the descriptor wakes up and learns of it */
-	if (timer->config.warn != NULL)
-		timer->config.warn(timer->config.warn_ctx,
-				   "a task has ended the thread of its timer (pthread_exit): no task runs any more");
-}
-
-void hwt_timer_lose(hwt_timer *timer)
-{
-	hwt_worker_abandon(&timer->worker);
-	become_lost(timer);
-}
-
-static void lose(void *timer)
-{
-	hwt_timer_lose(timer);
-}
-
-static void lose_task_thread(void *arg)
-{
-	struct hwt_task_thread *thread = arg;
-
-	hwt_tasks_abandon(thread);
-	become_lost(thread->tasks->lanes->timer);
-}
 
 void hwt_timer_set_state(hwt_timer *timer, int state)
 {
@@ -82,9 +45,7 @@ static void *worker_main(void *arg)
 	hwt_timer_begin_time(timer, worker_now(&timer->worker));
 	hwt_timer_set_state(timer, timer_state_with_worker(timer));
 	pthread_mutex_unlock(&timer->monitor.mutex);
-	pthread_cleanup_push(lose, timer);
 	hwt_worker_run(&timer->worker);
-	pthread_cleanup_pop(0);
 	return NULL;
 }
 
@@ -98,9 +59,7 @@ static void *task_main(void *arg)
 	(void)pthread_setname_np(pthread_self(), name);
 #endif
 	(void)thread_no_cancel();
-	pthread_cleanup_push(lose_task_thread, thread);
 	hwt_tasks_run(thread);
-	pthread_cleanup_pop(0);
 	return NULL;
 }
 

@@ -290,7 +290,7 @@ int hwt_timer_stop(hwt_timer *timer, size_t *unprocessed)
 	cancel_before = thread_no_cancel();
 	hwt_driver_lock(timer);
 	wait_while(timer, TIMER_STARTING);
-	mine = timer_state(timer) == TIMER_INIT || timer_state(timer) == TIMER_LOST || is_started(timer);
+	mine = timer_state(timer) == TIMER_INIT || is_started(timer);
 	if (mine)
 		hwt_timer_set_state(timer, TIMER_STOPPING);
 	else

@@ -20,10 +20,6 @@
  *   One with a worker and another clock than CLOCK_MONOTONIC goes from STARTING to CLOCKED, for the same reason: its
  *   deadlines cannot come from the processor's counter.
  *
- *   A task that ends its thread instead of returning (pthread_exit) takes the thread from the timer, which goes from
- *   STARTED, CLOCKED or DRIVEN to LOST.  No task runs any more.  Calls that are on their way may still be accepted,
- *   others are refused, and what is pending waits for a stop.
- *
  * Threads
  *
  *   All edges are taken under the monitor's mutex.  A thread that finds STARTING or STOPPING waits there.
@@ -47,7 +43,6 @@ enum timer_state {
 	TIMER_STARTED,
 	TIMER_CLOCKED, /* started, on another clock than CLOCK_MONOTONIC */
 	TIMER_DRIVEN,  /* started, without a worker: hwt_timer_advance makes the passes */
-	TIMER_LOST,
 	TIMER_STOPPING,
 	TIMER_STOPPED,
 };
@@ -163,12 +158,6 @@ static inline int timer_state_with_worker(const hwt_timer *timer)
  * before the caller waits for it.  (launch.c)
  */
 int hwt_timer_launch(hwt_timer *timer);
-
-/*
- * In a thread that is ending in the middle of a pass: from STARTED or DRIVEN to LOST.  Ends the run in which it is, and
- * has all later calls refused.  (launch.c)
- */
-void hwt_timer_lose(hwt_timer *timer);
 
 /* Takes the driver's word from FREE.  Returns what it was.  (This and what follows: driver.c) */
 int hwt_driver_take(hwt_timer *timer, int as);

@@ -47,14 +47,13 @@ struct running {
 };
 
 /*
- * Ends a job whose task has returned, or has ended its thread instead (pthread_exit): J1.
+ * Ends a job whose task has returned: J1.
  *
  * A record that runs again comes out of record_end as QUEUED and RESCHEDULING.  So from that exchange to the push, when
  * it is in no queue, every thread that wants to cancel or move it waits.
  */
-static void end_job(void *arg)
+static void end_job(struct running *running)
 {
-	struct running *running = arg;
 	struct hwt_record *record = running->record;
 	struct hwt_lane *lane = record_lane(record);
 	struct hwt_executor_jobs *jobs = lane->lanes->jobs;
@@ -69,14 +68,6 @@ static void end_job(void *arg)
 	finish(jobs, end == STATE_EXPIRED);
 }
 
-/* A function of its own: without optimisation a temporary beside the jump of pthread_cleanup_push looks lost. */
-static void run_task(const struct running *running)
-{
-	struct hwt_record *record = running->record;
-
-	record->task((hwt_timeout){ record, word_generation(running->word) }, record_arg(record, running->word));
-}
-
 static void run(void *job)
 {
 	struct hwt_record *record = job;
@@ -85,9 +76,8 @@ static void run(void *job)
 
 	HWT_ASSERT(word_state(running.word) == STATE_RUNNING);
 	current_task_enter(&running.frame, record_lane(record)->lanes->timer, record);
-	pthread_cleanup_push(end_job, &running);
-	run_task(&running);
-	pthread_cleanup_pop(1);
+	record->task((hwt_timeout){ record, word_generation(running.word) }, record_arg(record, running.word));
+	end_job(&running);
 	thread_restore_cancel(cancel_before);
 }
 

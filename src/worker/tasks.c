@@ -133,13 +133,11 @@ static void count_started(struct hwt_task_thread *self, struct hwt_record *recor
  * Ends the run.  waiters_look comes after the word, as on the worker, and the record goes last: until then a stale
  * handle reads the end in it.
  */
-static void end(struct hwt_task_thread *self)
+static void end(struct hwt_task_thread *self, struct hwt_record *record)
 {
-	struct hwt_record *record = self->record;
 	enum word_state state = record_end(record, STATE_QUEUED | WORD_RESCHEDULING);
 
 	self->frame.record = NULL; /* a finaliser runs in no task, but inside the timer */
-	self->record = NULL;
 	if (state == STATE_QUEUED)
 		hwt_lanes_push_rearmed(self->tasks->lanes, record); /* at once: cancels and movers wait for it */
 	waiters_look(&self->tasks->lanes->waiters);
@@ -150,19 +148,11 @@ static void end(struct hwt_task_thread *self)
 		hwt_handback_return(record);
 }
 
-void hwt_tasks_abandon(struct hwt_task_thread *self)
-{
-	if (self->record != NULL)
-		end(self);
-	current_task_leave(&self->frame);
-}
-
 static void run(struct hwt_task_thread *self, struct hwt_record *record, uint64_t word)
 {
-	self->record = record;
 	self->frame.record = record;
 	record->task((hwt_timeout){ record, word_generation(word) }, record_arg(record, word));
-	end(self);
+	end(self, record);
 }
 
 /* Returns the time by which deadlines are meant, and counts the wait of a record that was put at put_ns. */

@@ -13,7 +13,7 @@
  *
  * Threads
  *
- *   hwt_tasks_run, hwt_tasks_abandon   the task thread itself.
+ *   hwt_tasks_run, hwt_tasks_run_one   the task thread itself.
  *   hwt_tasks_stop                     any thread.
  *   hwt_tasks_join                     stop, or a start that has failed.
  *   the queue                          the worker puts.
@@ -45,7 +45,6 @@ struct hwt_task_thread {
 	_Atomic uint64_t expired; /* runs started, without those of periodic timeouts; [count] */
 	_Atomic uint64_t wait_max_ns;
 	struct hwt_tasks *tasks;
-	struct hwt_record *record; /* in the hands of this thread */
 	struct hwt_current_task frame;
 	pthread_t id;
 	uint32_t number; /* from 1 on */
@@ -72,9 +71,6 @@ void hwt_tasks_run(struct hwt_task_thread *self);
 
 /* One turn of it: runs the task of a record that was taken from the queue, or finds that it must not run. */
 void hwt_tasks_run_one(struct hwt_task_thread *self, struct hwt_record *record, int64_t put_ns);
-
-/* In a thread that is ending (pthread_exit): ends the run in which it is, as if the task had returned. */
-void hwt_tasks_abandon(struct hwt_task_thread *self);
 
 /* Lets the threads end after the task that they are in. */
 void hwt_tasks_stop(struct hwt_tasks *tasks);

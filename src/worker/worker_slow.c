@@ -145,14 +145,6 @@ void hwt_worker_end_slow(struct hwt_worker *worker, struct hwt_record *record)
 	lane_return(record);
 }
 
-void hwt_worker_abandon(struct hwt_worker *worker)
-{
-	if (worker->frame.record == NULL)
-		return;
-	worker->frame.record = NULL;
-	hwt_worker_end_slow(worker, worker->batch[worker->batch_at - 1]); /* the last record taken from the batch */
-}
-
 void hwt_worker_count_lateness(struct hwt_worker *worker, int64_t deadline_ns)
 {
 	hwt_counts_lateness(&worker->counts, deadline_ns, counts_get(&worker->expired));

@@ -42,9 +42,4 @@ void hwt_worker_run_elsewhere(struct hwt_worker *worker);
 /* Ends the run of a record that has a flag, or got one while its task ran. */
 void hwt_worker_end_slow(struct hwt_worker *worker, struct hwt_record *record);
 
-/*
- * Ends the run in which the thread is ending (pthread_exit), as if the task had returned.  Nothing if it is in no task.
- */
-void hwt_worker_abandon(struct hwt_worker *worker);
-
 #endif
