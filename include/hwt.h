@@ -69,8 +69,9 @@
  *      as many as are pending: before a lane takes more memory it takes back what was cancelled in its queue.  Only
  *      those with a finaliser wait for the worker in any case.  What is cancelled while it waits for a task thread
  *      stays there until one is free, or the worker hands over more: fewer than 4096, or than twice as many as have
- *      waited there pending.  In steady state no call allocates.  Some seconds after a burst the
- *      worker gives back to the system what it does not need (hwt_timer_trim).
+ *      waited there pending.  What is cancelled while an executor has it stays until that has run the job.  In steady
+ *      state no call allocates.  Some seconds after a burst the worker gives back to the system what it does not need
+ *      (hwt_timer_trim).
  *   G6 a slow task delays others and loses none.  The worker catches up tick by tick, then takes in what was scheduled
  *      meanwhile.  A thread that schedules faster than that delays the threads of its own lane, and no others.
  *
@@ -198,8 +199,8 @@ typedef void hwt_task(hwt_timeout timeout, void *arg);
 
 typedef enum hwt_state {
 	HWT_NONE,      /* the zero handle */
-	HWT_PENDING,   /* accepted, not yet run; also while it waits for a task thread */
-	HWT_RUNNING,   /* its task is running, or has been handed to the executor */
+	HWT_PENDING,   /* accepted, not yet run; also while it waits for a task thread or in an executor */
+	HWT_RUNNING,   /* its task is running */
 	HWT_EXPIRED,   /* its task has returned */
 	HWT_CANCELLED, /* cancelled by hwt_cancel*, or by hwt_timer_stop */
 	HWT_RETIRED    /* ended; its memory serves a later timeout or was given back, how it ended is no longer known */
@@ -253,12 +254,14 @@ typedef struct hwt_spec {
 
 	/*
 	 * The finaliser, or NULL.  The library calls it exactly once, when it is done with arg: after the last run, or
-	 * soon after the cancel (without memory to tell the worker: when the timeout would have been due).  For a
-	 * timeout that a stop handed back, hwt_timer_destroy calls it.  It is not called if hwt_new_timeout_ex fails.
+	 * soon after the cancel (without memory to tell the worker: when the timeout would have been due; of one that
+	 * waits for a task thread or in an executor: when a thread comes to it, which may take as long as tasks do).
+	 * For a timeout that a stop handed back, hwt_timer_destroy calls it.  It is not called if hwt_new_timeout_ex
+	 * fails.
 	 *
-	 * It runs on the worker (caller-driven: in hwt_timer_advance), on a task thread, on the executor's thread after
-	 * a task that ran there, or in stop and destroy, which refuse what it schedules; never in hwt_cancel, and with
-	 * no lock of the library held.  It may make every call that a task may, and holds up others as a task does.
+	 * It runs on the worker (caller-driven: in hwt_timer_advance), on a task thread, on the executor's thread that
+	 * comes to it, or in stop and destroy, which refuse what it schedules; never in hwt_cancel, and with no lock of
+	 * the library held.  It may make every call that a task may, and holds up others as a task does.
 	 */
 	void (*release)(void *arg);
 
@@ -308,8 +311,8 @@ HWT_API int hwt_reserve(hwt_timer *timer, uint32_t n);
  *             HWT_EXPIRED when the task returns; no stop hands it out.
  *
  * Threads  any, tasks included, also the timeout's own.  Never waits for a task, never fails with ENOMEM.
- * Returns  0; EBUSY: the task is running, or with the executor; ENOENT: the timeout has ended (it ran, was cancelled,
- *          was handed out by a stop, its memory serves another one), or the handle is zero.
+ * Returns  0; EBUSY: the task is running; ENOENT: the timeout has ended (it ran, was cancelled, was handed out by a
+ *          stop, its memory serves another one), or the handle is zero.
  * Order    after 0 the caller sees what the thread that scheduled wrote before.
  * Cost     one compare-and-swap; if the timeout has reached the wheel also a push on the calling thread's lane, which
  *          wakes a sleeping worker when 4096 operations have gathered there.
@@ -321,9 +324,8 @@ HWT_API int hwt_cancel(hwt_timeout timeout);
  * be freed, unless the task frees it.  With a finaliser arg is never the caller's, and the call does not wait for that.
  *
  * It cannot detect an indirect deadlock.  Hold no lock that the task may want.  In a task do not wait for a task that
- * waits for this one, or that cannot begin before this one returns (on an executor of one thread: every task behind
- * it; a task that waits for a task thread has not begun, and the call does not wait for it).  Where that cannot be had,
- * count references: doc/guide.md, "Freeing arg".
+ * waits for this one.  It does not wait for what has not begun, in an executor or behind the task threads.  Where that
+ * cannot be had, count references: doc/guide.md, "Freeing arg".
  *
  * Threads  any, also tasks of other timeouts.
  * Returns  0: this call prevented the task, or its further runs; ENOENT: the timeout has ended, perhaps during this
@@ -379,7 +381,7 @@ HWT_API hwt_timer *hwt_timeout_timer(hwt_timeout timeout);
  * started, and INT64_MAX of one that is never due.  With a reschedule at the same time it is the old or the new one.
  *
  * Threads  any.
- * Returns  0 and *left_ns; EINVAL; EBUSY: the task is running, or with the executor; ENOENT.
+ * Returns  0 and *left_ns; EINVAL; EBUSY: the task is running; ENOENT.
  * Cost     some reads of the timeout's memory and a clock read.
  */
 HWT_API int hwt_timeout_left(hwt_timeout timeout, int64_t *left_ns);
@@ -445,9 +447,11 @@ HWT_API uint64_t hwt_pending_timeouts(const hwt_timer *timer);
  * config.task_threads does that with threads of the library.
  *
  * For each due timeout the worker (caller-driven: hwt_timer_advance) calls execute(ctx, run, job).  execute arranges
- * that some thread calls run(job) once, and returns 0.  If it returns an errno value, the worker runs the task itself.
- * The timeout is HWT_RUNNING until run has returned, and hwt_timer_stop waits for that.  Tasks of the same tick may run
- * at the same time and in any order.  execute must not wait for a task of this timer, nor stop or destroy the timer.
+ * that some thread calls run(job) once, and returns 0.  If it returns an errno value, the worker calls run(job) itself.
+ * Until run begins the task the timeout is pending: hwt_cancel prevents it, hwt_reschedule moves it, and run(job) then
+ * does nothing but tidy up.  It must be called in any case: hwt_timer_stop waits until each job that execute accepted
+ * has been run.  Tasks of the same tick may run at the same time and in any order.  execute must not wait for a task of
+ * this timer, nor stop or destroy the timer.
  */
 typedef struct hwt_executor {
 	int (*execute)(void *ctx, void (*run)(void *job), void *job);
@@ -483,7 +487,7 @@ typedef struct hwt_config {
 	 * Default 0.  How many timeouts may be pending; beyond that ENOBUFS.  0 and below: no limit, and then nothing
 	 * is counted for it.  A limit also bounds the memory (G5): ENOBUFS comes below it, too, while a lane has no
 	 * free memory and more than 262144 and four times the limit wait there for the worker, as cancelled timeouts do
-	 * whose finaliser it has to call.  What an executor was handed is not pending.
+	 * whose finaliser it has to call.
 	 */
 	int64_t max_pending_timeouts;
 
@@ -535,7 +539,7 @@ typedef struct hwt_config {
 	 * answered last, for the reasons that make that descriptor readable:
 	 *
 	 *     by hwt_new_timeout* and hwt_new_periodic, for an earlier time or with ENOMEM
-	 *     by hwt_reschedule* to an earlier time, and on the executor's thread after a task that runs again
+	 *     by hwt_reschedule* to an earlier time, and on the executor's thread after one that runs again
 	 *     by hwt_cancel* of a timeout with a finaliser
 	 *     by any of these and any hwt_cancel*, when 4096 operations have gathered in a lane
 	 *     by hwt_timer_stop and hwt_timer_destroy, unless an advance that is in progress then returns ECANCELED
@@ -798,8 +802,8 @@ typedef struct hwt_stats {
 
 	/*
 	 * How much later than its deadline the tick of a task began.  What a task waits for others of its own tick is
-	 * not in here, but is at most tick_max_ns, the longest work of one tick: the clock is read once a tick.  On a
-	 * task thread the clock is read for each task, and lateness is that of its start.
+	 * not in here, but is at most tick_max_ns, the longest work of one tick: the clock is read once a tick.  On
+	 * task threads and executors the clock is read for each task, and lateness is that of its start.
 	 */
 	int64_t lateness_max_ns;
 	int64_t tick_max_ns;

@@ -234,6 +234,32 @@ TEST(what_an_executor_is_handed_counts)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
+static int run_or_refuse(void *ctx, void (*run)(void *job), void *job)
+{
+	(void)ctx;
+	if (++handed % 2 == 0)
+		return EAGAIN;
+	run(job);
+	return 0;
+}
+
+TEST(what_an_executor_runs_at_once_or_refuses_counts_once)
+{
+	hwt_executor executor = { run_or_refuse, NULL };
+	hwt_timer *timer = bounded_timer(4, &executor);
+
+	ran_count = handed = 0;
+	for (unsigned i = 0; i < 10; i++)
+		schedule(timer, i, HWT_MS(1));
+	for (unsigned i = 0; i < 3; i++) {
+		CHECK_RC(hwt_timer_advance(timer, HWT_MS(1), NULL), 0);
+		CHECK_INT(ran_count, ==, i < 2 ? 4 * (i + 1) : 10);
+	}
+	CHECK_INT(stats_of(timer).executor_refusals, ==, 5);
+	CHECK_INT(stats_of(timer).completed, ==, 10);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
 TEST(the_descriptor_stays_readable_until_all_have_run)
 {
 	struct pollfd set[1] = { { .events = POLLIN } };

@@ -728,10 +728,15 @@ TEST(on_an_executor_it_is_moved_before_and_armed_again_after)
 	walk(timer, HWT_MS(1));
 	CHECK_RC(hwt_reschedule_at(again.timeout, HWT_MS(5)), 0);
 	walk(timer, HWT_MS(5));
-	CHECK_RC(hwt_reschedule(again.timeout, 0), EBUSY); /* handed over is running */
-	CHECK_INT(hwt_timeout_state(again.timeout), ==, HWT_RUNNING);
+	CHECK_RC(hwt_reschedule_at(again.timeout, HWT_MS(8)), 0); /* handed over is pending */
+	walk(timer, HWT_MS(7));
+	run_parked(&parked);
+	CHECK_INT(again.runs, ==, 0);
+	CHECK_INT(hwt_timeout_state(again.timeout), ==, HWT_PENDING);
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 1);
 	walk(timer, HWT_MS(8));
 	run_parked(&parked); /* 8 + 7 */
+	CHECK_INT(again.runs, ==, 1);
 	CHECK_INT(hwt_timeout_state(again.timeout), ==, HWT_PENDING);
 	CHECK_INT(hwt_pending_timeouts(timer), ==, 1);
 	CHECK_RC(hwt_reschedule_at(again.timeout, HWT_MS(30)), 0); /* not yet taken in again */
@@ -858,16 +863,12 @@ TEST(on_an_executor_it_is_cancelled_before_it_arms_itself_again)
 	for (int stops = 0; stops < 2; stops++) {
 		struct parked parked = { .count = 0 };
 		hwt_timer *timer = begin_parked(&parked);
-		struct ended ended = { .cancels = false };
+		struct ended ended = { .cancels = true };
 		hwt_spec spec = { sizeof(spec), ended_task, &ended, HWT_MS(5), 0, ended_release, 0 };
 		size_t said = 17;
 
 		CHECK_RC(hwt_new_timeout_ex(timer, &spec, &ended.timeout), 0);
 		walk(timer, HWT_MS(5));
-		CHECK_RC(hwt_cancel(ended.timeout), EBUSY);
-		CHECK_RC(hwt_cancel(ended.timeout), EBUSY);
-		CHECK_RC(hwt_reschedule(ended.timeout, 0), EBUSY); /* not its task */
-		CHECK_INT(hwt_timeout_state(ended.timeout), ==, HWT_RUNNING);
 		run_parked(&parked);
 		check_ended(timer, &ended);
 		if (stops == 0)

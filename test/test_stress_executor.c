@@ -99,18 +99,32 @@ TEST(a_slow_task_does_not_hold_up_others)
 	pool_stop(&pool);
 }
 
-static void *open_the_pool(void *arg)
+/* Waits until so many jobs are in the pool's queue. */
+static bool wait_queued(unsigned count)
 {
-	sleep_ms(20);
-	pool_set_held(arg, false);
-	return NULL;
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	unsigned queued;
+
+	do {
+		sleep_ns(HWT_US(200));
+		pthread_mutex_lock(&pool.mutex);
+		queued = pool.count;
+		pthread_mutex_unlock(&pool.mutex);
+	} while (queued != count && hwt_now() < give_up_ns);
+	return queued == count;
 }
 
-TEST(what_waits_in_the_pool_is_running_and_is_waited_for)
+static void count_release(void *arg)
 {
-	atomic_uint ran = 0;
-	hwt_timeout timeouts[3];
-	struct crew opener;
+	atomic_fetch_add((atomic_uint *)arg, 1);
+}
+
+/* The pool runs their jobs later, which do nothing but return the memory and call the finaliser. */
+TEST(what_waits_in_the_pool_is_pending_and_can_be_cancelled)
+{
+	atomic_uint ran = 0, released = 0;
+	hwt_spec spec = HWT_SPEC_INIT;
+	hwt_timeout timeouts[4];
 	hwt_timer *timer;
 	size_t said = 17;
 
@@ -119,25 +133,66 @@ TEST(what_waits_in_the_pool_is_running_and_is_waited_for)
 	pool_set_held(&pool, true);
 	for (int i = 0; i < 3; i++)
 		CHECK_RC(hwt_new_timeout(timer, count_task, &ran, 0, &timeouts[i]), 0);
-	for (int i = 0; i < 3; i++)
-		REQUIRE(wait_state(timeouts[i], HWT_RUNNING));
-	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
-	CHECK_INT(stats_of(timer).running, ==, 3);
-	CHECK_RC(hwt_cancel(timeouts[1]), EBUSY);
-	crew_start(&opener, 1, open_the_pool, &pool, 0);
-	CHECK_RC(hwt_cancel_sync(timeouts[1]), ENOENT);
-	CHECK_INT(atomic_load(&ran), >=, 2);
-	crew_join(&opener);
-
-	pool_set_held(&pool, true);
-	for (int i = 0; i < 3; i++)
-		CHECK_RC(hwt_new_timeout(timer, count_task, &ran, 0, &timeouts[i]), 0);
-	REQUIRE(wait_none_pending(timer));
-	crew_start(&opener, 1, open_the_pool, &pool, 0);
+	spec.task = count_task;
+	spec.arg = &released;
+	spec.release = count_release;
+	CHECK_RC(hwt_new_timeout_ex(timer, &spec, &timeouts[3]), 0);
+	REQUIRE(wait_queued(4));
+	for (int i = 0; i < 4; i++)
+		CHECK_INT(hwt_timeout_state(timeouts[i]), ==, HWT_PENDING);
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 4);
+	CHECK_INT(stats_of(timer).running, ==, 0);
+	CHECK_RC(hwt_cancel(timeouts[1]), 0);
+	CHECK_RC(hwt_cancel(timeouts[1]), ENOENT);
+	CHECK_INT(hwt_timeout_state(timeouts[1]), ==, HWT_CANCELLED);
+	CHECK_RC(hwt_cancel_sync(timeouts[2]), 0); /* waits for nothing: it has not begun */
+	CHECK_RC(hwt_cancel(timeouts[3]), 0);
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 1);
+	CHECK_INT(released, ==, 0);
+	pool_set_held(&pool, false);
+	REQUIRE(wait_count(&ran, 1) && wait_count(&released, 1));
 	CHECK_RC(hwt_timer_stop(timer, &said), 0);
 	CHECK_INT(said, ==, 0);
-	CHECK_INT(atomic_load(&ran), ==, 6);
+	CHECK_INT(ran, ==, 1);
+	CHECK_INT(released, ==, 1);
+	CHECK_INT(stats_of(timer).cancelled, ==, 3);
+	CHECK_INT(stats_of(timer).completed, ==, 1);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+	pool_stop(&pool);
+}
+
+static void *open_the_pool(void *arg)
+{
+	sleep_ms(20);
+	pool_set_held(arg, false);
+	return NULL;
+}
+
+/* Also for those that have been cancelled or moved: the pool has their jobs. */
+TEST(a_stop_waits_until_the_pool_has_run_what_it_accepted)
+{
+	hwt_timeout timeouts[5];
+	hwt_unprocessed left;
+	struct crew opener;
+	atomic_uint ran = 0;
+	hwt_timer *timer;
+	size_t said = 17;
+
+	pool_start(&pool, 1);
+	timer = timer_on(&pool, 0);
+	pool_set_held(&pool, true);
+	for (int i = 0; i < 5; i++)
+		CHECK_RC(hwt_new_timeout(timer, count_task, &ran, 0, &timeouts[i]), 0);
+	REQUIRE(wait_queued(5));
+	CHECK_RC(hwt_cancel(timeouts[0]), 0);
+	CHECK_RC(hwt_reschedule(timeouts[1], FAR_NS), 0);
+	crew_start(&opener, 1, open_the_pool, &pool, 0);
+	CHECK_RC(hwt_timer_stop(timer, &said), 0);
 	crew_join(&opener);
+	CHECK_INT(said, ==, 1);
+	REQUIRE(hwt_timer_next_unprocessed(timer, &left));
+	CHECK(same_handle(left.timeout, timeouts[1]));
+	CHECK_INT(ran, ==, 3);
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 	pool_stop(&pool);
 }

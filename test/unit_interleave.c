@@ -373,7 +373,7 @@ static void task_thread_runs(void)
 	struct hwt_record *record;
 
 	while ((record = hwt_ready_take_left(&timer->tasks.ready)) != NULL)
-		hwt_tasks_run_one(&timer->tasks.thread[0], record, READY_NOT_MARKED);
+		hwt_tasks_run_one(&timer->tasks.runner[0], record, READY_NOT_MARKED);
 }
 
 static void stop(void)

@@ -67,7 +67,7 @@ static void run_what_waits(void)
 	struct hwt_record *record;
 
 	while ((record = hwt_ready_take_left(&timer->tasks.ready)) != NULL) {
-		hwt_tasks_run_one(&timer->tasks.thread[0], record, READY_NOT_MARKED);
+		hwt_tasks_run_one(&timer->tasks.runner[0], record, READY_NOT_MARKED);
 		hwt_check(timer);
 	}
 }
@@ -217,7 +217,7 @@ TEST(the_longest_wait_and_the_lateness_are_those_of_the_start)
 	REQUIRE(record != NULL);
 	CHECK_INT(put_ns, ==, START + 21 * TICK);
 	fake_now_ns = START + 26 * TICK;
-	hwt_tasks_run_one(&timer->tasks.thread[0], record, put_ns);
+	hwt_tasks_run_one(&timer->tasks.runner[0], record, put_ns);
 	CHECK_INT(hwt_timer_stats(timer, &stats), ==, 0);
 	CHECK_INT(stats.tasks_waiting, ==, 0);
 	CHECK_INT(stats.task_wait_max_ns, ==, 5 * TICK);
@@ -373,6 +373,55 @@ TEST(what_was_cancelled_comes_back_as_soon_after_a_peak_as_before)
 	cancelled_come_back_after(0);
 	cancelled_come_back_after(10);
 	cancelled_come_back_after(READY_MANY);
+}
+
+/*
+ * A job of an executor
+ */
+
+static void (*kept_run)(void *job);
+static void *kept_job;
+
+static int keep(void *ctx, void (*run)(void *job), void *job)
+{
+	(void)ctx;
+	kept_run = run;
+	kept_job = job;
+	return 0;
+}
+
+static void look_whether_it_is_out(hwt_timeout timeout, void *arg)
+{
+	note(timeout, arg);
+	CHECK(!tasks_are_done(&timer->tasks));
+}
+
+/* Also while it does nothing any more. */
+TEST(a_job_is_out_until_its_task_has_returned)
+{
+	hwt_executor executor = { keep, NULL };
+	hwt_config config = driven_config(TICK, 64);
+	hwt_timeout timeout;
+
+	config.executor = &executor;
+	timer = driven_create(&config, START);
+	ran = 0;
+	for (unsigned cancelled = 0; cancelled < 2; cancelled++) {
+		CHECK_INT(hwt_new_timeout_at(timer, look_whether_it_is_out, NULL, fake_now_ns, &timeout), ==, 0);
+		CHECK(tasks_are_done(&timer->tasks));
+		driven_pass(timer, fake_now_ns + TICK);
+		CHECK(!tasks_are_done(&timer->tasks));
+		CHECK_INT(hwt_pending_timeouts(timer), ==, 1);
+		if (cancelled)
+			CHECK_INT(hwt_cancel(timeout), ==, 0);
+		CHECK(!tasks_are_done(&timer->tasks));
+		kept_run(kept_job);
+		CHECK(tasks_are_done(&timer->tasks));
+		CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
+		CHECK_INT(ran, ==, 1);
+		hwt_check(timer);
+	}
+	driven_destroy(timer);
 }
 
 static void count(hwt_timeout timeout, void *arg)

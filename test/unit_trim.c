@@ -645,7 +645,7 @@ TEST(memory_of_tasks_on_task_threads_goes_back_as_well)
 		CHECK(!rest_at(grid_time(&timer->grid, tick)));
 	}
 	while ((record = hwt_ready_take_left(&timer->tasks.ready)) != NULL)
-		hwt_tasks_run_one(&timer->tasks.thread[0], record, READY_NOT_MARKED);
+		hwt_tasks_run_one(&timer->tasks.runner[0], record, READY_NOT_MARKED);
 	(void)rest_at(now_ns + HWT_S(1));
 	CHECK_INT(rest_until_calm(), <, 10);
 	CHECK_INT(stats().records, <, 50000);

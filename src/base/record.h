@@ -29,7 +29,7 @@
  *                         v                v  v                +-- rearm, on the worker:     ARMED
  *                     CANCELLED    CANCELLED  LAZY             +-- rearm, on another thread: QUEUED
  *
- *   With task threads, instead of run:
+ *   With task threads or an executor, instead of run:
  *
  *                     hand_over            start
  *             ARMED ------------> READY ----------> RUNNING
@@ -46,13 +46,13 @@
  *     take           a producer that holds the lane's lock           pushes it on submitted
  *     arm            the worker, after popping it from submitted     places it in the wheel
  *     run            the worker, after collecting it                 runs the task
- *     hand_over      the same, if there are task threads             puts it into their queue
- *     start          the task thread that took it from there         runs the task
+ *     hand_over      the same, if tasks run elsewhere                puts it into a queue, or calls execute
+ *     start          the task thread or the job that has it          runs the task
  *     send_back      the same, if the deadline has not come          pushes it on the stack of the worker
  *     finish         the thread that ran the task                    returns the record to its lane
  *     rearm          the same, if REARMED is set                     places it, or pushes it on the stack of the worker
  *     cancel_queued  any thread                                      nothing: the drain finds and returns it
- *     cancel_ready   any thread                                      nothing: a task thread finds and returns it
+ *     cancel_ready   any thread                                      nothing: the task thread or the job returns it
  *     cancel_armed   any thread, with cancel lock and a node         pushes it on cancelled; the worker unlinks it
  *     cancel_lazy    any thread that finds no memory for a node      nothing: the wheel drops it when it is due
  *     mark_lazy      the worker, CANCELLED to LAZY, if it cannot     nothing: the wheel drops it at the next tick
@@ -68,14 +68,14 @@
  *   clears all flags, and sets EXTENDED and PERIODIC for a timeout that has them.
  *
  *     RESCHEDULING     a thread is writing another deadline, or is about to push the record: a mover, the timeout's own
- *                      task, or an executor's or task thread that rearms or sends back.  That thread clears the flag
- *                      some instructions later.  Other movers, task threads, cancel and stop wait until it has: what
+ *                      task, or a task thread or job that rearms or sends back.  That thread clears the flag some
+ *                      instructions later.  Other movers, task threads, jobs, cancel and stop wait until it has: what
  *                      they push or wake for afterwards the worker then finds in a queue.  The worker does not wait; it
  *                      looks again at the next tick.
  *     RESCHEDULED      the deadline may differ from the place in the wheel.  Stays until the next life in the wheel.
- *     RESCHEDULE_SEEN  the worker, or the task thread of a READY record, has seen RESCHEDULED without RESCHEDULING, and
- *                      is reading the deadline.  Each mover clears it.  So the exchange for RUNNING fails after a move,
- *                      even if the other bits have come back to what they were.
+ *     RESCHEDULE_SEEN  the worker, or the thread that begins a READY record, has seen RESCHEDULED without RESCHEDULING,
+ *                      and is reading the deadline.  Each mover clears it.  So the exchange for RUNNING fails after a
+ *                      move, even if the other bits have come back to what they were.
  *     REQUEUED         the record is in a submitted queue, to be placed earlier.  Until the worker pops it, it does not
  *                      run, and a cancel need not push it a second time.
  *     EXTENDED         arg points to the extension.
@@ -90,12 +90,12 @@
  *
  *   R1  at each moment a record is in exactly one of: a free list (or on its way back to one), a submitted queue, the
  *       wheel, the wheel and a cancelled queue, a cancelled queue, the worker's batch, the postponed list, the
- *       unprocessed list, the stack of rearmed records, the queue of the task threads, the hands of the thread that
- *       runs its task; or it is the extension of another record.  A record of the wheel or the batch is in a submitted
- *       queue, too, if and only if it is REQUEUED.
- *   R2  only the consumer of a queue takes records back from it: the worker, or a producer for a moment.  An executor's
- *       thread takes back only the record whose task it has run, a task thread those that it took from its queue.  A
- *       canceller takes back none, since a node of a queue may still point at the record.
+ *       unprocessed list, the stack of rearmed records, the queue of the task threads, the hands of an executor or of
+ *       the thread that runs its task; or it is the extension of another record.  A record of the wheel or the batch is
+ *       in a submitted queue, too, if and only if it is REQUEUED.
+ *   R2  only the consumer of a queue takes records back from it: the worker, or a producer for a moment.  A job takes
+ *       back only its own record, a task thread those that it took from its queue.  A canceller takes back none, since
+ *       a node of a queue may still point at the record.
  *   R3  place != 0 if and only if the record is in the wheel.  The batch that the worker is running is excepted.
  *   R4  deadline_ns of an ARMED or READY record changes only under RESCHEDULING.  That of a RUNNING record is changed
  *       only by its own task and by the thread that runs the task.

@@ -5,8 +5,8 @@
  * A cancel takes one edge of the state word (record.h).  Which one depends on what the word says:
  *
  *     QUEUED               cancel_queued.  The record stays in its submitted queue, and the drain returns it.
- *     READY                cancel_ready.  The record stays in the queue of the task threads.  One of them returns it,
- *                          or the worker when many wait.
+ *     READY                cancel_ready.  The record stays in the queue of the task threads, or in its job.  One of
+ *                          them returns it, or the worker when many wait.
  *     ARMED                cancel_armed.  The record is in the wheel, which only the worker may touch: push it on
  *                          `cancelled`, and the worker unlinks it.
  *     ARMED and REQUEUED   the same without a push.  The record is in a submitted queue, too, where the worker finds

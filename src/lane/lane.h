@@ -74,7 +74,7 @@
  */
 #define HWT_FULL (64 * (uint64_t)HWT_GATHER)
 
-struct hwt_executor_jobs;
+struct hwt_tasks;
 struct hwt_lanes;
 
 /* What a thread has set aside; reserve.c. */
@@ -165,8 +165,8 @@ struct hwt_lanes {
 #ifdef HWT_DEBUG
 	unsigned forks; /* hwt_debug_forks, when it was made */
 #endif
-	int64_t max_pending; /* 0: no limit */
-	struct hwt_executor_jobs *jobs;
+	int64_t max_pending;       /* 0: no limit */
+	struct hwt_tasks *tasks;   /* of the timer */
 	bool is_driven, asks_more; /* asks_more: there is a limit, or the timer is driven by its caller */
 
 	alignas(HWT_UNIT) _Atomic int64_t limited; /* pending timeouts; counted only if there is a limit */

@@ -8,7 +8,7 @@
  *   sees RESCHEDULED, looks at the deadline, and places the record again.  So a timeout that moves later all the time,
  *   as that of an idle connection, costs the worker one look in each of its delays.
  *
- *   A record that waits for a task thread (READY) stays where it is, whatever the deadline: the thread that takes it
+ *   A record that waits elsewhere (READY) stays where it is, whatever the deadline: the thread that comes to it
  *   looks at the deadline, and sends it to the worker if that has not come.
  *
  *   An earlier deadline has to reach the worker.  The mover pushes the record on its own lane, once (REQUEUED) however

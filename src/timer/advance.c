@@ -136,7 +136,7 @@ int64_t hwt_timer_now(const hwt_timer *timer)
  */
 static int64_t next_call(hwt_timer *timer, int64_t now_ns, int64_t (*next)(hwt_timer *timer, int64_t now_ns))
 {
-	bool done = executor_is_done(&timer->jobs);
+	bool done = tasks_are_done(&timer->tasks);
 	int64_t tick_ns = grid_time(&timer->grid, timer->wheel->tick), next_ns = next(timer, now_ns);
 
 	return done || next_ns < tick_ns ? next_ns : tick_ns;
@@ -153,7 +153,7 @@ static void note_quiet(hwt_timer *timer, int64_t next_ns)
 		due = hwt_wheel_next_due(timer->wheel);
 	if (next_ns != (due == HWT_TICK_NEVER ? INT64_MAX : grid_time(grid, due)) || due < tick)
 		return; /* there is more to do at once */
-	if (!worker_left_nothing(&timer->worker) || !executor_is_done(&timer->jobs))
+	if (!worker_left_nothing(&timer->worker) || !tasks_are_done(&timer->tasks))
 		return;
 	/* As in keeps_alarm. */
 	if (timer->config.clock == HWT_CLOCK_REALTIME && hwt_idle_has_alarm(&timer->lanes.idle))

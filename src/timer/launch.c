@@ -51,15 +51,15 @@ static void *worker_main(void *arg)
 
 static void *task_main(void *arg)
 {
-	struct hwt_task_thread *thread = arg;
+	struct hwt_runner *runner = arg;
 #ifdef HWT_LINUX
 	char name[HWT_THREAD_NAME_LENGTH + 1];
 
-	(void)snprintf(name, sizeof(name), "hwt-task-%u", (unsigned)thread->number % 10000);
+	(void)snprintf(name, sizeof(name), "hwt-task-%u", (unsigned)runner->number % 10000);
 	(void)pthread_setname_np(pthread_self(), name);
 #endif
 	(void)thread_no_cancel();
-	hwt_tasks_run(thread);
+	hwt_tasks_run(runner);
 	return NULL;
 }
 
@@ -129,11 +129,11 @@ static int create_task_threads(hwt_timer *timer)
 
 	if (tasks->count > 0)
 		hwt_ready_open(&tasks->ready); /* a start that failed has closed it */
-	while (rc == 0 && tasks->started < tasks->count) {
-		struct hwt_task_thread *thread = &tasks->thread[tasks->started];
+	while (rc == 0 && tasks->started < timer->config.task_threads) {
+		struct hwt_runner *runner = &tasks->runner[tasks->started];
 
 		/* The system may have no memory for a thread: a test says when. */
-		rc = hwt_mem_refused() ? EAGAIN : create_thread(timer, &thread->id, task_main, thread);
+		rc = hwt_mem_refused() ? EAGAIN : create_thread(timer, &runner->id, task_main, runner);
 		tasks->started += rc == 0;
 	}
 	return rc;

@@ -37,7 +37,7 @@ static void count_ends(const hwt_timer *timer, hwt_stats *stats)
 {
 	const struct hwt_worker *worker = &timer->worker;
 	uint64_t expired, again, most;
-	bool is_one_thread = timer->config.executor == NULL && timer->config.task_threads == 0;
+	bool is_one_thread = timer->tasks.count == 0;
 
 	/*
 	 * Acquire, and in this order, [count]: rearmed, finished, expired, ends in the lanes, accepted.  A timeout may
@@ -47,7 +47,6 @@ static void count_ends(const hwt_timer *timer, hwt_stats *stats)
 	again = hwt_lanes_rearmed(&timer->lanes);
 	HWT_POINT("stats count");
 	stats->completed = atomic_load_explicit(&worker->counts.finished, memory_order_acquire) + /* [finished] */
-			   atomic_load_explicit(&timer->jobs.completed, memory_order_acquire) +   /* [finished] */
 			   hwt_tasks_finished(&timer->tasks);
 	expired = atomic_load_explicit(&worker->expired, memory_order_acquire) + hwt_tasks_expired(&timer->tasks);
 	stats->returned = atomic_load_explicit(&timer->given_back, memory_order_acquire);
@@ -80,7 +79,7 @@ static void count_lanes(const hwt_timer *timer, hwt_stats *stats)
 	stats->refused_memory = counts.refused_memory;
 	stats->records = counts.records;
 	stats->bytes = sizeof(*timer) + counts.bytes + wheel_bytes(timer->wheel) +
-		       timer->tasks.count * sizeof(struct hwt_task_thread);
+		       timer->tasks.count * sizeof(struct hwt_runner);
 }
 
 static void count_work(const hwt_timer *timer, hwt_stats *stats)
@@ -92,7 +91,7 @@ static void count_work(const hwt_timer *timer, hwt_stats *stats)
 	hwt_tasks_tally(&timer->tasks, &tasks, &wait_max_ns);
 	counts_max(&tasks.lateness_max_ns, counts_get(&counts->lateness_max_ns));
 	stats->runs += counts_get(&counts->repeats) + counts_get(&tasks.repeats);
-	stats->executor_refusals = counts_get(&timer->jobs.refused);
+	stats->executor_refusals = counts_get(&timer->tasks.refused);
 	stats->ticks = counts_get(&counts->ticks);
 	stats->merged_periods = counts_get(&counts->merged) + counts_get(&tasks.merged);
 	stats->rescheduled = hwt_lanes_rescheduled(&timer->lanes);

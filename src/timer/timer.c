@@ -89,19 +89,15 @@ static int init_parts(hwt_timer *timer)
 	rc = hwt_worker_init(&timer->worker, &timer->lanes, timer->wheel, &timer->config);
 	if (rc != 0)
 		goto no_worker;
-	hwt_executor_init(&timer->jobs, &timer->lanes, timer->config.executor);
-	if (timer->config.executor != NULL) {
-		timer->worker.jobs = &timer->jobs;
-		timer->worker.runs_elsewhere = true;
-		timer->config.executor = &timer->jobs.executor; /* that of the creator may be gone by then */
-	}
 	rc = hwt_tasks_init(&timer->tasks, &timer->lanes, &timer->wheel->grid, &timer->config);
 	if (rc != 0)
 		goto no_tasks;
-	if (timer->config.task_threads != 0) {
+	if (timer->tasks.count > 0)
 		timer->worker.tasks = &timer->tasks;
-		timer->worker.runs_elsewhere = true;
-	}
+	if (timer->config.executor != NULL)
+		timer->config.executor = &timer->tasks.executor; /* that of the creator may be gone by then */
+	if (timer_is_driven(timer))
+		timer->tasks.told_ns = &timer->told_ns;
 	rc = hwt_monitor_init(&timer->monitor);
 	if (rc == 0)
 		return 0;
@@ -257,7 +253,6 @@ static void end_passes(hwt_timer *timer)
 	hwt_driver_close(timer);
 	pthread_mutex_unlock(&timer->monitor.mutex);
 	hwt_tasks_join(&timer->tasks);
-	hwt_executor_wait(&timer->jobs);
 }
 
 /* From TIMER_STOPPING, entered by this thread, to TIMER_STOPPED. */

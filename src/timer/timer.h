@@ -84,7 +84,6 @@ struct hwt_timer {
 	struct hwt_lanes lanes;
 	struct hwt_wheel *wheel;
 	struct hwt_worker worker;
-	struct hwt_executor_jobs jobs;
 	struct hwt_tasks tasks;
 	pthread_t thread;
 	bool has_thread;

@@ -4,7 +4,6 @@
 #define HWT_WORKER_STATE_H
 
 #include "worker/counts.h"
-#include "worker/executor.h"
 #include "worker/tasks.h"
 #include "base/probe.h"
 #include "wheel/wheel.h"
@@ -14,9 +13,9 @@
 /* How many records ahead of the running task are fetched. */
 #define HWT_RUN_AHEAD 8
 
-/* How many timeouts have begun and ended, ever, and how many jobs of the executor have finished. */
+/* How many timeouts have begun and ended, ever. */
 struct hwt_counted {
-	uint64_t begun, ended, finished;
+	uint64_t begun, ended;
 };
 
 /* When memory goes back to the system; trim.h. */
@@ -61,9 +60,7 @@ struct hwt_worker {
 
 	struct hwt_current_task frame; /* of the thread that makes the passes */
 	struct hwt_waiters *waiters;
-	struct hwt_executor_jobs *jobs; /* NULL: there is no executor */
-	struct hwt_tasks *tasks;        /* NULL: there are no task threads */
-	bool runs_elsewhere;            /* there is one or the other */
+	struct hwt_tasks *tasks; /* NULL: tasks run here */
 
 	uint64_t passes;     /* since the start */
 	uint64_t backlog;    /* how many records this pass has found in the lanes */
@@ -95,9 +92,11 @@ static inline struct hwt_record *worker_next_rearmed(struct hwt_worker *worker)
 	return record;
 }
 
-/* Returns how many runs have started. */
+/* Returns how many runs have started here, or been handed over. */
 static inline uint64_t worker_runs(const struct hwt_worker *worker)
 {
+	if (worker->tasks != NULL)
+		return worker->tasks->handed;
 	return counts_get(&worker->expired) + counts_get(&worker->counts.repeats);
 }
 

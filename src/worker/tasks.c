@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The life of a task on a task thread; tasks.h.
+ * The life of a task that does not run on the worker; tasks.h.
  *
- *     take        from the queue, asleep while that is empty
+ *     take        from the queue, asleep while that is empty; or as a job
  *     begin       READY -> RUNNING; returned if it has been cancelled, sent back if its deadline has not come
  *     count       as started, before the task: so the task may re-arm itself at the limit (G4)
  *     run
@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/probe.h"
+#include "base/thread.h"
 #include "worker/handback.h"
 #include "worker/period.h"
 
@@ -23,25 +24,27 @@ int hwt_tasks_init(struct hwt_tasks *tasks, struct hwt_lanes *lanes, const struc
 {
 	int rc;
 
-	tasks->count = config->task_threads;
-	tasks->started = 0;
+	tasks->count = config->executor != NULL ? 1 : config->task_threads;
 	if (tasks->count == 0)
 		return 0;
+	if (config->executor != NULL)
+		tasks->executor = *config->executor;
 	tasks->lanes = lanes;
+	lanes->tasks = tasks;
 	tasks->grid = grid;
 	tasks->clock = config->clock;
-	tasks->tick = -1;
+	tasks->is_virtual = (config->flags & HWT_VIRTUAL_CLOCK) != 0;
 	rc = hwt_ready_init(&tasks->ready);
 	if (rc != 0)
 		return rc;
-	tasks->thread = hwt_mem_zeroed(alignof(struct hwt_task_thread), tasks->count * sizeof(struct hwt_task_thread));
-	if (tasks->thread == NULL) {
+	tasks->runner = hwt_mem_zeroed(alignof(struct hwt_runner), tasks->count * sizeof(struct hwt_runner));
+	if (tasks->runner == NULL) {
 		hwt_ready_destroy(&tasks->ready);
 		return ENOMEM;
 	}
 	for (uint32_t i = 0; i < tasks->count; i++) {
-		tasks->thread[i].tasks = tasks;
-		tasks->thread[i].number = i + 1;
+		tasks->runner[i].tasks = tasks;
+		tasks->runner[i].number = i + 1;
 	}
 	return 0;
 }
@@ -50,7 +53,7 @@ void hwt_tasks_destroy(struct hwt_tasks *tasks)
 {
 	if (tasks->count == 0)
 		return;
-	hwt_mem_free(tasks->thread);
+	hwt_mem_free(tasks->runner);
 	hwt_ready_destroy(&tasks->ready);
 }
 
@@ -108,84 +111,142 @@ static bool start(struct hwt_tasks *tasks, struct hwt_record *record, int64_t no
 	}
 }
 
+/* T5: the threads of an executor share their numbers. */
+static void lock_counts(struct hwt_tasks *tasks)
+{
+	if (tasks->executor.execute != NULL)
+		pthread_mutex_lock(&tasks->ready.monitor.mutex);
+}
+
+static void unlock_counts(struct hwt_tasks *tasks)
+{
+	if (tasks->executor.execute != NULL)
+		pthread_mutex_unlock(&tasks->ready.monitor.mutex);
+}
+
 /* Counts a RUNNING record as started at now_ns, and as no longer pending unless it is periodic. */
-static void count_started(struct hwt_task_thread *self, struct hwt_record *record, uint64_t word, int64_t now_ns)
+static void count_started(struct hwt_runner *self, struct hwt_record *record, uint64_t word, int64_t now_ns)
 {
 	struct hwt_tasks *tasks = self->tasks;
 	int64_t deadline_ns = record_deadline(record);
-	uint64_t expired = counts_get(&self->expired);
+	uint64_t expired;
 
 	HWT_PROBE(expire, record, (uint64_t)now_ns - (uint64_t)deadline_ns);
+	lock_counts(tasks);
+	expired = counts_get(&self->expired);
 	counts_begin(&self->counts, now_ns);
 	if (word_has(word, WORD_PERIODIC)) {
 		hwt_counts_lateness_alone(&self->counts, deadline_ns);
 		hwt_period_begin(&self->counts, tasks->grid, record, deadline_ns, now_ns);
-		return;
+	} else {
+		if (!counts_belongs(&self->counts, deadline_ns))
+			hwt_counts_lateness(&self->counts, deadline_ns, expired);
+		atomic_store_explicit(&self->expired, expired + 1, memory_order_release); /* [count] */
 	}
-	if (!counts_belongs(&self->counts, deadline_ns))
-		hwt_counts_lateness(&self->counts, deadline_ns, expired);
-	/* Release: [count].  The place below the limit comes after it: L2. */
-	atomic_store_explicit(&self->expired, expired + 1, memory_order_release);
-	lanes_release_limit(tasks->lanes);
+	unlock_counts(tasks);
+	if (!word_has(word, WORD_PERIODIC)) /* after the count: L2 */
+		lanes_release_limit(tasks->lanes);
+}
+
+static void count_finished(struct hwt_runner *self)
+{
+	lock_counts(self->tasks);
+	atomic_store_explicit(&self->counts.finished, counts_get(&self->counts.finished) + 1,
+			      memory_order_release); /* [finished] */
+	unlock_counts(self->tasks);
 }
 
 /*
  * Ends the run.  waiters_look comes after the word, as on the worker, and the record goes last: until then a stale
  * handle reads the end in it.
+ *
+ * A record that runs again comes out of record_end as QUEUED and RESCHEDULING.  So from that exchange to the push, when
+ * it is in no queue, every thread that wants to cancel or move it waits.
  */
-static void end(struct hwt_task_thread *self, struct hwt_record *record)
+static void end(struct hwt_runner *self, struct hwt_record *record)
 {
 	enum word_state state = record_end(record, STATE_QUEUED | WORD_RESCHEDULING);
 
-	self->frame.record = NULL; /* a finaliser runs in no task, but inside the timer */
 	if (state == STATE_QUEUED)
-		hwt_lanes_push_rearmed(self->tasks->lanes, record); /* at once: cancels and movers wait for it */
+		hwt_lanes_push_rearmed(self->tasks->lanes, record);
 	waiters_look(&self->tasks->lanes->waiters);
 	if (state == STATE_EXPIRED)
-		atomic_store_explicit(&self->counts.finished, counts_get(&self->counts.finished) + 1,
-				      memory_order_release); /* [finished] */
+		count_finished(self);
 	if (state != STATE_QUEUED)
 		hwt_handback_return(record);
 }
 
-static void run(struct hwt_task_thread *self, struct hwt_record *record, uint64_t word)
+/*
+ * Returns the time by which deadlines are meant, and counts the wait of a record that was put at put_ns.  A caller that
+ * drives the timer may have told a time ahead of the clock.
+ */
+static int64_t moment(struct hwt_runner *self, int64_t put_ns)
 {
-	self->frame.record = record;
-	record->task((hwt_timeout){ record, word_generation(word) }, record_arg(record, word));
-	end(self, record);
-}
-
-/* Returns the time by which deadlines are meant, and counts the wait of a record that was put at put_ns. */
-static int64_t moment(struct hwt_task_thread *self, int64_t put_ns)
-{
-	int64_t now_ns = clock_monotonic();
+	const struct hwt_tasks *tasks = self->tasks;
+	int64_t now_ns = clock_monotonic(), told_ns;
 
 	if (put_ns != READY_NOT_MARKED && now_ns > put_ns)
 		counts_max(&self->wait_max_ns, (uint64_t)(now_ns - put_ns));
-	return likely(self->tasks->clock == HWT_CLOCK_MONOTONIC) ? now_ns : hwt_clock_read(self->tasks->clock);
+	if (unlikely(tasks->clock != HWT_CLOCK_MONOTONIC))
+		now_ns = hwt_clock_read(tasks->clock);
+	if (likely(tasks->told_ns == NULL))
+		return now_ns;
+	told_ns = atomic_load_explicit(tasks->told_ns, memory_order_relaxed); /* relaxed: the hand-over orders it */
+	return tasks->is_virtual || told_ns > now_ns ? told_ns : now_ns;
 }
 
-void hwt_tasks_run_one(struct hwt_task_thread *self, struct hwt_record *record, int64_t put_ns)
+void hwt_tasks_run_one(struct hwt_runner *self, struct hwt_record *record, int64_t put_ns)
 {
 	int64_t now_ns = moment(self, put_ns);
+	struct hwt_current_task frame;
 	uint64_t word;
 
-	if (!start(self->tasks, record, now_ns, &word))
-		return;
-	count_started(self, record, word, now_ns);
-	run(self, record, word);
+	current_task_enter(&frame, self->tasks->lanes->timer, NULL);
+	if (start(self->tasks, record, now_ns, &word)) {
+		count_started(self, record, word, now_ns);
+		frame.record = record;
+		record->task((hwt_timeout){ record, word_generation(word) }, record_arg(record, word));
+		frame.record = NULL; /* a finaliser runs in no task, but inside the timer */
+		end(self, record);
+	}
+	current_task_leave(&frame);
 }
 
-void hwt_tasks_run(struct hwt_task_thread *self)
+void hwt_tasks_run(struct hwt_runner *self)
 {
-	struct hwt_tasks *tasks = self->tasks;
 	struct hwt_record *record;
 	int64_t put_ns;
 
-	current_task_enter(&self->frame, tasks->lanes->timer, NULL);
-	while ((record = hwt_ready_take(&tasks->ready, &put_ns)) != NULL)
+	while ((record = hwt_ready_take(&self->tasks->ready, &put_ns)) != NULL)
 		hwt_tasks_run_one(self, record, put_ns);
-	current_task_leave(&self->frame);
+}
+
+/*
+ * What an executor's thread calls.  J1: it counts the job as finished last of all and under the mutex, so that stop,
+ * which sees the count under the mutex, frees the timer only after the unlock.  A job that has begun gets finished,
+ * also on a thread that is cancelled.
+ */
+static void run_job(void *job)
+{
+	struct hwt_record *record = job;
+	struct hwt_tasks *tasks = record_lane(record)->lanes->tasks;
+	int cancel_before = thread_no_cancel();
+
+	hwt_tasks_run_one(&tasks->runner[0], record, READY_NOT_MARKED);
+	pthread_mutex_lock(&tasks->ready.monitor.mutex);
+	/* Release: what the job has pushed is seen, [finished]. */
+	atomic_store_explicit(&tasks->finished, counts_get(&tasks->finished) + 1, memory_order_release);
+	pthread_cond_broadcast(&tasks->ready.monitor.changed);
+	pthread_mutex_unlock(&tasks->ready.monitor.mutex);
+	thread_restore_cancel(cancel_before);
+}
+
+void hwt_tasks_execute(struct hwt_tasks *tasks, struct hwt_record *record)
+{
+	if (likely(tasks->executor.execute(tasks->executor.ctx, run_job, record) == 0))
+		return;
+	counts_add(&tasks->refused, 1);
+	run_job(record);
 }
 
 void hwt_tasks_stop(struct hwt_tasks *tasks)
@@ -200,8 +261,12 @@ void hwt_tasks_join(struct hwt_tasks *tasks)
 		return;
 	hwt_ready_close(&tasks->ready);
 	for (uint32_t i = 0; i < tasks->started; i++)
-		pthread_join(tasks->thread[i].id, NULL);
+		pthread_join(tasks->runner[i].id, NULL);
 	tasks->started = 0;
+	pthread_mutex_lock(&tasks->ready.monitor.mutex);
+	while (!tasks_are_done(tasks))
+		hwt_monitor_wait(&tasks->ready.monitor, INT64_MAX);
+	pthread_mutex_unlock(&tasks->ready.monitor.mutex);
 }
 
 uint64_t hwt_tasks_finished(const struct hwt_tasks *tasks)
@@ -209,7 +274,7 @@ uint64_t hwt_tasks_finished(const struct hwt_tasks *tasks)
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < tasks->count; i++) /* acquire: [finished] */
-		sum += atomic_load_explicit(&tasks->thread[i].counts.finished, memory_order_acquire);
+		sum += atomic_load_explicit(&tasks->runner[i].counts.finished, memory_order_acquire);
 	return sum;
 }
 
@@ -218,7 +283,7 @@ uint64_t hwt_tasks_expired(const struct hwt_tasks *tasks)
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < tasks->count; i++) /* acquire: [count] */
-		sum += atomic_load_explicit(&tasks->thread[i].expired, memory_order_acquire);
+		sum += atomic_load_explicit(&tasks->runner[i].expired, memory_order_acquire);
 	return sum;
 }
 
@@ -227,19 +292,19 @@ uint64_t hwt_tasks_late(const struct hwt_tasks *tasks, unsigned place)
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < tasks->count; i++)
-		sum += hwt_counts_late(&tasks->thread[i].counts, &tasks->thread[i].expired, place);
+		sum += hwt_counts_late(&tasks->runner[i].counts, &tasks->runner[i].expired, place);
 	return sum;
 }
 
 void hwt_tasks_tally(const struct hwt_tasks *tasks, struct hwt_counts *counts, uint64_t *wait_max_ns)
 {
 	for (uint32_t i = 0; i < tasks->count; i++) {
-		const struct hwt_task_thread *thread = &tasks->thread[i];
-		uint64_t wait_ns = counts_get(&thread->wait_max_ns);
+		const struct hwt_runner *runner = &tasks->runner[i];
+		uint64_t wait_ns = counts_get(&runner->wait_max_ns);
 
-		counts_add(&counts->merged, counts_get(&thread->counts.merged));
-		counts_add(&counts->repeats, counts_get(&thread->counts.repeats));
-		counts_max(&counts->lateness_max_ns, counts_get(&thread->counts.lateness_max_ns));
+		counts_add(&counts->merged, counts_get(&runner->counts.merged));
+		counts_add(&counts->repeats, counts_get(&runner->counts.repeats));
+		counts_max(&counts->lateness_max_ns, counts_get(&runner->counts.lateness_max_ns));
 		*wait_max_ns = wait_ns > *wait_max_ns ? wait_ns : *wait_max_ns;
 	}
 }

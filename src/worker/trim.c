@@ -69,10 +69,8 @@ static size_t lanes_bytes(const struct hwt_lanes *lanes)
 
 static struct hwt_counted count(const struct hwt_worker *worker)
 {
-	struct hwt_counted now = { 0, 0, 0 };
+	struct hwt_counted now;
 
-	if (worker->jobs != NULL)
-		now.finished = counts_get(&worker->jobs->finished);
 	/* Ends first, [count]. */
 	now.ended = counts_get(&worker->expired) + hwt_lanes_cancelled(worker->lanes);
 	if (worker->tasks != NULL)
@@ -81,20 +79,14 @@ static struct hwt_counted count(const struct hwt_worker *worker)
 	return now;
 }
 
-/* Returns how many jobs have not finished: their timeouts have ended, but have not come home. */
-static uint64_t jobs_out(const struct hwt_worker *worker, const struct hwt_counted *now)
+static uint64_t needed(const struct hwt_counted *now)
 {
-	return worker->jobs != NULL ? counts_get(&worker->jobs->handed) - now->finished : 0;
-}
-
-static uint64_t needed(const struct hwt_worker *worker, const struct hwt_counted *now)
-{
-	return now->begun - now->ended + jobs_out(worker, now);
+	return now->begun - now->ended;
 }
 
 static bool has_changed(const struct hwt_counted *now, const struct hwt_counted *then)
 {
-	return now->begun != then->begun || now->ended != then->ended || now->finished != then->finished;
+	return now->begun != then->begun || now->ended != then->ended;
 }
 
 /*
@@ -138,7 +130,7 @@ static bool look(struct hwt_worker *worker, int64_t now_ns)
 {
 	struct hwt_trimming *trimming = &worker->trimming;
 	struct hwt_counted now = count(worker);
-	uint64_t came = now.begun - trimming->at_look.begun, timeouts = needed(worker, &now) + came;
+	uint64_t came = now.begun - trimming->at_look.begun, timeouts = needed(&now) + came;
 	bool large = lanes_are_large(worker, &now, timeouts), large_wheel, empty;
 
 	large_wheel = wheel_is_large(worker, timeouts, &empty);
@@ -230,9 +222,11 @@ bool hwt_worker_trim(struct hwt_worker *worker, int64_t now_ns)
 }
 
 /* Returns whether other threads are to end timeouts.  Not all of that wakes the worker. */
-static bool has_others(const struct hwt_worker *worker, const struct hwt_counted *now)
+static bool has_others(const struct hwt_worker *worker)
 {
-	return jobs_out(worker, now) > 0 || (worker->tasks != NULL && ready_waiting(&worker->tasks->ready) > 0);
+	const struct hwt_tasks *tasks = worker->tasks;
+
+	return tasks != NULL && (ready_waiting(&tasks->ready) > 0 || !tasks_are_done(tasks));
 }
 
 /* Returns when the worker has to look, INT64_MAX: not by itself. */
@@ -240,7 +234,7 @@ static int64_t look_due(const struct hwt_worker *worker)
 {
 	const struct hwt_trimming *trimming = &worker->trimming;
 	struct hwt_counted now = count(worker);
-	uint64_t timeouts = needed(worker, &now);
+	uint64_t timeouts = needed(&now);
 	int64_t due_ns = INT64_MAX, held_ns;
 	bool empty;
 
@@ -250,7 +244,7 @@ static int64_t look_due(const struct hwt_worker *worker)
 		held_ns = trimming->wheel_calm_ns == 0 ? 0 : trimming->wheel_calm_ns + trimming->hold_ns;
 		due_ns = held_ns < due_ns ? held_ns : due_ns;
 	}
-	if (unlikely(has_others(worker, &now)) && lanes_bytes(worker->lanes) >= enough())
+	if (unlikely(has_others(worker)) && lanes_bytes(worker->lanes) >= enough())
 		due_ns = 0;
 	/* Before look_ns a wake-up is none for a look. */
 	return due_ns < trimming->look_ns ? trimming->look_ns : due_ns;

@@ -12,7 +12,7 @@
  *   The wheel's memory can go only while no timeout waits there.  If it holds much more than is needed, that moment is
  *   a reason of its own to trim.
  *
- *   Timeouts that wait for a task thread, or whose jobs have not finished, end without the worker.  While there are
+ *   Timeouts that wait for a task thread, or that an executor has, end without the worker.  While there are
  *   such and the lanes are not small, the worker wakes up once a second and looks.
  *
  *   A trim is made of slices of some tens of microseconds.  The worker makes one before it sleeps, and more while the

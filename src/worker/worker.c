@@ -39,9 +39,7 @@ int hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct h
 	worker->traffic_tick = -1;
 	worker->transferred = 0;
 	worker->idle_looks = 0;
-	worker->jobs = NULL;
 	worker->tasks = NULL;
-	worker->runs_elsewhere = false;
 	worker->passes = 0;
 	worker->backlog = 0;
 	worker->lateness_ns = 0;
@@ -292,8 +290,8 @@ static void run_batch(struct hwt_worker *worker)
 {
 	struct hwt_record *record;
 
-	if (unlikely(worker->runs_elsewhere))
-		hwt_worker_run_elsewhere(worker);
+	if (unlikely(worker->tasks != NULL))
+		hwt_worker_hand_over(worker);
 	for (size_t i = worker->batch_at; !worker_has_to_stop(worker) && worker_take(worker, i, &record); i++)
 		expire_one(worker, record);
 }

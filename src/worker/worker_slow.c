@@ -172,45 +172,36 @@ void hwt_worker_expire_slow(struct hwt_worker *worker, struct hwt_record *record
 	else
 		worker_count_run(worker, record);
 	arg = word_has(word, WORD_EXTENDED) ? &record_extension(record)->arg : &record->arg;
-	if (worker->jobs != NULL && hwt_executor_hand_over(worker->jobs, record))
-		return; /* it is not the worker's any more */
 	worker_run_task(worker, record, word, arg);
 	hwt_worker_end_slow(worker, record);
 }
 
 /*
- * Hands the batch over to the task threads: the records that may run now become READY.  What comes back was cancelled
- * while it waited.
+ * The records that may run now become READY.  What the queue gives back was cancelled while it waited.  Any number is
+ * counted before its record goes: execute may run the job at once.
  */
-static void hand_over(struct hwt_worker *worker)
+void hwt_worker_hand_over(struct hwt_worker *worker)
 {
 	struct hwt_tasks *tasks = worker->tasks;
 	struct hwt_ready_chain chain = { NULL, NULL, 0 };
 	struct hwt_record *record;
 	uint64_t word;
 
-	while (worker_take(worker, worker->batch_at, &record))
-		if (begin_slow(worker, record, STATE_READY, &word))
+	while (!worker_has_to_stop(worker) && worker_take(worker, worker->batch_at, &record)) {
+		if (!begin_slow(worker, record, STATE_READY, &word))
+			continue;
+		tasks->handed++;
+		if (tasks->executor.execute != NULL)
+			hwt_tasks_execute(tasks, record);
+		else
 			ready_chain_append(&chain, record);
-	if (chain.first == NULL)
-		return;
-	counts_add(&worker->counts.ticks, tasks->tick != worker->tick);
-	tasks->tick = worker->tick;
-	hwt_ready_put(&tasks->ready, &chain, clock_monotonic());
+	}
+	if (chain.first != NULL)
+		hwt_ready_put(&tasks->ready, &chain, clock_monotonic());
 	while ((record = chain.first) != NULL) {
 		chain.first = record->link;
 		lane_return(record);
 	}
-}
-
-void hwt_worker_run_elsewhere(struct hwt_worker *worker)
-{
-	struct hwt_record *record;
-
-	if (worker->tasks != NULL && !worker_has_to_stop(worker))
-		hand_over(worker);
-	while (!worker_has_to_stop(worker) && worker_take(worker, worker->batch_at, &record))
-		hwt_worker_expire_slow(worker, record);
 }
 
 /* Marks all that waits in the lanes now: it had been accepted before the ticks that come next. */

@@ -37,7 +37,7 @@ void hwt_worker_expire_slow(struct hwt_worker *worker, struct hwt_record *record
  * Hands the batch over to the task threads or the executor.  If a stop is requested it leaves the rest.  There is no
  * fast path here: another thread costs more than a slow one.
  */
-void hwt_worker_run_elsewhere(struct hwt_worker *worker);
+void hwt_worker_hand_over(struct hwt_worker *worker);
 
 /* Ends the run of a record that has a flag, or got one while its task ran. */
 void hwt_worker_end_slow(struct hwt_worker *worker, struct hwt_record *record);
