@@ -10,6 +10,8 @@ struct scene {
 	atomic_uint entered;
 };
 
+static struct hwt_record many[2 * WAITERS_PLACES];
+
 static void scene_begin(struct scene *scene)
 {
 	REQUIRE(hwt_idle_init(&scene->idle, NULL) == 0);
@@ -21,6 +23,8 @@ static void scene_begin(struct scene *scene)
 static void scene_end(struct scene *scene)
 {
 	CHECK_INT(atomic_load(&scene->waiters.waiting), ==, scene->waiters.has_barrier ? 0 : 1);
+	for (unsigned i = 0; i < WAITERS_PLACES; i++)
+		CHECK(atomic_load(&scene->waiters.place[i]) == NULL);
 	hwt_waiters_destroy(&scene->waiters);
 	hwt_idle_destroy(&scene->idle);
 }
@@ -40,7 +44,7 @@ static void *await_seven(void *arg)
 static void finish(struct scene *scene)
 {
 	CHECK(record_finish(&scene->record, word_make(7, STATE_RUNNING)));
-	waiters_look(&scene->waiters);
+	waiters_look(&scene->waiters, &scene->record);
 }
 
 TEST(what_does_not_run_is_not_waited_for)
@@ -73,7 +77,7 @@ TEST(no_waiter_is_left_behind)
 		if (round % 16 == 3)
 			sleep_ns(HWT_US(300));
 		if (round % 4 < 2)
-			hwt_waiters_tell(&scene.waiters); /* of the end of another one */
+			waiters_look(&scene.waiters, &scene.record); /* it looks, and waits on */
 		finish(&scene);
 		crew_join(&crew);
 		scene_end(&scene);
@@ -105,6 +109,60 @@ TEST(a_task_that_returns_before_the_look_is_seen)
 	atomic_store(&hwt_test_point, NULL);
 	CHECK(hooked == NULL);
 	scene_end(&scene);
+}
+
+/*
+ * Many wait, each for a record of its own.  Beside these are as many for which nobody waits, in the same places.
+ */
+
+static struct scene crowded;
+static atomic_uint entering, tellings;
+
+static void *await_one(void *arg)
+{
+	struct hwt_record *record = &many[atomic_fetch_add(&entering, 1)];
+
+	(void)arg;
+	hwt_waiters_wait(&crowded.waiters, &crowded.idle, record, 7);
+	CHECK(word_state(record_word(record)) != STATE_RUNNING);
+	return NULL;
+}
+
+static void count_tellings(const char *where)
+{
+	if (strcmp(where, "await told") == 0)
+		atomic_fetch_add(&tellings, 1);
+}
+
+TEST(only_the_end_of_what_is_waited_for_is_told)
+{
+	struct crew crew;
+
+	for (unsigned without = 0; without < 2; without++) {
+		atomic_store(&hwt_test_no_membarrier, without == 1);
+		scene_begin(&crowded);
+		atomic_store(&entering, 0);
+		atomic_store(&tellings, 0);
+		for (unsigned i = 0; i < WAITERS_PLACES; i++)
+			atomic_store(&many[i].word, word_make(7, STATE_RUNNING));
+		crew_start(&crew, WAITERS_PLACES, await_one, NULL, 0);
+		REQUIRE(wait_count(&crowded.waiters.waiting, WAITERS_PLACES + without));
+		atomic_store(&hwt_test_point, count_tellings);
+		for (unsigned i = 0; i < WAITERS_PLACES; i++)
+			waiters_look(&crowded.waiters, &many[WAITERS_PLACES + i]);
+		CHECK_INT(tellings, ==, 0);
+		for (unsigned i = 0; i < WAITERS_PLACES; i++) /* they look, and wait on */
+			waiters_look(&crowded.waiters, &many[i]);
+		CHECK_INT(tellings, ==, WAITERS_PLACES);
+		atomic_store(&hwt_test_point, NULL);
+		for (unsigned i = 0; i < WAITERS_PLACES; i++) {
+			CHECK(record_finish(&many[i], word_make(7, STATE_RUNNING)));
+			waiters_look(&crowded.waiters, &many[i]);
+		}
+		crew_join(&crew);
+		scene_end(&crowded);
+	}
+	atomic_store(&hwt_test_no_membarrier, false);
 }
 
 TEST_MAIN()

@@ -11,6 +11,8 @@ int hwt_waiters_init(struct hwt_waiters *waiters, const struct hwt_idle *idle)
 {
 	waiters->has_barrier = idle->has_barrier;
 	atomic_init(&waiters->waiting, waiters->has_barrier ? 0 : 1);
+	for (unsigned i = 0; i < WAITERS_PLACES; i++)
+		atomic_init(&waiters->place[i], NULL);
 	return hwt_monitor_init(&waiters->monitor);
 }
 
@@ -26,14 +28,55 @@ static bool runs(struct hwt_record *record, uint64_t generation)
 	return word_generation(word) == generation && word_state(word) == STATE_RUNNING;
 }
 
+/* Neighbours among the records have different places. */
+static _Atomic(struct hwt_waiter *) *waiters_of(struct hwt_waiters *waiters, const struct hwt_record *record)
+{
+	return &waiters->place[(uintptr_t)record / RECORD_SIZE % WAITERS_PLACES];
+}
+
+/* Relaxed: written under the mutex, and the fence orders a look without it, [wait]. */
+static struct hwt_waiter *list_at(_Atomic(struct hwt_waiter *) *place)
+{
+	return atomic_load_explicit(place, memory_order_relaxed);
+}
+
+static void enter(struct hwt_waiters *waiters, struct hwt_waiter *waiter)
+{
+	_Atomic(struct hwt_waiter *) *place = waiters_of(waiters, waiter->record);
+
+	pthread_mutex_lock(&waiters->monitor.mutex);
+	waiter->next = list_at(place);
+	/* Relaxed, both: the fence that follows orders them, [wait]. */
+	atomic_store_explicit(place, waiter, memory_order_relaxed);
+	pthread_mutex_unlock(&waiters->monitor.mutex);
+	atomic_fetch_add_explicit(&waiters->waiting, 1, memory_order_relaxed);
+}
+
+/* Under the mutex. */
+static void leave(struct hwt_waiters *waiters, const struct hwt_waiter *waiter)
+{
+	_Atomic(struct hwt_waiter *) *place = waiters_of(waiters, waiter->record);
+	struct hwt_waiter *before = list_at(place);
+
+	/* Relaxed, both: one that is seen for too long only costs a look. */
+	if (before == waiter) {
+		atomic_store_explicit(place, waiter->next, memory_order_relaxed);
+	} else {
+		while (before->next != waiter)
+			before = before->next;
+		before->next = waiter->next;
+	}
+	atomic_fetch_sub_explicit(&waiters->waiting, 1, memory_order_relaxed);
+}
+
 void hwt_waiters_wait(struct hwt_waiters *waiters, const struct hwt_idle *idle, struct hwt_record *record,
 		      uint64_t generation)
 {
 	int cancel_before = thread_no_cancel();
+	struct hwt_waiter waiter = { record, NULL };
 	bool fenced;
 
-	/* Relaxed: the fence orders it, [wait]. */
-	atomic_fetch_add_explicit(&waiters->waiting, 1, memory_order_relaxed);
+	enter(waiters, &waiter);
 	HWT_POINT("await said");
 	fenced = hwt_idle_fence_all(idle); /* [wait] */
 #ifdef HWT_DEBUG
@@ -45,30 +88,30 @@ void hwt_waiters_wait(struct hwt_waiters *waiters, const struct hwt_idle *idle, 
 	/* The word is looked at under the mutex, so that no broadcast comes between the look and the wait. */
 	while (runs(record, generation))
 		hwt_monitor_wait(&waiters->monitor, fenced ? INT64_MAX : clock_monotonic() + LOOK_AGAIN_NS);
+	leave(waiters, &waiter);
 	pthread_mutex_unlock(&waiters->monitor.mutex);
 #ifdef HWT_DEBUG
 	hwt_debug_end_wait(&wait);
 #endif
-	/* Relaxed: a count that is too high for a moment only costs a broadcast. */
-	atomic_fetch_sub_explicit(&waiters->waiting, 1, memory_order_relaxed);
 	thread_restore_cancel(cancel_before);
 }
 
-void hwt_waiters_look_again(struct hwt_waiters *waiters)
+void hwt_waiters_look_again(struct hwt_waiters *waiters, const struct hwt_record *record)
 {
-	if (!waiters->has_barrier) {
-		fence_between(false); /* [wait] */
-		/* Relaxed: the fences order it, [wait]. */
-		if (atomic_load_explicit(&waiters->waiting, memory_order_relaxed) == 1)
-			return;
-	}
-	hwt_waiters_tell(waiters);
-}
+	_Atomic(struct hwt_waiter *) *place = waiters_of(waiters, record);
+	const struct hwt_waiter *waiter;
 
-void hwt_waiters_tell(struct hwt_waiters *waiters)
-{
+	if (!waiters->has_barrier)
+		fence_between(false); /* [wait] */
+	if (list_at(place) == NULL)
+		return;
 	/* Under the mutex, or the broadcast could come between a waiter's look and its wait. */
 	pthread_mutex_lock(&waiters->monitor.mutex);
-	pthread_cond_broadcast(&waiters->monitor.changed);
+	for (waiter = list_at(place); waiter != NULL && waiter->record != record;)
+		waiter = waiter->next;
+	if (waiter != NULL) {
+		HWT_POINT("await told");
+		pthread_cond_broadcast(&waiters->monitor.changed);
+	}
 	pthread_mutex_unlock(&waiters->monitor.mutex);
 }

@@ -4,25 +4,29 @@
  *
  * Structure
  *
- *   Waiting is rare, tasks are not.  A thread that waits announces itself in a counter, at which the worker looks when
- *   a task has returned.  Each side stores first and loads afterwards, as in idle.h and with the same fences.  Where
- *   there is membarrier the worker's fence costs nothing.
+ *   Waiting is rare, tasks are not.  A thread that waits announces itself in a list of its record's place, of some
+ *   dozen, and in a counter, at which the thread that ran a task looks when that has returned.  Each side stores first
+ *   and loads afterwards, as in idle.h and with the same fences.  Where there is membarrier the ender's fence costs
+ *   nothing.
  *
- *       waiter                              worker
- *       waiting++                           word: EXPIRED
+ *       waiter                              ender
+ *       into the list; waiting++            word: EXPIRED
  *       fence, of all threads               compiler fence       (or both: full fence)
- *       under the mutex, while              if waiting != 0:
- *         the word says RUNNING: wait         under the mutex: broadcast
+ *       under the mutex, while              if waiting != 0 and the list has any:
+ *         the word says RUNNING: wait         under the mutex: broadcast if the record is in the list
+ *
+ *   So the end of a task for which nobody waits costs a look at the list, and wakes nobody, however many wait for
+ *   others.
  *
  * Threads
  *
  *   hwt_waiters_wait   any thread but the one that runs the task.
- *   waiters_look       the worker.
+ *   waiters_look       the thread that ran the task, before it gives the record away.
  *
  * Ordering
  *
  *   [wait]   at least one of the two sees the other's store: either the waiter sees EXPIRED and does not wait, or the
- *            worker sees the waiter and wakes it.
+ *            ender sees the waiter and wakes it.
  *   [end]    a thread that has waited sees EXPIRED, and so sees what the task wrote.
  */
 #ifndef HWT_AWAIT_H
@@ -31,11 +35,20 @@
 #include "base/idle.h"
 #include "base/record.h"
 
+#define WAITERS_PLACES 64
+
+/* On the stack of a thread that waits. */
+struct hwt_waiter {
+	const struct hwt_record *record;
+	struct hwt_waiter *next;
+};
+
 struct hwt_waiters {
-	/* Threads that wait.  Without a barrier one more, so that the worker looks a second time, behind a fence. */
+	/* Threads that wait.  Without a barrier one more, so that the ender looks a second time, behind a fence. */
 	alignas(HWT_UNIT) _Atomic uint32_t waiting;
 	bool has_barrier; /* a copy of that in idle */
 	struct hwt_monitor monitor;
+	_Atomic(struct hwt_waiter *) place[WAITERS_PLACES]; /* lists; written under the mutex */
 };
 
 /* Returns 0, ENOMEM, or an error of the system. */
@@ -47,19 +60,16 @@ void hwt_waiters_wait(struct hwt_waiters *waiters, const struct hwt_idle *idle, 
 		      uint64_t generation);
 
 /* Slow half of waiters_look. */
-void hwt_waiters_look_again(struct hwt_waiters *waiters);
+void hwt_waiters_look_again(struct hwt_waiters *waiters, const struct hwt_record *record);
 
-/* Wakes the waiters. */
-void hwt_waiters_tell(struct hwt_waiters *waiters);
-
-/* Wakes the waiters, if there are any.  To be called after the word says that the task has returned. */
-static inline void waiters_look(struct hwt_waiters *waiters)
+/* Wakes those that wait for this record, if any do.  To be called after the word says that the task has returned. */
+static inline void waiters_look(struct hwt_waiters *waiters, const struct hwt_record *record)
 {
 	HWT_POINT("await look");
 	atomic_signal_fence(memory_order_seq_cst); /* [wait] */
 	/* Relaxed: the fences order it, [wait]. */
 	if (unlikely(atomic_load_explicit(&waiters->waiting, memory_order_relaxed) != 0))
-		hwt_waiters_look_again(waiters);
+		hwt_waiters_look_again(waiters, record);
 }
 
 #endif

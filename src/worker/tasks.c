@@ -169,7 +169,7 @@ static void end(struct hwt_runner *self, struct hwt_record *record)
 
 	if (state == STATE_QUEUED)
 		hwt_lanes_push_rearmed(self->tasks->lanes, record);
-	waiters_look(&self->tasks->lanes->waiters);
+	waiters_look(&self->tasks->lanes->waiters, record);
 	if (state == STATE_EXPIRED)
 		count_finished(self);
 	if (state != STATE_QUEUED)

@@ -256,7 +256,7 @@ static void expire_plain(struct hwt_worker *worker, struct hwt_record *record, u
 		hwt_worker_end_slow(worker, record);
 		return;
 	}
-	waiters_look(worker->waiters);
+	waiters_look(worker->waiters, record);
 	worker_count_finished(worker);
 	chain_append(&record_lane(record)->free_chain, record);
 }

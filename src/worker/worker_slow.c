@@ -135,7 +135,7 @@ void hwt_worker_end_slow(struct hwt_worker *worker, struct hwt_record *record)
 {
 	enum word_state end = record_end(record, STATE_ARMED);
 
-	waiters_look(worker->waiters);
+	waiters_look(worker->waiters, record);
 	if (end == STATE_ARMED) {
 		hwt_wheel_postpone(worker->wheel, record);
 		return;
