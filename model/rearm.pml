@@ -21,7 +21,9 @@
  *
  *   What is folded into a step, and why that hides nothing:
  *
- *     the mutex      of await is taken with the first access under it, and given back with the last.
+ *     READY          the hand-over to a job and the begin of the run are one exchange (test/unit_interleave.c has the rest).
+ *     the list       of a waiter's record, and the counter of those who wait, are one: both are stored before the fence.
+ *     the mutex      of the waiters is taken with the first access under it, and given back with the last.
  *     the wheel      and the unplaced list are the worker's own; that a cancelled record comes out of it by the
  *                    cancelled queue, or when it is due, is one.
  *     handed         is written by the worker, and read when that has gone.
@@ -117,7 +119,8 @@
 
 byte word = ARMED;
 byte waiting;
-bit mutex;            /* of await */
+bit mutex;            /* of the waiters */
+bit jobs_mutex;       /* of the jobs */
 bit asleep[STOP + 1]; /* in its condition variable */
 bit timed[STOP + 1];  /* but not for long */
 
@@ -199,8 +202,7 @@ inline broadcast()
 		fi
 #else
 		asleep[SYNC(0)] = 0;
-		asleep[SYNC(SYNCS - 1)] = 0;
-		asleep[STOP] = 0
+		asleep[SYNC(SYNCS - 1)] = 0
 #endif
 	}
 }
@@ -211,7 +213,7 @@ inline broadcast()
 #define MAY_TELL (!mutex)
 #endif
 
-/* waiters_look: fence_between; hwt_waiters_tell */
+/* waiters_look: fence_between; the list; the broadcast */
 inline waiters_look()
 {
 #if defined(FENCE) && !defined(NO_END_FENCE)
@@ -434,7 +436,7 @@ run_it:
 		fi
 	}
 #ifdef EXECUTOR
-	/* hwt_executor_hand_over; refused: here */
+	/* hwt_tasks_execute; refused: here */
 	if
 	:: atomic {
 		true ->
@@ -464,17 +466,16 @@ done:
 #ifdef FINISH_UNLOCKED
 #define MAY_FINISH true
 #else
-#define MAY_FINISH (!mutex)
+#define MAY_FINISH (!jobs_mutex)
 #endif
 
-/* executor.c: finish */
+/* run_job: finished */
 inline finish()
 {
 	atomic {
 		empty(buffer[me]) && MAY_FINISH ->
 		finished++;
-		broadcast();
-		to_tell[me] = 0;
+		asleep[STOP] = 0;
 #ifndef FINISH_BEFORE_PUSH
 		job_at_work = 0
 #endif
@@ -482,7 +483,7 @@ inline finish()
 }
 
 #ifdef EXECUTOR
-/* executor.c: run */
+/* tasks.c: run_job */
 proctype executor()
 {
 	byte seen, calls;
@@ -508,12 +509,12 @@ call:
 			:: seen == QUEUED -> on_stack = 1
 			:: else
 			fi;
-			seen = 0;
-#ifdef FINISH_BEFORE_PUSH
-			job_at_work = 0
-#endif
+			seen = 0
 		}
-#ifndef FINISH_BEFORE_PUSH
+		waiters_look();
+#ifdef FINISH_BEFORE_PUSH
+		job_at_work = 0
+#else
 		finish()
 #endif
 	od
@@ -710,17 +711,17 @@ proctype stopper()
 	/* end_passes */
 	worker_gone;
 #if defined(EXECUTOR) && !defined(STOP_BEFORE_JOBS)
-	/* hwt_executor_wait */
+	/* hwt_tasks_join */
 look:
 	atomic {
-		!mutex ->
+		!jobs_mutex ->
 		if
-		:: finished != handed -> mutex = 1
+		:: finished != handed -> jobs_mutex = 1
 		:: else -> goto waited
 		fi
 	}
 	atomic {
-		mutex = 0;
+		jobs_mutex = 0;
 		asleep[STOP] = 1
 	}
 	atomic {

@@ -20,7 +20,7 @@ done
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 1' HUP INT TERM
-cp word.pml sleep.pml reschedule.pml rearm.pml ready.pml trim.pml store.pml "$dir" && cd "$dir" || exit 1
+cp word.pml sleep.pml reschedule.pml rearm.pml trim.pml store.pml "$dir" && cd "$dir" || exit 1
 
 # OPTIMISATION MODEL OPTIONS...: makes ./pan, runs it, leaves what it says in `log`.
 search() {
@@ -128,9 +128,6 @@ check rearm_membarrier_periodic rearm.pml -DPERIODIC -DSYNCS=2 -DRUNS=3
 check rearm_membarrier_periodic_executor rearm.pml -DPERIODIC -DEXECUTOR -DRUNS=3
 check rearm_fence rearm.pml -DFENCE -DSYNCS=2 -DRUNS=3
 check rearm_fence_executor rearm.pml -DFENCE -DEXECUTOR -DSYNCS=2
-world ready_one_record ready.pml -DRECORDS=1 -DTHREADS=1
-world ready_two_threads ready.pml -DMOVES=0 -DTICKS=0
-worlds_end ready_all_statements
 world trim_two_producers trim.pml -DCALLS=0
 world trim_two_trims trim.pml -DPRODUCERS=1 -DTRIMS=2
 worlds_end trim_all_statements
@@ -241,25 +238,6 @@ rearm_fault WAIT_WITHOUT_END A4
 rearm_fault TELL_UNLOCKED A4
 rearm_fault TELL_ONE A4 -DSYNCS=2
 rearm_fault FINISH_UNLOCKED A4 -DEXECUTOR
-ready_fault() {
-	fault=$1 invariant=$2
-	shift 2
-	fault "$fault" "$invariant" ready.pml "$@"
-}
-ready_fault START_BY_STORE Q2 -DRECORDS=1 -DTHREADS=1
-ready_fault START_UNLOOKED Q1 -DRECORDS=1 -DTHREADS=1
-ready_fault START_UNSEEN Q1 -DRECORDS=1 -DTHREADS=1 -DMOVES=2
-ready_fault MOVER_OVERLOOKED Q1 -DRECORDS=1 -DTHREADS=1
-ready_fault SEND_BACK_BY_STORE Q2 -DRECORDS=1 -DTHREADS=1
-ready_fault CANCEL_PUSHES Q3 -DRECORDS=1 -DTHREADS=1
-ready_fault SWEEP_BLINDLY Q3 -DRECORDS=1 -DTHREADS=1
-ready_fault STOP_BEFORE_JOIN Q4 -DRECORDS=1 -DTHREADS=1
-ready_fault STOP_LEAVES_QUEUE Q2 -DRECORDS=1 -DTHREADS=1
-ready_fault STOP_LEAVES_STACK Q2 -DRECORDS=1 -DTHREADS=1
-ready_fault GIVE_BACK_IN_A_MOVE Q5 -DRECORDS=1 -DTHREADS=1
-ready_fault WAKE_ONE Q6 -DMOVES=0 -DTICKS=0
-ready_fault SLEEP_UNLOCKED Q6 -DRECORDS=1 -DTHREADS=1
-ready_fault CLOSE_SILENTLY Q6 -DRECORDS=1 -DTHREADS=1
 trim_fault() {
 	fault=$1 invariant=$2
 	shift 2
@@ -334,7 +312,6 @@ if [ "${1:-}" = --long ]; then
 	check reschedule_two_movers_without_memory reschedule.pml -DOOM
 	check reschedule_three_moves reschedule.pml -DMOVERS=1 -DMOVES=3 -DTICKS=3 -DOOM
 	check rearm_two_waiters_executor rearm.pml -DSYNCS=2 -DEXECUTOR
-	check ready_one_record_two_threads ready.pml -DRECORDS=1
 	check rearm_two_waiters_executor_periodic rearm.pml -DSYNCS=2 -DEXECUTOR -DPERIODIC -DRUNS=3
 	check trim_all trim.pml
 	check trim_two_takes trim.pml -DPRODUCERS=1 -DTAKES=2
