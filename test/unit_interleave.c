@@ -16,7 +16,6 @@
 
 #include <limits.h>
 #include <sched.h>
-#include <unistd.h>
 
 #define ACTORS_MAX 4
 #define DEPTH_MAX 400
@@ -75,12 +74,6 @@ int sched_yield(void)
 	if (atomic_load(&hwt_test_point) != NULL)
 		at_point("blocked");
 	return 0;
-}
-
-/* A timer asks for the number of processors, which takes several system calls: not in each of a million runs. */
-long sysconf(int name)
-{
-	return name == _SC_PAGESIZE ? getpagesize() : name == _SC_NPROCESSORS_ONLN ? 2 : -1;
 }
 
 static void actor_main(void)
