@@ -112,8 +112,8 @@ TEST(an_idle_process_looks_for_news_seldom)
 	store = holder(HWT_S(6));
 	atomic_store(&hwts_test_at, count_look);
 	/*
-	 * A renewal each 2 s writes the log, and some 60 looks follow.  Looks each 2 ms were a thousand, each time; what
-	 * the start has written may come late, but once.
+	 * A renewal each 2 s writes the log, and some 60 looks follow.  Looks each 2 ms would be a thousand, in each
+	 * window.  What the start has written may come late, but once.
 	 */
 	for (int i = 0; i < 2 || (i < 20 && atomic_load(&looks) >= most); i++) {
 		atomic_store(&looks, 0);

@@ -144,7 +144,7 @@ TEST(a_worker_sleeps_on_each_clock)
 		uint64_t before, after = 0;
 
 		CHECK_RC(hwt_new_timeout(timer, count_task, NULL, HWT_S(1000), NULL), 0);
-		/* The first wake-ups come when they come.  One that wakes each tick does so some 30 times, each time. */
+		/* The first wake-ups may fall into a window.  A worker that wakes each tick has 30 in each. */
 		for (unsigned tries = 0; tries < 2 || (tries < 100 && after - before > 2); tries++) {
 			before = stats_of(timer).wakeups;
 			sleep_ms(30);
