@@ -261,7 +261,7 @@ static inline void crew_start(struct crew *crew, unsigned count, void *(*run)(vo
 	REQUIRE(count <= CREW_MAX);
 	crew->count = count;
 	for (unsigned i = 0; i < count; i++)
-		REQUIRE(pthread_create(&crew->threads[i], NULL, run, (char *)args + i * stride) == 0);
+		REQUIRE(pthread_create(&crew->threads[i], NULL, run, args ? (char *)args + i * stride : NULL) == 0);
 }
 
 static inline void crew_join(struct crew *crew)
