@@ -29,7 +29,7 @@ static bool runs(struct hwt_record *record, uint64_t generation)
 }
 
 /* Neighbours among the records have different places. */
-static _Atomic(struct hwt_waiter *) *waiters_of(struct hwt_waiters *waiters, const struct hwt_record *record)
+static struct hwt_waiter *_Atomic *waiters_of(struct hwt_waiters *waiters, const struct hwt_record *record)
 {
 	return &waiters->place[(uintptr_t)record / RECORD_SIZE % WAITERS_PLACES];
 }
