@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # The shape of src/: which room may include which, that files call and include in one direction, who includes Concurrency
-# Kit, how long files and functions are.
+# Kit, how long files and functions are, and rules for their calls.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 BUILD=${BUILD:-build}
@@ -56,6 +56,9 @@ result cmake_builds_the_same_files "$(named=$(grep -oE 'src/[a-z]+/[a-z_]+\.c' C
 	for file in $named; do [ -e "$file" ] || echo "CMakeLists.txt: there is no $file"; done)"
 
 # shellcheck disable=SC2086
+result each_descriptor_is_closed_when_another_program_is_executed \
+	"$(grep -nE '\bfopen\([^)]*"[^"e]*"\)|\b(pipe|inotify_init)\(|\bopen\([^)]*O_[A-Z]+\)' $(git ls-files 'src/*.c') |
+		grep -v O_CLOEXEC)"
 result one_file_includes_concurrency_kit "$(grep -ln '#include <ck_' $core | grep -v '^src/lane/queue.h$')"
 
 # In the first or the second line.  Where there is no git nothing is looked at.

@@ -204,7 +204,7 @@ uint64_t hwts_random(void)
 	static _Thread_local pid_t of; /* a forked child goes its own way */
 
 	if (state == 0 || of != getpid()) {
-		FILE *file = fopen("/dev/urandom", "rb");
+		FILE *file = fopen("/dev/urandom", "rbe");
 
 		of = getpid();
 		if (!file || fread(&state, sizeof(state), 1, file) != 1)

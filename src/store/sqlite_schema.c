@@ -76,7 +76,7 @@ static int make_tables(struct sqlite_conn *conn)
 
 static void read_boot(char *boot, size_t size)
 {
-	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
+	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
 
 	if (!file || !fgets(boot, (int)size, file))
 		(void)snprintf(boot, size, "unknown");

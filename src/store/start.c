@@ -14,13 +14,7 @@
 
 static int open_pipe(hwt_store *store)
 {
-	if (pipe(store->poke) != 0)
-		return hwts_fail_errno(errno, "pipe");
-	for (int i = 0; i < 2; i++) {
-		(void)fcntl(store->poke[i], F_SETFL, O_NONBLOCK);
-		(void)fcntl(store->poke[i], F_SETFD, FD_CLOEXEC);
-	}
-	return 0;
+	return pipe2(store->poke, O_NONBLOCK | O_CLOEXEC) == 0 ? 0 : hwts_fail_errno(errno, "pipe2");
 }
 
 static int prepare_look(hwt_store *store)
