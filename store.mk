@@ -16,7 +16,7 @@ STORE_SONAME := libhwt-store.so.$(MAJOR)
 STORE_LIBRARIES := $(if $(STORE),$(BUILD)/libhwt-store.a $(BUILD)/libhwt-store.so)
 STORE_TESTS := $(if $(STORE),$(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/store_*.c)))
 
-.PHONY: store check-store
+.PHONY: store store-tests check-store
 
 store: $(STORE_LIBRARIES)
 	@$(SAY) '$(if $(STORE),libhwt-store: $(STORE_PKG)$(if $(STORE_SQLITE),,; without sqlite3)$(if $(STORE_POSTGRES),,; without libpq),libhwt-store is left out: pkg-config finds neither sqlite3 (3.35) nor libpq)'
@@ -55,5 +55,6 @@ $(addprefix $(BUILD)/store-,static shared unit):
 # On SQLite always, on PostgreSQL if its server is installed.
 STORE_RUNS = $(if $(STORE_SQLITE),$(STORE_TESTS)) $(if $(STORE_POSTGRES),$(STORE_TESTS:%=postgresql:%))
 
-check-store: store $(STORE_TESTS) ## the tests of libhwt-store, on SQLite and a PostgreSQL of their own
+store-tests: store $(STORE_TESTS)
+check-store: store-tests ## the tests of libhwt-store, on SQLite and a PostgreSQL of their own
 	$(if $(STORE),CC='$(CC)' SAN='$(SAN)' test/run.sh $(BUILD) $(STORE_RUNS) $(STORE_CHECKS),@:)
