@@ -360,7 +360,7 @@ static void each_fails(enum front_how how, unsigned span)
 		}
 	}
 	printf("# one in %u of %u exchanges failed\n", step, n - 1);
-	CHECK_INT(n, >, 30);
+	CHECK_INT(n, >, 3 * step); /* how many there are depends on what goes together in one */
 }
 
 TEST(each_exchange_fails_before_its_statement)
