@@ -10,6 +10,19 @@ DESTDIR ?=
 
 CC ?= cc
 CXX ?= c++
+
+# Before anything below looks for what it installs.
+ifneq ($(filter deps,$(MAKECMDGOALS)),)
+ifneq ($(shell CC='$(CC)' ./deps.sh >&2; echo $$?),0)
+$(error deps: see above)
+endif
+endif
+
+# A goal is built by as many jobs as there are cores, if -j or HWT_JOBS does not say how many.  Several goals come one after the other.
+ifeq ($(MAKELEVEL)$(word 2,$(filter-out deps,$(MAKECMDGOALS))),0)
+MAKEFLAGS += -j$(or $(HWT_JOBS),$(shell nproc 2>/dev/null),1)
+endif
+
 OPT ?= -O3 -g
 WARN = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings \
        -Wpointer-arith -Wcast-qual -Wundef -Wvla $(if $(WERROR),-Werror)
@@ -145,7 +158,7 @@ dist: ## an archive of the last commit
 	@echo $(DIST).tar.gz
 
 deps: ## installs what the build and the tests need and is missing
-	@CC='$(CC)' ./deps.sh
+	@:
 
 clean: ## removes the build folders
 	rm -rf build build-*/
