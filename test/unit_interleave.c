@@ -1119,5 +1119,9 @@ int main(void)
 	return 0;
 }
 #else
-TEST_MAIN()
+int main(int argc, char **argv)
+{
+	hwt_test_cores = 2; /* to ask how many there are takes three system calls, in each of a million worlds */
+	return test_run_all(argc, argv);
+}
 #endif

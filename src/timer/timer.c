@@ -39,13 +39,14 @@ long hwt_test_cores;
 static long count_cores(void)
 {
 	int before = errno; /* sysconf may open files that do not exist */
-	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	long cores;
 
-	errno = before;
 #ifdef HWT_TEST
 	if (hwt_test_cores != 0)
 		return hwt_test_cores;
 #endif
+	cores = sysconf(_SC_NPROCESSORS_ONLN);
+	errno = before;
 	return cores;
 }
 
