@@ -3,8 +3,8 @@
 # mutants.sh [WORD...]: can the tests fail?  Plants each fault of test/mutants.txt (those whose name or file contains a word), one by one, in a
 # copy of the tree.  The test that the entry names must fail: by a check, by a crash, or by running for ever.  If it passes, the rest of its
 # program and then the other programs of the table are tried.
-# mutants.sh --sample [SECONDS]: one fault of each source file, drawn and put in order by HWT_SEED; none is begun when they have been planted for
-# SECONDS, to which the build without a fault is not counted.
+# mutants.sh --sample [SECONDS]: one fault of each source file, drawn and put in order by HWT_SEED.  Of these one in five SECONDS; none is begun
+# when they have been planted for so long, to which the build without a fault is not counted.
 #
 # HWT_JOBS: how many faults at a time (one a core).  HWT_MUTANT_TIMEOUT: seconds for a test (20; a whole program has six times as many), beside ten
 # times what its program has taken without a fault, on this machine, as busy as it is.
@@ -77,7 +77,7 @@ fi
 perl test/mutate.pl "$table" check && perl test/mutate.pl "${table/./-equivalent.}" check || exit 1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-perl test/mutate.pl "$table" "$@" >"$work/chosen"
+perl test/mutate.pl "$table" "$@" | if [ -n "$seconds" ]; then head -n $(((seconds + 4) / 5)); else cat; fi >"$work/chosen"
 [ -s "$work/chosen" ] || { echo "FAIL mutants: no such entry"; exit 1; }
 mkdir "$work/tree" && cp -Rp Makefile store.mk include src test "$work/tree" && cd "$work/tree" || exit 1
 mapfile -t programs < <(cut -d' ' -f3 "$work/chosen" | sort -u)
