@@ -8,6 +8,7 @@
 
 #ifndef HWT_PORTABLE
 #include <dlfcn.h>
+#include <poll.h>
 #include <sys/timerfd.h>
 
 /* In C libraries with two sizes of time_t these have two names. */
@@ -18,6 +19,19 @@ static int64_t ahead_s;    /* the time of the day here, against the system's */
 static int watcher = -1;   /* the descriptor that was set last with TFD_TIMER_CANCEL_ON_SET */
 static bool has_stepped;   /* since then */
 static unsigned cancelled; /* settings that have said so */
+
+/* A thread stops at the gate before it sets a descriptor, or after. */
+enum { NOWHERE, BEFORE, AFTER };
+static _Thread_local int stops_at = NOWHERE;
+static atomic_uint at_gate, is_open;
+
+static void pass_gate(int where)
+{
+	if (stops_at != where)
+		return;
+	atomic_store(&at_gate, 1);
+	REQUIRE(wait_count(&is_open, 1));
+}
 
 int clock_gettime(clockid_t clock, struct timespec *now)
 {
@@ -49,6 +63,7 @@ int timerfd_settime(int fd, int flags, const struct itimerspec *when, struct iti
 
 	if ((flags & TFD_TIMER_CANCEL_ON_SET) == 0)
 		return settime(fd, flags, when, before);
+	pass_gate(BEFORE);
 	pthread_mutex_lock(&mutex);
 	if (is_armed && there.it_value.tv_sec > ahead_s)
 		there.it_value.tv_sec -= (time_t)ahead_s;
@@ -58,6 +73,7 @@ int timerfd_settime(int fd, int flags, const struct itimerspec *when, struct iti
 	has_stepped = has_stepped && !is_told;
 	cancelled += is_told;
 	pthread_mutex_unlock(&mutex);
+	pass_gate(AFTER);
 	if (rc != 0 || !is_told)
 		return rc;
 	errno = ECANCELED;
@@ -78,7 +94,7 @@ static void step(int64_t by_s)
 /* More than any test waits. */
 #define HOUR_S 3600
 
-static hwt_timer *make(void)
+static hwt_timer *make(uint32_t flags)
 {
 	hwt_config config = HWT_CONFIG_INIT;
 	hwt_timer *timer = NULL;
@@ -86,6 +102,7 @@ static hwt_timer *make(void)
 	config.tick_duration_ns = HWT_MS(1);
 	config.clock = HWT_CLOCK_REALTIME;
 	config.warn = NULL;
+	config.flags = flags;
 	REQUIRE(hwt_timer_create(&timer, &config) == 0);
 	return timer;
 }
@@ -105,7 +122,7 @@ static void step_back_at_the_fifth(hwt_timeout timeout, void *arg)
 /* While it runs tasks: with work for the next tick the worker then naps until that, which is an hour away now. */
 TEST(a_step_back_during_a_pass_does_not_stop_the_timer)
 {
-	hwt_timer *timer = make();
+	hwt_timer *timer = make(0);
 	atomic_uint ran = 0;
 
 	CHECK_RC(hwt_new_periodic(timer, step_back_at_the_fifth, NULL, 0, HWT_MS(1), NULL), 0);
@@ -120,8 +137,87 @@ TEST(a_step_back_during_a_pass_does_not_stop_the_timer)
 	pthread_mutex_unlock(&mutex);
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
+
+static hwt_timer *driven;
+static struct pollfd alarm_[1] = { { .events = POLLIN } };
+
+static int64_t time_of_day(void)
+{
+	struct timespec now;
+
+	REQUIRE(clock_gettime(CLOCK_REALTIME, &now) == 0);
+	return (int64_t)now.tv_sec * HWT_S(1) + now.tv_nsec;
+}
+
+/* Earlier than what the loop waits for, so it rings. */
+static void *schedule_earlier(void *where)
+{
+	stops_at = *(int *)where;
+	CHECK_RC(hwt_new_timeout(driven, count_task, &ticks, HWT_S(HOUR_S + HOUR_S / 2), NULL), 0);
+	return NULL;
+}
+
+static void open_gate(pthread_t producer)
+{
+	atomic_store(&is_open, 1);
+	REQUIRE(pthread_join(producer, NULL) == 0);
+}
+
+/*
+ * The producer that rings is told of the step, and not the loop, which has read the clock before it: an hour behind
+ * that, its alarm would be an hour late.
+ */
+static void ring_is_told(int where)
+{
+	pthread_t producer;
+	int64_t now_ns;
+
+	driven = make(HWT_CALLER_DRIVEN);
+	atomic_store(&at_gate, 0);
+	atomic_store(&is_open, 0);
+	CHECK_RC(hwt_timer_fd(driven, &alarm_[0].fd), 0);
+	CHECK_RC(hwt_new_timeout(driven, count_task, &ticks, HWT_S(2 * HOUR_S), NULL), 0);
+	CHECK_RC(hwt_timer_advance(driven, time_of_day(), NULL), 0);
+	now_ns = time_of_day();
+	if (where == AFTER)
+		step(-HOUR_S);
+	REQUIRE(pthread_create(&producer, NULL, schedule_earlier, &where) == 0);
+	REQUIRE(wait_count(&at_gate, 1));
+	if (where == BEFORE) {
+		step(-HOUR_S);
+		open_gate(producer);
+	}
+	CHECK_RC(hwt_timer_advance(driven, now_ns, NULL), 0);
+	CHECK_INT(poll(alarm_, 1, 120 * 1000), ==, 1);
+	if (where == AFTER)
+		open_gate(producer);
+	for (unsigned i = 0; i < 3; i++)
+		CHECK_RC(hwt_timer_advance(driven, time_of_day(), NULL), 0);
+	CHECK_INT(poll(alarm_, 1, 0), ==, 0); /* what has been looked at rings no more */
+	CHECK_RC(hwt_timer_destroy(driven), 0);
+}
+
+TEST(a_step_that_a_ring_was_told_of_rings_once_more)
+{
+	ring_is_told(BEFORE);
+}
+
+TEST(a_step_that_a_ring_is_being_told_of_rings_once_more)
+{
+	ring_is_told(AFTER);
+}
 #else
 TEST(a_step_back_during_a_pass_does_not_stop_the_timer)
+{
+	NEEDS_LINUX();
+}
+
+TEST(a_step_that_a_ring_was_told_of_rings_once_more)
+{
+	NEEDS_LINUX();
+}
+
+TEST(a_step_that_a_ring_is_being_told_of_rings_once_more)
 {
 	NEEDS_LINUX();
 }

@@ -62,6 +62,7 @@ static void init_settings(struct hwt_sleeper *sleeper, const hwt_config *config)
 	sleeper->ring = NULL;
 	sleeper->ring_ctx = NULL;
 	atomic_init(&sleeper->alarm, -1);
+	atomic_init(&sleeper->stepped, false);
 	if (config == NULL)
 		return;
 	sleeper->clock = config->clock;
@@ -102,7 +103,7 @@ int hwt_sleeper_make_alarm(struct hwt_sleeper *sleeper)
 	return rc;
 }
 
-void hwt_sleeper_set_alarm(const struct hwt_sleeper *sleeper, int64_t time_ns)
+void hwt_sleeper_set_alarm(struct hwt_sleeper *sleeper, int64_t time_ns)
 {
 	struct itimerspec when = { .it_value = { 0, 0 } };
 	int before = errno, fd = sleeper_alarm(sleeper), flags = TFD_TIMER_ABSTIME;
@@ -118,8 +119,13 @@ void hwt_sleeper_set_alarm(const struct hwt_sleeper *sleeper, int64_t time_ns)
 	if (sleeper->clock == HWT_CLOCK_REALTIME)
 		flags |= TFD_TIMER_CANCEL_ON_SET;
 	/* Linux tells of a step since the last setting only here, and the time is of the clock before it: rings now. */
-	if (timerfd_settime(fd, flags, &when, NULL) != 0 && errno == ECANCELED && time_ns > 0)
-		hwt_sleeper_set_alarm(sleeper, 0);
+	if (timerfd_settime(fd, flags, &when, NULL) != 0 && errno == ECANCELED) {
+		if (time_ns > 0)
+			hwt_sleeper_set_alarm(sleeper, 0);
+		else
+			/* Relaxed: sleeper_has_stepped. */
+			atomic_store_explicit(&sleeper->stepped, true, memory_order_relaxed);
+	}
 	errno = before;
 }
 
@@ -149,7 +155,7 @@ int hwt_sleeper_make_alarm(struct hwt_sleeper *sleeper)
 	return ENOTSUP;
 }
 
-void hwt_sleeper_set_alarm(const struct hwt_sleeper *sleeper, int64_t time_ns)
+void hwt_sleeper_set_alarm(struct hwt_sleeper *sleeper, int64_t time_ns)
 {
 	(void)sleeper;
 	(void)time_ns;

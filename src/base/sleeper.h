@@ -34,7 +34,8 @@ struct hwt_sleeper {
 	struct hwt_monitor monitor;
 	bool woken; /* under the mutex */
 
-	_Atomic int alarm; /* -1: none */
+	_Atomic int alarm;    /* -1: none */
+	_Atomic bool stepped; /* a ring was told of a step of the clock, and nobody has looked at it since */
 
 	/* Never change. */
 	uint32_t clock;          /* whose time the alarm is, and the sleep */
@@ -68,7 +69,15 @@ static inline bool sleeper_is_elsewhere(const struct hwt_sleeper *sleeper)
 }
 
 /* Silences the alarm, if there is one, until a time; INT64_MAX: until a thread wakes it. */
-void hwt_sleeper_set_alarm(const struct hwt_sleeper *sleeper, int64_t time_ns);
+void hwt_sleeper_set_alarm(struct hwt_sleeper *sleeper, int64_t time_ns);
+
+/* Returns true, once, if a thread that rang was told of a step of the clock in place of the one that sets the alarm. */
+static inline bool sleeper_has_stepped(struct hwt_sleeper *sleeper)
+{
+	/* Relaxed: the ring that stored it is ordered before by the caller, [rung]. */
+	return atomic_load_explicit(&sleeper->stepped, memory_order_relaxed) &&
+	       atomic_exchange_explicit(&sleeper->stepped, false, memory_order_relaxed);
+}
 
 /* Asks the system not to round this thread's wake-ups (Linux: timer slack 1 ns instead of 50 us). */
 void hwt_sleeper_precise_thread(void);
