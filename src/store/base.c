@@ -3,6 +3,7 @@
 #include "base.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -188,6 +189,22 @@ void hwts_cond_init(pthread_cond_t *cond)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(cond, &attr);
 	pthread_condattr_destroy(&attr);
+}
+
+/* Not those that an instruction of a task raises: blocked, they would kill the process without asking its handler. */
+int hwts_thread(pthread_t *thread, void *(*run)(void *), void *arg)
+{
+	static const int raised[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGPROF };
+	sigset_t mask, before;
+	int rc;
+
+	sigfillset(&mask);
+	for (size_t i = 0; i < HWTS_COUNT(raised); i++)
+		sigdelset(&mask, raised[i]);
+	pthread_sigmask(SIG_BLOCK, &mask, &before);
+	rc = pthread_create(thread, NULL, run, arg);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return rc;
 }
 
 /* The finaliser of splitmix64. */

@@ -69,6 +69,9 @@ int64_t hwts_boot_ns(void); /* CLOCK_BOOTTIME: goes on while the machine sleeps,
 int64_t hwts_wall_us(void); /* microseconds since 1970: the clock of a SQLite database */
 void hwts_sleep_ns(int64_t ns);
 void hwts_cond_init(pthread_cond_t *cond); /* its timed waits are on CLOCK_MONOTONIC */
+
+/* As pthread_create.  Signals sent to the process are for the program's own threads: this one blocks them. */
+int hwts_thread(pthread_t *thread, void *(*run)(void *), void *arg);
 void hwts_wait_ns(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t ns);
 
 /* A duration in microseconds that is not shorter. */

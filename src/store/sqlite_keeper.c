@@ -81,7 +81,7 @@ void hwts_sqlite_start_keeper(struct sqlite_db *db)
 	pthread_mutex_lock(&db->lock);
 	if (!db->keeping) {
 		db->keep_on = true;
-		db->keeping = pthread_create(&db->keeper, NULL, keep, db) == 0; /* without one, commits do it */
+		db->keeping = hwts_thread(&db->keeper, keep, db) == 0; /* without one, commits do it */
 	}
 	pthread_mutex_unlock(&db->lock);
 }

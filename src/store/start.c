@@ -145,11 +145,11 @@ static int start_threads(hwt_store *store)
 
 	store->begin_halt = store->task_halt = store->end_halt = store->control_halt = false;
 	while (rc == 0 && tasks < store->task_count) {
-		rc = pthread_create(&store->task_threads[tasks], NULL, hwts_task_thread, store);
+		rc = hwts_thread(&store->task_threads[tasks], hwts_task_thread, store);
 		tasks += rc == 0;
 	}
 	while (rc == 0 && count < HWTS_COUNT(others)) {
-		rc = pthread_create(others[count].thread, NULL, others[count].run, store);
+		rc = hwts_thread(others[count].thread, others[count].run, store);
 		count += rc == 0;
 	}
 	if (rc != 0) {
