@@ -8,6 +8,7 @@
 #define MAX_ATTEMPTS 20
 #define HORIZON_NS HWT_S(5)
 #define LONGEST_NS (HWT_S(86400) * 365)
+#define HORIZON_LEAST_NS (HWT_S(1) / 3 * 2) /* two thirds of the shortest lease */
 
 int hwts_check_kind_name(const char *name)
 {
@@ -61,6 +62,22 @@ static void append(hwt_store *store, struct hwts_kind *kind)
 	*link = kind;
 }
 
+/* Reads or makes a kind, and believes its row only as far as it makes sense. */
+static int ask_kind(hwt_store *store, struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make,
+		    struct hwts_kind_row *row)
+{
+	int rc = store->engine->kind(conn, name, make, row);
+
+	if (rc == 0 &&
+	    (row->id < 1 || row->id > INT32_MAX / HWTS_SHARDS_MAX - 1 || row->shards < 1 ||
+	     row->shards > HWTS_SHARDS_MAX || row->mode < HWTS_MODE_OPEN || row->mode > (int)HWT_STORE_TRANSACTION ||
+	     row->horizon_us < HORIZON_LEAST_NS / 1000 || row->horizon_us > LONGEST_NS / 1000))
+		rc = hwts_fail(
+		    EIO, "the row of kind %s in %s_kind is damaged: id %d, shards %u, mode %d, horizon_us %lld", name,
+		    store->db->prefix, (int)row->id, (unsigned)row->shards, row->mode, (long long)row->horizon_us);
+	return rc;
+}
+
 int hwts_kind_of(hwt_store *store, const char *name, const struct hwts_kind_row *make, struct hwts_kind_row *out)
 {
 	struct hwts_conn *conn;
@@ -84,7 +101,7 @@ int hwts_kind_of(hwt_store *store, const char *name, const struct hwts_kind_row 
 	made = hwts_alloc(sizeof(*made));
 	rc = made ? hwts_pool_get(store, &conn) : ENOMEM;
 	if (rc == 0) {
-		rc = store->engine->kind(conn, name, make, &made->row);
+		rc = ask_kind(store, conn, name, make, &made->row);
 		hwts_pool_put(store, conn);
 	}
 	if (rc != 0) {
@@ -246,7 +263,7 @@ static int register_kind(hwt_store *store, const hwt_store_kind *kind)
 	make.horizon_us = kind->horizon_ns ? kind->horizon_ns / 1000 : make.horizon_us;
 	if (rc != 0)
 		return rc;
-	rc = store->engine->kind(conn, kind->name, &make, &row);
+	rc = ask_kind(store, conn, kind->name, &make, &row);
 	hwts_pool_put(store, conn);
 	if (rc == 0 && row.mode != make.mode)
 		rc = hwts_fail(EINVAL, "kind %s is in the database with mode %d, not %d", kind->name, row.mode,

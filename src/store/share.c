@@ -187,6 +187,7 @@ static int give_strays(hwt_store *store, const struct hwts_look *look, const str
 
 	for (size_t i = 0; i < look->shard_count && rc == 0; i++) {
 		const struct hwts_shard_row *row = &look->shards[i];
+		const struct hwts_shard *shard;
 		bool stray = row->mine;
 
 		for (size_t j = 0; j < taken && stray; j++)
@@ -194,7 +195,8 @@ static int give_strays(hwt_store *store, const struct hwts_look *look, const str
 		if (!stray)
 			continue;
 		pthread_mutex_lock(&store->lock);
-		stray = !hwts_shard(store, row->shard, NULL)->held;
+		shard = hwts_shard(store, row->shard, NULL);
+		stray = shard && !shard->held; /* NULL: a damaged row, which has a number that the kind does not */
 		pthread_mutex_unlock(&store->lock);
 		if (stray)
 			rc = store->engine->give(store->control_conn, row, 1);
