@@ -21,6 +21,20 @@ static void close_db(struct hwts_db *base)
 	free(db);
 }
 
+/* Cuts off what libpq cites of the url: it may be of a password. */
+static const char *without_citation(char *error)
+{
+	static const char *const cited[] = { ": \"", " after \"" };
+
+	for (size_t i = 0; error && i < HWTS_COUNT(cited); i++) {
+		char *at = strstr(error, cited[i]);
+
+		if (at)
+			*at = '\0';
+	}
+	return error ? error : "no memory";
+}
+
 static int open_db(const char *url, struct hwts_db **out)
 {
 	struct pg_db *db;
@@ -33,7 +47,7 @@ static int open_db(const char *url, struct hwts_db **out)
 		return ENOMEM;
 	db->options = PQconninfoParse(url, &error);
 	if (!db->options) {
-		int rc = hwts_fail(EINVAL, "postgresql: the url: %s", error ? error : "no memory");
+		int rc = hwts_fail(EINVAL, "postgresql: the url: %s", without_citation(error));
 
 		PQfreemem(error);
 		free(db);

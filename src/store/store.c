@@ -145,10 +145,13 @@ static int choose_engine(const char *url, const struct hwts_engine **engine)
 		*engine = &hwts_postgres;
 #endif
 	} else {
-		return hwts_fail(
-		    EINVAL, "\"%.200s\" is no url of a store: sqlite:PATH, postgresql://... or pg:key=value ...", url);
+		/* Without what was given: it may have a password. */
+		return hwts_fail(EINVAL,
+				 "this is no url of a store: sqlite:PATH, postgresql://... or pg:key=value ... are");
 	}
-	return *engine ? 0 : hwts_fail(ENOTSUP, "this library was built without the engine of \"%.200s\"", url);
+	return *engine ? 0
+		       : hwts_fail(ENOTSUP, "this library was built without the engine of %.*s urls",
+				   (int)strcspn(url, ":"), url);
 }
 
 static void name_process(struct hwts_db *db, const char *name)
