@@ -64,6 +64,7 @@ struct hwts_db {
 	_Atomic unsigned name;
 	int64_t incarnation;
 	int64_t lease_us;
+	const char *file;             /* SQLite: where it is, as each store on it has it; NULL: a server */
 	_Atomic uint64_t round_trips; /* relaxed: a statistic */
 };
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Connections to SQLite: errors, turns at writing, statements, transactions, opening and settling; sqlite.h. */
+#define _XOPEN_SOURCE 700
 #include "sqlite.h"
 
+#include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /*
@@ -226,12 +227,53 @@ int hwts_sqlite_commit(struct sqlite_conn *conn, int rc)
  * The database and its connections
  */
 
+/* FOLDER/NAME, where only the folder has to be there. */
+static char *in_real_folder(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	char *folder = hwts_copy(slash ? path : "."), *real, *found;
+	size_t size;
+
+	if (!folder)
+		return errno = ENOMEM, NULL;
+	if (slash)
+		folder[HWTS_MAX(slash - path, 1)] = '\0';
+	real = realpath(folder, NULL);
+	free(folder);
+	if (!real)
+		return NULL;
+	size = strlen(real) + strlen(name) + 2;
+	found = hwts_alloc(size);
+	if (found)
+		(void)snprintf(found, size, "%s/%s", real, name);
+	free(real);
+	errno = ENOMEM; /* if there is none */
+	return found;
+}
+
+/*
+ * The path from the root, without links: later connections must find the same file wherever the process has gone, and
+ * news of the file come where it is.
+ */
+static int find_file(const char *path, char **found)
+{
+	*found = realpath(path, NULL);
+	if (!*found && errno == ENOENT)
+		*found = in_real_folder(path);
+	if (*found)
+		return 0;
+	if (errno == ENOENT)
+		return hwts_fail(ENOENT, "sqlite: %s: there is no such folder; make it first", path);
+	return hwts_fail_errno(errno == ENOMEM ? ENOMEM : EACCES, path);
+}
+
 static int open_db(const char *url, struct hwts_db **out)
 {
 	struct sqlite_db *db;
 	const char *path = url + strlen("sqlite:");
+	int rc;
 
-	if (*path == '\0' || strcmp(path, ":memory:") == 0)
+	if (*path == '\0' || strcmp(path, ":memory:") == 0 || strncmp(path, "file:", 5) == 0)
 		return hwts_fail(EINVAL,
 				 "sqlite: \"%s\" names no file; a store in memory would survive nothing, use a "
 				 "path or plain hwt.h",
@@ -243,11 +285,12 @@ static int open_db(const char *url, struct hwts_db **out)
 	db = hwts_alloc(sizeof(*db));
 	if (!db)
 		return ENOMEM;
-	db->path = hwts_copy(path);
-	if (!db->path) {
+	rc = find_file(path, &db->path);
+	if (rc != 0) {
 		free(db);
-		return ENOMEM;
+		return rc;
 	}
+	db->db.file = db->path;
 	pthread_mutex_init(&db->lock, NULL);
 	hwts_cond_init(&db->turned);
 	hwts_cond_init(&db->work);
@@ -280,25 +323,18 @@ static void disconnect(struct hwts_conn *base)
 	free(conn);
 }
 
-/* The folder is missing, rather than closed to us. */
-static bool folder_is_missing(const char *path)
+/* SQLite answers with the mode that it has now, and no error if that is another one. */
+static int read_mode(void *is_wal, int columns, char **values, char **names)
 {
-	char *folder = hwts_copy(path);
-	char *slash = folder ? strrchr(folder, '/') : NULL;
-	struct stat is;
-	bool missing = false;
-
-	if (slash && slash != folder) {
-		*slash = '\0';
-		missing = stat(folder, &is) != 0 && errno == ENOENT;
-	}
-	free(folder);
-	return missing;
+	(void)names;
+	*(bool *)is_wal = columns == 1 && values[0] && strcmp(values[0], "wal") == 0;
+	return 0;
 }
 
 static int settle(struct sqlite_conn *conn, enum hwts_role role)
 {
 	int64_t give_up_ns = hwt_now() + HWTS_SQLITE_PATIENCE_NS;
+	bool is_wal = false;
 	int failed = 0, rc;
 
 	sqlite3_extended_result_codes(conn->handle, 1);
@@ -309,10 +345,15 @@ static int settle(struct sqlite_conn *conn, enum hwts_role role)
 		return hwts_fail(EACCES, "sqlite: %s can be read only%s", sqlite_db(&conn->conn)->path, advice(EACCES));
 	/* This one does not ask the busy handler when another process opens the file, too. */
 	do {
-		rc = sqlite3_exec(conn->handle, "pragma journal_mode = wal", NULL, NULL, NULL);
+		rc = sqlite3_exec(conn->handle, "pragma journal_mode = wal", read_mode, &is_wal, NULL);
 	} while ((rc & 0xff) == SQLITE_BUSY && hwt_now() < give_up_ns && (hwts_sleep_ns(HWT_MS(1)), true));
 	if (rc != SQLITE_OK)
 		return hwts_sqlite_error(conn, rc, "open");
+	if (!is_wal)
+		return hwts_fail(ENOTSUP,
+				 "sqlite: %s cannot have a write-ahead log, which needs shared memory: a"
+				 " network's file system, or a VFS without it",
+				 sqlite_db(&conn->conn)->path);
 	conn->full = true;
 	/* What a long reader has made grow shrinks when the log begins again: 64 MiB, as the keeper has it. */
 	rc = sqlite3_exec(conn->handle, "pragma journal_size_limit = 67108864", NULL, NULL, NULL);
@@ -338,8 +379,6 @@ static int connect(struct hwts_db *base, enum hwts_role role, struct hwts_conn *
 	    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, NULL);
 	if (rc == SQLITE_OK)
 		rc = settle(conn, role);
-	else if (folder_is_missing(db->path))
-		rc = hwts_fail(ENOENT, "sqlite: %s: there is no such folder; make it first", db->path);
 	else
 		rc = hwts_sqlite_error(conn, rc, db->path);
 	if (rc != 0) {

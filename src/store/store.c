@@ -39,9 +39,11 @@ bool hwts_in_task_of(const hwt_store *store)
 
 bool hwts_holds_lock(const hwt_store *store)
 {
+	const char *file = store->db->file;
+
 	/* Two stores on one file are two in one process with the same lock. */
-	return hwts_running && hwts_running->run.connection && strncmp(store->url, "sqlite:", 7) == 0 &&
-	       strcmp(hwts_running->store->url, store->url) == 0;
+	return hwts_running && hwts_running->run.connection && file && hwts_running->store->db->file &&
+	       strcmp(hwts_running->store->db->file, file) == 0;
 }
 
 int64_t hwts_backoff_ns(unsigned failures)
