@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a store is opened on: a file that must stay the same wherever the process and its links go, tables that somebody
+ * has edited, a url with a password; and what its threads leave to the program.
+ */
+#include "store.h"
+#include "store_query.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Where the store is when its url is relative. */
+static hwt_store *open_at(const char *url)
+{
+	hwt_store_config config = store_config();
+	hwt_store *store = NULL;
+
+	CHECK_CALL(hwt_store_open(&store, url, &config, NULL, 0), 0);
+	REQUIRE(store != NULL);
+	return store;
+}
+
+/* Each with connections that it makes now. */
+static void put_and_run(hwt_store *store)
+{
+	atomic_uint runs = 0;
+	int64_t id = put(store, "a", 0);
+
+	register_kind(store, "a", count_run, &runs, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_gone(store, id));
+	CHECK_INT(atomic_load(&runs), ==, 1);
+	CHECK_CALL(hwt_store_stop(store), 0);
+	(void)put(store, "a", HWT_S(3600));
+}
+
+TEST(a_store_stays_where_it_was_opened)
+{
+	char before[512], url[64];
+	hwt_store *store;
+
+	fresh_world();
+	if (!world.sqlite)
+		SKIP("of SQLite");
+	REQUIRE(getcwd(before, sizeof(before)) != NULL);
+	REQUIRE(chdir(world.folder) == 0);
+	(void)snprintf(url, sizeof(url), "sqlite:%s", strrchr(world.url, '/') + 1);
+	store = open_at(url);
+	REQUIRE(chdir("/") == 0);
+	put_and_run(store);
+	CHECK_CALL(hwt_store_close(store), 0);
+	REQUIRE(chdir(before) == 0);
+	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 1);
+}
+
+TEST(a_store_stays_where_its_link_led)
+{
+	char link[192], other[192], url[200];
+	hwt_store *store;
+
+	fresh_world();
+	if (!world.sqlite)
+		SKIP("of SQLite");
+	CHECK_CALL(hwt_store_close(open_store()), 0);
+	(void)snprintf(link, sizeof(link), "%s/link", world.folder);
+	(void)snprintf(other, sizeof(other), "%s/other.db", world.folder);
+	(void)snprintf(url, sizeof(url), "sqlite:%s", link);
+	REQUIRE(symlink(world.url + strlen("sqlite:"), link) == 0);
+	store = open_at(url);
+	REQUIRE(unlink(link) == 0 && symlink(other, link) == 0);
+	put_and_run(store);
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 1);
+	CHECK(access(other, F_OK) != 0);
+}
+
+/* A task of one may not call the other, whose lock it has: EDEADLK, by whichever path that is reached. */
+static hwt_store *other_store;
+static atomic_int other_rc;
+
+static int put_into_other(const hwt_store_run *run, void *ctx)
+{
+	hwt_store_spec spec = spec_of("a", 0);
+
+	(void)run;
+	(void)ctx;
+	atomic_store(&other_rc, hwt_store_put(other_store, &spec, NULL));
+	return 0;
+}
+
+TEST(two_paths_to_a_file_are_one_lock)
+{
+	char url[160];
+	hwt_store *store;
+	int64_t id;
+
+	fresh_world();
+	if (!world.sqlite)
+		SKIP("of SQLite");
+	store = open_store();
+	(void)snprintf(url, sizeof(url), "sqlite:%s/../%s", world.folder, strrchr(world.folder, '/') + 1);
+	(void)snprintf(url + strlen(url), sizeof(url) - strlen(url), "%s", strrchr(world.url, '/'));
+	other_store = open_at(url);
+	register_kind(store, "a", put_into_other, NULL, HWT_STORE_TRANSACTION);
+	atomic_store(&other_rc, -1);
+	id = put(store, "a", 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_gone(store, id));
+	CHECK_INT(atomic_load(&other_rc), ==, EDEADLK);
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_CALL(hwt_store_close(other_store), 0);
+}
+
+#ifdef HWT_STORE_SQLITE
+static sqlite3_vfs without_memory;
+static sqlite3_io_methods methods;
+
+/* As a network's file system: no memory is shared. */
+static int open_without_memory(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *got)
+{
+	sqlite3_vfs *real = vfs->pAppData;
+	int rc = real->xOpen(real, name, file, flags, got);
+
+	if (rc == SQLITE_OK && file->pMethods) {
+		methods = *file->pMethods;
+		methods.iVersion = 1;
+		file->pMethods = &methods;
+	}
+	return rc;
+}
+#endif
+
+TEST(a_file_that_cannot_have_a_write_ahead_log_is_refused)
+{
+#ifdef HWT_STORE_SQLITE
+	hwt_store_config config;
+	hwt_store *store = NULL;
+
+	fresh_world();
+	if (!world.sqlite)
+		SKIP("of SQLite");
+	config = store_config();
+	without_memory = *sqlite3_vfs_find(NULL);
+	without_memory.pAppData = sqlite3_vfs_find(NULL);
+	without_memory.zName = "without memory";
+	without_memory.xOpen = open_without_memory;
+	REQUIRE(sqlite3_vfs_register(&without_memory, 1) == SQLITE_OK);
+	CHECK_CALL(hwt_store_open(&store, world.url, &config, NULL, 0), ENOTSUP);
+	CHECK(strstr(hwt_store_error(), "write-ahead log") != NULL);
+	REQUIRE(sqlite3_vfs_unregister(&without_memory) == SQLITE_OK);
+	CHECK_CALL(hwt_store_close(open_store()), 0);
+#else
+	SKIP("of SQLite");
+#endif
+}
+
+TEST(an_error_about_a_url_does_not_have_its_password)
+{
+	static const char *const urls[] = {
+		"postgress://app:s3cret@db1/app",          "app:s3cret@db1",
+		"postgresql://app:s3cret%zz@db1/a",        "postgresql://app:s3cret@db1/a?x=s3cret=s3cret",
+		"postgresql://app:s3cret@[db1/a",          "postgresql://app:s3cret@[::1]s3cret/a",
+		"pg:user=app password=my s3cret dbname=a",
+	};
+
+	for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
+		hwt_store *store = NULL;
+		char error[512] = "";
+		int rc = hwt_store_open(&store, urls[i], NULL, error, sizeof(error));
+
+		CHECK(rc == EINVAL || rc == ENOTSUP); /* ENOTSUP: built without PostgreSQL */
+		CHECK(error[0] != '\0');
+		CHECK(strstr(error, "s3cret") == NULL);
+	}
+}
+
+/* Opens again, as another process would. */
+static void check_damaged(const char *column, const char *value, const char *before)
+{
+	hwt_store_spec spec = spec_of("a", 0);
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store *store;
+
+	(void)query("update %s_kind set %s = %s", world.schema, column, value);
+	store = open_store();
+	kind.name = "a";
+	kind.task = count_run;
+	CHECK_CALL(hwt_store_register(store, &kind), EIO);
+	CHECK(strstr(hwt_store_error(), "damaged") != NULL);
+	CHECK_CALL(hwt_store_put(store, &spec, NULL), EIO);
+	CHECK_CALL(hwt_store_close(store), 0);
+	(void)query("update %s_kind set %s = %s", world.schema, column, before);
+}
+
+TEST(a_damaged_kind_is_told)
+{
+	hwt_store *store;
+
+	fresh_world();
+	store = open_store();
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_CALL(hwt_store_close(store), 0);
+	check_damaged("shards", "0", "8");
+	check_damaged("shards", "-1", "8");
+	check_damaged("shards", "1025", "8");
+	check_damaged("mode", "3", "0");
+	check_damaged("mode", "-2", "0");
+	check_damaged("horizon_us", "0", "5000000");
+	check_damaged("horizon_us", "-1", "5000000");
+	check_damaged("horizon_us", "9000000000000000000", "5000000");
+	if (world.sqlite) /* elsewhere rows refer to it */
+		check_damaged("id", "2147483647", "1");
+	store = open_store();
+	put_and_run(store);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* It says that this process has it. */
+TEST(a_shard_that_its_kind_has_not_is_passed_over)
+{
+	hwt_store_config config;
+	hwt_store *store;
+	int64_t kind;
+
+	fresh_world();
+	config = store_config();
+	config.name = "me";
+	store = open_with(&config);
+	(void)put(store, "a", HWT_S(3600));
+	kind = query("select id from %s_kind", world.schema);
+	(void)query("insert into %s_shard (id, kind, epoch, owner) values (%lld, %lld, 1, 'me')", world.schema,
+		    (long long)(kind * 1024 + 1000), (long long)kind);
+	put_and_run(store);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+#ifdef __linux__
+static bool blocks_usr1(const char *task)
+{
+	unsigned long long blocked = 0;
+	char path[64], line[256];
+	FILE *file;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/task/%.20s/status", task);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file))
+		(void)sscanf(line, "SigBlk: %llx", &blocked);
+	if (file)
+		(void)fclose(file);
+	return !file || (blocked >> (SIGUSR1 - 1) & 1) != 0; /* it has gone: none of ours */
+}
+#endif
+
+TEST(signals_are_for_the_programs_own_threads)
+{
+#ifdef __linux__
+	hwt_store *store;
+	const struct dirent *entry;
+	unsigned others = 0;
+	DIR *tasks;
+
+	fresh_world();
+	store = open_store();
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_CALL(hwt_store_start(store), 0);
+	tasks = opendir("/proc/self/task");
+	REQUIRE(tasks != NULL);
+	while ((entry = readdir(tasks)) != NULL) {
+		if (entry->d_name[0] == '.' || atol(entry->d_name) == (long)getpid())
+			continue;
+		CHECK(blocks_usr1(entry->d_name));
+		others++;
+	}
+	closedir(tasks);
+	CHECK_INT(others, >=, 3);
+	CHECK_CALL(hwt_store_close(store), 0);
+#else
+	SKIP("of Linux");
+#endif
+}
+
+STORE_MAIN(NULL)
