@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A debug build (HWT_DEBUG) ends the process where it is used wrongly, and says why; and only there. */
-#include "spawn.h"
+#include "support.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -103,7 +103,7 @@ static void use_a_dead_handle(void)
 TEST(a_handle_of_a_destroyed_timer_ends_the_process)
 {
 	for (which_call = 0; which_call < 7; which_call++)
-		check_aborts(use_a_dead_handle, "hwt: a handle of a timer that has been destroyed");
+		check_aborts(use_a_dead_handle, "hwt: a timer that has been destroyed");
 }
 
 static void use_a_dead_timer(void)
@@ -246,54 +246,6 @@ TEST(a_forked_child_may_have_timers_of_its_own)
 {
 	in_the_child = make_one_in_the_child;
 	check_passes(fork_and_use);
-}
-
-/*
- * Waits, on threads of an executor: each task waits for the next one, the last for the first.
- */
-
-#define CIRCLE 3
-
-static hwt_timeout members[CIRCLE];
-static atomic_uint begun, waited;
-static unsigned circle_size;
-static bool is_open; /* the last waits for nothing */
-
-static void wait_for_the_next(hwt_timeout timeout, void *arg)
-{
-	unsigned i = (unsigned)(uintptr_t)arg;
-
-	(void)timeout;
-	atomic_fetch_add(&begun, 1);
-	wait_count(&begun, circle_size); /* all handles are known, all tasks run */
-	if (!is_open || i + 1 < circle_size)
-		(void)hwt_cancel_sync(members[(i + 1) % circle_size]);
-	atomic_fetch_add(&waited, 1);
-}
-
-static void wait_in_a_circle(void)
-{
-	hwt_timer *timer = spawn_timer(HWT_MS(1), true);
-
-	for (unsigned i = 0; i < circle_size; i++)
-		REQUIRE(hwt_new_timeout(timer, wait_for_the_next, (void *)(uintptr_t)i, HWT_MS(5), &members[i]) == 0);
-	wait_count(&waited, circle_size);
-	CHECK_RC(hwt_timer_destroy(timer), 0);
-}
-
-TEST(tasks_that_wait_for_each_other_end_the_process)
-{
-	is_open = false;
-	for (circle_size = 2; circle_size <= CIRCLE; circle_size++)
-		check_aborts(wait_in_a_circle,
-			     "hwt: hwt_cancel_sync waits for a task that waits for the task that calls it");
-}
-
-TEST(tasks_that_wait_in_a_row_are_fine)
-{
-	is_open = true;
-	circle_size = CIRCLE;
-	check_passes(wait_in_a_circle);
 }
 
 TEST_MAIN()

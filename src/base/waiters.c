@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Waiting for the end of a task; waiters.h. */
 #include "base/waiters.h"
-#include "base/debug.h"
 #include "base/thread.h"
 
 /* How often a waiter looks if the system refuses the fence. */
@@ -79,20 +78,12 @@ void hwt_waiters_wait(struct hwt_waiters *waiters, const struct hwt_idle *idle, 
 	enter(waiters, &waiter);
 	HWT_POINT("await said");
 	fenced = hwt_idle_fence_all(idle); /* [wait] */
-#ifdef HWT_DEBUG
-	struct hwt_debug_wait wait;
-
-	hwt_debug_begin_wait(&wait, record);
-#endif
 	pthread_mutex_lock(&waiters->monitor.mutex);
 	/* The word is looked at under the mutex, so that no broadcast comes between the look and the wait. */
 	while (runs(record, generation))
 		hwt_monitor_wait(&waiters->monitor, fenced ? INT64_MAX : clock_monotonic() + LOOK_AGAIN_NS);
 	leave(waiters, &waiter);
 	pthread_mutex_unlock(&waiters->monitor.mutex);
-#ifdef HWT_DEBUG
-	hwt_debug_end_wait(&wait);
-#endif
 	thread_restore_cancel(cancel_before);
 }
 

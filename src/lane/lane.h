@@ -55,7 +55,6 @@
 #ifndef HWT_LANE_H
 #define HWT_LANE_H
 
-#include "base/debug.h"
 #include "base/thread.h"
 #include "base/waiters.h"
 #include "lane/pool.h"
@@ -161,10 +160,7 @@ struct hwt_lanes {
 	_Atomic uint32_t count; /* of the lanes that exist; written under the mutex */
 	struct hwt_lane **made; /* these lanes, in the order in which they were made */
 	hwt_timer *timer;
-	uint64_t id; /* no other timer ever has the same */
-#ifdef HWT_DEBUG
-	unsigned forks; /* hwt_debug_forks, when it was made */
-#endif
+	uint64_t id;               /* no other timer ever has the same */
 	int64_t max_pending;       /* 0: no limit */
 	struct hwt_tasks *tasks;   /* of the timer */
 	bool is_driven, asks_more; /* asks_more: there is a limit, or the timer is driven by its caller */
@@ -378,35 +374,6 @@ static inline void lanes_release_limit(struct hwt_lanes *lanes)
 static inline struct hwt_lane *record_lane(struct hwt_record *record)
 {
 	return atomic_load_explicit(&record->lane, memory_order_acquire); /* [made] */
-}
-
-/* Of a debug build: ends the process if the lanes are those of a destroyed timer, or of a parent. */
-static inline void debug_lanes(const struct hwt_lanes *lanes)
-{
-#ifdef HWT_DEBUG
-	if (lanes->forks == HWT_DEBUG_DEAD)
-		hwt_debug_fail("a timer that has been destroyed");
-	if (lanes->forks != hwt_debug_forks())
-		hwt_debug_fail("a call in a forked child, with a timer of its parent");
-#else
-	(void)lanes;
-#endif
-}
-
-/* The same if a handle leads to a destroyed timer, or to one of a parent.  NULL: the zero handle. */
-static inline void debug_record(struct hwt_record *record)
-{
-#ifdef HWT_DEBUG
-	struct hwt_lane *lane = record != NULL ? record_lane(record) : NULL;
-
-	if (lane == NULL)
-		return;
-	if ((void *)lane == &hwt_debug_dead)
-		hwt_debug_fail("a handle of a timer that has been destroyed");
-	debug_lanes(lane->lanes);
-#else
-	(void)record;
-#endif
 }
 
 /* Calls the finaliser of a record with an extension, if it has one that has not been called. */

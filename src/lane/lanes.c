@@ -39,9 +39,6 @@ int hwt_lanes_init(struct hwt_lanes *lanes, hwt_timer *timer, uint32_t places, c
 	atomic_init(&lanes->rearmed, NULL);
 	atomic_init(&lanes->want_ahead, false);
 	atomic_init(&lanes->hurry, false);
-#ifdef HWT_DEBUG
-	lanes->forks = hwt_debug_forks();
-#endif
 	rc = hwt_idle_init(&lanes->idle, config);
 	if (rc != 0)
 		return rc;

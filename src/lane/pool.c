@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The slabs of a lane's records; pool.h. */
 #include "lane/pool.h"
-#include "base/debug.h"
 #include "base/mem.h"
 
 #include <stdalign.h>
@@ -17,43 +16,9 @@ const struct hwt_slab_kind hwt_record_slab = {
 static_assert(HWT_LINE % RECORD_ALIGN == 0 && HWT_LINE % alignof(struct hwt_record) == 0, "records are aligned");
 static_assert(sizeof(struct hwt_record_slab) <= HWT_LINE, "no record lies on the head of its slab");
 
-#ifdef HWT_DEBUG
-static _Atomic(struct hwt_slab *) buried; /* the slabs of destroyed timers, so that a checker of leaks finds them */
-
-/* Keeps all slabs of a list.  A handle of their timer leads to a record that says so. */
-static void bury(struct hwt_slab *slabs)
-{
-	while (slabs != NULL) {
-		struct hwt_slab *slab = slabs;
-		char *end = slab_end(slab, &hwt_record_slab);
-
-		for (char *unit = slab_begin(slab, &hwt_record_slab); unit < end; unit += sizeof(struct hwt_record))
-			/* Release: for the sake of the pair, [made].  No other thread may be in a call. */
-			atomic_store_explicit(&((struct hwt_record *)(void *)unit)->lane,
-					      (struct hwt_lane *)(void *)&hwt_debug_dead, memory_order_release);
-		slabs = slab->next;
-		slab->next = atomic_load_explicit(&buried, memory_order_relaxed); /* relaxed: the exchange checks it */
-		/* Relaxed: nothing is read through it. */
-		while (!atomic_compare_exchange_weak_explicit(&buried, &slab->next, slab, memory_order_relaxed,
-							      memory_order_relaxed))
-			;
-	}
-}
-#endif
-
-void hwt_record_slabs_free(struct hwt_slab *slabs)
-{
-#ifdef HWT_DEBUG
-	bury(slabs);
-#else
-	hwt_slabs_free(slabs);
-#endif
-}
-
 void hwt_pool_destroy(struct hwt_pool *pool)
 {
-	hwt_record_slabs_free(pool->slabs.newest);
-	pool->slabs.newest = NULL;
+	hwt_slabs_destroy(&pool->slabs);
 	hwt_mem_free(pool_take_ahead(pool));
 }
 

@@ -80,9 +80,6 @@ static inline struct hwt_lane *record_slab_lane(struct hwt_record_slab *slab)
 
 void hwt_pool_destroy(struct hwt_pool *pool);
 
-/* Frees slabs of records that were taken out of pools, linked by next.  No thread uses their handles any more. */
-void hwt_record_slabs_free(struct hwt_slab *slabs);
-
 /* Adds a slab of the last size that served before.  Its records begin above all generations that it ever gave out. */
 void hwt_pool_adopt(struct hwt_pool *pool, struct hwt_record_slab *slab);
 

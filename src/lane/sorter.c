@@ -37,8 +37,8 @@ int hwt_sorter_init(struct hwt_sorter *sorter)
 void hwt_sorter_destroy(struct hwt_sorter *sorter)
 {
 	hwt_mem_free(sorter->table);
-	hwt_record_slabs_free(sorter->leaving);
-	hwt_record_slabs_free(sorter->given);
+	hwt_slabs_free(sorter->leaving);
+	hwt_slabs_free(sorter->given);
 	pthread_mutex_destroy(&sorter->mutex);
 }
 

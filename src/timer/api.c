@@ -19,7 +19,10 @@ static struct hwt_record *record_of(hwt_timeout timeout)
 {
 	struct hwt_record *record = timeout.entry;
 
-	debug_record(record);
+#ifdef HWT_DEBUG
+	if (record != NULL && record_lane(record) != NULL)
+		debug_timer(record_lane(record)->lanes->timer);
+#endif
 	return record;
 }
 

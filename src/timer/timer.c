@@ -142,6 +142,9 @@ static int create(hwt_timer **out, const hwt_config *config)
 	timer->quiet.until_ns = INT64_MIN;
 	timer->alarm_tick = -1;
 	atomic_init(&timer->refused_stopped, 0);
+#ifdef HWT_DEBUG
+	timer->process = getpid();
+#endif
 	hwt_counter_ask(clock_monotonic());
 	rc = init_parts(timer);
 	if (rc != 0) {
@@ -347,13 +350,14 @@ int hwt_timer_destroy(hwt_timer *timer)
 	hwt_monitor_destroy(&timer->monitor);
 	hwt_tasks_destroy(&timer->tasks);
 	hwt_worker_destroy(&timer->worker);
-	hwt_lanes_destroy(&timer->lanes);
 	hwt_wheel_destroy(timer->wheel);
 	if (!timer_is_driven(timer))
 		atomic_fetch_sub_explicit(&timers_alive, 1, memory_order_relaxed); /* relaxed: only counts */
 #ifdef HWT_DEBUG
-	hwt_debug_keep(timer, &timer->lanes.forks);
+	hwt_idle_destroy(&timer->lanes.idle);
+	hwt_debug_keep(timer);
 #else
+	hwt_lanes_destroy(&timer->lanes);
 	hwt_mem_free(timer);
 #endif
 	thread_restore_cancel(cancel_before);

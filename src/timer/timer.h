@@ -104,6 +104,11 @@ struct hwt_timer {
 	struct hwt_record *unprocessed; /* those not yet handed out */
 	struct hwt_record *all_unprocessed;
 	_Atomic uint64_t given_back;
+
+#ifdef HWT_DEBUG
+	long process;           /* that created it; 0: it has been destroyed */
+	hwt_timer *kept_before; /* destroyed before this one */
+#endif
 };
 
 static inline bool timer_is_driven(const hwt_timer *timer)
@@ -111,12 +116,17 @@ static inline bool timer_is_driven(const hwt_timer *timer)
 	return (timer->config.flags & HWT_CALLER_DRIVEN) != 0;
 }
 
-/* Of a debug build: ends the process if the timer has been destroyed, or is one of a parent. */
+#ifdef HWT_DEBUG
+/* Keeps a timer of which only the memory is left, and says so.  (This and the next: debug.c) */
+void hwt_debug_keep(hwt_timer *timer);
+void hwt_debug_check(const hwt_timer *timer);
+#endif
+
+/* Of a debug build: ends the process if the timer (may be NULL) has been destroyed, or is one of a parent. */
 static inline void debug_timer(const hwt_timer *timer)
 {
 #ifdef HWT_DEBUG
-	if (timer != NULL)
-		debug_lanes(&timer->lanes);
+	hwt_debug_check(timer);
 #else
 	(void)timer;
 #endif
