@@ -14,7 +14,6 @@
 #include "base/mem.h"
 #include "base/probe.h"
 #include "base/thread.h"
-#include "worker/handback.h"
 #include "worker/period.h"
 
 #include <errno.h>
@@ -58,6 +57,24 @@ void hwt_tasks_destroy(struct hwt_tasks *tasks)
 }
 
 /*
+ * Returns an ended record to its lane, and its extension after the finaliser.  Until the push nobody else touches the
+ * record.
+ */
+static void hand_back(struct hwt_record *record)
+{
+	struct hwt_lane *lane = record_lane(record);
+
+	/* Relaxed: the record has ended, and is this thread's. */
+	if (word_has(atomic_load_explicit(&record->word, memory_order_relaxed), WORD_EXTENDED)) {
+		struct hwt_record *second = record->arg;
+
+		hwt_record_release(record);
+		returned_push(&lane->returned, second);
+	}
+	returned_push(&lane->returned, record);
+}
+
+/*
  * Sends a record whose deadline has not come to the worker: it has been moved, or the clock has gone back.  *word is
  * the word that was seen.  RESCHEDULING holds off cancels and movers until the record is on the stack.
  */
@@ -85,7 +102,7 @@ static bool start(struct hwt_tasks *tasks, struct hwt_record *record, int64_t no
 		uint64_t to = word_with_state(*word, STATE_RUNNING);
 
 		if (word_state(*word) != STATE_READY) {
-			hwt_handback_return(record); /* cancelled */
+			hand_back(record); /* cancelled */
 			return false;
 		}
 		if (word_has(*word, WORD_RESCHEDULING)) {
@@ -173,7 +190,7 @@ static void end(struct hwt_runner *self, struct hwt_record *record)
 	if (state == STATE_EXPIRED)
 		count_finished(self);
 	if (state != STATE_QUEUED)
-		hwt_handback_return(record);
+		hand_back(record);
 }
 
 /*

@@ -6,8 +6,8 @@
  *
  *   The worker turns the due records of a batch from ARMED into READY and hands them over: to task threads by a queue
  *   (ready.h), to an executor by a call each.  Whichever thread comes to a record then turns it into RUNNING, runs the
- *   task, ends the timeout and returns the record (handback.h).  A job that execute refuses runs at once on the worker,
- *   in the same way.
+ *   task, ends the timeout and returns the record.  A job that execute refuses runs at once on the worker, in the same
+ *   way.
  *
  *   READY is pending to everybody.  Until a thread has turned it into RUNNING a cancel takes it away, and a mover gives
  *   it another deadline.  Neither touches a queue: the thread that comes to the record finds it cancelled and returns
