@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include "timer/timer.h"
 #include "timer/config.h"
-#include "worker/stop.h"
 #include "base/counter.h"
 #include "base/mem.h"
 #include "base/thread.h"

@@ -9,7 +9,7 @@
  * the worker may have taken the record out of the wheel, and only the canceller knows it: release_cancelled waits for
  * that.
  */
-#include "worker/stop.h"
+#include "worker/worker.h"
 
 /* Returns any record that has not been looked at yet, from batch, wheel, stack, the task threads' queue or lanes. */
 static struct hwt_record *next_left(struct hwt_worker *worker)

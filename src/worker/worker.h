@@ -66,4 +66,10 @@ void hwt_worker_rest(struct hwt_worker *worker, int64_t now_ns);
 /* Makes hwt_worker_run return after the task that is running, and wakes the worker. */
 void hwt_worker_request_stop(struct hwt_worker *worker);
 
+/*
+ * Cancels and returns the next timeout that neither ran nor was cancelled, NULL when none is left.  To be called when
+ * the worker has gone and all lanes are closed.  Allocates nothing.  (stop.c)
+ */
+struct hwt_record *hwt_worker_next_unprocessed(struct hwt_worker *worker);
+
 #endif
