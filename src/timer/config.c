@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Settings: checks what the creator asks for, completes and rounds it. */
-#include "timer/config.h"
-#include "base/clock.h"
+#include "timer/timer.h"
 #include "base/sized.h"
 #include "base/thread.h"
 

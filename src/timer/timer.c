@@ -2,7 +2,6 @@
 /* The life of a timer: create, start, stop, destroy.  timer.h draws it. */
 #define _GNU_SOURCE
 #include "timer/timer.h"
-#include "timer/config.h"
 #include "base/counter.h"
 #include "base/mem.h"
 #include "base/thread.h"

@@ -138,6 +138,15 @@ static inline bool timer_is_virtual(const hwt_timer *timer)
 	return (timer->config.flags & HWT_VIRTUAL_CLOCK) != 0;
 }
 
+/*
+ * Writes the settings in force for *in (NULL: the defaults) to *out, and warns by in->warn.  Returns 0, EINVAL or
+ * ENOTSUP.  (This and the next: config.c)
+ */
+int hwt_config_resolve(hwt_config *out, const hwt_config *in);
+
+/* Copies as much of *config as out->size, which is kept, has room for.  EINVAL: not even one field. */
+int hwt_config_copy_out(hwt_config *out, const hwt_config *config);
+
 /* Sets the state and wakes the threads that wait for it.  Under the mutex. */
 void hwt_timer_set_state(hwt_timer *timer, int state);
 
