@@ -11,12 +11,12 @@ trap 'rm -rf "$work"' EXIT
 
 # HEADER: every member of every public structure, every enumerator and every number that the header names.
 program() {
-	printf '#include <%s>\n#include <stdio.h>\n' "$1"
+	printf '#include <%s>\n#include <stdio.h>\n' "${1##*/}"
 	printf '#define SIZE(type) printf("sizeof %%s = %%zu\\n", #type, sizeof(type));\n'
 	printf '#define AT(type, member) printf("%%s.%%s at %%zu, %%zu bytes\\n", #type, #member, offsetof(type, member), '
 	printf 'sizeof(((type *)0)->member));\n'
 	printf '#define VALUE(name) printf("%%s = %%lld\\n", #name, (long long)(name));\nint main(void)\n{\n'
-	sed 's#/\*.*\*/##' "include/$1" | awk '
+	sed 's#/\*.*\*/##' "$1" | awk '
 	/^[ \t]*\/\*/ && !/\*\// { comment = 1 }
 	comment { if (/\*\//) comment = 0; next }
 	/^typedef struct hwt_[a-z_]+ \{/ { type = $3; print "SIZE(" type ")"; next }
@@ -41,8 +41,8 @@ program() {
 # HEADER LIBRARY RECORD: compares, or with --update writes.
 check() {
 	program "$1" >"$work/abi.c"
-	"$CC" -std=c11 -Iinclude "$work/abi.c" -o "$work/abi" 2>"$work/log" ||
-		{ result "abi_program_of_$1" "$(cat "$work/log")"; return; }
+	"$CC" -std=c11 -Iinclude -Istore/include "$work/abi.c" -o "$work/abi" 2>"$work/log" ||
+		{ result "abi_program_of_${1##*/}" "$(cat "$work/log")"; return; }
 	{
 		nm -D --defined-only "$BUILD/$2" | awk '{ print $2, $3 }' | grep -v ' HWT_' | sed 's/@.*//' | sort
 		"$work/abi"
@@ -65,15 +65,15 @@ if [ "$(getconf LONG_BIT)" != 64 ]; then
 	skip "abi" "the record is of 64 bits"
 	finish
 fi
-check hwt.h libhwt.so test/abi.txt
+check include/hwt.h libhwt.so test/abi.txt
 if [ -e "$BUILD/libhwt-store.so" ]; then
-	check hwt_store.h libhwt-store.so test/abi_store.txt
+	check store/include/hwt_store.h libhwt-store.so test/abi_store.txt
 else
 	skip abi_of_libhwt-store_is_what_it_was "it was not built"
 fi
 [ "$mode" != --update ] || exit 0
 
-result debian_symbols_are_those_of_the_map "$(for pair in src/hwt.map:libhwt0 src/store/hwt_store.map:libhwt-store0; do
+result debian_symbols_are_those_of_the_map "$(for pair in src/hwt.map:libhwt0 store/src/hwt_store.map:libhwt-store0; do
 	sed -n 's/^\t\t\(hwt[a-z_]*\);/\1/p' "${pair%:*}" | sort >"$work/map"
 	sed -n 's/^ \(hwt[a-z_]*\)@.*/\1/p' "packaging/debian/${pair#*:}.symbols" | sort | diff "$work/map" - 2>&1
 done)"

@@ -14,7 +14,7 @@ near() { # ACCESS WORD
 		/^\/\*/ || /^}/ { said = 0 }
 		$0 ~ word { said = 1 }
 		$0 ~ access { missing[FILENAME ": " FNR] = 1; if (said) delete missing[FILENAME ": " FNR]; last = FILENAME ": " FNR }
-		END { for (m in missing) print m ": " word " is not named" }' $core src/store/*.[ch]
+		END { for (m in missing) print m ": " word " is not named" }' $core store/src/*/*.[ch]
 }
 
 result relaxed_accesses_say_why "$(near 'memory_order_relaxed' '(^|[^_])[Rr]elaxed[:,]')"

@@ -50,7 +50,7 @@ compile() { # COMPILER STANDARD FLAGS
 	command -v "$compiler" >/dev/null 2>&1 || { skip "header_with_$compiler" "not installed"; return; }
 	shift
 	for use in use use_store; do
-		result "header_with_${compiler}_$1_in_$use" "$("$compiler" "$@" -pedantic -Wall -Wextra -Werror -Iinclude \
+		result "header_with_${compiler}_$1_in_$use" "$("$compiler" "$@" -pedantic -Wall -Wextra -Werror -Iinclude -Istore/include \
 			-fsyntax-only "$work/$use.c" 2>&1)"
 	done
 }
@@ -111,7 +111,7 @@ done
 result header_includes_only_what_it_may "$(sed -n 's/^#include //p' include/hwt.h |
 	grep -vE '^<(pthread|stdbool|stddef|stdint)\.h>$'; grep -nE '(^|[^a-z])ck_' include/hwt.h)"
 
-result header_of_the_store_includes_only_what_it_may "$(sed -n 's/^#include //p' include/hwt_store.h |
+result header_of_the_store_includes_only_what_it_may "$(sed -n 's/^#include //p' store/include/hwt_store.h |
 	grep -vE '^<(hwt|stdbool|stddef|stdint)\.h>$')"
 
 # The comment before each declaration says who may call it, what it returns and what it costs.
@@ -128,17 +128,18 @@ result header_says_threads_returns_and_cost_of_each_function "$(awk '
 	END { if (n == 0) print "no functions" }' include/hwt.h)"
 
 exports() { # HEADER LIBRARY
-	sed -n 's/^HWT_API .*[ *]\(hwt_[a-z_]*\)(.*/\1/p' "include/$1" | sort >"$work/declared"
+	name=$(basename "$1" .h)
+	sed -n 's/^HWT_API .*[ *]\(hwt_[a-z_]*\)(.*/\1/p' "$1" | sort >"$work/declared"
 	nm -D --defined-only "$BUILD/$2" | sed -n 's/.* T \([^@]*\).*/\1/p' | sort >"$work/exported"
 	if [ -s "$work/exported" ]; then
-		result "exports_are_what_${1%.h}_declares" "$(diff "$work/declared" "$work/exported")"
+		result "exports_are_what_${name}_declares" "$(diff "$work/declared" "$work/exported")"
 	else
-		result "exports_are_what_${1%.h}_declares" "no symbols in $BUILD/$2"
+		result "exports_are_what_${name}_declares" "no symbols in $BUILD/$2"
 	fi
 }
-exports hwt.h libhwt.so
+exports include/hwt.h libhwt.so
 if [ -e "$BUILD/libhwt-store.so" ]; then
-	exports hwt_store.h libhwt-store.so
+	exports store/include/hwt_store.h libhwt-store.so
 else
 	skip exports_are_what_hwt_store_declares "it was not built"
 fi

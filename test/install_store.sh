@@ -11,7 +11,7 @@ trap 'rm -rf "$root"' EXIT
 
 # Nothing of the store is found: the core is what counts.
 mkdir "$root/plain"
-cp -R Makefile ./*.mk ./*.md LICENSE include src examples test doc bench "$root/plain/"
+cp -R Makefile ./*.md LICENSE include src store examples test doc bench "$root/plain/"
 plain() {
 	make -C "$root/plain" PKG_CONFIG=false "$@" >"$root/log" 2>&1
 }
@@ -89,7 +89,7 @@ result uninstall_store_leaves_nothing "$(installed; find "$prefix" -name cmake)"
 
 for copy in one two; do
 	mkdir -p "$root/$copy/deeper"
-	cp -R Makefile ./*.mk include src doc "$root/$copy/deeper/"
+	cp -R Makefile include src store doc "$root/$copy/deeper/"
 	make -s -C "$root/$copy/deeper" BUILD=b >"$root/log" 2>&1 || cat "$root/log"
 	mv "$root/$copy/deeper/b" "$root/$copy-b"
 done

@@ -79,7 +79,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 perl test/mutate.pl "$table" "$@" | if [ -n "$seconds" ]; then head -n $(((seconds + 4) / 5)); else cat; fi >"$work/chosen"
 [ -s "$work/chosen" ] || { echo "FAIL mutants: no such entry"; exit 1; }
-mkdir "$work/tree" && cp -Rp Makefile store.mk include src test "$work/tree" && cd "$work/tree" || exit 1
+mkdir "$work/tree" && cp -Rp Makefile include src store test "$work/tree" && cd "$work/tree" || exit 1
 mapfile -t programs < <(cut -d' ' -f3 "$work/chosen" | sort -u)
 MAKEFLAGS=-j$jobs build '' "${programs[@]}" || { echo "FAIL mutants: the tree does not build"; cat log; exit 1; }
 for program in "${programs[@]}"; do

@@ -10,8 +10,8 @@ use strict;
 use warnings;
 use File::Find;
 
-our @files; # by their paths below src/, and hwt.hpp
-find({ no_chdir => 1, wanted => sub { push @files, s{^src/}{}r if /\.(?:[ch]|hpp)$/ } }, 'src', 'include');
+our @files; # by their paths below src/; headers for users and the store's by their whole paths
+find({ no_chdir => 1, wanted => sub { push @files, s{^src/}{}r if /\.(?:[ch]|hpp)$/ } }, 'src', 'include', 'store/src');
 @files = sort @files;
 
 # The one that an entry means: a path below src/, or the end of one that is the only such.
@@ -20,7 +20,7 @@ sub path_of {
 	my @found = grep { $_ eq $file } @files;
 	@found = grep { m{/\Q$file\E$} } @files unless @found;
 	return unless @found == 1;
-	return $found[0] =~ m{^include/} ? $found[0] : "src/$found[0]";
+	return $found[0] =~ m{^(?:include|store)/} ? $found[0] : "src/$found[0]";
 }
 
 # An edit: where, the lines before (context and "-"), the lines after (context and "+").

@@ -71,7 +71,7 @@ echo "HWT_SEED=$seed"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 perl test/random_mutants.pl "$seed" $((4 * count)) "$@" >"$work/table" && perl test/mutate.pl "$work/table" list >"$work/drawn" || exit 1
-mkdir "$work/tree" && cp -Rp Makefile include src test "$work/tree" && cd "$work/tree" || exit 1
+mkdir "$work/tree" && cp -Rp Makefile include src store test "$work/tree" && cd "$work/tree" || exit 1
 for san in '' thread address,undefined; do
 	case $san in
 	'') programs=("${plain[@]}") ;;

@@ -13,7 +13,7 @@
 
 #include <hwt_store.h>
 
-#include "engine.h"
+#include "core/engine.h"
 #include "support.h"
 
 #include <fcntl.h>

@@ -4,7 +4,7 @@
  */
 #include "store.h"
 
-#include "../src/store/store.h"
+#include "core/store.h"
 
 /* A store with the kind "a", started if asked. */
 static hwt_store *simple_store(hwt_store_task *task, void *ctx, bool start)

@@ -11,7 +11,7 @@
  */
 #include "store.h"
 
-#include "../src/store/store.h"
+#include "core/store.h"
 
 #include <dlfcn.h>
 

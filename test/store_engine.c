@@ -8,17 +8,17 @@
  */
 #include "store.h"
 
-#include "../src/store/store.h"
+#include "core/store.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
 #include <poll.h>
 
 #ifdef HWT_STORE_SQLITE
-#include "sqlite.h"
+#include "db/sqlite.h"
 #endif
 #ifdef HWT_STORE_POSTGRES
-#include "postgres.h"
+#include "db/postgres.h"
 #endif
 
 /*

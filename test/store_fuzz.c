@@ -5,7 +5,7 @@
  */
 #include "store.h"
 
-#include "../src/store/store.h"
+#include "core/store.h"
 
 #ifdef HWT_STORE_SQLITE
 #include <sqlite3.h>

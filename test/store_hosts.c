@@ -4,10 +4,10 @@
  */
 #include "store.h"
 
-#include "../src/store/store.h"
+#include "core/store.h"
 
 #ifdef HWT_STORE_POSTGRES
-#include "postgres.h"
+#include "db/postgres.h"
 
 #include <arpa/inet.h>
 #include <dlfcn.h>

@@ -5,12 +5,12 @@
  */
 #include "store.h"
 
-#include "../src/store/store.h"
+#include "core/store.h"
 
 #include <dlfcn.h>
 
 #ifdef HWT_STORE_POSTGRES
-#include "postgres.h"
+#include "db/postgres.h"
 #include "store_query.h"
 #endif
 

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# doc/hwt_store.3 is tied to include/hwt_store.h: the same functions with the same parameters, the same errors, every
+# doc/hwt_store.3 is tied to store/include/hwt_store.h: the same functions with the same parameters, the same errors, every
 # flag and every member of the structures that programs fill in.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . test/result.sh
-header=${HEADER:-include/hwt_store.h}
+header=${HEADER:-store/include/hwt_store.h}
 page=${PAGE:-doc/hwt_store.3}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -4,12 +4,12 @@
  */
 #include "store.h"
 
-#include "../src/store/store.h"
+#include "core/store.h"
 
 #include <dlfcn.h>
 
 #ifdef HWT_STORE_SQLITE
-#include "sqlite.h"
+#include "db/sqlite.h"
 
 #define SYNC_MS 100
 

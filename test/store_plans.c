@@ -13,13 +13,13 @@
  */
 #include "store.h"
 
-#include "../src/store/store.h"
+#include "core/store.h"
 
 #ifdef HWT_STORE_SQLITE
-#include "sqlite.h"
+#include "db/sqlite.h"
 #endif
 #ifdef HWT_STORE_POSTGRES
-#include "postgres.h"
+#include "db/postgres.h"
 #endif
 
 #define ROWS 20000

@@ -4,7 +4,7 @@
  */
 #include "store.h"
 
-#include "../src/store/store.h"
+#include "core/store.h"
 
 static hwt_store *_Atomic runner;
 static atomic_bool may_end;

@@ -4,7 +4,7 @@
  */
 #include "store_query.h"
 
-#include "../src/store/store.h"
+#include "core/store.h"
 
 /*
  * Leases, in milliseconds: one that does not end while a test lasts, one whose renewals come soon, and one whose end is

@@ -8,13 +8,11 @@
  *
  * The exchanges of a process are counted; front_arm(n, how) chooses the one that fails.  The front is put into a store
  * that is open, before it is started.
- *
- * "store.h" is that of src/store/ here: there is none in this folder.
  */
 #ifndef HWT_TEST_FRONT_H
 #define HWT_TEST_FRONT_H
 
-#include "store.h"
+#include "core/store.h"
 
 enum front_how { FRONT_BEFORE = 1, FRONT_AFTER };
 

@@ -4,7 +4,7 @@
 #
 # Every process of a test writes a log: what it asked for, what it was answered, each start and each end of a task.  The nemesis writes what it did
 # to them.  When all is over the tables are written down.  This program reads it all, knows nothing of the store's inside, and demands its promises
-# D1 to D6 (include/hwt_store.h).  It prints what breaks them and a summary, and its status is 1 if something did.
+# D1 to D6 (store/include/hwt_store.h).  It prints what breaks them and a summary, and its status is 1 if something did.
 #
 # FOLDER/*.log, one for each process; a line is written by one write(2), so a kill loses none of those before.  All times are microseconds on one
 # clock that nobody sets.  ITEM is the user's own number of a timeout, which travels as its data.  RC is an errno value.  KIND is the mode: 0 at least

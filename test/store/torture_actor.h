@@ -7,7 +7,7 @@
 
 #include "torture.h"
 
-#include "store.h"
+#include "core/store.h"
 
 struct putter;
 

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The beginner: turns rows that are due into rows that are begun.
+ *
+ * It begins ahead of the tasks, so that they need not wait for a round trip, but not far: a row that has been begun can
+ * no longer be cancelled, and stays with this process.  How far adapts, of each kind for itself: it doubles when the
+ * tasks had to wait, and halves when a row waited long for its task.  What must run at most once is begun only when a
+ * thread is free, since a crash makes FAILED what had been begun.
+ */
+#include "core/store.h"
+
+struct batch {
+	struct hwts_entry **entries;
+	struct hwts_want *wants;
+	size_t count, bytes;
+	bool at_most_once, unsure;
+};
+
+/* How many more rows of a kind may be begun; with the lock. */
+static unsigned room(const hwt_store *store, const struct hwts_kind *kind, const struct batch *batch)
+{
+	unsigned threads = HWTS_MIN(kind->concurrency, store->task_count), busy = store->queued + store->running, mine;
+
+	if (kind->row.mode == HWT_STORE_AT_MOST_ONCE) {
+		mine = kind->queued + kind->running;
+		busy += (unsigned)batch->count;
+		return busy >= store->task_count || mine >= threads
+			   ? 0
+			   : HWTS_MIN(store->task_count - busy, threads - mine);
+	}
+	return store->queued_bytes >= HWTS_QUEUE_BYTES || kind->queued > kind->ahead / 2 ? 0 : kind->ahead;
+}
+
+static void add(struct batch *batch, struct hwts_entry *entry)
+{
+	struct hwts_shard *shard = hwts_shard(entry->store, entry->shard, NULL);
+
+	entry->state = HWTS_BEGUN;
+	shard->active++; /* from here on, so that it is not given during the begin */
+	entry->store->active++;
+	batch->wants[batch->count] =
+	    (struct hwts_want){ .id = entry->id, .epoch = shard->epoch, .shard = entry->shard };
+	batch->entries[batch->count++] = entry;
+	batch->bytes += entry->len;
+	batch->unsure |= entry->unsure;
+}
+
+/* With the lock.  Kinds take turns at being the first. */
+static void gather(hwt_store *store, struct batch *batch, unsigned turn)
+{
+	struct hwts_kind *kind = store->kinds;
+	unsigned kinds = 0;
+
+	batch->count = batch->bytes = 0;
+	batch->unsure = false;
+	for (struct hwts_kind *k = kind; k; k = k->next)
+		kinds++;
+	for (unsigned i = 0; i < turn % kinds; i++)
+		kind = kind->next;
+	for (unsigned i = 0; i < kinds; i++, kind = kind->next ? kind->next : store->kinds) {
+		bool at_most_once = kind->row.mode == HWT_STORE_AT_MOST_ONCE;
+		unsigned may;
+
+		if (!kind->due_first || (batch->count > 0 && at_most_once != batch->at_most_once))
+			continue;
+		may = room(store, kind, batch);
+		if (may > 0 && kind->queued == 0 && !at_most_once)
+			kind->ahead = HWTS_MIN(kind->ahead * 2, store->config.batch);
+		batch->at_most_once = at_most_once;
+		while (may-- > 0 && batch->count < store->config.batch && batch->bytes < HWTS_BATCH_BYTES) {
+			struct hwts_entry *entry = hwts_window_pop(store, kind);
+
+			if (!entry)
+				break;
+			add(batch, entry);
+		}
+	}
+}
+
+/* With the lock. */
+static void not_begun(hwt_store *store, struct hwts_entry *entry, const struct hwts_want *want)
+{
+	struct hwts_shard *shard = hwts_shard(store, want->shard, NULL);
+
+	store->active--;
+	if (--shard->active == 0 && shard->giving)
+		hwts_poke(store);
+	if (want->lost && shard->held && shard->epoch == want->epoch) { /* control has not noticed yet */
+		store->look_soon = true;
+		hwts_poke(store);
+	}
+	hwts_window_not_begun(entry, want->lost ? HWTS_NEVER : want->due_us);
+}
+
+static void begun(hwt_store *store, struct hwts_entry *entry, struct hwts_row *row)
+{
+	struct hwts_kind *kind = entry->kind;
+
+	entry->unsure = false;
+	row->kind = kind;
+	row->next = NULL;
+	store->stats.begun++;
+	if (store->begin_halt || !hwts_trusted(store)) {
+		hwts_give_back(store, row);
+		return;
+	}
+	*kind->queue_end = row;
+	kind->queue_end = &row->next;
+	kind->queued++;
+	store->queued++;
+	store->queued_bytes += row->len;
+	hwts_wake(&store->task_work);
+}
+
+/* The rows stay due, and are begun again even if they are already under this epoch. */
+static void failed(hwt_store *store, struct batch *batch)
+{
+	for (size_t i = 0; i < batch->count; i++) {
+		struct hwts_shard *shard = hwts_shard(store, batch->wants[i].shard, NULL);
+
+		store->active--;
+		if (--shard->active == 0 && shard->giving)
+			hwts_poke(store);
+		batch->entries[i]->unsure = true;
+		hwts_window_due(batch->entries[i]);
+	}
+}
+
+/*
+ * The reply of the database, or that there is none.  At most once: what may have been begun stays with this process
+ * until that is known, for the process that takes the shard makes FAILED what is running there.
+ */
+static int ask(hwt_store *store, struct batch *batch, unsigned *failures)
+{
+	bool again;
+	int rc;
+
+	do {
+		rc = store->begin_conn && !store->begin_conn->broken
+			 ? 0
+			 : hwts_reconnect(store, &store->begin_conn, HWTS_BEGIN, failures);
+		if (rc == 0) {
+			rc = store->engine->begin(store->begin_conn, batch->wants, batch->count, batch->at_most_once,
+						  batch->unsure);
+			if (rc != 0)
+				hwts_warn(store, "begin: %s", hwts_fail_text());
+		}
+		batch->unsure |= rc == ECONNRESET;
+		pthread_mutex_lock(&store->lock);
+		again = rc != 0 && batch->unsure && batch->at_most_once && hwts_trusted(store);
+		if (again)
+			hwts_wait_ns(&store->drained, &store->lock, hwts_backoff_ns(++*failures));
+		pthread_mutex_unlock(&store->lock);
+	} while (again);
+	return rc;
+}
+
+static int begin(hwt_store *store, struct batch *batch, unsigned *failures)
+{
+	int rc = ask(store, batch, failures);
+
+	HWTS_POINT("begun");
+	pthread_mutex_lock(&store->lock);
+	if (rc != 0)
+		failed(store, batch);
+	for (size_t i = 0; rc == 0 && i < batch->count; i++) {
+		if (batch->wants[i].row)
+			begun(store, batch->entries[i], batch->wants[i].row);
+		else
+			not_begun(store, batch->entries[i], &batch->wants[i]);
+	}
+	pthread_mutex_unlock(&store->lock);
+	return rc;
+}
+
+/* With the lock. */
+static bool may_begin(hwt_store *store)
+{
+	struct batch none = { .count = 0 };
+
+	if (store->due_count == 0 || !hwts_trusted(store))
+		return false;
+	for (const struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
+		if (kind->due_first && room(store, kind, &none) > 0)
+			return true;
+	return false;
+}
+
+static void work(hwt_store *store, struct batch *batch)
+{
+	unsigned failures = 0;
+
+	for (unsigned turn = 0;; turn++) {
+		pthread_mutex_lock(&store->lock);
+		while (!store->begin_halt && !may_begin(store))
+			pthread_cond_wait(&store->begin_work, &store->lock);
+		if (store->begin_halt) {
+			pthread_mutex_unlock(&store->lock);
+			return;
+		}
+		gather(store, batch, turn);
+		pthread_mutex_unlock(&store->lock);
+		if (batch->count == 0)
+			continue;
+		if (begin(store, batch, &failures) == 0) {
+			failures = 0;
+			continue;
+		}
+		pthread_mutex_lock(&store->lock);
+		if (!store->begin_halt)
+			hwts_wait_ns(&store->drained, &store->lock, hwts_backoff_ns(++failures));
+		pthread_mutex_unlock(&store->lock);
+	}
+}
+
+void *hwts_beginner(void *arg)
+{
+	hwt_store *store = arg;
+	struct batch batch = { .count = 0 };
+
+	batch.entries = calloc(store->config.batch, sizeof(*batch.entries));
+	batch.wants = calloc(store->config.batch, sizeof(*batch.wants));
+	/* hwt_store_start has made sure that there is memory; see there. */
+	if (batch.entries && batch.wants)
+		work(store, &batch);
+	free(batch.entries);
+	free(batch.wants);
+	return NULL;
+}

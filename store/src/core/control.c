@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Control: the thread that keeps the lease, the shards and the news.  It sleeps in poll() until something comes: news
+ * on its connection, a poke by another thread, a step of the wall clock, or the time of the next renewal.
+ */
+#define _GNU_SOURCE
+#include "core/store.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/timerfd.h>
+#endif
+
+#define LOOK_APART_NS HWT_MS(5) /* between two looks that news ask for */
+#define NEWS_SOON_NS HWT_MS(3)
+
+void hwts_poke(hwt_store *store)
+{
+	ssize_t ignored = write(store->poke[1], "", 1); /* full: it is awake */
+
+	(void)ignored;
+}
+
+/* Anybody may have sent it: a time that no timeout can have, or another shard than the id's. */
+static bool is_possible(const struct hwts_kind *kind, const struct hwts_due *due)
+{
+	return due->due_us >= 0 && due->due_us <= HWTS_LATEST_US && hwts_shard_of(&kind->row, due->id) == due->shard;
+}
+
+/* By control, while it reads news. */
+void hwts_hear_news(void *arg, const struct hwts_due *due)
+{
+	hwt_store *store = arg;
+	struct hwts_kind *kind = NULL;
+
+	pthread_mutex_lock(&store->lock);
+	if (due->id <= 0) {
+		store->look_soon = true;
+		store->load_again |= due->id < 0;
+	} else if (hwts_shard(store, due->shard, &kind)) { /* on SQLite all processes hear of all kinds */
+		if (is_possible(kind, due))
+			hwts_window_see(store, due);
+		else
+			store->load_again = true;
+	}
+	pthread_mutex_unlock(&store->lock);
+}
+
+/*
+ * Steps of the wall clock, which is the database's clock of SQLite
+ */
+
+#ifdef __linux__
+static int watch_clock(hwt_store *store)
+{
+	const int64_t latest = sizeof(time_t) < sizeof(int64_t) ? INT32_MAX : HWTS_LATEST_US / HWTS_S_US;
+	struct itimerspec far = { .it_value = { .tv_sec = (time_t)latest } };
+
+	if (store->clock_fd < 0)
+		store->clock_fd = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (store->clock_fd >= 0)
+		(void)timerfd_settime(store->clock_fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &far, NULL);
+	return store->clock_fd;
+}
+#else
+static int watch_clock(hwt_store *store)
+{
+	return store->clock_fd;
+}
+#endif
+
+/* A clock that was put back: the marks are in its future, and what is put before them leaves no hint. */
+static void clock_was_set(hwt_store *store)
+{
+	uint64_t ignored;
+
+	while (read(store->clock_fd, &ignored, sizeof(ignored)) > 0)
+		;
+	(void)watch_clock(store);
+	pthread_mutex_lock(&store->lock);
+	store->load_again = store->look_soon = true;
+	pthread_mutex_unlock(&store->lock);
+}
+
+/*
+ * The connection
+ */
+
+/* Hears again of all that it holds. */
+static int listen_again(hwt_store *store)
+{
+	struct hwts_shard_row *rows;
+	size_t room = 0, count = 0;
+	int rc;
+
+	pthread_mutex_lock(&store->lock);
+	HWTS_EACH_KIND (store, kind)
+		room += kind->row.shards;
+	rows = hwts_alloc(room * sizeof(*rows));
+	HWTS_EACH_SHARD (store, kind, shard)
+		if (rows && shard->held)
+			rows[count++] = (struct hwts_shard_row){ .shard = shard->id };
+	store->load_again = true;
+	pthread_mutex_unlock(&store->lock);
+	store->look.xmin = 0;
+	rc = rows ? store->engine->listen(store->control_conn, rows, count, true) : ENOMEM;
+	free(rows);
+	return rc;
+}
+
+static bool connected(hwt_store *store, unsigned *failures)
+{
+	if (store->control_conn && !store->control_conn->broken)
+		return true;
+	if (hwts_reconnect(store, &store->control_conn, HWTS_CONTROL, failures) != 0)
+		return false;
+	if (listen_again(store) == 0)
+		return true;
+	store->control_conn->broken = true;
+	return false;
+}
+
+/*
+ * The loop
+ */
+
+struct control {
+	hwt_store *store;
+	int64_t look_ns, looked_ns, news_ns; /* when to look, last looked, read news; 0: not */
+	unsigned failures;
+	bool signalled;
+};
+
+/* Waits until something is to be done. */
+static void wait(struct control *control)
+{
+	hwt_store *store = control->store;
+	/* Not if a look comes in a moment: while others write at full speed there is an event each few microseconds. */
+	bool news = store->control_conn && !store->control_conn->broken &&
+		    (control->news_ns == 0 || control->news_ns > hwt_now() + NEWS_SOON_NS);
+	struct pollfd fds[3] = {
+		{ .fd = store->poke[0], .events = POLLIN },
+		{ .fd = store->clock_fd, .events = POLLIN },
+		{ .fd = news ? store->engine->news_fd(store->control_conn) : -1, .events = POLLIN },
+	};
+	int64_t until_ns = control->news_ns ? HWTS_MIN(control->look_ns, control->news_ns) : control->look_ns, left_ns;
+	struct timespec left;
+	char drain[256];
+
+	left_ns = HWTS_MIN(HWTS_MAX(until_ns - hwt_now(), 0), HWT_S(3600));
+	left = (struct timespec){ .tv_sec = (time_t)(left_ns / HWT_S(1)), .tv_nsec = (long)(left_ns % HWT_S(1)) };
+	control->signalled = false;
+	if (ppoll(fds, HWTS_COUNT(fds), &left, NULL) <= 0)
+		return;
+	if (fds[0].revents)
+		while (read(store->poke[0], drain, sizeof(drain)) > 0)
+			;
+	if (fds[1].revents)
+		clock_was_set(store);
+	control->signalled = fds[2].revents != 0;
+}
+
+/* Reads news; those of the first look after a reconnect are of no use, for it reads all. */
+static void hear(struct control *control)
+{
+	hwt_store *store = control->store;
+	int64_t again_ns = 0;
+
+	if (!control->signalled && (control->news_ns == 0 || hwt_now() < control->news_ns))
+		return;
+	if (store->engine->news(store->control_conn, control->signalled, hwts_hear_news, store, &again_ns) != 0) {
+		hwts_warn(store, "news: %s", hwts_fail_text());
+		control->look_ns = hwt_now();
+	}
+	control->news_ns = again_ns ? hwt_now() + again_ns : 0;
+}
+
+/* A look that news or another thread asked for does not wait for its time. */
+static void bring_forward(struct control *control)
+{
+	hwt_store *store = control->store;
+	bool soon;
+
+	pthread_mutex_lock(&store->lock);
+	soon = store->look_soon || store->load_again || (store->behind && store->window.count < HWTS_WINDOW_MAX / 2);
+	pthread_mutex_unlock(&store->lock);
+	if (soon)
+		control->look_ns = HWTS_MIN(control->look_ns, control->looked_ns + LOOK_APART_NS);
+}
+
+static void look(struct control *control)
+{
+	hwt_store *store = control->store;
+
+	bring_forward(control);
+	if (hwt_now() < control->look_ns)
+		return;
+	pthread_mutex_lock(&store->lock);
+	store->look_soon = false;
+	pthread_mutex_unlock(&store->lock);
+	control->looked_ns = hwt_now();
+	if (hwts_share_look(store, &control->look_ns) == 0) {
+		control->failures = 0;
+		store->engine->tend(store->control_conn);
+		return;
+	}
+	hwts_warn(store, "renewal: %s", hwts_fail_text());
+	pthread_mutex_lock(&store->lock);
+	store->look_soon = false;
+	store->load_again = true; /* what it had seen is not known */
+	pthread_mutex_unlock(&store->lock);
+	control->looked_ns = control->look_ns = hwt_now() + hwts_backoff_ns(++control->failures);
+}
+
+/* True: the store is being stopped, and all is given back, or cannot be. */
+static bool is_over(hwt_store *store)
+{
+	bool over;
+
+	pthread_mutex_lock(&store->lock);
+	over = store->control_halt && (store->stats.shards_held == 0 || !hwts_trusted(store));
+	pthread_mutex_unlock(&store->lock);
+	return over;
+}
+
+void *hwts_control(void *arg)
+{
+	struct control control = { .store = arg, .look_ns = hwt_now(), .looked_ns = hwt_now() };
+	hwt_store *store = arg;
+
+	(void)watch_clock(store);
+	while (!is_over(store)) {
+		if (!connected(store, &control.failures)) {
+			control.news_ns = 0;
+			control.look_ns = hwt_now() + hwts_backoff_ns(++control.failures);
+			wait(&control);
+			continue;
+		}
+		hear(&control);
+		if (!store->control_conn->broken)
+			look(&control);
+		if (!store->control_conn->broken)
+			hwts_share_give(store);
+		/* News that came with the replies of these exchanges wakes no poll(). */
+		control.signalled = true;
+		if (!store->control_conn->broken)
+			hear(&control);
+		bring_forward(&control);
+		if (!is_over(store))
+			wait(&control);
+	}
+	if (store->control_conn && !store->control_conn->broken)
+		(void)store->engine->leave(store->control_conn);
+	return NULL;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the engines share: the prefix in SQL texts, rows, shards, the look-ahead; engine.h. */
+#include "core/engine.h"
+
+#include <stdlib.h>
+
+char *hwts_sql(const struct hwts_db *db, const char *text)
+{
+	size_t prefix = strlen(db->prefix), size = strlen(text) + 1;
+	char *sql, *to;
+
+	for (const char *at = strchr(text, '@'); at; at = strchr(at + 1, '@'))
+		size += prefix;
+	sql = to = hwts_alloc(size);
+	for (; sql && *text; text++) {
+		if (*text == '@') {
+			memcpy(to, db->prefix, prefix);
+			to += prefix;
+		} else {
+			*to++ = *text;
+		}
+	}
+	return sql;
+}
+
+struct hwts_row *hwts_row_make(const char *key, size_t key_len, const void *data, size_t len)
+{
+	struct hwts_row *row = hwts_alloc(sizeof(*row) + len + (key ? key_len + 1 : 0));
+	char *behind;
+
+	if (!row)
+		return NULL;
+	behind = (char *)(row + 1);
+	row->len = len;
+	if (len > 0) {
+		row->data = memcpy(behind, data, len);
+		behind += len;
+	}
+	if (key) {
+		row->key = key_len ? memcpy(behind, key, key_len) : behind;
+		behind[key_len] = '\0';
+	}
+	return row;
+}
+
+void hwts_rows_free(struct hwts_row *rows)
+{
+	for (struct hwts_row *next; rows; rows = next) {
+		next = rows->next;
+		free(rows);
+	}
+}
+
+/* Ids come in steps, so they are mixed before they are cut. */
+int32_t hwts_shard_of(const struct hwts_kind_row *kind, int64_t id)
+{
+	return kind->id * HWTS_SHARDS_MAX + (int32_t)(hwts_mix((uint64_t)id) % kind->shards);
+}
+
+bool hwts_look_shard(struct hwts_look *look, const struct hwts_shard_row *shard)
+{
+	void *array = look->shards;
+	bool ok = hwts_grow(&array, &look->shard_room, look->shard_count + 1, sizeof(*shard));
+
+	look->shards = array;
+	if (ok)
+		look->shards[look->shard_count++] = *shard;
+	return ok;
+}
+
+bool hwts_look_due(struct hwts_look *look, const struct hwts_due *due)
+{
+	void *array = look->dues;
+	bool ok = hwts_grow(&array, &look->due_room, look->due_count + 1, sizeof(*due));
+
+	look->dues = array;
+	if (ok)
+		look->dues[look->due_count++] = *due;
+	return ok;
+}

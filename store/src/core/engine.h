@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An engine: the table of functions behind which a database stands, and the rows that pass through it.
+ *
+ * Structure
+ *
+ *   A database (hwts_db) gives connections; a connection belongs to one thread at a time.  Both begin an engine's own
+ *   structure.  Each function is one exchange with the database, and one transaction: it has happened, or has not.
+ *
+ * Tables, both engines (@ is the prefix; PostgreSQL adds tx, SQLite adds @_hint)
+ *
+ *   @_meta    (version, ...)
+ *   @_kind    (id, name, shards, mode, horizon_us)         mode null: no process has registered it yet
+ *   @_shard   (id, kind, epoch, owner)                     id = kind * 1024 + number
+ *   @_member  (name, incarnation, until_us, kinds)         a started process: its lease, what it runs
+ *   @_timeout (id, due_us, base_us, epoch, period_us, kind, shard, attempt, state, key, data, error)
+ *
+ *   base_us is the time on the grid that a periodic timeout has to serve next; due_us is later while it is retried.
+ *   A failed row has shard = -1 - shard: so it leaves every window, and its due time stays readable.
+ *
+ * A row
+ *
+ *   (none) -put-> PENDING -begin(e)-> RUNNING(e) -end(e)-> (none) | PENDING (period, retry, not started) | FAILED
+ *   PENDING, FAILED -cancel-> (none);  PENDING, FAILED -reschedule-> PENDING
+ *   RUNNING(e) -begin(e') with e' > e-> RUNNING(e'): the take-over of a row.  At most once: the take makes it FAILED.
+ *
+ * Failures
+ *
+ *   0 or an errno value with the thread's text set.  ENOTCONN: the connection is of no use, nothing happened.
+ *   ECONNRESET: it is of no use, and what happened is not known.  EAGAIN: locked for too long.
+ */
+#ifndef HWTS_ENGINE_H
+#define HWTS_ENGINE_H
+
+#include "core/base.h"
+
+#include <stdatomic.h>
+
+#define HWTS_VERSION 1 /* of the tables */
+#define HWTS_MODE_OPEN (-1)
+
+/* What a connection is for. */
+enum hwts_role {
+	HWTS_CALL,    /* puts, cancels, ...: synced */
+	HWTS_CONTROL, /* hears news; not synced */
+	HWTS_BEGIN,
+	HWTS_END,
+	HWTS_TASK /* the user's statements run on it */
+};
+
+struct hwts_engine;
+
+struct hwts_db {
+	const struct hwts_engine *engine;
+	const char *url;
+	char prefix[25];
+	/*
+	 * The name of this process, hwts_me().  Control changes it when another process uses it; earlier names
+	 * stay readable for a while.
+	 *
+	 *   [name] the text is written before its number, and read after it
+	 */
+	char names[8][HWTS_MEMBER_MAX + 1];
+	_Atomic unsigned name;
+	int64_t incarnation;
+	int64_t lease_us;
+	const char *file;             /* SQLite: where it is, as each store on it has it; NULL: a server */
+	_Atomic uint64_t round_trips; /* relaxed: a statistic */
+};
+
+struct hwts_conn {
+	struct hwts_db *db;
+	struct hwts_conn *next; /* of the pool */
+	bool broken;
+};
+
+struct hwts_kind_row {
+	int32_t id;
+	uint32_t shards;
+	int mode; /* or HWTS_MODE_OPEN */
+	int64_t horizon_us;
+};
+
+/* One timeout to put. */
+struct hwts_put {
+	int64_t id; /* PostgreSQL: drawn before; SQLite: set by the put */
+	const char *kind_name;
+	struct hwts_kind_row kind;
+	unsigned kinds_lost; /* how many losses were known when kind was read */
+	const char *key;     /* or NULL */
+	const void *data;
+	size_t len;
+	int64_t when_us; /* a time, or a delay */
+	int64_t period_us;
+	bool absolute, replace;
+
+	int rc;           /* 0, EEXIST, EBUSY; one by one also what else became of this one alone */
+	int64_t found_id; /* of the row that is there now; 0: not known */
+	int64_t due_us;
+	int32_t shard;
+};
+
+/* A row of the window: from a look-ahead, from news, from a put. */
+struct hwts_due {
+	int64_t id, due_us;
+	int32_t shard;
+	uint32_t len; /* of its data */
+};
+
+/* How a run ends. */
+enum hwts_how {
+	HWTS_DONE,  /* the row goes */
+	HWTS_AT,    /* pending again, at when_us */
+	HWTS_AFTER, /* pending again, when_us from the database's now, not after limit_us */
+	HWTS_FAIL   /* kept */
+};
+
+/* A row that was begun, until its end is in the database. */
+struct hwts_row {
+	struct hwts_row *next;
+	struct hwts_kind *kind;
+	int64_t id, due_us, base_us, period_us, epoch;
+	int64_t now_us; /* of the begin */
+	int32_t shard;
+	unsigned attempt;
+	const char *key; /* or NULL; key and data lie behind the structure */
+	const void *data;
+	size_t len;
+
+	enum hwts_how how;
+	int64_t when_us, limit_us, next_base_us;
+	unsigned next_attempt;
+	bool give_back; /* it was not started */
+	bool synced;    /* once its end was answered, no crash of the server may undo it */
+	bool hit;       /* set by the end: the row was this run's */
+	char error[HWTS_ERROR_MAX + 1];
+};
+
+/* A row to begin, and what became of it. */
+struct hwts_want {
+	int64_t id, epoch;
+	int32_t shard;
+	struct hwts_row *row; /* begun; NULL: not */
+	int64_t due_us;       /* not begun: pending and due then; HWTS_NEVER: there is nothing to begin */
+	bool lost;            /* the shard has another epoch */
+};
+
+/* A shard that this process holds, as far as the look-ahead needs it. */
+struct hwts_held {
+	int32_t shard;
+	int64_t epoch;
+	int64_t horizon_us;           /* look as far as the database's now + this */
+	int64_t mark_due_us, mark_id; /* seen up to here; set to how far it is seen now */
+	bool full;                    /* set: there may be more before that */
+};
+
+struct hwts_shard_row {
+	int32_t shard;
+	int64_t epoch;
+	bool mine, free;
+	int64_t left_us;   /* of the owner's lease, if it is neither */
+	bool fail_running; /* a take makes FAILED what runs there */
+};
+
+/* Renewal of the lease and look-ahead: one exchange. */
+struct hwts_look {
+	/* in */
+	bool renew;
+	const int32_t *kinds;
+	size_t kind_count;
+	struct hwts_held *held;
+	size_t held_count;
+	size_t page;        /* most rows a shard */
+	int64_t overdue_us; /* with renew: also rows that have been due for longer */
+
+	/* in and out */
+	uint64_t xmin; /* PostgreSQL: what was not finished at the last look */
+
+	/* out */
+	bool renewed;
+	int64_t now_us, reply_ns; /* the database's clock, and hwt_now() just after */
+	int64_t sent_ns;          /* hwt_now() before */
+	struct hwts_shard_row *shards;
+	size_t shard_count, shard_room;
+	uint32_t *members; /* live ones, of each kind */
+	struct hwts_due *dues;
+	size_t due_count, due_room;
+	size_t overdue_from; /* dues from here on are overdue rows, up to a page of each shard */
+	size_t running_from; /* from here on overdue rows that run under the epoch held, says the database */
+};
+
+typedef void hwts_hear(void *ctx, const struct hwts_due *due); /* due->id 0: look at the shards; -1: at the rows */
+
+struct hwts_engine {
+	const char *name;
+	int (*open)(const char *url, struct hwts_db **db);
+	void (*close)(struct hwts_db *db);
+	int (*connect)(struct hwts_db *db, enum hwts_role role, struct hwts_conn **conn);
+	void (*disconnect)(struct hwts_conn *conn);
+	bool (*alive)(struct hwts_conn *conn);  /* a look at an idle one, without asking the server */
+	int (*prepare)(struct hwts_conn *conn); /* makes or upgrades the tables */
+
+	/* Kinds.  make NULL: ENOENT if it is not there. */
+	int (*kind)(struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make,
+		    struct hwts_kind_row *out);
+	/* Sets lost[i] where the database has no kind with ids[i] and names[i].  NULL: it loses no commit. */
+	int (*lost_kinds)(struct hwts_conn *conn, const int32_t *ids, const char *const *names, size_t n, bool *lost);
+
+	/* ids[0..n-1], if the engine draws them before the put; otherwise they stay 0. */
+	int (*ids)(struct hwts_conn *conn, int64_t *first, int64_t *count);
+	/* all: none if one has an rc.  Otherwise each for itself. */
+	int (*put)(struct hwts_conn *conn, struct hwts_put *puts, size_t n, bool all);
+	int (*put_on)(struct hwts_db *db, void *connection, struct hwts_put *put);
+	int (*cancel)(struct hwts_conn *conn, int64_t id);
+	int (*reschedule)(struct hwts_conn *conn, int64_t id, int64_t delay_us, struct hwts_due *due);
+	int (*get)(struct hwts_conn *conn, int64_t id, hwt_store_info *info);
+	int (*find)(struct hwts_conn *conn, int32_t kind, const char *key, int64_t *id);
+	/* Up to n of a kind after (due_us, id), in that order. */
+	int (*page)(struct hwts_conn *conn, const struct hwts_kind_row *kind, unsigned states, int64_t due_us,
+		    int64_t id, hwt_store_info *out, size_t n, size_t *count);
+
+	/* Shards. */
+	int (*join)(struct hwts_conn *conn, const int32_t *kinds, size_t n,
+		    bool force); /* EEXIST: the name is another's */
+	int (*leave)(struct hwts_conn *conn);
+	int (*look)(struct hwts_conn *conn, struct hwts_look *look);
+	/* Takes free shards under the epochs that were read.  Sets the new epoch, or 0 where another was faster. */
+	int (*take)(struct hwts_conn *conn, struct hwts_shard_row *shards, size_t n);
+	int (*give)(struct hwts_conn *conn, const struct hwts_shard_row *shards, size_t n);
+
+	/* Runs. */
+	int (*begin)(struct hwts_conn *conn, struct hwts_want *wants, size_t n, bool synced, bool again);
+	int (*end)(struct hwts_conn *conn, struct hwts_row *rows);
+	int (*open_run)(struct hwts_conn *conn, void **handle);
+	int (*close_run)(struct hwts_conn *conn, const struct hwts_row *row); /* ESTALE: it was no longer this run's */
+	void (*drop_run)(struct hwts_conn *conn);
+
+	/* News, on the control connection.  fds to poll; hear reads what came. */
+	int (*listen)(struct hwts_conn *conn, const struct hwts_shard_row *shards, size_t n, bool on);
+	int (*news_fd)(struct hwts_conn *conn);
+	int (*news)(struct hwts_conn *conn, bool signalled, hwts_hear *hear, void *ctx, int64_t *again_ns);
+	void (*tend)(struct hwts_conn *conn); /* now and then: what the database needs */
+};
+
+#ifdef HWT_STORE_SQLITE
+extern const struct hwts_engine hwts_sqlite;
+#endif
+#ifdef HWT_STORE_POSTGRES
+extern const struct hwts_engine hwts_postgres;
+#endif
+
+/* In engine.c: what both engines use. */
+char *hwts_sql(const struct hwts_db *db, const char *text); /* with the prefix for each @ */
+struct hwts_row *hwts_row_make(const char *key, size_t key_len, const void *data, size_t len);
+void hwts_rows_free(struct hwts_row *rows);
+int32_t hwts_shard_of(const struct hwts_kind_row *kind, int64_t id);
+bool hwts_look_shard(struct hwts_look *look, const struct hwts_shard_row *shard);
+bool hwts_look_due(struct hwts_look *look, const struct hwts_due *due);
+
+static inline const char *hwts_me(const struct hwts_db *db)
+{
+	return db->names[atomic_load_explicit(&db->name, memory_order_acquire)]; /* [name] */
+}
+
+static inline void hwts_set_me(struct hwts_db *db, const char *name)
+{
+	unsigned is = atomic_load_explicit(&db->name, memory_order_acquire); /* [name], this thread's own */
+	unsigned next = (is + 1) % HWTS_COUNT(db->names);
+
+	hwts_cut(db->names[next], sizeof(db->names[next]), name, strlen(name));
+	atomic_store_explicit(&db->name, next, memory_order_release); /* [name] */
+}
+
+static inline void hwts_count_trip(struct hwts_db *db)
+{
+	atomic_fetch_add_explicit(&db->round_trips, 1, memory_order_relaxed); /* relaxed: a statistic */
+}
+
+#endif

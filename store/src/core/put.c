@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Puts, and the group in which single ones share a commit.
+ *
+ * Structure
+ *
+ *   A put joins the group.  If nobody leads it, this thread does: it takes all that wait, puts them in one transaction,
+ *   and wakes their threads.  While that commits the next gather.  No put waits in order to be joined by others.
+ *
+ * Threads
+ *
+ *   group_lock guards the queue and each request until it is done.  The leader alone touches the requests it has taken.
+ */
+#include "core/store.h"
+
+#define LONGEST_PERIOD_NS (HWT_S(86400) * 365 * 100)
+
+struct hwts_request {
+	struct hwts_request *next;
+	struct hwts_put put;
+	int rc;
+	bool done;
+	char text[256];
+};
+
+/*
+ * What users pass
+ */
+
+static int check_spec(const hwt_store_spec *spec)
+{
+	int rc;
+
+	if (!spec)
+		return hwts_fail(EINVAL, "the spec is NULL");
+	rc = hwts_check_size("hwt_store_spec", spec, spec->size, sizeof(*spec));
+	if (rc == 0)
+		rc = hwts_check_kind_name(spec->kind);
+	if (rc == 0 && spec->key)
+		rc = hwts_check_key(spec->key);
+	if (rc != 0)
+		return rc;
+	if (spec->len > HWT_STORE_DATA_MAX)
+		return hwts_fail(EINVAL,
+				 "%zu bytes of data are more than 1 MiB: keep them elsewhere and put where they are",
+				 spec->len);
+	if (spec->len > 0 && !spec->data)
+		return hwts_fail(EINVAL, "len is %zu and data is NULL", spec->len);
+	if (spec->flags & ~(HWT_STORE_ABSOLUTE | HWT_STORE_REPLACE))
+		return hwts_fail(EINVAL, "flags has unknown bits: %#x", spec->flags);
+	if (spec->flags & HWT_STORE_REPLACE && !spec->key)
+		return hwts_fail(EINVAL, "HWT_STORE_REPLACE needs a key");
+	if (spec->flags & HWT_STORE_ABSOLUTE && (spec->due_us < 0 || spec->due_us > HWTS_LATEST_US))
+		return hwts_fail(EINVAL, "due_us is not between 1970 and the year 10000: it counts microseconds");
+	if (spec->period_ns != 0 && (spec->period_ns < HWT_S(1) || spec->period_ns > LONGEST_PERIOD_NS))
+		return hwts_fail(EINVAL, "period_ns is 0, or between a second and 100 years");
+	return 0;
+}
+
+/* The kind is made if it is not there. */
+static int prepare(hwt_store *store, const hwt_store_spec *spec, struct hwts_put *put)
+{
+	struct hwts_kind_row make;
+	int rc = check_spec(spec);
+
+	if (rc != 0)
+		return rc;
+	make = hwts_kind_defaults(store);
+	*put = (struct hwts_put){
+		.kind_name = spec->kind,
+		.kinds_lost = hwts_kinds_lost(store),
+		.key = spec->key,
+		.data = spec->data,
+		.len = spec->len,
+		.absolute = (spec->flags & HWT_STORE_ABSOLUTE) != 0,
+		.replace = (spec->flags & HWT_STORE_REPLACE) != 0,
+		.period_us = hwts_up_to_us(spec->period_ns),
+	};
+	put->when_us = put->absolute ? spec->due_us : hwts_up_to_us(HWTS_MAX(spec->delay_ns, 0));
+	return hwts_kind_of(store, spec->kind, &make, &put->kind);
+}
+
+static int explain(const struct hwts_put *put, int rc)
+{
+	const char *state = rc == EBUSY ? "is running" : put->replace ? "has failed" : "is there";
+
+	return hwts_fail(rc, "kind %s: timeout %lld with the key \"%s\" %s", put->kind_name, (long long)put->found_id,
+			 put->key ? put->key : "", state);
+}
+
+/*
+ * Putting
+ */
+
+/* PostgreSQL: draws ids before the put, so that they are known when its reply is lost. */
+static int draw_ids(hwt_store *store, struct hwts_conn *conn, struct hwts_put *puts, size_t n)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < n && store->engine->ids;) {
+		int64_t first, count;
+		unsigned connects;
+
+		pthread_mutex_lock(&store->pool_lock);
+		connects = store->connects;
+		for (; i < n && store->ids_left > 0; i++, store->ids_left--)
+			puts[i].id = store->next_id++;
+		pthread_mutex_unlock(&store->pool_lock);
+		if (i == n)
+			break;
+		rc = store->engine->ids(conn, &first, &count);
+		if (rc != 0)
+			return rc == ECONNRESET ? ENOTCONN : rc; /* nothing was put */
+		HWTS_POINT("drawn");
+		pthread_mutex_lock(&store->pool_lock);
+		if (connects == store->connects) {
+			store->next_id = first;
+			store->ids_left = count;
+		}
+		pthread_mutex_unlock(&store->pool_lock);
+	}
+	return rc;
+}
+
+/* With the connection: kinds that were found lost when it was made are made again. */
+static int settle_kinds(hwt_store *store, struct hwts_put *puts, size_t n)
+{
+	struct hwts_kind_row make = hwts_kind_defaults(store);
+	unsigned lost = hwts_kinds_lost(store);
+	int rc = 0;
+
+	for (size_t i = 0; i < n && rc == 0; i++)
+		if (puts[i].kinds_lost != lost)
+			rc = hwts_kind_of(store, puts[i].kind_name, &make, &puts[i].kind);
+	return rc;
+}
+
+/* What was put goes into the window of this process, if it holds the shard. */
+static void note(hwt_store *store, const struct hwts_put *puts, size_t n)
+{
+	pthread_mutex_lock(&store->lock);
+	for (size_t i = 0; i < n; i++) {
+		if (puts[i].rc != 0)
+			continue;
+		store->stats.put++;
+		hwts_window_see(store,
+				&(struct hwts_due){ puts[i].id, puts[i].due_us, puts[i].shard, (uint32_t)puts[i].len });
+	}
+	pthread_mutex_unlock(&store->lock);
+}
+
+static int put(hwt_store *store, struct hwts_put *puts, size_t n, bool all)
+{
+	struct hwts_conn *conn;
+	int rc = hwts_pool_get(store, &conn);
+
+	if (rc != 0)
+		return rc;
+	rc = settle_kinds(store, puts, n);
+	if (rc == 0)
+		rc = draw_ids(store, conn, puts, n);
+	if (rc == 0)
+		rc = store->engine->put(conn, puts, n, all);
+	if (rc == 0)
+		note(store, puts, n);
+	hwts_pool_put(store, conn);
+	return rc;
+}
+
+/* A group: what fails for a reason of its own must not fail the others. */
+static void put_group(hwt_store *store, struct hwts_request *requests, size_t n)
+{
+	struct hwts_put one = { 0 }, *puts = n == 1 ? &one : hwts_alloc(n * sizeof(*puts));
+	size_t i = 0;
+	int rc = puts ? 0 : ENOMEM;
+
+	for (struct hwts_request *request = requests; request && puts; request = request->next)
+		puts[i++] = request->put;
+	if (puts)
+		rc = put(store, puts, n, false);
+	i = 0;
+	for (struct hwts_request *request = requests; request; request = request->next, i++) {
+		if (puts)
+			request->put = puts[i];
+		request->rc = rc;
+		if (n > 1 && (rc == EIO || rc == ENOMEM))
+			request->rc = put(store, &request->put, 1, false);
+		hwts_cut(request->text, sizeof(request->text), hwts_fail_text(), strlen(hwts_fail_text()));
+	}
+	if (puts != &one)
+		free(puts);
+}
+
+/* With group_lock: takes what waits, puts it without the lock, and wakes its threads. */
+static void lead(hwt_store *store)
+{
+	struct hwts_request *requests = store->group, *last = requests;
+	size_t n = 1;
+
+	for (; n < store->config.batch && last->next; n++)
+		last = last->next;
+	store->group = last->next;
+	if (!store->group)
+		store->group_end = &store->group;
+	last->next = NULL;
+	store->group_led = true;
+	pthread_mutex_unlock(&store->group_lock);
+	put_group(store, requests, n);
+	pthread_mutex_lock(&store->group_lock);
+	store->group_led = false;
+	for (struct hwts_request *next; requests; requests = next) {
+		next = requests->next;
+		requests->done = true; /* its thread may return now */
+	}
+	pthread_cond_broadcast(&store->group_done);
+}
+
+int hwt_store_put(hwt_store *store, const hwt_store_spec *spec, int64_t *id)
+{
+	struct hwts_call call = hwts_enter();
+	struct hwts_request request = { .done = false };
+	int rc;
+
+	if (!store)
+		return hwts_leave(call, hwts_fail(EINVAL, "the store is NULL"));
+	rc = check_spec(spec);
+	if (rc == 0 && hwts_holds_lock(store))
+		rc = hwts_fail(EDEADLK, "the transaction of this task has SQLite's lock: use hwt_store_put_on with "
+					"run->connection");
+	if (rc == 0)
+		rc = prepare(store, spec, &request.put);
+	if (rc != 0)
+		return hwts_leave(call, rc);
+	pthread_mutex_lock(&store->group_lock);
+	*store->group_end = &request;
+	store->group_end = &request.next; /* cppcheck-suppress autoVariables ; it is done when this call returns */
+	while (!request.done) {
+		if (store->group_led)
+			hwts_wait_ns(&store->group_done, &store->group_lock, HWT_S(1)); /* woken; or looks itself */
+		else
+			lead(store);
+	}
+	pthread_mutex_unlock(&store->group_lock);
+	rc = request.rc ? request.rc : request.put.rc;
+	if (request.rc == 0 && (rc == EEXIST || rc == EBUSY))
+		(void)explain(&request.put, rc);
+	else if (rc != 0)
+		(void)hwts_fail(rc, "%s", request.text);
+	if (id && (rc == 0 || rc == ECONNRESET))
+		*id = request.put.id;
+	else if (id && (rc == EEXIST || rc == EBUSY))
+		*id = request.put.found_id;
+	return hwts_leave(call, rc);
+}
+
+static int put_many(hwt_store *store, const hwt_store_spec *specs, size_t n, struct hwts_put *puts, int64_t *ids)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		rc = prepare(store, &specs[i], &puts[i]);
+		if (rc != 0)
+			(void)hwts_fail(rc, "spec %zu: %s", i, hwts_fail_text());
+	}
+	if (rc == 0)
+		rc = put(store, puts, n, true);
+	for (size_t i = 0; i < n && ids && (rc == 0 || rc == ECONNRESET); i++)
+		ids[i] = puts[i].id;
+	for (size_t i = 0; i < n && (rc == EEXIST || rc == EBUSY); i++) {
+		if (puts[i].rc == 0)
+			continue;
+		if (ids)
+			ids[0] = puts[i].found_id;
+		(void)explain(&puts[i], rc);
+		(void)hwts_fail(rc, "spec %zu: %s", i, hwts_fail_text());
+		break;
+	}
+	return rc;
+}
+
+int hwt_store_put_many(hwt_store *store, const hwt_store_spec *specs, size_t n, int64_t *ids)
+{
+	struct hwts_call call = hwts_enter();
+	struct hwts_put *puts;
+	int rc;
+
+	if (!store || (!specs && n > 0))
+		return hwts_leave(call, hwts_fail(EINVAL, "the store or the array of specs is NULL"));
+	if (hwts_holds_lock(store))
+		return hwts_leave(call, hwts_fail(EDEADLK, "the transaction of this task has SQLite's lock: use "
+							   "hwt_store_put_on with run->connection"));
+	if (n == 0)
+		return hwts_leave(call, 0);
+	if (n > SIZE_MAX / sizeof(*puts))
+		return hwts_leave(call, hwts_fail(EINVAL, "n is no number of specs"));
+	puts = hwts_alloc(n * sizeof(*puts));
+	rc = puts ? put_many(store, specs, n, puts, ids) : ENOMEM;
+	free(puts);
+	return hwts_leave(call, rc);
+}
+
+static int put_on(hwt_store *store, void *connection, struct hwts_put *put)
+{
+	struct hwts_conn *conn;
+	int rc = 0;
+
+	if (store->engine->ids) {
+		rc = hwts_pool_get(store, &conn);
+		if (rc != 0)
+			return rc;
+		rc = settle_kinds(store, put, 1);
+		if (rc == 0)
+			rc = draw_ids(store, conn, put, 1);
+		hwts_pool_put(store, conn);
+	}
+	return rc == 0 ? store->engine->put_on(store->db, connection, put) : rc;
+}
+
+int hwt_store_put_on(hwt_store *store, void *connection, const hwt_store_spec *spec, int64_t *id)
+{
+	struct hwts_call call = hwts_enter();
+	struct hwts_put put = { 0 };
+	int rc;
+
+	if (!store || !connection)
+		return hwts_leave(call, hwts_fail(EINVAL, "the store or the connection is NULL"));
+	/* A kind that is not known may have to be made, on another connection. */
+	if (hwts_holds_lock(store) && check_spec(spec) == 0 &&
+	    hwts_kind_of(store, spec->kind, NULL, &(struct hwts_kind_row){ 0 }) != 0)
+		return hwts_leave(
+		    call, hwts_fail(EDEADLK, "kind %s is new: put one outside of the transaction first", spec->kind));
+	rc = prepare(store, spec, &put);
+	if (rc == 0)
+		rc = put_on(store, connection, &put);
+	if (rc == EEXIST || rc == EBUSY)
+		(void)explain(&put, rc);
+	if (rc == 0) {
+		pthread_mutex_lock(&store->lock);
+		store->stats.put++;
+		pthread_mutex_unlock(&store->lock);
+	}
+	if (id && (rc == 0 || rc == ECONNRESET))
+		*id = put.id;
+	else if (id && (rc == EEXIST || rc == EBUSY))
+		*id = put.found_id;
+	return hwts_leave(call, rc);
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Starting and stopping: the threads of a store, and what they need.
+ */
+#define _GNU_SOURCE
+#include "core/store.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+/*
+ * Starting
+ */
+
+static int open_pipe(hwt_store *store)
+{
+	return pipe2(store->poke, O_NONBLOCK | O_CLOEXEC) == 0 ? 0 : hwts_fail_errno(errno, "pipe2");
+}
+
+static int prepare_look(hwt_store *store)
+{
+	size_t kinds = 0;
+	int32_t *ids;
+
+	pthread_mutex_lock(&store->lock);
+	HWTS_EACH_KIND (store, kind)
+		kinds++;
+	pthread_mutex_unlock(&store->lock);
+	if (kinds == 0)
+		return hwts_fail(EINVAL, "no kind is registered: a process that only puts need not start");
+	store->look = (struct hwts_look){ .kind_count = kinds };
+	ids = hwts_alloc(kinds * sizeof(*ids));
+	store->look.kinds = ids;
+	store->look.members = hwts_alloc(kinds * sizeof(*store->look.members));
+	if (!ids || !store->look.members) {
+		free(ids);
+		store->look.kinds = NULL;
+		return ENOMEM;
+	}
+	kinds = 0;
+	pthread_mutex_lock(&store->lock);
+	HWTS_EACH_KIND (store, kind)
+		ids[kinds++] = kind->row.id;
+	pthread_mutex_unlock(&store->lock);
+	return 0;
+}
+
+static int connect_all(hwt_store *store)
+{
+	int rc = hwts_connect(store, HWTS_CONTROL, &store->control_conn);
+
+	if (rc == 0)
+		rc = store->engine->connect(store->db, HWTS_BEGIN, &store->begin_conn);
+	if (rc == 0)
+		rc = store->engine->connect(store->db, HWTS_END, &store->end_conn);
+	return rc;
+}
+
+static void disconnect_all(hwt_store *store)
+{
+	struct hwts_conn **conns[] = { &store->control_conn, &store->begin_conn, &store->end_conn };
+
+	for (size_t i = 0; i < HWTS_COUNT(conns); i++) {
+		if (*conns[i])
+			store->engine->disconnect(*conns[i]);
+		*conns[i] = NULL;
+	}
+}
+
+/* The last part of a stop, and of a start that failed. */
+static void clean_up(hwt_store *store)
+{
+	int32_t *kinds = (int32_t *)(uintptr_t)store->look.kinds; /* prepare_look made it */
+
+	disconnect_all(store);
+	hwts_window_close(store);
+	for (int i = 0; i < 2; i++)
+		if (store->poke[i] >= 0)
+			close(store->poke[i]);
+	if (store->clock_fd >= 0)
+		close(store->clock_fd);
+	store->poke[0] = store->poke[1] = store->clock_fd = -1;
+	free(kinds);
+	free(store->look.members);
+	free(store->look.held);
+	free(store->look.shards);
+	free(store->look.dues);
+	store->look = (struct hwts_look){ .renew = false };
+	free(store->task_threads);
+	store->task_threads = NULL;
+	store->task_count = 0;
+	pthread_mutex_lock(&store->lock);
+	store->phase = HWTS_STOPPED;
+	store->trusted_ns = 0;
+	store->joined = false;
+	HWTS_EACH_SHARD (store, kind, shard)
+		*shard = (struct hwts_shard){ .id = shard->id };
+	store->stats.shards_held = 0;
+	pthread_mutex_unlock(&store->lock);
+}
+
+/* Ends the threads that have been started; what control has not given back it leaves to the lease. */
+static void end_threads(hwt_store *store, unsigned tasks, unsigned others)
+{
+	pthread_mutex_lock(&store->lock);
+	store->begin_halt = true;
+	pthread_cond_broadcast(&store->begin_work);
+	pthread_cond_broadcast(&store->drained);
+	pthread_mutex_unlock(&store->lock);
+	if (others > 0)
+		pthread_join(store->beginner_thread, NULL);
+	pthread_mutex_lock(&store->lock);
+	store->task_halt = true;
+	hwts_give_back_queued(store, -1);
+	pthread_cond_broadcast(&store->task_work);
+	pthread_mutex_unlock(&store->lock);
+	for (unsigned i = 0; i < tasks; i++)
+		pthread_join(store->task_threads[i], NULL);
+	pthread_mutex_lock(&store->lock);
+	store->end_halt = true;
+	pthread_cond_broadcast(&store->end_work);
+	pthread_mutex_unlock(&store->lock);
+	if (others > 1)
+		pthread_join(store->ender_thread, NULL);
+	pthread_mutex_lock(&store->lock);
+	store->control_halt = true;
+	pthread_mutex_unlock(&store->lock);
+	hwts_poke(store);
+	if (others > 2)
+		pthread_join(store->control_thread, NULL);
+}
+
+static int start_threads(hwt_store *store)
+{
+	struct {
+		pthread_t *thread;
+		void *(*run)(void *);
+	} others[] = {
+		{ &store->beginner_thread, hwts_beginner },
+		{ &store->ender_thread, hwts_ender },
+		{ &store->control_thread, hwts_control },
+	};
+	unsigned tasks = 0, count = 0;
+	int rc = 0;
+
+	store->begin_halt = store->task_halt = store->end_halt = store->control_halt = false;
+	while (rc == 0 && tasks < store->task_count) {
+		rc = hwts_thread(&store->task_threads[tasks], hwts_task_thread, store);
+		tasks += rc == 0;
+	}
+	while (rc == 0 && count < HWTS_COUNT(others)) {
+		rc = hwts_thread(others[count].thread, others[count].run, store);
+		count += rc == 0;
+	}
+	if (rc != 0) {
+		(void)hwts_fail_errno(rc, "a thread");
+		end_threads(store, tasks, count);
+	}
+	return rc;
+}
+
+static int start(hwt_store *store)
+{
+	int64_t next_ns;
+	int rc = prepare_look(store);
+
+	if (rc == 0)
+		rc = open_pipe(store);
+	if (rc == 0)
+		rc = hwts_window_open(store);
+	if (rc == 0) {
+		store->task_threads = hwts_alloc(store->config.threads * sizeof(*store->task_threads));
+		store->task_count = store->config.threads;
+		rc = store->task_threads ? connect_all(store) : ENOMEM;
+	}
+	if (rc == 0)
+		rc = store->engine->listen(store->control_conn, NULL, 0, true);
+	if (rc == 0)
+		rc = hwts_share_join(store, true);
+	if (rc == 0) {
+		pthread_mutex_lock(&store->lock);
+		store->phase = HWTS_STARTED;
+		pthread_mutex_unlock(&store->lock);
+		rc = hwts_share_look(store, &next_ns);
+	}
+	if (rc == 0)
+		rc = start_threads(store);
+	if (rc != 0) {
+		if (store->joined)
+			(void)store->engine->leave(store->control_conn);
+		clean_up(store);
+	}
+	return rc;
+}
+
+int hwt_store_start(hwt_store *store)
+{
+	struct hwts_call call = hwts_enter();
+	int rc = 0;
+
+	if (!store)
+		return hwts_leave(call, hwts_fail(EINVAL, "the store is NULL"));
+	if (hwts_in_task_of(store))
+		return hwts_leave(call, 0);
+	pthread_mutex_lock(&store->life);
+	if (store->phase == HWTS_STOPPED)
+		rc = start(store);
+	pthread_mutex_unlock(&store->life);
+	return hwts_leave(call, rc);
+}
+
+/*
+ * Stopping
+ */
+
+/* Shards in which nothing runs go at once; the others when their tasks have ended. */
+static void stop(hwt_store *store)
+{
+	pthread_mutex_lock(&store->lock);
+	store->phase = HWTS_STOPPING;
+	store->begin_halt = true;
+	HWTS_EACH_SHARD (store, kind, shard)
+		shard->giving = shard->held;
+	hwts_give_back_queued(store, -1);
+	pthread_mutex_unlock(&store->lock);
+	hwts_poke(store);
+	end_threads(store, store->task_count, 3);
+	clean_up(store);
+}
+
+int hwt_store_stop(hwt_store *store)
+{
+	struct hwts_call call = hwts_enter();
+
+	if (!store)
+		return hwts_leave(call, hwts_fail(EINVAL, "the store is NULL"));
+	if (hwts_in_task_of(store))
+		return hwts_leave(call, hwts_fail(EDEADLK, "a task cannot stop its own store"));
+	pthread_mutex_lock(&store->life);
+	if (store->phase != HWTS_STOPPED)
+		stop(store);
+	pthread_mutex_unlock(&store->life);
+	return hwts_leave(call, 0);
+}

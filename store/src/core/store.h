@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A store, and the parts of a started one.
+ *
+ * Structure
+ *
+ *     database --look-ahead, news--> window --timer--> due --beginner--> queue --tasks--> ends --ender--> database
+ *        ^ control: lease, shards, clock
+ *
+ *   The window has an entry for each row that this process may have to begin soon, or has begun.  The row says the
+ *   truth: an entry that is wrong costs one begin in vain.
+ *
+ *     entry:  ARMED -timer-> DUE -beginner-> BEGUN -end committed-> gone
+ *                ^            |                 |
+ *                +- not yet --+                 +- filed again, or news meanwhile -> ARMED
+ *
+ *   The timer's argument is the entry.  The timer's task looks whether the entry still has its handle, so it may race
+ *   an erase; the memory of an entry stays one until the timer is gone.
+ *
+ * Threads
+ *
+ *   control   renews the lease, balances shards, looks ahead, hears news, reconnects
+ *   timer     libhwt's worker: moves entries from ARMED to DUE
+ *   beginner  begins what is DUE, by batches: while one is under way the next gathers
+ *   tasks     run what has been begun
+ *   ender     commits ends, by batches, until the database has them
+ *   callers   put, cancel, ...: each on a connection of the pool
+ *
+ *   One lock guards everything below "lock".  Nobody holds it during an exchange with the database or a task.
+ *
+ * Invariants
+ *
+ *   I1  an id has at most one entry, so this process begins a row at most once at a time
+ *   I2  shard.active = rows of the shard that were begun here and whose end is not committed; a shard with active > 0
+ *       is not given away
+ *   I3  nothing is begun or started unless CLOCK_BOOTTIME < trusted_ns = (time before the last renewal was sent) +
+ *       5/6 of the lease
+ *   I4  a row of a held shard that is due before the shard's mark has an entry, or has been told of, or is found by the
+ *       next look-ahead.  While control looks, a row may come that is beyond the old mark and that the look has not
+ *       read: the new mark stops before it
+ *
+ * The net
+ *
+ *   No promise rests on a single wake-up.  Each renewal wakes every thread that has work, and its look also reads what
+ *   has been due for more than a third of the lease: a row that is not on its way is put on its way.  So whatever was
+ *   lost (a notification, a wake-up, a tick of the timer) costs two thirds of a lease, and not the timeout.
+ */
+#ifndef HWTS_STORE_H
+#define HWTS_STORE_H
+
+#include "core/engine.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#define HWTS_WINDOW_MAX 200000 /* entries: beyond it the look-ahead waits */
+#define HWTS_PAGE 2000         /* rows of a shard in one look */
+#define HWTS_BATCH_BYTES ((size_t)4 << 20)
+#define HWTS_QUEUE_BYTES ((size_t)16 << 20)
+
+struct hwts_shard {
+	int32_t id;
+	bool held, giving;
+	int64_t epoch;
+	int64_t mark_due_us, mark_id;
+	int64_t left_us, left_id; /* the first that came beyond the mark since a look began; HWTS_NEVER: none */
+	int64_t giving_since_ns;
+	unsigned active; /* I2 */
+};
+
+struct hwts_kind {
+	struct hwts_kind *next;
+	char name[HWTS_NAME_MAX + 1];
+	struct hwts_kind_row row;
+	bool lost; /* with its commit: it is made again before row is used */
+
+	/* If it is registered. */
+	bool registered;
+	hwt_store_task *task;
+	void *ctx;
+	unsigned concurrency, max_attempts;
+	int64_t backoff_us, backoff_max_us;
+	struct hwts_shard *shards;
+
+	struct hwts_entry *due_first, *due_last; /* the entries that are DUE */
+	struct hwts_row *queue, **queue_end;
+	unsigned queued, running;
+	unsigned ahead; /* how many may be begun ahead: grows while tasks wait for rows, shrinks while rows wait */
+};
+
+enum hwts_entry_state { HWTS_FREE, HWTS_ARMED, HWTS_IS_DUE, HWTS_BEGUN };
+
+struct hwts_entry {
+	int64_t id, due_us;
+	int64_t again_us; /* news while it was not ARMED; HWTS_NEVER: none */
+	hwt_timeout timeout;
+	hwt_store *store;
+	struct hwts_kind *kind;
+	struct hwts_entry *next;     /* in the chain of its bucket, or of free ones */
+	struct hwts_entry *due_next; /* in the list of its kind */
+	uint32_t len;
+	int32_t shard;
+	enum hwts_entry_state state;
+	bool unsure; /* the reply to its begin was lost */
+};
+
+struct hwts_slab; /* entries stay where they are until the timer is gone: its tasks point to them */
+
+struct hwts_window {
+	hwt_timer *timer;
+	struct hwts_slab *slabs;
+	struct hwts_entry **buckets, *free;
+	size_t bucket_count, count;
+};
+
+/* The database's clock: a lower bound, by at most one round trip. */
+struct hwts_clock {
+	int64_t offset_ns; /* database - CLOCK_MONOTONIC */
+	int64_t best_ns;   /* the shortest round trip, aged */
+	bool known;
+};
+
+struct hwts_request; /* of put.c */
+
+enum hwts_phase { HWTS_STOPPED, HWTS_STARTED, HWTS_STOPPING };
+
+struct hwt_store {
+	struct hwts_db *db;
+	const struct hwts_engine *engine;
+	char *url;
+	hwt_store_config config;
+
+	pthread_mutex_t life; /* start, stop, register: one at a time */
+
+	/* Connections of callers. */
+	pthread_mutex_t pool_lock;
+	struct hwts_conn *idle;
+	unsigned idle_count;
+	int64_t next_id, ids_left; /* drawn and not used */
+	unsigned connects;         /* counts new connections: ids that were drawn before may be drawn again */
+
+	/* Puts that wait to share a commit. */
+	pthread_mutex_t group_lock;
+	pthread_cond_t group_done;
+	struct hwts_request *group, **group_end;
+	bool group_led;
+
+	pthread_mutex_t lock;
+	pthread_cond_t begin_work, task_work, end_work, drained;
+	enum hwts_phase phase;
+	struct hwts_kind *kinds;
+	unsigned kinds_lost; /* counts losses of kinds */
+	struct hwts_window window;
+	struct hwts_clock clock;
+	int64_t trusted_ns; /* CLOCK_BOOTTIME */
+	bool joined;
+	unsigned due_count;
+	unsigned queued, running; /* of all kinds */
+	size_t queued_bytes;
+	unsigned active; /* begun, end not committed */
+	struct hwts_row *ends, **ends_end;
+	bool begin_halt, task_halt, end_halt, control_halt;
+	bool look_soon, load_again, behind; /* what control has to do */
+	hwt_store_stats stats;
+
+	pthread_t control_thread, beginner_thread, ender_thread, *task_threads;
+	unsigned task_count;
+	struct hwts_conn *control_conn, *begin_conn, *end_conn;
+	int poke[2]; /* wakes control */
+	int clock_fd;
+	struct hwts_look look; /* control's */
+	bool told_error;       /* control's: it has warned of an EIO */
+};
+
+/* A row that runs, on the stack of its thread. */
+struct hwts_running {
+	hwt_store_run run;
+	hwt_store *store;
+	struct hwts_row *row;
+};
+
+extern _Thread_local struct hwts_running *hwts_running; /* the innermost run of this thread */
+
+/* In store.c. */
+void hwts_warn(hwt_store *store, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool hwts_in_task_of(const hwt_store *store);
+bool hwts_holds_lock(const hwt_store *store); /* this thread is in a transaction that would block the call */
+int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role role, unsigned *failures);
+int64_t hwts_backoff_ns(unsigned failures);
+
+/* In pool.c. */
+int hwts_connect(hwt_store *store, enum hwts_role role, struct hwts_conn **conn);
+int hwts_pool_get(hwt_store *store, struct hwts_conn **conn);
+void hwts_pool_put(hwt_store *store, struct hwts_conn *conn);
+void hwts_pool_close(hwt_store *store);
+
+/* In kind.c.  The kind of a name; made in the database if it is not there and make is not NULL. */
+int hwts_kind_of(hwt_store *store, const char *name, const struct hwts_kind_row *make, struct hwts_kind_row *out);
+struct hwts_kind_row hwts_kind_defaults(const hwt_store *store);
+/* Asks on a new connection for the kinds that are known.  EIO: one that is registered here was lost. */
+int hwts_kinds_check(hwt_store *store, struct hwts_conn *conn);
+unsigned hwts_kinds_lost(hwt_store *store);
+int hwts_check_kind_name(const char *name);
+int hwts_check_key(const char *key);
+/* With the lock. */
+struct hwts_shard *hwts_shard(hwt_store *store, int32_t shard, struct hwts_kind **kind);
+
+/* Registered kinds; and their shards. */
+#define HWTS_EACH_KIND(store, kind)                                                                                    \
+	for (struct hwts_kind * (kind) = (store)->kinds; (kind); (kind) = (kind)->next)                                \
+		if ((kind)->registered)
+#define HWTS_EACH_SHARD(store, kind, shard)                                                                            \
+	HWTS_EACH_KIND (store, kind)                                                                                   \
+		for (struct hwts_shard * (shard) = (kind)->shards; (shard) < (kind)->shards + (kind)->row.shards;      \
+		     (shard)++)
+
+/* With the lock: wakes one thread that waits for cond. */
+static inline void hwts_wake(pthread_cond_t *cond)
+{
+	if (!HWTS_TEST(loses_wakes))
+		pthread_cond_signal(cond);
+}
+
+/* In clock.c.  With the lock. */
+void hwts_clock_sample(hwt_store *store, int64_t db_us, int64_t sent_ns, int64_t reply_ns);
+int64_t hwts_clock_db_us(const hwt_store *store);
+int64_t hwts_clock_deadline_ns(const hwt_store *store, int64_t due_us);
+bool hwts_trusted(const hwt_store *store);
+
+/* In window.c.  With the lock. */
+int hwts_window_open(hwt_store *store);
+void hwts_window_close(hwt_store *store); /* without it */
+void hwts_window_see(hwt_store *store, const struct hwts_due *due);
+void hwts_window_rescue(hwt_store *store, const struct hwts_due *due); /* overdue: it should have been begun */
+void hwts_window_revive(hwt_store *store, const struct hwts_due *due); /* it should be running, says the database */
+void hwts_window_drop(hwt_store *store, int32_t shard);
+void hwts_window_rearm(hwt_store *store);
+struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind); /* a DUE one, or NULL */
+void hwts_window_due(struct hwts_entry *entry);
+void hwts_window_not_begun(struct hwts_entry *entry, int64_t due_us);
+void hwts_window_forget(hwt_store *store, int64_t id); /* if it is ARMED */
+struct hwts_entry *hwts_window_find(hwt_store *store, int64_t id);
+void hwts_window_ended(hwt_store *store, const struct hwts_row *row, bool filed);
+
+/* In ahead.c: by control. */
+int hwts_ahead_collect(hwt_store *store, struct hwts_held **held, size_t *count);
+void hwts_ahead_see_all(hwt_store *store, const struct hwts_look *look); /* with the lock */
+int hwts_ahead_read_on(hwt_store *store, struct hwts_look *look);
+int hwts_ahead_load(hwt_store *store, struct hwts_look *look);
+
+/* In share.c: by control. */
+int hwts_share_look(hwt_store *store, int64_t *next_ns);
+int hwts_share_join(hwt_store *store, bool force);
+void hwts_share_give(hwt_store *store);
+void hwts_share_lose_all(hwt_store *store);
+
+/* Threads. */
+void *hwts_control(void *store);
+void *hwts_beginner(void *store);
+void *hwts_task_thread(void *store);
+void *hwts_ender(void *store);
+void hwts_poke(hwt_store *store); /* control: something has changed */
+void hwts_hear_news(void *store, const struct hwts_due *due);
+void hwts_end(hwt_store *store, struct hwts_row *row);       /* with the lock */
+void hwts_finished(hwt_store *store, struct hwts_row *row);  /* with the lock: its end is committed; frees it */
+void hwts_give_back(hwt_store *store, struct hwts_row *row); /* with the lock: it was not started */
+void hwts_give_back_queued(hwt_store *store, int32_t shard); /* with the lock; -1: all */
+bool hwts_fail_lost(hwt_store *store, const struct hwts_due *due, struct hwts_kind *kind, int64_t epoch); /* the same */
+unsigned hwts_lateness_bucket(int64_t ns);
+
+#endif

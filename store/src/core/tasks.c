@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The threads that run tasks, and how a run ends.
+ *
+ * Periodic timeouts: base_us is the time on the grid that a run serves; those after it that have come, too, are merged
+ * into the run (missed).  When it is done the next one is base + (missed + 1) * period, so that each period is served
+ * once.  A failing run is tried again until then, under the same base: so it is merged into the next.
+ */
+#include "core/store.h"
+
+_Thread_local struct hwts_running *hwts_running;
+
+unsigned hwts_lateness_bucket(int64_t ns)
+{
+	unsigned bucket = 0;
+
+	for (int64_t us = ns / 1000; us > 0 && bucket < 31; us >>= 1)
+		bucket++;
+	return bucket;
+}
+
+bool hwt_store_is_mine(const hwt_store_run *run)
+{
+	const struct hwts_running *running = (const struct hwts_running *)run; /* its first member */
+	hwt_store *store;
+	struct hwts_shard *shard;
+	bool mine;
+
+	if (!run)
+		return false;
+	store = running->store;
+	pthread_mutex_lock(&store->lock);
+	shard = hwts_shard(store, running->row->shard, NULL);
+	mine = hwts_trusted(store) && shard && shard->held && shard->epoch == running->row->epoch;
+	pthread_mutex_unlock(&store->lock);
+	return mine;
+}
+
+/*
+ * The queue
+ */
+
+/* With the lock.  The row was not started: pending again, as it was before the begin. */
+void hwts_give_back(hwt_store *store, struct hwts_row *row)
+{
+	row->give_back = true;
+	row->how = HWTS_AT;
+	row->when_us = row->due_us;
+	row->next_base_us = row->base_us;
+	row->next_attempt = row->attempt - 1;
+	hwts_end(store, row);
+}
+
+static struct hwts_row *unqueue(hwt_store *store, struct hwts_kind *kind, struct hwts_row **link)
+{
+	struct hwts_row *row = *link;
+
+	*link = row->next;
+	if (!row->next)
+		kind->queue_end = link;
+	row->next = NULL;
+	kind->queued--;
+	store->queued--;
+	store->queued_bytes -= row->len;
+	return row;
+}
+
+void hwts_give_back_queued(hwt_store *store, int32_t shard)
+{
+	for (struct hwts_kind *kind = store->kinds; kind; kind = kind->next) {
+		for (struct hwts_row **link = &kind->queue; kind->queue && *link;) {
+			if (shard >= 0 && (*link)->shard != shard)
+				link = &(*link)->next;
+			else
+				hwts_give_back(store, unqueue(store, kind, link));
+		}
+	}
+}
+
+/* With the lock: the next row whose kind may have one more run.  Kinds take turns. */
+static struct hwts_row *next_row(hwt_store *store, unsigned *turn)
+{
+	struct hwts_kind *kind = store->kinds;
+	unsigned kinds = 0;
+
+	for (struct hwts_kind *k = kind; k; k = k->next)
+		kinds++;
+	for (unsigned i = 0; kinds > 0 && i < *turn % kinds; i++)
+		kind = kind->next;
+	for (unsigned i = 0; i < kinds; i++, kind = kind->next ? kind->next : store->kinds) {
+		if (!kind->queue || kind->running >= kind->concurrency)
+			continue;
+		*turn += i + 1;
+		return unqueue(store, kind, &kind->queue);
+	}
+	return NULL;
+}
+
+/*
+ * How it ends
+ */
+
+static void fail_run(struct hwts_row *row, const char *error, bool counts)
+{
+	const struct hwts_kind *kind = row->kind;
+	int64_t delay_us = kind->backoff_us;
+
+	for (unsigned i = 1; i < row->attempt && delay_us < kind->backoff_max_us; i++)
+		delay_us *= 2;
+	/* Jitter: later than asked for, or earlier at the upper limit. */
+	if (delay_us >= kind->backoff_max_us)
+		delay_us = kind->backoff_max_us - (int64_t)(hwts_random() % (uint64_t)(kind->backoff_max_us / 8 + 1));
+	else
+		delay_us += (int64_t)(hwts_random() % (uint64_t)(delay_us / 4 + 1));
+	hwts_cut(row->error, sizeof(row->error), error, strlen(error));
+	row->how = counts && row->attempt >= kind->max_attempts ? HWTS_FAIL : HWTS_AFTER;
+	row->when_us = delay_us;
+	row->limit_us = row->period_us > 0 ? row->next_base_us : HWTS_NEVER;
+	row->next_base_us = row->base_us;
+	row->next_attempt = counts ? row->attempt : row->attempt - 1;
+}
+
+static void succeed(struct hwts_row *row)
+{
+	row->how = row->period_us > 0 ? HWTS_AT : HWTS_DONE;
+	row->when_us = row->next_base_us;
+	row->next_attempt = 0;
+}
+
+/* What ran at most once, and whose end the database has lost, is FAILED.  Returns false without memory. */
+bool hwts_fail_lost(hwt_store *store, const struct hwts_due *due, struct hwts_kind *kind, int64_t epoch)
+{
+	struct hwts_row *row = hwts_row_make(NULL, 0, NULL, 0);
+
+	if (!row)
+		return false;
+	row->id = due->id;
+	row->kind = kind;
+	row->shard = due->shard;
+	row->epoch = epoch;
+	row->attempt = 1;
+	row->how = HWTS_FAIL;
+	hwts_cut(row->error, sizeof(row->error), "the database has lost its end", 29);
+	hwts_shard(store, due->shard, NULL)->active++;
+	store->active++;
+	hwts_end(store, row);
+	return true;
+}
+
+/* The end is in the transaction of the run; returns true if nothing is left for the ender. */
+static bool end_in_transaction(hwt_store *store, struct hwts_conn *conn, struct hwts_row *row)
+{
+	int rc;
+
+	succeed(row);
+	rc = store->engine->close_run(conn, row);
+	row->hit = rc == 0;
+	if (rc == 0 || rc == ESTALE)
+		return true;
+	/* Whether it was committed need not be known: if it was, the row is gone, and this end finds none. */
+	fail_run(row, hwts_fail_text(), rc == EPROTO || rc == EIO);
+	return false;
+}
+
+/*
+ * Running
+ */
+
+static void note_start(hwt_store *store, const struct hwts_row *row)
+{
+	int64_t late_ns = (hwts_clock_db_us(store) - row->due_us) * 1000;
+
+	late_ns = HWTS_MAX(late_ns, 0);
+	store->stats.lateness[hwts_lateness_bucket(late_ns)]++;
+	store->stats.lateness_max_ns = HWTS_MAX(store->stats.lateness_max_ns, late_ns);
+	/* A row that waited for longer than 50 ms was begun too far ahead. */
+	if (hwts_clock_db_us(store) - row->now_us > 50000)
+		row->kind->ahead = HWTS_MAX(row->kind->ahead / 2, store->task_count);
+}
+
+/* Returns true if the end is already committed. */
+static bool run(hwt_store *store, struct hwts_row *row, struct hwts_conn *conn, void *handle)
+{
+	struct hwts_running running = { .store = store, .row = row }, *outer = hwts_running;
+	struct hwts_kind *kind = row->kind;
+	char text[128];
+	int rc;
+
+	running.run = (hwt_store_run){ .id = row->id,
+				       .kind = kind->name,
+				       .key = row->key,
+				       .data = row->data,
+				       .len = row->len,
+				       .due_us = row->period_us > 0 ? row->base_us : row->due_us,
+				       .attempt = row->attempt,
+				       .connection = handle };
+	if (row->period_us > 0) {
+		running.run.missed = (uint64_t)((row->now_us - row->base_us) / row->period_us);
+		row->next_base_us = row->base_us + ((int64_t)running.run.missed + 1) * row->period_us;
+	}
+	hwts_running = &running;
+	rc = kind->task(&running.run, kind->ctx);
+	hwts_running = outer;
+	HWTS_POINT("ran");
+	if (rc == 0 && handle)
+		return end_in_transaction(store, conn, row);
+	if (handle)
+		store->engine->drop_run(conn);
+	if (rc == 0)
+		succeed(row);
+	else
+		fail_run(row, hwts_error_text(rc, text, sizeof(text)), true);
+	return false;
+}
+
+/* In a transaction, if the kind wants one.  Returns true if the end is already committed. */
+static bool run_in(hwt_store *store, struct hwts_row *row, struct hwts_conn **conn, unsigned *failures)
+{
+	void *handle = NULL;
+	int rc = 0;
+
+	if (row->kind->row.mode == HWT_STORE_TRANSACTION) {
+		if (!*conn || !store->engine->alive(*conn))
+			rc = hwts_reconnect(store, conn, HWTS_TASK, failures);
+		if (rc == 0)
+			rc = store->engine->open_run(*conn, &handle);
+		if (rc != 0) {
+			hwts_warn(store, "a transaction for a run: %s", hwts_fail_text());
+			pthread_mutex_lock(&store->lock);
+			hwts_wait_ns(&store->drained, &store->lock, hwts_backoff_ns(++*failures));
+			row->give_back = true;
+			pthread_mutex_unlock(&store->lock);
+			return false;
+		}
+		*failures = 0;
+	}
+	pthread_mutex_lock(&store->lock);
+	note_start(store, row);
+	pthread_mutex_unlock(&store->lock);
+	return run(store, row, *conn, handle);
+}
+
+/* With the lock.  One row, which was taken from the queue. */
+static void serve(hwt_store *store, struct hwts_row *row, struct hwts_conn **conn, unsigned *failures)
+{
+	struct hwts_kind *kind = row->kind;
+	struct hwts_shard *shard = hwts_shard(store, row->shard, NULL);
+	bool ended;
+
+	if (store->task_halt || !hwts_trusted(store) || !shard->held || shard->epoch != row->epoch) {
+		hwts_give_back(store, row);
+		return;
+	}
+	kind->running++;
+	store->running++;
+	pthread_mutex_unlock(&store->lock);
+	ended = run_in(store, row, conn, failures);
+	pthread_mutex_lock(&store->lock);
+	kind->running--;
+	store->running--;
+	if (row->give_back)
+		hwts_give_back(store, row);
+	else if (ended)
+		hwts_finished(store, row);
+	else
+		hwts_end(store, row);
+	if (kind->queue || kind->row.mode == HWT_STORE_AT_MOST_ONCE)
+		pthread_cond_broadcast(&store->task_work);
+	if (store->due_count > 0)
+		hwts_wake(&store->begin_work);
+}
+
+void *hwts_task_thread(void *arg)
+{
+	hwt_store *store = arg;
+	struct hwts_conn *conn = NULL;
+	struct hwts_row *row;
+	unsigned turn = 0, failures = 0;
+
+	pthread_mutex_lock(&store->lock);
+	while (!store->task_halt || store->queued > 0) {
+		row = next_row(store, &turn);
+		if (row)
+			serve(store, row, &conn, &failures);
+		else if (store->task_halt)
+			break;
+		else
+			pthread_cond_wait(&store->task_work, &store->lock);
+		if (store->due_count > 0 && store->queued < store->task_count)
+			hwts_wake(&store->begin_work);
+	}
+	pthread_mutex_unlock(&store->lock);
+	if (conn)
+		store->engine->disconnect(conn);
+	return NULL;
+}

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The window: entries by id, and the timer in which they wait.
+ *
+ * News may come late and in any order, so of two times for one id the earlier one counts: too early costs a begin in
+ * vain, which then reads the time from the row; too late would be late.
+ */
+#include "core/store.h"
+
+#define SLAB_ENTRIES 256
+#define FIRST_BUCKETS 1024
+#define AGAIN_US 20000 /* a row that is due and could not be begun: another transaction has it */
+
+struct hwts_slab {
+	struct hwts_slab *next;
+	struct hwts_entry entries[SLAB_ENTRIES];
+};
+
+/*
+ * Entries by id
+ */
+
+static struct hwts_entry **bucket_of(struct hwts_window *window, int64_t id)
+{
+	return &window->buckets[hwts_mix((uint64_t)id) & (window->bucket_count - 1)];
+}
+
+struct hwts_entry *hwts_window_find(hwt_store *store, int64_t id)
+{
+	struct hwts_entry *entry = *bucket_of(&store->window, id);
+
+	while (entry && entry->id != id)
+		entry = entry->next;
+	return entry;
+}
+
+static bool rehash(struct hwts_window *window, size_t bucket_count)
+{
+	struct hwts_entry **buckets = hwts_alloc(bucket_count * sizeof(*buckets)), **old = window->buckets;
+	size_t old_count = window->bucket_count;
+
+	if (!buckets)
+		return false;
+	window->buckets = buckets;
+	window->bucket_count = bucket_count;
+	for (size_t i = 0; i < old_count; i++) {
+		for (struct hwts_entry *entry = old[i], *next; entry; entry = next) {
+			struct hwts_entry **head = bucket_of(window, entry->id);
+
+			next = entry->next;
+			entry->next = *head;
+			*head = entry;
+		}
+	}
+	free(old);
+	return true;
+}
+
+static struct hwts_entry *insert(hwt_store *store, int64_t id)
+{
+	struct hwts_window *window = &store->window;
+	struct hwts_entry *entry, **head;
+
+	if (!window->free) {
+		struct hwts_slab *slab = hwts_alloc(sizeof(*slab));
+
+		if (!slab)
+			return NULL;
+		slab->next = window->slabs;
+		window->slabs = slab;
+		for (size_t i = 0; i < SLAB_ENTRIES; i++) {
+			slab->entries[i].next = window->free;
+			window->free = &slab->entries[i];
+		}
+	}
+	/* Without memory the chains get longer, which is no failure. */
+	if (window->count >= window->bucket_count)
+		(void)rehash(window, window->bucket_count * 2);
+	entry = window->free;
+	window->free = entry->next;
+	head = bucket_of(window, id);
+	*entry = (struct hwts_entry){ .id = id, .store = store, .next = *head, .again_us = HWTS_NEVER };
+	*head = entry;
+	window->count++;
+	return entry;
+}
+
+static void erase(struct hwts_entry *entry)
+{
+	hwt_store *store = entry->store;
+	struct hwts_window *window = &store->window;
+	struct hwts_entry **link = bucket_of(window, entry->id);
+
+	while (*link != entry)
+		link = &(*link)->next;
+	*link = entry->next;
+	entry->state = HWTS_FREE;
+	entry->next = window->free;
+	window->free = entry;
+	window->count--;
+	if (store->behind && window->count < HWTS_WINDOW_MAX / 2)
+		hwts_poke(store);
+}
+
+/*
+ * Arming
+ */
+
+void hwts_window_due(struct hwts_entry *entry)
+{
+	struct hwts_kind *kind = entry->kind;
+
+	entry->state = HWTS_IS_DUE;
+	entry->due_next = NULL;
+	if (!kind->due_first)
+		kind->due_first = entry;
+	else
+		kind->due_last->due_next = entry;
+	kind->due_last = entry;
+	if (entry->store->due_count++ == 0)
+		hwts_wake(&entry->store->begin_work);
+}
+
+static void on_timer(hwt_timeout timeout, void *arg)
+{
+	struct hwts_entry *entry = arg;
+	hwt_store *store = entry->store; /* the same for each use of this memory */
+
+	if (HWTS_TEST(loses_timers))
+		return;
+	pthread_mutex_lock(&store->lock);
+	if (entry->state == HWTS_ARMED && entry->timeout.entry == timeout.entry &&
+	    entry->timeout.generation == timeout.generation)
+		hwts_window_due(entry);
+	pthread_mutex_unlock(&store->lock);
+}
+
+static void arm(struct hwts_entry *entry, int64_t due_us)
+{
+	hwt_store *store = entry->store;
+	int64_t deadline_ns = hwts_clock_deadline_ns(store, due_us);
+
+	entry->due_us = due_us;
+	entry->again_us = HWTS_NEVER;
+	entry->state = HWTS_ARMED;
+	entry->timeout = HWT_TIMEOUT_NONE;
+	if (deadline_ns <= hwt_now()) {
+		hwts_window_due(entry);
+		return;
+	}
+	if (hwt_new_timeout_at(store->window.timer, on_timer, entry, deadline_ns, &entry->timeout) == 0)
+		return;
+	/* No memory: the row is found again by reading its shard from the beginning. */
+	store->load_again = true;
+	erase(entry);
+}
+
+static void rearm(struct hwts_entry *entry, int64_t due_us)
+{
+	(void)hwt_cancel(entry->timeout); /* if its task is on the way, it finds another handle */
+	arm(entry, due_us);
+}
+
+void hwts_window_rearm(hwt_store *store)
+{
+	struct hwts_slab *slab = store->window.slabs;
+
+	for (; slab; slab = slab->next)
+		for (size_t i = 0; i < SLAB_ENTRIES; i++)
+			if (slab->entries[i].state == HWTS_ARMED)
+				rearm(&slab->entries[i], slab->entries[i].due_us);
+}
+
+/*
+ * What comes in
+ */
+
+static bool is_beyond_mark(const struct hwts_shard *shard, const struct hwts_due *due)
+{
+	return due->due_us > shard->mark_due_us || (due->due_us == shard->mark_due_us && due->id > shard->mark_id);
+}
+
+/* True: the look-ahead comes to it.  A look that is under way may have read too early, so the row is noted. */
+static bool leave_to_look(struct hwts_shard *shard, const struct hwts_due *due)
+{
+	if (!is_beyond_mark(shard, due))
+		return false;
+	if (due->due_us < shard->left_us || (due->due_us == shard->left_us && due->id < shard->left_id)) {
+		shard->left_us = due->due_us;
+		shard->left_id = due->id;
+	}
+	return true;
+}
+
+static void add(hwt_store *store, struct hwts_kind *kind, const struct hwts_due *due, bool unsure)
+{
+	struct hwts_entry *entry = insert(store, due->id);
+
+	if (!entry) {
+		store->load_again = true;
+		return;
+	}
+	entry->kind = kind;
+	entry->shard = due->shard;
+	entry->len = due->len;
+	entry->unsure = unsure;
+	arm(entry, due->due_us);
+}
+
+void hwts_window_see(hwt_store *store, const struct hwts_due *due)
+{
+	struct hwts_kind *kind;
+	struct hwts_shard *shard = hwts_shard(store, due->shard, &kind);
+	struct hwts_entry *entry;
+
+	if (!shard || !shard->held || !store->window.timer || HWTS_TEST(loses_rows))
+		return;
+	entry = hwts_window_find(store, due->id);
+	if (!entry) {
+		if (!leave_to_look(shard, due))
+			add(store, kind, due, false);
+	} else if (entry->state == HWTS_ARMED) {
+		entry->len = HWTS_MAX(entry->len, due->len);
+		if (due->due_us < entry->due_us)
+			rearm(entry, due->due_us);
+	} else {
+		entry->len = HWTS_MAX(entry->len, due->len);
+		entry->again_us = HWTS_MIN(entry->again_us, due->due_us);
+	}
+}
+
+void hwts_window_rescue(hwt_store *store, const struct hwts_due *due)
+{
+	struct hwts_kind *kind;
+	struct hwts_shard *shard = hwts_shard(store, due->shard, &kind);
+	struct hwts_entry *entry;
+
+	if (!shard || !shard->held || !store->window.timer)
+		return;
+	entry = hwts_window_find(store, due->id);
+	if (!entry && !is_beyond_mark(shard, due)) {
+		HWTS_COUNT_RESCUE();
+		add(store, kind, due, false);
+	} else if (entry && entry->state == HWTS_ARMED) {
+		if (entry->due_us <= due->due_us)
+			HWTS_COUNT_RESCUE();
+		rearm(entry, due->due_us);
+	}
+}
+
+/*
+ * A row that this process runs has an entry, DUE or BEGUN, from before its begin until after its end.  Without one, or
+ * with one that waits for the next run, its end was committed, and the server has lost it: ends are not synced.  (Or it
+ * was committed after the look: then a begin or an end finds no such row.)  At most once, an end after which the row
+ * waits again is synced; the entry says so, and stays.
+ */
+void hwts_window_revive(hwt_store *store, const struct hwts_due *due)
+{
+	struct hwts_kind *kind;
+	struct hwts_shard *shard = hwts_shard(store, due->shard, &kind);
+	struct hwts_entry *entry;
+
+	if (!shard || !shard->held || !store->window.timer || store->phase != HWTS_STARTED)
+		return;
+	entry = hwts_window_find(store, due->id);
+	if (entry && (entry->state != HWTS_ARMED || kind->row.mode == HWT_STORE_AT_MOST_ONCE))
+		return;
+	if (entry) {
+		entry->unsure = true;
+		rearm(entry, due->due_us);
+	} else if (kind->row.mode != HWT_STORE_AT_MOST_ONCE) {
+		add(store, kind, due, true);
+	} else if ((entry = insert(store, due->id)) != NULL) {
+		entry->kind = kind;
+		entry->shard = due->shard;
+		entry->state = HWTS_BEGUN;
+		if (!hwts_fail_lost(store, due, kind, shard->epoch))
+			erase(entry);
+	}
+}
+
+void hwts_window_forget(hwt_store *store, int64_t id)
+{
+	struct hwts_entry *entry = store->window.timer ? hwts_window_find(store, id) : NULL;
+
+	if (!entry || entry->state != HWTS_ARMED)
+		return;
+	(void)hwt_cancel(entry->timeout);
+	erase(entry);
+}
+
+/* The shard is no longer held.  What is DUE the beginner erases; what is BEGUN stays until its end is committed. */
+void hwts_window_drop(hwt_store *store, int32_t shard)
+{
+	for (struct hwts_slab *slab = store->window.slabs; slab; slab = slab->next) {
+		for (size_t i = 0; i < SLAB_ENTRIES; i++) {
+			struct hwts_entry *entry = &slab->entries[i];
+
+			if (entry->state != HWTS_ARMED || entry->shard != shard)
+				continue;
+			(void)hwt_cancel(entry->timeout);
+			erase(entry);
+		}
+	}
+}
+
+/* The first DUE entry whose shard is held and is not about to be given away. */
+struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind)
+{
+	for (struct hwts_entry *entry = kind->due_first; entry; entry = kind->due_first) {
+		struct hwts_shard *shard = hwts_shard(store, entry->shard, NULL);
+
+		kind->due_first = entry->due_next;
+		store->due_count--;
+		if (shard && shard->held && !shard->giving)
+			return entry;
+		if (shard && shard->held) /* in a moment it is given, or is not giving any more */
+			arm(entry, hwts_clock_db_us(store) + AGAIN_US);
+		else
+			erase(entry);
+	}
+	return NULL;
+}
+
+/* due_us is what the row says; HWTS_NEVER: there is nothing to begin, as far as the database knew then. */
+void hwts_window_not_begun(struct hwts_entry *entry, int64_t due_us)
+{
+	int64_t again_us = entry->again_us;
+
+	if (due_us != HWTS_NEVER && due_us <= entry->due_us && due_us <= hwts_clock_db_us(entry->store))
+		due_us = hwts_clock_db_us(entry->store) + AGAIN_US;
+	due_us = HWTS_MIN(due_us, again_us);
+	entry->unsure = false;
+	if (due_us == HWTS_NEVER)
+		erase(entry);
+	else
+		arm(entry, due_us);
+}
+
+/* Its end is committed.  filed: the row is pending again, at row->when_us. */
+void hwts_window_ended(hwt_store *store, const struct hwts_row *row, bool filed)
+{
+	struct hwts_entry *entry = hwts_window_find(store, row->id);
+	struct hwts_shard *shard = hwts_shard(store, row->shard, NULL);
+	int64_t due_us;
+
+	if (!entry || entry->state != HWTS_BEGUN)
+		return;
+	due_us = HWTS_MIN(entry->again_us, filed ? row->when_us : HWTS_NEVER);
+	if (due_us == HWTS_NEVER || !shard || !shard->held ||
+	    leave_to_look(shard, &(struct hwts_due){ row->id, due_us, row->shard, 0 }))
+		erase(entry);
+	else
+		arm(entry, due_us);
+}
+
+/*
+ * Life
+ */
+
+int hwts_window_open(hwt_store *store)
+{
+	hwt_config config = HWT_CONFIG_INIT;
+	hwt_timer *timer = NULL;
+	int rc;
+
+	config.tick_duration_ns = store->config.tick_ns;
+	config.ticks_per_wheel = 8192;
+	config.thread_name = "hwt-store";
+	config.warn = NULL;
+	store->window.buckets = hwts_alloc(FIRST_BUCKETS * sizeof(*store->window.buckets));
+	if (!store->window.buckets)
+		return ENOMEM;
+	store->window.bucket_count = FIRST_BUCKETS;
+	rc = hwt_timer_create(&timer, &config);
+	if (rc == 0)
+		rc = hwt_timer_start(timer);
+	if (rc != 0) {
+		(void)hwts_fail_errno(rc, "the timer");
+		if (timer)
+			(void)hwt_timer_destroy(timer);
+		hwts_window_close(store);
+		return rc;
+	}
+	pthread_mutex_lock(&store->lock);
+	store->window.timer = timer;
+	pthread_mutex_unlock(&store->lock);
+	return 0;
+}
+
+void hwts_window_close(hwt_store *store)
+{
+	struct hwts_window window;
+
+	pthread_mutex_lock(&store->lock);
+	window = store->window;
+	store->window.timer = NULL; /* from here on nothing is armed */
+	pthread_mutex_unlock(&store->lock);
+	if (window.timer)
+		(void)hwt_timer_destroy(window.timer); /* its task may be waiting for the lock */
+	pthread_mutex_lock(&store->lock);
+	memset(&store->window, 0, sizeof(store->window));
+	for (struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
+		kind->due_first = kind->due_last = NULL;
+	store->due_count = 0;
+	pthread_mutex_unlock(&store->lock);
+	for (struct hwts_slab *slab = window.slabs, *next; slab; slab = next) {
+		next = slab->next;
+		free(slab);
+	}
+	free(window.buckets);
+}

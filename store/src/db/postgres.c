@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Exchanges with a PostgreSQL server, and what its failures mean.
+ */
+#include "db/postgres.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/*
+ * Failures
+ */
+
+static const struct {
+	const char *state; /* the beginning of it */
+	int rc;
+	bool gone; /* the connection is of no use any more */
+	const char *advice;
+} meanings[] = {
+	{ "08", ECONNRESET, true, "" },
+	{ "57P0", ECONNRESET, true, "" },
+	{ "55P03", EAGAIN, false, "; another transaction holds the lock, try again" },
+	{ "40", EAGAIN, false, "; try again" },
+	{ "57014", EAGAIN, false, "; statement_timeout may be too short" },
+	{ "53100", ENOSPC, false, "; the server's disk is full, make room" },
+	{ "53200", ENOMEM, false, "; the server has no memory" },
+	{ "42501", EACCES, false, "; grant the role the rights that doc/store.md lists" },
+	{ "25006", EACCES, true, "; this server is a standby: add target_session_attrs=read-write to the url" },
+	{ "0A000", EIO, true, "" }, /* a plan that does not fit the tables any more */
+	{ "26", EIO, true, "; a pooler in transaction mode breaks prepared statements: connect directly" },
+};
+
+int hwts_pg_error(struct pg_conn *conn, const PGresult *result, const char *doing)
+{
+	const char *state = result ? PQresultErrorField(result, PG_DIAG_SQLSTATE) : NULL;
+	const char *text = result ? PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY) : NULL;
+
+	if (!text)
+		text = PQerrorMessage(conn->handle);
+	for (size_t i = 0; state && i < HWTS_COUNT(meanings); i++) {
+		if (strncmp(state, meanings[i].state, strlen(meanings[i].state)) != 0)
+			continue;
+		conn->conn.broken |= meanings[i].gone;
+		return hwts_fail(meanings[i].rc, "postgresql: %s: %s (%s)%s", doing, text, state, meanings[i].advice);
+	}
+	if (!state || PQstatus(conn->handle) == CONNECTION_BAD) {
+		conn->conn.broken = true;
+		return hwts_fail(ECONNRESET, "postgresql: %s: the connection broke: %s", doing, text);
+	}
+	return hwts_fail(EIO, "postgresql: %s: %s (%s)", doing, text, state);
+}
+
+/*
+ * Exchanges
+ */
+
+static int gave_up(struct pg_conn *conn)
+{
+	conn->conn.broken = true;
+	return hwts_fail(ECONNRESET, "postgresql: no answer for %lld s", (long long)(conn->patience_ns / HWT_S(1)));
+}
+
+static int wait_for(struct pg_conn *conn, short events, int64_t until_ns)
+{
+	int64_t left_ms = (until_ns - hwt_now()) / 1000000 + 1;
+	struct pollfd fd = { .fd = PQsocket(conn->handle), .events = events };
+
+	if (left_ms <= 0)
+		return gave_up(conn);
+	if (hwts_pg_is_replaced(conn)) {
+		conn->conn.broken = true;
+		return hwts_fail(ECONNRESET,
+				 "postgresql: no answer, and another server has taken the place of this one");
+	}
+	if (poll(&fd, 1, (int)HWTS_MIN(left_ms, 1000)) < 0 && errno != EINTR)
+		return hwts_pg_error(conn, NULL, "poll");
+	return 0;
+}
+
+/* Sends what is buffered, and reads meanwhile, so that the server can send, too. */
+static int flush(struct pg_conn *conn, int64_t until_ns)
+{
+	int left, rc = 0;
+
+	while ((left = PQflush(conn->handle)) > 0 && rc == 0) {
+		rc = wait_for(conn, POLLIN | POLLOUT, until_ns);
+		if (rc == 0 && !PQconsumeInput(conn->handle))
+			rc = hwts_pg_error(conn, NULL, "send");
+	}
+	return rc == 0 && left < 0 ? hwts_pg_error(conn, NULL, "send") : rc;
+}
+
+static int result_of(struct pg_conn *conn, int64_t until_ns, PGresult **result)
+{
+	int rc = 0;
+
+	while (rc == 0 && PQisBusy(conn->handle)) {
+		rc = wait_for(conn, POLLIN, until_ns);
+		if (rc == 0 && !PQconsumeInput(conn->handle))
+			rc = hwts_pg_error(conn, NULL, "receive");
+	}
+	*result = rc == 0 ? PQgetResult(conn->handle) : NULL;
+	return rc;
+}
+
+/* The number of a statement in this connection; -1: failed. */
+static int number_of(struct pg_conn *conn, const char *text, char name[16], int *failed)
+{
+	int64_t until_ns = hwt_now() + conn->patience_ns;
+	PGresult *result, *end = NULL;
+	char *sql;
+	int at = 0, rc;
+
+	while (at < HWTS_PG_STATEMENTS && conn->prepared[at] && conn->prepared[at] != text)
+		at++;
+	(void)snprintf(name, 16, "hwt_%d", at);
+	if (at == HWTS_PG_STATEMENTS)
+		return *failed = hwts_fail(ENOMEM, "postgresql: too many statements"), -1;
+	if (conn->prepared[at])
+		return at;
+	sql = hwts_sql(conn->conn.db, text);
+	if (!sql)
+		return *failed = ENOMEM, -1;
+	hwts_count_trip(conn->conn.db);
+	rc = PQsendPrepare(conn->handle, name, sql, 0, NULL) ? flush(conn, until_ns)
+							     : hwts_pg_error(conn, NULL, "prepare");
+	if (rc == 0)
+		rc = result_of(conn, until_ns, &result);
+	if (rc == 0) {
+		if (PQresultStatus(result) == PGRES_COMMAND_OK)
+			conn->prepared[at] = text;
+		else
+			rc = hwts_pg_error(conn, result, "prepare");
+		PQclear(result);
+		while (!conn->conn.broken && result_of(conn, until_ns, &end) == 0 && end)
+			PQclear(end);
+	}
+	free(sql);
+	/* Nothing has happened so far. */
+	return *failed = rc == ECONNRESET ? ENOTCONN : rc, rc == 0 ? at : -1;
+}
+
+/* Parameters as libpq takes them. */
+struct sent {
+	const char *values[HWTS_PG_ARGS];
+	int lengths[HWTS_PG_ARGS], formats[HWTS_PG_ARGS], n;
+};
+
+static int parameters(const struct pg_args *args, struct sent *sent)
+{
+	sent->n = args ? args->n : 0;
+	if (args && args->failed)
+		return ENOMEM;
+	for (int i = 0; i < sent->n; i++) {
+		if (args->lengths[i] > INT32_MAX / 2)
+			return hwts_fail(EINVAL, "more than a GiB in one put: put fewer at once");
+		sent->values[i] = args->null[i] ? NULL : args->values[i] ? args->values[i] : "";
+		sent->lengths[i] = (int)args->lengths[i];
+		sent->formats[i] = 1;
+	}
+	return 0;
+}
+
+static int send_step(struct pg_conn *conn, const struct pg_step *step, const char *name)
+{
+	struct sent sent;
+	int rc = parameters(step->args, &sent);
+
+	if (rc == 0 && !PQsendQueryPrepared(conn->handle, name, sent.n, sent.values, sent.lengths, sent.formats, 1))
+		rc = hwts_pg_error(conn, NULL, "send");
+	return rc;
+}
+
+/* Reads the result of a step, and the end of it. */
+static int receive_step(struct pg_conn *conn, struct pg_step *step, int64_t until_ns)
+{
+	PGresult *result = NULL;
+	int rc = result_of(conn, until_ns, &step->result);
+
+	if (rc != 0)
+		return rc;
+	switch (PQresultStatus(step->result)) {
+	case PGRES_TUPLES_OK:
+	case PGRES_COMMAND_OK:
+		break;
+	case PGRES_PIPELINE_ABORTED:
+		step->rc = ECANCELED; /* one before it has failed */
+		break;
+	default:
+		step->rc = hwts_pg_error(conn, step->result, "execute");
+	}
+	rc = result_of(conn, until_ns, &result);
+	if (rc == 0 && result) {
+		PQclear(result);
+		rc = hwts_pg_error(conn, NULL, "receive: more than one result");
+	}
+	return rc;
+}
+
+static int receive_sync(struct pg_conn *conn, int64_t until_ns)
+{
+	PGresult *result = NULL;
+	int rc = result_of(conn, until_ns, &result);
+
+	if (rc == 0 && PQresultStatus(result) != PGRES_PIPELINE_SYNC)
+		rc = hwts_pg_error(conn, NULL, "receive: no end of the pipeline");
+	PQclear(result);
+	return rc;
+}
+
+static int exchange(struct pg_conn *conn, struct pg_step *steps, size_t n, const char (*names)[16])
+{
+	int64_t until_ns = hwt_now() + conn->patience_ns;
+	bool synced = false; /* a transaction may be under way to its end */
+	int rc = 0;
+
+	if (!PQenterPipelineMode(conn->handle)) {
+		(void)hwts_pg_error(conn, NULL, "pipeline");
+		return ENOTCONN;
+	}
+	hwts_count_trip(conn->conn.db);
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		rc = send_step(conn, &steps[i], names[i]);
+		if (rc != 0 || !(steps[i].sync || i + 1 == n))
+			continue;
+		synced = true;
+		if (!PQpipelineSync(conn->handle))
+			rc = hwts_pg_error(conn, NULL, "send");
+	}
+	if (rc != 0) { /* what was buffered must not be executed */
+		conn->conn.broken = true;
+		return synced ? ECONNRESET : rc == ECONNRESET ? ENOTCONN : rc;
+	}
+	rc = flush(conn, until_ns);
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		rc = receive_step(conn, &steps[i], until_ns);
+		if (rc == 0 && (steps[i].sync || i + 1 == n))
+			rc = receive_sync(conn, until_ns);
+	}
+	if (rc == 0 && !PQexitPipelineMode(conn->handle))
+		rc = hwts_pg_error(conn, NULL, "pipeline");
+	return rc;
+}
+
+static int check_replaced(struct pg_conn *conn, int rc)
+{
+	if (!hwts_pg_is_replaced(conn))
+		return 0;
+	conn->conn.broken = true;
+	return hwts_fail(rc, "postgresql: another server has taken the place of this one");
+}
+
+/* Before an exchange.  A broken connection may still be open, in the middle of one whose end never comes. */
+static int check_usable(struct pg_conn *conn)
+{
+	if (conn->conn.broken)
+		return hwts_fail(ENOTCONN, "postgresql: the connection broke before");
+	return check_replaced(conn, ENOTCONN);
+}
+
+/* 0: all steps have their rc; otherwise the exchange has failed. */
+int hwts_pg_run(struct pg_conn *conn, struct pg_step *steps, size_t n)
+{
+	char(*names)[16] = hwts_alloc(n * sizeof(*names));
+	int rc = names ? check_usable(conn) : ENOMEM;
+
+	for (size_t i = 0; i < n; i++) {
+		steps[i].result = NULL;
+		steps[i].rc = 0;
+	}
+	(void)PQsetnonblocking(conn->handle, 1);
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		(void)number_of(conn, steps[i].text, names[i], &rc);
+		if (rc == 0 && steps[i].args && steps[i].args->failed)
+			rc = ENOMEM; /* before anything is sent */
+	}
+	if (rc == 0)
+		rc = exchange(conn, steps, n, (const char(*)[16])names);
+	if (rc == 0)
+		rc = check_replaced(conn, ECONNRESET); /* meanwhile: it may have been sent too late */
+	if (!conn->conn.broken)
+		(void)PQsetnonblocking(conn->handle, 0);
+	free(names);
+	return rc;
+}
+
+void hwts_pg_clear(struct pg_step *steps, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		PQclear(steps[i].result);
+		steps[i].result = NULL;
+		if (steps[i].args)
+			hwts_pg_args_free(steps[i].args);
+	}
+}
+
+static int on_callers(struct pg_conn *conn, struct pg_step *step)
+{
+	struct sent sent;
+	char *sql = hwts_sql(conn->conn.db, step->text);
+	int rc = sql ? parameters(step->args, &sent) : ENOMEM;
+
+	if (rc == 0) {
+		step->result = PQexecParams(conn->handle, sql, sent.n, NULL, sent.values, sent.lengths, sent.formats,
+					    1);
+		if (PQresultStatus(step->result) != PGRES_TUPLES_OK)
+			rc = hwts_pg_error(conn, step->result, "put on the caller's connection");
+	}
+	free(sql);
+	return rc;
+}
+
+int hwts_pg_one(struct pg_conn *conn, const char *text, struct pg_args *args, PGresult **result)
+{
+	struct pg_step step = { .text = text, .args = args };
+	int rc = conn->callers ? on_callers(conn, &step) : hwts_pg_run(conn, &step, 1);
+
+	if (rc == 0)
+		rc = step.rc;
+	*result = rc == 0 ? step.result : NULL;
+	if (rc == 0)
+		step.result = NULL;
+	hwts_pg_clear(&step, 1);
+	return rc;
+}
+
+int hwts_pg_simple(struct pg_conn *conn, const char *text)
+{
+	int64_t until_ns = hwt_now() + conn->patience_ns;
+	char *sql = hwts_sql(conn->conn.db, text);
+	PGresult *result = NULL;
+	int rc = check_usable(conn), failed = 0;
+
+	if (!sql)
+		return ENOMEM;
+	hwts_count_trip(conn->conn.db);
+	if (rc == 0 && !PQsendQuery(conn->handle, sql))
+		rc = hwts_pg_error(conn, NULL, "send");
+	free(sql);
+	while (rc == 0 && (rc = result_of(conn, until_ns, &result)) == 0 && result) {
+		ExecStatusType status = PQresultStatus(result);
+
+		if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK && failed == 0)
+			failed = hwts_pg_error(conn, result, "execute");
+		PQclear(result);
+	}
+	if (rc == 0)
+		rc = failed ? failed : check_replaced(conn, ECONNRESET);
+	return rc;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The PostgreSQL engine: what its files share.
+ *
+ * Structure
+ *
+ *   A statement is a literal with @ for the prefix; each connection prepares it when it first needs it.  Parameters and
+ *   results are binary, and rows travel as arrays.  Statements that belong together go as one pipeline: one round trip.
+ *   What lies between two syncs of a pipeline is one transaction.
+ *
+ * Durability
+ *
+ *   Puts, cancels, reschedules and transactions of tasks commit as the session's synchronous_commit says.  Begins,
+ *   ends, leases and shards commit with "off": the next synced commit flushes the log before it, too.  A new kind is
+ *   flushed in any case: the number of one that was lost would be given to another.
+ *
+ * Waiting
+ *
+ *   No exchange waits for ever: each has a deadline, after which the connection is given up.  The server gives up a
+ *   transaction whose process stands still (idle_in_transaction_session_timeout = the lease), so that its locks do not
+ *   outlive the lease.
+ */
+#ifndef HWTS_POSTGRES_H
+#define HWTS_POSTGRES_H
+
+#include "core/engine.h"
+
+#include <libpq-fe.h>
+
+#define HWTS_PG_STATEMENTS 64
+#define HWTS_PG_ARGS 12
+#define HWTS_PG_IDS 1000 /* of one step of the sequence */
+#define HWTS_PG_CONNECT_TIMEOUT_S 5
+
+/* The database's clock in microseconds.  It is volatile: in a condition it must stand in a materialized query. */
+#define PG_NOW "(select (extract(epoch from clock_timestamp()) * 1000000)::bigint us)"
+
+struct pg_host {
+	const char *name, *address, *port; /* "": not given */
+	_Atomic int64_t lookup_ns; /* what the last look-up of its name took; relaxed: a wrong one costs some time */
+};
+
+/*
+ * The server that a store is on, as far as it can be told: its timeline, which each promotion of a standby raises, and
+ * in the upper half what tells this cluster from others.  A server that was cut off while another took its place may
+ * come back, and still believes that it writes; what it is told then is lost.  So a store that has met the newer one
+ * uses no connection to the older.
+ *
+ *   relaxed: each exchange asks before it is sent, again each second that it waits, and once it is answered; what was
+ *            answered before the newer server was met may have been sent to the older one, too
+ */
+struct pg_db {
+	struct hwts_db db;
+	PQconninfoOption *options;
+	_Atomic uint64_t origin; /* 0: not known */
+	struct pg_host *hosts;   /* to dial; none: libpq makes of the url what it says */
+	size_t host_count;
+	char *lists[3];         /* to which hosts points */
+	long timeout_s;         /* of a host; 0: none */
+	_Atomic unsigned first; /* the host to begin with; relaxed: a wrong one costs some time */
+};
+
+struct pg_conn {
+	struct hwts_conn conn;
+	PGconn *handle;
+	enum hwts_role role;
+	uint64_t origin;                          /* of its server; 0: not known */
+	bool callers;                             /* not ours: nothing is prepared there, and there is no pipeline */
+	const char *prepared[HWTS_PG_STATEMENTS]; /* by the address of its text; the index is in its name */
+	int64_t patience_ns;
+};
+
+static inline struct pg_conn *pg_conn(struct hwts_conn *conn)
+{
+	return (struct pg_conn *)conn;
+}
+
+/* Parameters in binary. */
+struct pg_args {
+	int n;
+	char *values[HWTS_PG_ARGS];
+	size_t lengths[HWTS_PG_ARGS], rooms[HWTS_PG_ARGS];
+	bool null[HWTS_PG_ARGS];
+	bool failed; /* no memory */
+};
+
+/* One statement of an exchange. */
+struct pg_step {
+	const char *text;
+	struct pg_args *args; /* or NULL */
+	bool sync;            /* a transaction ends here; the last step of an exchange has one in any case */
+	PGresult *result;
+	int rc;
+};
+
+/* In postgres_args.c. */
+void hwts_pg_int8(struct pg_args *args, int64_t value);
+void hwts_pg_int4(struct pg_args *args, int32_t value);
+void hwts_pg_bool(struct pg_args *args, bool value);
+void hwts_pg_text(struct pg_args *args, const char *text); /* NULL: null */
+void hwts_pg_bytes(struct pg_args *args, const char *bytes, size_t len);
+enum pg_type { PG_BOOL = 16, PG_BYTEA = 17, PG_INT8 = 20, PG_INT4 = 23, PG_TEXT = 25 };
+void hwts_pg_array(struct pg_args *args, enum pg_type type, size_t n); /* then n times: */
+void hwts_pg_item_int8(struct pg_args *args, int64_t value);
+void hwts_pg_item_int4(struct pg_args *args, int32_t value);
+void hwts_pg_item_bool(struct pg_args *args, bool value);
+void hwts_pg_item_bytes(struct pg_args *args, const void *bytes, size_t len); /* NULL: null */
+/* An array of n, each an expression of i. */
+#define PG_ARRAY(args, type, n, item)                                                                                  \
+	do {                                                                                                           \
+		hwts_pg_array((args), (type), (n));                                                                    \
+		for (size_t i = 0; i < (n); i++)                                                                       \
+			(item);                                                                                        \
+	} while (0)
+#define PG_INT8S(args, n, value) PG_ARRAY(args, PG_INT8, n, hwts_pg_item_int8((args), (value)))
+#define PG_INT4S(args, n, value) PG_ARRAY(args, PG_INT4, n, hwts_pg_item_int4((args), (value)))
+#define PG_BOOLS(args, n, value) PG_ARRAY(args, PG_BOOL, n, hwts_pg_item_bool((args), (value)))
+#define PG_BYTEAS(args, n, value, len) PG_ARRAY(args, PG_BYTEA, n, hwts_pg_item_bytes((args), (value), (len)))
+void hwts_pg_args_free(struct pg_args *args);
+int64_t hwts_pg_get(const PGresult *result, int row, int column); /* of any integer type, bool too; null: 0 */
+
+/* In postgres.c. */
+int hwts_pg_run(struct pg_conn *conn, struct pg_step *steps, size_t n);
+void hwts_pg_clear(struct pg_step *steps, size_t n); /* results and args */
+/* One statement; *result is the caller's, and NULL on failure.  Frees the args. */
+int hwts_pg_one(struct pg_conn *conn, const char *text, struct pg_args *args, PGresult **result);
+int hwts_pg_simple(struct pg_conn *conn, const char *text); /* any number of statements, no parameters; @ too */
+int hwts_pg_error(struct pg_conn *conn, const PGresult *result, const char *doing);
+
+/* In postgres_hosts.c. */
+int hwts_pg_read_hosts(struct pg_db *db);
+void hwts_pg_free_hosts(struct pg_db *db);
+
+/* In postgres_dial.c. */
+struct pg_dial {
+	struct pg_db *db;
+	size_t first; /* the host that it begins with */
+	struct pg_way *ways;
+	struct pollfd *fds; /* of the ways, by their index */
+	size_t count, ways_room, fds_room, ways_used, hosts_used;
+	int64_t next_ns; /* when the next way is tried; 0: at once */
+	size_t won;      /* the way whose handle was handed out */
+	bool handed;
+	char text[400]; /* why the others failed */
+};
+void hwts_pg_dial_begin(struct pg_dial *dial, struct pg_db *db);
+/* *handle is connected, and the caller's.  If it was not good the next call has another one.  ENOTCONN: no more. */
+int hwts_pg_dial_next(struct pg_dial *dial, PGconn **handle);
+void hwts_pg_dial_end(struct pg_dial *dial, bool good); /* good: the last handle was */
+
+/* In postgres_origin.c. */
+int hwts_pg_meet(struct pg_conn *conn);         /* a new connection: ENOTCONN if its server has been replaced */
+bool hwts_pg_is_replaced(struct pg_conn *conn); /* by now */
+
+/* In postgres_pooler.c. */
+int hwts_pg_refuse_pooler(struct pg_conn *conn); /* ENOTSUP: one in transaction mode */
+
+/* In postgres_schema.c. */
+int hwts_pg_prepare(struct hwts_conn *conn);
+int hwts_pg_kind(struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make, struct hwts_kind_row *out);
+int hwts_pg_lost_kinds(struct hwts_conn *conn, const int32_t *ids, const char *const *names, size_t n, bool *lost);
+
+/* In postgres_put.c. */
+int hwts_pg_ids(struct hwts_conn *conn, int64_t *first, int64_t *count);
+int hwts_pg_put(struct hwts_conn *conn, struct hwts_put *puts, size_t n, bool all);
+int hwts_pg_put_on(struct hwts_db *db, void *connection, struct hwts_put *put);
+
+/* In postgres_change.c. */
+extern const char hwts_pg_notify_others[], hwts_pg_notify_holder[];
+int hwts_pg_cancel(struct hwts_conn *conn, int64_t id);
+int hwts_pg_reschedule(struct hwts_conn *conn, int64_t id, int64_t delay_us, struct hwts_due *due);
+
+/* In postgres_list.c. */
+int hwts_pg_get_info(struct hwts_conn *conn, int64_t id, hwt_store_info *info);
+int hwts_pg_find(struct hwts_conn *conn, int32_t kind, const char *key, int64_t *id);
+int hwts_pg_page(struct hwts_conn *conn, const struct hwts_kind_row *kind, unsigned states, int64_t due_us, int64_t id,
+		 hwt_store_info *out, size_t n, size_t *count);
+
+/* In postgres_share.c. */
+int hwts_pg_join(struct hwts_conn *conn, const int32_t *kinds, size_t n, bool force);
+int hwts_pg_leave(struct hwts_conn *conn);
+int hwts_pg_look(struct hwts_conn *conn, struct hwts_look *look);
+int hwts_pg_take(struct hwts_conn *conn, struct hwts_shard_row *shards, size_t n);
+int hwts_pg_give(struct hwts_conn *conn, const struct hwts_shard_row *shards, size_t n);
+int hwts_pg_listen(struct hwts_conn *conn, const struct hwts_shard_row *shards, size_t n, bool on);
+int hwts_pg_news_fd(struct hwts_conn *conn);
+int hwts_pg_news(struct hwts_conn *conn, bool signalled, hwts_hear *hear, void *ctx, int64_t *again_ns);
+
+/* In postgres_run.c. */
+int hwts_pg_begin(struct hwts_conn *conn, struct hwts_want *wants, size_t n, bool synced, bool again);
+int hwts_pg_end(struct hwts_conn *conn, struct hwts_row *rows);
+int hwts_pg_open_run(struct hwts_conn *conn, void **handle);
+int hwts_pg_close_run(struct hwts_conn *conn, const struct hwts_row *row);
+void hwts_pg_drop_run(struct hwts_conn *conn);
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A PostgreSQL database and its connections.
+ */
+#include "db/postgres.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define CALL_PATIENCE_NS HWT_S(120) /* a put of a million rows takes its time */
+#define LOCK_PATIENCE_MS 10000
+#define BEGIN_LOCK_PATIENCE_MS 200 /* then without the rows that another transaction has locked */
+
+static void close_db(struct hwts_db *base)
+{
+	struct pg_db *db = (struct pg_db *)base;
+
+	hwts_pg_free_hosts(db);
+	PQconninfoFree(db->options);
+	free(db);
+}
+
+/* Cuts off what libpq cites of the url: it may be of a password. */
+static const char *without_citation(char *error)
+{
+	static const char *const cited[] = { ": \"", " after \"" };
+
+	for (size_t i = 0; error && i < HWTS_COUNT(cited); i++) {
+		char *at = strstr(error, cited[i]);
+
+		if (at)
+			*at = '\0';
+	}
+	return error ? error : "no memory";
+}
+
+static int open_db(const char *url, struct hwts_db **out)
+{
+	struct pg_db *db;
+	char *error = NULL;
+
+	if (strncmp(url, "pg:", 3) == 0)
+		url += 3;
+	db = hwts_alloc(sizeof(*db));
+	if (!db)
+		return ENOMEM;
+	db->options = PQconninfoParse(url, &error);
+	if (!db->options) {
+		int rc = hwts_fail(EINVAL, "postgresql: the url: %s", without_citation(error));
+
+		PQfreemem(error);
+		free(db);
+		return rc;
+	}
+	if (hwts_pg_read_hosts(db) != 0) {
+		close_db(&db->db);
+		return ENOMEM;
+	}
+	*out = &db->db;
+	return 0;
+}
+
+static void disconnect(struct hwts_conn *base)
+{
+	PQfinish(pg_conn(base)->handle);
+	free(base);
+}
+
+static void ignore_notice(void *arg, const char *message)
+{
+	(void)arg;
+	(void)message;
+}
+
+static int settle(struct pg_conn *conn)
+{
+	int64_t lease_ms = conn->conn.db->lease_us / 1000;
+	char text[1024];
+	bool ours = conn->role != HWTS_TASK, synced = conn->role == HWTS_CALL || conn->role == HWTS_TASK;
+	int at;
+
+	if (PQserverVersion(conn->handle) < 130000)
+		return hwts_fail(ENOTSUP, "postgresql: the server has version %d, 13 is needed",
+				 PQserverVersion(conn->handle) / 10000);
+	at = snprintf(
+	    text, sizeof(text),
+	    "set idle_in_transaction_session_timeout = %lld; set lock_timeout = %lld; set statement_timeout = 0;"
+	    " set default_transaction_isolation = 'read committed';",
+	    (long long)lease_ms,
+	    conn->role == HWTS_BEGIN     ? (long long)BEGIN_LOCK_PATIENCE_MS
+	    : conn->role == HWTS_CONTROL ? (long long)HWTS_MIN(lease_ms / 2, LOCK_PATIENCE_MS)
+					 : (long long)LOCK_PATIENCE_MS);
+	/* The tables may have been empty when a statement was planned: only indexes are good for them. */
+	if (ours)
+		at +=
+		    snprintf(text + at, sizeof(text) - (size_t)at,
+			     " set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off;"
+			     " set enable_bitmapscan = off; set jit = off; set plan_cache_mode = force_generic_plan;");
+	if (!synced && conn->role != HWTS_BEGIN) /* a begin says it itself; an end goes back to what the role has */
+		(void)snprintf(text + at, sizeof(text) - (size_t)at,
+			       " select set_config('hwt_store.synced', current_setting('synchronous_commit'), false);"
+			       " set synchronous_commit = off;");
+	return hwts_pg_simple(conn, text);
+}
+
+/* A connection to the end of its beginning.  ENOTCONN: another host may do. */
+static int greet(struct pg_conn *conn)
+{
+	int rc;
+
+	conn->conn.broken = false;
+	conn->origin = 0;
+	memset(conn->prepared, 0, sizeof(conn->prepared));
+	(void)PQsetNoticeProcessor(conn->handle, ignore_notice, NULL);
+	rc = settle(conn);
+	if (rc == 0)
+		rc = hwts_pg_meet(conn);
+	return rc == ECONNRESET ? ENOTCONN : rc;
+}
+
+static int connect(struct hwts_db *base, enum hwts_role role, struct hwts_conn **out)
+{
+	struct pg_conn *conn = hwts_alloc(sizeof(*conn));
+	struct pg_dial dial;
+	int rc;
+
+	if (!conn)
+		return ENOMEM;
+	conn->conn.db = base;
+	conn->role = role;
+	conn->patience_ns = role == HWTS_CALL || role == HWTS_TASK ? CALL_PATIENCE_NS
+								   : HWTS_MAX(base->lease_us * 1000, HWT_S(5));
+	hwts_count_trip(base);
+	hwts_pg_dial_begin(&dial, (struct pg_db *)base);
+	do {
+		PQfinish(conn->handle);
+		conn->handle = NULL;
+		rc = hwts_pg_dial_next(&dial, &conn->handle);
+	} while (rc == 0 && (rc = greet(conn)) == ENOTCONN);
+	hwts_pg_dial_end(&dial, rc == 0);
+	if (rc != 0) {
+		disconnect(&conn->conn);
+		return rc;
+	}
+	*out = &conn->conn;
+	return 0;
+}
+
+/* The server's last words can be read before anything is sent. */
+static bool alive(struct hwts_conn *base)
+{
+	struct pg_conn *conn = pg_conn(base);
+	struct pollfd fd = { .fd = PQsocket(conn->handle), .events = POLLIN };
+
+	for (int i = 0; i < 3 && !base->broken && poll(&fd, 1, 0) > 0; i++)
+		if (!PQconsumeInput(conn->handle) || PQstatus(conn->handle) != CONNECTION_OK)
+			base->broken = true;
+	return !base->broken && !hwts_pg_is_replaced(conn) && PQstatus(conn->handle) == CONNECTION_OK &&
+	       PQtransactionStatus(conn->handle) == PQTRANS_IDLE;
+}
+
+static void tend(struct hwts_conn *conn)
+{
+	(void)conn; /* autovacuum does it */
+}
+
+const struct hwts_engine hwts_postgres = {
+	.name = "postgresql",
+	.open = open_db,
+	.close = close_db,
+	.connect = connect,
+	.disconnect = disconnect,
+	.alive = alive,
+	.prepare = hwts_pg_prepare,
+	.kind = hwts_pg_kind,
+	.lost_kinds = hwts_pg_lost_kinds,
+	.ids = hwts_pg_ids,
+	.put = hwts_pg_put,
+	.put_on = hwts_pg_put_on,
+	.cancel = hwts_pg_cancel,
+	.reschedule = hwts_pg_reschedule,
+	.get = hwts_pg_get_info,
+	.find = hwts_pg_find,
+	.page = hwts_pg_page,
+	.join = hwts_pg_join,
+	.leave = hwts_pg_leave,
+	.look = hwts_pg_look,
+	.take = hwts_pg_take,
+	.give = hwts_pg_give,
+	.begin = hwts_pg_begin,
+	.end = hwts_pg_end,
+	.open_run = hwts_pg_open_run,
+	.close_run = hwts_pg_close_run,
+	.drop_run = hwts_pg_drop_run,
+	.listen = hwts_pg_listen,
+	.news_fd = hwts_pg_news_fd,
+	.news = hwts_pg_news,
+	.tend = tend,
+};

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A pooler between this process and the server.
+ *
+ * In session mode a pooler does no harm: a connection keeps its backend until it closes.  In transaction mode each
+ * transaction may meet another backend, so that LISTEN, prepared statements and settings are lost.  That shows late and
+ * in many ways, so it is looked for when a store is opened.
+ *
+ *   A pooler answers with a process id of its own making; the server's tells the truth.  If they differ there is one.
+ *   Then two connections that are open at the same time never share a backend, unless it is taken from one of them
+ *   between its transactions.  Poolers hand out first what came back last, so the second connection meets the backend
+ *   that the first has just left; when others are busy it may need a few attempts.
+ */
+#include "db/postgres.h"
+
+#include <stdlib.h>
+
+#define ATTEMPTS 5
+
+static int backend_of(struct pg_conn *conn, const char *sql, int *pid)
+{
+	PGresult *result = PQexec(conn->handle, sql);
+	int rc = 0;
+
+	hwts_count_trip(conn->conn.db);
+	if (PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1)
+		*pid = (int)strtol(PQgetvalue(result, 0, 0), NULL, 10);
+	else
+		rc = hwts_pg_error(conn, result, "pg_backend_pid");
+	PQclear(result);
+	return rc;
+}
+
+/* Whether the second has met the backend of the first, which is open all the time. */
+static int look(struct pg_conn *first, struct pg_conn *second, bool *shared)
+{
+	int mine = 0, others = 0, rc = backend_of(first, "select pg_backend_pid()", &mine);
+
+	if (rc == 0)
+		rc = backend_of(second, "begin; select pg_backend_pid()", &others);
+	if (rc == 0)
+		rc = hwts_pg_simple(second, "rollback");
+	*shared = rc == 0 && mine == others;
+	return rc;
+}
+
+int hwts_pg_refuse_pooler(struct pg_conn *conn)
+{
+	const struct hwts_engine *engine = conn->conn.db->engine;
+	struct hwts_conn *other;
+	bool shared = false;
+	int pid = 0, rc = backend_of(conn, "select pg_backend_pid()", &pid);
+
+	if (rc != 0 || pid == PQbackendPID(conn->handle))
+		return rc;
+	rc = engine->connect(conn->conn.db, HWTS_CALL, &other);
+	if (rc != 0)
+		return rc;
+	for (int i = 0; i < ATTEMPTS && rc == 0 && !shared; i++)
+		rc = look(conn, pg_conn(other), &shared);
+	engine->disconnect(other);
+	if (rc == 0 && shared)
+		rc = hwts_fail(ENOTSUP,
+			       "postgresql: a pooler in transaction mode is in between, which breaks LISTEN and "
+			       "prepared statements: connect to the server directly, or to a pool in session mode");
+	return rc;
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The SQLite engine: what its files share.
+ *
+ * Threads
+ *
+ *   SQLite has one writer at a time.  The threads of a process queue for their turn in order of arrival, so that none
+ *   starves; other processes meet in SQLite's own lock, which is asked again each 0.2 to 1 ms.
+ *
+ * Durability
+ *
+ *   WAL.  Puts, cancels and reschedules commit with synchronous=FULL.  Begins and ends commit with NORMAL, which syncs
+ *   nothing: the next FULL commit takes them along, and what a power cut loses of them runs again.
+ */
+#ifndef HWTS_SQLITE_H
+#define HWTS_SQLITE_H
+
+#include "core/engine.h"
+
+#include <pthread.h>
+#include <sqlite3.h>
+
+#define HWTS_SQLITE_STATEMENTS 64
+#define HWTS_SQLITE_PATIENCE_NS HWT_S(10) /* for the write lock */
+
+struct sqlite_db {
+	struct hwts_db db;
+	char *path;
+
+	/* The turn: a queue of writers. */
+	pthread_mutex_t lock;
+	pthread_cond_t turned;
+	uint64_t drawn, serving;
+
+	/* The keeper, a thread that moves the log into the file so that no commit has to. */
+	pthread_cond_t work;
+	pthread_t keeper;
+	bool keeping, keep_on, log_is_long;
+};
+
+/* A statement by the address of its text: prepared once in each connection. */
+struct sqlite_statement {
+	const char *text;
+	sqlite3_stmt *made;
+};
+
+struct sqlite_conn {
+	struct hwts_conn conn;
+	sqlite3 *handle;
+	struct sqlite_statement statements[HWTS_SQLITE_STATEMENTS];
+	bool has_turn, full;
+	int64_t patience_ns;
+	/* control: */
+	bool listens;
+	int inotify;        /* -1: none, so it looks for news by the clock */
+	int64_t hints_read; /* seq of the last hint that was read */
+	int64_t written_ns; /* when inotify last told that the log was written */
+	int data_version;
+};
+
+static inline struct sqlite_conn *sqlite_conn(struct hwts_conn *conn)
+{
+	return (struct sqlite_conn *)conn;
+}
+
+static inline struct sqlite_db *sqlite_db(struct hwts_conn *conn)
+{
+	return (struct sqlite_db *)conn->db;
+}
+
+/* In sqlite.c. */
+int hwts_sqlite_error(struct sqlite_conn *conn, int rc, const char *doing);
+/*
+ * Statements.  text must be a literal; @ stands for the prefix.  Its values are WITH(NUMBER(a), TEXT(b), BYTES(c, n)),
+ * or NOTHING.
+ *
+ *     sqlite3_stmt *rows = hwts_sqlite_rows(conn, &rc, "select ...", WITH(NUMBER(id)));
+ *     while (hwts_sqlite_next(conn, rows, &rc))
+ *             ... number_of(rows, 0) ...
+ *
+ * A statement that is left before its last row is reset by sqlite3_reset(rows), which NULL passes through.
+ */
+struct sqlite_value {
+	enum { SQLITE_IS_NUMBER, SQLITE_IS_TEXT, SQLITE_IS_BYTES } is;
+	int64_t number;
+	const void *bytes; /* NULL: null */
+	size_t len;
+};
+#define NUMBER(value)                                                                                                  \
+	{                                                                                                              \
+		.is = SQLITE_IS_NUMBER, .number = (value)                                                              \
+	}
+#define TEXT(value)                                                                                                    \
+	{                                                                                                              \
+		.is = SQLITE_IS_TEXT, .bytes = (value)                                                                 \
+	}
+#define BYTES(value, size)                                                                                             \
+	{                                                                                                              \
+		.is = SQLITE_IS_BYTES, .bytes = (value), .len = (size)                                                 \
+	}
+#define WITH(...)                                                                                                      \
+	(const struct sqlite_value[]){ __VA_ARGS__ }, HWTS_COUNT(((const struct sqlite_value[]){ __VA_ARGS__ }))
+#define NOTHING NULL, 0
+
+/* NULL: failed, *rc is set.  What values point to must live until the last step. */
+sqlite3_stmt *hwts_sqlite_rows(struct sqlite_conn *conn, int *rc, const char *text, const struct sqlite_value *values,
+			       size_t n);
+bool hwts_sqlite_next(struct sqlite_conn *conn, sqlite3_stmt *rows, int *rc); /* false: no more, or *rc is set */
+/* A statement to its end; changes, which may be NULL: how many rows it has changed. */
+int hwts_sqlite_do(struct sqlite_conn *conn, int *changes, const char *text, const struct sqlite_value *values,
+		   size_t n);
+int hwts_sqlite_begin(struct sqlite_conn *conn, bool full);
+int hwts_sqlite_commit(struct sqlite_conn *conn, int rc); /* rolls back if rc is not 0, and returns it */
+void hwts_sqlite_turn(struct sqlite_db *db);
+void hwts_sqlite_turn_end(struct sqlite_db *db);
+void hwts_sqlite_forget(struct sqlite_conn *conn); /* the statements */
+
+static inline int64_t number_of(sqlite3_stmt *rows, int column)
+{
+	return sqlite3_column_int64(rows, column);
+}
+
+/* In sqlite_keeper.c. */
+int hwts_sqlite_wal_hook(void *arg, sqlite3 *handle, const char *name, int pages);
+void hwts_sqlite_start_keeper(struct sqlite_db *db);
+void hwts_sqlite_stop_keeper(struct sqlite_db *db);
+
+/* In sqlite_schema.c. */
+int hwts_sqlite_prepare(struct hwts_conn *conn);
+int hwts_sqlite_kind(struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make,
+		     struct hwts_kind_row *out);
+
+/* In sqlite_put.c. */
+int hwts_sqlite_put(struct hwts_conn *conn, struct hwts_put *puts, size_t n, bool all);
+int hwts_sqlite_put_on(struct hwts_db *db, void *connection, struct hwts_put *put);
+int hwts_sqlite_cancel(struct hwts_conn *conn, int64_t id);
+int hwts_sqlite_reschedule(struct hwts_conn *conn, int64_t id, int64_t delay_us, struct hwts_due *due);
+
+/* In sqlite_list.c. */
+int hwts_sqlite_get(struct hwts_conn *conn, int64_t id, hwt_store_info *info);
+int hwts_sqlite_find(struct hwts_conn *conn, int32_t kind, const char *key, int64_t *id);
+int hwts_sqlite_page(struct hwts_conn *conn, const struct hwts_kind_row *kind, unsigned states, int64_t due_us,
+		     int64_t id, hwt_store_info *out, size_t n, size_t *count);
+
+/* In sqlite_share.c. */
+int hwts_sqlite_join(struct hwts_conn *conn, const int32_t *kinds, size_t n, bool force);
+int hwts_sqlite_leave(struct hwts_conn *conn);
+int hwts_sqlite_look(struct hwts_conn *conn, struct hwts_look *look);
+int hwts_sqlite_take(struct hwts_conn *conn, struct hwts_shard_row *shards, size_t n);
+int hwts_sqlite_give(struct hwts_conn *conn, const struct hwts_shard_row *shards, size_t n);
+
+/* In sqlite_run.c. */
+int hwts_sqlite_begin_rows(struct hwts_conn *conn, struct hwts_want *wants, size_t n, bool synced, bool again);
+int hwts_sqlite_end_rows(struct hwts_conn *conn, struct hwts_row *rows);
+int hwts_sqlite_open_run(struct hwts_conn *conn, void **handle);
+int hwts_sqlite_close_run(struct hwts_conn *conn, const struct hwts_row *row);
+void hwts_sqlite_drop_run(struct hwts_conn *conn);
+
+/* In sqlite_news.c. */
+int hwts_sqlite_hint(struct sqlite_conn *conn, const struct hwts_due *due, int64_t now_us);
+int hwts_sqlite_listen(struct hwts_conn *conn, const struct hwts_shard_row *shards, size_t n, bool on);
+int hwts_sqlite_news_fd(struct hwts_conn *conn);
+int hwts_sqlite_news(struct hwts_conn *conn, bool signalled, hwts_hear *hear, void *ctx, int64_t *again_ns);
+void hwts_sqlite_tend(struct hwts_conn *conn);
+
+#endif

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * News between processes on one SQLite file.
+ *
+ * Structure
+ *
+ *   A put leaves a row in @_hint when the holder of its shard is another process.  The holder watches the -wal file by
+ *   inotify.  The event comes when the log is written, which is before the commit can be seen: the log is synced in
+ *   between, which takes as long as the disk likes.  So after an event the holder looks each 2 ms, then less and less
+ *   often, by a quarter of the time since, for 2 s.  What became visible later waits for the look-ahead, which comes
+ *   each third of the lease.  A look is PRAGMA data_version, a few microseconds, and the hints if that changed.
+ *
+ *   Hints have consecutive numbers.  A holder that finds a gap (it slept while they were removed) reads its window
+ *                                    again.
+ */
+#define _GNU_SOURCE
+#include "db/sqlite.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/inotify.h>
+#endif
+
+#define LOOK_FOR_NS HWT_S(2)
+#define LOOK_EACH_NS HWT_MS(2)
+#define HINT_LIFE_US (10 * HWTS_S_US)
+#define HINTS_A_SLICE 5000
+#define SLICES_MAX 40
+#define DEAD_MEMBER_US (600 * HWTS_S_US)
+
+int hwts_sqlite_hint(struct sqlite_conn *conn, const struct hwts_due *due, int64_t now_us)
+{
+	return hwts_sqlite_do(
+	    conn, NULL, "insert into @_hint (id, due_us, shard, len, at_us) values (?, ?, ?, ?, ?)",
+	    WITH(NUMBER(due->id), NUMBER(due->due_us), NUMBER(due->shard), NUMBER(due->len), NUMBER(now_us)));
+}
+
+/* The number of the last hint that was ever left. */
+static int last_hint(struct sqlite_conn *conn, int64_t *seq)
+{
+	int rc = 0;
+	sqlite3_stmt *rows = hwts_sqlite_rows(conn, &rc, "select seq from sqlite_sequence where name = '@_hint'",
+					      NOTHING);
+
+	for (*seq = 0; hwts_sqlite_next(conn, rows, &rc);)
+		*seq = number_of(rows, 0);
+	return rc;
+}
+
+#ifdef __linux__
+static void watch(struct sqlite_conn *conn)
+{
+	char *wal = hwts_alloc(strlen(sqlite_db(&conn->conn)->path) + 5);
+
+	conn->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	if (wal && conn->inotify >= 0) {
+		(void)sprintf(wal, "%s-wal", sqlite_db(&conn->conn)->path);
+		if (inotify_add_watch(conn->inotify, wal, IN_MODIFY) < 0) {
+			close(conn->inotify);
+			conn->inotify = -1;
+		}
+	}
+	free(wal);
+}
+#else
+static void watch(struct sqlite_conn *conn)
+{
+	conn->inotify = -1;
+}
+#endif
+
+/*
+ * Before each take.  Hints that are left after the first one are news; without inotify it looks for them each 20 ms.
+ */
+int hwts_sqlite_listen(struct hwts_conn *base, const struct hwts_shard_row *shards, size_t n, bool on)
+{
+	struct sqlite_conn *conn = sqlite_conn(base);
+	int rc;
+
+	(void)shards;
+	(void)n;
+	if (!on || conn->listens)
+		return 0;
+	watch(conn);
+	rc = last_hint(conn, &conn->hints_read);
+	conn->listens = rc == 0;
+	return rc;
+}
+
+int hwts_sqlite_news_fd(struct hwts_conn *base)
+{
+	return sqlite_conn(base)->inotify;
+}
+
+static int read_hints(struct sqlite_conn *conn, hwts_hear *hear, void *ctx)
+{
+	int64_t before = conn->hints_read, last = 0;
+	int rc = 0;
+	sqlite3_stmt *rows =
+	    hwts_sqlite_rows(conn, &rc, "select seq, id, due_us, shard, len from @_hint where seq > ? order by seq",
+			     WITH(NUMBER(before)));
+
+	while (hwts_sqlite_next(conn, rows, &rc)) {
+		if (number_of(rows, 0) != conn->hints_read + 1)
+			hear(ctx, &(struct hwts_due){ .id = -1 });
+		conn->hints_read = number_of(rows, 0);
+		if (!HWTS_TEST(deaf))
+			hear(ctx, &(struct hwts_due){ number_of(rows, 1), number_of(rows, 2),
+						      (int32_t)number_of(rows, 3), (uint32_t)number_of(rows, 4) });
+	}
+	/* None: perhaps they came and went while this process slept. */
+	if (rc == 0 && conn->hints_read == before && (rc = last_hint(conn, &last)) == 0 && last > before) {
+		conn->hints_read = last;
+		hear(ctx, &(struct hwts_due){ .id = -1 });
+	}
+	return rc;
+}
+
+static int version_changed(struct sqlite_conn *conn, bool *changed)
+{
+	int rc = 0;
+	sqlite3_stmt *rows = hwts_sqlite_rows(conn, &rc, "pragma data_version", NOTHING);
+
+	while (hwts_sqlite_next(conn, rows, &rc)) {
+		*changed = number_of(rows, 0) != conn->data_version;
+		conn->data_version = (int)number_of(rows, 0);
+	}
+	return rc;
+}
+
+int hwts_sqlite_news(struct hwts_conn *base, bool signalled, hwts_hear *hear, void *ctx, int64_t *again_ns)
+{
+	struct sqlite_conn *conn = sqlite_conn(base);
+	int64_t now_ns = hwt_now(), since_ns;
+	bool changed = false;
+	char drain[4096];
+	int failed;
+
+	HWTS_POINT("news");
+	if (signalled && conn->inotify >= 0)
+		while (read(conn->inotify, drain, sizeof(drain)) > 0)
+			conn->written_ns = now_ns;
+	since_ns = now_ns - conn->written_ns;
+	*again_ns = 0;
+	if (conn->inotify < 0)
+		*again_ns = LOOK_EACH_NS * 10;
+	else if (since_ns < LOOK_FOR_NS)
+		*again_ns = HWTS_MAX(since_ns / 4, LOOK_EACH_NS);
+	failed = version_changed(conn, &changed);
+	return failed == 0 && changed ? read_hints(conn, hear, ctx) : failed;
+}
+
+/* In a transaction of its own, so that nobody waits for the database for long.  Returns how many it removed. */
+static int remove_hints(struct sqlite_conn *conn, int64_t now_us)
+{
+	int removed = 0, rc;
+
+	if (hwts_sqlite_begin(conn, false) != 0)
+		return 0;
+	rc = hwts_sqlite_do(conn, &removed,
+			    "delete from @_hint where seq in (select seq from @_hint order by seq limit ?1)"
+			    " and at_us not between ?2 and ?3",
+			    WITH(NUMBER(HINTS_A_SLICE), NUMBER(now_us - HINT_LIFE_US), NUMBER(now_us + HINT_LIFE_US)));
+	return hwts_sqlite_commit(conn, rc) == 0 ? removed : 0;
+}
+
+static void remove_members(struct sqlite_conn *conn, int64_t dead_us)
+{
+	if (hwts_sqlite_begin(conn, false) != 0)
+		return;
+	(void)hwts_sqlite_commit(
+	    conn, hwts_sqlite_do(conn, NULL, "delete from @_member where until_us < ?", WITH(NUMBER(dead_us))));
+}
+
+static bool any(struct sqlite_conn *conn, const char *text, int64_t from_us, int64_t to_us)
+{
+	int rc = 0;
+	sqlite3_stmt *rows = hwts_sqlite_rows(conn, &rc, text, WITH(NUMBER(from_us), NUMBER(to_us)));
+	bool is = hwts_sqlite_next(conn, rows, &rc) && number_of(rows, 0) == 1;
+
+	sqlite3_reset(rows);
+	return is;
+}
+
+/*
+ * Removes hints that every holder has read, or finds gone; and members that died long ago.  At the default lease it
+ * keeps up with 100,000 puts a second; a file whose hints stay grows without end.  It leaves time for the next renewal.
+ * A hint of the future is from a clock that was ahead: it goes, too, since those behind it wait for it.
+ */
+void hwts_sqlite_tend(struct hwts_conn *base)
+{
+	struct sqlite_conn *conn = sqlite_conn(base);
+	int64_t now_us = hwts_wall_us(), dead_us = hwts_boot_ns() / 1000 - DEAD_MEMBER_US;
+	int64_t enough_ns = hwt_now() + base->db->lease_us * 1000 / 12;
+
+	if (any(conn,
+		"select exists (select 1 from (select at_us from @_hint order by seq limit 1)"
+		" where at_us not between ?1 and ?2)",
+		now_us - HINT_LIFE_US, now_us + HINT_LIFE_US))
+		for (int i = 0; i < SLICES_MAX; i++)
+			if (remove_hints(conn, now_us) < HINTS_A_SLICE || hwt_now() > enough_ns)
+				break;
+	if (any(conn, "select exists (select 1 from @_member where until_us not between ?1 and ?2)", dead_us,
+		INT64_MAX))
+		remove_members(conn, dead_us);
+}

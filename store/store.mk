@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# libhwt-store: a second library above the first, from store/src/.  Built when pkg-config finds sqlite3, libpq or both; STORE= leaves it out.
+
+PKG_CONFIG ?= pkg-config
+STORE_SQLITE := $(shell $(PKG_CONFIG) --exists 'sqlite3 >= 3.35' 2>/dev/null && echo sqlite3)
+STORE_POSTGRES := $(if $(wildcard store/src/db/postgres.c),$(shell $(PKG_CONFIG) --exists libpq 2>/dev/null && echo libpq))
+STORE ?= $(STORE_SQLITE)$(STORE_POSTGRES)
+
+STORE_PKG := $(strip $(STORE_SQLITE) $(STORE_POSTGRES))
+STORE_SRC := $(filter-out $(if $(STORE_SQLITE),,store/src/db/sqlite%) $(if $(STORE_POSTGRES),,store/src/db/postgres%),\
+	$(wildcard store/src/core/*.c store/src/db/*.c))
+STORE_DEFINES := $(if $(STORE_SQLITE),-DHWT_STORE_SQLITE) $(if $(STORE_POSTGRES),-DHWT_STORE_POSTGRES)
+STORE_CPPFLAGS := -Istore/include -Istore/src $(STORE_DEFINES) $(if $(STORE_PKG),$(shell $(PKG_CONFIG) --cflags $(STORE_PKG) 2>/dev/null | sed 's/-I/-isystem /g'))
+STORE_LIBS := $(if $(STORE_PKG),$(shell $(PKG_CONFIG) --libs $(STORE_PKG) 2>/dev/null))
+STORE_SONAME := libhwt-store.so.$(MAJOR)
+STORE_LIBRARIES := $(if $(STORE),$(BUILD)/libhwt-store.a $(BUILD)/libhwt-store.so)
+STORE_TESTS := $(if $(STORE),$(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/store_*.c)))
+
+.PHONY: store store-tests check-store
+
+store: $(STORE_LIBRARIES)
+	@$(SAY) '$(if $(STORE),libhwt-store: $(STORE_PKG)$(if $(STORE_SQLITE),,; without sqlite3)$(if $(STORE_POSTGRES),,; without libpq),libhwt-store is left out: pkg-config finds neither sqlite3 (3.35) nor libpq)'
+
+$(BUILD)/store-static/%.o: store/src/%.c
+	@mkdir -p $(@D)
+	$(QCC) $(ALL_CPPFLAGS) $(STORE_CPPFLAGS) $(POSIX) $(HIDDEN) $(SAME) $(ALL_CFLAGS) -c -o $@ $<
+
+$(BUILD)/store-shared/%.o: store/src/%.c
+	@mkdir -p $(@D)
+	$(QCC) $(ALL_CPPFLAGS) $(STORE_CPPFLAGS) $(POSIX) $(HIDDEN) $(SAME) $(ALL_CFLAGS) -fPIC -c -o $@ $<
+
+# With seams for clocks, news, memory and points to die at.
+$(BUILD)/store-unit/%.o: store/src/%.c
+	@mkdir -p $(@D)
+	$(QCC) $(ALL_CPPFLAGS) $(STORE_CPPFLAGS) $(POSIX) -DHWT_TEST $(ALL_CFLAGS) -c -o $@ $<
+
+$(BUILD)/libhwt-store.a: $(STORE_SRC:store/src/%.c=$(BUILD)/store-static/%.o)
+	$(Q)rm -f $@ && $(AR) rcsD $@ $^
+
+$(BUILD)/libhwt-store-unit.a: $(STORE_SRC:store/src/%.c=$(BUILD)/store-unit/%.o)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(BUILD)/libhwt-store.so.$(VERSION): $(STORE_SRC:store/src/%.c=$(BUILD)/store-shared/%.o) store/src/hwt_store.map $(BUILD)/libhwt.so
+	$(QCC) -shared -Wl,-soname,$(STORE_SONAME) -Wl,--version-script=store/src/hwt_store.map \
+		$(if $(SAN),,-Wl$(comma)-z$(comma)defs) -o $@ $(filter %.o,$^) -L$(BUILD) -lhwt $(STORE_LIBS) $(ALL_LDFLAGS)
+
+$(BUILD)/libhwt-store.so: $(BUILD)/libhwt-store.so.$(VERSION)
+	$(Q)ln -sf $(notdir $<) $(BUILD)/$(STORE_SONAME)
+	$(Q)ln -sf $(STORE_SONAME) $@
+
+$(BUILD)/test/store_%: test/store_%.c $(BUILD)/libhwt-store-unit.a $(BUILD)/libhwt.a | $(BUILD)/test
+	$(QCC) $(ALL_CPPFLAGS) $(STORE_CPPFLAGS) -Itest $(GNU) -DHWT_TEST $(ALL_CFLAGS) -o $@ $< \
+		$(BUILD)/libhwt-store-unit.a $(BUILD)/libhwt.a $(STORE_LIBS) $(ALL_LDFLAGS)
+
+# On SQLite always, on PostgreSQL if its server is installed.
+STORE_RUNS = $(if $(STORE_SQLITE),$(STORE_TESTS)) $(if $(STORE_POSTGRES),$(STORE_TESTS:%=postgresql:%))
+
+store-tests: store $(STORE_TESTS)
+check-store: store-tests ## the tests of libhwt-store, on SQLite and a PostgreSQL of their own
+	$(if $(STORE),CC='$(CC)' SAN='$(SAN)' test/run.sh $(BUILD) $(STORE_RUNS) $(STORE_CHECKS),@:)

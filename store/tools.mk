@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# What is around libhwt-store: its examples, the demo, the bench, installing it.  store/store.mk builds it, and sets STORE_PKG,
+# the packages that pkg-config found for it; if it builds none all of this is left out.
+
+STORE_EXAMPLES := $(if $(STORE),$(addprefix $(BUILD)/examples/,jobs demo_store))
+STORE_HAVE := $(if $(filter sqlite3,$(STORE_PKG)),-DHAVE_SQLITE) $(if $(filter libpq,$(STORE_PKG)),-DHAVE_POSTGRES)
+STORE_ARCHIVES := $(BUILD)/libhwt-store.a $(BUILD)/libhwt.a
+
+.PHONY: demo-store bench-store bench-store-rivals bench-store-scale install-store uninstall-store
+
+STORE_CHECKS := $(if $(STORE),test/store_examples.sh)
+check: $(STORE_EXAMPLES)
+check-store: $(STORE_EXAMPLES) $(if $(STORE),$(BUILD)/bench/store_bench)
+
+ifneq ($(STORE),)
+
+$(STORE_EXAMPLES): $(BUILD)/examples/%: examples/%.c $(STORE_ARCHIVES) | $(BUILD)/examples
+	$(QCC) $(ALL_CPPFLAGS) $(STORE_HAVE) $(STORE_CPPFLAGS) $(GNU) $(ALL_CFLAGS) -o $@ $< $(STORE_ARCHIVES) $(STORE_LIBS) \
+		$(ALL_LDFLAGS)
+
+$(BUILD)/bench/store_bench: $(wildcard bench/store/*.[ch]) $(STORE_ARCHIVES) | $(BUILD)/bench
+	$(QCC) $(filter-out -MMD -MP,$(ALL_CPPFLAGS)) -Istore/include $(GNU) $(ALL_CFLAGS) -o $@ $(filter %.c,$^) $(STORE_ARCHIVES) $(STORE_LIBS) $(ALL_LDFLAGS)
+
+# URL=postgresql: a server of its own, if one is installed.
+demo-store: $(BUILD)/examples/demo_store ## timeouts that survive the processes that scheduled them
+	$(Q)case '$(URL)' in \
+	'') $< ;; \
+	pg | postgres | postgresql | postgresql://) test/store_pg.sh run sh -c 'exec $< -u "$$HWT_STORE_PG_URL"' || { \
+		[ $$? -ne 77 ] || echo 'demo-store: no PostgreSQL server is installed; URL=postgresql://... names a running one'; \
+		exit 1; } ;; \
+	*) $< -u '$(URL)' ;; esac
+
+bench-store: $(BUILD)/bench/store_bench
+	bench/store/run.sh $(BUILD) $(BENCH_ARGS)
+
+# Installs the rivals, too, which nothing else needs.
+bench-store-rivals: $(BUILD)/bench/store_bench
+	bench/store/rivals/run.sh $(BUILD) $(BENCH_ARGS)
+
+bench-store-scale: $(BUILD)/bench/store_bench $(BUILD)/test/store_plans
+	bench/store/scale.sh $(BUILD) $(BENCH_ARGS)
+
+# Installing.
+
+STORE_INSTALLED = $(INCLUDEDIR)/hwt_store.h $(LIBDIR)/libhwt-store.a $(LIBDIR)/libhwt-store.so.$(VERSION) \
+	$(LIBDIR)/$(STORE_SONAME) $(LIBDIR)/libhwt-store.so $(LIBDIR)/pkgconfig/hwt-store.pc $(MANDIR)/man3/hwt_store.3 \
+	$(LIBDIR)/cmake/hwt-store/hwt-store-config.cmake
+
+install: install-store
+
+install-store: all
+	install -d $(DESTDIR)$(INCLUDEDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(LIBDIR)/cmake/hwt-store \
+		$(DESTDIR)$(MANDIR)/man3
+	install -m 644 store/include/hwt_store.h $(DESTDIR)$(INCLUDEDIR)/
+	install -m 644 $(BUILD)/libhwt-store.a $(DESTDIR)$(LIBDIR)/
+	install -m 755 $(BUILD)/libhwt-store.so.$(VERSION) $(DESTDIR)$(LIBDIR)/
+	ln -sf libhwt-store.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(STORE_SONAME)
+	ln -sf $(STORE_SONAME) $(DESTDIR)$(LIBDIR)/libhwt-store.so
+	$(call fill,hwt-store.pc,$(LIBDIR)/pkgconfig)
+	$(call fill,hwt-store-config.cmake,$(LIBDIR)/cmake/hwt-store)
+	install -m 644 doc/hwt_store.3 $(DESTDIR)$(MANDIR)/man3/
+
+uninstall: uninstall-store
+
+uninstall-store:
+	rm -f $(STORE_INSTALLED:%=$(DESTDIR)%)
+	@rmdir $(DESTDIR)$(LIBDIR)/cmake/hwt-store $(DESTDIR)$(LIBDIR)/cmake 2>/dev/null || :
+
+else
+
+demo-store bench-store bench-store-rivals bench-store-scale:
+	@echo '$@: libhwt-store needs pkg-config and the headers of SQLite or libpq (make deps)' && false
+
+endif
