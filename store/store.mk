@@ -14,7 +14,7 @@ STORE_CPPFLAGS := -Istore/include -Istore/src $(STORE_DEFINES) $(if $(STORE_PKG)
 STORE_LIBS := $(if $(STORE_PKG),$(shell $(PKG_CONFIG) --libs $(STORE_PKG) 2>/dev/null))
 STORE_SONAME := libhwt-store.so.$(MAJOR)
 STORE_LIBRARIES := $(if $(STORE),$(BUILD)/libhwt-store.a $(BUILD)/libhwt-store.so)
-STORE_TESTS := $(if $(STORE),$(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/store_*.c)))
+STORE_TESTS := $(if $(STORE),$(patsubst store/test/%.c,$(BUILD)/test/%,$(wildcard store/test/store_*.c)))
 
 .PHONY: store store-tests check-store
 
@@ -48,8 +48,8 @@ $(BUILD)/libhwt-store.so: $(BUILD)/libhwt-store.so.$(VERSION)
 	$(Q)ln -sf $(notdir $<) $(BUILD)/$(STORE_SONAME)
 	$(Q)ln -sf $(STORE_SONAME) $@
 
-$(BUILD)/test/store_%: test/store_%.c $(BUILD)/libhwt-store-unit.a $(BUILD)/libhwt.a | $(BUILD)/test
-	$(QCC) $(ALL_CPPFLAGS) $(STORE_CPPFLAGS) -Itest $(GNU) -DHWT_TEST $(ALL_CFLAGS) -o $@ $< \
+$(BUILD)/test/store_%: store/test/store_%.c $(BUILD)/libhwt-store-unit.a $(BUILD)/libhwt.a | $(BUILD)/test
+	$(QCC) $(ALL_CPPFLAGS) $(STORE_CPPFLAGS) -Itest -Istore/test $(GNU) -DHWT_TEST $(ALL_CFLAGS) -o $@ $< \
 		$(BUILD)/libhwt-store-unit.a $(BUILD)/libhwt.a $(STORE_LIBS) $(ALL_LDFLAGS)
 
 # On SQLite always, on PostgreSQL if its server is installed.

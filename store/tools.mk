@@ -8,7 +8,7 @@ STORE_ARCHIVES := $(BUILD)/libhwt-store.a $(BUILD)/libhwt.a
 
 .PHONY: demo-store bench-store bench-store-rivals bench-store-scale install-store uninstall-store
 
-STORE_CHECKS := $(if $(STORE),test/store_examples.sh)
+STORE_CHECKS := $(if $(STORE),store/test/store_examples.sh)
 check: $(STORE_EXAMPLES)
 check-store: $(STORE_EXAMPLES) $(if $(STORE),$(BUILD)/bench/store_bench)
 
@@ -25,7 +25,7 @@ $(BUILD)/bench/store_bench: $(wildcard bench/store/*.[ch]) $(STORE_ARCHIVES) | $
 demo-store: $(BUILD)/examples/demo_store ## timeouts that survive the processes that scheduled them
 	$(Q)case '$(URL)' in \
 	'') $< ;; \
-	pg | postgres | postgresql | postgresql://) test/store_pg.sh run sh -c 'exec $< -u "$$HWT_STORE_PG_URL"' || { \
+	pg | postgres | postgresql | postgresql://) store/test/store_pg.sh run sh -c 'exec $< -u "$$HWT_STORE_PG_URL"' || { \
 		[ $$? -ne 77 ] || echo 'demo-store: no PostgreSQL server is installed; URL=postgresql://... names a running one'; \
 		exit 1; } ;; \
 	*) $< -u '$(URL)' ;; esac

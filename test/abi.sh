@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # abi.sh [--update]: what programs are built against, symbols, layouts and values, is what test/abi.txt and
-# test/abi_store.txt say.  A change has to touch that file, on purpose.  (Of machines with 64 bits.)
+# store/test/abi_store.txt say.  A change has to touch that file, on purpose.  (Of machines with 64 bits.)
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . test/result.sh
@@ -67,7 +67,7 @@ if [ "$(getconf LONG_BIT)" != 64 ]; then
 fi
 check include/hwt.h libhwt.so test/abi.txt
 if [ -e "$BUILD/libhwt-store.so" ]; then
-	check store/include/hwt_store.h libhwt-store.so test/abi_store.txt
+	check store/include/hwt_store.h libhwt-store.so store/test/abi_store.txt
 else
 	skip abi_of_libhwt-store_is_what_it_was "it was not built"
 fi

@@ -13,7 +13,7 @@ programs=$(for file in test/unit_*.c test/test_[!m]*.c; do
 	[ "$file" = test/test_soak.c ] || echo "build-coverage/test/$(basename "$file" .c)"; done)
 store='' store_runs='' # on both engines, as far as they are there
 if pkg-config --exists 'sqlite3 >= 3.35' libpq 2>/dev/null; then
-	for file in test/store_*.c; do store="$store build-coverage/test/$(basename "$file" .c)"; done
+	for file in store/test/store_*.c; do store="$store build-coverage/test/$(basename "$file" .c)"; done
 	for program in $store; do store_runs="$store_runs $program postgresql:$program"; done
 fi
 # HWT_ASSERT's other branch is the one that ends the program: it is not to be taken.

@@ -15,7 +15,7 @@ LIMIT_S=600
 . test/result.sh
 # Once more from the start, with a server of its own around it.  77: none is installed.
 if [ -z "${HWT_STORE_PG_URL:-}" ]; then
-	test/store_pg.sh run "$0"
+	store/test/store_pg.sh run "$0"
 	rc=$?
 	[ $rc -eq 77 ] || exit $rc
 fi

@@ -16,7 +16,7 @@ while :; do
 		# Minutes otherwise.  A tenth is what test/races.sh needs to see each race that it plants.
 		[ "${SAN:-}" != thread ] || export HWT_SCALE="${HWT_SCALE:-10}"
 		;;
-	postgresql:*) on=test/postgres.sh ;;
+	postgresql:*) on=store/test/postgres.sh ;;
 	weather:*) weather=$PWD/${BUILD:-build}/weather.so ;;
 	*) break ;;
 	esac

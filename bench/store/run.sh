@@ -26,7 +26,7 @@ shift $((OPTIND - 1))
 case $engines in
 *postgres*)
 	if [ -z "${HWT_STORE_PG_URL:-}" ]; then
-		test/store_pg.sh run "$0" "$BUILD" -r "$rounds" -e "$engines" -f "$far" -s "$scenarios" -o "$out"
+		store/test/store_pg.sh run "$0" "$BUILD" -r "$rounds" -e "$engines" -f "$far" -s "$scenarios" -o "$out"
 		rc=$?
 		[ $rc -eq 77 ] || exit $rc
 		echo "bench-store: no PostgreSQL server is installed"

@@ -38,7 +38,7 @@ done
 case $engines in
 *postgresql*)
 	if [ -z "${HWT_STORE_PG_URL:-}" ]; then
-		test/store_pg.sh run "$0" "$BUILD" ${quick:+$quick} -e "$engines" -s "$scenarios" -f "$far" -h "$herd" -l "$lives" \
+		store/test/store_pg.sh run "$0" "$BUILD" ${quick:+$quick} -e "$engines" -s "$scenarios" -f "$far" -h "$herd" -l "$lives" \
 			-p "$processes" -k "$kinds" -o "$out"
 		rc=$?
 		[ $rc -eq 77 ] || exit $rc

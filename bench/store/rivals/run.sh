@@ -27,7 +27,7 @@ if [ "${1:-}" != inside ]; then
 	else
 		echo 'bench-store-rivals: npm is not installed: the rivals are left out'
 	fi
-	timeout 900 test/store_pg.sh run "$0" inside "$@"
+	timeout 900 store/test/store_pg.sh run "$0" inside "$@"
 	rc=$?
 	[ $rc -ne 77 ] || echo 'bench-store-rivals: no PostgreSQL server is installed'
 	[ $rc -ne 124 ] || echo 'bench-store-rivals: stopped after fifteen minutes'

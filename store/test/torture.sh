@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# torture.sh: the torture of test/store/torture.h in each of its worlds, which share the time.
+# torture.sh: the torture of store/test/torture.h in each of its worlds, which share the time.
 #
 #     sqlite              kills, freezes, restarts; snapshots that are held, a full disk, copies
 #     sqlite_clocks       the same while the wall clock is set by up to an hour, forward and back
@@ -35,8 +35,8 @@ for world in $worlds; do
 	case $world in
 	sqlite) timeout $limit "$program" -u "sqlite:$folder/store.db" -d "$folder" -t "$each" -s "$seed" ;;
 	sqlite_clocks) timeout $limit "$program" -u "sqlite:$folder/store.db" -d "$folder" -t "$each" -s "$seed" -c ;;
-	failover) timeout $limit test/postgres.sh test/store/replica.sh "$0" inside "$folder" "$each" "$world" ;;
-	*) timeout $limit test/postgres.sh "$0" inside "$folder" "$each" "$world" ;;
+	failover) timeout $limit store/test/postgres.sh store/test/replica.sh "$0" inside "$folder" "$each" "$world" ;;
+	*) timeout $limit store/test/postgres.sh "$0" inside "$folder" "$each" "$world" ;;
 	esac >"$folder/said" 2>&1
 	status=$?
 	if grep -q '^1\.\.0 # SKIP' "$folder/said"; then

@@ -3,7 +3,7 @@
 # What `make install` leaves of libhwt-store is enough for a user, with pkg-config and with CMake; and without SQLite and
 # libpq the rest of the project is built as ever, and says what was left out.
 set -u
-cd "$(dirname "$0")/.." || exit 1
+cd "$(dirname "$0")/../.." || exit 1
 . test/result.sh
 CC=${CC:-cc}
 root=$(mktemp -d)

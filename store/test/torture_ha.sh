@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# torture_ha.sh: the torture of test/store/torture.h on a cluster of its own (patroni.sh), whose writing node is killed five times, frozen
+# torture_ha.sh: the torture of store/test/torture.h on a cluster of its own (patroni.sh), whose writing node is killed five times, frozen
 # once, and cut off once.
 #
 # Nothing that was accepted may be lost, and nothing may run twice but as its mode allows: history.pl judges, and says how long nothing ran around
@@ -19,7 +19,7 @@ fi
 folder=$(mktemp -d /tmp/hwttorture-XXXXXX)
 mkdir "$folder/cluster"
 export BUILD HWT_CLUSTER_LOGS="$folder/cluster"
-timeout 2180 test/store/patroni.sh "$0" inside "$folder" >"$folder/said" 2>&1
+timeout 2180 store/test/patroni.sh "$0" inside "$folder" >"$folder/said" 2>&1
 status=$?
 if grep '^1\.\.0 # SKIP' "$folder/said"; then
 	rm -rf "$folder"

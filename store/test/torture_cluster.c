@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fail-overs of a cluster (test/store/patroni.sh): each takes the node that writes, by SIGKILL of all its processes, by
+ * Fail-overs of a cluster (store/test/patroni.sh): each takes the node that writes, by SIGKILL of all its processes, by
  * SIGSTOP, or by dropping its packets, waits until another one writes, brings the first back, and waits until the
  * cluster is whole again.
  *

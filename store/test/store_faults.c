@@ -13,7 +13,7 @@
  */
 #include "store.h"
 
-#include "store/front.h"
+#include "front.h"
 
 #ifdef HWT_STORE_SQLITE
 #include <sqlite3.h>

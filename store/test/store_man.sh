@@ -3,7 +3,7 @@
 # doc/hwt_store.3 is tied to store/include/hwt_store.h: the same functions with the same parameters, the same errors, every
 # flag and every member of the structures that programs fill in.
 set -u
-cd "$(dirname "$0")/.." || exit 1
+cd "$(dirname "$0")/../.." || exit 1
 . test/result.sh
 header=${HEADER:-store/include/hwt_store.h}
 page=${PAGE:-doc/hwt_store.3}

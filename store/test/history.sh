@@ -123,7 +123,7 @@ broken() {
 	name=$1
 	(cd "$folder" && eval "$2")
 	shift 2
-	said=$(perl test/store/history.pl "$folder" 2>&1)
+	said=$(perl store/test/history.pl "$folder" 2>&1)
 	case $? in
 	0) result "$name" "it passed" ;;
 	*) result "$name" "$([ "$(printf '%s\n' "$said" | sed -n 's/^# \(D[1-6]\|key\|period\|log\) /\1 /p')" = "$(printf '%s\n' "$@")" ] ||
@@ -132,7 +132,7 @@ broken() {
 }
 
 good
-result a_good_history_passes "$(perl test/store/history.pl "$folder" >"$folder/said" 2>&1 || cat "$folder/said")"
+result a_good_history_passes "$(perl store/test/history.pl "$folder" >"$folder/said" 2>&1 || cat "$folder/said")"
 result it_counts "$(grep -q '^# 5 accepted = 1 done + 0 cancelled' "$folder/said" && cat "$folder/said"
 	grep -qF '# 5 accepted = 2 done + 1 cancelled + 0 replaced + 1 FAILED + 1 left; 0 lost; 1 refused, 1 unknown' "$folder/said" || cat "$folder/said")"
 
@@ -140,7 +140,7 @@ good
 sed -i '$a\
 1160000 away kill\
 1180000 back' "$folder/nemesis.log"
-result it_says_how_long_nothing_ran_around_a_fail_over "$(perl test/store/history.pl "$folder" >"$folder/said" 2>&1
+result it_says_how_long_nothing_ran_around_a_fail_over "$(perl store/test/history.pl "$folder" >"$folder/said" 2>&1
 	grep -qF '# kill: another node writes after 0.02 s; nothing ran for 0.04 s, 0.02 s of them beyond that' "$folder/said" || cat "$folder/said")"
 
 broken lost "sed -i '/ 5 15/d' database.tables" \
@@ -268,7 +268,7 @@ broken started_before_its_new_time "printf '%s\n' '1090000 move? 1 11 700000' '1
 # Keys, transactions of the user's, groups, periods, and reschedules of what runs at most once.
 history=all_puts
 all_puts
-result so_does_one_with_all_kinds_of_puts "$(perl test/store/history.pl "$folder" >"$folder/said" 2>&1 || cat "$folder/said")"
+result so_does_one_with_all_kinds_of_puts "$(perl store/test/history.pl "$folder" >"$folder/said" 2>&1 || cat "$folder/said")"
 result it_counts_them "$(
 	grep -qF '# 14 accepted = 8 done + 3 cancelled + 1 replaced + 1 FAILED + 1 left; 0 lost; 3 refused, 1 unknown' "$folder/said" || cat "$folder/said"
 	grep -qF '# 1 put with a replacing key, 2 in transactions and 1 rolled back, 1 groups and 0 refused, 6 periods served' "$folder/said" || cat "$folder/said"
@@ -400,7 +400,7 @@ history=good
 fine() {
 	$history
 	(cd "$folder" && eval "$2")
-	result "$1" "$(perl test/store/history.pl "$folder" >"$folder/said" 2>&1 || cat "$folder/said")"
+	result "$1" "$(perl store/test/history.pl "$folder" >"$folder/said" 2>&1 || cat "$folder/said")"
 }
 fine early_on_our_clock_and_not_on_the_database_s "echo '800000 clock 200000' >>nemesis.log; sed -i 's/^1200000 start/1100000 start/' a.log"
 fine a_cancel_whose_answer_is_not_known "sed -i '/ 5 15/d' database.tables; echo '1500000 cancel? 5 15' >>a.log"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# store_pg.sh run COMMAND ARGS...: what test/postgres.sh does, for commands that need more than a url of the store's own:
+# store_pg.sh run COMMAND ARGS...: what store/test/postgres.sh does, for commands that need more than a url of the store's own:
 # it ends with the command's status, or with 77 when no server is installed.  The command finds:
 #
 #     HWT_STORE_PG_URL     the url in the form that psql takes, too, of a superuser

@@ -57,4 +57,4 @@ pgbouncer=$(PATH=$PATH:/usr/sbin:/usr/local/sbin command -v pgbouncer) || {
 	finish
 }
 export pgbouncer BUILD
-test/postgres.sh "$0" inside
+store/test/postgres.sh "$0" inside

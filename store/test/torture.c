@@ -232,7 +232,7 @@ static int judge(struct torture *torture)
 		torture->wrongs++;
 	}
 	fflush(stdout);
-	(void)snprintf(text, sizeof(text), "perl test/store/history.pl '%s'", torture->folder);
+	(void)snprintf(text, sizeof(text), "perl store/test/history.pl '%s'", torture->folder);
 	if (system(text) != 0)
 		torture->wrongs++;
 	return torture->wrongs == 0 ? 0 : 1;

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # examples/jobs does what its comment says, on SQLite, and on PostgreSQL where a server is installed.
 set -u
-cd "$(dirname "$0")/.." || exit 1
+cd "$(dirname "$0")/../.." || exit 1
 BUILD=${BUILD:-build}
 . test/result.sh
 # Once more from the start, with a server of its own around it.  77: none is installed.
 if [ -z "${HWT_STORE_PG_URL:-}" ]; then
-	test/store_pg.sh run "$0"
+	store/test/store_pg.sh run "$0"
 	rc=$?
 	[ $rc -eq 77 ] || exit $rc
 fi

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# replica.sh PROGRAM ARGUMENT...: inside of test/postgres.sh, runs a program with a second server, a synchronous streaming standby of the first.
+# replica.sh PROGRAM ARGUMENT...: inside of store/test/postgres.sh, runs a program with a second server, a synchronous streaming standby of the first.
 #
-#     test/postgres.sh test/store/replica.sh PROGRAM ARGUMENT...
+#     store/test/postgres.sh store/test/replica.sh PROGRAM ARGUMENT...
 #
 # HWT_STORE_URL then names both hosts and asks for the one that writes; HWT_STANDBY_CTL does for the standby what HWT_POSTGRES_CTL does for the
 # primary: `$HWT_POSTGRES_CTL -m immediate stop; $HWT_STANDBY_CTL promote` is a fail-over.
