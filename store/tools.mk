@@ -18,7 +18,7 @@ $(STORE_EXAMPLES): $(BUILD)/examples/%: examples/%.c $(STORE_ARCHIVES) | $(BUILD
 	$(QCC) $(ALL_CPPFLAGS) $(STORE_HAVE) $(STORE_CPPFLAGS) $(GNU) $(ALL_CFLAGS) -o $@ $< $(STORE_ARCHIVES) $(STORE_LIBS) \
 		$(ALL_LDFLAGS)
 
-$(BUILD)/bench/store_bench: $(wildcard bench/store/*.[ch]) $(STORE_ARCHIVES) | $(BUILD)/bench
+$(BUILD)/bench/store_bench: $(wildcard store/bench/*.[ch]) $(STORE_ARCHIVES) | $(BUILD)/bench
 	$(QCC) $(filter-out -MMD -MP,$(ALL_CPPFLAGS)) -Istore/include $(GNU) $(ALL_CFLAGS) -o $@ $(filter %.c,$^) $(STORE_ARCHIVES) $(STORE_LIBS) $(ALL_LDFLAGS)
 
 # URL=postgresql: a server of its own, if one is installed.
@@ -31,14 +31,14 @@ demo-store: $(BUILD)/examples/demo_store ## timeouts that survive the processes 
 	*) $< -u '$(URL)' ;; esac
 
 bench-store: $(BUILD)/bench/store_bench
-	bench/store/run.sh $(BUILD) $(BENCH_ARGS)
+	store/bench/run.sh $(BUILD) $(BENCH_ARGS)
 
 # Installs the rivals, too, which nothing else needs.
 bench-store-rivals: $(BUILD)/bench/store_bench
-	bench/store/rivals/run.sh $(BUILD) $(BENCH_ARGS)
+	store/bench/rivals/run.sh $(BUILD) $(BENCH_ARGS)
 
 bench-store-scale: $(BUILD)/bench/store_bench $(BUILD)/test/store_plans
-	bench/store/scale.sh $(BUILD) $(BENCH_ARGS)
+	store/bench/scale.sh $(BUILD) $(BENCH_ARGS)
 
 # Installing.
 

@@ -196,7 +196,7 @@ if has_engine "$url"; then
 		grep -q "^jobs: .*nowhere" "$work/out" || cat "$work/out")"
 	all_of sqlite
 	if [ -x "$BUILD/bench/store_bench" ]; then
-		result the_bench_at_scale_finds_nothing_wrong "$(bench/store/scale.sh "$BUILD" -q -e sqlite -s lives -o "$work/csv" \
+		result the_bench_at_scale_finds_nothing_wrong "$(store/bench/scale.sh "$BUILD" -q -e sqlite -s lives -o "$work/csv" \
 			>"$work/out" 2>&1 || cat "$work/out")"
 	fi
 else

@@ -6,7 +6,7 @@
  * looked at, too, whether a test executes it or not.  Each is planned by the connections of the engine, with the tables
  * empty and unknown, as when a store begins (a plan is kept from then on), and with many rows.
  *
- * HWT_PLANS_URL and HWT_PLANS_SCHEMA name a store that is filled already, as large as can be: bench/store/scale.sh.
+ * HWT_PLANS_URL and HWT_PLANS_SCHEMA name a store that is filled already, as large as can be: store/bench/scale.sh.
  *
  * A plan passes if whatever reads the timeouts or the shards goes by an index, and says which, with a condition on it.
  * The other tables have a row for each process or kind, or are read from their end.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# summary.sh FILE...: medians of what bench/store/run.sh has written, and ratios round by round, which a noisy minute does
+# summary.sh FILE...: medians of what store/bench/run.sh has written, and ratios round by round, which a noisy minute does
 # not spoil.
 set -u
 sorted() {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # scale.sh BUILD [-q] [-e ENGINES] [-s SCENARIOS] [-f FAR] [-h HERD] [-l LIVES] [-p PROCESSES] [-k KINDS] [-o FILE]: the
-# scenarios of bench/store/scale.c on SQLite and, if a server is installed, PostgreSQL, with what only the database can
+# scenarios of store/bench/scale.c on SQLite and, if a server is installed, PostgreSQL, with what only the database can
 # tell: its size, which rows were read, plans.  -q: small sizes, some seconds.
 #
 #     far        FAR rows that are due in ten days, and 1000 a second that run meanwhile; then with all of them there:

@@ -75,7 +75,7 @@ void print_lateness(const char *name, unsigned first, unsigned count);
 pid_t spawn(void (*role)(void));
 void reap(pid_t pid); /* it has to end with 0 */
 
-/* The scenarios of bench/store/scale.sh, see scale.c. */
+/* The scenarios of store/bench/scale.sh, see scale.c. */
 void scale_far(void);
 void scale_window(void);
 void scale_herd(void);

@@ -5,7 +5,7 @@ set -u
 csv=$1
 svg=$2
 # shellcheck source=bench/drawing.sh
-. "$(dirname "$0")/../../drawing.sh"
+. "$(dirname "$0")/../../../bench/drawing.sh"
 
 # panel NUMBER SCENARIO FIGURE LEAST: a file of "value row label colour" for the subjects that have it.  What is less than LEAST,
 # as 0 is, lies at the beginning of the axis.

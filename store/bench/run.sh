@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# run.sh BUILD [-r ROUNDS] [-e ENGINES] [-f FAR] [-s SCENARIOS] [-o FILE]: rounds of bench/store/store_bench on SQLite and,
+# run.sh BUILD [-r ROUNDS] [-e ENGINES] [-f FAR] [-s SCENARIOS] [-o FILE]: rounds of store/bench/store_bench on SQLite and,
 # if a server is installed, PostgreSQL, without and with FAR rows that are due in ten days; then medians.
 #
 # Rounds go around all rows, so that a noisy minute strikes all alike.  FILE, build/bench/store.csv, has a line a figure:
@@ -98,7 +98,7 @@ for round in $(seq "$rounds"); do
 done
 
 echo
-bench/store/summary.sh "$out"
+store/bench/summary.sh "$out"
 echo
 echo "$(nproc) x $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1), Linux $(uname -r), $(df --output=fstype "$folder" | tail -1) in $folder"
 exit $status

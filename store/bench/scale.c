@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Scenarios of store_bench at the sizes where a store could grow slow: bench/store/scale.sh runs them.
+ * Scenarios of store_bench at the sizes where a store could grow slow: store/bench/scale.sh runs them.
  *
  *     scale_far        another process puts N that are due in ten days, while this one runs 1000 a second: rows a second,
  *                      and the lateness of the near ones meanwhile

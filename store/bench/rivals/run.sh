@@ -19,9 +19,9 @@ if [ "${1:-}" != inside ]; then
 			DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $package >/dev/null 2>&1
 	done
 	if command -v npm >/dev/null 2>&1; then
-		cp bench/store/rivals/package.json bench/store/rivals/package-lock.json bench/store/rivals/rivals.mjs \
+		cp store/bench/rivals/package.json store/bench/rivals/package-lock.json store/bench/rivals/rivals.mjs \
 			"$BUILD/bench/rivals" || exit 1
-		cmp -s bench/store/rivals/package-lock.json "$BUILD/bench/rivals/installed" ||
+		cmp -s store/bench/rivals/package-lock.json "$BUILD/bench/rivals/installed" ||
 			(cd "$BUILD/bench/rivals" && npm install --no-save --omit=optional --ignore-scripts --no-audit --no-fund \
 				--silent && cp package-lock.json installed) || exit 1
 	else
@@ -31,7 +31,7 @@ if [ "${1:-}" != inside ]; then
 	rc=$?
 	[ $rc -ne 77 ] || echo 'bench-store-rivals: no PostgreSQL server is installed'
 	[ $rc -ne 124 ] || echo 'bench-store-rivals: stopped after fifteen minutes'
-	[ ! -s "$out" ] || { echo; bench/store/rivals/table.sh "$out"; }
+	[ ! -s "$out" ] || { echo; store/bench/rivals/table.sh "$out"; }
 	exit $rc
 fi
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Measures a store: one scenario, one round, a process of its own.  bench/store/run.sh makes the rounds and the medians.
+ * Measures a store: one scenario, one round, a process of its own.  store/bench/run.sh makes the rounds and the medians.
  *
  *     store_bench -u URL [-S SCHEMA] [-n N] SCENARIO
  *
