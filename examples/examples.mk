@@ -9,7 +9,7 @@ PKG_executor_glib := glib-2.0
 PKG_glib_loop := glib-2.0
 PKG_curl_multi := libcurl
 EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,\
-	$(filter-out $(EXAMPLES_PKG:%=examples/%.c) examples/jobs.c examples/demo_store.c,$(wildcard examples/*.c)))
+	$(filter-out $(EXAMPLES_PKG:%=examples/%.c),$(wildcard examples/*.c)))
 
 $(BUILD)/examples/%: examples/%.c $(BUILD)/libhwt.a | $(BUILD)/examples
 	$(QCC) $(ALL_CPPFLAGS) $(GNU) $(ALL_CFLAGS) -o $@ $(filter %.c,$^) $(BUILD)/libhwt.a $(ALL_LDFLAGS)

@@ -14,8 +14,8 @@ check-store: $(STORE_EXAMPLES) $(if $(STORE),$(BUILD)/bench/store_bench)
 
 ifneq ($(STORE),)
 
-$(STORE_EXAMPLES): $(BUILD)/examples/%: examples/%.c $(STORE_ARCHIVES) | $(BUILD)/examples
-	$(QCC) $(ALL_CPPFLAGS) $(STORE_HAVE) $(STORE_CPPFLAGS) $(GNU) $(ALL_CFLAGS) -o $@ $< $(STORE_ARCHIVES) $(STORE_LIBS) \
+$(STORE_EXAMPLES): $(BUILD)/examples/%: store/examples/%.c $(STORE_ARCHIVES) | $(BUILD)/examples
+	$(QCC) $(ALL_CPPFLAGS) $(STORE_HAVE) $(STORE_CPPFLAGS) -Iexamples $(GNU) $(ALL_CFLAGS) -o $@ $< $(STORE_ARCHIVES) $(STORE_LIBS) \
 		$(ALL_LDFLAGS)
 
 $(BUILD)/bench/store_bench: $(wildcard store/bench/*.[ch]) $(STORE_ARCHIVES) | $(BUILD)/bench

@@ -66,7 +66,7 @@ result every_file_names_its_licence "$(git ls-files '*.[ch]' '*.sh' '*.mk' Makef
 	FNR == 2 && !named && !/SPDX-License-Identifier: BSD-2-Clause/ { print FILENAME }' /dev/null)"
 
 result every_file_says_what_it_is "$(awk 'FNR == 2 && !/^\/\*/ { print FILENAME }' src/*/*.[ch] store/src/*/*.[ch] test/check/*.[ch] \
-	bench/*.[ch] bench/*/*.[ch] store/bench/*.[ch] examples/*.[ch] test/*.[ch] store/test/*.[ch])"
+	bench/*.[ch] bench/*/*.[ch] store/bench/*.[ch] examples/*.[ch] store/examples/*.[ch] test/*.[ch] store/test/*.[ch])"
 
 # Lines that are comment alone do not count.
 result files_have_400_lines_at_most "$(awk 'FNR == 1 { n = inside = 0 }

@@ -14,6 +14,6 @@ torture-ha: $(if $(STORE),$(BUILD)/test/torture) ## the same on three nodes unde
 
 ifneq ($(STORE),)
 $(BUILD)/test/torture: $(wildcard store/test/torture*.[ch]) $(BUILD)/libhwt-store-unit.a $(BUILD)/libhwt.a | $(BUILD)/test
-	$(QCC) $(ALL_CPPFLAGS) $(STORE_HAVE) $(STORE_CPPFLAGS) -Iexamples $(GNU) -DHWT_TEST $(ALL_CFLAGS) -o $@ \
+	$(QCC) $(ALL_CPPFLAGS) $(STORE_HAVE) $(STORE_CPPFLAGS) -Istore/examples $(GNU) -DHWT_TEST $(ALL_CFLAGS) -o $@ \
 		$(filter %.c,$^) $(BUILD)/libhwt-store-unit.a $(BUILD)/libhwt.a $(STORE_LIBS) $(ALL_LDFLAGS)
 endif
