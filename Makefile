@@ -128,7 +128,7 @@ $(BUILD)/hwt.3: doc/man.awk include/hwt.h CHANGES.md
 INSTALLED = $(INCLUDEDIR)/hwt.h $(INCLUDEDIR)/hwt.hpp $(LIBDIR)/libhwt.a $(LIBDIR)/libhwt.so.$(VERSION) $(LIBDIR)/$(SONAME) \
 	$(LIBDIR)/libhwt.so $(LIBDIR)/pkgconfig/hwt.pc $(LIBDIR)/cmake/hwt/hwt-config.cmake \
 	$(LIBDIR)/cmake/hwt/hwt-config-version.cmake $(MANDIR)/man3/hwt.3 $(FUNCTIONS:%=$(MANDIR)/man3/%.3)
-DOCUMENTS = README.md CHANGES.md LICENSE $(wildcard doc/*.md doc/*.svg doc/*.bt)
+DOCUMENTS = README.md CHANGES.md LICENSE $(wildcard doc/*.md doc/*.svg doc/*.bt store/doc/*.md store/doc/*.svg)
 
 install: all $(BUILD)/hwt.3 ## to DESTDIR= PREFIX=/usr/local; make uninstall
 	install -d $(DESTDIR)$(INCLUDEDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(LIBDIR)/cmake/hwt \

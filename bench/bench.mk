@@ -83,7 +83,7 @@ figures: $(BENCH) $(BENCH_RIVALS) ## measures what the pictures of the documents
 plots: ## draws the pictures of the documents
 	bench/plot.sh bench/figures.csv doc
 	bench/wheels/plot.sh bench/wheels/wheels.csv doc/wheels.svg
-	store/bench/rivals/plot.sh store/bench/rivals/rivals.csv doc/rivals.svg
+	store/bench/rivals/plot.sh store/bench/rivals/rivals.csv store/doc/rivals.svg
 	doc/rooms.sh
 
 bench-deps:

@@ -58,7 +58,7 @@ install-store: all
 	ln -sf $(STORE_SONAME) $(DESTDIR)$(LIBDIR)/libhwt-store.so
 	$(call fill,hwt-store.pc,$(LIBDIR)/pkgconfig)
 	$(call fill,hwt-store-config.cmake,$(LIBDIR)/cmake/hwt-store)
-	install -m 644 doc/hwt_store.3 $(DESTDIR)$(MANDIR)/man3/
+	install -m 644 store/doc/hwt_store.3 $(DESTDIR)$(MANDIR)/man3/
 
 uninstall: uninstall-store
 

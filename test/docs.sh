@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# The programs in README.md, doc/guide.md, doc/store.md and doc/hwt_store.3 compile without a warning and do what the text
+# The programs in README.md, doc/guide.md, store/doc/store.md and store/doc/hwt_store.3 compile without a warning and do what the text
 # beside them says.  Those on a store are left out when it was not built, those on PostgreSQL when no server is there.
 #
 # Markdown   a block ```c or ```cpp (C++20) is a program; a block ```text that follows it, before the next program, holds lines that it
@@ -108,7 +108,7 @@ check() { # FILE SOURCE: says what is wrong
 	esac
 }
 
-for file in README.md doc/guide.md doc/store.md doc/hwt_store.3; do
+for file in README.md doc/guide.md store/doc/store.md store/doc/hwt_store.3; do
 	prefix=docs_$(basename "$file" | sed 's/\..*//')
 	rm -rf "${work:?}"/*
 	case $file in
@@ -137,7 +137,7 @@ done
 # Words behind which the one that acts has no name, or that a native engineer would not write (CONTRIBUTING.md, "English").
 words='[Ww]ho|[Ww]hoever|[Ww]hom|[Hh]e|[Hh]is|[Hh]im|[Hh]imself|[Aa]new|[Ww]ant of|at the most|whose place it is'
 words="$words|(is|are|was|were|gets|get|has|have) through"
-result sentences_name_what_acts "$(grep -rnwE "$words" src include store/src store/include doc examples store/examples ./*.md bench/*.md store/bench/*.md)"
+result sentences_name_what_acts "$(grep -rnwE "$words" src include store/src store/include store/doc doc examples store/examples ./*.md bench/*.md store/bench/*.md)"
 
 result docs_lead_to_what_is_there "$(for file in $(git ls-files '*.md' 2>/dev/null); do
 	grep -oE '\]\([^)#: ]+[)#]' "$file" | sed 's/^](//; s/[)#]$//' | while read -r target; do
@@ -148,9 +148,9 @@ result docs_lead_to_what_is_there "$(for file in $(git ls-files '*.md' 2>/dev/nu
 	done
 done)"
 
-# The rights that doc/store.md grants are enough: the owner makes the tables, the program's role runs.
+# The rights that store/doc/store.md grants are enough: the owner makes the tables, the program's role runs.
 rights() {
-	sed -n '/^```sql$/,/^```$/p' doc/store.md | grep -v '^```' >"$work/rights.sql"
+	sed -n '/^```sql$/,/^```$/p' store/doc/store.md | grep -v '^```' >"$work/rights.sql"
 	"$HWT_STORE_PG_BIN/psql" -q -v ON_ERROR_STOP=1 -d "$HWT_STORE_PG_URL" -c 'CREATE DATABASE rights' || return
 	url=$(echo "$HWT_STORE_PG_URL" | sed 's#^postgresql://hwt@/postgres?#postgresql://USER@/rights?#')
 	as() { # ROLE

@@ -40,7 +40,7 @@ if have clang-format; then
 	result clang_format "$(clang-format --dry-run src/*/*.[ch] store/src/*/*.[ch] store/include/*.h test/check/*.[ch] test/weak/*.[ch] test/sim/*.[ch] include/*.h include/*.hpp test/*.[ch] store/test/*.[ch] test/*.cpp 2>&1 | head -5)"
 fi
 if have mandoc; then
-	result mandoc "$(mandoc -Tlint -W warning doc/hwt_store.3 2>&1)"
+	result mandoc "$(mandoc -Tlint -W warning store/doc/hwt_store.3 2>&1)"
 fi
 if have shellcheck; then
 	result shellcheck "$(shellcheck -x -S warning deps.sh test/*.sh store/test/*.sh bench/*.sh bench/wheels/*.sh store/bench/*.sh store/bench/rivals/*.sh model/run.sh .ci/run 2>&1)"

@@ -42,8 +42,8 @@ result install_store_files "$(for file in include/hwt_store.h lib/libhwt-store.a
 	lib/cmake/hwt-store/hwt-store-config.cmake; do
 	installed | grep -qx "$file" || echo "no $file"; done)"
 
-# The first program of doc/store.md.
-awk '/^```c$/ { on = 1; next } /^```$/ { if (on) exit } on' doc/store.md >"$root/program.c"
+# The first program of store/doc/store.md.
+awk '/^```c$/ { on = 1; next } /^```$/ { if (on) exit } on' store/doc/store.md >"$root/program.c"
 try() { # NAME COMMAND...
 	name=$1
 	shift

@@ -14,7 +14,7 @@
 #     cut N     from now on all of its packets are dropped, in both directions, and nobody is told
 #     join N    no longer
 #
-# Synchronous mode: a commit waits until one standby has it, and only that one may be promoted.  The settings are those that doc/store.md
+# Synchronous mode: a commit waits until one standby has it, and only that one may be promoted.  The settings are those that store/doc/store.md
 # recommends, but for the watchdog: what stops a node must kill it before its Patroni goes on.  Everything belongs to an unprivileged user and
 # lies in a temporary folder, which is removed at the end; its logs go to the folder HWT_CLUSTER_LOGS, if there is one.
 set -u

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# doc/hwt_store.3 is tied to store/include/hwt_store.h: the same functions with the same parameters, the same errors, every
+# store/doc/hwt_store.3 is tied to store/include/hwt_store.h: the same functions with the same parameters, the same errors, every
 # flag and every member of the structures that programs fill in.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . test/result.sh
 header=${HEADER:-store/include/hwt_store.h}
-page=${PAGE:-doc/hwt_store.3}
+page=${PAGE:-store/doc/hwt_store.3}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

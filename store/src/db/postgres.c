@@ -25,7 +25,7 @@ static const struct {
 	{ "57014", EAGAIN, false, "; statement_timeout may be too short" },
 	{ "53100", ENOSPC, false, "; the server's disk is full, make room" },
 	{ "53200", ENOMEM, false, "; the server has no memory" },
-	{ "42501", EACCES, false, "; grant the role the rights that doc/store.md lists" },
+	{ "42501", EACCES, false, "; grant the role the rights that store/doc/store.md lists" },
 	{ "25006", EACCES, true, "; this server is a standby: add target_session_attrs=read-write to the url" },
 	{ "0A000", EIO, true, "" }, /* a plan that does not fit the tables any more */
 	{ "26", EIO, true, "; a pooler in transaction mode breaks prepared statements: connect directly" },
