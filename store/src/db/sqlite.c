@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Connections to SQLite: errors, turns at writing, statements, transactions, opening and settling; sqlite.h. */
-#define _XOPEN_SOURCE 700
 #include "db/sqlite.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -227,46 +225,6 @@ int hwts_sqlite_commit(struct sqlite_conn *conn, int rc)
  * The database and its connections
  */
 
-/* FOLDER/NAME, where only the folder has to be there. */
-static char *in_real_folder(const char *path)
-{
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-	char *folder = hwts_copy(slash ? path : "."), *real, *found;
-	size_t size;
-
-	if (!folder)
-		return errno = ENOMEM, NULL;
-	if (slash)
-		folder[HWTS_MAX(slash - path, 1)] = '\0';
-	real = realpath(folder, NULL);
-	free(folder);
-	if (!real)
-		return NULL;
-	size = strlen(real) + strlen(name) + 2;
-	found = hwts_alloc(size);
-	if (found)
-		(void)snprintf(found, size, "%s/%s", real, name);
-	free(real);
-	errno = ENOMEM; /* if there is none */
-	return found;
-}
-
-/*
- * The path from the root, without links: later connections must find the same file wherever the process has gone, and
- * news of the file come where it is.
- */
-static int find_file(const char *path, char **found)
-{
-	*found = realpath(path, NULL);
-	if (!*found && errno == ENOENT)
-		*found = in_real_folder(path);
-	if (*found)
-		return 0;
-	if (errno == ENOENT)
-		return hwts_fail(ENOENT, "sqlite: %s: there is no such folder; make it first", path);
-	return hwts_fail_errno(errno == ENOMEM ? ENOMEM : EACCES, path);
-}
-
 static int open_db(const char *url, struct hwts_db **out)
 {
 	struct sqlite_db *db;
@@ -285,7 +243,7 @@ static int open_db(const char *url, struct hwts_db **out)
 	db = hwts_alloc(sizeof(*db));
 	if (!db)
 		return ENOMEM;
-	rc = find_file(path, &db->path);
+	rc = hwts_sqlite_find_file(path, &db->path);
 	if (rc != 0) {
 		free(db);
 		return rc;

@@ -120,6 +120,9 @@ static inline int64_t number_of(sqlite3_stmt *rows, int column)
 	return sqlite3_column_int64(rows, column);
 }
 
+/* In sqlite_file.c. */
+int hwts_sqlite_find_file(const char *path, char **found);
+
 /* In sqlite_keeper.c. */
 int hwts_sqlite_wal_hook(void *arg, sqlite3 *handle, const char *name, int pages);
 void hwts_sqlite_start_keeper(struct sqlite_db *db);
