@@ -120,7 +120,7 @@ void hwt_sleeper_wake(struct hwt_sleeper *sleeper)
 	woken = true;
 }
 
-void hwt_sleeper_set_alarm(const struct hwt_sleeper *sleeper, int64_t time_ns)
+void hwt_sleeper_set_alarm(struct hwt_sleeper *sleeper, int64_t time_ns)
 {
 	(void)sleeper;
 	alarm_ns = time_ns;
