@@ -73,7 +73,9 @@
  *      state no call allocates.  Some seconds after a burst the worker gives back to the system what it does not need
  *      (hwt_timer_trim).
  *   G6 a slow task delays others and loses none.  The worker catches up tick by tick, then takes in what was scheduled
- *      meanwhile.  A thread that schedules faster than that delays the threads of its own lane, and no others.
+ *      meanwhile.  A timeout that it takes in after its tick has passed runs at the next tick.  A thread that schedules
+ *      faster than that delays the threads of its own lane, and no others.  hwt_timer_advance runs what was accepted
+ *      before the call and is due.
  *
  *   Not promised: precision below a tick; an order between threads; equal shares for the threads of one lane.
  *

@@ -9,10 +9,6 @@
  *              is not cancelled gets its tick: that of its deadline, or W if that has passed.
  *   expire     all with tick <= T run, by tick, within a tick in the order of acceptance; W becomes T + 1.
  *
- * A pass that leaves some in their lane is behind, and so are the next ones until all of these have left it.  Had they
- * left it in that pass, those whose deadline has passed by now would have run: they get the tick W - 1, which comes
- * first.
- *
  * So with a small max_transfers a timeout may be late, by as many passes as its lane is behind, and never early.  The
  * order between lanes is not promised, nor asked for.
  *
@@ -78,9 +74,6 @@ struct model {
 	int64_t limit; /* of those that are pending, 0: none */
 	int64_t wheel_tick;
 	int64_t target; /* of the pass under way */
-	bool is_behind;
-	size_t behind;       /* so many of lanes[] were left behind by a pass... */
-	int64_t behind_tick; /* ... with this wheel_tick */
 	uint64_t runs, merged, moved;
 };
 
@@ -93,8 +86,6 @@ static inline void model_clear(struct model *model, int64_t start_ns, int64_t ti
 	model->limit = limit;
 	model->wheel_tick = 0;
 	model->target = -1;
-	model->behind = 0;
-	model->is_behind = false;
 	model->runs = model->merged = model->moved = 0;
 }
 
@@ -291,12 +282,6 @@ static inline void model_forget_ended(struct model *model)
 	model->live.count = kept;
 }
 
-/* The n-th in the lanes would have run by now if it had been taken in with the others of its time. */
-static inline bool model_is_late(const struct model *model, size_t n)
-{
-	return n < model->behind && model->behind_tick < model->wheel_tick && model->target >= model->wheel_tick - 1;
-}
-
 /* Returns how many are left behind in the lanes. */
 static inline size_t model_begin_pass(struct model *model, int64_t now_ns, size_t max_transfers)
 {
@@ -310,35 +295,26 @@ static inline size_t model_begin_pass(struct model *model, int64_t now_ns, size_
 		it->placed = true;
 		it->tick = model_tick_of(model, it->deadline_ns);
 		if (it->tick < model->wheel_tick)
-			it->tick = model->wheel_tick - model_is_late(model, n);
+			it->tick = model->wheel_tick;
 	}
 	model->lanes.count -= moved;
 	if (model->lanes.count > 0)
 		memmove(model->lanes.at, model->lanes.at + moved, model->lanes.count * sizeof(*model->lanes.at));
-	if (model->is_behind) {
-		model->behind -= moved < model->behind ? moved : model->behind;
-	} else {
-		model->behind = model->lanes.count;
-		model->behind_tick = model->wheel_tick;
-	}
-	model->is_behind = model->behind > 0;
 	return model->lanes.count;
 }
 
 /* The lane takes back what it can: see the top.  Returns how many. */
 static inline size_t model_reclaim(struct model *model, uint32_t lane)
 {
-	size_t kept = 0, behind = model->behind, count = model->lanes.count;
+	size_t kept = 0, count = model->lanes.count;
 
 	for (size_t n = 0; n < count; n++) {
 		struct model_timeout *it = &model->all[model->lanes.at[n]];
 
-		if (it->lane == lane && it->fate == IS_CANCELLED && !it->placed && !it->owned) {
+		if (it->lane == lane && it->fate == IS_CANCELLED && !it->placed && !it->owned)
 			it->tick = model->wheel_tick;
-			model->behind -= n < behind;
-		} else {
+		else
 			model->lanes.at[kept++] = model->lanes.at[n];
-		}
 	}
 	model->lanes.count = kept;
 	return count - kept;

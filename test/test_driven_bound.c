@@ -329,32 +329,4 @@ TEST(with_a_bound_the_same_runs_in_the_same_order)
 	}
 }
 
-/* Much is late: it is taken in pass by pass, and runs in the order in which it was accepted. */
-TEST(what_is_late_runs_in_parts_too)
-{
-	for (uint32_t bound = 1; bound <= 20; bound++) {
-		hwt_timer *timer;
-		int64_t next_ns = 0;
-		unsigned advances = 0;
-
-		transfers = 8;
-		timer = bounded_timer(bound, NULL);
-		transfers = 100000;
-		ran_count = 0;
-		for (unsigned i = 0; i < 60; i++)
-			schedule(timer, i, HWT_MS(3));
-		for (; next_ns <= HWT_MS(5) && advances < 200; advances++) {
-			next_ns = advance(timer, HWT_MS(5), bound);
-			if (advances == 1)
-				schedule(timer, 60, HWT_MS(0));
-		}
-		CHECK_INT(ran_count, >=, 60);
-		CHECK_INT(advance(timer, HWT_MS(6), 1), ==, INT64_MAX);
-		CHECK_INT(ran_count, ==, 61);
-		for (unsigned i = 0; i < ran_count; i++)
-			CHECK_INT(ran[i], ==, i);
-		CHECK_RC(hwt_timer_destroy(timer), 0);
-	}
-}
-
 TEST_MAIN()

@@ -42,8 +42,8 @@
  *            counted (L2).
  *   [count]  ends are counted with release and read with acquire, and the begins are read afterwards: a reader that
  *            counts an end also counts its begin.
- *   [mark]   reclaimed is stored with release, and loaded with acquire before accepted and requeued are read.  What it
- *            counts is then counted there, so a mark never comes before a record that was accepted.
+ *   [length] reclaimed is stored with release, and loaded with acquire before accepted and requeued are read.  What it
+ *            counts is then counted there, so the length of a queue is never too small.
  *   [hurry]  a push, or an earlier deadline in a queue -> hurry (release) -> the driver's look (acquire), which then
  *            drains the queues.
  *   [ahead]  want_ahead is stored with release after wants_ahead, and taken with acquire before it.  The slab ahead is
@@ -91,9 +91,7 @@ struct hwt_lane {
 	alignas(HWT_UNIT) struct hwt_chain free_chain; /* records to return at the end of the pass */
 	_Atomic uint64_t unlinked;                     /* taken out of the cancelled queue, ever */
 
-	/* Written by the consumer of the submitted queue: the worker, or a producer that reclaims. */
-	_Atomic uint64_t taken; /* taken out of the submitted queue, ever */
-	_Atomic uint64_t mark;  /* written by the worker: it is behind until taken reaches this (worker_slow.h) */
+	_Atomic uint64_t taken; /* taken out of the submitted queue by the worker, ever */
 
 	/* Written by worker and producers. */
 	alignas(HWT_UNIT) hwt_returned returned;
@@ -106,12 +104,8 @@ struct hwt_lane {
 	_Atomic uint64_t accepted; /* ever; written under the lock, read by any thread */
 	_Atomic uint64_t requeued; /* the same of records pushed to be placed earlier */
 
-	/*
-	 * The same of records that a producer took back from behind the mark, as if they had never been pushed.  What
-	 * it takes back in front of the mark counts as taken.
-	 */
-	_Atomic uint64_t reclaimed;
-	bool closed, was_full; /* was_full: the lane was full when it last found no free record */
+	_Atomic uint64_t reclaimed; /* the same of those that a producer took back, as if they had never been pushed */
+	bool closed, was_full;      /* was_full: the lane was full when it last found no free record */
 
 	/*
 	 * Of a timer that its caller drives: no timeout in the submitted queue had an earlier deadline when it was
@@ -218,6 +212,20 @@ bool hwt_lane_steal_records(struct hwt_lane *thief);
 
 /* Takes back records that were cancelled in the lane's own queue, if there may be enough of them.  (reclaim.c) */
 bool hwt_lane_reclaim(struct hwt_lane *lane);
+
+/*
+ * Returns how many records are in the submitted queue.  What was pushed before the call, and is still there, is counted
+ * for the worker; other threads get an answer that is a moment old.
+ */
+static inline uint64_t lane_waiting(const struct hwt_lane *lane)
+{
+	uint64_t out = atomic_load_explicit(&lane->reclaimed, memory_order_acquire); /* [length] */
+
+	/* Relaxed: what was pushed later may count or not. */
+	return atomic_load_explicit(&lane->accepted, memory_order_relaxed) +
+	       atomic_load_explicit(&lane->requeued, memory_order_relaxed) -
+	       atomic_load_explicit(&lane->taken, memory_order_relaxed) - out;
+}
 
 /* Returns true if so much waits in the lane's queue that, by the limit, it must take no new memory.  (reclaim.c) */
 bool hwt_lane_is_full(const struct hwt_lane *lane);

@@ -98,7 +98,6 @@ static struct hwt_lane *new_lane(struct hwt_lanes *lanes)
 	lane->closed = lanes->closed;
 	atomic_init(&lane->unlinked, 0);
 	atomic_init(&lane->taken, 0);
-	atomic_init(&lane->mark, 0);
 	atomic_init(&lane->returned, NULL);
 	atomic_init(&lane->drained_told, 0);
 	atomic_init(&lane->pool.ahead, NULL);

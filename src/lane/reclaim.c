@@ -59,17 +59,6 @@ static uint64_t pushed(const struct hwt_lane *lane)
 	       atomic_load_explicit(&lane->requeued, memory_order_relaxed);
 }
 
-/* Returns how many records are in the queue, or were a moment ago. */
-static uint64_t waiting(const struct hwt_lane *lane)
-{
-	/*
-	 * Relaxed: the worker may go on popping, so the answer is old in any case; the others are written under the
-	 * lock.
-	 */
-	return pushed(lane) - atomic_load_explicit(&lane->taken, memory_order_relaxed) -
-	       atomic_load_explicit(&lane->reclaimed, memory_order_relaxed);
-}
-
 /*
  * Returns how many cancels there have ever been in the timer that left the record in a submitted queue: that of a lane
  * may be cancelled by any thread.
@@ -86,7 +75,7 @@ static uint64_t cancels(const struct hwt_lanes *lanes)
 
 bool hwt_lane_is_full(const struct hwt_lane *lane)
 {
-	uint64_t limit = (uint64_t)lane->lanes->max_pending, waits = waiting(lane);
+	uint64_t limit = (uint64_t)lane->lanes->max_pending, waits = lane_waiting(lane);
 
 	return limit > 0 && waits > full() && (waits - full()) / 4 > limit;
 }
@@ -95,25 +84,17 @@ bool hwt_lane_is_full(const struct hwt_lane *lane)
 static bool is_worth_while(const struct hwt_lane *lane, uint64_t cancelled)
 {
 	uint64_t came = pushed(lane) - lane->pushed_at_reclaim, went = cancelled - lane->cancelled_at_reclaim;
-	uint64_t waits = waiting(lane);
+	uint64_t waits = lane_waiting(lane);
 
 	return 2 * came >= waits && went >= gather() && 4 * went >= waits;
 }
 
-struct sieve {
-	struct hwt_chain chain; /* the records that are free again */
-	uint64_t seen;
-	uint64_t marks,
-	    freed_marks; /* how many at the queue's front are marked (worker_slow.h), how many of these are free */
-};
-
 /* Returns true if the record was cancelled while it was queued and nothing is left to do for it.  Then it is free. */
 static bool is_free(void *ctx, void *value)
 {
-	struct sieve *sieve = ctx;
+	struct hwt_chain *chain = ctx;
 	struct hwt_record *record = value;
 	uint64_t word = record_word(record);
-	bool is_marked = sieve->seen++ < sieve->marks;
 
 	/*
 	 * REQUEUED says that the record has been in the wheel, and may still be: only the worker may take it out there.
@@ -122,36 +103,25 @@ static bool is_free(void *ctx, void *value)
 	if (word_state(word) != STATE_CANCELLED || word_has(word, WORD_REQUEUED) ||
 	    (word_has(word, WORD_EXTENDED) && record_extension(record)->release != NULL))
 		return false;
-	sieve->freed_marks += is_marked;
 	if (word_has(word, WORD_EXTENDED))
-		chain_append(&sieve->chain, record->arg);
-	chain_append(&sieve->chain, record);
+		chain_append(chain, record->arg);
+	chain_append(chain, record);
 	return true;
 }
 
-/*
- * Takes out what is free, and keeps the counts right.  For the consumer, under the lock.
- *
- * The worker may set the mark at this moment.  It does not count then what is taken back behind the old mark, so the
- * new one comes a little too late: some records too many count as accepted before, which does no harm.  In the other
- * direction it would: only the worker writes the mark, so none is lost.
- */
-static void sift(struct hwt_lane *lane, struct sieve *sieve)
+/* Takes out what is free, and keeps the counts right.  For the consumer, under the lock. */
+static void sift(struct hwt_lane *lane, struct hwt_chain *chain)
 {
-	/* Relaxed: taken is the consumer's, mark the worker's, and reclaimed is written under the lock. */
-	uint64_t taken = atomic_load_explicit(&lane->taken, memory_order_relaxed);
-	uint64_t mark = atomic_load_explicit(&lane->mark, memory_order_relaxed);
+	/* Relaxed: written under the lock. */
 	uint64_t reclaimed = atomic_load_explicit(&lane->reclaimed, memory_order_relaxed);
 
-	sieve->marks = mark > taken ? mark - taken : 0;
-	reclaimed += hwt_queue_sift(&lane->submitted, is_free, sieve) - sieve->freed_marks;
-	atomic_store_explicit(&lane->taken, taken + sieve->freed_marks, memory_order_relaxed); /* relaxed: as above */
-	atomic_store_explicit(&lane->reclaimed, reclaimed, memory_order_release);              /* [mark] */
+	reclaimed += hwt_queue_sift(&lane->submitted, is_free, chain);
+	atomic_store_explicit(&lane->reclaimed, reclaimed, memory_order_release); /* [length] */
 }
 
 bool hwt_lane_reclaim(struct hwt_lane *lane)
 {
-	struct sieve sieve = { .seen = 0 };
+	struct hwt_chain chain = { .count = 0 };
 	uint64_t cancelled;
 
 	/* In a closed lane stop is the consumer, without the lock of that end. */
@@ -163,10 +133,10 @@ bool hwt_lane_reclaim(struct hwt_lane *lane)
 	 */
 	if (!is_worth_while(lane, cancelled) || !queue_begin_consume(&lane->submitted))
 		return false;
-	sift(lane, &sieve);
+	sift(lane, &chain);
 	queue_end_consume(&lane->submitted);
 	lane->pushed_at_reclaim = pushed(lane);
 	lane->cancelled_at_reclaim = cancelled;
-	lane->pool.free = sieve.chain.first;
+	lane->pool.free = chain.first;
 	return lane->pool.free != NULL;
 }

@@ -12,7 +12,7 @@
 
 #include <errno.h>
 
-/* Passes in one advance.  The second takes in what tasks of the first scheduled, the others what other threads did. */
+/* Passes in one advance.  The first takes in all, the second what tasks scheduled, the others what other threads did. */
 #define MAX_PASSES 4
 
 /*
@@ -27,14 +27,10 @@ static void pass(hwt_timer *timer, int64_t now_ns)
 	int passes = 0;
 	bool more;
 
-	do {
+	worker->takes_all = true; /* what was accepted before the call and is due runs in it */
+	do
 		more = hwt_worker_pass(worker, now_ns) || !hwt_lanes_are_empty(&timer->lanes);
-		/*
-		 * Passes that work off what had been accepted before the call are not counted, unless they find nothing
-		 * to take.
-		 */
-		passes += !worker->is_behind || worker->backlog == 0;
-	} while (more && passes < MAX_PASSES && !worker_has_to_stop(worker) && !worker_is_full(worker));
+	while (more && ++passes < MAX_PASSES && !worker_has_to_stop(worker) && !worker_is_full(worker));
 }
 
 /* Returns when there is something to do, as far as is known now. */

@@ -40,15 +40,13 @@ static struct hwt_record *list_pop(struct hwt_wheel_list *list)
 	return record;
 }
 
-/* Takes out up to max records, none behind `last`. */
-static size_t take_list(struct hwt_wheel_list *list, struct hwt_record **records, size_t max,
-			const struct hwt_record *last)
+/* Takes out up to max records. */
+static size_t take_list(struct hwt_wheel_list *list, struct hwt_record **records, size_t max)
 {
 	size_t n = 0;
 
 	while (n < max && (records[n] = list_pop(list)) != NULL)
-		if (records[n++] == last)
-			break;
+		n++;
 	return n;
 }
 
@@ -114,12 +112,6 @@ void hwt_wheel_place(struct hwt_wheel *wheel, struct hwt_record *const *records,
 void hwt_wheel_postpone(struct hwt_wheel *wheel, struct hwt_record *record)
 {
 	list_append(&wheel->postponed, record);
-}
-
-size_t hwt_wheel_take_postponed(struct hwt_wheel *wheel, struct hwt_record **records, size_t max,
-				const struct hwt_record *last)
-{
-	return take_list(&wheel->postponed, records, max, last);
 }
 
 static bool is_lazy(struct hwt_record *record)
@@ -257,7 +249,7 @@ static size_t collect_unplaced(struct hwt_wheel *wheel, struct hwt_record **due,
 
 	if (wheel->ripe.first == NULL)
 		sort_unplaced(wheel);
-	n = take_list(&wheel->ripe, due, max, NULL);
+	n = take_list(&wheel->ripe, due, max);
 	if (wheel->ripe.first != NULL)
 		wheel->unplaced_due = wheel->tick;
 	return n;
@@ -276,9 +268,9 @@ size_t hwt_wheel_sweep(struct hwt_wheel *wheel, struct hwt_record **all, size_t 
 {
 	size_t n = wheel->layout->sweep(wheel, all, max);
 
-	n += take_list(&wheel->ripe, all + n, max - n, NULL);
-	n += take_list(&wheel->unplaced, all + n, max - n, NULL);
-	return n + take_list(&wheel->postponed, all + n, max - n, NULL);
+	n += take_list(&wheel->ripe, all + n, max - n);
+	n += take_list(&wheel->unplaced, all + n, max - n);
+	return n + take_list(&wheel->postponed, all + n, max - n);
 }
 
 void hwt_wheel_go_back(struct hwt_wheel *wheel, int64_t tick, struct hwt_record *const *records, size_t n)

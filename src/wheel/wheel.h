@@ -112,13 +112,6 @@ void hwt_wheel_end_tick(struct hwt_wheel *wheel);
 void hwt_wheel_postpone(struct hwt_wheel *wheel, struct hwt_record *record);
 
 /*
- * Takes up to max of the postponed records, from the first one, up to `last` if that comes by.  They are then the
- * caller's, which may postpone some of them again.
- */
-size_t hwt_wheel_take_postponed(struct hwt_wheel *wheel, struct hwt_record **records, size_t max,
-				const struct hwt_record *last);
-
-/*
  * Takes an armed record out, if it is in, to be placed elsewhere.  Returns false if it stays, on the unplaced list,
  * which then knows its new deadline.
  */

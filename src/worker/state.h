@@ -41,17 +41,12 @@ struct hwt_worker {
 	uint32_t max_transfers;
 	uint32_t clock;     /* HWT_CLOCK_* */
 	uint32_t next_lane; /* the lane with which the next pass begins: the lanes take turns */
+	bool takes_all;     /* the next transfer takes in all that waits: the first one of an advance */
 
 	struct hwt_record *batch[HWT_BATCH]; /* due records; those from batch_at to batch_end - 1 have not run yet */
 	size_t batch_at, batch_end;
 	struct hwt_record *rearmed; /* records taken from the stack and not yet placed */
 	int64_t tick;               /* the tick at which tasks run now */
-
-	bool is_behind; /* some records that had been accepted before tick mark_tick ran are still in the lanes */
-	int64_t mark_tick;
-	bool takes_late;  /* transfer is taking in such records */
-	bool has_late;    /* the wheel's postponed list has some of them, to be run before the next tick */
-	bool was_held_up; /* this pass has left out a lane, because a producer is the consumer of its queue */
 
 	/* The traffic of the present tick. */
 	int64_t traffic_tick;
@@ -70,9 +65,8 @@ struct hwt_worker {
 	/*
 	 * The bound on the tasks of an advance.  If it is reached in the middle of a tick, the next pass goes on there.
 	 */
-	uint64_t runs_max;            /* no task starts once worker_runs has come to this */
-	bool is_cut;                  /* the bound has cut the tick: the rest has not run */
-	struct hwt_record *late_last; /* the last of the late records, while they run */
+	uint64_t runs_max; /* no task starts once worker_runs has come to this */
+	bool is_cut;       /* the bound has cut the tick: the rest has not run */
 
 	struct hwt_counts counts;
 	struct hwt_trimming trimming;
@@ -105,7 +99,7 @@ static inline bool worker_left_nothing(const struct hwt_worker *worker)
 {
 	const struct hwt_wheel *wheel = worker->wheel;
 
-	return !worker->is_cut && !worker->is_behind && wheel->unplaced.first == NULL && wheel->postponed.first == NULL;
+	return !worker->is_cut && wheel->unplaced.first == NULL && wheel->postponed.first == NULL;
 }
 
 /* Returns the time by which deadlines are meant. */

@@ -34,8 +34,8 @@ int hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct h
 	worker->next_lane = 0;
 	worker->batch_at = worker->batch_end = 0;
 	worker->rearmed = NULL;
-	worker->tick = worker->mark_tick = 0;
-	worker->is_behind = worker->was_held_up = worker->takes_late = worker->has_late = false;
+	worker->tick = 0;
+	worker->takes_all = false;
 	worker->traffic_tick = -1;
 	worker->transferred = 0;
 	worker->idle_looks = 0;
@@ -45,7 +45,6 @@ int hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct h
 	worker->lateness_ns = 0;
 	worker->is_told = worker->is_cut = false;
 	worker->runs_max = UINT64_MAX;
-	worker->late_last = NULL;
 	atomic_init(&worker->expired, 0);
 	atomic_init(&worker->stop, false);
 	return hwt_trimming_init(worker);
@@ -92,8 +91,6 @@ static void transfer_batch(struct hwt_worker *worker, struct hwt_record **batch,
 		else
 			armed += hwt_worker_take_slow(worker, record);
 	}
-	if (unlikely(worker->takes_late))
-		armed = hwt_worker_put_off_late(worker, batch, armed);
 	hwt_wheel_place(worker->wheel, batch, armed);
 }
 
@@ -118,15 +115,12 @@ static void cancel_batch(struct hwt_worker *worker, struct hwt_record **batch, s
  * lane.  If that producer loses its processor, the worker leaves the lane out of this pass and looks again in the next
  * one.
  */
-static size_t pop_batch(struct hwt_worker *worker, struct hwt_queue *queue, _Atomic uint64_t *taken,
-			struct hwt_record **batch, size_t max)
+static size_t pop_batch(struct hwt_queue *queue, _Atomic uint64_t *taken, struct hwt_record **batch, size_t max)
 {
 	size_t n = 0;
 
-	if (unlikely(!queue_begin_consume(queue))) {
-		worker->was_held_up = true;
+	if (unlikely(!queue_begin_consume(queue)))
 		return 0;
-	}
 	while (n < max && (batch[n] = queue_pop(queue)) != NULL)
 		record_prefetch(batch[n++]);
 	/* Relaxed: only the consumer writes it, and the lock of the consumer's end orders two consumers, [consume]. */
@@ -135,25 +129,25 @@ static size_t pop_batch(struct hwt_worker *worker, struct hwt_queue *queue, _Ato
 	return n;
 }
 
-/* Pops and handles the records of a queue until it is empty or *budget is used up. */
-static void drain(struct hwt_worker *worker, struct hwt_queue *queue, _Atomic uint64_t *taken,
-		  void (*handle)(struct hwt_worker *, struct hwt_record **, size_t), uint32_t *budget)
+/* Pops and handles records of a queue, at most so many.  Returns how many. */
+static uint64_t drain(struct hwt_worker *worker, struct hwt_queue *queue, _Atomic uint64_t *taken,
+		      void (*handle)(struct hwt_worker *, struct hwt_record **, size_t), uint64_t most)
 {
 	struct hwt_record *batch[DRAIN_BATCH];
+	uint64_t left = most;
+	size_t n;
 
-	while (*budget > 0) {
-		size_t n;
-
+	while (left > 0) {
 		lanes_look_ahead(worker->lanes);
-		n = pop_batch(worker, queue, taken, batch, *budget < DRAIN_BATCH ? *budget : DRAIN_BATCH);
-
+		n = pop_batch(queue, taken, batch, left < DRAIN_BATCH ? (size_t)left : DRAIN_BATCH);
 		if (n == 0)
-			return;
+			break;
 		handle(worker, batch, n);
-		*budget -= (uint32_t)n;
-		worker->transferred += n;
-		worker->backlog += n;
+		left -= n;
 	}
+	worker->transferred += most - left;
+	worker->backlog += most - left;
+	return most - left;
 }
 
 /* Arms and places the records that executors' threads have pushed to run again. */
@@ -174,20 +168,28 @@ static uint32_t transfer_shares(struct hwt_worker *worker, uint32_t share, uint3
 
 	for (uint32_t i = 0; *budget > 0 && i < count; i++) {
 		struct hwt_lane *lane = worker->lanes->made[worker->next_lane];
-		uint32_t part = share < *budget ? share : *budget, left;
+		uint32_t part = share < *budget ? share : *budget, taken;
 
 		worker->next_lane = worker->next_lane + 1 < count ? worker->next_lane + 1 : 0;
 		/* A push that comes after this look waits for the next pass, or wakes the worker. */
 		if (queue_is_empty(&lane->submitted))
 			continue;
-		if (unlikely(worker->is_behind))
-			part = hwt_worker_late_part(worker, lane, part);
-		left = part;
-		drain(worker, &lane->submitted, &lane->taken, transfer_batch, &left);
-		*budget -= part - left;
-		busy += left == 0;
+		taken = (uint32_t)drain(worker, &lane->submitted, &lane->taken, transfer_batch, part);
+		*budget -= taken;
+		busy += taken == part;
 	}
 	return busy;
+}
+
+/* Takes in each lane up to its length at this moment, so that it comes to an end.  What is due then runs, in order. */
+static void transfer_all(struct hwt_worker *worker)
+{
+	worker->takes_all = false;
+	for (uint32_t i = 0; i < lanes_count(worker->lanes); i++) {
+		struct hwt_lane *lane = worker->lanes->made[i];
+
+		(void)drain(worker, &lane->submitted, &lane->taken, transfer_batch, lane_waiting(lane));
+	}
 }
 
 /*
@@ -202,9 +204,12 @@ static bool transfer(struct hwt_worker *worker)
 
 	hwt_wheel_retry_unplaced(worker->wheel);
 	transfer_rearmed(worker);
+	if (unlikely(worker->takes_all)) {
+		transfer_all(worker);
+		return false;
+	}
 	while (busy > 0 && budget > 0)
 		busy = transfer_shares(worker, budget > busy ? budget / busy : 1, &budget);
-	worker->takes_late = false;
 	return budget == 0;
 }
 
@@ -218,10 +223,9 @@ static bool cancel(struct hwt_worker *worker)
 
 	for (uint32_t i = 0; i < lanes_count(worker->lanes); i++) {
 		struct hwt_lane *lane = worker->lanes->made[i];
-		uint32_t budget = worker->max_transfers;
+		uint32_t most = worker->max_transfers;
 
-		drain(worker, &lane->cancelled, &lane->unlinked, cancel_batch, &budget);
-		more |= budget == 0;
+		more |= drain(worker, &lane->cancelled, &lane->unlinked, cancel_batch, most) == most;
 	}
 	return more;
 }
@@ -322,35 +326,6 @@ static int64_t moment(const struct hwt_worker *worker, int64_t now_ns, int64_t b
 }
 
 /*
- * Runs late records: all that have been postponed in this pass up to now.  Returns false as above.  `last` bounds it:
- * records that come behind `last` while tasks run are not late and wait for the end of the tick.
- */
-static bool expire_late(struct hwt_worker *worker, int64_t now_ns)
-{
-	struct hwt_record *last = worker->is_cut ? worker->late_last : worker->wheel->postponed.last;
-	int64_t began_ns = clock_monotonic();
-
-	worker->has_late = false;
-	worker->late_last = last;
-	worker->tick = worker->wheel->tick - 1;
-	worker_set_lateness(worker, moment(worker, now_ns, began_ns));
-	do {
-		worker->is_cut = worker_is_full(worker);
-		if (unlikely(worker->is_cut))
-			return false;
-		worker->batch_at = 0;
-		worker->batch_end = hwt_wheel_take_postponed(worker->wheel, worker->batch, worker_room(worker), last);
-		run_batch(worker);
-	} while (!worker_has_to_stop(worker) && worker->batch[worker->batch_end - 1] != last);
-	counts_max(&worker->counts.tick_max_ns, (uint64_t)(clock_monotonic() - began_ns));
-	if (worker_has_to_stop(worker))
-		return false;
-	worker->late_last = NULL;
-	hwt_wheel_end_tick(worker->wheel);
-	return true;
-}
-
-/*
  * Runs the wheel's tick, or the rest of it, and goes on to the next.  *began_ns is when it began.  Returns false as
  * above.
  */
@@ -385,8 +360,6 @@ static bool resume(struct hwt_worker *worker, int64_t passed, int64_t now_ns)
 
 	if (passed < worker->tick)
 		return false;
-	if (worker->late_last != NULL)
-		return expire_late(worker, now_ns);
 	return expire_one_tick(worker, now_ns, &began_ns);
 }
 
@@ -401,8 +374,6 @@ static bool expire(struct hwt_worker *worker, int64_t target, int64_t now_ns)
 	struct hwt_wheel *wheel = worker->wheel;
 	int64_t began_ns;
 
-	if (unlikely(worker->has_late) && !expire_late(worker, now_ns))
-		return false;
 	began_ns = hwt_wheel_next_due(wheel) <= target ? clock_monotonic() : 0;
 	while (hwt_wheel_next_due(wheel) <= target) {
 		hwt_wheel_seek(wheel, hwt_wheel_next_due(wheel));
@@ -422,7 +393,6 @@ static bool expire(struct hwt_worker *worker, int64_t target, int64_t now_ns)
 static void go_back(struct hwt_worker *worker, int64_t passed)
 {
 	worker->is_cut = false;
-	worker->late_last = NULL;
 	hwt_wheel_go_back(worker->wheel, passed + 1, worker->batch + worker->batch_at,
 			  worker->batch_end - worker->batch_at);
 	worker->batch_at = worker->batch_end;
@@ -444,15 +414,11 @@ bool hwt_worker_pass(struct hwt_worker *worker, int64_t now_ns)
 	}
 	worker->passes++;
 	worker->backlog = 0;
-	worker->was_held_up = false;
 	if (unlikely(worker->clock == HWT_CLOCK_REALTIME) && passed + 1 < worker->wheel->tick)
 		go_back(worker, passed);
 	if (unlikely(worker->is_cut) && !resume(worker, passed, now_ns))
 		return false;
 	more = transfer(worker);
-	/* Before any task runs: what tasks schedule must not count as accepted before. */
-	if (unlikely(more || worker->was_held_up || worker->is_behind))
-		worker->is_behind = hwt_worker_is_behind(worker);
 	/*
 	 * A stop has left a batch, whose places are stale: a cancellation of one of its members must not look there
 	 * (P3).  hwt_worker_next_unprocessed handles all of it.

@@ -17,7 +17,8 @@
  *       idle   until the tick at which something that has not been cancelled is due (hwt_wheel_settle), without end if
  *              nothing is.  A producer with something earlier wakes it (idle.h).
  *
- *   If a pass has left work behind in the lanes, the worker makes another one at once.  After a long task or a
+ *   If a pass has left work behind in the lanes, the worker makes another one at once.  What is taken in after its tick
+ *   has passed runs at the next one.  The first pass of an advance takes in all that waits.  After a long task or a
  *   suspended machine one pass runs through all ticks that have gone by.  It skips those at which nothing is due,
  *   however many they are.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The worker's slow paths: timeouts that were cancelled or moved, that have an extension or a period, that run again,
- * or that the worker takes in late because too much waited before them.  worker.c has the others.
+ * The worker's slow paths: timeouts that were cancelled or moved, that have an extension or a period, or that run
+ * again.  worker.c has the others.
  *
  * Whatever the word of such a record says, another thread may change it at the same moment.  A mover sets RESCHEDULING
  * and later clears it; a cancel takes ARMED or REARMED away.  The worker waits for neither.  It exchanges the word that
@@ -21,12 +21,6 @@ static bool is_to_be_placed(struct hwt_worker *worker, struct hwt_record *record
 {
 	if (!word_has(word, WORD_RESCHEDULING))
 		return true;
-	/*
-	 * Relaxed: the flag is for this thread.  An executor's thread that pushes its record sets only RESCHEDULING and
-	 * clears it after the push.  Without RESCHEDULED the record would then look plain.  If late records are run
-	 * from the postponed list before the tick ends, it would run as a plain record that is due.
-	 */
-	atomic_fetch_or_explicit(&record->word, WORD_RESCHEDULED, memory_order_relaxed);
 	hwt_wheel_postpone(worker->wheel, record);
 	return false;
 }
@@ -202,71 +196,4 @@ void hwt_worker_hand_over(struct hwt_worker *worker)
 		chain.first = record->link;
 		lane_return(record);
 	}
-}
-
-/* Marks all that waits in the lanes now: it had been accepted before the ticks that come next. */
-static void mark_lanes(struct hwt_lanes *lanes)
-{
-	for (uint32_t i = 0; i < lanes_count(lanes); i++) {
-		struct hwt_lane *lane = lanes->made[i];
-		uint64_t reclaimed = atomic_load_explicit(&lane->reclaimed, memory_order_acquire); /* [mark] */
-		/* Relaxed: the worker sees what was accepted before its pass was asked for.  More does no harm. */
-		uint64_t pushed = atomic_load_explicit(&lane->accepted, memory_order_relaxed) +
-				  atomic_load_explicit(&lane->requeued, memory_order_relaxed);
-
-		HWT_POINT("mark");
-		atomic_store_explicit(&lane->mark, pushed - reclaimed, memory_order_relaxed);
-	}
-}
-
-/* Returns how many records at the front of the lane's queue are marked. */
-static uint64_t marked(const struct hwt_lane *lane)
-{
-	/* Relaxed: the worker writes the mark.  A producer that reclaims adds to taken only what was marked. */
-	uint64_t mark = atomic_load_explicit(&lane->mark, memory_order_relaxed);
-	uint64_t taken = atomic_load_explicit(&lane->taken, memory_order_relaxed);
-
-	return taken < mark ? mark - taken : 0;
-}
-
-static bool has_marked(struct hwt_lanes *lanes)
-{
-	for (uint32_t i = 0; i < lanes_count(lanes); i++)
-		if (marked(lanes->made[i]) > 0 && !queue_is_empty(&lanes->made[i]->submitted))
-			return true;
-	return false;
-}
-
-bool hwt_worker_is_behind(struct hwt_worker *worker)
-{
-	if (!worker->is_behind) {
-		mark_lanes(worker->lanes);
-		worker->mark_tick = worker->wheel->tick;
-	}
-	return has_marked(worker->lanes);
-}
-
-uint32_t hwt_worker_late_part(struct hwt_worker *worker, const struct hwt_lane *lane, uint32_t part)
-{
-	uint64_t late = marked(lane);
-	int64_t tick = worker->wheel->tick;
-
-	/* The last condition: if the clock has gone back, no task may run early. */
-	worker->takes_late = late > 0 && worker->mark_tick < tick && worker->traffic_tick >= tick - 1;
-	return late > 0 && late < part ? (uint32_t)late : part;
-}
-
-size_t hwt_worker_put_off_late(struct hwt_worker *worker, struct hwt_record **batch, size_t n)
-{
-	struct hwt_wheel *wheel = worker->wheel;
-	size_t left = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		if (grid_tick_of(&wheel->grid, record_deadline(batch[i])) >= wheel->tick)
-			batch[left++] = batch[i];
-		else
-			hwt_wheel_postpone(wheel, batch[i]);
-	}
-	worker->has_late |= left < n;
-	return left;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A producer takes a cancelled record back out of its queue while the worker marks how much had been accepted.  The
- * mark never comes before a record that was accepted.
+ * A producer takes a cancelled record back out of its queue while the worker looks how long that is: it never seems
+ * shorter than it is, least of all of a negative length.
  */
 #define WEAK_RECLAIM
 #include "lane.h"
@@ -16,14 +16,14 @@ static void run(hwt_timeout self, void *arg)
 
 static void *produce(void *unused)
 {
-	struct sieve sieve = { .seen = 0 };
+	struct hwt_chain chain = { .count = 0 };
 	hwt_timeout timeout;
 
 	assert(hwt_lane_submit(&lane, run, NULL, 5, &timeout) == 0);
 	assert(hwt_lane_cancel(&lane, timeout.entry, timeout.generation) == 0);
 	queue_lock(&lane.submitted);
 	if (queue_begin_consume(&lane.submitted)) {
-		sift(&lane, &sieve);
+		sift(&lane, &chain);
 		queue_end_consume(&lane.submitted);
 	}
 	queue_unlock(&lane.submitted);
@@ -32,8 +32,7 @@ static void *produce(void *unused)
 
 static void *work(void *unused)
 {
-	mark_lanes(&lanes);
-	assert(atomic_load_explicit(&lane.mark, memory_order_relaxed) <= 1);
+	assert(lane_waiting(&lane) <= 1);
 	return unused;
 }
 
