@@ -480,8 +480,9 @@ typedef struct hwt_config {
 	uint32_t ticks_per_wheel;
 
 	/*
-	 * Default 100000.  At least 1.  How many new timeouts the worker takes in before it runs what is due.  Each
-	 * lane has an equal share; the others may use what a lane leaves.
+	 * Default 100000.  At least 1.  How many operations, new timeouts and cancels of all lanes together, the worker
+	 * takes in before it looks at the clock again.  Each side has half and may use what the other leaves, and so
+	 * have the lanes equal shares.  The first pass of hwt_timer_advance takes in all new ones.
 	 */
 	uint32_t max_transfers_per_tick;
 

@@ -5,8 +5,8 @@
  *
  * What it says of a pass at a time whose tick is T, with wheel tick W (the next one to be expired):
  *
- *   transfer   the oldest max_transfers of those that wait in their lane, cancelled ones included, leave it.  Each that
- *              is not cancelled gets its tick: that of its deadline, or W if that has passed.
+ *   transfer   the oldest of those that wait in their lane, cancelled ones included, leave it: as many as a pass takes
+ *              in.  Each that is not cancelled gets its tick: that of its deadline, or W if that has passed.
  *   expire     all with tick <= T run, by tick, within a tick in the order of acceptance; W becomes T + 1.
  *
  * So with a small max_transfers a timeout may be late, by as many passes as its lane is behind, and never early.  The

@@ -116,13 +116,24 @@ static inline bool worker_pass(void)
 	return more;
 }
 
+/* How many new ones the next pass takes in at most: up to half of it is for the cancels that wait. */
+static inline size_t transfers(void)
+{
+	const struct hwt_worker *worker = &oracle.timer->worker;
+	uint64_t most = oracle.row->max_transfers, half = most / 2 + (most & (worker->passes + 1) & 1), waits = 0;
+
+	for (uint32_t i = 0; i < lanes_count(worker->lanes); i++)
+		waits += lane_waiting_cancels(worker->lanes->made[i]);
+	return most - (waits < half ? waits : half);
+}
+
 static inline void pass(int128 now_ns)
 {
 	size_t left;
 	bool more;
 
 	fake_now_ns = model_saturated(now_ns);
-	left = model_begin_pass(&oracle.model, fake_now_ns, oracle.row->max_transfers);
+	left = model_begin_pass(&oracle.model, fake_now_ns, transfers());
 	more = worker_pass();
 	compare_releases(!oracle.stopping && !oracle.disturbed && oracle.refused == 0 &&
 			 oracle.row->max_transfers >= LOTS);

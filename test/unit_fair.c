@@ -139,4 +139,89 @@ TEST(few_transfers_go_around)
 	}
 }
 
+/* The worker runs in this thread, until nothing is left.  What comes between two of its looks at the clock. */
+static uint64_t operations[2], most_at_once, looks, begun[2];
+
+static uint64_t left_of(unsigned side)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < lanes(); i++)
+		n += side == 0 ? waiting(i) : lane_waiting_cancels(lane(i));
+	return n;
+}
+
+static int64_t count_look(void)
+{
+	uint64_t left[2] = { left_of(0), left_of(1) }, came[2], max = timer->worker.max_transfers;
+
+	for (unsigned side = 0; side < 2; side++)
+		came[side] = operations[side] - left[side];
+	if (came[0] + came[1] > most_at_once)
+		most_at_once = came[0] + came[1];
+	/* Each has half while both wait; of one operation, each has every second. */
+	for (unsigned side = 0; side < 2 && max > 1; side++)
+		if (looks > 0 && operations[0] >= max && operations[1] >= max)
+			CHECK_INT(came[side], >=, max / 2);
+	if (looks > 0 && (left[0] > 0 || left[1] > 0))
+		CHECK_INT(came[0] + came[1], ==, max);
+	if (max == 1 && looks == 20 && begun[0] > 20 && begun[1] > 20) {
+		CHECK_INT(begun[0] - left[0], >=, 9);
+		CHECK_INT(begun[1] - left[1], >=, 9);
+	}
+	looks++;
+	memcpy(operations, left, sizeof(left));
+	if (left[0] + left[1] == 0)
+		hwt_worker_request_stop(&timer->worker);
+	return fake_now_ns;
+}
+
+/* So many of each in each lane: in the wheel and cancelled there, and new. */
+static void take_in(uint32_t max_transfers, unsigned cancels, unsigned new)
+{
+	hwt_timeout *timeouts;
+	unsigned all;
+
+	begin(100000);
+	all = lanes() * cancels;
+	timeouts = calloc(all + 1, sizeof(*timeouts));
+	REQUIRE(timeouts != NULL);
+	for (unsigned i = 0; i < all; i++)
+		CHECK_INT(hwt_lane_submit(lane(i % lanes()), count, NULL, START + FAR, &timeouts[i]), ==, 0);
+	driven_pass(timer, START);
+	for (unsigned i = 0; i < all; i++)
+		CHECK_INT(hwt_lane_cancel(lane(i % lanes()), timeouts[i].entry, timeouts[i].generation), ==, 0);
+	free(timeouts);
+	timer->worker.max_transfers = max_transfers;
+	for (uint32_t i = 0; i < lanes(); i++)
+		submit(i, new, count, FAR);
+	for (unsigned side = 0; side < 2; side++)
+		begun[side] = operations[side] = left_of(side);
+	looks = most_at_once = 0;
+	hwt_test_clock = count_look;
+	hwt_worker_run(&timer->worker);
+	hwt_test_clock = fake_clock;
+	CHECK_INT(begun[1], ==, all);
+	driven_destroy(timer);
+}
+
+/* Of all lanes together, however many there are. */
+TEST(so_many_operations_come_between_two_looks_at_the_clock)
+{
+	for (uint32_t max = 1; max <= 100; max += 33) {
+		take_in(max, 150, 200);
+		CHECK_INT(most_at_once, ==, max);
+	}
+}
+
+TEST(neither_side_starves_the_other)
+{
+	for (uint32_t max = 1; max <= 10; max += 3) {
+		take_in(max, 40, 20);
+		take_in(max, 20, 40);
+		take_in(max, 40, 0);
+		take_in(max, 0, 40);
+	}
+}
+
 TEST_MAIN()

@@ -830,7 +830,7 @@ TEST(a_reclaim_races_a_cancel_the_drain_and_a_stop)
 		begin_moves(subjects[i], 0, 0);
 		CHECK_INT(EXPLORE("word", A_QUEUED_ONE_AMONG_CANCELLED, cancel_first, reclaim), >, 20);
 		CHECK_INT(EXPLORE("word|consume|queue pop", A_QUEUED_ONE_AMONG_CANCELLED, reclaim, worker_passes_once),
-			  >, 1000);
+			  >, 500);
 	}
 	begin_moves(&owned, 0, 0);
 	CHECK_INT(EXPLORE("word edge|consume", A_QUEUED_ONE_AMONG_CANCELLED, cancel_first, reclaim, worker_passes_once),
@@ -841,7 +841,7 @@ TEST(a_reclaim_races_a_cancel_the_drain_and_a_stop)
 	CHECK_OUTCOMES(2);
 	begin_moves(&usual, START + 2 * TICK, 0);
 	CHECK_INT(EXPLORE("moved|consume", A_QUEUED_ONE_AMONG_CANCELLED, move_first, reclaim, worker_passes_once), >,
-		  500);
+		  100);
 	end_moves();
 	atomic_store(&hwt_test_gather, HWT_GATHER);
 }

@@ -227,6 +227,13 @@ static inline uint64_t lane_waiting(const struct hwt_lane *lane)
 	       atomic_load_explicit(&lane->taken, memory_order_relaxed) - out;
 }
 
+/* Returns how many cancels wait in the lane for the worker.  Relaxed: for others, and of a moment ago. */
+static inline uint64_t lane_waiting_cancels(const struct hwt_lane *lane)
+{
+	return atomic_load_explicit(&lane->cancelled_pushed, memory_order_relaxed) -
+	       atomic_load_explicit(&lane->unlinked, memory_order_relaxed);
+}
+
 /* Returns true if so much waits in the lane's queue that, by the limit, it must take no new memory.  (reclaim.c) */
 bool hwt_lane_is_full(const struct hwt_lane *lane);
 

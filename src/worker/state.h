@@ -39,9 +39,9 @@ struct hwt_worker {
 	struct hwt_lanes *lanes;
 	struct hwt_wheel *wheel;
 	uint32_t max_transfers;
-	uint32_t clock;     /* HWT_CLOCK_* */
-	uint32_t next_lane; /* the lane with which the next pass begins: the lanes take turns */
-	bool takes_all;     /* the next transfer takes in all that waits: the first one of an advance */
+	uint32_t clock;        /* HWT_CLOCK_* */
+	uint32_t next_lane[2]; /* for new ones and for cancels: the lane that is next, as they take turns */
+	bool takes_all;        /* the next transfer takes in all that waits: the first one of an advance */
 
 	struct hwt_record *batch[HWT_BATCH]; /* due records; those from batch_at to batch_end - 1 have not run yet */
 	size_t batch_at, batch_end;
@@ -58,7 +58,7 @@ struct hwt_worker {
 	struct hwt_tasks *tasks; /* NULL: tasks run here */
 
 	uint64_t passes;     /* since the start */
-	uint64_t backlog;    /* how many records this pass has found in the lanes */
+	uint64_t backlog;    /* how many operations this pass has taken in */
 	int64_t lateness_ns; /* when the present tick began: lateness counts from the deadline to this moment */
 	bool is_told;        /* lateness_ns is the time that hwt_timer_advance was told, not the clock's */
 

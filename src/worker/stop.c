@@ -29,8 +29,8 @@ static struct hwt_record *next_left(struct hwt_worker *worker)
 	if (record != NULL)
 		return record;
 	/* Goes on where the last one was: those before are empty, as all lanes are closed. */
-	for (uint32_t i = 0; i < count; i++, worker->next_lane = (worker->next_lane + 1) % count) {
-		record = queue_pop(&worker->lanes->made[worker->next_lane]->submitted);
+	for (uint32_t i = 0; i < count; i++, worker->next_lane[0] = (worker->next_lane[0] + 1) % count) {
+		record = queue_pop(&worker->lanes->made[worker->next_lane[0]]->submitted);
 		if (record != NULL)
 			return record;
 	}

@@ -31,7 +31,7 @@ int hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct h
 	worker->wheel = wheel;
 	worker->max_transfers = config->max_transfers_per_tick;
 	worker->clock = config->clock;
-	worker->next_lane = 0;
+	worker->next_lane[0] = worker->next_lane[1] = 0;
 	worker->batch_at = worker->batch_end = 0;
 	worker->rearmed = NULL;
 	worker->tick = 0;
@@ -161,73 +161,93 @@ static void transfer_rearmed(struct hwt_worker *worker)
 	}
 }
 
+/* The two sides on which operations wait in a lane. */
+enum side { NEW, CANCELS };
+
+/* Takes in at most so many operations of one side of a lane.  Returns how many. */
+static uint64_t drain_side(struct hwt_worker *worker, struct hwt_lane *lane, enum side side, uint64_t most)
+{
+	HWT_POINT("queue look");
+	/* A push that comes after this look waits for the next pass, or wakes the worker. */
+	if (queue_is_empty(side == NEW ? &lane->submitted : &lane->cancelled))
+		return 0;
+	if (side == NEW)
+		return drain(worker, &lane->submitted, &lane->taken, transfer_batch, most);
+	return drain(worker, &lane->cancelled, &lane->unlinked, cancel_batch, most);
+}
+
 /* Goes around the lanes, of which each gets at most `share`.  Returns how many used their share up. */
-static uint32_t transfer_shares(struct hwt_worker *worker, uint32_t share, uint32_t *budget)
+static uint32_t drain_shares(struct hwt_worker *worker, enum side side, uint32_t share, uint32_t *budget)
 {
 	uint32_t count = lanes_count(worker->lanes), busy = 0;
 
 	for (uint32_t i = 0; *budget > 0 && i < count; i++) {
-		struct hwt_lane *lane = worker->lanes->made[worker->next_lane];
-		uint32_t part = share < *budget ? share : *budget, taken;
+		struct hwt_lane *lane = worker->lanes->made[worker->next_lane[side]];
+		uint32_t part = share < *budget ? share : *budget;
+		uint32_t taken = (uint32_t)drain_side(worker, lane, side, part);
 
-		worker->next_lane = worker->next_lane + 1 < count ? worker->next_lane + 1 : 0;
-		/* A push that comes after this look waits for the next pass, or wakes the worker. */
-		if (queue_is_empty(&lane->submitted))
-			continue;
-		taken = (uint32_t)drain(worker, &lane->submitted, &lane->taken, transfer_batch, part);
+		worker->next_lane[side] = worker->next_lane[side] + 1 < count ? worker->next_lane[side] + 1 : 0;
 		*budget -= taken;
 		busy += taken == part;
 	}
 	return busy;
 }
 
-/* Takes in each lane up to its length at this moment, so that it comes to an end.  What is due then runs, in order. */
-static void transfer_all(struct hwt_worker *worker)
-{
-	worker->takes_all = false;
-	for (uint32_t i = 0; i < lanes_count(worker->lanes); i++) {
-		struct hwt_lane *lane = worker->lanes->made[i];
-
-		(void)drain(worker, &lane->submitted, &lane->taken, transfer_batch, lane_waiting(lane));
-	}
-}
-
 /*
- * Takes in what producers have submitted.  Returns true if the budget was used up.
+ * Takes in operations of one side.  Returns true if the budget was used up.
  *
  * Each lane has the same share of a pass, and what some lanes leave is shared by the others.  So a lane that refills as
  * fast as it is drained keeps no other waiting: what the others have, up to their share, comes with the next pass.
  */
-static bool transfer(struct hwt_worker *worker)
+static bool drain_lanes(struct hwt_worker *worker, enum side side, uint32_t budget)
 {
-	uint32_t budget = worker->max_transfers, busy = lanes_count(worker->lanes);
+	uint32_t busy = lanes_count(worker->lanes);
 
-	hwt_wheel_retry_unplaced(worker->wheel);
-	transfer_rearmed(worker);
-	if (unlikely(worker->takes_all)) {
-		transfer_all(worker);
-		return false;
-	}
 	while (busy > 0 && budget > 0)
-		busy = transfer_shares(worker, budget > busy ? budget / busy : 1, &budget);
+		busy = drain_shares(worker, side, budget > busy ? budget / busy : 1, &budget);
 	return budget == 0;
 }
 
-/*
- * Takes in cancellations.  Returns true if some are left.  Each lane has a budget of its own, so that the memory of one
- * lane does not wait behind another lane's.
- */
-static bool cancel(struct hwt_worker *worker)
+/* Takes in each lane up to its length at this moment, so that it comes to an end.  What is due then runs, in order. */
+static void transfer_all(struct hwt_worker *worker)
 {
-	bool more = false;
+	worker->takes_all = false;
+	for (uint32_t i = 0; i < lanes_count(worker->lanes); i++)
+		(void)drain_side(worker, worker->lanes->made[i], NEW, lane_waiting(worker->lanes->made[i]));
+}
 
-	for (uint32_t i = 0; i < lanes_count(worker->lanes); i++) {
-		struct hwt_lane *lane = worker->lanes->made[i];
-		uint32_t most = worker->max_transfers;
+/* Returns how many operations of a pass are kept for cancels: as many as wait, and at most half. */
+static uint32_t kept_for_cancels(const struct hwt_worker *worker)
+{
+	/* Of an odd number the last one is for either side in turn. */
+	uint32_t half = worker->max_transfers / 2 + (uint32_t)(worker->max_transfers & worker->passes & 1);
+	uint64_t waits = 0;
 
-		more |= drain(worker, &lane->cancelled, &lane->unlinked, cancel_batch, most) == most;
-	}
-	return more;
+	for (uint32_t i = 0; i < lanes_count(worker->lanes); i++)
+		waits += lane_waiting_cancels(worker->lanes->made[i]);
+	return waits < half ? (uint32_t)waits : half;
+}
+
+/* Takes in what producers have submitted.  Returns true if more may wait than fits in a pass. */
+static bool transfer(struct hwt_worker *worker, uint32_t budget)
+{
+	hwt_wheel_retry_unplaced(worker->wheel);
+	transfer_rearmed(worker);
+	if (likely(!worker->takes_all))
+		return drain_lanes(worker, NEW, budget);
+	transfer_all(worker);
+	return false;
+}
+
+/*
+ * Takes in cancels, as many as fit in a pass beside what it has taken in so far, and at least `kept`.  Returns true if
+ * more may wait.
+ */
+static bool cancel(struct hwt_worker *worker, uint32_t kept)
+{
+	uint64_t rest = worker->backlog < worker->max_transfers ? worker->max_transfers - worker->backlog : 0;
+
+	return drain_lanes(worker, CANCELS, rest > kept ? (uint32_t)rest : kept);
 }
 
 /* Returns the records that ended in this pass.  From each splice on, producers may take them. */
@@ -406,6 +426,7 @@ bool hwt_worker_pass(struct hwt_worker *worker, int64_t now_ns)
 {
 	int64_t passed = grid_ticks_passed(&worker->wheel->grid, now_ns);
 	bool more;
+	uint32_t kept;
 
 	if (passed != worker->traffic_tick) {
 		worker->traffic_tick = passed;
@@ -418,14 +439,15 @@ bool hwt_worker_pass(struct hwt_worker *worker, int64_t now_ns)
 		go_back(worker, passed);
 	if (unlikely(worker->is_cut) && !resume(worker, passed, now_ns))
 		return false;
-	more = transfer(worker);
+	kept = kept_for_cancels(worker);
+	more = transfer(worker, worker->max_transfers - kept);
 	/*
 	 * A stop has left a batch, whose places are stale: a cancellation of one of its members must not look there
 	 * (P3).  hwt_worker_next_unprocessed handles all of it.
 	 */
 	if (!expire(worker, passed, now_ns))
 		return false;
-	more |= cancel(worker);
+	more |= cancel(worker, kept);
 	return_records(worker);
 	counts_add(&worker->counts.transfers, worker->backlog);
 	counts_max(&worker->counts.backlog_max, worker->backlog);
