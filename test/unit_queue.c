@@ -3,22 +3,12 @@
 #include "unit.h"
 #include "lane/queue.h"
 
-/* One that is at hand, or a new one. */
-static hwt_node *node_of(struct hwt_queue *queue)
-{
-	hwt_node *node = queue_node(queue);
-
-	if (node == NULL && hwt_queue_grow(queue))
-		node = queue_node(queue);
-	return node;
-}
-
 static bool push(struct hwt_queue *queue, uintptr_t value)
 {
 	hwt_node *node;
 
 	queue_lock(queue);
-	node = node_of(queue);
+	node = queue_node(queue);
 	if (node != NULL)
 		queue_push(queue, node, (void *)value);
 	queue_unlock(queue);
@@ -62,54 +52,13 @@ TEST(an_unused_node_is_kept)
 	memory_is_back();
 	for (uintptr_t i = 1; i <= 1000; i++) {
 		queue_lock(&queue);
-		queue_node_unused(&queue, node_of(&queue));
-		queue_node_unused(&queue, node_of(&queue));
+		queue_node_unused(&queue, queue_node(&queue));
+		queue_node_unused(&queue, queue_node(&queue));
 		queue_unlock(&queue);
 		CHECK(push(&queue, i) && (uintptr_t)queue_pop(&queue) == i);
 	}
 	CHECK_INT(memory_asked, ==, 0);
 	hwt_queue_destroy(&queue);
-}
-
-static size_t spare_nodes(const struct hwt_queue *queue)
-{
-	size_t count = 0;
-
-	for (const hwt_node *node = queue->spare; node != NULL; node = node->next)
-		count++;
-	return count;
-}
-
-/* As many as it asks for, in the order in which they came back, then what was not used, and not the rest of a slab. */
-TEST(another_queue_takes_the_nodes_it_asks_for)
-{
-	struct hwt_queue from, to;
-
-	REQUIRE(hwt_queue_init(&from) == 0 && hwt_queue_init(&to) == 0);
-	for (uintptr_t i = 1; i <= 50; i++)
-		CHECK(push(&from, i));
-	queue_lock(&from);
-	queue_lock(&to);
-	queue_node_unused(&from, node_of(&from));
-	for (uintptr_t i = 1; i <= 50; i++)
-		CHECK((uintptr_t)queue_pop(&from) == i);
-	CHECK_INT(hwt_queue_take_nodes(&to, &from, 0), ==, 0);
-	CHECK_INT(hwt_queue_take_nodes(&to, &from, 10), ==, 10);
-	CHECK_INT(spare_nodes(&to), ==, 10);
-	for (const hwt_node *node = to.spare; node->next != NULL; node = node->next)
-		CHECK(node->next > node);
-	CHECK_INT(hwt_queue_take_nodes(&to, &from, 1000), ==, 41);
-	CHECK_INT(spare_nodes(&to), ==, 51);
-	CHECK_INT(hwt_queue_take_nodes(&to, &from, 1000), ==, 0);
-	CHECK(!slabs_are_used_up(&from.slabs));
-	queue_unlock(&to);
-	queue_unlock(&from);
-	for (uintptr_t i = 1; i <= 100; i++)
-		CHECK(push(&from, i) && push(&to, i));
-	for (uintptr_t i = 1; i <= 100; i++)
-		CHECK((uintptr_t)queue_pop(&from) == i && (uintptr_t)queue_pop(&to) == i);
-	hwt_queue_destroy(&to);
-	hwt_queue_destroy(&from);
 }
 
 /* Another consumer, which gets done while the caller gives way. */

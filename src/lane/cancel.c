@@ -94,7 +94,7 @@ static bool cancel_armed(struct hwt_lane *lane, struct hwt_record *record, uint6
 	bool won;
 
 	queue_lock(&lane->cancelled);
-	node = lane_node(lane, &lane->cancelled);
+	node = queue_node(&lane->cancelled);
 	won = record_edge(record, word, node != NULL ? STATE_CANCELLED : STATE_LAZY);
 	if (node != NULL) {
 		if (won)

@@ -110,7 +110,7 @@ static inline __attribute__((always_inline)) int prepare(struct hwt_lane *lane, 
 	*record = take_record(lane);
 	if (unlikely(*record == NULL))
 		return lane->was_full ? ENOBUFS : ENOMEM;
-	*node = lane_node(lane, &lane->submitted);
+	*node = queue_node(&lane->submitted);
 	if (unlikely(*node == NULL) && (*node = hwt_reserve_node(lane)) == NULL) {
 		hwt_reserve_return(lane, *record, NULL);
 		return ENOMEM;

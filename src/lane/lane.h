@@ -207,7 +207,7 @@ struct hwt_lane_counts {
 	uint64_t refused_limit, refused_stopped, refused_memory, records, bytes;
 };
 
-/* Takes free records of other lanes.  Under the submit lock of `thief`.  (steal.c, as hwt_lane_find_node) */
+/* Takes free records of other lanes.  Under the submit lock of `thief`.  (steal.c) */
 bool hwt_lane_steal_records(struct hwt_lane *thief);
 
 /* Takes back records that were cancelled in the lane's own queue, if there may be enough of them.  (reclaim.c) */
@@ -281,17 +281,6 @@ void hwt_reserve_return(struct hwt_lane *lane, struct hwt_record *record, hwt_no
 
 /* Frees the descriptions of what was set aside, when the lane goes. */
 void hwt_reserves_destroy(struct hwt_lane *lane);
-
-/* Slow half of lane_node. */
-hwt_node *hwt_lane_find_node(struct hwt_lane *lane, struct hwt_queue *queue);
-
-/* Returns a node for one push on a queue of the lane.  NULL without memory.  Under the queue's lock. */
-static inline hwt_node *lane_node(struct hwt_lane *lane, struct hwt_queue *queue)
-{
-	hwt_node *node = queue_recycled(queue);
-
-	return likely(node != NULL) ? node : hwt_lane_find_node(lane, queue);
-}
 
 /* Adds the lane's numbers to *counts. */
 void hwt_lane_count(struct hwt_lane *lane, struct hwt_lane_counts *counts);

@@ -40,11 +40,10 @@ int hwt_queue_init(struct hwt_queue *queue)
 
 	queue->spare = NULL;
 	memset(&queue->slabs, 0, sizeof(queue->slabs));
-	queue->source = 0;
 	queue->left = NULL;
-	if (!hwt_queue_grow(queue))
+	stub = hwt_queue_new_node(queue);
+	if (stub == NULL)
 		return ENOMEM;
-	stub = hwt_queue_spare_node(queue);
 	ck_fifo_spsc_init(&queue->fifo, stub);
 	return 0;
 }
@@ -55,56 +54,17 @@ void hwt_queue_destroy(struct hwt_queue *queue)
 	hwt_slabs_free(queue->left);
 }
 
-bool hwt_queue_grow(struct hwt_queue *queue)
-{
-	HWT_ASSERT(slabs_are_used_up(&queue->slabs));
-	return hwt_slabs_grow(&queue->slabs, &hwt_node_slab);
-}
-
-static hwt_node *pop_spare(struct hwt_queue *queue)
+hwt_node *hwt_queue_new_node(struct hwt_queue *queue)
 {
 	hwt_node *node = queue->spare;
 
-	if (node != NULL)
+	if (node != NULL) {
 		queue->spare = node->next;
-	return node;
-}
-
-hwt_node *hwt_queue_spare_node(struct hwt_queue *queue)
-{
-	hwt_node *node = pop_spare(queue);
-
-	if (node != NULL)
 		return node;
-	return slabs_are_used_up(&queue->slabs) ? NULL : slabs_carve(&queue->slabs, sizeof(*node));
-}
-
-/*
- * Returns a node for another queue, NULL if there is none to spare.  Nodes that were never used stay with their queue,
- * which is about to need them.
- */
-static hwt_node *used_node(struct hwt_queue *queue)
-{
-	hwt_node *node = queue_recycled(queue);
-
-	return node != NULL ? node : pop_spare(queue);
-}
-
-size_t hwt_queue_take_nodes(struct hwt_queue *queue, struct hwt_queue *from, size_t max)
-{
-	hwt_node *first = NULL, **end = &first, *node;
-	size_t taken = 0;
-
-	/*
-	 * Keeps the order in which they came back, which is mostly that of memory: queue_recycled fetches ahead by it.
-	 */
-	for (; taken < max && (node = used_node(from)) != NULL; taken++) {
-		*end = node;
-		end = &node->next;
 	}
-	*end = queue->spare;
-	queue->spare = first;
-	return taken;
+	if (slabs_are_used_up(&queue->slabs) && !hwt_slabs_grow(&queue->slabs, &hwt_node_slab))
+		return NULL;
+	return slabs_carve(&queue->slabs, sizeof(*node));
 }
 
 bool hwt_queue_lock_soon(struct hwt_queue *queue)
@@ -189,13 +149,20 @@ size_t hwt_queue_sift(struct hwt_queue *queue, bool (*is_done)(void *ctx, void *
  * The locks of both ends are in the fields of ck_fifo_spsc, and the caller holds one: ck_fifo_spsc_init would free it.
  * The others are stored one by one, head as the consumer does, which other threads may look at.
  */
-void hwt_queue_restart(struct hwt_queue *queue)
+size_t hwt_queue_restart(struct hwt_queue *queue)
 {
+	size_t next_size = queue->slabs.next_size;
 	struct hwt_slab *others;
 	hwt_node *stub;
 
-	/* Also with one slab: among its nodes may be some of another queue, whose slab is about to go. */
 	HWT_ASSERT(queue->left == NULL);
+	if (queue->slabs.newest->next == NULL)
+		return 0;
+	queue->slabs.next_size = 0;
+	if (!hwt_slabs_grow(&queue->slabs, &hwt_node_slab)) {
+		queue->slabs.next_size = next_size;
+		return 0;
+	}
 	others = hwt_slabs_restart(&queue->slabs, &hwt_node_slab);
 	stub = slabs_carve(&queue->slabs, sizeof(*stub));
 	stub->next = NULL;
@@ -203,4 +170,5 @@ void hwt_queue_restart(struct hwt_queue *queue)
 	ck_pr_store_ptr(&queue->fifo.head, stub);
 	queue->fifo.tail = queue->fifo.head_snapshot = queue->fifo.garbage = stub;
 	queue->left = others;
+	return slabs_bytes(&queue->slabs);
 }

@@ -9,14 +9,11 @@
  *   to the producers (ck_fifo_spsc_recycle) with the next dequeue.  So nodes cannot be part of the values; they come
  *   from slabs of their own.
  *
- *   A queue that needs nodes may take some that another queue does not need.  A slab stays with the queue that
- *   allocated it, because its nodes may lie in any queue of the timer.  Only when all queues are empty it may go
- *   (trim.c).
+ *   Nodes never leave their queue.  When it is empty, all of its slabs but one may go (trim.c).
  *
  * Threads
  *
  *   queue_lock .. queue_unlock  any thread; node, push and recycling only in between.
- *   hwt_queue_take_nodes        any thread, with the locks of both queues.
  *   queue_pop                   the consumer.  Where more than one thread may be the consumer, it is the thread between
  *                               queue_begin_consume and queue_end_consume.
  *   queue_is_empty              any thread that may be the consumer.
@@ -24,8 +21,8 @@
  *
  * Invariants
  *
- *   Q1  nodes of the slabs of all queues = nodes in their lists + recyclable + spare + not yet carved, each in one
- *       place.  Nodes that are not in a list are touched under the lock of their queue only.
+ *   Q1  nodes of the slabs = nodes in the list + recyclable + spare + not yet carved + those of a reserve, each in one
+ *       place.  Nodes that are not in the list are touched under the lock only.
  *   Q2  a producer recycles only nodes before the head that the consumer has published, so never one that the consumer
  *       still reads.  The stub is not among them, so each queue keeps one node.
  *
@@ -106,9 +103,8 @@ struct hwt_queue {
 	ck_fifo_spsc_t fifo;
 
 	/* Under the lock. */
-	hwt_node *spare;        /* nodes that were given back unused, or taken from another queue */
+	hwt_node *spare;        /* nodes that were given back unused */
 	struct hwt_slabs slabs; /* nodes that were never used */
-	uint32_t source;        /* for the owner: the lane that last had nodes for this queue */
 
 	struct hwt_slab *left; /* the consumer's: slabs that a restart has left */
 };
@@ -122,13 +118,7 @@ int hwt_queue_init(struct hwt_queue *queue);
 void hwt_queue_destroy(struct hwt_queue *queue);
 
 /* Slow half of queue_node. */
-hwt_node *hwt_queue_spare_node(struct hwt_queue *queue);
-
-/* Allocates nodes; the slab must be used up.  Returns false without memory.  Under the lock. */
-bool hwt_queue_grow(struct hwt_queue *queue);
-
-/* Moves up to max used nodes that `from` has at hand.  Returns how many.  Under both locks. */
-size_t hwt_queue_take_nodes(struct hwt_queue *queue, struct hwt_queue *from, size_t max);
+hwt_node *hwt_queue_new_node(struct hwt_queue *queue);
 
 /* Slow half of queue_lock. */
 void hwt_queue_lock_contended(struct hwt_queue *queue);
@@ -140,10 +130,11 @@ void hwt_queue_lock_contended(struct hwt_queue *queue);
 size_t hwt_queue_sift(struct hwt_queue *queue, bool (*is_done)(void *ctx, void *value), void *ctx);
 
 /*
- * Begins again with the newest slab alone, and leaves the others in `left`.  For the consumer, under the lock, while
- * the queue is empty.  No node of any of its slabs may be in another place.
+ * Begins again with a new slab of the first size, and leaves the others in `left`, if there are more than one and there
+ * is memory.  Returns the bytes of the new one.  For the consumer, under the lock, while the queue is empty and no
+ * reserve has nodes of it.
  */
-void hwt_queue_restart(struct hwt_queue *queue);
+size_t hwt_queue_restart(struct hwt_queue *queue);
 
 /* Slow half of queue_begin_consume. */
 bool hwt_queue_consume_soon(struct hwt_queue *queue);
@@ -185,12 +176,12 @@ static inline hwt_node *queue_recycled(struct hwt_queue *queue)
 	return node;
 }
 
-/* Returns a node for one push.  NULL if none is at hand.  Under the lock. */
+/* Returns a node for one push.  NULL without memory.  Under the lock. */
 static inline hwt_node *queue_node(struct hwt_queue *queue)
 {
 	hwt_node *node = queue_recycled(queue);
 
-	return likely(node != NULL) ? node : hwt_queue_spare_node(queue);
+	return likely(node != NULL) ? node : hwt_queue_new_node(queue);
 }
 
 /* Gives a node back unused.  Under the lock. */

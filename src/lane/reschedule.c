@@ -162,7 +162,7 @@ static __attribute__((noinline)) int urge(struct hwt_lane *lane, struct hwt_reco
 	int rc;
 
 	queue_lock(&lane->submitted);
-	node = lane_node(lane, &lane->submitted);
+	node = queue_node(&lane->submitted);
 	rc = reschedule_locked(lane, record, generation, deadline_ns, &node);
 	if (node != NULL)
 		queue_node_unused(&lane->submitted, node);

@@ -15,7 +15,7 @@
  *
  * Invariant
  *
- *   V1  records and nodes of a reserve are in no other list: no lane steals them.
+ *   V1  records and nodes of a reserve are in no other list: no lane steals the records.
  */
 #include "lane/lane.h"
 #include "base/mem.h"
@@ -113,15 +113,6 @@ static struct hwt_record *new_record(struct hwt_lane *lane)
 	return !slabs_are_used_up(&pool->slabs) || hwt_sorter_grow(sorter, pool) ? pool_carve(pool) : NULL;
 }
 
-static hwt_node *new_node(struct hwt_queue *queue)
-{
-	hwt_node *node = queue_node(queue);
-
-	if (node != NULL)
-		return node;
-	return hwt_queue_grow(queue) ? hwt_queue_spare_node(queue) : NULL;
-}
-
 /* Makes the reserve as large as n timeouts need, or smaller again, by some of it.  true: no more is to be done. */
 static bool adjust(struct hwt_lane *lane, struct hwt_reserve *reserve, uint64_t n, int *rc)
 {
@@ -139,7 +130,7 @@ static bool adjust(struct hwt_lane *lane, struct hwt_reserve *reserve, uint64_t 
 				break;
 			push_record(reserve, record);
 		} else if (reserve->nodes < n) {
-			if ((node = new_node(&lane->submitted)) == NULL)
+			if ((node = queue_node(&lane->submitted)) == NULL)
 				break;
 			push_node(reserve, node);
 		} else {

@@ -6,7 +6,7 @@
  *     sort               of one lane after the other, takes the free list and what has returned, and sorts it by slab
  *     take out           slabs whose records are all sorted leave their lanes
  *     put back           all other records go into the free list of the lane to which their slab belongs
- *     nodes              if all queues are empty at one moment: they begin again with one slab each
+ *     nodes              of one lane after the other: an empty queue begins again with one slab
  *     give back          slab after slab, to the system
  *
  * Races
@@ -28,9 +28,6 @@
 /* How many heads of slabs the worker looks at in a slice: at each it may miss the cache. */
 #define SLABS_SLICE 64
 
-/* How often the worker looks whether all queues are empty, a slice each. */
-#define NODES_TRIES 16
-
 /* How many slabs of nodes, at most 64 KiB each, it frees in a slice. */
 #define NODES_SLICE 4
 
@@ -43,7 +40,6 @@ enum phase {
 	PHASE_TAKE_OUT,
 	PHASE_PUT_BACK,
 	PHASE_NODES,
-	PHASE_FREE_NODES,
 	PHASE_GIVE_BACK,
 };
 
@@ -220,63 +216,26 @@ static bool put_back_some(struct hwt_lanes *lanes)
 	return true;
 }
 
-static struct hwt_queue *queue_of(struct hwt_lane *lane, bool cancelled)
+/* Returns true if no node of the queue is outside of it, but in the list of those that can be used again. */
+static bool is_without_values(const struct hwt_lane *lane, struct hwt_queue *queue)
 {
-	return cancelled ? &lane->cancelled : &lane->submitted;
-}
-
-/* Returns true if no node of the queue's kind is outside of it.  Under its lock. */
-static bool is_without_values(struct hwt_lane *lane, bool cancelled)
-{
-	if (!queue_is_empty(queue_of(lane, cancelled)))
+	if (!queue_is_empty(queue))
 		return false;
-	if (cancelled)
-		return true; /* a reserve is under the other lock, and has nodes of the other kind */
-	for (const struct hwt_reserve *reserve = lane->reserves; reserve != NULL; reserve = reserve->next)
-		if (reserve->node != NULL)
-			return false;
+	if (queue == &lane->submitted)
+		for (const struct hwt_reserve *reserve = lane->reserves; reserve != NULL; reserve = reserve->next)
+			if (reserve->node != NULL)
+				return false;
 	return true;
 }
 
-/*
- * Nodes of any slab may be in any queue of their kind.  So if all those queues are empty, under the locks of all of
- * them, no slab but those with the stubs is needed.  The worker is the only consumer: a producer that reclaims holds
- * the lock of its lane.  A lane that is being made may steal nodes, so there must be none.
- */
-static bool restart_queues(struct hwt_lanes *lanes, bool cancelled)
+/* Lets an empty queue begin again with one slab.  One in use, or whose lock another thread has, keeps what it has. */
+static void restart(struct hwt_trim *trim, struct hwt_lane *lane, struct hwt_queue *queue)
 {
-	uint32_t count, locked = 0;
-	bool empty = true;
-
-	if (pthread_mutex_trylock(&lanes->making) != 0)
-		return false;
-	count = lanes_count(lanes);
-	for (uint32_t i = 0; i < count && empty && hwt_queue_lock_soon(queue_of(lanes->made[i], cancelled)); i++) {
-		empty = is_without_values(lanes->made[i], cancelled);
-		locked++;
-	}
-	empty &= locked == count;
-	for (uint32_t i = 0; i < locked; i++) {
-		if (empty)
-			hwt_queue_restart(queue_of(lanes->made[i], cancelled));
-		queue_unlock(queue_of(lanes->made[i], cancelled));
-	}
-	pthread_mutex_unlock(&lanes->making);
-	return empty;
-}
-
-/* at: the tries; the kind in the lowest bit of lane. */
-static void restart_nodes(struct hwt_lanes *lanes)
-{
-	struct hwt_trim *trim = &lanes->trim;
-
-	if (!restart_queues(lanes, trim->lane != 0) && ++trim->at < NODES_TRIES)
+	if (!hwt_queue_lock_soon(queue))
 		return;
-	trim->at = 0;
-	if (++trim->lane < 2)
-		return;
-	enter(trim, PHASE_FREE_NODES);
-	trim->count = lanes_count(lanes); /* queues of new lanes have begun again, too */
+	if (is_without_values(lane, queue))
+		trim->given -= hwt_queue_restart(queue);
+	queue_unlock(queue);
 }
 
 /* Frees the slab ahead, if there is one.  No record of it ever served. */
@@ -292,9 +251,17 @@ static unsigned release_ahead(struct hwt_pool *pool, size_t *bytes)
 /* Frees slabs of nodes that a restart has left, which are the worker's, and the slab ahead. */
 static void free_nodes(struct hwt_lanes *lanes, struct hwt_lane *lane)
 {
-	size_t *given = &lanes->trim.given;
-	unsigned n = hwt_slabs_release(&lane->submitted.left, NODES_SLICE, given);
+	struct hwt_trim *trim = &lanes->trim;
+	size_t *given = &trim->given;
+	unsigned n;
 
+	if (!trim->entered) {
+		restart(trim, lane, &lane->submitted);
+		restart(trim, lane, &lane->cancelled);
+		trim->entered = true;
+		trim->count = lanes_count(lanes); /* lanes that were made meanwhile have their turn, too */
+	}
+	n = hwt_slabs_release(&lane->submitted.left, NODES_SLICE, given);
 	n += hwt_slabs_release(&lane->cancelled.left, NODES_SLICE, given);
 	n += release_ahead(&lane->pool, given);
 	if (n == 0)
@@ -325,9 +292,6 @@ bool hwt_trim_step(struct hwt_lanes *lanes)
 		stalled = !put_back_some(lanes);
 		break;
 	case PHASE_NODES:
-		restart_nodes(lanes);
-		break;
-	case PHASE_FREE_NODES:
 		free_nodes(lanes, lane);
 		break;
 	case PHASE_GIVE_BACK:

@@ -54,22 +54,15 @@ static void put_nodes(const struct hwt_queue *queue)
 	HOLDS("Q2", snapshot_seen);
 }
 
-/* queue.h: a node of any slab may be in any queue. */
-static void check_nodes(const struct hwt_lanes *lanes)
+/* reserves: those that set nodes of this queue aside, NULL: none do. */
+static void check_nodes(const struct hwt_queue *queue, const struct hwt_reserve *reserves)
 {
 	inventory_clear(&all_nodes, sizeof(hwt_node));
-	for (uint32_t i = 0; i < lanes_count(lanes); i++) {
-		inventory_add_slabs(&all_nodes, "Q1", &lanes->made[i]->submitted.slabs, &hwt_node_slab);
-		inventory_add_slabs(&all_nodes, "Q1", &lanes->made[i]->cancelled.slabs, &hwt_node_slab);
-	}
-	for (uint32_t i = 0; i < lanes_count(lanes); i++) {
-		put_nodes(&lanes->made[i]->submitted);
-		put_nodes(&lanes->made[i]->cancelled);
-		for (const struct hwt_reserve *reserve = lanes->made[i]->reserves; reserve != NULL;
-		     reserve = reserve->next)
-			for (hwt_node *node = reserve->node; node != NULL; node = node->next)
-				inventory_put(&all_nodes, "V1", node, sizeof(*node), 1);
-	}
+	inventory_add_slabs(&all_nodes, "Q1", &queue->slabs, &hwt_node_slab);
+	put_nodes(queue);
+	for (const struct hwt_reserve *reserve = reserves; reserve != NULL; reserve = reserve->next)
+		for (hwt_node *node = reserve->node; node != NULL; node = node->next)
+			inventory_put(&all_nodes, "V1", node, sizeof(*node), 1);
 	for (size_t i = 0; i < all_nodes.marks; i++)
 		HOLDS("Q1", all_nodes.mark[i] != 0);
 }
@@ -325,11 +318,12 @@ void hwt_check_count(hwt_timer *timer, struct hwt_check_counts *counts)
 
 	counts = counts != NULL ? counts : &unused;
 	memset(counts, 0, sizeof(*counts));
-	check_nodes(&timer->lanes);
 	inventory_clear(&all_records, sizeof(struct hwt_record));
 	for (uint32_t i = 0; i < lanes_count(&timer->lanes); i++)
 		inventory_add_slabs(&all_records, "pool", &timer->lanes.made[i]->pool.slabs, &hwt_record_slab);
 	for (uint32_t i = 0; i < lanes_count(&timer->lanes); i++) {
+		check_nodes(&timer->lanes.made[i]->submitted, timer->lanes.made[i]->reserves);
+		check_nodes(&timer->lanes.made[i]->cancelled, NULL);
 		check_pool(timer->lanes.made[i]);
 		check_free_chain(timer->lanes.made[i], stopped);
 		each_queued(&timer->lanes.made[i]->submitted, timer->lanes.made[i], found_submitted);
