@@ -179,15 +179,17 @@ static inline void lane_make(unsigned n)
 static inline void lane_pass(int64_t tick)
 {
 	struct hwt_record *again = postponed;
+	uint32_t kept;
 
 	postponed = NULL;
 	hwt_wheel_place(&wheel, &again, again != NULL);
 	worker.tick = tick;
 	worker_set_lateness(&worker, tick * LANE_TICK_NS);
-	(void)transfer(&worker);
+	kept = kept_for_cancels(&worker);
+	(void)transfer(&worker, (uint32_t)worker.max_transfers - kept);
 	assert(worker.batch_at == worker.batch_end);
 	(void)expire_tick(&worker);
-	(void)cancel(&worker);
+	(void)cancel(&worker, kept);
 	return_records(&worker);
 }
 
