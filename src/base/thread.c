@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Giving way to a thread that is some instructions from being done; thread.h. */
+/* What each thread has of its own, and giving way to another one; thread.h. */
 #include "base/thread.h"
 
 #include <sched.h>
@@ -13,6 +13,11 @@
 #define DOUBLINGS 4
 
 HWT_OWN uint32_t hwt_own_number;
+HWT_OWN struct hwt_current_task *hwt_current_task;
+
+#ifdef HWT_TEST
+_Atomic(hwt_point_hook *) hwt_test_point;
+#endif
 
 void hwt_thread_give_way(unsigned *turns)
 {

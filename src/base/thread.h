@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Threads that are cancelled, and threads that wait for another one.
+ * Threads: that are cancelled, that wait for another one, and the tasks in which they are.
  *
  * Cancellation
  *
@@ -17,13 +17,21 @@
  *   Other threads hold a lane's lock, or write a deadline, for some instructions.  A thread that waits for that yields
  *   its processor, which is mostly enough.  In a real-time class it is not: there the system gives the processor to no
  *   less urgent thread, not even to the one that is waited for.  So after some turns the waiting thread sleeps.
+ *
+ * Tasks
+ *
+ *   Each thread has a list, on its stack, of the tasks in which it is: the innermost one, and those from which it got
+ *   there (a task may advance another timer).  Lets the library return EDEADLK to a thread that would wait for itself.
  */
 #ifndef HWT_THREAD_H
 #define HWT_THREAD_H
 
 #include "base/base.h"
 
+#include <hwt.h>
 #include <pthread.h>
+
+struct hwt_record;
 
 /* The number of the calling thread, from 1 on; 0 until its first call. */
 extern HWT_OWN uint32_t hwt_own_number;
@@ -46,5 +54,48 @@ static inline void thread_restore_cancel(int before)
  * Yields to a thread that is some instructions from being done, later sleeps.  *turns is 0 at the first call of a wait.
  */
 void hwt_thread_give_way(unsigned *turns);
+
+struct hwt_current_task {
+	const hwt_timer *timer;
+	const struct hwt_record *record; /* of the task that runs, NULL: none runs at the moment */
+	struct hwt_current_task *outer;
+};
+
+extern HWT_OWN struct hwt_current_task *hwt_current_task;
+
+/*
+ * Says that the thread works for a timer, and runs the task of a record or none (NULL).  *frame lives until the leave.
+ */
+static inline void current_task_enter(struct hwt_current_task *frame, const hwt_timer *timer,
+				      const struct hwt_record *record)
+{
+	*frame = (struct hwt_current_task){ timer, record, hwt_current_task };
+	hwt_current_task = frame;
+}
+
+static inline void current_task_leave(const struct hwt_current_task *frame)
+{
+	hwt_current_task = frame->outer;
+}
+
+/* Returns true if the calling thread works for this timer. */
+static inline bool current_task_is_in_timer(const hwt_timer *timer)
+{
+	const struct hwt_current_task *frame = hwt_current_task;
+
+	while (frame != NULL && frame->timer != timer)
+		frame = frame->outer;
+	return frame != NULL;
+}
+
+/* Returns true if the calling thread is in the task of this record. */
+static inline bool current_task_is_in(const struct hwt_record *record)
+{
+	const struct hwt_current_task *frame = hwt_current_task;
+
+	while (frame != NULL && frame->record != record)
+		frame = frame->outer;
+	return frame != NULL;
+}
 
 #endif

@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/probe.h"
-#include "base/thread.h"
 #include "worker/period.h"
 
 #include <errno.h>

@@ -39,8 +39,8 @@
 #ifndef HWT_TASKS_H
 #define HWT_TASKS_H
 
-#include "base/current_task.h"
 #include "base/grid.h"
+#include "base/thread.h"
 #include "lane/lane.h"
 #include "worker/counts.h"
 #include "worker/ready.h"

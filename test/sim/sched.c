@@ -3,7 +3,6 @@
 #include "sim/sim.h"
 #include "sim/coroutine.h"
 #include "base/counter.h"
-#include "base/current_task.h"
 #include "base/thread.h"
 #include "timer/timer.h"
 
