@@ -47,7 +47,7 @@
 #define HWT_COUNTER_H
 
 #include "base/grid.h"
-#include "base/clock.h"
+#include "base/sleeper.h"
 
 #include <hwt.h>
 

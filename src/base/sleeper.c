@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A condition on CLOCK_MONOTONIC, and a timerfd as the alarm; sleeper.h. */
+/* Clocks, a condition on CLOCK_MONOTONIC, and a timerfd as the alarm; sleeper.h. */
 #define _GNU_SOURCE
 #include "base/sleeper.h"
 #include "base/mem.h"
@@ -18,6 +18,34 @@
 int64_t (*hwt_test_clock)(void);
 void (*hwt_test_sleep)(int64_t until_ns);
 #endif
+
+static const clockid_t clocks[] = {
+	[HWT_CLOCK_MONOTONIC] = CLOCK_MONOTONIC,
+#ifdef CLOCK_BOOTTIME
+	[HWT_CLOCK_BOOTTIME] = CLOCK_BOOTTIME,
+#else
+	[HWT_CLOCK_BOOTTIME] = -1,
+#endif
+	[HWT_CLOCK_REALTIME] = CLOCK_REALTIME,
+};
+
+int64_t hwt_clock_read(uint32_t clock)
+{
+	struct timespec now;
+	int before = errno;
+
+	if (clock >= sizeof(clocks) / sizeof(clocks[0]))
+		return -1;
+#ifdef HWT_TEST
+	if (hwt_test_clock != NULL)
+		return hwt_test_clock();
+#endif
+	if (clock_gettime(clocks[clock], &now) != 0) {
+		errno = before;
+		return -1;
+	}
+	return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
+}
 
 /* POSIX lets each of these calls fail.  On Linux none does. */
 static int monitor_init(struct hwt_monitor *monitor, pthread_condattr_t *attr)
@@ -85,12 +113,7 @@ int hwt_sleeper_init(struct hwt_sleeper *sleeper, const hwt_config *config)
 #ifdef HWT_LINUX
 int hwt_sleeper_make_alarm(struct hwt_sleeper *sleeper)
 {
-	static const int ids[] = {
-		[HWT_CLOCK_MONOTONIC] = CLOCK_MONOTONIC,
-		[HWT_CLOCK_BOOTTIME] = CLOCK_BOOTTIME,
-		[HWT_CLOCK_REALTIME] = CLOCK_REALTIME,
-	};
-	int before = errno, rc = 0, fd = timerfd_create(ids[sleeper->clock], TFD_NONBLOCK | TFD_CLOEXEC);
+	int before = errno, rc = 0, fd = timerfd_create(clocks[sleeper->clock], TFD_NONBLOCK | TFD_CLOEXEC);
 
 	if (fd < 0) {
 		rc = errno == EINVAL ? ENOTSUP : errno; /* an old kernel does not know the clock */

@@ -1,16 +1,49 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sleeping until a time: a thread waits on a condition, or the caller of hwt_timer_advance polls a descriptor.  Any
- * other thread wakes it.
+ * The clocks, CLOCK_MONOTONIC and others; and sleeping until a time.  A thread waits on a condition, or the caller of
+ * hwt_timer_advance polls a descriptor.  Any other thread wakes it.  In the test build functions may stand in for clock
+ * and sleep, for virtual time.
  */
 #ifndef HWT_SLEEPER_H
 #define HWT_SLEEPER_H
 
-#include "base/clock.h"
+#include "base/base.h"
 
 #include <hwt.h>
-
 #include <pthread.h>
+#include <time.h>
+
+#define NS_PER_S INT64_C(1000000000)
+
+#ifdef HWT_TEST
+/* NULL: the real clock, and a real sleep. */
+extern int64_t (*hwt_test_clock)(void);
+extern void (*hwt_test_sleep)(int64_t until_ns);
+#endif
+
+/* Returns the time of a clock, HWT_CLOCK_*, in nanoseconds.  -1: there is no such clock here. */
+int64_t hwt_clock_read(uint32_t clock);
+
+/* For the calls that wait.  Where time_t has 32 bits, the latest time that it holds stands for later ones. */
+static inline struct timespec clock_timespec(int64_t time_ns)
+{
+	if (sizeof(time_t) < sizeof(int64_t) && time_ns / NS_PER_S > INT32_MAX)
+		return (struct timespec){ .tv_sec = (time_t)INT32_MAX };
+	return (struct timespec){ .tv_sec = (time_t)(time_ns / NS_PER_S), .tv_nsec = (long)(time_ns % NS_PER_S) };
+}
+
+/* Returns the time of CLOCK_MONOTONIC. */
+static inline int64_t clock_monotonic(void)
+{
+	struct timespec now;
+
+#ifdef HWT_TEST
+	if (hwt_test_clock != NULL)
+		return hwt_test_clock();
+#endif
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
+}
 
 /* A mutex, and a condition whose time is CLOCK_MONOTONIC's. */
 struct hwt_monitor {

@@ -10,7 +10,6 @@
  *     hand back   to its lane, or on the stack of the worker
  */
 #include "worker/tasks.h"
-#include "base/clock.h"
 #include "base/mem.h"
 #include "base/probe.h"
 #include "worker/period.h"

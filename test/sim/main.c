@@ -2,7 +2,7 @@
 /* The scenarios of the simulation, and their judges; sim.h. */
 #include "test.h"
 #include "sim/sim.h"
-#include "base/clock.h"
+#include "base/sleeper.h"
 
 #include <errno.h>
 

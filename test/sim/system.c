@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* In place of threads, locks, clocks and descriptors; sim.h.  The linker leads the library's calls here. */
 #include "sim/sim.h"
-#include "base/clock.h"
+#include "base/sleeper.h"
 
 #include <errno.h>
 #include <poll.h>
