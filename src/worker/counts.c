@@ -62,12 +62,34 @@ void hwt_counts_lateness(struct hwt_counts *counts, int64_t deadline_ns, uint64_
 		counts_add(&counts->lateness[place], COUNTS_ONE);
 }
 
-void hwt_counts_lateness_alone(struct hwt_counts *counts, int64_t deadline_ns)
+static void count_alone(struct hwt_counts *counts, int64_t deadline_ns)
 {
 	uint64_t late_ns = late(counts, deadline_ns);
 
 	counts_max(&counts->lateness_max_ns, late_ns);
 	counts_add(&counts->lateness[place_of(late_ns)], COUNTS_ONE);
+}
+
+/*
+ * The present moment itself does not count: each tick comes a little late, so a period of one tick would be merged
+ * every other time.
+ */
+void hwt_counts_repeat(struct hwt_counts *counts, const struct hwt_grid *grid, struct hwt_record *record)
+{
+	struct hwt_extension *extension = record_extension(record);
+	int64_t deadline_ns = record_deadline(record), now_ns = (int64_t)(counts->from_time_ns + counts->from_ns);
+	int64_t passed_ns = grid_time(grid, grid_ticks_passed(grid, now_ns));
+	/* Unsigned, because a deadline may lie before all times. */
+	uint64_t late_ns = (uint64_t)passed_ns - (uint64_t)deadline_ns;
+	uint64_t period_ns = (uint64_t)record_period(record);
+
+	count_alone(counts, deadline_ns);
+	extension->missed = late_ns / period_ns;
+	counts_add(&counts->merged, extension->missed);
+	counts_add(&counts->repeats, 1);
+	/* The first summand is not in the future, the second not more than a period. */
+	record_set_deadline(record, add_saturating((int64_t)((uint64_t)deadline_ns + extension->missed * period_ns),
+						   (int64_t)period_ns));
 }
 
 uint64_t hwt_counts_late(const struct hwt_counts *counts, const _Atomic uint64_t *runs, unsigned place)

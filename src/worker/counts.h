@@ -34,7 +34,8 @@
 #ifndef HWT_TALLY_H
 #define HWT_TALLY_H
 
-#include "base/base.h"
+#include "base/grid.h"
+#include "base/record.h"
 
 #include <stdalign.h>
 
@@ -105,8 +106,11 @@ static inline bool counts_belongs(const struct hwt_counts *counts, int64_t deadl
 /* Counts the lateness of such a task.  `runs` is how many have been counted. */
 void hwt_counts_lateness(struct hwt_counts *counts, int64_t deadline_ns, uint64_t runs);
 
-/* The same for a run that is not counted among these runs. */
-void hwt_counts_lateness_alone(struct hwt_counts *counts, int64_t deadline_ns);
+/*
+ * Counts a run of a RUNNING record that is PERIODIC, and sets its next deadline: the first one on the grid of its
+ * deadlines whose tick has not passed.  Periods in between are merged into this run.
+ */
+void hwt_counts_repeat(struct hwt_counts *counts, const struct hwt_grid *grid, struct hwt_record *record);
 
 /* Returns how many tasks this place counts.  `runs` is where their thread counts runs.  Any thread. */
 uint64_t hwt_counts_late(const struct hwt_counts *counts, const _Atomic uint64_t *runs, unsigned place);

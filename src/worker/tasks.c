@@ -12,7 +12,6 @@
 #include "worker/tasks.h"
 #include "base/mem.h"
 #include "base/probe.h"
-#include "worker/period.h"
 
 #include <errno.h>
 
@@ -151,8 +150,7 @@ static void count_started(struct hwt_runner *self, struct hwt_record *record, ui
 	expired = counts_get(&self->expired);
 	counts_begin(&self->counts, now_ns);
 	if (word_has(word, WORD_PERIODIC)) {
-		hwt_counts_lateness_alone(&self->counts, deadline_ns);
-		hwt_period_begin(&self->counts, tasks->grid, record, deadline_ns, now_ns);
+		hwt_counts_repeat(&self->counts, tasks->grid, record);
 	} else {
 		if (!counts_belongs(&self->counts, deadline_ns))
 			hwt_counts_lateness(&self->counts, deadline_ns, expired);

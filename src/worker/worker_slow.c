@@ -8,7 +8,6 @@
  * it has seen, and looks again if that fails; where a mover is at work it postpones the record to the next tick.
  */
 #include "worker/worker_slow.h"
-#include "worker/period.h"
 
 /*
  * Returns true if an ARMED record can be placed by the deadline that it has now.
@@ -147,11 +146,8 @@ void hwt_worker_count_lateness(struct hwt_worker *worker, int64_t deadline_ns)
 /* Counts a RUNNING record that is PERIODIC, and gives it its next deadline. */
 static void count_repeat(struct hwt_worker *worker, struct hwt_record *record)
 {
-	int64_t deadline_ns = record_deadline(record);
-
-	hwt_counts_lateness_alone(&worker->counts, deadline_ns);
-	HWT_PROBE(expire, record, (uint64_t)worker->lateness_ns - (uint64_t)deadline_ns);
-	hwt_period_begin(&worker->counts, &worker->wheel->grid, record, deadline_ns, worker->lateness_ns);
+	HWT_PROBE(expire, record, (uint64_t)worker->lateness_ns - (uint64_t)record_deadline(record));
+	hwt_counts_repeat(&worker->counts, &worker->wheel->grid, record);
 }
 
 void hwt_worker_expire_slow(struct hwt_worker *worker, struct hwt_record *record)
