@@ -29,8 +29,8 @@
  *            ender sees the waiter and wakes it.
  *   [end]    a thread that has waited sees EXPIRED, and so sees what the task wrote.
  */
-#ifndef HWT_AWAIT_H
-#define HWT_AWAIT_H
+#ifndef HWT_WAITERS_H
+#define HWT_WAITERS_H
 
 #include "base/idle.h"
 #include "base/record.h"

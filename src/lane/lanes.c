@@ -44,7 +44,7 @@ int hwt_lanes_init(struct hwt_lanes *lanes, hwt_timer *timer, uint32_t places, c
 		return rc;
 	rc = hwt_waiters_init(&lanes->waiters, &lanes->idle);
 	if (rc != 0)
-		goto no_await;
+		goto no_waiters;
 	rc = pthread_mutex_init(&lanes->making, NULL);
 	if (rc != 0)
 		goto no_mutex;
@@ -59,7 +59,7 @@ no_sorter:
 	pthread_mutex_destroy(&lanes->making);
 no_mutex:
 	hwt_waiters_destroy(&lanes->waiters);
-no_await:
+no_waiters:
 	hwt_idle_destroy(&lanes->idle);
 	return rc;
 }

@@ -31,8 +31,8 @@
  *            [count].  A reader loads the place (acquire), the runs (acquire) and the place again.  If that is the
  *            same, the sum lies between the counts of the first and of the last moment.
  */
-#ifndef HWT_TALLY_H
-#define HWT_TALLY_H
+#ifndef HWT_COUNTS_H
+#define HWT_COUNTS_H
 
 #include "base/grid.h"
 #include "base/record.h"
