@@ -12,7 +12,7 @@
 
 #include <errno.h>
 
-/* Passes in one advance.  The first takes in all, the second what tasks scheduled, the others what other threads did. */
+/* Passes in one advance.  The first takes in all, the second what tasks scheduled, the others what threads did. */
 #define MAX_PASSES 4
 
 /*
