@@ -621,6 +621,24 @@ TEST(what_another_process_puts_is_known_by_its_news)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
+/* Of one configuration file: the putter must not think that it is the worker, who then hears of nothing. */
+TEST(what_a_putter_of_the_workers_name_puts_is_known_by_its_news)
+{
+	hwt_store_config config;
+	hwt_store *worker, *putter;
+
+	fresh_world();
+	config = store_config();
+	config.name = "worker";
+	worker = open_with(&config);
+	putter = open_with(&config);
+	register_kind(worker, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_CALL(hwt_store_start(worker), 0);
+	CHECK(wait_gone(worker, put(putter, "a", 0)));
+	CHECK_CALL(hwt_store_close(putter), 0);
+	CHECK_CALL(hwt_store_close(worker), 0);
+}
+
 TEST(what_is_put_at_the_far_edge_of_the_window_is_found)
 {
 	hwt_store *store = producer_with(HWT_STORE_AT_LEAST_ONCE, HWT_S(2));

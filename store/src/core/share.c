@@ -76,6 +76,8 @@ int hwts_share_join(hwt_store *store, bool force)
 	const struct hwts_look *look = &store->look;
 	int rc;
 
+	if (force && store->name[0] != '\0')
+		hwts_set_me(store->db, store->name);
 	rc = store->engine->join(store->control_conn, look->kinds, look->kind_count, force);
 	if (rc == EEXIST) {
 		char name[HWTS_MEMBER_MAX + 1];

@@ -73,6 +73,7 @@ static void clean_up(hwt_store *store)
 	int32_t *kinds = (int32_t *)(uintptr_t)store->look.kinds; /* prepare_look made it */
 
 	disconnect_all(store);
+	hwts_be_nobody(store->db);
 	hwts_window_close(store);
 	for (int i = 0; i < 2; i++)
 		if (store->poke[i] >= 0)
