@@ -639,6 +639,90 @@ TEST(what_a_putter_of_the_workers_name_puts_is_known_by_its_news)
 	CHECK_CALL(hwt_store_close(worker), 0);
 }
 
+static atomic_bool may_end;
+static atomic_uint long_ones, short_ones;
+
+static int run_long_or_short(const hwt_store_run *run, void *ctx)
+{
+	(void)ctx;
+	if (run->len == 0) {
+		atomic_fetch_add(&short_ones, 1);
+		return 0;
+	}
+	atomic_fetch_add(&long_ones, 1);
+	while (!atomic_load(&may_end))
+		sleep_ms(1);
+	return 0;
+}
+
+/* Puts long ones until there is one in each of two shards.  Returns how many. */
+static unsigned put_long_ones(hwt_store *store)
+{
+	hwt_store_spec spec = spec_of("a", 0);
+	unsigned has[2] = { 0, 0 }, count = 0;
+	int64_t id;
+
+	spec.data = "x";
+	spec.len = 1;
+	for (; count < 60 && (has[0] == 0 || has[1] == 0); count++) {
+		CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
+		has[hwts_shard_of(&store->kinds->row, id) % 2]++;
+	}
+	return count;
+}
+
+static bool gives(hwt_store *store)
+{
+	const struct hwts_shard *shards = store->kinds->shards;
+	bool is;
+
+	pthread_mutex_lock(&store->lock);
+	is = shards[0].giving || shards[1].giving;
+	pthread_mutex_unlock(&store->lock);
+	return is;
+}
+
+/*
+ * Another process joins while a long task runs in each shard.  Half of the shards are to be given to it, and cannot be:
+ * what else is due in them runs here all the same, on the threads that are free.
+ */
+TEST(what_is_due_in_a_shard_that_cannot_be_given_runs)
+{
+	hwt_store_config config;
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store *store;
+	int64_t give_up_ns;
+	unsigned longs;
+
+	fresh_world();
+	config = store_config();
+	config.lease_ns = HWT_S(6);
+	config.threads = 64;
+	store = open_with(&config);
+	kind.name = "a";
+	kind.task = run_long_or_short;
+	kind.shards = 2;
+	CHECK_CALL(hwt_store_register(store, &kind), 0);
+	atomic_store(&may_end, false);
+	longs = put_long_ones(store);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_count(&long_ones, longs));
+	(void)query("insert into %s_member (name, incarnation, until_us, kinds)"
+		    " select 'other', 1, until_us + 1000000000, kinds from %s_member",
+		    world.schema, world.schema);
+	give_up_ns = hwt_now() + PATIENCE_NS;
+	while (!gives(store) && stats_of_store(store).lost_leases == 0 && hwt_now() < give_up_ns)
+		sleep_ms(1);
+	for (int i = 0; i < 40; i++)
+		(void)put(store, "a", 0);
+	while (atomic_load(&short_ones) < 40 && stats_of_store(store).lost_leases == 0 && hwt_now() < give_up_ns)
+		sleep_ms(1);
+	/* If the machine stood still and the lease was lost, half of the shards are the other's. */
+	CHECK(atomic_load(&short_ones) >= 40 || stats_of_store(store).lost_leases > 0);
+	atomic_store(&may_end, true);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 TEST(what_is_put_at_the_far_edge_of_the_window_is_found)
 {
 	hwt_store *store = producer_with(HWT_STORE_AT_LEAST_ONCE, HWT_S(2));

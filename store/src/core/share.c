@@ -8,7 +8,7 @@
  *
  *   Each process wants ceil(shards / live members) of a kind.  With fewer it takes free ones, beginning anywhere.  With
  *   more it marks some as giving: nothing more is begun in them, and once nothing runs there they are given.  A shard
- *   in which something still runs after a third of a lease is kept, so that the rest of it does not wait.
+ *   in which something still runs after a third of a lease is kept for a lease, so that the rest of it does not wait.
  *
  *   A taker names the epoch that it has read, so of two takers one gets the shard.
  *
@@ -113,7 +113,8 @@ static void give_some(hwt_store *store, struct hwts_kind *kind, uint32_t too_man
 			struct hwts_shard *shard = &kind->shards[i];
 
 			/* Idle ones first. */
-			if (!shard->held || shard->giving || (shard->active > 0) != (busy == 1))
+			if (!shard->held || shard->giving || (shard->active > 0) != (busy == 1) ||
+			    (busy == 1 && hwt_now() < shard->stays_until_ns))
 				continue;
 			shard->giving = true;
 			shard->giving_since_ns = hwt_now();
@@ -133,8 +134,10 @@ static void balance(hwt_store *store, struct hwts_kind *kind, uint32_t members, 
 	for (uint32_t i = 0; i < kind->row.shards; i++) {
 		struct hwts_shard *shard = &kind->shards[i];
 
-		if (shard->giving && hwt_now() - shard->giving_since_ns > lease_ns(store) / 3)
+		if (shard->giving && hwt_now() - shard->giving_since_ns > lease_ns(store) / 3) {
 			shard->giving = false;
+			shard->stays_until_ns = hwt_now() + lease_ns(store);
+		}
 		have += shard->held;
 		stay += shard->held && !shard->giving;
 	}

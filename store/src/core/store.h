@@ -65,6 +65,7 @@ struct hwts_shard {
 	int64_t mark_due_us, mark_id;
 	int64_t left_us, left_id; /* the first that came beyond the mark since a look began; HWTS_NEVER: none */
 	int64_t giving_since_ns;
+	int64_t stays_until_ns; /* it could not be given, for something ran there: until then it is not tried again */
 	unsigned active; /* I2 */
 };
 
