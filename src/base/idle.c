@@ -60,9 +60,7 @@ static bool barrier_in_all_threads(void)
 
 int hwt_idle_init(struct hwt_idle *idle, const hwt_config *config)
 {
-	atomic_init(&idle->wake_for_ns, IDLE_AWAKE);
-	atomic_init(&idle->rings, 0);
-	idle->has_barrier = register_barrier();
+	*idle = (struct hwt_idle){ .wake_for_ns = IDLE_AWAKE, .has_barrier = register_barrier() };
 	return hwt_sleeper_init(&idle->sleeper, config);
 }
 

@@ -83,27 +83,17 @@ void hwt_monitor_destroy(struct hwt_monitor *monitor)
 	pthread_cond_destroy(&monitor->changed);
 }
 
-static void init_settings(struct hwt_sleeper *sleeper, const hwt_config *config)
-{
-	sleeper->woken = sleeper->polls = false;
-	sleeper->clock = HWT_CLOCK_MONOTONIC;
-	sleeper->ring = NULL;
-	sleeper->ring_ctx = NULL;
-	atomic_init(&sleeper->alarm, -1);
-	atomic_init(&sleeper->stepped, false);
-	if (config == NULL)
-		return;
-	sleeper->clock = config->clock;
-	sleeper->polls = config->clock != HWT_CLOCK_MONOTONIC && (config->flags & HWT_CALLER_DRIVEN) == 0;
-	sleeper->ring = config->on_earlier;
-	sleeper->ring_ctx = config->on_earlier_ctx;
-}
-
 int hwt_sleeper_init(struct hwt_sleeper *sleeper, const hwt_config *config)
 {
 	int rc;
 
-	init_settings(sleeper, config);
+	*sleeper = (struct hwt_sleeper){ .alarm = -1, .clock = HWT_CLOCK_MONOTONIC };
+	if (config != NULL) {
+		sleeper->clock = config->clock;
+		sleeper->polls = config->clock != HWT_CLOCK_MONOTONIC && (config->flags & HWT_CALLER_DRIVEN) == 0;
+		sleeper->ring = config->on_earlier;
+		sleeper->ring_ctx = config->on_earlier_ctx;
+	}
 	rc = hwt_monitor_init(&sleeper->monitor);
 	if (rc == 0 && sleeper->polls && (rc = hwt_sleeper_make_alarm(sleeper)) != 0)
 		hwt_monitor_destroy(&sleeper->monitor);

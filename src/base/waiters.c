@@ -8,10 +8,7 @@
 
 int hwt_waiters_init(struct hwt_waiters *waiters, const struct hwt_idle *idle)
 {
-	waiters->has_barrier = idle->has_barrier;
-	atomic_init(&waiters->waiting, waiters->has_barrier ? 0 : 1);
-	for (unsigned i = 0; i < WAITERS_PLACES; i++)
-		atomic_init(&waiters->place[i], NULL);
+	*waiters = (struct hwt_waiters){ .waiting = !idle->has_barrier, .has_barrier = idle->has_barrier };
 	return hwt_monitor_init(&waiters->monitor);
 }
 

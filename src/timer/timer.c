@@ -132,14 +132,8 @@ static int create(hwt_timer **out, const hwt_config *config)
 		return ENOMEM;
 	timer->config = resolved;
 	set_thread_name(timer);
-	atomic_init(&timer->state, TIMER_INIT);
-	atomic_init(&timer->given_back, 0);
-	atomic_init(&timer->told_ns, 0);
-	atomic_init(&timer->driver, DRIVER_FREE);
-	atomic_init(&timer->queued, 0);
-	timer->quiet.until_ns = INT64_MIN;
+	timer->quiet.until_ns = INT64_MIN; /* all else is 0: TIMER_INIT, DRIVER_FREE */
 	timer->alarm_tick = -1;
-	atomic_init(&timer->refused_stopped, 0);
 #ifdef HWT_DEBUG
 	timer->process = getpid();
 #endif

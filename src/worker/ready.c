@@ -4,13 +4,7 @@
 
 int hwt_ready_init(struct hwt_ready *ready)
 {
-	ready->first = ready->last = NULL;
-	ready->put = ready->taken = 0;
-	ready->sleeping = 0;
-	ready->many = READY_MANY;
-	ready->closed = false;
-	ready->mark_first = ready->marks = 0;
-	atomic_init(&ready->waiting, 0);
+	*ready = (struct hwt_ready){ .many = READY_MANY };
 	return hwt_monitor_init(&ready->monitor);
 }
 
