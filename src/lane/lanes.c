@@ -26,19 +26,14 @@ int hwt_lanes_init(struct hwt_lanes *lanes, hwt_timer *timer, uint32_t places, c
 {
 	int rc;
 
-	/* Relaxed: ids only have to differ. */
-	lanes->id = atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) + 1;
-	lanes->timer = timer;
-	lanes->max_pending = config->max_pending_timeouts > 0 ? config->max_pending_timeouts : 0;
-	lanes->is_driven = (config->flags & HWT_CALLER_DRIVEN) != 0;
+	*lanes = (struct hwt_lanes){
+		.timer = timer,
+		/* Relaxed: ids only have to differ. */
+		.id = atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) + 1,
+		.max_pending = config->max_pending_timeouts > 0 ? config->max_pending_timeouts : 0,
+		.is_driven = (config->flags & HWT_CALLER_DRIVEN) != 0,
+	};
 	lanes->asks_more = lanes->is_driven || lanes->max_pending > 0;
-	lanes->closed = false;
-	atomic_init(&lanes->count, 0);
-	atomic_init(&lanes->refused, 0);
-	atomic_init(&lanes->limited, 0);
-	atomic_init(&lanes->rearmed, NULL);
-	atomic_init(&lanes->want_ahead, false);
-	atomic_init(&lanes->hurry, false);
 	rc = hwt_idle_init(&lanes->idle, config);
 	if (rc != 0)
 		return rc;
@@ -96,20 +91,7 @@ static struct hwt_lane *new_lane(struct hwt_lanes *lanes)
 	lane->id = lanes->id;
 	lane->pool.lane = lane;
 	lane->closed = lanes->closed;
-	atomic_init(&lane->unlinked, 0);
-	atomic_init(&lane->taken, 0);
-	atomic_init(&lane->returned, NULL);
-	atomic_init(&lane->drained_told, 0);
-	atomic_init(&lane->pool.ahead, NULL);
-	atomic_init(&lane->pool.wants_ahead, false);
-	atomic_init(&lane->accepted, 0);
-	atomic_init(&lane->earliest_ns, INT64_MAX);
-	atomic_init(&lane->requeued, 0);
-	atomic_init(&lane->reclaimed, 0);
-	atomic_init(&lane->cancelled_pushed, 0);
-	atomic_init(&lane->cancelled_count, 0);
-	atomic_init(&lane->rearmed_count, 0);
-	atomic_init(&lane->rescheduled_count, 0);
+	atomic_init(&lane->earliest_ns, INT64_MAX); /* all else is 0 */
 	if (hwt_queue_init(&lane->submitted) == 0 && hwt_queue_init(&lane->cancelled) == 0)
 		return lane;
 	destroy_lane(lane);

@@ -26,27 +26,15 @@
 int hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct hwt_wheel *wheel,
 		    const hwt_config *config)
 {
-	worker->lanes = lanes;
-	worker->waiters = &lanes->waiters;
-	worker->wheel = wheel;
-	worker->max_transfers = config->max_transfers_per_tick;
-	worker->clock = config->clock;
-	worker->next_lane[0] = worker->next_lane[1] = 0;
-	worker->batch_at = worker->batch_end = 0;
-	worker->rearmed = NULL;
-	worker->tick = 0;
-	worker->takes_all = false;
-	worker->traffic_tick = -1;
-	worker->transferred = 0;
-	worker->idle_looks = 0;
-	worker->tasks = NULL;
-	worker->passes = 0;
-	worker->backlog = 0;
-	worker->lateness_ns = 0;
-	worker->is_told = worker->is_cut = false;
-	worker->runs_max = UINT64_MAX;
-	atomic_init(&worker->expired, 0);
-	atomic_init(&worker->stop, false);
+	*worker = (struct hwt_worker){
+		.lanes = lanes,
+		.waiters = &lanes->waiters,
+		.wheel = wheel,
+		.max_transfers = config->max_transfers_per_tick,
+		.clock = config->clock,
+		.traffic_tick = -1,
+		.runs_max = UINT64_MAX,
+	};
 	return hwt_trimming_init(worker);
 }
 
