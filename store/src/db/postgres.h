@@ -30,15 +30,9 @@
 #define HWTS_PG_STATEMENTS 64
 #define HWTS_PG_ARGS 12
 #define HWTS_PG_IDS 1000 /* of one step of the sequence */
-#define HWTS_PG_CONNECT_TIMEOUT_S 5
 
 /* The database's clock in microseconds.  It is volatile: in a condition it must stand in a materialized query. */
 #define PG_NOW "(select (extract(epoch from clock_timestamp()) * 1000000)::bigint us)"
-
-struct pg_host {
-	const char *name, *address, *port; /* "": not given */
-	_Atomic int64_t lookup_ns; /* what the last look-up of its name took; relaxed: a wrong one costs some time */
-};
 
 /*
  * The server that a store is on, as far as it can be told: its timeline, which each promotion of a standby raises, and
@@ -53,11 +47,6 @@ struct pg_db {
 	struct hwts_db db;
 	PQconninfoOption *options;
 	_Atomic uint64_t origin; /* 0: not known */
-	struct pg_host *hosts;   /* to dial; none: libpq makes of the url what it says */
-	size_t host_count;
-	char *lists[3];         /* to which hosts points */
-	long timeout_s;         /* of a host; 0: none */
-	_Atomic unsigned first; /* the host to begin with; relaxed: a wrong one costs some time */
 };
 
 struct pg_conn {
@@ -126,27 +115,6 @@ void hwts_pg_clear(struct pg_step *steps, size_t n); /* results and args */
 int hwts_pg_one(struct pg_conn *conn, const char *text, struct pg_args *args, PGresult **result);
 int hwts_pg_simple(struct pg_conn *conn, const char *text); /* any number of statements, no parameters; @ too */
 int hwts_pg_error(struct pg_conn *conn, const PGresult *result, const char *doing);
-
-/* In postgres_hosts.c. */
-int hwts_pg_read_hosts(struct pg_db *db);
-void hwts_pg_free_hosts(struct pg_db *db);
-
-/* In postgres_dial.c. */
-struct pg_dial {
-	struct pg_db *db;
-	size_t first; /* the host that it begins with */
-	struct pg_way *ways;
-	struct pollfd *fds; /* of the ways, by their index */
-	size_t count, ways_room, fds_room, ways_used, hosts_used;
-	int64_t next_ns; /* when the next way is tried; 0: at once */
-	size_t won;      /* the way whose handle was handed out */
-	bool handed;
-	char text[400]; /* why the others failed */
-};
-void hwts_pg_dial_begin(struct pg_dial *dial, struct pg_db *db);
-/* *handle is connected, and the caller's.  If it was not good the next call has another one.  ENOTCONN: no more. */
-int hwts_pg_dial_next(struct pg_dial *dial, PGconn **handle);
-void hwts_pg_dial_end(struct pg_dial *dial, bool good); /* good: the last handle was */
 
 /* In postgres_origin.c. */
 int hwts_pg_meet(struct pg_conn *conn);         /* a new connection: ENOTCONN if its server has been replaced */

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define OPTIONS_MAX 50
+#define CONNECT_TIMEOUT_S "5" /* of a host */
 #define CALL_PATIENCE_NS HWT_S(120) /* a put of a million rows takes its time */
 #define LOCK_PATIENCE_MS 10000
 #define BEGIN_LOCK_PATIENCE_MS 200 /* then without the rows that another transaction has locked */
@@ -16,7 +18,6 @@ static void close_db(struct hwts_db *base)
 {
 	struct pg_db *db = (struct pg_db *)base;
 
-	hwts_pg_free_hosts(db);
 	PQconninfoFree(db->options);
 	free(db);
 }
@@ -52,10 +53,6 @@ static int open_db(const char *url, struct hwts_db **out)
 		PQfreemem(error);
 		free(db);
 		return rc;
-	}
-	if (hwts_pg_read_hosts(db) != 0) {
-		close_db(&db->db);
-		return ENOMEM;
 	}
 	*out = &db->db;
 	return 0;
@@ -104,14 +101,48 @@ static int settle(struct pg_conn *conn)
 	return hwts_pg_simple(conn, text);
 }
 
-/* A connection to the end of its beginning.  ENOTCONN: another host may do. */
+/* The url, and what it leaves open.  libpq tries its hosts in turn, and asks each whether it writes if the url says so. */
+static PGconn *dial(const struct pg_db *db)
+{
+	char patience[32];
+	const char *names[OPTIONS_MAX + 8], *values[OPTIONS_MAX + 8];
+	const char *defaults[][2] = {
+		{ "client_encoding", "UTF8" }, /* ours counts, whatever the url says */
+		{ "connect_timeout", CONNECT_TIMEOUT_S },
+		{ "fallback_application_name", "libhwt-store" },
+		{ "keepalives_idle", "5" },
+		{ "keepalives_interval", "2" },
+		{ "keepalives_count", "3" },
+		{ "tcp_user_timeout", patience },
+	};
+	size_t n = 0;
+
+	(void)snprintf(patience, sizeof(patience), "%lld", (long long)(db->db.lease_us / 1000));
+	for (const PQconninfoOption *option = db->options; option->keyword && n < OPTIONS_MAX; option++) {
+		if (option->val && strcmp(option->keyword, "client_encoding") != 0) {
+			names[n] = option->keyword;
+			values[n++] = option->val;
+		}
+	}
+	for (size_t i = 0, given = n; i < HWTS_COUNT(defaults); i++) {
+		size_t j = 0;
+
+		while (j < given && strcmp(names[j], defaults[i][0]) != 0)
+			j++;
+		if (j < given)
+			continue;
+		names[n] = defaults[i][0];
+		values[n++] = defaults[i][1];
+	}
+	names[n] = values[n] = NULL;
+	return PQconnectdbParams(names, values, 0);
+}
+
+/* A connection to the end of its beginning. */
 static int greet(struct pg_conn *conn)
 {
 	int rc;
 
-	conn->conn.broken = false;
-	conn->origin = 0;
-	memset(conn->prepared, 0, sizeof(conn->prepared));
 	(void)PQsetNoticeProcessor(conn->handle, ignore_notice, NULL);
 	rc = settle(conn);
 	if (rc == 0)
@@ -122,7 +153,6 @@ static int greet(struct pg_conn *conn)
 static int connect(struct hwts_db *base, enum hwts_role role, struct hwts_conn **out)
 {
 	struct pg_conn *conn = hwts_alloc(sizeof(*conn));
-	struct pg_dial dial;
 	int rc;
 
 	if (!conn)
@@ -132,13 +162,13 @@ static int connect(struct hwts_db *base, enum hwts_role role, struct hwts_conn *
 	conn->patience_ns = role == HWTS_CALL || role == HWTS_TASK ? CALL_PATIENCE_NS
 								   : HWTS_MAX(base->lease_us * 1000, HWT_S(5));
 	hwts_count_trip(base);
-	hwts_pg_dial_begin(&dial, (struct pg_db *)base);
-	do {
-		PQfinish(conn->handle);
-		conn->handle = NULL;
-		rc = hwts_pg_dial_next(&dial, &conn->handle);
-	} while (rc == 0 && (rc = greet(conn)) == ENOTCONN);
-	hwts_pg_dial_end(&dial, rc == 0);
+	conn->handle = dial((struct pg_db *)base);
+	if (!conn->handle)
+		rc = hwts_fail(ENOMEM, "postgresql: no memory");
+	else if (PQstatus(conn->handle) != CONNECTION_OK)
+		rc = hwts_fail(ENOTCONN, "postgresql: %s", PQerrorMessage(conn->handle));
+	else
+		rc = greet(conn);
 	if (rc != 0) {
 		disconnect(&conn->conn);
 		return rc;
