@@ -86,8 +86,7 @@ struct hwts_put {
 	int64_t id; /* PostgreSQL: drawn before; SQLite: set by the put */
 	const char *kind_name;
 	struct hwts_kind_row kind;
-	unsigned kinds_lost; /* how many losses were known when kind was read */
-	const char *key;     /* or NULL */
+	const char *key; /* or NULL */
 	const void *data;
 	size_t len;
 	int64_t when_us; /* a time, or a delay */
@@ -203,8 +202,6 @@ struct hwts_engine {
 	/* Kinds.  make NULL: ENOENT if it is not there. */
 	int (*kind)(struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make,
 		    struct hwts_kind_row *out);
-	/* Sets lost[i] where the database has no kind with ids[i] and names[i].  NULL: it loses no commit. */
-	int (*lost_kinds)(struct hwts_conn *conn, const int32_t *ids, const char *const *names, size_t n, bool *lost);
 
 	/* ids[0..n-1], if the engine draws them before the put; otherwise they stay 0. */
 	int (*ids)(struct hwts_conn *conn, int64_t *first, int64_t *count);

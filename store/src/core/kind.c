@@ -82,21 +82,14 @@ int hwts_kind_of(hwt_store *store, const char *name, const struct hwts_kind_row 
 {
 	struct hwts_conn *conn;
 	struct hwts_kind *kind, *made;
-	struct hwts_kind_row again;
-	bool is;
 	int rc;
 
 	pthread_mutex_lock(&store->lock);
 	kind = known(store, name);
-	is = kind && !kind->lost;
-	if (is)
+	if (kind)
 		*out = kind->row;
-	if (kind && !is && make) { /* as it was: other processes may know it, too, and count on its shards */
-		again = kind->row;
-		make = &again;
-	}
 	pthread_mutex_unlock(&store->lock);
-	if (is)
+	if (kind)
 		return 0;
 	made = hwts_alloc(sizeof(*made));
 	rc = made ? hwts_pool_get(store, &conn) : ENOMEM;
@@ -114,10 +107,6 @@ int hwts_kind_of(hwt_store *store, const char *name, const struct hwts_kind_row 
 	kind = known(store, name);
 	if (!kind)
 		append(store, made);
-	else if (kind->lost) {
-		kind->row = made->row;
-		kind->lost = false;
-	}
 	pthread_mutex_unlock(&store->lock);
 	if (kind)
 		free(made);
@@ -125,68 +114,30 @@ int hwts_kind_of(hwt_store *store, const char *name, const struct hwts_kind_row 
 }
 
 /*
- * Kinds that a server has lost with its last commits
+ * A server that crashes or is replaced may lose its last commits, and then the number of a kind is given to another one.
+ * Nothing that this process knows would be true: its puts would run as that kind, and its tasks what others put.
  */
-
-unsigned hwts_kinds_lost(hwt_store *store)
-{
-	unsigned lost;
-
-	pthread_mutex_lock(&store->lock);
-	lost = store->kinds_lost;
-	pthread_mutex_unlock(&store->lock);
-	return lost;
-}
-
-/* With the lock.  Another may have been faster. */
-static int lose(hwt_store *store, const char *name, int32_t id)
-{
-	struct hwts_kind *kind = known(store, name);
-
-	if (kind->lost || kind->row.id != id)
-		return 0;
-	if (kind->registered)
-		return hwts_fail(EIO,
-				 "kind %s is not in the database any more, which has lost the commit that made it:"
-				 " restart this process",
-				 name);
-	kind->lost = true;
-	store->kinds_lost++;
-	return 0;
-}
-
 int hwts_kinds_check(hwt_store *store, struct hwts_conn *conn)
 {
-	size_t n = 0, room = 0;
-	const char **names;
-	int32_t *ids;
-	bool *lost;
-	int rc;
+	const struct hwts_kind *kind;
+	int rc = 0;
 
 	pthread_mutex_lock(&store->lock);
-	for (struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
-		room++;
-	names = hwts_alloc(room * sizeof(*names) + 1);
-	ids = hwts_alloc(room * sizeof(*ids) + 1);
-	lost = hwts_alloc(room + 1);
-	rc = names && ids && lost ? 0 : ENOMEM;
-	for (struct hwts_kind *kind = store->kinds; kind && rc == 0; kind = kind->next) {
-		if (kind->lost)
-			continue;
-		names[n] = kind->name;
-		ids[n++] = kind->row.id;
+	kind = store->kinds;
+	pthread_mutex_unlock(&store->lock);
+	while (kind && rc == 0) {
+		struct hwts_kind_row row;
+
+		rc = store->engine->kind(conn, kind->name, NULL, &row);
+		if (rc == ENOENT || (rc == 0 && row.id != kind->row.id))
+			rc = hwts_fail(EIO,
+				       "kind %s is not in the database any more, which has lost the commit that made"
+				       " it: restart this process",
+				       kind->name);
+		pthread_mutex_lock(&store->lock);
+		kind = kind->next; /* they are only ever appended */
+		pthread_mutex_unlock(&store->lock);
 	}
-	pthread_mutex_unlock(&store->lock);
-	if (rc == 0 && n > 0 && store->engine->lost_kinds)
-		rc = store->engine->lost_kinds(conn, ids, names, n, lost);
-	pthread_mutex_lock(&store->lock);
-	for (size_t i = 0; i < n && rc == 0; i++)
-		if (lost[i])
-			rc = lose(store, names[i], ids[i]);
-	pthread_mutex_unlock(&store->lock);
-	free(names);
-	free(ids);
-	free(lost);
 	return rc;
 }
 
@@ -286,7 +237,6 @@ static int register_kind(hwt_store *store, const hwt_store_kind *kind)
 		made = NULL;
 	}
 	is->row = row;
-	is->lost = false;
 	is->shards = shards;
 	settle(store, is, kind);
 	pthread_mutex_unlock(&store->lock);

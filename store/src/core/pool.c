@@ -3,7 +3,7 @@
  * Connections for the calls of users: as many as calls are under way, of which some are kept.
  *
  * A server may lose its last commits when it crashes or is replaced, and then it answers on new connections alone.  So
- * what this process knows without asking is asked for, or drawn, again with each new one: kinds, and ids.
+ * what this process knows without asking is looked at, or drawn, again with each new one: kinds, and ids.
  */
 #include "core/store.h"
 

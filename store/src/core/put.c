@@ -68,7 +68,6 @@ static int prepare(hwt_store *store, const hwt_store_spec *spec, struct hwts_put
 	make = hwts_kind_defaults(store);
 	*put = (struct hwts_put){
 		.kind_name = spec->kind,
-		.kinds_lost = hwts_kinds_lost(store),
 		.key = spec->key,
 		.data = spec->data,
 		.len = spec->len,
@@ -122,19 +121,6 @@ static int draw_ids(hwt_store *store, struct hwts_conn *conn, struct hwts_put *p
 	return rc;
 }
 
-/* With the connection: kinds that were found lost when it was made are made again. */
-static int settle_kinds(hwt_store *store, struct hwts_put *puts, size_t n)
-{
-	struct hwts_kind_row make = hwts_kind_defaults(store);
-	unsigned lost = hwts_kinds_lost(store);
-	int rc = 0;
-
-	for (size_t i = 0; i < n && rc == 0; i++)
-		if (puts[i].kinds_lost != lost)
-			rc = hwts_kind_of(store, puts[i].kind_name, &make, &puts[i].kind);
-	return rc;
-}
-
 /* What was put goes into the window of this process, if it holds the shard. */
 static void note(hwt_store *store, const struct hwts_put *puts, size_t n)
 {
@@ -156,9 +142,7 @@ static int put(hwt_store *store, struct hwts_put *puts, size_t n, bool all)
 
 	if (rc != 0)
 		return rc;
-	rc = settle_kinds(store, puts, n);
-	if (rc == 0)
-		rc = draw_ids(store, conn, puts, n);
+	rc = draw_ids(store, conn, puts, n);
 	if (rc == 0)
 		rc = store->engine->put(conn, puts, n, all);
 	if (rc == 0)
@@ -308,9 +292,7 @@ static int put_on(hwt_store *store, void *connection, struct hwts_put *put)
 		rc = hwts_pool_get(store, &conn);
 		if (rc != 0)
 			return rc;
-		rc = settle_kinds(store, put, 1);
-		if (rc == 0)
-			rc = draw_ids(store, conn, put, 1);
+		rc = draw_ids(store, conn, put, 1);
 		hwts_pool_put(store, conn);
 	}
 	return rc == 0 ? store->engine->put_on(store->db, connection, put) : rc;

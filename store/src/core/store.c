@@ -63,7 +63,7 @@ static void call_others(hwt_store *store)
 		hwts_poke(store);
 }
 
-/* A kind that a server has lost is found when that is back, long after the first failure: told once, by control. */
+/* That a server has lost a kind is found when it is back, long after the first failure: told once, by control. */
 static bool tells_error(hwt_store *store, enum hwts_role role, int rc)
 {
 	bool tells = role == HWTS_CONTROL && rc == EIO && !store->told_error;

@@ -73,7 +73,6 @@ struct hwts_kind {
 	struct hwts_kind *next;
 	char name[HWTS_NAME_MAX + 1];
 	struct hwts_kind_row row;
-	bool lost; /* with its commit: it is made again before row is used */
 
 	/* If it is registered. */
 	bool registered;
@@ -151,7 +150,6 @@ struct hwt_store {
 	pthread_cond_t begin_work, task_work, end_work, drained;
 	enum hwts_phase phase;
 	struct hwts_kind *kinds;
-	unsigned kinds_lost; /* counts losses of kinds */
 	struct hwts_window window;
 	struct hwts_clock clock;
 	int64_t trusted_ns; /* CLOCK_BOOTTIME */
@@ -205,9 +203,8 @@ void hwts_pool_close(hwt_store *store);
 /* In kind.c.  The kind of a name; made in the database if it is not there and make is not NULL. */
 int hwts_kind_of(hwt_store *store, const char *name, const struct hwts_kind_row *make, struct hwts_kind_row *out);
 struct hwts_kind_row hwts_kind_defaults(const hwt_store *store);
-/* Asks on a new connection for the kinds that are known.  EIO: one that is registered here was lost. */
+/* Asks on a new connection for the kinds that are known.  EIO: one was lost. */
 int hwts_kinds_check(hwt_store *store, struct hwts_conn *conn);
-unsigned hwts_kinds_lost(hwt_store *store);
 int hwts_check_kind_name(const char *name);
 int hwts_check_key(const char *key);
 /* With the lock. */

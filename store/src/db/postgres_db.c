@@ -204,7 +204,6 @@ const struct hwts_engine hwts_postgres = {
 	.alive = alive,
 	.prepare = hwts_pg_prepare,
 	.kind = hwts_pg_kind,
-	.lost_kinds = hwts_pg_lost_kinds,
 	.ids = hwts_pg_ids,
 	.put = hwts_pg_put,
 	.put_on = hwts_pg_put_on,

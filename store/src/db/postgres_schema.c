@@ -156,20 +156,3 @@ int hwts_pg_kind(struct hwts_conn *base, const char *name, const struct hwts_kin
 		*out = is;
 	return rc == ECONNRESET ? ENOTCONN : rc;
 }
-
-int hwts_pg_lost_kinds(struct hwts_conn *base, const int32_t *ids, const char *const *names, size_t n, bool *lost)
-{
-	static const char LOST[] = "select x.at - 1 from unnest($1::int[], $2::text[]) with ordinality x(id, name, at)"
-				   " left join @_kind k on k.id = x.id and k.name = x.name where k.id is null";
-	struct pg_args args = { .n = 0 };
-	PGresult *result;
-	int rc;
-
-	PG_INT4S(&args, n, ids[i]);
-	PG_ARRAY(&args, PG_TEXT, n, hwts_pg_item_bytes(&args, names[i], strlen(names[i])));
-	rc = hwts_pg_one(pg_conn(base), LOST, &args, &result);
-	for (int i = 0; rc == 0 && i < PQntuples(result); i++)
-		lost[hwts_pg_get(result, i, 0)] = true;
-	PQclear(result);
-	return rc == ECONNRESET ? ENOTCONN : rc;
-}
