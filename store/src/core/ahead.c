@@ -45,6 +45,15 @@ static void hold_back(hwt_store *store, struct hwts_shard *shard)
 	store->look_soon = true;
 }
 
+/* With the lock.  What ran at most once, and whose end the database has lost, is FAILED. */
+static void revive(hwt_store *store, const struct hwts_due *due)
+{
+	struct hwts_entry *entry = hwts_window_revive(store, due);
+
+	if (entry && !hwts_fail_lost(store, entry))
+		hwts_window_erase(entry);
+}
+
 /* With the lock: marks first, so that what is seen is not beyond them. */
 void hwts_ahead_see_all(hwt_store *store, const struct hwts_look *look)
 {
@@ -63,7 +72,7 @@ void hwts_ahead_see_all(hwt_store *store, const struct hwts_look *look)
 		else if (i < look->running_from)
 			hwts_window_rescue(store, &look->dues[i]);
 		else
-			hwts_window_revive(store, &look->dues[i]);
+			revive(store, &look->dues[i]);
 	}
 	for (size_t i = 0; i < look->held_count; i++) {
 		struct hwts_shard *shard = hwts_shard(store, look->held[i].shard, NULL);

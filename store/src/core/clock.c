@@ -12,22 +12,22 @@
 
 #define MOVED_NS HWT_MS(1)
 
-void hwts_clock_sample(hwt_store *store, int64_t db_us, int64_t sent_ns, int64_t reply_ns)
+bool hwts_clock_sample(hwt_store *store, int64_t db_us, int64_t sent_ns, int64_t reply_ns)
 {
 	struct hwts_clock *clock = &store->clock;
 	int64_t trip_ns = reply_ns - sent_ns;
 	int64_t low_ns = db_us * 1000 - reply_ns, high_ns = low_ns + trip_ns + 1000;
 	int64_t before_ns = clock->offset_ns;
-	bool contradicts = clock->offset_ns < low_ns || clock->offset_ns > high_ns;
+	bool contradicts = clock->offset_ns < low_ns || clock->offset_ns > high_ns, moved;
 
 	clock->best_ns += clock->best_ns / 4;
 	if (clock->known && trip_ns > clock->best_ns && !contradicts)
-		return;
+		return false;
 	clock->best_ns = trip_ns;
 	clock->offset_ns = low_ns;
-	if (clock->known && (low_ns - before_ns > MOVED_NS || before_ns - low_ns > MOVED_NS))
-		hwts_window_rearm(store);
+	moved = clock->known && (low_ns - before_ns > MOVED_NS || before_ns - low_ns > MOVED_NS);
 	clock->known = true;
+	return moved;
 }
 
 int64_t hwts_clock_db_us(const hwt_store *store)

@@ -16,13 +16,6 @@
 #define LOOK_APART_NS HWT_MS(5) /* between two looks that news ask for */
 #define NEWS_SOON_NS HWT_MS(3)
 
-void hwts_poke(hwt_store *store)
-{
-	ssize_t ignored = write(store->poke[1], "", 1); /* full: it is awake */
-
-	(void)ignored;
-}
-
 /* Anybody may have sent it: a time that no timeout can have, or another shard than the id's. */
 static bool is_possible(const struct hwts_kind *kind, const struct hwts_due *due)
 {

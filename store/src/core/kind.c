@@ -38,20 +38,6 @@ static struct hwts_kind *known(hwt_store *store, const char *name)
 	return kind;
 }
 
-struct hwts_shard *hwts_shard(hwt_store *store, int32_t shard, struct hwts_kind **out)
-{
-	for (struct hwts_kind *kind = store->kinds; kind; kind = kind->next) {
-		uint32_t number = (uint32_t)(shard % HWTS_SHARDS_MAX);
-
-		if (!kind->registered || kind->row.id != shard / HWTS_SHARDS_MAX || shard < 0)
-			continue;
-		if (out)
-			*out = kind;
-		return number < kind->row.shards ? &kind->shards[number] : NULL;
-	}
-	return NULL;
-}
-
 /* With the lock: appends, for other threads walk along the list. */
 static void append(hwt_store *store, struct hwts_kind *kind)
 {
@@ -111,34 +97,6 @@ int hwts_kind_of(hwt_store *store, const char *name, const struct hwts_kind_row 
 	if (kind)
 		free(made);
 	return 0;
-}
-
-/*
- * A server that crashes or is replaced may lose its last commits, and then the number of a kind is given to another one.
- * Nothing that this process knows would be true: its puts would run as that kind, and its tasks what others put.
- */
-int hwts_kinds_check(hwt_store *store, struct hwts_conn *conn)
-{
-	const struct hwts_kind *kind;
-	int rc = 0;
-
-	pthread_mutex_lock(&store->lock);
-	kind = store->kinds;
-	pthread_mutex_unlock(&store->lock);
-	while (kind && rc == 0) {
-		struct hwts_kind_row row;
-
-		rc = store->engine->kind(conn, kind->name, NULL, &row);
-		if (rc == ENOENT || (rc == 0 && row.id != kind->row.id))
-			rc = hwts_fail(EIO,
-				       "kind %s is not in the database any more, which has lost the commit that made"
-				       " it: restart this process",
-				       kind->name);
-		pthread_mutex_lock(&store->lock);
-		kind = kind->next; /* they are only ever appended */
-		pthread_mutex_unlock(&store->lock);
-	}
-	return rc;
 }
 
 /*

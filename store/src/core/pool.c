@@ -9,6 +9,34 @@
 
 #define KEEP 16
 
+/*
+ * A server that crashes or is replaced may lose its last commits, and then gives the number of a kind to another one.
+ * Nothing that this process knows is true then: its puts would run as that kind, and its tasks what others put.
+ */
+static int check_kinds(hwt_store *store, struct hwts_conn *conn)
+{
+	const struct hwts_kind *kind;
+	int rc = 0;
+
+	pthread_mutex_lock(&store->lock);
+	kind = store->kinds;
+	pthread_mutex_unlock(&store->lock);
+	while (kind && rc == 0) {
+		struct hwts_kind_row row;
+
+		rc = store->engine->kind(conn, kind->name, NULL, &row);
+		if (rc == ENOENT || (rc == 0 && row.id != kind->row.id))
+			rc = hwts_fail(EIO,
+				       "kind %s is not in the database any more, which has lost the commit that made"
+				       " it: restart this process",
+				       kind->name);
+		pthread_mutex_lock(&store->lock);
+		kind = kind->next; /* they are only ever appended */
+		pthread_mutex_unlock(&store->lock);
+	}
+	return rc;
+}
+
 int hwts_connect(hwt_store *store, enum hwts_role role, struct hwts_conn **out)
 {
 	int rc = store->engine->connect(store->db, role, out);
@@ -16,7 +44,7 @@ int hwts_connect(hwt_store *store, enum hwts_role role, struct hwts_conn **out)
 	/* A begin and an end ask for the owner of the shard, which control renews. */
 	if (rc != 0 || (role != HWTS_CALL && role != HWTS_CONTROL))
 		return rc;
-	rc = hwts_kinds_check(store, *out);
+	rc = check_kinds(store, *out);
 	if (rc != 0) {
 		store->engine->disconnect(*out);
 		*out = NULL;
@@ -77,4 +105,51 @@ void hwts_pool_close(hwt_store *store)
 		store->engine->disconnect(store->idle);
 	}
 	store->idle_count = 0;
+}
+
+/*
+ * Connecting again
+ */
+
+/* The database is back after some time: the other threads need not wait until it is their turn to try. */
+static void call_others(hwt_store *store)
+{
+	pthread_mutex_lock(&store->lock);
+	pthread_cond_broadcast(&store->drained);
+	pthread_mutex_unlock(&store->lock);
+	if (store->poke[1] >= 0)
+		hwts_poke(store);
+}
+
+/* That a server has lost a kind is found when it is back, long after the first failure: told once, by control. */
+static bool tells_error(hwt_store *store, enum hwts_role role, int rc)
+{
+	bool tells = role == HWTS_CONTROL && rc == EIO && !store->told_error;
+
+	if (tells)
+		store->told_error = true;
+	return tells;
+}
+
+int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role role, unsigned *failures)
+{
+	int rc;
+
+	if (*conn) {
+		store->engine->disconnect(*conn);
+		*conn = NULL;
+		pthread_mutex_lock(&store->lock);
+		store->stats.reconnects++;
+		pthread_mutex_unlock(&store->lock);
+	}
+	rc = hwts_connect(store, role, conn);
+	if (rc == 0 && *failures > 0)
+		hwts_warn(store, "connected again");
+	else if (rc != 0 && (*failures == 0 || tells_error(store, role, rc)))
+		hwts_warn(store, "no connection: %s", hwts_fail_text());
+	if (rc == 0 && *failures > 2)
+		call_others(store);
+	if (rc == 0)
+		*failures = 0;
+	return rc;
 }

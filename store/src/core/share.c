@@ -244,7 +244,8 @@ static int act(hwt_store *store, struct hwts_look *look, int64_t *left_us)
 static int renewed(hwt_store *store, struct hwts_look *look, int64_t sent_boot_ns)
 {
 	pthread_mutex_lock(&store->lock);
-	hwts_clock_sample(store, look->now_us, look->sent_ns, look->reply_ns);
+	if (hwts_clock_sample(store, look->now_us, look->sent_ns, look->reply_ns))
+		hwts_window_rearm(store);
 	if (look->renewed) {
 		store->trusted_ns = sent_boot_ns + lease_ns(store) / 6 * 5;
 		hwts_ahead_see_all(store, look);

@@ -66,7 +66,7 @@ struct hwts_shard {
 	int64_t left_us, left_id; /* the first that came beyond the mark since a look began; HWTS_NEVER: none */
 	int64_t giving_since_ns;
 	int64_t stays_until_ns; /* it could not be given, for something ran there: until then it is not tried again */
-	unsigned active; /* I2 */
+	unsigned active;        /* I2 */
 };
 
 struct hwts_kind {
@@ -191,11 +191,14 @@ bool hwts_in_task_of(const hwt_store *store);
  */
 void hwts_be_nobody(struct hwts_db *db);
 bool hwts_holds_lock(const hwt_store *store); /* this thread is in a transaction that would block the call */
-int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role role, unsigned *failures);
 int64_t hwts_backoff_ns(unsigned failures);
+void hwts_poke(hwt_store *store); /* control: something has changed */
+/* With the lock. */
+struct hwts_shard *hwts_shard(hwt_store *store, int32_t shard, struct hwts_kind **kind);
 
 /* In pool.c. */
 int hwts_connect(hwt_store *store, enum hwts_role role, struct hwts_conn **conn);
+int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role role, unsigned *failures);
 int hwts_pool_get(hwt_store *store, struct hwts_conn **conn);
 void hwts_pool_put(hwt_store *store, struct hwts_conn *conn);
 void hwts_pool_close(hwt_store *store);
@@ -203,12 +206,8 @@ void hwts_pool_close(hwt_store *store);
 /* In kind.c.  The kind of a name; made in the database if it is not there and make is not NULL. */
 int hwts_kind_of(hwt_store *store, const char *name, const struct hwts_kind_row *make, struct hwts_kind_row *out);
 struct hwts_kind_row hwts_kind_defaults(const hwt_store *store);
-/* Asks on a new connection for the kinds that are known.  EIO: one was lost. */
-int hwts_kinds_check(hwt_store *store, struct hwts_conn *conn);
 int hwts_check_kind_name(const char *name);
 int hwts_check_key(const char *key);
-/* With the lock. */
-struct hwts_shard *hwts_shard(hwt_store *store, int32_t shard, struct hwts_kind **kind);
 
 /* Registered kinds; and their shards. */
 #define HWTS_EACH_KIND(store, kind)                                                                                    \
@@ -227,7 +226,7 @@ static inline void hwts_wake(pthread_cond_t *cond)
 }
 
 /* In clock.c.  With the lock. */
-void hwts_clock_sample(hwt_store *store, int64_t db_us, int64_t sent_ns, int64_t reply_ns);
+bool hwts_clock_sample(hwt_store *store, int64_t db_us, int64_t sent_ns, int64_t reply_ns); /* true: it moved */
 int64_t hwts_clock_db_us(const hwt_store *store);
 int64_t hwts_clock_deadline_ns(const hwt_store *store, int64_t due_us);
 bool hwts_trusted(const hwt_store *store);
@@ -237,7 +236,9 @@ int hwts_window_open(hwt_store *store);
 void hwts_window_close(hwt_store *store); /* without it */
 void hwts_window_see(hwt_store *store, const struct hwts_due *due);
 void hwts_window_rescue(hwt_store *store, const struct hwts_due *due); /* overdue: it should have been begun */
-void hwts_window_revive(hwt_store *store, const struct hwts_due *due); /* it should be running, says the database */
+/* It should be running, says the database.  Not NULL: it is to be made FAILED. */
+struct hwts_entry *hwts_window_revive(hwt_store *store, const struct hwts_due *due);
+void hwts_window_erase(struct hwts_entry *entry);
 void hwts_window_drop(hwt_store *store, int32_t shard);
 void hwts_window_rearm(hwt_store *store);
 struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind); /* a DUE one, or NULL */
@@ -264,13 +265,12 @@ void *hwts_control(void *store);
 void *hwts_beginner(void *store);
 void *hwts_task_thread(void *store);
 void *hwts_ender(void *store);
-void hwts_poke(hwt_store *store); /* control: something has changed */
 void hwts_hear_news(void *store, const struct hwts_due *due);
 void hwts_end(hwt_store *store, struct hwts_row *row);       /* with the lock */
 void hwts_finished(hwt_store *store, struct hwts_row *row);  /* with the lock: its end is committed; frees it */
 void hwts_give_back(hwt_store *store, struct hwts_row *row); /* with the lock: it was not started */
 void hwts_give_back_queued(hwt_store *store, int32_t shard); /* with the lock; -1: all */
-bool hwts_fail_lost(hwt_store *store, const struct hwts_due *due, struct hwts_kind *kind, int64_t epoch); /* the same */
+bool hwts_fail_lost(hwt_store *store, const struct hwts_entry *entry); /* with the lock: its end is lost */
 unsigned hwts_lateness_bucket(int64_t ns);
 
 #endif

@@ -8,8 +8,6 @@
  */
 #include "core/store.h"
 
-_Thread_local struct hwts_running *hwts_running;
-
 unsigned hwts_lateness_bucket(int64_t ns)
 {
 	unsigned bucket = 0;
@@ -127,21 +125,22 @@ static void succeed(struct hwts_row *row)
 	row->next_attempt = 0;
 }
 
-/* What ran at most once, and whose end the database has lost, is FAILED.  Returns false without memory. */
-bool hwts_fail_lost(hwt_store *store, const struct hwts_due *due, struct hwts_kind *kind, int64_t epoch)
+/* Returns false without memory. */
+bool hwts_fail_lost(hwt_store *store, const struct hwts_entry *entry)
 {
+	struct hwts_shard *shard = hwts_shard(store, entry->shard, NULL);
 	struct hwts_row *row = hwts_row_make(NULL, 0, NULL, 0);
 
 	if (!row)
 		return false;
-	row->id = due->id;
-	row->kind = kind;
-	row->shard = due->shard;
-	row->epoch = epoch;
+	row->id = entry->id;
+	row->kind = entry->kind;
+	row->shard = entry->shard;
+	row->epoch = shard->epoch;
 	row->attempt = 1;
 	row->how = HWTS_FAIL;
 	hwts_cut(row->error, sizeof(row->error), "the database has lost its end", 29);
-	hwts_shard(store, due->shard, NULL)->active++;
+	shard->active++;
 	store->active++;
 	hwts_end(store, row);
 	return true;

@@ -85,7 +85,7 @@ static struct hwts_entry *insert(hwt_store *store, int64_t id)
 	return entry;
 }
 
-static void erase(struct hwts_entry *entry)
+void hwts_window_erase(struct hwts_entry *entry)
 {
 	hwt_store *store = entry->store;
 	struct hwts_window *window = &store->window;
@@ -152,7 +152,7 @@ static void arm(struct hwts_entry *entry, int64_t due_us)
 		return;
 	/* No memory: the row is found again by reading its shard from the beginning. */
 	store->load_again = true;
-	erase(entry);
+	hwts_window_erase(entry);
 }
 
 static void rearm(struct hwts_entry *entry, int64_t due_us)
@@ -254,17 +254,17 @@ void hwts_window_rescue(hwt_store *store, const struct hwts_due *due)
  * was committed after the look: then a begin or an end finds no such row.)  At most once, an end after which the row
  * waits again is synced; the entry says so, and stays.
  */
-void hwts_window_revive(hwt_store *store, const struct hwts_due *due)
+struct hwts_entry *hwts_window_revive(hwt_store *store, const struct hwts_due *due)
 {
 	struct hwts_kind *kind;
 	struct hwts_shard *shard = hwts_shard(store, due->shard, &kind);
 	struct hwts_entry *entry;
 
 	if (!shard || !shard->held || !store->window.timer || store->phase != HWTS_STARTED)
-		return;
+		return NULL;
 	entry = hwts_window_find(store, due->id);
 	if (entry && (entry->state != HWTS_ARMED || kind->row.mode == HWT_STORE_AT_MOST_ONCE))
-		return;
+		return NULL;
 	if (entry) {
 		entry->unsure = true;
 		rearm(entry, due->due_us);
@@ -274,9 +274,9 @@ void hwts_window_revive(hwt_store *store, const struct hwts_due *due)
 		entry->kind = kind;
 		entry->shard = due->shard;
 		entry->state = HWTS_BEGUN;
-		if (!hwts_fail_lost(store, due, kind, shard->epoch))
-			erase(entry);
+		return entry;
 	}
+	return NULL;
 }
 
 void hwts_window_forget(hwt_store *store, int64_t id)
@@ -286,7 +286,7 @@ void hwts_window_forget(hwt_store *store, int64_t id)
 	if (!entry || entry->state != HWTS_ARMED)
 		return;
 	(void)hwt_cancel(entry->timeout);
-	erase(entry);
+	hwts_window_erase(entry);
 }
 
 /* The shard is no longer held.  What is DUE the beginner erases; what is BEGUN stays until its end is committed. */
@@ -299,7 +299,7 @@ void hwts_window_drop(hwt_store *store, int32_t shard)
 			if (entry->state != HWTS_ARMED || entry->shard != shard)
 				continue;
 			(void)hwt_cancel(entry->timeout);
-			erase(entry);
+			hwts_window_erase(entry);
 		}
 	}
 }
@@ -317,7 +317,7 @@ struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind)
 		if (shard && shard->held) /* in a moment it is given, or is not giving any more */
 			arm(entry, hwts_clock_db_us(store) + AGAIN_US);
 		else
-			erase(entry);
+			hwts_window_erase(entry);
 	}
 	return NULL;
 }
@@ -332,7 +332,7 @@ void hwts_window_not_begun(struct hwts_entry *entry, int64_t due_us)
 	due_us = HWTS_MIN(due_us, again_us);
 	entry->unsure = false;
 	if (due_us == HWTS_NEVER)
-		erase(entry);
+		hwts_window_erase(entry);
 	else
 		arm(entry, due_us);
 }
@@ -349,7 +349,7 @@ void hwts_window_ended(hwt_store *store, const struct hwts_row *row, bool filed)
 	due_us = HWTS_MIN(entry->again_us, filed ? row->when_us : HWTS_NEVER);
 	if (due_us == HWTS_NEVER || !shard || !shard->held ||
 	    leave_to_look(shard, &(struct hwts_due){ row->id, due_us, row->shard, 0 }))
-		erase(entry);
+		hwts_window_erase(entry);
 	else
 		arm(entry, due_us);
 }

@@ -64,6 +64,15 @@ static inline struct pg_conn *pg_conn(struct hwts_conn *conn)
 	return (struct pg_conn *)conn;
 }
 
+/* By now. */
+static inline bool hwts_pg_is_replaced(const struct pg_conn *conn)
+{
+	const struct pg_db *db = (const struct pg_db *)conn->conn.db;
+
+	/* Relaxed: see struct pg_db. */
+	return conn->origin != 0 && conn->origin != atomic_load_explicit(&db->origin, memory_order_relaxed);
+}
+
 /* Parameters in binary. */
 struct pg_args {
 	int n;
@@ -117,8 +126,7 @@ int hwts_pg_simple(struct pg_conn *conn, const char *text); /* any number of sta
 int hwts_pg_error(struct pg_conn *conn, const PGresult *result, const char *doing);
 
 /* In postgres_origin.c. */
-int hwts_pg_meet(struct pg_conn *conn);         /* a new connection: ENOTCONN if its server has been replaced */
-bool hwts_pg_is_replaced(struct pg_conn *conn); /* by now */
+int hwts_pg_meet(struct pg_conn *conn); /* a new connection: ENOTCONN if its server has been replaced */
 
 /* In postgres_pooler.c. */
 int hwts_pg_refuse_pooler(struct pg_conn *conn); /* ENOTSUP: one in transaction mode */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #define OPTIONS_MAX 50
-#define CONNECT_TIMEOUT_S "5" /* of a host */
+#define CONNECT_TIMEOUT_S "5"       /* of a host */
 #define CALL_PATIENCE_NS HWT_S(120) /* a put of a million rows takes its time */
 #define LOCK_PATIENCE_MS 10000
 #define BEGIN_LOCK_PATIENCE_MS 200 /* then without the rows that another transaction has locked */
@@ -101,7 +101,7 @@ static int settle(struct pg_conn *conn)
 	return hwts_pg_simple(conn, text);
 }
 
-/* The url, and what it leaves open.  libpq tries its hosts in turn, and asks each whether it writes if the url says so. */
+/* The url, and what it leaves open.  libpq tries its hosts in turn; those that must write it asks whether they do. */
 static PGconn *dial(const struct pg_db *db)
 {
 	char patience[32];

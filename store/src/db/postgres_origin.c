@@ -50,11 +50,3 @@ int hwts_pg_meet(struct pg_conn *conn)
 	    "to be stopped, or to follow; restart this process if the newer server was given up",
 	    (unsigned)(conn->origin & TIMELINE), (unsigned)(known & TIMELINE));
 }
-
-bool hwts_pg_is_replaced(struct pg_conn *conn)
-{
-	struct pg_db *db = (struct pg_db *)conn->conn.db;
-
-	/* Relaxed: see struct pg_db. */
-	return conn->origin != 0 && conn->origin != atomic_load_explicit(&db->origin, memory_order_relaxed);
-}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A store's life: open and close.
+ */
+#define _GNU_SOURCE
+#include "core/store.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#define THREADS 4
+#define BATCH 500
+#define LEASE_NS HWT_S(6)
+#define TICK_NS HWT_MS(1)
+
+static int read_config(hwt_store_config *out, const hwt_store_config *config)
+{
+	int rc = config ? hwts_check_size("hwt_store_config", config, config->size, sizeof(*config)) : 0;
+
+	*out = (hwt_store_config){ .size = sizeof(*out) };
+	if (rc != 0)
+		return rc;
+	if (config)
+		*out = *config;
+	out->threads = out->threads ? out->threads : THREADS;
+	out->batch = out->batch ? out->batch : BATCH;
+	out->lease_ns = out->lease_ns ? out->lease_ns : LEASE_NS;
+	out->tick_ns = out->tick_ns ? out->tick_ns : TICK_NS;
+	out->schema = out->schema ? out->schema : "hwt";
+	for (size_t i = 0; i < HWTS_COUNT(out->reserved); i++)
+		if (out->reserved[i])
+			return hwts_fail(ENOTSUP, "hwt_store_config.reserved must be 0");
+	if (out->threads > 1024 || out->batch > 10000)
+		return hwts_fail(EINVAL, "threads is at most 1024, batch at most 10000");
+	if (out->lease_ns < HWT_S(1) || out->lease_ns > HWT_S(3600))
+		return hwts_fail(EINVAL, "lease_ns is between 1 s and an hour");
+	if (out->tick_ns < HWT_MS(1) || out->tick_ns > HWT_S(1))
+		return hwts_fail(EINVAL, "tick_ns is between 1 ms and 1 s");
+	if (strlen(out->schema) < 1 || strlen(out->schema) > 24 ||
+	    strspn(out->schema, "abcdefghijklmnopqrstuvwxyz_") != strlen(out->schema))
+		return hwts_fail(EINVAL, "schema is 1 to 24 of a to z and _");
+	if (out->name && (out->name[0] == '\0' || strlen(out->name) > HWTS_MEMBER_MAX ||
+			  !hwts_is_utf8(out->name, strlen(out->name))))
+		return hwts_fail(EINVAL, "name has 1 to %d bytes of UTF-8", HWTS_MEMBER_MAX);
+	return 0;
+}
+
+static int choose_engine(const char *url, const struct hwts_engine **engine)
+{
+	*engine = NULL;
+	if (!url)
+		return hwts_fail(EINVAL, "the url is NULL");
+	if (strncmp(url, "sqlite:", 7) == 0) {
+#ifdef HWT_STORE_SQLITE
+		*engine = &hwts_sqlite;
+#endif
+	} else if (strncmp(url, "postgresql://", 13) == 0 || strncmp(url, "postgres://", 11) == 0 ||
+		   strncmp(url, "pg:", 3) == 0) {
+#ifdef HWT_STORE_POSTGRES
+		*engine = &hwts_postgres;
+#endif
+	} else {
+		/* Without what was given: it may have a password. */
+		return hwts_fail(EINVAL,
+				 "this is no url of a store: sqlite:PATH, postgresql://... or pg:key=value ... are");
+	}
+	return *engine ? 0
+		       : hwts_fail(ENOTSUP, "this library was built without the engine of %.*s urls",
+				   (int)strcspn(url, ":"), url);
+}
+
+static void destroy(hwt_store *store)
+{
+	hwts_pool_close(store);
+	for (struct hwts_kind *kind = store->kinds, *next; kind; kind = next) {
+		next = kind->next;
+		free(kind->shards);
+		free(kind);
+	}
+	if (store->db)
+		store->engine->close(store->db);
+	pthread_mutex_destroy(&store->life);
+	pthread_mutex_destroy(&store->pool_lock);
+	pthread_mutex_destroy(&store->group_lock);
+	pthread_mutex_destroy(&store->lock);
+	pthread_cond_destroy(&store->group_done);
+	pthread_cond_destroy(&store->begin_work);
+	pthread_cond_destroy(&store->task_work);
+	pthread_cond_destroy(&store->end_work);
+	pthread_cond_destroy(&store->drained);
+	free(store->url);
+	free(store);
+}
+
+static void init(hwt_store *store, const hwt_store_config *config)
+{
+	store->config = *config;
+	store->config.name = store->config.schema = NULL; /* the caller's */
+	store->group_end = &store->group;
+	store->ends_end = &store->ends;
+	store->poke[0] = store->poke[1] = store->clock_fd = -1;
+	pthread_mutex_init(&store->life, NULL);
+	pthread_mutex_init(&store->pool_lock, NULL);
+	pthread_mutex_init(&store->group_lock, NULL);
+	pthread_mutex_init(&store->lock, NULL);
+	hwts_cond_init(&store->group_done);
+	hwts_cond_init(&store->begin_work);
+	hwts_cond_init(&store->task_work);
+	hwts_cond_init(&store->end_work);
+	hwts_cond_init(&store->drained);
+}
+
+static int open_db(hwt_store *store, const hwt_store_config *config)
+{
+	struct hwts_conn *conn;
+	int rc = store->engine->open(store->url, &store->db);
+
+	if (rc != 0)
+		return rc;
+	store->db->engine = store->engine;
+	store->db->url = store->url;
+	store->db->lease_us = config->lease_ns / 1000;
+	hwts_cut(store->db->prefix, sizeof(store->db->prefix), config->schema, strlen(config->schema));
+	if (config->name)
+		hwts_cut(store->name, sizeof(store->name), config->name, strlen(config->name));
+	hwts_be_nobody(store->db);
+	rc = store->engine->connect(store->db, HWTS_CALL, &conn);
+	if (rc != 0)
+		return rc;
+	rc = store->engine->prepare(conn);
+	hwts_pool_put(store, conn);
+	return rc;
+}
+
+static int open_store(hwt_store **out, const char *url, const hwt_store_config *wish)
+{
+	hwt_store_config config;
+	const struct hwts_engine *engine;
+	hwt_store *store;
+	int rc = choose_engine(url, &engine);
+
+	if (rc == 0)
+		rc = read_config(&config, wish);
+	if (rc != 0)
+		return rc;
+	store = hwts_alloc(sizeof(*store));
+	if (!store)
+		return ENOMEM;
+	store->engine = engine;
+	init(store, &config);
+	store->url = hwts_copy(url);
+	rc = store->url ? open_db(store, &config) : ENOMEM;
+	if (rc == 0)
+		*out = store;
+	else
+		destroy(store);
+	return rc;
+}
+
+int hwt_store_open(hwt_store **out, const char *url, const hwt_store_config *wish, char *error, size_t error_len)
+{
+	struct hwts_call call = hwts_enter();
+	int rc = out ? open_store(out, url, wish) : hwts_fail(EINVAL, "the pointer to the store is NULL");
+
+	if (rc != 0 && error && error_len > 0)
+		hwts_cut(error, error_len, hwts_fail_text(), strlen(hwts_fail_text()));
+	return hwts_leave(call, rc);
+}
+
+int hwt_store_close(hwt_store *store)
+{
+	struct hwts_call call = hwts_enter();
+
+	if (!store)
+		return hwts_leave(call, hwts_fail(EINVAL, "the store is NULL"));
+	if (hwts_in_task_of(store))
+		return hwts_leave(call, hwts_fail(EDEADLK, "a task cannot close its own store"));
+	(void)hwt_store_stop(store);
+	destroy(store);
+	return hwts_leave(call, 0);
+}

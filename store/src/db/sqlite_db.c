@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A SQLite database and its connections.
+ */
+#include "db/sqlite.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+static int open_db(const char *url, struct hwts_db **out)
+{
+	struct sqlite_db *db;
+	const char *path = url + strlen("sqlite:");
+	int rc;
+
+	if (*path == '\0' || strcmp(path, ":memory:") == 0 || strncmp(path, "file:", 5) == 0)
+		return hwts_fail(EINVAL,
+				 "sqlite: \"%s\" names no file; a store in memory would survive nothing, use a "
+				 "path or plain hwt.h",
+				 url);
+	if (sqlite3_threadsafe() == 0)
+		return hwts_fail(ENOTSUP, "sqlite: this library was built without threads");
+	if (sqlite3_libversion_number() < 3035000)
+		return hwts_fail(ENOTSUP, "sqlite: version %s is too old, 3.35 is needed", sqlite3_libversion());
+	db = hwts_alloc(sizeof(*db));
+	if (!db)
+		return ENOMEM;
+	rc = hwts_sqlite_find_file(path, &db->path);
+	if (rc != 0) {
+		free(db);
+		return rc;
+	}
+	db->db.file = db->path;
+	pthread_mutex_init(&db->lock, NULL);
+	hwts_cond_init(&db->turned);
+	hwts_cond_init(&db->work);
+	*out = &db->db;
+	return 0;
+}
+
+static void close_db(struct hwts_db *base)
+{
+	struct sqlite_db *db = (struct sqlite_db *)base;
+
+	hwts_sqlite_stop_keeper(db);
+	pthread_mutex_destroy(&db->lock);
+	pthread_cond_destroy(&db->turned);
+	pthread_cond_destroy(&db->work);
+	free(db->path);
+	free(db);
+}
+
+static void disconnect(struct hwts_conn *base)
+{
+	struct sqlite_conn *conn = sqlite_conn(base);
+
+	if (conn->inotify >= 0) {
+		hwts_sqlite_stop_keeper(sqlite_db(base));
+		close(conn->inotify);
+	}
+	hwts_sqlite_forget(conn);
+	sqlite3_close_v2(conn->handle);
+	free(conn);
+}
+
+/* Asked by SQLite when another process holds the lock. */
+static int wait_for_lock(void *arg, int count)
+{
+	struct sqlite_conn *conn = arg;
+
+	if (count < 25) {
+		hwts_sleep_ns(HWT_US(200));
+		return 1;
+	}
+	hwts_sleep_ns(HWT_MS(1));
+	return (int64_t)count * HWT_MS(1) < conn->patience_ns;
+}
+
+/* SQLite answers with the mode that it has now, and no error if that is another one. */
+static int read_mode(void *is_wal, int columns, char **values, char **names)
+{
+	(void)names;
+	*(bool *)is_wal = columns == 1 && values[0] && strcmp(values[0], "wal") == 0;
+	return 0;
+}
+
+static int settle(struct sqlite_conn *conn, enum hwts_role role)
+{
+	int64_t give_up_ns = hwt_now() + HWTS_SQLITE_PATIENCE_NS;
+	bool is_wal = false;
+	int failed = 0, rc;
+
+	sqlite3_extended_result_codes(conn->handle, 1);
+	conn->patience_ns = role == HWTS_CONTROL ? HWTS_MIN(HWTS_SQLITE_PATIENCE_NS, conn->conn.db->lease_us * 500)
+						 : HWTS_SQLITE_PATIENCE_NS;
+	sqlite3_busy_handler(conn->handle, wait_for_lock, conn);
+	if (sqlite3_db_readonly(conn->handle, "main") == 1)
+		return hwts_fail(EACCES,
+				 "sqlite: %s can be read only; the file and its folder must be writable for this user",
+				 sqlite_db(&conn->conn)->path);
+	/* This one does not ask the busy handler when another process opens the file, too. */
+	do {
+		rc = sqlite3_exec(conn->handle, "pragma journal_mode = wal", read_mode, &is_wal, NULL);
+	} while ((rc & 0xff) == SQLITE_BUSY && hwt_now() < give_up_ns && (hwts_sleep_ns(HWT_MS(1)), true));
+	if (rc != SQLITE_OK)
+		return hwts_sqlite_error(conn, rc, "open");
+	if (!is_wal)
+		return hwts_fail(ENOTSUP,
+				 "sqlite: %s cannot have a write-ahead log, which needs shared memory: a"
+				 " network's file system, or a VFS without it",
+				 sqlite_db(&conn->conn)->path);
+	conn->full = true;
+	/* What a long reader has made grow shrinks when the log begins again: 64 MiB, as the keeper has it. */
+	rc = sqlite3_exec(conn->handle, "pragma journal_size_limit = 67108864", NULL, NULL, NULL);
+	if (rc != SQLITE_OK)
+		return hwts_sqlite_error(conn, rc, "open");
+	failed = hwts_sqlite_do(conn, NULL, "pragma synchronous = full", NOTHING);
+	sqlite3_wal_hook(conn->handle, hwts_sqlite_wal_hook, conn);
+	return failed;
+}
+
+static int connect(struct hwts_db *base, enum hwts_role role, struct hwts_conn **out)
+{
+	struct sqlite_db *db = (struct sqlite_db *)base;
+	struct sqlite_conn *conn = hwts_alloc(sizeof(*conn));
+	int rc;
+
+	if (!conn)
+		return ENOMEM;
+	conn->conn.db = base;
+	conn->inotify = -1;
+	rc = sqlite3_open_v2(
+	    db->path, &conn->handle,
+	    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, NULL);
+	if (rc == SQLITE_OK)
+		rc = settle(conn, role);
+	else
+		rc = hwts_sqlite_error(conn, rc, db->path);
+	if (rc != 0) {
+		hwts_sqlite_forget(conn);
+		sqlite3_close_v2(conn->handle);
+		free(conn);
+		return rc;
+	}
+	if (role == HWTS_CONTROL)
+		hwts_sqlite_start_keeper(db);
+	*out = &conn->conn;
+	return 0;
+}
+
+static bool alive(struct hwts_conn *conn)
+{
+	return !conn->broken;
+}
+
+const struct hwts_engine hwts_sqlite = {
+	.name = "sqlite",
+	.open = open_db,
+	.close = close_db,
+	.connect = connect,
+	.disconnect = disconnect,
+	.alive = alive,
+	.prepare = hwts_sqlite_prepare,
+	.kind = hwts_sqlite_kind,
+	.put = hwts_sqlite_put,
+	.put_on = hwts_sqlite_put_on,
+	.cancel = hwts_sqlite_cancel,
+	.reschedule = hwts_sqlite_reschedule,
+	.get = hwts_sqlite_get,
+	.find = hwts_sqlite_find,
+	.page = hwts_sqlite_page,
+	.join = hwts_sqlite_join,
+	.leave = hwts_sqlite_leave,
+	.look = hwts_sqlite_look,
+	.take = hwts_sqlite_take,
+	.give = hwts_sqlite_give,
+	.begin = hwts_sqlite_begin_rows,
+	.end = hwts_sqlite_end_rows,
+	.open_run = hwts_sqlite_open_run,
+	.close_run = hwts_sqlite_close_run,
+	.drop_run = hwts_sqlite_drop_run,
+	.listen = hwts_sqlite_listen,
+	.news_fd = hwts_sqlite_news_fd,
+	.news = hwts_sqlite_news,
+	.tend = hwts_sqlite_tend,
+};
