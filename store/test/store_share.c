@@ -639,6 +639,27 @@ TEST(what_a_putter_of_the_workers_name_puts_is_known_by_its_news)
 	CHECK_CALL(hwt_store_close(worker), 0);
 }
 
+/* Its stop did not reach the database: a start of the same process need not wait for the end of its own lease. */
+TEST(a_store_that_is_started_again_has_its_shards_at_once)
+{
+	hwt_store *store;
+
+	fresh_world();
+	store = open_store();
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK_INT(stats_of_store(store).shards_held, ==, 8);
+	(void)query("create table %s_members as select * from %s_member", world.schema, world.schema);
+	(void)query("create table %s_shards as select * from %s_shard", world.schema, world.schema);
+	CHECK_CALL(hwt_store_stop(store), 0);
+	(void)query("insert into %s_member select * from %s_members", world.schema, world.schema);
+	(void)query("update %s_shard set owner = (select s.owner from %s_shards s where s.id = %s_shard.id)",
+		    world.schema, world.schema, world.schema);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK_INT(stats_of_store(store).shards_held, ==, 8);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 static atomic_bool may_end;
 static atomic_uint long_ones, short_ones;
 

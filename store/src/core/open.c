@@ -69,6 +69,17 @@ static int choose_engine(const char *url, const struct hwts_engine **engine)
 				   (int)strcspn(url, ":"), url);
 }
 
+/* A name that no other process has. */
+static void name_process(struct hwts_db *db)
+{
+	char host[64] = "localhost", made[HWTS_MEMBER_MAX + 1];
+
+	(void)gethostname(host, sizeof(host) - 1);
+	(void)snprintf(made, sizeof(made), "%s:%ld:%08x", host, (long)getpid(), (unsigned)hwts_random());
+	hwts_set_me(db, made);
+	db->incarnation = (int64_t)(hwts_random() >> 1);
+}
+
 static void destroy(hwt_store *store)
 {
 	hwts_pool_close(store);
@@ -121,9 +132,10 @@ static int open_db(hwt_store *store, const hwt_store_config *config)
 	store->db->url = store->url;
 	store->db->lease_us = config->lease_ns / 1000;
 	hwts_cut(store->db->prefix, sizeof(store->db->prefix), config->schema, strlen(config->schema));
+	name_process(store->db);
+	hwts_cut(store->putter, sizeof(store->putter), hwts_me(store->db), strlen(hwts_me(store->db)));
 	if (config->name)
 		hwts_cut(store->name, sizeof(store->name), config->name, strlen(config->name));
-	hwts_be_nobody(store->db);
 	rc = store->engine->connect(store->db, HWTS_CALL, &conn);
 	if (rc != 0)
 		return rc;

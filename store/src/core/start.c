@@ -73,7 +73,9 @@ static void clean_up(hwt_store *store)
 	int32_t *kinds = (int32_t *)(uintptr_t)store->look.kinds; /* prepare_look made it */
 
 	disconnect_all(store);
-	hwts_be_nobody(store->db);
+	if (store->joined && store->name[0] != '\0')
+		hwts_cut(store->name, sizeof(store->name), hwts_me(store->db), strlen(hwts_me(store->db)));
+	hwts_set_me(store->db, store->putter);
 	hwts_window_close(store);
 	for (int i = 0; i < 2; i++)
 		if (store->poke[i] >= 0)

@@ -43,16 +43,6 @@ int64_t hwts_backoff_ns(unsigned failures)
 	return ns / 2 + (int64_t)(hwts_random() % (uint64_t)ns);
 }
 
-void hwts_be_nobody(struct hwts_db *db)
-{
-	char host[64] = "localhost", made[HWTS_MEMBER_MAX + 1];
-
-	(void)gethostname(host, sizeof(host) - 1);
-	(void)snprintf(made, sizeof(made), "%s:%ld:%08x", host, (long)getpid(), (unsigned)hwts_random());
-	hwts_set_me(db, made);
-	db->incarnation = (int64_t)(hwts_random() >> 1);
-}
-
 void hwts_poke(hwt_store *store)
 {
 	ssize_t ignored = write(store->poke[1], "", 1); /* full: it is awake */

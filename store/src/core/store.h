@@ -128,7 +128,13 @@ struct hwt_store {
 	struct hwts_db *db;
 	const struct hwts_engine *engine;
 	char *url;
-	char name[HWTS_MEMBER_MAX + 1]; /* config.name, or "" */
+
+	/*
+	 * The name of the process while it is started: config.name, or what has been made of it; "": putter.  Before
+	 * and after it has another: a process that only puts may be configured as a worker is, and must not be taken
+	 * for that.
+	 */
+	char name[HWTS_MEMBER_MAX + 1], putter[HWTS_MEMBER_MAX + 1];
 	hwt_store_config config;
 
 	pthread_mutex_t life; /* start, stop, register: one at a time */
@@ -184,12 +190,6 @@ extern _Thread_local struct hwts_running *hwts_running; /* the innermost run of 
 /* In store.c. */
 void hwts_warn(hwt_store *store, const char *format, ...) __attribute__((format(printf, 2, 3)));
 bool hwts_in_task_of(const hwt_store *store);
-
-/*
- * Gives the process a name that no other has.  Only while it is started it has the name of its configuration: one that
- * only puts may be configured as a worker is, and would be taken for that.
- */
-void hwts_be_nobody(struct hwts_db *db);
 bool hwts_holds_lock(const hwt_store *store); /* this thread is in a transaction that would block the call */
 int64_t hwts_backoff_ns(unsigned failures);
 void hwts_poke(hwt_store *store); /* control: something has changed */
