@@ -275,7 +275,8 @@ TEST(urls_of_any_bytes_are_taken_or_refused_with_a_text)
 			engine->close(db);
 			taken++;
 		} else {
-			CHECK_INT(rc, ==, EINVAL);
+			/* Of a path the folder must be there, and may be looked into. */
+			CHECK(rc == EINVAL || (strncmp(url, "sqlite:", 7) == 0 && (rc == ENOENT || rc == EACCES)));
 			CHECK(hwts_fail_text()[0] != '\0');
 			refused++;
 		}
