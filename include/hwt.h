@@ -64,14 +64,15 @@
  *      0.  So a task can re-arm itself at the limit, and a cancel makes room at once.  A periodic timeout counts as one
  *      until it is cancelled.
  *   G5 memory.  What a cancelled timeout held is free for reuse at most two ticks after the cancel, however far its
- *      deadline was, while the worker keeps up.  While it does not (it sleeps, it is in a slow task, it has no
- *      processor, or nobody calls hwt_timer_advance) at most some 4096 cancelled timeouts wait for it in each lane, or
- *      as many as are pending: before a lane takes more memory it takes back what was cancelled in its queue.  Only
- *      those with a finaliser wait for the worker in any case.  What is cancelled while it waits for a task thread
- *      stays there until one is free, or the worker hands over more: fewer than 4096, or than twice as many as have
- *      waited there pending.  What is cancelled while an executor has it stays until that has run the job.  In steady
- *      state no call allocates.  Some seconds after a burst the worker gives back to the system what it does not need
- *      (hwt_timer_trim).
+ *      deadline was, while the worker keeps up.  While it does not (it is in a slow task, it has no processor, or
+ *      nobody calls hwt_timer_advance) cancelled timeouts wait for it, but those that a thread cancels before it
+ *      schedules another one: the next timeout uses their memory at once.  With a limit of pending timeouts there is an
+ *      end to what waits (max_pending_timeouts); without one memory grows until the worker comes by.  A worker that
+ *      sleeps, the descriptor of hwt_timer_fd and on_earlier hear when 4096 operations have gathered in a lane; a loop
+ *      with neither must advance now and then.  What is cancelled while it waits for a task thread stays there until
+ *      one is free, or the worker hands over more: fewer than 4096, or than twice as many as have waited there pending.
+ *      What is cancelled while an executor has it stays until that has run the job.  In steady state no call allocates.
+ *      Some seconds after a burst the worker gives back to the system what it does not need (hwt_timer_trim).
  *   G6 a slow task delays others and loses none.  The worker catches up tick by tick, then takes in what was scheduled
  *      meanwhile.  A timeout that it takes in after its tick has passed runs at the next tick.  A thread that schedules
  *      faster than that delays the threads of its own lane, and no others.  hwt_timer_advance runs what was accepted
@@ -489,8 +490,7 @@ typedef struct hwt_config {
 	/*
 	 * Default 0.  How many timeouts may be pending; beyond that ENOBUFS.  0 and below: no limit, and then nothing
 	 * is counted for it.  A limit also bounds the memory (G5): ENOBUFS comes below it, too, while a lane has no
-	 * free memory and more than 262144 and four times the limit wait there for the worker, as cancelled timeouts do
-	 * whose finaliser it has to call.
+	 * free memory and more than 262144 and four times the limit wait there for a worker that does not come by.
 	 */
 	int64_t max_pending_timeouts;
 

@@ -306,7 +306,7 @@ static inline void begin(void)
 	oracle.timer->grid = oracle.timer->wheel->grid = grid_make(row->start_ns, row->tick_ns);
 	model_clear(&oracle.model, row->start_ns, row->tick_ns, row->limit);
 	atomic_store(&hwt_test_mem_refuses, oracle_refuses);
-	atomic_store(&hwt_test_gather, row->most > 1000 ? HWT_GATHER : 2); /* small programs gather little */
+	atomic_store(&hwt_test_full, row->most > 1000 ? HWT_FULL : 128); /* small programs gather little */
 }
 
 /* One program.  false: something was wrong, and has been reported. */

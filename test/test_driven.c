@@ -503,7 +503,7 @@ TEST(another_threads_earlier_timeout_makes_it_readable)
 TEST(cancelled_timeouts_make_it_readable_in_time)
 {
 	hwt_timer *timer = driven_timer(0);
-	hwt_timeout timeout;
+	hwt_timeout timeouts[2] = { HWT_TIMEOUT_NONE, HWT_TIMEOUT_NONE };
 	int fd = -1;
 
 	NEEDS_LINUX();
@@ -511,10 +511,11 @@ TEST(cancelled_timeouts_make_it_readable_in_time)
 	CHECK_RC(hwt_new_timeout(timer, count_task, NULL, FAR_NS, NULL), 0);
 	advance(timer, hwt_now());
 	CHECK(!is_readable(fd, 0));
-	for (int i = 0; i < 5000; i++) {
-		CHECK_RC(hwt_new_timeout(timer, count_task, NULL, 2 * FAR_NS, &timeout), 0);
-		CHECK_RC(hwt_cancel(timeout), 0);
+	for (int i = 0; i < 5000; i++) { /* not the newest: that would gather nothing */
+		CHECK_RC(hwt_new_timeout(timer, count_task, NULL, 2 * FAR_NS, &timeouts[i % 2]), 0);
+		CHECK_RC(hwt_cancel(timeouts[(i + 1) % 2]), i == 0 ? ENOENT : 0);
 	}
+	CHECK_RC(hwt_cancel(timeouts[1]), 0);
 	CHECK(is_readable(fd, PATIENCE_NS));
 	CHECK_INT(advance(timer, hwt_now()), >, hwt_now() + FAR_NS / 2);
 	CHECK(!is_readable(fd, 0));

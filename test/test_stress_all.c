@@ -427,7 +427,7 @@ typedef bool mem_refuses(void);
 static _Atomic(mem_refuses *) *refuses;
 
 /* The same: from how many operations on a producer takes back what was cancelled in its lane. */
-static _Atomic uint64_t *gather;
+static _Atomic uint64_t *full;
 
 static bool refuse_some(void)
 {
@@ -558,8 +558,8 @@ static void one_round(uint64_t seed, unsigned round)
 		pool_start(&pool, 2);
 	if (world.executing == REFUSING)
 		pool.refuse_every = 3;
-	if (gather != NULL)
-		atomic_store(gather, (uint64_t)1 << prng_below(&prng, 13));
+	if (full != NULL)
+		atomic_store(full, (uint64_t)64 << prng_below(&prng, 13));
 	make_timer(&world, &prng);
 	for (unsigned i = 0; i < ACTORS + PROBES; i++)
 		actors[i] = (struct actor){ &world, prng_next(&prng) };
@@ -583,7 +583,7 @@ TEST(everything_keeps_the_law_and_nobody_starves)
 	int64_t began_ns = hwt_now();
 
 	refuses = dlsym(RTLD_DEFAULT, "hwt_test_mem_refuses");
-	gather = dlsym(RTLD_DEFAULT, "hwt_test_gather");
+	full = dlsym(RTLD_DEFAULT, "hwt_test_full");
 	for (unsigned round = 0; round < ROUNDS && hwt_now() - began_ns < ENOUGH_NS; round++)
 		one_round(seed, round);
 }

@@ -1009,8 +1009,12 @@ TEST(g5_the_4096th_operation_in_a_lane_wakes_it)
 
 static void submit_and_cancel_queued(void)
 {
-	for (unsigned i = 0; i < HWT_GATHER - 1; i++) { /* one operation each: the record is in the queue once */
-		CHECK_INT(hwt_cancel(schedule(FAR)), ==, 0);
+	hwt_timeout last = schedule(FAR), next;
+
+	for (unsigned i = 0; i < HWT_GATHER - 2; i++) { /* one operation each: the record is in the queue once */
+		next = schedule(FAR);
+		CHECK_INT(hwt_cancel(last), ==, 0);
+		last = next;
 		CHECK_INT(word_of(&timer->lanes.idle), !=, IDLE_AWAKE);
 	}
 	schedule(FAR);

@@ -61,48 +61,6 @@ TEST(an_unused_node_is_kept)
 	hwt_queue_destroy(&queue);
 }
 
-/* Another consumer, which gets done while the caller gives way. */
-static struct hwt_queue held;
-static unsigned given_way, done_after, looks;
-
-static void get_done(const char *where)
-{
-	looks += strcmp(where, "held") == 0;
-	if (strcmp(where, "give way") == 0 && ++given_way == done_after)
-		queue_end_consume(&held);
-}
-
-static bool consume_held(unsigned after)
-{
-	bool consumes;
-
-	given_way = looks = 0;
-	done_after = after;
-	atomic_store(&hwt_test_point, get_done);
-	consumes = queue_begin_consume(&held);
-	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
-	return consumes;
-}
-
-TEST(a_consumer_waits_for_another_and_not_for_long)
-{
-	REQUIRE(hwt_queue_init(&held) == 0);
-	CHECK(consume_held(0));
-	CHECK_INT(looks, ==, 0);
-	for (unsigned after = 1; after <= 18; after++) {
-		CHECK(consume_held(after));
-		CHECK_INT(given_way, ==, after);
-		CHECK_INT(looks, >=, after * 32); /* it does not always need the kernel for that */
-	}
-	CHECK(!consume_held(0));
-	CHECK_INT(given_way, >, 18);
-	CHECK_INT(given_way, <, 32);
-	queue_end_consume(&held);
-	CHECK(consume_held(0));
-	queue_end_consume(&held);
-	hwt_queue_destroy(&held);
-}
-
 TEST(without_memory_a_push_fails_and_what_is_in_stays)
 {
 	struct hwt_queue queue;

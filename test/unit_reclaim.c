@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A producer takes back what was cancelled in its own queue: what, when it looks, and that nobody waits for long. */
+/* Records that a lane keeps at the end of its queue, and what waits there for a worker that does not come by. */
 #include "check/check.h"
 #include "unit.h"
 
@@ -15,25 +15,30 @@ static struct hwt_lane *lane;
 static unsigned ran, released, order_broken;
 static uintptr_t last_arg;
 
-/* A producer may reclaim from so many operations on.  By itself it does so only if it needs memory. */
-static void begin(int64_t limit, uint64_t gather)
+static void begin_with(hwt_config config)
 {
-	hwt_config config = driven_config(TICK, 64);
-
-	config.max_pending_timeouts = limit;
 	ran = released = order_broken = 0;
 	last_arg = 0;
 	timer = driven_create(&config, START);
 	lane = lanes_home(&timer->lanes);
 	REQUIRE(lane != NULL);
-	atomic_store(&hwt_test_gather, gather);
+}
+
+/* A lane is full with so many and four times the limit. */
+static void begin(int64_t limit, uint64_t full)
+{
+	hwt_config config = driven_config(TICK, 64);
+
+	config.max_pending_timeouts = limit;
+	atomic_store(&hwt_test_full, full);
+	begin_with(config);
 }
 
 static void end(void)
 {
 	hwt_check(timer);
 	driven_destroy(timer);
-	atomic_store(&hwt_test_gather, HWT_GATHER);
+	atomic_store(&hwt_test_full, HWT_FULL);
 }
 
 static void count(hwt_timeout timeout, void *arg)
@@ -74,22 +79,6 @@ static void schedule_and_cancel(unsigned n)
 		CHECK_INT(hwt_cancel(schedule(1)), ==, 0);
 }
 
-/* As a submission does that has no free record at hand.  How many are free then. */
-static unsigned reclaim(void)
-{
-	unsigned n = 0;
-
-	atomic_store(&hwt_test_gather, 1);
-	queue_lock(&lane->submitted);
-	CHECK(lane->pool.free == NULL);
-	(void)hwt_lane_reclaim(lane);
-	for (struct hwt_record *record = lane->pool.free; record != NULL; record = record->free_next)
-		n++;
-	queue_unlock(&lane->submitted);
-	hwt_check(timer);
-	return n;
-}
-
 static unsigned in_queue(void)
 {
 	struct hwt_check_counts counts;
@@ -98,59 +87,90 @@ static unsigned in_queue(void)
 	return (unsigned)counts.place[PLACE_SUBMITTED];
 }
 
-/* Each of them cancelled or not, the first and the last among them, in every combination. */
+static unsigned waiting(void)
+{
+	return (unsigned)lane_waiting(lane);
+}
+
+/* One record and one node, however many there are, and whatever is asked of each. */
+TEST(who_schedules_and_cancels_needs_one_record)
+{
+	for (int64_t limit = 0; limit <= 1; limit++) {
+		hwt_timeout timeout, before = HWT_TIMEOUT_NONE;
+		size_t bytes;
+
+		begin(limit, HWT_FULL);
+		bytes = slabs_bytes(&lane->submitted.slabs);
+		for (unsigned i = 0; i < 100000; i++) {
+			timeout = schedule(1);
+			CHECK_INT(hwt_pending_timeouts(timer), ==, 1);
+			CHECK_INT(hwt_timeout_state(timeout), ==, HWT_PENDING);
+			CHECK_INT(hwt_timeout_state(before), ==, i == 0 ? HWT_NONE : HWT_RETIRED);
+			CHECK_INT(hwt_cancel(before), ==, ENOENT);
+			CHECK_INT(hwt_reschedule(before, 0), ==, ENOENT);
+			CHECK_INT(hwt_cancel(timeout), ==, 0);
+			CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
+			CHECK_INT(hwt_timeout_state(timeout), ==, HWT_CANCELLED);
+			CHECK_INT(hwt_cancel(timeout), ==, ENOENT);
+			CHECK_INT(hwt_reschedule(timeout, 0), ==, ENOENT);
+			before = timeout;
+		}
+		CHECK_INT(slabs_bytes(&lane->submitted.slabs), ==, bytes);
+		CHECK_INT(slabs_bytes(&lane->pool.slabs), <=, 4096);
+		CHECK_INT(in_queue(), ==, 1);
+		CHECK_INT(waiting(), ==, 1);
+		CHECK(!hwt_lane_is_long(lane));
+		driven_pass(timer, START + TICK);
+		CHECK_INT(waiting(), ==, 0);
+		CHECK_INT(ran, ==, 0);
+		end();
+	}
+}
+
+/* Each of them cancelled or not, from the first or from the last on, in every combination. */
 TEST(what_is_not_cancelled_stays_in_its_order)
 {
-	for (unsigned mask = 0; mask < 256; mask++) {
+	for (unsigned mask = 0; mask < 512; mask++) {
 		hwt_timeout timeouts[8];
 		unsigned cancelled = 0;
 
-		begin(0, HWT_GATHER);
+		begin(0, HWT_FULL);
 		for (uintptr_t i = 0; i < 8; i++)
 			timeouts[i] = schedule(i + 1);
-		for (unsigned i = 0; i < 8; i++) {
+		for (unsigned j = 0; j < 8; j++) {
+			unsigned i = mask < 256 ? j : 7 - j;
+
 			if ((mask >> i & 1) == 0)
 				continue;
 			CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
+			hwt_check(timer);
 			cancelled++;
 		}
-		CHECK_INT(reclaim(), ==, cancelled >= 2 ? cancelled : 0); /* of one the others are too many */
 		schedule(9);
+		schedule(10);
 		driven_pass(timer, START + TICK);
-		CHECK_INT(ran, ==, 9 - cancelled);
+		CHECK_INT(ran, ==, 10 - cancelled);
 		CHECK_INT(order_broken, ==, 0);
 		for (uintptr_t i = 0; i < 20; i++) /* the queue and the free records are as good as ever */
-			schedule(i + 10);
+			schedule(i + 11);
 		hwt_check(timer);
 		driven_pass(timer, START + 2 * TICK);
-		CHECK_INT(ran, ==, 29 - cancelled);
+		CHECK_INT(ran, ==, 30 - cancelled);
 		CHECK_INT(order_broken, ==, 0);
 		end();
 	}
 }
 
-TEST(an_empty_queue_has_nothing_to_take)
+/* The worker calls finalisers; and a second record would have to be kept as well. */
+TEST(one_with_an_extension_is_left_to_the_worker)
 {
-	begin(0, HWT_GATHER);
-	CHECK_INT(reclaim(), ==, 0);
-	schedule_and_cancel(10);
-	driven_pass(timer, START);
-	CHECK_INT(reclaim(), ==, 0);
-	schedule_and_cancel(20); /* ten of them with the records that came home */
-	driven_pass(timer, START);
-	end();
-}
-
-/* A periodic one comes back with its second record; one with a finaliser waits for the worker. */
-TEST(a_finaliser_is_left_to_the_worker)
-{
-	begin(0, HWT_GATHER);
+	begin(0, HWT_FULL);
 	for (unsigned i = 0; i < MANY; i++) {
 		CHECK_INT(hwt_cancel(schedule_kind(PERIODIC, 1)), ==, 0);
 		CHECK_INT(hwt_cancel(schedule_kind(OWNED, 1)), ==, 0);
+		CHECK_INT(hwt_cancel(schedule_kind(PLAIN, 1)), ==, 0);
 	}
-	CHECK_INT(reclaim(), ==, 2 * MANY);
-	CHECK_INT(in_queue(), ==, MANY);
+	CHECK_INT(in_queue(), ==, 3 * MANY);
 	CHECK_INT(released, ==, 0);
 	driven_pass(timer, START);
 	CHECK_INT(released, ==, MANY);
@@ -158,25 +178,244 @@ TEST(a_finaliser_is_left_to_the_worker)
 	end();
 }
 
-/* Such a one is in the wheel and in the queue. */
-TEST(what_the_wheel_has_too_stays)
+static struct hwt_lane *another_lane(void)
+{
+	return lane_at(&timer->lanes, (hwt_own_number + 1) & timer->lanes.last_place);
+}
+
+TEST(what_another_thread_cancels_is_left_to_the_worker)
+{
+	begin(0, HWT_FULL);
+	for (unsigned i = 0; i < MANY; i++) {
+		hwt_timeout timeout = schedule(1);
+
+		CHECK_INT(hwt_lane_cancel(another_lane(), timeout.entry, timeout.generation), ==, 0);
+		CHECK(lane->kept == NULL);
+	}
+	CHECK_INT(in_queue(), ==, MANY);
+	driven_pass(timer, START);
+	CHECK_INT(in_queue(), ==, 0);
+	end();
+}
+
+/* An earlier deadline is a push of its own.  What is in the wheel is not at the end of the queue. */
+TEST(what_was_pushed_to_be_earlier_is_not_in_the_way)
 {
 	hwt_timeout timeouts[MANY];
 
-	begin(0, HWT_GATHER);
+	begin(0, HWT_FULL);
 	for (uintptr_t i = 0; i < MANY; i++)
 		CHECK_INT(hwt_new_timeout(timer, count, (void *)(i + 1), FAR, &timeouts[i]), ==, 0);
 	driven_pass(timer, START);
 	for (unsigned i = 0; i < MANY; i++) {
+		hwt_timeout timeout = schedule(i + 1);
+
+		CHECK_INT(hwt_cancel(timeout), ==, 0);
 		CHECK_INT(hwt_reschedule(timeouts[i], TICK), ==, 0);
 		if (i % 2 == 0)
 			CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
+		hwt_check(timer);
 	}
-	schedule_and_cancel(MANY);
-	CHECK_INT(reclaim(), ==, MANY);
 	driven_pass(timer, START + TICK);
 	CHECK_INT(ran, ==, MANY / 2);
 	CHECK_INT(order_broken, ==, 0);
+	end();
+}
+
+/* The worker pops it, and the lane has it no more: it comes home one pass later. */
+TEST(a_record_that_the_worker_has_popped_is_let_go)
+{
+	begin(0, HWT_FULL);
+	for (unsigned i = 0; i < 1000; i++) {
+		CHECK_INT(hwt_cancel(schedule(1)), ==, 0);
+		CHECK(lane->kept != NULL);
+		driven_pass(timer, START);
+		CHECK(lane->parked != NULL);
+		CHECK(hwt_lanes_are_empty(&timer->lanes)); /* nothing to do with it, and nothing to stay awake for */
+		hwt_check(timer);
+		schedule(i + 1);
+		CHECK(!hwt_lanes_are_empty(&timer->lanes));
+		hwt_check(timer);
+		driven_pass(timer, START + (int64_t)i * TICK);
+		CHECK(lane->parked == NULL);
+	}
+	CHECK_INT(slabs_bytes(&lane->pool.slabs), <=, 4096);
+	end();
+}
+
+static const char *meet_at;
+static int64_t meet_ns;
+
+static void pass_here(const char *where)
+{
+	if (strcmp(where, meet_at) != 0)
+		return;
+	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
+	driven_pass(timer, meet_ns);
+}
+
+static void meet(const char *where, int64_t now_ns)
+{
+	meet_at = where;
+	meet_ns = now_ns;
+	atomic_store(&hwt_test_point, pass_here);
+}
+
+/* Just before it is QUEUED again.  It is older than what comes next, and not lost. */
+TEST(a_record_that_is_popped_while_it_is_queued_again_runs_in_its_turn)
+{
+	begin(0, HWT_FULL);
+	CHECK_INT(hwt_cancel(schedule(1)), ==, 0);
+	meet("word requeue", START);
+	schedule(2);
+	CHECK(atomic_load(&hwt_test_point) == NULL);
+	CHECK(lane->parked != NULL && lane->kept == NULL);
+	CHECK(!hwt_lanes_are_empty(&timer->lanes));
+	hwt_check(timer);
+	schedule(3);
+	driven_pass(timer, START + TICK);
+	CHECK_INT(ran, ==, 2);
+	CHECK_INT(order_broken, ==, 0);
+	end();
+	begin(0, HWT_FULL); /* the same with more in one batch */
+	CHECK_INT(hwt_cancel(schedule(1)), ==, 0);
+	meet("word requeue", START);
+	schedule(2);
+	for (uintptr_t i = 3; i < 100; i++)
+		schedule(i);
+	driven_pass(timer, START + TICK);
+	CHECK_INT(ran, ==, 98);
+	CHECK_INT(order_broken, ==, 0);
+	end();
+	begin(0, HWT_FULL); /* and a stop */
+	CHECK_INT(hwt_cancel(schedule(1)), ==, 0);
+	meet("word requeue", START);
+	schedule(2);
+	{
+		size_t unprocessed;
+
+		CHECK_INT(hwt_timer_stop(timer, &unprocessed), ==, 0);
+		CHECK_INT(unprocessed, ==, 1);
+	}
+	end();
+}
+
+/* A loop that is told of a later time goes by its answer, and the worker by what it published. */
+TEST(a_driver_does_not_overlook_what_was_queued_again)
+{
+	hwt_config config = driven_config(TICK, 64);
+	int64_t next_ns;
+
+	config.flags = HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK;
+	ran = 0;
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	CHECK_INT(hwt_timer_advance(timer, 0, NULL), ==, 0);
+	lane = lanes_home(&timer->lanes);
+	for (unsigned i = 0; i < 3; i++) {
+		hwt_timeout far;
+
+		CHECK_INT(hwt_new_timeout_at(timer, count, (void *)1, FAR, &far), ==, 0);
+		CHECK_INT(hwt_timer_advance(timer, i * HWT_S(1), &next_ns), ==, 0);
+		CHECK_INT(hwt_cancel(far), ==, 0);
+		CHECK_INT(hwt_new_timeout_at(timer, count, (void *)1, i * HWT_S(1) + TICK, NULL), ==, 0);
+		CHECK_INT(hwt_timer_advance(timer, i * HWT_S(1), &next_ns), ==, 0);
+		CHECK_INT(next_ns, ==, i * HWT_S(1) + TICK);
+		CHECK_INT(hwt_timer_advance(timer, i * HWT_S(1) + TICK, &next_ns), ==, 0);
+		CHECK_INT(ran, ==, i + 1);
+	}
+	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
+}
+
+/* It waits on the stack and not at the end of the queue, though it was submitted last. */
+static void (*run_job)(void *job);
+static void *job_at_hand;
+
+static int keep_job(void *ctx, void (*run)(void *job), void *job)
+{
+	(void)ctx;
+	run_job = run;
+	job_at_hand = job;
+	return 0;
+}
+
+static void run_again(hwt_timeout timeout, void *arg)
+{
+	(void)arg;
+	CHECK_INT(hwt_reschedule(timeout, FAR), ==, 0);
+}
+
+TEST(one_that_runs_again_is_not_kept)
+{
+	hwt_executor executor = { keep_job, NULL };
+	hwt_config config = driven_config(TICK, 64);
+	hwt_timeout timeout;
+
+	config.executor = &executor;
+	begin_with(config);
+	CHECK_INT(hwt_new_timeout(timer, run_again, NULL, TICK, &timeout), ==, 0);
+	driven_pass(timer, START + TICK);
+	run_job(job_at_hand);
+	CHECK_INT(hwt_cancel(timeout), ==, 0);
+	CHECK(lane->kept == NULL);
+	schedule(1);
+	hwt_check(timer);
+	driven_pass(timer, START + 3 * TICK);
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 1); /* with the executor */
+	run_job(job_at_hand);
+	end();
+}
+
+TEST(at_the_limit_a_refusal_changes_nothing)
+{
+	hwt_timeout timeout;
+
+	begin(1, HWT_FULL);
+	CHECK_INT(hwt_cancel(schedule(1)), ==, 0);
+	CHECK_INT(hwt_lane_submit(another_lane(), count, (void *)1, START + FAR, &timeout),
+		  ==, 0);
+	for (unsigned i = 0; i < 3; i++) {
+		CHECK_INT(hwt_new_timeout(timer, count, NULL, TICK, NULL), ==, ENOBUFS);
+		CHECK(lane->kept != NULL);
+		hwt_check(timer);
+	}
+	CHECK_INT(hwt_cancel(timeout), ==, 0);
+	schedule(1);
+	CHECK_INT(in_queue(), ==, 2);
+	driven_pass(timer, START + TICK);
+	CHECK_INT(ran, ==, 1);
+	end();
+}
+
+TEST(a_lane_that_is_closed_refuses_also_what_it_has_a_record_for)
+{
+	begin(0, HWT_FULL);
+	CHECK_INT(hwt_cancel(schedule(1)), ==, 0);
+	hwt_lanes_close(&timer->lanes);
+	CHECK_INT(hwt_new_timeout(timer, count, NULL, TICK, NULL), ==, ECANCELED);
+	CHECK_INT(in_queue(), ==, 1);
+	end();
+}
+
+/* Or a lane could keep a slab for it. */
+TEST(a_trim_gets_the_record)
+{
+	begin(0, HWT_FULL);
+	for (unsigned popped = 0; popped < 2; popped++) {
+		CHECK_INT(hwt_cancel(schedule(1)), ==, 0);
+		if (popped == 1)
+			driven_pass(timer, START);
+		lane->pool.slabs.next_size = hwt_record_slab.last;
+		while (!slabs_are_used_up(&lane->pool.slabs))
+			pool_push(&lane->pool, pool_carve(&lane->pool));
+		(void)hwt_pool_grow(&lane->pool);
+		hwt_trim_begin(&timer->lanes);
+		while (hwt_trim_step(&timer->lanes))
+			;
+		CHECK(lane->kept == NULL);
+		CHECK(popped == 0 || lane->parked == NULL);
+		driven_pass(timer, START);
+		hwt_check(timer);
+	}
 	end();
 }
 
@@ -187,106 +426,28 @@ static void count_looks(const char *where)
 	looks += strcmp(where, "word load") == 0;
 }
 
-/* Through a queue of which nothing can be taken, and one of which little can: some looks for each push. */
-TEST(it_looks_through_its_queue_only_if_that_may_be_worth_while)
+/* However long the queue is, and however much of it was cancelled: under the lock of the lane nobody walks through. */
+TEST(no_call_looks_through_the_queue)
 {
-	begin(0, 8);
-	looks = 0;
-	atomic_store(&hwt_test_point, count_looks);
-	for (uintptr_t i = 0; i < 20000; i++)
-		schedule(i + 1);
-	CHECK_INT(looks, ==, 0); /* nothing was cancelled anywhere */
+	begin(0, HWT_FULL);
 	for (uintptr_t i = 0; i < 20000; i++) {
+		hwt_timeout timeout = schedule(i + 1);
+
 		schedule(i + 1);
-		if (i % 100 == 0)
-			schedule_and_cancel(1);
-	}
-	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
-	CHECK_INT(looks, <, 200 * 10); /* the cancels' own */
-	end();
-	begin(0, 8);
-	looks = 0;
-	atomic_store(&hwt_test_point, count_looks);
-	for (uintptr_t i = 0; i < 20000; i++) {
-		schedule(i + 1);
-		schedule_and_cancel(3);
-	}
-	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
-	CHECK_INT(looks, <, 80000 * 8);
-	CHECK_INT(lane->pool.records, <, 3 * 20000);
-	end();
-}
-
-/* Cancels of before the last look say nothing about what has come since. */
-TEST(old_cancels_are_no_reason_to_look_again)
-{
-	begin(0, 8);
-	schedule_and_cancel(1000);
-	looks = 0;
-	atomic_store(&hwt_test_point, count_looks);
-	for (uintptr_t i = 0; i < 20000; i++)
-		schedule(i + 1);
-	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
-	CHECK_INT(looks, <, 2000);
-	end();
-}
-
-static uint64_t looks_of_a_reclaim(void)
-{
-	looks = 0;
-	atomic_store(&hwt_test_gather, 1);
-	queue_lock(&lane->submitted);
-	atomic_store(&hwt_test_point, count_looks);
-	CHECK(!hwt_lane_reclaim(lane));
-	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
-	queue_unlock(&lane->submitted);
-	return looks;
-}
-
-static void cancel_elsewhere(struct hwt_lane *other, unsigned n)
-{
-	hwt_timeout timeout;
-
-	for (unsigned i = 0; i < n; i++) {
-		CHECK_INT(hwt_lane_submit(other, count, NULL, START + FAR, &timeout), ==, 0);
 		CHECK_INT(hwt_cancel(timeout), ==, 0);
+		looks = 0;
+		atomic_store(&hwt_test_point, count_looks);
+		schedule_and_cancel(1);
+		atomic_store(&hwt_test_point, (hwt_point_hook *)0);
+		CHECK_INT(looks, <, 8);
 	}
-}
-
-/* Or the looks would grow with the square of what is pending. */
-TEST(a_look_for_nothing_is_repeated_when_the_queue_has_doubled)
-{
-	begin(0, HWT_GATHER);
-	for (uintptr_t i = 0; i < MANY; i++)
-		schedule(i + 1);
-	cancel_elsewhere(lane_at(&timer->lanes, (hwt_own_number + 1) & timer->lanes.last_place), 10 * MANY);
-	CHECK_INT(looks_of_a_reclaim(), ==, MANY);
-	cancel_elsewhere(lane_at(&timer->lanes, (hwt_own_number + 1) & timer->lanes.last_place), 10 * MANY);
-	for (uintptr_t i = 0; i < MANY - 1; i++)
-		schedule(i + 1 + MANY);
-	CHECK_INT(looks_of_a_reclaim(), ==, 0);
-	schedule(2 * MANY);
-	CHECK_INT(looks_of_a_reclaim(), ==, 2 * MANY);
-	driven_pass(timer, START + TICK);
-	CHECK_INT(ran, ==, 2 * MANY);
-	CHECK_INT(order_broken, ==, 0);
-	end();
-}
-
-TEST(a_lane_that_is_closed_is_left_alone)
-{
-	begin(0, HWT_GATHER);
-	schedule_and_cancel(MANY);
-	hwt_lanes_close(&timer->lanes);
-	CHECK_INT(reclaim(), ==, 0);
-	CHECK_INT(in_queue(), ==, MANY);
 	end();
 }
 
 /* A worker may sleep, or run a task, for a while: a program that stays below its limit is not refused for that. */
 TEST(a_limit_refuses_no_finaliser_for_a_worker_that_comes_late)
 {
-	begin(1, HWT_GATHER);
+	begin(1, HWT_FULL);
 	for (unsigned i = 0; i < 200000; i++)
 		REQUIRE(hwt_cancel(schedule_kind(OWNED, 1)) == 0);
 	driven_pass(timer, START);
@@ -295,12 +456,12 @@ TEST(a_limit_refuses_no_finaliser_for_a_worker_that_comes_late)
 	end();
 }
 
-/* The numbers of the manual, with a gather of 1: 64, and four times the limit. */
+/* The numbers of the manual, with 64 for 262144. */
 TEST(a_lane_is_full_beyond_four_times_the_limit)
 {
 	enum { LIMIT = 100, FULL = 64 + 4 * LIMIT };
 
-	begin(LIMIT, 1);
+	begin(LIMIT, 64);
 	for (unsigned i = 1; i <= FULL + 4; i++) {
 		CHECK_INT(hwt_cancel(schedule_kind(OWNED, 1)), ==, 0);
 		CHECK_INT(hwt_lane_is_full(lane), ==, i >= FULL + 4);
@@ -308,7 +469,7 @@ TEST(a_lane_is_full_beyond_four_times_the_limit)
 	driven_pass(timer, START);
 	CHECK(!hwt_lane_is_full(lane));
 	end();
-	begin(0, 1);
+	begin(0, 64);
 	for (unsigned i = 0; i < 2 * FULL; i++)
 		CHECK_INT(hwt_cancel(schedule_kind(OWNED, 1)), ==, 0);
 	CHECK(!hwt_lane_is_full(lane));
@@ -331,7 +492,7 @@ TEST(a_refusal_names_one_reason)
 	unsigned accepted = 0;
 	int rc;
 
-	begin(1, 1);
+	begin(1, 64);
 	atomic_store(&hwt_test_point, pass_if_full);
 	while (accepted < 100000 && (rc = hwt_new_timeout_ex(timer, &spec, &timeout)) == 0) {
 		CHECK_INT(hwt_cancel(timeout), ==, 0);
@@ -344,113 +505,7 @@ TEST(a_refusal_names_one_reason)
 	end();
 }
 
-static unsigned turns;
-
-static void count_turns(const char *where)
-{
-	turns += strcmp(where, "give way") == 0;
-}
-
-/* A worker that lost its processor while it took a batch out: a limit holds also then, and nobody waits for long. */
-TEST(a_producer_does_not_wait_for_a_worker_without_a_processor)
-{
-	hwt_timeout timeout;
-	unsigned accepted = 0;
-	int rc = 0;
-
-	begin(10, 8);
-	REQUIRE(queue_begin_consume(&lane->submitted));
-	hwt_test_clock = NULL;
-	atomic_store(&hwt_test_point, count_turns);
-	while (accepted < 10000 && (rc = hwt_new_timeout_at(timer, count, NULL, START + FAR, &timeout)) == 0) {
-		CHECK_INT(hwt_cancel(timeout), ==, 0);
-		accepted++;
-	}
-	CHECK_INT(rc, ==, ENOBUFS);
-	CHECK_INT(accepted, <, 2000);
-	atomic_store(&hwt_test_point, NULL);
-	printf("# it has given way %u times\n", turns);
-	CHECK_INT(turns, <, 100);
-	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
-	queue_end_consume(&lane->submitted);
-	CHECK_INT(hwt_new_timeout_at(timer, count, NULL, START + FAR, NULL), ==, 0);
-	CHECK_INT(in_queue(), ==, 1);
-	end();
-	begin(0, 8); /* without a limit there is memory */
-	REQUIRE(queue_begin_consume(&lane->submitted));
-	schedule_and_cancel(1000);
-	queue_end_consume(&lane->submitted);
-	schedule_and_cancel(1000);
-	CHECK_INT(in_queue(), <=, 1000);
-	end();
-}
-
-/* And the other way round: a producer that lost it while it was reclaiming. */
-TEST(the_worker_does_not_wait_for_a_producer_without_a_processor)
-{
-	struct hwt_lane *other;
-
-	begin(0, HWT_GATHER);
-	other = lane_at(&timer->lanes, (hwt_own_number + 1) & timer->lanes.last_place);
-	schedule(1);
-	CHECK_INT(hwt_lane_submit(other, count, (void *)2, START + TICK, NULL), ==, 0);
-	REQUIRE(queue_begin_consume(&lane->submitted));
-	CHECK(!driven_pass(timer, START + TICK)); /* nor at once again */
-	CHECK_INT(ran, ==, 1);
-	CHECK(!hwt_lanes_are_empty(&timer->lanes));
-	queue_end_consume(&lane->submitted);
-	last_arg = 0;
-	driven_pass(timer, START + 2 * TICK);
-	CHECK_INT(ran, ==, 2);
-	end();
-}
-
-/* An advance comes to an end also in the middle of more than a pass takes in. */
-TEST(an_advance_does_not_wait_for_a_producer_without_a_processor)
-{
-	for (uint32_t transfers = 2; transfers <= 200; transfers += 198) {
-		hwt_config config = driven_config(TICK, 64);
-		struct hwt_lane *other;
-		int64_t next_ns = 0;
-
-		config.flags = HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK;
-		config.max_transfers_per_tick = transfers;
-		ran = 0;
-		REQUIRE(hwt_timer_create(&timer, &config) == 0);
-		CHECK_INT(hwt_timer_advance(timer, 0, NULL), ==, 0);
-		lane = lanes_home(&timer->lanes);
-		other = lane_at(&timer->lanes, (hwt_own_number + 1) & timer->lanes.last_place);
-		for (unsigned i = 0; i < 4; i++) {
-			CHECK_INT(hwt_new_timeout(timer, count, NULL, TICK, NULL), ==, 0);
-			CHECK_INT(hwt_lane_submit(other, count, NULL, TICK, NULL), ==, 0);
-		}
-		REQUIRE(queue_begin_consume(&lane->submitted));
-		CHECK_INT(hwt_timer_advance(timer, TICK, &next_ns), ==, 0);
-		CHECK_INT(next_ns, ==, TICK);
-		CHECK_INT(ran, ==, 4);
-		queue_end_consume(&lane->submitted);
-		CHECK_INT(hwt_timer_advance(timer, 2 * TICK, &next_ns), ==, 0);
-		CHECK_INT(ran, ==, 8);
-		CHECK_INT(next_ns, ==, INT64_MAX);
-		CHECK_INT(hwt_timer_destroy(timer), ==, 0);
-	}
-}
-
-/* Or each operation from then on would wake the worker. */
-TEST(what_has_been_taken_back_does_not_gather)
-{
-	begin(0, HWT_GATHER);
-	schedule_and_cancel(10 * HWT_GATHER);
-	CHECK_INT(atomic_load(&lane->reclaimed), >, HWT_GATHER);
-	driven_pass(timer, START);
-	CHECK_INT(in_queue(), ==, 0);
-	CHECK(!hwt_lane_is_long(lane));
-	schedule_and_cancel(HWT_GATHER - 1);
-	CHECK(!hwt_lane_is_long(lane));
-	end();
-}
-
-/* The law, with a worker at work and producers that reclaim all the time. */
+/* The law, with a worker at work and producers that share lanes. */
 
 #define PRODUCERS 4
 #define PAIRS 40000
@@ -506,7 +561,7 @@ static void *produce(void *arg)
 	return NULL;
 }
 
-TEST(each_has_one_end_while_producers_reclaim)
+TEST(each_has_one_end_while_lanes_keep_records)
 {
 	hwt_config config = driven_config(TICK, 64);
 	struct producer producers[PRODUCERS];
@@ -515,7 +570,6 @@ TEST(each_has_one_end_while_producers_reclaim)
 	uint64_t seed = random_seed();
 	size_t unprocessed;
 
-	atomic_store(&hwt_test_gather, 16);
 	atomic_store(&ran_all, 0);
 	atomic_store(&released_all, 0);
 	REQUIRE(hwt_timer_create(&timer, &config) == 0);
@@ -534,7 +588,6 @@ TEST(each_has_one_end_while_producers_reclaim)
 	hwt_check(timer);
 	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
 	CHECK_INT(released_all, ==, owned);
-	atomic_store(&hwt_test_gather, HWT_GATHER);
 }
 
 TEST_MAIN()

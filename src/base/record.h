@@ -14,8 +14,8 @@
  *       | generation                            | flags      | state     |
  *       +---------------------------------------+------------+-----------+
  *
- *   48 bits of generation do not wrap: between two lives of a record the worker makes a pass, or a producer submits
- *   some thousand timeouts (reclaim.c), and 2^48 passes of a microsecond take nine years.
+ *   48 bits of generation do not wrap in four months of doing nothing else but schedule and cancel (kept.h); otherwise
+ *   the worker makes a pass between two lives of a record, and 2^48 passes of a microsecond take nine years.
  *
  *   A timeout with a period or a finaliser has a second record, its extension.  The extension's word does not change.
  *
@@ -39,8 +39,15 @@
  *                                 v
  *                             CANCELLED
  *
+ *   And, where the newest timeout of a lane is cancelled before the next one is scheduled:
+ *
+ *              keep              requeue
+ *     QUEUED ----------> KEPT ----------> QUEUED, one generation higher
+ *                         |
+ *                         +-- let_go: CANCELLED
+ *
  *   EXPIRED, CANCELLED and LAZY are ends.  The record goes back to its lane and keeps the word.  The next take makes it
- *   QUEUED with the generation one higher; a record that never served is FREE.
+ *   QUEUED with the generation one higher; a record that never served is FREE.  KEPT is an end, too; the record stays.
  *
  *     edge           taken by                                        the same thread then
  *     take           a producer that holds the lane's lock           pushes it on submitted
@@ -52,6 +59,10 @@
  *     finish         the thread that ran the task                    returns the record to its lane
  *     rearm          the same, if REARMED is set                     places it, or pushes it on the stack of the worker
  *     cancel_queued  any thread                                      nothing: the drain finds and returns it
+ *     keep           a thread at home in the record's lane, with     nothing: it stays at the end of the queue (kept.h)
+ *                    the lock
+ *     requeue        a producer that holds the lane's lock           nothing: it is in the queue
+ *     let_go         the same, or a trim                             nothing: the drain finds and returns it
  *     cancel_ready   any thread                                      nothing: the task thread or the job returns it
  *     cancel_armed   any thread, with cancel lock and a node         pushes it on cancelled; the worker unlinks it
  *     cancel_lazy    any thread that finds no memory for a node      nothing: the wheel drops it when it is due
@@ -60,7 +71,7 @@
  *     give_back      stop, after the worker has gone                 puts it on the unprocessed list
  *
  *   Each edge out of QUEUED, ARMED and READY is a compare-and-swap on the exact word.  So exactly one of several racing
- *   threads takes it, and a handle of another generation changes nothing.  To callers LAZY means cancelled.
+ *   threads takes it, and a handle of another generation changes nothing.  To callers LAZY and KEPT mean cancelled.
  *
  * The flags
  *
@@ -93,9 +104,9 @@
  *       unprocessed list, the stack of rearmed records, the queue of the task threads, the hands of an executor or of
  *       the thread that runs its task; or it is the extension of another record.  A record of the wheel or the batch is
  *       in a submitted queue, too, if and only if it is REQUEUED.
- *   R2  only the consumer of a queue takes records back from it: the worker, or a producer for a moment.  A job takes
- *       back only its own record, a task thread those that it took from its queue.  A canceller takes back none, since
- *       a node of a queue may still point at the record.
+ *   R2  only the worker takes records back from a queue.  A job takes back only its own record, a task thread those
+ *       that it took from its queue.  A canceller takes back none, since a node of a queue may still point at the
+ *       record; what it keeps stays in the queue.
  *   R3  place != 0 if and only if the record is in the wheel.  The batch that the worker is running is excepted.
  *   R4  deadline_ns of an ARMED or READY record changes only under RESCHEDULING.  That of a RUNNING record is changed
  *       only by its own task and by the thread that runs the task.
@@ -129,6 +140,7 @@ enum word_state {
 	STATE_CANCELLED,
 	STATE_LAZY,
 	STATE_READY,
+	STATE_KEPT,
 };
 
 #define GENERATION_SHIFT 16
@@ -444,6 +456,7 @@ static inline hwt_state word_public_state(uint64_t word, uint64_t generation)
 	case STATE_EXPIRED:
 		return HWT_EXPIRED;
 	case STATE_CANCELLED:
+	case STATE_KEPT:
 	case STATE_LAZY:
 		return HWT_CANCELLED;
 	case STATE_FREE:

@@ -22,7 +22,7 @@
  * the place and count its begin while this end is not counted yet.  A reader would find more timeouts pending than the
  * limit allows: L2.
  */
-#include "lane/lane.h"
+#include "lane/kept.h"
 #include "base/probe.h"
 
 #include <errno.h>
@@ -159,6 +159,7 @@ static bool cancel_edge(struct hwt_lane *lane, struct hwt_record *record, uint64
 	case STATE_FREE:
 	case STATE_EXPIRED:
 	case STATE_CANCELLED:
+	case STATE_KEPT:
 	case STATE_LAZY:
 		break;
 	}
@@ -208,7 +209,7 @@ static inline bool cancel_armed_at_once(struct hwt_lane *lane, struct hwt_record
 		return false;
 	node = queue_recycled(&lane->cancelled);
 	if (likely(node != NULL)) {
-		won = record_edge(record, &word, STATE_CANCELLED);
+		won = record_change(record, &word, word_step(word, STATE_ARMED, STATE_CANCELLED));
 		if (likely(won))
 			push_cancelled(lane, node, record);
 		else
@@ -216,6 +217,16 @@ static inline bool cancel_armed_at_once(struct hwt_lane *lane, struct hwt_record
 	}
 	queue_unlock(&lane->cancelled);
 	return won;
+}
+
+/* One that is QUEUED, and perhaps still the newest of its lane. */
+static __attribute__((noinline)) int cancel_newest(struct hwt_lane *lane, struct hwt_record *record,
+						   uint64_t generation)
+{
+	if (!lane_keep(lane, record, word_make(generation, STATE_QUEUED)))
+		return cancel_slowly(lane, record, generation);
+	make_room(lane, record);
+	return 0;
 }
 
 /*
@@ -237,11 +248,16 @@ int hwt_lane_cancel(struct hwt_lane *lane, struct hwt_record *record, uint64_t g
 			return notify_cancelled(lane);
 		}
 		/* Lock, node or exchange failed.  The slow way begins with a fresh look. */
-	} else if (word == word_make(generation, STATE_QUEUED) && record_edge(record, &word, STATE_CANCELLED)) {
-		/* Pushed nothing, so there is nothing to notify of. */
-		count_cancelled(lane);
-		make_room(lane, record);
-		return 0;
+	} else if (word == word_make(generation, STATE_QUEUED)) {
+		/* Relaxed: only a guess, which lane_keep checks. */
+		if (atomic_load_explicit(&lane->newest, memory_order_relaxed) == record)
+			return cancel_newest(lane, record, generation);
+		if (record_change(record, &word, word_step(word, STATE_QUEUED, STATE_CANCELLED))) {
+			/* Pushed nothing, so there is nothing to notify of. */
+			count_cancelled(lane);
+			make_room(lane, record);
+			return 0;
+		}
 	}
 	return cancel_slowly(lane, record, generation);
 }

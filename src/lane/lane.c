@@ -13,15 +13,27 @@
  * If the push came before the word, the worker could pop a record that still shows the end of its last life.  It would
  * take it for a cancelled one and return it to the lane, which is just using it.
  */
-#include "lane/lane.h"
+#include "lane/kept.h"
 #include "base/probe.h"
 
 #include <errno.h>
 
+#ifdef HWT_TEST
+_Atomic uint64_t hwt_test_full = HWT_FULL;
+#endif
+
+static uint64_t full(void)
+{
+#ifdef HWT_TEST
+	return atomic_load_explicit(&hwt_test_full, memory_order_acquire); /* a test's */
+#else
+	return HWT_FULL;
+#endif
+}
+
 /*
  * Finds a record when the free list is empty.  It looks for what has come back, then for the rest of the slab, then for
- * what was cancelled in the queue, then in other lanes, then for what the worker is about to give back; only then does
- * it take a slab.
+ * what other lanes have free, then for what the worker is about to give back; only then does it take a slab.
  */
 static struct hwt_record *find_record(struct hwt_lane *lane)
 {
@@ -34,7 +46,7 @@ static struct hwt_record *find_record(struct hwt_lane *lane)
 	pool->free = returned_take_all(&lane->returned);
 	if (pool->free == NULL && !slabs_are_used_up(&pool->slabs))
 		return pool_carve(pool);
-	if (pool->free != NULL || hwt_lane_reclaim(lane) || hwt_lane_steal_records(lane))
+	if (pool->free != NULL || hwt_lane_steal_records(lane))
 		return pool_pop(pool);
 	pool->free = hwt_sorter_take_back(&lane->lanes->sorter);
 	if (pool->free != NULL)
@@ -65,6 +77,13 @@ bool hwt_lanes_take_limit(struct hwt_lanes *lanes)
 	} while (!atomic_compare_exchange_weak_explicit(&lanes->limited, &limited, limited + 1, memory_order_acquire,
 							memory_order_relaxed));
 	return true;
+}
+
+bool hwt_lane_is_full(const struct hwt_lane *lane)
+{
+	uint64_t limit = (uint64_t)lane->lanes->max_pending, waits = lane_waiting(lane);
+
+	return limit > 0 && waits > full() && (waits - full()) / 4 > limit;
 }
 
 /* Returns a free record, which is the caller's.  NULL without memory. */
@@ -99,14 +118,13 @@ static __attribute__((noinline)) bool admit(struct hwt_lane *lane, int64_t deadl
 /*
  * Does everything that can fail, and undoes it on failure.  Under the submit lock.
  *
- * `closed` is read under the lock under which stop sets it, so no push follows a close (L3).  The limit comes last,
- * because other threads see it: a place that is taken and given back would have refused one of them in between.
+ * Whether the lane is closed was read under the lock under which stop says so, and that is held: no push follows a
+ * close (L3).  The limit comes last, because other threads see it: a place that is taken and given back would have
+ * refused one of them in between.
  */
 static inline __attribute__((always_inline)) int prepare(struct hwt_lane *lane, int64_t deadline_ns,
 							 struct hwt_record **record, hwt_node **node)
 {
-	if (unlikely(lane->closed))
-		return ECANCELED;
 	*record = take_record(lane);
 	if (unlikely(*record == NULL))
 		return lane->was_full ? ENOBUFS : ENOMEM;
@@ -129,9 +147,8 @@ bool hwt_lane_is_long(const struct hwt_lane *lane)
 	 * again, and the worker looks at the lanes before it sleeps.
 	 */
 	uint64_t gathered = atomic_load_explicit(&lane->accepted, memory_order_relaxed) +
-			    atomic_load_explicit(&lane->requeued, memory_order_relaxed) +
+			    atomic_load_explicit(&lane->pushed_more, memory_order_relaxed) +
 			    atomic_load_explicit(&lane->cancelled_pushed, memory_order_relaxed) -
-			    atomic_load_explicit(&lane->reclaimed, memory_order_relaxed) -
 			    atomic_load_explicit(&lane->drained_told, memory_order_relaxed);
 
 	return (int64_t)gathered >= HWT_GATHER;
@@ -162,6 +179,7 @@ static inline __attribute__((always_inline)) void accept(struct hwt_lane *lane, 
 	if (out != NULL)
 		*out = timeout;
 	HWT_PROBE(schedule, record, deadline_ns);
+	atomic_store_explicit(&lane->newest, record, memory_order_relaxed); /* relaxed: lane_keep looks again */
 	queue_push(&lane->submitted, node, record);
 }
 
@@ -184,17 +202,34 @@ static inline __attribute__((always_inline)) int notify(const struct hwt_lane *l
 	return rc;
 }
 
+#define NOT_SPECIAL (-1)
+
+/* What a lane that is closed, or keeps a record, does instead of the usual.  NOT_SPECIAL: nothing.  Under the lock. */
+static __attribute__((noinline)) int submit_specially(struct hwt_lane *lane, hwt_task *task, void *arg,
+						      int64_t deadline_ns, hwt_timeout *out)
+{
+	if (lane_is_closed(lane))
+		return ECANCELED;
+	if (!lane_can_requeue(lane))
+		return NOT_SPECIAL;
+	if (unlikely(lane->lanes->asks_more) && !admit(lane, deadline_ns))
+		return ENOBUFS;
+	lane_requeue(lane, task, arg, deadline_ns, out);
+	return 0;
+}
+
 int hwt_lane_submit(struct hwt_lane *lane, hwt_task *task, void *arg, int64_t deadline_ns, hwt_timeout *out)
 {
 	struct hwt_record *record;
 	hwt_node *node;
-	int rc;
+	int rc = NOT_SPECIAL;
 
 	queue_lock(&lane->submitted);
-	rc = prepare(lane, deadline_ns, &record, &node);
-	if (likely(rc == 0))
+	if (unlikely(lane->special != 0))
+		rc = submit_specially(lane, task, arg, deadline_ns, out);
+	if (rc == NOT_SPECIAL && (rc = prepare(lane, deadline_ns, &record, &node)) == 0)
 		accept(lane, record, node, task, arg, deadline_ns, 0, out);
-	else
+	if (unlikely(rc != 0))
 		count_refused(lane, rc);
 	queue_unlock(&lane->submitted);
 	return notify(lane, rc, deadline_ns);
@@ -230,7 +265,7 @@ int hwt_lane_submit_extended(struct hwt_lane *lane, hwt_task *task, const struct
 
 	queue_lock(&lane->submitted);
 	second = make_extension(lane, extension, period_ns);
-	rc = prepare(lane, deadline_ns, &record, &node);
+	rc = lane_is_closed(lane) ? ECANCELED : prepare(lane, deadline_ns, &record, &node);
 	if (second == NULL && rc == 0) {
 		hwt_reserve_return(lane, record, node);
 		lanes_release_limit(lane->lanes);

@@ -24,8 +24,7 @@
  *   lane_return, lane_splice_returned  the worker, which also pops the queues.
  *
  *   One lock acquisition covers a submission: closed, record, node, limit, handle, push.  The worker takes no lane's
- *   lock in a pass, and waits for none in a trim (trim.c).  It becomes the consumer of the submitted queue for one
- *   batch at a time, because a producer may be the consumer for a moment (reclaim.c).
+ *   lock in a pass, and waits for none in a trim (trim.c).
  *
  * Invariants
  *
@@ -42,8 +41,8 @@
  *            counted (L2).
  *   [count]  ends are counted with release and read with acquire, and the begins are read afterwards: a reader that
  *            counts an end also counts its begin.
- *   [length] reclaimed is stored with release, and loaded with acquire before accepted and requeued are read.  What it
- *            counts is then counted there, so the length of a queue is never too small.
+ *   [length] pushed_more is stored with release, and loaded with acquire before accepted is read.  A submission that
+ *            it takes off is then counted there, so the length of a queue is never too small.
  *   [hurry]  a push, or an earlier deadline in a queue -> hurry (release) -> the driver's look (acquire), which then
  *            drains the queues.
  *   [ahead]  want_ahead is stored with release after wants_ahead, and taken with acquire before it.  The slab ahead is
@@ -73,6 +72,10 @@
  */
 #define HWT_FULL (64 * (uint64_t)HWT_GATHER)
 
+/* What makes a submission look again. */
+#define LANE_CLOSED 1u
+#define LANE_KEEPS 2u
+
 struct hwt_tasks;
 struct hwt_lanes;
 
@@ -91,7 +94,8 @@ struct hwt_lane {
 	alignas(HWT_UNIT) struct hwt_chain free_chain; /* records to return at the end of the pass */
 	_Atomic uint64_t unlinked;                     /* taken out of the cancelled queue, ever */
 
-	_Atomic uint64_t taken; /* taken out of the submitted queue by the worker, ever */
+	_Atomic uint64_t taken;    /* taken out of the submitted queue, ever */
+	struct hwt_record *parked; /* NULL, or popped and KEPT when the worker looked; kept.h */
 
 	/* Written by worker and producers. */
 	alignas(HWT_UNIT) hwt_returned returned;
@@ -101,11 +105,13 @@ struct hwt_lane {
 	 * The first 64 bytes of the queue are the consumer's.  The rest, and what follows, is under the queue's lock.
 	 */
 	alignas(HWT_LINE) struct hwt_queue submitted;
-	_Atomic uint64_t accepted; /* ever; written under the lock, read by any thread */
-	_Atomic uint64_t requeued; /* the same of records pushed to be placed earlier */
-
-	_Atomic uint64_t reclaimed; /* the same of those that a producer took back, as if they had never been pushed */
-	bool closed, was_full;      /* was_full: the lane was full when it last found no free record */
+	_Atomic uint64_t accepted;    /* ever; written under the lock, read by any thread */
+	_Atomic uint64_t pushed_more; /* pushes ever that were no submission, less submissions that pushed nothing */
+	_Atomic uint64_t kept_count;  /* cancels of timeouts whose record was kept, ever */
+	_Atomic(struct hwt_record *) newest; /* of the last submission; for cancels, a guess */
+	struct hwt_record *kept;             /* NULL, or a record for the next submission; kept.h */
+	uint8_t special;                     /* LANE_* flags */
+	bool was_full;                       /* the lane was full when it last found no free record */
 
 	/*
 	 * Of a timer that its caller drives: no timeout in the submitted queue had an earlier deadline when it was
@@ -115,7 +121,6 @@ struct hwt_lane {
 	struct hwt_pool pool;
 	struct hwt_reserve *reserves;
 	uint64_t accepted_at_steal; /* accepted when the lane last found nothing to steal */
-	uint64_t pushed_at_reclaim, cancelled_at_reclaim;
 	uint64_t refused_limit, refused_stopped, refused_memory;
 
 	/* Never changes. */
@@ -210,8 +215,10 @@ struct hwt_lane_counts {
 /* Takes free records of other lanes.  Under the submit lock of `thief`.  (steal.c) */
 bool hwt_lane_steal_records(struct hwt_lane *thief);
 
-/* Takes back records that were cancelled in the lane's own queue, if there may be enough of them.  (reclaim.c) */
-bool hwt_lane_reclaim(struct hwt_lane *lane);
+static inline bool lane_is_closed(const struct hwt_lane *lane)
+{
+	return (lane->special & LANE_CLOSED) != 0;
+}
 
 /*
  * Returns how many records are in the submitted queue.  What was pushed before the call, and is still there, is counted
@@ -219,12 +226,11 @@ bool hwt_lane_reclaim(struct hwt_lane *lane);
  */
 static inline uint64_t lane_waiting(const struct hwt_lane *lane)
 {
-	uint64_t out = atomic_load_explicit(&lane->reclaimed, memory_order_acquire); /* [length] */
+	uint64_t more = atomic_load_explicit(&lane->pushed_more, memory_order_acquire); /* [length] */
 
 	/* Relaxed: what was pushed later may count or not. */
-	return atomic_load_explicit(&lane->accepted, memory_order_relaxed) +
-	       atomic_load_explicit(&lane->requeued, memory_order_relaxed) -
-	       atomic_load_explicit(&lane->taken, memory_order_relaxed) - out;
+	return atomic_load_explicit(&lane->accepted, memory_order_relaxed) + more -
+	       atomic_load_explicit(&lane->taken, memory_order_relaxed);
 }
 
 /* Returns how many cancels wait in the lane for the worker.  Relaxed: for others, and of a moment ago. */
@@ -234,7 +240,7 @@ static inline uint64_t lane_waiting_cancels(const struct hwt_lane *lane)
 	       atomic_load_explicit(&lane->unlinked, memory_order_relaxed);
 }
 
-/* Returns true if so much waits in the lane's queue that, by the limit, it must take no new memory.  (reclaim.c) */
+/* Returns true if so much waits in the lane's queue that, by the limit, it must take no new memory.  (lane.c) */
 bool hwt_lane_is_full(const struct hwt_lane *lane);
 
 /*
@@ -263,7 +269,7 @@ static inline void lanes_look_ahead(struct hwt_lanes *lanes)
 }
 
 #ifdef HWT_TEST
-extern _Atomic uint64_t hwt_test_gather; /* stands for HWT_GATHER in reclaim.c */
+extern _Atomic uint64_t hwt_test_full; /* stands for HWT_FULL */
 #endif
 
 /*
@@ -431,6 +437,12 @@ static inline void lane_tell_drained(struct hwt_lane *lane)
 
 	if (atomic_load_explicit(&lane->drained_told, memory_order_relaxed) != drained)
 		atomic_store_explicit(&lane->drained_told, drained, memory_order_relaxed);
+}
+
+/* Returns true if the parked record of a lane waits for the worker: it is KEPT no more.  The worker. */
+static inline bool lane_has_parked(const struct hwt_lane *lane)
+{
+	return unlikely(lane->parked != NULL) && word_state(record_word(lane->parked)) != STATE_KEPT;
 }
 
 /* Returns true if there is nothing for the worker in any lane. */

@@ -90,7 +90,7 @@ static struct hwt_lane *new_lane(struct hwt_lanes *lanes)
 	lane->lanes = lanes;
 	lane->id = lanes->id;
 	lane->pool.lane = lane;
-	lane->closed = lanes->closed;
+	lane->special = lanes->closed ? LANE_CLOSED : 0;
 	atomic_init(&lane->earliest_ns, INT64_MAX); /* all else is 0 */
 	if (hwt_queue_init(&lane->submitted) == 0 && hwt_queue_init(&lane->cancelled) == 0)
 		return lane;
@@ -150,7 +150,7 @@ struct hwt_lane *hwt_lanes_find_home(const struct hwt_lane *of)
 static void close_lane(struct hwt_lane *lane)
 {
 	queue_lock(&lane->submitted);
-	lane->closed = true;
+	lane->special |= LANE_CLOSED;
 	queue_unlock(&lane->submitted);
 }
 
@@ -186,6 +186,7 @@ uint64_t hwt_lanes_cancelled(const struct hwt_lanes *lanes)
 
 	for (uint32_t i = 0; i < lanes_count(lanes); i++) {
 		sum += atomic_load_explicit(&lanes->made[i]->cancelled_count, memory_order_acquire);  /* [count] */
+		sum += atomic_load_explicit(&lanes->made[i]->kept_count, memory_order_acquire);       /* [count] */
 		sum += atomic_load_explicit(&lanes->made[i]->cancelled_pushed, memory_order_acquire); /* [count] */
 	}
 	return sum;
@@ -232,6 +233,9 @@ static bool can_wait(struct hwt_lane *lane, int64_t due_ns, bool cancels)
 
 	if (has_cancels && !cancels)
 		return false;
+	/* A parked record that is QUEUED again may be due before all that earliest_ns covers. */
+	if (unlikely(lane->parked != NULL) && word_is_pending(record_word(lane->parked)))
+		return false;
 	if (!queue_is_empty(&lane->submitted)) {
 		/* Relaxed: [push] orders it. */
 		if (atomic_load_explicit(&lane->earliest_ns, memory_order_relaxed) <= due_ns)
@@ -265,7 +269,8 @@ void hwt_lanes_take_hurry(struct hwt_lanes *lanes)
 bool hwt_lanes_are_empty(struct hwt_lanes *lanes)
 {
 	for (uint32_t i = 0; i < lanes_count(lanes); i++)
-		if (!queue_is_empty(&lanes->made[i]->submitted) || !queue_is_empty(&lanes->made[i]->cancelled))
+		if (!queue_is_empty(&lanes->made[i]->submitted) || !queue_is_empty(&lanes->made[i]->cancelled) ||
+		    lane_has_parked(lanes->made[i]))
 			return false;
 	return stack_is_empty(&lanes->rearmed);
 }

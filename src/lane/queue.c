@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The queue's slow paths: nodes, waiting for either lock, and taking values out of the middle; queue.h.
+ * The queue's slow paths: nodes, and waiting for the lock; queue.h.
  *
  * The fields of ck_fifo_spsc, and which end may touch them:
  *
@@ -18,9 +18,6 @@
 
 /* How often to look at a held lock before giving way: the holder may be waiting for this processor. */
 #define LOCK_LOOKS 64
-
-/* How often to give way to another consumer before giving up.  The last turns are sleeps, a millisecond in all. */
-#define CONSUMER_TURNS 20
 
 /* Slabs of 1 KiB to 64 KiB of nodes. */
 const struct hwt_slab_kind hwt_node_slab = {
@@ -96,57 +93,8 @@ void hwt_queue_lock_contended(struct hwt_queue *queue)
 	} while (!queue_try_lock(queue));
 }
 
-bool hwt_queue_consume_soon(struct hwt_queue *queue)
-{
-	for (unsigned looks = 1, turns = 0; looks <= CONSUMER_TURNS * LOCK_LOOKS; looks++) {
-		if (!ck_spinlock_locked(&queue->fifo.m_head) && ck_fifo_spsc_dequeue_trylock(&queue->fifo))
-			return true; /* [consume] */
-		HWT_POINT("held");
-		if (looks % LOCK_LOOKS == 0)
-			hwt_thread_give_way(&turns);
-		else
-			processor_pause();
-	}
-	return false;
-}
-
 /*
- * The caller has both ends: it is the consumer, and holds the lock.  So no thread pushes, pops or recycles meanwhile.
- * Only the worker's queue_is_empty may come by, as it needs neither.  It reads head->next, and sees either the first
- * node or its successor.  If it takes the queue for empty at that moment, nothing but cancelled records was in it.
- */
-size_t hwt_queue_sift(struct hwt_queue *queue, bool (*is_done)(void *ctx, void *value), void *ctx)
-{
-	hwt_node *last = queue->fifo.head, *first_done = NULL, **end_done = &first_done, *node, *next;
-	size_t done = 0;
-
-	for (node = last->next; node != NULL; node = next) {
-		next = node->next;
-		if (next != NULL)
-			prefetch_for_write(next->value);
-		if (!is_done(ctx, node->value)) {
-			last = node;
-			continue;
-		}
-		/*
-		 * One store, as the worker may be reading head->next.  The node is out, and keeps its own next until
-		 * below.
-		 */
-		ck_pr_store_ptr(&last->next, next);
-		*end_done = node;
-		end_done = &node->next;
-		done++;
-	}
-	/* The last node may be gone: the next push appends to `last`. */
-	queue->fifo.tail = last;
-	/* In front of the nodes that have come back, where producers take them first. */
-	*end_done = queue->fifo.garbage;
-	queue->fifo.garbage = first_done;
-	return done;
-}
-
-/*
- * The locks of both ends are in the fields of ck_fifo_spsc, and the caller holds one: ck_fifo_spsc_init would free it.
+ * The lock is in the fields of ck_fifo_spsc, and the caller holds it: ck_fifo_spsc_init would free it.
  * The others are stored one by one, head as the consumer does, which other threads may look at.
  */
 size_t hwt_queue_restart(struct hwt_queue *queue)

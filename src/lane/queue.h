@@ -14,10 +14,8 @@
  * Threads
  *
  *   queue_lock .. queue_unlock  any thread; node, push and recycling only in between.
- *   queue_pop                   the consumer.  Where more than one thread may be the consumer, it is the thread between
- *                               queue_begin_consume and queue_end_consume.
- *   queue_is_empty              any thread that may be the consumer.
- *   hwt_queue_sift              the consumer, with the lock.
+ *   queue_pop                   the consumer.
+ *   queue_is_empty              the consumer, and any thread with the lock.
  *
  * Invariants
  *
@@ -33,7 +31,6 @@
  *   [recycle]  store of head in dequeue (release) -> load of head in ck_fifo_spsc_recycle (acquire): the consumer is
  *              done with the node.
  *   [lock]     ck_spinlock.
- *   [consume]  the ck_spinlock of the consumer's end.
  *
  *   ck_fifo has barriers between its stores and leaves the acquire side to the address dependency.  The accesses below
  *   replace both; test/weak/ checks them.
@@ -78,9 +75,9 @@
 #define ck_pr_load_ptr(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)           /* [push] [recycle] */
 #define ck_pr_store_ptr(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE) /* [push] [recycle] */
 #define ck_pr_store_ptr_unsafe(p, v) (*(void **)(p) = (v))
-#define ck_pr_load_uint(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)                          /* [lock] [consume] */
-#define ck_pr_store_uint(p, v) __atomic_store_n((p), (unsigned int)(v), __ATOMIC_RELEASE)  /* [lock] [consume] */
-#define ck_pr_fas_uint(p, v) __atomic_exchange_n((p), (unsigned int)(v), __ATOMIC_ACQUIRE) /* [lock] [consume] */
+#define ck_pr_load_uint(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)                          /* [lock] */
+#define ck_pr_store_uint(p, v) __atomic_store_n((p), (unsigned int)(v), __ATOMIC_RELEASE)  /* [lock] */
+#define ck_pr_fas_uint(p, v) __atomic_exchange_n((p), (unsigned int)(v), __ATOMIC_ACQUIRE) /* [lock] */
 #define ck_pr_fence_store() ((void)0)
 #define ck_pr_fence_acquire() ((void)0)
 #define ck_pr_fence_lock() ((void)0)
@@ -124,20 +121,11 @@ hwt_node *hwt_queue_new_node(struct hwt_queue *queue);
 void hwt_queue_lock_contended(struct hwt_queue *queue);
 
 /*
- * Takes out the values that `is_done` accepts, asking from the oldest on.  The others stay, in their order.  Returns
- * how many it took; their nodes can be recycled.  For the consumer, under the lock.
- */
-size_t hwt_queue_sift(struct hwt_queue *queue, bool (*is_done)(void *ctx, void *value), void *ctx);
-
-/*
  * Begins again with a new slab of the first size, and leaves the others in `left`, if there are more than one and there
  * is memory.  Returns the bytes of the new one.  For the consumer, under the lock, while the queue is empty and no
  * reserve has nodes of it.
  */
 size_t hwt_queue_restart(struct hwt_queue *queue);
-
-/* Slow half of queue_begin_consume. */
-bool hwt_queue_consume_soon(struct hwt_queue *queue);
 
 /*
  * Tries to get the lock for about as long as a holder needs to push, and returns false if it did not.  For a thread
@@ -198,25 +186,16 @@ static inline void queue_push(struct hwt_queue *queue, hwt_node *node, void *val
 	ck_fifo_spsc_enqueue(&queue->fifo, node, value); /* [push] */
 }
 
-/*
- * Makes the caller the consumer until queue_end_consume.  Returns false if another thread stays the consumer for a
- * millisecond: a consumer takes out a few values and waits for nothing, so that one has lost its processor.
- */
-static inline bool queue_begin_consume(struct hwt_queue *queue)
-{
-	HWT_POINT("consume");
-	return likely(ck_fifo_spsc_dequeue_trylock(&queue->fifo)) || hwt_queue_consume_soon(queue); /* [consume] */
-}
-
-static inline void queue_end_consume(struct hwt_queue *queue)
-{
-	ck_fifo_spsc_dequeue_unlock(&queue->fifo); /* [consume] */
-}
-
-/* Also for a thread that is not the consumer but may be: the answer is then one of this moment. */
+/* Under the lock, of a queue that another thread may be popping from, the answer is one of this moment. */
 static inline bool queue_is_empty(struct hwt_queue *queue)
 {
 	return ck_fifo_spsc_isempty(&queue->fifo); /* [push] */
+}
+
+/* Returns true if the newest value has not been popped, and is this one.  Under the lock; as queue_is_empty. */
+static inline bool queue_ends_with(struct hwt_queue *queue, const void *value)
+{
+	return !queue_is_empty(queue) && queue->fifo.tail->value == value;
 }
 
 /* Takes out and returns the oldest value, NULL if there is none. */

@@ -53,6 +53,7 @@ static int refuse(uint64_t word, uint64_t generation)
 	case STATE_FREE:
 	case STATE_EXPIRED:
 	case STATE_CANCELLED:
+	case STATE_KEPT:
 	case STATE_LAZY:
 		break;
 	}
@@ -107,15 +108,15 @@ static bool must_requeue(const struct hwt_lane *lane, uint64_t word)
 	 * A closed lane stays closed, and nothing may be pushed on it (L3).  Nothing runs any more; stop reads the
 	 * deadline.
 	 */
-	return word_state(word) == STATE_ARMED && !word_has(word, WORD_REQUEUED) && !lane->closed;
+	return word_state(word) == STATE_ARMED && !word_has(word, WORD_REQUEUED) && !lane_is_closed(lane);
 }
 
 static void push_requeued(struct hwt_lane *lane, hwt_node *node, struct hwt_record *record)
 {
 	/* Relaxed: written under the lock. */
-	uint64_t requeued = atomic_load_explicit(&lane->requeued, memory_order_relaxed);
+	uint64_t pushed = atomic_load_explicit(&lane->pushed_more, memory_order_relaxed);
 
-	atomic_store_explicit(&lane->requeued, requeued + 1, memory_order_relaxed);
+	atomic_store_explicit(&lane->pushed_more, pushed + 1, memory_order_release); /* [length] */
 	queue_push(&lane->submitted, node, record);
 }
 

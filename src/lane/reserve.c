@@ -168,8 +168,8 @@ static int resize(struct hwt_lane *lane, uint64_t n, uint64_t *before)
 	while (!done) {
 		queue_lock(&lane->submitted);
 		reserve = make(lane);
-		if (lane->closed || reserve == NULL) {
-			rc = lane->closed ? ECANCELED : ENOMEM;
+		if (lane_is_closed(lane) || reserve == NULL) {
+			rc = lane_is_closed(lane) ? ECANCELED : ENOMEM;
 			done = true;
 		} else {
 			*before = *before == UINT64_MAX ? reserve->timeouts : *before;

@@ -23,7 +23,7 @@
  * The worker never waits for a lane's lock.  A lane whose lock it does not get keeps what it has.  Only what is in the
  * worker's hands must go back: it tries again in the next slice.
  */
-#include "lane/lane.h"
+#include "lane/kept.h"
 
 /* How many heads of slabs the worker looks at in a slice: at each it may miss the cache. */
 #define SLABS_SLICE 64
@@ -110,6 +110,11 @@ static struct hwt_record *take_free(struct hwt_lane *lane)
 
 	if (!hwt_queue_lock_soon(&lane->submitted))
 		return NULL;
+	lane_let_go(lane);
+	if (lane_has_parked(lane)) { /* nobody else has it: it was popped and is cancelled */
+		pool_push(&lane->pool, lane->parked);
+		lane->parked = NULL;
+	}
 	first = lane->pool.free;
 	lane->pool.free = NULL;
 	queue_unlock(&lane->submitted);

@@ -30,7 +30,10 @@ static struct hwt_record *next_left(struct hwt_worker *worker)
 		return record;
 	/* Goes on where the last one was: those before are empty, as all lanes are closed. */
 	for (uint32_t i = 0; i < count; i++, worker->next_lane[0] = (worker->next_lane[0] + 1) % count) {
-		record = queue_pop(&worker->lanes->made[worker->next_lane[0]]->submitted);
+		struct hwt_lane *lane = worker->lanes->made[worker->next_lane[0]];
+
+		record = lane->parked != NULL ? lane->parked : queue_pop(&lane->submitted);
+		lane->parked = NULL;
 		if (record != NULL)
 			return record;
 	}

@@ -96,46 +96,16 @@ static void cancel_batch(struct hwt_worker *worker, struct hwt_record **batch, s
 			lane_return(batch[i]);
 }
 
-/*
- * Pops up to max records of a queue, asks for their cache lines, and adds their number to *taken.  Returns the number.
- *
- * The worker is the consumer for this batch only.  In between, a producer may be (reclaim.c), under the lock of its
- * lane.  If that producer loses its processor, the worker leaves the lane out of this pass and looks again in the next
- * one.
- */
+/* Pops up to max records of a queue, asks for their cache lines, and adds their number to *taken.  Returns it. */
 static size_t pop_batch(struct hwt_queue *queue, _Atomic uint64_t *taken, struct hwt_record **batch, size_t max)
 {
 	size_t n = 0;
 
-	if (unlikely(!queue_begin_consume(queue)))
-		return 0;
 	while (n < max && (batch[n] = queue_pop(queue)) != NULL)
 		record_prefetch(batch[n++]);
-	/* Relaxed: only the consumer writes it, and the lock of the consumer's end orders two consumers, [consume]. */
+	/* Relaxed: only the worker writes it. */
 	atomic_store_explicit(taken, atomic_load_explicit(taken, memory_order_relaxed) + n, memory_order_relaxed);
-	queue_end_consume(queue);
 	return n;
-}
-
-/* Pops and handles records of a queue, at most so many.  Returns how many. */
-static uint64_t drain(struct hwt_worker *worker, struct hwt_queue *queue, _Atomic uint64_t *taken,
-		      void (*handle)(struct hwt_worker *, struct hwt_record **, size_t), uint64_t most)
-{
-	struct hwt_record *batch[DRAIN_BATCH];
-	uint64_t left = most;
-	size_t n;
-
-	while (left > 0) {
-		lanes_look_ahead(worker->lanes);
-		n = pop_batch(queue, taken, batch, left < DRAIN_BATCH ? (size_t)left : DRAIN_BATCH);
-		if (n == 0)
-			break;
-		handle(worker, batch, n);
-		left -= n;
-	}
-	worker->transferred += most - left;
-	worker->backlog += most - left;
-	return most - left;
 }
 
 /* Arms and places the records that executors' threads have pushed to run again. */
@@ -149,19 +119,65 @@ static void transfer_rearmed(struct hwt_worker *worker)
 	}
 }
 
+/* Looks again at a record that was KEPT.  What was pushed later comes behind it. */
+static void unpark(struct hwt_worker *worker, struct hwt_lane *lane)
+{
+	struct hwt_record *record = lane->parked;
+
+	lane->parked = NULL;
+	transfer_batch(worker, &record, 1);
+}
+
+/* Pops and handles at most so many new records of a lane.  Returns how many. */
+static uint64_t drain_new(struct hwt_worker *worker, struct hwt_lane *lane, uint64_t most)
+{
+	struct hwt_record *batch[DRAIN_BATCH];
+	uint64_t left = most;
+	size_t n;
+
+	if (lane_has_parked(lane))
+		unpark(worker, lane);
+	/* A push that comes after this look waits for the next pass, or wakes the worker. */
+	while (left > 0 && !queue_is_empty(&lane->submitted)) {
+		lanes_look_ahead(worker->lanes);
+		n = pop_batch(&lane->submitted, &lane->taken, batch, left < DRAIN_BATCH ? (size_t)left : DRAIN_BATCH);
+		if (lane_has_parked(lane))
+			unpark(worker, lane);
+		transfer_batch(worker, batch, n);
+		left -= n;
+	}
+	return most - left;
+}
+
+/* The same of cancels. */
+static uint64_t drain_cancels(struct hwt_worker *worker, struct hwt_lane *lane, uint64_t most)
+{
+	struct hwt_record *batch[DRAIN_BATCH];
+	uint64_t left = most;
+	size_t n;
+
+	while (left > 0 && !queue_is_empty(&lane->cancelled)) {
+		n = pop_batch(&lane->cancelled, &lane->unlinked, batch,
+			      left < DRAIN_BATCH ? (size_t)left : DRAIN_BATCH);
+		cancel_batch(worker, batch, n);
+		left -= n;
+	}
+	return most - left;
+}
+
 /* The two sides on which operations wait in a lane. */
 enum side { NEW, CANCELS };
 
 /* Takes in at most so many operations of one side of a lane.  Returns how many. */
-static uint64_t drain_side(struct hwt_worker *worker, struct hwt_lane *lane, enum side side, uint64_t most)
+static uint64_t drain(struct hwt_worker *worker, struct hwt_lane *lane, enum side side, uint64_t most)
 {
+	uint64_t n;
+
 	HWT_POINT("queue look");
-	/* A push that comes after this look waits for the next pass, or wakes the worker. */
-	if (queue_is_empty(side == NEW ? &lane->submitted : &lane->cancelled))
-		return 0;
-	if (side == NEW)
-		return drain(worker, &lane->submitted, &lane->taken, transfer_batch, most);
-	return drain(worker, &lane->cancelled, &lane->unlinked, cancel_batch, most);
+	n = side == NEW ? drain_new(worker, lane, most) : drain_cancels(worker, lane, most);
+	worker->transferred += n;
+	worker->backlog += n;
+	return n;
 }
 
 /* Goes around the lanes, of which each gets at most `share`.  Returns how many used their share up. */
@@ -172,7 +188,7 @@ static uint32_t drain_shares(struct hwt_worker *worker, enum side side, uint32_t
 	for (uint32_t i = 0; *budget > 0 && i < count; i++) {
 		struct hwt_lane *lane = worker->lanes->made[worker->next_lane[side]];
 		uint32_t part = share < *budget ? share : *budget;
-		uint32_t taken = (uint32_t)drain_side(worker, lane, side, part);
+		uint32_t taken = (uint32_t)drain(worker, lane, side, part);
 
 		worker->next_lane[side] = worker->next_lane[side] + 1 < count ? worker->next_lane[side] + 1 : 0;
 		*budget -= taken;
@@ -201,7 +217,7 @@ static void transfer_all(struct hwt_worker *worker)
 {
 	worker->takes_all = false;
 	for (uint32_t i = 0; i < lanes_count(worker->lanes); i++)
-		(void)drain_side(worker, worker->lanes->made[i], NEW, lane_waiting(worker->lanes->made[i]));
+		(void)drain(worker, worker->lanes->made[i], NEW, lane_waiting(worker->lanes->made[i]));
 }
 
 /* Returns how many operations of a pass are kept for cancels: as many as wait, and at most half. */

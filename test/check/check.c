@@ -84,6 +84,7 @@ static void found_submitted(struct hwt_lane *lane, struct hwt_record *record)
 	put_record(record, PLACE_SUBMITTED);
 	HOLDS("R1", record_lane(record) == lane);
 	HOLDS("R3", record->place == 0);
+	HOLDS("kept", word_state(word_of(record)) != STATE_KEPT || lane->kept == record);
 }
 
 static void found_requeued(struct hwt_lane *lane, struct hwt_record *record)
@@ -136,6 +137,10 @@ static void check_pool(const struct hwt_lane *lane)
 	const struct hwt_pool *pool = &lane->pool;
 
 	inventory_put(&all_records, "R1", pool->slabs.carve, slabs_rest(&pool->slabs), PLACE_NOT_CARVED);
+	HOLDS("kept", (lane->kept != NULL) == ((lane->special & LANE_KEEPS) != 0));
+	HOLDS("kept", lane->kept == NULL || word_state(word_of(lane->kept)) == STATE_KEPT);
+	if (lane->parked != NULL)
+		put_record(lane->parked, PLACE_PARKED);
 	check_free(pool->free, PLACE_FREE, NULL);
 	for (const struct hwt_reserve *reserve = lane->reserves; reserve != NULL; reserve = reserve->next)
 		check_free(reserve->record, PLACE_FREE, NULL);
@@ -152,7 +157,8 @@ static const unsigned legal_states[PLACES] = {
 	/* FREE: one that has only been an extension. */
 	[PLACE_RETURNED] = STATE(FREE) | STATE(EXPIRED) | STATE(CANCELLED) | STATE(LAZY),
 	[PLACE_FREE_CHAIN] = STATE(FREE) | STATE(EXPIRED) | STATE(CANCELLED) | STATE(LAZY),
-	[PLACE_SUBMITTED] = STATE(QUEUED) | STATE(CANCELLED),
+	[PLACE_SUBMITTED] = STATE(QUEUED) | STATE(CANCELLED) | STATE(KEPT),
+	[PLACE_PARKED] = STATE(QUEUED) | STATE(CANCELLED) | STATE(KEPT),
 	[PLACE_REARMED] = STATE(QUEUED) | STATE(CANCELLED),
 	[PLACE_READY] = STATE(READY) | STATE(CANCELLED),
 	[PLACE_WHEEL] = STATE(ARMED) | STATE(LAZY),
@@ -182,7 +188,7 @@ static bool is_legal(const struct hwt_timer *timer, const struct hwt_record *rec
 	enum hwt_check_place index = mark & PLACE_MASK;
 
 	if (index == PLACE_NOWHERE && state_of(timer) == TIMER_STOPPED)
-		return (legal_states[PLACE_EXTENSION] >> state & 1) != 0;
+		return ((legal_states[PLACE_EXTENSION] | STATE(KEPT)) >> state & 1) != 0;
 	if ((mark & (IN_CANCELLED | IN_SUBMITTED)) != 0)
 		return is_legal_with_queue(record, state, index, (mark & IN_SUBMITTED) != 0);
 	return (legal_states[index] >> state & 1) != 0;
@@ -212,7 +218,7 @@ static void check_record(struct hwt_timer *timer, struct hwt_record *record, uin
 	uint64_t word = word_of(record);
 	enum word_state state = word_state(word);
 
-	HOLDS("word", state <= STATE_READY);
+	HOLDS("word", state <= STATE_KEPT);
 	HOLDS("word", (word_generation(word) == 0) == (state == STATE_FREE));
 	HOLDS("R1", is_legal(timer, record, state, mark));
 	if (serves(mark))
@@ -303,7 +309,7 @@ static void check_ready(const struct hwt_ready *ready)
 static void check_stopped(const struct hwt_timer *timer, const struct hwt_check_counts *counts)
 {
 	for (uint32_t i = 0; i < lanes_count(&timer->lanes); i++)
-		HOLDS("L3", timer->lanes.made[i]->closed);
+		HOLDS("L3", timer->lanes.made[i]->special & LANE_CLOSED);
 	HOLDS("L3", counts->place[PLACE_SUBMITTED] == 0);
 	HOLDS("T4", counts->place[PLACE_READY] == 0);
 	HOLDS("P2", counts->place[PLACE_BATCH] + counts->place[PLACE_WHEEL] + counts->place[PLACE_UNPLACED] == 0);

@@ -126,21 +126,7 @@ void hwt_sleeper_set_alarm(struct hwt_sleeper *sleeper, int64_t time_ns)
 	alarm_ns = time_ns;
 }
 
-/* Memory: a lane takes nothing back from its queue, but in length.c, and gets no more. */
-#ifndef WEAK_RECLAIM
-bool hwt_lane_is_full(const struct hwt_lane *unused)
-{
-	(void)unused;
-	return false;
-}
-
-bool hwt_lane_reclaim(struct hwt_lane *unused)
-{
-	(void)unused;
-	return false;
-}
-#endif
-
+/* Memory: a lane gets no more. */
 bool hwt_pool_grow(struct hwt_pool *pool)
 {
 	(void)pool;
