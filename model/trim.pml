@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A model of memory that is given back (trim.c, sorter.c, pool.c, lane.c, cancel.c, hwt_timeout_timer).  For Spin; run.sh runs it.
+ * A model of memory that is given back (trim.c, sorter.c, pool.c, submit.c, cancel.c, hwt_timeout_timer).  For Spin; run.sh runs it.
  *
  * What is modelled
  *

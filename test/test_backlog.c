@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is cancelled while the worker does not come by: who cancels what it has scheduled last needs no memory, whichever
- * thread that is and whatever holds the worker up, and a limit bounds the rest.
+ * What is cancelled while the worker does not come by: who cancels what it has scheduled last needs no memory,
+ * whichever thread that is and whatever holds the worker up, and a limit bounds the rest.
  */
 #include "support.h"
 

@@ -78,7 +78,7 @@ static inline void lane_let_go(struct hwt_lane *lane)
 		lane_end_keeping(lane, word_make(lane_kept_generation(lane), STATE_CANCELLED));
 }
 
-/* Submits with the record that is kept, without a push.  The order is that of accept in lane.c. */
+/* Submits with the record that is kept, without a push.  The order is that of accept in submit.c. */
 static inline void lane_requeue(struct hwt_lane *lane, hwt_task *task, void *arg, int64_t deadline_ns, hwt_timeout *out)
 {
 	struct hwt_record *record = lane->kept;

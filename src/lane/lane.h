@@ -240,7 +240,7 @@ static inline uint64_t lane_waiting_cancels(const struct hwt_lane *lane)
 	       atomic_load_explicit(&lane->unlinked, memory_order_relaxed);
 }
 
-/* Returns true if so much waits in the lane's queue that, by the limit, it must take no new memory.  (lane.c) */
+/* Returns true if so much waits in the lane's queue that, by the limit, it must take no new memory.  (submit.c) */
 bool hwt_lane_is_full(const struct hwt_lane *lane);
 
 /*

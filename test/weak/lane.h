@@ -13,7 +13,7 @@
 #include "base/idle.c"
 #include "base/record.c"
 #include "lane/queue.c"
-#include "lane/lane.c"
+#include "lane/submit.c"
 #include "lane/lanes.c"
 #include "lane/cancel.c"
 #include "lane/reschedule.c"
