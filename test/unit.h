@@ -69,6 +69,15 @@ static inline struct hwt_lane *lane_at(struct hwt_lanes *lanes, uint32_t place)
 	return lane;
 }
 
+/* By any thread, this one too. */
+static inline bool is_locked(pthread_mutex_t *mutex)
+{
+	if (pthread_mutex_trylock(mutex) != 0)
+		return true;
+	pthread_mutex_unlock(mutex);
+	return false;
+}
+
 /* Virtual time. */
 static int64_t fake_now_ns;
 

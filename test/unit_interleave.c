@@ -50,7 +50,7 @@ static bool is_wanted(const char *where)
 		if (strncmp(where, kind, length) == 0)
 			return true;
 	}
-	return *kinds == 0; /* all */
+	return false;
 }
 
 static void give_way(void)
@@ -360,6 +360,7 @@ static void worker_passes_once(void)
 static void worker_passes(void)
 {
 	pass_and_look(START + TICK);
+	at_point("pass");
 	pass_and_look(START + 2 * TICK);
 }
 
@@ -459,6 +460,7 @@ enum begin_with {
 	A_QUEUED_ONE,
 	ONE_IN_THE_WHEEL,
 	ONE_HANDED_OVER,
+	ONE_ON_THE_STACK,
 	ONE_AND_NO_NODE_FOR_ITS_CANCEL,
 	ONE_AND_NO_NODE_FOR_ITS_MOVE,
 	AN_ENDED_ONE
@@ -510,8 +512,10 @@ static void set_up(enum begin_with begin)
 		submit_subject();
 		if (begin != A_QUEUED_ONE)
 			driven_pass(timer, START);
-		if (begin == ONE_HANDED_OVER)
+		if (begin == ONE_HANDED_OVER || begin == ONE_ON_THE_STACK)
 			driven_pass(timer, START + TICK);
+		if (begin == ONE_ON_THE_STACK) /* it runs again, and the worker does not know yet */
+			task_thread_runs();
 		if (begin == ONE_AND_NO_NODE_FOR_ITS_CANCEL)
 			use_up_nodes(&lane_at(&timer->lanes, 1)->cancelled);
 		if (begin == ONE_AND_NO_NODE_FOR_ITS_MOVE)
@@ -548,12 +552,13 @@ static void check_looked(void)
 static void check_unprocessed(void)
 {
 	bool first = movers[0].rc == 0, second = movers[1].rc == 0;
+	int64_t own_ns = again > 0 ? is->again_ns[0] : is->deadline_ns;
 	hwt_unprocessed out;
 
 	while (hwt_timer_next_unprocessed(timer, &out)) {
 		CHECK(out.timeout.entry == subject.entry || out.timeout.entry == next.entry);
 		CHECK((first && out.deadline_ns == movers[0].to_ns) || (second && out.deadline_ns == movers[1].to_ns) ||
-		      (!first && !second && out.deadline_ns == is->deadline_ns));
+		      (!first && !second && out.deadline_ns == own_ns));
 	}
 }
 
@@ -687,6 +692,13 @@ TEST(a_new_one_races_a_stop)
 	CHECK_INT(EXPLORE("word", NOTHING, submit_subject, stop), >, 1);
 }
 
+/* Its handle is out before it is in the queue. */
+TEST(a_cancel_races_the_submission_itself)
+{
+	CHECK_INT(EXPLORE("word|queue push", NOTHING, submit_subject, cancel_first, worker_passes), >, 50);
+	CHECK_OUTCOMES(2);
+}
+
 TEST(a_stale_handle_races_the_record_s_next_use)
 {
 	CHECK_INT(EXPLORE("word", AN_ENDED_ONE, cancel_stale, submit_subject, worker_passes), >, 20);
@@ -721,7 +733,8 @@ TEST(a_cancel_at_the_limit_is_counted_before_it_makes_room)
 {
 	limit = 1;
 	CHECK_INT(EXPLORE("limit", ONE_IN_THE_WHEEL, cancel_first, submit_at_the_limit), >, 1);
-	CHECK_INT(EXPLORE("", ONE_IN_THE_WHEEL, cancel_first, submit_at_the_limit), >, 20);
+	CHECK_INT(EXPLORE("limit", A_QUEUED_ONE, cancel_first, submit_at_the_limit), >, 1);
+	CHECK_INT(EXPLORE("word|queue|lock|limit", ONE_IN_THE_WHEEL, cancel_first, submit_at_the_limit), >, 20);
 	limit = 0;
 }
 
@@ -774,6 +787,8 @@ TEST(two_moves_race_the_expiry)
 	CHECK_INT(EXPLORE("word edge|moved|queue push", ONE_IN_THE_WHEEL, move_first, move_second, worker_passes_once),
 		  >, 200);
 	CHECK_OUTCOMES(2);
+	begin_moves(&late, START + 3 * TICK, START + 2 * TICK); /* taken in between, by the first deadline */
+	CHECK_INT(EXPLORE("mov|pass", ONE_IN_THE_WHEEL, move_first, move_second, worker_passes), >, 200);
 	begin_moves(&usual, START, START + 3 * TICK);
 	CHECK_INT(EXPLORE("word edge|moved|queue push", ONE_IN_THE_WHEEL, move_first, move_second, worker_passes_once),
 		  >, 500);
@@ -944,8 +959,12 @@ TEST(cancels_and_moves_race_a_task_thread)
 TEST(cancels_and_moves_of_what_was_handed_over_race_a_stop)
 {
 	static const struct subject owned = { .deadline_ns = START + TICK, .owned = true };
+	static const struct subject again_once = { .deadline_ns = START + TICK, .again_ns = { START + 3 * TICK } };
 
 	task_threads = 1;
+	begin_moves(&again_once, 0, 0);
+	CHECK_INT(EXPLORE("word", ONE_ON_THE_STACK, cancel_first, cancel_second, stop), >, 20);
+	CHECK_OUTCOMES(2);
 	begin_moves(&owned, START + 5 * TICK, 0);
 	CHECK_INT(EXPLORE("word", ONE_HANDED_OVER, cancel_first, cancel_second, stop), >, 20);
 	CHECK_OUTCOMES(2);

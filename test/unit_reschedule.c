@@ -270,6 +270,26 @@ TEST(a_stop_finds_moved_ones_once)
 	}
 }
 
+/* A stop closes the lanes before it looks at what is pending, and finds this one where it is. */
+TEST(one_that_is_moved_in_a_stop_is_not_pushed)
+{
+	hwt_unprocessed unprocessed;
+	struct shot shot;
+	size_t said = 0;
+
+	begin(1000);
+	start(&shot, AT(50), false);
+	pass(1);
+	hwt_lanes_close(&timer->lanes);
+	CHECK_INT(hwt_reschedule_at(shot.timeout, AT(20)), ==, 0);
+	CHECK(!has(&shot, WORD_REQUEUED));
+	CHECK_INT(hwt_timer_stop(timer, &said), ==, 0);
+	CHECK_INT(said, ==, 1);
+	CHECK(hwt_timer_next_unprocessed(timer, &unprocessed));
+	CHECK_INT(unprocessed.deadline_ns, ==, AT(20));
+	end();
+}
+
 static void stop_task(hwt_timeout timeout, void *arg)
 {
 	(void)timeout;

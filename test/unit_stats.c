@@ -66,6 +66,21 @@ TEST(what_has_ended_has_begun_in_the_same_snapshot)
 	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
 }
 
+/* The same of the one number: with the begins first it would be less than nothing. */
+TEST(what_is_pending_is_never_less_than_nothing)
+{
+	begin();
+	the_point = "pending count";
+	meanwhile = one_comes_and_is_cancelled;
+	atomic_store(&hwt_test_point, at_the_point);
+	CHECK_INT(hwt_pending_timeouts(timer), >=, 0);
+	atomic_store(&hwt_test_point, NULL);
+	CHECK(meanwhile == NULL);
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
+	the_point = "stats count";
+	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
+}
+
 static void run_again(hwt_timeout timeout, void *arg)
 {
 	unsigned *runs = arg;

@@ -424,6 +424,50 @@ TEST(a_job_is_out_until_its_task_has_returned)
 	driven_destroy(timer);
 }
 
+static void run_once_more(hwt_timeout timeout, void *arg)
+{
+	note(timeout, arg);
+	if (ran == 1)
+		CHECK_INT(hwt_reschedule(timeout, TICK), ==, 0);
+}
+
+static unsigned pushed, over;
+
+/* A stop that sees the job finished frees the timer, as soon as it can lock the mutex. */
+static void look_at_its_end(const char *where)
+{
+	if (strcmp(where, "stack push") == 0) {
+		CHECK(!tasks_are_done(&timer->tasks));
+		pushed++;
+	}
+	if (strcmp(where, "job over") == 0) {
+		CHECK(is_locked(&timer->tasks.ready.monitor.mutex));
+		over++;
+	}
+}
+
+TEST(a_job_is_over_when_it_has_pushed_and_under_the_mutex)
+{
+	hwt_executor executor = { keep, NULL };
+	hwt_config config = driven_config(TICK, 64);
+
+	config.executor = &executor;
+	timer = driven_create(&config, START);
+	ran = pushed = over = 0;
+	CHECK_INT(hwt_new_timeout_at(timer, run_once_more, NULL, START, NULL), ==, 0);
+	atomic_store(&hwt_test_point, look_at_its_end);
+	for (unsigned i = 1; i <= 2; i++) {
+		driven_pass(timer, START + 2 * i * TICK);
+		kept_run(kept_job);
+		CHECK_INT(over, ==, i);
+	}
+	atomic_store(&hwt_test_point, NULL);
+	CHECK_INT(ran, ==, 2);
+	CHECK_INT(pushed, ==, 1);
+	hwt_check(timer);
+	driven_destroy(timer);
+}
+
 static void count(hwt_timeout timeout, void *arg)
 {
 	(void)timeout;

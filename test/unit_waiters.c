@@ -47,6 +47,37 @@ static void finish(struct scene *scene)
 	waiters_look(&scene->waiters, &scene->record);
 }
 
+static atomic_uint looks;
+
+static void count_looks(const char *where)
+{
+	if (strcmp(where, "word load") == 0)
+		atomic_fetch_add(&looks, 1);
+}
+
+/* Nobody tells it.  This test is the first: a process that has registered is not refused. */
+TEST(where_the_barrier_is_refused_a_waiter_looks_again)
+{
+	struct scene scene;
+	struct crew crew;
+
+	atomic_store(&hwt_test_no_membarrier, true);
+	scene_begin(&scene);
+	atomic_store(&hwt_test_no_membarrier, false);
+	scene.idle.has_barrier = true;
+	if (hwt_idle_fence_all(&scene.idle)) {
+		printf("# this process was registered\n");
+	} else {
+		atomic_store(&hwt_test_point, count_looks);
+		crew_start(&crew, 1, await_seven, &scene, 0);
+		REQUIRE(wait_count(&looks, 3));
+		CHECK(record_finish(&scene.record, word_make(7, STATE_RUNNING)));
+		crew_join(&crew);
+		atomic_store(&hwt_test_point, NULL);
+	}
+	scene_end(&scene);
+}
+
 TEST(what_does_not_run_is_not_waited_for)
 {
 	static const uint64_t words[] = { 7ull << GENERATION_SHIFT | STATE_EXPIRED,
@@ -130,8 +161,11 @@ static void *await_one(void *arg)
 
 static void count_tellings(const char *where)
 {
-	if (strcmp(where, "await told") == 0)
-		atomic_fetch_add(&tellings, 1);
+	if (strcmp(where, "await told") != 0)
+		return;
+	/* Or it could come between a waiter's look and its wait. */
+	CHECK(is_locked(&crowded.waiters.monitor.mutex));
+	atomic_fetch_add(&tellings, 1);
 }
 
 TEST(only_the_end_of_what_is_waited_for_is_told)

@@ -396,5 +396,6 @@ uint64_t hwt_pending_timeouts(const hwt_timer *timer)
 	ended = atomic_load_explicit(&timer->worker.expired, memory_order_acquire) +
 		atomic_load_explicit(&timer->given_back, memory_order_acquire) + hwt_lanes_cancelled(&timer->lanes) +
 		hwt_tasks_expired(&timer->tasks);
+	HWT_POINT("pending count");
 	return hwt_lanes_rearmed(&timer->lanes) + hwt_lanes_accepted(&timer->lanes) - ended;
 }

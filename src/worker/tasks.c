@@ -249,6 +249,7 @@ static void run_job(void *job)
 	pthread_mutex_lock(&tasks->ready.monitor.mutex);
 	/* Release: what the job has pushed is seen, [finished]. */
 	atomic_store_explicit(&tasks->finished, counts_get(&tasks->finished) + 1, memory_order_release);
+	HWT_POINT("job over");
 	pthread_cond_broadcast(&tasks->ready.monitor.changed);
 	pthread_mutex_unlock(&tasks->ready.monitor.mutex);
 	thread_restore_cancel(cancel_before);
