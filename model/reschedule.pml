@@ -12,7 +12,9 @@
  *   One step is one access to something that others may change meanwhile.  What is folded into a step, and why that
  *   hides nothing:
  *
- *     locks          as in word.pml.  Who would wait for RESCHEDULING under the lock of its lane takes that afterwards.
+ *     locks          what only a lock's holders touch goes with the next access; so does taking the lock, and
+ *                    releasing it with the last.  Who would wait for RESCHEDULING under the lock of its lane takes that
+ *                    afterwards.
  *     waiting        for the thread that sets RESCHEDULING is a loop that does nothing but look: one step, when RESCHEDULING has gone.
  *     the guess      whether it is later may be wrong, either way, so the first look may go on either way.
  *     the deadline   of one that is RESCHEDULING nobody else writes: the mover reads it and writes it in one step.
@@ -30,7 +32,7 @@
  * What is not
  *
  *   Memory order: steps are sequentially consistent.  Extensions and periods, what follows a run (rearm.pml), the
- *   counters and the wake-up of a sleeping worker (word.pml, sleep.pml).  Rounds of the wheel that are cut.
+ *   counters, and the wake-up of a sleeping worker (sleep.pml).  Rounds of the wheel that are cut.
  *
  * Invariants
  *

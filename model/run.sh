@@ -20,7 +20,7 @@ done
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 1' HUP INT TERM
-cp word.pml sleep.pml reschedule.pml rearm.pml trim.pml store.pml "$dir" && cd "$dir" || exit 1
+cp sleep.pml reschedule.pml rearm.pml trim.pml store.pml "$dir" && cd "$dir" || exit 1
 
 # OPTIMISATION MODEL OPTIONS...: makes ./pan, runs it, leaves what it says in `log`.
 search() {
@@ -102,13 +102,6 @@ fault() {
 }
 
 memory=2500
-check word_two_lanes word.pml
-check word_one_lane_without_memory word.pml -DLANES=1 -DCANCELS=1 -DOOM
-check word_two_lanes_without_memory word.pml -DRECORDS=1 -DOOM
-check word_six_generations word.pml -DRECORDS=1 -DSUBMITS=3 -DCANCELS=3
-check word_three_clients word.pml -DCLIENTS=3 -DRECORDS=1 -DSUBMITS=1 -DCANCELS=1 -DOOM
-check word_limit word.pml -DLANES=1 -DLIMIT=1
-check word_pending word.pml -DRECORDS=1 -DCANCELS=1 -DREADER
 check sleep_membarrier sleep.pml
 check sleep_membarrier_cancels sleep.pml -DTICKS=1 -DCANCELS
 check sleep_membarrier_one_lane sleep.pml -DLANES=1 -DTICKS=1
@@ -145,27 +138,6 @@ store_world at_most_once -DMODE=1 -DKILLS=1 -DLOST=1 -DRESCHEDULES=1
 store_world transaction -DMODE=2 -DKILLS=1 -DLOST=1
 worlds_end store_all_statements
 
-small='-DRECORDS=1 -DLANES=1 -DCANCELS=1'
-word_fault() {
-	fault=$1 invariant=$2
-	shift 2
-	# shellcheck disable=SC2086 # a list
-	fault "$fault" "$invariant" word.pml $small "$@"
-}
-word_fault PUSH_TWICE I4
-word_fault RECYCLE_WHILE_QUEUED I4
-word_fault NO_GENERATION I5
-word_fault STOP_WITHOUT_CLOSE I2
-word_fault RUN_WITHOUT_CAS I1
-word_fault EXPIRE_SENDS_HOME I6
-word_fault CANCEL_WITH_BATCH I3
-word_fault FINISH_BEFORE_RUN I7
-word_fault COUNT_LATE I8
-word_fault COUNT_TWICE I8
-word_fault NO_DEFER I4 -DOOM
-word_fault NODE_AFTER_WORD I2 -DOOM
-word_fault LIMIT_BEFORE_COUNT I9 -DLIMIT=1
-word_fault READ_BEGINS_FIRST I8 -DREADER
 sleep_fault() {
 	fault=$1 invariant=$2
 	shift 2
@@ -298,11 +270,6 @@ store_fault CANCEL_RUNNING V2 -DCANCELS=1
 
 if [ "${1:-}" = --long ]; then
 	memory=4000
-	check word_one_lane word.pml -DLANES=1
-	check word_one_lane_two_cancels_without_memory word.pml -DLANES=1 -DOOM
-	check word_two_lanes_limit word.pml -DLIMIT=1
-	check word_two_places word.pml -DLIMIT=2
-	check word_three_clients_two_records word.pml -DCLIENTS=3 -DSUBMITS=1 -DCANCELS=1
 	check sleep_three_ticks sleep.pml -DTICKS=3
 	check sleep_fence_three_ticks sleep.pml -DTICKS=3 -DFENCE
 	check sleep_fence_cancels sleep.pml -DFENCE -DTICKS=1 -DCANCELS
