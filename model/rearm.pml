@@ -33,7 +33,7 @@
  *
  * What is not
  *
- *   Deadlines (reschedule.pml), queues and memory, the generation: the record serves no other timeout afterwards,
+ *   Deadlines, queues and memory, the generation: the record serves no other timeout afterwards,
  *   so a waiter sees its last word.  Limits and counters, but that REARMED is counted before a cancel of it; finalisers.
  *
  * Invariants

@@ -20,7 +20,7 @@ done
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 1' HUP INT TERM
-cp sleep.pml reschedule.pml rearm.pml trim.pml store.pml "$dir" && cd "$dir" || exit 1
+cp sleep.pml rearm.pml trim.pml store.pml "$dir" && cd "$dir" || exit 1
 
 # OPTIMISATION MODEL OPTIONS...: makes ./pan, runs it, leaves what it says in `log`.
 search() {
@@ -108,12 +108,6 @@ check sleep_membarrier_one_lane sleep.pml -DLANES=1 -DTICKS=1
 check sleep_membarrier_one_lane_two_queues sleep.pml -DLANES=1 -DOPERATIONS=1 -DCANCELS
 check sleep_membarrier_four_operations sleep.pml -DPRODUCERS=1 -DOPERATIONS=4 -DGATHER=3 -DCANCELS
 check sleep_fence sleep.pml -DFENCE
-check reschedule_two_movers reschedule.pml
-check reschedule_three_ticks reschedule.pml -DMOVERS=1 -DMOVES=2 -DTICKS=3
-check reschedule_two_lives reschedule.pml -DMOVERS=1 -DLIVES=2 -DCANCELS=2
-check reschedule_two_cancellers reschedule.pml -DMOVERS=1 -DCANCELLERS=2 -DOOM
-check reschedule_without_memory reschedule.pml -DMOVERS=1 -DMOVES=2 -DTICKS=3 -DOOM
-check reschedule_a_look reschedule.pml -DMOVERS=1 -DLIVES=2 -DLOOKER
 check rearm_membarrier rearm.pml -DSYNCS=2 -DRUNS=3
 check rearm_membarrier_two_calls rearm.pml -DCALLS=2
 check rearm_membarrier_executor rearm.pml -DEXECUTOR -DCALLS=2 -DRUNS=3
@@ -157,32 +151,6 @@ sleep_fault LONG_LANE_OVERLOOKED S3
 sleep_fault COUNT_BEFORE_PUSH S3
 sleep_fault TELL_TOO_MUCH S3 -DOPERATIONS=3
 sleep_fault NAP_ABOVE_ALL S4
-move_fault() {
-	fault=$1 invariant=$2
-	shift 2
-	fault "$fault" "$invariant" reschedule.pml -DMOVERS=1 -DMOVES=2 "$@"
-}
-move_fault NO_CHECKED M1
-move_fault MOVING_OVERLOOKED M1
-move_fault RUN_UNLOOKED M1
-move_fault PLACE_BLINDLY M2
-move_fault TAKE_BLINDLY M2 -DTICKS=3
-move_fault LOOK_BLINDLY M2 -DTICKS=3
-move_fault URGED_CLEARED_LATE M2
-move_fault NOT_URGED M2
-move_fault GUESS_TRUSTED M2
-move_fault URGE_TWICE M3 -DTICKS=3
-move_fault CANCEL_URGED_PUSHES M3
-move_fault RUN_URGED M3
-move_fault PUSH_ON_CLOSED M3
-move_fault TRANSFER_WITH_BATCH M3
-move_fault CANCEL_IN_A_MOVE M5
-move_fault GIVE_BACK_IN_A_MOVE M5
-move_fault ANY_GENERATION M5 -DLIVES=2
-move_fault DEADLINE_FIRST M5
-move_fault STORE_QUEUED M6
-move_fault STORE_URGED M6
-move_fault LOOK_ONCE M7 -DLIVES=2 -DLOOKER
 rearm_fault() {
 	fault=$1 invariant=$2
 	shift 2
@@ -275,9 +243,6 @@ if [ "${1:-}" = --long ]; then
 	check sleep_fence_cancels sleep.pml -DFENCE -DTICKS=1 -DCANCELS
 	check sleep_one_lane_cancels sleep.pml -DLANES=1 -DTICKS=1 -DCANCELS
 	check sleep_one_lane_two_ticks sleep.pml -DLANES=1
-	check reschedule_two_movers_one_lane reschedule.pml -DLANES=1
-	check reschedule_two_movers_without_memory reschedule.pml -DOOM
-	check reschedule_three_moves reschedule.pml -DMOVERS=1 -DMOVES=3 -DTICKS=3 -DOOM
 	check rearm_two_waiters_executor rearm.pml -DSYNCS=2 -DEXECUTOR
 	check rearm_two_waiters_executor_periodic rearm.pml -DSYNCS=2 -DEXECUTOR -DPERIODIC -DRUNS=3
 	check trim_all trim.pml

@@ -32,7 +32,7 @@
  *   with another mover         One sets RESCHEDULING, the other waits.  The last one writes the last deadline.
  *   with cancel and stop       They wait until RESCHEDULING is clear, some instructions.
  *
- *   worker/worker_slow.c has the worker's side; model/reschedule.pml is the whole.
+ *   worker/worker_slow.c has the worker's side; test/unit_interleave.c goes through the races.
  */
 #include "lane/lane.h"
 
