@@ -20,7 +20,7 @@ done
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 1' HUP INT TERM
-cp sleep.pml rearm.pml trim.pml store.pml "$dir" && cd "$dir" || exit 1
+cp sleep.pml trim.pml store.pml "$dir" && cd "$dir" || exit 1
 
 # OPTIMISATION MODEL OPTIONS...: makes ./pan, runs it, leaves what it says in `log`.
 search() {
@@ -108,13 +108,6 @@ check sleep_membarrier_one_lane sleep.pml -DLANES=1 -DTICKS=1
 check sleep_membarrier_one_lane_two_queues sleep.pml -DLANES=1 -DOPERATIONS=1 -DCANCELS
 check sleep_membarrier_four_operations sleep.pml -DPRODUCERS=1 -DOPERATIONS=4 -DGATHER=3 -DCANCELS
 check sleep_fence sleep.pml -DFENCE
-check rearm_membarrier rearm.pml -DSYNCS=2 -DRUNS=3
-check rearm_membarrier_two_calls rearm.pml -DCALLS=2
-check rearm_membarrier_executor rearm.pml -DEXECUTOR -DCALLS=2 -DRUNS=3
-check rearm_membarrier_periodic rearm.pml -DPERIODIC -DSYNCS=2 -DRUNS=3
-check rearm_membarrier_periodic_executor rearm.pml -DPERIODIC -DEXECUTOR -DRUNS=3
-check rearm_fence rearm.pml -DFENCE -DSYNCS=2 -DRUNS=3
-check rearm_fence_executor rearm.pml -DFENCE -DEXECUTOR -DSYNCS=2
 world trim_two_producers trim.pml -DCALLS=0
 world trim_two_trims trim.pml -DPRODUCERS=1 -DTRIMS=2
 worlds_end trim_all_statements
@@ -151,33 +144,6 @@ sleep_fault LONG_LANE_OVERLOOKED S3
 sleep_fault COUNT_BEFORE_PUSH S3
 sleep_fault TELL_TOO_MUCH S3 -DOPERATIONS=3
 sleep_fault NAP_ABOVE_ALL S4
-rearm_fault() {
-	fault=$1 invariant=$2
-	shift 2
-	fault "$fault" "$invariant" rearm.pml "$@"
-}
-rearm_fault RETURN_AFTER_BUSY A1
-rearm_fault RETURN_AFTER_0 A1
-rearm_fault LAST_UNSAID A5
-rearm_fault LAST_OVERLOOKED A5
-rearm_fault CANCEL_IN_A_MOVE A5
-rearm_fault AGAIN_UNCOUNTED A6
-rearm_fault LAST_DROPS A2
-rearm_fault AGAIN_BLINDLY A2 -DPERIODIC
-rearm_fault AGAIN_STORED A2 -DPERIODIC
-rearm_fault END_BY_STORE A2
-rearm_fault DROPPED_OVERLOOKED A2
-rearm_fault AGAIN_STAYS A2
-rearm_fault STACK_FORGOTTEN A2 -DEXECUTOR
-rearm_fault FINISH_BEFORE_PUSH A3 -DEXECUTOR
-rearm_fault STOP_BEFORE_JOBS A3 -DEXECUTOR
-rearm_fault NO_BARRIER A4
-rearm_fault NO_WAITER_FENCE A4 -DFENCE
-rearm_fault NO_END_FENCE A4 -DFENCE
-rearm_fault WAIT_WITHOUT_END A4
-rearm_fault TELL_UNLOCKED A4
-rearm_fault TELL_ONE A4 -DSYNCS=2
-rearm_fault FINISH_UNLOCKED A4 -DEXECUTOR
 trim_fault() {
 	fault=$1 invariant=$2
 	shift 2
@@ -243,8 +209,6 @@ if [ "${1:-}" = --long ]; then
 	check sleep_fence_cancels sleep.pml -DFENCE -DTICKS=1 -DCANCELS
 	check sleep_one_lane_cancels sleep.pml -DLANES=1 -DTICKS=1 -DCANCELS
 	check sleep_one_lane_two_ticks sleep.pml -DLANES=1
-	check rearm_two_waiters_executor rearm.pml -DSYNCS=2 -DEXECUTOR
-	check rearm_two_waiters_executor_periodic rearm.pml -DSYNCS=2 -DEXECUTOR -DPERIODIC -DRUNS=3
 	check trim_all trim.pml
 	check trim_two_takes trim.pml -DPRODUCERS=1 -DTAKES=2
 	check trim_two_of_each trim.pml -DPRODUCERS=1 -DTAKES=2 -DTRIMS=2
