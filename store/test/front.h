@@ -83,7 +83,7 @@ FRONT(put, true, (struct hwts_conn * conn, struct hwts_put *puts, size_t n, bool
 FRONT_PLAIN(cancel, true, (struct hwts_conn * conn, int64_t id), (conn, id))
 FRONT_PLAIN(reschedule, true, (struct hwts_conn * conn, int64_t id, int64_t delay_us, struct hwts_due *due),
 	    (conn, id, delay_us, due))
-FRONT(get, true, (struct hwts_conn * conn, int64_t id, hwt_store_info *info), (conn, id, info), sizeof(*info), info)
+
 FRONT_PLAIN(join, false, (struct hwts_conn * conn, const int32_t *kinds, size_t n, bool force), (conn, kinds, n, force))
 FRONT_PLAIN(leave, false, (struct hwts_conn * conn), (conn))
 FRONT(take, false, (struct hwts_conn * conn, struct hwts_shard_row *shards, size_t n), (conn, shards, n),
@@ -91,6 +91,27 @@ FRONT(take, false, (struct hwts_conn * conn, struct hwts_shard_row *shards, size
 FRONT_PLAIN(give, false, (struct hwts_conn * conn, const struct hwts_shard_row *shards, size_t n), (conn, shards, n))
 FRONT_PLAIN(listen, false, (struct hwts_conn * conn, const struct hwts_shard_row *shards, size_t n, bool on),
 	    (conn, shards, n, on))
+
+/* What a reply says goes through the functions of the steps, so none is called. */
+static int front_run(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags)
+{
+	enum front_how how = front_fate(hwts_statements[steps[0].sql].name, conn->role == HWTS_CALL);
+	struct hwts_step *deaf;
+	int rc;
+
+	if (how == 0)
+		return front_real->run(conn, steps, n, flags);
+	if (how == FRONT_BEFORE)
+		return front_break(conn, how);
+	deaf = malloc(n * sizeof(*deaf));
+	for (size_t i = 0; i < n; i++) {
+		deaf[i] = steps[i];
+		deaf[i].each = NULL;
+	}
+	rc = front_real->run(conn, deaf, n, flags);
+	free(deaf);
+	return rc == 0 ? front_break(conn, how) : rc;
+}
 
 /* The reply says until when to look next time. */
 static int front_look(struct hwts_conn *conn, struct hwts_look *look)
@@ -211,7 +232,7 @@ static void front_put_before(hwt_store *store)
 	front.put = front_put;
 	front.cancel = front_cancel;
 	front.reschedule = front_reschedule;
-	front.get = front_get;
+	front.run = front_run;
 	front.join = front_join;
 	front.leave = front_leave;
 	front.take = front_take;

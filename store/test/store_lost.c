@@ -442,7 +442,7 @@ TEST(a_server_of_another_cluster_and_one_that_is_not_known_are_used)
 		/* A server that cannot say what it is. */
 		CHECK_INT(hwts_pool_get(store, &conn), ==, 0);
 		pg_conn(conn)->origin = 0;
-		CHECK_INT(store->engine->get(conn, id, &info), ==, 0);
+		CHECK_INT(hwts_rows_get(conn, id, &info), ==, 0);
 		hwts_pool_put(store, conn);
 		CHECK_CALL(hwt_store_close(store), 0);
 		return;

@@ -37,7 +37,7 @@ static int find(hwt_store *store, struct hwts_conn *conn, struct about *about)
 	struct hwts_kind_row row;
 	int rc = hwts_kind_of(store, about->kind, NULL, &row);
 
-	return rc ? rc : store->engine->find(conn, row.id, about->key, &about->id);
+	return rc ? rc : hwts_rows_find(conn, row.id, about->key, &about->id);
 }
 
 /* By its key: it may end, and another one may be put with that key, in between. */
@@ -132,7 +132,8 @@ int hwt_store_reschedule(hwt_store *store, int64_t id, int64_t delay_ns)
 
 static int get_it(hwt_store *store, struct hwts_conn *conn, struct about *about)
 {
-	return store->engine->get(conn, about->id, about->info);
+	(void)store;
+	return hwts_rows_get(conn, about->id, about->info);
 }
 
 static int get(hwt_store *store, struct about *about, hwt_store_info *info)
@@ -180,7 +181,7 @@ static int each_page(hwt_store *store, const char *name, unsigned states,
 			return rc;
 		rc = hwts_kind_of(store, name, NULL, &kind);
 		if (rc == 0)
-			rc = store->engine->page(conn, &kind, states, due_us, id, infos, PAGE, &count);
+			rc = hwts_rows_page(conn, &kind, states, due_us, id, infos, PAGE, &count);
 		hwts_pool_put(store, conn);
 		if (rc != 0)
 			return rc;

@@ -49,6 +49,7 @@ enum hwts_role {
 };
 
 struct hwts_engine;
+struct hwts_step; /* sql.h */
 
 struct hwts_db {
 	const struct hwts_engine *engine;
@@ -70,6 +71,7 @@ struct hwts_db {
 
 struct hwts_conn {
 	struct hwts_db *db;
+	enum hwts_role role;
 	struct hwts_conn *next; /* of the pool */
 	bool broken;
 };
@@ -199,6 +201,11 @@ struct hwts_engine {
 	bool (*alive)(struct hwts_conn *conn);  /* a look at an idle one, without asking the server */
 	int (*prepare)(struct hwts_conn *conn); /* makes or upgrades the tables */
 
+	/* Executes statements in one exchange and one transaction; flags as sql.h has them. */
+	int (*run)(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags);
+	/* Ends what HWTS_OPEN has left open: a commit, or if rc is not 0, which it returns then, a rollback. */
+	int (*finish)(struct hwts_conn *conn, int rc);
+
 	/* Kinds.  make NULL: ENOENT if it is not there. */
 	int (*kind)(struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make,
 		    struct hwts_kind_row *out);
@@ -210,11 +217,6 @@ struct hwts_engine {
 	int (*put_on)(struct hwts_db *db, void *connection, struct hwts_put *put);
 	int (*cancel)(struct hwts_conn *conn, int64_t id);
 	int (*reschedule)(struct hwts_conn *conn, int64_t id, int64_t delay_us, struct hwts_due *due);
-	int (*get)(struct hwts_conn *conn, int64_t id, hwt_store_info *info);
-	int (*find)(struct hwts_conn *conn, int32_t kind, const char *key, int64_t *id);
-	/* Up to n of a kind after (due_us, id), in that order. */
-	int (*page)(struct hwts_conn *conn, const struct hwts_kind_row *kind, unsigned states, int64_t due_us,
-		    int64_t id, hwt_store_info *out, size_t n, size_t *count);
 
 	/* Shards. */
 	int (*join)(struct hwts_conn *conn, const int32_t *kinds, size_t n,

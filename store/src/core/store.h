@@ -48,7 +48,7 @@
 #ifndef HWTS_STORE_H
 #define HWTS_STORE_H
 
-#include "core/engine.h"
+#include "core/rows.h"
 
 #include <pthread.h>
 #include <stdlib.h>

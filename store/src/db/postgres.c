@@ -104,41 +104,56 @@ static int result_of(struct pg_conn *conn, int64_t until_ns, PGresult **result)
 	return rc;
 }
 
-/* The number of a statement in this connection; -1: failed. */
-static int number_of(struct pg_conn *conn, const char *text, char name[16], int *failed)
+/* Nothing has happened so far: ENOTCONN if the connection breaks. */
+static int prepare(struct pg_conn *conn, const char *name, const char *sql)
 {
 	int64_t until_ns = hwt_now() + conn->patience_ns;
 	PGresult *result, *end = NULL;
-	char *sql;
-	int at = 0, rc;
+	int rc;
 
-	while (at < HWTS_PG_STATEMENTS && conn->prepared[at] && conn->prepared[at] != text)
-		at++;
-	(void)snprintf(name, 16, "hwt_%d", at);
-	if (at == HWTS_PG_STATEMENTS)
-		return *failed = hwts_fail(ENOMEM, "postgresql: too many statements"), -1;
-	if (conn->prepared[at])
-		return at;
-	sql = hwts_sql(conn->conn.db, text);
-	if (!sql)
-		return *failed = ENOMEM, -1;
 	hwts_count_trip(conn->conn.db);
 	rc = PQsendPrepare(conn->handle, name, sql, 0, NULL) ? flush(conn, until_ns)
 							     : hwts_pg_error(conn, NULL, "prepare");
 	if (rc == 0)
 		rc = result_of(conn, until_ns, &result);
 	if (rc == 0) {
-		if (PQresultStatus(result) == PGRES_COMMAND_OK)
-			conn->prepared[at] = text;
-		else
+		if (PQresultStatus(result) != PGRES_COMMAND_OK)
 			rc = hwts_pg_error(conn, result, "prepare");
 		PQclear(result);
 		while (!conn->conn.broken && result_of(conn, until_ns, &end) == 0 && end)
 			PQclear(end);
 	}
+	return rc == ECONNRESET ? ENOTCONN : rc;
+}
+
+/* Prepares a statement of the table, or one by its text, when it is first needed; name is that of the statement. */
+static int make_ready(struct pg_conn *conn, const struct pg_step *step, char name[16])
+{
+	bool ready;
+	char *sql;
+	int at = 0, rc;
+
+	if (step->from) {
+		(void)snprintf(name, 16, "hwts_%d", (int)step->from->sql);
+		ready = conn->ready[step->from->sql];
+	} else {
+		while (at < HWTS_PG_STATEMENTS && conn->prepared[at] && conn->prepared[at] != step->text)
+			at++;
+		if (at == HWTS_PG_STATEMENTS)
+			return hwts_fail(ENOMEM, "postgresql: too many statements");
+		(void)snprintf(name, 16, "hwt_%d", at);
+		ready = conn->prepared[at] != NULL;
+	}
+	if (ready)
+		return 0;
+	sql = step->from ? hwts_sql_text(conn->conn.db, step->from->sql, true) : hwts_sql(conn->conn.db, step->text);
+	rc = sql ? prepare(conn, name, sql) : ENOMEM;
 	free(sql);
-	/* Nothing has happened so far. */
-	return *failed = rc == ECONNRESET ? ENOTCONN : rc, rc == 0 ? at : -1;
+	if (rc == 0 && step->from)
+		conn->ready[step->from->sql] = true;
+	else if (rc == 0)
+		conn->prepared[at] = step->text;
+	return rc;
 }
 
 /* Parameters as libpq takes them. */
@@ -165,8 +180,10 @@ static int parameters(const struct pg_args *args, struct sent *sent)
 static int send_step(struct pg_conn *conn, const struct pg_step *step, const char *name)
 {
 	struct sent sent;
-	int rc = parameters(step->args, &sent);
+	int rc = step->from ? hwts_pg_encode(&conn->args, step->from) : 0;
 
+	if (rc == 0)
+		rc = parameters(step->from ? &conn->args : step->args, &sent);
 	if (rc == 0 && !PQsendQueryPrepared(conn->handle, name, sent.n, sent.values, sent.lengths, sent.formats, 1))
 		rc = hwts_pg_error(conn, NULL, "send");
 	return rc;
@@ -271,7 +288,7 @@ int hwts_pg_run(struct pg_conn *conn, struct pg_step *steps, size_t n)
 	}
 	(void)PQsetnonblocking(conn->handle, 1);
 	for (size_t i = 0; i < n && rc == 0; i++) {
-		(void)number_of(conn, steps[i].text, names[i], &rc);
+		rc = make_ready(conn, &steps[i], names[i]);
 		if (rc == 0 && steps[i].args && steps[i].args->failed)
 			rc = ENOMEM; /* before anything is sent */
 	}
@@ -295,11 +312,17 @@ void hwts_pg_clear(struct pg_step *steps, size_t n)
 	}
 }
 
-static int on_callers(struct pg_conn *conn, struct pg_step *step)
+int hwts_pg_on_callers(struct pg_conn *conn, struct pg_step *step)
 {
 	struct sent sent;
-	char *sql = hwts_sql(conn->conn.db, step->text);
-	int rc = sql ? parameters(step->args, &sent) : ENOMEM;
+	char *sql = step->from ? hwts_sql_text(conn->conn.db, step->from->sql, true)
+			       : hwts_sql(conn->conn.db, step->text);
+	int rc = sql ? 0 : ENOMEM;
+
+	if (rc == 0 && step->from)
+		rc = hwts_pg_encode(&conn->args, step->from);
+	if (rc == 0)
+		rc = parameters(step->from ? &conn->args : step->args, &sent);
 
 	if (rc == 0) {
 		step->result = PQexecParams(conn->handle, sql, sent.n, NULL, sent.values, sent.lengths, sent.formats,
@@ -314,7 +337,7 @@ static int on_callers(struct pg_conn *conn, struct pg_step *step)
 int hwts_pg_one(struct pg_conn *conn, const char *text, struct pg_args *args, PGresult **result)
 {
 	struct pg_step step = { .text = text, .args = args };
-	int rc = conn->callers ? on_callers(conn, &step) : hwts_pg_run(conn, &step, 1);
+	int rc = conn->callers ? hwts_pg_on_callers(conn, &step) : hwts_pg_run(conn, &step, 1);
 
 	if (rc == 0)
 		rc = step.rc;

@@ -23,7 +23,7 @@
 #ifndef HWTS_POSTGRES_H
 #define HWTS_POSTGRES_H
 
-#include "core/engine.h"
+#include "core/sql.h"
 
 #include <libpq-fe.h>
 
@@ -49,13 +49,23 @@ struct pg_db {
 	_Atomic uint64_t origin; /* 0: not known */
 };
 
+/* Parameters in binary. */
+struct pg_args {
+	int n;
+	char *values[HWTS_PG_ARGS];
+	size_t lengths[HWTS_PG_ARGS], rooms[HWTS_PG_ARGS];
+	bool null[HWTS_PG_ARGS];
+	bool failed; /* no memory */
+};
+
 struct pg_conn {
 	struct hwts_conn conn;
 	PGconn *handle;
-	enum hwts_role role;
 	uint64_t origin;                          /* of its server; 0: not known */
 	bool callers;                             /* not ours: nothing is prepared there, and there is no pipeline */
 	const char *prepared[HWTS_PG_STATEMENTS]; /* by the address of its text; the index is in its name */
+	bool ready[HWTS_SQLS];                    /* prepared */
+	struct pg_args args;                      /* of the step that is sent */
 	int64_t patience_ns;
 };
 
@@ -73,20 +83,12 @@ static inline bool hwts_pg_is_replaced(const struct pg_conn *conn)
 	return conn->origin != 0 && conn->origin != atomic_load_explicit(&db->origin, memory_order_relaxed);
 }
 
-/* Parameters in binary. */
-struct pg_args {
-	int n;
-	char *values[HWTS_PG_ARGS];
-	size_t lengths[HWTS_PG_ARGS], rooms[HWTS_PG_ARGS];
-	bool null[HWTS_PG_ARGS];
-	bool failed; /* no memory */
-};
-
 /* One statement of an exchange. */
 struct pg_step {
 	const char *text;
-	struct pg_args *args; /* or NULL */
-	bool sync;            /* a transaction ends here; the last step of an exchange has one in any case */
+	struct pg_args *args;         /* or NULL */
+	const struct hwts_step *from; /* instead of both */
+	bool sync;                    /* a transaction ends here; the last step of an exchange has one in any case */
 	PGresult *result;
 	int rc;
 };
@@ -97,7 +99,7 @@ void hwts_pg_int4(struct pg_args *args, int32_t value);
 void hwts_pg_bool(struct pg_args *args, bool value);
 void hwts_pg_text(struct pg_args *args, const char *text); /* NULL: null */
 void hwts_pg_bytes(struct pg_args *args, const char *bytes, size_t len);
-enum pg_type { PG_BOOL = 16, PG_BYTEA = 17, PG_INT8 = 20, PG_INT4 = 23, PG_TEXT = 25 };
+enum pg_type { PG_BOOL = 16, PG_BYTEA = 17, PG_INT8 = 20, PG_INT2 = 21, PG_INT4 = 23, PG_TEXT = 25 };
 void hwts_pg_array(struct pg_args *args, enum pg_type type, size_t n); /* then n times: */
 void hwts_pg_item_int8(struct pg_args *args, int64_t value);
 void hwts_pg_item_int4(struct pg_args *args, int32_t value);
@@ -115,15 +117,22 @@ void hwts_pg_item_bytes(struct pg_args *args, const void *bytes, size_t len); /*
 #define PG_BOOLS(args, n, value) PG_ARRAY(args, PG_BOOL, n, hwts_pg_item_bool((args), (value)))
 #define PG_BYTEAS(args, n, value, len) PG_ARRAY(args, PG_BYTEA, n, hwts_pg_item_bytes((args), (value), (len)))
 void hwts_pg_args_free(struct pg_args *args);
-int64_t hwts_pg_get(const PGresult *result, int row, int column); /* of any integer type, bool too; null: 0 */
+int hwts_pg_encode(struct pg_args *args, const struct hwts_step *step);
+int hwts_pg_decode(const PGresult *result, const struct hwts_step *step); /* calls step->each */
+int64_t hwts_pg_get(const PGresult *result, int row, int column);         /* of any integer type, bool too; null: 0 */
 
 /* In postgres.c. */
 int hwts_pg_run(struct pg_conn *conn, struct pg_step *steps, size_t n);
 void hwts_pg_clear(struct pg_step *steps, size_t n); /* results and args */
+int hwts_pg_on_callers(struct pg_conn *conn, struct pg_step *step);
 /* One statement; *result is the caller's, and NULL on failure.  Frees the args. */
 int hwts_pg_one(struct pg_conn *conn, const char *text, struct pg_args *args, PGresult **result);
 int hwts_pg_simple(struct pg_conn *conn, const char *text); /* any number of statements, no parameters; @ too */
 int hwts_pg_error(struct pg_conn *conn, const PGresult *result, const char *doing);
+
+/* In postgres_exchange.c. */
+int hwts_pg_exchange(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags);
+int hwts_pg_finish(struct hwts_conn *conn, int rc);
 
 /* In postgres_origin.c. */
 int hwts_pg_meet(struct pg_conn *conn); /* a new connection: ENOTCONN if its server has been replaced */
@@ -144,12 +153,6 @@ int hwts_pg_put_on(struct hwts_db *db, void *connection, struct hwts_put *put);
 extern const char hwts_pg_notify_others[], hwts_pg_notify_holder[];
 int hwts_pg_cancel(struct hwts_conn *conn, int64_t id);
 int hwts_pg_reschedule(struct hwts_conn *conn, int64_t id, int64_t delay_us, struct hwts_due *due);
-
-/* In postgres_list.c. */
-int hwts_pg_get_info(struct hwts_conn *conn, int64_t id, hwt_store_info *info);
-int hwts_pg_find(struct hwts_conn *conn, int32_t kind, const char *key, int64_t *id);
-int hwts_pg_page(struct hwts_conn *conn, const struct hwts_kind_row *kind, unsigned states, int64_t due_us, int64_t id,
-		 hwt_store_info *out, size_t n, size_t *count);
 
 /* In postgres_share.c. */
 int hwts_pg_join(struct hwts_conn *conn, const int32_t *kinds, size_t n, bool force);

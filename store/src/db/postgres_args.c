@@ -121,3 +121,75 @@ int64_t hwts_pg_get(const PGresult *result, int row, int column)
 		return (int16_t)value;
 	return len == 4 ? (int32_t)value : (int64_t)value;
 }
+
+/*
+ * Steps
+ */
+
+static void encode_array(struct pg_args *args, char type, const struct hwts_value *value)
+{
+	const int64_t *items = value->bytes;
+
+	hwts_pg_array(args, type == 'I' ? PG_INT8 : type == 'B' ? PG_BOOL : PG_INT4, value->len);
+	for (size_t i = 0; i < value->len; i++) {
+		if (type == 'I')
+			hwts_pg_item_int8(args, items[i]);
+		else if (type == 'B')
+			hwts_pg_item_bool(args, items[i] != 0);
+		else
+			hwts_pg_item_int4(args, (int32_t)items[i]);
+	}
+}
+
+int hwts_pg_encode(struct pg_args *args, const struct hwts_step *step)
+{
+	const char *types = hwts_statements[step->sql].types;
+
+	args->n = 0;
+	args->failed = false;
+	memset(args->lengths, 0, sizeof(args->lengths));
+	memset(args->null, 0, sizeof(args->null));
+	for (const struct hwts_value *value = step->args; *types; types++, value++) {
+		switch (*types) {
+		case 'i':
+			hwts_pg_int8(args, value->number);
+			break;
+		case 'n':
+			hwts_pg_int4(args, (int32_t)value->number);
+			break;
+		case 'b':
+			hwts_pg_bool(args, value->number != 0);
+			break;
+		case 't':
+		case 'k':
+		case 'd':
+			args->null[args->n] = !value->bytes;
+			hwts_pg_bytes(args, value->bytes, value->bytes ? value->len : 0);
+			break;
+		default:
+			encode_array(args, *types, value);
+		}
+	}
+	return args->failed ? ENOMEM : 0;
+}
+
+int hwts_pg_decode(const PGresult *result, const struct hwts_step *step)
+{
+	struct hwts_value values[HWTS_COLUMNS];
+	int rc = 0;
+
+	for (int row = 0; row < PQntuples(result) && rc == 0; row++) {
+		for (int i = 0; i < PQnfields(result); i++) {
+			Oid type = PQftype(result, i);
+
+			values[i] = (struct hwts_value){ .number = 0 };
+			if (type == PG_INT8 || type == PG_INT4 || type == PG_INT2 || type == PG_BOOL)
+				values[i].number = hwts_pg_get(result, row, i);
+			else if (!PQgetisnull(result, row, i))
+				values[i] = (struct hwts_value)HWTS_BYTES(PQgetvalue(result, row, i),
+									  (size_t)PQgetlength(result, row, i));
+		}
+		rc = step->each(step->ctx, values);
+	}
+	return rc;
+}

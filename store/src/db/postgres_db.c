@@ -61,6 +61,7 @@ static int open_db(const char *url, struct hwts_db **out)
 static void disconnect(struct hwts_conn *base)
 {
 	PQfinish(pg_conn(base)->handle);
+	hwts_pg_args_free(&pg_conn(base)->args);
 	free(base);
 }
 
@@ -74,7 +75,7 @@ static int settle(struct pg_conn *conn)
 {
 	int64_t lease_ms = conn->conn.db->lease_us / 1000;
 	char text[1024];
-	bool ours = conn->role != HWTS_TASK, synced = conn->role == HWTS_CALL || conn->role == HWTS_TASK;
+	bool ours = conn->conn.role != HWTS_TASK, synced = conn->conn.role == HWTS_CALL || conn->conn.role == HWTS_TASK;
 	int at;
 
 	if (PQserverVersion(conn->handle) < 130000)
@@ -85,16 +86,17 @@ static int settle(struct pg_conn *conn)
 	    "set idle_in_transaction_session_timeout = %lld; set lock_timeout = %lld; set statement_timeout = 0;"
 	    " set default_transaction_isolation = 'read committed';",
 	    (long long)lease_ms,
-	    conn->role == HWTS_BEGIN     ? (long long)BEGIN_LOCK_PATIENCE_MS
-	    : conn->role == HWTS_CONTROL ? (long long)HWTS_MIN(lease_ms / 2, LOCK_PATIENCE_MS)
-					 : (long long)LOCK_PATIENCE_MS);
+	    conn->conn.role == HWTS_BEGIN     ? (long long)BEGIN_LOCK_PATIENCE_MS
+	    : conn->conn.role == HWTS_CONTROL ? (long long)HWTS_MIN(lease_ms / 2, LOCK_PATIENCE_MS)
+					      : (long long)LOCK_PATIENCE_MS);
 	/* The tables may have been empty when a statement was planned: only indexes are good for them. */
 	if (ours)
 		at +=
 		    snprintf(text + at, sizeof(text) - (size_t)at,
 			     " set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off;"
 			     " set enable_bitmapscan = off; set jit = off; set plan_cache_mode = force_generic_plan;");
-	if (!synced && conn->role != HWTS_BEGIN) /* a begin says it itself; an end goes back to what the role has */
+	if (!synced &&
+	    conn->conn.role != HWTS_BEGIN) /* a begin says it itself; an end goes back to what the role has */
 		(void)snprintf(text + at, sizeof(text) - (size_t)at,
 			       " select set_config('hwt_store.synced', current_setting('synchronous_commit'), false);"
 			       " set synchronous_commit = off;");
@@ -158,7 +160,7 @@ static int connect(struct hwts_db *base, enum hwts_role role, struct hwts_conn *
 	if (!conn)
 		return ENOMEM;
 	conn->conn.db = base;
-	conn->role = role;
+	conn->conn.role = role;
 	conn->patience_ns = role == HWTS_CALL || role == HWTS_TASK ? CALL_PATIENCE_NS
 								   : HWTS_MAX(base->lease_us * 1000, HWT_S(5));
 	hwts_count_trip(base);
@@ -203,15 +205,14 @@ const struct hwts_engine hwts_postgres = {
 	.disconnect = disconnect,
 	.alive = alive,
 	.prepare = hwts_pg_prepare,
+	.run = hwts_pg_exchange,
+	.finish = hwts_pg_finish,
 	.kind = hwts_pg_kind,
 	.ids = hwts_pg_ids,
 	.put = hwts_pg_put,
 	.put_on = hwts_pg_put_on,
 	.cancel = hwts_pg_cancel,
 	.reschedule = hwts_pg_reschedule,
-	.get = hwts_pg_get_info,
-	.find = hwts_pg_find,
-	.page = hwts_pg_page,
 	.join = hwts_pg_join,
 	.leave = hwts_pg_leave,
 	.look = hwts_pg_look,

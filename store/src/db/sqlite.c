@@ -2,6 +2,7 @@
 /* Exchanges with SQLite: errors, turns at writing, statements, transactions; sqlite.h. */
 #include "db/sqlite.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /*
@@ -157,6 +158,10 @@ void hwts_sqlite_forget(struct sqlite_conn *conn)
 		sqlite3_finalize(conn->statements[i].made);
 		conn->statements[i] = (struct sqlite_statement){ NULL, NULL };
 	}
+	for (size_t i = 0; i < HWTS_SQLS; i++) {
+		sqlite3_finalize(conn->made[i]);
+		conn->made[i] = NULL;
+	}
 }
 
 /*
@@ -196,6 +201,8 @@ int hwts_sqlite_commit(struct sqlite_conn *conn, int rc)
 		hwts_cut(text, sizeof(text), hwts_fail_text(), strlen(hwts_fail_text()));
 		for (size_t i = 0; i < HWTS_SQLITE_STATEMENTS && conn->statements[i].text; i++)
 			sqlite3_reset(conn->statements[i].made);
+		for (size_t i = 0; i < HWTS_SQLS; i++)
+			sqlite3_reset(conn->made[i]);
 		if (sqlite3_exec(conn->handle, "rollback", NULL, NULL, NULL) != SQLITE_OK)
 			conn->conn.broken = true;
 		(void)hwts_fail(rc, "%s", text);
@@ -205,4 +212,148 @@ int hwts_sqlite_commit(struct sqlite_conn *conn, int rc)
 		hwts_sqlite_turn_end(sqlite_db(&conn->conn));
 	}
 	return rc;
+}
+
+/*
+ * Exchanges
+ */
+
+#define NOW 31 /* the parameters that stand for the clocks; sql.c */
+#define BOOT 32
+
+static int make(struct sqlite_conn *conn, enum hwts_sql sql)
+{
+	char *text = hwts_sql_text(conn->conn.db, sql, false);
+	int rc;
+
+	if (!text)
+		return ENOMEM;
+	rc = sqlite3_prepare_v3(conn->handle, text, -1, SQLITE_PREPARE_PERSISTENT, &conn->made[sql], NULL);
+	free(text);
+	return rc == SQLITE_OK ? 0 : hwts_sqlite_error(conn, rc, "prepare");
+}
+
+/* ",1,5," */
+static char *list_of(const struct hwts_value *value)
+{
+	const int64_t *items = value->bytes;
+	char *list = hwts_alloc(value->len * 12 + 2);
+	size_t at = 1;
+
+	if (!list)
+		return NULL;
+	list[0] = ',';
+	for (size_t i = 0; i < value->len; i++)
+		at += (size_t)snprintf(list + at, 13, "%d,", (int)items[i]);
+	return list;
+}
+
+static int bind(sqlite3_stmt *made, int at, char type, const struct hwts_value *value, size_t element)
+{
+	char *list;
+
+	switch (type) {
+	case 't':
+	case 'k':
+		return sqlite3_bind_text(made, at, value->bytes, (int)value->len, SQLITE_STATIC);
+	case 'd':
+		return sqlite3_bind_blob64(made, at, value->bytes, value->len, SQLITE_STATIC);
+	case 'l':
+		list = list_of(value);
+		return list ? sqlite3_bind_text(made, at, list, -1, free) : SQLITE_NOMEM;
+	case 'I':
+	case 'N':
+	case 'B':
+		return sqlite3_bind_int64(made, at, ((const int64_t *)value->bytes)[element]);
+	default:
+		return sqlite3_bind_int64(made, at, value->number);
+	}
+}
+
+static int bind_all(struct sqlite_conn *conn, const struct hwts_step *step, size_t element)
+{
+	const char *types = hwts_statements[step->sql].types;
+	sqlite3_stmt *made = conn->made[step->sql];
+	int rc = SQLITE_OK, most = sqlite3_bind_parameter_count(made);
+
+	for (int i = 0; types[i] && rc == SQLITE_OK; i++)
+		if (element == 0 || types[i] <= 'Z') /* what is no array is bound already */
+			rc = bind(made, i + 1, types[i], &step->args[i], element);
+	if (rc == SQLITE_OK && most >= NOW)
+		rc = sqlite3_bind_int64(made, NOW, conn->now_us);
+	if (rc == SQLITE_OK && most >= BOOT)
+		rc = sqlite3_bind_int64(made, BOOT, conn->boot_us);
+	return rc == SQLITE_OK ? 0 : hwts_sqlite_error(conn, rc, "bind");
+}
+
+static int tell_row(sqlite3_stmt *made, const struct hwts_step *step)
+{
+	struct hwts_value row[HWTS_COLUMNS];
+
+	for (int i = 0; i < sqlite3_column_count(made); i++) {
+		int type = sqlite3_column_type(made, i);
+
+		row[i] = (struct hwts_value){ .number = 0 };
+		if (type == SQLITE_INTEGER) {
+			row[i].number = sqlite3_column_int64(made, i);
+		} else if (type != SQLITE_NULL) {
+			row[i].bytes = sqlite3_column_blob(made, i);
+			row[i].len = (size_t)sqlite3_column_bytes(made, i);
+			if (!row[i].bytes)
+				row[i].bytes = "";
+		}
+	}
+	return step->each(step->ctx, row);
+}
+
+/* Executes a statement, for each element of its arrays. */
+static int execute(struct sqlite_conn *conn, const struct hwts_step *step)
+{
+	const struct hwts_statement *statement = &hwts_statements[step->sql];
+	size_t times = 1;
+	int rc = 0, failed;
+
+	if (!statement->sqlite[0])
+		return 0;
+	for (size_t i = 0; statement->types[i]; i++)
+		if (statement->types[i] <= 'Z')
+			times = step->args[i].len;
+	if (!conn->made[step->sql])
+		rc = make(conn, step->sql);
+	for (size_t i = 0; i < times && rc == 0; i++) {
+		sqlite3_stmt *made = conn->made[step->sql];
+
+		rc = bind_all(conn, step, i);
+		while (rc == 0 && (failed = sqlite3_step(made)) != SQLITE_DONE)
+			rc = failed != SQLITE_ROW ? hwts_sqlite_error(conn, failed, "step")
+						  : (step->each ? tell_row(made, step) : 0);
+		sqlite3_reset(made);
+	}
+	return rc;
+}
+
+int hwts_sqlite_exchange(struct hwts_conn *base, const struct hwts_step *steps, size_t n, unsigned flags)
+{
+	struct sqlite_conn *conn = sqlite_conn(base);
+	bool ends = !conn->callers && !(flags & HWTS_OPEN);
+	int rc = 0;
+
+	if (sqlite3_get_autocommit(conn->handle) && flags & HWTS_READS) {
+		hwts_count_trip(base->db);
+		rc = hwts_sqlite_do(conn, NULL, "begin", NOTHING);
+	} else if (sqlite3_get_autocommit(conn->handle)) {
+		rc = hwts_sqlite_begin(conn, (flags & HWTS_SYNCED) != 0);
+	}
+	if (rc != 0)
+		return rc;
+	conn->now_us = hwts_wall_us(); /* with the lock: see rows_put.c */
+	conn->boot_us = hwts_boot_ns() / 1000;
+	for (size_t i = 0; i < n && rc == 0; i++)
+		rc = execute(conn, &steps[i]);
+	return ends ? hwts_sqlite_finish(base, rc) : rc;
+}
+
+int hwts_sqlite_finish(struct hwts_conn *base, int rc)
+{
+	return hwts_sqlite_commit(sqlite_conn(base), rc);
 }

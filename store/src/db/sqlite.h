@@ -15,7 +15,7 @@
 #ifndef HWTS_SQLITE_H
 #define HWTS_SQLITE_H
 
-#include "core/engine.h"
+#include "core/sql.h"
 
 #include <pthread.h>
 #include <sqlite3.h>
@@ -48,7 +48,9 @@ struct sqlite_conn {
 	struct hwts_conn conn;
 	sqlite3 *handle;
 	struct sqlite_statement statements[HWTS_SQLITE_STATEMENTS];
-	bool has_turn, full;
+	sqlite3_stmt *made[HWTS_SQLS]; /* prepared once in each connection */
+	bool has_turn, full, callers;  /* callers: neither its statements nor its transaction are ours */
+	int64_t now_us, boot_us;       /* the clocks, as the exchange has read them */
 	int64_t patience_ns;
 	/* control: */
 	bool listens;
@@ -114,6 +116,8 @@ int hwts_sqlite_commit(struct sqlite_conn *conn, int rc); /* rolls back if rc is
 void hwts_sqlite_turn(struct sqlite_db *db);
 void hwts_sqlite_turn_end(struct sqlite_db *db);
 void hwts_sqlite_forget(struct sqlite_conn *conn); /* the statements */
+int hwts_sqlite_exchange(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags);
+int hwts_sqlite_finish(struct hwts_conn *conn, int rc);
 
 static inline int64_t number_of(sqlite3_stmt *rows, int column)
 {
@@ -138,12 +142,6 @@ int hwts_sqlite_put(struct hwts_conn *conn, struct hwts_put *puts, size_t n, boo
 int hwts_sqlite_put_on(struct hwts_db *db, void *connection, struct hwts_put *put);
 int hwts_sqlite_cancel(struct hwts_conn *conn, int64_t id);
 int hwts_sqlite_reschedule(struct hwts_conn *conn, int64_t id, int64_t delay_us, struct hwts_due *due);
-
-/* In sqlite_list.c. */
-int hwts_sqlite_get(struct hwts_conn *conn, int64_t id, hwt_store_info *info);
-int hwts_sqlite_find(struct hwts_conn *conn, int32_t kind, const char *key, int64_t *id);
-int hwts_sqlite_page(struct hwts_conn *conn, const struct hwts_kind_row *kind, unsigned states, int64_t due_us,
-		     int64_t id, hwt_store_info *out, size_t n, size_t *count);
 
 /* In sqlite_share.c. */
 int hwts_sqlite_join(struct hwts_conn *conn, const int32_t *kinds, size_t n, bool force);

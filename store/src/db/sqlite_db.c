@@ -128,6 +128,7 @@ static int connect(struct hwts_db *base, enum hwts_role role, struct hwts_conn *
 	if (!conn)
 		return ENOMEM;
 	conn->conn.db = base;
+	conn->conn.role = role;
 	conn->inotify = -1;
 	rc = sqlite3_open_v2(
 	    db->path, &conn->handle,
@@ -161,14 +162,13 @@ const struct hwts_engine hwts_sqlite = {
 	.disconnect = disconnect,
 	.alive = alive,
 	.prepare = hwts_sqlite_prepare,
+	.run = hwts_sqlite_exchange,
+	.finish = hwts_sqlite_finish,
 	.kind = hwts_sqlite_kind,
 	.put = hwts_sqlite_put,
 	.put_on = hwts_sqlite_put_on,
 	.cancel = hwts_sqlite_cancel,
 	.reschedule = hwts_sqlite_reschedule,
-	.get = hwts_sqlite_get,
-	.find = hwts_sqlite_find,
-	.page = hwts_sqlite_page,
 	.join = hwts_sqlite_join,
 	.leave = hwts_sqlite_leave,
 	.look = hwts_sqlite_look,

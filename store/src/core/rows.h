@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a store does to its rows, in the words of sql.h.  Each function is one exchange with the database and one
+ * transaction unless it says otherwise: it has happened, or has not.
+ */
+#ifndef HWTS_ROWS_H
+#define HWTS_ROWS_H
+
+#include "core/sql.h"
+
+/* In rows_list.c. */
+int hwts_rows_get(struct hwts_conn *conn, int64_t id, hwt_store_info *info);
+int hwts_rows_find(struct hwts_conn *conn, int32_t kind, const char *key, int64_t *id);
+/* Up to n of a kind after (due_us, id), in that order. */
+int hwts_rows_page(struct hwts_conn *conn, const struct hwts_kind_row *kind, unsigned states, int64_t due_us,
+		   int64_t id, hwt_store_info *out, size_t n, size_t *count);
+
+#endif

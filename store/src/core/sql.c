@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The statements, and their texts as an engine takes them; sql.h. */
+#include "core/sql.h"
+
+#include <stdio.h>
+
+#define INFO                                                                                                           \
+	"select t.id, t.state, t.attempt, t.due_us, t.period_us, k.name, t.key, s.owner, t.error from @_timeout t"     \
+	" join @_kind k on k.id = t.kind"                                                                              \
+	" left join @_shard s on s.id = case when t.shard < 0 then -1 - t.shard else t.shard end"
+
+const struct hwts_statement hwts_statements[HWTS_SQLS] = {
+	/*
+	 * Reading
+	 */
+	[HWTS_SQL_GET] = { "get", "i", INFO " where t.id = ?1", NULL },
+	[HWTS_SQL_FIND] = { "find", "nk", "select id, state from @_timeout where kind = ?1 and key = ?2", NULL },
+	/* What runs was due, so without PENDING (?6) only what is due is read, and what has failed. */
+	[HWTS_SQL_PAGE] = { "page", "Niinib",
+			    INFO
+			    " where t.shard = ?1 and (t.due_us, t.id) > (?2, ?3) and t.due_us < case when ?6 or ?1 < 0"
+			    " then 9223372036854775807 else @now + 1000000 end and (1 << t.state) & ?4 <> 0"
+			    " order by t.due_us, t.id limit ?5",
+			    "with n as materialized (select @now us), p as (select x.* from unnest(?1) s(id), n, "
+			    "lateral ("
+			    "select t.id, t.due_us from @_timeout t where t.shard = s.id and (t.due_us, t.id) > (?2, "
+			    "?3)"
+			    " and t.due_us < case when ?6 or s.id < 0 then 9223372036854775807 else n.us + 1000000 end"
+			    " and (1 << t.state) & ?4 <> 0 order by t.due_us, t.id limit ?5) x"
+			    " order by x.due_us, x.id limit ?5) " INFO
+			    " join p on p.id = t.id order by p.due_us, p.id" },
+};
+
+/*
+ * Texts
+ */
+
+static const char *const POSTGRES_NOW = "(select (extract(epoch from clock_timestamp()) * 1000000)::bigint)";
+
+struct output {
+	char *to; /* NULL: it is measured */
+	size_t len;
+};
+
+static void put(struct output *out, const char *text, size_t len)
+{
+	if (out->to)
+		memcpy(out->to + out->len, text, len);
+	out->len += len;
+}
+
+static void put_parameter(struct output *out, long number, char type)
+{
+	static const char *const casts[] = { "i::bigint", "n::int",      "b::bool",  "t::text",   "k::bytea",
+					     "d::bytea",  "I::bigint[]", "N::int[]", "B::bool[]", "l::int[]" };
+	char text[24];
+
+	for (size_t i = 0; i < HWTS_COUNT(casts); i++)
+		if (casts[i][0] == type)
+			put(out, text, (size_t)snprintf(text, sizeof(text), "$%ld%s", number, casts[i] + 1));
+}
+
+/* Puts a word that begins with @, and returns its length. */
+static size_t put_word(struct output *out, const struct hwts_db *db, const char *text, bool postgres)
+{
+	const struct {
+		const char *word, *sqlite, *postgres;
+	} words[] = {
+		{ "@now", "?31", POSTGRES_NOW }, { "@boot", "?32", POSTGRES_NOW },
+		{ "@any", "", "any" },           { "@tx", "", ", tx = pg_current_xact_id()" },
+		{ "@", db->prefix, db->prefix },
+	};
+	size_t i = 0;
+
+	while (strncmp(text, words[i].word, strlen(words[i].word)) != 0)
+		i++;
+	put(out, postgres ? words[i].postgres : words[i].sqlite,
+	    strlen(postgres ? words[i].postgres : words[i].sqlite));
+	return strlen(words[i].word);
+}
+
+static void expand(struct output *out, const struct hwts_db *db, const struct hwts_statement *statement, bool postgres)
+{
+	const char *text = postgres && statement->postgres ? statement->postgres : statement->sqlite;
+
+	while (*text) {
+		if (*text == '@') {
+			text += put_word(out, db, text, postgres);
+		} else if (*text == '?' && postgres) {
+			put_parameter(out, text[1] - '0', statement->types[text[1] - '1']);
+			text += 2;
+		} else {
+			put(out, text++, 1);
+		}
+	}
+	put(out, "", 1);
+}
+
+char *hwts_sql_text(const struct hwts_db *db, enum hwts_sql sql, bool postgres)
+{
+	struct output out = { .to = NULL };
+
+	expand(&out, db, &hwts_statements[sql], postgres);
+	out = (struct output){ .to = hwts_alloc(out.len) };
+	if (out.to)
+		expand(&out, db, &hwts_statements[sql], postgres);
+	return out.to;
+}

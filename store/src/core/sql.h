@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The statements of a store, as one table, and how an engine executes them.
+ *
+ * A statement has a text for SQLite and one for PostgreSQL, which mostly are the same.  In it
+ *
+ *   @_x    is the table x of the store             @any(?1)  with "=": one of the array ?1
+ *   @now   is the clock of the database in us      @tx       PostgreSQL: ", tx = " and this transaction
+ *   @boot  is the clock on which leases count      ?1        is the first parameter
+ *
+ * types has a letter for each parameter: int64 i, int32 n, bool b, text t, key k, data d, a list of int32 l.  A capital
+ * letter is an array.  PostgreSQL takes it as one; SQLite executes the statement for each element.
+ */
+#ifndef HWTS_SQL_H
+#define HWTS_SQL_H
+
+#include "core/engine.h"
+
+enum hwts_sql { HWTS_SQL_GET, HWTS_SQL_FIND, HWTS_SQL_PAGE, HWTS_SQLS };
+
+struct hwts_statement {
+	const char *name, *types;
+	const char *sqlite, *postgres; /* postgres NULL: that of SQLite; "": there is nothing to do */
+};
+
+extern const struct hwts_statement hwts_statements[HWTS_SQLS];
+
+/* A parameter, or a value of a row. */
+struct hwts_value {
+	int64_t number;
+	const void *bytes; /* text, key, data: NULL is null; an array: int64_t */
+	size_t len;        /* bytes, or elements */
+};
+
+#define HWTS_NUMBER(value)                                                                                             \
+	{                                                                                                              \
+		.number = (value)                                                                                      \
+	}
+#define HWTS_BYTES(value, size)                                                                                        \
+	{                                                                                                              \
+		.bytes = (value), .len = (size)                                                                        \
+	}
+#define HWTS_TEXT(value)                                                                                               \
+	{                                                                                                              \
+		.bytes = (value), .len = (value) ? strlen(value) : 0                                                   \
+	}
+#define HWTS_ARGS 9
+#define HWTS_COLUMNS 9
+
+typedef int hwts_each(void *ctx, const struct hwts_value *row);
+
+/* A statement of an exchange. */
+struct hwts_step {
+	enum hwts_sql sql;
+	struct hwts_value args[HWTS_ARGS];
+	hwts_each *each; /* or NULL: called for each row; if the run fails, perhaps for some */
+	void *ctx;
+	bool after; /* of news: PostgreSQL executes it after the commit, and nobody minds if it fails */
+};
+
+enum {
+	HWTS_READS = 1,  /* nothing is written, so that it is known what happened */
+	HWTS_SYNCED = 2, /* the commit is synced */
+	HWTS_OPEN = 4    /* the transaction stays open, to the next run without this or to engine->end */
+};
+
+static inline int hwts_run(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags)
+{
+	return conn->db->engine->run(conn, steps, n, flags);
+}
+
+static inline int hwts_finish(struct hwts_conn *conn, int rc)
+{
+	return conn->db->engine->finish(conn, rc);
+}
+
+char *hwts_sql_text(const struct hwts_db *db, enum hwts_sql sql, bool postgres);
+
+#endif
