@@ -80,9 +80,6 @@ FRONT(kind, true,
 FRONT_PLAIN(ids, true, (struct hwts_conn * conn, int64_t *first, int64_t *count), (conn, first, count))
 FRONT(put, true, (struct hwts_conn * conn, struct hwts_put *puts, size_t n, bool all), (conn, puts, n, all),
       n * sizeof(*puts), puts)
-FRONT_PLAIN(cancel, true, (struct hwts_conn * conn, int64_t id), (conn, id))
-FRONT_PLAIN(reschedule, true, (struct hwts_conn * conn, int64_t id, int64_t delay_us, struct hwts_due *due),
-	    (conn, id, delay_us, due))
 
 FRONT_PLAIN(join, false, (struct hwts_conn * conn, const int32_t *kinds, size_t n, bool force), (conn, kinds, n, force))
 FRONT_PLAIN(leave, false, (struct hwts_conn * conn), (conn))
@@ -230,8 +227,6 @@ static void front_put_before(hwt_store *store)
 	front.kind = front_kind;
 	front.ids = front_real->ids ? front_ids : NULL;
 	front.put = front_put;
-	front.cancel = front_cancel;
-	front.reschedule = front_reschedule;
 	front.run = front_run;
 	front.join = front_join;
 	front.leave = front_leave;

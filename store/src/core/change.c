@@ -76,7 +76,8 @@ static int do_about(hwt_store *store, struct about *about, do_it *act)
 
 static int cancel_it(hwt_store *store, struct hwts_conn *conn, struct about *about)
 {
-	return store->engine->cancel(conn, about->id);
+	(void)store;
+	return hwts_rows_cancel(conn, about->id);
 }
 
 static int cancel(hwt_store *store, struct about *about)
@@ -107,7 +108,8 @@ int hwt_store_cancel_key(hwt_store *store, const char *kind, const char *key)
 
 static int reschedule_it(hwt_store *store, struct hwts_conn *conn, struct about *about)
 {
-	return store->engine->reschedule(conn, about->id, about->delay_us, &about->due);
+	(void)store;
+	return hwts_rows_reschedule(conn, about->id, about->delay_us, &about->due);
 }
 
 int hwt_store_reschedule(hwt_store *store, int64_t id, int64_t delay_ns)

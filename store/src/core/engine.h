@@ -215,8 +215,6 @@ struct hwts_engine {
 	/* all: none if one has an rc.  Otherwise each for itself. */
 	int (*put)(struct hwts_conn *conn, struct hwts_put *puts, size_t n, bool all);
 	int (*put_on)(struct hwts_db *db, void *connection, struct hwts_put *put);
-	int (*cancel)(struct hwts_conn *conn, int64_t id);
-	int (*reschedule)(struct hwts_conn *conn, int64_t id, int64_t delay_us, struct hwts_due *due);
 
 	/* Shards. */
 	int (*join)(struct hwts_conn *conn, const int32_t *kinds, size_t n,

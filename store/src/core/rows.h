@@ -15,4 +15,8 @@ int hwts_rows_find(struct hwts_conn *conn, int32_t kind, const char *key, int64_
 int hwts_rows_page(struct hwts_conn *conn, const struct hwts_kind_row *kind, unsigned states, int64_t due_us,
 		   int64_t id, hwt_store_info *out, size_t n, size_t *count);
 
+/* In rows_change.c. */
+int hwts_rows_cancel(struct hwts_conn *conn, int64_t id);
+int hwts_rows_reschedule(struct hwts_conn *conn, int64_t id, int64_t delay_us, struct hwts_due *due);
+
 #endif

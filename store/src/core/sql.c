@@ -29,6 +29,39 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 			    " and (1 << t.state) & ?4 <> 0 order by t.due_us, t.id limit ?5) x"
 			    " order by x.due_us, x.id limit ?5) " INFO
 			    " join p on p.id = t.id order by p.due_us, p.id" },
+
+	/*
+	 * Changes
+	 */
+	[HWTS_SQL_CANCEL] = { "cancel", "i",
+			      "delete from @_timeout where id = ?1 and state <> 2 returning shard, due_us, 0", NULL },
+	[HWTS_SQL_RESCHEDULE] = { "reschedule", "ii",
+				  "with n as materialized (select @now us) update @_timeout set due_us = n.us + ?2,"
+				  " base_us = n.us + ?2, attempt = case when state = 3 then 0 else attempt end,"
+				  " shard = case when shard < 0 then -1 - shard else shard end, epoch = 0, state = 1@tx"
+				  " from n where id = ?1 and state <> 2 returning shard, due_us, "
+				  "coalesce(length(data), 0)",
+				  NULL },
+	[HWTS_SQL_STATE] = { "state", "i", "select state from @_timeout where id = ?1", NULL },
+	/*
+	 * Tells the holders of rows (?1) that are due soon, but not this process (?2) unless ?3.  SQLite: what is due
+	 * before now + horizon; rows_put.c says why.  PostgreSQL: the second covers the time between a put's clock and
+	 * its commit.
+	 */
+	[HWTS_SQL_TELL] = { "tell", "Itb",
+			    "insert into @_hint (id, due_us, shard, len, at_us)"
+			    " select t.id, t.due_us, t.shard, coalesce(length(t.data), 0), @now from @_timeout t"
+			    " join @_shard s on s.id = t.shard join @_kind k on k.id = t.kind where t.id = ?1 and "
+			    "t.state = 1"
+			    " and s.owner is not null and (?3 or s.owner <> ?2) and t.due_us < @now + k.horizon_us",
+			    "select pg_notify('@_' || x.shard, case when length(x.news) > 7000 then 'r' else x.news "
+			    "end) from ("
+			    "select t.shard, string_agg(t.id || ':' || t.due_us || ':' || coalesce(length(t.data), 0), "
+			    "',') news"
+			    " from @_timeout t join @_shard s on s.id = t.shard join @_kind k on k.id = t.kind,"
+			    " (select @now us) n where t.id = any(?1) and t.state = 1 and s.owner is not null"
+			    " and (?3 or s.owner <> ?2) and t.due_us < n.us + k.horizon_us + 1000000 group by t.shard) "
+			    "x" },
 };
 
 /*

@@ -16,7 +16,16 @@
 
 #include "core/engine.h"
 
-enum hwts_sql { HWTS_SQL_GET, HWTS_SQL_FIND, HWTS_SQL_PAGE, HWTS_SQLS };
+enum hwts_sql {
+	HWTS_SQL_GET,
+	HWTS_SQL_FIND,
+	HWTS_SQL_PAGE,
+	HWTS_SQL_CANCEL,
+	HWTS_SQL_RESCHEDULE,
+	HWTS_SQL_STATE,
+	HWTS_SQL_TELL,
+	HWTS_SQLS,
+};
 
 struct hwts_statement {
 	const char *name, *types;

@@ -151,8 +151,6 @@ int hwts_pg_put_on(struct hwts_db *db, void *connection, struct hwts_put *put);
 
 /* In postgres_change.c. */
 extern const char hwts_pg_notify_others[], hwts_pg_notify_holder[];
-int hwts_pg_cancel(struct hwts_conn *conn, int64_t id);
-int hwts_pg_reschedule(struct hwts_conn *conn, int64_t id, int64_t delay_us, struct hwts_due *due);
 
 /* In postgres_share.c. */
 int hwts_pg_join(struct hwts_conn *conn, const int32_t *kinds, size_t n, bool force);

@@ -140,8 +140,6 @@ int hwts_sqlite_kind(struct hwts_conn *conn, const char *name, const struct hwts
 /* In sqlite_put.c. */
 int hwts_sqlite_put(struct hwts_conn *conn, struct hwts_put *puts, size_t n, bool all);
 int hwts_sqlite_put_on(struct hwts_db *db, void *connection, struct hwts_put *put);
-int hwts_sqlite_cancel(struct hwts_conn *conn, int64_t id);
-int hwts_sqlite_reschedule(struct hwts_conn *conn, int64_t id, int64_t delay_us, struct hwts_due *due);
 
 /* In sqlite_share.c. */
 int hwts_sqlite_join(struct hwts_conn *conn, const int32_t *kinds, size_t n, bool force);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Puts, cancels and reschedules in SQLite.
+ * Puts in SQLite.
  *
  * News: the holder of a shard reads its rows up to a mark, now + horizon, inside a write transaction.  So a put's
  * transaction lies before it, and is seen, or after it; then the put's own now is later than that of the mark, and if
@@ -171,68 +171,4 @@ int hwts_sqlite_put_on(struct hwts_db *db, void *connection, struct hwts_put *pu
 	}
 	(void)sqlite3_exec(conn.handle, "rollback to hwt_put; release hwt_put", NULL, NULL, NULL);
 	return refused && rc == 0 ? refused->rc : rc;
-}
-
-/*
- * Cancel, reschedule
- */
-
-/* Why a row could not be had. */
-static int why_not(struct sqlite_conn *conn, int64_t id)
-{
-	int rc = 0;
-	sqlite3_stmt *rows = hwts_sqlite_rows(conn, &rc, "select 1 from @_timeout where id = ?", WITH(NUMBER(id)));
-	bool there = hwts_sqlite_next(conn, rows, &rc);
-
-	sqlite3_reset(rows);
-	if (rc != 0)
-		return rc;
-	return there ? hwts_fail(EBUSY, "timeout %lld is running", (long long)id)
-		     : hwts_fail(ENOENT, "there is no timeout %lld", (long long)id);
-}
-
-int hwts_sqlite_cancel(struct hwts_conn *base, int64_t id)
-{
-	struct sqlite_conn *conn = sqlite_conn(base);
-	int changes = 0;
-	int rc = hwts_sqlite_begin(conn, true);
-
-	if (rc != 0)
-		return rc;
-	rc = hwts_sqlite_do(conn, &changes, "delete from @_timeout where id = ? and state <> 2", WITH(NUMBER(id)));
-	if (rc == 0 && changes == 0)
-		rc = why_not(conn, id);
-	return hwts_sqlite_commit(conn, rc);
-}
-
-static int move(struct putting *putting, int64_t id, int64_t due_us, struct hwts_due *due)
-{
-	int rc = 0;
-	int32_t kind = 0;
-	sqlite3_stmt *rows =
-	    hwts_sqlite_rows(putting->conn, &rc,
-			     "update @_timeout set due_us = ?2, base_us = ?2, attempt = iif(state = 3, 0, attempt),"
-			     " shard = iif(shard < 0, -1 - shard, shard), epoch = 0, state = 1"
-			     " where id = ?1 and state <> 2 returning shard, length(data), kind",
-			     WITH(NUMBER(id), NUMBER(due_us)));
-
-	while (hwts_sqlite_next(putting->conn, rows, &rc)) {
-		*due = (struct hwts_due){ id, due_us, (int32_t)number_of(rows, 0), (uint32_t)number_of(rows, 1) };
-		kind = (int32_t)number_of(rows, 2);
-	}
-	if (rc == 0)
-		rc = kind ? tell(putting, kind, due) : why_not(putting->conn, id);
-	return rc;
-}
-
-int hwts_sqlite_reschedule(struct hwts_conn *base, int64_t id, int64_t delay_us, struct hwts_due *due)
-{
-	struct putting putting = { .conn = sqlite_conn(base), .kind = -1 };
-	int rc = hwts_sqlite_begin(putting.conn, true);
-
-	if (rc != 0)
-		return rc;
-	putting.now_us = hwts_wall_us();
-	rc = move(&putting, id, putting.now_us + delay_us, due);
-	return hwts_sqlite_commit(putting.conn, rc);
 }

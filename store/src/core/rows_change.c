@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Cancels and reschedules.
+ */
+#include "core/rows.h"
+
+#define TRIES 100
+#define AGAIN EINTR /* it has just changed */
+
+struct change {
+	bool had;
+	int64_t state; /* of what could not be had; 0: there is none */
+	struct hwts_due due;
+};
+
+static int had(void *ctx, const struct hwts_value *row)
+{
+	struct change *change = ctx;
+
+	change->had = true;
+	change->due.shard = (int32_t)row[0].number;
+	change->due.due_us = row[1].number;
+	change->due.len = (uint32_t)row[2].number;
+	return 0;
+}
+
+static int is_in_state(void *ctx, const struct hwts_value *row)
+{
+	((struct change *)ctx)->state = row[0].number;
+	return 0;
+}
+
+/* The last step has asked for the state. */
+static int outcome(const struct change *change, int64_t id)
+{
+	if (change->had)
+		return 0;
+	if (change->state == 0)
+		return hwts_fail(ENOENT, "there is no timeout %lld", (long long)id);
+	return change->state == HWT_STORE_RUNNING ? hwts_fail(EBUSY, "timeout %lld is running", (long long)id) : AGAIN;
+}
+
+static int cancel_once(struct hwts_conn *conn, int64_t id)
+{
+	struct change change = { .had = false };
+	struct hwts_step steps[] = {
+		{ HWTS_SQL_CANCEL, { HWTS_NUMBER(id) }, .each = had, .ctx = &change },
+		{ HWTS_SQL_STATE, { HWTS_NUMBER(id) }, .each = is_in_state, .ctx = &change },
+	};
+	int rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED);
+
+	return rc ? rc : outcome(&change, id);
+}
+
+static int reschedule_once(struct hwts_conn *conn, int64_t id, int64_t delay_us, struct hwts_due *due)
+{
+	struct change change = { .due.id = id };
+	struct hwts_step steps[] = {
+		{ HWTS_SQL_RESCHEDULE, { HWTS_NUMBER(id), HWTS_NUMBER(delay_us) }, .each = had, .ctx = &change },
+		{ HWTS_SQL_STATE, { HWTS_NUMBER(id) }, .each = is_in_state, .ctx = &change },
+		{ HWTS_SQL_TELL,
+		  { HWTS_BYTES(&id, 1), HWTS_TEXT(hwts_me(conn->db)), HWTS_NUMBER(false) },
+		  .after = true },
+	};
+	bool soon = delay_us < 3600 * HWTS_S_US; /* the horizon is known to the statement */
+	int rc = hwts_run(conn, steps, soon ? 3 : 2, HWTS_SYNCED);
+
+	if (rc == 0)
+		rc = outcome(&change, id);
+	if (rc == 0)
+		*due = change.due;
+	return rc;
+}
+
+static int changes_always(int64_t id)
+{
+	return hwts_fail(EAGAIN, "timeout %lld changes all the time: try again", (long long)id);
+}
+
+int hwts_rows_cancel(struct hwts_conn *conn, int64_t id)
+{
+	for (int tries = 0; tries < TRIES; tries++) {
+		int rc = cancel_once(conn, id);
+
+		if (rc != AGAIN)
+			return rc;
+		hwts_sleep_ns(HWT_MS(1));
+	}
+	return changes_always(id);
+}
+
+int hwts_rows_reschedule(struct hwts_conn *conn, int64_t id, int64_t delay_us, struct hwts_due *due)
+{
+	for (int tries = 0; tries < TRIES; tries++) {
+		int rc = reschedule_once(conn, id, delay_us, due);
+
+		if (rc != AGAIN)
+			return rc;
+		hwts_sleep_ns(HWT_MS(1));
+	}
+	return changes_always(id);
+}
