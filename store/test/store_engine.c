@@ -204,16 +204,16 @@ TEST(the_first_registration_of_a_kind_settles_it)
 	fresh_world();
 	store = open_store();
 	CHECK_INT(hwts_pool_get(store, &conn), ==, 0);
-	CHECK_INT(store->engine->kind(conn, "a", NULL, &out), ==, ENOENT);
+	CHECK_INT(hwts_rows_kind(conn, "a", NULL, &out), ==, ENOENT);
 	CHECK_INT(out.id, ==, -7);
-	CHECK_INT(store->engine->kind(conn, "a", &made, &out), ==, 0);
+	CHECK_INT(hwts_rows_kind(conn, "a", &made, &out), ==, 0);
 	CHECK_INT(out.mode, ==, HWTS_MODE_OPEN);
-	CHECK_INT(store->engine->kind(conn, "a", &first, &out), ==, 0);
+	CHECK_INT(hwts_rows_kind(conn, "a", &first, &out), ==, 0);
 	for (int i = 0; i < 2; i++) {
 		CHECK_INT(out.shards, ==, 3);
 		CHECK_INT(out.mode, ==, 1);
 		CHECK_INT(out.horizon_us, ==, 7000000);
-		CHECK_INT(store->engine->kind(conn, "a", &second, &out), ==, 0);
+		CHECK_INT(hwts_rows_kind(conn, "a", &second, &out), ==, 0);
 	}
 	CHECK_INT(sql("select count(*) from %s_shard", world.schema), ==, 3);
 	hwts_pool_put(store, conn);
@@ -243,10 +243,10 @@ static void *make_kinds(void *arg)
 		sleep_ns(HWT_US(50));
 	for (unsigned i = 0; i < MADE; i++) {
 		(void)snprintf(name, sizeof(name), "same %u", i);
-		CHECK_INT(maker->store->engine->kind(conn, name, &make, &out), ==, 0);
+		CHECK_INT(hwts_rows_kind(conn, name, &make, &out), ==, 0);
 		maker->same[i] = out.id;
 		(void)snprintf(name, sizeof(name), "own %u.%u", maker->number, i);
-		CHECK_INT(maker->store->engine->kind(conn, name, &make, &out), ==, 0);
+		CHECK_INT(hwts_rows_kind(conn, name, &make, &out), ==, 0);
 	}
 	maker->store->engine->disconnect(conn);
 	return NULL;

@@ -48,7 +48,7 @@ static void set_up(void)
 	register_kind(fence.store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	fence.id = put(fence.store, "a", 0);
 	CHECK_INT(fence.store->engine->connect(fence.store->db, HWTS_BEGIN, &fence.conn), ==, 0);
-	CHECK_INT(fence.store->engine->kind(fence.conn, "a", NULL, &fence.kind), ==, 0);
+	CHECK_INT(hwts_rows_kind(fence.conn, "a", NULL, &fence.kind), ==, 0);
 	(void)snprintf(text, sizeof(text), "update @_shard set owner = '%s', epoch = %d", hwts_me(fence.store->db),
 		       EPOCH);
 	execute(text);

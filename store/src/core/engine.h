@@ -206,10 +206,6 @@ struct hwts_engine {
 	/* Ends what HWTS_OPEN has left open: a commit, or if rc is not 0, which it returns then, a rollback. */
 	int (*finish)(struct hwts_conn *conn, int rc);
 
-	/* Kinds.  make NULL: ENOENT if it is not there. */
-	int (*kind)(struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make,
-		    struct hwts_kind_row *out);
-
 	/* ids[0..n-1], if the engine draws them before the put; otherwise they stay 0. */
 	int (*ids)(struct hwts_conn *conn, int64_t *first, int64_t *count);
 	/* all: none if one has an rc.  Otherwise each for itself. */

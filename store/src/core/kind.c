@@ -52,7 +52,7 @@ static void append(hwt_store *store, struct hwts_kind *kind)
 static int ask_kind(hwt_store *store, struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make,
 		    struct hwts_kind_row *row)
 {
-	int rc = store->engine->kind(conn, name, make, row);
+	int rc = hwts_rows_kind(conn, name, make, row);
 
 	if (rc == 0 &&
 	    (row->id < 1 || row->id > INT32_MAX / HWTS_SHARDS_MAX - 1 || row->shards < 1 ||

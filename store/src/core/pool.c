@@ -24,7 +24,7 @@ static int check_kinds(hwt_store *store, struct hwts_conn *conn)
 	while (kind && rc == 0) {
 		struct hwts_kind_row row;
 
-		rc = store->engine->kind(conn, kind->name, NULL, &row);
+		rc = hwts_rows_kind(conn, kind->name, NULL, &row);
 		if (rc == ENOENT || (rc == 0 && row.id != kind->row.id))
 			rc = hwts_fail(EIO,
 				       "kind %s is not in the database any more, which has lost the commit that made"

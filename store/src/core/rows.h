@@ -19,4 +19,8 @@ int hwts_rows_page(struct hwts_conn *conn, const struct hwts_kind_row *kind, uns
 int hwts_rows_cancel(struct hwts_conn *conn, int64_t id);
 int hwts_rows_reschedule(struct hwts_conn *conn, int64_t id, int64_t delay_us, struct hwts_due *due);
 
+/* In rows_kind.c.  make NULL: ENOENT if it is not there. */
+int hwts_rows_kind(struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make,
+		   struct hwts_kind_row *out);
+
 #endif

@@ -62,6 +62,34 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 			    " (select @now us) n where t.id = any(?1) and t.state = 1 and s.owner is not null"
 			    " and (?3 or s.owner <> ?2) and t.due_us < n.us + k.horizon_us + 1000000 group by t.shard) "
 			    "x" },
+
+	/*
+	 * Kinds.  On PostgreSQL one is made at a time, and its commit is flushed whatever the role says: the number of one
+	 * that was lost would be given to another.
+	 */
+	[HWTS_SQL_KIND] = { "kind", "t",
+			    "select id, shards, coalesce(mode, -1), horizon_us from @_kind where name = ?1", NULL },
+	[HWTS_SQL_KIND_LOCK] = { "make", "", "", "select pg_advisory_xact_lock(hashtext('@_kind'))" },
+	[HWTS_SQL_KIND_FLUSH] = { "flush", "", "",
+				  "select case when current_setting('synchronous_commit') in ('off', 'local')"
+				  " then set_config('synchronous_commit', 'on', true) end" },
+	[HWTS_SQL_KIND_MAKE] = { "make", "tnni",
+				 "insert into @_kind (id, name, shards, mode, horizon_us)"
+				 " select coalesce(max(id), 0) + 1, ?1, ?2, nullif(?3, -1), ?4 from @_kind where true"
+				 " on conflict (name) do nothing",
+				 NULL },
+	/* What the first registration sets of a kind that a put has made. */
+	[HWTS_SQL_KIND_OPEN] = { "open", "tni",
+				 "update @_kind set mode = ?2, horizon_us = ?3"
+				 " where name = ?1 and mode is null and ?2 >= 0",
+				 NULL },
+	[HWTS_SQL_KIND_SHARDS] = { "shards", "t",
+				   "with recursive i (n) as (select 0 union all select n + 1 from i where n < 1023)"
+				   " insert into @_shard (id, kind, epoch, owner) select k.id * 1024 + i.n, k.id, 0, "
+				   "null"
+				   " from @_kind k join i on i.n < k.shards where k.name = ?1 on conflict (id) do "
+				   "nothing",
+				   NULL },
 };
 
 /*

@@ -142,7 +142,6 @@ int hwts_pg_refuse_pooler(struct pg_conn *conn); /* ENOTSUP: one in transaction 
 
 /* In postgres_schema.c. */
 int hwts_pg_prepare(struct hwts_conn *conn);
-int hwts_pg_kind(struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make, struct hwts_kind_row *out);
 
 /* In postgres_put.c. */
 int hwts_pg_ids(struct hwts_conn *conn, int64_t *first, int64_t *count);

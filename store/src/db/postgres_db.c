@@ -207,7 +207,6 @@ const struct hwts_engine hwts_postgres = {
 	.prepare = hwts_pg_prepare,
 	.run = hwts_pg_exchange,
 	.finish = hwts_pg_finish,
-	.kind = hwts_pg_kind,
 	.ids = hwts_pg_ids,
 	.put = hwts_pg_put,
 	.put_on = hwts_pg_put_on,

@@ -134,8 +134,6 @@ void hwts_sqlite_stop_keeper(struct sqlite_db *db);
 
 /* In sqlite_schema.c. */
 int hwts_sqlite_prepare(struct hwts_conn *conn);
-int hwts_sqlite_kind(struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make,
-		     struct hwts_kind_row *out);
 
 /* In sqlite_put.c. */
 int hwts_sqlite_put(struct hwts_conn *conn, struct hwts_put *puts, size_t n, bool all);

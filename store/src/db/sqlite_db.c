@@ -164,7 +164,6 @@ const struct hwts_engine hwts_sqlite = {
 	.prepare = hwts_sqlite_prepare,
 	.run = hwts_sqlite_exchange,
 	.finish = hwts_sqlite_finish,
-	.kind = hwts_sqlite_kind,
 	.put = hwts_sqlite_put,
 	.put_on = hwts_sqlite_put_on,
 	.join = hwts_sqlite_join,

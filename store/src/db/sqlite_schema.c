@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The tables of a SQLite store, and the kinds in them.
+ * The tables of a SQLite store.
  */
 #include "db/sqlite.h"
 
@@ -121,70 +121,4 @@ int hwts_sqlite_prepare(struct hwts_conn *base)
 			       "sqlite: the tables %s_* have version %d, this library knows %d; use a newer one",
 			       base->db->prefix, version, HWTS_VERSION);
 	return rc == 0 ? note_boot(conn) : rc;
-}
-
-/*
- * Kinds
- */
-
-static int read_kind(struct sqlite_conn *conn, const char *name, struct hwts_kind_row *out, bool *found)
-{
-	int rc = 0;
-	sqlite3_stmt *rows = hwts_sqlite_rows(
-	    conn, &rc, "select id, shards, ifnull(mode, -1), horizon_us from @_kind where name = ?", WITH(TEXT(name)));
-
-	hwts_count_trip(conn->conn.db);
-	for (*found = false; hwts_sqlite_next(conn, rows, &rc); *found = true)
-		*out = (struct hwts_kind_row){ (int32_t)number_of(rows, 0), (uint32_t)number_of(rows, 1),
-					       (int)number_of(rows, 2), number_of(rows, 3) };
-	return rc;
-}
-
-static int make_kind(struct sqlite_conn *conn, const char *name, const struct hwts_kind_row *make)
-{
-	int rc = hwts_sqlite_do(conn, NULL,
-				"insert into @_kind (name, shards, mode, horizon_us) values (?, ?, nullif(?, -1), ?)",
-				WITH(TEXT(name), NUMBER(make->shards), NUMBER(make->mode), NUMBER(make->horizon_us)));
-
-	for (int64_t i = 0, id = sqlite3_last_insert_rowid(conn->handle); rc == 0 && i < make->shards; i++)
-		rc = hwts_sqlite_do(conn, NULL, "insert into @_shard values (?, ?, 0, null)",
-				    WITH(NUMBER(id * HWTS_SHARDS_MAX + i), NUMBER(id)));
-	return rc;
-}
-
-/* Sets what the first registration of a kind sets that a put has made. */
-static int settle_kind(struct sqlite_conn *conn, const struct hwts_kind_row *is, const struct hwts_kind_row *make)
-{
-	if (make->mode == HWTS_MODE_OPEN || is->mode != HWTS_MODE_OPEN)
-		return 0;
-	return hwts_sqlite_do(conn, NULL, "update @_kind set mode = ?, horizon_us = ? where id = ?",
-			      WITH(NUMBER(make->mode), NUMBER(make->horizon_us), NUMBER(is->id)));
-}
-
-int hwts_sqlite_kind(struct hwts_conn *base, const char *name, const struct hwts_kind_row *make,
-		     struct hwts_kind_row *out)
-{
-	struct sqlite_conn *conn = sqlite_conn(base);
-	struct hwts_kind_row is = { 0 };
-	bool found = false;
-	int rc = read_kind(conn, name, &is, &found);
-
-	if (rc != 0)
-		return rc;
-	if (!make && !found)
-		return hwts_fail(ENOENT, "there is no kind \"%s\"", name);
-	if (make && (!found || (is.mode == HWTS_MODE_OPEN && make->mode != HWTS_MODE_OPEN))) {
-		rc = hwts_sqlite_begin(conn, true);
-		if (rc != 0)
-			return rc;
-		rc = read_kind(conn, name, &is, &found);
-		if (rc == 0)
-			rc = found ? settle_kind(conn, &is, make) : make_kind(conn, name, make);
-		if (rc == 0)
-			rc = read_kind(conn, name, &is, &found);
-		rc = hwts_sqlite_commit(conn, rc);
-	}
-	if (rc == 0)
-		*out = is;
-	return rc;
 }
