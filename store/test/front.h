@@ -78,11 +78,6 @@ FRONT_PLAIN(ids, true, (struct hwts_conn * conn, int64_t *first, int64_t *count)
 FRONT(put, true, (struct hwts_conn * conn, struct hwts_put *puts, size_t n, bool all), (conn, puts, n, all),
       n * sizeof(*puts), puts)
 
-FRONT_PLAIN(join, false, (struct hwts_conn * conn, const int32_t *kinds, size_t n, bool force), (conn, kinds, n, force))
-FRONT_PLAIN(leave, false, (struct hwts_conn * conn), (conn))
-FRONT(take, false, (struct hwts_conn * conn, struct hwts_shard_row *shards, size_t n), (conn, shards, n),
-      n * sizeof(*shards), shards)
-FRONT_PLAIN(give, false, (struct hwts_conn * conn, const struct hwts_shard_row *shards, size_t n), (conn, shards, n))
 FRONT_PLAIN(listen, false, (struct hwts_conn * conn, const struct hwts_shard_row *shards, size_t n, bool on),
 	    (conn, shards, n, on))
 
@@ -105,23 +100,6 @@ static int front_run(struct hwts_conn *conn, const struct hwts_step *steps, size
 	rc = front_real->run(conn, deaf, n, flags);
 	free(deaf);
 	return rc == 0 ? front_break(conn, how) : rc;
-}
-
-/* The reply says until when to look next time. */
-static int front_look(struct hwts_conn *conn, struct hwts_look *look)
-{
-	enum front_how how = front_fate("look", false);
-	uint64_t xmin = look->xmin;
-	int rc;
-
-	if (how == FRONT_BEFORE)
-		return front_break(conn, how);
-	rc = front_real->look(conn, look);
-	if (how == 0 || rc != 0)
-		return rc;
-	look->xmin = xmin;
-	look->due_count = 0;
-	return front_break(conn, how);
 }
 
 static int front_begin(struct hwts_conn *conn, struct hwts_want *wants, size_t n, bool synced, bool again)
@@ -224,19 +202,14 @@ static void front_put_before(hwt_store *store)
 	front.ids = front_real->ids ? front_ids : NULL;
 	front.put = front_put;
 	front.run = front_run;
-	front.join = front_join;
-	front.leave = front_leave;
-	front.take = front_take;
-	front.give = front_give;
 	front.close_run = front_close_run;
 	front.listen = front_listen;
-	front.look = front_look;
 	front.begin = front_begin;
 	front.end = front_end;
 	front.connect = front_connect;
 	front.open_run = front_open_run;
 	front.news = front_news;
-	store->engine = &front;
+	store->engine = store->db->engine = &front;
 }
 
 #endif

@@ -34,7 +34,7 @@ static void begin_in_vain(hwt_store *store, int64_t id)
 
 	atomic_store(&begins, 0);
 	atomic_store(&hwts_test_at, count_begin);
-	hwts_hear_news(store, &(struct hwts_due){ id, now_us(), shard, 0 });
+	hwts_hear_news(store, &(struct hwts_due){ .id = id, .due_us = now_us(), .shard = shard });
 	CHECK(wait_count(&begins, 1));
 }
 

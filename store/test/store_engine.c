@@ -426,16 +426,16 @@ TEST(a_store_leaves_no_descriptor_open_and_none_to_other_programs)
  * A start that fails
  */
 
-static int fail_to_look(struct hwts_conn *conn, struct hwts_look *look)
+static const struct hwts_engine *real_engine;
+
+static int fail_to_look(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags)
 {
-	(void)conn;
-	(void)look;
-	return hwts_fail(EIO, "the look of this test fails");
+	return steps->sql == HWTS_SQL_RENEW ? hwts_fail(EIO, "the look of this test fails")
+					    : real_engine->run(conn, steps, n, flags);
 }
 
 TEST(a_start_that_fails_leaves_no_lease_behind)
 {
-	const struct hwts_engine *real;
 	struct hwts_engine engine;
 	unsigned inherited, before = 0;
 	hwt_store *store;
@@ -443,10 +443,10 @@ TEST(a_start_that_fails_leaves_no_lease_behind)
 	fresh_world();
 	store = open_store();
 	register_plain(store, "a");
-	real = store->engine;
-	engine = *real;
-	engine.look = fail_to_look;
-	store->engine = &engine;
+	real_engine = store->engine;
+	engine = *real_engine;
+	engine.run = fail_to_look;
+	store->engine = store->db->engine = &engine;
 	for (int i = 0; i < 3; i++) {
 		CHECK_CALL(hwt_store_start(store), EIO);
 		CHECK_INT(sql("select count(*) from %s_member", world.schema), ==, 0);
@@ -455,7 +455,7 @@ TEST(a_start_that_fails_leaves_no_lease_behind)
 			before = descriptors(&inherited);
 	}
 	CHECK_INT(descriptors(&inherited), ==, before);
-	store->engine = real;
+	store->engine = store->db->engine = real_engine;
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_gone(store, put(store, "a", 0)));
 	CHECK_CALL(hwt_store_close(store), 0);

@@ -67,9 +67,9 @@ void hwts_ahead_see_all(hwt_store *store, const struct hwts_look *look)
 		shard->mark_id = held->mark_id;
 	}
 	for (size_t i = 0; i < look->due_count; i++) {
-		if (i < look->overdue_from)
+		if (look->dues[i].part <= HWTS_LATE)
 			hwts_window_see(store, &look->dues[i]);
-		else if (i < look->running_from)
+		else if (look->dues[i].part == HWTS_OVERDUE)
 			hwts_window_rescue(store, &look->dues[i]);
 		else
 			revive(store, &look->dues[i]);
@@ -107,7 +107,7 @@ int hwts_ahead_read_on(hwt_store *store, struct hwts_look *look)
 		pthread_mutex_unlock(&store->lock);
 		if (!room)
 			return 0;
-		rc = store->engine->look(store->control_conn, look);
+		rc = hwts_rows_look(store->control_conn, look);
 		pthread_mutex_lock(&store->lock);
 		if (rc == 0)
 			hwts_ahead_see_all(store, look);

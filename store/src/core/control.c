@@ -245,6 +245,6 @@ void *hwts_control(void *arg)
 			wait(&control);
 	}
 	if (store->control_conn && !store->control_conn->broken)
-		(void)store->engine->leave(store->control_conn);
+		(void)hwts_rows_leave(store->control_conn);
 	return NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the engines share: the prefix in SQL texts, rows, shards, the look-ahead; engine.h. */
+/* What the engines share: the prefix in SQL texts, rows, shards; engine.h. */
 #include "core/engine.h"
 
 #include <stdlib.h>
@@ -55,26 +55,4 @@ void hwts_rows_free(struct hwts_row *rows)
 int32_t hwts_shard_of(const struct hwts_kind_row *kind, int64_t id)
 {
 	return kind->id * HWTS_SHARDS_MAX + (int32_t)(hwts_mix((uint64_t)id) % kind->shards);
-}
-
-bool hwts_look_shard(struct hwts_look *look, const struct hwts_shard_row *shard)
-{
-	void *array = look->shards;
-	bool ok = hwts_grow(&array, &look->shard_room, look->shard_count + 1, sizeof(*shard));
-
-	look->shards = array;
-	if (ok)
-		look->shards[look->shard_count++] = *shard;
-	return ok;
-}
-
-bool hwts_look_due(struct hwts_look *look, const struct hwts_due *due)
-{
-	void *array = look->dues;
-	bool ok = hwts_grow(&array, &look->due_room, look->due_count + 1, sizeof(*due));
-
-	look->dues = array;
-	if (ok)
-		look->dues[look->due_count++] = *due;
-	return ok;
 }

@@ -101,11 +101,20 @@ struct hwts_put {
 	int32_t shard;
 };
 
+/* What a look found. */
+enum hwts_part {
+	HWTS_AHEAD = 1, /* beyond the mark */
+	HWTS_LATE,      /* it became visible before the mark */
+	HWTS_OVERDUE,
+	HWTS_RUNS /* overdue, and it runs under the epoch held, says the database */
+};
+
 /* A row of the window: from a look-ahead, from news, from a put. */
 struct hwts_due {
 	int64_t id, due_us;
 	int32_t shard;
 	uint32_t len; /* of its data */
+	enum hwts_part part;
 };
 
 /* How a run ends. */
@@ -152,7 +161,8 @@ struct hwts_held {
 	int64_t epoch;
 	int64_t horizon_us;           /* look as far as the database's now + this */
 	int64_t mark_due_us, mark_id; /* seen up to here; set to how far it is seen now */
-	bool full;                    /* set: there may be more before that */
+	size_t seen;
+	bool full; /* set: there may be more before that */
 };
 
 struct hwts_shard_row {
@@ -167,7 +177,7 @@ struct hwts_shard_row {
 struct hwts_look {
 	/* in */
 	bool renew;
-	const int32_t *kinds;
+	const int64_t *kinds;
 	size_t kind_count;
 	struct hwts_held *held;
 	size_t held_count;
@@ -186,8 +196,6 @@ struct hwts_look {
 	uint32_t *members; /* live ones, of each kind */
 	struct hwts_due *dues;
 	size_t due_count, due_room;
-	size_t overdue_from; /* dues from here on are overdue rows, up to a page of each shard */
-	size_t running_from; /* from here on overdue rows that run under the epoch held, says the database */
 };
 
 typedef void hwts_hear(void *ctx, const struct hwts_due *due); /* due->id 0: look at the shards; -1: at the rows */
@@ -211,15 +219,6 @@ struct hwts_engine {
 	/* all: none if one has an rc.  Otherwise each for itself. */
 	int (*put)(struct hwts_conn *conn, struct hwts_put *puts, size_t n, bool all);
 	int (*put_on)(struct hwts_db *db, void *connection, struct hwts_put *put);
-
-	/* Shards. */
-	int (*join)(struct hwts_conn *conn, const int32_t *kinds, size_t n,
-		    bool force); /* EEXIST: the name is another's */
-	int (*leave)(struct hwts_conn *conn);
-	int (*look)(struct hwts_conn *conn, struct hwts_look *look);
-	/* Takes free shards under the epochs that were read.  Sets the new epoch, or 0 where another was faster. */
-	int (*take)(struct hwts_conn *conn, struct hwts_shard_row *shards, size_t n);
-	int (*give)(struct hwts_conn *conn, const struct hwts_shard_row *shards, size_t n);
 
 	/* Runs. */
 	int (*begin)(struct hwts_conn *conn, struct hwts_want *wants, size_t n, bool synced, bool again);
@@ -247,8 +246,6 @@ char *hwts_sql(const struct hwts_db *db, const char *text); /* with the prefix f
 struct hwts_row *hwts_row_make(const char *key, size_t key_len, const void *data, size_t len);
 void hwts_rows_free(struct hwts_row *rows);
 int32_t hwts_shard_of(const struct hwts_kind_row *kind, int64_t id);
-bool hwts_look_shard(struct hwts_look *look, const struct hwts_shard_row *shard);
-bool hwts_look_due(struct hwts_look *look, const struct hwts_due *due);
 
 static inline const char *hwts_me(const struct hwts_db *db)
 {

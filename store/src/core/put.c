@@ -129,8 +129,8 @@ static void note(hwt_store *store, const struct hwts_put *puts, size_t n)
 		if (puts[i].rc != 0)
 			continue;
 		store->stats.put++;
-		hwts_window_see(store,
-				&(struct hwts_due){ puts[i].id, puts[i].due_us, puts[i].shard, (uint32_t)puts[i].len });
+		hwts_window_see(store, &(struct hwts_due){ puts[i].id, puts[i].due_us, puts[i].shard,
+							   (uint32_t)puts[i].len, HWTS_AHEAD });
 	}
 	pthread_mutex_unlock(&store->lock);
 }

@@ -23,4 +23,13 @@ int hwts_rows_reschedule(struct hwts_conn *conn, int64_t id, int64_t delay_us, s
 int hwts_rows_kind(struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make,
 		   struct hwts_kind_row *out);
 
+/* In rows_share.c. */
+int hwts_rows_join(struct hwts_conn *conn, const int64_t *kinds, size_t n,
+		   bool force); /* EEXIST: the name is another's */
+int hwts_rows_leave(struct hwts_conn *conn);
+int hwts_rows_look(struct hwts_conn *conn, struct hwts_look *look);
+/* Takes free shards under the epochs that were read.  Sets the new epoch, or 0 where another was faster. */
+int hwts_rows_take(struct hwts_conn *conn, struct hwts_shard_row *shards, size_t n);
+int hwts_rows_give(struct hwts_conn *conn, const struct hwts_shard_row *shards, size_t n);
+
 #endif

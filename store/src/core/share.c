@@ -78,7 +78,7 @@ int hwts_share_join(hwt_store *store, bool force)
 
 	if (force && store->name[0] != '\0')
 		hwts_set_me(store->db, store->name);
-	rc = store->engine->join(store->control_conn, look->kinds, look->kind_count, force);
+	rc = hwts_rows_join(store->control_conn, look->kinds, look->kind_count, force);
 	if (rc == EEXIST) {
 		char name[HWTS_MEMBER_MAX + 1];
 
@@ -87,7 +87,7 @@ int hwts_share_join(hwt_store *store, bool force)
 		hwts_warn(store, "the name %s is in use by another process: give each its own", stem);
 		(void)snprintf(name, sizeof(name), "%s#%08x", stem, (unsigned)hwts_random());
 		hwts_set_me(store->db, name);
-		rc = store->engine->join(store->control_conn, look->kinds, look->kind_count, true);
+		rc = hwts_rows_join(store->control_conn, look->kinds, look->kind_count, true);
 	}
 	store->joined = rc == 0;
 	return rc;
@@ -171,7 +171,7 @@ static int take_all(hwt_store *store, struct hwts_shard_row *take, size_t count)
 	rc = store->engine->listen(store->control_conn, take, count, true);
 	HWTS_POINT("take");
 	if (rc == 0)
-		rc = store->engine->take(store->control_conn, take, count);
+		rc = hwts_rows_take(store->control_conn, take, count);
 	pthread_mutex_lock(&store->lock);
 	for (size_t i = 0; i < count && rc == 0; i++) {
 		struct hwts_shard *shard = hwts_shard(store, take[i].shard, NULL);
@@ -204,7 +204,7 @@ static int give_strays(hwt_store *store, const struct hwts_look *look, const str
 		stray = shard && !shard->held; /* NULL: a damaged row, which has a number that the kind does not */
 		pthread_mutex_unlock(&store->lock);
 		if (stray)
-			rc = store->engine->give(store->control_conn, row, 1);
+			rc = hwts_rows_give(store->control_conn, row, 1);
 	}
 	return rc;
 }
@@ -278,14 +278,14 @@ int hwts_share_look(hwt_store *store, int64_t *next_ns)
 	look->page = HWTS_PAGE;
 	look->overdue_us = lease_ns(store) / 3 / 1000;
 	if (rc == 0)
-		rc = store->engine->look(store->control_conn, look);
+		rc = hwts_rows_look(store->control_conn, look);
 	HWTS_POINT("looked");
 	if (rc == 0)
 		rc = renewed(store, look, sent_boot_ns);
 	if (rc == 0 && !look->renewed) { /* joined again: once more, with nothing held */
 		look->held_count = 0;
 		sent_boot_ns = hwts_boot_ns();
-		rc = store->engine->look(store->control_conn, look);
+		rc = hwts_rows_look(store->control_conn, look);
 		if (rc == 0)
 			rc = renewed(store, look, sent_boot_ns);
 	}
@@ -314,7 +314,7 @@ void hwts_share_give(hwt_store *store)
 		if (rows && shard->giving && shard->active == 0)
 			rows[count++] = (struct hwts_shard_row){ .shard = shard->id, .epoch = shard->epoch };
 	pthread_mutex_unlock(&store->lock);
-	if (count > 0 && store->engine->give(store->control_conn, rows, count) == 0) {
+	if (count > 0 && hwts_rows_give(store->control_conn, rows, count) == 0) {
 		pthread_mutex_lock(&store->lock);
 		for (size_t i = 0; i < count; i++)
 			lose(store, hwts_shard(store, rows[i].shard, NULL));

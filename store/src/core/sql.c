@@ -9,88 +9,214 @@
 	" join @_kind k on k.id = t.kind"                                                                              \
 	" left join @_shard s on s.id = case when t.shard < 0 then -1 - t.shard else t.shard end"
 
+#define ROW "t.id, t.due_us, t.shard, coalesce(length(t.data), 0)"
+#define MAY_BEGIN "(t.state = 1 or (t.state = 2 and t.epoch < m.e))"
+
+/* clang-format off */
 const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	/*
 	 * Reading
 	 */
-	[HWTS_SQL_GET] = { "get", "i", INFO " where t.id = ?1", NULL },
+	[HWTS_SQL_GET] = {
+		"get", "i",
+		INFO
+		" where t.id = ?1",
+		NULL,
+	},
 	[HWTS_SQL_FIND] = { "find", "nk", "select id, state from @_timeout where kind = ?1 and key = ?2", NULL },
 	/* What runs was due, so without PENDING (?6) only what is due is read, and what has failed. */
-	[HWTS_SQL_PAGE] = { "page", "Niinib",
-			    INFO
-			    " where t.shard = ?1 and (t.due_us, t.id) > (?2, ?3) and t.due_us < case when ?6 or ?1 < 0"
-			    " then 9223372036854775807 else @now + 1000000 end and (1 << t.state) & ?4 <> 0"
-			    " order by t.due_us, t.id limit ?5",
-			    "with n as materialized (select @now us), p as (select x.* from unnest(?1) s(id), n, "
-			    "lateral ("
-			    "select t.id, t.due_us from @_timeout t where t.shard = s.id and (t.due_us, t.id) > (?2, "
-			    "?3)"
-			    " and t.due_us < case when ?6 or s.id < 0 then 9223372036854775807 else n.us + 1000000 end"
-			    " and (1 << t.state) & ?4 <> 0 order by t.due_us, t.id limit ?5) x"
-			    " order by x.due_us, x.id limit ?5) " INFO
-			    " join p on p.id = t.id order by p.due_us, p.id" },
-
+	[HWTS_SQL_PAGE] = {
+		"page", "Niinib",
+		INFO
+		" where t.shard = ?1 and (t.due_us, t.id) > (?2, ?3) and t.due_us < case when ?6 or ?1 < 0 then"
+		" 9223372036854775807 else @now + 1000000 end and (1 << t.state) & ?4 <> 0 order by t.due_us, t.id"
+		" limit ?5",
+		"with n as materialized (select @now us), p as (select x.* from unnest(?1) s(id), n, lateral"
+		" (select t.id, t.due_us from @_timeout t where t.shard = s.id and (t.due_us, t.id) > (?2, ?3) and"
+		" t.due_us < case when ?6 or s.id < 0 then 9223372036854775807 else n.us + 1000000 end and (1 <<"
+		" t.state) & ?4 <> 0 order by t.due_us, t.id limit ?5) x order by x.due_us, x.id limit ?5) "
+		INFO
+		" join p on p.id = t.id order by p.due_us, p.id",
+	},
 	/*
 	 * Changes
 	 */
-	[HWTS_SQL_CANCEL] = { "cancel", "i",
-			      "delete from @_timeout where id = ?1 and state <> 2 returning shard, due_us, 0", NULL },
-	[HWTS_SQL_RESCHEDULE] = { "reschedule", "ii",
-				  "with n as materialized (select @now us) update @_timeout set due_us = n.us + ?2,"
-				  " base_us = n.us + ?2, attempt = case when state = 3 then 0 else attempt end,"
-				  " shard = case when shard < 0 then -1 - shard else shard end, epoch = 0, state = 1@tx"
-				  " from n where id = ?1 and state <> 2 returning shard, due_us, "
-				  "coalesce(length(data), 0)",
-				  NULL },
+	[HWTS_SQL_CANCEL] = {
+		"cancel", "i",
+		"delete from @_timeout where id = ?1 and state <> 2 returning shard, due_us, 0",
+		NULL,
+	},
+	[HWTS_SQL_RESCHEDULE] = {
+		"reschedule", "ii",
+		"with n as materialized (select @now us) update @_timeout set due_us = n.us + ?2, base_us = n.us +"
+		" ?2, attempt = case when state = 3 then 0 else attempt end, shard = case when shard < 0 then -1 -"
+		" shard else shard end, epoch = 0, state = 1@tx from n where id = ?1 and state <> 2 returning"
+		" shard, due_us, coalesce(length(data), 0)",
+		NULL,
+	},
 	[HWTS_SQL_STATE] = { "state", "i", "select state from @_timeout where id = ?1", NULL },
 	/*
 	 * Tells the holders of rows (?1) that are due soon, but not this process (?2) unless ?3.  SQLite: what is due
 	 * before now + horizon; rows_put.c says why.  PostgreSQL: the second covers the time between a put's clock and
 	 * its commit.
 	 */
-	[HWTS_SQL_TELL] = { "tell", "Itb",
-			    "insert into @_hint (id, due_us, shard, len, at_us)"
-			    " select t.id, t.due_us, t.shard, coalesce(length(t.data), 0), @now from @_timeout t"
-			    " join @_shard s on s.id = t.shard join @_kind k on k.id = t.kind where t.id = ?1 and "
-			    "t.state = 1"
-			    " and s.owner is not null and (?3 or s.owner <> ?2) and t.due_us < @now + k.horizon_us",
-			    "select pg_notify('@_' || x.shard, case when length(x.news) > 7000 then 'r' else x.news "
-			    "end) from ("
-			    "select t.shard, string_agg(t.id || ':' || t.due_us || ':' || coalesce(length(t.data), 0), "
-			    "',') news"
-			    " from @_timeout t join @_shard s on s.id = t.shard join @_kind k on k.id = t.kind,"
-			    " (select @now us) n where t.id = any(?1) and t.state = 1 and s.owner is not null"
-			    " and (?3 or s.owner <> ?2) and t.due_us < n.us + k.horizon_us + 1000000 group by t.shard) "
-			    "x" },
-
+	[HWTS_SQL_TELL] = {
+		"tell", "Itb",
+		"insert into @_hint (id, due_us, shard, len, at_us) select t.id, t.due_us, t.shard,"
+		" coalesce(length(t.data), 0), @now from @_timeout t join @_shard s on s.id = t.shard join @_kind"
+		" k on k.id = t.kind where t.id = ?1 and t.state = 1 and s.owner is not null and (?3 or s.owner <>"
+		" ?2) and t.due_us < @now + k.horizon_us",
+		"select pg_notify('@_' || x.shard, case when length(x.news) > 7000 then 'r' else x.news end) from"
+		" (select t.shard, string_agg(t.id || ':' || t.due_us || ':' || coalesce(length(t.data), 0), ',')"
+		" news from @_timeout t join @_shard s on s.id = t.shard join @_kind k on k.id = t.kind, (select"
+		" @now us) n where t.id = any(?1) and t.state = 1 and s.owner is not null and (?3 or s.owner <>"
+		" ?2) and t.due_us < n.us + k.horizon_us + 1000000 group by t.shard) x",
+	},
 	/*
-	 * Kinds.  On PostgreSQL one is made at a time, and its commit is flushed whatever the role says: the number of one
-	 * that was lost would be given to another.
+	 * * Kinds. On PostgreSQL one is made at a time, and its commit is flushed whatever the role says: the number
+	 * of one that was lost would be given to another.
 	 */
-	[HWTS_SQL_KIND] = { "kind", "t",
-			    "select id, shards, coalesce(mode, -1), horizon_us from @_kind where name = ?1", NULL },
+	[HWTS_SQL_KIND] = {
+		"kind", "t",
+		"select id, shards, coalesce(mode, -1), horizon_us from @_kind where name = ?1",
+		NULL,
+	},
 	[HWTS_SQL_KIND_LOCK] = { "make", "", "", "select pg_advisory_xact_lock(hashtext('@_kind'))" },
-	[HWTS_SQL_KIND_FLUSH] = { "flush", "", "",
-				  "select case when current_setting('synchronous_commit') in ('off', 'local')"
-				  " then set_config('synchronous_commit', 'on', true) end" },
-	[HWTS_SQL_KIND_MAKE] = { "make", "tnni",
-				 "insert into @_kind (id, name, shards, mode, horizon_us)"
-				 " select coalesce(max(id), 0) + 1, ?1, ?2, nullif(?3, -1), ?4 from @_kind where true"
-				 " on conflict (name) do nothing",
-				 NULL },
+	[HWTS_SQL_KIND_FLUSH] = {
+		"flush", "",
+		"",
+		"select case when current_setting('synchronous_commit') in ('off', 'local') then"
+		" set_config('synchronous_commit', 'on', true) end",
+	},
+	[HWTS_SQL_KIND_MAKE] = {
+		"make", "tnni",
+		"insert into @_kind (id, name, shards, mode, horizon_us) select coalesce(max(id), 0) + 1, ?1, ?2,"
+		" nullif(?3, -1), ?4 from @_kind where true on conflict (name) do nothing",
+		NULL,
+	},
 	/* What the first registration sets of a kind that a put has made. */
-	[HWTS_SQL_KIND_OPEN] = { "open", "tni",
-				 "update @_kind set mode = ?2, horizon_us = ?3"
-				 " where name = ?1 and mode is null and ?2 >= 0",
-				 NULL },
-	[HWTS_SQL_KIND_SHARDS] = { "shards", "t",
-				   "with recursive i (n) as (select 0 union all select n + 1 from i where n < 1023)"
-				   " insert into @_shard (id, kind, epoch, owner) select k.id * 1024 + i.n, k.id, 0, "
-				   "null"
-				   " from @_kind k join i on i.n < k.shards where k.name = ?1 on conflict (id) do "
-				   "nothing",
-				   NULL },
+	[HWTS_SQL_KIND_OPEN] = {
+		"open", "tni",
+		"update @_kind set mode = ?2, horizon_us = ?3 where name = ?1 and mode is null and ?2 >= 0",
+		NULL,
+	},
+	[HWTS_SQL_KIND_SHARDS] = {
+		"shards", "t",
+		"with recursive i (n) as (select 0 union all select n + 1 from i where n < 1023) insert into"
+		" @_shard (id, kind, epoch, owner) select k.id * 1024 + i.n, k.id, 0, null from @_kind k join i on"
+		" i.n < k.shards where k.name = ?1 on conflict (id) do nothing",
+		NULL,
+	},
+	/*
+	 * Members and shards
+	 */
+	[HWTS_SQL_JOIN] = {
+		"join", "tiilb",
+		"insert into @_member as m (name, incarnation, until_us, kinds) select ?1, ?2, n.us + ?3, ?4 from"
+		" (select @boot us) n where true on conflict (name) do update set incarnation ="
+		" excluded.incarnation, until_us = excluded.until_us, kinds = excluded.kinds where ?5 or"
+		" m.incarnation = ?2 or m.until_us <= excluded.until_us - ?3 returning 1",
+		NULL,
+	},
+	[HWTS_SQL_LEAVE] = { "leave", "ti", "delete from @_member where name = ?1 and incarnation = ?2", NULL },
+	/* Tells the others to look at the shards. */
+	[HWTS_SQL_CALL] = {
+		"call", "",
+		"insert into @_hint (id, due_us, shard, len, at_us) values (0, 0, -1, 0, @now)",
+		"select pg_notify('@_members', '')",
+	},
+	[HWTS_SQL_RENEW] = {
+		"look", "tii",
+		"with n as materialized (select @boot us) update @_member set until_us = n.us + ?2 from n where"
+		" name = ?1 and incarnation = ?3 and until_us > n.us returning 1",
+		NULL,
+	},
+	[HWTS_SQL_MEMBERS] = {
+		"members", "N",
+		"select ?1, count(*) from @_member where until_us > @boot and instr(kinds, ',' || ?1 || ',') > 0",
+		"select x.k, (select count(*) from @_member l where l.until_us > n.us and x.k = any(l.kinds)) from"
+		" unnest(?1) x(k), (select @now us) n",
+	},
+	[HWTS_SQL_SHARDS] = {
+		"shards", "Nt",
+		"select s.id, s.epoch, s.owner = ?2, s.owner is null or coalesce(m.until_us, 0) <= n.us,"
+		" coalesce(m.until_us - n.us, 0) from (select @boot us) n cross join @_shard s left join @_member"
+		" m on m.name = s.owner where s.kind = @any(?1)",
+		NULL,
+	},
+	[HWTS_SQL_CLOCK] = {
+		"look", "",
+		"select @now, 0, @mono",
+		"select @now, pg_snapshot_xmin(pg_current_snapshot())::text::bigint, 0",
+	},
+	/*
+	 * * Rows are (part, id, due_us, shard, len). Part 1 is what lies beyond the marks, 2 what became visible
+	 * before them, 3 what is overdue, and 4 what is overdue and runs under the epoch that is held.
+	 *
+	 * Pages that are read on have no part 2, which reads all that lies before the marks. What becomes visible
+	 * behind such a page is found by the next look that renews: its xmin is older. SQLite has no part 2, for
+	 * commits are in line, and no part 4: an end is lost with the machine, and its process is, too.
+	 */
+	[HWTS_SQL_LOOK] = {
+		"look", "NIIIIitib",
+		"select * from (select 1, t.id, t.due_us, t.shard, coalesce(length(t.data), 0) from @_timeout t"
+		" where t.shard = ?1 and (t.due_us, t.id) > (?4, ?5) and t.due_us < @now + ?3 and (t.state = 1 or"
+		" (t.state = 2 and t.epoch < ?2)) order by t.due_us, t.id limit ?6) union all select * from"
+		" (select 3, t.id, t.due_us, t.shard, coalesce(length(t.data), 0) from @_timeout t where ?9 and"
+		" t.shard = ?1 and t.due_us < @now - ?8 and (t.state = 1 or (t.state = 2 and t.epoch < ?2)) order"
+		" by t.due_us, t.id limit ?6)",
+		"with n as materialized (select @now us), m as materialized (select * from unnest(?1, ?2, ?3, ?4,"
+		" ?5) m(s, e, h, d, i)) select 1, x.* from m, n, lateral (select "
+		ROW
+		" from @_timeout t where t.shard = m.s and (t.due_us, t.id) > (m.d, m.i) and t.due_us < n.us + m.h"
+		" and "
+		MAY_BEGIN
+		" order by t.due_us, t.id limit ?6) x union all select 2, x.* from m, lateral (select "
+		ROW
+		" from @_timeout t where ?9 and t.shard = m.s and (t.due_us, t.id) <= (m.d, m.i) and t.tx >="
+		" ?7::xid8 and "
+		MAY_BEGIN
+		") x union all select x.* from m, n, lateral (select case when "
+		MAY_BEGIN
+		" then 3 else 4 end, "
+		ROW
+		" from @_timeout t where t.shard = m.s and t.due_us < n.us - ?8 and (t.state = 1 or (t.state = 2"
+		" and t.epoch <= m.e)) order by t.due_us, t.id limit ?6) x",
+	},
+	/*
+	 * * A take. Each statement must see what was committed before the one before it had its locks. The first
+	 * notes that the leases of the owners are over. Without it a renewal that has read the clock just before the
+	 * end could commit after the take, and its process would trust it, and start what it had begun in these
+	 * shards.
+	 */
+	[HWTS_SQL_OVER] = {
+		"take", "N",
+		"update @_member set until_us = 0 where until_us > 0 and until_us <= @boot and name in (select"
+		" owner from @_shard where id = @any(?1))",
+		NULL,
+	},
+	[HWTS_SQL_TAKE] = {
+		"take", "nit",
+		"update @_shard as s set epoch = s.epoch + 1, owner = ?3 where s.id = ?1 and s.epoch = ?2 and"
+		" (s.owner is null or s.owner = ?3 or not exists (select 1 from @_member m where m.name = s.owner"
+		" and m.until_us > @boot)) returning id, epoch",
+		NULL,
+	},
+	/* At most once: what was running there must not run again.  What runs was due; a day for a clock put back. */
+	[HWTS_SQL_FAIL_RUNNING] = {
+		"fail", "nit",
+		"update @_timeout as t set state = 3, shard = -1 - t.shard, error = 'its process died or was cut"
+		" off while it ran' where t.shard = ?1 and t.due_us < @now + 86400000000 and t.state = 2 and"
+		" exists (select 1 from @_shard s where s.id = ?1 and s.epoch = ?2 + 1 and s.owner = ?3)",
+		NULL,
+	},
+	[HWTS_SQL_GIVE] = {
+		"give", "nit",
+		"update @_shard set owner = null where id = ?1 and epoch = ?2 and owner = ?3",
+		NULL,
+	},
 };
+/* clang-format on */
 
 /*
  * Texts
@@ -127,8 +253,11 @@ static size_t put_word(struct output *out, const struct hwts_db *db, const char 
 	const struct {
 		const char *word, *sqlite, *postgres;
 	} words[] = {
-		{ "@now", "?31", POSTGRES_NOW }, { "@boot", "?32", POSTGRES_NOW },
-		{ "@any", "", "any" },           { "@tx", "", ", tx = pg_current_xact_id()" },
+		{ "@now", "?31", POSTGRES_NOW },
+		{ "@boot", "?32", POSTGRES_NOW },
+		{ "@mono", "?30", "0" },
+		{ "@any", "", "any" },
+		{ "@tx", "", ", tx = pg_current_xact_id()" },
 		{ "@", db->prefix, db->prefix },
 	};
 	size_t i = 0;

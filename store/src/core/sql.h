@@ -7,6 +7,7 @@
  *   @_x    is the table x of the store             @any(?1)  with "=": one of the array ?1
  *   @now   is the clock of the database in us      @tx       PostgreSQL: ", tx = " and this transaction
  *   @boot  is the clock on which leases count      ?1        is the first parameter
+ *   @mono  is hwt_now() as @now was read; PostgreSQL: 0
  *
  * types has a letter for each parameter: int64 i, int32 n, bool b, text t, key k, data d, a list of int32 l.  A capital
  * letter is an array.  PostgreSQL takes it as one; SQLite executes the statement for each element.
@@ -30,6 +31,18 @@ enum hwts_sql {
 	HWTS_SQL_KIND_MAKE,
 	HWTS_SQL_KIND_OPEN,
 	HWTS_SQL_KIND_SHARDS,
+	HWTS_SQL_JOIN,
+	HWTS_SQL_LEAVE,
+	HWTS_SQL_CALL,
+	HWTS_SQL_RENEW,
+	HWTS_SQL_MEMBERS,
+	HWTS_SQL_SHARDS,
+	HWTS_SQL_CLOCK,
+	HWTS_SQL_LOOK,
+	HWTS_SQL_OVER,
+	HWTS_SQL_TAKE,
+	HWTS_SQL_FAIL_RUNNING,
+	HWTS_SQL_GIVE,
 	HWTS_SQLS,
 };
 
@@ -70,7 +83,8 @@ struct hwts_step {
 	struct hwts_value args[HWTS_ARGS];
 	hwts_each *each; /* or NULL: called for each row; if the run fails, perhaps for some */
 	void *ctx;
-	bool after; /* of news: PostgreSQL executes it after the commit, and nobody minds if it fails */
+	bool commits; /* PostgreSQL: the transaction ends with this step */
+	bool after;   /* of news: PostgreSQL executes it after the commit, and nobody minds if it fails */
 };
 
 enum {

@@ -20,7 +20,7 @@ static int open_pipe(hwt_store *store)
 static int prepare_look(hwt_store *store)
 {
 	size_t kinds = 0;
-	int32_t *ids;
+	int64_t *ids;
 
 	pthread_mutex_lock(&store->lock);
 	HWTS_EACH_KIND (store, kind)
@@ -70,7 +70,7 @@ static void disconnect_all(hwt_store *store)
 /* The last part of a stop, and of a start that failed. */
 static void clean_up(hwt_store *store)
 {
-	int32_t *kinds = (int32_t *)(uintptr_t)store->look.kinds; /* prepare_look made it */
+	int64_t *kinds = (int64_t *)(uintptr_t)store->look.kinds; /* prepare_look made it */
 
 	disconnect_all(store);
 	if (store->joined && store->name[0] != '\0')
@@ -190,7 +190,7 @@ static int start(hwt_store *store)
 		rc = start_threads(store);
 	if (rc != 0) {
 		if (store->joined)
-			(void)store->engine->leave(store->control_conn);
+			(void)hwts_rows_leave(store->control_conn);
 		clean_up(store);
 	}
 	return rc;

@@ -348,7 +348,7 @@ void hwts_window_ended(hwt_store *store, const struct hwts_row *row, bool filed)
 		return;
 	due_us = HWTS_MIN(entry->again_us, filed ? row->when_us : HWTS_NEVER);
 	if (due_us == HWTS_NEVER || !shard || !shard->held ||
-	    leave_to_look(shard, &(struct hwts_due){ row->id, due_us, row->shard, 0 }))
+	    leave_to_look(shard, &(struct hwts_due){ row->id, due_us, row->shard, 0, HWTS_AHEAD }))
 		hwts_window_erase(entry);
 	else
 		arm(entry, due_us);

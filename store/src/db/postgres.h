@@ -151,12 +151,7 @@ int hwts_pg_put_on(struct hwts_db *db, void *connection, struct hwts_put *put);
 /* In postgres_change.c. */
 extern const char hwts_pg_notify_others[], hwts_pg_notify_holder[];
 
-/* In postgres_share.c. */
-int hwts_pg_join(struct hwts_conn *conn, const int32_t *kinds, size_t n, bool force);
-int hwts_pg_leave(struct hwts_conn *conn);
-int hwts_pg_look(struct hwts_conn *conn, struct hwts_look *look);
-int hwts_pg_take(struct hwts_conn *conn, struct hwts_shard_row *shards, size_t n);
-int hwts_pg_give(struct hwts_conn *conn, const struct hwts_shard_row *shards, size_t n);
+/* In postgres_news.c. */
 int hwts_pg_listen(struct hwts_conn *conn, const struct hwts_shard_row *shards, size_t n, bool on);
 int hwts_pg_news_fd(struct hwts_conn *conn);
 int hwts_pg_news(struct hwts_conn *conn, bool signalled, hwts_hear *hear, void *ctx, int64_t *again_ns);

@@ -54,7 +54,7 @@ static size_t write_steps(struct pg_conn *conn, struct pg_step *out, const struc
 				out[count++] = (struct pg_step){ .text = "commit" };
 			out[count - 1].sync = true;
 		}
-		out[count++] = (struct pg_step){ .from = &steps[i] };
+		out[count++] = (struct pg_step){ .from = &steps[i], .sync = steps[i].commits };
 	}
 	if (open && !(flags & HWTS_OPEN) && !after)
 		out[count++] = (struct pg_step){ .text = "commit" };

@@ -220,6 +220,7 @@ int hwts_sqlite_commit(struct sqlite_conn *conn, int rc)
 
 #define NOW 31 /* the parameters that stand for the clocks; sql.c */
 #define BOOT 32
+#define MONO 30
 
 static int make(struct sqlite_conn *conn, enum hwts_sql sql)
 {
@@ -279,6 +280,8 @@ static int bind_all(struct sqlite_conn *conn, const struct hwts_step *step, size
 	for (int i = 0; types[i] && rc == SQLITE_OK; i++)
 		if (element == 0 || types[i] <= 'Z') /* what is no array is bound already */
 			rc = bind(made, i + 1, types[i], &step->args[i], element);
+	if (rc == SQLITE_OK && most >= MONO)
+		rc = sqlite3_bind_int64(made, MONO, conn->read_ns);
 	if (rc == SQLITE_OK && most >= NOW)
 		rc = sqlite3_bind_int64(made, NOW, conn->now_us);
 	if (rc == SQLITE_OK && most >= BOOT)
@@ -347,6 +350,7 @@ int hwts_sqlite_exchange(struct hwts_conn *base, const struct hwts_step *steps, 
 	if (rc != 0)
 		return rc;
 	conn->now_us = hwts_wall_us(); /* with the lock: see rows_put.c */
+	conn->read_ns = hwt_now();
 	conn->boot_us = hwts_boot_ns() / 1000;
 	for (size_t i = 0; i < n && rc == 0; i++)
 		rc = execute(conn, &steps[i]);

@@ -48,9 +48,9 @@ struct sqlite_conn {
 	struct hwts_conn conn;
 	sqlite3 *handle;
 	struct sqlite_statement statements[HWTS_SQLITE_STATEMENTS];
-	sqlite3_stmt *made[HWTS_SQLS]; /* prepared once in each connection */
-	bool has_turn, full, callers;  /* callers: neither its statements nor its transaction are ours */
-	int64_t now_us, boot_us;       /* the clocks, as the exchange has read them */
+	sqlite3_stmt *made[HWTS_SQLS];    /* prepared once in each connection */
+	bool has_turn, full, callers;     /* callers: neither its statements nor its transaction are ours */
+	int64_t now_us, boot_us, read_ns; /* the clocks, as the exchange has read them */
 	int64_t patience_ns;
 	/* control: */
 	bool listens;
@@ -138,13 +138,6 @@ int hwts_sqlite_prepare(struct hwts_conn *conn);
 /* In sqlite_put.c. */
 int hwts_sqlite_put(struct hwts_conn *conn, struct hwts_put *puts, size_t n, bool all);
 int hwts_sqlite_put_on(struct hwts_db *db, void *connection, struct hwts_put *put);
-
-/* In sqlite_share.c. */
-int hwts_sqlite_join(struct hwts_conn *conn, const int32_t *kinds, size_t n, bool force);
-int hwts_sqlite_leave(struct hwts_conn *conn);
-int hwts_sqlite_look(struct hwts_conn *conn, struct hwts_look *look);
-int hwts_sqlite_take(struct hwts_conn *conn, struct hwts_shard_row *shards, size_t n);
-int hwts_sqlite_give(struct hwts_conn *conn, const struct hwts_shard_row *shards, size_t n);
 
 /* In sqlite_run.c. */
 int hwts_sqlite_begin_rows(struct hwts_conn *conn, struct hwts_want *wants, size_t n, bool synced, bool again);

@@ -108,8 +108,10 @@ static int read_hints(struct sqlite_conn *conn, hwts_hear *hear, void *ctx)
 			hear(ctx, &(struct hwts_due){ .id = -1 });
 		conn->hints_read = number_of(rows, 0);
 		if (!HWTS_TEST(deaf))
-			hear(ctx, &(struct hwts_due){ number_of(rows, 1), number_of(rows, 2),
-						      (int32_t)number_of(rows, 3), (uint32_t)number_of(rows, 4) });
+			hear(ctx, &(struct hwts_due){ .id = number_of(rows, 1),
+						      .due_us = number_of(rows, 2),
+						      .shard = (int32_t)number_of(rows, 3),
+						      .len = (uint32_t)number_of(rows, 4) });
 	}
 	/* None: perhaps they came and went while this process slept. */
 	if (rc == 0 && conn->hints_read == before && (rc = last_hint(conn, &last)) == 0 && last > before) {

@@ -110,7 +110,9 @@ static int put_one(struct putting *putting, struct hwts_put *put, int64_t id)
 		rc = meet(putting, put);
 	if (rc != 0 || put->rc != 0)
 		return rc;
-	return tell(putting, put->kind.id, &(struct hwts_due){ put->id, put->due_us, put->shard, (uint32_t)put->len });
+	return tell(
+	    putting, put->kind.id,
+	    &(struct hwts_due){ .id = put->id, .due_us = put->due_us, .shard = put->shard, .len = (uint32_t)put->len });
 }
 
 /* Sets *refused to the first put that is refused, if all must be accepted. */
