@@ -102,45 +102,6 @@ static int front_run(struct hwts_conn *conn, const struct hwts_step *steps, size
 	return rc == 0 ? front_break(conn, how) : rc;
 }
 
-static int front_begin(struct hwts_conn *conn, struct hwts_want *wants, size_t n, bool synced, bool again)
-{
-	enum front_how how = front_fate("begin", false);
-	int rc;
-
-	if (how == FRONT_BEFORE)
-		return front_break(conn, how);
-	rc = front_real->begin(conn, wants, n, synced, again);
-	if (how == 0 || rc != 0)
-		return rc;
-	for (size_t i = 0; i < n; i++) {
-		free(wants[i].row);
-		wants[i].row = NULL;
-	}
-	return front_break(conn, how);
-}
-
-static int front_end(struct hwts_conn *conn, struct hwts_row *rows)
-{
-	enum front_how how = front_fate("end", false);
-	struct hwts_row *kept = NULL;
-	size_t n = 0, i = 0;
-	int rc;
-
-	if (how == FRONT_BEFORE)
-		return front_break(conn, how);
-	for (const struct hwts_row *row = rows; row; row = row->next)
-		n++;
-	kept = calloc(n, sizeof(*kept));
-	for (const struct hwts_row *row = rows; row; row = row->next)
-		kept[i++] = *row;
-	rc = front_real->end(conn, rows);
-	i = 0;
-	for (struct hwts_row *row = rows; row && how != 0 && rc == 0; row = row->next)
-		*row = kept[i++];
-	free(kept);
-	return how == 0 || rc != 0 ? rc : front_break(conn, how);
-}
-
 static int front_connect(struct hwts_db *db, enum hwts_role role, struct hwts_conn **conn)
 {
 	return front_fate("connect", false) != 0 ? front_break(NULL, FRONT_BEFORE)
@@ -163,7 +124,7 @@ static int front_open_run(struct hwts_conn *conn, void **handle)
 	return front_break(conn, how);
 }
 
-static int front_close_run(struct hwts_conn *conn, const struct hwts_row *row)
+static int front_close_run(struct hwts_conn *conn, const struct hwts_step *step)
 {
 	enum front_how how = front_fate("close_run", false);
 	int rc = 0;
@@ -171,7 +132,7 @@ static int front_close_run(struct hwts_conn *conn, const struct hwts_row *row)
 	if (how == FRONT_BEFORE)
 		front_real->drop_run(conn); /* as the server does when the connection breaks */
 	else
-		rc = front_real->close_run(conn, row);
+		rc = front_real->close_run(conn, step);
 	return how == 0 || rc != 0 ? rc : front_break(conn, FRONT_AFTER);
 }
 
@@ -204,8 +165,6 @@ static void front_put_before(hwt_store *store)
 	front.run = front_run;
 	front.close_run = front_close_run;
 	front.listen = front_listen;
-	front.begin = front_begin;
-	front.end = front_end;
 	front.connect = front_connect;
 	front.open_run = front_open_run;
 	front.news = front_news;

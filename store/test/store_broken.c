@@ -463,7 +463,7 @@ static int begin_two(hwt_store *store)
 	rc = store->engine->connect(store->db, HWTS_BEGIN, &conn);
 	if (rc != 0)
 		return rc;
-	rc = store->engine->begin(conn, wants, 2, true, false);
+	rc = hwts_rows_begin(conn, wants, 2, true, false);
 	CHECK(rc != 0 || (wants[0].row && !wants[1].row && wants[1].due_us != HWTS_NEVER));
 	CHECK(rc == 0 || (!wants[0].row && !wants[1].row));
 	free(wants[0].row);

@@ -64,7 +64,7 @@ static struct hwts_want begin(int64_t epoch)
 {
 	struct hwts_want want = { .id = fence.id, .epoch = epoch, .shard = hwts_shard_of(&fence.kind, fence.id) };
 
-	CHECK_INT(fence.store->engine->begin(fence.conn, &want, 1, false, false), ==, 0);
+	CHECK_INT(hwts_rows_begin(fence.conn, &want, 1, false, false), ==, 0);
 	return want;
 }
 
@@ -116,12 +116,12 @@ TEST(an_end_under_an_epoch_that_is_over_ends_nothing)
 	execute("update @_timeout set epoch = epoch + 1"); /* another process has begun it */
 	for (size_t i = 0; i < HWTS_COUNT(hows); i++) {
 		want.row->how = hows[i];
-		CHECK_INT(fence.store->engine->end(fence.conn, want.row), ==, 0);
+		CHECK_INT(hwts_rows_end(fence.conn, want.row), ==, 0);
 		CHECK(!want.row->hit);
 		CHECK_INT(state(), ==, HWT_STORE_RUNNING);
 	}
 	execute("update @_timeout set epoch = epoch - 1");
-	CHECK_INT(fence.store->engine->end(fence.conn, want.row), ==, 0);
+	CHECK_INT(hwts_rows_end(fence.conn, want.row), ==, 0);
 	CHECK(want.row->hit);
 	CHECK(wait_gone(fence.store, fence.id));
 	free(want.row);
@@ -144,13 +144,13 @@ TEST(a_transaction_under_an_epoch_that_is_over_is_rolled_back)
 	for (size_t i = 0; i < HWTS_COUNT(hows); i++) {
 		want.row->how = hows[i];
 		CHECK_INT(fence.store->engine->open_run(conn, &handle), ==, 0);
-		CHECK_INT(fence.store->engine->close_run(conn, want.row), ==, ESTALE);
+		CHECK_INT(hwts_rows_close_run(conn, want.row), ==, ESTALE);
 		CHECK(!conn->broken);
 		CHECK_INT(state(), ==, HWT_STORE_RUNNING);
 	}
 	execute("update @_timeout set epoch = epoch - 1");
 	CHECK_INT(fence.store->engine->open_run(conn, &handle), ==, 0);
-	CHECK_INT(fence.store->engine->close_run(conn, want.row), ==, 0);
+	CHECK_INT(hwts_rows_close_run(conn, want.row), ==, 0);
 	CHECK(wait_gone(fence.store, fence.id));
 	free(want.row);
 	fence.store->engine->disconnect(conn);

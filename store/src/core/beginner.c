@@ -140,8 +140,8 @@ static int ask(hwt_store *store, struct batch *batch, unsigned *failures)
 			 ? 0
 			 : hwts_reconnect(store, &store->begin_conn, HWTS_BEGIN, failures);
 		if (rc == 0) {
-			rc = store->engine->begin(store->begin_conn, batch->wants, batch->count, batch->at_most_once,
-						  batch->unsure);
+			rc = hwts_rows_begin(store->begin_conn, batch->wants, batch->count, batch->at_most_once,
+					     batch->unsure);
 			if (rc != 0)
 				hwts_warn(store, "begin: %s", hwts_fail_text());
 		}

@@ -71,7 +71,7 @@ static void commit(hwt_store *store, struct hwts_row *rows, unsigned *failures)
 	for (;;) {
 		if ((store->end_conn && !store->end_conn->broken) ||
 		    hwts_reconnect(store, &store->end_conn, HWTS_END, failures) == 0) {
-			if (store->engine->end(store->end_conn, rows) == 0) {
+			if (hwts_rows_end(store->end_conn, rows) == 0) {
 				*failures = 0;
 				return;
 			}

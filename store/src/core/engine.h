@@ -202,6 +202,7 @@ typedef void hwts_hear(void *ctx, const struct hwts_due *due); /* due->id 0: loo
 
 struct hwts_engine {
 	const char *name;
+	bool locks_rows; /* a statement may have to wait for a row, and not for the whole database */
 	int (*open)(const char *url, struct hwts_db **db);
 	void (*close)(struct hwts_db *db);
 	int (*connect)(struct hwts_db *db, enum hwts_role role, struct hwts_conn **conn);
@@ -221,10 +222,8 @@ struct hwts_engine {
 	int (*put_on)(struct hwts_db *db, void *connection, struct hwts_put *put);
 
 	/* Runs. */
-	int (*begin)(struct hwts_conn *conn, struct hwts_want *wants, size_t n, bool synced, bool again);
-	int (*end)(struct hwts_conn *conn, struct hwts_row *rows);
 	int (*open_run)(struct hwts_conn *conn, void **handle);
-	int (*close_run)(struct hwts_conn *conn, const struct hwts_row *row); /* ESTALE: it was no longer this run's */
+	int (*close_run)(struct hwts_conn *conn, const struct hwts_step *step); /* ESTALE: the step had no row */
 	void (*drop_run)(struct hwts_conn *conn);
 
 	/* News, on the control connection.  fds to poll; hear reads what came. */

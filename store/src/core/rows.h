@@ -32,4 +32,9 @@ int hwts_rows_look(struct hwts_conn *conn, struct hwts_look *look);
 int hwts_rows_take(struct hwts_conn *conn, struct hwts_shard_row *shards, size_t n);
 int hwts_rows_give(struct hwts_conn *conn, const struct hwts_shard_row *shards, size_t n);
 
+/* In rows_run.c. */
+int hwts_rows_begin(struct hwts_conn *conn, struct hwts_want *wants, size_t n, bool synced, bool again);
+int hwts_rows_end(struct hwts_conn *conn, struct hwts_row *rows);
+int hwts_rows_close_run(struct hwts_conn *conn, const struct hwts_row *row); /* ESTALE: it was no longer this run's */
+
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * * Leases, shards and the look-ahead.
+ * Leases, shards and the look-ahead.
  *
- * Leases are measured on the server's clock. All processes on a SQLite file are on one machine, so there it is
- * CLOCK_BOOTTIME, which nobody can set. It begins at 0 with each boot: the tables note the boot, and the first
+ * Leases are measured on the server's clock.  All processes on a SQLite file are on one machine, so there it is
+ * CLOCK_BOOTTIME, which nobody can set.  It begins at 0 with each boot: the tables note the boot, and the first
  * process after a reboot removes the members of before.
  *
- * A look reads each shard from its mark on. On PostgreSQL a transaction may commit after the look that should have
+ * A look reads each shard from its mark on.  On PostgreSQL a transaction may commit after the look that should have
  * seen its row, so a look also reads what lies before the mark and was written by a transaction that was not finished
- * at the last full look (tx >= xmin of its snapshot). A look at some of the shards must not move xmin: the others
+ * at the last full look (tx >= xmin of its snapshot).  A look at some of the shards must not move xmin: the others
  * have not been read.
  */
 #include "core/rows.h"

@@ -12,6 +12,15 @@
 #define ROW "t.id, t.due_us, t.shard, coalesce(length(t.data), 0)"
 #define MAY_BEGIN "(t.state = 1 or (t.state = 2 and t.epoch < m.e))"
 
+#define BEGIN_FROM                                                                                                     \
+	"with s as materialized (select x.id from @_shard x where x.id = ?2 and x.epoch = ?3 and x.owner = ?4"         \
+	" for share), n as materialized (select @now us)"                                                              \
+	" update @_timeout t set state = 2, epoch = ?3, attempt = t.attempt + 1 from s, n"
+#define BEGIN_WHERE                                                                                                    \
+	" and t.shard + 0 = ?2 and t.due_us + 0 <= n.us"                                                               \
+	" and (t.state = 1 or (t.state = 2 and t.epoch >= ?5 and t.epoch < ?6))"                                       \
+	" returning t.id, t.due_us, t.base_us, t.period_us, t.attempt, t.key, t.data, n.us"
+
 /* clang-format off */
 const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	/*
@@ -73,7 +82,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" ?2) and t.due_us < n.us + k.horizon_us + 1000000 group by t.shard) x",
 	},
 	/*
-	 * * Kinds. On PostgreSQL one is made at a time, and its commit is flushed whatever the role says: the number
+	 * Kinds.  On PostgreSQL one is made at a time, and its commit is flushed whatever the role says: the number
 	 * of one that was lost would be given to another.
 	 */
 	[HWTS_SQL_KIND] = {
@@ -150,11 +159,11 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		"select @now, pg_snapshot_xmin(pg_current_snapshot())::text::bigint, 0",
 	},
 	/*
-	 * * Rows are (part, id, due_us, shard, len). Part 1 is what lies beyond the marks, 2 what became visible
+	 * Rows are (part, id, due_us, shard, len).  Part 1 is what lies beyond the marks, 2 what became visible
 	 * before them, 3 what is overdue, and 4 what is overdue and runs under the epoch that is held.
 	 *
-	 * Pages that are read on have no part 2, which reads all that lies before the marks. What becomes visible
-	 * behind such a page is found by the next look that renews: its xmin is older. SQLite has no part 2, for
+	 * Pages that are read on have no part 2, which reads all that lies before the marks.  What becomes visible
+	 * behind such a page is found by the next look that renews: its xmin is older.  SQLite has no part 2, for
 	 * commits are in line, and no part 4: an end is lost with the machine, and its process is, too.
 	 */
 	[HWTS_SQL_LOOK] = {
@@ -184,8 +193,8 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" and t.epoch <= m.e)) order by t.due_us, t.id limit ?6) x",
 	},
 	/*
-	 * * A take. Each statement must see what was committed before the one before it had its locks. The first
-	 * notes that the leases of the owners are over. Without it a renewal that has read the clock just before the
+	 * A take.  Each statement must see what was committed before the one before it had its locks.  The first
+	 * notes that the leases of the owners are over.  Without it a renewal that has read the clock just before the
 	 * end could commit after the take, and its process would trust it, and start what it had begun in these
 	 * shards.
 	 */
@@ -214,6 +223,69 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		"give", "nit",
 		"update @_shard set owner = null where id = ?1 and epoch = ?2 and owner = ?3",
 		NULL,
+	},
+	/*
+	 * Runs.  "t.shard + 0", "t.due_us + 0": the planner must go by the primary key, also while the table is empty.
+	 */
+	[HWTS_SQL_BEGIN] = {
+		"begin", "Initii",
+		"update @_timeout set state = 2, epoch = ?3, attempt = attempt + 1 where id = ?1 and shard = ?2"
+		" and due_us <= @now and (state = 1 or (state = 2 and epoch >= ?5 and epoch < ?6)) and exists"
+		" (select 1 from @_shard s where s.id = ?2 and s.epoch = ?3 and s.owner = ?4) returning id,"
+		" due_us, base_us, period_us, attempt, key, data, @now",
+		BEGIN_FROM
+		" where t.id = any(?1)"
+		BEGIN_WHERE,
+	},
+	[HWTS_SQL_BEGIN_UNLOCKED] = {
+		"begin", "Initii",
+		"",
+		BEGIN_FROM
+		" where t.id = any(array(select u.id from @_timeout u where u.id = any(?1) for update skip locked))"
+		BEGIN_WHERE,
+	},
+	[HWTS_SQL_PENDING] = {
+		"pending", "I",
+		"select t.id, t.due_us, s.epoch from @_timeout t join @_shard s on s.id = t.shard where t.id ="
+		" @any(?1) and t.state = 1",
+		NULL,
+	},
+	[HWTS_SQL_END_DONE] = {
+		"end", "Ii",
+		"delete from @_timeout where id = @any(?1) and state = 2 and epoch = ?2 returning id",
+		NULL,
+	},
+	[HWTS_SQL_END_AGAIN] = {
+		"end", "iiibiint",
+		"with w as materialized (select case when not ?4 then ?3 when @now + ?3 < ?5 then @now + ?3 else"
+		" ?5 end us) update @_timeout set state = 1, epoch = 0, due_us = w.us, base_us = case when"
+		" period_us > 0 then ?6 else w.us end, attempt = ?7, error = nullif(?8, '')@tx from w where id ="
+		" ?1 and state = 2 and epoch = ?2 returning id, due_us",
+		NULL,
+	},
+	[HWTS_SQL_END_FAIL] = {
+		"end", "iit",
+		"update @_timeout set state = 3, shard = -1 - shard, error = ?3 where id = ?1 and state = 2 and"
+		" epoch = ?2 returning id",
+		NULL,
+	},
+	/*
+	 * In a task's transaction.  Nothing ended: SQLite returns no row.  PostgreSQL divides by zero, and the commit
+	 * behind it in the pipeline does not happen.
+	 */
+	[HWTS_SQL_CLOSE_DONE] = {
+		"close_run", "ii",
+		"delete from @_timeout where id = ?1 and state = 2 and epoch = ?2 returning 1",
+		"with d as (delete from @_timeout where id = ?1 and state = 2 and epoch = ?2 returning 1) select 1"
+		" / (select count(*) from d)",
+	},
+	[HWTS_SQL_CLOSE_AGAIN] = {
+		"close_run", "iiii",
+		"update @_timeout set state = 1, epoch = 0, due_us = ?3, base_us = ?4, attempt = 0, error = null"
+		" where id = ?1 and state = 2 and epoch = ?2 returning 1",
+		"with d as (update @_timeout set state = 1, epoch = 0, due_us = ?3, base_us = ?4, attempt = 0,"
+		" error = null@tx where id = ?1 and state = 2 and epoch = ?2 returning 1) select 1 / (select"
+		" count(*) from d)",
 	},
 };
 /* clang-format on */

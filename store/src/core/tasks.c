@@ -147,12 +147,12 @@ bool hwts_fail_lost(hwt_store *store, const struct hwts_entry *entry)
 }
 
 /* The end is in the transaction of the run; returns true if nothing is left for the ender. */
-static bool end_in_transaction(hwt_store *store, struct hwts_conn *conn, struct hwts_row *row)
+static bool end_in_transaction(struct hwts_conn *conn, struct hwts_row *row)
 {
 	int rc;
 
 	succeed(row);
-	rc = store->engine->close_run(conn, row);
+	rc = hwts_rows_close_run(conn, row);
 	row->hit = rc == 0;
 	if (rc == 0 || rc == ESTALE)
 		return true;
@@ -202,7 +202,7 @@ static bool run(hwt_store *store, struct hwts_row *row, struct hwts_conn *conn, 
 	hwts_running = outer;
 	HWTS_POINT("ran");
 	if (rc == 0 && handle)
-		return end_in_transaction(store, conn, row);
+		return end_in_transaction(conn, row);
 	if (handle)
 		store->engine->drop_run(conn);
 	if (rc == 0)

@@ -157,10 +157,8 @@ int hwts_pg_news_fd(struct hwts_conn *conn);
 int hwts_pg_news(struct hwts_conn *conn, bool signalled, hwts_hear *hear, void *ctx, int64_t *again_ns);
 
 /* In postgres_run.c. */
-int hwts_pg_begin(struct hwts_conn *conn, struct hwts_want *wants, size_t n, bool synced, bool again);
-int hwts_pg_end(struct hwts_conn *conn, struct hwts_row *rows);
 int hwts_pg_open_run(struct hwts_conn *conn, void **handle);
-int hwts_pg_close_run(struct hwts_conn *conn, const struct hwts_row *row);
+int hwts_pg_close_run(struct hwts_conn *conn, const struct hwts_step *step);
 void hwts_pg_drop_run(struct hwts_conn *conn);
 
 #endif

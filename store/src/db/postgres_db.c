@@ -95,8 +95,7 @@ static int settle(struct pg_conn *conn)
 		    snprintf(text + at, sizeof(text) - (size_t)at,
 			     " set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off;"
 			     " set enable_bitmapscan = off; set jit = off; set plan_cache_mode = force_generic_plan;");
-	if (!synced &&
-	    conn->conn.role != HWTS_BEGIN) /* a begin says it itself; an end goes back to what the role has */
+	if (!synced) /* one that must be synced goes back to what the role has */
 		(void)snprintf(text + at, sizeof(text) - (size_t)at,
 			       " select set_config('hwt_store.synced', current_setting('synchronous_commit'), false);"
 			       " set synchronous_commit = off;");
@@ -199,6 +198,7 @@ static void tend(struct hwts_conn *conn)
 
 const struct hwts_engine hwts_postgres = {
 	.name = "postgresql",
+	.locks_rows = true,
 	.open = open_db,
 	.close = close_db,
 	.connect = connect,
@@ -210,8 +210,6 @@ const struct hwts_engine hwts_postgres = {
 	.ids = hwts_pg_ids,
 	.put = hwts_pg_put,
 	.put_on = hwts_pg_put_on,
-	.begin = hwts_pg_begin,
-	.end = hwts_pg_end,
 	.open_run = hwts_pg_open_run,
 	.close_run = hwts_pg_close_run,
 	.drop_run = hwts_pg_drop_run,

@@ -11,7 +11,7 @@ static const char SYNCED[] = "select set_config('synchronous_commit', current_se
 /* The role's own synchronous_commit holds for the whole connection. */
 static bool syncs(const struct pg_conn *conn)
 {
-	return conn->conn.role == HWTS_CALL || conn->conn.role == HWTS_TASK || conn->conn.role == HWTS_BEGIN;
+	return conn->conn.role == HWTS_CALL || conn->conn.role == HWTS_TASK;
 }
 
 static int run_on_callers(struct pg_conn *conn, const struct hwts_step *steps, size_t n)
@@ -79,7 +79,8 @@ int hwts_pg_exchange(struct hwts_conn *base, const struct hwts_step *steps, size
 		rc = out[i].from && out[i].from->after ? 0 : out[i].rc;
 	for (size_t i = 0; i < count && rc == 0; i++)
 		if (out[i].rc == 0 && out[i].from && out[i].from->each)
-			rc = hwts_pg_decode(out[i].result, out[i].from);
+			rc = hwts_pg_decode(out[i].result, out[i].from) == 0 ? 0 : ECONNRESET; /* it has happened */
+	base->broken |= rc == ECONNRESET;
 	hwts_pg_clear(out, count);
 	free(out);
 	/* Nothing was written, or nothing was committed. */

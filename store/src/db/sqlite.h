@@ -140,10 +140,8 @@ int hwts_sqlite_put(struct hwts_conn *conn, struct hwts_put *puts, size_t n, boo
 int hwts_sqlite_put_on(struct hwts_db *db, void *connection, struct hwts_put *put);
 
 /* In sqlite_run.c. */
-int hwts_sqlite_begin_rows(struct hwts_conn *conn, struct hwts_want *wants, size_t n, bool synced, bool again);
-int hwts_sqlite_end_rows(struct hwts_conn *conn, struct hwts_row *rows);
 int hwts_sqlite_open_run(struct hwts_conn *conn, void **handle);
-int hwts_sqlite_close_run(struct hwts_conn *conn, const struct hwts_row *row);
+int hwts_sqlite_close_run(struct hwts_conn *conn, const struct hwts_step *step);
 void hwts_sqlite_drop_run(struct hwts_conn *conn);
 
 /* In sqlite_news.c. */

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Begins and ends.
+ *
+ * A begin locks the row of each shard FOR SHARE, in their order: a take updates it, so no begin of an old epoch commits
+ * after the take.  On SQLite both are in the one write transaction.
+ */
+#include "core/rows.h"
+
+#include <stdlib.h>
+
+/*
+ * Begins
+ */
+
+/* The rows of one shard under one epoch, by id. */
+struct group {
+	struct hwts_want **wants;
+	size_t n;
+};
+
+static int by_shard(const void *left, const void *right)
+{
+	const struct hwts_want *a = *(struct hwts_want *const *)left, *b = *(struct hwts_want *const *)right;
+
+	if (a->shard != b->shard)
+		return a->shard < b->shard ? -1 : 1;
+	if (a->epoch != b->epoch)
+		return a->epoch < b->epoch ? -1 : 1;
+	return (a->id > b->id) - (a->id < b->id);
+}
+
+static int by_id(const void *left, const void *right)
+{
+	const struct hwts_want *a = *(struct hwts_want *const *)left, *b = *(struct hwts_want *const *)right;
+
+	return (a->id > b->id) - (a->id < b->id);
+}
+
+static struct hwts_want *want_of(const struct group *group, int64_t id)
+{
+	struct hwts_want key = { .id = id }, *at = &key,
+			 **found = bsearch(&at, group->wants, group->n, sizeof(struct hwts_want *), by_id);
+
+	return found ? *found : NULL;
+}
+
+static int begun(void *ctx, const struct hwts_value *row)
+{
+	struct hwts_want *want = want_of(ctx, row[0].number);
+
+	if (!want || want->row)
+		return 0;
+	want->row = hwts_row_make(row[5].bytes, row[5].len, row[6].bytes, row[6].len);
+	if (!want->row)
+		return ENOMEM;
+	want->row->id = want->id;
+	want->row->shard = want->shard;
+	want->row->epoch = want->epoch;
+	want->row->due_us = row[1].number;
+	want->row->base_us = row[2].number;
+	want->row->period_us = row[3].number;
+	want->row->attempt = (unsigned)row[4].number;
+	want->row->now_us = row[7].number;
+	return 0;
+}
+
+/* Of one that was not begun: it has moved, or this process believed the clock to be further, or the shard is lost. */
+static int pending(void *ctx, const struct hwts_value *row)
+{
+	struct hwts_want *want = want_of(ctx, row[0].number);
+
+	if (want && !want->row) {
+		want->due_us = row[1].number;
+		want->lost = row[2].number != want->epoch;
+	}
+	return 0;
+}
+
+struct begin {
+	struct hwts_want **wants; /* in groups */
+	int64_t *ids;             /* of wants */
+	struct group *groups;
+	struct hwts_step *steps; /* a group each */
+	size_t n, group_count;
+	bool synced, again;
+};
+
+/* At most once (synced): nothing of an older epoch. */
+static void group_wants(struct begin *begin, const char *me)
+{
+	qsort(begin->wants, begin->n, sizeof(*begin->wants), by_shard);
+	for (size_t i = 0, count; i < begin->n; i += count) {
+		struct group *group = &begin->groups[begin->group_count];
+		const struct hwts_want *first = begin->wants[i];
+
+		for (count = 0; i + count < begin->n && begin->wants[i + count]->shard == first->shard &&
+				begin->wants[i + count]->epoch == first->epoch;
+		     count++)
+			begin->ids[i + count] = begin->wants[i + count]->id;
+		*group = (struct group){ &begin->wants[i], count };
+		begin->steps[begin->group_count++] = (struct hwts_step){
+			HWTS_SQL_BEGIN,
+			{ HWTS_BYTES(&begin->ids[i], count), HWTS_NUMBER(first->shard), HWTS_NUMBER(first->epoch),
+			  HWTS_TEXT(me), HWTS_NUMBER(begin->synced ? first->epoch : 0),
+			  HWTS_NUMBER(first->epoch + begin->again) },
+			.each = begun,
+			.ctx = group
+		};
+	}
+}
+
+/* Which of the rows that were not begun are pending, and when they are due. */
+static int read_pending(struct hwts_conn *conn, struct begin *begin)
+{
+	struct group all = { begin->wants, begin->n };
+	struct hwts_step step = { HWTS_SQL_PENDING, { HWTS_BYTES(begin->ids, 0) }, .each = pending, .ctx = &all };
+
+	for (size_t i = 0; i < begin->n; i++)
+		if (!begin->wants[i]->row)
+			begin->ids[step.args[0].len++] = begin->wants[i]->id;
+	if (step.args[0].len == 0)
+		return 0;
+	qsort(begin->wants, begin->n, sizeof(*begin->wants), by_id);
+	return hwts_run(conn, &step, 1, HWTS_READS);
+}
+
+static int begin_all(struct hwts_conn *conn, struct begin *begin)
+{
+	int rc;
+
+	group_wants(begin, hwts_me(conn->db));
+	rc = hwts_run(conn, begin->steps, begin->group_count, begin->synced ? HWTS_SYNCED : 0);
+	/* Without rows that another transaction has locked, for it may hold them as long as it likes. */
+	for (size_t i = 0; rc == EAGAIN && i < begin->group_count; i++)
+		begin->steps[i].sql = HWTS_SQL_BEGIN_UNLOCKED;
+	if (rc == EAGAIN && !conn->broken && conn->db->engine->locks_rows)
+		rc = hwts_run(conn, begin->steps, begin->group_count, begin->synced ? HWTS_SYNCED : 0);
+	if (rc == 0 && read_pending(conn, begin) != 0)
+		rc = ECONNRESET; /* the begin is committed, and its rows are not handed out */
+	conn->broken |= rc == ECONNRESET;
+	return rc;
+}
+
+int hwts_rows_begin(struct hwts_conn *conn, struct hwts_want *wants, size_t n, bool synced, bool again)
+{
+	struct begin begin = { .wants = hwts_alloc(n * sizeof(*begin.wants)),
+			       .ids = hwts_alloc(n * sizeof(*begin.ids)),
+			       .groups = hwts_alloc(n * sizeof(*begin.groups)),
+			       .steps = hwts_alloc(n * sizeof(*begin.steps)),
+			       .n = n,
+			       .synced = synced,
+			       .again = again };
+	int rc = begin.wants && begin.ids && begin.groups && begin.steps ? 0 : ENOMEM;
+
+	for (size_t i = 0; i < n; i++) {
+		wants[i].row = NULL;
+		wants[i].due_us = HWTS_NEVER;
+		wants[i].lost = false;
+		if (rc == 0)
+			begin.wants[i] = &wants[i];
+	}
+	if (rc == 0)
+		rc = begin_all(conn, &begin);
+	for (size_t i = 0; i < n && rc != 0; i++) {
+		free(wants[i].row);
+		wants[i].row = NULL;
+	}
+	free(begin.wants);
+	free(begin.ids);
+	free(begin.groups);
+	free(begin.steps);
+	return rc;
+}
+
+/*
+ * Ends
+ */
+
+/* Rows that are done, under one epoch, by id. */
+struct done {
+	struct hwts_row **rows;
+	size_t n;
+};
+
+static int by_epoch(const void *left, const void *right)
+{
+	const struct hwts_row *a = *(struct hwts_row *const *)left, *b = *(struct hwts_row *const *)right;
+
+	if (a->epoch != b->epoch)
+		return a->epoch < b->epoch ? -1 : 1;
+	return (a->id > b->id) - (a->id < b->id);
+}
+
+static int done(void *ctx, const struct hwts_value *row)
+{
+	struct done *group = ctx;
+	struct hwts_row key = { .id = row[0].number, .epoch = group->rows[0]->epoch }, *at = &key,
+			**found = bsearch(&at, group->rows, group->n, sizeof(struct hwts_row *), by_epoch);
+
+	if (found)
+		(*found)->hit = true;
+	return 0;
+}
+
+static int filed(void *ctx, const struct hwts_value *value)
+{
+	struct hwts_row *row = ctx;
+
+	row->hit = true;
+	if (row->how == HWTS_AFTER) {
+		row->when_us = value[1].number;
+		row->how = HWTS_AT; /* the same time if this is tried again */
+	}
+	return 0;
+}
+
+static struct hwts_step end_of(struct hwts_row *row)
+{
+	if (row->how == HWTS_FAIL)
+		return (struct hwts_step){ HWTS_SQL_END_FAIL,
+					   { HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch), HWTS_TEXT(row->error) },
+					   .each = filed,
+					   .ctx = row };
+	return (struct hwts_step){ HWTS_SQL_END_AGAIN,
+				   { HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch), HWTS_NUMBER(row->when_us),
+				     HWTS_NUMBER(row->how == HWTS_AFTER), HWTS_NUMBER(row->limit_us),
+				     HWTS_NUMBER(row->next_base_us), HWTS_NUMBER(row->next_attempt),
+				     HWTS_TEXT(row->error) },
+				   .each = filed,
+				   .ctx = row };
+}
+
+struct end {
+	struct hwts_row **rows; /* that are done */
+	int64_t *ids;
+	struct done *groups;
+	struct hwts_step *steps;
+	size_t done, step_count;
+};
+
+static void end_done(struct end *end)
+{
+	qsort(end->rows, end->done, sizeof(*end->rows), by_epoch);
+	for (size_t i = 0, count; i < end->done; i += count) {
+		struct done *group = &end->groups[end->step_count];
+
+		for (count = 0; i + count < end->done && end->rows[i + count]->epoch == end->rows[i]->epoch; count++)
+			end->ids[i + count] = end->rows[i + count]->id;
+		*group = (struct done){ &end->rows[i], count };
+		end->steps[end->step_count++] =
+		    (struct hwts_step){ HWTS_SQL_END_DONE,
+					{ HWTS_BYTES(&end->ids[i], count), HWTS_NUMBER(end->rows[i]->epoch) },
+					.each = done,
+					.ctx = group };
+	}
+}
+
+int hwts_rows_end(struct hwts_conn *conn, struct hwts_row *rows)
+{
+	struct end end = { .rows = NULL };
+	unsigned flags = 0;
+	size_t n = 0;
+	int rc;
+
+	for (struct hwts_row *row = rows; row; row = row->next)
+		n++;
+	end.rows = hwts_alloc(n * sizeof(*end.rows));
+	end.ids = hwts_alloc(n * sizeof(*end.ids));
+	end.groups = hwts_alloc(n * sizeof(*end.groups));
+	end.steps = hwts_alloc(n * sizeof(*end.steps));
+	rc = end.rows && end.ids && end.groups && end.steps ? 0 : ENOMEM;
+	for (struct hwts_row *row = rows; row && rc == 0; row = row->next) {
+		row->hit = false;
+		flags |= row->synced ? HWTS_SYNCED : 0;
+		if (row->how == HWTS_DONE)
+			end.rows[end.done++] = row;
+	}
+	if (rc == 0)
+		end_done(&end);
+	for (struct hwts_row *row = rows; row && rc == 0; row = row->next)
+		if (row->how != HWTS_DONE)
+			end.steps[end.step_count++] = end_of(row);
+	if (rc == 0)
+		rc = hwts_run(conn, end.steps, end.step_count, flags);
+	free(end.rows);
+	free(end.ids);
+	free(end.groups);
+	free(end.steps);
+	return rc;
+}
+
+/* In the transaction of its task, which it ends: ESTALE if the row was no longer this run's. */
+int hwts_rows_close_run(struct hwts_conn *conn, const struct hwts_row *row)
+{
+	bool ends = row->how == HWTS_DONE;
+	struct hwts_step step = { .sql = ends ? HWTS_SQL_CLOSE_DONE : HWTS_SQL_CLOSE_AGAIN,
+				  .args = { HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch), HWTS_NUMBER(row->when_us),
+					    HWTS_NUMBER(row->next_base_us) } };
+	int rc = conn->db->engine->close_run(conn, &step);
+
+	return rc == ESTALE ? hwts_fail(rc, "timeout %lld was taken over while it ran", (long long)row->id) : rc;
+}
