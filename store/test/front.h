@@ -74,10 +74,6 @@ static int front_break(struct hwts_conn *conn, enum front_how how)
 	}
 #define FRONT_PLAIN(name, of_caller, params, args) FRONT(name, of_caller, params, args, 0, "")
 
-FRONT_PLAIN(ids, true, (struct hwts_conn * conn, int64_t *first, int64_t *count), (conn, first, count))
-FRONT(put, true, (struct hwts_conn * conn, struct hwts_put *puts, size_t n, bool all), (conn, puts, n, all),
-      n * sizeof(*puts), puts)
-
 FRONT_PLAIN(listen, false, (struct hwts_conn * conn, const struct hwts_shard_row *shards, size_t n, bool on),
 	    (conn, shards, n, on))
 
@@ -160,8 +156,6 @@ static void front_put_before(hwt_store *store)
 	front_real = store->engine;
 	front_callers_know = strcmp(front_real->name, "sqlite") == 0;
 	front = *front_real;
-	front.ids = front_real->ids ? front_ids : NULL;
-	front.put = front_put;
 	front.run = front_run;
 	front.close_run = front_close_run;
 	front.listen = front_listen;

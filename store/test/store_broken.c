@@ -279,11 +279,11 @@ static int put_group(hwt_store *store)
 	rc = hwts_pool_get(store, &conn);
 	if (rc != 0)
 		return rc;
-	if (store->engine->ids)
-		rc = store->engine->ids(conn, &puts[0].id, &count);
+	if (store->engine->draws_ahead)
+		rc = hwts_rows_draw(conn, &puts[0].id, &count);
 	puts[1].id = puts[0].id + 1;
 	if (rc == 0)
-		rc = store->engine->put(conn, puts, 2, false);
+		rc = hwts_rows_put(conn, puts, 2, false);
 	hwts_pool_put(store, conn);
 	if (rc != 0 || puts[0].rc != 0)
 		return rc ? rc : puts[0].rc;

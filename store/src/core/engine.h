@@ -38,6 +38,7 @@
 
 #define HWTS_VERSION 1 /* of the tables */
 #define HWTS_MODE_OPEN (-1)
+#define HWTS_IDS 1000 /* drawn at a time */
 
 /* What a connection is for. */
 enum hwts_role {
@@ -97,6 +98,7 @@ struct hwts_put {
 
 	int rc;           /* 0, EEXIST, EBUSY; one by one also what else became of this one alone */
 	int64_t found_id; /* of the row that is there now; 0: not known */
+	bool again;       /* refused, and may be accepted now */
 	int64_t due_us;
 	int32_t shard;
 };
@@ -202,7 +204,8 @@ typedef void hwts_hear(void *ctx, const struct hwts_due *due); /* due->id 0: loo
 
 struct hwts_engine {
 	const char *name;
-	bool locks_rows; /* a statement may have to wait for a row, and not for the whole database */
+	bool draws_ahead; /* ids, before the put; else in its transaction */
+	bool locks_rows;  /* a statement may have to wait for a row, and not for the whole database */
 	int (*open)(const char *url, struct hwts_db **db);
 	void (*close)(struct hwts_db *db);
 	int (*connect)(struct hwts_db *db, enum hwts_role role, struct hwts_conn **conn);
@@ -215,11 +218,9 @@ struct hwts_engine {
 	/* Ends what HWTS_OPEN has left open: a commit, or if rc is not 0, which it returns then, a rollback. */
 	int (*finish)(struct hwts_conn *conn, int rc);
 
-	/* ids[0..n-1], if the engine draws them before the put; otherwise they stay 0. */
-	int (*ids)(struct hwts_conn *conn, int64_t *first, int64_t *count);
-	/* all: none if one has an rc.  Otherwise each for itself. */
-	int (*put)(struct hwts_conn *conn, struct hwts_put *puts, size_t n, bool all);
-	int (*put_on)(struct hwts_db *db, void *connection, struct hwts_put *put);
+	/* A connection of the caller, in the caller's transaction; rc not 0: what was done on it is undone. */
+	int (*borrow)(struct hwts_db *db, void *connection, struct hwts_conn **conn);
+	int (*give_back)(struct hwts_conn *conn, int rc);
 
 	/* Runs. */
 	int (*open_run)(struct hwts_conn *conn, void **handle);

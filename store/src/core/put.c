@@ -96,7 +96,7 @@ static int draw_ids(hwt_store *store, struct hwts_conn *conn, struct hwts_put *p
 {
 	int rc = 0;
 
-	for (size_t i = 0; i < n && store->engine->ids;) {
+	for (size_t i = 0; i < n && store->engine->draws_ahead;) {
 		int64_t first, count;
 		unsigned connects;
 
@@ -107,7 +107,7 @@ static int draw_ids(hwt_store *store, struct hwts_conn *conn, struct hwts_put *p
 		pthread_mutex_unlock(&store->pool_lock);
 		if (i == n)
 			break;
-		rc = store->engine->ids(conn, &first, &count);
+		rc = hwts_rows_draw(conn, &first, &count);
 		if (rc != 0)
 			return rc == ECONNRESET ? ENOTCONN : rc; /* nothing was put */
 		HWTS_POINT("drawn");
@@ -144,7 +144,7 @@ static int put(hwt_store *store, struct hwts_put *puts, size_t n, bool all)
 		return rc;
 	rc = draw_ids(store, conn, puts, n);
 	if (rc == 0)
-		rc = store->engine->put(conn, puts, n, all);
+		rc = hwts_rows_put(conn, puts, n, all);
 	if (rc == 0)
 		note(store, puts, n);
 	hwts_pool_put(store, conn);
@@ -288,14 +288,14 @@ static int put_on(hwt_store *store, void *connection, struct hwts_put *put)
 	struct hwts_conn *conn;
 	int rc = 0;
 
-	if (store->engine->ids) {
+	if (store->engine->draws_ahead) {
 		rc = hwts_pool_get(store, &conn);
 		if (rc != 0)
 			return rc;
 		rc = draw_ids(store, conn, put, 1);
 		hwts_pool_put(store, conn);
 	}
-	return rc == 0 ? store->engine->put_on(store->db, connection, put) : rc;
+	return rc == 0 ? hwts_rows_put_on(store->db, connection, put) : rc;
 }
 
 int hwt_store_put_on(hwt_store *store, void *connection, const hwt_store_spec *spec, int64_t *id)

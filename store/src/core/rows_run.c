@@ -111,7 +111,7 @@ static void group_wants(struct begin *begin, const char *me)
 }
 
 /* Which of the rows that were not begun are pending, and when they are due. */
-static int read_pending(struct hwts_conn *conn, struct begin *begin)
+static int read_pending(struct hwts_conn *conn, struct begin *begin, unsigned flags)
 {
 	struct group all = { begin->wants, begin->n };
 	struct hwts_step step = { HWTS_SQL_PENDING, { HWTS_BYTES(begin->ids, 0) }, .each = pending, .ctx = &all };
@@ -122,21 +122,28 @@ static int read_pending(struct hwts_conn *conn, struct begin *begin)
 	if (step.args[0].len == 0)
 		return 0;
 	qsort(begin->wants, begin->n, sizeof(*begin->wants), by_id);
-	return hwts_run(conn, &step, 1, HWTS_READS);
+	return hwts_run(conn, &step, 1, flags);
 }
 
 static int begin_all(struct hwts_conn *conn, struct begin *begin)
 {
+	bool locks_rows = conn->db->engine->locks_rows;
+	unsigned flags = (begin->synced ? HWTS_SYNCED : 0) | (locks_rows ? 0 : HWTS_OPEN);
 	int rc;
 
 	group_wants(begin, hwts_me(conn->db));
-	rc = hwts_run(conn, begin->steps, begin->group_count, begin->synced ? HWTS_SYNCED : 0);
+	rc = hwts_run(conn, begin->steps, begin->group_count, flags);
+	if (!locks_rows) { /* nobody is held up if the transaction takes a moment longer */
+		if (rc == 0)
+			rc = read_pending(conn, begin, HWTS_OPEN);
+		return hwts_finish(conn, rc);
+	}
 	/* Without rows that another transaction has locked, for it may hold them as long as it likes. */
 	for (size_t i = 0; rc == EAGAIN && i < begin->group_count; i++)
 		begin->steps[i].sql = HWTS_SQL_BEGIN_UNLOCKED;
-	if (rc == EAGAIN && !conn->broken && conn->db->engine->locks_rows)
-		rc = hwts_run(conn, begin->steps, begin->group_count, begin->synced ? HWTS_SYNCED : 0);
-	if (rc == 0 && read_pending(conn, begin) != 0)
+	if (rc == EAGAIN && !conn->broken)
+		rc = hwts_run(conn, begin->steps, begin->group_count, flags);
+	if (rc == 0 && read_pending(conn, begin, HWTS_READS) != 0)
 		rc = ECONNRESET; /* the begin is committed, and its rows are not handed out */
 	conn->broken |= rc == ECONNRESET;
 	return rc;

@@ -12,6 +12,12 @@
 #define ROW "t.id, t.due_us, t.shard, coalesce(length(t.data), 0)"
 #define MAY_BEGIN "(t.state = 1 or (t.state = 2 and t.epoch < m.e))"
 
+#define PUT                                                                                                            \
+	"with d as materialized (select case when ?5 then ?4 else @now + ?4 end us)"                                   \
+	" insert into @_timeout as t (id, due_us, base_us, epoch, period_us, kind, shard, attempt, state, key, data)"  \
+	" select ?1, d.us, d.us, 0, ?6, ?2, ?3, 0, 1, ?7, ?8 from d"
+#define RETURNING " returning id, due_us, shard"
+
 #define BEGIN_FROM                                                                                                     \
 	"with s as materialized (select x.id from @_shard x where x.id = ?2 and x.epoch = ?3 and x.owner = ?4"         \
 	" for share), n as materialized (select @now us)"                                                              \
@@ -286,6 +292,36 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		"with d as (update @_timeout set state = 1, epoch = 0, due_us = ?3, base_us = ?4, attempt = 0,"
 		" error = null@tx where id = ?1 and state = 2 and epoch = ?2 returning 1) select 1 / (select"
 		" count(*) from d)",
+	},
+	/*
+	 * Puts.  PostgreSQL draws ids ahead, by HWTS_IDS; SQLite in the put's transaction, as many as it needs.
+	 */
+	[HWTS_SQL_DRAW] = {
+		"draw", "i",
+		"update @_meta set next_id = next_id + ?1 returning next_id - ?1",
+		"select nextval('@_id') + 0 * ?1",
+	},
+	[HWTS_SQL_PUT] = {
+		"put", "innibikd",
+		PUT
+		RETURNING,
+		NULL,
+	},
+	[HWTS_SQL_PUT_KEYED] = {
+		"put", "innibikd",
+		PUT
+		" where true on conflict (kind, key) where key is not null do nothing"
+		RETURNING,
+		NULL,
+	},
+	[HWTS_SQL_PUT_REPLACE] = {
+		"put", "innibikd",
+		PUT
+		" where true on conflict (kind, key) where key is not null do update set due_us = excluded.due_us,"
+		" base_us = excluded.base_us, period_us = excluded.period_us, data = excluded.data, attempt = 0,"
+		" error = null@tx where t.state = 1"
+		RETURNING,
+		NULL,
 	},
 };
 /* clang-format on */

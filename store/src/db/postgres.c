@@ -289,6 +289,8 @@ int hwts_pg_run(struct pg_conn *conn, struct pg_step *steps, size_t n)
 	(void)PQsetnonblocking(conn->handle, 1);
 	for (size_t i = 0; i < n && rc == 0; i++) {
 		rc = make_ready(conn, &steps[i], names[i]);
+		if (rc == 0 && steps[i].from)
+			rc = hwts_pg_reserve(&conn->args, steps[i].from);
 		if (rc == 0 && steps[i].args && steps[i].args->failed)
 			rc = ENOMEM; /* before anything is sent */
 	}

@@ -29,7 +29,6 @@
 
 #define HWTS_PG_STATEMENTS 64
 #define HWTS_PG_ARGS 12
-#define HWTS_PG_IDS 1000 /* of one step of the sequence */
 
 /* The database's clock in microseconds.  It is volatile: in a condition it must stand in a materialized query. */
 #define PG_NOW "(select (extract(epoch from clock_timestamp()) * 1000000)::bigint us)"
@@ -117,6 +116,7 @@ void hwts_pg_item_bytes(struct pg_args *args, const void *bytes, size_t len); /*
 #define PG_BOOLS(args, n, value) PG_ARRAY(args, PG_BOOL, n, hwts_pg_item_bool((args), (value)))
 #define PG_BYTEAS(args, n, value, len) PG_ARRAY(args, PG_BYTEA, n, hwts_pg_item_bytes((args), (value), (len)))
 void hwts_pg_args_free(struct pg_args *args);
+int hwts_pg_reserve(struct pg_args *args, const struct hwts_step *step);
 int hwts_pg_encode(struct pg_args *args, const struct hwts_step *step);
 int hwts_pg_decode(const PGresult *result, const struct hwts_step *step); /* calls step->each */
 int64_t hwts_pg_get(const PGresult *result, int row, int column);         /* of any integer type, bool too; null: 0 */
@@ -142,14 +142,6 @@ int hwts_pg_refuse_pooler(struct pg_conn *conn); /* ENOTSUP: one in transaction 
 
 /* In postgres_schema.c. */
 int hwts_pg_prepare(struct hwts_conn *conn);
-
-/* In postgres_put.c. */
-int hwts_pg_ids(struct hwts_conn *conn, int64_t *first, int64_t *count);
-int hwts_pg_put(struct hwts_conn *conn, struct hwts_put *puts, size_t n, bool all);
-int hwts_pg_put_on(struct hwts_db *db, void *connection, struct hwts_put *put);
-
-/* In postgres_change.c. */
-extern const char hwts_pg_notify_others[], hwts_pg_notify_holder[];
 
 /* In postgres_news.c. */
 int hwts_pg_listen(struct hwts_conn *conn, const struct hwts_shard_row *shards, size_t n, bool on);

@@ -102,7 +102,7 @@ void hwts_pg_item_bytes(struct pg_args *args, const void *bytes, size_t len)
 
 void hwts_pg_args_free(struct pg_args *args)
 {
-	for (int i = 0; i < args->n; i++)
+	for (int i = 0; i < HWTS_PG_ARGS; i++)
 		free(args->values[i]);
 	*args = (struct pg_args){ .n = 0 };
 }
@@ -139,6 +139,24 @@ static void encode_array(struct pg_args *args, char type, const struct hwts_valu
 		else
 			hwts_pg_item_int4(args, (int32_t)items[i]);
 	}
+}
+
+/* Room for all parameters, so that nothing fails for memory once statements are on their way. */
+int hwts_pg_reserve(struct pg_args *args, const struct hwts_step *step)
+{
+	const char *types = hwts_statements[step->sql].types;
+
+	for (int i = 0; types[i]; i++) {
+		size_t len = types[i] <= 'Z' || types[i] == 'l' ? 20 + 12 * step->args[i].len : 8 + step->args[i].len;
+		void *value = args->values[i];
+		bool ok = hwts_grow(&value, &args->rooms[i], len, 1);
+
+		args->values[i] = value;
+		args->n = HWTS_MAX(args->n, i + 1);
+		if (!ok)
+			return ENOMEM;
+	}
+	return 0;
 }
 
 int hwts_pg_encode(struct pg_args *args, const struct hwts_step *step)

@@ -191,6 +191,27 @@ static bool alive(struct hwts_conn *base)
 	       PQtransactionStatus(conn->handle) == PQTRANS_IDLE;
 }
 
+static int borrow(struct hwts_db *db, void *connection, struct hwts_conn **out)
+{
+	struct pg_conn *conn;
+
+	if (PQstatus(connection) != CONNECTION_OK || PQpipelineStatus(connection) != PQ_PIPELINE_OFF)
+		return hwts_fail(EINVAL, "the connection is not open, or is in a pipeline");
+	conn = hwts_alloc(sizeof(*conn));
+	if (!conn)
+		return ENOMEM;
+	*conn = (struct pg_conn){ .conn = { .db = db }, .handle = connection, .callers = true };
+	*out = &conn->conn;
+	return 0;
+}
+
+static int give_back(struct hwts_conn *conn, int rc)
+{
+	hwts_pg_args_free(&pg_conn(conn)->args);
+	free(conn);
+	return rc;
+}
+
 static void tend(struct hwts_conn *conn)
 {
 	(void)conn; /* autovacuum does it */
@@ -198,6 +219,7 @@ static void tend(struct hwts_conn *conn)
 
 const struct hwts_engine hwts_postgres = {
 	.name = "postgresql",
+	.draws_ahead = true,
 	.locks_rows = true,
 	.open = open_db,
 	.close = close_db,
@@ -207,9 +229,8 @@ const struct hwts_engine hwts_postgres = {
 	.prepare = hwts_pg_prepare,
 	.run = hwts_pg_exchange,
 	.finish = hwts_pg_finish,
-	.ids = hwts_pg_ids,
-	.put = hwts_pg_put,
-	.put_on = hwts_pg_put_on,
+	.borrow = borrow,
+	.give_back = give_back,
 	.open_run = hwts_pg_open_run,
 	.close_run = hwts_pg_close_run,
 	.drop_run = hwts_pg_drop_run,

@@ -52,7 +52,8 @@ static size_t write_steps(struct pg_conn *conn, struct pg_step *out, const struc
 			after = true;
 			if (open)
 				out[count++] = (struct pg_step){ .text = "commit" };
-			out[count - 1].sync = true;
+			if (count > 0)
+				out[count - 1].sync = true;
 		}
 		out[count++] = (struct pg_step){ .from = &steps[i], .sync = steps[i].commits };
 	}

@@ -341,7 +341,9 @@ int hwts_sqlite_exchange(struct hwts_conn *base, const struct hwts_step *steps, 
 	bool ends = !conn->callers && !(flags & HWTS_OPEN);
 	int rc = 0;
 
-	if (sqlite3_get_autocommit(conn->handle) && flags & HWTS_READS) {
+	if (conn->callers) {
+		rc = 0;
+	} else if (sqlite3_get_autocommit(conn->handle) && flags & HWTS_READS) {
 		hwts_count_trip(base->db);
 		rc = hwts_sqlite_do(conn, NULL, "begin", NOTHING);
 	} else if (sqlite3_get_autocommit(conn->handle)) {

@@ -135,17 +135,12 @@ void hwts_sqlite_stop_keeper(struct sqlite_db *db);
 /* In sqlite_schema.c. */
 int hwts_sqlite_prepare(struct hwts_conn *conn);
 
-/* In sqlite_put.c. */
-int hwts_sqlite_put(struct hwts_conn *conn, struct hwts_put *puts, size_t n, bool all);
-int hwts_sqlite_put_on(struct hwts_db *db, void *connection, struct hwts_put *put);
-
 /* In sqlite_run.c. */
 int hwts_sqlite_open_run(struct hwts_conn *conn, void **handle);
 int hwts_sqlite_close_run(struct hwts_conn *conn, const struct hwts_step *step);
 void hwts_sqlite_drop_run(struct hwts_conn *conn);
 
 /* In sqlite_news.c. */
-int hwts_sqlite_hint(struct sqlite_conn *conn, const struct hwts_due *due, int64_t now_us);
 int hwts_sqlite_listen(struct hwts_conn *conn, const struct hwts_shard_row *shards, size_t n, bool on);
 int hwts_sqlite_news_fd(struct hwts_conn *conn);
 int hwts_sqlite_news(struct hwts_conn *conn, bool signalled, hwts_hear *hear, void *ctx, int64_t *again_ns);

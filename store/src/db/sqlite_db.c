@@ -149,6 +149,48 @@ static int connect(struct hwts_db *base, enum hwts_role role, struct hwts_conn *
 	return 0;
 }
 
+/*
+ * Connections of callers
+ */
+
+static int borrow(struct hwts_db *db, void *connection, struct hwts_conn **out)
+{
+	struct sqlite_conn *conn = hwts_alloc(sizeof(*conn));
+	int rc;
+
+	if (!conn)
+		return ENOMEM;
+	*conn = (struct sqlite_conn){ .conn = { .db = db }, .handle = connection, .callers = true, .inotify = -1 };
+	rc = sqlite3_exec(conn->handle, "savepoint hwt_put", NULL, NULL, NULL);
+	if (rc != SQLITE_OK) {
+		rc = hwts_sqlite_error(conn, rc, "put on the caller's connection");
+		free(conn);
+		return rc;
+	}
+	*out = &conn->conn;
+	return 0;
+}
+
+static int give_back(struct hwts_conn *base, int rc)
+{
+	struct sqlite_conn *conn = sqlite_conn(base);
+
+	if (rc == EIO && strstr(hwts_fail_text(), "no such table"))
+		rc = hwts_fail(EINVAL, "sqlite: the connection is of another database: it has no tables %s_*",
+			       base->db->prefix);
+	hwts_sqlite_forget(conn);
+	if (rc == 0) {
+		int done = sqlite3_exec(conn->handle, "release hwt_put", NULL, NULL, NULL);
+
+		if (done != SQLITE_OK)
+			rc = hwts_sqlite_error(conn, done, "put on the caller's connection");
+	}
+	if (rc != 0)
+		(void)sqlite3_exec(conn->handle, "rollback to hwt_put; release hwt_put", NULL, NULL, NULL);
+	free(conn);
+	return rc;
+}
+
 static bool alive(struct hwts_conn *conn)
 {
 	return !conn->broken;
@@ -164,8 +206,8 @@ const struct hwts_engine hwts_sqlite = {
 	.prepare = hwts_sqlite_prepare,
 	.run = hwts_sqlite_exchange,
 	.finish = hwts_sqlite_finish,
-	.put = hwts_sqlite_put,
-	.put_on = hwts_sqlite_put_on,
+	.borrow = borrow,
+	.give_back = give_back,
 	.open_run = hwts_sqlite_open_run,
 	.close_run = hwts_sqlite_close_run,
 	.drop_run = hwts_sqlite_drop_run,

@@ -31,13 +31,6 @@
 #define SLICES_MAX 40
 #define DEAD_MEMBER_US (600 * HWTS_S_US)
 
-int hwts_sqlite_hint(struct sqlite_conn *conn, const struct hwts_due *due, int64_t now_us)
-{
-	return hwts_sqlite_do(
-	    conn, NULL, "insert into @_hint (id, due_us, shard, len, at_us) values (?, ?, ?, ?, ?)",
-	    WITH(NUMBER(due->id), NUMBER(due->due_us), NUMBER(due->shard), NUMBER(due->len), NUMBER(now_us)));
-}
-
 /* The number of the last hint that was ever left. */
 static int last_hint(struct sqlite_conn *conn, int64_t *seq)
 {
