@@ -754,7 +754,7 @@ static void check_settings(hwt_store *store, enum hwts_role role, const char *wa
 			" current_setting('lock_timeout'), current_setting('statement_timeout'),"
 			" current_setting('default_transaction_isolation'), current_setting('synchronous_commit'),"
 			" current_setting('enable_seqscan'), current_setting('client_encoding'))",
-			NULL, &result),
+			&result),
 	    ==, 0);
 	if (strcmp(PQgetvalue(result, 0, 0), want) != 0) {
 		fprintf(stderr, "    role %d: %s\n", (int)role, PQgetvalue(result, 0, 0));
@@ -809,15 +809,11 @@ TEST(a_connection_waits_no_longer_than_its_part_can_bear)
 	SKIP("of PostgreSQL");
 }
 
-TEST(parameters_and_results_of_postgresql_are_what_was_given)
+TEST(results_of_postgresql_are_what_was_given)
 {
 #ifdef HWT_STORE_POSTGRES
 	if (!on_sqlite()) {
-		static const int64_t numbers[] = { 1, -1, INT64_MAX }, read[] = { -5, -7, -9, 1, 0, 32767 };
-		static const char want[] = "-9223372036854775808|-2147483648|t|null||00ff|1,-1,9223372036854775807|0|t,"
-					   "f|\\x61,null,\\x";
-		static const char *const texts[] = { "a", NULL, "" };
-		struct pg_args args = { .n = 0 };
+		static const int64_t read[] = { -5, -7, -9, 1, 0, 32767 };
 		PGresult *result = NULL;
 		struct hwts_conn *conn;
 		hwt_store *store;
@@ -825,31 +821,10 @@ TEST(parameters_and_results_of_postgresql_are_what_was_given)
 		fresh_world();
 		store = open_store();
 		CHECK_INT(hwts_pool_get(store, &conn), ==, 0);
-		hwts_pg_int8(&args, INT64_MIN);
-		hwts_pg_int4(&args, INT32_MIN);
-		hwts_pg_bool(&args, true);
-		hwts_pg_text(&args, NULL);
-		hwts_pg_text(&args, "");
-		hwts_pg_bytes(&args, "\0\xff", 2);
-		PG_INT8S(&args, 3, numbers[i]);
-		hwts_pg_array(&args, PG_INT4, 0);
-		PG_BOOLS(&args, 2, i == 0);
-		PG_BYTEAS(&args, 3, texts[i], texts[i] ? strlen(texts[i]) : 0);
-		CHECK_INT(hwts_pg_one(pg_conn(conn),
-				      "select concat_ws('|', $1::bigint, $2::int, $3::bool, coalesce($4::text, 'null'),"
-				      " $5::text, encode($6::bytea, 'hex'), array_to_string($7::bigint[], ','),"
-				      " coalesce(array_length($8::int[], 1), 0), array_to_string($9::bool[], ','),"
-				      " array_to_string($10::bytea[], ',', 'null'))",
-				      &args, &result),
-			  ==, 0);
-		if (result && strcmp(PQgetvalue(result, 0, 0), want) != 0)
-			fprintf(stderr, "    %s\n", PQgetvalue(result, 0, 0));
-		CHECK(result && strcmp(PQgetvalue(result, 0, 0), want) == 0);
-		PQclear(result);
 		CHECK_INT(hwts_pg_one(pg_conn(conn),
 				      "select (-5)::smallint, (-7)::int, (-9)::bigint, true, null::int,"
 				      " 32767::smallint",
-				      NULL, &result),
+				      &result),
 			  ==, 0);
 		for (int i = 0; result && i < (int)HWTS_COUNT(read); i++)
 			CHECK_INT(hwts_pg_get(result, 0, i), ==, read[i]);

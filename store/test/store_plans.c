@@ -148,9 +148,10 @@ static const char *value_of(Oid type)
 		Oid type;
 		const char *value;
 	} values[] = {
-		{ PG_BOOL, "true" }, { PG_BYTEA, "'a'" },        { PG_INT8, "3" },    { PG_INT4, "3" },
-		{ PG_TEXT, "'3'" },  { 1000, "'{true,false}'" }, { 1001, "'{a,b}'" }, { 1016, "'{3,4}'" },
-		{ 1007, "'{3,4}'" }, { 1009, "'{a,b}'" },
+		{ 16, "true" },      { 17, "'a'" },       { 20, "3" },
+		{ 23, "3" },         { 25, "'3'" },       { 1000, "'{true,false}'" },
+		{ 1001, "'{a,b}'" }, { 1016, "'{3,4}'" }, { 1007, "'{3,4}'" },
+		{ 1009, "'{a,b}'" },
 	};
 
 	for (size_t i = 0; i < HWTS_COUNT(values); i++)

@@ -6,6 +6,8 @@
  *
  *   base    failure text, memory, clocks
  *   engine  the table of functions that SQLite and PostgreSQL fill, and the rows that pass through it
+ *   sql     the statements, as one table
+ *   rows    what is done to rows, as steps over that table: list, change, kind, share, run, put
  *   store   struct hwt_store; below it in the process: clock, window, share (shards), tasks, ender, beginner, control
  *   calls   put, change, look, kind, life: what users call
  */

@@ -5,7 +5,7 @@
  * Structure
  *
  *   A database (hwts_db) gives connections; a connection belongs to one thread at a time.  Both begin an engine's own
- *   structure.  Each function is one exchange with the database, and one transaction: it has happened, or has not.
+ *   structure.  An exchange is a few statements of sql.h in one transaction: it has happened, or has not.
  *
  * Tables, both engines (@ is the prefix; PostgreSQL adds tx, SQLite adds @_hint)
  *

@@ -156,37 +156,16 @@ static int make_ready(struct pg_conn *conn, const struct pg_step *step, char nam
 	return rc;
 }
 
-/* Parameters as libpq takes them. */
-struct sent {
-	const char *values[HWTS_PG_ARGS];
-	int lengths[HWTS_PG_ARGS], formats[HWTS_PG_ARGS], n;
-};
-
-static int parameters(const struct pg_args *args, struct sent *sent)
-{
-	sent->n = args ? args->n : 0;
-	if (args && args->failed)
-		return ENOMEM;
-	for (int i = 0; i < sent->n; i++) {
-		if (args->lengths[i] > INT32_MAX / 2)
-			return hwts_fail(EINVAL, "more than a GiB in one put: put fewer at once");
-		sent->values[i] = args->null[i] ? NULL : args->values[i] ? args->values[i] : "";
-		sent->lengths[i] = (int)args->lengths[i];
-		sent->formats[i] = 1;
-	}
-	return 0;
-}
-
 static int send_step(struct pg_conn *conn, const struct pg_step *step, const char *name)
 {
-	struct sent sent;
-	int rc = step->from ? hwts_pg_encode(&conn->args, step->from) : 0;
+	struct pg_args *args = &conn->args;
 
-	if (rc == 0)
-		rc = parameters(step->from ? &conn->args : step->args, &sent);
-	if (rc == 0 && !PQsendQueryPrepared(conn->handle, name, sent.n, sent.values, sent.lengths, sent.formats, 1))
-		rc = hwts_pg_error(conn, NULL, "send");
-	return rc;
+	args->n = 0;
+	if (step->from)
+		hwts_pg_encode(args, step->from);
+	return PQsendQueryPrepared(conn->handle, name, args->n, args->sent, args->lengths, args->formats, 1)
+		   ? 0
+		   : hwts_pg_error(conn, NULL, "send");
 }
 
 /* Reads the result of a step, and the end of it. */
@@ -291,8 +270,6 @@ int hwts_pg_run(struct pg_conn *conn, struct pg_step *steps, size_t n)
 		rc = make_ready(conn, &steps[i], names[i]);
 		if (rc == 0 && steps[i].from)
 			rc = hwts_pg_reserve(&conn->args, steps[i].from);
-		if (rc == 0 && steps[i].args && steps[i].args->failed)
-			rc = ENOMEM; /* before anything is sent */
 	}
 	if (rc == 0)
 		rc = exchange(conn, steps, n, (const char(*)[16])names);
@@ -304,30 +281,16 @@ int hwts_pg_run(struct pg_conn *conn, struct pg_step *steps, size_t n)
 	return rc;
 }
 
-void hwts_pg_clear(struct pg_step *steps, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		PQclear(steps[i].result);
-		steps[i].result = NULL;
-		if (steps[i].args)
-			hwts_pg_args_free(steps[i].args);
-	}
-}
-
+/* On a connection of the caller nothing is prepared, and there is no pipeline. */
 int hwts_pg_on_callers(struct pg_conn *conn, struct pg_step *step)
 {
-	struct sent sent;
-	char *sql = step->from ? hwts_sql_text(conn->conn.db, step->from->sql, true)
-			       : hwts_sql(conn->conn.db, step->text);
-	int rc = sql ? 0 : ENOMEM;
-
-	if (rc == 0 && step->from)
-		rc = hwts_pg_encode(&conn->args, step->from);
-	if (rc == 0)
-		rc = parameters(step->from ? &conn->args : step->args, &sent);
+	struct pg_args *args = &conn->args;
+	char *sql = hwts_sql_text(conn->conn.db, step->from->sql, true);
+	int rc = sql ? hwts_pg_reserve(args, step->from) : ENOMEM;
 
 	if (rc == 0) {
-		step->result = PQexecParams(conn->handle, sql, sent.n, NULL, sent.values, sent.lengths, sent.formats,
+		hwts_pg_encode(args, step->from);
+		step->result = PQexecParams(conn->handle, sql, args->n, NULL, args->sent, args->lengths, args->formats,
 					    1);
 		if (PQresultStatus(step->result) != PGRES_TUPLES_OK)
 			rc = hwts_pg_error(conn, step->result, "put on the caller's connection");
@@ -336,17 +299,18 @@ int hwts_pg_on_callers(struct pg_conn *conn, struct pg_step *step)
 	return rc;
 }
 
-int hwts_pg_one(struct pg_conn *conn, const char *text, struct pg_args *args, PGresult **result)
+int hwts_pg_one(struct pg_conn *conn, const char *text, PGresult **result)
 {
-	struct pg_step step = { .text = text, .args = args };
-	int rc = conn->callers ? hwts_pg_on_callers(conn, &step) : hwts_pg_run(conn, &step, 1);
+	struct pg_step step = { .text = text };
+	int rc = hwts_pg_run(conn, &step, 1);
 
 	if (rc == 0)
 		rc = step.rc;
-	*result = rc == 0 ? step.result : NULL;
-	if (rc == 0)
+	if (rc != 0) {
+		PQclear(step.result);
 		step.result = NULL;
-	hwts_pg_clear(&step, 1);
+	}
+	*result = step.result;
 	return rc;
 }
 

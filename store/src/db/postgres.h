@@ -4,9 +4,8 @@
  *
  * Structure
  *
- *   A statement is a literal with @ for the prefix; each connection prepares it when it first needs it.  Parameters and
- *   results are binary, and rows travel as arrays.  Statements that belong together go as one pipeline: one round trip.
- *   What lies between two syncs of a pipeline is one transaction.
+ *   Each connection prepares a statement when it first needs it.  Parameters and results are binary.  The steps of an
+ *   exchange go as one pipeline: one round trip.  What lies between two syncs of a pipeline is one transaction.
  *
  * Durability
  *
@@ -28,10 +27,6 @@
 #include <libpq-fe.h>
 
 #define HWTS_PG_STATEMENTS 64
-#define HWTS_PG_ARGS 12
-
-/* The database's clock in microseconds.  It is volatile: in a condition it must stand in a materialized query. */
-#define PG_NOW "(select (extract(epoch from clock_timestamp()) * 1000000)::bigint us)"
 
 /*
  * The server that a store is on, as far as it can be told: its timeline, which each promotion of a standby raises, and
@@ -48,13 +43,13 @@ struct pg_db {
 	_Atomic uint64_t origin; /* 0: not known */
 };
 
-/* Parameters in binary. */
+/* Parameters of a step in binary; the buffers stay with the connection. */
 struct pg_args {
 	int n;
-	char *values[HWTS_PG_ARGS];
-	size_t lengths[HWTS_PG_ARGS], rooms[HWTS_PG_ARGS];
-	bool null[HWTS_PG_ARGS];
-	bool failed; /* no memory */
+	char *values[HWTS_ARGS];
+	size_t rooms[HWTS_ARGS];
+	const char *sent[HWTS_ARGS]; /* as libpq takes them */
+	int lengths[HWTS_ARGS], formats[HWTS_ARGS];
 };
 
 struct pg_conn {
@@ -82,51 +77,27 @@ static inline bool hwts_pg_is_replaced(const struct pg_conn *conn)
 	return conn->origin != 0 && conn->origin != atomic_load_explicit(&db->origin, memory_order_relaxed);
 }
 
-/* One statement of an exchange. */
+/* One statement of an exchange: a step of the table, or a text without parameters. */
 struct pg_step {
+	const struct hwts_step *from;
 	const char *text;
-	struct pg_args *args;         /* or NULL */
-	const struct hwts_step *from; /* instead of both */
-	bool sync;                    /* a transaction ends here; the last step of an exchange has one in any case */
+	bool sync; /* a transaction ends here; the last step of an exchange has one in any case */
 	PGresult *result;
 	int rc;
 };
 
 /* In postgres_args.c. */
-void hwts_pg_int8(struct pg_args *args, int64_t value);
-void hwts_pg_int4(struct pg_args *args, int32_t value);
-void hwts_pg_bool(struct pg_args *args, bool value);
-void hwts_pg_text(struct pg_args *args, const char *text); /* NULL: null */
-void hwts_pg_bytes(struct pg_args *args, const char *bytes, size_t len);
-enum pg_type { PG_BOOL = 16, PG_BYTEA = 17, PG_INT8 = 20, PG_INT2 = 21, PG_INT4 = 23, PG_TEXT = 25 };
-void hwts_pg_array(struct pg_args *args, enum pg_type type, size_t n); /* then n times: */
-void hwts_pg_item_int8(struct pg_args *args, int64_t value);
-void hwts_pg_item_int4(struct pg_args *args, int32_t value);
-void hwts_pg_item_bool(struct pg_args *args, bool value);
-void hwts_pg_item_bytes(struct pg_args *args, const void *bytes, size_t len); /* NULL: null */
-/* An array of n, each an expression of i. */
-#define PG_ARRAY(args, type, n, item)                                                                                  \
-	do {                                                                                                           \
-		hwts_pg_array((args), (type), (n));                                                                    \
-		for (size_t i = 0; i < (n); i++)                                                                       \
-			(item);                                                                                        \
-	} while (0)
-#define PG_INT8S(args, n, value) PG_ARRAY(args, PG_INT8, n, hwts_pg_item_int8((args), (value)))
-#define PG_INT4S(args, n, value) PG_ARRAY(args, PG_INT4, n, hwts_pg_item_int4((args), (value)))
-#define PG_BOOLS(args, n, value) PG_ARRAY(args, PG_BOOL, n, hwts_pg_item_bool((args), (value)))
-#define PG_BYTEAS(args, n, value, len) PG_ARRAY(args, PG_BYTEA, n, hwts_pg_item_bytes((args), (value), (len)))
 void hwts_pg_args_free(struct pg_args *args);
 int hwts_pg_reserve(struct pg_args *args, const struct hwts_step *step);
-int hwts_pg_encode(struct pg_args *args, const struct hwts_step *step);
+void hwts_pg_encode(struct pg_args *args, const struct hwts_step *step);
 int hwts_pg_decode(const PGresult *result, const struct hwts_step *step); /* calls step->each */
 int64_t hwts_pg_get(const PGresult *result, int row, int column);         /* of any integer type, bool too; null: 0 */
 
 /* In postgres.c. */
 int hwts_pg_run(struct pg_conn *conn, struct pg_step *steps, size_t n);
-void hwts_pg_clear(struct pg_step *steps, size_t n); /* results and args */
 int hwts_pg_on_callers(struct pg_conn *conn, struct pg_step *step);
-/* One statement; *result is the caller's, and NULL on failure.  Frees the args. */
-int hwts_pg_one(struct pg_conn *conn, const char *text, struct pg_args *args, PGresult **result);
+/* One statement; *result is the caller's, and NULL on failure. */
+int hwts_pg_one(struct pg_conn *conn, const char *text, PGresult **result);
 int hwts_pg_simple(struct pg_conn *conn, const char *text); /* any number of statements, no parameters; @ too */
 int hwts_pg_error(struct pg_conn *conn, const PGresult *result, const char *doing);
 

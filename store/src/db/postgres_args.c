@@ -7,104 +7,80 @@
 
 #include <stdlib.h>
 
-static void append(struct pg_args *args, int at, const void *bytes, size_t len)
+enum { BOOL = 16, INT8 = 20, INT2 = 21, INT4 = 23 }; /* the server's numbers of its types */
+
+#define HEAD 20 /* bytes of an array before its items */
+
+static void put_number(char **to, uint64_t value, unsigned len)
 {
-	void *value = args->values[at];
-
-	if (!args->failed && !hwts_grow(&value, &args->rooms[at], args->lengths[at] + len, 1))
-		args->failed = true;
-	args->values[at] = value;
-	if (args->failed)
-		return;
-	if (len > 0)
-		memcpy(args->values[at] + args->lengths[at], bytes, len);
-	args->lengths[at] += len;
-}
-
-static void append_number(struct pg_args *args, int at, uint64_t value, unsigned len)
-{
-	unsigned char bytes[8];
-
 	for (unsigned i = 0; i < len; i++)
-		bytes[i] = (unsigned char)(value >> 8 * (len - 1 - i));
-	append(args, at, bytes, len);
+		*(*to)++ = (char)(value >> 8 * (len - 1 - i));
 }
 
-static int next(struct pg_args *args)
+static unsigned width_of(char type)
 {
-	return args->n++;
+	return type == 'b' || type == 'B' ? 1 : type == 'i' || type == 'I' ? 8 : 4;
 }
 
-void hwts_pg_int8(struct pg_args *args, int64_t value)
+static void put_array(char **to, char type, const struct hwts_value *value)
 {
-	append_number(args, next(args), (uint64_t)value, 8);
-}
+	const int64_t *items = value->bytes;
+	unsigned width = width_of(type);
 
-void hwts_pg_int4(struct pg_args *args, int32_t value)
-{
-	append_number(args, next(args), (uint32_t)value, 4);
-}
-
-void hwts_pg_bool(struct pg_args *args, bool value)
-{
-	append_number(args, next(args), value, 1);
-}
-
-void hwts_pg_text(struct pg_args *args, const char *text)
-{
-	int at = next(args);
-
-	args->null[at] = !text;
-	append(args, at, text ? text : "", text ? strlen(text) : 0);
-}
-
-void hwts_pg_bytes(struct pg_args *args, const char *bytes, size_t len)
-{
-	append(args, next(args), bytes, len);
-}
-
-void hwts_pg_array(struct pg_args *args, enum pg_type type, size_t n)
-{
-	int at = next(args);
-
-	append_number(args, at, n > 0, 4); /* dimensions */
-	append_number(args, at, 1, 4);     /* may have nulls */
-	append_number(args, at, type, 4);
-	if (n == 0)
+	put_number(to, value->len > 0, 4); /* dimensions */
+	put_number(to, 0, 4);              /* has no nulls */
+	put_number(to, width == 8 ? INT8 : width == 4 ? INT4 : BOOL, 4);
+	if (value->len == 0)
 		return;
-	append_number(args, at, n, 4);
-	append_number(args, at, 1, 4);
+	put_number(to, value->len, 4);
+	put_number(to, 1, 4);
+	for (size_t i = 0; i < value->len; i++) {
+		put_number(to, width, 4);
+		put_number(to, (uint64_t)items[i], width);
+	}
 }
 
-void hwts_pg_item_int8(struct pg_args *args, int64_t value)
+/* Room for all parameters, so that nothing fails for memory once statements are on their way. */
+int hwts_pg_reserve(struct pg_args *args, const struct hwts_step *step)
 {
-	append_number(args, args->n - 1, 8, 4);
-	append_number(args, args->n - 1, (uint64_t)value, 8);
+	const char *types = hwts_statements[step->sql].types;
+
+	for (int i = 0; types[i]; i++) {
+		void *value = args->values[i];
+		bool ok = hwts_grow(&value, &args->rooms[i], HEAD + (4 + 8) * step->args[i].len, 1);
+
+		args->values[i] = value;
+		if (!ok)
+			return ENOMEM;
+	}
+	return 0;
 }
 
-void hwts_pg_item_int4(struct pg_args *args, int32_t value)
+void hwts_pg_encode(struct pg_args *args, const struct hwts_step *step)
 {
-	append_number(args, args->n - 1, 4, 4);
-	append_number(args, args->n - 1, (uint32_t)value, 4);
-}
+	const char *types = hwts_statements[step->sql].types;
 
-void hwts_pg_item_bool(struct pg_args *args, bool value)
-{
-	append_number(args, args->n - 1, 1, 4);
-	append_number(args, args->n - 1, value, 1);
-}
+	for (args->n = 0; types[args->n]; args->n++) {
+		const struct hwts_value *value = &step->args[args->n];
+		char *to = args->values[args->n];
 
-void hwts_pg_item_bytes(struct pg_args *args, const void *bytes, size_t len)
-{
-	append_number(args, args->n - 1, bytes ? len : UINT32_MAX, 4);
-	append(args, args->n - 1, bytes, bytes ? len : 0);
+		args->sent[args->n] = to;
+		if (types[args->n] <= 'Z' || types[args->n] == 'l')
+			put_array(&to, types[args->n], value);
+		else if (strchr("inb", types[args->n]))
+			put_number(&to, (uint64_t)value->number, width_of(types[args->n]));
+		else
+			args->sent[args->n] = value->bytes;
+		args->lengths[args->n] = strchr("tkd", types[args->n]) ? (int)value->len
+								       : (int)(to - args->values[args->n]);
+		args->formats[args->n] = 1;
+	}
 }
 
 void hwts_pg_args_free(struct pg_args *args)
 {
-	for (int i = 0; i < HWTS_PG_ARGS; i++)
+	for (int i = 0; i < HWTS_ARGS; i++)
 		free(args->values[i]);
-	*args = (struct pg_args){ .n = 0 };
 }
 
 int64_t hwts_pg_get(const PGresult *result, int row, int column)
@@ -122,75 +98,6 @@ int64_t hwts_pg_get(const PGresult *result, int row, int column)
 	return len == 4 ? (int32_t)value : (int64_t)value;
 }
 
-/*
- * Steps
- */
-
-static void encode_array(struct pg_args *args, char type, const struct hwts_value *value)
-{
-	const int64_t *items = value->bytes;
-
-	hwts_pg_array(args, type == 'I' ? PG_INT8 : type == 'B' ? PG_BOOL : PG_INT4, value->len);
-	for (size_t i = 0; i < value->len; i++) {
-		if (type == 'I')
-			hwts_pg_item_int8(args, items[i]);
-		else if (type == 'B')
-			hwts_pg_item_bool(args, items[i] != 0);
-		else
-			hwts_pg_item_int4(args, (int32_t)items[i]);
-	}
-}
-
-/* Room for all parameters, so that nothing fails for memory once statements are on their way. */
-int hwts_pg_reserve(struct pg_args *args, const struct hwts_step *step)
-{
-	const char *types = hwts_statements[step->sql].types;
-
-	for (int i = 0; types[i]; i++) {
-		size_t len = types[i] <= 'Z' || types[i] == 'l' ? 20 + 12 * step->args[i].len : 8 + step->args[i].len;
-		void *value = args->values[i];
-		bool ok = hwts_grow(&value, &args->rooms[i], len, 1);
-
-		args->values[i] = value;
-		args->n = HWTS_MAX(args->n, i + 1);
-		if (!ok)
-			return ENOMEM;
-	}
-	return 0;
-}
-
-int hwts_pg_encode(struct pg_args *args, const struct hwts_step *step)
-{
-	const char *types = hwts_statements[step->sql].types;
-
-	args->n = 0;
-	args->failed = false;
-	memset(args->lengths, 0, sizeof(args->lengths));
-	memset(args->null, 0, sizeof(args->null));
-	for (const struct hwts_value *value = step->args; *types; types++, value++) {
-		switch (*types) {
-		case 'i':
-			hwts_pg_int8(args, value->number);
-			break;
-		case 'n':
-			hwts_pg_int4(args, (int32_t)value->number);
-			break;
-		case 'b':
-			hwts_pg_bool(args, value->number != 0);
-			break;
-		case 't':
-		case 'k':
-		case 'd':
-			args->null[args->n] = !value->bytes;
-			hwts_pg_bytes(args, value->bytes, value->bytes ? value->len : 0);
-			break;
-		default:
-			encode_array(args, *types, value);
-		}
-	}
-	return args->failed ? ENOMEM : 0;
-}
-
 int hwts_pg_decode(const PGresult *result, const struct hwts_step *step)
 {
 	struct hwts_value values[HWTS_COLUMNS];
@@ -201,7 +108,7 @@ int hwts_pg_decode(const PGresult *result, const struct hwts_step *step)
 			Oid type = PQftype(result, i);
 
 			values[i] = (struct hwts_value){ .number = 0 };
-			if (type == PG_INT8 || type == PG_INT4 || type == PG_INT2 || type == PG_BOOL)
+			if (type == INT8 || type == INT4 || type == INT2 || type == BOOL)
 				values[i].number = hwts_pg_get(result, row, i);
 			else if (!PQgetisnull(result, row, i))
 				values[i] = (struct hwts_value)HWTS_BYTES(PQgetvalue(result, row, i),

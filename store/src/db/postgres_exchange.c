@@ -82,7 +82,8 @@ int hwts_pg_exchange(struct hwts_conn *base, const struct hwts_step *steps, size
 		if (out[i].rc == 0 && out[i].from && out[i].from->each)
 			rc = hwts_pg_decode(out[i].result, out[i].from) == 0 ? 0 : ECONNRESET; /* it has happened */
 	base->broken |= rc == ECONNRESET;
-	hwts_pg_clear(out, count);
+	for (size_t i = 0; i < count; i++)
+		PQclear(out[i].result);
 	free(out);
 	/* Nothing was written, or nothing was committed. */
 	return rc == ECONNRESET && flags & (HWTS_READS | HWTS_OPEN) ? ENOTCONN : rc;

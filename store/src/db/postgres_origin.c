@@ -15,7 +15,7 @@ static uint64_t read_origin(struct pg_conn *conn)
 	PGresult *result;
 	uint64_t origin = 0;
 
-	if (hwts_pg_one(conn, ORIGIN, NULL, &result) != 0)
+	if (hwts_pg_one(conn, ORIGIN, &result) != 0)
 		return 0;
 	if (PQntuples(result) == 1)
 		origin = (hwts_mix((uint64_t)hwts_pg_get(result, 0, 0)) & ~TIMELINE) |

@@ -50,7 +50,8 @@ int hwts_pg_close_run(struct hwts_conn *base, const struct hwts_step *step)
 			rc = ESTALE;
 		for (size_t i = 0; i < HWTS_COUNT(steps) && rc == 0; i++)
 			rc = steps[i].rc;
-		hwts_pg_clear(steps, HWTS_COUNT(steps));
+		for (size_t i = 0; i < HWTS_COUNT(steps); i++)
+			PQclear(steps[i].result);
 	}
 	if (rc != 0) {
 		char text[512];

@@ -8,8 +8,6 @@
  */
 #include "db/postgres.h"
 
-#include <stdio.h>
-
 static const char TABLES[] =
     "select pg_advisory_xact_lock(hashtext('@_meta'));"
     "create table if not exists @_meta (one int primary key check (one = 1), version int not null);"
@@ -33,20 +31,13 @@ static const char TABLES[] =
 
 static int version_of(struct pg_conn *conn, int *version)
 {
-	struct pg_args args = { .n = 0 };
-	char name[40];
 	PGresult *result;
-	int rc;
+	int rc = hwts_pg_one(conn, "select to_regclass('@_meta') is not null", &result);
 
 	*version = 0;
-	(void)snprintf(name, sizeof(name), "%s_meta", conn->conn.db->prefix);
-	hwts_pg_text(&args, name);
-	rc = hwts_pg_one(conn, "select to_regclass($1::text) is not null", &args, &result);
-	if (rc != 0)
-		return rc;
-	if (hwts_pg_get(result, 0, 0) == 1) {
+	if (rc == 0 && hwts_pg_get(result, 0, 0) == 1) {
 		PQclear(result);
-		rc = hwts_pg_one(conn, "select version from @_meta", NULL, &result);
+		rc = hwts_pg_one(conn, "select version from @_meta", &result);
 		if (rc == 0 && PQntuples(result) == 1)
 			*version = (int)hwts_pg_get(result, 0, 0);
 	}
