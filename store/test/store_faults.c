@@ -274,7 +274,7 @@ static bool program(void)
 	do
 		rc = hwt_store_reschedule(store, moved, HWT_MS(2));
 	while (nothing_happened((int)rc) || (rc == ECONNRESET && atomic_load(&starts[11]) == 0));
-	CHECK(rc == 0 || rc == ECONNRESET || ((rc == ENOENT || rc == EBUSY) && atomic_load(&starts[11]) > 0));
+	CHECK(rc == 0 || rc == ECONNRESET || ((rc == ENOENT || rc == EBUSY) && wait_count(&starts[11], 1)));
 	CHECK_CALL(hwt_store_stop(store), 0);
 	start(store);
 	(void)put_item(store, PERIODIC, 0);

@@ -184,10 +184,10 @@ TEST(news_of_the_wrong_shard_do_not_hide_a_timeout)
 	(void)put(store, "a", HWT_S(1)); /* until then the first look ahead is over */
 	CHECK(wait_count(&ran, before + 1));
 	next = put(store, "a", HWT_S(3600)) + 1;
-	hwts_hear_news(store, &(struct hwts_due){
-				   .id = next,
-				   .due_us = now_us() + 200000,
-				   .shard = kind->shards[(hwts_shard_of(&kind->row, next) + 1) % 8].id });
+	hwts_hear_news(store,
+		       &(struct hwts_due){ .id = next,
+					   .due_us = now_us() + 200000,
+					   .shard = kind->shards[(hwts_shard_of(&kind->row, next) + 1) % 8].id });
 	pthread_mutex_lock(&store->lock);
 	CHECK(hwts_window_find(store, next) == NULL);
 	pthread_mutex_unlock(&store->lock);

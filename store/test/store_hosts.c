@@ -95,8 +95,8 @@ static void a_standby_is_promoted(void)
 	(void)snprintf(role, sizeof(role), "%s_role", world.schema);
 	execute("create role %s superuser login; alter role %s set default_transaction_read_only = on", role, role);
 	(void)snprintf(world.url, sizeof(world.url),
-		       "pg:host=%.*s user=%s dbname=postgres target_session_attrs=read-write",
-		       server_len(), server(), role);
+		       "pg:host=%.*s user=%s dbname=postgres target_session_attrs=read-write", server_len(), server(),
+		       role);
 	CHECK_INT(hwt_store_open(&store, world.url, &config, error, sizeof(error)), ==, ENOTCONN);
 	CHECK(strstr(error, "read-only") != NULL);
 	execute("alter role %s reset default_transaction_read_only", role);

@@ -37,8 +37,14 @@ int hwts_rows_begin(struct hwts_conn *conn, struct hwts_want *wants, size_t n, b
 int hwts_rows_end(struct hwts_conn *conn, struct hwts_row *rows);
 int hwts_rows_close_run(struct hwts_conn *conn, const struct hwts_row *row); /* ESTALE: it was no longer this run's */
 
-/* In rows_put.c. */
+/* In rows_send.c. */
 int hwts_rows_draw(struct hwts_conn *conn, int64_t *first, int64_t *count); /* ids, if the engine draws them ahead */
+/* Sends rows, which are accepted or refused, and tells of them in the same exchange if that is asked for. */
+int hwts_rows_send(struct hwts_conn *conn, struct hwts_put *puts, size_t n, unsigned flags, bool tells);
+/* Tells of rows that were sent before; too: also this process.  Lost on PostgreSQL: the look-ahead finds them. */
+int hwts_rows_tell(struct hwts_conn *conn, const struct hwts_put *puts, size_t n, unsigned flags, bool too);
+
+/* In rows_put.c. */
 /* all: none if one has an rc.  Otherwise each for itself. */
 int hwts_rows_put(struct hwts_conn *conn, struct hwts_put *puts, size_t n, bool all);
 int hwts_rows_put_on(struct hwts_db *db, void *connection, struct hwts_put *put);

@@ -13,9 +13,20 @@
 #define MAY_BEGIN "(t.state = 1 or (t.state = 2 and t.epoch < m.e))"
 
 #define PUT                                                                                                            \
-	"with d as materialized (select case when ?5 then ?4 else @now + ?4 end us)"                                   \
+	"insert into @_timeout as t (id, due_us, base_us, epoch, period_us, kind, shard, attempt, state, key, data)"   \
+	" values (?1, ?4, ?4, 0, ?6, ?2, ?3, 0, 1, ?7, ?8)"
+#define PUT_ALL                                                                                                        \
+	"with n as materialized (select @now us)"                                                                      \
+	", p as (select * from unnest(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) x(id, kind, shard, w, absolute, period, key, "   \
+	"data))"                                                                                                       \
 	" insert into @_timeout as t (id, due_us, base_us, epoch, period_us, kind, shard, attempt, state, key, data)"  \
-	" select ?1, d.us, d.us, 0, ?6, ?2, ?3, 0, 1, ?7, ?8 from d"
+	" select p.id, d.us, d.us, 0, p.period, p.kind, p.shard, 0, 1, p.key, p.data from p, n,"                       \
+	" lateral (select case when p.absolute then p.w else n.us + p.w end us) d"
+#define REPLACE                                                                                                        \
+	" on conflict (kind, key) where key is not null do update set due_us = excluded.due_us,"                       \
+	" base_us = excluded.base_us, period_us = excluded.period_us, data = excluded.data, attempt = 0,"              \
+	" error = null@tx where t.state = 1"
+#define KEEP " on conflict (kind, key) where key is not null do nothing"
 #define RETURNING " returning id, due_us, shard"
 
 #define BEGIN_FROM                                                                                                     \
@@ -72,7 +83,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	[HWTS_SQL_STATE] = { "state", "i", "select state from @_timeout where id = ?1", NULL },
 	/*
 	 * Tells the holders of rows (?1) that are due soon, but not this process (?2) unless ?3.  SQLite: what is due
-	 * before now + horizon; rows_put.c says why.  PostgreSQL: the second covers the time between a put's clock and
+	 * before now + horizon; rows_send.c says why.  PostgreSQL: the second covers the time between a put's clock and
 	 * its commit.
 	 */
 	[HWTS_SQL_TELL] = {
@@ -258,8 +269,8 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	},
 	[HWTS_SQL_END_DONE] = {
 		"end", "Ii",
-		"delete from @_timeout where id = @any(?1) and state = 2 and epoch = ?2 returning id",
-		NULL,
+		"delete from @_timeout where id = ?1 and state = 2 and epoch = ?2",
+		"delete from @_timeout where id = any(?1) and state = 2 and epoch = ?2 returning id",
 	},
 	[HWTS_SQL_END_AGAIN] = {
 		"end", "iiibiint",
@@ -294,34 +305,42 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" count(*) from d)",
 	},
 	/*
-	 * Puts.  PostgreSQL draws ids ahead, by HWTS_IDS; SQLite in the put's transaction, as many as it needs.
+	 * Puts.  PostgreSQL draws ids ahead, by HWTS_IDS; SQLite in the put's transaction, as many as it needs, and
+	 * there the put itself adds the clock.
 	 */
 	[HWTS_SQL_DRAW] = {
 		"draw", "i",
-		"update @_meta set next_id = next_id + ?1 returning next_id - ?1",
-		"select nextval('@_id') + 0 * ?1",
+		"update @_meta set next_id = next_id + ?1 returning next_id - ?1, @now",
+		"select nextval('@_id') + 0 * ?1, 0",
 	},
 	[HWTS_SQL_PUT] = {
-		"put", "innibikd",
-		PUT
+		"put", "INNIBIKD",
+		PUT,
+		PUT_ALL
 		RETURNING,
-		NULL,
 	},
 	[HWTS_SQL_PUT_KEYED] = {
-		"put", "innibikd",
+		"put", "INNIBIKD",
 		PUT
-		" where true on conflict (kind, key) where key is not null do nothing"
+		KEEP,
+		PUT_ALL
+		KEEP
 		RETURNING,
-		NULL,
 	},
 	[HWTS_SQL_PUT_REPLACE] = {
-		"put", "innibikd",
+		"put", "INNIBIKD",
 		PUT
-		" where true on conflict (kind, key) where key is not null do update set due_us = excluded.due_us,"
-		" base_us = excluded.base_us, period_us = excluded.period_us, data = excluded.data, attempt = 0,"
-		" error = null@tx where t.state = 1"
+		REPLACE
 		RETURNING,
-		NULL,
+		PUT_ALL
+		REPLACE
+		RETURNING,
+	},
+	/* SQLite: shards (?1) of which another process has to be told. */
+	[HWTS_SQL_OTHERS] = {
+		"others", "Nt",
+		"select 1 from @_shard where id = ?1 and owner is not null and owner <> ?2",
+		"",
 	},
 };
 /* clang-format on */
@@ -346,8 +365,9 @@ static void put(struct output *out, const char *text, size_t len)
 
 static void put_parameter(struct output *out, long number, char type)
 {
-	static const char *const casts[] = { "i::bigint", "n::int",      "b::bool",  "t::text",   "k::bytea",
-					     "d::bytea",  "I::bigint[]", "N::int[]", "B::bool[]", "l::int[]" };
+	static const char *const casts[] = { "i::bigint", "n::int",   "b::bool",     "t::text",
+					     "k::bytea",  "d::bytea", "I::bigint[]", "N::int[]",
+					     "B::bool[]", "l::int[]", "K::bytea[]",  "D::bytea[]" };
 	char text[24];
 
 	for (size_t i = 0; i < HWTS_COUNT(casts); i++)

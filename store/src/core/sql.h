@@ -10,7 +10,8 @@
  *   @mono  is hwt_now() as @now was read; PostgreSQL: 0
  *
  * types has a letter for each parameter: int64 i, int32 n, bool b, text t, key k, data d, a list of int32 l.  A capital
- * letter is an array.  PostgreSQL takes it as one; SQLite executes the statement for each element.
+ * letter is an array.  PostgreSQL takes it as one; SQLite executes the statement for each element.  There a statement
+ * that returns no rows stands for one with its first parameter, if it has changed something.
  */
 #ifndef HWTS_SQL_H
 #define HWTS_SQL_H
@@ -55,6 +56,7 @@ enum hwts_sql {
 	HWTS_SQL_PUT,
 	HWTS_SQL_PUT_KEYED,
 	HWTS_SQL_PUT_REPLACE,
+	HWTS_SQL_OTHERS,
 	HWTS_SQLS,
 };
 
@@ -68,7 +70,7 @@ extern const struct hwts_statement hwts_statements[HWTS_SQLS];
 /* A parameter, or a value of a row. */
 struct hwts_value {
 	int64_t number;
-	const void *bytes; /* text, key, data: NULL is null; an array: int64_t */
+	const void *bytes; /* text, key, data: NULL is null; an array: int64_t, of keys and data struct hwts_value */
 	size_t len;        /* bytes, or elements */
 };
 

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-enum { BOOL = 16, INT8 = 20, INT2 = 21, INT4 = 23 }; /* the server's numbers of its types */
+enum { BOOL = 16, BYTEA = 17, INT8 = 20, INT2 = 21, INT4 = 23 }; /* the server's numbers of its types */
 
 #define HEAD 20 /* bytes of an array before its items */
 
@@ -20,6 +20,33 @@ static void put_number(char **to, uint64_t value, unsigned len)
 static unsigned width_of(char type)
 {
 	return type == 'b' || type == 'B' ? 1 : type == 'i' || type == 'I' ? 8 : 4;
+}
+
+static size_t bytes_of(const struct hwts_value *values, size_t n)
+{
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < n; i++)
+		bytes += values[i].len;
+	return bytes;
+}
+
+/* An array of keys or data. */
+static void put_bytes(char **to, const struct hwts_value *values, size_t n)
+{
+	put_number(to, n > 0, 4); /* dimensions */
+	put_number(to, 1, 4);     /* may have nulls */
+	put_number(to, BYTEA, 4);
+	if (n == 0)
+		return;
+	put_number(to, n, 4);
+	put_number(to, 1, 4);
+	for (size_t i = 0; i < n; i++) {
+		put_number(to, values[i].bytes ? values[i].len : UINT32_MAX, 4);
+		if (values[i].bytes)
+			memcpy(*to, values[i].bytes, values[i].len);
+		*to += values[i].bytes ? values[i].len : 0;
+	}
 }
 
 static void put_array(char **to, char type, const struct hwts_value *value)
@@ -46,8 +73,9 @@ int hwts_pg_reserve(struct pg_args *args, const struct hwts_step *step)
 	const char *types = hwts_statements[step->sql].types;
 
 	for (int i = 0; types[i]; i++) {
+		size_t more = strchr("KD", types[i]) ? bytes_of(step->args[i].bytes, step->args[i].len) : 0;
 		void *value = args->values[i];
-		bool ok = hwts_grow(&value, &args->rooms[i], HEAD + (4 + 8) * step->args[i].len, 1);
+		bool ok = hwts_grow(&value, &args->rooms[i], HEAD + (4 + 8) * step->args[i].len + more, 1);
 
 		args->values[i] = value;
 		if (!ok)
@@ -65,7 +93,9 @@ void hwts_pg_encode(struct pg_args *args, const struct hwts_step *step)
 		char *to = args->values[args->n];
 
 		args->sent[args->n] = to;
-		if (types[args->n] <= 'Z' || types[args->n] == 'l')
+		if (strchr("KD", types[args->n]))
+			put_bytes(&to, value->bytes, value->len);
+		else if (types[args->n] <= 'Z' || types[args->n] == 'l')
 			put_array(&to, types[args->n], value);
 		else if (strchr("inb", types[args->n]))
 			put_number(&to, (uint64_t)value->number, width_of(types[args->n]));

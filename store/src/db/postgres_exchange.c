@@ -94,6 +94,8 @@ int hwts_pg_finish(struct hwts_conn *base, int rc)
 	struct pg_conn *conn = pg_conn(base);
 	char text[512];
 
+	if (conn->callers)
+		return rc;
 	if (rc == 0)
 		return hwts_pg_simple(conn, "commit");
 	hwts_cut(text, sizeof(text), hwts_fail_text(), strlen(hwts_fail_text()));

@@ -262,6 +262,12 @@ static int bind(sqlite3_stmt *made, int at, char type, const struct hwts_value *
 	case 'l':
 		list = list_of(value);
 		return list ? sqlite3_bind_text(made, at, list, -1, free) : SQLITE_NOMEM;
+	case 'K':
+		value = (const struct hwts_value *)value->bytes + element;
+		return sqlite3_bind_text(made, at, value->bytes, (int)value->len, SQLITE_STATIC);
+	case 'D':
+		value = (const struct hwts_value *)value->bytes + element;
+		return sqlite3_bind_blob64(made, at, value->bytes, value->len, SQLITE_STATIC);
 	case 'I':
 	case 'N':
 	case 'B':
@@ -330,6 +336,9 @@ static int execute(struct sqlite_conn *conn, const struct hwts_step *step)
 		while (rc == 0 && (failed = sqlite3_step(made)) != SQLITE_DONE)
 			rc = failed != SQLITE_ROW ? hwts_sqlite_error(conn, failed, "step")
 						  : (step->each ? tell_row(made, step) : 0);
+		if (rc == 0 && step->each && sqlite3_column_count(made) == 0 && sqlite3_changes(conn->handle) > 0)
+			rc = step->each(step->ctx, (const struct hwts_value[HWTS_COLUMNS]){
+						       { .number = ((const int64_t *)step->args[0].bytes)[i] } });
 		sqlite3_reset(made);
 	}
 	return rc;
@@ -351,7 +360,7 @@ int hwts_sqlite_exchange(struct hwts_conn *base, const struct hwts_step *steps, 
 	}
 	if (rc != 0)
 		return rc;
-	conn->now_us = hwts_wall_us(); /* with the lock: see rows_put.c */
+	conn->now_us = hwts_wall_us(); /* with the lock: see rows_send.c */
 	conn->read_ns = hwt_now();
 	conn->boot_us = hwts_boot_ns() / 1000;
 	for (size_t i = 0; i < n && rc == 0; i++)
@@ -361,5 +370,5 @@ int hwts_sqlite_exchange(struct hwts_conn *base, const struct hwts_step *steps, 
 
 int hwts_sqlite_finish(struct hwts_conn *base, int rc)
 {
-	return hwts_sqlite_commit(sqlite_conn(base), rc);
+	return sqlite_conn(base)->callers ? rc : hwts_sqlite_commit(sqlite_conn(base), rc);
 }

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Rows on their way into the database: ids, the columns of an insert, who has a key, and news for the holders.
+ *
+ * News on SQLite: the holder of a shard reads its rows up to a mark, now + horizon, inside a write transaction.  So a
+ * put's transaction lies before it, and is seen, or after it; then the put's own now is later than that of the mark,
+ * and if it is due before now + horizon it leaves a hint.  The clock must be read inside the transaction for that.
+ *
+ * News on PostgreSQL: transactions that notify commit one after the other, so a notification is a transaction of its
+ * own, behind the put in the same pipeline.  It reads the rows that the put has committed: if that failed, there are
+ * none.  If it is lost, the holder's look-ahead finds the row by tx.
+ */
+#include "core/rows.h"
+
+#include <stdlib.h>
+
+#define SLACK_US HWTS_S_US
+
+static bool is_soon(const struct hwts_put *put)
+{
+	return put->absolute || put->when_us < put->kind.horizon_us + 2 * SLACK_US;
+}
+
+struct drawn {
+	int64_t first, now_us; /* now_us: SQLite's */
+};
+
+static int drawn(void *ctx, const struct hwts_value *row)
+{
+	*(struct drawn *)ctx = (struct drawn){ row[0].number, row[1].number };
+	return 0;
+}
+
+static int draw(struct hwts_conn *conn, size_t n, unsigned flags, struct drawn *out)
+{
+	struct hwts_step step = { HWTS_SQL_DRAW, { HWTS_NUMBER((int64_t)n) }, .each = drawn, .ctx = out };
+	int rc;
+
+	*out = (struct drawn){ 0, 0 };
+	rc = hwts_run(conn, &step, 1, flags);
+	return rc == 0 && out->first == 0 ? hwts_fail(EIO, "the table of the version is empty") : rc;
+}
+
+int hwts_rows_draw(struct hwts_conn *conn, int64_t *first, int64_t *count)
+{
+	struct drawn out;
+	int rc = draw(conn, HWTS_IDS, 0, &out);
+
+	*first = out.first;
+	*count = HWTS_IDS;
+	return rc;
+}
+
+/*
+ * A batch
+ */
+
+/* The columns of an insert; what replaces comes last, and has a statement of its own each. */
+enum { ID, KIND, SHARD, WHEN, ABSOLUTE, PERIOD, NUMBERS };
+struct batch {
+	struct hwts_put **puts; /* in this order */
+	size_t n, plain, at;    /* at: the first that may come back next */
+	int64_t *numbers[NUMBERS];
+	struct hwts_value *keys, *data;
+	struct hwts_step *steps;
+	size_t step_count;
+};
+
+static void accept(struct hwts_put *put, const struct hwts_value *row)
+{
+	put->rc = 0;
+	put->again = false;
+	if (row[2].number == 0) /* SQLite: as it was sent */
+		return;
+	put->id = row[0].number;
+	put->due_us = row[1].number;
+	put->shard = (int32_t)row[2].number;
+}
+
+/* They come back in the order in which they went, without the refused ones. */
+static int inserted(void *ctx, const struct hwts_value *row)
+{
+	struct batch *batch = ctx;
+
+	while (batch->at < batch->plain && batch->puts[batch->at]->id != row[0].number)
+		batch->at++;
+	if (batch->at < batch->plain)
+		accept(batch->puts[batch->at++], row);
+	return 0;
+}
+
+static int replaced(void *ctx, const struct hwts_value *row)
+{
+	accept(ctx, row);
+	return 0;
+}
+
+/* The key is in use.  One that is pending now may be replaced, for it came after the attempt. */
+static int met(void *ctx, const struct hwts_value *row)
+{
+	struct hwts_put *put = ctx;
+
+	if (put->rc == 0)
+		return 0;
+	put->found_id = row[0].number;
+	put->rc = put->replace && row[1].number == HWT_STORE_RUNNING ? EBUSY : EEXIST;
+	put->again = put->replace && row[1].number == HWT_STORE_PENDING;
+	return 0;
+}
+
+static void write_insert(struct batch *batch, enum hwts_sql sql, size_t from, size_t n)
+{
+	struct hwts_step *step = &batch->steps[batch->step_count++];
+
+	*step = (struct hwts_step){ .sql = sql, .each = inserted, .ctx = batch };
+	for (int i = 0; i < NUMBERS; i++)
+		step->args[i] = (struct hwts_value)HWTS_BYTES(batch->numbers[i] + from, n);
+	step->args[NUMBERS] = (struct hwts_value)HWTS_BYTES(batch->keys + from, n);
+	step->args[NUMBERS + 1] = (struct hwts_value)HWTS_BYTES(batch->data + from, n);
+	if (sql == HWTS_SQL_PUT_REPLACE) {
+		step->each = replaced;
+		step->ctx = batch->puts[from];
+	}
+}
+
+/* now_us is not 0: the put adds the clock. */
+static void write_row(struct batch *batch, struct hwts_put *put, int64_t now_us)
+{
+	size_t at = batch->n++;
+
+	put->rc = EEXIST; /* until it is returned */
+	put->again = put->key != NULL;
+	put->found_id = 0;
+	put->shard = hwts_shard_of(&put->kind, put->id);
+	put->due_us = put->absolute ? put->when_us : now_us + put->when_us;
+	batch->puts[at] = put;
+	batch->numbers[ID][at] = put->id;
+	batch->numbers[KIND][at] = put->kind.id;
+	batch->numbers[SHARD][at] = put->shard;
+	batch->numbers[WHEN][at] = now_us ? put->due_us : put->when_us;
+	batch->numbers[ABSOLUTE][at] = put->absolute || now_us;
+	batch->numbers[PERIOD][at] = put->period_us;
+	batch->keys[at] = (struct hwts_value)HWTS_TEXT(put->key);
+	batch->data[at] = (struct hwts_value)HWTS_BYTES(put->len ? put->data : NULL, put->len);
+}
+
+static bool open_batch(struct batch *batch, size_t n)
+{
+	int64_t *numbers = hwts_alloc(NUMBERS * n * sizeof(*numbers));
+
+	*batch = (struct batch){ .puts = hwts_alloc(n * sizeof(*batch->puts)),
+				 .keys = hwts_alloc(n * sizeof(*batch->keys)),
+				 .data = hwts_alloc(n * sizeof(*batch->data)),
+				 .steps = hwts_alloc((2 * n + 2) * sizeof(*batch->steps)) };
+	for (size_t i = 0; i < NUMBERS; i++)
+		batch->numbers[i] = numbers ? numbers + i * n : NULL;
+	return numbers && batch->puts && batch->keys && batch->data && batch->steps;
+}
+
+static void close_batch(struct batch *batch)
+{
+	free(batch->numbers[0]);
+	free(batch->puts);
+	free(batch->keys);
+	free(batch->data);
+	free(batch->steps);
+}
+
+/* The statements: what does not replace in one, then each that does, then who has the keys. */
+static void write_batch(struct batch *batch, struct hwts_put *puts, size_t n, int64_t now_us)
+{
+	bool keyed = false;
+
+	for (size_t i = 0; i < n; i++) {
+		keyed |= puts[i].key && !puts[i].replace;
+		if (!puts[i].replace)
+			write_row(batch, &puts[i], now_us);
+	}
+	batch->plain = batch->n;
+	for (size_t i = 0; i < n; i++)
+		if (puts[i].replace)
+			write_row(batch, &puts[i], now_us);
+	if (batch->plain > 0)
+		write_insert(batch, keyed ? HWTS_SQL_PUT_KEYED : HWTS_SQL_PUT, 0, batch->plain);
+	for (size_t i = batch->plain; i < n; i++)
+		write_insert(batch, HWTS_SQL_PUT_REPLACE, i, 1);
+	for (size_t i = 0; i < n; i++)
+		if (puts[i].key)
+			batch->steps[batch->step_count++] =
+			    (struct hwts_step){ HWTS_SQL_FIND,
+						{ HWTS_NUMBER(puts[i].kind.id), HWTS_TEXT(puts[i].key) },
+						.each = met,
+						.ctx = &puts[i] };
+}
+
+/* News of those that were accepted and are due soon, or may be: ids has room for them.  False: there are none. */
+static bool write_news(struct hwts_conn *conn, struct hwts_step *step, int64_t *ids, const struct hwts_put *puts,
+		       size_t n, bool known)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (is_soon(&puts[i]) && !(known && puts[i].rc != 0))
+			ids[count++] = puts[i].id;
+	*step =
+	    (struct hwts_step){ .sql = HWTS_SQL_TELL,
+				.args = { HWTS_BYTES(ids, count), HWTS_TEXT(hwts_me(conn->db)), HWTS_NUMBER(false) },
+				.after = true };
+	return count > 0;
+}
+
+/* SQLite draws the ids in the transaction, which stays open then, and reads the clock. */
+static int number(struct hwts_conn *conn, struct hwts_put *puts, size_t n, int64_t *now_us)
+{
+	struct drawn out;
+	int rc;
+
+	*now_us = 0;
+	if (conn->db->engine->draws_ahead)
+		return 0;
+	rc = draw(conn, n, HWTS_SYNCED | HWTS_OPEN, &out);
+	for (size_t i = 0; i < n && rc == 0; i++)
+		puts[i].id = out.first + (int64_t)i;
+	*now_us = out.now_us;
+	return rc;
+}
+
+/* Sends rows, and tells of them in the same exchange if that is asked for. */
+int hwts_rows_send(struct hwts_conn *conn, struct hwts_put *puts, size_t n, unsigned flags, bool tells)
+{
+	int64_t *ids = hwts_alloc(n * sizeof(*ids)), now_us;
+	struct batch batch;
+	int rc = open_batch(&batch, n) && ids ? number(conn, puts, n, &now_us) : ENOMEM;
+
+	if (rc == 0) {
+		write_batch(&batch, puts, n, now_us);
+		if (tells && write_news(conn, &batch.steps[batch.step_count], ids, puts, n, false))
+			batch.step_count++;
+		rc = hwts_run(conn, batch.steps, batch.step_count, flags | HWTS_SYNCED);
+	}
+	if (rc != 0)
+		rc = hwts_finish(conn, rc);
+	close_batch(&batch);
+	free(ids);
+	return rc;
+}
+
+static int note_row(void *ctx, const struct hwts_value *row)
+{
+	(void)row;
+	*(bool *)ctx = true;
+	return 0;
+}
+
+/* SQLite: whether a process that holds one of the shards has to be told. */
+static int ask_for_others(struct hwts_conn *conn, const struct hwts_put *puts, size_t n, bool *others)
+{
+	int64_t shards[64];
+	struct hwts_step step = { HWTS_SQL_OTHERS,
+				  { HWTS_BYTES(shards, 0), HWTS_TEXT(hwts_me(conn->db)) },
+				  .each = note_row,
+				  .ctx = others };
+	size_t count = 0, j;
+
+	*others = conn->db->engine->draws_ahead;
+	for (size_t i = 0; i < n && !*others; i++) {
+		for (j = 0; j < count && shards[j] != puts[i].shard; j++)
+			;
+		*others = j == HWTS_COUNT(shards); /* too many to ask for */
+		if (j == count && !*others)
+			shards[count++] = puts[i].shard;
+	}
+	step.args[0].len = count;
+	return *others ? 0 : hwts_run(conn, &step, 1, HWTS_OPEN);
+}
+
+/* Tells of rows that were put before.  Lost on PostgreSQL: the look-ahead finds them. */
+int hwts_rows_tell(struct hwts_conn *conn, const struct hwts_put *puts, size_t n, unsigned flags, bool too)
+{
+	int64_t *ids = hwts_alloc(n * sizeof(*ids));
+	struct hwts_step step;
+	bool others = too;
+	int rc = !ids ? ENOMEM : too ? 0 : ask_for_others(conn, puts, n, &others);
+
+	if (rc == 0 && others && write_news(conn, &step, ids, puts, n, true)) {
+		step.args[2].number = too;
+		rc = hwts_run(conn, &step, 1, flags);
+	}
+	free(ids);
+	return rc;
+}
