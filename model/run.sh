@@ -20,7 +20,7 @@ done
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 1' HUP INT TERM
-cp sleep.pml trim.pml store.pml "$dir" && cd "$dir" || exit 1
+cp sleep.pml store.pml "$dir" && cd "$dir" || exit 1
 
 # OPTIMISATION MODEL OPTIONS...: makes ./pan, runs it, leaves what it says in `log`.
 search() {
@@ -108,9 +108,6 @@ check sleep_membarrier_one_lane sleep.pml -DLANES=1 -DTICKS=1
 check sleep_membarrier_one_lane_two_queues sleep.pml -DLANES=1 -DOPERATIONS=1 -DCANCELS
 check sleep_membarrier_four_operations sleep.pml -DPRODUCERS=1 -DOPERATIONS=4 -DGATHER=3 -DCANCELS
 check sleep_fence sleep.pml -DFENCE
-world trim_two_producers trim.pml -DCALLS=0
-world trim_two_trims trim.pml -DPRODUCERS=1 -DTRIMS=2
-worlds_end trim_all_statements
 
 store_world() { # NAME WHAT HAPPENS, HOW OFTEN...
 	name=$1
@@ -144,34 +141,6 @@ sleep_fault LONG_LANE_OVERLOOKED S3
 sleep_fault COUNT_BEFORE_PUSH S3
 sleep_fault TELL_TOO_MUCH S3 -DOPERATIONS=3
 sleep_fault NAP_ABOVE_ALL S4
-trim_fault() {
-	fault=$1 invariant=$2
-	shift 2
-	fault "$fault" "$invariant" trim.pml "$@"
-}
-trim_fault FLOOR_NOT_NOTED T6 -DPRODUCERS=1
-trim_fault FLOOR_FROM_NOW T6 -DTRIMS=2 -DPRODUCERS=1
-trim_fault FLOOR_CLEARED T6 -DPRODUCERS=1
-trim_fault ADOPT_AT_FLOOR T2 -DPRODUCERS=1
-trim_fault CARVE_KEEPS_WORD T6 -DPRODUCERS=1
-trim_fault GENERATION_FROM_0 T2 -DPRODUCERS=1
-trim_fault TAKE_BEFORE_LANE T2 -DPRODUCERS=1
-trim_fault WORD_FIRST T2 -DPRODUCERS=1
-trim_fault EXCHANGE_BLINDLY T1 -DPRODUCERS=1
-trim_fault HEAD_NOT_AWAITED T3 -DPRODUCERS=1
-trim_fault TAKE_UNLOCKED T5 -DPRODUCERS=1
-trim_fault LEAVE_WITH_ONE_OUT T4 -DPRODUCERS=1
-trim_fault REST_UNLOCKED T4 -DPRODUCERS=1
-trim_fault COUNT_UNLOCKED T4 -DPRODUCERS=1
-trim_fault UNCARVED_OVERLOOKED T4 -DPRODUCERS=1
-trim_fault PUT_BACK_BLINDLY T5 -DPRODUCERS=1
-trim_fault PUT_BACK_ONCE T7 -DPRODUCERS=1
-trim_fault END_BEFORE_REST T7 -DPRODUCERS=1
-trim_fault TAKE_BACK_UNLOCKED T5 -DCALLS=0
-trim_fault ADOPT_UNLOCKED T5 -DCALLS=0
-trim_fault GIVE_BACK_LISTED T4 -DPRODUCERS=1
-trim_fault HINT_FORGOTTEN T7 -DPRODUCERS=1
-trim_fault HINT_UNLOCKED T7 -DPRODUCERS=1
 store_fault() {
 	fault=$1 invariant=$2
 	shift 2
@@ -209,9 +178,6 @@ if [ "${1:-}" = --long ]; then
 	check sleep_fence_cancels sleep.pml -DFENCE -DTICKS=1 -DCANCELS
 	check sleep_one_lane_cancels sleep.pml -DLANES=1 -DTICKS=1 -DCANCELS
 	check sleep_one_lane_two_ticks sleep.pml -DLANES=1
-	check trim_all trim.pml
-	check trim_two_takes trim.pml -DPRODUCERS=1 -DTAKES=2
-	check trim_two_of_each trim.pml -DPRODUCERS=1 -DTAKES=2 -DTRIMS=2
 	store_world gives_and_deaths -DKILLS=1 -DLOST=1 -DGIVES=1
 	store_world two_lost_replies -DKILLS=1 -DLOST=2
 	store_world two_leases -DLEASE=2 -DTICKS=4 -DKILLS=1

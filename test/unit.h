@@ -13,6 +13,17 @@
 
 #include <errno.h>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+
+/* So that the slabs of many short-lived timers are the same memory, and not mapped anew for each. */
+static __attribute__((constructor)) void keep_memory(void)
+{
+	(void)mallopt(M_MMAP_THRESHOLD, 32 << 20);
+	(void)mallopt(M_TRIM_THRESHOLD, 256 << 20);
+}
+#endif
+
 /* Allocations fail_from .. fail_to - 1, counted from the last memory_fails, fail.  Atomic: the worker asks too. */
 static _Atomic uint64_t memory_asked, fail_from = UINT64_MAX, fail_to = UINT64_MAX;
 
@@ -76,6 +87,18 @@ static inline bool is_locked(pthread_mutex_t *mutex)
 		return true;
 	pthread_mutex_unlock(mutex);
 	return false;
+}
+
+/* Returns true if the lane has no record left but what has come home since. */
+static inline bool pool_is_used_up(const struct hwt_pool *pool)
+{
+	return pool->free == NULL && pool->carve == pool->carve_end;
+}
+
+/* For so many records there is memory. */
+static inline size_t records_held(const struct hwt_lanes *lanes)
+{
+	return record_slabs_held(&lanes->slabs) / sizeof(struct hwt_record);
 }
 
 /* Virtual time. */

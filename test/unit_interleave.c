@@ -150,8 +150,8 @@ static int64_t limit;
 /* 1: tasks run in the actor task_thread_runs. */
 static uint32_t task_threads;
 
-/* Lanes begin with a slab of the size that goes back to the system. */
-static bool slabs_are_large;
+/* Memory goes back to the system. */
+static bool is_given_back;
 
 /* What the subject is; a test that changes it changes it back. */
 static const struct subject {
@@ -384,10 +384,9 @@ static void stop(void)
 /* The worker gives all back that it can. */
 static void trim(void)
 {
-	hwt_trim_begin(&timer->lanes);
+	hwt_trim_begin(&timer->lanes, START, 0, true);
 	while (hwt_trim_step(&timer->lanes))
-		if (timer->lanes.trim.stalled)
-			(void)sched_yield();
+		;
 }
 
 /* The calls that users make, with a handle whose record serves another, or whose memory is being given back. */
@@ -485,12 +484,8 @@ static void set_up(enum begin_with begin)
 	config.max_pending_timeouts = limit;
 	config.task_threads = task_threads;
 	timer = driven_create(&config, START);
-	for (uint32_t place = 0; place <= timer->lanes.last_place; place++) {
-		struct hwt_lane *lane = lane_at(&timer->lanes, place);
-
-		if (slabs_are_large)
-			lane->pool.slabs.next_size = hwt_record_slab.last;
-	}
+	for (uint32_t place = 0; place <= timer->lanes.last_place; place++)
+		(void)lane_at(&timer->lanes, place);
 	accepted = ran = cancelled = returned = again = released = moves_begun = moves_done = 0;
 	movers[0].rc = movers[1].rc = NOT_DONE;
 	looked = in_task = false;
@@ -586,8 +581,8 @@ static void end_and_use_again(void)
 	CHECK(is->period_ns > 0 || pending == 0);
 	CHECK_INT(released, ==, is->owned && pending == 0);
 	CHECK_INT(hwt_lane_submit(lane_at(&timer->lanes, 0), count_run, NULL, START + HWT_S(1), NULL), ==, 0);
-	CHECK(limit != 0 || slabs_are_large ||
-	      lane_at(&timer->lanes, 0)->pool.slabs.carve <=
+	CHECK(limit != 0 || is_given_back ||
+	      lane_at(&timer->lanes, 0)->pool.carve <=
 		  (char *)subject.entry + (1 + pending + strangers) * sizeof(struct hwt_record));
 	stop();
 	CHECK_INT(returned, ==, 1 + pending);
@@ -708,20 +703,30 @@ TEST(a_stale_handle_races_the_record_s_next_use)
 
 TEST(a_stale_handle_races_a_trim_and_the_next_use)
 {
-	slabs_are_large = true;
-	CHECK_INT(EXPLORE("word load|give back|given", AN_ENDED_ONE, use_stale, trim), >, 10);
-	CHECK_INT(EXPLORE("word load|give back|given", AN_ENDED_ONE, use_stale, trim, submit_subject), >, 50);
-	CHECK_INT(EXPLORE("word load|give back|given", AN_ENDED_ONE, move_stale, trim, submit_subject), >, 20);
-	slabs_are_large = false;
+	is_given_back = true;
+	CHECK_INT(EXPLORE("word load|slab give", AN_ENDED_ONE, use_stale, trim), >, 10);
+	CHECK_INT(EXPLORE("word load|slab give", AN_ENDED_ONE, use_stale, trim, submit_subject), >, 50);
+	CHECK_INT(EXPLORE("word load|slab give", AN_ENDED_ONE, move_stale, trim, submit_subject), >, 20);
+	is_given_back = false;
 }
 
 TEST(producers_of_two_lanes_race_a_trim)
 {
-	slabs_are_large = true;
-	CHECK_INT(EXPLORE("trim taken|take back", AN_ENDED_ONE, trim, submit_subject), >, 10);
-	CHECK_INT(EXPLORE("give back|given|take back|full", AN_ENDED_ONE, trim, submit_subject, submit_on_another_lane),
-		  >, 20);
-	slabs_are_large = false;
+	is_given_back = true;
+	CHECK_INT(EXPLORE("lock|slab", AN_ENDED_ONE, trim, submit_subject), >, 20);
+	CHECK_INT(EXPLORE("slab", AN_ENDED_ONE, trim, submit_subject, submit_on_another_lane), >, 100);
+	is_given_back = false;
+}
+
+/* What a task thread returns is seen by the look, or is still out: the slab of neither goes. */
+TEST(a_task_thread_returns_a_record_while_the_worker_trims)
+{
+	is_given_back = true;
+	task_threads = 1;
+	CHECK_INT(EXPLORE("slab", ONE_HANDED_OVER, task_thread_runs, trim), >, 10);
+	CHECK_INT(EXPLORE("slab", ONE_HANDED_OVER, task_thread_runs, trim, submit_on_another_lane), >, 100);
+	task_threads = 0;
+	is_given_back = false;
 }
 
 TEST(a_cancel_s_push_races_every_look_of_the_worker)

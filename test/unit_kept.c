@@ -116,7 +116,7 @@ TEST(who_schedules_and_cancels_needs_one_record)
 			before = timeout;
 		}
 		CHECK_INT(slabs_bytes(&lane->submitted.slabs), ==, bytes);
-		CHECK_INT(slabs_bytes(&lane->pool.slabs), <=, 4096);
+		CHECK_INT(record_slabs_held(&timer->lanes.slabs), <=, 4096);
 		CHECK_INT(in_queue(), ==, 1);
 		CHECK_INT(waiting(), ==, 1);
 		CHECK(!hwt_lane_is_long(lane));
@@ -239,7 +239,7 @@ TEST(a_record_that_the_worker_has_popped_is_let_go)
 		driven_pass(timer, START + (int64_t)i * TICK);
 		CHECK(lane->parked == NULL);
 	}
-	CHECK_INT(slabs_bytes(&lane->pool.slabs), <=, 4096);
+	CHECK_INT(record_slabs_held(&timer->lanes.slabs), <=, 4096);
 	end();
 }
 
@@ -371,8 +371,7 @@ TEST(at_the_limit_a_refusal_changes_nothing)
 
 	begin(1, HWT_FULL);
 	CHECK_INT(hwt_cancel(schedule(1)), ==, 0);
-	CHECK_INT(hwt_lane_submit(another_lane(), count, (void *)1, START + FAR, &timeout),
-		  ==, 0);
+	CHECK_INT(hwt_lane_submit(another_lane(), count, (void *)1, START + FAR, &timeout), ==, 0);
 	for (unsigned i = 0; i < 3; i++) {
 		CHECK_INT(hwt_new_timeout(timer, count, NULL, TICK, NULL), ==, ENOBUFS);
 		CHECK(lane->kept != NULL);
@@ -404,16 +403,16 @@ TEST(a_trim_gets_the_record)
 		CHECK_INT(hwt_cancel(schedule(1)), ==, 0);
 		if (popped == 1)
 			driven_pass(timer, START);
-		lane->pool.slabs.next_size = hwt_record_slab.last;
-		while (!slabs_are_used_up(&lane->pool.slabs))
-			pool_push(&lane->pool, pool_carve(&lane->pool));
-		(void)hwt_pool_grow(&lane->pool);
-		hwt_trim_begin(&timer->lanes);
+		hwt_trim_begin(&timer->lanes, START, 0, true);
 		while (hwt_trim_step(&timer->lanes))
 			;
 		CHECK(lane->kept == NULL);
 		CHECK(popped == 0 || lane->parked == NULL);
 		driven_pass(timer, START);
+		hwt_trim_begin(&timer->lanes, START, 0, true);
+		while (hwt_trim_step(&timer->lanes))
+			;
+		CHECK_INT(record_slabs_held(&timer->lanes.slabs), ==, 0);
 		hwt_check(timer);
 	}
 	end();

@@ -181,6 +181,19 @@ TEST(a_smaller_reserve_gives_back_what_is_more)
 	end();
 }
 
+TEST(a_smaller_reserve_of_two_slabs_gives_back_to_both)
+{
+	atomic_store(&hwt_test_slab_records, 100);
+	begin(0);
+	CHECK_INT(hwt_reserve(timer, 100), ==, 0);
+	CHECK_INT(hwt_reserve(timer, 7), ==, 0);
+	hwt_check(timer);
+	CHECK_INT(use_up_by_a_neighbour().accepted, >, 100);
+	check_reserved(7);
+	end();
+	atomic_store(&hwt_test_slab_records, SLAB_RECORDS);
+}
+
 /* Each allocation fails once: the call says so, what was set aside before still is, and the next call succeeds. */
 TEST(a_reserve_without_memory_changes_nothing)
 {
@@ -217,9 +230,8 @@ TEST(a_reserve_without_memory_changes_nothing)
 static void lose_the_rest(struct hwt_lane *lane)
 {
 	queue_lock(&lane->submitted);
-	while (pool_pop(&lane->pool) != NULL || !slabs_are_used_up(&lane->pool.slabs))
-		if (lane->pool.free == NULL && !slabs_are_used_up(&lane->pool.slabs))
-			(void)pool_carve(&lane->pool);
+	while (pool_pop(&lane->pool) != NULL || hwt_lane_find_at_hand(lane) != NULL || hwt_lane_find_more(lane) != NULL)
+		;
 	while (queue_node(&lane->submitted) != NULL)
 		;
 	queue_unlock(&lane->submitted);

@@ -48,23 +48,18 @@ void *hwt_mem_zeroed(size_t align, size_t size)
 	return memory;
 }
 
-/* One page fault and one TLB entry then serve 40,000 records.  If the system refuses, that only costs speed. */
-static void want_huge(void *memory, size_t size)
+void hwt_mem_want_huge(void *memory, size_t size, bool huge)
 {
-#ifdef MADV_HUGEPAGE
-	(void)madvise(memory, size, MADV_HUGEPAGE);
+#if defined(MADV_HUGEPAGE) && defined(MADV_NOHUGEPAGE)
+	int before = errno;
+
+	(void)madvise(memory, size, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+	errno = before;
 #else
 	(void)memory;
 	(void)size;
+	(void)huge;
 #endif
-}
-
-void hwt_mem_reuse(void *memory, size_t size)
-{
-	int before = errno;
-
-	want_huge(memory, size);
-	errno = before;
 }
 
 bool hwt_mem_give_back(void *memory, size_t size)
@@ -78,11 +73,6 @@ bool hwt_mem_give_back(void *memory, size_t size)
 	end &= ~(page - 1);
 	if ((uintptr_t)pages >= end)
 		return false;
-#ifdef MADV_NOHUGEPAGE
-	/* Otherwise the kernel may fill up a huge page for the one small page of it that is touched again. */
-	if (size >= HWT_HUGE_PAGE)
-		(void)madvise(pages, end - (uintptr_t)pages, MADV_NOHUGEPAGE);
-#endif
 	given = madvise(pages, end - (uintptr_t)pages, MADV_DONTNEED) == 0;
 	errno = before;
 	return given;
@@ -96,25 +86,12 @@ bool hwt_mem_give_back(void *memory, size_t size)
 void *hwt_mem_block(size_t align, size_t size)
 {
 	int before = errno;
-	void *memory;
+	void *memory = NULL;
 
-	HWT_ASSERT(size % align == 0);
-	memory = hwt_mem_refused() ? NULL : aligned_alloc(align, size);
-	if (memory != NULL && align >= HWT_HUGE_PAGE)
-		want_huge(memory, size);
+	if (hwt_mem_refused() || posix_memalign(&memory, align, size) != 0)
+		memory = NULL;
 	errno = before;
 	return memory;
-}
-
-/* What the system may give at a time.  On a system of larger pages this writes to each more than once. */
-#define PAGE 4096
-
-void hwt_mem_touch(void *memory, size_t size)
-{
-	volatile char *bytes = memory;
-
-	for (size_t i = 0; i < size; i += PAGE)
-		bytes[i] = 0;
 }
 
 void hwt_mem_free(void *memory)

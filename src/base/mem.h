@@ -17,14 +17,14 @@
  */
 void *hwt_mem_zeroed(size_t align, size_t size);
 
-/*
- * Returns memory of any content, NULL if there is none.  align is a power of two, size a multiple of it.  Asks the
- * system for huge pages if align is that of one.
- */
+/* Returns memory of any content, NULL if there is none.  align is a power of two, and at least that of a pointer. */
 void *hwt_mem_block(size_t align, size_t size);
 
-/* Writes to each page of the memory, so that the system has given it when it is used.  The content is lost. */
-void hwt_mem_touch(void *memory, size_t size);
+/*
+ * Asks the system for huge pages, or for none.  The memory begins with a page, and holds nothing yet.  One fault and
+ * one TLB entry then serve 40,000 records.  If the system refuses, that only costs speed.
+ */
+void hwt_mem_want_huge(void *memory, size_t size, bool huge);
 
 void hwt_mem_free(void *memory);
 
@@ -33,9 +33,6 @@ void hwt_mem_free(void *memory);
  * or as before if the system does otherwise.  Returns false if it refuses, as for locked memory.  errno stays.
  */
 bool hwt_mem_give_back(void *memory, size_t size);
-
-/* Asks for huge pages again, for a block of hwt_mem_block that was given back. */
-void hwt_mem_reuse(void *memory, size_t size);
 
 /* Returns true if a test wants an allocation that does not go through this file to fail.  Otherwise false. */
 bool hwt_mem_refused(void);

@@ -9,7 +9,7 @@ static void set_bytes(struct hwt_slabs *slabs, size_t bytes)
 	atomic_store_explicit(&slabs->bytes, bytes, memory_order_relaxed);
 }
 
-void hwt_slabs_adopt(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind, struct hwt_slab *slab)
+static void add(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind, struct hwt_slab *slab)
 {
 	slab->next = slabs->newest;
 	slabs->newest = slab;
@@ -21,25 +21,14 @@ void hwt_slabs_adopt(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind, 
 bool hwt_slabs_grow(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind)
 {
 	size_t size = slabs->next_size == 0 ? kind->first : slabs->next_size, bytes = size + kind->extra;
-	struct hwt_slab *slab = hwt_mem_block(kind->align == 0 ? bytes : kind->align, bytes);
+	struct hwt_slab *slab = hwt_mem_block(kind->align, bytes);
 
 	if (slab == NULL)
 		return false;
 	slab->bytes = bytes;
-	hwt_slabs_adopt(slabs, kind, slab);
+	add(slabs, kind, slab);
 	slabs->next_size = size < kind->last ? size * 2 : size;
 	return true;
-}
-
-struct hwt_slab *hwt_slabs_take_out(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind, struct hwt_slab **link)
-{
-	struct hwt_slab *slab = *link;
-
-	*link = slab->next;
-	if (link == &slabs->newest)
-		slabs->carve = slabs->carve_end = *link != NULL ? slab_end(*link, kind) : NULL;
-	set_bytes(slabs, slabs_bytes(slabs) - slab->bytes);
-	return slab;
 }
 
 struct hwt_slab *hwt_slabs_restart(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind)

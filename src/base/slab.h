@@ -35,7 +35,7 @@ struct hwt_slab {
 struct hwt_slab_kind {
 	size_t unit;        /* the room for units is a multiple of this */
 	size_t head;        /* offset of the first unit */
-	size_t align;       /* of a slab; 0: its size */
+	size_t align;       /* of a slab */
 	size_t first, last; /* sizes of the first slab, and of the largest */
 	size_t extra;       /* added to each size, so that the sizes may be those of the units alone */
 };
@@ -49,15 +49,6 @@ struct hwt_slabs {
 
 /* Adds a slab to carve from.  The owner has taken the rest of the one before.  Returns false without memory. */
 bool hwt_slabs_grow(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind);
-
-/* Adds a slab of the last size that was taken out of slabs of this kind.  As above, but cannot fail. */
-void hwt_slabs_adopt(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind, struct hwt_slab *slab);
-
-/*
- * Takes out the slab to which a link leads: &slabs->newest, or &next of another slab.  The owner has all units that
- * were carved from it.  Without the newest the slabs are used up.
- */
-struct hwt_slab *hwt_slabs_take_out(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind, struct hwt_slab **link);
 
 /*
  * Takes out all slabs but the newest, which is carved again from its beginning.  The owner has all units, and forgets

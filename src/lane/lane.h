@@ -11,7 +11,7 @@
  *
  *       lane   submitted  queue of new records, and    ---> worker: drain
  *                         of records to place earlier
- *              pool       free records                 <--- worker: returned
+ *              pool       free records of one slab     <--- worker: into the slab of each
  *              cancelled  queue of cancelled records   ---> worker: unlink
  *
  * Threads
@@ -21,7 +21,7 @@
  *   hwt_lane_rearm                    the task of the record.
  *   hwt_lanes_make                    any thread; makers wait for each other.
  *   hwt_lanes_close                   stop.
- *   lane_return, lane_splice_returned  the worker, which also pops the queues.
+ *   lane_return                       the worker, which also pops the queues.
  *
  *   One lock acquisition covers a submission: closed, record, node, limit, handle, push.  The worker takes no lane's
  *   lock in a pass, and waits for none in a trim (trim.c).
@@ -45,8 +45,6 @@
  *            it takes off is then counted there, so the length of a queue is never too small.
  *   [hurry]  a push, or an earlier deadline in a queue -> hurry (release) -> the driver's look (acquire), which then
  *            drains the queues.
- *   [ahead]  want_ahead is stored with release after wants_ahead, and taken with acquire before it.  The slab ahead is
- *            stored with release and taken with acquire: its head is complete.
  *   [made]   the address of a complete lane is stored with release (at its place, by the count of lanes, in records)
  *            and loaded with acquire.  A reader that counts an end sees the lane that has its begin: the lane was made
  *            before, and [count] orders the two.
@@ -58,7 +56,6 @@
 #include "base/waiters.h"
 #include "lane/pool.h"
 #include "lane/queue.h"
-#include "lane/sorter.h"
 #include "lane/stack.h"
 
 #include <stdalign.h>
@@ -91,15 +88,13 @@ struct hwt_reserve {
 
 struct hwt_lane {
 	/* Written by the worker. */
-	alignas(HWT_UNIT) struct hwt_chain free_chain; /* records to return at the end of the pass */
-	_Atomic uint64_t unlinked;                     /* taken out of the cancelled queue, ever */
+	alignas(HWT_UNIT) _Atomic uint64_t unlinked; /* taken out of the cancelled queue, ever */
+	_Atomic uint64_t taken;                      /* taken out of the submitted queue, ever */
+	struct hwt_record *parked;                   /* NULL, or popped and KEPT when the worker looked; kept.h */
+	uint64_t accepted_at_look;                   /* accepted, when the worker last looked; trim.c */
 
-	_Atomic uint64_t taken;    /* taken out of the submitted queue, ever */
-	struct hwt_record *parked; /* NULL, or popped and KEPT when the worker looked; kept.h */
-
-	/* Written by worker and producers. */
-	alignas(HWT_UNIT) hwt_returned returned;
-	_Atomic uint64_t drained_told; /* taken and unlinked, as the last pass left them */
+	/* Written by the worker, read by producers. */
+	alignas(HWT_UNIT) _Atomic uint64_t drained_told; /* taken and unlinked, as the last pass left them */
 
 	/*
 	 * The first 64 bytes of the queue are the consumer's.  The rest, and what follows, is under the queue's lock.
@@ -120,7 +115,7 @@ struct hwt_lane {
 	_Atomic int64_t earliest_ns;
 	struct hwt_pool pool;
 	struct hwt_reserve *reserves;
-	uint64_t accepted_at_steal; /* accepted when the lane last found nothing to steal */
+	uint64_t accepted_at_search; /* accepted when another lane last wanted this one's slab */
 	uint64_t refused_limit, refused_stopped, refused_memory;
 
 	/* Never changes. */
@@ -140,16 +135,15 @@ static_assert(offsetof(struct hwt_lane, cancelled) % HWT_UNIT == HWT_LINE, "the 
 
 typedef _Atomic(struct hwt_lane *) hwt_place;
 
-/* Where a trim stands.  The worker's; trim.c. */
+/* Where a look stands.  The worker's; trim.c. */
 struct hwt_trim {
-	unsigned phase;         /* 0: there is none */
-	uint32_t lane, count;   /* the lane whose turn it is, of so many */
-	bool entered;           /* the lane has been begun */
-	bool stalled;           /* the last slice waits for a lane's lock */
-	struct hwt_slab *slab;  /* the next one to be named */
-	struct hwt_slab **link; /* to the next one to be looked at */
-	size_t at, room;        /* a place of the table, or tries; for so many more slabs the table has room */
-	size_t given;           /* bytes that have gone back to the system in all trims, the wheel's too */
+	unsigned phase;               /* 0: there is none */
+	uint32_t lane;                /* the lane whose turn it is */
+	struct hwt_record_slab *slab; /* the slab whose turn it is */
+	bool all;                     /* for hwt_timer_trim: at once, and what lanes in use have as well */
+	bool again;                   /* another look is to come */
+	int64_t now_ns, hold_ns;      /* a slab goes if it has been empty for hold_ns */
+	size_t given;                 /* bytes that have gone back to the system, ever, the wheel's too */
 };
 
 struct hwt_lanes {
@@ -166,7 +160,6 @@ struct hwt_lanes {
 
 	alignas(HWT_UNIT) _Atomic int64_t limited; /* pending timeouts; counted only if there is a limit */
 	alignas(HWT_UNIT) hwt_stack rearmed;       /* records to run again, from other threads to the worker */
-	_Atomic bool want_ahead;                   /* some lane wants a slab ahead; [ahead] */
 	_Atomic bool hurry;                        /* the driver has to look into the queues at once; [hurry] */
 	struct hwt_idle idle;
 	struct hwt_waiters waiters;
@@ -175,7 +168,7 @@ struct hwt_lanes {
 	bool closed;              /* lanes made from now on are closed; under the mutex */
 	_Atomic uint64_t refused; /* submissions without a lane */
 
-	struct hwt_sorter sorter;
+	alignas(HWT_UNIT) struct hwt_record_slabs slabs;
 	struct hwt_trim trim;
 };
 
@@ -204,6 +197,7 @@ static inline struct hwt_lane *lanes_at(const struct hwt_lanes *lanes, uint32_t 
 /* Sums over the lanes.  The caller keeps the order of [count]. */
 uint64_t hwt_lanes_accepted(const struct hwt_lanes *lanes);
 uint64_t hwt_lanes_cancelled(const struct hwt_lanes *lanes);
+uint64_t hwt_lanes_kept(const struct hwt_lanes *lanes); /* cancels of these whose record was kept */
 uint64_t hwt_lanes_rearmed(const struct hwt_lanes *lanes);
 uint64_t hwt_lanes_rescheduled(const struct hwt_lanes *lanes);
 
@@ -211,9 +205,6 @@ uint64_t hwt_lanes_rescheduled(const struct hwt_lanes *lanes);
 struct hwt_lane_counts {
 	uint64_t refused_limit, refused_stopped, refused_memory, records, bytes;
 };
-
-/* Takes free records of other lanes.  Under the submit lock of `thief`.  (steal.c) */
-bool hwt_lane_steal_records(struct hwt_lane *thief);
 
 static inline bool lane_is_closed(const struct hwt_lane *lane)
 {
@@ -244,29 +235,12 @@ static inline uint64_t lane_waiting_cancels(const struct hwt_lane *lane)
 bool hwt_lane_is_full(const struct hwt_lane *lane);
 
 /*
- * Gives free memory of all lanes back to the system, slice by slice.  step returns true while there is more to do.  The
- * worker alone.  (trim.c)
+ * Looks which memory of the lanes nobody needs, and gives it back to the system, slice by slice.  `all`: also what was
+ * in use until now.  step returns true while there is more to do, and adds what went to trim.given.  The worker alone.
+ * (trim.c)
  */
-void hwt_trim_begin(struct hwt_lanes *lanes);
+void hwt_trim_begin(struct hwt_lanes *lanes, int64_t now_ns, int64_t hold_ns, bool all);
 bool hwt_trim_step(struct hwt_lanes *lanes);
-
-static inline bool hwt_trim_is_active(const struct hwt_lanes *lanes)
-{
-	return lanes->trim.phase != 0;
-}
-
-/* Asks the worker for the lane's next slab, if that is worth while.  Under the submit lock.  (ahead.c, as the next) */
-void hwt_lane_ask_ahead(struct hwt_lane *lane);
-
-/* Makes the slabs that lanes have asked for.  The worker. */
-void hwt_lanes_make_ahead(struct hwt_lanes *lanes);
-
-/* The same, if one has asked.  Relaxed: the worker looks again at the next batch. */
-static inline void lanes_look_ahead(struct hwt_lanes *lanes)
-{
-	if (unlikely(atomic_load_explicit(&lanes->want_ahead, memory_order_relaxed)))
-		hwt_lanes_make_ahead(lanes);
-}
 
 #ifdef HWT_TEST
 extern _Atomic uint64_t hwt_test_full; /* stands for HWT_FULL */
@@ -277,6 +251,16 @@ extern _Atomic uint64_t hwt_test_full; /* stands for HWT_FULL */
  * ECANCELED, or ENOMEM, and then what was set aside before still is.  (This and the next: reserve.c)
  */
 int hwt_lane_reserve(struct hwt_lane *lane, uint32_t n);
+
+/*
+ * Returns a record of memory that the timer has, but for what others may need the moment after: what has come home to
+ * the lane's slab, what was cancelled in its queue, a slab that nobody owns, the slab of a lane that rests.  NULL:
+ * there is none.  After pool_pop has found none, under the submit lock.  (find.c)
+ */
+struct hwt_record *hwt_lane_find_at_hand(struct hwt_lane *lane);
+
+/* Returns a record of new memory, and without that of whatever memory there is.  NULL: there is none.  (find.c) */
+struct hwt_record *hwt_lane_find_more(struct hwt_lane *lane);
 
 /* Returns what the calling thread has set aside, if there is anything.  NULL: nothing.  Under the submit lock. */
 struct hwt_record *hwt_reserve_record(struct hwt_lane *lane);
@@ -386,19 +370,25 @@ static inline struct hwt_lane *record_lane(struct hwt_record *record)
 	return atomic_load_explicit(&record->lane, memory_order_acquire); /* [made] */
 }
 
+/* Returns the lanes of the timer to which a slab belongs. */
+static inline struct hwt_lanes *lanes_of_slab(const struct hwt_record_slab *slab)
+{
+	return (struct hwt_lanes *)(void *)((char *)slab->slabs - offsetof(struct hwt_lanes, slabs));
+}
+
 /* Calls the finaliser of a record with an extension, if it has one that has not been called. */
 void hwt_record_release(struct hwt_record *record);
 
 /* Slow half of lane_return. */
-void hwt_lane_return_both(struct hwt_lane *lane, struct hwt_record *record);
+void hwt_lane_return_both(struct hwt_record *record);
 
-/* Returns an ended record to its lane, by the chain of this pass.  Relaxed: it is the worker's. */
+/* Returns an ended record to its slab, by the chain of this pass.  Relaxed: it is the worker's. */
 static inline void lane_return(struct hwt_record *record)
 {
 	if (unlikely(word_has(atomic_load_explicit(&record->word, memory_order_relaxed), WORD_EXTENDED)))
-		hwt_lane_return_both(record_lane(record), record);
+		hwt_lane_return_both(record);
 	else
-		chain_append(&record_lane(record)->free_chain, record);
+		record_slab_chain(record);
 }
 
 /* Takes a place below the limit.  Exact: of several threads that race for the last place one gets it. */
@@ -420,12 +410,6 @@ static inline void notify_submitted(const struct hwt_lane *lane, int64_t deadlin
 
 	if (unlikely(seen_ns != IDLE_AWAKE) && (deadline_ns <= seen_ns || hwt_lane_is_long(lane)))
 		hwt_idle_wake(idle, seen_ns);
-}
-
-/* Returns the records of this pass to the lane.  The worker, once a pass. */
-static inline void lane_splice_returned(struct hwt_lane *lane)
-{
-	returned_splice(&lane->returned, &lane->free_chain);
 }
 
 /* Tells producers how much has been taken from the lane.  The worker, once a pass. */

@@ -43,14 +43,9 @@ int hwt_lanes_init(struct hwt_lanes *lanes, hwt_timer *timer, uint32_t places, c
 	rc = pthread_mutex_init(&lanes->making, NULL);
 	if (rc != 0)
 		goto no_mutex;
-	rc = hwt_sorter_init(&lanes->sorter);
-	if (rc != 0)
-		goto no_sorter;
 	rc = init_places(lanes, places);
 	if (rc == 0)
 		return 0;
-	hwt_sorter_destroy(&lanes->sorter);
-no_sorter:
 	pthread_mutex_destroy(&lanes->making);
 no_mutex:
 	hwt_waiters_destroy(&lanes->waiters);
@@ -64,7 +59,6 @@ static void destroy_lane(struct hwt_lane *lane)
 	hwt_reserves_destroy(lane);
 	hwt_queue_destroy(&lane->submitted);
 	hwt_queue_destroy(&lane->cancelled);
-	hwt_pool_destroy(&lane->pool);
 	hwt_mem_free(lane);
 }
 
@@ -74,7 +68,7 @@ void hwt_lanes_destroy(struct hwt_lanes *lanes)
 		destroy_lane(lanes->made[i]);
 	hwt_mem_free(lanes->made);
 	hwt_mem_free(lanes->place);
-	hwt_sorter_destroy(&lanes->sorter);
+	hwt_record_slabs_destroy(&lanes->slabs);
 	pthread_mutex_destroy(&lanes->making);
 	hwt_waiters_destroy(&lanes->waiters);
 	hwt_idle_destroy(&lanes->idle);
@@ -89,7 +83,7 @@ static struct hwt_lane *new_lane(struct hwt_lanes *lanes)
 		return NULL;
 	lane->lanes = lanes;
 	lane->id = lanes->id;
-	lane->pool.lane = lane;
+	hwt_pool_init(&lane->pool, &lanes->slabs, lane);
 	lane->special = lanes->closed ? LANE_CLOSED : 0;
 	atomic_init(&lane->earliest_ns, INT64_MAX); /* all else is 0 */
 	if (hwt_queue_init(&lane->submitted) == 0 && hwt_queue_init(&lane->cancelled) == 0)
@@ -192,6 +186,15 @@ uint64_t hwt_lanes_cancelled(const struct hwt_lanes *lanes)
 	return sum;
 }
 
+uint64_t hwt_lanes_kept(const struct hwt_lanes *lanes)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < lanes_count(lanes); i++)
+		sum += atomic_load_explicit(&lanes->made[i]->kept_count, memory_order_acquire); /* [count] */
+	return sum;
+}
+
 uint64_t hwt_lanes_rearmed(const struct hwt_lanes *lanes)
 {
 	uint64_t sum = 0;
@@ -222,7 +225,8 @@ struct hwt_lane_counts hwt_lanes_tally(const struct hwt_lanes *lanes)
 		hwt_lane_count(lanes->made[i], &counts);
 		counts.bytes += sizeof(struct hwt_lane);
 	}
-	counts.bytes += sorter_bytes(&lanes->sorter);
+	counts.records = record_slabs_held(&lanes->slabs) / sizeof(struct hwt_record);
+	counts.bytes += record_slabs_bytes(&lanes->slabs);
 	return counts;
 }
 

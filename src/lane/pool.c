@@ -1,61 +1,189 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The slabs of a lane's records; pool.h. */
+/* Where a lane finds records when its free list is empty; pool.h. */
 #include "lane/pool.h"
-#include "base/mem.h"
 
-#include <stdalign.h>
+/* So many records at home are worth a change of the slab, which touches three cache lines. */
+#define MANY 64
 
-const struct hwt_slab_kind hwt_record_slab = {
-	.unit = sizeof(struct hwt_record),
-	.head = HWT_LINE, /* the records begin on a line of their own */
-	.align = 0,       /* so that a slab of 2 MiB can be one huge page */
-	.first = 4096,
-	.last = HWT_HUGE_PAGE,
-};
-
-static_assert(HWT_LINE % RECORD_ALIGN == 0 && HWT_LINE % alignof(struct hwt_record) == 0, "records are aligned");
-static_assert(sizeof(struct hwt_record_slab) <= HWT_LINE, "no record lies on the head of its slab");
-
-void hwt_pool_destroy(struct hwt_pool *pool)
+void hwt_pool_init(struct hwt_pool *pool, struct hwt_record_slabs *slabs, const void *owner)
 {
-	hwt_slabs_destroy(&pool->slabs);
-	hwt_mem_free(pool_take_ahead(pool));
+	*pool = (struct hwt_pool){ .slabs = slabs, .owner = owner };
 }
 
-/* Counts the records of the newest slab, and notes what they begin with. */
-static void begin(struct hwt_pool *pool, struct hwt_record_slab *slab, uint64_t word)
+/* Takes over what the slab says, which the lane owns from now on. */
+static void adopt(struct hwt_pool *pool, struct hwt_record_slab *slab)
 {
-	atomic_store_explicit(&slab->lane, pool->lane, memory_order_release); /* [made] */
-	pool->records += slabs_rest(&pool->slabs) / sizeof(struct hwt_record);
-	pool->carve_word = word;
+	pool->slab = slab;
+	pool->free = slab->free;
+	pool->out = slab->out;
+	pool->carve = record_slab_begin(slab) + slab->carve;
+	pool->carve_end = record_slab_begin(slab) + slab->span;
+	/* No handle has this generation, and those to come have a higher one: a stale handle matches none of them. */
+	pool->carve_word = word_make(slab->base, STATE_FREE);
+	slab->is_used = true;
 }
 
-bool hwt_pool_grow(struct hwt_pool *pool)
+void hwt_pool_leave(struct hwt_pool *pool)
 {
-	struct hwt_slab *ahead = pool_take_ahead(pool);
+	struct hwt_record_slab *slab = pool->slab;
+
+	if (slab == NULL)
+		return;
+	slab->free = pool->free;
+	slab->out = pool->out;
+	slab->carve = (uint32_t)(pool->carve - record_slab_begin(slab));
+	pool->slab = NULL;
+	pool->free = NULL;
+	pool->carve = pool->carve_end = NULL;
+	hwt_record_slab_release(slab);
+}
+
+/* Returns a record that has not served since its slab was made, or given back.  NULL: the span is used up. */
+static struct hwt_record *carve(struct hwt_pool *pool)
+{
+	struct hwt_record *record = (struct hwt_record *)(void *)pool->carve;
+
+	if (pool->carve == pool->carve_end)
+		return NULL;
+	pool->carve += sizeof(*record);
+	pool->out++;
+	/* Relaxed: take publishes it.  Not a plain store: a stale handle may lead to a slab that has served before. */
+	atomic_store_explicit(&record->word, pool->carve_word, memory_order_relaxed);
+	return record;
+}
+
+struct hwt_record *hwt_pool_refill(struct hwt_pool *pool)
+{
+	if (pool->slab == NULL)
+		return NULL;
+	pool->out -= record_slab_take_home(pool->slab, &pool->free);
+	return pool->free != NULL ? pool_pop(pool) : carve(pool);
+}
+
+/* Returns a record of the slab that the pool has just adopted. */
+static struct hwt_record *first_of(struct hwt_pool *pool)
+{
+	struct hwt_record *record = pool_pop(pool);
+
+	return record != NULL ? record : hwt_pool_refill(pool);
+}
+
+/* Returns true if so many records have come home to the slab.  Relaxed: a guess, as the next. */
+static bool has_come_home(const struct hwt_record_slab *slab, enum hwt_offer offer)
+{
+	return home_count(atomic_load_explicit(&slab->home, memory_order_relaxed)) >= (offer == OFFER_ANY ? 1 : MANY);
+}
+
+/* Returns true if nobody owns the slab, and it offers so much.  Relaxed: a guess; the claim decides. */
+static bool offers(const struct hwt_record_slab *slab, enum hwt_offer offer)
+{
+	unsigned rest = atomic_load_explicit(&slab->rest, memory_order_relaxed);
+
+	if (atomic_load_explicit(&slab->owner, memory_order_relaxed) != NULL)
+		return false;
+	return rest == REST_SOME || (rest == REST_ROOM && offer == OFFER_ROOM) || has_come_home(slab, offer);
+}
+
+/* Returns the next slab, after the last one the newest. */
+static struct hwt_record_slab *next_slab(struct hwt_pool *pool, struct hwt_record_slab *slab)
+{
+	return slab != NULL && slab->next != NULL ? slab->next : record_slabs_newest(pool->slabs);
+}
+
+/* Returns where to search next: as long as the worker has not looked, behind the last place. */
+static struct hwt_record_slab *first_place(struct hwt_pool *pool)
+{
+	/* Relaxed: a hint. */
+	unsigned looks = atomic_load_explicit(&pool->slabs->looks, memory_order_relaxed);
+
+	if (looks != pool->looks)
+		pool->place = NULL;
+	pool->looks = looks;
+	return next_slab(pool, pool->place);
+}
+
+/* Changes to another slab, which offers so much.  Returns false if there is none. */
+static bool change(struct hwt_pool *pool, enum hwt_offer offer)
+{
+	struct hwt_record_slab *first = first_place(pool), *slab = first;
+
+	if (first == NULL)
+		return false;
+	do {
+		if (offers(slab, offer) && hwt_record_slab_claim(slab, pool->owner)) {
+			hwt_pool_leave(pool);
+			adopt(pool, slab);
+			pool->place = slab;
+			return true;
+		}
+		slab = next_slab(pool, slab);
+	} while (slab != first);
+	return false;
+}
+
+struct hwt_record *hwt_pool_search(struct hwt_pool *pool, enum hwt_offer offer)
+{
+	struct hwt_record *record = NULL;
+
+	/* Another lane may have been there between the guess and the claim. */
+	while (record == NULL && change(pool, offer))
+		record = first_of(pool);
+	return record;
+}
+
+/* Takes the next span of the slab, or all of it. */
+static struct hwt_record *extend(struct hwt_pool *pool, bool all)
+{
+	struct hwt_record_slab *slab = pool->slab;
+
+	if (slab == NULL || hwt_mem_refused() || !hwt_record_slab_extend(slab, all))
+		return NULL;
+	pool->carve_end = record_slab_begin(slab) + slab->span;
+	return carve(pool);
+}
+
+struct hwt_record *hwt_pool_grow(struct hwt_pool *pool)
+{
+	struct hwt_record *record = extend(pool, false);
+	bool all = pool->slab != NULL && !hwt_record_slab_has_room(pool->slab);
 	struct hwt_record_slab *slab;
 
-	if (ahead != NULL)
-		hwt_slabs_adopt(&pool->slabs, &hwt_record_slab, ahead);
-	else if (!hwt_slabs_grow(&pool->slabs, &hwt_record_slab))
-		return false;
-	slab = (struct hwt_record_slab *)(void *)pool->slabs.newest;
-	slab->generation = 0;
-	slab->sorted = slab->sorted_last = NULL;
-	slab->sorted_count = 0;
-	slab->is_given = false;
-	begin(pool, slab, word_make(0, STATE_FREE));
-	return true;
+	if (record != NULL)
+		return record;
+	if (change(pool, OFFER_ROOM) && ((record = first_of(pool)) != NULL || (record = extend(pool, all)) != NULL))
+		return record;
+	slab = hwt_record_slab_make(pool->slabs, pool->owner);
+	if (slab == NULL)
+		return NULL;
+	hwt_pool_leave(pool);
+	adopt(pool, slab);
+	return extend(pool, all);
 }
 
-void hwt_pool_adopt(struct hwt_pool *pool, struct hwt_record_slab *slab)
+struct hwt_record *hwt_pool_take_over(struct hwt_pool *pool, struct hwt_pool *from, enum hwt_offer offer)
 {
-	hwt_slabs_adopt(&pool->slabs, &hwt_record_slab, &slab->slab);
-	/* No handle has this generation, and those to come have a higher one: a stale handle matches none of them. */
-	begin(pool, slab, word_make(slab->generation + 1, STATE_FREE));
+	struct hwt_record_slab *slab = from->slab;
+
+	if (slab == NULL)
+		return NULL;
+	if (from->free == NULL && from->carve == from->carve_end && !has_come_home(slab, offer))
+		return NULL;
+	hwt_pool_leave(from);
+	if (!hwt_record_slab_claim(slab, pool->owner))
+		return NULL;
+	hwt_pool_leave(pool);
+	adopt(pool, slab);
+	return first_of(pool);
 }
 
-bool hwt_pool_is_large(const struct hwt_pool *pool)
+void hwt_pool_unused(struct hwt_pool *pool, struct hwt_record *record)
 {
-	return pool->slabs.next_size == hwt_record_slab.last;
+	if (record_slab_of(record) != pool->slab) { /* of a reserve, or the lane has gone to another slab since */
+		record_slab_return_one(record);
+		return;
+	}
+	record->free_next = pool->free;
+	record->free_ahead = record;
+	pool->free = record;
+	pool->out--;
 }

@@ -92,7 +92,7 @@ void hwt_reserve_return(struct hwt_lane *lane, struct hwt_record *record, hwt_no
 	if (record != NULL && reserve != NULL && reserve->records < 2 * reserve->timeouts)
 		push_record(reserve, record);
 	else if (record != NULL)
-		pool_push(&lane->pool, record);
+		hwt_pool_unused(&lane->pool, record);
 	if (node != NULL && reserve != NULL && reserve->nodes < reserve->timeouts)
 		push_node(reserve, node);
 	else if (node != NULL)
@@ -101,16 +101,11 @@ void hwt_reserve_return(struct hwt_lane *lane, struct hwt_record *record, hwt_no
 
 static struct hwt_record *new_record(struct hwt_lane *lane)
 {
-	struct hwt_sorter *sorter = &lane->lanes->sorter;
-	struct hwt_pool *pool = &lane->pool;
+	struct hwt_record *record = pool_pop(&lane->pool);
 
-	if (pool->free == NULL)
-		pool->free = returned_take_all(&lane->returned);
-	if (pool->free == NULL && slabs_are_used_up(&pool->slabs))
-		pool->free = hwt_sorter_take_back(sorter);
-	if (pool->free != NULL)
-		return pool_pop(pool);
-	return !slabs_are_used_up(&pool->slabs) || hwt_sorter_grow(sorter, pool) ? pool_carve(pool) : NULL;
+	if (record == NULL)
+		record = hwt_lane_find_at_hand(lane);
+	return record != NULL ? record : hwt_lane_find_more(lane);
 }
 
 /* Makes the reserve as large as n timeouts need, or smaller again, by some of it.  true: no more is to be done. */
@@ -122,7 +117,7 @@ static bool adjust(struct hwt_lane *lane, struct hwt_reserve *reserve, uint64_t 
 		hwt_node *node;
 
 		if (reserve->records > 2 * n) {
-			pool_push(&lane->pool, pop_record(reserve));
+			hwt_pool_unused(&lane->pool, pop_record(reserve));
 		} else if (reserve->nodes > n) {
 			queue_node_unused(&lane->submitted, pop_node(reserve));
 		} else if (reserve->records < 2 * n) {

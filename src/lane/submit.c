@@ -31,35 +31,20 @@ static uint64_t full(void)
 #endif
 }
 
-/*
- * Finds a record when the free list is empty.  It looks for what has come back, then for the rest of the slab, then for
- * what other lanes have free, then for what the worker is about to give back; only then does it take a slab.
- */
+/* Finds a record when the free list is empty. */
 static struct hwt_record *find_record(struct hwt_lane *lane)
 {
-	struct hwt_pool *pool = &lane->pool;
+	struct hwt_record *record = hwt_lane_find_at_hand(lane);
 
-	/*
-	 * Another lane may have stolen the chain an instruction before, or the worker may splice on it after: either is
-	 * fine.
-	 */
-	pool->free = returned_take_all(&lane->returned);
-	if (pool->free == NULL && !slabs_are_used_up(&pool->slabs))
-		return pool_carve(pool);
-	if (pool->free != NULL || hwt_lane_steal_records(lane))
-		return pool_pop(pool);
-	pool->free = hwt_sorter_take_back(&lane->lanes->sorter);
-	if (pool->free != NULL)
-		return pool_pop(pool);
+	if (likely(record != NULL))
+		return record;
 	/* Only one look: the worker may make room at any moment, and a refusal has one reason. */
 	lane->was_full = hwt_lane_is_full(lane);
 	HWT_POINT("full");
 	if (lane->was_full)
 		return NULL;
-	if (!hwt_sorter_grow(&lane->lanes->sorter, pool))
-		return hwt_reserve_record(lane);
-	hwt_lane_ask_ahead(lane);
-	return pool_carve(pool);
+	record = hwt_lane_find_more(lane);
+	return record != NULL ? record : hwt_reserve_record(lane);
 }
 
 bool hwt_lanes_take_limit(struct hwt_lanes *lanes)
@@ -291,14 +276,13 @@ void hwt_record_release(struct hwt_record *record)
 		release(extension->arg);
 }
 
-/* The chain then has the extension before its record.  They are free independently of each other. */
-void hwt_lane_return_both(struct hwt_lane *lane, struct hwt_record *record)
+void hwt_lane_return_both(struct hwt_record *record)
 {
 	struct hwt_record *second = record->arg;
 
 	hwt_record_release(record);
-	chain_append(&lane->free_chain, second);
-	chain_append(&lane->free_chain, record);
+	record_slab_chain(second);
+	record_slab_chain(record);
 }
 
 void hwt_lanes_push_rearmed(struct hwt_lanes *lanes, struct hwt_record *record)
@@ -326,8 +310,6 @@ void hwt_lane_count(struct hwt_lane *lane, struct hwt_lane_counts *counts)
 	counts->refused_limit += lane->refused_limit;
 	counts->refused_stopped += lane->refused_stopped;
 	counts->refused_memory += lane->refused_memory;
-	counts->records += lane->pool.records;
-	counts->bytes += slabs_bytes(&lane->pool.slabs) + pool_bytes_ahead(&lane->pool);
 	counts->bytes += slabs_bytes(&lane->submitted.slabs);
 	queue_unlock(&lane->submitted);
 	queue_lock(&lane->cancelled);

@@ -303,7 +303,10 @@ hwt_timer *hwt_timeout_timer(hwt_timeout timeout)
 	if (record == NULL)
 		return NULL;
 	lane = record_lane(record);
-	return (likely(lane != NULL) ? lane : hwt_sorter_lane(record))->lanes->timer;
+	if (likely(lane != NULL))
+		return lane->lanes->timer;
+	/* Its memory was given back. */
+	return lanes_of_slab(record_slab_of(record))->timer;
 }
 
 int64_t hwt_now(void)

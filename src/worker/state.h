@@ -13,23 +13,23 @@
 /* How many records ahead of the running task are fetched. */
 #define HWT_RUN_AHEAD 8
 
-/* How many timeouts have begun and ended, ever. */
+/* How many timeouts have begun and ended, and records have come home from the worker, ever. */
 struct hwt_counted {
-	uint64_t begun, ended;
+	uint64_t begun, ended, returned;
 };
 
 /* When memory goes back to the system; trim.h. */
 struct hwt_trimming {
-	bool is_active;                      /* a trim is under way */
-	int64_t look_ns;                     /* when the worker looks next, on CLOCK_MONOTONIC */
-	int64_t calm_ns, wheel_calm_ns;      /* since when the lanes, the wheel have held too much; 0: they do not */
-	int64_t hold_ns;                     /* for how long that has to last */
-	struct hwt_counted at_look, at_trim; /* at the last one of each */
-	size_t bytes;                        /* before the present trim */
+	bool is_active;        /* a look is under way */
+	bool trims_wheel;      /* it trims the wheel, too */
+	bool again;            /* another one is to come, whatever happens */
+	int64_t look_ns;       /* when the worker looks next, on CLOCK_MONOTONIC */
+	int64_t wheel_calm_ns; /* since when the wheel has been large and empty, as far as looks tell; 0: it is not */
+	struct hwt_counted at_look; /* at the last one */
 
 	_Atomic size_t given;   /* bytes that have gone back in all trims; the worker writes */
 	_Atomic uint64_t asked; /* requests; written under the mutex */
-	uint64_t serving;       /* the last one for which the present trim is made */
+	uint64_t serving;       /* the last one for which a look was made */
 	struct hwt_monitor monitor;
 	uint64_t answered; /* under the mutex, as the next */
 	bool is_over;      /* no request is answered any more */

@@ -54,21 +54,19 @@ void hwt_tasks_destroy(struct hwt_tasks *tasks)
 }
 
 /*
- * Returns an ended record to its lane, and its extension after the finaliser.  Until the push nobody else touches the
+ * Returns an ended record to its slab, and its extension after the finaliser.  Until the push nobody else touches the
  * record.
  */
 static void hand_back(struct hwt_record *record)
 {
-	struct hwt_lane *lane = record_lane(record);
-
 	/* Relaxed: the record has ended, and is this thread's. */
 	if (word_has(atomic_load_explicit(&record->word, memory_order_relaxed), WORD_EXTENDED)) {
 		struct hwt_record *second = record->arg;
 
 		hwt_record_release(record);
-		returned_push(&lane->returned, second);
+		record_slab_return_one(second);
 	}
-	returned_push(&lane->returned, record);
+	record_slab_return_one(record);
 }
 
 /*
@@ -223,6 +221,19 @@ void hwt_tasks_run_one(struct hwt_runner *self, struct hwt_record *record, int64
 		end(self, record);
 	}
 	current_task_leave(&frame);
+	if (self->tasks->executor.execute == NULL)
+		atomic_store_explicit(&self->over, counts_get(&self->over) + 1, memory_order_release); /* [finished] */
+}
+
+bool hwt_tasks_are_out(const struct hwt_tasks *tasks)
+{
+	uint64_t over = tasks->taken_back;
+
+	if (tasks->executor.execute != NULL)
+		return !tasks_are_done(tasks);
+	for (uint32_t i = 0; i < tasks->count; i++) /* acquire: [finished] */
+		over += atomic_load_explicit(&tasks->runner[i].over, memory_order_acquire);
+	return over != tasks->handed;
 }
 
 void hwt_tasks_run(struct hwt_runner *self)

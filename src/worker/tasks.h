@@ -52,6 +52,7 @@ struct hwt_runner {
 	struct hwt_counts counts; /* of the tasks that ran here: finished, repeats, merged, lateness */
 	_Atomic uint64_t expired; /* runs started, without those of periodic timeouts; [count] */
 	_Atomic uint64_t wait_max_ns;
+	_Atomic uint64_t over; /* of a task thread: records that have left it */
 	struct hwt_tasks *tasks;
 	pthread_t id;
 	uint32_t number; /* from 1 on */
@@ -68,7 +69,7 @@ struct hwt_tasks {
 	bool is_virtual;                /* *told_ns is the clock */
 	const _Atomic int64_t *told_ns; /* of a timer that its caller drives: its time is not before this one */
 	struct hwt_ready ready;         /* of the task threads; the executor's threads use its monitor */
-	uint64_t handed;                /* the worker's: records handed over, ever */
+	uint64_t handed, taken_back;    /* the worker's: records handed over, and those taken back cancelled, ever */
 	_Atomic uint64_t refused;       /* jobs that the executor would not take; the worker writes */
 	_Atomic uint64_t finished;      /* jobs that are over; written under the mutex */
 };
@@ -97,6 +98,9 @@ static inline bool tasks_are_done(const struct hwt_tasks *tasks)
 		return true;
 	return atomic_load_explicit(&tasks->finished, memory_order_acquire) == tasks->handed; /* [finished] */
 }
+
+/* For the worker: returns true if task threads or jobs have records.  Otherwise it sees that they have come home. */
+bool hwt_tasks_are_out(const struct hwt_tasks *tasks);
 
 /* Lets the threads end after the task that they are in. */
 void hwt_tasks_stop(struct hwt_tasks *tasks);

@@ -6,9 +6,8 @@
 
 #define LOOK_NS HWT_MS(1000)
 #define HOLD_NS HWT_MS(2000)
-#define HOLD_MAX_NS HWT_MS(64000)
 
-/* Less than this is never worth a trim. */
+/* Less than this is never worth a look. */
 #define ENOUGH ((size_t)4 << 20)
 
 #ifdef HWT_TEST
@@ -35,7 +34,7 @@ int hwt_trimming_init(struct hwt_worker *worker)
 {
 	struct hwt_trimming *trimming = &worker->trimming;
 
-	*trimming = (struct hwt_trimming){ .hold_ns = HOLD_NS };
+	*trimming = (struct hwt_trimming){ 0 };
 	atomic_init(&trimming->asked, 0);
 	atomic_init(&trimming->given, 0);
 	return hwt_monitor_init(&trimming->monitor);
@@ -59,11 +58,10 @@ static uint64_t asked(const struct hwt_trimming *trimming)
 
 static size_t lanes_bytes(const struct hwt_lanes *lanes)
 {
-	size_t bytes = 0;
+	size_t bytes = record_slabs_held(&lanes->slabs);
 
 	for (uint32_t i = 0; i < lanes_count(lanes); i++)
-		bytes += slabs_bytes(&lanes->made[i]->pool.slabs) + pool_bytes_ahead(&lanes->made[i]->pool) +
-			 slabs_bytes(&lanes->made[i]->submitted.slabs) + slabs_bytes(&lanes->made[i]->cancelled.slabs);
+		bytes += slabs_bytes(&lanes->made[i]->submitted.slabs) + slabs_bytes(&lanes->made[i]->cancelled.slabs);
 	return bytes;
 }
 
@@ -76,89 +74,80 @@ static struct hwt_counted count(const struct hwt_worker *worker)
 	if (worker->tasks != NULL)
 		now.ended += hwt_tasks_expired(worker->tasks);
 	now.begun = hwt_lanes_rearmed(worker->lanes) + hwt_lanes_accepted(worker->lanes);
+	now.returned = worker->lanes->slabs.returned;
 	return now;
 }
 
-static uint64_t needed(const struct hwt_counted *now)
+/* Returns true if something may have come home since the last look, or that has found something to wait for. */
+static bool is_stirred(const struct hwt_worker *worker, const struct hwt_counted *now)
 {
-	return now->begun - now->ended;
+	const struct hwt_trimming *trimming = &worker->trimming;
+
+	return trimming->again || now->begun != trimming->at_look.begun || now->ended != trimming->at_look.ended ||
+	       now->returned != trimming->at_look.returned;
 }
 
-static bool has_changed(const struct hwt_counted *now, const struct hwt_counted *then)
+/* Returns true if so much more than is needed is held that a look is worth while. */
+static bool is_large(size_t held, uint64_t needed)
 {
-	return now->begun != then->begun || now->ended != then->ended;
+	return held >= enough() && held - enough() >= needed;
 }
 
-/*
- * Returns whether the lanes hold much more than so many timeouts need.  Without a change since the last trim another
- * one would find the same.
- */
-static bool lanes_are_large(const struct hwt_worker *worker, const struct hwt_counted *now, uint64_t timeouts)
+/* Returns true if other threads have records, which come home without the worker. */
+static bool has_others(const struct hwt_worker *worker)
 {
-	size_t bytes = lanes_bytes(worker->lanes);
-
-	return bytes >= enough() && timeouts < bytes / NEED_BYTES / 2 && has_changed(now, &worker->trimming.at_trim);
+	return worker->tasks != NULL && hwt_tasks_are_out(worker->tasks);
 }
 
-/* The same of the wheel.  All of that can go while the wheel is empty, and nothing before. */
-static bool wheel_is_large(const struct hwt_worker *worker, uint64_t timeouts, bool *empty)
+static bool has_to_look(const struct hwt_worker *worker)
 {
-	size_t bytes = wheel_spare(worker->wheel, empty);
+	struct hwt_counted now = count(worker);
+	uint64_t timeouts = now.begun - now.ended;
+	bool empty;
 
-	return bytes >= enough() && timeouts < bytes / NEED_WHEEL_BYTES / 2;
+	/* What is needed now may not be in a moment, and nobody will wake the worker for it. */
+	if (unlikely(has_others(worker)) && is_large(lanes_bytes(worker->lanes), 0))
+		return true;
+	return is_stirred(worker, &now) && (is_large(lanes_bytes(worker->lanes), timeouts * NEED_BYTES) ||
+					    is_large(wheel_spare(worker->wheel, &empty), timeouts * NEED_WHEEL_BYTES));
 }
 
-/* Returns whether a reason to trim has lasted.  *since_ns: since when there has been one; 0: there was none. */
-static bool has_lasted(struct hwt_trimming *trimming, bool is_one, int64_t *since_ns, int64_t now_ns)
+/* Returns whether to trim the wheel: it has been empty and large at some looks, or it is now and that was asked for. */
+static bool wheel_is_to_go(struct hwt_worker *worker, int64_t now_ns, bool all)
 {
-	int64_t due_ns;
+	struct hwt_trimming *trimming = &worker->trimming;
+	bool empty, large = is_large(wheel_spare(worker->wheel, &empty), 0);
 
-	if (!is_one) {
-		*since_ns = 0;
+	if (worker->is_cut || !empty || (!large && !all)) {
+		trimming->wheel_calm_ns = 0;
 		return false;
 	}
-	if (*since_ns == 0)
-		*since_ns = now_ns;
-	due_ns = *since_ns + trimming->hold_ns;
-	if (due_ns > now_ns && due_ns < trimming->look_ns)
-		trimming->look_ns = due_ns;
-	return due_ns <= now_ns;
+	if (trimming->wheel_calm_ns == 0)
+		trimming->wheel_calm_ns = now_ns;
+	trimming->again |= !all && now_ns - trimming->wheel_calm_ns < HOLD_NS;
+	return all || now_ns - trimming->wheel_calm_ns >= HOLD_NS;
 }
 
-/* Looks whether to trim now. */
-static bool look(struct hwt_worker *worker, int64_t now_ns)
+/* Begins a look.  What happens from here on is for the next one. */
+static void begin(struct hwt_worker *worker, int64_t now_ns, bool all)
 {
 	struct hwt_trimming *trimming = &worker->trimming;
-	struct hwt_counted now = count(worker);
-	uint64_t came = now.begun - trimming->at_look.begun, timeouts = needed(&now) + came;
-	bool large = lanes_are_large(worker, &now, timeouts), large_wheel, empty;
 
-	large_wheel = wheel_is_large(worker, timeouts, &empty);
-	trimming->at_look = now;
+	if (all)
+		trimming->serving = asked(trimming);
+	trimming->at_look = count(worker);
+	trimming->again = has_others(worker);
 	trimming->look_ns = now_ns + LOOK_NS;
-	large = has_lasted(trimming, large, &trimming->calm_ns, now_ns);
-	return (has_lasted(trimming, large_wheel, &trimming->wheel_calm_ns, now_ns) && empty) || large;
-}
-
-static size_t held_bytes(const struct hwt_worker *worker)
-{
-	return lanes_bytes(worker->lanes) + wheel_bytes(worker->wheel);
-}
-
-static void begin(struct hwt_worker *worker)
-{
-	struct hwt_trimming *trimming = &worker->trimming;
-
-	trimming->serving = asked(trimming);
-	trimming->bytes = held_bytes(worker);
-	hwt_trim_begin(worker->lanes);
+	trimming->trims_wheel = wheel_is_to_go(worker, now_ns, all);
+	hwt_trim_begin(worker->lanes, now_ns, HOLD_NS, all);
 }
 
 /* Makes a slice.  Returns true if there are more. */
 static bool step(struct hwt_worker *worker)
 {
 	struct hwt_lanes *lanes = worker->lanes;
-	bool more = hwt_trim_step(lanes) || (!worker->is_cut && wheel_trim(worker->wheel, &lanes->trim.given));
+	bool more = hwt_trim_step(lanes) ||
+		    (worker->trimming.trims_wheel && !worker->is_cut && wheel_trim(worker->wheel, &lanes->trim.given));
 
 	/* Relaxed: only a number. */
 	atomic_store_explicit(&worker->trimming.given, lanes->trim.given, memory_order_relaxed);
@@ -175,13 +164,7 @@ static void finish(struct hwt_worker *worker)
 	struct hwt_trimming *trimming = &worker->trimming;
 
 	trimming->is_active = false;
-	trimming->calm_ns = trimming->wheel_calm_ns = 0;
-	trimming->at_trim = trimming->at_look;
-	/* A trim that has given nothing back, but for some nodes, is repeated ever more rarely. */
-	if (held_bytes(worker) + HWT_HUGE_PAGE <= trimming->bytes)
-		trimming->hold_ns = HOLD_NS;
-	else if (trimming->hold_ns < HOLD_MAX_NS)
-		trimming->hold_ns *= 2;
+	trimming->again |= worker->lanes->trim.again;
 	pthread_mutex_lock(&trimming->monitor.mutex);
 	trimming->answered = trimming->serving;
 	pthread_cond_broadcast(&trimming->monitor.changed);
@@ -199,8 +182,7 @@ static bool make_slices(struct hwt_worker *worker)
 			/* A request that came meanwhile may have spent its wake on a nap between two slices. */
 			return asked(&worker->trimming) != worker->trimming.serving;
 		}
-	while (!worker->lanes->trim.stalled && !worker_has_to_stop(worker) && hwt_lanes_are_empty(worker->lanes) &&
-	       worker_now(worker) < until_ns);
+	while (!worker_has_to_stop(worker) && hwt_lanes_are_empty(worker->lanes) && worker_now(worker) < until_ns);
 	return true;
 }
 
@@ -211,64 +193,38 @@ bool hwt_worker_trim(struct hwt_worker *worker, int64_t now_ns)
 	int64_t steady_ns = worker->clock == HWT_CLOCK_MONOTONIC ? now_ns : clock_monotonic();
 
 	if (likely(!trimming->is_active)) {
-		if (likely(steady_ns < trimming->look_ns && asked(trimming) == trimming->serving))
+		bool is_asked = asked(trimming) != trimming->serving;
+
+		if (likely(steady_ns < trimming->look_ns && !is_asked))
 			return false;
-		if (!look(worker, steady_ns) && asked(trimming) == trimming->serving)
+		if (!is_asked && !has_to_look(worker)) {
+			trimming->look_ns = steady_ns + LOOK_NS;
 			return false;
+		}
 		trimming->is_active = true;
-		begin(worker);
+		begin(worker, steady_ns, is_asked);
 	}
 	return make_slices(worker);
 }
 
-/* Returns whether other threads are to end timeouts.  Not all of that wakes the worker. */
-static bool has_others(const struct hwt_worker *worker)
-{
-	const struct hwt_tasks *tasks = worker->tasks;
-
-	return tasks != NULL && (ready_waiting(&tasks->ready) > 0 || !tasks_are_done(tasks));
-}
-
-/* Returns when the worker has to look, INT64_MAX: not by itself. */
-static int64_t look_due(const struct hwt_worker *worker)
-{
-	const struct hwt_trimming *trimming = &worker->trimming;
-	struct hwt_counted now = count(worker);
-	uint64_t timeouts = needed(&now);
-	int64_t due_ns = INT64_MAX, held_ns;
-	bool empty;
-
-	if (unlikely(lanes_are_large(worker, &now, timeouts)))
-		due_ns = trimming->calm_ns == 0 ? 0 : trimming->calm_ns + trimming->hold_ns;
-	if (unlikely(wheel_is_large(worker, timeouts, &empty)) && empty) {
-		held_ns = trimming->wheel_calm_ns == 0 ? 0 : trimming->wheel_calm_ns + trimming->hold_ns;
-		due_ns = held_ns < due_ns ? held_ns : due_ns;
-	}
-	if (unlikely(has_others(worker)) && lanes_bytes(worker->lanes) >= enough())
-		due_ns = 0;
-	/* Before look_ns a wake-up is none for a look. */
-	return due_ns < trimming->look_ns ? trimming->look_ns : due_ns;
-}
-
 int64_t hwt_worker_trim_due(const struct hwt_worker *worker, int64_t due, int64_t now_ns)
 {
-	int64_t look_ns = look_due(worker), steady_ns, tick;
+	int64_t steady_ns, tick;
 
-	if (likely(look_ns == INT64_MAX))
+	if (likely(!has_to_look(worker)))
 		return due;
 	steady_ns = worker->clock == HWT_CLOCK_MONOTONIC ? now_ns : clock_monotonic();
-	tick = grid_ticks_passed(&worker->wheel->grid, add_saturating(now_ns, look_ns - steady_ns)) + 1;
+	tick = grid_ticks_passed(&worker->wheel->grid, add_saturating(now_ns, worker->trimming.look_ns - steady_ns)) +
+	       1;
 	return tick < due ? tick : due;
 }
 
 void hwt_worker_trim_now(struct hwt_worker *worker)
 {
-	unsigned turns = 0;
-
-	begin(worker);
+	begin(worker, clock_monotonic(), true);
 	while (step(worker))
-		if (worker->lanes->trim.stalled)
-			hwt_thread_give_way(&turns);
+		;
+	worker->trimming.again = false; /* the worker of a driven timer never looks */
 }
 
 int hwt_worker_ask_trim(struct hwt_worker *worker, int64_t until_ns, size_t *bytes)

@@ -4,18 +4,15 @@
  *
  * Structure
  *
- *   The worker looks once a second, and only before it sleeps.  What it may need again is what is pending and what was
- *   accepted since the look before: so a load that comes in bursts keeps what its bursts need.  If for two seconds that
- *   has been less than half of what it holds, it trims.  Unless 2 MiB go, it waits twice as long before the next trim,
- *   and up to a minute.  While nothing happens in the timer it does not look again.
+ *   The worker looks once a second, and only before it sleeps.  A slab of records goes when it was empty and unused at
+ *   three looks: so a load that comes in bursts each second keeps what its bursts need.  The wheel's memory can go only
+ *   while no timeout waits there, for as long.
  *
- *   The wheel's memory can go only while no timeout waits there.  If it holds much more than is needed, that moment is
- *   a reason of its own to trim.
+ *   It looks while the timer holds 4 MiB more than its timeouts need, and only if something has begun, ended or come
+ *   home since the last look, if that has found something to wait for, or if task threads or an executor have records,
+ *   which come home without the worker.  So a timer in which nothing happens causes no wake-ups.
  *
- *   Timeouts that wait for a task thread, or that an executor has, end without the worker.  While there are
- *   such and the lanes are not small, the worker wakes up once a second and looks.
- *
- *   A trim is made of slices of some tens of microseconds.  The worker makes one before it sleeps, and more while the
+ *   A look is made of slices of some tens of microseconds.  The worker makes one before it sleeps, and more while the
  *   next tick is not near and nothing comes in.
  *
  *   A timer that its caller drives trims only when hwt_timer_trim says so: the time is the caller's.
@@ -38,7 +35,7 @@ int hwt_trimming_init(struct hwt_worker *worker);
 /* From now on no request is answered. */
 void hwt_trimming_end(struct hwt_worker *worker);
 
-/* Before a sleep: looks, or trims for a while.  Returns true if there is more to trim. */
+/* Before a sleep: looks, if it is time, for a while.  Returns true if there is more to look at. */
 bool hwt_worker_trim(struct hwt_worker *worker, int64_t now_ns);
 
 /* Returns the tick at which to wake up: `due`, or an earlier one, for a look. */
@@ -47,7 +44,7 @@ int64_t hwt_worker_trim_due(const struct hwt_worker *worker, int64_t due, int64_
 /* Returns how many bytes have gone back to the system, ever. */
 size_t hwt_worker_given(const struct hwt_worker *worker);
 
-/* Trims all at once. */
+/* Gives all back that nobody uses, at once. */
 void hwt_worker_trim_now(struct hwt_worker *worker);
 
 /*

@@ -8,7 +8,7 @@
  *                      Of each it turns ARMED into RUNNING, counts, calls the task and stores EXPIRED.  It collects
  *                      again until there are none: what tasks schedule goes to the lanes, so that comes to an end.
  *   3  cancel          pops the cancelled queues, and unlinks the records from the wheel.
- *   4  return_records  splices what has ended in this pass onto `returned` of the lane that took each record.
+ *   4  return_records  returns what has ended in this pass to the slab of each record.
  *   5  rest            sleeps to the next tick (nap), or until something is due or a producer wakes it (idle).
  *
  * Meanwhile producers push, cancel and move.  They touch queues and state words, never the wheel.  Here are the fast
@@ -75,7 +75,7 @@ static void transfer_batch(struct hwt_worker *worker, struct hwt_record **batch,
 		if (likely(record_arm(record, &word)))
 			armed++;
 		else if (likely(word_is_plain(word, STATE_CANCELLED))) /* cancelled while it was queued: in no wheel */
-			chain_append(&record_lane(record)->free_chain, record);
+			record_slab_chain(record);
 		else
 			armed += hwt_worker_take_slow(worker, record);
 	}
@@ -139,7 +139,6 @@ static uint64_t drain_new(struct hwt_worker *worker, struct hwt_lane *lane, uint
 		unpark(worker, lane);
 	/* A push that comes after this look waits for the next pass, or wakes the worker. */
 	while (left > 0 && !queue_is_empty(&lane->submitted)) {
-		lanes_look_ahead(worker->lanes);
 		n = pop_batch(&lane->submitted, &lane->taken, batch, left < DRAIN_BATCH ? (size_t)left : DRAIN_BATCH);
 		if (lane_has_parked(lane))
 			unpark(worker, lane);
@@ -254,13 +253,12 @@ static bool cancel(struct hwt_worker *worker, uint32_t kept)
 	return drain_lanes(worker, CANCELS, rest > kept ? (uint32_t)rest : kept);
 }
 
-/* Returns the records that ended in this pass.  From each splice on, producers may take them. */
+/* Returns the records that ended in this pass.  From here on producers may take them. */
 static void return_records(struct hwt_worker *worker)
 {
-	for (uint32_t i = 0; i < lanes_count(worker->lanes); i++) {
-		lane_splice_returned(worker->lanes->made[i]);
+	hwt_record_slabs_flush(&worker->lanes->slabs);
+	for (uint32_t i = 0; i < lanes_count(worker->lanes); i++)
 		lane_tell_drained(worker->lanes->made[i]);
-	}
 }
 
 /*
@@ -274,7 +272,7 @@ static void return_records(struct hwt_worker *worker)
  *     waiters_look    after the word.  In the other order a thread could begin to wait in between: it has seen RUNNING,
  *                     the worker has not seen it, and no wake follows, [wait]
  *     count_finished  after count_expired, [finished]
- *     free_chain      last: until the splice the record is the worker's, and a stale handle reads EXPIRED in it
+ *     chain           last: until it goes home the record is the worker's, and a stale handle reads EXPIRED in it
  */
 static void expire_plain(struct hwt_worker *worker, struct hwt_record *record, uint64_t word)
 {
@@ -286,7 +284,7 @@ static void expire_plain(struct hwt_worker *worker, struct hwt_record *record, u
 	}
 	waiters_look(worker->waiters, record);
 	worker_count_finished(worker);
-	chain_append(&record_lane(record)->free_chain, record);
+	record_slab_chain(record);
 }
 
 /* The edge run, against cancels and movers.  A record that has a flag, or lost, goes the slow way. */

@@ -196,6 +196,7 @@ void hwt_worker_hand_over(struct hwt_worker *worker)
 		hwt_ready_put(&tasks->ready, &chain, clock_monotonic());
 	while ((record = chain.first) != NULL) {
 		chain.first = record->link;
+		tasks->taken_back++;
 		lane_return(record);
 	}
 }

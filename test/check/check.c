@@ -107,45 +107,99 @@ static void found_cancelled(struct hwt_lane *lane, struct hwt_record *record)
 	*mark |= IN_CANCELLED;
 }
 
-/* pool.h: a list of free records; `lane`: that it came home to, NULL: any. */
-static void check_free(struct hwt_record *first, uint8_t place, const struct hwt_lane *lane)
+/* Marks a list of `count` free records of a slab. */
+static void check_free(const struct hwt_record_slab *slab, struct hwt_record *record, uint32_t count, uint8_t place)
 {
-	for (struct hwt_record *record = first; record != NULL; record = record->free_next) {
+	for (; count > 0; count--, record = record->free_next) {
+		HOLDS("S1", record != NULL && record_slab_of(record) == slab);
 		put_record(record, place);
 		HOLDS("pool", inventory_mark(&all_records, record->free_ahead) != NULL);
-		HOLDS("pool", lane == NULL || record_lane(record) == lane);
 	}
+}
+
+static uint32_t length(const struct hwt_record *record)
+{
+	uint32_t count = 0;
+
+	for (; record != NULL; record = record->free_next, count++)
+		HOLDS("S1", count <= SLAB_RECORDS);
+	return count;
 }
 
 /* What a pass that stop has ended did not send home; otherwise there is nothing between passes. */
-static void check_free_chain(const struct hwt_lane *lane, bool midway)
+static void check_chain(const struct hwt_record_slab *slab, bool midway)
 {
-	const struct hwt_record *last = NULL;
-	size_t count = 0;
+	const struct hwt_record *last = slab->first;
 
-	check_free(lane->free_chain.first, PLACE_FREE_CHAIN, lane);
-	for (const struct hwt_record *record = lane->free_chain.first; record != NULL; record = record->free_next) {
-		last = record;
-		count++;
-	}
-	HOLDS("pool", lane->free_chain.count == count && lane->free_chain.last == last);
-	HOLDS("G5", midway || count == 0);
+	HOLDS("G5", midway || slab->count == 0);
+	if (slab->count == 0)
+		return;
+	check_free(slab, slab->first, slab->count, PLACE_FREE_CHAIN);
+	for (uint32_t i = 1; i < slab->count; i++)
+		last = last->free_next;
+	HOLDS("S1", slab->last == last);
 }
 
-static void check_pool(const struct hwt_lane *lane)
+/* The pool of the lane that owns a slab; NULL: nobody does. */
+static const struct hwt_pool *pool_of(const struct hwt_lanes *lanes, struct hwt_record_slab *slab)
 {
-	const struct hwt_pool *pool = &lane->pool;
+	const void *owner = atomic_load_explicit(&slab->owner, memory_order_relaxed); /* relaxed: the timer is quiet */
 
-	inventory_put(&all_records, "R1", pool->slabs.carve, slabs_rest(&pool->slabs), PLACE_NOT_CARVED);
+	for (uint32_t i = 0; i < lanes_count(lanes); i++) {
+		HOLDS("S4", (lanes->made[i]->pool.slab == slab) == (owner == lanes->made[i]));
+		if (owner == lanes->made[i])
+			return &lanes->made[i]->pool;
+	}
+	HOLDS("S4", owner == NULL);
+	return NULL;
+}
+
+/* record_slab.h.  The areas of all slabs are there. */
+static void check_slab(const struct hwt_lanes *lanes, struct hwt_record_slab *slab, bool midway)
+{
+	const struct hwt_pool *pool = pool_of(lanes, slab);
+	struct hwt_record *free = pool != NULL ? pool->free : slab->free;
+	const char *carve = pool != NULL ? pool->carve : record_slab_begin(slab) + slab->carve;
+	const char *end = record_slab_begin(slab) + slab->span;
+	size_t carved = (size_t)(carve - record_slab_begin(slab)) / sizeof(struct hwt_record);
+	/* Relaxed: the timer is quiet. */
+	uint64_t home = atomic_load_explicit(&slab->home, memory_order_relaxed);
+
+	HOLDS("S4", pool == NULL || pool->carve_end == end);
+	inventory_put(&all_records, "R1", carve, (size_t)(end - carve), PLACE_NOT_CARVED);
+	check_free(slab, free, length(free), PLACE_FREE);
+	check_free(slab, home_first(slab, home), home_count(home), PLACE_RETURNED);
+	HOLDS("S1", length(home_first(slab, home)) == home_count(home));
+	check_chain(slab, midway);
+	HOLDS("S2", (pool != NULL ? pool->out : slab->out) == carved - length(free));
+}
+
+/* What a lane has besides its slab. */
+static void check_lane(const struct hwt_lane *lane)
+{
 	HOLDS("kept", (lane->kept != NULL) == ((lane->special & LANE_KEEPS) != 0));
 	HOLDS("kept", lane->kept == NULL || word_state(word_of(lane->kept)) == STATE_KEPT);
 	if (lane->parked != NULL)
 		put_record(lane->parked, PLACE_PARKED);
-	check_free(pool->free, PLACE_FREE, NULL);
 	for (const struct hwt_reserve *reserve = lane->reserves; reserve != NULL; reserve = reserve->next)
-		check_free(reserve->record, PLACE_FREE, NULL);
-	/* Relaxed: the timer is quiet. */
-	check_free(atomic_load_explicit(&lane->returned, memory_order_relaxed), PLACE_RETURNED, lane);
+		for (struct hwt_record *record = reserve->record; record != NULL; record = record->free_next)
+			put_record(record, PLACE_FREE);
+}
+
+static void check_slabs(const struct hwt_lanes *lanes, bool midway)
+{
+	size_t held = 0;
+
+	for (struct hwt_record_slab *slab = record_slabs_newest(&lanes->slabs); slab != NULL; slab = slab->next) {
+		inventory_add(&all_records, record_slab_begin(slab), record_slab_begin(slab) + slab->span);
+		held += slab->span;
+	}
+	HOLDS("pool", record_slabs_held(&lanes->slabs) == held);
+	for (struct hwt_record_slab *slab = record_slabs_newest(&lanes->slabs); slab != NULL; slab = slab->next)
+		check_slab(lanes, slab, midway);
+	HOLDS("G5", midway || lanes->slabs.touched == NULL);
+	for (uint32_t i = 0; i < lanes_count(lanes); i++)
+		check_lane(lanes->made[i]);
 }
 
 #define STATE(name) (1u << STATE_##name)
@@ -215,11 +269,14 @@ static bool serves(uint8_t mark)
 static void check_record(struct hwt_timer *timer, struct hwt_record *record, uint8_t mark, uint64_t *pending,
 			 uint64_t *begun)
 {
-	uint64_t word = word_of(record);
+	const struct hwt_record_slab *slab = record_slab_of(record);
+	uint64_t word = word_of(record), base = slab->base;
 	enum word_state state = word_state(word);
 
 	HOLDS("word", state <= STATE_KEPT);
-	HOLDS("word", (word_generation(word) == 0) == (state == STATE_FREE));
+	HOLDS("S3", word_generation(word) >= base);
+	HOLDS("S3", word_generation(word) <= base + slab->refills + 1 + hwt_lanes_kept(&timer->lanes) - slab->kept);
+	HOLDS("word", (word_generation(word) == base) == (state == STATE_FREE));
 	HOLDS("R1", is_legal(timer, record, state, mark));
 	if (serves(mark))
 		check_flags(word, mark);
@@ -230,7 +287,7 @@ static void check_record(struct hwt_timer *timer, struct hwt_record *record, uin
 		      lane != NULL && lane->turn < lanes_count(&timer->lanes) && lane == timer->lanes.made[lane->turn]);
 	}
 	*pending += state == STATE_QUEUED || state == STATE_ARMED || state == STATE_READY;
-	*begun += word_generation(word);
+	*begun += word_generation(word) - base;
 }
 
 /* Calls found for each record that was ever carved. */
@@ -260,6 +317,7 @@ static void check_records(struct hwt_timer *timer, struct hwt_check_counts *coun
 	/* Relaxed: the timer is quiet. */
 	int64_t limited = atomic_load_explicit(&lanes->limited, memory_order_relaxed);
 	uint64_t pending = 0, begun = 0;
+	bool was_given = false;
 
 	for (size_t i = 0; i < all_records.areas; i++) {
 		const struct area *area = &all_records.area[i];
@@ -274,9 +332,11 @@ static void check_records(struct hwt_timer *timer, struct hwt_check_counts *coun
 				check_record(timer, record, *mark, &pending, &begun);
 		}
 	}
+	for (struct hwt_record_slab *slab = record_slabs_newest(&lanes->slabs); slab != NULL; slab = slab->next)
+		was_given |= slab->base > 0;
 	HOLDS("L1", hwt_pending_timeouts(timer) == pending);
-	/* A slab that has left takes the generations of its records along. */
-	HOLDS("L1", lanes->sorter.left != 0 || hwt_lanes_accepted(lanes) == begun);
+	/* A slab that was given back has forgotten what began there. */
+	HOLDS("L1", was_given || hwt_lanes_accepted(lanes) == begun);
 	HOLDS("L2", lanes->max_pending == 0 || ((int64_t)pending <= limited && limited <= lanes->max_pending));
 	if (state_of(timer) == TIMER_STARTED || state_of(timer) == TIMER_CLOCKED)
 		HOLDS("L2", limited == (lanes->max_pending == 0 ? 0 : (int64_t)pending)); /* G4 */
@@ -325,13 +385,10 @@ void hwt_check_count(hwt_timer *timer, struct hwt_check_counts *counts)
 	counts = counts != NULL ? counts : &unused;
 	memset(counts, 0, sizeof(*counts));
 	inventory_clear(&all_records, sizeof(struct hwt_record));
-	for (uint32_t i = 0; i < lanes_count(&timer->lanes); i++)
-		inventory_add_slabs(&all_records, "pool", &timer->lanes.made[i]->pool.slabs, &hwt_record_slab);
+	check_slabs(&timer->lanes, stopped);
 	for (uint32_t i = 0; i < lanes_count(&timer->lanes); i++) {
 		check_nodes(&timer->lanes.made[i]->submitted, timer->lanes.made[i]->reserves);
 		check_nodes(&timer->lanes.made[i]->cancelled, NULL);
-		check_pool(timer->lanes.made[i]);
-		check_free_chain(timer->lanes.made[i], stopped);
 		each_queued(&timer->lanes.made[i]->submitted, timer->lanes.made[i], found_submitted);
 	}
 	counts->chunks = hwt_check_wheel(timer->wheel, &all_records, stopped, &counts->first);

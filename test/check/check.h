@@ -16,7 +16,7 @@
  *   queue.h    Q1 Q2   nodes of the slabs = recyclable + list + spare + not carved; the producers' view of the head
  *   record.h  R1 R3   each record in exactly one place, or in the wheel and a cancelled queue; its word and its place
  *                      member fit that; R2 in so far as the home chains are empty between passes
- *   pool.h     pool    free lists and chains consist of records; what is fetched ahead is one; lanes of what came home
+ *   record_slab.h   S1 S2 S3 S4   what is free, home, in the chain and out; generations; owners
  *   lane.h     L1 L2 L3   pending = records queued or armed; begun = sum of generations; the limit counts the same
  *   bucket.h   B1 B2 B3 B5 B6   store: free + used + not carved = slabs.  B4, the order, is for who knows what was put
  *                      in: the oracle

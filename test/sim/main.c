@@ -15,7 +15,6 @@ struct seeds {
 	unsigned random; /* so many others */
 };
 
-static bool is_named; /* the command line names tests */
 static hwt_timer *timer;
 
 /* A timeout, and what has become of it. */
@@ -411,14 +410,8 @@ TEST(each_timeout_has_one_end)
 	run_seeds(live_with_a_worker, (struct seeds){ .random = 100 });
 }
 
-/*
- * By its name alone: slabs of which a task runs during a trim stay for ever, as the worker trims again only when a
- * timeout has begun or ended.
- */
 TEST(a_burst_is_given_back)
 {
-	if (!is_named)
-		SKIP("slabs of tasks that run during a trim stay");
 	run_seeds(live_through_a_burst, (struct seeds){ .random = 3 });
 }
 
@@ -429,6 +422,5 @@ TEST(a_step_of_the_clock_is_heard)
 
 int main(int argc, char **argv)
 {
-	is_named = argc > 1;
 	return test_run_all(argc, argv);
 }

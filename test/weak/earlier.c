@@ -41,6 +41,6 @@ int main(void)
 	pthread_join(passes, NULL);
 	lane_pass(1);
 	assert(runs == 1);
-	assert(returned_take_all(&lane.returned) == &records[0]);
+	assert(slab_home() == &records[0]);
 	return 0;
 }

@@ -1,38 +1,53 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Records come back to a lane: the worker splices a chain of two, an executor's thread pushes one, and a producer takes
- * what there is.  Each comes back once, and complete.
+ * Records come home to their slab: the worker returns a chain of two, another thread returns one, and a producer takes
+ * what there is.  Each comes back once, and complete.  A look that finds all of them home finds the slab empty, and then
+ * nobody is at it any more.
  */
-#include "weak.h"
+#include "slab.h"
 
-#include "lane/pool.h"
+#include "lane/record_slab.c"
 
-static hwt_returned returned;
-static struct hwt_record records[3];
+#define WEAK_RECORDS 3
+
+static struct hwt_record_slabs slabs;
 static int taken;
 
-static void *splice(void *unused)
+static void *flush(void *unused)
 {
-	struct hwt_chain chain = { .first = NULL };
-
-	chain_append(&chain, &records[0]);
-	chain_append(&chain, &records[1]);
-	returned_splice(&returned, &chain);
+	record_slab_chain(&records[0]);
+	record_slab_chain(&records[1]);
+	hwt_record_slabs_flush(&slabs);
 	return unused;
 }
 
-static void *push(void *unused)
+static void *come_back(void *unused)
 {
-	returned_push(&returned, &records[2]);
+	record_slab_return_one(&records[2]);
 	return unused;
 }
 
-static void *take(void *unused)
+static void take_all(void)
 {
-	for (struct hwt_record *record = returned_take_all(&returned); record != NULL; record = record->free_next) {
+	struct hwt_record *record = NULL;
+	uint32_t count = record_slab_take_home(&slab, &record);
+
+	for (; count > 0; count--, record = record->free_next) {
 		taken++;
 		record->free_ahead = NULL;
 	}
+}
+
+/* As the owner does: a lane, or the worker that looks. */
+static void *take(void *unused)
+{
+	uint64_t home;
+
+	if (is_empty(&slab, &home)) {
+		for (int i = 0; i < WEAK_RECORDS; i++)
+			records[i].free_ahead = NULL;
+	}
+	take_all();
 	return unused;
 }
 
@@ -40,13 +55,16 @@ int main(void)
 {
 	pthread_t worker, executor, producer;
 
-	worker = weak_start(splice);
-	executor = weak_start(push);
+	slab_make(&slabs, WEAK_RECORDS);
+	slab.carve = slab.span;
+	slab.out = WEAK_RECORDS;
+	worker = weak_start(flush);
+	executor = weak_start(come_back);
 	producer = weak_start(take);
 	pthread_join(worker, NULL);
 	pthread_join(executor, NULL);
 	pthread_join(producer, NULL);
-	take(NULL);
-	assert(taken == 3);
+	take_all();
+	assert(taken == WEAK_RECORDS);
 	return 0;
 }

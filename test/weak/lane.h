@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * For the harnesses that need a timer without its threads: the rooms lane/ and worker/ as they are, one lane with some
- * records and nodes at hand, and a worker.  Two things stand for the real ones: a wheel for one record, and a sleeper
- * that only notes the wake.
+ * records and nodes at hand, and a worker.  Three things stand for the real ones: a slab with a few records, a wheel for
+ * one, and a sleeper that only notes the wake.
  */
 #ifndef HWT_WEAK_LANE_H
 #define HWT_WEAK_LANE_H
@@ -10,6 +10,7 @@
 #include "weak.h"
 
 #define HWT_NO_PROBES
+#include "slab.h"
 #include "base/idle.c"
 #include "base/record.c"
 #include "lane/queue.c"
@@ -18,7 +19,9 @@
 #include "lane/cancel.c"
 #include "lane/reschedule.c"
 #include "lane/reserve.c"
-#include "lane/steal.c"
+#include "lane/find.c"
+#include "lane/pool.c"
+#include "lane/record_slab.c"
 #include "worker/counts.c"
 #include "worker/worker.c"
 #include "worker/worker_slow.c"
@@ -30,7 +33,6 @@ HWT_OWN uint32_t hwt_own_number;
 
 static struct hwt_lanes lanes;
 static struct hwt_lane lane, *made[1] = { &lane };
-static struct hwt_record records[2];
 static hwt_node nodes[2][LANE_NODES];
 static struct hwt_worker worker;
 
@@ -95,20 +97,6 @@ size_t hwt_wheel_collect(struct hwt_wheel *unused, struct hwt_record **due, size
 	return 1;
 }
 
-/* No trim: the worker holds no records, and there is no more memory. */
-struct hwt_record *hwt_sorter_take_back(struct hwt_sorter *sorter)
-{
-	(void)sorter;
-	return NULL;
-}
-
-bool hwt_sorter_grow(struct hwt_sorter *sorter, struct hwt_pool *pool)
-{
-	(void)sorter;
-	(void)pool;
-	return false;
-}
-
 /* The sleeper. */
 static bool woken; /* written by the thread that claims the wake */
 static int64_t alarm_ns;
@@ -127,9 +115,29 @@ void hwt_sleeper_set_alarm(struct hwt_sleeper *sleeper, int64_t time_ns)
 }
 
 /* Memory: a lane gets no more. */
-bool hwt_pool_grow(struct hwt_pool *pool)
+bool hwt_mem_refused(void)
 {
-	(void)pool;
+	return true;
+}
+
+void *hwt_mem_block(size_t align, size_t size)
+{
+	(void)align;
+	(void)size;
+	return NULL;
+}
+
+void hwt_mem_want_huge(void *memory, size_t size, bool huge)
+{
+	(void)memory;
+	(void)size;
+	(void)huge;
+}
+
+bool hwt_mem_give_back(void *memory, size_t size)
+{
+	(void)memory;
+	(void)size;
 	return false;
 }
 
@@ -149,8 +157,10 @@ static inline void lane_make(unsigned n)
 	lane.lanes = &lanes;
 	queue_make(&lane.submitted, nodes[0]);
 	queue_make(&lane.cancelled, nodes[1]);
-	while (n-- > 0)
-		pool_push(&lane.pool, &records[n]);
+	slab_make(&lanes.slabs, n);
+	hwt_pool_init(&lane.pool, &lanes.slabs, &lane);
+	(void)hwt_record_slab_claim(&slab, &lane);
+	adopt(&lane.pool, &slab);
 	wheel.grid = grid_make(0, LANE_TICK_NS);
 	/* As where there is membarrier: no fence of a producer or of the worker helps what is looked at. */
 	lanes.idle.has_barrier = lanes.waiters.has_barrier = true;

@@ -49,6 +49,6 @@ int main(void)
 	else
 		assert(runs == (moved == 0 ? 2 : 1));
 	assert(answer != EBUSY || moved == ENOENT);
-	assert(returned_take_all(&lane.returned) == &records[0]);
+	assert(slab_home() == &records[0]);
 	return 0;
 }

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Where a lane looks for a record when its free list is empty; lane.h, pool.h. */
+#include "lane/lane.h"
+
+/*
+ * Takes the slab of another lane, if that has records at hand.  Unless `any` of them will do, the other lane must have
+ * accepted nothing since somebody last wanted its slab.
+ *
+ * The thief holds the lock of its own lane, and two thieves may want each other's.  So it never waits: it looks some
+ * dozen times, and goes on to the next lane.
+ */
+static struct hwt_record *take_over(struct hwt_lane *lane, bool any)
+{
+	struct hwt_lanes *lanes = lane->lanes;
+	uint32_t count = lanes_count(lanes);
+	struct hwt_record *record = NULL;
+
+	/* Begins with the next lane, so that not all thieves come to the same one. */
+	for (uint32_t i = 1; i < count && record == NULL; i++) {
+		struct hwt_lane *other = lanes->made[(lane->turn + i) % count];
+		uint64_t accepted;
+
+		if (!hwt_queue_lock_soon(&other->submitted))
+			continue;
+		accepted = atomic_load_explicit(&other->accepted, memory_order_relaxed); /* relaxed: under the lock */
+		if (any || accepted == other->accepted_at_search)
+			record = hwt_pool_take_over(&lane->pool, &other->pool, any ? OFFER_ANY : OFFER_MANY);
+		other->accepted_at_search = accepted;
+		queue_unlock(&other->submitted);
+	}
+	return record;
+}
+
+struct hwt_record *hwt_lane_find_at_hand(struct hwt_lane *lane)
+{
+	struct hwt_record *record = hwt_pool_refill(&lane->pool);
+
+	if (likely(record != NULL))
+		return record;
+	record = hwt_pool_search(&lane->pool, OFFER_MANY);
+	return record != NULL ? record : take_over(lane, false);
+}
+
+struct hwt_record *hwt_lane_find_more(struct hwt_lane *lane)
+{
+	struct hwt_record *record = hwt_pool_grow(&lane->pool);
+
+	if (likely(record != NULL))
+		return record;
+	record = hwt_pool_search(&lane->pool, OFFER_ANY);
+	return record != NULL ? record : take_over(lane, true);
+}

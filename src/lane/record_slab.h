@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Slabs of records: where a lane takes records from, where they go home to, and how a slab gives its memory back.
+ *
+ * Structure
+ *
+ *       multiple of 2 MiB
+ *       v
+ *       [ record record record ...       2 MiB ][ page: .. head .. ]
+ *
+ *   The address of a record leads to the head of its slab.  The head lies behind the records, so that they fill a huge
+ *   page and go back as one, and the head can be read at any time.  Heads lie at different places of their pages, or
+ *   all of them would share one set of the processor's caches.
+ *
+ *   The thread that ends a record puts it into the slab it came from, whichever lane used it:
+ *
+ *       owner's free list --pop--> [ timeout ] --> worker's chain --once a pass--> home --refill--> owner's free list
+ *                                             +--> other threads ----------------> home
+ *
+ *   home is one word: the offset of the first record, and how many hang behind it.  A slab has one owner at a time: a
+ *   lane, the worker for a moment, or nobody.  A lane owns at most one.  It takes all of home at once; it carves what
+ *   never served, in spans that double from 4 KiB; then it goes on to another slab that nobody owns (pool.h).
+ *
+ *   All slabs of a timer hang in one list, until it is destroyed: a record's memory stays a record (record.h).
+ *
+ * Threads
+ *
+ *   record_slab_chain, hwt_record_slabs_flush           the worker.
+ *   hwt_record_slab_return                              any thread that has ended records.  Its last access to them.
+ *   hwt_record_slab_claim, _release                     the owner, or a thread that is to be.  Nobody waits for one.
+ *   refill, extend, hwt_record_slab_look                the owner: a thread with the lock of the lane, or the worker.
+ *
+ * Invariants
+ *
+ *   S1  of the records of a slab that were carved, free has some, home has its count, the worker's chain has its count,
+ *       and the others are out: in a timeout, an extension or a reserve.
+ *   S2  out = what was carved or popped - what was taken from home.  So out is home's count if and only if no record is
+ *       in the chain or outside.  Then only stale handles lead into the slab.
+ *   S3  after each give, base is above the generation of each handle that was made in the slab before.  Between two
+ *       lives a record comes home, and the owner refills, or a lane keeps it (kept.h), and counts that.  So each
+ *       generation is at most base + 1 + refills + how many records of any slab were kept meanwhile.
+ *   S4  free, out, carve, span, base and refills change only under the owner.
+ *
+ * Ordering
+ *
+ *   [home]   a return (release) -> refill, or the look that finds the slab empty (acquire): the thread that returned is
+ *            done with the records.  Only all records are taken, so the word needs no counter against reuse.
+ *   [owner]  release of a slab -> claim (acquire): S4.
+ *   [slabs]  a slab is put into the list with release, and found with acquire: its head is complete.
+ */
+#ifndef HWT_RECORD_SLAB_H
+#define HWT_RECORD_SLAB_H
+
+#include "base/mem.h"
+#include "base/record.h"
+
+#include <stdalign.h>
+
+#define SLAB_BYTES HWT_HUGE_PAGE
+#define SLAB_RECORDS (SLAB_BYTES / sizeof(struct hwt_record))
+
+/* Colours of heads: places of 64 bytes in a page. */
+#define SLAB_COLOURS 64
+
+/* Each record points to the one that comes back so many later, to be fetched by then. */
+#define HWT_RETURN_AHEAD 8
+
+/* What a loose slab has besides records that came home. */
+enum record_slab_rest {
+	REST_NONE,
+	REST_SOME, /* free records, or such as never served */
+	REST_ROOM, /* memory that it has not taken from the system */
+};
+
+struct hwt_record_slabs;
+
+struct hwt_record_slab {
+	/* Any thread's. */
+	_Atomic uint64_t home;       /* [home] */
+	_Atomic(const void *) owner; /* [owner]: a lane, the worker (&hwt_record_slab_worker), NULL */
+	_Atomic unsigned rest;       /* enum record_slab_rest.  A hint, written by the owner */
+	struct hwt_record_slabs *slabs;
+	struct hwt_record_slab *next;
+
+	/* The owner's. */
+	alignas(HWT_LINE) struct hwt_record *free;
+	uint32_t out;
+	uint32_t carve, span; /* offsets: of the next record that never served, and of the end of the span */
+	bool is_used;         /* by a lane, since the worker last looked */
+	uint64_t base;        /* the generation of what is carved */
+	uint64_t refills;     /* since the last give */
+	uint64_t kept;        /* how many records had ever been kept, at the last give */
+	int64_t empty_ns;     /* since when it has been empty, as the worker knows; 0: it is not */
+
+	/* The worker's: records in the order in which they ended. */
+	alignas(HWT_LINE) struct hwt_record *first;
+	struct hwt_record *last;
+	struct hwt_record_slab *touched; /* the next one with a chain */
+	uint32_t count;
+	uint32_t recent[HWT_RETURN_AHEAD]; /* low halves of addresses */
+};
+
+static_assert(sizeof(struct hwt_record_slab) == 3 * (size_t)HWT_LINE, "heads have three lines");
+
+/* All slabs of a timer.  Bytes of zero: there is none yet. */
+struct hwt_record_slabs {
+	_Atomic(struct hwt_record_slab *) newest; /* [slabs] */
+	_Atomic size_t heads;                     /* bytes of all heads */
+	_Atomic size_t held;                      /* bytes of records that were taken from the system */
+	_Atomic unsigned looks;                   /* of the worker: lanes then begin again with the newest slab */
+	struct hwt_record_slab *touched;          /* the worker's: the slabs with a chain */
+	uint64_t returned;                        /* the worker's: so many records has it returned */
+};
+
+extern const char hwt_record_slab_worker;
+
+#ifndef WEAK_SLAB /* the harnesses of test/weak/ have a slab of another shape */
+/* Returns the address of the slab of a record. */
+static inline uintptr_t record_slab_base(const struct hwt_record *record)
+{
+	return (uintptr_t)record & ~(uintptr_t)(SLAB_BYTES - 1);
+}
+
+static inline struct hwt_record_slab *record_slab_of(const struct hwt_record *record)
+{
+	return (struct hwt_record_slab *)(record_slab_base(record) + SLAB_BYTES +
+					  (uintptr_t)record / SLAB_BYTES % SLAB_COLOURS * HWT_LINE);
+}
+
+/* Returns where the records of a slab begin. */
+static inline char *record_slab_begin(const struct hwt_record_slab *slab)
+{
+	return (char *)(((uintptr_t)slab & ~(uintptr_t)(SLAB_BYTES - 1)) - SLAB_BYTES);
+}
+#endif
+
+static inline uint32_t record_slab_offset(const struct hwt_record *record)
+{
+	return (uint32_t)((uintptr_t)record - record_slab_base(record));
+}
+
+static inline uint32_t home_count(uint64_t home)
+{
+	return (uint32_t)(home >> 32);
+}
+
+static inline struct hwt_record *home_first(const struct hwt_record_slab *slab, uint64_t home)
+{
+	return home == 0 ? NULL : (struct hwt_record *)(void *)(record_slab_begin(slab) + (uint32_t)home);
+}
+
+/* Returns the newest slab; the others follow by next. */
+static inline struct hwt_record_slab *record_slabs_newest(const struct hwt_record_slabs *slabs)
+{
+	return atomic_load_explicit(&slabs->newest, memory_order_acquire); /* [slabs] */
+}
+
+/* Returns the bytes that the records hold of the system's memory.  Relaxed: no other data depends on the number. */
+static inline size_t record_slabs_held(const struct hwt_record_slabs *slabs)
+{
+	return atomic_load_explicit(&slabs->held, memory_order_relaxed);
+}
+
+/* The same with the heads.  Relaxed: as above. */
+static inline size_t record_slabs_bytes(const struct hwt_record_slabs *slabs)
+{
+	return record_slabs_held(slabs) + atomic_load_explicit(&slabs->heads, memory_order_relaxed);
+}
+
+void hwt_record_slabs_destroy(struct hwt_record_slabs *slabs);
+
+/* Makes a slab, which is the caller's: `owner`.  NULL without memory. */
+struct hwt_record_slab *hwt_record_slab_make(struct hwt_record_slabs *slabs, const void *owner);
+
+/* Doubles the span, as far as there is room, or takes all of that.  Returns false if there is none. */
+bool hwt_record_slab_extend(struct hwt_record_slab *slab, bool all);
+bool hwt_record_slab_has_room(const struct hwt_record_slab *slab);
+
+/* Becomes the owner.  Returns false if there is another one. */
+bool hwt_record_slab_claim(struct hwt_record_slab *slab, const void *owner);
+
+/* Leaves the slab to any thread that claims it. */
+void hwt_record_slab_release(struct hwt_record_slab *slab);
+
+struct hwt_slab_times {
+	int64_t now_ns, hold_ns;
+	uint64_t kept; /* how many records have ever been kept */
+};
+
+/*
+ * Looks whether a slab is empty.  If it has been for hold_ns, its memory goes back to the system, and *bytes counts it.
+ * Returns true if the slab is empty and not yet given back, so that another look is to come.  The worker.
+ */
+bool hwt_record_slab_look(struct hwt_record_slab *slab, const struct hwt_slab_times *times, size_t *bytes);
+
+/* Returns `count` records of one slab, linked by free_next. */
+void hwt_record_slab_return(struct hwt_record_slab *slab, struct hwt_record *first, struct hwt_record *last,
+			    uint32_t count);
+
+/* Returns all chains.  From here on owners may take the records.  The worker, once a pass. */
+void hwt_record_slabs_flush(struct hwt_record_slabs *slabs);
+
+/* Slow half of record_slab_chain: the first one of a pass. */
+void hwt_record_slab_begin_chain(struct hwt_record_slab *slab, struct hwt_record *record);
+
+/* Appends an ended record to the chain of its slab, and makes the one HWT_RETURN_AHEAD before it point to it. */
+static inline void record_slab_chain(struct hwt_record *record)
+{
+	struct hwt_record_slab *slab = record_slab_of(record);
+	uint32_t *recent = &slab->recent[slab->count % HWT_RETURN_AHEAD];
+
+	if (unlikely(slab->count == 0)) {
+		hwt_record_slab_begin_chain(slab, record);
+		return;
+	}
+	slab->last->free_next = record;
+	slab->last = record;
+	record->free_ahead = record;
+	((struct hwt_record *)(record_slab_base(record) + *recent))->free_ahead = record;
+	*recent = record_slab_offset(record);
+	slab->count++;
+}
+
+/* The same from a thread that is not the worker: at once. */
+static inline void record_slab_return_one(struct hwt_record *record)
+{
+	record->free_ahead = record;
+	hwt_record_slab_return(record_slab_of(record), record, record, 1);
+}
+
+/* Takes what has come home.  Returns how many; *first is the first of them. */
+static inline uint32_t record_slab_take_home(struct hwt_record_slab *slab, struct hwt_record **first)
+{
+	uint64_t home;
+
+	/* Looks first: an exchange would take the line from the worker for nothing.  Relaxed: the exchange orders. */
+	if (atomic_load_explicit(&slab->home, memory_order_relaxed) == 0)
+		return 0;
+	HWT_POINT("slab refill");
+	home = atomic_exchange_explicit(&slab->home, 0, memory_order_acquire); /* [home] */
+	slab->refills++;
+	*first = home_first(slab, home);
+	return home_count(home);
+}
+
+#ifdef HWT_TEST
+extern _Atomic uint32_t hwt_test_slab_records; /* so many of a slab serve */
+#endif
+
+#endif

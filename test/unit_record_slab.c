@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Slabs of records: where they lie, whose they are, what comes home to them, and when they go. */
+#include "unit.h"
+
+#define MANY 1000u
+
+static struct hwt_record_slabs slabs;
+static struct hwt_pool mine, other;
+static size_t given;
+
+static void begin(void)
+{
+	memset(&slabs, 0, sizeof(slabs));
+	hwt_pool_init(&mine, &slabs, &mine);
+	hwt_pool_init(&other, &slabs, &other);
+	given = 0;
+}
+
+static void end(void)
+{
+	hwt_pool_leave(&mine);
+	hwt_pool_leave(&other);
+	hwt_record_slabs_destroy(&slabs);
+	atomic_store(&hwt_test_slab_records, SLAB_RECORDS);
+}
+
+static struct hwt_record *take(struct hwt_pool *pool)
+{
+	struct hwt_record *record = pool_pop(pool);
+
+	if (record == NULL && (record = hwt_pool_refill(pool)) == NULL &&
+	    (record = hwt_pool_search(pool, OFFER_MANY)) == NULL)
+		record = hwt_pool_grow(pool);
+	REQUIRE(record != NULL);
+	return record;
+}
+
+static void take_many(struct hwt_pool *pool, struct hwt_record **records, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		records[i] = take(pool);
+}
+
+static void bring_home(struct hwt_record **records, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		record_slab_chain(records[i]);
+	hwt_record_slabs_flush(&slabs);
+}
+
+static unsigned count_slabs(void)
+{
+	unsigned n = 0;
+
+	for (struct hwt_record_slab *slab = record_slabs_newest(&slabs); slab != NULL; slab = slab->next)
+		n++;
+	return n;
+}
+
+static bool look(struct hwt_record_slab *slab, int64_t now_ns)
+{
+	return hwt_record_slab_look(slab, &(struct hwt_slab_times){ now_ns, 10, 0 }, &given);
+}
+
+TEST(a_record_leads_to_its_slab_and_heads_do_not_share_a_place)
+{
+	static struct hwt_record *records[3 * MANY];
+	uint64_t places = 0;
+
+	atomic_store(&hwt_test_slab_records, MANY / 10);
+	begin();
+	take_many(&mine, records, 3 * MANY);
+	CHECK_INT(count_slabs(), ==, 30);
+	for (unsigned i = 0; i < 3 * MANY; i++) {
+		const struct hwt_record_slab *slab = record_slab_of(records[i]);
+
+		CHECK(slab->slabs == &slabs);
+		CHECK_INT((char *)records[i] - record_slab_begin(slab), <, SLAB_BYTES);
+		CHECK_INT((uintptr_t)record_slab_begin(slab) % SLAB_BYTES, ==, 0);
+		places |= UINT64_C(1) << ((uintptr_t)slab % (SLAB_COLOURS * HWT_LINE) / HWT_LINE);
+	}
+	CHECK_INT(__builtin_popcountll(places), >, 10);
+	end();
+}
+
+TEST(a_lane_with_a_handful_takes_a_page)
+{
+	struct hwt_record *records[MANY];
+
+	begin();
+	take_many(&mine, records, 10);
+	CHECK_INT(record_slabs_held(&slabs), <=, 4096);
+	take_many(&mine, records + 10, 490);
+	CHECK_INT(record_slabs_held(&slabs), <=, 32768);
+	CHECK_INT(count_slabs(), ==, 1);
+	end();
+}
+
+TEST(what_comes_home_serves_in_its_order_and_knows_the_one_ahead)
+{
+	struct hwt_record *records[MANY], *again[MANY];
+
+	begin();
+	take_many(&mine, records, MANY);
+	while (mine.carve != mine.carve_end)
+		(void)take(&mine);
+	bring_home(records, MANY);
+	for (unsigned i = 0; i + HWT_RETURN_AHEAD < MANY; i++)
+		CHECK(records[i]->free_ahead == records[i + HWT_RETURN_AHEAD]);
+	take_many(&mine, again, MANY);
+	CHECK_INT(memcmp(records, again, sizeof(records)), ==, 0);
+	end();
+}
+
+/* In whatever parts and from whichever threads they come. */
+TEST(a_slab_goes_when_it_has_been_empty_for_a_while_and_not_before)
+{
+	struct hwt_record *records[MANY];
+	struct hwt_record_slab *slab;
+	size_t held;
+
+	begin();
+	take_many(&mine, records, MANY);
+	slab = mine.slab;
+	held = record_slabs_held(&slabs);
+	CHECK(!look(slab, 100)); /* a lane has it */
+	hwt_pool_leave(&mine);
+	CHECK(!look(slab, 100)); /* all is out */
+	bring_home(records, MANY - 2);
+	CHECK(!look(slab, 100));
+	record_slab_return_one(records[MANY - 2]);
+	record_slab_chain(records[MANY - 1]);
+	CHECK(!look(slab, 100)); /* one is in the chain */
+	hwt_record_slabs_flush(&slabs);
+	CHECK(look(slab, 100));
+	CHECK(look(slab, 109));
+	CHECK_INT(given, ==, 0);
+	CHECK(!look(slab, 110));
+#ifdef HWT_LINUX
+	CHECK_INT(given, ==, held);
+	CHECK_INT(record_slabs_held(&slabs), ==, 0);
+	CHECK_INT(record_word(records[0]), ==, 0);
+#endif
+	CHECK(!look(slab, 200)); /* there is nothing left to wait for */
+	CHECK_INT(given, <=, held);
+	end();
+}
+
+TEST(a_slab_that_was_used_meanwhile_has_not_been_empty)
+{
+	struct hwt_record *record;
+	struct hwt_record_slab *slab;
+
+	begin();
+	record = take(&mine);
+	slab = mine.slab;
+	bring_home(&record, 1);
+	hwt_pool_leave(&mine);
+	CHECK(look(slab, 100));
+	record = take(&mine);
+	bring_home(&record, 1);
+	hwt_pool_leave(&mine);
+	CHECK(look(slab, 115));
+	CHECK(look(slab, 124));
+	CHECK_INT(given, ==, 0);
+	CHECK(!look(slab, 125));
+	end();
+}
+
+/* However often each record has served. */
+TEST(what_serves_again_begins_above_all_generations)
+{
+	struct hwt_record *record;
+	uint64_t most = 0;
+
+	begin();
+	for (unsigned life = 0; life < 10; life++) {
+		struct hwt_record_slab *slab = NULL;
+
+		for (unsigned i = 0; i < 100 * life + 1; i++) {
+			uint64_t generation;
+
+			record = take(&mine);
+			(void)record_take(record, NULL, NULL, 0, 0);
+			generation = word_generation(record_word(record));
+			CHECK_INT(generation, >, i == 0 ? most : 0);
+			most = generation > most ? generation : most;
+			slab = mine.slab;
+			bring_home(&record, 1);
+		}
+		hwt_pool_leave(&mine);
+		CHECK(look(slab, 100));
+		CHECK(!look(slab, 110));
+	}
+	end();
+}
+
+TEST(a_slab_has_one_owner)
+{
+	struct hwt_record *records[MANY];
+	struct hwt_record_slab *slab;
+
+	begin();
+	take_many(&mine, records, MANY);
+	slab = mine.slab;
+	bring_home(records, MANY);
+	CHECK(!hwt_record_slab_claim(slab, &other));
+	CHECK(hwt_pool_search(&other, OFFER_ANY) == NULL);
+	hwt_pool_leave(&mine);
+	CHECK(record_slab_of(take(&other)) == slab);
+	CHECK(!hwt_record_slab_claim(slab, &mine));
+	CHECK(other.slab == slab && mine.slab == NULL);
+	end();
+}
+
+/* So that a few are not worth a change of the slab, but are there when nothing else is. */
+TEST(a_slab_is_taken_for_many_or_without_memory_for_any)
+{
+	struct hwt_record *records[MANY];
+
+	atomic_store(&hwt_test_slab_records, MANY);
+	begin();
+	take_many(&mine, records, MANY);
+	hwt_pool_leave(&mine);
+	bring_home(records, 63);
+	CHECK(hwt_pool_search(&other, OFFER_MANY) == NULL);
+	CHECK(hwt_pool_search(&other, OFFER_ROOM) == NULL);
+	CHECK(hwt_pool_search(&other, OFFER_ANY) == records[0]);
+	CHECK(hwt_pool_search(&other, OFFER_ANY) == NULL); /* the other 62 are its own */
+	hwt_pool_leave(&other);
+	CHECK(hwt_pool_search(&mine, OFFER_MANY) == records[1]); /* it has been left with free ones */
+	end();
+}
+
+TEST(without_memory_nothing_changes)
+{
+	struct hwt_record *records[MANY];
+
+	atomic_store(&hwt_test_slab_records, MANY);
+	begin();
+	memory_fails(0, UINT64_MAX);
+	CHECK(hwt_pool_grow(&mine) == NULL);
+	CHECK(mine.slab == NULL && count_slabs() == 0);
+	memory_is_back();
+	take_many(&mine, records, MANY);
+	memory_fails(0, UINT64_MAX);
+	CHECK(hwt_pool_grow(&mine) == NULL);
+	CHECK(mine.slab == record_slab_of(records[0]) && count_slabs() == 1);
+	memory_is_back();
+	CHECK(record_slab_of(take(&mine)) != record_slab_of(records[0]));
+	end();
+}
+
+TEST_MAIN()
