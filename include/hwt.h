@@ -291,7 +291,8 @@ HWT_API int hwt_new_timeout_ex(hwt_timer *timer, const hwt_spec *spec, hwt_timeo
 /*
  * Sets memory aside for the next n timeouts of the calling thread, so that they cannot fail with ENOMEM: one-shot and
  * periodic ones, with and without a finaliser.  It is used when there is no other memory, and by no other thread; the
- * next call fills it again.  A smaller n gives back what is more, and 0 all of it.  The call starts the timer.
+ * next call fills it again.  A smaller n gives back what is more; 0, and the end of the thread, all of it.  The call
+ * starts the timer.
  *
  * Nothing else of such a timeout needs memory: neither its place in the wheel nor its run nor its cancel.  Not covered
  * are a hwt_reschedule to an earlier time (ENOMEM: the old one holds), and ENOBUFS at a limit.

@@ -115,7 +115,7 @@ TEST(free_records_of_other_lanes_are_used_before_memory_is_asked_for)
 	for (int i = 0; i < 5000; i++)
 		submit(1);
 	CHECK_INT(memory_asked, <=, 8); /* nodes of lane 1's queue; no slab of records, or it were more */
-	CHECK_INT(records_held(&lanes), <, 8500); /* the lane's own, and those, doubled as long as they were not enough */
+	CHECK_INT(records_held(&lanes), <, 8500);
 	end();
 }
 

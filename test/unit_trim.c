@@ -265,6 +265,18 @@ TEST(nodes_and_chunks_go_back_as_well)
 	end();
 }
 
+/* Its own nodes are in no slab of the queue until they are used. */
+TEST(a_reserve_keeps_no_other_nodes)
+{
+	begin();
+	CHECK_INT(hwt_reserve(timer, 1), ==, 0);
+	burst(MANY);
+	trim();
+	CHECK_INT(slabs_bytes(&lanes_home(&timer->lanes)->submitted.slabs), <=, 70000);
+	CHECK_INT(stats().records, <, 50000);
+	end();
+}
+
 static void *schedule_later(void *n)
 {
 	for (unsigned i = 0; i < *(unsigned *)n; i++)
@@ -624,6 +636,27 @@ TEST(memory_of_jobs_of_an_executor_goes_back_when_they_have_finished)
 		run_job(jobs[i]);
 	(void)rest_at(now_ns + HWT_S(1));
 	CHECK_INT(rest_until_calm(), <, 10);
+	CHECK_INT(stats().records, <, 50000);
+	end();
+}
+
+/* Nothing else happens in the timer. */
+TEST(what_was_set_aside_goes_back_when_it_is_not_wanted_any_more)
+{
+	unsigned looks = 0;
+
+	begin();
+	CHECK_INT(hwt_reserve(timer, MANY), ==, 0);
+	CHECK(!rest_at(now_ns + TICK));
+	CHECK_INT(rest_until_calm(), <, 10);
+	CHECK_INT(stats().records, >=, 2 * MANY);
+	CHECK_INT(hwt_reserve(timer, 0), ==, 0);
+	CHECK(!hwt_lanes_are_empty(&timer->lanes)); /* so the worker does not sleep over it */
+	(void)rest_at(now_ns + HWT_S(100));
+	CHECK(hwt_lanes_are_empty(&timer->lanes));
+	looks = rest_until_calm();
+	CHECK_INT(looks, >, 0);
+	CHECK_INT(looks, <, 10);
 	CHECK_INT(stats().records, <, 50000);
 	end();
 }

@@ -18,6 +18,13 @@ static void add(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind, struc
 	set_bytes(slabs, slabs_bytes(slabs) + slab->bytes);
 }
 
+void hwt_slabs_add_used(struct hwt_slabs *slabs, struct hwt_slab *slab)
+{
+	slab->next = slabs->newest->next;
+	slabs->newest->next = slab;
+	set_bytes(slabs, slabs_bytes(slabs) + slab->bytes);
+}
+
 bool hwt_slabs_grow(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind)
 {
 	size_t size = slabs->next_size == 0 ? kind->first : slabs->next_size, bytes = size + kind->extra;

@@ -24,7 +24,7 @@
  *   lane_return                       the worker, which also pops the queues.
  *
  *   One lock acquisition covers a submission: closed, record, node, limit, handle, push.  The worker takes no lane's
- *   lock in a pass, and waits for none in a trim (trim.c).
+ *   lock in a pass, and waits for none in a trim (look.c).
  *
  * Invariants
  *
@@ -45,6 +45,8 @@
  *            it takes off is then counted there, so the length of a queue is never too small.
  *   [hurry]  a push, or an earlier deadline in a queue -> hurry (release) -> the driver's look (acquire), which then
  *            drains the queues.
+ *   [stir]   records come home, then stirred is stored with release, then the thread looks whether the worker sleeps.
+ *            The worker loads it with acquire, before it looks at slabs and before it sleeps: so they are home.
  *   [made]   the address of a complete lane is stored with release (at its place, by the count of lanes, in records)
  *            and loaded with acquire.  A reader that counts an end sees the lane that has its begin: the lane was made
  *            before, and [count] orders the two.
@@ -78,12 +80,15 @@ struct hwt_lanes;
 
 /* What a thread has set aside; reserve.c. */
 struct hwt_reserve {
-	struct hwt_reserve *next;
+	struct hwt_reserve *next;          /* of the lane; under its lock */
+	struct hwt_reserve *other, **link; /* of all in the process; under the mutex of reserve.c */
+	struct hwt_lane *lane;
 	uint32_t thread;   /* its hwt_own_number */
 	uint64_t timeouts; /* for so many */
-	uint64_t records, nodes;
+	uint64_t records;
 	struct hwt_record *record; /* linked by free_next */
-	hwt_node *node;
+	struct hwt_slab *block;    /* of the nodes, as long as none has been used; NULL: they are the queue's */
+	hwt_node *node, *node_end; /* those that have not been used */
 };
 
 struct hwt_lane {
@@ -91,7 +96,7 @@ struct hwt_lane {
 	alignas(HWT_UNIT) _Atomic uint64_t unlinked; /* taken out of the cancelled queue, ever */
 	_Atomic uint64_t taken;                      /* taken out of the submitted queue, ever */
 	struct hwt_record *parked;                   /* NULL, or popped and KEPT when the worker looked; kept.h */
-	uint64_t accepted_at_look;                   /* accepted, when the worker last looked; trim.c */
+	uint64_t accepted_at_look;                   /* accepted, when the worker last looked; look.c */
 
 	/* Written by the worker, read by producers. */
 	alignas(HWT_UNIT) _Atomic uint64_t drained_told; /* taken and unlinked, as the last pass left them */
@@ -135,7 +140,7 @@ static_assert(offsetof(struct hwt_lane, cancelled) % HWT_UNIT == HWT_LINE, "the 
 
 typedef _Atomic(struct hwt_lane *) hwt_place;
 
-/* Where a look stands.  The worker's; trim.c. */
+/* Where a look stands.  The worker's; look.c. */
 struct hwt_trim {
 	unsigned phase;               /* 0: there is none */
 	uint32_t lane;                /* the lane whose turn it is */
@@ -160,6 +165,7 @@ struct hwt_lanes {
 
 	alignas(HWT_UNIT) _Atomic int64_t limited; /* pending timeouts; counted only if there is a limit */
 	alignas(HWT_UNIT) hwt_stack rearmed;       /* records to run again, from other threads to the worker */
+	_Atomic bool stirred;                      /* memory has come home without the worker's doing; [stir] */
 	_Atomic bool hurry;                        /* the driver has to look into the queues at once; [hurry] */
 	struct hwt_idle idle;
 	struct hwt_waiters waiters;
@@ -197,7 +203,6 @@ static inline struct hwt_lane *lanes_at(const struct hwt_lanes *lanes, uint32_t 
 /* Sums over the lanes.  The caller keeps the order of [count]. */
 uint64_t hwt_lanes_accepted(const struct hwt_lanes *lanes);
 uint64_t hwt_lanes_cancelled(const struct hwt_lanes *lanes);
-uint64_t hwt_lanes_kept(const struct hwt_lanes *lanes); /* cancels of these whose record was kept */
 uint64_t hwt_lanes_rearmed(const struct hwt_lanes *lanes);
 uint64_t hwt_lanes_rescheduled(const struct hwt_lanes *lanes);
 
@@ -237,10 +242,30 @@ bool hwt_lane_is_full(const struct hwt_lane *lane);
 /*
  * Looks which memory of the lanes nobody needs, and gives it back to the system, slice by slice.  `all`: also what was
  * in use until now.  step returns true while there is more to do, and adds what went to trim.given.  The worker alone.
- * (trim.c)
+ * (look.c)
  */
 void hwt_trim_begin(struct hwt_lanes *lanes, int64_t now_ns, int64_t hold_ns, bool all);
 bool hwt_trim_step(struct hwt_lanes *lanes);
+
+/* Returns how many records have ever been kept, in all lanes.  (look.c) */
+uint64_t hwt_lanes_kept(const struct hwt_lanes *lanes);
+
+/* Has the worker look for memory that nobody needs. */
+void hwt_lanes_stir(struct hwt_lanes *lanes);
+
+static inline bool lanes_are_stirred(const struct hwt_lanes *lanes)
+{
+	return atomic_load_explicit(&lanes->stirred, memory_order_acquire); /* [stir] */
+}
+
+/* Returns true, once, if that was asked for. */
+static inline bool lanes_take_stir(struct hwt_lanes *lanes)
+{
+	if (likely(!lanes_are_stirred(lanes)))
+		return false;
+	(void)atomic_exchange_explicit(&lanes->stirred, false, memory_order_acquire); /* [stir] */
+	return true;
+}
 
 #ifdef HWT_TEST
 extern _Atomic uint64_t hwt_test_full; /* stands for HWT_FULL */
@@ -269,7 +294,7 @@ hwt_node *hwt_reserve_node(struct hwt_lane *lane);
 /* Takes back what a submission has not used, NULL: nothing, first into what was set aside.  Under the submit lock. */
 void hwt_reserve_return(struct hwt_lane *lane, struct hwt_record *record, hwt_node *node);
 
-/* Frees the descriptions of what was set aside, when the lane goes. */
+/* Ends all reserves, when the lane goes. */
 void hwt_reserves_destroy(struct hwt_lane *lane);
 
 /* Adds the lane's numbers to *counts. */

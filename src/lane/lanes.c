@@ -186,15 +186,6 @@ uint64_t hwt_lanes_cancelled(const struct hwt_lanes *lanes)
 	return sum;
 }
 
-uint64_t hwt_lanes_kept(const struct hwt_lanes *lanes)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < lanes_count(lanes); i++)
-		sum += atomic_load_explicit(&lanes->made[i]->kept_count, memory_order_acquire); /* [count] */
-	return sum;
-}
-
 uint64_t hwt_lanes_rearmed(const struct hwt_lanes *lanes)
 {
 	uint64_t sum = 0;
@@ -276,5 +267,5 @@ bool hwt_lanes_are_empty(struct hwt_lanes *lanes)
 		if (!queue_is_empty(&lanes->made[i]->submitted) || !queue_is_empty(&lanes->made[i]->cancelled) ||
 		    lane_has_parked(lanes->made[i]))
 			return false;
-	return stack_is_empty(&lanes->rearmed);
+	return stack_is_empty(&lanes->rearmed) && !lanes_are_stirred(lanes);
 }

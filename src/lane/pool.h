@@ -8,7 +8,7 @@
  *
  *   When both are used up, the lane looks at what has come home to its slab, then among the slabs that nobody owns.  It
  *   takes one that offers many records, in a fixed order, and goes on there the next time.  After each look of the
- *   worker (trim.h) it begins again at the front.  So a load that has become light uses the first slabs, and the others
+ *   worker (look.c) it begins again at the front.  So a load that has become light uses the first slabs, and the others
  *   become empty.  Only then does it take a span more, a slab that was given back, or a new one.
  *
  *   A lane that has used up a whole slab takes the next one whole.  Otherwise spans double the slab, from 4 KiB on, so

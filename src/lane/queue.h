@@ -9,7 +9,7 @@
  *   to the producers (ck_fifo_spsc_recycle) with the next dequeue.  So nodes cannot be part of the values; they come
  *   from slabs of their own.
  *
- *   Nodes never leave their queue.  When it is empty, all of its slabs but one may go (trim.c).
+ *   Nodes never leave their queue.  When it is empty, all of its slabs but one may go (look.c).
  *
  * Threads
  *

@@ -14,7 +14,7 @@ _Atomic uint32_t hwt_test_slab_records = SLAB_RECORDS;
 #endif
 
 /* Returns the offset of the end of the last record. */
-static uint32_t end(void)
+static uint32_t last_end(void)
 {
 #ifdef HWT_TEST
 	/* Acquire: a test's. */
@@ -57,12 +57,12 @@ struct hwt_record_slab *hwt_record_slab_make(struct hwt_record_slabs *slabs, con
 
 bool hwt_record_slab_has_room(const struct hwt_record_slab *slab)
 {
-	return slab->span < end();
+	return slab->span < last_end();
 }
 
 bool hwt_record_slab_extend(struct hwt_record_slab *slab, bool all)
 {
-	uint32_t room = end() - slab->span, more = slab->span == 0 ? FIRST_SPAN : slab->span;
+	uint32_t room = last_end() - slab->span, more = slab->span == 0 ? FIRST_SPAN : slab->span;
 
 	if (room == 0)
 		return false;

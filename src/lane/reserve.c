@@ -5,17 +5,27 @@
  * Structure
  *
  *   lane->reserves --> [ thread, records, nodes ] --> [ another thread of this lane ]
+ *   all            --> [ the same ] --> [ any other thread, lane and timer of the process ]
  *
- *   A thread takes from its reserve when all else has failed: what came back, the slabs, other lanes, the system.
- *   So a reserve costs nothing as long as there is memory, and no other thread uses it up.  A timeout takes a record,
- *   one more for an extension, and a node.  The worker needs no memory: a wheel that has none for a place has its
- *   unplaced list, and a cancel without a node marks its record.
+ *   A thread takes from its reserve when all else has failed: what came home, the slabs, other lanes, the system.  So a
+ *   reserve costs nothing as long as there is memory, and no other thread uses it up.  A timeout takes a record, one
+ *   more for an extension, and a node.  The worker needs no memory: a wheel that has none for a place has its unplaced
+ *   list, and a cancel without a node marks its record.
  *
- * Threads: under the lane's submit lock.  A reserve is its thread's.
+ *   Records of a reserve are out of their slabs (record_slab.h).  Its nodes are in a block of their own.  The first one
+ *   that is used makes the block a slab of the queue, where used nodes stay.
+ *
+ *   A reserve goes when its thread asks for none, when the thread ends, or with its timer.  The list of all is for the
+ *   end of a thread: by then a timer may have been destroyed, and its reserves are in no list any more.
+ *
+ * Threads
+ *
+ *   The lane's list, and what a reserve has: under the lane's submit lock.  A reserve is its thread's.  The list of
+ *   all: under the mutex, which comes before a lane's lock.
  *
  * Invariant
  *
- *   V1  records and nodes of a reserve are in no other list: no lane steals the records.
+ *   V1  records and nodes of a reserve are in no other list.
  */
 #include "lane/lane.h"
 #include "base/mem.h"
@@ -24,6 +34,12 @@
 
 /* So much is set aside at a time, and then other threads of the lane get their turn. */
 #define SLICE 1024
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct hwt_reserve *all;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key; /* of each thread with a reserve: its hwt_own_number */
+static bool has_key;
 
 static struct hwt_reserve *find(const struct hwt_lane *lane)
 {
@@ -53,24 +69,6 @@ static struct hwt_record *pop_record(struct hwt_reserve *reserve)
 	return record;
 }
 
-static void push_node(struct hwt_reserve *reserve, hwt_node *node)
-{
-	node->next = reserve->node;
-	reserve->node = node;
-	reserve->nodes++;
-}
-
-static hwt_node *pop_node(struct hwt_reserve *reserve)
-{
-	hwt_node *node = reserve->node;
-
-	if (node != NULL) {
-		reserve->node = node->next;
-		reserve->nodes--;
-	}
-	return node;
-}
-
 struct hwt_record *hwt_reserve_record(struct hwt_lane *lane)
 {
 	struct hwt_reserve *reserve = find(lane);
@@ -82,7 +80,12 @@ hwt_node *hwt_reserve_node(struct hwt_lane *lane)
 {
 	struct hwt_reserve *reserve = find(lane);
 
-	return reserve != NULL ? pop_node(reserve) : NULL;
+	if (reserve == NULL || reserve->node == reserve->node_end)
+		return NULL;
+	if (reserve->block != NULL)
+		hwt_slabs_add_used(&lane->submitted.slabs, reserve->block);
+	reserve->block = NULL;
+	return reserve->node++;
 }
 
 void hwt_reserve_return(struct hwt_lane *lane, struct hwt_record *record, hwt_node *node)
@@ -93,8 +96,8 @@ void hwt_reserve_return(struct hwt_lane *lane, struct hwt_record *record, hwt_no
 		push_record(reserve, record);
 	else if (record != NULL)
 		hwt_pool_unused(&lane->pool, record);
-	if (node != NULL && reserve != NULL && reserve->nodes < reserve->timeouts)
-		push_node(reserve, node);
+	if (node != NULL && reserve != NULL && node + 1 == reserve->node)
+		reserve->node--;
 	else if (node != NULL)
 		queue_node_unused(&lane->submitted, node);
 }
@@ -108,66 +111,39 @@ static struct hwt_record *new_record(struct hwt_lane *lane)
 	return record != NULL ? record : hwt_lane_find_more(lane);
 }
 
-/* Makes the reserve as large as n timeouts need, or smaller again, by some of it.  true: no more is to be done. */
+/* Makes the records as many as n timeouts need, by some of them.  true: no more is to be done. */
 static bool adjust(struct hwt_lane *lane, struct hwt_reserve *reserve, uint64_t n, int *rc)
 {
 	reserve->timeouts = n;
 	for (unsigned i = 0; i < SLICE; i++) {
 		struct hwt_record *record;
-		hwt_node *node;
 
+		if (reserve->records == 2 * n)
+			return true;
 		if (reserve->records > 2 * n) {
 			hwt_pool_unused(&lane->pool, pop_record(reserve));
-		} else if (reserve->nodes > n) {
-			queue_node_unused(&lane->submitted, pop_node(reserve));
-		} else if (reserve->records < 2 * n) {
-			if ((record = new_record(lane)) == NULL)
-				break;
+		} else if ((record = new_record(lane)) != NULL) {
 			push_record(reserve, record);
-		} else if (reserve->nodes < n) {
-			if ((node = queue_node(&lane->submitted)) == NULL)
-				break;
-			push_node(reserve, node);
 		} else {
+			*rc = ENOMEM;
 			return true;
 		}
-		if (i + 1 == SLICE)
-			return false;
 	}
-	*rc = ENOMEM;
-	return true;
+	return false;
 }
 
-/* The reserve of the calling thread; makes it.  NULL without memory. */
-static struct hwt_reserve *make(struct hwt_lane *lane)
+/* Does so slice by slice, unless the lane is closed. */
+static int resize(struct hwt_lane *lane, struct hwt_reserve *reserve, uint64_t n)
 {
-	struct hwt_reserve *reserve = find(lane);
-
-	if (reserve != NULL)
-		return reserve;
-	reserve = hwt_mem_zeroed(alignof(struct hwt_reserve), sizeof(*reserve));
-	if (reserve == NULL)
-		return NULL;
-	reserve->thread = hwt_own_number;
-	reserve->next = lane->reserves;
-	lane->reserves = reserve;
-	return reserve;
-}
-
-static int resize(struct hwt_lane *lane, uint64_t n, uint64_t *before)
-{
-	struct hwt_reserve *reserve;
 	bool done = false;
 	int rc = 0;
 
 	while (!done) {
 		queue_lock(&lane->submitted);
-		reserve = make(lane);
-		if (lane_is_closed(lane) || reserve == NULL) {
-			rc = lane_is_closed(lane) ? ECANCELED : ENOMEM;
+		if (lane_is_closed(lane)) {
+			rc = ECANCELED;
 			done = true;
 		} else {
-			*before = *before == UINT64_MAX ? reserve->timeouts : *before;
 			done = adjust(lane, reserve, n, &rc);
 		}
 		queue_unlock(&lane->submitted);
@@ -175,22 +151,182 @@ static int resize(struct hwt_lane *lane, uint64_t n, uint64_t *before)
 	return rc;
 }
 
+/* Gives the queue what is left of nodes that are its own, and frees those that are not. */
+static void drop_nodes(struct hwt_lane *lane, struct hwt_reserve *reserve)
+{
+	while (reserve->block == NULL && reserve->node != reserve->node_end) {
+		queue_lock(&lane->submitted);
+		for (unsigned i = 0; i < SLICE && reserve->node != reserve->node_end; i++)
+			queue_node_unused(&lane->submitted, reserve->node++);
+		queue_unlock(&lane->submitted);
+	}
+	hwt_mem_free(reserve->block);
+}
+
+/* Returns a block with room for n nodes.  NULL without memory. */
+static struct hwt_slab *new_block(uint64_t n)
+{
+	size_t bytes = sizeof(struct hwt_slab) + (size_t)n * sizeof(hwt_node);
+	struct hwt_slab *block = n < (SIZE_MAX - sizeof(*block)) / sizeof(hwt_node)
+				     ? hwt_mem_block(hwt_node_slab.align, bytes)
+				     : NULL;
+
+	if (block != NULL)
+		block->bytes = bytes;
+	return block;
+}
+
+/* Puts a new block in the place of the nodes that there are. */
+static void set_nodes(struct hwt_lane *lane, struct hwt_reserve *reserve, struct hwt_slab *block, uint64_t n)
+{
+	hwt_node *nodes = (hwt_node *)(void *)(block + 1);
+
+	drop_nodes(lane, reserve);
+	queue_lock(&lane->submitted);
+	reserve->block = block;
+	reserve->node = nodes;
+	reserve->node_end = nodes + n;
+	queue_unlock(&lane->submitted);
+}
+
+/* Gives all back that a reserve has, after it has been taken out of its lane's list.  Under the mutex. */
+static void dissolve(struct hwt_reserve *reserve)
+{
+	struct hwt_record *record;
+
+	drop_nodes(reserve->lane, reserve);
+	while ((record = pop_record(reserve)) != NULL)
+		record_slab_return_one(record);
+	hwt_lanes_stir(reserve->lane->lanes);
+	*reserve->link = reserve->other;
+	if (reserve->other != NULL)
+		reserve->other->link = reserve->link;
+	hwt_mem_free(reserve);
+}
+
+static void take_out(struct hwt_reserve *reserve)
+{
+	struct hwt_lane *lane = reserve->lane;
+	struct hwt_reserve **link = &lane->reserves;
+
+	queue_lock(&lane->submitted);
+	while (*link != reserve)
+		link = &(*link)->next;
+	*link = reserve->next;
+	queue_unlock(&lane->submitted);
+}
+
+/* The thread of this number ends. */
+static void end_thread(void *number)
+{
+	struct hwt_reserve *next;
+
+	pthread_mutex_lock(&mutex);
+	for (struct hwt_reserve *reserve = all; reserve != NULL; reserve = next) {
+		next = reserve->other;
+		if (reserve->thread == (uint32_t)(uintptr_t)number) {
+			take_out(reserve);
+			dissolve(reserve);
+		}
+	}
+	pthread_mutex_unlock(&mutex);
+}
+
+static void make_key(void)
+{
+	has_key = pthread_key_create(&key, end_thread) == 0;
+}
+
+/* A thread may live longer than the library, if that was loaded at run time. */
+static __attribute__((destructor)) void delete_key(void)
+{
+	if (has_key)
+		(void)pthread_key_delete(key);
+}
+
+/* Makes the reserve of the calling thread.  NULL without memory. */
+static struct hwt_reserve *make(struct hwt_lane *lane)
+{
+	struct hwt_reserve *reserve;
+
+	(void)pthread_once(&once, make_key);
+	if (!has_key || hwt_mem_refused() || pthread_setspecific(key, (void *)(uintptr_t)hwt_own_number) != 0)
+		return NULL;
+	reserve = hwt_mem_zeroed(alignof(struct hwt_reserve), sizeof(*reserve));
+	if (reserve == NULL)
+		return NULL;
+	reserve->thread = hwt_own_number;
+	reserve->lane = lane;
+	pthread_mutex_lock(&mutex);
+	reserve->other = all;
+	reserve->link = &all;
+	if (all != NULL)
+		all->link = &reserve->other;
+	all = reserve;
+	pthread_mutex_unlock(&mutex);
+	queue_lock(&lane->submitted);
+	reserve->next = lane->reserves;
+	lane->reserves = reserve;
+	queue_unlock(&lane->submitted);
+	return reserve;
+}
+
+/* Sets aside what the calling thread needs for n > 0 timeouts. */
+static int set_aside(struct hwt_lane *lane, struct hwt_reserve *reserve, uint32_t n)
+{
+	uint64_t before = reserve->timeouts;
+	bool has_nodes = before == n && reserve->block != NULL;
+	struct hwt_slab *block = has_nodes ? NULL : new_block(n);
+	int rc;
+
+	if (block == NULL && !has_nodes)
+		return ENOMEM;
+	rc = resize(lane, reserve, n);
+	if (rc == ENOMEM)
+		(void)resize(lane, reserve, before < n ? before : n);
+	if (rc == 0 && !has_nodes)
+		set_nodes(lane, reserve, block, n);
+	else
+		hwt_mem_free(block);
+	return rc;
+}
+
 int hwt_lane_reserve(struct hwt_lane *lane, uint32_t n)
 {
-	uint64_t before = UINT64_MAX, ignored = 0;
-	int rc = resize(lane, n, &before);
+	struct hwt_reserve *reserve;
+	bool closed, is_new;
+	int rc = 0;
 
-	if (rc == ENOMEM && before != UINT64_MAX)
-		(void)resize(lane, before < n ? before : n, &ignored);
+	queue_lock(&lane->submitted);
+	reserve = find(lane);
+	closed = lane_is_closed(lane);
+	queue_unlock(&lane->submitted);
+	if (closed)
+		return ECANCELED;
+	is_new = reserve == NULL;
+	if (is_new && (n == 0 || (reserve = make(lane)) == NULL))
+		return n == 0 ? 0 : ENOMEM;
+	if (n > 0)
+		rc = set_aside(lane, reserve, n);
+	if (n == 0 || (rc != 0 && is_new)) {
+		take_out(reserve);
+		pthread_mutex_lock(&mutex);
+		dissolve(reserve);
+		pthread_mutex_unlock(&mutex);
+	} else if (rc == 0) {
+		hwt_lanes_stir(lane->lanes);
+	}
 	return rc;
 }
 
 void hwt_reserves_destroy(struct hwt_lane *lane)
 {
+	pthread_mutex_lock(&mutex);
 	while (lane->reserves != NULL) {
 		struct hwt_reserve *reserve = lane->reserves;
 
 		lane->reserves = reserve->next;
-		hwt_mem_free(reserve);
+		dissolve(reserve);
 	}
+	pthread_mutex_unlock(&mutex);
 }

@@ -311,6 +311,8 @@ void hwt_lane_count(struct hwt_lane *lane, struct hwt_lane_counts *counts)
 	counts->refused_stopped += lane->refused_stopped;
 	counts->refused_memory += lane->refused_memory;
 	counts->bytes += slabs_bytes(&lane->submitted.slabs);
+	for (const struct hwt_reserve *reserve = lane->reserves; reserve != NULL; reserve = reserve->next)
+		counts->bytes += reserve->block != NULL ? reserve->block->bytes : 0;
 	queue_unlock(&lane->submitted);
 	queue_lock(&lane->cancelled);
 	counts->bytes += slabs_bytes(&lane->cancelled.slabs);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * When the worker gives free memory back to the system.  lane/trim.c and wheel/bucket.c say how.
+ * When the worker gives free memory back to the system.  lane/look.c and wheel/bucket.c say how.
  *
  * Structure
  *

@@ -61,7 +61,7 @@ static void check_nodes(const struct hwt_queue *queue, const struct hwt_reserve 
 	inventory_add_slabs(&all_nodes, "Q1", &queue->slabs, &hwt_node_slab);
 	put_nodes(queue);
 	for (const struct hwt_reserve *reserve = reserves; reserve != NULL; reserve = reserve->next)
-		for (hwt_node *node = reserve->node; node != NULL; node = node->next)
+		for (hwt_node *node = reserve->node; reserve->block == NULL && node != reserve->node_end; node++)
 			inventory_put(&all_nodes, "V1", node, sizeof(*node), 1);
 	for (size_t i = 0; i < all_nodes.marks; i++)
 		HOLDS("Q1", all_nodes.mark[i] != 0);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * host PLUGIN [FILLER...]: loads the fillers, each of which may fail, then twice the plugin, and runs it.
+ * host PLUGIN [FILLER...]: loads the fillers, each of which may fail, then twice the plugin, and runs it.  Then the same
+ * in a thread of its own, which ends when the plugin has gone.
  */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 
 /* A function from what dlsym says: C knows no conversion. */
@@ -26,8 +28,17 @@ static const char *load_and_run(const char *path)
 	return wrong;
 }
 
+static const char *wrong_in_thread;
+
+static void *load_and_end(void *path)
+{
+	wrong_in_thread = load_and_run(path);
+	return NULL;
+}
+
 int main(int argc, char **argv)
 {
+	pthread_t thread;
 	int loaded = 0;
 
 	if (argc < 2)
@@ -45,6 +56,12 @@ int main(int argc, char **argv)
 			printf("%s\n", wrong);
 			return 1;
 		}
+	}
+	if (pthread_create(&thread, NULL, load_and_end, argv[1]) != 0 || pthread_join(thread, NULL) != 0)
+		return 1;
+	if (wrong_in_thread != NULL) {
+		printf("%s\n", wrong_in_thread);
+		return 1;
 	}
 	return 0;
 }

@@ -38,7 +38,7 @@ static bool is_without_values(const struct hwt_lane *lane, struct hwt_queue *que
 		return false;
 	if (queue == &lane->submitted)
 		for (const struct hwt_reserve *reserve = lane->reserves; reserve != NULL; reserve = reserve->next)
-			if (reserve->node != NULL)
+			if (reserve->block == NULL && reserve->node != reserve->node_end)
 				return false;
 	return true;
 }
@@ -99,6 +99,15 @@ static void next_lane(struct hwt_lanes *lanes)
 	}
 }
 
+uint64_t hwt_lanes_kept(const struct hwt_lanes *lanes)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < lanes_count(lanes); i++)
+		sum += atomic_load_explicit(&lanes->made[i]->kept_count, memory_order_acquire); /* [count] */
+	return sum;
+}
+
 /* Looks at slabs, until one of them has given its memory back. */
 static void next_slabs(struct hwt_lanes *lanes)
 {
@@ -121,4 +130,12 @@ bool hwt_trim_step(struct hwt_lanes *lanes)
 	else if (lanes->trim.phase != PHASE_NONE)
 		next_lane(lanes);
 	return lanes->trim.phase != PHASE_NONE;
+}
+
+void hwt_lanes_stir(struct hwt_lanes *lanes)
+{
+	if (lanes->is_driven) /* and gives nothing back by itself */
+		return;
+	atomic_store_explicit(&lanes->stirred, true, memory_order_release); /* [stir] */
+	hwt_idle_wake(&lanes->idle, idle_look(&lanes->idle));
 }
