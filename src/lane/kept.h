@@ -40,8 +40,12 @@ static inline bool lane_keep(struct hwt_lane *lane, struct hwt_record *record, u
 	HWT_POINT("lock");
 	if (!queue_try_lock(&lane->submitted))
 		return false;
-	/* Otherwise the record waits elsewhere: it was QUEUED again by a task thread. */
-	won = queue_ends_with(&lane->submitted, record) && record_edge(record, &word, STATE_KEPT);
+	/*
+	 * Otherwise the record waits elsewhere: it was QUEUED again by a task thread.  It may even be another lane's by
+	 * now, and in this queue to be placed earlier until just before the exchange; each lane parks only its own.
+	 */
+	won = record_lane(record) == lane && queue_ends_with(&lane->submitted, record) &&
+	      record_edge(record, &word, STATE_KEPT);
 	if (won) {
 		/* Relaxed: written under the lock. */
 		uint64_t count = atomic_load_explicit(&lane->kept_count, memory_order_relaxed);
