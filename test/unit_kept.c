@@ -418,6 +418,23 @@ TEST(a_trim_gets_the_record)
 	end();
 }
 
+/* One that the worker has popped and that is QUEUED again is not free. */
+TEST(a_trim_leaves_what_was_queued_again)
+{
+	begin(0, HWT_FULL);
+	CHECK_INT(hwt_cancel(schedule(1)), ==, 0);
+	meet("word requeue", START);
+	schedule(2);
+	CHECK(lane->parked != NULL && lane->kept == NULL);
+	hwt_trim_begin(&timer->lanes, START, 0, true);
+	while (hwt_trim_step(&timer->lanes))
+		;
+	hwt_check(timer);
+	driven_pass(timer, START + TICK);
+	CHECK_INT(ran, ==, 1);
+	end();
+}
+
 static uint64_t looks;
 
 static void count_looks(const char *where)

@@ -61,7 +61,8 @@ static bool look_at_lane(struct hwt_trim *trim, struct hwt_lane *lane)
 	if ((!rests && !trim->all) || !hwt_queue_lock_soon(&lane->submitted))
 		return false;
 	lane_let_go(lane);
-	if (lane_has_parked(lane)) { /* nobody else has it: it was popped and is cancelled */
+	/* Popped, and cancelled or let go: nobody else has it.  One that is QUEUED again waits for the worker. */
+	if (lane->parked != NULL && word_state(record_word(lane->parked)) == STATE_CANCELLED) {
 		record_slab_return_one(lane->parked);
 		lane->parked = NULL;
 	}
