@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# run.sh [--long]: checks the models with Spin, in a temporary folder: 4 minutes and 1 GB, with --long 8 and 2 GB.
+# run.sh [--long]: checks the models with Spin, in a temporary folder: 2 minutes and 700 MB, with --long 8 and 2 GB.
 #
 # A check is passed when all states have been searched, none breaks an invariant, and no statement of the model has
 # never been executed.  Worlds are checks of one model that need not execute all of it, but together they must.  A planted fault is passed when Spin finds it, as a breach of the invariant named here.
