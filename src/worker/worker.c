@@ -256,7 +256,8 @@ static bool cancel(struct hwt_worker *worker, uint32_t kept)
 /* Returns the records that ended in this pass.  From here on producers may take them. */
 static void return_records(struct hwt_worker *worker)
 {
-	hwt_record_slabs_flush(&worker->lanes->slabs);
+	if (worker->lanes->slabs.touched != NULL)
+		hwt_record_slabs_flush(&worker->lanes->slabs);
 	for (uint32_t i = 0; i < lanes_count(worker->lanes); i++)
 		lane_tell_drained(worker->lanes->made[i]);
 }
