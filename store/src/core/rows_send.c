@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rows on their way into the database: ids, the columns of an insert, who has a key, and news for the holders.
+ * Rows on their way into the database: ids, the columns of an insert, which row has a key, and news for the holders.
  *
  * News on SQLite: the holder of a shard reads its rows up to a mark, now + horizon, inside a write transaction.  So a
  * put's transaction lies before it, and is seen, or after it; then the put's own now is later than that of the mark,
@@ -166,7 +166,7 @@ static void close_batch(struct batch *batch)
 	free(batch->steps);
 }
 
-/* The statements: what does not replace in one, then each that does, then who has the keys. */
+/* The statements: what does not replace in one, then each that does, then which rows have the keys. */
 static void write_batch(struct batch *batch, struct hwts_put *puts, size_t n, int64_t now_us)
 {
 	bool keyed = false;
