@@ -2,8 +2,6 @@
 /* What the engines share: the prefix in SQL texts, rows, shards; engine.h. */
 #include "core/engine.h"
 
-#include <stdlib.h>
-
 char *hwts_sql(const struct hwts_db *db, const char *text)
 {
 	size_t prefix = strlen(db->prefix), size = strlen(text) + 1;
@@ -41,14 +39,6 @@ struct hwts_row *hwts_row_make(const char *key, size_t key_len, const void *data
 		behind[key_len] = '\0';
 	}
 	return row;
-}
-
-void hwts_rows_free(struct hwts_row *rows)
-{
-	for (struct hwts_row *next; rows; rows = next) {
-		next = rows->next;
-		free(rows);
-	}
 }
 
 /* Ids come in steps, so they are mixed before they are cut. */

@@ -244,7 +244,6 @@ extern const struct hwts_engine hwts_postgres;
 /* In engine.c: what both engines use. */
 char *hwts_sql(const struct hwts_db *db, const char *text); /* with the prefix for each @ */
 struct hwts_row *hwts_row_make(const char *key, size_t key_len, const void *data, size_t len);
-void hwts_rows_free(struct hwts_row *rows);
 int32_t hwts_shard_of(const struct hwts_kind_row *kind, int64_t id);
 
 static inline const char *hwts_me(const struct hwts_db *db)
