@@ -191,7 +191,8 @@ static void check_slabs(const struct hwt_lanes *lanes, bool midway)
 	size_t held = 0;
 
 	for (struct hwt_record_slab *slab = record_slabs_newest(&lanes->slabs); slab != NULL; slab = slab->next) {
-		inventory_add(&all_records, record_slab_begin(slab), record_slab_begin(slab) + slab->span);
+		if (slab->span > 0)
+			inventory_add(&all_records, record_slab_begin(slab), record_slab_begin(slab) + slab->span);
 		held += slab->span;
 	}
 	HOLDS("pool", record_slabs_held(&lanes->slabs) == held);
