@@ -342,15 +342,17 @@ TEST(a_reserve_that_was_begun_keeps_its_nodes)
 	begin(0);
 	for (unsigned i = 0; i < 1000; i++) /* so that there is a slab to give back */
 		CHECK_INT(schedule(), ==, 0);
-	CHECK_INT(hwt_reserve(timer, 10), ==, 0);
+	CHECK_INT(hwt_reserve(timer, 5000), ==, 0);
 	(void)use_up_by_a_neighbour();
-	CHECK_INT(schedule(), ==, 0);
+	for (unsigned i = 0; i < 4000; i++)
+		CHECK_INT(schedule(), ==, 0);
+	CHECK(lanes_home(&timer->lanes)->reserves->block == NULL);
 	memory_is_back();
 	CHECK_INT(hwt_timer_advance(timer, 5 * TICK, NULL), ==, 0);
 	CHECK_INT(hwt_timer_trim(timer, NULL), ==, 0);
 	hwt_check(timer);
 	(void)use_up_by_a_neighbour();
-	for (unsigned i = 0; i < 9; i++)
+	for (unsigned i = 0; i < 1000; i++)
 		CHECK_INT(schedule(), ==, 0);
 	memory_is_back();
 	CHECK_INT(hwt_timer_advance(timer, 20 * TICK, NULL), ==, 0);

@@ -537,6 +537,25 @@ TEST(a_load_that_has_become_light_keeps_what_it_needs)
 	end();
 }
 
+/* In each second it goes around some of the slabs, the same ones, and not around all. */
+TEST(a_load_of_some_slabs_leaves_the_others_alone)
+{
+	atomic_store(&hwt_test_slab_records, 1000);
+	atomic_store_explicit(&hwt_test_enough, 1, memory_order_release);
+	begin();
+	burst(10000);
+	CHECK_INT(stats().records, >=, 10000);
+	for (unsigned i = 0; i < 60; i++) {
+		fill(later, 1500);
+		(void)rest_at(now_ns + HWT_MS(250));
+		cancel_all(later, 1500);
+	}
+	CHECK_INT(stats().records, <=, 8000);
+	end();
+	atomic_store(&hwt_test_slab_records, SLAB_RECORDS);
+	atomic_store_explicit(&hwt_test_enough, (size_t)4 << 20, memory_order_release);
+}
+
 /* While the memory waits to be given back the worker wakes up for it, and afterwards it does not. */
 TEST(the_worker_wakes_up_to_trim_and_then_no_more)
 {
