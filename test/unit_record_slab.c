@@ -228,6 +228,7 @@ TEST(a_slab_is_taken_for_many_or_without_memory_for_any)
 	CHECK(hwt_pool_search(&other, OFFER_ANY) == records[0]);
 	CHECK(hwt_pool_search(&other, OFFER_ANY) == NULL); /* the other 62 are its own */
 	hwt_pool_leave(&other);
+	bring_home(&records[100], 1);
 	CHECK(hwt_pool_search(&mine, OFFER_MANY) == records[1]); /* it has been left with free ones */
 	end();
 }
