@@ -576,12 +576,34 @@ TEST(cancelled_by_another_thread_the_run_in_progress_comes_to_its_end)
 	}
 }
 
-static void *open_soon(void *arg)
-{
-	struct gate *gate = arg;
+/* Opens the gate some time after the other thread has begun to cancel, or to stop. */
+struct opener {
+	struct gate *gate;
+	hwt_timer *timer;
+	int64_t after_ms;
+};
 
-	sleep_ms(10);
-	atomic_store(&gate->open, 1);
+static void *open_cancelled(void *arg)
+{
+	struct opener *opener = arg;
+
+	REQUIRE(wait_none_pending(opener->timer));
+	sleep_ms(opener->after_ms);
+	atomic_store(&opener->gate->open, 1);
+	return NULL;
+}
+
+static void *open_stopped(void *arg)
+{
+	struct opener *opener = arg;
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+
+	while (hwt_timer_start(opener->timer) != ECANCELED) {
+		REQUIRE(hwt_now() < give_up_ns);
+		sleep_ns(HWT_US(200));
+	}
+	sleep_ms(opener->after_ms);
+	atomic_store(&opener->gate->open, 1);
 	return NULL;
 }
 
@@ -590,12 +612,13 @@ TEST(cancel_sync_waits_for_the_run_in_progress)
 	for (int with_executor = 0; with_executor < 2; with_executor++) {
 		hwt_timer *timer = spawn_timer(TICK_NS, with_executor != 0);
 		struct gate gate = { .sleep_ns = HWT_MS(3) };
+		struct opener opener = { &gate, timer, 10 };
 		hwt_timeout timeout;
 		struct crew crew;
 
 		CHECK_RC(hwt_new_periodic(timer, gate_task, &gate, 0, TICK_NS, &timeout), 0);
 		REQUIRE(wait_count(&gate.entered, 1));
-		crew_start(&crew, 1, open_soon, &gate, 0);
+		crew_start(&crew, 1, open_cancelled, &opener, 0);
 		CHECK_RC(hwt_cancel_sync(timeout), 0);
 		CHECK_INT(gate.plain, ==, 2);
 		CHECK_INT(hwt_timeout_state(timeout), ==, HWT_CANCELLED);
@@ -624,25 +647,41 @@ TEST(cancel_sync_is_the_end_of_it)
 	}
 }
 
+/* Returns how often the task ran: more than once if the stop took longer than after_ms to reach the worker. */
+static unsigned stop_in_a_run(bool with_executor, int64_t after_ms)
+{
+	hwt_timer *timer = spawn_timer(TICK_NS, with_executor);
+	struct gate gate = { .sleep_ns = 0 };
+	struct opener opener = { &gate, timer, after_ms };
+	hwt_unprocessed unprocessed = { .arg = NULL };
+	struct crew crew;
+	size_t said = 17;
+	unsigned runs;
+
+	CHECK_RC(hwt_new_periodic(timer, gate_task, &gate, 0, TICK_NS, NULL), 0);
+	REQUIRE(wait_count(&gate.entered, 1));
+	crew_start(&crew, 1, open_stopped, &opener, 0);
+	CHECK_RC(hwt_timer_stop(timer, &said), 0);
+	runs = gate.runs;
+	CHECK_INT(runs, >=, 1);
+	CHECK_INT(gate.entered, ==, runs);
+	CHECK_INT(gate.plain, ==, 2 * runs);
+	CHECK_INT(said, ==, 1);
+	CHECK(hwt_timer_next_unprocessed(timer, &unprocessed) && unprocessed.arg == &gate);
+	CHECK(!hwt_timer_next_unprocessed(timer, &unprocessed));
+	crew_join(&crew);
+	CHECK_INT(gate.entered, ==, runs);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+	return runs;
+}
+
 TEST(a_stop_waits_for_the_run_in_progress_and_hands_it_out)
 {
 	for (int with_executor = 0; with_executor < 2; with_executor++) {
-		hwt_timer *timer = spawn_timer(TICK_NS, with_executor != 0);
-		struct gate gate = { .sleep_ns = 0 };
-		hwt_unprocessed unprocessed = { .arg = NULL };
-		struct crew crew;
-		size_t said = 17;
+		int64_t after_ms = 10;
 
-		CHECK_RC(hwt_new_periodic(timer, gate_task, &gate, 0, TICK_NS, NULL), 0);
-		REQUIRE(wait_count(&gate.entered, 1));
-		crew_start(&crew, 1, open_soon, &gate, 0);
-		CHECK_RC(hwt_timer_stop(timer, &said), 0);
-		CHECK_INT(gate.runs, ==, 1);
-		CHECK_INT(said, ==, 1);
-		CHECK(hwt_timer_next_unprocessed(timer, &unprocessed) && unprocessed.arg == &gate);
-		CHECK(!hwt_timer_next_unprocessed(timer, &unprocessed));
-		crew_join(&crew);
-		CHECK_RC(hwt_timer_destroy(timer), 0);
+		while (stop_in_a_run(with_executor != 0, after_ms) > 1)
+			REQUIRE(HWT_MS(after_ms *= 2) < PATIENCE_NS / 10);
 	}
 }
 

@@ -922,12 +922,20 @@ static void series_task(hwt_timeout timeout, void *arg)
 	atomic_fetch_add(&gate->runs, 1);
 }
 
-static void *open_soon(void *arg)
-{
-	struct gate *gate = arg;
+/* Opens the gate some time after the other thread has begun to cancel, where that can be seen. */
+struct opener {
+	struct gate *gate;
+	hwt_timer *timer; /* or NULL */
+	int64_t after_ms;
+};
 
-	sleep_ms(10);
-	atomic_store(&gate->open, 1);
+static void *open_gate(void *arg)
+{
+	struct opener *opener = arg;
+
+	REQUIRE(opener->timer == NULL || wait_none_pending(opener->timer));
+	sleep_ms(opener->after_ms);
+	atomic_store(&opener->gate->open, 1);
 	return NULL;
 }
 
@@ -984,35 +992,72 @@ TEST(others_cancel_it_while_it_runs_and_has_been_armed_again)
 static void late_gate_task(hwt_timeout timeout, void *arg)
 {
 	struct gate *gate = arg;
+	int rc;
 
 	gate->plain++;
 	atomic_fetch_add(&gate->entered, 1);
 	REQUIRE(wait_count(&gate->open, 1));
-	CHECK_RC(hwt_reschedule(timeout, gate->again_ns), ENOENT);
+	rc = hwt_reschedule(timeout, gate->again_ns);
+	CHECK(rc == 0 || rc == ENOENT);
 	gate->plain++;
 	atomic_fetch_add(&gate->runs, 1);
 }
 
-/* hwt_cancel says that this run goes on, hwt_cancel_sync waits for its end: in either case there is no other. */
+/* hwt_cancel says that this run goes on: there is no other. */
 TEST(others_cancel_it_while_it_runs_and_before_it_has_been_armed_again)
 {
-	for (int i = 0; i < 4; i++) {
-		hwt_timer *timer = spawn_timer(TICK_NS, i % 2 != 0);
+	for (int with_executor = 0; with_executor < 2; with_executor++) {
+		hwt_timer *timer = spawn_timer(TICK_NS, with_executor != 0);
 		struct gate gate = { .again_ns = -1 };
 		hwt_timeout timeout;
-		struct crew crew;
 
 		CHECK_RC(hwt_new_timeout(timer, late_gate_task, &gate, 0, &timeout), 0);
 		REQUIRE(wait_count(&gate.entered, 1));
-		crew_start(&crew, 1, open_soon, &gate, 0);
-		CHECK_RC(i < 2 ? hwt_cancel(timeout) : hwt_cancel_sync(timeout), i < 2 ? EBUSY : ENOENT);
-		CHECK(i < 2 || gate.plain == 2);
-		crew_join(&crew);
+		CHECK_RC(hwt_cancel(timeout), EBUSY);
+		atomic_store(&gate.open, 1);
 		REQUIRE(wait_state(timeout, HWT_EXPIRED));
 		wait_ticks(timer, 3, TICK_NS);
 		CHECK_INT(gate.runs, ==, 1);
 		CHECK_INT(stats_of(timer).cancelled, ==, 0);
 		CHECK_RC(hwt_timer_destroy(timer), 0);
+	}
+}
+
+/* Returns how often the task ran: more than once if the cancel came later than after_ms. */
+static unsigned cancel_sync_in_a_run(bool with_executor, int64_t after_ms)
+{
+	hwt_timer *timer = spawn_timer(TICK_NS, with_executor);
+	struct gate gate = { .again_ns = -1 };
+	struct opener opener = { &gate, NULL, after_ms };
+	hwt_timeout timeout;
+	struct crew crew;
+	unsigned runs;
+	int rc;
+
+	CHECK_RC(hwt_new_timeout(timer, late_gate_task, &gate, 0, &timeout), 0);
+	REQUIRE(wait_count(&gate.entered, 1));
+	crew_start(&crew, 1, open_gate, &opener, 0);
+	rc = hwt_cancel_sync(timeout);
+	runs = gate.runs;
+	CHECK_INT(gate.plain, ==, 2 * gate.entered);
+	CHECK(rc == ENOENT || (rc == 0 && atomic_load(&gate.open) == 1));
+	crew_join(&crew);
+	CHECK_INT(hwt_timeout_state(timeout), ==, rc == 0 ? HWT_CANCELLED : HWT_EXPIRED);
+	wait_ticks(timer, 3, TICK_NS);
+	CHECK_INT(gate.entered, ==, runs);
+	CHECK_INT(stats_of(timer).cancelled, ==, rc == 0);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+	return rc == 0 ? 2 : runs; /* it had been armed again */
+}
+
+/* hwt_cancel_sync waits for the end of the run: there is no other.  That it waits cannot be seen from outside. */
+TEST(others_cancel_it_and_wait_before_it_has_been_armed_again)
+{
+	for (int with_executor = 0; with_executor < 2; with_executor++) {
+		int64_t after_ms = 10;
+
+		while (cancel_sync_in_a_run(with_executor != 0, after_ms) > 1)
+			REQUIRE(HWT_MS(after_ms *= 2) < PATIENCE_NS / 10);
 	}
 }
 
@@ -1050,12 +1095,13 @@ TEST(cancel_sync_waits_for_the_run_in_progress)
 	for (int with_executor = 0; with_executor < 2; with_executor++) {
 		hwt_timer *timer = spawn_timer(TICK_NS, with_executor != 0);
 		struct gate gate = { .again_ns = FAR_NS };
+		struct opener opener = { &gate, timer, 10 };
 		hwt_timeout timeout;
 		struct crew crew;
 
 		CHECK_RC(hwt_new_timeout(timer, gate_task, &gate, 0, &timeout), 0);
 		REQUIRE(wait_count(&gate.entered, 1));
-		crew_start(&crew, 1, open_soon, &gate, 0);
+		crew_start(&crew, 1, open_gate, &opener, 0);
 		CHECK_RC(hwt_cancel_sync(timeout), 0);
 		CHECK_INT(gate.plain, ==, 2);
 		CHECK_INT(hwt_timeout_state(timeout), ==, HWT_CANCELLED);

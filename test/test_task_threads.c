@@ -546,11 +546,44 @@ TEST(cancel_sync_waits_for_a_task_from_a_thread_and_from_another_task)
  * Stop
  */
 
-static void *open_later(void *arg)
+/*
+ * Opens a gate when the worker's thread ends, which a stop waits for: by then it has closed the task threads' queue.  A
+ * finaliser of what is cancelled in the wheel runs on the worker, and leaves the gate there for the key's destructor.
+ */
+struct opener {
+	pthread_key_t key;
+	struct gate *gate;
+	atomic_uint set;
+};
+
+static void open_at_exit(void *gate)
 {
-	sleep_ms(10);
-	open_gate(arg);
-	return NULL;
+	open_gate(gate);
+}
+
+static void set_opener(void *arg)
+{
+	struct opener *opener = arg;
+
+	REQUIRE(pthread_setspecific(opener->key, opener->gate) == 0);
+	atomic_store(&opener->set, 1);
+}
+
+static void open_when_the_worker_ends(struct opener *opener, hwt_timer *timer, struct gate *gate)
+{
+	hwt_spec spec = HWT_SPEC_INIT;
+	hwt_timeout timeout;
+
+	*opener = (struct opener){ .gate = gate };
+	REQUIRE(pthread_key_create(&opener->key, open_at_exit) == 0);
+	spec.task = count_task;
+	spec.arg = opener;
+	spec.release = set_opener;
+	spec.when_ns = FAR_NS;
+	CHECK_RC(hwt_new_timeout_ex(timer, &spec, &timeout), 0);
+	CHECK_RC(hwt_cancel(timeout), 0);
+	REQUIRE(wait_count(&opener->set, 1));
+	CHECK(pthread_getspecific(opener->key) == NULL); /* it was not on this thread */
 }
 
 TEST(a_stop_waits_for_what_runs_and_hands_out_what_has_not_begun)
@@ -561,7 +594,7 @@ TEST(a_stop_waits_for_what_runs_and_hands_out_what_has_not_begun)
 	hwt_spec spec = HWT_SPEC_INIT;
 	hwt_timeout cancelled;
 	hwt_unprocessed left;
-	struct crew opener;
+	struct opener opener;
 	size_t said = 0, found = 0;
 
 	memset(owned, 0, sizeof(owned));
@@ -576,7 +609,7 @@ TEST(a_stop_waits_for_what_runs_and_hands_out_what_has_not_begun)
 	CHECK_RC(hwt_new_timeout(timer, count_task, &ran, FAR_NS, NULL), 0);
 	REQUIRE(wait_waiting(timer, 23));
 	CHECK_RC(hwt_cancel(cancelled), 0);
-	crew_start(&opener, 1, open_later, &gate, 0);
+	open_when_the_worker_ends(&opener, timer, &gate);
 	CHECK_RC(hwt_timer_stop(timer, &said), 0);
 	CHECK_INT(gate.ended, ==, 1);
 	CHECK_INT(said, ==, 23);
@@ -589,8 +622,8 @@ TEST(a_stop_waits_for_what_runs_and_hands_out_what_has_not_begun)
 	CHECK_INT(ran, ==, 0);
 	CHECK_INT(owned[0].released + owned[1].released, ==, 0);
 	CHECK_INT(stats_of(timer).returned, ==, 23);
-	crew_join(&opener);
 	CHECK_RC(hwt_timer_destroy(timer), 0);
+	pthread_key_delete(opener.key);
 	for (int i = 0; i < 3; i++) {
 		CHECK_INT(owned[i].released, ==, 1);
 		CHECK_INT(owned[i].begun, ==, 0);
