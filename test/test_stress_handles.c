@@ -150,13 +150,14 @@ TEST(the_task_sees_what_the_scheduler_wrote)
  */
 
 #define SHOWN 64
+#define READERS 2
 
 struct show {
 	hwt_timer *timer;
 	_Atomic(void *) entry[SHOWN];        /* relaxed, and not always of the same timeout as the generation */
 	_Atomic(uint64_t) generation[SHOWN]; /* relaxed */
 	unsigned rounds;
-	atomic_uint over, ended;
+	atomic_uint over, ended, seen; /* seen: by how many readers, a pending one */
 };
 
 static void count_release(void *arg)
@@ -183,6 +184,7 @@ static void *change_what_is_shown(void *arg)
 		if (round % 16 == 0)
 			sleep_ns(HWT_US(300));
 	}
+	CHECK(wait_count(&show->seen, READERS)); /* those of an hour are pending */
 	for (unsigned i = 0; i < SHOWN; i++)
 		(void)hwt_cancel(timeouts[i]);
 	CHECK_RC(hwt_timer_stop(show->timer, NULL), 0);
@@ -207,7 +209,8 @@ static void *write_a_log(void *arg)
 		lines++;
 		if (sscanf(text, "hwt timeout %*[^:]:%*u pending, %" SCNd64, &left_s) == 1) {
 			CHECK_INT(left_s, <=, HOUR_NS / HWT_S(1));
-			pending++;
+			if (pending++ == 0)
+				atomic_fetch_add(&show->seen, 1);
 		}
 	}
 	printf("# %u lines, %u of pending ones\n", lines, pending);
@@ -220,7 +223,7 @@ TEST(a_log_disturbs_nobody)
 	struct show show = { .timer = new_timer(HWT_MS(1), 64), .rounds = scaled(3000) };
 	struct crew writer, readers;
 
-	crew_start(&readers, 2, write_a_log, &show, 0);
+	crew_start(&readers, READERS, write_a_log, &show, 0);
 	crew_start(&writer, 1, change_what_is_shown, &show, 0);
 	crew_join(&writer);
 	crew_join(&readers);
