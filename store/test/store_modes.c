@@ -4,6 +4,8 @@
  */
 #include "store.h"
 
+#include "core/store.h"
+
 #ifdef HWT_STORE_SQLITE
 #include <sqlite3.h>
 #endif
@@ -677,16 +679,42 @@ TEST(a_slow_kind_leaves_threads_to_others)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
+struct gate {
+	hwt_store *store;
+	struct slow *slow;
+};
+
+/* Lets the tasks return once the stop has given back what was not started. */
+static void *open_at_the_stop(void *arg)
+{
+	struct gate *gate = arg;
+	bool stops = false;
+
+	while (!stops) {
+		sleep_ms(1);
+		pthread_mutex_lock(&gate->store->lock);
+		stops = gate->store->phase != HWTS_STARTED;
+		pthread_mutex_unlock(&gate->store->lock);
+	}
+	atomic_store(&gate->slow->held, false);
+	return NULL;
+}
+
 TEST(what_was_begun_and_not_started_goes_back_at_a_stop)
 {
-	struct slow slow = { 0 };
+	struct slow slow = { .held = true };
 	hwt_store *store = slow_store(&slow, HWT_STORE_AT_LEAST_ONCE, 1);
 	hwt_store_info info = HWT_STORE_INFO_INIT;
+	struct gate gate = { store, &slow };
+	pthread_t opener;
 	int64_t id;
 
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_count(&slow.most, 1));
+	CHECK_INT(pthread_create(&opener, NULL, open_at_the_stop, &gate), ==, 0);
 	CHECK_CALL(hwt_store_stop(store), 0);
+	CHECK_INT(pthread_join(opener, NULL), ==, 0);
+	CHECK_INT(atomic_load(&slow.ran), ==, 1);
 	CHECK_INT(number("select count(*) from %s_timeout where state = 2", world.schema), ==, 0);
 	CHECK_INT(number("select count(*) from %s_timeout where state = 1", world.schema), ==,
 		  20 - atomic_load(&slow.ran));
