@@ -130,6 +130,27 @@ static bool wait_for_workers(struct board *board)
 	return false;
 }
 
+/* At a moment at which the worker does not write; see effects_nobody_writes. */
+static bool freeze(struct board *board, struct effects *effects, struct verdict *verdict)
+{
+	int64_t give_up_us = wall_us() + PATIENCE_US;
+
+	for (int64_t pause_us = 1000; workers[STOPPED] > 0; pause_us += pause_us < 200000 ? 700 : 0) {
+		verdict->stopped.at_us = wall_us() + board->offset_us;
+		kill(workers[STOPPED], SIGSTOP);
+		if (effects_nobody_writes(effects))
+			break;
+		kill(workers[STOPPED], SIGCONT);
+		if (wall_us() > give_up_us) {
+			wrong(board, "worker C writes whenever it is to be frozen");
+			return false;
+		}
+		sleep_us(pause_us);
+	}
+	say(board, "worker C is frozen (SIGSTOP)");
+	return true;
+}
+
 static void strike(struct board *board, struct effects *effects, struct verdict *verdict)
 {
 	wait_until(board, KILL_US);
@@ -141,16 +162,9 @@ static void strike(struct board *board, struct effects *effects, struct verdict 
 	workers[KILLED] = 0;
 	say(board, "worker B is killed (SIGKILL)");
 	wait_until(board, STOP_US);
-	for (int attempt = 0; workers[STOPPED] > 0 && attempt < 50; attempt++) {
-		verdict->stopped.at_us = wall_us() + board->offset_us;
-		kill(workers[STOPPED], SIGSTOP);
-		if (effects_nobody_writes(effects))
-			break;
-		kill(workers[STOPPED], SIGCONT);
-		sleep_us(1000 + 700 * attempt);
-	}
-	say(board, "worker C is frozen (SIGSTOP)");
-	wait_until(board, CONTINUE_US);
+	if (!freeze(board, effects, verdict))
+		return;
+	wait_until(board, verdict->stopped.at_us - board->offset_us - board->start_us + CONTINUE_US - STOP_US);
 	verdict->stopped.until_us = wall_us() + board->offset_us;
 	if (workers[STOPPED] > 0)
 		kill(workers[STOPPED], SIGCONT);

@@ -272,10 +272,12 @@ static bool nobody_writes(void)
 }
 #endif
 
-/* Stops a process at a moment at which it has no lock; false: it always had one. */
+/* Stops a process at a moment at which it has no lock; false: it always had one.  The pauses grow: it goes on. */
 static bool stop_child(pid_t pid)
 {
-	for (int attempt = 0; attempt < 100; attempt++) {
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+
+	for (int pause_ms = 1; hwt_now() < give_up_ns; pause_ms += pause_ms < 200) {
 		int status;
 
 		CHECK_INT(kill(pid, SIGSTOP), ==, 0);
@@ -283,7 +285,7 @@ static bool stop_child(pid_t pid)
 		if (nobody_writes())
 			return true;
 		CHECK_INT(kill(pid, SIGCONT), ==, 0);
-		sleep_ms(1 + attempt % 7);
+		sleep_ms(pause_ms);
 	}
 	return false;
 }
