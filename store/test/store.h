@@ -150,6 +150,22 @@ static inline int checked(const char *file, int line, const char *what, int rc, 
 		CHECK((hwt_store_error()[0] != '\0') == (call_rc_ != 0));                                              \
 	} while (0)
 
+static inline int register_patiently(hwt_store *store, const hwt_store_kind *kind)
+{
+	int rc;
+
+	PATIENTLY(rc, hwt_store_register(store, kind));
+	return rc;
+}
+
+static inline int put_patiently(hwt_store *store, const hwt_store_spec *spec, int64_t *id)
+{
+	int rc;
+
+	PATIENTLY(rc, hwt_store_put(store, spec, id));
+	return rc;
+}
+
 static inline void register_kind(hwt_store *store, const char *name, hwt_store_task *task, void *ctx, unsigned mode)
 {
 	hwt_store_kind kind = HWT_STORE_KIND_INIT;
@@ -159,7 +175,7 @@ static inline void register_kind(hwt_store *store, const char *name, hwt_store_t
 	kind.ctx = ctx;
 	kind.mode = mode;
 	kind.backoff_ns = HWT_MS(20);
-	CHECK_CALL(hwt_store_register(store, &kind), 0);
+	CHECK_CALL(register_patiently(store, &kind), 0);
 }
 
 /* In a child. */
@@ -167,8 +183,7 @@ static inline void register_and_start(hwt_store *store, const hwt_store_kind *ki
 {
 	int rc;
 
-	PATIENTLY(rc, hwt_store_register(store, kind));
-	REQUIRE(rc == 0);
+	REQUIRE(register_patiently(store, kind) == 0);
 	PATIENTLY(rc, hwt_store_start(store));
 	REQUIRE(rc == 0);
 }
@@ -187,7 +202,7 @@ static inline int64_t put(hwt_store *store, const char *kind, int64_t delay_ns)
 	hwt_store_spec spec = spec_of(kind, delay_ns);
 	int64_t id = 0;
 
-	CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
+	CHECK_CALL(put_patiently(store, &spec, &id), 0);
 	CHECK_INT(id, >, 0);
 	return id;
 }
@@ -198,7 +213,7 @@ static inline int64_t put_key(hwt_store *store, const char *kind, const char *ke
 	int64_t id = 0;
 
 	spec.key = key;
-	CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
+	CHECK_CALL(put_patiently(store, &spec, &id), 0);
 	return id;
 }
 

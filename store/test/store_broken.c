@@ -129,7 +129,7 @@ static void execute(const char *text, char dump[DUMP_MAX])
 		sqlite3 *db = NULL;
 
 		REQUIRE(sqlite3_open(world.url + 7, &db) == SQLITE_OK);
-		sqlite3_busy_timeout(db, 10000);
+		sqlite3_busy_timeout(db, (int)(PATIENCE_NS / HWT_MS(1)));
 		CHECK_INT(sqlite3_exec(db, text, copy_value, dump, NULL), ==, SQLITE_OK);
 		sqlite3_close(db);
 	}
@@ -387,7 +387,7 @@ static int put_on_one(hwt_store *store)
 
 		own = true;
 		REQUIRE(sqlite3_open(world.url + 7, &db) == SQLITE_OK);
-		sqlite3_busy_timeout(db, 10000);
+		sqlite3_busy_timeout(db, (int)(PATIENCE_NS / HWT_MS(1)));
 		CHECK_INT(sqlite3_exec(db, "begin", NULL, NULL, NULL), ==, SQLITE_OK);
 		own = false;
 		rc = put_into(store, db);

@@ -32,7 +32,7 @@ static void run_sqlite(const char *text, char *out, size_t size)
 	sqlite3_stmt *rows = NULL;
 
 	REQUIRE(sqlite3_open(world.url + strlen("sqlite:"), &db) == SQLITE_OK);
-	sqlite3_busy_timeout(db, 10000);
+	sqlite3_busy_timeout(db, (int)(PATIENCE_NS / HWT_MS(1)));
 	CHECK_INT(sqlite3_prepare_v2(db, text, -1, &rows, NULL), ==, SQLITE_OK);
 	if (sqlite3_step(rows) == SQLITE_ROW && sqlite3_column_text(rows, 0))
 		(void)snprintf(out, size, "%s", (const char *)sqlite3_column_text(rows, 0));

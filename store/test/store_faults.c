@@ -97,7 +97,7 @@ static int query(const char *text)
 		sqlite3 *db = NULL;
 
 		REQUIRE(sqlite3_open(world.url + 7, &db) == SQLITE_OK);
-		sqlite3_busy_timeout(db, 10000);
+		sqlite3_busy_timeout(db, (int)(PATIENCE_NS / HWT_MS(1)));
 		CHECK_INT(sqlite3_exec(db, text, query_row, &count, NULL), ==, SQLITE_OK);
 		sqlite3_close(db);
 	}

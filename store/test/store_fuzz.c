@@ -117,7 +117,7 @@ static void send_sqlite(struct prng *prng, const int32_t *shards, size_t n)
 	char text[160];
 
 	REQUIRE(sqlite3_open(world.url + 7, &db) == SQLITE_OK);
-	sqlite3_busy_timeout(db, 10000);
+	sqlite3_busy_timeout(db, (int)(PATIENCE_NS / HWT_MS(1)));
 	(void)snprintf(text, sizeof(text), "insert into %s_hint (id, due_us, shard, len, at_us) values (?, ?, ?, ?, ?)",
 		       world.schema);
 	REQUIRE(sqlite3_prepare_v2(db, text, -1, &statement, NULL) == SQLITE_OK);

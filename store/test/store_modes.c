@@ -24,7 +24,7 @@ static void *connect_user(void)
 		sqlite3 *db = NULL;
 
 		REQUIRE(sqlite3_open(world.url + strlen("sqlite:"), &db) == SQLITE_OK);
-		sqlite3_busy_timeout(db, 10000);
+		sqlite3_busy_timeout(db, (int)(PATIENCE_NS / HWT_MS(1)));
 		return db;
 	}
 #endif

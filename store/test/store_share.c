@@ -80,10 +80,7 @@ static int child_puts(char **argv)
 	for (long i = 0; i < count; i++) {
 		hwt_store_spec spec = spec_of("a", strtoll(argv[6], NULL, 10) * 1000);
 
-		int rc;
-
-		PATIENTLY(rc, hwt_store_put(store, &spec, NULL));
-		REQUIRE(rc == 0);
+		REQUIRE(put_patiently(store, &spec, NULL) == 0);
 		sleep_ns(strtoll(argv[5], NULL, 10) * 1000);
 	}
 	REQUIRE(hwt_store_close(store) == 0);
