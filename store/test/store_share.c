@@ -948,7 +948,7 @@ static void note_look(const char *where)
 	atomic_store(&looks, look + 1);
 }
 
-/* The first note of a round in which no lease was lost: a thread that stands still for long loses it, and takes again. */
+/* The first note of a round in which no lease was lost: who stands still for long loses it, and takes again. */
 static struct look_note *quiet_round(void)
 {
 	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
