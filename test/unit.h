@@ -16,7 +16,7 @@
 #ifdef __GLIBC__
 #include <malloc.h>
 
-/* So that the slabs of many short-lived timers are the same memory, and not mapped anew for each. */
+/* Many timers of short lives then use the same memory for their slabs, instead of mapping it each time. */
 static __attribute__((constructor)) void keep_memory(void)
 {
 	(void)mallopt(M_MMAP_THRESHOLD, 32 << 20);

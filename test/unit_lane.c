@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Lanes and their free records: handing over, coming home, stealing, limits, closing, memory that runs out. */
+/* Lanes and their free records: handing over, coming home, what other lanes have, limits, closing, no memory. */
 #include "unit.h"
 
 static void nothing(hwt_timeout timeout, void *arg)

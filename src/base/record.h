@@ -5,8 +5,8 @@
  * Structure
  *
  *   A record of 48 bytes holds one timeout.  Its address stays that of a record until the timer is destroyed, so the
- *   holder of a stale handle may read the word at any time.  While its memory is given back (sorter.h) the word is 0.
- *   The word says which timeout the record serves (the generation, which the handle carries too) and how far that
+ *   holder of a stale handle may read the word at any time.  While its memory is given back (record_slab.h) the word is
+ *   0.  The word says which timeout the record serves (the generation, which the handle carries too) and how far that
  *   timeout has come:
  *
  *        63                                   16 15         7 6         0
