@@ -11,14 +11,13 @@
  *   4  return_records  returns what has ended in this pass to the slab of each record.
  *   5  rest            sleeps to the next tick (nap), or until something is due or a producer wakes it (idle).
  *
- * Meanwhile producers push, cancel and move.  They touch queues and state words, never the wheel.  Here are the fast
- * paths, of records whose word has no flag: one exchange on the exact word decides each race.  A record that loses goes
- * to worker_slow.c.
+ * Meanwhile producers push, cancel and move.  They touch queues and state words, never the wheel.  Here and in
+ * expire.c, which has step 2, are the fast paths, of records whose word has no flag: one exchange on the exact word
+ * decides each race.  A record that loses goes to worker_slow.c.
  */
 #include "worker/worker.h"
 #include "worker/trim.h"
 #include "worker/worker_slow.h"
-#include "base/probe.h"
 
 /* How many records are popped at once: the cache lines of all are on their way while the first are handled. */
 #define DRAIN_BATCH HWT_PLACE_MAX
@@ -263,165 +262,6 @@ static void return_records(struct hwt_worker *worker)
 }
 
 /*
- * Runs the task of a record whose word has no flag.  `word` is the word after the edge run.
- *
- * From that edge on a cancel finds RUNNING and returns EBUSY, and hwt_cancel_sync waits.  The order:
- *
- *     count_run       before the task, so that the task may re-arm itself at the limit (G4)
- *     the task        may set REARMED; a cancel in another thread may set LAST
- *     record_finish   stores EXPIRED, unless a flag has come
- *     waiters_look    after the word.  In the other order a thread could begin to wait in between: it has seen RUNNING,
- *                     the worker has not seen it, and no wake follows, [wait]
- *     count_finished  after count_expired, [finished]
- *     chain           last: until it goes home the record is the worker's, and a stale handle reads EXPIRED in it
- */
-static void expire_plain(struct hwt_worker *worker, struct hwt_record *record, uint64_t word)
-{
-	worker_count_run(worker, record);
-	worker_run_task(worker, record, word, &record->arg);
-	if (unlikely(!record_finish(record, word))) {
-		hwt_worker_end_slow(worker, record);
-		return;
-	}
-	waiters_look(worker->waiters, record);
-	worker_count_finished(worker);
-	record_slab_chain(record);
-}
-
-/* The edge run, against cancels and movers.  A record that has a flag, or lost, goes the slow way. */
-static void expire_one(struct hwt_worker *worker, struct hwt_record *record)
-{
-	uint64_t word;
-
-	if (likely(record_run(record, &word)))
-		expire_plain(worker, record, word);
-	else
-		hwt_worker_expire_slow(worker, record);
-}
-
-/* Collects the next due records, and asks for the first of them.  Returns false if there are none. */
-static bool collect_batch(struct hwt_worker *worker)
-{
-	worker->batch_at = 0;
-	worker->batch_end = hwt_wheel_collect(worker->wheel, worker->batch, worker_room(worker));
-	for (size_t i = 0; i < HWT_RUN_AHEAD && i < worker->batch_end; i++)
-		record_prefetch(worker->batch[i]);
-	return worker->batch_end > 0;
-}
-
-/*
- * Runs the batch, or hands it over.  If a stop is requested it leaves the rest, which hwt_worker_next_unprocessed gives
- * back (P2).
- */
-static void run_batch(struct hwt_worker *worker)
-{
-	struct hwt_record *record;
-
-	if (unlikely(worker->tasks != NULL))
-		hwt_worker_hand_over(worker);
-	for (size_t i = worker->batch_at; !worker_has_to_stop(worker) && worker_take(worker, i, &record); i++)
-		expire_one(worker, record);
-}
-
-/*
- * Runs what is due at the wheel's tick.  Returns false if a stop or the bound came in the middle; then a batch is left.
- */
-static bool expire_tick(struct hwt_worker *worker)
-{
-	worker->is_cut = false;
-	do
-		run_batch(worker);
-	while (!worker_has_to_stop(worker) && collect_batch(worker) && !(worker->is_cut = worker_is_full(worker)));
-	return !worker_has_to_stop(worker) && !worker->is_cut;
-}
-
-/* Returns the time at which a tick begins.  It began at began_ns on CLOCK_MONOTONIC, in a pass at now_ns. */
-static int64_t moment(const struct hwt_worker *worker, int64_t now_ns, int64_t began_ns)
-{
-	int64_t read_ns;
-
-	if (worker->is_told)
-		return now_ns;
-	if (likely(worker->clock == HWT_CLOCK_MONOTONIC))
-		return began_ns;
-	read_ns = worker_now(worker);
-	return read_ns > now_ns ? read_ns : now_ns; /* it may have been set back since */
-}
-
-/*
- * Runs the wheel's tick, or the rest of it, and goes on to the next.  *began_ns is when it began.  Returns false as
- * above.
- */
-static bool expire_one_tick(struct hwt_worker *worker, int64_t now_ns, int64_t *began_ns)
-{
-	struct hwt_wheel *wheel = worker->wheel;
-	bool was_cut = worker->is_cut;
-	uint64_t runs = worker_runs(worker);
-	int64_t ended_ns;
-
-	worker->tick = wheel->tick;
-	worker_set_lateness(worker, moment(worker, now_ns, *began_ns));
-	if (!expire_tick(worker))
-		return false;
-	ended_ns = clock_monotonic();
-	counts_add(&worker->counts.ticks, was_cut || worker_runs(worker) != runs);
-	HWT_PROBE(tick, wheel->tick, ended_ns - *began_ns);
-	counts_max(&worker->counts.tick_max_ns, (uint64_t)(ended_ns - *began_ns));
-	*began_ns = ended_ns;
-	hwt_wheel_seek(wheel, wheel->tick + 1);
-	hwt_wheel_end_tick(wheel);
-	return true;
-}
-
-/*
- * Goes on in the tick that the bound of the last advance cut.  Returns false if that is cut again, stopped or too
- * early.
- */
-static bool resume(struct hwt_worker *worker, int64_t passed, int64_t now_ns)
-{
-	int64_t began_ns = clock_monotonic();
-
-	if (passed < worker->tick)
-		return false;
-	return expire_one_tick(worker, now_ns, &began_ns);
-}
-
-/*
- * Runs all ticks up to `target` at which anything is due.  Returns false as above.
- *
- * target was computed from a clock that was read before, so no task is early (P1).  The clock is read again once a
- * tick, for the statistics: the end of one tick's work is the beginning of the next one's.
- */
-static bool expire(struct hwt_worker *worker, int64_t target, int64_t now_ns)
-{
-	struct hwt_wheel *wheel = worker->wheel;
-	int64_t began_ns;
-
-	began_ns = hwt_wheel_next_due(wheel) <= target ? clock_monotonic() : 0;
-	while (hwt_wheel_next_due(wheel) <= target) {
-		hwt_wheel_seek(wheel, hwt_wheel_next_due(wheel));
-		if (!expire_one_tick(worker, now_ns, &began_ns))
-			return false;
-	}
-	if (target >= wheel->tick)
-		hwt_wheel_seek(wheel, target + 1);
-	hwt_wheel_end_tick(wheel); /* places what the transfer has postponed, also if no tick had anything due */
-	return true;
-}
-
-/*
- * The clock has been set back.  What is pending waits for its deadline again, and what is scheduled from now on for
- * earlier times must not wait until the clock has come to where the wheel was.
- */
-static void go_back(struct hwt_worker *worker, int64_t passed)
-{
-	worker->is_cut = false;
-	hwt_wheel_go_back(worker->wheel, passed + 1, worker->batch + worker->batch_at,
-			  worker->batch_end - worker->batch_at);
-	worker->batch_at = worker->batch_end;
-}
-
-/*
  * transfer comes before expire: a timeout that was accepted before a tick runs at this tick, in the order of acceptance
  * (G3).  cancel comes after expire, when no batch is left (P3).  return_records comes last and returns what both ended.
  */
@@ -439,8 +279,8 @@ bool hwt_worker_pass(struct hwt_worker *worker, int64_t now_ns)
 	worker->passes++;
 	worker->backlog = 0;
 	if (unlikely(worker->clock == HWT_CLOCK_REALTIME) && passed + 1 < worker->wheel->tick)
-		go_back(worker, passed);
-	if (unlikely(worker->is_cut) && !resume(worker, passed, now_ns))
+		hwt_worker_go_back(worker, passed);
+	if (unlikely(worker->is_cut) && !hwt_worker_resume(worker, passed, now_ns))
 		return false;
 	kept = kept_for_cancels(worker);
 	more = transfer(worker, worker->max_transfers - kept);
@@ -448,7 +288,7 @@ bool hwt_worker_pass(struct hwt_worker *worker, int64_t now_ns)
 	 * A stop has left a batch, whose places are stale: a cancellation of one of its members must not look there
 	 * (P3).  hwt_worker_next_unprocessed handles all of it.
 	 */
-	if (!expire(worker, passed, now_ns))
+	if (!hwt_worker_expire(worker, passed, now_ns))
 		return false;
 	more |= cancel(worker, kept);
 	return_records(worker);

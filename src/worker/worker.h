@@ -60,6 +60,18 @@ void hwt_worker_run(struct hwt_worker *worker);
 /* Makes one pass at the time now_ns.  Returns true if there is more in the lanes.  Not after a request to stop: P3. */
 bool hwt_worker_pass(struct hwt_worker *worker, int64_t now_ns);
 
+/*
+ * Of a pass: runs all ticks up to `target` at which anything is due.  Returns false if a stop or the bound came in the
+ * middle; then a batch is left.  (This and the next two: expire.c)
+ */
+bool hwt_worker_expire(struct hwt_worker *worker, int64_t target, int64_t now_ns);
+
+/* Goes on in the tick that the bound of the last advance cut.  Returns false also if that has not come. */
+bool hwt_worker_resume(struct hwt_worker *worker, int64_t passed, int64_t now_ns);
+
+/* The clock has been set back to a time at which so many ticks have passed. */
+void hwt_worker_go_back(struct hwt_worker *worker, int64_t passed);
+
 /* After the passes of an advance: makes the wheel forget what was cancelled, unless the bound has cut a tick. */
 void hwt_worker_settle(struct hwt_worker *worker);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The worker's slow paths: timeouts that were cancelled or moved, that have an extension or a period, or that run
- * again.  worker.c has the others.
+ * again.  worker.c and expire.c have the others.
  *
  * Whatever the word of such a record says, another thread may change it at the same moment.  A mover sets RESCHEDULING
  * and later clears it; a cancel takes ARMED or REARMED away.  The worker waits for neither.  It exchanges the word that
@@ -128,7 +128,7 @@ static bool begin_slow(struct hwt_worker *worker, struct hwt_record *record, enu
 
 /*
  * Races with cancels that turn REARMED into DROPPED: record_end decides.  waiters_look comes after the word, as in
- * expire_plain of worker.c.
+ * expire_plain of expire.c.
  */
 void hwt_worker_end_slow(struct hwt_worker *worker, struct hwt_record *record)
 {

@@ -23,6 +23,7 @@
 #include "lane/pool.c"
 #include "lane/record_slab.c"
 #include "worker/counts.c"
+#include "worker/expire.c"
 #include "worker/worker.c"
 #include "worker/worker_slow.c"
 
