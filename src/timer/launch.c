@@ -4,7 +4,6 @@
 #include "base/mem.h"
 #include "base/thread.h"
 #include "timer/timer.h"
-#include "worker/worker_slow.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -60,18 +60,6 @@ void hwt_worker_run(struct hwt_worker *worker);
 /* Makes one pass at the time now_ns.  Returns true if there is more in the lanes.  Not after a request to stop: P3. */
 bool hwt_worker_pass(struct hwt_worker *worker, int64_t now_ns);
 
-/*
- * Of a pass: runs all ticks up to `target` at which anything is due.  Returns false if a stop or the bound came in the
- * middle; then a batch is left.  (This and the next two: expire.c)
- */
-bool hwt_worker_expire(struct hwt_worker *worker, int64_t target, int64_t now_ns);
-
-/* Goes on in the tick that the bound of the last advance cut.  Returns false also if that has not come. */
-bool hwt_worker_resume(struct hwt_worker *worker, int64_t passed, int64_t now_ns);
-
-/* The clock has been set back to a time at which so many ticks have passed. */
-void hwt_worker_go_back(struct hwt_worker *worker, int64_t passed);
-
 /* After the passes of an advance: makes the wheel forget what was cancelled, unless the bound has cut a tick. */
 void hwt_worker_settle(struct hwt_worker *worker);
 
@@ -86,5 +74,36 @@ void hwt_worker_request_stop(struct hwt_worker *worker);
  * the worker has gone and all lanes are closed.  Allocates nothing.  (stop.c)
  */
 struct hwt_record *hwt_worker_next_unprocessed(struct hwt_worker *worker);
+
+/*
+ * A part of a pass: runs all ticks up to `target` at which anything is due.  Returns false if a stop or the bound came
+ * in the middle; then a batch is left.  (This and the next two: expire.c)
+ */
+bool hwt_worker_expire(struct hwt_worker *worker, int64_t target, int64_t now_ns);
+
+/* Goes on in the tick that the bound of the last advance cut.  Returns false also if that has not come. */
+bool hwt_worker_resume(struct hwt_worker *worker, int64_t passed, int64_t now_ns);
+
+/* The clock has been set back to a time at which so many ticks have passed. */
+void hwt_worker_go_back(struct hwt_worker *worker, int64_t passed);
+
+/*
+ * Takes in a record from a submitted queue or the stack that cannot simply be armed: it has a flag, was cancelled, or
+ * is in the wheel already and must be placed earlier.  Returns true if the caller is to place it.  (This and what
+ * follows: worker_slow.c)
+ */
+bool hwt_worker_take_slow(struct hwt_worker *worker, struct hwt_record *record);
+
+/* Handles a collected record that cannot simply be run: it has a flag, or was cancelled. */
+void hwt_worker_expire_slow(struct hwt_worker *worker, struct hwt_record *record);
+
+/*
+ * Hands the batch over to the task threads or the executor.  If a stop is requested it leaves the rest.  There is no
+ * fast path here: another thread costs more than a slow one.
+ */
+void hwt_worker_hand_over(struct hwt_worker *worker);
+
+/* Ends the run of a record that has a flag, or got one while its task ran. */
+void hwt_worker_end_slow(struct hwt_worker *worker, struct hwt_record *record);
 
 #endif

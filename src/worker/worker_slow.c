@@ -7,7 +7,7 @@
  * and later clears it; a cancel takes ARMED or REARMED away.  The worker waits for neither.  It exchanges the word that
  * it has seen, and looks again if that fails; where a mover is at work it postpones the record to the next tick.
  */
-#include "worker/worker_slow.h"
+#include "worker/worker.h"
 
 /*
  * Returns true if an ARMED record can be placed by the deadline that it has now.
