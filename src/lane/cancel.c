@@ -2,7 +2,7 @@
 /*
  * Cancelling: hwt_cancel; lane.h.
  *
- * A cancel takes one edge of the state word (record.h).  Which one depends on what the word says:
+ * A cancel takes one edge of the state word (word.h).  Which one depends on what the word says:
  *
  *     QUEUED               cancel_queued.  The record stays in its submitted queue, and the drain returns it.
  *     READY                cancel_ready.  The record stays in the queue of the task threads, or in its job.  One of
