@@ -8,6 +8,12 @@
 #include "test.h"
 #include "timer/timer.h"
 #include "base/mem.h"
+#include "lane/cancel.h"
+#include "lane/lanes.h"
+#include "lane/look.h"
+#include "lane/reschedule.h"
+#include "lane/reserve.h"
+#include "lane/submit.h"
 
 #include "wheels.h"
 

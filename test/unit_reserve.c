@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* hwt_reserve: the next timeouts of a thread need no memory of the system's. */
 #include "check/check.h"
+#include "lane/find.h"
 #include "unit.h"
 
 #include <pthread.h>

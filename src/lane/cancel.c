@@ -22,7 +22,9 @@
  * the place and count its begin while this end is not counted yet.  A reader would find more timeouts pending than the
  * limit allows: L2.
  */
+#include "lane/cancel.h"
 #include "lane/kept.h"
+#include "lane/submit.h"
 #include "base/probe.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Where a lane looks for a record when its free list is empty; lane.h, pool.h. */
-#include "lane/lane.h"
+#include "lane/find.h"
 
 /*
  * Takes the slab of another lane, if that has records at hand.  Unless `any` of them will do, the other lane must have

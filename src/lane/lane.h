@@ -78,19 +78,6 @@
 struct hwt_tasks;
 struct hwt_lanes;
 
-/* What a thread has set aside; reserve.c. */
-struct hwt_reserve {
-	struct hwt_reserve *next;          /* of the lane; under its lock */
-	struct hwt_reserve *other, **link; /* of all in the process; under the mutex of reserve.c */
-	struct hwt_lane *lane;
-	uint32_t thread;   /* its hwt_own_number */
-	uint64_t timeouts; /* for so many */
-	uint64_t records;
-	struct hwt_record *record; /* linked by free_next */
-	struct hwt_slab *block;    /* of the nodes, as long as none has been used; NULL: they are the queue's */
-	hwt_node *node, *node_end; /* those that have not been used */
-};
-
 struct hwt_lane {
 	/* Written by the worker. */
 	alignas(HWT_UNIT) _Atomic uint64_t unlinked; /* taken out of the cancelled queue, ever */
@@ -178,16 +165,6 @@ struct hwt_lanes {
 	struct hwt_trim trim;
 };
 
-/* Returns 0 or ENOMEM.  (This and the other functions on all lanes: lanes.c) */
-int hwt_lanes_init(struct hwt_lanes *lanes, hwt_timer *timer, uint32_t places, const hwt_config *config);
-void hwt_lanes_destroy(struct hwt_lanes *lanes);
-
-/* Returns the lane at a place, and makes it if there is none.  NULL without memory. */
-struct hwt_lane *hwt_lanes_make(struct hwt_lanes *lanes, uint32_t place);
-
-/* Refuses submissions from now on.  Waits for those in progress. */
-void hwt_lanes_close(struct hwt_lanes *lanes);
-
 /* Returns how many lanes there are: made[0] and so on. */
 static inline uint32_t lanes_count(const struct hwt_lanes *lanes)
 {
@@ -199,17 +176,6 @@ static inline struct hwt_lane *lanes_at(const struct hwt_lanes *lanes, uint32_t 
 {
 	return atomic_load_explicit(&lanes->place[place], memory_order_acquire); /* [made] */
 }
-
-/* Sums over the lanes.  The caller keeps the order of [count]. */
-uint64_t hwt_lanes_accepted(const struct hwt_lanes *lanes);
-uint64_t hwt_lanes_cancelled(const struct hwt_lanes *lanes);
-uint64_t hwt_lanes_rearmed(const struct hwt_lanes *lanes);
-uint64_t hwt_lanes_rescheduled(const struct hwt_lanes *lanes);
-
-/* The numbers of a lane for statistics, all of one moment. */
-struct hwt_lane_counts {
-	uint64_t refused_limit, refused_stopped, refused_memory, records, bytes;
-};
 
 static inline bool lane_is_closed(const struct hwt_lane *lane)
 {
@@ -236,22 +202,14 @@ static inline uint64_t lane_waiting_cancels(const struct hwt_lane *lane)
 	       atomic_load_explicit(&lane->unlinked, memory_order_relaxed);
 }
 
-/* Returns true if so much waits in the lane's queue that, by the limit, it must take no new memory.  (submit.c) */
-bool hwt_lane_is_full(const struct hwt_lane *lane);
-
-/*
- * Looks which memory of the lanes nobody needs, and gives it back to the system, slice by slice.  `all`: also what was
- * in use until now.  step returns true while there is more to do, and adds what went to trim.given.  The worker alone.
- * (look.c)
- */
-void hwt_trim_begin(struct hwt_lanes *lanes, int64_t now_ns, int64_t hold_ns, bool all);
-bool hwt_trim_step(struct hwt_lanes *lanes);
-
-/* Returns how many records have ever been kept, in all lanes.  (look.c) */
-uint64_t hwt_lanes_kept(const struct hwt_lanes *lanes);
-
 /* Has the worker look for memory that nobody needs. */
-void hwt_lanes_stir(struct hwt_lanes *lanes);
+static inline void lanes_stir(struct hwt_lanes *lanes)
+{
+	if (lanes->is_driven) /* and gives nothing back by itself */
+		return;
+	atomic_store_explicit(&lanes->stirred, true, memory_order_release); /* [stir] */
+	hwt_idle_wake(&lanes->idle, idle_look(&lanes->idle));
+}
 
 static inline bool lanes_are_stirred(const struct hwt_lanes *lanes)
 {
@@ -265,110 +223,6 @@ static inline bool lanes_take_stir(struct hwt_lanes *lanes)
 		return false;
 	(void)atomic_exchange_explicit(&lanes->stirred, false, memory_order_acquire); /* [stir] */
 	return true;
-}
-
-#ifdef HWT_TEST
-extern _Atomic uint64_t hwt_test_full; /* stands for HWT_FULL */
-#endif
-
-/*
- * Sets aside what the calling thread needs for its next n timeouts, or gives back what is more than that.  Returns 0,
- * ECANCELED, or ENOMEM, and then what was set aside before still is.  (This and the next: reserve.c)
- */
-int hwt_lane_reserve(struct hwt_lane *lane, uint32_t n);
-
-/*
- * Returns a record of memory that the timer has, but for what others may need the moment after: what has come home to
- * the lane's slab, what was cancelled in its queue, a slab that nobody owns, the slab of a lane that rests.  NULL:
- * there is none.  After pool_pop has found none, under the submit lock.  (find.c)
- */
-struct hwt_record *hwt_lane_find_at_hand(struct hwt_lane *lane);
-
-/* Returns a record of new memory, and without that of whatever memory there is.  NULL: there is none.  (find.c) */
-struct hwt_record *hwt_lane_find_more(struct hwt_lane *lane);
-
-/* Returns what the calling thread has set aside, if there is anything.  NULL: nothing.  Under the submit lock. */
-struct hwt_record *hwt_reserve_record(struct hwt_lane *lane);
-hwt_node *hwt_reserve_node(struct hwt_lane *lane);
-
-/* Takes back what a submission has not used, NULL: nothing, first into what was set aside.  Under the submit lock. */
-void hwt_reserve_return(struct hwt_lane *lane, struct hwt_record *record, hwt_node *node);
-
-/* Ends all reserves, when the lane goes. */
-void hwt_reserves_destroy(struct hwt_lane *lane);
-
-/* Adds the lane's numbers to *counts. */
-void hwt_lane_count(struct hwt_lane *lane, struct hwt_lane_counts *counts);
-
-/* Returns the sums over all lanes, with what is refused and held outside of them. */
-struct hwt_lane_counts hwt_lanes_tally(const struct hwt_lanes *lanes);
-
-/* Returns 0, ECANCELED, ENOMEM or ENOBUFS.  *out (may be NULL) is written before another thread can see the record. */
-int hwt_lane_submit(struct hwt_lane *lane, hwt_task *task, void *arg, int64_t deadline_ns, hwt_timeout *out);
-
-/* The same for a timeout with an extension; period_ns 0: no period. */
-int hwt_lane_submit_extended(struct hwt_lane *lane, hwt_task *task, const struct hwt_extension *extension,
-			     int64_t period_ns, int64_t deadline_ns, hwt_timeout *out);
-
-/* Returns 0, EBUSY or ENOENT.  The lane may be NULL if the handle is stale.  (cancel.c) */
-int hwt_lane_cancel(struct hwt_lane *lane, struct hwt_record *record, uint64_t generation);
-
-/* Sets another deadline.  Returns 0, EBUSY, ENOENT, or ENOMEM for an earlier one.  (reschedule.c) */
-int hwt_lane_reschedule(struct hwt_lane *lane, struct hwt_record *record, uint64_t generation, int64_t deadline_ns);
-
-/* The same from the timeout's own task, which is running: it will run again.  Returns 0, ENOENT or ENOBUFS. */
-int hwt_lane_rearm(struct hwt_lane *lane, struct hwt_record *record, int64_t deadline_ns);
-
-/*
- * Hands a record over from an executor's thread or a task thread to the worker.  It is QUEUED and RESCHEDULING; this
- * clears the latter.
- */
-void hwt_lanes_push_rearmed(struct hwt_lanes *lanes, struct hwt_record *record);
-
-/* Slow half of lanes_home: gives the thread its number, makes its lane. */
-struct hwt_lane *hwt_lanes_make_home(struct hwt_lanes *lanes);
-
-/* Returns the home lane of the calling thread.  NULL: there is none yet, and no memory for it. */
-static inline struct hwt_lane *lanes_home(struct hwt_lanes *lanes)
-{
-	uint32_t number = hwt_own_number;
-	struct hwt_lane *lane;
-
-	if (likely(number != 0)) {
-		lane = lanes_at(lanes, number & lanes->last_place);
-		if (likely(lane != NULL))
-			return lane;
-	}
-	return hwt_lanes_make_home(lanes);
-}
-
-/* Counts a submission that found no lane.  Returns ENOMEM. */
-int hwt_lanes_refuse(struct hwt_lanes *lanes);
-
-/* The home lane of the calling thread in the timer that it last used. */
-struct hwt_home {
-	uint64_t id;
-	struct hwt_lane *lane;
-};
-
-extern HWT_OWN struct hwt_home hwt_home;
-struct hwt_lane *hwt_lanes_find_home(const struct hwt_lane *of);
-
-/*
- * Returns the home lane in the timer of a record, whose lane is `of`; another lane if there is no memory for it.  The
- * thread remembers its last answer.  So the processor need not wait for the record's cache line to know the lane: it
- * predicts the comparison and goes on, perhaps as far as the next cancel.
- *
- * Most often the record is of the home lane itself.  If that was the home in a timer that has been destroyed, and its
- * memory serves this one, it is a lane of this one all the same.  NULL for NULL: see record_lane.
- */
-static inline struct hwt_lane *lanes_home_guessed(const struct hwt_lane *of)
-{
-	struct hwt_lane *home = hwt_home.lane;
-
-	if (likely(of == home))
-		return home;
-	return likely(of != NULL && of->id == hwt_home.id) ? home : hwt_lanes_find_home(of);
 }
 
 /*
@@ -401,42 +255,6 @@ static inline struct hwt_lanes *lanes_of_slab(const struct hwt_record_slab *slab
 	return (struct hwt_lanes *)(void *)((char *)slab->slabs - offsetof(struct hwt_lanes, slabs));
 }
 
-/* Calls the finaliser of a record with an extension, if it has one that has not been called. */
-void hwt_record_release(struct hwt_record *record);
-
-/* Slow half of lane_return. */
-void hwt_lane_return_both(struct hwt_record *record);
-
-/* Returns an ended record to its slab, by the chain of this pass.  Relaxed: it is the worker's. */
-static inline void lane_return(struct hwt_record *record)
-{
-	if (unlikely(word_has(atomic_load_explicit(&record->word, memory_order_relaxed), WORD_EXTENDED)))
-		hwt_lane_return_both(record);
-	else
-		record_slab_chain(record);
-}
-
-/* Takes a place below the limit.  Exact: of several threads that race for the last place one gets it. */
-bool hwt_lanes_take_limit(struct hwt_lanes *lanes);
-
-/* Returns true if much has gathered in the queues since the worker last drained them. */
-bool hwt_lane_is_long(const struct hwt_lane *lane);
-
-/*
- * After a push: wakes the worker if it sleeps beyond the deadline, or sleeps while the lane grows long.
- *
- * The order is push, fence, load of wake_for_ns.  The worker's is publish, fence, look at the lanes.  So either this
- * thread sees that the worker sleeps, or the worker sees the push before it sleeps, [idle].
- */
-static inline void notify_submitted(const struct hwt_lane *lane, int64_t deadline_ns)
-{
-	struct hwt_idle *idle = &lane->lanes->idle;
-	int64_t seen_ns = idle_look(idle);
-
-	if (unlikely(seen_ns != IDLE_AWAKE) && (deadline_ns <= seen_ns || hwt_lane_is_long(lane)))
-		hwt_idle_wake(idle, seen_ns);
-}
-
 /* Tells producers how much has been taken from the lane.  The worker, once a pass. */
 static inline void lane_tell_drained(struct hwt_lane *lane)
 {
@@ -454,16 +272,6 @@ static inline bool lane_has_parked(const struct hwt_lane *lane)
 	return unlikely(lane->parked != NULL) && word_state(record_word(lane->parked)) != STATE_KEPT;
 }
 
-/* Returns true if there is nothing for the worker in any lane. */
-bool hwt_lanes_are_empty(struct hwt_lanes *lanes);
-
-/*
- * Of a timer that its caller drives: returns true if what is in the lanes can wait for the end of the tick.  Nothing is
- * due by due_ns, no finaliser is to be called, no lane is long, and with `cancels` false nothing was cancelled in the
- * wheel.
- */
-bool hwt_lanes_can_wait(struct hwt_lanes *lanes, int64_t due_ns, bool cancels);
-
 /*
  * Tells the driver that a queue has what cannot wait.  To be called after the push.  An exchange and not a store: of
  * two threads that set it the driver reads what the later one wrote, and has to see the push of the other one as well.
@@ -473,8 +281,5 @@ static inline void lanes_hurry(struct hwt_lanes *lanes)
 	if (lanes->is_driven)
 		(void)atomic_exchange_explicit(&lanes->hurry, true, memory_order_release); /* [hurry] */
 }
-
-/* Takes note of all that hurries, before the queues are drained. */
-void hwt_lanes_take_hurry(struct hwt_lanes *lanes);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* All lanes of a timer: making them, closing them, adding up their counts; lane.h. */
-#include "lane/lane.h"
+#include "lane/lanes.h"
+#include "lane/reserve.h"
+#include "lane/submit.h"
 #include "base/mem.h"
 
 #include <errno.h>
@@ -205,6 +207,31 @@ uint64_t hwt_lanes_rescheduled(const struct hwt_lanes *lanes)
 	return sum;
 }
 
+uint64_t hwt_lanes_kept(const struct hwt_lanes *lanes)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < lanes_count(lanes); i++)
+		sum += atomic_load_explicit(&lanes->made[i]->kept_count, memory_order_acquire); /* [count] */
+	return sum;
+}
+
+/* Adds the lane's numbers to *counts. */
+static void count_lane(struct hwt_lane *lane, struct hwt_lane_counts *counts)
+{
+	queue_lock(&lane->submitted);
+	counts->refused_limit += lane->refused_limit;
+	counts->refused_stopped += lane->refused_stopped;
+	counts->refused_memory += lane->refused_memory;
+	counts->bytes += slabs_bytes(&lane->submitted.slabs);
+	for (const struct hwt_reserve *reserve = lane->reserves; reserve != NULL; reserve = reserve->next)
+		counts->bytes += reserve->block != NULL ? reserve->block->bytes : 0;
+	queue_unlock(&lane->submitted);
+	queue_lock(&lane->cancelled);
+	counts->bytes += slabs_bytes(&lane->cancelled.slabs);
+	queue_unlock(&lane->cancelled);
+}
+
 struct hwt_lane_counts hwt_lanes_tally(const struct hwt_lanes *lanes)
 {
 	struct hwt_lane_counts counts = { 0 };
@@ -213,7 +240,7 @@ struct hwt_lane_counts hwt_lanes_tally(const struct hwt_lanes *lanes)
 	counts.refused_memory = atomic_load_explicit(&lanes->refused, memory_order_relaxed);
 	counts.bytes = (lanes->last_place + (size_t)1) * (sizeof(*lanes->place) + sizeof(*lanes->made));
 	for (uint32_t i = 0; i < lanes_count(lanes); i++) {
-		hwt_lane_count(lanes->made[i], &counts);
+		count_lane(lanes->made[i], &counts);
 		counts.bytes += sizeof(struct hwt_lane);
 	}
 	counts.records = record_slabs_held(&lanes->slabs) / sizeof(struct hwt_record);

@@ -9,7 +9,10 @@
  * The worker never waits for a lane's lock, and holds it for some instructions.  A lane whose lock it does not get is
  * in use, and keeps what it has.  A producer that comes meanwhile finds all slabs but the one that the worker looks at.
  */
+#include "lane/look.h"
 #include "lane/kept.h"
+#include "lane/lanes.h"
+#include "lane/reserve.h"
 
 /* How many heads of slabs the worker looks at in a slice: at each it may miss the cache. */
 #define SLABS_SLICE 64
@@ -100,15 +103,6 @@ static void next_lane(struct hwt_lanes *lanes)
 	}
 }
 
-uint64_t hwt_lanes_kept(const struct hwt_lanes *lanes)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < lanes_count(lanes); i++)
-		sum += atomic_load_explicit(&lanes->made[i]->kept_count, memory_order_acquire); /* [count] */
-	return sum;
-}
-
 /* Looks at slabs, until one of them has given its memory back. */
 static void next_slabs(struct hwt_lanes *lanes)
 {
@@ -131,12 +125,4 @@ bool hwt_trim_step(struct hwt_lanes *lanes)
 	else if (lanes->trim.phase != PHASE_NONE)
 		next_lane(lanes);
 	return lanes->trim.phase != PHASE_NONE;
-}
-
-void hwt_lanes_stir(struct hwt_lanes *lanes)
-{
-	if (lanes->is_driven) /* and gives nothing back by itself */
-		return;
-	atomic_store_explicit(&lanes->stirred, true, memory_order_release); /* [stir] */
-	hwt_idle_wake(&lanes->idle, idle_look(&lanes->idle));
 }

@@ -27,7 +27,8 @@
  *
  *   V1  records and nodes of a reserve are in no other list.
  */
-#include "lane/lane.h"
+#include "lane/reserve.h"
+#include "lane/find.h"
 #include "base/mem.h"
 
 #include <errno.h>
@@ -197,7 +198,7 @@ static void dissolve(struct hwt_reserve *reserve)
 	drop_nodes(reserve->lane, reserve);
 	while ((record = pop_record(reserve)) != NULL)
 		record_slab_return_one(record);
-	hwt_lanes_stir(reserve->lane->lanes);
+	lanes_stir(reserve->lane->lanes);
 	*reserve->link = reserve->other;
 	if (reserve->other != NULL)
 		reserve->other->link = reserve->link;
@@ -314,7 +315,7 @@ int hwt_lane_reserve(struct hwt_lane *lane, uint32_t n)
 		dissolve(reserve);
 		pthread_mutex_unlock(&mutex);
 	} else if (rc == 0) {
-		hwt_lanes_stir(lane->lanes);
+		lanes_stir(lane->lanes);
 	}
 	return rc;
 }

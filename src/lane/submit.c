@@ -13,7 +13,10 @@
  * If the push came before the word, the worker could pop a record that still shows the end of its last life.  It would
  * take it for a cancelled one and return it to the lane, which is just using it.
  */
+#include "lane/submit.h"
+#include "lane/find.h"
 #include "lane/kept.h"
+#include "lane/reserve.h"
 #include "base/probe.h"
 
 #include <errno.h>
@@ -302,19 +305,4 @@ void hwt_lanes_push_rearmed(struct hwt_lanes *lanes, struct hwt_record *record)
 	stack_push(&lanes->rearmed, record);
 	record_end_reschedule(record);
 	notify_submitted(lane, deadline_ns);
-}
-
-void hwt_lane_count(struct hwt_lane *lane, struct hwt_lane_counts *counts)
-{
-	queue_lock(&lane->submitted);
-	counts->refused_limit += lane->refused_limit;
-	counts->refused_stopped += lane->refused_stopped;
-	counts->refused_memory += lane->refused_memory;
-	counts->bytes += slabs_bytes(&lane->submitted.slabs);
-	for (const struct hwt_reserve *reserve = lane->reserves; reserve != NULL; reserve = reserve->next)
-		counts->bytes += reserve->block != NULL ? reserve->block->bytes : 0;
-	queue_unlock(&lane->submitted);
-	queue_lock(&lane->cancelled);
-	counts->bytes += slabs_bytes(&lane->cancelled.slabs);
-	queue_unlock(&lane->cancelled);
 }

@@ -9,6 +9,7 @@
  */
 #include "base/thread.h"
 #include "timer/timer.h"
+#include "lane/lanes.h"
 
 #include <errno.h>
 

@@ -5,6 +5,8 @@
 #include "base/counter.h"
 #include "base/mem.h"
 #include "base/thread.h"
+#include "lane/lanes.h"
+#include "lane/submit.h"
 
 #include <errno.h>
 #include <stdio.h>

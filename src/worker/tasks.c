@@ -12,6 +12,7 @@
 #include "worker/tasks.h"
 #include "base/mem.h"
 #include "base/probe.h"
+#include "lane/submit.h"
 
 #include <errno.h>
 

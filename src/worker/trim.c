@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* When memory goes back to the system; trim.h. */
 #include "worker/trim.h"
+#include "lane/lanes.h"
+#include "lane/look.h"
 
 #include <errno.h>
 

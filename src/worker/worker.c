@@ -17,6 +17,7 @@
  */
 #include "worker/worker.h"
 #include "worker/trim.h"
+#include "lane/submit.h"
 
 /* How many records are popped at once: the cache lines of all are on their way while the first are handled. */
 #define DRAIN_BATCH HWT_PLACE_MAX

@@ -8,6 +8,7 @@
  * it has seen, and looks again if that fails; where a mover is at work it postpones the record to the next tick.
  */
 #include "worker/worker.h"
+#include "lane/submit.h"
 
 /*
  * Returns true if an ARMED record can be placed by the deadline that it has now.

@@ -4,6 +4,7 @@
 #include "sim/coroutine.h"
 #include "base/counter.h"
 #include "base/thread.h"
+#include "lane/lanes.h"
 #include "timer/timer.h"
 
 #include <errno.h>

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Submitting, and what follows a push; lane.h argues. */
+#ifndef HWT_SUBMIT_H
+#define HWT_SUBMIT_H
+
+#include "lane/lane.h"
+
+/* Returns 0, ECANCELED, ENOMEM or ENOBUFS.  *out (may be NULL) is written before another thread can see the record. */
+int hwt_lane_submit(struct hwt_lane *lane, hwt_task *task, void *arg, int64_t deadline_ns, hwt_timeout *out);
+
+/* The same for a timeout with an extension; period_ns 0: no period. */
+int hwt_lane_submit_extended(struct hwt_lane *lane, hwt_task *task, const struct hwt_extension *extension,
+			     int64_t period_ns, int64_t deadline_ns, hwt_timeout *out);
+
+/*
+ * Hands a record over from an executor's thread or a task thread to the worker.  It is QUEUED and RESCHEDULING; this
+ * clears the latter.
+ */
+void hwt_lanes_push_rearmed(struct hwt_lanes *lanes, struct hwt_record *record);
+
+/* Takes a place below the limit.  Exact: of several threads that race for the last place one gets it. */
+bool hwt_lanes_take_limit(struct hwt_lanes *lanes);
+
+/* Returns true if so much waits in the lane's queue that, by the limit, it must take no new memory. */
+bool hwt_lane_is_full(const struct hwt_lane *lane);
+
+#ifdef HWT_TEST
+extern _Atomic uint64_t hwt_test_full; /* stands for HWT_FULL */
+#endif
+
+/* Returns true if much has gathered in the queues since the worker last drained them. */
+bool hwt_lane_is_long(const struct hwt_lane *lane);
+
+/*
+ * After a push: wakes the worker if it sleeps beyond the deadline, or sleeps while the lane grows long.
+ *
+ * The order is push, fence, load of wake_for_ns.  The worker's is publish, fence, look at the lanes.  So either this
+ * thread sees that the worker sleeps, or the worker sees the push before it sleeps, [idle].
+ */
+static inline void notify_submitted(const struct hwt_lane *lane, int64_t deadline_ns)
+{
+	struct hwt_idle *idle = &lane->lanes->idle;
+	int64_t seen_ns = idle_look(idle);
+
+	if (unlikely(seen_ns != IDLE_AWAKE) && (deadline_ns <= seen_ns || hwt_lane_is_long(lane)))
+		hwt_idle_wake(idle, seen_ns);
+}
+
+/* Calls the finaliser of a record with an extension, if it has one that has not been called. */
+void hwt_record_release(struct hwt_record *record);
+
+/* Slow half of lane_return. */
+void hwt_lane_return_both(struct hwt_record *record);
+
+/* Returns an ended record to its slab, by the chain of this pass.  Relaxed: it is the worker's. */
+static inline void lane_return(struct hwt_record *record)
+{
+	if (unlikely(word_has(atomic_load_explicit(&record->word, memory_order_relaxed), WORD_EXTENDED)))
+		hwt_lane_return_both(record);
+	else
+		record_slab_chain(record);
+}
+
+#endif
