@@ -33,13 +33,13 @@ void hwt_store_destroy(struct hwt_store *store)
 	hwt_slabs_free(store->left);
 }
 
-bool hwt_store_trim(struct hwt_store *store, unsigned max, size_t *bytes)
+bool hwt_store_trim(struct hwt_store *store, size_t *bytes)
 {
 	if (store->left == NULL && store->used == 0 && store->slabs.newest != NULL) {
 		store->left = hwt_slabs_restart(&store->slabs, &hwt_chunk_slab);
 		memset(store->free, 0, sizeof(store->free));
 	}
-	(void)hwt_slabs_release(&store->left, max, bytes);
+	(void)hwt_slabs_release(&store->left, 1, bytes);
 	return store->left != NULL;
 }
 

@@ -52,9 +52,6 @@
 #define CHUNK_CLASSES 4
 #define CHUNK_LAST_CAPACITY 59
 
-/* How many slabs, at most 256 KiB each, go back to the system at a time: one takes some tens of microseconds. */
-#define STORE_TRIM_SLABS 1
-
 /* Rounds are looked at in blocks of this many; compilers make vector instructions of it. */
 #define SCAN_BLOCK 8
 
@@ -174,19 +171,10 @@ static inline void hwt_bucket_prefetch(uintptr_t place)
 void hwt_store_destroy(struct hwt_store *store);
 
 /*
- * Gives memory back while no bucket has a member: begins again with the newest slab, and frees the others, up to max at
- * a call.  Returns true if there are more.
+ * Gives memory back while no bucket has a member: begins again with the newest slab, and frees one of the others, of at
+ * most 256 KiB, at a call: that takes some tens of microseconds.  Returns true if there are more.
  */
-bool hwt_store_trim(struct hwt_store *store, unsigned max, size_t *bytes);
-
-/* Returns how much that is, once no bucket has a member, and whether that is so now. */
-static inline size_t store_spare(const struct hwt_store *store, bool *empty)
-{
-	const struct hwt_slab *newest = store->slabs.newest;
-
-	*empty = store->used == 0;
-	return newest != NULL ? slabs_bytes(&store->slabs) - newest->bytes : 0;
-}
+bool hwt_store_trim(struct hwt_store *store, size_t *bytes);
 
 /* Fetch what bucket_append will write to: the head of the last chunk, then, once that has arrived, its end. */
 static inline void bucket_prefetch_last(const struct hwt_bucket *bucket)

@@ -43,7 +43,6 @@ struct hashed {
 	uint32_t mask;
 	unsigned bits;
 	struct hwt_ring ring;
-	struct hwt_store store;
 
 	/* Where collect stands in the bucket of wheel.tick. */
 	int64_t pass_tick;       /* the tick it is for, -1: none */
@@ -76,7 +75,7 @@ static bool place_one(struct hashed *hashed, struct hwt_record *record, int64_t 
 
 	if (unlikely(cut > 0))
 		tick -= cut << hashed->bits;
-	if (unlikely(!bucket_append(&hashed->store, &hashed->ring.buckets[bucket], record,
+	if (unlikely(!bucket_append(&hashed->wheel.store, &hashed->ring.buckets[bucket], record,
 				    (uint32_t)round_of(hashed, tick), cut > 0)))
 		return false;
 	ring_lower(&hashed->ring, bucket, tick);
@@ -96,17 +95,6 @@ static size_t hashed_place(struct hwt_wheel *wheel, struct hwt_record *const *re
 	while (i < n && place_one(hashed, records[i], ticks[i]))
 		i++;
 	return i;
-}
-
-static void hashed_remove(struct hwt_wheel *wheel, struct hwt_record *record)
-{
-	/* The tree is left as it is.  Settle corrects it, once for many removals. */
-	hwt_bucket_remove(&hashed_of(wheel)->store, record);
-}
-
-static void hashed_prefetch(const struct hwt_record *record)
-{
-	hwt_bucket_prefetch(record->place);
 }
 
 static int64_t hashed_next_due(const struct hwt_wheel *wheel)
@@ -179,7 +167,7 @@ static void end_chunk(struct hashed *hashed)
 
 	chunk->least = (uint32_t)round_of(hashed, hashed->wheel.tick) + (uint32_t)hashed->chunk_least;
 	if (chunk->live == 0)
-		hwt_bucket_drop(&hashed->store, chunk);
+		hwt_bucket_drop(&hashed->wheel.store, chunk);
 	else
 		hashed->bucket_least = smaller(hashed->bucket_least, hashed->chunk_least);
 	hashed->span = NULL;
@@ -295,7 +283,7 @@ static void hashed_settle(struct hwt_wheel *wheel, unsigned looks)
 	struct hashed *hashed = hashed_of(wheel);
 	int64_t round = round_of(hashed, wheel->tick);
 
-	if (hashed->store.used == 0)
+	if (hashed->wheel.store.used == 0)
 		hwt_ring_clear(&hashed->ring);
 	while (looks-- > 0 && ring_first_due(&hashed->ring) < HWT_TICK_MAX) {
 		uint32_t bucket = hwt_ring_first(&hashed->ring);
@@ -312,47 +300,21 @@ static size_t hashed_sweep(struct hwt_wheel *wheel, struct hwt_record **all, siz
 {
 	struct hashed *hashed = hashed_of(wheel);
 
-	return hwt_ring_sweep(&hashed->ring, &hashed->store, all, max);
-}
-
-static bool hashed_trim(struct hwt_wheel *wheel, size_t *bytes)
-{
-	return hwt_store_trim(&hashed_of(wheel)->store, STORE_TRIM_SLABS, bytes);
-}
-
-static size_t hashed_spare(const struct hwt_wheel *wheel, bool *empty)
-{
-	return store_spare(&((const struct hashed *)wheel)->store, empty);
-}
-
-static size_t hashed_bytes(const struct hwt_wheel *wheel)
-{
-	const struct hashed *hashed = (const struct hashed *)wheel;
-
-	return sizeof(*hashed) + hwt_ring_bytes(hashed->mask + 1) + slabs_bytes(&hashed->store.slabs);
+	return hwt_ring_sweep(&hashed->ring, &hashed->wheel.store, all, max);
 }
 
 static void hashed_destroy(struct hwt_wheel *wheel)
 {
-	struct hashed *hashed = hashed_of(wheel);
-
-	hwt_store_destroy(&hashed->store);
-	hwt_ring_destroy(&hashed->ring);
-	hwt_mem_free(hashed);
+	hwt_ring_destroy(&hashed_of(wheel)->ring);
 }
 
 static const struct hwt_wheel_layout hashed_layout = {
 	.place = hashed_place,
-	.prefetch = hashed_prefetch,
-	.remove = hashed_remove,
 	.next_due = hashed_next_due,
 	.reset = hashed_reset,
 	.collect = hashed_collect,
 	.settle = hashed_settle,
 	.sweep = hashed_sweep,
-	.trim = hashed_trim,
-	.spare = hashed_spare,
-	.bytes = hashed_bytes,
 	.destroy = hashed_destroy,
 };
 
@@ -363,8 +325,7 @@ struct hwt_wheel *hwt_wheel_hashed_create(uint32_t buckets)
 	HWT_ASSERT(buckets > 0 && (buckets & (buckets - 1)) == 0);
 	if (hashed == NULL)
 		return NULL;
-	hashed->wheel.layout = &hashed_layout;
-	hashed->wheel.unplaced_due = HWT_TICK_NEVER;
+	wheel_init(&hashed->wheel, &hashed_layout, sizeof(*hashed) + hwt_ring_bytes(buckets));
 	hashed->mask = buckets - 1;
 	hashed->bits = (unsigned)__builtin_ctz(buckets);
 	hashed->pass_tick = -1;
@@ -384,7 +345,6 @@ void hwt_wheel_hashed_view(const struct hwt_wheel *wheel, struct hwt_wheel_view 
 	view->bits = hashed->bits;
 	view->max_remaining = MAX_REMAINING;
 	view->ring = &hashed->ring;
-	view->store = &hashed->store;
 	view->collecting = hashed->pass_tick == wheel->tick ? hashed->chunk : NULL;
 }
 #endif

@@ -10,17 +10,6 @@ static size_t levels_place(struct hwt_wheel *wheel, struct hwt_record *const *re
 	return hwt_levels_place(levels_of(wheel), records, ticks, n, HWT_LEVELS_MAX);
 }
 
-static void levels_remove(struct hwt_wheel *wheel, struct hwt_record *record)
-{
-	/* The tree is left as it is.  Settle corrects it, once for many removals. */
-	hwt_bucket_remove(&levels_of(wheel)->store, record);
-}
-
-static void hierarchical_prefetch(const struct hwt_record *record)
-{
-	hwt_bucket_prefetch(record->place);
-}
-
 /* Returns the level whose tree has the earliest tick. */
 static unsigned first_level(const struct hwt_levels *h)
 {
@@ -43,7 +32,7 @@ static void levels_settle(struct hwt_wheel *wheel, unsigned looks)
 {
 	struct hwt_levels *h = levels_of(wheel);
 
-	for (unsigned l = 0; l <= h->top && h->store.used == 0; l++)
+	for (unsigned l = 0; l <= h->top && h->wheel.store.used == 0; l++)
 		if (h->level[l].buckets != NULL)
 			hwt_ring_clear(&h->level[l]);
 	for (; looks > 0; looks--) {
@@ -77,7 +66,7 @@ static size_t levels_collect(struct hwt_wheel *wheel, struct hwt_record **due, s
 	struct hwt_levels *h = levels_of(wheel);
 	uint32_t index = index_of(h, (uint64_t)wheel->tick);
 	struct hwt_bucket *bucket = &h->level[0].buckets[index];
-	size_t n = hwt_bucket_sweep(&h->store, bucket, due, max);
+	size_t n = hwt_bucket_sweep(&h->wheel.store, bucket, due, max);
 
 	if (bucket->first == NULL)
 		hwt_ring_set(&h->level[0], index, HWT_TICK_NEVER);
@@ -91,50 +80,25 @@ static size_t levels_sweep(struct hwt_wheel *wheel, struct hwt_record **all, siz
 
 	for (unsigned l = 0; l <= h->top && n < max; l++)
 		if (h->level[l].buckets != NULL)
-			n += hwt_ring_sweep(&h->level[l], &h->store, all + n, max - n);
+			n += hwt_ring_sweep(&h->level[l], &h->wheel.store, all + n, max - n);
 	return n;
-}
-
-static bool levels_trim(struct hwt_wheel *wheel, size_t *bytes)
-{
-	return hwt_store_trim(&levels_of(wheel)->store, STORE_TRIM_SLABS, bytes);
-}
-
-static size_t levels_spare(const struct hwt_wheel *wheel, bool *empty)
-{
-	return store_spare(&((const struct hwt_levels *)wheel)->store, empty);
-}
-
-static size_t levels_bytes(const struct hwt_wheel *wheel)
-{
-	const struct hwt_levels *h = (const struct hwt_levels *)wheel;
-
-	/* Relaxed: only a number. */
-	return sizeof(*h) + atomic_load_explicit(&h->levels_bytes, memory_order_relaxed) + slabs_bytes(&h->store.slabs);
 }
 
 static void levels_destroy(struct hwt_wheel *wheel)
 {
 	struct hwt_levels *h = levels_of(wheel);
 
-	hwt_store_destroy(&h->store);
 	for (unsigned l = 0; l <= h->top; l++)
 		hwt_ring_destroy(&h->level[l]);
-	hwt_mem_free(h);
 }
 
 static const struct hwt_wheel_layout hierarchical_layout = {
 	.place = levels_place,
-	.prefetch = hierarchical_prefetch,
-	.remove = levels_remove,
 	.next_due = levels_next_due,
 	.seek = levels_seek,
 	.collect = levels_collect,
 	.settle = levels_settle,
 	.sweep = levels_sweep,
-	.trim = levels_trim,
-	.spare = levels_spare,
-	.bytes = levels_bytes,
 	.destroy = levels_destroy,
 };
 
@@ -145,8 +109,7 @@ struct hwt_wheel *hwt_wheel_levels_create(uint32_t size)
 	HWT_ASSERT(size > 1 && (size & (size - 1)) == 0);
 	if (h == NULL)
 		return NULL;
-	h->wheel.layout = &hierarchical_layout;
-	h->wheel.unplaced_due = HWT_TICK_NEVER;
+	wheel_init(&h->wheel, &hierarchical_layout, sizeof(*h));
 	h->bits = (unsigned)__builtin_ctz(size);
 	h->mask = 2 * size - 1;
 	for (unsigned bit = 0; bit < 64; bit++)
@@ -172,6 +135,5 @@ void hwt_wheel_levels_view(const struct hwt_wheel *wheel, unsigned level, struct
 	view->bits = h->bits;
 	view->levels = h->top + 1;
 	view->ring = &h->level[level];
-	view->store = &h->store;
 }
 #endif

@@ -63,11 +63,9 @@
 struct hwt_levels {
 	struct hwt_wheel wheel;
 	unsigned bits;
-	uint32_t mask;               /* 2 N - 1 */
-	unsigned top;                /* the highest level that has been made */
-	uint8_t level_of_bit[64];    /* bits / level */
-	_Atomic size_t levels_bytes; /* written by the worker */
-	struct hwt_store store;
+	uint32_t mask;            /* 2 N - 1 */
+	unsigned top;             /* the highest level that has been made */
+	uint8_t level_of_bit[64]; /* bits / level */
 	struct hwt_ring level[HWT_LEVELS_MAX];
 };
 

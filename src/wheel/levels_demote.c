@@ -65,7 +65,7 @@ static size_t bring_chunk_down(struct hwt_levels *h, struct hwt_chunk *chunk, ui
 		sum += placed;
 	} while (placed == gathered.n && at < chunk->used);
 	if (chunk->live == 0)
-		hwt_bucket_drop(&h->store, chunk);
+		hwt_bucket_drop(&h->wheel.store, chunk);
 	return sum;
 }
 
@@ -91,7 +91,7 @@ static void give_up(struct hwt_levels *h, unsigned level)
 						  member_tick(h, record, chunk_rounds(chunk)[i], block, level));
 		}
 		chunk->live = 0;
-		hwt_bucket_drop(&h->store, chunk);
+		hwt_bucket_drop(&h->wheel.store, chunk);
 	}
 	hwt_ring_set(&h->level[level], index, HWT_TICK_NEVER);
 }

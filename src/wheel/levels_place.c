@@ -27,15 +27,11 @@ static inline unsigned level_for(const struct hwt_levels *h, int64_t tick, unsig
 
 bool hwt_levels_make_level(struct hwt_levels *h, unsigned level)
 {
-	size_t bytes = hwt_ring_bytes(h->mask + 1);
-
 	if (!hwt_ring_make(&h->level[level], h->mask + 1))
 		return false;
 	if (h->top < level)
 		h->top = level;
-	/* Relaxed: one writer, and only a number. */
-	bytes += atomic_load_explicit(&h->levels_bytes, memory_order_relaxed);
-	atomic_store_explicit(&h->levels_bytes, bytes, memory_order_relaxed);
+	wheel_add_bytes(&h->wheel, hwt_ring_bytes(h->mask + 1));
 	return true;
 }
 
@@ -60,7 +56,7 @@ static bool place_one(struct hwt_levels *h, struct hwt_record *record, int64_t t
 	if (unlikely(h->level[level].buckets == NULL) && !hwt_levels_make_level(h, level))
 		return false;
 	bucket = &h->level[level].buckets[index];
-	if (unlikely(!bucket_append(&h->store, bucket, record, (uint32_t)tick, false)))
+	if (unlikely(!bucket_append(&h->wheel.store, bucket, record, (uint32_t)tick, false)))
 		return false;
 	ring_lower(&h->level[level], index, attention(h, bucket, tick, level));
 	return true;

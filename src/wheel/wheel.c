@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What the layouts share: the unplaced and the postponed records.  wheel.h says what they are. */
 #include "wheel/wheel.h"
+#include "base/mem.h"
 
 #define UNPLACED ((uintptr_t)1)
 
@@ -168,18 +169,19 @@ void hwt_wheel_end_tick(struct hwt_wheel *wheel)
 		hwt_wheel_retry_unplaced(wheel);
 }
 
-void hwt_wheel_prefetch(const struct hwt_wheel *wheel, const struct hwt_record *record)
+void hwt_wheel_prefetch(const struct hwt_record *record)
 {
 	if (likely(record->place != 0 && (record->place & UNPLACED) == 0))
-		wheel->layout->prefetch(record);
+		hwt_bucket_prefetch(record->place);
 }
 
+/* The trees of the layout are left as they are.  Settle corrects them, once for many removals. */
 bool hwt_wheel_remove(struct hwt_wheel *wheel, struct hwt_record *record)
 {
 	if (record->place == 0)
 		return true;
 	if (likely((record->place & UNPLACED) == 0)) {
-		wheel->layout->remove(wheel, record);
+		hwt_bucket_remove(&wheel->store, record);
 		return true;
 	}
 	record_mark_lazy(record);
@@ -194,7 +196,7 @@ bool hwt_wheel_take_out(struct hwt_wheel *wheel, struct hwt_record *record)
 	if (likely(record->place == 0))
 		return true;
 	if (likely((record->place & UNPLACED) == 0)) {
-		wheel->layout->remove(wheel, record);
+		hwt_bucket_remove(&wheel->store, record);
 		return true;
 	}
 	tick = tick_to_look(wheel, record);
@@ -295,4 +297,6 @@ void hwt_wheel_go_back(struct hwt_wheel *wheel, int64_t tick, struct hwt_record 
 void hwt_wheel_destroy(struct hwt_wheel *wheel)
 {
 	wheel->layout->destroy(wheel);
+	hwt_store_destroy(&wheel->store);
+	hwt_mem_free(wheel);
 }

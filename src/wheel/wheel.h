@@ -34,6 +34,7 @@
 
 #include "base/grid.h"
 #include "base/record.h"
+#include "wheel/bucket.h"
 
 #define HWT_PLACE_MAX 32
 
@@ -45,10 +46,6 @@ struct hwt_wheel;
 struct hwt_wheel_layout {
 	/* Places records that are due at ticks >= wheel->tick, in order.  Returns how many; fewer without memory. */
 	size_t (*place)(struct hwt_wheel *wheel, struct hwt_record *const *records, const int64_t *ticks, size_t n);
-	/* Fetches what remove will touch.  record->place != 0. */
-	void (*prefetch)(const struct hwt_record *record);
-	/* Takes out a record whose place is not 0, and makes it 0. */
-	void (*remove)(struct hwt_wheel *wheel, struct hwt_record *record);
 	int64_t (*next_due)(const struct hwt_wheel *wheel);
 	void (*settle)(struct hwt_wheel *wheel, unsigned looks);
 	/* wheel->tick becomes tick, which is later.  NULL: the layout has nothing to do for that. */
@@ -57,12 +54,7 @@ struct hwt_wheel_layout {
 	void (*reset)(struct hwt_wheel *wheel);
 	size_t (*collect)(struct hwt_wheel *wheel, struct hwt_record **due, size_t max);
 	size_t (*sweep)(struct hwt_wheel *wheel, struct hwt_record **all, size_t max);
-	/* As wheel_trim. */
-	bool (*trim)(struct hwt_wheel *wheel, size_t *bytes);
-	/* As wheel_spare. */
-	size_t (*spare)(const struct hwt_wheel *wheel, bool *empty);
-	/* Returns the bytes that it holds.  Any thread. */
-	size_t (*bytes)(const struct hwt_wheel *wheel);
+	/* Frees its buckets. */
 	void (*destroy)(struct hwt_wheel *wheel);
 };
 
@@ -73,8 +65,10 @@ struct hwt_wheel_list {
 
 struct hwt_wheel {
 	const struct hwt_wheel_layout *layout;
-	struct hwt_grid grid; /* turns deadlines into ticks; start_ns is set before the first use */
-	int64_t tick;         /* the next one to expire */
+	struct hwt_grid grid;   /* turns deadlines into ticks; start_ns is set before the first use */
+	int64_t tick;           /* the next one to expire */
+	struct hwt_store store; /* the chunks of all buckets */
+	_Atomic size_t bytes;   /* of all but the chunks; the worker writes */
 
 	struct hwt_wheel_list unplaced;
 	int64_t unplaced_due; /* not later than the first tick at which one of them wants attention */
@@ -91,6 +85,20 @@ struct hwt_wheel *hwt_wheel_hashed_create(uint32_t buckets);
 struct hwt_wheel *hwt_wheel_levels_create(uint32_t size);
 
 void hwt_wheel_destroy(struct hwt_wheel *wheel);
+
+/* For layouts: begins with zeroed memory of so many bytes, which hwt_wheel_destroy frees. */
+static inline void wheel_init(struct hwt_wheel *wheel, const struct hwt_wheel_layout *layout, size_t bytes)
+{
+	wheel->layout = layout;
+	wheel->unplaced_due = HWT_TICK_NEVER;
+	atomic_init(&wheel->bytes, bytes);
+}
+
+/* For layouts: counts bytes.  Relaxed: one writer, and only a number. */
+static inline void wheel_add_bytes(struct hwt_wheel *wheel, size_t more)
+{
+	atomic_fetch_add_explicit(&wheel->bytes, more, memory_order_relaxed);
+}
 
 /*
  * Places n <= HWT_PLACE_MAX records by their deadline_ns, at wheel->tick if that has passed.  No record may have been
@@ -118,7 +126,7 @@ void hwt_wheel_postpone(struct hwt_wheel *wheel, struct hwt_record *record);
 bool hwt_wheel_take_out(struct hwt_wheel *wheel, struct hwt_record *record);
 
 /* Fetches what hwt_wheel_remove will touch.  The record itself should have been fetched. */
-void hwt_wheel_prefetch(const struct hwt_wheel *wheel, const struct hwt_record *record);
+void hwt_wheel_prefetch(const struct hwt_record *record);
 
 /*
  * Takes a cancelled record out, if it is in.  Returns false if it is unplaced: its word is LAZY, and the next collect
@@ -164,19 +172,27 @@ size_t hwt_wheel_sweep(struct hwt_wheel *wheel, struct hwt_record **all, size_t 
  */
 static inline bool wheel_trim(struct hwt_wheel *wheel, size_t *bytes)
 {
-	return wheel->layout->trim(wheel, bytes);
+	return hwt_store_trim(&wheel->store, bytes);
 }
 
-/* Returns the bytes that wheel_trim gives back once no record is placed, and whether that is so now. */
-static inline size_t wheel_spare(const struct hwt_wheel *wheel, bool *empty)
+/* Returns true if no record is placed. */
+static inline bool wheel_is_empty(const struct hwt_wheel *wheel)
 {
-	return wheel->layout->spare(wheel, empty);
+	return wheel->store.used == 0;
 }
 
-/* Returns the bytes that it holds.  Any thread. */
+/* Returns the bytes that wheel_trim gives back once no record is placed. */
+static inline size_t wheel_spare(const struct hwt_wheel *wheel)
+{
+	const struct hwt_slab *newest = wheel->store.slabs.newest;
+
+	return newest != NULL ? slabs_bytes(&wheel->store.slabs) - newest->bytes : 0;
+}
+
+/* Returns the bytes that it holds.  Any thread.  Relaxed: only a number. */
 static inline size_t wheel_bytes(const struct hwt_wheel *wheel)
 {
-	return wheel->layout->bytes(wheel);
+	return atomic_load_explicit(&wheel->bytes, memory_order_relaxed) + slabs_bytes(&wheel->store.slabs);
 }
 
 /*
@@ -191,7 +207,6 @@ struct hwt_wheel_view {
 	uint32_t count;
 	unsigned bits, levels;
 	const struct hwt_ring *ring;
-	const struct hwt_store *store;
 	int32_t max_remaining;              /* hashed only */
 	const struct hwt_chunk *collecting; /* hashed only: where an unfinished collect stands, NULL: none */
 };

@@ -105,22 +105,21 @@ static bool has_to_look(const struct hwt_worker *worker)
 {
 	struct hwt_counted now = count(worker);
 	uint64_t timeouts = now.begun - now.ended;
-	bool empty;
 
 	/* What is needed now may not be in a moment, and nobody will wake the worker for it. */
 	if (unlikely(has_others(worker)) && is_large(lanes_bytes(worker->lanes), 0))
 		return true;
 	return is_stirred(worker, &now) && (is_large(lanes_bytes(worker->lanes), timeouts * NEED_BYTES) ||
-					    is_large(wheel_spare(worker->wheel, &empty), timeouts * NEED_WHEEL_BYTES));
+					    is_large(wheel_spare(worker->wheel), timeouts * NEED_WHEEL_BYTES));
 }
 
 /* Returns whether to trim the wheel: it has been empty and large at some looks, or it is now and that was asked for. */
 static bool wheel_is_to_go(struct hwt_worker *worker, int64_t now_ns, bool all)
 {
 	struct hwt_trimming *trimming = &worker->trimming;
-	bool empty, large = is_large(wheel_spare(worker->wheel, &empty), 0);
+	bool large = is_large(wheel_spare(worker->wheel), 0);
 
-	if (worker->is_cut || !empty || (!large && !all)) {
+	if (worker->is_cut || !wheel_is_empty(worker->wheel) || (!large && !all)) {
 		trimming->wheel_calm_ns = 0;
 		return false;
 	}

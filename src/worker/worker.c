@@ -89,7 +89,7 @@ static void cancel_batch(struct hwt_worker *worker, struct hwt_record **batch, s
 {
 	/* The records are here or on their way.  Now fetch what their places point to. */
 	for (size_t i = 0; i < n; i++)
-		hwt_wheel_prefetch(worker->wheel, batch[i]);
+		hwt_wheel_prefetch(batch[i]);
 	for (size_t i = 0; i < n; i++)
 		if (likely(hwt_wheel_remove(worker->wheel, batch[i])))
 			lane_return(batch[i]);

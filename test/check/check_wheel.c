@@ -243,9 +243,9 @@ size_t hwt_check_wheel(const struct hwt_wheel *wheel, struct inventory *records,
 		hwt_wheel_levels_view(wheel, 0, &check.view);
 	else
 		hwt_wheel_hashed_view(wheel, &check.view);
-	check_store(check.view.store);
+	check_store(&wheel->store);
 	chunks = is_hierarchical ? check_levels(&check) : check_hashed(&check);
-	HOLDS("store", check.view.store->used == chunks);
+	HOLDS("store", wheel->store.used == chunks);
 	*first = check.first_due;
 	for (size_t i = 0; i < all_chunks.marks; i++)
 		HOLDS("store", all_chunks.mark[i] != 0);

@@ -65,9 +65,8 @@ void hwt_wheel_retry_unplaced(struct hwt_wheel *unused)
 	(void)unused;
 }
 
-void hwt_wheel_prefetch(const struct hwt_wheel *unused, const struct hwt_record *record)
+void hwt_wheel_prefetch(const struct hwt_record *record)
 {
-	(void)unused;
 	(void)record;
 }
 
