@@ -463,6 +463,19 @@ static int64_t entries_read(int64_t least)
 		sleep_ms(10);
 	return read;
 }
+
+/* Rows of the timeouts that were read without an index. */
+static int64_t rows_read_in_turn(void)
+{
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	char reads[256];
+
+	while (have_sessions() && hwt_now() < give_up_ns)
+		sleep_ms(10);
+	(void)snprintf(reads, sizeof(reads),
+		       "select seq_tup_read from pg_stat_user_tables where relname = '%s_timeout'", world.schema);
+	return one_number(reads);
+}
 #endif
 
 TEST(a_window_of_many_pages_is_read_once)
@@ -494,6 +507,46 @@ TEST(a_window_of_many_pages_is_read_once)
 #endif
 	CHECK_INT(read, >=, ROWS);
 	CHECK_INT(read, <, 5 * ROWS); /* once, and once more by each renewal; not by each of the ten pages */
+}
+
+/* Rounds of ten, each in a transaction of its own. */
+static void run_ten(hwt_store *store)
+{
+	unsigned before = atomic_load(&ran);
+	int64_t ids[10];
+
+	for (size_t i = 0; i < HWTS_COUNT(ids); i++)
+		ids[i] = put(store, "a", 0);
+	CHECK(wait_count(&ran, before + HWTS_COUNT(ids)));
+	for (size_t i = 0; i < HWTS_COUNT(ids); i++)
+		CHECK(wait_gone(store, ids[i]));
+}
+
+/* The connection of a task plans as its user has it; what it ends with must not read all then. */
+TEST(the_end_of_a_transaction_is_not_planned_for_a_table_of_few)
+{
+	hwt_store_config config;
+	hwt_store *store;
+	int64_t read = 0;
+
+	fresh_world();
+	if (world.sqlite)
+		SKIP("of PostgreSQL, which keeps a plan while the table grows");
+	config = store_config();
+	config.threads = 1; /* one connection */
+	store = open_with(&config);
+	register_kind(store, "a", count_run, NULL, HWT_STORE_TRANSACTION);
+	CHECK_CALL(hwt_store_start(store), 0);
+	run_ten(store);
+	vacuum(store);
+	run_ten(store);
+	fill(store, "b", "c");
+	run_ten(store);
+	CHECK_CALL(hwt_store_close(store), 0);
+#ifdef HWT_STORE_POSTGRES
+	read = rows_read_in_turn();
+#endif
+	CHECK_INT(read, <, ROWS);
 }
 
 STORE_MAIN(NULL)
