@@ -15,6 +15,7 @@
 #include "lane/reserve.h"
 #include "lane/submit.h"
 
+#include "tunables.h"
 #include "wheels.h"
 
 #include <errno.h>

@@ -36,6 +36,22 @@
 #define HWT_ASSERT(x) ((void)0)
 #endif
 
+/* Defines name(), which returns a constant.  A test may store another one in hwt_test_NAME (test/tunables.h). */
+#ifdef HWT_TEST
+#define HWT_TUNABLE(type, name, value)                                                                                 \
+	_Atomic type hwt_test_##name = (value);                                                                        \
+	static type name(void)                                                                                         \
+	{                                                                                                              \
+		return atomic_load_explicit(&hwt_test_##name, memory_order_acquire); /* a test's */                    \
+	}
+#else
+#define HWT_TUNABLE(type, name, value)                                                                                 \
+	static inline type name(void)                                                                                  \
+	{                                                                                                              \
+		return (value);                                                                                        \
+	}
+#endif
+
 /* No version of a public structure is larger.  A larger `size` was never set by the caller and is refused. */
 #define HWT_STRUCT_MAX 4096
 

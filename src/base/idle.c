@@ -18,10 +18,6 @@
 #define RING_BEGUN UINT64_C(1)
 #define RING_OVER (UINT64_C(1) << 32)
 
-#ifdef HWT_TEST
-_Atomic bool hwt_test_no_membarrier;
-#endif
-
 #ifdef SYS_membarrier
 static bool membarrier(int command)
 {
@@ -32,13 +28,11 @@ static bool membarrier(int command)
 	return done;
 }
 
+HWT_TUNABLE(bool, no_membarrier, false)
+
 static bool register_barrier(void)
 {
-#ifdef HWT_TEST
-	if (atomic_load_explicit(&hwt_test_no_membarrier, memory_order_acquire)) /* a test's */
-		return false;
-#endif
-	return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+	return !no_membarrier() && membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
 }
 
 /* Makes every thread of this process execute a full fence during this call.  Returns false if the system refuses. */

@@ -105,10 +105,6 @@ bool hwt_idle_is_told(const struct hwt_idle *idle);
 /* Wakes the worker if no other thread has since idle_look returned seen_ns. */
 void hwt_idle_wake(struct hwt_idle *idle, int64_t seen_ns);
 
-#ifdef HWT_TEST
-extern _Atomic bool hwt_test_no_membarrier; /* for the timers created from now on */
-#endif
-
 /* The fence between a store and a load, the other side of which is hwt_idle_fence_all. */
 static inline void fence_between(bool has_barrier)
 {

@@ -65,12 +65,6 @@
 /* This many operations in a lane wake a sleeping worker: their memory must not wait for the next timeout (G5). */
 #define HWT_GATHER 4096
 
-/*
- * With a limit of pending timeouts, at least so many wait in a lane before it is full.  A worker that has no processor
- * for a tenth of a second, or is in a task for as long, is no reason to refuse.
- */
-#define HWT_FULL (64 * (uint64_t)HWT_GATHER)
-
 /* What makes a submission look again. */
 #define LANE_CLOSED 1u
 #define LANE_KEEPS 2u

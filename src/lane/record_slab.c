@@ -9,19 +9,13 @@
 
 const char hwt_record_slab_worker;
 
-#ifdef HWT_TEST
-_Atomic uint32_t hwt_test_slab_records = SLAB_RECORDS;
-#endif
+/* So many of a slab serve. */
+HWT_TUNABLE(uint32_t, slab_records, SLAB_RECORDS)
 
 /* Returns the offset of the end of the last record. */
 static uint32_t last_end(void)
 {
-#ifdef HWT_TEST
-	/* Acquire: a test's. */
-	return atomic_load_explicit(&hwt_test_slab_records, memory_order_acquire) * (uint32_t)sizeof(struct hwt_record);
-#else
-	return SLAB_RECORDS * (uint32_t)sizeof(struct hwt_record);
-#endif
+	return slab_records() * (uint32_t)sizeof(struct hwt_record);
 }
 
 void hwt_record_slabs_destroy(struct hwt_record_slabs *slabs)

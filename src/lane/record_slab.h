@@ -243,8 +243,4 @@ static inline uint32_t record_slab_take_home(struct hwt_record_slab *slab, struc
 	return home_count(home);
 }
 
-#ifdef HWT_TEST
-extern _Atomic uint32_t hwt_test_slab_records; /* so many of a slab serve */
-#endif
-
 #endif

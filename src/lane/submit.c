@@ -21,18 +21,11 @@
 
 #include <errno.h>
 
-#ifdef HWT_TEST
-_Atomic uint64_t hwt_test_full = HWT_FULL;
-#endif
-
-static uint64_t full(void)
-{
-#ifdef HWT_TEST
-	return atomic_load_explicit(&hwt_test_full, memory_order_acquire); /* a test's */
-#else
-	return HWT_FULL;
-#endif
-}
+/*
+ * With a limit of pending timeouts, at least so many wait in a lane before it is full.  A worker that has no processor
+ * for a tenth of a second, or is in a task for as long, is no reason to refuse.
+ */
+HWT_TUNABLE(uint64_t, full, 64 * (uint64_t)HWT_GATHER)
 
 /* Finds a record when the free list is empty. */
 static struct hwt_record *find_record(struct hwt_lane *lane)

@@ -24,10 +24,6 @@ bool hwt_lanes_take_limit(struct hwt_lanes *lanes);
 /* Returns true if so much waits in the lane's queue that, by the limit, it must take no new memory. */
 bool hwt_lane_is_full(const struct hwt_lane *lane);
 
-#ifdef HWT_TEST
-extern _Atomic uint64_t hwt_test_full; /* stands for HWT_FULL */
-#endif
-
 /* Returns true if much has gathered in the queues since the worker last drained them. */
 bool hwt_lane_is_long(const struct hwt_lane *lane);
 

@@ -32,22 +32,15 @@ static void wait_while(hwt_timer *timer, int state)
 		pthread_cond_wait(&timer->monitor.changed, &timer->monitor.mutex);
 }
 
-#ifdef HWT_TEST
-long hwt_test_cores;
-#endif
+HWT_TUNABLE(long, cores, 0) /* 0: as many as the machine has */
 
 static long count_cores(void)
 {
 	int before = errno; /* sysconf may open files that do not exist */
-	long cores;
+	long count = cores() != 0 ? cores() : sysconf(_SC_NPROCESSORS_ONLN);
 
-#ifdef HWT_TEST
-	if (hwt_test_cores != 0)
-		return hwt_test_cores;
-#endif
-	cores = sysconf(_SC_NPROCESSORS_ONLN);
 	errno = before;
-	return cores;
+	return count;
 }
 
 /* Returns the number of places: at least two for each core, so that two busy threads rarely share a lane. */

@@ -10,20 +10,7 @@
 #define HOLD_NS HWT_MS(2000)
 
 /* Less than this is never worth a look. */
-#define ENOUGH ((size_t)4 << 20)
-
-#ifdef HWT_TEST
-_Atomic size_t hwt_test_enough = ENOUGH;
-#endif
-
-static size_t enough(void)
-{
-#ifdef HWT_TEST
-	return atomic_load_explicit(&hwt_test_enough, memory_order_acquire); /* a test's */
-#else
-	return ENOUGH;
-#endif
-}
+HWT_TUNABLE(size_t, enough, (size_t)4 << 20)
 
 /* What a timeout needs of the lanes' memory: a record and a node; and of the wheel's: a place in a chunk. */
 #define NEED_BYTES 64

@@ -53,8 +53,4 @@ void hwt_worker_trim_now(struct hwt_worker *worker);
  */
 int hwt_worker_ask_trim(struct hwt_worker *worker, int64_t until_ns, size_t *bytes);
 
-#ifdef HWT_TEST
-extern _Atomic size_t hwt_test_enough; /* the least memory of the lanes for which the worker looks */
-#endif
-
 #endif

@@ -6,6 +6,7 @@
 #include "base/thread.h"
 #include "lane/lanes.h"
 #include "timer/timer.h"
+#include "tunables.h"
 
 #include <errno.h>
 #include <inttypes.h>
