@@ -305,6 +305,8 @@ typedef struct hwt_store_stats {
 	/* How much later than due_us a task started, on the process's estimate of the database's clock. */
 	int64_t lateness_max_ns;
 	uint64_t lateness[32]; /* runs: [0] under 1 us late, [i] 2^(i-1) to 2^i us, [31] all above */
+
+	uint64_t set_aside; /* begins and ends that the database refused for good; they are tried again each lease */
 } hwt_store_stats;
 
 /*
@@ -483,7 +485,8 @@ HWT_API int hwt_store_read_stats(hwt_store *store, hwt_store_stats *out);
 		sizeof(hwt_store_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,                                     \
 		{                                                                                                      \
 			0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
-		}                                                                                                      \
+		},                                                                                                     \
+		    0                                                                                                  \
 	}
 
 /* The text of this thread's last failure, "" if there was none.  Valid until the thread's next call. */

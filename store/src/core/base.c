@@ -16,6 +16,7 @@ _Atomic int64_t hwts_test_wall_us;
 _Atomic bool hwts_test_deaf, hwts_test_loses_wakes, hwts_test_loses_rows, hwts_test_loses_timers;
 _Atomic unsigned hwts_test_rescued;
 _Atomic(void (*)(const char *)) hwts_test_at;
+_Atomic(const char *) hwts_test_error_text;
 _Atomic(bool (*)(void)) hwts_test_refuses_memory;
 #endif
 
@@ -63,6 +64,10 @@ const char *hwts_error_text(int rc, char *text, size_t size)
 
 	if (strerror_r(rc, known, sizeof(known)) != 0)
 		(void)snprintf(known, sizeof(known), "error %d", rc);
+#ifdef HWT_TEST
+	if (HWTS_TEST(error_text))
+		(void)snprintf(known, sizeof(known), "%s", HWTS_TEST(error_text));
+#endif
 	hwts_cut(text, size, known, strlen(known));
 	return text;
 }
@@ -274,4 +279,18 @@ void hwts_cut(char *field, size_t size, const char *text, size_t len)
 	if (keep > 0)
 		memcpy(field, text, keep);
 	memset(field + keep, 0, size - keep);
+}
+
+bool hwts_to_ascii(char *text)
+{
+	char *to = text;
+	bool any = false;
+
+	for (const unsigned char *from = (const unsigned char *)text; *from; from++) {
+		any |= *from >= 0x80;
+		if ((*from & 0xc0) != 0x80) /* not in the middle of a character */
+			*to++ = (char)(*from < 0x80 ? *from : '?');
+	}
+	*to = '\0';
+	return any;
 }

@@ -88,6 +88,7 @@ uint64_t hwts_mix(uint64_t value);
 /* Copies text into a field, cut at a whole character of UTF-8, always with a final 0. */
 void hwts_cut(char *field, size_t size, const char *text, size_t len);
 bool hwts_is_utf8(const char *text, size_t len);
+bool hwts_to_ascii(char *text); /* each other character becomes "?"; false: there was none */
 
 #ifdef HWT_TEST
 #include <stdatomic.h>
@@ -98,6 +99,7 @@ extern _Atomic bool hwts_test_loses_rows;                /* what comes into the 
 extern _Atomic bool hwts_test_loses_timers;              /* the timer in front fires and nothing happens */
 extern _Atomic unsigned hwts_test_rescued;               /* rows that only the safety net has found */
 extern _Atomic(void (*)(const char *)) hwts_test_at;     /* called at each HWTS_POINT */
+extern _Atomic(const char *) hwts_test_error_text;       /* what each errno value means, in some language */
 extern _Atomic(bool (*)(void)) hwts_test_refuses_memory; /* asked before each allocation */
 #define HWTS_POINT(name)                                                                                               \
 	do {                                                                                                           \

@@ -14,6 +14,7 @@ struct batch {
 	struct hwts_want *wants;
 	size_t count, bytes;
 	bool at_most_once, unsure;
+	char why[256]; /* the database refuses to begin one of them */
 };
 
 /* How many more rows of a kind may be begun; with the lock. */
@@ -96,7 +97,7 @@ static void begun(hwt_store *store, struct hwts_entry *entry, struct hwts_row *r
 {
 	struct hwts_kind *kind = entry->kind;
 
-	entry->unsure = false;
+	entry->unsure = entry->aside = false;
 	row->kind = kind;
 	row->next = NULL;
 	store->stats.begun++;
@@ -112,17 +113,20 @@ static void begun(hwt_store *store, struct hwts_entry *entry, struct hwts_row *r
 	hwts_wake(&store->task_work);
 }
 
-/* The rows stay due, and are begun again even if they are already under this epoch. */
-static void failed(hwt_store *store, struct batch *batch)
+/* Nobody knows, and it is begun again even if it is already under this epoch; or the database refuses it. */
+static void failed(hwt_store *store, struct hwts_entry *entry, const struct hwts_want *want)
 {
-	for (size_t i = 0; i < batch->count; i++) {
-		struct hwts_shard *shard = hwts_shard(store, batch->wants[i].shard, NULL);
+	struct hwts_shard *shard = hwts_shard(store, want->shard, NULL);
 
-		store->active--;
-		if (--shard->active == 0 && shard->giving)
-			hwts_poke(store);
-		batch->entries[i]->unsure = true;
-		hwts_window_due(batch->entries[i]);
+	store->active--;
+	if (--shard->active == 0 && shard->giving)
+		hwts_poke(store);
+	if (want->refused) {
+		store->stats.set_aside += !entry->aside;
+		hwts_window_set_aside(entry);
+	} else {
+		entry->unsure = true;
+		hwts_window_due(entry);
 	}
 }
 
@@ -130,24 +134,26 @@ static void failed(hwt_store *store, struct batch *batch)
  * The reply of the database, or that there is none.  At most once: what may have been begun stays with this process
  * until that is known, for the process that takes the shard makes FAILED what is running there.
  */
-static int ask(hwt_store *store, struct batch *batch, unsigned *failures)
+static int ask(hwt_store *store, struct batch *batch, struct hwts_want *wants, size_t n, unsigned *failures)
 {
-	bool again;
+	bool again, refused;
 	int rc;
 
 	do {
+		refused = false;
 		rc = store->begin_conn && !store->begin_conn->broken
 			 ? 0
 			 : hwts_reconnect(store, &store->begin_conn, HWTS_BEGIN, failures);
 		if (rc == 0) {
-			rc = hwts_rows_begin(store->begin_conn, batch->wants, batch->count, batch->at_most_once,
-					     batch->unsure);
-			if (rc != 0)
+			store->begin_conn->refused = false;
+			rc = hwts_rows_begin(store->begin_conn, wants, n, batch->at_most_once, batch->unsure);
+			refused = rc != 0 && store->begin_conn->refused;
+			if (rc != 0 && !refused)
 				hwts_warn(store, "begin: %s", hwts_fail_text());
 		}
 		batch->unsure |= rc == ECONNRESET;
 		pthread_mutex_lock(&store->lock);
-		again = rc != 0 && batch->unsure && batch->at_most_once && hwts_trusted(store);
+		again = rc != 0 && !refused && batch->unsure && batch->at_most_once && hwts_trusted(store);
 		if (again)
 			hwts_wait_ns(&store->drained, &store->lock, hwts_backoff_ns(++*failures));
 		pthread_mutex_unlock(&store->lock);
@@ -155,21 +161,56 @@ static int ask(hwt_store *store, struct batch *batch, unsigned *failures)
 	return rc;
 }
 
+/* What the database refuses is asked for by halves, until only the rows that it refuses have not been begun. */
+static int ask_by_halves(hwt_store *store, struct batch *batch, struct hwts_want *wants, size_t n, unsigned *failures)
+{
+	int rc = ask(store, batch, wants, n, failures), rest;
+	bool refused = rc != 0 && store->begin_conn && store->begin_conn->refused;
+
+	if (refused && n > 1) {
+		rc = ask_by_halves(store, batch, wants, n / 2, failures);
+		rest = ask_by_halves(store, batch, wants + n / 2, n - n / 2, failures);
+		return rc ? rc : rest;
+	}
+	for (size_t i = 0; i < n; i++) {
+		wants[i].failed = rc != 0 && !refused;
+		wants[i].refused = refused;
+	}
+	if (refused)
+		hwts_cut(batch->why, sizeof(batch->why), hwts_fail_text(), strlen(hwts_fail_text()));
+	return refused ? 0 : rc;
+}
+
+/* Tells of those that have just been set aside. */
+static void tell_refused(hwt_store *store, const struct batch *batch, int64_t first, unsigned count)
+{
+	if (count > 0)
+		hwts_warn(store, "begin: %u are set aside, and are tried again each lease; timeout %lld: %s", count,
+			  (long long)first, batch->why);
+}
+
 static int begin(hwt_store *store, struct batch *batch, unsigned *failures)
 {
-	int rc = ask(store, batch, failures);
+	int rc = ask_by_halves(store, batch, batch->wants, batch->count, failures);
+	unsigned refused = 0;
+	int64_t first = 0;
 
 	HWTS_POINT("begun");
 	pthread_mutex_lock(&store->lock);
-	if (rc != 0)
-		failed(store, batch);
-	for (size_t i = 0; rc == 0 && i < batch->count; i++) {
-		if (batch->wants[i].row)
-			begun(store, batch->entries[i], batch->wants[i].row);
+	for (size_t i = 0; i < batch->count; i++) {
+		struct hwts_want *want = &batch->wants[i];
+
+		if (want->refused && !batch->entries[i]->aside && refused++ == 0)
+			first = want->id;
+		if (want->failed || want->refused)
+			failed(store, batch->entries[i], want);
+		else if (want->row)
+			begun(store, batch->entries[i], want->row);
 		else
-			not_begun(store, batch->entries[i], &batch->wants[i]);
+			not_begun(store, batch->entries[i], want);
 	}
 	pthread_mutex_unlock(&store->lock);
+	tell_refused(store, batch, first, refused);
 	return rc;
 }
 

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The ender: commits how runs ended, by batches, and tries until the database has them.
+ *
+ * What the database refuses for what it is must not hold up the others: a batch that is refused is tried by halves, and
+ * of a single row the text may be what the database cannot hold, or the end.  What is left is set aside, in memory, and
+ * tried again each lease; it stays this process's.
  */
 #include "core/store.h"
+
+#include <stdio.h>
 
 /*
  * With the lock.  At most once: the row that is pending again is in the window, to be begun.  If the server forgot its
@@ -41,6 +47,12 @@ void hwts_finished(hwt_store *store, struct hwts_row *row)
 	free(row);
 }
 
+struct ender {
+	hwt_store *store;
+	struct hwts_row *aside; /* each with again_ns */
+	unsigned failures;
+};
+
 /* With the lock: up to a batch of ends. */
 static struct hwts_row *take_ends(hwt_store *store)
 {
@@ -66,23 +78,80 @@ static bool is_pointless(hwt_store *store)
 	return pointless;
 }
 
-static void commit(hwt_store *store, struct hwts_row *rows, unsigned *failures)
+enum answer { TAKEN, REFUSED, POINTLESS };
+
+/* Offers ends until the database has them, or refuses them. */
+static enum answer offer(struct ender *ender, struct hwts_row *rows)
 {
+	hwt_store *store = ender->store;
+
 	for (;;) {
 		if ((store->end_conn && !store->end_conn->broken) ||
-		    hwts_reconnect(store, &store->end_conn, HWTS_END, failures) == 0) {
+		    hwts_reconnect(store, &store->end_conn, HWTS_END, &ender->failures) == 0) {
+			store->end_conn->refused = false;
 			if (hwts_rows_end(store->end_conn, rows) == 0) {
-				*failures = 0;
-				return;
+				ender->failures = 0;
+				return TAKEN;
 			}
+			if (store->end_conn->refused)
+				return REFUSED;
 			hwts_warn(store, "end: %s", hwts_fail_text());
 		}
 		if (is_pointless(store))
-			return;
+			return POINTLESS;
 		pthread_mutex_lock(&store->lock);
-		hwts_wait_ns(&store->drained, &store->lock, hwts_backoff_ns(++*failures));
+		hwts_wait_ns(&store->drained, &store->lock, hwts_backoff_ns(++ender->failures));
 		pthread_mutex_unlock(&store->lock);
 	}
+}
+
+/* One that was refused. */
+static void mend(struct ender *ender, struct hwts_row *row)
+{
+	hwt_store *store = ender->store;
+	const struct hwts_row is = *row;
+
+	if (hwts_to_ascii(row->error) && offer(ender, row) != REFUSED)
+		return;
+	(void)snprintf(row->error, sizeof(row->error), "its end was refused: %.200s", hwts_fail_text());
+	(void)hwts_to_ascii(row->error);
+	row->how = HWTS_FAIL;
+	row->give_back = false;
+	if (offer(ender, row) != REFUSED)
+		return;
+	*row = is;
+	row->aside = true;
+	row->again_ns = hwt_now() + store->config.lease_ns;
+	if (is.again_ns != 0)
+		return;
+	hwts_warn(store, "end: timeout %lld is set aside, and is tried again each lease: %s", (long long)row->id,
+		  hwts_fail_text());
+	pthread_mutex_lock(&store->lock);
+	store->stats.set_aside++;
+	pthread_mutex_unlock(&store->lock);
+}
+
+/* Returns them, in their order. */
+static void commit(struct ender *ender, struct hwts_row *rows)
+{
+	struct hwts_row *half = rows, *rest;
+	size_t n = 0;
+
+	for (const struct hwts_row *row = rows; row; row = row->next)
+		n++;
+	if (offer(ender, rows) != REFUSED)
+		return;
+	if (n == 1) {
+		mend(ender, rows);
+		return;
+	}
+	for (size_t i = 1; i < n / 2; i++)
+		half = half->next;
+	rest = half->next;
+	half->next = NULL;
+	commit(ender, rows);
+	commit(ender, rest);
+	half->next = rest;
 }
 
 /* A caller that is told can look: the end is in the database.  Without the lock, for the warning may call the store. */
@@ -94,27 +163,66 @@ static void warn_of_failed(hwt_store *store, const struct hwts_row *rows)
 				  (long long)row->id, row->kind->name, row->attempt, row->error);
 }
 
+/* With the lock.  Puts those whose time has come behind the other ends; at the end of the store, all. */
+static void try_again(struct ender *ender, int64_t *next_ns)
+{
+	hwt_store *store = ender->store;
+	int64_t now_ns = hwt_now();
+
+	*next_ns = INT64_MAX;
+	for (struct hwts_row **link = &ender->aside, *row; (row = *link) != NULL;) {
+		if (!store->end_halt && row->again_ns > now_ns) {
+			*next_ns = HWTS_MIN(*next_ns, row->again_ns);
+			link = &row->next;
+			continue;
+		}
+		*link = row->next;
+		row->aside = false;
+		row->next = NULL;
+		*store->ends_end = row;
+		store->ends_end = &row->next;
+	}
+}
+
+/* With the lock. */
+static void settle(struct ender *ender, struct hwts_row *row)
+{
+	if (!row->aside || ender->store->end_halt) {
+		hwts_finished(ender->store, row); /* without a hit: it runs again, with this process or another */
+		return;
+	}
+	row->next = ender->aside;
+	ender->aside = row;
+}
+
 void *hwts_ender(void *arg)
 {
+	struct ender ender = { .store = arg };
 	hwt_store *store = arg;
-	unsigned failures = 0;
+	int64_t next_ns;
 
 	pthread_mutex_lock(&store->lock);
 	for (;;) {
-		while (!store->ends && !store->end_halt)
-			pthread_cond_wait(&store->end_work, &store->lock);
-		if (!store->ends)
+		try_again(&ender, &next_ns);
+		if (!store->ends && store->end_halt)
 			break;
+		if (!store->ends) {
+			if (ender.aside)
+				hwts_wait_ns(&store->end_work, &store->lock, next_ns - hwt_now());
+			else
+				pthread_cond_wait(&store->end_work, &store->lock);
+			continue;
+		}
 		struct hwts_row *rows = take_ends(store);
 
 		pthread_mutex_unlock(&store->lock);
-		commit(store, rows, &failures);
+		commit(&ender, rows);
 		HWTS_POINT("ended");
 		warn_of_failed(store, rows);
 		pthread_mutex_lock(&store->lock);
 		for (struct hwts_row *next; rows; rows = next) {
 			next = rows->next;
-			hwts_finished(store, rows);
+			settle(&ender, rows);
 		}
 	}
 	pthread_mutex_unlock(&store->lock);

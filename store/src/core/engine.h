@@ -75,6 +75,7 @@ struct hwts_conn {
 	enum hwts_role role;
 	struct hwts_conn *next; /* of the pool */
 	bool broken;
+	bool refused; /* the last failure was about what was sent or what lies there: it will fail again */
 };
 
 struct hwts_kind_row {
@@ -142,9 +143,11 @@ struct hwts_row {
 	enum hwts_how how;
 	int64_t when_us, limit_us, next_base_us;
 	unsigned next_attempt;
-	bool give_back; /* it was not started */
-	bool synced;    /* once its end was answered, no crash of the server may undo it */
-	bool hit;       /* set by the end: the row was this run's */
+	bool give_back;   /* it was not started */
+	bool synced;      /* once its end was answered, no crash of the server may undo it */
+	bool hit;         /* set by the end: the row was this run's */
+	bool aside;       /* the database refuses its end: the ender tries again */
+	int64_t again_ns; /* then; 0: it was never refused */
 	char error[HWTS_ERROR_MAX + 1];
 };
 
@@ -155,6 +158,7 @@ struct hwts_want {
 	struct hwts_row *row; /* begun; NULL: not */
 	int64_t due_us;       /* not begun: pending and due then; HWTS_NEVER: there is nothing to begin */
 	bool lost;            /* the shard has another epoch */
+	bool failed, refused; /* there was no reply; the database refuses to begin it */
 };
 
 /* A shard that this process holds, as far as the look-ahead needs it. */

@@ -109,6 +109,7 @@ enum {
 
 static inline int hwts_run(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags)
 {
+	conn->refused = false;
 	return conn->db->engine->run(conn, steps, n, flags);
 }
 

@@ -102,6 +102,7 @@ struct hwts_entry {
 	int32_t shard;
 	enum hwts_entry_state state;
 	bool unsure; /* the reply to its begin was lost */
+	bool aside;  /* the database refuses to begin it: tried again each lease, whatever news says */
 };
 
 struct hwts_slab; /* entries stay where they are until the timer is gone: its tasks point to them */
@@ -244,6 +245,7 @@ void hwts_window_rearm(hwt_store *store);
 struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind); /* a DUE one, or NULL */
 void hwts_window_due(struct hwts_entry *entry);
 void hwts_window_not_begun(struct hwts_entry *entry, int64_t due_us);
+void hwts_window_set_aside(struct hwts_entry *entry);
 void hwts_window_forget(hwt_store *store, int64_t id); /* if it is ARMED */
 struct hwts_entry *hwts_window_find(hwt_store *store, int64_t id);
 void hwts_window_ended(hwt_store *store, const struct hwts_row *row, bool filed);

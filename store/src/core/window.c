@@ -221,7 +221,7 @@ void hwts_window_see(hwt_store *store, const struct hwts_due *due)
 			add(store, kind, due, false);
 	} else if (entry->state == HWTS_ARMED) {
 		entry->len = HWTS_MAX(entry->len, due->len);
-		if (due->due_us < entry->due_us)
+		if (due->due_us < entry->due_us && !entry->aside)
 			rearm(entry, due->due_us);
 	} else {
 		entry->len = HWTS_MAX(entry->len, due->len);
@@ -241,7 +241,7 @@ void hwts_window_rescue(hwt_store *store, const struct hwts_due *due)
 	if (!entry && !is_beyond_mark(shard, due)) {
 		HWTS_COUNT_RESCUE();
 		add(store, kind, due, false);
-	} else if (entry && entry->state == HWTS_ARMED) {
+	} else if (entry && entry->state == HWTS_ARMED && !entry->aside) {
 		if (entry->due_us <= due->due_us)
 			HWTS_COUNT_RESCUE();
 		rearm(entry, due->due_us);
@@ -330,11 +330,17 @@ void hwts_window_not_begun(struct hwts_entry *entry, int64_t due_us)
 	if (due_us != HWTS_NEVER && due_us <= entry->due_us && due_us <= hwts_clock_db_us(entry->store))
 		due_us = hwts_clock_db_us(entry->store) + AGAIN_US;
 	due_us = HWTS_MIN(due_us, again_us);
-	entry->unsure = false;
+	entry->unsure = entry->aside = false;
 	if (due_us == HWTS_NEVER)
 		hwts_window_erase(entry);
 	else
 		arm(entry, due_us);
+}
+
+void hwts_window_set_aside(struct hwts_entry *entry)
+{
+	entry->aside = true;
+	arm(entry, hwts_clock_db_us(entry->store) + entry->store->db->lease_us);
 }
 
 /* Its end is committed.  filed: the row is pending again, at row->when_us. */

@@ -48,6 +48,7 @@ int hwts_pg_error(struct pg_conn *conn, const PGresult *result, const char *doin
 		conn->conn.broken = true;
 		return hwts_fail(ECONNRESET, "postgresql: %s: the connection broke: %s", doing, text);
 	}
+	conn->conn.refused = true;
 	return hwts_fail(EIO, "postgresql: %s: %s (%s)", doing, text, state);
 }
 

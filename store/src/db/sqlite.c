@@ -43,12 +43,22 @@ static const char *advice(int rc)
 	}
 }
 
+/* It is about a row, or a page, and not about the file. */
+static bool refuses(int rc)
+{
+	int code = rc & 0xff;
+
+	return code == SQLITE_ERROR || code == SQLITE_CONSTRAINT || code == SQLITE_TOOBIG || code == SQLITE_MISMATCH ||
+	       code == SQLITE_CORRUPT;
+}
+
 int hwts_sqlite_error(struct sqlite_conn *conn, int rc, const char *doing)
 {
 	int is = meaning(rc, conn->handle ? sqlite3_system_errno(conn->handle) : 0);
 
+	conn->conn.refused = is == EIO && refuses(rc);
 	/* A connection that has met a failing disk is made again. */
-	if (is == EIO && (rc & 0xff) != SQLITE_ERROR && (rc & 0xff) != SQLITE_CONSTRAINT)
+	if (is == EIO && (!conn->conn.refused || (rc & 0xff) == SQLITE_CORRUPT))
 		conn->conn.broken = true;
 	return hwts_fail(is, "sqlite: %s: %s (%s)%s", doing, conn->handle ? sqlite3_errmsg(conn->handle) : "no handle",
 			 sqlite3_errstr(rc), advice(is));

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the database refuses for what it is: one such row holds up no other, and no stop.  A trigger refuses here as a
+ * damaged page would, a constraint, or a table of the user's that refers to the row.
+ */
+#include "store.h"
+
+#include "core/store.h"
+
+#include "store_query.h"
+
+enum { OTHERS = 30 };
+
+static atomic_uint warned;
+
+static void count_warning(void *ctx, const char *message)
+{
+	(void)ctx;
+	atomic_fetch_add(&warned, strstr(message, "set aside") != NULL);
+}
+
+/* The table refuses to delete or update such rows. */
+static void refuse(const char *what, const char *when)
+{
+	if (world.sqlite) {
+		(void)query("create trigger %s_%s before %s on %s_timeout when %s begin select raise(abort, 'refused"
+			    " here'); end",
+			    world.schema, what, what, world.schema, when);
+		return;
+	}
+	(void)query("create function %s_%s() returns trigger language plpgsql as 'begin raise exception ''refused"
+		    " here''; end'; create trigger %s_%s before %s on %s_timeout for each row when (%s) execute"
+		    " function %s_%s()",
+		    world.schema, what, world.schema, what, what, world.schema, when, world.schema, what);
+}
+
+static void accept_again(const char *what)
+{
+	if (world.sqlite)
+		(void)query("drop trigger %s_%s", world.schema, what);
+	else
+		(void)query("drop trigger %s_%s on %s_timeout; drop function %s_%s()", world.schema, what, world.schema,
+			    world.schema, what);
+}
+
+/* A store that is not started, and in it one with the key "bad" among others. */
+static hwt_store *with_a_bad_one(int64_t *bad)
+{
+	hwt_store_config config;
+	hwt_store *store;
+
+	fresh_world();
+	config = store_config();
+	config.lease_ns = HWT_S(2); /* what is set aside waits for one */
+	config.warn = count_warning;
+	store = open_with(&config);
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	atomic_store(&ran, 0);
+	atomic_store(&warned, 0);
+	for (int i = 0; i < OTHERS; i++) {
+		if (i == OTHERS / 2)
+			*bad = put_key(store, "a", "bad", 0);
+		put(store, "a", 0);
+	}
+	return store;
+}
+
+static bool wait_stat(hwt_store *store, size_t at, uint64_t value)
+{
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+
+	for (; hwt_now() < give_up_ns; sleep_ms(1)) {
+		hwt_store_stats stats = stats_of_store(store);
+		uint64_t is;
+
+		memcpy(&is, (const char *)&stats + at, sizeof(is));
+		if (is == value)
+			return true;
+	}
+	return false;
+}
+#define WAIT_STAT(store, member, value) CHECK(wait_stat(store, offsetof(hwt_store_stats, member), value))
+
+static void start(hwt_store *store)
+{
+	int rc;
+
+	PATIENTLY(rc, hwt_store_start(store));
+	CHECK_INT(rc, ==, 0);
+}
+
+TEST(a_timeout_whose_end_is_refused_is_FAILED_and_the_others_are_done)
+{
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	int64_t bad;
+	hwt_store *store = with_a_bad_one(&bad);
+
+	refuse("delete", "old.key = 'bad'");
+	start(store);
+	WAIT_STAT(store, done, OTHERS);
+	WAIT_STAT(store, failed, 1);
+	CHECK_CALL(hwt_store_get(store, bad, &info), 0);
+	CHECK_INT(info.state, ==, HWT_STORE_FAILED);
+	CHECK(strstr(info.error, "refused here") != NULL);
+	CHECK_INT(stats_of_store(store).set_aside, ==, 0);
+	accept_again("delete");
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_row_that_cannot_be_ended_is_set_aside_and_tried_again)
+{
+	int64_t bad;
+	hwt_store *store = with_a_bad_one(&bad);
+
+	refuse("delete", "old.key = 'bad' and old.state = 2");
+	refuse("update", "old.key = 'bad' and old.state = 2");
+	start(store);
+	WAIT_STAT(store, done, OTHERS);
+	WAIT_STAT(store, set_aside, 1);
+	CHECK_INT(atomic_load(&warned), ==, 1);
+	accept_again("delete");
+	accept_again("update");
+	CHECK(wait_gone(store, bad));
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_stop_returns_although_an_end_is_refused_and_it_runs_again)
+{
+	int64_t bad;
+	hwt_store *store = with_a_bad_one(&bad);
+
+	refuse("delete", "old.key = 'bad' and old.state = 2");
+	refuse("update", "old.key = 'bad' and old.state = 2");
+	start(store);
+	WAIT_STAT(store, set_aside, 1);
+	CHECK_CALL(hwt_store_stop(store), 0);
+	CHECK(wait_store_state(store, bad, HWT_STORE_RUNNING));
+	accept_again("delete");
+	accept_again("update");
+	start(store);
+	CHECK(wait_gone(store, bad));
+	CHECK_INT(atomic_load(&ran), >=, OTHERS + 2);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_row_that_cannot_be_begun_is_set_aside_and_tried_again)
+{
+	int64_t bad;
+	hwt_store *store = with_a_bad_one(&bad);
+
+	refuse("update", "old.key = 'bad' and new.state = 2");
+	start(store);
+	WAIT_STAT(store, done, OTHERS);
+	WAIT_STAT(store, set_aside, 1);
+	CHECK_INT(atomic_load(&warned), ==, 1);
+	CHECK_INT(atomic_load(&ran), ==, OTHERS);
+	accept_again("update");
+	CHECK(wait_gone(store, bad));
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+static int fail(const hwt_store_run *run, void *ctx)
+{
+	(void)ctx;
+	return run->key ? EIO : 0;
+}
+
+/* PostgreSQL has a database for it, on SQLite a trigger says what such a database would. */
+TEST(an_error_text_that_the_database_cannot_hold_is_stored_as_ascii)
+{
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	hwt_store_spec spec = spec_of("a", 0);
+	hwt_store *store;
+	int64_t id;
+
+	fresh_world();
+	if (!world.sqlite) {
+		(void)query("create database %s encoding 'latin1' lc_collate 'C' lc_ctype 'C' template template0",
+			    world.schema);
+		(void)snprintf(world.url + strlen(world.url), sizeof(world.url) - strlen(world.url), " dbname=%s",
+			       world.schema);
+	}
+	store = open_store();
+	kind.name = "a";
+	kind.task = fail;
+	kind.max_attempts = 1;
+	CHECK_CALL(register_patiently(store, &kind), 0);
+	if (world.sqlite)
+		refuse("update", "new.error glob '*[^ -~]*'");
+	atomic_store(&hwts_test_error_text, "\xe5\x85\xa5\xe5\x87\xba error"); /* two characters, in Japanese */
+	for (int i = 0; i < OTHERS; i++)
+		put(store, "a", 0);
+	spec.key = "bad";
+	CHECK_CALL(put_patiently(store, &spec, &id), 0);
+	start(store);
+	WAIT_STAT(store, done, OTHERS);
+	CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
+	CHECK_CALL(hwt_store_get(store, id, &info), 0);
+	CHECK(strcmp(info.error, "?? error") == 0);
+	atomic_store(&hwts_test_error_text, NULL);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+STORE_MAIN(NULL)
