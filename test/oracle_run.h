@@ -120,7 +120,8 @@ static inline bool worker_pass(void)
 static inline size_t transfers(void)
 {
 	const struct hwt_worker *worker = &oracle.timer->worker;
-	uint64_t most = oracle.row->max_transfers, half = most / 2 + (most & (worker->passes + 1) & 1), waits = 0;
+	uint64_t most = oracle.row->max_transfers, half = most / 2 + (most & (worker->intake.passes + 1) & 1),
+		 waits = 0;
 
 	for (uint32_t i = 0; i < lanes_count(worker->lanes); i++)
 		waits += lane_waiting_cancels(worker->lanes->made[i]);

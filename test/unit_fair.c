@@ -80,7 +80,7 @@ TEST(a_lane_that_refills_does_not_keep_the_others_waiting)
 TEST(each_lane_has_its_share_of_each_pass)
 {
 	begin(1);
-	timer->worker.max_transfers = 10 * lanes();
+	timer->worker.intake.max_transfers = 10 * lanes();
 	for (uint32_t i = 1; i < lanes(); i++)
 		submit(i, 1000, count, FAR);
 	for (unsigned pass = 1; pass <= 50; pass++) {
@@ -153,7 +153,7 @@ static uint64_t left_of(unsigned side)
 
 static int64_t count_look(void)
 {
-	uint64_t left[2] = { left_of(0), left_of(1) }, came[2], max = timer->worker.max_transfers;
+	uint64_t left[2] = { left_of(0), left_of(1) }, came[2], max = timer->worker.intake.max_transfers;
 
 	for (unsigned side = 0; side < 2; side++)
 		came[side] = operations[side] - left[side];
@@ -192,7 +192,7 @@ static void take_in(uint32_t max_transfers, unsigned cancels, unsigned new)
 	for (unsigned i = 0; i < all; i++)
 		CHECK_INT(hwt_lane_cancel(lane(i % lanes()), timeouts[i].entry, timeouts[i].generation), ==, 0);
 	free(timeouts);
-	timer->worker.max_transfers = max_transfers;
+	timer->worker.intake.max_transfers = max_transfers;
 	for (uint32_t i = 0; i < lanes(); i++)
 		submit(i, new, count, FAR);
 	for (unsigned side = 0; side < 2; side++)

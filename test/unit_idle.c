@@ -485,7 +485,7 @@ TEST(with_nothing_pending_it_sleeps_once_and_without_end)
 		run(100);
 		CHECK_INT(sleeps, ==, 1);
 		check_slept(0, INT64_MAX);
-		CHECK_INT(timer->worker.passes, ==, 1);
+		CHECK_INT(timer->worker.intake.passes, ==, 1);
 		end();
 	}
 }
@@ -772,7 +772,7 @@ TEST(row37_a_jump_of_hours_is_one_pass_in_order)
 	check_slept(30, INT64_MAX);
 	CHECK_INT(ran, ==, 50);
 	CHECK_INT(inexact, ==, 20);
-	CHECK_INT(timer->worker.passes, ==, 31);
+	CHECK_INT(timer->worker.intake.passes, ==, 31);
 	end();
 }
 
@@ -809,7 +809,7 @@ TEST(a_call_for_stop_ends_any_sleep)
 	CHECK(take_wake(&timer->lanes.idle)); /* although it says that it is awake */
 	hwt_worker_run(&timer->worker);
 	CHECK_INT(ran, ==, 0);
-	CHECK_INT(timer->worker.passes, ==, 0);
+	CHECK_INT(timer->worker.intake.passes, ==, 0);
 	end();
 }
 

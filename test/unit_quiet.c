@@ -187,10 +187,10 @@ TEST(ticks_without_work_pass_without_a_pass)
 	begin_loop(HWT_VIRTUAL_CLOCK);
 	(void)at(0, 50 * TICK);
 	(void)answer_at(0);
-	before = timer->worker.passes;
+	before = timer->worker.intake.passes;
 	for (int64_t tick = 1; tick < 50; tick++)
 		CHECK_INT(answer_at(tick * TICK), ==, 50 * TICK);
-	CHECK_INT(timer->worker.passes, ==, before);
+	CHECK_INT(timer->worker.intake.passes, ==, before);
 	CHECK_INT(hwt_new_timeout(timer, task, NULL, 0, NULL), ==, 0); /* counts from the time that was told */
 	CHECK_INT(answer_at(49 * TICK), ==, 50 * TICK);
 	CHECK_INT(answer_at(50 * TICK), ==, INT64_MAX);

@@ -237,7 +237,7 @@ TEST(a_stop_in_the_middle_of_a_batch_gives_the_rest_back)
 		schedule(i % 2 == 0 ? TICK : HWT_S(1), i);
 	driven_pass(timer, START); /* in the wheel */
 	hwt_wheel_seek(timer->wheel, 1);
-	timer->worker.batch_end = hwt_wheel_collect(timer->wheel, timer->worker.batch, 100);
+	timer->worker.batch.end = hwt_wheel_collect(timer->wheel, timer->worker.batch.records, 100);
 	schedule(TICK, 1001); /* and one in a lane */
 	CHECK_INT(hwt_timer_stop(timer, &unprocessed), ==, 0);
 	CHECK_INT(unprocessed, ==, 1001);

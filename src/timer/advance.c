@@ -28,7 +28,7 @@ static void pass(hwt_timer *timer, int64_t now_ns)
 	int passes = 0;
 	bool more;
 
-	worker->takes_all = true; /* what was accepted before the call and is due runs in it */
+	worker->intake.takes_all = true; /* what was accepted before the call and is due runs in it */
 	do
 		more = hwt_worker_pass(worker, now_ns) || !hwt_lanes_are_empty(&timer->lanes);
 	while (more && ++passes < MAX_PASSES && !worker_has_to_stop(worker) && !worker_is_full(worker));
@@ -39,7 +39,7 @@ static int64_t next_time(hwt_timer *timer, int64_t now_ns)
 {
 	int64_t due = hwt_wheel_next_due(timer->wheel);
 
-	if (timer->worker.is_cut)
+	if (timer->worker.bound.is_cut)
 		return grid_time(&timer->grid, timer->worker.tick);
 	if (!hwt_lanes_are_empty(&timer->lanes))
 		return now_ns;
@@ -176,7 +176,7 @@ static inline bool is_quiet(hwt_timer *timer, int64_t now_ns)
 		return false;
 	if (now_ns >= quiet->tick_ns)
 		return hwt_lanes_are_empty(&timer->lanes);
-	return hwt_lanes_can_wait(&timer->lanes, quiet->due_ns, timer->worker.transferred >= BUSY_TICK);
+	return hwt_lanes_can_wait(&timer->lanes, quiet->due_ns, timer->worker.traffic.transferred >= BUSY_TICK);
 }
 
 /* Why an advance may not begin.  The caller has the word. */
@@ -217,7 +217,7 @@ static int64_t drive(hwt_timer *timer, int64_t now_ns)
 		hwt_idle_end(idle);
 	}
 	if (timer->config.max_tasks_per_advance != 0)
-		worker->runs_max = worker_runs(worker) + timer->config.max_tasks_per_advance;
+		worker->bound.runs_max = worker_runs(worker) + timer->config.max_tasks_per_advance;
 	hwt_lanes_take_hurry(&timer->lanes);
 	pass(timer, now_ns);
 	hwt_worker_settle(worker);

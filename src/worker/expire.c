@@ -43,11 +43,11 @@ static void expire_one(struct hwt_worker *worker, struct hwt_record *record)
 /* Collects the next due records, and asks for the first of them.  Returns false if there are none. */
 static bool collect_batch(struct hwt_worker *worker)
 {
-	worker->batch_at = 0;
-	worker->batch_end = hwt_wheel_collect(worker->wheel, worker->batch, worker_room(worker));
-	for (size_t i = 0; i < HWT_RUN_AHEAD && i < worker->batch_end; i++)
-		record_prefetch(worker->batch[i]);
-	return worker->batch_end > 0;
+	worker->batch.at = 0;
+	worker->batch.end = hwt_wheel_collect(worker->wheel, worker->batch.records, worker_room(worker));
+	for (size_t i = 0; i < HWT_RUN_AHEAD && i < worker->batch.end; i++)
+		record_prefetch(worker->batch.records[i]);
+	return worker->batch.end > 0;
 }
 
 /*
@@ -60,7 +60,7 @@ static void run_batch(struct hwt_worker *worker)
 
 	if (unlikely(worker->tasks != NULL))
 		hwt_worker_hand_over(worker);
-	for (size_t i = worker->batch_at; !worker_has_to_stop(worker) && worker_take(worker, i, &record); i++)
+	for (size_t i = worker->batch.at; !worker_has_to_stop(worker) && worker_take(worker, i, &record); i++)
 		expire_one(worker, record);
 }
 
@@ -69,11 +69,12 @@ static void run_batch(struct hwt_worker *worker)
  */
 static bool expire_tick(struct hwt_worker *worker)
 {
-	worker->is_cut = false;
+	worker->bound.is_cut = false;
 	do
 		run_batch(worker);
-	while (!worker_has_to_stop(worker) && collect_batch(worker) && !(worker->is_cut = worker_is_full(worker)));
-	return !worker_has_to_stop(worker) && !worker->is_cut;
+	while (!worker_has_to_stop(worker) && collect_batch(worker) &&
+	       !(worker->bound.is_cut = worker_is_full(worker)));
+	return !worker_has_to_stop(worker) && !worker->bound.is_cut;
 }
 
 /* Returns the time at which a tick begins.  It began at began_ns on CLOCK_MONOTONIC, in a pass at now_ns. */
@@ -96,7 +97,7 @@ static int64_t moment(const struct hwt_worker *worker, int64_t now_ns, int64_t b
 static bool expire_one_tick(struct hwt_worker *worker, int64_t now_ns, int64_t *began_ns)
 {
 	struct hwt_wheel *wheel = worker->wheel;
-	bool was_cut = worker->is_cut;
+	bool was_cut = worker->bound.is_cut;
 	uint64_t runs = worker_runs(worker);
 	int64_t ended_ns;
 
@@ -150,8 +151,8 @@ bool hwt_worker_expire(struct hwt_worker *worker, int64_t target, int64_t now_ns
  */
 void hwt_worker_go_back(struct hwt_worker *worker, int64_t passed)
 {
-	worker->is_cut = false;
-	hwt_wheel_go_back(worker->wheel, passed + 1, worker->batch + worker->batch_at,
-			  worker->batch_end - worker->batch_at);
-	worker->batch_at = worker->batch_end;
+	worker->bound.is_cut = false;
+	hwt_wheel_go_back(worker->wheel, passed + 1, worker->batch.records + worker->batch.at,
+			  worker->batch.end - worker->batch.at);
+	worker->batch.at = worker->batch.end;
 }

@@ -51,7 +51,7 @@ static void idle(struct hwt_worker *worker, int64_t due, int64_t now_ns)
 	struct hwt_idle *idle = &worker->lanes->idle;
 	bool ready = hwt_idle_begin(idle, due == HWT_TICK_NEVER ? INT64_MAX : grid_time(grid, due - 1));
 
-	worker->idle_looks++;
+	worker->traffic.idle_looks++;
 	if (ready && hwt_lanes_are_empty(worker->lanes))
 		hwt_idle_sleep(idle, grid_time(grid, due));
 	hwt_idle_end(idle);
@@ -61,7 +61,7 @@ static void idle(struct hwt_worker *worker, int64_t due, int64_t now_ns)
 
 void hwt_worker_settle(struct hwt_worker *worker)
 {
-	if (!worker->is_cut)
+	if (!worker->bound.is_cut)
 		hwt_wheel_settle(worker->wheel);
 }
 
@@ -75,7 +75,8 @@ void hwt_worker_rest(struct hwt_worker *worker, int64_t now_ns)
 		nap(worker, now_ns);
 		return;
 	}
-	if (worker->transferred < TRAFFIC && worker->idle_looks < IDLE_LOOKS && wheel->unplaced.first == NULL) {
+	if (worker->traffic.transferred < TRAFFIC && worker->traffic.idle_looks < IDLE_LOOKS &&
+	    wheel->unplaced.first == NULL) {
 		hwt_wheel_settle(wheel);
 		due = hwt_worker_trim_due(worker, hwt_wheel_next_due(wheel), now_ns);
 	}

@@ -35,38 +35,51 @@ struct hwt_trimming {
 	bool is_over;      /* no request is answered any more */
 };
 
+/* Due records; those from `at` to end - 1 have not run yet.  expire.c. */
+struct hwt_batch {
+	struct hwt_record *records[HWT_BATCH];
+	size_t at, end;
+};
+
+/* What passes take in; worker.c. */
+struct hwt_intake {
+	uint32_t max_transfers;
+	uint32_t next_lane[2];      /* for new ones and for cancels: the lane that is next, as they take turns */
+	bool takes_all;             /* the next transfer takes in all that waits: the first one of an advance */
+	uint64_t passes;            /* since the start */
+	uint64_t backlog;           /* how many operations this pass has taken in */
+	struct hwt_record *rearmed; /* records taken from the stack and not yet placed */
+};
+
+/* The traffic of the present tick; rest.c. */
+struct hwt_traffic {
+	int64_t tick;
+	uint64_t transferred; /* records taken out of the lanes */
+	unsigned idle_looks;  /* how often the worker was about to sleep beyond the tick */
+};
+
+/* The bound on the tasks of an advance.  If it is reached in the middle of a tick, the next pass goes on there. */
+struct hwt_bound {
+	uint64_t runs_max; /* no task starts once worker_runs has come to this */
+	bool is_cut;       /* the bound has cut the tick: the rest has not run */
+};
+
 struct hwt_worker {
 	struct hwt_lanes *lanes;
 	struct hwt_wheel *wheel;
-	uint32_t max_transfers;
-	uint32_t clock;        /* HWT_CLOCK_* */
-	uint32_t next_lane[2]; /* for new ones and for cancels: the lane that is next, as they take turns */
-	bool takes_all;        /* the next transfer takes in all that waits: the first one of an advance */
-
-	struct hwt_record *batch[HWT_BATCH]; /* due records; those from batch_at to batch_end - 1 have not run yet */
-	size_t batch_at, batch_end;
-	struct hwt_record *rearmed; /* records taken from the stack and not yet placed */
-	int64_t tick;               /* the tick at which tasks run now */
-
-	/* The traffic of the present tick. */
-	int64_t traffic_tick;
-	uint64_t transferred; /* records taken out of the lanes */
-	unsigned idle_looks;  /* how often the worker was about to sleep beyond the tick */
-
-	struct hwt_current_task frame; /* of the thread that makes the passes */
 	struct hwt_waiters *waiters;
 	struct hwt_tasks *tasks; /* NULL: tasks run here */
+	uint32_t clock;          /* HWT_CLOCK_* */
 
-	uint64_t passes;     /* since the start */
-	uint64_t backlog;    /* how many operations this pass has taken in */
-	int64_t lateness_ns; /* when the present tick began: lateness counts from the deadline to this moment */
-	bool is_told;        /* lateness_ns is the time that hwt_timer_advance was told, not the clock's */
+	struct hwt_intake intake;
+	struct hwt_batch batch;
+	struct hwt_traffic traffic;
+	struct hwt_bound bound;
 
-	/*
-	 * The bound on the tasks of an advance.  If it is reached in the middle of a tick, the next pass goes on there.
-	 */
-	uint64_t runs_max; /* no task starts once worker_runs has come to this */
-	bool is_cut;       /* the bound has cut the tick: the rest has not run */
+	int64_t tick;                  /* the tick at which tasks run now */
+	int64_t lateness_ns;           /* when it began: lateness counts from the deadline to this moment */
+	bool is_told;                  /* lateness_ns is the time that hwt_timer_advance was told, not the clock's */
+	struct hwt_current_task frame; /* of the thread that makes the passes */
 
 	struct hwt_counts counts;
 	struct hwt_trimming trimming;
@@ -78,11 +91,11 @@ struct hwt_worker {
 /* Takes the oldest record that is to run again from the stack; NULL if there is none. */
 static inline struct hwt_record *worker_next_rearmed(struct hwt_worker *worker)
 {
-	struct hwt_record *record = worker->rearmed;
+	struct hwt_record *record = worker->intake.rearmed;
 
 	if (likely(record == NULL))
 		record = stack_take_all(&worker->lanes->rearmed);
-	worker->rearmed = record != NULL ? record->link : NULL;
+	worker->intake.rearmed = record != NULL ? record->link : NULL;
 	return record;
 }
 
@@ -99,7 +112,7 @@ static inline bool worker_left_nothing(const struct hwt_worker *worker)
 {
 	const struct hwt_wheel *wheel = worker->wheel;
 
-	return !worker->is_cut && wheel->unplaced.first == NULL && wheel->postponed.first == NULL;
+	return !worker->bound.is_cut && wheel->unplaced.first == NULL && wheel->postponed.first == NULL;
 }
 
 /* Returns the time by which deadlines are meant. */
@@ -111,13 +124,13 @@ static inline int64_t worker_now(const struct hwt_worker *worker)
 /* Returns true if the bound on the tasks of this advance has been reached. */
 static inline bool worker_is_full(const struct hwt_worker *worker)
 {
-	return worker_runs(worker) == worker->runs_max;
+	return worker_runs(worker) == worker->bound.runs_max;
 }
 
 /* Returns how many due records to take at once: no more than may run, but one to learn whether there is one. */
 static inline size_t worker_room(const struct hwt_worker *worker)
 {
-	uint64_t left = worker->runs_max - worker_runs(worker);
+	uint64_t left = worker->bound.runs_max - worker_runs(worker);
 
 	return left >= HWT_BATCH ? HWT_BATCH : left > 0 ? (size_t)left : 1;
 }
@@ -174,12 +187,12 @@ static inline void worker_run_task(struct hwt_worker *worker, struct hwt_record 
 /* Takes record i of the batch, the one at batch_at, and asks for one further on.  Returns false if none is left. */
 static inline bool worker_take(struct hwt_worker *worker, size_t i, struct hwt_record **record)
 {
-	if (likely(i + HWT_RUN_AHEAD < worker->batch_end))
-		record_prefetch(worker->batch[i + HWT_RUN_AHEAD]);
-	else if (i >= worker->batch_end)
+	if (likely(i + HWT_RUN_AHEAD < worker->batch.end))
+		record_prefetch(worker->batch.records[i + HWT_RUN_AHEAD]);
+	else if (i >= worker->batch.end)
 		return false;
-	*record = worker->batch[i];
-	worker->batch_at = i + 1;
+	*record = worker->batch.records[i];
+	worker->batch.at = i + 1;
 	return true;
 }
 

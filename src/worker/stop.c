@@ -18,20 +18,20 @@ static struct hwt_record *next_left(struct hwt_worker *worker)
 	uint32_t count = lanes_count(worker->lanes);
 	struct hwt_record *record;
 
-	if (worker->batch_at == worker->batch_end) {
-		worker->batch_at = 0;
-		worker->batch_end = hwt_wheel_sweep(worker->wheel, worker->batch, HWT_BATCH);
+	if (worker->batch.at == worker->batch.end) {
+		worker->batch.at = 0;
+		worker->batch.end = hwt_wheel_sweep(worker->wheel, worker->batch.records, HWT_BATCH);
 	}
-	if (worker->batch_at < worker->batch_end)
-		return worker->batch[worker->batch_at++];
+	if (worker->batch.at < worker->batch.end)
+		return worker->batch.records[worker->batch.at++];
 	record = worker_next_rearmed(worker);
 	if (record == NULL && worker->tasks != NULL)
 		record = hwt_ready_take_left(&worker->tasks->ready);
 	if (record != NULL)
 		return record;
 	/* Goes on where the last one was: those before are empty, as all lanes are closed. */
-	for (uint32_t i = 0; i < count; i++, worker->next_lane[0] = (worker->next_lane[0] + 1) % count) {
-		struct hwt_lane *lane = worker->lanes->made[worker->next_lane[0]];
+	for (uint32_t i = 0; i < count; i++, worker->intake.next_lane[0] = (worker->intake.next_lane[0] + 1) % count) {
+		struct hwt_lane *lane = worker->lanes->made[worker->intake.next_lane[0]];
 
 		record = lane->parked != NULL ? lane->parked : queue_pop(&lane->submitted);
 		lane->parked = NULL;

@@ -106,7 +106,7 @@ static bool wheel_is_to_go(struct hwt_worker *worker, int64_t now_ns, bool all)
 	struct hwt_trimming *trimming = &worker->trimming;
 	bool large = is_large(wheel_spare(worker->wheel), 0);
 
-	if (worker->is_cut || !wheel_is_empty(worker->wheel) || (!large && !all)) {
+	if (worker->bound.is_cut || !wheel_is_empty(worker->wheel) || (!large && !all)) {
 		trimming->wheel_calm_ns = 0;
 		return false;
 	}
@@ -134,8 +134,8 @@ static void begin(struct hwt_worker *worker, int64_t now_ns, bool all)
 static bool step(struct hwt_worker *worker)
 {
 	struct hwt_lanes *lanes = worker->lanes;
-	bool more = hwt_trim_step(lanes) ||
-		    (worker->trimming.trims_wheel && !worker->is_cut && wheel_trim(worker->wheel, &lanes->trim.given));
+	bool more = hwt_trim_step(lanes) || (worker->trimming.trims_wheel && !worker->bound.is_cut &&
+					     wheel_trim(worker->wheel, &lanes->trim.given));
 
 	/* Relaxed: only a number. */
 	atomic_store_explicit(&worker->trimming.given, lanes->trim.given, memory_order_relaxed);

@@ -29,10 +29,10 @@ int hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct h
 		.lanes = lanes,
 		.waiters = &lanes->waiters,
 		.wheel = wheel,
-		.max_transfers = config->max_transfers_per_tick,
 		.clock = config->clock,
-		.traffic_tick = -1,
-		.runs_max = UINT64_MAX,
+		.intake = { .max_transfers = config->max_transfers_per_tick },
+		.traffic = { .tick = -1 },
+		.bound = { .runs_max = UINT64_MAX },
 	};
 	return hwt_trimming_init(worker);
 }
@@ -173,22 +173,22 @@ static uint64_t drain(struct hwt_worker *worker, struct hwt_lane *lane, enum sid
 
 	HWT_POINT("queue look");
 	n = side == NEW ? drain_new(worker, lane, most) : drain_cancels(worker, lane, most);
-	worker->transferred += n;
-	worker->backlog += n;
+	worker->traffic.transferred += n;
+	worker->intake.backlog += n;
 	return n;
 }
 
 /* Goes around the lanes, of which each gets at most `share`.  Returns how many used their share up. */
 static uint32_t drain_shares(struct hwt_worker *worker, enum side side, uint32_t share, uint32_t *budget)
 {
-	uint32_t count = lanes_count(worker->lanes), busy = 0;
+	uint32_t count = lanes_count(worker->lanes), busy = 0, *next = &worker->intake.next_lane[side];
 
 	for (uint32_t i = 0; *budget > 0 && i < count; i++) {
-		struct hwt_lane *lane = worker->lanes->made[worker->next_lane[side]];
+		struct hwt_lane *lane = worker->lanes->made[*next];
 		uint32_t part = share < *budget ? share : *budget;
 		uint32_t taken = (uint32_t)drain(worker, lane, side, part);
 
-		worker->next_lane[side] = worker->next_lane[side] + 1 < count ? worker->next_lane[side] + 1 : 0;
+		*next = *next + 1 < count ? *next + 1 : 0;
 		*budget -= taken;
 		busy += taken == part;
 	}
@@ -213,7 +213,7 @@ static bool drain_lanes(struct hwt_worker *worker, enum side side, uint32_t budg
 /* Takes in each lane up to its length at this moment, so that it comes to an end.  What is due then runs, in order. */
 static void transfer_all(struct hwt_worker *worker)
 {
-	worker->takes_all = false;
+	worker->intake.takes_all = false;
 	for (uint32_t i = 0; i < lanes_count(worker->lanes); i++)
 		(void)drain(worker, worker->lanes->made[i], NEW, lane_waiting(worker->lanes->made[i]));
 }
@@ -221,8 +221,9 @@ static void transfer_all(struct hwt_worker *worker)
 /* Returns how many operations of a pass are kept for cancels: as many as wait, and at most half. */
 static uint32_t kept_for_cancels(const struct hwt_worker *worker)
 {
+	const struct hwt_intake *intake = &worker->intake;
 	/* Of an odd number the last one is for either side in turn. */
-	uint32_t half = worker->max_transfers / 2 + (uint32_t)(worker->max_transfers & worker->passes & 1);
+	uint32_t half = intake->max_transfers / 2 + (uint32_t)(intake->max_transfers & intake->passes & 1);
 	uint64_t waits = 0;
 
 	for (uint32_t i = 0; i < lanes_count(worker->lanes); i++)
@@ -235,7 +236,7 @@ static bool transfer(struct hwt_worker *worker, uint32_t budget)
 {
 	hwt_wheel_retry_unplaced(worker->wheel);
 	transfer_rearmed(worker);
-	if (likely(!worker->takes_all))
+	if (likely(!worker->intake.takes_all))
 		return drain_lanes(worker, NEW, budget);
 	transfer_all(worker);
 	return false;
@@ -247,7 +248,8 @@ static bool transfer(struct hwt_worker *worker, uint32_t budget)
  */
 static bool cancel(struct hwt_worker *worker, uint32_t kept)
 {
-	uint64_t rest = worker->backlog < worker->max_transfers ? worker->max_transfers - worker->backlog : 0;
+	const struct hwt_intake *intake = &worker->intake;
+	uint64_t rest = intake->backlog < intake->max_transfers ? intake->max_transfers - intake->backlog : 0;
 
 	return drain_lanes(worker, CANCELS, rest > kept ? (uint32_t)rest : kept);
 }
@@ -271,19 +273,19 @@ bool hwt_worker_pass(struct hwt_worker *worker, int64_t now_ns)
 	bool more;
 	uint32_t kept;
 
-	if (passed != worker->traffic_tick) {
-		worker->traffic_tick = passed;
-		worker->transferred = 0;
-		worker->idle_looks = 0;
+	if (passed != worker->traffic.tick) {
+		worker->traffic.tick = passed;
+		worker->traffic.transferred = 0;
+		worker->traffic.idle_looks = 0;
 	}
-	worker->passes++;
-	worker->backlog = 0;
+	worker->intake.passes++;
+	worker->intake.backlog = 0;
 	if (unlikely(worker->clock == HWT_CLOCK_REALTIME) && passed + 1 < worker->wheel->tick)
 		hwt_worker_go_back(worker, passed);
-	if (unlikely(worker->is_cut) && !hwt_worker_resume(worker, passed, now_ns))
+	if (unlikely(worker->bound.is_cut) && !hwt_worker_resume(worker, passed, now_ns))
 		return false;
 	kept = kept_for_cancels(worker);
-	more = transfer(worker, worker->max_transfers - kept);
+	more = transfer(worker, worker->intake.max_transfers - kept);
 	/*
 	 * A stop has left a batch, whose places are stale: a cancellation of one of its members must not look there
 	 * (P3).  hwt_worker_next_unprocessed handles all of it.
@@ -292,7 +294,7 @@ bool hwt_worker_pass(struct hwt_worker *worker, int64_t now_ns)
 		return false;
 	more |= cancel(worker, kept);
 	return_records(worker);
-	counts_add(&worker->counts.transfers, worker->backlog);
-	counts_max(&worker->counts.backlog_max, worker->backlog);
+	counts_add(&worker->counts.transfers, worker->intake.backlog);
+	counts_max(&worker->counts.backlog_max, worker->intake.backlog);
 	return more;
 }

@@ -184,7 +184,7 @@ void hwt_worker_hand_over(struct hwt_worker *worker)
 	struct hwt_record *record;
 	uint64_t word;
 
-	while (!worker_has_to_stop(worker) && worker_take(worker, worker->batch_at, &record)) {
+	while (!worker_has_to_stop(worker) && worker_take(worker, worker->batch.at, &record)) {
 		if (!begin_slow(worker, record, STATE_READY, &word))
 			continue;
 		tasks->handed++;

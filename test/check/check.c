@@ -395,9 +395,9 @@ void hwt_check_count(hwt_timer *timer, struct hwt_check_counts *counts)
 		each_queued(&timer->lanes.made[i]->submitted, timer->lanes.made[i], found_submitted);
 	}
 	counts->chunks = hwt_check_wheel(timer->wheel, &all_records, stopped, &counts->first);
-	HOLDS("P2", worker->batch_at <= worker->batch_end && worker->batch_end <= HWT_BATCH);
-	for (size_t i = worker->batch_at; i < worker->batch_end; i++)
-		put_record(worker->batch[i], PLACE_BATCH);
+	HOLDS("P2", worker->batch.at <= worker->batch.end && worker->batch.end <= HWT_BATCH);
+	for (size_t i = worker->batch.at; i < worker->batch.end; i++)
+		put_record(worker->batch.records[i], PLACE_BATCH);
 	for (struct hwt_record *record = timer->unprocessed; record != NULL; record = record->link)
 		put_record(record, PLACE_UNPROCESSED);
 	/* Relaxed: the timer is quiet. */

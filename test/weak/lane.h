@@ -167,8 +167,8 @@ static inline void lane_make(unsigned n)
 	worker.lanes = &lanes;
 	worker.wheel = &wheel;
 	worker.waiters = &lanes.waiters;
-	worker.max_transfers = 2;
-	worker.runs_max = UINT64_MAX;
+	worker.intake.max_transfers = 2;
+	worker.bound.runs_max = UINT64_MAX;
 }
 
 /* A pass of the worker at a tick, without the sleep. */
@@ -182,8 +182,8 @@ static inline void lane_pass(int64_t tick)
 	worker.tick = tick;
 	worker_set_lateness(&worker, tick * LANE_TICK_NS);
 	kept = kept_for_cancels(&worker);
-	(void)transfer(&worker, (uint32_t)worker.max_transfers - kept);
-	assert(worker.batch_at == worker.batch_end);
+	(void)transfer(&worker, (uint32_t)worker.intake.max_transfers - kept);
+	assert(worker.batch.at == worker.batch.end);
 	(void)expire_tick(&worker);
 	(void)cancel(&worker, kept);
 	return_records(&worker);
