@@ -12,6 +12,34 @@
 
 #define MOVED_NS HWT_MS(1)
 
+/*
+ * A clock that is wrong for a moment must not move the grid of a series: with one that is years ahead for a second, all
+ * periods of these years would be merged into one run.  So a clock that is ahead by more than a lease is believed only
+ * after a lease.  CLOCK_BOOTTIME goes on while the machine sleeps: a suspended machine is no leap.
+ */
+static void follow(hwt_store *store, int64_t db_us)
+{
+	struct hwts_clock *clock = &store->clock;
+	int64_t boot_ns = hwts_boot_ns(), ahead_us = db_us - boot_ns / 1000 - clock->steady_us;
+
+	if (clock->known && ahead_us > store->config.lease_ns / 1000) {
+		if (clock->leapt_ns == 0)
+			clock->leapt_ns = boot_ns;
+		if (boot_ns - clock->leapt_ns < store->config.lease_ns)
+			return;
+	}
+	clock->steady_us += ahead_us;
+	clock->leapt_ns = 0;
+}
+
+/* The time of a begin, or what it would have been without a leap. */
+int64_t hwts_clock_without_leap_us(const hwt_store *store, int64_t db_us)
+{
+	int64_t steady_us = hwts_boot_ns() / 1000 + store->clock.steady_us;
+
+	return db_us - steady_us > store->config.lease_ns / 1000 ? steady_us : db_us;
+}
+
 bool hwts_clock_sample(hwt_store *store, int64_t db_us, int64_t sent_ns, int64_t reply_ns)
 {
 	struct hwts_clock *clock = &store->clock;
@@ -20,12 +48,15 @@ bool hwts_clock_sample(hwt_store *store, int64_t db_us, int64_t sent_ns, int64_t
 	int64_t before_ns = clock->offset_ns;
 	bool contradicts = clock->offset_ns < low_ns || clock->offset_ns > high_ns, moved;
 
+	follow(store, db_us);
 	clock->best_ns += clock->best_ns / 4;
 	if (clock->known && trip_ns > clock->best_ns && !contradicts)
 		return false;
 	clock->best_ns = trip_ns;
 	clock->offset_ns = low_ns;
 	moved = clock->known && (low_ns - before_ns > MOVED_NS || before_ns - low_ns > MOVED_NS);
+	/* Put back: the marks are in its future, and what rests would wait until then. */
+	store->load_again |= clock->known && before_ns - low_ns > store->config.lease_ns;
 	clock->known = true;
 	return moved;
 }

@@ -142,6 +142,7 @@ struct hwts_row {
 
 	enum hwts_how how;
 	int64_t when_us, limit_us, next_base_us;
+	int64_t rest_us; /* given back: it is not begun again before that has passed */
 	unsigned next_attempt;
 	bool give_back;   /* it was not started */
 	bool synced;      /* once its end was answered, no crash of the server may undo it */

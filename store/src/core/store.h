@@ -118,6 +118,8 @@ struct hwts_window {
 struct hwts_clock {
 	int64_t offset_ns; /* database - CLOCK_MONOTONIC */
 	int64_t best_ns;   /* the shortest round trip, aged */
+	int64_t steady_us; /* database - CLOCK_BOOTTIME, as the grids of series follow it: without leaps */
+	int64_t leapt_ns;  /* CLOCK_BOOTTIME: when the database's clock leapt ahead of that; 0: it has not */
 	bool known;
 };
 
@@ -230,6 +232,7 @@ static inline void hwts_wake(pthread_cond_t *cond)
 bool hwts_clock_sample(hwt_store *store, int64_t db_us, int64_t sent_ns, int64_t reply_ns); /* true: it moved */
 int64_t hwts_clock_db_us(const hwt_store *store);
 int64_t hwts_clock_deadline_ns(const hwt_store *store, int64_t due_us);
+int64_t hwts_clock_without_leap_us(const hwt_store *store, int64_t db_us);
 bool hwts_trusted(const hwt_store *store);
 
 /* In window.c.  With the lock. */

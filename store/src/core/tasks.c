@@ -5,6 +5,9 @@
  * Periodic timeouts: base_us is the time on the grid that a run serves; those after it that have come, too, are merged
  * into the run (missed).  When it is done the next one is base + (missed + 1) * period, so that each period is served
  * once.  A failing run is tried again until then, under the same base: so it is merged into the next.
+ *
+ * A clock that is put back leaves the grid where it is.  While the clock has leapt ahead, see clock.c, what is due by
+ * the leap alone is not started: all its periods until then would be merged into this run.
  */
 #include "core/store.h"
 
@@ -194,7 +197,7 @@ static bool run(hwt_store *store, struct hwts_row *row, struct hwts_conn *conn, 
 				       .attempt = row->attempt,
 				       .connection = handle };
 	if (row->period_us > 0) {
-		running.run.missed = (uint64_t)((row->now_us - row->base_us) / row->period_us);
+		running.run.missed = (uint64_t)(HWTS_MAX(row->now_us - row->base_us, 0) / row->period_us);
 		row->next_base_us = row->base_us + ((int64_t)running.run.missed + 1) * row->period_us;
 	}
 	hwts_running = &running;
@@ -239,6 +242,19 @@ static bool run_in(hwt_store *store, struct hwts_row *row, struct hwts_conn **co
 	return run(store, row, *conn, handle);
 }
 
+/* With the lock: what a series is due by.  True: by a leap of the clock. */
+static bool leaps(hwt_store *store, struct hwts_row *row)
+{
+	int64_t now_us = hwts_clock_without_leap_us(store, row->now_us);
+	bool leapt = row->period_us > 0 && now_us < row->now_us;
+
+	if (leapt)
+		row->now_us = now_us;
+	if (leapt && now_us < row->base_us)
+		row->rest_us = HWTS_MIN(row->base_us - now_us, store->db->lease_us / 6);
+	return row->rest_us > 0;
+}
+
 /* With the lock.  One row, which was taken from the queue. */
 static void serve(hwt_store *store, struct hwts_row *row, struct hwts_conn **conn, unsigned *failures)
 {
@@ -246,7 +262,8 @@ static void serve(hwt_store *store, struct hwts_row *row, struct hwts_conn **con
 	struct hwts_shard *shard = hwts_shard(store, row->shard, NULL);
 	bool ended;
 
-	if (store->task_halt || !hwts_trusted(store) || !shard->held || shard->epoch != row->epoch) {
+	if (leaps(store, row) || store->task_halt || !hwts_trusted(store) || !shard->held ||
+	    shard->epoch != row->epoch) {
 		hwts_give_back(store, row);
 		return;
 	}

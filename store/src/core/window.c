@@ -353,6 +353,8 @@ void hwts_window_ended(hwt_store *store, const struct hwts_row *row, bool filed)
 	if (!entry || entry->state != HWTS_BEGUN)
 		return;
 	due_us = HWTS_MIN(entry->again_us, filed ? row->when_us : HWTS_NEVER);
+	if (filed && row->rest_us > 0)
+		due_us = hwts_clock_db_us(store) + row->rest_us;
 	if (due_us == HWTS_NEVER || !shard || !shard->held ||
 	    leave_to_look(shard, &(struct hwts_due){ row->id, due_us, row->shard, 0, HWTS_AHEAD }))
 		hwts_window_erase(entry);
