@@ -185,7 +185,7 @@ typedef struct hwt_store_run {
 	const void *data;       /* NULL if len is 0 */
 	size_t len;
 	int64_t due_us;   /* when it was due */
-	unsigned attempt; /* 1, 2, ...: begins since it was put, since the last success, or since a reschedule */
+	unsigned attempt; /* 1, 2, ...: begins since it was put, since the last success, or since it was FAILED */
 	uint64_t missed;  /* periodic: periods that were merged into this run */
 
 	/*
@@ -438,7 +438,7 @@ HWT_API int hwt_store_cancel_key(hwt_store *store, const char *kind, const char 
 
 /*
  * Sets another due time: delay_ns from the database's now; < 0: now.  A FAILED one is pending again, and its attempts
- * start from 1.  A periodic one gets a new grid from that time on.
+ * start from 1; a pending one goes on with its attempts.  A periodic one gets a new grid from that time on.
  *
  * Threads, Returns, Cost  as hwt_store_cancel.
  */

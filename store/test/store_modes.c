@@ -290,6 +290,34 @@ TEST(after_max_attempts_it_is_failed_and_kept_until_it_is_rescheduled_or_cancell
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
+/* It goes on with its attempts: only one that is FAILED, put anew or done starts from 1. */
+TEST(one_that_waits_for_its_retry_keeps_its_attempts_when_it_is_rescheduled)
+{
+	struct failing failing = { .fail_first = 2 };
+	hwt_store_kind kind = kind_of(fail_first, &failing);
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	hwt_store *store;
+	int64_t id;
+
+	kind.backoff_ns = HWT_S(1000);
+	store = store_with(&kind);
+	CHECK_CALL(hwt_store_start(store), 0);
+	id = put(store, "a", 0);
+	for (unsigned i = 1; i <= 2; i++) {
+		CHECK(wait_count(&failing.ran, i));
+		CHECK(wait_store_state(store, id, HWT_STORE_PENDING));
+		CHECK_CALL(hwt_store_reschedule(store, id, HWT_S(1000)), 0);
+		CHECK_CALL(hwt_store_get(store, id, &info), 0);
+		CHECK_INT(info.attempt, ==, i);
+		CHECK_CALL(hwt_store_reschedule(store, id, 0), 0);
+	}
+	CHECK(wait_gone(store, id));
+	CHECK_INT(atomic_load(&failing.ran), ==, 3);
+	for (unsigned i = 0; i < 3; i++)
+		CHECK_INT(failing.attempts[i], ==, i + 1);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 /*
  * Periods
  */
