@@ -238,6 +238,7 @@ typedef struct hwt_store_kind {
 /* Flags of hwt_store_spec. */
 #define HWT_STORE_ABSOLUTE 1u /* due_us counts, not delay_ns */
 #define HWT_STORE_REPLACE 2u  /* with a key: see hwt_store_put */
+#define HWT_STORE_REVIVE 4u   /* with a key: see hwt_store_put */
 
 /* What is put.  What a program does not set is 0. */
 typedef struct hwt_store_spec {
@@ -249,7 +250,7 @@ typedef struct hwt_store_spec {
 	int64_t delay_ns;  /* from the database's now; < 0: due now */
 	int64_t due_us;    /* with HWT_STORE_ABSOLUTE; must not be negative */
 	int64_t period_ns; /* 0: once; else at least 1 s, at most 100 years: on the grid of the first due time */
-	unsigned flags;    /* 0 or HWT_STORE_ABSOLUTE | HWT_STORE_REPLACE */
+	unsigned flags;    /* 0, or HWT_STORE_ABSOLUTE and HWT_STORE_REPLACE or HWT_STORE_REVIVE */
 } hwt_store_spec;
 
 #define HWT_STORE_SPEC_INIT                                                                                            \
@@ -383,7 +384,9 @@ HWT_API int hwt_store_close(hwt_store *store);
  *
  * With a key that is in use: EEXIST, and *id is that of the present one.  So a put with a key is idempotent.  With
  * HWT_STORE_REPLACE a pending one gets the new time, data and period (a debounce): 0 and its id.  One that is running:
- * EBUSY, and one that is FAILED: EEXIST, with *id set in both cases.
+ * EBUSY, and one that is FAILED: EEXIST, with *id set in both cases.  With HWT_STORE_REVIVE a FAILED one is pending
+ * again, as it is put now: 0 and its id; any other: EEXIST.  So a put of a series at each start of a program begins it,
+ * leaves it alone, or takes it up again.
  *
  * Concurrent puts of one process share commits, so that many threads put much faster than one.
  *

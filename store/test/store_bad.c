@@ -225,8 +225,10 @@ TEST(each_field_of_a_spec_is_checked_and_nothing_is_put)
 	BAD_SPEC(EINVAL, .len = 1);
 	BAD_SPEC(EINVAL, .key = "");
 	BAD_SPEC(EINVAL, .key = name);
-	BAD_SPEC(EINVAL, .flags = 4);
+	BAD_SPEC(EINVAL, .flags = 8);
 	BAD_SPEC(EINVAL, .flags = HWT_STORE_REPLACE);
+	BAD_SPEC(EINVAL, .flags = HWT_STORE_REVIVE);
+	BAD_SPEC(EINVAL, .flags = HWT_STORE_REPLACE | HWT_STORE_REVIVE, .key = "k");
 	BAD_SPEC(EINVAL, .flags = HWT_STORE_ABSOLUTE, .due_us = -1);
 	BAD_SPEC(EINVAL, .flags = HWT_STORE_ABSOLUTE, .due_us = INT64_MAX);
 	BAD_SPEC(EINVAL, .period_ns = HWT_MS(999));

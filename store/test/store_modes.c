@@ -290,6 +290,58 @@ TEST(after_max_attempts_it_is_failed_and_kept_until_it_is_rescheduled_or_cancell
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
+/* What a program does at each of its starts. */
+TEST(a_series_that_has_failed_is_revived_by_the_put_of_the_next_start)
+{
+	struct failing failing = { .fail_first = 2 };
+	hwt_store_kind kind = kind_of(fail_first, &failing);
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	hwt_store_spec specs[2] = { spec_of("a", 0), spec_of("a", HWT_S(1000)) };
+	int64_t id = 0, other = 0, ids[2];
+	hwt_store *store;
+
+	kind.max_attempts = 2;
+	kind.backoff_ns = HWT_MS(5);
+	store = store_with(&kind);
+	CHECK_CALL(hwt_store_start(store), 0);
+	specs[0].key = "nightly";
+	specs[0].period_ns = HWT_S(3600);
+	specs[0].flags = HWT_STORE_REVIVE;
+	CHECK_CALL(put_patiently(store, &specs[0], &id), 0);
+	CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
+	/* As put now. */
+	specs[0].data = "again";
+	specs[0].len = 5;
+	specs[0].delay_ns = HWT_S(500);
+	specs[0].period_ns = HWT_S(60);
+	CHECK_CALL(hwt_store_put(store, &specs[0], &other), 0);
+	CHECK_INT(other, ==, id);
+	CHECK_CALL(hwt_store_get(store, id, &info), 0);
+	CHECK_INT(info.state, ==, HWT_STORE_PENDING);
+	CHECK_INT(info.attempt, ==, 0);
+	CHECK_INT(info.period_ns, ==, HWT_S(60));
+	CHECK_INT(info.due_us, >, now_us() + 1000000);
+	CHECK(info.error[0] == '\0');
+	/* One that is pending is left alone. */
+	specs[0].period_ns = HWT_S(90);
+	CHECK_CALL(hwt_store_put(store, &specs[0], &other), EEXIST);
+	CHECK_INT(other, ==, id);
+	CHECK_CALL(hwt_store_get(store, id, &info), 0);
+	CHECK_INT(info.period_ns, ==, HWT_S(60));
+	/* Into the window, where it fails once more. */
+	atomic_store(&failing.ran, 0);
+	CHECK_CALL(hwt_store_reschedule(store, id, 0), 0);
+	CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
+	specs[0].delay_ns = 0;
+	CHECK_CALL(hwt_store_put_many(store, specs, 2, ids), 0);
+	CHECK_INT(ids[0], ==, id);
+	CHECK(wait_count(&failing.ran, 3));
+	CHECK(wait_store_state(store, id, HWT_STORE_PENDING));
+	CHECK_CALL(hwt_store_put_many(store, specs, 2, ids), EEXIST);
+	CHECK_INT(ids[0], ==, id);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 /* It goes on with its attempts: only one that is FAILED, put anew or done starts from 1. */
 TEST(one_that_waits_for_its_retry_keeps_its_attempts_when_it_is_rescheduled)
 {

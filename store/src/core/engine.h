@@ -95,7 +95,7 @@ struct hwts_put {
 	size_t len;
 	int64_t when_us; /* a time, or a delay */
 	int64_t period_us;
-	bool absolute, replace;
+	bool absolute, replace, revive;
 
 	int rc;           /* 0, EEXIST, EBUSY; one by one also what else became of this one alone */
 	int64_t found_id; /* of the row that is there now; 0: not known */

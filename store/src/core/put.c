@@ -13,6 +13,7 @@
  */
 #include "core/store.h"
 
+#define CHANGES (HWT_STORE_REPLACE | HWT_STORE_REVIVE) /* what is there may change */
 #define LONGEST_PERIOD_NS (HWT_S(86400) * 365 * 100)
 
 struct hwts_request {
@@ -46,10 +47,12 @@ static int check_spec(const hwt_store_spec *spec)
 				 spec->len);
 	if (spec->len > 0 && !spec->data)
 		return hwts_fail(EINVAL, "len is %zu and data is NULL", spec->len);
-	if (spec->flags & ~(HWT_STORE_ABSOLUTE | HWT_STORE_REPLACE))
+	if (spec->flags & ~(HWT_STORE_ABSOLUTE | CHANGES))
 		return hwts_fail(EINVAL, "flags has unknown bits: %#x", spec->flags);
-	if (spec->flags & HWT_STORE_REPLACE && !spec->key)
-		return hwts_fail(EINVAL, "HWT_STORE_REPLACE needs a key");
+	if (spec->flags & CHANGES && !spec->key)
+		return hwts_fail(EINVAL, "HWT_STORE_REPLACE and HWT_STORE_REVIVE need a key");
+	if ((spec->flags & CHANGES) == CHANGES)
+		return hwts_fail(EINVAL, "HWT_STORE_REPLACE and HWT_STORE_REVIVE exclude each other");
 	if (spec->flags & HWT_STORE_ABSOLUTE && (spec->due_us < 0 || spec->due_us > HWTS_LATEST_US))
 		return hwts_fail(EINVAL, "due_us is not between 1970 and the year 10000: it counts microseconds");
 	if (spec->period_ns != 0 && (spec->period_ns < HWT_S(1) || spec->period_ns > LONGEST_PERIOD_NS))
@@ -73,6 +76,7 @@ static int prepare(hwt_store *store, const hwt_store_spec *spec, struct hwts_put
 		.len = spec->len,
 		.absolute = (spec->flags & HWT_STORE_ABSOLUTE) != 0,
 		.replace = (spec->flags & HWT_STORE_REPLACE) != 0,
+		.revive = (spec->flags & HWT_STORE_REVIVE) != 0,
 		.period_us = hwts_up_to_us(spec->period_ns),
 	};
 	put->when_us = put->absolute ? spec->due_us : hwts_up_to_us(HWTS_MAX(spec->delay_ns, 0));

@@ -8,10 +8,10 @@
 #define ROWS_MAX 1000 /* in one exchange */
 #define BYTES_MAX ((size_t)32 << 20)
 
-static bool replaces(const struct hwts_put *puts, size_t n)
+static bool changes(const struct hwts_put *puts, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (puts[i].replace)
+		if (puts[i].replace || puts[i].revive)
 			return true;
 	return false;
 }
@@ -22,9 +22,9 @@ static int put_batch(struct hwts_conn *conn, struct hwts_put *puts, size_t n)
 	bool inside = !conn->db->engine->draws_ahead;
 	int rc;
 
-	if (!inside && !replaces(puts, n))
+	if (!inside && !changes(puts, n))
 		return hwts_rows_send(conn, puts, n, 0, true);
-	/* Of what replaces, the ids come with the reply; and on SQLite it is asked whether anybody has to be told. */
+	/* Of what changes a row the ids come with the reply; on SQLite it is asked whether anybody has to be told. */
 	rc = hwts_rows_send(conn, puts, n, inside ? HWTS_OPEN : 0, false);
 	if (inside) {
 		if (rc == 0)

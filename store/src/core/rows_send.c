@@ -55,7 +55,7 @@ int hwts_rows_draw(struct hwts_conn *conn, int64_t *first, int64_t *count)
  * A batch
  */
 
-/* The columns of an insert; what replaces comes last, and has a statement of its own each. */
+/* The columns of an insert; what replaces or revives comes last, and has a statement of its own each. */
 enum { ID, KIND, SHARD, WHEN, ABSOLUTE, PERIOD, NUMBERS };
 struct batch {
 	struct hwts_put **puts; /* in this order */
@@ -95,7 +95,7 @@ static int replaced(void *ctx, const struct hwts_value *row)
 	return 0;
 }
 
-/* The key is in use.  One that is pending now may be replaced, for it came after the attempt. */
+/* The key is in use.  One that may be changed now came, or failed, after the attempt. */
 static int met(void *ctx, const struct hwts_value *row)
 {
 	struct hwts_put *put = ctx;
@@ -104,7 +104,8 @@ static int met(void *ctx, const struct hwts_value *row)
 		return 0;
 	put->found_id = row[0].number;
 	put->rc = put->replace && row[1].number == HWT_STORE_RUNNING ? EBUSY : EEXIST;
-	put->again = put->replace && row[1].number == HWT_STORE_PENDING;
+	put->again = (put->replace && row[1].number == HWT_STORE_PENDING) ||
+		     (put->revive && row[1].number == HWT_STORE_FAILED);
 	return 0;
 }
 
@@ -117,7 +118,7 @@ static void write_insert(struct batch *batch, enum hwts_sql sql, size_t from, si
 		step->args[i] = (struct hwts_value)HWTS_BYTES(batch->numbers[i] + from, n);
 	step->args[NUMBERS] = (struct hwts_value)HWTS_BYTES(batch->keys + from, n);
 	step->args[NUMBERS + 1] = (struct hwts_value)HWTS_BYTES(batch->data + from, n);
-	if (sql == HWTS_SQL_PUT_REPLACE) {
+	if (from >= batch->plain) {
 		step->each = replaced;
 		step->ctx = batch->puts[from];
 	}
@@ -166,24 +167,26 @@ static void close_batch(struct batch *batch)
 	free(batch->steps);
 }
 
-/* The statements: what does not replace in one, then each that does, then which rows have the keys. */
+/* The statements: what changes no row in one, then each that may, then which rows have the keys. */
 static void write_batch(struct batch *batch, struct hwts_put *puts, size_t n, int64_t now_us)
 {
 	bool keyed = false;
 
 	for (size_t i = 0; i < n; i++) {
-		keyed |= puts[i].key && !puts[i].replace;
-		if (!puts[i].replace)
+		bool plain = !puts[i].replace && !puts[i].revive;
+
+		keyed |= puts[i].key && plain;
+		if (plain)
 			write_row(batch, &puts[i], now_us);
 	}
 	batch->plain = batch->n;
 	for (size_t i = 0; i < n; i++)
-		if (puts[i].replace)
+		if (puts[i].replace || puts[i].revive)
 			write_row(batch, &puts[i], now_us);
 	if (batch->plain > 0)
 		write_insert(batch, keyed ? HWTS_SQL_PUT_KEYED : HWTS_SQL_PUT, 0, batch->plain);
 	for (size_t i = batch->plain; i < n; i++)
-		write_insert(batch, HWTS_SQL_PUT_REPLACE, i, 1);
+		write_insert(batch, batch->puts[i]->replace ? HWTS_SQL_PUT_REPLACE : HWTS_SQL_PUT_REVIVE, i, 1);
 	for (size_t i = 0; i < n; i++)
 		if (puts[i].key)
 			batch->steps[batch->step_count++] =

@@ -34,6 +34,10 @@
 	" on conflict (kind, key) where key is not null do update set due_us = excluded.due_us,"                       \
 	" base_us = excluded.base_us, period_us = excluded.period_us, data = excluded.data, attempt = 0,"              \
 	" error = null@tx where t.state = 1"
+#define REVIVE                                                                                                         \
+	" on conflict (kind, key) where key is not null do update set due_us = excluded.due_us,"                       \
+	" base_us = excluded.base_us, period_us = excluded.period_us, data = excluded.data, attempt = 0,"              \
+	" error = null, state = 1, epoch = 0, shard = -1 - t.shard@tx where t.state = 3"
 #define KEEP " on conflict (kind, key) where key is not null do nothing"
 #define RETURNING " returning id, due_us, shard"
 
@@ -343,6 +347,15 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		RETURNING,
 		PUT_ALL
 		REPLACE
+		RETURNING,
+	},
+	[HWTS_SQL_PUT_REVIVE] = {
+		"put", "INNIBIKD",
+		PUT
+		REVIVE
+		RETURNING,
+		PUT_ALL
+		REVIVE
 		RETURNING,
 	},
 	/* SQLite: shards (?1) of which another process has to be told. */
