@@ -329,4 +329,39 @@ TEST(with_a_bound_the_same_runs_in_the_same_order)
 	}
 }
 
+/* A load that never rests: each task schedules two more, one of which it cancels once that is in the wheel. */
+#define ALWAYS 3
+static hwt_timeout far[64];
+static unsigned runs, cancels;
+
+static void go_on(hwt_timeout timeout, void *arg)
+{
+	hwt_timer *timer = hwt_timeout_timer(timeout);
+	hwt_timeout *place = &far[runs++ % 64];
+
+	(void)arg;
+	cancels += hwt_cancel(*place) == 0;
+	CHECK_RC(hwt_new_timeout(timer, go_on, NULL, 0, NULL), 0);
+	CHECK_RC(hwt_new_timeout(timer, note, NULL, HWT_S(3600), place), 0);
+}
+
+/* Something more is always due than the bound lets run.  What has ended and what was cancelled serves all the same. */
+TEST(memory_is_used_again_however_often_the_bound_cuts)
+{
+	hwt_timer *timer = bounded_timer(1, NULL);
+	unsigned turns = scaled(100000);
+
+	memset(far, 0, sizeof(far));
+	runs = cancels = 0;
+	for (unsigned i = 0; i < ALWAYS; i++)
+		CHECK_RC(hwt_new_timeout(timer, go_on, NULL, 0, NULL), 0);
+	for (unsigned i = 0; i < turns; i++)
+		CHECK_RC(hwt_timer_advance(timer, HWT_MS(i + 1), NULL), 0);
+	CHECK_INT(runs, >=, turns - 1);
+	CHECK_INT(cancels, ==, runs - 64);
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 64 + ALWAYS);
+	CHECK_INT(stats_of(timer).records, <, 1000);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
 TEST_MAIN()

@@ -265,13 +265,37 @@ static void return_records(struct hwt_worker *worker)
 
 /*
  * transfer comes before expire: a timeout that was accepted before a tick runs at this tick, in the order of acceptance
- * (G3).  cancel comes after expire, when no batch is left (P3).  return_records comes last and returns what both ended.
+ * (G3).  cancel comes after expire, when no batch is left (P3).
+ *
+ * Under a load that never rests the bound cuts each pass.  So cancels have their turn behind the end of a cut tick,
+ * too.
  */
+static bool make_pass(struct hwt_worker *worker, int64_t passed, int64_t now_ns)
+{
+	uint32_t kept;
+	bool more;
+
+	if (unlikely(worker->bound.is_cut)) {
+		if (!hwt_worker_resume(worker, passed, now_ns))
+			return false;
+		(void)cancel(worker, 0);
+	}
+	kept = kept_for_cancels(worker);
+	more = transfer(worker, worker->intake.max_transfers - kept);
+	/*
+	 * A stop or the bound has left a batch, whose places are stale: a cancellation of one of its members must not
+	 * look there (P3).
+	 */
+	if (!hwt_worker_expire(worker, passed, now_ns))
+		return false;
+	return cancel(worker, kept) || more;
+}
+
+/* return_records comes last and returns what has ended, also in a pass that was cut. */
 bool hwt_worker_pass(struct hwt_worker *worker, int64_t now_ns)
 {
 	int64_t passed = grid_ticks_passed(&worker->wheel->grid, now_ns);
 	bool more;
-	uint32_t kept;
 
 	if (passed != worker->traffic.tick) {
 		worker->traffic.tick = passed;
@@ -282,17 +306,7 @@ bool hwt_worker_pass(struct hwt_worker *worker, int64_t now_ns)
 	worker->intake.backlog = 0;
 	if (unlikely(worker->clock == HWT_CLOCK_REALTIME) && passed + 1 < worker->wheel->tick)
 		hwt_worker_go_back(worker, passed);
-	if (unlikely(worker->bound.is_cut) && !hwt_worker_resume(worker, passed, now_ns))
-		return false;
-	kept = kept_for_cancels(worker);
-	more = transfer(worker, worker->intake.max_transfers - kept);
-	/*
-	 * A stop has left a batch, whose places are stale: a cancellation of one of its members must not look there
-	 * (P3).  hwt_worker_next_unprocessed handles all of it.
-	 */
-	if (!hwt_worker_expire(worker, passed, now_ns))
-		return false;
-	more |= cancel(worker, kept);
+	more = make_pass(worker, passed, now_ns);
 	return_records(worker);
 	counts_add(&worker->counts.transfers, worker->intake.backlog);
 	counts_max(&worker->counts.backlog_max, worker->intake.backlog);
