@@ -362,6 +362,78 @@ TEST(a_reserve_that_was_begun_keeps_its_nodes)
 	end();
 }
 
+/* What another thread does in between: at the n-th lock. */
+static unsigned lock_count, lock_of_act;
+static void (*act)(void);
+
+static void act_at_lock(const char *where)
+{
+	if (strcmp(where, "lock") != 0 || lock_count++ != lock_of_act)
+		return;
+	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
+	act();
+}
+
+/* Returns true if there are as many locks in a call of hwt_reserve.  The act came behind them. */
+static bool reserve_meanwhile(uint32_t n, unsigned locks, void (*other)(void))
+{
+	lock_count = 0;
+	lock_of_act = locks;
+	act = other;
+	atomic_store(&hwt_test_point, act_at_lock);
+	CHECK_INT(hwt_reserve(timer, n), ==, 0);
+	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
+	return lock_count > locks;
+}
+
+static void trim_meanwhile(void)
+{
+	CHECK_INT(hwt_timer_trim(timer, NULL), ==, 0);
+}
+
+TEST(nodes_that_are_given_back_do_not_go_with_their_slab)
+{
+	bool acts = true;
+
+	for (unsigned locks = 0; acts; locks++) {
+		begin(0);
+		for (unsigned i = 0; i < 1000; i++)
+			CHECK_INT(schedule(), ==, 0);
+		CHECK_INT(hwt_reserve(timer, 500), ==, 0);
+		(void)use_up_by_a_neighbour();
+		for (unsigned i = 0; i < 400; i++)
+			CHECK_INT(schedule(), ==, 0);
+		CHECK(lanes_home(&timer->lanes)->reserves->block == NULL);
+		memory_is_back();
+		CHECK_INT(hwt_timer_advance(timer, 5 * TICK, NULL), ==, 0);
+		acts = reserve_meanwhile(0, locks, trim_meanwhile);
+		hwt_check(timer);
+		for (unsigned i = 0; i < 1000; i++)
+			CHECK_INT(schedule(), ==, 0);
+		end();
+	}
+}
+
+static void ask_meanwhile(void)
+{
+	hwt_stats stats = { .size = sizeof(stats) };
+
+	CHECK_INT(hwt_timer_stats(timer, &stats), ==, 0);
+	CHECK(stats.bytes < (16u << 20)); /* unsigned: garbage may look negative */
+}
+
+TEST(statistics_count_a_reserve_that_changes)
+{
+	bool acts = true;
+
+	for (unsigned locks = 0; acts; locks++) {
+		begin(0);
+		CHECK_INT(hwt_reserve(timer, 10), ==, 0);
+		acts = reserve_meanwhile(20, locks, ask_meanwhile);
+		end();
+	}
+}
+
 static void *reserve_and_go(void *n)
 {
 	CHECK_INT(hwt_reserve(timer, *(uint32_t *)n), ==, 0);

@@ -152,8 +152,11 @@ static int resize(struct hwt_lane *lane, struct hwt_reserve *reserve, uint64_t n
 	return rc;
 }
 
-/* Gives the queue what is left of nodes that are its own, and frees those that are not. */
-static void drop_nodes(struct hwt_lane *lane, struct hwt_reserve *reserve)
+/*
+ * Gives the queue the nodes that are its own.  While the lane knows of any, a trim leaves their slab (look.c): so this
+ * comes before the reserve is taken out.
+ */
+static void give_nodes(struct hwt_lane *lane, struct hwt_reserve *reserve)
 {
 	while (reserve->block == NULL && reserve->node != reserve->node_end) {
 		queue_lock(&lane->submitted);
@@ -161,7 +164,6 @@ static void drop_nodes(struct hwt_lane *lane, struct hwt_reserve *reserve)
 			queue_node_unused(&lane->submitted, reserve->node++);
 		queue_unlock(&lane->submitted);
 	}
-	hwt_mem_free(reserve->block);
 }
 
 /* Returns a block with room for n nodes.  NULL without memory. */
@@ -181,28 +183,16 @@ static struct hwt_slab *new_block(uint64_t n)
 static void set_nodes(struct hwt_lane *lane, struct hwt_reserve *reserve, struct hwt_slab *block, uint64_t n)
 {
 	hwt_node *nodes = (hwt_node *)(void *)(block + 1);
+	struct hwt_slab *before;
 
-	drop_nodes(lane, reserve);
+	give_nodes(lane, reserve);
 	queue_lock(&lane->submitted);
+	before = reserve->block;
 	reserve->block = block;
 	reserve->node = nodes;
 	reserve->node_end = nodes + n;
 	queue_unlock(&lane->submitted);
-}
-
-/* Gives all back that a reserve has, after it has been taken out of its lane's list.  Under the mutex. */
-static void dissolve(struct hwt_reserve *reserve)
-{
-	struct hwt_record *record;
-
-	drop_nodes(reserve->lane, reserve);
-	while ((record = pop_record(reserve)) != NULL)
-		record_slab_return_one(record);
-	lanes_stir(reserve->lane->lanes);
-	*reserve->link = reserve->other;
-	if (reserve->other != NULL)
-		reserve->other->link = reserve->link;
-	hwt_mem_free(reserve);
+	hwt_mem_free(before); /* only now: statistics have read its size under the lock */
 }
 
 static void take_out(struct hwt_reserve *reserve)
@@ -217,6 +207,23 @@ static void take_out(struct hwt_reserve *reserve)
 	queue_unlock(&lane->submitted);
 }
 
+/* Gives all back that a reserve has.  Under the mutex. */
+static void dissolve(struct hwt_reserve *reserve)
+{
+	struct hwt_record *record;
+
+	give_nodes(reserve->lane, reserve);
+	take_out(reserve);
+	hwt_mem_free(reserve->block);
+	while ((record = pop_record(reserve)) != NULL)
+		record_slab_return_one(record);
+	lanes_stir(reserve->lane->lanes);
+	*reserve->link = reserve->other;
+	if (reserve->other != NULL)
+		reserve->other->link = reserve->link;
+	hwt_mem_free(reserve);
+}
+
 /* The thread of this number ends. */
 static void end_thread(void *number)
 {
@@ -225,10 +232,8 @@ static void end_thread(void *number)
 	pthread_mutex_lock(&mutex);
 	for (struct hwt_reserve *reserve = all; reserve != NULL; reserve = next) {
 		next = reserve->other;
-		if (reserve->thread == (uint32_t)(uintptr_t)number) {
-			take_out(reserve);
+		if (reserve->thread == (uint32_t)(uintptr_t)number)
 			dissolve(reserve);
-		}
 	}
 	pthread_mutex_unlock(&mutex);
 }
@@ -310,7 +315,6 @@ int hwt_lane_reserve(struct hwt_lane *lane, uint32_t n)
 	if (n > 0)
 		rc = set_aside(lane, reserve, n);
 	if (n == 0 || (rc != 0 && is_new)) {
-		take_out(reserve);
 		pthread_mutex_lock(&mutex);
 		dissolve(reserve);
 		pthread_mutex_unlock(&mutex);
@@ -323,11 +327,7 @@ int hwt_lane_reserve(struct hwt_lane *lane, uint32_t n)
 void hwt_reserves_destroy(struct hwt_lane *lane)
 {
 	pthread_mutex_lock(&mutex);
-	while (lane->reserves != NULL) {
-		struct hwt_reserve *reserve = lane->reserves;
-
-		lane->reserves = reserve->next;
-		dissolve(reserve);
-	}
+	while (lane->reserves != NULL)
+		dissolve(lane->reserves);
 	pthread_mutex_unlock(&mutex);
 }
