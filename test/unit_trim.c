@@ -680,6 +680,26 @@ TEST(what_was_set_aside_goes_back_when_it_is_not_wanted_any_more)
 	end();
 }
 
+/* It was taken up to where memory ended, and is not needed. */
+TEST(what_could_not_all_be_set_aside_goes_back)
+{
+	uint64_t before;
+
+	begin();
+	CHECK_INT(hwt_reserve(timer, MANY), ==, 0);
+	(void)rest_at(now_ns + TICK);
+	CHECK_INT(rest_until_calm(), <, 10);
+	before = stats().records;
+	memory_fails(9, UINT64_MAX); /* the nodes, and some slabs */
+	CHECK_INT(hwt_reserve(timer, 10 * MANY), ==, ENOMEM);
+	memory_is_back();
+	CHECK_INT(stats().records, >=, before + 50000);
+	(void)rest_at(now_ns + HWT_S(100));
+	CHECK_INT(rest_until_calm(), >, 0);
+	CHECK_INT(stats().records, <, before + 50000);
+	end();
+}
+
 /* Other work wakes the worker between two looks.  Then the next one is not later than the trim. */
 TEST(a_look_at_another_time_costs_no_wake_ups)
 {

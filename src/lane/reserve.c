@@ -318,8 +318,8 @@ int hwt_lane_reserve(struct hwt_lane *lane, uint32_t n)
 		pthread_mutex_lock(&mutex);
 		dissolve(reserve);
 		pthread_mutex_unlock(&mutex);
-	} else if (rc == 0) {
-		lanes_stir(lane->lanes);
+	} else {
+		lanes_stir(lane->lanes); /* what could not all be had has come home, too */
 	}
 	return rc;
 }
