@@ -5,6 +5,10 @@
 #include "unit.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #define TICK HWT_MS(1)
 
@@ -497,6 +501,62 @@ TEST(a_thread_may_end_after_the_timer)
 	(void)pthread_barrier_wait(&barrier);
 	CHECK_INT(pthread_join(thread, NULL), ==, 0);
 	pthread_barrier_destroy(&barrier);
+}
+
+static _Thread_local bool is_ending;
+static atomic_bool gives_back;
+
+static void take_time(const char *where)
+{
+	struct timespec while_others_fork = { .tv_nsec = HWT_MS(20) };
+
+	if (!is_ending || strcmp(where, "slab return") != 0 || atomic_exchange(&gives_back, true))
+		return;
+	(void)nanosleep(&while_others_fork, NULL);
+}
+
+static void *reserve_and_end(void *n)
+{
+	(void)reserve_and_go(n);
+	is_ending = true;
+	return NULL;
+}
+
+/* The exit status: 0, or a signal if a call hangs. */
+static void make_a_timer_of_ones_own(void)
+{
+	(void)alarm(100);
+	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
+	begin(0);
+	CHECK_INT(hwt_reserve(timer, 10), ==, 0);
+	end();
+	_exit(test_failures != 0);
+}
+
+/* A thread that ends was giving its reserve back: in the child there is no such thread. */
+TEST(a_child_may_make_timers_whatever_its_parents_threads_did)
+{
+	uint32_t n = 100;
+	pthread_t thread;
+	int status = -1;
+	pid_t child;
+
+	begin(0);
+	atomic_store(&hwt_test_point, take_time);
+	atomic_store(&gives_back, false);
+	CHECK_INT(pthread_create(&thread, NULL, reserve_and_end, &n), ==, 0);
+	while (!atomic_load(&gives_back))
+		(void)sched_yield();
+	child = fork();
+	if (child == 0)
+		make_a_timer_of_ones_own();
+	CHECK_INT(waitpid(child, &status, 0), ==, child);
+	CHECK_INT(status, ==, 0);
+	CHECK_INT(pthread_join(thread, NULL), ==, 0);
+	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
+	CHECK_INT(hwt_reserve(timer, 10), ==, 0);
+	CHECK_INT(reserves(), ==, 1);
+	end();
 }
 
 TEST(after_a_stop_there_is_nothing_to_set_aside)

@@ -21,7 +21,7 @@
  * Threads
  *
  *   The lane's list, and what a reserve has: under the lane's submit lock.  A reserve is its thread's.  The list of
- *   all: under the mutex, which comes before a lane's lock.
+ *   all: under the mutex, which comes before a lane's lock, and which a fork holds, so that it is free in the child.
  *
  * Invariant
  *
@@ -38,9 +38,8 @@
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct hwt_reserve *all;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key; /* of each thread with a reserve: its hwt_own_number */
-static bool has_key;
+static bool has_key;      /* under the mutex */
 
 static struct hwt_reserve *find(const struct hwt_lane *lane)
 {
@@ -238,9 +237,33 @@ static void end_thread(void *number)
 	pthread_mutex_unlock(&mutex);
 }
 
-static void make_key(void)
+static void lock_for_fork(void)
 {
-	has_key = pthread_key_create(&key, end_thread) == 0;
+	pthread_mutex_lock(&mutex);
+}
+
+static void unlock_after_fork(void)
+{
+	pthread_mutex_unlock(&mutex);
+}
+
+/* A child may make timers of its own.  Those of its parent are none of its concern. */
+static void forget_in_child(void)
+{
+	all = NULL;
+	pthread_mutex_unlock(&mutex);
+}
+
+/* Returns false if the system refuses; the next call asks again.  Under the mutex. */
+static bool make_key(void)
+{
+	static bool has_handlers;
+
+	if (!has_handlers)
+		has_handlers = pthread_atfork(lock_for_fork, unlock_after_fork, forget_in_child) == 0;
+	if (has_handlers && !has_key)
+		has_key = pthread_key_create(&key, end_thread) == 0;
+	return has_key;
 }
 
 /* A thread may live longer than the library, if that was loaded at run time. */
@@ -254,9 +277,12 @@ static __attribute__((destructor)) void delete_key(void)
 static struct hwt_reserve *make(struct hwt_lane *lane)
 {
 	struct hwt_reserve *reserve;
+	bool made;
 
-	(void)pthread_once(&once, make_key);
-	if (!has_key || hwt_mem_refused() || pthread_setspecific(key, (void *)(uintptr_t)hwt_own_number) != 0)
+	pthread_mutex_lock(&mutex);
+	made = make_key();
+	pthread_mutex_unlock(&mutex);
+	if (!made || hwt_mem_refused() || pthread_setspecific(key, (void *)(uintptr_t)hwt_own_number) != 0)
 		return NULL;
 	reserve = hwt_mem_zeroed(alignof(struct hwt_reserve), sizeof(*reserve));
 	if (reserve == NULL)
