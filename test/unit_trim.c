@@ -265,6 +265,22 @@ TEST(nodes_and_chunks_go_back_as_well)
 	end();
 }
 
+/* A caller that does not wait for the end takes the difference of two moments. */
+TEST(at_each_moment_of_a_trim_as_much_has_gone_back_as_before_or_more)
+{
+	size_t before = 0;
+
+	begin();
+	burst(MANY / 2);
+	hwt_trim_begin(&timer->lanes, now_ns, 0, true);
+	while (hwt_trim_step(&timer->lanes)) {
+		CHECK_INT(timer->lanes.trim.given, >=, before);
+		before = timer->lanes.trim.given;
+	}
+	CHECK_INT(before, >, 100000);
+	end();
+}
+
 /* Its own nodes are in no slab of the queue until they are used. */
 TEST(a_reserve_keeps_no_other_nodes)
 {

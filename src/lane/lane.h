@@ -130,6 +130,7 @@ struct hwt_trim {
 	bool again;                   /* another look is to come */
 	int64_t now_ns, hold_ns;      /* a slab goes if it has been empty for hold_ns */
 	size_t given;                 /* bytes that have gone back to the system, ever, the wheel's too */
+	size_t owed;                  /* bytes that restarted queues have taken, to be taken off that */
 };
 
 struct hwt_lanes {

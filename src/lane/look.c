@@ -50,7 +50,7 @@ static bool is_without_values(const struct hwt_lane *lane, struct hwt_queue *que
 static void restart(struct hwt_trim *trim, struct hwt_lane *lane, struct hwt_queue *queue)
 {
 	if (queue->left == NULL && is_without_values(lane, queue))
-		trim->given -= hwt_queue_restart(queue);
+		trim->owed += hwt_queue_restart(queue);
 }
 
 /* Looks at a lane, if it is not in use.  Returns false if it is. */
@@ -79,12 +79,22 @@ static bool look_at_lane(struct hwt_trim *trim, struct hwt_lane *lane)
 	return true;
 }
 
-/* Frees slabs of nodes that a restart has left, which are the worker's.  Returns true if there may be more. */
-static bool free_nodes(struct hwt_lanes *lanes, struct hwt_lane *lane)
+/*
+ * Frees slabs of nodes that a restart has left, which are the worker's.  Returns true if there may be more.
+ *
+ * What restarts have taken comes off what is freed, never off the sum: a caller of hwt_timer_trim that does not wait
+ * for the end subtracts two sums.
+ */
+static bool free_nodes(struct hwt_trim *trim, struct hwt_lane *lane)
 {
-	unsigned n = hwt_slabs_release(&lane->submitted.left, NODES_SLICE, &lanes->trim.given);
+	size_t freed = 0, owed;
+	unsigned n = hwt_slabs_release(&lane->submitted.left, NODES_SLICE, &freed);
 
-	return n + hwt_slabs_release(&lane->cancelled.left, NODES_SLICE, &lanes->trim.given) > 0;
+	n += hwt_slabs_release(&lane->cancelled.left, NODES_SLICE, &freed);
+	owed = freed < trim->owed ? freed : trim->owed;
+	trim->owed -= owed;
+	trim->given += freed - owed;
+	return n > 0;
 }
 
 static void next_lane(struct hwt_lanes *lanes)
@@ -97,7 +107,7 @@ static void next_lane(struct hwt_lanes *lanes)
 	} else if (trim->phase == PHASE_LANES) {
 		trim->again |= !look_at_lane(trim, lanes->made[trim->lane]);
 		trim->phase = PHASE_NODES;
-	} else if (!free_nodes(lanes, lanes->made[trim->lane])) {
+	} else if (!free_nodes(trim, lanes->made[trim->lane])) {
 		trim->lane++;
 		trim->phase = PHASE_LANES;
 	}
