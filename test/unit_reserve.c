@@ -280,6 +280,39 @@ TEST(a_refusal_at_the_limit_uses_nothing_up)
 	CHECK_INT(released, ==, 3);
 }
 
+static unsigned places;
+
+static void count_places(const char *where)
+{
+	places += strcmp(where, "limit") == 0;
+}
+
+/* Memory comes back between the two records of a timeout.  Another thread could have wanted the place meanwhile. */
+TEST(a_refusal_without_memory_takes_no_place_below_the_limit)
+{
+	unsigned refused = 0;
+
+	for (uint64_t n = 1; n < 6; n++) {
+		int rc;
+
+		begin(3);
+		CHECK_INT(schedule(), ==, 0);
+		memory_fails(0, UINT64_MAX);
+		lose_the_rest(lanes_home(&timer->lanes));
+		memory_fails(0, n);
+		places = 0;
+		atomic_store(&hwt_test_point, count_places);
+		rc = schedule_owned();
+		atomic_store(&hwt_test_point, NULL);
+		CHECK(rc == 0 || rc == ENOMEM);
+		CHECK_INT(places, ==, 0);
+		refused += rc == ENOMEM;
+		memory_is_back();
+		CHECK_INT(hwt_timer_destroy(timer), ==, 0);
+	}
+	CHECK_INT(refused, >, 0);
+}
+
 static uint64_t looks;
 
 static void count_looks(const char *where)

@@ -238,25 +238,21 @@ static struct hwt_record *make_extension(struct hwt_lane *lane, const struct hwt
 int hwt_lane_submit_extended(struct hwt_lane *lane, hwt_task *task, const struct hwt_extension *extension,
 			     int64_t period_ns, int64_t deadline_ns, hwt_timeout *out)
 {
-	/* As hwt_lane_submit, with a second record.  If either cannot be had, both go back. */
 	uint64_t flags = WORD_EXTENDED | (period_ns > 0 ? WORD_PERIODIC : 0);
 	struct hwt_record *record, *second;
 	hwt_node *node;
 	int rc;
 
 	queue_lock(&lane->submitted);
-	second = make_extension(lane, extension, period_ns);
-	rc = lane_is_closed(lane) ? ECANCELED : prepare(lane, deadline_ns, &record, &node);
-	if (second == NULL && rc == 0) {
-		hwt_reserve_return(lane, record, node);
-		lanes_release_limit(lane->lanes);
+	if (lane_is_closed(lane))
+		rc = ECANCELED;
+	else if ((second = make_extension(lane, extension, period_ns)) == NULL)
 		rc = lane->was_full ? ENOBUFS : ENOMEM;
-	} else if (second != NULL && rc != 0) {
-		hwt_reserve_return(lane, second, NULL);
-	}
-	if (rc == 0)
+	else if ((rc = prepare(lane, deadline_ns, &record, &node)) == 0)
 		accept(lane, record, node, task, second, deadline_ns, flags, out);
 	else
+		hwt_reserve_return(lane, second, NULL);
+	if (rc != 0)
 		count_refused(lane, rc);
 	queue_unlock(&lane->submitted);
 	return notify(lane, rc, deadline_ns);
