@@ -539,6 +539,43 @@ TEST(a_load_that_swings_keeps_its_memory)
 	end();
 }
 
+static size_t node_bytes(void)
+{
+	struct hwt_lane *lane = lanes_home(&timer->lanes);
+
+	return slabs_bytes(&lane->submitted.slabs) + slabs_bytes(&lane->cancelled.slabs);
+}
+
+/* The lane never rests. */
+TEST(nodes_of_a_load_that_has_become_light_go_back)
+{
+	begin();
+	atomic_store(&hwt_test_enough, 100000);
+	burst(MANY);
+	CHECK_INT(node_bytes(), >=, MANY * sizeof(hwt_node));
+	for (unsigned second = 0; second < 10; second++) {
+		(void)rest_at(now_ns + HWT_S(1));
+		burst(10);
+	}
+	CHECK_INT(node_bytes(), <=, 8192);
+	atomic_store(&hwt_test_enough, (size_t)4 << 20);
+	end();
+}
+
+/* They are in use in each second. */
+TEST(nodes_of_a_load_that_comes_in_bursts_stay)
+{
+	begin();
+	atomic_store(&hwt_test_enough, 100000);
+	for (unsigned second = 0; second < 10; second++) {
+		burst(MANY);
+		(void)rest_at(now_ns + HWT_S(1));
+		CHECK_INT(node_bytes(), >=, MANY * sizeof(hwt_node));
+	}
+	atomic_store(&hwt_test_enough, (size_t)4 << 20);
+	end();
+}
+
 /* What is left of a load needs one slab, though there are three: the others become empty. */
 TEST(a_load_that_has_become_light_keeps_what_it_needs)
 {

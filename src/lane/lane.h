@@ -78,6 +78,7 @@ struct hwt_lane {
 	_Atomic uint64_t taken;                      /* taken out of the submitted queue, ever */
 	struct hwt_record *parked;                   /* NULL, or popped and KEPT when the worker looked; kept.h */
 	uint64_t accepted_at_look;                   /* accepted, when the worker last looked; look.c */
+	uint64_t cancelled_at_look;                  /* the same of cancelled_pushed */
 
 	/* Written by the worker, read by producers. */
 	alignas(HWT_UNIT) _Atomic uint64_t drained_told; /* taken and unlinked, as the last pass left them */

@@ -3,7 +3,7 @@
  * A look: the worker gives memory that nobody needs back to the system, slice by slice; lane.h.
  *
  *     lanes    One that has accepted nothing since the last look lets its slab go.  An empty queue begins again with
- *              one slab of nodes.
+ *              one slab of nodes, if it has had little to do.
  *     slabs    One that has been empty for a while gives its memory back (record_slab.h).
  *
  * The worker never waits for a lane's lock, and holds it for some instructions.  A lane whose lock it does not get is
@@ -53,16 +53,17 @@ static void restart(struct hwt_trim *trim, struct hwt_lane *lane, struct hwt_que
 		trim->owed += hwt_queue_restart(queue);
 }
 
-/* Looks at a lane, if it is not in use.  Returns false if it is. */
-static bool look_at_lane(struct hwt_trim *trim, struct hwt_lane *lane)
+/* Returns true if the queue has four times as many nodes as it could have needed for so many pushes. */
+static bool has_too_many(const struct hwt_queue *queue, uint64_t pushes)
 {
-	/* Relaxed: of a moment ago. */
-	uint64_t accepted = atomic_load_explicit(&lane->accepted, memory_order_relaxed);
-	bool rests = accepted == lane->accepted_at_look;
+	size_t bytes = slabs_bytes(&queue->slabs);
 
-	lane->accepted_at_look = accepted;
-	if ((!rests && !trim->all) || !hwt_queue_lock_soon(&lane->submitted))
-		return false;
+	return bytes > hwt_node_slab.first + hwt_node_slab.extra && bytes / (4 * sizeof(hwt_node)) >= pushes;
+}
+
+/* Under the submit lock: nothing has been accepted since the last look, or all is to go. */
+static void let_go(struct hwt_lane *lane)
+{
 	lane_let_go(lane);
 	/* Popped, and cancelled or let go: nobody else has it.  One that is QUEUED again waits for the worker. */
 	if (lane->parked != NULL && word_state(record_word(lane->parked)) == STATE_CANCELLED) {
@@ -70,13 +71,36 @@ static bool look_at_lane(struct hwt_trim *trim, struct hwt_lane *lane)
 		lane->parked = NULL;
 	}
 	hwt_pool_leave(&lane->pool);
-	restart(trim, lane, &lane->submitted);
-	queue_unlock(&lane->submitted);
-	if (hwt_queue_lock_soon(&lane->cancelled)) {
-		restart(trim, lane, &lane->cancelled);
-		queue_unlock(&lane->cancelled);
+}
+
+static void look_at_queue(struct hwt_trim *trim, struct hwt_lane *lane, struct hwt_queue *queue, uint64_t pushes)
+{
+	if (!has_too_many(queue, pushes) || !hwt_queue_lock_soon(queue))
+		return;
+	restart(trim, lane, queue);
+	queue_unlock(queue);
+}
+
+/* Looks at a lane.  Returns false if it is in use. */
+static bool look_at_lane(struct hwt_trim *trim, struct hwt_lane *lane)
+{
+	/* Relaxed, both: of a moment ago. */
+	uint64_t accepted = atomic_load_explicit(&lane->accepted, memory_order_relaxed);
+	uint64_t cancelled = atomic_load_explicit(&lane->cancelled_pushed, memory_order_relaxed);
+	uint64_t begun = accepted - lane->accepted_at_look, ended = cancelled - lane->cancelled_at_look;
+	bool rests = begun == 0 || trim->all;
+
+	lane->accepted_at_look = accepted;
+	lane->cancelled_at_look = cancelled;
+	if (rests) {
+		if (!hwt_queue_lock_soon(&lane->submitted))
+			return false;
+		let_go(lane);
+		queue_unlock(&lane->submitted);
 	}
-	return true;
+	look_at_queue(trim, lane, &lane->submitted, trim->all ? 0 : begun);
+	look_at_queue(trim, lane, &lane->cancelled, trim->all ? 0 : ended);
+	return rests;
 }
 
 /*
