@@ -126,4 +126,95 @@ TEST(a_series_that_is_due_while_the_clock_is_years_ahead_runs_and_goes_on_by_a_p
 	end_series(&series);
 }
 
+/*
+ * Leases
+ */
+
+#define DAY_US (24 * HOUR_US)
+
+static void insert_member(const char *name, int64_t from_now_us)
+{
+	int64_t clock_us = world.sqlite ? hwts_boot_ns() / 1000 : now_us();
+
+	(void)query("insert into %s_member (name, incarnation, until_us, kinds) values ('%s', 1, %" PRId64 ", '%s')",
+		    world.schema, name, clock_us + from_now_us, world.sqlite ? ",1," : "{1}");
+}
+
+static int64_t members(void)
+{
+	return query("select count(*) from %s_member", world.schema);
+}
+
+/* A tool in a container, say. */
+TEST(who_cannot_tell_the_boot_leaves_the_leases_of_others_alone)
+{
+	if (!on_sqlite())
+		SKIP("of SQLite: PostgreSQL has a clock of its own");
+	fresh_world();
+	CHECK_CALL(hwt_store_close(open_store()), 0);
+	insert_member("other", 1000000);
+	atomic_store(&hwts_test_hides_proc, true);
+	CHECK_CALL(hwt_store_close(open_store()), 0);
+	CHECK_INT(members(), ==, 1);
+	atomic_store(&hwts_test_hides_proc, false);
+	CHECK_CALL(hwt_store_close(open_store()), 0);
+	CHECK_INT(members(), ==, 1);
+	/* And who joined while nobody knew it. */
+	(void)query("update %s_meta set boot = null", world.schema);
+	CHECK_CALL(hwt_store_close(open_store()), 0);
+	CHECK_INT(members(), ==, 1);
+	CHECK_INT(query("select count(*) from %s_meta where boot is not null", world.schema), ==, 1);
+}
+
+/* SQLite: a process in a time namespace, or of before a boot.  PostgreSQL: the server's clock has been put back. */
+TEST(a_lease_that_ends_in_thirty_days_is_over)
+{
+	hwt_store *store;
+	int64_t id;
+
+	fresh_world();
+	store = open_store();
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	insert_member("other", 30 * DAY_US);
+	(void)query("update %s_shard set owner = 'other', epoch = 1", world.schema);
+	id = put(store, "a", 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK_INT(stats_of_store(store).shards_held, ==, 8); /* at the first look, and it shares with nobody */
+	CHECK(wait_gone(store, id));
+	/* Its own, too: it joins again. */
+	(void)query("update %s_member set until_us = until_us + %lld", world.schema, (long long)DAY_US);
+	look_now(store);
+	for (int64_t give_up_ns = hwt_now() + PATIENCE_NS; stats_of_store(store).lost_leases == 0;) {
+		REQUIRE(hwt_now() < give_up_ns);
+		sleep_ms(1);
+	}
+	id = put(store, "a", 0);
+	CHECK(wait_gone(store, id));
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* One that was started again under its name is not kept waiting. */
+TEST(a_name_whose_lease_ends_in_thirty_days_is_free)
+{
+	hwt_store_config config;
+	hwt_store *store;
+
+	fresh_world();
+	config = store_config();
+	config.name = "me";
+	store = open_with(&config);
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_CALL(hwt_store_start(store), 0);
+	(void)query("update %s_member set incarnation = 1, until_us = until_us + %lld", world.schema,
+		    (long long)(30 * DAY_US));
+	look_now(store); /* it joins again, without force */
+	for (int64_t give_up_ns = hwt_now() + PATIENCE_NS; stats_of_store(store).lost_leases == 0;) {
+		REQUIRE(hwt_now() < give_up_ns);
+		sleep_ms(1);
+	}
+	CHECK(wait_held(store, 8));
+	CHECK_INT(query("select count(*) from %s_member where name = 'me' and incarnation <> 1", world.schema), ==, 1);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 STORE_MAIN(NULL)

@@ -95,6 +95,7 @@ bool hwts_to_ascii(char *text); /* each other character becomes "?"; false: ther
 extern _Atomic int64_t hwts_test_wall_us;                /* added to the wall clock */
 extern _Atomic int64_t hwts_test_boot_ns;                /* added to CLOCK_BOOTTIME */
 extern _Atomic bool hwts_test_deaf;                      /* news is lost */
+extern _Atomic bool hwts_test_hides_proc;                /* /proc cannot be seen */
 extern _Atomic bool hwts_test_loses_wakes;               /* no thread of a store is woken but by a renewal */
 extern _Atomic bool hwts_test_loses_rows;                /* what comes into the window is lost on the way */
 extern _Atomic bool hwts_test_loses_timers;              /* the timer in front fires and nothing happens */

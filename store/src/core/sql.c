@@ -18,6 +18,8 @@
 	", t.error from @_timeout t"
 
 #define ROW "t.id, t.due_us, t.shard, coalesce(length(t.data), 0)"
+/* A lease that counts.  None lasts longer than an hour: what ends later is of another clock. */
+#define LIVE "between @boot + 1 and @boot + 3600000000"
 #define MAY_BEGIN "(t.state = 1 or (t.state = 2 and t.epoch < m.e))"
 
 #define PUT                                                                                                            \
@@ -154,7 +156,9 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		"insert into @_member as m (name, incarnation, until_us, kinds) select ?1, ?2, n.us + ?3, ?4 from"
 		" (select @boot us) n where true on conflict (name) do update set incarnation ="
 		" excluded.incarnation, until_us = excluded.until_us, kinds = excluded.kinds where ?5 or"
-		" m.incarnation = ?2 or m.until_us <= excluded.until_us - ?3 returning 1",
+		" m.incarnation = ?2 or m.until_us not "
+		LIVE
+		" returning 1",
 		NULL,
 	},
 	[HWTS_SQL_LEAVE] = { "leave", "ti", "delete from @_member where name = ?1 and incarnation = ?2", NULL },
@@ -167,18 +171,21 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	[HWTS_SQL_RENEW] = {
 		"look", "tii",
 		"with n as materialized (select @boot us) update @_member set until_us = n.us + ?2 from n where"
-		" name = ?1 and incarnation = ?3 and until_us > n.us returning 1",
+		" name = ?1 and incarnation = ?3 and until_us between n.us + 1 and n.us + 3600000000 returning 1",
 		NULL,
 	},
 	[HWTS_SQL_MEMBERS] = {
 		"members", "N",
-		"select ?1, count(*) from @_member where until_us > @boot and instr(kinds, ',' || ?1 || ',') > 0",
-		"select x.k, (select count(*) from @_member l where l.until_us > n.us and x.k = any(l.kinds)) from"
-		" unnest(?1) x(k), (select @now us) n",
+		"select ?1, count(*) from @_member where instr(kinds, ',' || ?1 || ',') > 0 and until_us "
+		LIVE,
+		"select x.k, (select count(*) from @_member l where x.k = any(l.kinds) and l.until_us "
+		LIVE
+		") from unnest(?1) x(k)",
 	},
 	[HWTS_SQL_SHARDS] = {
 		"shards", "Nt",
-		"select s.id, s.epoch, s.owner = ?2, s.owner is null or coalesce(m.until_us, 0) <= n.us,"
+		"select s.id, s.epoch, s.owner = ?2, coalesce(m.until_us, 0) not between n.us + 1 and n.us +"
+		" 3600000000,"
 		" coalesce(m.until_us - n.us, 0) from (select @boot us) n cross join @_shard s left join @_member"
 		" m on m.name = s.owner where s.kind = @any(?1)",
 		NULL,
@@ -230,15 +237,18 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	 */
 	[HWTS_SQL_OVER] = {
 		"take", "N",
-		"update @_member set until_us = 0 where until_us > 0 and until_us <= @boot and name in (select"
-		" owner from @_shard where id = @any(?1))",
+		"update @_member set until_us = 0 where until_us <> 0 and until_us not "
+		LIVE
+		" and name in (select owner from @_shard where id = @any(?1))",
 		NULL,
 	},
 	[HWTS_SQL_TAKE] = {
 		"take", "nit",
 		"update @_shard as s set epoch = s.epoch + 1, owner = ?3 where s.id = ?1 and s.epoch = ?2 and"
 		" (s.owner is null or s.owner = ?3 or not exists (select 1 from @_member m where m.name = s.owner"
-		" and m.until_us > @boot)) returning id, epoch",
+		" and m.until_us "
+		LIVE
+		")) returning id, epoch",
 		NULL,
 	},
 	/* At most once: what was running there must not run again.  What runs was due; a day for a clock put back. */

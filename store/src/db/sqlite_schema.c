@@ -71,18 +71,20 @@ static int make_tables(struct sqlite_conn *conn)
 }
 
 /*
- * Leases are measured on the clock of this boot: those of another one are over.
+ * Leases are measured on the clock of this boot: those of another one are over.  A process that cannot tell which boot
+ * this is, for it does not see /proc, leaves them alone.
  */
 
-static void read_boot(char *boot, size_t size)
+static bool read_boot(char *boot, size_t size)
 {
-	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+	FILE *file = HWTS_TEST(hides_proc) ? NULL : fopen("/proc/sys/kernel/random/boot_id", "re");
+	bool read = file && fgets(boot, (int)size, file);
 
-	if (!file || !fgets(boot, (int)size, file))
-		(void)snprintf(boot, size, "unknown");
-	boot[strcspn(boot, "\n")] = '\0';
 	if (file)
 		(void)fclose(file);
+	if (read)
+		boot[strcspn(boot, "\n")] = '\0';
+	return read && boot[0] != '\0';
 }
 
 static int note_boot(struct sqlite_conn *conn)
@@ -92,16 +94,19 @@ static int note_boot(struct sqlite_conn *conn)
 	int changes = 0, rc = 0;
 	sqlite3_stmt *rows;
 
-	read_boot(boot, sizeof(boot));
+	if (!read_boot(boot, sizeof(boot)))
+		return 0;
 	rows = hwts_sqlite_rows(conn, &rc, "select 1 from @_meta where boot = ?", WITH(TEXT(boot)));
 	is = hwts_sqlite_next(conn, rows, &rc);
 	sqlite3_reset(rows);
 	if (rc != 0 || is || (rc = hwts_sqlite_begin(conn, true)) != 0)
 		return rc;
-	/* Another process may have come first. */
-	rc = hwts_sqlite_do(conn, &changes, "update @_meta set boot = ?1 where boot is not ?1", WITH(TEXT(boot)));
+	/* Another process may have come first.  What joined while nobody knew the boot may be of this one. */
+	rc = hwts_sqlite_do(conn, &changes, "update @_meta set boot = ?1 where boot <> ?1", WITH(TEXT(boot)));
 	if (rc == 0 && changes == 1)
 		rc = hwts_sqlite_do(conn, NULL, "delete from @_member", NOTHING);
+	if (rc == 0)
+		rc = hwts_sqlite_do(conn, NULL, "update @_meta set boot = ?1 where boot is null", WITH(TEXT(boot)));
 	return hwts_sqlite_commit(conn, rc);
 }
 
