@@ -309,8 +309,8 @@ TEST(a_lease_that_is_being_renewed_is_not_over)
 	register_kind(store, "a", count_not_early, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 8));
-	(void)query("insert into %s_member (name, incarnation, until_us, kinds) values ('other', 1, 1, '{1}')",
-		    world.schema);
+	(void)query("insert into %s_member (name, incarnation, until_us, kinds) values ('other', 1, %lld, '{1}')",
+		    world.schema, (long long)now_us());
 	conn = PQconnectdb(world.url + 3);
 	(void)snprintf(text, sizeof(text), "begin; update %s_member set until_us = %lld where name = 'other'",
 		       world.schema, (long long)(now_us() + 3600 * HWTS_S_US));

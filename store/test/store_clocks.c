@@ -217,4 +217,23 @@ TEST(a_name_whose_lease_ends_in_thirty_days_is_free)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
+TEST(processes_that_died_long_ago_leave_no_rows)
+{
+	hwt_store *store;
+
+	fresh_world();
+	store = open_store();
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	insert_member("of_last_week", -7 * DAY_US);
+	insert_member("of_eleven_minutes_ago", -660 * INT64_C(1000000));
+	insert_member("just_now", -1000000);
+	insert_member("of_another_clock", 30 * DAY_US);
+	CHECK_CALL(hwt_store_start(store), 0);
+	for (int64_t give_up_ns = hwt_now() + PATIENCE_NS; members() != 2 && hwt_now() < give_up_ns;)
+		sleep_ms(1);
+	CHECK_INT(members(), ==, 2); /* one that died just now may be looked for still */
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_INT(query("select count(*) from %s_member where name = 'just_now'", world.schema), ==, 1);
+}
+
 STORE_MAIN(NULL)

@@ -15,6 +15,7 @@
 
 #define LOOK_APART_NS HWT_MS(5) /* between two looks that news ask for */
 #define NEWS_SOON_NS HWT_MS(3)
+#define BURY_APART_NS HWT_S(600)
 
 /* Anybody may have sent it: a time that no timeout can have, or another shard than the id's. */
 static bool is_possible(const struct hwts_kind *kind, const struct hwts_due *due)
@@ -122,6 +123,7 @@ static bool connected(hwt_store *store, unsigned *failures)
 struct control {
 	hwt_store *store;
 	int64_t look_ns, looked_ns, news_ns; /* when to look, last looked, read news; 0: not */
+	int64_t bury_ns;                     /* when to remove members that died long ago */
 	unsigned failures;
 	bool signalled;
 };
@@ -197,6 +199,10 @@ static void look(struct control *control)
 	if (hwts_share_look(store, &control->look_ns) == 0) {
 		control->failures = 0;
 		store->engine->tend(store->control_conn);
+		if (hwt_now() >= control->bury_ns) {
+			(void)hwts_rows_bury(store->control_conn);
+			control->bury_ns = hwt_now() + BURY_APART_NS;
+		}
 		return;
 	}
 	hwts_warn(store, "renewal: %s", hwts_fail_text());

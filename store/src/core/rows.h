@@ -27,6 +27,7 @@ int hwts_rows_kind(struct hwts_conn *conn, const char *name, const struct hwts_k
 int hwts_rows_join(struct hwts_conn *conn, const int64_t *kinds, size_t n,
 		   bool force); /* EEXIST: the name is another's */
 int hwts_rows_leave(struct hwts_conn *conn);
+int hwts_rows_bury(struct hwts_conn *conn); /* removes members that died long ago */
 int hwts_rows_look(struct hwts_conn *conn, struct hwts_look *look);
 /* Takes free shards under the epochs that were read.  Sets the new epoch, or 0 where another was faster. */
 int hwts_rows_take(struct hwts_conn *conn, struct hwts_shard_row *shards, size_t n);

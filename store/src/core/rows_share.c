@@ -50,6 +50,11 @@ int hwts_rows_leave(struct hwts_conn *conn)
 	return hwts_run(conn, steps, HWTS_COUNT(steps), 0);
 }
 
+int hwts_rows_bury(struct hwts_conn *conn)
+{
+	return hwts_run(conn, &(struct hwts_step){ .sql = HWTS_SQL_BURY }, 1, 0);
+}
+
 /*
  * Looking
  */

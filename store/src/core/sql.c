@@ -162,6 +162,12 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		NULL,
 	},
 	[HWTS_SQL_LEAVE] = { "leave", "ti", "delete from @_member where name = ?1 and incarnation = ?2", NULL },
+	/* Those of processes that died long ago; the others can still be seen to be over. */
+	[HWTS_SQL_BURY] = {
+		"bury", "",
+		"delete from @_member where until_us not between @boot - 600000000 and @boot + 3600000000",
+		NULL,
+	},
 	/* Tells the others to look at the shards. */
 	[HWTS_SQL_CALL] = {
 		"call", "",

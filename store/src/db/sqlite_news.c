@@ -29,7 +29,6 @@
 #define HINT_LIFE_US (10 * HWTS_S_US)
 #define HINTS_A_SLICE 5000
 #define SLICES_MAX 40
-#define DEAD_MEMBER_US (600 * HWTS_S_US)
 
 /* The number of the last hint that was ever left. */
 static int last_hint(struct sqlite_conn *conn, int64_t *seq)
@@ -162,14 +161,6 @@ static int remove_hints(struct sqlite_conn *conn, int64_t now_us)
 	return hwts_sqlite_commit(conn, rc) == 0 ? removed : 0;
 }
 
-static void remove_members(struct sqlite_conn *conn, int64_t dead_us)
-{
-	if (hwts_sqlite_begin(conn, false) != 0)
-		return;
-	(void)hwts_sqlite_commit(
-	    conn, hwts_sqlite_do(conn, NULL, "delete from @_member where until_us < ?", WITH(NUMBER(dead_us))));
-}
-
 static bool any(struct sqlite_conn *conn, const char *text, int64_t from_us, int64_t to_us)
 {
 	int rc = 0;
@@ -181,14 +172,14 @@ static bool any(struct sqlite_conn *conn, const char *text, int64_t from_us, int
 }
 
 /*
- * Removes hints that every holder has read, or finds gone; and members that died long ago.  At the default lease it
- * keeps up with 100,000 puts a second; a file whose hints stay grows without end.  It leaves time for the next renewal.
+ * Removes hints that every holder has read, or finds gone.  At the default lease it keeps up with 100,000 puts a
+ * second; a file whose hints stay grows without end.  It leaves time for the next renewal.
  * A hint of the future is from a clock that was ahead: it goes, too, since those behind it wait for it.
  */
 void hwts_sqlite_tend(struct hwts_conn *base)
 {
 	struct sqlite_conn *conn = sqlite_conn(base);
-	int64_t now_us = hwts_wall_us(), dead_us = hwts_boot_ns() / 1000 - DEAD_MEMBER_US;
+	int64_t now_us = hwts_wall_us();
 	int64_t enough_ns = hwt_now() + base->db->lease_us * 1000 / 12;
 
 	if (any(conn,
@@ -198,7 +189,4 @@ void hwts_sqlite_tend(struct hwts_conn *base)
 		for (int i = 0; i < SLICES_MAX; i++)
 			if (remove_hints(conn, now_us) < HINTS_A_SLICE || hwt_now() > enough_ns)
 				break;
-	if (any(conn, "select exists (select 1 from @_member where until_us not between ?1 and ?2)", dead_us,
-		INT64_MAX))
-		remove_members(conn, dead_us);
 }
