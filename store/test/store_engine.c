@@ -640,6 +640,49 @@ TEST(what_another_process_reschedules_into_the_window_is_found_without_news)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
+/* A holder that looks ahead each quarter of an hour: it knows what it is told. */
+static hwt_store *start_holder_of_hours(void)
+{
+	hwt_store_config config = store_config();
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store *store;
+
+	config.lease_ns = HWT_S(3600);
+	store = open_with(&config);
+	kind.name = "a";
+	kind.task = count_run;
+	kind.horizon_ns = HWT_S(7200);
+	CHECK_CALL(hwt_store_register(store, &kind), 0);
+	atomic_store(&ran, 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_held(store, 8));
+	sleep_ms(300); /* its own call to look at the members must not find what is put behind */
+	return store;
+}
+
+/* News come in order: when one that is due now has run, what was told before it is known, too. */
+static void check_window(hwt_store *store, hwt_store *other, uint64_t rows)
+{
+	put(other, "a", 0);
+	CHECK(wait_count(&ran, 1));
+	CHECK_INT(settled_stats(store).window, ==, rows);
+}
+
+TEST(what_another_process_reschedules_into_a_long_window_is_told)
+{
+	hwt_store *store, *other;
+	int64_t id;
+
+	fresh_world();
+	store = start_holder_of_hours();
+	other = open_store();
+	id = put(other, "a", HWT_S(36000));
+	CHECK_CALL(hwt_store_reschedule(other, id, HWT_S(5400)), 0);
+	check_window(store, other, 1);
+	CHECK_CALL(hwt_store_close(other), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 /*
  * PostgreSQL: what goes over the wire, and the connections
  */

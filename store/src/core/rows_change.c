@@ -62,8 +62,7 @@ static int reschedule_once(struct hwts_conn *conn, int64_t id, int64_t delay_us,
 		  { HWTS_BYTES(&id, 1), HWTS_TEXT(hwts_me(conn->db)), HWTS_NUMBER(false) },
 		  .after = true },
 	};
-	bool soon = delay_us < 3600 * HWTS_S_US; /* the horizon is known to the statement */
-	int rc = hwts_run(conn, steps, soon ? 3 : 2, HWTS_SYNCED);
+	int rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED);
 
 	if (rc == 0)
 		rc = outcome(&change, id);
