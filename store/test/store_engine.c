@@ -683,6 +683,24 @@ TEST(what_another_process_reschedules_into_a_long_window_is_told)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
+/* A put has made the kind, with the horizon of its own process; the first registration sets another. */
+TEST(what_is_put_by_the_process_that_made_the_kind_is_told)
+{
+	hwt_store_config config;
+	hwt_store *store, *other;
+
+	fresh_world();
+	config = store_config();
+	config.lease_ns = HWT_S(6);
+	other = open_with(&config);
+	put(other, "a", HWT_S(36000));
+	store = start_holder_of_hours();
+	put(other, "a", HWT_S(100));
+	check_window(store, other, 1);
+	CHECK_CALL(hwt_store_close(other), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 /*
  * PostgreSQL: what goes over the wire, and the connections
  */

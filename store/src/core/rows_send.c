@@ -16,9 +16,10 @@
 
 #define SLACK_US HWTS_S_US
 
+/* It may be; the statement knows.  When a kind is read before its first registration, that sets another horizon. */
 static bool is_soon(const struct hwts_put *put)
 {
-	return put->absolute || put->when_us < put->kind.horizon_us + 2 * SLACK_US;
+	return put->absolute || put->kind.mode == HWTS_MODE_OPEN || put->when_us < put->kind.horizon_us + 2 * SLACK_US;
 }
 
 struct drawn {
