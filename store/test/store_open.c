@@ -156,6 +156,48 @@ TEST(a_file_that_cannot_have_a_write_ahead_log_is_refused)
 #endif
 }
 
+#ifdef HWT_STORE_SQLITE
+static int keep_key(const hwt_store_run *run, void *ctx)
+{
+	(void)snprintf(ctx, 64, "%s", run->key);
+	return 0;
+}
+#endif
+
+TEST(a_file_whose_texts_are_utf16_is_read_as_any_other)
+{
+#ifdef HWT_STORE_SQLITE
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	sqlite3 *db = NULL;
+	char key[64] = "";
+	hwt_store *store;
+	int64_t id;
+
+	fresh_world();
+	if (!world.sqlite)
+		SKIP("of SQLite");
+	REQUIRE(sqlite3_open(world.url + strlen("sqlite:"), &db) == SQLITE_OK);
+	CHECK_INT(sqlite3_exec(db, "pragma encoding = 'UTF-16'; create table mine (x)", NULL, NULL, NULL), ==,
+		  SQLITE_OK);
+	sqlite3_close(db);
+	store = open_store();
+	register_kind(store, "k\xc3\xa4se", keep_key, key, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_held(store, 8));
+	id = put_key(store, "k\xc3\xa4se", "schl\xc3\xbcssel", HWT_S(3600));
+	CHECK_CALL(hwt_store_get(store, id, &info), 0);
+	CHECK(strcmp(info.kind, "k\xc3\xa4se") == 0);
+	CHECK(strcmp(info.key, "schl\xc3\xbcssel") == 0);
+	CHECK(strlen(info.owner) > 1);
+	CHECK_CALL(hwt_store_reschedule(store, id, 0), 0);
+	CHECK(wait_gone(store, id));
+	CHECK(strcmp(key, "schl\xc3\xbcssel") == 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+#else
+	SKIP("of SQLite");
+#endif
+}
+
 TEST(an_error_about_a_url_does_not_have_its_password)
 {
 	static const char *const urls[] = {

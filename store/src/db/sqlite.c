@@ -315,8 +315,9 @@ static int tell_row(sqlite3_stmt *made, const struct hwts_step *step)
 		row[i] = (struct hwts_value){ .number = 0 };
 		if (type == SQLITE_INTEGER) {
 			row[i].number = sqlite3_column_int64(made, i);
-		} else if (type != SQLITE_NULL) {
-			row[i].bytes = sqlite3_column_blob(made, i);
+		} else if (type != SQLITE_NULL) { /* texts are UTF-8 only when asked for as such */
+			row[i].bytes = type == SQLITE_TEXT ? (const void *)sqlite3_column_text(made, i)
+							   : sqlite3_column_blob(made, i);
 			row[i].len = (size_t)sqlite3_column_bytes(made, i);
 			if (!row[i].bytes)
 				row[i].bytes = "";
