@@ -406,6 +406,18 @@ TEST(put_many_puts_all_or_none)
 	CHECK_INT(none[0], ==, none[2]);
 	CHECK_CALL(hwt_store_get_key(store, "a", "new", &info), 0);
 	CHECK_INT(info.due_us, >, now_us() + 4000 * INT64_C(1000000));
+	/* In their order: the second one does not replace the first. */
+	specs[0].key = specs[2].key = "newer";
+	specs[2].flags = 0;
+	CHECK_CALL(hwt_store_put_many(store, specs, 3, none), EEXIST);
+	CHECK(strstr(hwt_store_error(), "spec 2") != NULL);
+	CHECK_INT(none[0], ==, 0);
+	/* Nor that of before, which the first has replaced and which is as it was. */
+	specs[0].key = specs[2].key = "used";
+	CHECK_CALL(hwt_store_put_many(store, specs, 3, none), EEXIST);
+	CHECK_INT(none[0], ==, present);
+	CHECK_CALL(hwt_store_get(store, present, &info), 0);
+	CHECK_INT(info.due_us, >, now_us() + 500 * INT64_C(1000000));
 	/* One bad spec. */
 	specs[1].len = 5;
 	CHECK_CALL(hwt_store_put_many(store, specs, 3, none), EINVAL);

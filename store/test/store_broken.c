@@ -280,8 +280,8 @@ static int put_group(hwt_store *store)
 	if (rc != 0)
 		return rc;
 	if (store->engine->draws_ahead)
-		rc = hwts_rows_draw(conn, &puts[0].id, &count);
-	puts[1].id = puts[0].id + 1;
+		rc = hwts_rows_draw(conn, &puts[0].drawn, &count);
+	puts[1].drawn = puts[0].drawn + 1;
 	if (rc == 0)
 		rc = hwts_rows_put(conn, puts, 2, false);
 	hwts_pool_put(store, conn);

@@ -42,7 +42,7 @@ TEST(a_put_that_shares_its_commit_with_one_that_replaces_is_heard_at_once)
 	if (other->engine->draws_ahead)
 		CHECK_INT(hwts_rows_draw(conn, &first, &count), ==, 0);
 	for (unsigned i = 0; i < 2; i++)
-		puts[i].id = first + i;
+		puts[i].drawn = first + i;
 	CHECK_INT(hwts_rows_put(conn, puts, 2, false), ==, 0);
 	hwts_pool_put(other, conn);
 	CHECK_INT(puts[0].rc, ==, 0);
@@ -67,6 +67,68 @@ TEST(a_put_of_many_of_which_one_replaces_is_heard_at_once)
 	CHECK(wait_count(&ran, 1));
 	CHECK_CALL(hwt_store_close(other), 0);
 	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/*
+ * A put of many is refused for a key, whose timeout has gone before anybody could ask for it, so it is tried again.
+ * What it replaced at first has gone, too: a new timeout must not get the id of that.
+ */
+
+static const struct hwts_engine *real_engine;
+static hwt_store *bystander;
+static int64_t gone[2];
+
+static int run_without_finding(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags)
+{
+	struct hwts_step *deaf = calloc(n, sizeof(*deaf));
+	int rc;
+
+	REQUIRE(deaf != NULL);
+	for (size_t i = 0; i < n; i++) {
+		deaf[i] = steps[i];
+		if (steps[i].sql == HWTS_SQL_FIND && gone[0] != 0)
+			deaf[i].each = NULL;
+	}
+	rc = real_engine->run(conn, deaf, n, flags);
+	free(deaf);
+	return rc;
+}
+
+static int finish_and_cancel(struct hwts_conn *conn, int rc)
+{
+	rc = real_engine->finish(conn, rc);
+	for (int i = 0; i < 2 && gone[i] != 0; gone[i++] = 0)
+		CHECK_CALL(hwt_store_cancel(bystander, gone[i]), 0);
+	return rc;
+}
+
+TEST(a_put_of_many_that_is_tried_again_uses_no_id_again)
+{
+	hwt_store_spec specs[2] = { spec_of("a", HWT_S(600)), spec_of("a", HWT_S(600)) };
+	struct hwts_engine engine;
+	int64_t ids[2] = { 0, 0 }, replaced;
+	hwt_store *store;
+
+	fresh_world();
+	bystander = open_store();
+	replaced = gone[0] = put_key(bystander, "a", "replaced", HWT_S(600));
+	gone[1] = put_key(bystander, "a", "used", HWT_S(600));
+	store = open_store();
+	real_engine = store->engine;
+	engine = *real_engine;
+	engine.run = run_without_finding;
+	engine.finish = finish_and_cancel;
+	(void)put(store, "a", HWT_S(600)); /* has read the kind */
+	store->db->engine = &engine;
+	specs[0].key = "replaced";
+	specs[0].flags = HWT_STORE_REPLACE;
+	specs[1].key = "used";
+	CHECK_CALL(hwt_store_put_many(store, specs, 2, ids), 0);
+	CHECK_INT(gone[0], ==, 0);
+	CHECK_INT(ids[0], !=, replaced);
+	store->db->engine = real_engine;
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_CALL(hwt_store_close(bystander), 0);
 }
 
 STORE_MAIN(NULL)

@@ -87,7 +87,8 @@ struct hwts_kind_row {
 
 /* One timeout to put. */
 struct hwts_put {
-	int64_t id; /* PostgreSQL: drawn before; SQLite: set by the put */
+	int64_t drawn; /* a number for it; PostgreSQL: before the put, SQLite: in its transaction */
+	int64_t id;    /* of the row: the one drawn, or that of the timeout that it has replaced */
 	const char *kind_name;
 	struct hwts_kind_row kind;
 	const char *key; /* or NULL */

@@ -107,7 +107,7 @@ static int draw_ids(hwt_store *store, struct hwts_conn *conn, struct hwts_put *p
 		pthread_mutex_lock(&store->pool_lock);
 		connects = store->connects;
 		for (; i < n && store->ids_left > 0; i++, store->ids_left--)
-			puts[i].id = store->next_id++;
+			puts[i].drawn = store->next_id++;
 		pthread_mutex_unlock(&store->pool_lock);
 		if (i == n)
 			break;

@@ -116,8 +116,8 @@ static int put_all(struct hwts_conn *conn, struct hwts_put *puts, size_t n)
 		rc = put_in_transaction(conn, puts, n, &refused);
 		if (!refused)
 			return rc;
-		for (size_t i = 0; i < n; i++)
-			if (&puts[i] != refused && puts[i].id == refused->found_id) { /* it is gone, too */
+		for (const struct hwts_put *put = puts; put < refused; put++)
+			if (put->drawn == refused->found_id) { /* it is gone, too */
 				refused->found_id = 0;
 				return rc;
 			}

@@ -56,11 +56,11 @@ int hwts_rows_draw(struct hwts_conn *conn, int64_t *first, int64_t *count)
  * A batch
  */
 
-/* The columns of an insert; what replaces or revives comes last, and has a statement of its own each. */
+/* The columns of an insert. */
 enum { ID, KIND, SHARD, WHEN, ABSOLUTE, PERIOD, NUMBERS };
 struct batch {
-	struct hwts_put **puts; /* in this order */
-	size_t n, plain, at;    /* at: the first that may come back next */
+	struct hwts_put *puts;
+	size_t n, at; /* at: the first that may come back next */
 	int64_t *numbers[NUMBERS];
 	struct hwts_value *keys, *data;
 	struct hwts_step *steps;
@@ -83,10 +83,10 @@ static int inserted(void *ctx, const struct hwts_value *row)
 {
 	struct batch *batch = ctx;
 
-	while (batch->at < batch->plain && batch->puts[batch->at]->id != row[0].number)
+	while (batch->at < batch->n && batch->puts[batch->at].drawn != row[0].number)
 		batch->at++;
-	if (batch->at < batch->plain)
-		accept(batch->puts[batch->at++], row);
+	if (batch->at < batch->n)
+		accept(&batch->puts[batch->at++], row);
 	return 0;
 }
 
@@ -119,23 +119,23 @@ static void write_insert(struct batch *batch, enum hwts_sql sql, size_t from, si
 		step->args[i] = (struct hwts_value)HWTS_BYTES(batch->numbers[i] + from, n);
 	step->args[NUMBERS] = (struct hwts_value)HWTS_BYTES(batch->keys + from, n);
 	step->args[NUMBERS + 1] = (struct hwts_value)HWTS_BYTES(batch->data + from, n);
-	if (from >= batch->plain) {
+	if (sql == HWTS_SQL_PUT_REPLACE || sql == HWTS_SQL_PUT_REVIVE) {
 		step->each = replaced;
-		step->ctx = batch->puts[from];
+		step->ctx = &batch->puts[from];
 	}
 }
 
 /* now_us is not 0: the put adds the clock. */
-static void write_row(struct batch *batch, struct hwts_put *put, int64_t now_us)
+static void write_row(struct batch *batch, size_t at, int64_t now_us)
 {
-	size_t at = batch->n++;
+	struct hwts_put *put = &batch->puts[at];
 
 	put->rc = EEXIST; /* until it is returned */
 	put->again = put->key != NULL;
 	put->found_id = 0;
+	put->id = put->drawn;
 	put->shard = hwts_shard_of(&put->kind, put->id);
 	put->due_us = put->absolute ? put->when_us : now_us + put->when_us;
-	batch->puts[at] = put;
 	batch->numbers[ID][at] = put->id;
 	batch->numbers[KIND][at] = put->kind.id;
 	batch->numbers[SHARD][at] = put->shard;
@@ -146,49 +146,59 @@ static void write_row(struct batch *batch, struct hwts_put *put, int64_t now_us)
 	batch->data[at] = (struct hwts_value)HWTS_BYTES(put->len ? put->data : NULL, put->len);
 }
 
-static bool open_batch(struct batch *batch, size_t n)
+static bool open_batch(struct batch *batch, struct hwts_put *puts, size_t n)
 {
 	int64_t *numbers = hwts_alloc(NUMBERS * n * sizeof(*numbers));
 
-	*batch = (struct batch){ .puts = hwts_alloc(n * sizeof(*batch->puts)),
+	*batch = (struct batch){ .puts = puts,
+				 .n = n,
 				 .keys = hwts_alloc(n * sizeof(*batch->keys)),
 				 .data = hwts_alloc(n * sizeof(*batch->data)),
 				 .steps = hwts_alloc((2 * n + 2) * sizeof(*batch->steps)) };
 	for (size_t i = 0; i < NUMBERS; i++)
 		batch->numbers[i] = numbers ? numbers + i * n : NULL;
-	return numbers && batch->puts && batch->keys && batch->data && batch->steps;
+	return numbers && batch->keys && batch->data && batch->steps;
 }
 
 static void close_batch(struct batch *batch)
 {
 	free(batch->numbers[0]);
-	free(batch->puts);
 	free(batch->keys);
 	free(batch->data);
 	free(batch->steps);
 }
 
-/* The statements: what changes no row in one, then each that may, then which rows have the keys. */
-static void write_batch(struct batch *batch, struct hwts_put *puts, size_t n, int64_t now_us)
+/* The statement that inserts a row.  A keyed insert serves rows without a key, too. */
+static enum hwts_sql insert_of(const struct hwts_put *put)
 {
-	bool keyed = false;
+	if (put->replace)
+		return HWTS_SQL_PUT_REPLACE;
+	if (put->revive)
+		return HWTS_SQL_PUT_REVIVE;
+	return put->key ? HWTS_SQL_PUT_KEYED : HWTS_SQL_PUT;
+}
 
-	for (size_t i = 0; i < n; i++) {
-		bool plain = !puts[i].replace && !puts[i].revive;
+static bool is_plain(enum hwts_sql sql)
+{
+	return sql == HWTS_SQL_PUT || sql == HWTS_SQL_PUT_KEYED;
+}
 
-		keyed |= puts[i].key && plain;
-		if (plain)
-			write_row(batch, &puts[i], now_us);
+/* The statements, in the order of the puts: what replaces or revives has one each.  Then which rows have the keys. */
+static void write_batch(struct batch *batch, int64_t now_us)
+{
+	struct hwts_put *puts = batch->puts;
+
+	for (size_t i = 0; i < batch->n; i++)
+		write_row(batch, i, now_us);
+	for (size_t from = 0, to; from < batch->n; from = to) {
+		enum hwts_sql sql = insert_of(&puts[from]);
+
+		for (to = from + 1; to < batch->n && is_plain(sql) && is_plain(insert_of(&puts[to])); to++)
+			if (puts[to].key)
+				sql = HWTS_SQL_PUT_KEYED;
+		write_insert(batch, sql, from, to - from);
 	}
-	batch->plain = batch->n;
-	for (size_t i = 0; i < n; i++)
-		if (puts[i].replace || puts[i].revive)
-			write_row(batch, &puts[i], now_us);
-	if (batch->plain > 0)
-		write_insert(batch, keyed ? HWTS_SQL_PUT_KEYED : HWTS_SQL_PUT, 0, batch->plain);
-	for (size_t i = batch->plain; i < n; i++)
-		write_insert(batch, batch->puts[i]->replace ? HWTS_SQL_PUT_REPLACE : HWTS_SQL_PUT_REVIVE, i, 1);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < batch->n; i++)
 		if (puts[i].key)
 			batch->steps[batch->step_count++] =
 			    (struct hwts_step){ HWTS_SQL_FIND,
@@ -224,7 +234,7 @@ static int number(struct hwts_conn *conn, struct hwts_put *puts, size_t n, int64
 		return 0;
 	rc = draw(conn, n, HWTS_SYNCED | HWTS_OPEN, &out);
 	for (size_t i = 0; i < n && rc == 0; i++)
-		puts[i].id = out.first + (int64_t)i;
+		puts[i].drawn = out.first + (int64_t)i;
 	*now_us = out.now_us;
 	return rc;
 }
@@ -234,10 +244,10 @@ int hwts_rows_send(struct hwts_conn *conn, struct hwts_put *puts, size_t n, unsi
 {
 	int64_t *ids = hwts_alloc(n * sizeof(*ids)), now_us;
 	struct batch batch;
-	int rc = open_batch(&batch, n) && ids ? number(conn, puts, n, &now_us) : ENOMEM;
+	int rc = open_batch(&batch, puts, n) && ids ? number(conn, puts, n, &now_us) : ENOMEM;
 
 	if (rc == 0) {
-		write_batch(&batch, puts, n, now_us);
+		write_batch(&batch, now_us);
 		if (tells && write_news(conn, &batch.steps[batch.step_count], ids, puts, n, false))
 			batch.step_count++;
 		rc = hwts_run(conn, batch.steps, batch.step_count, flags | HWTS_SYNCED);
