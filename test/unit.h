@@ -10,7 +10,6 @@
 #include "base/mem.h"
 #include "lane/cancel.h"
 #include "lane/lanes.h"
-#include "lane/look.h"
 #include "lane/reschedule.h"
 #include "lane/reserve.h"
 #include "lane/submit.h"

@@ -384,8 +384,8 @@ static void stop(void)
 /* The worker gives all back that it can. */
 static void trim(void)
 {
-	hwt_trim_begin(&timer->lanes, START, 0, true);
-	while (hwt_trim_step(&timer->lanes))
+	hwt_look_begin(&timer->worker.trimming.look, &timer->lanes, START, 0, true);
+	while (hwt_look_step(&timer->worker.trimming.look))
 		;
 }
 

@@ -403,14 +403,14 @@ TEST(a_trim_gets_the_record)
 		CHECK_INT(hwt_cancel(schedule(1)), ==, 0);
 		if (popped == 1)
 			driven_pass(timer, START);
-		hwt_trim_begin(&timer->lanes, START, 0, true);
-		while (hwt_trim_step(&timer->lanes))
+		hwt_look_begin(&timer->worker.trimming.look, &timer->lanes, START, 0, true);
+		while (hwt_look_step(&timer->worker.trimming.look))
 			;
 		CHECK(lane->kept == NULL);
 		CHECK(popped == 0 || lane->parked == NULL);
 		driven_pass(timer, START);
-		hwt_trim_begin(&timer->lanes, START, 0, true);
-		while (hwt_trim_step(&timer->lanes))
+		hwt_look_begin(&timer->worker.trimming.look, &timer->lanes, START, 0, true);
+		while (hwt_look_step(&timer->worker.trimming.look))
 			;
 		CHECK_INT(record_slabs_held(&timer->lanes.slabs), ==, 0);
 		hwt_check(timer);
@@ -426,8 +426,8 @@ TEST(a_trim_leaves_what_was_queued_again)
 	meet("word requeue", START);
 	schedule(2);
 	CHECK(lane->parked != NULL && lane->kept == NULL);
-	hwt_trim_begin(&timer->lanes, START, 0, true);
-	while (hwt_trim_step(&timer->lanes))
+	hwt_look_begin(&timer->worker.trimming.look, &timer->lanes, START, 0, true);
+	while (hwt_look_step(&timer->worker.trimming.look))
 		;
 	hwt_check(timer);
 	driven_pass(timer, START + TICK);

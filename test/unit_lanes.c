@@ -395,8 +395,8 @@ TEST(memory_follows_the_peak_and_not_the_number_of_threads)
 	}
 	CHECK_INT(lanes_count(&timer->lanes), ==, THREADS_IN_ALL);
 	/* The records have served one thread after the other.  The nodes of all go back, so that theirs need not. */
-	hwt_trim_begin(&timer->lanes, START, 0, true);
-	while (hwt_trim_step(&timer->lanes))
+	hwt_look_begin(&timer->worker.trimming.look, &timer->lanes, START, 0, true);
+	while (hwt_look_step(&timer->worker.trimming.look))
 		;
 	growth = ((int64_t)bytes_of(timer) - first) / (THREADS_IN_ALL - 1);
 	printf("# %" PRId64 " bytes after the first thread, %" PRId64 " more for each other one\n", first, growth);

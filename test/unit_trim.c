@@ -314,13 +314,13 @@ TEST(nodes_of_a_lane_that_is_made_during_a_trim_go_back_as_well)
 {
 	begin();
 	burst(100);
-	hwt_trim_begin(&timer->lanes, now_ns, 0, true);
+	hwt_look_begin(&timer->worker.trimming.look, &timer->lanes, now_ns, 0, true);
 	schedule_elsewhere(20000);
 	pass();
 	cancel_all(later, 20000);
 	pass();
 	CHECK_INT(lanes_count(&timer->lanes), ==, 2);
-	while (hwt_trim_step(&timer->lanes))
+	while (hwt_look_step(&timer->worker.trimming.look))
 		;
 	for (unsigned i = 0; i < 2; i++) {
 		struct hwt_lane *lane = timer->lanes.made[i];
@@ -342,13 +342,13 @@ TEST(a_burst_in_the_middle_of_a_trim_takes_no_more_memory_than_before)
 		begin();
 		burst(MANY);
 		before = records_held(&timer->lanes);
-		hwt_trim_begin(&timer->lanes, now_ns, 0, true);
+		hwt_look_begin(&timer->worker.trimming.look, &timer->lanes, now_ns, 0, true);
 		for (unsigned steps = 0; steps < moment && !over; steps++)
-			over = !hwt_trim_step(&timer->lanes);
+			over = !hwt_look_step(&timer->worker.trimming.look);
 		fill(later, MANY);
 		CHECK_INT(records_held(&timer->lanes), <=, before);
-		while (timer->lanes.trim.phase != 0)
-			(void)hwt_trim_step(&timer->lanes);
+		while (timer->worker.trimming.look.phase != 0)
+			(void)hwt_look_step(&timer->worker.trimming.look);
 		hwt_check(timer);
 		CHECK_INT(stats().pending, ==, MANY);
 		for (unsigned i = 0; i < MANY; i += 999)
@@ -381,9 +381,9 @@ TEST(a_timer_may_be_destroyed_at_every_moment_of_a_trim)
 	for (unsigned moment = 0; !over && moment < 1000; moment += moment < 3 ? 1 : STRIDE) {
 		begin();
 		burst(MANY / 2);
-		hwt_trim_begin(&timer->lanes, now_ns, 0, true);
+		hwt_look_begin(&timer->worker.trimming.look, &timer->lanes, now_ns, 0, true);
 		for (unsigned step = 0; step < moment && !over; step++)
-			over = !hwt_trim_step(&timer->lanes);
+			over = !hwt_look_step(&timer->worker.trimming.look);
 		driven_destroy(timer);
 	}
 	CHECK(over);

@@ -122,18 +122,6 @@ static_assert(offsetof(struct hwt_lane, cancelled) % HWT_UNIT == HWT_LINE, "the 
 
 typedef _Atomic(struct hwt_lane *) hwt_place;
 
-/* Where a look stands.  The worker's; look.c. */
-struct hwt_trim {
-	unsigned phase;               /* 0: there is none */
-	uint32_t lane;                /* the lane whose turn it is */
-	struct hwt_record_slab *slab; /* the slab whose turn it is */
-	bool all;                     /* for hwt_timer_trim: at once, and what lanes in use have as well */
-	bool again;                   /* another look is to come */
-	int64_t now_ns, hold_ns;      /* a slab goes if it has been empty for hold_ns */
-	size_t given;                 /* bytes that have gone back to the system, ever, the wheel's too */
-	size_t owed;                  /* bytes that restarted queues have taken, to be taken off that */
-};
-
 struct hwt_lanes {
 	/* Read in every call, and hardly ever written. */
 	hwt_place *place;       /* indexed by the numbers of threads; NULL: no thread has come here yet */
@@ -158,7 +146,6 @@ struct hwt_lanes {
 	_Atomic uint64_t refused; /* submissions without a lane */
 
 	alignas(HWT_UNIT) struct hwt_record_slabs slabs;
-	struct hwt_trim trim;
 };
 
 /* Returns how many lanes there are: made[0] and so on. */

@@ -22,14 +22,15 @@
 
 enum phase { PHASE_NONE, PHASE_LANES, PHASE_NODES, PHASE_SLABS };
 
-void hwt_trim_begin(struct hwt_lanes *lanes, int64_t now_ns, int64_t hold_ns, bool all)
+void hwt_look_begin(struct hwt_look *look, struct hwt_lanes *lanes, int64_t now_ns, int64_t hold_ns, bool all)
 {
-	struct hwt_trim *trim = &lanes->trim;
-
-	HWT_ASSERT(trim->phase == PHASE_NONE);
-	*trim = (struct hwt_trim){
-		.phase = PHASE_LANES, .all = all, .now_ns = now_ns, .hold_ns = all ? 0 : hold_ns, .given = trim->given
-	};
+	HWT_ASSERT(look->phase == PHASE_NONE);
+	*look = (struct hwt_look){ .lanes = lanes,
+				   .phase = PHASE_LANES,
+				   .all = all,
+				   .now_ns = now_ns,
+				   .hold_ns = all ? 0 : hold_ns,
+				   .given = look->given };
 	/* Relaxed: a hint. */
 	atomic_fetch_add_explicit(&lanes->slabs.looks, 1, memory_order_relaxed);
 }
@@ -47,10 +48,10 @@ static bool is_without_values(const struct hwt_lane *lane, struct hwt_queue *que
 }
 
 /* Lets an empty queue begin again with one slab.  Under its lock. */
-static void restart(struct hwt_trim *trim, struct hwt_lane *lane, struct hwt_queue *queue)
+static void restart(struct hwt_look *look, struct hwt_lane *lane, struct hwt_queue *queue)
 {
 	if (queue->left == NULL && is_without_values(lane, queue))
-		trim->owed += hwt_queue_restart(queue);
+		look->owed += hwt_queue_restart(queue);
 }
 
 /* Returns true if the queue has four times as many nodes as it could have needed for so many pushes. */
@@ -73,22 +74,22 @@ static void let_go(struct hwt_lane *lane)
 	hwt_pool_leave(&lane->pool);
 }
 
-static void look_at_queue(struct hwt_trim *trim, struct hwt_lane *lane, struct hwt_queue *queue, uint64_t pushes)
+static void look_at_queue(struct hwt_look *look, struct hwt_lane *lane, struct hwt_queue *queue, uint64_t pushes)
 {
 	if (!has_too_many(queue, pushes) || !hwt_queue_lock_soon(queue))
 		return;
-	restart(trim, lane, queue);
+	restart(look, lane, queue);
 	queue_unlock(queue);
 }
 
 /* Looks at a lane.  Returns false if it is in use. */
-static bool look_at_lane(struct hwt_trim *trim, struct hwt_lane *lane)
+static bool look_at_lane(struct hwt_look *look, struct hwt_lane *lane)
 {
 	/* Relaxed, both: of a moment ago. */
 	uint64_t accepted = atomic_load_explicit(&lane->accepted, memory_order_relaxed);
 	uint64_t cancelled = atomic_load_explicit(&lane->cancelled_pushed, memory_order_relaxed);
 	uint64_t begun = accepted - lane->accepted_at_look, ended = cancelled - lane->cancelled_at_look;
-	bool rests = begun == 0 || trim->all;
+	bool rests = begun == 0 || look->all;
 
 	lane->accepted_at_look = accepted;
 	lane->cancelled_at_look = cancelled;
@@ -98,8 +99,8 @@ static bool look_at_lane(struct hwt_trim *trim, struct hwt_lane *lane)
 		let_go(lane);
 		queue_unlock(&lane->submitted);
 	}
-	look_at_queue(trim, lane, &lane->submitted, trim->all ? 0 : begun);
-	look_at_queue(trim, lane, &lane->cancelled, trim->all ? 0 : ended);
+	look_at_queue(look, lane, &lane->submitted, look->all ? 0 : begun);
+	look_at_queue(look, lane, &lane->cancelled, look->all ? 0 : ended);
 	return rests;
 }
 
@@ -109,54 +110,53 @@ static bool look_at_lane(struct hwt_trim *trim, struct hwt_lane *lane)
  * What restarts have taken comes off what is freed, never off the sum: a caller of hwt_timer_trim that does not wait
  * for the end subtracts two sums.
  */
-static bool free_nodes(struct hwt_trim *trim, struct hwt_lane *lane)
+static bool free_nodes(struct hwt_look *look, struct hwt_lane *lane)
 {
 	size_t freed = 0, owed;
 	unsigned n = hwt_slabs_release(&lane->submitted.left, NODES_SLICE, &freed);
 
 	n += hwt_slabs_release(&lane->cancelled.left, NODES_SLICE, &freed);
-	owed = freed < trim->owed ? freed : trim->owed;
-	trim->owed -= owed;
-	trim->given += freed - owed;
+	owed = freed < look->owed ? freed : look->owed;
+	look->owed -= owed;
+	look->given += freed - owed;
 	return n > 0;
 }
 
-static void next_lane(struct hwt_lanes *lanes)
+static void next_lane(struct hwt_look *look)
 {
-	struct hwt_trim *trim = &lanes->trim;
+	struct hwt_lanes *lanes = look->lanes;
 
-	if (trim->lane == lanes_count(lanes)) {
-		trim->phase = PHASE_SLABS;
-		trim->slab = record_slabs_newest(&lanes->slabs);
-	} else if (trim->phase == PHASE_LANES) {
-		trim->again |= !look_at_lane(trim, lanes->made[trim->lane]);
-		trim->phase = PHASE_NODES;
-	} else if (!free_nodes(trim, lanes->made[trim->lane])) {
-		trim->lane++;
-		trim->phase = PHASE_LANES;
+	if (look->lane == lanes_count(lanes)) {
+		look->phase = PHASE_SLABS;
+		look->slab = record_slabs_newest(&lanes->slabs);
+	} else if (look->phase == PHASE_LANES) {
+		look->again |= !look_at_lane(look, lanes->made[look->lane]);
+		look->phase = PHASE_NODES;
+	} else if (!free_nodes(look, lanes->made[look->lane])) {
+		look->lane++;
+		look->phase = PHASE_LANES;
 	}
 }
 
 /* Looks at slabs, until one of them has given its memory back. */
-static void next_slabs(struct hwt_lanes *lanes)
+static void next_slabs(struct hwt_look *look)
 {
-	struct hwt_trim *trim = &lanes->trim;
-	struct hwt_slab_times times = { trim->now_ns, trim->hold_ns, hwt_lanes_kept(lanes) };
-	size_t before = trim->given;
+	struct hwt_slab_times times = { look->now_ns, look->hold_ns, hwt_lanes_kept(look->lanes) };
+	size_t before = look->given;
 
-	for (unsigned i = 0; i < SLABS_SLICE && trim->slab != NULL && trim->given == before; i++) {
-		trim->again |= hwt_record_slab_look(trim->slab, &times, &trim->given);
-		trim->slab = trim->slab->next;
+	for (unsigned i = 0; i < SLABS_SLICE && look->slab != NULL && look->given == before; i++) {
+		look->again |= hwt_record_slab_look(look->slab, &times, &look->given);
+		look->slab = look->slab->next;
 	}
-	if (trim->slab == NULL)
-		trim->phase = PHASE_NONE;
+	if (look->slab == NULL)
+		look->phase = PHASE_NONE;
 }
 
-bool hwt_trim_step(struct hwt_lanes *lanes)
+bool hwt_look_step(struct hwt_look *look)
 {
-	if (lanes->trim.phase == PHASE_SLABS)
-		next_slabs(lanes);
-	else if (lanes->trim.phase != PHASE_NONE)
-		next_lane(lanes);
-	return lanes->trim.phase != PHASE_NONE;
+	if (look->phase == PHASE_SLABS)
+		next_slabs(look);
+	else if (look->phase != PHASE_NONE)
+		next_lane(look);
+	return look->phase != PHASE_NONE;
 }

@@ -5,11 +5,24 @@
 
 #include "lane/lane.h"
 
+/* Where a look stands. */
+struct hwt_look {
+	struct hwt_lanes *lanes;
+	unsigned phase;               /* 0: there is none */
+	uint32_t lane;                /* the lane whose turn it is */
+	struct hwt_record_slab *slab; /* the slab whose turn it is */
+	bool all;                     /* for hwt_timer_trim: at once, and what lanes in use have as well */
+	bool again;                   /* another look is to come */
+	int64_t now_ns, hold_ns;      /* a slab goes if it has been empty for hold_ns */
+	size_t given;                 /* bytes that have gone back to the system, ever, the wheel's too */
+	size_t owed;                  /* bytes that restarted queues have taken, to be taken off that */
+};
+
 /*
  * Looks which memory of the lanes nobody needs, and gives it back to the system, slice by slice.  `all`: also what was
- * in use until now.  step returns true while there is more to do, and adds what went to trim.given.  The worker alone.
+ * in use until now.  step returns true while there is more to do.  The worker alone.
  */
-void hwt_trim_begin(struct hwt_lanes *lanes, int64_t now_ns, int64_t hold_ns, bool all);
-bool hwt_trim_step(struct hwt_lanes *lanes);
+void hwt_look_begin(struct hwt_look *look, struct hwt_lanes *lanes, int64_t now_ns, int64_t hold_ns, bool all);
+bool hwt_look_step(struct hwt_look *look);
 
 #endif

@@ -3,6 +3,7 @@
 #ifndef HWT_WORKER_STATE_H
 #define HWT_WORKER_STATE_H
 
+#include "lane/look.h"
 #include "worker/counts.h"
 #include "worker/tasks.h"
 #include "base/probe.h"
@@ -20,6 +21,7 @@ struct hwt_counted {
 
 /* When memory goes back to the system; trim.h. */
 struct hwt_trimming {
+	struct hwt_look look;  /* its bytes are the wheel's, too */
 	bool is_active;        /* a look is under way */
 	bool trims_wheel;      /* it trims the wheel, too */
 	bool again;            /* another one is to come, whatever happens */

@@ -2,7 +2,6 @@
 /* When memory goes back to the system; trim.h. */
 #include "worker/trim.h"
 #include "lane/lanes.h"
-#include "lane/look.h"
 
 #include <errno.h>
 
@@ -127,18 +126,18 @@ static void begin(struct hwt_worker *worker, int64_t now_ns, bool all)
 	trimming->again = has_others(worker);
 	trimming->look_ns = now_ns + LOOK_NS;
 	trimming->trims_wheel = wheel_is_to_go(worker, now_ns, all);
-	hwt_trim_begin(worker->lanes, now_ns, HOLD_NS, all);
+	hwt_look_begin(&trimming->look, worker->lanes, now_ns, HOLD_NS, all);
 }
 
 /* Makes a slice.  Returns true if there are more. */
 static bool step(struct hwt_worker *worker)
 {
-	struct hwt_lanes *lanes = worker->lanes;
-	bool more = hwt_trim_step(lanes) || (worker->trimming.trims_wheel && !worker->bound.is_cut &&
-					     wheel_trim(worker->wheel, &lanes->trim.given));
+	struct hwt_trimming *trimming = &worker->trimming;
+	bool more = hwt_look_step(&trimming->look) || (trimming->trims_wheel && !worker->bound.is_cut &&
+						       wheel_trim(worker->wheel, &trimming->look.given));
 
 	/* Relaxed: only a number. */
-	atomic_store_explicit(&worker->trimming.given, lanes->trim.given, memory_order_relaxed);
+	atomic_store_explicit(&trimming->given, trimming->look.given, memory_order_relaxed);
 	return more;
 }
 
@@ -152,7 +151,7 @@ static void finish(struct hwt_worker *worker)
 	struct hwt_trimming *trimming = &worker->trimming;
 
 	trimming->is_active = false;
-	trimming->again |= worker->lanes->trim.again;
+	trimming->again |= trimming->look.again;
 	pthread_mutex_lock(&trimming->monitor.mutex);
 	trimming->answered = trimming->serving;
 	pthread_cond_broadcast(&trimming->monitor.changed);
