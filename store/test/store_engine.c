@@ -702,6 +702,86 @@ TEST(what_is_put_by_the_process_that_made_the_kind_is_told)
 }
 
 /*
+ * Puts of large data by many threads at once.  While the first one is under way all others come to wait
+ */
+
+enum { LARGE_PUTTERS = 40 };
+
+static const struct hwts_engine *plain_engine;
+static hwt_store *large_store;
+static atomic_size_t most_bytes; /* of data in one exchange */
+static atomic_uint large_puts;
+
+static void wait_for_group(hwt_store *store, unsigned wanted)
+{
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	unsigned waiting;
+
+	do {
+		waiting = 0;
+		pthread_mutex_lock(&store->group_lock);
+		for (struct hwts_request *request = store->group; request; request = *(struct hwts_request **)request)
+			waiting++; /* the next one is its first member */
+		pthread_mutex_unlock(&store->group_lock);
+		sleep_ms(1);
+	} while (waiting < wanted && hwt_now() < give_up_ns);
+}
+
+static int note_bytes(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags)
+{
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct hwts_value *data = steps[i].args[7].bytes;
+
+		if (steps[i].sql < HWTS_SQL_PUT || steps[i].sql > HWTS_SQL_PUT_REPLACE)
+			continue;
+		for (size_t j = 0; j < steps[i].args[7].len; j++)
+			bytes += data[j].len;
+	}
+	if (bytes > 0 && atomic_fetch_add(&large_puts, 1) == 0)
+		wait_for_group(large_store, LARGE_PUTTERS - 1);
+	if (bytes > atomic_load(&most_bytes))
+		atomic_store(&most_bytes, bytes);
+	return plain_engine->run(conn, steps, n, flags);
+}
+
+static void *put_large(void *data)
+{
+	hwt_store_spec spec = spec_of("a", HWT_S(3600));
+
+	spec.data = data;
+	spec.len = HWT_STORE_DATA_MAX;
+	CHECK_CALL(hwt_store_put(large_store, &spec, NULL), 0);
+	return NULL;
+}
+
+TEST(puts_that_share_a_commit_are_not_too_large_for_a_statement)
+{
+	char *data = calloc(1, HWT_STORE_DATA_MAX);
+	pthread_t threads[LARGE_PUTTERS];
+	struct hwts_engine engine;
+
+	fresh_world();
+	REQUIRE(data != NULL);
+	large_store = open_store();
+	put(large_store, "a", HWT_S(3600));
+	plain_engine = large_store->engine;
+	engine = *plain_engine;
+	engine.run = note_bytes;
+	large_store->db->engine = &engine;
+	for (int i = 0; i < LARGE_PUTTERS; i++)
+		REQUIRE(pthread_create(&threads[i], NULL, put_large, data) == 0);
+	for (int i = 0; i < LARGE_PUTTERS; i++)
+		pthread_join(threads[i], NULL);
+	CHECK_INT(atomic_load(&most_bytes), <=, 33 << 20); /* 32 MiB, and what passes that */
+	CHECK_INT(stats_of_store(large_store).put, ==, LARGE_PUTTERS + 1);
+	large_store->db->engine = plain_engine;
+	CHECK_CALL(hwt_store_close(large_store), 0);
+	free(data);
+}
+
+/*
  * PostgreSQL: what goes over the wire, and the connections
  */
 

@@ -183,10 +183,12 @@ static void put_group(hwt_store *store, struct hwts_request *requests, size_t n)
 static void lead(hwt_store *store)
 {
 	struct hwts_request *requests = store->group, *last = requests;
-	size_t n = 1;
+	size_t n = 1, bytes = last->put.len;
 
-	for (; n < store->config.batch && last->next; n++)
+	for (; n < store->config.batch && bytes < HWTS_PUT_BYTES && last->next; n++) {
 		last = last->next;
+		bytes += last->put.len;
+	}
 	store->group = last->next;
 	if (!store->group)
 		store->group_end = &store->group;

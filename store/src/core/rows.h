@@ -45,6 +45,8 @@ int hwts_rows_send(struct hwts_conn *conn, struct hwts_put *puts, size_t n, unsi
 /* Tells of rows that were sent before; too: also this process.  Lost on PostgreSQL: the look-ahead finds them. */
 int hwts_rows_tell(struct hwts_conn *conn, const struct hwts_put *puts, size_t n, unsigned flags, bool too);
 
+#define HWTS_PUT_BYTES ((size_t)32 << 20) /* of data in one exchange, and at most one more put */
+
 /* In rows_put.c. */
 /* all: none if one has an rc.  Otherwise each for itself. */
 int hwts_rows_put(struct hwts_conn *conn, struct hwts_put *puts, size_t n, bool all);

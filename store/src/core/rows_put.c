@@ -6,7 +6,6 @@
 
 #define TRIES 10
 #define ROWS_MAX 1000 /* in one exchange */
-#define BYTES_MAX ((size_t)32 << 20)
 
 static bool changes(const struct hwts_put *puts, size_t n)
 {
@@ -62,7 +61,7 @@ static size_t batch_size(const struct hwts_put *puts, size_t n)
 {
 	size_t count = 0, bytes = 0;
 
-	for (; count < n && count < ROWS_MAX && bytes < BYTES_MAX; count++)
+	for (; count < n && count < ROWS_MAX && bytes < HWTS_PUT_BYTES; count++)
 		bytes += puts[count].len;
 	return count;
 }
