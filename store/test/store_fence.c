@@ -92,6 +92,38 @@ TEST(a_begin_under_an_epoch_that_is_over_begins_nothing)
 	tear_down();
 }
 
+static void end(struct hwts_row *row)
+{
+	CHECK_INT(hwts_rows_end(fence.conn, row), ==, 0);
+	CHECK(row->hit);
+	free(row);
+}
+
+/* It failed once, was begun again, and was not started. */
+TEST(one_that_is_given_back_keeps_the_error_of_its_last_run)
+{
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	struct hwts_row *row;
+
+	set_up();
+	row = begin(EPOCH).row;
+	REQUIRE(row != NULL);
+	row->how = HWTS_AT;
+	row->next_attempt = 1;
+	(void)snprintf(row->error, sizeof(row->error), "it failed");
+	end(row);
+	row = begin(EPOCH).row;
+	REQUIRE(row != NULL);
+	row->how = HWTS_AT;
+	row->next_attempt = row->attempt - 1;
+	row->give_back = true;
+	end(row);
+	CHECK_CALL(hwt_store_get(fence.store, fence.id, &info), 0);
+	CHECK_INT(info.attempt, ==, 1);
+	CHECK(strcmp(info.error, "it failed") == 0);
+	tear_down();
+}
+
 /* A take that a fail-over has lost: two processes may have the same epoch, and one of them is the owner. */
 TEST(a_begin_in_a_shard_of_another_process_begins_nothing)
 {

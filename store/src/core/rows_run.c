@@ -233,7 +233,7 @@ static struct hwts_step end_of(struct hwts_row *row)
 				   { HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch), HWTS_NUMBER(row->when_us),
 				     HWTS_NUMBER(row->how == HWTS_AFTER), HWTS_NUMBER(row->limit_us),
 				     HWTS_NUMBER(row->next_base_us), HWTS_NUMBER(row->next_attempt),
-				     HWTS_TEXT(row->error) },
+				     HWTS_BYTES(row->give_back ? NULL : row->error, strlen(row->error)) },
 				   .each = filed,
 				   .ctx = row };
 }

@@ -305,8 +305,8 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		"end", "iiibiint",
 		"with w as materialized (select case when not ?4 then ?3 when @now + ?3 < ?5 then @now + ?3 else"
 		" ?5 end us) update @_timeout set state = 1, epoch = 0, due_us = w.us, base_us = case when"
-		" period_us > 0 then ?6 else w.us end, attempt = ?7, error = nullif(?8, '')@tx from w where id ="
-		" ?1 and state = 2 and epoch = ?2 returning id, due_us",
+		" period_us > 0 then ?6 else w.us end, attempt = ?7, error = case when ?8 is null then error else"
+		" nullif(?8, '') end@tx from w where id = ?1 and state = 2 and epoch = ?2 returning id, due_us",
 		NULL,
 	},
 	[HWTS_SQL_END_FAIL] = {
