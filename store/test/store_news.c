@@ -13,14 +13,6 @@
 
 #define SYNC_MS 100
 
-static atomic_uint looks;
-
-static void count_look(const char *point)
-{
-	if (strcmp(point, "news") == 0)
-		atomic_fetch_add(&looks, 1);
-}
-
 /*
  * A disk on which a sync takes SYNC_MS: SQLite's own functions but one.
  */
@@ -101,26 +93,40 @@ TEST(news_is_heard_though_the_disk_takes_long_to_sync)
 	CHECK_INT(sqlite3_vfs_unregister(&slow), ==, SQLITE_OK);
 }
 
+static void no_news(void *ctx, const struct hwts_due *due)
+{
+	(void)ctx;
+	(void)due;
+}
+
+/*
+ * Control says at each turn that there may be news, and comes again when it is told to.  After a write it is told some
+ * 30 times, however slow it is: the time between is a quarter of that since.
+ */
 TEST(an_idle_process_looks_for_news_seldom)
 {
-	hwt_store *store;
-	const unsigned most = 150;
+	hwt_store *store, *other;
+	struct hwts_conn *conn = NULL;
+	const unsigned most = 100;
+	int64_t again_ns = 1;
+	unsigned looks = 0;
 
 	fresh_world();
 	if (!world.sqlite)
 		SKIP("of SQLite: PostgreSQL tells its news");
-	store = holder(HWT_S(6));
-	atomic_store(&hwts_test_at, count_look);
-	/*
-	 * A renewal each 2 s writes the log, and some 60 looks follow.  Looks each 2 ms would be a thousand, in each
-	 * window.  What the start has written may come late, but once.
-	 */
-	for (int i = 0; i < 2 || (i < 20 && atomic_load(&looks) >= most); i++) {
-		atomic_store(&looks, 0);
-		sleep_ms(1500);
+	store = open_store();
+	other = open_store();
+	register_kind(other, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_INT(store->engine->connect(store->db, HWTS_CONTROL, &conn), ==, 0);
+	CHECK_INT(store->engine->listen(conn, NULL, 0, true), ==, 0);
+	put(other, "a", HWT_S(3600));
+	for (; again_ns > 0 && looks < most && store->engine->news_fd(conn) >= 0; looks++) {
+		CHECK_INT(store->engine->news(conn, true, no_news, NULL, &again_ns), ==, 0);
+		sleep_ns(again_ns);
 	}
-	atomic_store(&hwts_test_at, NULL);
-	CHECK_INT(atomic_load(&looks), <, most);
+	CHECK_INT(looks, <, most);
+	store->engine->disconnect(conn);
+	CHECK_CALL(hwt_store_close(other), 0);
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
@@ -147,7 +153,7 @@ static void leave_hints(struct sqlite_conn *conn, int64_t count, int64_t at_us)
 /* The oldest at ahead_us from now, then some that are a minute old, and 10 that are not. */
 static void tend_hints(int64_t ahead_us, int64_t old)
 {
-	int64_t now_us;
+	int64_t now_us, left;
 	hwt_store_config config;
 	struct hwts_conn *conn;
 	hwt_store *store;
@@ -156,7 +162,7 @@ static void tend_hints(int64_t ahead_us, int64_t old)
 	if (!world.sqlite)
 		SKIP("of SQLite");
 	config = store_config();
-	config.lease_ns = HWT_S(600); /* a twelfth of it is the most that tending takes */
+	config.lease_ns = HWT_S(3600); /* a twelfth of it is the most that tending takes */
 	store = open_with(&config);
 	CHECK_INT(store->engine->connect(store->db, HWTS_CONTROL, &conn), ==, 0);
 	now_us = hwts_wall_us();
@@ -164,7 +170,10 @@ static void tend_hints(int64_t ahead_us, int64_t old)
 	leave_hints(sqlite_conn(conn), old, now_us - 60 * HWTS_S_US);
 	leave_hints(sqlite_conn(conn), 10, now_us);
 	store->engine->tend(conn);
-	CHECK_INT(hints_left(sqlite_conn(conn)), ==, 10);
+	left = hints_left(sqlite_conn(conn));
+	CHECK_INT(left, <=, 10);
+	if (hwts_wall_us() - now_us < 10 * HWTS_S_US) /* or the last have grown old meanwhile */
+		CHECK_INT(left, ==, 10);
 	store->engine->disconnect(conn);
 	CHECK_CALL(hwt_store_close(store), 0);
 }

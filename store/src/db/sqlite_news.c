@@ -133,7 +133,6 @@ int hwts_sqlite_news(struct hwts_conn *base, bool signalled, hwts_hear *hear, vo
 	char drain[4096];
 	int failed;
 
-	HWTS_POINT("news");
 	if (signalled && conn->inotify >= 0)
 		while (read(conn->inotify, drain, sizeof(drain)) > 0)
 			conn->written_ns = now_ns;
