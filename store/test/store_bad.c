@@ -448,7 +448,7 @@ static void fill_disk(void)
 		data[i] = (unsigned char)hwts_random();
 	spec.data = data;
 	spec.len = 200000;
-	while (accepted < 100 && (rc = hwt_store_put(store, &spec, &ids[accepted])) == 0)
+	while (accepted < 100 && (rc = put_patiently(store, &spec, &ids[accepted])) == 0)
 		accepted++;
 	CHECK_INT(rc, ==, ENOSPC);
 	CHECK(strstr(hwt_store_error(), "full") != NULL);
@@ -573,7 +573,7 @@ TEST(without_memory_a_call_fails_and_nothing_is_lost)
 		int rc;
 
 		atomic_store(&allowed, n);
-		rc = hwt_store_put_many(store, specs, 3, NULL);
+		PATIENTLY(rc, hwt_store_put_many(store, specs, 3, NULL));
 		CHECK(rc == 0 || rc == ENOMEM);
 		accepted += rc == 0 ? 3 : 0;
 		sleep_ms(10);

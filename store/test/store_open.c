@@ -86,7 +86,7 @@ static int put_into_other(const hwt_store_run *run, void *ctx)
 
 	(void)run;
 	(void)ctx;
-	atomic_store(&other_rc, hwt_store_put(other_store, &spec, NULL));
+	atomic_store(&other_rc, put_patiently(other_store, &spec, NULL));
 	return 0;
 }
 
