@@ -3,7 +3,7 @@
 # postgres.sh PROGRAM ARGUMENT...: runs a program with a private PostgreSQL cluster, whose url it finds in HWT_STORE_URL.  HWT_POSTGRES_CTL
 # is a command that takes "stop", "start" or "restart".
 #
-# No test lets a machine fail, so the server does not sync; HWT_POSTGRES_FSYNC=on has it as its users do.
+# No test lets a machine fail, so the server does not sync, and keeps a quarter of the usual log; HWT_POSTGRES_FSYNC=on has it as its users do.
 #
 # The server listens on a unix socket alone, belongs to an unprivileged user, and has a short temporary folder, as a socket's path has at most
 # 107 bytes.  It is stopped and its folder removed at the end.
@@ -52,6 +52,7 @@ unix_socket_directories = '$folder'
 max_connections = 200
 fsync = ${HWT_POSTGRES_FSYNC:-off}
 END
+[ "${HWT_POSTGRES_FSYNC:-off}" = on ] || echo 'max_wal_size = 256MB' >>"$folder/data/postgresql.conf"
 cat >"$folder/ctl" <<END
 #!/bin/sh
 cd /
@@ -62,7 +63,8 @@ touch "$folder/log.server"
 chown "$user" "$folder/log.server" 2>/dev/null
 "$folder/ctl" start || { sed 's/^/# /' "$folder/log.server"; exit 1; }
 
-HWT_STORE_URL="pg:host=$folder user=hwt dbname=postgres"
+# A process that takes long to begin has not failed.
+HWT_STORE_URL="pg:host=$folder user=hwt dbname=postgres connect_timeout=300"
 HWT_POSTGRES_CTL=$folder/ctl
 export HWT_STORE_URL HWT_POSTGRES_CTL
 "$@"

@@ -9,7 +9,7 @@ set -u
 if [ "${1:-}" = inside ]; then
 	shift
 	folder=${HWT_STORE_URL#*host=}
-	HWT_STORE_PG_URL="postgresql://hwt@/postgres?host=${folder%% *}"
+	HWT_STORE_PG_URL="postgresql://hwt@/postgres?host=${folder%% *}&connect_timeout=300"
 	export HWT_STORE_PG_URL
 	unset HWT_STORE_URL
 	exec "$@"
