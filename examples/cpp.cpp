@@ -25,7 +25,7 @@ class connection
 	connection(hwt::timer &timer, std::string peer) : peer_(std::move(peer))
 	{
 		std::error_code error = timer.schedule(
-		    30s, [this] { close(); }, idle_);
+		    10min, [this] { close(); }, idle_);
 
 		if (error)
 			throw std::system_error(error, "connection");
@@ -33,7 +33,7 @@ class connection
 
 	void packet()
 	{
-		if (idle_.reschedule(30s) == std::errc::no_such_file_or_directory)
+		if (idle_.reschedule(10min) == std::errc::no_such_file_or_directory)
 			std::printf("%s has been closed\n", peer_.c_str());
 	}
 
