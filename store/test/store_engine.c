@@ -236,6 +236,7 @@ static void *make_kinds(void *arg)
 	struct hwts_kind_row make = { .shards = 2, .mode = HWTS_MODE_OPEN, .horizon_us = 5000000 }, out;
 	struct hwts_conn *conn = NULL;
 	char name[32];
+	int rc;
 
 	CHECK_INT(maker->store->engine->connect(maker->store->db, HWTS_CALL, &conn), ==, 0);
 	atomic_fetch_add(&makers_ready, 1);
@@ -243,10 +244,12 @@ static void *make_kinds(void *arg)
 		sleep_ns(HWT_US(50));
 	for (unsigned i = 0; i < MADE; i++) {
 		(void)snprintf(name, sizeof(name), "same %u", i);
-		CHECK_INT(hwts_rows_kind(conn, name, &make, &out), ==, 0);
+		PATIENTLY(rc, hwts_rows_kind(conn, name, &make, &out));
+		CHECK_INT(rc, ==, 0);
 		maker->same[i] = out.id;
 		(void)snprintf(name, sizeof(name), "own %u.%u", maker->number, i);
-		CHECK_INT(hwts_rows_kind(conn, name, &make, &out), ==, 0);
+		PATIENTLY(rc, hwts_rows_kind(conn, name, &make, &out));
+		CHECK_INT(rc, ==, 0);
 	}
 	maker->store->engine->disconnect(conn);
 	return NULL;
@@ -402,6 +405,7 @@ static unsigned descriptors(unsigned *inherited)
 TEST(a_store_leaves_no_descriptor_open_and_none_to_other_programs)
 {
 	unsigned before = 0, after, inherited_before, inherited;
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
 
 	fresh_world();
 	for (int round = 0; round < 2; round++) { /* in the first one the libraries settle */
@@ -412,7 +416,10 @@ TEST(a_store_leaves_no_descriptor_open_and_none_to_other_programs)
 		register_plain(store, "a");
 		CHECK_CALL(hwt_store_start(store), 0);
 		CHECK(wait_gone(store, put(store, "a", 0)));
-		CHECK_INT(descriptors(&inherited), >, before);
+		/* libpq says of a socket that it is not inherited after it has made it. */
+		do
+			CHECK_INT(descriptors(&inherited), >, before);
+		while (inherited != inherited_before && hwt_now() < give_up_ns);
 		CHECK_INT(inherited, ==, inherited_before);
 		CHECK_CALL(hwt_store_stop(store), 0);
 		CHECK_CALL(hwt_store_start(store), 0);
@@ -610,7 +617,26 @@ TEST(what_another_process_puts_far_ahead_and_in_great_numbers_is_told_to_the_hol
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
-/* The notification is lost, and the row lies behind the mark of the holder: its look-ahead finds it, not the net. */
+static atomic_uint looks;
+
+static void count_look(const char *where)
+{
+	atomic_fetch_add(&looks, strcmp(where, "looked") == 0);
+}
+
+/* Returns when a look that began after this call is over: another one has begun. */
+static void wait_look(hwt_store *store)
+{
+	for (unsigned i = 0, seen = atomic_load(&looks); i < 3; i++) {
+		look_now(store);
+		CHECK(wait_count(&looks, seen + i + 1));
+	}
+}
+
+/*
+ * The notification is lost, and the row lies behind the mark of the holder: its look-ahead finds it, not the net, which
+ * looks for what is overdue by a third of the lease.
+ */
 TEST(what_another_process_reschedules_into_the_window_is_found_without_news)
 {
 	unsigned rescued = atomic_load(&hwts_test_rescued);
@@ -622,19 +648,22 @@ TEST(what_another_process_reschedules_into_the_window_is_found_without_news)
 	if (world.sqlite)
 		SKIP("a hint of SQLite is a row of the same transaction");
 	config = store_config();
-	config.lease_ns = HWT_S(2);
+	config.lease_ns = HWT_S(1800);
 	store = open_with(&config);
 	register_plain(store, "a");
 	atomic_store(&ran, 0);
+	atomic_store(&hwts_test_at, count_look);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 8));
 	other = open_store();
 	id = put(other, "a", HWT_S(3600));
-	sleep_ms(1500); /* the look-ahead, each third of the lease of 2 s, has passed the time to come */
+	wait_look(store); /* it has passed the time to come */
 	atomic_store(&hwts_test_deaf, true);
-	CHECK_CALL(hwt_store_reschedule(other, id, HWT_MS(2500)), 0);
+	CHECK_CALL(hwt_store_reschedule(other, id, HWT_MS(100)), 0);
+	look_now(store);
 	CHECK(wait_count(&ran, 1));
 	atomic_store(&hwts_test_deaf, false);
+	atomic_store(&hwts_test_at, NULL);
 	CHECK_INT(atomic_load(&hwts_test_rescued), ==, rescued);
 	CHECK_CALL(hwt_store_close(other), 0);
 	CHECK_CALL(hwt_store_close(store), 0);
