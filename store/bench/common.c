@@ -144,7 +144,7 @@ static unsigned shards_held(hwt_store *store)
 void wait_for_shards(hwt_store *store, unsigned least, unsigned most)
 {
 	for (int i = 0; shards_held(store) < least || shards_held(store) > most; i++) {
-		if (i == 3000)
+		if (i == 30000)
 			check("shards", ETIMEDOUT);
 		sleep_us(10000);
 	}
@@ -155,6 +155,7 @@ void put_range(hwt_store *store, unsigned first, unsigned count, int64_t (*due_u
 	static char payload[BATCH][PAYLOAD];
 	static hwt_store_spec specs[BATCH];
 	static char keys[BATCH][12];
+	int rc;
 
 	for (unsigned from = 0; from < count; from += BATCH) {
 		unsigned batch = count - from < BATCH ? count - from : BATCH;
@@ -176,7 +177,10 @@ void put_range(hwt_store *store, unsigned first, unsigned count, int64_t (*due_u
 				specs[i].due_us = due_us(number);
 			}
 		}
-		check("put_many", hwt_store_put_many(store, specs, batch, NULL));
+		do /* another process may stand still with SQLite's lock */
+			rc = hwt_store_put_many(store, specs, batch, NULL);
+		while (rc == EAGAIN);
+		check("put_many", rc);
 	}
 }
 
