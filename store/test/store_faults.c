@@ -367,6 +367,7 @@ static void each_fails(enum front_how how, unsigned span)
 			break;
 		}
 	}
+	front_arm(0, how, 0);
 	printf("# one in %u of %u exchanges failed\n", step, n - 1);
 	CHECK_INT(failed, >, 1);
 }

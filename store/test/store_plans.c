@@ -489,7 +489,7 @@ TEST(a_window_of_many_pages_is_read_once)
 	if (world.sqlite)
 		SKIP("of PostgreSQL, which counts what is read");
 	config = store_config();
-	config.lease_ns = HWT_S(600); /* one look, and what it reads on */
+	config.lease_ns = HWT_S(3600); /* one look, and what it reads on */
 	store = open_with(&config);
 	kind.name = "b";
 	kind.task = count_run;
