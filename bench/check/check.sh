@@ -90,5 +90,6 @@ if [ $status -eq 0 ]; then
 	echo "ok bench_check"
 else
 	echo "FAIL bench_check: more than $limit % above $file (bench/check/check.sh --update renews it)"
+	echo "alone: make bench-check"
 fi
 exit $status
