@@ -10,6 +10,9 @@
  * seen its row, so a look also reads what lies before the mark and was written by a transaction that was not finished
  * at the last full look (tx >= xmin of its snapshot).  A look at some of the shards must not move xmin: the others
  * have not been read.
+ *
+ * The others are told of a change after its commit: a queue of notifications that is full must keep nobody from joining.
+ * They find it at their next look.
  */
 #include "core/rows.h"
 
@@ -33,7 +36,7 @@ int hwts_rows_join(struct hwts_conn *conn, const int64_t *kinds, size_t n, bool 
 		    HWTS_BYTES(kinds, n), HWTS_NUMBER(force) },
 		  .each = note_row,
 		  .ctx = &joined },
-		{ .sql = HWTS_SQL_CALL },
+		{ .sql = HWTS_SQL_CALL, .after = true },
 	};
 	int rc = hwts_run(conn, steps, HWTS_COUNT(steps), 0);
 
@@ -44,7 +47,7 @@ int hwts_rows_leave(struct hwts_conn *conn)
 {
 	struct hwts_step steps[] = {
 		{ .sql = HWTS_SQL_LEAVE, .args = { HWTS_TEXT(hwts_me(conn->db)), HWTS_NUMBER(conn->db->incarnation) } },
-		{ .sql = HWTS_SQL_CALL },
+		{ .sql = HWTS_SQL_CALL, .after = true },
 	};
 
 	return hwts_run(conn, steps, HWTS_COUNT(steps), 0);
@@ -278,7 +281,7 @@ int hwts_rows_give(struct hwts_conn *conn, const struct hwts_shard_row *shards, 
 		steps[i] = (struct hwts_step){ .sql = HWTS_SQL_GIVE,
 					       .args = { HWTS_NUMBER(shards[i].shard), HWTS_NUMBER(shards[i].epoch),
 							 HWTS_TEXT(hwts_me(conn->db)) } };
-	steps[n] = (struct hwts_step){ .sql = HWTS_SQL_CALL };
+	steps[n] = (struct hwts_step){ .sql = HWTS_SQL_CALL, .after = true };
 	rc = hwts_run(conn, steps, n + 1, 0);
 	free(steps);
 	return rc;

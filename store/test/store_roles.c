@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * PostgreSQL with more than one role, and more than one store in a database.
+ */
+#include "store.h"
+#include "store_query.h"
+
+#ifdef HWT_STORE_POSTGRES
+
+/* A role of its own; url: the same server as that role. */
+static void make_role(char url[TEXT_MAX], const char *role)
+{
+	const char *user = strstr(world.url, "user=hwt");
+
+	REQUIRE(user != NULL);
+	(void)query("create role %s login", role);
+	(void)snprintf(url, TEXT_MAX, "%.*suser=%s%s", (int)(user - world.url), world.url, role, user + 8);
+}
+
+static hwt_store *open_as(const char *url)
+{
+	hwt_store_config config = store_config();
+	hwt_store *store = NULL;
+
+	CHECK_CALL(hwt_store_open(&store, url, &config, NULL, 0), 0);
+	REQUIRE(store != NULL);
+	return store;
+}
+
+static void grant_all(const char *role)
+{
+	static const char *const tables[] = { "meta", "kind", "shard", "member", "timeout" };
+
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+		(void)query("grant all on %s_%s to %s", world.schema, tables[i], role);
+	(void)query("do 'declare s text; begin for s in select sequencename from pg_sequences loop"
+		    " execute format(''grant all on sequence %%I to %s'', s); end loop; end'",
+		    role);
+}
+
+/* Stands for a full queue of notifications: that it fails. */
+TEST(a_process_joins_runs_and_leaves_though_nothing_can_be_notified)
+{
+	char url[TEXT_MAX], role[64];
+	hwt_store *store;
+	int64_t id;
+
+	fresh_world();
+	if (world.sqlite)
+		SKIP("of PostgreSQL");
+	(void)snprintf(role, sizeof(role), "%s_mute", world.schema);
+	make_role(url, role);
+	store = open_store();
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_CALL(hwt_store_close(store), 0);
+	grant_all(role);
+	(void)query("revoke execute on function pg_notify(text, text) from public");
+	store = open_as(url);
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK_INT(query("select count(*) from %s_member", world.schema), ==, 1);
+	id = put(store, "a", 0);
+	CHECK(wait_gone(store, id));
+	CHECK_CALL(hwt_store_stop(store), 0);
+	CHECK_INT(query("select count(*) from %s_member", world.schema), ==, 0);
+	CHECK_INT(query("select count(*) from %s_shard where owner is not null", world.schema), ==, 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+	(void)query("grant execute on function pg_notify(text, text) to public");
+}
+
+STORE_MAIN(NULL)
+
+#else
+
+TEST(roles)
+{
+	SKIP("of PostgreSQL");
+}
+
+STORE_MAIN(NULL)
+
+#endif
