@@ -278,6 +278,34 @@ TEST(a_shard_that_its_kind_has_not_is_passed_over)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
+/* Each name of the one followed by a name of the other: a table here must be no index there. */
+TEST(a_schema_may_begin_with_the_names_of_another)
+{
+	static const char *const behind[] = { "shard", "kind",   "kind_name", "timeout",
+					      "meta",  "member", "hint",      "members" };
+	char before[sizeof(world.schema)];
+
+	fresh_world();
+	(void)snprintf(before, sizeof(before), "%s", world.schema);
+	CHECK_CALL(hwt_store_close(open_store()), 0);
+	for (size_t i = 0; i < sizeof(behind) / sizeof(behind[0]); i++) {
+		hwt_store *store;
+
+		(void)snprintf(world.schema, sizeof(world.schema), "%.10s_%s", before, behind[i]);
+		store = open_store();
+		(void)put_key(store, "a", "k", HWT_S(3600));
+		put_and_run(store);
+		CHECK_CALL(hwt_store_close(store), 0);
+	}
+	(void)snprintf(world.schema, sizeof(world.schema), "%s", before);
+	{
+		hwt_store *store = open_store();
+
+		put_and_run(store);
+		CHECK_CALL(hwt_store_close(store), 0);
+	}
+}
+
 #ifdef __linux__
 static bool blocks_usr1(const char *task)
 {

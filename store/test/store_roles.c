@@ -27,6 +27,8 @@ static hwt_store *open_as(const char *url)
 	return store;
 }
 
+static char other_role[64];
+
 static void grant_all(const char *role)
 {
 	static const char *const tables[] = { "meta", "kind", "shard", "member", "timeout" };
@@ -66,6 +68,34 @@ TEST(a_process_joins_runs_and_leaves_though_nothing_can_be_notified)
 	CHECK_INT(query("select count(*) from %s_shard where owner is not null", world.schema), ==, 0);
 	CHECK_CALL(hwt_store_close(store), 0);
 	(void)query("grant execute on function pg_notify(text, text) to public");
+}
+
+/* Another process makes the tables as another role, just after it was seen that there are none. */
+static void other_makes_tables(const char *at)
+{
+	if (strcmp(at, "tables") != 0)
+		return;
+	atomic_store(&hwts_test_at, NULL);
+	CHECK_CALL(hwt_store_close(open_store()), 0);
+	grant_all(other_role);
+}
+
+TEST(of_two_roles_that_open_first_one_makes_the_tables_and_both_use_them)
+{
+	char url[TEXT_MAX];
+	hwt_store *store;
+
+	fresh_world();
+	if (world.sqlite)
+		SKIP("of PostgreSQL");
+	(void)snprintf(other_role, sizeof(other_role), "%s_second", world.schema);
+	make_role(url, other_role);
+	(void)query("grant create on schema public to %s", other_role);
+	atomic_store(&hwts_test_at, other_makes_tables);
+	store = open_as(url);
+	CHECK(atomic_load(&hwts_test_at) == NULL);
+	(void)put(store, "a", 0);
+	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 STORE_MAIN(NULL)

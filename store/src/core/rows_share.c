@@ -11,7 +11,7 @@
  * at the last full look (tx >= xmin of its snapshot).  A look at some of the shards must not move xmin: the others
  * have not been read.
  *
- * The others are told of a change after its commit: a queue of notifications that is full must keep nobody from joining.
+ * The others are told of a change after its commit: a full queue of notifications must keep nobody from joining.
  * They find it at their next look.
  */
 #include "core/rows.h"

@@ -2,6 +2,9 @@
 /*
  * The tables of a PostgreSQL store.
  *
+ * What follows the prefix has no underscore, in names that the server would choose too, so that no two stores collide:
+ * "hwt" has an index hwt_ofkind, and hwt_shard_kind is a table of "hwt_shard".
+ *
  * bigints first, then ints: no padding.  No index has state, epoch or attempt, so that a begin is a HOT update; the
  * fillfactor leaves it room.  tx is the transaction that wrote due_us last: a look-ahead finds by it what became
  * visible behind its mark.
@@ -9,13 +12,14 @@
 #include "db/postgres.h"
 
 static const char TABLES[] =
-    "select pg_advisory_xact_lock(hashtext('@_meta'));"
     "create table if not exists @_meta (one int primary key check (one = 1), version int not null);"
-    "create table if not exists @_kind (id int primary key, name text not null unique, shards int not null,"
+    "create table if not exists @_kind (id int primary key, name text not null constraint @_name unique, shards int "
+    "not "
+    "null,"
     " mode int, horizon_us bigint not null);"
     "create table if not exists @_shard (epoch bigint not null, id int primary key, kind int not null, owner text)"
     " with (fillfactor = 50);"
-    "create index if not exists @_shard_kind on @_shard (kind);"
+    "create index if not exists @_ofkind on @_shard (kind);"
     "create table if not exists @_member (incarnation bigint not null, until_us bigint not null, name text primary key,"
     " kinds int[] not null) with (fillfactor = 50);"
     "create sequence if not exists @_id increment by 1000;"
@@ -45,6 +49,19 @@ static int version_of(struct pg_conn *conn, int *version)
 	return rc;
 }
 
+/* One makes them.  Another, perhaps of a role that may not add an index to them, finds them made. */
+static int make_tables(struct pg_conn *conn, int *version)
+{
+	int rc = hwts_pg_simple(conn, "begin; select pg_advisory_xact_lock(hashtext('@_meta'))");
+
+	if (rc == 0)
+		rc = version_of(conn, version);
+	if (rc == 0 && *version < HWTS_VERSION)
+		rc = hwts_pg_simple(conn, TABLES);
+	rc = hwts_pg_finish(&conn->conn, rc);
+	return rc == 0 ? version_of(conn, version) : rc;
+}
+
 int hwts_pg_prepare(struct hwts_conn *base)
 {
 	struct pg_conn *conn = pg_conn(base);
@@ -54,9 +71,8 @@ int hwts_pg_prepare(struct hwts_conn *base)
 	if (rc == 0)
 		rc = version_of(conn, &version);
 	if (rc == 0 && version < HWTS_VERSION) {
-		rc = hwts_pg_simple(conn, TABLES);
-		if (rc == 0)
-			rc = version_of(conn, &version);
+		HWTS_POINT("tables");
+		rc = make_tables(conn, &version);
 	}
 	if (rc == 0 && version > HWTS_VERSION)
 		rc = hwts_fail(ENOTSUP,

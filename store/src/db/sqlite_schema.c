@@ -14,7 +14,7 @@ static const char TABLES[] =
     " mode integer, horizon_us integer not null);"
     "create table if not exists @_shard (id integer primary key, kind integer not null, epoch integer not null,"
     " owner text);"
-    "create index if not exists @_shard_kind on @_shard (kind);"
+    "create index if not exists @_ofkind on @_shard (kind);"
     "create table if not exists @_member (name text primary key, incarnation integer not null, until_us integer not "
     "null,"
     " kinds text not null) without rowid;"
