@@ -274,6 +274,59 @@ TEST(news_is_heard_without_inotify)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
+static _Thread_local unsigned refused; /* the allocation that fails; 0: none */
+
+static bool refuse(void)
+{
+	return refused > 0 && --refused == 0;
+}
+
+static unsigned open_descriptors(void)
+{
+	unsigned count = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+/* It looks by the clock then, and a listen that failed leaves one descriptor behind, which the next one uses. */
+TEST(news_is_heard_though_there_was_no_memory_to_listen)
+{
+	struct hwts_conn *conn = NULL;
+	hwt_store *store, *other;
+	unsigned heard = 0, before;
+	int64_t again_ns = 0;
+
+	fresh_world();
+	if (!world.sqlite)
+		SKIP("of SQLite");
+	store = holder(HWT_S(600));
+	other = open_store();
+	CHECK_INT(store->engine->connect(store->db, HWTS_CONTROL, &conn), ==, 0);
+	atomic_store(&hwts_test_refuses_memory, refuse);
+	refused = 1; /* the name of the log */
+	CHECK_INT(store->engine->listen(conn, NULL, 0, true), ==, 0);
+	atomic_store(&hwts_test_refuses_memory, NULL);
+	put(other, "a", HWT_S(3));
+	CHECK_INT(store->engine->news(conn, false, count_news, &heard, &again_ns), ==, 0);
+	CHECK_INT(heard, ==, 1);
+	CHECK_INT(again_ns, >, 0);
+	store->engine->disconnect(conn);
+	CHECK_INT(store->engine->connect(store->db, HWTS_CONTROL, &conn), ==, 0);
+	before = open_descriptors();
+	atomic_store(&hwts_test_refuses_memory, refuse);
+	for (unsigned i = 0; i < 20; i++) {
+		refused = 2; /* the statement */
+		(void)store->engine->listen(conn, NULL, 0, true);
+	}
+	atomic_store(&hwts_test_refuses_memory, NULL);
+	CHECK_INT(open_descriptors(), <, before + 10);
+	store->engine->disconnect(conn);
+	CHECK_CALL(hwt_store_close(other), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 #else
 TEST(news_of_sqlite)
 {

@@ -47,8 +47,8 @@ static void watch(struct sqlite_conn *conn)
 {
 	char *wal = hwts_alloc(strlen(sqlite_db(&conn->conn)->path) + 5);
 
-	conn->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-	if (wal && conn->inotify >= 0) {
+	conn->inotify = wal ? inotify_init1(IN_NONBLOCK | IN_CLOEXEC) : -1;
+	if (conn->inotify >= 0) {
 		(void)sprintf(wal, "%s-wal", sqlite_db(&conn->conn)->path);
 		if (inotify_add_watch(conn->inotify, wal, IN_MODIFY) < 0) {
 			close(conn->inotify);
@@ -76,7 +76,8 @@ int hwts_sqlite_listen(struct hwts_conn *base, const struct hwts_shard_row *shar
 	(void)n;
 	if (!on || conn->listens)
 		return 0;
-	watch(conn);
+	if (conn->inotify < 0) /* a listen that failed may have made one */
+		watch(conn);
 	rc = last_hint(conn, &conn->hints_read);
 	conn->listens = rc == 0;
 	return rc;
