@@ -125,7 +125,7 @@ TEST(no_descriptor_is_made_behind_a_stop)
 	CHECK(atomic_load(&hwt_test_point) == NULL);
 	atomic_store(&hwt_test_point, NULL);
 	CHECK_INT(fd, ==, 17);
-	CHECK(!hwt_idle_has_alarm(&timer->lanes.idle));
+	CHECK(!idle_has_alarm(&timer->lanes.idle));
 	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
 }
 

@@ -95,7 +95,7 @@ TEST(producers_are_spared_the_fence_where_the_kernel_can)
 		CHECK_INT(word_of(&alone), ==, IDLE_AWAKE);
 		CHECK(hwt_idle_begin(&alone, 1000));
 		CHECK_INT(word_of(&alone), ==, 1000);
-		hwt_idle_end(&alone);
+		idle_publish(&alone, IDLE_AWAKE);
 		CHECK_INT(word_of(&alone), ==, IDLE_AWAKE);
 		hwt_idle_destroy(&alone);
 	}
@@ -110,7 +110,7 @@ TEST(a_worker_that_is_awake_needs_no_wake)
 		CHECK(!wakes(INT64_MIN, false) && !wakes(0, false) && !wakes(INT64_MAX, false));
 		CHECK(!wakes(INT64_MIN, true) && !wakes(0, true) && !wakes(INT64_MAX, true));
 		hwt_idle_begin(&alone, 1000);
-		hwt_idle_end(&alone);
+		idle_publish(&alone, IDLE_AWAKE);
 		CHECK(!wakes(INT64_MIN, true) && !wakes(INT64_MAX, true));
 		hwt_idle_wake(&alone, IDLE_AWAKE);
 		CHECK(!take_wake(&alone));
@@ -123,7 +123,7 @@ TEST(a_nap_ends_early_for_a_long_lane_only)
 	BOTH_WAYS(fences)
 	{
 		begin_alone(fences);
-		hwt_idle_begin_nap(&alone);
+		idle_publish(&alone, IDLE_NAP);
 		CHECK(!wakes(-1000, false) && !wakes(0, false) && !wakes(INT64_MAX, false));
 		CHECK_INT(word_of(&alone), ==, IDLE_NAP);
 		CHECK(wakes(INT64_MAX, true));
@@ -195,7 +195,7 @@ TEST(a_stop_wakes_whatever_the_word_says)
 	begin_alone(false);
 	hwt_idle_stop(&alone);
 	CHECK(take_wake(&alone));
-	hwt_idle_begin_nap(&alone);
+	idle_publish(&alone, IDLE_NAP);
 	hwt_idle_stop(&alone);
 	CHECK(take_wake(&alone));
 	CHECK(hwt_idle_begin(&alone, 0));
@@ -286,7 +286,7 @@ static bool publish_once(struct duel *duel, uint64_t *state)
 	if (!meet(duel, &duel->met))
 		return false;
 	woken = take_wake(&alone);
-	hwt_idle_end(&alone);
+	idle_publish(&alone, IDLE_AWAKE);
 	duel->lost += !seen && !woken;
 	settle_skew(duel, seen);
 	return true;
@@ -461,7 +461,7 @@ TEST(a_kernel_that_refuses_the_barrier_is_slept_with_tick_by_tick)
 	if (hwt_idle_begin(&timer->lanes.idle, 0))
 		printf("# this process was registered\n");
 	else {
-		hwt_idle_end(&timer->lanes.idle);
+		idle_publish(&timer->lanes.idle, IDLE_AWAKE);
 		schedule(100);
 		run(1000);
 		CHECK_INT(ran, ==, 1);
@@ -473,7 +473,7 @@ TEST(a_kernel_that_refuses_the_barrier_is_slept_with_tick_by_tick)
 			CHECK_INT(slept[i].word, ==, IDLE_AWAKE);
 		}
 	}
-	hwt_idle_end(&timer->lanes.idle);
+	idle_publish(&timer->lanes.idle, IDLE_AWAKE);
 	end();
 }
 

@@ -11,8 +11,8 @@ static size_t given;
 static void begin(void)
 {
 	memset(&slabs, 0, sizeof(slabs));
-	hwt_pool_init(&mine, &slabs, &mine);
-	hwt_pool_init(&other, &slabs, &other);
+	mine = (struct hwt_pool){ .slabs = &slabs, .owner = &mine };
+	other = (struct hwt_pool){ .slabs = &slabs, .owner = &other };
 	given = 0;
 }
 

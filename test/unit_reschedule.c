@@ -653,7 +653,7 @@ static void close_gap(void)
 	if (!came_in)
 		in_the_gap();
 	CHECK(is_awake());
-	hwt_idle_end(&timer->lanes.idle);
+	idle_publish(&timer->lanes.idle, IDLE_AWAKE);
 	pass(1);
 }
 

@@ -63,12 +63,6 @@ void hwt_idle_destroy(struct hwt_idle *idle)
 	hwt_sleeper_destroy(&idle->sleeper);
 }
 
-static void publish(struct hwt_idle *idle, int64_t wake_for_ns)
-{
-	/* Release: a thread that wakes sees the alarm, [alarm].  hwt_idle_begin adds the fence that [idle] needs. */
-	atomic_store_explicit(&idle->wake_for_ns, wake_for_ns, memory_order_release);
-}
-
 bool hwt_idle_fence_all(const struct hwt_idle *idle)
 {
 	if (likely(idle->has_barrier))
@@ -79,25 +73,15 @@ bool hwt_idle_fence_all(const struct hwt_idle *idle)
 
 bool hwt_idle_begin(struct hwt_idle *idle, int64_t wake_for_ns)
 {
-	publish(idle, wake_for_ns);
+	idle_publish(idle, wake_for_ns);
 	HWT_POINT("idle published");
 	return hwt_idle_fence_all(idle); /* [idle] */
-}
-
-void hwt_idle_begin_nap(struct hwt_idle *idle)
-{
-	publish(idle, IDLE_NAP);
 }
 
 void hwt_idle_sleep(struct hwt_idle *idle, int64_t until_ns)
 {
 	HWT_POINT("idle sleep");
 	hwt_sleeper_sleep_until(&idle->sleeper, until_ns);
-}
-
-void hwt_idle_end(struct hwt_idle *idle)
-{
-	publish(idle, IDLE_AWAKE);
 }
 
 void hwt_idle_wake(struct hwt_idle *idle, int64_t seen_ns)
@@ -151,19 +135,9 @@ void hwt_idle_set_alarm(struct hwt_idle *idle, int64_t time_ns)
 		hwt_sleeper_set_alarm(&idle->sleeper, 0);
 }
 
-bool hwt_idle_has_alarm(const struct hwt_idle *idle)
-{
-	return sleeper_alarm(&idle->sleeper) >= 0;
-}
-
-bool hwt_idle_is_watched(const struct hwt_idle *idle)
-{
-	return sleeper_is_elsewhere(&idle->sleeper);
-}
-
 bool hwt_idle_is_told(const struct hwt_idle *idle)
 {
-	if (!hwt_idle_is_watched(idle))
+	if (!idle_is_watched(idle))
 		return true;
 	/* Relaxed: a producer that claims the word after this look rings after it. */
 	return atomic_load_explicit(&idle->wake_for_ns, memory_order_relaxed) > IDLE_NAP &&

@@ -68,19 +68,20 @@ void hwt_idle_destroy(struct hwt_idle *idle);
  */
 bool hwt_idle_fence_all(const struct hwt_idle *idle);
 
+/* Says for what a producer has to wake the worker.  Release: a thread that wakes sees the alarm. */
+static inline void idle_publish(struct hwt_idle *idle, int64_t wake_for_ns)
+{
+	atomic_store_explicit(&idle->wake_for_ns, wake_for_ns, memory_order_release); /* [alarm] */
+}
+
 /*
- * From here to hwt_idle_end a producer that pushes something due by wake_for_ns wakes the worker.  Whatever a producer
- * pushed without waking is in the lanes when this returns.  Returns false if the system refuses the fence: then do not
- * sleep past the next tick.
+ * Publishes, with the fence that [idle] needs.  Whatever a producer pushed without waking is in the lanes when this
+ * returns.  Returns false if the system refuses the fence: then do not sleep past the next tick.
  */
 bool hwt_idle_begin(struct hwt_idle *idle, int64_t wake_for_ns);
 
 /* Sleeps until a time.  A wake ends the sleep, also one that came before it. */
 void hwt_idle_sleep(struct hwt_idle *idle, int64_t until_ns);
-
-/* From here to hwt_idle_end a lane that has grown long wakes the worker. */
-void hwt_idle_begin_nap(struct hwt_idle *idle);
-void hwt_idle_end(struct hwt_idle *idle);
 
 /* Wakes the worker for a stop. */
 void hwt_idle_stop(struct hwt_idle *idle);
@@ -91,10 +92,17 @@ void hwt_idle_stop(struct hwt_idle *idle);
  * function to call learns of the wake alone.
  */
 void hwt_idle_set_alarm(struct hwt_idle *idle, int64_t time_ns);
-bool hwt_idle_has_alarm(const struct hwt_idle *idle);
+
+static inline bool idle_has_alarm(const struct hwt_idle *idle)
+{
+	return sleeper_alarm(&idle->sleeper) >= 0;
+}
 
 /* Returns true if there is an alarm, or a function to call. */
-bool hwt_idle_is_watched(const struct hwt_idle *idle);
+static inline bool idle_is_watched(const struct hwt_idle *idle)
+{
+	return sleeper_is_elsewhere(&idle->sleeper);
+}
 
 /*
  * Returns true if producers know for what to ring, and none has rung since the alarm was set; also if there is nothing

@@ -85,7 +85,7 @@ static struct hwt_lane *new_lane(struct hwt_lanes *lanes)
 		return NULL;
 	lane->lanes = lanes;
 	lane->id = lanes->id;
-	hwt_pool_init(&lane->pool, &lanes->slabs, lane);
+	lane->pool = (struct hwt_pool){ .slabs = &lanes->slabs, .owner = lane };
 	lane->special = lanes->closed ? LANE_CLOSED : 0;
 	atomic_init(&lane->earliest_ns, INT64_MAX); /* all else is 0 */
 	if (hwt_queue_init(&lane->submitted) == 0 && hwt_queue_init(&lane->cancelled) == 0)

@@ -5,11 +5,6 @@
 /* So many records at home are worth a change of the slab, which touches three cache lines. */
 #define MANY 64
 
-void hwt_pool_init(struct hwt_pool *pool, struct hwt_record_slabs *slabs, const void *owner)
-{
-	*pool = (struct hwt_pool){ .slabs = slabs, .owner = owner };
-}
-
 /* Takes over what the slab says, which the lane owns from now on. */
 static void adopt(struct hwt_pool *pool, struct hwt_record_slab *slab)
 {

@@ -40,8 +40,6 @@ enum hwt_offer {
 	OFFER_ANY   /* a single record, too */
 };
 
-void hwt_pool_init(struct hwt_pool *pool, struct hwt_record_slabs *slabs, const void *owner);
-
 /* Returns a record of the pool's own slab, after pool_pop has found none.  NULL: there is none. */
 struct hwt_record *hwt_pool_refill(struct hwt_pool *pool);
 

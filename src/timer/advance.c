@@ -60,12 +60,12 @@ static int64_t next_alarm(hwt_timer *timer, int64_t now_ns)
 		return next_ns;
 	if (hwt_idle_begin(idle, due == HWT_TICK_NEVER ? INT64_MAX : grid_time(&timer->grid, due - 1)) &&
 	    hwt_lanes_are_empty(&timer->lanes)) {
-		if (hwt_idle_has_alarm(idle))
+		if (idle_has_alarm(idle))
 			timer->alarm_tick = due;
 		return next_ns;
 	}
 	/* Something came in, or the system refuses the fence: ask for the next advance now, or at the next tick. */
-	hwt_idle_end(idle);
+	idle_publish(idle, IDLE_AWAKE);
 	next_ns = hwt_lanes_are_empty(&timer->lanes) ? grid_time(&timer->grid, timer->wheel->tick) : now_ns;
 	hwt_idle_set_alarm(idle, next_ns == now_ns ? 0 : next_ns);
 	return next_ns;
@@ -97,7 +97,7 @@ static int64_t next_watched(hwt_timer *timer, int64_t now_ns)
 		    worker_left_nothing(&timer->worker))
 			return grid_time(&timer->grid, timer->alarm_tick);
 		timer->alarm_tick = -1;
-		hwt_idle_end(idle);
+		idle_publish(idle, IDLE_AWAKE);
 	}
 	return next_alarm(timer, now_ns);
 }
@@ -153,7 +153,7 @@ static void note_quiet(hwt_timer *timer, int64_t next_ns)
 	if (!worker_left_nothing(&timer->worker) || !tasks_are_done(&timer->tasks))
 		return;
 	/* As in keeps_alarm. */
-	if (timer->config.clock == HWT_CLOCK_REALTIME && hwt_idle_has_alarm(&timer->lanes.idle))
+	if (timer->config.clock == HWT_CLOCK_REALTIME && idle_has_alarm(&timer->lanes.idle))
 		return;
 	timer->quiet = (struct hwt_quiet){
 		.from_ns = grid_time(grid, tick - 1),
@@ -214,14 +214,15 @@ static int64_t drive(hwt_timer *timer, int64_t now_ns)
 	current_task_enter(&worker->frame, timer, NULL);
 	if (!keeps_alarm(timer, now_ns)) {
 		timer->alarm_tick = -1;
-		hwt_idle_end(idle);
+		idle_publish(idle, IDLE_AWAKE);
 	}
 	if (timer->config.max_tasks_per_advance != 0)
 		worker->bound.runs_max = worker_runs(worker) + timer->config.max_tasks_per_advance;
 	hwt_lanes_take_hurry(&timer->lanes);
 	pass(timer, now_ns);
-	hwt_worker_settle(worker);
-	next_ns = next_call(timer, now_ns, hwt_idle_is_watched(idle) ? next_watched : next_time);
+	if (!worker->bound.is_cut)
+		hwt_wheel_settle(timer->wheel);
+	next_ns = next_call(timer, now_ns, idle_is_watched(idle) ? next_watched : next_time);
 	note_quiet(timer, next_ns);
 	/*
 	 * A stop that rang during the passes may have been silenced by the new alarm.  One that rings behind this look

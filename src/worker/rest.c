@@ -33,9 +33,9 @@ static void nap(struct hwt_worker *worker, int64_t now_ns)
 		hwt_idle_sleep(idle, until_ns);
 		return;
 	}
-	hwt_idle_begin_nap(idle);
+	idle_publish(idle, IDLE_NAP);
 	hwt_idle_sleep(idle, until_ns);
-	hwt_idle_end(idle);
+	idle_publish(idle, IDLE_AWAKE);
 }
 
 /*
@@ -54,15 +54,9 @@ static void idle(struct hwt_worker *worker, int64_t due, int64_t now_ns)
 	worker->traffic.idle_looks++;
 	if (ready && hwt_lanes_are_empty(worker->lanes))
 		hwt_idle_sleep(idle, grid_time(grid, due));
-	hwt_idle_end(idle);
+	idle_publish(idle, IDLE_AWAKE);
 	if (unlikely(!ready))
 		nap(worker, now_ns);
-}
-
-void hwt_worker_settle(struct hwt_worker *worker)
-{
-	if (!worker->bound.is_cut)
-		hwt_wheel_settle(worker->wheel);
 }
 
 /* Naps with traffic, with unplaced records, which want memory soon, or if the next tick has work.  Otherwise idles. */

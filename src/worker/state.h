@@ -159,9 +159,6 @@ static inline void worker_set_lateness(struct hwt_worker *worker, int64_t now_ns
 	counts_begin(&worker->counts, now_ns);
 }
 
-/* Counts the lateness of a task that does not belong into the open place.  (worker_slow.c) */
-void hwt_worker_count_lateness(struct hwt_worker *worker, int64_t deadline_ns);
-
 /* Counts a RUNNING record whose task is going to start, its lateness first (counts.h). */
 static inline void worker_count_run(struct hwt_worker *worker, const struct hwt_record *record)
 {
@@ -169,7 +166,7 @@ static inline void worker_count_run(struct hwt_worker *worker, const struct hwt_
 
 	HWT_ASSERT(deadline_ns <= grid_time(&worker->wheel->grid, worker->tick));
 	if (unlikely(!counts_belongs(&worker->counts, deadline_ns)))
-		hwt_worker_count_lateness(worker, deadline_ns);
+		hwt_counts_lateness(&worker->counts, deadline_ns, counts_get(&worker->expired));
 	HWT_PROBE(expire, record, (uint64_t)worker->lateness_ns - (uint64_t)deadline_ns);
 	worker_count_expired(worker);
 }

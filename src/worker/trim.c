@@ -18,16 +18,6 @@ HWT_TUNABLE(size_t, enough, (size_t)4 << 20)
 /* The worker does not begin a slice so shortly before a tick. */
 #define MARGIN_NS (HWT_MS(1) / 5)
 
-int hwt_trimming_init(struct hwt_worker *worker)
-{
-	struct hwt_trimming *trimming = &worker->trimming;
-
-	*trimming = (struct hwt_trimming){ 0 };
-	atomic_init(&trimming->asked, 0);
-	atomic_init(&trimming->given, 0);
-	return hwt_monitor_init(&trimming->monitor);
-}
-
 void hwt_trimming_end(struct hwt_worker *worker)
 {
 	struct hwt_trimming *trimming = &worker->trimming;

@@ -29,9 +29,6 @@
 
 #include "worker/state.h"
 
-/* Returns 0 or an error of the system. */
-int hwt_trimming_init(struct hwt_worker *worker);
-
 /* From now on no request is answered. */
 void hwt_trimming_end(struct hwt_worker *worker);
 

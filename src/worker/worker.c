@@ -34,7 +34,7 @@ int hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct h
 		.traffic = { .tick = -1 },
 		.bound = { .runs_max = UINT64_MAX },
 	};
-	return hwt_trimming_init(worker);
+	return hwt_monitor_init(&worker->trimming.monitor);
 }
 
 void hwt_worker_destroy(struct hwt_worker *worker)
@@ -127,55 +127,36 @@ static void unpark(struct hwt_worker *worker, struct hwt_lane *lane)
 	transfer_batch(worker, &record, 1);
 }
 
-/* Pops and handles at most so many new records of a lane.  Returns how many. */
-static uint64_t drain_new(struct hwt_worker *worker, struct hwt_lane *lane, uint64_t most)
-{
-	struct hwt_record *batch[DRAIN_BATCH];
-	uint64_t left = most;
-	size_t n;
-
-	if (lane_has_parked(lane))
-		unpark(worker, lane);
-	/* A push that comes after this look waits for the next pass, or wakes the worker. */
-	while (left > 0 && !queue_is_empty(&lane->submitted)) {
-		n = pop_batch(&lane->submitted, &lane->taken, batch, left < DRAIN_BATCH ? (size_t)left : DRAIN_BATCH);
-		if (lane_has_parked(lane))
-			unpark(worker, lane);
-		transfer_batch(worker, batch, n);
-		left -= n;
-	}
-	return most - left;
-}
-
-/* The same of cancels. */
-static uint64_t drain_cancels(struct hwt_worker *worker, struct hwt_lane *lane, uint64_t most)
-{
-	struct hwt_record *batch[DRAIN_BATCH];
-	uint64_t left = most;
-	size_t n;
-
-	while (left > 0 && !queue_is_empty(&lane->cancelled)) {
-		n = pop_batch(&lane->cancelled, &lane->unlinked, batch,
-			      left < DRAIN_BATCH ? (size_t)left : DRAIN_BATCH);
-		cancel_batch(worker, batch, n);
-		left -= n;
-	}
-	return most - left;
-}
-
 /* The two sides on which operations wait in a lane. */
 enum side { NEW, CANCELS };
 
 /* Takes in at most so many operations of one side of a lane.  Returns how many. */
 static uint64_t drain(struct hwt_worker *worker, struct hwt_lane *lane, enum side side, uint64_t most)
 {
-	uint64_t n;
+	struct hwt_queue *queue = side == NEW ? &lane->submitted : &lane->cancelled;
+	_Atomic uint64_t *taken = side == NEW ? &lane->taken : &lane->unlinked;
+	struct hwt_record *batch[DRAIN_BATCH];
+	uint64_t left = most;
+	size_t n;
 
 	HWT_POINT("queue look");
-	n = side == NEW ? drain_new(worker, lane, most) : drain_cancels(worker, lane, most);
-	worker->traffic.transferred += n;
-	worker->intake.backlog += n;
-	return n;
+	if (side == NEW && lane_has_parked(lane))
+		unpark(worker, lane);
+	/* A push that comes after this look waits for the next pass, or wakes the worker. */
+	while (left > 0 && !queue_is_empty(queue)) {
+		n = pop_batch(queue, taken, batch, left < DRAIN_BATCH ? (size_t)left : DRAIN_BATCH);
+		left -= n;
+		if (side == CANCELS) {
+			cancel_batch(worker, batch, n);
+			continue;
+		}
+		if (lane_has_parked(lane))
+			unpark(worker, lane);
+		transfer_batch(worker, batch, n);
+	}
+	worker->traffic.transferred += most - left;
+	worker->intake.backlog += most - left;
+	return most - left;
 }
 
 /* Goes around the lanes, of which each gets at most `share`.  Returns how many used their share up. */

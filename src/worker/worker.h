@@ -60,9 +60,6 @@ void hwt_worker_run(struct hwt_worker *worker);
 /* Makes one pass at the time now_ns.  Returns true if there is more in the lanes.  Not after a request to stop: P3. */
 bool hwt_worker_pass(struct hwt_worker *worker, int64_t now_ns);
 
-/* After the passes of an advance: makes the wheel forget what was cancelled, unless the bound has cut a tick. */
-void hwt_worker_settle(struct hwt_worker *worker);
-
 /* Sleeps after a pass at now_ns that left nothing in the lanes.  May return at any time. */
 void hwt_worker_rest(struct hwt_worker *worker, int64_t now_ns);
 

@@ -145,11 +145,6 @@ void hwt_worker_end_slow(struct hwt_worker *worker, struct hwt_record *record)
 	lane_return(record);
 }
 
-void hwt_worker_count_lateness(struct hwt_worker *worker, int64_t deadline_ns)
-{
-	hwt_counts_lateness(&worker->counts, deadline_ns, counts_get(&worker->expired));
-}
-
 /* Counts a RUNNING record that is PERIODIC, and gives it its next deadline. */
 static void count_repeat(struct hwt_worker *worker, struct hwt_record *record)
 {

@@ -158,7 +158,7 @@ static inline void lane_make(unsigned n)
 	queue_make(&lane.submitted, nodes[0]);
 	queue_make(&lane.cancelled, nodes[1]);
 	slab_make(&lanes.slabs, n);
-	hwt_pool_init(&lane.pool, &lanes.slabs, &lane);
+	lane.pool = (struct hwt_pool){ .slabs = &lanes.slabs, .owner = &lane };
 	(void)hwt_record_slab_claim(&slab, &lane);
 	adopt(&lane.pool, &slab);
 	wheel.grid = grid_make(0, LANE_TICK_NS);
