@@ -290,9 +290,11 @@ void hwt_lanes_take_hurry(struct hwt_lanes *lanes)
  */
 bool hwt_lanes_are_empty(struct hwt_lanes *lanes)
 {
-	for (uint32_t i = 0; i < lanes_count(lanes); i++)
-		if (!queue_is_empty(&lanes->made[i]->submitted) || !queue_is_empty(&lanes->made[i]->cancelled) ||
-		    lane_has_parked(lanes->made[i]))
+	for (uint32_t i = 0, count = lanes_count(lanes); i < count; i++) {
+		struct hwt_lane *lane = lanes->made[i];
+
+		if (!queue_is_empty(&lane->submitted) || !queue_is_empty(&lane->cancelled) || lane_has_parked(lane))
 			return false;
+	}
 	return stack_is_empty(&lanes->rearmed) && !lanes_are_stirred(lanes);
 }
