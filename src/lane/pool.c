@@ -33,26 +33,14 @@ void hwt_pool_leave(struct hwt_pool *pool)
 	hwt_record_slab_release(slab);
 }
 
-/* Returns a record that has not served since its slab was made, or given back.  NULL: the span is used up. */
-static struct hwt_record *carve(struct hwt_pool *pool)
-{
-	struct hwt_record *record = (struct hwt_record *)(void *)pool->carve;
-
-	if (pool->carve == pool->carve_end)
-		return NULL;
-	pool->carve += sizeof(*record);
-	pool->out++;
-	/* Relaxed: take publishes it.  Not a plain store: a stale handle may lead to a slab that has served before. */
-	atomic_store_explicit(&record->word, pool->carve_word, memory_order_relaxed);
-	return record;
-}
-
 struct hwt_record *hwt_pool_refill(struct hwt_pool *pool)
 {
 	if (pool->slab == NULL)
 		return NULL;
 	pool->out -= record_slab_take_home(pool->slab, &pool->free);
-	return pool->free != NULL ? pool_pop(pool) : carve(pool);
+	if (pool->free != NULL)
+		return pool_pop(pool);
+	return pool_has_span(pool) ? pool_carve(pool) : NULL;
 }
 
 /* Returns a record of the slab that the pool has just adopted. */
@@ -134,7 +122,7 @@ static struct hwt_record *extend(struct hwt_pool *pool, bool all)
 	if (slab == NULL || hwt_mem_refused() || !hwt_record_slab_extend(slab, all))
 		return NULL;
 	pool->carve_end = record_slab_begin(slab) + slab->span;
-	return carve(pool);
+	return pool_carve(pool);
 }
 
 struct hwt_record *hwt_pool_grow(struct hwt_pool *pool)
@@ -161,7 +149,7 @@ struct hwt_record *hwt_pool_take_over(struct hwt_pool *pool, struct hwt_pool *fr
 
 	if (slab == NULL)
 		return NULL;
-	if (from->free == NULL && from->carve == from->carve_end && !has_come_home(slab, offer))
+	if (from->free == NULL && !pool_has_span(from) && !has_come_home(slab, offer))
 		return NULL;
 	hwt_pool_leave(from);
 	if (!hwt_record_slab_claim(slab, pool->owner))

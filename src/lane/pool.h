@@ -71,4 +71,31 @@ static inline struct hwt_record *pool_pop(struct hwt_pool *pool)
 	return record;
 }
 
+/* How many records ahead to fetch one: the processor itself goes ahead no further than to the end of a page. */
+#define CARVE_AHEAD 16
+
+/* Returns a record that has not served since its slab was made, or given back.  The span is not used up. */
+static inline struct hwt_record *pool_carve(struct hwt_pool *pool)
+{
+	struct hwt_record *record = (struct hwt_record *)(void *)pool->carve;
+
+	pool->carve += sizeof(*record);
+	prefetch_for_write(pool->carve + CARVE_AHEAD * sizeof(*record)); /* beyond the span: useless and harmless */
+	pool->out++;
+	/* Relaxed: take publishes it.  Not a plain store: a stale handle may lead to a slab that has served before. */
+	atomic_store_explicit(&record->word, pool->carve_word, memory_order_relaxed);
+	return record;
+}
+
+static inline bool pool_has_span(const struct hwt_pool *pool)
+{
+	return pool->carve != pool->carve_end;
+}
+
+/* Returns true if nothing has come home to the slab of a span.  Relaxed: of a moment ago. */
+static inline bool pool_has_only_span(const struct hwt_pool *pool)
+{
+	return pool_has_span(pool) && atomic_load_explicit(&pool->slab->home, memory_order_relaxed) == 0;
+}
+
 #endif

@@ -30,8 +30,11 @@ HWT_TUNABLE(uint64_t, full, 64 * (uint64_t)HWT_GATHER)
 /* Finds a record when the free list is empty. */
 static struct hwt_record *find_record(struct hwt_lane *lane)
 {
-	struct hwt_record *record = hwt_lane_find_at_hand(lane);
+	struct hwt_record *record;
 
+	if (likely(pool_has_only_span(&lane->pool))) /* a lane that fills up comes by here each time */
+		return pool_carve(&lane->pool);
+	record = hwt_lane_find_at_hand(lane);
 	if (likely(record != NULL))
 		return record;
 	/* Only one look: the worker may make room at any moment, and a refusal has one reason. */
