@@ -331,6 +331,24 @@ TEST(nodes_of_a_lane_that_is_made_during_a_trim_go_back_as_well)
 	end();
 }
 
+/* Between two slices the worker looks into all lanes: with a slice for each lane that would be a square. */
+TEST(a_look_at_many_lanes_takes_few_slices)
+{
+	unsigned slices = 1;
+
+	hwt_test_cores = 256;
+	begin();
+	for (uint32_t place = 0; place < 512; place++)
+		(void)lane_at(&timer->lanes, place);
+	hwt_trim_begin(&timer->lanes, now_ns, 0, true);
+	while (hwt_trim_step(&timer->lanes))
+		slices++;
+	CHECK_INT(lanes_count(&timer->lanes), ==, 512);
+	CHECK_INT(slices, <=, 64);
+	hwt_test_cores = 0;
+	end();
+}
+
 /* At whichever moment it comes: what is being given back serves, before new memory does. */
 TEST(a_burst_in_the_middle_of_a_trim_takes_no_more_memory_than_before)
 {

@@ -20,6 +20,9 @@
 /* How many slabs of nodes, at most 64 KiB each, it frees in a slice. */
 #define NODES_SLICE 4
 
+/* How many lanes it looks at in a slice that frees no nodes.  Between two slices it looks into the queues of all. */
+#define LANES_SLICE 16
+
 enum phase { PHASE_NONE, PHASE_LANES, PHASE_NODES, PHASE_SLABS };
 
 void hwt_look_begin(struct hwt_look *look, struct hwt_lanes *lanes, int64_t now_ns, int64_t hold_ns, bool all)
@@ -122,19 +125,24 @@ static bool free_nodes(struct hwt_look *look, struct hwt_lane *lane)
 	return n > 0;
 }
 
-static void next_lane(struct hwt_look *look)
+/* Looks at lanes, until one of them has nodes to be freed. */
+static void next_lanes(struct hwt_look *look)
 {
 	struct hwt_lanes *lanes = look->lanes;
+	uint32_t count = lanes_count(lanes);
 
-	if (look->lane == lanes_count(lanes)) {
+	for (unsigned i = 0; i < LANES_SLICE && look->lane < count; i++) {
+		if (look->phase == PHASE_LANES)
+			look->again |= !look_at_lane(look, lanes->made[look->lane]);
+		look->phase = PHASE_NODES;
+		if (free_nodes(look, lanes->made[look->lane]))
+			return;
+		look->phase = PHASE_LANES;
+		look->lane++;
+	}
+	if (look->lane == count) {
 		look->phase = PHASE_SLABS;
 		look->slab = record_slabs_newest(&lanes->slabs);
-	} else if (look->phase == PHASE_LANES) {
-		look->again |= !look_at_lane(look, lanes->made[look->lane]);
-		look->phase = PHASE_NODES;
-	} else if (!free_nodes(look, lanes->made[look->lane])) {
-		look->lane++;
-		look->phase = PHASE_LANES;
 	}
 }
 
@@ -157,6 +165,6 @@ bool hwt_look_step(struct hwt_look *look)
 	if (look->phase == PHASE_SLABS)
 		next_slabs(look);
 	else if (look->phase != PHASE_NONE)
-		next_lane(look);
+		next_lanes(look);
 	return look->phase != PHASE_NONE;
 }
