@@ -272,10 +272,10 @@ TEST(at_each_moment_of_a_trim_as_much_has_gone_back_as_before_or_more)
 
 	begin();
 	burst(MANY / 2);
-	hwt_trim_begin(&timer->lanes, now_ns, 0, true);
-	while (hwt_trim_step(&timer->lanes)) {
-		CHECK_INT(timer->lanes.trim.given, >=, before);
-		before = timer->lanes.trim.given;
+	hwt_look_begin(&timer->worker.trimming.look, &timer->lanes, now_ns, 0, true);
+	while (hwt_look_step(&timer->worker.trimming.look)) {
+		CHECK_INT(timer->worker.trimming.look.given, >=, before);
+		before = timer->worker.trimming.look.given;
 	}
 	CHECK_INT(before, >, 100000);
 	end();
