@@ -120,6 +120,7 @@ static inline int hwts_finish(struct hwts_conn *conn, int rc)
 	return conn->db->engine->finish(conn, rc);
 }
 
+/* In sql_text.c. */
 char *hwts_sql_text(const struct hwts_db *db, enum hwts_sql sql, bool postgres);
 
 #endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The texts of statements as an engine takes them; sql.h. */
+#include "core/sql.h"
+
+#include <stdio.h>
+
+static const char *const POSTGRES_NOW = "(select (extract(epoch from clock_timestamp()) * 1000000)::bigint)";
+
+struct output {
+	char *to; /* NULL: it is measured */
+	size_t len;
+};
+
+static void put(struct output *out, const char *text, size_t len)
+{
+	if (out->to)
+		memcpy(out->to + out->len, text, len);
+	out->len += len;
+}
+
+static void put_parameter(struct output *out, long number, char type)
+{
+	static const char *const casts[] = { "i::bigint", "n::int",   "b::bool",     "t::text",
+					     "k::bytea",  "d::bytea", "I::bigint[]", "N::int[]",
+					     "B::bool[]", "l::int[]", "K::bytea[]",  "D::bytea[]" };
+	char text[24];
+
+	for (size_t i = 0; i < HWTS_COUNT(casts); i++)
+		if (casts[i][0] == type)
+			put(out, text, (size_t)snprintf(text, sizeof(text), "$%ld%s", number, casts[i] + 1));
+}
+
+/* Puts a word that begins with @, and returns its length. */
+static size_t put_word(struct output *out, const struct hwts_db *db, const char *text, bool postgres)
+{
+	const struct {
+		const char *word, *sqlite, *postgres;
+	} words[] = {
+		{ "@now", "?31", POSTGRES_NOW },
+		{ "@boot", "?32", POSTGRES_NOW },
+		{ "@mono", "?30", "0" },
+		{ "@any", "", "any" },
+		{ "@tx", "", ", tx = pg_current_xact_id()" },
+		{ "@", db->prefix, db->prefix },
+	};
+	size_t i = 0;
+
+	while (strncmp(text, words[i].word, strlen(words[i].word)) != 0)
+		i++;
+	put(out, postgres ? words[i].postgres : words[i].sqlite,
+	    strlen(postgres ? words[i].postgres : words[i].sqlite));
+	return strlen(words[i].word);
+}
+
+static void expand(struct output *out, const struct hwts_db *db, const struct hwts_statement *statement, bool postgres)
+{
+	const char *text = postgres && statement->postgres ? statement->postgres : statement->sqlite;
+
+	while (*text) {
+		if (*text == '@') {
+			text += put_word(out, db, text, postgres);
+		} else if (*text == '?' && postgres) {
+			put_parameter(out, text[1] - '0', statement->types[text[1] - '1']);
+			text += 2;
+		} else {
+			put(out, text++, 1);
+		}
+	}
+	put(out, "", 1);
+}
+
+char *hwts_sql_text(const struct hwts_db *db, enum hwts_sql sql, bool postgres)
+{
+	struct output out = { .to = NULL };
+
+	expand(&out, db, &hwts_statements[sql], postgres);
+	out = (struct output){ .to = hwts_alloc(out.len) };
+	if (out.to)
+		expand(&out, db, &hwts_statements[sql], postgres);
+	return out.to;
+}
