@@ -4,76 +4,13 @@
  */
 #include "store.h"
 
+#include "store_query.h"
+
 #include "core/store.h"
 
-#ifdef HWT_STORE_SQLITE
-#include <sqlite3.h>
-#endif
-#ifdef HWT_STORE_POSTGRES
-#include <libpq-fe.h>
-#endif
-
 /*
- * The user's own connections and statements, on both engines
+ * The user's own statements, on both engines
  */
-
-static void *connect_user(void)
-{
-#ifdef HWT_STORE_SQLITE
-	if (world.sqlite) {
-		sqlite3 *db = NULL;
-
-		REQUIRE(sqlite3_open(world.url + strlen("sqlite:"), &db) == SQLITE_OK);
-		sqlite3_busy_timeout(db, (int)(PATIENCE_NS / HWT_MS(1)));
-		return db;
-	}
-#endif
-#ifdef HWT_STORE_POSTGRES
-	PGconn *conn = PQconnectdb(world.url + strlen("pg:"));
-
-	REQUIRE(PQstatus(conn) == CONNECTION_OK);
-	return conn;
-#else
-	return NULL;
-#endif
-}
-
-static void disconnect_user(void *connection)
-{
-#ifdef HWT_STORE_SQLITE
-	if (world.sqlite) {
-		CHECK_INT(sqlite3_close(connection), ==, SQLITE_OK);
-		return;
-	}
-#endif
-#ifdef HWT_STORE_POSTGRES
-	PQfinish(connection);
-#endif
-}
-
-/* false: the statement failed. */
-static bool sql(void *connection, const char *format, ...)
-{
-	char text[512];
-	va_list args;
-
-	va_start(args, format);
-	(void)vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-#ifdef HWT_STORE_SQLITE
-	if (world.sqlite)
-		return sqlite3_exec(connection, text, NULL, NULL, NULL) == SQLITE_OK;
-#endif
-#ifdef HWT_STORE_POSTGRES
-	PGresult *result = PQexec(connection, text);
-	bool ok = PQresultStatus(result) == PGRES_COMMAND_OK || PQresultStatus(result) == PGRES_TUPLES_OK;
-
-	PQclear(result);
-	return ok;
-#else
-	return false;
-#endif
-}
 
 #ifdef HWT_STORE_SQLITE
 static int first_number(void *out, int n, char **values, char **names)
@@ -115,7 +52,7 @@ static void make_effects(void)
 {
 	void *connection = connect_user();
 
-	CHECK(sql(connection, "create table %s_effects (id bigint)", world.schema));
+	CHECK(user_sql(connection, "create table %s_effects (id bigint)", world.schema));
 	disconnect_user(connection);
 }
 
@@ -498,19 +435,19 @@ static int have_effect(const hwt_store_run *run, void *ctx)
 	unsigned what = atomic_fetch_add(&effect->ran, 1) == 0 ? effect->what : 0;
 
 	CHECK(run->connection != NULL);
-	CHECK(sql(run->connection, "insert into %s_effects values (%lld)", world.schema, (long long)run->id));
+	CHECK(user_sql(run->connection, "insert into %s_effects values (%lld)", world.schema, (long long)run->id));
 	switch (what) {
 	case EFFECT_FAILS:
 		return EIO;
 	case ENDS_IT:
-		CHECK(sql(run->connection, "rollback"));
+		CHECK(user_sql(run->connection, "rollback"));
 		break;
 	case ENDS_AND_BEGINS:
-		CHECK(sql(run->connection, "rollback"));
-		CHECK(sql(run->connection, "begin"));
+		CHECK(user_sql(run->connection, "rollback"));
+		CHECK(user_sql(run->connection, "begin"));
 		break;
 	case STATEMENT_FAILS:
-		CHECK(!sql(run->connection, "select * from no_such_table"));
+		CHECK(!user_sql(run->connection, "select * from no_such_table"));
 		return world.sqlite ? EIO : 0; /* SQLite's transaction goes on; of PostgreSQL's nothing is left */
 	case PUTS: {
 		hwt_store_spec spec = spec_of("a", 0);
@@ -606,25 +543,25 @@ TEST(what_is_put_on_a_connection_exists_if_that_commits)
 
 	atomic_store(&ran, 0);
 	CHECK_CALL(hwt_store_start(store), 0);
-	CHECK(sql(connection, "begin"));
+	CHECK(user_sql(connection, "begin"));
 	CHECK_CALL(hwt_store_put_on(store, connection, &spec, &id), 0);
 	CHECK_CALL(hwt_store_get(store, id, &info), ENOENT);
-	CHECK(sql(connection, "rollback"));
+	CHECK(user_sql(connection, "rollback"));
 	sleep_ms(100);
 	CHECK_INT(atomic_load(&ran), ==, 0);
 	/* Committed: it runs soon, though no thread of the store has put it. */
-	CHECK(sql(connection, "begin"));
+	CHECK(user_sql(connection, "begin"));
 	CHECK_CALL(hwt_store_put_on(store, connection, &spec, &id), 0);
 	sleep_ms(50);
 	CHECK_INT(atomic_load(&ran), ==, 0);
-	CHECK(sql(connection, "commit"));
+	CHECK(user_sql(connection, "commit"));
 	CHECK(wait_count(&ran, 1));
 	CHECK(wait_gone(store, id));
 	/* With a key: EEXIST leaves the transaction usable. */
 	spec.delay_ns = HWT_S(1000);
 	spec.key = "k";
 	CHECK_CALL(hwt_store_put_on(store, connection, &spec, &first), 0);
-	CHECK(sql(connection, "begin"));
+	CHECK(user_sql(connection, "begin"));
 	CHECK_CALL(hwt_store_put_on(store, connection, &spec, &id), EEXIST);
 	CHECK_INT(id, ==, first);
 	spec.flags = HWT_STORE_REPLACE;
@@ -632,7 +569,7 @@ TEST(what_is_put_on_a_connection_exists_if_that_commits)
 	CHECK_INT(id, ==, first);
 	spec.key = "other";
 	CHECK_CALL(hwt_store_put_on(store, connection, &spec, &id), 0);
-	CHECK(sql(connection, "commit"));
+	CHECK(user_sql(connection, "commit"));
 	CHECK_CALL(hwt_store_get_key(store, "a", "other", &info), 0);
 	CHECK_CALL(hwt_store_put_on(store, NULL, &spec, &id), EINVAL);
 	CHECK_CALL(hwt_store_put_on(store, connection, NULL, &id), EINVAL);
@@ -659,11 +596,11 @@ TEST(a_transaction_that_commits_late_is_found)
 	atomic_store(&ran, 0);
 	CHECK_CALL(hwt_store_start(store), 0);
 	connection = connect_user();
-	CHECK(sql(connection, "begin"));
+	CHECK(user_sql(connection, "begin"));
 	CHECK_CALL(hwt_store_put_on(store, connection, &spec, &id), 0);
 	sleep_ms(1700); /* some look-aheads go by, and its due time */
 	CHECK_INT(atomic_load(&ran), ==, 0);
-	CHECK(sql(connection, "commit"));
+	CHECK(user_sql(connection, "commit"));
 	CHECK(wait_count(&ran, 1));
 	CHECK(wait_gone(store, id));
 	disconnect_user(connection);

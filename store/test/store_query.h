@@ -67,4 +67,66 @@ __attribute__((format(printf, 1, 2))) static inline int64_t query(const char *fo
 #endif
 }
 
+/*
+ * Connections of a user, and statements on them
+ */
+
+static inline void *connect_user(void)
+{
+#ifdef HWT_STORE_SQLITE
+	if (world.sqlite) {
+		sqlite3 *db = NULL;
+
+		REQUIRE(sqlite3_open(world.url + strlen("sqlite:"), &db) == SQLITE_OK);
+		sqlite3_busy_timeout(db, (int)(PATIENCE_NS / HWT_MS(1)));
+		return db;
+	}
+#endif
+#ifdef HWT_STORE_POSTGRES
+	PGconn *conn = PQconnectdb(world.url + strlen("pg:"));
+
+	REQUIRE(PQstatus(conn) == CONNECTION_OK);
+	return conn;
+#else
+	return NULL;
+#endif
+}
+
+static inline void disconnect_user(void *connection)
+{
+#ifdef HWT_STORE_SQLITE
+	if (world.sqlite) {
+		CHECK_INT(sqlite3_close(connection), ==, SQLITE_OK);
+		return;
+	}
+#endif
+#ifdef HWT_STORE_POSTGRES
+	PQfinish(connection);
+#endif
+}
+
+/* false: the statement failed. */
+__attribute__((format(printf, 2, 3))) static inline bool user_sql(void *connection, const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+#ifdef HWT_STORE_SQLITE
+	if (world.sqlite)
+		return sqlite3_exec(connection, text, NULL, NULL, NULL) == SQLITE_OK;
+#endif
+#ifdef HWT_STORE_POSTGRES
+	PGresult *result = PQexec(connection, text);
+	bool ok = PQresultStatus(result) == PGRES_COMMAND_OK || PQresultStatus(result) == PGRES_TUPLES_OK;
+
+	PQclear(result);
+	return ok;
+#else
+	return false;
+#endif
+}
+
 #endif
