@@ -86,13 +86,14 @@
  *     EINVAL      an argument makes no sense               EEXIST  the key is in use; the kind is registered
  *     ENOENT      no such timeout                          EBUSY   it is running; the store is started
  *     ENOMEM      no memory                                EDEADLK would wait for itself
- *     EAGAIN      the database was locked for too long, or chose this call in a deadlock: nothing happened
+ *     EAGAIN      the database was locked for too long, or chose this call in a deadlock; hwt_store_put_on: no ids are
+ *                 in hand.  Nothing happened
  *     ECONNRESET  the connection broke while the call was under way: whether it happened is not known
  *     ENOTCONN    no connection, and none could be made: nothing happened
  *     EACCES      no rights; the file or its folder cannot be written
  *     ENOSPC      the disk is full: nothing happened
  *     EIO         the database refused it for another reason: nothing happened
- *     ENOTSUP     an engine that this build lacks; tables of a newer version; a setting of a newer header; a
+ *     ENOTSUP     an engine that this build lacks; tables of another version; a setting of a newer header; a
  *                 pooler in transaction mode
  *
  * Time
@@ -315,7 +316,7 @@ typedef struct hwt_store_stats {
  */
 
 /*
- * Opens a database.  Makes the tables that are missing and upgrades those of an older version.  Starts no thread.
+ * Opens a database.  Makes the tables if there are none.  Starts no thread.
  *
  *     sqlite:PATH                      a file; its folder must be writable, for the -wal and -shm files beside it
  *     postgresql://... postgres://...  as libpq takes them, with several hosts and target_session_attrs
@@ -329,7 +330,7 @@ typedef struct hwt_store_stats {
  *
  * Threads  any.
  * Returns  0 and *store; EINVAL: store or url is NULL, the url is of no known form, "sqlite::memory:", a field is out
- *          of range; ENOTSUP: this build lacks the engine, a newer version made the tables, or a pooler in transaction
+ *          of range; ENOTSUP: this build lacks the engine, another version made the tables, or a pooler in transaction
  *          mode is in between; ENOENT: no such folder or database; EACCES; ENOTCONN: no server; EIO: it is no
  *          database, or another error of it; ENOMEM.
  * Cost     a connection; the first time, the tables.
@@ -417,10 +418,12 @@ HWT_API int hwt_store_put_many(hwt_store *store, const hwt_store_spec *specs, si
  *
  * On PostgreSQL a put that is due soon notifies inside that transaction; transactions that notify commit one after the
  * other, a few hundred a second.  On failure the caller's transaction must be rolled back if its engine says so
- * (PostgreSQL: PQtransactionStatus is PQTRANS_INERROR); EEXIST and EBUSY leave it usable.
+ * (PostgreSQL: PQtransactionStatus is PQTRANS_INERROR); EEXIST, EBUSY and EAGAIN for want of ids leave it usable.
  *
  * Threads  any; the connection must not be in use elsewhere.
- * Returns  as hwt_store_put; EINVAL also: connection is NULL or, on SQLite, of a database without these tables.
+ * Returns  as hwt_store_put; EINVAL also: connection is NULL or, on SQLite, of a database without these tables; EAGAIN
+ *          also: no ids are in hand, and on SQLite this transaction keeps the store from drawing more, which it does
+ *          when the transaction has ended.
  */
 HWT_API int hwt_store_put_on(hwt_store *store, void *connection, const hwt_store_spec *spec, int64_t *id);
 

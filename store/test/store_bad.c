@@ -360,28 +360,41 @@ static void be_root_again(void)
 }
 #endif
 
-TEST(tables_of_a_newer_version_are_refused)
+static void set_version(const char *statement)
 {
-	hwt_store_config config;
-
-	fresh_world();
-	config = store_config();
-	CHECK_CALL(hwt_store_close(open_store()), 0);
 #ifdef HWT_STORE_SQLITE
 	if (world.sqlite)
-		CHECK(sqlite_file("update %s_meta set version = 99"));
+		CHECK(sqlite_file(statement));
 #endif
 #ifdef HWT_STORE_POSTGRES
 	if (!world.sqlite) {
 		PGconn *conn = PQconnectdb(world.url + 3);
 		char text[128];
 
-		(void)snprintf(text, sizeof(text), "update %s_meta set version = 99", world.schema);
+		(void)snprintf(text, sizeof(text), statement, world.schema);
 		PQclear(PQexec(conn, text));
 		PQfinish(conn);
 	}
 #endif
+}
+
+TEST(tables_of_another_version_are_refused)
+{
+	hwt_store_config config;
+	char drops[256];
+
+	fresh_world();
+	config = store_config();
+	CHECK_CALL(hwt_store_close(open_store()), 0);
+	set_version("update %s_meta set version = 99");
 	check_open(world.url, &config, ENOTSUP, "version 99");
+	set_version("update %s_meta set version = 1");
+	(void)snprintf(drops, sizeof(drops), "drop %s_meta, %s_kind, %s_shard, %s_member, %s_timeout and %s%s_%s",
+		       world.schema, world.schema, world.schema, world.schema, world.schema,
+		       world.sqlite ? "" : "sequence ", world.schema, world.sqlite ? "hint" : "id");
+	check_open(world.url, &config, ENOTSUP, drops);
+	set_version("update %s_meta set version = 2");
+	CHECK_CALL(hwt_store_close(open_store()), 0);
 }
 
 TEST(a_file_that_is_no_database_is_refused)
@@ -476,8 +489,8 @@ static void fill_tablespace(const char *folder)
 	(void)snprintf(text, sizeof(text), "%.400s options='-c default_tablespace=small'", world.url);
 	(void)snprintf(world.url, sizeof(world.url), "%s", text);
 	fill_disk();
-	(void)snprintf(text, sizeof(text), "drop table %s_meta, %s_kind, %s_shard, %s_member, %s_timeout", world.schema,
-		       world.schema, world.schema, world.schema, world.schema);
+	(void)snprintf(text, sizeof(text), "drop table %s_meta, %s_kind, %s_shard, %s_member, %s_group, %s_timeout",
+		       world.schema, world.schema, world.schema, world.schema, world.schema, world.schema);
 	PQclear(PQexec(conn, text));
 	PQclear(PQexec(conn, "drop tablespace small"));
 	CHECK_INT(PQtransactionStatus(conn), ==, PQTRANS_IDLE);

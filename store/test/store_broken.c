@@ -269,7 +269,6 @@ static int put_group(hwt_store *store)
 	struct hwts_kind_row kind;
 	struct hwts_conn *conn;
 	struct hwts_put puts[2];
-	int64_t count;
 	int rc = hwts_kind_of(store, "a", NULL, &kind);
 
 	CHECK_INT(rc, ==, 0); /* known */
@@ -279,9 +278,7 @@ static int put_group(hwt_store *store)
 	rc = hwts_pool_get(store, &conn);
 	if (rc != 0)
 		return rc;
-	if (store->engine->draws_ahead)
-		rc = hwts_rows_draw(conn, &puts[0].drawn, &count);
-	puts[1].drawn = puts[0].drawn + 1;
+	rc = hwts_numbers_give(store, conn, puts, 2);
 	if (rc == 0)
 		rc = hwts_rows_put(conn, puts, 2, false);
 	hwts_pool_put(store, conn);

@@ -28,7 +28,6 @@ TEST(a_put_that_shares_its_commit_with_one_that_replaces_is_heard_at_once)
 {
 	struct hwts_put puts[2] = { { .kind_name = "a" },
 				    { .kind_name = "a", .key = "key", .replace = true, .when_us = 600 * HWTS_S_US } };
-	int64_t first = 0, count;
 	struct hwts_conn *conn;
 	hwt_store *store, *other;
 
@@ -39,10 +38,7 @@ TEST(a_put_that_shares_its_commit_with_one_that_replaces_is_heard_at_once)
 	CHECK_INT(hwts_kind_of(other, "a", NULL, &puts[0].kind), ==, 0);
 	puts[1].kind = puts[0].kind;
 	CHECK_INT(hwts_pool_get(other, &conn), ==, 0);
-	if (other->engine->draws_ahead)
-		CHECK_INT(hwts_rows_draw(conn, &first, &count), ==, 0);
-	for (unsigned i = 0; i < 2; i++)
-		puts[i].drawn = first + i;
+	CHECK_INT(hwts_numbers_give(other, conn, puts, 2), ==, 0);
 	CHECK_INT(hwts_rows_put(conn, puts, 2, false), ==, 0);
 	hwts_pool_put(other, conn);
 	CHECK_INT(puts[0].rc, ==, 0);

@@ -9,14 +9,19 @@
  *
  * Tables, both engines (@ is the prefix; PostgreSQL adds tx, SQLite adds @_hint)
  *
- *   @_meta    (version, ...)
- *   @_kind    (id, name, shards, mode, horizon_us)         mode null: no process has registered it yet
- *   @_shard   (id, kind, epoch, owner)                     id = kind * 1024 + number
+ *   @_meta    (version, next_number, store)                store: a random text, which no other store has
+ *   @_kind    (id, name, shards, mode, horizon_us, ...)    mode null: no process has registered it yet
+ *   @_shard   (id, kind, epoch, owner, ...)                id = kind * 1024 + number
  *   @_member  (name, incarnation, until_us, kinds)         a started process: its lease, what it runs
- *   @_timeout (id, due_us, base_us, epoch, period_us, kind, shard, attempt, state, key, data, error)
+ *   @_timeout (id, due_us, base_us, epoch, period_us, bucket, kind, shard, attempt, state, grp, key, data, error, ...)
  *
+ *   id = number << 10 | bucket.  The bucket is a hash of the group, else of the key, else of the number; so an id, and
+ *   a kind with a group or a key, each say where the row is.  shard = kind * 1024 + bucket % shards.
+ *   Numbers are never used again: rows_send.c.  No group is stored as '', for null is unique in no index.
  *   base_us is the time on the grid that a periodic timeout has to serve next; due_us is later while it is retried.
  *   A failed row has shard = -1 - shard: so it leaves every window, and its due time stays readable.
+ *   For what is to come, and not used yet: @_group, and the columns priority, schedule, zone, grace_us, spread_us, last
+ *   of @_timeout, paused, running, start_every_us, burst of @_kind, rules, levels of @_shard.
  *
  * A row
  *
@@ -36,9 +41,11 @@
 
 #include <stdatomic.h>
 
-#define HWTS_VERSION 1 /* of the tables */
+#define HWTS_VERSION 2 /* of the tables */
 #define HWTS_MODE_OPEN (-1)
-#define HWTS_IDS 1000 /* drawn at a time */
+#define HWTS_BUCKET_BITS 10
+#define HWTS_BUCKETS (1 << HWTS_BUCKET_BITS)
+#define HWTS_NUMBERS_END (INT64_C(1) << 43) /* an id has 53 bits, which a double holds, too */
 
 /* What a connection is for. */
 enum hwts_role {
@@ -87,7 +94,7 @@ struct hwts_kind_row {
 
 /* One timeout to put. */
 struct hwts_put {
-	int64_t drawn; /* a number for it; PostgreSQL: before the put, SQLite: in its transaction */
+	int64_t drawn; /* an id for it, from numbers.c */
 	int64_t id;    /* of the row: the one drawn, or that of the timeout that it has replaced */
 	const char *kind_name;
 	struct hwts_kind_row kind;
@@ -210,14 +217,13 @@ typedef void hwts_hear(void *ctx, const struct hwts_due *due); /* due->id 0: loo
 
 struct hwts_engine {
 	const char *name;
-	bool draws_ahead; /* ids, before the put; else in its transaction */
-	bool locks_rows;  /* a statement may have to wait for a row, and not for the whole database */
+	bool locks_rows; /* a statement may have to wait for a row, and not for the whole database */
 	int (*open)(const char *url, struct hwts_db **db);
 	void (*close)(struct hwts_db *db);
 	int (*connect)(struct hwts_db *db, enum hwts_role role, struct hwts_conn **conn);
 	void (*disconnect)(struct hwts_conn *conn);
 	bool (*alive)(struct hwts_conn *conn);  /* a look at an idle one, without asking the server */
-	int (*prepare)(struct hwts_conn *conn); /* makes or upgrades the tables */
+	int (*prepare)(struct hwts_conn *conn); /* makes the tables */
 
 	/* Executes statements in one exchange and one transaction; flags as sql.h has them. */
 	int (*run)(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags);
@@ -227,6 +233,7 @@ struct hwts_engine {
 	/* A connection of the caller, in the caller's transaction; rc not 0: what was done on it is undone. */
 	int (*borrow)(struct hwts_db *db, void *connection, struct hwts_conn **conn);
 	int (*give_back)(struct hwts_conn *conn, int rc);
+	bool (*blocks)(void *connection); /* the caller's transaction would keep the store from writing */
 
 	/* Runs. */
 	int (*open_run)(struct hwts_conn *conn, void **handle);
@@ -250,7 +257,13 @@ extern const struct hwts_engine hwts_postgres;
 /* In engine.c: what both engines use. */
 char *hwts_sql(const struct hwts_db *db, const char *text); /* with the prefix for each @ */
 struct hwts_row *hwts_row_make(const char *key, size_t key_len, const void *data, size_t len);
-int32_t hwts_shard_of(const struct hwts_kind_row *kind, int64_t id);
+int64_t hwts_id_of(int64_t number, const char *group, const char *key); /* with its bucket; group, key: or NULL */
+int hwts_check_version(const struct hwts_db *db, int version);          /* ENOTSUP: it is another one */
+
+static inline int32_t hwts_shard_of(const struct hwts_kind_row *kind, int64_t id)
+{
+	return kind->id * HWTS_SHARDS_MAX + (int32_t)((id & (HWTS_BUCKETS - 1)) % kind->shards);
+}
 
 static inline const char *hwts_me(const struct hwts_db *db)
 {

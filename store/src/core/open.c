@@ -82,6 +82,7 @@ static void name_process(struct hwts_db *db)
 
 static void destroy(hwt_store *store)
 {
+	hwts_numbers_close(store);
 	hwts_pool_close(store);
 	for (struct hwts_kind *kind = store->kinds, *next; kind; kind = next) {
 		next = kind->next;
@@ -95,6 +96,7 @@ static void destroy(hwt_store *store)
 	pthread_mutex_destroy(&store->group_lock);
 	pthread_mutex_destroy(&store->lock);
 	pthread_cond_destroy(&store->group_done);
+	pthread_cond_destroy(&store->numbers.wanted);
 	pthread_cond_destroy(&store->begin_work);
 	pthread_cond_destroy(&store->task_work);
 	pthread_cond_destroy(&store->end_work);
@@ -115,6 +117,7 @@ static void init(hwt_store *store, const hwt_store_config *config)
 	pthread_mutex_init(&store->group_lock, NULL);
 	pthread_mutex_init(&store->lock, NULL);
 	hwts_cond_init(&store->group_done);
+	hwts_cond_init(&store->numbers.wanted);
 	hwts_cond_init(&store->begin_work);
 	hwts_cond_init(&store->task_work);
 	hwts_cond_init(&store->end_work);
@@ -140,6 +143,8 @@ static int open_db(hwt_store *store, const hwt_store_config *config)
 	if (rc != 0)
 		return rc;
 	rc = store->engine->prepare(conn);
+	if (rc == 0)
+		hwts_numbers_open(store, conn);
 	hwts_pool_put(store, conn);
 	return rc;
 }

@@ -51,8 +51,7 @@ int hwts_connect(hwt_store *store, enum hwts_role role, struct hwts_conn **out)
 		return rc;
 	}
 	pthread_mutex_lock(&store->pool_lock);
-	store->connects++;
-	store->ids_left = 0;
+	store->connects += store->engine->locks_rows; /* SQLite's file loses nothing that was committed */
 	pthread_mutex_unlock(&store->pool_lock);
 	return 0;
 }

@@ -95,36 +95,6 @@ static int explain(const struct hwts_put *put, int rc)
  * Putting
  */
 
-/* PostgreSQL: draws ids before the put, so that they are known when its reply is lost. */
-static int draw_ids(hwt_store *store, struct hwts_conn *conn, struct hwts_put *puts, size_t n)
-{
-	int rc = 0;
-
-	for (size_t i = 0; i < n && store->engine->draws_ahead;) {
-		int64_t first, count;
-		unsigned connects;
-
-		pthread_mutex_lock(&store->pool_lock);
-		connects = store->connects;
-		for (; i < n && store->ids_left > 0; i++, store->ids_left--)
-			puts[i].drawn = store->next_id++;
-		pthread_mutex_unlock(&store->pool_lock);
-		if (i == n)
-			break;
-		rc = hwts_rows_draw(conn, &first, &count);
-		if (rc != 0)
-			return rc == ECONNRESET ? ENOTCONN : rc; /* nothing was put */
-		HWTS_POINT("drawn");
-		pthread_mutex_lock(&store->pool_lock);
-		if (connects == store->connects) {
-			store->next_id = first;
-			store->ids_left = count;
-		}
-		pthread_mutex_unlock(&store->pool_lock);
-	}
-	return rc;
-}
-
 /* What was put goes into the window of this process, if it holds the shard. */
 static void note(hwt_store *store, const struct hwts_put *puts, size_t n)
 {
@@ -146,7 +116,7 @@ static int put(hwt_store *store, struct hwts_put *puts, size_t n, bool all)
 
 	if (rc != 0)
 		return rc;
-	rc = draw_ids(store, conn, puts, n);
+	rc = hwts_numbers_give(store, conn, puts, n);
 	if (rc == 0)
 		rc = hwts_rows_put(conn, puts, n, all);
 	if (rc == 0)
@@ -289,21 +259,6 @@ int hwt_store_put_many(hwt_store *store, const hwt_store_spec *specs, size_t n, 
 	return hwts_leave(call, rc);
 }
 
-static int put_on(hwt_store *store, void *connection, struct hwts_put *put)
-{
-	struct hwts_conn *conn;
-	int rc = 0;
-
-	if (store->engine->draws_ahead) {
-		rc = hwts_pool_get(store, &conn);
-		if (rc != 0)
-			return rc;
-		rc = draw_ids(store, conn, put, 1);
-		hwts_pool_put(store, conn);
-	}
-	return rc == 0 ? hwts_rows_put_on(store->db, connection, put) : rc;
-}
-
 int hwt_store_put_on(hwt_store *store, void *connection, const hwt_store_spec *spec, int64_t *id)
 {
 	struct hwts_call call = hwts_enter();
@@ -319,7 +274,9 @@ int hwt_store_put_on(hwt_store *store, void *connection, const hwt_store_spec *s
 		    call, hwts_fail(EDEADLK, "kind %s is new: put one outside of the transaction first", spec->kind));
 	rc = prepare(store, spec, &put);
 	if (rc == 0)
-		rc = put_on(store, connection, &put);
+		rc = hwts_numbers_give_on(store, connection, &put);
+	if (rc == 0)
+		rc = hwts_rows_put_on(store->db, connection, &put);
 	if (rc == EEXIST || rc == EBUSY)
 		(void)explain(&put, rc);
 	if (rc == 0) {

@@ -39,7 +39,7 @@ int hwts_rows_end(struct hwts_conn *conn, struct hwts_row *rows);
 int hwts_rows_close_run(struct hwts_conn *conn, const struct hwts_row *row); /* ESTALE: it was no longer this run's */
 
 /* In rows_send.c. */
-int hwts_rows_draw(struct hwts_conn *conn, int64_t *first, int64_t *count); /* ids, if the engine draws them ahead */
+int hwts_rows_draw(struct hwts_conn *conn, int64_t count, bool hasty, int64_t *first); /* numbers of ids */
 /* Sends rows, which are accepted or refused, and tells of them in the same exchange if that is asked for. */
 int hwts_rows_send(struct hwts_conn *conn, struct hwts_put *puts, size_t n, unsigned flags, bool tells);
 /* Tells of rows that were sent before; too: also this process.  Lost on PostgreSQL: the look-ahead finds them. */

@@ -17,7 +17,7 @@ static int make_kind(struct hwts_conn *conn, const char *name, const struct hwts
 {
 	struct hwts_step steps[] = {
 		{ .sql = HWTS_SQL_KIND_LOCK },
-		{ .sql = HWTS_SQL_KIND_FLUSH },
+		{ .sql = HWTS_SQL_FLUSH },
 		{ .sql = HWTS_SQL_KIND_MAKE,
 		  .args = { HWTS_TEXT(name), HWTS_NUMBER(make->shards), HWTS_NUMBER(make->mode),
 			    HWTS_NUMBER(make->horizon_us) } },

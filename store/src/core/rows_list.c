@@ -56,10 +56,13 @@ static int find_row(void *ctx, const struct hwts_value *row)
 int hwts_rows_find(struct hwts_conn *conn, int32_t kind, const char *key, int64_t *id)
 {
 	int64_t found = 0;
-	int rc = hwts_run(conn,
-			  &(struct hwts_step){
-			      HWTS_SQL_FIND, { HWTS_NUMBER(kind), HWTS_TEXT(key) }, .each = find_row, .ctx = &found },
-			  1, HWTS_READS);
+	int rc =
+	    hwts_run(conn,
+		     &(struct hwts_step){ HWTS_SQL_FIND,
+					  { HWTS_NUMBER(hwts_id_of(0, NULL, key)), HWTS_NUMBER(kind), HWTS_TEXT(key) },
+					  .each = find_row,
+					  .ctx = &found },
+		     1, HWTS_READS);
 
 	if (rc != 0)
 		return rc;

@@ -18,7 +18,7 @@ static bool changes(const struct hwts_put *puts, size_t n)
 /* One transaction, in which each row is accepted or refused for itself. */
 static int put_batch(struct hwts_conn *conn, struct hwts_put *puts, size_t n)
 {
-	bool inside = !conn->db->engine->draws_ahead;
+	bool inside = !conn->db->engine->locks_rows;
 	int rc;
 
 	if (!inside && !changes(puts, n))
@@ -80,7 +80,7 @@ static int tell_all(struct hwts_conn *conn, const struct hwts_put *puts, size_t 
 /* *refused: the first that was. */
 static int put_in_transaction(struct hwts_conn *conn, struct hwts_put *puts, size_t n, struct hwts_put **refused)
 {
-	bool inside = !conn->db->engine->draws_ahead;
+	bool inside = !conn->db->engine->locks_rows;
 	int rc = 0;
 
 	*refused = NULL;

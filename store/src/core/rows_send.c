@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rows on their way into the database: ids, the columns of an insert, which row has a key, and news for the holders.
+ * Rows on their way into the database: numbers, the columns of an insert, which row has a key, news for the holders.
+ *
+ * Numbers of ids are drawn by blocks, each in a transaction of its own, which is synced: so neither a put that is
+ * undone nor a crash gives a number twice.  They begin no lower than the clock has them, 4 a millisecond: so an old
+ * copy of the database gives none that was given since it was made, unless there were more than that.
  *
  * News on SQLite: the holder of a shard reads its rows up to a mark, now + horizon, inside a write transaction.  So a
  * put's transaction lies before it, and is seen, or after it; then the put's own now is later than that of the mark,
@@ -22,34 +26,25 @@ static bool is_soon(const struct hwts_put *put)
 	return put->absolute || put->kind.mode == HWTS_MODE_OPEN || put->when_us < put->kind.horizon_us + 2 * SLACK_US;
 }
 
-struct drawn {
-	int64_t first, now_us; /* now_us: SQLite's */
-};
-
-static int drawn(void *ctx, const struct hwts_value *row)
+static int note_number(void *ctx, const struct hwts_value *row)
 {
-	*(struct drawn *)ctx = (struct drawn){ row[0].number, row[1].number };
+	*(int64_t *)ctx = row[0].number;
 	return 0;
 }
 
-static int draw(struct hwts_conn *conn, size_t n, unsigned flags, struct drawn *out)
+int hwts_rows_draw(struct hwts_conn *conn, int64_t count, bool hasty, int64_t *first)
 {
-	struct hwts_step step = { HWTS_SQL_DRAW, { HWTS_NUMBER((int64_t)n) }, .each = drawn, .ctx = out };
+	struct hwts_step steps[] = {
+		{ .sql = HWTS_SQL_FLUSH },
+		{ HWTS_SQL_DRAW, { HWTS_NUMBER(count) }, .each = note_number, .ctx = first },
+	};
 	int rc;
 
-	*out = (struct drawn){ 0, 0 };
-	rc = hwts_run(conn, &step, 1, flags);
-	return rc == 0 && out->first == 0 ? hwts_fail(EIO, "the table of the version is empty") : rc;
-}
-
-int hwts_rows_draw(struct hwts_conn *conn, int64_t *first, int64_t *count)
-{
-	struct drawn out;
-	int rc = draw(conn, HWTS_IDS, 0, &out);
-
-	*first = out.first;
-	*count = HWTS_IDS;
-	return rc;
+	*first = 0;
+	rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED | (hasty ? HWTS_HASTY : 0));
+	if (rc != 0)
+		return rc == ECONNRESET ? ENOTCONN : rc; /* they are lost if they were drawn */
+	return *first > 0 ? 0 : hwts_fail(EIO, "%s_meta is empty, or the numbers of ids are used up", conn->db->prefix);
 }
 
 /*
@@ -202,7 +197,8 @@ static void write_batch(struct batch *batch, int64_t now_us)
 		if (puts[i].key)
 			batch->steps[batch->step_count++] =
 			    (struct hwts_step){ HWTS_SQL_FIND,
-						{ HWTS_NUMBER(puts[i].kind.id), HWTS_TEXT(puts[i].key) },
+						{ HWTS_NUMBER(hwts_id_of(0, NULL, puts[i].key)),
+						  HWTS_NUMBER(puts[i].kind.id), HWTS_TEXT(puts[i].key) },
 						.each = met,
 						.ctx = &puts[i] };
 }
@@ -223,20 +219,13 @@ static bool write_news(struct hwts_conn *conn, struct hwts_step *step, int64_t *
 	return count > 0;
 }
 
-/* SQLite draws the ids in the transaction, which stays open then, and reads the clock. */
-static int number(struct hwts_conn *conn, struct hwts_put *puts, size_t n, int64_t *now_us)
+/* SQLite: in the transaction, which stays open then. */
+static int read_clock(struct hwts_conn *conn, int64_t *now_us)
 {
-	struct drawn out;
-	int rc;
+	struct hwts_step step = { .sql = HWTS_SQL_CLOCK, .each = note_number, .ctx = now_us };
 
 	*now_us = 0;
-	if (conn->db->engine->draws_ahead)
-		return 0;
-	rc = draw(conn, n, HWTS_SYNCED | HWTS_OPEN, &out);
-	for (size_t i = 0; i < n && rc == 0; i++)
-		puts[i].drawn = out.first + (int64_t)i;
-	*now_us = out.now_us;
-	return rc;
+	return conn->db->engine->locks_rows ? 0 : hwts_run(conn, &step, 1, HWTS_SYNCED | HWTS_OPEN);
 }
 
 /* Sends rows, and tells of them in the same exchange if that is asked for. */
@@ -244,7 +233,7 @@ int hwts_rows_send(struct hwts_conn *conn, struct hwts_put *puts, size_t n, unsi
 {
 	int64_t *ids = hwts_alloc(n * sizeof(*ids)), now_us;
 	struct batch batch;
-	int rc = open_batch(&batch, puts, n) && ids ? number(conn, puts, n, &now_us) : ENOMEM;
+	int rc = open_batch(&batch, puts, n) && ids ? read_clock(conn, &now_us) : ENOMEM;
 
 	if (rc == 0) {
 		write_batch(&batch, now_us);
@@ -276,7 +265,7 @@ static int ask_for_others(struct hwts_conn *conn, const struct hwts_put *puts, s
 				  .ctx = others };
 	size_t count = 0, j;
 
-	*others = conn->db->engine->draws_ahead;
+	*others = conn->db->engine->locks_rows;
 	for (size_t i = 0; i < n && !*others; i++) {
 		for (j = 0; j < count && shards[j] != puts[i].shard; j++)
 			;

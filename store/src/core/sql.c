@@ -5,7 +5,7 @@
  * PostgreSQL plans a statement once and keeps the plan while the table grows.  In a table of one page each way to a row
  * costs the same, so a text must leave one way only.  "+ 0" takes a column away from the indexes.  A lateral query with
  * "offset 0" or a limit, an array of a query, and a query that stands for a value are planned by themselves, with what
- * they refer to as parameters.
+ * they refer to as parameters.  The index by due time has a predicate that each row meets and "shard = " alone implies.
  */
 #include "core/sql.h"
 
@@ -15,30 +15,32 @@
 	"end)"                                                                                                         \
 	", t.error from @_timeout t"
 
+/* One row: the bucket says in which partition it is. */
+#define THIS "id = ?1 and bucket = (?1 & 1023)"
 #define ROW "t.id, t.due_us, t.shard, coalesce(length(t.data), 0)"
 /* A lease that counts.  None lasts longer than an hour: what ends later is of another clock. */
 #define LIVE "between @boot + 1 and @boot + 3600000000"
 #define MAY_BEGIN "(t.state = 1 or (t.state = 2 and t.epoch < m.e))"
 
 #define PUT                                                                                                            \
-	"insert into @_timeout as t (id, due_us, base_us, epoch, period_us, kind, shard, attempt, state, key, data)"   \
-	" values (?1, ?4, ?4, 0, ?6, ?2, ?3, 0, 1, ?7, ?8)"
+	"insert into @_timeout as t (id, bucket, due_us, base_us, epoch, period_us, kind, shard, attempt, state, key," \
+	" data) values (?1, ?1 & 1023, ?4, ?4, 0, ?6, ?2, ?3, 0, 1, ?7, ?8)"
 #define PUT_ALL                                                                                                        \
 	"with n as materialized (select @now us)"                                                                      \
 	", p as (select * from unnest(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) x(id, kind, shard, w, absolute, period, key, "   \
 	"data))"                                                                                                       \
-	" insert into @_timeout as t (id, due_us, base_us, epoch, period_us, kind, shard, attempt, state, key, data)"  \
-	" select p.id, d.us, d.us, 0, p.period, p.kind, p.shard, 0, 1, p.key, p.data from p, n,"                       \
+	" insert into @_timeout as t (id, bucket, due_us, base_us, epoch, period_us, kind, shard, attempt, state, key" \
+	", data) select p.id, p.id & 1023, d.us, d.us, 0, p.period, p.kind, p.shard, 0, 1, p.key, p.data from p, n,"   \
 	" lateral (select case when p.absolute then p.w else n.us + p.w end us) d"
 #define REPLACE                                                                                                        \
-	" on conflict (kind, key) where key is not null do update set due_us = excluded.due_us,"                       \
+	" on conflict (bucket, kind, grp, key) where key is not null do update set due_us = excluded.due_us,"          \
 	" base_us = excluded.base_us, period_us = excluded.period_us, data = excluded.data, attempt = 0,"              \
 	" error = null@tx where t.state = 1"
 #define REVIVE                                                                                                         \
-	" on conflict (kind, key) where key is not null do update set due_us = excluded.due_us,"                       \
+	" on conflict (bucket, kind, grp, key) where key is not null do update set due_us = excluded.due_us,"          \
 	" base_us = excluded.base_us, period_us = excluded.period_us, data = excluded.data, attempt = 0,"              \
 	" error = null, state = 1, epoch = 0, shard = -1 - t.shard@tx where t.state = 3"
-#define KEEP " on conflict (kind, key) where key is not null do nothing"
+#define KEEP " on conflict (bucket, kind, grp, key) where key is not null do nothing"
 #define RETURNING " returning id, due_us, shard"
 
 #define BEGIN_FROM                                                                                                     \
@@ -46,7 +48,7 @@
 	" for share), n as materialized (select @now us)"                                                              \
 	" update @_timeout t set state = 2, epoch = ?3, attempt = t.attempt + 1 from s, n"
 #define BEGIN_WHERE                                                                                                    \
-	" and t.shard + 0 = ?2 and t.due_us + 0 <= n.us"                                                               \
+	" and t.shard is not distinct from ?2 and t.due_us + 0 <= n.us"                                                \
 	" and (t.state = 1 or (t.state = 2 and t.epoch >= ?5 and t.epoch < ?6))"                                       \
 	" returning t.id, t.due_us, t.base_us, t.period_us, t.attempt, t.key, t.data, n.us"
 
@@ -58,10 +60,14 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	[HWTS_SQL_GET] = {
 		"get", "i",
 		INFO
-		" where t.id = ?1",
+		" where t.id = ?1 and t.bucket = (?1 & 1023)",
 		NULL,
 	},
-	[HWTS_SQL_FIND] = { "find", "nk", "select id, state from @_timeout where kind = ?1 and key = ?2", NULL },
+	[HWTS_SQL_FIND] = {
+		"find", "nnk",
+		"select id, state from @_timeout where bucket = ?1 and kind = ?2 and grp = '' and key = ?3",
+		NULL,
+	},
 	/* What runs was due, so without PENDING (?6) only what is due is read, and what has failed. */
 	[HWTS_SQL_PAGE] = {
 		"page", "Niinib",
@@ -81,18 +87,21 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	 */
 	[HWTS_SQL_CANCEL] = {
 		"cancel", "i",
-		"delete from @_timeout where id = ?1 and state <> 2 returning shard, due_us, 0",
+		"delete from @_timeout where "
+		THIS
+		" and state <> 2 returning shard, due_us, 0",
 		NULL,
 	},
 	[HWTS_SQL_RESCHEDULE] = {
 		"reschedule", "ii",
 		"with n as materialized (select @now us) update @_timeout set due_us = n.us + ?2, base_us = n.us +"
 		" ?2, attempt = case when state = 3 then 0 else attempt end, shard = case when shard < 0 then -1 -"
-		" shard else shard end, epoch = 0, state = 1@tx from n where id = ?1 and state <> 2 returning"
-		" shard, due_us, coalesce(length(data), 0)",
+		" shard else shard end, epoch = 0, state = 1@tx from n where "
+		THIS
+		" and state <> 2 returning shard, due_us, coalesce(length(data), 0)",
 		NULL,
 	},
-	[HWTS_SQL_STATE] = { "state", "i", "select state from @_timeout where id = ?1", NULL },
+	[HWTS_SQL_STATE] = { "state", "i", "select state from @_timeout where " THIS, NULL },
 	/*
 	 * Tells the holders of rows (?1) that are due soon, but not this process (?2) unless ?3.  SQLite: what is due
 	 * before now + horizon; rows_send.c says why.  PostgreSQL: the second covers the time between a put's clock and
@@ -112,8 +121,8 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" t.due_us < n.us + k.horizon_us + 1000000 group by t.shard + 0) x",
 	},
 	/*
-	 * Kinds.  On PostgreSQL one is made at a time, and its commit is flushed whatever the role says: the number
-	 * of one that was lost would be given to another.
+	 * Kinds.  On PostgreSQL one is made at a time, and its commit is flushed whatever the role says, as is that of
+	 * numbers that are drawn: those of what was lost would be given to another.
 	 */
 	[HWTS_SQL_KIND] = {
 		"kind", "t",
@@ -121,7 +130,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		NULL,
 	},
 	[HWTS_SQL_KIND_LOCK] = { "make", "", "", "select pg_advisory_xact_lock(hashtext('@_kind'))" },
-	[HWTS_SQL_KIND_FLUSH] = {
+	[HWTS_SQL_FLUSH] = {
 		"flush", "",
 		"",
 		"select case when current_setting('synchronous_commit') in ('off', 'local') then"
@@ -304,13 +313,16 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		"with w as materialized (select case when not ?4 then ?3 when @now + ?3 < ?5 then @now + ?3 else"
 		" ?5 end us) update @_timeout set state = 1, epoch = 0, due_us = w.us, base_us = case when"
 		" period_us > 0 then ?6 else w.us end, attempt = ?7, error = case when ?8 is null then error else"
-		" nullif(?8, '') end@tx from w where id = ?1 and state = 2 and epoch = ?2 returning id, due_us",
+		" nullif(?8, '') end@tx from w where "
+		THIS
+		" and state = 2 and epoch = ?2 returning id, due_us",
 		NULL,
 	},
 	[HWTS_SQL_END_FAIL] = {
 		"end", "iit",
-		"update @_timeout set state = 3, shard = -1 - shard, error = ?3 where id = ?1 and state = 2 and"
-		" epoch = ?2 returning id",
+		"update @_timeout set state = 3, shard = -1 - shard, error = ?3 where "
+		THIS
+		" and state = 2 and epoch = ?2 returning id",
 		NULL,
 	},
 	/*
@@ -320,26 +332,31 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	[HWTS_SQL_CLOSE_DONE] = {
 		"close_run", "ii",
 		"delete from @_timeout where id = ?1 and state = 2 and epoch = ?2 returning 1",
-		"with d as (delete from @_timeout where id = ?1 and state = 2 and epoch = ?2 returning 1) select 1"
-		" / (select count(*) from d)",
+		"with d as (delete from @_timeout where "
+		THIS
+		" and state = 2 and epoch = ?2 returning 1) select 1 / (select count(*) from d)",
 	},
 	[HWTS_SQL_CLOSE_AGAIN] = {
 		"close_run", "iiii",
 		"update @_timeout set state = 1, epoch = 0, due_us = ?3, base_us = ?4, attempt = 0, error = null"
 		" where id = ?1 and state = 2 and epoch = ?2 returning 1",
 		"with d as (update @_timeout set state = 1, epoch = 0, due_us = ?3, base_us = ?4, attempt = 0,"
-		" error = null@tx where id = ?1 and state = 2 and epoch = ?2 returning 1) select 1 / (select"
-		" count(*) from d)",
+		" error = null@tx where "
+		THIS
+		" and state = 2 and epoch = ?2 returning 1) select 1 / (select count(*) from d)",
 	},
 	/*
-	 * Puts.  PostgreSQL draws ids ahead, by HWTS_IDS; SQLite in the put's transaction, as many as it needs, and
-	 * there the put itself adds the clock.
+	 * Numbers, ?1 of them: those after the last, or of 4 a millisecond since 2026 if that is more.  The clock is
+	 * believed up to 2^40 numbers before the end.
 	 */
 	[HWTS_SQL_DRAW] = {
 		"draw", "i",
-		"update @_meta set next_id = next_id + ?1 returning next_id - ?1, @now",
-		"select nextval('@_id') + 0 * ?1, 0",
+		"update @_meta set next_number = max(next_number, min((@now - 1767225600000000) / 250,"
+		" 7696581394432)) + ?1 where next_number <= 8796093022208 - ?1 returning next_number - ?1",
+		"update @_meta set next_number = greatest(next_number, least((@now - 1767225600000000) / 250,"
+		" 7696581394432)) + ?1 where next_number <= 8796093022208 - ?1 returning next_number - ?1",
 	},
+	/* Puts.  On SQLite the put itself has added the clock. */
 	[HWTS_SQL_PUT] = {
 		"put", "INNIBIKD",
 		PUT,

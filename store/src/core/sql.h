@@ -28,7 +28,7 @@ enum hwts_sql {
 	HWTS_SQL_TELL,
 	HWTS_SQL_KIND,
 	HWTS_SQL_KIND_LOCK,
-	HWTS_SQL_KIND_FLUSH,
+	HWTS_SQL_FLUSH,
 	HWTS_SQL_KIND_MAKE,
 	HWTS_SQL_KIND_OPEN,
 	HWTS_SQL_KIND_SHARDS,
@@ -106,7 +106,8 @@ struct hwts_step {
 enum {
 	HWTS_READS = 1,  /* nothing is written, so that it is known what happened */
 	HWTS_SYNCED = 2, /* the commit is synced */
-	HWTS_OPEN = 4    /* the transaction stays open, to the next run without this or to engine->end */
+	HWTS_OPEN = 4,   /* the transaction stays open, to the next run without this or to engine->end */
+	HWTS_HASTY = 8   /* SQLite: EAGAIN soon, if another process has the lock */
 };
 
 static inline int hwts_run(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags)

@@ -123,6 +123,18 @@ struct hwts_clock {
 	bool known;
 };
 
+/* Numbers of ids that are drawn and not used; numbers.c. */
+struct hwts_numbers {
+	pthread_cond_t wanted;
+	struct {
+		int64_t next, left;
+	} ranges[2];       /* the first is used up before the second */
+	int64_t block;     /* how many are drawn the next time */
+	unsigned connects; /* of the store, when they were drawn */
+	bool drawing, has_drawer, halt;
+	pthread_t drawer;
+};
+
 struct hwts_request; /* of put.c */
 
 enum hwts_phase { HWTS_STOPPED, HWTS_STARTED, HWTS_STOPPING };
@@ -146,8 +158,9 @@ struct hwt_store {
 	pthread_mutex_t pool_lock;
 	struct hwts_conn *idle;
 	unsigned idle_count;
-	int64_t next_id, ids_left; /* drawn and not used */
-	unsigned connects;         /* counts new connections: ids that were drawn before may be drawn again */
+
+	unsigned connects; /* counts new connections to a server: numbers drawn before may be drawn again */
+	struct hwts_numbers numbers;
 
 	/* Puts that wait to share a commit. */
 	pthread_mutex_t group_lock;
@@ -205,6 +218,12 @@ int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role rol
 int hwts_pool_get(hwt_store *store, struct hwts_conn **conn);
 void hwts_pool_put(hwt_store *store, struct hwts_conn *conn);
 void hwts_pool_close(hwt_store *store);
+
+/* In numbers.c. */
+void hwts_numbers_open(hwt_store *store, struct hwts_conn *conn);
+void hwts_numbers_close(hwt_store *store);
+int hwts_numbers_give(hwt_store *store, struct hwts_conn *conn, struct hwts_put *puts, size_t n);
+int hwts_numbers_give_on(hwt_store *store, void *connection, struct hwts_put *put); /* EAGAIN: none are in hand */
 
 /* In kind.c.  The kind of a name; made in the database if it is not there and make is not NULL. */
 int hwts_kind_of(hwt_store *store, const char *name, const struct hwts_kind_row *make, struct hwts_kind_row *out);

@@ -212,6 +212,12 @@ static int give_back(struct hwts_conn *conn, int rc)
 	return rc;
 }
 
+static bool blocks(void *connection)
+{
+	(void)connection;
+	return false;
+}
+
 static void tend(struct hwts_conn *conn)
 {
 	(void)conn; /* autovacuum does it */
@@ -219,7 +225,6 @@ static void tend(struct hwts_conn *conn)
 
 const struct hwts_engine hwts_postgres = {
 	.name = "postgresql",
-	.draws_ahead = true,
 	.locks_rows = true,
 	.open = open_db,
 	.close = close_db,
@@ -231,6 +236,7 @@ const struct hwts_engine hwts_postgres = {
 	.finish = hwts_pg_finish,
 	.borrow = borrow,
 	.give_back = give_back,
+	.blocks = blocks,
 	.open_run = hwts_pg_open_run,
 	.close_run = hwts_pg_close_run,
 	.drop_run = hwts_pg_drop_run,

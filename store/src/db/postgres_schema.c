@@ -5,33 +5,39 @@
  * What follows the prefix has no underscore, in names that the server would choose too, so that no two stores collide:
  * "hwt" has an index hwt_ofkind, and hwt_shard_kind is a table of "hwt_shard".
  *
- * bigints first, then ints: no padding.  No index has state, epoch or attempt, so that a begin is a HOT update; the
- * fillfactor leaves it room.  tx is the transaction that wrote due_us last: a look-ahead finds by it what became
- * visible behind its mark.
+ * bigints first, then ints: no padding; what few rows have is null, which takes no room.  No index has state, epoch or
+ * attempt, so that a begin is a HOT update; the fillfactor leaves it room.  tx is the transaction that wrote due_us
+ * last: a look-ahead finds by it what became visible behind its mark.
+ *
+ * Each unique index has the bucket, so that the table may be partitioned by it.  In the primary key the id leads:
+ * begins and ends find their rows by id = any(...), many at once.  No plan may look for an id in the index by due time,
+ * so that has a predicate which such a statement does not imply; each row meets it.
  */
 #include "db/postgres.h"
 
 static const char TABLES[] =
-    "create table if not exists @_meta (one int primary key check (one = 1), version int not null);"
-    "create table if not exists @_kind (id int primary key, name text not null constraint @_name unique, shards int "
-    "not "
-    "null,"
-    " mode int, horizon_us bigint not null);"
-    "create table if not exists @_shard (epoch bigint not null, id int primary key, kind int not null, owner text)"
-    " with (fillfactor = 50);"
+    "create table if not exists @_meta (one int primary key check (one = 1), version int not null,"
+    " next_number bigint not null, store text not null);"
+    "create table if not exists @_kind (id int primary key, name text not null constraint @_name unique,"
+    " shards int not null, mode int, horizon_us bigint not null, paused bool not null default false, running int,"
+    " start_every_us bigint, burst int);"
+    "create table if not exists @_shard (epoch bigint not null, rules bigint not null default 0, id int primary key,"
+    " kind int not null, owner text, levels bytea) with (fillfactor = 50);"
     "create index if not exists @_ofkind on @_shard (kind);"
     "create table if not exists @_member (incarnation bigint not null, until_us bigint not null, name text primary key,"
     " kinds int[] not null) with (fillfactor = 50);"
-    "create sequence if not exists @_id increment by 1000;"
-    "create table if not exists @_timeout (id bigint primary key, due_us bigint not null, base_us bigint not null,"
+    "create table if not exists @_group (bucket int not null, kind int not null, grp bytea not null,"
+    " paused bool not null default false, running int, start_every_us bigint, burst int,"
+    " primary key (bucket, kind, grp));"
+    "create table if not exists @_timeout (id bigint not null, due_us bigint not null, base_us bigint not null,"
     " epoch bigint not null, period_us bigint not null, tx xid8 not null default pg_current_xact_id(),"
-    " kind int not null, shard int not null, attempt int not null, state smallint not null,"
-    " key bytea, error text, data bytea)"
+    " bucket int not null, kind int not null, shard int, attempt int not null, state smallint not null,"
+    " priority smallint not null default 0, grp bytea not null default '', key bytea, schedule text, zone text,"
+    " grace_us bigint, spread_us bigint, last bool, error text, data bytea, primary key (id, bucket))"
     " with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000);"
-    "create index if not exists @_due on @_timeout (shard, due_us, id);"
-    "create unique index if not exists @_key on @_timeout (kind, key) where key is not null;"
-    "insert into @_meta values (1, 1) on conflict (one) do update set version = excluded.version"
-    " where @_meta.version < excluded.version";
+    "create index if not exists @_due on @_timeout (shard, due_us, id) where shard is not null;"
+    "create unique index if not exists @_key on @_timeout (bucket, kind, grp, key) where key is not null;"
+    "insert into @_meta values (1, 2, 1, replace(gen_random_uuid()::text, '-', '')) on conflict (one) do nothing";
 
 static int version_of(struct pg_conn *conn, int *version)
 {
@@ -56,7 +62,7 @@ static int make_tables(struct pg_conn *conn, int *version)
 
 	if (rc == 0)
 		rc = version_of(conn, version);
-	if (rc == 0 && *version < HWTS_VERSION)
+	if (rc == 0 && *version == 0)
 		rc = hwts_pg_simple(conn, TABLES);
 	rc = hwts_pg_finish(&conn->conn, rc);
 	return rc == 0 ? version_of(conn, version) : rc;
@@ -70,13 +76,9 @@ int hwts_pg_prepare(struct hwts_conn *base)
 
 	if (rc == 0)
 		rc = version_of(conn, &version);
-	if (rc == 0 && version < HWTS_VERSION) {
+	if (rc == 0 && version == 0) {
 		HWTS_POINT("tables");
 		rc = make_tables(conn, &version);
 	}
-	if (rc == 0 && version > HWTS_VERSION)
-		rc = hwts_fail(ENOTSUP,
-			       "postgresql: the tables %s_* have version %d, this library knows %d; use a newer one",
-			       base->db->prefix, version, HWTS_VERSION);
-	return rc;
+	return rc == 0 ? hwts_check_version(base->db, version) : rc;
 }

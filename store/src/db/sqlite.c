@@ -367,7 +367,9 @@ int hwts_sqlite_exchange(struct hwts_conn *base, const struct hwts_step *steps, 
 		hwts_count_trip(base->db);
 		rc = hwts_sqlite_do(conn, NULL, "begin", NOTHING);
 	} else if (sqlite3_get_autocommit(conn->handle)) {
+		conn->hasty = (flags & HWTS_HASTY) != 0;
 		rc = hwts_sqlite_begin(conn, (flags & HWTS_SYNCED) != 0);
+		conn->hasty = false;
 	}
 	if (rc != 0)
 		return rc;

@@ -50,6 +50,7 @@ struct sqlite_conn {
 	struct sqlite_statement statements[HWTS_SQLITE_STATEMENTS];
 	sqlite3_stmt *made[HWTS_SQLS];    /* prepared once in each connection */
 	bool has_turn, full, callers;     /* callers: neither its statements nor its transaction are ours */
+	bool hasty;                       /* this exchange does not wait long for the lock */
 	int64_t now_us, boot_us, read_ns; /* the clocks, as the exchange has read them */
 	int64_t patience_ns;
 	/* control: */

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#define HASTY_NS HWT_MS(100)
+
 static int open_db(const char *url, struct hwts_db **out)
 {
 	struct sqlite_db *db;
@@ -67,13 +69,14 @@ static void disconnect(struct hwts_conn *base)
 static int wait_for_lock(void *arg, int count)
 {
 	struct sqlite_conn *conn = arg;
+	int64_t patience_ns = conn->hasty ? HASTY_NS : conn->patience_ns;
 
 	if (count < 25) {
 		hwts_sleep_ns(HWT_US(200));
 		return 1;
 	}
 	hwts_sleep_ns(HWT_MS(1));
-	return (int64_t)count * HWT_MS(1) < conn->patience_ns;
+	return (int64_t)count * HWT_MS(1) < patience_ns;
 }
 
 /* SQLite answers with the mode that it has now, and no error if that is another one. */
@@ -191,6 +194,12 @@ static int give_back(struct hwts_conn *base, int rc)
 	return rc;
 }
 
+/* Also one that has only read: a commit of the store's would end its hope to write. */
+static bool blocks(void *connection)
+{
+	return sqlite3_txn_state(connection, NULL) != SQLITE_TXN_NONE;
+}
+
 static bool alive(struct hwts_conn *conn)
 {
 	return !conn->broken;
@@ -208,6 +217,7 @@ const struct hwts_engine hwts_sqlite = {
 	.finish = hwts_sqlite_finish,
 	.borrow = borrow,
 	.give_back = give_back,
+	.blocks = blocks,
 	.open_run = hwts_sqlite_open_run,
 	.close_run = hwts_sqlite_close_run,
 	.drop_run = hwts_sqlite_drop_run,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The tables of a SQLite store.
+ * The tables of a SQLite store: the columns of PostgreSQL's.  The id is the rowid, which each index has at its end, and
+ * nothing is partitioned here, so the primary key is the id alone.
  */
 #include "db/sqlite.h"
 
@@ -9,20 +10,26 @@
 
 static const char TABLES[] =
     "create table if not exists @_meta (one integer primary key check (one = 1), version integer not null,"
-    " next_id integer not null, boot text);"
+    " next_number integer not null, store text not null, boot text);"
     "create table if not exists @_kind (id integer primary key, name text not null unique, shards integer not null,"
-    " mode integer, horizon_us integer not null);"
+    " mode integer, horizon_us integer not null, paused integer not null default 0, running integer,"
+    " start_every_us integer, burst integer);"
     "create table if not exists @_shard (id integer primary key, kind integer not null, epoch integer not null,"
-    " owner text);"
+    " rules integer not null default 0, owner text, levels blob);"
     "create index if not exists @_ofkind on @_shard (kind);"
     "create table if not exists @_member (name text primary key, incarnation integer not null, until_us integer not "
     "null,"
     " kinds text not null) without rowid;"
+    "create table if not exists @_group (bucket integer not null, kind integer not null, grp text not null,"
+    " paused integer not null default 0, running integer, start_every_us integer, burst integer,"
+    " primary key (bucket, kind, grp)) without rowid;"
     "create table if not exists @_timeout (id integer primary key, due_us integer not null, base_us integer not null,"
-    " epoch integer not null, period_us integer not null, kind integer not null, shard integer not null,"
-    " attempt integer not null, state integer not null, key text, error text, data blob);"
+    " epoch integer not null, period_us integer not null, bucket integer not null, kind integer not null,"
+    " shard integer not null, attempt integer not null, state integer not null, priority integer not null default 0,"
+    " grp text not null default '', key text, schedule text, zone text, grace_us integer, spread_us integer,"
+    " last integer, error text, data blob);"
     "create index if not exists @_due on @_timeout (shard, due_us);"
-    "create unique index if not exists @_key on @_timeout (kind, key) where key is not null;"
+    "create unique index if not exists @_key on @_timeout (bucket, kind, grp, key) where key is not null;"
     "create table if not exists @_hint (seq integer primary key autoincrement, id integer not null,"
     " due_us integer not null, shard integer not null, len integer not null, at_us integer not null);";
 
@@ -54,14 +61,14 @@ static int make_tables(struct sqlite_conn *conn)
 	rc = hwts_sqlite_begin(conn, true);
 	if (rc == 0) {
 		rc = version_of(conn, &version);
-		if (rc == 0 && version < HWTS_VERSION) {
+		if (rc == 0 && version == 0) {
 			int made = sqlite3_exec(conn->handle, sql, NULL, NULL, NULL);
 
 			rc = made == SQLITE_OK ? 0 : hwts_sqlite_error(conn, made, "make the tables");
 			if (rc == 0)
 				rc = hwts_sqlite_do(conn, NULL,
-						    "insert into @_meta values (1, ?, 1, null)"
-						    " on conflict (one) do update set version = excluded.version",
+						    "insert into @_meta values (1, ?, 1, lower(hex(randomblob(16))),"
+						    " null)",
 						    WITH(NUMBER(HWTS_VERSION)));
 		}
 		rc = hwts_sqlite_commit(conn, rc);
@@ -116,14 +123,12 @@ int hwts_sqlite_prepare(struct hwts_conn *base)
 	int version = 0;
 	int rc = version_of(conn, &version);
 
-	if (rc == 0 && version < HWTS_VERSION) {
+	if (rc == 0 && version == 0) {
 		rc = make_tables(conn);
 		if (rc == 0)
 			rc = version_of(conn, &version);
 	}
-	if (rc == 0 && version > HWTS_VERSION)
-		rc = hwts_fail(ENOTSUP,
-			       "sqlite: the tables %s_* have version %d, this library knows %d; use a newer one",
-			       base->db->prefix, version, HWTS_VERSION);
+	if (rc == 0)
+		rc = hwts_check_version(base->db, version);
 	return rc == 0 ? note_boot(conn) : rc;
 }

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Ids: none is used twice, whatever is undone or restored, and each says its bucket.
+ */
+#include "store.h"
+#include "store_query.h"
+
+#include "core/store.h"
+
+static int64_t bucket_of(int64_t id)
+{
+	return id & (HWTS_BUCKETS - 1);
+}
+
+static int64_t number_of_id(int64_t id)
+{
+	return id >> HWTS_BUCKET_BITS;
+}
+
+TEST(a_bucket_is_the_hash_of_the_group_or_of_the_key_or_else_of_the_number)
+{
+	CHECK_INT(hwts_id_of(7, NULL, "a"), ==, 7 * 1024 + 102);
+	CHECK_INT(hwts_id_of(7, NULL, "order 17"), ==, 7 * 1024 + 296);
+	CHECK_INT(hwts_id_of(7, "tenant 9", NULL), ==, 7 * 1024 + 556);
+	CHECK_INT(hwts_id_of(7, "tenant 9", "order 17"), ==, 7 * 1024 + 556);
+	CHECK_INT(hwts_id_of(7, NULL, NULL), ==, 7 * 1024 + 7);
+	CHECK_INT(hwts_id_of(1024 + 7, NULL, NULL), ==, (1024 + 7) * 1024 + 7);
+	CHECK_INT(hwts_id_of(HWTS_NUMBERS_END - 1, NULL, NULL), ==, (INT64_C(1) << 53) - 1);
+}
+
+TEST(a_row_has_its_bucket_and_the_shard_of_that)
+{
+	hwt_store *store;
+	int64_t keyed, plain;
+
+	fresh_world();
+	store = open_store();
+	keyed = put_key(store, "a", "order 17", HWT_S(600));
+	plain = put(store, "a", HWT_S(600));
+	CHECK_INT(bucket_of(keyed), ==, 296);
+	CHECK_INT(bucket_of(plain), ==, bucket_of(number_of_id(plain)));
+	CHECK_INT(
+	    query("select count(*) from %s_timeout t join %s_kind k on k.id = t.kind where t.bucket = t.id %% 1024"
+		  " and t.shard = k.id * 1024 + t.bucket %% k.shards and t.grp = ''",
+		  world.schema, world.schema),
+	    ==, 2);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* Whoever has the id of what was undone must not cancel a stranger's timeout. */
+TEST(an_id_that_was_rolled_back_is_never_used_again)
+{
+	hwt_store_spec spec = spec_of("a", HWT_S(600));
+	int64_t undone[20], id;
+	void *connection;
+	hwt_store *store;
+
+	fresh_world();
+	store = open_store();
+	connection = connect_user();
+	put(store, "a", HWT_S(600)); /* the kind is made */
+	CHECK(user_sql(connection, "begin"));
+	for (size_t i = 0; i < HWTS_COUNT(undone); i++)
+		CHECK_CALL(hwt_store_put_on(store, connection, &spec, &undone[i]), 0);
+	CHECK(user_sql(connection, "rollback"));
+	for (size_t i = 0; i < HWTS_COUNT(undone); i++) {
+		id = put(store, "a", HWT_S(600));
+		for (size_t j = 0; j < HWTS_COUNT(undone); j++)
+			CHECK(id != undone[j]);
+		CHECK_CALL(hwt_store_cancel(store, undone[i]), ENOENT);
+	}
+	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, HWTS_COUNT(undone) + 1);
+	disconnect_user(connection);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* Four a millisecond since 2026. */
+static int64_t clock_number(void)
+{
+	return (now_us() - INT64_C(1767225600000000)) / 250;
+}
+
+TEST(numbers_begin_where_the_clock_is_after_an_old_copy_was_restored)
+{
+	int64_t before, id, last = 0;
+	hwt_store *store;
+
+	fresh_world();
+	for (int i = 0; i < 3; i++) {
+		before = clock_number();
+		store = open_store();
+		id = put(store, "a", HWT_S(600));
+		CHECK_INT(number_of_id(id), >=, before);
+		CHECK_INT(id, <, INT64_C(1) << 53);
+		CHECK_INT(id, >, last);
+		last = id;
+		CHECK_CALL(hwt_store_close(store), 0);
+		(void)query("update %s_meta set next_number = 1", world.schema); /* as it was once */
+		(void)query("delete from %s_timeout", world.schema);
+	}
+}
+
+TEST(numbers_begin_behind_those_that_were_reserved)
+{
+	const int64_t ahead = INT64_C(1) << 41;
+	hwt_store *store;
+	int64_t first;
+
+	fresh_world();
+	CHECK_CALL(hwt_store_close(open_store()), 0);
+	(void)query("update %s_meta set next_number = %lld", world.schema, (long long)ahead);
+	store = open_store();
+	first = number_of_id(put(store, "a", HWT_S(600)));
+	CHECK_INT(first, >=, ahead);
+	CHECK_CALL(hwt_store_close(store), 0);
+	store = open_store(); /* what was left of the block is not used */
+	CHECK_INT(number_of_id(put(store, "a", HWT_S(600))), >=, first + 64);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* Of what the clock says only so much is believed that numbers are left. */
+TEST(a_clock_that_is_far_ahead_does_not_use_up_the_numbers)
+{
+	hwt_store *store;
+	int64_t id;
+
+	fresh_world();
+	if (!world.sqlite)
+		SKIP("of SQLite, whose clock this test can set");
+	atomic_store(&hwts_test_wall_us, INT64_C(200) * 365 * 86400 * 1000000);
+	store = open_store();
+	id = put(store, "a", HWT_S(600));
+	CHECK_INT(number_of_id(id), >=, clock_number());
+	CHECK_INT(HWTS_NUMBERS_END - number_of_id(id), >, INT64_C(1) << 39);
+	CHECK_CALL(hwt_store_close(store), 0);
+	atomic_store(&hwts_test_wall_us, 0);
+}
+
+TEST(when_the_numbers_are_used_up_nothing_is_put)
+{
+	hwt_store_spec spec = spec_of("a", HWT_S(600));
+	hwt_store *store;
+	int64_t id = -7;
+
+	fresh_world();
+	CHECK_CALL(hwt_store_close(open_store()), 0);
+	(void)query("update %s_meta set next_number = %lld", world.schema, (long long)HWTS_NUMBERS_END - 70);
+	store = open_store(); /* has the last ones */
+	for (int i = 0; i < 65; i++)
+		CHECK_INT(number_of_id(put(store, "a", HWT_S(600))), ==, HWTS_NUMBERS_END - 70 + i);
+	CHECK_CALL(hwt_store_put(store, &spec, &id), EIO);
+	CHECK_INT(id, ==, -7);
+	CHECK_CALL(hwt_store_close(store), 0);
+	store = open_store();
+	CHECK_CALL(hwt_store_put(store, &spec, &id), EIO);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* Else many processes that open, put one and end would meet in few buckets. */
+TEST(blocks_are_odd)
+{
+	int64_t before, after;
+
+	fresh_world();
+	CHECK_CALL(hwt_store_close(open_store()), 0);
+	(void)query("update %s_meta set next_number = %lld", world.schema, 1LL << 41);
+	for (int i = 0; i < 3; i++) {
+		before = query("select next_number from %s_meta", world.schema);
+		CHECK_CALL(hwt_store_close(open_store()), 0);
+		after = query("select next_number from %s_meta", world.schema);
+		CHECK_INT((after - before) % 2, ==, 1);
+	}
+}
+
+static int by_number(const void *left, const void *right)
+{
+	const int64_t *a = left, *b = right;
+
+	return (*a > *b) - (*a < *b);
+}
+
+enum { PUTTERS = 4, PUTS = 3000 };
+
+struct numberer {
+	hwt_store *store;
+	int64_t ids[PUTS];
+};
+
+static void *put_many_times(void *arg)
+{
+	struct numberer *self = arg;
+	hwt_store_spec specs[30];
+	int rc;
+
+	for (size_t i = 0; i < HWTS_COUNT(specs); i++)
+		specs[i] = spec_of("a", HWT_S(600));
+	for (size_t i = 0; i < PUTS; i += HWTS_COUNT(specs)) {
+		PATIENTLY(rc, hwt_store_put_many(self->store, specs, HWTS_COUNT(specs), self->ids + i));
+		CHECK_INT(rc, ==, 0);
+	}
+	return NULL;
+}
+
+TEST(threads_that_draw_at_once_draw_each_number_once)
+{
+	static struct numberer self[PUTTERS];
+	static int64_t all[PUTTERS * PUTS];
+	pthread_t threads[PUTTERS];
+	hwt_store *store, *other;
+
+	fresh_world();
+	store = open_store();
+	other = open_store();
+	put(store, "a", HWT_S(600));
+	for (int i = 0; i < PUTTERS; i++) {
+		self[i].store = i % 2 ? other : store;
+		CHECK_INT(pthread_create(&threads[i], NULL, put_many_times, &self[i]), ==, 0);
+	}
+	for (int i = 0; i < PUTTERS; i++) {
+		CHECK_INT(pthread_join(threads[i], NULL), ==, 0);
+		memcpy(all + (size_t)i * PUTS, self[i].ids, sizeof(self[i].ids));
+	}
+	qsort(all, HWTS_COUNT(all), sizeof(*all), by_number);
+	for (size_t i = 1; i < HWTS_COUNT(all); i++)
+		CHECK(number_of_id(all[i]) != number_of_id(all[i - 1]));
+	CHECK_CALL(hwt_store_close(other), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/*
+ * On a connection of the caller
+ */
+
+/* Puts until there are no numbers, in a transaction that keeps the store from drawing some.  Returns how many. */
+static int put_until_dry(hwt_store *store, void *connection, int most)
+{
+	hwt_store_spec spec = spec_of("a", HWT_S(600));
+	int64_t id = 0, before;
+	int rc = 0, count = 0;
+
+	CHECK(user_sql(connection, world.sqlite ? "begin immediate" : "begin"));
+	for (; rc == 0 && count < most; count += rc == 0) {
+		before = id;
+		rc = hwt_store_put_on(store, connection, &spec, &id);
+		CHECK(rc == 0 || id == before);
+	}
+	CHECK(rc == 0 || rc == EAGAIN);
+	CHECK(user_sql(connection, "commit"));
+	return count;
+}
+
+TEST(without_numbers_in_hand_a_put_on_a_connection_is_refused_and_changes_nothing)
+{
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	void *connection;
+	hwt_store *store;
+	int count, more = 0;
+
+	fresh_world();
+	store = open_store();
+	put(store, "a", HWT_S(600));
+	connection = connect_user();
+	count = put_until_dry(store, connection, 5000);
+	CHECK_INT(count, >=, 60); /* always in hand */
+	CHECK(world.sqlite ? count < 5000 : count == 5000);
+	/* They are drawn meanwhile, ever more: in the end there are enough. */
+	for (int next = 0; next < 5000 && hwt_now() < give_up_ns; more += next) {
+		sleep_ms(1);
+		next = put_until_dry(store, connection, 5000);
+	}
+	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 1 + count + more);
+	disconnect_user(connection);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* A transaction that has not begun to read or write is in nobody's way. */
+TEST(puts_on_a_connection_alone_draw_their_numbers_in_time)
+{
+	hwt_store_spec spec = spec_of("a", HWT_S(600));
+	void *connection;
+	hwt_store *store;
+	int64_t id;
+	int rc;
+
+	fresh_world();
+	store = open_store();
+	connection = connect_user();
+	for (int i = 0; i < 300; i++) {
+		CHECK(user_sql(connection, "begin"));
+		PATIENTLY(rc, hwt_store_put_on(store, connection, &spec, &id));
+		CHECK_INT(rc, ==, 0);
+		CHECK(user_sql(connection, i % 2 ? "commit" : "rollback"));
+	}
+	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 150);
+	disconnect_user(connection);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* Not inside its transaction: neither its lock nor its rollback matters. */
+TEST(numbers_of_puts_on_a_connection_were_drawn_before)
+{
+	int64_t next;
+	void *connection;
+	hwt_store *store;
+
+	fresh_world();
+	store = open_store();
+	put(store, "a", HWT_S(600));
+	connection = connect_user();
+	next = query("select next_number from %s_meta", world.schema);
+	CHECK(user_sql(connection, world.sqlite ? "begin immediate" : "begin"));
+	for (int i = 0; i < 50; i++) {
+		hwt_store_spec spec = spec_of("a", HWT_S(600));
+		int64_t id;
+
+		CHECK_CALL(hwt_store_put_on(store, connection, &spec, &id), 0);
+		CHECK_INT(number_of_id(id), <, next);
+	}
+	CHECK(user_sql(connection, "rollback"));
+	disconnect_user(connection);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+STORE_MAIN(NULL)
