@@ -127,46 +127,36 @@ static int prepare(struct pg_conn *conn, const char *name, const char *sql)
 	return rc == ECONNRESET ? ENOTCONN : rc;
 }
 
-/* Prepares a statement of the table, or one by its text, when it is first needed; name is that of the statement. */
-static int make_ready(struct pg_conn *conn, const struct pg_step *step, char name[16])
+/* Prepares a statement of the table when it is first needed. */
+static int make_ready(struct pg_conn *conn, enum hwts_sql sql)
 {
-	bool ready;
-	char *sql;
-	int at = 0, rc;
+	char name[16], *text;
+	int rc;
 
-	if (step->from) {
-		(void)snprintf(name, 16, "hwts_%d", (int)step->from->sql);
-		ready = conn->ready[step->from->sql];
-	} else {
-		while (at < HWTS_PG_STATEMENTS && conn->prepared[at] && conn->prepared[at] != step->text)
-			at++;
-		if (at == HWTS_PG_STATEMENTS)
-			return hwts_fail(ENOMEM, "postgresql: too many statements");
-		(void)snprintf(name, 16, "hwt_%d", at);
-		ready = conn->prepared[at] != NULL;
-	}
-	if (ready)
+	if (conn->ready[sql])
 		return 0;
-	sql = step->from ? hwts_sql_text(conn->conn.db, step->from->sql, true) : hwts_sql(conn->conn.db, step->text);
-	rc = sql ? prepare(conn, name, sql) : ENOMEM;
-	free(sql);
-	if (rc == 0 && step->from)
-		conn->ready[step->from->sql] = true;
-	else if (rc == 0)
-		conn->prepared[at] = step->text;
+	(void)snprintf(name, sizeof(name), "hwts_%d", (int)sql);
+	text = hwts_sql_text(conn->conn.db, sql, true);
+	rc = text ? prepare(conn, name, text) : ENOMEM;
+	free(text);
+	conn->ready[sql] = rc == 0;
 	return rc;
 }
 
-static int send_step(struct pg_conn *conn, const struct pg_step *step, const char *name)
+static int send_step(struct pg_conn *conn, const struct pg_step *step)
 {
 	struct pg_args *args = &conn->args;
+	char name[16];
+	int sent;
 
-	args->n = 0;
-	if (step->from)
+	if (step->from) {
 		hwts_pg_encode(args, step->from);
-	return PQsendQueryPrepared(conn->handle, name, args->n, args->sent, args->lengths, args->formats, 1)
-		   ? 0
-		   : hwts_pg_error(conn, NULL, "send");
+		(void)snprintf(name, sizeof(name), "hwts_%d", (int)step->from->sql);
+		sent = PQsendQueryPrepared(conn->handle, name, args->n, args->sent, args->lengths, args->formats, 1);
+	} else {
+		sent = PQsendQueryParams(conn->handle, step->text, 0, NULL, NULL, NULL, NULL, 1);
+	}
+	return sent ? 0 : hwts_pg_error(conn, NULL, "send");
 }
 
 /* Reads the result of a step, and the end of it. */
@@ -206,7 +196,7 @@ static int receive_sync(struct pg_conn *conn, int64_t until_ns)
 	return rc;
 }
 
-static int exchange(struct pg_conn *conn, struct pg_step *steps, size_t n, const char (*names)[16])
+static int exchange(struct pg_conn *conn, struct pg_step *steps, size_t n)
 {
 	int64_t until_ns = hwt_now() + conn->patience_ns;
 	bool synced = false; /* a transaction may be under way to its end */
@@ -218,7 +208,7 @@ static int exchange(struct pg_conn *conn, struct pg_step *steps, size_t n, const
 	}
 	hwts_count_trip(conn->conn.db);
 	for (size_t i = 0; i < n && rc == 0; i++) {
-		rc = send_step(conn, &steps[i], names[i]);
+		rc = send_step(conn, &steps[i]);
 		if (rc != 0 || !(steps[i].sync || i + 1 == n))
 			continue;
 		synced = true;
@@ -259,8 +249,7 @@ static int check_usable(struct pg_conn *conn)
 /* 0: all steps have their rc; otherwise the exchange has failed. */
 int hwts_pg_run(struct pg_conn *conn, struct pg_step *steps, size_t n)
 {
-	char(*names)[16] = hwts_alloc(n * sizeof(*names));
-	int rc = names ? check_usable(conn) : ENOMEM;
+	int rc = check_usable(conn);
 
 	for (size_t i = 0; i < n; i++) {
 		steps[i].result = NULL;
@@ -268,17 +257,18 @@ int hwts_pg_run(struct pg_conn *conn, struct pg_step *steps, size_t n)
 	}
 	(void)PQsetnonblocking(conn->handle, 1);
 	for (size_t i = 0; i < n && rc == 0; i++) {
-		rc = make_ready(conn, &steps[i], names[i]);
-		if (rc == 0 && steps[i].from)
+		if (!steps[i].from)
+			continue;
+		rc = make_ready(conn, steps[i].from->sql);
+		if (rc == 0)
 			rc = hwts_pg_reserve(&conn->args, steps[i].from);
 	}
 	if (rc == 0)
-		rc = exchange(conn, steps, n, (const char(*)[16])names);
+		rc = exchange(conn, steps, n);
 	if (rc == 0)
 		rc = check_replaced(conn, ECONNRESET); /* meanwhile: it may have been sent too late */
 	if (!conn->conn.broken)
 		(void)PQsetnonblocking(conn->handle, 0);
-	free(names);
 	return rc;
 }
 
@@ -302,9 +292,11 @@ int hwts_pg_on_callers(struct pg_conn *conn, struct pg_step *step)
 
 int hwts_pg_one(struct pg_conn *conn, const char *text, PGresult **result)
 {
-	struct pg_step step = { .text = text };
-	int rc = hwts_pg_run(conn, &step, 1);
+	char *sql = hwts_sql(conn->conn.db, text);
+	struct pg_step step = { .text = sql };
+	int rc = sql ? hwts_pg_run(conn, &step, 1) : ENOMEM;
 
+	free(sql);
 	if (rc == 0)
 		rc = step.rc;
 	if (rc != 0) {

@@ -4,8 +4,9 @@
  *
  * Structure
  *
- *   Each connection prepares a statement when it first needs it.  Parameters and results are binary.  The steps of an
- *   exchange go as one pipeline: one round trip.  What lies between two syncs of a pipeline is one transaction.
+ *   Each connection prepares a statement of the table when it first needs it.  Parameters and results are binary.  The
+ *   steps of an exchange go as one pipeline: one round trip.  What lies between two syncs of a pipeline is one
+ *   transaction.
  *
  * Durability
  *
@@ -25,8 +26,6 @@
 #include "core/sql.h"
 
 #include <libpq-fe.h>
-
-#define HWTS_PG_STATEMENTS 64
 
 /*
  * The server that a store is on, as far as it can be told: its timeline, which each promotion of a standby raises, and
@@ -55,11 +54,10 @@ struct pg_args {
 struct pg_conn {
 	struct hwts_conn conn;
 	PGconn *handle;
-	uint64_t origin;                          /* of its server; 0: not known */
-	bool callers;                             /* not ours: nothing is prepared there, and there is no pipeline */
-	const char *prepared[HWTS_PG_STATEMENTS]; /* by the address of its text; the index is in its name */
-	bool ready[HWTS_SQLS];                    /* prepared */
-	struct pg_args args;                      /* of the step that is sent */
+	uint64_t origin;       /* of its server; 0: not known */
+	bool callers;          /* not ours: nothing is prepared there, and there is no pipeline */
+	bool ready[HWTS_SQLS]; /* prepared */
+	struct pg_args args;   /* of the step that is sent */
 	int64_t patience_ns;
 };
 
