@@ -106,7 +106,7 @@ struct hwts_step {
 enum {
 	HWTS_READS = 1,  /* nothing is written, so that it is known what happened */
 	HWTS_SYNCED = 2, /* the commit is synced */
-	HWTS_OPEN = 4,   /* the transaction stays open, to the next run without this or to engine->end */
+	HWTS_OPEN = 4,   /* the transaction stays open, to the next run without this or to engine->finish */
 	HWTS_HASTY = 8   /* SQLite: EAGAIN soon, if another process has the lock */
 };
 

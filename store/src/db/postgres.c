@@ -272,24 +272,6 @@ int hwts_pg_run(struct pg_conn *conn, struct pg_step *steps, size_t n)
 	return rc;
 }
 
-/* On a connection of the caller nothing is prepared, and there is no pipeline. */
-int hwts_pg_on_callers(struct pg_conn *conn, struct pg_step *step)
-{
-	struct pg_args *args = &conn->args;
-	char *sql = hwts_sql_text(conn->conn.db, step->from->sql, true);
-	int rc = sql ? hwts_pg_reserve(args, step->from) : ENOMEM;
-
-	if (rc == 0) {
-		hwts_pg_encode(args, step->from);
-		step->result = PQexecParams(conn->handle, sql, args->n, NULL, args->sent, args->lengths, args->formats,
-					    1);
-		if (PQresultStatus(step->result) != PGRES_TUPLES_OK)
-			rc = hwts_pg_error(conn, step->result, "put on the caller's connection");
-	}
-	free(sql);
-	return rc;
-}
-
 int hwts_pg_one(struct pg_conn *conn, const char *text, PGresult **result)
 {
 	char *sql = hwts_sql(conn->conn.db, text);

@@ -93,7 +93,6 @@ int64_t hwts_pg_get(const PGresult *result, int row, int column);         /* of 
 
 /* In postgres.c. */
 int hwts_pg_run(struct pg_conn *conn, struct pg_step *steps, size_t n);
-int hwts_pg_on_callers(struct pg_conn *conn, struct pg_step *step);
 /* One statement; *result is the caller's, and NULL on failure. */
 int hwts_pg_one(struct pg_conn *conn, const char *text, PGresult **result);
 int hwts_pg_simple(struct pg_conn *conn, const char *text); /* any number of statements, no parameters; @ too */

@@ -14,21 +14,31 @@ static bool syncs(const struct pg_conn *conn)
 	return conn->conn.role == HWTS_CALL || conn->conn.role == HWTS_TASK;
 }
 
-static int run_on_callers(struct pg_conn *conn, const struct hwts_step *steps, size_t n)
+static bool is_empty(enum hwts_sql sql)
 {
-	int rc = 0;
+	const char *text = hwts_statements[sql].postgres;
 
-	for (size_t i = 0; i < n && rc == 0; i++) {
-		struct pg_step step = { .from = &steps[i] };
-		const char *text = hwts_statements[steps[i].sql].postgres;
+	return text && !text[0];
+}
 
-		if (text && !text[0])
-			continue;
-		rc = hwts_pg_on_callers(conn, &step);
-		if (rc == 0 && steps[i].each)
-			rc = hwts_pg_decode(step.result, &steps[i]);
-		PQclear(step.result);
+/* On a connection of the caller nothing is prepared, and there is no pipeline. */
+static int run_on_callers(struct pg_conn *conn, const struct hwts_step *step)
+{
+	const struct pg_args *args = &conn->args;
+	char *sql = hwts_sql_text(conn->conn.db, step->sql, true);
+	int rc = sql ? hwts_pg_reserve(&conn->args, step) : ENOMEM;
+	PGresult *result;
+
+	if (rc == 0) {
+		hwts_pg_encode(&conn->args, step);
+		result = PQexecParams(conn->handle, sql, args->n, NULL, args->sent, args->lengths, args->formats, 1);
+		if (PQresultStatus(result) != PGRES_TUPLES_OK)
+			rc = hwts_pg_error(conn, result, "put on the caller's connection");
+		else if (step->each)
+			rc = hwts_pg_decode(result, step);
+		PQclear(result);
 	}
+	free(sql);
 	return rc;
 }
 
@@ -36,29 +46,19 @@ static int run_on_callers(struct pg_conn *conn, const struct hwts_step *steps, s
 static size_t write_steps(struct pg_conn *conn, struct pg_step *out, const struct hwts_step *steps, size_t n,
 			  unsigned flags)
 {
-	bool open = PQtransactionStatus(conn->handle) != PQTRANS_IDLE, after = false;
 	size_t count = 0;
 
-	if (!open && flags & HWTS_OPEN)
+	if (flags & HWTS_OPEN && PQtransactionStatus(conn->handle) == PQTRANS_IDLE)
 		out[count++] = (struct pg_step){ .text = "begin" };
 	if (flags & HWTS_SYNCED && !syncs(conn))
 		out[count++] = (struct pg_step){ .text = SYNCED };
 	for (size_t i = 0; i < n; i++) {
-		const char *text = hwts_statements[steps[i].sql].postgres;
-
-		if (text && !text[0])
+		if (is_empty(steps[i].sql))
 			continue;
-		if (steps[i].after && !after) {
-			after = true;
-			if (open)
-				out[count++] = (struct pg_step){ .text = "commit" };
-			if (count > 0)
-				out[count - 1].sync = true;
-		}
+		if (steps[i].after && count > 0)
+			out[count - 1].sync = true;
 		out[count++] = (struct pg_step){ .from = &steps[i], .sync = steps[i].commits };
 	}
-	if (open && !(flags & HWTS_OPEN) && !after)
-		out[count++] = (struct pg_step){ .text = "commit" };
 	return count;
 }
 
@@ -67,11 +67,14 @@ int hwts_pg_exchange(struct hwts_conn *base, const struct hwts_step *steps, size
 	struct pg_conn *conn = pg_conn(base);
 	struct pg_step *out;
 	size_t count;
-	int rc;
+	int rc = 0;
 
-	if (conn->callers)
-		return run_on_callers(conn, steps, n);
-	out = hwts_alloc((n + 3) * sizeof(*out));
+	if (conn->callers) {
+		for (size_t i = 0; i < n && rc == 0; i++)
+			rc = is_empty(steps[i].sql) ? 0 : run_on_callers(conn, &steps[i]);
+		return rc;
+	}
+	out = hwts_alloc((n + 2) * sizeof(*out));
 	if (!out)
 		return ENOMEM;
 	count = write_steps(conn, out, steps, n, flags);
