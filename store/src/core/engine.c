@@ -1,25 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the engines share: the prefix in SQL texts, rows, shards; engine.h. */
+/* What the engines share: rows, shards; engine.h. */
 #include "core/engine.h"
-
-char *hwts_sql(const struct hwts_db *db, const char *text)
-{
-	size_t prefix = strlen(db->prefix), size = strlen(text) + 1;
-	char *sql, *to;
-
-	for (const char *at = strchr(text, '@'); at; at = strchr(at + 1, '@'))
-		size += prefix;
-	sql = to = hwts_alloc(size);
-	for (; sql && *text; text++) {
-		if (*text == '@') {
-			memcpy(to, db->prefix, prefix);
-			to += prefix;
-		} else {
-			*to++ = *text;
-		}
-	}
-	return sql;
-}
 
 struct hwts_row *hwts_row_make(const char *key, size_t key_len, const void *data, size_t len)
 {

@@ -255,7 +255,6 @@ extern const struct hwts_engine hwts_postgres;
 #endif
 
 /* In engine.c: what both engines use. */
-char *hwts_sql(const struct hwts_db *db, const char *text); /* with the prefix for each @ */
 struct hwts_row *hwts_row_make(const char *key, size_t key_len, const void *data, size_t len);
 int64_t hwts_id_of(int64_t number, const char *group, const char *key); /* with its bucket; group, key: or NULL */
 int hwts_check_version(const struct hwts_db *db, int version);          /* ENOTSUP: it is another one */

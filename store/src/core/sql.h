@@ -123,5 +123,6 @@ static inline int hwts_finish(struct hwts_conn *conn, int rc)
 
 /* In sql_text.c. */
 char *hwts_sql_text(const struct hwts_db *db, enum hwts_sql sql, bool postgres);
+char *hwts_sql(const struct hwts_db *db, const char *text); /* with the prefix for each @ */
 
 #endif

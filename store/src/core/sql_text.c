@@ -52,15 +52,13 @@ static size_t put_word(struct output *out, const struct hwts_db *db, const char 
 	return strlen(words[i].word);
 }
 
-static void expand(struct output *out, const struct hwts_db *db, const struct hwts_statement *statement, bool postgres)
+static void expand(struct output *out, const struct hwts_db *db, const char *text, const char *types, bool postgres)
 {
-	const char *text = postgres && statement->postgres ? statement->postgres : statement->sqlite;
-
 	while (*text) {
 		if (*text == '@') {
 			text += put_word(out, db, text, postgres);
 		} else if (*text == '?' && postgres) {
-			put_parameter(out, text[1] - '0', statement->types[text[1] - '1']);
+			put_parameter(out, text[1] - '0', types[text[1] - '1']);
 			text += 2;
 		} else {
 			put(out, text++, 1);
@@ -69,13 +67,26 @@ static void expand(struct output *out, const struct hwts_db *db, const struct hw
 	put(out, "", 1);
 }
 
-char *hwts_sql_text(const struct hwts_db *db, enum hwts_sql sql, bool postgres)
+static char *expanded(const struct hwts_db *db, const char *text, const char *types, bool postgres)
 {
 	struct output out = { .to = NULL };
 
-	expand(&out, db, &hwts_statements[sql], postgres);
+	expand(&out, db, text, types, postgres);
 	out = (struct output){ .to = hwts_alloc(out.len) };
 	if (out.to)
-		expand(&out, db, &hwts_statements[sql], postgres);
+		expand(&out, db, text, types, postgres);
 	return out.to;
+}
+
+char *hwts_sql_text(const struct hwts_db *db, enum hwts_sql sql, bool postgres)
+{
+	const struct hwts_statement *statement = &hwts_statements[sql];
+
+	return expanded(db, postgres && statement->postgres ? statement->postgres : statement->sqlite,
+			statement->types, postgres);
+}
+
+char *hwts_sql(const struct hwts_db *db, const char *text)
+{
+	return expanded(db, text, "", false);
 }
