@@ -50,10 +50,11 @@
  *      task does on run->connection takes effect exactly once.
  *   D4 never early on the database's clock (PostgreSQL: clock_timestamp(), SQLite: the wall clock), whatever the clock
  *      of the process says and however it steps: the begin statement itself compares.
- *   D5 take-over.  What a dead or cut-off process held runs elsewhere within lease + 2 s; after hwt_store_stop, at
- *      once.  A process whose lease cannot be trusted begins nothing.  It can still end what it ran, as long as no
- *      other process has begun that row: the epoch fences it off.  SQLite has one writer: a process that is stopped
- *      (SIGSTOP, a debugger) inside a write holds every process on the file up until it goes on or dies.
+ *   D5 take-over.  What a dead or cut-off process held runs elsewhere within lease + 2 s (from its second attempt on
+ *      it is pending then, and waits its back-off); after hwt_store_stop, at once.  A process whose lease cannot be
+ *      trusted begins nothing.  It can still end what it ran, as long as no other process has begun that row: the
+ *      epoch fences it off.  SQLite has one writer: a process that is stopped (SIGSTOP, a debugger) inside a write
+ *      holds every process on the file up until it goes on or dies.
  *   D6 news.  After a cancel that returned 0 no start follows.  What any process puts or reschedules into the window
  *      reaches the holder within milliseconds (PostgreSQL: LISTEN and NOTIFY; SQLite: a hint row and inotify), and
  *      after a lost notification at the next look-ahead, which is each lease/3.  A row that is overdue by lease/3 and
@@ -224,7 +225,7 @@ typedef struct hwt_store_kind {
 	unsigned mode;
 	unsigned shards;        /* 0: 8; at most 1024.  At least the number of processes that are to share the work */
 	unsigned concurrency;   /* runs of this kind at once in this process; 0: all threads */
-	unsigned max_attempts;  /* 0: 20 */
+	unsigned max_attempts;  /* 0: 20.  Counts starts, also those that end with the process */
 	int64_t horizon_ns;     /* 0: 5 s, or 2/3 of the lease if that is more; at least 2/3 of the lease */
 	int64_t backoff_ns;     /* after the first failure, doubled each time, with jitter; 0: 1 s */
 	int64_t backoff_max_ns; /* 0: 1 h */
@@ -488,10 +489,9 @@ HWT_API int hwt_store_read_stats(hwt_store *store, hwt_store_stats *out);
 
 #define HWT_STORE_STATS_INIT                                                                                           \
 	{                                                                                                              \
-		sizeof(hwt_store_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,                                     \
-		{                                                                                                      \
-			0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
-		},                                                                                                     \
+		sizeof(hwt_store_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,                                           \
+		    0, 0, { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,                                            \
+			    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 },                                          \
 		    0                                                                                                  \
 	}
 

@@ -76,6 +76,21 @@ static unsigned state(void)
 	return info.state;
 }
 
+/* The reply to the begin was lost: that was no start. */
+TEST(a_begin_that_is_repeated_counts_no_attempt)
+{
+	struct hwts_want want;
+
+	set_up();
+	want = begin(EPOCH);
+	CHECK(want.row != NULL);
+	free(want.row);
+	CHECK_INT(hwts_rows_begin(fence.conn, &want, 1, false, true), ==, 0);
+	CHECK(want.row != NULL && want.row->attempt == 1);
+	free(want.row);
+	tear_down();
+}
+
 TEST(a_begin_under_an_epoch_that_is_over_begins_nothing)
 {
 	struct hwts_want want;

@@ -17,18 +17,29 @@ struct batch {
 	char why[256]; /* the database refuses to begin one of them */
 };
 
-/* How many more rows of a kind may be begun; with the lock. */
-static unsigned room(const hwt_store *store, const struct hwts_kind *kind, const struct batch *batch)
+/* How many more rows of a kind threads are free for; with the lock. */
+static unsigned free_threads(const hwt_store *store, const struct hwts_kind *kind, const struct batch *batch)
 {
-	unsigned threads = HWTS_MIN(kind->concurrency, store->task_count), busy = store->queued + store->running, mine;
+	unsigned busy = store->queued + store->running + (unsigned)batch->count, mine = kind->queued + kind->running,
+		 threads = HWTS_MIN(kind->concurrency, store->task_count);
 
-	if (kind->row.mode == HWT_STORE_AT_MOST_ONCE) {
-		mine = kind->queued + kind->running;
-		busy += (unsigned)batch->count;
-		return busy >= store->task_count || mine >= threads
-			   ? 0
-			   : HWTS_MIN(store->task_count - busy, threads - mine);
-	}
+	return busy >= store->task_count || mine >= threads ? 0 : HWTS_MIN(store->task_count - busy, threads - mine);
+}
+
+/* A last attempt waits for a thread.  None would ever be free if others were begun ahead meanwhile. */
+static bool last_waits(const hwt_store *store)
+{
+	for (const struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
+		if (kind->due[true].first && kind->queued + kind->running < kind->concurrency)
+			return true;
+	return false;
+}
+
+/* How many more rows of a kind may be begun; with the lock. */
+static unsigned room(const hwt_store *store, const struct hwts_kind *kind, const struct batch *batch, bool last)
+{
+	if (last || kind->row.mode == HWT_STORE_AT_MOST_ONCE || last_waits(store))
+		return free_threads(store, kind, batch);
 	return store->queued_bytes >= HWTS_QUEUE_BYTES || kind->queued > kind->ahead / 2 ? 0 : kind->ahead;
 }
 
@@ -39,14 +50,39 @@ static void add(struct batch *batch, struct hwts_entry *entry)
 	entry->state = HWTS_BEGUN;
 	shard->active++; /* from here on, so that it is not given during the begin */
 	entry->store->active++;
-	batch->wants[batch->count] =
-	    (struct hwts_want){ .id = entry->id, .epoch = shard->epoch, .shard = entry->shard };
+	batch->wants[batch->count] = (struct hwts_want){ .id = entry->id,
+							 .epoch = shard->epoch,
+							 .shard = entry->shard,
+							 .max_attempts = entry->kind->max_attempts,
+							 .last = entry->last ||
+								 entry->kind->row.mode == HWT_STORE_AT_MOST_ONCE };
 	batch->entries[batch->count++] = entry;
 	batch->bytes += entry->len;
 	batch->unsure |= entry->unsure;
 }
 
-/* With the lock.  Kinds take turns at being the first. */
+/* With the lock: from one of the lists of a kind. */
+static void gather_from(hwt_store *store, struct batch *batch, struct hwts_kind *kind, bool last)
+{
+	bool at_most_once = kind->row.mode == HWT_STORE_AT_MOST_ONCE;
+	unsigned may;
+
+	if (!kind->due[last].first || (batch->count > 0 && at_most_once != batch->at_most_once))
+		return;
+	may = room(store, kind, batch, last);
+	if (may > 0 && kind->queued == 0 && !at_most_once && !last)
+		kind->ahead = HWTS_MIN(kind->ahead * 2, store->config.batch);
+	batch->at_most_once = at_most_once;
+	while (may-- > 0 && batch->count < store->config.batch && batch->bytes < HWTS_BATCH_BYTES) {
+		struct hwts_entry *entry = hwts_window_pop(store, kind, last);
+
+		if (!entry)
+			break;
+		add(batch, entry);
+	}
+}
+
+/* With the lock.  Kinds take turns at being the first, and so do those of a kind for whom it is the last attempt. */
 static void gather(hwt_store *store, struct batch *batch, unsigned turn)
 {
 	struct hwts_kind *kind = store->kinds;
@@ -59,22 +95,10 @@ static void gather(hwt_store *store, struct batch *batch, unsigned turn)
 	for (unsigned i = 0; i < turn % kinds; i++)
 		kind = kind->next;
 	for (unsigned i = 0; i < kinds; i++, kind = kind->next ? kind->next : store->kinds) {
-		bool at_most_once = kind->row.mode == HWT_STORE_AT_MOST_ONCE;
-		unsigned may;
+		bool last_first = turn / kinds % 2 == 0;
 
-		if (!kind->due_first || (batch->count > 0 && at_most_once != batch->at_most_once))
-			continue;
-		may = room(store, kind, batch);
-		if (may > 0 && kind->queued == 0 && !at_most_once)
-			kind->ahead = HWTS_MIN(kind->ahead * 2, store->config.batch);
-		batch->at_most_once = at_most_once;
-		while (may-- > 0 && batch->count < store->config.batch && batch->bytes < HWTS_BATCH_BYTES) {
-			struct hwts_entry *entry = hwts_window_pop(store, kind);
-
-			if (!entry)
-				break;
-			add(batch, entry);
-		}
+		gather_from(store, batch, kind, last_first);
+		gather_from(store, batch, kind, !last_first);
 	}
 }
 
@@ -90,7 +114,13 @@ static void not_begun(hwt_store *store, struct hwts_entry *entry, const struct h
 		store->look_soon = true;
 		hwts_poke(store);
 	}
-	hwts_window_not_begun(entry, want->lost ? HWTS_NEVER : want->due_us);
+	store->stats.failed += want->inherited && want->delay_us == HWTS_NEVER;
+	if (!want->last && !want->lost && want->due_us != HWTS_NEVER)
+		entry->last = hwts_is_last(entry->kind, want->attempt);
+	if (entry->last && !want->last && !want->inherited) /* as soon as there is a thread */
+		hwts_window_due(entry);
+	else
+		hwts_window_not_begun(entry, want->lost ? HWTS_NEVER : want->due_us);
 }
 
 static void begun(hwt_store *store, struct hwts_entry *entry, struct hwts_row *row)
@@ -181,6 +211,40 @@ static int ask_by_halves(hwt_store *store, struct batch *batch, struct hwts_want
 	return refused ? 0 : rc;
 }
 
+/*
+ * What processes held when they died.  The first attempt may have died with the process by chance, so the second comes
+ * at once; a task that kills its process must not kill one after the other, nor without end.
+ */
+static void inherit(hwt_store *store, struct batch *batch)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < batch->count; i++) {
+		struct hwts_want *want = &batch->wants[i];
+		const struct hwts_kind *kind = batch->entries[i]->kind;
+
+		if (want->failed || want->refused || want->lost || want->row || !want->dead)
+			continue;
+		if (want->attempt >= kind->max_attempts || batch->at_most_once)
+			want->delay_us = HWTS_NEVER;
+		else if (want->attempt > HWTS_AT_ONCE)
+			want->delay_us = hwts_back_off_us(kind, want->attempt);
+		any |= want->delay_us > 0;
+	}
+	if (any && hwts_rows_inherit(store->begin_conn, batch->wants, batch->count) != 0)
+		hwts_warn(store, "begin: %s", hwts_fail_text()); /* they are found again */
+}
+
+/* Without the lock. */
+static void tell_failed(hwt_store *store, const struct batch *batch)
+{
+	for (size_t i = 0; i < batch->count; i++)
+		if (batch->wants[i].inherited && batch->wants[i].delay_us == HWTS_NEVER)
+			hwts_warn(store,
+				  "timeout %lld has failed for good after %u attempts: its process died each time",
+				  (long long)batch->wants[i].id, batch->wants[i].attempt);
+}
+
 /* Tells of those that have just been set aside. */
 static void tell_refused(hwt_store *store, const struct batch *batch, int64_t first, unsigned count)
 {
@@ -195,6 +259,8 @@ static int begin(hwt_store *store, struct batch *batch, unsigned *failures)
 	unsigned refused = 0;
 	int64_t first = 0;
 
+	inherit(store, batch);
+	tell_failed(store, batch);
 	HWTS_POINT("begun");
 	pthread_mutex_lock(&store->lock);
 	for (size_t i = 0; i < batch->count; i++) {
@@ -222,8 +288,9 @@ static bool may_begin(hwt_store *store)
 	if (store->due_count == 0 || !hwts_trusted(store))
 		return false;
 	for (const struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
-		if (kind->due_first && room(store, kind, &none) > 0)
-			return true;
+		for (int last = 0; last < 2; last++)
+			if (kind->due[last].first && room(store, kind, &none, last) > 0)
+				return true;
 	return false;
 }
 

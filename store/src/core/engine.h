@@ -47,6 +47,9 @@
 #define HWTS_BUCKETS (1 << HWTS_BUCKET_BITS)
 #define HWTS_NUMBERS_END (INT64_C(1) << 43) /* an id has 53 bits, which a double holds, too */
 
+/* What a process held when it died is begun at once after so many attempts; after more it waits its back-off. */
+#define HWTS_AT_ONCE 1
+
 /* What a connection is for. */
 enum hwts_role {
 	HWTS_CALL,    /* puts, cancels, ...: synced */
@@ -164,10 +167,16 @@ struct hwts_row {
 struct hwts_want {
 	int64_t id, epoch;
 	int32_t shard;
-	struct hwts_row *row; /* begun; NULL: not */
-	int64_t due_us;       /* not begun: pending and due then; HWTS_NEVER: there is nothing to begin */
-	bool lost;            /* the shard has another epoch */
-	bool failed, refused; /* there was no reply; the database refuses to begin it */
+	unsigned max_attempts; /* 0: any */
+	bool last;             /* even if this is its last attempt */
+	struct hwts_row *row;  /* begun; NULL: not */
+	int64_t due_us;        /* not begun: pending and due then; HWTS_NEVER: there is nothing to begin */
+	bool lost;             /* the shard has another epoch */
+	bool dead;             /* not begun: a process held it when it died, or was cut off */
+	unsigned attempt;      /* not begun: how often it has been started */
+	int64_t delay_us;      /* dead: pending again so much later; HWTS_NEVER: FAILED */
+	bool inherited;        /* set when it is */
+	bool failed, refused;  /* there was no reply; the database refuses to begin it */
 };
 
 /* A shard that this process holds, as far as the look-ahead needs it. */

@@ -35,6 +35,8 @@ int hwts_rows_give(struct hwts_conn *conn, const struct hwts_shard_row *shards, 
 
 /* In rows_run.c. */
 int hwts_rows_begin(struct hwts_conn *conn, struct hwts_want *wants, size_t n, bool synced, bool again);
+/* What processes held when they died, and was not begun. */
+int hwts_rows_inherit(struct hwts_conn *conn, struct hwts_want *wants, size_t n);
 int hwts_rows_end(struct hwts_conn *conn, struct hwts_row *rows);
 int hwts_rows_close_run(struct hwts_conn *conn, const struct hwts_row *row); /* ESTALE: it was no longer this run's */
 

@@ -13,7 +13,7 @@
  * Begins
  */
 
-/* The rows of one shard under one epoch, by id. */
+/* The rows of one shard under one epoch, those for which it is the last attempt apart; by id. */
 struct group {
 	struct hwts_want **wants;
 	size_t n;
@@ -27,6 +27,8 @@ static int by_shard(const void *left, const void *right)
 		return a->shard < b->shard ? -1 : 1;
 	if (a->epoch != b->epoch)
 		return a->epoch < b->epoch ? -1 : 1;
+	if (a->last != b->last)
+		return a->last ? 1 : -1;
 	return (a->id > b->id) - (a->id < b->id);
 }
 
@@ -70,10 +72,12 @@ static int pending(void *ctx, const struct hwts_value *row)
 {
 	struct hwts_want *want = want_of(ctx, row[0].number);
 
-	if (want && !want->row) {
-		want->due_us = row[1].number;
-		want->lost = row[2].number != want->epoch;
-	}
+	if (!want || want->row || (row[3].number == HWT_STORE_RUNNING && row[5].number >= want->epoch))
+		return 0;
+	want->due_us = row[1].number;
+	want->lost = row[2].number != want->epoch;
+	want->dead = row[3].number == HWT_STORE_RUNNING;
+	want->attempt = (unsigned)row[4].number;
 	return 0;
 }
 
@@ -93,9 +97,11 @@ static void group_wants(struct begin *begin, const char *me)
 	for (size_t i = 0, count; i < begin->n; i += count) {
 		struct group *group = &begin->groups[begin->group_count];
 		const struct hwts_want *first = begin->wants[i];
+		int64_t most = first->max_attempts ? first->max_attempts : INT32_MAX;
 
-		for (count = 0; i + count < begin->n && begin->wants[i + count]->shard == first->shard &&
-				begin->wants[i + count]->epoch == first->epoch;
+		for (count = 0;
+		     i + count < begin->n && begin->wants[i + count]->shard == first->shard &&
+		     begin->wants[i + count]->epoch == first->epoch && begin->wants[i + count]->last == first->last;
 		     count++)
 			begin->ids[i + count] = begin->wants[i + count]->id;
 		*group = (struct group){ &begin->wants[i], count };
@@ -103,7 +109,8 @@ static void group_wants(struct begin *begin, const char *me)
 			HWTS_SQL_BEGIN,
 			{ HWTS_BYTES(&begin->ids[i], count), HWTS_NUMBER(first->shard), HWTS_NUMBER(first->epoch),
 			  HWTS_TEXT(me), HWTS_NUMBER(begin->synced ? first->epoch : 0),
-			  HWTS_NUMBER(first->epoch + begin->again) },
+			  HWTS_NUMBER(first->epoch + begin->again), HWTS_NUMBER(first->last ? INT32_MAX : most - 1),
+			  HWTS_NUMBER(HWTS_MIN(most, HWTS_AT_ONCE + 1)) },
 			.each = begun,
 			.ctx = group
 		};
@@ -163,7 +170,7 @@ int hwts_rows_begin(struct hwts_conn *conn, struct hwts_want *wants, size_t n, b
 	for (size_t i = 0; i < n; i++) {
 		wants[i].row = NULL;
 		wants[i].due_us = HWTS_NEVER;
-		wants[i].lost = false;
+		wants[i].lost = wants[i].dead = wants[i].inherited = false;
 		if (rc == 0)
 			begin.wants[i] = &wants[i];
 	}
@@ -177,6 +184,36 @@ int hwts_rows_begin(struct hwts_conn *conn, struct hwts_want *wants, size_t n, b
 	free(begin.ids);
 	free(begin.groups);
 	free(begin.steps);
+	return rc;
+}
+
+static int inherited(void *ctx, const struct hwts_value *row)
+{
+	struct hwts_want *want = ctx;
+
+	want->inherited = true;
+	want->due_us = want->delay_us == HWTS_NEVER ? HWTS_NEVER : row[1].number;
+	return 0;
+}
+
+/* The row itself is the fence: another process that has the shard by now begins it under a higher epoch. */
+int hwts_rows_inherit(struct hwts_conn *conn, struct hwts_want *wants, size_t n)
+{
+	struct hwts_step *steps = hwts_alloc(n * sizeof(*steps));
+	size_t count = 0;
+	int rc = steps ? 0 : ENOMEM;
+
+	for (size_t i = 0; i < n && rc == 0; i++)
+		if (wants[i].dead && wants[i].delay_us > 0)
+			steps[count++] = (struct hwts_step){ wants[i].delay_us == HWTS_NEVER ? HWTS_SQL_INHERIT_FAIL
+											     : HWTS_SQL_INHERIT,
+							     { HWTS_NUMBER(wants[i].id), HWTS_NUMBER(wants[i].epoch),
+							       HWTS_NUMBER(wants[i].delay_us) },
+							     .each = inherited,
+							     .ctx = &wants[i] };
+	if (rc == 0 && count > 0)
+		rc = hwts_run(conn, steps, count, 0);
+	free(steps);
 	return rc;
 }
 

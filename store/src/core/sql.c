@@ -46,10 +46,12 @@
 #define BEGIN_FROM                                                                                                     \
 	"with s as materialized (select x.id from @_shard x where x.id = ?2 and x.epoch = ?3 and x.owner = ?4"         \
 	" for share), n as materialized (select @now us)"                                                              \
-	" update @_timeout t set state = 2, epoch = ?3, attempt = t.attempt + 1 from s, n"
+	" update @_timeout t set state = 2, epoch = ?3, attempt = t.attempt + "                                        \
+	"case when t.state = 2 and t.epoch = ?3 then 0 else 1 end from s, n"
 #define BEGIN_WHERE                                                                                                    \
 	" and t.shard is not distinct from ?2 and t.due_us + 0 <= n.us"                                                \
-	" and (t.state = 1 or (t.state = 2 and t.epoch >= ?5 and t.epoch < ?6))"                                       \
+	" and ((t.state = 1 and t.attempt < ?7) or (t.state = 2 and t.epoch >= ?5 and t.epoch < ?6"                    \
+	" and (t.epoch = ?3 or (t.attempt < ?7 and t.attempt < ?8))))"                                                 \
 	" returning t.id, t.due_us, t.base_us, t.period_us, t.attempt, t.key, t.data, n.us"
 
 /* clang-format off */
@@ -278,20 +280,22 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		NULL,
 	},
 	/*
-	 * Runs.
+	 * Runs.  One that has been started so often (?7) is not begun, nor one that a process held when it died, and
+	 * that had been started so often (?8).  To begin a row again, as the reply was lost, is no further start.
 	 */
 	[HWTS_SQL_BEGIN] = {
-		"begin", "Initii",
-		"update @_timeout set state = 2, epoch = ?3, attempt = attempt + 1 where id = ?1 and shard = ?2"
-		" and due_us <= @now and (state = 1 or (state = 2 and epoch >= ?5 and epoch < ?6)) and exists"
-		" (select 1 from @_shard s where s.id = ?2 and s.epoch = ?3 and s.owner = ?4) returning id,"
-		" due_us, base_us, period_us, attempt, key, data, @now",
+		"begin", "Initiinn",
+		"update @_timeout set state = 2, epoch = ?3, attempt = attempt + case when state = 2 and epoch ="
+		" ?3 then 0 else 1 end where id = ?1 and shard = ?2 and due_us <= @now and ((state = 1 and attempt"
+		" < ?7) or (state = 2 and epoch >= ?5 and epoch < ?6 and (epoch = ?3 or (attempt < ?7 and attempt <"
+		" ?8)))) and exists (select 1 from @_shard s where s.id = ?2 and s.epoch = ?3 and s.owner = ?4)"
+		" returning id, due_us, base_us, period_us, attempt, key, data, @now",
 		BEGIN_FROM
 		" where t.id = any(?1)"
 		BEGIN_WHERE,
 	},
 	[HWTS_SQL_BEGIN_UNLOCKED] = {
-		"begin", "Initii",
+		"begin", "Initiinn",
 		"",
 		BEGIN_FROM
 		" where t.id = any(array(select u.id from @_timeout u where u.id = any(?1) for update skip locked))"
@@ -299,8 +303,24 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	},
 	[HWTS_SQL_PENDING] = {
 		"pending", "I",
-		"select t.id, t.due_us, (select s.epoch from @_shard s where s.id = t.shard) from @_timeout t where"
-		" t.id = @any(?1) and t.state = 1",
+		"select t.id, t.due_us, (select s.epoch from @_shard s where s.id = t.shard), t.state, t.attempt,"
+		" t.epoch from @_timeout t where t.id = @any(?1) and t.state <> 3",
+		NULL,
+	},
+	/* Of a process that has died: a delay (?3) from now, or the next time of the grid. */
+	[HWTS_SQL_INHERIT] = {
+		"inherit", "iii",
+		"with n as materialized (select @now us) update @_timeout set state = 1, epoch = 0, due_us = case"
+		" when period_us > 0 and base_us + ((n.us - base_us) / period_us + 1) * period_us < n.us + ?3 then"
+		" base_us + ((n.us - base_us) / period_us + 1) * period_us else n.us + ?3 end, base_us = case when"
+		" period_us > 0 then base_us else n.us + ?3 end, error = 'its process died or was cut off while it"
+		" ran'@tx from n where id = ?1 and state = 2 and epoch < ?2 returning id, due_us",
+		NULL,
+	},
+	[HWTS_SQL_INHERIT_FAIL] = {
+		"inherit", "ii",
+		"update @_timeout set state = 3, shard = -1 - shard, error = 'its process died or was cut off while"
+		" it ran' where id = ?1 and state = 2 and epoch < ?2 returning id, due_us",
 		NULL,
 	},
 	[HWTS_SQL_END_DONE] = {

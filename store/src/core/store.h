@@ -69,6 +69,10 @@ struct hwts_shard {
 	unsigned active;        /* I2 */
 };
 
+struct hwts_due_list {
+	struct hwts_entry *first, *end;
+};
+
 struct hwts_kind {
 	struct hwts_kind *next;
 	char name[HWTS_NAME_MAX + 1];
@@ -82,7 +86,7 @@ struct hwts_kind {
 	int64_t backoff_us, backoff_max_us;
 	struct hwts_shard *shards;
 
-	struct hwts_entry *due_first, *due_last; /* the entries that are DUE */
+	struct hwts_due_list due[2]; /* the entries that are DUE; [1]: for their last attempt */
 	struct hwts_row *queue, **queue_end;
 	unsigned queued, running;
 	unsigned ahead; /* how many may be begun ahead: grows while tasks wait for rows, shrinks while rows wait */
@@ -97,11 +101,12 @@ struct hwts_entry {
 	hwt_store *store;
 	struct hwts_kind *kind;
 	struct hwts_entry *next;     /* in the chain of its bucket, or of free ones */
-	struct hwts_entry *due_next; /* in the list of its kind */
+	struct hwts_entry *due_next; /* in a list of its kind */
 	uint32_t len;
 	int32_t shard;
 	enum hwts_entry_state state;
 	bool unsure; /* the reply to its begin was lost */
+	bool last;   /* its next attempt is its last: only for a thread that is free */
 	bool aside;  /* the database refuses to begin it: tried again each lease, whatever news says */
 };
 
@@ -240,6 +245,12 @@ int hwts_check_key(const char *key);
 		for (struct hwts_shard * (shard) = (kind)->shards; (shard) < (kind)->shards + (kind)->row.shards;      \
 		     (shard)++)
 
+/* After so many starts the next is the last; at most once: one that fails is not started again by a death. */
+static inline bool hwts_is_last(const struct hwts_kind *kind, unsigned attempts)
+{
+	return kind->row.mode != HWT_STORE_AT_MOST_ONCE && attempts + 1 >= kind->max_attempts;
+}
+
 /* With the lock: wakes one thread that waits for cond. */
 static inline void hwts_wake(pthread_cond_t *cond)
 {
@@ -264,7 +275,7 @@ struct hwts_entry *hwts_window_revive(hwt_store *store, const struct hwts_due *d
 void hwts_window_erase(struct hwts_entry *entry);
 void hwts_window_drop(hwt_store *store, int32_t shard);
 void hwts_window_rearm(hwt_store *store);
-struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind); /* a DUE one, or NULL */
+struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind, bool last); /* a DUE one, or NULL */
 void hwts_window_due(struct hwts_entry *entry);
 void hwts_window_not_begun(struct hwts_entry *entry, int64_t due_us);
 void hwts_window_set_aside(struct hwts_entry *entry);
@@ -296,5 +307,6 @@ void hwts_give_back(hwt_store *store, struct hwts_row *row); /* with the lock: i
 void hwts_give_back_queued(hwt_store *store, int32_t shard); /* with the lock; -1: all */
 bool hwts_fail_lost(hwt_store *store, const struct hwts_entry *entry); /* with the lock: its end is lost */
 unsigned hwts_lateness_bucket(int64_t ns);
+int64_t hwts_back_off_us(const struct hwts_kind *kind, unsigned attempt); /* after so many */
 
 #endif

@@ -101,21 +101,25 @@ static struct hwts_row *next_row(hwt_store *store, unsigned *turn)
  * How it ends
  */
 
-static void fail_run(struct hwts_row *row, const char *error, bool counts)
+int64_t hwts_back_off_us(const struct hwts_kind *kind, unsigned attempt)
 {
-	const struct hwts_kind *kind = row->kind;
 	int64_t delay_us = kind->backoff_us;
 
-	for (unsigned i = 1; i < row->attempt && delay_us < kind->backoff_max_us; i++)
+	for (unsigned i = 1; i < attempt && delay_us < kind->backoff_max_us; i++)
 		delay_us *= 2;
 	/* Jitter: later than asked for, or earlier at the upper limit. */
 	if (delay_us >= kind->backoff_max_us)
-		delay_us = kind->backoff_max_us - (int64_t)(hwts_random() % (uint64_t)(kind->backoff_max_us / 8 + 1));
-	else
-		delay_us += (int64_t)(hwts_random() % (uint64_t)(delay_us / 4 + 1));
+		return kind->backoff_max_us - (int64_t)(hwts_random() % (uint64_t)(kind->backoff_max_us / 8 + 1));
+	return delay_us + (int64_t)(hwts_random() % (uint64_t)(delay_us / 4 + 1));
+}
+
+static void fail_run(struct hwts_row *row, const char *error, bool counts)
+{
+	const struct hwts_kind *kind = row->kind;
+
 	hwts_cut(row->error, sizeof(row->error), error, strlen(error));
 	row->how = counts && row->attempt >= kind->max_attempts ? HWTS_FAIL : HWTS_AFTER;
-	row->when_us = delay_us;
+	row->when_us = hwts_back_off_us(kind, row->attempt);
 	row->limit_us = row->period_us > 0 ? row->next_base_us : HWTS_NEVER;
 	row->next_base_us = row->base_us;
 	row->next_attempt = counts ? row->attempt : row->attempt - 1;

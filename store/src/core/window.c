@@ -108,17 +108,18 @@ void hwts_window_erase(struct hwts_entry *entry)
 
 void hwts_window_due(struct hwts_entry *entry)
 {
-	struct hwts_kind *kind = entry->kind;
+	struct hwts_due_list *list = &entry->kind->due[entry->last];
 
 	entry->state = HWTS_IS_DUE;
 	entry->due_next = NULL;
-	if (!kind->due_first)
-		kind->due_first = entry;
-	else
-		kind->due_last->due_next = entry;
-	kind->due_last = entry;
-	if (entry->store->due_count++ == 0)
+	entry->store->due_count++;
+	if (list->first) { /* the end of a task, or of a begin, looks at them */
+		list->end->due_next = entry;
+	} else {
+		list->first = entry;
 		hwts_wake(&entry->store->begin_work);
+	}
+	list->end = entry;
 }
 
 static void on_timer(hwt_timeout timeout, void *arg)
@@ -204,6 +205,7 @@ static void add(hwt_store *store, struct hwts_kind *kind, const struct hwts_due 
 	entry->shard = due->shard;
 	entry->len = due->len;
 	entry->unsure = unsure;
+	entry->last = hwts_is_last(kind, 0);
 	arm(entry, due->due_us);
 }
 
@@ -305,12 +307,14 @@ void hwts_window_drop(hwt_store *store, int32_t shard)
 }
 
 /* The first DUE entry whose shard is held and is not about to be given away. */
-struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind)
+struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind, bool last)
 {
-	for (struct hwts_entry *entry = kind->due_first; entry; entry = kind->due_first) {
+	struct hwts_due_list *list = &kind->due[last];
+
+	for (struct hwts_entry *entry = list->first; entry; entry = list->first) {
 		struct hwts_shard *shard = hwts_shard(store, entry->shard, NULL);
 
-		kind->due_first = entry->due_next;
+		list->first = entry->due_next;
 		store->due_count--;
 		if (shard && shard->held && !shard->giving)
 			return entry;
@@ -355,6 +359,7 @@ void hwts_window_ended(hwt_store *store, const struct hwts_row *row, bool filed)
 	due_us = HWTS_MIN(entry->again_us, filed ? row->when_us : HWTS_NEVER);
 	if (filed && row->rest_us > 0)
 		due_us = hwts_clock_db_us(store) + row->rest_us;
+	entry->last = hwts_is_last(entry->kind, row->next_attempt);
 	if (due_us == HWTS_NEVER || !shard || !shard->held ||
 	    leave_to_look(shard, &(struct hwts_due){ row->id, due_us, row->shard, 0, HWTS_AHEAD }))
 		hwts_window_erase(entry);
@@ -409,7 +414,7 @@ void hwts_window_close(hwt_store *store)
 	pthread_mutex_lock(&store->lock);
 	memset(&store->window, 0, sizeof(store->window));
 	for (struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
-		kind->due_first = kind->due_last = NULL;
+		memset(kind->due, 0, sizeof(kind->due));
 	store->due_count = 0;
 	pthread_mutex_unlock(&store->lock);
 	for (struct hwts_slab *slab = window.slabs, *next; slab; slab = next) {

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A task that kills its process: what the process held, and how often it is started. */
+#include "store.h"
+
+#include "core/store.h"
+
+#include "store_query.h"
+
+static hwt_store_kind kind_of(hwt_store_task *task, unsigned max_attempts)
+{
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+
+	kind.name = "a";
+	kind.task = task;
+	kind.max_attempts = max_attempts;
+	kind.backoff_ns = HWT_S(600);
+	return kind;
+}
+
+static atomic_uint last_attempt;
+
+static int note_attempt(const hwt_store_run *run, void *ctx)
+{
+	(void)ctx;
+	atomic_store(&last_attempt, run->attempt);
+	atomic_fetch_add(&ran, 1);
+	return 0;
+}
+
+/* A started store, and one that a process held when it died, in this attempt. */
+static hwt_store *after_a_death(unsigned attempt, unsigned max_attempts, int64_t period_ns, int64_t *id)
+{
+	hwt_store_kind kind = kind_of(note_attempt, max_attempts);
+	hwt_store_spec spec = spec_of("a", 0);
+	hwt_store *store;
+
+	fresh_world();
+	store = open_store();
+	atomic_store(&ran, 0);
+	CHECK_CALL(register_patiently(store, &kind), 0);
+	spec.period_ns = period_ns;
+	CHECK_CALL(put_patiently(store, &spec, id), 0);
+	(void)query("update %s_timeout set state = 2, epoch = 0, attempt = %u", world.schema, attempt);
+	CHECK_CALL(hwt_store_start(store), 0);
+	return store;
+}
+
+TEST(what_a_dead_process_held_in_its_first_attempt_runs_at_once)
+{
+	for (unsigned max = 2; max < 4; max++) {
+		int64_t id;
+		hwt_store *store = after_a_death(1, max, 0, &id);
+
+		CHECK(wait_gone(store, id));
+		CHECK_INT(atomic_load(&last_attempt), ==, 2);
+		CHECK_CALL(hwt_store_close(store), 0);
+		CHECK_INT(atomic_load(&ran), ==, 1);
+	}
+}
+
+TEST(what_a_dead_process_held_in_a_later_attempt_waits_its_back_off)
+{
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	int64_t id, before_us = now_us();
+	hwt_store *store = after_a_death(2, 4, 0, &id);
+
+	CHECK(wait_store_state(store, id, HWT_STORE_PENDING));
+	CHECK_CALL(hwt_store_get(store, id, &info), 0);
+	CHECK_INT(info.attempt, ==, 2);
+	CHECK_INT(info.due_us, >=, before_us + 1200 * INT64_C(1000000)); /* the second is twice as long as the first */
+	CHECK(strstr(info.error, "its process died") != NULL);
+	CHECK_INT(atomic_load(&ran), ==, 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_series_that_a_dead_process_held_waits_for_the_next_time_of_its_grid)
+{
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	int64_t id, base_us;
+	hwt_store *store = after_a_death(2, 4, HWT_S(1000), &id);
+
+	CHECK(wait_store_state(store, id, HWT_STORE_PENDING));
+	CHECK_CALL(hwt_store_get(store, id, &info), 0);
+	base_us = query("select base_us from %s_timeout", world.schema);
+	CHECK_INT(info.due_us, >, base_us);
+	CHECK_INT((info.due_us - base_us) % (1000 * 1000000), ==, 0);
+	CHECK_INT(atomic_load(&ran), ==, 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(what_a_dead_process_held_in_its_last_attempt_is_FAILED)
+{
+	for (unsigned max = 1; max < 4; max++) {
+		hwt_store_info info = HWT_STORE_INFO_INIT;
+		int64_t id;
+		hwt_store *store = after_a_death(max, max, 0, &id);
+
+		CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
+		CHECK_CALL(hwt_store_get(store, id, &info), 0);
+		CHECK(strstr(info.error, "its process died") != NULL);
+		CHECK_INT(settled_stats(store).failed, ==, 1);
+		CHECK_CALL(hwt_store_close(store), 0);
+		CHECK_INT(atomic_load(&ran), ==, 0);
+	}
+}
+
+static atomic_bool held;
+static atomic_uint before_it; /* runs before that in the last attempt */
+
+static int wait_until_let_go(const hwt_store_run *run, void *ctx)
+{
+	(void)ctx;
+	while (atomic_load(&held))
+		sleep_ms(1);
+	if (run->attempt == 3)
+		atomic_store(&before_it, atomic_load(&ran));
+	atomic_fetch_add(&ran, 1);
+	return 0;
+}
+
+static bool waits_for_a_thread(hwt_store *store)
+{
+	bool waits;
+
+	pthread_mutex_lock(&store->lock);
+	waits = store->kinds->due[true].first != NULL;
+	pthread_mutex_unlock(&store->lock);
+	return waits;
+}
+
+/* A store whose only thread is busy, with one whose last attempt is due, and then twenty others. */
+static hwt_store *with_a_last_attempt(int64_t *id)
+{
+	hwt_store_kind kind = kind_of(wait_until_let_go, 3);
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	hwt_store_config config;
+	hwt_store *store;
+
+	fresh_world();
+	config = store_config();
+	config.threads = 1;
+	store = open_with(&config);
+	CHECK_CALL(register_patiently(store, &kind), 0);
+	atomic_store(&ran, 0);
+	atomic_store(&held, true);
+	put(store, "a", 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	while (stats_of_store(store).running != 1 && hwt_now() < give_up_ns)
+		sleep_ms(1);
+	*id = put(store, "a", HWT_S(3600));
+	(void)query("update %s_timeout set attempt = 2 where state = 1", world.schema);
+	CHECK_CALL(hwt_store_reschedule(store, *id, 0), 0);
+	while (!waits_for_a_thread(store) && hwt_now() < give_up_ns)
+		sleep_ms(1);
+	for (int i = 0; i < 20; i++)
+		put(store, "a", 0);
+	return store;
+}
+
+/* A process that dies must not have taken it. */
+TEST(a_last_attempt_is_begun_for_a_thread_that_is_free)
+{
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	int64_t id;
+	hwt_store *store = with_a_last_attempt(&id);
+
+	CHECK(waits_for_a_thread(store));
+	CHECK_CALL(hwt_store_get(store, id, &info), 0);
+	CHECK_INT(info.state, ==, HWT_STORE_PENDING);
+	CHECK_INT(info.attempt, ==, 2);
+	atomic_store(&held, false);
+	CHECK(wait_count(&ran, 22));
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_last_attempt_waits_for_one_thread_and_not_for_all_that_are_due)
+{
+	int64_t id;
+	hwt_store *store = with_a_last_attempt(&id);
+
+	sleep_ms(50); /* in which others would be begun ahead */
+	atomic_store(&held, false);
+	CHECK(wait_count(&ran, 22));
+	CHECK_INT(atomic_load(&before_it), <, 10);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* In a child: it dies of it. */
+static int die(const hwt_store_run *run, void *ctx)
+{
+	(void)ctx;
+	log_start(run);
+	(void)raise(SIGKILL);
+	return 0;
+}
+
+static int child(int argc, char **argv)
+{
+	hwt_store_kind kind = kind_of(die, 3);
+	hwt_store_config config = HWT_STORE_CONFIG_INIT;
+	hwt_store *store;
+
+	(void)argc;
+	enter_world(argv + 1);
+	config.schema = world.schema;
+	config.lease_ns = HWT_S(1);
+	config.warn = NULL;
+	store = open_with(&config);
+	kind.backoff_ns = HWT_MS(10);
+	register_and_start(store, &kind);
+	while (!asked_to_stop)
+		sleep_ms(5);
+	return hwt_store_close(store);
+}
+
+TEST(a_task_that_kills_its_process_is_FAILED_after_max_attempts)
+{
+	hwt_store_kind kind = kind_of(die, 3);
+	size_t starts, early;
+	hwt_store *store;
+	pid_t pid = 0;
+	int64_t id;
+
+	fresh_world();
+	store = open_store();
+	CHECK_CALL(register_patiently(store, &kind), 0); /* so that it is not the child that makes it */
+	id = put(store, "a", 0);
+	for (int deaths = 0; deaths < 3; deaths++) {
+		pid = spawn("die", NULL);
+		CHECK_INT(waitpid(pid, NULL, 0), ==, pid);
+	}
+	pid = spawn("die", NULL);
+	CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
+	end_child(pid);
+	CHECK_INT(log_ids(&starts, &early), ==, 1);
+	CHECK_INT(starts, ==, 3);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+STORE_MAIN(child)
