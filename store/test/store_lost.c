@@ -146,16 +146,16 @@ static int fail_once(const hwt_store_run *run, void *ctx)
 	return atomic_fetch_add(&ran, 1) == 0 ? EPROTO : 0;
 }
 
-/* Notes, as the transaction of each end commits, how it does so. */
-static void note_syncs(void)
+/* Notes, as the transaction of such an update commits, how it does so. */
+static void note_syncs(const char *when)
 {
 	(void)query("create table %s_sync (how text)", world.schema);
 	(void)query("create function %s_note() returns trigger language plpgsql as $$ begin"
 		    " insert into %s_sync values (current_setting('synchronous_commit')); return null; end $$",
 		    world.schema, world.schema);
 	(void)query("create constraint trigger %s_end after update on %s_timeout deferrable initially deferred"
-		    " for each row when (old.state = 2 and new.state = 1) execute function %s_note()",
-		    world.schema, world.schema, world.schema);
+		    " for each row when (%s) execute function %s_note()",
+		    world.schema, world.schema, when, world.schema);
 }
 #endif
 
@@ -175,7 +175,7 @@ TEST(what_runs_at_most_once_and_waits_again_was_filed_with_a_sync)
 			fresh_world();
 			store = open_store();
 			register_kind(store, "a", fail_once, NULL, mode);
-			note_syncs();
+			note_syncs("old.state = 2 and new.state = 1");
 			atomic_store(&ran, 0);
 			CHECK_CALL(hwt_store_start(store), 0);
 			spec.period_ns = HWT_S(3600);
@@ -188,6 +188,43 @@ TEST(what_runs_at_most_once_and_waits_again_was_filed_with_a_sync)
 					mode == HWT_STORE_AT_MOST_ONCE ? "on" : "off"),
 				  ==, 2);
 			CHECK_INT(query("select count(*) from %s_sync", world.schema), ==, 2);
+		}
+		return;
+	}
+#endif
+	SKIP("of PostgreSQL");
+}
+
+/* Or a crash of the server undoes the begin, and it starts twice: that is not the role's to decide. */
+TEST(what_runs_at_most_once_is_synced_although_its_role_syncs_nothing)
+{
+#ifdef HWT_STORE_POSTGRES
+	if (!on_sqlite()) {
+		static const char *const settings[] = { "off", "local" };
+
+		for (size_t i = 0; i < HWTS_COUNT(settings); i++) {
+			hwt_store_spec spec = spec_of("a", 0);
+			int64_t id = 0, give_up_ns = hwt_now() + PATIENCE_NS;
+			size_t end;
+			hwt_store *store;
+
+			fresh_world();
+			end = strlen(world.url);
+			(void)snprintf(world.url + end, sizeof(world.url) - end, " options=-csynchronous_commit=%s",
+				       settings[i]);
+			store = open_store();
+			register_kind(store, "a", fail_once, NULL, HWT_STORE_AT_MOST_ONCE);
+			note_syncs("true");
+			atomic_store(&ran, 0);
+			CHECK_CALL(hwt_store_start(store), 0);
+			spec.period_ns = HWT_S(3600);
+			CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
+			CHECK(wait_count(&ran, 2));
+			while (stats_of_store(store).done == 0 && hwt_now() < give_up_ns)
+				sleep_ms(1);
+			CHECK_CALL(hwt_store_close(store), 0);
+			CHECK_INT(query("select count(*) from %s_sync where how = 'on'", world.schema), ==, 4);
+			CHECK_INT(query("select count(*) from %s_sync", world.schema), ==, 4);
 		}
 		return;
 	}

@@ -6,7 +6,9 @@
 
 #include <stdlib.h>
 
-static const char SYNCED[] = "select set_config('synchronous_commit', current_setting('hwt_store.synced'), true)";
+/* What must be synced is not the role's to decide: it has "off" for what may be lost. */
+static const char SYNCED[] = "select set_config('synchronous_commit', case when current_setting('hwt_store.synced') in"
+			     " ('off', 'local') then 'on' else current_setting('hwt_store.synced') end, true)";
 
 /* The role's own synchronous_commit holds for the whole connection. */
 static bool syncs(const struct pg_conn *conn)
