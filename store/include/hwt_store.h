@@ -64,7 +64,9 @@
  *      with back-off and jitter, and nothing is lost.  A server restart, a failover to another host of the url, a full
  *      disk and a locked file are all the same to it.
  *
- *   Not promised: an order between timeouts, not even between two that are due at the same time; use in a forked child.
+ *   Not promised: an order between timeouts, not even between two that are due at the same time.
+ *
+ *   A store belongs to the process that opened it: in a child that was forked every call returns EINVAL.
  *
  * What may be called when
  *

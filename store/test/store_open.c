@@ -306,6 +306,104 @@ TEST(a_schema_may_begin_with_the_names_of_another)
 	}
 }
 
+static void remove_file(const char *end)
+{
+	char path[192];
+
+	(void)snprintf(path, sizeof(path), "%.180s%.4s", world.url + strlen("sqlite:"), end);
+	REQUIRE(unlink(path) == 0);
+}
+
+static void check_lost(hwt_store *store)
+{
+	hwt_store_spec spec = spec_of("a", HWT_S(3600));
+
+	CHECK_CALL(hwt_store_put(store, &spec, NULL), EIO);
+	CHECK(strstr(hwt_store_error(), "removed") != NULL);
+}
+
+TEST(what_is_put_into_files_that_were_removed_is_refused)
+{
+	hwt_store *store;
+	int64_t id;
+
+	fresh_world();
+	if (!world.sqlite)
+		SKIP("of SQLite");
+	store = open_store();
+	id = put(store, "a", HWT_S(3600));
+	remove_file("");
+	remove_file("-wal");
+	remove_file("-shm");
+	check_lost(store);
+	CHECK_CALL(hwt_store_cancel(store, id), EIO); /* a new connection finds no tables */
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* Another process that opens the file and closes it: the last one removes the log. */
+static int visit(int argc, char **argv)
+{
+	(void)argc;
+	enter_world(argv + 1);
+	return query("select count(*) from %s_timeout", world.schema) == 1 ? 0 : 1;
+}
+
+/* POSIX: who closes a file takes all locks of his process on it away. */
+TEST(a_log_that_another_process_took_away_is_noticed)
+{
+	int64_t id;
+	hwt_store *store;
+	int fd, status = -1;
+
+	fresh_world();
+	if (!world.sqlite)
+		SKIP("of SQLite");
+	store = open_store();
+	id = put(store, "a", HWT_S(3600));
+	CHECK_INT(waitpid(spawn("visit", NULL), &status, 0), >, 0);
+	CHECK_INT(status, ==, 0);
+	CHECK_CALL(hwt_store_cancel(store, id), 0); /* nobody takes it away while the locks are there */
+	id = put(store, "a", HWT_S(3600));
+	fd = open(world.url + strlen("sqlite:"), O_RDONLY);
+	REQUIRE(fd >= 0 && close(fd) == 0);
+	CHECK_INT(waitpid(spawn("visit", NULL), &status, 0), >, 0);
+	CHECK_INT(status, ==, 0);
+	check_lost(store);
+	CHECK_CALL(hwt_store_cancel(store, id), 0); /* on a new connection, as no other one knows the old log */
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* As a daemon does it. */
+TEST(a_child_that_was_forked_is_refused)
+{
+	hwt_store_spec spec = spec_of("a", HWT_S(3600));
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	hwt_store *store;
+	int64_t id;
+	int status = -1;
+	pid_t pid;
+
+	fresh_world();
+	store = open_store();
+	id = put(store, "a", HWT_S(3600));
+	pid = fork();
+	if (pid == 0) {
+		int bad = 0;
+
+		bad |= hwt_store_put(store, &spec, NULL) != EINVAL || strstr(hwt_store_error(), "fork") == NULL;
+		bad |= hwt_store_put_many(store, &spec, 1, NULL) != EINVAL;
+		bad |= hwt_store_put_on(store, store, &spec, NULL) != EINVAL;
+		bad |= hwt_store_cancel(store, id) != EINVAL || hwt_store_reschedule(store, id, 0) != EINVAL;
+		bad |= hwt_store_get(store, id, &info) != EINVAL || hwt_store_start(store) != EINVAL;
+		bad |= hwt_store_stop(store) != EINVAL || hwt_store_close(store) != EINVAL;
+		_exit(bad);
+	}
+	CHECK_INT(waitpid(pid, &status, 0), ==, pid);
+	CHECK_INT(status, ==, 0);
+	CHECK_CALL(hwt_store_cancel(store, id), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 #ifdef __linux__
 static bool blocks_usr1(const char *task)
 {
@@ -351,4 +449,4 @@ TEST(signals_are_for_the_programs_own_threads)
 #endif
 }
 
-STORE_MAIN(NULL)
+STORE_MAIN(visit)

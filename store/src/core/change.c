@@ -9,8 +9,10 @@
 
 static int check(const hwt_store *store, bool writes)
 {
-	if (!store)
-		return hwts_fail(EINVAL, "the store is NULL");
+	int rc = hwts_check_store(store);
+
+	if (rc != 0)
+		return rc;
 	return writes && hwts_holds_lock(store)
 		   ? hwts_fail(EDEADLK, "the transaction of this task has SQLite's lock: do it after the task")
 		   : 0;
@@ -142,10 +144,12 @@ static int get(hwt_store *store, struct about *about, hwt_store_info *info)
 {
 	struct hwts_call call = hwts_enter();
 	hwt_store_info is = HWT_STORE_INFO_INIT;
-	int rc;
+	int rc = hwts_check_store(store);
 
-	if (!store || !info)
-		return hwts_leave(call, hwts_fail(EINVAL, "the store or the info is NULL"));
+	if (rc == 0 && !info)
+		rc = hwts_fail(EINVAL, "the info is NULL");
+	if (rc != 0)
+		return hwts_leave(call, rc);
 	if (info->size < offsetof(hwt_store_info, state))
 		return hwts_leave(call, hwts_fail(EINVAL, "hwt_store_info.size must be sizeof(hwt_store_info)"));
 	about->info = &is;
@@ -206,10 +210,12 @@ int hwt_store_each(hwt_store *store, const char *kind, unsigned states,
 	const unsigned all = 1u << HWT_STORE_PENDING | 1u << HWT_STORE_RUNNING | 1u << HWT_STORE_FAILED;
 	struct hwts_call call = hwts_enter();
 	hwt_store_info *infos;
-	int rc;
+	int rc = hwts_check_store(store);
 
-	if (!store || !each)
-		return hwts_leave(call, hwts_fail(EINVAL, "the store or the function is NULL"));
+	if (rc == 0 && !each)
+		rc = hwts_fail(EINVAL, "the function is NULL");
+	if (rc != 0)
+		return hwts_leave(call, rc);
 	if (states == 0 || states & ~all)
 		return hwts_leave(call, hwts_fail(EINVAL, "states is a set such as 1u << HWT_STORE_PENDING"));
 	rc = hwts_check_kind_name(kind);

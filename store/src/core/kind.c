@@ -206,11 +206,10 @@ int hwt_store_register(hwt_store *store, const hwt_store_kind *kind)
 {
 	struct hwts_call call = hwts_enter();
 	const struct hwts_kind *is;
-	int rc;
+	int rc = hwts_check_store(store);
 
-	if (!store)
-		return hwts_leave(call, hwts_fail(EINVAL, "the store is NULL"));
-	rc = check_kind(store, kind);
+	if (rc == 0)
+		rc = check_kind(store, kind);
 	if (rc != 0)
 		return hwts_leave(call, rc);
 	if (hwts_in_task_of(store))

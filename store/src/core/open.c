@@ -109,6 +109,7 @@ static void init(hwt_store *store, const hwt_store_config *config)
 {
 	store->config = *config;
 	store->config.name = store->config.schema = NULL; /* the caller's */
+	store->pid = getpid();
 	store->group_end = &store->group;
 	store->ends_end = &store->ends;
 	store->poke[0] = store->poke[1] = store->clock_fd = -1;
@@ -187,9 +188,10 @@ int hwt_store_open(hwt_store **out, const char *url, const hwt_store_config *wis
 int hwt_store_close(hwt_store *store)
 {
 	struct hwts_call call = hwts_enter();
+	int rc = hwts_check_store(store);
 
-	if (!store)
-		return hwts_leave(call, hwts_fail(EINVAL, "the store is NULL"));
+	if (rc != 0)
+		return hwts_leave(call, rc);
 	if (hwts_in_task_of(store))
 		return hwts_leave(call, hwts_fail(EDEADLK, "a task cannot close its own store"));
 	(void)hwt_store_stop(store);

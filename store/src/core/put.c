@@ -179,11 +179,10 @@ int hwt_store_put(hwt_store *store, const hwt_store_spec *spec, int64_t *id)
 {
 	struct hwts_call call = hwts_enter();
 	struct hwts_request request = { .done = false };
-	int rc;
+	int rc = hwts_check_store(store);
 
-	if (!store)
-		return hwts_leave(call, hwts_fail(EINVAL, "the store is NULL"));
-	rc = check_spec(spec);
+	if (rc == 0)
+		rc = check_spec(spec);
 	if (rc == 0 && hwts_holds_lock(store))
 		rc = hwts_fail(EDEADLK, "the transaction of this task has SQLite's lock: use hwt_store_put_on with "
 					"run->connection");
@@ -244,8 +243,11 @@ int hwt_store_put_many(hwt_store *store, const hwt_store_spec *specs, size_t n, 
 	struct hwts_put *puts;
 	int rc;
 
-	if (!store || (!specs && n > 0))
-		return hwts_leave(call, hwts_fail(EINVAL, "the store or the array of specs is NULL"));
+	rc = hwts_check_store(store);
+	if (rc == 0 && !specs && n > 0)
+		rc = hwts_fail(EINVAL, "the array of specs is NULL");
+	if (rc != 0)
+		return hwts_leave(call, rc);
 	if (hwts_holds_lock(store))
 		return hwts_leave(call, hwts_fail(EDEADLK, "the transaction of this task has SQLite's lock: use "
 							   "hwt_store_put_on with run->connection"));
@@ -265,8 +267,11 @@ int hwt_store_put_on(hwt_store *store, void *connection, const hwt_store_spec *s
 	struct hwts_put put = { 0 };
 	int rc;
 
-	if (!store || !connection)
-		return hwts_leave(call, hwts_fail(EINVAL, "the store or the connection is NULL"));
+	rc = hwts_check_store(store);
+	if (rc == 0 && !connection)
+		rc = hwts_fail(EINVAL, "the connection is NULL");
+	if (rc != 0)
+		return hwts_leave(call, rc);
 	/* A kind that is not known may have to be made, on another connection. */
 	if (hwts_holds_lock(store) && check_spec(spec) == 0 &&
 	    hwts_kind_of(store, spec->kind, NULL, &(struct hwts_kind_row){ 0 }) != 0)

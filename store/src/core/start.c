@@ -199,12 +199,10 @@ static int start(hwt_store *store)
 int hwt_store_start(hwt_store *store)
 {
 	struct hwts_call call = hwts_enter();
-	int rc = 0;
+	int rc = hwts_check_store(store);
 
-	if (!store)
-		return hwts_leave(call, hwts_fail(EINVAL, "the store is NULL"));
-	if (hwts_in_task_of(store))
-		return hwts_leave(call, 0);
+	if (rc != 0 || hwts_in_task_of(store))
+		return hwts_leave(call, rc);
 	pthread_mutex_lock(&store->life);
 	if (store->phase == HWTS_STOPPED)
 		rc = start(store);
@@ -234,9 +232,10 @@ static void stop(hwt_store *store)
 int hwt_store_stop(hwt_store *store)
 {
 	struct hwts_call call = hwts_enter();
+	int rc = hwts_check_store(store);
 
-	if (!store)
-		return hwts_leave(call, hwts_fail(EINVAL, "the store is NULL"));
+	if (rc != 0)
+		return hwts_leave(call, rc);
 	if (hwts_in_task_of(store))
 		return hwts_leave(call, hwts_fail(EDEADLK, "a task cannot stop its own store"));
 	pthread_mutex_lock(&store->life);

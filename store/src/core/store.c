@@ -22,6 +22,18 @@ void hwts_warn(hwt_store *store, const char *format, ...)
 	store->config.warn(store->config.warn_ctx, text);
 }
 
+/*
+ * A child that was forked has neither the threads nor SQLite's locks, and shares the connections to a server with its
+ * parent: whatever it did would spoil them.
+ */
+int hwts_check_store(const hwt_store *store)
+{
+	if (!store)
+		return hwts_fail(EINVAL, "the store is NULL");
+	return store->pid == getpid() ? 0
+				      : hwts_fail(EINVAL, "the store was opened before a fork: open one in the child");
+}
+
 bool hwts_in_task_of(const hwt_store *store)
 {
 	return hwts_running && hwts_running->store == store;

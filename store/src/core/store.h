@@ -52,6 +52,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/types.h>
 
 #define HWTS_WINDOW_MAX 200000 /* entries: beyond it the look-ahead waits */
 #define HWTS_PAGE 2000         /* rows of a shard in one look */
@@ -156,6 +157,7 @@ struct hwt_store {
 	 */
 	char name[HWTS_MEMBER_MAX + 1], putter[HWTS_MEMBER_MAX + 1];
 	hwt_store_config config;
+	pid_t pid; /* that has opened it */
 
 	pthread_mutex_t life; /* start, stop, register: one at a time */
 
@@ -210,6 +212,7 @@ extern _Thread_local struct hwts_running *hwts_running; /* the innermost run of 
 
 /* In store.c. */
 void hwts_warn(hwt_store *store, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int hwts_check_store(const hwt_store *store); /* EINVAL: NULL, or in a child that was forked */
 bool hwts_in_task_of(const hwt_store *store);
 bool hwts_holds_lock(const hwt_store *store); /* this thread is in a transaction that would block the call */
 int64_t hwts_backoff_ns(unsigned failures);

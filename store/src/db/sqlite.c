@@ -193,6 +193,8 @@ int hwts_sqlite_begin(struct sqlite_conn *conn, bool full)
 	hwts_count_trip(conn->conn.db);
 	if (rc == 0)
 		rc = hwts_sqlite_do(conn, NULL, "begin immediate", NOTHING);
+	if (rc == 0 && (rc = hwts_sqlite_check_files(conn)) != 0)
+		return hwts_sqlite_commit(conn, rc);
 	if (rc != 0) {
 		conn->has_turn = false;
 		hwts_sqlite_turn_end(sqlite_db(&conn->conn));
@@ -366,6 +368,8 @@ int hwts_sqlite_exchange(struct hwts_conn *base, const struct hwts_step *steps, 
 	} else if (sqlite3_get_autocommit(conn->handle) && flags & HWTS_READS) {
 		hwts_count_trip(base->db);
 		rc = hwts_sqlite_do(conn, NULL, "begin", NOTHING);
+		if (rc == 0 && (rc = hwts_sqlite_check_files(conn)) != 0)
+			return hwts_sqlite_commit(conn, rc);
 	} else if (sqlite3_get_autocommit(conn->handle)) {
 		conn->hasty = (flags & HWTS_HASTY) != 0;
 		rc = hwts_sqlite_begin(conn, (flags & HWTS_SYNCED) != 0);

@@ -36,6 +36,13 @@ struct sqlite_db {
 	pthread_cond_t work;
 	pthread_t keeper;
 	bool keeping, keep_on, log_is_long;
+
+	/* With lock: the log as the first connection has met it, for as long as there is one. */
+	unsigned connections;
+	struct hwts_sqlite_log {
+		uint64_t device, inode; /* 0: not met */
+		bool lost;              /* it was another one later */
+	} log;
 };
 
 /* A statement by the address of its text: prepared once in each connection. */
@@ -127,6 +134,7 @@ static inline int64_t number_of(sqlite3_stmt *rows, int column)
 
 /* In sqlite_file.c. */
 int hwts_sqlite_find_file(const char *path, char **found);
+int hwts_sqlite_check_files(struct sqlite_conn *conn); /* EIO: they were removed or replaced while they are open */
 
 /* In sqlite_keeper.c. */
 int hwts_sqlite_wal_hook(void *arg, sqlite3 *handle, const char *name, int pages);

@@ -52,6 +52,19 @@ static void close_db(struct hwts_db *base)
 	free(db);
 }
 
+static void close_handle(struct sqlite_conn *conn)
+{
+	struct sqlite_db *db = sqlite_db(&conn->conn);
+
+	hwts_sqlite_forget(conn);
+	sqlite3_close_v2(conn->handle);
+	free(conn);
+	pthread_mutex_lock(&db->lock);
+	if (--db->connections == 0)
+		db->log = (struct hwts_sqlite_log){ .lost = false };
+	pthread_mutex_unlock(&db->lock);
+}
+
 static void disconnect(struct hwts_conn *base)
 {
 	struct sqlite_conn *conn = sqlite_conn(base);
@@ -60,9 +73,7 @@ static void disconnect(struct hwts_conn *base)
 		hwts_sqlite_stop_keeper(sqlite_db(base));
 		close(conn->inotify);
 	}
-	hwts_sqlite_forget(conn);
-	sqlite3_close_v2(conn->handle);
-	free(conn);
+	close_handle(conn);
 }
 
 /* Asked by SQLite when another process holds the lock. */
@@ -133,6 +144,9 @@ static int connect(struct hwts_db *base, enum hwts_role role, struct hwts_conn *
 	conn->conn.db = base;
 	conn->conn.role = role;
 	conn->inotify = -1;
+	pthread_mutex_lock(&db->lock);
+	db->connections++;
+	pthread_mutex_unlock(&db->lock);
 	rc = sqlite3_open_v2(
 	    db->path, &conn->handle,
 	    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, NULL);
@@ -141,9 +155,7 @@ static int connect(struct hwts_db *base, enum hwts_role role, struct hwts_conn *
 	else
 		rc = hwts_sqlite_error(conn, rc, db->path);
 	if (rc != 0) {
-		hwts_sqlite_forget(conn);
-		sqlite3_close_v2(conn->handle);
-		free(conn);
+		close_handle(conn);
 		return rc;
 	}
 	if (role == HWTS_CONTROL)
