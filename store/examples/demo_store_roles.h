@@ -46,16 +46,24 @@ static void role_begin(pid_t parent)
 	pthread_sigmask(SIG_BLOCK, &term, NULL);
 }
 
+/* Nothing has happened where another process stands still with SQLite's lock: once more. */
+#define PATIENTLY(rc, call)                                                                                            \
+	do                                                                                                             \
+		(rc) = (call);                                                                                         \
+	while ((rc) == EAGAIN)
+
 static bool role_open(struct role *role, const char *name)
 {
 	hwt_store_config config = HWT_STORE_CONFIG_INIT;
 	char error[256];
+	int rc;
 
 	config.name = name;
 	config.schema = SCHEMA;
 	config.lease_ns = LEASE_NS;
 	config.warn = NULL; /* leases are lost here on purpose; the board counts them */
-	if (hwt_store_open(&role->store, role->url, &config, error, sizeof(error)) == 0)
+	PATIENTLY(rc, hwt_store_open(&role->store, role->url, &config, error, sizeof(error)));
+	if (rc == 0)
 		return true;
 	wrong(role->board, "%s: cannot open the store: %s", name, error);
 	return false;
@@ -94,12 +102,14 @@ static int run_item(const hwt_store_run *run, void *ctx)
 static bool worker_register(struct role *role)
 {
 	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	int rc;
 
 	kind.task = run_item;
 	kind.ctx = role;
 	for (kind.mode = HWT_STORE_AT_LEAST_ONCE; kind.mode <= HWT_STORE_TRANSACTION; kind.mode++) {
 		kind.name = kind_names[kind.mode];
-		if (hwt_store_register(role->store, &kind) != 0) {
+		PATIENTLY(rc, hwt_store_register(role->store, &kind));
+		if (rc != 0) {
 			wrong(role->board, "cannot register %s: %s", kind.name, hwt_store_error());
 			return false;
 		}
@@ -113,11 +123,13 @@ static int worker_run(struct role *role)
 	char name[] = "worker A";
 	hwt_store_stats stats = HWT_STORE_STATS_INIT;
 	sigset_t term;
+	int rc;
 
 	name[7] = (char)('A' + role->number);
 	if (!role_open(role, name) || !worker_register(role))
 		return 1;
-	if (hwt_store_start(role->store) != 0) {
+	PATIENTLY(rc, hwt_store_start(role->store));
+	if (rc != 0) {
 		wrong(role->board, "%s: cannot start: %s", name, hwt_store_error());
 		return 1;
 	}
@@ -188,7 +200,7 @@ static void put_batches(struct role *role, unsigned to, uint64_t *random)
 			specs[i].due_us = board->start_us + board->offset_us + AHEAD_US +
 					  (int64_t)draw(random, SPAN_US - AHEAD_US);
 		}
-		rc = hwt_store_put_many(role->store, specs, n, ids);
+		PATIENTLY(rc, hwt_store_put_many(role->store, specs, n, ids));
 		for (unsigned i = 0; rc == 0 && i < n; i++)
 			item_accepted(board, items[i], ids[i]);
 		if (rc != 0)
@@ -204,7 +216,7 @@ static void cancel_item(struct role *role, struct item *item)
 
 	if (atomic_load(&item->fate) != ACCEPTED)
 		return;
-	rc = hwt_store_cancel(role->store, atomic_load(&item->id));
+	PATIENTLY(rc, hwt_store_cancel(role->store, atomic_load(&item->id)));
 	if (rc == 0) {
 		item->cancelled_us = wall_us() + board->offset_us;
 		if (atomic_exchange(&item->fate, CANCELLED) == CANCELLED)
@@ -221,13 +233,14 @@ static void move_one(struct role *role, uint64_t *random)
 {
 	struct board *board = role->board;
 	struct item *item = &board->item[draw(random, board->items)];
-	int64_t left_us = board->start_us + SPAN_US - wall_us();
+	int64_t left_us = board->start_us + SPAN_US - wall_us(), delay_ns;
 	int rc;
 
 	/* One that is FAILED would run again, and those that ring at most once become that when a worker dies. */
 	if (atomic_load(&item->fate) != ACCEPTED || left_us <= 0 || item->mode == HWT_STORE_AT_MOST_ONCE)
 		return;
-	rc = hwt_store_reschedule(role->store, atomic_load(&item->id), 1000 * (int64_t)draw(random, (uint64_t)left_us));
+	delay_ns = 1000 * (int64_t)draw(random, (uint64_t)left_us);
+	PATIENTLY(rc, hwt_store_reschedule(role->store, atomic_load(&item->id), delay_ns));
 	if (rc == 0)
 		atomic_fetch_add(&board->moved, 1);
 	else if (rc != EBUSY && rc != ENOENT)
@@ -248,7 +261,7 @@ static void put_one(struct putter *putter, unsigned number)
 	int rc;
 
 	spec.delay_ns = race ? HWT_MS(5) : HWT_US(draw(&putter->random, 1500000));
-	rc = hwt_store_put(role->store, &spec, &id);
+	PATIENTLY(rc, hwt_store_put(role->store, &spec, &id));
 	if (rc != 0) {
 		refused(board, "put", rc);
 		return;

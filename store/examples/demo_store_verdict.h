@@ -48,15 +48,11 @@ static void verdict_failed(struct verdict *verdict, unsigned mode, bool *failed,
 	verdict->failed[mode]++;
 }
 
-/* Was this worker out of order then, or may the end of what it ran have been lost?  Ten seconds are long for an end. */
+/* Was this worker out of order once?  The end of what it ran before may have been lost, however long before. */
 static bool is_struck(const struct verdict *verdict, const struct board *board, const struct start *start)
 {
-	int64_t end_us = start->begun_us + 10000000;
-
-	return (start->worker == verdict->killed.worker && end_us > verdict->killed.at_us) ||
-	       (start->worker == verdict->stopped.worker && end_us > verdict->stopped.at_us) ||
-	       (start->worker != verdict->killed.worker && start->worker != verdict->stopped.worker &&
-		atomic_load(&board->worker[start->worker].lost_leases) > 0);
+	return start->worker == verdict->killed.worker || start->worker == verdict->stopped.worker ||
+	       atomic_load(&board->worker[start->worker].lost_leases) > 0;
 }
 
 static void blow_feels(struct blow *blow, const struct start *start, int64_t lease_us)
