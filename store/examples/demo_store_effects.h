@@ -28,6 +28,8 @@
 #define SCHEMA "hwt_demo"
 #endif
 
+#define LOCK_PATIENCE_MS 300000 /* whoever has SQLite's lock may stand still */
+
 struct effects {
 #ifdef HAVE_SQLITE
 	sqlite3 *sqlite;
@@ -52,7 +54,7 @@ static bool effects_open(struct effects *effects, const char *url)
 #ifdef HAVE_SQLITE
 	if (is_sqlite(url)) {
 		if (sqlite3_open(url + 7, &effects->sqlite) == SQLITE_OK)
-			return sqlite3_busy_timeout(effects->sqlite, 10000) == SQLITE_OK;
+			return sqlite3_busy_timeout(effects->sqlite, LOCK_PATIENCE_MS) == SQLITE_OK;
 		fprintf(stderr, "demo_store: %s: %s\n", url, sqlite3_errmsg(effects->sqlite));
 		return false;
 	}
@@ -216,7 +218,7 @@ static bool effects_nobody_writes(struct effects *effects)
 		sqlite3_busy_timeout(effects->sqlite, 100);
 		free = effects_query(effects, "BEGIN IMMEDIATE", NULL, NULL) &&
 		       effects_query(effects, "ROLLBACK", NULL, NULL);
-		sqlite3_busy_timeout(effects->sqlite, 10000);
+		sqlite3_busy_timeout(effects->sqlite, LOCK_PATIENCE_MS);
 		return free;
 	}
 #endif

@@ -19,6 +19,8 @@
 #     TIME start ITEM ID KIND ATTEMPT EPOCH DUE MISSED   EPOCH: of its shard; MISSED: periods that are merged into it
 #     TIME end ITEM ID ATTEMPT EPOCH RC MINE             MINE: hwt_store_is_mine(), asked after TIME
 #     TIME lost                                          this process lost its lease
+#     TIME pause FROM                                    this process had no processor since; of the nemesis: nobody had
+#     TIME clock? OFFSET                                 TIME clock OFFSET   from the one to the other its clock, which is the database's, was set
 #
 # FOLDER/nemesis.log
 #
@@ -50,7 +52,7 @@ my $NEVER = 9e18;
 my $SETTLE = 3_000_000; # by then the end of a run is in the database, if nothing disturbs it
 my $LINGER = 12_000_000; # so long the server may go on with what a killed process asked for: its patience with a lock is 10 s
 
-my (%item, %versions, %by_key, %group, %cancels, %moves, %key_of, %trouble, %blow, %killed, @away, @clock, @all_starts);
+my (%item, %versions, %by_key, %group, %cancels, %moves, %key_of, %trouble, %blow, %killed, @away, @clock, %clock_of, @all_starts);
 my ($lease, $max_attempts, $patience, $over) = (2_000_000, 20, 60_000_000, 0); # OVER: the last time of all
 my (%wrong, @shown);
 
@@ -118,7 +120,13 @@ my %reader = (
 		my $open = first { $_->[1] == $NEVER } reverse @away;
 		return wrong('log', "an outage that had not begun was over at $time") unless $open;
 		$open->[1] = $time },
-	'clock' => sub { my (undef, $time, $offset) = @_; push @clock, [$time, $offset] },
+	'pause' => sub { my ($log, $time, $from) = @_;
+		return push @away, [$from, $time, ''] if $log eq 'nemesis';
+		for (my $at = $from; $at < $time + 1_000_000; $at += 1_000_000) { push @{ $_->{$log} }, min($at, $time) for \%trouble, \%blow } },
+	'clock?' => sub { my ($log, $time, $offset) = @_; push @{ $clock_of{$log} }, { begin => $time, end => $NEVER, offset => $offset } },
+	'clock' => sub { my ($log, $time, $offset) = @_;
+		return push @clock, [$time, $offset] if $log eq 'nemesis';
+		$_->{end} = min($_->{end}, $time) for grep { $_ != $clock_of{$log}[-1] } @{ $clock_of{$log} // [] } },
 );
 
 sub read_log {
@@ -166,9 +174,11 @@ sub blows {
 	return grep { $_ >= $from && $_ <= $to } map { @$_ } defined $log ? $blow{$log} // [] : values %blow;
 }
 
-# The furthest that the database's clock had come around a time.
+# The furthest that the database's clock had come around a time; where a process has a clock of its own, from one time to the other.
 sub latest_clock {
-	my ($time) = @_;
+	my ($time, $log, $since) = @_;
+	return max(map { min($time, $_->{end}) + $_->{offset} } grep { $_->{begin} <= $time && $_->{end} >= $since } @{ $clock_of{$log} })
+		if $clock_of{$log};
 	my $is = 0;
 	my @near;
 	for my $step (@clock) {
@@ -428,9 +438,10 @@ sub each_period {
 sub never_early {
 	my ($item) = @_;
 	my @times = map { $_->{begin} + $_->{delay} } may_have_happened(@{ $item->{puts} }, @{ $item->{moves} });
+	my $since = min(0 + $NEVER, map { $_->{begin} } @{ $item->{puts} });
 	for my $start (@{ $item->{starts} }) {
-		wrong('D4', "item $item->{name} started " . ($start->{due} - latest_clock($start->{begin})) . ' us early')
-			if latest_clock($start->{begin}) < $start->{due};
+		my $clock = latest_clock($start->{begin}, $start->{log}, $since);
+		wrong('D4', "item $item->{name} started " . ($start->{due} - $clock) . ' us early') if $clock < $start->{due};
 		wrong('D4', "item $item->{name} was due " . (min(@times) - $start->{due}) . ' us before its time')
 			if !@clock && @times && $start->{due} < min(@times);
 	}

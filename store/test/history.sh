@@ -206,6 +206,8 @@ broken early_by_the_database_s_clock "sed -i '1i -9000000 clock -200000' nemesis
 	"D4 item 1 started 100500 us early" \
 	"D4 item 3 started 154500 us early" \
 	"D4 item 4 started 96500 us early"
+broken early_by_a_clock_of_its_own "sed -i '1i 800000 clock? 200000\\n801000 clock 200000\\n1000500 clock? -200000\\n1001000 clock -200000' a.log" \
+	"D4 item 4 started 96500 us early"
 broken due_before_its_time "sed -i 's/1100500/1099999/' a.log" \
 	"D4 item 1 was due 1 us before its time"
 broken two_processes_under_one_epoch "echo '1199000 start 1 11 0 1 3 1100500' >>b.log" \
@@ -416,6 +418,11 @@ fine taken_over_after_a_lease "echo '1140000 start 1 11 0 1 2 1100500' >>b.log; 
 	sed -i 's/^1200000 start 1 11 0 1/3200000 start 1 11 0 2/; s/^1201000 end 1 11 1/3201000 end 1 11 2/' a.log"
 fine late_because_the_machine_was_busy "echo '1300000 load 400' >>nemesis.log
 	sed -i 's/^1200000 start 1/31200000 start 1/; s/^1201000 end 1/31201000 end 1/' a.log"
+fine late_because_the_machine_stood_still "echo '91100000 pause 1050000' >>nemesis.log
+	sed -i 's/^1200000 start 1/91200000 start 1/; s/^1201000 end 1/91201000 end 1/' a.log"
+fine run_again_when_its_process_had_stood_still "printf '%s\n' '1140000 start 1 11 0 1 2 1100500' '1141000 end 1 11 1 2 0 1' '9000000 pause 1142000' >>b.log
+	sed -i '/kill/d; /row 3/d' nemesis.log database.tables; echo '1151000 end 3 13 1 7 0 1' >>b.log"
+fine early_on_the_machine_s_clock_and_not_on_its_own "sed -i '1i 800000 clock? 200000\\n801000 clock 200000' a.log; sed -i 's/^1200000 start/1100000 start/' a.log"
 fine late_because_nobody_could_work "printf '%s\n' '1050000 away' '91100000 back' >>nemesis.log
 	sed -i 's/^1200000 start 1/91200000 start 1/; s/^1201000 end 1/91201000 end 1/' a.log"
 fine late_because_of_the_longer_of_two_outages "printf '%s\n' '1050000 away' '1060000 away' '1070000 back' '91100000 back' >>nemesis.log

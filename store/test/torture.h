@@ -32,7 +32,7 @@
 
 #define TORTURE_LEASE_NS HWT_S(2)
 #define TORTURE_ATTEMPTS 8
-#define TORTURE_PATIENCE_US INT64_C(25000000)
+#define TORTURE_PATIENCE_US INT64_C(120000000)
 
 /* Orders of the conductor, in FOLDER/orders, mapped by all. */
 struct orders {
@@ -156,6 +156,8 @@ int torture_effect(void *connection, bool sqlite, uint64_t item, int64_t due_us)
 bool torture_end_periodic(struct torture *torture); /* cancels what would go on for ever; false: try again */
 
 /* In torture.c. */
+bool torture_note_pauses(
+    int *log); /* in a thread, when this process stands still: what is judged by a clock excuses it */
 void torture_start(struct torture *torture, struct actor *actor);
 bool torture_open(struct torture *torture, struct effects *database); /* until it can be reached */
 

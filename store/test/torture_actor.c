@@ -156,12 +156,23 @@ static bool start(struct actor_self *self)
 	return !asked_to_end;
 }
 
-/* The kernel tells a store when somebody sets the clock; this clock is only the store's. */
-static void set_clock(struct actor_self *self)
+/* Until the second line either offset may be in use. */
+static bool take_clock(struct actor_self *self, bool first)
 {
 	int64_t us = atomic_load(&self->orders->wall_us);
 
-	if (atomic_exchange(&hwts_test_wall_us, us) == us)
+	if (!first && atomic_load(&hwts_test_wall_us) == us)
+		return false;
+	history(self->log, "clock? %" PRId64, us);
+	atomic_store(&hwts_test_wall_us, us);
+	history(self->log, "clock %" PRId64, us);
+	return true;
+}
+
+/* The kernel tells a store when somebody sets the clock; this clock is only the store's. */
+static void set_clock(struct actor_self *self)
+{
+	if (!take_clock(self, false))
 		return;
 	pthread_mutex_lock(&self->store->lock);
 	self->store->load_again = self->store->look_soon = true;
@@ -189,13 +200,13 @@ int torture_actor(const char *url, const char *folder, const char *name, unsigne
 	self->orders = orders_map(folder);
 	self->log = history_open(folder, name);
 	self->first_item = (uint64_t)number * 1000000;
-	if (self->orders == NULL || self->log < 0)
+	if (self->orders == NULL || self->log < 0 || !torture_note_pauses(&self->log))
 		return 2;
 	say_clock(self);
 #ifdef HWT_STORE_SQLITE
 	disk_take_over(self->orders);
 #endif
-	atomic_store(&hwts_test_wall_us, atomic_load(&self->orders->wall_us));
+	(void)take_clock(self, true);
 	while (!open_and_register(self, name)) {
 		if (asked_to_end)
 			return 0;

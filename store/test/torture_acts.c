@@ -196,7 +196,7 @@ static void hold_snapshot(struct torture *torture)
 	sleep_us(between(torture, 100000, 1500000));
 	sqlite3_busy_timeout(torture->database.sqlite, 50);
 	(void)effects_query(&torture->database, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL);
-	sqlite3_busy_timeout(torture->database.sqlite, 10000);
+	sqlite3_busy_timeout(torture->database.sqlite, LOCK_PATIENCE_MS);
 	if (draw(&torture->random, 3) > 0) /* else it stays, through what comes next */
 		effects_close(&reader);
 }
@@ -223,7 +223,7 @@ static void copy(struct torture *torture)
 		return;
 	/* In one go, as the shell's .backup does it: by steps it would begin again at each write of others. */
 	backup = sqlite3_backup_init(to.sqlite, "main", torture->database.sqlite, "main");
-	for (int i = 0; backup != NULL && i < 1000 && rc != SQLITE_DONE; i++) {
+	for (int i = 0; backup != NULL && i < LOCK_PATIENCE_MS / 2 && rc != SQLITE_DONE; i++) {
 		rc = sqlite3_backup_step(backup, -1);
 		if (rc == SQLITE_BUSY)
 			sleep_us(2000);

@@ -14,10 +14,10 @@
 #include "torture.h"
 
 #define NODES 3
-#define CALM_US INT64_C(7000000)  /* whole for so long: then the cluster knows its synchronous standby, too */
-#define OFF_US INT64_C(4000000)   /* that node stays away for so long after another one writes */
-#define SLOW_US INT64_C(90000000) /* a step that takes longer has failed */
-#define APART_US INT64_C(100000)  /* between two looks */
+#define CALM_US INT64_C(7000000)   /* whole for so long: then the cluster knows its synchronous standby, too */
+#define OFF_US INT64_C(4000000)    /* that node stays away for so long after another one writes */
+#define SLOW_US INT64_C(600000000) /* a step that takes longer has failed */
+#define APART_US INT64_C(100000)   /* between two looks */
 
 static const char *const fail_overs[] = { "kill", "stop", "kill", "cut", "kill", "kill", "kill" };
 

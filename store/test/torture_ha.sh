@@ -19,7 +19,7 @@ fi
 folder=$(mktemp -d /tmp/hwttorture-XXXXXX)
 mkdir "$folder/cluster"
 export BUILD HWT_CLUSTER_LOGS="$folder/cluster"
-timeout 2180 store/test/patroni.sh "$0" inside "$folder" >"$folder/said" 2>&1
+timeout 7200 store/test/patroni.sh "$0" inside "$folder" >"$folder/said" 2>&1
 status=$?
 if grep '^1\.\.0 # SKIP' "$folder/said"; then
 	rm -rf "$folder"
