@@ -412,8 +412,8 @@ static void *share(void *arg)
 
 	for (unsigned i = 0; i < 300; i++) {
 		uint64_t which = prng_below(&prng, SHARED);
-		/* A second at least: far from now, on a machine that is not busy beyond measure. */
-		int64_t delay_ns = HWT_S(100) + prng_between(&prng, 0, i % 2 == 0 ? HWT_MS(10) : FAR_NS);
+		/* Half an hour at least: no machine is away for so long. */
+		int64_t delay_ns = HWT_S(1800) + prng_between(&prng, 0, i % 2 == 0 ? HWT_MS(10) : FAR_NS);
 
 		CHECK_RC(hwt_reschedule(sharer->shared->timeouts[which], delay_ns), 0);
 	}
@@ -431,7 +431,7 @@ TEST(after_all_movers_the_last_call_counts)
 		for (unsigned i = 0; i < SHARED; i++) {
 			shared.runs[i].not_before_ns = INT64_MAX;
 			CHECK_RC(
-			    hwt_new_timeout(shared.timer, run_task, &shared.runs[i], HWT_S(100), &shared.timeouts[i]),
+			    hwt_new_timeout(shared.timer, run_task, &shared.runs[i], HWT_S(1800), &shared.timeouts[i]),
 			    0);
 		}
 		for (unsigned i = 0; i < SHARERS; i++)
