@@ -119,7 +119,7 @@ TEST(who_schedules_and_cancels_needs_one_record)
 		CHECK_INT(record_slabs_held(&timer->lanes.slabs), <=, 4096);
 		CHECK_INT(in_queue(), ==, 1);
 		CHECK_INT(waiting(), ==, 1);
-		CHECK(!hwt_lane_is_long(lane));
+		CHECK(!lane_is_long(lane));
 		driven_pass(timer, START + TICK);
 		CHECK_INT(waiting(), ==, 0);
 		CHECK_INT(ran, ==, 0);

@@ -24,7 +24,6 @@
  */
 #include "lane/cancel.h"
 #include "lane/kept.h"
-#include "lane/submit.h"
 #include "base/probe.h"
 
 #include <errno.h>
@@ -32,7 +31,7 @@
 /* Out of line, so that the fast path need not save registers for the call. */
 static __attribute__((noinline)) int wake_if_long(const struct hwt_lane *lane, int64_t seen_ns)
 {
-	if (hwt_lane_is_long(lane))
+	if (lane_is_long(lane))
 		hwt_idle_wake(&lane->lanes->idle, seen_ns);
 	return 0;
 }

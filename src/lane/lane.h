@@ -208,6 +208,21 @@ static inline bool lanes_take_stir(struct hwt_lanes *lanes)
 	return true;
 }
 
+/* Returns true if much has gathered in the queues since the worker last drained them. */
+static inline bool lane_is_long(const struct hwt_lane *lane)
+{
+	/*
+	 * Relaxed: each number may be a little old, so the difference may even be negative.  The next operation looks
+	 * again, and the worker looks at the lanes before it sleeps.
+	 */
+	uint64_t gathered = atomic_load_explicit(&lane->accepted, memory_order_relaxed) +
+			    atomic_load_explicit(&lane->pushed_more, memory_order_relaxed) +
+			    atomic_load_explicit(&lane->cancelled_pushed, memory_order_relaxed) -
+			    atomic_load_explicit(&lane->drained_told, memory_order_relaxed);
+
+	return (int64_t)gathered >= HWT_GATHER;
+}
+
 /*
  * Gives back the place of a timeout below the limit.  The caller has counted the end, and calls this before the task
  * starts or the cancel returns: G4.

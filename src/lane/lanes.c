@@ -2,7 +2,6 @@
 /* All lanes of a timer: making them, closing them, adding up their counts; lane.h. */
 #include "lane/lanes.h"
 #include "lane/reserve.h"
-#include "lane/submit.h"
 #include "base/mem.h"
 
 #include <errno.h>
@@ -265,7 +264,7 @@ static bool can_wait(struct hwt_lane *lane, int64_t due_ns, bool cancels)
 	} else if (!has_cancels) {
 		return true;
 	}
-	return !hwt_lane_is_long(lane);
+	return !lane_is_long(lane);
 }
 
 bool hwt_lanes_can_wait(struct hwt_lanes *lanes, int64_t due_ns, bool cancels)

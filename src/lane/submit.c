@@ -124,20 +124,6 @@ static inline __attribute__((always_inline)) int prepare(struct hwt_lane *lane, 
 	return 0;
 }
 
-bool hwt_lane_is_long(const struct hwt_lane *lane)
-{
-	/*
-	 * Relaxed: each number may be a little old, so the difference may even be negative.  The next operation looks
-	 * again, and the worker looks at the lanes before it sleeps.
-	 */
-	uint64_t gathered = atomic_load_explicit(&lane->accepted, memory_order_relaxed) +
-			    atomic_load_explicit(&lane->pushed_more, memory_order_relaxed) +
-			    atomic_load_explicit(&lane->cancelled_pushed, memory_order_relaxed) -
-			    atomic_load_explicit(&lane->drained_told, memory_order_relaxed);
-
-	return (int64_t)gathered >= HWT_GATHER;
-}
-
 static void count_refused(struct hwt_lane *lane, int rc)
 {
 	if (rc == ENOBUFS)

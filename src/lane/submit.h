@@ -24,9 +24,6 @@ bool hwt_lanes_take_limit(struct hwt_lanes *lanes);
 /* Returns true if so much waits in the lane's queue that, by the limit, it must take no new memory. */
 bool hwt_lane_is_full(const struct hwt_lane *lane);
 
-/* Returns true if much has gathered in the queues since the worker last drained them. */
-bool hwt_lane_is_long(const struct hwt_lane *lane);
-
 /*
  * After a push: wakes the worker if it sleeps beyond the deadline, or sleeps while the lane grows long.
  *
@@ -38,7 +35,7 @@ static inline void notify_submitted(const struct hwt_lane *lane, int64_t deadlin
 	struct hwt_idle *idle = &lane->lanes->idle;
 	int64_t seen_ns = idle_look(idle);
 
-	if (unlikely(seen_ns != IDLE_AWAKE) && (deadline_ns <= seen_ns || hwt_lane_is_long(lane)))
+	if (unlikely(seen_ns != IDLE_AWAKE) && (deadline_ns <= seen_ns || lane_is_long(lane)))
 		hwt_idle_wake(idle, seen_ns);
 }
 
