@@ -706,7 +706,7 @@ TEST(what_is_put_by_the_process_that_made_the_kind_is_told)
 	other = open_with(&config);
 	put(other, "a", HWT_S(36000));
 	store = start_holder_of_hours();
-	put(other, "a", HWT_S(100));
+	put(other, "a", HWT_S(3000));
 	check_window(store, other, 1);
 	CHECK_CALL(hwt_store_close(other), 0);
 	CHECK_CALL(hwt_store_close(store), 0);

@@ -361,6 +361,7 @@ static void vacuum(hwt_store *store)
 		static const char *const tables[] = { "timeout", "shard", "kind", "member" };
 		char text[64];
 
+		PQclear(PQexec(pg_conn(conn)->handle, "set lock_timeout = 0")); /* autovacuum may be at it */
 		for (size_t i = 0; i < HWTS_COUNT(tables); i++) {
 			PGresult *result;
 
