@@ -28,7 +28,7 @@
 #define SCHEMA "hwt_demo"
 #endif
 
-#define LOCK_PATIENCE_MS 300000 /* whoever has SQLite's lock may stand still */
+#define LOCK_PATIENCE_MS 300000 /* another process may stand still with SQLite's lock */
 
 struct effects {
 #ifdef HAVE_SQLITE
