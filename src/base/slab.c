@@ -14,7 +14,7 @@ static void add(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind, struc
 	slab->next = slabs->newest;
 	slabs->newest = slab;
 	slabs->carve = slab_begin(slab, kind);
-	slabs->carve_end = slab_end(slab, kind);
+	slabs->carve_end = slab_end(slab);
 	set_bytes(slabs, slabs_bytes(slabs) + slab->bytes);
 }
 
@@ -27,12 +27,12 @@ void hwt_slabs_add_used(struct hwt_slabs *slabs, struct hwt_slab *slab)
 
 bool hwt_slabs_grow(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind)
 {
-	size_t size = slabs->next_size == 0 ? kind->first : slabs->next_size, bytes = size + kind->extra;
-	struct hwt_slab *slab = hwt_mem_block(kind->align, bytes);
+	size_t size = slabs->next_size == 0 ? kind->first : slabs->next_size;
+	struct hwt_slab *slab = hwt_mem_block(kind->align, size);
 
 	if (slab == NULL)
 		return false;
-	slab->bytes = bytes;
+	slab->bytes = size;
 	add(slabs, kind, slab);
 	slabs->next_size = size < kind->last ? size * 2 : size;
 	return true;
@@ -44,7 +44,7 @@ struct hwt_slab *hwt_slabs_restart(struct hwt_slabs *slabs, const struct hwt_sla
 
 	newest->next = NULL;
 	slabs->carve = slab_begin(newest, kind);
-	slabs->carve_end = slab_end(newest, kind);
+	slabs->carve_end = slab_end(newest);
 	set_bytes(slabs, newest->bytes);
 	return others;
 }

@@ -33,11 +33,9 @@ struct hwt_slab {
 
 /* The sizes of slabs of one kind. */
 struct hwt_slab_kind {
-	size_t unit;        /* the room for units is a multiple of this */
 	size_t head;        /* offset of the first unit */
 	size_t align;       /* of a slab */
 	size_t first, last; /* sizes of the first slab, and of the largest */
-	size_t extra;       /* added to each size, so that the sizes may be those of the units alone */
 };
 
 struct hwt_slabs {
@@ -73,9 +71,9 @@ static inline char *slab_begin(struct hwt_slab *slab, const struct hwt_slab_kind
 	return (char *)slab + kind->head;
 }
 
-static inline char *slab_end(struct hwt_slab *slab, const struct hwt_slab_kind *kind)
+static inline char *slab_end(struct hwt_slab *slab)
 {
-	return slab_begin(slab, kind) + (slab->bytes - kind->head) / kind->unit * kind->unit;
+	return (char *)slab + slab->bytes;
 }
 
 static inline size_t slabs_rest(const struct hwt_slabs *slabs)

@@ -62,7 +62,7 @@ static bool has_too_many(const struct hwt_queue *queue, uint64_t pushes)
 {
 	size_t bytes = slabs_bytes(&queue->slabs);
 
-	return bytes > hwt_node_slab.first + hwt_node_slab.extra && bytes / (4 * sizeof(hwt_node)) >= pushes;
+	return bytes > hwt_node_slab.first && bytes / (4 * sizeof(hwt_node)) >= pushes;
 }
 
 /* Under the submit lock: nothing has been accepted since the last look, or all is to go. */

@@ -20,13 +20,13 @@
 #define LOCK_LOOKS 64
 
 /* Slabs of 1 KiB to 64 KiB of nodes. */
+#define FIRST_SLAB (sizeof(struct hwt_slab) + 64 * sizeof(hwt_node))
+
 const struct hwt_slab_kind hwt_node_slab = {
-	.unit = sizeof(hwt_node),
 	.head = sizeof(struct hwt_slab),
 	.align = sizeof(hwt_node),
-	.first = 64 * sizeof(hwt_node),
-	.last = 4096 * sizeof(hwt_node),
-	.extra = sizeof(struct hwt_slab),
+	.first = FIRST_SLAB,
+	.last = 64 * FIRST_SLAB,
 };
 
 static_assert(sizeof(struct hwt_slab) % sizeof(hwt_node) == 0, "a slab is a multiple of its alignment");

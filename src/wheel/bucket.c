@@ -18,7 +18,6 @@ static_assert(CHUNK_LAST_CAPACITY <= 1 << 6, "an index fits a place");
 static_assert(HEADER_BYTES % sizeof(void *) == 0, "the records are aligned");
 
 const struct hwt_slab_kind hwt_chunk_slab = {
-	.unit = CHUNK_ALIGN,
 	.head = CHUNK_ALIGN,
 	.align = CHUNK_ALIGN,
 	.first = (size_t)4096,
