@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The state of the worker, and the short functions on it that several files share.  worker.h argues. */
-#ifndef HWT_WORKER_STATE_H
-#define HWT_WORKER_STATE_H
+#ifndef HWT_STATE_H
+#define HWT_STATE_H
 
 #include "lane/look.h"
 #include "worker/counts.h"

@@ -24,8 +24,8 @@
  *   hwt_worker_trim, hwt_worker_trim_due    the worker.
  *   hwt_worker_trim_now                     the caller that drives the timer.
  */
-#ifndef HWT_WORKER_TRIM_H
-#define HWT_WORKER_TRIM_H
+#ifndef HWT_TRIM_H
+#define HWT_TRIM_H
 
 #include "worker/state.h"
 
