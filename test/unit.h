@@ -123,7 +123,10 @@ static inline hwt_timer *driven_create(const hwt_config *config, int64_t start_n
 	fake_now_ns = start_ns;
 	hwt_test_clock = fake_clock;
 	REQUIRE(hwt_timer_create(&timer, config) == 0);
-	hwt_timer_start_by_hand(timer, start_ns);
+	pthread_mutex_lock(&timer->monitor.mutex);
+	hwt_timer_begin_time(timer, start_ns);
+	hwt_timer_set_state(timer, timer_state_with_worker(timer));
+	pthread_mutex_unlock(&timer->monitor.mutex);
 	return timer;
 }
 

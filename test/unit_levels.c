@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The hierarchical wheel: levels, demotion in slices, order, and memory that runs out meanwhile. */
+#include "check/check_wheel.h"
 #include "unit.h"
 #include "wheel/bucket.h"
 #include "wheel/ring.h"
@@ -85,7 +86,7 @@ static size_t members_of(unsigned level)
 	struct hwt_wheel_view view;
 	size_t members = 0;
 
-	hwt_wheel_levels_view(wheel, level, &view);
+	hwt_check_levels_view(wheel, level, &view);
 	for (uint32_t i = 0; view.ring->buckets != NULL && i < view.count; i++)
 		for (const struct hwt_chunk *chunk = view.ring->buckets[i].first; chunk != NULL; chunk = chunk->next)
 			members += chunk->live;
@@ -96,7 +97,7 @@ static unsigned levels(void)
 {
 	struct hwt_wheel_view view;
 
-	hwt_wheel_levels_view(wheel, 0, &view);
+	hwt_check_levels_view(wheel, 0, &view);
 	return view.levels;
 }
 

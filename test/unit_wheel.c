@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Either wheel on virtual ticks: which record comes at which tick, and in which order. */
+#include "check/check_wheel.h"
 #include "unit.h"
 #include "wheel/ring.h"
 #include "wheel/wheel.h"
@@ -401,7 +402,7 @@ static unsigned stops_of_a_pass(void)
 	unsigned stops = 0;
 
 	hwt_wheel_hashed_view(wheel, &view);
-	CHECK(hwt_bucket_spans_hold(view.ring->buckets, (uint32_t)wheel->tick));
+	CHECK(hwt_check_spans(view.ring->buckets, (uint32_t)wheel->tick));
 	for (struct hwt_chunk *chunk = view.ring->buckets->first; chunk != NULL; stops++)
 		chunk = chunk->span != NULL ? chunk->span : chunk->next;
 	return stops;

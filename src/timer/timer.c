@@ -199,15 +199,6 @@ void hwt_timer_start_driven(hwt_timer *timer)
 	hwt_timer_set_state(timer, TIMER_DRIVEN);
 }
 
-int hwt_timer_start_by_hand(hwt_timer *timer, int64_t start_ns)
-{
-	pthread_mutex_lock(&timer->monitor.mutex);
-	hwt_timer_begin_time(timer, start_ns);
-	hwt_timer_set_state(timer, timer_state_with_worker(timer));
-	pthread_mutex_unlock(&timer->monitor.mutex);
-	return 0;
-}
-
 /*
  * Cancels and lists all that is left.  No task runs any more, and from the close on no thread can submit.  Only cancels
  * and moves may still come; stop.c argues.

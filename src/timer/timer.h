@@ -204,7 +204,4 @@ void hwt_timer_start_driven(hwt_timer *timer);
  */
 int64_t hwt_timer_now(const hwt_timer *timer);
 
-/* For tests: starts the timer without a thread, with tick 0 at start_ns.  The test makes the passes. */
-int hwt_timer_start_by_hand(hwt_timer *timer, int64_t start_ns);
-
 #endif

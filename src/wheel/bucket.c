@@ -279,30 +279,3 @@ size_t hwt_bucket_sweep(struct hwt_store *store, struct hwt_bucket *bucket, stru
 	}
 	return n;
 }
-
-#ifdef HWT_TEST
-static bool span_holds(const struct hwt_chunk *chunk, uint32_t round)
-{
-	const struct hwt_chunk *member = chunk;
-
-	if (chunk->span == NULL)
-		return true;
-	for (; member != NULL && member != chunk->span; member = member->next)
-		if (round_distance(member->least, round) < round_distance(chunk->span_least, round))
-			return false;
-	return member != NULL && member != chunk && member->span_from == chunk;
-}
-
-bool hwt_bucket_spans_hold(const struct hwt_bucket *bucket, uint32_t round)
-{
-	for (const struct hwt_chunk *chunk = bucket->first; chunk != NULL; chunk = chunk->next)
-		if (!span_holds(chunk, round) || (chunk->span_from != NULL && chunk->span_from->span != chunk))
-			return false;
-	return true;
-}
-
-size_t hwt_chunk_bytes(const struct hwt_chunk *chunk)
-{
-	return class_bytes[chunk->class];
-}
-#endif

@@ -242,11 +242,4 @@ size_t hwt_bucket_sweep(struct hwt_store *store, struct hwt_bucket *bucket, stru
 /* Unlinks a chunk without members, and gives it back to the store. */
 void hwt_bucket_drop(struct hwt_store *store, struct hwt_chunk *chunk);
 
-#ifdef HWT_TEST
-/* Returns whether B6 holds, seen from a round. */
-bool hwt_bucket_spans_hold(const struct hwt_bucket *bucket, uint32_t round);
-/* Returns the bytes that a chunk takes of its slab. */
-size_t hwt_chunk_bytes(const struct hwt_chunk *chunk);
-#endif
-
 #endif

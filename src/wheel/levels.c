@@ -126,14 +126,4 @@ bool hwt_wheel_is_hierarchical(const struct hwt_wheel *wheel)
 {
 	return wheel->layout == &hierarchical_layout;
 }
-
-void hwt_wheel_levels_view(const struct hwt_wheel *wheel, unsigned level, struct hwt_wheel_view *view)
-{
-	const struct hwt_levels *h = (const struct hwt_levels *)wheel;
-
-	view->count = h->mask + 1;
-	view->bits = h->bits;
-	view->levels = h->top + 1;
-	view->ring = &h->level[level];
-}
 #endif

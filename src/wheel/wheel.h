@@ -202,7 +202,7 @@ static inline size_t wheel_bytes(const struct hwt_wheel *wheel)
 void hwt_wheel_go_back(struct hwt_wheel *wheel, int64_t tick, struct hwt_record *const *records, size_t n);
 
 #ifdef HWT_TEST
-/* For the checker: the insides of the hashed layout, or of one level of the other. */
+/* For the checker: the insides of the hashed layout, or of one level of the other (test/check/). */
 struct hwt_wheel_view {
 	uint32_t count;
 	unsigned bits, levels;
@@ -212,7 +212,6 @@ struct hwt_wheel_view {
 };
 
 bool hwt_wheel_is_hierarchical(const struct hwt_wheel *wheel);
-void hwt_wheel_levels_view(const struct hwt_wheel *wheel, unsigned level, struct hwt_wheel_view *view);
 void hwt_wheel_hashed_view(const struct hwt_wheel *wheel, struct hwt_wheel_view *view);
 #endif
 

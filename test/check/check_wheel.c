@@ -4,9 +4,47 @@
 
 #ifdef HWT_TEST
 
-#include "wheel/ring.h"
+#include "wheel/levels.h"
 
 static struct inventory all_chunks;
+
+static bool span_holds(const struct hwt_chunk *chunk, uint32_t round)
+{
+	const struct hwt_chunk *member = chunk;
+
+	if (chunk->span == NULL)
+		return true;
+	for (; member != NULL && member != chunk->span; member = member->next)
+		if (round_distance(member->least, round) < round_distance(chunk->span_least, round))
+			return false;
+	return member != NULL && member != chunk && member->span_from == chunk;
+}
+
+bool hwt_check_spans(const struct hwt_bucket *bucket, uint32_t round)
+{
+	for (const struct hwt_chunk *chunk = bucket->first; chunk != NULL; chunk = chunk->next)
+		if (!span_holds(chunk, round) || (chunk->span_from != NULL && chunk->span_from->span != chunk))
+			return false;
+	return true;
+}
+
+/* The bytes that a chunk takes of its slab. */
+static size_t bytes_of(const struct hwt_chunk *chunk)
+{
+	static const size_t bytes[CHUNK_CLASSES] = { 128, 256, 512, 768 };
+
+	return bytes[chunk->class];
+}
+
+void hwt_check_levels_view(const struct hwt_wheel *wheel, unsigned level, struct hwt_wheel_view *view)
+{
+	const struct hwt_levels *h = (const struct hwt_levels *)wheel;
+
+	view->count = h->mask + 1;
+	view->bits = h->bits;
+	view->levels = h->top + 1;
+	view->ring = &h->level[level];
+}
 
 /* Returns the time of a tick, held within int64_t, by other means than the library where there are any. */
 static int64_t time_of(const struct hwt_grid *grid, int64_t tick)
@@ -148,7 +186,7 @@ static size_t check_bucket(struct wheel_check *check, const struct hwt_bucket *b
 		unsigned live = 0;
 
 		HOLDS("store", chunk->class < CHUNK_CLASSES);
-		inventory_put(&all_chunks, "store", chunk, hwt_chunk_bytes(chunk), 1);
+		inventory_put(&all_chunks, "store", chunk, bytes_of(chunk), 1);
 		HOLDS("B2", chunk->prev == before && chunk->bucket == bucket && chunk->used <= chunk_capacity(chunk));
 		for (unsigned i = 0; i < chunk->used; i++) {
 			if (chunk->records[i] == NULL)
@@ -171,7 +209,7 @@ static void check_store(const struct hwt_store *store)
 	for (unsigned i = 0; i < CHUNK_CLASSES; i++) {
 		for (const struct hwt_chunk *chunk = store->free[i]; chunk != NULL; chunk = chunk->next) {
 			HOLDS("store", chunk->class == i);
-			inventory_put(&all_chunks, "store", chunk, hwt_chunk_bytes(chunk), 1);
+			inventory_put(&all_chunks, "store", chunk, bytes_of(chunk), 1);
 		}
 	}
 }
@@ -184,7 +222,7 @@ static size_t check_hashed(struct wheel_check *check)
 
 	for (uint32_t i = 0; i < view->count; i++) {
 		chunks += check_bucket(check, &view->ring->buckets[i], check_member);
-		HOLDS("B6", hwt_bucket_spans_hold(&view->ring->buckets[i], round));
+		HOLDS("B6", hwt_check_spans(&view->ring->buckets[i], round));
 	}
 	check_ring(view->ring, view->count, check->wheel->tick, true);
 	HOLDS("D2", ring_first_due(view->ring) <= check->first_due);
@@ -197,7 +235,7 @@ static size_t check_levels(struct wheel_check *check)
 	size_t chunks = 0;
 
 	for (check->level = 0; check->level < view->levels; check->level++) {
-		hwt_wheel_levels_view(check->wheel, check->level, view);
+		hwt_check_levels_view(check->wheel, check->level, view);
 		if (view->ring->buckets == NULL)
 			continue;
 		for (uint32_t i = 0; i < view->count; i++)
@@ -240,7 +278,7 @@ size_t hwt_check_wheel(const struct hwt_wheel *wheel, struct inventory *records,
 	size_t chunks;
 
 	if (is_hierarchical)
-		hwt_wheel_levels_view(wheel, 0, &check.view);
+		hwt_check_levels_view(wheel, 0, &check.view);
 	else
 		hwt_wheel_hashed_view(wheel, &check.view);
 	check_store(&wheel->store);

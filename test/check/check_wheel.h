@@ -31,6 +31,12 @@ enum hwt_check_place {
 /* Marks the wheel's records, and returns how many chunks are in use.  midway: a stop may have ended a tick. */
 size_t hwt_check_wheel(const struct hwt_wheel *wheel, struct inventory *records, bool midway, int64_t *first);
 
+/* Returns whether B6 holds, seen from a round. */
+bool hwt_check_spans(const struct hwt_bucket *bucket, uint32_t round);
+
+/* The insides of a level of the hierarchical layout. */
+void hwt_check_levels_view(const struct hwt_wheel *wheel, unsigned level, struct hwt_wheel_view *view);
+
 #endif
 
 #endif
