@@ -340,8 +340,8 @@ TEST(a_look_at_many_lanes_takes_few_slices)
 	begin();
 	for (uint32_t place = 0; place < 512; place++)
 		(void)lane_at(&timer->lanes, place);
-	hwt_trim_begin(&timer->lanes, now_ns, 0, true);
-	while (hwt_trim_step(&timer->lanes))
+	hwt_look_begin(&timer->worker.trimming.look, &timer->lanes, now_ns, 0, true);
+	while (hwt_look_step(&timer->worker.trimming.look))
 		slices++;
 	CHECK_INT(lanes_count(&timer->lanes), ==, 512);
 	CHECK_INT(slices, <=, 64);
