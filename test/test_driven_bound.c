@@ -107,6 +107,26 @@ TEST(tasks_of_one_tick_run_in_parts_and_in_their_order)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
+/* Between two parts of a tick: its tick is being run, and so it runs at the next one. */
+TEST(what_comes_in_the_middle_of_a_tick_runs_at_the_next)
+{
+	hwt_timer *timer = bounded_timer(1, NULL);
+
+	ran_count = 0;
+	for (unsigned i = 0; i < 3; i++)
+		schedule(timer, i, HWT_MS(5));
+	CHECK_INT(advance(timer, HWT_MS(5), 1), ==, HWT_MS(5));
+	schedule(timer, 3, 0);
+	CHECK_INT(advance(timer, HWT_MS(5), 1), ==, HWT_MS(5));
+	CHECK_INT(advance(timer, HWT_MS(5), 1), ==, HWT_MS(6));
+	CHECK_INT(ran_count, ==, 3);
+	CHECK_INT(advance(timer, HWT_MS(6), 1), ==, INT64_MAX);
+	CHECK_INT(ran_count, ==, 4);
+	for (unsigned i = 0; i < 4; i++)
+		CHECK_INT(ran[i], ==, i);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
 /* Exactly as many as may run are no reason to come again at once. */
 TEST(what_the_bound_does_not_hold_back_is_not_announced)
 {
