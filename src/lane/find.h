@@ -7,12 +7,12 @@
 
 /*
  * Returns a record of memory that the timer has, but for what others may need the moment after: what has come home to
- * the lane's slab, what was cancelled in its queue, a slab that nobody owns, the slab of a lane that rests.  NULL:
- * there is none.  After pool_pop has found none, under the submit lock.
+ * the lane's slab, the rest of its span, a slab that nobody owns, the slab of a lane that rests.  NULL: there is none.
+ * After pool_pop has found none, under the submit lock.
  */
 struct hwt_record *hwt_lane_find_at_hand(struct hwt_lane *lane);
 
-/* Returns a record of new memory, and without that of whatever memory there is.  NULL: there is none. */
+/* The same of new memory, and without that of whatever memory there is. */
 struct hwt_record *hwt_lane_find_more(struct hwt_lane *lane);
 
 #endif

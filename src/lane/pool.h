@@ -6,10 +6,11 @@
  *   carve     the rest of the slab's span, which never served.
  *   slab      where free and carve are from; NULL: the lane owns none.
  *
- *   When both are used up, the lane looks at what has come home to its slab, then among the slabs that nobody owns.  It
- *   takes one that offers many records, in a fixed order, and goes on there the next time.  After each look of the
- *   worker (look.c) it begins again at the front.  So a load that has become light uses the first slabs, and the others
- *   become empty.  Only then does it take a span more, a slab that was given back, or a new one.
+ *   When the list is empty, the lane takes what has come home to its slab; if that is nothing, it carves.  When the
+ *   span is used up, too, it searches the slabs that nobody owns, in a fixed order, for one that offers many records,
+ *   and goes on behind that the next time.  After each look of the worker (look.c) it begins again at the front.  So a
+ *   load that has become light uses the first slabs, and the others become empty.  Only if there is none does the lane
+ *   take a span more, a slab that was given back, or a new one.
  *
  *   A lane that has used up a whole slab takes the next one whole.  Otherwise spans double the slab, from 4 KiB on, so
  *   that a lane with a handful of timeouts stays small.
