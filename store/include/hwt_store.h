@@ -95,6 +95,7 @@
  *     ENOTCONN    no connection, and none could be made: nothing happened
  *     EACCES      no rights; the file or its folder cannot be written
  *     ENOSPC      the disk is full: nothing happened
+ *     EMFILE      too many files are open: nothing happened
  *     EIO         the database refused it for another reason: nothing happened
  *     ENOTSUP     an engine that this build lacks; tables of another version; a setting of a newer header; a
  *                 pooler in transaction mode

@@ -236,4 +236,26 @@ TEST(processes_that_died_long_ago_leave_no_rows)
 	CHECK_INT(query("select count(*) from %s_member where name = 'just_now'", world.schema), ==, 1);
 }
 
+/* While a worker that was killed stays away. */
+TEST(who_is_dead_is_left_no_hints)
+{
+	hwt_store *store;
+
+	fresh_world();
+	if (!world.sqlite)
+		SKIP("of SQLite");
+	store = open_store();
+	(void)put(store, "a", HWT_S(3600));
+	insert_member("other", 3000000000);
+	(void)query("update %s_shard set owner = 'other', epoch = 1", world.schema);
+	for (int i = 0; i < 10; i++)
+		(void)put(store, "a", 0);
+	CHECK_INT(query("select count(*) from %s_hint", world.schema), ==, 10);
+	(void)query("update %s_member set until_us = 1", world.schema);
+	for (int i = 0; i < 10; i++)
+		(void)put(store, "a", 0);
+	CHECK_INT(query("select count(*) from %s_hint", world.schema), ==, 10);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 STORE_MAIN(NULL)

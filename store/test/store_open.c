@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -403,6 +404,58 @@ TEST(a_child_that_was_forked_is_refused)
 	CHECK_CALL(hwt_store_cancel(store, id), 0);
 	CHECK_CALL(hwt_store_close(store), 0);
 }
+
+TEST(too_many_open_files_are_told_as_such)
+{
+	hwt_store_config config;
+	hwt_store *store = NULL;
+	struct rlimit before, less;
+	int fd;
+
+	fresh_world();
+	if (!world.sqlite)
+		SKIP("of SQLite");
+	config = store_config();
+	CHECK_CALL(hwt_store_close(open_store()), 0);
+	REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+	fd = open("/dev/null", O_RDONLY);
+	REQUIRE(fd >= 0 && close(fd) == 0);
+	less = before;
+	for (rlim_t more = 0; more < 3; more++) { /* the file, its log, its index */
+		less.rlim_cur = (rlim_t)fd + more;
+		REQUIRE(setrlimit(RLIMIT_NOFILE, &less) == 0);
+		CHECK_CALL(hwt_store_open(&store, world.url, &config, NULL, 0), EMFILE);
+		REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+	}
+	CHECK_CALL(hwt_store_close(open_store()), 0);
+}
+
+#ifdef HWT_STORE_SQLITE
+/* It can never succeed, so it must not be told to try again. */
+TEST(a_transaction_that_read_before_another_wrote_is_told_to_begin_anew)
+{
+	hwt_store_spec spec = spec_of("a", HWT_S(3600));
+	hwt_store *store;
+	sqlite3 *db = NULL;
+
+	fresh_world();
+	if (!world.sqlite)
+		SKIP("of SQLite");
+	store = open_store();
+	(void)put(store, "a", HWT_S(3600));
+	REQUIRE(sqlite3_open(world.url + strlen("sqlite:"), &db) == SQLITE_OK);
+	REQUIRE(sqlite3_exec(db, "begin; select count(*) from sqlite_master", NULL, NULL, NULL) == SQLITE_OK);
+	(void)put(store, "a", HWT_S(3600));
+	CHECK_CALL(hwt_store_put_on(store, db, &spec, NULL), EAGAIN);
+	CHECK(strstr(hwt_store_error(), "try again") == NULL);
+	CHECK(strstr(hwt_store_error(), "BEGIN IMMEDIATE") != NULL);
+	REQUIRE(sqlite3_exec(db, "rollback; begin immediate", NULL, NULL, NULL) == SQLITE_OK);
+	CHECK_CALL(hwt_store_put_on(store, db, &spec, NULL), 0);
+	REQUIRE(sqlite3_exec(db, "commit", NULL, NULL, NULL) == SQLITE_OK);
+	sqlite3_close(db);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+#endif
 
 #ifdef __linux__
 static bool blocks_usr1(const char *task)

@@ -106,15 +106,19 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	[HWTS_SQL_STATE] = { "state", "i", "select state from @_timeout where " THIS, NULL },
 	/*
 	 * Tells the holders of rows (?1) that are due soon, but not this process (?2) unless ?3.  SQLite: what is due
-	 * before now + horizon; rows_send.c says why.  PostgreSQL: the second covers the time between a put's clock and
-	 * its commit.
+	 * before now + horizon; rows_send.c says why.  The dead hear nothing, and nobody removes the hints they are
+	 * left: who takes their shards reads them from the beginning.  PostgreSQL: the second covers the time between a
+	 * put's clock and its commit.
 	 */
 	[HWTS_SQL_TELL] = {
 		"tell", "Itb",
 		"insert into @_hint (id, due_us, shard, len, at_us) select t.id, t.due_us, t.shard,"
 		" coalesce(length(t.data), 0), @now from @_timeout t join @_shard s on s.id = t.shard join @_kind"
 		" k on k.id = t.kind where t.id = ?1 and t.state = 1 and s.owner is not null and (?3 or s.owner <>"
-		" ?2) and t.due_us < @now + k.horizon_us",
+		" ?2) and t.due_us < @now + k.horizon_us and exists (select 1 from @_member m where m.name = s.owner"
+		" and m.until_us "
+		LIVE
+		")",
 		"select pg_notify('@_' || x.shard, case when length(x.news) > 7000 then 'r' else x.news end) from"
 		" (select t.shard + 0 shard, string_agg(t.id || ':' || t.due_us || ':' || coalesce(length(t.data),"
 		" 0), ',') news from (select @now us) n, @_timeout t, lateral (select s.owner from @_shard s where"

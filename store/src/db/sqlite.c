@@ -20,8 +20,9 @@ static int meaning(int rc, int system_error)
 	case SQLITE_READONLY:
 	case SQLITE_PERM:
 	case SQLITE_AUTH:
-	case SQLITE_CANTOPEN:
 		return EACCES;
+	case SQLITE_CANTOPEN:
+		return system_error == EMFILE || system_error == ENFILE ? EMFILE : EACCES;
 	case SQLITE_NOMEM:
 		return ENOMEM;
 	default:
@@ -29,11 +30,16 @@ static int meaning(int rc, int system_error)
 	}
 }
 
-static const char *advice(int rc)
+static const char *advice(int rc, int code)
 {
+	if (code == SQLITE_BUSY_SNAPSHOT)
+		return "; this transaction has read before another one wrote, and can write no more: roll it back, and"
+		       " begin the next with BEGIN IMMEDIATE";
 	switch (rc) {
 	case EAGAIN:
 		return "; another process holds its lock, try again";
+	case EMFILE:
+		return "; too many files are open: raise the limit of this process (ulimit -n)";
 	case ENOSPC:
 		return "; the disk is full, make room";
 	case EACCES:
@@ -55,13 +61,14 @@ static bool refuses(int rc)
 int hwts_sqlite_error(struct sqlite_conn *conn, int rc, const char *doing)
 {
 	int is = meaning(rc, conn->handle ? sqlite3_system_errno(conn->handle) : 0);
+	int code = conn->handle ? sqlite3_extended_errcode(conn->handle) : rc;
 
 	conn->conn.refused = is == EIO && refuses(rc);
 	/* A connection that has met a failing disk is made again. */
 	if (is == EIO && (!conn->conn.refused || (rc & 0xff) == SQLITE_CORRUPT))
 		conn->conn.broken = true;
 	return hwts_fail(is, "sqlite: %s: %s (%s)%s", doing, conn->handle ? sqlite3_errmsg(conn->handle) : "no handle",
-			 sqlite3_errstr(rc), advice(is));
+			 sqlite3_errstr(rc), advice(is, code));
 }
 
 /*
