@@ -343,6 +343,50 @@ TEST(some_connections_of_calls_are_kept_and_used_again)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
+static atomic_uint waits;
+
+static void note_wait(const char *at)
+{
+	if (strcmp(at, "pool is full") == 0)
+		atomic_fetch_add(&waits, 1);
+}
+
+static void *get_one_more(void *arg)
+{
+	hwt_store *store = arg;
+	struct hwts_conn *conn;
+
+	CHECK_INT(hwts_pool_get(store, &conn), ==, 0);
+	CHECK_INT(store->used_count, <=, 64);
+	hwts_pool_put(store, conn);
+	return NULL;
+}
+
+/* However many threads call: on SQLite three descriptors each would stay open for as long as the store. */
+TEST(calls_beyond_the_most_connections_wait_for_one)
+{
+	enum { MOST = 64 };
+	struct hwts_conn *conns[MOST];
+	hwt_store *store;
+	pthread_t thread;
+
+	fresh_world();
+	store = open_store();
+	for (int i = 0; i < MOST; i++)
+		CHECK_INT(hwts_pool_get(store, &conns[i]), ==, 0);
+	atomic_store(&waits, 0);
+	atomic_store(&hwts_test_at, note_wait);
+	REQUIRE(pthread_create(&thread, NULL, get_one_more, store) == 0);
+	CHECK(wait_count(&waits, 1));
+	hwts_pool_put(store, conns[0]);
+	pthread_join(thread, NULL);
+	atomic_store(&hwts_test_at, NULL);
+	for (int i = 1; i < MOST; i++)
+		hwts_pool_put(store, conns[i]);
+	CHECK_INT(store->used_count, ==, 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 TEST(a_connection_that_the_server_closed_while_it_was_idle_spoils_no_call)
 {
 #ifdef HWT_STORE_POSTGRES

@@ -26,6 +26,7 @@ struct about {
 	int64_t id;
 	bool by_key; /* id is not known yet */
 	const char *kind, *key;
+	struct hwts_kind_row row;
 	int64_t delay_us;     /* to reschedule */
 	struct hwts_due due;  /* where it was rescheduled to */
 	hwt_store_info *info; /* to read */
@@ -33,22 +34,13 @@ struct about {
 
 typedef int do_it(hwt_store *store, struct hwts_conn *conn, struct about *about);
 
-/* The kind is not made: ENOENT if there is none. */
-static int find(hwt_store *store, struct hwts_conn *conn, struct about *about)
-{
-	struct hwts_kind_row row;
-	int rc = hwts_kind_of(store, about->kind, NULL, &row);
-
-	return rc ? rc : hwts_rows_find(conn, row.id, about->key, &about->id);
-}
-
 /* By its key: it may end, and another one may be put with that key, in between. */
 static int find_and_do(hwt_store *store, struct hwts_conn *conn, struct about *about, do_it *act)
 {
 	int rc = ENOENT;
 
 	for (int i = 0; i < LOOKS && rc == ENOENT; i++) {
-		rc = find(store, conn, about);
+		rc = hwts_rows_find(conn, about->row.id, about->key, &about->id);
 		if (rc != 0)
 			return rc;
 		rc = act(store, conn, about);
@@ -63,6 +55,8 @@ static int do_about(hwt_store *store, struct about *about, do_it *act)
 
 	if (rc == 0 && about->by_key)
 		rc = hwts_check_key(about->key);
+	if (rc == 0 && about->by_key)
+		rc = hwts_kind_of(store, about->kind, NULL, &about->row); /* ENOENT: it is not made */
 	if (rc == 0)
 		rc = hwts_pool_get(store, &conn);
 	if (rc != 0)
@@ -172,7 +166,6 @@ int hwt_store_get_key(hwt_store *store, const char *kind, const char *key, hwt_s
 	return get(store, &(struct about){ .by_key = true, .kind = kind, .key = key }, info);
 }
 
-/* A new connection may find that the server has lost the kind, so it is asked for behind that: from memory, mostly. */
 static int each_page(hwt_store *store, const char *name, unsigned states,
 		     bool (*each)(void *ctx, const hwt_store_info *info), void *ctx, hwt_store_info *infos)
 {
@@ -181,13 +174,13 @@ static int each_page(hwt_store *store, const char *name, unsigned states,
 
 	for (size_t count = PAGE; count == PAGE;) {
 		struct hwts_conn *conn;
-		int rc = hwts_pool_get(store, &conn);
+		int rc = hwts_kind_of(store, name, NULL, &kind); /* from memory, mostly */
 
+		if (rc == 0)
+			rc = hwts_pool_get(store, &conn);
 		if (rc != 0)
 			return rc;
-		rc = hwts_kind_of(store, name, NULL, &kind);
-		if (rc == 0)
-			rc = hwts_rows_page(conn, &kind, states, due_us, id, infos, PAGE, &count);
+		rc = hwts_rows_page(conn, &kind, states, due_us, id, infos, PAGE, &count);
 		hwts_pool_put(store, conn);
 		if (rc != 0)
 			return rc;

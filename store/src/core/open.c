@@ -95,6 +95,7 @@ static void destroy(hwt_store *store)
 	pthread_mutex_destroy(&store->pool_lock);
 	pthread_mutex_destroy(&store->group_lock);
 	pthread_mutex_destroy(&store->lock);
+	pthread_cond_destroy(&store->pool_free);
 	pthread_cond_destroy(&store->group_done);
 	pthread_cond_destroy(&store->numbers.wanted);
 	pthread_cond_destroy(&store->begin_work);
@@ -117,6 +118,7 @@ static void init(hwt_store *store, const hwt_store_config *config)
 	pthread_mutex_init(&store->pool_lock, NULL);
 	pthread_mutex_init(&store->group_lock, NULL);
 	pthread_mutex_init(&store->lock, NULL);
+	hwts_cond_init(&store->pool_free);
 	hwts_cond_init(&store->group_done);
 	hwts_cond_init(&store->numbers.wanted);
 	hwts_cond_init(&store->begin_work);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connections for the calls of users: as many as calls are under way, of which some are kept.
+ * Connections for the calls of users: as many as calls are under way, up to a limit, of which some are kept.  Beyond it
+ * calls wait for one another.  A call has one connection at a time, so each that has one comes to its end.
  *
  * A server may lose its last commits when it crashes or is replaced, and then it answers on new connections alone.  So
  * what this process knows without asking is looked at, or drawn, again with each new one: kinds, and ids.
@@ -8,6 +9,8 @@
 #include "core/store.h"
 
 #define KEEP 16
+#define MOST 64
+#define MOST_WAIT_NS HWT_S(10) /* then one more is made, should the others wait for this very call */
 
 /*
  * A server that crashes or is replaced may lose its last commits, and then gives the number of a kind to another one.
@@ -56,7 +59,29 @@ int hwts_connect(hwt_store *store, enum hwts_role role, struct hwts_conn **out)
 	return 0;
 }
 
-int hwts_pool_get(hwt_store *store, struct hwts_conn **out)
+/* Until this call may have a connection, which it then counts for. */
+static void wait_for_turn(hwt_store *store)
+{
+	int64_t until_ns = hwt_now() + MOST_WAIT_NS;
+
+	pthread_mutex_lock(&store->pool_lock);
+	while (store->used_count >= MOST && hwt_now() < until_ns) {
+		HWTS_POINT("pool is full");
+		hwts_wait_ns(&store->pool_free, &store->pool_lock, until_ns - hwt_now());
+	}
+	store->used_count++;
+	pthread_mutex_unlock(&store->pool_lock);
+}
+
+static void end_turn(hwt_store *store)
+{
+	pthread_mutex_lock(&store->pool_lock);
+	store->used_count -= store->used_count > 0; /* the first one was made by hwt_store_open */
+	pthread_cond_signal(&store->pool_free);
+	pthread_mutex_unlock(&store->pool_lock);
+}
+
+static int get(hwt_store *store, struct hwts_conn **out)
 {
 	struct hwts_conn *conn;
 
@@ -79,6 +104,17 @@ int hwts_pool_get(hwt_store *store, struct hwts_conn **out)
 	} while (true);
 }
 
+int hwts_pool_get(hwt_store *store, struct hwts_conn **out)
+{
+	int rc;
+
+	wait_for_turn(store);
+	rc = get(store, out);
+	if (rc != 0)
+		end_turn(store);
+	return rc;
+}
+
 void hwts_pool_put(hwt_store *store, struct hwts_conn *conn)
 {
 	bool kept = false;
@@ -95,6 +131,7 @@ void hwts_pool_put(hwt_store *store, struct hwts_conn *conn)
 	}
 	if (!kept)
 		store->engine->disconnect(conn);
+	end_turn(store);
 }
 
 void hwts_pool_close(hwt_store *store)

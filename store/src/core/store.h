@@ -164,7 +164,8 @@ struct hwt_store {
 	/* Connections of callers. */
 	pthread_mutex_t pool_lock;
 	struct hwts_conn *idle;
-	unsigned idle_count;
+	unsigned idle_count, used_count;
+	pthread_cond_t pool_free;
 
 	unsigned connects; /* counts new connections to a server: numbers drawn before may be drawn again */
 	struct hwts_numbers numbers;
