@@ -406,11 +406,13 @@ HWT_API int hwt_store_close(hwt_store *store);
 HWT_API int hwt_store_put(hwt_store *store, const hwt_store_spec *spec, int64_t *id);
 
 /*
- * Puts n timeouts in one transaction and in their order: all of them or none.  ids, if not NULL, has room for n, and
- * receives them in the order of the specs.
+ * Puts n timeouts, at most 10,000, in one transaction and in their order: all of them or none.  ids, if not NULL, has
+ * room for n, and receives them in the order of the specs.  The specs lie specs[0].size bytes apart, and all have that
+ * size.
  *
- * Returns  as hwt_store_put.  EEXIST, EBUSY: ids[0] is the id of the present one (0 if it would have been put by this
- *          call, too), and hwt_store_error() names the spec; nothing was put.  ECONNRESET: all ids are set.  n 0: 0.
+ * Returns  as hwt_store_put; EINVAL also: n is above 10,000.  EEXIST, EBUSY: ids[0] is the id of the present one (0 if
+ *          it would have been put by this call, too), and hwt_store_error() names the spec; nothing was put.
+ *          ECONNRESET: all ids are set.  n 0: 0.
  * Cost     one commit; some 20 us a row.
  */
 HWT_API int hwt_store_put_many(hwt_store *store, const hwt_store_spec *specs, size_t n, int64_t *ids);

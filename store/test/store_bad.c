@@ -261,6 +261,8 @@ TEST(each_field_of_a_spec_is_checked_and_nothing_is_put)
 		CHECK_CALL(hwt_store_put_many(store, NULL, 1, &id), EINVAL);
 		CHECK_CALL(hwt_store_put_many(NULL, &spec, 1, &id), EINVAL);
 		CHECK_CALL(hwt_store_put_many(store, &spec, SIZE_MAX, &id), EINVAL);
+		CHECK_CALL(hwt_store_put_many(store, &spec, 10001, &id), EINVAL);
+		CHECK(strstr(hwt_store_error(), "10000") != NULL);
 		CHECK_CALL(hwt_store_put_many(store, NULL, 0, &id), 0);
 		CHECK_CALL(hwt_store_put_on(store, NULL, &spec, &id), EINVAL);
 		CHECK_CALL(hwt_store_put_on(NULL, store, &spec, &id), EINVAL);

@@ -452,6 +452,31 @@ static size_t list(hwt_store *store, unsigned states, size_t limit)
 	return listing.count;
 }
 
+/* A program that was compiled with a later header. */
+TEST(the_specs_of_a_put_of_many_are_as_large_as_the_first_says)
+{
+	struct {
+		hwt_store_spec spec;
+		uint64_t more[2];
+	} specs[3] = { 0 };
+	hwt_store *store = simple_store(count_run, NULL, false);
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	int64_t ids[3] = { 0 };
+
+	for (int i = 0; i < 3; i++) {
+		specs[i].spec = spec_of("a", HWT_S(10000 * (i + 1)));
+		specs[i].spec.size = sizeof(specs[i]);
+	}
+	CHECK_CALL(hwt_store_put_many(store, &specs[0].spec, 3, ids), 0);
+	for (int i = 0; i < 3; i++) {
+		CHECK_CALL(hwt_store_get(store, ids[i], &info), 0);
+		CHECK_INT(info.due_us, >, now_us() + 10000000000 * i);
+	}
+	specs[2].spec.size = sizeof(hwt_store_spec);
+	CHECK_CALL(hwt_store_put_many(store, &specs[0].spec, 3, ids), EINVAL);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 TEST(each_lists_by_due_time_and_by_pages)
 {
 	hwt_store *store = simple_store(count_run, NULL, false);

@@ -14,6 +14,7 @@
 #include "core/store.h"
 
 #define CHANGES (HWT_STORE_REPLACE | HWT_STORE_REVIVE) /* what is there may change */
+#define MANY 10000 /* in one transaction: a herd that held the database's lock for longer would end leases */
 #define LONGEST_PERIOD_NS (HWT_S(86400) * 365 * 100)
 
 struct hwts_request {
@@ -217,7 +218,11 @@ static int put_many(hwt_store *store, const hwt_store_spec *specs, size_t n, str
 	int rc = 0;
 
 	for (size_t i = 0; i < n && rc == 0; i++) {
-		rc = prepare(store, &specs[i], &puts[i]);
+		const hwt_store_spec *spec = (const void *)((const char *)specs + i * specs->size);
+
+		rc = prepare(store, spec, &puts[i]);
+		if (rc == 0 && spec->size != specs->size)
+			rc = hwts_fail(EINVAL, "its size is not that of the first");
 		if (rc != 0)
 			(void)hwts_fail(rc, "spec %zu: %s", i, hwts_fail_text());
 	}
@@ -253,8 +258,9 @@ int hwt_store_put_many(hwt_store *store, const hwt_store_spec *specs, size_t n, 
 							   "hwt_store_put_on with run->connection"));
 	if (n == 0)
 		return hwts_leave(call, 0);
-	if (n > SIZE_MAX / sizeof(*puts))
-		return hwts_leave(call, hwts_fail(EINVAL, "n is no number of specs"));
+	if (n > MANY)
+		return hwts_leave(call,
+				  hwts_fail(EINVAL, "%zu are more than %d specs: put them by several calls", n, MANY));
 	puts = hwts_alloc(n * sizeof(*puts));
 	rc = puts ? put_many(store, specs, n, puts, ids) : ENOMEM;
 	free(puts);
