@@ -149,7 +149,7 @@ static bool open_batch(struct batch *batch, struct hwts_put *puts, size_t n)
 				 .n = n,
 				 .keys = hwts_alloc(n * sizeof(*batch->keys)),
 				 .data = hwts_alloc(n * sizeof(*batch->data)),
-				 .steps = hwts_alloc((2 * n + 2) * sizeof(*batch->steps)) };
+				 .steps = hwts_alloc((n + 1) * sizeof(*batch->steps)) };
 	for (size_t i = 0; i < NUMBERS; i++)
 		batch->numbers[i] = numbers ? numbers + i * n : NULL;
 	return numbers && batch->keys && batch->data && batch->steps;
@@ -178,7 +178,7 @@ static bool is_plain(enum hwts_sql sql)
 	return sql == HWTS_SQL_PUT || sql == HWTS_SQL_PUT_KEYED;
 }
 
-/* The statements, in the order of the puts: what replaces or revives has one each.  Then which rows have the keys. */
+/* The statements, in the order of the puts: what replaces or revives has one each. */
 static void write_batch(struct batch *batch, int64_t now_us)
 {
 	struct hwts_put *puts = batch->puts;
@@ -193,14 +193,32 @@ static void write_batch(struct batch *batch, int64_t now_us)
 				sql = HWTS_SQL_PUT_KEYED;
 		write_insert(batch, sql, from, to - from);
 	}
-	for (size_t i = 0; i < batch->n; i++)
-		if (puts[i].key)
+}
+
+/* Asks which rows have the keys of what was refused: inside an open transaction, or after it. */
+static int find_refused(struct hwts_conn *conn, struct batch *batch, unsigned flags)
+{
+	int rc = 0;
+
+	batch->step_count = 0;
+	for (struct hwts_put *put = batch->puts; put < batch->puts + batch->n; put++)
+		if (put->rc != 0 && put->key)
 			batch->steps[batch->step_count++] =
 			    (struct hwts_step){ HWTS_SQL_FIND,
-						{ HWTS_NUMBER(hwts_id_of(0, NULL, puts[i].key)),
-						  HWTS_NUMBER(puts[i].kind.id), HWTS_TEXT(puts[i].key) },
+						{ HWTS_NUMBER(hwts_id_of(0, NULL, put->key)), HWTS_NUMBER(put->kind.id),
+						  HWTS_TEXT(put->key) },
 						.each = met,
-						.ctx = &puts[i] };
+						.ctx = put };
+	if (batch->step_count > 0)
+		rc = hwts_run(conn, batch->steps, batch->step_count, flags & HWTS_OPEN ? flags : HWTS_READS);
+	if (rc == 0 || flags & HWTS_OPEN)
+		return rc;
+	for (struct hwts_put *put = batch->puts; put < batch->puts + batch->n; put++)
+		if (put->rc != 0) {
+			put->rc = rc;
+			put->again = false;
+		}
+	return 0; /* the others are in the database */
 }
 
 /* News of those that were accepted and are due soon, or may be: ids has room for them.  False: there are none. */
@@ -241,6 +259,8 @@ int hwts_rows_send(struct hwts_conn *conn, struct hwts_put *puts, size_t n, unsi
 			batch.step_count++;
 		rc = hwts_run(conn, batch.steps, batch.step_count, flags | HWTS_SYNCED);
 	}
+	if (rc == 0)
+		rc = find_refused(conn, &batch, flags);
 	if (rc != 0)
 		rc = hwts_finish(conn, rc);
 	close_batch(&batch);
