@@ -6,6 +6,7 @@
 # Rounds go around all rows, so that a noisy minute strikes all alike.  FILE, build/bench/store.csv, has a line a figure:
 # round,engine,far,scenario,figure,unit,value,load: the load of the machine just before, others' work included.
 set -u
+export HWT_POSTGRES_FSYNC=on # as users have it: a commit is on the disk
 cd "$(dirname "$0")/../.." || exit 1
 BUILD=$1
 shift

@@ -14,6 +14,7 @@
 # FILE, build/bench/scale.csv: engine,scenario,figure,unit,value,load: the load of the machine just before.
 # Exit status 1: something was lost, ran twice or early, read more than it needs, or grew.
 set -u
+export HWT_POSTGRES_FSYNC=on # as users have it: a commit is on the disk
 cd "$(dirname "$0")/../.." || exit 1
 BUILD=$1
 shift

@@ -9,6 +9,7 @@
 #
 # BUILD/bench/rivals.csv: subject,scenario,figure,unit,value,load; then the table.
 set -u
+export HWT_POSTGRES_FSYNC=on # as users have it: a commit is on the disk
 cd "$(dirname "$0")/../../.." || exit 1
 if [ "${1:-}" != inside ]; then
 	BUILD=$1
