@@ -82,7 +82,7 @@ static void gather_from(hwt_store *store, struct batch *batch, struct hwts_kind 
 	}
 }
 
-/* With the lock.  Kinds take turns at being the first, and so do those of a kind for whom it is the last attempt. */
+/* With the lock.  Kinds take turns at being the first, and so do those of a kind whose last attempt it is. */
 static void gather(hwt_store *store, struct batch *batch, unsigned turn)
 {
 	struct hwts_kind *kind = store->kinds;

@@ -18,7 +18,7 @@
 #include "core/store.h"
 
 #define BLOCK_LEAST 64
-#define BLOCK_ON 1024 /* least, of who puts on a connection of his own */
+#define BLOCK_ON 1024 /* least, for a put on a connection of the caller */
 #define BLOCK_MOST 65536
 #define DRY 16 /* by how much the next block is larger once there were none */
 

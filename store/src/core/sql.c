@@ -107,8 +107,8 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	/*
 	 * Tells the holders of rows (?1) that are due soon, but not this process (?2) unless ?3.  SQLite: what is due
 	 * before now + horizon; rows_send.c says why.  The dead hear nothing, and nobody removes the hints they are
-	 * left: who takes their shards reads them from the beginning.  PostgreSQL: the second covers the time between a
-	 * put's clock and its commit.
+	 * left: the process that takes their shards reads them from the beginning.  PostgreSQL: the second covers
+	 * the time between a put's clock and its commit.
 	 */
 	[HWTS_SQL_TELL] = {
 		"tell", "Itb",
