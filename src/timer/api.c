@@ -26,7 +26,7 @@ static struct hwt_record *record_of(hwt_timeout timeout)
 
 #ifdef HWT_DEBUG
 	if (record != NULL && record_lane(record) != NULL)
-		debug_timer(record_lane(record)->lanes->timer);
+		hwt_debug_check(record_lane(record)->lanes->timer);
 #endif
 	return record;
 }
