@@ -441,7 +441,7 @@ HWT_API int hwt_store_put_on(hwt_store *store, void *connection, const hwt_store
  * Returns  0; EBUSY: it is running, or ran on a process that has died and is not taken over yet; ENOENT: it was never
  *          put, is done, or was cancelled; EINVAL; EAGAIN, ENOTCONN, ENOSPC, EACCES, EIO; ECONNRESET: not known, call
  *          again (then ENOENT says that it is gone).
- * Cost     a commit.
+ * Cost     a commit, shared with those of other threads.
  */
 HWT_API int hwt_store_cancel(hwt_store *store, int64_t id);
 

@@ -767,17 +767,17 @@ static hwt_store *large_store;
 static atomic_size_t most_bytes; /* of data in one exchange */
 static atomic_uint large_puts;
 
-static void wait_for_group(hwt_store *store, unsigned wanted)
+static void wait_for_group(struct hwts_group *group, unsigned wanted)
 {
 	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
 	unsigned waiting;
 
 	do {
 		waiting = 0;
-		pthread_mutex_lock(&store->group_lock);
-		for (struct hwts_request *request = store->group; request; request = *(struct hwts_request **)request)
-			waiting++; /* the next one is its first member */
-		pthread_mutex_unlock(&store->group_lock);
+		pthread_mutex_lock(&group->lock);
+		for (const struct hwts_request *request = group->first; request; request = request->next)
+			waiting++;
+		pthread_mutex_unlock(&group->lock);
 		sleep_ms(1);
 	} while (waiting < wanted && hwt_now() < give_up_ns);
 }
@@ -795,7 +795,7 @@ static int note_bytes(struct hwts_conn *conn, const struct hwts_step *steps, siz
 			bytes += data[j].len;
 	}
 	if (bytes > 0 && atomic_fetch_add(&large_puts, 1) == 0)
-		wait_for_group(large_store, LARGE_PUTTERS - 1);
+		wait_for_group(&large_store->puts, LARGE_PUTTERS - 1);
 	if (bytes > atomic_load(&most_bytes))
 		atomic_store(&most_bytes, bytes);
 	return plain_engine->run(conn, steps, n, flags);
@@ -834,6 +834,62 @@ TEST(puts_that_share_a_commit_are_not_too_large_for_a_statement)
 	large_store->db->engine = plain_engine;
 	CHECK_CALL(hwt_store_close(large_store), 0);
 	free(data);
+}
+
+/*
+ * Cancels by many threads at once: those that come while one is under way share a commit.
+ */
+
+enum { CANCELLERS = 60, BY_TWO = 10 };
+
+static hwt_store *cancel_store;
+static int64_t cancel_ids[CANCELLERS];
+static atomic_uint cancelled, absent, led;
+
+static void wait_for_cancels(const char *at)
+{
+	if (strcmp(at, "cancels") == 0 && atomic_fetch_add(&led, 1) == 0)
+		wait_for_group(&cancel_store->cancels, CANCELLERS - 1);
+}
+
+static void *cancel_one(void *arg)
+{
+	int rc = hwt_store_cancel(cancel_store, *(int64_t *)arg);
+
+	CHECK(rc == 0 || rc == ENOENT);
+	CHECK(rc == 0 || strstr(hwt_store_error(), "there is no timeout") != NULL);
+	atomic_fetch_add(rc == 0 ? &cancelled : &absent, 1);
+	return NULL;
+}
+
+TEST(cancels_of_many_threads_share_a_commit)
+{
+	pthread_t threads[CANCELLERS];
+	uint64_t trips;
+
+	fresh_world();
+	cancel_store = open_store();
+	for (int i = 0; i < CANCELLERS; i++) /* some by two threads, of which one has it */
+		cancel_ids[i] = i < BY_TWO ? 0 : put(cancel_store, "a", HWT_S(3600));
+	for (int i = 0; i < BY_TWO; i++)
+		cancel_ids[i] = cancel_ids[i + BY_TWO];
+	trips = stats_of_store(cancel_store).round_trips;
+	atomic_store(&cancelled, 0);
+	atomic_store(&absent, 0);
+	atomic_store(&led, 0);
+	atomic_store(&hwts_test_at, wait_for_cancels);
+	for (int i = 0; i < CANCELLERS; i++)
+		REQUIRE(pthread_create(&threads[i], NULL, cancel_one, &cancel_ids[i]) == 0);
+	for (int i = 0; i < CANCELLERS; i++)
+		pthread_join(threads[i], NULL);
+	atomic_store(&hwts_test_at, NULL);
+	CHECK_INT(atomic_load(&led), ==, 2);
+	CHECK_INT(stats_of_store(cancel_store).round_trips - trips, <=, 8); /* also to prepare four statements */
+	CHECK_INT(atomic_load(&cancelled), ==, CANCELLERS - BY_TWO);
+	CHECK_INT(atomic_load(&absent), ==, BY_TWO);
+	CHECK_INT(stats_of_store(cancel_store).cancelled, ==, CANCELLERS - BY_TWO);
+	CHECK_INT(sql("select count(*) from %s_timeout", world.schema), ==, 0);
+	CHECK_CALL(hwt_store_close(cancel_store), 0);
 }
 
 /*

@@ -9,7 +9,7 @@
  *   sql     the statements, as one table
  *   rows    what is done to rows, as steps over that table: list, change, kind, share, run, put
  *   store   struct hwt_store; below it in the process: clock, window, share (shards), tasks, ender, beginner, control
- *   calls   put, change, look, kind, life: what users call
+ *   calls   group, put, change, look, kind, life: what users call
  */
 #ifndef HWTS_BASE_H
 #define HWTS_BASE_H

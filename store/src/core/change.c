@@ -70,10 +70,90 @@ static int do_about(hwt_store *store, struct about *about, do_it *act)
  * Cancel, reschedule
  */
 
-static int cancel_it(hwt_store *store, struct hwts_conn *conn, struct about *about)
+struct cancel_request {
+	struct hwts_request base;
+	int64_t id;
+};
+
+static int64_t id_of(const struct hwts_request *request)
+{
+	return ((const struct cancel_request *)request)->id; /* its first member */
+}
+
+static void cancel_one(struct hwts_conn *conn, struct hwts_request *request)
+{
+	request->rc = hwts_rows_cancel(conn, id_of(request));
+	hwts_group_text(request);
+}
+
+/* In one transaction, and what is locked in that moment, or fails there, by itself. */
+static void cancel_many(struct hwts_conn *conn, struct hwts_request *requests, int64_t *ids, int *rcs, size_t n)
+{
+	size_t i = 0;
+	int rc;
+
+	for (const struct hwts_request *request = requests; request; request = request->next)
+		ids[i++] = id_of(request);
+	rc = hwts_rows_cancel_all(conn, ids, rcs, n);
+	i = 0;
+	for (struct hwts_request *request = requests; request; request = request->next, i++) {
+		request->rc = rc ? rc : rcs[i];
+		if (rc == 0 && (rcs[i] == ENOENT || rcs[i] == EBUSY))
+			(void)hwts_rows_explain(rcs[i], ids[i]);
+		hwts_group_text(request);
+		if (rc == EIO || rc == ENOMEM || request->rc == EINTR)
+			cancel_one(conn, request);
+	}
+}
+
+void hwts_cancel_group(hwt_store *store, struct hwts_request *requests, size_t n)
+{
+	int64_t *ids = hwts_alloc(n * (sizeof(*ids) + sizeof(int)));
+	struct hwts_conn *conn;
+	int rc = hwts_pool_get(store, &conn);
+
+	HWTS_POINT("cancels");
+	for (struct hwts_request *request = requests; request && (rc != 0 || n == 1 || !ids); request = request->next) {
+		request->rc = rc;
+		hwts_group_text(request);
+		if (rc == 0)
+			cancel_one(conn, request);
+	}
+	if (rc == 0 && n > 1 && ids)
+		cancel_many(conn, requests, ids, (int *)(ids + n), n);
+	if (rc == 0)
+		hwts_pool_put(store, conn);
+	free(ids);
+}
+
+static int cancel_id(hwt_store *store, int64_t id)
+{
+	struct cancel_request request = { .id = id };
+
+	hwts_group_do(store, &store->cancels, &request.base);
+	return request.base.rc ? hwts_fail(request.base.rc, "%s", request.base.text) : 0;
+}
+
+static int find_it(hwt_store *store, struct hwts_conn *conn, struct about *about)
 {
 	(void)store;
-	return hwts_rows_cancel(conn, about->id);
+	(void)conn;
+	(void)about;
+	return 0;
+}
+
+/* One with a key may end, and another one be put with it, between the look for it and the cancel. */
+static int cancel_about(hwt_store *store, struct about *about)
+{
+	int rc = about->by_key ? ENOENT : cancel_id(store, about->id);
+
+	for (int i = 0; i < LOOKS && about->by_key && rc == ENOENT; i++) {
+		rc = do_about(store, about, find_it);
+		if (rc != 0)
+			break;
+		rc = cancel_id(store, about->id);
+	}
+	return rc;
 }
 
 static int cancel(hwt_store *store, struct about *about)
@@ -82,7 +162,7 @@ static int cancel(hwt_store *store, struct about *about)
 	int rc = check(store, true);
 
 	if (rc == 0)
-		rc = do_about(store, about, cancel_it);
+		rc = cancel_about(store, about);
 	if (rc == 0) { /* what is ARMED here need not be */
 		pthread_mutex_lock(&store->lock);
 		store->stats.cancelled++;

@@ -93,10 +93,10 @@ static void destroy(hwt_store *store)
 		store->engine->close(store->db);
 	pthread_mutex_destroy(&store->life);
 	pthread_mutex_destroy(&store->pool_lock);
-	pthread_mutex_destroy(&store->group_lock);
 	pthread_mutex_destroy(&store->lock);
 	pthread_cond_destroy(&store->pool_free);
-	pthread_cond_destroy(&store->group_done);
+	hwts_group_destroy(&store->puts);
+	hwts_group_destroy(&store->cancels);
 	pthread_cond_destroy(&store->numbers.wanted);
 	pthread_cond_destroy(&store->begin_work);
 	pthread_cond_destroy(&store->task_work);
@@ -111,15 +111,14 @@ static void init(hwt_store *store, const hwt_store_config *config)
 	store->config = *config;
 	store->config.name = store->config.schema = NULL; /* the caller's */
 	store->pid = getpid();
-	store->group_end = &store->group;
+	hwts_group_init(&store->puts, hwts_put_group);
+	hwts_group_init(&store->cancels, hwts_cancel_group);
 	store->ends_end = &store->ends;
 	store->poke[0] = store->poke[1] = store->clock_fd = -1;
 	pthread_mutex_init(&store->life, NULL);
 	pthread_mutex_init(&store->pool_lock, NULL);
-	pthread_mutex_init(&store->group_lock, NULL);
 	pthread_mutex_init(&store->lock, NULL);
 	hwts_cond_init(&store->pool_free);
-	hwts_cond_init(&store->group_done);
 	hwts_cond_init(&store->numbers.wanted);
 	hwts_cond_init(&store->begin_work);
 	hwts_cond_init(&store->task_work);

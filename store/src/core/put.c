@@ -1,15 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Puts, and the group in which single ones share a commit.
- *
- * Structure
- *
- *   A put joins the group.  If nobody leads it, this thread does: it takes all that wait, puts them in one transaction,
- *   and wakes their threads.  While that commits the next gather.  No put waits in order to be joined by others.
- *
- * Threads
- *
- *   group_lock guards the queue and each request until it is done.  The leader alone touches the requests it has taken.
+ * Puts.  Single ones share commits: group.c.
  */
 #include "core/store.h"
 
@@ -17,13 +8,15 @@
 #define MANY 10000 /* in one transaction: a herd that held the database's lock for longer would end leases */
 #define LONGEST_PERIOD_NS (HWT_S(86400) * 365 * 100)
 
-struct hwts_request {
-	struct hwts_request *next;
+struct put_request {
+	struct hwts_request base;
 	struct hwts_put put;
-	int rc;
-	bool done;
-	char text[256];
 };
+
+static struct hwts_put *put_of(struct hwts_request *request)
+{
+	return &((struct put_request *)request)->put; /* its first member */
+}
 
 /*
  * What users pass
@@ -127,59 +120,33 @@ static int put(hwt_store *store, struct hwts_put *puts, size_t n, bool all)
 }
 
 /* A group: what fails for a reason of its own must not fail the others. */
-static void put_group(hwt_store *store, struct hwts_request *requests, size_t n)
+void hwts_put_group(hwt_store *store, struct hwts_request *requests, size_t n)
 {
 	struct hwts_put one = { 0 }, *puts = n == 1 ? &one : hwts_alloc(n * sizeof(*puts));
 	size_t i = 0;
 	int rc = puts ? 0 : ENOMEM;
 
 	for (struct hwts_request *request = requests; request && puts; request = request->next)
-		puts[i++] = request->put;
+		puts[i++] = *put_of(request);
 	if (puts)
 		rc = put(store, puts, n, false);
 	i = 0;
 	for (struct hwts_request *request = requests; request; request = request->next, i++) {
 		if (puts)
-			request->put = puts[i];
+			*put_of(request) = puts[i];
 		request->rc = rc;
 		if (n > 1 && (rc == EIO || rc == ENOMEM))
-			request->rc = put(store, &request->put, 1, false);
-		hwts_cut(request->text, sizeof(request->text), hwts_fail_text(), strlen(hwts_fail_text()));
+			request->rc = put(store, put_of(request), 1, false);
+		hwts_group_text(request);
 	}
 	if (puts != &one)
 		free(puts);
 }
 
-/* With group_lock: takes what waits, puts it without the lock, and wakes its threads. */
-static void lead(hwt_store *store)
-{
-	struct hwts_request *requests = store->group, *last = requests;
-	size_t n = 1, bytes = last->put.len;
-
-	for (; n < store->config.batch && bytes < HWTS_PUT_BYTES && last->next; n++) {
-		last = last->next;
-		bytes += last->put.len;
-	}
-	store->group = last->next;
-	if (!store->group)
-		store->group_end = &store->group;
-	last->next = NULL;
-	store->group_led = true;
-	pthread_mutex_unlock(&store->group_lock);
-	put_group(store, requests, n);
-	pthread_mutex_lock(&store->group_lock);
-	store->group_led = false;
-	for (struct hwts_request *next; requests; requests = next) {
-		next = requests->next;
-		requests->done = true; /* its thread may return now */
-	}
-	pthread_cond_broadcast(&store->group_done);
-}
-
 int hwt_store_put(hwt_store *store, const hwt_store_spec *spec, int64_t *id)
 {
 	struct hwts_call call = hwts_enter();
-	struct hwts_request request = { .done = false };
+	struct put_request request = { .base.done = false };
 	int rc = hwts_check_store(store);
 
 	if (rc == 0)
@@ -191,21 +158,13 @@ int hwt_store_put(hwt_store *store, const hwt_store_spec *spec, int64_t *id)
 		rc = prepare(store, spec, &request.put);
 	if (rc != 0)
 		return hwts_leave(call, rc);
-	pthread_mutex_lock(&store->group_lock);
-	*store->group_end = &request;
-	store->group_end = &request.next; /* cppcheck-suppress autoVariables ; it is done when this call returns */
-	while (!request.done) {
-		if (store->group_led)
-			hwts_wait_ns(&store->group_done, &store->group_lock, HWT_S(1)); /* woken; or looks itself */
-		else
-			lead(store);
-	}
-	pthread_mutex_unlock(&store->group_lock);
-	rc = request.rc ? request.rc : request.put.rc;
-	if (request.rc == 0 && (rc == EEXIST || rc == EBUSY))
+	request.base.bytes = request.put.len;
+	hwts_group_do(store, &store->puts, &request.base);
+	rc = request.base.rc ? request.base.rc : request.put.rc;
+	if (request.base.rc == 0 && (rc == EEXIST || rc == EBUSY))
 		(void)explain(&request.put, rc);
 	else if (rc != 0)
-		(void)hwts_fail(rc, "%s", request.text);
+		(void)hwts_fail(rc, "%s", request.base.text);
 	if (id && (rc == 0 || rc == ECONNRESET))
 		*id = request.put.id;
 	else if (id && (rc == EEXIST || rc == EBUSY))

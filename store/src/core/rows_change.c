@@ -36,8 +36,8 @@ static int outcome(const struct change *change, int64_t id)
 	if (change->had)
 		return 0;
 	if (change->state == 0)
-		return hwts_fail(ENOENT, "there is no timeout %lld", (long long)id);
-	return change->state == HWT_STORE_RUNNING ? hwts_fail(EBUSY, "timeout %lld is running", (long long)id) : AGAIN;
+		return hwts_rows_explain(ENOENT, id);
+	return change->state == HWT_STORE_RUNNING ? hwts_rows_explain(EBUSY, id) : AGAIN;
 }
 
 static int cancel_once(struct hwts_conn *conn, int64_t id)
@@ -50,6 +50,55 @@ static int cancel_once(struct hwts_conn *conn, int64_t id)
 	int rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED);
 
 	return rc ? rc : outcome(&change, id);
+}
+
+struct cancel_all {
+	const int64_t *ids;
+	int *rcs;
+	size_t n;
+};
+
+/* One row has gone: of several that asked for it, the first has it. */
+static int one_is_cancelled(void *ctx, const struct hwts_value *row)
+{
+	struct cancel_all *all = ctx;
+
+	for (size_t i = 0; i < all->n; i++) {
+		if (all->ids[i] != row[0].number || all->rcs[i] == 0)
+			continue;
+		all->rcs[i] = 0;
+		break;
+	}
+	return 0;
+}
+
+static int one_is_in_state(void *ctx, const struct hwts_value *row)
+{
+	struct cancel_all *all = ctx;
+
+	for (size_t i = 0; i < all->n; i++)
+		if (all->ids[i] == row[0].number && all->rcs[i] != 0)
+			all->rcs[i] = row[1].number == HWT_STORE_RUNNING ? EBUSY : AGAIN;
+	return 0;
+}
+
+int hwts_rows_cancel_all(struct hwts_conn *conn, const int64_t *ids, int *rcs, size_t n)
+{
+	struct cancel_all all = { ids, rcs, n };
+	struct hwts_step steps[] = {
+		{ HWTS_SQL_CANCEL_ALL, { HWTS_BYTES(ids, n) }, .each = one_is_cancelled, .ctx = &all },
+		{ HWTS_SQL_STATES, { HWTS_BYTES(ids, n) }, .each = one_is_in_state, .ctx = &all },
+	};
+
+	for (size_t i = 0; i < n; i++)
+		rcs[i] = ENOENT;
+	return hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED);
+}
+
+int hwts_rows_explain(int rc, int64_t id)
+{
+	return rc == ENOENT ? hwts_fail(rc, "there is no timeout %lld", (long long)id)
+			    : hwts_fail(rc, "timeout %lld is running", (long long)id);
 }
 
 static int reschedule_once(struct hwts_conn *conn, int64_t id, int64_t delay_us, struct hwts_due *due)

@@ -94,6 +94,15 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" and state <> 2 returning shard, due_us, 0",
 		NULL,
 	},
+	/* None of them waits for a row that another transaction has locked: those are tried alone. */
+	[HWTS_SQL_CANCEL_ALL] = {
+		"cancel", "I",
+		"delete from @_timeout where "
+		THIS
+		" and state <> 2 returning id",
+		"delete from @_timeout where id = any(array(select u.id from @_timeout u where u.id = any(?1) and"
+		" u.state <> 2 for update skip locked)) and state <> 2 returning id",
+	},
 	[HWTS_SQL_RESCHEDULE] = {
 		"reschedule", "ii",
 		"with n as materialized (select @now us) update @_timeout set due_us = n.us + ?2, base_us = n.us +"
@@ -102,6 +111,12 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		THIS
 		" and state <> 2 returning shard, due_us, coalesce(length(data), 0)",
 		NULL,
+	},
+	[HWTS_SQL_STATES] = {
+		"state", "I",
+		"select id, state from @_timeout where "
+		THIS,
+		"select id, state from @_timeout where id = any(?1)",
 	},
 	[HWTS_SQL_STATE] = { "state", "i", "select state from @_timeout where " THIS, NULL },
 	/*

@@ -141,7 +141,24 @@ struct hwts_numbers {
 	pthread_t drawer;
 };
 
-struct hwts_request; /* of put.c */
+/* A call that shares its commit with others; begins a structure of its kind.  group.c */
+struct hwts_request {
+	struct hwts_request *next;
+	size_t bytes; /* that it sends */
+	int rc;
+	bool done;
+	char text[256]; /* of its failure */
+};
+
+typedef void hwts_group_act(hwt_store *store, struct hwts_request *requests, size_t n);
+
+struct hwts_group {
+	hwts_group_act *act;
+	pthread_mutex_t lock;
+	pthread_cond_t done;
+	struct hwts_request *first, **end;
+	bool led;
+};
 
 enum hwts_phase { HWTS_STOPPED, HWTS_STARTED, HWTS_STOPPING };
 
@@ -170,11 +187,7 @@ struct hwt_store {
 	unsigned connects; /* counts new connections to a server: numbers drawn before may be drawn again */
 	struct hwts_numbers numbers;
 
-	/* Puts that wait to share a commit. */
-	pthread_mutex_t group_lock;
-	pthread_cond_t group_done;
-	struct hwts_request *group, **group_end;
-	bool group_led;
+	struct hwts_group puts, cancels;
 
 	pthread_mutex_t lock;
 	pthread_cond_t begin_work, task_work, end_work, drained;
@@ -233,6 +246,15 @@ void hwts_numbers_open(hwt_store *store, struct hwts_conn *conn);
 void hwts_numbers_close(hwt_store *store);
 int hwts_numbers_give(hwt_store *store, struct hwts_conn *conn, struct hwts_put *puts, size_t n);
 int hwts_numbers_give_on(hwt_store *store, void *connection, struct hwts_put *put); /* EAGAIN: none are in hand */
+
+/* In group.c. */
+void hwts_group_init(struct hwts_group *group, hwts_group_act *act);
+void hwts_group_destroy(struct hwts_group *group);
+void hwts_group_do(hwt_store *store, struct hwts_group *group, struct hwts_request *request); /* sets rc and text */
+void hwts_group_text(struct hwts_request *request); /* takes the thread's text */
+
+/* In put.c and change.c: what a group does. */
+hwts_group_act hwts_put_group, hwts_cancel_group;
 
 /* In kind.c.  The kind of a name; made in the database if it is not there and make is not NULL. */
 int hwts_kind_of(hwt_store *store, const char *name, const struct hwts_kind_row *make, struct hwts_kind_row *out);
