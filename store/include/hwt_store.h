@@ -398,7 +398,8 @@ HWT_API int hwt_store_close(hwt_store *store);
  * Threads  any, tasks included, except in a HWT_STORE_TRANSACTION task on SQLite (EDEADLK: its own transaction has the
  *          lock).  There use hwt_store_put_on with run->connection.
  * Returns  0 and *id, which is never used again; EINVAL; EEXIST and *id; EBUSY and *id; EDEADLK; ECONNRESET and *id:
- *          whether it was put is not known, hwt_store_get of this id or of the key tells; EAGAIN, ENOTCONN, ENOSPC,
+ *          whether it was put is not known, hwt_store_get of this id or of the key tells (*id 0, with HWT_STORE_REPLACE
+ *          and HWT_STORE_REVIVE only: the key alone); EAGAIN, ENOTCONN, ENOSPC,
  *          EACCES, EIO, ENOMEM: it was not put.  id may be NULL.
  * Order    what the caller wrote before is visible to the task if it runs in this process.
  * Cost     a commit, shared with those of other threads.

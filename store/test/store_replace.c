@@ -127,4 +127,69 @@ TEST(a_put_of_many_that_is_tried_again_uses_no_id_again)
 	CHECK_CALL(hwt_store_close(bystander), 0);
 }
 
+/*
+ * The reply to a put that replaces is lost
+ */
+
+static atomic_bool loses_reply, loses_connections;
+
+static int run_and_lose_reply(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags)
+{
+	int rc = real_engine->run(conn, steps, n, flags);
+
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		if (steps[i].sql != HWTS_SQL_PUT_REPLACE || !atomic_exchange(&loses_reply, false))
+			continue;
+		conn->broken = true;
+		return hwts_fail(ECONNRESET, "the reply is lost");
+	}
+	return rc;
+}
+
+static int connect_or_not(struct hwts_db *db, enum hwts_role role, struct hwts_conn **conn)
+{
+	return atomic_load(&loses_connections) ? hwts_fail(ENOTCONN, "there is no server")
+					       : real_engine->connect(db, role, conn);
+}
+
+TEST(a_put_that_replaces_and_whose_reply_is_lost_tells_the_id_of_what_is_there)
+{
+	hwt_store_spec spec = spec_of("a", HWT_S(900));
+	struct hwts_engine engine;
+	int64_t first, id = -1;
+	hwt_store *store;
+
+	fresh_world();
+	store = open_store();
+	first = put_key(store, "a", "k", HWT_S(600));
+	real_engine = store->engine;
+	engine = *real_engine;
+	engine.run = run_and_lose_reply;
+	engine.connect = connect_or_not;
+	store->engine = store->db->engine = &engine;
+	spec.key = "k";
+	spec.flags = HWT_STORE_REPLACE;
+	atomic_store(&loses_reply, true);
+	CHECK_CALL(hwt_store_put(store, &spec, &id), ECONNRESET);
+	CHECK(strstr(hwt_store_error(), "the reply is lost") != NULL);
+	CHECK_INT(id, ==, first);
+	atomic_store(&loses_reply, true);
+	CHECK_CALL(hwt_store_put_many(store, &spec, 1, &id), ECONNRESET);
+	CHECK_INT(id, ==, first);
+	/* When it cannot be asked for, no id is better than one that was never put. */
+	atomic_store(&loses_reply, true);
+	atomic_store(&loses_connections, true);
+	CHECK_CALL(hwt_store_put(store, &spec, &id), ECONNRESET);
+	CHECK_INT(id, ==, 0);
+	atomic_store(&loses_connections, false);
+	/* There was none: the id is that of the put. */
+	CHECK_CALL(hwt_store_cancel(store, first), 0);
+	atomic_store(&loses_reply, true);
+	CHECK_CALL(hwt_store_put(store, &spec, &id), ECONNRESET);
+	CHECK_INT(id, >, 0);
+	CHECK_CALL(hwt_store_cancel_key(store, "a", "k"), world.sqlite ? ENOENT : 0);
+	store->engine = store->db->engine = real_engine;
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 STORE_MAIN(NULL)

@@ -103,6 +103,34 @@ static void note(hwt_store *store, const struct hwts_put *puts, size_t n)
 	pthread_mutex_unlock(&store->lock);
 }
 
+/*
+ * The reply was lost.  What was to change a row has the id of that, if there is one: whoever asks for the id that was
+ * drawn for it would be told that it was not put.  0: it cannot be asked now.
+ */
+static void find_changed(hwt_store *store, struct hwts_put *puts, size_t n)
+{
+	struct hwts_conn *conn = NULL;
+	char text[256];
+	int rc = 0;
+
+	hwts_cut(text, sizeof(text), hwts_fail_text(), strlen(hwts_fail_text()));
+	for (size_t i = 0; i < n; i++) {
+		if (!puts[i].replace && !puts[i].revive)
+			continue;
+		if (!conn && rc == 0)
+			rc = hwts_pool_get(store, &conn);
+		if (rc == 0)
+			rc = hwts_rows_find(conn, puts[i].kind.id, puts[i].key, &puts[i].id);
+		if (rc == ENOENT) /* it was not put, or has ended: as the id that was drawn says */
+			rc = 0;
+		else if (rc != 0)
+			puts[i].id = 0;
+	}
+	if (conn)
+		hwts_pool_put(store, conn);
+	(void)hwts_fail(ECONNRESET, "%s", text);
+}
+
 static int put(hwt_store *store, struct hwts_put *puts, size_t n, bool all)
 {
 	struct hwts_conn *conn;
@@ -116,6 +144,8 @@ static int put(hwt_store *store, struct hwts_put *puts, size_t n, bool all)
 	if (rc == 0)
 		note(store, puts, n);
 	hwts_pool_put(store, conn);
+	if (rc == ECONNRESET)
+		find_changed(store, puts, n);
 	return rc;
 }
 
