@@ -425,7 +425,7 @@ HWT_API int hwt_store_put_many(hwt_store *store, const hwt_store_spec *specs, si
  *
  * On PostgreSQL a put that is due soon notifies inside that transaction; transactions that notify commit one after the
  * other, a few hundred a second.  On failure the caller's transaction must be rolled back if its engine says so
- * (PostgreSQL: PQtransactionStatus is PQTRANS_INERROR); EEXIST, EBUSY and EAGAIN as no ids were in hand leave it usable.
+ * (PostgreSQL: PQtransactionStatus is PQTRANS_INERROR); EEXIST, EBUSY and EAGAIN without ids in hand leave it usable.
  *
  * Threads  any; the connection must not be in use elsewhere.
  * Returns  as hwt_store_put; EINVAL also: connection is NULL or, on SQLite, of a database without these tables; EAGAIN
