@@ -36,7 +36,7 @@ int hwts_rows_look(struct hwts_conn *conn, struct hwts_look *look);
 int hwts_rows_take(struct hwts_conn *conn, struct hwts_shard_row *shards, size_t n);
 int hwts_rows_give(struct hwts_conn *conn, const struct hwts_shard_row *shards, size_t n);
 
-/* In rows_run.c. */
+/* In rows_run.c and rows_end.c. */
 int hwts_rows_begin(struct hwts_conn *conn, struct hwts_want *wants, size_t n, bool synced, bool again);
 /* What processes held when they died, and was not begun. */
 int hwts_rows_inherit(struct hwts_conn *conn, struct hwts_want *wants, size_t n);
