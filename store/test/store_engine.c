@@ -1061,7 +1061,7 @@ TEST(a_connection_waits_no_longer_than_its_part_can_bear)
 		check_settings(store, HWTS_CALL, "2s 10s 0 read committed on off UTF8");
 		check_settings(store, HWTS_CONTROL, "2s 1s 0 read committed off off UTF8");
 		check_settings(store, HWTS_BEGIN, "2s 200ms 0 read committed off off UTF8");
-		check_settings(store, HWTS_END, "2s 10s 0 read committed off off UTF8");
+		check_settings(store, HWTS_END, "2s 200ms 0 read committed off off UTF8");
 		check_settings(store, HWTS_TASK, "2s 10s 0 read committed on on UTF8");
 		handle = pg_conn(store->idle)->handle;
 		check_option(handle, "connect_timeout", "5");

@@ -10,6 +10,8 @@
 
 #include <stdio.h>
 
+#define LOCKED_NS HWT_MS(20) /* a row that another transaction has locked is tried again after this */
+
 /*
  * With the lock.  At most once: the row that is pending again is in the window, to be begun.  If the server forgot its
  * end, that row would look like one whose begin was not answered, and the run that has been would be begun once more.
@@ -120,9 +122,9 @@ static void mend(struct ender *ender, struct hwts_row *row)
 	if (offer(ender, row) != REFUSED)
 		return;
 	*row = is;
-	row->aside = true;
+	row->aside = row->refused = true;
 	row->again_ns = hwt_now() + store->config.lease_ns;
-	if (is.again_ns != 0)
+	if (is.refused)
 		return;
 	hwts_warn(store, "end: timeout %lld is set aside, and is tried again each lease: %s", (long long)row->id,
 		  hwts_fail_text());
@@ -163,7 +165,7 @@ static void warn_of_failed(hwt_store *store, const struct hwts_row *rows)
 				  (long long)row->id, row->kind->name, row->attempt, row->error);
 }
 
-/* With the lock.  Puts those whose time has come behind the other ends; at the end of the store, all. */
+/* With the lock.  Puts those whose time has come behind the other ends; at the end of the store, also the refused. */
 static void try_again(struct ender *ender, int64_t *next_ns)
 {
 	hwt_store *store = ender->store;
@@ -171,7 +173,7 @@ static void try_again(struct ender *ender, int64_t *next_ns)
 
 	*next_ns = INT64_MAX;
 	for (struct hwts_row **link = &ender->aside, *row; (row = *link) != NULL;) {
-		if (!store->end_halt && row->again_ns > now_ns) {
+		if (row->again_ns > now_ns && !(store->end_halt && row->refused)) {
 			*next_ns = HWTS_MIN(*next_ns, row->again_ns);
 			link = &row->next;
 			continue;
@@ -187,8 +189,15 @@ static void try_again(struct ender *ender, int64_t *next_ns)
 /* With the lock. */
 static void settle(struct ender *ender, struct hwts_row *row)
 {
-	if (!row->aside || ender->store->end_halt) {
-		hwts_finished(ender->store, row); /* without a hit: it runs again, with this process or another */
+	hwt_store *store = ender->store;
+	bool pointless = store->phase == HWTS_STOPPING && !hwts_trusted(store);
+
+	if (row->locked && !row->aside) {
+		row->aside = true;
+		row->again_ns = hwt_now() + LOCKED_NS;
+	}
+	if (!row->aside || pointless || (store->end_halt && row->refused)) {
+		hwts_finished(store, row); /* without a hit: it runs again, with this process or another */
 		return;
 	}
 	row->next = ender->aside;
@@ -204,7 +213,7 @@ void *hwts_ender(void *arg)
 	pthread_mutex_lock(&store->lock);
 	for (;;) {
 		try_again(&ender, &next_ns);
-		if (!store->ends && store->end_halt)
+		if (!store->ends && !ender.aside && store->end_halt)
 			break;
 		if (!store->ends) {
 			if (ender.aside)

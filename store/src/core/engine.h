@@ -85,7 +85,8 @@ struct hwts_conn {
 	enum hwts_role role;
 	struct hwts_conn *next; /* of the pool */
 	bool broken;
-	bool refused; /* the last failure was about what was sent or what lies there: it will fail again */
+	bool refused;   /* the last failure was about what was sent or what lies there: it will fail again */
+	unsigned skips; /* how many more begins or ends look for rows that others have locked, and pass them by */
 };
 
 struct hwts_kind_row {
@@ -155,11 +156,13 @@ struct hwts_row {
 	int64_t when_us, limit_us, next_base_us;
 	int64_t rest_us; /* given back: it is not begun again before that has passed */
 	unsigned next_attempt;
-	bool give_back;   /* it was not started */
-	bool synced;      /* once its end was answered, no crash of the server may undo it */
-	bool hit;         /* set by the end: the row was this run's */
-	bool aside;       /* the database refuses its end: the ender tries again */
-	int64_t again_ns; /* then; 0: it was never refused */
+	bool give_back; /* it was not started */
+	bool synced;    /* once its end was answered, no crash of the server may undo it */
+	bool hit;       /* set by the end: the row was this run's */
+	bool locked;    /* set by the end: another transaction has locked the row */
+	bool aside;     /* the ender tries again at again_ns */
+	bool refused;   /* the database has refused its end before */
+	int64_t again_ns;
 	char error[HWTS_ERROR_MAX + 1];
 };
 

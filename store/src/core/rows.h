@@ -8,6 +8,9 @@
 
 #include "core/sql.h"
 
+/* After a row was locked, so many begins or ends without one go by before the next waits for locks again. */
+#define HWTS_SKIPS 100
+
 /* In rows_list.c. */
 int hwts_rows_get(struct hwts_conn *conn, int64_t id, hwt_store_info *info);
 int hwts_rows_find(struct hwts_conn *conn, int32_t kind, const char *key, int64_t *id);

@@ -83,38 +83,138 @@ static void end_done(struct end *end)
 	}
 }
 
-int hwts_rows_end(struct hwts_conn *conn, struct hwts_row *rows)
-{
-	struct end end = { .rows = NULL };
-	unsigned flags = 0;
-	size_t n = 0;
-	int rc;
+/* Which rows a transaction of somebody else has locked. */
+struct locks {
+	struct hwts_row **rows; /* by id */
+	size_t n;
+};
 
-	for (struct hwts_row *row = rows; row; row = row->next)
-		n++;
-	end.rows = hwts_alloc(n * sizeof(*end.rows));
-	end.ids = hwts_alloc(n * sizeof(*end.ids));
-	end.groups = hwts_alloc(n * sizeof(*end.groups));
-	end.steps = hwts_alloc(n * sizeof(*end.steps));
-	rc = end.rows && end.ids && end.groups && end.steps ? 0 : ENOMEM;
+static int by_row_id(const void *left, const void *right)
+{
+	const struct hwts_row *a = *(struct hwts_row *const *)left, *b = *(struct hwts_row *const *)right;
+
+	return (a->id > b->id) - (a->id < b->id);
+}
+
+static struct hwts_row *row_of(const struct locks *locks, int64_t id)
+{
+	struct hwts_row key = { .id = id }, *at = &key,
+			**found = bsearch(&at, locks->rows, locks->n, sizeof(struct hwts_row *), by_row_id);
+
+	return found ? *found : NULL;
+}
+
+static int is_there(void *ctx, const struct hwts_value *value)
+{
+	struct hwts_row *row = row_of(ctx, value[0].number);
+
+	if (row)
+		row->locked = value[3].number == HWT_STORE_RUNNING && value[5].number == row->epoch;
+	return 0;
+}
+
+static int is_ours(void *ctx, const struct hwts_value *value)
+{
+	struct hwts_row *row = row_of(ctx, value[0].number);
+
+	if (row)
+		row->locked = false;
+	return 0;
+}
+
+/* Locks the rows that can be had, until the transaction ends, and marks the others. */
+static int lock_rows(struct hwts_conn *conn, struct hwts_row *rows, size_t n)
+{
+	struct locks locks = { hwts_alloc(n * sizeof(*locks.rows)), 0 };
+	int64_t *ids = hwts_alloc(n * sizeof(*ids));
+	struct hwts_step steps[] = {
+		{ HWTS_SQL_PENDING, { HWTS_BYTES(ids, n) }, .each = is_there, .ctx = &locks },
+		{ HWTS_SQL_END_LOCK, { HWTS_BYTES(ids, n) }, .each = is_ours, .ctx = &locks },
+	};
+	int rc = locks.rows && ids ? 0 : ENOMEM;
+
+	for (struct hwts_row *row = rows; row && rc == 0; row = row->next) {
+		ids[locks.n] = row->id;
+		locks.rows[locks.n++] = row;
+	}
+	if (rc == 0) {
+		qsort(locks.rows, locks.n, sizeof(*locks.rows), by_row_id);
+		rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_OPEN);
+	}
+	free(locks.rows);
+	free(ids);
+	return rc;
+}
+
+static bool open_end(struct end *end, size_t n)
+{
+	*end = (struct end){ .rows = hwts_alloc(n * sizeof(*end->rows)),
+			     .ids = hwts_alloc(n * sizeof(*end->ids)),
+			     .groups = hwts_alloc(n * sizeof(*end->groups)),
+			     .steps = hwts_alloc(n * sizeof(*end->steps)) };
+	return end->rows && end->ids && end->groups && end->steps;
+}
+
+static void close_end(struct end *end)
+{
+	free(end->rows);
+	free(end->ids);
+	free(end->groups);
+	free(end->steps);
+}
+
+/* Those that are not locked. */
+static int end_unlocked(struct hwts_conn *conn, struct hwts_row *rows, size_t n, unsigned flags)
+{
+	struct end end;
+	int rc = open_end(&end, n) ? 0 : ENOMEM;
+
 	for (struct hwts_row *row = rows; row && rc == 0; row = row->next) {
 		row->hit = false;
-		flags |= row->synced ? HWTS_SYNCED : 0;
-		if (row->how == HWTS_DONE)
+		if (!row->locked && row->how == HWTS_DONE)
 			end.rows[end.done++] = row;
 	}
 	if (rc == 0)
 		end_done(&end);
 	for (struct hwts_row *row = rows; row && rc == 0; row = row->next)
-		if (row->how != HWTS_DONE)
+		if (!row->locked && row->how != HWTS_DONE)
 			end.steps[end.step_count++] = end_of(row);
-	if (rc == 0)
+	if (rc == 0 && end.step_count > 0)
 		rc = hwts_run(conn, end.steps, end.step_count, flags);
-	free(end.rows);
-	free(end.ids);
-	free(end.groups);
-	free(end.steps);
+	close_end(&end);
 	return rc;
+}
+
+/* Passes by what other transactions have locked: they may hold it as long as they like. */
+static int end_skipping(struct hwts_conn *conn, struct hwts_row *rows, size_t n, unsigned flags)
+{
+	int rc = lock_rows(conn, rows, n);
+	bool any = false;
+
+	for (struct hwts_row *row = rows; row && rc == 0; row = row->next)
+		any |= row->locked;
+	rc = hwts_finish(conn, rc == 0 ? end_unlocked(conn, rows, n, flags | HWTS_OPEN) : rc);
+	if (rc == 0)
+		conn->skips = any ? HWTS_SKIPS : conn->skips - 1;
+	return rc;
+}
+
+int hwts_rows_end(struct hwts_conn *conn, struct hwts_row *rows)
+{
+	unsigned flags = 0;
+	size_t n = 0;
+	int rc = EAGAIN;
+
+	for (struct hwts_row *row = rows; row; row = row->next, n++) {
+		flags |= row->synced ? HWTS_SYNCED : 0;
+		row->locked = false;
+	}
+	if (conn->skips == 0)
+		rc = end_unlocked(conn, rows, n, flags);
+	if (rc != EAGAIN || !conn->db->engine->locks_rows || conn->broken)
+		return rc;
+	conn->skips = HWTS_MAX(conn->skips, 1);
+	return end_skipping(conn, rows, n, flags);
 }
 
 /* In the transaction of its task, which it ends: ESTALE if the row was no longer this run's. */

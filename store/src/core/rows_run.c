@@ -90,6 +90,7 @@ struct begin {
 static void group_wants(struct begin *begin, const char *me)
 {
 	qsort(begin->wants, begin->n, sizeof(*begin->wants), by_shard);
+	begin->group_count = 0;
 	for (size_t i = 0, count; i < begin->n; i += count) {
 		struct group *group = &begin->groups[begin->group_count];
 		const struct hwts_want *first = begin->wants[i];
@@ -128,6 +129,15 @@ static int read_pending(struct hwts_conn *conn, struct begin *begin, unsigned fl
 	return hwts_run(conn, &step, 1, flags);
 }
 
+/* Some are due, as far as this process knows, and were not begun: they may be locked. */
+static bool left_any(const struct begin *begin)
+{
+	for (size_t i = 0; i < begin->n; i++)
+		if (!begin->wants[i]->row && begin->wants[i]->due_us != HWTS_NEVER)
+			return true;
+	return false;
+}
+
 static int begin_all(struct hwts_conn *conn, struct begin *begin)
 {
 	bool locks_rows = conn->db->engine->locks_rows;
@@ -135,6 +145,8 @@ static int begin_all(struct hwts_conn *conn, struct begin *begin)
 	int rc;
 
 	group_wants(begin, hwts_me(conn->db));
+	for (size_t i = 0; conn->skips > 0 && i < begin->group_count; i++)
+		begin->steps[i].sql = HWTS_SQL_BEGIN_UNLOCKED;
 	rc = hwts_run(conn, begin->steps, begin->group_count, flags);
 	if (!locks_rows) { /* nobody is held up if the transaction takes a moment longer */
 		if (rc == 0)
@@ -142,12 +154,14 @@ static int begin_all(struct hwts_conn *conn, struct begin *begin)
 		return hwts_finish(conn, rc);
 	}
 	/* Without rows that another transaction has locked, for it may hold them as long as it likes. */
-	for (size_t i = 0; rc == EAGAIN && i < begin->group_count; i++)
-		begin->steps[i].sql = HWTS_SQL_BEGIN_UNLOCKED;
-	if (rc == EAGAIN && !conn->broken)
-		rc = hwts_run(conn, begin->steps, begin->group_count, flags);
+	if (rc == EAGAIN && !conn->broken && conn->skips == 0) {
+		conn->skips = HWTS_SKIPS;
+		return begin_all(conn, begin);
+	}
 	if (rc == 0 && read_pending(conn, begin, HWTS_READS) != 0)
 		rc = ECONNRESET; /* the begin is committed, and its rows are not handed out */
+	if (rc == 0 && conn->skips > 0)
+		conn->skips = left_any(begin) ? HWTS_SKIPS : conn->skips - 1;
 	conn->broken |= rc == ECONNRESET;
 	return rc;
 }

@@ -342,6 +342,12 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" it ran' where id = ?1 and state = 2 and epoch < ?2 returning id, due_us",
 		NULL,
 	},
+	/* Those of rows that no other transaction has locked. */
+	[HWTS_SQL_END_LOCK] = {
+		"end", "I",
+		"",
+		"select id from @_timeout where id = any(?1) for update skip locked",
+	},
 	[HWTS_SQL_END_DONE] = {
 		"end", "Ii",
 		"delete from @_timeout where id = ?1 and state = 2 and epoch = ?2",

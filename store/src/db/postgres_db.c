@@ -12,7 +12,7 @@
 #define CONNECT_TIMEOUT_S "5"       /* of a host */
 #define CALL_PATIENCE_NS HWT_S(120) /* a put of a million rows takes its time */
 #define LOCK_PATIENCE_MS 10000
-#define BEGIN_LOCK_PATIENCE_MS 200 /* then without the rows that another transaction has locked */
+#define SKIP_LOCK_PATIENCE_MS 200 /* then without the rows that another transaction has locked */
 
 static void close_db(struct hwts_db *base)
 {
@@ -86,7 +86,7 @@ static int settle(struct pg_conn *conn)
 	    "set idle_in_transaction_session_timeout = %lld; set lock_timeout = %lld; set statement_timeout = 0;"
 	    " set default_transaction_isolation = 'read committed';",
 	    (long long)lease_ms,
-	    conn->conn.role == HWTS_BEGIN     ? (long long)BEGIN_LOCK_PATIENCE_MS
+	    conn->conn.role == HWTS_BEGIN || conn->conn.role == HWTS_END ? (long long)SKIP_LOCK_PATIENCE_MS
 	    : conn->conn.role == HWTS_CONTROL ? (long long)HWTS_MIN(lease_ms / 2, LOCK_PATIENCE_MS)
 					      : (long long)LOCK_PATIENCE_MS);
 	/* The tables may have been empty when a statement was planned: only indexes are good for them. */

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A transaction of a user that keeps a row locked, or the file: what does not concern it goes on. */
+#include "store.h"
+
+#include "core/store.h"
+
+#include "store_query.h"
+
+#ifdef HWT_STORE_POSTGRES
+/* An engine in front of the real one, which counts the exchanges that a lock has kept from happening. */
+static const struct hwts_engine *real;
+static atomic_uint locked_out;
+
+static int count_run_locked(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags)
+{
+	int rc = real->run(conn, steps, n, flags);
+
+	atomic_fetch_add(&locked_out, rc == EAGAIN);
+	return rc;
+}
+
+static void count_locks(hwt_store *store)
+{
+	static struct hwts_engine front;
+
+	real = store->engine;
+	front = *real;
+	front.run = count_run_locked;
+	atomic_store(&locked_out, 0);
+	store->engine = store->db->engine = &front;
+}
+
+static PGconn *lock_row(int64_t id)
+{
+	PGconn *conn = PQconnectdb(world.url + strlen("pg:"));
+	char text[128];
+
+	(void)snprintf(text, sizeof(text), "begin; select 1 from %s_timeout where id = %lld for update", world.schema,
+		       (long long)id);
+	PQclear(PQexec(conn, text));
+	CHECK_INT(PQtransactionStatus(conn), ==, PQTRANS_INTRANS);
+	return conn;
+}
+
+static atomic_bool held;
+
+static int wait_if_keyed(const hwt_store_run *run, void *ctx)
+{
+	(void)ctx;
+	while (run->key && atomic_load(&held))
+		sleep_ms(1);
+	atomic_fetch_add(&ran, 1);
+	return 0;
+}
+
+static hwt_store *opened(void)
+{
+	hwt_store *store;
+
+	fresh_world();
+	store = open_store();
+	register_kind(store, "a", wait_if_keyed, NULL, HWT_STORE_AT_LEAST_ONCE);
+	atomic_store(&ran, 0);
+	atomic_store(&held, true);
+	count_locks(store);
+	return store;
+}
+
+static bool wait_done(hwt_store *store, uint64_t done)
+{
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+
+	while (stats_of_store(store).done != done && hwt_now() < give_up_ns)
+		sleep_ms(1);
+	return stats_of_store(store).done == done;
+}
+#endif
+
+TEST(a_row_that_is_locked_while_it_runs_holds_up_no_other_end)
+{
+#ifdef HWT_STORE_POSTGRES
+	if (!on_sqlite()) {
+		hwt_store *store = opened();
+		int64_t id = put_key(store, "a", "k", 0);
+		PGconn *conn;
+
+		CHECK_CALL(hwt_store_start(store), 0);
+		CHECK(wait_store_state(store, id, HWT_STORE_RUNNING));
+		conn = lock_row(id);
+		atomic_store(&held, false);
+		CHECK(wait_count(&ran, 1));
+		for (unsigned i = 1; i <= 30; i++) {
+			put(store, "a", 0);
+			CHECK(wait_done(store, i));
+		}
+		CHECK_INT(atomic_load(&locked_out), <=, 2);
+		CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 1);
+		PQfinish(conn);
+		CHECK(wait_gone(store, id));
+		CHECK_INT(settled_stats(store).done, ==, 31);
+		CHECK_INT(stats_of_store(store).set_aside, ==, 0);
+		CHECK_CALL(hwt_store_close(store), 0);
+		return;
+	}
+#endif
+	SKIP("of PostgreSQL: SQLite has no locks of rows");
+}
+
+TEST(a_row_that_is_due_and_locked_delays_one_begin)
+{
+#ifdef HWT_STORE_POSTGRES
+	if (!on_sqlite()) {
+		hwt_store *store = opened();
+		int64_t id = put(store, "a", 0);
+		PGconn *conn = lock_row(id);
+
+		CHECK_CALL(hwt_store_start(store), 0);
+		for (unsigned i = 1; i <= 60; i++) {
+			put(store, "a", 0);
+			CHECK(wait_done(store, i));
+		}
+		CHECK_INT(atomic_load(&locked_out), <=, 2);
+		PQfinish(conn);
+		CHECK(wait_gone(store, id));
+		CHECK_CALL(hwt_store_close(store), 0);
+		return;
+	}
+#endif
+	SKIP("of PostgreSQL: SQLite has no locks of rows");
+}
+
+STORE_MAIN(NULL)
