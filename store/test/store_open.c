@@ -405,6 +405,53 @@ TEST(a_child_that_was_forked_is_refused)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
+static unsigned attempt_seen;
+static _Atomic uint64_t missed_seen;
+
+static int see_attempt(const hwt_store_run *run, void *ctx)
+{
+	attempt_seen = run->attempt;
+	atomic_store(&missed_seen, run->missed);
+	return count_run(run, ctx);
+}
+
+TEST(a_timeout_whose_numbers_are_damaged_runs)
+{
+	static const char *const columns[] = { "due_us = -9223372036854775807", "base_us = -9223372036854775807",
+					       "attempt = -5", "period_us = -9223372036854775807" };
+	atomic_uint runs = 0;
+	hwt_store *store;
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	hwt_store_spec spec = spec_of("a", HWT_S(3600));
+	int64_t id;
+
+	fresh_world();
+	store = open_store();
+	register_kind(store, "a", see_attempt, &runs, HWT_STORE_AT_LEAST_ONCE);
+	for (unsigned i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+		id = put(store, "a", 0);
+		(void)query("update %s_timeout set %s where id = %lld", world.schema, columns[i], (long long)id);
+		CHECK_CALL(hwt_store_start(store), 0);
+		CHECK(wait_gone(store, id));
+		CHECK_INT(atomic_load(&runs), ==, i + 1);
+		CHECK_INT(attempt_seen, ==, 1);
+		CHECK_CALL(hwt_store_stop(store), 0);
+	}
+	/* A series of a period that no calendar has. */
+	spec.period_ns = HWT_S(60);
+	CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
+	(void)query("update %s_timeout set due_us = 5, base_us = -9223372036854775807, period_us = 9223372036854775807",
+		    world.schema);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_count(&runs, 5));
+	CHECK(wait_store_state(store, id, HWT_STORE_PENDING));
+	CHECK_CALL(hwt_store_get(store, id, &info), 0);
+	CHECK_INT(info.due_us, >, now_us());
+	CHECK_INT(info.period_ns, >, 0);
+	CHECK_INT(atomic_load(&missed_seen), ==, 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 TEST(too_many_open_files_are_told_as_such)
 {
 	hwt_store_config config;

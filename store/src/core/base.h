@@ -36,6 +36,14 @@
 /* The latest time that is accepted, the year 10000; it keeps sums of times and delays far from overflow. */
 #define HWTS_LATEST_US INT64_C(253402300800000000)
 
+#define HWTS_LONGEST_PERIOD_US (HWTS_S_US * 86400 * 365 * 100)
+
+/* Of a row that somebody has edited: within the range in which it is put. */
+static inline int64_t hwts_within(int64_t value, int64_t most)
+{
+	return HWTS_MAX(HWTS_MIN(value, most), 0);
+}
+
 /*
  * A public call: it clears the thread's text, and leaves errno alone.
  */

@@ -69,7 +69,8 @@ int64_t hwts_clock_db_us(const hwt_store *store)
 /* What is due beyond the end of this clock, 292 years after the boot, is due at its end. */
 int64_t hwts_clock_deadline_ns(const hwt_store *store, int64_t due_us)
 {
-	int64_t us = due_us - store->clock.offset_ns / 1000; /* times are limited, so that this cannot overflow */
+	int64_t us = hwts_within(due_us, HWTS_LATEST_US) -
+		     store->clock.offset_ns / 1000; /* times are limited, so that this cannot overflow */
 
 	return us > INT64_MAX / 2000 ? INT64_MAX / 2 : us * 1000;
 }

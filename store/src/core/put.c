@@ -6,7 +6,7 @@
 
 #define CHANGES (HWT_STORE_REPLACE | HWT_STORE_REVIVE) /* what is there may change */
 #define MANY 10000 /* in one transaction: a herd that held the database's lock for longer would end leases */
-#define LONGEST_PERIOD_NS (HWT_S(86400) * 365 * 100)
+#define LONGEST_PERIOD_NS (HWTS_LONGEST_PERIOD_US * 1000)
 
 struct put_request {
 	struct hwts_request base;

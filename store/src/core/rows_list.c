@@ -17,7 +17,7 @@ static void read_info(hwt_store_info *info, const struct hwts_value *row)
 	info->state = (hwt_store_state)row[1].number;
 	info->attempt = (unsigned)row[2].number;
 	info->due_us = row[3].number;
-	info->period_ns = row[4].number * 1000;
+	info->period_ns = hwts_within(row[4].number, HWTS_LONGEST_PERIOD_US) * 1000;
 	cut_value(info->kind, sizeof(info->kind), &row[5]);
 	cut_value(info->key, sizeof(info->key), &row[6]);
 	cut_value(info->owner, sizeof(info->owner), &row[7]);

@@ -55,10 +55,10 @@ static int begun(void *ctx, const struct hwts_value *row)
 	want->row->id = want->id;
 	want->row->shard = want->shard;
 	want->row->epoch = want->epoch;
-	want->row->due_us = row[1].number;
-	want->row->base_us = row[2].number;
-	want->row->period_us = row[3].number;
-	want->row->attempt = (unsigned)row[4].number;
+	want->row->due_us = hwts_within(row[1].number, HWTS_LATEST_US);
+	want->row->base_us = hwts_within(row[2].number, HWTS_LATEST_US);
+	want->row->period_us = hwts_within(row[3].number, HWTS_LONGEST_PERIOD_US);
+	want->row->attempt = (unsigned)HWTS_MAX(row[4].number, 1); /* this one */
 	want->row->now_us = row[7].number;
 	return 0;
 }
