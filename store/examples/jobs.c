@@ -182,6 +182,10 @@ static void write_metrics(const char *file)
 	print_number(out, "round_trips_total", "counter", "Round trips to the database.", stats.round_trips);
 	print_number(out, "window", "gauge", "Jobs that are due soon and wait in memory.", stats.window);
 	print_number(out, "running", "gauge", "Jobs that run.", stats.running);
+	print_number(out, "overdue", "gauge", "Jobs that are due and have not started.", stats.overdue);
+	print_number(out, "overdue_oldest_ms", "gauge", "Since when the oldest of them is due.",
+		     (uint64_t)stats.overdue_oldest_ns / 1000000);
+	print_number(out, "trusted", "gauge", "1: this process may begin jobs.", stats.trusted);
 	print_number(out, "shards", "gauge", "Shards held, of 8.", stats.shards_held);
 	print_lateness(out, &stats);
 	if (fclose(out) != 0 || rename(other, file) != 0) {

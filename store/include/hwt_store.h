@@ -313,6 +313,12 @@ typedef struct hwt_store_stats {
 	uint64_t lateness[32]; /* runs: [0] under 1 us late, [i] 2^(i-1) to 2^i us, [31] all above */
 
 	uint64_t set_aside; /* begins and ends that the database refused for good; they are tried again each lease */
+
+	/* What alarms belong on. */
+	uint64_t overdue;               /* now: due and not started, of what this process has read */
+	int64_t overdue_oldest_ns;      /* now: since when the oldest of them is due */
+	int64_t lateness_minute_max_ns; /* of the tasks that started within the last minute */
+	uint64_t trusted;               /* now: 1 if it is started and may begin; 0: it was silent for too long */
 } hwt_store_stats;
 
 /*
@@ -498,7 +504,7 @@ HWT_API int hwt_store_read_stats(hwt_store *store, hwt_store_stats *out);
 		sizeof(hwt_store_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,                                           \
 		    0, 0, { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,                                            \
 			    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 },                                          \
-		    0                                                                                                  \
+		    0, 0, 0, 0, 0                                                                                      \
 	}
 
 /* The text of this thread's last failure, "" if there was none.  Valid until the thread's next call. */

@@ -837,6 +837,77 @@ TEST(puts_that_share_a_commit_are_not_too_large_for_a_statement)
 }
 
 /*
+ * What an operator looks at
+ */
+
+TEST(the_latest_of_the_last_minute_is_forgotten_after_a_minute)
+{
+	struct hwts_peak peak = { { 0 }, { 0 } };
+
+	hwts_peak_note(&peak, HWT_S(1000), HWT_MS(70));
+	hwts_peak_note(&peak, HWT_S(1000) + 1, HWT_MS(50));
+	hwts_peak_note(&peak, HWT_S(1010), HWT_MS(20));
+	CHECK_INT(hwts_peak_read(&peak, HWT_S(1010)), ==, HWT_MS(70));
+	CHECK_INT(hwts_peak_read(&peak, HWT_S(1059)), ==, HWT_MS(70));
+	CHECK_INT(hwts_peak_read(&peak, HWT_S(1060)), ==, HWT_MS(20));
+	hwts_peak_note(&peak, HWT_S(1060), HWT_MS(5)); /* in the place of the first */
+	CHECK_INT(hwts_peak_read(&peak, HWT_S(1060)), ==, HWT_MS(20));
+	CHECK_INT(hwts_peak_read(&peak, HWT_S(1071)), ==, HWT_MS(5));
+	CHECK_INT(hwts_peak_read(&peak, HWT_S(5000)), ==, 0);
+}
+
+static atomic_uint held_up, let_go;
+
+static int hold_up(const hwt_store_run *run, void *ctx)
+{
+	(void)run;
+	(void)ctx;
+	atomic_fetch_add(&held_up, 1);
+	CHECK(wait_count(&let_go, 1));
+	return 0;
+}
+
+TEST(an_operator_sees_what_is_overdue_and_whether_the_lease_is_trusted)
+{
+	hwt_store_spec spec = spec_of("a", 0);
+	hwt_store_config config;
+	hwt_store_stats stats;
+	hwt_store *store;
+	int64_t give_up_ns;
+
+	fresh_world();
+	config = store_config();
+	config.threads = 1;
+	store = open_with(&config);
+	register_kind(store, "a", hold_up, NULL, HWT_STORE_AT_LEAST_ONCE);
+	atomic_store(&held_up, 0);
+	atomic_store(&let_go, 0);
+	spec.flags = HWT_STORE_ABSOLUTE;
+	spec.due_us = now_us() - 3000 * INT64_C(1000000);
+	for (int i = 0; i < 5; i++)
+		CHECK_CALL(put_patiently(store, &spec, NULL), 0);
+	CHECK_INT(stats_of_store(store).trusted, ==, 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_count(&held_up, 1));
+	for (give_up_ns = hwt_now() + PATIENCE_NS; stats_of_store(store).overdue != 4 && hwt_now() < give_up_ns;)
+		sleep_ms(1);
+	stats = stats_of_store(store);
+	CHECK_INT(stats.overdue, ==, 4);
+	CHECK_INT(stats.overdue_oldest_ns, >=, HWT_S(2999));
+	CHECK_INT(stats.lateness_minute_max_ns, >=, HWT_S(2999));
+	CHECK_INT(stats.trusted, ==, 1);
+	pthread_mutex_lock(&store->lock);
+	store->trusted_ns = 0; /* silent for too long */
+	pthread_mutex_unlock(&store->lock);
+	CHECK_INT(stats_of_store(store).trusted, ==, 0);
+	atomic_store(&let_go, 1);
+	CHECK_CALL(hwt_store_stop(store), 0);
+	CHECK_INT(stats_of_store(store).overdue, ==, 0);
+	CHECK_INT(stats_of_store(store).overdue_oldest_ns, ==, 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/*
  * Cancels by many threads at once: those that come while one is under way share a commit.
  */
 

@@ -300,6 +300,21 @@ int hwt_store_each(hwt_store *store, const char *kind, unsigned states,
 	return hwts_leave(call, rc);
 }
 
+/* With the lock: since when the oldest of what is due has been so. */
+static int64_t oldest_ns(const hwt_store *store)
+{
+	int64_t now_us = hwts_clock_db_us(store), oldest_us = now_us;
+
+	for (const struct hwts_kind *kind = store->kinds; kind; kind = kind->next) {
+		for (size_t i = 0; i < HWTS_COUNT(kind->due); i++)
+			for (const struct hwts_entry *entry = kind->due[i].first; entry; entry = entry->due_next)
+				oldest_us = HWTS_MIN(oldest_us, entry->due_us);
+		for (const struct hwts_row *row = kind->queue; row; row = row->next)
+			oldest_us = HWTS_MIN(oldest_us, row->due_us);
+	}
+	return (now_us - oldest_us) * 1000;
+}
+
 int hwt_store_read_stats(hwt_store *store, hwt_store_stats *out)
 {
 	struct hwts_call call = hwts_enter();
@@ -312,6 +327,10 @@ int hwt_store_read_stats(hwt_store *store, hwt_store_stats *out)
 	stats = store->stats;
 	stats.window = store->window.count - store->active;
 	stats.running = store->active;
+	stats.overdue = store->due_count + store->queued;
+	stats.overdue_oldest_ns = stats.overdue ? oldest_ns(store) : 0;
+	stats.lateness_minute_max_ns = hwts_peak_read(&store->lateness, hwt_now());
+	stats.trusted = store->phase != HWTS_STOPPED && hwts_trusted(store);
 	pthread_mutex_unlock(&store->lock);
 	stats.round_trips = atomic_load_explicit(&store->db->round_trips,
 						 memory_order_relaxed); /* relaxed: a statistic */

@@ -111,6 +111,11 @@ struct hwts_entry {
 	bool aside;  /* the database refuses to begin it: tried again each lease, whatever news says */
 };
 
+/* The largest of each of the last 60 seconds. */
+struct hwts_peak {
+	int64_t second[60], ns[60];
+};
+
 struct hwts_slab; /* entries stay where they are until the timer is gone: its tasks point to them */
 
 struct hwts_window {
@@ -205,6 +210,7 @@ struct hwt_store {
 	bool begin_halt, task_halt, end_halt, control_halt;
 	bool look_soon, load_again, behind; /* what control has to do */
 	hwt_store_stats stats;
+	struct hwts_peak lateness;
 
 	pthread_t control_thread, beginner_thread, ender_thread, *task_threads;
 	unsigned task_count;
@@ -333,6 +339,8 @@ void hwts_give_back(hwt_store *store, struct hwts_row *row); /* with the lock: i
 void hwts_give_back_queued(hwt_store *store, int32_t shard); /* with the lock; -1: all */
 bool hwts_fail_lost(hwt_store *store, const struct hwts_entry *entry); /* with the lock: its end is lost */
 unsigned hwts_lateness_bucket(int64_t ns);
+void hwts_peak_note(struct hwts_peak *peak, int64_t now_ns, int64_t ns);
+int64_t hwts_peak_read(const struct hwts_peak *peak, int64_t now_ns);
 int64_t hwts_back_off_us(const struct hwts_kind *kind, unsigned attempt); /* after so many */
 
 #endif

@@ -20,6 +20,25 @@ unsigned hwts_lateness_bucket(int64_t ns)
 	return bucket;
 }
 
+void hwts_peak_note(struct hwts_peak *peak, int64_t now_ns, int64_t ns)
+{
+	int64_t second = now_ns / HWT_S(1);
+	size_t at = (size_t)(second % 60);
+
+	peak->ns[at] = peak->second[at] == second ? HWTS_MAX(peak->ns[at], ns) : ns;
+	peak->second[at] = second;
+}
+
+int64_t hwts_peak_read(const struct hwts_peak *peak, int64_t now_ns)
+{
+	int64_t most = 0;
+
+	for (size_t i = 0; i < 60; i++)
+		if (peak->second[i] > now_ns / HWT_S(1) - 60)
+			most = HWTS_MAX(most, peak->ns[i]);
+	return most;
+}
+
 bool hwt_store_is_mine(const hwt_store_run *run)
 {
 	const struct hwts_running *running = (const struct hwts_running *)run; /* its first member */
@@ -179,6 +198,7 @@ static void note_start(hwt_store *store, const struct hwts_row *row)
 	late_ns = HWTS_MAX(late_ns, 0);
 	store->stats.lateness[hwts_lateness_bucket(late_ns)]++;
 	store->stats.lateness_max_ns = HWTS_MAX(store->stats.lateness_max_ns, late_ns);
+	hwts_peak_note(&store->lateness, hwt_now(), late_ns);
 	/* A row that waited for longer than 50 ms was begun too far ahead. */
 	if (hwts_clock_db_us(store) - row->now_us > 50000)
 		row->kind->ahead = HWTS_MAX(row->kind->ahead / 2, store->task_count);
