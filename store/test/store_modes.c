@@ -484,6 +484,45 @@ static hwt_store *effect_store(struct effect *effect, unsigned what)
 	return store;
 }
 
+#ifdef HWT_STORE_SQLITE
+static sqlite3_stmt *left; /* in the middle, by the first run */
+
+static int leave_a_select(const hwt_store_run *run, void *ctx)
+{
+	(void)ctx;
+	if (atomic_fetch_add(&ran, 1) > 0)
+		return 0;
+	CHECK_INT(sqlite3_prepare_v2(run->connection, "select name from sqlite_master", -1, &left, NULL), ==,
+		  SQLITE_OK);
+	CHECK_INT(sqlite3_step(left), ==, SQLITE_ROW);
+	return 0;
+}
+#endif
+
+TEST(a_statement_that_a_task_leaves_in_the_middle_does_not_spoil_its_thread)
+{
+#ifdef HWT_STORE_SQLITE
+	if (on_sqlite()) {
+		hwt_store_config config;
+		hwt_store *store;
+
+		fresh_world();
+		config = store_config();
+		config.threads = 1;
+		store = open_with(&config);
+		register_kind(store, "a", leave_a_select, NULL, HWT_STORE_TRANSACTION);
+		atomic_store(&ran, 0);
+		CHECK_CALL(hwt_store_start(store), 0);
+		CHECK(wait_gone(store, put(store, "a", 0)));
+		CHECK(wait_gone(store, put(store, "a", 0)));
+		CHECK_CALL(hwt_store_close(store), 0);
+		CHECK_INT(sqlite3_finalize(left), ==, SQLITE_OK);
+		return;
+	}
+#endif
+	SKIP("of SQLite");
+}
+
 TEST(the_effects_of_a_transaction_and_its_end_are_one)
 {
 	struct effect effect;

@@ -18,6 +18,15 @@ int hwts_sqlite_open_run(struct hwts_conn *base, void **handle)
 	return 0;
 }
 
+/* A statement that the task has left in the middle would keep its snapshot, and no transaction could begin after it. */
+static void reset_all(struct sqlite_conn *conn)
+{
+	for (sqlite3_stmt *made = sqlite3_next_stmt(conn->handle, NULL); made;
+	     made = sqlite3_next_stmt(conn->handle, made))
+		if (sqlite3_stmt_busy(made))
+			(void)sqlite3_reset(made);
+}
+
 static int note_row(void *ctx, const struct hwts_value *row)
 {
 	(void)row;
@@ -32,6 +41,7 @@ int hwts_sqlite_close_run(struct hwts_conn *base, const struct hwts_step *step)
 	struct hwts_step end = *step;
 	int rc = 0;
 
+	reset_all(conn);
 	end.each = note_row;
 	end.ctx = &hit;
 	if (sqlite3_get_autocommit(conn->handle) ||
@@ -47,5 +57,6 @@ int hwts_sqlite_close_run(struct hwts_conn *base, const struct hwts_step *step)
 
 void hwts_sqlite_drop_run(struct hwts_conn *base)
 {
+	reset_all(sqlite_conn(base));
 	(void)hwts_sqlite_commit(sqlite_conn(base), ECANCELED);
 }
