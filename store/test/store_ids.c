@@ -305,7 +305,7 @@ TEST(numbers_of_puts_on_a_connection_were_drawn_before)
 
 	fresh_world();
 	store = open_store();
-	put(store, "a", HWT_S(600));
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE); /* nothing was put before */
 	connection = connect_user();
 	next = query("select next_number from %s_meta", world.schema);
 	CHECK(user_sql(connection, world.sqlite ? "begin immediate" : "begin"));
