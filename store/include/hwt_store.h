@@ -434,9 +434,9 @@ HWT_API int hwt_store_put_many(hwt_store *store, const hwt_store_spec *specs, si
  * (PostgreSQL: PQtransactionStatus is PQTRANS_INERROR); EEXIST, EBUSY and EAGAIN without ids in hand leave it usable.
  *
  * Threads  any; the connection must not be in use elsewhere.
- * Returns  as hwt_store_put; EINVAL also: connection is NULL or, on SQLite, of a database without these tables; EAGAIN
- *          also: no ids are in hand, and on SQLite this transaction keeps the store from drawing more, which it does
- *          when the transaction has ended.
+ * Returns  as hwt_store_put; EINVAL also: connection is NULL, or leads to another store or to none; EAGAIN also: no
+ *          ids are in hand, and on SQLite this transaction keeps the store from drawing more, which it does when the
+ *          transaction has ended; EIO also: the kind is not there as this transaction sees the database.
  */
 HWT_API int hwt_store_put_on(hwt_store *store, void *connection, const hwt_store_spec *spec, int64_t *id);
 

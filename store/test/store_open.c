@@ -6,6 +6,8 @@
 #include "store.h"
 #include "store_query.h"
 
+#include "core/store.h"
+
 #include <dirent.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -75,6 +77,119 @@ TEST(a_store_stays_where_its_link_led)
 	CHECK_CALL(hwt_store_close(store), 0);
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 1);
 	CHECK(access(other, F_OK) != 0);
+}
+
+/*
+ * On connections to other stores
+ */
+
+/* Where another store has tables of the same names: another file, or another schema. */
+static void name_other(char url[TEXT_MAX])
+{
+	if (world.sqlite) {
+		(void)snprintf(url, TEXT_MAX, "%.*s.other", TEXT_MAX - 8, world.url);
+		return;
+	}
+	(void)query("create schema %s", world.schema);
+	(void)snprintf(url, TEXT_MAX, "%.*s options='-c search_path=%s'", TEXT_MAX - 64, world.url, world.schema);
+}
+
+static void *connect_to(const char *url)
+{
+	char own[TEXT_MAX];
+	void *connection;
+
+	(void)snprintf(own, sizeof(own), "%s", world.url);
+	(void)snprintf(world.url, sizeof(world.url), "%s", url);
+	connection = connect_user();
+	(void)snprintf(world.url, sizeof(world.url), "%s", own);
+	return connection;
+}
+
+static void check_refused(hwt_store *store, void *connection)
+{
+	static const unsigned flags[] = { 0, HWT_STORE_REPLACE, HWT_STORE_REVIVE };
+	static const char *const keys[] = { "free", "used", NULL };
+
+	for (size_t i = 0; i < 3 * HWTS_COUNT(flags); i++) {
+		hwt_store_spec spec = spec_of("it's mail", HWT_S(600));
+		int64_t id = -7;
+
+		spec.key = keys[i % 3];
+		spec.flags = spec.key ? flags[i / 3] : 0;
+		CHECK_CALL(hwt_store_put_on(store, connection, &spec, &id), EINVAL);
+		CHECK_INT(id, ==, -7);
+	}
+}
+
+/* There the kind has another number, and its number is another kind's, whose task would run. */
+TEST(a_put_on_a_connection_to_another_store_is_refused)
+{
+	char url[TEXT_MAX];
+	hwt_store *store, *other;
+	hwt_store_spec spec;
+	void *connection;
+	int64_t id;
+
+	fresh_world();
+	store = open_store();
+	put(store, "it's mail", HWT_S(600));
+	name_other(url);
+	connection = connect_to(url);
+	check_refused(store, connection); /* there is none */
+	other = open_at(url);
+	put(other, "delete", HWT_S(600));
+	put_key(other, "it's mail", "used", HWT_S(600));
+	CHECK(user_sql(connection, "begin"));
+	check_refused(store, connection);
+	spec = spec_of("it's mail", HWT_S(600));
+	CHECK_CALL(hwt_store_put_on(other, connection, &spec, &id), 0);
+	CHECK(user_sql(connection, "commit")); /* nothing is wrong with it */
+	CHECK_CALL(hwt_store_cancel(other, id), 0);
+	CHECK_CALL(hwt_store_cancel_key(other, "it's mail", "used"), 0);
+	disconnect_user(connection);
+	connection = connect_user();
+	CHECK_CALL(hwt_store_put_on(store, connection, &spec, &id), 0);
+	CHECK_CALL(hwt_store_cancel(store, id), 0);
+	disconnect_user(connection);
+	CHECK_CALL(hwt_store_close(other), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_kind_that_has_another_name_on_the_connection_is_not_put)
+{
+	hwt_store_spec spec = spec_of("a", HWT_S(600));
+	void *connection;
+	hwt_store *store;
+
+	fresh_world();
+	store = open_store();
+	put(store, "a", HWT_S(600));
+	connection = connect_user();
+	CHECK(user_sql(connection, "update %s_kind set name = 'b'", world.schema));
+	CHECK_CALL(hwt_store_put_on(store, connection, &spec, NULL), EIO);
+	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 1);
+	disconnect_user(connection);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* A process that lives on notices with its next connection. */
+TEST(a_store_that_took_the_place_of_another_is_told)
+{
+	hwt_store_spec spec = spec_of("a", HWT_S(600));
+	struct hwts_conn *conn = NULL;
+	hwt_store *store;
+
+	fresh_world();
+	store = open_store();
+	put(store, "a", HWT_S(600));
+	(void)query("update %s_meta set store = 'another'", world.schema);
+	CHECK_INT(hwts_connect(store, HWTS_CALL, &conn), ==, EIO);
+	CHECK(conn == NULL);
+	CHECK_CALL(hwt_store_close(store), 0);
+	store = open_store();
+	CHECK_CALL(hwt_store_put(store, &spec, NULL), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* A task of one may not call the other, whose lock it has: EDEADLK, by whichever path that is reached. */

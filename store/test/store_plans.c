@@ -308,7 +308,7 @@ static void check_plans(hwt_store *store, enum hwts_role role)
 		free(sql);
 	}
 	for (int i = 0; i < HWTS_SQLS; i++) {
-		char *sql = hwts_sql_text(store->db, (enum hwts_sql)i, !world.sqlite);
+		char *sql = hwts_sql_text(store->db, (enum hwts_sql)i, !world.sqlite, NULL);
 
 		if (sql[0] && (role != HWTS_TASK || i != HWTS_SQL_LOOK)) {
 			CHECK(has_good_plan(conn, sql, false));

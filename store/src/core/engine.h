@@ -76,6 +76,7 @@ struct hwts_db {
 	_Atomic unsigned name;
 	int64_t incarnation;
 	int64_t lease_us;
+	char store[33];               /* which store this is: what @_meta says */
 	const char *file;             /* SQLite: where it is, as each store on it has it; NULL: a server */
 	_Atomic uint64_t round_trips; /* relaxed: a statistic */
 };
@@ -84,6 +85,7 @@ struct hwts_conn {
 	struct hwts_db *db;
 	enum hwts_role role;
 	struct hwts_conn *next; /* of the pool */
+	const char *here;       /* a caller's: what its puts ask for; sql.h */
 	bool broken;
 	bool refused;   /* the last failure was about what was sent or what lies there: it will fail again */
 	unsigned skips; /* how many more begins or ends look for rows that others have locked, and pass them by */

@@ -129,6 +129,7 @@ static void init(hwt_store *store, const hwt_store_config *config)
 static int open_db(hwt_store *store, const hwt_store_config *config)
 {
 	struct hwts_conn *conn;
+	int32_t none;
 	int rc = store->engine->open(store->url, &store->db);
 
 	if (rc != 0)
@@ -145,6 +146,8 @@ static int open_db(hwt_store *store, const hwt_store_config *config)
 	if (rc != 0)
 		return rc;
 	rc = store->engine->prepare(conn);
+	if (rc == 0)
+		rc = hwts_rows_store(conn, NULL, store->db->store, &none);
 	if (rc == 0)
 		hwts_numbers_open(store, conn);
 	hwts_pool_put(store, conn);

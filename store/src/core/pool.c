@@ -19,8 +19,12 @@
 static int check_kinds(hwt_store *store, struct hwts_conn *conn)
 {
 	const struct hwts_kind *kind;
-	int rc = 0;
+	char is[33];
+	int32_t none;
+	int rc = hwts_rows_store(conn, NULL, is, &none);
 
+	if (rc == 0 && strcmp(is, store->db->store) != 0)
+		rc = hwts_fail(EIO, "another store has taken the place of this one: restart this process");
 	pthread_mutex_lock(&store->lock);
 	kind = store->kinds;
 	pthread_mutex_unlock(&store->lock);

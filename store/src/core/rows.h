@@ -29,6 +29,9 @@ int hwts_rows_reschedule(struct hwts_conn *conn, int64_t id, int64_t delay_us, s
 int hwts_rows_kind(struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make,
 		   struct hwts_kind_row *out);
 
+/* Which store the connection leads to, and the number of the kind there, 0 if there is none.  name may be NULL. */
+int hwts_rows_store(struct hwts_conn *conn, const char *name, char store[33], int32_t *kind);
+
 /* In rows_share.c. */
 int hwts_rows_join(struct hwts_conn *conn, const int64_t *kinds, size_t n,
 		   bool force); /* EEXIST: the name is another's */
@@ -58,6 +61,7 @@ int hwts_rows_tell(struct hwts_conn *conn, const struct hwts_put *puts, size_t n
 /* In rows_put.c. */
 /* all: none if one has an rc.  Otherwise each for itself. */
 int hwts_rows_put(struct hwts_conn *conn, struct hwts_put *puts, size_t n, bool all);
+/* EINVAL: the connection leads to another store. */
 int hwts_rows_put_on(struct hwts_db *db, void *connection, struct hwts_put *put);
 
 #endif

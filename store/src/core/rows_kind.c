@@ -45,3 +45,27 @@ int hwts_rows_kind(struct hwts_conn *conn, const char *name, const struct hwts_k
 		*out = is;
 	return rc == ECONNRESET ? ENOTCONN : rc; /* it may be made: then it is read the next time */
 }
+
+struct store {
+	char *text;
+	int32_t *kind;
+};
+
+static int read_store(void *ctx, const struct hwts_value *row)
+{
+	struct store *store = ctx;
+
+	hwts_cut(store->text, 33, row[0].bytes ? row[0].bytes : "", row[0].len);
+	*store->kind = (int32_t)row[1].number;
+	return 0;
+}
+
+int hwts_rows_store(struct hwts_conn *conn, const char *name, char text[33], int32_t *kind)
+{
+	struct store store = { text, kind };
+	struct hwts_step step = { HWTS_SQL_STORE, { HWTS_TEXT(name) }, .each = read_store, .ctx = &store };
+
+	text[0] = '\0';
+	*kind = 0;
+	return hwts_run(conn, &step, 1, HWTS_READS);
+}

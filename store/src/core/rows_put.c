@@ -4,6 +4,8 @@
  */
 #include "core/rows.h"
 
+#include <stdio.h>
+
 #define TRIES 10
 #define ROWS_MAX 1000 /* in one exchange */
 
@@ -135,16 +137,66 @@ int hwts_rows_put(struct hwts_conn *conn, struct hwts_put *puts, size_t n, bool 
  * On a connection of the caller, in the caller's transaction
  */
 
+/* The name of a kind in a statement: PostgreSQL's has digits, for the connection may have another encoding. */
+static void write_name(char *to, const char *name, bool digits)
+{
+	for (; *name; name++)
+		if (digits)
+			to += sprintf(to, "%02x", (unsigned)(unsigned char)*name);
+		else
+			to += sprintf(to, *name == '\'' ? "''" : "%c", *name);
+	*to = '\0';
+}
+
+/* A pointer tells nothing: another connection may have it by now.  So each insert asks itself where it is. */
+static void write_here(const struct hwts_db *db, const struct hwts_put *put, char *here, size_t size)
+{
+	char name[2 * HWTS_NAME_MAX + 1];
+
+	write_name(name, put->kind_name, !db->file);
+	(void)snprintf(here, size,
+		       " where exists (select 1 from %s_meta m, %s_kind k where m.store = '%s' and k.id = %d and "
+		       "%s = '%s')",
+		       db->prefix, db->prefix, db->store, (int)put->kind.id,
+		       db->file ? "k.name" : "encode(convert_to(k.name, 'UTF8'), 'hex')", name);
+}
+
+/* Nothing was inserted. */
+static int explain(struct hwts_conn *conn, const struct hwts_put *put)
+{
+	char store[33];
+	int32_t kind;
+	int rc = hwts_rows_store(conn, put->kind_name, store, &kind);
+
+	if (rc != 0)
+		return rc;
+	if (strcmp(store, conn->db->store) != 0)
+		return hwts_fail(EINVAL, "%s: the connection leads to another store, whose tables are called %s_* too",
+				 conn->db->engine->name, conn->db->prefix);
+	if (kind != put->kind.id)
+		return hwts_fail(
+		    EIO,
+		    "kind %s is not in the database as this transaction sees it: begin a new one; if it is "
+		    "lost, restart this process",
+		    put->kind_name);
+	return put->rc;
+}
+
 int hwts_rows_put_on(struct hwts_db *db, void *connection, struct hwts_put *put)
 {
 	struct hwts_conn *conn;
+	char here[400];
 	int rc = db->engine->borrow(db, connection, &conn);
 
 	if (rc != 0)
 		return rc;
+	write_here(db, put, here, sizeof(here));
+	conn->here = here;
 	put->again = true;
 	for (int tries = 0; tries < TRIES && put->again && rc == 0; tries++)
 		rc = hwts_rows_send(conn, put, 1, HWTS_OPEN, false);
+	if (rc == 0 && put->rc != 0)
+		rc = explain(conn, put);
 	/* Delivered when the caller commits; also to this process, which does not know when that is. */
 	if (rc == 0)
 		rc = hwts_rows_tell(conn, put, 1, HWTS_OPEN, true);

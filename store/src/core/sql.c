@@ -24,9 +24,9 @@
 
 #define PUT                                                                                                            \
 	"insert into @_timeout as t (id, bucket, due_us, base_us, epoch, period_us, kind, shard, attempt, state, key," \
-	" data) values (?1, ?1 & 1023, ?4, ?4, 0, ?6, ?2, ?3, 0, 1, ?7, ?8)"
+	" data)@values?1, ?1 & 1023, ?4, ?4, 0, ?6, ?2, ?3, 0, 1, ?7, ?8@here"
 #define PUT_ALL                                                                                                        \
-	"with n as materialized (select @now us)"                                                                      \
+	"with n as materialized (select @now us@here)"                                                                 \
 	", p as (select * from unnest(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) x(id, kind, shard, w, absolute, period, key, "   \
 	"data))"                                                                                                       \
 	" insert into @_timeout as t (id, bucket, due_us, base_us, epoch, period_us, kind, shard, attempt, state, key" \
@@ -433,6 +433,12 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		PUT_ALL
 		REVIVE
 		RETURNING,
+	},
+	/* Which store this is, and the kind of a name. */
+	[HWTS_SQL_STORE] = {
+		"store", "t",
+		"select m.store, coalesce((select k.id from @_kind k where k.name = ?1), 0) from @_meta m",
+		NULL,
 	},
 	/* SQLite: shards (?1) of which another process has to be told. */
 	[HWTS_SQL_OTHERS] = {

@@ -8,6 +8,7 @@
  *   @now   is the clock of the database in us      @tx       PostgreSQL: ", tx = " and this transaction
  *   @boot  is the clock on which leases count      ?1        is the first parameter
  *   @mono  is hwt_now() as @now was read; PostgreSQL: 0
+ *   @here  is nothing; on a connection of a caller " where " it leads to this store.  SQLite: @values stands before it
  *
  * types has a letter for each parameter: int64 i, int32 n, bool b, text t, key k, data d, a list of int32 l.  A capital
  * letter is an array.  PostgreSQL takes it as one; SQLite executes the statement for each element.  There a statement
@@ -63,6 +64,7 @@ enum hwts_sql {
 	HWTS_SQL_PUT_KEYED,
 	HWTS_SQL_PUT_REPLACE,
 	HWTS_SQL_PUT_REVIVE,
+	HWTS_SQL_STORE,
 	HWTS_SQL_OTHERS,
 	HWTS_SQLS,
 };
@@ -127,7 +129,7 @@ static inline int hwts_finish(struct hwts_conn *conn, int rc)
 }
 
 /* In sql_text.c. */
-char *hwts_sql_text(const struct hwts_db *db, enum hwts_sql sql, bool postgres);
+char *hwts_sql_text(const struct hwts_db *db, enum hwts_sql sql, bool postgres, const char *here);
 char *hwts_sql(const struct hwts_db *db, const char *text); /* with the prefix for each @ */
 
 #endif

@@ -7,7 +7,8 @@
 static const char *const POSTGRES_NOW = "(select (extract(epoch from clock_timestamp()) * 1000000)::bigint)";
 
 struct output {
-	char *to; /* NULL: it is measured */
+	const char *here; /* or NULL */
+	char *to;         /* NULL: it is measured */
 	size_t len;
 };
 
@@ -36,6 +37,8 @@ static size_t put_word(struct output *out, const struct hwts_db *db, const char 
 	const struct {
 		const char *word, *sqlite, *postgres;
 	} words[] = {
+		{ "@here", out->here ? out->here : ")", out->here ? out->here : "" },
+		{ "@values", out->here ? " select " : " values (", "" },
 		{ "@now", "?31", POSTGRES_NOW },
 		{ "@boot", "?32", POSTGRES_NOW },
 		{ "@mono", "?30", "0" },
@@ -67,26 +70,26 @@ static void expand(struct output *out, const struct hwts_db *db, const char *tex
 	put(out, "", 1);
 }
 
-static char *expanded(const struct hwts_db *db, const char *text, const char *types, bool postgres)
+static char *expanded(const struct hwts_db *db, const char *text, const char *types, bool postgres, const char *here)
 {
-	struct output out = { .to = NULL };
+	struct output out = { .here = here };
 
 	expand(&out, db, text, types, postgres);
-	out = (struct output){ .to = hwts_alloc(out.len) };
+	out = (struct output){ .here = here, .to = hwts_alloc(out.len) };
 	if (out.to)
 		expand(&out, db, text, types, postgres);
 	return out.to;
 }
 
-char *hwts_sql_text(const struct hwts_db *db, enum hwts_sql sql, bool postgres)
+char *hwts_sql_text(const struct hwts_db *db, enum hwts_sql sql, bool postgres, const char *here)
 {
 	const struct hwts_statement *statement = &hwts_statements[sql];
 
-	return expanded(db, postgres && statement->postgres ? statement->postgres : statement->sqlite,
-			statement->types, postgres);
+	return expanded(db, postgres && statement->postgres ? statement->postgres : statement->sqlite, statement->types,
+			postgres, here);
 }
 
 char *hwts_sql(const struct hwts_db *db, const char *text)
 {
-	return expanded(db, text, "", false);
+	return expanded(db, text, "", false, NULL);
 }

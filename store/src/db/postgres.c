@@ -136,7 +136,7 @@ static int make_ready(struct pg_conn *conn, enum hwts_sql sql)
 	if (conn->ready[sql])
 		return 0;
 	(void)snprintf(name, sizeof(name), "hwts_%d", (int)sql);
-	text = hwts_sql_text(conn->conn.db, sql, true);
+	text = hwts_sql_text(conn->conn.db, sql, true, NULL);
 	rc = text ? prepare(conn, name, text) : ENOMEM;
 	free(text);
 	conn->ready[sql] = rc == 0;

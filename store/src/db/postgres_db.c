@@ -207,6 +207,10 @@ static int borrow(struct hwts_db *db, void *connection, struct hwts_conn **out)
 
 static int give_back(struct hwts_conn *conn, int rc)
 {
+	/* No such table, or column. */
+	if (rc == EIO && (strstr(hwts_fail_text(), "(42P01)") || strstr(hwts_fail_text(), "(42703)")))
+		rc = hwts_fail(EINVAL, "postgresql: the connection leads to no store with tables %s_*",
+			       conn->db->prefix);
 	hwts_pg_args_free(&pg_conn(conn)->args);
 	free(conn);
 	return rc;

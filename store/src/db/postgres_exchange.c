@@ -27,7 +27,7 @@ static bool is_empty(enum hwts_sql sql)
 static int run_on_callers(struct pg_conn *conn, const struct hwts_step *step)
 {
 	const struct pg_args *args = &conn->args;
-	char *sql = hwts_sql_text(conn->conn.db, step->sql, true);
+	char *sql = hwts_sql_text(conn->conn.db, step->sql, true, conn->conn.here);
 	int rc = sql ? hwts_pg_reserve(&conn->args, step) : ENOMEM;
 	PGresult *result;
 

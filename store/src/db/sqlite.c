@@ -243,7 +243,7 @@ int hwts_sqlite_commit(struct sqlite_conn *conn, int rc)
 
 static int make(struct sqlite_conn *conn, enum hwts_sql sql)
 {
-	char *text = hwts_sql_text(conn->conn.db, sql, false);
+	char *text = hwts_sql_text(conn->conn.db, sql, false, conn->conn.here);
 	int rc;
 
 	if (!text)

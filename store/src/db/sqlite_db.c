@@ -190,7 +190,7 @@ static int give_back(struct hwts_conn *base, int rc)
 {
 	struct sqlite_conn *conn = sqlite_conn(base);
 
-	if (rc == EIO && strstr(hwts_fail_text(), "no such table"))
+	if (rc == EIO && (strstr(hwts_fail_text(), "no such table") || strstr(hwts_fail_text(), "has no column")))
 		rc = hwts_fail(EINVAL, "sqlite: the connection is of another database: it has no tables %s_*",
 			       base->db->prefix);
 	hwts_sqlite_forget(conn);
