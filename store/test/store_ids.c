@@ -273,6 +273,27 @@ TEST(without_numbers_in_hand_a_put_on_a_connection_is_refused_and_changes_nothin
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
+/* It may still write: nobody has drawn numbers before it. */
+TEST(a_transaction_that_has_only_read_can_put)
+{
+	hwt_store_spec spec = spec_of("a", HWT_S(600));
+	void *connection;
+	hwt_store *store;
+
+	for (int i = 0; i < 20; i++) {
+		fresh_world();
+		store = open_store();
+		register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+		connection = connect_user();
+		CHECK(user_sql(connection, "begin"));
+		CHECK(user_sql(connection, "select count(*) from %s_kind", world.schema));
+		CHECK_CALL(hwt_store_put_on(store, connection, &spec, NULL), 0);
+		CHECK(user_sql(connection, "commit"));
+		disconnect_user(connection);
+		CHECK_CALL(hwt_store_close(store), 0);
+	}
+}
+
 /* A transaction that has not begun to read or write is in nobody's way. */
 TEST(puts_on_a_connection_alone_draw_their_numbers_in_time)
 {

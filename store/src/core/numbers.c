@@ -178,8 +178,6 @@ static int give_in_hand(hwt_store *store, struct hwts_put *put)
 	had = take(store, put);
 	if (!had)
 		numbers->block = HWTS_MIN(DRY * numbers->block, BLOCK_MOST);
-	if (is_low(numbers))
-		call_drawer(store);
 	pthread_mutex_unlock(&store->pool_lock);
 	return had ? 0
 		   : hwts_fail(EAGAIN, "no ids are in hand, and the transaction of this connection keeps the store from"
@@ -202,6 +200,15 @@ int hwts_numbers_give_on(hwt_store *store, void *connection, struct hwts_put *pu
 	rc = hwts_numbers_give(store, conn, put, 1);
 	hwts_pool_put(store, conn);
 	return rc;
+}
+
+/* Behind the put: in a transaction that had only read, it could no more write if the drawer came first. */
+void hwts_numbers_refill(hwt_store *store)
+{
+	pthread_mutex_lock(&store->pool_lock);
+	if (!store->engine->locks_rows && is_low(&store->numbers))
+		call_drawer(store);
+	pthread_mutex_unlock(&store->pool_lock);
 }
 
 /*

@@ -273,10 +273,12 @@ int hwt_store_put_on(hwt_store *store, void *connection, const hwt_store_spec *s
 		return hwts_leave(
 		    call, hwts_fail(EDEADLK, "kind %s is new: put one outside of the transaction first", spec->kind));
 	rc = prepare(store, spec, &put);
-	if (rc == 0)
+	if (rc == 0) {
 		rc = hwts_numbers_give_on(store, connection, &put);
-	if (rc == 0)
-		rc = hwts_rows_put_on(store->db, connection, &put);
+		if (rc == 0)
+			rc = hwts_rows_put_on(store->db, connection, &put);
+		hwts_numbers_refill(store);
+	}
 	if (rc == EEXIST || rc == EBUSY)
 		(void)explain(&put, rc);
 	if (rc == 0) {

@@ -252,6 +252,7 @@ void hwts_numbers_open(hwt_store *store, struct hwts_conn *conn);
 void hwts_numbers_close(hwt_store *store);
 int hwts_numbers_give(hwt_store *store, struct hwts_conn *conn, struct hwts_put *puts, size_t n);
 int hwts_numbers_give_on(hwt_store *store, void *connection, struct hwts_put *put); /* EAGAIN: none are in hand */
+void hwts_numbers_refill(hwt_store *store);                                         /* after that put */
 
 /* In group.c. */
 void hwts_group_init(struct hwts_group *group, hwts_group_act *act);
