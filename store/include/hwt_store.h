@@ -249,7 +249,7 @@ typedef struct hwt_store_kind {
 typedef struct hwt_store_spec {
 	size_t size; /* sizeof(hwt_store_spec) */
 	const char *kind;
-	const char *key;   /* NULL, or 1..255 bytes, unique among the kind's pending, running and failed ones */
+	const char *key;   /* NULL, or 1..255 bytes of UTF-8, unique among the kind's pending, running, failed ones */
 	const void *data;  /* copied; may be NULL if len is 0 */
 	size_t len;        /* at most 1 MiB */
 	int64_t delay_ns;  /* from the database's now; < 0: due now */

@@ -25,7 +25,9 @@ int hwts_check_key(const char *key)
 {
 	size_t len = key ? strlen(key) : 0;
 
-	return key && len > 0 && len <= HWTS_KEY_MAX ? 0 : hwts_fail(EINVAL, "a key has 1 to %d bytes", HWTS_KEY_MAX);
+	return key && len > 0 && len <= HWTS_KEY_MAX && hwts_is_utf8(key, len)
+		   ? 0
+		   : hwts_fail(EINVAL, "a key has 1 to %d bytes of UTF-8", HWTS_KEY_MAX);
 }
 
 /* With the lock. */
