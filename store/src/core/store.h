@@ -116,7 +116,11 @@ struct hwts_peak {
 	int64_t second[60], ns[60];
 };
 
-struct hwts_slab; /* entries stay where they are until the timer is gone: its tasks point to them */
+#define HWTS_SLAB_ENTRIES 256
+struct hwts_slab { /* entries stay where they are until the timer is gone: its tasks point to them */
+	struct hwts_slab *next;
+	struct hwts_entry entries[HWTS_SLAB_ENTRIES];
+};
 
 struct hwts_window {
 	hwt_timer *timer;
@@ -298,9 +302,11 @@ int64_t hwts_clock_deadline_ns(const hwt_store *store, int64_t due_us);
 int64_t hwts_clock_without_leap_us(const hwt_store *store, int64_t db_us);
 bool hwts_trusted(const hwt_store *store);
 
-/* In window.c.  With the lock. */
+/* In window_life.c. */
 int hwts_window_open(hwt_store *store);
-void hwts_window_close(hwt_store *store); /* without it */
+void hwts_window_close(hwt_store *store);
+
+/* In window.c.  With the lock. */
 void hwts_window_see(hwt_store *store, const struct hwts_due *due);
 void hwts_window_rescue(hwt_store *store, const struct hwts_due *due); /* overdue: it should have been begun */
 /* It should be running, says the database.  Not NULL: it is to be made FAILED. */

@@ -7,14 +7,7 @@
  */
 #include "core/store.h"
 
-#define SLAB_ENTRIES 256
-#define FIRST_BUCKETS 1024
 #define AGAIN_US 20000 /* a row that is due and could not be begun: another transaction has it */
-
-struct hwts_slab {
-	struct hwts_slab *next;
-	struct hwts_entry entries[SLAB_ENTRIES];
-};
 
 /*
  * Entries by id
@@ -68,7 +61,7 @@ static struct hwts_entry *insert(hwt_store *store, int64_t id)
 			return NULL;
 		slab->next = window->slabs;
 		window->slabs = slab;
-		for (size_t i = 0; i < SLAB_ENTRIES; i++) {
+		for (size_t i = 0; i < HWTS_SLAB_ENTRIES; i++) {
 			slab->entries[i].next = window->free;
 			window->free = &slab->entries[i];
 		}
@@ -167,7 +160,7 @@ void hwts_window_rearm(hwt_store *store)
 	struct hwts_slab *slab = store->window.slabs;
 
 	for (; slab; slab = slab->next)
-		for (size_t i = 0; i < SLAB_ENTRIES; i++)
+		for (size_t i = 0; i < HWTS_SLAB_ENTRIES; i++)
 			if (slab->entries[i].state == HWTS_ARMED)
 				rearm(&slab->entries[i], slab->entries[i].due_us);
 }
@@ -295,7 +288,7 @@ void hwts_window_forget(hwt_store *store, int64_t id)
 void hwts_window_drop(hwt_store *store, int32_t shard)
 {
 	for (struct hwts_slab *slab = store->window.slabs; slab; slab = slab->next) {
-		for (size_t i = 0; i < SLAB_ENTRIES; i++) {
+		for (size_t i = 0; i < HWTS_SLAB_ENTRIES; i++) {
 			struct hwts_entry *entry = &slab->entries[i];
 
 			if (entry->state != HWTS_ARMED || entry->shard != shard)
@@ -365,61 +358,4 @@ void hwts_window_ended(hwt_store *store, const struct hwts_row *row, bool filed)
 		hwts_window_erase(entry);
 	else
 		arm(entry, due_us);
-}
-
-/*
- * Life
- */
-
-int hwts_window_open(hwt_store *store)
-{
-	hwt_config config = HWT_CONFIG_INIT;
-	hwt_timer *timer = NULL;
-	int rc;
-
-	config.tick_duration_ns = store->config.tick_ns;
-	config.ticks_per_wheel = 8192;
-	config.thread_name = "hwt-store";
-	config.warn = NULL;
-	store->window.buckets = hwts_alloc(FIRST_BUCKETS * sizeof(*store->window.buckets));
-	if (!store->window.buckets)
-		return ENOMEM;
-	store->window.bucket_count = FIRST_BUCKETS;
-	rc = hwt_timer_create(&timer, &config);
-	if (rc == 0)
-		rc = hwt_timer_start(timer);
-	if (rc != 0) {
-		(void)hwts_fail_errno(rc, "the timer");
-		if (timer)
-			(void)hwt_timer_destroy(timer);
-		hwts_window_close(store);
-		return rc;
-	}
-	pthread_mutex_lock(&store->lock);
-	store->window.timer = timer;
-	pthread_mutex_unlock(&store->lock);
-	return 0;
-}
-
-void hwts_window_close(hwt_store *store)
-{
-	struct hwts_window window;
-
-	pthread_mutex_lock(&store->lock);
-	window = store->window;
-	store->window.timer = NULL; /* from here on nothing is armed */
-	pthread_mutex_unlock(&store->lock);
-	if (window.timer)
-		(void)hwt_timer_destroy(window.timer); /* its task may be waiting for the lock */
-	pthread_mutex_lock(&store->lock);
-	memset(&store->window, 0, sizeof(store->window));
-	for (struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
-		memset(kind->due, 0, sizeof(kind->due));
-	store->due_count = 0;
-	pthread_mutex_unlock(&store->lock);
-	for (struct hwts_slab *slab = window.slabs, *next; slab; slab = next) {
-		next = slab->next;
-		free(slab);
-	}
-	free(window.buckets);
 }

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The life of the window. */
+#include "core/store.h"
+
+#define FIRST_BUCKETS 1024
+
+int hwts_window_open(hwt_store *store)
+{
+	hwt_config config = HWT_CONFIG_INIT;
+	hwt_timer *timer = NULL;
+	int rc;
+
+	config.tick_duration_ns = store->config.tick_ns;
+	config.ticks_per_wheel = 8192;
+	config.thread_name = "hwt-store";
+	config.warn = NULL;
+	store->window.buckets = hwts_alloc(FIRST_BUCKETS * sizeof(*store->window.buckets));
+	if (!store->window.buckets)
+		return ENOMEM;
+	store->window.bucket_count = FIRST_BUCKETS;
+	rc = hwt_timer_create(&timer, &config);
+	if (rc == 0)
+		rc = hwt_timer_start(timer);
+	if (rc != 0) {
+		(void)hwts_fail_errno(rc, "the timer");
+		if (timer)
+			(void)hwt_timer_destroy(timer);
+		hwts_window_close(store);
+		return rc;
+	}
+	pthread_mutex_lock(&store->lock);
+	store->window.timer = timer;
+	pthread_mutex_unlock(&store->lock);
+	return 0;
+}
+
+void hwts_window_close(hwt_store *store)
+{
+	struct hwts_window window;
+
+	pthread_mutex_lock(&store->lock);
+	window = store->window;
+	store->window.timer = NULL; /* from here on nothing is armed */
+	pthread_mutex_unlock(&store->lock);
+	if (window.timer)
+		(void)hwt_timer_destroy(window.timer); /* its task may be waiting for the lock */
+	pthread_mutex_lock(&store->lock);
+	memset(&store->window, 0, sizeof(store->window));
+	for (struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
+		memset(kind->due, 0, sizeof(kind->due));
+	store->due_count = 0;
+	pthread_mutex_unlock(&store->lock);
+	for (struct hwts_slab *slab = window.slabs, *next; slab; slab = next) {
+		next = slab->next;
+		free(slab);
+	}
+	free(window.buckets);
+}
