@@ -277,7 +277,7 @@ TEST(a_run_that_lasts_for_two_leases_is_not_taken_for_a_forgotten_one)
 		atomic_store(&may_end, false);
 		CHECK_CALL(hwt_store_start(store), 0);
 		spec.flags = HWT_STORE_ABSOLUTE;
-		spec.due_us = now_us() - HWTS_S_US * 1000; /* it is missed after a third of the lease */
+		spec.due_us = now_us() - HWTS_S_US * 300; /* it is missed after a third of the lease */
 		CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
 		CHECK(wait_count(&ran, 1));
 		atomic_store(&looks, 0);

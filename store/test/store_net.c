@@ -108,7 +108,7 @@ static pid_t _Atomic leaves;
 
 static void let_it_leave(const char *where)
 {
-	pid_t pid = strcmp(where, "looked") == 0 ? atomic_exchange(&leaves, 0) : 0;
+	pid_t pid = strcmp(where, "renewed") == 0 ? atomic_exchange(&leaves, 0) : 0;
 
 	if (!pid)
 		return;

@@ -98,7 +98,6 @@ static int listen_again(hwt_store *store)
 			rows[count++] = (struct hwts_shard_row){ .shard = shard->id };
 	store->load_again = true;
 	pthread_mutex_unlock(&store->lock);
-	store->look.xmin = 0;
 	rc = rows ? store->engine->listen(store->control_conn, rows, count, true) : ENOMEM;
 	free(rows);
 	return rc;
@@ -179,7 +178,7 @@ static void bring_forward(struct control *control)
 	bool soon;
 
 	pthread_mutex_lock(&store->lock);
-	soon = store->look_soon || store->load_again || (store->behind && store->window.count < HWTS_WINDOW_MAX / 2);
+	soon = store->look_soon || store->load_again;
 	pthread_mutex_unlock(&store->lock);
 	if (soon)
 		control->look_ns = HWTS_MIN(control->look_ns, control->looked_ns + LOOK_APART_NS);
@@ -208,7 +207,6 @@ static void look(struct control *control)
 	hwts_warn(store, "renewal: %s", hwts_fail_text());
 	pthread_mutex_lock(&store->lock);
 	store->look_soon = false;
-	store->load_again = true; /* what it had seen is not known */
 	pthread_mutex_unlock(&store->lock);
 	control->looked_ns = control->look_ns = hwt_now() + hwts_backoff_ns(++control->failures);
 }

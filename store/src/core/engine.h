@@ -56,7 +56,8 @@ enum hwts_role {
 	HWTS_CONTROL, /* hears news; not synced */
 	HWTS_BEGIN,
 	HWTS_END,
-	HWTS_TASK /* the user's statements run on it */
+	HWTS_READ, /* looks ahead */
+	HWTS_TASK  /* the user's statements run on it */
 };
 
 struct hwts_engine;
@@ -132,6 +133,7 @@ struct hwts_due {
 	int32_t shard;
 	uint32_t len; /* of its data */
 	enum hwts_part part;
+	int64_t epoch; /* it runs under this one; 0: it is pending */
 };
 
 /* How a run ends. */
@@ -188,7 +190,7 @@ struct hwts_want {
 struct hwts_held {
 	int32_t shard;
 	int64_t epoch;
-	int64_t horizon_us;           /* look as far as the database's now + this */
+	int64_t to_us;                /* look as far as this */
 	int64_t mark_due_us, mark_id; /* seen up to here; set to how far it is seen now */
 	size_t seen;
 	bool full; /* set: there may be more before that */
@@ -198,33 +200,45 @@ struct hwts_shard_row {
 	int32_t shard;
 	int64_t epoch;
 	bool mine, free;
-	int64_t left_us;   /* of the owner's lease, if it is neither */
-	bool fail_running; /* a take makes FAILED what runs there */
+	int64_t left_us; /* of the owner's lease, if it is neither */
+	bool taken;      /* it is about to be */
 };
 
-/* Renewal of the lease and look-ahead: one exchange. */
-struct hwts_look {
+/* Renewal of the lease, and a look at the shards: one exchange. */
+struct hwts_renewal {
 	/* in */
-	bool renew;
 	const int64_t *kinds;
 	size_t kind_count;
-	struct hwts_held *held;
-	size_t held_count;
-	size_t page;        /* most rows a shard */
-	int64_t overdue_us; /* with renew: also rows that have been due for longer */
-
-	/* in and out */
-	uint64_t xmin; /* PostgreSQL: what was not finished at the last look */
 
 	/* out */
 	bool renewed;
-	int64_t now_us, reply_ns; /* the database's clock, and hwt_now() just after */
-	int64_t sent_ns;          /* hwt_now() before */
-	struct hwts_shard_row *shards;
+	int64_t now_us, reply_ns;      /* the database's clock, and hwt_now() just after */
+	int64_t sent_ns;               /* hwt_now() before */
+	struct hwts_shard_row *shards; /* by number */
 	size_t shard_count, shard_room;
 	uint32_t *members; /* live ones, of each kind */
+};
+
+/* Look-ahead: one exchange that writes nothing. */
+struct hwts_look {
+	/* in */
+	struct hwts_held *held;
+	size_t held_count, held_room;
+	size_t ahead_count; /* the first so many are read from their marks */
+	size_t page;        /* most rows a shard */
+	bool sweeps;        /* also behind the marks, in all that are held */
+	int64_t late_us;    /* what is due before it is overdue */
+
+	/* in and out */
+	char *snapshot; /* PostgreSQL: of the last sweep; NULL: none */
+
+	/* out */
 	struct hwts_due *dues;
 	size_t due_count, due_room;
+
+	/* while it is under way */
+	size_t at;
+	char *next_snapshot;
 };
 
 typedef void hwts_hear(void *ctx, const struct hwts_due *due); /* due->id 0: look at the shards; -1: at the rows */

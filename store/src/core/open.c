@@ -99,6 +99,7 @@ static void destroy(hwt_store *store)
 	hwts_group_destroy(&store->cancels);
 	pthread_cond_destroy(&store->numbers.wanted);
 	pthread_cond_destroy(&store->begin_work);
+	pthread_cond_destroy(&store->read_work);
 	pthread_cond_destroy(&store->task_work);
 	pthread_cond_destroy(&store->end_work);
 	pthread_cond_destroy(&store->drained);
@@ -121,6 +122,7 @@ static void init(hwt_store *store, const hwt_store_config *config)
 	hwts_cond_init(&store->pool_free);
 	hwts_cond_init(&store->numbers.wanted);
 	hwts_cond_init(&store->begin_work);
+	hwts_cond_init(&store->read_work);
 	hwts_cond_init(&store->task_work);
 	hwts_cond_init(&store->end_work);
 	hwts_cond_init(&store->drained);

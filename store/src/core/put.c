@@ -97,8 +97,10 @@ static void note(hwt_store *store, const struct hwts_put *puts, size_t n)
 		if (puts[i].rc != 0)
 			continue;
 		store->stats.put++;
-		hwts_window_see(store, &(struct hwts_due){ puts[i].id, puts[i].due_us, puts[i].shard,
-							   (uint32_t)puts[i].len, HWTS_AHEAD });
+		hwts_window_see(store, &(struct hwts_due){ .id = puts[i].id,
+							   .due_us = puts[i].due_us,
+							   .shard = puts[i].shard,
+							   .len = (uint32_t)puts[i].len });
 	}
 	pthread_mutex_unlock(&store->lock);
 }

@@ -6,9 +6,10 @@
  * undone nor a crash gives a number twice.  They begin no lower than the clock has them, 4 a millisecond: so an old
  * copy of the database gives none that was given since it was made, unless there were more than that.
  *
- * News on SQLite: the holder of a shard reads its rows up to a mark, now + horizon, inside a write transaction.  So a
- * put's transaction lies before it, and is seen, or after it; then the put's own now is later than that of the mark,
- * and if it is due before now + horizon it leaves a hint.  The clock must be read inside the transaction for that.
+ * News on SQLite: the holder of a shard reads its rows up to a mark, now + horizon, and that now is of a write
+ * transaction before, its renewal.  So a put's transaction lies before the renewal, and is seen, or after it; then the
+ * put's own now is later than that of the mark, and if it is due before now + horizon it leaves a hint.  The clock must
+ * be read inside the transaction for that.
  *
  * News on PostgreSQL: transactions that notify commit one after the other, so a notification is a transaction of its
  * own, behind the put in the same pipeline.  It reads the rows that the put has committed: if that failed, there are

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The share of this process: its lease, the shards that it holds, and the look-ahead into them.
+ * The share of this process: its lease, and the shards that it holds.
  *
  * Structure
  *
@@ -14,7 +14,7 @@
  *
  * Threads
  *
- *   All by control; hwts_share_join and the first look also by hwt_store_start, before there is a control.
+ *   All by control; hwts_share_join and the first renewal also by hwt_store_start, before there is a control.
  */
 #include "core/store.h"
 
@@ -35,21 +35,20 @@ static int64_t period_ns(const hwt_store *store)
 	return period;
 }
 
-/* With the lock. */
+/* With the lock, for some shards; then hwts_give_back_queued, and without it hwts_window_drop_lost. */
 static void lose(hwt_store *store, struct hwts_shard *shard)
 {
 	if (!shard->held)
 		return;
 	shard->held = shard->giving = false;
 	store->stats.shards_held--;
-	hwts_window_drop(store, shard->id);
-	hwts_give_back_queued(store, shard->id);
 }
 
 void hwts_share_lose_all(hwt_store *store)
 {
 	HWTS_EACH_SHARD (store, kind, shard)
 		lose(store, shard);
+	hwts_give_back_queued(store, false);
 }
 
 /* With the lock: it is read from the beginning. */
@@ -63,6 +62,8 @@ static void hold(hwt_store *store, struct hwts_shard *shard, int64_t epoch)
 	shard->mark_due_us = INT64_MIN;
 	shard->mark_id = 0;
 	shard->left_us = HWTS_NEVER;
+	shard->unread = store->unread = true;
+	hwts_wake(&store->read_work);
 }
 
 /*
@@ -73,12 +74,12 @@ static void hold(hwt_store *store, struct hwts_shard *shard, int64_t epoch)
 int hwts_share_join(hwt_store *store, bool force)
 {
 	char stem[HWTS_MEMBER_MAX - 17];
-	const struct hwts_look *look = &store->look;
+	const struct hwts_renewal *renewal = &store->renewal;
 	int rc;
 
 	if (force && store->name[0] != '\0')
 		hwts_set_me(store->db, store->name);
-	rc = hwts_rows_join(store->control_conn, look->kinds, look->kind_count, force);
+	rc = hwts_rows_join(store->control_conn, renewal->kinds, renewal->kind_count, force);
 	if (rc == EEXIST) {
 		char name[HWTS_MEMBER_MAX + 1];
 
@@ -87,7 +88,7 @@ int hwts_share_join(hwt_store *store, bool force)
 		hwts_warn(store, "the name %s is in use by another process: give each its own", stem);
 		(void)snprintf(name, sizeof(name), "%s#%08x", stem, (unsigned)hwts_random());
 		hwts_set_me(store->db, name);
-		rc = hwts_rows_join(store->control_conn, look->kinds, look->kind_count, true);
+		rc = hwts_rows_join(store->control_conn, renewal->kinds, renewal->kind_count, true);
 	}
 	store->joined = rc == 0;
 	return rc;
@@ -97,13 +98,15 @@ int hwts_share_join(hwt_store *store, bool force)
  * Balance
  */
 
-/* A row of a look about one shard; with the lock.  Someone else may have it by now. */
-static void check_held(hwt_store *store, const struct hwts_shard_row *row)
+/* With the lock.  Someone else may have it by now; false: it is lost. */
+static bool check_held(hwt_store *store, const struct hwts_shard_row *row)
 {
 	struct hwts_shard *shard = hwts_shard(store, row->shard, NULL);
 
-	if (shard && shard->held && (!row->mine || shard->epoch != row->epoch))
-		lose(store, shard);
+	if (!shard || !shard->held || (row->mine && shard->epoch == row->epoch))
+		return true;
+	lose(store, shard);
+	return false;
 }
 
 static void give_some(hwt_store *store, struct hwts_kind *kind, uint32_t too_many)
@@ -118,19 +121,39 @@ static void give_some(hwt_store *store, struct hwts_kind *kind, uint32_t too_man
 				continue;
 			shard->giving = true;
 			shard->giving_since_ns = hwt_now();
-			hwts_give_back_queued(store, shard->id);
 			too_many--;
 		}
 	}
+	hwts_give_back_queued(store, false);
+}
+
+/* The first of the kind's shards, which lie side by side. */
+static size_t first_of(const struct hwts_renewal *renewal, const struct hwts_kind *kind)
+{
+	size_t from = 0, to = renewal->shard_count;
+
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+
+		if (renewal->shards[middle].shard / HWTS_SHARDS_MAX < kind->row.id)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from;
 }
 
 /* With the lock: decides about a kind; adds what is to be taken to take. */
-static void balance(hwt_store *store, struct hwts_kind *kind, uint32_t members, const struct hwts_look *look,
+static void balance(hwt_store *store, struct hwts_kind *kind, uint32_t members, struct hwts_renewal *renewal,
 		    struct hwts_shard_row *take, size_t *take_count)
 {
 	uint32_t want = (kind->row.shards + HWTS_MAX(members, 1) - 1) / HWTS_MAX(members, 1), have = 0, stay = 0;
-	size_t from = look->shard_count ? hwts_random() % look->shard_count : 0;
+	size_t first = first_of(renewal, kind), count = 0, from;
 
+	while (first + count < renewal->shard_count &&
+	       renewal->shards[first + count].shard / HWTS_SHARDS_MAX == kind->row.id)
+		count++;
+	from = count ? hwts_random() % count : 0;
 	for (uint32_t i = 0; i < kind->row.shards; i++) {
 		struct hwts_shard *shard = &kind->shards[i];
 
@@ -143,13 +166,13 @@ static void balance(hwt_store *store, struct hwts_kind *kind, uint32_t members, 
 	}
 	if (stay > want)
 		give_some(store, kind, stay - want);
-	for (size_t i = 0; i < look->shard_count && have < want; i++) {
-		const struct hwts_shard_row *row = &look->shards[(from + i) % look->shard_count];
-		struct hwts_kind *of;
-		struct hwts_shard *shard = hwts_shard(store, row->shard, &of);
+	for (size_t i = 0; i < count && have < want; i++) {
+		struct hwts_shard_row *row = &renewal->shards[first + (from + i) % count];
+		const struct hwts_shard *shard = hwts_shard(store, row->shard, NULL);
 
-		if (!shard || of != kind || shard->held || !(row->free || row->mine))
+		if (!shard || shard->held || !(row->free || row->mine))
 			continue;
+		row->taken = true;
 		take[(*take_count)++] = *row;
 		have++;
 	}
@@ -157,18 +180,9 @@ static void balance(hwt_store *store, struct hwts_kind *kind, uint32_t members, 
 
 static int take_all(hwt_store *store, struct hwts_shard_row *take, size_t count)
 {
-	int rc;
-
-	pthread_mutex_lock(&store->lock);
-	for (size_t i = 0; i < count; i++) {
-		struct hwts_kind *kind;
-
-		take[i].fail_running = hwts_shard(store, take[i].shard, &kind) &&
-				       kind->row.mode == HWT_STORE_AT_MOST_ONCE;
-	}
-	pthread_mutex_unlock(&store->lock);
 	/* Hear first, then take, then read: so nothing is missed in between. */
-	rc = store->engine->listen(store->control_conn, take, count, true);
+	int rc = store->engine->listen(store->control_conn, take, count, true);
+
 	HWTS_POINT("take");
 	if (rc == 0)
 		rc = hwts_rows_take(store->control_conn, take, count);
@@ -186,70 +200,85 @@ static int take_all(hwt_store *store, struct hwts_shard_row *take, size_t count)
 }
 
 /* Gives what the database says is ours, and is neither held nor wanted: of a lease that was lost. */
-static int give_strays(hwt_store *store, const struct hwts_look *look, const struct hwts_shard_row *take, size_t taken)
+static int give_strays(hwt_store *store, const struct hwts_renewal *renewal)
 {
+	struct hwts_shard_row *strays = hwts_alloc(renewal->shard_count * sizeof(*strays));
+	size_t count = 0;
 	int rc = 0;
 
-	for (size_t i = 0; i < look->shard_count && rc == 0; i++) {
-		const struct hwts_shard_row *row = &look->shards[i];
-		const struct hwts_shard *shard;
-		bool stray = row->mine;
+	if (!strays)
+		return ENOMEM;
+	pthread_mutex_lock(&store->lock);
+	for (size_t i = 0; i < renewal->shard_count; i++) {
+		const struct hwts_shard_row *row = &renewal->shards[i];
+		const struct hwts_shard *shard = hwts_shard(store, row->shard, NULL);
 
-		for (size_t j = 0; j < taken && stray; j++)
-			stray = take[j].shard != row->shard;
-		if (!stray)
-			continue;
-		pthread_mutex_lock(&store->lock);
-		shard = hwts_shard(store, row->shard, NULL);
-		stray = shard && !shard->held; /* NULL: a damaged row, which has a number that the kind does not */
-		pthread_mutex_unlock(&store->lock);
-		if (stray)
-			rc = hwts_rows_give(store->control_conn, row, 1);
+		/* NULL: a damaged row, which has a number that the kind does not. */
+		if (row->mine && !row->taken && shard && !shard->held)
+			strays[count++] = *row;
 	}
+	pthread_mutex_unlock(&store->lock);
+	if (count > 0)
+		rc = hwts_rows_give(store->control_conn, strays, count);
+	free(strays);
 	return rc;
 }
 
-/* Acts on what a look said about the shards; *left_us is when the next lease of others ends. */
-static int act(hwt_store *store, struct hwts_look *look, int64_t *left_us)
+/* Acts on what a renewal said about the shards; *left_us is when the next lease of others ends. */
+static int act(hwt_store *store, struct hwts_renewal *renewal, int64_t *left_us)
 {
-	struct hwts_shard_row *take = hwts_alloc(look->shard_count * sizeof(*take));
+	struct hwts_shard_row *take = hwts_alloc(renewal->shard_count * sizeof(*take));
 	size_t count = 0;
+	bool lost = false;
 	int rc = 0;
 
 	if (!take)
 		return ENOMEM;
 	*left_us = HWTS_NEVER;
 	pthread_mutex_lock(&store->lock);
-	for (size_t i = 0; i < look->shard_count; i++) {
-		check_held(store, &look->shards[i]);
-		if (!look->shards[i].mine && !look->shards[i].free)
-			*left_us = HWTS_MIN(*left_us, look->shards[i].left_us);
+	for (size_t i = 0; i < renewal->shard_count; i++) {
+		lost |= !check_held(store, &renewal->shards[i]);
+		if (!renewal->shards[i].mine && !renewal->shards[i].free)
+			*left_us = HWTS_MIN(*left_us, renewal->shards[i].left_us);
 	}
-	for (size_t i = 0; i < look->kind_count && store->phase == HWTS_STARTED; i++)
+	if (lost)
+		hwts_give_back_queued(store, false);
+	for (size_t i = 0; i < renewal->kind_count && store->phase == HWTS_STARTED; i++)
 		HWTS_EACH_KIND (store, kind)
-			if (kind->row.id == look->kinds[i])
-				balance(store, kind, look->members[i], look, take, &count);
+			if (kind->row.id == renewal->kinds[i])
+				balance(store, kind, renewal->members[i], renewal, take, &count);
 	pthread_mutex_unlock(&store->lock);
-	rc = give_strays(store, look, take, count);
-	if (rc == 0 && count > 0) {
+	if (lost)
+		hwts_window_drop_lost(store);
+	rc = give_strays(store, renewal);
+	if (rc == 0 && count > 0)
 		rc = take_all(store, take, count);
-		if (rc == 0)
-			rc = hwts_ahead_load(store, look);
-	}
 	free(take);
 	return rc;
 }
 
+/* With the lock: the reader may look as far as this clock allows. */
+static void let_read(hwt_store *store, int64_t now_us)
+{
+	store->seen_us = now_us;
+	store->read_again |= store->load_again;
+	store->load_again = false;
+	store->sweep_due = store->unread = true;
+	HWTS_EACH_SHARD (store, kind, shard)
+		shard->unread = true;
+}
+
 /* The renewal has come back. */
-static int renewed(hwt_store *store, struct hwts_look *look, int64_t sent_boot_ns)
+static int renewed(hwt_store *store, const struct hwts_renewal *renewal, int64_t sent_boot_ns)
 {
 	pthread_mutex_lock(&store->lock);
-	if (hwts_clock_sample(store, look->now_us, look->sent_ns, look->reply_ns))
+	if (hwts_clock_sample(store, renewal->now_us, renewal->sent_ns, renewal->reply_ns))
 		hwts_window_rearm(store);
-	if (look->renewed) {
+	if (renewal->renewed) {
 		store->trusted_ns = sent_boot_ns + lease_ns(store) / 6 * 5;
-		hwts_ahead_see_all(store, look);
+		let_read(store, renewal->now_us);
 		pthread_cond_broadcast(&store->begin_work);
+		pthread_cond_broadcast(&store->read_work);
 		pthread_cond_broadcast(&store->task_work);
 		pthread_cond_broadcast(&store->end_work);
 	} else {
@@ -258,41 +287,32 @@ static int renewed(hwt_store *store, struct hwts_look *look, int64_t sent_boot_n
 		hwts_share_lose_all(store);
 	}
 	pthread_mutex_unlock(&store->lock);
-	if (look->renewed)
+	if (renewal->renewed)
 		return 0;
+	hwts_window_drop_lost(store);
 	hwts_warn(store, "the lease of %s is lost: this process, its machine or the database stood still for too long",
 		  hwts_me(store->db));
 	return hwts_share_join(store, false);
 }
 
-/* Renews, looks ahead, balances.  *next_ns: when to come again at the latest. */
+/* Renews, and balances.  *next_ns: when to come again at the latest. */
 int hwts_share_look(hwt_store *store, int64_t *next_ns)
 {
-	struct hwts_look *look = &store->look;
+	struct hwts_renewal *renewal = &store->renewal;
 	int64_t left_us = HWTS_NEVER, sent_boot_ns = hwts_boot_ns();
-	int rc;
+	int rc = hwts_rows_renew(store->control_conn, renewal);
 
-	free(look->held);
-	rc = hwts_ahead_collect(store, &look->held, &look->held_count);
-	look->renew = true;
-	look->page = HWTS_PAGE;
-	look->overdue_us = lease_ns(store) / 3 / 1000;
+	HWTS_POINT("renewed");
 	if (rc == 0)
-		rc = hwts_rows_look(store->control_conn, look);
-	HWTS_POINT("looked");
-	if (rc == 0)
-		rc = renewed(store, look, sent_boot_ns);
-	if (rc == 0 && !look->renewed) { /* joined again: once more, with nothing held */
-		look->held_count = 0;
+		rc = renewed(store, renewal, sent_boot_ns);
+	if (rc == 0 && !renewal->renewed) { /* joined again: once more, with nothing held */
 		sent_boot_ns = hwts_boot_ns();
-		rc = hwts_rows_look(store->control_conn, look);
+		rc = hwts_rows_renew(store->control_conn, renewal);
 		if (rc == 0)
-			rc = renewed(store, look, sent_boot_ns);
+			rc = renewed(store, renewal, sent_boot_ns);
 	}
 	if (rc == 0)
-		rc = hwts_ahead_read_on(store, look);
-	if (rc == 0)
-		rc = act(store, look, &left_us);
+		rc = act(store, renewal, &left_us);
 	*next_ns = hwt_now() + period_ns(store);
 	if (left_us < lease_ns(store) / 1000)
 		*next_ns = HWTS_MIN(*next_ns, hwt_now() + left_us * 1000 + HWT_MS(20));
@@ -318,7 +338,9 @@ void hwts_share_give(hwt_store *store)
 		pthread_mutex_lock(&store->lock);
 		for (size_t i = 0; i < count; i++)
 			lose(store, hwts_shard(store, rows[i].shard, NULL));
+		hwts_give_back_queued(store, false);
 		pthread_mutex_unlock(&store->lock);
+		hwts_window_drop_lost(store);
 		(void)store->engine->listen(store->control_conn, rows, count, false);
 	}
 	free(rows);

@@ -17,7 +17,7 @@
 
 /* One row: the bucket says in which partition it is. */
 #define THIS "id = ?1 and bucket = (?1 & 1023)"
-#define ROW "t.id, t.due_us, t.shard, coalesce(length(t.data), 0)"
+#define ROW "t.id, t.due_us, t.shard, coalesce(length(t.data), 0), t.epoch"
 /* A lease that counts.  None lasts longer than an hour: what ends later is of another clock. */
 #define LIVE "between @boot + 1 and @boot + 3600000000"
 #define MAY_BEGIN "(t.state = 1 or (t.state = 2 and t.epoch < m.e))"
@@ -203,7 +203,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		"select pg_notify('@_members', '')",
 	},
 	[HWTS_SQL_RENEW] = {
-		"look", "tii",
+		"renew", "tii",
 		"with n as materialized (select @boot us) update @_member set until_us = n.us + ?2 from n where"
 		" name = ?1 and incarnation = ?3 and until_us between n.us + 1 and n.us + 3600000000 returning 1",
 		NULL,
@@ -224,44 +224,48 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" m on m.name = s.owner where s.kind = @any(?1)",
 		NULL,
 	},
-	[HWTS_SQL_CLOCK] = {
-		"look", "",
-		"select @now, 0, @mono",
-		"select @now, pg_snapshot_xmin(pg_current_snapshot())::text::bigint, 0",
-	},
+	[HWTS_SQL_CLOCK] = { "clock", "", "select @now, @mono", NULL },
+	[HWTS_SQL_SNAPSHOT] = { "snapshot", "", "", "select pg_current_snapshot()::text" },
 	/*
-	 * Rows are (part, id, due_us, shard, len).  Part 1 is what lies beyond the marks, 2 what became visible
-	 * before them, 3 what is overdue, and 4 what is overdue and runs under the epoch that is held.
-	 *
-	 * Pages that are read on have no part 2, which reads all that lies before the marks.  What becomes visible
-	 * behind such a page is found by the next look that renews: its xmin is older.  SQLite has no part 2, for
-	 * commits are in line, and no part 4: an end is lost with the machine, and its process is, too.
+	 * Rows are (part, id, due_us, shard, len, epoch).  Part 1 is what lies beyond the marks, 2 what became visible
+	 * before them, 3 what is overdue, and 4 what is overdue and runs under the epoch that is held.  The epoch is
+	 * that under which the row runs, or 0.
 	 */
 	[HWTS_SQL_LOOK] = {
-		"look", "NIIIIitib",
-		"select * from (select 1, t.id, t.due_us, t.shard, coalesce(length(t.data), 0) from @_timeout t"
-		" where t.shard = ?1 and (t.due_us, t.id) > (?4, ?5) and t.due_us < @now + ?3 and (t.state = 1 or"
-		" (t.state = 2 and t.epoch < ?2)) order by t.due_us, t.id limit ?6) union all select * from"
-		" (select 3, t.id, t.due_us, t.shard, coalesce(length(t.data), 0) from @_timeout t where ?9 and"
-		" t.shard = ?1 and t.due_us < @now - ?8 and (t.state = 1 or (t.state = 2 and t.epoch < ?2)) order"
-		" by t.due_us, t.id limit ?6)",
-		"with n as materialized (select @now us), m as materialized (select * from unnest(?1, ?2, ?3, ?4,"
-		" ?5) m(s, e, h, d, i)) select 1, x.* from m, n, lateral (select "
+		"look", "NIIIIi",
+		"select 1, "
 		ROW
-		" from @_timeout t where t.shard = m.s and (t.due_us, t.id) > (m.d, m.i) and t.due_us < n.us + m.h"
-		" and "
-		MAY_BEGIN
-		" order by t.due_us, t.id limit ?6) x union all select 2, x.* from m, lateral (select "
+		" from @_timeout t where t.shard = ?1 and (t.due_us, t.id) > (?4, ?5) and t.due_us < ?3 and (t.state"
+		" = 1 or (t.state = 2 and t.epoch < ?2)) order by t.due_us, t.id limit ?6",
+		"with m as materialized (select * from unnest(?1, ?2, ?3, ?4, ?5) m(s, e, h, d, i)) select 1, x.*"
+		" from m, lateral (select "
 		ROW
-		" from @_timeout t where ?9 and t.shard = m.s and (t.due_us, t.id) <= (m.d, m.i) and t.tx >="
-		" ?7::xid8 and "
+		" from @_timeout t where t.shard = m.s and (t.due_us, t.id) > (m.d, m.i) and t.due_us < m.h and "
 		MAY_BEGIN
-		" offset 0) x union all select x.* from m, n, lateral (select case when "
+		" order by t.due_us, t.id limit ?6) x",
+	},
+	/*
+	 * SQLite has no part 2, for commits are in line, and no part 4: an end is lost with the machine, and its
+	 * process is, too.
+	 */
+	[HWTS_SQL_SWEEP] = {
+		"sweep", "NIIIitii",
+		"select 3, "
+		ROW
+		" from @_timeout t where t.shard = ?1 and t.due_us >= ?8 and t.due_us < ?7 and (t.state = 1 or"
+		" (t.state = 2 and t.epoch < ?2)) order by t.due_us, t.id limit ?5",
+		"with m as materialized (select m.*, p.p, pg_snapshot_xmin(p.p) x from unnest(?1, ?2, ?3, ?4) m(s, e,"
+		" d, i), (select ?6::pg_snapshot p) p) select 2, x.* from m, lateral (select "
+		ROW
+		" from @_timeout t where t.shard = m.s and t.due_us >= ?8 and (t.due_us, t.id) <= (m.d, m.i) and t.tx"
+		" >= m.x and not pg_visible_in_snapshot(t.tx, m.p) and "
+		MAY_BEGIN
+		" offset 0) x union all select x.* from m, lateral (select case when "
 		MAY_BEGIN
 		" then 3 else 4 end, "
 		ROW
-		" from @_timeout t where t.shard = m.s and t.due_us < n.us - ?8 and (t.state = 1 or (t.state = 2"
-		" and t.epoch <= m.e)) order by t.due_us, t.id limit ?6) x",
+		" from @_timeout t where t.shard = m.s and t.due_us >= ?8 and t.due_us < ?7 and (t.state = 1 or"
+		" (t.state = 2 and t.epoch <= m.e)) order by t.due_us, t.id limit ?5) x",
 	},
 	/*
 	 * A take.  Each statement must see what was committed before the one before it had its locks.  The first
@@ -283,14 +287,6 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" and m.until_us "
 		LIVE
 		")) returning id, epoch",
-		NULL,
-	},
-	/* At most once: what was running there must not run again.  What runs was due; a day for a clock put back. */
-	[HWTS_SQL_FAIL_RUNNING] = {
-		"fail", "nit",
-		"update @_timeout as t set state = 3, shard = -1 - t.shard, error = 'its process died or was cut"
-		" off while it ran' where t.shard = ?1 and t.due_us < @now + 86400000000 and t.state = 2 and"
-		" exists (select 1 from @_shard s where s.id = ?1 and s.epoch = ?2 + 1 and s.owner = ?3)",
 		NULL,
 	},
 	[HWTS_SQL_GIVE] = {

@@ -17,7 +17,7 @@ static int open_pipe(hwt_store *store)
 	return pipe2(store->poke, O_NONBLOCK | O_CLOEXEC) == 0 ? 0 : hwts_fail_errno(errno, "pipe2");
 }
 
-static int prepare_look(hwt_store *store)
+static int prepare_renewal(hwt_store *store)
 {
 	size_t kinds = 0;
 	int64_t *ids;
@@ -28,13 +28,13 @@ static int prepare_look(hwt_store *store)
 	pthread_mutex_unlock(&store->lock);
 	if (kinds == 0)
 		return hwts_fail(EINVAL, "no kind is registered: a process that only puts need not start");
-	store->look = (struct hwts_look){ .kind_count = kinds };
+	store->renewal = (struct hwts_renewal){ .kind_count = kinds };
 	ids = hwts_alloc(kinds * sizeof(*ids));
-	store->look.kinds = ids;
-	store->look.members = hwts_alloc(kinds * sizeof(*store->look.members));
-	if (!ids || !store->look.members) {
+	store->renewal.kinds = ids;
+	store->renewal.members = hwts_alloc(kinds * sizeof(*store->renewal.members));
+	if (!ids || !store->renewal.members) {
 		free(ids);
-		store->look.kinds = NULL;
+		store->renewal.kinds = NULL;
 		return ENOMEM;
 	}
 	kinds = 0;
@@ -52,13 +52,15 @@ static int connect_all(hwt_store *store)
 	if (rc == 0)
 		rc = store->engine->connect(store->db, HWTS_BEGIN, &store->begin_conn);
 	if (rc == 0)
+		rc = store->engine->connect(store->db, HWTS_READ, &store->read_conn);
+	if (rc == 0)
 		rc = store->engine->connect(store->db, HWTS_END, &store->end_conn);
 	return rc;
 }
 
 static void disconnect_all(hwt_store *store)
 {
-	struct hwts_conn **conns[] = { &store->control_conn, &store->begin_conn, &store->end_conn };
+	struct hwts_conn **conns[] = { &store->control_conn, &store->begin_conn, &store->read_conn, &store->end_conn };
 
 	for (size_t i = 0; i < HWTS_COUNT(conns); i++) {
 		if (*conns[i])
@@ -70,7 +72,7 @@ static void disconnect_all(hwt_store *store)
 /* The last part of a stop, and of a start that failed. */
 static void clean_up(hwt_store *store)
 {
-	int64_t *kinds = (int64_t *)(uintptr_t)store->look.kinds; /* prepare_look made it */
+	int64_t *kinds = (int64_t *)(uintptr_t)store->renewal.kinds; /* prepare_renewal made it */
 
 	disconnect_all(store);
 	if (store->joined && store->name[0] != '\0')
@@ -84,11 +86,9 @@ static void clean_up(hwt_store *store)
 		close(store->clock_fd);
 	store->poke[0] = store->poke[1] = store->clock_fd = -1;
 	free(kinds);
-	free(store->look.members);
-	free(store->look.held);
-	free(store->look.shards);
-	free(store->look.dues);
-	store->look = (struct hwts_look){ .renew = false };
+	free(store->renewal.members);
+	free(store->renewal.shards);
+	store->renewal = (struct hwts_renewal){ .kinds = NULL };
 	free(store->task_threads);
 	store->task_threads = NULL;
 	store->task_count = 0;
@@ -99,6 +99,7 @@ static void clean_up(hwt_store *store)
 	HWTS_EACH_SHARD (store, kind, shard)
 		*shard = (struct hwts_shard){ .id = shard->id };
 	store->stats.shards_held = 0;
+	store->read_again = store->sweep_due = store->unread = store->behind = false;
 	pthread_mutex_unlock(&store->lock);
 }
 
@@ -106,15 +107,18 @@ static void clean_up(hwt_store *store)
 static void end_threads(hwt_store *store, unsigned tasks, unsigned others)
 {
 	pthread_mutex_lock(&store->lock);
-	store->begin_halt = true;
+	store->begin_halt = store->read_halt = true;
 	pthread_cond_broadcast(&store->begin_work);
+	pthread_cond_broadcast(&store->read_work);
 	pthread_cond_broadcast(&store->drained);
 	pthread_mutex_unlock(&store->lock);
 	if (others > 0)
 		pthread_join(store->beginner_thread, NULL);
+	if (others > 1)
+		pthread_join(store->reader_thread, NULL);
 	pthread_mutex_lock(&store->lock);
 	store->task_halt = true;
-	hwts_give_back_queued(store, -1);
+	hwts_give_back_queued(store, true);
 	pthread_cond_broadcast(&store->task_work);
 	pthread_mutex_unlock(&store->lock);
 	for (unsigned i = 0; i < tasks; i++)
@@ -123,13 +127,13 @@ static void end_threads(hwt_store *store, unsigned tasks, unsigned others)
 	store->end_halt = true;
 	pthread_cond_broadcast(&store->end_work);
 	pthread_mutex_unlock(&store->lock);
-	if (others > 1)
+	if (others > 2)
 		pthread_join(store->ender_thread, NULL);
 	pthread_mutex_lock(&store->lock);
 	store->control_halt = true;
 	pthread_mutex_unlock(&store->lock);
 	hwts_poke(store);
-	if (others > 2)
+	if (others > 3)
 		pthread_join(store->control_thread, NULL);
 }
 
@@ -140,13 +144,14 @@ static int start_threads(hwt_store *store)
 		void *(*run)(void *);
 	} others[] = {
 		{ &store->beginner_thread, hwts_beginner },
+		{ &store->reader_thread, hwts_reader },
 		{ &store->ender_thread, hwts_ender },
 		{ &store->control_thread, hwts_control },
 	};
 	unsigned tasks = 0, count = 0;
 	int rc = 0;
 
-	store->begin_halt = store->task_halt = store->end_halt = store->control_halt = false;
+	store->begin_halt = store->read_halt = store->task_halt = store->end_halt = store->control_halt = false;
 	while (rc == 0 && tasks < store->task_count) {
 		rc = hwts_thread(&store->task_threads[tasks], hwts_task_thread, store);
 		tasks += rc == 0;
@@ -165,7 +170,7 @@ static int start_threads(hwt_store *store)
 static int start(hwt_store *store)
 {
 	int64_t next_ns;
-	int rc = prepare_look(store);
+	int rc = prepare_renewal(store);
 
 	if (rc == 0)
 		rc = open_pipe(store);
@@ -222,10 +227,10 @@ static void stop(hwt_store *store)
 	store->begin_halt = true;
 	HWTS_EACH_SHARD (store, kind, shard)
 		shard->giving = shard->held;
-	hwts_give_back_queued(store, -1);
+	hwts_give_back_queued(store, true);
 	pthread_mutex_unlock(&store->lock);
 	hwts_poke(store);
-	end_threads(store, store->task_count, 3);
+	end_threads(store, store->task_count, 4);
 	clean_up(store);
 }
 

@@ -4,7 +4,7 @@
  *
  * Structure
  *
- *     database --look-ahead, news--> window --timer--> due --beginner--> queue --tasks--> ends --ender--> database
+ *     database --reader, news--> window --timer--> due --beginner--> queue --tasks--> ends --ender--> database
  *        ^ control: lease, shards, clock
  *
  *   The window has an entry for each row that this process may have to begin soon, or has begun.  The row says the
@@ -19,7 +19,8 @@
  *
  * Threads
  *
- *   control   renews the lease, balances shards, looks ahead, hears news, reconnects
+ *   control   renews the lease, balances shards, hears news, reconnects
+ *   reader    looks ahead
  *   timer     libhwt's worker: moves entries from ARMED to DUE
  *   beginner  begins what is DUE, by batches: while one is under way the next gathers
  *   tasks     run what has been begun
@@ -36,8 +37,8 @@
  *   I3  nothing is begun or started unless CLOCK_BOOTTIME < trusted_ns = (time before the last renewal was sent) +
  *       5/6 of the lease
  *   I4  a row of a held shard that is due before the shard's mark has an entry, or has been told of, or is found by the
- *       next look-ahead.  While control looks, a row may come that is beyond the old mark and that the look has not
- *       read: the new mark stops before it
+ *       next look-ahead.  While the reader looks, a row may come that is beyond the old mark and that the look has
+ *       not read: the new mark stops before it
  *
  * The net
  *
@@ -55,13 +56,15 @@
 #include <sys/types.h>
 
 #define HWTS_WINDOW_MAX 200000 /* entries: beyond it the look-ahead waits */
-#define HWTS_PAGE 2000         /* rows of a shard in one look */
+#define HWTS_PAGE 5000         /* rows in one look, of all shards together */
 #define HWTS_BATCH_BYTES ((size_t)4 << 20)
 #define HWTS_QUEUE_BYTES ((size_t)16 << 20)
 
 struct hwts_shard {
 	int32_t id;
 	bool held, giving;
+	bool unread; /* there may be more between its mark and the end of the look-ahead */
+	bool chosen; /* by the look that is under way */
 	int64_t epoch;
 	int64_t mark_due_us, mark_id;
 	int64_t left_us, left_id; /* the first that came beyond the mark since a look began; HWTS_NEVER: none */
@@ -199,7 +202,7 @@ struct hwt_store {
 	struct hwts_group puts, cancels;
 
 	pthread_mutex_t lock;
-	pthread_cond_t begin_work, task_work, end_work, drained;
+	pthread_cond_t begin_work, read_work, task_work, end_work, drained;
 	enum hwts_phase phase;
 	struct hwts_kind *kinds;
 	struct hwts_window window;
@@ -211,18 +214,25 @@ struct hwt_store {
 	size_t queued_bytes;
 	unsigned active; /* begun, end not committed */
 	struct hwts_row *ends, **ends_end;
-	bool begin_halt, task_halt, end_halt, control_halt;
-	bool look_soon, load_again, behind; /* what control has to do */
+	bool begin_halt, read_halt, task_halt, end_halt, control_halt;
+	bool look_soon, load_again; /* what control has to do: a renewal; and behind it all is read again */
+
+	/* What the reader has to do. */
+	int64_t seen_us; /* the database's clock at the last renewal */
+	bool read_again; /* all shards, from the beginning */
+	bool sweep_due, unread;
+	bool behind; /* there is more than the window has room for */
+
 	hwt_store_stats stats;
 	struct hwts_peak lateness;
 
-	pthread_t control_thread, beginner_thread, ender_thread, *task_threads;
+	pthread_t control_thread, beginner_thread, reader_thread, ender_thread, *task_threads;
 	unsigned task_count;
-	struct hwts_conn *control_conn, *begin_conn, *end_conn;
+	struct hwts_conn *control_conn, *begin_conn, *read_conn, *end_conn;
 	int poke[2]; /* wakes control */
 	int clock_fd;
-	struct hwts_look look; /* control's */
-	bool told_error;       /* control's: it has warned of an EIO */
+	struct hwts_renewal renewal; /* control's */
+	bool told_error;             /* control's: it has warned of an EIO */
 };
 
 /* A row that runs, on the stack of its thread. */
@@ -305,14 +315,15 @@ bool hwts_trusted(const hwt_store *store);
 /* In window_life.c. */
 int hwts_window_open(hwt_store *store);
 void hwts_window_close(hwt_store *store);
+void hwts_window_drop_lost(hwt_store *store); /* what waits in shards that are not held */
 
 /* In window.c.  With the lock. */
 void hwts_window_see(hwt_store *store, const struct hwts_due *due);
 void hwts_window_rescue(hwt_store *store, const struct hwts_due *due); /* overdue: it should have been begun */
-/* It should be running, says the database.  Not NULL: it is to be made FAILED. */
-struct hwts_entry *hwts_window_revive(hwt_store *store, const struct hwts_due *due);
+void hwts_window_revive(hwt_store *store, const struct hwts_due *due); /* it should be running, says the database */
+/* At most once: it runs, says the database, and not here.  Not NULL: it is to be made FAILED. */
+struct hwts_entry *hwts_window_condemn(hwt_store *store, const struct hwts_due *due);
 void hwts_window_erase(struct hwts_entry *entry);
-void hwts_window_drop(hwt_store *store, int32_t shard);
 void hwts_window_rearm(hwt_store *store);
 struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind, bool last); /* a DUE one, or NULL */
 void hwts_window_due(struct hwts_entry *entry);
@@ -321,12 +332,6 @@ void hwts_window_set_aside(struct hwts_entry *entry);
 void hwts_window_forget(hwt_store *store, int64_t id); /* if it is ARMED */
 struct hwts_entry *hwts_window_find(hwt_store *store, int64_t id);
 void hwts_window_ended(hwt_store *store, const struct hwts_row *row, bool filed);
-
-/* In ahead.c: by control. */
-int hwts_ahead_collect(hwt_store *store, struct hwts_held **held, size_t *count);
-void hwts_ahead_see_all(hwt_store *store, const struct hwts_look *look); /* with the lock */
-int hwts_ahead_read_on(hwt_store *store, struct hwts_look *look);
-int hwts_ahead_load(hwt_store *store, struct hwts_look *look);
 
 /* In share.c: by control. */
 int hwts_share_look(hwt_store *store, int64_t *next_ns);
@@ -337,14 +342,16 @@ void hwts_share_lose_all(hwt_store *store);
 /* Threads. */
 void *hwts_control(void *store);
 void *hwts_beginner(void *store);
+void *hwts_reader(void *store);
 void *hwts_task_thread(void *store);
 void *hwts_ender(void *store);
 void hwts_hear_news(void *store, const struct hwts_due *due);
 void hwts_end(hwt_store *store, struct hwts_row *row);       /* with the lock */
 void hwts_finished(hwt_store *store, struct hwts_row *row);  /* with the lock: its end is committed; frees it */
 void hwts_give_back(hwt_store *store, struct hwts_row *row); /* with the lock: it was not started */
-void hwts_give_back_queued(hwt_store *store, int32_t shard); /* with the lock; -1: all */
-bool hwts_fail_lost(hwt_store *store, const struct hwts_entry *entry); /* with the lock: its end is lost */
+void hwts_give_back_queued(hwt_store *store, bool all); /* with the lock; those of shards that are not held, or all */
+/* With the lock: a run that nobody can account for. */
+bool hwts_fail_lost(hwt_store *store, const struct hwts_entry *entry, int64_t epoch, const char *error);
 unsigned hwts_lateness_bucket(int64_t ns);
 void hwts_peak_note(struct hwts_peak *peak, int64_t now_ns, int64_t ns);
 int64_t hwts_peak_read(const struct hwts_peak *peak, int64_t now_ns);

@@ -85,11 +85,13 @@ static struct hwts_row *unqueue(hwt_store *store, struct hwts_kind *kind, struct
 	return row;
 }
 
-void hwts_give_back_queued(hwt_store *store, int32_t shard)
+void hwts_give_back_queued(hwt_store *store, bool all)
 {
 	for (struct hwts_kind *kind = store->kinds; kind; kind = kind->next) {
 		for (struct hwts_row **link = &kind->queue; kind->queue && *link;) {
-			if (shard >= 0 && (*link)->shard != shard)
+			const struct hwts_shard *shard = hwts_shard(store, (*link)->shard, NULL);
+
+			if (!all && shard->held && !shard->giving)
 				link = &(*link)->next;
 			else
 				hwts_give_back(store, unqueue(store, kind, link));
@@ -152,7 +154,7 @@ static void succeed(struct hwts_row *row)
 }
 
 /* Returns false without memory. */
-bool hwts_fail_lost(hwt_store *store, const struct hwts_entry *entry)
+bool hwts_fail_lost(hwt_store *store, const struct hwts_entry *entry, int64_t epoch, const char *error)
 {
 	struct hwts_shard *shard = hwts_shard(store, entry->shard, NULL);
 	struct hwts_row *row = hwts_row_make(NULL, 0, NULL, 0);
@@ -162,10 +164,10 @@ bool hwts_fail_lost(hwt_store *store, const struct hwts_entry *entry)
 	row->id = entry->id;
 	row->kind = entry->kind;
 	row->shard = entry->shard;
-	row->epoch = shard->epoch;
+	row->epoch = epoch;
 	row->attempt = 1;
 	row->how = HWTS_FAIL;
-	hwts_cut(row->error, sizeof(row->error), "the database has lost its end", 29);
+	hwts_cut(row->error, sizeof(row->error), error, strlen(error));
 	shard->active++;
 	store->active++;
 	hwts_end(store, row);

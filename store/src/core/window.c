@@ -92,7 +92,7 @@ void hwts_window_erase(struct hwts_entry *entry)
 	window->free = entry;
 	window->count--;
 	if (store->behind && window->count < HWTS_WINDOW_MAX / 2)
-		hwts_poke(store);
+		hwts_wake(&store->read_work);
 }
 
 /*
@@ -246,10 +246,31 @@ void hwts_window_rescue(hwt_store *store, const struct hwts_due *due)
 /*
  * A row that this process runs has an entry, DUE or BEGUN, from before its begin until after its end.  Without one, or
  * with one that waits for the next run, its end was committed, and the server has lost it: ends are not synced.  (Or it
- * was committed after the look: then a begin or an end finds no such row.)  At most once, an end after which the row
- * waits again is synced; the entry says so, and stays.
+ * was committed after the look: then a begin or an end finds no such row.)
  */
-struct hwts_entry *hwts_window_revive(hwt_store *store, const struct hwts_due *due)
+void hwts_window_revive(hwt_store *store, const struct hwts_due *due)
+{
+	struct hwts_kind *kind;
+	struct hwts_shard *shard = hwts_shard(store, due->shard, &kind);
+	struct hwts_entry *entry;
+
+	if (!shard || !shard->held || !store->window.timer || store->phase != HWTS_STARTED)
+		return;
+	entry = hwts_window_find(store, due->id);
+	if (!entry) {
+		add(store, kind, due, true);
+	} else if (entry->state == HWTS_ARMED) {
+		entry->unsure = true;
+		rearm(entry, due->due_us);
+	}
+}
+
+/*
+ * The same of what runs at most once, where it is not begun again; and one that runs under an older epoch.  There an
+ * end after which the row waits again is synced: if the entry says that it waits, and the row that it runs under the
+ * epoch that is held, the entry is right.
+ */
+struct hwts_entry *hwts_window_condemn(hwt_store *store, const struct hwts_due *due)
 {
 	struct hwts_kind *kind;
 	struct hwts_shard *shard = hwts_shard(store, due->shard, &kind);
@@ -258,20 +279,20 @@ struct hwts_entry *hwts_window_revive(hwt_store *store, const struct hwts_due *d
 	if (!shard || !shard->held || !store->window.timer || store->phase != HWTS_STARTED)
 		return NULL;
 	entry = hwts_window_find(store, due->id);
-	if (entry && (entry->state != HWTS_ARMED || kind->row.mode == HWT_STORE_AT_MOST_ONCE))
+	if (entry && (entry->state != HWTS_ARMED || due->part == HWTS_RUNS))
 		return NULL;
 	if (entry) {
-		entry->unsure = true;
-		rearm(entry, due->due_us);
-	} else if (kind->row.mode != HWT_STORE_AT_MOST_ONCE) {
-		add(store, kind, due, true);
-	} else if ((entry = insert(store, due->id)) != NULL) {
-		entry->kind = kind;
-		entry->shard = due->shard;
-		entry->state = HWTS_BEGUN;
-		return entry;
+		(void)hwt_cancel(entry->timeout);
+		entry->again_us = entry->due_us; /* news may be younger than the look */
+	} else {
+		entry = insert(store, due->id);
+		if (!entry)
+			return NULL;
 	}
-	return NULL;
+	entry->kind = kind;
+	entry->shard = due->shard;
+	entry->state = HWTS_BEGUN;
+	return entry;
 }
 
 void hwts_window_forget(hwt_store *store, int64_t id)
@@ -282,21 +303,6 @@ void hwts_window_forget(hwt_store *store, int64_t id)
 		return;
 	(void)hwt_cancel(entry->timeout);
 	hwts_window_erase(entry);
-}
-
-/* The shard is no longer held.  What is DUE the beginner erases; what is BEGUN stays until its end is committed. */
-void hwts_window_drop(hwt_store *store, int32_t shard)
-{
-	for (struct hwts_slab *slab = store->window.slabs; slab; slab = slab->next) {
-		for (size_t i = 0; i < HWTS_SLAB_ENTRIES; i++) {
-			struct hwts_entry *entry = &slab->entries[i];
-
-			if (entry->state != HWTS_ARMED || entry->shard != shard)
-				continue;
-			(void)hwt_cancel(entry->timeout);
-			hwts_window_erase(entry);
-		}
-	}
 }
 
 /* The first DUE entry whose shard is held and is not about to be given away. */
@@ -354,7 +360,7 @@ void hwts_window_ended(hwt_store *store, const struct hwts_row *row, bool filed)
 		due_us = hwts_clock_db_us(store) + row->rest_us;
 	entry->last = hwts_is_last(entry->kind, row->next_attempt);
 	if (due_us == HWTS_NEVER || !shard || !shard->held ||
-	    leave_to_look(shard, &(struct hwts_due){ row->id, due_us, row->shard, 0, HWTS_AHEAD }))
+	    leave_to_look(shard, &(struct hwts_due){ .id = row->id, .due_us = due_us }))
 		hwts_window_erase(entry);
 	else
 		arm(entry, due_us);

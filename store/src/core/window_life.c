@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The life of the window. */
+/* The life of the window, and of what waits in it. */
 #include "core/store.h"
 
 #define FIRST_BUCKETS 1024
+#define SLABS_AT_ONCE 16 /* are looked through with the lock */
 
 int hwts_window_open(hwt_store *store)
 {
@@ -55,4 +56,40 @@ void hwts_window_close(hwt_store *store)
 		free(slab);
 	}
 	free(window.buckets);
+}
+
+/* With the lock. */
+static void drop_lost(hwt_store *store, struct hwts_slab *slab)
+{
+	for (size_t i = 0; i < HWTS_SLAB_ENTRIES; i++) {
+		struct hwts_entry *entry = &slab->entries[i];
+		const struct hwts_shard *shard;
+
+		if (entry->state != HWTS_ARMED)
+			continue;
+		shard = hwts_shard(store, entry->shard, NULL);
+		if (shard && shard->held)
+			continue;
+		(void)hwt_cancel(entry->timeout);
+		hwts_window_erase(entry);
+	}
+}
+
+/*
+ * What is DUE the beginner erases; what is BEGUN stays until its end is committed.  All shards at once, and others get
+ * the lock in between: a slab stays where it is, and what comes is of shards that are held.
+ */
+void hwts_window_drop_lost(hwt_store *store)
+{
+	struct hwts_slab *slab;
+
+	pthread_mutex_lock(&store->lock);
+	slab = store->window.slabs;
+	pthread_mutex_unlock(&store->lock);
+	while (slab) {
+		pthread_mutex_lock(&store->lock);
+		for (unsigned i = 0; i < SLABS_AT_ONCE && slab; i++, slab = slab->next)
+			drop_lost(store, slab);
+		pthread_mutex_unlock(&store->lock);
+	}
 }

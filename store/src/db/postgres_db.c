@@ -160,8 +160,9 @@ static int connect(struct hwts_db *base, enum hwts_role role, struct hwts_conn *
 		return ENOMEM;
 	conn->conn.db = base;
 	conn->conn.role = role;
-	conn->patience_ns = role == HWTS_CALL || role == HWTS_TASK ? CALL_PATIENCE_NS
-								   : HWTS_MAX(base->lease_us * 1000, HWT_S(5));
+	conn->patience_ns = role == HWTS_CALL || role == HWTS_TASK || role == HWTS_READ
+				? CALL_PATIENCE_NS
+				: HWTS_MAX(base->lease_us * 1000, HWT_S(5));
 	hwts_count_trip(base);
 	conn->handle = dial((struct pg_db *)base);
 	if (!conn->handle)

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The look-ahead: what a process reads of the shards that it holds.
+ *
+ * A look reads shards from their marks on.  It ends where the clock of the last renewal + the horizon is: a put that it
+ * does not see has read a later clock, and if it is due before that + horizon it tells its holder.
+ *
+ * The sweep looks behind the marks.  On PostgreSQL a transaction may commit after the look that should have seen its
+ * row, so it reads what was not visible in the snapshot of the sweep before.  Both engines read what is overdue.
+ */
+#include "core/rows.h"
+
+#include <stdlib.h>
+
+static int see_snapshot(void *ctx, const struct hwts_value *row)
+{
+	struct hwts_look *look = ctx;
+	char *text = hwts_alloc(row[0].len + 1);
+
+	if (!text)
+		return ENOMEM;
+	memcpy(text, row[0].bytes, row[0].len);
+	free(look->next_snapshot);
+	look->next_snapshot = text;
+	return 0;
+}
+
+/* Rows of a shard follow each other. */
+static void move_mark(struct hwts_look *look, const struct hwts_due *due)
+{
+	for (size_t i = 0; i < look->ahead_count; i++) {
+		struct hwts_held *held = &look->held[look->at];
+
+		if (held->shard == due->shard) {
+			held->seen++;
+			held->mark_due_us = due->due_us;
+			held->mark_id = due->id;
+			return;
+		}
+		look->at = look->at + 1 < look->ahead_count ? look->at + 1 : 0;
+	}
+}
+
+static int see_due(void *ctx, const struct hwts_value *row)
+{
+	struct hwts_look *look = ctx;
+	struct hwts_due due = { .part = (enum hwts_part)row[0].number,
+				.id = row[1].number,
+				.due_us = row[2].number,
+				.shard = (int32_t)row[3].number,
+				.len = (uint32_t)row[4].number,
+				.epoch = row[5].number };
+	void *array = look->dues;
+	bool ok = hwts_grow(&array, &look->due_room, look->due_count + 1, sizeof(due));
+
+	look->dues = array;
+	if (!ok)
+		return ENOMEM;
+	look->dues[look->due_count++] = due;
+	if (due.part == HWTS_AHEAD)
+		move_mark(look, &due);
+	return 0;
+}
+
+/* The arrays of a look: of each held shard its number, epoch, end and mark; and a mark before everything. */
+enum { SHARD, EPOCH, TO, MARK_DUE, MARK_ID, NO_MARK, COLUMNS };
+
+static int64_t *columns_of(const struct hwts_look *look)
+{
+	size_t n = look->held_count;
+	int64_t *columns = hwts_alloc(COLUMNS * n * sizeof(*columns));
+
+	for (size_t i = 0; i < n && columns; i++) {
+		columns[SHARD * n + i] = look->held[i].shard;
+		columns[EPOCH * n + i] = look->held[i].epoch;
+		columns[TO * n + i] = look->held[i].to_us;
+		columns[MARK_DUE * n + i] = look->held[i].mark_due_us;
+		columns[MARK_ID * n + i] = look->held[i].mark_id;
+		columns[NO_MARK * n + i] = INT64_MIN;
+	}
+	return columns;
+}
+
+static struct hwts_step sweep_of(struct hwts_look *look, const int64_t *columns, int64_t from_us, int64_t late_us,
+				 bool marks)
+{
+	size_t n = look->held_count;
+	const char *snapshot = look->snapshot ? look->snapshot : "3:3:";
+
+	return (struct hwts_step){ HWTS_SQL_SWEEP,
+				   { HWTS_BYTES(columns + SHARD * n, n), HWTS_BYTES(columns + EPOCH * n, n),
+				     HWTS_BYTES(columns + (marks ? MARK_DUE : NO_MARK) * n, n),
+				     HWTS_BYTES(columns + (marks ? MARK_ID : NO_MARK) * n, n),
+				     HWTS_NUMBER((int64_t)look->page), HWTS_TEXT(snapshot), HWTS_NUMBER(late_us),
+				     HWTS_NUMBER(from_us) },
+				   .each = see_due,
+				   .ctx = look };
+}
+
+static size_t write_steps(struct hwts_look *look, const int64_t *columns, struct hwts_step steps[4])
+{
+	size_t n = look->held_count, ahead = look->ahead_count, count = 0;
+
+	if (look->sweeps)
+		steps[count++] = (struct hwts_step){ .sql = HWTS_SQL_SNAPSHOT, .each = see_snapshot, .ctx = look };
+	if (ahead > 0)
+		steps[count++] = (struct hwts_step){
+			HWTS_SQL_LOOK,
+			{ HWTS_BYTES(columns + SHARD * n, ahead), HWTS_BYTES(columns + EPOCH * n, ahead),
+			  HWTS_BYTES(columns + TO * n, ahead), HWTS_BYTES(columns + MARK_DUE * n, ahead),
+			  HWTS_BYTES(columns + MARK_ID * n, ahead), HWTS_NUMBER((int64_t)look->page) },
+			.each = see_due,
+			.ctx = look
+		};
+	if (look->sweeps)
+		steps[count++] = sweep_of(look, columns, INT64_MIN, look->late_us, true);
+	return count;
+}
+
+int hwts_rows_look(struct hwts_conn *conn, struct hwts_look *look)
+{
+	int64_t *columns = columns_of(look);
+	struct hwts_step steps[4];
+	int rc;
+
+	if (!columns)
+		return ENOMEM;
+	look->due_count = look->at = 0;
+	for (size_t i = 0; i < look->held_count; i++)
+		look->held[i].seen = 0;
+	rc = hwts_run(conn, steps, write_steps(look, columns, steps), HWTS_READS);
+	free(columns);
+	for (size_t i = 0; i < look->ahead_count && rc == 0; i++) {
+		struct hwts_held *held = &look->held[i];
+
+		held->full = held->seen >= look->page;
+		if (!held->full && held->to_us > held->mark_due_us) {
+			held->mark_due_us = held->to_us;
+			held->mark_id = 0;
+		}
+	}
+	if (rc == 0 && look->next_snapshot) {
+		free(look->snapshot);
+		look->snapshot = look->next_snapshot;
+		look->next_snapshot = NULL;
+	}
+	return rc;
+}
+
+void hwts_look_free(struct hwts_look *look)
+{
+	free(look->held);
+	free(look->dues);
+	free(look->snapshot);
+	free(look->next_snapshot);
+	*look = (struct hwts_look){ .page = 0 };
+}
