@@ -194,4 +194,34 @@ TEST(a_run_that_was_left_is_failed_when_its_time_comes)
 	CHECK_CALL(hwt_store_close(putter), 0);
 }
 
+/* Each look takes so long that no sweep reads all; and nobody tells of the row. */
+TEST(what_is_put_before_the_low_water_mark_is_found)
+{
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store_spec spec = spec_of("a", 0);
+	hwt_store *store, *putter;
+
+	fresh_world();
+	putter = open_store();
+	atomic_store(&hwts_test_look_took, HWT_S(1));
+	atomic_store(&hwts_test_deaf, true);
+	store = started_with(&kind, HWT_S(600));
+	look_now(store);
+	for (int64_t ago_s = 3000; ago_s < INT64_C(1000000000); ago_s *= 100) {
+		unsigned before = atomic_load(&ran);
+
+		spec.flags = HWT_STORE_ABSOLUTE;
+		spec.due_us = now_us() - ago_s * HWTS_S_US;
+		CHECK_CALL(put_patiently(putter, &spec, NULL), 0);
+		for (int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+		     atomic_load(&ran) == before && hwt_now() < give_up_ns; sleep_ms(1))
+			look_now(store);
+		CHECK_INT(atomic_load(&ran), ==, before + 1);
+	}
+	atomic_store(&hwts_test_look_took, 0);
+	atomic_store(&hwts_test_deaf, false);
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_CALL(hwt_store_close(putter), 0);
+}
+
 STORE_MAIN(NULL)

@@ -482,6 +482,24 @@ static int64_t rows_read_in_turn(void)
 }
 #endif
 
+static atomic_uint looks;
+
+static void count_look(const char *where)
+{
+	atomic_fetch_add(&looks, strcmp(where, "looked") == 0);
+}
+
+static void look_times(hwt_store *store, unsigned times)
+{
+	atomic_store(&looks, 0);
+	atomic_store(&hwts_test_at, count_look);
+	for (unsigned i = 1; i <= times; i++) {
+		look_now(store);
+		CHECK(wait_count(&looks, i));
+	}
+	atomic_store(&hwts_test_at, NULL);
+}
+
 TEST(a_window_of_many_pages_is_read_once)
 {
 	hwt_store_config config;
@@ -511,6 +529,48 @@ TEST(a_window_of_many_pages_is_read_once)
 #endif
 	CHECK_INT(read, >=, ROWS);
 	CHECK_INT(read, <, 2 * ROWS); /* once, and not once more by each of the four pages */
+}
+
+#define GONE 3000
+
+/* A snapshot that is old: what is gone stays in the index, and whoever passes reads it. */
+TEST(what_is_gone_is_not_read_by_each_look)
+{
+	hwt_store_config config;
+	hwt_store *store;
+	int64_t read = 0;
+
+	fresh_world();
+	if (world.sqlite)
+		SKIP("of PostgreSQL, where rows that are gone stay in the index");
+	config = store_config();
+	store = open_with(&config);
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	atomic_store(&ran, 0);
+	atomic_store(&hwts_test_look_took, HWT_S(1)); /* as if there were a thousand times as many */
+	CHECK_CALL(hwt_store_start(store), 0);
+#ifdef HWT_STORE_POSTGRES
+	{
+		PGconn *old = PQconnectdb(strncmp(world.url, "pg:", 3) == 0 ? world.url + 3 : world.url);
+		hwt_store_spec *specs = calloc(GONE, sizeof(*specs));
+
+		PQclear(PQexec(old, "begin isolation level repeatable read; select 1"));
+		for (int i = 0; i < GONE; i++) {
+			specs[i] = spec_of("a", 0);
+			specs[i].flags = HWT_STORE_ABSOLUTE;
+			specs[i].due_us = now_us() - INT64_C(3000000000);
+		}
+		CHECK_CALL(hwt_store_put_many(store, specs, GONE, NULL), 0);
+		free(specs);
+		CHECK(wait_count(&ran, GONE));
+		look_times(store, 20);
+		CHECK_CALL(hwt_store_close(store), 0);
+		PQfinish(old);
+		read = entries_read(1);
+	}
+#endif
+	atomic_store(&hwts_test_look_took, 0);
+	CHECK_INT(read, <, 8 * GONE); /* by the passes of the sweep, and not by each of its looks */
 }
 
 /* What far rows there are is nothing to the process that takes their shards. */

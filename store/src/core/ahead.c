@@ -7,14 +7,31 @@
  *   After each renewal it looks at all shards that are held: from their marks on, and behind them (the sweep;
  *   rows_look.c has both).  It reads on where a page was full, as long as there is room in the window.  What has just
  *   been taken is read from the beginning, in looks of its own, so that the other shards need not wait.
+ *
+ * The low-water mark
+ *
+ *   Rows that are gone may stay in the index for hours: pg_dump has a snapshot, a prepared transaction was forgotten.
+ *   So the regular sweep begins at low_us, 4/3 of a lease ago, and no look reads all of them.  What lies before was in
+ *   the window, or its news came, or it became visible in time.  What came later still (by a transaction that took
+ *   longer, or due in the past) and whose news was lost is found in slices: each sweep reads one, downwards from
+ *   low_us to the beginning.  They grow while they are quick and shrink when they are not.  Once a whole pass is quick,
+ *   there is no need for slices, and each sweep reads all.
  */
 #include "core/store.h"
 
+#define SLOW_NS HWT_MS(100)      /* more than usual: a slice that is too long */
+#define PASS_SLOW_NS HWT_MS(500) /* all slices of a pass */
 #define LOAD_SLOW_NS HWT_S(1)
+#define NOT_YET (INT64_MIN + 1)
 
 struct reader {
 	hwt_store *store;
 	struct hwts_look look;
+	int64_t low_us;              /* the sweep begins here; INT64_MIN: at the beginning; NOT_YET: none was */
+	int64_t slice_us, slice_end; /* how long the next slice is; where it ends */
+	int64_t pass_ns;             /* what the slices of this pass have taken */
+	int64_t usual_ns;            /* the shortest of the last sweeps, aged */
+	bool sweeps_all, told_slow;
 	bool loaded; /* the last look has read shards that were just taken */
 	size_t loads;
 	unsigned failures;
@@ -53,6 +70,7 @@ static void read_again(struct reader *reader)
 	HWTS_EACH_SHARD (store, kind, shard)
 		shard->mark_due_us = INT64_MIN;
 	store->read_again = false;
+	reader->low_us = INT64_MIN;
 	free(reader->look.snapshot);
 	reader->look.snapshot = NULL;
 }
@@ -123,6 +141,74 @@ static void collect(struct reader *reader)
 	look->page = HWTS_MAX(HWTS_PAGE / HWTS_MAX(look->held_count, 1), 1);
 	look->late_us = store->seen_us - lease_us(store) / 3;
 	reader->loaded = news;
+}
+
+/*
+ * The sweep
+ */
+
+static void begin_pass(struct reader *reader)
+{
+	reader->slice_end = reader->low_us;
+	reader->slice_us = 4 * lease_us(reader->store);
+	reader->pass_ns = 0;
+}
+
+static void choose_slice(struct reader *reader)
+{
+	struct hwts_look *look = &reader->look;
+
+	look->slice_from_us = look->slice_to_us = 0;
+	if (reader->low_us == NOT_YET) { /* all that is read is new, and so is its epoch */
+		reader->low_us = look->late_us - lease_us(reader->store);
+		begin_pass(reader);
+	}
+	look->from_us = reader->sweeps_all ? INT64_MIN : reader->low_us;
+	if (!look->sweeps || look->from_us == INT64_MIN)
+		return;
+	look->slice_to_us = reader->slice_end;
+	look->slice_from_us = reader->slice_end - reader->slice_us;
+	if (look->slice_from_us < 0)
+		look->slice_from_us = INT64_MIN;
+}
+
+static void tell_slow(struct reader *reader, int64_t took_ns)
+{
+	if (reader->told_slow || took_ns < reader->store->config.lease_ns / 3 || reader->look.due_count > HWTS_PAGE / 2)
+		return;
+	reader->told_slow = true;
+	hwts_warn(reader->store,
+		  "a look at the timeouts took %lld ms: the database keeps rows that are gone, for a snapshot that is "
+		  "old (a long transaction, a prepared one that was forgotten)",
+		  (long long)(took_ns / HWT_MS(1)));
+}
+
+/* A sweep has been answered. */
+static void swept(struct reader *reader, int64_t took_ns)
+{
+	const struct hwts_look *look = &reader->look;
+	bool slow = took_ns > reader->usual_ns + SLOW_NS;
+
+	reader->usual_ns = HWTS_MIN(took_ns, reader->usual_ns + reader->usual_ns / 4);
+	reader->low_us = HWTS_MAX(reader->low_us, look->late_us - lease_us(reader->store));
+	if (!reader->store->engine->keeps_dead)
+		return;
+	tell_slow(reader, took_ns);
+	if (look->from_us == INT64_MIN) {
+		reader->sweeps_all = reader->sweeps_all && !slow;
+		begin_pass(reader);
+		return;
+	}
+	reader->pass_ns += took_ns;
+	if (look->slice_from_us == INT64_MIN) { /* the pass is over */
+		reader->sweeps_all = reader->pass_ns <= PASS_SLOW_NS;
+		reader->told_slow = reader->told_slow && !reader->sweeps_all;
+		begin_pass(reader);
+		return;
+	}
+	reader->slice_end = look->slice_from_us;
+	reader->slice_us = slow ? HWTS_MAX(reader->slice_us / 2, lease_us(reader->store))
+				: HWTS_MIN(reader->slice_us * 2, HWTS_LATEST_US);
 }
 
 /*
@@ -204,8 +290,9 @@ static bool look(struct reader *reader)
 	int64_t began_ns = hwt_now(), took_ns;
 	int rc;
 
+	choose_slice(reader);
 	rc = hwts_rows_look(store->read_conn, &reader->look);
-	took_ns = hwt_now() - began_ns;
+	took_ns = hwt_now() - began_ns + HWTS_TEST(look_took);
 	if (rc != 0) {
 		hwts_warn(store, "look-ahead: %s", hwts_fail_text());
 		return false;
@@ -219,6 +306,8 @@ static bool look(struct reader *reader)
 	pthread_mutex_unlock(&store->lock);
 	if (reader->loaded)
 		reader->loads = took_ns > LOAD_SLOW_NS ? 1 : HWTS_MIN(reader->loads * 2, HWTS_PAGE);
+	if (reader->look.sweeps)
+		swept(reader, took_ns);
 	return true;
 }
 
@@ -266,8 +355,9 @@ static void work(struct reader *reader)
 
 void *hwts_reader(void *arg)
 {
-	struct reader reader = { .store = arg, .loads = 1 };
+	struct reader reader = { .store = arg, .low_us = NOT_YET, .usual_ns = HWT_S(3600), .loads = 1 };
 
+	reader.sweeps_all = !reader.store->engine->keeps_dead;
 	work(&reader);
 	hwts_look_free(&reader.look);
 	return NULL;

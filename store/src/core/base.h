@@ -104,6 +104,7 @@ extern _Atomic int64_t hwts_test_wall_us;                /* added to the wall cl
 extern _Atomic int64_t hwts_test_boot_ns;                /* added to CLOCK_BOOTTIME */
 extern _Atomic bool hwts_test_deaf;                      /* news is lost */
 extern _Atomic bool hwts_test_hides_proc;                /* /proc cannot be seen */
+extern _Atomic int64_t hwts_test_look_took;              /* added to how long a look took, in ns */
 extern _Atomic bool hwts_test_loses_wakes;               /* no thread of a store is woken but by a renewal */
 extern _Atomic bool hwts_test_loses_rows;                /* what comes into the window is lost on the way */
 extern _Atomic bool hwts_test_loses_timers;              /* the timer in front fires and nothing happens */

@@ -226,8 +226,10 @@ struct hwts_look {
 	size_t held_count, held_room;
 	size_t ahead_count; /* the first so many are read from their marks */
 	size_t page;        /* most rows a shard */
-	bool sweeps;        /* also behind the marks, in all that are held */
-	int64_t late_us;    /* what is due before it is overdue */
+	bool sweeps;        /* also behind the marks, in all that are held: from from_us on */
+	int64_t from_us;
+	int64_t late_us;                    /* what is due before it is overdue */
+	int64_t slice_from_us, slice_to_us; /* and what is overdue between these */
 
 	/* in and out */
 	char *snapshot; /* PostgreSQL: of the last sweep; NULL: none */
@@ -246,6 +248,7 @@ typedef void hwts_hear(void *ctx, const struct hwts_due *due); /* due->id 0: loo
 struct hwts_engine {
 	const char *name;
 	bool locks_rows; /* a statement may have to wait for a row, and not for the whole database */
+	bool keeps_dead; /* rows that are gone stay in the indexes as long as anybody's snapshot may need them */
 	int (*open)(const char *url, struct hwts_db **db);
 	void (*close)(struct hwts_db *db);
 	int (*connect)(struct hwts_db *db, enum hwts_role role, struct hwts_conn **conn);

@@ -6,7 +6,9 @@
  * does not see has read a later clock, and if it is due before that + horizon it tells its holder.
  *
  * The sweep looks behind the marks.  On PostgreSQL a transaction may commit after the look that should have seen its
- * row, so it reads what was not visible in the snapshot of the sweep before.  Both engines read what is overdue.
+ * row, so it reads what was not visible in the snapshot of the sweep before.  Both engines read what is overdue.  While
+ * a snapshot that somebody holds needs them, rows that are gone stay in the index, and whoever passes reads each of
+ * them again.  So the sweep can be told where to begin, and what lies before is read in slices; ahead.c decides.
  */
 #include "core/rows.h"
 
@@ -113,7 +115,9 @@ static size_t write_steps(struct hwts_look *look, const int64_t *columns, struct
 			.ctx = look
 		};
 	if (look->sweeps)
-		steps[count++] = sweep_of(look, columns, INT64_MIN, look->late_us, true);
+		steps[count++] = sweep_of(look, columns, look->from_us, look->late_us, true);
+	if (look->sweeps && look->slice_from_us < look->slice_to_us)
+		steps[count++] = sweep_of(look, columns, look->slice_from_us, look->slice_to_us, false);
 	return count;
 }
 

@@ -231,6 +231,7 @@ static void tend(struct hwts_conn *conn)
 const struct hwts_engine hwts_postgres = {
 	.name = "postgresql",
 	.locks_rows = true,
+	.keeps_dead = true,
 	.open = open_db,
 	.close = close_db,
 	.connect = connect,
