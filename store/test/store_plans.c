@@ -573,6 +573,46 @@ TEST(what_is_gone_is_not_read_by_each_look)
 	CHECK_INT(read, <, 8 * GONE); /* by the passes of the sweep, and not by each of its looks */
 }
 
+static bool count_one(void *ctx, const hwt_store_info *info)
+{
+	struct listed {
+		size_t count;
+		int64_t due_us;
+	} *listed = ctx;
+
+	CHECK_INT(info->due_us, >=, listed->due_us);
+	listed->due_us = info->due_us;
+	listed->count++;
+	return true;
+}
+
+TEST(a_list_reads_each_row_a_few_times_with_many_shards)
+{
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	struct {
+		size_t count;
+		int64_t due_us;
+	} listed = { 0, 0 };
+	hwt_store *store;
+	int64_t read = 0;
+
+	fresh_world();
+	store = open_store();
+	kind.name = "a";
+	kind.task = count_run;
+	kind.shards = 1024;
+	CHECK_CALL(hwt_store_register(store, &kind), 0);
+	fill(store, "a", "a");
+	CHECK_CALL(hwt_store_each(store, "a", 1u << HWT_STORE_PENDING, count_one, &listed), 0);
+	CHECK_INT(listed.count, ==, ROWS);
+	CHECK_CALL(hwt_store_close(store), 0);
+#ifdef HWT_STORE_POSTGRES
+	if (!world.sqlite)
+		read = entries_read(ROWS);
+#endif
+	CHECK_INT(read, <, 8 * ROWS);
+}
+
 /* What far rows there are is nothing to the process that takes their shards. */
 TEST(a_take_of_what_runs_at_most_once_reads_no_far_rows)
 {

@@ -246,35 +246,38 @@ int hwt_store_get_key(hwt_store *store, const char *kind, const char *key, hwt_s
 	return get(store, &(struct about){ .by_key = true, .kind = kind, .key = key }, info);
 }
 
-static int each_page(hwt_store *store, const char *name, unsigned states,
-		     bool (*each)(void *ctx, const hwt_store_info *info), void *ctx, hwt_store_info *infos)
+static int each_page(hwt_store *store, const char *name, struct hwts_list *list, hwt_store_info *infos, size_t *count)
 {
-	int64_t due_us = INT64_MIN, id = 0;
 	struct hwts_kind_row kind;
+	struct hwts_conn *conn;
+	int rc = hwts_kind_of(store, name, NULL, &kind); /* from memory, mostly */
 
-	for (size_t count = PAGE; count == PAGE;) {
-		struct hwts_conn *conn;
-		int rc = hwts_kind_of(store, name, NULL, &kind); /* from memory, mostly */
+	if (rc == 0)
+		rc = hwts_pool_get(store, &conn);
+	if (rc != 0)
+		return rc;
+	rc = hwts_rows_list(conn, &kind, list, infos, PAGE, count);
+	hwts_pool_put(store, conn);
+	return rc;
+}
 
-		if (rc == 0)
-			rc = hwts_pool_get(store, &conn);
-		if (rc != 0)
-			return rc;
-		rc = hwts_rows_page(conn, &kind, states, due_us, id, infos, PAGE, &count);
-		hwts_pool_put(store, conn);
-		if (rc != 0)
-			return rc;
-		for (size_t i = 0; i < count; i++) {
+static int each_of(hwt_store *store, const char *name, unsigned states,
+		   bool (*each)(void *ctx, const hwt_store_info *info), void *ctx, hwt_store_info *infos)
+{
+	struct hwts_list list = { .states = states, .last.due_us = INT64_MIN };
+	bool goes_on = true;
+	size_t count = 0;
+	int rc = 0;
+
+	while (rc == 0 && goes_on && !(list.read && list.at == list.count)) {
+		rc = each_page(store, name, &list, infos, &count);
+		for (size_t i = 0; i < count && rc == 0 && goes_on; i++) {
 			infos[i].size = sizeof(infos[i]);
-			if (!each(ctx, &infos[i]))
-				return 0;
-		}
-		if (count > 0) {
-			due_us = infos[count - 1].due_us;
-			id = infos[count - 1].id;
+			goes_on = each(ctx, &infos[i]);
 		}
 	}
-	return 0;
+	free(list.places);
+	return rc;
 }
 
 int hwt_store_each(hwt_store *store, const char *kind, unsigned states,
@@ -295,7 +298,7 @@ int hwt_store_each(hwt_store *store, const char *kind, unsigned states,
 	if (rc != 0)
 		return hwts_leave(call, rc);
 	infos = hwts_alloc(PAGE * sizeof(*infos));
-	rc = infos ? each_page(store, kind, states, each, ctx, infos) : ENOMEM;
+	rc = infos ? each_of(store, kind, states, each, ctx, infos) : ENOMEM;
 	free(infos);
 	return hwts_leave(call, rc);
 }

@@ -14,9 +14,19 @@
 /* In rows_list.c. */
 int hwts_rows_get(struct hwts_conn *conn, int64_t id, hwt_store_info *info);
 int hwts_rows_find(struct hwts_conn *conn, int32_t kind, const char *key, int64_t *id);
-/* Up to n of a kind after (due_us, id), in that order. */
-int hwts_rows_page(struct hwts_conn *conn, const struct hwts_kind_row *kind, unsigned states, int64_t due_us,
-		   int64_t id, hwt_store_info *out, size_t n, size_t *count);
+/* A list of a kind's timeouts, as far as it has been read.  It begins with last.due_us = INT64_MIN. */
+struct hwts_place {
+	int64_t due_us, id;
+};
+struct hwts_list {
+	unsigned states;
+	struct hwts_place *places; /* the caller frees them */
+	size_t count, room, at;
+	struct hwts_place last;
+	bool read; /* to its end */
+};
+int hwts_rows_list(struct hwts_conn *conn, const struct hwts_kind_row *kind, struct hwts_list *list,
+		   hwt_store_info *out, size_t n, size_t *count);
 
 /* In rows_change.c. */
 int hwts_rows_cancel(struct hwts_conn *conn, int64_t id);

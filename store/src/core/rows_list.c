@@ -73,68 +73,145 @@ int hwts_rows_find(struct hwts_conn *conn, int32_t kind, const char *key, int64_
 }
 
 /*
- * Pages: the next n of each shard, of which the first n of them all are kept.
+ * Lists.  What is next is asked for by places, a few of each shard: what lies before the last place of every shard that
+ * has more is complete, and comes in its order.  So each row is read some times at most, however many shards there are.
  */
 
-struct page {
-	hwt_store_info *infos; /* room for 2 n */
-	size_t n, count;
+#define PLACES 2048 /* at a time, of all shards */
+#define PLACES_LEAST 8
+
+struct reading {
+	struct hwts_list *list;
+	size_t limit;         /* of a shard */
+	int64_t shard, count; /* of the shard whose places come now */
+	struct hwts_place end;
+	bool more; /* there may be some after end */
 };
 
 static int by_place(const void *left, const void *right)
 {
-	const hwt_store_info *a = left, *b = right;
+	const struct hwts_place *a = left, *b = right;
 
 	if (a->due_us != b->due_us)
 		return a->due_us < b->due_us ? -1 : 1;
 	return (a->id > b->id) - (a->id < b->id);
 }
 
-static int page_row(void *ctx, const struct hwts_value *row)
+static int place_row(void *ctx, const struct hwts_value *row)
 {
-	struct page *page = ctx;
+	struct reading *reading = ctx;
+	struct hwts_list *list = reading->list;
+	struct hwts_place place = { row[1].number, row[2].number };
+	void *places = list->places;
+	bool ok = hwts_grow(&places, &list->room, list->count + 1, sizeof(place));
 
-	if (page->count == 2 * page->n) {
-		qsort(page->infos, page->count, sizeof(*page->infos), by_place);
-		page->count = page->n;
+	list->places = places;
+	if (!ok)
+		return ENOMEM;
+	list->places[list->count++] = place;
+	reading->count = row[0].number == reading->shard ? reading->count + 1 : 1;
+	reading->shard = row[0].number;
+	if ((size_t)reading->count == reading->limit && (!reading->more || by_place(&place, &reading->end) < 0)) {
+		reading->more = true;
+		reading->end = place;
 	}
-	read_info(&page->infos[page->count++], row);
 	return 0;
 }
 
-int hwts_rows_page(struct hwts_conn *conn, const struct hwts_kind_row *kind, unsigned states, int64_t due_us,
-		   int64_t id, hwt_store_info *out, size_t n, size_t *count)
+static int read_places(struct hwts_conn *conn, struct hwts_list *list, const int64_t *shards, size_t n)
 {
-	bool pending = states & 1u << HWT_STORE_PENDING, live = pending || states & 1u << HWT_STORE_RUNNING;
-	struct page page = { .infos = hwts_alloc(2 * n * sizeof(*page.infos)), .n = n };
-	int64_t *shards = hwts_alloc(2 * kind->shards * sizeof(*shards));
-	size_t shard_count = 0;
-	int rc = page.infos && shards ? 0 : ENOMEM;
+	struct reading reading = { .list = list, .limit = HWTS_MAX(PLACES / n, PLACES_LEAST), .shard = INT64_MIN };
+	bool pending = list->states & 1u << HWT_STORE_PENDING;
+	int rc;
 
-	for (uint32_t i = 0; i < kind->shards && rc == 0; i++) {
+	list->count = list->at = 0;
+	rc = hwts_run(conn,
+		      &(struct hwts_step){ HWTS_SQL_PLACES,
+					   { HWTS_BYTES(shards, n), HWTS_NUMBER(list->last.due_us),
+					     HWTS_NUMBER(list->last.id), HWTS_NUMBER(list->states),
+					     HWTS_NUMBER((int64_t)reading.limit), HWTS_NUMBER(pending) },
+					   .each = place_row,
+					   .ctx = &reading },
+		      1, HWTS_READS);
+	if (rc != 0) {
+		list->count = 0;
+		return rc;
+	}
+	if (list->count > 0)
+		qsort(list->places, list->count, sizeof(*list->places), by_place);
+	while (reading.more && by_place(&list->places[list->count - 1], &reading.end) > 0)
+		list->count--;
+	list->last = reading.end;
+	list->read = !reading.more;
+	return 0;
+}
+
+static int read_on(struct hwts_conn *conn, const struct hwts_kind_row *kind, struct hwts_list *list)
+{
+	bool live = list->states & (1u << HWT_STORE_PENDING | 1u << HWT_STORE_RUNNING);
+	int64_t *shards = hwts_alloc(2 * kind->shards * sizeof(*shards));
+	size_t n = 0;
+	int rc;
+
+	for (uint32_t i = 0; i < kind->shards && shards; i++) {
 		int64_t shard = (int64_t)kind->id * HWTS_SHARDS_MAX + i;
 
 		if (live)
-			shards[shard_count++] = shard;
-		if (states & 1u << HWT_STORE_FAILED)
-			shards[shard_count++] = -1 - shard;
+			shards[n++] = shard;
+		if (list->states & 1u << HWT_STORE_FAILED)
+			shards[n++] = -1 - shard;
 	}
-	if (rc == 0)
-		rc = hwts_run(
-		    conn,
-		    &(struct hwts_step){ HWTS_SQL_PAGE,
-					 { HWTS_BYTES(shards, shard_count), HWTS_NUMBER(due_us), HWTS_NUMBER(id),
-					   HWTS_NUMBER(states), HWTS_NUMBER((int64_t)n), HWTS_NUMBER(pending) },
-					 .each = page_row,
-					 .ctx = &page },
-		    1, HWTS_READS);
+	rc = shards ? read_places(conn, list, shards, n) : ENOMEM;
+	free(shards);
+	return rc;
+}
+
+struct infos {
+	const struct hwts_list *list;
+	hwt_store_info *infos; /* by the places; id 0: it is gone */
+	size_t n;
+};
+
+/* One that has moved since is met where it is now, or was. */
+static int info_row(void *ctx, const struct hwts_value *row)
+{
+	struct infos *infos = ctx;
+	const struct hwts_place *places = infos->list->places + infos->list->at;
+	hwt_store_info info = { .size = 0 };
+
+	read_info(&info, row);
+	for (size_t i = 0; i < infos->n; i++)
+		if (places[i].id == info.id && places[i].due_us == info.due_us &&
+		    infos->list->states & 1u << info.state)
+			infos->infos[i] = info;
+	return 0;
+}
+
+/* The next of them, n at most: *count may be less, also 0, before the end of the list. */
+int hwts_rows_list(struct hwts_conn *conn, const struct hwts_kind_row *kind, struct hwts_list *list,
+		   hwt_store_info *out, size_t n, size_t *count)
+{
+	struct infos infos = { .list = list, .infos = out };
+	int64_t *ids = hwts_alloc(n * sizeof(*ids));
+	int rc = !ids ? ENOMEM : list->at == list->count ? read_on(conn, kind, list) : 0;
+
 	*count = 0;
 	if (rc == 0) {
-		qsort(page.infos, page.count, sizeof(*page.infos), by_place);
-		*count = HWTS_MIN(page.count, n);
-		memcpy(out, page.infos, *count * sizeof(*out));
+		infos.n = HWTS_MIN(list->count - list->at, n);
+		memset(out, 0, n * sizeof(*out));
+		for (size_t i = 0; i < infos.n; i++)
+			ids[i] = list->places[list->at + i].id;
+		if (infos.n > 0)
+			rc = hwts_run(
+			    conn,
+			    &(struct hwts_step){
+				HWTS_SQL_INFOS, { HWTS_BYTES(ids, infos.n) }, .each = info_row, .ctx = &infos },
+			    1, HWTS_READS);
 	}
-	free(page.infos);
-	free(shards);
+	for (size_t i = 0; i < infos.n && rc == 0; i++)
+		if (out[i].id != 0)
+			out[(*count)++] = out[i];
+	list->at += rc == 0 ? infos.n : 0;
+	free(ids);
 	return rc;
 }

@@ -71,18 +71,21 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		NULL,
 	},
 	/* What runs was due, so without PENDING (?6) only what is due is read, and what has failed. */
-	[HWTS_SQL_PAGE] = {
-		"page", "Niinib",
-		INFO
-		" where t.shard = ?1 and (t.due_us, t.id) > (?2, ?3) and t.due_us < case when ?6 or ?1 < 0 then"
-		" 9223372036854775807 else @now + 1000000 end and (1 << t.state) & ?4 <> 0 order by t.due_us, t.id"
-		" limit ?5",
-		"with n as materialized (select @now us), p as (select x.* from unnest(?1) s(id), n, lateral"
-		" (select t.id, t.due_us from @_timeout t where t.shard = s.id and (t.due_us, t.id) > (?2, ?3) and"
+	[HWTS_SQL_PLACES] = {
+		"places", "Niinib",
+		"select t.shard, t.due_us, t.id from @_timeout t where t.shard = ?1 and (t.due_us, t.id) > (?2, ?3)"
+		" and t.due_us < case when ?6 or ?1 < 0 then 9223372036854775807 else @now + 1000000 end and (1 <<"
+		" t.state) & ?4 <> 0 order by t.due_us, t.id limit ?5",
+		"with n as materialized (select @now us) select x.* from unnest(?1) s(id), n, lateral (select"
+		" t.shard, t.due_us, t.id from @_timeout t where t.shard = s.id and (t.due_us, t.id) > (?2, ?3) and"
 		" t.due_us < case when ?6 or s.id < 0 then 9223372036854775807 else n.us + 1000000 end and (1 <<"
-		" t.state) & ?4 <> 0 order by t.due_us, t.id limit ?5) x order by x.due_us, x.id limit ?5) "
+		" t.state) & ?4 <> 0 order by t.due_us, t.id limit ?5) x",
+	},
+	[HWTS_SQL_INFOS] = {
+		"infos", "I",
 		INFO
-		" where t.id = any(array(select p.id from p)) order by t.due_us, t.id",
+		" where t.id = @any(?1)",
+		NULL,
 	},
 	/*
 	 * Changes
