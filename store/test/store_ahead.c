@@ -156,6 +156,31 @@ TEST(a_reading_has_a_page_of_all_shards_together)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
+static atomic_uint drops;
+
+static void count_drop(const char *where)
+{
+	atomic_fetch_add(&drops, strcmp(where, "dropped") == 0);
+}
+
+/* A pass has the lock for as long as the window is large. */
+TEST(what_waits_in_shards_that_are_given_is_dropped_at_once)
+{
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store *store;
+
+	fresh_world();
+	kind.shards = 64;
+	store = started_with(&kind, HWT_S(600));
+	atomic_store(&drops, 0);
+	atomic_store(&hwts_test_at, count_drop);
+	CHECK_CALL(hwt_store_stop(store), 0);
+	atomic_store(&hwts_test_at, NULL);
+	CHECK_INT(atomic_load(&drops), >, 0);
+	CHECK_INT(atomic_load(&drops), <, 8); /* and not one for each shard */
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 /*
  * What must not be hidden from it
  */

@@ -92,4 +92,5 @@ void hwts_window_drop_lost(hwt_store *store)
 			drop_lost(store, slab);
 		pthread_mutex_unlock(&store->lock);
 	}
+	HWTS_POINT("dropped");
 }
