@@ -156,6 +156,60 @@ TEST(a_reading_has_a_page_of_all_shards_together)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
+/* What is moved beyond the window leaves it: it must not be tried in vain at the time that it had. */
+TEST(what_is_moved_later_leaves_the_window)
+{
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store *store;
+	int64_t ids[10];
+
+	fresh_world();
+	store = started_with(&kind, HWT_S(600)); /* the horizon is 400 s */
+	CHECK(wait_read(store));
+	for (size_t i = 0; i < HWTS_COUNT(ids); i++)
+		ids[i] = put(store, "a", HWT_S(300));
+	CHECK_INT(stats_of_store(store).window, ==, HWTS_COUNT(ids));
+	for (size_t i = 0; i < HWTS_COUNT(ids); i++)
+		CHECK_CALL(hwt_store_reschedule(store, ids[i], i % 2 ? HWT_S(86400) : HWT_S(350)), 0);
+	CHECK_INT(stats_of_store(store).window, ==, HWTS_COUNT(ids) / 2);
+	for (size_t i = 0; i < HWTS_COUNT(ids); i++)
+		CHECK_CALL(hwt_store_reschedule(store, ids[i], 0), 0);
+	CHECK(wait_count(&ran, HWTS_COUNT(ids)));
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+static hwt_store *moves;
+static int64_t moved;
+
+static void move_again(const char *where)
+{
+	hwt_store *store = moves;
+
+	if (strcmp(where, "rescheduled") != 0 || !store)
+		return;
+	moves = NULL;
+	CHECK_INT(hwt_store_reschedule(store, moved, HWT_S(100)), ==, 0);
+}
+
+/* The later change is noted first. */
+TEST(two_moves_leave_the_earlier_time_in_the_window)
+{
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store *store;
+
+	fresh_world();
+	store = started_with(&kind, HWT_S(600));
+	CHECK(wait_read(store));
+	moved = put(store, "a", HWT_S(300));
+	moves = store;
+	atomic_store(&hwts_test_at, move_again);
+	CHECK_CALL(hwt_store_reschedule(store, moved, HWT_S(86400)), 0);
+	atomic_store(&hwts_test_at, NULL);
+	CHECK(moves == NULL);
+	CHECK_INT(stats_of_store(store).window, ==, 1);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 static atomic_uint drops;
 
 static void count_drop(const char *where)

@@ -193,12 +193,18 @@ int hwt_store_reschedule(hwt_store *store, int64_t id, int64_t delay_ns)
 	struct hwts_call call = hwts_enter();
 	struct about about = { .id = id, .delay_us = hwts_up_to_us(HWTS_MAX(delay_ns, 0)) };
 	int rc = check(store, true);
+	uint64_t heard = 0;
 
-	if (rc == 0)
-		rc = do_about(store, &about, reschedule_it);
 	if (rc == 0) {
 		pthread_mutex_lock(&store->lock);
-		hwts_window_see(store, &about.due);
+		heard = hwts_window_heard(store, id);
+		pthread_mutex_unlock(&store->lock);
+		rc = do_about(store, &about, reschedule_it);
+	}
+	HWTS_POINT("rescheduled");
+	if (rc == 0) {
+		pthread_mutex_lock(&store->lock);
+		hwts_window_move(store, &about.due, heard);
 		pthread_mutex_unlock(&store->lock);
 	}
 	return hwts_leave(call, rc);

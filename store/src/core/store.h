@@ -101,6 +101,7 @@ enum hwts_entry_state { HWTS_FREE, HWTS_ARMED, HWTS_IS_DUE, HWTS_BEGUN };
 struct hwts_entry {
 	int64_t id, due_us;
 	int64_t again_us; /* news while it was not ARMED; HWTS_NEVER: none */
+	uint64_t heard;   /* the number of the last news about it, of all that the window has heard */
 	hwt_timeout timeout;
 	hwt_store *store;
 	struct hwts_kind *kind;
@@ -130,6 +131,7 @@ struct hwts_window {
 	struct hwts_slab *slabs;
 	struct hwts_entry **buckets, *free;
 	size_t bucket_count, count;
+	uint64_t heard;
 };
 
 /* The database's clock: a lower bound, by at most one round trip. */
@@ -319,6 +321,9 @@ void hwts_window_drop_lost(hwt_store *store); /* what waits in shards that are n
 
 /* In window.c.  With the lock. */
 void hwts_window_see(hwt_store *store, const struct hwts_due *due);
+/* Moved by this process, which had heard so much of it before: it need not be tried at the time that it had. */
+uint64_t hwts_window_heard(hwt_store *store, int64_t id);
+void hwts_window_move(hwt_store *store, const struct hwts_due *due, uint64_t heard);
 void hwts_window_rescue(hwt_store *store, const struct hwts_due *due); /* overdue: it should have been begun */
 void hwts_window_revive(hwt_store *store, const struct hwts_due *due); /* it should be running, says the database */
 /* At most once: it runs, says the database, and not here.  Not NULL: it is to be made FAILED. */

@@ -72,7 +72,9 @@ static struct hwts_entry *insert(hwt_store *store, int64_t id)
 	entry = window->free;
 	window->free = entry->next;
 	head = bucket_of(window, id);
-	*entry = (struct hwts_entry){ .id = id, .store = store, .next = *head, .again_us = HWTS_NEVER };
+	*entry = (struct hwts_entry){
+		.id = id, .store = store, .next = *head, .again_us = HWTS_NEVER, .heard = ++window->heard
+	};
 	*head = entry;
 	window->count++;
 	return entry;
@@ -215,12 +217,43 @@ void hwts_window_see(hwt_store *store, const struct hwts_due *due)
 		if (!leave_to_look(shard, due))
 			add(store, kind, due, false);
 	} else if (entry->state == HWTS_ARMED) {
+		entry->heard = ++store->window.heard;
 		entry->len = HWTS_MAX(entry->len, due->len);
 		if (due->due_us < entry->due_us && !entry->aside)
 			rearm(entry, due->due_us);
 	} else {
 		entry->len = HWTS_MAX(entry->len, due->len);
 		entry->again_us = HWTS_MIN(entry->again_us, due->due_us);
+	}
+}
+
+uint64_t hwts_window_heard(hwt_store *store, int64_t id)
+{
+	const struct hwts_entry *entry = store->window.timer ? hwts_window_find(store, id) : NULL;
+
+	return entry ? entry->heard : 0;
+}
+
+/*
+ * To a later time, too, if nothing was heard between the statement and now: what is heard from now on comes of a change
+ * behind this one, or costs a begin in vain.
+ */
+void hwts_window_move(hwt_store *store, const struct hwts_due *due, uint64_t heard)
+{
+	struct hwts_shard *shard = hwts_shard(store, due->shard, NULL);
+	struct hwts_entry *entry = store->window.timer ? hwts_window_find(store, due->id) : NULL;
+
+	if (!shard || !entry || entry->state != HWTS_ARMED || entry->heard != heard || entry->aside ||
+	    due->due_us <= entry->due_us) {
+		hwts_window_see(store, due);
+		return;
+	}
+	entry->heard = ++store->window.heard;
+	if (leave_to_look(shard, due)) {
+		(void)hwt_cancel(entry->timeout);
+		hwts_window_erase(entry);
+	} else {
+		rearm(entry, due->due_us);
 	}
 }
 
