@@ -7,7 +7,7 @@
  *
  * The sweep looks behind the marks.  On PostgreSQL a transaction may commit after the look that should have seen its
  * row, so it reads what was not visible in the snapshot of the sweep before.  Both engines read what is overdue.  While
- * a snapshot that somebody holds needs them, rows that are gone stay in the index, and whoever passes reads each of
+ * a snapshot that somebody holds needs them, rows that are gone stay in the index, and a look that passes reads each of
  * them again.  So the sweep can be told where to begin, and what lies before is read in slices; ahead.c decides.
  */
 #include "core/rows.h"
