@@ -196,7 +196,8 @@ typedef struct hwt_store_run {
 	/*
 	 * HWT_STORE_TRANSACTION: sqlite3 * or PGconn *, inside the transaction that also ends this run.  Otherwise
 	 * NULL. The task must not commit or roll back.  On SQLite the transaction holds up every other writer of the
-	 * file: it should take milliseconds.
+	 * file: it should take milliseconds.  PostgreSQL gives up a transaction in which nothing is said for longer
+	 * than the lease (idle_in_transaction_session_timeout), and the run has failed.
 	 */
 	void *connection;
 } hwt_store_run;

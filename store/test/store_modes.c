@@ -523,6 +523,46 @@ TEST(a_statement_that_a_task_leaves_in_the_middle_does_not_spoil_its_thread)
 	SKIP("of SQLite");
 }
 
+#ifdef HWT_STORE_POSTGRES
+static int be_silent(const hwt_store_run *run, void *ctx)
+{
+	int pid = PQbackendPID(run->connection);
+
+	(void)ctx;
+	CHECK(user_sql(run->connection, "set idle_in_transaction_session_timeout = 50"));
+	while (query("select count(*) from pg_stat_activity where pid = %d", pid) > 0)
+		sleep_ms(10);
+	atomic_fetch_add(&ran, 1);
+	return 0;
+}
+#endif
+
+TEST(a_transaction_in_which_nothing_is_said_for_a_lease_has_failed)
+{
+#ifdef HWT_STORE_POSTGRES
+	if (!on_sqlite()) {
+		hwt_store_kind kind = kind_of(be_silent, NULL);
+		hwt_store_info info = HWT_STORE_INFO_INIT;
+		hwt_store *store;
+		int64_t id;
+
+		kind.mode = HWT_STORE_TRANSACTION;
+		kind.max_attempts = 2;
+		store = store_with(&kind);
+		atomic_store(&ran, 0);
+		CHECK_CALL(hwt_store_start(store), 0);
+		id = put(store, "a", 0);
+		CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
+		CHECK_INT(atomic_load(&ran), ==, 2);
+		CHECK_CALL(hwt_store_get(store, id, &info), 0);
+		CHECK(strstr(info.error, "longer than the lease") != NULL);
+		CHECK_CALL(hwt_store_close(store), 0);
+		return;
+	}
+#endif
+	SKIP("of PostgreSQL");
+}
+
 TEST(the_effects_of_a_transaction_and_its_end_are_one)
 {
 	struct effect effect;

@@ -12,6 +12,8 @@
  * Failures
  */
 
+#define SILENT "25P03" /* idle_in_transaction_session_timeout */
+
 static const struct {
 	const char *state; /* the beginning of it */
 	int rc;
@@ -20,6 +22,7 @@ static const struct {
 } meanings[] = {
 	{ "08", ECONNRESET, true, "" },
 	{ "57P0", ECONNRESET, true, "" },
+	{ SILENT, ECONNRESET, true, "; nothing was said in this transaction for longer than the lease" },
 	{ "55P03", EAGAIN, false, "; another transaction holds the lock, try again" },
 	{ "40", EAGAIN, false, "; try again" },
 	{ "57014", EAGAIN, false, "; statement_timeout may be too short" },
@@ -42,6 +45,7 @@ int hwts_pg_error(struct pg_conn *conn, const PGresult *result, const char *doin
 		if (strncmp(state, meanings[i].state, strlen(meanings[i].state)) != 0)
 			continue;
 		conn->conn.broken |= meanings[i].gone;
+		conn->was_silent |= strcmp(state, SILENT) == 0;
 		return hwts_fail(meanings[i].rc, "postgresql: %s: %s (%s)%s", doing, text, state, meanings[i].advice);
 	}
 	if (!state || PQstatus(conn->handle) == CONNECTION_BAD) {

@@ -55,6 +55,7 @@ struct pg_conn {
 	struct hwts_conn conn;
 	PGconn *handle;
 	uint64_t origin;       /* of its server; 0: not known */
+	bool was_silent;       /* its server has given up a transaction in which nothing was said for too long */
 	bool callers;          /* not ours: nothing is prepared there, and there is no pipeline */
 	bool ready[HWTS_SQLS]; /* prepared */
 	struct pg_args args;   /* of the step that is sent */

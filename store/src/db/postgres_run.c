@@ -60,6 +60,9 @@ int hwts_pg_close_run(struct hwts_conn *base, const struct hwts_step *step)
 			rc = steps[i].rc;
 		for (size_t i = 0; i < HWTS_COUNT(steps); i++)
 			PQclear(steps[i].result);
+		if (rc != 0 && conn->was_silent)
+			rc = hwts_fail(EPROTO, "the task said nothing to PostgreSQL for longer than the lease, and its "
+					       "transaction was given up");
 	}
 	if (rc != 0) {
 		char text[512];
