@@ -428,7 +428,8 @@ HWT_API int hwt_store_put_many(hwt_store *store, const hwt_store_spec *specs, si
 /*
  * Puts a timeout in the caller's own transaction, on the caller's own sqlite3 * or PGconn * to the same database: it
  * exists if and only if that transaction commits.  Without an open transaction it is one of its own.  The schema's
- * tables must be in the connection's search path, as they were when the store was opened.
+ * tables must be in the connection's search path, as they were when the store was opened.  On SQLite a kind that is not
+ * there yet is made in that transaction, too.
  *
  * On PostgreSQL a put that is due soon notifies inside that transaction; transactions that notify commit one after the
  * other, a few hundred a second.  On failure the caller's transaction must be rolled back if its engine says so

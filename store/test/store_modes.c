@@ -456,6 +456,8 @@ static int have_effect(const hwt_store_run *run, void *ctx)
 
 		CHECK_CALL(hwt_store_put(effect->store, &spec, &id), world.sqlite ? EDEADLK : 0);
 		CHECK_CALL(hwt_store_put_on(effect->store, run->connection, &spec, &id), 0);
+		spec.kind = "new";
+		CHECK_CALL(hwt_store_put_on(effect->store, run->connection, &spec, &id), 0);
 		CHECK_CALL(hwt_store_get(effect->store, run->id, &info), 0);
 		if (world.sqlite) {
 			CHECK_CALL(hwt_store_cancel(effect->store, run->id), EDEADLK);
@@ -653,6 +655,34 @@ TEST(what_is_put_on_a_connection_exists_if_that_commits)
 	CHECK_CALL(hwt_store_put_on(store, NULL, &spec, &id), EINVAL);
 	CHECK_CALL(hwt_store_put_on(store, connection, NULL, &id), EINVAL);
 	disconnect_user(connection);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* On SQLite the caller has the lock that a new kind needs. */
+TEST(a_kind_is_made_in_the_transaction_that_puts_the_first_of_it)
+{
+	hwt_store_kind kind = kind_of(count_run, NULL);
+	hwt_store *store = store_with(&kind), *other;
+	hwt_store_spec spec = spec_of("new", 0);
+	void *connection = connect_user();
+	int64_t id = 0;
+
+	CHECK(user_sql(connection, world.sqlite ? "begin immediate" : "begin"));
+	CHECK_INT(hwt_store_put_on(store, connection, &spec, &id), ==, 0);
+	CHECK(user_sql(connection, "rollback"));
+	if (world.sqlite)
+		CHECK_INT(query("select count(*) from %s_kind where name = 'new'", world.schema), ==, 0);
+	CHECK(user_sql(connection, "begin"));
+	CHECK_CALL(hwt_store_put_on(store, connection, &spec, &id), 0);
+	CHECK_CALL(hwt_store_put_on(store, connection, &spec, &id), 0);
+	CHECK(user_sql(connection, "commit"));
+	disconnect_user(connection);
+	other = open_store();
+	register_kind(other, "new", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	atomic_store(&ran, 0);
+	CHECK_CALL(hwt_store_start(other), 0);
+	CHECK(wait_count(&ran, 2));
+	CHECK_CALL(hwt_store_close(other), 0);
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 

@@ -51,8 +51,8 @@ static void append(hwt_store *store, struct hwts_kind *kind)
 }
 
 /* Reads or makes a kind, and believes its row only as far as it makes sense. */
-static int ask_kind(hwt_store *store, struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make,
-		    struct hwts_kind_row *row)
+int hwts_kind_ask(hwt_store *store, struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make,
+		  struct hwts_kind_row *row)
 {
 	int rc = hwts_rows_kind(conn, name, make, row);
 
@@ -66,23 +66,30 @@ static int ask_kind(hwt_store *store, struct hwts_conn *conn, const char *name, 
 	return rc;
 }
 
-int hwts_kind_of(hwt_store *store, const char *name, const struct hwts_kind_row *make, struct hwts_kind_row *out)
+bool hwts_kind_known(hwt_store *store, const char *name, struct hwts_kind_row *out)
 {
-	struct hwts_conn *conn;
-	struct hwts_kind *kind, *made;
-	int rc;
+	const struct hwts_kind *kind;
 
 	pthread_mutex_lock(&store->lock);
 	kind = known(store, name);
 	if (kind)
 		*out = kind->row;
 	pthread_mutex_unlock(&store->lock);
-	if (kind)
+	return kind != NULL;
+}
+
+int hwts_kind_of(hwt_store *store, const char *name, const struct hwts_kind_row *make, struct hwts_kind_row *out)
+{
+	struct hwts_conn *conn;
+	struct hwts_kind *kind, *made;
+	int rc;
+
+	if (hwts_kind_known(store, name, out))
 		return 0;
 	made = hwts_alloc(sizeof(*made));
 	rc = made ? hwts_pool_get(store, &conn) : ENOMEM;
 	if (rc == 0) {
-		rc = ask_kind(store, conn, name, make, &made->row);
+		rc = hwts_kind_ask(store, conn, name, make, &made->row);
 		hwts_pool_put(store, conn);
 	}
 	if (rc != 0) {
@@ -174,7 +181,7 @@ static int register_kind(hwt_store *store, const hwt_store_kind *kind)
 	make.horizon_us = kind->horizon_ns ? kind->horizon_ns / 1000 : make.horizon_us;
 	if (rc != 0)
 		return rc;
-	rc = ask_kind(store, conn, kind->name, &make, &row);
+	rc = hwts_kind_ask(store, conn, kind->name, &make, &row);
 	hwts_pool_put(store, conn);
 	if (rc == 0 && row.mode != make.mode)
 		rc = hwts_fail(EINVAL, "kind %s is in the database with mode %d, not %d", kind->name, row.mode,

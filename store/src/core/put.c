@@ -54,15 +54,12 @@ static int check_spec(const hwt_store_spec *spec)
 	return 0;
 }
 
-/* The kind is made if it is not there. */
-static int prepare(hwt_store *store, const hwt_store_spec *spec, struct hwts_put *put)
+static int describe(const hwt_store_spec *spec, struct hwts_put *put)
 {
-	struct hwts_kind_row make;
 	int rc = check_spec(spec);
 
 	if (rc != 0)
 		return rc;
-	make = hwts_kind_defaults(store);
 	*put = (struct hwts_put){
 		.kind_name = spec->kind,
 		.key = spec->key,
@@ -74,7 +71,16 @@ static int prepare(hwt_store *store, const hwt_store_spec *spec, struct hwts_put
 		.period_us = hwts_up_to_us(spec->period_ns),
 	};
 	put->when_us = put->absolute ? spec->due_us : hwts_up_to_us(HWTS_MAX(spec->delay_ns, 0));
-	return hwts_kind_of(store, spec->kind, &make, &put->kind);
+	return 0;
+}
+
+/* The kind is made if it is not there. */
+static int prepare(hwt_store *store, const hwt_store_spec *spec, struct hwts_put *put)
+{
+	struct hwts_kind_row make = hwts_kind_defaults(store);
+	int rc = describe(spec, put);
+
+	return rc == 0 ? hwts_kind_of(store, spec->kind, &make, &put->kind) : rc;
 }
 
 static int explain(const struct hwts_put *put, int rc)
@@ -258,6 +264,32 @@ int hwt_store_put_many(hwt_store *store, const hwt_store_spec *specs, size_t n, 
 	return hwts_leave(call, rc);
 }
 
+/*
+ * The caller's transaction may keep the store from writing, and then a kind that is not known can only be made in it.
+ * Nobody else may use what is rolled back perhaps, so it is looked up again the next time.
+ */
+static int put_on(hwt_store *store, void *connection, struct hwts_put *put)
+{
+	struct hwts_kind_row make = hwts_kind_defaults(store);
+	bool inside = hwts_holds_lock(store) || store->engine->blocks(connection);
+	struct hwts_conn *conn;
+	int rc = 0;
+
+	if (!hwts_kind_known(store, put->kind_name, &put->kind) && !inside)
+		rc = hwts_kind_of(store, put->kind_name, &make, &put->kind);
+	if (rc == 0)
+		rc = hwts_numbers_give_on(store, connection, put);
+	if (rc == 0)
+		rc = store->engine->borrow(store->db, connection, &conn);
+	if (rc != 0)
+		return rc;
+	if (put->kind.id == 0)
+		rc = hwts_kind_ask(store, conn, put->kind_name, &make, &put->kind);
+	if (rc == 0)
+		rc = hwts_rows_put_on(conn, put);
+	return store->engine->give_back(conn, rc ? rc : put->rc);
+}
+
 int hwt_store_put_on(hwt_store *store, void *connection, const hwt_store_spec *spec, int64_t *id)
 {
 	struct hwts_call call = hwts_enter();
@@ -269,16 +301,9 @@ int hwt_store_put_on(hwt_store *store, void *connection, const hwt_store_spec *s
 		rc = hwts_fail(EINVAL, "the connection is NULL");
 	if (rc != 0)
 		return hwts_leave(call, rc);
-	/* A kind that is not known may have to be made, on another connection. */
-	if (hwts_holds_lock(store) && check_spec(spec) == 0 &&
-	    hwts_kind_of(store, spec->kind, NULL, &(struct hwts_kind_row){ 0 }) != 0)
-		return hwts_leave(
-		    call, hwts_fail(EDEADLK, "kind %s is new: put one outside of the transaction first", spec->kind));
-	rc = prepare(store, spec, &put);
+	rc = describe(spec, &put);
 	if (rc == 0) {
-		rc = hwts_numbers_give_on(store, connection, &put);
-		if (rc == 0)
-			rc = hwts_rows_put_on(store->db, connection, &put);
+		rc = put_on(store, connection, &put);
 		hwts_numbers_refill(store);
 	}
 	if (rc == EEXIST || rc == EBUSY)

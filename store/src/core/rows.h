@@ -75,7 +75,7 @@ int hwts_rows_tell(struct hwts_conn *conn, const struct hwts_put *puts, size_t n
 /* In rows_put.c. */
 /* all: none if one has an rc.  Otherwise each for itself. */
 int hwts_rows_put(struct hwts_conn *conn, struct hwts_put *puts, size_t n, bool all);
-/* EINVAL: the connection leads to another store. */
-int hwts_rows_put_on(struct hwts_db *db, void *connection, struct hwts_put *put);
+/* On a connection that was borrowed.  EINVAL: it leads to another store. */
+int hwts_rows_put_on(struct hwts_conn *conn, struct hwts_put *put);
 
 #endif

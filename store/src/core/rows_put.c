@@ -182,15 +182,12 @@ static int explain(struct hwts_conn *conn, const struct hwts_put *put)
 	return put->rc;
 }
 
-int hwts_rows_put_on(struct hwts_db *db, void *connection, struct hwts_put *put)
+int hwts_rows_put_on(struct hwts_conn *conn, struct hwts_put *put)
 {
-	struct hwts_conn *conn;
 	char here[400];
-	int rc = db->engine->borrow(db, connection, &conn);
+	int rc = 0;
 
-	if (rc != 0)
-		return rc;
-	write_here(db, put, here, sizeof(here));
+	write_here(conn->db, put, here, sizeof(here));
 	conn->here = here;
 	put->again = true;
 	for (int tries = 0; tries < TRIES && put->again && rc == 0; tries++)
@@ -200,5 +197,6 @@ int hwts_rows_put_on(struct hwts_db *db, void *connection, struct hwts_put *put)
 	/* Delivered when the caller commits; also to this process, which does not know when that is. */
 	if (rc == 0)
 		rc = hwts_rows_tell(conn, put, 1, HWTS_OPEN, true);
-	return db->engine->give_back(conn, rc ? rc : put->rc);
+	conn->here = NULL;
+	return rc;
 }

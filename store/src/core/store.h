@@ -281,6 +281,10 @@ hwts_group_act hwts_put_group, hwts_cancel_group;
 
 /* In kind.c.  The kind of a name; made in the database if it is not there and make is not NULL. */
 int hwts_kind_of(hwt_store *store, const char *name, const struct hwts_kind_row *make, struct hwts_kind_row *out);
+/* The same on a connection that the caller has; nothing is remembered. */
+int hwts_kind_ask(hwt_store *store, struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make,
+		  struct hwts_kind_row *row);
+bool hwts_kind_known(hwt_store *store, const char *name, struct hwts_kind_row *out); /* without asking */
 struct hwts_kind_row hwts_kind_defaults(const hwt_store *store);
 int hwts_check_kind_name(const char *name);
 int hwts_check_key(const char *key);
