@@ -112,8 +112,8 @@ static void note(hwt_store *store, const struct hwts_put *puts, size_t n)
 }
 
 /*
- * The reply was lost.  What was to change a row has the id of that, if there is one: a caller that asks for the id that was
- * drawn for it would be told that it was not put.  0: it cannot be asked now.
+ * The reply was lost.  What was to change a row has the id of that, if there is one: a caller that asks for the id
+ * that was drawn for it would be told that it was not put.  0: it cannot be asked now.
  */
 static void find_changed(hwt_store *store, struct hwts_put *puts, size_t n)
 {
