@@ -21,26 +21,9 @@ while getopts r:e:f:s:o: option; do
 	*) exit 2 ;;
 	esac
 done
-shift $((OPTIND - 1))
-
-# Once more from the start, with a server of its own around it.  77: none is installed.
-case $engines in
-*postgres*)
-	if [ -z "${HWT_STORE_PG_URL:-}" ]; then
-		store/test/store_pg.sh run "$0" "$BUILD" -r "$rounds" -e "$engines" -f "$far" -s "$scenarios" -o "$out"
-		rc=$?
-		[ $rc -eq 77 ] || exit $rc
-		echo "bench-store: no PostgreSQL server is installed"
-		engines=sqlite
-	fi ;;
-esac
-
-bench=$BUILD/bench/store_bench
-folder=$(mktemp -d "${HWT_BENCH_DIR:-${TMPDIR:-/tmp}}/hwt-bench-XXXXXX") || exit 1
-trap 'rm -rf "$folder"' EXIT
-trap 'exit 130' INT TERM
-: >"$out"
-status=0
+name='bench-store'
+. store/bench/begin.sh
+begin "$BUILD" "$@"
 
 # Without far rows each measurement has a store of its own, with them all share the one that was filled.
 place() { # ENGINE FAR UNIQUE: sets $url and $schema
@@ -101,5 +84,5 @@ done
 echo
 store/bench/summary.sh "$out"
 echo
-echo "$(nproc) x $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1), Linux $(uname -r), $(df --output=fstype "$folder" | tail -1) in $folder"
+machine
 exit $status

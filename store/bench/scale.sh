@@ -35,29 +35,16 @@ while getopts qe:s:f:h:l:p:k:o: option; do
 	esac
 done
 
-# Once more from the start, with a server of its own around it.  77: none is installed.
-case $engines in
-*postgresql*)
-	if [ -z "${HWT_STORE_PG_URL:-}" ]; then
-		store/test/store_pg.sh run "$0" "$BUILD" ${quick:+$quick} -e "$engines" -s "$scenarios" -f "$far" -h "$herd" -l "$lives" \
-			-p "$processes" -k "$kinds" -o "$out"
-		rc=$?
-		[ $rc -eq 77 ] || exit $rc
-		echo "bench-store-scale: no PostgreSQL server is installed"
-		engines=sqlite
-	fi ;;
-esac
-
-bench=$BUILD/bench/store_bench
-folder=$(mktemp -d "${HWT_BENCH_DIR:-${TMPDIR:-/tmp}}/hwt-scale-XXXXXX") || exit 1
-sampler='' status=0
+name='bench-store-scale'
+. store/bench/begin.sh
+begin "$BUILD" "$@"
+sampler=''
+# shellcheck disable=SC2317 # of the trap
 clean_up() {
 	[ -z "$sampler" ] || kill "$sampler" 2>/dev/null
 	rm -rf "$folder"
 }
 trap clean_up EXIT
-trap 'exit 130' INT TERM
-: >"$out"
 
 sql() {
 	"$HWT_STORE_PG_BIN/psql" -qAt -F ' ' -d "$HWT_STORE_PG_URL" -c "$1"
@@ -70,7 +57,7 @@ note() { # SCENARIO: lines FIGURE UNIT VALUE
 }
 
 wrong() { # SCENARIO TEXT
-	echo "bench-store-scale: $engine, $1: $2"
+	echo "$name: $engine, $1: $2"
 	status=1
 }
 
@@ -165,5 +152,5 @@ for engine in $engines; do
 		rm -f "$folder/$scenario".db*
 	done
 done
-echo "$(nproc) x $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1), Linux $(uname -r), $(df --output=fstype "$folder" | tail -1) in $folder"
+machine
 exit $status
