@@ -5,13 +5,9 @@
 #include "common.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define TASK_US 20000
 
@@ -232,34 +228,4 @@ void print_lateness(const char *name, unsigned first, unsigned count)
 	snprintf(figure, sizeof(figure), "%s_max", name);
 	print_figure(figure, "ms", (double)late_us[count - 1] / 1e3);
 	free(late_us);
-}
-
-/*
- * Processes
- */
-
-pid_t spawn(void (*role)(void))
-{
-	pid_t parent = getpid(), pid;
-
-	fflush(stdout);
-	pid = fork();
-	if (pid < 0)
-		check("fork", errno);
-	if (pid > 0)
-		return pid;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() == parent)
-		role();
-	_exit(getppid() == parent ? 0 : 1);
-}
-
-void reap(pid_t pid)
-{
-	int status;
-
-	if (waitpid(pid, &status, 0) != pid || status != 0) {
-		fprintf(stderr, "store_bench: a process ended with status 0x%x\n", (unsigned)status);
-		exit(1);
-	}
 }

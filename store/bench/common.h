@@ -75,6 +75,16 @@ void print_lateness(const char *name, unsigned first, unsigned count);
 pid_t spawn(void (*role)(void));
 void reap(pid_t pid); /* it has to end with 0 */
 
+/*
+ * What start_all spawns: it notes what it holds and what it has sent, puts its share of n when shared->go says so, and
+ * stops at SIGTERM.
+ */
+void run_until_term(void);
+void start_all(pid_t *pids, unsigned count);
+void stop_all(const pid_t *pids, unsigned count);
+bool all_hold(unsigned count, unsigned each);
+double memory_of(pid_t pid); /* bytes that are the process's own */
+
 /* The scenarios of store/bench/scale.sh, see scale.c. */
 void scale_far(void);
 void scale_window(void);
