@@ -19,7 +19,7 @@ $(STORE_EXAMPLES): $(BUILD)/examples/%: store/examples/%.c $(STORE_ARCHIVES) | $
 		$(ALL_LDFLAGS)
 
 $(BUILD)/bench/store_bench: $(wildcard store/bench/*.[ch]) $(STORE_ARCHIVES) | $(BUILD)/bench
-	$(QCC) $(filter-out -MMD -MP,$(ALL_CPPFLAGS)) -Istore/include $(GNU) $(ALL_CFLAGS) -o $@ $(filter %.c,$^) $(STORE_ARCHIVES) $(STORE_LIBS) $(ALL_LDFLAGS)
+	$(QCC) $(filter-out -MMD -MP,$(ALL_CPPFLAGS)) $(STORE_HAVE) $(STORE_CPPFLAGS) $(GNU) $(ALL_CFLAGS) -o $@ $(filter %.c,$^) $(STORE_ARCHIVES) $(STORE_LIBS) $(ALL_LDFLAGS)
 
 # URL=postgresql: a server of its own, if one is installed.
 demo-store: $(BUILD)/examples/demo_store ## timeouts that survive the processes that scheduled them

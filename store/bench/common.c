@@ -12,11 +12,12 @@
 #define TASK_US 20000
 
 const char *url, *schema;
-unsigned n = 50000, kills = 20, processes = 16, kind_count = 1;
+unsigned n = 50000, kills = 20, processes = 16, kind_count = 1, thread_count = 64, seconds;
 int64_t lease_ns;
 struct shared *shared;
 bool tasks_are_slow;
-unsigned shards;
+unsigned shards, mode;
+int64_t horizon_ns;
 unsigned (*kind_of)(unsigned number);
 
 void check(const char *what, int rc)
@@ -44,6 +45,7 @@ void sleep_us(int64_t us)
 void print_figure(const char *figure, const char *unit, double value)
 {
 	printf("%s %s %.6g\n", figure, unit, value);
+	fflush(stdout); /* what is measured stays measured if the rest takes too long */
 }
 
 int64_t random_us(unsigned number, int64_t range_us)
@@ -59,6 +61,16 @@ int64_t random_us(unsigned number, int64_t range_us)
 int64_t random_due_us(unsigned number)
 {
 	return random_us(number, (int64_t)n * 1000000 / RATE);
+}
+
+int64_t noted_due_us(unsigned number)
+{
+	return shared->due_us[number];
+}
+
+unsigned in_turn(unsigned number)
+{
+	return number % kind_count;
 }
 
 /*
@@ -108,18 +120,25 @@ static const char *kind_name(unsigned number)
 	return names[number];
 }
 
-hwt_store *start_store(void)
+void register_kinds(hwt_store *store)
 {
-	hwt_store *store = open_store();
-
 	for (unsigned i = 0; i < kind_count; i++) {
 		hwt_store_kind kind = HWT_STORE_KIND_INIT;
 
 		kind.name = kind_name(i);
 		kind.task = note_start;
 		kind.shards = shards;
+		kind.mode = mode;
+		kind.horizon_ns = horizon_ns;
 		check("register", hwt_store_register(store, &kind));
 	}
+}
+
+hwt_store *start_store(void)
+{
+	hwt_store *store = open_store();
+
+	register_kinds(store);
 	check("start", hwt_store_start(store));
 	return store;
 }
@@ -201,6 +220,24 @@ void check_law(unsigned count, unsigned again)
 	}
 	if (lost > 0 || twice > again || early > 0) {
 		fprintf(stderr, "store_bench: %u lost, %u ran twice, %u early\n", lost, twice, early);
+		exit(1);
+	}
+}
+
+void check_kept(unsigned count)
+{
+	unsigned ran = 0, early = 0;
+	void *user = user_open();
+	int64_t kept = user_sql(user, "select count(*) from %s_timeout", schema);
+
+	user_close(user);
+	for (unsigned i = 0; i < count; i++) {
+		ran += atomic_load(&shared->starts[i]) > 0;
+		early += atomic_load(&shared->starts[i]) > 0 && shared->begun_us[i] < shared->due_us[i];
+	}
+	if (ran == 0 || ran + kept < count || early > 0) {
+		fprintf(stderr, "store_bench: of %u %u ran and %lld are kept, %u early\n", count, ran, (long long)kept,
+			early);
 		exit(1);
 	}
 }

@@ -17,6 +17,7 @@
 #define N_MAX 20000000 /* shared memory that nothing touches costs nothing */
 #define PROCESSES_MAX 64
 #define KINDS_MAX 256
+#define THREADS_MAX 1024
 #define RATE 1000 /* a second, in the scenarios that measure lateness */
 #define AHEAD_US INT64_C(3000000)
 #define PAYLOAD 40 /* bytes, the number of the timeout among them */
@@ -24,7 +25,7 @@
 /* Shared with children, by fork. */
 struct shared {
 	_Atomic int64_t started_us, ended_us;
-	atomic_uint ran, ready, go;
+	atomic_uint ran, ready, go, put;
 	_Atomic uint64_t round_trips[PROCESSES_MAX];
 	atomic_uint held[PROCESSES_MAX];
 	atomic_uint starts[N_MAX], ends[N_MAX]; /* ends: of slow tasks alone */
@@ -33,12 +34,13 @@ struct shared {
 
 /* What the options say. */
 extern const char *url, *schema;
-extern unsigned n, kills, processes, kind_count;
+extern unsigned n, kills, processes, kind_count, thread_count, seconds;
 extern int64_t lease_ns; /* 0: the default */
 
 extern struct shared *shared;
 extern bool tasks_are_slow;                  /* 20 ms each; then timeouts have their number as key, too */
-extern unsigned shards;                      /* of a kind; 0: the default */
+extern unsigned shards, mode;                /* of a kind; 0: the default */
+extern int64_t horizon_ns;                   /* the same */
 extern unsigned (*kind_of)(unsigned number); /* NULL: all are of the first kind */
 
 /* Ends the program with a text unless rc is 0. */
@@ -52,7 +54,11 @@ void print_figure(const char *figure, const char *unit, double value);
 int64_t random_us(unsigned number, int64_t range_us);
 int64_t random_due_us(unsigned number); /* at RATE, when there are n */
 
+unsigned in_turn(unsigned number);     /* a kind_of */
+int64_t noted_due_us(unsigned number); /* what shared->due_us says */
+
 hwt_store *open_store(void);
+void register_kinds(hwt_store *store);
 /* With the first kind_count kinds, whose task notes its starts. */
 hwt_store *start_store(void);
 hwt_store_stats read_stats(hwt_store *store);
@@ -65,6 +71,9 @@ void wait_for_runs(unsigned count, int64_t patience_us);
 
 /* The law: each of the first count ran, none early, none twice (but `again` of them, when a process died). */
 void check_law(unsigned count, unsigned again);
+
+/* The same with a lease that may have been lost: each of them ran or is still there, and some ran. */
+void check_kept(unsigned count);
 
 int compare_us(const void *left, const void *right); /* of int64_t, for qsort */
 
@@ -80,17 +89,35 @@ void reap(pid_t pid); /* it has to end with 0 */
  * stops at SIGTERM.
  */
 void run_until_term(void);
+void start_one(pid_t *pid, unsigned number);
 void start_all(pid_t *pids, unsigned count);
 void stop_all(const pid_t *pids, unsigned count);
 bool all_hold(unsigned count, unsigned each);
 double memory_of(pid_t pid); /* bytes that are the process's own */
 
-/* The scenarios of store/bench/scale.sh, see scale.c. */
+/* A user's own connection. */
+bool user_has_locks_of_rows(void); /* not SQLite, where one writer keeps all others out */
+void *user_open(void);
+void user_close(void *user);
+int64_t user_sql(void *user, const char *format, ...)
+    __attribute__((format(printf, 2, 3))); /* the first number, or 0 */
+
+/* The scenarios of store/bench/scale.sh, see scale.c, cliffs.c, calls.c, held.c. */
 void scale_far(void);
 void scale_window(void);
 void scale_herd(void);
 void scale_processes(void);
 void scale_kinds(void);
 void scale_lives(void);
+void cliff_backlog(void);
+void cliff_once(void);
+void cliff_puts(void);
+void cliff_each(void);
+void cliff_join(void);
+void cliff_moved(void);
+void cliff_calls(void);
+void cliff_snapshot(void);
+void cliff_lock(void);
+void cliff_soak(void);
 
 #endif

@@ -73,10 +73,16 @@ void run_until_term(void)
 	check("close", hwt_store_close(store));
 }
 
+void start_one(pid_t *pid, unsigned number)
+{
+	my_number = number;
+	*pid = spawn(run_until_term);
+}
+
 void start_all(pid_t *pids, unsigned count)
 {
-	for (my_number = 0; my_number < count; my_number++)
-		pids[my_number] = spawn(run_until_term);
+	for (unsigned i = 0; i < count; i++)
+		start_one(&pids[i], i);
 	while (atomic_load(&shared->ready) < count)
 		sleep_us(1000);
 }

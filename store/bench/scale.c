@@ -10,6 +10,7 @@
  *                      lateness of the other kind meanwhile, the most memory of a process
  *     scale_processes  -P processes share a kind of four shards each: time until each has its share; N put by all of them,
  *                      due at once: runs a second; 5000 put ahead: lateness; round trips while idle
+ *                      (-T: idle for so many seconds, and 1000 put ahead)
  *     scale_kinds      the same with two processes and -K kinds of eight shards
  *     scale_lives      N lives as fast as they go, at most BACKLOG waiting: lives a second; the script looks at the size
  */
@@ -34,11 +35,6 @@
 static int64_t far_due_us(unsigned number)
 {
 	return random_us(number, (int64_t)n * 1000000 / RATE) + FAR_US;
-}
-
-static int64_t noted_due_us(unsigned number)
-{
-	return shared->due_us[number];
 }
 
 static bool note_any(void *ctx, const hwt_store_info *info)
@@ -150,7 +146,7 @@ static unsigned calm_is_second(unsigned number)
 
 void scale_herd(void)
 {
-	int64_t start_us, ahead_us = 10000000 + (int64_t)n * 1000000 / 8000, last_us = 0;
+	int64_t start_us, ahead_us = 7000000 + (int64_t)n * 1000000 / 8000, last_us = 0;
 	double memory[2] = { 0, 0 };
 	unsigned calm = 0;
 	hwt_store *store;
@@ -205,8 +201,9 @@ static void run_shares(const char *name, unsigned each)
 {
 	int64_t start_us = clock_us(CLOCK_MONOTONIC);
 	pid_t pids[PROCESSES_MAX];
-	unsigned count = n;
+	unsigned count = n, idle_s = seconds > 0 ? seconds : IDLE_S;
 	uint64_t before = 0, after = 0;
+	unsigned late = seconds > 0 ? LATE / 5 : LATE;
 	char figure[64];
 	hwt_store *store;
 
@@ -227,35 +224,30 @@ static void run_shares(const char *name, unsigned each)
 	sleep_us(1000000); /* what has run ends */
 	for (unsigned i = 0; i < processes; i++)
 		before += atomic_load(&shared->round_trips[i]);
-	sleep_us(IDLE_S * 1000000);
+	sleep_us(idle_s * INT64_C(1000000));
 	for (unsigned i = 0; i < processes; i++)
 		after += atomic_load(&shared->round_trips[i]);
 	snprintf(figure, sizeof(figure), "%s_round_trips", name);
-	print_figure(figure, "per_third_of_lease", (double)(after - before) / processes / (IDLE_S / 2));
+	print_figure(figure, "per_third_of_lease", (double)(after - before) / processes / (idle_s / 2.0));
 
 	store = open_store();
-	n = LATE;
+	n = late;
 	atomic_store(&shared->started_us, clock_us(CLOCK_REALTIME) + AHEAD_US);
-	for (unsigned i = 0; i < LATE; i++)
+	for (unsigned i = 0; i < late; i++)
 		shared->due_us[count + i] = random_due_us(i);
-	put_range(store, count, LATE, noted_due_us);
-	wait_for_runs(count + LATE, PATIENCE_US);
+	put_range(store, count, late, noted_due_us);
+	wait_for_runs(count + late, PATIENCE_US);
 	stop_all(pids, processes);
-	check_law(count + LATE, 0);
+	check_law(count + late, 0);
 	check_empty(store);
 	check("close", hwt_store_close(store));
-	print_lateness(name, count, LATE);
+	print_lateness(name, count, late);
 }
 
 void scale_processes(void)
 {
 	shards = 4 * processes;
 	run_shares("processes", 4);
-}
-
-static unsigned in_turn(unsigned number)
-{
-	return number % kind_count;
 }
 
 void scale_kinds(void)

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# scale.sh BUILD [-q] [-e ENGINES] [-s SCENARIOS] [-f FAR] [-h HERD] [-l LIVES] [-p PROCESSES] [-k KINDS] [-o FILE]: the
-# scenarios of store/bench/scale.c on SQLite and, if a server is installed, PostgreSQL, with what only the database can
-# tell: its size, which rows were read, plans.  -q: small sizes, some seconds.
+# scale.sh BUILD [-q] [-e ENGINES] [-s SCENARIOS] [-f FAR] [-h HERD] [-l LIVES] [-p PROCESSES] [-k KINDS] [-t SECONDS] [-o FILE]:
+# the scenarios of store/bench/{scale,cliffs,calls,held}.c on SQLite and, if a server is installed, PostgreSQL, with what
+# only the database can tell: its size, which rows were read, plans.  -q: small sizes, three minutes; it judges only that
+# something ran and nothing was lost.
 #
 #     far        FAR rows that are due in ten days, and 1000 a second that run meanwhile; then with all of them there:
 #                a window read, lateness, rows read for a life, the plan of each statement
@@ -10,19 +11,39 @@
 #     processes  PROCESSES on one database
 #     kinds      KINDS of eight shards
 #     lives      LIVES, and how large the tables get.  In more than 200 s: the second half may not need 1.5 times the first
+#     backlog    rows that are due when a process starts: a matrix of shards, kinds, rows and leases
+#     calls      1, 64 and 400 threads and each call
+#     once       many that run at most once and are due within a day, taken over
+#     puts       puts before and after many far rows were put
+#     snapshot   rows die while a user's snapshot is open
+#     lock       a user's transaction holds one row that is due; PostgreSQL
+#     moved      rows in the window are moved later
+#     each       a list of 40,000 rows in many shards
+#     join       processes come and go with many shards
+#     soak       SECONDS, 3600, of 1000 lives a second with a snapshot open; only if SCENARIOS name it; 10 with -q
 #
-# FILE, build/bench/scale.csv: engine,scenario,figure,unit,value,load: the load of the machine just before.
-# Exit status 1: something was lost, ran twice or early, read more than it needs, or grew.
+# FILE, build/bench/scale.csv: engine,scenario,figure,unit,value,load: the load of the machine just before.  A scenario has
+# its settings in its name: backlog/shards=16/kinds=1.  The same stands in tables at the end.
+# Exit status 1: something was lost, ran twice or early, read more than it needs, grew, or nothing ran.
 set -u
 export HWT_POSTGRES_FSYNC=on # as users have it: a commit is on the disk
 cd "$(dirname "$0")/../.." || exit 1
 BUILD=$1
 shift
-engines='sqlite postgresql' scenarios='far herd processes kinds lives' out=$BUILD/bench/scale.csv
-far=10000000 herd=1000000 lives=10000000 processes=16 kinds=64 near=5000 batch=100000 quick=
-while getopts qe:s:f:h:l:p:k:o: option; do
+engines='sqlite postgresql' out=$BUILD/bench/scale.csv
+scenarios='far herd processes kinds lives backlog calls once puts snapshot lock moved each join'
+far=10000000 herd=1000000 lives=10000000 processes=16 kinds=64 near=5000 batch=100000 quick='' soak=3600 bound=1200
+# Of the others.  Of the backlog: shards, kinds, rows, lease in ms; a step of it may take three minutes.
+backlogs=$(for rows in 10000 100000; do for lease in 1000 5000; do for of in 16 256 1024; do for many in 1 50 250; do
+	echo "$of,$many,$rows,$lease"; done; done; done; done)
+callers='1 64 400' once='10000 100000 1000000' puts='100000 1000000' dead='100000 500000' moved='20000 200000'
+shards='8 1024' window='10000 100000' listed=40000 long=10 short=2
+while getopts qe:s:f:h:l:p:k:t:o: option; do
 	case $option in
-	q) far=5000 herd=3000 lives=3000 processes=2 kinds=4 near=500 batch=2000 quick=-q ;;
+	q) far=5000 herd=3000 lives=3000 processes=2 kinds=4 near=500 batch=2000 quick=-q soak=10
+		backlogs='16,1,10000,1000 1024,1,10000,1000 16,50,10000,1000' callers='1 64' once=5000 puts=5000 dead=10000
+		moved=5000 shards=1024 window=5000 listed=4000 long=2 short=1 bound=300
+		scenarios="$scenarios soak" ;;
 	e) engines=$OPTARG ;;
 	s) scenarios=$OPTARG ;;
 	f) far=$OPTARG ;;
@@ -30,6 +51,7 @@ while getopts qe:s:f:h:l:p:k:o: option; do
 	l) lives=$OPTARG ;;
 	p) processes=$OPTARG ;;
 	k) kinds=$OPTARG ;;
+	t) soak=$OPTARG ;;
 	o) out=$OPTARG ;;
 	*) exit 2 ;;
 	esac
@@ -50,9 +72,12 @@ sql() {
 	"$HWT_STORE_PG_BIN/psql" -qAt -F ' ' -d "$HWT_STORE_PG_URL" -c "$1"
 }
 
-note() { # SCENARIO: lines FIGURE UNIT VALUE
+note() { # SCENARIO: lines FIGURE UNIT VALUE; a figure STEP/NAME is one of SCENARIO/STEP
 	while read -r figure unit value; do
-		echo "$engine,$1,$figure,$unit,$value,$load" | tee -a "$out"
+		case $figure in
+		*/*) echo "$engine,$1/${figure%/*},${figure##*/},$unit,$value,$load" ;;
+		*) echo "$engine,$1,$figure,$unit,$value,$load" ;;
+		esac | tee -a "$out"
 	done
 }
 
@@ -65,12 +90,24 @@ measure() { # SCENARIO PROGRAM'S-SCENARIO ARGS...
 	scenario=$1 what=$2
 	shift 2
 	read -r load _ </proc/loadavg
-	if "$bench" -u "$url" -S "$scenario" "$@" "$what" >"$folder/figures" 2>"$folder/errors"; then
-		note "$scenario" <"$folder/figures"
-	else
-		wrong "$scenario" wrong
-		head -n 5 "$folder/errors"
-	fi
+	timeout "$bound" "$bench" -u "$url" -S "${scenario%%/*}" "$@" "$what" >"$folder/figures" 2>"$folder/errors"
+	rc=$?
+	note "$scenario" <"$folder/figures"
+	[ $rc -ne 0 ] || return 0
+	[ $rc -ne 124 ] || echo "not_ended_in s $bound" | note "$scenario"
+	wrong "$scenario" wrong
+	tail -n 5 "$folder/errors"
+}
+
+# Whose rows do not stay for the next one.
+cliff() { # SCENARIO PROGRAM'S-SCENARIO ARGS...
+	measure "$@"
+	case $engine in
+	sqlite) rm -f "$folder/${1%%/*}".db* ;;
+	postgresql)
+		sql "select format('drop table %I cascade;', tablename) from pg_tables where tablename like '${1%%/*}\\_%'" >"$folder/drops"
+		"$HWT_STORE_PG_BIN/psql" -q -d "$HWT_STORE_PG_URL" -f "$folder/drops" >/dev/null || wrong "$1" 'its tables stay' ;;
+	esac
 }
 
 # Bytes of the table and of its indexes, or of the file and of its log.
@@ -110,6 +147,24 @@ far() {
 	fi
 }
 
+backlog() {
+	for step in $backlogs; do
+		IFS=, read -r of many rows lease <<-END
+			$step
+		END
+		cliff "backlog/shards=$of/kinds=$many/rows=$rows/lease=$lease" cliff_backlog -s "$of" -K "$many" -n "$rows" -l "$lease" -T "$long"
+	done
+}
+
+# What it takes, for each number.
+steps() { # SCENARIO OPTION NUMBERS ARGS...
+	scenario_=$1 option_=$2 numbers=$3
+	shift 3
+	for number in $numbers; do
+		cliff "$scenario_/$number" "cliff_$scenario_" "$option_" "$number" "$@"
+	done
+}
+
 # A line each five seconds.
 sample() {
 	while sleep 5; do
@@ -144,13 +199,26 @@ for engine in $engines; do
 		case $scenario in
 		far) far ;;
 		herd) measure herd scale_herd -n "$herd" ;;
-		processes) measure processes scale_processes -n "$batch" -P "$processes" ;;
-		kinds) measure kinds scale_kinds -n "$batch" -K "$kinds" ;;
+		processes) measure processes scale_processes -n "$batch" -P "$processes" ${quick:+-T 2} ;;
+		kinds) measure kinds scale_kinds -n "$batch" -K "$kinds" ${quick:+-T 2} ;;
 		lives) lives ;;
+		backlog) backlog ;;
+		calls) steps calls -t "$callers" -T "$short" ;;
+		once) steps once -n "$once" -l 1000 ;;
+		puts) steps puts -n "$puts" ;;
+		snapshot) steps snapshot -n "$dead" -T "$long" ;;
+		lock) [ "$engine" = sqlite ] || cliff lock cliff_lock -T "$long" ;;
+		moved) steps moved -n "$moved" ;;
+		each) steps each -s "$shards" -n "$listed" ;;
+		join) for number in $window; do steps join -s "$shards" -n "$number"; done ;;
+		soak) bound=$((soak + 600)) && cliff soak cliff_soak -T "$soak" ;;
 		*) wrong "$scenario" 'no such scenario' ;;
 		esac
 		rm -f "$folder/$scenario".db*
 	done
 done
+
+store/bench/tables.sh "$out"
+echo
 machine
 exit $status

@@ -17,6 +17,7 @@
  *     sync      200 writes of 4 KiB beside the file of the url, each synced: what the disk costs
  *     fill      puts N that are due in ten days, for the rounds with far rows
  *     scale_*   see scale.c
+ *     cliff_*   see cliffs.c, calls.c and held.c
  *
  * Output    lines FIGURE UNIT VALUE.  Exit status 1 when a timeout was lost, ran twice or ran early: a bench that is
  *           wrong measures nothing.
@@ -176,11 +177,6 @@ static void late(void)
 	check("close", hwt_store_close(store));
 	check_law(n, 0);
 	print_lateness("late", 0, n);
-}
-
-static int64_t noted_due_us(unsigned number)
-{
-	return shared->due_us[number];
 }
 
 /* Fifty small batches a second, each due 0.1 to 3 s later. */
@@ -417,6 +413,16 @@ static const struct scenario {
 	{ "scale_processes", scale_processes, 100000 },
 	{ "scale_kinds", scale_kinds, 50000 },
 	{ "scale_lives", scale_lives, 1000000 },
+	{ "cliff_backlog", cliff_backlog, 10000 },
+	{ "cliff_once", cliff_once, 100000 },
+	{ "cliff_puts", cliff_puts, 100000 },
+	{ "cliff_each", cliff_each, 40000 },
+	{ "cliff_join", cliff_join, 10000 },
+	{ "cliff_moved", cliff_moved, 20000 },
+	{ "cliff_calls", cliff_calls, 20000 },
+	{ "cliff_snapshot", cliff_snapshot, 100000 },
+	{ "cliff_lock", cliff_lock, 0 },
+	{ "cliff_soak", cliff_soak, 0 },
 };
 
 int main(int argc, char **argv)
@@ -425,7 +431,7 @@ int main(int argc, char **argv)
 	long count = 0;
 	int c;
 
-	while ((c = getopt(argc, argv, "u:S:n:l:k:P:K:")) != -1) {
+	while ((c = getopt(argc, argv, "u:S:n:l:k:P:K:s:t:T:")) != -1) {
 		switch (c) {
 		case 'u':
 			url = optarg;
@@ -448,6 +454,15 @@ int main(int argc, char **argv)
 		case 'K':
 			kind_count = (unsigned)strtoul(optarg, NULL, 10);
 			break;
+		case 's':
+			shards = (unsigned)strtoul(optarg, NULL, 10);
+			break;
+		case 't':
+			thread_count = (unsigned)strtoul(optarg, NULL, 10);
+			break;
+		case 'T':
+			seconds = (unsigned)strtoul(optarg, NULL, 10);
+			break;
 		default:
 			return 2;
 		}
@@ -456,17 +471,22 @@ int main(int argc, char **argv)
 		if (strcmp(argv[optind], scenarios[i].name) == 0)
 			scenario = &scenarios[i];
 	if (scenario == NULL || url == NULL || count < 0 || count > N_MAX || kills < 1 || kills > KILLS_MAX ||
-	    processes < 1 || processes > PROCESSES_MAX || kind_count < 1 || kind_count > KINDS_MAX) {
-		fputs("usage: store_bench -u URL [-S SCHEMA] [-n N] [-l LEASE_MS] [-k KILLS] [-P PROCESSES] [-K KINDS] "
-		      "lives|one|sixteen|late|live|idle|kill|stop|kills|sync|fill|"
-		      "scale_far|scale_window|scale_herd|scale_processes|scale_kinds|scale_lives\n",
-		      stderr);
+	    processes < 1 || processes > PROCESSES_MAX || kind_count < 1 || kind_count > KINDS_MAX ||
+	    thread_count < 1 || thread_count > THREADS_MAX || seconds > 1000000) {
+		fputs(
+		    "usage: store_bench -u URL [-S SCHEMA] [-n N] [-l LEASE_MS] [-k KILLS] [-P PROCESSES] [-K KINDS] "
+		    "[-s SHARDS] [-t THREADS] [-T SECONDS] lives|one|sixteen|late|live|idle|kill|stop|kills|sync|fill|"
+		    "scale_far|scale_window|scale_herd|scale_processes|scale_kinds|scale_lives|"
+		    "cliff_backlog|cliff_once|cliff_puts|cliff_each|cliff_join|cliff_moved|cliff_calls|"
+		    "cliff_snapshot|cliff_lock|cliff_soak\n",
+		    stderr);
 		return 2;
 	}
+	schema = schema != NULL ? schema : "hwt";
 	n = count > 0 ? (unsigned)count : scenario->n;
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	check("memory", shared != MAP_FAILED ? 0 : ENOMEM);
-	alarm(strncmp(scenario->name, "scale_", 6) == 0 ? 7200 : 300);
+	alarm(strchr(scenario->name, '_') != NULL ? 7200 + seconds : 300);
 	scenario->run();
 	return 0;
 }
