@@ -129,4 +129,87 @@ TEST(a_row_that_is_due_and_locked_delays_one_begin)
 	SKIP("of PostgreSQL: SQLite has no locks of rows");
 }
 
+#ifdef HWT_STORE_POSTGRES
+struct other {
+	hwt_store *store;
+	int64_t id; /* to cancel; 0: put the key */
+	int rc;
+};
+
+static void *call_for_a_lock(void *arg)
+{
+	struct other *other = arg;
+	hwt_store_spec spec = spec_of("a", HWT_S(1000));
+
+	spec.key = "k";
+	other->rc = other->id ? hwt_store_cancel(other->store, other->id)
+			      : hwt_store_put(other->store, &spec, &other->id);
+	return NULL;
+}
+
+/* Another thread waits for what this transaction has locked. */
+static pthread_t meet_lock(struct other *other)
+{
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	pthread_t thread;
+
+	REQUIRE(pthread_create(&thread, NULL, call_for_a_lock, other) == 0);
+	while (query("select count(*) from pg_stat_activity where wait_event_type = 'Lock'") == 0 &&
+	       hwt_now() < give_up_ns)
+		sleep_ms(1);
+	return thread;
+}
+#endif
+
+/* Neither would ever go on, and the server does not see it: it knows of one of the two. */
+TEST(a_put_does_not_wait_for_one_that_waits_for_its_own_transaction)
+{
+#ifdef HWT_STORE_POSTGRES
+	if (!on_sqlite()) {
+		hwt_store *store = opened();
+		PGconn *conn = PQconnectdb(world.url + strlen("pg:"));
+		struct other other = { .store = store };
+		hwt_store_spec spec = spec_of("a", HWT_S(1000));
+		pthread_t thread;
+		int64_t id = 0;
+
+		spec.key = "k";
+		PQclear(PQexec(conn, "begin"));
+		CHECK_CALL(hwt_store_put_on(store, conn, &spec, &id), 0);
+		thread = meet_lock(&other);
+		put(store, "a", HWT_S(1000));
+		PQclear(PQexec(conn, "commit"));
+		REQUIRE(pthread_join(thread, NULL) == 0);
+		CHECK_INT(other.rc, ==, EEXIST);
+		CHECK_INT(other.id, ==, id);
+		PQfinish(conn);
+		CHECK_CALL(hwt_store_close(store), 0);
+		return;
+	}
+#endif
+	SKIP("of PostgreSQL: SQLite has no locks of rows");
+}
+
+TEST(a_cancel_does_not_wait_for_one_that_waits_for_its_own_transaction)
+{
+#ifdef HWT_STORE_POSTGRES
+	if (!on_sqlite()) {
+		hwt_store *store = opened();
+		struct other other = { .store = store, .id = put(store, "a", HWT_S(1000)) };
+		int64_t id = put(store, "a", HWT_S(1000));
+		PGconn *conn = lock_row(other.id);
+		pthread_t thread = meet_lock(&other);
+
+		CHECK_CALL(hwt_store_cancel(store, id), 0);
+		PQclear(PQexec(conn, "commit"));
+		REQUIRE(pthread_join(thread, NULL) == 0);
+		CHECK_INT(other.rc, ==, 0);
+		PQfinish(conn);
+		CHECK_CALL(hwt_store_close(store), 0);
+		return;
+	}
+#endif
+	SKIP("of PostgreSQL: SQLite has no locks of rows");
+}
+
 STORE_MAIN(NULL)

@@ -82,7 +82,10 @@ static int64_t id_of(const struct hwts_request *request)
 
 static void cancel_one(struct hwts_conn *conn, struct hwts_request *request)
 {
+	conn->brief = !request->alone;
 	request->rc = hwts_rows_cancel(conn, id_of(request));
+	request->alone = conn->brief && request->rc == EAGAIN && conn->db->engine->locks_rows;
+	conn->brief = false;
 	hwts_group_text(request);
 }
 
@@ -101,7 +104,8 @@ static void cancel_many(struct hwts_conn *conn, struct hwts_request *requests, i
 		if (rc == 0 && (rcs[i] == ENOENT || rcs[i] == EBUSY))
 			(void)hwts_rows_explain(rcs[i], ids[i]);
 		hwts_group_text(request);
-		if (rc == EIO || rc == ENOMEM || request->rc == EINTR)
+		request->alone = request->rc == EINTR;
+		if (rc == EIO || rc == ENOMEM)
 			cancel_one(conn, request);
 	}
 }

@@ -89,6 +89,7 @@ struct hwts_conn {
 	const char *here;       /* a caller's: what its puts ask for; sql.h */
 	bool broken;
 	bool refused;   /* the last failure was about what was sent or what lies there: it will fail again */
+	bool brief;     /* PostgreSQL: EAGAIN soon, if others have locked a row: more callers wait for this exchange */
 	unsigned skips; /* how many more begins or ends look for rows that others have locked, and pass them by */
 };
 

@@ -8,6 +8,10 @@
  *   transaction, and wakes their threads.  While that commits the next gather.  No call waits in order to be joined by
  *   others.
  *
+ *   A transaction of a user may have locked what a call needs, and its thread may make a call of its own before it
+ *   ends that.  So a leader does not wait long for a lock: the call that has met one is done again by its own thread,
+ *   which nobody waits for.
+ *
  * Threads
  *
  *   group.lock guards the queue and each request until it is done.  The leader alone touches the requests it has taken.
@@ -67,6 +71,11 @@ void hwts_group_do(hwt_store *store, struct hwts_group *group, struct hwts_reque
 			lead(store, group);
 	}
 	pthread_mutex_unlock(&group->lock);
+	if (request->alone) {
+		request->next = NULL;
+		HWTS_POINT("alone");
+		group->act(store, request, 1);
+	}
 }
 
 void hwts_group_text(struct hwts_request *request)

@@ -139,7 +139,8 @@ static void find_changed(hwt_store *store, struct hwts_put *puts, size_t n)
 	(void)hwts_fail(ECONNRESET, "%s", text);
 }
 
-static int put(hwt_store *store, struct hwts_put *puts, size_t n, bool all)
+/* brief: others wait for it. */
+static int put(hwt_store *store, struct hwts_put *puts, size_t n, bool all, bool brief)
 {
 	struct hwts_conn *conn;
 	int rc = hwts_pool_get(store, &conn);
@@ -147,8 +148,10 @@ static int put(hwt_store *store, struct hwts_put *puts, size_t n, bool all)
 	if (rc != 0)
 		return rc;
 	rc = hwts_numbers_give(store, conn, puts, n);
+	conn->brief = brief;
 	if (rc == 0)
 		rc = hwts_rows_put(conn, puts, n, all);
+	conn->brief = false;
 	if (rc == 0)
 		note(store, puts, n);
 	hwts_pool_put(store, conn);
@@ -163,18 +166,23 @@ void hwts_put_group(hwt_store *store, struct hwts_request *requests, size_t n)
 	struct hwts_put one = { 0 }, *puts = n == 1 ? &one : hwts_alloc(n * sizeof(*puts));
 	size_t i = 0;
 	int rc = puts ? 0 : ENOMEM;
+	bool brief = false;
 
-	for (struct hwts_request *request = requests; request && puts; request = request->next)
-		puts[i++] = *put_of(request);
+	for (struct hwts_request *request = requests; request; request = request->next, i++) {
+		brief |= store->engine->locks_rows && !request->alone && put_of(request)->key;
+		if (puts)
+			puts[i] = *put_of(request);
+	}
 	if (puts)
-		rc = put(store, puts, n, false);
+		rc = put(store, puts, n, false, brief);
 	i = 0;
 	for (struct hwts_request *request = requests; request; request = request->next, i++) {
 		if (puts)
 			*put_of(request) = puts[i];
 		request->rc = rc;
 		if (n > 1 && (rc == EIO || rc == ENOMEM))
-			request->rc = put(store, put_of(request), 1, false);
+			request->rc = put(store, put_of(request), 1, false, brief);
+		request->alone = brief && (request->rc == EAGAIN || put_of(request)->rc == EAGAIN);
 		hwts_group_text(request);
 	}
 	if (puts != &one)
@@ -224,7 +232,7 @@ static int put_many(hwt_store *store, const hwt_store_spec *specs, size_t n, str
 			(void)hwts_fail(rc, "spec %zu: %s", i, hwts_fail_text());
 	}
 	if (rc == 0)
-		rc = put(store, puts, n, true);
+		rc = put(store, puts, n, true, false);
 	for (size_t i = 0; i < n && ids && (rc == 0 || rc == ECONNRESET); i++)
 		ids[i] = puts[i].id;
 	for (size_t i = 0; i < n && (rc == EEXIST || rc == EBUSY); i++) {

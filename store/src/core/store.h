@@ -161,6 +161,7 @@ struct hwts_request {
 	size_t bytes; /* that it sends */
 	int rc;
 	bool done;
+	bool alone;     /* set by the act: others have a lock that it needs, and its thread is to do it by itself */
 	char text[256]; /* of its failure */
 };
 

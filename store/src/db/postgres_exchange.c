@@ -10,6 +10,9 @@
 static const char SYNCED[] = "select set_config('synchronous_commit', case when current_setting('hwt_store.synced') in"
 			     " ('off', 'local') then 'on' else current_setting('hwt_store.synced') end, true)";
 
+/* A transaction of a caller's may wait for this very exchange. */
+static const char BRIEF[] = "select set_config('lock_timeout', '200', true)";
+
 /* The role's own synchronous_commit holds for the whole connection. */
 static bool syncs(const struct pg_conn *conn)
 {
@@ -54,6 +57,8 @@ static size_t write_steps(struct pg_conn *conn, struct pg_step *out, const struc
 		out[count++] = (struct pg_step){ .text = "begin" };
 	if (flags & HWTS_SYNCED && !syncs(conn))
 		out[count++] = (struct pg_step){ .text = SYNCED };
+	if (conn->conn.brief)
+		out[count++] = (struct pg_step){ .text = BRIEF };
 	for (size_t i = 0; i < n; i++) {
 		if (is_empty(steps[i].sql))
 			continue;
@@ -76,7 +81,7 @@ int hwts_pg_exchange(struct hwts_conn *base, const struct hwts_step *steps, size
 			rc = is_empty(steps[i].sql) ? 0 : run_on_callers(conn, &steps[i]);
 		return rc;
 	}
-	out = hwts_alloc((n + 2) * sizeof(*out));
+	out = hwts_alloc((n + 3) * sizeof(*out));
 	if (!out)
 		return ENOMEM;
 	count = write_steps(conn, out, steps, n, flags);
