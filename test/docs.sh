@@ -161,6 +161,12 @@ rights() {
 	timeout 600 "$BUILD/examples/jobs" -d "$(as timeouts_owner)" list || echo "the owner: exit $?"
 	timeout 600 "$BUILD/examples/jobs" -d "$(as timeouts_app)" add 0 'with few rights' >/dev/null || echo "exit $?"
 	timeout 600 "$BUILD/examples/jobs" -d "$(as timeouts_app)" run -t 300 -e | grep -qx 'with few rights' || echo "did not run"
+	# What the views show is what the document shows.
+	timeout 600 "$BUILD/examples/jobs" -d "$(as timeouts_app)" add 3600000 'call her' -k alice -e 60 >/dev/null || echo "exit $?"
+	look=$(sed -n 's/^\$ psql -c "\(.*\)"$/\1/p' store/doc/store.md)
+	sed -n '/^\$ psql -c/,/^```$/p' store/doc/store.md | sed '1d;/^```$/d' >"$work/shown"
+	"$HWT_STORE_PG_BIN/psql" -P footer=off -d "$(as timeouts_app)" -c "$look" | sed 's/ *$//; /^$/d' | diff "$work/shown" - || echo "hwt_timeouts"
+	"$HWT_STORE_PG_BIN/psql" -q -At -d "$(as timeouts_app)" -c 'SELECT kind FROM hwt_kinds' | grep -qx job || echo "hwt_kinds"
 }
 if [ -x "$BUILD/examples/jobs" ] && [ -n "${HWT_STORE_PG_URL:-}" ] && has_engine "$HWT_STORE_PG_URL"; then
 	result docs_store_rights "$(rights 2>&1)"

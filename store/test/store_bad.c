@@ -488,6 +488,8 @@ static void fill_tablespace(const char *folder)
 	(void)snprintf(text, sizeof(text), "%.400s options='-c default_tablespace=small'", world.url);
 	(void)snprintf(world.url, sizeof(world.url), "%s", text);
 	fill_disk();
+	(void)snprintf(text, sizeof(text), "drop view %s_timeouts, %s_kinds", world.schema, world.schema);
+	PQclear(PQexec(conn, text));
 	(void)snprintf(text, sizeof(text), "drop table %s_meta, %s_kind, %s_shard, %s_member, %s_group, %s_timeout",
 		       world.schema, world.schema, world.schema, world.schema, world.schema, world.schema);
 	PQclear(PQexec(conn, text));

@@ -14,6 +14,17 @@
  * so that has a predicate which such a statement does not imply; each row meets it.
  */
 #include "db/postgres.h"
+#include "db/views.h"
+
+#define NOW "extract(epoch from clock_timestamp()) * 1000000"
+#define MOMENT(us) "to_timestamp(" us " / 1000000.0)"
+/* Only a database of this encoding has room for all that the bytes may say. */
+#define AS_TEXT(text)                                                                                                  \
+	"case getdatabaseencoding() when 'UTF8' then convert_from(" text ", 'UTF8') else encode(" text ", 'escape') "  \
+	"end"
+#define SECONDS(us) "trim_scale(" us " / 1000000.0) || ' s'"
+
+static const char VIEWS[] = HWTS_VIEWS("create or replace view", NOW, MOMENT, AS_TEXT, SECONDS);
 
 static const char TABLES[] =
     "create table if not exists @_meta (one int primary key check (one = 1), version int not null,"
@@ -68,6 +79,28 @@ static int make_tables(struct pg_conn *conn, int *version)
 	return rc == 0 ? version_of(conn, version) : rc;
 }
 
+/* Makes the views that are missing, if this role may.  It asks first, as the server logs each refusal. */
+static int make_views(struct pg_conn *conn)
+{
+	PGresult *result;
+	int rc = hwts_pg_one(conn,
+			     "select count(*) from pg_class c where c.oid = to_regclass('@_meta')"
+			     " and (to_regclass('@_timeouts') is null or to_regclass('@_kinds') is null)"
+			     " and pg_has_role(c.relowner, 'usage') and has_schema_privilege(c.relnamespace, 'create')"
+			     " and c.relnamespace = to_regnamespace(quote_ident(current_schema()))",
+			     &result);
+	bool wanted = rc == 0 && hwts_pg_get(result, 0, 0) == 1;
+
+	PQclear(result);
+	if (!wanted)
+		return rc;
+	rc = hwts_pg_simple(conn, "begin; select pg_advisory_xact_lock(hashtext('@_meta'))");
+	if (rc == 0)
+		rc = hwts_pg_simple(conn, VIEWS);
+	rc = hwts_pg_finish(&conn->conn, rc);
+	return conn->conn.broken ? rc : 0;
+}
+
 int hwts_pg_prepare(struct hwts_conn *base)
 {
 	struct pg_conn *conn = pg_conn(base);
@@ -80,5 +113,7 @@ int hwts_pg_prepare(struct hwts_conn *base)
 		HWTS_POINT("tables");
 		rc = make_tables(conn, &version);
 	}
-	return rc == 0 ? hwts_check_version(base->db, version) : rc;
+	if (rc == 0)
+		rc = hwts_check_version(base->db, version);
+	return rc == 0 ? make_views(conn) : rc;
 }

@@ -4,9 +4,17 @@
  * nothing is partitioned here, so the primary key is the id alone.
  */
 #include "db/sqlite.h"
+#include "db/views.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+
+#define NOW "(julianday('now') - 2440587.5) * 86400000000"
+#define MOMENT(us) "strftime('%Y-%m-%d %H:%M:%f', " us " / 1000000.0, 'unixepoch')"
+#define AS_TEXT(text) text
+#define SECONDS(us) "printf('%.15g', " us " / 1000000.0) || ' s'"
+
+static const char VIEWS[] = HWTS_VIEWS("create view if not exists", NOW, MOMENT, AS_TEXT, SECONDS);
 
 static const char TABLES[] =
     "create table if not exists @_meta (one integer primary key check (one = 1), version integer not null,"
@@ -51,6 +59,30 @@ static int version_of(struct sqlite_conn *conn, int *version)
 	return rc;
 }
 
+/* The views that are missing. */
+static int make_views(struct sqlite_conn *conn)
+{
+	char *sql = hwts_sql(conn->conn.db, VIEWS);
+	int made = sql ? sqlite3_exec(conn->handle, sql, NULL, NULL, NULL) : SQLITE_NOMEM;
+
+	free(sql);
+	return made == SQLITE_OK ? 0 : hwts_sqlite_error(conn, made, "make the views");
+}
+
+/* Whether both views are there, or could be made, the store works. */
+static void find_views(struct sqlite_conn *conn)
+{
+	int rc = 0;
+	sqlite3_stmt *rows = hwts_sqlite_rows(
+	    conn, &rc, "select count(*) from sqlite_master where type = 'view' and name in ('@_timeouts', '@_kinds')",
+	    NOTHING);
+	bool missing = hwts_sqlite_next(conn, rows, &rc) && number_of(rows, 0) < 2;
+
+	sqlite3_reset(rows);
+	if (missing && hwts_sqlite_begin(conn, true) == 0)
+		(void)hwts_sqlite_commit(conn, make_views(conn));
+}
+
 static int make_tables(struct sqlite_conn *conn)
 {
 	char *sql = hwts_sql(conn->conn.db, TABLES);
@@ -70,6 +102,8 @@ static int make_tables(struct sqlite_conn *conn)
 						    "insert into @_meta values (1, ?, 1, lower(hex(randomblob(16))),"
 						    " null)",
 						    WITH(NUMBER(HWTS_VERSION)));
+			if (rc == 0)
+				rc = make_views(conn);
 		}
 		rc = hwts_sqlite_commit(conn, rc);
 	}
@@ -130,5 +164,7 @@ int hwts_sqlite_prepare(struct hwts_conn *base)
 	}
 	if (rc == 0)
 		rc = hwts_check_version(base->db, version);
+	if (rc == 0)
+		find_views(conn);
 	return rc == 0 ? note_boot(conn) : rc;
 }
