@@ -6,6 +6,10 @@
 
 #include "store_query.h"
 
+#ifdef HWT_STORE_SQLITE
+#include "db/sqlite.h"
+#endif
+
 #ifdef HWT_STORE_POSTGRES
 /* An engine in front of the real one, which counts the exchanges that a lock has kept from happening. */
 static const struct hwts_engine *real;
@@ -210,6 +214,111 @@ TEST(a_cancel_does_not_wait_for_one_that_waits_for_its_own_transaction)
 	}
 #endif
 	SKIP("of PostgreSQL: SQLite has no locks of rows");
+}
+
+#ifdef HWT_STORE_SQLITE
+static pthread_mutex_t users = PTHREAD_MUTEX_INITIALIZER;
+
+static int want_mutex(const hwt_store_run *run, void *ctx)
+{
+	(void)run;
+	(void)ctx;
+	atomic_fetch_add(&ran, 1);
+	pthread_mutex_lock(&users);
+	pthread_mutex_unlock(&users);
+	return 0;
+}
+
+struct turn {
+	struct sqlite_db *db;
+	bool first;
+	unsigned *order, got;
+};
+
+static void *take_turn(void *arg)
+{
+	struct turn *turn = arg;
+
+	CHECK(hwts_sqlite_turn(turn->db, hwt_now() + PATIENCE_NS, turn->first));
+	turn->got = ++*turn->order;
+	hwts_sqlite_turn_end(turn->db);
+	return NULL;
+}
+
+static void wait_for_waiters(struct sqlite_db *db, unsigned n)
+{
+	unsigned count = 0;
+
+	while (count < n) {
+		sleep_ms(1);
+		count = 0;
+		pthread_mutex_lock(&db->lock);
+		for (const struct sqlite_waiter *waiter = db->waiting; waiter; waiter = waiter->next)
+			count++;
+		pthread_mutex_unlock(&db->lock);
+	}
+}
+#endif
+
+TEST(a_put_under_a_mutex_that_a_transaction_wants_ends)
+{
+#ifdef HWT_STORE_SQLITE
+	if (on_sqlite()) {
+		hwt_store_spec spec = spec_of("a", HWT_S(1000));
+		hwt_store *store;
+		int64_t id = 0;
+
+		fresh_world();
+		store = open_store();
+		((struct sqlite_db *)store->db)->patience_ns = HWT_MS(200);
+		register_kind(store, "a", want_mutex, NULL, HWT_STORE_TRANSACTION);
+		atomic_store(&ran, 0);
+		pthread_mutex_lock(&users);
+		CHECK_CALL(hwt_store_start(store), 0);
+		id = put(store, "a", 0);
+		CHECK(wait_count(&ran, 1));
+		CHECK_CALL(hwt_store_put(store, &spec, NULL), EAGAIN);
+		pthread_mutex_unlock(&users);
+		CHECK(wait_gone(store, id));
+		CHECK_CALL(hwt_store_put(store, &spec, NULL), 0);
+		CHECK_CALL(hwt_store_close(store), 0);
+		return;
+	}
+#endif
+	SKIP("of SQLite: PostgreSQL locks rows");
+}
+
+TEST(control_goes_before_all_that_wait_for_their_turn)
+{
+#ifdef HWT_STORE_SQLITE
+	if (on_sqlite()) {
+		hwt_store *store;
+		struct sqlite_db *db;
+		unsigned order = 0;
+		struct turn turns[4];
+		pthread_t threads[4];
+
+		fresh_world();
+		store = open_store();
+		db = (struct sqlite_db *)store->db;
+		REQUIRE(hwts_sqlite_turn(db, hwt_now() + PATIENCE_NS, false));
+		CHECK(!hwts_sqlite_turn(db, hwt_now() + HWT_MS(1), false)); /* and leaves the queue */
+		for (unsigned i = 0; i < 4; i++) {
+			turns[i] = (struct turn){ db, i == 3, &order, 0 };
+			REQUIRE(pthread_create(&threads[i], NULL, take_turn, &turns[i]) == 0);
+			wait_for_waiters(db, i + 1);
+		}
+		hwts_sqlite_turn_end(db);
+		for (unsigned i = 0; i < 4; i++)
+			REQUIRE(pthread_join(threads[i], NULL) == 0);
+		CHECK_INT(turns[3].got, ==, 1);
+		for (unsigned i = 0; i < 3; i++)
+			CHECK_INT(turns[i].got, ==, i + 2);
+		CHECK_CALL(hwt_store_close(store), 0);
+		return;
+	}
+#endif
+	SKIP("of SQLite: PostgreSQL locks rows");
 }
 
 STORE_MAIN(NULL)

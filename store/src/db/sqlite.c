@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Exchanges with SQLite: errors, turns at writing, statements, transactions; sqlite.h. */
+/* Exchanges with SQLite: errors, statements, transactions; sqlite.h. */
 #include "db/sqlite.h"
 
 #include <stdio.h>
@@ -69,29 +69,6 @@ int hwts_sqlite_error(struct sqlite_conn *conn, int rc, const char *doing)
 		conn->conn.broken = true;
 	return hwts_fail(is, "sqlite: %s: %s (%s)%s", doing, conn->handle ? sqlite3_errmsg(conn->handle) : "no handle",
 			 sqlite3_errstr(rc), advice(is, code));
-}
-
-/*
- * The turn
- */
-
-void hwts_sqlite_turn(struct sqlite_db *db)
-{
-	uint64_t mine;
-
-	pthread_mutex_lock(&db->lock);
-	mine = db->drawn++;
-	while (db->serving != mine)
-		hwts_wait_ns(&db->turned, &db->lock, HWT_S(1)); /* woken; or looks itself */
-	pthread_mutex_unlock(&db->lock);
-}
-
-void hwts_sqlite_turn_end(struct sqlite_db *db)
-{
-	pthread_mutex_lock(&db->lock);
-	db->serving++;
-	pthread_cond_broadcast(&db->turned);
-	pthread_mutex_unlock(&db->lock);
 }
 
 /*
@@ -187,10 +164,10 @@ void hwts_sqlite_forget(struct sqlite_conn *conn)
 
 int hwts_sqlite_begin(struct sqlite_conn *conn, bool full)
 {
-	int rc = 0;
+	int rc = hwts_sqlite_take_turn(conn);
 
-	hwts_sqlite_turn(sqlite_db(&conn->conn));
-	conn->has_turn = true;
+	if (rc != 0)
+		return rc;
 	if (full != conn->full) {
 		rc = hwts_sqlite_do(conn, NULL, full ? "pragma synchronous = full" : "pragma synchronous = normal",
 				    NOTHING);
@@ -200,6 +177,7 @@ int hwts_sqlite_begin(struct sqlite_conn *conn, bool full)
 	hwts_count_trip(conn->conn.db);
 	if (rc == 0)
 		rc = hwts_sqlite_do(conn, NULL, "begin immediate", NOTHING);
+	conn->until_ns = 0;
 	if (rc == 0 && (rc = hwts_sqlite_check_files(conn)) != 0)
 		return hwts_sqlite_commit(conn, rc);
 	if (rc != 0) {

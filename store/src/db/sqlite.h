@@ -5,7 +5,9 @@
  * Threads
  *
  *   SQLite has one writer at a time.  The threads of a process queue for their turn in order of arrival, so that none
- *   starves; other processes meet in SQLite's own lock, which is asked again each 0.2 to 1 ms.
+ *   starves; control goes before them, for the lease depends on it.  None waits for ever: the thread that has the turn
+ *   may run a task that waits for what one in the queue holds.  Other processes meet in SQLite's own lock, which is
+ *   asked again each 0.2 to 1 ms.
  *
  * Durability
  *
@@ -27,10 +29,15 @@ struct sqlite_db {
 	struct hwts_db db;
 	char *path;
 
-	/* The turn: a queue of writers. */
+	/* The turn: a queue of writers, with lock. */
 	pthread_mutex_t lock;
 	pthread_cond_t turned;
-	uint64_t drawn, serving;
+	bool taken;
+	struct sqlite_waiter {
+		struct sqlite_waiter *next;
+		bool has_it;
+	} * waiting, **waiting_end;
+	int64_t patience_ns; /* for the turn and the write lock together; a test has another */
 
 	/* The keeper, a thread that moves the log into the file so that no commit has to. */
 	pthread_cond_t work;
@@ -59,7 +66,8 @@ struct sqlite_conn {
 	bool has_turn, full, callers;     /* callers: neither its statements nor its transaction are ours */
 	bool hasty;                       /* this exchange does not wait long for the lock */
 	int64_t now_us, boot_us, read_ns; /* the clocks, as the exchange has read them */
-	int64_t patience_ns;
+	int64_t patience_ns;              /* 0: that of the database */
+	int64_t until_ns;                 /* of the begin that is under way; 0: none is */
 	/* control: */
 	bool listens;
 	int inotify;        /* -1: none, so it looks for news by the clock */
@@ -121,9 +129,7 @@ int hwts_sqlite_do(struct sqlite_conn *conn, int *changes, const char *text, con
 		   size_t n);
 int hwts_sqlite_begin(struct sqlite_conn *conn, bool full);
 int hwts_sqlite_commit(struct sqlite_conn *conn, int rc); /* rolls back if rc is not 0, and returns it */
-void hwts_sqlite_turn(struct sqlite_db *db);
-void hwts_sqlite_turn_end(struct sqlite_db *db);
-void hwts_sqlite_forget(struct sqlite_conn *conn); /* the statements */
+void hwts_sqlite_forget(struct sqlite_conn *conn);        /* the statements */
 int hwts_sqlite_exchange(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags);
 int hwts_sqlite_finish(struct hwts_conn *conn, int rc);
 
@@ -140,6 +146,11 @@ int hwts_sqlite_check_files(struct sqlite_conn *conn); /* EIO: they were removed
 int hwts_sqlite_wal_hook(void *arg, sqlite3 *handle, const char *name, int pages);
 void hwts_sqlite_start_keeper(struct sqlite_db *db);
 void hwts_sqlite_stop_keeper(struct sqlite_db *db);
+
+/* In sqlite_turn.c. */
+bool hwts_sqlite_turn(struct sqlite_db *db, int64_t until_ns, bool first); /* false: it did not come until then */
+void hwts_sqlite_turn_end(struct sqlite_db *db);
+int hwts_sqlite_take_turn(struct sqlite_conn *conn); /* EAGAIN: it did not come in time */
 
 /* In sqlite_schema.c. */
 int hwts_sqlite_prepare(struct hwts_conn *conn);

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define HASTY_NS HWT_MS(100)
-
 static int open_db(const char *url, struct hwts_db **out)
 {
 	struct sqlite_db *db;
@@ -35,6 +33,8 @@ static int open_db(const char *url, struct hwts_db **out)
 	db->db.file = db->path;
 	pthread_mutex_init(&db->lock, NULL);
 	hwts_cond_init(&db->turned);
+	db->waiting_end = &db->waiting;
+	db->patience_ns = HWTS_SQLITE_PATIENCE_NS;
 	hwts_cond_init(&db->work);
 	*out = &db->db;
 	return 0;
@@ -80,13 +80,15 @@ static void disconnect(struct hwts_conn *base)
 static int wait_for_lock(void *arg, int count)
 {
 	struct sqlite_conn *conn = arg;
-	int64_t patience_ns = conn->hasty ? HASTY_NS : conn->patience_ns;
+	int64_t patience_ns = conn->patience_ns ? conn->patience_ns : HWTS_SQLITE_PATIENCE_NS;
 
 	if (count < 25) {
 		hwts_sleep_ns(HWT_US(200));
 		return 1;
 	}
 	hwts_sleep_ns(HWT_MS(1));
+	if (conn->until_ns)
+		return hwt_now() < conn->until_ns;
 	return (int64_t)count * HWT_MS(1) < patience_ns;
 }
 
@@ -105,8 +107,7 @@ static int settle(struct sqlite_conn *conn, enum hwts_role role)
 	int failed = 0, rc;
 
 	sqlite3_extended_result_codes(conn->handle, 1);
-	conn->patience_ns = role == HWTS_CONTROL ? HWTS_MIN(HWTS_SQLITE_PATIENCE_NS, conn->conn.db->lease_us * 500)
-						 : HWTS_SQLITE_PATIENCE_NS;
+	conn->patience_ns = role == HWTS_CONTROL ? HWTS_MIN(HWTS_SQLITE_PATIENCE_NS, conn->conn.db->lease_us * 500) : 0;
 	sqlite3_busy_handler(conn->handle, wait_for_lock, conn);
 	if (sqlite3_db_readonly(conn->handle, "main") == 1)
 		return hwts_fail(EACCES,

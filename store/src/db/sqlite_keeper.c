@@ -43,7 +43,8 @@ static int64_t tidy(struct sqlite_db *db, struct sqlite_conn *conn)
 	if (rc != SQLITE_OK || pages <= LOG_TOO_LONG_PAGES)
 		return APART_NS;
 	conn->patience_ns = RESTART_PATIENCE_NS;
-	hwts_sqlite_turn(db);
+	if (!hwts_sqlite_turn(db, hwt_now() + db->patience_ns, false))
+		return RESTART_APART_NS;
 	rc = sqlite3_wal_checkpoint_v2(conn->handle, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
 	hwts_sqlite_turn_end(db);
 	return rc == SQLITE_OK ? APART_NS : RESTART_APART_NS;

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The turn at writing of the threads of a process; sqlite.h. */
+#include "db/sqlite.h"
+
+#define HASTY_NS HWT_MS(100)
+
+/* With the lock. */
+static void queue_up(struct sqlite_db *db, struct sqlite_waiter *waiter, bool first)
+{
+	struct sqlite_waiter **link = first ? &db->waiting : db->waiting_end;
+
+	waiter->next = *link;
+	*link = waiter;
+	if (!waiter->next)
+		db->waiting_end = &waiter->next;
+}
+
+/* With the lock. */
+static void leave_queue(struct sqlite_db *db, struct sqlite_waiter *waiter)
+{
+	struct sqlite_waiter **link = &db->waiting;
+
+	while (*link != waiter)
+		link = &(*link)->next;
+	*link = waiter->next;
+	if (!*link)
+		db->waiting_end = link;
+}
+
+bool hwts_sqlite_turn(struct sqlite_db *db, int64_t until_ns, bool first)
+{
+	struct sqlite_waiter waiter = { .has_it = false };
+
+	pthread_mutex_lock(&db->lock);
+	if (!db->taken)
+		waiter.has_it = db->taken = true;
+	else
+		queue_up(db, &waiter, first);
+	while (!waiter.has_it && hwt_now() < until_ns) /* woken; or looks itself */
+		hwts_wait_ns(&db->turned, &db->lock, HWTS_MIN(until_ns - hwt_now(), HWT_S(1)));
+	if (!waiter.has_it)
+		leave_queue(db, &waiter);
+	pthread_mutex_unlock(&db->lock);
+	return waiter.has_it;
+}
+
+void hwts_sqlite_turn_end(struct sqlite_db *db)
+{
+	pthread_mutex_lock(&db->lock);
+	db->taken = db->waiting != NULL;
+	if (db->waiting) {
+		db->waiting->has_it = true;
+		leave_queue(db, db->waiting);
+	}
+	pthread_cond_broadcast(&db->turned);
+	pthread_mutex_unlock(&db->lock);
+}
+
+/* The patience that is left is for the lock. */
+int hwts_sqlite_take_turn(struct sqlite_conn *conn)
+{
+	struct sqlite_db *db = sqlite_db(&conn->conn);
+	int64_t patience_ns = conn->hasty ? HASTY_NS : conn->patience_ns ? conn->patience_ns : db->patience_ns;
+
+	conn->until_ns = hwt_now() + patience_ns;
+	conn->has_turn = hwts_sqlite_turn(db, conn->until_ns, conn->conn.role == HWTS_CONTROL);
+	if (conn->has_turn)
+		return 0;
+	conn->until_ns = 0;
+	return hwts_fail(EAGAIN, "sqlite: other threads of this process have kept its lock for %lld ms; try again",
+			 (long long)(patience_ns / HWT_MS(1)));
+}
