@@ -53,7 +53,10 @@ $(BUILD)/test/store_%: store/test/store_%.c $(BUILD)/libhwt-store-unit.a $(BUILD
 		$(BUILD)/libhwt-store-unit.a $(BUILD)/libhwt.a $(STORE_LIBS) $(ALL_LDFLAGS)
 
 # On SQLite always, on PostgreSQL if its server is installed.
-STORE_RUNS = $(if $(STORE_SQLITE),$(STORE_TESTS)) $(if $(STORE_POSTGRES),$(STORE_TESTS:%=postgresql:%))
+# The contract holds on a partitioned table, too.
+PARTITIONED := basic replace modes ids views
+STORE_RUNS = $(if $(STORE_SQLITE),$(STORE_TESTS)) $(if $(STORE_POSTGRES),$(STORE_TESTS:%=postgresql:%) \
+	$(PARTITIONED:%=partitioned:$(BUILD)/test/store_%))
 
 store-tests: store $(STORE_TESTS)
 check-store: store-tests ## the tests of libhwt-store, on SQLite and a PostgreSQL of their own

@@ -4,6 +4,7 @@
 #     hierarchical:  on the hierarchical wheel
 #     perturbed:     with the test build of the library, which perturbs its threads
 #     postgresql:    on a PostgreSQL server of its own
+#     partitioned:   the same, with a partitioned table of timeouts
 #     weather:       on a machine that seems to be busy: its threads lose their processor (test/weather.c)
 # BUILD, HWT_TEST_TIMEOUT: as test/run.sh has them.  HWT_TAP names a folder that keeps what each test prints.
 test=$1 program=$1 weather='' on=''
@@ -17,6 +18,7 @@ while :; do
 		[ "${SAN:-}" != thread ] || export HWT_SCALE="${HWT_SCALE:-10}"
 		;;
 	postgresql:*) on=store/test/postgres.sh ;;
+	partitioned:*) on=store/test/postgres.sh && export HWT_POSTGRES_PARTITIONED=1 ;;
 	weather:*) weather=$PWD/${BUILD:-build}/weather.so ;;
 	*) break ;;
 	esac

@@ -4,6 +4,7 @@
 # is a command that takes "stop", "start" or "restart".
 #
 # No test lets a machine fail, so the server does not sync, and keeps a quarter of the usual log; HWT_POSTGRES_FSYNC=on has it as its users do.
+# HWT_POSTGRES_PARTITIONED=1: each store has a partitioned table, by the commands of store/doc/partitioning.md.
 #
 # The server listens on a unix socket alone, belongs to an unprivileged user, and has a short temporary folder, as a socket's path has at most
 # 107 bytes.  It is stopped and its folder removed at the end.
@@ -67,4 +68,28 @@ chown "$user" "$folder/log.server" 2>/dev/null
 HWT_STORE_URL="pg:host=$folder user=hwt dbname=postgres connect_timeout=300"
 HWT_POSTGRES_CTL=$folder/ctl
 export HWT_STORE_URL HWT_POSTGRES_CTL
+
+# As soon as open has made the last index of the table.
+partition() {
+	sed -n '/^```sql$/,/^```$/p' "$(dirname "$0")/../doc/partitioning.md" | grep -v '^```\|^BEGIN;$\|^COMMIT;$' >"$folder/commands"
+	[ -s "$folder/commands" ] || return
+	"$bin/psql" -qX -v ON_ERROR_STOP=1 -d "${HWT_STORE_URL#pg:}" -f - >"$folder/log" 2>&1 <<END
+create function partition() returns event_trigger language plpgsql as \$made\$
+declare
+	prefix text;
+begin
+	select substr(c.relname, 1, length(c.relname) - 3) into prefix from pg_event_trigger_ddl_commands() d, pg_class c, pg_index i,
+		pg_class t where c.oid = d.objid and i.indexrelid = c.oid and t.oid = i.indrelid and t.relkind = 'r' and c.relname like '%\_key'
+		and t.relname like '%\_timeout';
+	if found then
+		execute replace(\$page\$$(cat "$folder/commands")\$page\$, 'hwt_', prefix);
+	end if;
+end \$made\$;
+create event trigger partition on ddl_command_end when tag in ('CREATE INDEX') execute function partition();
+END
+}
+if [ -n "${HWT_POSTGRES_PARTITIONED:-}" ] && ! partition; then
+	sed 's/^/# /' "$folder/log"
+	exit 1
+fi
 "$@"

@@ -163,4 +163,17 @@ TEST(a_role_that_may_not_make_the_views_goes_on_without)
 	HAS(0, "pg_class", "relname = '%s_kinds'", world.schema);
 }
 
+/* test/exec.sh has asked for it. */
+TEST(a_partitioned_table_is_one)
+{
+	bool wanted = getenv("HWT_POSTGRES_PARTITIONED") != NULL;
+
+	fresh_world();
+	if (world.sqlite)
+		SKIP("of PostgreSQL");
+	CHECK_CALL(hwt_store_close(open_store()), 0);
+	HAS(wanted, "pg_class", "relname = '%s_timeout' and relkind = 'p'", world.schema);
+	HAS(wanted ? 8 : 0, "pg_inherits", "inhparent = to_regclass('%s_timeout')", world.schema);
+}
+
 STORE_MAIN(NULL)
