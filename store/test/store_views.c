@@ -148,7 +148,7 @@ TEST(a_role_that_may_not_make_the_views_goes_on_without)
 	(void)query("create role %s_app login", world.schema);
 	(void)query("grant select, insert, update, delete on all tables in schema public to %s_app", world.schema);
 	(void)query("grant create on schema public to %s_app", world.schema);
-	(void)query("drop view %s_kinds", world.schema);
+	(void)query("drop view %s_timeouts, %s_kinds", world.schema, world.schema);
 	(void)snprintf(url, sizeof(url), "%.*suser=%s_app%s", (int)(user - world.url), world.url, world.schema,
 		       user + 8);
 	(void)snprintf(world.url, sizeof(world.url), "%s", url);
@@ -158,9 +158,10 @@ TEST(a_role_that_may_not_make_the_views_goes_on_without)
 		(void)put(store, "a", 0);
 		CHECK_CALL(hwt_store_close(store), 0);
 	}
-	HAS(1, "%s_timeouts", "kind = 'a'", world.schema);
 	(void)snprintf(world.url, sizeof(world.url), "%s", getenv("HWT_STORE_URL"));
 	HAS(0, "pg_class", "relname = '%s_kinds'", world.schema);
+	CHECK_CALL(hwt_store_close(open_store()), 0); /* the owner */
+	HAS(1, "%s_timeouts", "kind = 'a'", world.schema);
 }
 
 /* test/exec.sh has asked for it. */
