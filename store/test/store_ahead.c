@@ -92,6 +92,39 @@ TEST(a_look_that_lasts_holds_up_no_start_no_renewal_and_no_run)
 	atomic_store(&hwts_test_at, NULL);
 }
 
+/* All is to be read again, and the look that is under way has been sent before. */
+TEST(a_look_that_is_under_way_is_not_the_reading_that_is_asked_for)
+{
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store *store;
+	bool asked = false;
+
+	fresh_world();
+	starter = pthread_self();
+	atomic_store(&may_look_on, true);
+	atomic_store(&hwts_test_at, look_for_long);
+	store = started_with(&kind, HWT_S(1800));
+	CHECK(wait_read(store));
+	atomic_store(&may_look_on, false);
+	atomic_store(&looks, 0);
+	look_now(store);
+	CHECK(wait_count(&looks, 1));
+	hwts_hear_news(store, &(struct hwts_due){ .id = -1 });
+	hwts_poke(store);
+	for (int64_t give_up_ns = hwt_now() + PATIENCE_NS; !asked && hwt_now() < give_up_ns; sleep_ms(1)) {
+		pthread_mutex_lock(&store->lock);
+		asked = store->read_again;
+		pthread_mutex_unlock(&store->lock);
+	}
+	CHECK(asked);
+	atomic_store(&may_look_on, true);
+	CHECK(wait_count(&looks, 2));
+	put(store, "a", 0);
+	CHECK(wait_count(&ran, 1)); /* and not after a third of the lease */
+	CHECK_CALL(hwt_store_close(store), 0);
+	atomic_store(&hwts_test_at, NULL);
+}
+
 /*
  * How much it reads
  */

@@ -453,4 +453,57 @@ TEST(what_was_put_while_control_had_no_connection_is_read_after_it)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
+static hwt_store *read_by;
+static atomic_uint renewals;
+
+static void count_renewal(const char *where)
+{
+	atomic_fetch_add(&renewals, strcmp(where, "renewed") == 0);
+}
+
+static bool has_read(void)
+{
+	bool has;
+
+	pthread_mutex_lock(&read_by->lock);
+	has = atomic_load(&renewals) > 1 && !read_by->unread && !read_by->sweep_due;
+	pthread_mutex_unlock(&read_by->lock);
+	return has;
+}
+
+/* Nobody is told of what is put, so it is there for a look alone, and that one fails; the next renewal is far off. */
+TEST(what_a_look_that_failed_should_have_read_is_read_by_the_next)
+{
+	hwt_store_config config;
+	hwt_store *store, *other;
+
+	fresh_world();
+	config = store_config();
+	config.lease_ns = HWT_S(1800);
+	store = read_by = open_with(&config);
+	front_put_before(store);
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	other = open_store();
+	atomic_store(&ran, 0);
+	atomic_store(&renewals, 0);
+	atomic_store(&hwts_test_at, count_renewal);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_for(has_read));
+	atomic_store(&hwts_test_deaf, true);
+	for (int i = 0; i < 50; i++)
+		put(other, "a", 0);
+	atomic_store(&front_only, "look");
+	front_arm(1, FRONT_BEFORE, 1);
+	hwts_hear_news(store, &(struct hwts_due){ .id = -1 });
+	hwts_poke(store);
+	CHECK(wait_count(&ran, 50));
+	CHECK(atomic_load(&front_failed) != NULL);
+	front_arm(0, FRONT_BEFORE, 0);
+	atomic_store(&front_only, NULL);
+	atomic_store(&hwts_test_deaf, false);
+	atomic_store(&hwts_test_at, NULL);
+	CHECK_CALL(hwt_store_close(other), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 STORE_MAIN(NULL)

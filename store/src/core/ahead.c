@@ -130,6 +130,7 @@ static void collect(struct reader *reader)
 				!(news && look->held_count >= reader->loads);
 		if (shard->chosen)
 			look->held[look->held_count++] = held_of(store, kind, shard);
+		shard->unread &= !shard->chosen; /* a renewal may say it again while the look is under way */
 	}
 	look->ahead_count = look->held_count;
 	look->sweeps = store->sweep_due && !news;
@@ -267,7 +268,7 @@ static void see_all(hwt_store *store, const struct hwts_look *look)
 			continue;
 		shard->mark_due_us = held->mark_due_us;
 		shard->mark_id = held->mark_id;
-		shard->unread = held->full;
+		shard->unread |= held->full;
 	}
 	for (size_t i = 0; i < look->due_count; i++)
 		see(store, &look->dues[i]);
@@ -318,6 +319,8 @@ static void fail_look(struct reader *reader)
 
 	pthread_mutex_lock(&store->lock);
 	store->sweep_due |= reader->look.sweeps;
+	HWTS_EACH_SHARD (store, kind, shard)
+		shard->unread |= shard->held && shard->chosen;
 	store->unread = true;
 	if (!store->read_halt)
 		hwts_wait_ns(&store->drained, &store->lock, hwts_backoff_ns(++reader->failures));
