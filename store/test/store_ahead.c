@@ -189,6 +189,54 @@ TEST(a_reading_has_a_page_of_all_shards_together)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
+/*
+ * Whom a backlog holds up
+ */
+
+static atomic_bool may_end;
+
+static int wait_for_end(const hwt_store_run *run, void *ctx)
+{
+	(void)run;
+	(void)ctx;
+	while (!atomic_load(&may_end))
+		sleep_ms(1);
+	return 0;
+}
+
+/* The rows of one kind fill its share of the window, and wait.  Those of another are read nevertheless. */
+TEST(a_kind_that_is_behind_hides_no_other)
+{
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store_config config = store_config();
+	hwt_store *store;
+
+	fresh_world();
+	atomic_store(&hwts_test_window, 20);
+	atomic_store(&may_end, false);
+	atomic_store(&ran, 0);
+	config.lease_ns = HWT_S(3);
+	store = open_with(&config);
+	kind.name = "slow";
+	kind.task = wait_for_end;
+	kind.concurrency = 1;
+	CHECK_CALL(register_patiently(store, &kind), 0);
+	kind.name = "b";
+	kind.task = count_run;
+	kind.horizon_ns = HWT_S(2);
+	CHECK_CALL(register_patiently(store, &kind), 0);
+	for (int i = 0; i < 50; i++)
+		put(store, "slow", 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	for (int64_t give_up_ns = hwt_now() + PATIENCE_NS; stats_of_store(store).window < 20 && hwt_now() < give_up_ns;)
+		sleep_ms(1);
+	put(store, "b", HWT_S(3)); /* beyond the mark */
+	CHECK(wait_count(&ran, 1));
+	atomic_store(&may_end, true);
+	CHECK_CALL(hwt_store_close(store), 0);
+	atomic_store(&hwts_test_window, 0);
+}
+
 /* What is moved beyond the window leaves it: it must not be tried in vain at the time that it had. */
 TEST(what_is_moved_later_leaves_the_window)
 {

@@ -5,8 +5,8 @@
  * Structure
  *
  *   After each renewal it looks at all shards that are held: from their marks on, and behind them (the sweep;
- *   rows_look.c has both).  It reads on where a page was full, as long as there is room in the window.  What has just
- *   been taken is read from the beginning, in looks of its own, so that the other shards need not wait.
+ *   rows_look.c has both).  It reads on where a page was full, as long as their kind has room in the window.  What
+ *   has just been taken is read from the beginning, in looks of its own, so that the other shards need not wait.
  *
  * The low-water mark
  *
@@ -46,14 +46,35 @@ static int64_t lease_us(const hwt_store *store)
  * What to look at; with the lock
  */
 
-static bool has_room(const hwt_store *store)
+static bool has_room(const struct hwts_kind *kind, size_t limit)
 {
-	return store->window.count < (store->behind ? HWTS_WINDOW_MAX / 2 : HWTS_WINDOW_MAX);
+	return kind->entries < (kind->behind ? limit / 2 : limit);
 }
 
 static bool has_work(const hwt_store *store)
 {
-	return store->sweep_due || (store->unread && has_room(store));
+	size_t limit = hwts_window_limit(store);
+
+	if (store->sweep_due || !store->unread)
+		return store->sweep_due;
+	HWTS_EACH_SHARD (store, kind, shard)
+		if (shard->held && shard->unread && has_room(kind, limit))
+			return true;
+	return false;
+}
+
+/* From here on what is unread is looked at unless its kind is behind. */
+static void measure(hwt_store *store)
+{
+	size_t limit = hwts_window_limit(store);
+
+	HWTS_EACH_KIND (store, kind) {
+		bool room = has_room(kind, limit);
+
+		kind->behind = false;
+		for (uint32_t i = 0; i < kind->row.shards && !room; i++)
+			kind->behind |= kind->shards[i].held && kind->shards[i].unread;
+	}
 }
 
 /* A shard that was just taken. */
@@ -107,7 +128,7 @@ static bool chooses_new(const struct reader *reader)
 	bool any_new = false, any_other = reader->store->sweep_due;
 
 	HWTS_EACH_SHARD (reader->store, kind, shard)
-		if (shard->held && shard->unread)
+		if (shard->held && shard->unread && !kind->behind)
 			*(is_new(shard) ? &any_new : &any_other) = true;
 	return any_new && !(any_other && reader->loaded);
 }
@@ -116,17 +137,16 @@ static void collect(struct reader *reader)
 {
 	hwt_store *store = reader->store;
 	struct hwts_look *look = &reader->look;
-	bool room, news;
+	bool news;
 
 	if (store->read_again)
 		read_again(reader);
-	room = has_room(store);
-	store->behind = store->unread && !room;
-	news = room && chooses_new(reader);
+	measure(store);
+	news = chooses_new(reader);
 	look->held_count = 0;
 	HWTS_EACH_SHARD (store, kind, shard) {
 		shard->left_us = HWTS_NEVER;
-		shard->chosen = room && shard->held && shard->unread && is_new(shard) == news &&
+		shard->chosen = !kind->behind && shard->held && shard->unread && is_new(shard) == news &&
 				!(news && look->held_count >= reader->loads);
 		if (shard->chosen)
 			look->held[look->held_count++] = held_of(store, kind, shard);
@@ -138,7 +158,7 @@ static void collect(struct reader *reader)
 	HWTS_EACH_SHARD (store, kind, shard)
 		if (look->sweeps && shard->held && !shard->chosen)
 			look->held[look->held_count++] = held_of(store, kind, shard);
-	store->unread &= look->held_count > 0 || !room; /* else see_all says it */
+	store->unread &= look->held_count > 0; /* then see_all says it */
 	look->page = HWTS_MAX(HWTS_PAGE / HWTS_MAX(look->held_count, 1), 1);
 	look->late_us = store->seen_us - lease_us(store) / 3;
 	reader->loaded = news;

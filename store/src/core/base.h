@@ -108,6 +108,7 @@ extern _Atomic int64_t hwts_test_look_took;              /* added to how long a 
 extern _Atomic bool hwts_test_loses_wakes;               /* no thread of a store is woken but by a renewal */
 extern _Atomic bool hwts_test_loses_rows;                /* what comes into the window is lost on the way */
 extern _Atomic bool hwts_test_loses_timers;              /* the timer in front fires and nothing happens */
+extern _Atomic unsigned hwts_test_window;                /* not 0: the most entries of a kind */
 extern _Atomic unsigned hwts_test_rescued;               /* rows that only the safety net has found */
 extern _Atomic(void (*)(const char *)) hwts_test_at;     /* called at each HWTS_POINT */
 extern _Atomic(const char *) hwts_test_error_text;       /* what each errno value means, in some language */

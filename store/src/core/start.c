@@ -96,10 +96,12 @@ static void clean_up(hwt_store *store)
 	store->phase = HWTS_STOPPED;
 	store->trusted_ns = 0;
 	store->joined = false;
+	HWTS_EACH_KIND (store, kind)
+		kind->behind = false;
 	HWTS_EACH_SHARD (store, kind, shard)
 		*shard = (struct hwts_shard){ .id = shard->id };
 	store->stats.shards_held = 0;
-	store->read_again = store->sweep_due = store->unread = store->behind = false;
+	store->read_again = store->sweep_due = store->unread = false;
 	pthread_mutex_unlock(&store->lock);
 }
 

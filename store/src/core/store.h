@@ -55,7 +55,7 @@
 #include <stdlib.h>
 #include <sys/types.h>
 
-#define HWTS_WINDOW_MAX 200000 /* entries: beyond it the look-ahead waits */
+#define HWTS_WINDOW_MAX 200000 /* entries: kinds share it, and beyond its share a kind's look-ahead waits */
 #define HWTS_PAGE 5000         /* rows in one look, of all shards together */
 #define HWTS_BATCH_BYTES ((size_t)4 << 20)
 #define HWTS_QUEUE_BYTES ((size_t)16 << 20)
@@ -93,6 +93,8 @@ struct hwts_kind {
 	struct hwts_due_list due[2]; /* the entries that are DUE; [1]: for their last attempt */
 	struct hwts_row *queue, **queue_end;
 	unsigned queued, running;
+	size_t entries; /* in the window */
+	bool behind;    /* there is more than it has room for */
 	unsigned ahead; /* how many may be begun ahead: grows while tasks wait for rows, shrinks while rows wait */
 };
 
@@ -224,7 +226,6 @@ struct hwt_store {
 	int64_t seen_us; /* the database's clock at the last renewal */
 	bool read_again; /* all shards, from the beginning */
 	bool sweep_due, unread;
-	bool behind; /* there is more than the window has room for */
 
 	hwt_store_stats stats;
 	struct hwts_peak lateness;
@@ -325,6 +326,7 @@ void hwts_window_close(hwt_store *store);
 void hwts_window_drop_lost(hwt_store *store); /* what waits in shards that are not held */
 
 /* In window.c.  With the lock. */
+size_t hwts_window_limit(const hwt_store *store); /* of a kind: the backlog of one must not hide what others have */
 void hwts_window_see(hwt_store *store, const struct hwts_due *due);
 /* Moved by this process, which had heard so much of it before: it need not be tried at the time that it had. */
 uint64_t hwts_window_heard(hwt_store *store, int64_t id);

@@ -49,7 +49,18 @@ static bool rehash(struct hwts_window *window, size_t bucket_count)
 	return true;
 }
 
-static struct hwts_entry *insert(hwt_store *store, int64_t id)
+size_t hwts_window_limit(const hwt_store *store)
+{
+	size_t kinds = 0;
+
+	HWTS_EACH_KIND (store, kind)
+		kinds++;
+	if (HWTS_TEST(window))
+		return HWTS_TEST(window);
+	return HWTS_MAX(HWTS_WINDOW_MAX / HWTS_MAX(kinds, 1), HWTS_PAGE);
+}
+
+static struct hwts_entry *insert(hwt_store *store, struct hwts_kind *kind, int64_t id)
 {
 	struct hwts_window *window = &store->window;
 	struct hwts_entry *entry, **head;
@@ -73,10 +84,11 @@ static struct hwts_entry *insert(hwt_store *store, int64_t id)
 	window->free = entry->next;
 	head = bucket_of(window, id);
 	*entry = (struct hwts_entry){
-		.id = id, .store = store, .next = *head, .again_us = HWTS_NEVER, .heard = ++window->heard
+		.id = id, .store = store, .kind = kind, .next = *head, .again_us = HWTS_NEVER, .heard = ++window->heard
 	};
 	*head = entry;
 	window->count++;
+	kind->entries++;
 	return entry;
 }
 
@@ -84,6 +96,7 @@ void hwts_window_erase(struct hwts_entry *entry)
 {
 	hwt_store *store = entry->store;
 	struct hwts_window *window = &store->window;
+	struct hwts_kind *kind = entry->kind;
 	struct hwts_entry **link = bucket_of(window, entry->id);
 
 	while (*link != entry)
@@ -93,7 +106,8 @@ void hwts_window_erase(struct hwts_entry *entry)
 	entry->next = window->free;
 	window->free = entry;
 	window->count--;
-	if (store->behind && window->count < HWTS_WINDOW_MAX / 2)
+	kind->entries--;
+	if (kind->behind && kind->entries < hwts_window_limit(store) / 2)
 		hwts_wake(&store->read_work);
 }
 
@@ -190,13 +204,12 @@ static bool leave_to_look(struct hwts_shard *shard, const struct hwts_due *due)
 
 static void add(hwt_store *store, struct hwts_kind *kind, const struct hwts_due *due, bool unsure)
 {
-	struct hwts_entry *entry = insert(store, due->id);
+	struct hwts_entry *entry = insert(store, kind, due->id);
 
 	if (!entry) {
 		store->load_again = true;
 		return;
 	}
-	entry->kind = kind;
 	entry->shard = due->shard;
 	entry->len = due->len;
 	entry->unsure = unsure;
@@ -318,11 +331,10 @@ struct hwts_entry *hwts_window_condemn(hwt_store *store, const struct hwts_due *
 		(void)hwt_cancel(entry->timeout);
 		entry->again_us = entry->due_us; /* news may be younger than the look */
 	} else {
-		entry = insert(store, due->id);
+		entry = insert(store, kind, due->id);
 		if (!entry)
 			return NULL;
 	}
-	entry->kind = kind;
 	entry->shard = due->shard;
 	entry->state = HWTS_BEGUN;
 	return entry;

@@ -47,8 +47,10 @@ void hwts_window_close(hwt_store *store)
 		(void)hwt_timer_destroy(window.timer); /* its task may be waiting for the lock */
 	pthread_mutex_lock(&store->lock);
 	memset(&store->window, 0, sizeof(store->window));
-	for (struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
+	for (struct hwts_kind *kind = store->kinds; kind; kind = kind->next) {
 		memset(kind->due, 0, sizeof(kind->due));
+		kind->entries = 0;
+	}
 	store->due_count = 0;
 	pthread_mutex_unlock(&store->lock);
 	for (struct hwts_slab *slab = window.slabs, *next; slab; slab = next) {
