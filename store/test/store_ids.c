@@ -172,6 +172,25 @@ TEST(blocks_are_odd)
 	}
 }
 
+/* What was drawn before a connection to a server came is not used: so with many of them only small blocks are drawn. */
+TEST(connections_that_come_and_go_use_up_few_numbers)
+{
+	hwt_store *store;
+
+	fresh_world();
+	store = open_store();
+	for (int i = 0; i < 20; i++) {
+		pthread_mutex_lock(&store->pool_lock);
+		store->connects++;
+		pthread_mutex_unlock(&store->pool_lock);
+		put(store, "a", HWT_S(600));
+	}
+	pthread_mutex_lock(&store->pool_lock);
+	CHECK_INT(store->numbers.block, <=, 256);
+	pthread_mutex_unlock(&store->pool_lock);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 static int by_number(const void *left, const void *right)
 {
 	const int64_t *a = left, *b = right;

@@ -22,13 +22,18 @@
 #define BLOCK_MOST 65536
 #define DRY 16 /* by how much the next block is larger once there were none */
 
-/* With the lock.  A server that was met since may give the same numbers again. */
+/*
+ * With the lock.  A server that was met since may give the same numbers again.  Blocks begin small anew: large ones for
+ * each of many connections would use up all numbers in weeks.
+ */
 static void drop_old(hwt_store *store)
 {
 	struct hwts_numbers *numbers = &store->numbers;
 
-	if (numbers->connects != store->connects)
-		numbers->ranges[0].left = numbers->ranges[1].left = 0;
+	if (numbers->connects == store->connects)
+		return;
+	numbers->ranges[0].left = numbers->ranges[1].left = 0;
+	numbers->block = BLOCK_LEAST;
 	numbers->connects = store->connects;
 }
 
