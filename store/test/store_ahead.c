@@ -237,6 +237,35 @@ TEST(a_kind_that_is_behind_hides_no_other)
 	atomic_store(&hwts_test_window, 0);
 }
 
+/* All is read again, as after news were lost, while the window is full of what is due much later. */
+TEST(a_full_window_that_is_read_again_hides_nothing_that_is_due)
+{
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store_spec specs[100];
+	hwt_store *store;
+	unsigned before;
+
+	fresh_world();
+	atomic_store(&hwts_test_window, 20);
+	atomic_store(&may_look_on, true);
+	atomic_store(&hwts_test_at, look_for_long);
+	kind.horizon_ns = HWT_S(7200);
+	store = started_with(&kind, HWT_S(600));
+	CHECK(wait_read(store)); /* what is put from here on is before the marks */
+	for (size_t i = 0; i < HWTS_COUNT(specs); i++)
+		specs[i] = spec_of("a", HWT_S(3600));
+	CHECK_CALL(hwt_store_put_many(store, specs, HWTS_COUNT(specs), NULL), 0);
+	hwts_hear_news(store, &(struct hwts_due){ .id = -1 });
+	before = atomic_load(&looks);
+	look_now(store);
+	CHECK(wait_count(&looks, before + 1));
+	put(store, "a", 0);
+	CHECK(wait_count(&ran, 1));
+	atomic_store(&hwts_test_at, NULL);
+	CHECK_CALL(hwt_store_close(store), 0);
+	atomic_store(&hwts_test_window, 0);
+}
+
 /* What is moved beyond the window leaves it: it must not be tried in vain at the time that it had. */
 TEST(what_is_moved_later_leaves_the_window)
 {

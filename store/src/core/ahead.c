@@ -83,11 +83,18 @@ static bool is_new(const struct hwts_shard *shard)
 	return shard->mark_due_us == INT64_MIN;
 }
 
-/* What was seen in another database, or by another clock, counts no more. */
+/*
+ * What was seen in another database, or by another clock, counts no more.  Where there is no room the look could not
+ * begin, and all that comes would be left to it: so what waits goes, and is read anew, the first ones first.
+ */
 static void read_again(struct reader *reader)
 {
 	hwt_store *store = reader->store;
+	size_t limit = hwts_window_limit(store);
 
+	HWTS_EACH_KIND (store, kind)
+		if (!has_room(kind, limit))
+			hwts_window_empty(store, kind);
 	HWTS_EACH_SHARD (store, kind, shard)
 		shard->mark_due_us = INT64_MIN;
 	store->read_again = false;

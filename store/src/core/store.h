@@ -337,6 +337,7 @@ void hwts_window_revive(hwt_store *store, const struct hwts_due *due); /* it sho
 struct hwts_entry *hwts_window_condemn(hwt_store *store, const struct hwts_due *due);
 void hwts_window_erase(struct hwts_entry *entry);
 void hwts_window_rearm(hwt_store *store);
+void hwts_window_empty(hwt_store *store, const struct hwts_kind *kind); /* what waits is left to the look-ahead */
 struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind, bool last); /* a DUE one, or NULL */
 void hwts_window_due(struct hwts_entry *entry);
 void hwts_window_not_begun(struct hwts_entry *entry, int64_t due_us);
