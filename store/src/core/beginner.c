@@ -231,8 +231,9 @@ static void inherit(hwt_store *store, struct batch *batch)
 			want->delay_us = hwts_back_off_us(kind, want->attempt);
 		any |= want->delay_us > 0;
 	}
-	if (any && hwts_rows_inherit(store->begin_conn, batch->wants, batch->count) != 0)
-		hwts_warn(store, "begin: %s", hwts_fail_text()); /* they are found again */
+	/* Without a connection, which a later part of the batch may have lost, they are found again. */
+	if (any && store->begin_conn && hwts_rows_inherit(store->begin_conn, batch->wants, batch->count) != 0)
+		hwts_warn(store, "begin: %s", hwts_fail_text());
 }
 
 /* Without the lock. */
