@@ -85,7 +85,7 @@ static bool is_new(const struct hwts_shard *shard)
 
 /*
  * What was seen in another database, or by another clock, counts no more.  Where there is no room the look could not
- * begin, and all that comes would be left to it: so what waits goes, and is read anew, the first ones first.
+ * begin, and all that comes would be left to it: so what waits goes, and is read again, the first ones first.
  */
 static void read_again(struct reader *reader)
 {

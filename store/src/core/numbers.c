@@ -23,8 +23,8 @@
 #define DRY 16 /* by how much the next block is larger once there were none */
 
 /*
- * With the lock.  A server that was met since may give the same numbers again.  Blocks begin small anew: large ones for
- * each of many connections would use up all numbers in weeks.
+ * With the lock.  A server that was met since may give the same numbers again.  Blocks begin small again: large ones
+ * for each of many connections would use up all numbers in weeks.
  */
 static void drop_old(hwt_store *store)
 {
