@@ -187,7 +187,7 @@ TEST(ids_that_were_drawn_while_another_thread_met_a_server_are_drawn_again)
 		for (int i = 0; i < 100; i++) /* more than open has drawn */
 			put(store, "a", HWT_S(600));
 		atomic_store(&hwts_test_at, NULL);
-		CHECK_INT(atomic_load(&draws), ==, 2);
+		CHECK_INT(atomic_load(&draws), >=, 2); /* the first was for nothing; blocks are small again after it */
 		CHECK_CALL(hwt_store_close(store), 0);
 		return;
 	}
