@@ -56,7 +56,7 @@ $(BUILD)/test/store_%: store/test/store_%.c $(BUILD)/libhwt-store-unit.a $(BUILD
 # The contract holds on a partitioned table, too.
 PARTITIONED := basic replace modes ids views
 STORE_RUNS = $(if $(STORE_SQLITE),$(STORE_TESTS)) $(if $(STORE_POSTGRES),$(STORE_TESTS:%=postgresql:%) \
-	$(PARTITIONED:%=partitioned:$(BUILD)/test/store_%))
+	$(addprefix partitioned:,$(filter $(PARTITIONED:%=$(BUILD)/test/store_%),$(STORE_TESTS))))
 
 store-tests: store $(STORE_TESTS)
 check-store: store-tests ## the tests of libhwt-store, on SQLite and a PostgreSQL of their own
