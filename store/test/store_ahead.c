@@ -204,6 +204,19 @@ static int wait_for_end(const hwt_store_run *run, void *ctx)
 	return 0;
 }
 
+/* Waits until the window holds so many, those that run included. */
+static bool wait_window(hwt_store *store, size_t n)
+{
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	hwt_store_stats stats = stats_of_store(store);
+
+	while (stats.window + stats.running < n && hwt_now() < give_up_ns) {
+		sleep_ms(1);
+		stats = stats_of_store(store);
+	}
+	return stats.window + stats.running >= n;
+}
+
 /* The rows of one kind fill its share of the window, and wait.  Those of another are read nevertheless. */
 TEST(a_kind_that_is_behind_hides_no_other)
 {
@@ -228,8 +241,7 @@ TEST(a_kind_that_is_behind_hides_no_other)
 	for (int i = 0; i < 50; i++)
 		put(store, "slow", 0);
 	CHECK_CALL(hwt_store_start(store), 0);
-	for (int64_t give_up_ns = hwt_now() + PATIENCE_NS; stats_of_store(store).window < 20 && hwt_now() < give_up_ns;)
-		sleep_ms(1);
+	CHECK(wait_window(store, 20));
 	put(store, "b", HWT_S(3)); /* beyond the mark */
 	CHECK(wait_count(&ran, 1));
 	atomic_store(&may_end, true);
