@@ -146,16 +146,30 @@ static int fail_once(const hwt_store_run *run, void *ctx)
 	return atomic_fetch_add(&ran, 1) == 0 ? EPROTO : 0;
 }
 
-/* Notes, as the transaction of such an update commits, how it does so. */
+/* Notes, as the transaction of such a change commits, how it does so. */
+static void note_syncs_of(const char *change, const char *table, const char *when)
+{
+	(void)query("set client_min_messages = error; create table if not exists %s_sync (what text, how text)",
+		    world.schema);
+	(void)query("create or replace function %s_note() returns trigger language plpgsql as $$ begin"
+		    " insert into %s_sync values (tg_table_name || ' ' || tg_op,"
+		    " current_setting('synchronous_commit')); return null; end $$",
+		    world.schema, world.schema);
+	(void)query("create constraint trigger %s_note after %s on %s_%s deferrable initially deferred"
+		    " for each row when (%s) execute function %s_note()",
+		    world.schema, change, world.schema, table, when, world.schema);
+}
+
 static void note_syncs(const char *when)
 {
-	(void)query("create table %s_sync (how text)", world.schema);
-	(void)query("create function %s_note() returns trigger language plpgsql as $$ begin"
-		    " insert into %s_sync values (current_setting('synchronous_commit')); return null; end $$",
-		    world.schema, world.schema);
-	(void)query("create constraint trigger %s_end after update on %s_timeout deferrable initially deferred"
-		    " for each row when (%s) execute function %s_note()",
-		    world.schema, world.schema, when, world.schema);
+	note_syncs_of("update", "timeout", when);
+}
+
+/* Of those that were noted, or of them only those that were synced. */
+static int64_t noted(const char *what, bool synced)
+{
+	return query("select count(*) from %s_sync where what = '%s_%s'%s", world.schema, world.schema, what,
+		     synced ? " and how = 'on'" : "");
 }
 #endif
 
@@ -225,6 +239,39 @@ TEST(what_runs_at_most_once_is_synced_although_its_role_syncs_nothing)
 			CHECK_CALL(hwt_store_close(store), 0);
 			CHECK_INT(query("select count(*) from %s_sync where how = 'on'", world.schema), ==, 4);
 			CHECK_INT(query("select count(*) from %s_sync", world.schema), ==, 4);
+		}
+		return;
+	}
+#endif
+	SKIP("of PostgreSQL");
+}
+
+/* Or a server that forgets it, or that takes the place of another, has one take what the other trusts to be its own. */
+TEST(a_lease_and_a_take_are_synced_although_the_role_syncs_nothing)
+{
+#ifdef HWT_STORE_POSTGRES
+	if (!on_sqlite()) {
+		static const char *const whats[] = { "member INSERT", "member UPDATE", "shard UPDATE" };
+		int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+		hwt_store *store;
+		size_t end;
+
+		fresh_world();
+		end = strlen(world.url);
+		(void)snprintf(world.url + end, sizeof(world.url) - end, " options=-csynchronous_commit=off");
+		store = open_store();
+		register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+		note_syncs_of("insert or update", "member", "new.until_us <> 0");
+		note_syncs_of("update", "shard", "new.owner is not null");
+		CHECK_CALL(hwt_store_start(store), 0);
+		look_now(store);
+		while ((noted("shard UPDATE", false) == 0 || noted("member UPDATE", false) == 0) &&
+		       hwt_now() < give_up_ns)
+			sleep_ms(1);
+		CHECK_CALL(hwt_store_close(store), 0);
+		for (size_t i = 0; i < HWTS_COUNT(whats); i++) {
+			CHECK_INT(noted(whats[i], false), >, 0);
+			CHECK_INT(noted(whats[i], true), ==, noted(whats[i], false));
 		}
 		return;
 	}

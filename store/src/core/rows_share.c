@@ -11,6 +11,10 @@
  *
  * The others are told of a change after its commit: a full queue of notifications must keep nobody from joining.
  * They find it at their next renewal.
+ *
+ * What a process trusts the server must not forget: by a renewal that a crash or a failover has undone its shards would
+ * be taken while it starts what it has begun there, and an epoch that was undone would be given twice.  So joins,
+ * renewals and takes are synced.  What is given or left may be forgotten: the lease ends by itself.
  */
 #include "core/rows.h"
 
@@ -35,7 +39,7 @@ int hwts_rows_join(struct hwts_conn *conn, const int64_t *kinds, size_t n, bool 
 		  .ctx = &joined },
 		{ .sql = HWTS_SQL_CALL, .after = true },
 	};
-	int rc = hwts_run(conn, steps, HWTS_COUNT(steps), 0);
+	int rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_LEASE);
 
 	return rc == 0 && !joined ? hwts_fail(EEXIST, "the name %s is in use by another process", hwts_me(db)) : rc;
 }
@@ -129,7 +133,7 @@ int hwts_rows_renew(struct hwts_conn *conn, struct hwts_renewal *renewal)
 	memset(renewal->members, 0, renewal->kind_count * sizeof(*renewal->members));
 	renewal->sent_ns = hwt_now();
 	renewal->reply_ns = 0;
-	rc = hwts_run(conn, steps, HWTS_COUNT(steps), 0);
+	rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_LEASE);
 	if (renewal->reply_ns == 0)
 		renewal->reply_ns = hwt_now();
 	if (renewal->shard_count > 0)
@@ -183,7 +187,7 @@ int hwts_rows_take(struct hwts_conn *conn, struct hwts_shard_row *shards, size_t
 	for (size_t i = 0; i < n && rc == 0; i++)
 		ids[i] = shards[i].shard;
 	if (rc == 0)
-		rc = hwts_run(conn, steps, take_steps(steps, &take, ids, hwts_me(conn->db)), 0);
+		rc = hwts_run(conn, steps, take_steps(steps, &take, ids, hwts_me(conn->db)), HWTS_LEASE);
 	for (size_t i = 0; i < n && rc == 0; i++)
 		shards[i].epoch = epochs[i];
 	free(steps);

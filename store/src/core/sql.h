@@ -116,7 +116,8 @@ enum {
 	HWTS_READS = 1,  /* nothing is written, so that it is known what happened */
 	HWTS_SYNCED = 2, /* the commit is synced */
 	HWTS_OPEN = 4,   /* the transaction stays open, to the next run without this or to engine->finish */
-	HWTS_HASTY = 8   /* SQLite: EAGAIN soon, if another process has the lock */
+	HWTS_HASTY = 8,  /* SQLite: EAGAIN soon, if another process has the lock */
+	HWTS_LEASE = 16  /* PostgreSQL: synced, for processes outlive the server: rows_share.c */
 };
 
 static inline int hwts_run(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags)

@@ -55,7 +55,7 @@ static size_t write_steps(struct pg_conn *conn, struct pg_step *out, const struc
 
 	if (flags & HWTS_OPEN && PQtransactionStatus(conn->handle) == PQTRANS_IDLE)
 		out[count++] = (struct pg_step){ .text = "begin" };
-	if (flags & HWTS_SYNCED && !syncs(conn))
+	if (flags & (HWTS_SYNCED | HWTS_LEASE) && !syncs(conn))
 		out[count++] = (struct pg_step){ .text = SYNCED };
 	if (conn->conn.brief)
 		out[count++] = (struct pg_step){ .text = BRIEF };
