@@ -279,6 +279,111 @@ TEST(a_lease_and_a_take_are_synced_although_the_role_syncs_nothing)
 	SKIP("of PostgreSQL");
 }
 
+#ifdef HWT_STORE_POSTGRES
+static _Atomic(hwt_store *) forgets; /* whose next begin is forgotten as it is answered */
+static int64_t moved;
+
+/* The server crashes, and comes back without the begins that it has answered.  Returns when control has seen it. */
+static void forget_begins(hwt_store *store)
+{
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	unsigned before, doubts;
+
+	pthread_mutex_lock(&store->lock);
+	before = doubts = store->doubts;
+	pthread_mutex_unlock(&store->lock);
+	(void)query("update %s_timeout set state = 1, epoch = 0, attempt = 0 where state = 2 and id = %lld",
+		    world.schema, (long long)moved);
+	(void)query("select pg_terminate_backend(pid) from pg_stat_activity"
+		    " where backend_type = 'client backend' and pid <> pg_backend_pid()");
+	while (doubts == before && hwt_now() < give_up_ns) {
+		sleep_ms(1);
+		pthread_mutex_lock(&store->lock);
+		doubts = store->doubts;
+		pthread_mutex_unlock(&store->lock);
+	}
+	CHECK_INT(query("update %s_timeout set due_us = due_us + 3600000000 where state = 1 and id = %lld returning 1",
+			world.schema, (long long)moved),
+		  ==, 1);
+}
+
+static void forget_this_begin(const char *where)
+{
+	if (strcmp(where, "begun") == 0) {
+		hwt_store *store = atomic_exchange(&forgets, NULL);
+
+		if (store) {
+			moved = query("select id from %s_timeout where state = 2", world.schema);
+			forget_begins(store);
+		}
+	}
+}
+#endif
+
+/* It may be pending there, and was cancelled or moved since. */
+TEST(what_was_begun_and_is_not_started_is_begun_once_more_when_the_server_was_gone)
+{
+#ifdef HWT_STORE_POSTGRES
+	if (!on_sqlite()) {
+		hwt_store_config config = store_config();
+		int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+		hwt_store *store;
+
+		fresh_world();
+		config.threads = 1;
+		store = open_with(&config);
+		register_kind(store, "a", run_slowly, NULL, HWT_STORE_AT_LEAST_ONCE);
+		atomic_store(&ran, 0);
+		atomic_store(&may_end, true);
+		CHECK_CALL(hwt_store_start(store), 0);
+		atomic_store(&forgets, store);
+		atomic_store(&hwts_test_at, forget_this_begin);
+		put(store, "a", 0);
+		while (atomic_load(&forgets) && hwt_now() < give_up_ns)
+			sleep_ms(1);
+		put(store, "a", 0); /* it would run behind the other */
+		CHECK(wait_count(&ran, 1));
+		atomic_store(&hwts_test_at, NULL);
+		CHECK_CALL(hwt_store_close(store), 0);
+		CHECK_INT(atomic_load(&ran), ==, 1);
+		return;
+	}
+#endif
+	SKIP("of PostgreSQL");
+}
+
+TEST(what_was_begun_and_waits_for_a_thread_is_begun_once_more_when_the_server_was_gone)
+{
+#ifdef HWT_STORE_POSTGRES
+	if (!on_sqlite()) {
+		hwt_store_config config = store_config();
+		int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+		hwt_store *store;
+
+		fresh_world();
+		config.threads = 1;
+		store = open_with(&config);
+		register_kind(store, "a", run_slowly, NULL, HWT_STORE_AT_LEAST_ONCE);
+		atomic_store(&ran, 0);
+		atomic_store(&may_end, false);
+		CHECK_CALL(hwt_store_start(store), 0);
+		put(store, "a", 0);
+		CHECK(wait_count(&ran, 1));
+		moved = put(store, "a", 0);
+		while (stats_of_store(store).begun < 2 && hwt_now() < give_up_ns)
+			sleep_ms(1);
+		forget_begins(store);
+		put(store, "a", 0);
+		atomic_store(&may_end, true);
+		CHECK(wait_count(&ran, 2));
+		CHECK_CALL(hwt_store_close(store), 0);
+		CHECK_INT(atomic_load(&ran), ==, 2);
+		return;
+	}
+#endif
+	SKIP("of PostgreSQL");
+}
+
 TEST(what_runs_at_most_once_is_FAILED_when_the_server_forgot_its_end)
 {
 #ifdef HWT_STORE_POSTGRES

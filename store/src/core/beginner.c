@@ -13,6 +13,7 @@ struct batch {
 	struct hwts_entry **entries;
 	struct hwts_want *wants;
 	size_t count, bytes;
+	unsigned doubts; /* of the store, as it was asked for */
 	bool at_most_once, unsure;
 	char why[256]; /* the database refuses to begin one of them */
 };
@@ -90,6 +91,7 @@ static void gather(hwt_store *store, struct batch *batch, unsigned turn)
 
 	batch->count = batch->bytes = 0;
 	batch->unsure = false;
+	batch->doubts = store->doubts;
 	for (struct hwts_kind *k = kind; k; k = k->next)
 		kinds++;
 	for (unsigned i = 0; i < turn % kinds; i++)
@@ -144,20 +146,26 @@ static void begun(hwt_store *store, struct hwts_entry *entry, struct hwts_row *r
 }
 
 /* Nobody knows, and it is begun again even if it is already under this epoch; or the database refuses it. */
-static void failed(hwt_store *store, struct hwts_entry *entry, const struct hwts_want *want)
+static void failed(hwt_store *store, struct hwts_entry *entry, bool refused)
 {
-	struct hwts_shard *shard = hwts_shard(store, want->shard, NULL);
+	struct hwts_shard *shard = hwts_shard(store, entry->shard, NULL);
 
 	store->active--;
 	if (--shard->active == 0 && shard->giving)
 		hwts_poke(store);
-	if (want->refused) {
+	if (refused) {
 		store->stats.set_aside += !entry->aside;
 		hwts_window_set_aside(entry);
 	} else {
 		entry->unsure = true;
 		hwts_window_due(entry);
 	}
+}
+
+void hwts_begin_again(hwt_store *store, struct hwts_row *row)
+{
+	failed(store, hwts_window_find(store, row->id), false);
+	free(row);
 }
 
 /*
@@ -270,7 +278,9 @@ static int begin(hwt_store *store, struct batch *batch, unsigned *failures)
 		if (want->refused && !batch->entries[i]->aside && refused++ == 0)
 			first = want->id;
 		if (want->failed || want->refused)
-			failed(store, batch->entries[i], want);
+			failed(store, batch->entries[i], want->refused);
+		else if (want->row && batch->doubts != store->doubts && !store->begin_halt)
+			hwts_begin_again(store, want->row);
 		else if (want->row)
 			begun(store, batch->entries[i], want->row);
 		else

@@ -107,6 +107,11 @@ static bool connected(hwt_store *store, unsigned *failures)
 {
 	if (store->control_conn && !store->control_conn->broken)
 		return true;
+	if (store->control_conn) { /* the server is gone, or cut this connection off */
+		pthread_mutex_lock(&store->lock);
+		hwts_doubt_begun(store);
+		pthread_mutex_unlock(&store->lock);
+	}
 	if (hwts_reconnect(store, &store->control_conn, HWTS_CONTROL, failures) != 0)
 		return false;
 	if (listen_again(store) == 0)

@@ -218,6 +218,7 @@ struct hwt_store {
 	unsigned queued, running; /* of all kinds */
 	size_t queued_bytes;
 	unsigned active; /* begun, end not committed */
+	unsigned doubts; /* how often the server was gone: hwts_doubt_begun */
 	struct hwts_row *ends, **ends_end;
 	bool begin_halt, read_halt, task_halt, end_halt, control_halt;
 	bool look_soon, load_again; /* what control has to do: a renewal; and behind it all is read again */
@@ -362,7 +363,9 @@ void hwts_hear_news(void *store, const struct hwts_due *due);
 void hwts_end(hwt_store *store, struct hwts_row *row);       /* with the lock */
 void hwts_finished(hwt_store *store, struct hwts_row *row);  /* with the lock: its end is committed; frees it */
 void hwts_give_back(hwt_store *store, struct hwts_row *row); /* with the lock: it was not started */
+void hwts_doubt_begun(hwt_store *store);                     /* with the lock: the server is gone */
 void hwts_give_back_queued(hwt_store *store, bool all); /* with the lock; those of shards that are not held, or all */
+void hwts_begin_again(hwt_store *store, struct hwts_row *row); /* with the lock: it waits for a task; frees it */
 /* With the lock: a run that nobody can account for. */
 bool hwts_fail_lost(hwt_store *store, const struct hwts_entry *entry, int64_t epoch, const char *error);
 unsigned hwts_lateness_bucket(int64_t ns);

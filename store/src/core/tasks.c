@@ -99,6 +99,27 @@ void hwts_give_back_queued(hwt_store *store, bool all)
 	}
 }
 
+/*
+ * With the lock: the server is gone.  If it comes back without the last of its commits, or another takes its place,
+ * what waits here may be pending there, and cancelled or moved by now.  So it is begun once more before it starts.
+ */
+void hwts_doubt_begun(hwt_store *store)
+{
+	store->doubts++; /* what is being begun just now */
+	if (store->begin_halt)
+		return;
+	for (struct hwts_kind *kind = store->kinds; kind; kind = kind->next) {
+		for (struct hwts_row **link = &kind->queue; kind->queue && *link;) {
+			struct hwts_shard *shard = hwts_shard(store, (*link)->shard, NULL);
+
+			if (shard->held && !shard->giving && shard->epoch == (*link)->epoch)
+				hwts_begin_again(store, unqueue(store, kind, link));
+			else /* it is given back */
+				link = &(*link)->next;
+		}
+	}
+}
+
 /* With the lock: the next row whose kind may have one more run.  Kinds take turns. */
 static struct hwts_row *next_row(hwt_store *store, unsigned *turn)
 {
