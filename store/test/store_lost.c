@@ -281,7 +281,17 @@ TEST(a_lease_and_a_take_are_synced_although_the_role_syncs_nothing)
 
 #ifdef HWT_STORE_POSTGRES
 static _Atomic(hwt_store *) forgets; /* whose next begin is forgotten as it is answered */
-static int64_t moved;
+static _Atomic(int64_t) moved;
+static atomic_uint moved_ran;
+
+/* Counts what was moved apart from the others, the first of which runs slowly. */
+static int run_or_count(const hwt_store_run *run, void *ctx)
+{
+	if (run->id != atomic_load(&moved))
+		return run_slowly(run, ctx);
+	atomic_fetch_add(&moved_ran, 1);
+	return 0;
+}
 
 /* The server crashes, and comes back without the begins that it has answered.  Returns when control has seen it. */
 static void forget_begins(hwt_store *store)
@@ -293,7 +303,7 @@ static void forget_begins(hwt_store *store)
 	before = doubts = store->doubts;
 	pthread_mutex_unlock(&store->lock);
 	(void)query("update %s_timeout set state = 1, epoch = 0, attempt = 0 where state = 2 and id = %lld",
-		    world.schema, (long long)moved);
+		    world.schema, (long long)atomic_load(&moved));
 	(void)query("select pg_terminate_backend(pid) from pg_stat_activity"
 		    " where backend_type = 'client backend' and pid <> pg_backend_pid()");
 	while (doubts == before && hwt_now() < give_up_ns) {
@@ -303,7 +313,7 @@ static void forget_begins(hwt_store *store)
 		pthread_mutex_unlock(&store->lock);
 	}
 	CHECK_INT(query("update %s_timeout set due_us = due_us + 3600000000 where state = 1 and id = %lld returning 1",
-			world.schema, (long long)moved),
+			world.schema, (long long)atomic_load(&moved)),
 		  ==, 1);
 }
 
@@ -313,7 +323,7 @@ static void forget_this_begin(const char *where)
 		hwt_store *store = atomic_exchange(&forgets, NULL);
 
 		if (store) {
-			moved = query("select id from %s_timeout where state = 2", world.schema);
+			atomic_store(&moved, query("select id from %s_timeout where state = 2", world.schema));
 			forget_begins(store);
 		}
 	}
@@ -332,8 +342,10 @@ TEST(what_was_begun_and_is_not_started_is_begun_once_more_when_the_server_was_go
 		fresh_world();
 		config.threads = 1;
 		store = open_with(&config);
-		register_kind(store, "a", run_slowly, NULL, HWT_STORE_AT_LEAST_ONCE);
+		register_kind(store, "a", run_or_count, NULL, HWT_STORE_AT_LEAST_ONCE);
 		atomic_store(&ran, 0);
+		atomic_store(&moved, 0);
+		atomic_store(&moved_ran, 0);
 		atomic_store(&may_end, true);
 		CHECK_CALL(hwt_store_start(store), 0);
 		atomic_store(&forgets, store);
@@ -345,7 +357,7 @@ TEST(what_was_begun_and_is_not_started_is_begun_once_more_when_the_server_was_go
 		CHECK(wait_count(&ran, 1));
 		atomic_store(&hwts_test_at, NULL);
 		CHECK_CALL(hwt_store_close(store), 0);
-		CHECK_INT(atomic_load(&ran), ==, 1);
+		CHECK_INT(atomic_load(&moved_ran), ==, 0);
 		return;
 	}
 #endif
@@ -363,13 +375,15 @@ TEST(what_was_begun_and_waits_for_a_thread_is_begun_once_more_when_the_server_wa
 		fresh_world();
 		config.threads = 1;
 		store = open_with(&config);
-		register_kind(store, "a", run_slowly, NULL, HWT_STORE_AT_LEAST_ONCE);
+		register_kind(store, "a", run_or_count, NULL, HWT_STORE_AT_LEAST_ONCE);
 		atomic_store(&ran, 0);
+		atomic_store(&moved, 0);
+		atomic_store(&moved_ran, 0);
 		atomic_store(&may_end, false);
 		CHECK_CALL(hwt_store_start(store), 0);
 		put(store, "a", 0);
 		CHECK(wait_count(&ran, 1));
-		moved = put(store, "a", 0);
+		atomic_store(&moved, put(store, "a", 0));
 		while (stats_of_store(store).begun < 2 && hwt_now() < give_up_ns)
 			sleep_ms(1);
 		forget_begins(store);
@@ -377,7 +391,7 @@ TEST(what_was_begun_and_waits_for_a_thread_is_begun_once_more_when_the_server_wa
 		atomic_store(&may_end, true);
 		CHECK(wait_count(&ran, 2));
 		CHECK_CALL(hwt_store_close(store), 0);
-		CHECK_INT(atomic_load(&ran), ==, 2);
+		CHECK_INT(atomic_load(&moved_ran), ==, 0);
 		return;
 	}
 #endif
