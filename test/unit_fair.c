@@ -76,6 +76,26 @@ TEST(a_lane_that_refills_does_not_keep_the_others_waiting)
 	driven_destroy(timer);
 }
 
+/* A producer need not be the first to write to a page, once its timer is large. */
+TEST(a_pass_has_a_slab_ready_for_a_lane_that_grows)
+{
+	const struct hwt_record_slabs *slabs;
+
+	begin(1000);
+	slabs = &timer->lanes.slabs;
+	submit(0, 7 * SLAB_RECORDS, count, FAR);
+	CHECK(!atomic_load(&slabs->wanted)); /* it is small */
+	submit(0, SLAB_RECORDS, count, FAR);
+	CHECK(atomic_load(&slabs->wanted));
+	driven_pass(timer, START + TICK);
+	CHECK(!atomic_load(&slabs->wanted));
+	CHECK_INT(record_slabs_held(slabs), ==, 9 * SLAB_RECORDS * sizeof(struct hwt_record));
+	submit(0, SLAB_RECORDS / 4, count, FAR);
+	CHECK_INT(record_slabs_held(slabs), ==, 9 * SLAB_RECORDS * sizeof(struct hwt_record));
+	CHECK(atomic_load(&slabs->wanted)); /* and the next one */
+	driven_destroy(timer);
+}
+
 /* What a lane has, up to its share, comes in one pass, however much the others have and wherever the pass begins. */
 TEST(each_lane_has_its_share_of_each_pass)
 {

@@ -233,6 +233,36 @@ TEST(a_slab_is_taken_for_many_or_without_memory_for_any)
 	end();
 }
 
+TEST(a_prepared_slab_serves_the_next_lane_or_goes)
+{
+	struct hwt_record_slab *slab;
+	struct hwt_record *record;
+
+	begin();
+	hwt_pool_prepare(&slabs);
+	slab = record_slabs_newest(&slabs);
+	CHECK_INT(record_slabs_held(&slabs), ==, SLAB_RECORDS * sizeof(*record));
+	hwt_pool_prepare(&slabs);
+	CHECK_INT(count_slabs(), ==, 1); /* one is enough */
+	record = hwt_pool_search(&mine, OFFER_MANY);
+	REQUIRE(record != NULL && record_slab_of(record) == slab);
+	hwt_pool_leave(&mine);
+	bring_home(&record, 1);
+	CHECK(look(slab, 100));
+	CHECK(!look(slab, 110));
+	CHECK_INT(given, ==, SLAB_RECORDS * sizeof(*record));
+	hwt_pool_prepare(&slabs); /* what was given back serves again */
+	CHECK_INT(count_slabs(), ==, 1);
+	CHECK(look(slab, 200)); /* and goes, though no lane came */
+	CHECK(!look(slab, 210));
+	CHECK_INT(record_slabs_held(&slabs), ==, 0);
+	memory_fails(0, UINT64_MAX);
+	hwt_pool_prepare(&slabs);
+	CHECK_INT(record_slabs_held(&slabs), ==, 0);
+	memory_is_back();
+	end();
+}
+
 TEST(without_memory_nothing_changes)
 {
 	struct hwt_record *records[MANY];

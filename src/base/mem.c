@@ -62,6 +62,19 @@ void hwt_mem_want_huge(void *memory, size_t size, bool huge)
 #endif
 }
 
+void hwt_mem_populate(void *memory, size_t size)
+{
+#ifdef MADV_POPULATE_WRITE
+	int before = errno;
+
+	(void)madvise(memory, size, MADV_POPULATE_WRITE);
+	errno = before;
+#else
+	(void)memory;
+	(void)size;
+#endif
+}
+
 bool hwt_mem_give_back(void *memory, size_t size)
 {
 #ifdef MADV_DONTNEED

@@ -26,6 +26,9 @@ void *hwt_mem_block(size_t align, size_t size);
  */
 void hwt_mem_want_huge(void *memory, size_t size, bool huge);
 
+/* Has the system provide all pages of a block now, if it can, before another thread writes to them.  errno stays. */
+void hwt_mem_populate(void *memory, size_t size);
+
 void hwt_mem_free(void *memory);
 
 /*

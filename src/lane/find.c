@@ -31,19 +31,33 @@ static struct hwt_record *take_over(struct hwt_lane *lane, bool any)
 	return record;
 }
 
+/* From so many bytes on a timer has a slab ahead: an eighth of its memory at most. */
+#define AHEAD_FROM (8 * SLAB_RECORDS * sizeof(struct hwt_record))
+
+/* Asks the worker for another slab if the lane has just begun one that never served.  Returns the record. */
+static struct hwt_record *ask_ahead(struct hwt_lane *lane, struct hwt_record *record)
+{
+	struct hwt_record_slabs *slabs = lane->pool.slabs;
+
+	if (record != NULL && !lane->lanes->is_driven && pool_span(&lane->pool) > SLAB_BYTES / 2 &&
+	    record_slabs_held(slabs) >= AHEAD_FROM)
+		atomic_store_explicit(&slabs->wanted, true, memory_order_relaxed); /* relaxed: a hint */
+	return record;
+}
+
 struct hwt_record *hwt_lane_find_at_hand(struct hwt_lane *lane)
 {
 	struct hwt_record *record = hwt_pool_refill(&lane->pool);
 
 	if (likely(record != NULL))
 		return record;
-	record = hwt_pool_search(&lane->pool, OFFER_MANY);
+	record = ask_ahead(lane, hwt_pool_search(&lane->pool, OFFER_MANY));
 	return record != NULL ? record : take_over(lane, false);
 }
 
 struct hwt_record *hwt_lane_find_more(struct hwt_lane *lane)
 {
-	struct hwt_record *record = hwt_pool_grow(&lane->pool);
+	struct hwt_record *record = ask_ahead(lane, hwt_pool_grow(&lane->pool));
 
 	if (likely(record != NULL))
 		return record;

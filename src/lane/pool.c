@@ -143,6 +143,23 @@ struct hwt_record *hwt_pool_grow(struct hwt_pool *pool)
 	return extend(pool, all);
 }
 
+void hwt_pool_prepare(struct hwt_record_slabs *slabs)
+{
+	struct hwt_pool pool = { .slabs = slabs, .owner = &hwt_record_slab_worker };
+	struct hwt_record_slab *slab;
+	struct hwt_record *record;
+
+	atomic_store_explicit(&slabs->wanted, false, memory_order_relaxed); /* relaxed: a hint */
+	if (!change(&pool, OFFER_ROOM) && (slab = hwt_record_slab_make(slabs, pool.owner)) != NULL)
+		adopt(&pool, slab);
+	record = extend(&pool, true);
+	if (record != NULL) {
+		hwt_mem_populate(record_slab_begin(pool.slab), SLAB_BYTES);
+		hwt_pool_unused(&pool, record); /* has served: a look gives the slab back if no lane comes */
+	}
+	hwt_pool_leave(&pool);
+}
+
 struct hwt_record *hwt_pool_take_over(struct hwt_pool *pool, struct hwt_pool *from, enum hwt_offer offer)
 {
 	struct hwt_record_slab *slab = from->slab;

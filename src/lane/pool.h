@@ -50,6 +50,12 @@ struct hwt_record *hwt_pool_search(struct hwt_pool *pool, enum hwt_offer offer);
 /* Returns a record of new memory.  NULL: there is none. */
 struct hwt_record *hwt_pool_grow(struct hwt_pool *pool);
 
+/*
+ * Has a slab whose pages the system has provided wait for the next lane that looks for one, if there is memory.  The
+ * worker: the first write to a page is the dearest part of a new timeout, and producers then need not make it.
+ */
+void hwt_pool_prepare(struct hwt_record_slabs *slabs);
+
 /* Lets the slab go, if there is one. */
 void hwt_pool_leave(struct hwt_pool *pool);
 
@@ -86,6 +92,12 @@ static inline struct hwt_record *pool_carve(struct hwt_pool *pool)
 	/* Relaxed: take publishes it.  Not a plain store: a stale handle may lead to a slab that has served before. */
 	atomic_store_explicit(&record->word, pool->carve_word, memory_order_relaxed);
 	return record;
+}
+
+/* Returns how many bytes are left of the span. */
+static inline size_t pool_span(const struct hwt_pool *pool)
+{
+	return (size_t)(pool->carve_end - pool->carve);
 }
 
 static inline bool pool_has_span(const struct hwt_pool *pool)

@@ -144,6 +144,9 @@ static uint64_t drain(struct hwt_worker *worker, struct hwt_lane *lane, enum sid
 		unpark(worker, lane);
 	/* A push that comes after this look waits for the next pass, or wakes the worker. */
 	while (left > 0 && !queue_is_empty(queue)) {
+		/* Relaxed: a hint. */
+		if (unlikely(atomic_load_explicit(&worker->lanes->slabs.wanted, memory_order_relaxed)))
+			hwt_pool_prepare(&worker->lanes->slabs);
 		n = pop_batch(queue, taken, batch, left < DRAIN_BATCH ? (size_t)left : DRAIN_BATCH);
 		left -= n;
 		if (side == CANCELS) {
