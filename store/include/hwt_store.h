@@ -200,6 +200,8 @@ typedef struct hwt_store_run {
 	 * than the lease (idle_in_transaction_session_timeout), and the run has failed.
 	 */
 	void *connection;
+
+	const char *group; /* NULL: it has none */
 } hwt_store_run;
 
 /*
@@ -257,11 +259,19 @@ typedef struct hwt_store_spec {
 	int64_t due_us;    /* with HWT_STORE_ABSOLUTE; must not be negative */
 	int64_t period_ns; /* 0: once; else at least 1 s, at most 100 years: on the grid of the first due time */
 	unsigned flags;    /* 0, or HWT_STORE_ABSOLUTE and HWT_STORE_REPLACE or HWT_STORE_REVIVE */
+
+	/* This version refuses what follows, unless it is 0. */
+	const char *group;    /* NULL, or 1..255 bytes of UTF-8 */
+	int priority;         /* -100..100; 0: normal */
+	const char *schedule; /* NULL, or a cron line */
+	const char *zone;     /* its time zone; NULL: UTC */
+	int64_t grace_ns;     /* 0: it starts however late it is */
+	int64_t spread_ns;    /* of a series: due at a random moment within that after each time; 0: none */
 } hwt_store_spec;
 
 #define HWT_STORE_SPEC_INIT                                                                                            \
 	{                                                                                                              \
-		sizeof(hwt_store_spec), NULL, NULL, NULL, 0, 0, 0, 0, 0                                                \
+		sizeof(hwt_store_spec), NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, 0, NULL, NULL, 0, 0                     \
 	}
 
 #define HWT_STORE_DATA_MAX ((size_t)1048576) /* bytes in hwt_store_spec.len */
@@ -283,11 +293,17 @@ typedef struct hwt_store_info {
 	char kind[64], key[256]; /* key "": it has none */
 	char owner[128];         /* the process that holds its shard, "": none */
 	char error[256];         /* of the last failure, "": none */
+
+	char group[256]; /* "": none */
+	int priority;
+	char schedule[128], zone[64]; /* "": none */
+	void *data;                   /* not used yet, as the two that follow */
+	size_t data_room, len;
 } hwt_store_info;
 
 #define HWT_STORE_INFO_INIT                                                                                            \
 	{                                                                                                              \
-		sizeof(hwt_store_info), 0, HWT_STORE_PENDING, 0, 0, 0, "", "", "", ""                                  \
+		sizeof(hwt_store_info), 0, HWT_STORE_PENDING, 0, 0, 0, "", "", "", "", "", 0, "", "", NULL, 0, 0       \
 	}
 
 /* Numbers since the store was opened, by this process, if not said otherwise. */

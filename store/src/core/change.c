@@ -241,6 +241,10 @@ static int get(hwt_store *store, struct about *about, hwt_store_info *info)
 	about->info = NULL;
 	if (rc == 0) {
 		is.size = info->size;
+		if (info->size >= sizeof(is)) {
+			is.data = info->data;
+			is.data_room = info->data_room;
+		}
 		memcpy(info, &is, HWTS_MIN(info->size, sizeof(is)));
 	}
 	return hwts_leave(call, rc);

@@ -22,6 +22,13 @@ static struct hwts_put *put_of(struct hwts_request *request)
  * What users pass
  */
 
+static int check_unknown(const hwt_store_spec *spec)
+{
+	return spec->group || spec->priority || spec->schedule || spec->zone || spec->grace_ns || spec->spread_ns
+		   ? hwts_fail(ENOTSUP, "groups, priorities, calendars, grace and spread are not in this version")
+		   : 0;
+}
+
 static int check_spec(const hwt_store_spec *spec)
 {
 	int rc;
@@ -51,7 +58,7 @@ static int check_spec(const hwt_store_spec *spec)
 		return hwts_fail(EINVAL, "due_us is not between 1970 and the year 10000: it counts microseconds");
 	if (spec->period_ns != 0 && (spec->period_ns < HWT_S(1) || spec->period_ns > LONGEST_PERIOD_NS))
 		return hwts_fail(EINVAL, "period_ns is 0, or between a second and 100 years");
-	return 0;
+	return check_unknown(spec);
 }
 
 static int describe(const hwt_store_spec *spec, struct hwts_put *put)
