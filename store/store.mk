@@ -54,7 +54,7 @@ $(BUILD)/test/store_%: store/test/store_%.c $(BUILD)/libhwt-store-unit.a $(BUILD
 
 # On SQLite always, on PostgreSQL if its server is installed.
 # The contract holds on a partitioned table, too.
-PARTITIONED := basic replace modes ids views
+PARTITIONED := basic replace modes ids views groups
 STORE_RUNS = $(if $(STORE_SQLITE),$(STORE_TESTS)) $(if $(STORE_POSTGRES),$(STORE_TESTS:%=postgresql:%) \
 	$(addprefix partitioned:,$(filter $(PARTITIONED:%=$(BUILD)/test/store_%),$(STORE_TESTS))))
 

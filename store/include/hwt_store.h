@@ -24,6 +24,7 @@
  *   kind    a name under which tasks are registered and timeouts are put.  It is cut into shards.
  *   shard   the unit of ownership.  A started process holds shards; each time a shard is taken its epoch rises.
  *   lease   belongs to a process.  A process that is silent for longer than its lease loses its shards.
+ *   group   what a timeout belongs to: a tenant, a host, an account.  All of a group run in one process at a time.
  *   window  the rows of the held shards that are due before now + horizon.  They wait in the process's timer.
  *   begin   turns rows that are due from pending to running, under the epoch of their shard.
  *   end     removes them, or files them again: for the next period, after a failure, or as FAILED.
@@ -252,7 +253,7 @@ typedef struct hwt_store_kind {
 typedef struct hwt_store_spec {
 	size_t size; /* sizeof(hwt_store_spec) */
 	const char *kind;
-	const char *key;   /* NULL, or 1..255 bytes of UTF-8, unique among the kind's pending, running, failed ones */
+	const char *key;   /* NULL, or 1..255 bytes of UTF-8, unique in its kind and group: pending, running, failed */
 	const void *data;  /* copied; may be NULL if len is 0 */
 	size_t len;        /* at most 1 MiB */
 	int64_t delay_ns;  /* from the database's now; < 0: due now */
@@ -260,9 +261,10 @@ typedef struct hwt_store_spec {
 	int64_t period_ns; /* 0: once; else at least 1 s, at most 100 years: on the grid of the first due time */
 	unsigned flags;    /* 0, or HWT_STORE_ABSOLUTE and HWT_STORE_REPLACE or HWT_STORE_REVIVE */
 
+	const char *group; /* NULL, or 1..255 bytes of UTF-8 */
+	int priority;      /* -100..100; 0: normal.  Kept and shown; nothing starts sooner for it yet */
+
 	/* This version refuses what follows, unless it is 0. */
-	const char *group;    /* NULL, or 1..255 bytes of UTF-8 */
-	int priority;         /* -100..100; 0: normal */
 	const char *schedule; /* NULL, or a cron line */
 	const char *zone;     /* its time zone; NULL: UTC */
 	int64_t grace_ns;     /* 0: it starts however late it is */
@@ -297,8 +299,9 @@ typedef struct hwt_store_info {
 	char group[256]; /* "": none */
 	int priority;
 	char schedule[128], zone[64]; /* "": none */
-	void *data;                   /* not used yet, as the two that follow */
-	size_t data_room, len;
+	void *data;                   /* hwt_store_get: a buffer of the caller's, of data_room bytes, or NULL */
+	size_t data_room;
+	size_t len; /* of the whole data; what has room is copied */
 } hwt_store_info;
 
 #define HWT_STORE_INFO_INIT                                                                                            \
@@ -411,10 +414,10 @@ HWT_API int hwt_store_close(hwt_store *store);
  * started.
  *
  * With a key that is in use: EEXIST, and *id is that of the present one.  So a put with a key is idempotent.  With
- * HWT_STORE_REPLACE a pending one gets the new time, data and period (a debounce): 0 and its id.  One that is running:
- * EBUSY, and one that is FAILED: EEXIST, with *id set in both cases.  With HWT_STORE_REVIVE a FAILED one is pending
- * again, as it is put now: 0 and its id; any other: EEXIST.  So a put of a series at each start of a program begins it,
- * leaves it alone, or takes it up again.
+ * HWT_STORE_REPLACE a pending one gets the new time, data, period and priority (a debounce): 0 and its id.  One that is
+ * running: EBUSY, and one that is FAILED: EEXIST, with *id set in both cases.  With HWT_STORE_REVIVE a FAILED one is
+ * pending again, as it is put now: 0 and its id; any other: EEXIST.  So a put of a series at each start of a program
+ * begins it, leaves it alone, or takes it up again.
  *
  * Concurrent puts of one process share commits, so that many threads put much faster than one.
  *

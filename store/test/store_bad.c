@@ -235,8 +235,11 @@ TEST(each_field_of_a_spec_is_checked_and_nothing_is_put)
 	BAD_SPEC(EINVAL, .period_ns = HWT_MS(999));
 	BAD_SPEC(EINVAL, .period_ns = -1);
 	BAD_SPEC(EINVAL, .period_ns = INT64_MAX);
-	BAD_SPEC(ENOTSUP, .group = "g");
-	BAD_SPEC(ENOTSUP, .priority = 1);
+	BAD_SPEC(EINVAL, .group = "");
+	BAD_SPEC(EINVAL, .group = name);
+	BAD_SPEC(EINVAL, .group = "latin \xe9");
+	BAD_SPEC(EINVAL, .priority = 101);
+	BAD_SPEC(EINVAL, .priority = -101);
 	BAD_SPEC(ENOTSUP, .schedule = "* * * * *");
 	BAD_SPEC(ENOTSUP, .zone = "Europe/Berlin");
 	BAD_SPEC(ENOTSUP, .grace_ns = 1);

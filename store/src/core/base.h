@@ -27,9 +27,10 @@
 #define HWTS_S_US INT64_C(1000000)
 
 #define HWTS_NAME_MAX 63    /* bytes of a kind's name */
-#define HWTS_KEY_MAX 255    /* bytes of a key */
+#define HWTS_KEY_MAX 255    /* bytes of a key, and of a group */
 #define HWTS_MEMBER_MAX 127 /* bytes of a process's name */
 #define HWTS_ERROR_MAX 255  /* bytes of a timeout's error */
+#define HWTS_PRIORITY_MAX 100
 #define HWTS_SHARDS_MAX 1024
 #define HWTS_NEVER INT64_MAX /* a time that does not come */
 

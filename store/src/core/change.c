@@ -40,7 +40,7 @@ static int find_and_do(hwt_store *store, struct hwts_conn *conn, struct about *a
 	int rc = ENOENT;
 
 	for (int i = 0; i < LOOKS && rc == ENOENT; i++) {
-		rc = hwts_rows_find(conn, about->row.id, about->key, &about->id);
+		rc = hwts_rows_find(conn, about->row.id, NULL, about->key, &about->id);
 		if (rc != 0)
 			return rc;
 		rc = act(store, conn, about);
@@ -236,15 +236,15 @@ static int get(hwt_store *store, struct about *about, hwt_store_info *info)
 		return hwts_leave(call, rc);
 	if (info->size < offsetof(hwt_store_info, state))
 		return hwts_leave(call, hwts_fail(EINVAL, "hwt_store_info.size must be sizeof(hwt_store_info)"));
+	if (info->size >= sizeof(is)) {
+		is.data = info->data;
+		is.data_room = info->data_room;
+	}
 	about->info = &is;
 	rc = do_about(store, about, get_it);
 	about->info = NULL;
 	if (rc == 0) {
 		is.size = info->size;
-		if (info->size >= sizeof(is)) {
-			is.data = info->data;
-			is.data_room = info->data_room;
-		}
 		memcpy(info, &is, HWTS_MIN(info->size, sizeof(is)));
 	}
 	return hwts_leave(call, rc);

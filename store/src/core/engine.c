@@ -2,9 +2,27 @@
 /* What the engines share: rows, shards; engine.h. */
 #include "core/engine.h"
 
-struct hwts_row *hwts_row_make(const char *key, size_t key_len, const void *data, size_t len)
+static size_t room_for(const struct hwts_text *text)
 {
-	struct hwts_row *row = hwts_alloc(sizeof(*row) + len + (key ? key_len + 1 : 0));
+	return text->bytes ? text->len + 1 : 0;
+}
+
+/* Behind the structure; the memory is zeroed. */
+static const char *keep(char **behind, const struct hwts_text *text)
+{
+	char *to = *behind;
+
+	if (!text->bytes)
+		return NULL;
+	if (text->len > 0)
+		memcpy(to, text->bytes, text->len);
+	*behind += text->len + 1;
+	return to;
+}
+
+struct hwts_row *hwts_row_make(const struct hwts_text *key, const struct hwts_text *group, const void *data, size_t len)
+{
+	struct hwts_row *row = hwts_alloc(sizeof(*row) + len + room_for(key) + room_for(group));
 	char *behind;
 
 	if (!row)
@@ -15,10 +33,8 @@ struct hwts_row *hwts_row_make(const char *key, size_t key_len, const void *data
 		row->data = memcpy(behind, data, len);
 		behind += len;
 	}
-	if (key) {
-		row->key = key_len ? memcpy(behind, key, key_len) : behind;
-		behind[key_len] = '\0';
-	}
+	row->key = keep(&behind, key);
+	row->group = keep(&behind, group);
 	return row;
 }
 

@@ -106,11 +106,12 @@ struct hwts_put {
 	int64_t id;    /* of the row: the one drawn, or that of the timeout that it has replaced */
 	const char *kind_name;
 	struct hwts_kind_row kind;
-	const char *key; /* or NULL */
+	const char *group, *key; /* or NULL */
 	const void *data;
 	size_t len;
 	int64_t when_us; /* a time, or a delay */
 	int64_t period_us;
+	int priority;
 	bool absolute, replace, revive;
 
 	int rc;           /* 0, EEXIST, EBUSY; one by one also what else became of this one alone */
@@ -145,6 +146,11 @@ enum hwts_how {
 	HWTS_FAIL   /* kept */
 };
 
+struct hwts_text {
+	const void *bytes; /* or NULL */
+	size_t len;
+};
+
 /* A row that was begun, until its end is in the database. */
 struct hwts_row {
 	struct hwts_row *next;
@@ -153,7 +159,7 @@ struct hwts_row {
 	int64_t now_us; /* of the begin */
 	int32_t shard;
 	unsigned attempt;
-	const char *key; /* or NULL; key and data lie behind the structure */
+	const char *key, *group; /* or NULL; they and data lie behind the structure */
 	const void *data;
 	size_t len;
 
@@ -287,7 +293,8 @@ extern const struct hwts_engine hwts_postgres;
 #endif
 
 /* In engine.c: what both engines use. */
-struct hwts_row *hwts_row_make(const char *key, size_t key_len, const void *data, size_t len);
+struct hwts_row *hwts_row_make(const struct hwts_text *key, const struct hwts_text *group, const void *data,
+			       size_t len);
 int64_t hwts_id_of(int64_t number, const char *group, const char *key); /* with its bucket; group, key: or NULL */
 int hwts_check_version(const struct hwts_db *db, int version);          /* ENOTSUP: it is another one */
 

@@ -21,13 +21,23 @@ int hwts_check_kind_name(const char *name)
 	return 0;
 }
 
+static int check_text(const char *what, const char *text)
+{
+	size_t len = text ? strlen(text) : 0;
+
+	return len > 0 && len <= HWTS_KEY_MAX && hwts_is_utf8(text, len)
+		   ? 0
+		   : hwts_fail(EINVAL, "a %s has 1 to %d bytes of UTF-8", what, HWTS_KEY_MAX);
+}
+
 int hwts_check_key(const char *key)
 {
-	size_t len = key ? strlen(key) : 0;
+	return check_text("key", key);
+}
 
-	return key && len > 0 && len <= HWTS_KEY_MAX && hwts_is_utf8(key, len)
-		   ? 0
-		   : hwts_fail(EINVAL, "a key has 1 to %d bytes of UTF-8", HWTS_KEY_MAX);
+int hwts_check_group(const char *group)
+{
+	return check_text("group", group);
 }
 
 /* With the lock. */

@@ -50,7 +50,7 @@ static bool take(hwt_store *store, struct hwts_put *put)
 	if (numbers->ranges[0].left == 0)
 		return false;
 	numbers->ranges[0].left--;
-	put->drawn = hwts_id_of(numbers->ranges[0].next++, NULL, put->key);
+	put->drawn = hwts_id_of(numbers->ranges[0].next++, put->group, put->key);
 	return true;
 }
 

@@ -24,8 +24,8 @@ static struct hwts_put *put_of(struct hwts_request *request)
 
 static int check_unknown(const hwt_store_spec *spec)
 {
-	return spec->group || spec->priority || spec->schedule || spec->zone || spec->grace_ns || spec->spread_ns
-		   ? hwts_fail(ENOTSUP, "groups, priorities, calendars, grace and spread are not in this version")
+	return spec->schedule || spec->zone || spec->grace_ns || spec->spread_ns
+		   ? hwts_fail(ENOTSUP, "calendars, grace and spread are not in this version")
 		   : 0;
 }
 
@@ -40,8 +40,13 @@ static int check_spec(const hwt_store_spec *spec)
 		rc = hwts_check_kind_name(spec->kind);
 	if (rc == 0 && spec->key)
 		rc = hwts_check_key(spec->key);
+	if (rc == 0 && spec->group)
+		rc = hwts_check_group(spec->group);
 	if (rc != 0)
 		return rc;
+	if (spec->priority < -HWTS_PRIORITY_MAX || spec->priority > HWTS_PRIORITY_MAX)
+		return hwts_fail(EINVAL, "priority %d is not between -%d and %d", spec->priority, HWTS_PRIORITY_MAX,
+				 HWTS_PRIORITY_MAX);
 	if (spec->len > HWT_STORE_DATA_MAX)
 		return hwts_fail(EINVAL,
 				 "%zu bytes of data are more than 1 MiB: keep them elsewhere and put where they are",
@@ -69,7 +74,9 @@ static int describe(const hwt_store_spec *spec, struct hwts_put *put)
 		return rc;
 	*put = (struct hwts_put){
 		.kind_name = spec->kind,
+		.group = spec->group,
 		.key = spec->key,
+		.priority = spec->priority,
 		.data = spec->data,
 		.len = spec->len,
 		.absolute = (spec->flags & HWT_STORE_ABSOLUTE) != 0,
@@ -135,7 +142,7 @@ static void find_changed(hwt_store *store, struct hwts_put *puts, size_t n)
 		if (!conn && rc == 0)
 			rc = hwts_pool_get(store, &conn);
 		if (rc == 0)
-			rc = hwts_rows_find(conn, puts[i].kind.id, puts[i].key, &puts[i].id);
+			rc = hwts_rows_find(conn, puts[i].kind.id, puts[i].group, puts[i].key, &puts[i].id);
 		if (rc == ENOENT) /* it was not put, or has ended: as the id that was drawn says */
 			rc = 0;
 		else if (rc != 0)

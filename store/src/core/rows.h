@@ -12,8 +12,9 @@
 #define HWTS_SKIPS 100
 
 /* In rows_list.c. */
-int hwts_rows_get(struct hwts_conn *conn, int64_t id, hwt_store_info *info);
-int hwts_rows_find(struct hwts_conn *conn, int32_t kind, const char *key, int64_t *id);
+int hwts_rows_get(struct hwts_conn *conn, int64_t id, hwt_store_info *info); /* info->data: a buffer, or NULL */
+int hwts_rows_find(struct hwts_conn *conn, int32_t kind, const char *group, const char *key, int64_t *id);
+struct hwts_step hwts_find(int32_t kind, const char *group, const char *key, hwts_each *each, void *ctx);
 /* A list of a kind's timeouts, as far as it has been read.  It begins with last.due_us = INT64_MIN. */
 struct hwts_place {
 	int64_t due_us, id;

@@ -22,6 +22,11 @@ static void read_info(hwt_store_info *info, const struct hwts_value *row)
 	cut_value(info->key, sizeof(info->key), &row[6]);
 	cut_value(info->owner, sizeof(info->owner), &row[7]);
 	cut_value(info->error, sizeof(info->error), &row[8]);
+	cut_value(info->group, sizeof(info->group), &row[9]);
+	info->priority = (int)row[10].number;
+	cut_value(info->schedule, sizeof(info->schedule), &row[11]);
+	cut_value(info->zone, sizeof(info->zone), &row[12]);
+	info->len = (size_t)row[13].number;
 }
 
 struct got {
@@ -34,6 +39,8 @@ static int get_row(void *ctx, const struct hwts_value *row)
 	struct got *got = ctx;
 
 	read_info(got->info, row);
+	if (row[14].len > 0)
+		memcpy(got->info->data, row[14].bytes, HWTS_MIN(row[14].len, got->info->data_room));
 	got->found = true;
 	return 0;
 }
@@ -41,10 +48,23 @@ static int get_row(void *ctx, const struct hwts_value *row)
 int hwts_rows_get(struct hwts_conn *conn, int64_t id, hwt_store_info *info)
 {
 	struct got got = { .info = info };
-	int rc = hwts_run(conn, &(struct hwts_step){ HWTS_SQL_GET, { HWTS_NUMBER(id) }, .each = get_row, .ctx = &got },
-			  1, HWTS_READS);
+	size_t room = info->data ? HWTS_MIN(info->data_room, HWT_STORE_DATA_MAX) : 0;
+	struct hwts_step step = {
+		HWTS_SQL_GET, { HWTS_NUMBER(id), HWTS_NUMBER((int64_t)room) }, .each = get_row, .ctx = &got
+	};
+	int rc = hwts_run(conn, &step, 1, HWTS_READS);
 
 	return rc == 0 && !got.found ? hwts_fail(ENOENT, "there is no timeout %lld", (long long)id) : rc;
+}
+
+/* Without a group its text is empty: null would be unique in no index. */
+struct hwts_step hwts_find(int32_t kind, const char *group, const char *key, hwts_each *each, void *ctx)
+{
+	return (struct hwts_step){ HWTS_SQL_FIND,
+				   { HWTS_NUMBER(hwts_id_of(0, group, key)), HWTS_NUMBER(kind),
+				     HWTS_TEXT(group ? group : ""), HWTS_TEXT(key) },
+				   .each = each,
+				   .ctx = ctx };
 }
 
 static int find_row(void *ctx, const struct hwts_value *row)
@@ -53,16 +73,11 @@ static int find_row(void *ctx, const struct hwts_value *row)
 	return 0;
 }
 
-int hwts_rows_find(struct hwts_conn *conn, int32_t kind, const char *key, int64_t *id)
+int hwts_rows_find(struct hwts_conn *conn, int32_t kind, const char *group, const char *key, int64_t *id)
 {
 	int64_t found = 0;
-	int rc =
-	    hwts_run(conn,
-		     &(struct hwts_step){ HWTS_SQL_FIND,
-					  { HWTS_NUMBER(hwts_id_of(0, NULL, key)), HWTS_NUMBER(kind), HWTS_TEXT(key) },
-					  .each = find_row,
-					  .ctx = &found },
-		     1, HWTS_READS);
+	struct hwts_step step = hwts_find(kind, group, key, find_row, &found);
+	int rc = hwts_run(conn, &step, 1, HWTS_READS);
 
 	if (rc != 0)
 		return rc;
@@ -202,11 +217,12 @@ int hwts_rows_list(struct hwts_conn *conn, const struct hwts_kind_row *kind, str
 		for (size_t i = 0; i < infos.n; i++)
 			ids[i] = list->places[list->at + i].id;
 		if (infos.n > 0)
-			rc = hwts_run(
-			    conn,
-			    &(struct hwts_step){
-				HWTS_SQL_INFOS, { HWTS_BYTES(ids, infos.n) }, .each = info_row, .ctx = &infos },
-			    1, HWTS_READS);
+			rc = hwts_run(conn,
+				      &(struct hwts_step){ HWTS_SQL_INFOS,
+							   { HWTS_BYTES(ids, infos.n), HWTS_NUMBER(false) },
+							   .each = info_row,
+							   .ctx = &infos },
+				      1, HWTS_READS);
 	}
 	for (size_t i = 0; i < infos.n && rc == 0; i++)
 		if (out[i].id != 0)

@@ -49,7 +49,9 @@ static int begun(void *ctx, const struct hwts_value *row)
 
 	if (!want || want->row)
 		return 0;
-	want->row = hwts_row_make(row[5].bytes, row[5].len, row[6].bytes, row[6].len);
+	want->row = hwts_row_make(&(struct hwts_text){ row[5].bytes, row[5].len },
+				  &(struct hwts_text){ row[8].len ? row[8].bytes : NULL, row[8].len }, row[6].bytes,
+				  row[6].len);
 	if (!want->row)
 		return ENOMEM;
 	want->row->id = want->id;

@@ -53,12 +53,12 @@ int hwts_rows_draw(struct hwts_conn *conn, int64_t count, bool hasty, int64_t *f
  */
 
 /* The columns of an insert. */
-enum { ID, KIND, SHARD, WHEN, ABSOLUTE, PERIOD, NUMBERS };
+enum { ID, KIND, SHARD, WHEN, ABSOLUTE, PERIOD, PRIORITY, NUMBERS };
 struct batch {
 	struct hwts_put *puts;
 	size_t n, at; /* at: the first that may come back next */
 	int64_t *numbers[NUMBERS];
-	struct hwts_value *keys, *data;
+	struct hwts_value *groups, *keys, *data;
 	struct hwts_step *steps;
 	size_t step_count;
 };
@@ -113,8 +113,9 @@ static void write_insert(struct batch *batch, enum hwts_sql sql, size_t from, si
 	*step = (struct hwts_step){ .sql = sql, .each = inserted, .ctx = batch };
 	for (int i = 0; i < NUMBERS; i++)
 		step->args[i] = (struct hwts_value)HWTS_BYTES(batch->numbers[i] + from, n);
-	step->args[NUMBERS] = (struct hwts_value)HWTS_BYTES(batch->keys + from, n);
-	step->args[NUMBERS + 1] = (struct hwts_value)HWTS_BYTES(batch->data + from, n);
+	step->args[NUMBERS] = (struct hwts_value)HWTS_BYTES(batch->groups + from, n);
+	step->args[NUMBERS + 1] = (struct hwts_value)HWTS_BYTES(batch->keys + from, n);
+	step->args[NUMBERS + 2] = (struct hwts_value)HWTS_BYTES(batch->data + from, n);
 	if (sql == HWTS_SQL_PUT_REPLACE || sql == HWTS_SQL_PUT_REVIVE) {
 		step->each = replaced;
 		step->ctx = &batch->puts[from];
@@ -138,6 +139,8 @@ static void write_row(struct batch *batch, size_t at, int64_t now_us)
 	batch->numbers[WHEN][at] = now_us ? put->due_us : put->when_us;
 	batch->numbers[ABSOLUTE][at] = put->absolute || now_us;
 	batch->numbers[PERIOD][at] = put->period_us;
+	batch->numbers[PRIORITY][at] = put->priority;
+	batch->groups[at] = (struct hwts_value)HWTS_TEXT(put->group ? put->group : "");
 	batch->keys[at] = (struct hwts_value)HWTS_TEXT(put->key);
 	batch->data[at] = (struct hwts_value)HWTS_BYTES(put->len ? put->data : NULL, put->len);
 }
@@ -148,17 +151,19 @@ static bool open_batch(struct batch *batch, struct hwts_put *puts, size_t n)
 
 	*batch = (struct batch){ .puts = puts,
 				 .n = n,
+				 .groups = hwts_alloc(n * sizeof(*batch->groups)),
 				 .keys = hwts_alloc(n * sizeof(*batch->keys)),
 				 .data = hwts_alloc(n * sizeof(*batch->data)),
 				 .steps = hwts_alloc((n + 1) * sizeof(*batch->steps)) };
 	for (size_t i = 0; i < NUMBERS; i++)
 		batch->numbers[i] = numbers ? numbers + i * n : NULL;
-	return numbers && batch->keys && batch->data && batch->steps;
+	return numbers && batch->groups && batch->keys && batch->data && batch->steps;
 }
 
 static void close_batch(struct batch *batch)
 {
 	free(batch->numbers[0]);
+	free(batch->groups);
 	free(batch->keys);
 	free(batch->data);
 	free(batch->steps);
@@ -204,12 +209,7 @@ static int find_refused(struct hwts_conn *conn, struct batch *batch, unsigned fl
 	batch->step_count = 0;
 	for (struct hwts_put *put = batch->puts; put < batch->puts + batch->n; put++)
 		if (put->rc != 0 && put->key)
-			batch->steps[batch->step_count++] =
-			    (struct hwts_step){ HWTS_SQL_FIND,
-						{ HWTS_NUMBER(hwts_id_of(0, NULL, put->key)), HWTS_NUMBER(put->kind.id),
-						  HWTS_TEXT(put->key) },
-						.each = met,
-						.ctx = put };
+			batch->steps[batch->step_count++] = hwts_find(put->kind.id, put->group, put->key, met, put);
 	if (batch->step_count > 0)
 		rc = hwts_run(conn, batch->steps, batch->step_count, flags & HWTS_OPEN ? flags : HWTS_READS);
 	if (rc == 0 || flags & HWTS_OPEN)

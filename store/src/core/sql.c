@@ -13,7 +13,7 @@
 	"select t.id, t.state, t.attempt, t.due_us, t.period_us, (select k.name from @_kind k where k.id = t.kind),"   \
 	" t.key, (select s.owner from @_shard s where s.id = case when t.shard < 0 then -1 - t.shard else t.shard "    \
 	"end)"                                                                                                         \
-	", t.error from @_timeout t"
+	", t.error, t.grp, t.priority, t.schedule, t.zone, coalesce(length(t.data), 0)"
 
 /* One row: the bucket says in which partition it is. */
 #define THIS "id = ?1 and bucket = (?1 & 1023)"
@@ -23,22 +23,25 @@
 #define MAY_BEGIN "(t.state = 1 or (t.state = 2 and t.epoch < m.e))"
 
 #define PUT                                                                                                            \
-	"insert into @_timeout as t (id, bucket, due_us, base_us, epoch, period_us, kind, shard, attempt, state, key," \
-	" data)@values?1, ?1 & 1023, ?4, ?4, 0, ?6, ?2, ?3, 0, 1, ?7, ?8@here"
+	"insert into @_timeout as t (id, bucket, due_us, base_us, epoch, period_us, kind, shard, attempt, state, grp," \
+	" key, data, priority)@values?1, ?1 & 1023, ?4, ?4, 0, ?6, ?2, ?3, 0, 1, ?8, ?9, ?10, ?7@here"
 #define PUT_ALL                                                                                                        \
 	"with n as materialized (select @now us@here)"                                                                 \
-	", p as (select * from unnest(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) x(id, kind, shard, w, absolute, period, key, "   \
-	"data))"                                                                                                       \
-	" insert into @_timeout as t (id, bucket, due_us, base_us, epoch, period_us, kind, shard, attempt, state, key" \
-	", data) select p.id, p.id & 1023, d.us, d.us, 0, p.period, p.kind, p.shard, 0, 1, p.key, p.data from p, n,"   \
+	", p as (select * from unnest(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) x(id, kind, shard, w, absolute,"        \
+	" period, priority, grp, key, data))"                                                                          \
+	" insert into @_timeout as t (id, bucket, due_us, base_us, epoch, period_us, kind, shard, attempt, state, grp" \
+	", key, data, priority) select p.id, p.id & 1023, d.us, d.us, 0, p.period, p.kind, p.shard, 0, 1, p.grp,"      \
+	" p.key, p.data, p.priority from p, n,"                                                                        \
 	" lateral (select case when p.absolute then p.w else n.us + p.w end us) d"
 #define REPLACE                                                                                                        \
 	" on conflict (bucket, kind, grp, key) where key is not null do update set due_us = excluded.due_us,"          \
 	" base_us = excluded.base_us, period_us = excluded.period_us, data = excluded.data, attempt = 0,"              \
+	" priority = excluded.priority,"                                                                               \
 	" error = null@tx where t.state = 1"
 #define REVIVE                                                                                                         \
 	" on conflict (bucket, kind, grp, key) where key is not null do update set due_us = excluded.due_us,"          \
 	" base_us = excluded.base_us, period_us = excluded.period_us, data = excluded.data, attempt = 0,"              \
+	" priority = excluded.priority,"                                                                               \
 	" error = null, state = 1, epoch = 0, shard = -1 - t.shard@tx where t.state = 3"
 #define KEEP " on conflict (bucket, kind, grp, key) where key is not null do nothing"
 #define RETURNING " returning id, due_us, shard"
@@ -52,7 +55,7 @@
 	" and t.shard is not distinct from ?2 and t.due_us + 0 <= n.us"                                                \
 	" and ((t.state = 1 and t.attempt < ?7) or (t.state = 2 and t.epoch >= ?5 and t.epoch < ?6"                    \
 	" and (t.epoch = ?3 or (t.attempt < ?7 and t.attempt < ?8))))"                                                 \
-	" returning t.id, t.due_us, t.base_us, t.period_us, t.attempt, t.key, t.data, n.us"
+	" returning t.id, t.due_us, t.base_us, t.period_us, t.attempt, t.key, t.data, n.us, t.grp"
 
 /* clang-format off */
 const struct hwts_statement hwts_statements[HWTS_SQLS] = {
@@ -60,14 +63,15 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	 * Reading
 	 */
 	[HWTS_SQL_GET] = {
-		"get", "i",
+		"get", "in",
 		INFO
-		" where t.id = ?1 and t.bucket = (?1 & 1023)",
+		", case when ?2 > 0 then substr(t.data, 1, ?2) end from @_timeout t where t.id = ?1 and t.bucket ="
+		" (?1 & 1023)",
 		NULL,
 	},
 	[HWTS_SQL_FIND] = {
-		"find", "nnk",
-		"select id, state from @_timeout where bucket = ?1 and kind = ?2 and grp = '' and key = ?3",
+		"find", "nnkk",
+		"select id, state from @_timeout where bucket = ?1 and kind = ?2 and grp = ?3 and key = ?4",
 		NULL,
 	},
 	/* What runs was due, so without PENDING (?6) only what is due is read, and what has failed. */
@@ -82,9 +86,9 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" t.state) & ?4 <> 0 order by t.due_us, t.id limit ?5) x",
 	},
 	[HWTS_SQL_INFOS] = {
-		"infos", "I",
+		"infos", "Ib",
 		INFO
-		" where t.id = @any(?1)",
+		", case when ?2 then t.data end from @_timeout t where t.id = @any(?1)",
 		NULL,
 	},
 	/*
@@ -307,7 +311,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" ?3 then 0 else 1 end where id = ?1 and shard = ?2 and due_us <= @now and ((state = 1 and attempt"
 		" < ?7) or (state = 2 and epoch >= ?5 and epoch < ?6 and (epoch = ?3 or (attempt < ?7 and attempt <"
 		" ?8)))) and exists (select 1 from @_shard s where s.id = ?2 and s.epoch = ?3 and s.owner = ?4)"
-		" returning id, due_us, base_us, period_us, attempt, key, data, @now",
+		" returning id, due_us, base_us, period_us, attempt, key, data, @now, grp",
 		BEGIN_FROM
 		" where t.id = any(?1)"
 		BEGIN_WHERE,
@@ -402,13 +406,13 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	},
 	/* Puts.  On SQLite the put itself has added the clock. */
 	[HWTS_SQL_PUT] = {
-		"put", "INNIBIKD",
+		"put", "INNIBINKKD",
 		PUT,
 		PUT_ALL
 		RETURNING,
 	},
 	[HWTS_SQL_PUT_KEYED] = {
-		"put", "INNIBIKD",
+		"put", "INNIBINKKD",
 		PUT
 		KEEP,
 		PUT_ALL
@@ -416,7 +420,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		RETURNING,
 	},
 	[HWTS_SQL_PUT_REPLACE] = {
-		"put", "INNIBIKD",
+		"put", "INNIBINKKD",
 		PUT
 		REPLACE
 		RETURNING,
@@ -425,7 +429,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		RETURNING,
 	},
 	[HWTS_SQL_PUT_REVIVE] = {
-		"put", "INNIBIKD",
+		"put", "INNIBINKKD",
 		PUT
 		REVIVE
 		RETURNING,

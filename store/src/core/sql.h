@@ -97,8 +97,8 @@ struct hwts_value {
 	{                                                                                                              \
 		.bytes = (value), .len = (value) ? strlen(value) : 0                                                   \
 	}
-#define HWTS_ARGS 9
-#define HWTS_COLUMNS 9
+#define HWTS_ARGS 16
+#define HWTS_COLUMNS 16
 
 typedef int hwts_each(void *ctx, const struct hwts_value *row);
 

@@ -3,6 +3,7 @@
 #include "core/sql.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 static const char *const POSTGRES_NOW = "(select (extract(epoch from clock_timestamp()) * 1000000)::bigint)";
 
@@ -61,8 +62,11 @@ static void expand(struct output *out, const struct hwts_db *db, const char *tex
 		if (*text == '@') {
 			text += put_word(out, db, text, postgres);
 		} else if (*text == '?' && postgres) {
-			put_parameter(out, text[1] - '0', types[text[1] - '1']);
-			text += 2;
+			char *end;
+			long number = strtol(text + 1, &end, 10);
+
+			put_parameter(out, number, types[number - 1]);
+			text = end;
 		} else {
 			put(out, text++, 1);
 		}

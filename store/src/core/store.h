@@ -291,6 +291,7 @@ bool hwts_kind_known(hwt_store *store, const char *name, struct hwts_kind_row *o
 struct hwts_kind_row hwts_kind_defaults(const hwt_store *store);
 int hwts_check_kind_name(const char *name);
 int hwts_check_key(const char *key);
+int hwts_check_group(const char *group);
 
 /* Registered kinds; and their shards. */
 #define HWTS_EACH_KIND(store, kind)                                                                                    \

@@ -178,7 +178,7 @@ static void succeed(struct hwts_row *row)
 bool hwts_fail_lost(hwt_store *store, const struct hwts_entry *entry, int64_t epoch, const char *error)
 {
 	struct hwts_shard *shard = hwts_shard(store, entry->shard, NULL);
-	struct hwts_row *row = hwts_row_make(NULL, 0, NULL, 0);
+	struct hwts_row *row = hwts_row_make(&(struct hwts_text){ NULL, 0 }, &(struct hwts_text){ NULL, 0 }, NULL, 0);
 
 	if (!row)
 		return false;
@@ -238,6 +238,7 @@ static bool run(hwt_store *store, struct hwts_row *row, struct hwts_conn *conn, 
 	running.run = (hwt_store_run){ .id = row->id,
 				       .kind = kind->name,
 				       .key = row->key,
+				       .group = row->group,
 				       .data = row->data,
 				       .len = row->len,
 				       .due_us = row->period_us > 0 ? row->base_us : row->due_us,

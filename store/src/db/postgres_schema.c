@@ -47,6 +47,7 @@ static const char TABLES[] =
     " grace_us bigint, spread_us bigint, last bool, error text, data bytea, primary key (id, bucket))"
     " with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000);"
     "create index if not exists @_due on @_timeout (shard, due_us, id) where shard is not null;"
+    "create index if not exists @_ofgroup on @_timeout (bucket, kind, grp, due_us, id) where grp <> '';"
     "create unique index if not exists @_key on @_timeout (bucket, kind, grp, key) where key is not null;"
     "insert into @_meta values (1, 2, 1, replace(gen_random_uuid()::text, '-', '')) on conflict (one) do nothing";
 

@@ -37,6 +37,7 @@ static const char TABLES[] =
     " grp text not null default '', key text, schedule text, zone text, grace_us integer, spread_us integer,"
     " last integer, error text, data blob);"
     "create index if not exists @_due on @_timeout (shard, due_us);"
+    "create index if not exists @_ofgroup on @_timeout (bucket, kind, grp, due_us) where grp <> '';"
     "create unique index if not exists @_key on @_timeout (bucket, kind, grp, key) where key is not null;"
     "create table if not exists @_hint (seq integer primary key autoincrement, id integer not null,"
     " due_us integer not null, shard integer not null, len integer not null, at_us integer not null);";

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Groups as data: which row a key names, in which bucket a group lies, what a task and a reader see of it; and the data
+ * that a reader is given.
+ */
+#include "store_query.h"
+
+#include "core/store.h"
+
+static hwt_store_spec spec_in(const char *kind, const char *group, const char *key)
+{
+	hwt_store_spec spec = spec_of(kind, HWT_S(3600));
+
+	spec.group = group;
+	spec.key = key;
+	return spec;
+}
+
+static int64_t put_spec(hwt_store *store, const hwt_store_spec *spec)
+{
+	int64_t id = 0;
+
+	CHECK_CALL(put_patiently(store, spec, &id), 0);
+	return id;
+}
+
+static int64_t put_in(hwt_store *store, const char *group, const char *key)
+{
+	hwt_store_spec spec = spec_in("a", group, key);
+
+	return put_spec(store, &spec);
+}
+
+/* A group of as many bytes as one may have. */
+static const char *longest(void)
+{
+	static char text[256];
+
+	memset(text, 'g', 255);
+	return text;
+}
+
+TEST(the_id_says_the_bucket_of_the_group_else_of_the_key)
+{
+	hwt_store *store;
+	int64_t id;
+
+	fresh_world();
+	store = open_store();
+	CHECK_INT(put_in(store, "a", NULL) & 1023, ==, 102);
+	CHECK_INT(put_in(store, "tenant 9", NULL) & 1023, ==, 556);
+	CHECK_INT(put_in(store, "tenant 9", "order 17") & 1023, ==, 556);
+	CHECK_INT(put_in(store, NULL, "order 17") & 1023, ==, 296);
+	id = put_in(store, NULL, NULL);
+	CHECK_INT(id & 1023, ==, (id >> 10) & 1023);
+	CHECK_INT(query("select count(*) from %s_timeout where bucket <> (id & 1023)", world.schema), ==, 0);
+	CHECK_INT(
+	    query("select count(*) from %s_timeout where bucket = 556 and shard %% 1024 = 556 %% 8", world.schema), ==,
+	    2);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_key_is_unique_in_its_kind_and_group)
+{
+	static const char *const groups[] = { NULL, "g", "G", "gg", "\xc3\xa4" };
+	hwt_store *store;
+	int64_t ids[HWTS_COUNT(groups)];
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+
+	fresh_world();
+	store = open_store();
+	for (size_t i = 0; i < HWTS_COUNT(groups); i++)
+		ids[i] = put_in(store, groups[i], "k");
+	for (size_t i = 0; i < HWTS_COUNT(groups); i++) {
+		hwt_store_spec spec = spec_in("a", groups[i], "k");
+		int64_t id = 0;
+
+		CHECK_CALL(put_patiently(store, &spec, &id), EEXIST);
+		CHECK_INT(id, ==, ids[i]);
+		id = 0;
+		CHECK_CALL(hwt_store_put_many(store, &spec, 1, &id), EEXIST);
+		CHECK_INT(id, ==, ids[i]);
+		spec.kind = "b";
+		CHECK_CALL(put_patiently(store, &spec, NULL), 0);
+	}
+	/* The calls without a group mean the one without a group. */
+	CHECK_CALL(hwt_store_get_key(store, "a", "k", &info), 0);
+	CHECK_INT(info.id, ==, ids[0]);
+	CHECK_CALL(hwt_store_cancel_key(store, "a", "k"), 0);
+	CHECK_CALL(hwt_store_cancel_key(store, "a", "k"), ENOENT);
+	CHECK_CALL(hwt_store_get(store, ids[0], &info), ENOENT);
+	for (size_t i = 1; i < HWTS_COUNT(groups); i++)
+		CHECK_CALL(hwt_store_get(store, ids[i], &info), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(replace_and_revive_change_the_one_of_the_group)
+{
+	hwt_store *store;
+	hwt_store_spec spec = spec_in("a", "g", "k");
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	int64_t alone, is, id = 0;
+
+	fresh_world();
+	store = open_store();
+	alone = put_in(store, NULL, "k");
+	is = put_in(store, "g", "k");
+	spec.flags = HWT_STORE_REPLACE;
+	spec.delay_ns = HWT_S(7200);
+	spec.priority = -3;
+	spec.data = "new";
+	spec.len = 3;
+	CHECK_CALL(put_patiently(store, &spec, &id), 0);
+	CHECK_INT(id, ==, is);
+	CHECK_CALL(hwt_store_get(store, is, &info), 0);
+	CHECK_INT(info.priority, ==, -3);
+	CHECK_INT(info.len, ==, 3);
+	CHECK_CALL(hwt_store_get(store, alone, &info), 0);
+	CHECK_INT(info.len, ==, 0);
+	CHECK_INT(query("update %s_timeout set state = 3, shard = -1 - shard where id = %" PRId64 " returning 1",
+			world.schema, is),
+		  ==, 1);
+	spec.flags = HWT_STORE_REVIVE;
+	spec.priority = 5;
+	id = 0;
+	CHECK_CALL(put_patiently(store, &spec, &id), 0);
+	CHECK_INT(id, ==, is);
+	CHECK_CALL(hwt_store_get(store, is, &info), 0);
+	CHECK_INT(info.state, ==, HWT_STORE_PENDING);
+	CHECK_INT(info.priority, ==, 5);
+	spec.group = "other";
+	id = 0;
+	CHECK_CALL(put_patiently(store, &spec, &id), 0);
+	CHECK(id != is && id != alone);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_put_on_a_connection_has_its_group)
+{
+	hwt_store *store;
+	hwt_store_spec spec = spec_in("a", "g", "k");
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	int64_t id = 0, other = 0;
+	void *connection;
+
+	fresh_world();
+	store = open_store();
+	put_in(store, "other", "k");
+	connection = connect_user();
+	spec.priority = 100;
+	CHECK(user_sql(connection, "begin"));
+	CHECK_CALL(hwt_store_put_on(store, connection, &spec, &id), 0);
+	CHECK_CALL(hwt_store_put_on(store, connection, &spec, &other), EEXIST);
+	CHECK_INT(other, ==, id);
+	CHECK(user_sql(connection, "commit"));
+	CHECK_CALL(hwt_store_get(store, id, &info), 0);
+	CHECK(strcmp(info.group, "g") == 0);
+	CHECK(strcmp(info.key, "k") == 0);
+	CHECK_INT(info.priority, ==, 100);
+	disconnect_user(connection);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_reader_sees_group_and_priority)
+{
+	hwt_store *store;
+	hwt_store_spec specs[3] = { spec_in("a", longest(), NULL), spec_in("a", NULL, NULL), spec_in("a", "g", "k") };
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	int64_t ids[3];
+
+	fresh_world();
+	store = open_store();
+	specs[0].priority = -100;
+	specs[2].priority = 100;
+	CHECK_CALL(hwt_store_put_many(store, specs, 3, ids), 0);
+	for (int i = 0; i < 3; i++) {
+		CHECK_CALL(hwt_store_get(store, ids[i], &info), 0);
+		CHECK(strcmp(info.group, specs[i].group ? specs[i].group : "") == 0);
+		CHECK_INT(info.priority, ==, specs[i].priority);
+		CHECK(strcmp(info.schedule, "") == 0);
+		CHECK(strcmp(info.zone, "") == 0);
+	}
+	CHECK_INT(query("select count(*) from %s_timeouts where grp = 'g' and key = 'k'", world.schema), ==, 1);
+	CHECK_INT(query("select count(*) from %s_timeouts where grp is null", world.schema), ==, 1);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/*
+ * Data
+ */
+
+TEST(get_copies_what_has_room_and_says_how_much_there_is)
+{
+	hwt_store *store;
+	hwt_store_spec spec = spec_in("a", NULL, NULL);
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	char room[10] = "---------";
+	struct {
+		size_t size;
+		char less[96];
+	} old = { .size = offsetof(hwt_store_info, group) < 96 ? 0 : 96 };
+	int64_t id, none;
+
+	fresh_world();
+	store = open_store();
+	spec.data = "0\0234567";
+	spec.len = 8;
+	id = put_spec(store, &spec);
+	none = put_in(store, NULL, NULL);
+	CHECK_CALL(hwt_store_get(store, id, &info), 0);
+	CHECK_INT(info.len, ==, 8);
+	CHECK(info.data == NULL);
+	info.data = room;
+	CHECK_CALL(hwt_store_get(store, id, &info), 0); /* data_room 0 */
+	CHECK_INT(room[0], ==, '-');
+	info.data_room = 3;
+	CHECK_CALL(hwt_store_get(store, id, &info), 0);
+	CHECK_INT(info.len, ==, 8);
+	CHECK_INT(info.data_room, ==, 3);
+	CHECK(info.data == room && memcmp(room, spec.data, 3) == 0 && room[3] == '-');
+	info.data_room = sizeof(room);
+	CHECK_CALL(hwt_store_get(store, id, &info), 0);
+	CHECK(memcmp(room, spec.data, 8) == 0 && room[8] == '-');
+	CHECK_CALL(hwt_store_get(store, none, &info), 0);
+	CHECK_INT(info.len, ==, 0);
+	CHECK_INT(room[0], ==, '0');
+	info.data_room = SIZE_MAX; /* more than there can be */
+	CHECK_CALL(hwt_store_get(store, id, &info), 0);
+	CHECK_CALL(hwt_store_get(store, id, (hwt_store_info *)&old), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/*
+ * Runs
+ */
+
+static atomic_uint in_group, without;
+
+static int note_group(const hwt_store_run *run, void *ctx)
+{
+	(void)ctx;
+	if (run->group && strcmp(run->group, longest()) == 0 && run->key && strcmp(run->key, "k") == 0 &&
+	    run->len == 4 && memcmp(run->data, "data", 4) == 0)
+		atomic_fetch_add(&in_group, 1);
+	else if (!run->group && !run->key && run->len == 0)
+		atomic_fetch_add(&without, 1);
+	return 0;
+}
+
+TEST(a_task_is_told_the_group)
+{
+	static const unsigned modes[] = { HWT_STORE_AT_LEAST_ONCE, HWT_STORE_AT_MOST_ONCE, HWT_STORE_TRANSACTION };
+
+	for (size_t i = 0; i < HWTS_COUNT(modes); i++) {
+		hwt_store_spec spec = spec_in("a", longest(), "k");
+		hwt_store *store;
+
+		fresh_world();
+		atomic_store(&in_group, 0);
+		atomic_store(&without, 0);
+		store = open_store();
+		register_kind(store, "a", note_group, NULL, modes[i]);
+		CHECK_CALL(hwt_store_start(store), 0);
+		spec.delay_ns = 0;
+		spec.data = "data";
+		spec.len = 4;
+		put_spec(store, &spec);
+		put(store, "a", 0);
+		CHECK(wait_count(&in_group, 1));
+		CHECK(wait_count(&without, 1));
+		CHECK_CALL(hwt_store_close(store), 0);
+	}
+}
+
+STORE_MAIN(NULL)
