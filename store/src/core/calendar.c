@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The next time of a cron line in a zone.
+ *
+ * A zone is a row of stretches with one offset each.  Where the next one begins, the clock on the wall is set: forward,
+ * and there is a gap, or back, and some of its times come twice.  What follows walks over the stretches, and asks the
+ * line for minutes between two times on the wall.
+ *
+ *   A wild line follows elapsed time: each stretch is asked for all that its clock shows.
+ *   Any other line names times on the wall, and each of them comes once.  `shown` is the latest time that the wall has
+ *   shown so far.  A stretch that begins later than that leaves a gap, and what the line names in it is due when the
+ *   stretch begins; from a stretch that begins earlier only what comes after shown counts.
+ *
+ * The walk of such a line begins three days early, so that shown is right: no clock has ever been set by more than 26
+ * hours.
+ */
+#include "core/calendar.h"
+
+#define DAY_S INT64_C(86400)
+#define YEARS_S (3653 * DAY_S) /* ten */
+
+struct walk {
+	const struct hwts_cron *cron;
+	const struct hwts_zone *zone;
+	int64_t after_s, end_s;
+	int64_t from_s; /* of the stretch, or where the walk begins within it */
+	int64_t until_s, offset_s;
+	int64_t shown_s; /* on the wall */
+};
+
+/* In this stretch; HWTS_NEVER: nothing. */
+static int64_t find_here(const struct walk *walk)
+{
+	int64_t begins_s = walk->from_s + walk->offset_s, found_s;
+
+	if (!walk->cron->wild && walk->from_s > walk->after_s &&
+	    hwts_cron_find(walk->cron, walk->shown_s, begins_s) != HWTS_NEVER)
+		return walk->from_s;
+	if (!walk->cron->wild)
+		begins_s = HWTS_MAX(begins_s, walk->shown_s);
+	found_s = hwts_cron_find(walk->cron, HWTS_MAX(begins_s, walk->after_s + 1 + walk->offset_s),
+				 walk->until_s + walk->offset_s);
+	return found_s == HWTS_NEVER ? HWTS_NEVER : found_s - walk->offset_s;
+}
+
+static int find(struct walk *walk, int64_t *due_s)
+{
+	bool first = true;
+
+	walk->from_s = walk->cron->wild ? walk->after_s : walk->after_s - 3 * DAY_S;
+	*due_s = HWTS_NEVER;
+	while (*due_s == HWTS_NEVER && walk->from_s < walk->end_s) {
+		int rc = hwts_zone_at(walk->zone, walk->from_s, walk->end_s, &walk->offset_s, &walk->until_s);
+
+		if (rc != 0)
+			return rc;
+		if (first)
+			walk->shown_s = walk->from_s + walk->offset_s;
+		first = false;
+		*due_s = find_here(walk);
+		walk->shown_s = HWTS_MAX(walk->shown_s, walk->until_s + walk->offset_s);
+		walk->from_s = walk->until_s;
+	}
+	return 0;
+}
+
+int hwts_calendar_next(const char *schedule, const char *zone_name, int64_t after_us, int64_t *due_us)
+{
+	const struct hwts_zone *zone;
+	struct hwts_cron cron;
+	struct walk walk = { .cron = &cron, .after_s = after_us / HWTS_S_US };
+	int64_t due_s = HWTS_NEVER;
+	int rc = hwts_cron_parse(&cron, schedule);
+
+	if (rc != 0)
+		return rc;
+	if (after_us < 0 || after_us > HWTS_LATEST_US)
+		return hwts_fail(EINVAL, "the time is not within the years 1970 to 9999");
+	rc = hwts_zone_open(zone_name, &zone);
+	if (rc != 0)
+		return rc;
+	walk.zone = zone;
+	walk.end_s = HWTS_MIN(walk.after_s + YEARS_S, HWTS_LATEST_US / HWTS_S_US);
+	rc = find(&walk, &due_s);
+	hwts_zone_close(zone);
+	if (rc == 0 && due_s == HWTS_NEVER)
+		rc = hwts_fail(EINVAL,
+			       "the schedule's day of month, month and day of week name no time within ten years");
+	if (rc == 0)
+		*due_us = due_s * HWTS_S_US;
+	return rc;
+}
+
+int hwt_store_next_time(const char *schedule, const char *zone, int64_t after_us, int64_t *due_us, char *error,
+			size_t error_len)
+{
+	struct hwts_call call = hwts_enter();
+	int rc = due_us ? hwts_calendar_next(schedule, zone, after_us, due_us) : hwts_fail(EINVAL, "due_us is NULL");
+
+	if (rc != 0 && error && error_len > 0)
+		hwts_cut(error, error_len, hwts_fail_text(), strlen(hwts_fail_text()));
+	return hwts_leave(call, rc);
+}
