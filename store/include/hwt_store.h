@@ -55,7 +55,10 @@
  *      it is pending then, and waits its back-off); after hwt_store_stop, at once.  A process whose lease cannot be
  *      trusted begins nothing.  It can still end what it ran, as long as no other process has begun that row: the
  *      epoch fences it off.  SQLite has one writer: a process that is stopped (SIGSTOP, a debugger) inside a write
- *      holds every process on the file up until it goes on or dies.
+ *      holds every process on the file up until it goes on or dies.  A process that renews its lease and for as long
+ *      as that has failed to begin, to end or to read (no more connections, a password that was changed, a right that
+ *      was taken away) leaves its shards to others, if there are any, and tells warn; after a pause it tries again.
+ *      What it has run and could not end runs again there (at most once: is FAILED).
  *   D6 news.  After a cancel that returned 0 no start follows.  What any process puts or reschedules into the window
  *      reaches the holder within milliseconds (PostgreSQL: LISTEN and NOTIFY; SQLite: a hint row and inotify), and
  *      after a lost notification at the next look-ahead, which is each lease/3.  A row that is overdue by lease/3 and

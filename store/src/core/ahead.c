@@ -329,6 +329,7 @@ static bool look(struct reader *reader)
 	if (reader->look.sweeps)
 		HWTS_POINT("looked");
 	pthread_mutex_lock(&store->lock);
+	hwts_ability_note(store, HWTS_READ, true);
 	see_all(store, &reader->look);
 	took_ns -= HWTS_MIN(store->clock.best_ns, took_ns); /* a round trip by itself */
 	pthread_mutex_unlock(&store->lock);
@@ -349,6 +350,7 @@ static void fail_look(struct reader *reader)
 	HWTS_EACH_SHARD (store, kind, shard)
 		shard->unread |= shard->held && shard->chosen;
 	store->unread = true;
+	hwts_ability_note(store, HWTS_READ, false);
 	if (!store->read_halt)
 		hwts_wait_ns(&store->drained, &store->lock, hwts_backoff_ns(++reader->failures));
 	pthread_mutex_unlock(&store->lock);

@@ -191,6 +191,8 @@ static int ask(hwt_store *store, struct batch *batch, struct hwts_want *wants, s
 		}
 		batch->unsure |= rc == ECONNRESET;
 		pthread_mutex_lock(&store->lock);
+		if (!refused)
+			hwts_ability_note(store, HWTS_BEGIN, rc == 0);
 		again = rc != 0 && !refused && batch->unsure && batch->at_most_once && hwts_trusted(store);
 		if (again)
 			hwts_wait_ns(&store->drained, &store->lock, hwts_backoff_ns(++*failures));

@@ -96,6 +96,7 @@ static int listen_again(hwt_store *store)
 	HWTS_EACH_SHARD (store, kind, shard)
 		if (rows && shard->held)
 			rows[count++] = (struct hwts_shard_row){ .shard = shard->id };
+	store->ability = (struct hwts_ability){ .failed_ns = 0 };
 	store->load_again = true;
 	pthread_mutex_unlock(&store->lock);
 	rc = rows ? store->engine->listen(store->control_conn, rows, count, true) : ENOMEM;

@@ -20,6 +20,8 @@ void hwts_end(hwt_store *store, struct hwts_row *row)
 {
 	row->synced = row->kind->row.mode == HWT_STORE_AT_MOST_ONCE && row->how != HWTS_DONE && row->how != HWTS_FAIL;
 	row->next = NULL;
+	row->ending = true;
+	hwts_shard(store, row->shard, NULL)->ending++;
 	*store->ends_end = row;
 	store->ends_end = &row->next;
 	hwts_wake(&store->end_work);
@@ -41,6 +43,7 @@ void hwts_finished(hwt_store *store, struct hwts_row *row)
 	count(store, row);
 	store->active--;
 	shard->active--;
+	shard->ending -= row->ending;
 	if (shard->active == 0 && shard->giving)
 		hwts_poke(store);
 	hwts_window_ended(store, row, row->hit && (row->how == HWTS_AT || row->how == HWTS_AFTER));
@@ -102,6 +105,7 @@ static enum answer offer(struct ender *ender, struct hwts_row *rows)
 		if (is_pointless(store))
 			return POINTLESS;
 		pthread_mutex_lock(&store->lock);
+		hwts_ability_note(store, HWTS_END, false);
 		hwts_wait_ns(&store->drained, &store->lock, hwts_backoff_ns(++ender->failures));
 		pthread_mutex_unlock(&store->lock);
 	}
@@ -229,6 +233,8 @@ void *hwts_ender(void *arg)
 		HWTS_POINT("ended");
 		warn_of_failed(store, rows);
 		pthread_mutex_lock(&store->lock);
+		if (ender.failures == 0)
+			hwts_ability_note(store, HWTS_END, true);
 		for (struct hwts_row *next; rows; rows = next) {
 			next = rows->next;
 			settle(&ender, rows);

@@ -168,6 +168,7 @@ struct hwts_row {
 	int64_t rest_us; /* given back: it is not begun again before that has passed */
 	unsigned next_attempt;
 	bool give_back; /* it was not started */
+	bool ending;    /* its end is to be committed */
 	bool synced;    /* once its end was answered, no crash of the server may undo it */
 	bool hit;       /* set by the end: the row was this run's */
 	bool locked;    /* set by the end: another transaction has locked the row */
@@ -216,6 +217,7 @@ struct hwts_renewal {
 	/* in */
 	const int64_t *kinds;
 	size_t kind_count;
+	bool absent; /* it is not counted among those that share the kinds */
 
 	/* out */
 	bool renewed;

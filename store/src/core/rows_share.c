@@ -112,7 +112,8 @@ int hwts_rows_renew(struct hwts_conn *conn, struct hwts_renewal *renewal)
 	const struct hwts_db *db = conn->db;
 	struct hwts_step steps[] = {
 		{ HWTS_SQL_RENEW,
-		  { HWTS_TEXT(hwts_me(db)), HWTS_NUMBER(db->lease_us), HWTS_NUMBER(db->incarnation) },
+		  { HWTS_TEXT(hwts_me(db)), HWTS_NUMBER(db->lease_us), HWTS_NUMBER(db->incarnation),
+		    HWTS_BYTES(renewal->kinds, renewal->absent ? 0 : renewal->kind_count) },
 		  .each = note_row,
 		  .ctx = &renewal->renewed },
 		{ HWTS_SQL_MEMBERS,

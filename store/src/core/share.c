@@ -6,9 +6,10 @@
  *
  *   shard:  free (no owner, or the owner's lease is over) --take: epoch + 1--> held --give--> free
  *
- *   Each process wants ceil(shards / live members) of a kind.  With fewer it takes free ones, beginning anywhere.  With
- *   more it marks some as giving: nothing more is begun in them, and once nothing runs there they are given.  A shard
- *   in which something still runs after a third of a lease is kept for a lease, so that the rest of it does not wait.
+ *   Each process wants ceil(shards / live members) of a kind, but none while it is unable to work (ability.c).  With
+ *   fewer it takes free ones, beginning anywhere.  With more it marks some as giving: nothing more is begun in them,
+ *   and once nothing runs there they are given.  A shard in which something still runs after a third of a lease is
+ *   kept for a lease, so that the rest of it does not wait.
  *
  *   A taker names the epoch that it has read, so of two takers one gets the shard.
  *
@@ -147,17 +148,20 @@ static size_t first_of(const struct hwts_renewal *renewal, const struct hwts_kin
 static void balance(hwt_store *store, struct hwts_kind *kind, uint32_t members, struct hwts_renewal *renewal,
 		    struct hwts_shard_row *take, size_t *take_count)
 {
-	uint32_t want = (kind->row.shards + HWTS_MAX(members, 1) - 1) / HWTS_MAX(members, 1), have = 0, stay = 0;
+	uint32_t want, have = 0, stay = 0;
 	size_t first = first_of(renewal, kind), count = 0, from;
+	bool leaves;
 
 	while (first + count < renewal->shard_count &&
 	       renewal->shards[first + count].shard / HWTS_SHARDS_MAX == kind->row.id)
 		count++;
 	from = count ? hwts_random() % count : 0;
+	leaves = store->ability.lacks && members > 0; /* it is none of them */
+	want = leaves ? 0 : (kind->row.shards + HWTS_MAX(members, 1) - 1) / HWTS_MAX(members, 1);
 	for (uint32_t i = 0; i < kind->row.shards; i++) {
 		struct hwts_shard *shard = &kind->shards[i];
 
-		if (shard->giving && hwt_now() - shard->giving_since_ns > lease_ns(store) / 3) {
+		if (shard->giving && !leaves && hwt_now() - shard->giving_since_ns > lease_ns(store) / 3) {
 			shard->giving = false;
 			shard->stays_until_ns = hwt_now() + lease_ns(store);
 		}
@@ -283,6 +287,8 @@ static int renewed(hwt_store *store, const struct hwts_renewal *renewal, int64_t
 		pthread_cond_broadcast(&store->end_work);
 	} else {
 		store->trusted_ns = 0;
+		store->ability = (struct hwts_ability){ .failed_ns = 0 };
+		store->renewal.absent = false;
 		store->stats.lost_leases++;
 		hwts_share_lose_all(store);
 	}
@@ -295,13 +301,32 @@ static int renewed(hwt_store *store, const struct hwts_renewal *renewal, int64_t
 	return hwts_share_join(store, false);
 }
 
+/* Whether others are to have what is this process's. */
+static void judge(hwt_store *store, struct hwts_renewal *renewal)
+{
+	bool told;
+
+	pthread_mutex_lock(&store->lock);
+	renewal->absent = hwts_ability_lacks(store, &told);
+	pthread_mutex_unlock(&store->lock);
+	if (told)
+		hwts_warn(store,
+			  "this process has failed to begin, to end or to read for %lld ms: other processes may have "
+			  "its shards"
+			  " until it can",
+			  (long long)(lease_ns(store) / HWT_MS(1)));
+}
+
 /* Renews, and balances.  *next_ns: when to come again at the latest. */
 int hwts_share_look(hwt_store *store, int64_t *next_ns)
 {
 	struct hwts_renewal *renewal = &store->renewal;
-	int64_t left_us = HWTS_NEVER, sent_boot_ns = hwts_boot_ns();
-	int rc = hwts_rows_renew(store->control_conn, renewal);
+	int rc;
+	int64_t left_us = HWTS_NEVER, sent_boot_ns;
 
+	judge(store, renewal);
+	sent_boot_ns = hwts_boot_ns();
+	rc = hwts_rows_renew(store->control_conn, renewal);
 	HWTS_POINT("renewed");
 	if (rc == 0)
 		rc = renewed(store, renewal, sent_boot_ns);
@@ -319,6 +344,12 @@ int hwts_share_look(hwt_store *store, int64_t *next_ns)
 	return rc;
 }
 
+/* With the lock.  Where this process is unable to commit what has run, that is left to the fence. */
+static bool may_give(const hwt_store *store, const struct hwts_shard *shard)
+{
+	return shard->giving && shard->active - (store->ability.lacks ? shard->ending : 0) == 0;
+}
+
 /* Gives what is marked and has nothing running.  A shard that could not be given stays marked. */
 void hwts_share_give(hwt_store *store)
 {
@@ -327,11 +358,11 @@ void hwts_share_give(hwt_store *store)
 
 	pthread_mutex_lock(&store->lock);
 	HWTS_EACH_SHARD (store, kind, shard)
-		room += shard->giving && shard->active == 0;
+		room += may_give(store, shard);
 	if (room > 0)
 		rows = hwts_alloc(room * sizeof(*rows));
 	HWTS_EACH_SHARD (store, kind, shard)
-		if (rows && shard->giving && shard->active == 0)
+		if (rows && may_give(store, shard))
 			rows[count++] = (struct hwts_shard_row){ .shard = shard->id, .epoch = shard->epoch };
 	pthread_mutex_unlock(&store->lock);
 	if (count > 0 && hwts_rows_give(store->control_conn, rows, count) == 0) {

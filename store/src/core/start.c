@@ -96,6 +96,7 @@ static void clean_up(hwt_store *store)
 	store->phase = HWTS_STOPPED;
 	store->trusted_ns = 0;
 	store->joined = false;
+	store->ability = (struct hwts_ability){ .failed_ns = 0 };
 	HWTS_EACH_KIND (store, kind)
 		kind->behind = false;
 	HWTS_EACH_SHARD (store, kind, shard)

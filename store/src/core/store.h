@@ -33,7 +33,7 @@
  *
  *   I1  an id has at most one entry, so this process begins a row at most once at a time
  *   I2  shard.active = rows of the shard that were begun here and whose end is not committed; a shard with active > 0
- *       is not given away
+ *       is not given away, unless this process is unable to commit the ends, and nothing else is left there
  *   I3  nothing is begun or started unless CLOCK_BOOTTIME < trusted_ns = (time before the last renewal was sent) +
  *       5/6 of the lease
  *   I4  a row of a held shard that is due before the shard's mark has an entry, or has been told of, or is found by the
@@ -71,6 +71,7 @@ struct hwts_shard {
 	int64_t giving_since_ns;
 	int64_t stays_until_ns; /* it could not be given, for something ran there: until then it is not tried again */
 	unsigned active;        /* I2 */
+	unsigned ending;        /* of these, those that have run: their end is to be committed */
 };
 
 struct hwts_due_list {
@@ -177,6 +178,16 @@ struct hwts_group {
 	bool led;
 };
 
+/*
+ * Since when this process has failed to do what was to be done, of each kind of connection; ability.c.
+ */
+struct hwts_ability {
+	int64_t since_ns[HWTS_TASK + 1]; /* hwt_now() of the first failure behind the last success; 0: it is able */
+	int64_t failed_ns;               /* the last failure */
+	int64_t until_ns, pause_ns;      /* until then it wants no shard that another process can have; for how long */
+	bool lacks;                      /* what the last renewal has said */
+};
+
 enum hwts_phase { HWTS_STOPPED, HWTS_STARTED, HWTS_STOPPING };
 
 struct hwt_store {
@@ -212,6 +223,7 @@ struct hwt_store {
 	struct hwts_kind *kinds;
 	struct hwts_window window;
 	struct hwts_clock clock;
+	struct hwts_ability ability;
 	int64_t trusted_ns; /* CLOCK_BOOTTIME */
 	bool joined;
 	unsigned due_count;
@@ -353,6 +365,10 @@ int hwts_share_look(hwt_store *store, int64_t *next_ns);
 int hwts_share_join(hwt_store *store, bool force);
 void hwts_share_give(hwt_store *store);
 void hwts_share_lose_all(hwt_store *store);
+
+/* In ability.c.  With the lock. */
+void hwts_ability_note(hwt_store *store, enum hwts_role role, bool ok); /* an exchange has come to its end */
+bool hwts_ability_lacks(hwt_store *store, bool *told);                  /* by control; told: it is new */
 
 /* Threads. */
 void *hwts_control(void *store);

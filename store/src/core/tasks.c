@@ -277,6 +277,7 @@ static bool run_in(hwt_store *store, struct hwts_row *row, struct hwts_conn **co
 		if (rc != 0) {
 			hwts_warn(store, "a transaction for a run: %s", hwts_fail_text());
 			pthread_mutex_lock(&store->lock);
+			hwts_ability_note(store, HWTS_TASK, false);
 			hwts_wait_ns(&store->drained, &store->lock, hwts_backoff_ns(++*failures));
 			row->give_back = true;
 			pthread_mutex_unlock(&store->lock);
@@ -286,6 +287,8 @@ static bool run_in(hwt_store *store, struct hwts_row *row, struct hwts_conn **co
 	}
 	pthread_mutex_lock(&store->lock);
 	note_start(store, row);
+	if (handle)
+		hwts_ability_note(store, HWTS_TASK, true);
 	pthread_mutex_unlock(&store->lock);
 	return run(store, row, *conn, handle);
 }
