@@ -109,9 +109,7 @@ static void not_begun(hwt_store *store, struct hwts_entry *entry, const struct h
 {
 	struct hwts_shard *shard = hwts_shard(store, want->shard, NULL);
 
-	store->active--;
-	if (--shard->active == 0 && shard->giving)
-		hwts_poke(store);
+	hwts_inactive(store, shard);
 	if (want->lost && shard->held && shard->epoch == want->epoch) { /* control has not noticed yet */
 		store->look_soon = true;
 		hwts_poke(store);
@@ -145,27 +143,12 @@ static void begun(hwt_store *store, struct hwts_entry *entry, struct hwts_row *r
 	hwts_wake(&store->task_work);
 }
 
-/* Nobody knows, and it is begun again even if it is already under this epoch; or the database refuses it. */
-static void failed(hwt_store *store, struct hwts_entry *entry, bool refused)
+/* The database refuses it. */
+static void set_aside(hwt_store *store, struct hwts_entry *entry)
 {
-	struct hwts_shard *shard = hwts_shard(store, entry->shard, NULL);
-
-	store->active--;
-	if (--shard->active == 0 && shard->giving)
-		hwts_poke(store);
-	if (refused) {
-		store->stats.set_aside += !entry->aside;
-		hwts_window_set_aside(entry);
-	} else {
-		entry->unsure = true;
-		hwts_window_due(entry);
-	}
-}
-
-void hwts_begin_again(hwt_store *store, struct hwts_row *row)
-{
-	failed(store, hwts_window_find(store, row->id), false);
-	free(row);
+	store->stats.set_aside += !entry->aside;
+	hwts_inactive(store, hwts_shard(store, entry->shard, NULL));
+	hwts_window_set_aside(entry);
 }
 
 /*
@@ -279,10 +262,12 @@ static int begin(hwt_store *store, struct batch *batch, unsigned *failures)
 
 		if (want->refused && !batch->entries[i]->aside && refused++ == 0)
 			first = want->id;
-		if (want->failed || want->refused)
-			failed(store, batch->entries[i], want->refused);
+		if (want->refused)
+			set_aside(store, batch->entries[i]);
+		else if (want->failed)
+			hwts_begin_again(batch->entries[i]);
 		else if (want->row && batch->doubts != store->doubts && !store->begin_halt)
-			hwts_begin_again(store, want->row);
+			hwts_doubt(store, want->row);
 		else if (want->row)
 			begun(store, batch->entries[i], want->row);
 		else

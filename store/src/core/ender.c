@@ -41,11 +41,8 @@ void hwts_finished(hwt_store *store, struct hwts_row *row)
 	struct hwts_shard *shard = hwts_shard(store, row->shard, NULL);
 
 	count(store, row);
-	store->active--;
-	shard->active--;
 	shard->ending -= row->ending;
-	if (shard->active == 0 && shard->giving)
-		hwts_poke(store);
+	hwts_inactive(store, shard);
 	hwts_window_ended(store, row, row->hit && (row->how == HWTS_AT || row->how == HWTS_AFTER));
 	if (store->active == 0)
 		pthread_cond_broadcast(&store->drained);

@@ -75,3 +75,10 @@ struct hwts_shard *hwts_shard(hwt_store *store, int32_t shard, struct hwts_kind 
 	}
 	return NULL;
 }
+
+void hwts_inactive(hwt_store *store, struct hwts_shard *shard)
+{
+	store->active--;
+	if (--shard->active == 0 && shard->giving)
+		hwts_poke(store);
+}

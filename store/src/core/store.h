@@ -269,6 +269,7 @@ bool hwts_holds_lock(const hwt_store *store); /* this thread is in a transaction
 int64_t hwts_backoff_ns(unsigned failures);
 void hwts_poke(hwt_store *store); /* control: something has changed */
 /* With the lock. */
+void hwts_inactive(hwt_store *store, struct hwts_shard *shard); /* one begun row less */
 struct hwts_shard *hwts_shard(hwt_store *store, int32_t shard, struct hwts_kind **kind);
 
 /* In pool.c. */
@@ -381,8 +382,9 @@ void hwts_end(hwt_store *store, struct hwts_row *row);       /* with the lock */
 void hwts_finished(hwt_store *store, struct hwts_row *row);  /* with the lock: its end is committed; frees it */
 void hwts_give_back(hwt_store *store, struct hwts_row *row); /* with the lock: it was not started */
 void hwts_doubt_begun(hwt_store *store);                     /* with the lock: the server is gone */
-void hwts_give_back_queued(hwt_store *store, bool all); /* with the lock; those of shards that are not held, or all */
-void hwts_begin_again(hwt_store *store, struct hwts_row *row); /* with the lock: it waits for a task; frees it */
+void hwts_give_back_queued(hwt_store *store, bool all);  /* with the lock; those of shards that are not held, or all */
+void hwts_begin_again(struct hwts_entry *entry);         /* with the lock */
+void hwts_doubt(hwt_store *store, struct hwts_row *row); /* with the lock: it was not started; frees it */
 /* With the lock: a run that nobody can account for. */
 bool hwts_fail_lost(hwt_store *store, const struct hwts_entry *entry, int64_t epoch, const char *error);
 unsigned hwts_lateness_bucket(int64_t ns);

@@ -99,6 +99,20 @@ void hwts_give_back_queued(hwt_store *store, bool all)
 	}
 }
 
+/* With the lock: nobody knows whether it is begun, so it is, even if it is already under this epoch. */
+void hwts_begin_again(struct hwts_entry *entry)
+{
+	hwts_inactive(entry->store, hwts_shard(entry->store, entry->shard, NULL));
+	entry->unsure = true;
+	hwts_window_due(entry);
+}
+
+void hwts_doubt(hwt_store *store, struct hwts_row *row)
+{
+	hwts_begin_again(hwts_window_find(store, row->id));
+	free(row);
+}
+
 /*
  * With the lock: the server is gone.  If it comes back without the last of its commits, or another takes its place,
  * what waits here may be pending there, and cancelled or moved by now.  So it is begun once more before it starts.
@@ -113,7 +127,7 @@ void hwts_doubt_begun(hwt_store *store)
 			struct hwts_shard *shard = hwts_shard(store, (*link)->shard, NULL);
 
 			if (shard->held && !shard->giving && shard->epoch == (*link)->epoch)
-				hwts_begin_again(store, unqueue(store, kind, link));
+				hwts_doubt(store, unqueue(store, kind, link));
 			else /* it is given back */
 				link = &(*link)->next;
 		}
