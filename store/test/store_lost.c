@@ -328,6 +328,24 @@ static void forget_this_begin(const char *where)
 		}
 	}
 }
+
+/* A store with one thread, and its kind. */
+static hwt_store *with_one_thread(bool first_may_end)
+{
+	hwt_store_config config = store_config();
+	hwt_store *store;
+
+	fresh_world();
+	config.threads = 1;
+	store = open_with(&config);
+	register_kind(store, "a", run_or_count, NULL, HWT_STORE_AT_LEAST_ONCE);
+	atomic_store(&ran, 0);
+	atomic_store(&moved, 0);
+	atomic_store(&moved_ran, 0);
+	atomic_store(&may_end, first_may_end);
+	CHECK_CALL(hwt_store_start(store), 0);
+	return store;
+}
 #endif
 
 /* It may be pending there, and was cancelled or moved since. */
@@ -335,19 +353,9 @@ TEST(what_was_begun_and_is_not_started_is_begun_once_more_when_the_server_was_go
 {
 #ifdef HWT_STORE_POSTGRES
 	if (!on_sqlite()) {
-		hwt_store_config config = store_config();
+		hwt_store *store = with_one_thread(true);
 		int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-		hwt_store *store;
 
-		fresh_world();
-		config.threads = 1;
-		store = open_with(&config);
-		register_kind(store, "a", run_or_count, NULL, HWT_STORE_AT_LEAST_ONCE);
-		atomic_store(&ran, 0);
-		atomic_store(&moved, 0);
-		atomic_store(&moved_ran, 0);
-		atomic_store(&may_end, true);
-		CHECK_CALL(hwt_store_start(store), 0);
 		atomic_store(&forgets, store);
 		atomic_store(&hwts_test_at, forget_this_begin);
 		put(store, "a", 0);
@@ -368,19 +376,9 @@ TEST(what_was_begun_and_waits_for_a_thread_is_begun_once_more_when_the_server_wa
 {
 #ifdef HWT_STORE_POSTGRES
 	if (!on_sqlite()) {
-		hwt_store_config config = store_config();
+		hwt_store *store = with_one_thread(false);
 		int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-		hwt_store *store;
 
-		fresh_world();
-		config.threads = 1;
-		store = open_with(&config);
-		register_kind(store, "a", run_or_count, NULL, HWT_STORE_AT_LEAST_ONCE);
-		atomic_store(&ran, 0);
-		atomic_store(&moved, 0);
-		atomic_store(&moved_ran, 0);
-		atomic_store(&may_end, false);
-		CHECK_CALL(hwt_store_start(store), 0);
 		put(store, "a", 0);
 		CHECK(wait_count(&ran, 1));
 		atomic_store(&moved, put(store, "a", 0));

@@ -12,42 +12,6 @@
  * The user's own statements, on both engines
  */
 
-#ifdef HWT_STORE_SQLITE
-static int first_number(void *out, int n, char **values, char **names)
-{
-	(void)names;
-	*(int64_t *)out = n > 0 && values[0] ? strtoll(values[0], NULL, 10) : 0;
-	return 0;
-}
-#endif
-
-static int64_t number(const char *format, ...)
-{
-	void *connection = connect_user();
-	int64_t value = INT64_MIN;
-	char text[512];
-	va_list args;
-
-	va_start(args, format);
-	(void)vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-#ifdef HWT_STORE_SQLITE
-	if (world.sqlite)
-		CHECK_INT(sqlite3_exec(connection, text, first_number, &value, NULL), ==, SQLITE_OK);
-#endif
-#ifdef HWT_STORE_POSTGRES
-	if (!world.sqlite) {
-		PGresult *result = PQexec(connection, text);
-
-		CHECK_INT(PQntuples(result), ==, 1);
-		value = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
-		PQclear(result);
-	}
-#endif
-	disconnect_user(connection);
-	return value;
-}
-
 static void make_effects(void)
 {
 	void *connection = connect_user();
@@ -58,7 +22,7 @@ static void make_effects(void)
 
 static int64_t effects(void)
 {
-	return number("select count(*) from %s_effects", world.schema);
+	return query("select count(*) from %s_effects", world.schema);
 }
 
 static hwt_store *store_with(const hwt_store_kind *kind)
@@ -768,7 +732,7 @@ static hwt_store *slow_store(struct slow *slow, unsigned mode, unsigned concurre
 /* How many have been begun, and their tasks have not returned. */
 static int64_t begun_and_open(struct slow *slow)
 {
-	int64_t begun = 20 - number("select count(*) from %s_timeout where state = 1", world.schema);
+	int64_t begun = 20 - query("select count(*) from %s_timeout where state = 1", world.schema);
 
 	return begun - (int64_t)atomic_load(&slow->ran);
 }
@@ -841,11 +805,11 @@ TEST(what_was_begun_and_not_started_goes_back_at_a_stop)
 	CHECK_CALL(hwt_store_stop(store), 0);
 	CHECK_INT(pthread_join(opener, NULL), ==, 0);
 	CHECK_INT(atomic_load(&slow.ran), ==, 1);
-	CHECK_INT(number("select count(*) from %s_timeout where state = 2", world.schema), ==, 0);
-	CHECK_INT(number("select count(*) from %s_timeout where state = 1", world.schema), ==,
+	CHECK_INT(query("select count(*) from %s_timeout where state = 2", world.schema), ==, 0);
+	CHECK_INT(query("select count(*) from %s_timeout where state = 1", world.schema), ==,
 		  20 - atomic_load(&slow.ran));
-	CHECK_INT(number("select coalesce(max(attempt), 0) from %s_timeout", world.schema), ==, 0);
-	id = number("select min(id) from %s_timeout", world.schema);
+	CHECK_INT(query("select coalesce(max(attempt), 0) from %s_timeout", world.schema), ==, 0);
+	id = query("select min(id) from %s_timeout", world.schema);
 	CHECK_CALL(hwt_store_get(store, id, &info), 0);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_count(&slow.ran, 20));
