@@ -469,9 +469,11 @@ HWT_API int hwt_store_put_on(hwt_store *store, void *connection, const hwt_store
  * FAILED is removed.  Of several calls for one timeout exactly one gets 0.
  *
  * Threads  any, tasks included, except in a HWT_STORE_TRANSACTION task on SQLite (EDEADLK).  Never waits for a task.
- * Returns  0; EBUSY: it is running, or ran on a process that has died and is not taken over yet; ENOENT: it was never
- *          put, is done, or was cancelled; EINVAL; EAGAIN, ENOTCONN, ENOSPC, EACCES, EIO; ECONNRESET: not known, call
- *          again (then ENOENT says that it is gone).
+ *          In the process that holds it a timeout is pending until its task starts.
+ * Returns  0; EBUSY: it is running, or is about to start in another process (nothing is begun beyond what free threads
+ *          take and what will start within 20 ms), or ran on one that has died and is not taken over yet; ENOENT: it
+ *          was never put, is done, or was cancelled; EINVAL; EAGAIN, ENOTCONN, ENOSPC, EACCES, EIO; ECONNRESET: not
+ *          known, call again (then ENOENT says that it is gone).
  * Cost     a commit, shared with those of other threads.
  */
 HWT_API int hwt_store_cancel(hwt_store *store, int64_t id);

@@ -2,17 +2,22 @@
 /*
  * The beginner: turns rows that are due into rows that are begun.
  *
- * It begins ahead of the tasks, so that they need not wait for a round trip, but not far: a row that has been begun can
- * no longer be cancelled, and stays with this process.  How far adapts, of each kind for itself: it doubles when the
- * tasks had to wait, and halves when a row waited long for its task.  What must run at most once is begun only when a
- * thread is free, since a crash makes FAILED what had been begun.
+ * It begins ahead of the tasks, so that they need not wait for a round trip, but not far: a row that has been begun
+ * stays with this process, and others can no longer cancel it.  Beyond what free threads take at once it begins what
+ * will start within AHEAD_NS, as long as runs of that kind have taken of late.  If the next ones take longer, what has
+ * waited for STALE_NS is given back.  What must run at most once is begun only when a thread is free, since a crash
+ * makes FAILED what had been begun.
  */
 #include "core/store.h"
+
+#define AHEAD_NS HWT_MS(20)
+#define STALE_NS HWT_MS(100)
 
 struct batch {
 	struct hwts_entry **entries;
 	struct hwts_want *wants;
 	size_t count, bytes;
+	int64_t work_ns; /* how long they will take */
 	unsigned doubts; /* of the store, as it was asked for */
 	bool at_most_once, unsure;
 	char why[256]; /* the database refuses to begin one of them */
@@ -36,12 +41,32 @@ static bool last_waits(const hwt_store *store)
 	return false;
 }
 
+/*
+ * How many more rows of a kind will start within AHEAD_NS: the threads first run what all kinds have in their queues.
+ * So that a batch is worth its round trip, none while half of them are there.
+ */
+static unsigned room_ahead(const hwt_store *store, const struct hwts_kind *kind, const struct batch *batch)
+{
+	int64_t threads = HWTS_MIN(kind->concurrency, store->task_count), left_ns = AHEAD_NS * store->task_count, most;
+
+	if (kind->run_ns == 0) /* nobody knows how long it takes */
+		return 0;
+	left_ns -= batch->work_ns;
+	for (const struct hwts_kind *k = store->kinds; k; k = k->next)
+		left_ns -= k->queued * k->run_ns;
+	most = HWTS_MIN(AHEAD_NS * threads / kind->run_ns, store->config.batch);
+	return kind->queued > most / 2 ? 0
+				       : (unsigned)HWTS_MAX(HWTS_MIN(left_ns / kind->run_ns, most - kind->queued), 0);
+}
+
 /* How many more rows of a kind may be begun; with the lock. */
 static unsigned room(const hwt_store *store, const struct hwts_kind *kind, const struct batch *batch, bool last)
 {
+	unsigned now = free_threads(store, kind, batch);
+
 	if (last || kind->row.mode == HWT_STORE_AT_MOST_ONCE || last_waits(store))
-		return free_threads(store, kind, batch);
-	return store->queued_bytes >= HWTS_QUEUE_BYTES || kind->queued > kind->ahead / 2 ? 0 : kind->ahead;
+		return now;
+	return store->queued_bytes >= HWTS_QUEUE_BYTES ? 0 : HWTS_MAX(now, room_ahead(store, kind, batch));
 }
 
 static void add(struct batch *batch, struct hwts_entry *entry)
@@ -49,6 +74,7 @@ static void add(struct batch *batch, struct hwts_entry *entry)
 	struct hwts_shard *shard = hwts_shard(entry->store, entry->shard, NULL);
 
 	entry->state = HWTS_BEGUN;
+	entry->between = true;
 	shard->active++; /* from here on, so that it is not given during the begin */
 	entry->store->active++;
 	batch->wants[batch->count] = (struct hwts_want){ .id = entry->id,
@@ -59,6 +85,7 @@ static void add(struct batch *batch, struct hwts_entry *entry)
 								 entry->kind->row.mode == HWT_STORE_AT_MOST_ONCE };
 	batch->entries[batch->count++] = entry;
 	batch->bytes += entry->len;
+	batch->work_ns += entry->kind->run_ns;
 	batch->unsure |= entry->unsure;
 }
 
@@ -71,8 +98,6 @@ static void gather_from(hwt_store *store, struct batch *batch, struct hwts_kind 
 	if (!kind->due[last].first || (batch->count > 0 && at_most_once != batch->at_most_once))
 		return;
 	may = room(store, kind, batch, last);
-	if (may > 0 && kind->queued == 0 && !at_most_once && !last)
-		kind->ahead = HWTS_MIN(kind->ahead * 2, store->config.batch);
 	batch->at_most_once = at_most_once;
 	while (may-- > 0 && batch->count < store->config.batch && batch->bytes < HWTS_BATCH_BYTES) {
 		struct hwts_entry *entry = hwts_window_pop(store, kind, last);
@@ -90,6 +115,7 @@ static void gather(hwt_store *store, struct batch *batch, unsigned turn)
 	unsigned kinds = 0;
 
 	batch->count = batch->bytes = 0;
+	batch->work_ns = 0;
 	batch->unsure = false;
 	batch->doubts = store->doubts;
 	for (struct hwts_kind *k = kind; k; k = k->next)
@@ -135,6 +161,8 @@ static void begun(hwt_store *store, struct hwts_entry *entry, struct hwts_row *r
 		hwts_give_back(store, row);
 		return;
 	}
+	entry->between = false;
+	row->queued_ns = hwt_now();
 	*kind->queue_end = row;
 	kind->queue_end = &row->next;
 	kind->queued++;
@@ -292,6 +320,16 @@ static bool may_begin(hwt_store *store)
 	return false;
 }
 
+/* With the lock: for work, or until what waits for a thread has done so for too long. */
+static void wait(hwt_store *store)
+{
+	if (store->queued == 0)
+		pthread_cond_wait(&store->begin_work, &store->lock);
+	else
+		hwts_wait_ns(&store->begin_work, &store->lock, STALE_NS);
+	hwts_give_back_stale(store, STALE_NS);
+}
+
 static void work(hwt_store *store, struct batch *batch)
 {
 	unsigned failures = 0;
@@ -299,7 +337,7 @@ static void work(hwt_store *store, struct batch *batch)
 	for (unsigned turn = 0;; turn++) {
 		pthread_mutex_lock(&store->lock);
 		while (!store->begin_halt && !may_begin(store))
-			pthread_cond_wait(&store->begin_work, &store->lock);
+			wait(store);
 		if (store->begin_halt) {
 			pthread_mutex_unlock(&store->lock);
 			return;

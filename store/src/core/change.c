@@ -83,7 +83,7 @@ static int64_t id_of(const struct hwts_request *request)
 static void cancel_one(struct hwts_conn *conn, struct hwts_request *request)
 {
 	conn->brief = !request->alone;
-	request->rc = hwts_rows_cancel(conn, id_of(request));
+	request->rc = hwts_rows_cancel(conn, id_of(request), HWTS_NOT_BEGUN);
 	request->alone = conn->brief && request->rc == EAGAIN && conn->db->engine->locks_rows;
 	conn->brief = false;
 	hwts_group_text(request);
@@ -130,12 +130,40 @@ void hwts_cancel_group(hwt_store *store, struct hwts_request *requests, size_t n
 	free(ids);
 }
 
+/* One that was begun here and has not started is pending for its caller. */
+static int cancel_begun(hwt_store *store, int64_t id, bool *again)
+{
+	struct hwts_row *row = hwts_unbegin(store, id, again);
+	struct hwts_conn *conn;
+	int rc;
+
+	if (!row)
+		return EBUSY;
+	*again = false;
+	rc = hwts_pool_get(store, &conn);
+	if (rc == 0) {
+		rc = hwts_rows_cancel(conn, id, row->epoch);
+		hwts_pool_put(store, conn);
+	}
+	hwts_unbegun(store, row, rc == 0, NULL);
+	return rc;
+}
+
 static int cancel_id(hwt_store *store, int64_t id)
 {
-	struct cancel_request request = { .id = id };
+	bool again;
+	int rc;
 
-	hwts_group_do(store, &store->cancels, &request.base);
-	return request.base.rc ? hwts_fail(request.base.rc, "%s", request.base.text) : 0;
+	do {
+		struct cancel_request request = { .id = id };
+
+		again = false;
+		hwts_group_do(store, &store->cancels, &request.base);
+		rc = request.base.rc ? hwts_fail(request.base.rc, "%s", request.base.text) : 0;
+		if (rc == EBUSY)
+			rc = cancel_begun(store, id, &again);
+	} while (again);
+	return rc;
 }
 
 static int find_it(hwt_store *store, struct hwts_conn *conn, struct about *about)
@@ -188,8 +216,21 @@ int hwt_store_cancel_key(hwt_store *store, const char *kind, const char *key)
 
 static int reschedule_it(hwt_store *store, struct hwts_conn *conn, struct about *about)
 {
-	(void)store;
-	return hwts_rows_reschedule(conn, about->id, about->delay_us, &about->due);
+	struct hwts_row *row = NULL;
+	bool again;
+	int rc;
+
+	do {
+		again = false;
+		rc = hwts_rows_reschedule(conn, about->id, HWTS_NOT_BEGUN, about->delay_us, &about->due);
+		if (rc == EBUSY)
+			row = hwts_unbegin(store, about->id, &again);
+	} while (again && !row);
+	if (!row)
+		return rc;
+	rc = hwts_rows_reschedule(conn, about->id, row->epoch, about->delay_us, &about->due);
+	hwts_unbegun(store, row, rc == 0, &about->due);
+	return rc;
 }
 
 int hwt_store_reschedule(hwt_store *store, int64_t id, int64_t delay_ns)

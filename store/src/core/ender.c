@@ -214,7 +214,7 @@ void *hwts_ender(void *arg)
 	pthread_mutex_lock(&store->lock);
 	for (;;) {
 		try_again(&ender, &next_ns);
-		if (!store->ends && !ender.aside && store->end_halt)
+		if (!store->ends && !ender.aside && store->end_halt && store->lent == 0)
 			break;
 		if (!store->ends) {
 			if (ender.aside)

@@ -156,7 +156,8 @@ struct hwts_row {
 	struct hwts_row *next;
 	struct hwts_kind *kind;
 	int64_t id, due_us, base_us, period_us, epoch;
-	int64_t now_us; /* of the begin */
+	int64_t now_us;    /* of the begin */
+	int64_t queued_ns; /* since when it waits for a thread */
 	int32_t shard;
 	unsigned attempt;
 	const char *key, *group; /* or NULL; they and data lie behind the structure */

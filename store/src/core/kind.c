@@ -151,7 +151,7 @@ static int check_kind(const hwt_store *store, const hwt_store_kind *kind)
 	return 0;
 }
 
-static void settle(hwt_store *store, struct hwts_kind *kind, const hwt_store_kind *from)
+static void settle(struct hwts_kind *kind, const hwt_store_kind *from)
 {
 	kind->task = from->task;
 	kind->ctx = from->ctx;
@@ -162,7 +162,6 @@ static void settle(hwt_store *store, struct hwts_kind *kind, const hwt_store_kin
 	kind->backoff_us = HWTS_MAX(HWTS_MIN(kind->backoff_us, kind->backoff_max_us), 1);
 	kind->backoff_max_us = HWTS_MAX(kind->backoff_max_us, 1);
 	kind->queue_end = &kind->queue;
-	kind->ahead = HWTS_MAX(4 * store->config.threads, 16);
 	for (uint32_t i = 0; i < kind->row.shards; i++)
 		kind->shards[i].id = kind->row.id * HWTS_SHARDS_MAX + (int32_t)i;
 	kind->registered = true;
@@ -215,7 +214,7 @@ static int register_kind(hwt_store *store, const hwt_store_kind *kind)
 	}
 	is->row = row;
 	is->shards = shards;
-	settle(store, is, kind);
+	settle(is, kind);
 	pthread_mutex_unlock(&store->lock);
 	free(made);
 	return 0;

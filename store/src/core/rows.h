@@ -30,11 +30,13 @@ int hwts_rows_list(struct hwts_conn *conn, const struct hwts_kind_row *kind, str
 		   hwt_store_info *out, size_t n, size_t *count);
 
 /* In rows_change.c. */
-int hwts_rows_cancel(struct hwts_conn *conn, int64_t id);
+/* epoch: also one that is begun under it; HWTS_NOT_BEGUN: none that is. */
+#define HWTS_NOT_BEGUN (-1)
+int hwts_rows_cancel(struct hwts_conn *conn, int64_t id, int64_t epoch);
 int hwts_rows_explain(int rc, int64_t id); /* ENOENT, EBUSY: sets the thread's text */
 /* Many: rcs[i] is that of ids[i]; EINTR: it could not be had at once, and is to be cancelled alone. */
 int hwts_rows_cancel_all(struct hwts_conn *conn, const int64_t *ids, int *rcs, size_t n);
-int hwts_rows_reschedule(struct hwts_conn *conn, int64_t id, int64_t delay_us, struct hwts_due *due);
+int hwts_rows_reschedule(struct hwts_conn *conn, int64_t id, int64_t epoch, int64_t delay_us, struct hwts_due *due);
 
 /* In rows_kind.c.  make NULL: ENOENT if it is not there. */
 int hwts_rows_kind(struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make,

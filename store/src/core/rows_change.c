@@ -40,11 +40,11 @@ static int outcome(const struct change *change, int64_t id)
 	return change->state == HWT_STORE_RUNNING ? hwts_rows_explain(EBUSY, id) : AGAIN;
 }
 
-static int cancel_once(struct hwts_conn *conn, int64_t id)
+static int cancel_once(struct hwts_conn *conn, int64_t id, int64_t epoch)
 {
 	struct change change = { .had = false };
 	struct hwts_step steps[] = {
-		{ HWTS_SQL_CANCEL, { HWTS_NUMBER(id) }, .each = had, .ctx = &change },
+		{ HWTS_SQL_CANCEL, { HWTS_NUMBER(id), HWTS_NUMBER(epoch) }, .each = had, .ctx = &change },
 		{ HWTS_SQL_STATE, { HWTS_NUMBER(id) }, .each = is_in_state, .ctx = &change },
 	};
 	int rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED);
@@ -101,11 +101,14 @@ int hwts_rows_explain(int rc, int64_t id)
 			    : hwts_fail(rc, "timeout %lld is running", (long long)id);
 }
 
-static int reschedule_once(struct hwts_conn *conn, int64_t id, int64_t delay_us, struct hwts_due *due)
+static int reschedule_once(struct hwts_conn *conn, int64_t id, int64_t epoch, int64_t delay_us, struct hwts_due *due)
 {
 	struct change change = { .due.id = id };
 	struct hwts_step steps[] = {
-		{ HWTS_SQL_RESCHEDULE, { HWTS_NUMBER(id), HWTS_NUMBER(delay_us) }, .each = had, .ctx = &change },
+		{ HWTS_SQL_RESCHEDULE,
+		  { HWTS_NUMBER(id), HWTS_NUMBER(delay_us), HWTS_NUMBER(epoch) },
+		  .each = had,
+		  .ctx = &change },
 		{ HWTS_SQL_STATE, { HWTS_NUMBER(id) }, .each = is_in_state, .ctx = &change },
 		{ HWTS_SQL_TELL,
 		  { HWTS_BYTES(&id, 1), HWTS_TEXT(hwts_me(conn->db)), HWTS_NUMBER(false) },
@@ -125,10 +128,10 @@ static int changes_always(int64_t id)
 	return hwts_fail(EAGAIN, "timeout %lld changes all the time: try again", (long long)id);
 }
 
-int hwts_rows_cancel(struct hwts_conn *conn, int64_t id)
+int hwts_rows_cancel(struct hwts_conn *conn, int64_t id, int64_t epoch)
 {
 	for (int tries = 0; tries < TRIES; tries++) {
-		int rc = cancel_once(conn, id);
+		int rc = cancel_once(conn, id, epoch);
 
 		if (rc != AGAIN)
 			return rc;
@@ -137,10 +140,10 @@ int hwts_rows_cancel(struct hwts_conn *conn, int64_t id)
 	return changes_always(id);
 }
 
-int hwts_rows_reschedule(struct hwts_conn *conn, int64_t id, int64_t delay_us, struct hwts_due *due)
+int hwts_rows_reschedule(struct hwts_conn *conn, int64_t id, int64_t epoch, int64_t delay_us, struct hwts_due *due)
 {
 	for (int tries = 0; tries < TRIES; tries++) {
-		int rc = reschedule_once(conn, id, delay_us, due);
+		int rc = reschedule_once(conn, id, epoch, delay_us, due);
 
 		if (rc != AGAIN)
 			return rc;

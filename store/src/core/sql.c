@@ -95,10 +95,10 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	 * Changes
 	 */
 	[HWTS_SQL_CANCEL] = {
-		"cancel", "i",
+		"cancel", "ii",
 		"delete from @_timeout where "
 		THIS
-		" and state <> 2 returning shard, due_us, 0",
+		" and (state <> 2 or epoch = ?2) returning shard, due_us, 0",
 		NULL,
 	},
 	/* None of them waits for a row that another transaction has locked: those are tried alone. */
@@ -111,12 +111,12 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" u.state <> 2 for update skip locked)) and state <> 2 returning id",
 	},
 	[HWTS_SQL_RESCHEDULE] = {
-		"reschedule", "ii",
+		"reschedule", "iii",
 		"with n as materialized (select @now us) update @_timeout set due_us = n.us + ?2, base_us = n.us +"
-		" ?2, attempt = case when state = 3 then 0 else attempt end, shard = case when shard < 0 then -1 -"
-		" shard else shard end, epoch = 0, state = 1@tx from n where "
+		" ?2, attempt = case state when 3 then 0 when 2 then attempt - 1 else attempt end,"
+		" shard = case when shard < 0 then -1 - shard else shard end, epoch = 0, state = 1@tx from n where "
 		THIS
-		" and state <> 2 returning shard, due_us, coalesce(length(data), 0)",
+		" and (state <> 2 or epoch = ?3) returning shard, due_us, coalesce(length(data), 0)",
 		NULL,
 	},
 	[HWTS_SQL_STATES] = {

@@ -96,7 +96,7 @@ struct hwts_kind {
 	unsigned queued, running;
 	size_t entries; /* in the window */
 	bool behind;    /* there is more than it has room for */
-	unsigned ahead; /* how many may be begun ahead: grows while tasks wait for rows, shrinks while rows wait */
+	int64_t run_ns; /* how long a run has a thread: a mean of the last ones; 0: none has been */
 };
 
 enum hwts_entry_state { HWTS_FREE, HWTS_ARMED, HWTS_IS_DUE, HWTS_BEGUN };
@@ -113,9 +113,10 @@ struct hwts_entry {
 	uint32_t len;
 	int32_t shard;
 	enum hwts_entry_state state;
-	bool unsure; /* the reply to its begin was lost */
-	bool last;   /* its next attempt is its last: only for a thread that is free */
-	bool aside;  /* the database refuses to begin it: tried again each lease, whatever news says */
+	bool unsure;  /* the reply to its begin was lost */
+	bool last;    /* its next attempt is its last: only for a thread that is free */
+	bool aside;   /* the database refuses to begin it: tried again each lease, whatever news says */
+	bool between; /* BEGUN, and neither in the queue nor started: what becomes of it is known in a moment */
 };
 
 /* The largest of each of the last 60 seconds. */
@@ -230,6 +231,7 @@ struct hwt_store {
 	unsigned queued, running; /* of all kinds */
 	size_t queued_bytes;
 	unsigned active; /* begun, end not committed */
+	unsigned lent;   /* of these, with calls that change them; unbegin.c */
 	unsigned doubts; /* how often the server was gone: hwts_doubt_begun */
 	struct hwts_row *ends, **ends_end;
 	bool begin_halt, read_halt, task_halt, end_halt, control_halt;
@@ -371,6 +373,15 @@ void hwts_share_lose_all(hwt_store *store);
 void hwts_ability_note(hwt_store *store, enum hwts_role role, bool ok); /* an exchange has come to its end */
 bool hwts_ability_lacks(hwt_store *store, bool *told);                  /* by control; told: it is new */
 
+/* In unbegin.c. */
+void hwts_give_back_stale(hwt_store *store, int64_t age_ns); /* with the lock; those that have waited for so long */
+/*
+ * Without the lock: takes a row that has not started out of the queue, after a moment if that is not known yet.  NULL:
+ * there is none; *waited: it may have changed meanwhile.  Then unbegun: it is gone, or moved to due; or neither.
+ */
+struct hwts_row *hwts_unbegin(hwt_store *store, int64_t id, bool *waited);
+void hwts_unbegun(hwt_store *store, struct hwts_row *row, bool changed, const struct hwts_due *due);
+
 /* Threads. */
 void *hwts_control(void *store);
 void *hwts_beginner(void *store);
@@ -382,6 +393,7 @@ void hwts_end(hwt_store *store, struct hwts_row *row);       /* with the lock */
 void hwts_finished(hwt_store *store, struct hwts_row *row);  /* with the lock: its end is committed; frees it */
 void hwts_give_back(hwt_store *store, struct hwts_row *row); /* with the lock: it was not started */
 void hwts_doubt_begun(hwt_store *store);                     /* with the lock: the server is gone */
+struct hwts_row *hwts_unqueue(hwt_store *store, struct hwts_kind *kind, struct hwts_row **link); /* with the lock */
 void hwts_give_back_queued(hwt_store *store, bool all);  /* with the lock; those of shards that are not held, or all */
 void hwts_begin_again(struct hwts_entry *entry);         /* with the lock */
 void hwts_doubt(hwt_store *store, struct hwts_row *row); /* with the lock: it was not started; frees it */

@@ -63,6 +63,10 @@ bool hwt_store_is_mine(const hwt_store_run *run)
 /* With the lock.  The row was not started: pending again, as it was before the begin. */
 void hwts_give_back(hwt_store *store, struct hwts_row *row)
 {
+	struct hwts_entry *entry = hwts_window_find(store, row->id);
+
+	if (entry)
+		entry->between = true;
 	row->give_back = true;
 	row->how = HWTS_AT;
 	row->when_us = row->due_us;
@@ -71,7 +75,7 @@ void hwts_give_back(hwt_store *store, struct hwts_row *row)
 	hwts_end(store, row);
 }
 
-static struct hwts_row *unqueue(hwt_store *store, struct hwts_kind *kind, struct hwts_row **link)
+struct hwts_row *hwts_unqueue(hwt_store *store, struct hwts_kind *kind, struct hwts_row **link)
 {
 	struct hwts_row *row = *link;
 
@@ -94,7 +98,7 @@ void hwts_give_back_queued(hwt_store *store, bool all)
 			if (!all && shard->held && !shard->giving)
 				link = &(*link)->next;
 			else
-				hwts_give_back(store, unqueue(store, kind, link));
+				hwts_give_back(store, hwts_unqueue(store, kind, link));
 		}
 	}
 }
@@ -127,7 +131,7 @@ void hwts_doubt_begun(hwt_store *store)
 			struct hwts_shard *shard = hwts_shard(store, (*link)->shard, NULL);
 
 			if (shard->held && !shard->giving && shard->epoch == (*link)->epoch)
-				hwts_doubt(store, unqueue(store, kind, link));
+				hwts_doubt(store, hwts_unqueue(store, kind, link));
 			else /* it is given back */
 				link = &(*link)->next;
 		}
@@ -148,7 +152,7 @@ static struct hwts_row *next_row(hwt_store *store, unsigned *turn)
 		if (!kind->queue || kind->running >= kind->concurrency)
 			continue;
 		*turn += i + 1;
-		return unqueue(store, kind, &kind->queue);
+		return hwts_unqueue(store, kind, &kind->queue);
 	}
 	return NULL;
 }
@@ -236,9 +240,6 @@ static void note_start(hwt_store *store, const struct hwts_row *row)
 	store->stats.lateness[hwts_lateness_bucket(late_ns)]++;
 	store->stats.lateness_max_ns = HWTS_MAX(store->stats.lateness_max_ns, late_ns);
 	hwts_peak_note(&store->lateness, hwt_now(), late_ns);
-	/* A row that waited for longer than 50 ms was begun too far ahead. */
-	if (hwts_clock_db_us(store) - row->now_us > 50000)
-		row->kind->ahead = HWTS_MAX(row->kind->ahead / 2, store->task_count);
 }
 
 /* Returns true if the end is already committed. */
@@ -320,11 +321,19 @@ static bool leaps(hwt_store *store, struct hwts_row *row)
 	return row->rest_us > 0;
 }
 
+static void note_run(struct hwts_kind *kind, int64_t took_ns)
+{
+	int64_t mean_ns = kind->run_ns ? kind->run_ns + (took_ns - kind->run_ns) / 4 : took_ns;
+
+	kind->run_ns = HWTS_MAX(mean_ns, 1);
+}
+
 /* With the lock.  One row, which was taken from the queue. */
 static void serve(hwt_store *store, struct hwts_row *row, struct hwts_conn **conn, unsigned *failures)
 {
 	struct hwts_kind *kind = row->kind;
 	struct hwts_shard *shard = hwts_shard(store, row->shard, NULL);
+	int64_t began_ns = hwt_now();
 	bool ended;
 
 	if (leaps(store, row) || store->task_halt || !hwts_trusted(store) || !shard->held ||
@@ -339,6 +348,7 @@ static void serve(hwt_store *store, struct hwts_row *row, struct hwts_conn **con
 	pthread_mutex_lock(&store->lock);
 	kind->running--;
 	store->running--;
+	note_run(kind, hwt_now() - began_ns);
 	if (row->give_back)
 		hwts_give_back(store, row);
 	else if (ended)

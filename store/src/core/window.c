@@ -153,6 +153,7 @@ static void arm(struct hwts_entry *entry, int64_t due_us)
 	entry->due_us = due_us;
 	entry->again_us = HWTS_NEVER;
 	entry->state = HWTS_ARMED;
+	entry->between = false;
 	entry->timeout = HWT_TIMEOUT_NONE;
 	if (deadline_ns <= hwt_now()) {
 		hwts_window_due(entry);

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What was begun and has not started: how much there is of it, and that it is pending for the process that holds it. */
+#include "store.h"
+
+#include "core/store.h"
+
+#include "store_query.h"
+
+#define THREADS 4
+#define ROWS 60
+
+static atomic_bool held;
+static atomic_uint started;
+
+/* A short one, or one that lasts until it may end. */
+static int wait_if_held(const hwt_store_run *run, void *ctx)
+{
+	(void)run;
+	(void)ctx;
+	atomic_fetch_add(&started, 1);
+	while (atomic_load(&held))
+		sleep_ms(1);
+	atomic_fetch_add(&ran, 1);
+	return 0;
+}
+
+/* A started store whose threads have run so many short ones. */
+static hwt_store *after(unsigned runs)
+{
+	hwt_store *store;
+
+	fresh_world();
+	store = open_store();
+	register_kind(store, "a", wait_if_held, NULL, HWT_STORE_AT_LEAST_ONCE);
+	atomic_store(&ran, 0);
+	atomic_store(&started, 0);
+	atomic_store(&held, false);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_held(store, 8));
+	for (unsigned i = 0; i < runs; i++) {
+		put(store, "a", 0);
+		CHECK(wait_count(&ran, i + 1));
+	}
+	(void)settled_stats(store);
+	atomic_store(&held, true);
+	return store;
+}
+
+static void put_rows(hwt_store *store, int64_t *ids)
+{
+	hwt_store_spec specs[ROWS];
+
+	for (unsigned i = 0; i < ROWS; i++)
+		specs[i] = spec_of("a", 0);
+	CHECK_CALL(hwt_store_put_many(store, specs, ROWS, ids), 0);
+}
+
+static int64_t count_begun(void)
+{
+	return query("select count(*) from %s_timeout where state = 2", world.schema);
+}
+
+TEST(nothing_is_begun_ahead_of_runs_of_which_nobody_knows_how_long_they_take)
+{
+	int64_t ids[ROWS];
+	unsigned cancelled = 0;
+	hwt_store *store = after(0);
+
+	put_rows(store, ids);
+	CHECK(wait_count(&started, THREADS));
+	sleep_ms(50); /* in which others would be begun */
+	CHECK_INT(count_begun(), ==, THREADS);
+	for (unsigned i = 0; i < ROWS; i++)
+		cancelled += hwt_store_cancel(store, ids[i]) == 0;
+	CHECK_INT(cancelled, ==, ROWS - THREADS);
+	atomic_store(&held, false);
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_INT(atomic_load(&ran), ==, THREADS);
+}
+
+/* Those before them were short, so they are begun ahead. */
+TEST(what_was_begun_ahead_of_its_start_can_be_cancelled_here)
+{
+	int64_t ids[ROWS];
+	unsigned cancelled = 0, busy = 0;
+	hwt_store *store = after(30);
+
+	put_rows(store, ids);
+	CHECK(wait_count(&started, 30 + THREADS));
+	for (unsigned i = 0; i < ROWS; i++) {
+		int rc = hwt_store_cancel(store, ids[i]);
+
+		cancelled += rc == 0;
+		busy += rc == EBUSY;
+	}
+	CHECK_INT(cancelled, ==, ROWS - THREADS);
+	CHECK_INT(busy, ==, THREADS);
+	atomic_store(&held, false);
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_INT(atomic_load(&ran), ==, 30 + THREADS);
+	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 0);
+}
+
+/* It runs then, for the first time. */
+TEST(what_was_begun_ahead_of_its_start_can_be_rescheduled_here)
+{
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	int64_t ids[ROWS];
+	unsigned moved = 0;
+	hwt_store *store = after(30);
+
+	put_rows(store, ids);
+	CHECK(wait_count(&started, 30 + THREADS));
+	for (unsigned i = 0; i < ROWS; i++) {
+		int rc = hwt_store_reschedule(store, ids[i], HWT_S(1000));
+
+		moved += rc == 0;
+		if (rc != 0)
+			continue;
+		CHECK_CALL(hwt_store_get(store, ids[i], &info), 0);
+		CHECK_INT(info.state, ==, HWT_STORE_PENDING);
+		CHECK_INT(info.attempt, ==, 0);
+	}
+	CHECK_INT(moved, ==, ROWS - THREADS);
+	atomic_store(&held, false);
+	CHECK(wait_count(&ran, 30 + THREADS));
+	CHECK_INT(settled_stats(store).done, ==, 30 + THREADS);
+	for (unsigned i = 0; i < ROWS; i++)
+		(void)hwt_store_reschedule(store, ids[i], 0);
+	CHECK(wait_count(&ran, 30 + ROWS));
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* Another process can cancel it, too, before the runs in front of it have ended. */
+TEST(what_was_begun_ahead_of_runs_that_last_is_given_back)
+{
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS, ids[ROWS];
+	unsigned cancelled = 0;
+	hwt_store *store = after(30), *other = open_store();
+
+	put_rows(store, ids);
+	CHECK(wait_count(&started, 30 + THREADS));
+	while (count_begun() > THREADS && hwt_now() < give_up_ns)
+		sleep_ms(5);
+	CHECK_INT(count_begun(), ==, THREADS);
+	for (unsigned i = 0; i < ROWS; i++)
+		cancelled += hwt_store_cancel(other, ids[i]) == 0;
+	CHECK_INT(cancelled, ==, ROWS - THREADS);
+	atomic_store(&held, false);
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_INT(atomic_load(&ran), ==, 30 + THREADS);
+	CHECK_CALL(hwt_store_close(other), 0);
+}
+
+static atomic_bool begins_last, begun;
+
+static void hold_begin(const char *where)
+{
+	if (strcmp(where, "begun") != 0 || !atomic_load(&begins_last))
+		return;
+	atomic_store(&begun, true);
+	while (atomic_load(&begins_last))
+		sleep_ms(1);
+}
+
+struct canceller {
+	hwt_store *store;
+	int64_t id;
+	int rc;
+};
+
+static void *cancel_it(void *arg)
+{
+	struct canceller *canceller = arg;
+
+	canceller->rc = hwt_store_cancel(canceller->store, canceller->id);
+	return NULL;
+}
+
+/* Its begin is committed, and no thread is free. */
+TEST(a_cancel_waits_for_the_begin_that_is_under_way)
+{
+	hwt_store *store = after(30);
+	struct canceller canceller = { .store = store };
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	pthread_t thread;
+
+	for (unsigned i = 0; i < THREADS; i++) {
+		put(store, "a", 0);
+		CHECK(wait_count(&started, 31 + i));
+	}
+	atomic_store(&begun, false);
+	atomic_store(&begins_last, true);
+	atomic_store(&hwts_test_at, hold_begin);
+	canceller.id = put(store, "a", 0);
+	while (!atomic_load(&begun) && hwt_now() < give_up_ns)
+		sleep_ms(1);
+	REQUIRE(pthread_create(&thread, NULL, cancel_it, &canceller) == 0);
+	sleep_ms(30); /* in which it would be told that it runs */
+	atomic_store(&begins_last, false);
+	REQUIRE(pthread_join(thread, NULL) == 0);
+	CHECK_INT(canceller.rc, ==, 0);
+	atomic_store(&hwts_test_at, NULL);
+	atomic_store(&held, false);
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_INT(atomic_load(&ran), ==, 30 + THREADS);
+}
+
+STORE_MAIN(NULL)
