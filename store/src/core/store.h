@@ -402,6 +402,10 @@ bool hwts_fail_lost(hwt_store *store, const struct hwts_entry *entry, int64_t ep
 unsigned hwts_lateness_bucket(int64_t ns);
 void hwts_peak_note(struct hwts_peak *peak, int64_t now_ns, int64_t ns);
 int64_t hwts_peak_read(const struct hwts_peak *peak, int64_t now_ns);
+
+/* In answer.c. */
 int64_t hwts_back_off_us(const struct hwts_kind *kind, unsigned attempt); /* after so many */
+void hwts_fail_run(struct hwts_row *row, const char *error, bool counts);
+void hwts_succeed(struct hwts_row *row);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The threads that run tasks, and how a run ends.
+ * The threads that run tasks.
  *
  * Periodic timeouts: base_us is the time on the grid that a run serves; those after it that have come, too, are merged
  * into the run (missed).  When it is done the next one is base + (missed + 1) * period, so that each period is served
@@ -158,39 +158,8 @@ static struct hwts_row *next_row(hwt_store *store, unsigned *turn)
 }
 
 /*
- * How it ends
+ * Ends
  */
-
-int64_t hwts_back_off_us(const struct hwts_kind *kind, unsigned attempt)
-{
-	int64_t delay_us = kind->backoff_us;
-
-	for (unsigned i = 1; i < attempt && delay_us < kind->backoff_max_us; i++)
-		delay_us *= 2;
-	/* Jitter: later than asked for, or earlier at the upper limit. */
-	if (delay_us >= kind->backoff_max_us)
-		return kind->backoff_max_us - (int64_t)(hwts_random() % (uint64_t)(kind->backoff_max_us / 8 + 1));
-	return delay_us + (int64_t)(hwts_random() % (uint64_t)(delay_us / 4 + 1));
-}
-
-static void fail_run(struct hwts_row *row, const char *error, bool counts)
-{
-	const struct hwts_kind *kind = row->kind;
-
-	hwts_cut(row->error, sizeof(row->error), error, strlen(error));
-	row->how = counts && row->attempt >= kind->max_attempts ? HWTS_FAIL : HWTS_AFTER;
-	row->when_us = hwts_back_off_us(kind, row->attempt);
-	row->limit_us = row->period_us > 0 ? row->next_base_us : HWTS_NEVER;
-	row->next_base_us = row->base_us;
-	row->next_attempt = counts ? row->attempt : row->attempt - 1;
-}
-
-static void succeed(struct hwts_row *row)
-{
-	row->how = row->period_us > 0 ? HWTS_AT : HWTS_DONE;
-	row->when_us = row->next_base_us;
-	row->next_attempt = 0;
-}
 
 /* Returns false without memory. */
 bool hwts_fail_lost(hwt_store *store, const struct hwts_entry *entry, int64_t epoch, const char *error)
@@ -218,13 +187,13 @@ static bool end_in_transaction(struct hwts_conn *conn, struct hwts_row *row)
 {
 	int rc;
 
-	succeed(row);
+	hwts_succeed(row);
 	rc = hwts_rows_close_run(conn, row);
 	row->hit = rc == 0;
 	if (rc == 0 || rc == ESTALE)
 		return true;
 	/* Whether it was committed need not be known: if it was, the row is gone, and this end finds none. */
-	fail_run(row, hwts_fail_text(), rc == EPROTO || rc == EIO);
+	hwts_fail_run(row, hwts_fail_text(), rc == EPROTO || rc == EIO);
 	return false;
 }
 
@@ -272,9 +241,9 @@ static bool run(hwt_store *store, struct hwts_row *row, struct hwts_conn *conn, 
 	if (handle)
 		store->engine->drop_run(conn);
 	if (rc == 0)
-		succeed(row);
+		hwts_succeed(row);
 	else
-		fail_run(row, hwts_error_text(rc, text, sizeof(text)), true);
+		hwts_fail_run(row, hwts_error_text(rc, text, sizeof(text)), true);
 	return false;
 }
 
