@@ -209,10 +209,15 @@ typedef struct hwt_store_run {
 } hwt_store_run;
 
 /*
- * A task.  0: done.  Anything else: it failed, and is tried again after a back-off; after max_attempts it is FAILED and
- * kept until it is cancelled or rescheduled.  strerror() of the value is kept as the error of the timeout.
+ * A task.  0: done.  An errno value: it failed, and is tried again after a back-off; after max_attempts it is FAILED
+ * and kept until it is cancelled or rescheduled.  strerror() of the value is kept as the error of the timeout.
+ *
+ * HWT_STORE_ANSWER: as hwt_store_again, hwt_store_give_up or hwt_store_end_series has said about this run.  If none of
+ * them was called for it, and for any other negative value, it failed with EINVAL.
  */
 typedef int hwt_store_task(const hwt_store_run *run, void *ctx);
+
+#define HWT_STORE_ANSWER (-1)
 
 /* Values of hwt_store_kind.mode. */
 #define HWT_STORE_AT_LEAST_ONCE 0u /* begun, run, ended; after a crash in between it runs again */
@@ -541,6 +546,27 @@ HWT_API int hwt_store_next_time(const char *schedule, const char *zone, int64_t 
  * Cost     a clock read.
  */
 HWT_API bool hwt_store_is_mine(const hwt_store_run *run);
+
+/*
+ * In a task: other answers than a number.  Each call returns HWT_STORE_ANSWER, which the task then returns:
+ *
+ *     return hwt_store_again(run, HWT_S(90));
+ *
+ * The answer belongs to this run alone, and the last call counts.  If the task returns another value, that counts.
+ *
+ * again       it runs again after delay_ns (< 0: at once).  That is no failure: the run does not count as an attempt,
+ *             and the error of an earlier one stays.  A series: then, or at its next time if that is sooner; the next
+ *             run has the due_us of this one.  TRANSACTION: what the task did is committed.
+ * give_up     FAILED for good, whatever attempts are left, with this text (NULL: "given up"; it is cut to 255 bytes).
+ *             TRANSACTION: what the task did is rolled back.
+ * end_series  done, and no next run follows.  Of a timeout without a period: as return 0.
+ *
+ * Threads  the task's, while it runs.
+ * Returns  HWT_STORE_ANSWER; EINVAL: run is NULL.
+ */
+HWT_API int hwt_store_again(const hwt_store_run *run, int64_t delay_ns);
+HWT_API int hwt_store_give_up(const hwt_store_run *run, const char *why);
+HWT_API int hwt_store_end_series(const hwt_store_run *run);
 
 /*
  * Writes statistics to *out, as far as out->size reaches.  A snapshot; each number is exact.

@@ -120,7 +120,7 @@ static int front_open_run(struct hwts_conn *conn, void **handle)
 	return front_break(conn, how);
 }
 
-static int front_close_run(struct hwts_conn *conn, const struct hwts_step *step)
+static int front_close_run(struct hwts_conn *conn, const struct hwts_step *steps, size_t n)
 {
 	enum front_how how = front_fate("close_run", false);
 	int rc = 0;
@@ -128,7 +128,7 @@ static int front_close_run(struct hwts_conn *conn, const struct hwts_step *step)
 	if (how == FRONT_BEFORE)
 		front_real->drop_run(conn); /* as the server does when the connection breaks */
 	else
-		rc = front_real->close_run(conn, step);
+		rc = front_real->close_run(conn, steps, n);
 	return how == 0 || rc != 0 ? rc : front_break(conn, FRONT_AFTER);
 }
 

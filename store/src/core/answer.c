@@ -1,6 +1,55 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How a run ends: by what its task has answered. */
+/*
+ * How a run ends: by what its task has answered.
+ *
+ * The answers other than a number stay with the run, so one that is given to another run than the task's own, or that
+ * the task does not return, ends nothing.
+ */
 #include "core/store.h"
+
+/*
+ * What a task calls
+ */
+
+static struct hwts_running *running_of(const hwt_store_run *run)
+{
+	return (struct hwts_running *)(uintptr_t)run; /* its first member, and the store has made it */
+}
+
+int hwt_store_again(const hwt_store_run *run, int64_t delay_ns)
+{
+	if (!run)
+		return EINVAL;
+	running_of(run)->answer = HWTS_AGAIN;
+	running_of(run)->again_us = hwts_up_to_us(HWTS_MAX(delay_ns, 0));
+	return HWT_STORE_ANSWER;
+}
+
+int hwt_store_give_up(const hwt_store_run *run, const char *why)
+{
+	struct hwts_running *running = running_of(run);
+
+	if (!run)
+		return EINVAL;
+	why = why && why[0] ? why : "given up";
+	running->answer = HWTS_GIVE_UP;
+	hwts_cut(running->why, sizeof(running->why), why, strlen(why));
+	if (!hwts_is_utf8(running->why, strlen(running->why)))
+		(void)hwts_to_ascii(running->why);
+	return HWT_STORE_ANSWER;
+}
+
+int hwt_store_end_series(const hwt_store_run *run)
+{
+	if (!run)
+		return EINVAL;
+	running_of(run)->answer = HWTS_END_SERIES;
+	return HWT_STORE_ANSWER;
+}
+
+/*
+ * What becomes of the row
+ */
 
 int64_t hwts_back_off_us(const struct hwts_kind *kind, unsigned attempt)
 {
@@ -20,15 +69,50 @@ void hwts_fail_run(struct hwts_row *row, const char *error, bool counts)
 
 	hwts_cut(row->error, sizeof(row->error), error, strlen(error));
 	row->how = counts && row->attempt >= kind->max_attempts ? HWTS_FAIL : HWTS_AFTER;
+	row->again = false;
 	row->when_us = hwts_back_off_us(kind, row->attempt);
-	row->limit_us = row->period_us > 0 ? row->next_base_us : HWTS_NEVER;
+	row->limit_us = row->period_us > 0 ? row->grid_us : HWTS_NEVER;
 	row->next_base_us = row->base_us;
 	row->next_attempt = counts ? row->attempt : row->attempt - 1;
 }
 
-void hwts_succeed(struct hwts_row *row)
+static void succeed(struct hwts_row *row)
 {
 	row->how = row->period_us > 0 ? HWTS_AT : HWTS_DONE;
-	row->when_us = row->next_base_us;
+	row->when_us = row->next_base_us = row->grid_us;
 	row->next_attempt = 0;
+}
+
+static void give_up(struct hwts_row *row, const char *why)
+{
+	hwts_cut(row->error, sizeof(row->error), why, strlen(why));
+	row->how = HWTS_FAIL;
+}
+
+/* As after a failure, under the same base, and yet none. */
+static void run_again(struct hwts_row *row, int64_t delay_us)
+{
+	row->how = HWTS_AFTER;
+	row->again = true;
+	row->when_us = delay_us;
+	row->limit_us = row->period_us > 0 ? row->grid_us : HWTS_NEVER;
+	row->next_base_us = row->base_us;
+	row->next_attempt = row->attempt - 1;
+}
+
+void hwts_answered(struct hwts_running *running, int rc)
+{
+	struct hwts_row *row = running->row;
+	char text[128];
+
+	if (rc == 0)
+		succeed(row);
+	else if (rc == HWT_STORE_ANSWER && running->answer == HWTS_AGAIN)
+		run_again(row, running->again_us);
+	else if (rc == HWT_STORE_ANSWER && running->answer == HWTS_END_SERIES)
+		row->how = HWTS_DONE;
+	else if (rc == HWT_STORE_ANSWER && running->answer == HWTS_GIVE_UP)
+		give_up(row, running->why);
+	else
+		hwts_fail_run(row, hwts_error_text(rc > 0 ? rc : EINVAL, text, sizeof(text)), true);
 }

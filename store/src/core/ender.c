@@ -31,7 +31,8 @@ static void count(hwt_store *store, const struct hwts_row *row)
 {
 	if (!row->hit || row->give_back)
 		return;
-	store->stats.done += row->how == HWTS_DONE || (row->how == HWTS_AT && row->next_attempt == 0 && !row->error[0]);
+	store->stats.done += row->how == HWTS_DONE ||
+			     (row->how == HWTS_AT && row->next_attempt == 0 && !row->error[0] && !row->again);
 	store->stats.failed += row->how == HWTS_FAIL;
 	store->stats.retried += row->how != HWTS_DONE && row->how != HWTS_FAIL && row->error[0];
 }

@@ -165,11 +165,13 @@ struct hwts_row {
 	size_t len;
 
 	enum hwts_how how;
+	int64_t grid_us; /* of a series: its next time */
 	int64_t when_us, limit_us, next_base_us;
 	int64_t rest_us; /* given back: it is not begun again before that has passed */
 	unsigned next_attempt;
 	bool give_back; /* it was not started */
 	bool ending;    /* its end is to be committed */
+	bool again;     /* its task has answered so: no failure */
 	bool synced;    /* once its end was answered, no crash of the server may undo it */
 	bool hit;       /* set by the end: the row was this run's */
 	bool locked;    /* set by the end: another transaction has locked the row */
@@ -278,7 +280,8 @@ struct hwts_engine {
 
 	/* Runs. */
 	int (*open_run)(struct hwts_conn *conn, void **handle);
-	int (*close_run)(struct hwts_conn *conn, const struct hwts_step *step); /* ESTALE: the step had no row */
+	/* With steps that end it; ESTALE: the first had no row. */
+	int (*close_run)(struct hwts_conn *conn, const struct hwts_step *steps, size_t n);
 	void (*drop_run)(struct hwts_conn *conn);
 
 	/* News, on the control connection.  fds to poll; hear reads what came. */

@@ -64,7 +64,7 @@ int hwts_rows_begin(struct hwts_conn *conn, struct hwts_want *wants, size_t n, b
 /* What processes held when they died, and was not begun. */
 int hwts_rows_inherit(struct hwts_conn *conn, struct hwts_want *wants, size_t n);
 int hwts_rows_end(struct hwts_conn *conn, struct hwts_row *rows);
-int hwts_rows_close_run(struct hwts_conn *conn, const struct hwts_row *row); /* ESTALE: it was no longer this run's */
+int hwts_rows_close_run(struct hwts_conn *conn, struct hwts_row *row); /* ESTALE: it was no longer this run's */
 
 /* In rows_send.c. */
 int hwts_rows_draw(struct hwts_conn *conn, int64_t count, bool hasty, int64_t *first); /* numbers of ids */

@@ -44,6 +44,11 @@ static int filed(void *ctx, const struct hwts_value *value)
 
 static struct hwts_step end_of(struct hwts_row *row)
 {
+	if (row->how == HWTS_DONE)
+		return (struct hwts_step){ HWTS_SQL_END_DONE,
+					   { HWTS_BYTES(&row->id, 1), HWTS_NUMBER(row->epoch) },
+					   .each = filed,
+					   .ctx = row };
 	if (row->how == HWTS_FAIL)
 		return (struct hwts_step){ HWTS_SQL_END_FAIL,
 					   { HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch), HWTS_TEXT(row->error) },
@@ -53,7 +58,7 @@ static struct hwts_step end_of(struct hwts_row *row)
 				   { HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch), HWTS_NUMBER(row->when_us),
 				     HWTS_NUMBER(row->how == HWTS_AFTER), HWTS_NUMBER(row->limit_us),
 				     HWTS_NUMBER(row->next_base_us), HWTS_NUMBER(row->next_attempt),
-				     HWTS_BYTES(row->give_back ? NULL : row->error, strlen(row->error)) },
+				     HWTS_BYTES(row->give_back || row->again ? NULL : row->error, strlen(row->error)) },
 				   .each = filed,
 				   .ctx = row };
 }
@@ -218,13 +223,13 @@ int hwts_rows_end(struct hwts_conn *conn, struct hwts_row *rows)
 }
 
 /* In the transaction of its task, which it ends: ESTALE if the row was no longer this run's. */
-int hwts_rows_close_run(struct hwts_conn *conn, const struct hwts_row *row)
+int hwts_rows_close_run(struct hwts_conn *conn, struct hwts_row *row)
 {
-	bool ends = row->how == HWTS_DONE;
-	struct hwts_step step = { .sql = ends ? HWTS_SQL_CLOSE_DONE : HWTS_SQL_CLOSE_AGAIN,
-				  .args = { HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch), HWTS_NUMBER(row->when_us),
-					    HWTS_NUMBER(row->next_base_us) } };
-	int rc = conn->db->engine->close_run(conn, &step);
+	struct hwts_step steps[HWTS_CLOSING] = { { .sql = HWTS_SQL_CLOSE,
+						   .args = { HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch) } } };
+	int rc;
 
+	steps[1] = end_of(row);
+	rc = conn->db->engine->close_run(conn, steps, 2);
 	return rc == ESTALE ? hwts_fail(rc, "timeout %lld was taken over while it ran", (long long)row->id) : rc;
 }

@@ -375,24 +375,15 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		NULL,
 	},
 	/*
-	 * In a task's transaction.  Nothing ended: SQLite returns no row.  PostgreSQL divides by zero, and the commit
-	 * behind it in the pipeline does not happen.
+	 * In a task's transaction, before its end.  It is no longer this run's: SQLite returns no row.  PostgreSQL
+	 * divides by zero, and what is behind it in the pipeline, the commit too, does not happen.
 	 */
-	[HWTS_SQL_CLOSE_DONE] = {
+	[HWTS_SQL_CLOSE] = {
 		"close_run", "ii",
-		"delete from @_timeout where id = ?1 and state = 2 and epoch = ?2 returning 1",
-		"with d as (delete from @_timeout where "
+		"select 1 from @_timeout where id = ?1 and state = 2 and epoch = ?2",
+		"select 1 / count(*) from (select 1 from @_timeout where "
 		THIS
-		" and state = 2 and epoch = ?2 returning 1) select 1 / (select count(*) from d)",
-	},
-	[HWTS_SQL_CLOSE_AGAIN] = {
-		"close_run", "iiii",
-		"update @_timeout set state = 1, epoch = 0, due_us = ?3, base_us = ?4, attempt = 0, error = null"
-		" where id = ?1 and state = 2 and epoch = ?2 returning 1",
-		"with d as (update @_timeout set state = 1, epoch = 0, due_us = ?3, base_us = ?4, attempt = 0,"
-		" error = null@tx where "
-		THIS
-		" and state = 2 and epoch = ?2 returning 1) select 1 / (select count(*) from d)",
+		" and state = 2 and epoch = ?2 for update) t",
 	},
 	/*
 	 * Numbers, ?1 of them: those after the last, or of 4 a millisecond since 2026 if that is more.  The clock is

@@ -59,8 +59,7 @@ enum hwts_sql {
 	HWTS_SQL_END_DONE,
 	HWTS_SQL_END_AGAIN,
 	HWTS_SQL_END_FAIL,
-	HWTS_SQL_CLOSE_DONE,
-	HWTS_SQL_CLOSE_AGAIN,
+	HWTS_SQL_CLOSE,
 	HWTS_SQL_DRAW,
 	HWTS_SQL_PUT,
 	HWTS_SQL_PUT_KEYED,
@@ -130,6 +129,8 @@ static inline int hwts_finish(struct hwts_conn *conn, int rc)
 {
 	return conn->db->engine->finish(conn, rc);
 }
+
+#define HWTS_CLOSING 4 /* most steps that end a run in its task's transaction */
 
 /* In sql_text.c. */
 char *hwts_sql_text(const struct hwts_db *db, enum hwts_sql sql, bool postgres, const char *here);

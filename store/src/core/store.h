@@ -259,6 +259,11 @@ struct hwts_running {
 	hwt_store_run run;
 	hwt_store *store;
 	struct hwts_row *row;
+
+	/* What it says if its task returns HWT_STORE_ANSWER; the last call counts. */
+	enum { HWTS_NO_ANSWER, HWTS_AGAIN, HWTS_GIVE_UP, HWTS_END_SERIES } answer;
+	int64_t again_us; /* the delay */
+	char why[HWTS_ERROR_MAX + 1];
 };
 
 extern _Thread_local struct hwts_running *hwts_running; /* the innermost run of this thread */
@@ -406,6 +411,6 @@ int64_t hwts_peak_read(const struct hwts_peak *peak, int64_t now_ns);
 /* In answer.c. */
 int64_t hwts_back_off_us(const struct hwts_kind *kind, unsigned attempt); /* after so many */
 void hwts_fail_run(struct hwts_row *row, const char *error, bool counts);
-void hwts_succeed(struct hwts_row *row);
+void hwts_answered(struct hwts_running *running, int rc); /* what the task has returned */
 
 #endif

@@ -185,10 +185,8 @@ bool hwts_fail_lost(hwt_store *store, const struct hwts_entry *entry, int64_t ep
 /* The end is in the transaction of the run; returns true if nothing is left for the ender. */
 static bool end_in_transaction(struct hwts_conn *conn, struct hwts_row *row)
 {
-	int rc;
+	int rc = hwts_rows_close_run(conn, row);
 
-	hwts_succeed(row);
-	rc = hwts_rows_close_run(conn, row);
 	row->hit = rc == 0;
 	if (rc == 0 || rc == ESTALE)
 		return true;
@@ -216,7 +214,6 @@ static bool run(hwt_store *store, struct hwts_row *row, struct hwts_conn *conn, 
 {
 	struct hwts_running running = { .store = store, .row = row }, *outer = hwts_running;
 	struct hwts_kind *kind = row->kind;
-	char text[128];
 	int rc;
 
 	running.run = (hwt_store_run){ .id = row->id,
@@ -230,20 +227,17 @@ static bool run(hwt_store *store, struct hwts_row *row, struct hwts_conn *conn, 
 				       .connection = handle };
 	if (row->period_us > 0) {
 		running.run.missed = (uint64_t)(HWTS_MAX(row->now_us - row->base_us, 0) / row->period_us);
-		row->next_base_us = row->base_us + ((int64_t)running.run.missed + 1) * row->period_us;
+		row->grid_us = row->base_us + ((int64_t)running.run.missed + 1) * row->period_us;
 	}
 	hwts_running = &running;
 	rc = kind->task(&running.run, kind->ctx);
 	hwts_running = outer;
 	HWTS_POINT("ran");
-	if (rc == 0 && handle)
+	hwts_answered(&running, rc);
+	if (handle && !row->error[0])
 		return end_in_transaction(conn, row);
 	if (handle)
 		store->engine->drop_run(conn);
-	if (rc == 0)
-		hwts_succeed(row);
-	else
-		hwts_fail_run(row, hwts_error_text(rc, text, sizeof(text)), true);
 	return false;
 }
 

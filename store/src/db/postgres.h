@@ -120,7 +120,7 @@ int hwts_pg_news(struct hwts_conn *conn, bool signalled, hwts_hear *hear, void *
 
 /* In postgres_run.c. */
 int hwts_pg_open_run(struct hwts_conn *conn, void **handle);
-int hwts_pg_close_run(struct hwts_conn *conn, const struct hwts_step *step);
+int hwts_pg_close_run(struct hwts_conn *conn, const struct hwts_step *steps, size_t n);
 void hwts_pg_drop_run(struct hwts_conn *conn);
 
 #endif

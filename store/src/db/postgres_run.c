@@ -32,15 +32,34 @@ static bool is_state(const struct pg_step *step, const char *state)
 	return is && strcmp(is, state) == 0;
 }
 
-int hwts_pg_close_run(struct hwts_conn *base, const struct hwts_step *step)
+/* The steps, and the commit behind them. */
+static int close_by(struct pg_conn *conn, const struct hwts_step *ends, size_t n)
+{
+	struct pg_step steps[3 + HWTS_CLOSING] = { { .text = "release savepoint hwt_run" }, { .text = OUR_PLAN } };
+	const size_t first = 2, count = first + n + 1;
+	int rc;
+
+	for (size_t i = 0; i < n; i++)
+		steps[first + i].from = &ends[i];
+	steps[first + n].text = "commit";
+	rc = hwts_pg_run(conn, steps, count);
+	if (rc == 0 && is_state(&steps[0], "3B001"))
+		rc = hwts_fail(EPROTO, "the task ended the transaction that it was given");
+	else if (rc == 0 && is_state(&steps[first], "22012"))
+		rc = ESTALE;
+	for (size_t i = 0; i < count && rc == 0; i++)
+		rc = steps[i].rc;
+	for (size_t i = 0; i < count && rc == 0; i++)
+		if (steps[i].from && steps[i].from->each)
+			rc = hwts_pg_decode(steps[i].result, steps[i].from);
+	for (size_t i = 0; i < count; i++)
+		PQclear(steps[i].result);
+	return rc;
+}
+
+int hwts_pg_close_run(struct hwts_conn *base, const struct hwts_step *steps, size_t n)
 {
 	struct pg_conn *conn = pg_conn(base);
-	struct pg_step steps[] = {
-		{ .text = "release savepoint hwt_run" },
-		{ .text = OUR_PLAN },
-		{ .from = step },
-		{ .text = "commit" },
-	};
 	int rc = 0;
 
 	if (PQstatus(conn->handle) != CONNECTION_OK)
@@ -48,18 +67,10 @@ int hwts_pg_close_run(struct hwts_conn *base, const struct hwts_step *step)
 	else if (PQtransactionStatus(conn->handle) == PQTRANS_IDLE)
 		rc = hwts_fail(EPROTO, "the task ended the transaction that it was given");
 	else if (PQtransactionStatus(conn->handle) != PQTRANS_INTRANS)
-		rc = hwts_fail(EPROTO, "a statement of the task failed, and the task returned 0");
+		rc = hwts_fail(EPROTO, "a statement of the task failed, and the task says that it is done");
 	if (rc == 0) {
 		HWTS_POINT("close_run");
-		rc = hwts_pg_run(conn, steps, HWTS_COUNT(steps));
-		if (rc == 0 && is_state(&steps[0], "3B001"))
-			rc = hwts_fail(EPROTO, "the task ended the transaction that it was given");
-		else if (rc == 0 && is_state(&steps[2], "22012"))
-			rc = ESTALE;
-		for (size_t i = 0; i < HWTS_COUNT(steps) && rc == 0; i++)
-			rc = steps[i].rc;
-		for (size_t i = 0; i < HWTS_COUNT(steps); i++)
-			PQclear(steps[i].result);
+		rc = close_by(conn, steps, n);
 		if (rc != 0 && conn->was_silent)
 			rc = hwts_fail(EPROTO, "the task said nothing to PostgreSQL for longer than the lease, and its "
 					       "transaction was given up");

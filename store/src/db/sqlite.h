@@ -157,7 +157,7 @@ int hwts_sqlite_prepare(struct hwts_conn *conn);
 
 /* In sqlite_run.c. */
 int hwts_sqlite_open_run(struct hwts_conn *conn, void **handle);
-int hwts_sqlite_close_run(struct hwts_conn *conn, const struct hwts_step *step);
+int hwts_sqlite_close_run(struct hwts_conn *conn, const struct hwts_step *steps, size_t n);
 void hwts_sqlite_drop_run(struct hwts_conn *conn);
 
 /* In sqlite_news.c. */

@@ -34,23 +34,25 @@ static int note_row(void *ctx, const struct hwts_value *row)
 	return 0;
 }
 
-int hwts_sqlite_close_run(struct hwts_conn *base, const struct hwts_step *step)
+int hwts_sqlite_close_run(struct hwts_conn *base, const struct hwts_step *steps, size_t n)
 {
 	struct sqlite_conn *conn = sqlite_conn(base);
 	bool hit = false;
-	struct hwts_step end = *step;
+	struct hwts_step first = steps[0];
 	int rc = 0;
 
 	reset_all(conn);
-	end.each = note_row;
-	end.ctx = &hit;
+	first.each = note_row;
+	first.ctx = &hit;
 	if (sqlite3_get_autocommit(conn->handle) ||
 	    sqlite3_exec(conn->handle, "release hwt_run", NULL, NULL, NULL) != SQLITE_OK)
 		rc = hwts_fail(EPROTO, "the task ended the transaction that it was given");
 	if (rc == 0)
-		rc = hwts_sqlite_exchange(base, &end, 1, HWTS_OPEN);
+		rc = hwts_sqlite_exchange(base, &first, 1, HWTS_OPEN);
 	if (rc == 0 && !hit)
 		rc = ESTALE;
+	if (rc == 0)
+		rc = hwts_sqlite_exchange(base, steps + 1, n - 1, HWTS_OPEN);
 	HWTS_POINT("close_run");
 	return hwts_sqlite_commit(conn, rc);
 }
