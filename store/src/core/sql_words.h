@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Parts of statements that several have in common, or that would hide the table; sql.c includes them. */
+#ifndef HWTS_SQL_WORDS_H
+#define HWTS_SQL_WORDS_H
+
+#define INFO                                                                                                           \
+	"select t.id, t.state, t.attempt, t.due_us, t.period_us, (select k.name from @_kind k where k.id = t.kind),"   \
+	" t.key, (select s.owner from @_shard s where s.id = case when t.shard < 0 then -1 - t.shard else t.shard "    \
+	"end)"                                                                                                         \
+	", t.error, t.grp, t.priority, t.schedule, t.zone, coalesce(length(t.data), 0)"
+
+/* One row: the bucket says in which partition it is. */
+#define THIS "id = ?1 and bucket = (?1 & 1023)"
+#define ROW "t.id, t.due_us, t.shard, coalesce(length(t.data), 0), t.epoch"
+/* A lease that counts.  None lasts longer than an hour: what ends later is of another clock. */
+#define LIVE "between @boot + 1 and @boot + 3600000000"
+#define MAY_BEGIN "(t.state = 1 or (t.state = 2 and t.epoch < m.e))"
+
+#define PUT                                                                                                            \
+	"insert into @_timeout as t (id, bucket, due_us, base_us, epoch, period_us, kind, shard, attempt, state, grp," \
+	" key, data, priority)@values?1, ?1 & 1023, ?4, ?4, 0, ?6, ?2, ?3, 0, 1, ?8, ?9, ?10, ?7@here"
+#define PUT_ALL                                                                                                        \
+	"with n as materialized (select @now us@here)"                                                                 \
+	", p as (select * from unnest(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) x(id, kind, shard, w, absolute,"        \
+	" period, priority, grp, key, data))"                                                                          \
+	" insert into @_timeout as t (id, bucket, due_us, base_us, epoch, period_us, kind, shard, attempt, state, grp" \
+	", key, data, priority) select p.id, p.id & 1023, d.us, d.us, 0, p.period, p.kind, p.shard, 0, 1, p.grp,"      \
+	" p.key, p.data, p.priority from p, n,"                                                                        \
+	" lateral (select case when p.absolute then p.w else n.us + p.w end us) d"
+#define REPLACE                                                                                                        \
+	" on conflict (bucket, kind, grp, key) where key is not null do update set due_us = excluded.due_us,"          \
+	" base_us = excluded.base_us, period_us = excluded.period_us, data = excluded.data, attempt = 0,"              \
+	" priority = excluded.priority,"                                                                               \
+	" error = null@tx where t.state = 1"
+#define REVIVE                                                                                                         \
+	" on conflict (bucket, kind, grp, key) where key is not null do update set due_us = excluded.due_us,"          \
+	" base_us = excluded.base_us, period_us = excluded.period_us, data = excluded.data, attempt = 0,"              \
+	" priority = excluded.priority,"                                                                               \
+	" error = null, state = 1, epoch = 0, shard = -1 - t.shard@tx where t.state = 3"
+#define KEEP " on conflict (bucket, kind, grp, key) where key is not null do nothing"
+#define RETURNING " returning id, due_us, shard"
+
+#define BEGIN_FROM                                                                                                     \
+	"with s as materialized (select x.id from @_shard x where x.id = ?2 and x.epoch = ?3 and x.owner = ?4"         \
+	" for share), n as materialized (select @now us)"                                                              \
+	" update @_timeout t set state = 2, epoch = ?3, attempt = t.attempt + "                                        \
+	"case when t.state = 2 and t.epoch = ?3 then 0 else 1 end from s, n"
+#define BEGIN_WHERE                                                                                                    \
+	" and t.shard is not distinct from ?2 and t.due_us + 0 <= n.us"                                                \
+	" and ((t.state = 1 and t.attempt < ?7) or (t.state = 2 and t.epoch >= ?5 and t.epoch < ?6"                    \
+	" and (t.epoch = ?3 or (t.attempt < ?7 and t.attempt < ?8))))"                                                 \
+	" returning t.id, t.due_us, t.base_us, t.period_us, t.attempt, t.key, t.data, n.us, t.grp"
+
+#endif
