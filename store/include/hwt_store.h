@@ -473,12 +473,15 @@ HWT_API int hwt_store_put_on(hwt_store *store, void *connection, const hwt_store
  * Cancels a timeout.  0 says that this very call ended it: it does not start after that, in no process.  One that is
  * FAILED is removed.  Of several calls for one timeout exactly one gets 0.
  *
+ * A series that is running: 0, and the run in progress is its last, whatever it answers and also if its process dies.
+ * Until that run has ended it counts as a single one that runs, and keeps its key.
+ *
  * Threads  any, tasks included, except in a HWT_STORE_TRANSACTION task on SQLite (EDEADLK).  Never waits for a task.
  *          In the process that holds it a timeout is pending until its task starts.
  * Returns  0; EBUSY: it is running, or is about to start in another process (nothing is begun beyond what free threads
- *          take and what will start within 20 ms), or ran on one that has died and is not taken over yet; ENOENT: it
- *          was never put, is done, or was cancelled; EINVAL; EAGAIN, ENOTCONN, ENOSPC, EACCES, EIO; ECONNRESET: not
- *          known, call again (then ENOENT says that it is gone).
+ *          take and what will start within 20 ms), or ran on one that has died and is not taken over yet (a series: and
+ *          was cancelled); ENOENT: it was never put, is done, or was cancelled; EINVAL; EAGAIN, ENOTCONN, ENOSPC,
+ *          EACCES, EIO; ECONNRESET: not known, call again (then ENOENT says that it is gone).
  * Cost     a commit, shared with those of other threads.
  */
 HWT_API int hwt_store_cancel(hwt_store *store, int64_t id);
@@ -490,7 +493,7 @@ HWT_API int hwt_store_cancel_key(hwt_store *store, const char *kind, const char 
  * Sets another due time: delay_ns from the database's now; < 0: now.  A FAILED one is pending again, and its attempts
  * start from 1; a pending one goes on with its attempts.  A periodic one gets a new grid from that time on.
  *
- * Threads, Returns, Cost  as hwt_store_cancel.
+ * Threads, Returns, Cost  as hwt_store_cancel; EBUSY also: a series is running.
  */
 HWT_API int hwt_store_reschedule(hwt_store *store, int64_t id, int64_t delay_ns);
 

@@ -107,6 +107,35 @@ TEST(a_begin_under_an_epoch_that_is_over_begins_nothing)
 	tear_down();
 }
 
+/* The reply to the begin of a series was lost, and it was cancelled before that was asked again. */
+TEST(a_series_that_was_begun_and_cancelled_is_not_begun_again)
+{
+	struct hwts_want want;
+
+	set_up();
+	want = begin(EPOCH);
+	free(want.row);
+	execute("update @_timeout set last = true");
+	for (int64_t epoch = EPOCH - 1; epoch <= EPOCH + 1; epoch++) { /* also by the next holder */
+		want.epoch = epoch;
+		execute(epoch > EPOCH ? "update @_shard set epoch = epoch + 1" : "select 1");
+		CHECK_INT(hwts_rows_begin(fence.conn, &want, 1, false, true), ==, 0);
+		CHECK(!want.row);
+		CHECK(want.cancelled == (epoch >= EPOCH));
+	}
+	want.epoch = EPOCH - 1;
+	want.dead = want.cancelled = true;
+	CHECK_INT(hwts_rows_inherit(fence.conn, &want, 1), ==, 0);
+	CHECK(!want.inherited);
+	CHECK_INT(state(), ==, HWT_STORE_RUNNING);
+	want.epoch = EPOCH;
+	CHECK_INT(hwts_rows_inherit(fence.conn, &want, 1), ==, 0);
+	CHECK(want.inherited);
+	CHECK_INT(want.due_us, ==, HWTS_NEVER);
+	CHECK(wait_gone(fence.store, fence.id));
+	tear_down();
+}
+
 static void end(struct hwts_row *row)
 {
 	CHECK_INT(hwts_rows_end(fence.conn, row), ==, 0);

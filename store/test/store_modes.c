@@ -275,12 +275,10 @@ TEST(one_that_waits_for_its_retry_keeps_its_attempts_when_it_is_rescheduled)
  * Periods
  */
 
-static void cancel_between_runs(hwt_store *store, int64_t id)
+static void cancel_series(hwt_store *store, int64_t id)
 {
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-
-	while (hwt_store_cancel(store, id) == EBUSY && hwt_now() < give_up_ns)
-		sleep_ms(1);
+	CHECK_CALL(hwt_store_cancel(store, id), 0);
+	CHECK(wait_gone(store, id)); /* it may be running */
 	CHECK_CALL(hwt_store_cancel(store, id), ENOENT);
 }
 
@@ -299,7 +297,7 @@ TEST(a_periodic_one_stays_on_its_grid)
 	spec.period_ns = HWT_S(1);
 	CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
 	CHECK(wait_count(&failing.ran, 3));
-	cancel_between_runs(store, id);
+	cancel_series(store, id);
 	for (unsigned i = 0; i < 3; i++) {
 		CHECK_INT((failing.due_us[i] - first_us) % 1000000, ==, 0);
 		CHECK_INT(failing.attempts[i], ==, 1);
@@ -371,7 +369,7 @@ TEST(a_failing_period_is_tried_again_and_merged_into_the_next)
 	CHECK_INT(failing.attempts[5], ==, 1);
 	CHECK_INT(failing.due_us[5], ==, first_us + 1000000 * (int64_t)(failing.missed[4] + 1));
 	/* Too many in a row end the series. */
-	cancel_between_runs(store, id);
+	cancel_series(store, id);
 	atomic_store(&failing.ran, 0);
 	atomic_store(&failing.fail_first, 100);
 	spec.due_us = now_us();

@@ -246,6 +246,9 @@ static void inherit(hwt_store *store, struct batch *batch)
 
 		if (want->failed || want->refused || want->lost || want->row || !want->dead)
 			continue;
+		any |= want->cancelled;
+		if (want->cancelled)
+			continue;
 		if (want->attempt >= kind->max_attempts || batch->at_most_once)
 			want->delay_us = HWTS_NEVER;
 		else if (want->attempt > HWTS_AT_ONCE)

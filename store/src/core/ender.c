@@ -31,8 +31,8 @@ static void count(hwt_store *store, const struct hwts_row *row)
 {
 	if (!row->hit || row->give_back)
 		return;
-	store->stats.done += row->how == HWTS_DONE ||
-			     (row->how == HWTS_AT && row->next_attempt == 0 && !row->error[0] && !row->again);
+	store->stats.done += !row->error[0] && !row->again &&
+			     (row->how == HWTS_DONE || (row->how == HWTS_AT && row->next_attempt == 0));
 	store->stats.failed += row->how == HWTS_FAIL;
 	store->stats.retried += row->how != HWTS_DONE && row->how != HWTS_FAIL && row->error[0];
 }
@@ -167,6 +167,14 @@ static void warn_of_failed(hwt_store *store, const struct hwts_row *rows)
 				  (long long)row->id, row->kind->name, row->attempt, row->error);
 }
 
+/* With the lock. */
+static void put_behind(hwt_store *store, struct hwts_row *row)
+{
+	row->next = NULL;
+	*store->ends_end = row;
+	store->ends_end = &row->next;
+}
+
 /* With the lock.  Puts those whose time has come behind the other ends; at the end of the store, also the refused. */
 static void try_again(struct ender *ender, int64_t *next_ns)
 {
@@ -182,9 +190,7 @@ static void try_again(struct ender *ender, int64_t *next_ns)
 		}
 		*link = row->next;
 		row->aside = false;
-		row->next = NULL;
-		*store->ends_end = row;
-		store->ends_end = &row->next;
+		put_behind(store, row);
 	}
 }
 
@@ -194,6 +200,11 @@ static void settle(struct ender *ender, struct hwts_row *row)
 	hwt_store *store = ender->store;
 	bool pointless = store->phase == HWTS_STOPPING && !hwts_trusted(store);
 
+	if (!row->hit && !row->locked && !row->marked && !row->aside && !pointless) {
+		row->marked = true;
+		put_behind(store, row);
+		return;
+	}
 	if (row->locked && !row->aside) {
 		row->aside = true;
 		row->again_ns = hwt_now() + LOCKED_NS;

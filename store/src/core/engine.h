@@ -20,13 +20,15 @@
  *   Numbers are never used again: rows_send.c.  No group is stored as '', for null is unique in no index.
  *   base_us is the time on the grid that a periodic timeout has to serve next; due_us is later while it is retried.
  *   A failed row has shard = -1 - shard: so it leaves every window, and its due time stays readable.
- *   For what is to come, and not used yet: @_group, and the columns priority, schedule, zone, grace_us, spread_us, last
+ *   last: a series was cancelled in this run; only of a row that runs.
+ *   For what is to come, and not used yet: @_group, and the columns priority, schedule, zone, grace_us, spread_us
  *   of @_timeout, paused, running, start_every_us, burst of @_kind, rules, levels of @_shard.
  *
  * A row
  *
  *   (none) -put-> PENDING -begin(e)-> RUNNING(e) -end(e)-> (none) | PENDING (period, retry, not started) | FAILED
  *   PENDING, FAILED -cancel-> (none);  PENDING, FAILED -reschedule-> PENDING
+ *   RUNNING(e) -cancel, a series-> RUNNING(e), last: its end removes it, or the next holder of the shard
  *   RUNNING(e) -begin(e') with e' > e-> RUNNING(e'): the take-over of a row.  At most once: the take makes it FAILED.
  *
  * Failures
@@ -175,6 +177,7 @@ struct hwts_row {
 	bool synced;    /* once its end was answered, no crash of the server may undo it */
 	bool hit;       /* set by the end: the row was this run's */
 	bool locked;    /* set by the end: another transaction has locked the row */
+	bool marked;    /* a cancel may have marked it: the row says how it ends */
 	bool aside;     /* the ender tries again at again_ns */
 	bool refused;   /* the database has refused its end before */
 	int64_t again_ns;
@@ -193,6 +196,7 @@ struct hwts_want {
 	bool dead;             /* not begun: a process held it when it died, or was cut off */
 	unsigned attempt;      /* not begun: how often it has been started */
 	int64_t delay_us;      /* dead: pending again so much later; HWTS_NEVER: FAILED */
+	bool cancelled;        /* dead, or begun and not heard of, and marked as its last run: it goes */
 	bool inherited;        /* set when it is */
 	bool failed, refused;  /* there was no reply; the database refuses to begin it */
 };

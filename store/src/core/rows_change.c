@@ -10,6 +10,7 @@
 struct change {
 	bool had;
 	int64_t state; /* of what could not be had; 0: there is none */
+	bool goes_on;  /* it is a series, and runs */
 	struct hwts_due due;
 };
 
@@ -26,7 +27,10 @@ static int had(void *ctx, const struct hwts_value *row)
 
 static int is_in_state(void *ctx, const struct hwts_value *row)
 {
-	((struct change *)ctx)->state = row[0].number;
+	struct change *change = ctx;
+
+	change->state = row[0].number;
+	change->goes_on = row[1].number != 0;
 	return 0;
 }
 
@@ -49,6 +53,12 @@ static int cancel_once(struct hwts_conn *conn, int64_t id, int64_t epoch)
 	};
 	int rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED);
 
+	if (rc == 0 && !change.had && change.goes_on) {
+		HWTS_POINT("goes on");
+		change = (struct change){ .had = false };
+		steps[0].sql = HWTS_SQL_CANCEL_LAST;
+		rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED);
+	}
 	return rc ? rc : outcome(&change, id);
 }
 
@@ -78,7 +88,7 @@ static int one_is_in_state(void *ctx, const struct hwts_value *row)
 
 	for (size_t i = 0; i < all->n; i++)
 		if (all->ids[i] == row[0].number && all->rcs[i] != 0)
-			all->rcs[i] = row[1].number == HWT_STORE_RUNNING ? EBUSY : AGAIN;
+			all->rcs[i] = row[1].number == HWT_STORE_RUNNING && !row[2].number ? EBUSY : AGAIN;
 	return 0;
 }
 

@@ -63,6 +63,28 @@ static struct hwts_step end_of(struct hwts_row *row)
 				   .ctx = row };
 }
 
+/* Its row was marked.  What the run has answered counts no more. */
+static int gone(void *ctx, const struct hwts_value *value)
+{
+	struct hwts_row *row = ctx;
+
+	(void)value;
+	row->hit = true;
+	row->how = HWTS_DONE;
+	return 0;
+}
+
+#define ENDING 2 /* steps */
+
+/* One of them finds the row, if it is this run's still and nobody changes it in between. */
+static void write_marked(struct hwts_step *steps, struct hwts_row *row)
+{
+	steps[0] = (struct hwts_step){
+		HWTS_SQL_END_LAST, { HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch) }, .each = gone, .ctx = row
+	};
+	steps[1] = end_of(row);
+}
+
 struct end {
 	struct hwts_row **rows; /* that are done */
 	int64_t *ids;
@@ -156,7 +178,7 @@ static bool open_end(struct end *end, size_t n)
 	*end = (struct end){ .rows = hwts_alloc(n * sizeof(*end->rows)),
 			     .ids = hwts_alloc(n * sizeof(*end->ids)),
 			     .groups = hwts_alloc(n * sizeof(*end->groups)),
-			     .steps = hwts_alloc(n * sizeof(*end->steps)) };
+			     .steps = hwts_alloc(ENDING * n * sizeof(*end->steps)) };
 	return end->rows && end->ids && end->groups && end->steps;
 }
 
@@ -176,14 +198,19 @@ static int end_unlocked(struct hwts_conn *conn, struct hwts_row *rows, size_t n,
 
 	for (struct hwts_row *row = rows; row && rc == 0; row = row->next) {
 		row->hit = false;
-		if (!row->locked && row->how == HWTS_DONE)
+		if (!row->locked && !row->marked && row->how == HWTS_DONE)
 			end.rows[end.done++] = row;
 	}
 	if (rc == 0)
 		end_done(&end);
-	for (struct hwts_row *row = rows; row && rc == 0; row = row->next)
-		if (!row->locked && row->how != HWTS_DONE)
+	for (struct hwts_row *row = rows; row && rc == 0; row = row->next) {
+		if (!row->locked && row->marked) {
+			write_marked(&end.steps[end.step_count], row);
+			end.step_count += ENDING;
+		} else if (!row->locked && row->how != HWTS_DONE) {
 			end.steps[end.step_count++] = end_of(row);
+		}
+	}
 	if (rc == 0 && end.step_count > 0)
 		rc = hwts_run(conn, end.steps, end.step_count, flags);
 	close_end(&end);
@@ -206,6 +233,7 @@ static int end_skipping(struct hwts_conn *conn, struct hwts_row *rows, size_t n,
 
 int hwts_rows_end(struct hwts_conn *conn, struct hwts_row *rows)
 {
+	bool locks = conn->db->engine->locks_rows, marked = false;
 	unsigned flags = 0;
 	size_t n = 0;
 	int rc = EAGAIN;
@@ -213,10 +241,12 @@ int hwts_rows_end(struct hwts_conn *conn, struct hwts_row *rows)
 	for (struct hwts_row *row = rows; row; row = row->next, n++) {
 		flags |= row->synced ? HWTS_SYNCED : 0;
 		row->locked = false;
+		marked |= row->marked;
 	}
-	if (conn->skips == 0)
+	/* What is marked is ended under a lock, so that no cancel comes between its steps. */
+	if (conn->skips == 0 && !(marked && locks))
 		rc = end_unlocked(conn, rows, n, flags);
-	if (rc != EAGAIN || !conn->db->engine->locks_rows || conn->broken)
+	if (rc != EAGAIN || !locks || conn->broken)
 		return rc;
 	conn->skips = HWTS_MAX(conn->skips, 1);
 	return end_skipping(conn, rows, n, flags);
@@ -225,11 +255,11 @@ int hwts_rows_end(struct hwts_conn *conn, struct hwts_row *rows)
 /* In the transaction of its task, which it ends: ESTALE if the row was no longer this run's. */
 int hwts_rows_close_run(struct hwts_conn *conn, struct hwts_row *row)
 {
-	struct hwts_step steps[HWTS_CLOSING] = { { .sql = HWTS_SQL_CLOSE,
-						   .args = { HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch) } } };
+	struct hwts_step steps[1 + ENDING] = { { .sql = HWTS_SQL_CLOSE,
+						 .args = { HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch) } } };
 	int rc;
 
-	steps[1] = end_of(row);
-	rc = conn->db->engine->close_run(conn, steps, 2);
+	write_marked(steps + 1, row);
+	rc = conn->db->engine->close_run(conn, steps, HWTS_COUNT(steps));
 	return rc == ESTALE ? hwts_fail(rc, "timeout %lld was taken over while it ran", (long long)row->id) : rc;
 }

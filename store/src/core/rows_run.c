@@ -69,12 +69,14 @@ static int begun(void *ctx, const struct hwts_value *row)
 static int pending(void *ctx, const struct hwts_value *row)
 {
 	struct hwts_want *want = want_of(ctx, row[0].number);
+	bool runs = row[3].number == HWT_STORE_RUNNING, cancelled = runs && row[6].number;
 
-	if (!want || want->row || (row[3].number == HWT_STORE_RUNNING && row[5].number >= want->epoch))
+	if (!want || want->row || (runs && row[5].number >= want->epoch + cancelled))
 		return 0;
 	want->due_us = row[1].number;
 	want->lost = row[2].number != want->epoch;
-	want->dead = row[3].number == HWT_STORE_RUNNING;
+	want->dead = runs;
+	want->cancelled = cancelled;
 	want->attempt = (unsigned)row[4].number;
 	return 0;
 }
@@ -182,7 +184,7 @@ int hwts_rows_begin(struct hwts_conn *conn, struct hwts_want *wants, size_t n, b
 	for (size_t i = 0; i < n; i++) {
 		wants[i].row = NULL;
 		wants[i].due_us = HWTS_NEVER;
-		wants[i].lost = wants[i].dead = wants[i].inherited = false;
+		wants[i].lost = wants[i].dead = wants[i].cancelled = wants[i].inherited = false;
 		if (rc == 0)
 			begin.wants[i] = &wants[i];
 	}
@@ -204,8 +206,15 @@ static int inherited(void *ctx, const struct hwts_value *row)
 	struct hwts_want *want = ctx;
 
 	want->inherited = true;
-	want->due_us = want->delay_us == HWTS_NEVER ? HWTS_NEVER : row[1].number;
+	want->due_us = want->cancelled || want->delay_us == HWTS_NEVER ? HWTS_NEVER : row[1].number;
 	return 0;
+}
+
+static enum hwts_sql inherit_by(const struct hwts_want *want)
+{
+	if (want->cancelled)
+		return HWTS_SQL_INHERIT_LAST;
+	return want->delay_us == HWTS_NEVER ? HWTS_SQL_INHERIT_FAIL : HWTS_SQL_INHERIT;
 }
 
 /* The row itself is the fence: another process that has the shard by now begins it under a higher epoch. */
@@ -216,9 +225,8 @@ int hwts_rows_inherit(struct hwts_conn *conn, struct hwts_want *wants, size_t n)
 	int rc = steps ? 0 : ENOMEM;
 
 	for (size_t i = 0; i < n && rc == 0; i++)
-		if (wants[i].dead && wants[i].delay_us > 0)
-			steps[count++] = (struct hwts_step){ wants[i].delay_us == HWTS_NEVER ? HWTS_SQL_INHERIT_FAIL
-											     : HWTS_SQL_INHERIT,
+		if (wants[i].dead && (wants[i].cancelled || wants[i].delay_us > 0))
+			steps[count++] = (struct hwts_step){ inherit_by(&wants[i]),
 							     { HWTS_NUMBER(wants[i].id), HWTS_NUMBER(wants[i].epoch),
 							       HWTS_NUMBER(wants[i].delay_us) },
 							     .each = inherited,

@@ -63,6 +63,16 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		"delete from @_timeout where id = any(array(select u.id from @_timeout u where u.id = any(?1) and"
 		" u.state <> 2 for update skip locked)) and state <> 2 returning id",
 	},
+	/* The run in progress is its last: nothing files it again, and nobody takes it over. */
+	[HWTS_SQL_CANCEL_LAST] = {
+		"cancel", "i",
+		"update @_timeout set last = true where "
+		THIS
+		" and "
+		GOES_ON
+		" returning shard, due_us, 0",
+		NULL,
+	},
 	[HWTS_SQL_RESCHEDULE] = {
 		"reschedule", "iii",
 		"with n as materialized (select @now us) update @_timeout set due_us = n.us + ?2, base_us = n.us +"
@@ -74,11 +84,15 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	},
 	[HWTS_SQL_STATES] = {
 		"state", "I",
-		"select id, state from @_timeout where "
+		"select id, state, "
+		GOES_ON
+		" from @_timeout where "
 		THIS,
-		"select id, state from @_timeout where id = any(?1)",
+		"select id, state, "
+		GOES_ON
+		" from @_timeout where id = any(?1)",
 	},
-	[HWTS_SQL_STATE] = { "state", "i", "select state from @_timeout where " THIS, NULL },
+	[HWTS_SQL_STATE] = { "state", "i", "select state, " GOES_ON " from @_timeout where " THIS, NULL },
 	/*
 	 * Tells the holders of rows (?1) that are due soon, but not this process (?2) unless ?3.  SQLite: what is due
 	 * before now + horizon; rows_send.c says why.  The dead hear nothing, and nobody removes the hints they are
@@ -263,8 +277,9 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		"begin", "Initiinn",
 		"update @_timeout set state = 2, epoch = ?3, attempt = attempt + case when state = 2 and epoch ="
 		" ?3 then 0 else 1 end where id = ?1 and shard = ?2 and due_us <= @now and ((state = 1 and attempt"
-		" < ?7) or (state = 2 and epoch >= ?5 and epoch < ?6 and (epoch = ?3 or (attempt < ?7 and attempt <"
-		" ?8)))) and exists (select 1 from @_shard s where s.id = ?2 and s.epoch = ?3 and s.owner = ?4)"
+		" < ?7) or (state = 2 and last is null and epoch >= ?5 and epoch < ?6 and (epoch = ?3 or (attempt"
+		" < ?7 and attempt < ?8)))) and exists (select 1 from @_shard s where s.id = ?2 and s.epoch = ?3 and"
+		" s.owner = ?4)"
 		" returning id, due_us, base_us, period_us, attempt, key, data, @now, grp",
 		BEGIN_FROM
 		" where t.id = any(?1)"
@@ -280,7 +295,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	[HWTS_SQL_PENDING] = {
 		"pending", "I",
 		"select t.id, t.due_us, (select s.epoch from @_shard s where s.id = t.shard), t.state, t.attempt,"
-		" t.epoch from @_timeout t where t.id = @any(?1) and t.state <> 3",
+		" t.epoch, t.last is not null from @_timeout t where t.id = @any(?1) and t.state <> 3",
 		NULL,
 	},
 	/* Of a process that has died: a delay (?3) from now, or the next time of the grid. */
@@ -290,13 +305,21 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" when period_us > 0 and base_us + ((n.us - base_us) / period_us + 1) * period_us < n.us + ?3 then"
 		" base_us + ((n.us - base_us) / period_us + 1) * period_us else n.us + ?3 end, base_us = case when"
 		" period_us > 0 then base_us else n.us + ?3 end, error = 'its process died or was cut off while it"
-		" ran'@tx from n where id = ?1 and state = 2 and epoch < ?2 returning id, due_us",
+		" ran'@tx from n where id = ?1 and state = 2 and epoch < ?2 and last is null returning id, due_us",
 		NULL,
 	},
 	[HWTS_SQL_INHERIT_FAIL] = {
 		"inherit", "ii",
 		"update @_timeout set state = 3, shard = -1 - shard, error = 'its process died or was cut off while"
-		" it ran' where id = ?1 and state = 2 and epoch < ?2 returning id, due_us",
+		" it ran' where id = ?1 and state = 2 and epoch < ?2 and last is null returning id, due_us",
+		NULL,
+	},
+	/* One that was cancelled in its last run; also if this process has begun it, and not heard so. */
+	[HWTS_SQL_INHERIT_LAST] = {
+		"inherit", "ii",
+		"delete from @_timeout where "
+		THIS
+		" and state = 2 and epoch <= ?2 and last is not null returning id, due_us",
 		NULL,
 	},
 	/* Those of rows that no other transaction has locked. */
@@ -317,14 +340,21 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" period_us > 0 then ?6 else w.us end, attempt = ?7, error = case when ?8 is null then error else"
 		" nullif(?8, '') end@tx from w where "
 		THIS
-		" and state = 2 and epoch = ?2 returning id, due_us",
+		" and state = 2 and epoch = ?2 and last is null returning id, due_us",
 		NULL,
 	},
 	[HWTS_SQL_END_FAIL] = {
 		"end", "iit",
 		"update @_timeout set state = 3, shard = -1 - shard, error = ?3 where "
 		THIS
-		" and state = 2 and epoch = ?2 returning id",
+		" and state = 2 and epoch = ?2 and last is null returning id",
+		NULL,
+	},
+	[HWTS_SQL_END_LAST] = {
+		"end", "ii",
+		"delete from @_timeout where "
+		THIS
+		" and state = 2 and epoch = ?2 and last is not null returning id",
 		NULL,
 	},
 	/*

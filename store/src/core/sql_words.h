@@ -14,6 +14,8 @@
 #define ROW "t.id, t.due_us, t.shard, coalesce(length(t.data), 0), t.epoch"
 /* A lease that counts.  None lasts longer than an hour: what ends later is of another clock. */
 #define LIVE "between @boot + 1 and @boot + 3600000000"
+/* A series that runs, and whose run is not its last. */
+#define GOES_ON "state = 2 and last is null and (period_us > 0 or schedule is not null)"
 #define MAY_BEGIN "(t.state = 1 or (t.state = 2 and t.epoch < m.e))"
 
 #define PUT                                                                                                            \
@@ -47,7 +49,7 @@
 	"case when t.state = 2 and t.epoch = ?3 then 0 else 1 end from s, n"
 #define BEGIN_WHERE                                                                                                    \
 	" and t.shard is not distinct from ?2 and t.due_us + 0 <= n.us"                                                \
-	" and ((t.state = 1 and t.attempt < ?7) or (t.state = 2 and t.epoch >= ?5 and t.epoch < ?6"                    \
+	" and ((t.state = 1 and t.attempt < ?7) or (t.state = 2 and t.last is null and t.epoch >= ?5 and t.epoch < ?6" \
 	" and (t.epoch = ?3 or (t.attempt < ?7 and t.attempt < ?8))))"                                                 \
 	" returning t.id, t.due_us, t.base_us, t.period_us, t.attempt, t.key, t.data, n.us, t.grp"
 

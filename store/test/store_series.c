@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A series that is cancelled while it runs: that run is its last, whatever it answers and however it ends.
+ */
+#include "store_query.h"
+
+#include "core/store.h"
+
+/* A task that says when it runs, and answers when it may. */
+static atomic_uint started, released;
+static atomic_char letter;
+
+static int wait_and_answer(const hwt_store_run *run, void *ctx)
+{
+	unsigned i = atomic_fetch_add(&started, 1);
+
+	(void)ctx;
+	while (atomic_load(&released) <= i)
+		sleep_ms(1);
+	switch (atomic_load(&letter)) {
+	case 'a':
+		return hwt_store_again(run, 0);
+	case 'g':
+		return hwt_store_give_up(run, "no such account");
+	case 'e':
+		return hwt_store_end_series(run);
+	case 'f':
+		return EIO;
+	default:
+		return 0;
+	}
+}
+
+/* The child: starts one run, which never ends.  argv: URL SCHEMA LOG MODE */
+static int hang(const hwt_store_run *run, void *ctx)
+{
+	(void)ctx;
+	log_start(run);
+	for (;;)
+		sleep_ms(1000);
+	return 0;
+}
+
+static int child(int argc, char **argv)
+{
+	hwt_store_config config;
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store *store;
+
+	(void)argc;
+	enter_world(argv + 1);
+	config = store_config();
+	store = open_with(&config);
+	kind.name = "a";
+	kind.task = hang;
+	kind.mode = (unsigned)strtoul(argv[4], NULL, 10);
+	register_and_start(store, &kind);
+	for (;;)
+		sleep_ms(1000);
+	return 0;
+}
+
+static hwt_store *fresh_store(unsigned mode)
+{
+	hwt_store *store;
+
+	fresh_world();
+	atomic_store(&started, 0);
+	atomic_store(&released, 0);
+	atomic_store(&letter, '0');
+	store = open_store();
+	register_kind(store, "a", wait_and_answer, NULL, mode);
+	return store;
+}
+
+static int64_t put_series(hwt_store *store, int64_t period_ns)
+{
+	hwt_store_spec spec = spec_of("a", 0);
+	int64_t id = 0;
+
+	spec.key = "k";
+	spec.period_ns = period_ns;
+	CHECK_CALL(put_patiently(store, &spec, &id), 0);
+	return id;
+}
+
+static void answer_with(char answer)
+{
+	atomic_store(&letter, answer);
+	atomic_fetch_add(&released, 1);
+}
+
+/* What a cancelled series is while its last run goes on. */
+static void check_running(hwt_store *store, int64_t id)
+{
+	hwt_store_spec spec = spec_of("a", 0);
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	int64_t found = 0;
+
+	CHECK_CALL(hwt_store_cancel(store, id), EBUSY);
+	CHECK_CALL(hwt_store_cancel_key(store, "a", "k"), EBUSY);
+	CHECK_CALL(hwt_store_reschedule(store, id, 0), EBUSY);
+	spec.key = "k";
+	CHECK_CALL(hwt_store_put(store, &spec, &found), EEXIST);
+	CHECK_INT(found, ==, id);
+	spec.flags = HWT_STORE_REVIVE;
+	CHECK_CALL(hwt_store_put(store, &spec, &found), EEXIST);
+	CHECK_CALL(hwt_store_get(store, id, &info), 0);
+	CHECK_INT(info.state, ==, HWT_STORE_RUNNING);
+}
+
+/* SQLite: while a transaction of a task goes on nobody can cancel. */
+static bool can_cancel_in(unsigned mode)
+{
+	return mode != HWT_STORE_TRANSACTION || !world.sqlite;
+}
+
+TEST(the_run_in_which_a_series_is_cancelled_is_its_last_whatever_it_answers)
+{
+	static const char answers[] = "0fage";
+
+	for (unsigned mode = 0; mode < 3; mode++) {
+		hwt_store *store = fresh_store(mode);
+
+		if (can_cancel_in(mode))
+			CHECK_CALL(hwt_store_start(store), 0);
+		for (unsigned i = 0; i < strlen(answers) && can_cancel_in(mode); i++) {
+			int64_t id = put_series(store, HWT_S(3600));
+
+			CHECK(wait_count(&started, i + 1));
+			if (i % 2 == 0)
+				CHECK_CALL(hwt_store_cancel(store, id), 0);
+			else
+				CHECK_CALL(hwt_store_cancel_key(store, "a", "k"), 0);
+			check_running(store, id);
+			answer_with(answers[i]);
+			CHECK(wait_gone(store, id));
+			CHECK_INT(atomic_load(&started), ==, i + 1);
+		}
+		CHECK_INT(settled_stats(store).failed, ==, 0);
+		CHECK_INT(stats_of_store(store).retried, ==, 0);
+		CHECK_INT(stats_of_store(store).cancelled, ==, can_cancel_in(mode) ? strlen(answers) : 0);
+		CHECK_INT(stats_of_store(store).done, ==, can_cancel_in(mode) ? 2 : 0);
+		CHECK_CALL(hwt_store_close(store), 0);
+	}
+}
+
+TEST(a_cancel_of_a_single_one_that_runs_changes_nothing)
+{
+	hwt_store *store = fresh_store(HWT_STORE_AT_LEAST_ONCE);
+	int64_t id;
+
+	CHECK_CALL(hwt_store_start(store), 0);
+	id = put_series(store, 0);
+	CHECK(wait_count(&started, 1));
+	check_running(store, id);
+	answer_with('f');
+	CHECK(wait_count(&started, 2)); /* it is tried again */
+	answer_with('0');
+	CHECK(wait_gone(store, id));
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* Nobody was told of it before the transaction of the task began. */
+static int cancel_by_hand(const hwt_store_run *run, void *ctx)
+{
+	CHECK(user_sql(run->connection, "update %s_timeout set last = true where id = %lld", world.schema,
+		       (long long)run->id));
+	atomic_fetch_add(&started, 1);
+	(void)ctx;
+	return 0;
+}
+
+TEST(a_series_that_was_cancelled_ends_in_the_transaction_of_its_task)
+{
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store *store;
+	int64_t id;
+
+	fresh_world();
+	atomic_store(&started, 0);
+	store = open_store();
+	kind.name = "a";
+	kind.task = cancel_by_hand;
+	kind.mode = HWT_STORE_TRANSACTION;
+	CHECK_CALL(register_patiently(store, &kind), 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	id = put_series(store, HWT_S(3600));
+	CHECK(wait_gone(store, id));
+	CHECK_INT(atomic_load(&started), ==, 1);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+static void *cancel_it(void *arg)
+{
+	hwt_store *const *store = arg;
+	int64_t id = *(const int64_t *)(store + 1);
+	int rc;
+
+	PATIENTLY(rc, hwt_store_cancel(*store, id));
+	return (void *)(intptr_t)rc;
+}
+
+TEST(of_many_cancels_of_a_series_that_runs_one_gets_0)
+{
+	hwt_store *store = fresh_store(HWT_STORE_AT_LEAST_ONCE);
+	struct {
+		hwt_store *store;
+		int64_t id;
+	} it = { store, 0 };
+	pthread_t threads[8];
+	unsigned had = 0, busy = 0;
+
+	CHECK_CALL(hwt_store_start(store), 0);
+	it.id = put_series(store, HWT_S(3600));
+	CHECK(wait_count(&started, 1));
+	for (int i = 0; i < 8; i++)
+		REQUIRE(pthread_create(&threads[i], NULL, cancel_it, &it) == 0);
+	for (int i = 0; i < 8; i++) {
+		void *rc;
+
+		REQUIRE(pthread_join(threads[i], &rc) == 0);
+		had += (intptr_t)rc == 0;
+		busy += (intptr_t)rc == EBUSY;
+	}
+	CHECK_INT(had, ==, 1);
+	CHECK_INT(busy, ==, 7);
+	answer_with('0');
+	CHECK(wait_gone(store, it.id));
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* The process dies in the run: nobody takes that over. */
+TEST(a_series_that_was_cancelled_goes_when_its_process_dies)
+{
+	for (unsigned mode = 0; mode < 3; mode++) {
+		hwt_store *store = fresh_store(mode);
+		size_t starts, early;
+		pid_t pid;
+		char text[2] = { (char)('0' + mode), '\0' };
+		int64_t id = put_series(store, HWT_S(3600));
+
+		pid = spawn("hang", text, NULL);
+		CHECK(wait_log(1));
+		if (can_cancel_in(mode))
+			CHECK_CALL(hwt_store_cancel(store, id), 0);
+		kill_child(pid);
+		if (!can_cancel_in(mode))
+			CHECK_CALL(hwt_store_cancel(store, id), 0);
+		(void)query("update %s_member set until_us = 1", world.schema);
+		CHECK_CALL(hwt_store_cancel(store, id), EBUSY);
+		atomic_store(&released, 99);
+		CHECK_CALL(hwt_store_start(store), 0);
+		CHECK(wait_gone(store, id));
+		CHECK_INT(log_ids(&starts, &early), ==, 1);
+		CHECK_INT(starts, ==, 1);
+		CHECK_INT(atomic_load(&started), ==, 0);
+		CHECK_INT(settled_stats(store).failed, ==, 0);
+		CHECK_CALL(hwt_store_close(store), 0);
+	}
+}
+
+STORE_MAIN(child)
