@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The base of all files: compiler words, the unit of false sharing, saturating arithmetic.
+ * The base of all files: compiler words, the unit of false sharing, probes, saturating arithmetic.
  */
 #ifndef HWT_BASE_H
 #define HWT_BASE_H
@@ -70,6 +70,28 @@ extern _Atomic(hwt_point_hook *) hwt_test_point;
 	} while (0)
 #else
 #define HWT_POINT(where) ((void)0)
+#endif
+
+/*
+ * Probes for bpftrace, perf and their like (USDT), if sys/sdt.h is there; -DHWT_NO_PROBES leaves them out.  doc/hwt.bt
+ * uses them.
+ *
+ *   hwt:schedule  entry of the handle, deadline_ns
+ *   hwt:cancel    entry; after a cancel that returned 0
+ *   hwt:expire    entry, how many ns after the deadline the tick began; before the task
+ *   hwt:tick      number of the tick, how many ns its work took
+ */
+#if !defined(HWT_NO_PROBES) && defined(__has_include)
+#if __has_include(<sys/sdt.h>)
+#include <sys/sdt.h>
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wgnu-zero-variadic-macro-arguments" /* sdt.h counts arguments by it */
+#endif
+#define HWT_PROBE(name, first, second) STAP_PROBE2(hwt, name, first, second)
+#endif
+#endif
+#ifndef HWT_PROBE
+#define HWT_PROBE(name, first, second) ((void)0)
 #endif
 
 /* Asks for the cache line of p, to write it. */

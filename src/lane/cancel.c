@@ -24,7 +24,6 @@
  */
 #include "lane/cancel.h"
 #include "lane/kept.h"
-#include "base/probe.h"
 
 #include <errno.h>
 

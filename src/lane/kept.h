@@ -27,7 +27,6 @@
 #define HWT_KEPT_H
 
 #include "lane/lane.h"
-#include "base/probe.h"
 
 /*
  * Cancels a timeout of this word, which is QUEUED, and keeps its record for the next one, if it is the newest of the

@@ -17,7 +17,6 @@
 #include "lane/find.h"
 #include "lane/kept.h"
 #include "lane/reserve.h"
-#include "base/probe.h"
 
 #include <errno.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Step 2 of the life of a tick (worker.c): what is due runs. */
 #include "worker/worker.h"
-#include "base/probe.h"
 
 /*
  * Runs the task of a record whose word has no flag.  `word` is the word after the edge run.

@@ -6,7 +6,6 @@
 #include "lane/look.h"
 #include "worker/counts.h"
 #include "worker/tasks.h"
-#include "base/probe.h"
 #include "wheel/wheel.h"
 
 #define HWT_BATCH 256

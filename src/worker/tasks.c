@@ -11,7 +11,6 @@
  */
 #include "worker/tasks.h"
 #include "base/mem.h"
-#include "base/probe.h"
 #include "lane/submit.h"
 
 #include <errno.h>
