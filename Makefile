@@ -36,7 +36,7 @@ QCXX = $(if $(V),,@$(SAY) '  CXX $@'; )$(CXX)
 # SAN=thread or SAN=address,undefined: everything again, in a folder of its own.
 SAN ?=
 comma := ,
-# DEBUG=1: a library that ends the process where it is used wrongly; src/timer/debug.c.
+# DEBUG=1: a library that ends the process where it is used wrongly; src/timer/timer.h.
 DEBUG ?=
 BUILD := build$(if $(SAN),-$(subst $(comma),-,$(SAN)))$(if $(DEBUG),-debug)
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)

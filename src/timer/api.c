@@ -17,8 +17,26 @@
 
 #include <errno.h>
 
+#ifdef HWT_DEBUG
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#endif
+
 #define STRING(x) #x
 #define VERSION(major, minor, patch) STRING(major) "." STRING(minor) "." STRING(patch)
+
+#ifdef HWT_DEBUG
+void hwt_debug_check(const hwt_timer *timer)
+{
+	if (timer == NULL || timer->process == getpid())
+		return;
+	(void)fprintf(stderr, "hwt: %s\n",
+		      timer->process == 0 ? "a timer that has been destroyed"
+					  : "a call in a forked child, with a timer of its parent");
+	abort();
+}
+#endif
 
 static struct hwt_record *record_of(hwt_timeout timeout)
 {

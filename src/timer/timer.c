@@ -314,6 +314,24 @@ static void release_unprocessed(hwt_timer *timer)
 	current_task_leave(&frame);
 }
 
+/*
+ * Frees the rest of a timer.  A debug build keeps that and the records for ever, so that a handle leads to a timer that
+ * says what it is; a list, so that a checker of leaks finds them.
+ */
+static void free_timer(hwt_timer *timer)
+{
+#ifdef HWT_DEBUG
+	static _Atomic(hwt_timer *) newest;
+
+	hwt_idle_destroy(&timer->lanes.idle);
+	timer->process = 0;
+	timer->kept_before = atomic_exchange_explicit(&newest, timer, memory_order_relaxed); /* relaxed: no reader */
+#else
+	hwt_lanes_destroy(&timer->lanes);
+	hwt_mem_free(timer);
+#endif
+}
+
 int hwt_timer_destroy(hwt_timer *timer)
 {
 	int rc, cancel_before;
@@ -331,13 +349,7 @@ int hwt_timer_destroy(hwt_timer *timer)
 	hwt_wheel_destroy(timer->wheel);
 	if (!timer_is_driven(timer))
 		atomic_fetch_sub_explicit(&timers_alive, 1, memory_order_relaxed); /* relaxed: only counts */
-#ifdef HWT_DEBUG
-	hwt_idle_destroy(&timer->lanes.idle);
-	hwt_debug_keep(timer);
-#else
-	hwt_lanes_destroy(&timer->lanes);
-	hwt_mem_free(timer);
-#endif
+	free_timer(timer);
 	thread_restore_cancel(cancel_before);
 	return 0;
 }

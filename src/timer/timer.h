@@ -116,13 +116,12 @@ static inline bool timer_is_driven(const hwt_timer *timer)
 	return (timer->config.flags & HWT_CALLER_DRIVEN) != 0;
 }
 
-#ifdef HWT_DEBUG
-/* Keeps a timer of which only the memory is left, and says so.  (This and the next: debug.c) */
-void hwt_debug_keep(hwt_timer *timer);
+/*
+ * Of a debug build (make DEBUG=1): ends the process with a line that says why, if the timer (may be NULL) has been
+ * destroyed, or is one of a parent.  (api.c)
+ */
 void hwt_debug_check(const hwt_timer *timer);
-#endif
 
-/* Of a debug build: ends the process if the timer (may be NULL) has been destroyed, or is one of a parent. */
 static inline void debug_timer(const hwt_timer *timer)
 {
 #ifdef HWT_DEBUG
