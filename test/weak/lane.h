@@ -134,6 +134,12 @@ void hwt_mem_want_huge(void *memory, size_t size, bool huge)
 	(void)huge;
 }
 
+void hwt_mem_populate(void *memory, size_t size)
+{
+	(void)memory;
+	(void)size;
+}
+
 bool hwt_mem_give_back(void *memory, size_t size)
 {
 	(void)memory;
