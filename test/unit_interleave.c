@@ -293,7 +293,7 @@ static unsigned strangers; /* records that serve others, beside the subject's */
 
 static void look(void)
 {
-	looked = hwt_record_read_deadline(subject.entry, subject.generation, &looked_ns);
+	looked = record_read_deadline(subject.entry, subject.generation, &looked_ns);
 }
 
 /* Its record serves a stranger, or is the extension of one. */

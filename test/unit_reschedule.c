@@ -925,13 +925,13 @@ TEST(a_look_at_one_that_is_not_pending_finds_nothing)
 
 	begin(1000);
 	start(&subject, AT(5), false);
-	CHECK(hwt_record_read_deadline(subject.timeout.entry, subject.timeout.generation, &deadline_ns));
+	CHECK(record_read_deadline(subject.timeout.entry, subject.timeout.generation, &deadline_ns));
 	CHECK_INT(deadline_ns, ==, AT(5));
 	atomic_store(&hwt_test_point, cancel_in_the_look);
-	CHECK(!hwt_record_read_deadline(subject.timeout.entry, subject.timeout.generation, &deadline_ns));
+	CHECK(!record_read_deadline(subject.timeout.entry, subject.timeout.generation, &deadline_ns));
 	CHECK(atomic_load(&hwt_test_point) == NULL);
-	CHECK(!hwt_record_read_deadline(subject.timeout.entry, subject.timeout.generation, &deadline_ns));
-	CHECK(!hwt_record_read_deadline(subject.timeout.entry, subject.timeout.generation - 1, &deadline_ns));
+	CHECK(!record_read_deadline(subject.timeout.entry, subject.timeout.generation, &deadline_ns));
+	CHECK(!record_read_deadline(subject.timeout.entry, subject.timeout.generation - 1, &deadline_ns));
 	end();
 }
 

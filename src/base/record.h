@@ -31,12 +31,13 @@
  *   [end]    finish stores the word (release), hwt_timeout_state loads it (acquire): a thread that sees EXPIRED sees
  *            what the task wrote.
  *   [move]   RESCHEDULING is set (acquire) before the deadline is written, and cleared (release) after it.
- *   [look]   the deadline is stored with release.  hwt_record_read_deadline loads it (acquire) between two loads of the
+ *   [look]   the deadline is stored with release.  record_read_deadline loads it (acquire) between two loads of the
  *            word: a thread that reads the deadline of a later life then also sees the word of that life.
  */
 #ifndef HWT_RECORD_H
 #define HWT_RECORD_H
 
+#include "base/thread.h"
 #include "base/word.h"
 
 struct hwt_lane;
@@ -249,12 +250,49 @@ static inline void record_mark_lazy(struct hwt_record *record)
 
 /*
  * Yields to the thread that, as this word says, is writing the deadline.  Returns the word once RESCHEDULING is clear
- * or the record serves another timeout.
+ * or the record serves another timeout.  Cold, so that the caller's fast path saves no registers for the call.
  */
-uint64_t hwt_record_await_mover(struct hwt_record *record, uint64_t word);
+static inline __attribute__((cold)) uint64_t record_await_mover(struct hwt_record *record, uint64_t word)
+{
+	uint64_t generation = word_generation(word);
+	unsigned turns = 0;
 
-/* Reads the deadline of a pending timeout; false if it is not pending.  Changes nothing and waits for no thread. */
-bool hwt_record_read_deadline(struct hwt_record *record, uint64_t generation, int64_t *deadline_ns);
+	do {
+		hwt_thread_give_way(&turns);
+		word = record_word(record);
+	} while (word_has(word, WORD_RESCHEDULING) && word_generation(word) == generation);
+	return word;
+}
+
+static inline bool record_is_pending(struct hwt_record *record, uint64_t generation)
+{
+	uint64_t word = record_word(record);
+
+	return word_generation(word) == generation && word_is_pending(word);
+}
+
+/*
+ * Reads the deadline of a pending timeout; false if it is not pending.  Changes nothing and waits for no thread.
+ *
+ * Two looks at the word enclose the load of the deadline.  If the timeout is pending in both, the deadline is one that
+ * it had in between, so no mover has to be kept out.  Without the second look the deadline could be that of the
+ * record's next life: a cancel, a return to the slab and a take fit between the first look and the load.  Both loads
+ * then need their acquire, [look]: a reader that sees the new deadline also sees the word that came with it, and
+ * refuses it.
+ */
+static inline bool record_read_deadline(struct hwt_record *record, uint64_t generation, int64_t *deadline_ns)
+{
+	int64_t seen_ns;
+
+	if (!record_is_pending(record, generation))
+		return false;
+	HWT_POINT("look");
+	seen_ns = atomic_load_explicit(&record->deadline_ns, memory_order_acquire); /* [look] */
+	if (!record_is_pending(record, generation))
+		return false;
+	*deadline_ns = seen_ns;
+	return true;
+}
 
 /*
  * Clears RESCHEDULING: the mover is done.  An atomic and, not a store, because in the meantime the worker may have
@@ -273,7 +311,7 @@ static inline bool record_give_back(struct hwt_record *record)
 
 	while (word_is_pending(word)) {
 		if (unlikely(word_has(word, WORD_RESCHEDULING)))
-			word = hwt_record_await_mover(record, word);
+			word = record_await_mover(record, word);
 		else if (record_change(record, &word, word_with_state(word, STATE_CANCELLED) | WORD_DROPPED))
 			return true;
 	}

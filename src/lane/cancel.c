@@ -181,7 +181,7 @@ static __attribute__((noinline)) int cancel_slowly(struct hwt_lane *lane, struct
 		 * would have answered 0, and the task would run.
 		 */
 		if (word_has(word, WORD_RESCHEDULING)) {
-			word = hwt_record_await_mover(record, word);
+			word = record_await_mover(record, word);
 			continue;
 		}
 		tried = word;

@@ -94,7 +94,7 @@ static uint64_t look(struct hwt_record *record, uint64_t generation, int *rc)
 		*rc = refuse(word, generation);
 		if (*rc != 0 || !word_has(word, WORD_RESCHEDULING))
 			return word;
-		word = hwt_record_await_mover(record, word);
+		word = record_await_mover(record, word);
 	}
 }
 

@@ -26,7 +26,7 @@ int hwt_timeout_left(hwt_timeout timeout, int64_t *left_ns)
 		state = hwt_timeout_state(timeout);
 		if (state != HWT_PENDING)
 			return state == HWT_RUNNING ? EBUSY : ENOENT;
-	} while (!hwt_record_read_deadline(record, timeout.generation, &deadline_ns));
+	} while (!record_read_deadline(record, timeout.generation, &deadline_ns));
 	if (deadline_ns != INT64_MAX)
 		deadline_ns = subtract_saturating(deadline_ns, hwt_timer_now(hwt_timeout_timer(timeout)));
 	*left_ns = deadline_ns;
@@ -43,7 +43,7 @@ static void say_left(hwt_timeout timeout, char *left)
 	int64_t deadline_ns, left_ms;
 
 	left[0] = '\0';
-	if (!hwt_record_read_deadline(record, timeout.generation, &deadline_ns))
+	if (!record_read_deadline(record, timeout.generation, &deadline_ns))
 		return;
 	if (deadline_ns == INT64_MAX) {
 		(void)snprintf(left, LEFT_LENGTH, ", never due");

@@ -101,7 +101,7 @@ static bool start(struct hwt_tasks *tasks, struct hwt_record *record, int64_t no
 			return false;
 		}
 		if (word_has(*word, WORD_RESCHEDULING)) {
-			*word = hwt_record_await_mover(record, *word);
+			*word = record_await_mover(record, *word);
 			continue;
 		}
 		if (word_has(*word, WORD_RESCHEDULED) && !word_has(*word, WORD_RESCHEDULE_SEEN)) {

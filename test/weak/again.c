@@ -37,7 +37,7 @@ static void *look_at_it(void *unused)
 {
 	int64_t deadline_ns;
 
-	if (hwt_record_read_deadline(timeout.entry, timeout.generation, &deadline_ns))
+	if (record_read_deadline(timeout.entry, timeout.generation, &deadline_ns))
 		assert(deadline_ns == LANE_TICK_NS);
 	return unused;
 }

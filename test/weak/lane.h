@@ -12,7 +12,6 @@
 #define HWT_NO_PROBES
 #include "slab.h"
 #include "base/idle.c"
-#include "base/record.c"
 #include "lane/queue.c"
 #include "lane/submit.c"
 #include "lane/lanes.c"
