@@ -74,9 +74,3 @@ void hwt_slabs_free(struct hwt_slab *slabs)
 		hwt_mem_free(slab);
 	}
 }
-
-void hwt_slabs_destroy(struct hwt_slabs *slabs)
-{
-	hwt_slabs_free(slabs->newest);
-	slabs->newest = NULL;
-}

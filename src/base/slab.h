@@ -60,11 +60,8 @@ struct hwt_slab *hwt_slabs_restart(struct hwt_slabs *slabs, const struct hwt_sla
 /* Frees up to max slabs of such a list, and gives their memory back.  Returns how many, and adds their bytes. */
 unsigned hwt_slabs_release(struct hwt_slab **slabs, unsigned max, size_t *bytes);
 
-/* Frees slabs that were taken out, linked by next. */
+/* Frees slabs that are linked by next: those that were taken out, or all of an owner that goes. */
 void hwt_slabs_free(struct hwt_slab *slabs);
-
-/* Frees all slabs. */
-void hwt_slabs_destroy(struct hwt_slabs *slabs);
 
 static inline char *slab_begin(struct hwt_slab *slab, const struct hwt_slab_kind *kind)
 {
@@ -79,11 +76,6 @@ static inline char *slab_end(struct hwt_slab *slab)
 static inline size_t slabs_rest(const struct hwt_slabs *slabs)
 {
 	return (size_t)(slabs->carve_end - slabs->carve);
-}
-
-static inline bool slabs_are_used_up(const struct hwt_slabs *slabs)
-{
-	return slabs->carve == slabs->carve_end;
 }
 
 /* Carves a unit of so many bytes.  The slab must have room for it. */

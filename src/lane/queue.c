@@ -47,7 +47,7 @@ int hwt_queue_init(struct hwt_queue *queue)
 
 void hwt_queue_destroy(struct hwt_queue *queue)
 {
-	hwt_slabs_destroy(&queue->slabs);
+	hwt_slabs_free(queue->slabs.newest);
 	hwt_slabs_free(queue->left);
 }
 
@@ -59,7 +59,7 @@ hwt_node *hwt_queue_new_node(struct hwt_queue *queue)
 		queue->spare = node->next;
 		return node;
 	}
-	if (slabs_are_used_up(&queue->slabs) && !hwt_slabs_grow(&queue->slabs, &hwt_node_slab))
+	if (slabs_rest(&queue->slabs) == 0 && !hwt_slabs_grow(&queue->slabs, &hwt_node_slab))
 		return NULL;
 	return slabs_carve(&queue->slabs, sizeof(*node));
 }

@@ -28,7 +28,7 @@ static_assert(sizeof(struct hwt_slab) <= CHUNK_ALIGN, "no chunk lies on the head
 
 void hwt_store_destroy(struct hwt_store *store)
 {
-	hwt_slabs_destroy(&store->slabs);
+	hwt_slabs_free(store->slabs.newest);
 	hwt_slabs_free(store->left);
 }
 
