@@ -63,9 +63,15 @@ static int submit(hwt_timer *timer, hwt_task *task, void *arg, int64_t deadline_
 	return hwt_lane_submit(lane, task, arg, deadline_ns, out);
 }
 
-static int submit_delay(hwt_timer *timer, hwt_task *task, void *arg, int64_t delay_ns, hwt_timeout *out)
+/*
+ * Returns now + delay.  Exact: to the nanosecond, and not just to the tick.  Periods are added to an exact deadline,
+ * and the sums must be of the right tick, too.
+ */
+static int64_t deadline_after(hwt_timer *timer, int64_t delay_ns, bool exact)
 {
-	return submit(timer, task, arg, counter_deadline(&timer->grid, delay_ns), out);
+	if (likely(!exact) && likely(has_worker(timer)))
+		return counter_deadline(&timer->grid, delay_ns);
+	return add_saturating(hwt_timer_now(timer), delay_ns);
 }
 
 static int start_or_refuse(hwt_timer *timer)
@@ -94,11 +100,7 @@ static __attribute__((noinline)) int submit_delay_slowly(hwt_timer *timer, hwt_t
 {
 	int rc = start_or_refuse(timer);
 
-	if (rc != 0)
-		return rc;
-	if (!has_worker(timer))
-		return submit(timer, task, arg, add_saturating(hwt_timer_now(timer), delay_ns), out);
-	return submit_delay(timer, task, arg, delay_ns, out);
+	return rc == 0 ? submit(timer, task, arg, deadline_after(timer, delay_ns, false), out) : rc;
 }
 
 int hwt_new_timeout(hwt_timer *timer, hwt_task *task, void *arg, int64_t delay_ns, hwt_timeout *out)
@@ -108,7 +110,7 @@ int hwt_new_timeout(hwt_timer *timer, hwt_task *task, void *arg, int64_t delay_n
 		return EINVAL;
 	if (unlikely(!has_worker(timer)))
 		return submit_delay_slowly(timer, task, arg, delay_ns, out);
-	return submit_delay(timer, task, arg, delay_ns, out);
+	return submit(timer, task, arg, counter_deadline(&timer->grid, delay_ns), out);
 }
 
 int hwt_new_timeout_at(hwt_timer *timer, hwt_task *task, void *arg, int64_t deadline_ns, hwt_timeout *out)
@@ -119,17 +121,6 @@ int hwt_new_timeout_at(hwt_timer *timer, hwt_task *task, void *arg, int64_t dead
 	if (unlikely(!has_worker(timer)))
 		return submit_slowly(timer, task, arg, deadline_ns, out);
 	return submit(timer, task, arg, deadline_ns, out);
-}
-
-/*
- * Returns now + delay.  Exact: to the nanosecond, and not just to the tick.  Periods are added to an exact deadline,
- * and the sums must be of the right tick, too.
- */
-static int64_t deadline_after(hwt_timer *timer, int64_t delay_ns, bool exact)
-{
-	if (likely(!exact) && likely(has_worker(timer)))
-		return counter_deadline(&timer->grid, delay_ns);
-	return add_saturating(hwt_timer_now(timer), delay_ns);
 }
 
 /*
