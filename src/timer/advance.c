@@ -237,17 +237,14 @@ static int64_t drive(hwt_timer *timer, int64_t now_ns)
 /* The caller has the word, and gives it back here. */
 static int advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
 {
-	int64_t next = now_ns;
+	int cancel_before = thread_no_cancel(); /* tasks come to their end, too */
 	int rc = begin(timer, now_ns), rc_of_end;
 
 	if (rc == 0)
-		next = drive(timer, now_ns);
+		*next_ns = drive(timer, now_ns);
 	rc_of_end = hwt_driver_end(timer);
-	if (rc == 0)
-		rc = rc_of_end;
-	if (rc == 0 && next_ns != NULL)
-		*next_ns = next;
-	return rc;
+	thread_restore_cancel(cancel_before);
+	return rc != 0 ? rc : rc_of_end;
 }
 
 /* Takes the word after another thread has looked or trimmed.  Returns what it was, not LOOK. */
@@ -276,8 +273,8 @@ static int take(hwt_timer *timer)
 
 int hwt_timer_advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
 {
-	int rc, cancel_before;
 	int64_t next;
+	int rc;
 
 	debug_timer(timer);
 	if (timer == NULL || !timer_is_driven(timer))
@@ -289,28 +286,15 @@ int hwt_timer_advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
 		account(timer, now_ns);
 		next = timer->quiet.until_ns;
 		rc = hwt_driver_end(timer);
-		if (rc == 0 && next_ns != NULL)
-			*next_ns = next;
-		return rc;
+	} else {
+		rc = advance(timer, now_ns, &next);
 	}
-	cancel_before = thread_no_cancel(); /* tasks come to their end, too */
-	rc = advance(timer, now_ns, next_ns);
-	thread_restore_cancel(cancel_before);
+	if (rc == 0 && next_ns != NULL)
+		*next_ns = next;
 	return rc;
 }
 
-/* Under the mutex: takes the word, so that the caller may look where the worker does.  Returns false in an advance. */
-static bool begin_look(hwt_timer *timer)
-{
-	return hwt_driver_take(timer, DRIVER_LOOK) == DRIVER_FREE;
-}
-
-static void end_look(hwt_timer *timer)
-{
-	atomic_store_explicit(&timer->driver, DRIVER_FREE, memory_order_release); /* [driver] */
-}
-
-/* Under the mutex. */
+/* Under the mutex.  With the word the caller may look where the worker does. */
 static int look(hwt_timer *timer, int64_t *next_ns)
 {
 	int64_t told_ns;
@@ -325,12 +309,12 @@ static int look(hwt_timer *timer, int64_t *next_ns)
 	default:
 		return ECANCELED;
 	}
-	if (!begin_look(timer))
+	if (hwt_driver_take(timer, DRIVER_LOOK) != DRIVER_FREE)
 		return EBUSY;
 	/* Relaxed: [driver]. */
 	told_ns = atomic_load_explicit(&timer->told_ns, memory_order_relaxed);
 	*next_ns = is_quiet(timer, told_ns) ? timer->quiet.until_ns : next_call(timer, told_ns, next_time);
-	end_look(timer);
+	hwt_driver_free(timer);
 	return 0;
 }
 
@@ -352,12 +336,12 @@ static int make_alarm(hwt_timer *timer)
 {
 	int rc;
 
-	if (!begin_look(timer))
+	if (hwt_driver_take(timer, DRIVER_LOOK) != DRIVER_FREE)
 		return EBUSY;
 	rc = hwt_sleeper_make_alarm(&timer->lanes.idle.sleeper);
 	if (rc == 0)
 		timer->quiet.until_ns = INT64_MIN;
-	end_look(timer);
+	hwt_driver_free(timer);
 	return rc;
 }
 

@@ -15,6 +15,11 @@ int hwt_driver_take(hwt_timer *timer, int as)
 	return was;
 }
 
+void hwt_driver_free(hwt_timer *timer)
+{
+	atomic_store_explicit(&timer->driver, DRIVER_FREE, memory_order_release); /* [driver] */
+}
+
 bool hwt_driver_ask(hwt_timer *timer)
 {
 	int was = DRIVER_BUSY;
@@ -68,7 +73,7 @@ static int end_slowly(hwt_timer *timer)
 	if (atomic_load_explicit(&timer->state, memory_order_relaxed) == TIMER_DRIVEN)
 		hwt_worker_trim_now(&timer->worker);
 	stops = worker_has_to_stop(&timer->worker);
-	atomic_store_explicit(&timer->driver, DRIVER_FREE, memory_order_release); /* [driver] */
+	hwt_driver_free(timer);
 	return stops ? ECANCELED : 0;
 }
 

@@ -26,7 +26,7 @@ static int ask_or_trim(hwt_timer *timer, size_t *bytes)
 	HWT_POINT("trim driven");
 	hwt_worker_trim_now(worker);
 	*bytes = hwt_worker_given(worker) - before;
-	atomic_store_explicit(&timer->driver, DRIVER_FREE, memory_order_release); /* [driver] */
+	hwt_driver_free(timer);
 	return 0;
 }
 

@@ -179,6 +179,9 @@ int hwt_timer_launch(hwt_timer *timer);
 /* Takes the driver's word from FREE.  Returns what it was.  (This and what follows: driver.c) */
 int hwt_driver_take(hwt_timer *timer, int as);
 
+/* Gives it back from LOOK. */
+void hwt_driver_free(hwt_timer *timer);
+
 /* Has the end of the advance in progress trim.  Returns false if there is none. */
 bool hwt_driver_ask(hwt_timer *timer);
 
