@@ -165,7 +165,7 @@ static void collect(struct reader *reader)
 	HWTS_EACH_SHARD (store, kind, shard)
 		if (look->sweeps && shard->held && !shard->chosen)
 			look->held[look->held_count++] = held_of(store, kind, shard);
-	store->unread &= look->held_count > 0; /* then see_all says it */
+	store->unread &= look->held_count > 0; /* then hwts_look_found says it */
 	look->page = HWTS_MAX(HWTS_PAGE / HWTS_MAX(look->held_count, 1), 1);
 	look->late_us = store->seen_us - lease_us(store) / 3;
 	reader->loaded = news;
@@ -240,74 +240,6 @@ static void swept(struct reader *reader, int64_t took_ns)
 }
 
 /*
- * What it found; with the lock
- */
-
-/*
- * A mark does not pass what was left to a look while this one was under way.  It stops before it, and the next look
- * reads from there.
- */
-static void hold_back(struct hwts_shard *shard)
-{
-	if (shard->left_us > shard->mark_due_us ||
-	    (shard->left_us == shard->mark_due_us && shard->left_id > shard->mark_id))
-		return;
-	shard->mark_due_us = shard->left_us;
-	shard->mark_id = shard->left_id - 1;
-	shard->unread = true;
-}
-
-/* At most once: nobody knows how far it came, or its end was lost. */
-static void fail(hwt_store *store, const struct hwts_due *due)
-{
-	struct hwts_entry *entry = hwts_window_condemn(store, due);
-
-	if (entry && !hwts_fail_lost(store, entry, due->epoch,
-				     due->part == HWTS_RUNS ? "the database has lost its end"
-							    : "its process died or was cut off while it ran"))
-		hwts_window_erase(entry);
-}
-
-static void see(hwt_store *store, const struct hwts_due *due)
-{
-	struct hwts_kind *kind = NULL;
-
-	if (!hwts_shard(store, due->shard, &kind))
-		return;
-	if (due->epoch != 0 && kind->row.mode == HWT_STORE_AT_MOST_ONCE)
-		fail(store, due);
-	else if (due->part <= HWTS_LATE)
-		hwts_window_see(store, due);
-	else if (due->part == HWTS_OVERDUE)
-		hwts_window_rescue(store, due);
-	else
-		hwts_window_revive(store, due);
-}
-
-/* Marks first, so that what is seen is not beyond them. */
-static void see_all(hwt_store *store, const struct hwts_look *look)
-{
-	for (size_t i = 0; i < look->ahead_count; i++) {
-		const struct hwts_held *held = &look->held[i];
-		struct hwts_shard *shard = hwts_shard(store, held->shard, NULL);
-
-		if (!shard || !shard->held || shard->epoch != held->epoch)
-			continue;
-		shard->mark_due_us = held->mark_due_us;
-		shard->mark_id = held->mark_id;
-		shard->unread |= held->full;
-	}
-	for (size_t i = 0; i < look->due_count; i++)
-		see(store, &look->dues[i]);
-	store->unread = false;
-	HWTS_EACH_SHARD (store, kind, shard) {
-		if (shard->held && shard->chosen)
-			hold_back(shard);
-		store->unread |= shard->held && shard->unread;
-	}
-}
-
-/*
  * The thread
  */
 
@@ -330,7 +262,7 @@ static bool look(struct reader *reader)
 		HWTS_POINT("looked");
 	pthread_mutex_lock(&store->lock);
 	hwts_ability_note(store, HWTS_READ, true);
-	see_all(store, &reader->look);
+	hwts_look_found(store, &reader->look);
 	took_ns -= HWTS_MIN(store->clock.best_ns, took_ns); /* a round trip by itself */
 	pthread_mutex_unlock(&store->lock);
 	if (reader->loaded)

@@ -368,6 +368,9 @@ void hwts_window_forget(hwt_store *store, int64_t id); /* if it is ARMED */
 struct hwts_entry *hwts_window_find(hwt_store *store, int64_t id);
 void hwts_window_ended(hwt_store *store, const struct hwts_row *row, bool filed);
 
+/* In found.c.  With the lock. */
+void hwts_look_found(hwt_store *store, const struct hwts_look *look);
+
 /* In share.c: by control. */
 int hwts_share_look(hwt_store *store, int64_t *next_ns);
 int hwts_share_join(hwt_store *store, bool force);

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a look has found goes into the window, and the marks move.  With the lock. */
+#include "core/store.h"
+
+/*
+ * A mark does not pass what was left to a look while this one was under way.  It stops before it, and the next look
+ * reads from there.
+ */
+static void hold_back(struct hwts_shard *shard)
+{
+	if (shard->left_us > shard->mark_due_us ||
+	    (shard->left_us == shard->mark_due_us && shard->left_id > shard->mark_id))
+		return;
+	shard->mark_due_us = shard->left_us;
+	shard->mark_id = shard->left_id - 1;
+	shard->unread = true;
+}
+
+/* At most once: nobody knows how far it came, or its end was lost. */
+static void fail(hwt_store *store, const struct hwts_due *due)
+{
+	struct hwts_entry *entry = hwts_window_condemn(store, due);
+
+	if (entry && !hwts_fail_lost(store, entry, due->epoch,
+				     due->part == HWTS_RUNS ? "the database has lost its end"
+							    : "its process died or was cut off while it ran"))
+		hwts_window_erase(entry);
+}
+
+static void see(hwt_store *store, const struct hwts_due *due)
+{
+	struct hwts_kind *kind = NULL;
+
+	if (!hwts_shard(store, due->shard, &kind))
+		return;
+	if (due->epoch != 0 && kind->row.mode == HWT_STORE_AT_MOST_ONCE)
+		fail(store, due);
+	else if (due->part <= HWTS_LATE)
+		hwts_window_see(store, due);
+	else if (due->part == HWTS_OVERDUE)
+		hwts_window_rescue(store, due);
+	else
+		hwts_window_revive(store, due);
+}
+
+/* Marks first, so that what is seen is not beyond them. */
+void hwts_look_found(hwt_store *store, const struct hwts_look *look)
+{
+	for (size_t i = 0; i < look->ahead_count; i++) {
+		const struct hwts_held *held = &look->held[i];
+		struct hwts_shard *shard = hwts_shard(store, held->shard, NULL);
+
+		if (!shard || !shard->held || shard->epoch != held->epoch)
+			continue;
+		shard->mark_due_us = held->mark_due_us;
+		shard->mark_id = held->mark_id;
+		shard->unread |= held->full;
+	}
+	for (size_t i = 0; i < look->due_count; i++)
+		see(store, &look->dues[i]);
+	store->unread = false;
+	HWTS_EACH_SHARD (store, kind, shard) {
+		if (shard->held && shard->chosen)
+			hold_back(shard);
+		store->unread |= shard->held && shard->unread;
+	}
+}
