@@ -12,7 +12,7 @@
  *   takes over what it held.
  *
  *   What is due within the next seconds waits in a timer of libhwt in front of the database.  Nobody polls the database
- *   for rows that are due: an idle process makes two round trips each third of its lease, and a timeout that is due
+ *   for rows that are due: an idle process makes one round trip each third of its lease, and a timeout that is due
  *   in a year costs a row and nothing else.
  *
  *   A put costs a commit, which is a sync of a disk: a millisecond, not the nanoseconds of hwt_new_timeout.  Use a

@@ -97,8 +97,8 @@ static void check_unable(enum hwts_role role, unsigned mode)
 	other = started(mode, false, 4);
 	CHECK(wait_held(one, 4));
 	atomic_store(&unable, 1u << role);
-	for (unsigned i = 0; i < ROWS; i++)
-		put(other, "a", 0);
+	for (unsigned i = 0; i < ROWS; i++) /* while some wait the reader looks by itself */
+		put(other, "a", role == HWTS_READ ? HWT_S(4) : 0);
 	CHECK(wait_held(other, 8));
 	CHECK(wait_empty());
 	CHECK(wait_count(&told, 1));

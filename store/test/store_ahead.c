@@ -13,11 +13,23 @@
 static atomic_uint looks, renewals, reads;
 static atomic_bool may_look_on;
 
+static atomic_uint told; /* of renewals that failed */
+
+static void count_warning(void *ctx, const char *message)
+{
+	(void)ctx;
+	if (getenv("HWT_STORE_LOUD"))
+		printf("# %s\n", message);
+	atomic_fetch_add(&told, strncmp(message, "renewal: ", 9) == 0);
+}
+
 static hwt_store *started_with(hwt_store_kind *kind, int64_t lease_ns)
 {
 	hwt_store_config config = store_config();
 	hwt_store *store;
 
+	config.warn = count_warning;
+	atomic_store(&told, 0);
 	config.lease_ns = lease_ns;
 	store = open_with(&config);
 	kind->name = "a";
@@ -75,6 +87,7 @@ TEST(a_look_that_lasts_holds_up_no_start_no_renewal_and_no_run)
 	store = started_with(&kind, HWT_S(600));
 	CHECK(!atomic_load(&starter_looked));
 	CHECK(wait_read(store));
+	put(store, "a", HWT_S(300)); /* a look goes with a renewal while nothing waits */
 	atomic_store(&may_look_on, false);
 	atomic_store(&looks, 0);
 	look_now(store);
@@ -105,6 +118,7 @@ TEST(a_look_that_is_under_way_is_not_the_reading_that_is_asked_for)
 	atomic_store(&hwts_test_at, look_for_long);
 	store = started_with(&kind, HWT_S(1800));
 	CHECK(wait_read(store));
+	put(store, "a", HWT_S(300)); /* a look goes with a renewal while nothing waits */
 	atomic_store(&may_look_on, false);
 	atomic_store(&looks, 0);
 	look_now(store);
@@ -123,6 +137,225 @@ TEST(a_look_that_is_under_way_is_not_the_reading_that_is_asked_for)
 	CHECK(wait_count(&ran, 1)); /* and not after a third of the lease */
 	CHECK_CALL(hwt_store_close(store), 0);
 	atomic_store(&hwts_test_at, NULL);
+}
+
+/*
+ * What goes with a renewal
+ */
+
+static hwt_store *_Atomic idles;
+static atomic_uint lent;
+
+static void count_lent(const char *where)
+{
+	hwt_store *store = atomic_load(&idles);
+
+	atomic_fetch_add(&renewals, strcmp(where, "renewed") == 0);
+	atomic_fetch_add(&lent,
+			 store && strcmp(where, "looked") == 0 && pthread_equal(pthread_self(), store->control_thread));
+}
+
+/* Until its looks go with its renewals.  The starting thread has made the first renewal. */
+static hwt_store *idle(hwt_store_kind *kind, int64_t lease_ns)
+{
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	hwt_store *store;
+
+	fresh_world();
+	atomic_store(&hwts_test_at, count_lent);
+	store = started_with(kind, lease_ns);
+	atomic_store(&lent, 0);
+	atomic_store(&idles, store);
+	for (; atomic_load(&lent) < 2 && hwt_now() < give_up_ns; sleep_ms(10))
+		look_now(store);
+	CHECK_INT(atomic_load(&lent), >=, 2);
+	CHECK(wait_read(store));
+	return store;
+}
+
+static void end_idle(hwt_store *store)
+{
+	atomic_store(&idles, NULL);
+	CHECK_CALL(hwt_store_close(store), 0);
+	atomic_store(&hwts_test_at, NULL);
+}
+
+/*
+ * The window misses what is put.  PostgreSQL's sweep sees what was not visible to the sweep before, that of SQLite what
+ * is overdue.  There is more than a look that goes with a renewal would read.
+ */
+TEST(what_an_idle_process_was_not_told_of_is_found_by_its_next_look)
+{
+	enum { COUNT = 20 };
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store_spec specs[COUNT];
+	hwt_store *store;
+
+	kind.shards = 2;
+	store = idle(&kind, HWT_S(1800));
+	for (int i = 0; i < COUNT; i++) {
+		specs[i] = spec_of("a", 0);
+		specs[i].flags = HWT_STORE_ABSOLUTE;
+		specs[i].due_us = now_us() - (world.sqlite ? 1000 : 0) * HWTS_S_US;
+	}
+	atomic_store(&hwts_test_loses_rows, true);
+	CHECK_CALL(hwt_store_put_many(store, specs, COUNT, NULL), 0);
+	atomic_store(&hwts_test_loses_rows, false);
+	CHECK_INT(stats_of_store(store).window, ==, 0);
+	look_now(store);
+	CHECK(wait_count(&ran, COUNT));
+	end_idle(store);
+}
+
+static void put_beyond_the_mark(const char *where)
+{
+	hwt_store *store = strcmp(where, "looked") == 0 ? atomic_exchange(&idles, NULL) : NULL;
+	hwt_store_spec spec = spec_of("a", 0);
+
+	if (!store)
+		return;
+	CHECK(pthread_equal(pthread_self(), store->control_thread));
+	pthread_mutex_lock(&store->lock);
+	spec.due_us = store->kinds->shards[0].mark_due_us + 1;
+	pthread_mutex_unlock(&store->lock);
+	spec.flags = HWT_STORE_ABSOLUTE;
+	CHECK_CALL(hwt_store_put(store, &spec, NULL), 0);
+}
+
+/* It is due in 1200 s, so nothing but the window shows it, and the look that nobody asks for comes in 600 s. */
+TEST(what_is_put_while_a_look_goes_with_a_renewal_is_not_passed_over)
+{
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store *store;
+
+	kind.shards = 1;
+	store = idle(&kind, HWT_S(1800));
+	atomic_store(&hwts_test_at, put_beyond_the_mark);
+	look_now(store);
+	while (stats_of_store(store).window == 0 && hwt_now() < give_up_ns)
+		sleep_ms(1);
+	CHECK(atomic_load(&idles) == NULL);
+	CHECK_INT(stats_of_store(store).window, ==, 1);
+	end_idle(store);
+}
+
+/* The clock as this process believes it to be is wrong: the look before would set marks for another time. */
+static void look_at_a_wrong_time(hwt_store *store, int64_t wrong_ns)
+{
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS, right_ns, mark_us = 0, horizon_us = store->kinds->row.horizon_us;
+	bool corrected = false;
+
+	pthread_mutex_lock(&store->lock);
+	right_ns = store->clock.offset_ns;
+	store->clock.offset_ns += wrong_ns;
+	HWTS_EACH_SHARD (store, kind, shard)
+		shard->mark_due_us = now_us(); /* as if the look before were old */
+	pthread_mutex_unlock(&store->lock);
+	look_now(store);
+	for (; !corrected && hwt_now() < give_up_ns; sleep_ms(1)) {
+		int64_t off_ns;
+
+		pthread_mutex_lock(&store->lock);
+		off_ns = store->clock.offset_ns - right_ns;
+		corrected = off_ns < HWT_S(100) && off_ns > -HWT_S(100) && !store->unread;
+		mark_us = store->kinds->shards[0].mark_due_us;
+		pthread_mutex_unlock(&store->lock);
+	}
+	CHECK(corrected);
+	CHECK_INT(mark_us, <=, now_us() + horizon_us);
+	CHECK_INT(mark_us, >, now_us() + horizon_us - 1000 * HWTS_S_US);
+}
+
+TEST(a_look_that_went_with_a_renewal_at_a_wrong_time_does_not_count)
+{
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store *store = idle(&kind, HWT_S(1800));
+
+	look_at_a_wrong_time(store, HWT_S(900));
+	look_at_a_wrong_time(store, -HWT_S(1500));
+	end_idle(store);
+}
+
+/* The table becomes a function, so that a look takes as long as its loop does. */
+static void slow_down(const char *loop)
+{
+	const char *name = world.schema;
+
+	(void)query("begin; create table %s_slow as select 1; alter table %s_timeout rename to %s_real;"
+		    " create function %s_wait() returns setof %s_real language plpgsql as 'begin %s; end';"
+		    " create view %s_timeout as select * from %s_wait(); commit",
+		    name, name, name, name, name, loop, name, name);
+}
+
+static void speed_up(void)
+{
+	const char *name = world.schema;
+
+	(void)query("delete from %s_slow", name);
+	(void)query("begin; drop view %s_timeout; drop function %s_wait(); alter table %s_real rename to %s_timeout;"
+		    " commit",
+		    name, name, name, name);
+}
+
+/* The server comes to no end with it. */
+TEST(a_look_that_stalls_holds_up_no_renewal)
+{
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store *store = idle(&kind, HWT_S(30));
+	char loop[100];
+	unsigned before;
+
+	if (world.sqlite) {
+		end_idle(store);
+		SKIP("no look of SQLite waits");
+	}
+	(void)snprintf(loop, sizeof(loop), "while exists (select from %s_slow) loop perform pg_sleep(0.01); end loop",
+		       world.schema);
+	slow_down(loop);
+	before = atomic_load(&renewals);
+	for (unsigned i = 1; i <= 3; i++) {
+		look_now(store);
+		CHECK(wait_count(&renewals, before + i));
+	}
+	CHECK_INT(atomic_load(&told), ==, 0); /* each had its answer */
+	speed_up();
+	put(store, "a", 0);
+	CHECK(wait_count(&ran, 1));
+	end_idle(store);
+}
+
+static atomic_uint apart;
+
+static void compare_replies(const char *where)
+{
+	hwt_store *store = strcmp(where, "looked") == 0 ? atomic_load(&idles) : NULL;
+
+	if (store && pthread_equal(pthread_self(), store->control_thread))
+		atomic_fetch_add(&apart, hwt_now() - store->renewal.reply_ns >= HWT_MS(10));
+}
+
+/* The reply that carries the clock comes before the look is over. */
+TEST(a_look_that_goes_with_a_renewal_spoils_no_sample_of_the_clock)
+{
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store *store;
+
+	kind.shards = 1;
+	store = idle(&kind, HWT_S(1800));
+	if (world.sqlite) {
+		end_idle(store);
+		SKIP("the clock of SQLite is read in this process");
+	}
+	slow_down("perform pg_sleep(0.005)");
+	atomic_store(&apart, 0);
+	atomic_store(&hwts_test_at, compare_replies);
+	for (; atomic_load(&apart) == 0 && hwt_now() < give_up_ns; sleep_ms(20))
+		look_now(store);
+	CHECK_INT(atomic_load(&apart), >, 0);
+	speed_up();
+	end_idle(store);
 }
 
 /*

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The reader: the thread that looks ahead, on a connection of its own, so that no renewal waits for a look.
+ * The reader: the thread that looks ahead, on a connection of its own, so that no renewal waits for a slow look.
  *
  * Structure
  *
  *   After each renewal it looks at all shards that are held: from their marks on, and behind them (the sweep;
  *   rows_look.c has both).  It reads on where a page was full, as long as their kind has room in the window.  What
  *   has just been taken is read from the beginning, in looks of its own, so that the other shards need not wait.
+ *
+ *   While nothing waits and the last look was quick and found nothing, the reader lends its look to control, which
+ *   sends it behind the commit of a renewal.  It counts if it finds nothing, too.  Otherwise the reader looks.
  *
  * The low-water mark
  *
@@ -19,12 +22,13 @@
  */
 #include "core/store.h"
 
+#define QUICK_NS HWT_MS(50)      /* a renewal can wait for it */
 #define SLOW_NS HWT_MS(100)      /* more than usual: a slice that is too long */
 #define PASS_SLOW_NS HWT_MS(500) /* all slices of a pass */
 #define LOAD_SLOW_NS HWT_S(1)
 #define NOT_YET (INT64_MIN + 1)
 
-struct reader {
+struct hwts_reader {
 	hwt_store *store;
 	struct hwts_look look;
 	int64_t low_us;              /* the sweep begins here; INT64_MIN: at the beginning; NOT_YET: none was */
@@ -33,6 +37,8 @@ struct reader {
 	int64_t usual_ns;            /* the shortest of the last sweeps, aged */
 	bool sweeps_all, told_slow;
 	bool loaded; /* the last look has read shards that were just taken */
+	bool busy;   /* a look is under way, the reader's own or one that was lent; with the lock */
+	bool quiet;  /* the last look was a sweep, was quick and found nothing */
 	size_t loads;
 	unsigned failures;
 };
@@ -87,7 +93,7 @@ static bool is_new(const struct hwts_shard *shard)
  * What was seen in another database, or by another clock, counts no more.  Where there is no room the look could not
  * begin, and all that comes would be left to it: so what waits goes, and is read again, the first ones first.
  */
-static void read_again(struct reader *reader)
+static void read_again(struct hwts_reader *reader)
 {
 	hwt_store *store = reader->store;
 	size_t limit = hwts_window_limit(store);
@@ -103,7 +109,7 @@ static void read_again(struct reader *reader)
 	reader->look.snapshot = NULL;
 }
 
-static bool reserve(struct reader *reader)
+static bool reserve(struct hwts_reader *reader)
 {
 	struct hwts_look *look = &reader->look;
 	void *held = look->held;
@@ -117,11 +123,11 @@ static bool reserve(struct reader *reader)
 	return ok;
 }
 
-static struct hwts_held held_of(const hwt_store *store, const struct hwts_kind *kind, struct hwts_shard *shard)
+static struct hwts_held held_of(int64_t now_us, const struct hwts_kind *kind, const struct hwts_shard *shard)
 {
 	return (struct hwts_held){ .shard = shard->id,
 				   .epoch = shard->epoch,
-				   .to_us = store->seen_us + kind->row.horizon_us,
+				   .to_us = now_us + kind->row.horizon_us,
 				   .mark_due_us = shard->mark_due_us,
 				   .mark_id = shard->mark_id };
 }
@@ -130,7 +136,7 @@ static struct hwts_held held_of(const hwt_store *store, const struct hwts_kind *
  * Either those that were just taken, a few at a time, or the others and the sweep: in turn, if there are both.  What
  * was just taken may take long.
  */
-static bool chooses_new(const struct reader *reader)
+static bool chooses_new(const struct hwts_reader *reader)
 {
 	bool any_new = false, any_other = reader->store->sweep_due;
 
@@ -140,7 +146,7 @@ static bool chooses_new(const struct reader *reader)
 	return any_new && !(any_other && reader->loaded);
 }
 
-static void collect(struct reader *reader)
+static void collect(struct hwts_reader *reader, int64_t now_us)
 {
 	hwt_store *store = reader->store;
 	struct hwts_look *look = &reader->look;
@@ -156,7 +162,7 @@ static void collect(struct reader *reader)
 		shard->chosen = !kind->behind && shard->held && shard->unread && is_new(shard) == news &&
 				!(news && look->held_count >= reader->loads);
 		if (shard->chosen)
-			look->held[look->held_count++] = held_of(store, kind, shard);
+			look->held[look->held_count++] = held_of(now_us, kind, shard);
 		shard->unread &= !shard->chosen; /* a renewal may say it again while the look is under way */
 	}
 	look->ahead_count = look->held_count;
@@ -164,10 +170,10 @@ static void collect(struct reader *reader)
 	store->sweep_due &= news;
 	HWTS_EACH_SHARD (store, kind, shard)
 		if (look->sweeps && shard->held && !shard->chosen)
-			look->held[look->held_count++] = held_of(store, kind, shard);
+			look->held[look->held_count++] = held_of(now_us, kind, shard);
 	store->unread &= look->held_count > 0; /* then hwts_look_found says it */
 	look->page = HWTS_MAX(HWTS_PAGE / HWTS_MAX(look->held_count, 1), 1);
-	look->late_us = store->seen_us - lease_us(store) / 3;
+	look->late_us = now_us - lease_us(store) / 3;
 	reader->loaded = news;
 }
 
@@ -175,14 +181,14 @@ static void collect(struct reader *reader)
  * The sweep
  */
 
-static void begin_pass(struct reader *reader)
+static void begin_pass(struct hwts_reader *reader)
 {
 	reader->slice_end = reader->low_us;
 	reader->slice_us = 4 * lease_us(reader->store);
 	reader->pass_ns = 0;
 }
 
-static void choose_slice(struct reader *reader)
+static void choose_slice(struct hwts_reader *reader)
 {
 	struct hwts_look *look = &reader->look;
 
@@ -200,7 +206,7 @@ static void choose_slice(struct reader *reader)
 		look->slice_from_us = INT64_MIN;
 }
 
-static void tell_slow(struct reader *reader, int64_t took_ns)
+static void tell_slow(struct hwts_reader *reader, int64_t took_ns)
 {
 	if (reader->told_slow || took_ns < reader->store->config.lease_ns / 3 || reader->look.due_count > HWTS_PAGE / 2)
 		return;
@@ -212,7 +218,7 @@ static void tell_slow(struct reader *reader, int64_t took_ns)
 }
 
 /* A sweep has been answered. */
-static void swept(struct reader *reader, int64_t took_ns)
+static void swept(struct hwts_reader *reader, int64_t took_ns)
 {
 	const struct hwts_look *look = &reader->look;
 	bool slow = took_ns > reader->usual_ns + SLOW_NS;
@@ -240,11 +246,72 @@ static void swept(struct reader *reader, int64_t took_ns)
 }
 
 /*
+ * What goes with a renewal
+ */
+
+/* It reads one row of each shard: whether there is any.  The reader reads them. */
+static struct hwts_look *lend(hwt_store *store, struct hwts_reader *reader)
+{
+	if (!reader || reader->busy || !reader->quiet || store->window.count > 0 || store->stats.shards_held == 0 ||
+	    store->load_again || store->unread || !reserve(reader))
+		return NULL;
+	reader->busy = true;
+	store->sweep_due = true;
+	HWTS_EACH_SHARD (store, kind, shard)
+		shard->unread = true;
+	collect(reader, hwts_clock_db_us(store));
+	choose_slice(reader);
+	reader->look.page = 1;
+	return &reader->look;
+}
+
+struct hwts_look *hwts_reader_lend(hwt_store *store)
+{
+	struct hwts_look *look;
+
+	pthread_mutex_lock(&store->lock);
+	look = lend(store, store->reader);
+	pthread_mutex_unlock(&store->lock);
+	return look;
+}
+
+/*
+ * Its marks come from a clock that was believed when it was sent.  They may lie no further than that of the renewal
+ * allows, and not far behind that.
+ */
+bool hwts_reader_accept(hwt_store *store, const struct hwts_renewal *renewal)
+{
+	struct hwts_look *look = renewal->look;
+	int64_t sent_us = look ? look->late_us + lease_us(store) / 3 : 0;
+
+	if (!renewal->looked || look->due_count > 0 || store->load_again ||
+	    renewal->look_ns + HWTS_TEST(look_took) > QUICK_NS || sent_us > renewal->now_us ||
+	    sent_us < renewal->now_us - lease_us(store) / 3)
+		return false;
+	hwts_look_end(look, 0);
+	hwts_look_found(store, look);
+	swept(store->reader, renewal->look_ns);
+	return true;
+}
+
+void hwts_reader_take_back(hwt_store *store, struct hwts_renewal *renewal)
+{
+	if (!renewal->look)
+		return;
+	pthread_mutex_lock(&store->lock);
+	hwts_look_end(renewal->look, ECANCELED);
+	renewal->look = NULL;
+	store->reader->busy = false;
+	pthread_cond_broadcast(&store->read_work);
+	pthread_mutex_unlock(&store->lock);
+}
+
+/*
  * The thread
  */
 
 /* Returns false if it failed. */
-static bool look(struct reader *reader)
+static bool look(struct hwts_reader *reader)
 {
 	hwt_store *store = reader->store;
 	int64_t began_ns = hwt_now(), took_ns;
@@ -269,11 +336,12 @@ static bool look(struct reader *reader)
 		reader->loads = took_ns > LOAD_SLOW_NS ? 1 : HWTS_MIN(reader->loads * 2, HWTS_PAGE);
 	if (reader->look.sweeps)
 		swept(reader, took_ns);
+	reader->quiet = reader->look.sweeps && reader->look.due_count == 0 && took_ns <= QUICK_NS;
 	return true;
 }
 
 /* What was to be looked at is looked at after a while. */
-static void fail_look(struct reader *reader)
+static void fail_look(struct hwts_reader *reader)
 {
 	hwt_store *store = reader->store;
 
@@ -288,7 +356,7 @@ static void fail_look(struct reader *reader)
 	pthread_mutex_unlock(&store->lock);
 }
 
-static void work(struct reader *reader)
+static void work(struct hwts_reader *reader)
 {
 	hwt_store *store = reader->store;
 
@@ -296,15 +364,19 @@ static void work(struct reader *reader)
 		bool ok;
 
 		pthread_mutex_lock(&store->lock);
-		while (!store->read_halt && !has_work(store))
+		store->reader = reader;
+		reader->busy = false;
+		while (reader->busy || (!store->read_halt && !has_work(store)))
 			pthread_cond_wait(&store->read_work, &store->lock);
 		if (store->read_halt) {
+			store->reader = NULL;
 			pthread_mutex_unlock(&store->lock);
 			return;
 		}
+		reader->busy = true;
 		ok = reserve(reader);
 		if (ok)
-			collect(reader);
+			collect(reader, store->seen_us);
 		pthread_mutex_unlock(&store->lock);
 		if (ok && reader->look.held_count == 0)
 			continue;
@@ -319,7 +391,7 @@ static void work(struct reader *reader)
 
 void *hwts_reader(void *arg)
 {
-	struct reader reader = { .store = arg, .low_us = NOT_YET, .usual_ns = HWT_S(3600), .loads = 1 };
+	struct hwts_reader reader = { .store = arg, .low_us = NOT_YET, .usual_ns = HWT_S(3600), .loads = 1 };
 
 	reader.sweeps_all = !reader.store->engine->keeps_dead;
 	work(&reader);

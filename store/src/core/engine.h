@@ -93,6 +93,7 @@ struct hwts_conn {
 	bool refused;   /* the last failure was about what was sent or what lies there: it will fail again */
 	bool brief;     /* PostgreSQL: EAGAIN soon, if others have locked a row: more callers wait for this exchange */
 	unsigned skips; /* how many more begins or ends look for rows that others have locked, and pass them by */
+	int64_t committed_ns; /* PostgreSQL: hwt_now() as the last step that .commits was answered */
 };
 
 struct hwts_kind_row {
@@ -224,10 +225,13 @@ struct hwts_renewal {
 	/* in */
 	const int64_t *kinds;
 	size_t kind_count;
-	bool absent; /* it is not counted among those that share the kinds */
+	bool absent;            /* it is not counted among those that share the kinds */
+	struct hwts_look *look; /* one that goes with it; or NULL */
 
 	/* out */
 	bool renewed;
+	bool looked;                   /* the look has succeeded */
+	int64_t look_ns;               /* what it took the database */
 	int64_t now_us, reply_ns;      /* the database's clock, and hwt_now() just after */
 	int64_t sent_ns;               /* hwt_now() before */
 	struct hwts_shard_row *shards; /* by number */
@@ -256,6 +260,7 @@ struct hwts_look {
 
 	/* while it is under way */
 	size_t at;
+	int64_t *columns;
 	char *next_snapshot;
 };
 

@@ -57,6 +57,10 @@ int hwts_rows_give(struct hwts_conn *conn, const struct hwts_shard_row *shards, 
 
 /* In rows_look.c. */
 int hwts_rows_look(struct hwts_conn *conn, struct hwts_look *look);
+/* The same as steps of another exchange: how many, 0 without memory.  The end says with rc whether it counts. */
+#define HWTS_LOOK_STEPS 4
+size_t hwts_look_begin(struct hwts_look *look, struct hwts_step *steps);
+void hwts_look_end(struct hwts_look *look, int rc);
 void hwts_look_free(struct hwts_look *look);
 
 /* In rows_run.c and rows_end.c. */

@@ -99,8 +99,9 @@ static struct hwts_step sweep_of(struct hwts_look *look, const int64_t *columns,
 				   .ctx = look };
 }
 
-static size_t write_steps(struct hwts_look *look, const int64_t *columns, struct hwts_step steps[4])
+static size_t write_steps(struct hwts_look *look, struct hwts_step *steps)
 {
+	const int64_t *columns = look->columns;
 	size_t n = look->held_count, ahead = look->ahead_count, count = 0;
 
 	if (look->sweeps)
@@ -121,19 +122,19 @@ static size_t write_steps(struct hwts_look *look, const int64_t *columns, struct
 	return count;
 }
 
-int hwts_rows_look(struct hwts_conn *conn, struct hwts_look *look)
+size_t hwts_look_begin(struct hwts_look *look, struct hwts_step *steps)
 {
-	int64_t *columns = columns_of(look);
-	struct hwts_step steps[4];
-	int rc;
-
-	if (!columns)
-		return ENOMEM;
+	look->columns = columns_of(look);
 	look->due_count = look->at = 0;
 	for (size_t i = 0; i < look->held_count; i++)
 		look->held[i].seen = 0;
-	rc = hwts_run(conn, steps, write_steps(look, columns, steps), HWTS_READS);
-	free(columns);
+	return look->columns ? write_steps(look, steps) : 0;
+}
+
+void hwts_look_end(struct hwts_look *look, int rc)
+{
+	free(look->columns);
+	look->columns = NULL;
 	for (size_t i = 0; i < look->ahead_count && rc == 0; i++) {
 		struct hwts_held *held = &look->held[i];
 
@@ -146,8 +147,19 @@ int hwts_rows_look(struct hwts_conn *conn, struct hwts_look *look)
 	if (rc == 0 && look->next_snapshot) {
 		free(look->snapshot);
 		look->snapshot = look->next_snapshot;
-		look->next_snapshot = NULL;
+	} else {
+		free(look->next_snapshot);
 	}
+	look->next_snapshot = NULL;
+}
+
+int hwts_rows_look(struct hwts_conn *conn, struct hwts_look *look)
+{
+	struct hwts_step steps[HWTS_LOOK_STEPS];
+	size_t n = hwts_look_begin(look, steps);
+	int rc = n > 0 ? hwts_run(conn, steps, n, HWTS_READS) : ENOMEM;
+
+	hwts_look_end(look, rc);
 	return rc;
 }
 

@@ -7,7 +7,7 @@
  * process after a reboot removes the members of before.
  *
  * A renewal is a transaction of its own.  Nothing that depends on how many timeouts there are is read in it, so what
- * takes long elsewhere takes no lease.
+ * takes long elsewhere takes no lease.  A look may go with it, behind its commit, which must end soon.
  *
  * The others are told of a change after its commit: a full queue of notifications must keep nobody from joining.
  * They find it at their next renewal.
@@ -19,6 +19,9 @@
 #include "core/rows.h"
 
 #include <stdlib.h>
+
+#define RENEW_STEPS 4
+#define LOOK_PATIENCE_MS 100 /* of each statement of a look that goes with a renewal */
 
 static int note_row(void *ctx, const struct hwts_value *row)
 {
@@ -107,10 +110,33 @@ static int by_shard(const void *left, const void *right)
 	return (a->shard > b->shard) - (a->shard < b->shard);
 }
 
+/* The last step of a look that goes with a renewal: it has come this far. */
+static int see_looked(void *ctx, const struct hwts_value *row)
+{
+	struct hwts_renewal *renewal = ctx;
+
+	renewal->looked = true;
+	renewal->look_ns = row[1].number ? hwt_now() - row[1].number : (row[0].number - renewal->now_us) * 1000;
+	return 0;
+}
+
+static size_t add_look(struct hwts_renewal *renewal, struct hwts_step *steps, int64_t patience_ms)
+{
+	size_t n = renewal->look ? hwts_look_begin(renewal->look, steps + 1) : 0;
+
+	if (n == 0)
+		return 0;
+	steps[0] = (struct hwts_step){ .sql = HWTS_SQL_BRIEFLY, .args = { HWTS_NUMBER(patience_ms) } };
+	steps[n + 1] = (struct hwts_step){ .sql = HWTS_SQL_CLOCK, .each = see_looked, .ctx = renewal };
+	for (size_t i = 0; i < n + 2; i++)
+		steps[i].apart = true;
+	return n + 2;
+}
+
 int hwts_rows_renew(struct hwts_conn *conn, struct hwts_renewal *renewal)
 {
 	const struct hwts_db *db = conn->db;
-	struct hwts_step steps[] = {
+	struct hwts_step steps[RENEW_STEPS + HWTS_LOOK_STEPS + 2] = {
 		{ HWTS_SQL_RENEW,
 		  { HWTS_TEXT(hwts_me(db)), HWTS_NUMBER(db->lease_us), HWTS_NUMBER(db->incarnation),
 		    HWTS_BYTES(renewal->kinds, renewal->absent ? 0 : renewal->kind_count) },
@@ -125,18 +151,20 @@ int hwts_rows_renew(struct hwts_conn *conn, struct hwts_renewal *renewal)
 		  .each = see_shard,
 		  .ctx = renewal,
 		  .commits = true },
-		{ HWTS_SQL_CLOCK, .each = see_clock, .ctx = renewal },
+		{ HWTS_SQL_CLOCK, .each = see_clock, .ctx = renewal, .commits = true },
 	};
+	size_t n = RENEW_STEPS +
+		   add_look(renewal, steps + RENEW_STEPS, HWTS_MIN(db->lease_us / 30000, LOOK_PATIENCE_MS));
 	int rc;
 
 	renewal->shard_count = 0;
-	renewal->renewed = false;
+	renewal->renewed = renewal->looked = false;
 	memset(renewal->members, 0, renewal->kind_count * sizeof(*renewal->members));
 	renewal->sent_ns = hwt_now();
 	renewal->reply_ns = 0;
-	rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_LEASE);
+	rc = hwts_run(conn, steps, n, HWTS_LEASE);
 	if (renewal->reply_ns == 0)
-		renewal->reply_ns = hwt_now();
+		renewal->reply_ns = conn->committed_ns;
 	if (renewal->shard_count > 0)
 		qsort(renewal->shards, renewal->shard_count, sizeof(*renewal->shards), by_shard);
 	return rc;

@@ -261,10 +261,9 @@ static int act(hwt_store *store, struct hwts_renewal *renewal, int64_t *left_us)
 	return rc;
 }
 
-/* With the lock: the reader may look as far as this clock allows. */
-static void let_read(hwt_store *store, int64_t now_us)
+/* With the lock: the reader may look as far as the clock of this renewal allows. */
+static void let_read(hwt_store *store)
 {
-	store->seen_us = now_us;
 	store->read_again |= store->load_again;
 	store->load_again = false;
 	store->sweep_due = store->unread = true;
@@ -280,7 +279,9 @@ static int renewed(hwt_store *store, const struct hwts_renewal *renewal, int64_t
 		hwts_window_rearm(store);
 	if (renewal->renewed) {
 		store->trusted_ns = sent_boot_ns + lease_ns(store) / 6 * 5;
-		let_read(store, renewal->now_us);
+		store->seen_us = renewal->now_us;
+		if (!hwts_reader_accept(store, renewal))
+			let_read(store);
 		pthread_cond_broadcast(&store->begin_work);
 		pthread_cond_broadcast(&store->read_work);
 		pthread_cond_broadcast(&store->task_work);
@@ -317,25 +318,33 @@ static void judge(hwt_store *store, struct hwts_renewal *renewal)
 			  (long long)(lease_ns(store) / HWT_MS(1)));
 }
 
+static int renew(hwt_store *store, struct hwts_renewal *renewal)
+{
+	int64_t sent_boot_ns = hwts_boot_ns();
+	int rc;
+
+	renewal->look = hwts_reader_lend(store);
+	rc = hwts_rows_renew(store->control_conn, renewal);
+	HWTS_POINT("renewed");
+	if (rc == 0 && renewal->looked && renewal->look->due_count == 0)
+		HWTS_POINT("looked");
+	if (rc == 0)
+		rc = renewed(store, renewal, sent_boot_ns);
+	hwts_reader_take_back(store, renewal);
+	return rc;
+}
+
 /* Renews, and balances.  *next_ns: when to come again at the latest. */
 int hwts_share_look(hwt_store *store, int64_t *next_ns)
 {
 	struct hwts_renewal *renewal = &store->renewal;
+	int64_t left_us = HWTS_NEVER;
 	int rc;
-	int64_t left_us = HWTS_NEVER, sent_boot_ns;
 
 	judge(store, renewal);
-	sent_boot_ns = hwts_boot_ns();
-	rc = hwts_rows_renew(store->control_conn, renewal);
-	HWTS_POINT("renewed");
-	if (rc == 0)
-		rc = renewed(store, renewal, sent_boot_ns);
-	if (rc == 0 && !renewal->renewed) { /* joined again: once more, with nothing held */
-		sent_boot_ns = hwts_boot_ns();
-		rc = hwts_rows_renew(store->control_conn, renewal);
-		if (rc == 0)
-			rc = renewed(store, renewal, sent_boot_ns);
-	}
+	rc = renew(store, renewal);
+	if (rc == 0 && !renewal->renewed) /* joined again: once more, with nothing held */
+		rc = renew(store, renewal);
 	if (rc == 0)
 		rc = act(store, renewal, &left_us);
 	*next_ns = hwt_now() + period_ns(store);

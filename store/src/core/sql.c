@@ -200,6 +200,8 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		NULL,
 	},
 	[HWTS_SQL_CLOCK] = { "clock", "", "select @now, @mono", NULL },
+	/* No statement that follows in the transaction takes longer. */
+	[HWTS_SQL_BRIEFLY] = { "look", "i", "", "select set_config('statement_timeout', ?1::text, true)" },
 	[HWTS_SQL_SNAPSHOT] = { "snapshot", "", "", "select pg_current_snapshot()::text" },
 	/*
 	 * Rows are (part, id, due_us, shard, len, epoch).  Part 1 is what lies beyond the marks, 2 what became visible

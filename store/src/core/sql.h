@@ -45,6 +45,7 @@ enum hwts_sql {
 	HWTS_SQL_MEMBERS,
 	HWTS_SQL_SHARDS,
 	HWTS_SQL_CLOCK,
+	HWTS_SQL_BRIEFLY,
 	HWTS_SQL_SNAPSHOT,
 	HWTS_SQL_LOOK,
 	HWTS_SQL_SWEEP,
@@ -112,6 +113,7 @@ struct hwts_step {
 	void *ctx;
 	bool commits; /* PostgreSQL: the transaction ends with this step */
 	bool after;   /* of news: PostgreSQL executes it after the commit, and nobody minds if it fails */
+	bool apart;   /* of a look, behind a step that commits: they are a transaction, and nobody minds if it fails */
 };
 
 enum {

@@ -20,7 +20,7 @@
  * Threads
  *
  *   control   renews the lease, balances shards, hears news, reconnects
- *   reader    looks ahead
+ *   reader    looks ahead; while it has nothing to do control sends its looks along with the renewals
  *   timer     libhwt's worker: moves entries from ARMED to DUE
  *   beginner  begins what is DUE, by batches: while one is under way the next gathers
  *   tasks     run what has been begun
@@ -129,6 +129,8 @@ struct hwts_slab { /* entries stay where they are until the timer is gone: its t
 	struct hwts_slab *next;
 	struct hwts_entry entries[HWTS_SLAB_ENTRIES];
 };
+
+struct hwts_reader;
 
 struct hwts_window {
 	hwt_timer *timer;
@@ -241,6 +243,7 @@ struct hwt_store {
 	int64_t seen_us; /* the database's clock at the last renewal */
 	bool read_again; /* all shards, from the beginning */
 	bool sweep_due, unread;
+	struct hwts_reader *reader; /* NULL: its thread does not run */
 
 	hwt_store_stats stats;
 	struct hwts_peak lateness;
@@ -389,6 +392,11 @@ void hwts_give_back_stale(hwt_store *store, int64_t age_ns); /* with the lock; t
  */
 struct hwts_row *hwts_unbegin(hwt_store *store, int64_t id, bool *waited);
 void hwts_unbegun(hwt_store *store, struct hwts_row *row, bool changed, const struct hwts_due *due);
+
+/* In ahead.c: by control. */
+struct hwts_look *hwts_reader_lend(hwt_store *store); /* NULL: the reader is to look by itself */
+bool hwts_reader_accept(hwt_store *store, const struct hwts_renewal *renewal); /* with the lock: its look counts */
+void hwts_reader_take_back(hwt_store *store, struct hwts_renewal *renewal);
 
 /* Threads. */
 void *hwts_control(void *store);

@@ -228,6 +228,8 @@ static int exchange(struct pg_conn *conn, struct pg_step *steps, size_t n)
 		rc = receive_step(conn, &steps[i], until_ns);
 		if (rc == 0 && (steps[i].sync || i + 1 == n))
 			rc = receive_sync(conn, until_ns);
+		if (rc == 0 && steps[i].sync)
+			conn->conn.committed_ns = hwt_now();
 	}
 	if (rc == 0 && !PQexitPipelineMode(conn->handle))
 		rc = hwts_pg_error(conn, NULL, "pipeline");

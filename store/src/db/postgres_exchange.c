@@ -87,7 +87,7 @@ int hwts_pg_exchange(struct hwts_conn *base, const struct hwts_step *steps, size
 	count = write_steps(conn, out, steps, n, flags);
 	rc = hwts_pg_run(conn, out, count);
 	for (size_t i = 0; i < count && rc == 0; i++)
-		rc = out[i].from && out[i].from->after ? 0 : out[i].rc;
+		rc = out[i].from && (out[i].from->after || out[i].from->apart) ? 0 : out[i].rc;
 	for (size_t i = 0; i < count && rc == 0; i++)
 		if (out[i].rc == 0 && out[i].from && out[i].from->each)
 			rc = hwts_pg_decode(out[i].result, out[i].from) == 0 ? 0 : ECONNRESET; /* it has happened */
