@@ -82,7 +82,7 @@
  *     hwt_store_get*, _each     yes           yes
  *     hwt_store_register        before start  EBUSY
  *     hwt_store_start           yes           yes: does nothing
- *     hwt_store_stop            yes           EDEADLK
+ *     hwt_store_stop, _within   yes           EDEADLK
  *     hwt_store_close           alone, last   EDEADLK
  *
  * Errors
@@ -399,12 +399,26 @@ HWT_API int hwt_store_start(hwt_store *store);
 /*
  * Waits for the tasks that are running, ends them in the database, and gives all shards back at once, so that others
  * need not wait for the lease to end.  When it returns no task runs.  If the database is away it waits for it until the
- * lease is over; what was not ended then runs elsewhere.  The store can be used as before, and be started again.
+ * lease is over; for a row that somebody else has locked it waits a lease.  What was not ended then runs elsewhere.
+ * The store can be used as before, and be started again.
  *
  * Threads  any; a concurrent call waits for the first.
  * Returns  0, also when not started; EINVAL: store is NULL; EDEADLK in a task, with nothing changed.
  */
 HWT_API int hwt_store_stop(hwt_store *store);
+
+/*
+ * The same, but waits no longer than ns.  After that it gives the shards back whatever still runs, so that other
+ * processes can go on (without an answer of the database: when the lease is over), and returns ETIMEDOUT.  Tasks run on
+ * to their end.  What they end counts unless another process has begun the timeout by then; hwt_store_is_mine is false.
+ * Until they have returned hwt_store_start is EBUSY, and hwt_store_stop and hwt_store_close wait for them.
+ *
+ * Threads  any; a concurrent stop is waited for.
+ * Returns  0: stopped, also when it was not started; ETIMEDOUT: call again, or close; EINVAL; EDEADLK in a task;
+ *          EAGAIN, ENOMEM: no thread, with nothing changed.
+ * Cost     a thread, until the tasks have returned.
+ */
+HWT_API int hwt_store_stop_within(hwt_store *store, int64_t ns);
 
 /*
  * Stops the store if need be, and frees it.  No other call may be in progress or follow.

@@ -321,7 +321,8 @@ static bool look(struct hwts_reader *reader)
 	rc = hwts_rows_look(store->read_conn, &reader->look);
 	took_ns = hwt_now() - began_ns + HWTS_TEST(look_took);
 	if (rc != 0) {
-		hwts_warn(store, "look-ahead: %s", hwts_fail_text());
+		if (!hwts_read_halts(store->read_conn))
+			hwts_warn(store, "look-ahead: %s", hwts_fail_text());
 		return false;
 	}
 	HWTS_POINT("read");

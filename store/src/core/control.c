@@ -223,7 +223,9 @@ static bool is_over(hwt_store *store)
 	bool over;
 
 	pthread_mutex_lock(&store->lock);
-	over = store->control_halt && (store->stats.shards_held == 0 || !hwts_trusted(store));
+	over = (store->control_halt || store->abandons) && (store->stats.shards_held == 0 || !hwts_trusted(store));
+	if (over)
+		store->trusted_ns = 0; /* no end has to wait for a lock */
 	pthread_mutex_unlock(&store->lock);
 	return over;
 }

@@ -198,7 +198,8 @@ static void try_again(struct ender *ender, int64_t *next_ns)
 static void settle(struct ender *ender, struct hwts_row *row)
 {
 	hwt_store *store = ender->store;
-	bool pointless = store->phase == HWTS_STOPPING && !hwts_trusted(store);
+	bool late = store->end_halt && hwt_now() >= store->ends_until_ns,
+	     pointless = store->phase == HWTS_STOPPING && (late || !hwts_trusted(store));
 
 	if (!row->hit && !row->locked && !row->marked && !row->aside && !pointless) {
 		row->marked = true;

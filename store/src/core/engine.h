@@ -82,6 +82,7 @@ struct hwts_db {
 	char store[33];               /* which store this is: what @_meta says */
 	const char *file;             /* SQLite: where it is, as each store on it has it; NULL: a server */
 	_Atomic uint64_t round_trips; /* relaxed: a statistic */
+	_Atomic bool read_halt;       /* relaxed: the store is being stopped, and a look ends soon */
 };
 
 struct hwts_conn {
@@ -330,6 +331,18 @@ static inline void hwts_set_me(struct hwts_db *db, const char *name)
 
 	hwts_cut(db->names[next], sizeof(db->names[next]), name, strlen(name));
 	atomic_store_explicit(&db->name, next, memory_order_release); /* [name] */
+}
+
+/* The store is being stopped: what this connection reads is of no use to anybody. */
+static inline bool hwts_read_halts(const struct hwts_conn *conn)
+{
+	return conn->role == HWTS_READ &&
+	       atomic_load_explicit(&conn->db->read_halt, memory_order_relaxed); /* relaxed: seen soon */
+}
+
+static inline void hwts_halt_reads(struct hwts_db *db, bool halt)
+{
+	atomic_store_explicit(&db->read_halt, halt, memory_order_relaxed); /* relaxed: seen soon */
 }
 
 static inline void hwts_count_trip(struct hwts_db *db)

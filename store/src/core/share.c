@@ -353,10 +353,10 @@ int hwts_share_look(hwt_store *store, int64_t *next_ns)
 	return rc;
 }
 
-/* With the lock.  Where this process is unable to commit what has run, that is left to the fence. */
+/* With the lock.  Where this process is unable to commit what has run, or may not wait, that is left to the fence. */
 static bool may_give(const hwt_store *store, const struct hwts_shard *shard)
 {
-	return shard->giving && shard->active - (store->ability.lacks ? shard->ending : 0) == 0;
+	return shard->giving && (store->abandons || shard->active - (store->ability.lacks ? shard->ending : 0) == 0);
 }
 
 /* Gives what is marked and has nothing running.  A shard that could not be given stays marked. */

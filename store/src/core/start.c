@@ -95,7 +95,7 @@ static void clean_up(hwt_store *store)
 	pthread_mutex_lock(&store->lock);
 	store->phase = HWTS_STOPPED;
 	store->trusted_ns = 0;
-	store->joined = false;
+	store->joined = store->abandons = false;
 	store->ability = (struct hwts_ability){ .failed_ns = 0 };
 	HWTS_EACH_KIND (store, kind)
 		kind->behind = false;
@@ -111,6 +111,7 @@ static void end_threads(hwt_store *store, unsigned tasks, unsigned others)
 {
 	pthread_mutex_lock(&store->lock);
 	store->begin_halt = store->read_halt = true;
+	hwts_halt_reads(store->db, true);
 	pthread_cond_broadcast(&store->begin_work);
 	pthread_cond_broadcast(&store->read_work);
 	pthread_cond_broadcast(&store->drained);
@@ -128,6 +129,7 @@ static void end_threads(hwt_store *store, unsigned tasks, unsigned others)
 		pthread_join(store->task_threads[i], NULL);
 	pthread_mutex_lock(&store->lock);
 	store->end_halt = true;
+	store->ends_until_ns = hwt_now() + store->config.lease_ns;
 	pthread_cond_broadcast(&store->end_work);
 	pthread_mutex_unlock(&store->lock);
 	if (others > 2)
@@ -175,6 +177,7 @@ static int start(hwt_store *store)
 	int64_t next_ns;
 	int rc = prepare_renewal(store);
 
+	hwts_halt_reads(store->db, false);
 	if (rc == 0)
 		rc = open_pipe(store);
 	if (rc == 0)
@@ -212,7 +215,9 @@ int hwt_store_start(hwt_store *store)
 	if (rc != 0 || hwts_in_task_of(store))
 		return hwts_leave(call, rc);
 	pthread_mutex_lock(&store->life);
-	if (store->phase == HWTS_STOPPED)
+	if (store->has_stopper)
+		rc = hwts_fail(EBUSY, "the store is being stopped: tasks of it still run");
+	else if (store->phase == HWTS_STOPPED)
 		rc = start(store);
 	pthread_mutex_unlock(&store->life);
 	return hwts_leave(call, rc);
@@ -234,21 +239,115 @@ static void stop(hwt_store *store)
 	pthread_mutex_unlock(&store->lock);
 	hwts_poke(store);
 	end_threads(store, store->task_count, 4);
+}
+
+static int check_stop(hwt_store *store)
+{
+	int rc = hwts_check_store(store);
+
+	return rc == 0 && hwts_in_task_of(store) ? hwts_fail(EDEADLK, "a task cannot stop its own store") : rc;
+}
+
+/* The thread of a stop that need not come to its end has come to it. */
+static void join_stopper(hwt_store *store)
+{
+	pthread_join(store->stopper, NULL);
+	store->has_stopper = false;
 	clean_up(store);
 }
 
 int hwt_store_stop(hwt_store *store)
 {
 	struct hwts_call call = hwts_enter();
-	int rc = hwts_check_store(store);
+	int rc = check_stop(store);
 
 	if (rc != 0)
 		return hwts_leave(call, rc);
-	if (hwts_in_task_of(store))
-		return hwts_leave(call, hwts_fail(EDEADLK, "a task cannot stop its own store"));
 	pthread_mutex_lock(&store->life);
-	if (store->phase != HWTS_STOPPED)
+	if (store->has_stopper) {
+		join_stopper(store);
+	} else if (store->phase != HWTS_STOPPED) {
 		stop(store);
+		clean_up(store);
+	}
 	pthread_mutex_unlock(&store->life);
 	return hwts_leave(call, 0);
+}
+
+/*
+ * Within a time
+ */
+
+static void *run_stopper(void *arg)
+{
+	hwt_store *store = arg;
+
+	stop(store);
+	pthread_mutex_lock(&store->lock);
+	store->stopper_done = true;
+	pthread_cond_broadcast(&store->drained);
+	pthread_mutex_unlock(&store->lock);
+	return NULL;
+}
+
+/* True: it has stopped. */
+static bool wait_stopped(hwt_store *store, int64_t until_ns)
+{
+	bool done;
+
+	pthread_mutex_lock(&store->lock);
+	while (!store->stopper_done && hwt_now() < until_ns)
+		hwts_wait_ns(&store->drained, &store->lock, HWTS_MIN(until_ns - hwt_now(), HWT_S(1)));
+	done = store->stopper_done;
+	pthread_mutex_unlock(&store->lock);
+	return done;
+}
+
+/* Gives the shards, whatever runs there; without an answer of the database they are lost when the lease is over. */
+static void abandon(hwt_store *store)
+{
+	pthread_mutex_lock(&store->lock);
+	store->abandons = true;
+	pthread_mutex_unlock(&store->lock);
+	hwts_poke(store);
+	pthread_mutex_lock(&store->lock);
+	while (!store->stopper_done && store->stats.shards_held > 0 && hwts_trusted(store))
+		hwts_wait_ns(&store->drained, &store->lock, HWT_MS(5));
+	pthread_mutex_unlock(&store->lock);
+}
+
+/* With life. */
+static int stop_within(hwt_store *store, int64_t until_ns)
+{
+	int rc;
+
+	if (!store->has_stopper) {
+		store->stopper_done = false;
+		rc = hwts_thread(&store->stopper, run_stopper, store);
+		if (rc != 0)
+			return hwts_fail_errno(rc, "a thread");
+		store->has_stopper = true;
+	}
+	if (!wait_stopped(store, until_ns)) {
+		abandon(store);
+		return hwts_fail(ETIMEDOUT,
+				 "tasks, or the database, have taken longer than that: the shards are given back");
+	}
+	join_stopper(store);
+	return 0;
+}
+
+int hwt_store_stop_within(hwt_store *store, int64_t ns)
+{
+	struct hwts_call call = hwts_enter();
+	int64_t until_ns = hwt_now() + HWTS_MAX(HWTS_MIN(ns, INT64_MAX / 4), 0);
+	int rc = check_stop(store);
+
+	if (rc != 0)
+		return hwts_leave(call, rc);
+	pthread_mutex_lock(&store->life);
+	if (store->phase != HWTS_STOPPED)
+		rc = stop_within(store, until_ns);
+	pthread_mutex_unlock(&store->life);
+	return hwts_leave(call, rc);
 }

@@ -237,6 +237,8 @@ struct hwt_store {
 	unsigned doubts; /* how often the server was gone: hwts_doubt_begun */
 	struct hwts_row *ends, **ends_end;
 	bool begin_halt, read_halt, task_halt, end_halt, control_halt;
+	int64_t ends_until_ns;      /* with end_halt: how long it waits for rows that others have locked */
+	bool abandons;              /* shards are given whatever runs there */
 	bool look_soon, load_again; /* what control has to do: a renewal; and behind it all is read again */
 
 	/* What the reader has to do. */
@@ -248,6 +250,8 @@ struct hwt_store {
 	hwt_store_stats stats;
 	struct hwts_peak lateness;
 
+	pthread_t stopper; /* of a stop that need not come to its end, hwt_store_stop_within; with life */
+	bool has_stopper, stopper_done;
 	pthread_t control_thread, beginner_thread, reader_thread, ender_thread, *task_threads;
 	unsigned task_count;
 	struct hwts_conn *control_conn, *begin_conn, *read_conn, *end_conn;

@@ -60,10 +60,25 @@ int hwts_pg_error(struct pg_conn *conn, const PGresult *result, const char *doin
  * Exchanges
  */
 
+#define HALT_MS 50 /* so often a look asks whether it is still of use */
+
 static int gave_up(struct pg_conn *conn)
 {
 	conn->conn.broken = true;
 	return hwts_fail(ECONNRESET, "postgresql: no answer for %lld s", (long long)(conn->patience_ns / HWT_S(1)));
+}
+
+/* The server goes on with a statement although nobody waits for it, unless it is told. */
+static int halt(struct pg_conn *conn)
+{
+	PGcancel *cancel = PQgetCancel(conn->handle);
+	char ignored[256];
+
+	if (cancel)
+		(void)PQcancel(cancel, ignored, sizeof(ignored));
+	PQfreeCancel(cancel);
+	conn->conn.broken = true;
+	return hwts_fail(ECONNRESET, "postgresql: the store is being stopped");
 }
 
 static int wait_for(struct pg_conn *conn, short events, int64_t until_ns)
@@ -73,12 +88,14 @@ static int wait_for(struct pg_conn *conn, short events, int64_t until_ns)
 
 	if (left_ms <= 0)
 		return gave_up(conn);
+	if (hwts_read_halts(&conn->conn))
+		return halt(conn);
 	if (hwts_pg_is_replaced(conn)) {
 		conn->conn.broken = true;
 		return hwts_fail(ECONNRESET,
 				 "postgresql: no answer, and another server has taken the place of this one");
 	}
-	if (poll(&fd, 1, (int)HWTS_MIN(left_ms, 1000)) < 0 && errno != EINTR)
+	if (poll(&fd, 1, (int)HWTS_MIN(left_ms, conn->conn.role == HWTS_READ ? HALT_MS : 1000)) < 0 && errno != EINTR)
 		return hwts_pg_error(conn, NULL, "poll");
 	return 0;
 }

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#define HALT_STEPS 10000 /* of SQLite's, and a look asks whether it is still of use */
+
 static int open_db(const char *url, struct hwts_db **out)
 {
 	struct sqlite_db *db;
@@ -100,6 +102,12 @@ static int read_mode(void *is_wal, int columns, char **values, char **names)
 	return 0;
 }
 
+/* Not 0: a look ends. */
+static int is_halted(void *conn)
+{
+	return hwts_read_halts(conn);
+}
+
 static int settle(struct sqlite_conn *conn, enum hwts_role role)
 {
 	int64_t give_up_ns = hwt_now() + HWTS_SQLITE_PATIENCE_NS;
@@ -109,6 +117,8 @@ static int settle(struct sqlite_conn *conn, enum hwts_role role)
 	sqlite3_extended_result_codes(conn->handle, 1);
 	conn->patience_ns = role == HWTS_CONTROL ? HWTS_MIN(HWTS_SQLITE_PATIENCE_NS, conn->conn.db->lease_us * 500) : 0;
 	sqlite3_busy_handler(conn->handle, wait_for_lock, conn);
+	if (role == HWTS_READ)
+		sqlite3_progress_handler(conn->handle, HALT_STEPS, is_halted, &conn->conn);
 	if (sqlite3_db_readonly(conn->handle, "main") == 1)
 		return hwts_fail(EACCES,
 				 "sqlite: %s can be read only; the file and its folder must be writable for this user",

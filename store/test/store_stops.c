@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A stop does not wait for what may last: a task, a lock of somebody else, a look. */
+#include "store.h"
+
+#include "core/store.h"
+
+#include "store_query.h"
+
+static atomic_bool held;
+static atomic_uint started, told;
+
+static int wait_if_held(const hwt_store_run *run, void *ctx)
+{
+	(void)run;
+	(void)ctx;
+	atomic_fetch_add(&started, 1);
+	while (atomic_load(&held))
+		sleep_ms(1);
+	atomic_fetch_add(&ran, 1);
+	return 0;
+}
+
+static void hear(void *ctx, const char *message)
+{
+	(void)ctx;
+	atomic_fetch_add(&told, strstr(message, "look-ahead") != NULL);
+}
+
+static hwt_store *started_with(int64_t lease_ns, hwt_store_task *task, uint64_t shards)
+{
+	hwt_store_config config = store_config();
+	hwt_store *store;
+
+	config.lease_ns = lease_ns;
+	config.warn = hear;
+	store = open_with(&config);
+	register_kind(store, "a", task, NULL, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_held(store, shards));
+	return store;
+}
+
+static hwt_store *started_in_fresh_world(int64_t lease_ns)
+{
+	fresh_world();
+	atomic_store(&ran, 0);
+	atomic_store(&started, 0);
+	atomic_store(&told, 0);
+	atomic_store(&held, true);
+	return started_with(lease_ns, wait_if_held, 8);
+}
+
+/* No lease ends here: what the other has it was given. */
+TEST(a_stop_within_a_time_gives_the_shards_and_leaves_the_tasks)
+{
+	hwt_store *store = started_in_fresh_world(HWT_S(600)), *other;
+	int64_t id = put(store, "a", 0);
+
+	CHECK(wait_count(&started, 1));
+	CHECK_CALL(hwt_store_stop_within(store, HWT_MS(5)), ETIMEDOUT);
+	CHECK_INT(stats_of_store(store).shards_held, ==, 0);
+	CHECK_CALL(hwt_store_start(store), EBUSY);
+	CHECK_CALL(hwt_store_stop_within(store, 0), ETIMEDOUT);
+	other = started_with(HWT_S(600), count_run, 8);
+	CHECK(wait_gone(other, id)); /* it has run there */
+	CHECK_INT(atomic_load(&ran), ==, 1);
+	CHECK_INT(settled_stats(other).done, ==, 1);
+	atomic_store(&held, false);
+	CHECK_CALL(hwt_store_stop_within(store, PATIENCE_NS), 0);
+	CHECK_INT(atomic_load(&ran), ==, 2);
+	CHECK_INT(stats_of_store(store).done, ==, 0); /* its end was refused */
+	CHECK_CALL(hwt_store_close(other), 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	put(store, "a", 0);
+	CHECK(wait_count(&ran, 3));
+	CHECK_CALL(hwt_store_stop_within(store, PATIENCE_NS), 0);
+	CHECK_CALL(hwt_store_stop_within(store, 0), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+static void *let_go(void *arg)
+{
+	(void)arg;
+	sleep_ms(30);
+	atomic_store(&held, false);
+	return NULL;
+}
+
+TEST(a_close_waits_for_the_tasks_that_a_stop_has_left)
+{
+	hwt_store *store = started_in_fresh_world(HWT_S(600));
+	int64_t id = put(store, "a", 0);
+	pthread_t thread;
+
+	CHECK(wait_count(&started, 1));
+	CHECK_CALL(hwt_store_stop_within(store, 0), ETIMEDOUT);
+	REQUIRE(pthread_create(&thread, NULL, let_go, NULL) == 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_INT(atomic_load(&ran), ==, 1);
+	REQUIRE(pthread_join(thread, NULL) == 0);
+	(void)id;
+	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 0); /* nobody else has begun it */
+}
+
+#ifdef HWT_STORE_POSTGRES
+static PGconn *lock(const char *what)
+{
+	PGconn *conn = connect_user();
+
+	CHECK(user_sql(conn, "begin"));
+	CHECK(user_sql(conn, "%s", what));
+	return conn;
+}
+
+static atomic_bool closed;
+
+static void *close_it(void *store)
+{
+	CHECK_CALL(hwt_store_close(store), 0);
+	atomic_store(&closed, true);
+	return NULL;
+}
+
+/* Closes the store while the lock is held. */
+static void check_close(hwt_store *store, PGconn *conn)
+{
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	pthread_t thread;
+
+	atomic_store(&closed, false);
+	REQUIRE(pthread_create(&thread, NULL, close_it, store) == 0);
+	while (!atomic_load(&closed) && hwt_now() < give_up_ns)
+		sleep_ms(1);
+	CHECK(atomic_load(&closed));
+	PQfinish(conn);
+	REQUIRE(pthread_join(thread, NULL) == 0);
+}
+#endif
+
+TEST(a_close_does_not_wait_for_a_row_that_stays_locked)
+{
+#ifdef HWT_STORE_POSTGRES
+	if (!on_sqlite()) {
+		hwt_store *store = started_in_fresh_world(HWT_S(1));
+		char text[128];
+		PGconn *conn;
+
+		put(store, "a", 0);
+		CHECK(wait_count(&started, 1));
+		(void)snprintf(text, sizeof(text), "select 1 from %s_timeout for update", world.schema);
+		conn = lock(text);
+		atomic_store(&held, false);
+		check_close(store, conn);
+		CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 1); /* for the next process */
+		return;
+	}
+#endif
+	SKIP("of PostgreSQL: SQLite has no locks of rows");
+}
+
+/* A look that is refused for the lock, after 10 s, would tell of it. */
+TEST(a_close_ends_the_look_that_is_under_way)
+{
+#ifdef HWT_STORE_POSTGRES
+	if (!on_sqlite()) {
+		hwt_store *store = started_in_fresh_world(HWT_S(600));
+		int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+		char text[128];
+		PGconn *conn;
+
+		(void)snprintf(text, sizeof(text), "lock table %s_timeout in access exclusive mode", world.schema);
+		conn = lock(text);
+		look_now(store);
+		while (query("select count(*) from pg_stat_activity where wait_event_type = 'Lock'") == 0 &&
+		       hwt_now() < give_up_ns)
+			sleep_ms(1);
+		check_close(store, conn);
+		CHECK_INT(atomic_load(&told), ==, 0);
+		return;
+	}
+#endif
+	SKIP("of PostgreSQL: SQLite has no locks of tables");
+}
+
+STORE_MAIN(NULL)
