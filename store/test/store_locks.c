@@ -194,6 +194,74 @@ TEST(a_put_does_not_wait_for_one_that_waits_for_its_own_transaction)
 	SKIP("of PostgreSQL: SQLite has no locks of rows");
 }
 
+#ifdef HWT_STORE_POSTGRES
+#define KEYS 9
+
+struct many {
+	hwt_store *store;
+	bool backwards;
+	int rc;
+};
+
+static void *put_keys(void *arg)
+{
+	struct many *many = arg;
+	hwt_store_spec specs[KEYS];
+	char keys[KEYS][2];
+
+	for (int i = 0; i < KEYS; i++) {
+		keys[i][0] = (char)('a' + (many->backwards ? KEYS - 1 - i : i));
+		keys[i][1] = '\0';
+		specs[i] = spec_of("a", HWT_S(1000));
+		specs[i].key = keys[i];
+		specs[i].flags = HWT_STORE_REPLACE;
+	}
+	many->rc = hwt_store_put_many(many->store, specs, KEYS, NULL);
+	return NULL;
+}
+
+/* The row in the middle is locked, so both have what lies before it when it is not any more. */
+static void check_opposite(hwt_store *store)
+{
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	struct many many[2] = { { store, false, 0 }, { store, true, 0 } };
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	pthread_t threads[2];
+	PGconn *conn;
+
+	(void)put_keys(&many[0]);
+	CHECK_INT(many[0].rc, ==, 0);
+	CHECK_CALL(hwt_store_get_key(store, "a", "e", &info), 0);
+	conn = lock_row(info.id);
+	for (int i = 0; i < 2; i++) {
+		REQUIRE(pthread_create(&threads[i], NULL, put_keys, &many[i]) == 0);
+		while (query("select count(*) from pg_stat_activity where wait_event_type = 'Lock'") <= i &&
+		       hwt_now() < give_up_ns)
+			sleep_ms(1);
+	}
+	PQclear(PQexec(conn, "commit"));
+	for (int i = 0; i < 2; i++) {
+		REQUIRE(pthread_join(threads[i], NULL) == 0);
+		CHECK_INT(many[i].rc, ==, 0);
+	}
+	PQfinish(conn);
+}
+#endif
+
+TEST(batches_that_put_the_same_keys_in_opposite_orders_do_not_lock_each_other_out)
+{
+#ifdef HWT_STORE_POSTGRES
+	if (!on_sqlite()) {
+		hwt_store *store = opened();
+
+		check_opposite(store);
+		CHECK_CALL(hwt_store_close(store), 0);
+		return;
+	}
+#endif
+	SKIP("of PostgreSQL: SQLite has no locks of rows");
+}
+
 TEST(a_cancel_does_not_wait_for_one_that_waits_for_its_own_transaction)
 {
 #ifdef HWT_STORE_POSTGRES

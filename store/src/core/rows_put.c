@@ -5,6 +5,7 @@
 #include "core/rows.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #define TRIES 10
 #define ROWS_MAX 1000 /* in one exchange */
@@ -128,8 +129,52 @@ static int put_all(struct hwts_conn *conn, struct hwts_put *puts, size_t n)
 	return rc;
 }
 
+/*
+ * Puts go in one order: by kind, group and key, and of one key as they were given.  So of two transactions that
+ * put the same keys one waits for the other, and none of them is chosen in a deadlock.
+ */
+
+static int by_key(const void *left, const void *right)
+{
+	const struct hwts_put *a = *(const struct hwts_put *const *)left, *b = *(const struct hwts_put *const *)right;
+	int differ;
+
+	if (a->kind.id != b->kind.id)
+		return a->kind.id < b->kind.id ? -1 : 1;
+	differ = strcmp(a->group ? a->group : "", b->group ? b->group : "");
+	if (differ == 0)
+		differ = strcmp(a->key ? a->key : "", b->key ? b->key : "");
+	return differ ? differ : (a > b) - (a < b);
+}
+
+static int put_in_order(struct hwts_conn *conn, struct hwts_put *puts, size_t n, bool all)
+{
+	struct hwts_put **order = hwts_alloc(n * sizeof(*order)), *sorted = hwts_alloc(n * sizeof(*sorted));
+	int rc = order && sorted ? 0 : ENOMEM;
+
+	for (size_t i = 0; i < n && rc == 0; i++)
+		order[i] = &puts[i];
+	if (rc == 0) {
+		qsort(order, n, sizeof(struct hwts_put *), by_key);
+		for (size_t i = 0; i < n; i++)
+			sorted[i] = *order[i];
+		rc = all ? put_all(conn, sorted, n) : put_each(conn, sorted, n);
+		for (size_t i = 0; i < n; i++)
+			*order[i] = sorted[i];
+	}
+	free(order);
+	free(sorted);
+	return rc;
+}
+
 int hwts_rows_put(struct hwts_conn *conn, struct hwts_put *puts, size_t n, bool all)
 {
+	bool keyed = false;
+
+	for (size_t i = 0; i < n; i++)
+		keyed |= puts[i].key != NULL;
+	if (n > 1 && keyed && conn->db->engine->locks_rows)
+		return put_in_order(conn, puts, n, all);
 	return all ? put_all(conn, puts, n) : put_each(conn, puts, n);
 }
 
