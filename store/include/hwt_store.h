@@ -76,9 +76,9 @@
  *
  *                               any thread    inside a task
  *     hwt_store_put, _put_many  yes           yes; TRANSACTION on SQLite: EDEADLK, use hwt_store_put_on
- *     hwt_store_put_on          yes           yes, with run->connection too
+ *     hwt_store_*_on            yes           yes, with run->connection too
  *     hwt_store_cancel*         yes           yes; TRANSACTION on SQLite: EDEADLK
- *     hwt_store_reschedule      yes           yes; TRANSACTION on SQLite: EDEADLK
+ *     hwt_store_reschedule*     yes           yes; TRANSACTION on SQLite: EDEADLK
  *     hwt_store_get*, _each     yes           yes
  *     hwt_store_register        before start  EBUSY
  *     hwt_store_start           yes           yes: does nothing
@@ -292,6 +292,34 @@ typedef enum hwt_store_state {
 	HWT_STORE_FAILED   /* kept, and not tried again */
 } hwt_store_state;
 
+#define HWT_STORE_WITH_DATA (1u << 31) /* in the states of hwt_store_each, hwt_store_each_ex: the data, too */
+
+/* Which timeouts a call is about.  What a program does not set is 0. */
+typedef struct hwt_store_which {
+	size_t size;         /* sizeof(hwt_store_which) */
+	int64_t id;          /* not 0: this one, whatever else is set.  0: by what follows */
+	const char *kind;    /* of this kind */
+	const char *group;   /* and of this group; NULL: without a group */
+	const char *key;     /* the one with this key; NULL with all */
+	bool all, any_group; /* all: of the group, or without one; with any_group: of the whole kind */
+
+	/*
+	 * A set such as 1u << HWT_STORE_PENDING; what is in another state is ENOENT.  0: any; reschedule: pending
+	 * ones.
+	 */
+	unsigned states;
+} hwt_store_which;
+
+#define HWT_STORE_WHICH_INIT                                                                                           \
+	{                                                                                                              \
+		sizeof(hwt_store_which), 0, NULL, NULL, NULL, false, false, 0                                          \
+	}
+
+/* When something is due: at due_us, if that is not 0; else delay_ns from the database's now (< 0: now). */
+typedef struct hwt_store_when {
+	int64_t delay_ns, due_us;
+} hwt_store_when;
+
 /* What is known of a timeout.  Strings that are too long are cut. */
 typedef struct hwt_store_info {
 	size_t size; /* set by the caller: sizeof(hwt_store_info) */
@@ -307,7 +335,11 @@ typedef struct hwt_store_info {
 	char group[256]; /* "": none */
 	int priority;
 	char schedule[128], zone[64]; /* "": none */
-	void *data;                   /* hwt_store_get: a buffer of the caller's, of data_room bytes, or NULL */
+	/*
+	 * hwt_store_get: a buffer of the caller's, of data_room bytes, or NULL.  hwt_store_each: valid during the call;
+	 * NULL without HWT_STORE_WITH_DATA.
+	 */
+	void *data;
 	size_t data_room;
 	size_t len; /* of the whole data; what has room is copied */
 } hwt_store_info;
@@ -500,8 +532,20 @@ HWT_API int hwt_store_put_on(hwt_store *store, void *connection, const hwt_store
  */
 HWT_API int hwt_store_cancel(hwt_store *store, int64_t id);
 
-/* The same for the timeout of this kind that has this key now. */
+/* The same for the timeout of this kind, and of no group, that has this key now. */
 HWT_API int hwt_store_cancel_key(hwt_store *store, const char *kind, const char *key);
+
+/*
+ * Cancels one timeout, as hwt_store_cancel does, or all of a group or kind.  *n, if n is not NULL, is how many were
+ * cancelled, also on failure.
+ *
+ * Many are cancelled by slices of at most 1000, each in a transaction of its own, so that nobody waits for long: what
+ * is put meanwhile may stay.  If the call breaks off, repeat it.  What runs goes on.
+ *
+ * Returns  of one: as hwt_store_cancel.  Of many: 0, also if there are none; EINVAL; what a commit returns.
+ * Cost     of many: a commit for each slice; some 20 us a row.
+ */
+HWT_API int hwt_store_cancel_ex(hwt_store *store, const hwt_store_which *which, uint64_t *n);
 
 /*
  * Sets another due time: delay_ns from the database's now; < 0: now.  A FAILED one is pending again, and its attempts
@@ -512,6 +556,25 @@ HWT_API int hwt_store_cancel_key(hwt_store *store, const char *kind, const char 
 HWT_API int hwt_store_reschedule(hwt_store *store, int64_t id, int64_t delay_ns);
 
 /*
+ * The same of one timeout, or of all of a group or kind: they get one due time, also with a delay.  *n, slices and
+ * Returns as hwt_store_cancel_ex.  EINVAL also: RUNNING in states; a due_us that is negative or after the year 10000.
+ */
+HWT_API int hwt_store_reschedule_ex(hwt_store *store, const hwt_store_which *which, hwt_store_when when, uint64_t *n);
+
+/*
+ * Cancels or reschedules one timeout in the caller's own transaction, on the caller's own sqlite3 * or PGconn * to the
+ * same database: it has happened if and only if that transaction commits.  Until then the timeout does not start.
+ * Without an open transaction it is one of its own.  What hwt_store_put_on says of connections holds here, too.
+ *
+ * Threads  any; the connection must not be in use elsewhere.
+ * Returns  as hwt_store_cancel and hwt_store_reschedule_ex; EINVAL also: all is set, connection is NULL, or it leads to
+ *          another store or to none.  ENOENT and EBUSY leave the transaction as it was.
+ */
+HWT_API int hwt_store_cancel_on(hwt_store *store, void *connection, const hwt_store_which *which);
+HWT_API int hwt_store_reschedule_on(hwt_store *store, void *connection, const hwt_store_which *which,
+				    hwt_store_when when);
+
+/*
  * Reads what is known of a timeout.
  *
  * Threads  any, tasks included.
@@ -520,16 +583,20 @@ HWT_API int hwt_store_reschedule(hwt_store *store, int64_t id, int64_t delay_ns)
  */
 HWT_API int hwt_store_get(hwt_store *store, int64_t id, hwt_store_info *info);
 HWT_API int hwt_store_get_key(hwt_store *store, const char *kind, const char *key, hwt_store_info *info);
+HWT_API int hwt_store_get_ex(hwt_store *store, const hwt_store_which *which, hwt_store_info *info); /* all: EINVAL */
 
 /*
- * Calls each(ctx, info) for the timeouts of a kind, in order of due time, until there are no more or it returns false.
- * states is a set: 1u << HWT_STORE_PENDING | 1u << HWT_STORE_FAILED, say.  It reads by pages, each of one moment: what
+ * Calls each(ctx, info) for the timeouts of a kind that have no group, or for those that which names, in order of due
+ * time, until there are no more or it returns false.  states is a set, 1u << HWT_STORE_PENDING | 1u <<
+ * HWT_STORE_FAILED, say; with HWT_STORE_WITH_DATA the data is read, too.  It reads by pages, each of one moment: what
  * moves in time meanwhile may come twice or not at all.  No lock is held while each runs, so it may call the store.
  *
  * Returns  0; ENOENT: no such kind; EINVAL: states is 0 or has unknown bits; otherwise as hwt_store_get.
  */
 HWT_API int hwt_store_each(hwt_store *store, const char *kind, unsigned states,
 			   bool (*each)(void *ctx, const hwt_store_info *info), void *ctx);
+HWT_API int hwt_store_each_ex(hwt_store *store, const hwt_store_which *which,
+			      bool (*each)(void *ctx, const hwt_store_info *info), void *ctx);
 
 /*
  * The first time after after_us at which a cron line is due in a zone.  It needs no store.

@@ -108,6 +108,7 @@ static void *connect_to(const char *url)
 
 static void check_refused(hwt_store *store, void *connection)
 {
+	const hwt_store_which which = { .size = sizeof(which), .kind = "it's mail", .key = "used" };
 	static const unsigned flags[] = { 0, HWT_STORE_REPLACE, HWT_STORE_REVIVE };
 	static const char *const keys[] = { "free", "used", NULL };
 
@@ -120,6 +121,8 @@ static void check_refused(hwt_store *store, void *connection)
 		CHECK_CALL(hwt_store_put_on(store, connection, &spec, &id), EINVAL);
 		CHECK_INT(id, ==, -7);
 	}
+	CHECK_CALL(hwt_store_cancel_on(store, connection, &which), EINVAL);
+	CHECK_CALL(hwt_store_reschedule_on(store, connection, &which, (hwt_store_when){ .delay_ns = 0 }), EINVAL);
 }
 
 /* There the kind has another number, and its number is another kind's, whose task would run. */

@@ -201,10 +201,11 @@ static bool explain_postgres(struct hwts_conn *conn, const char *sql, char *plan
 /* "Index Cond: (...)" has the first column of the index: with the others alone all of the index is read. */
 static bool goes_by_first_column(const char *scan, const char *next)
 {
-	const char *column = strstr(scan, "_due on")      ? "shard = "
-			     : strstr(scan, "_key on")    ? "bucket = "
-			     : strstr(scan, "_ofkind on") ? "kind = "
-							  : "id = ";
+	const char *column = strstr(scan, "_due on")       ? "shard = "
+			     : strstr(scan, "_key on")     ? "bucket = "
+			     : strstr(scan, "_ofgroup on") ? "grp = "
+			     : strstr(scan, "_ofkind on")  ? "kind = "
+							   : "id = ";
 	char cond[2048];
 
 	next += strspn(next, " ");

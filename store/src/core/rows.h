@@ -21,28 +21,49 @@ struct hwts_place {
 };
 struct hwts_list {
 	unsigned states;
+	const char *group; /* NULL: of none */
+	bool any_group;
+	bool with_data;            /* each info has its data, which the caller frees */
+	int64_t to_us;             /* what is due before it */
 	struct hwts_place *places; /* the caller frees them */
 	size_t count, room, at;
 	struct hwts_place last;
 	bool read; /* to its end */
 };
+#define HWTS_PLACES 2048 /* read at a time, of all shards */
+int hwts_rows_places(struct hwts_conn *conn, const struct hwts_kind_row *kind, struct hwts_list *list);
 int hwts_rows_list(struct hwts_conn *conn, const struct hwts_kind_row *kind, struct hwts_list *list,
 		   hwt_store_info *out, size_t n, size_t *count);
 
 /* In rows_change.c. */
+#define HWTS_ALL_STATES (1u << HWT_STORE_PENDING | 1u << HWT_STORE_RUNNING | 1u << HWT_STORE_FAILED)
 /* epoch: also one that is begun under it; HWTS_NOT_BEGUN: none that is. */
 #define HWTS_NOT_BEGUN (-1)
-int hwts_rows_cancel(struct hwts_conn *conn, int64_t id, int64_t epoch);
+int hwts_rows_cancel(struct hwts_conn *conn, int64_t id, int64_t epoch, unsigned states);
 int hwts_rows_explain(int rc, int64_t id); /* ENOENT, EBUSY: sets the thread's text */
 /* Many: rcs[i] is that of ids[i]; EINTR: it could not be had at once, and is to be cancelled alone. */
-int hwts_rows_cancel_all(struct hwts_conn *conn, const int64_t *ids, int *rcs, size_t n);
-int hwts_rows_reschedule(struct hwts_conn *conn, int64_t id, int64_t epoch, int64_t delay_us, struct hwts_due *due);
+int hwts_rows_cancel_all(struct hwts_conn *conn, const int64_t *ids, int *rcs, size_t n, unsigned states);
+
+/* Where rows are moved to. */
+struct hwts_move {
+	int64_t when_us; /* a time, or a delay */
+	bool absolute;   /* of many: always */
+	bool tells_all;  /* this process, too */
+	unsigned states; /* without RUNNING */
+	int64_t epoch;   /* of one: as for a cancel */
+};
+int hwts_rows_reschedule(struct hwts_conn *conn, int64_t id, const struct hwts_move *move, struct hwts_due *due);
+int hwts_rows_reschedule_all(struct hwts_conn *conn, const int64_t *ids, struct hwts_due *dues, int *rcs, size_t n,
+			     const struct hwts_move *move); /* rcs as for cancels */
+int hwts_rows_clock(struct hwts_conn *conn, int64_t *now_us);
 
 /* In rows_kind.c.  make NULL: ENOENT if it is not there. */
 int hwts_rows_kind(struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make,
 		   struct hwts_kind_row *out);
 
 /* Which store the connection leads to, and the number of the kind there, 0 if there is none.  name may be NULL. */
+int hwts_rows_not_here(const struct hwts_conn *conn); /* sets the thread's text */
+int hwts_rows_here(struct hwts_conn *conn);           /* EINVAL: to another store.  SQLite: takes the lock, to write */
 int hwts_rows_store(struct hwts_conn *conn, const char *name, char store[33], int32_t *kind);
 
 /* In rows_share.c. */

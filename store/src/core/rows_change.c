@@ -9,8 +9,9 @@
 
 struct change {
 	bool had;
-	int64_t state; /* of what could not be had; 0: there is none */
-	bool goes_on;  /* it is a series, and runs */
+	unsigned states; /* in which it may be had */
+	int64_t state;   /* of what could not be had; 0: there is none */
+	bool goes_on;    /* it is a series, and runs */
 	struct hwts_due due;
 };
 
@@ -39,23 +40,26 @@ static int outcome(const struct change *change, int64_t id)
 {
 	if (change->had)
 		return 0;
-	if (change->state == 0)
+	if (change->state == 0 || !(change->states & 1u << change->state))
 		return hwts_rows_explain(ENOENT, id);
 	return change->state == HWT_STORE_RUNNING ? hwts_rows_explain(EBUSY, id) : AGAIN;
 }
 
-static int cancel_once(struct hwts_conn *conn, int64_t id, int64_t epoch)
+static int cancel_once(struct hwts_conn *conn, int64_t id, int64_t epoch, unsigned states)
 {
-	struct change change = { .had = false };
+	struct change change = { .states = states };
 	struct hwts_step steps[] = {
-		{ HWTS_SQL_CANCEL, { HWTS_NUMBER(id), HWTS_NUMBER(epoch) }, .each = had, .ctx = &change },
+		{ HWTS_SQL_CANCEL,
+		  { HWTS_NUMBER(id), HWTS_NUMBER(epoch), HWTS_NUMBER(states) },
+		  .each = had,
+		  .ctx = &change },
 		{ HWTS_SQL_STATE, { HWTS_NUMBER(id) }, .each = is_in_state, .ctx = &change },
 	};
 	int rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED);
 
-	if (rc == 0 && !change.had && change.goes_on) {
+	if (rc == 0 && !change.had && change.goes_on && states & 1u << HWT_STORE_RUNNING) {
 		HWTS_POINT("goes on");
-		change = (struct change){ .had = false };
+		change = (struct change){ .states = states };
 		steps[0].sql = HWTS_SQL_CANCEL_LAST;
 		rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED);
 	}
@@ -66,6 +70,7 @@ struct cancel_all {
 	const int64_t *ids;
 	int *rcs;
 	size_t n;
+	unsigned states;
 };
 
 /* One row has gone: of several that asked for it, the first has it. */
@@ -87,16 +92,19 @@ static int one_is_in_state(void *ctx, const struct hwts_value *row)
 	struct cancel_all *all = ctx;
 
 	for (size_t i = 0; i < all->n; i++)
-		if (all->ids[i] == row[0].number && all->rcs[i] != 0)
+		if (all->ids[i] == row[0].number && all->rcs[i] != 0 && all->states & 1u << row[1].number)
 			all->rcs[i] = row[1].number == HWT_STORE_RUNNING && !row[2].number ? EBUSY : AGAIN;
 	return 0;
 }
 
-int hwts_rows_cancel_all(struct hwts_conn *conn, const int64_t *ids, int *rcs, size_t n)
+int hwts_rows_cancel_all(struct hwts_conn *conn, const int64_t *ids, int *rcs, size_t n, unsigned states)
 {
-	struct cancel_all all = { ids, rcs, n };
+	struct cancel_all all = { ids, rcs, n, states };
 	struct hwts_step steps[] = {
-		{ HWTS_SQL_CANCEL_ALL, { HWTS_BYTES(ids, n) }, .each = one_is_cancelled, .ctx = &all },
+		{ HWTS_SQL_CANCEL_ALL,
+		  { HWTS_BYTES(ids, n), HWTS_NUMBER(states) },
+		  .each = one_is_cancelled,
+		  .ctx = &all },
 		{ HWTS_SQL_STATES, { HWTS_BYTES(ids, n) }, .each = one_is_in_state, .ctx = &all },
 	};
 
@@ -111,18 +119,25 @@ int hwts_rows_explain(int rc, int64_t id)
 			    : hwts_fail(rc, "timeout %lld is running", (long long)id);
 }
 
-static int reschedule_once(struct hwts_conn *conn, int64_t id, int64_t epoch, int64_t delay_us, struct hwts_due *due)
+static struct hwts_step news_of(struct hwts_conn *conn, const int64_t *ids, size_t n, bool too)
 {
-	struct change change = { .due.id = id };
+	return (struct hwts_step){ HWTS_SQL_TELL,
+				   { HWTS_BYTES(ids, n), HWTS_TEXT(hwts_me(conn->db)), HWTS_NUMBER(too) },
+				   .after = true };
+}
+
+/* On a connection of a caller this process does not know when it commits: it is told, too. */
+static int reschedule_once(struct hwts_conn *conn, int64_t id, const struct hwts_move *move, struct hwts_due *due)
+{
+	struct change change = { .states = move->states | 1u << HWT_STORE_RUNNING, .due.id = id };
 	struct hwts_step steps[] = {
 		{ HWTS_SQL_RESCHEDULE,
-		  { HWTS_NUMBER(id), HWTS_NUMBER(delay_us), HWTS_NUMBER(epoch) },
+		  { HWTS_NUMBER(id), HWTS_NUMBER(move->when_us), HWTS_NUMBER(move->absolute), HWTS_NUMBER(move->states),
+		    HWTS_NUMBER(move->epoch) },
 		  .each = had,
 		  .ctx = &change },
 		{ HWTS_SQL_STATE, { HWTS_NUMBER(id) }, .each = is_in_state, .ctx = &change },
-		{ HWTS_SQL_TELL,
-		  { HWTS_BYTES(&id, 1), HWTS_TEXT(hwts_me(conn->db)), HWTS_NUMBER(false) },
-		  .after = true },
+		news_of(conn, &id, 1, move->tells_all),
 	};
 	int rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED);
 
@@ -133,15 +148,58 @@ static int reschedule_once(struct hwts_conn *conn, int64_t id, int64_t epoch, in
 	return rc;
 }
 
+struct move_all {
+	const int64_t *ids;
+	struct hwts_due *dues;
+	int *rcs;
+	size_t n;
+};
+
+static int one_is_moved(void *ctx, const struct hwts_value *row)
+{
+	struct move_all *all = ctx;
+
+	for (size_t i = 0; i < all->n; i++) {
+		if (all->ids[i] != row[3].number)
+			continue;
+		all->rcs[i] = 0;
+		all->dues[i] = (struct hwts_due){ .id = all->ids[i],
+						  .due_us = row[1].number,
+						  .shard = (int32_t)row[0].number,
+						  .len = (uint32_t)row[2].number };
+		break;
+	}
+	return 0;
+}
+
+int hwts_rows_reschedule_all(struct hwts_conn *conn, const int64_t *ids, struct hwts_due *dues, int *rcs, size_t n,
+			     const struct hwts_move *move)
+{
+	struct move_all all = { ids, dues, rcs, n };
+	struct cancel_all rest = { ids, rcs, n, move->states };
+	struct hwts_step steps[] = {
+		{ HWTS_SQL_RESCHEDULE_ALL,
+		  { HWTS_BYTES(ids, n), HWTS_NUMBER(move->when_us), HWTS_NUMBER(move->states) },
+		  .each = one_is_moved,
+		  .ctx = &all },
+		{ HWTS_SQL_STATES, { HWTS_BYTES(ids, n) }, .each = one_is_in_state, .ctx = &rest },
+		news_of(conn, ids, n, false),
+	};
+
+	for (size_t i = 0; i < n; i++)
+		rcs[i] = ENOENT;
+	return hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED);
+}
+
 static int changes_always(int64_t id)
 {
 	return hwts_fail(EAGAIN, "timeout %lld changes all the time: try again", (long long)id);
 }
 
-int hwts_rows_cancel(struct hwts_conn *conn, int64_t id, int64_t epoch)
+int hwts_rows_cancel(struct hwts_conn *conn, int64_t id, int64_t epoch, unsigned states)
 {
 	for (int tries = 0; tries < TRIES; tries++) {
-		int rc = cancel_once(conn, id, epoch);
+		int rc = cancel_once(conn, id, epoch, states);
 
 		if (rc != AGAIN)
 			return rc;
@@ -150,10 +208,10 @@ int hwts_rows_cancel(struct hwts_conn *conn, int64_t id, int64_t epoch)
 	return changes_always(id);
 }
 
-int hwts_rows_reschedule(struct hwts_conn *conn, int64_t id, int64_t epoch, int64_t delay_us, struct hwts_due *due)
+int hwts_rows_reschedule(struct hwts_conn *conn, int64_t id, const struct hwts_move *move, struct hwts_due *due)
 {
 	for (int tries = 0; tries < TRIES; tries++) {
-		int rc = reschedule_once(conn, id, epoch, delay_us, due);
+		int rc = reschedule_once(conn, id, move, due);
 
 		if (rc != AGAIN)
 			return rc;

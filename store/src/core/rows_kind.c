@@ -69,3 +69,25 @@ int hwts_rows_store(struct hwts_conn *conn, const char *name, char text[33], int
 	*kind = 0;
 	return hwts_run(conn, &step, 1, HWTS_READS);
 }
+
+static int note_row(void *ctx, const struct hwts_value *row)
+{
+	(void)row;
+	*(bool *)ctx = true;
+	return 0;
+}
+
+int hwts_rows_not_here(const struct hwts_conn *conn)
+{
+	return hwts_fail(EINVAL, "%s: the connection leads to another store, whose tables are called %s_* too",
+			 conn->db->engine->name, conn->db->prefix);
+}
+
+int hwts_rows_here(struct hwts_conn *conn)
+{
+	bool here = false;
+	struct hwts_step step = { HWTS_SQL_HERE, { HWTS_TEXT(conn->db->store) }, .each = note_row, .ctx = &here };
+	int rc = hwts_run(conn, &step, 1, HWTS_OPEN);
+
+	return rc == 0 && !here ? hwts_rows_not_here(conn) : rc;
+}

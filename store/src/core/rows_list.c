@@ -87,12 +87,24 @@ int hwts_rows_find(struct hwts_conn *conn, int32_t kind, const char *group, cons
 	return 0;
 }
 
+static int note_clock(void *ctx, const struct hwts_value *row)
+{
+	*(int64_t *)ctx = row[0].number;
+	return 0;
+}
+
+int hwts_rows_clock(struct hwts_conn *conn, int64_t *now_us)
+{
+	struct hwts_step step = { .sql = HWTS_SQL_CLOCK, .each = note_clock, .ctx = now_us };
+
+	return hwts_run(conn, &step, 1, HWTS_READS);
+}
+
 /*
  * Lists.  What is next is asked for by places, a few of each shard: what lies before the last place of every shard that
  * has more is complete, and comes in its order.  So each row is read some times at most, however many shards there are.
  */
 
-#define PLACES 2048 /* at a time, of all shards */
 #define PLACES_LEAST 8
 
 struct reading {
@@ -133,41 +145,62 @@ static int place_row(void *ctx, const struct hwts_value *row)
 	return 0;
 }
 
-static int read_places(struct hwts_conn *conn, struct hwts_list *list, const int64_t *shards, size_t n)
+static int read_places(struct hwts_conn *conn, struct hwts_list *list, struct hwts_step step, struct reading *reading)
 {
-	struct reading reading = { .list = list, .limit = HWTS_MAX(PLACES / n, PLACES_LEAST), .shard = INT64_MIN };
-	bool pending = list->states & 1u << HWT_STORE_PENDING;
 	int rc;
 
 	list->count = list->at = 0;
-	rc = hwts_run(conn,
-		      &(struct hwts_step){ HWTS_SQL_PLACES,
-					   { HWTS_BYTES(shards, n), HWTS_NUMBER(list->last.due_us),
-					     HWTS_NUMBER(list->last.id), HWTS_NUMBER(list->states),
-					     HWTS_NUMBER((int64_t)reading.limit), HWTS_NUMBER(pending) },
-					   .each = place_row,
-					   .ctx = &reading },
-		      1, HWTS_READS);
+	step.each = place_row;
+	step.ctx = reading;
+	rc = hwts_run(conn, &step, 1, HWTS_READS);
 	if (rc != 0) {
 		list->count = 0;
 		return rc;
 	}
 	if (list->count > 0)
 		qsort(list->places, list->count, sizeof(*list->places), by_place);
-	while (reading.more && by_place(&list->places[list->count - 1], &reading.end) > 0)
+	while (reading->more && by_place(&list->places[list->count - 1], &reading->end) > 0)
 		list->count--;
-	list->last = reading.end;
-	list->read = !reading.more;
+	list->last = reading->end;
+	list->read = !reading->more;
 	return 0;
 }
 
-static int read_on(struct hwts_conn *conn, const struct hwts_kind_row *kind, struct hwts_list *list)
+static int read_group(struct hwts_conn *conn, const struct hwts_kind_row *kind, struct hwts_list *list)
+{
+	struct reading reading = { .list = list, .limit = HWTS_PLACES, .shard = INT64_MIN };
+	struct hwts_step step = { .sql = HWTS_SQL_GROUP_PLACES,
+				  .args = { HWTS_NUMBER(hwts_id_of(0, list->group, NULL)), HWTS_NUMBER(kind->id),
+					    HWTS_TEXT(list->group), HWTS_NUMBER(list->last.due_us),
+					    HWTS_NUMBER(list->last.id), HWTS_NUMBER(list->to_us),
+					    HWTS_NUMBER(list->states), HWTS_NUMBER(HWTS_PLACES) } };
+
+	return read_places(conn, list, step, &reading);
+}
+
+static int read_shards(struct hwts_conn *conn, struct hwts_list *list, const int64_t *shards, size_t n)
+{
+	struct reading reading = { .list = list, .limit = HWTS_MAX(HWTS_PLACES / n, PLACES_LEAST), .shard = INT64_MIN };
+	bool pending = list->states & 1u << HWT_STORE_PENDING;
+	struct hwts_step step = { .sql = HWTS_SQL_PLACES,
+				  .args = { HWTS_BYTES(shards, n), HWTS_NUMBER(list->last.due_us),
+					    HWTS_NUMBER(list->last.id), HWTS_NUMBER(list->states),
+					    HWTS_NUMBER((int64_t)reading.limit), HWTS_NUMBER(pending),
+					    HWTS_NUMBER(list->any_group), HWTS_NUMBER(list->to_us) } };
+
+	return read_places(conn, list, step, &reading);
+}
+
+int hwts_rows_places(struct hwts_conn *conn, const struct hwts_kind_row *kind, struct hwts_list *list)
 {
 	bool live = list->states & (1u << HWT_STORE_PENDING | 1u << HWT_STORE_RUNNING);
-	int64_t *shards = hwts_alloc(2 * kind->shards * sizeof(*shards));
+	int64_t *shards;
 	size_t n = 0;
 	int rc;
 
+	if (list->group)
+		return read_group(conn, kind, list);
+	shards = hwts_alloc(2 * kind->shards * sizeof(*shards));
 	for (uint32_t i = 0; i < kind->shards && shards; i++) {
 		int64_t shard = (int64_t)kind->id * HWTS_SHARDS_MAX + i;
 
@@ -176,7 +209,7 @@ static int read_on(struct hwts_conn *conn, const struct hwts_kind_row *kind, str
 		if (list->states & 1u << HWT_STORE_FAILED)
 			shards[n++] = -1 - shard;
 	}
-	rc = shards ? read_places(conn, list, shards, n) : ENOMEM;
+	rc = shards ? read_shards(conn, list, shards, n) : ENOMEM;
 	free(shards);
 	return rc;
 }
@@ -195,10 +228,20 @@ static int info_row(void *ctx, const struct hwts_value *row)
 	hwt_store_info info = { .size = 0 };
 
 	read_info(&info, row);
-	for (size_t i = 0; i < infos->n; i++)
-		if (places[i].id == info.id && places[i].due_us == info.due_us &&
-		    infos->list->states & 1u << info.state)
-			infos->infos[i] = info;
+	for (size_t i = 0; i < infos->n; i++) {
+		if (places[i].id != info.id || places[i].due_us != info.due_us || infos->infos[i].id != 0 ||
+		    !(infos->list->states & 1u << info.state))
+			continue;
+		if (row[14].len > 0) {
+			info.data = hwts_alloc(row[14].len);
+			info.data_room = row[14].len;
+			if (!info.data)
+				return ENOMEM;
+			memcpy(info.data, row[14].bytes, row[14].len);
+		}
+		infos->infos[i] = info;
+		break;
+	}
 	return 0;
 }
 
@@ -208,7 +251,7 @@ int hwts_rows_list(struct hwts_conn *conn, const struct hwts_kind_row *kind, str
 {
 	struct infos infos = { .list = list, .infos = out };
 	int64_t *ids = hwts_alloc(n * sizeof(*ids));
-	int rc = !ids ? ENOMEM : list->at == list->count ? read_on(conn, kind, list) : 0;
+	int rc = !ids ? ENOMEM : list->at == list->count ? hwts_rows_places(conn, kind, list) : 0;
 
 	*count = 0;
 	if (rc == 0) {
@@ -219,13 +262,15 @@ int hwts_rows_list(struct hwts_conn *conn, const struct hwts_kind_row *kind, str
 		if (infos.n > 0)
 			rc = hwts_run(conn,
 				      &(struct hwts_step){ HWTS_SQL_INFOS,
-							   { HWTS_BYTES(ids, infos.n), HWTS_NUMBER(false) },
+							   { HWTS_BYTES(ids, infos.n), HWTS_NUMBER(list->with_data) },
 							   .each = info_row,
 							   .ctx = &infos },
 				      1, HWTS_READS);
 	}
-	for (size_t i = 0; i < infos.n && rc == 0; i++)
-		if (out[i].id != 0)
+	for (size_t i = 0; i < infos.n; i++)
+		if (rc != 0)
+			free(out[i].data);
+		else if (out[i].id != 0)
 			out[(*count)++] = out[i];
 	list->at += rc == 0 ? infos.n : 0;
 	free(ids);

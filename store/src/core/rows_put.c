@@ -216,8 +216,7 @@ static int explain(struct hwts_conn *conn, const struct hwts_put *put)
 	if (rc != 0)
 		return rc;
 	if (strcmp(store, conn->db->store) != 0)
-		return hwts_fail(EINVAL, "%s: the connection leads to another store, whose tables are called %s_* too",
-				 conn->db->engine->name, conn->db->prefix);
+		return hwts_rows_not_here(conn);
 	if (kind != put->kind.id)
 		return hwts_fail(
 		    EIO,

@@ -29,14 +29,21 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	},
 	/* What runs was due, so without PENDING (?6) only what is due is read, and what has failed. */
 	[HWTS_SQL_PLACES] = {
-		"places", "Niinib",
+		"places", "Niinibbi",
 		"select t.shard, t.due_us, t.id from @_timeout t where t.shard = ?1 and (t.due_us, t.id) > (?2, ?3)"
-		" and t.due_us < case when ?6 or ?1 < 0 then 9223372036854775807 else @now + 1000000 end and (1 <<"
-		" t.state) & ?4 <> 0 order by t.due_us, t.id limit ?5",
+		" and t.due_us < case when ?6 or ?1 < 0 or ?8 < @now + 1000000 then ?8 else @now + 1000000 end and"
+		" (1 << t.state) & ?4 <> 0 and (?7 or t.grp = '') order by t.due_us, t.id limit ?5",
 		"with n as materialized (select @now us) select x.* from unnest(?1) s(id), n, lateral (select"
 		" t.shard, t.due_us, t.id from @_timeout t where t.shard = s.id and (t.due_us, t.id) > (?2, ?3) and"
-		" t.due_us < case when ?6 or s.id < 0 then 9223372036854775807 else n.us + 1000000 end and (1 <<"
-		" t.state) & ?4 <> 0 order by t.due_us, t.id limit ?5) x",
+		" t.due_us < case when ?6 or s.id < 0 or ?8 < n.us + 1000000 then ?8 else n.us + 1000000 end and (1"
+		" << t.state) & ?4 <> 0 and (?7 or t.grp = '') order by t.due_us, t.id limit ?5) x",
+	},
+	[HWTS_SQL_GROUP_PLACES] = {
+		"places", "nnkiiini",
+		"select 0, t.due_us, t.id from @_timeout t where t.bucket = ?1 and t.kind = ?2 and t.grp = ?3 and"
+		" t.grp <> '' and (t.due_us, t.id) > (?4, ?5) and t.due_us < ?6 and (1 << t.state) & ?7 <> 0 order"
+		" by t.due_us, t.id limit ?8",
+		NULL,
 	},
 	[HWTS_SQL_INFOS] = {
 		"infos", "Ib",
@@ -48,20 +55,21 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	 * Changes
 	 */
 	[HWTS_SQL_CANCEL] = {
-		"cancel", "ii",
+		"cancel", "iin",
 		"delete from @_timeout where "
 		THIS
-		" and (state <> 2 or epoch = ?2) returning shard, due_us, 0",
+		" and ((state <> 2 and (1 << state) & ?3 <> 0) or (state = 2 and epoch = ?2)) returning shard,"
+		" due_us, 0",
 		NULL,
 	},
 	/* None of them waits for a row that another transaction has locked: those are tried alone. */
 	[HWTS_SQL_CANCEL_ALL] = {
-		"cancel", "I",
+		"cancel", "In",
 		"delete from @_timeout where "
 		THIS
-		" and state <> 2 returning id",
+		" and state <> 2 and (1 << state) & ?2 <> 0 returning id",
 		"delete from @_timeout where id = any(array(select u.id from @_timeout u where u.id = any(?1) and"
-		" u.state <> 2 for update skip locked)) and state <> 2 returning id",
+		" u.state <> 2 for update skip locked)) and state <> 2 and (1 << state) & ?2 <> 0 returning id",
 	},
 	/* The run in progress is its last: nothing files it again, and nobody takes it over. */
 	[HWTS_SQL_CANCEL_LAST] = {
@@ -74,13 +82,28 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		NULL,
 	},
 	[HWTS_SQL_RESCHEDULE] = {
-		"reschedule", "iii",
-		"with n as materialized (select @now us) update @_timeout set due_us = n.us + ?2, base_us = n.us +"
-		" ?2, attempt = case state when 3 then 0 when 2 then attempt - 1 else attempt end,"
-		" shard = case when shard < 0 then -1 - shard else shard end, epoch = 0, state = 1@tx from n where "
+		"reschedule", "iibni",
+		"with n as materialized (select case when ?3 then ?2 else @now + ?2 end us) update @_timeout set"
+		REFILE
+		"@tx from n where "
 		THIS
-		" and (state <> 2 or epoch = ?3) returning shard, due_us, coalesce(length(data), 0)",
+		" and ((state <> 2 and (1 << state) & ?4 <> 0) or (state = 2 and epoch = ?5)) returning shard, due_us,"
+		" coalesce(length(data), 0)",
 		NULL,
+	},
+	/* As it is for cancels. */
+	[HWTS_SQL_RESCHEDULE_ALL] = {
+		"reschedule", "Iin",
+		"with n as materialized (select ?2 us) update @_timeout set"
+		REFILE
+		" from n where "
+		THIS
+		" and state <> 2 and (1 << state) & ?3 <> 0 returning shard, due_us, coalesce(length(data), 0), id",
+		"with n as materialized (select ?2 us) update @_timeout set"
+		REFILE
+		"@tx from n where id = any(array(select u.id from @_timeout u where u.id = any(?1) and u.state <> 2"
+		" for update skip locked)) and state <> 2 and (1 << state) & ?3 <> 0 returning shard, due_us,"
+		" coalesce(length(data), 0), id",
 	},
 	[HWTS_SQL_STATES] = {
 		"state", "I",
@@ -382,43 +405,21 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" 7696581394432)) + ?1 where next_number <= 8796093022208 - ?1 returning next_number - ?1",
 	},
 	/* Puts.  On SQLite the put itself has added the clock. */
-	[HWTS_SQL_PUT] = {
-		"put", "INNIBINKKD",
-		PUT,
-		PUT_ALL
-		RETURNING,
-	},
-	[HWTS_SQL_PUT_KEYED] = {
-		"put", "INNIBINKKD",
-		PUT
-		KEEP,
-		PUT_ALL
-		KEEP
-		RETURNING,
-	},
-	[HWTS_SQL_PUT_REPLACE] = {
-		"put", "INNIBINKKD",
-		PUT
-		REPLACE
-		RETURNING,
-		PUT_ALL
-		REPLACE
-		RETURNING,
-	},
-	[HWTS_SQL_PUT_REVIVE] = {
-		"put", "INNIBINKKD",
-		PUT
-		REVIVE
-		RETURNING,
-		PUT_ALL
-		REVIVE
-		RETURNING,
-	},
+	[HWTS_SQL_PUT] = { "put", "INNIBINKKD", PUT, PUT_ALL RETURNING },
+	[HWTS_SQL_PUT_KEYED] = { "put", "INNIBINKKD", PUT KEEP, PUT_ALL KEEP RETURNING },
+	[HWTS_SQL_PUT_REPLACE] = { "put", "INNIBINKKD", PUT REPLACE RETURNING, PUT_ALL REPLACE RETURNING },
+	[HWTS_SQL_PUT_REVIVE] = { "put", "INNIBINKKD", PUT REVIVE RETURNING, PUT_ALL REVIVE RETURNING },
 	/* Which store this is, and the kind of a name. */
 	[HWTS_SQL_STORE] = {
 		"store", "t",
 		"select m.store, coalesce((select k.id from @_kind k where k.name = ?1), 0) from @_meta m",
 		NULL,
+	},
+	/* Whether this is the store ?1.  SQLite: a transaction that began by reading could perhaps not write. */
+	[HWTS_SQL_HERE] = {
+		"here", "t",
+		"update @_meta set version = version where store = ?1 returning 1",
+		"select 1 from @_meta where store = ?1",
 	},
 	/* SQLite: shards (?1) of which another process has to be told. */
 	[HWTS_SQL_OTHERS] = {

@@ -42,6 +42,10 @@
 #define KEEP " on conflict (bucket, kind, grp, key) where key is not null do nothing"
 #define RETURNING " returning id, due_us, shard"
 
+#define REFILE                                                                                                         \
+	" due_us = n.us, base_us = n.us, attempt = case state when 3 then 0 when 2 then attempt - 1 else attempt end," \
+	" shard = case when shard < 0 then -1 - shard else shard end, epoch = 0, state = 1"
+
 #define BEGIN_FROM                                                                                                     \
 	"with s as materialized (select x.id from @_shard x where x.id = ?2 and x.epoch = ?3 and x.owner = ?4"         \
 	" for share), n as materialized (select @now us)"                                                              \

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What is done to many timeouts: all of a group, or of a kind.
+ *
+ * Their places are read by pages, which lock nothing, and then changed by slices, each in a transaction of its own.
+ * What a slice cannot have at once, as another transaction has locked it, is tried alone.  A slice that took long makes
+ * the next one smaller, so that no lock is held for long, however slow the database is.
+ *
+ * All are moved to one time, the same for every slice: so what has been moved is known by its place.  It is left out of
+ * the walk by three ranges: first what is due at that time already, then what is due before, then what is due after.
+ */
+#include "core/store.h"
+
+#define SLICE 1000
+#define SLICE_FIRST 250
+#define SLICE_LEAST 10
+#define LONG_NS HWT_MS(20)
+#define SHORT_NS HWT_MS(10)
+
+struct slice {
+	int64_t ids[SLICE];
+	uint64_t heard[SLICE];
+	struct hwts_due dues[SLICE];
+	int rcs[SLICE];
+	size_t n;
+};
+
+struct walk {
+	hwt_store *store;
+	const struct hwts_about *about;
+	struct hwts_conn *conn;
+	struct hwts_list list;
+	struct slice slice;
+	const struct hwts_move *move; /* NULL: a cancel */
+	size_t size;                  /* of the next slice */
+	uint64_t n;
+};
+
+/* With the lock. */
+static void note(struct walk *walk)
+{
+	struct slice *slice = &walk->slice;
+
+	for (size_t i = 0; i < slice->n; i++) {
+		if (slice->rcs[i] != 0)
+			continue;
+		walk->n++;
+		if (walk->move)
+			hwts_window_move(walk->store, &slice->dues[i], slice->heard[i]);
+		else
+			hwts_window_forget(walk->store, slice->ids[i]);
+		walk->store->stats.cancelled += !walk->move;
+	}
+}
+
+static int change_all(struct walk *walk)
+{
+	struct slice *slice = &walk->slice;
+
+	return walk->move
+		   ? hwts_rows_reschedule_all(walk->conn, slice->ids, slice->dues, slice->rcs, slice->n, walk->move)
+		   : hwts_rows_cancel_all(walk->conn, slice->ids, slice->rcs, slice->n, walk->about->states);
+}
+
+/* It was locked, or has just changed. */
+static int change_one(struct walk *walk, size_t i)
+{
+	struct slice *slice = &walk->slice;
+	int rc = walk->move ? hwts_rows_reschedule(walk->conn, slice->ids[i], walk->move, &slice->dues[i])
+			    : hwts_rows_cancel(walk->conn, slice->ids[i], HWTS_NOT_BEGUN, walk->about->states);
+
+	slice->rcs[i] = rc;
+	return rc == ENOENT || rc == EBUSY ? 0 : rc;
+}
+
+static int do_slice(struct walk *walk)
+{
+	struct slice *slice = &walk->slice;
+	int64_t before_ns = hwt_now(), took_ns;
+	int rc;
+
+	pthread_mutex_lock(&walk->store->lock);
+	for (size_t i = 0; i < slice->n; i++)
+		slice->heard[i] = hwts_window_heard(walk->store, slice->ids[i]);
+	pthread_mutex_unlock(&walk->store->lock);
+	rc = change_all(walk);
+	took_ns = hwt_now() - before_ns;
+	if (took_ns > LONG_NS)
+		walk->size = HWTS_MAX(walk->size / 2, SLICE_LEAST);
+	else if (took_ns < SHORT_NS)
+		walk->size = HWTS_MIN(walk->size * 2, SLICE);
+	if (rc != 0)
+		return rc;
+	for (size_t i = 0; i < slice->n && rc == 0; i++)
+		if (slice->rcs[i] == EINTR)
+			rc = change_one(walk, i);
+	HWTS_POINT("slice");
+	pthread_mutex_lock(&walk->store->lock);
+	note(walk);
+	pthread_mutex_unlock(&walk->store->lock);
+	return rc;
+}
+
+/* What is due from *from on, and before to_us. */
+static int do_range(struct walk *walk, struct hwts_place from, int64_t to_us)
+{
+	struct hwts_list *list = &walk->list;
+	int rc = 0;
+
+	list->last = from;
+	list->to_us = to_us;
+	list->read = false;
+	list->count = list->at = 0;
+	while (rc == 0 && !(list->read && list->at == list->count)) {
+		if (list->at == list->count)
+			rc = hwts_rows_places(walk->conn, &walk->about->row, list);
+		walk->slice.n = HWTS_MIN(list->count - list->at, walk->size);
+		for (size_t i = 0; i < walk->slice.n; i++)
+			walk->slice.ids[i] = list->places[list->at + i].id;
+		list->at += walk->slice.n;
+		if (rc == 0 && walk->slice.n > 0)
+			rc = do_slice(walk);
+	}
+	return rc;
+}
+
+static int do_all(struct walk *walk)
+{
+	const struct hwts_place first = { INT64_MIN, 0 };
+	int64_t at_us = walk->move ? walk->move->when_us : HWTS_NEVER;
+	int rc = 0;
+
+	if (walk->move)
+		rc = do_range(walk, (struct hwts_place){ at_us, INT64_MIN }, at_us + 1);
+	if (rc == 0)
+		rc = do_range(walk, first, at_us);
+	if (rc == 0 && walk->move)
+		rc = do_range(walk, (struct hwts_place){ at_us, INT64_MAX }, HWTS_NEVER);
+	return rc;
+}
+
+static int walk_all(struct walk *walk, struct hwts_move *move)
+{
+	int64_t now_us = 0;
+	int rc = move && !move->absolute ? hwts_rows_clock(walk->conn, &now_us) : 0;
+
+	if (rc != 0)
+		return rc;
+	if (move) {
+		move->when_us += now_us;
+		move->absolute = true;
+	}
+	walk->move = move;
+	return do_all(walk);
+}
+
+int hwts_many(hwt_store *store, struct hwts_about *about, struct hwts_move *move, uint64_t *n)
+{
+	struct walk *walk = hwts_alloc(sizeof(*walk));
+	int rc = walk ? hwts_kind_of(store, about->kind, NULL, &about->row) : ENOMEM;
+
+	if (rc == 0)
+		rc = hwts_pool_get(store, &walk->conn);
+	if (rc == 0) {
+		walk->store = store;
+		walk->about = about;
+		walk->size = SLICE_FIRST;
+		walk->list =
+		    (struct hwts_list){ .states = about->states, .group = about->group, .any_group = about->any_group };
+		rc = walk_all(walk, move);
+		hwts_pool_put(store, walk->conn);
+		*n = walk->n;
+		free(walk->list.places);
+	}
+	free(walk);
+	return rc == ENOENT ? 0 : rc; /* a kind that is not made has none */
+}

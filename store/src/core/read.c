@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reading timeouts, and statistics. */
+#include "core/store.h"
+
+#define PAGE 100
+#define PAGE_OF_DATA 10
+
+static int get_it(struct hwts_conn *conn, struct hwts_about *about, void *ctx)
+{
+	hwt_store_info *info = ctx;
+	int rc = hwts_rows_get(conn, about->id, info);
+
+	return rc == 0 && !(about->states & 1u << info->state) ? hwts_rows_explain(ENOENT, about->id) : rc;
+}
+
+static int get(hwt_store *store, const hwt_store_which *which, hwt_store_info *info)
+{
+	hwt_store_info is = HWT_STORE_INFO_INIT;
+	struct hwts_about about;
+	int rc = hwts_check_store(store);
+
+	if (rc == 0 && !info)
+		rc = hwts_fail(EINVAL, "the info is NULL");
+	if (rc == 0 && info->size < offsetof(hwt_store_info, state))
+		rc = hwts_fail(EINVAL, "hwt_store_info.size must be sizeof(hwt_store_info)");
+	if (rc == 0)
+		rc = hwts_about_of(which, HWTS_MAY_READ, &about);
+	if (rc != 0)
+		return rc;
+	if (info->size >= sizeof(is)) {
+		is.data = info->data;
+		is.data_room = info->data_room;
+	}
+	rc = hwts_about_do(store, &about, get_it, &is);
+	if (rc == 0) {
+		is.size = info->size;
+		memcpy(info, &is, HWTS_MIN(info->size, sizeof(is)));
+	}
+	return rc;
+}
+
+int hwt_store_get_ex(hwt_store *store, const hwt_store_which *which, hwt_store_info *info)
+{
+	struct hwts_call call = hwts_enter();
+
+	return hwts_leave(call, get(store, which, info));
+}
+
+int hwt_store_get(hwt_store *store, int64_t id, hwt_store_info *info)
+{
+	return hwt_store_get_ex(store, &HWTS_BY_ID(id, 0), info);
+}
+
+int hwt_store_get_key(hwt_store *store, const char *kind, const char *key, hwt_store_info *info)
+{
+	return hwt_store_get_ex(store, &HWTS_BY_KEY(kind, key), info);
+}
+
+typedef bool each_it(void *ctx, const hwt_store_info *info);
+
+static int each_page(hwt_store *store, const char *name, struct hwts_list *list, hwt_store_info *infos, size_t *count)
+{
+	struct hwts_kind_row kind;
+	struct hwts_conn *conn;
+	int rc = hwts_kind_of(store, name, NULL, &kind); /* from memory, mostly */
+
+	if (rc == 0)
+		rc = hwts_pool_get(store, &conn);
+	if (rc != 0)
+		return rc;
+	rc = hwts_rows_list(conn, &kind, list, infos, list->with_data ? PAGE_OF_DATA : PAGE, count);
+	hwts_pool_put(store, conn);
+	return rc;
+}
+
+static int each_of(hwt_store *store, const struct hwts_about *about, each_it *each, void *ctx, hwt_store_info *infos)
+{
+	struct hwts_list list = { .states = about->states,
+				  .group = about->group,
+				  .any_group = about->any_group,
+				  .with_data = about->with_data,
+				  .to_us = HWTS_NEVER,
+				  .last.due_us = INT64_MIN };
+	bool goes_on = true;
+	size_t count = 0;
+	int rc = 0;
+
+	while (rc == 0 && goes_on && !(list.read && list.at == list.count)) {
+		rc = each_page(store, about->kind, &list, infos, &count);
+		for (size_t i = 0; i < count && rc == 0; i++) {
+			void *data = infos[i].data;
+
+			infos[i].size = sizeof(infos[i]);
+			goes_on = goes_on && each(ctx, &infos[i]);
+			free(data);
+		}
+	}
+	free(list.places);
+	return rc;
+}
+
+/* Of one, a list of one. */
+static int each_one(hwt_store *store, struct hwts_about *about, each_it *each, void *ctx, hwt_store_info *info)
+{
+	int rc;
+
+	if (about->with_data) {
+		info->data = hwts_alloc(HWT_STORE_DATA_MAX);
+		info->data_room = HWT_STORE_DATA_MAX;
+	}
+	rc = about->with_data && !info->data ? ENOMEM : hwts_about_do(store, about, get_it, info);
+	if (rc == 0) {
+		void *data = info->data;
+
+		info->size = sizeof(*info);
+		info->data_room = info->len;
+		info->data = info->len ? data : NULL;
+		(void)each(ctx, info);
+		info->data = data;
+	}
+	free(info->data);
+	return rc;
+}
+
+static int each_page_of(hwt_store *store, const hwt_store_which *which, each_it *each, void *ctx)
+{
+	hwt_store_info *infos;
+	struct hwts_about about;
+	int rc = hwts_check_store(store);
+
+	if (rc == 0 && !each)
+		rc = hwts_fail(EINVAL, "the function is NULL");
+	if (rc == 0)
+		rc = hwts_about_of(which, HWTS_MAY_BE_MANY | HWTS_MAY_READ, &about);
+	if (rc != 0)
+		return rc;
+	infos = hwts_alloc(PAGE * sizeof(*infos));
+	if (!infos)
+		return ENOMEM;
+	rc = about.all ? each_of(store, &about, each, ctx, infos) : each_one(store, &about, each, ctx, infos);
+	free(infos);
+	return rc;
+}
+
+int hwt_store_each_ex(hwt_store *store, const hwt_store_which *which, each_it *each, void *ctx)
+{
+	struct hwts_call call = hwts_enter();
+
+	return hwts_leave(call, each_page_of(store, which, each, ctx));
+}
+
+int hwt_store_each(hwt_store *store, const char *kind, unsigned states, each_it *each, void *ctx)
+{
+	const hwt_store_which which = { .size = sizeof(which), .kind = kind, .all = true, .states = states };
+	struct hwts_call call = hwts_enter();
+
+	if (store && each && (states & HWTS_ALL_STATES) == 0)
+		return hwts_leave(call, hwts_fail(EINVAL, "states is a set such as 1u << HWT_STORE_PENDING"));
+	return hwts_leave(call, each_page_of(store, &which, each, ctx));
+}
+
+/* With the lock: since when the oldest of what is due has been so. */
+static int64_t oldest_ns(const hwt_store *store)
+{
+	int64_t now_us = hwts_clock_db_us(store), oldest_us = now_us;
+
+	for (const struct hwts_kind *kind = store->kinds; kind; kind = kind->next) {
+		for (size_t i = 0; i < HWTS_COUNT(kind->due); i++)
+			for (const struct hwts_entry *entry = kind->due[i].first; entry; entry = entry->due_next)
+				oldest_us = HWTS_MIN(oldest_us, entry->due_us);
+		for (const struct hwts_row *row = kind->queue; row; row = row->next)
+			oldest_us = HWTS_MIN(oldest_us, row->due_us);
+	}
+	return (now_us - oldest_us) * 1000;
+}
+
+int hwt_store_read_stats(hwt_store *store, hwt_store_stats *out)
+{
+	struct hwts_call call = hwts_enter();
+	hwt_store_stats stats;
+	size_t size;
+
+	if (!store || !out || out->size < offsetof(hwt_store_stats, begun))
+		return hwts_leave(call, hwts_fail(EINVAL, "hwt_store_stats.size must be sizeof(hwt_store_stats)"));
+	pthread_mutex_lock(&store->lock);
+	stats = store->stats;
+	stats.window = store->window.count - store->active;
+	stats.running = store->active;
+	stats.overdue = store->due_count + store->queued;
+	stats.overdue_oldest_ns = stats.overdue ? oldest_ns(store) : 0;
+	stats.lateness_minute_max_ns = hwts_peak_read(&store->lateness, hwt_now());
+	stats.trusted = store->phase != HWTS_STOPPED && hwts_trusted(store);
+	pthread_mutex_unlock(&store->lock);
+	stats.round_trips = atomic_load_explicit(&store->db->round_trips,
+						 memory_order_relaxed); /* relaxed: a statistic */
+	size = out->size;
+	memcpy(out, &stats, HWTS_MIN(size, sizeof(stats)));
+	out->size = size;
+	return hwts_leave(call, 0);
+}
