@@ -14,8 +14,9 @@
 #define SLICE 1000
 #define SLICE_FIRST 250
 #define SLICE_LEAST 10
-#define LONG_NS HWT_MS(20)
-#define SHORT_NS HWT_MS(10)
+#define LONG_NS HWT_MS(12)
+#define SHORT_NS HWT_MS(6)
+#define GIVE_WAY_NS HWT_MS(2)
 
 struct slice {
 	int64_t ids[SLICE];
@@ -101,7 +102,14 @@ static int do_slice(struct walk *walk)
 	return rc;
 }
 
-/* What is due from *from on, and before to_us. */
+/* Others look now and then whether a lock of the whole database is free, and would find it taken each time. */
+static void give_way(const struct walk *walk)
+{
+	if (!walk->store->engine->locks_rows)
+		hwts_sleep_ns(GIVE_WAY_NS);
+}
+
+/* What is due from the place from on, and before to_us. */
 static int do_range(struct walk *walk, struct hwts_place from, int64_t to_us)
 {
 	struct hwts_list *list = &walk->list;
@@ -118,8 +126,10 @@ static int do_range(struct walk *walk, struct hwts_place from, int64_t to_us)
 		for (size_t i = 0; i < walk->slice.n; i++)
 			walk->slice.ids[i] = list->places[list->at + i].id;
 		list->at += walk->slice.n;
-		if (rc == 0 && walk->slice.n > 0)
+		if (rc == 0 && walk->slice.n > 0) {
 			rc = do_slice(walk);
+			give_way(walk);
+		}
 	}
 	return rc;
 }
