@@ -102,7 +102,7 @@ void user_close(void *user);
 int64_t user_sql(void *user, const char *format, ...)
     __attribute__((format(printf, 2, 3))); /* the first number, or 0 */
 
-/* The scenarios of store/bench/scale.sh, see scale.c, cliffs.c, calls.c, held.c. */
+/* The scenarios of store/bench/scale.sh, see scale.c, cliffs.c, calls.c, groups.c, held.c. */
 void scale_far(void);
 void scale_window(void);
 void scale_herd(void);
@@ -116,6 +116,7 @@ void cliff_each(void);
 void cliff_join(void);
 void cliff_moved(void);
 void cliff_calls(void);
+void cliff_group(void);
 void cliff_snapshot(void);
 void cliff_lock(void);
 void cliff_soak(void);

@@ -17,7 +17,7 @@
  *     sync      200 writes of 4 KiB beside the file of the url, each synced: what the disk costs
  *     fill      puts N that are due in ten days, for the rounds with far rows
  *     scale_*   see scale.c
- *     cliff_*   see cliffs.c, calls.c and held.c
+ *     cliff_*   see cliffs.c, calls.c, groups.c and held.c
  *
  * Output    lines FIGURE UNIT VALUE.  Exit status 1 when a timeout was lost, ran twice or ran early: a bench that is
  *           wrong measures nothing.
@@ -420,6 +420,7 @@ static const struct scenario {
 	{ "cliff_join", cliff_join, 10000 },
 	{ "cliff_moved", cliff_moved, 20000 },
 	{ "cliff_calls", cliff_calls, 20000 },
+	{ "cliff_group", cliff_group, 100000 },
 	{ "cliff_snapshot", cliff_snapshot, 100000 },
 	{ "cliff_lock", cliff_lock, 0 },
 	{ "cliff_soak", cliff_soak, 0 },
@@ -478,7 +479,7 @@ int main(int argc, char **argv)
 		    "[-s SHARDS] [-t THREADS] [-T SECONDS] lives|one|sixteen|late|live|idle|kill|stop|kills|sync|fill|"
 		    "scale_far|scale_window|scale_herd|scale_processes|scale_kinds|scale_lives|"
 		    "cliff_backlog|cliff_once|cliff_puts|cliff_each|cliff_join|cliff_moved|cliff_calls|"
-		    "cliff_snapshot|cliff_lock|cliff_soak\n",
+		    "cliff_group|cliff_snapshot|cliff_lock|cliff_soak\n",
 		    stderr);
 		return 2;
 	}
