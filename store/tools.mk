@@ -6,7 +6,7 @@ STORE_EXAMPLES := $(if $(STORE),$(addprefix $(BUILD)/examples/,jobs demo_store))
 STORE_HAVE := $(if $(filter sqlite3,$(STORE_PKG)),-DHAVE_SQLITE) $(if $(filter libpq,$(STORE_PKG)),-DHAVE_POSTGRES)
 STORE_ARCHIVES := $(BUILD)/libhwt-store.a $(BUILD)/libhwt.a
 
-.PHONY: demo-store bench-store bench-store-rivals bench-store-scale install-store uninstall-store
+.PHONY: check-cron demo-store bench-store bench-store-rivals bench-store-scale install-store uninstall-store
 
 STORE_CHECKS := $(if $(STORE),store/test/store_examples.sh)
 check: $(STORE_EXAMPLES)
@@ -40,6 +40,14 @@ bench-store-rivals: $(BUILD)/bench/store_bench
 bench-store-scale: $(BUILD)/bench/store_bench $(BUILD)/test/store_plans
 	store/bench/scale.sh $(BUILD) $(BENCH_ARGS)
 
+# Ten years in all zones, against two programs that npm installs.
+$(BUILD)/test/cron_times: store/test/oracle/cron_times.c $(BUILD)/libhwt-store-unit.a $(BUILD)/libhwt.a | $(BUILD)/test
+	$(QCC) $(ALL_CPPFLAGS) $(STORE_CPPFLAGS) $(GNU) -DHWT_TEST $(ALL_CFLAGS) -o $@ $< \
+		$(BUILD)/libhwt-store-unit.a $(BUILD)/libhwt.a $(STORE_LIBS) $(ALL_LDFLAGS)
+
+check-cron: $(BUILD)/test/cron_times
+	store/test/oracle/cron.sh $(BUILD) $(YEARS) $(CRON_ZONES)
+
 # Installing.
 
 STORE_INSTALLED = $(INCLUDEDIR)/hwt_store.h $(LIBDIR)/libhwt-store.a $(LIBDIR)/libhwt-store.so.$(VERSION) \
@@ -68,7 +76,7 @@ uninstall-store:
 
 else
 
-demo-store bench-store bench-store-rivals bench-store-scale:
+check-cron demo-store bench-store bench-store-rivals bench-store-scale:
 	@echo '$@: libhwt-store needs pkg-config and the headers of SQLite or libpq (make deps)' && false
 
 endif
