@@ -27,7 +27,8 @@
  *   group   what a timeout belongs to: a tenant, a host, an account.  All of a group run in one process at a time.
  *   window  the rows of the held shards that are due before now + horizon.  They wait in the process's timer.
  *   begin   turns rows that are due from pending to running, under the epoch of their shard.
- *   end     removes them, or files them again: for the next period, after a failure, or as FAILED.
+ *   end     removes them, or files them again: for the next time of a series, after a failure, or as FAILED.
+ *   series  a timeout with a period or a schedule.  The times at which it is due are its grid.
  *
  * Threads
  *
@@ -195,7 +196,7 @@ typedef struct hwt_store_run {
 	size_t len;
 	int64_t due_us;   /* when it was due */
 	unsigned attempt; /* 1, 2, ...: begins since it was put, since the last success, or since it was FAILED */
-	uint64_t missed;  /* periodic: periods that were merged into this run */
+	uint64_t missed;  /* of a series: times of its grid that were merged into this run */
 
 	/*
 	 * HWT_STORE_TRANSACTION: sqlite3 * or PGconn *, inside the transaction that also ends this run.  Otherwise
@@ -272,11 +273,24 @@ typedef struct hwt_store_spec {
 	const char *group; /* NULL, or 1..255 bytes of UTF-8 */
 	int priority;      /* -100..100; 0: normal.  Kept and shown; nothing starts sooner for it yet */
 
-	/* This version refuses what follows, unless it is 0. */
-	const char *schedule; /* NULL, or a cron line */
-	const char *zone;     /* its time zone; NULL: UTC */
-	int64_t grace_ns;     /* 0: it starts however late it is */
-	int64_t spread_ns;    /* of a series: due at a random moment within that after each time; 0: none */
+	/*
+	 * NULL, or a cron line of at most 127 bytes, as hwt_store_next_time takes it, and its zone; period_ns is 0
+	 * then.  The first time is after now and delay_ns, or after due_us with HWT_STORE_ABSOLUTE.
+	 */
+	const char *schedule, *zone;
+
+	/*
+	 * 0: none.  A run does not start later than so long after its time, whatever kept it: no process, a long
+	 * queue, retries.  A single timeout is FAILED then with "too late"; a series goes on at its next time, and the
+	 * run there says what it missed.
+	 */
+	int64_t grace_ns;
+
+	/*
+	 * Of a series: it is due at a random moment within so long after each time of its grid, and before the next.
+	 * At most period_ns.  0: none.  Grace counts from the grid, so it has to be longer.
+	 */
+	int64_t spread_ns;
 } hwt_store_spec;
 
 #define HWT_STORE_SPEC_INIT                                                                                            \
@@ -468,8 +482,8 @@ HWT_API int hwt_store_close(hwt_store *store);
  * started.
  *
  * With a key that is in use: EEXIST, and *id is that of the present one.  So a put with a key is idempotent.  With
- * HWT_STORE_REPLACE a pending one gets the new time, data, period and priority (a debounce): 0 and its id.  One that is
- * running: EBUSY, and one that is FAILED: EEXIST, with *id set in both cases.  With HWT_STORE_REVIVE a FAILED one is
+ * HWT_STORE_REPLACE a pending one gets all that this put says (a debounce): 0 and its id.  One that is running:
+ * EBUSY, and one that is FAILED: EEXIST, with *id set in both cases.  With HWT_STORE_REVIVE a FAILED one is
  * pending again, as it is put now: 0 and its id; any other: EEXIST.  So a put of a series at each start of a program
  * begins it, leaves it alone, or takes it up again.
  *
@@ -549,7 +563,8 @@ HWT_API int hwt_store_cancel_ex(hwt_store *store, const hwt_store_which *which, 
 
 /*
  * Sets another due time: delay_ns from the database's now; < 0: now.  A FAILED one is pending again, and its attempts
- * start from 1; a pending one goes on with its attempts.  A periodic one gets a new grid from that time on.
+ * start from 1; a pending one goes on with its attempts.  One with a period gets a new grid from that time on; one with
+ * a schedule runs then, and goes on by its line.
  *
  * Threads, Returns, Cost  as hwt_store_cancel; EBUSY also: a series is running.
  */
@@ -643,7 +658,7 @@ HWT_API bool hwt_store_is_mine(const hwt_store_run *run);
  *             run has the due_us of this one.  TRANSACTION: what the task did is committed.
  * give_up     FAILED for good, whatever attempts are left, with this text (NULL: "given up"; it is cut to 255 bytes).
  *             TRANSACTION: what the task did is rolled back.
- * end_series  done, and no next run follows.  Of a timeout without a period: as return 0.
+ * end_series  done, and no next run follows.  Of a timeout that is no series: as return 0.
  *
  * Threads  the task's, while it runs.
  * Returns  HWT_STORE_ANSWER; EINVAL: run is NULL.

@@ -240,10 +240,23 @@ TEST(each_field_of_a_spec_is_checked_and_nothing_is_put)
 	BAD_SPEC(EINVAL, .group = "latin \xe9");
 	BAD_SPEC(EINVAL, .priority = 101);
 	BAD_SPEC(EINVAL, .priority = -101);
-	BAD_SPEC(ENOTSUP, .schedule = "* * * * *");
-	BAD_SPEC(ENOTSUP, .zone = "Europe/Berlin");
-	BAD_SPEC(ENOTSUP, .grace_ns = 1);
-	BAD_SPEC(ENOTSUP, .spread_ns = 1);
+	BAD_SPEC(EINVAL, .schedule = "");
+	BAD_SPEC(EINVAL, .schedule = "@reboot");
+	BAD_SPEC(EINVAL, .schedule = "0 0 30 2 *");
+	BAD_SPEC(EINVAL, .schedule = "0 24 * * *");
+	BAD_SPEC(EINVAL, .schedule = name);
+	BAD_SPEC(EINVAL, .schedule = "@daily", .period_ns = HWT_S(1));
+	BAD_SPEC(EINVAL, .schedule = "@daily", .zone = "");
+	BAD_SPEC(EINVAL, .schedule = "@daily", .zone = "/etc/passwd");
+	BAD_SPEC(EINVAL, .schedule = "@daily", .flags = HWT_STORE_ABSOLUTE, .due_us = INT64_C(253402300800000000));
+	BAD_SPEC(EINVAL, .zone = "UTC");
+	BAD_SPEC(EINVAL, .period_ns = HWT_S(1), .zone = "UTC");
+	BAD_SPEC(EINVAL, .grace_ns = -1);
+	BAD_SPEC(EINVAL, .grace_ns = INT64_MAX);
+	BAD_SPEC(EINVAL, .spread_ns = 1);
+	BAD_SPEC(EINVAL, .period_ns = HWT_S(1), .spread_ns = HWT_S(1) + 1);
+	BAD_SPEC(EINVAL, .schedule = "@daily", .spread_ns = -1);
+	BAD_SPEC(EINVAL, .schedule = "@daily", .spread_ns = INT64_MAX);
 	{
 		hwt_store_spec spec = spec_of(NULL, 0);
 		int64_t id = -7;

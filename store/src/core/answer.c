@@ -71,15 +71,16 @@ void hwts_fail_run(struct hwts_row *row, const char *error, bool counts)
 	row->how = counts && row->attempt >= kind->max_attempts ? HWTS_FAIL : HWTS_AFTER;
 	row->again = false;
 	row->when_us = hwts_back_off_us(kind, row->attempt);
-	row->limit_us = row->period_us > 0 ? row->grid_us : HWTS_NEVER;
+	row->limit_us = hwts_is_series(row) ? row->grid_due_us : HWTS_NEVER;
 	row->next_base_us = row->base_us;
 	row->next_attempt = counts ? row->attempt : row->attempt - 1;
 }
 
 static void succeed(struct hwts_row *row)
 {
-	row->how = row->period_us > 0 ? HWTS_AT : HWTS_DONE;
-	row->when_us = row->next_base_us = row->grid_us;
+	row->how = hwts_is_series(row) ? HWTS_AT : HWTS_DONE;
+	row->when_us = row->grid_due_us;
+	row->next_base_us = row->grid_us;
 	row->next_attempt = 0;
 }
 
@@ -95,7 +96,7 @@ static void run_again(struct hwts_row *row, int64_t delay_us)
 	row->how = HWTS_AFTER;
 	row->again = true;
 	row->when_us = delay_us;
-	row->limit_us = row->period_us > 0 ? row->grid_us : HWTS_NEVER;
+	row->limit_us = hwts_is_series(row) ? row->grid_due_us : HWTS_NEVER;
 	row->next_base_us = row->base_us;
 	row->next_attempt = row->attempt - 1;
 }

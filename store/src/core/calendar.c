@@ -43,51 +43,84 @@ static int64_t find_here(const struct walk *walk)
 	return found_s == HWTS_NEVER ? HWTS_NEVER : found_s - walk->offset_s;
 }
 
-static int find(struct walk *walk, int64_t *due_s)
+static int enter(struct walk *walk)
 {
-	bool first = true;
-
-	walk->from_s = walk->cron->wild ? walk->after_s : walk->after_s - 3 * DAY_S;
-	*due_s = HWTS_NEVER;
-	while (*due_s == HWTS_NEVER && walk->from_s < walk->end_s) {
-		int rc = hwts_zone_at(walk->zone, walk->from_s, walk->end_s, &walk->offset_s, &walk->until_s);
-
-		if (rc != 0)
-			return rc;
-		if (first)
-			walk->shown_s = walk->from_s + walk->offset_s;
-		first = false;
-		*due_s = find_here(walk);
-		walk->shown_s = HWTS_MAX(walk->shown_s, walk->until_s + walk->offset_s);
-		walk->from_s = walk->until_s;
-	}
-	return 0;
+	return hwts_zone_at(walk->zone, walk->from_s, walk->end_s, &walk->offset_s, &walk->until_s);
 }
 
-int hwts_calendar_next(const char *schedule, const char *zone_name, int64_t after_us, int64_t *due_us)
+/* The next one, and the walk goes on behind it. */
+static int find(struct walk *walk, int64_t *due_s)
 {
-	const struct hwts_zone *zone;
+	int rc = 0;
+
+	walk->end_s = HWTS_MIN(walk->after_s + YEARS_S, HWTS_LATEST_US / HWTS_S_US);
+	while ((*due_s = find_here(walk)) == HWTS_NEVER && walk->until_s < walk->end_s && rc == 0) {
+		walk->shown_s = HWTS_MAX(walk->shown_s, walk->until_s + walk->offset_s);
+		walk->from_s = walk->until_s;
+		rc = enter(walk);
+	}
+	if (rc == 0 && *due_s == HWTS_NEVER)
+		rc = hwts_fail(EINVAL,
+			       "the schedule's day of month, month and day of week name no time within ten years");
+	walk->after_s = *due_s;
+	return rc;
+}
+
+/* Until it is closed other threads wait that want a zone. */
+static int open_walk(struct walk *walk, struct hwts_cron *cron, const char *schedule, const char *zone,
+		     int64_t after_us)
+{
+	int rc = hwts_cron_parse(cron, schedule);
+
+	if (rc == 0 && (after_us < 0 || after_us > HWTS_LATEST_US))
+		rc = hwts_fail(EINVAL, "the time is not within the years 1970 to 9999");
+	if (rc == 0)
+		rc = hwts_zone_open(zone, &walk->zone);
+	if (rc != 0)
+		return rc;
+	walk->cron = cron;
+	walk->after_s = after_us / HWTS_S_US;
+	walk->from_s = cron->wild ? walk->after_s : walk->after_s - 3 * DAY_S;
+	walk->end_s = HWTS_MIN(walk->after_s + YEARS_S, HWTS_LATEST_US / HWTS_S_US);
+	rc = enter(walk);
+	walk->shown_s = walk->from_s + walk->offset_s;
+	if (rc != 0)
+		hwts_zone_close(walk->zone);
+	return rc;
+}
+
+int hwts_calendar_next(const char *schedule, const char *zone, int64_t after_us, int64_t *due_us)
+{
 	struct hwts_cron cron;
-	struct walk walk = { .cron = &cron, .after_s = after_us / HWTS_S_US };
-	int64_t due_s = HWTS_NEVER;
-	int rc = hwts_cron_parse(&cron, schedule);
+	struct walk walk;
+	int64_t due_s;
+	int rc = open_walk(&walk, &cron, schedule, zone, after_us);
 
 	if (rc != 0)
 		return rc;
-	if (after_us < 0 || after_us > HWTS_LATEST_US)
-		return hwts_fail(EINVAL, "the time is not within the years 1970 to 9999");
-	rc = hwts_zone_open(zone_name, &zone);
-	if (rc != 0)
-		return rc;
-	walk.zone = zone;
-	walk.end_s = HWTS_MIN(walk.after_s + YEARS_S, HWTS_LATEST_US / HWTS_S_US);
 	rc = find(&walk, &due_s);
-	hwts_zone_close(zone);
-	if (rc == 0 && due_s == HWTS_NEVER)
-		rc = hwts_fail(EINVAL,
-			       "the schedule's day of month, month and day of week name no time within ten years");
+	hwts_zone_close(walk.zone);
 	if (rc == 0)
 		*due_us = due_s * HWTS_S_US;
+	return rc;
+}
+
+int hwts_calendar_merge(const char *schedule, const char *zone, int64_t base_us, int64_t now_us, struct hwts_grid *grid)
+{
+	struct hwts_cron cron;
+	struct walk walk;
+	int64_t due_s;
+	int rc = open_walk(&walk, &cron, schedule, zone, base_us);
+
+	*grid = (struct hwts_grid){ .last_us = base_us };
+	if (rc != 0)
+		return rc;
+	while ((rc = find(&walk, &due_s)) == 0 && due_s * HWTS_S_US <= now_us) {
+		grid->missed++;
+		grid->last_us = due_s * HWTS_S_US;
+	}
+	grid->next_us = due_s * HWTS_S_US;
+	hwts_zone_close(walk.zone);
 	return rc;
 }
 

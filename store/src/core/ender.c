@@ -47,7 +47,7 @@ void hwts_finished(hwt_store *store, struct hwts_row *row)
 	hwts_window_ended(store, row, row->hit && (row->how == HWTS_AT || row->how == HWTS_AFTER));
 	if (store->active == 0)
 		pthread_cond_broadcast(&store->drained);
-	free(row);
+	hwts_row_free(row);
 }
 
 struct ender {

@@ -2,6 +2,8 @@
 /* What the engines share: rows, shards; engine.h. */
 #include "core/engine.h"
 
+#include <stdlib.h>
+
 static size_t room_for(const struct hwts_text *text)
 {
 	return text->bytes ? text->len + 1 : 0;
@@ -46,6 +48,13 @@ static uint32_t hash(const char *text)
 	for (; *text; text++)
 		h = (h ^ (unsigned char)*text) * 16777619u;
 	return h ^ h >> 10 ^ h >> 20;
+}
+
+void hwts_row_free(struct hwts_row *row)
+{
+	if (row)
+		free(row->schedule);
+	free(row);
 }
 
 int64_t hwts_id_of(int64_t number, const char *group, const char *key)

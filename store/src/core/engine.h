@@ -18,11 +18,12 @@
  *   id = number << 10 | bucket.  The bucket is a hash of the group, else of the key, else of the number; so an id, and
  *   a kind with a group or a key, each say where the row is.  shard = kind * 1024 + bucket % shards.
  *   Numbers are never used again: rows_send.c.  No group is stored as '', for null is unique in no index.
- *   base_us is the time on the grid that a periodic timeout has to serve next; due_us is later while it is retried.
+ *   base_us is the time on the grid that a series has to serve next, and of any other the time that it was put for;
+ *   due_us is later while it is retried, and by the spread.
  *   A failed row has shard = -1 - shard: so it leaves every window, and its due time stays readable.
  *   last: a series was cancelled in this run; only of a row that runs.
- *   For what is to come, and not used yet: @_group, and the columns priority, schedule, zone, grace_us, spread_us
- *   of @_timeout, paused, running, start_every_us, burst of @_kind, rules, levels of @_shard.
+ *   For what is to come, and not used yet: @_group, and the columns priority of @_timeout, paused, running,
+ *   start_every_us, burst of @_kind, rules, levels of @_shard.
  *
  * A row
  *
@@ -115,6 +116,9 @@ struct hwts_put {
 	size_t len;
 	int64_t when_us; /* a time, or a delay */
 	int64_t period_us;
+	const char *schedule, *zone; /* or NULL */
+	int64_t grace_us, spread_us;
+	int64_t later_us; /* due so much after the time on its grid */
 	int priority;
 	bool absolute, replace, revive;
 
@@ -168,6 +172,13 @@ struct hwts_row {
 	const void *data;
 	size_t len;
 
+	char *schedule;   /* memory of its own; NULL: none.  The zone is behind it; */
+	const char *zone; /* NULL: UTC */
+	int64_t grace_us, spread_us;
+	uint64_t missed;
+	int64_t last_us;     /* the latest time on its grid that has come, or that it was put for */
+	int64_t grid_due_us; /* its next time, with the spread */
+
 	enum hwts_how how;
 	int64_t grid_us; /* of a series: its next time */
 	int64_t when_us, limit_us, next_base_us;
@@ -175,7 +186,7 @@ struct hwts_row {
 	unsigned next_attempt;
 	bool give_back; /* it was not started */
 	bool ending;    /* its end is to be committed */
-	bool again;     /* its task has answered so: no failure */
+	bool again;     /* its task has answered so, or it came too late: no failure */
 	bool synced;    /* once its end was answered, no crash of the server may undo it */
 	bool hit;       /* set by the end: the row was this run's */
 	bool locked;    /* set by the end: another transaction has locked the row */
@@ -309,6 +320,7 @@ extern const struct hwts_engine hwts_postgres;
 #endif
 
 /* In engine.c: what both engines use. */
+void hwts_row_free(struct hwts_row *row);
 struct hwts_row *hwts_row_make(const struct hwts_text *key, const struct hwts_text *group, const void *data,
 			       size_t len);
 int64_t hwts_id_of(int64_t number, const char *group, const char *key); /* with its bucket; group, key: or NULL */

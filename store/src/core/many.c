@@ -152,7 +152,7 @@ static int do_all(struct walk *walk)
 static int walk_all(struct walk *walk, struct hwts_move *move)
 {
 	int64_t now_us = 0;
-	int rc = move && !move->absolute ? hwts_rows_clock(walk->conn, &now_us) : 0;
+	int rc = move && !move->absolute ? hwts_rows_clock(walk->conn, HWTS_READS, &now_us) : 0;
 
 	if (rc != 0)
 		return rc;

@@ -2,6 +2,7 @@
 /*
  * Puts.  Single ones share commits: group.c.
  */
+#include "core/calendar.h"
 #include "core/store.h"
 
 #define CHANGES (HWT_STORE_REPLACE | HWT_STORE_REVIVE) /* what is there may change */
@@ -22,11 +23,26 @@ static struct hwts_put *put_of(struct hwts_request *request)
  * What users pass
  */
 
-static int check_unknown(const hwt_store_spec *spec)
+/* What repeats, and how late; the line and the zone are looked at when the first time is computed. */
+static int check_series(const hwt_store_spec *spec)
 {
-	return spec->schedule || spec->zone || spec->grace_ns || spec->spread_ns
-		   ? hwts_fail(ENOTSUP, "calendars, grace and spread are not in this version")
-		   : 0;
+	bool series = spec->schedule || spec->period_ns > 0;
+
+	if (spec->period_ns != 0 && (spec->period_ns < HWT_S(1) || spec->period_ns > LONGEST_PERIOD_NS))
+		return hwts_fail(EINVAL, "period_ns is 0, or between a second and 100 years");
+	if (spec->period_ns != 0 && spec->schedule)
+		return hwts_fail(EINVAL, "period_ns and schedule exclude each other");
+	if (spec->zone && !spec->schedule)
+		return hwts_fail(EINVAL, "zone needs a schedule");
+	if (spec->grace_ns < 0 || spec->grace_ns > LONGEST_PERIOD_NS)
+		return hwts_fail(EINVAL, "grace_ns is between 0 and 100 years");
+	if (spec->spread_ns < 0 || spec->spread_ns > LONGEST_PERIOD_NS)
+		return hwts_fail(EINVAL, "spread_ns is between 0 and 100 years");
+	if (spec->spread_ns > 0 && !series)
+		return hwts_fail(EINVAL, "spread_ns needs a schedule or a period");
+	if (spec->period_ns > 0 && spec->spread_ns > spec->period_ns)
+		return hwts_fail(EINVAL, "spread_ns is above the period");
+	return 0;
 }
 
 static int check_spec(const hwt_store_spec *spec)
@@ -61,9 +77,7 @@ static int check_spec(const hwt_store_spec *spec)
 		return hwts_fail(EINVAL, "HWT_STORE_REPLACE and HWT_STORE_REVIVE exclude each other");
 	if (spec->flags & HWT_STORE_ABSOLUTE && (spec->due_us < 0 || spec->due_us > HWTS_LATEST_US))
 		return hwts_fail(EINVAL, "due_us is not between 1970 and the year 10000: it counts microseconds");
-	if (spec->period_ns != 0 && (spec->period_ns < HWT_S(1) || spec->period_ns > LONGEST_PERIOD_NS))
-		return hwts_fail(EINVAL, "period_ns is 0, or between a second and 100 years");
-	return check_unknown(spec);
+	return check_series(spec);
 }
 
 static int describe(const hwt_store_spec *spec, struct hwts_put *put)
@@ -83,9 +97,44 @@ static int describe(const hwt_store_spec *spec, struct hwts_put *put)
 		.replace = (spec->flags & HWT_STORE_REPLACE) != 0,
 		.revive = (spec->flags & HWT_STORE_REVIVE) != 0,
 		.period_us = hwts_up_to_us(spec->period_ns),
+		.schedule = spec->schedule,
+		.zone = spec->zone,
+		.grace_us = hwts_up_to_us(spec->grace_ns),
+		.spread_us = hwts_up_to_us(spec->spread_ns),
 	};
 	put->when_us = put->absolute ? spec->due_us : hwts_up_to_us(HWTS_MAX(spec->delay_ns, 0));
 	return 0;
+}
+
+/*
+ * The first time of a series, which is after the database's now.  conn NULL: one of the pool asks for that.  On SQLite
+ * the clock is this machine's.
+ */
+static int set_first_time(hwt_store *store, struct hwts_conn *conn, struct hwts_put *put)
+{
+	int64_t now_us = hwts_wall_us();
+	struct hwts_conn *mine = NULL;
+	int rc = 0;
+
+	if (put->schedule && !put->absolute && store->engine->locks_rows) {
+		if (!conn)
+			rc = hwts_pool_get(store, &mine);
+		if (rc == 0)
+			rc = hwts_rows_clock(conn ? conn : mine, conn ? HWTS_OPEN : HWTS_READS, &now_us);
+		if (mine)
+			hwts_pool_put(store, mine);
+	}
+	return rc ? rc : hwts_series_begin(put, now_us);
+}
+
+/* Wrong lines and zones are refused before the database is asked for anything. */
+static int check_line(const struct hwts_put *put)
+{
+	int64_t first_us;
+
+	return put->schedule ? hwts_calendar_next(put->schedule, put->zone,
+						  put->absolute ? put->when_us : hwts_wall_us(), &first_us)
+			     : 0;
 }
 
 /* The kind is made if it is not there. */
@@ -94,7 +143,11 @@ static int prepare(hwt_store *store, const hwt_store_spec *spec, struct hwts_put
 	struct hwts_kind_row make = hwts_kind_defaults(store);
 	int rc = describe(spec, put);
 
-	return rc == 0 ? hwts_kind_of(store, spec->kind, &make, &put->kind) : rc;
+	if (rc == 0)
+		rc = check_line(put);
+	if (rc == 0)
+		rc = hwts_kind_of(store, spec->kind, &make, &put->kind);
+	return rc == 0 ? set_first_time(store, NULL, put) : rc;
 }
 
 static int explain(const struct hwts_put *put, int rc)
@@ -308,6 +361,8 @@ static int put_on(hwt_store *store, void *connection, struct hwts_put *put)
 	if (put->kind.id == 0)
 		rc = hwts_kind_ask(store, conn, put->kind_name, &make, &put->kind);
 	if (rc == 0)
+		rc = set_first_time(store, conn, put);
+	if (rc == 0)
 		rc = hwts_rows_put_on(conn, put);
 	return store->engine->give_back(conn, rc ? rc : put->rc);
 }
@@ -324,6 +379,8 @@ int hwt_store_put_on(hwt_store *store, void *connection, const hwt_store_spec *s
 	if (rc != 0)
 		return hwts_leave(call, rc);
 	rc = describe(spec, &put);
+	if (rc == 0)
+		rc = check_line(&put);
 	if (rc == 0) {
 		rc = put_on(store, connection, &put);
 		hwts_numbers_refill(store);

@@ -55,7 +55,6 @@ struct hwts_move {
 int hwts_rows_reschedule(struct hwts_conn *conn, int64_t id, const struct hwts_move *move, struct hwts_due *due);
 int hwts_rows_reschedule_all(struct hwts_conn *conn, const int64_t *ids, struct hwts_due *dues, int *rcs, size_t n,
 			     const struct hwts_move *move); /* rcs as for cancels */
-int hwts_rows_clock(struct hwts_conn *conn, int64_t *now_us);
 
 /* In rows_kind.c.  make NULL: ENOENT if it is not there. */
 int hwts_rows_kind(struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make,
@@ -92,6 +91,7 @@ int hwts_rows_end(struct hwts_conn *conn, struct hwts_row *rows);
 int hwts_rows_close_run(struct hwts_conn *conn, struct hwts_row *row); /* ESTALE: it was no longer this run's */
 
 /* In rows_send.c. */
+int hwts_rows_clock(struct hwts_conn *conn, unsigned flags, int64_t *now_us);
 int hwts_rows_draw(struct hwts_conn *conn, int64_t count, bool hasty, int64_t *first); /* numbers of ids */
 /* Sends rows, which are accepted or refused, and tells of them in the same exchange if that is asked for. */
 int hwts_rows_send(struct hwts_conn *conn, struct hwts_put *puts, size_t n, unsigned flags, bool tells);

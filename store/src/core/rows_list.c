@@ -87,19 +87,6 @@ int hwts_rows_find(struct hwts_conn *conn, int32_t kind, const char *group, cons
 	return 0;
 }
 
-static int note_clock(void *ctx, const struct hwts_value *row)
-{
-	*(int64_t *)ctx = row[0].number;
-	return 0;
-}
-
-int hwts_rows_clock(struct hwts_conn *conn, int64_t *now_us)
-{
-	struct hwts_step step = { .sql = HWTS_SQL_CLOCK, .each = note_clock, .ctx = now_us };
-
-	return hwts_run(conn, &step, 1, HWTS_READS);
-}
-
 /*
  * Lists.  What is next is asked for by places, a few of each shard: what lies before the last place of every shard that
  * has more is complete, and comes in its order.  So each row is read some times at most, however many shards there are.

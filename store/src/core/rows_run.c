@@ -43,6 +43,20 @@ static struct hwts_want *want_of(const struct group *group, int64_t id)
 	return found ? *found : NULL;
 }
 
+/* What follows a grid of its own; false: no memory. */
+static bool keep_schedule(struct hwts_row *row, const struct hwts_value *schedule, const struct hwts_value *zone)
+{
+	if (!schedule->bytes)
+		return true;
+	row->schedule = hwts_alloc(schedule->len + zone->len + 2);
+	if (!row->schedule)
+		return false;
+	memcpy(row->schedule, schedule->bytes, schedule->len);
+	if (zone->bytes)
+		row->zone = memcpy(row->schedule + schedule->len + 1, zone->bytes, zone->len);
+	return true;
+}
+
 static int begun(void *ctx, const struct hwts_value *row)
 {
 	struct hwts_want *want = want_of(ctx, row[0].number);
@@ -52,7 +66,7 @@ static int begun(void *ctx, const struct hwts_value *row)
 	want->row = hwts_row_make(&(struct hwts_text){ row[5].bytes, row[5].len },
 				  &(struct hwts_text){ row[8].len ? row[8].bytes : NULL, row[8].len }, row[6].bytes,
 				  row[6].len);
-	if (!want->row)
+	if (!want->row || !keep_schedule(want->row, &row[9], &row[10]))
 		return ENOMEM;
 	want->row->id = want->id;
 	want->row->shard = want->shard;
@@ -62,6 +76,8 @@ static int begun(void *ctx, const struct hwts_value *row)
 	want->row->period_us = hwts_within(row[3].number, HWTS_LONGEST_PERIOD_US);
 	want->row->attempt = (unsigned)HWTS_MAX(row[4].number, 1); /* this one */
 	want->row->now_us = row[7].number;
+	want->row->grace_us = hwts_within(row[11].number, HWTS_LONGEST_PERIOD_US);
+	want->row->spread_us = hwts_within(row[12].number, HWTS_LONGEST_PERIOD_US);
 	return 0;
 }
 
@@ -191,7 +207,7 @@ int hwts_rows_begin(struct hwts_conn *conn, struct hwts_want *wants, size_t n, b
 	if (rc == 0)
 		rc = begin_all(conn, &begin);
 	for (size_t i = 0; i < n && rc != 0; i++) {
-		free(wants[i].row);
+		hwts_row_free(wants[i].row);
 		wants[i].row = NULL;
 	}
 	free(begin.wants);

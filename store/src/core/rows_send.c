@@ -116,27 +116,51 @@ static void write_insert(struct batch *batch, enum hwts_sql sql, size_t from, si
 	step->args[NUMBERS] = (struct hwts_value)HWTS_BYTES(batch->groups + from, n);
 	step->args[NUMBERS + 1] = (struct hwts_value)HWTS_BYTES(batch->keys + from, n);
 	step->args[NUMBERS + 2] = (struct hwts_value)HWTS_BYTES(batch->data + from, n);
-	if (sql == HWTS_SQL_PUT_REPLACE || sql == HWTS_SQL_PUT_REVIVE) {
+	if (batch->puts[from].replace || batch->puts[from].revive) {
 		step->each = replaced;
 		step->ctx = &batch->puts[from];
 	}
+}
+
+/* One that is not plain has a statement of its own, whose parameters are no arrays. */
+static void write_series(struct batch *batch, enum hwts_sql sql, size_t at)
+{
+	struct hwts_put *put = &batch->puts[at];
+	struct hwts_step *step;
+	struct hwts_value *args;
+
+	write_insert(batch, sql, at, 1);
+	step = &batch->steps[batch->step_count - 1];
+	args = step->args;
+	for (int i = 0; i < NUMBERS; i++)
+		args[i] = (struct hwts_value)HWTS_NUMBER(batch->numbers[i][at]);
+	args[NUMBERS] = batch->groups[at];
+	args[NUMBERS + 1] = batch->keys[at];
+	args[NUMBERS + 2] = batch->data[at];
+	args[NUMBERS + 3] = (struct hwts_value)HWTS_NUMBER(put->later_us);
+	args[NUMBERS + 4] = (struct hwts_value)HWTS_TEXT(put->schedule);
+	args[NUMBERS + 5] = (struct hwts_value)HWTS_TEXT(put->zone);
+	args[NUMBERS + 6] = (struct hwts_value)HWTS_NUMBER(put->grace_us);
+	args[NUMBERS + 7] = (struct hwts_value)HWTS_NUMBER(put->spread_us);
 }
 
 /* now_us is not 0: the put adds the clock. */
 static void write_row(struct batch *batch, size_t at, int64_t now_us)
 {
 	struct hwts_put *put = &batch->puts[at];
+	int64_t base_us;
 
 	put->rc = EEXIST; /* until it is returned */
 	put->again = put->key != NULL;
 	put->found_id = 0;
 	put->id = put->drawn;
 	put->shard = hwts_shard_of(&put->kind, put->id);
-	put->due_us = put->absolute ? put->when_us : now_us + put->when_us;
+	base_us = put->absolute ? put->when_us : now_us + put->when_us;
+	put->due_us = base_us + put->later_us;
 	batch->numbers[ID][at] = put->id;
 	batch->numbers[KIND][at] = put->kind.id;
 	batch->numbers[SHARD][at] = put->shard;
-	batch->numbers[WHEN][at] = now_us ? put->due_us : put->when_us;
+	batch->numbers[WHEN][at] = now_us ? base_us : put->when_us;
 	batch->numbers[ABSOLUTE][at] = put->absolute || now_us;
 	batch->numbers[PERIOD][at] = put->period_us;
 	batch->numbers[PRIORITY][at] = put->priority;
@@ -169,9 +193,18 @@ static void close_batch(struct batch *batch)
 	free(batch->steps);
 }
 
+static bool is_special(const struct hwts_put *put)
+{
+	return put->schedule || put->grace_us || put->spread_us;
+}
+
 /* The statement that inserts a row.  A keyed insert serves rows without a key, too. */
 static enum hwts_sql insert_of(const struct hwts_put *put)
 {
+	if (is_special(put))
+		return put->replace  ? HWTS_SQL_PUT_SERIES_REPLACE
+		       : put->revive ? HWTS_SQL_PUT_SERIES_REVIVE
+				     : HWTS_SQL_PUT_SERIES;
 	if (put->replace)
 		return HWTS_SQL_PUT_REPLACE;
 	if (put->revive)
@@ -197,7 +230,10 @@ static void write_batch(struct batch *batch, int64_t now_us)
 		for (to = from + 1; to < batch->n && is_plain(sql) && is_plain(insert_of(&puts[to])); to++)
 			if (puts[to].key)
 				sql = HWTS_SQL_PUT_KEYED;
-		write_insert(batch, sql, from, to - from);
+		if (is_special(&puts[from]))
+			write_series(batch, sql, from);
+		else
+			write_insert(batch, sql, from, to - from);
 	}
 }
 
@@ -238,13 +274,19 @@ static bool write_news(struct hwts_conn *conn, struct hwts_step *step, int64_t *
 	return count > 0;
 }
 
-/* SQLite: in the transaction, which stays open then. */
-static int read_clock(struct hwts_conn *conn, int64_t *now_us)
+int hwts_rows_clock(struct hwts_conn *conn, unsigned flags, int64_t *now_us)
 {
 	struct hwts_step step = { .sql = HWTS_SQL_CLOCK, .each = note_number, .ctx = now_us };
 
 	*now_us = 0;
-	return conn->db->engine->locks_rows ? 0 : hwts_run(conn, &step, 1, HWTS_SYNCED | HWTS_OPEN);
+	return hwts_run(conn, &step, 1, flags);
+}
+
+/* SQLite: in the transaction, which stays open then. */
+static int read_clock(struct hwts_conn *conn, int64_t *now_us)
+{
+	*now_us = 0;
+	return conn->db->engine->locks_rows ? 0 : hwts_rows_clock(conn, HWTS_SYNCED | HWTS_OPEN, now_us);
 }
 
 /* Sends rows, and tells of them in the same exchange if that is asked for. */

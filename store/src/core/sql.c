@@ -8,6 +8,7 @@
  * they refer to as parameters.  The index by due time has a predicate that each row meets and "shard = " alone implies.
  */
 #include "core/sql.h"
+#include "core/sql_series.h"
 #include "core/sql_words.h"
 
 /* clang-format off */
@@ -305,7 +306,8 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" < ?7) or (state = 2 and last is null and epoch >= ?5 and epoch < ?6 and (epoch = ?3 or (attempt"
 		" < ?7 and attempt < ?8)))) and exists (select 1 from @_shard s where s.id = ?2 and s.epoch = ?3 and"
 		" s.owner = ?4)"
-		" returning id, due_us, base_us, period_us, attempt, key, data, @now, grp",
+		" returning id, due_us, base_us, period_us, attempt, key, data, @now, grp, schedule, zone,"
+		" grace_us, spread_us",
 		BEGIN_FROM
 		" where t.id = any(?1)"
 		BEGIN_WHERE,
@@ -328,9 +330,9 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		"inherit", "iii",
 		"with n as materialized (select @now us) update @_timeout set state = 1, epoch = 0, due_us = case"
 		" when period_us > 0 and base_us + ((n.us - base_us) / period_us + 1) * period_us < n.us + ?3 then"
-		" base_us + ((n.us - base_us) / period_us + 1) * period_us else n.us + ?3 end, base_us = case when"
-		" period_us > 0 then base_us else n.us + ?3 end, error = 'its process died or was cut off while it"
-		" ran'@tx from n where id = ?1 and state = 2 and epoch < ?2 and last is null returning id, due_us",
+		" base_us + ((n.us - base_us) / period_us + 1) * period_us else n.us + ?3 end, error = 'its process"
+		" died or was cut off while it ran'@tx from n where id = ?1 and state = 2 and epoch < ?2 and last is"
+		" null returning id, due_us",
 		NULL,
 	},
 	[HWTS_SQL_INHERIT_FAIL] = {
@@ -361,8 +363,8 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	[HWTS_SQL_END_AGAIN] = {
 		"end", "iiibiint",
 		"with w as materialized (select case when not ?4 then ?3 when @now + ?3 < ?5 then @now + ?3 else"
-		" ?5 end us) update @_timeout set state = 1, epoch = 0, due_us = w.us, base_us = case when"
-		" period_us > 0 then ?6 else w.us end, attempt = ?7, error = case when ?8 is null then error else"
+		" ?5 end us) update @_timeout set state = 1, epoch = 0, due_us = w.us, base_us = ?6,"
+		" attempt = ?7, error = case when ?8 is null then error else"
 		" nullif(?8, '') end@tx from w where "
 		THIS
 		" and state = 2 and epoch = ?2 and last is null returning id, due_us",
@@ -409,6 +411,9 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	[HWTS_SQL_PUT_KEYED] = { "put", "INNIBINKKD", PUT KEEP, PUT_ALL KEEP RETURNING },
 	[HWTS_SQL_PUT_REPLACE] = { "put", "INNIBINKKD", PUT REPLACE RETURNING, PUT_ALL REPLACE RETURNING },
 	[HWTS_SQL_PUT_REVIVE] = { "put", "INNIBINKKD", PUT REVIVE RETURNING, PUT_ALL REVIVE RETURNING },
+	[HWTS_SQL_PUT_SERIES] = HWTS_PUT_SERIES(KEEP RETURNING),
+	[HWTS_SQL_PUT_SERIES_REPLACE] = HWTS_PUT_SERIES(REPLACE RETURNING),
+	[HWTS_SQL_PUT_SERIES_REVIVE] = HWTS_PUT_SERIES(REVIVE RETURNING),
 	/* Which store this is, and the kind of a name. */
 	[HWTS_SQL_STORE] = {
 		"store", "t",

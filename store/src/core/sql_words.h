@@ -32,12 +32,14 @@
 #define REPLACE                                                                                                        \
 	" on conflict (bucket, kind, grp, key) where key is not null do update set due_us = excluded.due_us,"          \
 	" base_us = excluded.base_us, period_us = excluded.period_us, data = excluded.data, attempt = 0,"              \
-	" priority = excluded.priority,"                                                                               \
+	" priority = excluded.priority, schedule = excluded.schedule, zone = excluded.zone,"                           \
+	" grace_us = excluded.grace_us, spread_us = excluded.spread_us,"                                               \
 	" error = null@tx where t.state = 1"
 #define REVIVE                                                                                                         \
 	" on conflict (bucket, kind, grp, key) where key is not null do update set due_us = excluded.due_us,"          \
 	" base_us = excluded.base_us, period_us = excluded.period_us, data = excluded.data, attempt = 0,"              \
-	" priority = excluded.priority,"                                                                               \
+	" priority = excluded.priority, schedule = excluded.schedule, zone = excluded.zone,"                           \
+	" grace_us = excluded.grace_us, spread_us = excluded.spread_us,"                                               \
 	" error = null, state = 1, epoch = 0, shard = -1 - t.shard@tx where t.state = 3"
 #define KEEP " on conflict (bucket, kind, grp, key) where key is not null do nothing"
 #define RETURNING " returning id, due_us, shard"
@@ -55,6 +57,7 @@
 	" and t.shard is not distinct from ?2 and t.due_us + 0 <= n.us"                                                \
 	" and ((t.state = 1 and t.attempt < ?7) or (t.state = 2 and t.last is null and t.epoch >= ?5 and t.epoch < ?6" \
 	" and (t.epoch = ?3 or (t.attempt < ?7 and t.attempt < ?8))))"                                                 \
-	" returning t.id, t.due_us, t.base_us, t.period_us, t.attempt, t.key, t.data, n.us, t.grp"
+	" returning t.id, t.due_us, t.base_us, t.period_us, t.attempt, t.key, t.data, n.us, t.grp, t.schedule"         \
+	", t.zone, t.grace_us, t.spread_us"
 
 #endif

@@ -455,6 +455,16 @@ unsigned hwts_lateness_bucket(int64_t ns);
 void hwts_peak_note(struct hwts_peak *peak, int64_t now_ns, int64_t ns);
 int64_t hwts_peak_read(const struct hwts_peak *peak, int64_t now_ns);
 
+/* In series.c. */
+static inline bool hwts_is_series(const struct hwts_row *row)
+{
+	return row->period_us > 0 || row->schedule;
+}
+/* Before a run: where it is on its grid.  False: it is not to start, and how it ends is set. */
+bool hwts_series_may_start(struct hwts_row *row, int64_t now_us);
+/* A put: its first time. */
+int hwts_series_begin(struct hwts_put *put, int64_t now_us);
+
 /* In answer.c. */
 int64_t hwts_back_off_us(const struct hwts_kind *kind, unsigned attempt); /* after so many */
 void hwts_fail_run(struct hwts_row *row, const char *error, bool counts);

@@ -2,12 +2,12 @@
 /*
  * The threads that run tasks.
  *
- * Periodic timeouts: base_us is the time on the grid that a run serves; those after it that have come, too, are merged
- * into the run (missed).  When it is done the next one is base + (missed + 1) * period, so that each period is served
- * once.  A failing run is tried again until then, under the same base: so it is merged into the next.
+ * Series: base_us is the time on the grid that a run serves; those after it that have come, too, are merged into the
+ * run (missed).  When it is done the next one is the first of the grid that has not come, so that each is served once.
+ * A failing run is tried again until then, under the same base: so it is merged into the next.  series.c
  *
  * A clock that is put back leaves the grid where it is.  While the clock has leapt ahead, see clock.c, what is due by
- * the leap alone is not started: all its periods until then would be merged into this run.
+ * the leap alone is not started: all its times until then would be merged into this run.
  */
 #include "core/store.h"
 
@@ -114,7 +114,7 @@ void hwts_begin_again(struct hwts_entry *entry)
 void hwts_doubt(hwt_store *store, struct hwts_row *row)
 {
 	hwts_begin_again(hwts_window_find(store, row->id));
-	free(row);
+	hwts_row_free(row);
 }
 
 /*
@@ -222,13 +222,10 @@ static bool run(hwt_store *store, struct hwts_row *row, struct hwts_conn *conn, 
 				       .group = row->group,
 				       .data = row->data,
 				       .len = row->len,
-				       .due_us = row->period_us > 0 ? row->base_us : row->due_us,
+				       .due_us = hwts_is_series(row) ? row->base_us : row->due_us,
 				       .attempt = row->attempt,
+				       .missed = row->missed,
 				       .connection = handle };
-	if (row->period_us > 0) {
-		running.run.missed = (uint64_t)(HWTS_MAX(row->now_us - row->base_us, 0) / row->period_us);
-		row->grid_us = row->base_us + ((int64_t)running.run.missed + 1) * row->period_us;
-	}
 	hwts_running = &running;
 	rc = kind->task(&running.run, kind->ctx);
 	hwts_running = outer;
@@ -275,7 +272,7 @@ static bool run_in(hwt_store *store, struct hwts_row *row, struct hwts_conn **co
 static bool leaps(hwt_store *store, struct hwts_row *row)
 {
 	int64_t now_us = hwts_clock_without_leap_us(store, row->now_us);
-	bool leapt = row->period_us > 0 && now_us < row->now_us;
+	bool leapt = hwts_is_series(row) && now_us < row->now_us;
 
 	if (leapt)
 		row->now_us = now_us;
@@ -296,7 +293,7 @@ static void serve(hwt_store *store, struct hwts_row *row, struct hwts_conn **con
 {
 	struct hwts_kind *kind = row->kind;
 	struct hwts_shard *shard = hwts_shard(store, row->shard, NULL);
-	int64_t began_ns = hwt_now();
+	int64_t began_ns = hwt_now(), now_us;
 	bool ended;
 
 	if (leaps(store, row) || store->task_halt || !hwts_trusted(store) || !shard->held ||
@@ -306,8 +303,9 @@ static void serve(hwt_store *store, struct hwts_row *row, struct hwts_conn **con
 	}
 	kind->running++;
 	store->running++;
+	now_us = hwts_clock_without_leap_us(store, HWTS_MAX(hwts_clock_db_us(store), row->now_us));
 	pthread_mutex_unlock(&store->lock);
-	ended = run_in(store, row, conn, failures);
+	ended = hwts_series_may_start(row, now_us) && run_in(store, row, conn, failures);
 	pthread_mutex_lock(&store->lock);
 	kind->running--;
 	store->running--;

@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Schedules, grace and spread of what is put: the first time, the next ones, what is merged, what comes too late.
+ */
+#include "store.h"
+#include "store_query.h"
+
+#define HOUR_US INT64_C(3600000000)
+#define DAY_US (24 * HOUR_US)
+#define NEW_YEAR_2020_US INT64_C(1577836800000000)
+
+static struct {
+	atomic_uint ran;
+	unsigned fail_first;
+	int64_t due_us[64];
+	uint64_t missed[64];
+	unsigned attempts[64];
+} seen;
+
+static int record(const hwt_store_run *run, void *ctx)
+{
+	unsigned i = atomic_load(&seen.ran);
+
+	(void)ctx;
+	if (i < HWTS_COUNT(seen.due_us)) {
+		seen.due_us[i] = run->due_us;
+		seen.missed[i] = run->missed;
+		seen.attempts[i] = run->attempt;
+	}
+	atomic_store(&seen.ran, i + 1); /* one thread runs them */
+	return i < seen.fail_first ? EIO : 0;
+}
+
+static hwt_store *store_in_mode(unsigned mode, unsigned fail_first, int64_t backoff_ns)
+{
+	hwt_store_config config;
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store *store;
+
+	fresh_world();
+	config = store_config();
+	config.threads = 1;
+	store = open_with(&config);
+	atomic_store(&seen.ran, 0);
+	seen.fail_first = fail_first;
+	kind.name = "a";
+	kind.task = record;
+	kind.mode = mode;
+	kind.max_attempts = 3;
+	kind.backoff_ns = backoff_ns;
+	CHECK_CALL(hwt_store_register(store, &kind), 0);
+	return store;
+}
+
+static hwt_store *store_of(unsigned fail_first)
+{
+	return store_in_mode(HWT_STORE_AT_LEAST_ONCE, fail_first, HWT_MS(10));
+}
+
+static hwt_store_spec line_of(const char *line, const char *zone)
+{
+	hwt_store_spec spec = spec_of("a", 0);
+
+	spec.schedule = line;
+	spec.zone = zone;
+	return spec;
+}
+
+static int64_t put_spec(hwt_store *store, const hwt_store_spec *spec)
+{
+	int64_t id = 0;
+
+	CHECK_CALL(hwt_store_put(store, spec, &id), 0);
+	return id;
+}
+
+static hwt_store_info info_of(hwt_store *store, int64_t id)
+{
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+
+	CHECK_CALL(hwt_store_get(store, id, &info), 0);
+	return info;
+}
+
+static int64_t next_of(const char *line, const char *zone, int64_t after_us)
+{
+	char error[256] = "";
+	int64_t us = 0;
+	int rc = hwt_store_next_time(line, zone, after_us, &us, error, sizeof(error));
+
+	if (rc != 0)
+		fprintf(stderr, "%s: %s\n", line, error);
+	CHECK_INT(rc, ==, 0);
+	return us;
+}
+
+static void set_due(int64_t id, int64_t due_us)
+{
+	(void)query("update %s_timeout set due_us = %lld where id = %lld", world.schema, (long long)due_us,
+		    (long long)id);
+}
+
+TEST(the_first_time_is_after_the_put)
+{
+	hwt_store *store = store_of(0);
+	hwt_store_spec spec = line_of("30 2 * * *", "UTC");
+	int64_t before_us = now_us(), id = put_spec(store, &spec);
+	hwt_store_info info = info_of(store, id);
+
+	CHECK(info.due_us == next_of(spec.schedule, NULL, before_us) ||
+	      info.due_us == next_of(spec.schedule, NULL, now_us()));
+	CHECK(strcmp(info.schedule, "30 2 * * *") == 0);
+	CHECK(strcmp(info.zone, "UTC") == 0);
+	CHECK_INT(info.period_ns, ==, 0);
+	spec = line_of("@hourly", NULL);
+	spec.delay_ns = HWT_S(864000);
+	before_us = now_us();
+	info = info_of(store, put_spec(store, &spec));
+	CHECK_INT(info.due_us, >, before_us + 10 * DAY_US);
+	CHECK_INT(info.due_us, <=, now_us() + 10 * DAY_US + HOUR_US);
+	CHECK(strcmp(info.zone, "") == 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(the_first_time_is_after_the_absolute_one)
+{
+	hwt_store *store = store_of(0);
+	hwt_store_spec specs[2] = { line_of("0 0 1 1 *", NULL), spec_of("a", HWT_S(600)) };
+	int64_t ids[2] = { 0, 0 };
+
+	specs[0].flags = HWT_STORE_ABSOLUTE;
+	specs[0].due_us = NEW_YEAR_2020_US;
+	CHECK_INT(info_of(store, put_spec(store, &specs[0])).due_us, ==, NEW_YEAR_2020_US + 366 * DAY_US);
+	specs[0].due_us--;
+	CHECK_CALL(hwt_store_put_many(store, specs, 2, ids), 0);
+	CHECK_INT(info_of(store, ids[0]).due_us, ==, NEW_YEAR_2020_US);
+	CHECK(info_of(store, ids[1]).schedule[0] == '\0');
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+#ifdef HWT_STORE_ZONES
+TEST(a_zone_counts_at_the_put_and_after_each_run)
+{
+	hwt_store *store = store_of(0);
+	hwt_store_spec spec = line_of("30 2 * * *", "Europe/Berlin");
+	int64_t before_us = now_us(), id = put_spec(store, &spec);
+
+	CHECK(info_of(store, id).due_us == next_of(spec.schedule, spec.zone, before_us) ||
+	      info_of(store, id).due_us == next_of(spec.schedule, spec.zone, now_us()));
+	before_us = now_us();
+	set_due(id, before_us - 1000);
+	(void)query("update %s_timeout set base_us = due_us", world.schema);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_count(&seen.ran, 1));
+	CHECK(wait_store_state(store, id, HWT_STORE_PENDING));
+	CHECK_INT((info_of(store, id).due_us - next_of(spec.schedule, spec.zone, before_us)) % DAY_US, ==, 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+#endif
+
+/* As many as there are times of the line between then and now. */
+TEST(times_that_were_missed_are_merged)
+{
+	hwt_store *store = store_of(0);
+	hwt_store_spec spec = line_of("0 0 1 1 *", NULL);
+	uint64_t missed = 0;
+	int64_t id, us;
+
+	spec.flags = HWT_STORE_ABSOLUTE;
+	spec.due_us = NEW_YEAR_2020_US - 1;
+	id = put_spec(store, &spec);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_count(&seen.ran, 1));
+	CHECK(wait_store_state(store, id, HWT_STORE_PENDING));
+	for (us = next_of(spec.schedule, NULL, NEW_YEAR_2020_US); us <= now_us(); us = next_of(spec.schedule, NULL, us))
+		missed++;
+	CHECK_INT(seen.due_us[0], ==, NEW_YEAR_2020_US);
+	CHECK_INT(seen.missed[0], ==, missed);
+	CHECK_INT(info_of(store, id).due_us, ==, us);
+	CHECK_INT(info_of(store, id).attempt, ==, 0);
+	/* Moved, it runs then, and goes on by its line. */
+	CHECK_CALL(hwt_store_reschedule(store, id, 0), 0);
+	CHECK(wait_count(&seen.ran, 2));
+	CHECK(wait_store_state(store, id, HWT_STORE_PENDING));
+	CHECK_INT(seen.missed[1], ==, 0);
+	CHECK_INT(info_of(store, id).due_us, ==, us);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_schedule_goes_on_after_a_transaction)
+{
+	hwt_store *store = store_in_mode(HWT_STORE_TRANSACTION, 1, HWT_MS(10));
+	hwt_store_spec spec = line_of("0 0 1 1 *", NULL);
+	int64_t id;
+
+	spec.flags = HWT_STORE_ABSOLUTE;
+	spec.due_us = NEW_YEAR_2020_US - 1;
+	id = put_spec(store, &spec);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_count(&seen.ran, 2));
+	while (info_of(store, id).due_us <= now_us()) /* the end of the second */
+		sleep_ms(1);
+	CHECK_INT(seen.due_us[0], ==, NEW_YEAR_2020_US);
+	CHECK_INT(seen.due_us[1], ==, NEW_YEAR_2020_US);
+	CHECK_INT(seen.attempts[1], ==, 2);
+	CHECK_INT(info_of(store, id).due_us, ==, next_of(spec.schedule, NULL, now_us()));
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* Its back-off ends long after that. */
+TEST(a_run_that_fails_is_tried_again_no_later_than_at_the_next_time)
+{
+	hwt_store *store = store_in_mode(HWT_STORE_AT_LEAST_ONCE, 64, HWT_S(3600));
+	hwt_store_spec spec = line_of("* * * * *", NULL);
+	int64_t id, after_us = now_us() - 90 * HWTS_S_US;
+	hwt_store_info info;
+
+	spec.flags = HWT_STORE_ABSOLUTE;
+	spec.due_us = after_us;
+	id = put_spec(store, &spec);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_count(&seen.ran, 1));
+	while ((info = info_of(store, id)).error[0] == '\0')
+		sleep_ms(1);
+	CHECK_INT(info.due_us % (60 * HWTS_S_US), ==, 0);
+	CHECK_INT(info.due_us, <=, next_of(spec.schedule, NULL, now_us()));
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_put_replaces_the_schedule_and_a_revive_sets_one)
+{
+	hwt_store *store = store_of(64);
+	hwt_store_spec spec = line_of("0 0 1 1 *", "UTC");
+	int64_t id, again = 0;
+
+	spec.key = "key";
+	spec.grace_ns = HWT_S(5);
+	spec.spread_ns = HWT_S(60);
+	id = put_spec(store, &spec);
+	CHECK_INT(
+	    query("select count(*) from %s_timeout where grace_us = 5000000 and spread_us = 60000000 and due_us >="
+		  " base_us and due_us < base_us + 60000000",
+		  world.schema),
+	    ==, 1);
+	CHECK_CALL(hwt_store_put(store, &spec, &again), EEXIST);
+	CHECK_INT(again, ==, id);
+	spec.schedule = "0 12 1 7 *";
+	spec.zone = NULL;
+	spec.spread_ns = 0;
+	spec.flags = HWT_STORE_REPLACE;
+	CHECK_CALL(hwt_store_put(store, &spec, &again), 0);
+	CHECK_INT(again, ==, id);
+	CHECK_INT(info_of(store, id).due_us, ==, next_of("0 12 1 7 *", NULL, now_us()));
+	CHECK(strcmp(info_of(store, id).zone, "") == 0);
+	spec = spec_of("a", 0);
+	spec.key = "key";
+	spec.flags = HWT_STORE_REPLACE;
+	CHECK_CALL(hwt_store_put(store, &spec, &again), 0);
+	CHECK(info_of(store, id).schedule[0] == '\0');
+	CHECK_INT(query("select count(*) from %s_timeout where zone is null and grace_us is null and spread_us is null",
+			world.schema),
+		  ==, 1);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
+	spec = line_of("0 0 1 1 *", "UTC");
+	spec.key = "key";
+	spec.flags = HWT_STORE_REVIVE;
+	CHECK_CALL(hwt_store_put(store, &spec, &again), 0);
+	CHECK_INT(again, ==, id);
+	CHECK_INT(info_of(store, id).state, ==, HWT_STORE_PENDING);
+	CHECK_INT(info_of(store, id).due_us, ==, next_of("0 0 1 1 *", NULL, now_us()));
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(one_on_a_connection_of_the_caller_has_a_schedule)
+{
+	hwt_store *store = store_of(0);
+	hwt_store_spec spec = line_of("0 0 1 1 *", "UTC");
+	int64_t id = 0;
+
+	spec.spread_ns = HWT_S(3600);
+#ifdef HWT_STORE_SQLITE
+	if (on_sqlite()) {
+		sqlite3 *db = NULL;
+
+		REQUIRE(sqlite3_open(world.url + strlen("sqlite:"), &db) == SQLITE_OK);
+		CHECK_CALL(hwt_store_put_on(store, db, &spec, &id), 0);
+		spec.zone = "Nowhere/Here";
+		CHECK(hwt_store_put_on(store, db, &spec, NULL) != 0);
+		sqlite3_close(db);
+	}
+#endif
+#ifdef HWT_STORE_POSTGRES
+	if (!on_sqlite()) {
+		PGconn *conn = PQconnectdb(world.url + strlen("pg:"));
+
+		PQclear(PQexec(conn, "begin"));
+		CHECK_CALL(hwt_store_put_on(store, conn, &spec, &id), 0);
+		spec.zone = "Nowhere/Here";
+		CHECK(hwt_store_put_on(store, conn, &spec, NULL) != 0);
+		PQclear(PQexec(conn, "commit"));
+		PQfinish(conn);
+	}
+#endif
+	CHECK(strcmp(info_of(store, id).schedule, "0 0 1 1 *") == 0);
+	CHECK_INT(info_of(store, id).due_us, >=, next_of("0 0 1 1 *", NULL, now_us()));
+	CHECK_INT(info_of(store, id).due_us, <, next_of("0 0 1 1 *", NULL, now_us()) + HOUR_US);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/*
+ * Grace
+ */
+
+TEST(one_that_comes_too_late_fails_and_does_not_start)
+{
+	hwt_store *store = store_of(0);
+	hwt_store_spec spec = spec_of("a", 0);
+	int64_t late, in_time;
+
+	spec.flags = HWT_STORE_ABSOLUTE;
+	spec.due_us = now_us() - HOUR_US;
+	spec.grace_ns = HWT_S(1800);
+	late = put_spec(store, &spec);
+	spec.grace_ns = HWT_S(36000);
+	in_time = put_spec(store, &spec);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_store_state(store, late, HWT_STORE_FAILED));
+	CHECK(wait_gone(store, in_time));
+	CHECK(strcmp(info_of(store, late).error, "too late") == 0);
+	CHECK_INT(atomic_load(&seen.ran), ==, 1);
+	/* Its time is another one then. */
+	CHECK_CALL(hwt_store_reschedule(store, late, 0), 0);
+	CHECK(wait_gone(store, late));
+	CHECK_INT(atomic_load(&seen.ran), ==, 2);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* A retry moves due_us and not the time that it was put for. */
+TEST(a_retry_that_comes_too_late_does_not_start)
+{
+	hwt_store *store = store_in_mode(HWT_STORE_AT_LEAST_ONCE, 64, HWT_S(3));
+	hwt_store_spec spec = spec_of("a", 0);
+	int64_t id;
+
+	spec.flags = HWT_STORE_ABSOLUTE;
+	spec.due_us = now_us() - HOUR_US;
+	spec.grace_ns = HWT_S(3600 + 2);
+	id = put_spec(store, &spec);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
+	CHECK_INT(atomic_load(&seen.ran), <=, 1); /* 0 on a machine that is 2 s late */
+	CHECK(strcmp(info_of(store, id).error, "too late") == 0);
+	CHECK_INT(query("select base_us from %s_timeout", world.schema), ==, spec.due_us);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_series_that_comes_too_late_goes_on_at_its_next_time)
+{
+	hwt_store *store = store_of(0);
+	hwt_store_spec spec = line_of("0 0 1 1 *", NULL);
+	int64_t id, give_up_ns = hwt_now() + PATIENCE_NS;
+
+	spec.flags = HWT_STORE_ABSOLUTE;
+	spec.due_us = NEW_YEAR_2020_US - 1;
+	spec.grace_ns = HWT_MS(1); /* of January the first */
+	id = put_spec(store, &spec);
+	CHECK_CALL(hwt_store_start(store), 0);
+	while (info_of(store, id).due_us != next_of(spec.schedule, NULL, now_us()) && hwt_now() < give_up_ns)
+		sleep_ms(1);
+	CHECK_INT(info_of(store, id).state, ==, HWT_STORE_PENDING);
+	CHECK_INT(info_of(store, id).attempt, ==, 0);
+	CHECK(info_of(store, id).error[0] == '\0');
+	CHECK_INT(atomic_load(&seen.ran), ==, 0);
+	CHECK_INT(settled_stats(store).done, ==, 0);
+	CHECK_INT(settled_stats(store).failed, ==, 0);
+	CHECK_INT(query("select base_us from %s_timeout", world.schema), ==, NEW_YEAR_2020_US);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(the_run_after_one_that_came_too_late_says_what_was_missed)
+{
+	hwt_store *store = store_of(0);
+	hwt_store_spec spec = spec_of("a", 0);
+	int64_t id;
+
+	spec.flags = HWT_STORE_ABSOLUTE;
+	spec.due_us = now_us() - 20 * HWTS_S_US - 1500000;
+	spec.period_ns = HWT_S(2);
+	spec.grace_ns = HWT_S(1);
+	id = put_spec(store, &spec); /* 1.5 s too late for the last of them */
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_count(&seen.ran, 1));
+	CHECK_CALL(hwt_store_stop(store), 0);
+	CHECK_INT(seen.missed[0], >=, 10);
+	CHECK_INT(seen.due_us[0], ==, spec.due_us);
+	CHECK_CALL(hwt_store_cancel(store, id), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/*
+ * Spread
+ */
+
+TEST(a_spread_moves_what_is_due_and_not_the_grid)
+{
+	hwt_store *store = store_of(0);
+	hwt_store_spec spec = spec_of("a", 0);
+	int64_t first_us = now_us() + 24 * HOUR_US, ids[40], sum_us = 0;
+	unsigned moved = 0;
+
+	spec.flags = HWT_STORE_ABSOLUTE;
+	spec.due_us = first_us;
+	spec.period_ns = HWT_S(3600);
+	spec.spread_ns = HWT_S(3600);
+	for (size_t i = 0; i < HWTS_COUNT(ids); i++) {
+		int64_t later_us;
+
+		ids[i] = put_spec(store, &spec);
+		later_us = info_of(store, ids[i]).due_us - first_us;
+		CHECK_INT(later_us, >=, 0);
+		CHECK_INT(later_us, <, HOUR_US);
+		moved += later_us > 0;
+		sum_us += later_us;
+	}
+	CHECK_INT(moved, >, 30);
+	CHECK_INT(sum_us, >, HOUR_US); /* of 20 that are expected */
+	CHECK_INT(query("select count(*) from %s_timeout where base_us = %lld", world.schema, (long long)first_us), ==,
+		  HWTS_COUNT(ids));
+	(void)query("update %s_timeout set base_us = base_us - %lld, due_us = base_us - %lld", world.schema,
+		    (long long)(24 * HOUR_US), (long long)(24 * HOUR_US));
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_count(&seen.ran, HWTS_COUNT(ids)));
+	CHECK_CALL(hwt_store_stop(store), 0);
+	for (size_t i = 0; i < HWTS_COUNT(ids); i++) {
+		int64_t later_us = info_of(store, ids[i]).due_us - first_us + 23 * HOUR_US;
+
+		CHECK_INT(later_us, >=, 0);
+		CHECK_INT(later_us, <, HOUR_US);
+	}
+	CHECK_INT(query("select count(*) from %s_timeout where base_us = %lld", world.schema,
+			(long long)(first_us - 23 * HOUR_US)),
+		  ==, HWTS_COUNT(ids));
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* However long it is. */
+TEST(a_spread_ends_before_the_next_time_of_the_line)
+{
+	hwt_store *store = store_of(0);
+	hwt_store_spec spec = line_of("*/10 * * * *", NULL);
+
+	spec.flags = HWT_STORE_ABSOLUTE;
+	spec.due_us = now_us() + DAY_US;
+	spec.spread_ns = HWT_S(86400);
+	for (int i = 0; i < 20; i++) {
+		int64_t due_us = info_of(store, put_spec(store, &spec)).due_us, first_us;
+
+		first_us = next_of(spec.schedule, NULL, spec.due_us);
+		CHECK_INT(due_us, >=, first_us);
+		CHECK_INT(due_us, <, first_us + 600 * HWTS_S_US);
+	}
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/*
+ * Rows that somebody has edited
+ */
+
+TEST(a_schedule_that_cannot_go_on_is_failed_with_the_reason)
+{
+	static const struct {
+		const char *set, *word;
+	} wrong[] = {
+		{ "schedule = '0 0 30 2 *'", "ten years" },
+		{ "schedule = 'every day'", "minute" },
+		{ "zone = 'Europe/../Berlin'", "zone" },
+	};
+
+	for (size_t i = 0; i < HWTS_COUNT(wrong); i++) {
+		hwt_store *store = store_of(0);
+		hwt_store_spec spec = line_of("@daily", "UTC");
+		int64_t id = put_spec(store, &spec);
+
+		(void)query("update %s_timeout set due_us = 1, %s", world.schema, wrong[i].set);
+		CHECK_CALL(hwt_store_start(store), 0);
+		CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
+		CHECK(strstr(info_of(store, id).error, wrong[i].word) != NULL);
+		CHECK_INT(atomic_load(&seen.ran), ==, 0);
+		CHECK_CALL(hwt_store_close(store), 0);
+	}
+}
+
+STORE_MAIN(NULL)
