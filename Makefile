@@ -163,4 +163,4 @@ deps: ## installs what the build and the tests need and is missing
 clean: ## removes the build folders
 	rm -rf build build-*/
 
--include $(wildcard $(BUILD)/*/*.d $(BUILD)/*/*/*.d)
+-include $(wildcard $(BUILD)/*/*.d $(BUILD)/*/*/*.d $(BUILD)/sim/test/*/*.d)

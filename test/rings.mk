@@ -21,6 +21,7 @@ QUICK_RUNS := $(filter $(UNIT_TESTS),$(patsubst %,$(BUILD)/test/unit_%,$(call of
 	$(filter $(API_TESTS),$(patsubst %,$(BUILD)/test/test_%,$(call of_rooms,API))) \
 	$(addprefix hierarchical:,$(filter $(UNIT_TESTS),$(patsubst %,$(BUILD)/test/unit_%,$(call of_rooms,TWIN)))) \
 	$(if $(STORE_SQLITE),$(if $(filter store,$(ROOM)),$(filter $(STORE_TESTS),$(STORE_quick:%=$(BUILD)/test/store_%)))) \
+	$(if $(filter lane worker timer,$(ROOM)),$(SIM)) \
 	$(if $(filter lane worker,$(ROOM)),test/weak.sh)
 
 .PHONY: quick nightly

@@ -9,25 +9,20 @@
 #include "tunables.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define ACTORS_MAX 32
 #define STEP_NS 5
 #define START HWT_S(1000)
-#define HOLDS 200    /* in a life */
-#define NAMED 3      /* at an HWT_POINT a turn ends 2^3 times as often */
-#define KINDS 16     /* of HWT_POINTs */
-#define STEPS 200000 /* a seed has as many lives as there are in so many */
+#define HOLDS 200 /* in a life */
+#define NAMED 3   /* at an HWT_POINT a turn ends 2^3 times as often */
+#define KINDS 16  /* of HWT_POINTs */
 #define STEPS_MAX UINT64_C(400000000)
-#define SPINS_MAX 1000000       /* in a row while nobody gets on */
-#define STORY ((size_t)1 << 14) /* steps that are remembered */
-#define LINES 60                /* turns that are told */
+#define SPINS_MAX 1000000 /* in a row while nobody gets on */
 
 /* What a thread has for itself; the library's four variables. */
 struct own {
@@ -42,30 +37,29 @@ struct sim_actor {
 	struct coroutine coroutine;
 	struct own own;
 	char name[32];
+	uint32_t id; /* no other thread of the life has had it */
 	void *(*act)(void *arg);
 	void *arg, *result;
+	void *special; /* of the library's one key */
+	uint64_t plan;
 
-	enum { READY, SPINS, WAITS, FINISHED } state;
+	enum { READY, SPINS, WAITS, FINISHED, JOINED } state;
+	bool is_held;     /* it has lost its processor */
 	const void *on;   /* which it waits for */
 	int64_t until_ns; /* how long */
 	const char *where;
 };
 
 static struct sim_actor actors[ACTORS_MAX], *current;
-static unsigned actor_count, spins, holds;
-static uint64_t seed, state, steps;
-static uint64_t *steps_told; /* in memory that the parent sees */
-static uint64_t switch_mask; /* an actor goes on if the bits of a random number there are not all zero */
-static unsigned hold_bits;   /* one of so many turns, to the power of 2, ends in being held up */
-static unsigned focus;       /* the kind of points at which it does more often */
+static unsigned actor_count, started, spins, holds;
+static uint64_t seed, state, steps, turns;
+static bool is_frozen;
+static struct sim_report *report; /* in memory that the parent sees */
+static uint64_t switch_mask;      /* an actor goes on if the bits of a random number there are not all zero */
+static unsigned hold_bits;        /* one of so many turns, to the power of 2, ends in being held up */
+static unsigned focus;            /* the kind of points at which it does more often */
 static int64_t now_ns, held_ns;
 int64_t sim_alarm_ns = INT64_MAX;
-
-static struct {
-	const struct sim_actor *actor;
-	const char *where;
-	int64_t now_ns;
-} story[STORY];
 
 /* xorshift64 */
 static uint64_t draw(void)
@@ -81,6 +75,81 @@ uint64_t sim_random(uint64_t below)
 	return (draw() >> 11) % below;
 }
 
+static uint64_t mixed(uint64_t number)
+{
+	number = (number ^ number >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	number = (number ^ number >> 27) * UINT64_C(0x94d049bb133111eb);
+	return number ^ number >> 31;
+}
+
+uint64_t sim_plan_begin(uint64_t what, uint64_t number)
+{
+	uint64_t before = current->plan;
+
+	current->plan = mixed(mixed(mixed(seed) + what) + number);
+	return before;
+}
+
+void sim_plan_end(uint64_t before)
+{
+	current->plan = before;
+}
+
+uint64_t sim_plan(uint64_t below)
+{
+	current->plan += UINT64_C(0x9e3779b97f4a7c15);
+	return (mixed(current->plan) >> 11) % below;
+}
+
+uint64_t sim_steps(void)
+{
+	return steps;
+}
+
+uint32_t sim_self(void)
+{
+	return current->id;
+}
+
+const char *sim_name(void)
+{
+	return current->name;
+}
+
+bool sim_may_call(uint64_t number)
+{
+	if (sim_has(report->no_calls, number))
+		return false;
+	if (number < SIM_SET)
+		report->made[number / 64] |= UINT64_C(1) << number % 64;
+	return true;
+}
+
+void **sim_special(void)
+{
+	return &current->special;
+}
+
+bool sim_others_wait(void)
+{
+	for (unsigned i = 0; i < actor_count; i++) {
+		const struct sim_actor *actor = &actors[i];
+
+		if (actor != current && actor->state != FINISHED && actor->state != JOINED &&
+		    (actor->state != WAITS || actor->is_held || actor->until_ns <= now_ns || actor->on == NULL))
+			return false;
+	}
+	return true;
+}
+
+bool sim_freeze(bool freeze)
+{
+	bool before = is_frozen;
+
+	is_frozen = freeze;
+	return before;
+}
+
 int64_t sim_now(void)
 {
 	return now_ns;
@@ -91,48 +160,27 @@ int64_t sim_held(void)
 	return held_ns;
 }
 
-/* Prints the steps of one turn from step i on, without those just told, and returns the first step of the next. */
-static uint64_t tell_turn(uint64_t i)
+static void tell_actor(const struct sim_actor *actor)
 {
-	const struct sim_actor *actor = story[i % STORY].actor;
-	const char *last[16] = { NULL };
-	unsigned told = 0, back;
+	static const char *const states[] = { "may go on", "spins", "waits" };
 
-	fprintf(stderr, "# %13.6f ms  %s:", (double)(story[i % STORY].now_ns - START) / 1e6, actor->name);
-	for (; i < steps && story[i % STORY].actor == actor; i++) {
-		for (back = 0; back < 16 && last[back] != story[i % STORY].where; back++)
-			;
-		if (back == 16)
-			fprintf(stderr, " %s,", last[told++ % 16] = story[i % STORY].where);
-	}
-	fprintf(stderr, "\n");
-	return i;
-}
-
-static void tell_story(void)
-{
-	static const char *const states[] = { "may go on", "spins", "waits", "has finished" };
-	const char *wish = getenv("HWT_SIM_TURNS");
-	unsigned long turns = wish != NULL ? strtoul(wish, NULL, 0) : LINES;
-	uint64_t first = steps > STORY ? steps - STORY : 0, i = steps;
-
-	while (i > first && turns > 0)
-		if (--i == first || story[(i - 1) % STORY].actor != story[i % STORY].actor)
-			turns--;
-	fprintf(stderr, "# the last turns of %" PRIu64 " steps:\n", steps);
-	while (i < steps)
-		i = tell_turn(i);
-	for (unsigned a = 0; a < actor_count; a++)
-		fprintf(stderr, "# %s %s%s%s\n", actors[a].name, states[actors[a].state],
-			actors[a].state == FINISHED ? "" : " at ", actors[a].state == FINISHED ? "" : actors[a].where);
-	fprintf(stderr, "# again: HWT_SEED=%" PRIu64 "\n", seed);
+	if (actor->state < FINISHED)
+		fprintf(stderr, "# %s %s at %s\n", actor->name, actor->is_held ? "is held up" : states[actor->state],
+			actor->where);
 }
 
 _Noreturn void sim_fail(const char *file, int line, const char *what)
 {
-	fprintf(stderr, "%s:%d: %s\n", file, line, what);
-	tell_story();
-	*steps_told = steps;
+	is_frozen = true;
+	report->steps = steps;
+	report->turns = turns;
+	(void)snprintf(report->what, sizeof(report->what), "%s:%d: %s", file, line, what);
+	if (!report->is_quiet) {
+		fprintf(stderr, "%s\n", report->what);
+		sim_tell_story(steps, START);
+		for (unsigned a = 0; a < actor_count; a++)
+			tell_actor(&actors[a]);
+	}
 	_exit(1);
 }
 
@@ -150,8 +198,10 @@ static unsigned find_ready(struct sim_actor **ready, int64_t *next_ns, bool *one
 	*next_ns = sim_alarm_ns;
 	*one_spins = false;
 	for (struct sim_actor *actor = actors; actor < actors + actor_count; actor++) {
-		if (actor->state == WAITS && actor->until_ns <= now_ns)
+		if (actor->state == WAITS && actor->until_ns <= now_ns) {
 			actor->state = READY;
+			actor->is_held = false;
+		}
 		if (actor->state == READY)
 			ready[count++] = actor;
 		else if (actor->state == WAITS && actor->until_ns < *next_ns)
@@ -217,9 +267,8 @@ static void switch_actor(void)
 
 static void note(const char *where)
 {
-	story[steps % STORY].actor = current;
-	story[steps % STORY].where = current->where = where;
-	story[steps % STORY].now_ns = now_ns;
+	current->where = where;
+	sim_remember(steps, current->name, where, now_ns);
 	if (++steps > STEPS_MAX)
 		sim_fail("the library", 0, "does not come to an end");
 }
@@ -229,12 +278,15 @@ static __attribute__((noinline)) void end_turn(unsigned bits)
 {
 	let_spinning_go_on();
 	spins = 0;
+	if (sim_has(report->no_turns, turns++))
+		return;
 	if (holds > 0 && sim_random(UINT64_C(1) << bits) == 0) {
 		int64_t hold_ns = (int64_t)sim_random(SIM_HOLD_MAX_NS >> sim_random(24));
 
 		holds--;
 		held_ns += hold_ns;
 		current->state = WAITS;
+		current->is_held = true;
 		current->on = NULL;
 		current->until_ns = now_ns + hold_ns;
 	}
@@ -243,7 +295,7 @@ static __attribute__((noinline)) void end_turn(unsigned bits)
 
 static void step(const char *where, bool ends, unsigned bits)
 {
-	if (current == NULL)
+	if (current == NULL || is_frozen)
 		return;
 	note(where);
 	move_time(now_ns + STEP_NS);
@@ -258,7 +310,7 @@ void sim_point(const char *where)
 
 void sim_give_way(const char *where)
 {
-	if (current == NULL)
+	if (current == NULL || is_frozen)
 		return;
 	note(where);
 	move_time(now_ns + STEP_NS);
@@ -331,6 +383,7 @@ void sim_wake_one(const void *on)
 static void actor_main(void)
 {
 	current->result = current->act(current->arg);
+	sim_thread_ends();
 	current->state = FINISHED;
 	sim_wake_all(current);
 	let_spinning_go_on();
@@ -338,18 +391,28 @@ static void actor_main(void)
 	abort();
 }
 
+/* The place of a thread that has been joined, or another one. */
+static struct sim_actor *new_actor(void)
+{
+	for (unsigned i = 1; i < actor_count; i++)
+		if (actors[i].state == JOINED)
+			return &actors[i];
+	if (actor_count == ACTORS_MAX)
+		abort();
+	return &actors[actor_count++];
+}
+
 struct sim_actor *sim_start(const char *name, void *(*act)(void *), void *arg)
 {
-	struct sim_actor *actor = &actors[actor_count++];
+	struct sim_actor *actor = new_actor();
+	char *stack = actor->coroutine.stack;
 
-	if (actor_count > ACTORS_MAX)
-		abort();
-	actor->coroutine.main = actor_main;
-	actor->own = (struct own){ .error = 0 };
-	actor->act = act;
-	actor->arg = arg;
-	actor->state = READY;
-	actor->where = "its beginning";
+	*actor = (struct sim_actor){ .coroutine = { .main = actor_main, .stack = stack },
+				     .id = ++started,
+				     .act = act,
+				     .arg = arg,
+				     .state = READY,
+				     .where = "its beginning" };
 	(void)snprintf(actor->name, sizeof(actor->name), "%s", name);
 	sim_point("starts another");
 	return actor;
@@ -357,9 +420,13 @@ struct sim_actor *sim_start(const char *name, void *(*act)(void *), void *arg)
 
 void *sim_join(struct sim_actor *actor)
 {
+	void *result;
+
 	while (actor->state != FINISHED)
 		(void)sim_wait("join", actor, INT64_MAX);
-	return actor->result;
+	result = actor->result;
+	actor->state = JOINED;
+	return result;
 }
 
 void sim_call_me(const char *name)
@@ -370,19 +437,24 @@ void sim_call_me(const char *name)
 /* Of the seed are also how often actors change and how often they are held up. */
 static void begin(void)
 {
+	state = mixed(seed + 1) | 1;
+	now_ns = START;
+	actor_count = 1;
+	current = &actors[0];
+	sim_call_me("main");
 	switch_mask = (UINT64_C(1) << sim_random(8)) - 1;
 	hold_bits = (unsigned)sim_random(6);
 	holds = HOLDS;
 	focus = (unsigned)sim_random(KINDS);
-	actor_count = 1;
-	hwt_test_cores = 1 + (long)sim_random(4);
 }
 
 static void end(void)
 {
 	for (unsigned i = 1; i < actor_count; i++)
-		if (actors[i].state != FINISHED)
+		if (actors[i].state < FINISHED)
 			sim_fail(actors[i].name, 0, "has not finished");
+	report->steps = steps;
+	report->turns = turns;
 }
 
 static _Noreturn void live(void (*scenario)(void))
@@ -391,29 +463,19 @@ static _Noreturn void live(void (*scenario)(void))
 
 	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		(void)signal(signals[i], crash);
-	state = (seed + 1) * UINT64_C(0x9e3779b97f4a7c15) | 1;
-	now_ns = START;
-	current = &actors[0];
-	sim_call_me("main");
+	begin();
 	atomic_store(&hwt_test_point, at_named_point);
-	do {
-		begin();
-		scenario();
-		end();
-	} while (steps < STEPS);
-	*steps_told = steps;
+	scenario();
+	end();
 	_exit(0);
 }
 
-bool sim_run(void (*scenario)(void), uint64_t number, uint64_t *choices)
+bool sim_run(void (*scenario)(void), uint64_t number, struct sim_report *into)
 {
-	static uint64_t *shared;
 	int status = 1;
 	pid_t child;
 
-	if (shared == NULL)
-		shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	steps_told = shared;
+	report = into;
 	seed = number;
 	(void)fflush(NULL);
 	child = fork();
@@ -421,6 +483,5 @@ bool sim_run(void (*scenario)(void), uint64_t number, uint64_t *choices)
 		live(scenario);
 	if (child < 0 || waitpid(child, &status, 0) != child)
 		abort();
-	*choices += *shared;
 	return status == 0;
 }

@@ -5,21 +5,29 @@
  * Structure
  *
  *   sched.c    actors, which are coroutines, and simulated time.  Each atomic access (points.h), HWT_POINT, lock, wait,
- *              reading of the clock and system call of the library is a point.  There the seed may let another actor go
- *              on, or hold this one up for a while, as a thread that loses its processor.
- *   system.c   in place of threads, mutexes, conditions, clocks, timerfd and poll (the linker's --wrap).
- *   main.c     the scenarios and their judges.
+ *              reading of the clock, allocation and system call of the library is a point.  There the seed may let
+ *              another actor go on, or hold this one up for a while, as a thread that loses its processor.
+ *   system.c   in place of threads, mutexes, conditions and memory (the linker's --wrap).
+ *   kernel.c   in place of clocks, timerfd, poll and epoll.
+ *   story.c    what happened, in words.
+ *   shrink.c   makes the story of a seed that fails shorter.
+ *   world.h    the timer, its timeouts, what is known of them, and actors that make all public calls.
+ *   scenes.c   lives that chance would not lead.
+ *   main.c     runs seeds; seeds.h is the table of those that once failed.
  *
  *   Time goes on by some nanoseconds with each step, and when all actors wait, to the next moment for which one waits.
  *   An actor that spins waits until another one has gone on.  If none can go on, that is a deadlock.
  *
- *   Each seed runs in a process of its own, so what it finds depends on nothing else, and comes again.  If the seed
- *   fails, the process tells the last turns of all actors and ends.
+ *   Each seed runs in a process of its own, so what it finds depends on nothing else, and comes again.  A seed has two
+ *   kinds of choices: the plan, which says what actors call, and the schedule, which says when they lose their
+ *   processor.  Each call has a plan of its own (sim_plan_begin), so that one can be left out and the others stay.  If
+ *   a seed fails, calls and ends of turns are left out as long as the same check fails; then the process tells which
+ *   calls were made, the last turns of all actors, and where each of them is.
  *
  * What it does not see: orders of memory accesses other than those of the program, real signals and forks.
  *
  *   HWT_SEED          the first seed
- *   HWT_SIM_SEEDS     how many seeds a scenario runs
+ *   HWT_SIM_SEEDS     how many seeds a scenario runs, beside those of the table; otherwise HWT_SCALE, in percent
  *   HWT_SIM_SECONDS   instead: for how long
  *   HWT_SIM_TURNS     how many turns a failure tells
  */
@@ -32,6 +40,23 @@
 #include <stdint.h>
 
 struct sim_actor;
+
+#define SIM_SET 65536 /* of so many calls, and ends of turns, some may be left out */
+
+/* Between a seed's process and its parent. */
+struct sim_report {
+	uint64_t no_calls[SIM_SET / 64], no_turns[SIM_SET / 64]; /* are left out */
+	uint64_t made[SIM_SET / 64];                             /* calls */
+	uint64_t steps, turns;
+	bool is_quiet;
+	char what[256]; /* has failed, and where */
+};
+
+/* Returns true if a set has the number. */
+static inline bool sim_has(const uint64_t *set, uint64_t number)
+{
+	return number < SIM_SET && (set[number / 64] >> number % 64 & 1) != 0;
+}
 
 /* The program's threads. */
 struct sim_actor *sim_start(const char *name, void *(*act)(void *), void *arg);
@@ -58,8 +83,27 @@ void sim_give_way(const char *where);
 int64_t sim_now(void); /* CLOCK_MONOTONIC */
 #define SIM_HOLD_MAX_NS (INT64_C(1) << 24)
 
-int64_t sim_held(void);              /* for how long actors have been held up, all together, those that are included */
-uint64_t sim_random(uint64_t below); /* of the seed */
+int64_t sim_held(void); /* for how long actors have been held up, all together, those that are included */
+uint64_t sim_steps(void);
+uint32_t sim_self(void); /* the number of the running actor */
+const char *sim_name(void);
+void **sim_special(void); /* of the running actor: the value of the one key that threads have */
+void sim_thread_ends(void);
+
+/* A number of the schedule; and one of the plan, which depends on what was begun and on how many were drawn since. */
+uint64_t sim_random(uint64_t below);
+uint64_t sim_plan(uint64_t below);
+uint64_t sim_plan_begin(uint64_t what, uint64_t number);
+void sim_plan_end(uint64_t before); /* what sim_plan_begin has returned */
+
+/* Returns false if the call of this number is left out. */
+bool sim_may_call(uint64_t number);
+
+/* Returns true if no actor but this one is in the middle of something: all wait for a wake. */
+bool sim_others_wait(void);
+
+/* While frozen a point is none.  Returns what was. */
+bool sim_freeze(bool freeze);
 
 /* When sim_alarm is to be called; INT64_MAX: not. */
 extern int64_t sim_alarm_ns;
@@ -69,8 +113,16 @@ void sim_alarm(void);
 _Noreturn void sim_fail(const char *file, int line, const char *what);
 #define SIM_CHECK(condition) ((condition) ? (void)0 : sim_fail(__FILE__, __LINE__, #condition))
 
-/* Runs a scenario in a process of its own.  Returns false if it failed; *steps: how many choices it made. */
-bool sim_run(void (*scenario)(void), uint64_t seed, uint64_t *steps);
+/* For the story: what the running actor does.  The format lives as long as the program, and has %ld at most twice. */
+void sim_say(const char *format, long a, long b);
+void sim_remember(uint64_t step, const char *name, const char *where, int64_t now_ns);
+void sim_tell_story(uint64_t steps, int64_t start_ns);
+
+/* Runs a scenario in a process of its own.  Returns false if it failed. */
+bool sim_run(void (*scenario)(void), uint64_t seed, struct sim_report *report);
+struct sim_report *sim_new_report(void);
+void sim_free_report(struct sim_report *report);
+void sim_shrink(void (*scenario)(void), uint64_t seed, struct sim_report *report);
 
 /* Sets CLOCK_REALTIME forward, or back. */
 void sim_step_clock(int64_t ns);

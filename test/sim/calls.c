@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The alphabet: all public calls, each with what it may answer; world.h. */
+#include "sim/world.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define TASKS UINT64_C(1000000) /* plans of tasks */
+#define FINALISERS UINT64_C(2000000)
+
+/* A call that waits for no task and not for the worker takes no longer than threads are held up. */
+struct guard {
+	int64_t now_ns, held_ns;
+	uint64_t refused;
+};
+
+static struct guard begin_call(void)
+{
+	return (struct guard){ sim_now(), sim_held(), world.refused };
+}
+
+static void end_call(const struct guard *guard)
+{
+	SIM_CHECK(sim_now() - guard->now_ns <= HWT_MS(20) + sim_held() - guard->held_ns);
+}
+
+static bool was_refused(const struct guard *guard, int rc)
+{
+	return (rc == ENOMEM || rc == EAGAIN) && world.refused > guard->refused;
+}
+
+static int64_t plus(int64_t a, int64_t b)
+{
+	return a > 0 && b > INT64_MAX - a ? INT64_MAX : a + b;
+}
+
+/*
+ * Scheduling
+ */
+
+static struct item *new_item(void)
+{
+	struct item *item = &world.items[world.item_count];
+
+	if (world.item_count == ITEMS)
+		return NULL;
+	item->number = world.item_count++;
+	item->owner = sim_self();
+	item->runs_max = UINT32_MAX;
+	item->known_since = FOREVER;
+	item->most_ns = UNKNOWN;
+	item->has_finaliser = hit(3);
+	item->agains = hit(6) ? (unsigned)sim_plan(4) : 0;
+	return item;
+}
+
+static int64_t some_delay(void)
+{
+	switch (sim_plan(16)) {
+	case 0:
+		return -some_time(world.delay_max_ns);
+	case 1:
+		return 0;
+	case 2:
+		return world.delay_max_ns;
+	case 3:
+		return (int64_t)sim_plan(4) * world.config.tick_duration_ns;
+	default:
+		return some_time(world.delay_max_ns);
+	}
+}
+
+static int submit(struct item *item, const hwt_spec *spec)
+{
+	if (spec->release != NULL || hit(4))
+		return hwt_new_timeout_ex(world.timer, spec, &item->handle);
+	if (spec->period_ns > 0)
+		return hwt_new_periodic(world.timer, run_item, item, spec->when_ns, spec->period_ns, &item->handle);
+	if ((spec->flags & HWT_ABSOLUTE) != 0)
+		return hwt_new_timeout_at(world.timer, run_item, item, spec->when_ns, &item->handle);
+	return hwt_new_timeout(world.timer, run_item, item, spec->when_ns, &item->handle);
+}
+
+static void count_refusal(int rc)
+{
+	world.sums.limit += rc == ENOBUFS;
+	world.sums.stopped += rc == ECANCELED;
+	world.sums.memory += rc == ENOMEM;
+}
+
+static int schedule(bool must_have_memory)
+{
+	struct item *item = new_item();
+	hwt_spec spec = { .size = sizeof(spec), .task = run_item, .arg = item };
+	struct guard guard = begin_call();
+	int64_t delay_ns = some_delay(), begun_ns = world_clock(), least_ns = world_clock_least();
+	bool at = hit(3);
+	int rc;
+
+	if (item == NULL)
+		return 0;
+	spec.release = item->has_finaliser ? release_item : NULL;
+	if (hit(12))
+		spec.period_ns = item->period_ns = world.config.tick_duration_ns + world.delay_max_ns / 8 +
+						   some_time(world.delay_max_ns);
+	at = at && (item->period_ns == 0 || item->has_finaliser);
+	spec.when_ns = at ? plus(begun_ns, delay_ns) : delay_ns;
+	spec.flags = at ? HWT_ABSOLUTE : 0;
+	item->least_ns = plus(at ? begun_ns : least_ns, delay_ns);
+	item->is_exact = at;
+	rc = submit(item, &spec);
+	sim_say(item->period_ns > 0 ? "schedules %ld, again and again: %ld" : "schedules %ld: %ld", (long)item->number,
+		rc);
+	SIM_CHECK(rc == 0 || (rc == ENOBUFS && world.config.max_pending_timeouts > 0) ||
+		  (rc == ECANCELED && world.is_stopping) || was_refused(&guard, rc));
+	SIM_CHECK(rc != ENOMEM || !must_have_memory);
+	SIM_CHECK(rc == 0 || (item->handle.entry == NULL && item->runs == 0));
+	count_refusal(rc);
+	world.is_started = world.is_started || rc == 0;
+	item->accepted = rc == 0;
+	world.sums.accepted += rc == 0;
+	if (item->runs == 0)
+		item_end_call(item, item->least_ns, plus(at ? begun_ns : world_clock(), delay_ns));
+	else if (item->period_ns > 0)
+		item_forget(item); /* it has begun to run: some run is the next */
+	end_call(&guard);
+	return rc;
+}
+
+/* What is set aside is there when there is no memory. */
+static void reserve(void)
+{
+	unsigned n = (unsigned)sim_plan(5);
+	struct guard guard = begin_call();
+	int rc = hwt_reserve(world.timer, n);
+
+	sim_say("sets %ld aside: %ld", (long)n, rc);
+	SIM_CHECK(rc == 0 || (rc == ECANCELED && world.is_stopping) || was_refused(&guard, rc));
+	if (rc != 0 || !hit(2))
+		return;
+	world.is_started = true;
+	world.refuse_all++;
+	for (unsigned i = 0; i < n; i++)
+		(void)schedule(true);
+	world.refuse_all--;
+}
+
+/*
+ * Calls with a handle
+ */
+
+static struct item *some_item(void)
+{
+	struct item *item;
+	unsigned newest = hit(4) ? world.item_count : 32;
+
+	if (world.item_count == 0)
+		return NULL;
+	newest = newest < world.item_count ? newest : world.item_count;
+	item = &world.items[world.item_count - 1 - sim_plan(newest)];
+	return item->accepted != 0 ? item : NULL;
+}
+
+static void cancel(struct item *item, bool sync)
+{
+	bool waited = item_waits(item), idle = item->calls == 0;
+	struct guard guard = begin_call();
+	unsigned runs = item->runs;
+	int rc;
+
+	item->calls++;
+	rc = sync ? hwt_cancel_sync(item->handle) : hwt_cancel(item->handle);
+	sim_say(sync ? "cancels %ld and waits: %ld" : "cancels %ld: %ld", (long)item->number, rc);
+	SIM_CHECK(rc == 0 || rc == ENOENT || (rc == EBUSY && !sync));
+	item_cancelled(item, rc, sync);
+	/* It could only be missed if it ran, or another thread had it. */
+	if (waited && idle && item->calls == 0 && item->runs == runs && !item->in_run && !world.is_stopping)
+		SIM_CHECK(rc != ENOENT || item->cancels > 0);
+	if (!sync)
+		end_call(&guard);
+}
+
+static void cancel_own(struct item *item)
+{
+	if (hit(3)) {
+		SIM_CHECK(hwt_cancel_sync(item->handle) == EDEADLK);
+	} else if (hit(2)) {
+		cancel(item, false);
+	}
+}
+
+/* Calls that move overlap only if one of them is a task's; then nothing is known until the next call. */
+static void move(struct item *item)
+{
+	bool at = hit(2);
+	int64_t delay_ns = some_delay(), begun_ns = at ? world_clock() : world_clock_least();
+	int64_t to_ns = plus(begun_ns, delay_ns);
+	int64_t before_ns = item->least_ns, most_ns = item->most_ns;
+	struct guard guard = begin_call();
+	unsigned runs = item->runs;
+	int rc;
+
+	if (item->calls > 0 || item->in_run || item->known_since == FOREVER)
+		return;
+	item->calls++;
+	item->is_exact = false;
+	item_begin_call(item, to_ns);
+	rc = at ? hwt_reschedule_at(item->handle, to_ns) : hwt_reschedule(item->handle, delay_ns);
+	item->calls--;
+	sim_say("moves %ld: %ld", (long)item->number, rc);
+	SIM_CHECK(rc == 0 || rc == EBUSY || rc == ENOENT || was_refused(&guard, rc));
+	world.sums.moved += rc == 0;
+	if (item->runs != runs)
+		item_forget(item);
+	else if (rc == 0)
+		item_end_call(item, to_ns, plus(at ? begun_ns : world_clock(), delay_ns));
+	else
+		item_end_call(item, before_ns, most_ns);
+	end_call(&guard);
+}
+
+/* In its own task. */
+static void again(struct item *item)
+{
+	int64_t delay_ns = some_delay(), begun_ns = world_clock_least();
+	struct guard guard = begin_call();
+	unsigned cancels = item->runs_max != UINT32_MAX || item->calls > 0;
+	int rc;
+
+	if (item->agains == 0)
+		return;
+	item->agains--;
+	item->is_exact = false;
+	item->calls++;
+	rc = hwt_reschedule(item->handle, delay_ns);
+	item->calls--;
+	sim_say("runs %ld again: %ld", (long)item->number, rc);
+	SIM_CHECK(rc == 0 || (rc == ENOBUFS && world.config.max_pending_timeouts > 0) ||
+		  (rc == ENOENT && (cancels || item->calls > 0 || item->runs_max != UINT32_MAX || world.is_stopping)) ||
+		  was_refused(&guard, rc));
+	if (rc != 0)
+		return;
+	world.sums.moved++;
+	if (item->period_ns == 0) {
+		item->rearms += !item->is_rearmed;
+		item->is_rearmed = true;
+	}
+	item_end_call(item, plus(begun_ns, delay_ns), plus(world_clock(), delay_ns));
+	end_call(&guard);
+}
+
+static bool may_be(const struct item *item, hwt_state state)
+{
+	if (item->in_run)
+		return state == HWT_RUNNING;
+	if (item->returned + item->cancels > 0 && item->period_ns == 0 && item->runs == 0)
+		return state == HWT_CANCELLED || state == HWT_RETIRED;
+	if (item_waits(item))
+		return state == HWT_PENDING || state == HWT_RUNNING || world.is_stopping;
+	return state != HWT_NONE && (state != HWT_PENDING || item->runs_max != UINT32_MAX);
+}
+
+static void look_at(struct item *item)
+{
+	unsigned runs = item->runs, calls = item->calls;
+	bool in_run = item->in_run;
+	int64_t left_ns = 0, before_ns = world_clock_least();
+	uint64_t known_since = item->known_since;
+	struct guard guard = begin_call();
+	hwt_state state = hwt_timeout_state(item->handle);
+	char text[80] = "";
+	int rc;
+
+	if (runs == item->runs && in_run == item->in_run && calls == 0 && item->calls == 0)
+		SIM_CHECK(may_be(item, state));
+	SIM_CHECK(hwt_timeout_timer(item->handle) == world.timer);
+	rc = hwt_timeout_left(item->handle, &left_ns);
+	SIM_CHECK(rc == 0 || rc == EBUSY || rc == ENOENT);
+	if (rc == 0 && known_since == item->known_since && known_since != FOREVER && item->calls == 0 &&
+	    item_waits(item) && !world.is_stopping && world.step_ns < guard.now_ns && item->period_ns == 0)
+		SIM_CHECK(left_ns <= item->most_ns - before_ns && left_ns >= item->least_ns - world_clock());
+	SIM_CHECK(hwt_timeout_format(item->handle, text, sizeof(text)) > 0 && strncmp(text, "hwt timeout", 11) == 0);
+	(void)hwt_is_expired(item->handle);
+	(void)hwt_is_cancelled(item->handle);
+	end_call(&guard);
+}
+
+/*
+ * Calls with the timer
+ */
+
+static void look_at_timer(void)
+{
+	struct guard guard = begin_call();
+	hwt_stats stats = { .size = sizeof(stats) };
+	hwt_config config = { .size = sizeof(config) };
+	hwt_unprocessed left;
+	int64_t start_ns;
+
+	SIM_CHECK(hwt_timer_stats(world.timer, &stats) == 0);
+	SIM_CHECK(stats.accepted == stats.completed + stats.cancelled + stats.returned + stats.pending + stats.running);
+	SIM_CHECK(hwt_timer_config(world.timer, &config) == 0 && config.wheel == world.config.wheel);
+	SIM_CHECK(hwt_timer_user(world.timer) == &world);
+	SIM_CHECK(hwt_timer_grid(world.timer, &start_ns) == (world.is_started ? 0 : ENOENT) || !world.is_started);
+	SIM_CHECK(world.is_stopping || !hwt_timer_next_unprocessed(world.timer, &left));
+	(void)hwt_pending_timeouts(world.timer);
+	end_call(&guard);
+}
+
+static void trim(bool in_task)
+{
+	size_t bytes = 0;
+	struct guard guard = begin_call();
+	int rc = hwt_timer_trim(world.timer, &bytes);
+
+	sim_say("trims: %ld, %ld bytes", rc, (long)bytes);
+	SIM_CHECK(rc == 0 || (rc == ECANCELED && world.is_stopping));
+	if (in_task)
+		end_call(&guard);
+}
+
+static void next(bool in_task)
+{
+	struct guard guard = begin_call();
+	int64_t next_ns;
+	int rc = hwt_timer_next(world.timer, &next_ns);
+
+	if (world.driving == WORKER)
+		SIM_CHECK(rc == EINVAL);
+	else
+		SIM_CHECK(rc == 0 || rc == EBUSY || (rc == ECANCELED && world.is_stopping));
+	end_call(&guard);
+	if (!in_task || world.driving == WORKER)
+		return;
+	rc = hwt_timer_advance(world.timer, world_clock(), NULL);
+	SIM_CHECK(world.has_pool || rc == EBUSY || rc == ECANCELED);
+}
+
+int call_advance(int64_t now_ns, int64_t *next_ns)
+{
+	uint64_t began = sim_steps();
+	int rc;
+
+	world.advances++;
+	rc = hwt_timer_advance(world.timer, now_ns, next_ns);
+	sim_say("advances to %ld: %ld", (long)(now_ns - world.start_ns), rc);
+	SIM_CHECK(rc == 0 || rc == EBUSY || (rc == ECANCELED && world.is_stopping));
+	if (rc == 0) {
+		world.heard_ns = now_ns;
+		judge_advance(began, now_ns, *next_ns);
+	}
+	return rc;
+}
+
+int call_stop(void)
+{
+	hwt_unprocessed left;
+	size_t count = 0;
+	int rc;
+
+	world.is_stopping = true;
+	rc = hwt_timer_stop(world.timer, &count);
+	sim_say("stops: %ld, gives back %ld", rc, (long)count);
+	world.is_stopped = true;
+	SIM_CHECK(rc == 0);
+	for (; hwt_timer_next_unprocessed(world.timer, &left); count--) {
+		struct item *item = left.arg;
+
+		SIM_CHECK(left.task == run_item && left.timeout.entry == item->handle.entry);
+		SIM_CHECK(item->calls > 0 || item->known_since == FOREVER || left.deadline_ns >= item->least_ns);
+		item->returned++;
+	}
+	SIM_CHECK(count == 0);
+	return rc;
+}
+
+void call_something(bool in_task)
+{
+	struct item *item = some_item();
+	unsigned what = (unsigned)sim_plan(32);
+
+	if (what < 14 || item == NULL)
+		(void)schedule(false);
+	else if (what < 21)
+		cancel(item, !in_task && hit(4));
+	else if (what < 26)
+		move(item);
+	else if (what < 28)
+		look_at(item);
+	else if (what < 29)
+		look_at_timer();
+	else if (what < 30)
+		reserve();
+	else if (what < 31)
+		next(in_task);
+	else if (hit(4))
+		trim(in_task);
+}
+
+/*
+ * Tasks
+ */
+
+void run_item(hwt_timeout timeout, void *arg)
+{
+	struct item *item = arg;
+	uint64_t plan = sim_plan_begin(TASKS + item->number, item->runs);
+
+	sim_say("begins the task of %ld, %ld ns late", (long)item->number,
+		item->most_ns != UNKNOWN ? (long)(world_clock() - item->most_ns) : -1);
+	item_start(item, timeout, hwt_timeout_missed(timeout));
+	if (hit(4))
+		world_sleep(some_time(hit(16) ? HWT_MS(500) : HWT_US(100)));
+	again(item);
+	if (hit(8))
+		call_something(true);
+	if (hit(16))
+		cancel_own(item);
+	if (hit(32))
+		SIM_CHECK(hwt_timer_stop(world.timer, NULL) == EDEADLK && hwt_timer_destroy(world.timer) == EDEADLK);
+	if (hit(8))
+		again(item);
+	item_end(item);
+	sim_plan_end(plan);
+}
+
+void release_item(void *arg)
+{
+	struct item *item = arg;
+	uint64_t plan = sim_plan_begin(FINALISERS, item->number);
+
+	sim_say("releases %ld", (long)item->number, 0L);
+	item_release(item);
+	if (hit(8))
+		world_sleep(some_time(HWT_US(100)));
+	if (hit(8))
+		call_something(true);
+	sim_plan_end(plan);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Lives that chance would not lead: a burst, and steps of the clock; sim.h. */
+#include "sim/scenes.h"
+#include "sim/sim.h"
+#include "base/sleeper.h"
+
+#include <stdlib.h>
+
+static hwt_timer *timer;
+
+static void create(hwt_config config)
+{
+	config.warn = NULL;
+	config.tick_duration_ns = HWT_US(10) << sim_random(8);
+	config.flags |= HWT_FINE_TICKS;
+	config.ticks_per_wheel = 1u << sim_random(10);
+	config.wheel = sim_random(2) == 0 ? HWT_WHEEL_HIERARCHICAL : HWT_WHEEL_HASHED;
+	SIM_CHECK(hwt_timer_create(&timer, &config) == 0);
+}
+
+/* As likely some microseconds as some milliseconds. */
+static int64_t some_time(int64_t max_ns)
+{
+	return (int64_t)sim_random((uint64_t)max_ns >> sim_random(12));
+}
+
+/*
+ * A burst over several slabs of records, of which each has one whose task runs on while the worker trims.  What is held
+ * when all is quiet again is no more than a fresh timer holds and what is not worth a trim.
+ */
+#define BURST 160000
+#define A_SLAB 32768
+#define NOT_WORTH_IT ((uint64_t)4 << 20)
+
+static void run_long(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	sim_sleep(*(int64_t *)arg);
+}
+
+static uint64_t bytes_held(void)
+{
+	hwt_stats stats = { .size = sizeof(stats) };
+
+	SIM_CHECK(hwt_timer_stats(timer, &stats) == 0);
+	return stats.bytes;
+}
+
+void live_through_a_burst(void)
+{
+	static hwt_timeout burst[BURST];
+	int64_t length_ns = HWT_S(5) + some_time(HWT_S(5));
+	hwt_config config = HWT_CONFIG_INIT;
+	uint64_t fresh;
+
+	config.task_threads = 8;
+	create(config);
+	SIM_CHECK(hwt_new_timeout(timer, run_long, &length_ns, HWT_MS(10), NULL) == 0);
+	fresh = bytes_held();
+	for (unsigned i = 0; i < BURST; i++)
+		SIM_CHECK(hwt_new_timeout(timer, run_long, &length_ns, i % A_SLAB == 0 ? 0 : HWT_S(100), &burst[i]) ==
+			  0);
+	sim_sleep(HWT_MS(100));
+	for (unsigned i = 0; i < BURST; i++)
+		if (i % A_SLAB != 0)
+			SIM_CHECK(hwt_cancel(burst[i]) == 0);
+	sim_sleep(length_ns + HWT_S(60));
+	SIM_CHECK(hwt_pending_timeouts(timer) == 0);
+	SIM_CHECK(bytes_held() <= fresh + 2 * NOT_WORTH_IT); /* of the lanes, and of the wheel */
+	SIM_CHECK(hwt_timer_destroy(timer) == 0);
+}
+
+#define STEP_DELAY_NS HWT_MS(5)
+#define PATIENCE (HWT_MS(5) + 4 * SIM_HOLD_MAX_NS)
+
+/* Returns when all is quiet. */
+static void let_rest(void)
+{
+	int64_t held_ns;
+
+	do {
+		held_ns = sim_held();
+		sim_sleep(STEP_DELAY_NS + PATIENCE);
+	} while (sim_held() != held_ns);
+}
+
+static void count_run(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	++*(unsigned *)arg;
+	sim_sleep(some_time(HWT_US(100)));
+}
+
+/* What is scheduled after a step of the clock runs in its time, wherever the worker was. */
+void live_through_steps(void)
+{
+	hwt_config config = HWT_CONFIG_INIT;
+	unsigned before = 0, after = 0, wanted = 0;
+
+	sim_look_at("poll");
+	config.clock = HWT_CLOCK_REALTIME;
+	create(config);
+	for (unsigned i = (unsigned)sim_random(21); i > 0; i--) {
+		SIM_CHECK(hwt_new_timeout(timer, count_run, &before, some_time(STEP_DELAY_NS), NULL) == 0);
+		sim_sleep(some_time(STEP_DELAY_NS));
+		sim_step_clock(sim_random(2) == 0 ? HWT_S(10) : -HWT_S(10));
+		SIM_CHECK(hwt_new_timeout(timer, count_run, &after, some_time(STEP_DELAY_NS), NULL) == 0);
+		let_rest();
+		SIM_CHECK(after == ++wanted);
+	}
+	SIM_CHECK(hwt_timer_stop(timer, NULL) == 0);
+	SIM_CHECK(hwt_timer_destroy(timer) == 0);
+}

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Lives that chance would not lead. */
+#ifndef HWT_SIM_SCENES_H
+#define HWT_SIM_SCENES_H
+
+void live_through_a_burst(void);
+void live_through_steps(void);
+
+#endif
