@@ -53,7 +53,8 @@ $(BUILD)/test/unit_sleeper $(BUILD)/test/unit_trim_calls: ALL_LDFLAGS += -Wl,--w
 # The library in a simulation; test/sim/sim.h.
 SIM_WRAPS := pthread_create pthread_join pthread_setname_np pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock \
 	pthread_cond_wait pthread_cond_timedwait pthread_cond_signal pthread_cond_broadcast sched_yield syscall \
-	clock_gettime clock_nanosleep timerfd_create timerfd_settime poll close pthread_key_create pthread_setspecific
+	clock_gettime clock_nanosleep timerfd_create timerfd_settime poll close pthread_key_create pthread_setspecific \
+	hwt_mem_zeroed hwt_mem_block hwt_mem_free hwt_mem_give_back
 SIM_PARTS := $(patsubst test/%.c,$(BUILD)/sim/test/%.o,$(wildcard test/sim/*.c) $(CHECKER))
 
 $(BUILD)/sim/%.o: src/%.c test/sim/points.h

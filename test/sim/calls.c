@@ -12,16 +12,21 @@
 struct guard {
 	int64_t now_ns, held_ns;
 	uint64_t refused;
+	unsigned steps;
 };
+
+#define ERRNO_BEFORE 1234 /* which a call leaves alone */
 
 static struct guard begin_call(void)
 {
-	return (struct guard){ sim_now(), sim_held(), world.refused };
+	errno = ERRNO_BEFORE;
+	return (struct guard){ sim_now(), sim_held(), world.refused, world.steps };
 }
 
 static void end_call(const struct guard *guard)
 {
 	SIM_CHECK(sim_now() - guard->now_ns <= HWT_MS(20) + sim_held() - guard->held_ns);
+	SIM_CHECK(errno == ERRNO_BEFORE);
 }
 
 static bool was_refused(const struct guard *guard, int rc)
@@ -119,7 +124,9 @@ static int schedule(bool must_have_memory)
 	world.is_started = world.is_started || rc == 0;
 	item->accepted = rc == 0;
 	world.sums.accepted += rc == 0;
-	if (item->runs == 0)
+	if (world.steps != guard.steps)
+		item_forget(item);
+	else if (item->runs == 0)
 		item_end_call(item, item->least_ns, plus(at ? begun_ns : world_clock(), delay_ns));
 	else if (item->period_ns > 0)
 		item_forget(item); /* it has begun to run: some run is the next */
@@ -210,7 +217,7 @@ static void move(struct item *item)
 	sim_say("moves %ld: %ld", (long)item->number, rc);
 	SIM_CHECK(rc == 0 || rc == EBUSY || rc == ENOENT || was_refused(&guard, rc));
 	world.sums.moved += rc == 0;
-	if (item->runs != runs)
+	if (item->runs != runs || world.steps != guard.steps)
 		item_forget(item);
 	else if (rc == 0)
 		item_end_call(item, to_ns, plus(at ? begun_ns : world_clock(), delay_ns));
@@ -245,7 +252,10 @@ static void again(struct item *item)
 		item->rearms += !item->is_rearmed;
 		item->is_rearmed = true;
 	}
-	item_end_call(item, plus(begun_ns, delay_ns), plus(world_clock(), delay_ns));
+	if (world.steps != guard.steps)
+		item_forget(item);
+	else
+		item_end_call(item, plus(begun_ns, delay_ns), plus(world_clock(), delay_ns));
 	end_call(&guard);
 }
 
@@ -277,7 +287,7 @@ static void look_at(struct item *item)
 	rc = hwt_timeout_left(item->handle, &left_ns);
 	SIM_CHECK(rc == 0 || rc == EBUSY || rc == ENOENT);
 	if (rc == 0 && known_since == item->known_since && known_since != FOREVER && item->calls == 0 &&
-	    item_waits(item) && !world.is_stopping && world.step_ns < guard.now_ns && item->period_ns == 0)
+	    item_waits(item) && !world.is_stopping && world.steps == guard.steps && item->period_ns == 0)
 		SIM_CHECK(left_ns <= item->most_ns - before_ns && left_ns >= item->least_ns - world_clock());
 	SIM_CHECK(hwt_timeout_format(item->handle, text, sizeof(text)) > 0 && strncmp(text, "hwt timeout", 11) == 0);
 	(void)hwt_is_expired(item->handle);
@@ -345,10 +355,13 @@ int call_advance(int64_t now_ns, int64_t *next_ns)
 	rc = hwt_timer_advance(world.timer, now_ns, next_ns);
 	sim_say("advances to %ld: %ld", (long)(now_ns - world.start_ns), rc);
 	SIM_CHECK(rc == 0 || rc == EBUSY || (rc == ECANCELED && world.is_stopping));
-	if (rc == 0) {
-		world.heard_ns = now_ns;
+	if (rc != 0)
+		return rc;
+	if (now_ns < world.heard_ns) /* what is due after a step back runs at the next tick */
+		world.back_until_ns = world_tick(now_ns) + world.tick_ns;
+	if (now_ns >= world.back_until_ns)
 		judge_advance(began, now_ns, *next_ns);
-	}
+	world.heard_ns = now_ns;
 	return rc;
 }
 

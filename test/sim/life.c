@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "tunables.h"
 
-#include <string.h>
+#include <errno.h>
 
 static bool refuses(void)
 {
@@ -68,18 +68,52 @@ static void choose_config(void)
 	world.step_ns = INT64_MIN / 2;
 }
 
+/* While memory runs out in the middle nothing is created, and nothing stays. */
+static void try_in_vain(void)
+{
+	unsigned blocks = sim_blocks();
+
+	world.refuse = hit(4) ? 64 : 0;
+	for (unsigned i = 0; i < 4 && world.refuse > 0; i++) {
+		int rc = hwt_timer_create(&world.timer, &world.config);
+
+		SIM_CHECK(rc == 0 || rc == ENOMEM || rc == EMFILE);
+		if (rc == 0)
+			SIM_CHECK(hwt_timer_destroy(world.timer) == 0);
+		SIM_CHECK(sim_blocks() == blocks);
+	}
+	world.refuse = 0;
+}
+
 static void create(void)
 {
+	int rc;
+
 	(void)sim_plan_begin(UINT64_C(4000000), 0);
 	choose_places();
 	choose_config();
 	begin_actors();
+	try_in_vain();
 	SIM_CHECK(hwt_timer_create(&world.timer, &world.config) == 0);
 	SIM_CHECK(hwt_timer_config(world.timer, &world.config) == 0);
-	SIM_CHECK(hwt_timer_start(world.timer) == 0);
+	world.refuse = hit(4) ? 128 : 0;
+	while ((rc = hwt_timer_start(world.timer)) != 0)
+		SIM_CHECK(rc == EAGAIN || rc == ENOMEM);
+	world.refuse = 0;
 	SIM_CHECK(hwt_timer_grid(world.timer, &world.start_ns) == 0);
 	world.is_started = true;
 	begin_loop();
+}
+
+/* The time of the day is set. */
+static void step_clock(void)
+{
+	int64_t by_ns = some_time(hit(2) ? HWT_S(10) : world.delay_max_ns);
+
+	if (world.config.clock != HWT_CLOCK_REALTIME || !hit(2))
+		return;
+	sim_sleep(some_time(world.delay_max_ns));
+	world_step(hit(2) ? by_ns : -by_ns);
 }
 
 static void live_in_rounds(void)
@@ -89,6 +123,7 @@ static void live_in_rounds(void)
 	for (unsigned i = (unsigned)sim_plan(8); i > 0; i--) {
 		world.refuse = has_faults && hit(2) ? 1u << sim_plan(9) : 0;
 		begin_round();
+		step_clock();
 		end_round();
 		world.refuse = 0;
 		let_rest();
@@ -116,5 +151,6 @@ void live_as(enum driving driving)
 		(void)call_stop();
 	end_actors();
 	SIM_CHECK(hwt_timer_destroy(world.timer) == 0);
+	SIM_CHECK(sim_blocks() == 0);
 	judge_ends(true);
 }

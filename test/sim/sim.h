@@ -7,8 +7,9 @@
  *   sched.c    actors, which are coroutines, and simulated time.  Each atomic access (points.h), HWT_POINT, lock, wait,
  *              reading of the clock, allocation and system call of the library is a point.  There the seed may let
  *              another actor go on, or hold this one up for a while, as a thread that loses its processor.
- *   system.c   in place of threads, mutexes, conditions and memory (the linker's --wrap).
+ *   system.c   in place of threads, mutexes and conditions (the linker's --wrap).
  *   kernel.c   in place of clocks, timerfd, poll and epoll.
+ *   memory.c   in place of memory: counts blocks, and fills what is freed with junk.
  *   story.c    what happened, in words.
  *   shrink.c   makes the story of a seed that fails shorter.
  *   world.h    the timer, its timeouts, what is known of them, and actors that make all public calls.
@@ -123,6 +124,9 @@ bool sim_run(void (*scenario)(void), uint64_t seed, struct sim_report *report);
 struct sim_report *sim_new_report(void);
 void sim_free_report(struct sim_report *report);
 void sim_shrink(void (*scenario)(void), uint64_t seed, struct sim_report *report);
+
+/* How many blocks of memory the library holds. */
+unsigned sim_blocks(void);
 
 /* Sets CLOCK_REALTIME forward, or back. */
 void sim_step_clock(int64_t ns);

@@ -57,6 +57,17 @@ void world_sleep(int64_t ns)
 	world.sleepers--;
 }
 
+void world_step(int64_t ns)
+{
+	sim_say("sets the clock by %ld ns", (long)ns, 0L);
+	if (ns > 0)
+		world.asleep_ns += ns;
+	world.steps++;
+	world.step_ns = sim_now();
+	world.step_excuse_ns = world_excuse();
+	sim_step_clock(ns);
+}
+
 bool item_waits(const struct item *item)
 {
 	if (item->accepted == 0 || item->cancels + item->returned > 0 || item->runs >= item->runs_max)
@@ -114,9 +125,9 @@ static void judge_order(const struct item *item)
 
 static void judge_time(const struct item *item, int64_t least_ns, int64_t most_ns)
 {
-	int64_t now_ns = world_clock(), held_ns = sim_held() - world.step_held_ns;
+	int64_t now_ns = world_clock(), excuse_ns = world_excuse() - world.step_excuse_ns;
 
-	if (sim_now() - world.step_ns > world_patience() + held_ns) /* otherwise the clock may have been set back */
+	if (sim_now() - world.step_ns > world_patience() + excuse_ns) /* otherwise the clock may have been set back */
 		SIM_CHECK(now_ns >= least_ns);
 	if (item->most_ns != UNKNOWN && world.driving != VIRTUAL)
 		SIM_CHECK(now_ns - most_ns <= world_patience() + world_excuse() - item->excuse_ns);
@@ -189,14 +200,16 @@ void judge_advance(uint64_t began, int64_t now_ns, int64_t next_ns)
 	for (unsigned i = 0; i < world.item_count; i++) {
 		const struct item *item = &world.items[i];
 		int64_t tick_ns;
+		bool late;
 
 		if (!item_waits(item) || item->calls > 0 || item->in_run || item->known_since >= began)
 			continue;
 		tick_ns = world_tick(item->most_ns);
-		if ((runs_all && tick_ns <= now_ns) || next_ns > tick_ns)
+		late = next_ns > tick_ns && next_ns > now_ns;
+		if ((runs_all && tick_ns <= now_ns) || late)
 			sim_say("%ld is due at tick %ld", (long)item->number, (long)(tick_ns - world.start_ns));
 		SIM_CHECK(!runs_all || tick_ns > now_ns);
-		SIM_CHECK(next_ns <= tick_ns);
+		SIM_CHECK(!late); /* what has passed is as good: the loop comes again at once */
 	}
 }
 

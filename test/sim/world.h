@@ -57,9 +57,10 @@ struct world {
 	int64_t told_ns;  /* the latest time of a virtual clock */
 	int64_t heard_ns; /* the same when the call that tells it has returned */
 	int64_t asleep_ns, asleep_at_ns,
-	    sleepers;    /* for how long tasks and threads of the pool have slept, till when */
-	int64_t step_ns; /* when the clock was last set back */
-	int64_t step_held_ns;
+	    sleepers;                    /* for how long tasks and threads of the pool have slept, till when */
+	int64_t step_ns, step_excuse_ns; /* when the clock was last set, and world_excuse then */
+	int64_t back_until_ns;
+	unsigned steps;
 	uint64_t advances;
 	bool is_started, is_stopping, is_stopped, has_pool;
 
@@ -85,6 +86,8 @@ int64_t world_patience(void);
 int64_t world_tick(int64_t deadline_ns);
 
 void world_sleep(int64_t ns); /* in a task, a finaliser, the pool */
+
+void world_step(int64_t ns); /* sets the clock */
 
 /* Returns true if a run is still to come, as far as is known. */
 bool item_waits(const struct item *item);
