@@ -117,6 +117,11 @@ TEST(a_step_of_the_clock_is_heard)
 	run_seeds("steps", live_through_steps, 500);
 }
 
+TEST(twice_as_many_cost_twice_as_much)
+{
+	run_seeds("cost", live_at_twice_the_size, 20);
+}
+
 int main(int argc, char **argv)
 {
 	return test_run_all(argc, argv);

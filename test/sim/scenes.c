@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Lives that chance would not lead: a burst, and steps of the clock; sim.h. */
+/* Lives that chance would not lead: a burst, steps of the clock, twice the size; sim.h. */
 #include "sim/scenes.h"
 #include "sim/sim.h"
 #include "base/sleeper.h"
@@ -110,4 +110,61 @@ void live_through_steps(void)
 	}
 	SIM_CHECK(hwt_timer_stop(timer, NULL) == 0);
 	SIM_CHECK(hwt_timer_destroy(timer) == 0);
+}
+
+/*
+ * Cost: the steps of a life in virtual time with n timeouts, which are moved, cancelled and run tick by tick, and of one
+ * with twice as many.
+ */
+#define FEW 2000
+
+static void count_only(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	++*(unsigned *)arg;
+}
+
+static void advance_to(int64_t now_ns)
+{
+	SIM_CHECK(hwt_timer_advance(timer, now_ns, NULL) == 0);
+}
+
+static uint64_t steps_of(unsigned count, hwt_config config)
+{
+	static hwt_timeout timeouts[2 * FEW];
+	uint64_t before = sim_steps();
+	unsigned runs = 0, cancelled = 0;
+
+	SIM_CHECK(hwt_timer_create(&timer, &config) == 0);
+	for (unsigned i = 0; i < count; i++)
+		SIM_CHECK(hwt_new_timeout(timer, count_only, &runs, (int64_t)sim_random(HWT_S(10)), &timeouts[i]) == 0);
+	advance_to(1);
+	for (unsigned i = 0; i < count; i++) {
+		if (i % 4 == 0)
+			cancelled += hwt_cancel(timeouts[i]) == 0;
+		else if (i % 4 == 1)
+			SIM_CHECK(hwt_reschedule(timeouts[i], (int64_t)sim_random(HWT_S(20))) == 0);
+		SIM_CHECK(hwt_timeout_state(timeouts[i]) != HWT_RETIRED);
+	}
+	for (int64_t now_ns = 0; now_ns < HWT_S(21); now_ns += HWT_MS(100))
+		advance_to(now_ns);
+	SIM_CHECK(runs + cancelled == count);
+	SIM_CHECK(hwt_timer_destroy(timer) == 0);
+	return sim_steps() - before;
+}
+
+void live_at_twice_the_size(void)
+{
+	hwt_config config = HWT_CONFIG_INIT;
+	uint64_t few, many;
+
+	config.warn = NULL;
+	config.flags = HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK;
+	config.tick_duration_ns = HWT_MS(1) << sim_random(5);
+	config.ticks_per_wheel = 64u << sim_random(5);
+	config.wheel = sim_random(2) == 0 ? HWT_WHEEL_HIERARCHICAL : HWT_WHEEL_HASHED;
+	few = steps_of(FEW, config);
+	many = steps_of(2 * FEW, config);
+	sim_say("%ld steps, with twice as many %ld", (long)few, (long)many);
+	SIM_CHECK(many < few * 9 / 4);
 }

@@ -5,5 +5,6 @@
 
 void live_through_a_burst(void);
 void live_through_steps(void);
+void live_at_twice_the_size(void);
 
 #endif
