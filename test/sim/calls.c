@@ -381,6 +381,7 @@ int call_stop(void)
 
 		SIM_CHECK(left.task == run_item && left.timeout.entry == item->handle.entry);
 		SIM_CHECK(item->calls > 0 || item->known_since == FOREVER || left.deadline_ns >= item->least_ns);
+		SIM_CHECK(item->released == 0); /* only hwt_timer_destroy has it released */
 		item->returned++;
 	}
 	SIM_CHECK(count == 0);

@@ -83,6 +83,9 @@ static void live_with_a_worker(void)
 
 static void live_with_a_loop(void)
 {
+	(void)sim_plan_begin(0, 0);
+	if (!hit(4))
+		sim_look_at("idle");
 	live_as(EDGE);
 }
 
