@@ -489,6 +489,13 @@ sub never_forgotten {
 	wrong('D5', "item $item->{name} waited " . ($until - $from) . ' us and was taken away, or left') if $until - $from > $patience;
 }
 
+# A cancel makes the run in progress the last of a series: one that had been begun elsewhere, and starts a moment later, at most.
+sub is_last_run {
+	my ($item, $cancel, $start) = @_;
+	return $item->{period} && ($start->{due} <= $cancel->{end} || @clock)
+		&& !grep { $_ != $start && $_->{begin} <= $start->{begin} && $_->{end} >= $cancel->{begin} } @{ $item->{starts} };
+}
+
 # D6: no start after a cancel that returned 0, none of what was replaced, none before the new time after a reschedule.
 sub no_start_after {
 	my ($item) = @_;
@@ -496,7 +503,7 @@ sub no_start_after {
 	for my $start (@{ $item->{starts} }) {
 		for my $cancel (happened(@{ $item->{cancels} })) {
 			wrong('D6', "item $item->{name} started " . ($start->{begin} - $cancel->{end}) . ' us after its cancel had returned 0')
-				if $start->{begin} > $cancel->{end};
+				if $start->{begin} > $cancel->{end} && !is_last_run($item, $cancel, $start);
 		}
 		wrong('D6', "item $item->{name} started " . ($start->{begin} - $by->{end}) . " us after item $by->{item}{name} had replaced it")
 			if $by && $start->{begin} > $by->{end};
@@ -534,6 +541,12 @@ sub one_for_each_key {
 	}
 }
 
+# A series keeps its key until its last run has ended, also if a cancel made it the last.
+sub runs_out {
+	my ($id, $put) = @_;
+	return any { $_->{end} + 3 * $SETTLE >= $put->{begin} } map { @{ $_->{starts} } } grep { $_->{period} } @{ $versions{$id} // [] };
+}
+
 # A put is refused by a timeout that has its key; one that would replace it only while that runs, or if it is FAILED.
 sub refused_by_its_key {
 	my ($put) = @_;
@@ -553,7 +566,7 @@ sub refused_by_its_key {
 	wrong('key', "item $name was refused by timeout $id, which has another key")
 		if defined $versions{$id} && !any { $_ eq ($versions{$id}[0]{key} // '') } @keys;
 	wrong('key', "item $name was refused by timeout $id, which had been cancelled")
-		if any { $_->{end} < $put->{begin} } happened(@{ $cancels{$id} // [] });
+		if !runs_out($id, $put) && any { $_->{end} < $put->{begin} } happened(@{ $cancels{$id} // [] });
 	return if $put->{group};
 	wrong('key', "item $name replaces nothing, and was refused as if timeout $id ran") if $put->{rc} == EBUSY && !$put->{replace};
 	return unless $put->{replace} && $put->{rc} == EEXIST;

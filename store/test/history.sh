@@ -375,6 +375,12 @@ broken periodic_and_never_again "sed -i '/cancel.* 27 27/d' a.log" \
 	"D1 item 27 was accepted and is lost"
 broken periodic_and_run_after_its_cancel "printf '%s\n' '6150000 start 27 27 0 1 3 6142500 0' '6151000 end 27 27 1 3 0 1' >>a.log" \
 	"D6 item 27 started 949000 us after its cancel had returned 0"
+broken two_runs_after_the_cancel_of_a_series "sed -i 's/^5150000/5215000/; s/^5151000\(.*\) 0 1$/5216000\1 5 1/' a.log
+	printf '%s\n' '5220000 start 27 27 0 2 3 5142500 0' '5221000 end 27 27 2 3 0 1' >>a.log" \
+	"D6 item 27 started 19000 us after its cancel had returned 0"
+broken a_run_in_progress_and_one_after_the_cancel_of_a_series "sed -i 's/^5151000\(.*\) 0 1$/5210000\1 5 1/' a.log
+	printf '%s\n' '5220000 start 27 27 0 2 3 5142500 0' '5221000 end 27 27 2 3 0 1' >>a.log" \
+	"D6 item 27 started 19000 us after its cancel had returned 0"
 broken rescheduled_on_its_old_grid "printf '%s\n' '4990000 move? 27 27 155000' '4991000 move 27 27 155000 0' >>b.log" \
 	"D6 item 27 was due at another time than a reschedule had given it"
 broken periodic_and_late "sed -i 's/^5150000/35150000/; s/^5151000/35151000/; s/^5200000/35200000/; s/^5201000/35201000/' a.log" \
@@ -441,6 +447,7 @@ fine not_found_when_it_was_done "printf '%s\n' '1500000 cancel? 1 11' '1501000 c
 fine not_found_while_it_was_put "printf '%s\n' '1000500 cancel? 1 11' '1000600 cancel 1 11 2' >>c.log"
 
 history=all_puts
+fine a_run_of_a_series_begun_before_its_cancel "sed -i 's/^5150000/5215000/; s/^5151000/5216000/' a.log"
 fine perhaps_replaced_by_the_dead_a_moment_later "echo '1155000 put? 31 0 100000 key=k1 replace=1' >>b.log
 	printf '%s\n' '11000000 put? 32 0 100000 key=k1' '11001000 put 32 0 32' >>a.log"
 fine refused_by_its_key_in_a_group_of_two "printf '%s\n' '9000000 put? 31 0 100000 key=k9 group=31' '9000000 put? 32 0 100000 key=k9 group=31' '9001000 put 31 17 0' '9001000 put 32 17 0' >>a.log"
