@@ -381,6 +381,7 @@ TEST(what_was_begun_and_waits_for_a_thread_is_begun_once_more_when_the_server_wa
 
 		put(store, "a", 0);
 		CHECK(wait_count(&ran, 1));
+		BEGIN_AHEAD(store);
 		atomic_store(&moved, put(store, "a", 0));
 		while (stats_of_store(store).begun < 2 && hwt_now() < give_up_ns)
 			sleep_ms(1);

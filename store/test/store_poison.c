@@ -147,6 +147,7 @@ static hwt_store *with_a_last_attempt(int64_t *id)
 	CHECK_CALL(hwt_store_start(store), 0);
 	while (stats_of_store(store).running != 1 && hwt_now() < give_up_ns)
 		sleep_ms(1);
+	BEGIN_AHEAD(store);
 	*id = put(store, "a", HWT_S(3600));
 	(void)query("update %s_timeout set attempt = 2 where state = 1", world.schema);
 	CHECK_CALL(hwt_store_reschedule(store, *id, 0), 0);
