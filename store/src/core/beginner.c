@@ -297,7 +297,7 @@ static int begin(hwt_store *store, struct batch *batch, unsigned *failures)
 			set_aside(store, batch->entries[i]);
 		else if (want->failed)
 			hwts_begin_again(batch->entries[i]);
-		else if (want->row && batch->doubts != store->doubts && !store->begin_halt)
+		else if (want->row && batch->doubts != store->doubts && !store->begin_halt && !batch->at_most_once)
 			hwts_doubt(store, want->row);
 		else if (want->row)
 			begun(store, batch->entries[i], want->row);

@@ -130,7 +130,8 @@ void hwts_doubt_begun(hwt_store *store)
 		for (struct hwts_row **link = &kind->queue; kind->queue && *link;) {
 			struct hwts_shard *shard = hwts_shard(store, (*link)->shard, NULL);
 
-			if (shard->held && !shard->giving && shard->epoch == (*link)->epoch)
+			if (shard->held && !shard->giving && shard->epoch == (*link)->epoch &&
+			    kind->row.mode != HWT_STORE_AT_MOST_ONCE) /* whose begin is synced */
 				hwts_doubt(store, hwts_unqueue(store, kind, link));
 			else /* it is given back */
 				link = &(*link)->next;
