@@ -349,6 +349,7 @@ static void next(bool in_task)
 int call_advance(int64_t now_ns, int64_t *next_ns)
 {
 	uint64_t began = sim_steps();
+	unsigned steps = world.steps;
 	int rc;
 
 	world.advances++;
@@ -357,11 +358,13 @@ int call_advance(int64_t now_ns, int64_t *next_ns)
 	SIM_CHECK(rc == 0 || rc == EBUSY || (rc == ECANCELED && world.is_stopping));
 	if (rc != 0)
 		return rc;
-	if (now_ns < world.heard_ns) /* what is due after a step back runs at the next tick */
+	/* What is due after a step back runs at the next tick.  The advance before may have read a clock that was later. */
+	if (now_ns < world.heard_ns || world.steps != world.heard_steps)
 		world.back_until_ns = world_tick(now_ns) + world.tick_ns;
 	if (now_ns >= world.back_until_ns)
 		judge_advance(began, now_ns, *next_ns);
 	world.heard_ns = now_ns;
+	world.heard_steps = steps;
 	return rc;
 }
 

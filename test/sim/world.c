@@ -151,7 +151,8 @@ void item_start(struct item *item, hwt_timeout timeout, uint64_t missed)
 	world.sums.runs++;
 	world.sums.missed += missed;
 	if (item->period_ns > 0) {
-		item->least_ns += merged_ns + item->period_ns;
+		if (item->known_since != FOREVER) /* otherwise a call may still move it to the time that is noted */
+			item->least_ns += merged_ns + item->period_ns;
 		if (item->most_ns != UNKNOWN) {
 			item->most_ns += merged_ns + item->period_ns;
 			item->known_since = sim_steps();
