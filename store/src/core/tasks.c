@@ -127,11 +127,12 @@ void hwts_doubt_begun(hwt_store *store)
 	if (store->begin_halt)
 		return;
 	for (struct hwts_kind *kind = store->kinds; kind; kind = kind->next) {
+		if (kind->row.mode == HWT_STORE_AT_MOST_ONCE) /* its begins are synced */
+			continue;
 		for (struct hwts_row **link = &kind->queue; kind->queue && *link;) {
 			struct hwts_shard *shard = hwts_shard(store, (*link)->shard, NULL);
 
-			if (shard->held && !shard->giving && shard->epoch == (*link)->epoch &&
-			    kind->row.mode != HWT_STORE_AT_MOST_ONCE) /* whose begin is synced */
+			if (shard->held && !shard->giving && shard->epoch == (*link)->epoch)
 				hwts_doubt(store, hwts_unqueue(store, kind, link));
 			else /* it is given back */
 				link = &(*link)->next;
