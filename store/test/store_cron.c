@@ -543,6 +543,9 @@ static void check_random_line(const char *zone)
 	rc = hwt_store_next_time(line, zone, US(after_s) + below(1000000), &us, error, sizeof(error));
 	if (found_s == HWTS_NEVER ? rc == EINVAL || (rc == 0 && us >= US(until_s)) : rc == 0 && us == US(found_s))
 		return;
+	/* It is looked for in ten years, and from 2038 on GLib misreads the rules of some zones. */
+	if (found_s == HWTS_NEVER && rc == EIO && after_s > at("2027-12-01 00:00:00"))
+		return;
 	fprintf(stderr, "\"%s\" in %s after %lld: %d %lld instead of %lld %s\n", line, zone, (long long)after_s, rc,
 		(long long)(us / HWTS_S_US), (long long)found_s, error);
 	CHECK(false);
