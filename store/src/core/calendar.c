@@ -89,22 +89,6 @@ static int open_walk(struct walk *walk, struct hwts_cron *cron, const char *sche
 	return rc;
 }
 
-int hwts_calendar_next(const char *schedule, const char *zone, int64_t after_us, int64_t *due_us)
-{
-	struct hwts_cron cron;
-	struct walk walk;
-	int64_t due_s;
-	int rc = open_walk(&walk, &cron, schedule, zone, after_us);
-
-	if (rc != 0)
-		return rc;
-	rc = find(&walk, &due_s);
-	hwts_zone_close(walk.zone);
-	if (rc == 0)
-		*due_us = due_s * HWTS_S_US;
-	return rc;
-}
-
 int hwts_calendar_merge(const char *schedule, const char *zone, int64_t base_us, int64_t now_us, struct hwts_grid *grid)
 {
 	struct hwts_cron cron;
@@ -119,8 +103,19 @@ int hwts_calendar_merge(const char *schedule, const char *zone, int64_t base_us,
 		grid->missed++;
 		grid->last_us = due_s * HWTS_S_US;
 	}
-	grid->next_us = due_s * HWTS_S_US;
+	if (rc == 0)
+		grid->next_us = due_s * HWTS_S_US;
 	hwts_zone_close(walk.zone);
+	return rc;
+}
+
+int hwts_calendar_next(const char *schedule, const char *zone, int64_t after_us, int64_t *due_us)
+{
+	struct hwts_grid grid;
+	int rc = hwts_calendar_merge(schedule, zone, after_us, after_us, &grid);
+
+	if (rc == 0)
+		*due_us = grid.next_us;
 	return rc;
 }
 
