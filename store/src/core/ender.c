@@ -12,6 +12,14 @@
 
 #define LOCKED_NS HWT_MS(20) /* a row that another transaction has locked is tried again after this */
 
+/* With the lock. */
+static void put_behind(hwt_store *store, struct hwts_row *row)
+{
+	row->next = NULL;
+	*store->ends_end = row;
+	store->ends_end = &row->next;
+}
+
 /*
  * With the lock.  At most once: the row that is pending again is in the window, to be begun.  If the server forgot its
  * end, that row would look like one whose begin was not answered, and the run that has been would be begun once more.
@@ -19,11 +27,9 @@
 void hwts_end(hwt_store *store, struct hwts_row *row)
 {
 	row->synced = row->kind->row.mode == HWT_STORE_AT_MOST_ONCE && row->how != HWTS_DONE && row->how != HWTS_FAIL;
-	row->next = NULL;
 	row->ending = true;
 	hwts_shard(store, row->shard, NULL)->ending++;
-	*store->ends_end = row;
-	store->ends_end = &row->next;
+	put_behind(store, row);
 	hwts_wake(&store->end_work);
 }
 
@@ -165,14 +171,6 @@ static void warn_of_failed(hwt_store *store, const struct hwts_row *rows)
 		if (row->hit && row->how == HWTS_FAIL)
 			hwts_warn(store, "timeout %lld of kind %s has failed for good after %u attempts: %s",
 				  (long long)row->id, row->kind->name, row->attempt, row->error);
-}
-
-/* With the lock. */
-static void put_behind(hwt_store *store, struct hwts_row *row)
-{
-	row->next = NULL;
-	*store->ends_end = row;
-	store->ends_end = &row->next;
 }
 
 /* With the lock.  Puts those whose time has come behind the other ends; at the end of the store, also the refused. */
