@@ -99,6 +99,8 @@ void hwts_window_erase(struct hwts_entry *entry)
 	struct hwts_kind *kind = entry->kind;
 	struct hwts_entry **link = bucket_of(window, entry->id);
 
+	if (entry->state == HWTS_ARMED)
+		(void)hwt_cancel(entry->timeout);
 	while (*link != entry)
 		link = &(*link)->next;
 	*link = entry->next;
@@ -188,10 +190,8 @@ void hwts_window_empty(hwt_store *store, const struct hwts_kind *kind)
 		for (size_t i = 0; i < HWTS_SLAB_ENTRIES; i++) {
 			struct hwts_entry *entry = &slab->entries[i];
 
-			if (entry->state != HWTS_ARMED || entry->kind != kind || entry->aside)
-				continue;
-			(void)hwt_cancel(entry->timeout);
-			hwts_window_erase(entry);
+			if (entry->state == HWTS_ARMED && entry->kind == kind && !entry->aside)
+				hwts_window_erase(entry);
 		}
 }
 
@@ -277,7 +277,6 @@ void hwts_window_move(hwt_store *store, const struct hwts_due *due, uint64_t hea
 	}
 	entry->heard = ++store->window.heard;
 	if (leave_to_look(shard, due)) {
-		(void)hwt_cancel(entry->timeout);
 		hwts_window_erase(entry);
 	} else {
 		rearm(entry, due->due_us);
@@ -358,10 +357,8 @@ void hwts_window_forget(hwt_store *store, int64_t id)
 {
 	struct hwts_entry *entry = store->window.timer ? hwts_window_find(store, id) : NULL;
 
-	if (!entry || entry->state != HWTS_ARMED)
-		return;
-	(void)hwt_cancel(entry->timeout);
-	hwts_window_erase(entry);
+	if (entry && entry->state == HWTS_ARMED)
+		hwts_window_erase(entry);
 }
 
 /* The first DUE entry whose shard is held and is not about to be given away. */

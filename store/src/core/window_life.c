@@ -70,10 +70,8 @@ static void drop_lost(hwt_store *store, struct hwts_slab *slab)
 		if (entry->state != HWTS_ARMED)
 			continue;
 		shard = hwts_shard(store, entry->shard, NULL);
-		if (shard && shard->held)
-			continue;
-		(void)hwt_cancel(entry->timeout);
-		hwts_window_erase(entry);
+		if (!shard || !shard->held)
+			hwts_window_erase(entry);
 	}
 }
 
