@@ -385,6 +385,8 @@ bool hwts_trusted(const hwt_store *store);
 int hwts_window_open(hwt_store *store);
 void hwts_window_close(hwt_store *store);
 void hwts_window_drop_lost(hwt_store *store); /* what waits in shards that are not held */
+/* With the lock: what waits is left to the look-ahead. */
+void hwts_window_empty(hwt_store *store, const struct hwts_kind *kind);
 
 /* In window.c.  With the lock. */
 size_t hwts_window_limit(const hwt_store *store); /* of a kind: the backlog of one must not hide what others have */
@@ -398,7 +400,6 @@ void hwts_window_revive(hwt_store *store, const struct hwts_due *due); /* it sho
 struct hwts_entry *hwts_window_condemn(hwt_store *store, const struct hwts_due *due);
 void hwts_window_erase(struct hwts_entry *entry);
 void hwts_window_rearm(hwt_store *store);
-void hwts_window_empty(hwt_store *store, const struct hwts_kind *kind); /* what waits is left to the look-ahead */
 struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind, bool last); /* a DUE one, or NULL */
 void hwts_window_due(struct hwts_entry *entry);
 void hwts_window_not_begun(struct hwts_entry *entry, int64_t due_us);

@@ -184,17 +184,6 @@ void hwts_window_rearm(hwt_store *store)
 				rearm(&slab->entries[i], slab->entries[i].due_us);
 }
 
-void hwts_window_empty(hwt_store *store, const struct hwts_kind *kind)
-{
-	for (struct hwts_slab *slab = store->window.slabs; slab; slab = slab->next)
-		for (size_t i = 0; i < HWTS_SLAB_ENTRIES; i++) {
-			struct hwts_entry *entry = &slab->entries[i];
-
-			if (entry->state == HWTS_ARMED && entry->kind == kind && !entry->aside)
-				hwts_window_erase(entry);
-		}
-}
-
 /*
  * What comes in
  */

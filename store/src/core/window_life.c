@@ -94,3 +94,14 @@ void hwts_window_drop_lost(hwt_store *store)
 	}
 	HWTS_POINT("dropped");
 }
+
+void hwts_window_empty(hwt_store *store, const struct hwts_kind *kind)
+{
+	for (struct hwts_slab *slab = store->window.slabs; slab; slab = slab->next)
+		for (size_t i = 0; i < HWTS_SLAB_ENTRIES; i++) {
+			struct hwts_entry *entry = &slab->entries[i];
+
+			if (entry->state == HWTS_ARMED && entry->kind == kind && !entry->aside)
+				hwts_window_erase(entry);
+		}
+}
