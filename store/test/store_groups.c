@@ -203,7 +203,7 @@ TEST(get_copies_what_has_room_and_says_how_much_there_is)
 
 	fresh_world();
 	store = open_store();
-	spec.data = "0\0234567";
+	spec.data = "0\0" "234567";
 	spec.len = 8;
 	id = put_spec(store, &spec);
 	none = put_in(store, NULL, NULL);
