@@ -289,7 +289,7 @@ static void ask(struct world *world, struct prng *prng)
 		(void)stats_of(world->timer);
 		break;
 	case 1:
-		CHECK_INT(hwt_pending_timeouts(world->timer), <=, LIVES + HYDRAS + PROBES);
+		(void)hwt_pending_timeouts(world->timer); /* exact only while no thread is in a call */
 		break;
 	case 2:
 		CHECK_RC(hwt_timer_config(world->timer, &config), 0);
