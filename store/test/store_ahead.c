@@ -498,33 +498,80 @@ TEST(a_kind_that_is_behind_hides_no_other)
 	atomic_store(&hwts_test_window, 0);
 }
 
-/* All is read again, as after news were lost, while the window is full of what is due much later. */
-TEST(a_full_window_that_is_read_again_hides_nothing_that_is_due)
+/* A window that has room for 20, and is full of what is due much later. */
+static hwt_store *full_window(uint32_t shards, const char *group, size_t n)
 {
 	hwt_store_kind kind = HWT_STORE_KIND_INIT;
-	hwt_store_spec specs[100];
+	hwt_store_spec spec = spec_of("a", HWT_S(3600));
 	hwt_store *store;
-	unsigned before;
 
 	fresh_world();
 	atomic_store(&hwts_test_window, 20);
 	atomic_store(&may_look_on, true);
 	atomic_store(&hwts_test_at, look_for_long);
 	kind.horizon_ns = HWT_S(7200);
+	kind.shards = shards;
 	store = started_with(&kind, HWT_S(600));
 	CHECK(wait_read(store)); /* what is put from here on is before the marks */
-	for (size_t i = 0; i < HWTS_COUNT(specs); i++)
-		specs[i] = spec_of("a", HWT_S(3600));
-	CHECK_CALL(hwt_store_put_many(store, specs, HWTS_COUNT(specs), NULL), 0);
+	spec.group = group;
+	for (size_t i = 0; i < n; i++)
+		CHECK_CALL(put_patiently(store, &spec, NULL), 0);
+	CHECK(wait_window(store, n));
+	return store;
+}
+
+/* As after news were lost. */
+static void read_all_again(hwt_store *store)
+{
+	unsigned before;
+
 	hwts_hear_news(store, &(struct hwts_due){ .id = -1 });
 	before = atomic_load(&looks);
 	look_now(store);
 	CHECK(wait_count(&looks, before + 1));
-	put(store, "a", 0);
-	CHECK(wait_count(&ran, 1));
+}
+
+static void end_full_window(hwt_store *store)
+{
 	atomic_store(&hwts_test_at, NULL);
+	atomic_store(&hwts_test_look_took, 0);
 	CHECK_CALL(hwt_store_close(store), 0);
 	atomic_store(&hwts_test_window, 0);
+}
+
+/* All of a shard, and more than a look reads of it, was moved without news. */
+TEST(a_full_window_that_is_read_again_hides_nothing_that_is_due)
+{
+	enum { SHARDS = 64, MOVED = 2 * HWTS_PAGE / SHARDS };
+	hwt_store *store = full_window(SHARDS, "g", MOVED);
+
+	(void)query("update %s_timeout set due_us = %lld", world.schema, (long long)now_us());
+	read_all_again(store);
+	CHECK(wait_count(&ran, MOVED));
+	end_full_window(store);
+}
+
+static hwt_store *_Atomic puts_due;
+
+static void put_what_is_due(const char *where)
+{
+	hwt_store *store = strcmp(where, "read") == 0 ? atomic_exchange(&puts_due, NULL) : NULL;
+
+	look_for_long(where);
+	if (store)
+		put(store, "a", 0);
+}
+
+/* It is put when the look has read the shard, and there is no room for another look. */
+TEST(a_full_window_hides_nothing_that_comes_while_it_is_read_again)
+{
+	hwt_store *store = full_window(1, NULL, 100);
+
+	atomic_store(&puts_due, store);
+	atomic_store(&hwts_test_at, put_what_is_due);
+	read_all_again(store);
+	CHECK(wait_count(&ran, 1));
+	end_full_window(store);
 }
 
 /* What is moved beyond the window leaves it: it must not be tried in vain at the time that it had. */

@@ -158,18 +158,18 @@ static void collect(struct hwts_reader *reader, int64_t now_us)
 	news = chooses_new(reader);
 	look->held_count = 0;
 	HWTS_EACH_SHARD (store, kind, shard) {
-		shard->left_us = HWTS_NEVER;
-		shard->chosen = !kind->behind && shard->held && shard->unread && is_new(shard) == news &&
-				!(news && look->held_count >= reader->loads);
-		if (shard->chosen)
-			look->held[look->held_count++] = held_of(now_us, kind, shard);
-		shard->unread &= !shard->chosen; /* a renewal may say it again while the look is under way */
+		if (kind->behind || !shard->held || !shard->unread || is_new(shard) != news ||
+		    (news && look->held_count >= reader->loads))
+			continue;
+		look->held[look->held_count] = held_of(now_us, kind, shard);
+		shard->reach_us = look->held[look->held_count++].to_us;
+		shard->unread = false; /* a renewal may say it again while the look is under way */
 	}
 	look->ahead_count = look->held_count;
 	look->sweeps = store->sweep_due && !news;
 	store->sweep_due &= news;
 	HWTS_EACH_SHARD (store, kind, shard)
-		if (look->sweeps && shard->held && !shard->chosen)
+		if (look->sweeps && shard->held && shard->reach_us == 0)
 			look->held[look->held_count++] = held_of(now_us, kind, shard);
 	store->unread &= look->held_count > 0; /* then hwts_look_found says it */
 	look->page = HWTS_MAX(HWTS_PAGE / HWTS_MAX(look->held_count, 1), 1);
@@ -300,6 +300,8 @@ void hwts_reader_take_back(hwt_store *store, struct hwts_renewal *renewal)
 		return;
 	pthread_mutex_lock(&store->lock);
 	hwts_look_end(renewal->look, ECANCELED);
+	HWTS_EACH_SHARD (store, kind, shard)
+		shard->reach_us = 0;
 	renewal->look = NULL;
 	store->reader->busy = false;
 	pthread_cond_broadcast(&store->read_work);
@@ -348,8 +350,10 @@ static void fail_look(struct hwts_reader *reader)
 
 	pthread_mutex_lock(&store->lock);
 	store->sweep_due |= reader->look.sweeps;
-	HWTS_EACH_SHARD (store, kind, shard)
-		shard->unread |= shard->held && shard->chosen;
+	HWTS_EACH_SHARD (store, kind, shard) {
+		shard->unread |= shard->held && shard->reach_us != 0;
+		shard->reach_us = 0;
+	}
 	store->unread = true;
 	hwts_ability_note(store, HWTS_READ, false);
 	if (!store->read_halt)

@@ -2,20 +2,6 @@
 /* What a look has found goes into the window, and the marks move.  With the lock. */
 #include "core/store.h"
 
-/*
- * A mark does not pass what was left to a look while this one was under way.  It stops before it, and the next look
- * reads from there.
- */
-static void hold_back(struct hwts_shard *shard)
-{
-	if (shard->left_us > shard->mark_due_us ||
-	    (shard->left_us == shard->mark_due_us && shard->left_id > shard->mark_id))
-		return;
-	shard->mark_due_us = shard->left_us;
-	shard->mark_id = shard->left_id - 1;
-	shard->unread = true;
-}
-
 /* At most once: nobody knows how far it came, or its end was lost. */
 static void fail(hwt_store *store, const struct hwts_due *due)
 {
@@ -60,8 +46,7 @@ void hwts_look_found(hwt_store *store, const struct hwts_look *look)
 		see(store, &look->dues[i]);
 	store->unread = false;
 	HWTS_EACH_SHARD (store, kind, shard) {
-		if (shard->held && shard->chosen)
-			hold_back(shard);
+		shard->reach_us = 0;
 		store->unread |= shard->held && shard->unread;
 	}
 }

@@ -62,7 +62,6 @@ static void hold(hwt_store *store, struct hwts_shard *shard, int64_t epoch)
 	shard->epoch = epoch;
 	shard->mark_due_us = INT64_MIN;
 	shard->mark_id = 0;
-	shard->left_us = HWTS_NEVER;
 	shard->unread = store->unread = true;
 	hwts_wake(&store->read_work);
 }

@@ -37,8 +37,8 @@
  *   I3  nothing is begun or started unless CLOCK_BOOTTIME < trusted_ns = (time before the last renewal was sent) +
  *       5/6 of the lease
  *   I4  a row of a held shard that is due before the shard's mark has an entry, or has been told of, or is found by the
- *       next look-ahead.  While the reader looks, a row may come that is beyond the old mark and that the look has
- *       not read: the new mark stops before it
+ *       next look-ahead.  What comes while the reader looks, and within the reach of that look, gets an entry though
+ *       it may be beyond the mark: the look may have read too early, and its mark passes the row
  *
  * The net
  *
@@ -64,10 +64,9 @@ struct hwts_shard {
 	int32_t id;
 	bool held, giving;
 	bool unread; /* there may be more between its mark and the end of the look-ahead */
-	bool chosen; /* by the look that is under way */
 	int64_t epoch;
 	int64_t mark_due_us, mark_id;
-	int64_t left_us, left_id; /* the first that came beyond the mark since a look began; HWTS_NEVER: none */
+	int64_t reach_us; /* how far the look that is under way reads here; 0: it does not */
 	int64_t giving_since_ns;
 	int64_t stays_until_ns; /* it could not be given, for something ran there: until then it is not tried again */
 	unsigned active;        /* I2 */

@@ -193,16 +193,10 @@ static bool is_beyond_mark(const struct hwts_shard *shard, const struct hwts_due
 	return due->due_us > shard->mark_due_us || (due->due_us == shard->mark_due_us && due->id > shard->mark_id);
 }
 
-/* True: the look-ahead comes to it.  A look that is under way may have read too early, so the row is noted. */
-static bool leave_to_look(struct hwts_shard *shard, const struct hwts_due *due)
+/* True: a look-ahead comes to it.  The one that is under way may have read too early. */
+static bool is_for_a_look(const struct hwts_shard *shard, const struct hwts_due *due)
 {
-	if (!is_beyond_mark(shard, due))
-		return false;
-	if (due->due_us < shard->left_us || (due->due_us == shard->left_us && due->id < shard->left_id)) {
-		shard->left_us = due->due_us;
-		shard->left_id = due->id;
-	}
-	return true;
+	return is_beyond_mark(shard, due) && due->due_us > shard->reach_us;
 }
 
 static void add(hwt_store *store, struct hwts_kind *kind, const struct hwts_due *due, bool unsure)
@@ -230,7 +224,7 @@ void hwts_window_see(hwt_store *store, const struct hwts_due *due)
 		return;
 	entry = hwts_window_find(store, due->id);
 	if (!entry) {
-		if (!leave_to_look(shard, due))
+		if (!is_for_a_look(shard, due))
 			add(store, kind, due, false);
 	} else if (entry->state == HWTS_ARMED) {
 		entry->heard = ++store->window.heard;
@@ -265,7 +259,7 @@ void hwts_window_move(hwt_store *store, const struct hwts_due *due, uint64_t hea
 		return;
 	}
 	entry->heard = ++store->window.heard;
-	if (leave_to_look(shard, due)) {
+	if (is_for_a_look(shard, due)) {
 		hwts_window_erase(entry);
 	} else {
 		rearm(entry, due->due_us);
@@ -405,7 +399,7 @@ void hwts_window_ended(hwt_store *store, const struct hwts_row *row, bool filed)
 		due_us = hwts_clock_db_us(store) + row->rest_us;
 	entry->last = hwts_is_last(entry->kind, row->next_attempt);
 	if (due_us == HWTS_NEVER || !shard || !shard->held ||
-	    leave_to_look(shard, &(struct hwts_due){ .id = row->id, .due_us = due_us }))
+	    is_for_a_look(shard, &(struct hwts_due){ .id = row->id, .due_us = due_us }))
 		hwts_window_erase(entry);
 	else
 		arm(entry, due_us);
