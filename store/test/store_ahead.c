@@ -574,6 +574,21 @@ TEST(a_full_window_hides_nothing_that_comes_while_it_is_read_again)
 	end_full_window(store);
 }
 
+/* As slow looks read one shard at a time, the first ones fill the window. */
+TEST(a_full_window_does_not_keep_shards_from_being_read_at_all)
+{
+	enum { SHARDS = 8 };
+	hwt_store *store;
+
+	atomic_store(&hwts_test_look_took, HWT_S(2));
+	store = full_window(SHARDS, NULL, 100);
+	read_all_again(store);
+	for (unsigned i = 0; i < SHARDS; i++)
+		put(store, "a", 0);
+	CHECK(wait_count(&ran, SHARDS));
+	end_full_window(store);
+}
+
 /* What is moved beyond the window leaves it: it must not be tried in vain at the time that it had. */
 TEST(what_is_moved_later_leaves_the_window)
 {

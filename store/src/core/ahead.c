@@ -57,19 +57,7 @@ static bool has_room(const struct hwts_kind *kind, size_t limit)
 	return kind->entries < (kind->behind ? limit / 2 : limit);
 }
 
-static bool has_work(const hwt_store *store)
-{
-	size_t limit = hwts_window_limit(store);
-
-	if (store->sweep_due || !store->unread)
-		return store->sweep_due;
-	HWTS_EACH_SHARD (store, kind, shard)
-		if (shard->held && shard->unread && has_room(kind, limit))
-			return true;
-	return false;
-}
-
-/* From here on what is unread is looked at unless its kind is behind. */
+/* From here on what is unread is looked at unless its kind is behind, or if it is new. */
 static void measure(hwt_store *store)
 {
 	size_t limit = hwts_window_limit(store);
@@ -87,6 +75,23 @@ static void measure(hwt_store *store)
 static bool is_new(const struct hwts_shard *shard)
 {
 	return shard->mark_due_us == INT64_MIN;
+}
+
+/* A new one need not wait for room: nothing of it is in the window yet. */
+static bool is_wanted(const struct hwts_kind *kind, const struct hwts_shard *shard)
+{
+	return shard->held && shard->unread && (is_new(shard) || !kind->behind);
+}
+
+static bool has_work(hwt_store *store)
+{
+	if (store->sweep_due || !store->unread)
+		return store->sweep_due;
+	measure(store);
+	HWTS_EACH_SHARD (store, kind, shard)
+		if (is_wanted(kind, shard))
+			return true;
+	return false;
 }
 
 /*
@@ -141,7 +146,7 @@ static bool chooses_new(const struct hwts_reader *reader)
 	bool any_new = false, any_other = reader->store->sweep_due;
 
 	HWTS_EACH_SHARD (reader->store, kind, shard)
-		if (shard->held && shard->unread && !kind->behind)
+		if (is_wanted(kind, shard))
 			*(is_new(shard) ? &any_new : &any_other) = true;
 	return any_new && !(any_other && reader->loaded);
 }
@@ -158,8 +163,7 @@ static void collect(struct hwts_reader *reader, int64_t now_us)
 	news = chooses_new(reader);
 	look->held_count = 0;
 	HWTS_EACH_SHARD (store, kind, shard) {
-		if (kind->behind || !shard->held || !shard->unread || is_new(shard) != news ||
-		    (news && look->held_count >= reader->loads))
+		if (!is_wanted(kind, shard) || is_new(shard) != news || (news && look->held_count >= reader->loads))
 			continue;
 		look->held[look->held_count] = held_of(now_us, kind, shard);
 		shard->reach_us = look->held[look->held_count++].to_us;
