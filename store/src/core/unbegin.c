@@ -25,8 +25,7 @@ struct hwts_row *hwts_unbegin(hwt_store *store, int64_t id, bool *waited)
 
 	*waited = false;
 	pthread_mutex_lock(&store->lock);
-	while ((entry = store->window.timer ? hwts_window_find(store, id) : NULL) != NULL &&
-	       entry->state == HWTS_BEGUN && entry->between) {
+	while ((entry = hwts_window_find(store, id)) != NULL && entry->state == HWTS_BEGUN && entry->between) {
 		*waited = true;
 		pthread_mutex_unlock(&store->lock);
 		hwts_sleep_ns(HWT_MS(1));

@@ -20,7 +20,7 @@ static struct hwts_entry **bucket_of(struct hwts_window *window, int64_t id)
 
 struct hwts_entry *hwts_window_find(hwt_store *store, int64_t id)
 {
-	struct hwts_entry *entry = *bucket_of(&store->window, id);
+	struct hwts_entry *entry = store->window.timer ? *bucket_of(&store->window, id) : NULL;
 
 	while (entry && entry->id != id)
 		entry = entry->next;
@@ -239,7 +239,7 @@ void hwts_window_see(hwt_store *store, const struct hwts_due *due)
 
 uint64_t hwts_window_heard(hwt_store *store, int64_t id)
 {
-	const struct hwts_entry *entry = store->window.timer ? hwts_window_find(store, id) : NULL;
+	const struct hwts_entry *entry = hwts_window_find(store, id);
 
 	return entry ? entry->heard : 0;
 }
@@ -251,7 +251,7 @@ uint64_t hwts_window_heard(hwt_store *store, int64_t id)
 void hwts_window_move(hwt_store *store, const struct hwts_due *due, uint64_t heard)
 {
 	struct hwts_shard *shard = hwts_shard(store, due->shard, NULL);
-	struct hwts_entry *entry = store->window.timer ? hwts_window_find(store, due->id) : NULL;
+	struct hwts_entry *entry = hwts_window_find(store, due->id);
 
 	if (!shard || !entry || entry->state != HWTS_ARMED || entry->heard != heard || entry->aside ||
 	    due->due_us <= entry->due_us) {
@@ -338,7 +338,7 @@ struct hwts_entry *hwts_window_condemn(hwt_store *store, const struct hwts_due *
 
 void hwts_window_forget(hwt_store *store, int64_t id)
 {
-	struct hwts_entry *entry = store->window.timer ? hwts_window_find(store, id) : NULL;
+	struct hwts_entry *entry = hwts_window_find(store, id);
 
 	if (entry && entry->state == HWTS_ARMED)
 		hwts_window_erase(entry);
