@@ -213,12 +213,11 @@ static inline hwt_store_spec spec_of(const char *kind, int64_t delay_ns)
 	return spec;
 }
 
-static inline int64_t put(hwt_store *store, const char *kind, int64_t delay_ns)
+static inline int64_t put_spec(hwt_store *store, const hwt_store_spec *spec)
 {
-	hwt_store_spec spec = spec_of(kind, delay_ns);
 	int64_t id = 0;
 
-	CHECK_CALL(put_patiently(store, &spec, &id), 0);
+	CHECK_CALL(put_patiently(store, spec, &id), 0);
 	CHECK_INT(id, >, 0);
 	return id;
 }
@@ -226,11 +225,22 @@ static inline int64_t put(hwt_store *store, const char *kind, int64_t delay_ns)
 static inline int64_t put_key(hwt_store *store, const char *kind, const char *key, int64_t delay_ns)
 {
 	hwt_store_spec spec = spec_of(kind, delay_ns);
-	int64_t id = 0;
 
 	spec.key = key;
-	CHECK_CALL(put_patiently(store, &spec, &id), 0);
-	return id;
+	return put_spec(store, &spec);
+}
+
+static inline int64_t put(hwt_store *store, const char *kind, int64_t delay_ns)
+{
+	return put_key(store, kind, NULL, delay_ns);
+}
+
+static inline hwt_store_info info_of(hwt_store *store, int64_t id)
+{
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+
+	CHECK_CALL(hwt_store_get(store, id, &info), 0);
+	return info;
 }
 
 static inline hwt_store_stats stats_of_store(hwt_store *store)

@@ -8,31 +8,11 @@
  * The child: runs timeouts in transactions, whose effect is a row.  argv: URL SCHEMA LOG NAME
  */
 
-static bool insert_effect(void *connection, int64_t id)
-{
-	char text[128];
-
-	(void)snprintf(text, sizeof(text), "insert into %s_effects values (%lld)", world.schema, (long long)id);
-#ifdef HWT_STORE_SQLITE
-	if (world.sqlite)
-		return sqlite3_exec(connection, text, NULL, NULL, NULL) == SQLITE_OK;
-#endif
-#ifdef HWT_STORE_POSTGRES
-	PGresult *result = PQexec(connection, text);
-	bool ok = PQresultStatus(result) == PGRES_COMMAND_OK;
-
-	PQclear(result);
-	return ok;
-#else
-	return false;
-#endif
-}
-
 static int have_effect(const hwt_store_run *run, void *ctx)
 {
 	(void)ctx;
 	log_start(run);
-	if (!insert_effect(run->connection, run->id))
+	if (!user_sql(run->connection, "insert into %s_effects values (%lld)", world.schema, (long long)run->id))
 		return EIO;
 	sleep_ns(HWT_US(300));
 	return 0;

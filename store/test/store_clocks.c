@@ -50,7 +50,7 @@ static void end_series(struct series *series)
 	CHECK_CALL(hwt_store_close(series->store), 0);
 }
 
-static hwt_store_info info_of(const struct series *series)
+static hwt_store_info info_of_series(const struct series *series)
 {
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 
@@ -76,7 +76,7 @@ TEST(a_clock_that_is_put_back_leaves_a_series_on_its_grid)
 	begin_series(&series, 0);
 	CHECK_CALL(hwt_store_start(series.store), 0);
 	CHECK(wait_count(&series.ran, 2)); /* the retry is due by the clock that was put back */
-	CHECK_INT(info_of(&series).due_us, ==, series.first_us + HOUR_US);
+	CHECK_INT(info_of_series(&series).due_us, ==, series.first_us + HOUR_US);
 	CHECK_INT(atomic_load(&series.missed[1]), ==, 0);
 	end_series(&series);
 }
@@ -94,7 +94,7 @@ TEST(a_clock_that_is_years_ahead_for_a_moment_leaves_a_series_on_its_grid)
 	while (stats_of_store(series.store).begun == 0 && hwt_now() < give_up_ns)
 		sleep_ms(1);
 	(void)settled_stats(series.store); /* it was begun, and rests */
-	CHECK_INT(info_of(&series).due_us, ==, series.first_us);
+	CHECK_INT(info_of_series(&series).due_us, ==, series.first_us);
 	CHECK_INT(atomic_load(&series.ran), ==, 0);
 	clock_was_set(series.store, 0);
 	/* A clock that stays ahead is believed after a lease: it was wrong before. */
@@ -105,7 +105,7 @@ TEST(a_clock_that_is_years_ahead_for_a_moment_leaves_a_series_on_its_grid)
 	atomic_store(&hwts_test_boot_ns, HWT_S(601));
 	clock_was_set(series.store, YEARS_US);
 	CHECK(wait_count(&series.ran, 1));
-	CHECK_INT(info_of(&series).due_us, >, series.first_us + YEARS_US - 2 * HOUR_US);
+	CHECK_INT(info_of_series(&series).due_us, >, series.first_us + YEARS_US - 2 * HOUR_US);
 	CHECK_INT(atomic_load(&series.missed[0]), >, 100000);
 	end_series(&series);
 }
@@ -122,7 +122,7 @@ TEST(a_series_that_is_due_while_the_clock_is_years_ahead_runs_and_goes_on_by_a_p
 	atomic_store(&hwts_test_wall_us, YEARS_US); /* which control does not notice */
 	CHECK(wait_count(&series.ran, 1));
 	CHECK_INT(atomic_load(&series.missed[0]), ==, 0);
-	CHECK_INT(info_of(&series).due_us, ==, series.first_us + HOUR_US);
+	CHECK_INT(info_of_series(&series).due_us, ==, series.first_us + HOUR_US);
 	end_series(&series);
 }
 

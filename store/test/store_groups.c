@@ -16,14 +16,6 @@ static hwt_store_spec spec_in(const char *kind, const char *group, const char *k
 	return spec;
 }
 
-static int64_t put_spec(hwt_store *store, const hwt_store_spec *spec)
-{
-	int64_t id = 0;
-
-	CHECK_CALL(put_patiently(store, spec, &id), 0);
-	return id;
-}
-
 static int64_t put_in(hwt_store *store, const char *group, const char *key)
 {
 	hwt_store_spec spec = spec_in("a", group, key);
@@ -203,7 +195,8 @@ TEST(get_copies_what_has_room_and_says_how_much_there_is)
 
 	fresh_world();
 	store = open_store();
-	spec.data = "0\0" "234567";
+	spec.data = "0\0"
+		    "234567";
 	spec.len = 8;
 	id = put_spec(store, &spec);
 	none = put_in(store, NULL, NULL);

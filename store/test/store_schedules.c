@@ -66,22 +66,6 @@ static hwt_store_spec line_of(const char *line, const char *zone)
 	return spec;
 }
 
-static int64_t put_spec(hwt_store *store, const hwt_store_spec *spec)
-{
-	int64_t id = 0;
-
-	CHECK_CALL(hwt_store_put(store, spec, &id), 0);
-	return id;
-}
-
-static hwt_store_info info_of(hwt_store *store, int64_t id)
-{
-	hwt_store_info info = HWT_STORE_INFO_INIT;
-
-	CHECK_CALL(hwt_store_get(store, id, &info), 0);
-	return info;
-}
-
 static int64_t next_of(const char *line, const char *zone, int64_t after_us)
 {
 	char error[256] = "";

@@ -13,13 +13,11 @@
 static int64_t put_at(hwt_store *store, const char *kind, const char *key, int64_t due_us)
 {
 	hwt_store_spec spec = spec_of(kind, 0);
-	int64_t id = 0;
 
 	spec.key = key;
 	spec.due_us = due_us;
 	spec.flags = HWT_STORE_ABSOLUTE;
-	CHECK_CALL(put_patiently(store, &spec, &id), 0);
-	return id;
+	return put_spec(store, &spec);
 }
 
 /* The moment DUE_US, as the database writes it. */

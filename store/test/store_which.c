@@ -17,12 +17,10 @@
 static int64_t put_in(hwt_store *store, const char *kind, const char *group, const char *key)
 {
 	hwt_store_spec spec = spec_of(kind, HWT_S(3600));
-	int64_t id = 0;
 
 	spec.group = group;
 	spec.key = key;
-	CHECK_CALL(put_patiently(store, &spec, &id), 0);
-	return id;
+	return put_spec(store, &spec);
 }
 
 static void put_n(hwt_store *store, const char *kind, const char *group, size_t n)
@@ -50,14 +48,6 @@ static int64_t count_of(const char *where)
 {
 	return query("select count(*) from %s_timeout t join %s_kind k on k.id = t.kind where %s", world.schema,
 		     world.schema, where);
-}
-
-static hwt_store_info info_of(hwt_store *store, int64_t id)
-{
-	hwt_store_info info = HWT_STORE_INFO_INIT;
-
-	CHECK_CALL(hwt_store_get(store, id, &info), 0);
-	return info;
 }
 
 /*
