@@ -389,4 +389,61 @@ TEST(control_goes_before_all_that_wait_for_their_turn)
 	SKIP("of SQLite: PostgreSQL locks rows");
 }
 
+#ifdef HWT_STORE_SQLITE
+static void *write_as_control(void *arg)
+{
+	CHECK_INT(hwts_rows_bury(arg), ==, 0);
+	return NULL;
+}
+
+static const struct sqlite_waiter *first_waiter(struct sqlite_db *db)
+{
+	const struct sqlite_waiter *first;
+
+	pthread_mutex_lock(&db->lock);
+	first = db->waiting;
+	pthread_mutex_unlock(&db->lock);
+	return first;
+}
+#endif
+
+/* As when hundreds of tasks have their transactions one after the other: the lease must not wait for all of them. */
+TEST(the_connection_of_control_asks_for_the_first_turn)
+{
+#ifdef HWT_STORE_SQLITE
+	if (on_sqlite()) {
+		int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+		const struct sqlite_waiter *before;
+		struct hwts_conn *conn;
+		struct sqlite_db *db;
+		struct turn turn;
+		pthread_t threads[2];
+		hwt_store *store;
+		unsigned order = 0;
+
+		fresh_world();
+		store = open_store();
+		REQUIRE(hwts_connect(store, HWTS_CONTROL, &conn) == 0);
+		db = (struct sqlite_db *)store->db;
+		db->patience_ns = PATIENCE_NS;
+		turn = (struct turn){ db, false, &order, 0 };
+		REQUIRE(hwts_sqlite_turn(db, hwt_now() + PATIENCE_NS, false));
+		REQUIRE(pthread_create(&threads[0], NULL, take_turn, &turn) == 0);
+		wait_for_waiters(db, 1);
+		before = first_waiter(db);
+		REQUIRE(pthread_create(&threads[1], NULL, write_as_control, conn) == 0);
+		while (first_waiter(db) == before && hwt_now() < give_up_ns)
+			sleep_ms(1);
+		CHECK(first_waiter(db) != before);
+		hwts_sqlite_turn_end(db);
+		for (unsigned i = 0; i < 2; i++)
+			REQUIRE(pthread_join(threads[i], NULL) == 0);
+		store->engine->disconnect(conn);
+		CHECK_CALL(hwt_store_close(store), 0);
+		return;
+	}
+#endif
+	SKIP("of SQLite: PostgreSQL locks rows");
+}
+
 STORE_MAIN(NULL)
