@@ -45,7 +45,7 @@ static void lose(hwt_store *store, struct hwts_shard *shard)
 	store->stats.shards_held--;
 }
 
-void hwts_share_lose_all(hwt_store *store)
+static void lose_all(hwt_store *store)
 {
 	HWTS_EACH_SHARD (store, kind, shard)
 		lose(store, shard);
@@ -290,7 +290,7 @@ static int renewed(hwt_store *store, const struct hwts_renewal *renewal, int64_t
 		store->ability = (struct hwts_ability){ .failed_ns = 0 };
 		store->renewal.absent = false;
 		store->stats.lost_leases++;
-		hwts_share_lose_all(store);
+		lose_all(store);
 	}
 	pthread_mutex_unlock(&store->lock);
 	if (renewal->renewed)

@@ -414,7 +414,6 @@ void hwts_look_found(hwt_store *store, const struct hwts_look *look);
 int hwts_share_look(hwt_store *store, int64_t *next_ns);
 int hwts_share_join(hwt_store *store, bool force);
 void hwts_share_give(hwt_store *store);
-void hwts_share_lose_all(hwt_store *store);
 
 /* In ability.c.  With the lock. */
 void hwts_ability_note(hwt_store *store, enum hwts_role role, bool ok); /* an exchange has come to its end */
@@ -451,7 +450,6 @@ void hwts_begin_again(struct hwts_entry *entry);         /* with the lock */
 void hwts_doubt(hwt_store *store, struct hwts_row *row); /* with the lock: it was not started; frees it */
 /* With the lock: a run that nobody can account for. */
 bool hwts_fail_lost(hwt_store *store, const struct hwts_entry *entry, int64_t epoch, const char *error);
-unsigned hwts_lateness_bucket(int64_t ns);
 void hwts_peak_note(struct hwts_peak *peak, int64_t now_ns, int64_t ns);
 int64_t hwts_peak_read(const struct hwts_peak *peak, int64_t now_ns);
 

@@ -11,7 +11,7 @@
  */
 #include "core/store.h"
 
-unsigned hwts_lateness_bucket(int64_t ns)
+static unsigned lateness_bucket(int64_t ns)
 {
 	unsigned bucket = 0;
 
@@ -206,7 +206,7 @@ static void note_start(hwt_store *store, const struct hwts_row *row)
 	int64_t late_ns = (hwts_clock_db_us(store) - row->due_us) * 1000;
 
 	late_ns = HWTS_MAX(late_ns, 0);
-	store->stats.lateness[hwts_lateness_bucket(late_ns)]++;
+	store->stats.lateness[lateness_bucket(late_ns)]++;
 	store->stats.lateness_max_ns = HWTS_MAX(store->stats.lateness_max_ns, late_ns);
 	hwts_peak_note(&store->lateness, hwt_now(), late_ns);
 }
