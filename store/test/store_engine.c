@@ -308,7 +308,7 @@ static unsigned idle_connections(const hwt_store *store)
 {
 	unsigned n = 0;
 
-	for (const struct hwts_conn *conn = store->idle; conn; conn = conn->next)
+	for (const struct hwts_conn *conn = store->pool.idle; conn; conn = conn->next)
 		n++;
 	return n;
 }
@@ -321,11 +321,11 @@ TEST(some_connections_of_calls_are_kept_and_used_again)
 
 	fresh_world();
 	store = open_store();
-	first = store->idle;
+	first = store->pool.idle;
 	CHECK_INT(idle_connections(store), ==, 1);
 	for (int i = 0; i < 5; i++)
 		put(store, "a", HWT_S(1000));
-	CHECK(store->idle == first && idle_connections(store) == 1);
+	CHECK(store->pool.idle == first && idle_connections(store) == 1);
 	for (int i = 0; i < AT_ONCE; i++)
 		CHECK_INT(hwts_pool_get(store, &conns[i]), ==, 0);
 	CHECK(conns[0] == first);
@@ -359,7 +359,7 @@ static void *get_one_more(void *arg)
 	struct hwts_conn *conn;
 
 	CHECK_INT(hwts_pool_get(store, &conn), ==, 0);
-	CHECK_INT(store->used_count, <=, 64);
+	CHECK_INT(store->pool.used_count, <=, 64);
 	hwts_pool_put(store, conn);
 	return NULL;
 }
@@ -385,7 +385,7 @@ TEST(calls_beyond_the_most_connections_wait_for_one)
 	atomic_store(&hwts_test_at, NULL);
 	for (int i = 1; i < MOST; i++)
 		hwts_pool_put(store, conns[i]);
-	CHECK_INT(store->used_count, ==, 0);
+	CHECK_INT(store->pool.used_count, ==, 0);
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
@@ -399,8 +399,8 @@ TEST(a_connection_that_the_server_closed_while_it_was_idle_spoils_no_call)
 		fresh_world();
 		store = open_store();
 		put(store, "a", HWT_S(1000));
-		fd = (struct pollfd){ .fd = PQsocket(pg_conn(store->idle)->handle), .events = POLLRDHUP };
-		(void)sql("select pg_terminate_backend(%d)", PQbackendPID(pg_conn(store->idle)->handle));
+		fd = (struct pollfd){ .fd = PQsocket(pg_conn(store->pool.idle)->handle), .events = POLLRDHUP };
+		(void)sql("select pg_terminate_backend(%d)", PQbackendPID(pg_conn(store->pool.idle)->handle));
 		CHECK_INT(poll(&fd, 1, (int)(PATIENCE_NS / 1000000)), ==, 1);
 		put(store, "a", HWT_S(1000));
 		CHECK_CALL(hwt_store_close(store), 0);
@@ -1136,7 +1136,7 @@ TEST(a_connection_waits_no_longer_than_its_part_can_bear)
 		check_settings(store, HWTS_BEGIN, "2s 200ms 0 read committed off off UTF8");
 		check_settings(store, HWTS_END, "2s 200ms 0 read committed off off UTF8");
 		check_settings(store, HWTS_TASK, "2s 10s 0 read committed on on UTF8");
-		handle = pg_conn(store->idle)->handle;
+		handle = pg_conn(store->pool.idle)->handle;
 		check_option(handle, "connect_timeout", "5");
 		check_option(handle, "tcp_user_timeout", "2000");
 		check_option(handle, "keepalives_idle", "11"); /* the url's own counts */

@@ -13,7 +13,7 @@
  *
  * Threads
  *
- *   pool_lock guards all of it; it is not held during an exchange.
+ *   pool.lock guards all of it; it is not held during an exchange.
  */
 #include "core/store.h"
 
@@ -30,11 +30,11 @@ static void drop_old(hwt_store *store)
 {
 	struct hwts_numbers *numbers = &store->numbers;
 
-	if (numbers->connects == store->connects)
+	if (numbers->connects == store->pool.connects)
 		return;
 	numbers->ranges[0].left = numbers->ranges[1].left = 0;
 	numbers->block = BLOCK_LEAST;
-	numbers->connects = store->connects;
+	numbers->connects = store->pool.connects;
 }
 
 /* With the lock. */
@@ -82,19 +82,19 @@ static int draw(hwt_store *store, struct hwts_conn *conn, int64_t n, bool hasty)
 	unsigned connects;
 	int rc;
 
-	pthread_mutex_lock(&store->pool_lock);
+	pthread_mutex_lock(&store->pool.lock);
 	count = HWTS_MAX(n, numbers->block) | 1; /* odd: else many short processes would meet in few buckets */
-	connects = store->connects;
-	pthread_mutex_unlock(&store->pool_lock);
+	connects = store->pool.connects;
+	pthread_mutex_unlock(&store->pool.lock);
 	rc = hwts_rows_draw(conn, count, hasty, &first);
 	if (rc != 0)
 		return rc;
 	HWTS_POINT("drawn");
-	pthread_mutex_lock(&store->pool_lock);
+	pthread_mutex_lock(&store->pool.lock);
 	numbers->block = HWTS_MIN(2 * numbers->block, BLOCK_MOST);
-	if (connects == store->connects)
+	if (connects == store->pool.connects)
 		keep(store, first, count);
-	pthread_mutex_unlock(&store->pool_lock);
+	pthread_mutex_unlock(&store->pool.lock);
 	return 0;
 }
 
@@ -104,16 +104,16 @@ static void draw_ahead(hwt_store *store, struct hwts_conn *conn)
 	struct hwts_numbers *numbers = &store->numbers;
 	bool draws;
 
-	pthread_mutex_lock(&store->pool_lock);
+	pthread_mutex_lock(&store->pool.lock);
 	draws = is_low(numbers) && !numbers->drawing;
 	numbers->drawing |= draws;
-	pthread_mutex_unlock(&store->pool_lock);
+	pthread_mutex_unlock(&store->pool.lock);
 	if (!draws)
 		return;
 	(void)draw(store, conn, 0, true);
-	pthread_mutex_lock(&store->pool_lock);
+	pthread_mutex_lock(&store->pool.lock);
 	numbers->drawing = false;
-	pthread_mutex_unlock(&store->pool_lock);
+	pthread_mutex_unlock(&store->pool.lock);
 }
 
 int hwts_numbers_give(hwt_store *store, struct hwts_conn *conn, struct hwts_put *puts, size_t n)
@@ -121,10 +121,10 @@ int hwts_numbers_give(hwt_store *store, struct hwts_conn *conn, struct hwts_put 
 	int rc = 0;
 
 	for (size_t i = 0; i < n && rc == 0;) {
-		pthread_mutex_lock(&store->pool_lock);
+		pthread_mutex_lock(&store->pool.lock);
 		while (i < n && take(store, &puts[i]))
 			i++;
-		pthread_mutex_unlock(&store->pool_lock);
+		pthread_mutex_unlock(&store->pool.lock);
 		if (i < n)
 			rc = draw(store, conn, (int64_t)(n - i), false);
 	}
@@ -144,23 +144,23 @@ static void *drawer(void *arg)
 	struct hwts_conn *conn;
 	int rc;
 
-	pthread_mutex_lock(&store->pool_lock);
+	pthread_mutex_lock(&store->pool.lock);
 	while (!numbers->halt) {
 		if (!is_low(numbers)) {
-			hwts_wait_ns(&numbers->wanted, &store->pool_lock, HWT_S(60));
+			hwts_wait_ns(&numbers->wanted, &store->pool.lock, HWT_S(60));
 			continue;
 		}
-		pthread_mutex_unlock(&store->pool_lock);
+		pthread_mutex_unlock(&store->pool.lock);
 		rc = hwts_pool_get(store, &conn);
 		if (rc == 0) {
 			rc = draw(store, conn, 0, true);
 			hwts_pool_put(store, conn);
 		}
-		pthread_mutex_lock(&store->pool_lock);
+		pthread_mutex_lock(&store->pool.lock);
 		if (rc != 0 && rc != EAGAIN && !numbers->halt)
-			hwts_wait_ns(&numbers->wanted, &store->pool_lock, HWT_S(1));
+			hwts_wait_ns(&numbers->wanted, &store->pool.lock, HWT_S(1));
 	}
-	pthread_mutex_unlock(&store->pool_lock);
+	pthread_mutex_unlock(&store->pool.lock);
 	return NULL;
 }
 
@@ -179,11 +179,11 @@ static int give_in_hand(hwt_store *store, struct hwts_put *put)
 	struct hwts_numbers *numbers = &store->numbers;
 	bool had;
 
-	pthread_mutex_lock(&store->pool_lock);
+	pthread_mutex_lock(&store->pool.lock);
 	had = take(store, put);
 	if (!had)
 		numbers->block = HWTS_MIN(DRY * numbers->block, BLOCK_MOST);
-	pthread_mutex_unlock(&store->pool_lock);
+	pthread_mutex_unlock(&store->pool.lock);
 	return had ? 0
 		   : hwts_fail(EAGAIN, "no ids are in hand, and the transaction of this connection keeps the store from"
 				       " drawing more: end it, and try again");
@@ -194,9 +194,9 @@ int hwts_numbers_give_on(hwt_store *store, void *connection, struct hwts_put *pu
 	struct hwts_conn *conn;
 	int rc;
 
-	pthread_mutex_lock(&store->pool_lock);
+	pthread_mutex_lock(&store->pool.lock);
 	store->numbers.block = HWTS_MAX(store->numbers.block, BLOCK_ON);
-	pthread_mutex_unlock(&store->pool_lock);
+	pthread_mutex_unlock(&store->pool.lock);
 	if (hwts_holds_lock(store) || store->engine->blocks(connection))
 		return give_in_hand(store, put);
 	rc = hwts_pool_get(store, &conn);
@@ -210,10 +210,10 @@ int hwts_numbers_give_on(hwt_store *store, void *connection, struct hwts_put *pu
 /* Behind the put: in a transaction that had only read, it could no more write if the drawer came first. */
 void hwts_numbers_refill(hwt_store *store)
 {
-	pthread_mutex_lock(&store->pool_lock);
+	pthread_mutex_lock(&store->pool.lock);
 	if (!store->engine->locks_rows && is_low(&store->numbers))
 		call_drawer(store);
-	pthread_mutex_unlock(&store->pool_lock);
+	pthread_mutex_unlock(&store->pool.lock);
 }
 
 /*
@@ -230,10 +230,10 @@ void hwts_numbers_close(hwt_store *store)
 {
 	struct hwts_numbers *numbers = &store->numbers;
 
-	pthread_mutex_lock(&store->pool_lock);
+	pthread_mutex_lock(&store->pool.lock);
 	numbers->halt = true;
 	pthread_cond_signal(&numbers->wanted);
-	pthread_mutex_unlock(&store->pool_lock);
+	pthread_mutex_unlock(&store->pool.lock);
 	if (numbers->has_drawer)
 		pthread_join(numbers->drawer, NULL);
 }

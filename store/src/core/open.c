@@ -92,9 +92,7 @@ static void destroy(hwt_store *store)
 	if (store->db)
 		store->engine->close(store->db);
 	pthread_mutex_destroy(&store->life);
-	pthread_mutex_destroy(&store->pool_lock);
 	pthread_mutex_destroy(&store->lock);
-	pthread_cond_destroy(&store->pool_free);
 	hwts_group_destroy(&store->puts);
 	hwts_group_destroy(&store->cancels);
 	pthread_cond_destroy(&store->numbers.wanted);
@@ -117,9 +115,8 @@ static void init(hwt_store *store, const hwt_store_config *config)
 	store->ends_end = &store->ends;
 	store->poke[0] = store->poke[1] = store->clock_fd = -1;
 	pthread_mutex_init(&store->life, NULL);
-	pthread_mutex_init(&store->pool_lock, NULL);
+	hwts_pool_init(&store->pool);
 	pthread_mutex_init(&store->lock, NULL);
-	hwts_cond_init(&store->pool_free);
 	hwts_cond_init(&store->numbers.wanted);
 	hwts_cond_init(&store->begin_work);
 	hwts_cond_init(&store->read_work);

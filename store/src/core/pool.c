@@ -44,6 +44,12 @@ static int check_kinds(hwt_store *store, struct hwts_conn *conn)
 	return rc;
 }
 
+void hwts_pool_init(struct hwts_pool *pool)
+{
+	pthread_mutex_init(&pool->lock, NULL);
+	hwts_cond_init(&pool->freed);
+}
+
 int hwts_connect(hwt_store *store, enum hwts_role role, struct hwts_conn **out)
 {
 	int rc = store->engine->connect(store->db, role, out);
@@ -57,9 +63,9 @@ int hwts_connect(hwt_store *store, enum hwts_role role, struct hwts_conn **out)
 		*out = NULL;
 		return rc;
 	}
-	pthread_mutex_lock(&store->pool_lock);
-	store->connects += store->engine->locks_rows; /* SQLite's file loses nothing that was committed */
-	pthread_mutex_unlock(&store->pool_lock);
+	pthread_mutex_lock(&store->pool.lock);
+	store->pool.connects += store->engine->locks_rows; /* SQLite's file loses nothing that was committed */
+	pthread_mutex_unlock(&store->pool.lock);
 	return 0;
 }
 
@@ -68,21 +74,21 @@ static void wait_for_turn(hwt_store *store)
 {
 	int64_t until_ns = hwt_now() + MOST_WAIT_NS;
 
-	pthread_mutex_lock(&store->pool_lock);
-	while (store->used_count >= MOST && hwt_now() < until_ns) {
+	pthread_mutex_lock(&store->pool.lock);
+	while (store->pool.used_count >= MOST && hwt_now() < until_ns) {
 		HWTS_POINT("pool is full");
-		hwts_wait_ns(&store->pool_free, &store->pool_lock, until_ns - hwt_now());
+		hwts_wait_ns(&store->pool.freed, &store->pool.lock, until_ns - hwt_now());
 	}
-	store->used_count++;
-	pthread_mutex_unlock(&store->pool_lock);
+	store->pool.used_count++;
+	pthread_mutex_unlock(&store->pool.lock);
 }
 
 static void end_turn(hwt_store *store)
 {
-	pthread_mutex_lock(&store->pool_lock);
-	store->used_count -= store->used_count > 0; /* the first one was made by hwt_store_open */
-	pthread_cond_signal(&store->pool_free);
-	pthread_mutex_unlock(&store->pool_lock);
+	pthread_mutex_lock(&store->pool.lock);
+	store->pool.used_count -= store->pool.used_count > 0; /* the first one was made by hwt_store_open */
+	pthread_cond_signal(&store->pool.freed);
+	pthread_mutex_unlock(&store->pool.lock);
 }
 
 static int get(hwt_store *store, struct hwts_conn **out)
@@ -90,13 +96,13 @@ static int get(hwt_store *store, struct hwts_conn **out)
 	struct hwts_conn *conn;
 
 	do {
-		pthread_mutex_lock(&store->pool_lock);
-		conn = store->idle;
+		pthread_mutex_lock(&store->pool.lock);
+		conn = store->pool.idle;
 		if (conn) {
-			store->idle = conn->next;
-			store->idle_count--;
+			store->pool.idle = conn->next;
+			store->pool.idle_count--;
 		}
-		pthread_mutex_unlock(&store->pool_lock);
+		pthread_mutex_unlock(&store->pool.lock);
 		if (!conn)
 			return hwts_connect(store, HWTS_CALL, out);
 		/* The server may have closed it meanwhile, which must not spoil a call. */
@@ -124,14 +130,14 @@ void hwts_pool_put(hwt_store *store, struct hwts_conn *conn)
 	bool kept = false;
 
 	if (!conn->broken) {
-		pthread_mutex_lock(&store->pool_lock);
-		kept = store->idle_count < KEEP;
+		pthread_mutex_lock(&store->pool.lock);
+		kept = store->pool.idle_count < KEEP;
 		if (kept) {
-			conn->next = store->idle;
-			store->idle = conn;
-			store->idle_count++;
+			conn->next = store->pool.idle;
+			store->pool.idle = conn;
+			store->pool.idle_count++;
 		}
-		pthread_mutex_unlock(&store->pool_lock);
+		pthread_mutex_unlock(&store->pool.lock);
 	}
 	if (!kept)
 		store->engine->disconnect(conn);
@@ -140,11 +146,12 @@ void hwts_pool_put(hwt_store *store, struct hwts_conn *conn)
 
 void hwts_pool_close(hwt_store *store)
 {
-	for (struct hwts_conn *next; store->idle; store->idle = next) {
-		next = store->idle->next;
-		store->engine->disconnect(store->idle);
+	for (struct hwts_conn *next; store->pool.idle; store->pool.idle = next) {
+		next = store->pool.idle->next;
+		store->engine->disconnect(store->pool.idle);
 	}
-	store->idle_count = 0;
+	pthread_mutex_destroy(&store->pool.lock);
+	pthread_cond_destroy(&store->pool.freed);
 }
 
 /*

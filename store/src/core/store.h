@@ -148,6 +148,15 @@ struct hwts_clock {
 	bool known;
 };
 
+/* Connections of callers; pool.c. */
+struct hwts_pool {
+	pthread_mutex_t lock;
+	pthread_cond_t freed;
+	struct hwts_conn *idle;
+	unsigned idle_count, used_count;
+	unsigned connects; /* counts new connections to a server: numbers drawn before may be drawn again */
+};
+
 /* Numbers of ids that are drawn and not used; numbers.c. */
 struct hwts_numbers {
 	pthread_cond_t wanted;
@@ -208,15 +217,8 @@ struct hwt_store {
 
 	pthread_mutex_t life; /* start, stop, register: one at a time */
 
-	/* Connections of callers. */
-	pthread_mutex_t pool_lock;
-	struct hwts_conn *idle;
-	unsigned idle_count, used_count;
-	pthread_cond_t pool_free;
-
-	unsigned connects; /* counts new connections to a server: numbers drawn before may be drawn again */
+	struct hwts_pool pool;
 	struct hwts_numbers numbers;
-
 	struct hwts_group puts, cancels;
 
 	pthread_mutex_t lock;
@@ -290,6 +292,7 @@ int hwts_connect(hwt_store *store, enum hwts_role role, struct hwts_conn **conn)
 int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role role, unsigned *failures);
 int hwts_pool_get(hwt_store *store, struct hwts_conn **conn);
 void hwts_pool_put(hwt_store *store, struct hwts_conn *conn);
+void hwts_pool_init(struct hwts_pool *pool);
 void hwts_pool_close(hwt_store *store);
 
 /* In numbers.c. */
