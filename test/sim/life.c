@@ -6,9 +6,12 @@
 
 #include <errno.h>
 
+/* Memory that never comes back would keep a worker trying at each tick for as long as its producers sleep. */
+#define REFUSED_MAX UINT64_C(1000000)
+
 static bool refuses(void)
 {
-	bool no = world.refuse_all > 0 || sim_random(256) < world.refuse;
+	bool no = world.refuse_all > 0 || (world.refused < REFUSED_MAX && sim_random(256) < world.refuse);
 
 	world.refused += no;
 	return no;
