@@ -611,16 +611,16 @@ TEST(what_is_moved_later_leaves_the_window)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
-static hwt_store *moves;
+static hwt_store *_Atomic moves;
 static int64_t moved;
 
+/* All threads of the store come by here. */
 static void move_again(const char *where)
 {
-	hwt_store *store = moves;
+	hwt_store *store = strcmp(where, "rescheduled") == 0 ? atomic_exchange(&moves, NULL) : NULL;
 
-	if (strcmp(where, "rescheduled") != 0 || !store)
+	if (!store)
 		return;
-	moves = NULL;
 	CHECK_INT(hwt_store_reschedule(store, moved, HWT_S(100)), ==, 0);
 }
 
@@ -634,11 +634,11 @@ TEST(two_moves_leave_the_earlier_time_in_the_window)
 	store = started_with(&kind, HWT_S(600));
 	CHECK(wait_read(store));
 	moved = put(store, "a", HWT_S(300));
-	moves = store;
+	atomic_store(&moves, store);
 	atomic_store(&hwts_test_at, move_again);
 	CHECK_CALL(hwt_store_reschedule(store, moved, HWT_S(86400)), 0);
 	atomic_store(&hwts_test_at, NULL);
-	CHECK(moves == NULL);
+	CHECK(atomic_load(&moves) == NULL);
 	CHECK_INT(stats_of_store(store).window, ==, 1);
 	CHECK_CALL(hwt_store_close(store), 0);
 }
