@@ -21,12 +21,13 @@ static void put_behind(hwt_store *store, struct hwts_row *row)
 }
 
 /*
- * With the lock.  At most once: the row that is pending again is in the window, to be begun.  If the server forgot its
- * end, that row would look like one whose begin was not answered, and the run that has been would be begun once more.
+ * With the lock.  At most once: if the server forgot the end, the row would look like one whose begin was not answered,
+ * and the run that has been would be begun once more: by what is in the window of it, be it the next run, or what a
+ * look brought that read it before it began.
  */
 void hwts_end(hwt_store *store, struct hwts_row *row)
 {
-	row->synced = row->kind->row.mode == HWT_STORE_AT_MOST_ONCE && row->how != HWTS_DONE && row->how != HWTS_FAIL;
+	row->synced = row->kind->row.mode == HWT_STORE_AT_MOST_ONCE;
 	row->ending = true;
 	hwts_shard(store, row->shard, NULL)->ending++;
 	put_behind(store, row);
