@@ -32,11 +32,12 @@ static unsigned free_threads(const hwt_store *store, const struct hwts_kind *kin
 	return busy >= store->task_count || mine >= threads ? 0 : HWTS_MIN(store->task_count - busy, threads - mine);
 }
 
-/* A last attempt waits for a thread.  None would ever be free if others were begun ahead meanwhile. */
-static bool last_waits(const hwt_store *store)
+/* A last attempt, or what runs at most once.  No thread would ever be free if others were begun ahead meanwhile. */
+static bool one_waits_for_a_thread(const hwt_store *store)
 {
 	for (const struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
-		if (kind->due[true].first && kind->queued + kind->running < kind->concurrency)
+		if ((kind->due[true].first || (kind->due[false].first && kind->row.mode == HWT_STORE_AT_MOST_ONCE)) &&
+		    kind->queued + kind->running < kind->concurrency)
 			return true;
 	return false;
 }
@@ -64,7 +65,7 @@ static unsigned room(const hwt_store *store, const struct hwts_kind *kind, const
 {
 	unsigned now = free_threads(store, kind, batch);
 
-	if (last || kind->row.mode == HWT_STORE_AT_MOST_ONCE || last_waits(store))
+	if (last || kind->row.mode == HWT_STORE_AT_MOST_ONCE || one_waits_for_a_thread(store))
 		return now;
 	return store->queued_bytes >= HWTS_QUEUE_BYTES ? 0 : HWTS_MAX(now, room_ahead(store, kind, batch));
 }
