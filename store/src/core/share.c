@@ -227,7 +227,26 @@ static int give_strays(hwt_store *store, const struct hwts_renewal *renewal)
 	return rc;
 }
 
-/* Acts on what a renewal said about the shards; *left_us is when the next lease of others ends. */
+/*
+ * With the lock: when the shards may be others' than they are now.  One that is free and stays free is left to a member
+ * that may be dead: it is counted until its lease ends.
+ */
+static int64_t change_us(const hwt_store *store, const struct hwts_renewal *renewal)
+{
+	int64_t next_us = HWTS_NEVER;
+
+	for (size_t i = 0; i < renewal->shard_count; i++) {
+		const struct hwts_shard_row *row = &renewal->shards[i];
+
+		if (!row->mine && !row->free)
+			next_us = HWTS_MIN(next_us, row->left_us);
+		else if (row->free && !row->taken && !store->ability.lacks)
+			next_us = HWTS_MIN(next_us, HWTS_S_US);
+	}
+	return next_us;
+}
+
+/* Acts on what a renewal said about the shards; *left_us is when they may have changed. */
 static int act(hwt_store *store, struct hwts_renewal *renewal, int64_t *left_us)
 {
 	struct hwts_shard_row *take = hwts_alloc(renewal->shard_count * sizeof(*take));
@@ -237,19 +256,16 @@ static int act(hwt_store *store, struct hwts_renewal *renewal, int64_t *left_us)
 
 	if (!take)
 		return ENOMEM;
-	*left_us = HWTS_NEVER;
 	pthread_mutex_lock(&store->lock);
-	for (size_t i = 0; i < renewal->shard_count; i++) {
+	for (size_t i = 0; i < renewal->shard_count; i++)
 		lost |= !check_held(store, &renewal->shards[i]);
-		if (!renewal->shards[i].mine && !renewal->shards[i].free)
-			*left_us = HWTS_MIN(*left_us, renewal->shards[i].left_us);
-	}
 	if (lost)
 		hwts_give_back_queued(store, false);
 	for (size_t i = 0; i < renewal->kind_count && store->phase == HWTS_STARTED; i++)
 		HWTS_EACH_KIND (store, kind)
 			if (kind->row.id == renewal->kinds[i])
 				balance(store, kind, renewal->members[i], renewal, take, &count);
+	*left_us = change_us(store, renewal);
 	pthread_mutex_unlock(&store->lock);
 	if (lost)
 		hwts_window_drop_lost(store);
