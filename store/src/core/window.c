@@ -321,8 +321,11 @@ struct hwts_entry *hwts_window_condemn(hwt_store *store, const struct hwts_due *
 	if (!shard || !shard->held || !store->window.timer || store->phase != HWTS_STARTED)
 		return NULL;
 	entry = hwts_window_find(store, due->id);
-	if (entry && (entry->state != HWTS_ARMED || due->part == HWTS_RUNS))
+	if (entry && (entry->state != HWTS_ARMED || due->part == HWTS_RUNS)) {
+		if (due->part != HWTS_RUNS) /* of the older epoch, too: once that is over it is asked for again */
+			entry->again_us = HWTS_MIN(entry->again_us, due->due_us);
 		return NULL;
+	}
 	if (entry) {
 		(void)hwt_cancel(entry->timeout);
 		entry->again_us = entry->due_us; /* news may be younger than the look */
