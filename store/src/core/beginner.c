@@ -147,7 +147,7 @@ static void not_begun(hwt_store *store, struct hwts_entry *entry, const struct h
 	if (entry->last && !want->last && !want->inherited) /* as soon as there is a thread */
 		hwts_window_due(entry);
 	else
-		hwts_window_not_begun(entry, want->lost ? HWTS_NEVER : want->due_us);
+		hwts_window_not_begun(entry, want->lost ? HWTS_NEVER : want->due_us, want->locked);
 }
 
 static void begun(hwt_store *store, struct hwts_entry *entry, struct hwts_row *row)

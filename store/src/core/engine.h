@@ -207,6 +207,7 @@ struct hwts_want {
 	int64_t due_us;        /* not begun: pending and due then; HWTS_NEVER: there is nothing to begin */
 	bool lost;             /* the shard has another epoch */
 	bool dead;             /* not begun: a process held it when it died, or was cut off */
+	bool locked;           /* not begun: it runs under this epoch, to be begun again, and is locked */
 	unsigned attempt;      /* not begun: how often it has been started */
 	int64_t delay_us;      /* dead: pending again so much later; HWTS_NEVER: FAILED */
 	bool cancelled;        /* dead, or begun and not heard of, and marked as its last run: it goes */

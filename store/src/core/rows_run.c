@@ -13,6 +13,7 @@
 struct group {
 	struct hwts_want **wants;
 	size_t n;
+	bool again; /* also what runs under this epoch */
 };
 
 static int by_shard(const void *left, const void *right)
@@ -84,14 +85,18 @@ static int begun(void *ctx, const struct hwts_value *row)
 /* Of one that was not begun: it has moved, or this process believed the clock to be further, or the shard is lost. */
 static int pending(void *ctx, const struct hwts_value *row)
 {
-	struct hwts_want *want = want_of(ctx, row[0].number);
+	const struct group *all = ctx;
+	struct hwts_want *want = want_of(all, row[0].number);
 	bool runs = row[3].number == HWT_STORE_RUNNING, cancelled = runs && row[6].number;
 
-	if (!want || want->row || (runs && row[5].number >= want->epoch + cancelled))
+	if (!want || want->row)
+		return 0;
+	want->locked = runs && !cancelled && all->again && row[5].number == want->epoch;
+	if (runs && row[5].number >= want->epoch + cancelled && !want->locked)
 		return 0;
 	want->due_us = row[1].number;
 	want->lost = row[2].number != want->epoch;
-	want->dead = runs;
+	want->dead = runs && !want->locked;
 	want->cancelled = cancelled;
 	want->attempt = (unsigned)row[4].number;
 	return 0;
@@ -121,7 +126,7 @@ static void group_wants(struct begin *begin, const char *me)
 		     begin->wants[i + count]->epoch == first->epoch && begin->wants[i + count]->last == first->last;
 		     count++)
 			begin->ids[i + count] = begin->wants[i + count]->id;
-		*group = (struct group){ &begin->wants[i], count };
+		*group = (struct group){ &begin->wants[i], count, begin->again };
 		begin->steps[begin->group_count++] = (struct hwts_step){
 			HWTS_SQL_BEGIN,
 			{ HWTS_BYTES(&begin->ids[i], count), HWTS_NUMBER(first->shard), HWTS_NUMBER(first->epoch),
@@ -137,7 +142,7 @@ static void group_wants(struct begin *begin, const char *me)
 /* Which of the rows that were not begun are pending, and when they are due. */
 static int read_pending(struct hwts_conn *conn, struct begin *begin, unsigned flags)
 {
-	struct group all = { begin->wants, begin->n };
+	struct group all = { begin->wants, begin->n, begin->again };
 	struct hwts_step step = { HWTS_SQL_PENDING, { HWTS_BYTES(begin->ids, 0) }, .each = pending, .ctx = &all };
 
 	for (size_t i = 0; i < begin->n; i++)
@@ -200,7 +205,7 @@ int hwts_rows_begin(struct hwts_conn *conn, struct hwts_want *wants, size_t n, b
 	for (size_t i = 0; i < n; i++) {
 		wants[i].row = NULL;
 		wants[i].due_us = HWTS_NEVER;
-		wants[i].lost = wants[i].dead = wants[i].cancelled = wants[i].inherited = false;
+		wants[i].lost = wants[i].dead = wants[i].locked = wants[i].cancelled = wants[i].inherited = false;
 		if (rc == 0)
 			begin.wants[i] = &wants[i];
 	}

@@ -404,7 +404,7 @@ void hwts_window_erase(struct hwts_entry *entry);
 void hwts_window_rearm(hwt_store *store);
 struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind, bool last); /* a DUE one, or NULL */
 void hwts_window_due(struct hwts_entry *entry);
-void hwts_window_not_begun(struct hwts_entry *entry, int64_t due_us);
+void hwts_window_not_begun(struct hwts_entry *entry, int64_t due_us, bool runs);
 void hwts_window_set_aside(struct hwts_entry *entry);
 void hwts_window_forget(hwt_store *store, int64_t id); /* if it is ARMED */
 struct hwts_entry *hwts_window_find(hwt_store *store, int64_t id);

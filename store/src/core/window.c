@@ -367,15 +367,19 @@ struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind, boo
 	return NULL;
 }
 
-/* due_us is what the row says; HWTS_NEVER: there is nothing to begin, as far as the database knew then. */
-void hwts_window_not_begun(struct hwts_entry *entry, int64_t due_us)
+/*
+ * due_us is what the row says; HWTS_NEVER: there is nothing to begin, as far as the database knew then.  runs: it still
+ * has to be begun again under its epoch.
+ */
+void hwts_window_not_begun(struct hwts_entry *entry, int64_t due_us, bool runs)
 {
 	int64_t again_us = entry->again_us;
 
 	if (due_us != HWTS_NEVER && due_us <= entry->due_us && due_us <= hwts_clock_db_us(entry->store))
 		due_us = hwts_clock_db_us(entry->store) + AGAIN_US;
 	due_us = HWTS_MIN(due_us, again_us);
-	entry->unsure = entry->aside = false;
+	entry->unsure = runs;
+	entry->aside = false;
 	if (due_us == HWTS_NEVER)
 		hwts_window_erase(entry);
 	else
