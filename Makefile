@@ -116,7 +116,7 @@ $(addprefix $(BUILD)/,test examples bench):
 
 # A copy of the tree may lack some of them.
 BENCH := $(BUILD)/bench/bench
--include store/store.mk examples/examples.mk test/test.mk test/rings.mk bench/bench.mk store/tools.mk store/test/torture.mk packaging/packaging.mk
+-include store/store.mk store/test/sim.mk examples/examples.mk test/test.mk test/rings.mk bench/bench.mk store/tools.mk store/test/torture.mk packaging/packaging.mk
 
 # The manual page is the header's comments, of the day of the last change; `man hwt_cancel` leads to it.
 FUNCTIONS = $(shell sed -n 's/^HWT_API [a-z0-9_ ]*[ *]\(hwt_[a-z_]*\)[^a-z_].*/\1/p' include/hwt.h)

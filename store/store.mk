@@ -58,7 +58,7 @@ $(BUILD)/test/store_%: store/test/store_%.c $(BUILD)/libhwt-store-unit.a $(BUILD
 # The contract holds on a partitioned table, too.
 PARTITIONED := basic replace modes ids views groups which
 WITHOUT_DATABASE := $(BUILD)/test/store_cron
-STORE_RUNS = $(if $(STORE_SQLITE),$(STORE_TESTS)) $(if $(STORE_POSTGRES),$(patsubst %,postgresql:%,$(filter-out $(WITHOUT_DATABASE),$(STORE_TESTS))) \
+STORE_RUNS = $(STORE_SIM) $(if $(STORE_SQLITE),$(STORE_TESTS)) $(if $(STORE_POSTGRES),$(patsubst %,postgresql:%,$(filter-out $(WITHOUT_DATABASE),$(STORE_TESTS))) \
 	$(addprefix partitioned:,$(filter $(PARTITIONED:%=$(BUILD)/test/store_%),$(STORE_TESTS))))
 
 store-tests: store $(STORE_TESTS)

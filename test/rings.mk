@@ -22,6 +22,7 @@ QUICK_RUNS := $(filter $(UNIT_TESTS),$(patsubst %,$(BUILD)/test/unit_%,$(call of
 	$(addprefix hierarchical:,$(filter $(UNIT_TESTS),$(patsubst %,$(BUILD)/test/unit_%,$(call of_rooms,TWIN)))) \
 	$(if $(STORE_SQLITE),$(if $(filter store,$(ROOM)),$(filter $(STORE_TESTS),$(STORE_quick:%=$(BUILD)/test/store_%)))) \
 	$(if $(filter lane worker timer,$(ROOM)),$(SIM)) \
+	$(if $(filter store,$(ROOM)),$(STORE_SIM)) \
 	$(if $(filter lane worker,$(ROOM)),test/weak.sh)
 
 .PHONY: quick nightly

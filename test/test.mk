@@ -102,12 +102,12 @@ BUILD_CHECKS ?= test/abi.sh test/docs.sh test/examples.sh test/dlopen.sh $(if $(
 
 # For a build beside others, TWINS=, SOURCE_CHECKS=, BUILD_CHECKS= and STORE= leave out what hangs on the compiler less than on
 # chance or not at all.
-check: all $(PROGRAMS) $(if $(TWINS),$(BUILD)/perturbed/$(SONAME)) $(if $(BUILD_CHECKS),$(EXAMPLES) $(EXAMPLES_MORE) $(BENCH)) $(STORE_TESTS) ## all tests; make check-store those of libhwt-store
+check: all $(PROGRAMS) $(if $(TWINS),$(BUILD)/perturbed/$(SONAME)) $(if $(BUILD_CHECKS),$(EXAMPLES) $(EXAMPLES_MORE) $(BENCH)) $(STORE_TESTS) $(STORE_SIM) ## all tests; make check-store those of libhwt-store
 	CC='$(CC)' CXX='$(CXX)' SAN='$(SAN)' test/run.sh $(BUILD) $(filter $(LONG),$(RUNS)) $(filter-out $(LONG),$(RUNS)) $(STORE_RUNS) $(STORE_CHECKS) \
 		$(SOURCE_CHECKS) $(BUILD_CHECKS)
 
 weather: $(PROGRAMS) $(STORE_TESTS) $(BUILD)/weather.so ## all test programs, on a machine that seems to be busy
-	HWT_SCALE=$${HWT_SCALE:-20} test/run.sh $(BUILD) $(addprefix weather:,$(filter-out %/unit_interleave %/sim,$(PROGRAMS)) $(STORE_RUNS))
+	HWT_SCALE=$${HWT_SCALE:-20} test/run.sh $(BUILD) $(addprefix weather:,$(filter-out %/unit_interleave %/sim,$(PROGRAMS)) $(filter-out %/store_sim,$(STORE_RUNS)))
 
 $(BUILD)/weather.so: test/weather.c | $(BUILD)/test
 	$(QCC) $(filter-out -pthread,$(ALL_CFLAGS)) -fPIC -shared -o $@ $< -ldl

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# The store in a simulation; store/test/sim/sim.h.
+
+STORE_SIM_WRAPS := pthread_create pthread_join pthread_mutex_lock pthread_mutex_unlock pthread_cond_wait pthread_cond_timedwait \
+	pthread_cond_signal pthread_cond_broadcast getpid clock_gettime nanosleep pipe2 timerfd_create timerfd_settime close read write \
+	ppoll hwts_random
+STORE_SIM_SRC := $(wildcard store/src/core/*.c)
+STORE_SIM_PARTS := $(patsubst store/test/sim/%.c,$(BUILD)/store-sim/test/%.o,$(wildcard store/test/sim/*.c))
+STORE_SIM_CPPFLAGS := -Istore/include -Istore/src -DHWT_STORE_POSTGRES -DHWT_TEST
+
+$(BUILD)/store-sim/%.o: store/src/%.c store/test/sim/own.h
+	@mkdir -p $(@D)
+	$(QCC) $(ALL_CPPFLAGS) -include store/test/sim/own.h $(STORE_SIM_CPPFLAGS) $(POSIX) $(ALL_CFLAGS) -c -o $@ $<
+
+$(BUILD)/store-sim/test/%.o: store/test/sim/%.c
+	@mkdir -p $(@D)
+	$(QCC) $(ALL_CPPFLAGS) $(STORE_SIM_CPPFLAGS) -Itest $(GNU) $(ALL_CFLAGS) -c -o $@ $<
+
+# Sanitizers do not know its actors.
+STORE_SIM := $(if $(SAN),,$(if $(STORE),$(BUILD)/test/store_sim))
+
+$(BUILD)/test/store_sim: $(STORE_SIM_SRC:store/src/%.c=$(BUILD)/store-sim/%.o) $(STORE_SIM_PARTS) | $(BUILD)/test
+	$(QCC) -o $@ $^ $(STORE_SIM_WRAPS:%=-Wl$(comma)--wrap=%) $(ALL_LDFLAGS)
+
+store-tests: $(STORE_SIM)
+
+.PHONY: store-sim
+store-sim: $(BUILD)/test/store_sim ## the store in a simulation, under random seeds, SECONDS=60
+	HWT_SIM_SECONDS=$(or $(SECONDS),60) $<

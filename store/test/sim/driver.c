@@ -1,0 +1,626 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Connections and exchanges; driver.h. */
+#include "driver.h"
+
+#include <stdlib.h>
+
+#define KEEPALIVES_NS HWT_S(11)
+
+struct message {
+	struct message *next;
+	int64_t when_ns;
+	int32_t shard;
+	struct hwts_due due;
+};
+
+struct sim_conn {
+	struct hwts_conn conn;
+	struct sim_process *process;
+	struct sim_conn *next_of_all;
+	unsigned starts; /* of the server, when it was made */
+	bool is_cut;     /* it is closed, or goes nowhere */
+	bool is_silent;  /* it goes nowhere, and nobody has told its end */
+	struct tx *tx;
+	unsigned uses; /* by an actor that is in the server */
+	int64_t patience_ns, lock_ns;
+	bool is_synced;
+	/* News */
+	int fd;
+	bool hears[16 * 1024]; /* by shard */
+	bool hears_members;
+	struct message *messages;
+};
+
+struct sim_network sim_network;
+static struct sim_conn *all;
+static int next_fd = SIM_NEWS_FD;
+
+static struct sim_conn *sim_conn(struct hwts_conn *conn)
+{
+	return (struct sim_conn *)conn;
+}
+
+static int64_t trip(void)
+{
+	return HWT_US(20) + sim_some_time(sim_network.trip_ns);
+}
+
+static void end_tx(struct sim_conn *conn)
+{
+	if (conn->tx && conn->starts == sim_server.starts)
+		sim_abort_tx(conn->tx);
+	conn->tx = NULL;
+}
+
+static void cut(struct sim_conn *conn, bool is_silent)
+{
+	conn->is_cut = true;
+	conn->is_silent = is_silent;
+	if (!is_silent && conn->fd)
+		sim_wake_poll(conn->process);
+}
+
+static bool is_cut(const struct sim_conn *conn)
+{
+	return conn->is_cut || conn->starts != sim_server.starts;
+}
+
+static void enter(struct sim_conn *conn)
+{
+	sim_enter_server();
+	conn->uses++;
+}
+
+/* Whose process has died does not come back. */
+static void leave(struct sim_conn *conn)
+{
+	conn->uses--;
+	if (conn->process->is_dead)
+		end_tx(conn);
+	sim_leave_server();
+}
+
+/*
+ * A transaction in which nothing is said for a lease is given up by the server, and its connection with it.
+ */
+
+struct reaper {
+	struct sim_conn *conn;
+	uint64_t tx;
+};
+
+static void *reap(void *arg)
+{
+	struct reaper *reaper = arg;
+	struct sim_conn *conn;
+
+	sim_sleep(sim_lease_ns);
+	for (conn = all; conn && conn != reaper->conn; conn = conn->next_of_all)
+		;
+	if (conn && conn->tx && conn->tx->number == reaper->tx && conn->uses == 0 &&
+	    conn->starts == sim_server.starts) {
+		sim_tell("the server gives up a transaction of %s", conn->process->name);
+		end_tx(conn);
+		cut(conn, conn->is_silent);
+	}
+	free(reaper);
+	return NULL;
+}
+
+static void reap_later(struct sim_conn *conn)
+{
+	struct reaper *reaper;
+
+	if (!conn->tx || conn->uses > 0 || conn->starts != sim_server.starts)
+		return;
+	reaper = malloc(sizeof(*reaper));
+	*reaper = (struct reaper){ conn, conn->tx->number };
+	(void)sim_start(NULL, "reaper", reap, reaper);
+}
+
+void sim_reap(const struct sim_process *process)
+{
+	for (struct sim_conn *conn = all; conn; conn = conn->next_of_all)
+		if (conn->process == process)
+			reap_later(conn);
+}
+
+static int broke(struct sim_conn *conn, int rc)
+{
+	conn->conn.broken = true;
+	return hwts_fail(rc, "simulation: the connection broke%s", rc == ENOTCONN ? " before" : "");
+}
+
+/*
+ * Databases and connections
+ */
+
+static int open_db(const char *url, struct hwts_db **out)
+{
+	(void)url;
+	*out = hwts_alloc(sizeof(**out));
+	return *out ? 0 : ENOMEM;
+}
+
+static void close_db(struct hwts_db *db)
+{
+	free(db);
+}
+
+static void forget(struct sim_conn *conn)
+{
+	struct sim_conn **link = &all;
+
+	while (*link && *link != conn)
+		link = &(*link)->next_of_all;
+	if (*link)
+		*link = conn->next_of_all;
+	for (struct message *message = conn->messages, *next; message; message = next) {
+		next = message->next;
+		free(message);
+	}
+	conn->messages = NULL;
+}
+
+static void disconnect(struct hwts_conn *base)
+{
+	struct sim_conn *conn = sim_conn(base);
+
+	end_tx(conn);
+	forget(conn);
+	free(conn);
+}
+
+static int64_t lock_patience_of(enum hwts_role role, int64_t lease_ns)
+{
+	if (role == HWTS_BEGIN || role == HWTS_END)
+		return HWT_MS(200);
+	return role == HWTS_CONTROL ? HWTS_MIN(lease_ns / 2, HWT_S(10)) : HWT_S(10);
+}
+
+static int connect(struct hwts_db *db, enum hwts_role role, struct hwts_conn **out)
+{
+	struct sim_conn *conn;
+
+	for (int second = 0; sim_me()->is_cut && second < 5; second++)
+		sim_sleep(HWT_S(1));
+	sim_sleep(2 * trip());
+	if (sim_server.is_down || sim_me()->is_cut)
+		return hwts_fail(ENOTCONN, "simulation: no connection");
+	conn = calloc(1, sizeof(*conn));
+	conn->conn.db = db;
+	conn->conn.role = role;
+	conn->process = sim_me();
+	conn->starts = sim_server.starts;
+	conn->is_synced = role == HWTS_CALL || role == HWTS_TASK;
+	conn->patience_ns = role == HWTS_CALL || role == HWTS_TASK || role == HWTS_READ
+				? HWT_S(120)
+				: HWTS_MAX(db->lease_us * 1000, HWT_S(5));
+	conn->lock_ns = lock_patience_of(role, db->lease_us * 1000);
+	conn->fd = role == HWTS_CONTROL ? next_fd++ : 0;
+	conn->next_of_all = all;
+	all = conn;
+	*out = &conn->conn;
+	return 0;
+}
+
+void sim_drop_connections(const struct sim_process *process)
+{
+	for (struct sim_conn *conn = all, *next; conn; conn = next) {
+		next = conn->next_of_all;
+		if (process && conn->process != process)
+			continue;
+		if (process && process->is_dead && conn->uses == 0) {
+			end_tx(conn);
+			forget(conn);
+		}
+		if (conn->uses == 0 || sim_hit(2)) /* what has been sent may come yet */
+			cut(conn, false);
+	}
+}
+
+static bool alive(struct hwts_conn *base)
+{
+	return !base->broken && !(is_cut(sim_conn(base)) && !sim_conn(base)->is_silent) && !sim_conn(base)->tx;
+}
+
+static int prepare(struct hwts_conn *conn)
+{
+	(void)conn;
+	return 0;
+}
+
+/*
+ * Exchanges
+ */
+
+/* More callers wait for what is brief. */
+static int64_t lock_patience(const struct sim_conn *conn)
+{
+	return conn->conn.brief ? HWTS_MIN(conn->lock_ns, HWT_MS(200)) : conn->lock_ns;
+}
+
+static int end_one(struct tx **tx, int rc)
+{
+	unsigned starts = sim_server.starts;
+
+	if (rc != 0)
+		sim_abort_tx(*tx);
+	else
+		sim_commit_tx(*tx);
+	*tx = NULL;
+	return rc == 0 && starts != sim_server.starts ? ECONNRESET : rc;
+}
+
+/* Behind a commit, in a transaction of its own: whether it succeeds nobody asks. */
+static int execute_after(const struct hwts_step *step, int64_t patience_ns, struct output *output, int64_t *took_ns)
+{
+	unsigned starts = sim_server.starts;
+	struct tx *tx = sim_begin_tx(patience_ns);
+	int rc = sim_execute(tx, step, output, took_ns);
+
+	if (starts != sim_server.starts)
+		return ECONNRESET;
+	return end_one(&tx, rc) == ECONNRESET ? ECONNRESET : 0;
+}
+
+/* Behind a commit, a transaction of their own: if one fails, or lasts too long, nobody minds. */
+static int execute_apart(const struct hwts_step *steps, size_t n, int64_t patience_ns, struct output *output)
+{
+	unsigned starts = sim_server.starts;
+	struct tx *tx = sim_begin_tx(patience_ns);
+	int rc = 0;
+
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		int64_t took_ns = 0;
+
+		sim_point("statement");
+		rc = starts == sim_server.starts ? sim_execute(tx, &steps[i], output, &took_ns) : ECONNRESET;
+		if (rc == 0 && took_ns > HWT_US(20))
+			sim_sleep(tx->brief_ns ? HWTS_MIN(took_ns, tx->brief_ns) : took_ns);
+		if (starts != sim_server.starts)
+			return ECONNRESET;
+		if (tx->brief_ns && took_ns > tx->brief_ns)
+			rc = EAGAIN;
+	}
+	return end_one(&tx, rc) == ECONNRESET ? ECONNRESET : 0;
+}
+
+int sim_execute_all(struct tx **tx, const struct hwts_step *steps, size_t n, unsigned flags, bool synced,
+		    int64_t patience_ns, struct output *output)
+{
+	unsigned starts = sim_server.starts;
+	int64_t took_ns = 0;
+	int rc = 0;
+
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		if (steps[i].apart && !*tx)
+			return execute_apart(&steps[i], n - i, patience_ns, output);
+		if (steps[i].after) {
+			if (*tx)
+				rc = end_one(tx, 0);
+			if (rc == 0)
+				rc = execute_after(&steps[i], patience_ns, output, &took_ns);
+			continue;
+		}
+		if (!*tx)
+			*tx = sim_begin_tx(patience_ns);
+		(*tx)->synced |= synced || flags & (HWTS_SYNCED | HWTS_LEASE);
+		sim_point("statement");
+		rc = starts == sim_server.starts ? sim_execute(*tx, &steps[i], output, &took_ns) : ECONNRESET;
+		if (starts != sim_server.starts)
+			rc = ECONNRESET;
+		if (rc == 0 && steps[i].commits) {
+			rc = end_one(tx, 0);
+			output->committed_ns = sim_now();
+		}
+		if (rc == 0 && took_ns > HWT_US(20)) {
+			sim_sleep(took_ns);
+			took_ns = 0;
+		}
+	}
+	if (starts != sim_server.starts)
+		return *tx = NULL, ECONNRESET;
+	return *tx && (rc != 0 || !(flags & HWTS_OPEN)) ? end_one(tx, rc) : rc;
+}
+
+static int text_of(struct sim_conn *conn, int rc)
+{
+	if (rc == EAGAIN)
+		return hwts_fail(rc, "simulation: another transaction holds the lock");
+	if (rc == EIO) {
+		conn->conn.refused = true;
+		return hwts_fail(rc, "simulation: the row is refused");
+	}
+	return rc;
+}
+
+/* Waits as long as the client does, or its machine: tcp_user_timeout, keepalives. */
+static void give_up(struct sim_conn *conn, int64_t machine_ns)
+{
+	leave(conn);
+	reap_later(conn);
+	machine_ns = HWTS_MIN(conn->patience_ns, machine_ns);
+	sim_note_fault(machine_ns);
+	sim_sleep(machine_ns);
+	enter(conn);
+}
+
+/* Nobody hears of it until the client is tired of waiting. */
+static int freeze(struct sim_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags)
+{
+	bool comes = sim_hit(2) && !conn->tx && !(flags & HWTS_OPEN);
+
+	sim_tell("a connection freezes%s", comes ? ", and its request will come" : "");
+	if (comes)
+		sim_execute_late(steps, n, flags, conn->is_synced, lock_patience(conn),
+				 sim_some_time(2 * conn->patience_ns));
+	cut(conn, true);
+	give_up(conn, sim_lease_ns);
+	return ECONNRESET;
+}
+
+static int exchange(struct sim_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags,
+		    struct output *output)
+{
+	int64_t back_ns;
+	int rc;
+
+	if (sim_network.freezes && sim_hit(sim_network.freezes))
+		return freeze(conn, steps, n, flags);
+	sim_sleep(trip());
+	while (sim_now() < sim_server.slow_until_ns)
+		(void)sim_wait("the server is slow", &sim_server, sim_server.slow_until_ns);
+	if (sim_network.loses && sim_hit(sim_network.loses)) {
+		sim_tell("a request is lost");
+		cut(conn, false);
+	}
+	if (conn->process->is_cut && !conn->process->is_dead) {
+		cut(conn, true);
+		give_up(conn, sim_lease_ns);
+		return ECONNRESET;
+	}
+	if (is_cut(conn))
+		return sim_hit(4) ? ENOTCONN : ECONNRESET;
+	sim_sum->exchanges++;
+	rc = sim_execute_all(&conn->tx, steps, n, flags, conn->is_synced, lock_patience(conn), output);
+	back_ns = trip();
+	output->committed_ns += output->committed_ns ? back_ns : 0;
+	sim_sleep(back_ns);
+	if (sim_network.loses && sim_hit(sim_network.loses)) {
+		sim_tell("a reply is lost");
+		cut(conn, false);
+	}
+	if (conn->process->is_cut && !conn->process->is_dead) {
+		cut(conn, true);
+		give_up(conn, KEEPALIVES_NS);
+	}
+	return is_cut(conn) ? ECONNRESET : rc;
+}
+
+static int run(struct hwts_conn *base, const struct hwts_step *steps, size_t n, unsigned flags)
+{
+	struct sim_conn *conn = sim_conn(base);
+	struct output output = { .end = &output.first };
+	int rc;
+
+	if (base->broken)
+		return broke(conn, ENOTCONN);
+	hwts_count_trip(base->db);
+	enter(conn);
+	rc = exchange(conn, steps, n, flags, &output);
+	if (rc == ECONNRESET || rc == ENOTCONN)
+		end_tx(conn);
+	leave(conn);
+	if (output.committed_ns > conn->process->continued_ns) /* else it has read the reply just now */
+		base->committed_ns = hwt_now() - (sim_now() - output.committed_ns);
+	else if (output.committed_ns)
+		base->committed_ns = hwt_now();
+	if (sim_hand_out(&output, rc == 0) != 0)
+		rc = ECONNRESET;
+	if (rc == ECONNRESET || rc == ENOTCONN)
+		return broke(conn, rc == ECONNRESET && flags & (HWTS_READS | HWTS_OPEN) ? ENOTCONN : rc);
+	return text_of(conn, rc);
+}
+
+static int finish(struct hwts_conn *base, int rc)
+{
+	struct sim_conn *conn = sim_conn(base);
+	int failed = 0;
+
+	if (rc != 0) {
+		char text[256];
+
+		hwts_cut(text, sizeof(text), hwts_fail_text(), strlen(hwts_fail_text()));
+		end_tx(conn);
+		return hwts_fail(rc, "%s", text);
+	}
+	if (base->broken)
+		return broke(conn, ENOTCONN);
+	enter(conn);
+	sim_sleep(trip());
+	failed = is_cut(conn) ? ECONNRESET : conn->tx ? end_one(&conn->tx, 0) : 0;
+	sim_sleep(trip());
+	if (is_cut(conn)) {
+		end_tx(conn);
+		failed = ECONNRESET;
+	}
+	leave(conn);
+	return failed ? broke(conn, failed) : 0;
+}
+
+/*
+ * Runs in a transaction
+ */
+
+static int open_run(struct hwts_conn *base, void **handle)
+{
+	struct sim_conn *conn = sim_conn(base);
+
+	if (base->broken)
+		return broke(conn, ENOTCONN);
+	enter(conn);
+	sim_sleep(2 * trip());
+	if (!is_cut(conn))
+		conn->tx = sim_begin_tx(conn->lock_ns);
+	leave(conn);
+	*handle = conn;
+	return conn->tx ? 0 : broke(conn, ENOTCONN);
+}
+
+int sim_effect(void *connection, int64_t item, int64_t due_us)
+{
+	struct sim_conn *conn = connection;
+	struct act act = { .sees = sim_server.commits };
+	struct version *effect;
+
+	enter(conn);
+	sim_sleep(2 * trip());
+	act.tx = conn->tx;
+	if (!is_cut(conn) && conn->tx) {
+		effect = sim_insert(&act, EFFECT);
+		effect->n[EFFECT_ITEM] = item;
+		effect->n[EFFECT_DUE] = due_us;
+	}
+	leave(conn);
+	return is_cut(conn) || !conn->tx ? EIO : 0;
+}
+
+static int close_run(struct hwts_conn *base, const struct hwts_step *steps, size_t n)
+{
+	struct sim_conn *conn = sim_conn(base);
+
+	HWTS_POINT("close_run");
+	if (!conn->tx)
+		return broke(conn, ECONNRESET);
+	conn->tx->synced = true;
+	return run(base, steps, n, HWTS_SYNCED);
+}
+
+static void drop_run(struct hwts_conn *base)
+{
+	end_tx(sim_conn(base));
+}
+
+/*
+ * News
+ */
+
+static int listen(struct hwts_conn *base, const struct hwts_shard_row *shards, size_t n, bool on)
+{
+	struct sim_conn *conn = sim_conn(base);
+
+	if (base->broken)
+		return broke(conn, ENOTCONN);
+	enter(conn);
+	sim_sleep(2 * trip());
+	for (size_t i = 0; i < n; i++)
+		conn->hears[shards[i].shard] = on;
+	conn->hears_members |= on;
+	leave(conn);
+	return is_cut(conn) ? broke(conn, ECONNRESET) : 0;
+}
+
+static int news_fd(struct hwts_conn *conn)
+{
+	return sim_conn(conn)->fd;
+}
+
+bool sim_has_news(int fd, int64_t *when_ns)
+{
+	for (struct sim_conn *conn = all; conn; conn = conn->next_of_all) {
+		if (conn->fd != fd)
+			continue;
+		*when_ns = conn->messages ? conn->messages->when_ns : SIM_NEVER;
+		return (is_cut(conn) && !conn->is_silent) || *when_ns <= sim_now();
+	}
+	return true;
+}
+
+void sim_send_news(struct news *news)
+{
+	for (struct news *next; news; news = next) {
+		next = news->next;
+		for (struct sim_conn *conn = all; conn; conn = conn->next_of_all) {
+			struct message **end = &conn->messages, *message;
+
+			if (!conn->fd || is_cut(conn) ||
+			    (news->shard < 0 ? !conn->hears_members : !conn->hears[news->shard]) ||
+			    (sim_network.deaf && sim_hit(sim_network.deaf)))
+				continue;
+			message = calloc(1, sizeof(*message));
+			message->shard = news->shard;
+			message->due = news->due;
+			message->when_ns = sim_now() + trip();
+			while (*end) {
+				message->when_ns = HWTS_MAX(message->when_ns, (*end)->when_ns);
+				end = &(*end)->next;
+			}
+			*end = message;
+			sim_wake_poll(conn->process);
+		}
+		free(news);
+	}
+}
+
+static int hear_news(struct hwts_conn *base, bool signalled, hwts_hear *hear, void *ctx, int64_t *again_ns)
+{
+	struct sim_conn *conn = sim_conn(base);
+
+	(void)signalled;
+	*again_ns = 0;
+	for (struct message *message; (message = conn->messages) && message->when_ns <= sim_now(); free(message)) {
+		conn->messages = message->next;
+		hear(ctx, &message->due);
+	}
+	return is_cut(conn) && !conn->is_silent ? broke(conn, ENOTCONN) : 0;
+}
+
+static void tend(struct hwts_conn *conn)
+{
+	(void)conn;
+}
+
+static int borrow(struct hwts_db *db, void *connection, struct hwts_conn **out)
+{
+	(void)db;
+	(void)connection;
+	(void)out;
+	return ENOTSUP;
+}
+
+static int give_back(struct hwts_conn *conn, int rc)
+{
+	(void)conn;
+	return rc;
+}
+
+static bool blocks(void *connection)
+{
+	(void)connection;
+	return false;
+}
+
+const struct hwts_engine hwts_postgres = {
+	.name = "simulation",
+	.locks_rows = true,
+	.keeps_dead = true,
+	.open = open_db,
+	.close = close_db,
+	.connect = connect,
+	.disconnect = disconnect,
+	.alive = alive,
+	.prepare = prepare,
+	.run = run,
+	.finish = finish,
+	.borrow = borrow,
+	.give_back = give_back,
+	.blocks = blocks,
+	.open_run = open_run,
+	.close_run = close_run,
+	.drop_run = drop_run,
+	.listen = listen,
+	.news_fd = news_fd,
+	.news = hear_news,
+	.tend = tend,
+};

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What befalls a world; world.h. */
+#include "world.h"
+
+#include <stdlib.h>
+
+void sim_note_fault(int64_t ns)
+{
+	sim_fault_ns = HWTS_MAX(sim_fault_ns, sim_now() + ns);
+}
+
+unsigned sim_fault_count;
+
+static int64_t some_leases(int64_t n)
+{
+	return sim_some_time(n * sim_lease_ns);
+}
+
+static struct node *some_node(void)
+{
+	struct node *node = &nodes[sim_random(node_count)];
+
+	return node->is_up && !node->halts && !node->process->is_stopped && !node->process->is_cut ? node : NULL;
+}
+
+static void start_again(struct node *node)
+{
+	if (!node->is_up)
+		sim_start_node(node);
+}
+
+static void kill_one(void)
+{
+	struct node *node = some_node();
+
+	if (!node)
+		return;
+	sim_kill_node(node);
+	sim_sleep(some_leases(2));
+	start_again(node);
+}
+
+static void stop_one(void)
+{
+	struct node *node = some_node();
+	struct sim_process *process = node ? node->process : NULL;
+
+	if (!process)
+		return;
+	sim_tell("%s stands still", process->name);
+	sim_stop(process);
+	sim_reap(process);
+	sim_sleep(some_leases(3));
+	if (process->is_dead)
+		return;
+	sim_tell("%s goes on", process->name);
+	sim_continue(process);
+}
+
+/* Its machine sleeps: one clock stands still, too. */
+static void suspend_one(void)
+{
+	struct node *node = some_node();
+	struct sim_process *process = node ? node->process : NULL;
+	int64_t begin_ns = sim_now();
+
+	if (!process)
+		return;
+	sim_tell("the machine of %s sleeps", process->name);
+	sim_stop(process);
+	sim_reap(process);
+	sim_sleep(some_leases(3));
+	if (process->is_dead)
+		return;
+	process->mono_ns -= sim_now() - begin_ns;
+	sim_shift_waits(process, sim_now() - begin_ns);
+	sim_tell("the machine of %s wakes", process->name);
+	sim_continue(process);
+}
+
+static void cut_one(void)
+{
+	struct node *node = some_node();
+	struct sim_process *process = node ? node->process : NULL;
+
+	if (!process)
+		return;
+	sim_tell("%s is cut off", process->name);
+	process->is_cut = true;
+	sim_sleep(some_leases(3));
+	sim_tell("%s is not cut off any more", process->name);
+	process->is_cut = false;
+}
+
+static void restart_one(void)
+{
+	struct node *node = some_node();
+
+	if (!node)
+		return;
+	sim_tell("%s has to stop", node->process->name);
+	node->halts = true;
+	sim_wake_all(node);
+	while (node->is_up)
+		(void)sim_wait("a stop", &node->is_up, SIM_NEVER);
+	sim_sleep(some_leases(2));
+	start_again(node);
+}
+
+static void lose(void)
+{
+	sim_network.loses = 2 + (unsigned)sim_random(30);
+	sim_sleep(some_leases(2));
+	sim_network.loses = 0;
+}
+
+static void freeze(void)
+{
+	sim_network.freezes = 2 + (unsigned)sim_random(30);
+	sim_sleep(some_leases(1));
+	sim_network.freezes = 0;
+}
+
+static void deafen(void)
+{
+	sim_network.deaf = 1 + (unsigned)sim_random(3);
+	sim_sleep(some_leases(3));
+	sim_network.deaf = 0;
+}
+
+void sim_crash_server(int64_t down_ns)
+{
+	unsigned count;
+
+	if (sim_server.is_down)
+		return;
+	sim_server.is_down = true;
+	count = sim_crash(FORGETS_UNSYNCED, sim_now() - sim_some_time(HWT_MS(600)));
+	sim_tell("the server crashes, and forgets %u commits", count);
+	sim_drop_connections(NULL);
+	sim_sleep(down_ns);
+	sim_tell("the server is back");
+	sim_server.is_down = false;
+}
+
+static void crash_server(void)
+{
+	sim_crash_server(some_leases(2));
+}
+
+/* A standby that has all that was synced, and lags behind with the rest; or an older copy, which breaks its word. */
+static void fail_over(void)
+{
+	bool is_old = sim_hit(3) && sim_now() > HWT_S(1200);
+	unsigned count;
+
+	if (sim_server.is_down)
+		return;
+	sim_server.is_down = true;
+	count = sim_crash(is_old ? FORGETS_SYNCED : FAILS_OVER, sim_now() - sim_some_time(HWT_S(20)));
+	sim_tell("%s takes over, and has forgotten %u commits", is_old ? "an older copy" : "a standby", count);
+	sim_drop_connections(NULL);
+	sim_sleep(sim_some_time(HWT_S(2)));
+	sim_server.is_down = false;
+}
+
+static void slow_server(void)
+{
+	sim_server.slow_until_ns = sim_now() + some_leases(2);
+	sim_tell("the server says nothing for %.3f s", (double)(sim_server.slow_until_ns - sim_now()) / 1e9);
+	sim_sleep(sim_server.slow_until_ns - sim_now());
+}
+
+/* A transaction of a user holds rows. */
+void sim_lock_rows(int64_t ns)
+{
+	struct tx *tx = sim_begin_tx(HWT_S(10));
+	struct act act = { .tx = tx, .sees = sim_server.commits };
+	unsigned starts = sim_server.starts, count = 0;
+
+	EACH_ROW(TIMEOUT, row)
+	if (row->newest && row->lock_count == 0 && sim_hit(3) && sim_lock(&act, row, true, SKIPS) == 0)
+		count++;
+	sim_tell("a user locks %u rows", count);
+	sim_sleep(HWTS_MIN(ns, HWT_S(60))); /* meanwhile each is tried again and again */
+	if (starts == sim_server.starts)
+		sim_abort_tx(tx);
+	sim_tell("a user's locks are gone");
+}
+
+static void lock_rows(void)
+{
+	sim_lock_rows(some_leases(2));
+}
+
+static void keep_snapshot(void)
+{
+	if (sim_server.kept)
+		return;
+	sim_server.kept = sim_server.commits + 1;
+	sim_sleep(some_leases(10));
+	sim_server.kept = 0;
+}
+
+static void (*const faults[FAULTS])(void) = {
+	[KILL] = kill_one,       [STOP] = stop_one,  [SUSPEND] = suspend_one,    [CUT] = cut_one,
+	[RESTART] = restart_one, [LOSE] = lose,      [FREEZE] = freeze,          [CRASH] = crash_server,
+	[SLOW] = slow_server,    [LOCK] = lock_rows, [SNAPSHOT] = keep_snapshot, [DEAFEN] = deafen,
+	[FAIL_OVER] = fail_over,
+};
+
+void *sim_befall(void *unused)
+{
+	while (!sim_is_over) {
+		unsigned which = (unsigned)sim_random(FAULTS);
+
+		sim_sleep(some_leases(6));
+		if (sim_is_over || !(sim_settings.faults >> which & 1))
+			continue;
+		sim_sum->faults++;
+		sim_fault_count++;
+		faults[which]();
+		sim_fault_count--;
+		sim_note_fault(0);
+	}
+	return unused;
+}
+
+/* Faults that go on when the time is over end by themselves. */
+void sim_heal(void)
+{
+	while (sim_fault_count > 0)
+		sim_sleep(HWT_MS(100));
+	sim_note_fault(0);
+}

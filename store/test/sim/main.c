@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The tests of the simulation; sim.h. */
+#include "test.h"
+#include "world.h"
+
+#include <time.h>
+
+static unsigned number_in(const char *name, unsigned otherwise)
+{
+	const char *wish = getenv(name);
+
+	return wish ? (unsigned)strtoul(wish, NULL, 0) : otherwise;
+}
+
+static int64_t real_ns(void)
+{
+	struct timespec now;
+
+	(void)timespec_get(&now, TIME_UTC);
+	return HWT_S((int64_t)now.tv_sec) + now.tv_nsec;
+}
+
+/* Seeds that once failed, and what they found.  Each run begins with them. */
+static const struct {
+	void (*scenario)(void);
+	uint64_t seed;
+	const char *found;
+} known[] = {
+	{ sim_live, 1113, "a free shard was left to a member that was dead" },
+	{ sim_live_after_two_deaths, 1000027, "the same, after the second of two deaths" },
+	{ sim_live, 364, "what ran at most once and was lost was left to a look of all that is overdue" },
+	{ sim_live, 211283, "a row whose end was lost was forgotten behind a lock" },
+	{ sim_live, 213224, "what had run at most once, and whose end was lost, ran again" },
+	{ sim_live_with_a_server_that_crashes, 1795522848000005, "so did what a look had read before it ran" },
+};
+
+/* Runs the seeds of the table and so many others: HWT_SCALE in percent, as the stress tests have it. */
+static void run_seeds(void (*scenario)(void), unsigned others)
+{
+	const char *wish = getenv("HWT_SEED");
+	int64_t begin_ns = real_ns(), end_ns = begin_ns + HWT_S((int64_t)number_in("HWT_SIM_SECONDS", 0));
+	uint64_t drawn = end_ns > begin_ns ? (uint64_t)begin_ns / 1000
+					   : 1000000; /* a gate tries what it tried before */
+	uint64_t seed = wish ? strtoull(wish, NULL, 0) : drawn;
+	unsigned scaled = 1 + others * number_in("HWT_SCALE", 100) / 100, run = 0;
+	unsigned count = end_ns > begin_ns ? UINT32_MAX : number_in("HWT_SIM_SEEDS", scaled);
+	bool passed = true;
+
+	if (sim_sum)
+		*sim_sum = (struct sim_sum){ 0 };
+	for (size_t i = 0; i < HWTS_COUNT(known) && passed; i++)
+		passed = known[i].scenario != scenario || sim_run(scenario, known[i].seed);
+	for (; run < count && passed && (run == 0 || end_ns == begin_ns || real_ns() < end_ns); run++)
+		passed = sim_run(scenario, seed + run);
+	CHECK(passed);
+	printf("# %u seeds from %" PRIu64 " on: %" PRIu64 " puts, %" PRIu64 " runs, %" PRIu64 " exchanges, %" PRIu64
+	       " faults; %.1f days in %.1f s\n",
+	       run, seed, sim_sum->puts, sim_sum->runs, sim_sum->exchanges, sim_sum->faults,
+	       (double)sim_sum->lived_ns / 86400e9, (double)(real_ns() - begin_ns) / 1e9);
+}
+
+TEST(processes_share_timeouts_whatever_befalls_them)
+{
+	run_seeds(sim_live, 40);
+}
+
+TEST(what_two_processes_leave_one_after_the_other_is_taken_in_time)
+{
+	run_seeds(sim_live_after_two_deaths, 30);
+}
+
+TEST(what_runs_at_most_once_gets_a_thread_beside_a_busy_kind)
+{
+	run_seeds(sim_live_beside_a_busy_kind, 5);
+}
+
+TEST(what_was_begun_as_the_connection_was_lost_comes_to_its_end)
+{
+	run_seeds(sim_live_cut_off, 30);
+}
+
+TEST(what_a_server_forgets_runs_in_time_and_no_more_than_once)
+{
+	run_seeds(sim_live_with_a_server_that_crashes, 30);
+}
+
+int main(int argc, char **argv)
+{
+	return test_run_all(argc, argv);
+}

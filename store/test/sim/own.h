@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Included before each source of the store: what a thread has for itself lies in one place, which actors swap. */
+#ifndef HWTS_SIM_OWN_H
+#define HWTS_SIM_OWN_H
+
+#define _Thread_local __attribute__((section("sim_own")))
+
+#endif

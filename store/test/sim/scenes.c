@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Worlds: one of chance, and those that chance would hardly lead to; world.h. */
+#include "world.h"
+
+#include <stdlib.h>
+
+/*
+ * What they have in common
+ */
+
+static void make_tables(void)
+{
+	struct tx *tx = sim_begin_tx(0);
+	struct act act = { .tx = tx };
+	struct version *meta = sim_insert(&act, META);
+
+	meta->n[META_NEXT] = 1;
+	sim_set_text(meta, META_STORE, "store", 5);
+	sim_commit_tx(tx);
+	sim_sleep(HWT_S(40));
+	sim_settle();
+}
+
+static void settle_world(void)
+{
+	static const int64_t leases[] = { 1, 1, 2, 6, 6, 30, 600, 3600 };
+
+	sim_lease_ns = HWT_S(leases[sim_random(HWTS_COUNT(leases))]);
+	sim_server.clock_ns = HWT_S(INT64_C(1800000000));
+	sim_network.trip_ns = HWT_US(50) << sim_random(8);
+	sim_settings = (struct settings){ .length_ns = sim_lease_ns * (int64_t)(10 + sim_random(100)),
+					  .faults = (unsigned)sim_random(UINT64_C(1) << 32),
+					  .max_attempts = 3 + (unsigned)sim_random(4),
+					  .backoff_ns = sim_lease_ns / 8,
+					  .long_tasks = sim_hit(4),
+					  .poisons = sim_hit(4) };
+	node_count = 1 + (unsigned)sim_random(NODES);
+}
+
+/* Until nothing is left to be done, and not for ever. */
+static void let_rest(void)
+{
+	int64_t until_ns = sim_now() + 2000 * sim_lease_ns;
+
+	while (!sim_is_quiet() && sim_now() < until_ns)
+		sim_sleep(sim_lease_ns / 2);
+	sim_sleep(2 * sim_lease_ns);
+}
+
+static void stop_all(void)
+{
+	for (unsigned i = 0; i < node_count; i++) {
+		nodes[i].halts = true;
+		sim_wake_all(&nodes[i]);
+	}
+	for (unsigned i = 0; i < node_count; i++)
+		while (nodes[i].is_up)
+			(void)sim_wait("the end", &nodes[i].is_up, SIM_NEVER);
+}
+
+/*
+ * Chance
+ */
+
+void sim_live(void)
+{
+	settle_world();
+	for (unsigned i = 0; i < node_count; i++)
+		nodes[i] = (struct node){ .number = i,
+					  .is_worker = i == 0 || !sim_hit(4),
+					  .threads = 1 + (unsigned)sim_random(4) };
+	make_tables();
+	sim_tell("a lease is %.0f s, %u processes", (double)sim_lease_ns / 1e9, node_count);
+	for (unsigned i = 0; i < node_count; i++)
+		sim_start_node(&nodes[i]);
+	(void)sim_start(NULL, "watch", sim_watch, NULL);
+	for (unsigned i = 0; i < 2; i++)
+		(void)sim_start(NULL, "faults", sim_befall, NULL);
+	sim_sleep(sim_settings.length_ns);
+	sim_is_over = true;
+	sim_heal();
+	sim_tell("all is in order from now on");
+	let_rest();
+	sim_judge_all();
+	stop_all();
+}
+
+/*
+ * Stories
+ */
+
+/* One dies, and so does the one that was started in its place, before it has any of the shards. */
+void sim_live_after_two_deaths(void)
+{
+	settle_world();
+	sim_lease_ns = HWT_S(30);
+	sim_settings = (struct settings){ .max_attempts = 5, .backoff_ns = HWT_S(1) };
+	node_count = 3;
+	make_tables();
+	(void)sim_start(NULL, "watch", sim_watch, NULL);
+	for (unsigned i = 0; i < node_count; i++) {
+		nodes[i] = (struct node){ .number = i, .is_worker = true, .threads = 4 };
+		sim_start_node(&nodes[i]);
+		sim_sleep(HWT_S(5) + sim_some_time(HWT_S(20)));
+		if (i == 2)
+			break;
+		sim_kill_node(&nodes[i]);
+		sim_note_fault(0);
+	}
+	sim_sleep(3 * sim_lease_ns);
+	sim_is_over = true;
+	let_rest();
+	sim_judge_all();
+	stop_all();
+}
+
+static unsigned put_now(struct node *node, unsigned mode, int64_t lasts_ns)
+{
+	unsigned number = item_count++;
+	hwt_store_spec spec = {
+		.size = sizeof(spec), .kind = sim_kind_names[mode], .data = &number, .len = sizeof(number)
+	};
+	struct item *item = &items[number];
+
+	item->mode = mode;
+	item->lasts_ns = lasts_ns;
+	item->put = hwt_store_put(node->store, &spec, &item->id) == 0 ? ACCEPTED : CALLED;
+	return number;
+}
+
+#define BUSY 300
+
+/* What has to run at most once waits for a thread that others have all the time. */
+static void *put_much_and_one(void *arg)
+{
+	struct node *node = arg;
+	uint64_t before;
+	unsigned one;
+
+	for (int i = 0; i < BUSY; i++)
+		(void)put_now(node, HWT_STORE_AT_LEAST_ONCE, HWT_MS(15));
+	one = put_now(node, HWT_STORE_AT_MOST_ONCE, 0);
+	before = sim_sum->runs;
+	while (items[one].starts == 0)
+		sim_sleep(HWT_MS(1));
+	if (sim_sum->runs - before > BUSY / 10)
+		sim_fail("a busy kind", 0, "%d others have started before it", (int)(sim_sum->runs - before));
+	return NULL;
+}
+
+void sim_live_beside_a_busy_kind(void)
+{
+	settle_world();
+	sim_lease_ns = HWT_S(30);
+	sim_network.trip_ns = HWT_US(50);
+	sim_settings = (struct settings){ .max_attempts = 5, .backoff_ns = HWT_S(1), .use = put_much_and_one };
+	node_count = 1;
+	make_tables();
+	nodes[0] = (struct node){ .is_worker = true, .threads = 1 };
+	sim_start_node(&nodes[0]);
+	sim_sleep(sim_lease_ns);
+	sim_is_over = true;
+	let_rest();
+	sim_judge_all();
+	stop_all();
+}
+
+/* For longer than its lease, while it begins what runs at most once. */
+static void *put_and_be_cut_off(void *arg)
+{
+	struct node *node = arg;
+
+	for (int round = 0; round < 4; round++) {
+		for (int i = 0; i < 30; i++)
+			(void)put_now(node, HWT_STORE_AT_MOST_ONCE, HWT_MS(5));
+		sim_sleep(sim_some_time(HWT_MS(20)));
+		node->process->is_cut = true;
+		sim_note_fault(2 * sim_lease_ns);
+		sim_sleep(sim_lease_ns + sim_some_time(sim_lease_ns));
+		node->process->is_cut = false;
+		sim_sleep(5 * sim_lease_ns);
+	}
+	return NULL;
+}
+
+void sim_live_cut_off(void)
+{
+	settle_world();
+	sim_lease_ns = HWT_S(2);
+	sim_settings = (struct settings){ .max_attempts = 5, .backoff_ns = HWT_S(1), .use = put_and_be_cut_off };
+	node_count = 1;
+	make_tables();
+	nodes[0] = (struct node){ .is_worker = true, .threads = 4 };
+	sim_start_node(&nodes[0]);
+	(void)sim_start(NULL, "watch", sim_watch, NULL);
+	sim_sleep(40 * sim_lease_ns);
+	sim_is_over = true;
+	let_rest();
+	sim_judge_all();
+	stop_all();
+}
+
+/* A user locks what is there, for longer than the looks come back to it. */
+static void *put_and_crash(void *arg)
+{
+	struct node *node = arg;
+
+	while (!node->is_worker && !sim_is_over) {
+		for (int i = 0; i < 6; i++)
+			(void)put_now(node, (unsigned)sim_random(2), sim_some_time(HWT_MS(2)));
+		sim_sleep(sim_some_time(HWT_MS(20)));
+		sim_note_fault(4 * sim_lease_ns);
+		sim_crash_server(sim_some_time(HWT_MS(10)));
+		if (sim_hit(6)) {
+			sim_lock_rows(sim_lease_ns + sim_some_time(2 * sim_lease_ns));
+			sim_sleep(8 * sim_lease_ns);
+		}
+		sim_sleep(sim_some_time(HWT_MS(200)));
+	}
+	return NULL;
+}
+
+void sim_live_with_a_server_that_crashes(void)
+{
+	settle_world();
+	sim_lease_ns = HWT_S(2);
+	sim_network.trip_ns = HWT_US(50) << sim_random(6);
+	sim_settings = (struct settings){ .max_attempts = 5, .backoff_ns = HWT_S(1), .use = put_and_crash };
+	node_count = 2;
+	make_tables();
+	for (unsigned i = 0; i < node_count; i++) {
+		nodes[i] = (struct node){ .number = i, .is_worker = i == 0, .threads = 4 };
+		sim_start_node(&nodes[i]);
+	}
+	(void)sim_start(NULL, "watch", sim_watch, NULL);
+	sim_sleep(100 * sim_lease_ns);
+	sim_is_over = true;
+	sim_sleep(12 * sim_lease_ns); /* the user comes to its end */
+	let_rest();
+	sim_judge_all();
+	stop_all();
+}

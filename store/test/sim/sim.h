@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A simulation of the store: several processes, their machines, the network and a database in one thread, under a seed.
+ *
+ * Structure
+ *
+ *   sched.c       actors, which are coroutines and belong to processes, and simulated time
+ *   system.c      in place of threads, locks, clocks, pipes and poll (the linker's --wrap)
+ *   timer.c       in place of libhwt
+ *   tables.c      tables in memory: transactions, versions, locks, what a crash forgets
+ *   statements*.c the statements of sql.h over these tables
+ *   late.c        requests that come when nobody waits for them any more
+ *   driver.c      the engine that the store takes for PostgreSQL: exchanges over a network that loses
+ *   world.c       processes, and what they and users do
+ *   scenes.c      the worlds in which they live
+ *   faults.c      what befalls them
+ *   judge.c       what must hold
+ *   main.c        the tests
+ *
+ *   The sources of the store run as they are.  A thread may lose its processor at each lock, HWTS_POINT, exchange and
+ *   clock.  A process can be killed or stopped at any of these points; what it has sent the server goes on alone.
+ *
+ *   Each seed runs in a process of its own, so it comes again.  One that fails tells its story.
+ *
+ *   HWT_SEED          the first seed
+ *   HWT_SIM_SEEDS     how many seeds a scenario runs, beside those of the table; otherwise HWT_SCALE, in percent
+ *   HWT_SIM_SECONDS   instead: for how long
+ *   HWT_SIM_LINES     how many lines of its story a failure tells
+ *   HWT_SIM_VERBOSE   tells the whole story at once
+ */
+#ifndef HWTS_SIM_H
+#define HWTS_SIM_H
+
+#include "core/store.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SIM_NEVER INT64_MAX
+#define SIM_PROCESSES 8
+
+struct sim_actor;
+
+/* A process on a machine of its own.  Its number is its pid; each start has another. */
+struct sim_process {
+	char name[24];
+	int pid;
+	bool is_dead, is_stopped, is_cut;  /* is_cut: its machine has no network */
+	int64_t continued_ns;              /* when it last was */
+	int64_t mono_ns, boot_ns, wall_ns; /* its clocks less simulated time */
+};
+
+/* Actors */
+
+struct sim_actor *sim_start(struct sim_process *process, const char *name, void *(*act)(void *), void *arg);
+void *sim_join(struct sim_actor *actor);
+struct sim_process *sim_me(void); /* NULL: no process, but the world */
+
+/* A place where the seed may let another actor go on.  `where` lives as long as the program. */
+void sim_point(const char *where);
+
+/* Waits for a wake of `on` until a time; false if that has come.  NULL: nobody wakes. */
+bool sim_wait(const char *where, const void *on, int64_t until_ns);
+void sim_sleep(int64_t ns);
+void sim_wake_one(const void *on);
+void sim_wake_all(const void *on);
+
+/* In between an actor goes on though its process is stopped or dead; one that is dead ends with the last leave. */
+void sim_enter_server(void);
+void sim_leave_server(void);
+
+void sim_kill(struct sim_process *process);
+void sim_stop(struct sim_process *process);
+void sim_continue(struct sim_process *process);
+void sim_shift_waits(struct sim_process *process, int64_t ns); /* its clock stood still for so long */
+
+int64_t sim_now(void);
+uint64_t sim_random(uint64_t below);
+bool sim_hit(unsigned one_of);
+int64_t sim_some_time(int64_t max_ns); /* as likely short as long */
+
+/* The story */
+__attribute__((format(printf, 1, 2))) void sim_tell(const char *format, ...);
+__attribute__((format(printf, 3, 4))) _Noreturn void sim_fail(const char *file, int line, const char *format, ...);
+#define SIM_CHECK(condition) ((condition) ? (void)0 : sim_fail(__FILE__, __LINE__, "%s", #condition))
+
+/* Runs a seed in a process of its own; false: it failed. */
+struct sim_sum {
+	uint64_t steps, puts, runs, exchanges, faults;
+	int64_t lived_ns;
+};
+extern struct sim_sum *sim_sum;
+bool sim_run(void (*scenario)(void), uint64_t seed);
+
+/* In system.c: of the process that has died; and of one that polls. */
+void sim_close_all(struct sim_process *process);
+void sim_wake_poll(const struct sim_process *process);
+void sim_step_wall(struct sim_process *process, int64_t ns);
+
+/* In driver.c: a descriptor of a connection that hears news. */
+bool sim_has_news(int fd, int64_t *when_ns); /* *when_ns: when there will be some */
+#define SIM_NEWS_FD 3000
+
+#endif

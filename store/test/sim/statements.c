@@ -1,0 +1,593 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Statements that read and write timeouts; tables.h.  What they mean is said by their texts in core/sql.c. */
+#include "statements.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/*
+ * Helpers
+ */
+
+struct row *sim_find_row(struct act *act, int64_t id, const struct version **version)
+{
+	EACH_ROW(TIMEOUT, row)
+	{
+		if (!row->newest || row->newest->n[ID] != id)
+			continue;
+		*version = sim_see(act, row);
+		if (*version)
+			return row;
+	}
+	return NULL;
+}
+
+/* Of a row that the statement sees, as it is once it is locked: NULL if there is none that it is for. */
+static int claim(struct act *act, int64_t id, is_for *fits, enum patience patience, struct row **out)
+{
+	const struct version *version, *last;
+	struct row *row = sim_find_row(act, id, &version);
+	int rc;
+
+	*out = NULL;
+	if (!row || !fits(act, version))
+		return 0;
+	rc = sim_lock(act, row, true, patience);
+	if (rc != 0)
+		return rc == EBUSY ? 0 : rc;
+	last = sim_see_last(act, row);
+	if (last && (last == version || fits(act, last)))
+		*out = row;
+	return 0;
+}
+
+static struct hwts_value text_value(const struct text *text)
+{
+	return text ? (struct hwts_value){ .bytes = text->bytes, .len = text->len }
+		    : (struct hwts_value){ .number = 0 };
+}
+
+static int64_t len_of(const struct version *version)
+{
+	return version->s[DATA] ? (int64_t)version->s[DATA]->len : 0;
+}
+
+static void set_error(struct version *version, const char *error)
+{
+	sim_set_text(version, ERROR, error, error ? strlen(error) : 0);
+}
+
+static bool is_any(struct act *act, const struct version *version)
+{
+	(void)act;
+	(void)version;
+	return true;
+}
+
+/*
+ * Reading
+ */
+
+/* data: how much of the data it returns. */
+static void emit_info(struct act *act, const struct version *t, size_t data)
+{
+	int64_t shard = t->n[SHARD_OF] < 0 ? -1 - t->n[SHARD_OF] : t->n[SHARD_OF];
+	struct hwts_value values[15] = { { .number = t->n[ID] },
+					 { .number = t->n[STATE] },
+					 { .number = t->n[ATTEMPT] },
+					 { .number = t->n[DUE] },
+					 { .number = t->n[PERIOD] } };
+
+	EACH_ROW(KIND, row)
+	{
+		const struct version *kind = sim_see(act, row);
+
+		if (kind && kind->n[KIND_ID] == t->n[KIND_OF])
+			values[5] = text_value(kind->s[KIND_NAME]);
+	}
+	EACH_ROW(SHARD, row)
+	{
+		const struct version *is = sim_see(act, row);
+
+		if (is && is->n[SHARD_ID] == shard)
+			values[7] = text_value(is->s[SHARD_OWNER]);
+	}
+	values[6] = text_value(t->s[KEY]);
+	values[8] = text_value(t->s[ERROR]);
+	values[9] = text_value(t->s[GROUP]);
+	values[10].number = t->n[PRIORITY];
+	values[11] = text_value(t->s[SCHEDULE]);
+	values[12] = text_value(t->s[ZONE]);
+	values[13].number = len_of(t);
+	if (data > 0)
+		values[14] = text_value(t->s[DATA]);
+	values[14].len = HWTS_MIN(values[14].len, data);
+	sim_emit(act, values, 15);
+}
+
+static int get(struct act *act)
+{
+	const struct version *version;
+
+	if (sim_find_row(act, NUMBER_ARG(0), &version))
+		emit_info(act, version, (size_t)NUMBER_ARG(1));
+	return 0;
+}
+
+static int infos(struct act *act)
+{
+	const struct version *version;
+
+	for (size_t i = 0; i < COUNT_ARG(0); i++)
+		if (sim_find_row(act, ITEM_ARG(0, i), &version))
+			emit_info(act, version, NUMBER_ARG(1) ? SIZE_MAX : 0);
+	return 0;
+}
+
+static int find(struct act *act)
+{
+	EACH_ROW(TIMEOUT, row)
+	{
+		const struct version *t = sim_see(act, row);
+
+		if (t && (t->n[ID] & (HWTS_BUCKETS - 1)) == NUMBER_ARG(0) && t->n[KIND_OF] == NUMBER_ARG(1) &&
+		    sim_is_text(t->s[GROUP], TEXT_ARG(2)) && sim_is_text(t->s[KEY], TEXT_ARG(3)))
+			SIM_EMIT(act, t->n[ID], t->n[STATE]);
+	}
+	return 0;
+}
+
+/* A series that runs, and whose run is not its last. */
+static bool goes_on(struct act *act, const struct version *t)
+{
+	(void)act;
+	return t->n[STATE] == 2 && !t->n[LAST] && (t->n[PERIOD] > 0 || t->s[SCHEDULE]);
+}
+
+static int state(struct act *act)
+{
+	const struct version *version;
+
+	if (sim_find_row(act, NUMBER_ARG(0), &version))
+		SIM_EMIT(act, version->n[STATE], goes_on(act, version));
+	return 0;
+}
+
+static int states(struct act *act)
+{
+	const struct version *version;
+
+	for (size_t i = 0; i < COUNT_ARG(0); i++)
+		if (sim_find_row(act, ITEM_ARG(0, i), &version))
+			SIM_EMIT(act, version->n[ID], version->n[STATE], goes_on(act, version));
+	return 0;
+}
+
+static int64_t epoch_of(struct act *act, int64_t shard)
+{
+	EACH_ROW(SHARD, row)
+	{
+		const struct version *is = sim_see(act, row);
+
+		if (is && is->n[SHARD_ID] == shard)
+			return is->n[SHARD_EPOCH];
+	}
+	return 0;
+}
+
+static int pending(struct act *act)
+{
+	const struct version *t;
+
+	for (size_t i = 0; i < COUNT_ARG(0); i++)
+		if (sim_find_row(act, ITEM_ARG(0, i), &t) && t->n[STATE] != 3)
+			SIM_EMIT(act, t->n[ID], t->n[DUE], epoch_of(act, t->n[SHARD_OF]), t->n[STATE], t->n[ATTEMPT],
+				 t->n[EPOCH], t->n[LAST]);
+	return 0;
+}
+
+/*
+ * Changes
+ */
+
+/* One at rest, in one of the states that are asked for. */
+static bool rests_in(const struct version *t, int64_t states)
+{
+	return t->n[STATE] != 2 && (INT64_C(1) << t->n[STATE] & states) != 0;
+}
+
+static bool runs_under(const struct version *t, int64_t epoch)
+{
+	return t->n[STATE] == 2 && t->n[EPOCH] == epoch;
+}
+
+static bool may_cancel(struct act *act, const struct version *t)
+{
+	return rests_in(t, NUMBER_ARG(2)) || runs_under(t, NUMBER_ARG(1));
+}
+
+static int cancel(struct act *act)
+{
+	struct row *row;
+	int rc = claim(act, NUMBER_ARG(0), may_cancel, WAITS, &row);
+
+	if (rc == 0 && row) {
+		SIM_EMIT(act, row->newest->n[SHARD_OF], row->newest->n[DUE], 0);
+		sim_remove(act, row);
+	}
+	return rc;
+}
+
+static bool may_cancel_all(struct act *act, const struct version *t)
+{
+	return rests_in(t, NUMBER_ARG(1));
+}
+
+static int cancel_all(struct act *act)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < COUNT_ARG(0) && rc == 0; i++) {
+		struct row *row;
+
+		rc = claim(act, ITEM_ARG(0, i), may_cancel_all, SKIPS, &row);
+		if (rc != 0 || !row)
+			continue;
+		SIM_EMIT(act, row->newest->n[ID]);
+		sim_remove(act, row);
+	}
+	return rc;
+}
+
+static int cancel_last(struct act *act)
+{
+	struct row *row;
+	int rc = claim(act, NUMBER_ARG(0), goes_on, WAITS, &row);
+
+	if (rc == 0 && row) {
+		sim_change(act, row)->n[LAST] = 1;
+		SIM_EMIT(act, row->newest->n[SHARD_OF], row->newest->n[DUE], 0);
+	}
+	return rc;
+}
+
+static const struct version *refile(struct act *act, struct row *row, int64_t us)
+{
+	struct version *t = sim_change(act, row);
+
+	t->n[DUE] = t->n[BASE] = us;
+	t->n[ATTEMPT] = t->n[STATE] == 3 ? 0 : t->n[STATE] == 2 ? t->n[ATTEMPT] - 1 : t->n[ATTEMPT];
+	t->n[SHARD_OF] = t->n[SHARD_OF] < 0 ? -1 - t->n[SHARD_OF] : t->n[SHARD_OF];
+	t->n[EPOCH] = 0;
+	t->n[STATE] = 1;
+	t->n[TX] = (int64_t)act->tx->number;
+	return t;
+}
+
+static bool may_reschedule(struct act *act, const struct version *t)
+{
+	return rests_in(t, NUMBER_ARG(3)) || runs_under(t, NUMBER_ARG(4));
+}
+
+static int reschedule(struct act *act)
+{
+	struct row *row;
+	const struct version *t;
+	int rc = claim(act, NUMBER_ARG(0), may_reschedule, WAITS, &row);
+
+	if (rc != 0 || !row)
+		return rc;
+	t = refile(act, row, NUMBER_ARG(1) + (NUMBER_ARG(2) ? 0 : act->now_us));
+	SIM_EMIT(act, t->n[SHARD_OF], t->n[DUE], len_of(t));
+	return 0;
+}
+
+static bool may_reschedule_all(struct act *act, const struct version *t)
+{
+	return rests_in(t, NUMBER_ARG(2));
+}
+
+static int reschedule_all(struct act *act)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < COUNT_ARG(0) && rc == 0; i++) {
+		struct row *row;
+		const struct version *t;
+
+		rc = claim(act, ITEM_ARG(0, i), may_reschedule_all, SKIPS, &row);
+		if (rc != 0 || !row)
+			continue;
+		t = refile(act, row, NUMBER_ARG(1));
+		SIM_EMIT(act, t->n[SHARD_OF], t->n[DUE], len_of(t), t->n[ID]);
+	}
+	return rc;
+}
+
+/*
+ * Runs
+ */
+
+static bool may_begin(struct act *act, const struct version *t)
+{
+	int64_t attempt = t->n[ATTEMPT], epoch = t->n[EPOCH];
+	bool again = epoch == NUMBER_ARG(2) || (attempt < NUMBER_ARG(6) && attempt < NUMBER_ARG(7));
+
+	if (t->n[SHARD_OF] != NUMBER_ARG(1) || t->n[DUE] > act->now_us)
+		return false;
+	return (t->n[STATE] == 1 && attempt < NUMBER_ARG(6)) ||
+	       (t->n[STATE] == 2 && !t->n[LAST] && epoch >= NUMBER_ARG(4) && epoch < NUMBER_ARG(5) && again);
+}
+
+static bool is_held(const struct act *act, const struct version *shard)
+{
+	return shard && shard->n[SHARD_ID] == NUMBER_ARG(1) && shard->n[SHARD_EPOCH] == NUMBER_ARG(2) &&
+	       sim_is_text(shard->s[SHARD_OWNER], TEXT_ARG(3));
+}
+
+/* The shard, FOR SHARE: 0 and false if it is another's. */
+static int share(struct act *act, bool *is_ours)
+{
+	*is_ours = false;
+	EACH_ROW(SHARD, row)
+	{
+		int rc;
+
+		if (!is_held(act, sim_see(act, row)))
+			continue;
+		rc = sim_lock(act, row, false, WAITS);
+		if (rc != 0)
+			return rc;
+		*is_ours = is_held(act, sim_see_last(act, row));
+		return 0;
+	}
+	return 0;
+}
+
+static void begin_row(struct act *act, struct row *row)
+{
+	struct version *t = sim_change(act, row);
+	struct hwts_value values[13] = { { .number = t->n[ID] },    { .number = t->n[DUE] },
+					 { .number = t->n[BASE] },  { .number = t->n[PERIOD] },
+					 { .number = 0 },           text_value(t->s[KEY]),
+					 text_value(t->s[DATA]),    { .number = act->now_us },
+					 text_value(t->s[GROUP]),   text_value(t->s[SCHEDULE]),
+					 text_value(t->s[ZONE]),    { .number = t->n[GRACE] },
+					 { .number = t->n[SPREAD] } };
+
+	t->n[ATTEMPT] += t->n[STATE] == 2 && t->n[EPOCH] == NUMBER_ARG(2) ? 0 : 1;
+	t->n[STATE] = 2;
+	t->n[EPOCH] = NUMBER_ARG(2);
+	values[4].number = t->n[ATTEMPT];
+	sim_emit(act, values, HWTS_COUNT(values));
+}
+
+static int begin(struct act *act, enum patience patience)
+{
+	bool is_ours;
+	int rc = share(act, &is_ours);
+
+	for (size_t i = 0; i < COUNT_ARG(0) && rc == 0 && is_ours; i++) {
+		struct row *row;
+
+		rc = claim(act, ITEM_ARG(0, i), may_begin, patience, &row);
+		if (rc == 0 && row && sim_is_poisoned(row))
+			return EIO;
+		if (rc == 0 && row)
+			begin_row(act, row);
+	}
+	return rc;
+}
+
+static int begin_waiting(struct act *act)
+{
+	return begin(act, WAITS);
+}
+
+static int begin_unlocked(struct act *act)
+{
+	return begin(act, SKIPS);
+}
+
+#define HEIR_ERROR "its process died or was cut off while it ran"
+
+static bool is_left(struct act *act, const struct version *t)
+{
+	return t->n[STATE] == 2 && t->n[EPOCH] < NUMBER_ARG(1) && !t->n[LAST];
+}
+
+static int inherit(struct act *act)
+{
+	struct row *row;
+	int rc = claim(act, NUMBER_ARG(0), is_left, WAITS, &row);
+	struct version *t;
+	int64_t then = act->now_us + NUMBER_ARG(2), next = INT64_MAX;
+
+	if (rc != 0 || !row)
+		return rc;
+	t = sim_change(act, row);
+	if (t->n[PERIOD] > 0)
+		next = t->n[BASE] + ((act->now_us - t->n[BASE]) / t->n[PERIOD] + 1) * t->n[PERIOD];
+	t->n[STATE] = 1;
+	t->n[EPOCH] = 0;
+	t->n[DUE] = HWTS_MIN(next, then);
+	t->n[TX] = (int64_t)act->tx->number;
+	set_error(t, HEIR_ERROR);
+	SIM_EMIT(act, t->n[ID], t->n[DUE]);
+	return 0;
+}
+
+static void fail_row(struct act *act, struct row *row, const char *error)
+{
+	struct version *t = sim_change(act, row);
+
+	t->n[STATE] = 3;
+	t->n[SHARD_OF] = -1 - t->n[SHARD_OF];
+	set_error(t, error);
+}
+
+static int inherit_fail(struct act *act)
+{
+	struct row *row;
+	int rc = claim(act, NUMBER_ARG(0), is_left, WAITS, &row);
+
+	if (rc != 0 || !row)
+		return rc;
+	fail_row(act, row, HEIR_ERROR);
+	SIM_EMIT(act, row->newest->n[ID], row->newest->n[DUE]);
+	return 0;
+}
+
+static bool is_left_to_go(struct act *act, const struct version *t)
+{
+	return t->n[STATE] == 2 && t->n[EPOCH] <= NUMBER_ARG(1) && t->n[LAST];
+}
+
+static int inherit_last(struct act *act)
+{
+	struct row *row;
+	int rc = claim(act, NUMBER_ARG(0), is_left_to_go, WAITS, &row);
+
+	if (rc != 0 || !row)
+		return rc;
+	SIM_EMIT(act, row->newest->n[ID], row->newest->n[DUE]);
+	sim_remove(act, row);
+	return 0;
+}
+
+/*
+ * Ends
+ */
+
+static bool runs(struct act *act, const struct version *t)
+{
+	return runs_under(t, NUMBER_ARG(1));
+}
+
+static bool runs_on(struct act *act, const struct version *t)
+{
+	return runs(act, t) && !t->n[LAST];
+}
+
+static bool runs_last(struct act *act, const struct version *t)
+{
+	return runs(act, t) && t->n[LAST];
+}
+
+static int end_lock(struct act *act)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < COUNT_ARG(0) && rc == 0; i++) {
+		struct row *row;
+
+		rc = claim(act, ITEM_ARG(0, i), is_any, SKIPS, &row);
+		if (rc == 0 && row)
+			SIM_EMIT(act, row->newest->n[ID]);
+	}
+	return rc;
+}
+
+static int end_done(struct act *act)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < COUNT_ARG(0) && rc == 0; i++) {
+		struct row *row;
+
+		rc = claim(act, ITEM_ARG(0, i), runs, WAITS, &row);
+		if (rc != 0 || !row)
+			continue;
+		if (sim_is_poisoned(row))
+			return EIO;
+		SIM_EMIT(act, row->newest->n[ID]);
+		sim_remove(act, row);
+	}
+	return rc;
+}
+
+static int end_again(struct act *act)
+{
+	int64_t then = act->now_us + NUMBER_ARG(2), limit = NUMBER_ARG(4);
+	struct row *row;
+	struct version *t;
+	int rc = claim(act, NUMBER_ARG(0), runs_on, WAITS, &row);
+
+	if (rc != 0 || !row)
+		return rc;
+	t = sim_change(act, row);
+	t->n[STATE] = 1;
+	t->n[EPOCH] = 0;
+	t->n[DUE] = !NUMBER_ARG(3) ? NUMBER_ARG(2) : HWTS_MIN(then, limit);
+	t->n[BASE] = NUMBER_ARG(5);
+	t->n[ATTEMPT] = NUMBER_ARG(6);
+	t->n[TX] = (int64_t)act->tx->number;
+	if (act->step->args[7].bytes)
+		sim_set_text(t, ERROR, act->step->args[7].len ? act->step->args[7].bytes : NULL,
+			     act->step->args[7].len);
+	SIM_EMIT(act, t->n[ID], t->n[DUE]);
+	return 0;
+}
+
+static int end_fail(struct act *act)
+{
+	struct row *row;
+	int rc = claim(act, NUMBER_ARG(0), runs_on, WAITS, &row);
+
+	if (rc != 0 || !row)
+		return rc;
+	fail_row(act, row, NULL);
+	sim_set_text(row->newest, ERROR, act->step->args[2].bytes, act->step->args[2].len);
+	SIM_EMIT(act, row->newest->n[ID]);
+	return 0;
+}
+
+static int end_last(struct act *act)
+{
+	struct row *row;
+	int rc = claim(act, NUMBER_ARG(0), runs_last, WAITS, &row);
+
+	if (rc == 0 && row) {
+		SIM_EMIT(act, row->newest->n[ID]);
+		sim_remove(act, row);
+	}
+	return rc;
+}
+
+/* It divides by zero if the row is no longer this run's. */
+static int close_one(struct act *act)
+{
+	struct row *row;
+	int rc = claim(act, NUMBER_ARG(0), runs, WAITS, &row);
+
+	if (rc == 0 && !row)
+		return ESTALE;
+	if (rc == 0)
+		SIM_EMIT(act, 1);
+	return rc;
+}
+
+sim_statement *const sim_timeout_statements[HWTS_SQLS] = {
+	[HWTS_SQL_GET] = get,
+	[HWTS_SQL_FIND] = find,
+	[HWTS_SQL_INFOS] = infos,
+	[HWTS_SQL_CANCEL] = cancel,
+	[HWTS_SQL_CANCEL_ALL] = cancel_all,
+	[HWTS_SQL_CANCEL_LAST] = cancel_last,
+	[HWTS_SQL_RESCHEDULE] = reschedule,
+	[HWTS_SQL_RESCHEDULE_ALL] = reschedule_all,
+	[HWTS_SQL_STATE] = state,
+	[HWTS_SQL_STATES] = states,
+	[HWTS_SQL_BEGIN] = begin_waiting,
+	[HWTS_SQL_BEGIN_UNLOCKED] = begin_unlocked,
+	[HWTS_SQL_PENDING] = pending,
+	[HWTS_SQL_INHERIT] = inherit,
+	[HWTS_SQL_INHERIT_FAIL] = inherit_fail,
+	[HWTS_SQL_INHERIT_LAST] = inherit_last,
+	[HWTS_SQL_END_LOCK] = end_lock,
+	[HWTS_SQL_END_DONE] = end_done,
+	[HWTS_SQL_END_AGAIN] = end_again,
+	[HWTS_SQL_END_FAIL] = end_fail,
+	[HWTS_SQL_END_LAST] = end_last,
+	[HWTS_SQL_CLOSE] = close_one,
+};

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the files of statements share; tables.h. */
+#ifndef HWTS_SIM_STATEMENTS_H
+#define HWTS_SIM_STATEMENTS_H
+
+#include "tables.h"
+
+typedef int sim_statement(struct act *act);
+typedef bool is_for(struct act *act, const struct version *version);
+
+extern sim_statement *const sim_timeout_statements[HWTS_SQLS], *const sim_share_statements[HWTS_SQLS],
+								   *const sim_put_statements[HWTS_SQLS];
+
+/* Arguments, from 0 on: a number, how long an array is, one of its numbers, a text. */
+#define NUMBER_ARG(i) (act->step->args[i].number)
+#define COUNT_ARG(i) (act->step->args[i].len)
+#define ITEM_ARG(i, at) (((const int64_t *)act->step->args[i].bytes)[at])
+#define TEXT_ARG(i) (&act->step->args[i])
+
+#define SIM_EMIT(act, ...)                                                                                             \
+	sim_emit_numbers((act), (const int64_t[]){ __VA_ARGS__ }, HWTS_COUNT(((const int64_t[]){ __VA_ARGS__ })))
+void sim_emit_numbers(struct act *act, const int64_t *numbers, size_t n);
+
+struct row *sim_find_row(struct act *act, int64_t id, const struct version **version);
+
+static inline bool sim_is_text(const struct text *text, const struct hwts_value *value)
+{
+	return text && value->bytes && text->len == value->len && memcmp(text->bytes, value->bytes, text->len) == 0;
+}
+
+/* A lease that counts. */
+static inline bool sim_is_live(const struct act *act, int64_t until_us)
+{
+	return until_us >= act->now_us + 1 && until_us <= act->now_us + INT64_C(3600000000);
+}
+
+/* In world.c: no begin and no end of it succeeds. */
+bool sim_is_poisoned(const struct row *row);
+
+#endif

@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Statements that put timeouts, look for them and tell of them; tables.h.  core/sql.c says what they mean. */
+#include "statements.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define PRICE_NS 300 /* of a version that an index leads to */
+
+/*
+ * Looks
+ */
+
+struct found {
+	const struct version *t[1024];
+	size_t n;
+};
+
+static int by_due(const void *left, const void *right)
+{
+	const struct version *a = *(const struct version *const *)left, *b = *(const struct version *const *)right;
+
+	if (a->n[DUE] != b->n[DUE])
+		return a->n[DUE] < b->n[DUE] ? -1 : 1;
+	return (a->n[ID] > b->n[ID]) - (a->n[ID] < b->n[ID]);
+}
+
+static void add_found(struct found *found, const struct version *t)
+{
+	if (found->n == HWTS_COUNT(found->t))
+		abort();
+	found->t[found->n++] = t;
+}
+
+static void sort_found(struct found *found)
+{
+	if (found->n > 0)
+		qsort(found->t, found->n, sizeof(found->t[0]), by_due);
+}
+
+static bool is_beyond(const struct version *t, int64_t due_us, int64_t id)
+{
+	return t->n[DUE] > due_us || (t->n[DUE] == due_us && t->n[ID] > id);
+}
+
+/* What a part of the index leads to: also versions that are dead, as long as somebody's snapshot needs them. */
+static void read_index(struct act *act, struct found *found, int64_t shard, int64_t from_us, int64_t to_us)
+{
+	found->n = 0;
+	EACH_ROW(TIMEOUT, row)
+	{
+		const struct version *t;
+
+		for (t = row->newest; t; t = t->older)
+			act->read += t->n[SHARD_OF] == shard && t->n[DUE] >= from_us && t->n[DUE] < to_us;
+		t = sim_see(act, row);
+		if (!t || t->n[SHARD_OF] != shard || t->n[DUE] < from_us || t->n[DUE] >= to_us)
+			continue;
+		add_found(found, t);
+	}
+	sort_found(found);
+}
+
+static void emit_due(struct act *act, int64_t part, const struct version *t)
+{
+	SIM_EMIT(act, part, t->n[ID], t->n[DUE], t->n[SHARD_OF], t->s[DATA] ? (int64_t)t->s[DATA]->len : 0,
+		 t->n[EPOCH]);
+}
+
+static int look(struct act *act)
+{
+	struct found found;
+
+	for (size_t i = 0; i < COUNT_ARG(0); i++) {
+		int64_t left = NUMBER_ARG(5);
+
+		read_index(act, &found, ITEM_ARG(0, i), ITEM_ARG(3, i), ITEM_ARG(2, i));
+		for (size_t j = 0; j < found.n && left > 0; j++) {
+			const struct version *t = found.t[j];
+			bool may = t->n[STATE] == 1 || (t->n[STATE] == 2 && t->n[EPOCH] < ITEM_ARG(1, i));
+
+			if (!may || !is_beyond(t, ITEM_ARG(3, i), ITEM_ARG(4, i)))
+				continue;
+			emit_due(act, 1, t);
+			left--;
+		}
+	}
+	return 0;
+}
+
+static int snapshot(struct act *act)
+{
+	char text[1024];
+	uint64_t least = sim_server.next_tx;
+	int at;
+	struct hwts_value value;
+
+	for (unsigned i = 0; i < sim_server.active_count; i++)
+		if (sim_server.active[i] != act->tx)
+			least = HWTS_MIN(least, sim_server.active[i]->number);
+	at = snprintf(text, sizeof(text), "%llu:%llu:", (unsigned long long)least,
+		      (unsigned long long)sim_server.next_tx);
+	for (unsigned i = 0; i < sim_server.active_count; i++)
+		if (sim_server.active[i] != act->tx)
+			at += snprintf(text + at, sizeof(text) - (size_t)at, "%llu,",
+				       (unsigned long long)sim_server.active[i]->number);
+	value = (struct hwts_value)HWTS_BYTES(text, (size_t)at);
+	sim_emit(act, &value, 1);
+	return 0;
+}
+
+/* Whether a transaction was over when the snapshot was made; *least: the first that was not. */
+static bool was_over(const char *text, int64_t tx, int64_t *least)
+{
+	char *end;
+	int64_t next;
+
+	*least = strtoll(text, &end, 10);
+	next = strtoll(end + 1, &end, 10);
+	if (tx < *least)
+		return true;
+	if (tx >= next)
+		return false;
+	for (end++; *end; end++)
+		if (strtoll(end, &end, 10) == tx)
+			return false;
+	return true;
+}
+
+static bool is_late(const struct act *act, const struct version *t, size_t i)
+{
+	int64_t least;
+
+	return !is_beyond(t, ITEM_ARG(2, i), ITEM_ARG(3, i)) && !was_over(act->step->args[5].bytes, t->n[TX], &least) &&
+	       t->n[TX] >= least;
+}
+
+static int sweep(struct act *act)
+{
+	struct found found;
+
+	for (size_t i = 0; i < COUNT_ARG(0); i++) {
+		int64_t left = NUMBER_ARG(4), epoch = ITEM_ARG(1, i);
+
+		read_index(act, &found, ITEM_ARG(0, i), NUMBER_ARG(7), INT64_MAX);
+		for (size_t j = 0; j < found.n; j++) {
+			const struct version *t = found.t[j];
+			bool may = t->n[STATE] == 1 || (t->n[STATE] == 2 && t->n[EPOCH] < epoch);
+			bool held = t->n[STATE] == 2 && t->n[EPOCH] == epoch;
+
+			if (may && is_late(act, t, i))
+				emit_due(act, 2, t);
+			if (t->n[DUE] >= NUMBER_ARG(6) || left == 0 || !(may || held))
+				continue;
+			emit_due(act, may ? 3 : 4, t);
+			left--;
+		}
+	}
+	return 0;
+}
+
+static bool is_listed(const struct version *t, int64_t states, int64_t to_us, int64_t after_us, int64_t after)
+{
+	return (INT64_C(1) << t->n[STATE] & states) != 0 && t->n[DUE] < to_us && is_beyond(t, after_us, after);
+}
+
+static int places(struct act *act)
+{
+	struct found found;
+
+	for (size_t i = 0; i < COUNT_ARG(0); i++) {
+		int64_t shard = ITEM_ARG(0, i), remaining = NUMBER_ARG(4), to_us = NUMBER_ARG(7);
+
+		if (!NUMBER_ARG(5) && shard >= 0)
+			to_us = HWTS_MIN(to_us, act->now_us + 1000000);
+		read_index(act, &found, shard, NUMBER_ARG(1), to_us);
+		for (size_t j = 0; j < found.n && remaining > 0; j++) {
+			const struct version *t = found.t[j];
+
+			if (!is_listed(t, NUMBER_ARG(3), to_us, NUMBER_ARG(1), NUMBER_ARG(2)) ||
+			    !(NUMBER_ARG(6) || t->s[GROUP]->len == 0))
+				continue;
+			SIM_EMIT(act, t->n[SHARD_OF], t->n[DUE], t->n[ID]);
+			remaining--;
+		}
+	}
+	return 0;
+}
+
+static int group_places(struct act *act)
+{
+	struct found found = { .n = 0 };
+
+	EACH_ROW(TIMEOUT, row)
+	{
+		const struct version *t = sim_see(act, row);
+
+		if (!t || (t->n[ID] & (HWTS_BUCKETS - 1)) != NUMBER_ARG(0) || t->n[KIND_OF] != NUMBER_ARG(1) ||
+		    !sim_is_text(t->s[GROUP], TEXT_ARG(2)) ||
+		    !is_listed(t, NUMBER_ARG(6), NUMBER_ARG(5), NUMBER_ARG(3), NUMBER_ARG(4)))
+			continue;
+		add_found(&found, t);
+	}
+	sort_found(&found);
+	for (size_t j = 0; j < found.n && j < (size_t)NUMBER_ARG(7); j++)
+		SIM_EMIT(act, 0, found.t[j]->n[DUE], found.t[j]->n[ID]);
+	return 0;
+}
+
+/*
+ * News
+ */
+
+static const struct version *row_of(struct act *act, enum table table, int64_t id)
+{
+	EACH_ROW(table, row)
+	{
+		const struct version *is = sim_see(act, row);
+
+		if (is && is->n[0] == id)
+			return is;
+	}
+	return NULL;
+}
+
+static int tell(struct act *act)
+{
+	for (size_t i = 0; i < COUNT_ARG(0); i++) {
+		const struct version *t, *shard, *kind;
+
+		if (!sim_find_row(act, ITEM_ARG(0, i), &t) || t->n[STATE] != 1)
+			continue;
+		shard = row_of(act, SHARD, t->n[SHARD_OF]);
+		kind = row_of(act, KIND, t->n[KIND_OF]);
+		if (!shard || !kind || !shard->s[SHARD_OWNER] ||
+		    (!NUMBER_ARG(2) && sim_is_text(shard->s[SHARD_OWNER], TEXT_ARG(1))) ||
+		    t->n[DUE] >= act->now_us + kind->n[KIND_HORIZON] + HWTS_S_US)
+			continue;
+		sim_add_news(act->tx, (int32_t)t->n[SHARD_OF],
+			     &(struct hwts_due){ .id = t->n[ID],
+						 .due_us = t->n[DUE],
+						 .shard = (int32_t)t->n[SHARD_OF],
+						 .len = t->s[DATA] ? (uint32_t)t->s[DATA]->len : 0 });
+	}
+	return 0;
+}
+
+/*
+ * Puts
+ */
+
+/* What has a schedule, grace or a spread: its parameters are no arrays, and there are some more. */
+static bool is_alone(const struct act *act)
+{
+	return hwts_statements[act->step->sql].types[0] == 'i';
+}
+
+static int64_t item(const struct act *act, int arg, size_t i)
+{
+	return is_alone(act) ? NUMBER_ARG(arg) : ITEM_ARG(arg, i);
+}
+
+static const struct hwts_value *value_at(const struct act *act, int arg, size_t i)
+{
+	const struct hwts_value *value = &act->step->args[arg];
+
+	return is_alone(act) ? value : (const struct hwts_value *)value->bytes + i;
+}
+
+static void emit_put(struct act *act, const struct version *t)
+{
+	SIM_EMIT(act, t->n[ID], t->n[DUE], t->n[SHARD_OF]);
+}
+
+static void fill(struct act *act, struct version *t, size_t i)
+{
+	int64_t due_us = item(act, 4, i) ? item(act, 3, i) : act->now_us + item(act, 3, i);
+	bool alone = is_alone(act);
+
+	t->n[BASE] = due_us;
+	t->n[DUE] = due_us + (alone ? NUMBER_ARG(10) : 0);
+	t->n[GRACE] = alone ? NUMBER_ARG(13) : 0;
+	t->n[SPREAD] = alone ? NUMBER_ARG(14) : 0;
+	t->n[PERIOD] = item(act, 5, i);
+	t->n[ATTEMPT] = 0;
+	t->n[TX] = (int64_t)act->tx->number;
+	t->n[PRIORITY] = item(act, 6, i);
+	sim_set_text(t, DATA, value_at(act, 9, i)->bytes, value_at(act, 9, i)->len);
+	sim_set_text(t, SCHEDULE, alone ? TEXT_ARG(11)->bytes : NULL, TEXT_ARG(11)->len);
+	sim_set_text(t, ZONE, alone ? TEXT_ARG(12)->bytes : NULL, TEXT_ARG(12)->len);
+	sim_set_text(t, ERROR, NULL, 0);
+}
+
+static void insert(struct act *act, size_t i)
+{
+	struct version *t = sim_insert(act, TIMEOUT);
+
+	t->n[ID] = item(act, 0, i);
+	t->n[KIND_OF] = item(act, 1, i);
+	t->n[SHARD_OF] = item(act, 2, i);
+	t->n[STATE] = 1;
+	sim_set_text(t, GROUP, value_at(act, 7, i)->bytes, value_at(act, 7, i)->len);
+	sim_set_text(t, KEY, value_at(act, 8, i)->bytes, value_at(act, 8, i)->len);
+	fill(act, t, i);
+	emit_put(act, t);
+}
+
+static bool has_key(const struct version *t, const struct act *act, size_t i)
+{
+	return (t->n[ID] & (HWTS_BUCKETS - 1)) == (item(act, 0, i) & (HWTS_BUCKETS - 1)) &&
+	       t->n[KIND_OF] == item(act, 1, i) && sim_is_text(t->s[GROUP], value_at(act, 7, i)) &&
+	       sim_is_text(t->s[KEY], value_at(act, 8, i));
+}
+
+/* The row that has the key, if there is one; waits for those of whom it is not yet known whether they have it. */
+static int find_key(struct act *act, size_t i, struct row **out)
+{
+	*out = NULL;
+	EACH_ROW(TIMEOUT, row)
+	{
+		int rc;
+
+		SIM_CHECK(!row->newest || row->newest->n[ID] != item(act, 0, i));
+		if (!row->newest || !has_key(row->newest, act, i))
+			continue;
+		if ((row->newest->made && row->newest->made->commit == 0 && row->newest->made != act->tx) ||
+		    (row->newest->gone && row->newest->gone->commit == 0 && row->newest->gone != act->tx)) {
+			rc = sim_lock(act, row, true, WAITS);
+			if (rc != 0)
+				return rc;
+		}
+		if (row->newest && !row->newest->gone)
+			*out = row;
+	}
+	return 0;
+}
+
+enum conflict { FAILS, KEEPS, REPLACES, REVIVES };
+
+static int change_put(struct act *act, struct row *row, size_t i, enum conflict conflict)
+{
+	int rc = sim_lock(act, row, true, WAITS);
+	struct version *t;
+
+	if (rc != 0 || !sim_see_last(act, row) || row->newest->n[STATE] != (conflict == REPLACES ? 1 : 3))
+		return rc;
+	t = sim_change(act, row);
+	fill(act, t, i);
+	if (conflict == REVIVES) {
+		t->n[STATE] = 1;
+		t->n[EPOCH] = 0;
+		t->n[SHARD_OF] = -1 - t->n[SHARD_OF];
+	}
+	emit_put(act, t);
+	return 0;
+}
+
+static int put_all(struct act *act, enum conflict conflict)
+{
+	size_t count = is_alone(act) ? 1 : COUNT_ARG(0);
+
+	for (size_t i = 0; i < count; i++) {
+		struct row *row = NULL;
+		int rc = value_at(act, 8, i)->bytes ? find_key(act, i, &row) : 0;
+
+		if (rc != 0)
+			return rc;
+		if (row && conflict == FAILS)
+			return EIO;
+		if (row && conflict != KEEPS)
+			rc = change_put(act, row, i, conflict);
+		else if (!row)
+			insert(act, i);
+		if (rc != 0)
+			return rc;
+	}
+	return 0;
+}
+
+static int put(struct act *act)
+{
+	return put_all(act, FAILS);
+}
+
+static int put_keyed(struct act *act)
+{
+	return put_all(act, KEEPS);
+}
+
+static int put_replace(struct act *act)
+{
+	return put_all(act, REPLACES);
+}
+
+static int put_revive(struct act *act)
+{
+	return put_all(act, REVIVES);
+}
+
+sim_statement *const sim_put_statements[HWTS_SQLS] = {
+	[HWTS_SQL_PLACES] = places,
+	[HWTS_SQL_GROUP_PLACES] = group_places,
+	[HWTS_SQL_TELL] = tell,
+	[HWTS_SQL_SNAPSHOT] = snapshot,
+	[HWTS_SQL_LOOK] = look,
+	[HWTS_SQL_SWEEP] = sweep,
+	[HWTS_SQL_PUT] = put,
+	[HWTS_SQL_PUT_KEYED] = put_keyed,
+	[HWTS_SQL_PUT_REPLACE] = put_replace,
+	[HWTS_SQL_PUT_REVIVE] = put_revive,
+	[HWTS_SQL_PUT_SERIES] = put_keyed,
+	[HWTS_SQL_PUT_SERIES_REPLACE] = put_replace,
+	[HWTS_SQL_PUT_SERIES_REVIVE] = put_revive,
+};
+
+/*
+ * One statement
+ */
+
+int sim_execute(struct tx *tx, const struct hwts_step *step, struct output *output, int64_t *took_ns)
+{
+	sim_statement *statement = sim_timeout_statements[step->sql];
+	struct act act = { .tx = tx, .sees = sim_server.commits, .step = step, .output = output };
+	int rc;
+
+	if (!statement)
+		statement = sim_share_statements[step->sql] ? sim_share_statements[step->sql]
+							    : sim_put_statements[step->sql];
+	SIM_CHECK(statement != NULL);
+	act.now_us = sim_server_us();
+	sim_server.executing++;
+	rc = statement(&act);
+	sim_server.executing--;
+	*took_ns += (int64_t)act.read * PRICE_NS;
+	return rc;
+}
+
+void sim_emit_numbers(struct act *act, const int64_t *numbers, size_t n)
+{
+	struct hwts_value values[HWTS_COLUMNS];
+
+	for (size_t i = 0; i < n; i++)
+		values[i] = (struct hwts_value){ .number = numbers[i] };
+	sim_emit(act, values, n);
+}
+
+void sim_emit(struct act *act, const struct hwts_value *values, size_t n)
+{
+	size_t size = sizeof(struct output_row);
+	struct output_row *row;
+	char *behind;
+
+	if (!act->step->each)
+		return;
+	for (size_t i = 0; i < n; i++)
+		size += values[i].bytes ? values[i].len + 1 : 0;
+	row = calloc(1, size);
+	row->step = act->step;
+	behind = (char *)(row + 1);
+	for (size_t i = 0; i < n; i++) {
+		row->values[i] = values[i];
+		if (!values[i].bytes)
+			continue;
+		row->values[i].bytes = memcpy(behind, values[i].bytes, values[i].len);
+		behind += values[i].len + 1;
+	}
+	*act->output->end = row;
+	act->output->end = &row->next;
+}
+
+int sim_hand_out(struct output *output, bool wanted)
+{
+	int rc = 0;
+
+	for (struct output_row *row = output->first, *next; row; row = next) {
+		next = row->next;
+		if (wanted && rc == 0)
+			rc = row->step->each(row->step->ctx, row->values);
+		free(row);
+	}
+	output->first = NULL;
+	output->end = &output->first;
+	return rc;
+}

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Statements about kinds, members, shards and looks; tables.h.  What they mean is said by their texts in core/sql.c. */
+#include "statements.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/*
+ * Kinds
+ */
+
+static const struct version *kind_of_name(struct act *act, const struct hwts_value *name)
+{
+	EACH_ROW(KIND, row)
+	{
+		const struct version *kind = sim_see(act, row);
+
+		if (kind && sim_is_text(kind->s[KIND_NAME], name))
+			return kind;
+	}
+	return NULL;
+}
+
+static int kind(struct act *act)
+{
+	const struct version *is = kind_of_name(act, TEXT_ARG(0));
+
+	if (is)
+		SIM_EMIT(act, is->n[KIND_ID], is->n[KIND_SHARDS], is->n[KIND_MODE], is->n[KIND_HORIZON]);
+	return 0;
+}
+
+/* One at a time: the lock of the store's own row stands for the advisory one. */
+static int kind_lock(struct act *act)
+{
+	return sim_lock(act, sim_server.rows[META], true, WAITS);
+}
+
+static int flush(struct act *act)
+{
+	act->tx->synced = true;
+	return 0;
+}
+
+static int kind_make(struct act *act)
+{
+	int64_t most = 0;
+	struct version *made;
+
+	if (kind_of_name(act, TEXT_ARG(0)))
+		return 0;
+	EACH_ROW(KIND, row)
+	{
+		const struct version *is = sim_see(act, row);
+
+		most = is ? HWTS_MAX(most, is->n[KIND_ID]) : most;
+	}
+	made = sim_insert(act, KIND);
+	made->n[KIND_ID] = most + 1;
+	made->n[KIND_SHARDS] = NUMBER_ARG(1);
+	made->n[KIND_MODE] = NUMBER_ARG(2);
+	made->n[KIND_HORIZON] = NUMBER_ARG(3);
+	sim_set_text(made, KIND_NAME, TEXT_ARG(0)->bytes, TEXT_ARG(0)->len);
+	return 0;
+}
+
+static int kind_open(struct act *act)
+{
+	EACH_ROW(KIND, row)
+	{
+		const struct version *is = sim_see(act, row);
+		struct version *changed;
+		int rc;
+
+		if (!is || !sim_is_text(is->s[KIND_NAME], TEXT_ARG(0)) || is->n[KIND_MODE] >= 0 || NUMBER_ARG(1) < 0)
+			continue;
+		rc = sim_lock(act, row, true, WAITS);
+		if (rc != 0)
+			return rc;
+		changed = sim_change(act, row);
+		changed->n[KIND_MODE] = NUMBER_ARG(1);
+		changed->n[KIND_HORIZON] = NUMBER_ARG(2);
+	}
+	return 0;
+}
+
+static const struct version *shard_of(struct act *act, int64_t id, struct row **out)
+{
+	EACH_ROW(SHARD, row)
+	{
+		const struct version *is = sim_see(act, row);
+
+		if (!is || is->n[SHARD_ID] != id)
+			continue;
+		if (out)
+			*out = row;
+		return is;
+	}
+	return NULL;
+}
+
+static int kind_shards(struct act *act)
+{
+	const struct version *is = kind_of_name(act, TEXT_ARG(0));
+
+	for (int64_t i = 0; is && i < is->n[KIND_SHARDS]; i++) {
+		struct version *made;
+
+		if (shard_of(act, is->n[KIND_ID] * HWTS_SHARDS_MAX + i, NULL))
+			continue;
+		made = sim_insert(act, SHARD);
+		made->n[SHARD_ID] = is->n[KIND_ID] * HWTS_SHARDS_MAX + i;
+		made->n[SHARD_KIND] = is->n[KIND_ID];
+	}
+	return 0;
+}
+
+static int store(struct act *act)
+{
+	const struct version *meta = sim_see(act, sim_server.rows[META]),
+			     *is = TEXT_ARG(0)->bytes ? kind_of_name(act, TEXT_ARG(0)) : NULL;
+	struct hwts_value values[2] = { HWTS_BYTES(meta->s[META_STORE]->bytes, meta->s[META_STORE]->len),
+					HWTS_NUMBER(is ? is->n[KIND_ID] : 0) };
+
+	sim_emit(act, values, 2);
+	return 0;
+}
+
+static int draw(struct act *act)
+{
+	struct row *row = sim_server.rows[META];
+	int64_t count = NUMBER_ARG(0), least;
+	struct version *meta;
+	int rc = sim_lock(act, row, true, WAITS);
+
+	if (rc != 0 || row->newest->n[META_NEXT] > INT64_C(8796093022208) - count)
+		return rc;
+	least = HWTS_MIN((act->now_us - INT64_C(1767225600000000)) / 250, INT64_C(7696581394432));
+	meta = sim_change(act, row);
+	meta->n[META_NEXT] = HWTS_MAX(meta->n[META_NEXT], least) + count;
+	SIM_EMIT(act, meta->n[META_NEXT] - count);
+	return 0;
+}
+
+/*
+ * Members
+ */
+
+static struct row *member_row(struct act *act, const struct hwts_value *name)
+{
+	EACH_ROW(MEMBER, row)
+	{
+		const struct version *is = sim_see(act, row);
+
+		if (is && sim_is_text(is->s[MEMBER_NAME], name))
+			return row;
+	}
+	return NULL;
+}
+
+/* Its row, locked; NULL: it has none. */
+static int claim_member(struct act *act, struct row **row)
+{
+	int rc;
+
+	*row = member_row(act, TEXT_ARG(0));
+	if (!*row)
+		return 0;
+	rc = sim_lock(act, *row, true, WAITS);
+	if (rc == 0 && !sim_see_last(act, *row))
+		*row = NULL;
+	return rc;
+}
+
+static int join(struct act *act)
+{
+	struct row *row;
+	struct version *member;
+	int rc = claim_member(act, &row);
+
+	if (rc != 0)
+		return rc;
+	if (row && !NUMBER_ARG(4) && row->newest->n[MEMBER_INCARNATION] != NUMBER_ARG(1) &&
+	    sim_is_live(act, row->newest->n[MEMBER_UNTIL]))
+		return 0;
+	member = row ? sim_change(act, row) : sim_insert(act, MEMBER);
+	member->n[MEMBER_INCARNATION] = NUMBER_ARG(1);
+	member->n[MEMBER_UNTIL] = act->now_us + NUMBER_ARG(2);
+	sim_set_text(member, MEMBER_NAME, TEXT_ARG(0)->bytes, TEXT_ARG(0)->len);
+	sim_set_text(member, MEMBER_KINDS, TEXT_ARG(3)->bytes, TEXT_ARG(3)->len * sizeof(int64_t));
+	SIM_EMIT(act, 1);
+	return 0;
+}
+
+static int leave(struct act *act)
+{
+	struct row *row;
+	int rc = claim_member(act, &row);
+
+	if (rc == 0 && row && row->newest->n[MEMBER_INCARNATION] == NUMBER_ARG(1))
+		sim_remove(act, row);
+	return rc;
+}
+
+static int renew(struct act *act)
+{
+	struct row *row;
+	struct version *member;
+	int rc = claim_member(act, &row);
+
+	if (rc != 0 || !row || row->newest->n[MEMBER_INCARNATION] != NUMBER_ARG(2) ||
+	    !sim_is_live(act, row->newest->n[MEMBER_UNTIL]))
+		return rc;
+	member = sim_change(act, row);
+	member->n[MEMBER_UNTIL] = act->now_us + NUMBER_ARG(1);
+	sim_set_text(member, MEMBER_KINDS, TEXT_ARG(3)->bytes, TEXT_ARG(3)->len * sizeof(int64_t));
+	SIM_EMIT(act, 1);
+	return 0;
+}
+
+static int bury(struct act *act)
+{
+	EACH_ROW(MEMBER, row)
+	{
+		const struct version *is = sim_see(act, row);
+		int rc;
+
+		if (!is || (is->n[MEMBER_UNTIL] >= act->now_us - INT64_C(600000000) &&
+			    is->n[MEMBER_UNTIL] <= act->now_us + INT64_C(3600000000)))
+			continue;
+		rc = sim_lock(act, row, true, WAITS);
+		if (rc != 0)
+			return rc;
+		is = sim_see_last(act, row);
+		if (is && is->n[MEMBER_UNTIL] < act->now_us - INT64_C(600000000))
+			sim_remove(act, row);
+	}
+	return 0;
+}
+
+static int call(struct act *act)
+{
+	sim_add_news(act->tx, -1, &(struct hwts_due){ .id = 0 });
+	return 0;
+}
+
+static bool handles(const struct version *member, int64_t kind)
+{
+	const struct text *kinds = member->s[MEMBER_KINDS];
+
+	for (size_t i = 0; kinds && i < kinds->len / sizeof(int64_t); i++) {
+		int64_t is;
+
+		memcpy(&is, kinds->bytes + i * sizeof(is), sizeof(is));
+		if (is == kind)
+			return true;
+	}
+	return false;
+}
+
+static int members(struct act *act)
+{
+	for (size_t i = 0; i < COUNT_ARG(0); i++) {
+		int64_t count = 0;
+
+		EACH_ROW(MEMBER, row)
+		{
+			const struct version *is = sim_see(act, row);
+
+			count += is && sim_is_live(act, is->n[MEMBER_UNTIL]) && handles(is, ITEM_ARG(0, i));
+		}
+		SIM_EMIT(act, ITEM_ARG(0, i), count);
+	}
+	return 0;
+}
+
+static const struct version *owner_of(struct act *act, const struct version *shard)
+{
+	const struct text *owner = shard->s[SHARD_OWNER];
+	struct row *row = owner ? member_row(act, &(struct hwts_value)HWTS_BYTES(owner->bytes, owner->len)) : NULL;
+
+	return row ? sim_see(act, row) : NULL;
+}
+
+static void emit_shard(struct act *act, const struct version *shard)
+{
+	const struct version *owner = owner_of(act, shard);
+
+	SIM_EMIT(act, shard->n[SHARD_ID], shard->n[SHARD_EPOCH], sim_is_text(shard->s[SHARD_OWNER], TEXT_ARG(1)),
+		 !owner || !sim_is_live(act, owner->n[MEMBER_UNTIL]), owner ? owner->n[MEMBER_UNTIL] - act->now_us : 0);
+}
+
+static int shards(struct act *act)
+{
+	for (size_t i = 0; i < COUNT_ARG(0); i++)
+		EACH_ROW(SHARD, row)
+		{
+			const struct version *is = sim_see(act, row);
+
+			if (is && is->n[SHARD_KIND] == ITEM_ARG(0, i))
+				emit_shard(act, is);
+		}
+	return 0;
+}
+
+static bool owns_one(struct act *act, const struct version *member)
+{
+	const struct text *name = member->s[MEMBER_NAME];
+
+	for (size_t i = 0; i < COUNT_ARG(0); i++) {
+		const struct version *shard = shard_of(act, ITEM_ARG(0, i), NULL);
+
+		if (shard && sim_is_text(shard->s[SHARD_OWNER], &(struct hwts_value)HWTS_BYTES(name->bytes, name->len)))
+			return true;
+	}
+	return false;
+}
+
+static int over(struct act *act)
+{
+	EACH_ROW(MEMBER, row)
+	{
+		const struct version *is = sim_see(act, row);
+		int rc;
+
+		if (!is || is->n[MEMBER_UNTIL] == 0 || sim_is_live(act, is->n[MEMBER_UNTIL]) || !owns_one(act, is))
+			continue;
+		rc = sim_lock(act, row, true, WAITS);
+		if (rc != 0)
+			return rc;
+		is = sim_see_last(act, row);
+		if (is && is->n[MEMBER_UNTIL] != 0 && !sim_is_live(act, is->n[MEMBER_UNTIL]))
+			sim_change(act, row)->n[MEMBER_UNTIL] = 0;
+	}
+	return 0;
+}
+
+static bool can_take(struct act *act, const struct version *shard)
+{
+	const struct version *owner;
+
+	if (!shard || shard->n[SHARD_EPOCH] != NUMBER_ARG(1))
+		return false;
+	owner = owner_of(act, shard);
+	return !shard->s[SHARD_OWNER] || sim_is_text(shard->s[SHARD_OWNER], TEXT_ARG(2)) || !owner ||
+	       !sim_is_live(act, owner->n[MEMBER_UNTIL]);
+}
+
+static int take(struct act *act)
+{
+	struct row *row = NULL;
+	struct version *shard;
+	int rc;
+
+	if (!can_take(act, shard_of(act, NUMBER_ARG(0), &row)))
+		return 0;
+	rc = sim_lock(act, row, true, WAITS);
+	if (rc != 0 || !can_take(act, sim_see_last(act, row)))
+		return rc;
+	shard = sim_change(act, row);
+	shard->n[SHARD_EPOCH]++;
+	sim_set_text(shard, SHARD_OWNER, TEXT_ARG(2)->bytes, TEXT_ARG(2)->len);
+	SIM_EMIT(act, shard->n[SHARD_ID], shard->n[SHARD_EPOCH]);
+	return 0;
+}
+
+static bool can_give(const struct act *act, const struct version *shard)
+{
+	return shard && shard->n[SHARD_EPOCH] == NUMBER_ARG(1) && sim_is_text(shard->s[SHARD_OWNER], TEXT_ARG(2));
+}
+
+static int give(struct act *act)
+{
+	struct row *row = NULL;
+	int rc;
+
+	if (!can_give(act, shard_of(act, NUMBER_ARG(0), &row)))
+		return 0;
+	rc = sim_lock(act, row, true, WAITS);
+	if (rc == 0 && can_give(act, sim_see_last(act, row)))
+		sim_set_text(sim_change(act, row), SHARD_OWNER, NULL, 0);
+	return rc;
+}
+
+static int clock_now(struct act *act)
+{
+	SIM_EMIT(act, act->now_us, 0);
+	return 0;
+}
+
+/* What follows in the transaction takes no longer than that: driver.c gives it up. */
+static int briefly(struct act *act)
+{
+	act->tx->brief_ns = HWT_MS(NUMBER_ARG(0));
+	return 0;
+}
+
+sim_statement *const sim_share_statements[HWTS_SQLS] = {
+	[HWTS_SQL_KIND] = kind,           [HWTS_SQL_KIND_LOCK] = kind_lock, [HWTS_SQL_FLUSH] = flush,
+	[HWTS_SQL_KIND_MAKE] = kind_make, [HWTS_SQL_KIND_OPEN] = kind_open, [HWTS_SQL_KIND_SHARDS] = kind_shards,
+	[HWTS_SQL_JOIN] = join,           [HWTS_SQL_LEAVE] = leave,         [HWTS_SQL_BURY] = bury,
+	[HWTS_SQL_CALL] = call,           [HWTS_SQL_RENEW] = renew,         [HWTS_SQL_MEMBERS] = members,
+	[HWTS_SQL_SHARDS] = shards,       [HWTS_SQL_CLOCK] = clock_now,     [HWTS_SQL_OVER] = over,
+	[HWTS_SQL_TAKE] = take,           [HWTS_SQL_GIVE] = give,           [HWTS_SQL_DRAW] = draw,
+	[HWTS_SQL_STORE] = store,         [HWTS_SQL_BRIEFLY] = briefly,
+};
