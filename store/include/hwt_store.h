@@ -363,6 +363,19 @@ typedef struct hwt_store_info {
 		sizeof(hwt_store_info), 0, HWT_STORE_PENDING, 0, 0, 0, "", "", "", "", "", 0, "", "", NULL, 0, 0       \
 	}
 
+/* What holds for a group of a kind, in all processes together. */
+typedef struct hwt_store_limits {
+	size_t size;            /* sizeof(hwt_store_limits) */
+	uint32_t running;       /* runs at once; 0: no limit */
+	int64_t start_every_ns; /* at most one start in so long, on average; 0: no limit */
+	uint32_t burst;         /* so many starts at once, after a rest; 0 with a rate: 1 */
+} hwt_store_limits;
+
+#define HWT_STORE_LIMITS_INIT                                                                                          \
+	{                                                                                                              \
+		sizeof(hwt_store_limits), 0, 0, 0                                                                      \
+	}
+
 /* Numbers since the store was opened, by this process, if not said otherwise. */
 typedef struct hwt_store_stats {
 	size_t size; /* set by the caller: sizeof(hwt_store_stats) */
