@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# run.sh BUILD PROGRAM...: runs test programs and scripts, as many at once as there are cores, and ends with their sum.
-# For each that failed a line says how to see it alone.
+# run.sh BUILD PROGRAM...: runs test programs and scripts, three at a time for each core, and ends with their sum: those of
+# the store mostly wait for their database.  For each that failed a line says how to see it alone.
 #
 # prove(1), which comes with perl, reads their TAP: one that crashes, hangs or breaks off has failed, too.
 # HWT_JOBS, HWT_TEST_TIMEOUT (seconds a program): others than usual.
@@ -12,7 +12,7 @@ HWT_TAP=$(mktemp -d)
 export BUILD HWT_TAP
 trap 'rm -rf "$HWT_TAP"' EXIT
 
-prove --failures --directives --timer --nocolor --nocount -j "${HWT_JOBS:-$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)}" \
+prove --failures --directives --timer --nocolor --nocount -j "${HWT_JOBS:-$((3 * $(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)))}" \
 	--exec test/exec.sh "$@" | tee "$HWT_TAP/log"
 
 # With the settings, the seed of the first test that failed, where it has one, and the names of all that did.
