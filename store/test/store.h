@@ -328,6 +328,9 @@ static inline void look_now(hwt_store *store)
 		pthread_mutex_unlock(&(store)->lock);                                                                  \
 	} while (0)
 
+#define IS_CONTROL(store)                                                                                              \
+	((store)->threads[HWTS_CONTROL].ids && pthread_equal(pthread_self(), (store)->threads[HWTS_CONTROL].ids[0]))
+
 /*
  * Other processes
  */

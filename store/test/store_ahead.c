@@ -6,6 +6,7 @@
 #include "store.h"
 
 #include "core/store.h"
+#include "core/threads.h"
 #include "store_query.h"
 
 #define ROWS 20000
@@ -167,8 +168,7 @@ static void count_lent(const char *where)
 	hwt_store *store = atomic_load(&idles);
 
 	atomic_fetch_add(&renewals, strcmp(where, "renewed") == 0);
-	atomic_fetch_add(&lent,
-			 store && strcmp(where, "looked") == 0 && pthread_equal(pthread_self(), store->control_thread));
+	atomic_fetch_add(&lent, store && strcmp(where, "looked") == 0 && IS_CONTROL(store));
 }
 
 /* Until its looks go with its renewals.  The starting thread has made the first renewal. */
@@ -230,7 +230,7 @@ static void put_beyond_the_mark(const char *where)
 
 	if (!store)
 		return;
-	CHECK(pthread_equal(pthread_self(), store->control_thread));
+	CHECK(IS_CONTROL(store));
 	pthread_mutex_lock(&store->lock);
 	spec.due_us = store->kinds->shards[0].mark_due_us + 1;
 	pthread_mutex_unlock(&store->lock);
@@ -347,7 +347,7 @@ static void compare_replies(const char *where)
 {
 	hwt_store *store = strcmp(where, "looked") == 0 ? atomic_load(&idles) : NULL;
 
-	if (store && pthread_equal(pthread_self(), store->control_thread))
+	if (store && IS_CONTROL(store))
 		atomic_fetch_add(&apart, hwt_now() - store->renewal.reply_ns >= HWT_MS(10));
 }
 

@@ -6,6 +6,7 @@
 #include "store.h"
 
 #include "core/store.h"
+#include "core/threads.h"
 
 #include <dlfcn.h>
 
@@ -470,7 +471,7 @@ static void *sleep_until_called(void *arg)
 
 	pthread_mutex_lock(&store->lock);
 	atomic_store(&may_end, true); /* with the lock, so it sleeps before another thread has it */
-	hwts_wait_ns(&store->drained, &store->lock, HWT_S(600));
+	hwts_wait_stirred(store, HWT_S(600));
 	pthread_mutex_unlock(&store->lock);
 	return NULL;
 }

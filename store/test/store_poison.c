@@ -3,6 +3,7 @@
 #include "store.h"
 
 #include "core/store.h"
+#include "core/threads.h"
 
 #include "store_query.h"
 

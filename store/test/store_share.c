@@ -5,6 +5,7 @@
 #include "store_query.h"
 
 #include "core/store.h"
+#include "core/threads.h"
 
 /*
  * Leases, in milliseconds: one that does not end while a test lasts, one whose renewals come soon, and one whose end is
@@ -945,7 +946,7 @@ static void note_look(const char *where)
 		notes[look].lost_leases = noted->stats.lost_leases;
 		pthread_mutex_unlock(&noted->lock);
 		notes[look].round_trips = atomic_load(&noted->db->round_trips);
-		notes[look].by_control = pthread_equal(pthread_self(), noted->control_thread);
+		notes[look].by_control = IS_CONTROL(noted);
 		notes[look].at_ns = hwt_now();
 	}
 	atomic_store(&looks, look + 1);

@@ -21,6 +21,7 @@
  *   there is no need for slices, and each sweep reads all.
  */
 #include "core/store.h"
+#include "core/threads.h"
 
 #define QUICK_NS HWT_MS(50)      /* a renewal can wait for it */
 #define SLOW_NS HWT_MS(100)      /* more than usual: a slice that is too long */
@@ -273,9 +274,9 @@ struct hwts_look *hwts_reader_lend(hwt_store *store)
 {
 	struct hwts_look *look;
 
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	look = lend(store, store->reader);
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 	return look;
 }
 
@@ -302,14 +303,14 @@ void hwts_reader_take_back(hwt_store *store, struct hwts_renewal *renewal)
 {
 	if (!renewal->look)
 		return;
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	hwts_look_end(renewal->look, ECANCELED);
 	HWTS_EACH_SHARD (store, kind, shard)
 		shard->reach_us = 0;
 	renewal->look = NULL;
 	store->reader->busy = false;
-	pthread_cond_broadcast(&store->read_work);
-	pthread_mutex_unlock(&store->lock);
+	hwts_wake_all(store, HWTS_READ);
+	hwts_unlock(store);
 }
 
 /*
@@ -324,21 +325,21 @@ static bool look(struct hwts_reader *reader)
 	int rc;
 
 	choose_slice(reader);
-	rc = hwts_rows_look(store->read_conn, &reader->look);
+	rc = hwts_rows_look(hwts_conn(store, HWTS_READ), &reader->look);
 	took_ns = hwt_now() - began_ns + HWTS_TEST(look_took);
 	if (rc != 0) {
-		if (!hwts_read_halts(store->read_conn))
+		if (!hwts_read_halts(hwts_conn(store, HWTS_READ)))
 			hwts_warn(store, "look-ahead: %s", hwts_fail_text());
 		return false;
 	}
 	HWTS_POINT("read");
 	if (reader->look.sweeps)
 		HWTS_POINT("looked");
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	hwts_ability_note(store, HWTS_READ, true);
 	hwts_look_found(store, &reader->look);
 	took_ns -= HWTS_MIN(store->clock.best_ns, took_ns); /* a round trip by itself */
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 	if (reader->loaded)
 		reader->loads = took_ns > LOAD_SLOW_NS ? 1 : HWTS_MIN(reader->loads * 2, HWTS_PAGE);
 	if (reader->look.sweeps)
@@ -352,7 +353,7 @@ static void fail_look(struct hwts_reader *reader)
 {
 	hwt_store *store = reader->store;
 
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	store->sweep_due |= reader->look.sweeps;
 	HWTS_EACH_SHARD (store, kind, shard) {
 		shard->unread |= shard->held && shard->reach_us != 0;
@@ -360,9 +361,9 @@ static void fail_look(struct hwts_reader *reader)
 	}
 	store->unread = true;
 	hwts_ability_note(store, HWTS_READ, false);
-	if (!store->read_halt)
-		hwts_wait_ns(&store->drained, &store->lock, hwts_backoff_ns(++reader->failures));
-	pthread_mutex_unlock(&store->lock);
+	if (!hwts_halts(store, HWTS_READ))
+		hwts_rest(store, &reader->failures);
+	hwts_unlock(store);
 }
 
 static void work(struct hwts_reader *reader)
@@ -372,25 +373,24 @@ static void work(struct hwts_reader *reader)
 	for (;;) {
 		bool ok;
 
-		pthread_mutex_lock(&store->lock);
+		hwts_lock(store);
 		store->reader = reader;
 		reader->busy = false;
-		while (reader->busy || (!store->read_halt && !has_work(store)))
-			pthread_cond_wait(&store->read_work, &store->lock);
-		if (store->read_halt) {
+		while (reader->busy || (!hwts_halts(store, HWTS_READ) && !has_work(store)))
+			hwts_wait(store, HWTS_READ);
+		if (hwts_halts(store, HWTS_READ)) {
 			store->reader = NULL;
-			pthread_mutex_unlock(&store->lock);
+			hwts_unlock(store);
 			return;
 		}
 		reader->busy = true;
 		ok = reserve(reader);
 		if (ok)
 			collect(reader, store->seen_us);
-		pthread_mutex_unlock(&store->lock);
+		hwts_unlock(store);
 		if (ok && reader->look.held_count == 0)
 			continue;
-		ok = ok && ((store->read_conn && !store->read_conn->broken) ||
-			    hwts_reconnect(store, &store->read_conn, HWTS_READ, &reader->failures) == 0);
+		ok = ok && hwts_connect_role(store, HWTS_READ, &reader->failures) == 0;
 		if (ok && look(reader))
 			reader->failures = 0;
 		else

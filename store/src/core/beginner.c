@@ -9,6 +9,7 @@
  * makes FAILED what had been begun.
  */
 #include "core/store.h"
+#include "core/threads.h"
 
 #define AHEAD_NS HWT_MS(20)
 #define STALE_NS HWT_MS(100)
@@ -27,9 +28,11 @@ struct batch {
 static unsigned free_threads(const hwt_store *store, const struct hwts_kind *kind, const struct batch *batch)
 {
 	unsigned busy = store->queued + store->running + (unsigned)batch->count, mine = kind->queued + kind->running,
-		 threads = HWTS_MIN(kind->concurrency, store->task_count);
+		 threads = HWTS_MIN(kind->concurrency, store->config.threads);
 
-	return busy >= store->task_count || mine >= threads ? 0 : HWTS_MIN(store->task_count - busy, threads - mine);
+	return busy >= store->config.threads || mine >= threads
+		   ? 0
+		   : HWTS_MIN(store->config.threads - busy, threads - mine);
 }
 
 /* A last attempt, or what runs at most once.  No thread would ever be free if others were begun ahead meanwhile. */
@@ -48,7 +51,8 @@ static bool one_waits_for_a_thread(const hwt_store *store)
  */
 static unsigned room_ahead(const hwt_store *store, const struct hwts_kind *kind, const struct batch *batch)
 {
-	int64_t threads = HWTS_MIN(kind->concurrency, store->task_count), left_ns = AHEAD_NS * store->task_count, most;
+	int64_t threads = HWTS_MIN(kind->concurrency, store->config.threads),
+		left_ns = AHEAD_NS * store->config.threads, most;
 
 	if (kind->run_ns == 0) /* nobody knows how long it takes */
 		return 0;
@@ -158,7 +162,7 @@ static void begun(hwt_store *store, struct hwts_entry *entry, struct hwts_row *r
 	row->kind = kind;
 	row->next = NULL;
 	store->stats.begun++;
-	if (store->begin_halt || !hwts_trusted(store)) {
+	if (hwts_halts(store, HWTS_BEGIN) || !hwts_trusted(store)) {
 		hwts_give_back(store, row);
 		return;
 	}
@@ -169,7 +173,7 @@ static void begun(hwt_store *store, struct hwts_entry *entry, struct hwts_row *r
 	kind->queued++;
 	store->queued++;
 	store->queued_bytes += row->len;
-	hwts_wake(&store->task_work);
+	hwts_wake(store, HWTS_TASK);
 }
 
 /* The database refuses it. */
@@ -191,24 +195,24 @@ static int ask(hwt_store *store, struct batch *batch, struct hwts_want *wants, s
 
 	do {
 		refused = false;
-		rc = store->begin_conn && !store->begin_conn->broken
-			 ? 0
-			 : hwts_reconnect(store, &store->begin_conn, HWTS_BEGIN, failures);
+		rc = hwts_connect_role(store, HWTS_BEGIN, failures);
 		if (rc == 0) {
-			store->begin_conn->refused = false;
-			rc = hwts_rows_begin(store->begin_conn, wants, n, batch->at_most_once, batch->unsure);
-			refused = rc != 0 && store->begin_conn->refused;
+			struct hwts_conn *conn = hwts_conn(store, HWTS_BEGIN);
+
+			conn->refused = false;
+			rc = hwts_rows_begin(conn, wants, n, batch->at_most_once, batch->unsure);
+			refused = rc != 0 && conn->refused;
 			if (rc != 0 && !refused)
 				hwts_warn(store, "begin: %s", hwts_fail_text());
 		}
 		batch->unsure |= rc == ECONNRESET;
-		pthread_mutex_lock(&store->lock);
+		hwts_lock(store);
 		if (!refused)
 			hwts_ability_note(store, HWTS_BEGIN, rc == 0);
 		again = rc != 0 && !refused && batch->unsure && batch->at_most_once && hwts_trusted(store);
 		if (again)
-			hwts_wait_ns(&store->drained, &store->lock, hwts_backoff_ns(++*failures));
-		pthread_mutex_unlock(&store->lock);
+			hwts_rest(store, failures);
+		hwts_unlock(store);
 	} while (again);
 	return rc;
 }
@@ -217,7 +221,8 @@ static int ask(hwt_store *store, struct batch *batch, struct hwts_want *wants, s
 static int ask_by_halves(hwt_store *store, struct batch *batch, struct hwts_want *wants, size_t n, unsigned *failures)
 {
 	int rc = ask(store, batch, wants, n, failures), rest;
-	bool refused = rc != 0 && store->begin_conn && store->begin_conn->refused;
+	const struct hwts_conn *conn = hwts_conn(store, HWTS_BEGIN);
+	bool refused = rc != 0 && conn && conn->refused;
 
 	if (refused && n > 1) {
 		rc = ask_by_halves(store, batch, wants, n / 2, failures);
@@ -239,6 +244,7 @@ static int ask_by_halves(hwt_store *store, struct batch *batch, struct hwts_want
  */
 static void inherit(hwt_store *store, struct batch *batch)
 {
+	struct hwts_conn *conn = hwts_conn(store, HWTS_BEGIN);
 	bool any = false;
 
 	for (size_t i = 0; i < batch->count; i++) {
@@ -257,7 +263,7 @@ static void inherit(hwt_store *store, struct batch *batch)
 		any |= want->delay_us > 0;
 	}
 	/* Without a connection, which a later part of the batch may have lost, they are found again. */
-	if (any && store->begin_conn && hwts_rows_inherit(store->begin_conn, batch->wants, batch->count) != 0)
+	if (any && conn && hwts_rows_inherit(conn, batch->wants, batch->count) != 0)
 		hwts_warn(store, "begin: %s", hwts_fail_text());
 }
 
@@ -288,7 +294,7 @@ static int begin(hwt_store *store, struct batch *batch, unsigned *failures)
 	inherit(store, batch);
 	tell_failed(store, batch);
 	HWTS_POINT("begun");
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	for (size_t i = 0; i < batch->count; i++) {
 		struct hwts_want *want = &batch->wants[i];
 
@@ -298,14 +304,15 @@ static int begin(hwt_store *store, struct batch *batch, unsigned *failures)
 			set_aside(store, batch->entries[i]);
 		else if (want->failed)
 			hwts_begin_again(batch->entries[i]);
-		else if (want->row && batch->doubts != store->doubts && !store->begin_halt && !batch->at_most_once)
+		else if (want->row && batch->doubts != store->doubts && !hwts_halts(store, HWTS_BEGIN) &&
+			 !batch->at_most_once)
 			hwts_doubt(store, want->row);
 		else if (want->row)
 			begun(store, batch->entries[i], want->row);
 		else
 			not_begun(store, batch->entries[i], want);
 	}
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 	tell_refused(store, batch, first, refused);
 	return rc;
 }
@@ -328,9 +335,9 @@ static bool may_begin(hwt_store *store)
 static void wait(hwt_store *store)
 {
 	if (store->queued == 0)
-		pthread_cond_wait(&store->begin_work, &store->lock);
+		hwts_wait(store, HWTS_BEGIN);
 	else
-		hwts_wait_ns(&store->begin_work, &store->lock, STALE_NS);
+		hwts_wait_for(store, HWTS_BEGIN, STALE_NS);
 	hwts_give_back_stale(store, STALE_NS);
 }
 
@@ -339,25 +346,25 @@ static void work(hwt_store *store, struct batch *batch)
 	unsigned failures = 0;
 
 	for (unsigned turn = 0;; turn++) {
-		pthread_mutex_lock(&store->lock);
-		while (!store->begin_halt && !may_begin(store))
+		hwts_lock(store);
+		while (!hwts_halts(store, HWTS_BEGIN) && !may_begin(store))
 			wait(store);
-		if (store->begin_halt) {
-			pthread_mutex_unlock(&store->lock);
+		if (hwts_halts(store, HWTS_BEGIN)) {
+			hwts_unlock(store);
 			return;
 		}
 		gather(store, batch, turn);
-		pthread_mutex_unlock(&store->lock);
+		hwts_unlock(store);
 		if (batch->count == 0)
 			continue;
 		if (begin(store, batch, &failures) == 0) {
 			failures = 0;
 			continue;
 		}
-		pthread_mutex_lock(&store->lock);
-		if (!store->begin_halt)
-			hwts_wait_ns(&store->drained, &store->lock, hwts_backoff_ns(++failures));
-		pthread_mutex_unlock(&store->lock);
+		hwts_lock(store);
+		if (!hwts_halts(store, HWTS_BEGIN))
+			hwts_rest(store, &failures);
+		hwts_unlock(store);
 	}
 }
 

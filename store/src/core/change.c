@@ -3,6 +3,7 @@
  * Cancel and reschedule: one timeout, many, or one on a connection of the caller.
  */
 #include "core/store.h"
+#include "core/threads.h"
 
 #define LOOKS 10 /* for a key whose timeout changes while it is looked for */
 
@@ -171,10 +172,10 @@ static int cancel(hwt_store *store, const hwt_store_which *which, uint64_t *n)
 		*n = count;
 	if (count == 0 || about.all)
 		return rc;
-	pthread_mutex_lock(&store->lock); /* what is ARMED here need not be */
+	hwts_lock(store); /* what is ARMED here need not be */
 	store->stats.cancelled++;
 	hwts_window_forget(store, about.id);
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 	return rc;
 }
 
@@ -246,16 +247,16 @@ static int move_one(hwt_store *store, struct hwts_about *about, struct moving *m
 	int rc = about->by_key ? hwts_about_do(store, about, find_it, NULL) : 0;
 
 	if (rc == 0) {
-		pthread_mutex_lock(&store->lock);
+		hwts_lock(store);
 		heard = hwts_window_heard(store, about->id);
-		pthread_mutex_unlock(&store->lock);
+		hwts_unlock(store);
 		rc = hwts_about_do(store, about, move_begun, moving);
 	}
 	HWTS_POINT("rescheduled");
 	if (rc == 0) {
-		pthread_mutex_lock(&store->lock);
+		hwts_lock(store);
 		hwts_window_move(store, &moving->due, heard);
-		pthread_mutex_unlock(&store->lock);
+		hwts_unlock(store);
 	}
 	return rc;
 }
@@ -326,9 +327,9 @@ int hwt_store_cancel_on(hwt_store *store, void *connection, const hwt_store_whic
 	if (rc == 0)
 		rc = do_on(store, connection, &about, cancel_it, NULL);
 	if (rc == 0) {
-		pthread_mutex_lock(&store->lock);
+		hwts_lock(store);
 		store->stats.cancelled++;
-		pthread_mutex_unlock(&store->lock);
+		hwts_unlock(store);
 	}
 	return hwts_leave(call, rc);
 }

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "core/store.h"
+#include "core/threads.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -29,7 +30,7 @@ void hwts_hear_news(void *arg, const struct hwts_due *due)
 	hwt_store *store = arg;
 	struct hwts_kind *kind = NULL;
 
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	if (due->id <= 0) {
 		store->look_soon = true;
 		store->load_again |= due->id < 0;
@@ -39,7 +40,7 @@ void hwts_hear_news(void *arg, const struct hwts_due *due)
 		else
 			store->load_again = true;
 	}
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 }
 
 /*
@@ -73,9 +74,9 @@ static void clock_was_set(hwt_store *store)
 	while (read(store->clock_fd, &ignored, sizeof(ignored)) > 0)
 		;
 	(void)watch_clock(store);
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	store->load_again = store->look_soon = true;
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 }
 
 /*
@@ -89,7 +90,7 @@ static int listen_again(hwt_store *store)
 	size_t room = 0, count = 0;
 	int rc;
 
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	HWTS_EACH_KIND (store, kind)
 		room += kind->row.shards;
 	rows = hwts_alloc(room * sizeof(*rows));
@@ -98,26 +99,26 @@ static int listen_again(hwt_store *store)
 			rows[count++] = (struct hwts_shard_row){ .shard = shard->id };
 	store->ability = (struct hwts_ability){ .failed_ns = 0 };
 	store->load_again = true;
-	pthread_mutex_unlock(&store->lock);
-	rc = rows ? store->engine->listen(store->control_conn, rows, count, true) : ENOMEM;
+	hwts_unlock(store);
+	rc = rows ? store->engine->listen(hwts_conn(store, HWTS_CONTROL), rows, count, true) : ENOMEM;
 	free(rows);
 	return rc;
 }
 
 static bool connected(hwt_store *store, unsigned *failures)
 {
-	if (store->control_conn && !store->control_conn->broken)
+	if (hwts_conn(store, HWTS_CONTROL) && !hwts_conn(store, HWTS_CONTROL)->broken)
 		return true;
-	if (store->control_conn) { /* the server is gone, or cut this connection off */
-		pthread_mutex_lock(&store->lock);
+	if (hwts_conn(store, HWTS_CONTROL)) { /* the server is gone, or cut this connection off */
+		hwts_lock(store);
 		hwts_doubt_begun(store);
-		pthread_mutex_unlock(&store->lock);
+		hwts_unlock(store);
 	}
-	if (hwts_reconnect(store, &store->control_conn, HWTS_CONTROL, failures) != 0)
+	if (hwts_reconnect(store, hwts_conn_of(store, HWTS_CONTROL), HWTS_CONTROL, failures) != 0)
 		return false;
 	if (listen_again(store) == 0)
 		return true;
-	store->control_conn->broken = true;
+	hwts_conn(store, HWTS_CONTROL)->broken = true;
 	return false;
 }
 
@@ -138,12 +139,12 @@ static void wait(struct control *control)
 {
 	hwt_store *store = control->store;
 	/* Not if a look comes in a moment: while others write at full speed there is an event each few microseconds. */
-	bool news = store->control_conn && !store->control_conn->broken &&
+	bool news = hwts_conn(store, HWTS_CONTROL) && !hwts_conn(store, HWTS_CONTROL)->broken &&
 		    (control->news_ns == 0 || control->news_ns > hwt_now() + NEWS_SOON_NS);
 	struct pollfd fds[3] = {
 		{ .fd = store->poke[0], .events = POLLIN },
 		{ .fd = store->clock_fd, .events = POLLIN },
-		{ .fd = news ? store->engine->news_fd(store->control_conn) : -1, .events = POLLIN },
+		{ .fd = news ? store->engine->news_fd(hwts_conn(store, HWTS_CONTROL)) : -1, .events = POLLIN },
 	};
 	int64_t until_ns = control->news_ns ? HWTS_MIN(control->look_ns, control->news_ns) : control->look_ns, left_ns;
 	struct timespec left;
@@ -170,7 +171,8 @@ static void hear(struct control *control)
 
 	if (!control->signalled && (control->news_ns == 0 || hwt_now() < control->news_ns))
 		return;
-	if (store->engine->news(store->control_conn, control->signalled, hwts_hear_news, store, &again_ns) != 0) {
+	if (store->engine->news(hwts_conn(store, HWTS_CONTROL), control->signalled, hwts_hear_news, store, &again_ns) !=
+	    0) {
 		hwts_warn(store, "news: %s", hwts_fail_text());
 		control->look_ns = hwt_now();
 	}
@@ -183,9 +185,9 @@ static void bring_forward(struct control *control)
 	hwt_store *store = control->store;
 	bool soon;
 
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	soon = store->look_soon || store->load_again;
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 	if (soon)
 		control->look_ns = HWTS_MIN(control->look_ns, control->looked_ns + LOOK_APART_NS);
 }
@@ -197,23 +199,23 @@ static void look(struct control *control)
 	bring_forward(control);
 	if (hwt_now() < control->look_ns)
 		return;
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	store->look_soon = false;
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 	control->looked_ns = hwt_now();
 	if (hwts_share_look(store, &control->look_ns) == 0) {
 		control->failures = 0;
-		store->engine->tend(store->control_conn);
+		store->engine->tend(hwts_conn(store, HWTS_CONTROL));
 		if (hwt_now() >= control->bury_ns) {
-			(void)hwts_rows_bury(store->control_conn);
+			(void)hwts_rows_bury(hwts_conn(store, HWTS_CONTROL));
 			control->bury_ns = hwt_now() + BURY_APART_NS;
 		}
 		return;
 	}
 	hwts_warn(store, "renewal: %s", hwts_fail_text());
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	store->look_soon = false;
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 	control->looked_ns = control->look_ns = hwt_now() + hwts_backoff_ns(++control->failures);
 }
 
@@ -222,11 +224,12 @@ static bool is_over(hwt_store *store)
 {
 	bool over;
 
-	pthread_mutex_lock(&store->lock);
-	over = (store->control_halt || store->abandons) && (store->stats.shards_held == 0 || !hwts_trusted(store));
+	hwts_lock(store);
+	over = (hwts_halts(store, HWTS_CONTROL) || store->abandons) &&
+	       (store->stats.shards_held == 0 || !hwts_trusted(store));
 	if (over)
 		store->trusted_ns = 0; /* no end has to wait for a lock */
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 	return over;
 }
 
@@ -244,19 +247,19 @@ void *hwts_control(void *arg)
 			continue;
 		}
 		hear(&control);
-		if (!store->control_conn->broken)
+		if (!hwts_conn(store, HWTS_CONTROL)->broken)
 			look(&control);
-		if (!store->control_conn->broken)
+		if (!hwts_conn(store, HWTS_CONTROL)->broken)
 			hwts_share_give(store);
 		/* News that came with the replies of these exchanges wakes no poll(). */
 		control.signalled = true;
-		if (!store->control_conn->broken)
+		if (!hwts_conn(store, HWTS_CONTROL)->broken)
 			hear(&control);
 		bring_forward(&control);
 		if (!is_over(store))
 			wait(&control);
 	}
-	if (store->control_conn && !store->control_conn->broken)
-		(void)hwts_rows_leave(store->control_conn);
+	if (hwts_conn(store, HWTS_CONTROL) && !hwts_conn(store, HWTS_CONTROL)->broken)
+		(void)hwts_rows_leave(hwts_conn(store, HWTS_CONTROL));
 	return NULL;
 }

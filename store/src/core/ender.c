@@ -7,6 +7,7 @@
  * tried again each lease; it stays this process's.
  */
 #include "core/store.h"
+#include "core/threads.h"
 
 #include <stdio.h>
 
@@ -31,7 +32,7 @@ void hwts_end(hwt_store *store, struct hwts_row *row)
 	row->ending = true;
 	hwts_shard(store, row->shard, NULL)->ending++;
 	put_behind(store, row);
-	hwts_wake(&store->end_work);
+	hwts_wake(store, HWTS_END);
 }
 
 static void count(hwt_store *store, const struct hwts_row *row)
@@ -52,8 +53,6 @@ void hwts_finished(hwt_store *store, struct hwts_row *row)
 	shard->ending -= row->ending;
 	hwts_inactive(store, shard);
 	hwts_window_ended(store, row, row->hit && (row->how == HWTS_AT || row->how == HWTS_AFTER));
-	if (store->active == 0)
-		pthread_cond_broadcast(&store->drained);
 	hwts_row_free(row);
 }
 
@@ -82,9 +81,9 @@ static bool is_pointless(hwt_store *store)
 {
 	bool pointless;
 
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	pointless = store->phase == HWTS_STOPPING && !hwts_trusted(store);
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 	return pointless;
 }
 
@@ -96,23 +95,24 @@ static enum answer offer(struct ender *ender, struct hwts_row *rows)
 	hwt_store *store = ender->store;
 
 	for (;;) {
-		if ((store->end_conn && !store->end_conn->broken) ||
-		    hwts_reconnect(store, &store->end_conn, HWTS_END, &ender->failures) == 0) {
-			store->end_conn->refused = false;
-			if (hwts_rows_end(store->end_conn, rows) == 0) {
+		if (hwts_connect_role(store, HWTS_END, &ender->failures) == 0) {
+			struct hwts_conn *conn = hwts_conn(store, HWTS_END);
+
+			conn->refused = false;
+			if (hwts_rows_end(conn, rows) == 0) {
 				ender->failures = 0;
 				return TAKEN;
 			}
-			if (store->end_conn->refused)
+			if (conn->refused)
 				return REFUSED;
 			hwts_warn(store, "end: %s", hwts_fail_text());
 		}
 		if (is_pointless(store))
 			return POINTLESS;
-		pthread_mutex_lock(&store->lock);
+		hwts_lock(store);
 		hwts_ability_note(store, HWTS_END, false);
-		hwts_wait_ns(&store->drained, &store->lock, hwts_backoff_ns(++ender->failures));
-		pthread_mutex_unlock(&store->lock);
+		hwts_rest(store, &ender->failures);
+		hwts_unlock(store);
 	}
 }
 
@@ -137,9 +137,9 @@ static void mend(struct ender *ender, struct hwts_row *row)
 		return;
 	hwts_warn(store, "end: timeout %lld is set aside, and is tried again each lease: %s", (long long)row->id,
 		  hwts_fail_text());
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	store->stats.set_aside++;
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 }
 
 /* Returns them, in their order. */
@@ -182,7 +182,7 @@ static void try_again(struct ender *ender, int64_t *next_ns)
 
 	*next_ns = INT64_MAX;
 	for (struct hwts_row **link = &ender->aside, *row; (row = *link) != NULL;) {
-		if (row->again_ns > now_ns && !(store->end_halt && row->refused)) {
+		if (row->again_ns > now_ns && !(hwts_halts(store, HWTS_END) && row->refused)) {
 			*next_ns = HWTS_MIN(*next_ns, row->again_ns);
 			link = &row->next;
 			continue;
@@ -197,7 +197,7 @@ static void try_again(struct ender *ender, int64_t *next_ns)
 static void settle(struct ender *ender, struct hwts_row *row)
 {
 	hwt_store *store = ender->store;
-	bool late = store->end_halt && hwt_now() >= store->ends_until_ns,
+	bool late = hwts_halts(store, HWTS_END) && hwt_now() >= store->ends_until_ns,
 	     pointless = store->phase == HWTS_STOPPING && (late || !hwts_trusted(store));
 
 	if (!row->hit && !row->locked && !row->marked && !row->aside && !pointless) {
@@ -209,7 +209,7 @@ static void settle(struct ender *ender, struct hwts_row *row)
 		row->aside = true;
 		row->again_ns = hwt_now() + LOCKED_NS;
 	}
-	if (!row->aside || pointless || (store->end_halt && row->refused)) {
+	if (!row->aside || pointless || (hwts_halts(store, HWTS_END) && row->refused)) {
 		hwts_finished(store, row); /* without a hit: it runs again, with this process or another */
 		return;
 	}
@@ -223,25 +223,25 @@ void *hwts_ender(void *arg)
 	hwt_store *store = arg;
 	int64_t next_ns;
 
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	for (;;) {
 		try_again(&ender, &next_ns);
-		if (!store->ends && !ender.aside && store->end_halt && store->lent == 0)
+		if (!store->ends && !ender.aside && hwts_halts(store, HWTS_END) && store->lent == 0)
 			break;
 		if (!store->ends) {
 			if (ender.aside)
-				hwts_wait_ns(&store->end_work, &store->lock, next_ns - hwt_now());
+				hwts_wait_for(store, HWTS_END, next_ns - hwt_now());
 			else
-				pthread_cond_wait(&store->end_work, &store->lock);
+				hwts_wait(store, HWTS_END);
 			continue;
 		}
 		struct hwts_row *rows = take_ends(store);
 
-		pthread_mutex_unlock(&store->lock);
+		hwts_unlock(store);
 		commit(&ender, rows);
 		HWTS_POINT("ended");
 		warn_of_failed(store, rows);
-		pthread_mutex_lock(&store->lock);
+		hwts_lock(store);
 		if (ender.failures == 0)
 			hwts_ability_note(store, HWTS_END, true);
 		for (struct hwts_row *next; rows; rows = next) {
@@ -249,6 +249,6 @@ void *hwts_ender(void *arg)
 			settle(&ender, rows);
 		}
 	}
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 	return NULL;
 }

@@ -3,6 +3,7 @@
  * Kinds: the registered ones, and what is known of kinds that this process only puts.
  */
 #include "core/store.h"
+#include "core/threads.h"
 
 #define SHARDS 8
 #define MAX_ATTEMPTS 20
@@ -80,11 +81,11 @@ bool hwts_kind_known(hwt_store *store, const char *name, struct hwts_kind_row *o
 {
 	const struct hwts_kind *kind;
 
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	kind = known(store, name);
 	if (kind)
 		*out = kind->row;
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 	return kind != NULL;
 }
 
@@ -108,11 +109,11 @@ int hwts_kind_of(hwt_store *store, const char *name, const struct hwts_kind_row 
 	}
 	*out = made->row;
 	hwts_cut(made->name, sizeof(made->name), name, strlen(name));
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	kind = known(store, name);
 	if (!kind)
 		append(store, made);
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 	if (kind)
 		free(made);
 	return 0;
@@ -205,7 +206,7 @@ static int register_kind(hwt_store *store, const hwt_store_kind *kind)
 		return ENOMEM;
 	}
 	hwts_cut(made->name, sizeof(made->name), kind->name, strlen(kind->name));
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	is = known(store, kind->name);
 	if (!is) {
 		append(store, made);
@@ -215,7 +216,7 @@ static int register_kind(hwt_store *store, const hwt_store_kind *kind)
 	is->row = row;
 	is->shards = shards;
 	settle(is, kind);
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 	free(made);
 	return 0;
 }
@@ -233,13 +234,13 @@ int hwt_store_register(hwt_store *store, const hwt_store_kind *kind)
 	if (hwts_in_task_of(store))
 		return hwts_leave(call, hwts_fail(EBUSY, "the store is started: register before"));
 	pthread_mutex_lock(&store->life);
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	is = known(store, kind->name);
 	if (store->phase != HWTS_STOPPED)
 		rc = hwts_fail(EBUSY, "the store is started: register before");
 	else if (is && is->registered)
 		rc = hwts_fail(EEXIST, "kind %s is registered already", kind->name);
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 	if (rc == 0)
 		rc = register_kind(store, kind);
 	pthread_mutex_unlock(&store->life);

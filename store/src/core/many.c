@@ -10,6 +10,7 @@
  * the walk by three ranges: first what is due at that time already, then what is due before, then what is due after.
  */
 #include "core/store.h"
+#include "core/threads.h"
 
 #define SLICE 1000
 #define SLICE_FIRST 250
@@ -80,10 +81,10 @@ static int do_slice(struct walk *walk)
 	int64_t before_ns = hwt_now(), took_ns;
 	int rc;
 
-	pthread_mutex_lock(&walk->store->lock);
+	hwts_lock(walk->store);
 	for (size_t i = 0; i < slice->n; i++)
 		slice->heard[i] = hwts_window_heard(walk->store, slice->ids[i]);
-	pthread_mutex_unlock(&walk->store->lock);
+	hwts_unlock(walk->store);
 	rc = change_all(walk);
 	took_ns = hwt_now() - before_ns;
 	if (took_ns > LONG_NS)
@@ -96,9 +97,9 @@ static int do_slice(struct walk *walk)
 		if (slice->rcs[i] == EINTR)
 			rc = change_one(walk, i);
 	HWTS_POINT("slice");
-	pthread_mutex_lock(&walk->store->lock);
+	hwts_lock(walk->store);
 	note(walk);
-	pthread_mutex_unlock(&walk->store->lock);
+	hwts_unlock(walk->store);
 	return rc;
 }
 

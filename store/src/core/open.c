@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "core/store.h"
+#include "core/threads.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -12,6 +13,12 @@
 #define BATCH 500
 #define LEASE_NS HWT_S(6)
 #define TICK_NS HWT_MS(1)
+
+/* A store and its parts. */
+struct whole {
+	hwt_store store;
+	struct hwts_threads threads[HWTS_ROLES];
+};
 
 static int read_config(hwt_store_config *out, const hwt_store_config *config)
 {
@@ -92,21 +99,19 @@ static void destroy(hwt_store *store)
 	if (store->db)
 		store->engine->close(store->db);
 	pthread_mutex_destroy(&store->life);
-	pthread_mutex_destroy(&store->lock);
+	hwts_threads_destroy(store);
 	hwts_group_destroy(&store->puts);
 	hwts_group_destroy(&store->cancels);
 	pthread_cond_destroy(&store->numbers.wanted);
-	pthread_cond_destroy(&store->begin_work);
-	pthread_cond_destroy(&store->read_work);
-	pthread_cond_destroy(&store->task_work);
-	pthread_cond_destroy(&store->end_work);
-	pthread_cond_destroy(&store->drained);
 	free(store->url);
 	free(store);
 }
 
 static void init(hwt_store *store, const hwt_store_config *config)
 {
+	struct whole *whole = (struct whole *)store; /* its first member */
+
+	store->threads = whole->threads;
 	store->config = *config;
 	store->config.name = store->config.schema = NULL; /* the caller's */
 	store->pid = getpid();
@@ -116,13 +121,8 @@ static void init(hwt_store *store, const hwt_store_config *config)
 	store->poke[0] = store->poke[1] = store->clock_fd = -1;
 	pthread_mutex_init(&store->life, NULL);
 	hwts_pool_init(&store->pool);
-	pthread_mutex_init(&store->lock, NULL);
+	hwts_threads_init(store);
 	hwts_cond_init(&store->numbers.wanted);
-	hwts_cond_init(&store->begin_work);
-	hwts_cond_init(&store->read_work);
-	hwts_cond_init(&store->task_work);
-	hwts_cond_init(&store->end_work);
-	hwts_cond_init(&store->drained);
 }
 
 static int open_db(hwt_store *store, const hwt_store_config *config)
@@ -164,7 +164,7 @@ static int open_store(hwt_store **out, const char *url, const hwt_store_config *
 		rc = read_config(&config, wish);
 	if (rc != 0)
 		return rc;
-	store = hwts_alloc(sizeof(*store));
+	store = hwts_alloc(sizeof(struct whole));
 	if (!store)
 		return ENOMEM;
 	store->engine = engine;

@@ -7,6 +7,7 @@
  * what this process knows without asking is looked at, or drawn, again with each new one: kinds, and ids.
  */
 #include "core/store.h"
+#include "core/threads.h"
 
 #define KEEP 16
 #define MOST 64
@@ -25,9 +26,9 @@ static int check_kinds(hwt_store *store, struct hwts_conn *conn)
 
 	if (rc == 0 && strcmp(is, store->db->store) != 0)
 		rc = hwts_fail(EIO, "another store has taken the place of this one: restart this process");
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	kind = store->kinds;
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 	while (kind && rc == 0) {
 		struct hwts_kind_row row;
 
@@ -37,9 +38,9 @@ static int check_kinds(hwt_store *store, struct hwts_conn *conn)
 				       "kind %s is not in the database any more, which has lost the commit that made"
 				       " it: restart this process",
 				       kind->name);
-		pthread_mutex_lock(&store->lock);
+		hwts_lock(store);
 		kind = kind->next; /* they are only ever appended */
-		pthread_mutex_unlock(&store->lock);
+		hwts_unlock(store);
 	}
 	return rc;
 }
@@ -161,9 +162,9 @@ void hwts_pool_close(hwt_store *store)
 /* The database is back after some time: the other threads need not wait until it is their turn to try. */
 static void call_others(hwt_store *store)
 {
-	pthread_mutex_lock(&store->lock);
-	pthread_cond_broadcast(&store->drained);
-	pthread_mutex_unlock(&store->lock);
+	hwts_lock(store);
+	hwts_stir(store);
+	hwts_unlock(store);
 	if (store->poke[1] >= 0)
 		hwts_poke(store);
 }
@@ -178,6 +179,13 @@ static bool tells_error(hwt_store *store, enum hwts_role role, int rc)
 	return tells;
 }
 
+int hwts_connect_role(hwt_store *store, enum hwts_role role, unsigned *failures)
+{
+	struct hwts_conn **conn = hwts_conn_of(store, role);
+
+	return *conn && !(*conn)->broken ? 0 : hwts_reconnect(store, conn, role, failures);
+}
+
 int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role role, unsigned *failures)
 {
 	int rc;
@@ -185,9 +193,9 @@ int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role rol
 	if (*conn) {
 		store->engine->disconnect(*conn);
 		*conn = NULL;
-		pthread_mutex_lock(&store->lock);
+		hwts_lock(store);
 		store->stats.reconnects++;
-		pthread_mutex_unlock(&store->lock);
+		hwts_unlock(store);
 	}
 	rc = hwts_connect(store, role, conn);
 	if (rc == 0 && *failures > 0)

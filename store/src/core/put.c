@@ -4,6 +4,7 @@
  */
 #include "core/calendar.h"
 #include "core/store.h"
+#include "core/threads.h"
 
 #define CHANGES (HWT_STORE_REPLACE | HWT_STORE_REVIVE) /* what is there may change */
 #define MANY 10000 /* in one transaction: a herd that held the database's lock for longer would end leases */
@@ -165,7 +166,7 @@ static int explain(const struct hwts_put *put, int rc)
 /* What was put goes into the window of this process, if it holds the shard. */
 static void note(hwt_store *store, const struct hwts_put *puts, size_t n)
 {
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	for (size_t i = 0; i < n; i++) {
 		if (puts[i].rc != 0)
 			continue;
@@ -175,7 +176,7 @@ static void note(hwt_store *store, const struct hwts_put *puts, size_t n)
 							   .shard = puts[i].shard,
 							   .len = (uint32_t)puts[i].len });
 	}
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 }
 
 /*
@@ -388,9 +389,9 @@ int hwt_store_put_on(hwt_store *store, void *connection, const hwt_store_spec *s
 	if (rc == EEXIST || rc == EBUSY)
 		(void)explain(&put, rc);
 	if (rc == 0) {
-		pthread_mutex_lock(&store->lock);
+		hwts_lock(store);
 		store->stats.put++;
-		pthread_mutex_unlock(&store->lock);
+		hwts_unlock(store);
 	}
 	if (id && (rc == 0 || rc == ECONNRESET))
 		*id = put.id;

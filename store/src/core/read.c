@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Reading timeouts, and statistics. */
 #include "core/store.h"
+#include "core/threads.h"
 
 #define PAGE 100
 #define PAGE_OF_DATA 10
@@ -182,7 +183,7 @@ int hwt_store_read_stats(hwt_store *store, hwt_store_stats *out)
 
 	if (!store || !out || out->size < offsetof(hwt_store_stats, begun))
 		return hwts_leave(call, hwts_fail(EINVAL, "hwt_store_stats.size must be sizeof(hwt_store_stats)"));
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	stats = store->stats;
 	stats.window = store->window.count - store->active;
 	stats.running = store->active;
@@ -190,7 +191,7 @@ int hwt_store_read_stats(hwt_store *store, hwt_store_stats *out)
 	stats.overdue_oldest_ns = stats.overdue ? oldest_ns(store) : 0;
 	stats.lateness_minute_max_ns = hwts_peak_read(&store->lateness, hwt_now());
 	stats.trusted = store->phase != HWTS_STOPPED && hwts_trusted(store);
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 	stats.round_trips = atomic_load_explicit(&store->db->round_trips,
 						 memory_order_relaxed); /* relaxed: a statistic */
 	size = out->size;

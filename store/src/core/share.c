@@ -18,6 +18,7 @@
  *   All by control; hwts_share_join and the first renewal also by hwt_store_start, before there is a control.
  */
 #include "core/store.h"
+#include "core/threads.h"
 
 #include <stdio.h>
 
@@ -63,7 +64,7 @@ static void hold(hwt_store *store, struct hwts_shard *shard, int64_t epoch)
 	shard->mark_due_us = INT64_MIN;
 	shard->mark_id = 0;
 	shard->unread = store->unread = true;
-	hwts_wake(&store->read_work);
+	hwts_wake(store, HWTS_READ);
 }
 
 /*
@@ -79,7 +80,7 @@ int hwts_share_join(hwt_store *store, bool force)
 
 	if (force && store->name[0] != '\0')
 		hwts_set_me(store->db, store->name);
-	rc = hwts_rows_join(store->control_conn, renewal->kinds, renewal->kind_count, force);
+	rc = hwts_rows_join(hwts_conn(store, HWTS_CONTROL), renewal->kinds, renewal->kind_count, force);
 	if (rc == EEXIST) {
 		char name[HWTS_MEMBER_MAX + 1];
 
@@ -88,7 +89,7 @@ int hwts_share_join(hwt_store *store, bool force)
 		hwts_warn(store, "the name %s is in use by another process: give each its own", stem);
 		(void)snprintf(name, sizeof(name), "%s#%08x", stem, (unsigned)hwts_random());
 		hwts_set_me(store->db, name);
-		rc = hwts_rows_join(store->control_conn, renewal->kinds, renewal->kind_count, true);
+		rc = hwts_rows_join(hwts_conn(store, HWTS_CONTROL), renewal->kinds, renewal->kind_count, true);
 	}
 	store->joined = rc == 0;
 	return rc;
@@ -184,12 +185,12 @@ static void balance(hwt_store *store, struct hwts_kind *kind, uint32_t members, 
 static int take_all(hwt_store *store, struct hwts_shard_row *take, size_t count)
 {
 	/* Hear first, then take, then read: so nothing is missed in between. */
-	int rc = store->engine->listen(store->control_conn, take, count, true);
+	int rc = store->engine->listen(hwts_conn(store, HWTS_CONTROL), take, count, true);
 
 	HWTS_POINT("take");
 	if (rc == 0)
-		rc = hwts_rows_take(store->control_conn, take, count);
-	pthread_mutex_lock(&store->lock);
+		rc = hwts_rows_take(hwts_conn(store, HWTS_CONTROL), take, count);
+	hwts_lock(store);
 	for (size_t i = 0; i < count && rc == 0; i++) {
 		struct hwts_shard *shard = hwts_shard(store, take[i].shard, NULL);
 
@@ -198,7 +199,7 @@ static int take_all(hwt_store *store, struct hwts_shard_row *take, size_t count)
 			store->stats.taken_over += take[i].left_us != 0 && !take[i].mine; /* it had an owner */
 		}
 	}
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 	return rc;
 }
 
@@ -211,7 +212,7 @@ static int give_strays(hwt_store *store, const struct hwts_renewal *renewal)
 
 	if (!strays)
 		return ENOMEM;
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	for (size_t i = 0; i < renewal->shard_count; i++) {
 		const struct hwts_shard_row *row = &renewal->shards[i];
 		const struct hwts_shard *shard = hwts_shard(store, row->shard, NULL);
@@ -220,9 +221,9 @@ static int give_strays(hwt_store *store, const struct hwts_renewal *renewal)
 		if (row->mine && !row->taken && shard && !shard->held)
 			strays[count++] = *row;
 	}
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 	if (count > 0)
-		rc = hwts_rows_give(store->control_conn, strays, count);
+		rc = hwts_rows_give(hwts_conn(store, HWTS_CONTROL), strays, count);
 	free(strays);
 	return rc;
 }
@@ -256,7 +257,7 @@ static int act(hwt_store *store, struct hwts_renewal *renewal, int64_t *left_us)
 
 	if (!take)
 		return ENOMEM;
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	for (size_t i = 0; i < renewal->shard_count; i++)
 		lost |= !check_held(store, &renewal->shards[i]);
 	if (lost)
@@ -266,7 +267,7 @@ static int act(hwt_store *store, struct hwts_renewal *renewal, int64_t *left_us)
 			if (kind->row.id == renewal->kinds[i])
 				balance(store, kind, renewal->members[i], renewal, take, &count);
 	*left_us = change_us(store, renewal);
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 	if (lost)
 		hwts_window_drop_lost(store);
 	rc = give_strays(store, renewal);
@@ -289,7 +290,7 @@ static void let_read(hwt_store *store)
 /* The renewal has come back. */
 static int renewed(hwt_store *store, const struct hwts_renewal *renewal, int64_t sent_boot_ns)
 {
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	if (hwts_clock_sample(store, renewal->now_us, renewal->sent_ns, renewal->reply_ns))
 		hwts_window_rearm(store);
 	if (renewal->renewed) {
@@ -297,10 +298,10 @@ static int renewed(hwt_store *store, const struct hwts_renewal *renewal, int64_t
 		store->seen_us = renewal->now_us;
 		if (!hwts_reader_accept(store, renewal))
 			let_read(store);
-		pthread_cond_broadcast(&store->begin_work);
-		pthread_cond_broadcast(&store->read_work);
-		pthread_cond_broadcast(&store->task_work);
-		pthread_cond_broadcast(&store->end_work);
+		hwts_wake_all(store, HWTS_BEGIN);
+		hwts_wake_all(store, HWTS_READ);
+		hwts_wake_all(store, HWTS_TASK);
+		hwts_wake_all(store, HWTS_END);
 	} else {
 		store->trusted_ns = 0;
 		store->ability = (struct hwts_ability){ .failed_ns = 0 };
@@ -308,7 +309,7 @@ static int renewed(hwt_store *store, const struct hwts_renewal *renewal, int64_t
 		store->stats.lost_leases++;
 		lose_all(store);
 	}
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 	if (renewal->renewed)
 		return 0;
 	hwts_window_drop_lost(store);
@@ -322,9 +323,9 @@ static void judge(hwt_store *store, struct hwts_renewal *renewal)
 {
 	bool told;
 
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	renewal->absent = hwts_ability_lacks(store, &told);
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 	if (told)
 		hwts_warn(store,
 			  "this process has failed to begin, to end or to read for %lld ms: other processes may have "
@@ -339,7 +340,7 @@ static int renew(hwt_store *store, struct hwts_renewal *renewal)
 	int rc;
 
 	renewal->look = hwts_reader_lend(store);
-	rc = hwts_rows_renew(store->control_conn, renewal);
+	rc = hwts_rows_renew(hwts_conn(store, HWTS_CONTROL), renewal);
 	HWTS_POINT("renewed");
 	if (rc == 0 && renewal->looked && renewal->look->due_count == 0)
 		HWTS_POINT("looked");
@@ -380,7 +381,7 @@ void hwts_share_give(hwt_store *store)
 	struct hwts_shard_row *rows = NULL;
 	size_t room = 0, count = 0;
 
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	HWTS_EACH_SHARD (store, kind, shard)
 		room += may_give(store, shard);
 	if (room > 0)
@@ -388,15 +389,15 @@ void hwts_share_give(hwt_store *store)
 	HWTS_EACH_SHARD (store, kind, shard)
 		if (rows && may_give(store, shard))
 			rows[count++] = (struct hwts_shard_row){ .shard = shard->id, .epoch = shard->epoch };
-	pthread_mutex_unlock(&store->lock);
-	if (count > 0 && hwts_rows_give(store->control_conn, rows, count) == 0) {
-		pthread_mutex_lock(&store->lock);
+	hwts_unlock(store);
+	if (count > 0 && hwts_rows_give(hwts_conn(store, HWTS_CONTROL), rows, count) == 0) {
+		hwts_lock(store);
 		for (size_t i = 0; i < count; i++)
 			lose(store, hwts_shard(store, rows[i].shard, NULL));
 		hwts_give_back_queued(store, false);
-		pthread_mutex_unlock(&store->lock);
+		hwts_unlock(store);
 		hwts_window_drop_lost(store);
-		(void)store->engine->listen(store->control_conn, rows, count, false);
+		(void)store->engine->listen(hwts_conn(store, HWTS_CONTROL), rows, count, false);
 	}
 	free(rows);
 }

@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "core/store.h"
+#include "core/threads.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -22,10 +23,10 @@ static int prepare_renewal(hwt_store *store)
 	size_t kinds = 0;
 	int64_t *ids;
 
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	HWTS_EACH_KIND (store, kind)
 		kinds++;
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 	if (kinds == 0)
 		return hwts_fail(EINVAL, "no kind is registered: a process that only puts need not start");
 	store->renewal = (struct hwts_renewal){ .kind_count = kinds };
@@ -38,34 +39,32 @@ static int prepare_renewal(hwt_store *store)
 		return ENOMEM;
 	}
 	kinds = 0;
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	HWTS_EACH_KIND (store, kind)
 		ids[kinds++] = kind->row.id;
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 	return 0;
 }
 
+static const enum hwts_role roles[] = { HWTS_CONTROL, HWTS_BEGIN, HWTS_READ, HWTS_END };
+
 static int connect_all(hwt_store *store)
 {
-	int rc = hwts_connect(store, HWTS_CONTROL, &store->control_conn);
+	int rc = 0;
 
-	if (rc == 0)
-		rc = store->engine->connect(store->db, HWTS_BEGIN, &store->begin_conn);
-	if (rc == 0)
-		rc = store->engine->connect(store->db, HWTS_READ, &store->read_conn);
-	if (rc == 0)
-		rc = store->engine->connect(store->db, HWTS_END, &store->end_conn);
+	for (size_t i = 0; i < HWTS_COUNT(roles) && rc == 0; i++)
+		rc = hwts_connect(store, roles[i], hwts_conn_of(store, roles[i]));
 	return rc;
 }
 
 static void disconnect_all(hwt_store *store)
 {
-	struct hwts_conn **conns[] = { &store->control_conn, &store->begin_conn, &store->read_conn, &store->end_conn };
+	for (size_t i = 0; i < HWTS_COUNT(roles); i++) {
+		struct hwts_conn **conn = hwts_conn_of(store, roles[i]);
 
-	for (size_t i = 0; i < HWTS_COUNT(conns); i++) {
-		if (*conns[i])
-			store->engine->disconnect(*conns[i]);
-		*conns[i] = NULL;
+		if (*conn)
+			store->engine->disconnect(*conn);
+		*conn = NULL;
 	}
 }
 
@@ -89,10 +88,7 @@ static void clean_up(hwt_store *store)
 	free(store->renewal.members);
 	free(store->renewal.shards);
 	store->renewal = (struct hwts_renewal){ .kinds = NULL };
-	free(store->task_threads);
-	store->task_threads = NULL;
-	store->task_count = 0;
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	store->phase = HWTS_STOPPED;
 	store->trusted_ns = 0;
 	store->joined = store->abandons = false;
@@ -103,72 +99,51 @@ static void clean_up(hwt_store *store)
 		*shard = (struct hwts_shard){ .id = shard->id };
 	store->stats.shards_held = 0;
 	store->read_again = store->sweep_due = store->unread = false;
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 }
 
 /* Ends the threads that have been started; what control has not given back it leaves to the lease. */
-static void end_threads(hwt_store *store, unsigned tasks, unsigned others)
+static void end_threads(hwt_store *store)
 {
-	pthread_mutex_lock(&store->lock);
-	store->begin_halt = store->read_halt = true;
+	hwts_lock(store);
+	hwts_halt(store, HWTS_BEGIN);
+	hwts_halt(store, HWTS_READ);
 	hwts_halt_reads(store->db, true);
-	pthread_cond_broadcast(&store->begin_work);
-	pthread_cond_broadcast(&store->read_work);
-	pthread_cond_broadcast(&store->drained);
-	pthread_mutex_unlock(&store->lock);
-	if (others > 0)
-		pthread_join(store->beginner_thread, NULL);
-	if (others > 1)
-		pthread_join(store->reader_thread, NULL);
-	pthread_mutex_lock(&store->lock);
-	store->task_halt = true;
+	hwts_stir(store);
+	hwts_unlock(store);
+	hwts_threads_join(store, HWTS_BEGIN);
+	hwts_threads_join(store, HWTS_READ);
+	hwts_lock(store);
 	hwts_give_back_queued(store, true);
-	pthread_cond_broadcast(&store->task_work);
-	pthread_mutex_unlock(&store->lock);
-	for (unsigned i = 0; i < tasks; i++)
-		pthread_join(store->task_threads[i], NULL);
-	pthread_mutex_lock(&store->lock);
-	store->end_halt = true;
+	hwts_halt(store, HWTS_TASK);
+	hwts_unlock(store);
+	hwts_threads_join(store, HWTS_TASK);
+	hwts_lock(store);
 	store->ends_until_ns = hwt_now() + store->config.lease_ns;
-	pthread_cond_broadcast(&store->end_work);
-	pthread_mutex_unlock(&store->lock);
-	if (others > 2)
-		pthread_join(store->ender_thread, NULL);
-	pthread_mutex_lock(&store->lock);
-	store->control_halt = true;
-	pthread_mutex_unlock(&store->lock);
+	hwts_halt(store, HWTS_END);
+	hwts_unlock(store);
+	hwts_threads_join(store, HWTS_END);
+	hwts_lock(store);
+	hwts_halt(store, HWTS_CONTROL);
+	hwts_unlock(store);
 	hwts_poke(store);
-	if (others > 3)
-		pthread_join(store->control_thread, NULL);
+	hwts_threads_join(store, HWTS_CONTROL);
 }
 
 static int start_threads(hwt_store *store)
 {
-	struct {
-		pthread_t *thread;
-		void *(*run)(void *);
-	} others[] = {
-		{ &store->beginner_thread, hwts_beginner },
-		{ &store->reader_thread, hwts_reader },
-		{ &store->ender_thread, hwts_ender },
-		{ &store->control_thread, hwts_control },
-	};
-	unsigned tasks = 0, count = 0;
-	int rc = 0;
+	int rc = hwts_threads_start(store, HWTS_TASK, hwts_task_thread, store->config.threads);
 
-	store->begin_halt = store->read_halt = store->task_halt = store->end_halt = store->control_halt = false;
-	while (rc == 0 && tasks < store->task_count) {
-		rc = hwts_thread(&store->task_threads[tasks], hwts_task_thread, store);
-		tasks += rc == 0;
-	}
-	while (rc == 0 && count < HWTS_COUNT(others)) {
-		rc = hwts_thread(others[count].thread, others[count].run, store);
-		count += rc == 0;
-	}
-	if (rc != 0) {
-		(void)hwts_fail_errno(rc, "a thread");
-		end_threads(store, tasks, count);
-	}
+	if (rc == 0)
+		rc = hwts_threads_start(store, HWTS_BEGIN, hwts_beginner, 1);
+	if (rc == 0)
+		rc = hwts_threads_start(store, HWTS_READ, hwts_reader, 1);
+	if (rc == 0)
+		rc = hwts_threads_start(store, HWTS_END, hwts_ender, 1);
+	if (rc == 0)
+		rc = hwts_threads_start(store, HWTS_CONTROL, hwts_control, 1);
+	if (rc != 0)
+		end_threads(store);
 	return rc;
 }
 
@@ -182,26 +157,23 @@ static int start(hwt_store *store)
 		rc = open_pipe(store);
 	if (rc == 0)
 		rc = hwts_window_open(store);
-	if (rc == 0) {
-		store->task_threads = hwts_alloc(store->config.threads * sizeof(*store->task_threads));
-		store->task_count = store->config.threads;
-		rc = store->task_threads ? connect_all(store) : ENOMEM;
-	}
 	if (rc == 0)
-		rc = store->engine->listen(store->control_conn, NULL, 0, true);
+		rc = connect_all(store);
+	if (rc == 0)
+		rc = store->engine->listen(hwts_conn(store, HWTS_CONTROL), NULL, 0, true);
 	if (rc == 0)
 		rc = hwts_share_join(store, true);
 	if (rc == 0) {
-		pthread_mutex_lock(&store->lock);
+		hwts_lock(store);
 		store->phase = HWTS_STARTED;
-		pthread_mutex_unlock(&store->lock);
+		hwts_unlock(store);
 		rc = hwts_share_look(store, &next_ns);
 	}
 	if (rc == 0)
 		rc = start_threads(store);
 	if (rc != 0) {
 		if (store->joined)
-			(void)hwts_rows_leave(store->control_conn);
+			(void)hwts_rows_leave(hwts_conn(store, HWTS_CONTROL));
 		clean_up(store);
 	}
 	return rc;
@@ -230,15 +202,15 @@ int hwt_store_start(hwt_store *store)
 /* Shards in which nothing runs go at once; the others when their tasks have ended. */
 static void stop(hwt_store *store)
 {
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	store->phase = HWTS_STOPPING;
-	store->begin_halt = true;
+	hwts_halt(store, HWTS_BEGIN);
 	HWTS_EACH_SHARD (store, kind, shard)
 		shard->giving = shard->held;
 	hwts_give_back_queued(store, true);
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 	hwts_poke(store);
-	end_threads(store, store->task_count, 4);
+	end_threads(store);
 }
 
 static int check_stop(hwt_store *store)
@@ -283,10 +255,10 @@ static void *run_stopper(void *arg)
 	hwt_store *store = arg;
 
 	stop(store);
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	store->stopper_done = true;
-	pthread_cond_broadcast(&store->drained);
-	pthread_mutex_unlock(&store->lock);
+	hwts_stir(store);
+	hwts_unlock(store);
 	return NULL;
 }
 
@@ -295,25 +267,25 @@ static bool wait_stopped(hwt_store *store, int64_t until_ns)
 {
 	bool done;
 
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	while (!store->stopper_done && hwt_now() < until_ns)
-		hwts_wait_ns(&store->drained, &store->lock, HWTS_MIN(until_ns - hwt_now(), HWT_S(1)));
+		hwts_wait_stirred(store, HWTS_MIN(until_ns - hwt_now(), HWT_S(1)));
 	done = store->stopper_done;
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 	return done;
 }
 
 /* Gives the shards, whatever runs there; without an answer of the database they are lost when the lease is over. */
 static void abandon(hwt_store *store)
 {
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	store->abandons = true;
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 	hwts_poke(store);
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	while (!store->stopper_done && store->stats.shards_held > 0 && hwts_trusted(store))
-		hwts_wait_ns(&store->drained, &store->lock, HWT_MS(5));
-	pthread_mutex_unlock(&store->lock);
+		hwts_wait_stirred(store, HWT_MS(5));
+	hwts_unlock(store);
 }
 
 /* With life. */

@@ -130,6 +130,7 @@ struct hwts_slab { /* entries stay where they are until the timer is gone: its t
 };
 
 struct hwts_reader;
+struct hwts_threads;
 
 struct hwts_window {
 	hwt_timer *timer;
@@ -222,7 +223,8 @@ struct hwt_store {
 	struct hwts_group puts, cancels;
 
 	pthread_mutex_t lock;
-	pthread_cond_t begin_work, read_work, task_work, end_work, drained;
+	pthread_cond_t stirred;
+	struct hwts_threads *threads; /* by their role */
 	enum hwts_phase phase;
 	struct hwts_kind *kinds;
 	struct hwts_window window;
@@ -237,8 +239,7 @@ struct hwt_store {
 	unsigned lent;   /* of these, with calls that change them; unbegin.c */
 	unsigned doubts; /* how often the server was gone: hwts_doubt_begun */
 	struct hwts_row *ends, **ends_end;
-	bool begin_halt, read_halt, task_halt, end_halt, control_halt;
-	int64_t ends_until_ns;      /* with end_halt: how long it waits for rows that others have locked */
+	int64_t ends_until_ns;      /* once the ender halts: how long it waits for rows that others have locked */
 	bool abandons;              /* shards are given whatever runs there */
 	bool look_soon, load_again; /* what control has to do: a renewal; and behind it all is read again */
 
@@ -253,9 +254,6 @@ struct hwt_store {
 
 	pthread_t stopper; /* of a stop that need not come to its end, hwt_store_stop_within; with life */
 	bool has_stopper, stopper_done;
-	pthread_t control_thread, beginner_thread, reader_thread, ender_thread, *task_threads;
-	unsigned task_count;
-	struct hwts_conn *control_conn, *begin_conn, *read_conn, *end_conn;
 	int poke[2]; /* wakes control */
 	int clock_fd;
 	struct hwts_renewal renewal; /* control's */
@@ -289,6 +287,7 @@ struct hwts_shard *hwts_shard(hwt_store *store, int32_t shard, struct hwts_kind 
 
 /* In pool.c. */
 int hwts_connect(hwt_store *store, enum hwts_role role, struct hwts_conn **conn);
+int hwts_connect_role(hwt_store *store, enum hwts_role role, unsigned *failures); /* if its connection is of no use */
 int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role role, unsigned *failures);
 int hwts_pool_get(hwt_store *store, struct hwts_conn **conn);
 void hwts_pool_put(hwt_store *store, struct hwts_conn *conn);
@@ -367,13 +366,6 @@ int hwts_many(hwt_store *store, struct hwts_about *about, struct hwts_move *move
 static inline bool hwts_is_last(const struct hwts_kind *kind, unsigned attempts)
 {
 	return kind->row.mode != HWT_STORE_AT_MOST_ONCE && attempts + 1 >= kind->max_attempts;
-}
-
-/* With the lock: wakes one thread that waits for cond. */
-static inline void hwts_wake(pthread_cond_t *cond)
-{
-	if (!HWTS_TEST(loses_wakes))
-		pthread_cond_signal(cond);
 }
 
 /* In clock.c.  With the lock. */

@@ -10,6 +10,7 @@
  * the leap alone is not started: all its times until then would be merged into this run.
  */
 #include "core/store.h"
+#include "core/threads.h"
 
 static unsigned lateness_bucket(int64_t ns)
 {
@@ -49,10 +50,10 @@ bool hwt_store_is_mine(const hwt_store_run *run)
 	if (!run)
 		return false;
 	store = running->store;
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	shard = hwts_shard(store, running->row->shard, NULL);
 	mine = hwts_trusted(store) && shard && shard->held && shard->epoch == running->row->epoch;
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 	return mine;
 }
 
@@ -124,7 +125,7 @@ void hwts_doubt(hwt_store *store, struct hwts_row *row)
 void hwts_doubt_begun(hwt_store *store)
 {
 	store->doubts++; /* what is being begun just now */
-	if (store->begin_halt)
+	if (hwts_halts(store, HWTS_BEGIN))
 		return;
 	for (struct hwts_kind *kind = store->kinds; kind; kind = kind->next) {
 		if (kind->row.mode == HWT_STORE_AT_MOST_ONCE) /* its begins are synced */
@@ -253,20 +254,20 @@ static bool run_in(hwt_store *store, struct hwts_row *row, struct hwts_conn **co
 			rc = store->engine->open_run(*conn, &handle);
 		if (rc != 0) {
 			hwts_warn(store, "a transaction for a run: %s", hwts_fail_text());
-			pthread_mutex_lock(&store->lock);
+			hwts_lock(store);
 			hwts_ability_note(store, HWTS_TASK, false);
-			hwts_wait_ns(&store->drained, &store->lock, hwts_backoff_ns(++*failures));
+			hwts_rest(store, failures);
 			row->give_back = true;
-			pthread_mutex_unlock(&store->lock);
+			hwts_unlock(store);
 			return false;
 		}
 		*failures = 0;
 	}
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	note_start(store, row);
 	if (handle)
 		hwts_ability_note(store, HWTS_TASK, true);
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 	return run(store, row, *conn, handle);
 }
 
@@ -298,7 +299,7 @@ static void serve(hwt_store *store, struct hwts_row *row, struct hwts_conn **con
 	int64_t began_ns = hwt_now(), now_us;
 	bool ended;
 
-	if (leaps(store, row) || store->task_halt || !hwts_trusted(store) || !shard->held ||
+	if (leaps(store, row) || hwts_halts(store, HWTS_TASK) || !hwts_trusted(store) || !shard->held ||
 	    shard->epoch != row->epoch) {
 		hwts_give_back(store, row);
 		return;
@@ -306,9 +307,9 @@ static void serve(hwt_store *store, struct hwts_row *row, struct hwts_conn **con
 	kind->running++;
 	store->running++;
 	now_us = hwts_clock_without_leap_us(store, HWTS_MAX(hwts_clock_db_us(store), row->now_us));
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 	ended = hwts_series_may_start(row, now_us) && run_in(store, row, conn, failures);
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	kind->running--;
 	store->running--;
 	note_run(kind, hwt_now() - began_ns);
@@ -319,9 +320,9 @@ static void serve(hwt_store *store, struct hwts_row *row, struct hwts_conn **con
 	else
 		hwts_end(store, row);
 	if (kind->queue || kind->row.mode == HWT_STORE_AT_MOST_ONCE)
-		pthread_cond_broadcast(&store->task_work);
+		hwts_wake_all(store, HWTS_TASK);
 	if (store->due_count > 0)
-		hwts_wake(&store->begin_work);
+		hwts_wake(store, HWTS_BEGIN);
 }
 
 void *hwts_task_thread(void *arg)
@@ -331,19 +332,19 @@ void *hwts_task_thread(void *arg)
 	struct hwts_row *row;
 	unsigned turn = 0, failures = 0;
 
-	pthread_mutex_lock(&store->lock);
-	while (!store->task_halt || store->queued > 0) {
+	hwts_lock(store);
+	while (!hwts_halts(store, HWTS_TASK) || store->queued > 0) {
 		row = next_row(store, &turn);
 		if (row)
 			serve(store, row, &conn, &failures);
-		else if (store->task_halt)
+		else if (hwts_halts(store, HWTS_TASK))
 			break;
 		else
-			pthread_cond_wait(&store->task_work, &store->lock);
-		if (store->due_count > 0 && store->queued < store->task_count)
-			hwts_wake(&store->begin_work);
+			hwts_wait(store, HWTS_TASK);
+		if (store->due_count > 0 && store->queued < store->config.threads)
+			hwts_wake(store, HWTS_BEGIN);
 	}
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 	if (conn)
 		store->engine->disconnect(conn);
 	return NULL;

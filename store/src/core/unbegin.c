@@ -5,6 +5,7 @@
  * nothing starts it meanwhile, here or elsewhere.  The ender waits for rows that calls have.
  */
 #include "core/store.h"
+#include "core/threads.h"
 
 /* The runs before them take longer than those before did: nothing more is begun ahead until some have ended. */
 void hwts_give_back_stale(hwt_store *store, int64_t age_ns)
@@ -13,7 +14,7 @@ void hwts_give_back_stale(hwt_store *store, int64_t age_ns)
 
 	for (struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
 		while (kind->queue && now_ns - kind->queue->queued_ns >= age_ns) {
-			kind->run_ns = HWTS_MAX(kind->run_ns, age_ns * store->task_count);
+			kind->run_ns = HWTS_MAX(kind->run_ns, age_ns * store->config.threads);
 			hwts_give_back(store, hwts_unqueue(store, kind, &kind->queue));
 		}
 }
@@ -24,12 +25,12 @@ struct hwts_row *hwts_unbegin(hwt_store *store, int64_t id, bool *waited)
 	struct hwts_entry *entry;
 
 	*waited = false;
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	while ((entry = hwts_window_find(store, id)) != NULL && entry->state == HWTS_BEGUN && entry->between) {
 		*waited = true;
-		pthread_mutex_unlock(&store->lock);
+		hwts_unlock(store);
 		hwts_sleep_ns(HWT_MS(1));
-		pthread_mutex_lock(&store->lock);
+		hwts_lock(store);
 	}
 	if (entry && entry->state == HWTS_BEGUN)
 		for (struct hwts_row **link = &entry->kind->queue; *link && !row; link = &(*link)->next)
@@ -39,13 +40,13 @@ struct hwts_row *hwts_unbegin(hwt_store *store, int64_t id, bool *waited)
 				break;
 			}
 	store->lent += row != NULL;
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 	return row;
 }
 
 void hwts_unbegun(hwt_store *store, struct hwts_row *row, bool changed, const struct hwts_due *due)
 {
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	if (changed) {
 		row->give_back = true;
 		row->hit = due != NULL;
@@ -57,6 +58,6 @@ void hwts_unbegun(hwt_store *store, struct hwts_row *row, bool changed, const st
 		hwts_give_back(store, row);
 	}
 	store->lent--;
-	hwts_wake(&store->end_work);
-	pthread_mutex_unlock(&store->lock);
+	hwts_wake(store, HWTS_END);
+	hwts_unlock(store);
 }

@@ -6,6 +6,7 @@
  * vain, which then reads the time from the row; too late would be late.
  */
 #include "core/store.h"
+#include "core/threads.h"
 
 #define AGAIN_US 20000 /* a row that is due and could not be begun: another transaction has it */
 
@@ -110,7 +111,7 @@ void hwts_window_erase(struct hwts_entry *entry)
 	window->count--;
 	kind->entries--;
 	if (kind->behind && kind->entries < hwts_window_limit(store) / 2)
-		hwts_wake(&store->read_work);
+		hwts_wake(store, HWTS_READ);
 }
 
 /*
@@ -128,7 +129,7 @@ void hwts_window_due(struct hwts_entry *entry)
 		list->end->due_next = entry;
 	} else {
 		list->first = entry;
-		hwts_wake(&entry->store->begin_work);
+		hwts_wake(entry->store, HWTS_BEGIN);
 	}
 	list->end = entry;
 }
@@ -140,11 +141,11 @@ static void on_timer(hwt_timeout timeout, void *arg)
 
 	if (HWTS_TEST(loses_timers))
 		return;
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	if (entry->state == HWTS_ARMED && entry->timeout.entry == timeout.entry &&
 	    entry->timeout.generation == timeout.generation)
 		hwts_window_due(entry);
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 }
 
 static void arm(struct hwts_entry *entry, int64_t due_us)

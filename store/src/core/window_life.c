@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The life of the window, and of what waits in it. */
 #include "core/store.h"
+#include "core/threads.h"
 
 #define FIRST_BUCKETS 1024
 #define SLABS_AT_ONCE 16 /* are looked through with the lock */
@@ -29,9 +30,9 @@ int hwts_window_open(hwt_store *store)
 		hwts_window_close(store);
 		return rc;
 	}
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	store->window.timer = timer;
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 	return 0;
 }
 
@@ -39,20 +40,20 @@ void hwts_window_close(hwt_store *store)
 {
 	struct hwts_window window;
 
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	window = store->window;
 	store->window.timer = NULL; /* from here on nothing is armed */
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 	if (window.timer)
 		(void)hwt_timer_destroy(window.timer); /* its task may be waiting for the lock */
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	memset(&store->window, 0, sizeof(store->window));
 	for (struct hwts_kind *kind = store->kinds; kind; kind = kind->next) {
 		memset(kind->due, 0, sizeof(kind->due));
 		kind->entries = 0;
 	}
 	store->due_count = 0;
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 	for (struct hwts_slab *slab = window.slabs, *next; slab; slab = next) {
 		next = slab->next;
 		free(slab);
@@ -83,14 +84,14 @@ void hwts_window_drop_lost(hwt_store *store)
 {
 	struct hwts_slab *slab;
 
-	pthread_mutex_lock(&store->lock);
+	hwts_lock(store);
 	slab = store->window.slabs;
-	pthread_mutex_unlock(&store->lock);
+	hwts_unlock(store);
 	while (slab) {
-		pthread_mutex_lock(&store->lock);
+		hwts_lock(store);
 		for (unsigned i = 0; i < SLABS_AT_ONCE && slab; i++, slab = slab->next)
 			drop_lost(store, slab);
-		pthread_mutex_unlock(&store->lock);
+		hwts_unlock(store);
 	}
 	HWTS_POINT("dropped");
 }
