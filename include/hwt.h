@@ -49,12 +49,16 @@
  *     poll(set, n, -1);
  *     if (set[0].revents) hwt_timer_advance(timer, hwt_now(), NULL);
  *
+ *   You come from another language, for which a call from C is expensive or forbidden.  With HWT_COLLECT the library
+ *   calls nothing and hands out what is due, a hundred at a time: hwt_timer_advance_batch.
+ *
  * Guarantees
  *
- *   G1 exactly one end.  Each accepted timeout has exactly one of these ends: its task has run; one hwt_cancel or
- *      hwt_cancel_sync returned 0; one hwt_timer_next_unprocessed reported it.  This holds when all three race.  A
- *      hwt_new_timeout that races hwt_timer_stop wins, and its timeout has one of these ends, or returns ECANCELED.  A
- *      periodic timeout, or one whose task reschedules it, ends with its last run, the cancel or the stop.
+ *   G1 exactly one end.  Each accepted timeout has exactly one of these ends: its task has run, or one
+ *      hwt_timer_advance_batch handed it out; one hwt_cancel or hwt_cancel_sync returned 0; one
+ *      hwt_timer_next_unprocessed reported it.  This holds when all three race.  A hwt_new_timeout that races
+ *      hwt_timer_stop wins, and its timeout has one of these ends, or returns ECANCELED.  A periodic timeout, or one
+ *      whose task reschedules it, ends with its last run, the cancel or the stop.
  *   G2 never early.  A task does not start before its deadline.  Without load it starts within one tick of it, plus the
  *      time that the system takes to wake a thread.
  *   G3 order.  A task sees what its scheduler wrote before the call.  Two timeouts of one thread that fall into the
@@ -92,8 +96,8 @@
  *     hwt_timer_start             any                          yes, does nothing              ECANCELED
  *     hwt_timer_stop              any                          EDEADLK                        waits, does nothing
  *     hwt_timer_next_unprocessed  any                          yes                            yes: this is its use
- *     hwt_timer_advance           any but itself (EBUSY)       EBUSY                          ECANCELED
- *     hwt_timer_next              any but hwt_timer_advance    EBUSY                          ECANCELED
+ *     hwt_timer_advance*          any but itself (EBUSY)       EBUSY                          ECANCELED
+ *     hwt_timer_next              any but hwt_timer_advance*   EBUSY                          ECANCELED
  *     hwt_timer_trim              any                          yes; done after it             ECANCELED
  *     hwt_timer_fd                any                          yes; the first call: EBUSY     ECANCELED
  *     hwt_timer_destroy           none, and none afterwards    EDEADLK                        yes
@@ -200,6 +204,13 @@ typedef struct hwt_timeout {
  */
 typedef void hwt_task(hwt_timeout timeout, void *arg);
 
+/* A timeout that hwt_timer_advance_batch hands out. */
+typedef struct hwt_fired {
+	hwt_timeout timeout;
+	void *arg;
+	uint64_t missed; /* of a periodic one: how many periods were merged into this run */
+} hwt_fired;
+
 typedef enum hwt_state {
 	HWT_NONE,      /* the zero handle */
 	HWT_PENDING,   /* accepted, not yet run; also while it waits for a task thread or in an executor */
@@ -249,8 +260,8 @@ HWT_API int hwt_new_periodic(hwt_timer *timer, hwt_task *task, void *arg, int64_
 
 /* Everything a timeout can have.  A program leaves at 0 what it does not set. */
 typedef struct hwt_spec {
-	size_t size; /* sizeof(hwt_spec) */
-	hwt_task *task;
+	size_t size;    /* sizeof(hwt_spec) */
+	hwt_task *task; /* NULL with HWT_COLLECT */
 	void *arg;
 	int64_t when_ns;   /* a delay; with HWT_ABSOLUTE a deadline on the timer's clock */
 	int64_t period_ns; /* 0: once; otherwise the period, as for hwt_new_periodic */
@@ -282,7 +293,7 @@ typedef struct hwt_spec {
  *
  * Threads, Order  as hwt_new_timeout; *spec is copied.
  * Returns  as hwt_new_timeout; EINVAL also: size is too small or above 4096, a period is less than a tick, a flag is
- *          unknown; ENOTSUP: a setting of a newer header.
+ *          unknown, a finaliser with HWT_COLLECT; ENOTSUP: a setting of a newer header.
  * Cost     as hwt_new_timeout; with a period or a finaliser 48 bytes more.  A cancel of a timeout with a finaliser
  *          wakes a worker that sleeps beyond the next tick.
  */
@@ -427,6 +438,7 @@ HWT_API uint64_t hwt_pending_timeouts(const hwt_timer *timer);
 #define HWT_FINE_TICKS 1u    /* ticks of 10 us to 1 ms are honoured; see tick_duration_ns */
 #define HWT_CALLER_DRIVEN 2u /* no worker: tasks run in hwt_timer_advance */
 #define HWT_VIRTUAL_CLOCK 4u /* with HWT_CALLER_DRIVEN: the times told to hwt_timer_advance are the clock, from 0 on */
+#define HWT_COLLECT 8u       /* with HWT_CALLER_DRIVEN: no tasks, hwt_timer_advance_batch hands out what is due */
 
 /*
  * Values of hwt_config.clock: the clock of all times of a timer.  hwt_clock_now reads it.  A deadline computed from
@@ -495,7 +507,7 @@ typedef struct hwt_config {
 	 */
 	int64_t max_pending_timeouts;
 
-	uint32_t flags; /* 0 or HWT_FINE_TICKS | HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK */
+	uint32_t flags; /* 0 or HWT_FINE_TICKS | HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK | HWT_COLLECT */
 	uint32_t wheel; /* HWT_WHEEL_HASHED or HWT_WHEEL_HIERARCHICAL: doc/wheels.md compares them */
 
 	/*
@@ -581,7 +593,7 @@ HWT_API void hwt_warn_stderr(void *ctx, const char *message);
 /* A timeout that had neither run nor been cancelled when its timer was stopped. */
 typedef struct hwt_unprocessed {
 	hwt_timeout timeout;
-	hwt_task *task;
+	hwt_task *task; /* NULL with HWT_COLLECT */
 	void *arg;
 	int64_t deadline_ns; /* of a delay right to some nanoseconds: doc/guide.md, "Settings" */
 } hwt_unprocessed;
@@ -709,9 +721,9 @@ HWT_API void *hwt_timer_user(const hwt_timer *timer);
  * To a thread that has the lock no task is then between its start and the point at which it drops the lock.
  *
  * Threads  any, one at a time.
- * Returns  0; EINVAL: the timer has no HWT_CALLER_DRIVEN, or the time is refused; EBUSY: an advance is in
- *          progress, in another thread or around the task that calls; ECANCELED: the timer has been stopped, perhaps
- *          meanwhile.  *next_ns is written with 0 only.
+ * Returns  0; EINVAL: the timer has no HWT_CALLER_DRIVEN, or has HWT_COLLECT, or the time is refused; EBUSY: an
+ *          advance is in progress, in another thread or around the task that calls; ECANCELED: the timer has been
+ *          stopped, perhaps meanwhile.  *next_ns is written with 0 only.
  * Order    as if one thread made all calls, one after the other.
  * Cost     two exchanges and a look at all lanes, some 100 instructions, if nothing is due and what has come in is due
  *          after the answer: that waits for the end of its tick.  Else what is due.  A descriptor takes a system call
@@ -719,6 +731,29 @@ HWT_API void *hwt_timer_user(const hwt_timer *timer);
  *          comes another one (membarrier) so that producers need no fence.
  */
 HWT_API int hwt_timer_advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns);
+
+/*
+ * hwt_timer_advance for a timer with HWT_COLLECT.  Such a timer calls no function of yours for a timeout: every task
+ * is NULL, there are no finalisers, and it has no executor.  What would run is written to out[0] up to
+ * out[*fired - 1], at most n, in the order of ticks, and within a tick as G3 says.  When the call returns each has
+ * ended, as if its task had returned: HWT_EXPIRED, ENOENT for hwt_cancel and hwt_reschedule.  A periodic one is pending
+ * again, and hwt_cancel ends it.  *next_ns (may be NULL) is the answer of hwt_timer_advance, never earlier than now_ns.
+ * It is now_ns if more are due than n, or than max_tasks_per_advance.
+ *
+ * While you go through a batch, a cancel takes nothing out of it: hwt_cancel says ENOENT of what is further on, and 0
+ * of a periodic one, whose run that is its last.  Where a cancel has to stop that, too, mark what arg points to.
+ *
+ * With n == 0, where out may be NULL, it takes in what has come, and hands out nothing.  If the timer is stopped
+ * meanwhile the call hands out what it has and returns 0, with *next_ns now_ns; the next one returns ECANCELED.
+ *
+ * Threads  any, one at a time.  Meanwhile other threads find what it is handing out HWT_RUNNING: EBUSY.
+ * Returns  0; EINVAL: the timer has no HWT_COLLECT, fired is NULL, out is NULL and n is not 0, or the time is refused;
+ *          EBUSY, ECANCELED: as hwt_timer_advance.  *fired and *next_ns are written with 0 only.
+ * Order    the caller sees what the threads that scheduled wrote before.
+ * Cost     that of hwt_timer_advance; some 20 ns for each timeout.
+ */
+HWT_API int hwt_timer_advance_batch(hwt_timer *timer, int64_t now_ns, hwt_fired *out, size_t n, size_t *fired,
+				    int64_t *next_ns);
 
 /*
  * What hwt_timer_advance would answer now, without running anything: what it answered last, or a time that has passed

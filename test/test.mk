@@ -15,7 +15,7 @@ CPP_TESTS := $(if $(shell command -v $(CXX) 2>/dev/null),$(addprefix $(BUILD)/te
 # for those of one thread.
 TWINS ?= $(patsubst %,hierarchical:$(BUILD)/test/%,\
 	$(if $(findstring thread,$(SAN)),,unit_wheel unit_world unit_worker unit_oracle unit_idle) \
-	test_behaviours test_behaviours_more test_memory test_driven test_driven_bound test_on_earlier test_reschedule test_periodic \
+	test_behaviours test_behaviours_more test_memory test_driven test_driven_bound test_collect test_on_earlier test_reschedule test_periodic \
 	test_stress_reschedule test_task_threads) \
 	$(patsubst test/%.c,perturbed:$(BUILD)/test/%,$(wildcard test/test_stress*.c))
 

@@ -6,6 +6,9 @@
  * the alarm, then publishes for what a producer has to ring it, then looks at the lanes once more.  A producer that has
  * claimed an old publication and is slow may ring the new alarm too early.  That costs a pass and loses nothing.
  * config.on_earlier is an alarm that is not set: the caller knows the time, and a producer tells it of an earlier one.
+ *
+ * With HWT_COLLECT each timeout has the same task, hwt_timer_collect, which writes it down for the caller.  So whatever
+ * holds for tasks holds there, and the number that the caller has room for is a bound as max_tasks_per_advance is.
  */
 #include "base/thread.h"
 #include "timer/timer.h"
@@ -203,8 +206,16 @@ static void account(hwt_timer *timer, int64_t now_ns)
 	counts_add(&timer->worker.counts.wakeups, 1);
 }
 
+/* Bounds an advance, whose caller has room for so many.  UINT64_MAX more than have run never come. */
+static void bound(hwt_timer *timer, uint64_t room)
+{
+	uint32_t most = timer->config.max_tasks_per_advance;
+
+	timer->worker.bound.runs_max = worker_runs(&timer->worker) + (most != 0 && most < room ? most : room);
+}
+
 /* The passes of an advance, and its answer. */
-static int64_t drive(hwt_timer *timer, int64_t now_ns)
+static int64_t drive(hwt_timer *timer, int64_t now_ns, uint64_t room)
 {
 	struct hwt_worker *worker = &timer->worker;
 	struct hwt_idle *idle = &timer->lanes.idle;
@@ -216,8 +227,7 @@ static int64_t drive(hwt_timer *timer, int64_t now_ns)
 		timer->alarm_tick = -1;
 		idle_publish(idle, IDLE_AWAKE);
 	}
-	if (timer->config.max_tasks_per_advance != 0)
-		worker->bound.runs_max = worker_runs(worker) + timer->config.max_tasks_per_advance;
+	bound(timer, room);
 	hwt_lanes_take_hurry(&timer->lanes);
 	pass(timer, now_ns);
 	if (!worker->bound.is_cut)
@@ -234,17 +244,26 @@ static int64_t drive(hwt_timer *timer, int64_t now_ns)
 	return next_ns;
 }
 
-/* The caller has the word, and gives it back here. */
-static int advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
+static int advance_slowly(hwt_timer *timer, int64_t now_ns, uint64_t room, int64_t *next_ns)
 {
 	int cancel_before = thread_no_cancel(); /* tasks come to their end, too */
 	int rc = begin(timer, now_ns), rc_of_end;
 
 	if (rc == 0)
-		*next_ns = drive(timer, now_ns);
+		*next_ns = drive(timer, now_ns, room);
 	rc_of_end = hwt_driver_end(timer);
 	thread_restore_cancel(cancel_before);
 	return rc != 0 ? rc : rc_of_end;
+}
+
+/* The caller has the word, and gives it back here. */
+static inline int advance(hwt_timer *timer, int64_t now_ns, uint64_t room, int64_t *next_ns)
+{
+	if (unlikely(!is_quiet(timer, now_ns)))
+		return advance_slowly(timer, now_ns, room, next_ns);
+	account(timer, now_ns);
+	*next_ns = timer->quiet.until_ns;
+	return hwt_driver_end(timer);
 }
 
 /* Takes the word after another thread has looked or trimmed.  Returns what it was, not LOOK. */
@@ -277,21 +296,52 @@ int hwt_timer_advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
 	int rc;
 
 	debug_timer(timer);
-	if (timer == NULL || !timer_is_driven(timer))
+	if (timer == NULL || (timer->config.flags & (HWT_CALLER_DRIVEN | HWT_COLLECT)) != HWT_CALLER_DRIVEN)
 		return EINVAL;
 	rc = take(timer);
 	if (rc != 0)
 		return rc;
-	if (likely(is_quiet(timer, now_ns))) {
-		account(timer, now_ns);
-		next = timer->quiet.until_ns;
-		rc = hwt_driver_end(timer);
-	} else {
-		rc = advance(timer, now_ns, &next);
-	}
+	rc = advance(timer, now_ns, UINT64_MAX, &next);
 	if (rc == 0 && next_ns != NULL)
 		*next_ns = next;
 	return rc;
+}
+
+void hwt_timer_collect(hwt_timeout timeout, void *arg)
+{
+	struct hwt_record *record = timeout.entry;
+	struct hwt_collected *collected = record_lane(record)->lanes->timer->collected;
+	uint64_t missed = word_has(record_word(record), WORD_PERIODIC) ? record_extension(record)->missed : 0;
+
+	HWT_ASSERT(collected->count < collected->room);
+	collected->out[collected->count++] = (hwt_fired){ timeout, arg, missed };
+}
+
+int hwt_timer_advance_batch(hwt_timer *timer, int64_t now_ns, hwt_fired *out, size_t n, size_t *fired, int64_t *next_ns)
+{
+	struct hwt_collected collected = { out, 0, n };
+	int64_t next;
+	int rc;
+
+	debug_timer(timer);
+	if (timer == NULL || !timer_collects(timer) || fired == NULL || (out == NULL && n > 0))
+		return EINVAL;
+	rc = take(timer);
+	if (rc != 0)
+		return rc;
+	timer->collected = &collected;
+	rc = advance(timer, now_ns, n, &next);
+	/* A stop came.  What has fired has ended, and is the caller's.  The next call returns ECANCELED. */
+	if (rc == ECANCELED && collected.count > 0) {
+		rc = 0;
+		next = now_ns;
+	}
+	if (rc != 0)
+		return rc;
+	*fired = collected.count;
+	if (next_ns != NULL)
+		*next_ns = next > now_ns ? next : now_ns;
+	return 0;
 }
 
 /* Under the mutex.  With the word the caller may look where the worker does. */

@@ -74,9 +74,20 @@ static int64_t deadline_after(hwt_timer *timer, int64_t delay_ns, bool exact)
 	return add_saturating(hwt_timer_now(timer), delay_ns);
 }
 
+/*
+ * Returns the task of a timeout: the caller's, or with HWT_COLLECT, where the caller has none, that of the library.
+ * NULL: it is not as the timer wants it.
+ */
+static hwt_task *task_for(const hwt_timer *timer, hwt_task *task)
+{
+	if (likely(!timer_collects(timer)))
+		return task;
+	return task == NULL ? hwt_timer_collect : NULL;
+}
+
 static int start_or_refuse(hwt_timer *timer)
 {
-	int rc = hwt_timer_start(timer);
+	int rc = likely(timer_is_started(timer)) ? 0 : hwt_timer_start(timer);
 
 	if (rc == ECANCELED) /* relaxed: it only counts */
 		atomic_fetch_add_explicit(&timer->refused_stopped, 1, memory_order_relaxed);
@@ -84,31 +95,39 @@ static int start_or_refuse(hwt_timer *timer)
 }
 
 /*
- * The slow way: starts the worker, or finds that the timer has been stopped or has no worker.  Out of line, so that the
- * fast path need not spill its arguments.
+ * The slow way: starts the worker, or finds that the timer has been stopped or has no worker, or that there is no task.
+ * Out of line, so that the fast path need not spill its arguments.
  */
 static __attribute__((noinline)) int submit_slowly(hwt_timer *timer, hwt_task *task, void *arg, int64_t deadline_ns,
 						   hwt_timeout *out)
 {
-	int rc = start_or_refuse(timer);
+	int rc;
 
+	task = task_for(timer, task);
+	if (task == NULL)
+		return EINVAL;
+	rc = start_or_refuse(timer);
 	return rc == 0 ? submit(timer, task, arg, deadline_ns, out) : rc;
 }
 
 static __attribute__((noinline)) int submit_delay_slowly(hwt_timer *timer, hwt_task *task, void *arg, int64_t delay_ns,
 							 hwt_timeout *out)
 {
-	int rc = start_or_refuse(timer);
+	int rc;
 
+	task = task_for(timer, task);
+	if (task == NULL)
+		return EINVAL;
+	rc = start_or_refuse(timer);
 	return rc == 0 ? submit(timer, task, arg, deadline_after(timer, delay_ns, false), out) : rc;
 }
 
 int hwt_new_timeout(hwt_timer *timer, hwt_task *task, void *arg, int64_t delay_ns, hwt_timeout *out)
 {
 	debug_timer(timer);
-	if (unlikely(timer == NULL || task == NULL))
+	if (unlikely(timer == NULL))
 		return EINVAL;
-	if (unlikely(!has_worker(timer)))
+	if (unlikely(task == NULL || !has_worker(timer)))
 		return submit_delay_slowly(timer, task, arg, delay_ns, out);
 	return submit(timer, task, arg, counter_deadline(&timer->grid, delay_ns), out);
 }
@@ -116,9 +135,9 @@ int hwt_new_timeout(hwt_timer *timer, hwt_task *task, void *arg, int64_t delay_n
 int hwt_new_timeout_at(hwt_timer *timer, hwt_task *task, void *arg, int64_t deadline_ns, hwt_timeout *out)
 {
 	debug_timer(timer);
-	if (unlikely(timer == NULL || task == NULL))
+	if (unlikely(timer == NULL))
 		return EINVAL;
-	if (unlikely(!has_worker(timer)))
+	if (unlikely(task == NULL || !has_worker(timer)))
 		return submit_slowly(timer, task, arg, deadline_ns, out);
 	return submit(timer, task, arg, deadline_ns, out);
 }
@@ -142,7 +161,16 @@ static int read_spec(hwt_spec *spec, const hwt_spec *given)
 	rc = sized_read(spec, sizeof(*spec), given, given->size, field_ends, sizeof(field_ends) / sizeof(size_t));
 	if (rc != 0)
 		return rc;
-	return spec->task == NULL || (spec->flags & ~HWT_ABSOLUTE) != 0 ? EINVAL : 0;
+	return (spec->flags & ~HWT_ABSOLUTE) != 0 ? EINVAL : 0;
+}
+
+/* Whether the timer can have such a timeout.  Sets its task. */
+static int fit_spec(const hwt_timer *timer, hwt_spec *spec)
+{
+	spec->task = task_for(timer, spec->task);
+	if (spec->task == NULL || (spec->release != NULL && timer_collects(timer)))
+		return EINVAL;
+	return spec->period_ns != 0 && spec->period_ns < timer->config.tick_duration_ns ? EINVAL : 0;
 }
 
 int hwt_new_timeout_ex(hwt_timer *timer, const hwt_spec *given, hwt_timeout *out)
@@ -155,10 +183,10 @@ int hwt_new_timeout_ex(hwt_timer *timer, const hwt_spec *given, hwt_timeout *out
 
 	debug_timer(timer);
 	rc = timer == NULL ? EINVAL : read_spec(&spec, given);
+	if (rc == 0)
+		rc = fit_spec(timer, &spec);
 	if (rc != 0)
 		return rc;
-	if (spec.period_ns != 0 && spec.period_ns < timer->config.tick_duration_ns)
-		return EINVAL;
 	if (!has_worker(timer) && (rc = start_or_refuse(timer)) != 0)
 		return rc;
 	deadline_ns = spec.when_ns;

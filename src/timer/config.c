@@ -11,7 +11,7 @@
 #define MAX_TICKS_PER_WHEEL (UINT32_C(1) << 30)
 #define MAX_TASK_THREADS 1024
 
-#define KNOWN_FLAGS (HWT_FINE_TICKS | HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK)
+#define KNOWN_FLAGS (HWT_FINE_TICKS | HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK | HWT_COLLECT)
 
 static const size_t field_ends[] = {
 	FIELD_END(hwt_config, tick_duration_ns),
@@ -59,7 +59,7 @@ static bool reserved_is_zero(const hwt_config *config)
 
 static bool is_for_drivers(const hwt_config *config)
 {
-	return (config->flags & HWT_VIRTUAL_CLOCK) != 0 || config->max_tasks_per_advance != 0 ||
+	return (config->flags & (HWT_VIRTUAL_CLOCK | HWT_COLLECT)) != 0 || config->max_tasks_per_advance != 0 ||
 	       config->on_earlier != NULL;
 }
 
@@ -105,7 +105,7 @@ static int check(const hwt_config *config)
 	if (config->thread_attr != NULL &&
 	    (pthread_attr_getdetachstate(config->thread_attr, &detached) != 0 || detached != PTHREAD_CREATE_JOINABLE))
 		return EINVAL;
-	if (config->executor != NULL && config->executor->execute == NULL)
+	if (config->executor != NULL && (config->executor->execute == NULL || (config->flags & HWT_COLLECT) != 0))
 		return EINVAL;
 	return check_task_threads(config);
 }

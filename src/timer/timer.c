@@ -158,13 +158,6 @@ int hwt_timer_create(hwt_timer **out, const hwt_config *config)
 	return rc;
 }
 
-static bool is_started(const hwt_timer *timer)
-{
-	int state = timer_state(timer);
-
-	return timer_state_is_started(state);
-}
-
 int hwt_timer_start(hwt_timer *timer)
 {
 	int rc = 0, cancel_before;
@@ -172,7 +165,7 @@ int hwt_timer_start(hwt_timer *timer)
 	debug_timer(timer);
 	if (timer == NULL)
 		return EINVAL;
-	if (likely(is_started(timer)))
+	if (likely(timer_is_started(timer)))
 		return 0;
 	cancel_before = thread_no_cancel();
 	pthread_mutex_lock(&timer->monitor.mutex);
@@ -181,7 +174,7 @@ int hwt_timer_start(hwt_timer *timer)
 	else if (timer_state(timer) == TIMER_INIT)
 		rc = hwt_timer_launch(timer);
 	wait_while(timer, TIMER_STARTING);
-	if (rc == 0 && !is_started(timer))
+	if (rc == 0 && !timer_is_started(timer))
 		rc = ECANCELED;
 	pthread_mutex_unlock(&timer->monitor.mutex);
 	thread_restore_cancel(cancel_before);
@@ -267,7 +260,7 @@ int hwt_timer_stop(hwt_timer *timer, size_t *unprocessed)
 	cancel_before = thread_no_cancel();
 	hwt_driver_lock(timer);
 	wait_while(timer, TIMER_STARTING);
-	mine = timer_state(timer) == TIMER_INIT || is_started(timer);
+	mine = timer_state(timer) == TIMER_INIT || timer_is_started(timer);
 	if (mine)
 		hwt_timer_set_state(timer, TIMER_STOPPING);
 	else
@@ -296,7 +289,7 @@ bool hwt_timer_next_unprocessed(hwt_timer *timer, hwt_unprocessed *out)
 	if (record == NULL)
 		return false;
 	out->timeout = (hwt_timeout){ record, word_generation(record_word(record)) };
-	out->task = record->task;
+	out->task = timer_collects(timer) ? NULL : record->task;
 	out->arg = record_arg(record, record_word(record));
 	out->deadline_ns = record_deadline(record);
 	return true;

@@ -71,6 +71,12 @@ struct hwt_quiet {
 	int64_t due_ns; /* what is due later than this is not due before until_ns */
 };
 
+/* Where hwt_timer_advance_batch collects what is due. */
+struct hwt_collected {
+	hwt_fired *out;
+	size_t count, room;
+};
+
 #define HWT_THREAD_NAME_LENGTH 15
 
 struct hwt_timer {
@@ -94,9 +100,10 @@ struct hwt_timer {
 	/* Of a DRIVEN timer.  The thread that has the driver's word may touch what is below it; [driver]. */
 	_Atomic int driver;
 	struct hwt_quiet quiet;
-	int64_t alarm_tick;      /* for which the alarm is set and the word published; -1: none */
-	_Atomic int64_t told_ns; /* the latest time that hwt_timer_advance was told, or the start */
-	_Atomic unsigned queued; /* threads at the mutex that go before a trim */
+	int64_t alarm_tick;              /* for which the alarm is set and the word published; -1: none */
+	_Atomic int64_t told_ns;         /* the latest time that hwt_timer_advance was told, or the start */
+	_Atomic unsigned queued;         /* threads at the mutex that go before a trim */
+	struct hwt_collected *collected; /* of the hwt_timer_advance_batch in progress */
 
 	_Atomic uint64_t refused_stopped; /* submissions refused because of the state, so in no lane */
 
@@ -131,6 +138,12 @@ static inline void debug_timer(const hwt_timer *timer)
 #endif
 }
 
+/* Returns true if it calls no task: hwt_timer_advance_batch. */
+static inline bool timer_collects(const hwt_timer *timer)
+{
+	return (timer->config.flags & HWT_COLLECT) != 0;
+}
+
 /* Returns true if the times told to hwt_timer_advance are the timer's clock. */
 static inline bool timer_is_virtual(const hwt_timer *timer)
 {
@@ -161,6 +174,11 @@ void hwt_timer_begin_time(hwt_timer *timer, int64_t now_ns);
 static inline bool timer_state_is_started(int state)
 {
 	return state == TIMER_STARTED || state == TIMER_CLOCKED || state == TIMER_DRIVEN;
+}
+
+static inline bool timer_is_started(const hwt_timer *timer)
+{
+	return timer_state_is_started(atomic_load_explicit(&timer->state, memory_order_acquire)); /* [started] */
 }
 
 /* The state of a timer whose worker has started. */
@@ -205,5 +223,8 @@ void hwt_timer_start_driven(hwt_timer *timer);
  * timer the later of both.  On HWT_CLOCK_REALTIME, which may have been set back since, it is the clock's.
  */
 int64_t hwt_timer_now(const hwt_timer *timer);
+
+/* The task of each timeout of a timer that collects. */
+void hwt_timer_collect(hwt_timeout timeout, void *arg);
 
 #endif

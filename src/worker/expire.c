@@ -118,7 +118,7 @@ bool hwt_worker_resume(struct hwt_worker *worker, int64_t passed, int64_t now_ns
 {
 	int64_t began_ns = clock_monotonic();
 
-	if (passed < worker->tick)
+	if (passed < worker->tick || worker_is_full(worker)) /* full from the start: hwt_timer_advance_batch of none */
 		return false;
 	return expire_one_tick(worker, now_ns, &began_ns);
 }

@@ -54,7 +54,7 @@ static struct item *new_item(void)
 	item->runs_max = UINT32_MAX;
 	item->known_since = FOREVER;
 	item->most_ns = UNKNOWN;
-	item->has_finaliser = hit(3);
+	item->has_finaliser = hit(3) && !world.collects;
 	item->agains = hit(6) ? (unsigned)sim_plan(4) : 0;
 	return item;
 }
@@ -75,15 +75,20 @@ static int64_t some_delay(void)
 	}
 }
 
+hwt_task *its_task(void)
+{
+	return world.collects ? NULL : run_item;
+}
+
 static int submit(struct item *item, const hwt_spec *spec)
 {
 	if (spec->release != NULL || hit(4))
 		return hwt_new_timeout_ex(world.timer, spec, &item->handle);
 	if (spec->period_ns > 0)
-		return hwt_new_periodic(world.timer, run_item, item, spec->when_ns, spec->period_ns, &item->handle);
+		return hwt_new_periodic(world.timer, its_task(), item, spec->when_ns, spec->period_ns, &item->handle);
 	if ((spec->flags & HWT_ABSOLUTE) != 0)
-		return hwt_new_timeout_at(world.timer, run_item, item, spec->when_ns, &item->handle);
-	return hwt_new_timeout(world.timer, run_item, item, spec->when_ns, &item->handle);
+		return hwt_new_timeout_at(world.timer, its_task(), item, spec->when_ns, &item->handle);
+	return hwt_new_timeout(world.timer, its_task(), item, spec->when_ns, &item->handle);
 }
 
 static void count_refusal(int rc)
@@ -96,7 +101,7 @@ static void count_refusal(int rc)
 static int schedule(bool must_have_memory)
 {
 	struct item *item = new_item();
-	hwt_spec spec = { .size = sizeof(spec), .task = run_item, .arg = item };
+	hwt_spec spec = { .size = sizeof(spec), .task = its_task(), .arg = item };
 	struct guard guard = begin_call();
 	int64_t delay_ns = some_delay(), begun_ns = world_clock(), least_ns = world_clock_least();
 	bool at = hit(3);
@@ -181,7 +186,8 @@ static void cancel(struct item *item, bool sync)
 	SIM_CHECK(rc == 0 || rc == ENOENT || (rc == EBUSY && !sync));
 	item_cancelled(item, rc, sync);
 	/* It could only be missed if it ran, or another thread had it. */
-	if (waited && idle && item->calls == 0 && item->runs == runs && !item->in_run && !world.is_stopping)
+	if (waited && idle && item->calls == 0 && item->runs == runs && !item->in_run && !world.is_stopping &&
+	    !world.in_hand)
 		SIM_CHECK(rc != ENOENT || item->cancels > 0);
 	if (!sync)
 		end_call(&guard);
@@ -217,7 +223,7 @@ static void move(struct item *item)
 	sim_say("moves %ld: %ld", (long)item->number, rc);
 	SIM_CHECK(rc == 0 || rc == EBUSY || rc == ENOENT || was_refused(&guard, rc));
 	world.sums.moved += rc == 0;
-	if (item->runs != runs || world.steps != guard.steps)
+	if (item->runs != runs || world.steps != guard.steps || (world.in_hand && item->period_ns > 0))
 		item_forget(item);
 	else if (rc == 0)
 		item_end_call(item, to_ns, plus(at ? begun_ns : world_clock(), delay_ns));
@@ -281,7 +287,7 @@ static void look_at(struct item *item)
 	char text[80] = "";
 	int rc;
 
-	if (runs == item->runs && in_run == item->in_run && calls == 0 && item->calls == 0)
+	if (runs == item->runs && in_run == item->in_run && calls == 0 && item->calls == 0 && !world.in_hand)
 		SIM_CHECK(may_be(item, state));
 	SIM_CHECK(hwt_timeout_timer(item->handle) == world.timer);
 	rc = hwt_timeout_left(item->handle, &left_ns);
@@ -346,6 +352,28 @@ static void next(bool in_task)
 	SIM_CHECK(world.has_pool || rc == EBUSY || rc == ECANCELED);
 }
 
+/* Others make their calls while the loop goes through a batch. */
+static int advance_batch(int64_t now_ns, int64_t *next_ns)
+{
+	size_t room = sim_random(hit(2) ? 4 : 17), count = 0;
+	hwt_fired batch[16];
+	int rc;
+
+	world.in_hand = true;
+	rc = hwt_timer_advance_batch(world.timer, now_ns, batch, room, &count, next_ns);
+	SIM_CHECK(rc != 0 || (count <= room && *next_ns >= now_ns));
+	for (size_t i = 0; i < count; i++) {
+		sim_point("takes one out of the batch");
+		sim_say("has collected %ld, after %ld that were missed", (long)((struct item *)batch[i].arg)->number,
+			(long)batch[i].missed);
+		item_start(batch[i].arg, batch[i].timeout, batch[i].missed);
+		item_end(batch[i].arg);
+	}
+	world.in_hand = false;
+	world.is_cut = count == room || world.is_stopping;
+	return rc;
+}
+
 int call_advance(int64_t now_ns, int64_t *next_ns)
 {
 	uint64_t began = sim_steps();
@@ -353,7 +381,7 @@ int call_advance(int64_t now_ns, int64_t *next_ns)
 	int rc;
 
 	world.advances++;
-	rc = hwt_timer_advance(world.timer, now_ns, next_ns);
+	rc = world.collects ? advance_batch(now_ns, next_ns) : hwt_timer_advance(world.timer, now_ns, next_ns);
 	sim_say("advances to %ld: %ld", (long)(now_ns - world.start_ns), rc);
 	SIM_CHECK(rc == 0 || rc == EBUSY || (rc == ECANCELED && world.is_stopping));
 	if (rc != 0)
@@ -382,7 +410,7 @@ int call_stop(void)
 	for (; hwt_timer_next_unprocessed(world.timer, &left); count--) {
 		struct item *item = left.arg;
 
-		SIM_CHECK(left.task == run_item && left.timeout.entry == item->handle.entry);
+		SIM_CHECK(left.task == its_task() && left.timeout.entry == item->handle.entry);
 		SIM_CHECK(item->calls > 0 || item->known_since == FOREVER || left.deadline_ns >= item->least_ns);
 		SIM_CHECK(item->released == 0); /* only hwt_timer_destroy has it released */
 		item->returned++;

@@ -44,6 +44,15 @@ static void choose_places(void)
 		hwt_test_enough = (size_t)1 << sim_plan(20);
 }
 
+static bool chooses_to_collect(void)
+{
+	uint64_t plan = sim_plan_begin(UINT64_C(5000000), 0);
+	bool collects = hit(3);
+
+	sim_plan_end(plan);
+	return collects;
+}
+
 static void choose_config(void)
 {
 	hwt_config *config = &world.config;
@@ -66,6 +75,8 @@ static void choose_config(void)
 	}
 	if (world.driving != VIRTUAL && world.driving != EARLIER && world.driving != NAPS)
 		config->clock = hit(2) ? HWT_CLOCK_MONOTONIC : (uint32_t)sim_plan(HWT_CLOCK_REALTIME + 1);
+	world.collects = config->flags != HWT_FINE_TICKS && !world.has_pool && chooses_to_collect();
+	config->flags |= world.collects ? HWT_COLLECT : 0;
 	world.tick_ns = config->tick_duration_ns;
 	world.delay_max_ns = HWT_US(50) << sim_plan(hit(4) && world.driving <= EARLIER ? 25 : 9);
 	world.step_ns = INT64_MIN / 2;

@@ -140,7 +140,8 @@ void item_start(struct item *item, hwt_timeout timeout, uint64_t missed)
 	bool in_time = item->most_ns == UNKNOWN || world_clock() - item->most_ns < HWT_MS(5);
 
 	SIM_CHECK(timeout.entry == item->handle.entry && timeout.generation == item->handle.generation);
-	SIM_CHECK(!world.is_stopped && !item->in_run && item->released == 0 && item->runs < item->runs_max);
+	SIM_CHECK((!world.is_stopped || world.in_hand) && !item->in_run && item->released == 0 &&
+		  item->runs < item->runs_max);
 	SIM_CHECK(item->period_ns > 0 || item->runs <= item->rearms);
 	SIM_CHECK(missed == 0 || item->period_ns > 0);
 	judge_time(item, item->least_ns + merged_ns, item->most_ns == UNKNOWN ? UNKNOWN : item->most_ns + merged_ns);
@@ -182,8 +183,10 @@ void item_cancelled(struct item *item, int rc, bool sync)
 	item->calls--;
 	item->cancels += rc == 0;
 	world.sums.cancelled += rc == 0;
-	if (sync ? rc == 0 || rc == ENOENT : rc == 0 && item->period_ns == 0)
+	if (rc == 0 && item->period_ns == 0)
 		more = 0;
+	else if (sync && (rc == 0 || rc == ENOENT))
+		more = world.in_hand;
 	if (item->runs_max > item->runs + more)
 		item->runs_max = item->runs + more;
 	if (sync && (rc == 0 || rc == ENOENT))
@@ -195,7 +198,7 @@ void item_cancelled(struct item *item, int rc, bool sync)
 
 void judge_advance(uint64_t began, int64_t now_ns, int64_t next_ns)
 {
-	bool runs_all = !world.has_pool && world.config.max_tasks_per_advance == 0;
+	bool runs_all = !world.has_pool && world.config.max_tasks_per_advance == 0 && !world.is_cut;
 
 	if (!world.is_started || world.has_pool)
 		return;

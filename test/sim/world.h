@@ -65,6 +65,10 @@ struct world {
 	uint64_t advances;
 	bool is_started, is_stopping, is_stopped, has_pool;
 
+	/* HWT_COLLECT: what has fired has not begun to run here until the loop comes to it. */
+	bool collects, in_hand; /* in_hand: the loop is in its call, or at what that has handed out */
+	bool is_cut;            /* more may be due: that was all that it had room for, or a stop came */
+
 	/* Faults. */
 	unsigned refuse;     /* so many of 256 allocations fail */
 	unsigned refuse_all; /* threads for which all fail */
@@ -117,6 +121,7 @@ void release_item(void *arg);
 void call_something(bool in_task);
 int call_stop(void);
 int call_advance(int64_t now_ns, int64_t *next_ns);
+hwt_task *its_task(void);
 static inline bool hit(unsigned one_of)
 {
 	return sim_plan(one_of) == 0;
