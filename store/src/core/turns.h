@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Turns: in which order what is due of a kind is begun, and what has to wait.
+ *
+ * Structure
+ *
+ *     turns --ring--> group -> group -> group         those that may have something to begin
+ *           --wheel-> group                           those that wait for a token, or for their bucket to be full
+ *                       |
+ *                       +-- queue: its turns by priority, then by due time
+ *
+ *   A turn belongs to a timeout in the window, from its entry to its end.  Groups are found by their name; each exists
+ *   as long as it has a turn, or its bucket is not full.  What has no group has one in common, which no rule limits.
+ *   The ring goes round: the first group begins one timeout and goes to the end.  A group that is paused, full or out
+ *   of tokens leaves the ring when it comes to its front, and comes back by what happens to it: an end, a token's time,
+ *   other rules.
+ *
+ *   A bucket of tokens is one number, when it will be full: a start moves that by start_every, and one is possible
+ *   while it is at most (burst - 1) * start_every away.  A turn that is taken reserves a token, and uses it when its
+ *   task starts: so a timeout that is given back has used none, and the time between the two makes no two starts too
+ *   close to each other.
+ *
+ * Threads
+ *
+ *   One at a time: in a store, with its lock.  The clock is an argument.
+ *
+ * Invariants
+ *
+ *   T1  running = the group's turns that are counted: from the moment at which one is taken, or is known to run on a
+ *       process that died, to its end, or until it is known not to run.  Whatever becomes of its shard
+ *   T2  reserved = the group's turns that were taken under a rate and have not started
+ *   T3  a group that has something queued is in the ring, in the wheel, or blocked: paused, or full
+ *   T4  a turn that was counted when it was queued is first in its group, and a full group may begin it: it runs
+ *       already, as far as anybody knows, and is counted
+ */
+#ifndef HWTS_TURNS_H
+#define HWTS_TURNS_H
+
+#include "core/base.h"
+
+#define HWTS_TURN_SLOTS 256 /* of the wheel */
+
+struct hwts_turn {
+	struct hwts_turn *next, *child; /* in its group's queue */
+	struct hwts_turn_group *group;
+	int64_t due_us;
+	int8_t priority;
+	bool counted;  /* T1 */
+	bool reserved; /* T2 */
+};
+
+/* Turns, the first of which is the next one; turn_queue.c. */
+struct hwts_turn_queue {
+	struct hwts_turn *last; /* of those that came in order: a circle */
+	struct hwts_turn *heap; /* the others */
+};
+
+void hwts_turn_push(struct hwts_turn_queue *queue, struct hwts_turn *turn);
+struct hwts_turn *hwts_turn_first(const struct hwts_turn_queue *queue); /* NULL: empty */
+struct hwts_turn *hwts_turn_pop(struct hwts_turn_queue *queue);
+
+/* What holds of a group; 0: no limit. */
+struct hwts_rules {
+	uint32_t running, burst;
+	int64_t every_ns; /* between two starts */
+};
+
+/* Rules of a group's own. */
+struct hwts_own {
+	struct hwts_rules rules;
+	bool limited; /* they count, and not those of the kind */
+	bool paused;
+};
+
+/* By name; turn_rules.c. */
+struct hwts_own_rules {
+	struct hwts_own_rules *chain;
+	struct hwts_own is;
+	bool seen;
+	uint8_t len;
+	uint16_t bucket;
+	char name[];
+};
+
+struct hwts_rule_book {
+	struct hwts_own_rules **chains;
+	size_t room, count;
+};
+
+struct hwts_own_rules *hwts_rules_find(const struct hwts_rule_book *book, const char *name, size_t len);
+struct hwts_own_rules *hwts_rules_make(struct hwts_rule_book *book, const char *name, size_t len); /* NULL: no memory */
+void hwts_rules_remove(struct hwts_rule_book *book, struct hwts_own_rules *own);
+void hwts_rules_clear(struct hwts_rule_book *book);
+uint32_t hwts_name_hash(const char *name, size_t len);
+
+/* 72 bytes with a name of up to 13. */
+struct hwts_turn_group {
+	struct hwts_turn_group *chain; /* of those with its hash */
+	struct hwts_turn_group *next;  /* in the ring, or in a slot of the wheel */
+	struct hwts_turn_queue queue;
+	int64_t full_ns;         /* when its bucket is full */
+	uint32_t turns, running; /* its turns; T1 */
+	uint32_t round;          /* of its last timeout that was queued for a thread */
+	uint16_t reserved;       /* T2 */
+	uint16_t bucket;
+	uint8_t where : 2, own : 1; /* own: it has rules of its own */
+	uint8_t slot;               /* of the wheel */
+	uint8_t len;
+	char start[5]; /* of the name, which goes on behind the structure */
+};
+
+static inline char *hwts_turn_name(const struct hwts_turn_group *group)
+{
+	return (char *)(uintptr_t)group + offsetof(struct hwts_turn_group, start);
+}
+
+struct hwts_turns {
+	struct hwts_turn_group none; /* of what has no group */
+	struct hwts_turn_group **chains;
+	size_t room, count;
+	struct hwts_turn_group *first, *end; /* the ring */
+	struct hwts_turn_group *slots[HWTS_TURN_SLOTS];
+	size_t waiting;        /* in the wheel */
+	int64_t tick, wake_ns; /* up to where it has been looked at; nothing comes before that */
+	size_t queued;
+	uint32_t round; /* of what has last been given to a thread */
+
+	/* Rules. */
+	bool paused;            /* all of the kind */
+	struct hwts_rules each; /* of each group without its own */
+	struct hwts_rule_book book;
+	int64_t *empty_ns; /* of each shard: when its buckets were empty; 0: they were not */
+	uint32_t shards;
+};
+
+void hwts_turns_clear(struct hwts_turns *turns); /* all of it, rules too; not empty_ns */
+
+/* A timeout comes into the window: false, no memory.  len 0: it has no group. */
+bool hwts_turns_join(struct hwts_turns *turns, struct hwts_turn *turn, const char *name, size_t len, int64_t id);
+void hwts_turns_leave(struct hwts_turns *turns, struct hwts_turn *turn, int64_t now_ns); /* it is not queued */
+
+void hwts_turns_add(struct hwts_turns *turns, struct hwts_turn *turn); /* it is due */
+struct hwts_turn *hwts_turns_peek(struct hwts_turns *turns, int64_t now_ns);
+struct hwts_turn *hwts_turns_take(struct hwts_turns *turns, int64_t now_ns); /* the same, and it is about to be begun */
+/* One that runs, as far as is known, and was not taken. */
+void hwts_turns_count(struct hwts_turn *turn);
+/* Its task is about to start.  False: by the rules that came meanwhile it must not. */
+bool hwts_turns_start(struct hwts_turns *turns, struct hwts_turn *turn, int64_t now_ns);
+/* It has ended, or was not begun. */
+void hwts_turns_done(struct hwts_turns *turns, struct hwts_turn *turn);
+
+/* Something may be taken at once; when a group may come back by itself, INT64_MAX: not. */
+static inline bool hwts_turns_ready(const struct hwts_turns *turns)
+{
+	return turns->first && !turns->paused;
+}
+static inline int64_t hwts_turns_wake_ns(const struct hwts_turns *turns)
+{
+	return turns->waiting > 0 && !turns->paused ? turns->wake_ns : INT64_MAX;
+}
+
+/* The place of a timeout among those that wait for a thread: groups take turns there, too. */
+uint32_t hwts_turns_round(const struct hwts_turns *turns, struct hwts_turn_group *group);
+
+/*
+ * Takes out of the queues what is of a shard for which lost says true, as a list.  What has no group stays.
+ */
+struct hwts_turn *hwts_turns_drain(struct hwts_turns *turns, bool (*lost)(void *ctx, uint32_t shard), void *ctx);
+
+/* Of use to its other files. */
+struct hwts_turn_group *hwts_turns_find(const struct hwts_turns *turns, const char *name, size_t len);
+struct hwts_rules hwts_turns_rules(const struct hwts_turns *turns, const struct hwts_turn_group *group);
+void hwts_turns_place(struct hwts_turns *turns, struct hwts_turn_group *group); /* something has happened to it */
+
+/*
+ * Rules; turn_change.c, with drain and clear
+ */
+
+void hwts_turns_set_kind(struct hwts_turns *turns, bool paused, struct hwts_rules each);
+/* Of the shards for which read says true all own rules follow by set_own; settle drops the others. */
+bool hwts_turns_set_own(struct hwts_turns *turns, const char *name, size_t len, uint16_t bucket,
+			const struct hwts_own *is); /* false: no memory */
+void hwts_turns_settle(struct hwts_turns *turns, bool (*read)(void *ctx, uint32_t shard), void *ctx);
+
+/* A shard was taken, and nobody knows its levels: its buckets begin empty. */
+void hwts_turns_empty(struct hwts_turns *turns, uint32_t shard, int64_t now_ns);
+
+#endif

@@ -1,0 +1,608 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The turns of groups, without a store and on a clock of the test; and at random against a model that looks at all. */
+#include "store.h"
+#include "core/turns.h"
+
+static struct hwts_turns turns;
+static int64_t now_ns;
+
+static void join(struct hwts_turn *turn, const char *name, int64_t due_us, int priority)
+{
+	*turn = (struct hwts_turn){ .due_us = due_us, .priority = (int8_t)priority };
+	REQUIRE(hwts_turns_join(&turns, turn, name, strlen(name), name[0]));
+}
+
+static void add(struct hwts_turn *turn, const char *name, int64_t due_us, int priority)
+{
+	join(turn, name, due_us, priority);
+	hwts_turns_add(&turns, turn);
+}
+
+static struct hwts_turn *take(void)
+{
+	struct hwts_turn *first = hwts_turns_peek(&turns, now_ns), *turn = hwts_turns_take(&turns, now_ns);
+
+	CHECK(turn == first);
+	return turn;
+}
+
+static void end(struct hwts_turn *turn)
+{
+	hwts_turns_leave(&turns, turn, now_ns);
+}
+
+static void fresh(void)
+{
+	hwts_turns_clear(&turns);
+	turns.shards = 8;
+	now_ns = HWT_S(1000);
+}
+
+static struct hwts_own own_rules(uint32_t running, int64_t every_ns, uint32_t burst, bool paused)
+{
+	return (struct hwts_own){ .rules = { running, burst, every_ns },
+				  .limited = running > 0 || every_ns > 0,
+				  .paused = paused };
+}
+
+static void set_own(const char *name, uint32_t running, int64_t every_ns, uint32_t burst, bool paused)
+{
+	struct hwts_own own = own_rules(running, every_ns, burst, paused);
+
+	REQUIRE(hwts_turns_set_own(&turns, name, strlen(name), (uint16_t)name[0], &own));
+}
+
+static void set_each(uint32_t running, int64_t every_ns, uint32_t burst)
+{
+	hwts_turns_set_kind(&turns, false, (struct hwts_rules){ running, burst, every_ns });
+}
+
+static bool all(void *ctx, uint32_t shard)
+{
+	return ctx == NULL || *(const uint32_t *)ctx == shard;
+}
+
+TEST(groups_take_turns_and_what_has_none_is_one)
+{
+	static const char *const want[] = { "a", "b", "", "a", "b", "", "a", "", "a", "a" };
+	struct hwts_turn turn[HWTS_COUNT(want)], *is;
+
+	fresh();
+	for (size_t i = 0; i < 5; i++)
+		add(&turn[i], "a", (int64_t)i, 0);
+	for (size_t i = 5; i < 7; i++)
+		add(&turn[i], "b", (int64_t)i, 0);
+	for (size_t i = 7; i < 10; i++)
+		add(&turn[i], "", (int64_t)i, 0);
+	for (size_t i = 0; i < HWTS_COUNT(want); i++) {
+		is = take();
+		REQUIRE(is != NULL);
+		CHECK_INT(is->group->len, ==, strlen(want[i]));
+		CHECK(strncmp(hwts_turn_name(is->group), want[i], strlen(want[i])) == 0);
+	}
+	CHECK(take() == NULL);
+	for (size_t i = 0; i < HWTS_COUNT(want); i++)
+		end(&turn[i]);
+	CHECK_INT(turns.count, ==, 0);
+	CHECK(turns.chains == NULL);
+}
+
+TEST(within_a_group_the_priority_counts_and_then_the_time)
+{
+	static const struct {
+		int64_t due_us;
+		int priority;
+	} of[] = { { 5, 0 }, { 3, 0 }, { 9, 2 }, { 4, 0 }, { 8, 2 }, { 1, -1 }, { 7, 0 }, { 2, 0 }, { 6, 2 } };
+	static const int64_t want[] = { 6, 8, 9, 2, 3, 4, 5, 7, 1 };
+	struct hwts_turn turn[HWTS_COUNT(of)];
+
+	fresh();
+	for (size_t i = 0; i < HWTS_COUNT(of); i++)
+		add(&turn[i], "a", of[i].due_us, of[i].priority);
+	for (size_t i = 0; i < HWTS_COUNT(want); i++)
+		CHECK_INT(take()->due_us, ==, want[i]);
+	hwts_turns_clear(&turns);
+}
+
+TEST(a_full_group_waits_for_an_end_and_others_go_on)
+{
+	struct hwts_turn a[4], b[4];
+
+	fresh();
+	set_each(2, 0, 0);
+	for (int i = 0; i < 4; i++)
+		add(&a[i], "a", i, 0);
+	for (int i = 0; i < 4; i++)
+		add(&b[i], "", i, 0);
+	for (int i = 0; i < 2; i++) {
+		CHECK(take() == &a[i]);
+		CHECK(take() == &b[i]);
+	}
+	CHECK(take() == &b[2]);
+	CHECK(take() == &b[3]);
+	CHECK(take() == NULL);
+	CHECK(!hwts_turns_ready(&turns));
+	end(&a[1]);
+	CHECK(hwts_turns_ready(&turns));
+	CHECK(take() == &a[2]);
+	CHECK(take() == NULL);
+	set_each(0, 0, 0);
+	CHECK(take() == &a[3]);
+	hwts_turns_clear(&turns);
+}
+
+TEST(what_runs_elsewhere_counts_and_is_begun_first)
+{
+	struct hwts_turn turn[3];
+
+	fresh();
+	set_each(1, 0, 0);
+	add(&turn[0], "a", 1, 5);
+	join(&turn[1], "a", 2, 0);
+	hwts_turns_count(&turn[1]);
+	CHECK(take() == NULL);
+	hwts_turns_add(&turns, &turn[1]);
+	CHECK(take() == &turn[1]);
+	CHECK(take() == NULL);
+	hwts_turns_done(&turns, &turn[1]); /* it was not there any more */
+	CHECK(take() == &turn[0]);
+	CHECK_INT(turn[0].group->running, ==, 1);
+	hwts_turns_clear(&turns);
+}
+
+TEST(a_paused_group_and_a_paused_kind_begin_nothing)
+{
+	struct hwts_turn a[2], b[2];
+	const struct hwts_rules none = { 0, 0, 0 };
+
+	fresh();
+	for (int i = 0; i < 2; i++) {
+		add(&a[i], "a", i, 0);
+		add(&b[i], "b", i, 0);
+	}
+	set_own("a", 0, 0, 0, true);
+	CHECK(take() == &b[0]);
+	hwts_turns_set_kind(&turns, true, none);
+	CHECK(take() == NULL);
+	CHECK(!hwts_turns_start(&turns, &b[0], now_ns)); /* it was begun before */
+	hwts_turns_set_kind(&turns, false, none);
+	CHECK(hwts_turns_start(&turns, &b[0], now_ns));
+	CHECK(take() == &b[1]);
+	CHECK(take() == NULL);
+	hwts_turns_settle(&turns, all, NULL);
+	CHECK(take() == NULL); /* it was, just before */
+	hwts_turns_settle(&turns, all, NULL);
+	CHECK(take() == &a[0]);
+	hwts_turns_clear(&turns);
+}
+
+TEST(starts_follow_the_rate_and_its_burst)
+{
+	struct hwts_turn turn[6];
+
+	fresh();
+	set_each(0, HWT_S(10), 2);
+	for (int i = 0; i < 6; i++)
+		add(&turn[i], "a", i, 0);
+	for (int i = 0; i < 2; i++) {
+		CHECK(take() == &turn[i]);
+		now_ns += HWT_MS(5);
+		CHECK(hwts_turns_start(&turns, &turn[i], now_ns));
+	}
+	CHECK(take() == NULL);
+	CHECK_INT(hwts_turns_wake_ns(&turns), ==, HWT_S(1000) + HWT_MS(5) + HWT_S(10));
+	now_ns = hwts_turns_wake_ns(&turns);
+	CHECK(take() == &turn[2]);
+	CHECK(take() == NULL);
+	hwts_turns_done(&turns, &turn[2]); /* given back: its token, too */
+	hwts_turns_add(&turns, &turn[2]);
+	CHECK(take() == &turn[2]);
+	now_ns += HWT_S(3);
+	CHECK(hwts_turns_start(&turns, &turn[2], now_ns));
+	now_ns += HWT_S(100);
+	for (int i = 3; i < 5; i++)
+		CHECK(take() == &turn[i]);
+	CHECK(take() == NULL);
+	hwts_turns_clear(&turns);
+}
+
+TEST(a_token_that_was_there_at_the_take_may_be_gone_at_the_start)
+{
+	struct hwts_turn turn[3];
+
+	fresh();
+	set_each(0, HWT_S(1), 2);
+	for (int i = 0; i < 3; i++)
+		add(&turn[i], "a", i, 0);
+	CHECK(take() == &turn[0]);
+	CHECK(take() == &turn[1]);
+	now_ns += HWT_S(1); /* a third token, while two have not started */
+	CHECK(take() == NULL);
+	CHECK(hwts_turns_start(&turns, &turn[0], now_ns));
+	CHECK(hwts_turns_start(&turns, &turn[1], now_ns));
+	CHECK(take() == NULL);
+	set_each(0, HWT_S(60), 1);
+	now_ns += HWT_S(1);
+	CHECK(take() == NULL);
+	hwts_turns_clear(&turns);
+}
+
+TEST(an_idle_group_stays_until_its_bucket_is_full)
+{
+	struct hwts_turn turn;
+
+	fresh();
+	set_each(0, HWT_S(10), 1);
+	for (int i = 0; i < 3; i++) {
+		add(&turn, "a", i, 0);
+		CHECK(take() == &turn);
+		CHECK(hwts_turns_start(&turns, &turn, now_ns));
+		end(&turn);
+		CHECK_INT(turns.count, ==, 1);
+		add(&turn, "a", i, 0);
+		CHECK(take() == NULL);
+		now_ns = hwts_turns_wake_ns(&turns);
+		CHECK(take() == &turn);
+		end(&turn);
+		CHECK_INT(turns.count, ==, 0);
+	}
+	add(&turn, "a", 0, 0);
+	CHECK(take() == &turn);
+	CHECK(hwts_turns_start(&turns, &turn, now_ns));
+	end(&turn);
+	now_ns += HWT_S(10);
+	CHECK(take() == NULL);
+	CHECK_INT(turns.count, ==, 0);
+	hwts_turns_clear(&turns);
+}
+
+TEST(the_buckets_of_a_shard_whose_holder_died_are_empty)
+{
+	int64_t empty_ns[8] = { 0 };
+	struct hwts_turn a, b;
+
+	fresh();
+	turns.empty_ns = empty_ns;
+	set_each(0, HWT_S(10), 2);
+	add(&a, "a", 0, 0);
+	hwts_turns_empty(&turns, 'a' % 8, now_ns);
+	hwts_turns_empty(&turns, 'b' % 8, now_ns);
+	add(&b, "b", 0, 0);
+	CHECK(take() == NULL);
+	now_ns += HWT_S(10) - 1;
+	CHECK(take() == NULL);
+	now_ns += 1;
+	CHECK(take() != NULL);
+	CHECK(take() != NULL);
+	turns.empty_ns = NULL;
+	hwts_turns_clear(&turns);
+}
+
+TEST(what_is_of_a_lost_shard_is_taken_out_of_the_queues)
+{
+	uint32_t lost = 'a' % 8;
+	struct hwts_turn a[3], b, none, *list;
+	unsigned count = 0;
+
+	fresh();
+	set_own("a", 0, 0, 0, true);
+	for (int i = 0; i < 3; i++)
+		add(&a[i], "a", 3 - i, i);
+	add(&b, "b", 0, 0);
+	add(&none, "", 0, 0);
+	for (list = hwts_turns_drain(&turns, all, &lost); list; list = list->next, count++)
+		CHECK(hwts_turn_name(list->group)[0] == 'a');
+	CHECK_INT(count, ==, 3);
+	CHECK_INT(turns.queued, ==, 2);
+	CHECK(take() == &b);
+	CHECK(take() == &none);
+	CHECK(take() == NULL);
+	hwts_turns_clear(&turns);
+}
+
+TEST(those_that_wait_for_a_thread_take_turns_too)
+{
+	struct hwts_turn a, b;
+
+	fresh();
+	join(&a, "a", 0, 0);
+	join(&b, "b", 0, 0);
+	for (uint32_t i = 0; i < 5; i++)
+		CHECK_INT(hwts_turns_round(&turns, a.group), ==, i + 1);
+	turns.round = 3;
+	CHECK_INT(hwts_turns_round(&turns, b.group), ==, 3);
+	CHECK_INT(hwts_turns_round(&turns, b.group), ==, 4);
+	CHECK_INT(hwts_turns_round(&turns, a.group), ==, 6);
+	hwts_turns_clear(&turns);
+}
+
+TEST(a_group_of_a_crowd_takes_a_hundred_bytes)
+{
+	CHECK_INT(offsetof(struct hwts_turn_group, start) + 12 + 16, <=, 88); /* malloc's own; and its chain */
+}
+
+/*
+ * At random
+ */
+
+#define GROUPS 7
+#define TURNS 60
+#define STARTS 4096
+
+enum state { AWAY, QUEUED, TAKEN, STARTED };
+
+static struct model {
+	struct hwts_turn turn[TURNS];
+	enum state state[TURNS];
+	int of[TURNS];
+	bool counted[TURNS];
+	struct hwts_own own[GROUPS]; /* group 0: none */
+	bool has_own[GROUPS], paused;
+	struct hwts_rules each;
+	unsigned passed[GROUPS][GROUPS]; /* how often others had a turn, while this one could */
+	int64_t starts[GROUPS][STARTS], since_ns[GROUPS];
+	size_t started[GROUPS];
+} model;
+
+static const char *name_of(int group)
+{
+	static const char *const names[GROUPS] = { "", "a", "b", "c", "d", "e", "a long name of a group" };
+
+	return names[group];
+}
+
+static struct hwts_rules rules_of(int group)
+{
+	if (group == 0)
+		return (struct hwts_rules){ 0, 0, 0 };
+	return model.has_own[group] && model.own[group].limited ? model.own[group].rules : model.each;
+}
+
+static unsigned count_of(int group, enum state from, enum state to, bool counted)
+{
+	unsigned count = 0;
+
+	for (int i = 0; i < TURNS; i++)
+		count += model.of[i] == group && ((model.state[i] >= from && model.state[i] <= to) ||
+						  (counted && model.state[i] == QUEUED && model.counted[i]));
+	return count;
+}
+
+/* The first that a group has queued; -1: none. */
+static int first_of(int group)
+{
+	int first = -1;
+
+	for (int i = 0; i < TURNS; i++) {
+		const struct hwts_turn *a = &model.turn[i], *b = &model.turn[first < 0 ? i : first];
+
+		if (model.of[i] != group || model.state[i] != QUEUED)
+			continue;
+		if (first < 0 || a->counted > b->counted ||
+		    (a->counted == b->counted &&
+		     (a->priority > b->priority || (a->priority == b->priority && a->due_us < b->due_us))))
+			first = i;
+	}
+	return first;
+}
+
+/* When the next start keeps burst + rate x time, for each start so far, with so many that come before it. */
+static int64_t start_ns(int group, unsigned before)
+{
+	struct hwts_rules rules = rules_of(group);
+	int64_t full_ns = model.since_ns[group];
+
+	if (rules.every_ns == 0)
+		return INT64_MIN;
+	for (size_t i = 0; i < model.started[group]; i++)
+		full_ns = HWTS_MAX(full_ns, model.starts[group][i]) + rules.every_ns;
+	full_ns = HWTS_MIN(full_ns, now_ns + rules.every_ns * rules.burst);
+	if (before + 1 > rules.burst)
+		return HWTS_MAX(full_ns, now_ns) + rules.every_ns;
+	return full_ns + ((int64_t)before + 1 - rules.burst) * rules.every_ns;
+}
+
+static bool may_begin(int group)
+{
+	int first = first_of(group);
+	uint32_t most = rules_of(group).running;
+
+	return first >= 0 && !model.paused && !(model.has_own[group] && model.own[group].paused) &&
+	       !(most > 0 && count_of(group, TAKEN, STARTED, true) >= most && !model.turn[first].counted);
+}
+
+static unsigned reserved_of(int group)
+{
+	unsigned count = 0;
+
+	for (int i = 0; i < TURNS; i++)
+		count += model.of[i] == group && model.state[i] == TAKEN && model.turn[i].reserved;
+	return count;
+}
+
+static bool may_take(int group)
+{
+	return may_begin(group) && start_ns(group, reserved_of(group)) <= now_ns;
+}
+
+static void check_nothing(void)
+{
+	for (int group = 0; group < GROUPS; group++) {
+		CHECK(!may_take(group));
+		if (may_begin(group))
+			CHECK_INT(hwts_turns_wake_ns(&turns), <=, start_ns(group, reserved_of(group)));
+	}
+}
+
+static void take_one(void)
+{
+	bool could[GROUPS];
+	struct hwts_turn *turn;
+	int i, group;
+
+	for (group = 0; group < GROUPS; group++)
+		could[group] = may_take(group);
+	for (group = 0; group < GROUPS; group++)
+		if (!could[group])
+			memset(model.passed[group], 0, sizeof(model.passed[group]));
+	turn = hwts_turns_take(&turns, now_ns);
+	if (!turn) {
+		check_nothing();
+		return;
+	}
+	i = (int)(turn - model.turn);
+	group = model.of[i];
+	CHECK(could[group]);
+	CHECK(first_of(group) >= 0 && turn->due_us == model.turn[first_of(group)].due_us);
+	CHECK_INT(turn->priority, ==, model.turn[first_of(group)].priority);
+	model.state[i] = TAKEN;
+	memset(model.passed[group], 0, sizeof(model.passed[group]));
+	for (int other = 0; other < GROUPS; other++)
+		if (other != group && could[other])
+			CHECK_INT(++model.passed[other][group], <=, 1);
+}
+
+static void put_one(int i, uint64_t random)
+{
+	model.of[i] = (int)(random % GROUPS);
+	join(&model.turn[i], name_of(model.of[i]), (int64_t)(random >> 8 & 1023), (int)(random >> 20 & 3) - 1);
+	model.counted[i] = (random >> 30 & 15) == 0;
+	if (model.counted[i])
+		hwts_turns_count(&model.turn[i]);
+	hwts_turns_add(&turns, &model.turn[i]);
+	model.state[i] = QUEUED;
+}
+
+static void start_one(int i)
+{
+	int group = model.of[i];
+	struct hwts_rules rules = rules_of(group);
+	bool may = !model.paused && !(model.has_own[group] && model.own[group].paused) &&
+		   !(rules.running > 0 && count_of(group, TAKEN, STARTED, true) > rules.running) &&
+		   start_ns(group, 0) <= now_ns;
+
+	CHECK(hwts_turns_start(&turns, &model.turn[i], now_ns) == may);
+	if (may && rules.every_ns > 0 && model.started[group] < STARTS)
+		model.starts[group][model.started[group]++] = now_ns;
+	if (may) {
+		model.state[i] = STARTED;
+		return;
+	}
+	hwts_turns_done(&turns, &model.turn[i]);
+	hwts_turns_add(&turns, &model.turn[i]);
+	model.counted[i] = false;
+	model.state[i] = QUEUED;
+}
+
+static void act_on(int i, uint64_t random)
+{
+	if (model.state[i] == AWAY) {
+		put_one(i, random);
+	} else if (model.state[i] == TAKEN && random % 4 != 0) {
+		start_one(i);
+	} else if (model.state[i] == TAKEN) { /* given back */
+		hwts_turns_done(&turns, &model.turn[i]);
+		hwts_turns_add(&turns, &model.turn[i]);
+		model.counted[i] = false;
+		model.state[i] = QUEUED;
+	} else if (model.state[i] == STARTED) {
+		hwts_turns_leave(&turns, &model.turn[i], now_ns);
+		model.state[i] = AWAY;
+	}
+}
+
+/* Rates stay: buckets of other rules are another story. */
+static void change_rules(uint64_t random)
+{
+	int group = 1 + (int)(random % (GROUPS - 1));
+
+	if (random >> 8 & 1) {
+		model.paused = (random >> 9 & 3) == 0;
+		model.each.running = (uint32_t)(random >> 16 & 3);
+		hwts_turns_set_kind(&turns, model.paused, model.each);
+		return;
+	}
+	model.has_own[group] = group <= 2 || (random >> 9 & 3) != 0;
+	model.own[group].limited = group <= 2 || (random >> 12 & 1);
+	model.own[group].paused = (random >> 13 & 3) == 0;
+	model.own[group].rules.running = (uint32_t)(random >> 16 & 3);
+	for (int i = 1; i < GROUPS; i++)
+		if (model.has_own[i])
+			REQUIRE(hwts_turns_set_own(&turns, name_of(i), strlen(name_of(i)), (uint16_t)name_of(i)[0],
+						   &model.own[i]));
+	hwts_turns_settle(&turns, all, NULL);
+}
+
+static void check_all(void)
+{
+	size_t queued = 0;
+
+	for (int i = 0; i < TURNS; i++) {
+		const struct hwts_turn_group *group = model.turn[i].group;
+
+		queued += model.state[i] == QUEUED;
+		if (model.state[i] == AWAY)
+			continue;
+		CHECK_INT(group->running, ==, count_of(model.of[i], TAKEN, STARTED, true));
+		CHECK_INT(group->turns, ==, count_of(model.of[i], QUEUED, STARTED, false));
+		CHECK_INT(group->reserved, ==, reserved_of(model.of[i]));
+	}
+	CHECK_INT(turns.queued, ==, queued);
+}
+
+static void end_all(void)
+{
+	model.paused = false;
+	memset(model.has_own, 0, sizeof(model.has_own));
+	model.each = (struct hwts_rules){ 0, 0, 0 };
+	hwts_turns_settle(&turns, all, NULL);
+	hwts_turns_settle(&turns, all, NULL);
+	hwts_turns_set_kind(&turns, false, model.each);
+	for (int round = 0; round < 3; round++)
+		for (int i = 0; i < TURNS; i++) {
+			struct hwts_turn *turn = hwts_turns_take(&turns, now_ns);
+
+			if (turn)
+				model.state[turn - model.turn] = STARTED;
+			if (model.state[i] >= TAKEN) {
+				hwts_turns_leave(&turns, &model.turn[i], now_ns);
+				model.state[i] = AWAY;
+			}
+		}
+	now_ns += HWT_S(3600);
+	CHECK(hwts_turns_take(&turns, now_ns) == NULL);
+	CHECK_INT(turns.count, ==, 0);
+}
+
+TEST(at_random_it_does_what_a_model_does)
+{
+	struct prng prng = { test_seed("turns") };
+
+	for (unsigned round = 0; round < scaled(60) && atomic_load(&test_failures) == 0; round++) {
+		fresh();
+		memset(&model, 0, sizeof(model));
+		model.own[1].rules = (struct hwts_rules){ 0, 3, HWT_MS(40) };
+		model.own[2].rules = (struct hwts_rules){ 0, 1, HWT_S(2) };
+		for (int i = 1; i <= 2; i++) {
+			model.has_own[i] = model.own[i].limited = true;
+			REQUIRE(hwts_turns_set_own(&turns, name_of(i), 1, (uint16_t)name_of(i)[0], &model.own[i]));
+		}
+		for (unsigned step = 0; step < 2000; step++) {
+			uint64_t random = prng_next(&prng);
+
+			if (random % 16 < 6)
+				act_on((int)(random >> 32 & 0xffff) % TURNS, random >> 4);
+			else if (random % 16 < 12)
+				take_one();
+			else if (random % 16 < 15)
+				now_ns += (int64_t)(random >> 40 & 0xfffffff) / 8;
+			else if (random >> 8 & 1)
+				change_rules(random >> 16);
+			check_all();
+		}
+		end_all();
+	}
+	hwts_turns_clear(&turns);
+}
+
+STORE_MAIN(NULL)
