@@ -12,7 +12,7 @@
 #ifndef HWT_TEST_FRONT_H
 #define HWT_TEST_FRONT_H
 
-#include "core/store.h"
+#include "inside.h"
 
 enum front_how { FRONT_BEFORE = 1, FRONT_AFTER };
 

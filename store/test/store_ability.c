@@ -2,7 +2,7 @@
 /* A process that renews its lease and can do nothing else: others run what it holds. */
 #include "store.h"
 
-#include "core/store.h"
+#include "inside.h"
 
 #include "store_query.h"
 

@@ -5,8 +5,7 @@
  */
 #include "store.h"
 
-#include "core/store.h"
-#include "core/threads.h"
+#include "inside.h"
 #include "store_query.h"
 
 #define ROWS 20000
@@ -49,7 +48,7 @@ static bool wait_read(hwt_store *store)
 
 	for (int64_t give_up_ns = hwt_now() + PATIENCE_NS; reads_on && hwt_now() < give_up_ns; sleep_ms(1)) {
 		pthread_mutex_lock(&store->lock);
-		reads_on = store->unread;
+		reads_on = store->reading->unread;
 		pthread_mutex_unlock(&store->lock);
 	}
 	return !reads_on;
@@ -144,7 +143,7 @@ TEST(a_look_that_is_under_way_is_not_the_reading_that_is_asked_for)
 	hwts_poke(store);
 	for (int64_t give_up_ns = hwt_now() + PATIENCE_NS; !asked && hwt_now() < give_up_ns; sleep_ms(1)) {
 		pthread_mutex_lock(&store->lock);
-		asked = store->read_again;
+		asked = store->reading->again;
 		pthread_mutex_unlock(&store->lock);
 	}
 	CHECK(asked);
@@ -263,8 +262,8 @@ static void look_at_a_wrong_time(hwt_store *store, int64_t wrong_ns)
 	bool corrected = false;
 
 	pthread_mutex_lock(&store->lock);
-	right_ns = store->clock.offset_ns;
-	store->clock.offset_ns += wrong_ns;
+	right_ns = store->clock->offset_ns;
+	store->clock->offset_ns += wrong_ns;
 	HWTS_EACH_SHARD (store, kind, shard)
 		shard->mark_due_us = now_us(); /* as if the look before were old */
 	pthread_mutex_unlock(&store->lock);
@@ -273,8 +272,8 @@ static void look_at_a_wrong_time(hwt_store *store, int64_t wrong_ns)
 		int64_t off_ns;
 
 		pthread_mutex_lock(&store->lock);
-		off_ns = store->clock.offset_ns - right_ns;
-		corrected = off_ns < HWT_S(100) && off_ns > -HWT_S(100) && !store->unread;
+		off_ns = store->clock->offset_ns - right_ns;
+		corrected = off_ns < HWT_S(100) && off_ns > -HWT_S(100) && !store->reading->unread;
 		mark_us = store->kinds->shards[0].mark_due_us;
 		pthread_mutex_unlock(&store->lock);
 	}
@@ -348,7 +347,7 @@ static void compare_replies(const char *where)
 	hwt_store *store = strcmp(where, "looked") == 0 ? atomic_load(&idles) : NULL;
 
 	if (store && IS_CONTROL(store))
-		atomic_fetch_add(&apart, hwt_now() - store->renewal.reply_ns >= HWT_MS(10));
+		atomic_fetch_add(&apart, hwt_now() - store->share->renewal.reply_ns >= HWT_MS(10));
 }
 
 /* The reply that carries the clock comes before the look is over. */
@@ -389,7 +388,7 @@ static void measure_window(const char *where)
 	if (strcmp(where, "read") != 0 || !read_by)
 		return;
 	pthread_mutex_lock(&read_by->lock);
-	window = read_by->window.count;
+	window = read_by->window->count;
 	pthread_mutex_unlock(&read_by->lock);
 	most = HWTS_MAX(most, window - HWTS_MIN(window_before, window));
 	window_before = window;

@@ -4,7 +4,7 @@
  */
 #include "store.h"
 
-#include "core/store.h"
+#include "inside.h"
 
 /* A store with the kind "a", started if asked. */
 static hwt_store *simple_store(hwt_store_task *task, void *ctx, bool start)
@@ -36,7 +36,7 @@ static void begin_in_vain(hwt_store *store, int64_t id)
 	/* News of a shard that has not been read is left to the look that reads it. */
 	for (int64_t give_up_ns = hwt_now() + PATIENCE_NS; reads_on && hwt_now() < give_up_ns; sleep_ms(1)) {
 		pthread_mutex_lock(&store->lock);
-		reads_on = store->unread;
+		reads_on = store->reading->unread;
 		pthread_mutex_unlock(&store->lock);
 	}
 	CHECK(!reads_on);

@@ -2,7 +2,7 @@
 /* What was begun and has not started: how much there is of it, and that it is pending for the process that holds it. */
 #include "store.h"
 
-#include "core/store.h"
+#include "inside.h"
 
 #include "store_query.h"
 

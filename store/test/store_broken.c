@@ -11,7 +11,7 @@
  */
 #include "store.h"
 
-#include "core/store.h"
+#include "inside.h"
 
 #include <dlfcn.h>
 
@@ -175,7 +175,7 @@ static void wait_settled(const hwt_store *store)
 	do {
 		CHECK_INT(hwt_now(), <, give_up_ns);
 		execute("select count(*) from pg_stat_activity where application_name = 'libhwt-store'", count);
-	} while (strtoul(count, NULL, 10) != store->pool.idle_count && hwt_now() < give_up_ns);
+	} while (strtoul(count, NULL, 10) != store->pool->idle_count && hwt_now() < give_up_ns);
 }
 
 /* What may be answered: SQLite says what it was told, PostgreSQL that the connection broke, with or without effect. */

@@ -8,7 +8,7 @@
  */
 #include "store.h"
 
-#include "core/store.h"
+#include "inside.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -308,7 +308,7 @@ static unsigned idle_connections(const hwt_store *store)
 {
 	unsigned n = 0;
 
-	for (const struct hwts_conn *conn = store->pool.idle; conn; conn = conn->next)
+	for (const struct hwts_conn *conn = store->pool->idle; conn; conn = conn->next)
 		n++;
 	return n;
 }
@@ -321,11 +321,11 @@ TEST(some_connections_of_calls_are_kept_and_used_again)
 
 	fresh_world();
 	store = open_store();
-	first = store->pool.idle;
+	first = store->pool->idle;
 	CHECK_INT(idle_connections(store), ==, 1);
 	for (int i = 0; i < 5; i++)
 		put(store, "a", HWT_S(1000));
-	CHECK(store->pool.idle == first && idle_connections(store) == 1);
+	CHECK(store->pool->idle == first && idle_connections(store) == 1);
 	for (int i = 0; i < AT_ONCE; i++)
 		CHECK_INT(hwts_pool_get(store, &conns[i]), ==, 0);
 	CHECK(conns[0] == first);
@@ -359,7 +359,7 @@ static void *get_one_more(void *arg)
 	struct hwts_conn *conn;
 
 	CHECK_INT(hwts_pool_get(store, &conn), ==, 0);
-	CHECK_INT(store->pool.used_count, <=, 64);
+	CHECK_INT(store->pool->used_count, <=, 64);
 	hwts_pool_put(store, conn);
 	return NULL;
 }
@@ -385,7 +385,7 @@ TEST(calls_beyond_the_most_connections_wait_for_one)
 	atomic_store(&hwts_test_at, NULL);
 	for (int i = 1; i < MOST; i++)
 		hwts_pool_put(store, conns[i]);
-	CHECK_INT(store->pool.used_count, ==, 0);
+	CHECK_INT(store->pool->used_count, ==, 0);
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
@@ -399,8 +399,8 @@ TEST(a_connection_that_the_server_closed_while_it_was_idle_spoils_no_call)
 		fresh_world();
 		store = open_store();
 		put(store, "a", HWT_S(1000));
-		fd = (struct pollfd){ .fd = PQsocket(pg_conn(store->pool.idle)->handle), .events = POLLRDHUP };
-		(void)sql("select pg_terminate_backend(%d)", PQbackendPID(pg_conn(store->pool.idle)->handle));
+		fd = (struct pollfd){ .fd = PQsocket(pg_conn(store->pool->idle)->handle), .events = POLLRDHUP };
+		(void)sql("select pg_terminate_backend(%d)", PQbackendPID(pg_conn(store->pool->idle)->handle));
 		CHECK_INT(poll(&fd, 1, (int)(PATIENCE_NS / 1000000)), ==, 1);
 		put(store, "a", HWT_S(1000));
 		CHECK_CALL(hwt_store_close(store), 0);
@@ -797,7 +797,7 @@ static int note_bytes(struct hwts_conn *conn, const struct hwts_step *steps, siz
 			bytes += data[j].len;
 	}
 	if (bytes > 0 && atomic_fetch_add(&large_puts, 1) == 0)
-		wait_for_group(&large_store->puts, LARGE_PUTTERS - 1);
+		wait_for_group(large_store->puts, LARGE_PUTTERS - 1);
 	if (bytes > atomic_load(&most_bytes))
 		atomic_store(&most_bytes, bytes);
 	return plain_engine->run(conn, steps, n, flags);
@@ -899,7 +899,7 @@ TEST(an_operator_sees_what_is_overdue_and_whether_the_lease_is_trusted)
 	CHECK_INT(stats.lateness_minute_max_ns, >=, HWT_S(2999));
 	CHECK_INT(stats.trusted, ==, 1);
 	pthread_mutex_lock(&store->lock);
-	store->trusted_ns = 0; /* silent for too long */
+	store->clock->trusted_ns = 0; /* silent for too long */
 	pthread_mutex_unlock(&store->lock);
 	CHECK_INT(stats_of_store(store).trusted, ==, 0);
 	atomic_store(&let_go, 1);
@@ -922,7 +922,7 @@ static atomic_uint cancelled, absent, led;
 static void wait_for_cancels(const char *at)
 {
 	if (strcmp(at, "cancels") == 0 && atomic_fetch_add(&led, 1) == 0)
-		wait_for_group(&cancel_store->cancels, CANCELLERS - 1);
+		wait_for_group(cancel_store->cancels, CANCELLERS - 1);
 }
 
 static void *cancel_one(void *arg)
@@ -1136,7 +1136,7 @@ TEST(a_connection_waits_no_longer_than_its_part_can_bear)
 		check_settings(store, HWTS_BEGIN, "2s 200ms 0 read committed off off UTF8");
 		check_settings(store, HWTS_END, "2s 200ms 0 read committed off off UTF8");
 		check_settings(store, HWTS_TASK, "2s 10s 0 read committed on on UTF8");
-		handle = pg_conn(store->pool.idle)->handle;
+		handle = pg_conn(store->pool->idle)->handle;
 		check_option(handle, "connect_timeout", "5");
 		check_option(handle, "tcp_user_timeout", "2000");
 		check_option(handle, "keepalives_idle", "11"); /* the url's own counts */

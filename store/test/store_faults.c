@@ -466,7 +466,7 @@ static bool has_read(void)
 	bool has;
 
 	pthread_mutex_lock(&read_by->lock);
-	has = atomic_load(&renewals) > 1 && !read_by->unread && !read_by->sweep_due;
+	has = atomic_load(&renewals) > 1 && !read_by->reading->unread && !read_by->reading->sweep_due;
 	pthread_mutex_unlock(&read_by->lock);
 	return has;
 }

@@ -5,7 +5,7 @@
  */
 #include "store.h"
 
-#include "core/store.h"
+#include "inside.h"
 
 #ifdef HWT_STORE_SQLITE
 #include "db/sqlite.h"

@@ -5,7 +5,7 @@
  */
 #include "store_query.h"
 
-#include "core/store.h"
+#include "inside.h"
 
 static hwt_store_spec spec_in(const char *kind, const char *group, const char *key)
 {

@@ -4,7 +4,7 @@
  */
 #include "store.h"
 
-#include "core/store.h"
+#include "inside.h"
 
 #ifdef HWT_STORE_POSTGRES
 #include "db/postgres.h"

@@ -5,7 +5,7 @@
 #include "store.h"
 #include "store_query.h"
 
-#include "core/store.h"
+#include "inside.h"
 
 static int64_t bucket_of(int64_t id)
 {
@@ -180,14 +180,14 @@ TEST(connections_that_come_and_go_use_up_few_numbers)
 	fresh_world();
 	store = open_store();
 	for (int i = 0; i < 20; i++) {
-		pthread_mutex_lock(&store->pool.lock);
-		store->pool.connects++;
-		pthread_mutex_unlock(&store->pool.lock);
+		pthread_mutex_lock(&store->pool->lock);
+		store->pool->connects++;
+		pthread_mutex_unlock(&store->pool->lock);
 		put(store, "a", HWT_S(600));
 	}
-	pthread_mutex_lock(&store->pool.lock);
-	CHECK_INT(store->numbers.block, <=, 256);
-	pthread_mutex_unlock(&store->pool.lock);
+	pthread_mutex_lock(&store->numbers->lock);
+	CHECK_INT(store->numbers->block, <=, 256);
+	pthread_mutex_unlock(&store->numbers->lock);
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 

@@ -2,7 +2,7 @@
 /* A transaction of a user that keeps a row locked, or the file: what does not concern it goes on. */
 #include "store.h"
 
-#include "core/store.h"
+#include "inside.h"
 
 #include "store_query.h"
 

@@ -5,8 +5,7 @@
  */
 #include "store.h"
 
-#include "core/store.h"
-#include "core/threads.h"
+#include "inside.h"
 
 #include <dlfcn.h>
 
@@ -301,7 +300,7 @@ static void forget_begins(hwt_store *store)
 	unsigned before, doubts;
 
 	pthread_mutex_lock(&store->lock);
-	before = doubts = store->doubts;
+	before = doubts = store->runs->doubts;
 	pthread_mutex_unlock(&store->lock);
 	(void)query("update %s_timeout set state = 1, epoch = 0, attempt = 0 where state = 2 and id = %lld",
 		    world.schema, (long long)atomic_load(&moved));
@@ -310,7 +309,7 @@ static void forget_begins(hwt_store *store)
 	while (doubts == before && hwt_now() < give_up_ns) {
 		sleep_ms(1);
 		pthread_mutex_lock(&store->lock);
-		doubts = store->doubts;
+		doubts = store->runs->doubts;
 		pthread_mutex_unlock(&store->lock);
 	}
 	CHECK_INT(query("update %s_timeout set due_us = due_us + 3600000000 where state = 1 and id = %lld returning 1",

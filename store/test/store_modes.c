@@ -6,7 +6,7 @@
 
 #include "store_query.h"
 
-#include "core/store.h"
+#include "inside.h"
 
 /*
  * The user's own statements, on both engines
@@ -781,7 +781,7 @@ static void *open_at_the_stop(void *arg)
 	while (!stops) {
 		sleep_ms(1);
 		pthread_mutex_lock(&gate->store->lock);
-		stops = gate->store->phase != HWTS_STARTED;
+		stops = hwts_phase(gate->store) != HWTS_STARTED;
 		pthread_mutex_unlock(&gate->store->lock);
 	}
 	atomic_store(&gate->slow->held, false);

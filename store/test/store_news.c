@@ -4,7 +4,7 @@
  */
 #include "store.h"
 
-#include "core/store.h"
+#include "inside.h"
 
 #include <dlfcn.h>
 

@@ -6,7 +6,7 @@
 #include "store.h"
 #include "store_query.h"
 
-#include "core/store.h"
+#include "inside.h"
 
 #include <dirent.h>
 #include <signal.h>

@@ -2,8 +2,7 @@
 /* A task that kills its process: what the process held, and how often it is started. */
 #include "store.h"
 
-#include "core/store.h"
-#include "core/threads.h"
+#include "inside.h"
 
 #include "store_query.h"
 

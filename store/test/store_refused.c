@@ -5,7 +5,7 @@
  */
 #include "store.h"
 
-#include "core/store.h"
+#include "inside.h"
 
 #include "store_query.h"
 

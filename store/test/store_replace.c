@@ -4,7 +4,7 @@
  */
 #include "store.h"
 
-#include "core/store.h"
+#include "inside.h"
 
 /* A holder that does not look ahead for 200 s. */
 static hwt_store *start_holder(hwt_store_task *task)

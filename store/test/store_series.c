@@ -4,7 +4,7 @@
  */
 #include "store_query.h"
 
-#include "core/store.h"
+#include "inside.h"
 
 /* A task that says when it runs, and answers when it may. */
 static atomic_uint started, released;

@@ -4,8 +4,7 @@
  */
 #include "store_query.h"
 
-#include "core/store.h"
-#include "core/threads.h"
+#include "inside.h"
 
 /*
  * Leases, in milliseconds: one that does not end while a test lasts, one whose renewals come soon, and one whose end is
@@ -404,7 +403,7 @@ static void take_during_stop(const char *where)
 	for (bool started = strcmp(where, "take") == 0; started; sleep_ms(1)) {
 		atomic_store(&taking, 1);
 		pthread_mutex_lock(&store->lock);
-		started = store->phase == HWTS_STARTED;
+		started = hwts_phase(store) == HWTS_STARTED;
 		pthread_mutex_unlock(&store->lock);
 	}
 }
@@ -943,7 +942,7 @@ static void note_look(const char *where)
 		return;
 	if (look < HWTS_COUNT(notes)) {
 		pthread_mutex_lock(&noted->lock);
-		notes[look].lost_leases = noted->stats.lost_leases;
+		notes[look].lost_leases = noted->tally->stats.lost_leases;
 		pthread_mutex_unlock(&noted->lock);
 		notes[look].round_trips = atomic_load(&noted->db->round_trips);
 		notes[look].by_control = IS_CONTROL(noted);

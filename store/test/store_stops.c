@@ -2,7 +2,7 @@
 /* A stop does not wait for what may last: a task, a lock of somebody else, a look. */
 #include "store.h"
 
-#include "core/store.h"
+#include "inside.h"
 
 #include "store_query.h"
 

@@ -5,7 +5,7 @@
  */
 #include "store_query.h"
 
-#include "core/store.h"
+#include "inside.h"
 
 #define PENDING (1u << HWT_STORE_PENDING)
 #define RUNNING (1u << HWT_STORE_RUNNING)

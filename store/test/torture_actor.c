@@ -175,9 +175,10 @@ static void set_clock(struct actor_self *self)
 	if (!take_clock(self, false))
 		return;
 	pthread_mutex_lock(&self->store->lock);
-	self->store->load_again = self->store->look_soon = true;
+	hwts_ask_load(self->store);
+	hwts_ask_look(self->store);
 	pthread_mutex_unlock(&self->store->lock);
-	if (self->store->poke[1] >= 0)
+	if (self->store->asks->poke[1] >= 0)
 		hwts_poke(self->store);
 }
 

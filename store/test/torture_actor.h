@@ -7,7 +7,7 @@
 
 #include "torture.h"
 
-#include "core/store.h"
+#include "inside.h"
 
 struct putter;
 

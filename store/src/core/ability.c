@@ -11,21 +11,23 @@
  * While the database is away nobody can say anything about that: with the lease, or with the connection of control, all
  * that was noted is gone.
  */
+#include "core/ability.h"
+#include "core/asks.h"
 #include "core/store.h"
 
 #define PAUSES_MAX 64 /* leases */
 
 static bool fails(const hwt_store *store)
 {
-	for (size_t i = 0; i < HWTS_COUNT(store->ability.since_ns); i++)
-		if (store->ability.since_ns[i] && hwt_now() - store->ability.since_ns[i] >= store->config.lease_ns)
+	for (size_t i = 0; i < HWTS_COUNT(store->ability->since_ns); i++)
+		if (store->ability->since_ns[i] && hwt_now() - store->ability->since_ns[i] >= store->config.lease_ns)
 			return true;
 	return false;
 }
 
 void hwts_ability_note(hwt_store *store, enum hwts_role role, bool ok)
 {
-	struct hwts_ability *ability = &store->ability;
+	struct hwts_ability *ability = store->ability;
 
 	if (ok) {
 		ability->since_ns[role] = 0;
@@ -36,13 +38,13 @@ void hwts_ability_note(hwt_store *store, enum hwts_role role, bool ok)
 		ability->since_ns[role] = ability->failed_ns;
 	if (!fails(store) || ability->failed_ns < ability->until_ns)
 		return;
-	store->look_soon = true;
+	hwts_ask_look(store);
 	hwts_poke(store);
 }
 
-bool hwts_ability_lacks(hwt_store *store, bool *told)
+bool hwts_ability_judge(hwt_store *store, bool *told)
 {
-	struct hwts_ability *ability = &store->ability;
+	struct hwts_ability *ability = store->ability;
 	int64_t now_ns = hwt_now(), lease_ns = store->config.lease_ns;
 
 	*told = false;
@@ -55,4 +57,14 @@ bool hwts_ability_lacks(hwt_store *store, bool *told)
 	}
 	ability->lacks = now_ns < ability->until_ns;
 	return ability->lacks;
+}
+
+bool hwts_ability_lacks(const hwt_store *store)
+{
+	return store->ability->lacks;
+}
+
+void hwts_ability_forget(hwt_store *store)
+{
+	*store->ability = (struct hwts_ability){ .failed_ns = 0 };
 }

@@ -20,8 +20,15 @@
  *   low_us to the beginning.  They grow while they are quick and shrink when they are not.  Once a whole pass is quick,
  *   there is no need for slices, and each sweep reads all.
  */
+#include "core/ability.h"
+#include "core/ahead.h"
+#include "core/asks.h"
+#include "core/clock.h"
+#include "core/pool.h"
+#include "core/shards.h"
 #include "core/store.h"
 #include "core/threads.h"
+#include "core/window.h"
 
 #define QUICK_NS HWT_MS(50)      /* a renewal can wait for it */
 #define SLOW_NS HWT_MS(100)      /* more than usual: a slice that is too long */
@@ -86,8 +93,8 @@ static bool is_wanted(const struct hwts_kind *kind, const struct hwts_shard *sha
 
 static bool has_work(hwt_store *store)
 {
-	if (store->sweep_due || !store->unread)
-		return store->sweep_due;
+	if (store->reading->sweep_due || !store->reading->unread)
+		return store->reading->sweep_due;
 	measure(store);
 	HWTS_EACH_SHARD (store, kind, shard)
 		if (is_wanted(kind, shard))
@@ -109,7 +116,7 @@ static void read_again(struct hwts_reader *reader)
 			hwts_window_empty(store, kind);
 	HWTS_EACH_SHARD (store, kind, shard)
 		shard->mark_due_us = INT64_MIN;
-	store->read_again = false;
+	store->reading->again = false;
 	reader->low_us = INT64_MIN;
 	free(reader->look.snapshot);
 	reader->look.snapshot = NULL;
@@ -144,7 +151,7 @@ static struct hwts_held held_of(int64_t now_us, const struct hwts_kind *kind, co
  */
 static bool chooses_new(const struct hwts_reader *reader)
 {
-	bool any_new = false, any_other = reader->store->sweep_due;
+	bool any_new = false, any_other = reader->store->reading->sweep_due;
 
 	HWTS_EACH_SHARD (reader->store, kind, shard)
 		if (is_wanted(kind, shard))
@@ -158,7 +165,7 @@ static void collect(struct hwts_reader *reader, int64_t now_us)
 	struct hwts_look *look = &reader->look;
 	bool news;
 
-	if (store->read_again)
+	if (store->reading->again)
 		read_again(reader);
 	measure(store);
 	news = chooses_new(reader);
@@ -171,12 +178,12 @@ static void collect(struct hwts_reader *reader, int64_t now_us)
 		shard->unread = false; /* a renewal may say it again while the look is under way */
 	}
 	look->ahead_count = look->held_count;
-	look->sweeps = store->sweep_due && !news;
-	store->sweep_due &= news;
+	look->sweeps = store->reading->sweep_due && !news;
+	store->reading->sweep_due &= news;
 	HWTS_EACH_SHARD (store, kind, shard)
 		if (look->sweeps && shard->held && shard->reach_us == 0)
 			look->held[look->held_count++] = held_of(now_us, kind, shard);
-	store->unread &= look->held_count > 0; /* then hwts_look_found says it */
+	store->reading->unread &= look->held_count > 0; /* then hwts_look_found says it */
 	look->page = HWTS_MAX(HWTS_PAGE / HWTS_MAX(look->held_count, 1), 1);
 	look->late_us = now_us - lease_us(store) / 3;
 	reader->loaded = news;
@@ -257,11 +264,11 @@ static void swept(struct hwts_reader *reader, int64_t took_ns)
 /* It reads one row of each shard: whether there is any.  The reader reads them. */
 static struct hwts_look *lend(hwt_store *store, struct hwts_reader *reader)
 {
-	if (!reader || reader->busy || !reader->quiet || store->window.count > 0 || store->stats.shards_held == 0 ||
-	    store->load_again || store->unread || !reserve(reader))
+	if (!reader || reader->busy || !reader->quiet || store->window->count > 0 || store->shards->held == 0 ||
+	    hwts_asked_load(store) || store->reading->unread || !reserve(reader))
 		return NULL;
 	reader->busy = true;
-	store->sweep_due = true;
+	store->reading->sweep_due = true;
 	HWTS_EACH_SHARD (store, kind, shard)
 		shard->unread = true;
 	collect(reader, hwts_clock_db_us(store));
@@ -275,7 +282,7 @@ struct hwts_look *hwts_reader_lend(hwt_store *store)
 	struct hwts_look *look;
 
 	hwts_lock(store);
-	look = lend(store, store->reader);
+	look = lend(store, store->reading->reader);
 	hwts_unlock(store);
 	return look;
 }
@@ -289,13 +296,13 @@ bool hwts_reader_accept(hwt_store *store, const struct hwts_renewal *renewal)
 	struct hwts_look *look = renewal->look;
 	int64_t sent_us = look ? look->late_us + lease_us(store) / 3 : 0;
 
-	if (!renewal->looked || look->due_count > 0 || store->load_again ||
+	if (!renewal->looked || look->due_count > 0 || hwts_asked_load(store) ||
 	    renewal->look_ns + HWTS_TEST(look_took) > QUICK_NS || sent_us > renewal->now_us ||
 	    sent_us < renewal->now_us - lease_us(store) / 3)
 		return false;
 	hwts_look_end(look, 0);
 	hwts_look_found(store, look);
-	swept(store->reader, renewal->look_ns);
+	swept(store->reading->reader, renewal->look_ns);
 	return true;
 }
 
@@ -308,7 +315,7 @@ void hwts_reader_take_back(hwt_store *store, struct hwts_renewal *renewal)
 	HWTS_EACH_SHARD (store, kind, shard)
 		shard->reach_us = 0;
 	renewal->look = NULL;
-	store->reader->busy = false;
+	store->reading->reader->busy = false;
 	hwts_wake_all(store, HWTS_READ);
 	hwts_unlock(store);
 }
@@ -338,7 +345,7 @@ static bool look(struct hwts_reader *reader)
 	hwts_lock(store);
 	hwts_ability_note(store, HWTS_READ, true);
 	hwts_look_found(store, &reader->look);
-	took_ns -= HWTS_MIN(store->clock.best_ns, took_ns); /* a round trip by itself */
+	took_ns -= HWTS_MIN(store->clock->best_ns, took_ns); /* a round trip by itself */
 	hwts_unlock(store);
 	if (reader->loaded)
 		reader->loads = took_ns > LOAD_SLOW_NS ? 1 : HWTS_MIN(reader->loads * 2, HWTS_PAGE);
@@ -354,12 +361,12 @@ static void fail_look(struct hwts_reader *reader)
 	hwt_store *store = reader->store;
 
 	hwts_lock(store);
-	store->sweep_due |= reader->look.sweeps;
+	store->reading->sweep_due |= reader->look.sweeps;
 	HWTS_EACH_SHARD (store, kind, shard) {
 		shard->unread |= shard->held && shard->reach_us != 0;
 		shard->reach_us = 0;
 	}
-	store->unread = true;
+	store->reading->unread = true;
 	hwts_ability_note(store, HWTS_READ, false);
 	if (!hwts_halts(store, HWTS_READ))
 		hwts_rest(store, &reader->failures);
@@ -374,19 +381,19 @@ static void work(struct hwts_reader *reader)
 		bool ok;
 
 		hwts_lock(store);
-		store->reader = reader;
+		store->reading->reader = reader;
 		reader->busy = false;
 		while (reader->busy || (!hwts_halts(store, HWTS_READ) && !has_work(store)))
 			hwts_wait(store, HWTS_READ);
 		if (hwts_halts(store, HWTS_READ)) {
-			store->reader = NULL;
+			store->reading->reader = NULL;
 			hwts_unlock(store);
 			return;
 		}
 		reader->busy = true;
 		ok = reserve(reader);
 		if (ok)
-			collect(reader, store->seen_us);
+			collect(reader, store->reading->seen_us);
 		hwts_unlock(store);
 		if (ok && reader->look.held_count == 0)
 			continue;

@@ -5,7 +5,8 @@
  * The answers other than a number stay with the run, so one that is given to another run than the task's own, or that
  * the task does not return, ends nothing.
  */
-#include "core/store.h"
+#include "core/kind.h"
+#include "core/run.h"
 
 /*
  * What a task calls

@@ -9,8 +9,10 @@
  *   engine  the table of functions that SQLite and PostgreSQL fill, and the rows that pass through it
  *   sql     the statements, as one table
  *   rows    what is done to rows, as steps over that table: list, change, kind, share, run, put
- *   store   struct hwt_store; below it in the process: clock, window, share (shards), tasks, ender, beginner, control
- *   calls   group, put, change, look, kind, life: what users call
+ *   store   struct hwt_store, which leads to its parts: a part is a structure with a header and a file of one name
+ *   parts   life, threads, asks, clock, ability, tally; kind, shards, pool, numbers, group, run; window, ender, tasks;
+ *           ahead, beginner, share, control
+ *   calls   register, put, change, which, many, read, open, start: what users call
  */
 #ifndef HWTS_BASE_H
 #define HWTS_BASE_H

@@ -8,8 +8,18 @@
  * waited for STALE_NS is given back.  What must run at most once is begun only when a thread is free, since a crash
  * makes FAILED what had been begun.
  */
+#include "core/ability.h"
+#include "core/asks.h"
+#include "core/beginner.h"
+#include "core/clock.h"
+#include "core/pool.h"
+#include "core/run.h"
+#include "core/shards.h"
 #include "core/store.h"
+#include "core/tally.h"
+#include "core/tasks.h"
 #include "core/threads.h"
+#include "core/window.h"
 
 #define AHEAD_NS HWT_MS(20)
 #define STALE_NS HWT_MS(100)
@@ -27,8 +37,8 @@ struct batch {
 /* How many more rows of a kind threads are free for; with the lock. */
 static unsigned free_threads(const hwt_store *store, const struct hwts_kind *kind, const struct batch *batch)
 {
-	unsigned busy = store->queued + store->running + (unsigned)batch->count, mine = kind->queued + kind->running,
-		 threads = HWTS_MIN(kind->concurrency, store->config.threads);
+	unsigned busy = store->runs->queued + store->runs->running + (unsigned)batch->count,
+		 mine = kind->queued + kind->running, threads = HWTS_MIN(kind->concurrency, store->config.threads);
 
 	return busy >= store->config.threads || mine >= threads
 		   ? 0
@@ -38,7 +48,7 @@ static unsigned free_threads(const hwt_store *store, const struct hwts_kind *kin
 /* A last attempt, or what runs at most once.  No thread would ever be free if others were begun ahead meanwhile. */
 static bool one_waits_for_a_thread(const hwt_store *store)
 {
-	for (const struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
+	HWTS_EACH_KIND (store, kind)
 		if ((kind->due[true].first || (kind->due[false].first && kind->row.mode == HWT_STORE_AT_MOST_ONCE)) &&
 		    kind->queued + kind->running < kind->concurrency)
 			return true;
@@ -57,7 +67,7 @@ static unsigned room_ahead(const hwt_store *store, const struct hwts_kind *kind,
 	if (kind->run_ns == 0) /* nobody knows how long it takes */
 		return 0;
 	left_ns -= batch->work_ns;
-	for (const struct hwts_kind *k = store->kinds; k; k = k->next)
+	HWTS_EACH_KIND (store, k)
 		left_ns -= k->queued * k->run_ns;
 	most = HWTS_MIN(AHEAD_NS * threads / kind->run_ns, store->config.batch);
 	return kind->queued > most / 2 ? 0
@@ -71,7 +81,7 @@ static unsigned room(const hwt_store *store, const struct hwts_kind *kind, const
 
 	if (last || kind->row.mode == HWT_STORE_AT_MOST_ONCE || one_waits_for_a_thread(store))
 		return now;
-	return store->queued_bytes >= HWTS_QUEUE_BYTES ? 0 : HWTS_MAX(now, room_ahead(store, kind, batch));
+	return store->runs->queued_bytes >= HWTS_QUEUE_BYTES ? 0 : HWTS_MAX(now, room_ahead(store, kind, batch));
 }
 
 static void add(struct batch *batch, struct hwts_entry *entry)
@@ -80,8 +90,7 @@ static void add(struct batch *batch, struct hwts_entry *entry)
 
 	entry->state = HWTS_BEGUN;
 	entry->between = true;
-	shard->active++; /* from here on, so that it is not given during the begin */
-	entry->store->active++;
+	hwts_active(entry->store, shard); /* from here on, so that it is not given during the begin */
 	batch->wants[batch->count] = (struct hwts_want){ .id = entry->id,
 							 .epoch = shard->epoch,
 							 .shard = entry->shard,
@@ -116,18 +125,14 @@ static void gather_from(hwt_store *store, struct batch *batch, struct hwts_kind 
 /* With the lock.  Kinds take turns at being the first, and so do those of a kind whose last attempt it is. */
 static void gather(hwt_store *store, struct batch *batch, unsigned turn)
 {
-	struct hwts_kind *kind = store->kinds;
-	unsigned kinds = 0;
+	const unsigned kinds = (unsigned)hwts_kind_count(store);
+	struct hwts_kind *kind = hwts_kind_turn(store, turn);
 
 	batch->count = batch->bytes = 0;
 	batch->work_ns = 0;
 	batch->unsure = false;
-	batch->doubts = store->doubts;
-	for (struct hwts_kind *k = kind; k; k = k->next)
-		kinds++;
-	for (unsigned i = 0; i < turn % kinds; i++)
-		kind = kind->next;
-	for (unsigned i = 0; i < kinds; i++, kind = kind->next ? kind->next : store->kinds) {
+	batch->doubts = store->runs->doubts;
+	for (unsigned i = 0; i < kinds; i++, kind = hwts_kind_around(store, kind)) {
 		bool last_first = turn / kinds % 2 == 0;
 
 		gather_from(store, batch, kind, last_first);
@@ -142,10 +147,10 @@ static void not_begun(hwt_store *store, struct hwts_entry *entry, const struct h
 
 	hwts_inactive(store, shard);
 	if (want->lost && shard->held && shard->epoch == want->epoch) { /* control has not noticed yet */
-		store->look_soon = true;
+		hwts_ask_look(store);
 		hwts_poke(store);
 	}
-	store->stats.failed += want->inherited && want->delay_us == HWTS_NEVER;
+	HWTS_TALLY(store, failed, want->inherited && want->delay_us == HWTS_NEVER);
 	if (!want->last && !want->lost && want->due_us != HWTS_NEVER)
 		entry->last = hwts_is_last(entry->kind, want->attempt);
 	if (entry->last && !want->last && !want->inherited) /* as soon as there is a thread */
@@ -161,7 +166,7 @@ static void begun(hwt_store *store, struct hwts_entry *entry, struct hwts_row *r
 	entry->unsure = entry->aside = false;
 	row->kind = kind;
 	row->next = NULL;
-	store->stats.begun++;
+	HWTS_TALLY(store, begun, 1);
 	if (hwts_halts(store, HWTS_BEGIN) || !hwts_trusted(store)) {
 		hwts_give_back(store, row);
 		return;
@@ -171,15 +176,15 @@ static void begun(hwt_store *store, struct hwts_entry *entry, struct hwts_row *r
 	*kind->queue_end = row;
 	kind->queue_end = &row->next;
 	kind->queued++;
-	store->queued++;
-	store->queued_bytes += row->len;
+	store->runs->queued++;
+	store->runs->queued_bytes += row->len;
 	hwts_wake(store, HWTS_TASK);
 }
 
 /* The database refuses it. */
 static void set_aside(hwt_store *store, struct hwts_entry *entry)
 {
-	store->stats.set_aside += !entry->aside;
+	HWTS_TALLY(store, set_aside, !entry->aside);
 	hwts_inactive(store, hwts_shard(store, entry->shard, NULL));
 	hwts_window_set_aside(entry);
 }
@@ -304,7 +309,7 @@ static int begin(hwt_store *store, struct batch *batch, unsigned *failures)
 			set_aside(store, batch->entries[i]);
 		else if (want->failed)
 			hwts_begin_again(batch->entries[i]);
-		else if (want->row && batch->doubts != store->doubts && !hwts_halts(store, HWTS_BEGIN) &&
+		else if (want->row && batch->doubts != store->runs->doubts && !hwts_halts(store, HWTS_BEGIN) &&
 			 !batch->at_most_once)
 			hwts_doubt(store, want->row);
 		else if (want->row)
@@ -322,9 +327,9 @@ static bool may_begin(hwt_store *store)
 {
 	struct batch none = { .count = 0 };
 
-	if (store->due_count == 0 || !hwts_trusted(store))
+	if (store->window->due_count == 0 || !hwts_trusted(store))
 		return false;
-	for (const struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
+	HWTS_EACH_KIND (store, kind)
 		for (int last = 0; last < 2; last++)
 			if (kind->due[last].first && room(store, kind, &none, last) > 0)
 				return true;
@@ -334,7 +339,7 @@ static bool may_begin(hwt_store *store)
 /* With the lock: for work, or until what waits for a thread has done so for too long. */
 static void wait(hwt_store *store)
 {
-	if (store->queued == 0)
+	if (store->runs->queued == 0)
 		hwts_wait(store, HWTS_BEGIN);
 	else
 		hwts_wait_for(store, HWTS_BEGIN, STALE_NS);

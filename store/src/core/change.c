@@ -2,8 +2,15 @@
 /*
  * Cancel and reschedule: one timeout, many, or one on a connection of the caller.
  */
+#include "core/group.h"
+#include "core/pool.h"
+#include "core/run.h"
 #include "core/store.h"
+#include "core/tally.h"
+#include "core/tasks.h"
 #include "core/threads.h"
+#include "core/which.h"
+#include "core/window.h"
 
 #define LOOKS 10 /* for a key whose timeout changes while it is looked for */
 
@@ -110,7 +117,7 @@ static int cancel_shared(hwt_store *store, int64_t id)
 		struct cancel_request request = { .id = id };
 
 		again = false;
-		hwts_group_do(store, &store->cancels, &request.base);
+		hwts_group_do(store, store->cancels, &request.base);
 		rc = request.base.rc ? hwts_fail(request.base.rc, "%s", request.base.text) : 0;
 		if (rc == EBUSY)
 			rc = cancel_begun(store, id, &again);
@@ -173,7 +180,7 @@ static int cancel(hwt_store *store, const hwt_store_which *which, uint64_t *n)
 	if (count == 0 || about.all)
 		return rc;
 	hwts_lock(store); /* what is ARMED here need not be */
-	store->stats.cancelled++;
+	HWTS_TALLY(store, cancelled, 1);
 	hwts_window_forget(store, about.id);
 	hwts_unlock(store);
 	return rc;
@@ -328,7 +335,7 @@ int hwt_store_cancel_on(hwt_store *store, void *connection, const hwt_store_whic
 		rc = do_on(store, connection, &about, cancel_it, NULL);
 	if (rc == 0) {
 		hwts_lock(store);
-		store->stats.cancelled++;
+		HWTS_TALLY(store, cancelled, 1);
 		hwts_unlock(store);
 	}
 	return hwts_leave(call, rc);

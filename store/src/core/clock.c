@@ -8,6 +8,8 @@
  *
  * Nothing here keeps a timeout from being early: the begin statement does.  It only decides when a begin is tried.
  */
+#include "core/asks.h"
+#include "core/clock.h"
 #include "core/store.h"
 
 #define MOVED_NS HWT_MS(1)
@@ -19,7 +21,7 @@
  */
 static void follow(hwt_store *store, int64_t db_us)
 {
-	struct hwts_clock *clock = &store->clock;
+	struct hwts_clock *clock = store->clock;
 	int64_t boot_ns = hwts_boot_ns(), ahead_us = db_us - boot_ns / 1000 - clock->steady_us;
 
 	if (clock->known && ahead_us > store->config.lease_ns / 1000) {
@@ -35,14 +37,14 @@ static void follow(hwt_store *store, int64_t db_us)
 /* The time of a begin, or what it would have been without a leap. */
 int64_t hwts_clock_without_leap_us(const hwt_store *store, int64_t db_us)
 {
-	int64_t steady_us = hwts_boot_ns() / 1000 + store->clock.steady_us;
+	int64_t steady_us = hwts_boot_ns() / 1000 + store->clock->steady_us;
 
 	return db_us - steady_us > store->config.lease_ns / 1000 ? steady_us : db_us;
 }
 
 bool hwts_clock_sample(hwt_store *store, int64_t db_us, int64_t sent_ns, int64_t reply_ns)
 {
-	struct hwts_clock *clock = &store->clock;
+	struct hwts_clock *clock = store->clock;
 	int64_t trip_ns = reply_ns - sent_ns;
 	int64_t low_ns = db_us * 1000 - reply_ns, high_ns = low_ns + trip_ns + 1000;
 	int64_t before_ns = clock->offset_ns;
@@ -56,26 +58,37 @@ bool hwts_clock_sample(hwt_store *store, int64_t db_us, int64_t sent_ns, int64_t
 	clock->offset_ns = low_ns;
 	moved = clock->known && (low_ns - before_ns > MOVED_NS || before_ns - low_ns > MOVED_NS);
 	/* Put back: the marks are in its future, and what rests would wait until then. */
-	store->load_again |= clock->known && before_ns - low_ns > store->config.lease_ns;
+	if (clock->known && before_ns - low_ns > store->config.lease_ns)
+		hwts_ask_load(store);
 	clock->known = true;
 	return moved;
 }
 
 int64_t hwts_clock_db_us(const hwt_store *store)
 {
-	return (hwt_now() + store->clock.offset_ns) / 1000;
+	return (hwt_now() + store->clock->offset_ns) / 1000;
 }
 
 /* What is due beyond the end of this clock, 292 years after the boot, is due at its end. */
 int64_t hwts_clock_deadline_ns(const hwt_store *store, int64_t due_us)
 {
 	int64_t us = hwts_within(due_us, HWTS_LATEST_US) -
-		     store->clock.offset_ns / 1000; /* times are limited, so that this cannot overflow */
+		     store->clock->offset_ns / 1000; /* times are limited, so that this cannot overflow */
 
 	return us > INT64_MAX / 2000 ? INT64_MAX / 2 : us * 1000;
 }
 
+int64_t hwts_clock_trip_ns(const hwt_store *store)
+{
+	return store->clock->best_ns;
+}
+
+void hwts_trust(hwt_store *store, int64_t until_ns)
+{
+	store->clock->trusted_ns = until_ns;
+}
+
 bool hwts_trusted(const hwt_store *store)
 {
-	return hwts_boot_ns() < store->trusted_ns;
+	return hwts_boot_ns() < store->clock->trusted_ns;
 }

@@ -4,8 +4,17 @@
  * on its connection, a poke by another thread, a step of the wall clock, or the time of the next renewal.
  */
 #define _GNU_SOURCE
+#include "core/ability.h"
+#include "core/asks.h"
+#include "core/clock.h"
+#include "core/control.h"
+#include "core/pool.h"
+#include "core/shards.h"
+#include "core/share.h"
 #include "core/store.h"
+#include "core/tasks.h"
 #include "core/threads.h"
+#include "core/window.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -32,13 +41,14 @@ void hwts_hear_news(void *arg, const struct hwts_due *due)
 
 	hwts_lock(store);
 	if (due->id <= 0) {
-		store->look_soon = true;
-		store->load_again |= due->id < 0;
+		hwts_ask_look(store);
+		if (due->id < 0)
+			hwts_ask_load(store);
 	} else if (hwts_shard(store, due->shard, &kind)) { /* on SQLite all processes hear of all kinds */
 		if (is_possible(kind, due))
 			hwts_window_see(store, due);
 		else
-			store->load_again = true;
+			hwts_ask_load(store);
 	}
 	hwts_unlock(store);
 }
@@ -48,34 +58,35 @@ void hwts_hear_news(void *arg, const struct hwts_due *due)
  */
 
 #ifdef __linux__
-static int watch_clock(hwt_store *store)
+static int watch_clock(int fd)
 {
 	const int64_t latest = sizeof(time_t) < sizeof(int64_t) ? INT32_MAX : HWTS_LATEST_US / HWTS_S_US;
 	struct itimerspec far = { .it_value = { .tv_sec = (time_t)latest } };
 
-	if (store->clock_fd < 0)
-		store->clock_fd = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-	if (store->clock_fd >= 0)
-		(void)timerfd_settime(store->clock_fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &far, NULL);
-	return store->clock_fd;
+	if (fd < 0)
+		fd = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (fd >= 0)
+		(void)timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &far, NULL);
+	return fd;
 }
 #else
-static int watch_clock(hwt_store *store)
+static int watch_clock(int fd)
 {
-	return store->clock_fd;
+	return fd;
 }
 #endif
 
 /* A clock that was put back: the marks are in its future, and what is put before them leaves no hint. */
-static void clock_was_set(hwt_store *store)
+static void clock_was_set(hwt_store *store, int fd)
 {
 	uint64_t ignored;
 
-	while (read(store->clock_fd, &ignored, sizeof(ignored)) > 0)
+	while (read(fd, &ignored, sizeof(ignored)) > 0)
 		;
-	(void)watch_clock(store);
+	(void)watch_clock(fd);
 	hwts_lock(store);
-	store->load_again = store->look_soon = true;
+	hwts_ask_load(store);
+	hwts_ask_look(store);
 	hwts_unlock(store);
 }
 
@@ -97,8 +108,8 @@ static int listen_again(hwt_store *store)
 	HWTS_EACH_SHARD (store, kind, shard)
 		if (rows && shard->held)
 			rows[count++] = (struct hwts_shard_row){ .shard = shard->id };
-	store->ability = (struct hwts_ability){ .failed_ns = 0 };
-	store->load_again = true;
+	hwts_ability_forget(store);
+	hwts_ask_load(store);
 	hwts_unlock(store);
 	rc = rows ? store->engine->listen(hwts_conn(store, HWTS_CONTROL), rows, count, true) : ENOMEM;
 	free(rows);
@@ -131,6 +142,7 @@ struct control {
 	int64_t look_ns, looked_ns, news_ns; /* when to look, last looked, read news; 0: not */
 	int64_t bury_ns;                     /* when to remove members that died long ago */
 	unsigned failures;
+	int clock_fd;
 	bool signalled;
 };
 
@@ -142,13 +154,12 @@ static void wait(struct control *control)
 	bool news = hwts_conn(store, HWTS_CONTROL) && !hwts_conn(store, HWTS_CONTROL)->broken &&
 		    (control->news_ns == 0 || control->news_ns > hwt_now() + NEWS_SOON_NS);
 	struct pollfd fds[3] = {
-		{ .fd = store->poke[0], .events = POLLIN },
-		{ .fd = store->clock_fd, .events = POLLIN },
+		{ .fd = hwts_poke_fd(store), .events = POLLIN },
+		{ .fd = control->clock_fd, .events = POLLIN },
 		{ .fd = news ? store->engine->news_fd(hwts_conn(store, HWTS_CONTROL)) : -1, .events = POLLIN },
 	};
 	int64_t until_ns = control->news_ns ? HWTS_MIN(control->look_ns, control->news_ns) : control->look_ns, left_ns;
 	struct timespec left;
-	char drain[256];
 
 	left_ns = HWTS_MIN(HWTS_MAX(until_ns - hwt_now(), 0), HWT_S(3600));
 	left = (struct timespec){ .tv_sec = (time_t)(left_ns / HWT_S(1)), .tv_nsec = (long)(left_ns % HWT_S(1)) };
@@ -156,10 +167,9 @@ static void wait(struct control *control)
 	if (ppoll(fds, HWTS_COUNT(fds), &left, NULL) <= 0)
 		return;
 	if (fds[0].revents)
-		while (read(store->poke[0], drain, sizeof(drain)) > 0)
-			;
+		hwts_poke_read(store);
 	if (fds[1].revents)
-		clock_was_set(store);
+		clock_was_set(store, control->clock_fd);
 	control->signalled = fds[2].revents != 0;
 }
 
@@ -186,7 +196,7 @@ static void bring_forward(struct control *control)
 	bool soon;
 
 	hwts_lock(store);
-	soon = store->look_soon || store->load_again;
+	soon = hwts_asked(store);
 	hwts_unlock(store);
 	if (soon)
 		control->look_ns = HWTS_MIN(control->look_ns, control->looked_ns + LOOK_APART_NS);
@@ -200,7 +210,7 @@ static void look(struct control *control)
 	if (hwt_now() < control->look_ns)
 		return;
 	hwts_lock(store);
-	store->look_soon = false;
+	hwts_asked_end(store, false);
 	hwts_unlock(store);
 	control->looked_ns = hwt_now();
 	if (hwts_share_look(store, &control->look_ns) == 0) {
@@ -214,7 +224,7 @@ static void look(struct control *control)
 	}
 	hwts_warn(store, "renewal: %s", hwts_fail_text());
 	hwts_lock(store);
-	store->look_soon = false;
+	hwts_asked_end(store, false);
 	hwts_unlock(store);
 	control->looked_ns = control->look_ns = hwt_now() + hwts_backoff_ns(++control->failures);
 }
@@ -225,10 +235,10 @@ static bool is_over(hwt_store *store)
 	bool over;
 
 	hwts_lock(store);
-	over = (hwts_halts(store, HWTS_CONTROL) || store->abandons) &&
-	       (store->stats.shards_held == 0 || !hwts_trusted(store));
+	over = (hwts_halts(store, HWTS_CONTROL) || store->share->abandons) &&
+	       (hwts_shards_held(store) == 0 || !hwts_trusted(store));
 	if (over)
-		store->trusted_ns = 0; /* no end has to wait for a lock */
+		hwts_trust(store, 0); /* no end has to wait for a lock */
 	hwts_unlock(store);
 	return over;
 }
@@ -238,7 +248,7 @@ void *hwts_control(void *arg)
 	struct control control = { .store = arg, .look_ns = hwt_now(), .looked_ns = hwt_now() };
 	hwt_store *store = arg;
 
-	(void)watch_clock(store);
+	control.clock_fd = watch_clock(-1);
 	while (!is_over(store)) {
 		if (!connected(store, &control.failures)) {
 			control.news_ns = 0;
@@ -261,5 +271,7 @@ void *hwts_control(void *arg)
 	}
 	if (hwts_conn(store, HWTS_CONTROL) && !hwts_conn(store, HWTS_CONTROL)->broken)
 		(void)hwts_rows_leave(hwts_conn(store, HWTS_CONTROL));
+	if (control.clock_fd >= 0)
+		close(control.clock_fd);
 	return NULL;
 }

@@ -6,8 +6,16 @@
  * of a single row the text may be what the database cannot hold, or the end.  What is left is set aside, in memory, and
  * tried again each lease; it stays this process's.
  */
+#include "core/ability.h"
+#include "core/clock.h"
+#include "core/ender.h"
+#include "core/life.h"
+#include "core/pool.h"
+#include "core/shards.h"
 #include "core/store.h"
+#include "core/tally.h"
 #include "core/threads.h"
+#include "core/window.h"
 
 #include <stdio.h>
 
@@ -17,8 +25,8 @@
 static void put_behind(hwt_store *store, struct hwts_row *row)
 {
 	row->next = NULL;
-	*store->ends_end = row;
-	store->ends_end = &row->next;
+	*store->ends->end = row;
+	store->ends->end = &row->next;
 }
 
 /*
@@ -39,10 +47,11 @@ static void count(hwt_store *store, const struct hwts_row *row)
 {
 	if (!row->hit || row->give_back)
 		return;
-	store->stats.done += !row->error[0] && !row->again &&
-			     (row->how == HWTS_DONE || (row->how == HWTS_AT && row->next_attempt == 0));
-	store->stats.failed += row->how == HWTS_FAIL;
-	store->stats.retried += row->how != HWTS_DONE && row->how != HWTS_FAIL && row->error[0];
+	HWTS_TALLY(store, done,
+		   !row->error[0] && !row->again &&
+		       (row->how == HWTS_DONE || (row->how == HWTS_AT && row->next_attempt == 0)));
+	HWTS_TALLY(store, failed, row->how == HWTS_FAIL);
+	HWTS_TALLY(store, retried, row->how != HWTS_DONE && row->how != HWTS_FAIL && row->error[0]);
 }
 
 void hwts_finished(hwt_store *store, struct hwts_row *row)
@@ -65,13 +74,13 @@ struct ender {
 /* With the lock: up to a batch of ends. */
 static struct hwts_row *take_ends(hwt_store *store)
 {
-	struct hwts_row *rows = store->ends, *last = rows;
+	struct hwts_row *rows = store->ends->first, *last = rows;
 
 	for (unsigned i = 1; i < store->config.batch && last->next; i++)
 		last = last->next;
-	store->ends = last->next;
-	if (!store->ends)
-		store->ends_end = &store->ends;
+	store->ends->first = last->next;
+	if (!store->ends->first)
+		store->ends->end = &store->ends->first;
 	last->next = NULL;
 	return rows;
 }
@@ -82,7 +91,7 @@ static bool is_pointless(hwt_store *store)
 	bool pointless;
 
 	hwts_lock(store);
-	pointless = store->phase == HWTS_STOPPING && !hwts_trusted(store);
+	pointless = hwts_phase(store) == HWTS_STOPPING && !hwts_trusted(store);
 	hwts_unlock(store);
 	return pointless;
 }
@@ -138,7 +147,7 @@ static void mend(struct ender *ender, struct hwts_row *row)
 	hwts_warn(store, "end: timeout %lld is set aside, and is tried again each lease: %s", (long long)row->id,
 		  hwts_fail_text());
 	hwts_lock(store);
-	store->stats.set_aside++;
+	HWTS_TALLY(store, set_aside, 1);
 	hwts_unlock(store);
 }
 
@@ -197,8 +206,8 @@ static void try_again(struct ender *ender, int64_t *next_ns)
 static void settle(struct ender *ender, struct hwts_row *row)
 {
 	hwt_store *store = ender->store;
-	bool late = hwts_halts(store, HWTS_END) && hwt_now() >= store->ends_until_ns,
-	     pointless = store->phase == HWTS_STOPPING && (late || !hwts_trusted(store));
+	bool late = hwts_halts(store, HWTS_END) && hwt_now() >= store->ends->until_ns,
+	     pointless = hwts_phase(store) == HWTS_STOPPING && (late || !hwts_trusted(store));
 
 	if (!row->hit && !row->locked && !row->marked && !row->aside && !pointless) {
 		row->marked = true;
@@ -217,6 +226,18 @@ static void settle(struct ender *ender, struct hwts_row *row)
 	ender->aside = row;
 }
 
+void hwts_ends_lend(hwt_store *store, int n)
+{
+	store->ends->lent += (unsigned)n;
+	if (n < 0)
+		hwts_wake(store, HWTS_END);
+}
+
+void hwts_ends_until(hwt_store *store, int64_t until_ns)
+{
+	store->ends->until_ns = until_ns;
+}
+
 void *hwts_ender(void *arg)
 {
 	struct ender ender = { .store = arg };
@@ -226,9 +247,9 @@ void *hwts_ender(void *arg)
 	hwts_lock(store);
 	for (;;) {
 		try_again(&ender, &next_ns);
-		if (!store->ends && !ender.aside && hwts_halts(store, HWTS_END) && store->lent == 0)
+		if (!store->ends->first && !ender.aside && hwts_halts(store, HWTS_END) && store->ends->lent == 0)
 			break;
-		if (!store->ends) {
+		if (!store->ends->first) {
 			if (ender.aside)
 				hwts_wait_for(store, HWTS_END, next_ns - hwt_now());
 			else

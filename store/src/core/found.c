@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a look has found goes into the window, and the marks move.  With the lock. */
+#include "core/ahead.h"
+#include "core/shards.h"
 #include "core/store.h"
+#include "core/tasks.h"
+#include "core/window.h"
 
 /* At most once: nobody knows how far it came, or its end was lost. */
 static void fail(hwt_store *store, const struct hwts_due *due)
@@ -44,9 +48,9 @@ void hwts_look_found(hwt_store *store, const struct hwts_look *look)
 	}
 	for (size_t i = 0; i < look->due_count; i++)
 		see(store, &look->dues[i]);
-	store->unread = false;
+	store->reading->unread = false;
 	HWTS_EACH_SHARD (store, kind, shard) {
 		shard->reach_us = 0;
-		store->unread |= shard->held && shard->unread;
+		store->reading->unread |= shard->held && shard->unread;
 	}
 }

@@ -16,6 +16,7 @@
  *
  *   group.lock guards the queue and each request until it is done.  The leader alone touches the requests it has taken.
  */
+#include "core/group.h"
 #include "core/store.h"
 
 void hwts_group_init(struct hwts_group *group, hwts_group_act *act)

@@ -9,8 +9,14 @@
  * All are moved to one time, the same for every slice: so what has been moved is known by its place.  It is left out of
  * the walk by three ranges: first what is due at that time already, then what is due before, then what is due after.
  */
+#include "core/kind.h"
+#include "core/pool.h"
 #include "core/store.h"
+#include "core/register.h"
+#include "core/tally.h"
 #include "core/threads.h"
+#include "core/which.h"
+#include "core/window.h"
 
 #define SLICE 1000
 #define SLICE_FIRST 250
@@ -51,7 +57,7 @@ static void note(struct walk *walk)
 			hwts_window_move(walk->store, &slice->dues[i], slice->heard[i]);
 		else
 			hwts_window_forget(walk->store, slice->ids[i]);
-		walk->store->stats.cancelled += !walk->move;
+		HWTS_TALLY(walk->store, cancelled, !walk->move);
 	}
 }
 

@@ -3,8 +3,24 @@
  * A store's life: open and close.
  */
 #define _GNU_SOURCE
+#include "core/ability.h"
+#include "core/ahead.h"
+#include "core/asks.h"
+#include "core/clock.h"
+#include "core/ender.h"
+#include "core/group.h"
+#include "core/kind.h"
+#include "core/life.h"
+#include "core/numbers.h"
+#include "core/pool.h"
+#include "core/run.h"
+#include "core/shards.h"
+#include "core/share.h"
 #include "core/store.h"
+#include "core/tally.h"
+#include "core/tasks.h"
 #include "core/threads.h"
+#include "core/window.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -17,7 +33,21 @@
 /* A store and its parts. */
 struct whole {
 	hwt_store store;
+	struct hwts_life life;
+	struct hwts_pool pool;
+	struct hwts_numbers numbers;
+	struct hwts_group puts, cancels;
 	struct hwts_threads threads[HWTS_ROLES];
+	struct hwts_asks asks;
+	struct hwts_clock clock;
+	struct hwts_ability ability;
+	struct hwts_shards shards;
+	struct hwts_share share;
+	struct hwts_window window;
+	struct hwts_runs runs;
+	struct hwts_ends ends;
+	struct hwts_reading reading;
+	struct hwts_tally tally;
 };
 
 static int read_config(hwt_store_config *out, const hwt_store_config *config)
@@ -91,38 +121,52 @@ static void destroy(hwt_store *store)
 {
 	hwts_numbers_close(store);
 	hwts_pool_close(store);
-	for (struct hwts_kind *kind = store->kinds, *next; kind; kind = next) {
-		next = kind->next;
-		free(kind->shards);
-		free(kind);
-	}
+	hwts_kinds_free(store);
 	if (store->db)
 		store->engine->close(store->db);
-	pthread_mutex_destroy(&store->life);
+	pthread_mutex_destroy(&store->life->lock);
 	hwts_threads_destroy(store);
-	hwts_group_destroy(&store->puts);
-	hwts_group_destroy(&store->cancels);
-	pthread_cond_destroy(&store->numbers.wanted);
+	hwts_group_destroy(store->puts);
+	hwts_group_destroy(store->cancels);
 	free(store->url);
 	free(store);
 }
 
-static void init(hwt_store *store, const hwt_store_config *config)
+static hwt_store *make(const hwt_store_config *config)
 {
-	struct whole *whole = (struct whole *)store; /* its first member */
+	struct whole *whole = hwts_alloc(sizeof(*whole));
+	hwt_store *store = &whole->store;
 
+	if (!whole)
+		return NULL;
+	store->life = &whole->life;
+	store->pool = &whole->pool;
+	store->numbers = &whole->numbers;
+	store->puts = &whole->puts;
+	store->cancels = &whole->cancels;
 	store->threads = whole->threads;
+	store->asks = &whole->asks;
+	store->clock = &whole->clock;
+	store->ability = &whole->ability;
+	store->shards = &whole->shards;
+	store->share = &whole->share;
+	store->window = &whole->window;
+	store->runs = &whole->runs;
+	store->ends = &whole->ends;
+	store->reading = &whole->reading;
+	store->tally = &whole->tally;
 	store->config = *config;
 	store->config.name = store->config.schema = NULL; /* the caller's */
 	store->pid = getpid();
-	hwts_group_init(&store->puts, hwts_put_group);
-	hwts_group_init(&store->cancels, hwts_cancel_group);
-	store->ends_end = &store->ends;
-	store->poke[0] = store->poke[1] = store->clock_fd = -1;
-	pthread_mutex_init(&store->life, NULL);
-	hwts_pool_init(&store->pool);
+	hwts_group_init(store->puts, hwts_put_group);
+	hwts_group_init(store->cancels, hwts_cancel_group);
+	whole->ends.end = &whole->ends.first;
+	hwts_asks_init(store);
+	pthread_mutex_init(&store->life->lock, NULL);
+	hwts_pool_init(store->pool);
 	hwts_threads_init(store);
-	hwts_cond_init(&store->numbers.wanted);
+	hwts_numbers_init(store->numbers);
+	return store;
 }
 
 static int open_db(hwt_store *store, const hwt_store_config *config)
@@ -138,9 +182,9 @@ static int open_db(hwt_store *store, const hwt_store_config *config)
 	store->db->lease_us = config->lease_ns / 1000;
 	hwts_cut(store->db->prefix, sizeof(store->db->prefix), config->schema, strlen(config->schema));
 	name_process(store->db);
-	hwts_cut(store->putter, sizeof(store->putter), hwts_me(store->db), strlen(hwts_me(store->db)));
+	hwts_cut(store->share->putter, sizeof(store->share->putter), hwts_me(store->db), strlen(hwts_me(store->db)));
 	if (config->name)
-		hwts_cut(store->name, sizeof(store->name), config->name, strlen(config->name));
+		hwts_cut(store->share->name, sizeof(store->share->name), config->name, strlen(config->name));
 	rc = store->engine->connect(store->db, HWTS_CALL, &conn);
 	if (rc != 0)
 		return rc;
@@ -164,11 +208,10 @@ static int open_store(hwt_store **out, const char *url, const hwt_store_config *
 		rc = read_config(&config, wish);
 	if (rc != 0)
 		return rc;
-	store = hwts_alloc(sizeof(struct whole));
+	store = make(&config);
 	if (!store)
 		return ENOMEM;
 	store->engine = engine;
-	init(store, &config);
 	store->url = hwts_copy(url);
 	rc = store->url ? open_db(store, &config) : ENOMEM;
 	if (rc == 0)

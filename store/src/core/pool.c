@@ -6,7 +6,11 @@
  * A server may lose its last commits when it crashes or is replaced, and then it answers on new connections alone.  So
  * what this process knows without asking is looked at, or drawn, again with each new one: kinds, and ids.
  */
+#include "core/asks.h"
+#include "core/kind.h"
+#include "core/pool.h"
 #include "core/store.h"
+#include "core/tally.h"
 #include "core/threads.h"
 
 #define KEEP 16
@@ -27,7 +31,7 @@ static int check_kinds(hwt_store *store, struct hwts_conn *conn)
 	if (rc == 0 && strcmp(is, store->db->store) != 0)
 		rc = hwts_fail(EIO, "another store has taken the place of this one: restart this process");
 	hwts_lock(store);
-	kind = store->kinds;
+	kind = hwts_kind_after(store, NULL);
 	hwts_unlock(store);
 	while (kind && rc == 0) {
 		struct hwts_kind_row row;
@@ -39,7 +43,7 @@ static int check_kinds(hwt_store *store, struct hwts_conn *conn)
 				       " it: restart this process",
 				       kind->name);
 		hwts_lock(store);
-		kind = kind->next; /* they are only ever appended */
+		kind = hwts_kind_after(store, kind);
 		hwts_unlock(store);
 	}
 	return rc;
@@ -64,9 +68,9 @@ int hwts_connect(hwt_store *store, enum hwts_role role, struct hwts_conn **out)
 		*out = NULL;
 		return rc;
 	}
-	pthread_mutex_lock(&store->pool.lock);
-	store->pool.connects += store->engine->locks_rows; /* SQLite's file loses nothing that was committed */
-	pthread_mutex_unlock(&store->pool.lock);
+	pthread_mutex_lock(&store->pool->lock);
+	store->pool->connects += store->engine->locks_rows; /* SQLite's file loses nothing that was committed */
+	pthread_mutex_unlock(&store->pool->lock);
 	return 0;
 }
 
@@ -75,21 +79,21 @@ static void wait_for_turn(hwt_store *store)
 {
 	int64_t until_ns = hwt_now() + MOST_WAIT_NS;
 
-	pthread_mutex_lock(&store->pool.lock);
-	while (store->pool.used_count >= MOST && hwt_now() < until_ns) {
+	pthread_mutex_lock(&store->pool->lock);
+	while (store->pool->used_count >= MOST && hwt_now() < until_ns) {
 		HWTS_POINT("pool is full");
-		hwts_wait_ns(&store->pool.freed, &store->pool.lock, until_ns - hwt_now());
+		hwts_wait_ns(&store->pool->freed, &store->pool->lock, until_ns - hwt_now());
 	}
-	store->pool.used_count++;
-	pthread_mutex_unlock(&store->pool.lock);
+	store->pool->used_count++;
+	pthread_mutex_unlock(&store->pool->lock);
 }
 
 static void end_turn(hwt_store *store)
 {
-	pthread_mutex_lock(&store->pool.lock);
-	store->pool.used_count -= store->pool.used_count > 0; /* the first one was made by hwt_store_open */
-	pthread_cond_signal(&store->pool.freed);
-	pthread_mutex_unlock(&store->pool.lock);
+	pthread_mutex_lock(&store->pool->lock);
+	store->pool->used_count -= store->pool->used_count > 0; /* the first one was made by hwt_store_open */
+	pthread_cond_signal(&store->pool->freed);
+	pthread_mutex_unlock(&store->pool->lock);
 }
 
 static int get(hwt_store *store, struct hwts_conn **out)
@@ -97,13 +101,13 @@ static int get(hwt_store *store, struct hwts_conn **out)
 	struct hwts_conn *conn;
 
 	do {
-		pthread_mutex_lock(&store->pool.lock);
-		conn = store->pool.idle;
+		pthread_mutex_lock(&store->pool->lock);
+		conn = store->pool->idle;
 		if (conn) {
-			store->pool.idle = conn->next;
-			store->pool.idle_count--;
+			store->pool->idle = conn->next;
+			store->pool->idle_count--;
 		}
-		pthread_mutex_unlock(&store->pool.lock);
+		pthread_mutex_unlock(&store->pool->lock);
 		if (!conn)
 			return hwts_connect(store, HWTS_CALL, out);
 		/* The server may have closed it meanwhile, which must not spoil a call. */
@@ -131,14 +135,14 @@ void hwts_pool_put(hwt_store *store, struct hwts_conn *conn)
 	bool kept = false;
 
 	if (!conn->broken) {
-		pthread_mutex_lock(&store->pool.lock);
-		kept = store->pool.idle_count < KEEP;
+		pthread_mutex_lock(&store->pool->lock);
+		kept = store->pool->idle_count < KEEP;
 		if (kept) {
-			conn->next = store->pool.idle;
-			store->pool.idle = conn;
-			store->pool.idle_count++;
+			conn->next = store->pool->idle;
+			store->pool->idle = conn;
+			store->pool->idle_count++;
 		}
-		pthread_mutex_unlock(&store->pool.lock);
+		pthread_mutex_unlock(&store->pool->lock);
 	}
 	if (!kept)
 		store->engine->disconnect(conn);
@@ -147,12 +151,22 @@ void hwts_pool_put(hwt_store *store, struct hwts_conn *conn)
 
 void hwts_pool_close(hwt_store *store)
 {
-	for (struct hwts_conn *next; store->pool.idle; store->pool.idle = next) {
-		next = store->pool.idle->next;
-		store->engine->disconnect(store->pool.idle);
+	for (struct hwts_conn *next; store->pool->idle; store->pool->idle = next) {
+		next = store->pool->idle->next;
+		store->engine->disconnect(store->pool->idle);
 	}
-	pthread_mutex_destroy(&store->pool.lock);
-	pthread_cond_destroy(&store->pool.freed);
+	pthread_mutex_destroy(&store->pool->lock);
+	pthread_cond_destroy(&store->pool->freed);
+}
+
+unsigned hwts_pool_connects(hwt_store *store)
+{
+	unsigned connects;
+
+	pthread_mutex_lock(&store->pool->lock);
+	connects = store->pool->connects;
+	pthread_mutex_unlock(&store->pool->lock);
+	return connects;
 }
 
 /*
@@ -165,17 +179,16 @@ static void call_others(hwt_store *store)
 	hwts_lock(store);
 	hwts_stir(store);
 	hwts_unlock(store);
-	if (store->poke[1] >= 0)
-		hwts_poke(store);
+	hwts_poke(store);
 }
 
 /* That a server has lost a kind is found when it is back, long after the first failure: told once, by control. */
 static bool tells_error(hwt_store *store, enum hwts_role role, int rc)
 {
-	bool tells = role == HWTS_CONTROL && rc == EIO && !store->told_error;
+	bool tells = role == HWTS_CONTROL && rc == EIO && !store->pool->told_error;
 
 	if (tells)
-		store->told_error = true;
+		store->pool->told_error = true;
 	return tells;
 }
 
@@ -194,7 +207,7 @@ int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role rol
 		store->engine->disconnect(*conn);
 		*conn = NULL;
 		hwts_lock(store);
-		store->stats.reconnects++;
+		HWTS_TALLY(store, reconnects, 1);
 		hwts_unlock(store);
 	}
 	rc = hwts_connect(store, role, conn);

@@ -3,8 +3,16 @@
  * Puts.  Single ones share commits: group.c.
  */
 #include "core/calendar.h"
+#include "core/group.h"
+#include "core/kind.h"
+#include "core/numbers.h"
+#include "core/pool.h"
+#include "core/register.h"
+#include "core/run.h"
 #include "core/store.h"
+#include "core/tally.h"
 #include "core/threads.h"
+#include "core/window.h"
 
 #define CHANGES (HWT_STORE_REPLACE | HWT_STORE_REVIVE) /* what is there may change */
 #define MANY 10000 /* in one transaction: a herd that held the database's lock for longer would end leases */
@@ -170,7 +178,7 @@ static void note(hwt_store *store, const struct hwts_put *puts, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		if (puts[i].rc != 0)
 			continue;
-		store->stats.put++;
+		HWTS_TALLY(store, put, 1);
 		hwts_window_see(store, &(struct hwts_due){ .id = puts[i].id,
 							   .due_us = puts[i].due_us,
 							   .shard = puts[i].shard,
@@ -273,7 +281,7 @@ int hwt_store_put(hwt_store *store, const hwt_store_spec *spec, int64_t *id)
 	if (rc != 0)
 		return hwts_leave(call, rc);
 	request.base.bytes = request.put.len;
-	hwts_group_do(store, &store->puts, &request.base);
+	hwts_group_do(store, store->puts, &request.base);
 	rc = request.base.rc ? request.base.rc : request.put.rc;
 	if (request.base.rc == 0 && (rc == EEXIST || rc == EBUSY))
 		(void)explain(&request.put, rc);
@@ -390,7 +398,7 @@ int hwt_store_put_on(hwt_store *store, void *connection, const hwt_store_spec *s
 		(void)explain(&put, rc);
 	if (rc == 0) {
 		hwts_lock(store);
-		store->stats.put++;
+		HWTS_TALLY(store, put, 1);
 		hwts_unlock(store);
 	}
 	if (id && (rc == 0 || rc == ECONNRESET))

@@ -1,7 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Reading timeouts, and statistics. */
+#include "core/clock.h"
+#include "core/kind.h"
+#include "core/life.h"
+#include "core/pool.h"
+#include "core/register.h"
+#include "core/run.h"
+#include "core/shards.h"
 #include "core/store.h"
+#include "core/tally.h"
+#include "core/tasks.h"
 #include "core/threads.h"
+#include "core/which.h"
+#include "core/window.h"
 
 #define PAGE 100
 #define PAGE_OF_DATA 10
@@ -165,7 +176,7 @@ static int64_t oldest_ns(const hwt_store *store)
 {
 	int64_t now_us = hwts_clock_db_us(store), oldest_us = now_us;
 
-	for (const struct hwts_kind *kind = store->kinds; kind; kind = kind->next) {
+	HWTS_EACH_KIND (store, kind) {
 		for (size_t i = 0; i < HWTS_COUNT(kind->due); i++)
 			for (const struct hwts_entry *entry = kind->due[i].first; entry; entry = entry->due_next)
 				oldest_us = HWTS_MIN(oldest_us, entry->due_us);
@@ -184,13 +195,14 @@ int hwt_store_read_stats(hwt_store *store, hwt_store_stats *out)
 	if (!store || !out || out->size < offsetof(hwt_store_stats, begun))
 		return hwts_leave(call, hwts_fail(EINVAL, "hwt_store_stats.size must be sizeof(hwt_store_stats)"));
 	hwts_lock(store);
-	stats = store->stats;
-	stats.window = store->window.count - store->active;
-	stats.running = store->active;
-	stats.overdue = store->due_count + store->queued;
+	stats = store->tally->stats;
+	stats.window = hwts_window_count(store) - hwts_shards_active(store);
+	stats.running = hwts_shards_active(store);
+	stats.shards_held = hwts_shards_held(store);
+	stats.overdue = hwts_window_due_count(store) + hwts_runs_queued(store);
 	stats.overdue_oldest_ns = stats.overdue ? oldest_ns(store) : 0;
-	stats.lateness_minute_max_ns = hwts_peak_read(&store->lateness, hwt_now());
-	stats.trusted = store->phase != HWTS_STOPPED && hwts_trusted(store);
+	stats.lateness_minute_max_ns = hwts_peak_read(&store->tally->lateness, hwt_now());
+	stats.trusted = hwts_phase(store) != HWTS_STOPPED && hwts_trusted(store);
 	hwts_unlock(store);
 	stats.round_trips = atomic_load_explicit(&store->db->round_trips,
 						 memory_order_relaxed); /* relaxed: a statistic */

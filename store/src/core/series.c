@@ -12,7 +12,7 @@
  * counts from last, and not from base.  The spread moves what is due, and never the grid.
  */
 #include "core/calendar.h"
-#include "core/store.h"
+#include "core/run.h"
 
 /* A random moment within the spread, and before the next time of the grid. */
 static int64_t spread(int64_t spread_us, int64_t room_us)

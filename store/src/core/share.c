@@ -17,8 +17,18 @@
  *
  *   All by control; hwts_share_join and the first renewal also by hwt_store_start, before there is a control.
  */
+#include "core/ability.h"
+#include "core/ahead.h"
+#include "core/asks.h"
+#include "core/clock.h"
+#include "core/life.h"
+#include "core/shards.h"
+#include "core/share.h"
 #include "core/store.h"
+#include "core/tally.h"
+#include "core/tasks.h"
 #include "core/threads.h"
+#include "core/window.h"
 
 #include <stdio.h>
 
@@ -43,7 +53,7 @@ static void lose(hwt_store *store, struct hwts_shard *shard)
 	if (!shard->held)
 		return;
 	shard->held = shard->giving = false;
-	store->stats.shards_held--;
+	store->shards->held--;
 }
 
 static void lose_all(hwt_store *store)
@@ -57,13 +67,13 @@ static void lose_all(hwt_store *store)
 static void hold(hwt_store *store, struct hwts_shard *shard, int64_t epoch)
 {
 	if (!shard->held)
-		store->stats.shards_held++;
+		store->shards->held++;
 	shard->held = true;
-	shard->giving = store->phase == HWTS_STOPPING; /* a stop came between the decision to take it and this */
+	shard->giving = hwts_phase(store) == HWTS_STOPPING; /* a stop came between the decision to take it and this */
 	shard->epoch = epoch;
 	shard->mark_due_us = INT64_MIN;
 	shard->mark_id = 0;
-	shard->unread = store->unread = true;
+	shard->unread = store->reading->unread = true;
 	hwts_wake(store, HWTS_READ);
 }
 
@@ -75,11 +85,11 @@ static void hold(hwt_store *store, struct hwts_shard *shard, int64_t epoch)
 int hwts_share_join(hwt_store *store, bool force)
 {
 	char stem[HWTS_MEMBER_MAX - 17];
-	const struct hwts_renewal *renewal = &store->renewal;
+	const struct hwts_renewal *renewal = &store->share->renewal;
 	int rc;
 
-	if (force && store->name[0] != '\0')
-		hwts_set_me(store->db, store->name);
+	if (force && store->share->name[0] != '\0')
+		hwts_set_me(store->db, store->share->name);
 	rc = hwts_rows_join(hwts_conn(store, HWTS_CONTROL), renewal->kinds, renewal->kind_count, force);
 	if (rc == EEXIST) {
 		char name[HWTS_MEMBER_MAX + 1];
@@ -91,7 +101,7 @@ int hwts_share_join(hwt_store *store, bool force)
 		hwts_set_me(store->db, name);
 		rc = hwts_rows_join(hwts_conn(store, HWTS_CONTROL), renewal->kinds, renewal->kind_count, true);
 	}
-	store->joined = rc == 0;
+	store->share->joined = rc == 0;
 	return rc;
 }
 
@@ -156,7 +166,7 @@ static void balance(hwt_store *store, struct hwts_kind *kind, uint32_t members, 
 	       renewal->shards[first + count].shard / HWTS_SHARDS_MAX == kind->row.id)
 		count++;
 	from = count ? hwts_random() % count : 0;
-	leaves = store->ability.lacks && members > 0; /* it is none of them */
+	leaves = hwts_ability_lacks(store) && members > 0; /* it is none of them */
 	want = leaves ? 0 : (kind->row.shards + HWTS_MAX(members, 1) - 1) / HWTS_MAX(members, 1);
 	for (uint32_t i = 0; i < kind->row.shards; i++) {
 		struct hwts_shard *shard = &kind->shards[i];
@@ -196,7 +206,7 @@ static int take_all(hwt_store *store, struct hwts_shard_row *take, size_t count)
 
 		if (shard && take[i].epoch != 0) {
 			hold(store, shard, take[i].epoch);
-			store->stats.taken_over += take[i].left_us != 0 && !take[i].mine; /* it had an owner */
+			HWTS_TALLY(store, taken_over, take[i].left_us != 0 && !take[i].mine); /* it had an owner */
 		}
 	}
 	hwts_unlock(store);
@@ -241,7 +251,7 @@ static int64_t change_us(const hwt_store *store, const struct hwts_renewal *rene
 
 		if (!row->mine && !row->free)
 			next_us = HWTS_MIN(next_us, row->left_us);
-		else if (row->free && !row->taken && !store->ability.lacks)
+		else if (row->free && !row->taken && !hwts_ability_lacks(store))
 			next_us = HWTS_MIN(next_us, HWTS_S_US);
 	}
 	return next_us;
@@ -262,7 +272,7 @@ static int act(hwt_store *store, struct hwts_renewal *renewal, int64_t *left_us)
 		lost |= !check_held(store, &renewal->shards[i]);
 	if (lost)
 		hwts_give_back_queued(store, false);
-	for (size_t i = 0; i < renewal->kind_count && store->phase == HWTS_STARTED; i++)
+	for (size_t i = 0; i < renewal->kind_count && hwts_phase(store) == HWTS_STARTED; i++)
 		HWTS_EACH_KIND (store, kind)
 			if (kind->row.id == renewal->kinds[i])
 				balance(store, kind, renewal->members[i], renewal, take, &count);
@@ -280,9 +290,9 @@ static int act(hwt_store *store, struct hwts_renewal *renewal, int64_t *left_us)
 /* With the lock: the reader may look as far as the clock of this renewal allows. */
 static void let_read(hwt_store *store)
 {
-	store->read_again |= store->load_again;
-	store->load_again = false;
-	store->sweep_due = store->unread = true;
+	store->reading->again |= hwts_asked_load(store);
+	hwts_asked_end(store, true);
+	store->reading->sweep_due = store->reading->unread = true;
 	HWTS_EACH_SHARD (store, kind, shard)
 		shard->unread = true;
 }
@@ -294,8 +304,8 @@ static int renewed(hwt_store *store, const struct hwts_renewal *renewal, int64_t
 	if (hwts_clock_sample(store, renewal->now_us, renewal->sent_ns, renewal->reply_ns))
 		hwts_window_rearm(store);
 	if (renewal->renewed) {
-		store->trusted_ns = sent_boot_ns + lease_ns(store) / 6 * 5;
-		store->seen_us = renewal->now_us;
+		hwts_trust(store, sent_boot_ns + lease_ns(store) / 6 * 5);
+		store->reading->seen_us = renewal->now_us;
 		if (!hwts_reader_accept(store, renewal))
 			let_read(store);
 		hwts_wake_all(store, HWTS_BEGIN);
@@ -303,10 +313,10 @@ static int renewed(hwt_store *store, const struct hwts_renewal *renewal, int64_t
 		hwts_wake_all(store, HWTS_TASK);
 		hwts_wake_all(store, HWTS_END);
 	} else {
-		store->trusted_ns = 0;
-		store->ability = (struct hwts_ability){ .failed_ns = 0 };
-		store->renewal.absent = false;
-		store->stats.lost_leases++;
+		hwts_trust(store, 0);
+		hwts_ability_forget(store);
+		store->share->renewal.absent = false;
+		HWTS_TALLY(store, lost_leases, 1);
 		lose_all(store);
 	}
 	hwts_unlock(store);
@@ -324,7 +334,7 @@ static void judge(hwt_store *store, struct hwts_renewal *renewal)
 	bool told;
 
 	hwts_lock(store);
-	renewal->absent = hwts_ability_lacks(store, &told);
+	renewal->absent = hwts_ability_judge(store, &told);
 	hwts_unlock(store);
 	if (told)
 		hwts_warn(store,
@@ -353,7 +363,7 @@ static int renew(hwt_store *store, struct hwts_renewal *renewal)
 /* Renews, and balances.  *next_ns: when to come again at the latest. */
 int hwts_share_look(hwt_store *store, int64_t *next_ns)
 {
-	struct hwts_renewal *renewal = &store->renewal;
+	struct hwts_renewal *renewal = &store->share->renewal;
 	int64_t left_us = HWTS_NEVER;
 	int rc;
 
@@ -372,7 +382,8 @@ int hwts_share_look(hwt_store *store, int64_t *next_ns)
 /* With the lock.  Where this process is unable to commit what has run, or may not wait, that is left to the fence. */
 static bool may_give(const hwt_store *store, const struct hwts_shard *shard)
 {
-	return shard->giving && (store->abandons || shard->active - (store->ability.lacks ? shard->ending : 0) == 0);
+	return shard->giving &&
+	       (store->share->abandons || shard->active - (hwts_ability_lacks(store) ? shard->ending : 0) == 0);
 }
 
 /* Gives what is marked and has nothing running.  A shard that could not be given stays marked. */

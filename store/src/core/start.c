@@ -2,40 +2,44 @@
 /*
  * Starting and stopping: the threads of a store, and what they need.
  */
-#define _GNU_SOURCE
+#include "core/ability.h"
+#include "core/ahead.h"
+#include "core/asks.h"
+#include "core/beginner.h"
+#include "core/clock.h"
+#include "core/control.h"
+#include "core/ender.h"
+#include "core/life.h"
+#include "core/pool.h"
+#include "core/run.h"
+#include "core/shards.h"
+#include "core/share.h"
 #include "core/store.h"
+#include "core/tasks.h"
 #include "core/threads.h"
-
-#include <fcntl.h>
-#include <unistd.h>
+#include "core/window.h"
 
 /*
  * Starting
  */
 
-static int open_pipe(hwt_store *store)
-{
-	return pipe2(store->poke, O_NONBLOCK | O_CLOEXEC) == 0 ? 0 : hwts_fail_errno(errno, "pipe2");
-}
-
 static int prepare_renewal(hwt_store *store)
 {
-	size_t kinds = 0;
+	size_t kinds;
 	int64_t *ids;
 
 	hwts_lock(store);
-	HWTS_EACH_KIND (store, kind)
-		kinds++;
+	kinds = hwts_kind_count(store);
 	hwts_unlock(store);
 	if (kinds == 0)
 		return hwts_fail(EINVAL, "no kind is registered: a process that only puts need not start");
-	store->renewal = (struct hwts_renewal){ .kind_count = kinds };
+	store->share->renewal = (struct hwts_renewal){ .kind_count = kinds };
 	ids = hwts_alloc(kinds * sizeof(*ids));
-	store->renewal.kinds = ids;
-	store->renewal.members = hwts_alloc(kinds * sizeof(*store->renewal.members));
-	if (!ids || !store->renewal.members) {
+	store->share->renewal.kinds = ids;
+	store->share->renewal.members = hwts_alloc(kinds * sizeof(*store->share->renewal.members));
+	if (!ids || !store->share->renewal.members) {
 		free(ids);
-		store->renewal.kinds = NULL;
+		store->share->renewal.kinds = NULL;
 		return ENOMEM;
 	}
 	kinds = 0;
@@ -71,34 +75,30 @@ static void disconnect_all(hwt_store *store)
 /* The last part of a stop, and of a start that failed. */
 static void clean_up(hwt_store *store)
 {
-	int64_t *kinds = (int64_t *)(uintptr_t)store->renewal.kinds; /* prepare_renewal made it */
+	int64_t *kinds = (int64_t *)(uintptr_t)store->share->renewal.kinds; /* prepare_renewal made it */
 
 	disconnect_all(store);
-	if (store->joined && store->name[0] != '\0')
-		hwts_cut(store->name, sizeof(store->name), hwts_me(store->db), strlen(hwts_me(store->db)));
-	hwts_set_me(store->db, store->putter);
+	if (store->share->joined && store->share->name[0] != '\0')
+		hwts_cut(store->share->name, sizeof(store->share->name), hwts_me(store->db),
+			 strlen(hwts_me(store->db)));
+	hwts_set_me(store->db, store->share->putter);
 	hwts_window_close(store);
-	for (int i = 0; i < 2; i++)
-		if (store->poke[i] >= 0)
-			close(store->poke[i]);
-	if (store->clock_fd >= 0)
-		close(store->clock_fd);
-	store->poke[0] = store->poke[1] = store->clock_fd = -1;
+	hwts_asks_close(store);
 	free(kinds);
-	free(store->renewal.members);
-	free(store->renewal.shards);
-	store->renewal = (struct hwts_renewal){ .kinds = NULL };
+	free(store->share->renewal.members);
+	free(store->share->renewal.shards);
+	store->share->renewal = (struct hwts_renewal){ .kinds = NULL };
 	hwts_lock(store);
-	store->phase = HWTS_STOPPED;
-	store->trusted_ns = 0;
-	store->joined = store->abandons = false;
-	store->ability = (struct hwts_ability){ .failed_ns = 0 };
+	hwts_phase_set(store, HWTS_STOPPED);
+	hwts_trust(store, 0);
+	store->share->joined = store->share->abandons = false;
+	hwts_ability_forget(store);
 	HWTS_EACH_KIND (store, kind)
 		kind->behind = false;
 	HWTS_EACH_SHARD (store, kind, shard)
 		*shard = (struct hwts_shard){ .id = shard->id };
-	store->stats.shards_held = 0;
-	store->read_again = store->sweep_due = store->unread = false;
+	store->shards->held = 0;
+	store->reading->again = store->reading->sweep_due = store->reading->unread = false;
 	hwts_unlock(store);
 }
 
@@ -119,7 +119,7 @@ static void end_threads(hwt_store *store)
 	hwts_unlock(store);
 	hwts_threads_join(store, HWTS_TASK);
 	hwts_lock(store);
-	store->ends_until_ns = hwt_now() + store->config.lease_ns;
+	hwts_ends_until(store, hwt_now() + store->config.lease_ns);
 	hwts_halt(store, HWTS_END);
 	hwts_unlock(store);
 	hwts_threads_join(store, HWTS_END);
@@ -154,7 +154,7 @@ static int start(hwt_store *store)
 
 	hwts_halt_reads(store->db, false);
 	if (rc == 0)
-		rc = open_pipe(store);
+		rc = hwts_asks_open(store);
 	if (rc == 0)
 		rc = hwts_window_open(store);
 	if (rc == 0)
@@ -165,14 +165,14 @@ static int start(hwt_store *store)
 		rc = hwts_share_join(store, true);
 	if (rc == 0) {
 		hwts_lock(store);
-		store->phase = HWTS_STARTED;
+		hwts_phase_set(store, HWTS_STARTED);
 		hwts_unlock(store);
 		rc = hwts_share_look(store, &next_ns);
 	}
 	if (rc == 0)
 		rc = start_threads(store);
 	if (rc != 0) {
-		if (store->joined)
+		if (store->share->joined)
 			(void)hwts_rows_leave(hwts_conn(store, HWTS_CONTROL));
 		clean_up(store);
 	}
@@ -186,12 +186,12 @@ int hwt_store_start(hwt_store *store)
 
 	if (rc != 0 || hwts_in_task_of(store))
 		return hwts_leave(call, rc);
-	pthread_mutex_lock(&store->life);
-	if (store->has_stopper)
+	pthread_mutex_lock(&store->life->lock);
+	if (store->life->has_stopper)
 		rc = hwts_fail(EBUSY, "the store is being stopped: tasks of it still run");
-	else if (store->phase == HWTS_STOPPED)
+	else if (hwts_phase(store) == HWTS_STOPPED)
 		rc = start(store);
-	pthread_mutex_unlock(&store->life);
+	pthread_mutex_unlock(&store->life->lock);
 	return hwts_leave(call, rc);
 }
 
@@ -203,7 +203,7 @@ int hwt_store_start(hwt_store *store)
 static void stop(hwt_store *store)
 {
 	hwts_lock(store);
-	store->phase = HWTS_STOPPING;
+	hwts_phase_set(store, HWTS_STOPPING);
 	hwts_halt(store, HWTS_BEGIN);
 	HWTS_EACH_SHARD (store, kind, shard)
 		shard->giving = shard->held;
@@ -223,8 +223,8 @@ static int check_stop(hwt_store *store)
 /* The thread of a stop that need not come to its end has come to it. */
 static void join_stopper(hwt_store *store)
 {
-	pthread_join(store->stopper, NULL);
-	store->has_stopper = false;
+	pthread_join(store->life->stopper, NULL);
+	store->life->has_stopper = false;
 	clean_up(store);
 }
 
@@ -235,14 +235,14 @@ int hwt_store_stop(hwt_store *store)
 
 	if (rc != 0)
 		return hwts_leave(call, rc);
-	pthread_mutex_lock(&store->life);
-	if (store->has_stopper) {
+	pthread_mutex_lock(&store->life->lock);
+	if (store->life->has_stopper) {
 		join_stopper(store);
-	} else if (store->phase != HWTS_STOPPED) {
+	} else if (hwts_phase(store) != HWTS_STOPPED) {
 		stop(store);
 		clean_up(store);
 	}
-	pthread_mutex_unlock(&store->life);
+	pthread_mutex_unlock(&store->life->lock);
 	return hwts_leave(call, 0);
 }
 
@@ -256,7 +256,7 @@ static void *run_stopper(void *arg)
 
 	stop(store);
 	hwts_lock(store);
-	store->stopper_done = true;
+	store->life->stopper_done = true;
 	hwts_stir(store);
 	hwts_unlock(store);
 	return NULL;
@@ -268,9 +268,9 @@ static bool wait_stopped(hwt_store *store, int64_t until_ns)
 	bool done;
 
 	hwts_lock(store);
-	while (!store->stopper_done && hwt_now() < until_ns)
+	while (!store->life->stopper_done && hwt_now() < until_ns)
 		hwts_wait_stirred(store, HWTS_MIN(until_ns - hwt_now(), HWT_S(1)));
-	done = store->stopper_done;
+	done = store->life->stopper_done;
 	hwts_unlock(store);
 	return done;
 }
@@ -279,11 +279,11 @@ static bool wait_stopped(hwt_store *store, int64_t until_ns)
 static void abandon(hwt_store *store)
 {
 	hwts_lock(store);
-	store->abandons = true;
+	store->share->abandons = true;
 	hwts_unlock(store);
 	hwts_poke(store);
 	hwts_lock(store);
-	while (!store->stopper_done && store->stats.shards_held > 0 && hwts_trusted(store))
+	while (!store->life->stopper_done && store->shards->held > 0 && hwts_trusted(store))
 		hwts_wait_stirred(store, HWT_MS(5));
 	hwts_unlock(store);
 }
@@ -293,12 +293,12 @@ static int stop_within(hwt_store *store, int64_t until_ns)
 {
 	int rc;
 
-	if (!store->has_stopper) {
-		store->stopper_done = false;
-		rc = hwts_thread(&store->stopper, run_stopper, store);
+	if (!store->life->has_stopper) {
+		store->life->stopper_done = false;
+		rc = hwts_thread(&store->life->stopper, run_stopper, store);
 		if (rc != 0)
 			return hwts_fail_errno(rc, "a thread");
-		store->has_stopper = true;
+		store->life->has_stopper = true;
 	}
 	if (!wait_stopped(store, until_ns)) {
 		abandon(store);
@@ -317,9 +317,9 @@ int hwt_store_stop_within(hwt_store *store, int64_t ns)
 
 	if (rc != 0)
 		return hwts_leave(call, rc);
-	pthread_mutex_lock(&store->life);
-	if (store->phase != HWTS_STOPPED)
+	pthread_mutex_lock(&store->life->lock);
+	if (hwts_phase(store) != HWTS_STOPPED)
 		rc = stop_within(store, until_ns);
-	pthread_mutex_unlock(&store->life);
+	pthread_mutex_unlock(&store->life->lock);
 	return hwts_leave(call, rc);
 }

@@ -9,36 +9,17 @@
  * A clock that is put back leaves the grid where it is.  While the clock has leapt ahead, see clock.c, what is due by
  * the leap alone is not started: all its times until then would be merged into this run.
  */
+#include "core/tasks.h"
+#include "core/ability.h"
+#include "core/clock.h"
+#include "core/ender.h"
+#include "core/pool.h"
+#include "core/run.h"
+#include "core/shards.h"
 #include "core/store.h"
+#include "core/tally.h"
+#include "core/window.h"
 #include "core/threads.h"
-
-static unsigned lateness_bucket(int64_t ns)
-{
-	unsigned bucket = 0;
-
-	for (int64_t us = ns / 1000; us > 0 && bucket < 31; us >>= 1)
-		bucket++;
-	return bucket;
-}
-
-void hwts_peak_note(struct hwts_peak *peak, int64_t now_ns, int64_t ns)
-{
-	int64_t second = now_ns / HWT_S(1);
-	size_t at = (size_t)(second % 60);
-
-	peak->ns[at] = peak->second[at] == second ? HWTS_MAX(peak->ns[at], ns) : ns;
-	peak->second[at] = second;
-}
-
-int64_t hwts_peak_read(const struct hwts_peak *peak, int64_t now_ns)
-{
-	int64_t most = 0;
-
-	for (size_t i = 0; i < 60; i++)
-		if (peak->second[i] > now_ns / HWT_S(1) - 60)
-			most = HWTS_MAX(most, peak->ns[i]);
-	return most;
-}
 
 bool hwt_store_is_mine(const hwt_store_run *run)
 {
@@ -60,6 +41,11 @@ bool hwt_store_is_mine(const hwt_store_run *run)
 /*
  * The queue
  */
+
+unsigned hwts_runs_queued(const hwt_store *store)
+{
+	return store->runs->queued;
+}
 
 /* With the lock.  The row was not started: pending again, as it was before the begin. */
 void hwts_give_back(hwt_store *store, struct hwts_row *row)
@@ -85,14 +71,14 @@ struct hwts_row *hwts_unqueue(hwt_store *store, struct hwts_kind *kind, struct h
 		kind->queue_end = link;
 	row->next = NULL;
 	kind->queued--;
-	store->queued--;
-	store->queued_bytes -= row->len;
+	store->runs->queued--;
+	store->runs->queued_bytes -= row->len;
 	return row;
 }
 
 void hwts_give_back_queued(hwt_store *store, bool all)
 {
-	for (struct hwts_kind *kind = store->kinds; kind; kind = kind->next) {
+	HWTS_EACH_KIND (store, kind) {
 		for (struct hwts_row **link = &kind->queue; kind->queue && *link;) {
 			const struct hwts_shard *shard = hwts_shard(store, (*link)->shard, NULL);
 
@@ -124,10 +110,10 @@ void hwts_doubt(hwt_store *store, struct hwts_row *row)
  */
 void hwts_doubt_begun(hwt_store *store)
 {
-	store->doubts++; /* what is being begun just now */
+	store->runs->doubts++; /* what is being begun just now */
 	if (hwts_halts(store, HWTS_BEGIN))
 		return;
-	for (struct hwts_kind *kind = store->kinds; kind; kind = kind->next) {
+	HWTS_EACH_KIND (store, kind) {
 		if (kind->row.mode == HWT_STORE_AT_MOST_ONCE) /* its begins are synced */
 			continue;
 		for (struct hwts_row **link = &kind->queue; kind->queue && *link;) {
@@ -144,17 +130,12 @@ void hwts_doubt_begun(hwt_store *store)
 /* With the lock: the next row whose kind may have one more run.  Kinds take turns. */
 static struct hwts_row *next_row(hwt_store *store, unsigned *turn)
 {
-	struct hwts_kind *kind = store->kinds;
-	unsigned kinds = 0;
+	struct hwts_kind *kind = hwts_kind_turn(store, *turn);
 
-	for (struct hwts_kind *k = kind; k; k = k->next)
-		kinds++;
-	for (unsigned i = 0; kinds > 0 && i < *turn % kinds; i++)
-		kind = kind->next;
-	for (unsigned i = 0; i < kinds; i++, kind = kind->next ? kind->next : store->kinds) {
+	for (size_t i = 0, n = hwts_kind_count(store); i < n; i++, kind = hwts_kind_around(store, kind)) {
 		if (!kind->queue || kind->running >= kind->concurrency)
 			continue;
-		*turn += i + 1;
+		*turn += (unsigned)i + 1;
 		return hwts_unqueue(store, kind, &kind->queue);
 	}
 	return NULL;
@@ -179,8 +160,7 @@ bool hwts_fail_lost(hwt_store *store, const struct hwts_entry *entry, int64_t ep
 	row->attempt = 1;
 	row->how = HWTS_FAIL;
 	hwts_cut(row->error, sizeof(row->error), error, strlen(error));
-	shard->active++;
-	store->active++;
+	hwts_active(store, shard);
 	hwts_end(store, row);
 	return true;
 }
@@ -201,16 +181,6 @@ static bool end_in_transaction(struct hwts_conn *conn, struct hwts_row *row)
 /*
  * Running
  */
-
-static void note_start(hwt_store *store, const struct hwts_row *row)
-{
-	int64_t late_ns = (hwts_clock_db_us(store) - row->due_us) * 1000;
-
-	late_ns = HWTS_MAX(late_ns, 0);
-	store->stats.lateness[lateness_bucket(late_ns)]++;
-	store->stats.lateness_max_ns = HWTS_MAX(store->stats.lateness_max_ns, late_ns);
-	hwts_peak_note(&store->lateness, hwt_now(), late_ns);
-}
 
 /* Returns true if the end is already committed. */
 static bool run(hwt_store *store, struct hwts_row *row, struct hwts_conn *conn, void *handle)
@@ -264,7 +234,7 @@ static bool run_in(hwt_store *store, struct hwts_row *row, struct hwts_conn **co
 		*failures = 0;
 	}
 	hwts_lock(store);
-	note_start(store, row);
+	hwts_tally_start(store, (hwts_clock_db_us(store) - row->due_us) * 1000);
 	if (handle)
 		hwts_ability_note(store, HWTS_TASK, true);
 	hwts_unlock(store);
@@ -305,13 +275,13 @@ static void serve(hwt_store *store, struct hwts_row *row, struct hwts_conn **con
 		return;
 	}
 	kind->running++;
-	store->running++;
+	store->runs->running++;
 	now_us = hwts_clock_without_leap_us(store, HWTS_MAX(hwts_clock_db_us(store), row->now_us));
 	hwts_unlock(store);
 	ended = hwts_series_may_start(row, now_us) && run_in(store, row, conn, failures);
 	hwts_lock(store);
 	kind->running--;
-	store->running--;
+	store->runs->running--;
 	note_run(kind, hwt_now() - began_ns);
 	if (row->give_back)
 		hwts_give_back(store, row);
@@ -321,7 +291,7 @@ static void serve(hwt_store *store, struct hwts_row *row, struct hwts_conn **con
 		hwts_end(store, row);
 	if (kind->queue || kind->row.mode == HWT_STORE_AT_MOST_ONCE)
 		hwts_wake_all(store, HWTS_TASK);
-	if (store->due_count > 0)
+	if (store->window->due_count > 0)
 		hwts_wake(store, HWTS_BEGIN);
 }
 
@@ -333,7 +303,7 @@ void *hwts_task_thread(void *arg)
 	unsigned turn = 0, failures = 0;
 
 	hwts_lock(store);
-	while (!hwts_halts(store, HWTS_TASK) || store->queued > 0) {
+	while (!hwts_halts(store, HWTS_TASK) || store->runs->queued > 0) {
 		row = next_row(store, &turn);
 		if (row)
 			serve(store, row, &conn, &failures);
@@ -341,7 +311,7 @@ void *hwts_task_thread(void *arg)
 			break;
 		else
 			hwts_wait(store, HWTS_TASK);
-		if (store->due_count > 0 && store->queued < store->config.threads)
+		if (store->window->due_count > 0 && store->runs->queued < store->config.threads)
 			hwts_wake(store, HWTS_BEGIN);
 	}
 	hwts_unlock(store);

@@ -4,15 +4,18 @@
  * or moves.  The call takes the row out of the queue, and changes it in the database under the epoch of its begin, so
  * nothing starts it meanwhile, here or elsewhere.  The ender waits for rows that calls have.
  */
+#include "core/ender.h"
 #include "core/store.h"
+#include "core/tasks.h"
 #include "core/threads.h"
+#include "core/window.h"
 
 /* The runs before them take longer than those before did: nothing more is begun ahead until some have ended. */
 void hwts_give_back_stale(hwt_store *store, int64_t age_ns)
 {
 	int64_t now_ns = hwt_now();
 
-	for (struct hwts_kind *kind = store->kinds; kind; kind = kind->next)
+	HWTS_EACH_KIND (store, kind)
 		while (kind->queue && now_ns - kind->queue->queued_ns >= age_ns) {
 			kind->run_ns = HWTS_MAX(kind->run_ns, age_ns * store->config.threads);
 			hwts_give_back(store, hwts_unqueue(store, kind, &kind->queue));
@@ -39,7 +42,7 @@ struct hwts_row *hwts_unbegin(hwt_store *store, int64_t id, bool *waited)
 				entry->between = true;
 				break;
 			}
-	store->lent += row != NULL;
+	hwts_ends_lend(store, row != NULL);
 	hwts_unlock(store);
 	return row;
 }
@@ -57,7 +60,6 @@ void hwts_unbegun(hwt_store *store, struct hwts_row *row, bool changed, const st
 	} else {
 		hwts_give_back(store, row);
 	}
-	store->lent--;
-	hwts_wake(store, HWTS_END);
+	hwts_ends_lend(store, -1);
 	hwts_unlock(store);
 }

@@ -2,7 +2,10 @@
 /*
  * Which timeouts a call is about: one, by its id or by its key, or many, of a group or of a kind.
  */
-#include "core/store.h"
+#include "core/kind.h"
+#include "core/pool.h"
+#include "core/register.h"
+#include "core/which.h"
 
 #define LOOKS 10 /* for a key whose timeout changes while it is looked for */
 

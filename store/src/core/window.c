@@ -5,8 +5,13 @@
  * News may come late and in any order, so of two times for one id the earlier one counts: too early costs a begin in
  * vain, which then reads the time from the row; too late would be late.
  */
+#include "core/asks.h"
+#include "core/clock.h"
+#include "core/life.h"
+#include "core/shards.h"
 #include "core/store.h"
 #include "core/threads.h"
+#include "core/window.h"
 
 #define AGAIN_US 20000 /* a row that is due and could not be begun: another transaction has it */
 
@@ -21,11 +26,21 @@ static struct hwts_entry **bucket_of(struct hwts_window *window, int64_t id)
 
 struct hwts_entry *hwts_window_find(hwt_store *store, int64_t id)
 {
-	struct hwts_entry *entry = store->window.timer ? *bucket_of(&store->window, id) : NULL;
+	struct hwts_entry *entry = store->window->timer ? *bucket_of(store->window, id) : NULL;
 
 	while (entry && entry->id != id)
 		entry = entry->next;
 	return entry;
+}
+
+size_t hwts_window_count(const hwt_store *store)
+{
+	return store->window->count;
+}
+
+unsigned hwts_window_due_count(const hwt_store *store)
+{
+	return store->window->due_count;
 }
 
 static bool rehash(struct hwts_window *window, size_t bucket_count)
@@ -52,18 +67,14 @@ static bool rehash(struct hwts_window *window, size_t bucket_count)
 
 size_t hwts_window_limit(const hwt_store *store)
 {
-	size_t kinds = 0;
-
-	HWTS_EACH_KIND (store, kind)
-		kinds++;
 	if (HWTS_TEST(window))
 		return HWTS_TEST(window);
-	return HWTS_MAX(HWTS_WINDOW_MAX / HWTS_MAX(kinds, 1), HWTS_PAGE);
+	return HWTS_MAX(HWTS_WINDOW_MAX / HWTS_MAX(hwts_kind_count(store), 1), HWTS_PAGE);
 }
 
 static struct hwts_entry *insert(hwt_store *store, struct hwts_kind *kind, int64_t id)
 {
-	struct hwts_window *window = &store->window;
+	struct hwts_window *window = store->window;
 	struct hwts_entry *entry, **head;
 
 	if (!window->free) {
@@ -96,7 +107,7 @@ static struct hwts_entry *insert(hwt_store *store, struct hwts_kind *kind, int64
 void hwts_window_erase(struct hwts_entry *entry)
 {
 	hwt_store *store = entry->store;
-	struct hwts_window *window = &store->window;
+	struct hwts_window *window = store->window;
 	struct hwts_kind *kind = entry->kind;
 	struct hwts_entry **link = bucket_of(window, entry->id);
 
@@ -124,7 +135,7 @@ void hwts_window_due(struct hwts_entry *entry)
 
 	entry->state = HWTS_IS_DUE;
 	entry->due_next = NULL;
-	entry->store->due_count++;
+	entry->store->window->due_count++;
 	if (list->first) { /* the end of a task, or of a begin, looks at them */
 		list->end->due_next = entry;
 	} else {
@@ -162,10 +173,10 @@ static void arm(struct hwts_entry *entry, int64_t due_us)
 		hwts_window_due(entry);
 		return;
 	}
-	if (hwt_new_timeout_at(store->window.timer, on_timer, entry, deadline_ns, &entry->timeout) == 0)
+	if (hwt_new_timeout_at(store->window->timer, on_timer, entry, deadline_ns, &entry->timeout) == 0)
 		return;
 	/* No memory: the row is found again by reading its shard from the beginning. */
-	store->load_again = true;
+	hwts_ask_load(store);
 	hwts_window_erase(entry);
 }
 
@@ -177,7 +188,7 @@ static void rearm(struct hwts_entry *entry, int64_t due_us)
 
 void hwts_window_rearm(hwt_store *store)
 {
-	struct hwts_slab *slab = store->window.slabs;
+	struct hwts_slab *slab = store->window->slabs;
 
 	for (; slab; slab = slab->next)
 		for (size_t i = 0; i < HWTS_SLAB_ENTRIES; i++)
@@ -205,7 +216,7 @@ static void add(hwt_store *store, struct hwts_kind *kind, const struct hwts_due 
 	struct hwts_entry *entry = insert(store, kind, due->id);
 
 	if (!entry) {
-		store->load_again = true;
+		hwts_ask_load(store);
 		return;
 	}
 	entry->shard = due->shard;
@@ -221,14 +232,14 @@ void hwts_window_see(hwt_store *store, const struct hwts_due *due)
 	struct hwts_shard *shard = hwts_shard(store, due->shard, &kind);
 	struct hwts_entry *entry;
 
-	if (!shard || !shard->held || !store->window.timer || HWTS_TEST(loses_rows))
+	if (!shard || !shard->held || !store->window->timer || HWTS_TEST(loses_rows))
 		return;
 	entry = hwts_window_find(store, due->id);
 	if (!entry) {
 		if (!is_for_a_look(shard, due))
 			add(store, kind, due, false);
 	} else if (entry->state == HWTS_ARMED) {
-		entry->heard = ++store->window.heard;
+		entry->heard = ++store->window->heard;
 		entry->len = HWTS_MAX(entry->len, due->len);
 		if (due->due_us < entry->due_us && !entry->aside)
 			rearm(entry, due->due_us);
@@ -259,7 +270,7 @@ void hwts_window_move(hwt_store *store, const struct hwts_due *due, uint64_t hea
 		hwts_window_see(store, due);
 		return;
 	}
-	entry->heard = ++store->window.heard;
+	entry->heard = ++store->window->heard;
 	if (is_for_a_look(shard, due)) {
 		hwts_window_erase(entry);
 	} else {
@@ -273,7 +284,7 @@ void hwts_window_rescue(hwt_store *store, const struct hwts_due *due)
 	struct hwts_shard *shard = hwts_shard(store, due->shard, &kind);
 	struct hwts_entry *entry;
 
-	if (!shard || !shard->held || !store->window.timer)
+	if (!shard || !shard->held || !store->window->timer)
 		return;
 	entry = hwts_window_find(store, due->id);
 	if (!entry && !is_beyond_mark(shard, due)) {
@@ -297,7 +308,7 @@ void hwts_window_revive(hwt_store *store, const struct hwts_due *due)
 	struct hwts_shard *shard = hwts_shard(store, due->shard, &kind);
 	struct hwts_entry *entry;
 
-	if (!shard || !shard->held || !store->window.timer || store->phase != HWTS_STARTED)
+	if (!shard || !shard->held || !store->window->timer || hwts_phase(store) != HWTS_STARTED)
 		return;
 	entry = hwts_window_find(store, due->id);
 	if (!entry) {
@@ -319,7 +330,7 @@ struct hwts_entry *hwts_window_condemn(hwt_store *store, const struct hwts_due *
 	struct hwts_shard *shard = hwts_shard(store, due->shard, &kind);
 	struct hwts_entry *entry;
 
-	if (!shard || !shard->held || !store->window.timer || store->phase != HWTS_STARTED)
+	if (!shard || !shard->held || !store->window->timer || hwts_phase(store) != HWTS_STARTED)
 		return NULL;
 	entry = hwts_window_find(store, due->id);
 	if (entry && (entry->state != HWTS_ARMED || due->part == HWTS_RUNS)) {
@@ -357,7 +368,7 @@ struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind, boo
 		struct hwts_shard *shard = hwts_shard(store, entry->shard, NULL);
 
 		list->first = entry->due_next;
-		store->due_count--;
+		store->window->due_count--;
 		if (shard && shard->held && !shard->giving)
 			return entry;
 		if (shard && shard->held) /* in a moment it is given, or is not giving any more */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The life of the window, and of what waits in it. */
+#include "core/shards.h"
 #include "core/store.h"
 #include "core/threads.h"
+#include "core/window.h"
 
 #define FIRST_BUCKETS 1024
 #define SLABS_AT_ONCE 16 /* are looked through with the lock */
@@ -16,10 +18,10 @@ int hwts_window_open(hwt_store *store)
 	config.ticks_per_wheel = 8192;
 	config.thread_name = "hwt-store";
 	config.warn = NULL;
-	store->window.buckets = hwts_alloc(FIRST_BUCKETS * sizeof(*store->window.buckets));
-	if (!store->window.buckets)
+	store->window->buckets = hwts_alloc(FIRST_BUCKETS * sizeof(*store->window->buckets));
+	if (!store->window->buckets)
 		return ENOMEM;
-	store->window.bucket_count = FIRST_BUCKETS;
+	store->window->bucket_count = FIRST_BUCKETS;
 	rc = hwt_timer_create(&timer, &config);
 	if (rc == 0)
 		rc = hwt_timer_start(timer);
@@ -31,7 +33,7 @@ int hwts_window_open(hwt_store *store)
 		return rc;
 	}
 	hwts_lock(store);
-	store->window.timer = timer;
+	store->window->timer = timer;
 	hwts_unlock(store);
 	return 0;
 }
@@ -41,18 +43,17 @@ void hwts_window_close(hwt_store *store)
 	struct hwts_window window;
 
 	hwts_lock(store);
-	window = store->window;
-	store->window.timer = NULL; /* from here on nothing is armed */
+	window = *store->window;
+	store->window->timer = NULL; /* from here on nothing is armed */
 	hwts_unlock(store);
 	if (window.timer)
 		(void)hwt_timer_destroy(window.timer); /* its task may be waiting for the lock */
 	hwts_lock(store);
-	memset(&store->window, 0, sizeof(store->window));
-	for (struct hwts_kind *kind = store->kinds; kind; kind = kind->next) {
+	*store->window = (struct hwts_window){ .timer = NULL };
+	HWTS_EACH_KIND (store, kind) {
 		memset(kind->due, 0, sizeof(kind->due));
 		kind->entries = 0;
 	}
-	store->due_count = 0;
 	hwts_unlock(store);
 	for (struct hwts_slab *slab = window.slabs, *next; slab; slab = next) {
 		next = slab->next;
@@ -85,7 +86,7 @@ void hwts_window_drop_lost(hwt_store *store)
 	struct hwts_slab *slab;
 
 	hwts_lock(store);
-	slab = store->window.slabs;
+	slab = store->window->slabs;
 	hwts_unlock(store);
 	while (slab) {
 		hwts_lock(store);
@@ -98,7 +99,7 @@ void hwts_window_drop_lost(hwt_store *store)
 
 void hwts_window_empty(hwt_store *store, const struct hwts_kind *kind)
 {
-	for (struct hwts_slab *slab = store->window.slabs; slab; slab = slab->next)
+	for (struct hwts_slab *slab = store->window->slabs; slab; slab = slab->next)
 		for (size_t i = 0; i < HWTS_SLAB_ENTRIES; i++) {
 			struct hwts_entry *entry = &slab->entries[i];
 

@@ -31,7 +31,7 @@
 #ifndef HWTS_SIM_H
 #define HWTS_SIM_H
 
-#include "core/store.h"
+#include "../inside.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The reader, which looks ahead; ahead.c, found.c. */
+#ifndef HWTS_AHEAD_H
+#define HWTS_AHEAD_H
+
+#include "core/engine.h"
+
+struct hwts_reader;
+
+/* What it has to do. */
+struct hwts_reading {
+	int64_t seen_us; /* the database's clock at the last renewal */
+	bool again;      /* all shards, from the beginning */
+	bool sweep_due, unread;
+	struct hwts_reader *reader; /* NULL: its thread does not run */
+};
+
+void *hwts_reader(void *store);
+void hwts_look_found(hwt_store *store, const struct hwts_look *look); /* with the lock */
+
+/* By control. */
+struct hwts_look *hwts_reader_lend(hwt_store *store); /* NULL: the reader is to look by itself */
+bool hwts_reader_accept(hwt_store *store, const struct hwts_renewal *renewal); /* with the lock: its look counts */
+void hwts_reader_take_back(hwt_store *store, struct hwts_renewal *renewal);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Kinds: the registered ones, and what is known of those that this process only puts; kind.c. */
+#ifndef HWTS_KIND_H
+#define HWTS_KIND_H
+
+#include "core/engine.h"
+
+struct hwts_due_list {
+	struct hwts_entry *first, *end;
+};
+
+struct hwts_kind {
+	struct hwts_kind *next;
+	char name[HWTS_NAME_MAX + 1];
+	struct hwts_kind_row row;
+
+	/* If it is registered. */
+	bool registered;
+	hwt_store_task *task;
+	void *ctx;
+	unsigned concurrency, max_attempts;
+	int64_t backoff_us, backoff_max_us;
+	struct hwts_shard *shards;
+
+	struct hwts_due_list due[2]; /* the entries that are DUE; [1]: for their last attempt */
+	struct hwts_row *queue, **queue_end;
+	unsigned queued, running;
+	size_t entries; /* in the window */
+	bool behind;    /* there is more than it has room for */
+	int64_t run_ns; /* how long a run has a thread: a mean of the last ones; 0: none has been */
+};
+
+bool hwts_kind_known(hwt_store *store, const char *name, struct hwts_kind_row *out); /* without asking */
+struct hwts_kind_row hwts_kind_defaults(const hwt_store *store); /* what a put or a registration makes */
+int hwts_check_kind_name(const char *name);
+int hwts_check_key(const char *key);
+int hwts_check_group(const char *group);
+
+/* The list, in a started store or with the lock.  NULL: before the first, and behind the last. */
+struct hwts_kind *hwts_kind_after(const hwt_store *store, const struct hwts_kind *kind);
+struct hwts_kind *hwts_kind_next(const hwt_store *store, const struct hwts_kind *kind);   /* the next registered one */
+struct hwts_kind *hwts_kind_around(const hwt_store *store, const struct hwts_kind *kind); /* or the first */
+size_t hwts_kind_count(const hwt_store *store);                                           /* of these */
+struct hwts_kind *hwts_kind_turn(const hwt_store *store, unsigned turn); /* one of them, so that they take turns */
+struct hwts_kind *hwts_kind_find(const hwt_store *store, const char *name);
+struct hwts_kind *hwts_kind_add(hwt_store *store, struct hwts_kind *made, const char *name); /* or the one that is */
+void hwts_kinds_free(hwt_store *store);
+
+#define HWTS_EACH_KIND(store, kind)                                                                                    \
+	for (struct hwts_kind * (kind) = hwts_kind_next((store), NULL); (kind);                                        \
+	     (kind) = hwts_kind_next((store), (kind)))
+
+/* After so many starts the next is the last; at most once: one that fails is not started again by a death. */
+static inline bool hwts_is_last(const struct hwts_kind *kind, unsigned attempts)
+{
+	return kind->row.mode != HWT_STORE_AT_MOST_ONCE && attempts + 1 >= kind->max_attempts;
+}
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The shards of the registered kinds. */
+#include "core/shards.h"
+#include "core/asks.h"
+#include "core/store.h"
+
+struct hwts_shard *hwts_shard(hwt_store *store, int32_t shard, struct hwts_kind **out)
+{
+	HWTS_EACH_KIND (store, kind) {
+		uint32_t number = (uint32_t)(shard % HWTS_SHARDS_MAX);
+
+		if (kind->row.id != shard / HWTS_SHARDS_MAX || shard < 0)
+			continue;
+		if (out)
+			*out = kind;
+		return number < kind->row.shards ? &kind->shards[number] : NULL;
+	}
+	return NULL;
+}
+
+void hwts_active(hwt_store *store, struct hwts_shard *shard)
+{
+	store->shards->active++;
+	shard->active++;
+}
+
+void hwts_inactive(hwt_store *store, struct hwts_shard *shard)
+{
+	store->shards->active--;
+	if (--shard->active == 0 && shard->giving)
+		hwts_poke(store);
+}
+
+unsigned hwts_shards_active(const hwt_store *store)
+{
+	return store->shards->active;
+}
+
+unsigned hwts_shards_held(const hwt_store *store)
+{
+	return store->shards->held;
+}

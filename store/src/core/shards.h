@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The shards of the registered kinds, as this process has them; shards.c. */
+#ifndef HWTS_SHARDS_H
+#define HWTS_SHARDS_H
+
+#include "core/kind.h"
+
+struct hwts_shard {
+	int32_t id;
+	bool held, giving;
+	bool unread; /* there may be more between its mark and the end of the look-ahead */
+	int64_t epoch;
+	int64_t mark_due_us, mark_id;
+	int64_t reach_us; /* how far the look that is under way reads here; 0: it does not */
+	int64_t giving_since_ns;
+	int64_t stays_until_ns; /* it could not be given, for something ran there: until then it is not tried again */
+	unsigned active;        /* I2 */
+	unsigned ending;        /* of these, those that have run: their end is to be committed */
+};
+
+struct hwts_shards {
+	unsigned active; /* begun, end not committed */
+	unsigned held;
+};
+
+#define HWTS_EACH_SHARD(store, kind, shard)                                                                            \
+	HWTS_EACH_KIND (store, kind)                                                                                   \
+		for (struct hwts_shard * (shard) = (kind)->shards; (shard) < (kind)->shards + (kind)->row.shards;      \
+		     (shard)++)
+
+/* With the lock. */
+struct hwts_shard *hwts_shard(hwt_store *store, int32_t shard, struct hwts_kind **kind);
+void hwts_active(hwt_store *store, struct hwts_shard *shard);   /* one begun row more */
+void hwts_inactive(hwt_store *store, struct hwts_shard *shard); /* one less */
+unsigned hwts_shards_active(const hwt_store *store);
+unsigned hwts_shards_held(const hwt_store *store);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The share of this process; share.c. */
+#ifndef HWTS_SHARE_H
+#define HWTS_SHARE_H
+
+#include "core/engine.h"
+
+struct hwts_share {
+	/*
+	 * The name of the process while it is started: config.name, or what has been made of it; "": putter.  Before
+	 * and after it has another: a process that only puts may be configured as a worker is, and must not be taken
+	 * for that.
+	 */
+	char name[HWTS_MEMBER_MAX + 1], putter[HWTS_MEMBER_MAX + 1];
+	bool joined;
+	bool abandons; /* shards are given whatever runs there */
+	struct hwts_renewal renewal;
+};
+
+/* By control. */
+int hwts_share_look(hwt_store *store, int64_t *next_ns);
+int hwts_share_join(hwt_store *store, bool force);
+void hwts_share_give(hwt_store *store);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The window: rows that this process may have to begin soon, or has begun; window.c. */
+#ifndef HWTS_WINDOW_H
+#define HWTS_WINDOW_H
+
+#include "core/kind.h"
+
+#define HWTS_WINDOW_MAX 200000 /* entries: kinds share it, and beyond its share a kind's look-ahead waits */
+#define HWTS_PAGE 5000         /* rows in one look, of all shards together */
+
+enum hwts_entry_state { HWTS_FREE, HWTS_ARMED, HWTS_IS_DUE, HWTS_BEGUN };
+
+struct hwts_entry {
+	int64_t id, due_us;
+	int64_t again_us; /* news while it was not ARMED; HWTS_NEVER: none */
+	uint64_t heard;   /* the number of the last news about it, of all that the window has heard */
+	hwt_timeout timeout;
+	hwt_store *store;
+	struct hwts_kind *kind;
+	struct hwts_entry *next;     /* in the chain of its bucket, or of free ones */
+	struct hwts_entry *due_next; /* in a list of its kind */
+	uint32_t len;
+	int32_t shard;
+	enum hwts_entry_state state;
+	bool unsure;  /* the reply to its begin was lost */
+	bool last;    /* its next attempt is its last: only for a thread that is free */
+	bool aside;   /* the database refuses to begin it: tried again each lease, whatever news says */
+	bool between; /* BEGUN, and neither in the queue nor started: what becomes of it is known in a moment */
+};
+
+#define HWTS_SLAB_ENTRIES 256
+struct hwts_slab { /* entries stay where they are until the timer is gone: its tasks point to them */
+	struct hwts_slab *next;
+	struct hwts_entry entries[HWTS_SLAB_ENTRIES];
+};
+
+struct hwts_window {
+	hwt_timer *timer;
+	struct hwts_slab *slabs;
+	struct hwts_entry **buckets, *free;
+	size_t bucket_count, count;
+	unsigned due_count;
+	uint64_t heard;
+};
+
+/* In window_life.c. */
+int hwts_window_open(hwt_store *store);
+void hwts_window_close(hwt_store *store);
+void hwts_window_drop_lost(hwt_store *store); /* what waits in shards that are not held */
+/* With the lock: what waits is left to the look-ahead. */
+void hwts_window_empty(hwt_store *store, const struct hwts_kind *kind);
+
+/* In window.c.  With the lock. */
+size_t hwts_window_count(const hwt_store *store);
+unsigned hwts_window_due_count(const hwt_store *store);
+size_t hwts_window_limit(const hwt_store *store); /* of a kind: the backlog of one must not hide what others have */
+void hwts_window_see(hwt_store *store, const struct hwts_due *due);
+/* Moved by this process, which had heard so much of it before: it need not be tried at the time that it had. */
+uint64_t hwts_window_heard(hwt_store *store, int64_t id);
+void hwts_window_move(hwt_store *store, const struct hwts_due *due, uint64_t heard);
+void hwts_window_rescue(hwt_store *store, const struct hwts_due *due); /* overdue: it should have been begun */
+void hwts_window_revive(hwt_store *store, const struct hwts_due *due); /* it should be running, says the database */
+/* At most once: it runs, says the database, and not here.  Not NULL: it is to be made FAILED. */
+struct hwts_entry *hwts_window_condemn(hwt_store *store, const struct hwts_due *due);
+void hwts_window_erase(struct hwts_entry *entry);
+void hwts_window_rearm(hwt_store *store);
+struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind, bool last); /* a DUE one, or NULL */
+void hwts_window_due(struct hwts_entry *entry);
+void hwts_window_not_begun(struct hwts_entry *entry, int64_t due_us, bool runs);
+void hwts_window_set_aside(struct hwts_entry *entry);
+void hwts_window_forget(hwt_store *store, int64_t id); /* if it is ARMED */
+struct hwts_entry *hwts_window_find(hwt_store *store, int64_t id);
+void hwts_window_ended(hwt_store *store, const struct hwts_row *row, bool filed);
+
+#endif
