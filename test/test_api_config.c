@@ -82,6 +82,35 @@ TEST(create_refuses_values_out_of_range)
 	CHECK_REFUSED(flags, HWT_VIRTUAL_CLOCK | HWT_FINE_TICKS, EINVAL);
 	for (unsigned i = 0; i < 8; i++)
 		CHECK_REFUSED(reserved[i], 1, EINVAL);
+	CHECK_REFUSED(task_threads, 1025, EINVAL);
+	CHECK_REFUSED(task_threads, UINT32_MAX, EINVAL);
+	CHECK_REFUSED(max_tasks_per_advance, 1, EINVAL); /* these two only with HWT_CALLER_DRIVEN */
+	CHECK_REFUSED(on_earlier, free, EINVAL);
+}
+
+static int never_execute(void *ctx, void (*run)(void *job), void *job)
+{
+	(void)ctx;
+	(void)run;
+	(void)job;
+	return EAGAIN;
+}
+
+/* Tasks run in one way, and task threads get them from a worker. */
+TEST(task_threads_go_with_a_worker_and_no_executor)
+{
+	hwt_executor executor = { never_execute, NULL };
+	hwt_config config = quiet_config();
+
+	config.task_threads = 1;
+	config.executor = &executor;
+	check_refused(&config, EINVAL, "an executor beside task threads");
+	config.executor = NULL;
+	config.flags = HWT_CALLER_DRIVEN;
+	check_refused(&config, EINVAL, "task threads without a worker");
+	config.flags = 0;
+	config.task_threads = 1024;
+	CHECK_INT(check_accepted(&config).task_threads, ==, 1024);
 }
 
 /* All would share it.  A stack's size is no stack; and the worker alone may have one. */

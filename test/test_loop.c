@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the manual promises to a loop that drives a timer: its descriptor, its own lock, an executor. */
+/* What the manual promises to a loop that drives a timer: its descriptor, its clock, on_earlier, its own lock. */
 #include "support.h"
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/epoll.h>
-#include <unistd.h>
+#include <sys/resource.h>
 
 #define TIMEOUTS 2000
 #define PATIENCE_MS ((int)(PATIENCE_NS / HWT_MS(1)))
@@ -25,6 +24,145 @@ TEST(the_descriptor_is_closed_on_exec)
 	NEEDS_LINUX();
 	CHECK_RC(hwt_timer_fd(timer, &fd), 0);
 	CHECK((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+TEST(a_worker_or_a_clock_of_ones_own_has_no_descriptor)
+{
+	static const uint32_t flags[] = { 0, HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK };
+	int64_t next_ns = 17;
+	int fd = 17;
+
+	CHECK_RC(hwt_timer_advance(NULL, 0, &next_ns), EINVAL);
+	CHECK_RC(hwt_timer_next(NULL, &next_ns), EINVAL);
+	CHECK_RC(hwt_timer_fd(NULL, &fd), EINVAL);
+	for (unsigned i = 0; i < 4; i++) { /* not started, and started */
+		hwt_timer *timer = flagged_timer(flags[i % 2], 0);
+
+		if (i / 2 != 0)
+			CHECK_RC(hwt_timer_start(timer), 0);
+		if (i % 2 == 0) {
+			CHECK_RC(hwt_timer_advance(timer, hwt_now(), &next_ns), EINVAL);
+			CHECK_RC(hwt_timer_next(timer, &next_ns), EINVAL);
+		}
+		CHECK_RC(hwt_timer_fd(timer, &fd), EINVAL);
+		CHECK_RC(hwt_timer_fd(timer, NULL), EINVAL);
+		CHECK_RC(hwt_timer_destroy(timer), 0);
+	}
+	CHECK(fd == 17 && next_ns == 17);
+}
+
+/* The first time is refused if it is none of the clock; one that is old makes no clock of its own. */
+TEST(the_clock_of_a_loop_is_the_systems)
+{
+	static const int64_t bad_ns[] = { 0, -1, INT64_MIN };
+	struct run run = { .not_before_ns = 0 };
+	hwt_timer *timer = driven_timer(0);
+	int64_t next_ns = 17, old_ns = hwt_now() > HWT_S(60) ? hwt_now() - HWT_S(60) : 1;
+	int fd = -1;
+
+	NEEDS_LINUX();
+	for (unsigned i = 0; i < 3; i++)
+		CHECK_RC(hwt_timer_advance(timer, bad_ns[i], &next_ns), EINVAL);
+	CHECK_INT(next_ns, ==, 17);
+	CHECK_INT(stats_of(timer).wakeups, ==, 0);
+	CHECK_RC(hwt_timer_advance(timer, old_ns, &next_ns), 0);
+	CHECK_RC(hwt_timer_fd(timer, &fd), 0);
+	run.not_before_ns = hwt_now() + HWT_MS(50);
+	CHECK_RC(hwt_new_timeout(timer, run_task, &run, HWT_MS(50), NULL), 0);
+	for (unsigned i = 0; i < 3; i++) { /* later ones are times that go back */
+		CHECK_RC(hwt_timer_advance(timer, bad_ns[i], &next_ns), 0);
+		CHECK_INT(next_ns, >=, run.not_before_ns);
+	}
+	while (run.ran == 0) {
+		CHECK(is_readable_within(fd, PATIENCE_MS));
+		CHECK_RC(hwt_timer_advance(timer, hwt_now(), NULL), 0);
+	}
+	CHECK_RC(hwt_timer_stop(timer, NULL), 0);
+	CHECK_RC(hwt_timer_advance(timer, 0, NULL), ECANCELED);
+	CHECK_RC(hwt_timer_fd(timer, &fd), ECANCELED);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+TEST(without_descriptors_left_it_fails_and_works_later)
+{
+	hwt_timer *timer = driven_timer(0);
+	struct rlimit before, none;
+	int fd = 17;
+
+	NEEDS_LINUX();
+	REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+	none = before;
+	none.rlim_cur = 0;
+	REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+	CHECK_RC(hwt_timer_fd(timer, &fd), EMFILE);
+	REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+	CHECK_INT(fd, ==, 17);
+	CHECK_RC(hwt_timer_fd(timer, &fd), 0);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+static void tell(void *ctx)
+{
+	sleep_ns(1); /* a cancellation point */
+	atomic_fetch_add((atomic_uint *)ctx, 1);
+}
+
+static hwt_timer *telling_timer(atomic_uint *tellings)
+{
+	hwt_config config = HWT_CONFIG_INIT;
+	hwt_timer *timer = NULL;
+
+	config.tick_duration_ns = HWT_MS(1);
+	config.flags = HWT_CALLER_DRIVEN;
+	config.on_earlier = tell;
+	config.on_earlier_ctx = tellings;
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	return timer;
+}
+
+TEST(with_on_earlier_and_a_descriptor_both_are_told)
+{
+	atomic_uint tellings = 0;
+	hwt_timer *timer = telling_timer(&tellings);
+	int64_t now_ns = hwt_now();
+	int fd = -1;
+
+	NEEDS_LINUX();
+	CHECK_RC(hwt_timer_advance(timer, now_ns, NULL), 0);
+	CHECK_RC(hwt_timer_fd(timer, &fd), 0);
+	CHECK(is_readable_within(fd, 0));
+	CHECK_RC(hwt_timer_advance(timer, now_ns, NULL), 0);
+	CHECK(!is_readable_within(fd, 0));
+	CHECK_RC(hwt_new_timeout(timer, count_task, NULL, HWT_S(3600), NULL), 0);
+	CHECK_INT(tellings, ==, 1);
+	CHECK(is_readable_within(fd, 0));
+	CHECK_RC(hwt_timer_advance(timer, now_ns, NULL), 0);
+	CHECK(!is_readable_within(fd, 0));
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+	CHECK_INT(tellings, ==, 2);
+}
+
+static void *schedule_while_cancelled(void *timer)
+{
+	pthread_cancel(pthread_self());
+	CHECK_RC(hwt_new_timeout(timer, count_task, NULL, HWT_MS(50), NULL), 0);
+	pthread_testcancel();
+	return NULL;
+}
+
+TEST(a_cancelled_thread_tells_to_the_end)
+{
+	atomic_uint tellings = 0;
+	hwt_timer *timer = telling_timer(&tellings);
+	void *result = NULL;
+	pthread_t thread;
+
+	CHECK_RC(hwt_timer_advance(timer, hwt_now(), NULL), 0);
+	REQUIRE(pthread_create(&thread, NULL, schedule_while_cancelled, timer) == 0);
+	REQUIRE(pthread_join(thread, &result) == 0);
+	CHECK(result == PTHREAD_CANCELED);
+	CHECK_INT(tellings, ==, 1);
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
@@ -65,49 +203,69 @@ TEST(the_descriptor_waits_for_a_deadline_in_a_century)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
-struct producer {
-	hwt_timer *timer;
-	atomic_uint ran, accepted;
-};
+static struct {
+	void (*run)(void *job);
+	void *job;
+} parked;
 
-static void *schedule_at_random(void *arg)
+static int park(void *ctx, void (*run)(void *job), void *job)
 {
-	struct producer *producer = arg;
-	uint32_t random = 1;
-
-	for (unsigned i = 0; i < TIMEOUTS; i++) {
-		random = random * 1664525 + 1013904223;
-		if (hwt_new_timeout(producer->timer, count_task, &producer->ran, random >> 9, NULL) == 0) /* .. 8 ms */
-			atomic_fetch_add(&producer->accepted, 1);
-		if (i % 64 == 0)
-			usleep(500);
-	}
-	return NULL;
+	(void)ctx;
+	parked.run = run;
+	parked.job = job;
+	return 0;
 }
 
-TEST(an_edge_triggered_loop_with_one_advance_for_each_event_loses_nothing)
+static hwt_timer *parked_timer(void)
 {
-	struct producer producer = { .timer = driven_timer(0) };
-	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
-	int64_t end_ns = hwt_now() + PATIENCE_NS;
-	int fd = -1, epoll = epoll_create1(0);
-	pthread_t thread;
+	static const hwt_executor executor = { park, NULL };
+	hwt_config config = HWT_CONFIG_INIT;
+	hwt_timer *timer = NULL;
+
+	parked.run = NULL;
+	config.tick_duration_ns = HWT_MS(10);
+	config.flags = HWT_CALLER_DRIVEN;
+	config.executor = &executor;
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	return timer;
+}
+
+/* The clock has not come to the deadline, but the caller says that the time has. */
+TEST(a_job_goes_by_the_time_that_was_told)
+{
+	hwt_timer *timer = parked_timer();
+	atomic_uint ran = 0;
+
+	CHECK_RC(hwt_new_timeout(timer, count_task, &ran, HWT_S(3600), NULL), 0);
+	CHECK_RC(hwt_timer_advance(timer, hwt_now() + HWT_S(3700), NULL), 0);
+	parked.run(parked.job);
+	CHECK_INT(ran, ==, 1);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+static void run_in_an_hour(hwt_timeout timeout, void *arg)
+{
+	(void)arg;
+	CHECK_RC(hwt_reschedule(timeout, HWT_S(3600)), 0);
+}
+
+/* The descriptor hears of it when the task is over, so it need not ring before. */
+TEST(the_descriptor_does_not_ring_for_a_task_that_is_running)
+{
+	hwt_timer *timer = parked_timer();
+	int fd = -1;
 
 	NEEDS_LINUX();
-	CHECK_RC(hwt_timer_fd(producer.timer, &fd), 0);
-	CHECK_RC(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event), 0);
-	REQUIRE(pthread_create(&thread, NULL, schedule_at_random, &producer) == 0);
-	while (atomic_load(&producer.ran) < TIMEOUTS && hwt_now() < end_ns)
-		if (epoll_wait(epoll, &event, 1, PATIENCE_MS) == 1)
-			CHECK_RC(hwt_timer_advance(producer.timer, hwt_now(), NULL), 0);
-		else
-			break; /* a lost event */
-	pthread_join(thread, NULL);
-	CHECK_INT(producer.accepted, ==, TIMEOUTS);
-	CHECK_INT(producer.ran, ==, TIMEOUTS);
-	CHECK_INT(hwt_pending_timeouts(producer.timer), ==, 0);
-	close(epoll);
-	CHECK_RC(hwt_timer_destroy(producer.timer), 0);
+	CHECK_RC(hwt_timer_fd(timer, &fd), 0);
+	CHECK_RC(hwt_new_timeout(timer, run_in_an_hour, NULL, 0, NULL), 0);
+	while (parked.run == NULL) {
+		CHECK(is_readable_within(fd, PATIENCE_MS));
+		CHECK_RC(hwt_timer_advance(timer, hwt_now(), NULL), 0);
+	}
+	CHECK(!is_readable_within(fd, 50)); /* five ticks */
+	parked.run(parked.job);
+	CHECK(is_readable_within(fd, 0));
+	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
 /* A task that gives the loop's lock up around its work, as another thread sees it. */
@@ -180,33 +338,6 @@ TEST(a_lock_held_across_advance_makes_a_cancel_under_it_decisive)
 	for (unsigned i = 0; i < TIMEOUTS; i++)
 		begun += guarded[i].begun;
 	CHECK_INT(begun + canceller.prevented, ==, TIMEOUTS);
-	CHECK_RC(hwt_timer_destroy(timer), 0);
-}
-
-static int refuse_every_other(void *ctx, void (*run)(void *job), void *job)
-{
-	if (++*(unsigned *)ctx % 2 == 0)
-		return EAGAIN; /* then the thread that advances runs it */
-	run(job);
-	return 0;
-}
-
-TEST(a_driven_timer_hands_its_tasks_to_an_executor)
-{
-	hwt_config config = HWT_CONFIG_INIT;
-	unsigned asked = 0;
-	hwt_executor executor = { refuse_every_other, &asked };
-	atomic_uint ran = 0;
-	hwt_timer *timer;
-
-	config.flags = HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK;
-	config.executor = &executor;
-	REQUIRE(hwt_timer_create(&timer, &config) == 0);
-	for (int i = 0; i < 10; i++)
-		CHECK_RC(hwt_new_timeout(timer, count_task, &ran, HWT_S(1), NULL), 0);
-	CHECK_RC(hwt_timer_advance(timer, HWT_S(2), NULL), 0);
-	CHECK_INT(asked, ==, 10);
-	CHECK_INT(ran, ==, 10);
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Stories in one line a step: each call, what it is to answer, and what is then to be seen, on virtual time and on
+ * both wheels.  After each step outside tasks the checker looks at all there is.
+ *
+ * A script is statements with ';' behind each.  A letter is a timeout; those of capital letters have a finaliser.  A
+ * time is in milliseconds, with "+n" or "-n" for nanoseconds more or less, or "never", "ever" (INT64_MAX, INT64_MIN).
+ *
+ *     limit n  bound n  transfers n  wheel n  unstarted     settings, before all others
+ *     parked  told                     an executor keeps what is due; on_earlier is set
+ *     new x t  at x t  every x t p     schedules: a delay, a deadline, a first delay and a period
+ *     move x t  place x t              reschedules, by a delay or a deadline
+ *     cancel x  sync x  start  reserve n  trim
+ *     advance t  next                  "= t": the answer
+ *     walk t                           advances tick by tick
+ *     stop n                           n: how many are handed out.  "back x t": such a one is, with this deadline
+ *     work n  refuse n                 runs so many of those that are parked; the executor refuses the next ones
+ *     no-memory  memory
+ *     ran x n  at-time x t  missed x n  released x n  state x S  left x t  pending n  none (handed out any more)
+ *     stat name n  most name n         a number of hwt_stats; at most that
+ *     late i n                         so many tasks are in this place of hwt_stats.lateness
+ *     rings n                          on_earlier has been called so often since this was asked last
+ *     in x n { ... }                   what the next n runs of x do.  "out": what the finaliser does, if n is 0
+ *     thread { ... }                   what another thread does meanwhile
+ *     times n { ... }
+ *
+ * Of several that are scheduled under one letter all runs count, and the calls are for the last one.
+ *
+ * A call that is to fail has "= ENOENT" or the like behind it.
+ */
+#ifndef HWT_TEST_SCRIPT_H
+#define HWT_TEST_SCRIPT_H
+
+#include "script_see.h"
+
+/*
+ * Tasks, finalisers, the executor
+ */
+
+static void script_task(hwt_timeout timeout, void *arg)
+{
+	struct script_timeout *it = arg;
+
+	if (!it->are_many)
+		script_want("handle", timeout.entry == it->handle.entry && timeout.generation == it->handle.generation,
+			    true);
+	it->runs++;
+	it->at_ns = script.now_ns;
+	it->missed = hwt_timeout_missed(timeout);
+	if (it->plays == 0)
+		return;
+	it->plays--;
+	script.depth++;
+	script_play(it->in);
+	script.depth--;
+}
+
+static inline void script_release(void *arg)
+{
+	struct script_timeout *it = arg;
+
+	it->released++;
+	script.depth++;
+	if (it->out.at != NULL)
+		script_play(it->out);
+	script.depth--;
+}
+
+static inline int script_park(void *ctx, void (*run)(void *job), void *job)
+{
+	(void)ctx;
+	if (script.refuse > 0) {
+		script.refuse--;
+		return EAGAIN;
+	}
+	REQUIRE(script.end < SCRIPT_PARKED);
+	script.parked[script.end].run = run;
+	script.parked[script.end++].job = job;
+	return 0;
+}
+
+static inline void script_work(uint64_t count)
+{
+	for (; count > 0; count--) {
+		unsigned next = script.first++;
+
+		REQUIRE(next < script.end);
+		script.parked[next].run(script.parked[next].job);
+	}
+	if (script.first == script.end)
+		script.first = script.end = 0;
+}
+
+static inline void *script_thread(void *arg)
+{
+	script_play(*(struct script_part *)arg);
+	return NULL;
+}
+
+/*
+ * Calls
+ */
+
+static inline int script_schedule(struct script_part *part, const char *verb)
+{
+	struct script_timeout *it = script_which(part);
+	hwt_spec spec = { .size = sizeof(spec), .task = script_task, .arg = it, .when_ns = script_when(part) };
+
+	it->are_many = it->are_many || hwt_timeout_state(it->handle) == HWT_PENDING;
+	spec.period_ns = strcmp(verb, "every") == 0 ? script_when(part) : 0;
+	spec.flags = strcmp(verb, "at") == 0 ? HWT_ABSOLUTE : 0;
+	spec.release = it >= &script.all[26] ? script_release : NULL;
+	if (spec.release != NULL)
+		return hwt_new_timeout_ex(script.timer, &spec, &it->handle);
+	if (strcmp(verb, "every") == 0)
+		return hwt_new_periodic(script.timer, script_task, it, spec.when_ns, spec.period_ns, &it->handle);
+	if (spec.flags != 0)
+		return hwt_new_timeout_at(script.timer, script_task, it, spec.when_ns, &it->handle);
+	return hwt_new_timeout(script.timer, script_task, it, spec.when_ns, &it->handle);
+}
+
+static inline void script_told(struct script_part *part, int rc, int64_t next_ns)
+{
+	char word[SCRIPT_WORD];
+	bool is_wanted = script_answer(part, word);
+	int wanted = is_wanted ? script_error(word) : 0;
+
+	script_want("returns", rc, wanted);
+	if (rc != 0)
+		script_want("answers all the same", next_ns, 4711);
+	else if (is_wanted && wanted == 0)
+		script_want("answers", next_ns, script_time(word));
+}
+
+static inline void script_advance(struct script_part *part)
+{
+	int64_t to_ns = script_when(part), before_ns = script.now_ns, next_ns = 4711;
+	int rc;
+
+	script.now_ns = to_ns;
+	rc = hwt_timer_advance(script.timer, to_ns, &next_ns);
+	if (rc != 0)
+		script.now_ns = before_ns;
+	script_told(part, rc, next_ns);
+}
+
+static inline void script_next(struct script_part *part)
+{
+	int64_t next_ns = 4711;
+	int rc = hwt_timer_next(script.timer, &next_ns);
+
+	script_told(part, rc, next_ns);
+}
+
+static inline void script_walk(int64_t to_ns)
+{
+	for (int64_t ns = script.now_ns; ns < to_ns;) {
+		ns = ns / HWT_MS(1) * HWT_MS(1) + HWT_MS(1);
+		ns = ns < to_ns ? ns : to_ns;
+		script.now_ns = ns;
+		script_want("returns", hwt_timer_advance(script.timer, ns, NULL), 0);
+	}
+}
+
+static inline void script_stop(struct script_part *part)
+{
+	char word[SCRIPT_WORD];
+	size_t count = 4711;
+	bool has_error;
+	int rc = hwt_timer_stop(script.timer, &count);
+
+	has_error = !isdigit((unsigned char)script_word(part, word)[0]);
+	script_want("returns", rc, has_error ? script_error(script_word(part, word)) : 0);
+	script_want("hands out", (int64_t)count, has_error ? 4711 : strtoll(word, NULL, 10));
+}
+
+/*
+ * Statements
+ */
+
+/* Its errno is its own. */
+static inline void script_ring(void *ctx)
+{
+	(void)ctx;
+	script.rings++;
+	errno = EAGAIN;
+}
+
+static inline void script_create(void)
+{
+	static const hwt_executor executor = { script_park, NULL };
+
+	if (script.timer != NULL)
+		return;
+	script.config.executor = script.is_parked ? &executor : NULL;
+	script.config.on_earlier = script.is_told ? script_ring : NULL;
+	REQUIRE(hwt_timer_create(&script.timer, &script.config) == 0);
+	if (!script.is_unstarted)
+		REQUIRE(hwt_timer_advance(script.timer, 0, NULL) == 0);
+}
+
+static inline bool script_set(struct script_part *part, const char *verb)
+{
+	if (strcmp(verb, "limit") == 0)
+		script.config.max_pending_timeouts = script_number(part);
+	else if (strcmp(verb, "bound") == 0)
+		script.config.max_tasks_per_advance = (uint32_t)script_number(part);
+	else if (strcmp(verb, "transfers") == 0)
+		script.config.max_transfers_per_tick = (uint32_t)script_number(part);
+	else if (strcmp(verb, "wheel") == 0)
+		script.config.ticks_per_wheel = (uint32_t)script_number(part);
+	else if (strcmp(verb, "parked") == 0)
+		script.is_parked = true;
+	else if (strcmp(verb, "told") == 0)
+		script.is_told = true;
+	else if (strcmp(verb, "unstarted") == 0)
+		script.is_unstarted = true;
+	else
+		return false;
+	return true;
+}
+
+/* Errors leave errno alone, and so does what succeeds. */
+static inline bool script_call(struct script_part *part, const char *verb)
+{
+	struct script_timeout *it;
+
+	errno = 4711;
+	if (strcmp(verb, "new") == 0 || strcmp(verb, "at") == 0 || strcmp(verb, "every") == 0)
+		script_rc(part, script_schedule(part, verb));
+	else if (strcmp(verb, "move") == 0)
+		it = script_which(part), script_rc(part, hwt_reschedule(it->handle, script_when(part)));
+	else if (strcmp(verb, "place") == 0)
+		it = script_which(part), script_rc(part, hwt_reschedule_at(it->handle, script_when(part)));
+	else if (strcmp(verb, "cancel") == 0)
+		it = script_which(part), script_rc(part, hwt_cancel(it->handle));
+	else if (strcmp(verb, "sync") == 0)
+		it = script_which(part), script_rc(part, hwt_cancel_sync(it->handle));
+	else if (strcmp(verb, "start") == 0)
+		script_rc(part, hwt_timer_start(script.timer));
+	else if (strcmp(verb, "reserve") == 0)
+		script_rc(part, hwt_reserve(script.timer, (uint32_t)script_number(part)));
+	else if (strcmp(verb, "trim") == 0)
+		script_rc(part, hwt_timer_trim(script.timer, NULL));
+	else if (strcmp(verb, "advance") == 0)
+		script_advance(part);
+	else if (strcmp(verb, "next") == 0)
+		script_next(part);
+	else if (strcmp(verb, "walk") == 0)
+		script_walk(script_when(part));
+	else if (strcmp(verb, "stop") == 0)
+		script_stop(part);
+	else
+		return false;
+	script_want("changes errno", errno, 4711);
+	return true;
+}
+
+static inline void script_in(struct script_part *part)
+{
+	struct script_timeout *it = script_which(part);
+
+	it->plays = (unsigned)script_number(part);
+	*(it->plays > 0 ? &it->in : &it->out) = script_braces(part);
+}
+
+static inline bool script_arrange(struct script_part *part, const char *verb)
+{
+	if (strcmp(verb, "in") == 0) {
+		script_in(part);
+	} else if (strcmp(verb, "thread") == 0) {
+		struct script_part inside = script_braces(part);
+		pthread_t thread;
+
+		script.depth++;
+		REQUIRE(pthread_create(&thread, NULL, script_thread, &inside) == 0);
+		REQUIRE(pthread_join(thread, NULL) == 0);
+		script.depth--;
+	} else if (strcmp(verb, "times") == 0) {
+		int64_t times = script_number(part);
+		struct script_part inside = script_braces(part);
+
+		while (times-- > 0)
+			script_play(inside);
+	} else if (strcmp(verb, "work") == 0) {
+		script_work((uint64_t)script_number(part));
+	} else if (strcmp(verb, "refuse") == 0) {
+		script.refuse = (unsigned)script_number(part);
+	} else if (strcmp(verb, "no-memory") == 0) {
+		memory_fails(0, UINT64_MAX);
+	} else if (strcmp(verb, "memory") == 0) {
+		memory_is_back();
+	} else {
+		return false;
+	}
+	return true;
+}
+
+/* Up to its ';', which does not count inside of braces. */
+static inline struct script_part script_statement(struct script_part *part)
+{
+	struct script_part statement = *part;
+	unsigned depth = 0;
+
+	for (; part->at < part->end && (*part->at != ';' || depth > 0); part->at++) {
+		depth += *part->at == '{';
+		depth -= *part->at == '}';
+	}
+	statement.end = part->at;
+	part->at += part->at < part->end;
+	return statement;
+}
+
+static void script_play(struct script_part part)
+{
+	char verb[SCRIPT_WORD];
+
+	for (script_skip(&part); part.at < part.end; script_skip(&part)) {
+		struct script_part statement = script_statement(&part), before = script.now;
+
+		script.now = statement;
+		(void)script_word(&statement, verb);
+		if (!script_set(&statement, verb)) {
+			script_create();
+			if (!script_call(&statement, verb) && !script_see(&statement, verb) &&
+			    !script_arrange(&statement, verb))
+				script_fail("no such verb", 0, 0);
+			if (script.depth == 0 && script.first == script.end)
+				hwt_check(script.timer);
+		}
+		script_skip(&statement);
+		script_want("has more words", statement.end - statement.at, 0);
+		script.now = before;
+	}
+}
+
+/* On both wheels.  What is then still parked is run, and each finaliser that is not yet done. */
+static inline void play(const char *text)
+{
+	for (uint32_t wheel = HWT_WHEEL_HASHED; wheel <= HWT_WHEEL_HIERARCHICAL; wheel++) {
+		script = (struct script){ .config = HWT_CONFIG_INIT };
+		script.config.warn = NULL;
+		script.config.tick_duration_ns = HWT_MS(1);
+		script.config.flags = HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK;
+		script.config.wheel = wheel;
+		script_play((struct script_part){ text, text + strlen(text) });
+		memory_is_back();
+		script_work(script.end - script.first);
+		CHECK_INT(hwt_timer_destroy(script.timer), ==, 0);
+	}
+}
+
+#endif

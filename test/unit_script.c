@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What each call promises on virtual time, a line a step; script.h says how they read. */
+#include "script.h"
+
+/*
+ * A loop of the caller's
+ */
+
+TEST(an_advance_says_when_there_is_work_again)
+{
+	play("new a 10; at b 20+1; new c 3600000; advance 10-1 = 10; ran a 0; advance 10 = 21; ran a 1;"
+	     "advance 21-1 = 21; ran b 0; advance 25 = 3600000; ran b 1; pending 1;"
+	     "cancel c; advance 26 = never; advance 3600001 = never; ran c 0; stat runs 2; stat ticks 2");
+}
+
+TEST(after_cancels_the_answer_is_the_next_of_what_is_left)
+{
+	play("new a 10; new b 11; new c 12; new d 600; new e 5000; advance 1 = 10; cancel a; cancel b; cancel d;"
+	     "advance 2 = 12; advance 12 = 5000; cancel e; advance 13 = never; advance 10000 = never; stat ticks 1");
+}
+
+TEST(time_that_goes_back_runs_nothing)
+{
+	play("advance 10000; advance 5000 = never; new a 1000; advance 5000 = 11000; left a 1000;"
+	     "advance 11000-1 = 11000; ran a 0; advance 11000; ran a 1");
+}
+
+TEST(a_virtual_clock_begins_at_0_and_has_no_time_below)
+{
+	play("unstarted; advance -1 = EINVAL; next = never; new a 10; advance 0 = 10; advance ever = EINVAL;"
+	     "advance 0-1 = EINVAL; advance 0 = 10; stat wakeups 2; advance 10 = never; ran a 1; stop 0;"
+	     "advance -1 = ECANCELED; advance 11 = ECANCELED");
+	play("unstarted; new a 10; advance 1000000000 = never; ran a 1");
+	play("unstarted; start; new a 10; advance 1 = 10");
+}
+
+TEST(the_next_time_is_asked_for_without_running_anything)
+{
+	play("unstarted; next = never; in a 1 { next = EBUSY; advance 50 = EBUSY; left a EBUSY; stop = EDEADLK };"
+	     "new a 10; next = 0; advance 3 = 10; next = 10; move a 5; next = 3; advance 3 = 8; next = 8; ran a 0;"
+	     "thread { next = 8 }; advance 8 = never; ran a 1; next = never; stop 0; next = ECANCELED");
+}
+
+TEST(what_is_left_is_told_by_the_timers_own_clock)
+{
+	play("left a ENOENT; new a 10; every b 20 30; at c never; new d 10; left a 10; advance 4; left a 6; left b 16;"
+	     "left c never; move a 40; left a 40; place a -5; left a -9; cancel d; left d ENOENT;"
+	     "in a 1 { left a EBUSY }; advance 21; left a ENOENT; left b 29; ran a 1; ran b 1; stop 2; left b ENOENT");
+}
+
+/*
+ * A bound on the tasks of an advance
+ */
+
+TEST(tasks_of_one_tick_run_in_parts)
+{
+	play("bound 3; new a 5; new b 5; new c 5; new d 5; new e 5; new f 5; new g 5; new h 7;"
+	     "advance 5 = 5; stat runs 3; ran d 0; advance 4 = 5; stat runs 3; advance 5 = 5; stat runs 6;"
+	     "advance 5 = 7; stat runs 7; stat ticks 1; advance 7 = never; stat runs 8");
+}
+
+TEST(memory_is_used_again_however_often_the_bound_cuts)
+{
+	play("bound 1; in a 9000 { move a 0; cancel z; new z 9999; }; in b 9000 { move b 0 }; in c 9000 { move c 0 };"
+	     "new z 9999; new a 0; new b 0; new c 0; walk 6000; stat runs 6000; most records 300");
+}
+
+TEST(what_is_handed_to_an_executor_counts)
+{
+	play("parked; bound 2; new a 5; new b 5; new c 5; advance 5 = 5; work 2; ran c 0; advance 5; work 1; ran c 1");
+}
+
+/*
+ * Another deadline
+ */
+
+TEST(it_runs_at_the_new_deadline_and_not_at_the_old_one)
+{
+	play("new a 10; place a 20; advance 19; ran a 0; walk 30; ran a 1; at-time a 20; stat rescheduled 1");
+	play("new a 50; advance 1; place a 20; advance 19 = 20; walk 60; ran a 1; at-time a 20; stat completed 1");
+	play("new a 10; advance 1; place a 10+1; walk 20; ran a 1; at-time a 11");
+	play("new a 1300; advance 1; place a 600; advance 2 = 600; walk 1400; ran a 1; at-time a 600");
+	play("new a 600; advance 1; move a 1300; advance 1300; ran a 0; walk 1400; ran a 1; at-time a 1301");
+	play("new a 50; advance 5; place a -5000; walk 9; ran a 1; at-time a 6");
+	play("new a 50; place a 20; place a 80; advance 1; place a 30; place a 60; walk 99; ran a 1; at-time a 60");
+	play("new a 10; advance 1; place a 100000; advance 99000 = 100000; ran a 0; move a 3000;"
+	     "advance 102000-1 = 102000; ran a 0; advance 1000000 = never; ran a 1");
+	play("advance 1000; new a 10; move a never; walk 1100; ran a 0; place a ever; walk 1102; at-time a 1101");
+}
+
+TEST(what_has_ended_is_not_moved)
+{
+	play("move a 0 = ENOENT; place a 0 = ENOENT; new a 0; advance 1; state a EXPIRED; move a 5 = ENOENT;"
+	     "new b 5; cancel b; place b 6 = ENOENT; times 300 { new c 3600000; cancel c }; advance 2; new c 3600000;"
+	     "move a 0 = ENOENT; place b 0 = ENOENT; advance 1000; ran c 0; stop 1; move c 0 = ENOENT; stat "
+	     "rescheduled 0");
+}
+
+TEST(a_move_later_makes_no_queue_operation_and_earlier_ones_make_one)
+{
+	play("new a 100; advance 1; times 1000 { move a 100 }; advance 2; stat transfers 1; stat rescheduled 1000;"
+	     "times 1000 { move a 50; move a 40; move a 60 }; advance 3; stat transfers 2; ran a 0; walk 99;"
+	     "ran a 1; at-time a 62");
+}
+
+TEST(a_task_arms_its_own_timeout_again)
+{
+	play("in a 3 { pending 0; stat running 1; move a 7; pending 1; state a RUNNING; stat pending 1; stat running 0 "
+	     "};"
+	     "new a 5; walk 11; ran a 1; state a PENDING; walk 100; ran a 4; at-time a 26; state a EXPIRED;"
+	     "move a 0 = ENOENT; stat completed 1; stat runs 4; stat rescheduled 3; stat accepted 1");
+	play("in a 1 { move a 9; move a 4; place a 11 }; new a 5; walk 50; ran a 2; at-time a 11; stat rescheduled 3");
+	play("in a 50 { move a -1000 }; new a 0; advance 1 = 2; ran a 1; advance 2 = 3; ran a 2; walk 51; ran a 51");
+	play("in a 1 { move a 3; cancel a; cancel a = ENOENT; move a 1 = ENOENT; state a RUNNING; pending 0 }; new a 5;"
+	     "walk 50; ran a 1; state a CANCELLED; stat cancelled 1; stat runs 1");
+	play("in a 1 { move a 3; sync a = EDEADLK }; new a 5; walk 50; ran a 2");
+	play("in a 1 { cancel a = EBUSY; move a 3 = ENOENT }; new a 5; walk 50; ran a 1; state a EXPIRED");
+	play("in a 1 { thread { move a 3 = EBUSY; cancel a = EBUSY }; move a 3 = ENOENT }; new a 5; walk 9; state a "
+	     "EXPIRED");
+	play("in a 1 { move a 3; thread { move a 9 = EBUSY; cancel a; cancel a = ENOENT } }; new a 5; walk 9;"
+	     "state a CANCELLED; ran a 1");
+}
+
+TEST(at_the_limit_a_task_needs_a_free_place)
+{
+	play("limit 1; in a 1 { move a 5; new b 0 = ENOBUFS; move a 6 }; new a 5; move a 6; walk 11; new b 0 = ENOBUFS;"
+	     "in a 1 { new b 1; move a 5 = ENOBUFS; cancel b; thread { move a 5 = EBUSY }; move a 5; cancel a; new b 1 "
+	     "};"
+	     "walk 50; ran a 2; ran b 1; pending 0; stat refused_limit 2; new b 0");
+}
+
+TEST(a_task_moves_others)
+{
+	play("in a 1 { move b 10; state b PENDING }; new a 10; new b 10; walk 50; ran b 1; at-time b 20");
+	play("in a 1 { place b 0; cancel c; cancel d; cancel e }; new a 10; new b 50; new c 10; new d 50; new e 50;"
+	     "place e 10; walk 60; at-time b 11; ran c 0; ran d 0; ran e 0; stat cancelled 3");
+}
+
+/*
+ * Again and again
+ */
+
+TEST(a_periodic_one_runs_on_its_grid)
+{
+	play("every a 5 10; walk 5; ran a 1; walk 24; ran a 2; walk 105; ran a 11; missed a 0; at-time a 105; pending "
+	     "1");
+	play("every a 0+1000 1; advance 1+50000 = 2; missed a 0; advance 2+50000 = 3; ran a 2; missed a 0;"
+	     "advance 8+50000 = 9; ran a 3; missed a 5");
+	play("every a 10 10; advance 10; advance 55 = 60; ran a 2; missed a 3; stat merged_periods 3; advance 60 = 70;"
+	     "missed a 0; advance 80-1 = 80; missed a 0; advance 90 = 100; missed a 1; advance 86400000 = 86400010;"
+	     "ran a 6; missed a 8639990; stat runs 6");
+	play("advance 1000; every a -25 10; every b never 10; every c 5 never; advance 1001; ran a 1; at-time a 1001;"
+	     "walk 1034; ran a 4; at-time a 1025; ran c 1; advance 1000000000; ran b 0; ran c 1; pending 3");
+	play("every a 5 0-1 = EINVAL; every a 5 1-1 = EINVAL; every A 5 -3 = EINVAL; pending 0; new a 1; stop 1;"
+	     "every b 5 5 = ECANCELED; stat refused_stopped 1");
+}
+
+TEST(a_cancel_ends_it)
+{
+	play("every a 5 10; cancel a; walk 30; ran a 0; state a CANCELLED; sync a = ENOENT; pending 0");
+	play(
+	    "every a 5 10; walk 17; cancel a; move a 0 = ENOENT; walk 50; ran a 2; stat cancelled 1; stat completed 0");
+	play("in a 2 { stat pending 1; pending 1; state a RUNNING; sync a = EDEADLK }; every a 5 10; walk 17;"
+	     "in a 1 { cancel a; pending 0; cancel a = ENOENT; move a 1 = ENOENT }; walk 99; ran a 3; state a "
+	     "CANCELLED");
+	play("every a 5 10; walk 16; stop 1; back a 25; none; state a CANCELLED; stat returned 1; pending 0");
+}
+
+TEST(a_move_moves_the_grid)
+{
+	play("every a 10 10; walk 21; place a 37; walk 36; ran a 2; walk 38; ran a 3; place a 41; walk 41; ran a 4;"
+	     "in a 1 { move a 3 }; walk 51; ran a 5; walk 53; ran a 5; walk 54; ran a 6; walk 64; ran a 7; missed a 0");
+}
+
+TEST(it_is_one_pending_timeout_all_the_time)
+{
+	play("limit 1; every a 5 5; times 9 { new b 0 = ENOBUFS; every b 0 1 = ENOBUFS; pending 1; walk 33 };"
+	     "cancel a; every b 9999 1; new a 0 = ENOBUFS; stat refused_limit 19");
+}
+
+/*
+ * Finalisers
+ */
+
+TEST(a_finaliser_is_called_once_however_the_timeout_ends)
+{
+	play("new A 5; walk 4; released A 0; walk 5; ran A 1; released A 1; walk 20; released A 1");
+	play("new A 500; at B 500; walk 2; cancel A; cancel B; released A 0; walk 4; released A 1; released B 1;"
+	     "walk 900; ran A 0; released A 1");
+	play("in A 2 { released A 0; move A 5 }; new A 5; walk 30; ran A 3; released A 1");
+	play(
+	    "in B 1 { cancel B; released B 0 }; every A 5 5; every B 5 5; walk 22; ran A 4; released A 0; released B 1;"
+	    "cancel A; walk 24; released A 1");
+	play("limit 1; new A 5; new B 5 = ENOBUFS; released B 0; stop 1; back A 5; released A 0; new B 1 = ECANCELED;"
+	     "released B 0");
+	play("in A 0 { new b 3; stop = EDEADLK; advance 99 = EBUSY; cancel A = ENOENT; new C 1 }; new A 5; walk 20;"
+	     "ran b 1; at-time b 8; released C 1");
+	play("new A 500; cancel A; stop 0; released A 1");
+}
+
+/*
+ * An executor
+ */
+
+TEST(what_waits_in_an_executor_is_pending)
+{
+	play("parked; new a 10; walk 10; state a PENDING; pending 1; stat executor_refusals 0; work 1; ran a 1;"
+	     "state a EXPIRED; pending 0");
+	play("parked; new a 10; new B 10; walk 10; cancel a; cancel a = ENOENT; cancel B; released B 0; walk 12;"
+	     "work 2; ran a 0; ran B 0; released B 1; stat cancelled 2");
+	play("parked; new a 10; walk 10; move a 10; walk 15; work 1; ran a 0; walk 19; ran a 0; walk 20; work 1; ran a "
+	     "1");
+	play("parked; new a 10; refuse 1; walk 10; ran a 1; stat executor_refusals 1; stat completed 1");
+	play("parked; in a 1 { move a 10; state a RUNNING; pending 1 }; new a 10; walk 12; work 1; walk 21; pending 1;"
+	     "walk 23; work 1; ran a 2; state a EXPIRED");
+	play("parked; in a 1 { thread { move a 1 = EBUSY; cancel a = EBUSY }; move a 1 = ENOENT }; new a 10; walk 10; "
+	     "work 1;"
+	     "walk 30; ran a 1");
+	play("parked; every a 10 10; walk 47; missed a 0; ran a 0; work 1; ran a 1; missed a 3; walk 50; work 1; "
+	     "missed a 0;"
+	     "walk 61; cancel a; work 1; ran a 2; walk 99; stat runs 2; stat merged_periods 3; stat cancelled 1");
+	play("parked; every a 50 50; advance 0 = 50; advance 50 = 51; advance 55+1 = 56; work 1; advance 56 = 100;"
+	     "advance 100 = 101; cancel a; work 1; advance 101 = never");
+	play("parked; in a 1 { move a 25 }; new a 50; at b 55; advance 50 = 51; advance 51 = 52; work 1; advance 52 = "
+	     "55;"
+	     "advance 55 = 56; advance 60+5 = 61; work 1; ran b 1; advance 70 = 76; advance 76 = 77; work 1; advance "
+	     "78 = never");
+	play("parked; new a 15; advance 20; advance 75; stat runs 0; stat ticks 1; work 1; stat lateness_max_ns "
+	     "60000000");
+	play("parked; refuse 5; every a 10 10; walk 55; ran a 5; missed a 0; stat executor_refusals 5");
+}
+
+/*
+ * on_earlier
+ */
+
+TEST(the_loop_is_told_of_what_is_earlier_once)
+{
+	play("told; rings 0; new a 10; rings 1; new b 5; rings 0; advance 1 = 5; new c 9; new d 4; rings 0; new e 3; "
+	     "rings 1;"
+	     "advance 99 = never; new f 10; rings 1; stop 1; rings 0");
+	play("told; new a 100; new B 100; rings 1; advance 0 = 100; move a 300; rings 0; move a 30; rings 1; advance 0 "
+	     "= 30;"
+	     "cancel B; rings 1; advance 0 = 30; released B 1; in a 1 { new b 2; rings 0 }; advance 50 = 52; stop 1; "
+	     "rings 1");
+	play("told; new a 10; rings 1; thread { new b 9 }; advance 0 = 9; rings 0; thread { new c 8; rings 1 }");
+}
+
+/*
+ * Statistics
+ */
+
+TEST(lateness_is_sorted_by_powers_of_two)
+{
+	play("new a 5; advance 5; late 0 1; new b 5; advance 10+999; late 0 2; at c 20; advance 20+1000; late 1 1;"
+	     "at d 30; advance 30+2000; late 2 1; at e 40; at f 40-1; advance 40+4000; late 3 2; stat lateness_max_ns "
+	     "4001;"
+	     "at g ever; advance 50; late 31 1");
+	play("every a 10 10; at b 10; at c 15; advance 30; late 15 2; late 14 1; stat runs 3; advance 40+1024000; late "
+	     "11 1");
+}
+
+TEST(each_task_of_a_burst_is_counted_when_it_starts)
+{
+	play(
+	    "in a 1 { late 7 1 }; in b 1 { late 7 2; stat lateness_max_ns 70000 }; in c 1 { late 7 3; late 0 0 };"
+	    "in d 2 { late 7 4; stat lateness_max_ns 71000 }; in e 1 { late 9 1; late 7 4 }; at a 10; at b 10; at c 10;"
+	    "at d 10-1000; at e 10-230000; advance 10+70000; in f 1 { late 7 5; late 9 1 }; in g 1 { late 0 1; late 7 "
+	    "5 };"
+	    "in h 1 { late 7 6; late 0 1 }; every f 2-70000 7; advance 12+70000; at g 13; advance 13; at h 14; advance "
+	    "14+70000");
+}
+
+TEST(a_burst_fills_its_place_and_leaves_it)
+{
+	play("times 50 { at z 10; at z 30 }; in y 1 { late 7 51; late 0 0; stat lateness_max_ns 70000 };"
+	     "in x 1 { late 7 52; stat lateness_max_ns 71000 }; in w 1 { late 9 1 }; at y 10; advance 10+70000;"
+	     "at x 20-1000; times 20 { at z 20-1000 }; advance 20+70000; late 7 72; at w 30-300000; advance 30; late 0 "
+	     "50;"
+	     "late 9 1; times 40 { at v 40 }; times 9 { at v 40-2000000 }; advance 40+70000; late 7 112; late 12 9");
+}
+
+TEST_MAIN()
