@@ -64,7 +64,7 @@ else
 	skip amalgamation_in_a_cpp_program "no C++ compiler"
 fi
 
-for test in test_api test_api_config test_driven test_finaliser test_periodic test_reschedule; do
+for test in test_api test_api_config test_api_life test_loop; do
 	result "amalgamation_passes_$test" "$("$CC" -std=c11 -D_GNU_SOURCE -O1 -I"$root" -Itest "test/$test.c" "$root/shared.o" \
 		-pthread -o "$root/$test" 2>&1 && { timeout 600 "$root/$test" >"$root/log" 2>&1 || cat "$root/log"; })"
 done

@@ -13,8 +13,8 @@ trap 'rm -rf "$work"' EXIT
 # Not test_environment: what it is about, affinity among it, is glibc's.  Nor what computes with __int128:
 # unit_sleeper, unit_oracle.
 tests=${HWT_PLATFORM_TESTS:-unit_wide unit_counter unit_timer unit_idle unit_record unit_queue unit_slab unit_bucket unit_wheel
-	unit_levels unit_lane unit_worker test_api test_api_config test_api_life test_driven test_driven_executor
-	test_finaliser test_periodic test_reschedule test_stats test_loop test_clocks test_on_earlier test_behaviours test_stress}
+	unit_levels unit_lane unit_worker unit_script test_api test_api_config test_api_life test_stats test_loop test_clocks
+	test_behaviours test_stress}
 
 wanted() { # NAME
 	case " ${HWT_PLATFORMS:-$1} " in *" $1 "*) return 0 ;; *) return 1 ;; esac

@@ -5,7 +5,7 @@
 CHECKER := $(wildcard test/check/*.c)
 # ThreadSanitizer takes minutes for these and has nothing to see: they have one thread.
 LEFT_OUT ?= $(if $(findstring thread,$(SAN)),$(addprefix unit_,bucket clocks counter fair levels monitor oracle quiet record \
-	reserve ring slab stats wheel wide worker world))
+	reserve ring script slab stats wheel wide worker world))
 UNIT_TESTS := $(filter-out $(LEFT_OUT:%=$(BUILD)/test/%),$(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/unit_*.c)))
 API_TESTS := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/test_*.c))
 # hwt.hpp in two standards, where there is a C++ compiler.
@@ -15,8 +15,7 @@ CPP_TESTS := $(if $(shell command -v $(CXX) 2>/dev/null),$(addprefix $(BUILD)/te
 # for those of one thread.
 TWINS ?= $(patsubst %,hierarchical:$(BUILD)/test/%,\
 	$(if $(findstring thread,$(SAN)),,unit_wheel unit_world unit_worker unit_oracle unit_idle) \
-	test_behaviours test_behaviours_more test_memory test_driven test_driven_bound test_collect test_on_earlier test_reschedule test_periodic \
-	test_stress_reschedule test_task_threads) \
+	test_behaviours test_behaviours_more test_memory test_collect test_stress_reschedule test_task_threads) \
 	$(patsubst test/%.c,perturbed:$(BUILD)/test/%,$(wildcard test/test_stress*.c))
 
 .PHONY: check sim soak fuzz model genmc static aarch64 coverage perturbed mutants mutants-sample mutants-random races memcheck platforms weather
