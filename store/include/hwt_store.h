@@ -80,7 +80,8 @@
  *     hwt_store_*_on            yes           yes, with run->connection too
  *     hwt_store_cancel*         yes           yes; TRANSACTION on SQLite: EDEADLK
  *     hwt_store_reschedule*     yes           yes; TRANSACTION on SQLite: EDEADLK
- *     hwt_store_get*, _each     yes           yes
+ *     hwt_store_get*, _each*    yes           yes
+ *     hwt_store_remove_kind     yes           yes; TRANSACTION on SQLite: EDEADLK
  *     hwt_store_register        before start  EBUSY
  *     hwt_store_start           yes           yes: does nothing
  *     hwt_store_stop, _within   yes           EDEADLK
@@ -376,6 +377,18 @@ typedef struct hwt_store_limits {
 		sizeof(hwt_store_limits), 0, 0, 0                                                                      \
 	}
 
+/* What the database knows of a kind. */
+typedef struct hwt_store_kind_info {
+	size_t size;
+	char kind[64];
+	unsigned mode, shards; /* as in hwt_store_kind; mode 0 also: it is not registered yet */
+	bool paused;
+	uint32_t processes;          /* living ones that are started and have registered it */
+	uint64_t failed;             /* exact to 1000; 1001: more */
+	int64_t oldest_due_us;       /* of its pending timeouts; 0: there are none */
+	hwt_store_limits each_group; /* of each group without limits of its own */
+} hwt_store_kind_info;
+
 /* Numbers since the store was opened, by this process, if not said otherwise. */
 typedef struct hwt_store_stats {
 	size_t size; /* set by the caller: sizeof(hwt_store_stats) */
@@ -625,6 +638,29 @@ HWT_API int hwt_store_each(hwt_store *store, const char *kind, unsigned states,
 			   bool (*each)(void *ctx, const hwt_store_info *info), void *ctx);
 HWT_API int hwt_store_each_ex(hwt_store *store, const hwt_store_which *which,
 			      bool (*each)(void *ctx, const hwt_store_info *info), void *ctx);
+
+/*
+ * Calls each(ctx, info) for all kinds, in order of their names, until it returns false.  They are read in one moment.
+ * No lock is held while each runs, so it may call the store.
+ *
+ * Threads  any, tasks included.
+ * Returns  0, also if there are none; EINVAL; otherwise as hwt_store_get.
+ * Cost     one round trip; for each shard of each kind a probe of an index, and for each kind at most 1001 failed rows.
+ */
+HWT_API int hwt_store_each_kind(hwt_store *store, bool (*each)(void *ctx, const hwt_store_kind_info *info), void *ctx);
+
+/*
+ * Removes a kind that nobody needs any more: it is not listed, its mode, its pause and its limits and those of its
+ * groups are forgotten.  A put or a registration makes it again, with any mode; the number of its shards and its
+ * horizon stay, for processes that have put it know them, and may put it at any time.
+ *
+ * Threads  any, tasks included, except in a HWT_STORE_TRANSACTION task on SQLite (EDEADLK).
+ * Returns  0; EBUSY: it has timeouts, also FAILED ones, or a living process, this one too, has registered it; ENOENT:
+ *          there is no such kind; EINVAL; EDEADLK; EAGAIN, ENOTCONN, ENOSPC, EACCES, EIO; ECONNRESET: not known, call
+ *          again (then ENOENT says that it is gone).
+ * Cost     a commit; for each shard a probe of an index.
+ */
+HWT_API int hwt_store_remove_kind(hwt_store *store, const char *kind);
 
 /*
  * The first time after after_us at which a cron line is due in a zone.  It needs no store.

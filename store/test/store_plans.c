@@ -133,7 +133,8 @@ static bool is_good_on_sqlite(const char *plan)
 			return false;
 		if (!strstr(text, table) && !strstr(text, " t ")) /* its alias in every statement */
 			continue;
-		if (strncmp(text, "SEARCH ", 7) != 0 || !strstr(text, " USING ") || !strstr(text, "=?"))
+		if (strncmp(text, "SEARCH ", 7) != 0 || !strstr(text, " USING ") ||
+		    !(strstr(text, "=?") || strstr(text, "_due (shard>? AND shard<?)")))
 			return false;
 	}
 	return true;
@@ -210,7 +211,8 @@ static bool goes_by_first_column(const char *scan, const char *next)
 
 	next += strspn(next, " ");
 	(void)snprintf(cond, sizeof(cond), "%.*s", (int)strcspn(next, "\n"), next);
-	return strncmp(cond, "Index Cond:", 11) == 0 && strstr(cond, column);
+	/* The range is that of the shards of a kind. */
+	return strncmp(cond, "Index Cond:", 11) == 0 && (strstr(cond, column) || strstr(cond, "(shard >= "));
 }
 
 /*

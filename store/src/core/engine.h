@@ -11,6 +11,7 @@
  *
  *   @_meta    (version, next_number, store)                store: a random text, which no other store has
  *   @_kind    (id, name, shards, mode, horizon_us, ...)    mode null: no process has registered it yet
+ *             removed: a kind that stays for processes that know its id and shards and put without asking
  *   @_shard   (id, kind, epoch, owner, ...)                id = kind * 1024 + number
  *   @_member  (name, incarnation, until_us, kinds)         a started process: its lease, what it runs
  *   @_timeout (id, due_us, base_us, epoch, period_us, bucket, kind, shard, attempt, state, grp, key, data, error, ...)
@@ -103,6 +104,7 @@ struct hwts_kind_row {
 	uint32_t shards;
 	int mode; /* or HWTS_MODE_OPEN */
 	int64_t horizon_us;
+	bool removed; /* the next that asks to make it has it again */
 };
 
 /* One timeout to put. */

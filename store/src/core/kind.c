@@ -105,13 +105,15 @@ struct hwts_kind *hwts_kind_add(hwt_store *store, struct hwts_kind *made, const 
 bool hwts_kind_known(hwt_store *store, const char *name, struct hwts_kind_row *out)
 {
 	const struct hwts_kind *kind;
+	bool is;
 
 	hwts_lock(store);
 	kind = hwts_kind_find(store, name);
-	if (kind)
+	is = kind && !kind->row.removed;
+	if (is)
 		*out = kind->row;
 	hwts_unlock(store);
-	return kind != NULL;
+	return is;
 }
 
 void hwts_kinds_free(hwt_store *store)

@@ -60,6 +60,12 @@ int hwts_rows_reschedule_all(struct hwts_conn *conn, const int64_t *ids, struct 
 int hwts_rows_kind(struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make,
 		   struct hwts_kind_row *out);
 
+/* The same of a kind that this process has registered: it may have been removed since.  make is what it was. */
+int hwts_rows_kind_keep(struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make,
+			struct hwts_kind_row *out);
+int hwts_rows_kinds(struct hwts_conn *conn, hwt_store_kind_info **infos, size_t *count); /* the caller frees them */
+int hwts_rows_kind_remove(struct hwts_conn *conn, const char *name);
+
 /* Which store the connection leads to, and the number of the kind there, 0 if there is none.  name may be NULL. */
 int hwts_rows_not_here(const struct hwts_conn *conn); /* sets the thread's text */
 int hwts_rows_here(struct hwts_conn *conn);           /* EINVAL: to another store.  SQLite: takes the lock, to write */

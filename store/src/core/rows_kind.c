@@ -4,10 +4,12 @@
  */
 #include "core/rows.h"
 
+#include <stdlib.h>
+
 static int read_row(void *ctx, const struct hwts_value *row)
 {
 	*(struct hwts_kind_row *)ctx = (struct hwts_kind_row){ (int32_t)row[0].number, (uint32_t)row[1].number,
-							       (int)row[2].number, row[3].number };
+							       (int)row[2].number, row[3].number, row[4].number == 1 };
 	return 0;
 }
 
@@ -30,6 +32,11 @@ static int make_kind(struct hwts_conn *conn, const char *name, const struct hwts
 	return hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED);
 }
 
+static int no_kind(const char *name)
+{
+	return hwts_fail(ENOENT, "there is no kind \"%s\"", name);
+}
+
 int hwts_rows_kind(struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make,
 		   struct hwts_kind_row *out)
 {
@@ -37,13 +44,114 @@ int hwts_rows_kind(struct hwts_conn *conn, const char *name, const struct hwts_k
 	struct hwts_step step = { HWTS_SQL_KIND, { HWTS_TEXT(name) }, .each = read_row, .ctx = &is };
 	int rc = hwts_run(conn, &step, 1, HWTS_READS);
 
-	if (rc == 0 && make && (is.id == 0 || (is.mode == HWTS_MODE_OPEN && make->mode != HWTS_MODE_OPEN)))
+	if (rc == 0 && make &&
+	    (is.id == 0 || is.removed || (is.mode == HWTS_MODE_OPEN && make->mode != HWTS_MODE_OPEN)))
 		rc = make_kind(conn, name, make, &is);
 	if (rc == 0 && is.id == 0)
-		rc = hwts_fail(ENOENT, "there is no kind \"%s\"", name);
+		rc = no_kind(name);
 	if (rc == 0)
 		*out = is;
 	return rc == ECONNRESET ? ENOTCONN : rc; /* it may be made: then it is read the next time */
+}
+
+int hwts_rows_kind_keep(struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make,
+			struct hwts_kind_row *out)
+{
+	struct hwts_step steps[] = {
+		{ .sql = HWTS_SQL_KIND_LOCK },
+		{ .sql = HWTS_SQL_KIND_OPEN,
+		  .args = { HWTS_TEXT(name), HWTS_NUMBER(make->mode), HWTS_NUMBER(make->horizon_us) } },
+		{ HWTS_SQL_KIND, { HWTS_TEXT(name) }, .each = read_row, .ctx = out },
+	};
+
+	return hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED);
+}
+
+/*
+ * Lists, and removing
+ */
+
+struct kinds {
+	hwt_store_kind_info *infos;
+	size_t count, room;
+	bool has_rows; /* the last one */
+};
+
+static void read_info(hwt_store_kind_info *info, const struct hwts_value *row)
+{
+	*info = (hwt_store_kind_info){ .size = sizeof(*info),
+				       .mode = (unsigned)row[1].number,
+				       .shards = (unsigned)row[2].number,
+				       .paused = row[3].number != 0,
+				       .processes = (uint32_t)row[7].number,
+				       .failed = (uint64_t)row[8].number,
+				       .oldest_due_us = row[9].number };
+	info->each_group = (hwt_store_limits){ .size = sizeof(info->each_group),
+					       .running = (uint32_t)row[4].number,
+					       .start_every_ns = hwts_within(row[5].number, INT64_MAX / 1000) * 1000,
+					       .burst = (uint32_t)row[6].number };
+	hwts_cut(info->kind, sizeof(info->kind), row[0].bytes ? row[0].bytes : "", row[0].len);
+}
+
+static int add_info(void *ctx, const struct hwts_value *row)
+{
+	struct kinds *kinds = ctx;
+	void *infos = kinds->infos;
+	bool ok = hwts_grow(&infos, &kinds->room, kinds->count + 1, sizeof(*kinds->infos));
+
+	kinds->infos = infos;
+	if (!ok)
+		return ENOMEM;
+	read_info(&kinds->infos[kinds->count++], row);
+	kinds->has_rows = row[10].number > 0;
+	return 0;
+}
+
+int hwts_rows_kinds(struct hwts_conn *conn, hwt_store_kind_info **infos, size_t *count)
+{
+	struct kinds kinds = { .infos = NULL };
+	struct hwts_step step = {
+		HWTS_SQL_KINDS, { HWTS_TEXT(""), HWTS_NUMBER(true) }, .each = add_info, .ctx = &kinds
+	};
+	int rc = hwts_run(conn, &step, 1, HWTS_READS);
+
+	if (rc != 0) {
+		free(kinds.infos);
+		return rc;
+	}
+	*infos = kinds.infos;
+	*count = kinds.count;
+	return 0;
+}
+
+static int note_row(void *ctx, const struct hwts_value *row)
+{
+	(void)row;
+	*(bool *)ctx = true;
+	return 0;
+}
+
+/* A process that starts asks for its kinds under the same lock, once it has joined: hwts_rows_kind_keep. */
+int hwts_rows_kind_remove(struct hwts_conn *conn, const char *name)
+{
+	struct kinds is = { .infos = NULL };
+	bool removed = false;
+	struct hwts_step steps[] = {
+		{ .sql = HWTS_SQL_KIND_LOCK },
+		{ HWTS_SQL_KINDS, { HWTS_TEXT(name), HWTS_NUMBER(false) }, .each = add_info, .ctx = &is },
+		{ HWTS_SQL_KIND_REMOVE, { HWTS_TEXT(name) }, .each = note_row, .ctx = &removed },
+		{ .sql = HWTS_SQL_KIND_GROUPS, .args = { HWTS_TEXT(name) } },
+	};
+	int rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED);
+
+	if (rc == 0 && is.count == 0)
+		rc = no_kind(name);
+	else if (rc == 0 && !removed)
+		rc = hwts_fail(EBUSY, "kind %s %s", name,
+			       is.has_rows ? "has timeouts: cancel them, or let them run"
+					   : "is registered by a process that lives");
+	free(is.infos);
+	return rc;
 }
 
 struct store {
@@ -68,13 +176,6 @@ int hwts_rows_store(struct hwts_conn *conn, const char *name, char text[33], int
 	text[0] = '\0';
 	*kind = 0;
 	return hwts_run(conn, &step, 1, HWTS_READS);
-}
-
-static int note_row(void *ctx, const struct hwts_value *row)
-{
-	(void)row;
-	*(bool *)ctx = true;
-	return 0;
 }
 
 int hwts_rows_not_here(const struct hwts_conn *conn)

@@ -22,6 +22,7 @@
 #include "core/asks.h"
 #include "core/clock.h"
 #include "core/life.h"
+#include "core/register.h"
 #include "core/shards.h"
 #include "core/share.h"
 #include "core/store.h"
@@ -81,6 +82,17 @@ static void hold(hwt_store *store, struct hwts_shard *shard, int64_t epoch)
  * Joining
  */
 
+/* As a member of a kind that is another one now it would run what is not its own. */
+static int keep_kinds(hwt_store *store)
+{
+	struct hwts_conn *conn = hwts_conn(store, HWTS_CONTROL);
+	int rc = hwts_kinds_keep(store, conn);
+
+	if (rc != 0 && !conn->broken)
+		(void)hwts_rows_leave(conn);
+	return rc;
+}
+
 /* force: a process that was started again under its old name gets it back. */
 int hwts_share_join(hwt_store *store, bool force)
 {
@@ -101,6 +113,8 @@ int hwts_share_join(hwt_store *store, bool force)
 		hwts_set_me(store->db, name);
 		rc = hwts_rows_join(hwts_conn(store, HWTS_CONTROL), renewal->kinds, renewal->kind_count, true);
 	}
+	if (rc == 0)
+		rc = keep_kinds(store);
 	store->share->joined = rc == 0;
 	return rc;
 }

@@ -145,7 +145,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	 */
 	[HWTS_SQL_KIND] = {
 		"kind", "t",
-		"select id, shards, coalesce(mode, -1), horizon_us from @_kind where name = ?1",
+		"select id, shards, coalesce(mode, -1), horizon_us, removed is not null from @_kind where name = ?1",
 		NULL,
 	},
 	[HWTS_SQL_KIND_LOCK] = { "make", "", "", "select pg_advisory_xact_lock(hashtext('@_kind'))" },
@@ -161,10 +161,12 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" nullif(?3, -1), ?4 from @_kind where true on conflict (name) do nothing",
 		NULL,
 	},
-	/* What the first registration sets of a kind that a put has made. */
+	/* What the first registration sets of a kind that a put has made.  One that was removed is there again. */
 	[HWTS_SQL_KIND_OPEN] = {
 		"open", "tni",
-		"update @_kind set mode = ?2, horizon_us = ?3 where name = ?1 and mode is null and ?2 >= 0",
+		"update @_kind set mode = nullif(?2, -1), horizon_us = case when removed is null then ?3 else"
+		" horizon_us end, removed = null where name = ?1 and mode is null and (?2 >= 0 or removed is not"
+		" null)",
 		NULL,
 	},
 	[HWTS_SQL_KIND_SHARDS] = {
@@ -172,6 +174,22 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		"with recursive i (n) as (select 0 union all select n + 1 from i where n < 1023) insert into"
 		" @_shard (id, kind, epoch, owner) select k.id * 1024 + i.n, k.id, 0, null from @_kind k join i on"
 		" i.n < k.shards where k.name = ?1 on conflict (id) do nothing",
+		NULL,
+	},
+	/* Those of a name (?1), or all.  One that was removed is there as long as it has rows. */
+	[HWTS_SQL_KINDS] = {
+		"kinds", "tb",
+		KINDS("instr(m.kinds, ',' || k.id || ',') > 0"),
+		KINDS("k.id = any(m.kinds)"),
+	},
+	[HWTS_SQL_KIND_REMOVE] = {
+		"remove", "t",
+		REMOVE("instr(m.kinds, ',' || k.id || ',') > 0"),
+		REMOVE("k.id = any(m.kinds)"),
+	},
+	[HWTS_SQL_KIND_GROUPS] = {
+		"remove", "t",
+		"delete from @_group where kind = (select id from @_kind where name = ?1 and removed is not null)",
 		NULL,
 	},
 	/*

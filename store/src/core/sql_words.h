@@ -18,6 +18,34 @@
 #define GOES_ON "state = 2 and last is null and (period_us > 0 or schedule is not null)"
 #define MAY_BEGIN "(t.state = 1 or (t.state = 2 and t.epoch < m.e))"
 
+/* clang-format off */
+/*
+ * Of a kind k: the members that run it, and how many of its shards have rows.  Each query that is a value is planned by
+ * itself.  What has failed is counted as far as 1001.
+ */
+#define RUN_BY(member_has) "(select count(*) from @_member m where " member_has " and m.until_us " LIVE ")"
+#define HAS_ROWS                                                                                                       \
+	"(select count(*) from @_shard s where s.kind = k.id and coalesce((select t.state from @_timeout t where"      \
+	" t.shard = s.id order by t.due_us limit 1), (select t.state from @_timeout t where t.shard = -1 - s.id"       \
+	" order by t.due_us limit 1)) is not null)"
+#define KINDS(member_has)                                                                                              \
+	"select k.name, coalesce(k.mode, 0), k.shards, k.paused, k.running, k.start_every_us, k.burst, "               \
+	RUN_BY(member_has)                                                                                             \
+	", (select count(*) from (select 1 from @_timeout t where t.shard >= -1024 * (k.id + 1) and"                   \
+	" t.shard <= -1 - 1024 * k.id limit 1001) f), (select min(o.due_us) from (select (select t.due_us from"        \
+	" @_timeout t where t.shard = s.id and t.state = 1 order by t.due_us limit 1) as due_us from @_shard s"        \
+	" where s.kind = k.id) o), "                                                                                   \
+	HAS_ROWS                                                                                                       \
+	" from @_kind k where (?2 or k.name = ?1) and (k.removed is null or "                                          \
+	HAS_ROWS                                                                                                       \
+	" > 0) order by k.name"
+#define REMOVE(member_has)                                                                                             \
+	"update @_kind as k set removed = true, mode = null, paused = false, running = null, start_every_us = null,"   \
+	" burst = null where k.name = ?1 and "                                                                         \
+	RUN_BY(member_has) " = 0"                                                                                      \
+	" and " HAS_ROWS " = 0 returning id"
+/* clang-format on */
+
 #define PUT                                                                                                            \
 	"insert into @_timeout as t (id, bucket, due_us, base_us, epoch, period_us, kind, shard, attempt, state, grp," \
 	" key, data, priority)@values?1, ?1 & 1023, ?4, ?4, 0, ?6, ?2, ?3, 0, 1, ?8, ?9, ?10, ?7@here"

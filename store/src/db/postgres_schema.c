@@ -31,7 +31,7 @@ static const char TABLES[] =
     " next_number bigint not null, store text not null);"
     "create table if not exists @_kind (id int primary key, name text not null constraint @_name unique,"
     " shards int not null, mode int, horizon_us bigint not null, paused bool not null default false, running int,"
-    " start_every_us bigint, burst int);"
+    " start_every_us bigint, burst int, removed bool);"
     "create table if not exists @_shard (epoch bigint not null, rules bigint not null default 0, id int primary key,"
     " kind int not null, owner text, levels bytea) with (fillfactor = 50);"
     "create index if not exists @_ofkind on @_shard (kind);"

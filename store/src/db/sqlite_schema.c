@@ -21,7 +21,7 @@ static const char TABLES[] =
     " next_number integer not null, store text not null, boot text);"
     "create table if not exists @_kind (id integer primary key, name text not null unique, shards integer not null,"
     " mode integer, horizon_us integer not null, paused integer not null default 0, running integer,"
-    " start_every_us integer, burst integer);"
+    " start_every_us integer, burst integer, removed integer);"
     "create table if not exists @_shard (id integer primary key, kind integer not null, epoch integer not null,"
     " rules integer not null default 0, owner text, levels blob);"
     "create index if not exists @_ofkind on @_shard (kind);"

@@ -26,7 +26,7 @@ static int kind(struct act *act)
 	const struct version *is = kind_of_name(act, TEXT_ARG(0));
 
 	if (is)
-		SIM_EMIT(act, is->n[KIND_ID], is->n[KIND_SHARDS], is->n[KIND_MODE], is->n[KIND_HORIZON]);
+		SIM_EMIT(act, is->n[KIND_ID], is->n[KIND_SHARDS], is->n[KIND_MODE], is->n[KIND_HORIZON], 0);
 	return 0;
 }
 

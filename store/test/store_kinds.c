@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Kinds: what is known of them, and how they go.  Where nothing has to run the rows are what the test writes.
+ */
+#include "store.h"
+#include "store_query.h"
+
+#include "core/store.h"
+
+#define KINDS_MAX 16
+
+struct list {
+	hwt_store_kind_info infos[KINDS_MAX];
+	size_t count, most; /* most 0: all */
+};
+
+static bool add_info(void *ctx, const hwt_store_kind_info *info)
+{
+	struct list *list = ctx;
+
+	REQUIRE(list->count < KINDS_MAX);
+	CHECK_INT(info->size, ==, sizeof(*info));
+	CHECK_INT(info->each_group.size, ==, sizeof(info->each_group));
+	list->infos[list->count++] = *info;
+	return list->count != list->most;
+}
+
+static struct list list_kinds(hwt_store *store)
+{
+	struct list list = { .count = 0 };
+
+	CHECK_CALL(hwt_store_each_kind(store, add_info, &list), 0);
+	return list;
+}
+
+/* One that is not there has shards 0. */
+static hwt_store_kind_info kind_of(hwt_store *store, const char *name)
+{
+	struct list list = list_kinds(store);
+
+	for (size_t i = 0; i < list.count; i++)
+		if (strcmp(list.infos[i].kind, name) == 0)
+			return list.infos[i];
+	return (hwt_store_kind_info){ .size = 0 };
+}
+
+static bool is_there(hwt_store *store, const char *name)
+{
+	return kind_of(store, name).shards > 0;
+}
+
+static void write_state(int64_t id, hwt_store_state state)
+{
+	(void)query("update %s_timeout set state = %d, shard = %s where id = %lld", world.schema, (int)state,
+		    state == HWT_STORE_FAILED ? "-1 - shard" : "shard", (long long)id);
+}
+
+static void register_with(hwt_store *store, const char *name, unsigned mode, unsigned shards)
+{
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+
+	kind.name = name;
+	kind.task = count_run;
+	kind.mode = mode;
+	kind.shards = shards;
+	CHECK_CALL(hwt_store_register(store, &kind), 0);
+}
+
+/*
+ * What is known
+ */
+
+TEST(kinds_come_in_the_order_of_their_names)
+{
+	struct list list = { .count = 0 };
+	hwt_store *store;
+
+	fresh_world();
+	store = open_store();
+	CHECK_CALL(hwt_store_each_kind(store, add_info, &list), 0);
+	CHECK_INT(list.count, ==, 0);
+	(void)put(store, "b", HWT_S(3600));
+	(void)put(store, "c", HWT_S(3600));
+	register_with(store, "a", HWT_STORE_TRANSACTION, 3);
+	list = list_kinds(store);
+	REQUIRE(list.count == 3);
+	CHECK(strcmp(list.infos[0].kind, "a") == 0);
+	CHECK_INT(list.infos[0].mode, ==, HWT_STORE_TRANSACTION);
+	CHECK_INT(list.infos[0].shards, ==, 3);
+	CHECK(strcmp(list.infos[1].kind, "b") == 0);
+	CHECK_INT(list.infos[1].mode, ==, 0);
+	CHECK_INT(list.infos[1].shards, ==, 8);
+	CHECK(strcmp(list.infos[2].kind, "c") == 0);
+	list = (struct list){ .most = 2 };
+	CHECK_CALL(hwt_store_each_kind(store, add_info, &list), 0);
+	CHECK_INT(list.count, ==, 2);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(the_oldest_is_a_pending_one)
+{
+	hwt_store *store;
+	int64_t ids[4];
+	hwt_store_info info;
+
+	fresh_world();
+	store = open_store();
+	for (size_t i = 0; i < HWTS_COUNT(ids); i++)
+		ids[i] = put(store, "a", HWT_S(3600) * (int64_t)(i + 1)); /* of different shards, most likely */
+	(void)put(store, "b", HWT_S(60));
+	info = info_of(store, ids[0]);
+	CHECK_INT(kind_of(store, "a").oldest_due_us, ==, info.due_us);
+	write_state(ids[0], HWT_STORE_RUNNING);
+	write_state(ids[1], HWT_STORE_FAILED);
+	info = info_of(store, ids[2]);
+	CHECK_INT(kind_of(store, "a").oldest_due_us, ==, info.due_us);
+	CHECK_INT(kind_of(store, "a").failed, ==, 1);
+	CHECK_CALL(hwt_store_cancel(store, ids[2]), 0);
+	CHECK_CALL(hwt_store_cancel(store, ids[3]), 0);
+	CHECK_INT(kind_of(store, "a").oldest_due_us, ==, 0);
+	CHECK_INT(kind_of(store, "b").oldest_due_us, >, 0);
+	CHECK_INT(kind_of(store, "b").failed, ==, 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(what_has_failed_is_counted_as_far_as_a_thousand)
+{
+	enum { ROWS = 1002 };
+	hwt_store_spec specs[ROWS];
+	hwt_store *store;
+	int64_t ids[ROWS];
+
+	fresh_world();
+	store = open_store();
+	for (size_t i = 0; i < ROWS; i++)
+		specs[i] = spec_of("a", HWT_S(3600));
+	(void)put(store, "b", HWT_S(3600)); /* its neighbour, by number */
+	CHECK_CALL(hwt_store_put_many(store, specs, ROWS, ids), 0);
+	write_state(put(store, "c", HWT_S(3600)), HWT_STORE_FAILED);
+	(void)query("update %s_timeout set state = 3, shard = -1 - shard where id <= %lld and kind = (select id from"
+		    " %s_kind where name = 'a')",
+		    world.schema, (long long)ids[0], world.schema);
+	CHECK_INT(kind_of(store, "a").failed, ==,
+		  query("select count(*) from %s_timeout where state = 3 and kind ="
+			" (select id from %s_kind where name = 'a')",
+			world.schema, world.schema));
+	(void)query("update %s_timeout set state = 3, shard = -1 - shard where state = 1 and id not in (%lld, %lld)"
+		    " and kind = (select id from %s_kind where name = 'a')",
+		    world.schema, (long long)ids[1], (long long)ids[2], world.schema);
+	CHECK_INT(kind_of(store, "a").failed, ==, 1000);
+	write_state(ids[1], HWT_STORE_FAILED);
+	CHECK_INT(kind_of(store, "a").failed, ==, 1001);
+	write_state(ids[2], HWT_STORE_FAILED);
+	CHECK_INT(kind_of(store, "a").failed, ==, 1001);
+	CHECK_INT(kind_of(store, "b").failed, ==, 0);
+	CHECK_INT(kind_of(store, "c").failed, ==, 1);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(pause_and_limits_are_those_of_the_kind)
+{
+	hwt_store_kind_info info;
+	hwt_store *store;
+
+	fresh_world();
+	store = open_store();
+	(void)put(store, "a", HWT_S(3600));
+	(void)put(store, "b", HWT_S(3600));
+	(void)query("update %s_kind set paused = %s, running = 3, start_every_us = 250000, burst = 7 where name = 'b'",
+		    world.schema, world.sqlite ? "1" : "true");
+	info = kind_of(store, "b");
+	CHECK(info.paused);
+	CHECK_INT(info.each_group.running, ==, 3);
+	CHECK_INT(info.each_group.start_every_ns, ==, HWT_MS(250));
+	CHECK_INT(info.each_group.burst, ==, 7);
+	info = kind_of(store, "a");
+	CHECK(!info.paused);
+	CHECK_INT(info.each_group.running, ==, 0);
+	CHECK_INT(info.each_group.start_every_ns, ==, 0);
+	CHECK_INT(info.each_group.burst, ==, 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* A member whose lease is over is none, and one that runs kind 1 does not run kind 11. */
+TEST(processes_are_the_living_ones_that_run_it)
+{
+	hwt_store *first, *second;
+	char name[8];
+
+	fresh_world();
+	first = open_store();
+	second = open_store();
+	for (int i = 0; i < 11; i++) {
+		(void)snprintf(name, sizeof(name), "k%d", i);
+		(void)put(first, name, HWT_S(3600));
+	}
+	register_with(first, "k10", 0, 0);
+	CHECK_INT(kind_of(first, "k10").processes, ==, 0);
+	CHECK_CALL(hwt_store_start(first), 0);
+	register_with(second, "k10", 0, 0);
+	CHECK_CALL(hwt_store_start(second), 0);
+	CHECK_INT(kind_of(first, "k10").processes, ==, 2);
+	CHECK_INT(kind_of(first, "k0").processes, ==, 0);
+	CHECK_CALL(hwt_store_stop(first), 0);
+	CHECK_INT(kind_of(first, "k10").processes, ==, 1);
+	(void)query("update %s_member set until_us = 0", world.schema);
+	CHECK_INT(kind_of(first, "k10").processes, ==, 0);
+	CHECK_CALL(hwt_store_close(second), 0);
+	CHECK_CALL(hwt_store_close(first), 0);
+}
+
+static bool put_there(void *ctx, const hwt_store_kind_info *info)
+{
+	CHECK_CALL(hwt_store_cancel_key(ctx, info->kind, "key"), 0);
+	return true;
+}
+
+TEST(each_may_call_the_store)
+{
+	hwt_store *store;
+
+	fresh_world();
+	store = open_store();
+	(void)put_key(store, "a", "key", HWT_S(3600));
+	(void)put_key(store, "b", "key", HWT_S(3600));
+	CHECK_CALL(hwt_store_each_kind(store, put_there, store), 0);
+	CHECK_INT(kind_of(store, "b").oldest_due_us, ==, 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/*
+ * Removing
+ */
+
+TEST(what_makes_no_sense_is_refused)
+{
+	hwt_store *store;
+	char name[65];
+
+	fresh_world();
+	store = open_store();
+	memset(name, 'a', 64);
+	name[64] = '\0';
+	CHECK_CALL(hwt_store_each_kind(NULL, add_info, NULL), EINVAL);
+	CHECK_CALL(hwt_store_each_kind(store, NULL, NULL), EINVAL);
+	CHECK_CALL(hwt_store_remove_kind(NULL, "a"), EINVAL);
+	CHECK_CALL(hwt_store_remove_kind(store, NULL), EINVAL);
+	CHECK_CALL(hwt_store_remove_kind(store, ""), EINVAL);
+	CHECK_CALL(hwt_store_remove_kind(store, name), EINVAL);
+	CHECK_CALL(hwt_store_remove_kind(store, "a"), ENOENT);
+	CHECK_INT(list_kinds(store).count, ==, 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_kind_with_timeouts_stays)
+{
+	hwt_store *store;
+	int64_t id;
+
+	fresh_world();
+	store = open_store();
+	id = put(store, "a", HWT_S(3600));
+	CHECK_CALL(hwt_store_remove_kind(store, "a"), EBUSY);
+	write_state(id, HWT_STORE_RUNNING);
+	CHECK_CALL(hwt_store_remove_kind(store, "a"), EBUSY);
+	write_state(id, HWT_STORE_FAILED);
+	CHECK_CALL(hwt_store_remove_kind(store, "a"), EBUSY);
+	CHECK(strstr(hwt_store_error(), "has timeouts") != NULL);
+	CHECK(is_there(store, "a"));
+	CHECK_CALL(hwt_store_cancel(store, id), 0);
+	(void)put(store, "b", HWT_S(3600));
+	CHECK_CALL(hwt_store_remove_kind(store, "a"), 0);
+	CHECK(!is_there(store, "a"));
+	CHECK(is_there(store, "b"));
+	CHECK_INT(query("select count(*) from %s_kinds where kind = 'a'", world.schema), ==, 0);
+	CHECK_CALL(hwt_store_remove_kind(store, "a"), ENOENT);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_kind_that_a_living_process_has_registered_stays)
+{
+	hwt_store *store, *other;
+
+	fresh_world();
+	store = open_store();
+	other = open_store();
+	register_with(store, "a", 0, 0);
+	CHECK_CALL(hwt_store_remove_kind(store, "a"), EBUSY);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK_CALL(hwt_store_remove_kind(other, "a"), EBUSY);
+	CHECK(strstr(hwt_store_error(), "process") != NULL);
+	CHECK(is_there(other, "a"));
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_CALL(hwt_store_remove_kind(other, "a"), 0);
+	CHECK(!is_there(other, "a"));
+	CHECK_CALL(hwt_store_close(other), 0);
+}
+
+TEST(a_kind_goes_with_its_mode_its_pause_and_its_limits)
+{
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store_kind_info info;
+	hwt_store *store;
+
+	fresh_world();
+	store = open_store();
+	register_with(store, "a", HWT_STORE_AT_MOST_ONCE, 5);
+	CHECK_CALL(hwt_store_close(store), 0);
+	store = open_store();
+	(void)query("update %s_kind set paused = %s, running = 3, start_every_us = 250000, burst = 7", world.schema,
+		    world.sqlite ? "1" : "true");
+	(void)query("insert into %s_group (bucket, kind, grp, running) select 5, id, 'g', 1 from %s_kind", world.schema,
+		    world.schema);
+	(void)query("insert into %s_group (bucket, kind, grp, running) select 5, id + 1, 'g', 1 from %s_kind",
+		    world.schema, world.schema);
+	kind.name = "a";
+	kind.task = count_run;
+	CHECK_CALL(hwt_store_register(store, &kind), EINVAL);
+	CHECK_CALL(hwt_store_remove_kind(store, "a"), 0);
+	CHECK_INT(query("select count(*) from %s_group", world.schema), ==, 1);
+	CHECK_CALL(hwt_store_register(store, &kind), 0);
+	info = kind_of(store, "a");
+	CHECK_INT(info.mode, ==, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_INT(info.shards, ==, 5);
+	CHECK(!info.paused);
+	CHECK_INT(info.each_group.running, ==, 0);
+	CHECK_INT(info.each_group.start_every_ns, ==, 0);
+	CHECK_INT(info.each_group.burst, ==, 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* The other one knows the kind, and does not ask.  The kind that is made meanwhile must not get what it puts. */
+TEST(what_is_put_after_the_removal_is_not_lost)
+{
+	hwt_store *store, *other;
+	int64_t id;
+
+	fresh_world();
+	store = open_store();
+	other = open_store();
+	CHECK_CALL(hwt_store_cancel(other, put(other, "a", HWT_S(3600))), 0);
+	CHECK_CALL(hwt_store_remove_kind(store, "a"), 0);
+	(void)put(store, "b", HWT_S(3600));
+	id = put(other, "a", -1);
+	CHECK(strcmp(info_of(store, id).kind, "a") == 0);
+	CHECK(is_there(store, "a"));
+	CHECK_INT(query("select count(*) from %s_kinds where kind = 'a'", world.schema), ==, 1);
+	CHECK_CALL(hwt_store_remove_kind(store, "a"), EBUSY);
+	register_with(store, "a", HWT_STORE_TRANSACTION, 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_gone(other, id));
+	CHECK(is_there(store, "a"));
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_CALL(hwt_store_close(other), 0);
+}
+
+/* By the process that has removed it, and that had put it before. */
+TEST(a_put_makes_a_removed_kind_again)
+{
+	hwt_store *store;
+	int64_t id;
+
+	fresh_world();
+	store = open_store();
+	CHECK_CALL(hwt_store_cancel(store, put(store, "a", HWT_S(3600))), 0);
+	CHECK_CALL(hwt_store_remove_kind(store, "a"), 0);
+	id = put(store, "a", HWT_S(3600));
+	CHECK_CALL(hwt_store_cancel(store, id), 0);
+	CHECK(is_there(store, "a"));
+	CHECK_CALL(hwt_store_remove_kind(store, "a"), 0);
+	CHECK(!is_there(store, "a"));
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* A process that is stopped is no living one, and nobody knows that it will start again. */
+TEST(a_start_makes_a_removed_kind_again)
+{
+	hwt_store *store, *other;
+
+	fresh_world();
+	store = open_store();
+	other = open_store();
+	register_with(store, "a", HWT_STORE_AT_MOST_ONCE, 0);
+	CHECK_CALL(hwt_store_remove_kind(other, "a"), 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK_INT(kind_of(other, "a").mode, ==, HWT_STORE_AT_MOST_ONCE);
+	CHECK_INT(kind_of(other, "a").processes, ==, 1);
+	CHECK_CALL(hwt_store_stop(store), 0);
+	CHECK_CALL(hwt_store_remove_kind(other, "a"), 0);
+	register_with(other, "a", HWT_STORE_AT_LEAST_ONCE, 0);
+	CHECK_CALL(hwt_store_start(store), EINVAL);
+	CHECK(strstr(hwt_store_error(), "removed") != NULL);
+	CHECK_INT(kind_of(other, "a").processes, ==, 0);
+	CHECK_CALL(hwt_store_start(other), 0);
+	CHECK_INT(kind_of(other, "a").processes, ==, 1);
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_CALL(hwt_store_close(other), 0);
+}
+
+static atomic_uint refusals;
+
+static void note_refusal(void *ctx, const char *message)
+{
+	(void)ctx;
+	atomic_fetch_add(&refusals, strstr(message, "registered again with mode") != NULL);
+}
+
+/* A process that was stopped for longer than its lease: meanwhile the kind has become another one. */
+TEST(a_process_that_comes_back_does_not_run_another_kind)
+{
+	hwt_store_config config;
+	hwt_store *store, *other;
+	int64_t id;
+
+	fresh_world();
+	config = store_config();
+	config.warn = note_refusal;
+	store = open_with(&config);
+	other = open_store();
+	atomic_store(&refusals, 0);
+	atomic_store(&ran, 0);
+	register_with(store, "a", HWT_STORE_AT_LEAST_ONCE, 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	atomic_store(&hwts_test_deaf, true); /* its next renewal is in minutes, if it hears of nothing */
+	(void)query("update %s_member set until_us = 0", world.schema);
+	CHECK_CALL(hwt_store_remove_kind(other, "a"), 0);
+	register_with(other, "a", HWT_STORE_AT_MOST_ONCE, 0);
+	id = put(other, "a", -1);
+	look_now(store);
+	CHECK(wait_count(&refusals, 1));
+	atomic_store(&hwts_test_deaf, false);
+	CHECK_INT(kind_of(other, "a").processes, ==, 0);
+	CHECK_INT(stats_of_store(store).shards_held, ==, 0);
+	CHECK_INT(info_of(other, id).state, ==, HWT_STORE_PENDING);
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_INT(atomic_load(&ran), ==, 0);
+	CHECK_CALL(hwt_store_close(other), 0);
+}
+
+static atomic_int removed_in_task;
+
+static int remove_b(const hwt_store_run *run, void *ctx)
+{
+	(void)run;
+	atomic_store(&removed_in_task, hwt_store_remove_kind(ctx, "b"));
+	return 0;
+}
+
+TEST(a_task_removes_a_kind)
+{
+	hwt_store *store;
+
+	fresh_world();
+	store = open_store();
+	CHECK_CALL(hwt_store_cancel(store, put(store, "b", HWT_S(3600))), 0);
+	register_kind(store, "a", remove_b, store, HWT_STORE_TRANSACTION);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_gone(store, put(store, "a", -1)));
+	CHECK_INT(atomic_load(&removed_in_task), ==, world.sqlite ? EDEADLK : 0);
+	CHECK(is_there(store, "b") == world.sqlite);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+STORE_MAIN(NULL)
