@@ -25,7 +25,7 @@ TEST(a_bucket_is_the_hash_of_the_group_or_of_the_key_or_else_of_the_number)
 	CHECK_INT(hwts_id_of(7, "tenant 9", "order 17"), ==, 7 * 1024 + 556);
 	CHECK_INT(hwts_id_of(7, NULL, NULL), ==, 7 * 1024 + 7);
 	CHECK_INT(hwts_id_of(1024 + 7, NULL, NULL), ==, (1024 + 7) * 1024 + 7);
-	CHECK_INT(hwts_id_of(HWTS_NUMBERS_END - 1, NULL, NULL), ==, (INT64_C(1) << 53) - 1);
+	CHECK_INT(hwts_id_of(HWTS_NUMBERS_END - 1, NULL, NULL), ==, (INT64_C(1) << 52) - 1);
 }
 
 TEST(a_row_has_its_bucket_and_the_shard_of_that)

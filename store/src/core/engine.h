@@ -49,7 +49,8 @@
 #define HWTS_MODE_OPEN (-1)
 #define HWTS_BUCKET_BITS 10
 #define HWTS_BUCKETS (1 << HWTS_BUCKET_BITS)
-#define HWTS_NUMBERS_END (INT64_C(1) << 43) /* an id has 53 bits, which a double holds, too */
+/* An id has 53 bits, which a double holds, too.  The upper half of the numbers is for SQL functions. */
+#define HWTS_NUMBERS_END (INT64_C(1) << 42)
 
 /* What a process held when it died is begun at once after so many attempts; after more it waits its back-off. */
 #define HWTS_AT_ONCE 1

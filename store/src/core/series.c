@@ -68,10 +68,25 @@ static void come_too_late(struct hwts_row *row)
 		hwts_cut(row->error, sizeof(row->error), "too late", 8);
 }
 
+/* It was put by SQL, which cannot compute its first time. */
+static int find_first_time(struct hwts_row *row)
+{
+	int rc = hwts_calendar_next(row->schedule, row->zone, row->base_us, &row->when_us);
+
+	row->again = true;
+	row->how = HWTS_AT;
+	row->next_base_us = row->when_us;
+	row->next_attempt = row->attempt - 1;
+	return rc;
+}
+
 bool hwts_series_may_start(struct hwts_row *row, int64_t now_us)
 {
-	int rc = find_place(row);
+	bool begins = row->schedule && row->due_us == 0;
+	int rc = begins ? find_first_time(row) : find_place(row);
 
+	if (begins && rc == 0)
+		return false;
 	if (rc != 0)
 		cannot_go_on(row, rc);
 	else if (row->grace_us > 0 && now_us - row->last_us > row->grace_us)

@@ -420,9 +420,9 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	[HWTS_SQL_DRAW] = {
 		"draw", "i",
 		"update @_meta set next_number = max(next_number, min((@now - 1767225600000000) / 250,"
-		" 7696581394432)) + ?1 where next_number <= 8796093022208 - ?1 returning next_number - ?1",
+		" 3298534883328)) + ?1 where next_number <= 4398046511104 - ?1 returning next_number - ?1",
 		"update @_meta set next_number = greatest(next_number, least((@now - 1767225600000000) / 250,"
-		" 7696581394432)) + ?1 where next_number <= 8796093022208 - ?1 returning next_number - ?1",
+		" 3298534883328)) + ?1 where next_number <= 4398046511104 - ?1 returning next_number - ?1",
 	},
 	/* Puts.  On SQLite the put itself has added the clock. */
 	[HWTS_SQL_PUT] = { "put", "INNIBINKKD", PUT, PUT_ALL RETURNING },

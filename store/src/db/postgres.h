@@ -113,6 +113,9 @@ int hwts_pg_refuse_pooler(struct pg_conn *conn); /* ENOTSUP: one in transaction 
 /* In postgres_schema.c. */
 int hwts_pg_prepare(struct hwts_conn *conn);
 
+/* In postgres_functions.c. */
+int hwts_pg_make_functions(struct pg_conn *conn);
+
 /* In postgres_news.c. */
 int hwts_pg_listen(struct hwts_conn *conn, const struct hwts_shard_row *shards, size_t n, bool on);
 int hwts_pg_news_fd(struct hwts_conn *conn);

@@ -116,5 +116,7 @@ int hwts_pg_prepare(struct hwts_conn *base)
 	}
 	if (rc == 0)
 		rc = hwts_check_version(base->db, version);
-	return rc == 0 ? make_views(conn) : rc;
+	if (rc == 0)
+		rc = make_views(conn);
+	return rc == 0 ? hwts_pg_make_functions(conn) : rc;
 }

@@ -13,8 +13,8 @@
 #define HWTS_VIEWS(CREATE, NOW, MOMENT, AS_TEXT, SECONDS)                                                              \
 	CREATE " @_timeouts as select t.id, k.name as kind, " AS_TEXT("nullif(t.grp, '')") " as grp, "                 \
 	AS_TEXT("t.key") " as key, case t.state when 1 then 'pending' when 2 then 'running' else 'failed' end"         \
-	" as state, case when t.shard is not null then " MOMENT("t.due_us") " end as due,"                             \
-	" t.state = 1 and t.shard is not null and t.due_us < " NOW " as overdue, t.attempt,"                           \
+	" as state, case when t.shard is not null and t.due_us > 0 then " MOMENT("t.due_us") " end as due,"            \
+	" t.state = 1 and t.shard is not null and t.due_us between 1 and " NOW " as overdue, t.attempt,"               \
 	" case when t.schedule is not null then t.schedule || coalesce(' ' || t.zone, '')"                             \
 	" when t.period_us > 0 then 'every ' || " SECONDS("t.period_us") " end as repeats,"                            \
 	" (select s.owner from @_shard s where s.id = case when t.shard < 0 then -1 - t.shard else t.shard end)"       \

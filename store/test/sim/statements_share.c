@@ -133,9 +133,9 @@ static int draw(struct act *act)
 	struct version *meta;
 	int rc = sim_lock(act, row, true, WAITS);
 
-	if (rc != 0 || row->newest->n[META_NEXT] > INT64_C(8796093022208) - count)
+	if (rc != 0 || row->newest->n[META_NEXT] > INT64_C(4398046511104) - count)
 		return rc;
-	least = HWTS_MIN((act->now_us - INT64_C(1767225600000000)) / 250, INT64_C(7696581394432));
+	least = HWTS_MIN((act->now_us - INT64_C(1767225600000000)) / 250, INT64_C(3298534883328));
 	meta = sim_change(act, row);
 	meta->n[META_NEXT] = HWTS_MAX(meta->n[META_NEXT], least) + count;
 	SIM_EMIT(act, meta->n[META_NEXT] - count);

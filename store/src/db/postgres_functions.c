@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The functions of functions.h: made when a store is opened, and made again when their text has changed.  The store
+ * itself calls none of them, so a program goes on without: where its role may not make them, or the database has no
+ * PL/pgSQL.
+ *
+ * Which text was made stands in the comment on the sequence of their numbers.
+ */
+#include "db/functions.h"
+#include "db/functions_base.h"
+#include "db/postgres.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* What is new has no rights of its own yet: everybody could call it. */
+static const char REVOKE[] =
+    "do $hwt$ declare f oid; begin for f in select p.oid from pg_catalog.pg_proc p where p.pronamespace ="
+    " pg_catalog.to_regnamespace(pg_catalog.quote_ident(pg_catalog.current_schema())) and p.proacl is null and "
+    "p.proname"
+    " in ('@_draw', '@_bucket', '@_bytes', '@_span', '@_moment', '@_find', '@_line', '@_tell', '@_put', '@_cancel',"
+    " '@_named', '@_cancel_key', '@_cancel_group', '@_reschedule', '@_reschedule_key', '@_make_kind') loop execute"
+    " pg_catalog.format('revoke all on function %s from public', f::pg_catalog.regprocedure); end loop; end $hwt$;";
+
+#define LINES (HWTS_COUNT(FUNCTIONS_BASE) + HWTS_COUNT(FUNCTIONS))
+
+static const char *line_of(size_t i)
+{
+	return i < HWTS_COUNT(FUNCTIONS_BASE) ? FUNCTIONS_BASE[i] : FUNCTIONS[i - HWTS_COUNT(FUNCTIONS_BASE)];
+}
+
+static uint64_t mark_of_text(void)
+{
+	uint64_t mark = HWTS_VERSION;
+
+	for (size_t i = 0; i < LINES; i++)
+		for (const char *at = line_of(i); *at; at++)
+			mark = hwts_mix(mark ^ (unsigned char)*at);
+	return mark;
+}
+
+/* Writes a line; to NULL: only measures. */
+static size_t put_line(char *to, const char *line, const char *schema)
+{
+	size_t len = 0;
+
+	for (const char *at = line; *at; at++) {
+		const char *word = *at == '`' ? schema : (const char[]){ *at, '\0' };
+		bool prefixed = *at == '`' && at[1] != '`';
+
+		if (to)
+			memcpy(to + len, word, strlen(word));
+		len += strlen(word);
+		if (to && prefixed)
+			memcpy(to + len, ".@_", 3);
+		len += prefixed ? 3 : 0;
+		at += *at == '`' && !prefixed;
+	}
+	if (to)
+		to[len] = '\n';
+	return len + 1;
+}
+
+/* The functions of a schema, and the note that they are made. */
+static char *text_of(const char *schema, uint64_t mark)
+{
+	char note[80], *text;
+	size_t len = 0;
+
+	(void)snprintf(note, sizeof(note), ";comment on sequence @_number is '%016llx'", (unsigned long long)mark);
+	for (size_t i = 0; i < LINES; i++)
+		len += put_line(NULL, line_of(i), schema);
+	text = hwts_alloc(len + sizeof(REVOKE) + sizeof(note));
+	if (!text)
+		return NULL;
+	len = 0;
+	for (size_t i = 0; i < LINES; i++)
+		len += put_line(text + len, line_of(i), schema);
+	strcpy(text + len, REVOKE);
+	strcat(text, note);
+	return text;
+}
+
+static int make(struct pg_conn *conn, const char *text)
+{
+	int rc = hwts_pg_simple(conn, "begin; select pg_advisory_xact_lock(hashtext('@_meta'))");
+
+	if (rc == 0)
+		rc = hwts_pg_simple(conn, text);
+	rc = hwts_pg_finish(&conn->conn, rc);
+	return conn->conn.broken ? rc : 0;
+}
+
+/* It asks first, as the server logs each refusal. */
+int hwts_pg_make_functions(struct pg_conn *conn)
+{
+	char asks[800], *text = NULL;
+	uint64_t mark = mark_of_text();
+	PGresult *result;
+	int rc;
+
+	(void)snprintf(asks, sizeof(asks),
+		       "select quote_ident(current_schema()) from pg_class c where c.oid = to_regclass('@_meta')"
+		       " and coalesce(obj_description(to_regclass('@_number'), 'pg_class'), '') <> '%016llx'"
+		       " and pg_has_role(c.relowner, 'usage') and has_schema_privilege(c.relnamespace, 'create')"
+		       " and c.relnamespace = to_regnamespace(quote_ident(current_schema()))"
+		       " and position(chr(39) in current_schema()) = 0"
+		       " and exists (select 1 from pg_language l where l.lanname = 'plpgsql')",
+		       (unsigned long long)mark);
+	rc = hwts_pg_one(conn, asks, &result);
+	if (rc == 0 && PQntuples(result) == 1) {
+		char *schema = hwts_alloc((size_t)PQgetlength(result, 0, 0) + 1);
+
+		if (schema)
+			memcpy(schema, PQgetvalue(result, 0, 0), (size_t)PQgetlength(result, 0, 0));
+		text = schema ? text_of(schema, mark) : NULL;
+		rc = text ? make(conn, text) : ENOMEM;
+		free(schema);
+	}
+	PQclear(result);
+	free(text);
+	return rc;
+}

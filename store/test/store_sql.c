@@ -1,0 +1,612 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The SQL functions: what programs in other languages call.  Here libpq stands for them.
+ */
+#include "store_query.h"
+
+#ifdef HWT_STORE_POSTGRES
+
+static char answer[512]; /* of the last statement */
+
+/* The first value of the result, "" for null; "!" and the SQLSTATE of a failure, whose hint must say what to do. */
+__attribute__((format(printf, 2, 3))) static const char *sql(PGconn *conn, const char *format, ...)
+{
+	char text[2048];
+	va_list args;
+	PGresult *result;
+
+	va_start(args, format);
+	REQUIRE(vsnprintf(text, sizeof(text), format, args) < (int)sizeof(text));
+	va_end(args);
+	result = PQexec(conn, text);
+	if (PQresultStatus(result) == PGRES_FATAL_ERROR) {
+		(void)snprintf(answer, sizeof(answer), "!%s%s", PQresultErrorField(result, PG_DIAG_SQLSTATE),
+			       PQresultErrorField(result, PG_DIAG_MESSAGE_HINT) ? " hint" : "");
+	} else {
+		(void)snprintf(answer, sizeof(answer), "%s", PQntuples(result) > 0 ? PQgetvalue(result, 0, 0) : "");
+	}
+	PQclear(result);
+	return answer;
+}
+
+/* select @_FUNCTION(ARGUMENTS) */
+__attribute__((format(printf, 3, 4))) static const char *call(PGconn *conn, const char *function, const char *format,
+							      ...)
+{
+	char arguments[1024];
+	va_list args;
+
+	va_start(args, format);
+	REQUIRE(vsnprintf(arguments, sizeof(arguments), format, args) < (int)sizeof(arguments));
+	va_end(args);
+	return sql(conn, "select %s_%s(%s)", world.schema, function, arguments);
+}
+
+#define PUT_SQL(conn, ...) strtoll(call(conn, "put", __VA_ARGS__), NULL, 10)
+#define IS(text) CHECK(strcmp(answer, text) == 0 || (fprintf(stderr, "    %s\n", answer), false))
+
+static hwt_store *open_sql(void)
+{
+	hwt_store *store;
+
+	fresh_world();
+	if (world.sqlite)
+		return NULL;
+	store = open_store();
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	atomic_store(&ran, 0);
+	return store;
+}
+
+#define OPEN_SQL(store)                                                                                                \
+	do {                                                                                                           \
+		(store) = open_sql();                                                                                  \
+		if (!(store))                                                                                          \
+			SKIP("of PostgreSQL");                                                                         \
+	} while (0)
+
+/* What a run is given. */
+static char seen[256];
+static int see(const hwt_store_run *run, void *ctx)
+{
+	(void)ctx;
+	(void)snprintf(seen, sizeof(seen), "%s %s %.*s", run->key ? run->key : "-", run->group ? run->group : "-",
+		       (int)run->len, run->data ? (const char *)run->data : "");
+	atomic_fetch_add(&ran, 1);
+	return 0;
+}
+
+TEST(what_is_put_by_sql_runs_with_all_that_it_was_given)
+{
+	hwt_store *store;
+	PGconn *conn;
+	int64_t id;
+
+	OPEN_SQL(store);
+	register_kind(store, "see", see, NULL, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_CALL(hwt_store_start(store), 0);
+	conn = connect_user();
+	id = PUT_SQL(conn, "'see', 'gr\xc3\xbc\xc3\x9f', delay => '1 ms', key => 'order 17', grp => 'tenant 9'");
+	CHECK_INT(id & 1023, ==, 556);
+	CHECK(wait_gone(store, id));
+	CHECK(strcmp(seen, "order 17 tenant 9 gr\xc3\xbc\xc3\x9f") == 0);
+	id = PUT_SQL(conn, "'see', bytes => '\\x6162'");
+	CHECK(wait_gone(store, id));
+	CHECK(strcmp(seen, "- - ab") == 0);
+	disconnect_user(conn);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(what_is_put_by_sql_is_what_a_program_in_c_would_have_put)
+{
+	hwt_store_info info;
+	hwt_store *store;
+	PGconn *conn;
+	int64_t id;
+
+	OPEN_SQL(store);
+	conn = connect_user();
+	id = PUT_SQL(conn, "'a', at => '2100-01-01 00:00:00.125+00', key => 'order 17', every => '1.5 s',"
+			   " priority => -7, grace => '1 day 2 s'");
+	CHECK_INT(id & 1023, ==, 296);
+	info = info_of(store, id);
+	CHECK_INT(info.state, ==, HWT_STORE_PENDING);
+	CHECK_INT(info.due_us, ==, INT64_C(4102444800125000));
+	CHECK_INT(info.period_ns, ==, HWT_MS(1500));
+	CHECK_INT(info.priority, ==, -7);
+	CHECK(strcmp(info.key, "order 17") == 0 && info.group[0] == '\0');
+	CHECK_INT(query("select grace_us from %s_timeout where id = %lld", world.schema, (long long)id), ==,
+		  INT64_C(86402000000));
+	CHECK_INT(query("select count(*) from %s_timeout where base_us = due_us and data is null and bucket = 296 and"
+			" shard = kind * 1024 + 296 %% 8 and epoch = 0 and attempt = 0",
+			world.schema),
+		  ==, 1);
+	id = PUT_SQL(conn, "'a', delay => '-1 hour'"); /* due now */
+	CHECK_INT(llabs(info_of(store, id).due_us - now_us()), <, INT64_C(1800) * 1000000);
+	disconnect_user(conn);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(sql_and_c_agree_about_buckets)
+{
+	hwt_store *store;
+	PGconn *conn;
+
+	OPEN_SQL(store);
+	conn = connect_user();
+	for (int i = 0; i < 50; i++) {
+		char name[40];
+		int64_t id;
+
+		(void)snprintf(name, sizeof(name), "%s%.*s%d", i % 2 ? "\xc3\xbc" : "", i % 20, "tenant of anybody", i);
+		id = PUT_SQL(conn, "'a', key => '%s', delay => '1 day'", name);
+		CHECK_INT(id, ==, hwts_id_of(id >> HWTS_BUCKET_BITS, NULL, name));
+		id = PUT_SQL(conn, "'a', key => 'k', grp => '%s', delay => '1 day'", name);
+		CHECK_INT(id, ==, hwts_id_of(id >> HWTS_BUCKET_BITS, name, "k"));
+		id = PUT_SQL(conn, "'a', delay => '1 day'");
+		CHECK_INT(id, ==, hwts_id_of(id >> HWTS_BUCKET_BITS, NULL, NULL));
+		CHECK_INT(id >> HWTS_BUCKET_BITS, >=, HWTS_NUMBERS_END);
+		CHECK_INT(id, <, INT64_C(1) << 53);
+	}
+	disconnect_user(conn);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_rollback_undoes_a_put_and_its_id_is_not_used_again)
+{
+	hwt_store *store;
+	PGconn *conn;
+	int64_t first, second;
+
+	OPEN_SQL(store);
+	conn = connect_user();
+	(void)sql(conn, "begin");
+	first = PUT_SQL(conn, "'a', delay => '1 day'");
+	(void)sql(conn, "rollback");
+	second = PUT_SQL(conn, "'a', delay => '1 day'");
+	CHECK_INT(first, >, 0);
+	CHECK_INT(second >> HWTS_BUCKET_BITS, >, first >> HWTS_BUCKET_BITS);
+	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 1);
+	disconnect_user(conn);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* As an old copy of the database would have it. */
+TEST(numbers_of_sql_are_never_behind_the_clock)
+{
+	hwt_store *store;
+	PGconn *conn, *other;
+	int64_t least, id;
+
+	OPEN_SQL(store);
+	conn = connect_user();
+	other = connect_user();
+	(void)PUT_SQL(conn, "'a', delay => '1 day'");
+	(void)sql(conn, "select setval('%s_number', 1)", world.schema);
+	least = query("select ((extract(epoch from clock_timestamp()) - 1767225600) * 4000)::bigint");
+	(void)sql(conn, "begin");
+	id = PUT_SQL(conn, "'a', delay => '1 day'");
+	CHECK_INT((id >> HWTS_BUCKET_BITS) - HWTS_NUMBERS_END, >=, least);
+	/* The transaction that has moved the sequence keeps nobody from doing so. */
+	(void)sql(conn, "select setval('%s_number', 1)", world.schema);
+	id = PUT_SQL(other, "'a', delay => '1 day'");
+	CHECK_INT((id >> HWTS_BUCKET_BITS) - HWTS_NUMBERS_END, >=, least);
+	(void)sql(conn, "commit");
+	disconnect_user(conn);
+	disconnect_user(other);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_key_that_is_in_use_is_an_error_kept_replaced_or_revived)
+{
+	hwt_store_info info;
+	hwt_store *store;
+	PGconn *conn;
+	int64_t id;
+
+	OPEN_SQL(store);
+	conn = connect_user();
+	id = PUT_SQL(conn, "'a', 'one', key => 'k', delay => '1 day'");
+	(void)call(conn, "put", "'a', 'two', key => 'k', delay => '2 days'");
+	IS("!23505 hint");
+	CHECK_INT(PUT_SQL(conn, "'a', 'two', key => 'k', delay => '2 days', if_exists => 'keep'"), ==, id);
+	CHECK_INT(PUT_SQL(conn, "'a', 'two', key => 'k', delay => '2 days', if_exists => 'revive'"), ==, id);
+	CHECK_INT(query("select count(*) from %s_timeout where data = 'one'", world.schema), ==, 1);
+	CHECK_INT(PUT_SQL(conn, "'a', 'two', key => 'k', at => '2100-01-01 00:00+00', if_exists => 'replace'"), ==, id);
+	CHECK_INT(info_of(store, id).due_us, ==, INT64_C(4102444800000000));
+	CHECK_INT(query("select count(*) from %s_timeout where data = 'two'", world.schema), ==, 1);
+	for (int i = 0; i < 2; i++) { /* FAILED */
+		(void)query("update %s_timeout set state = 3, attempt = 20, error = 'x', shard = -1 - shard",
+			    world.schema);
+		CHECK_INT(PUT_SQL(conn, "'a', 'three', key => 'k', delay => '1 day', if_exists => '%s'",
+				  i == 0 ? "replace" : "revive"),
+			  ==, id);
+		info = info_of(store, id);
+		CHECK_INT(info.state, ==, HWT_STORE_PENDING);
+		CHECK_INT(info.attempt, ==, 0);
+		CHECK_INT(query("select count(*) from %s_timeout where shard > 0 and error is null and data = 'three'",
+				world.schema),
+			  ==, 1);
+	}
+	/* Of another group it is another key. */
+	CHECK_INT(PUT_SQL(conn, "'a', key => 'k', grp => 'g', delay => '1 day'"), !=, id);
+	disconnect_user(conn);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_wrong_argument_is_an_error_with_a_hint_and_puts_nothing)
+{
+	static const char *const wrong[] = {
+		"null",
+		"'nothing'",
+		"'a', delay => '1 s', at => now()",
+		"'a', at => 'infinity'",
+		"'a', at => '-infinity'",
+		"'a', at => '1969-12-31'",
+		"'a', at => '10001-01-01'",
+		"'a', delay => '9000 years'",
+		"'a', 'x', '\\x00'",
+		"'a', repeat('x', 1048577)",
+		"'a', key => ''",
+		"'a', key => repeat('x', 256)",
+		"'a', grp => ''",
+		"'a', grp => repeat('\xc3\xbc', 128)",
+		"'a', every => '1 month'",
+		"'a', every => '1 year'",
+		"'a', every => '999 ms'",
+		"'a', every => '-1 day'",
+		"'a', every => '36501 days'",
+		"'a', every => '1 day', cron => '* * * * *'",
+		"'a', zone => 'Europe/Berlin'",
+		"'a', cron => ''",
+		"'a', cron => '0 0 * * *; drop'",
+		"'a', cron => '* * * * *', zone => 'No/Such'",
+		"'a', cron => '* * * * *', zone => '/etc/passwd'",
+		"'a', cron => '* * * * *', zone => '../UTC'",
+		"'a', priority => 101",
+		"'a', priority => -101",
+		"'a', priority => null",
+		"'a', grace => '-1 s'",
+		"'a', grace => '1 month'",
+		"'a', if_exists => 'keep'",
+		"'a', key => 'k', if_exists => 'merge'",
+		"'a', key => 'k', if_exists => null",
+	};
+	hwt_store *store;
+	PGconn *conn;
+
+	OPEN_SQL(store);
+	conn = connect_user();
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		(void)call(conn, "put", "%s", wrong[i]);
+		CHECK((answer[0] == '!' && strstr(answer, "hint")) ||
+		      (fprintf(stderr, "    %s: %s\n", wrong[i], answer), false));
+	}
+	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 0);
+	(void)call(conn, "cancel_key", "'a', null");
+	IS("!22023 hint");
+	(void)call(conn, "cancel_group", "'a', null");
+	IS("!22023 hint");
+	(void)call(conn, "reschedule", "1, '1 s', now()");
+	IS("!22023 hint");
+	(void)call(conn, "make_kind", "repeat('x', 64)");
+	IS("!22023 hint");
+	disconnect_user(conn);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* As a process that holds it would have left it; a series goes on. */
+static void set_running(int64_t id, bool series)
+{
+	(void)query("update %s_timeout set state = 2, epoch = 1, attempt = 1, period_us = %d where id = %lld",
+		    world.schema, series ? 5000000 : 0, (long long)id);
+}
+
+TEST(a_cancel_says_what_has_happened)
+{
+	hwt_store *store;
+	PGconn *conn;
+	int64_t id;
+
+	OPEN_SQL(store);
+	conn = connect_user();
+	(void)PUT_SQL(conn, "'a', key => 'k', delay => '1 day'");
+	(void)call(conn, "cancel_key", "'a', 'k', 'g'");
+	IS("none");
+	(void)call(conn, "cancel_key", "'a', 'k'");
+	IS("cancelled");
+	(void)call(conn, "cancel_key", "'a', 'k'");
+	IS("none");
+	id = PUT_SQL(conn, "'a', delay => '1 day'");
+	set_running(id, false);
+	(void)call(conn, "cancel", "%lld", (long long)id);
+	IS("running");
+	set_running(id, true);
+	(void)call(conn, "cancel", "%lld", (long long)id);
+	IS("cancelled");
+	CHECK_INT(query("select count(*) from %s_timeout where last", world.schema), ==, 1);
+	(void)call(conn, "cancel", "%lld", (long long)id);
+	IS("running");
+	(void)query("update %s_timeout set state = 3, last = null, shard = -1 - shard", world.schema);
+	(void)call(conn, "cancel", "%lld", (long long)id);
+	IS("cancelled");
+	(void)call(conn, "cancel", "%lld", (long long)id);
+	IS("none");
+	disconnect_user(conn);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(all_of_a_group_are_cancelled_and_what_runs_is_marked)
+{
+	hwt_store *store;
+	PGconn *conn;
+	int64_t id;
+
+	OPEN_SQL(store);
+	conn = connect_user();
+	for (int i = 0; i < 3; i++)
+		id = PUT_SQL(conn, "'a', grp => 'g', delay => '1 day'");
+	(void)PUT_SQL(conn, "'a', grp => 'h', delay => '1 day'");
+	(void)PUT_SQL(conn, "'a', delay => '1 day'");
+	set_running(id, false);
+	(void)call(conn, "cancel_group", "'a', 'g'");
+	IS("3");
+	(void)call(conn, "cancel_group", "'a', 'g'");
+	IS("0");
+	CHECK_INT(query("select count(*) from %s_timeout where state = 2 and last", world.schema), ==, 1);
+	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 3);
+	disconnect_user(conn);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_reschedule_moves_what_is_pending_or_has_failed)
+{
+	hwt_store *store;
+	PGconn *conn;
+	int64_t id;
+
+	OPEN_SQL(store);
+	CHECK_CALL(hwt_store_start(store), 0);
+	conn = connect_user();
+	id = PUT_SQL(conn, "'a', key => 'k', delay => '1 day'");
+	(void)call(conn, "reschedule_key", "'a', 'k', at => '2100-01-01 00:00+00'");
+	IS("rescheduled");
+	CHECK_INT(info_of(store, id).due_us, ==, INT64_C(4102444800000000));
+	(void)query("update %s_timeout set state = 3, attempt = 20, shard = -1 - shard", world.schema);
+	(void)call(conn, "reschedule", "%lld, '1 day'", (long long)id);
+	IS("rescheduled");
+	CHECK_INT(info_of(store, id).state, ==, HWT_STORE_PENDING);
+	CHECK_INT(info_of(store, id).attempt, ==, 0);
+	set_running(id, true);
+	(void)call(conn, "reschedule", "%lld", (long long)id);
+	IS("running");
+	(void)query("update %s_timeout set state = 1, epoch = 0, period_us = 0", world.schema);
+	(void)call(conn, "reschedule", "%lld, '1 ms'", (long long)id);
+	IS("rescheduled");
+	CHECK(wait_gone(store, id)); /* the holder was told */
+	(void)call(conn, "reschedule", "%lld", (long long)id);
+	IS("none");
+	disconnect_user(conn);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(the_holder_computes_the_first_time_of_a_cron_line)
+{
+	hwt_store *store;
+	PGconn *conn;
+	int64_t id, wrong, first_us;
+
+	OPEN_SQL(store);
+	conn = connect_user();
+	id = PUT_SQL(conn, "'a', cron => '30 8 * * *', zone => 'UTC', at => '2100-01-01 09:00+00'");
+	wrong = PUT_SQL(conn, "'a', cron => '99 8 * * *'");
+	CHECK_INT(info_of(store, id).due_us, ==, 0);
+	CHECK_INT(query("select count(*) from %s_timeouts where due is null and not overdue", world.schema), ==, 2);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_store_state(store, wrong, HWT_STORE_FAILED));
+	CHECK(strstr(info_of(store, wrong).error, "minute") != NULL);
+	while (info_of(store, id).due_us == 0)
+		sleep_ms(1);
+	CHECK_CALL(hwt_store_next_time("30 8 * * *", NULL, INT64_C(4102477200000000), &first_us, NULL, 0), 0);
+	CHECK_INT(info_of(store, id).due_us, ==, first_us);
+	CHECK_INT(info_of(store, id).attempt, ==, 0);
+	CHECK_INT(query("select count(*) from %s_timeout where base_us = due_us and state = 1", world.schema), ==, 1);
+	CHECK_INT(atomic_load(&ran), ==, 0);
+	disconnect_user(conn);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* The server sends equal ones once. */
+TEST(many_rows_of_a_transaction_notify_a_few_times)
+{
+	hwt_store *store;
+	PGconn *conn, *ear;
+	PGnotify *heard;
+	unsigned count = 0, constant = 0;
+
+	OPEN_SQL(store);
+	CHECK_CALL(hwt_store_start(store), 0);
+	conn = connect_user();
+	ear = connect_user();
+	(void)sql(ear,
+		  "do 'declare s int; begin for s in select id from %s_shard loop execute ''listen %s_'' || s;"
+		  " end loop; end'",
+		  world.schema, world.schema);
+	(void)sql(conn, "select count(%s_put('a', grp => 'g')) from generate_series(1, 100)", world.schema);
+	IS("100");
+	(void)sql(conn, "select %s_put('a', delay => '1 day')", world.schema);
+	(void)sql(ear, "select 1");
+	for (; (heard = PQnotifies(ear)) != NULL; count++) {
+		constant += strcmp(heard->extra, "r") == 0;
+		PQfreemem(heard);
+	}
+	CHECK_INT(count, ==, 5);
+	CHECK_INT(constant, ==, 1);
+	while (query("select count(*) from %s_timeout", world.schema) != 1)
+		sleep_ms(1);
+	disconnect_user(conn);
+	disconnect_user(ear);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_kind_can_be_made_and_a_process_registers_it_later)
+{
+	hwt_store *store;
+	PGconn *conn;
+	int64_t id;
+
+	OPEN_SQL(store);
+	conn = connect_user();
+	(void)call(conn, "put", "'later'");
+	IS("!42704 hint");
+	(void)call(conn, "make_kind", "'later'");
+	(void)call(conn, "make_kind", "'later'");
+	id = PUT_SQL(conn, "'later'");
+	CHECK_INT(id, >, 0);
+	register_kind(store, "later", count_run, NULL, HWT_STORE_AT_MOST_ONCE);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_gone(store, id));
+	CHECK_INT(atomic_load(&ran), ==, 1);
+	disconnect_user(conn);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+static PGconn *connect_as(const char *role)
+{
+	const char *user = strstr(world.url, "user=hwt");
+	char url[TEXT_MAX];
+	PGconn *conn;
+
+	REQUIRE(user != NULL);
+	(void)snprintf(url, sizeof(url), "%.*suser=%s%s", (int)(user - world.url), world.url, role, user + 8);
+	conn = PQconnectdb(url + strlen("pg:"));
+	REQUIRE(PQstatus(conn) == CONNECTION_OK);
+	return conn;
+}
+
+/* Its own tables, functions and operators come first in its search path, and say that they were called. */
+static void set_trap(PGconn *conn, const char *role)
+{
+	static const char *const functions[] = { "nextval(regclass)",     "convert_to(text, name)", "length(bytea)",
+						 "pg_notify(text, text)", "clock_timestamp()",      "hashtext(text)" };
+	static const char *const returns[] = { "bigint", "bytea", "int", "void", "timestamptz", "int" };
+	static const char *const tables[] = { "timeout", "kind", "shard", "meta" };
+
+	(void)sql(conn, "create schema %s authorization %s", role, role);
+	(void)sql(conn, "set search_path = %s, pg_catalog, public", role);
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
+		(void)sql(conn, "create function %s.%s returns %s language plpgsql as 'begin raise ''trapped''; end'",
+			  role, functions[i], returns[i]);
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+		(void)sql(conn, "create table %s.%s_%s (id int)", role, world.schema, tables[i]);
+	(void)sql(conn,
+		  "create function %s.no(bigint, bigint) returns boolean language plpgsql as 'begin raise"
+		  " ''trapped''; end'; create operator %s.= (function = %s.no, leftarg = bigint, rightarg = bigint);"
+		  " create operator %s.& (function = %s.no, leftarg = bigint, rightarg = bigint)",
+		  role, role, role, role, role);
+}
+
+TEST(a_role_with_execute_alone_can_put_and_nothing_else)
+{
+	static const char *const granted[] = { "put", "cancel", "cancel_key", "make_kind" };
+	char role[64];
+	hwt_store *store;
+	PGconn *conn;
+
+	OPEN_SQL(store);
+	conn = connect_user();
+	(void)snprintf(role, sizeof(role), "%s_web", world.schema);
+	(void)sql(conn, "create role %s login; grant create on database %s to %s", role, PQdb(conn), role);
+	disconnect_user(conn);
+	conn = connect_as(role);
+	(void)call(conn, "put", "'a', delay => '1 day'");
+	IS("!42501");
+	for (size_t i = 0; i < sizeof(granted) / sizeof(granted[0]); i++)
+		(void)query("do 'begin execute ''grant execute on function '' || (select oid::regprocedure from pg_proc"
+			    " where proname = ''%s_%s'') || '' to %s''; end'",
+			    world.schema, granted[i], role);
+	set_trap(conn, role);
+	CHECK_INT(
+	    strtoll(sql(conn, "select public.%s_put('a', 'x', key => 'k', delay => '1 day')", world.schema), NULL, 10),
+	    >, 0);
+	(void)sql(conn, "select public.%s_put('a', key => 'k', delay => '1 s', if_exists => 'replace') is null",
+		  world.schema);
+	IS("f");
+	(void)sql(conn, "select public.%s_cancel_key('a', 'k')", world.schema);
+	IS("cancelled");
+	(void)sql(conn, "select public.%s_make_kind('b')", world.schema);
+	IS("");
+	(void)sql(conn, "select public.%s_draw()", world.schema);
+	IS("!42501");
+	(void)sql(conn, "select public.%s_cancel_group('a', 'g')", world.schema);
+	IS("!42501");
+	(void)sql(conn, "select count(*) from public.%s_timeout", world.schema);
+	IS("!42501");
+	disconnect_user(conn);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(no_argument_becomes_part_of_a_statement)
+{
+	static const char *const words[] = { "'; drop table x; --", "$$", "%s%I%L", "\\x00", "${}", "\"" };
+	hwt_store *store;
+	PGconn *conn;
+
+	OPEN_SQL(store);
+	conn = connect_user();
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		char *word = PQescapeLiteral(conn, words[i], strlen(words[i]));
+
+		CHECK_INT(PUT_SQL(conn, "'a', %s, key => %s, grp => %s, delay => '1 day'", word, word, word), >, 0);
+		(void)call(conn, "put", "%s", word);
+		IS("!42704 hint");
+		(void)call(conn, "make_kind", "%s", word);
+		CHECK_INT(PUT_SQL(conn, "%s, delay => '1 day'", word), >, 0);
+		(void)call(conn, "cancel_key", "'a', %s, %s", word, word);
+		IS("cancelled");
+		(void)call(conn, "cancel_group", "%s, %s", word, word);
+		IS("0");
+		PQfreemem(word);
+	}
+	disconnect_user(conn);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* A later open finds another text, and makes the functions again; who may call them stays. */
+TEST(an_open_renews_functions_of_another_text)
+{
+	hwt_store *store;
+	PGconn *conn;
+
+	OPEN_SQL(store);
+	conn = connect_user();
+	(void)sql(conn, "create role %s_caller; grant execute on function %s_cancel to %s_caller", world.schema,
+		  world.schema, world.schema);
+	(void)sql(conn, "create or replace function %s_cancel(id bigint) returns text language sql as 'select ''old'''",
+		  world.schema);
+	CHECK_CALL(hwt_store_close(open_store()), 0);
+	(void)call(conn, "cancel", "1");
+	IS("old"); /* the text is known to be made */
+	(void)sql(conn, "comment on sequence %s_number is 'older'", world.schema);
+	CHECK_CALL(hwt_store_close(open_store()), 0);
+	(void)call(conn, "cancel", "1");
+	IS("none");
+	(void)sql(conn, "select has_function_privilege('%s_caller', '%s_cancel(bigint)', 'execute')", world.schema,
+		  world.schema);
+	IS("t");
+	disconnect_user(conn);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+STORE_MAIN(NULL)
+
+#else
+
+TEST(sql)
+{
+	SKIP("of PostgreSQL");
+}
+
+STORE_MAIN(NULL)
+
+#endif
