@@ -137,7 +137,7 @@ done
 # Words behind which the one that acts has no name, or that a native engineer would not write (CONTRIBUTING.md, "English").
 words='[Ww]ho|[Ww]hoever|[Ww]hom|[Hh]e|[Hh]is|[Hh]im|[Hh]imself|[Aa]new|[Ww]ant of|at the most|whose place it is'
 words="$words|(is|are|was|were|gets|get|has|have) through"
-result sentences_name_what_acts "$(grep -rnwE "$words" src include store/src store/include store/doc doc examples store/examples ./*.md bench/*.md store/*.md store/bench/*.md)"
+result sentences_name_what_acts "$(grep -rnwE "$words" src include store/src store/include store/doc doc examples bindings store/examples ./*.md bench/*.md store/*.md store/bench/*.md)"
 
 result docs_lead_to_what_is_there "$(for file in $(git ls-files '*.md' 2>/dev/null); do
 	grep -oE '\]\([^)#: ]+[)#]' "$file" | sed 's/^](//; s/[)#]$//' | while read -r target; do
