@@ -61,8 +61,8 @@ result each_file_of_the_store_touches_its_own_parts "$(sed -nE '/^struct hwt_sto
 			touched "store->$name\\b" ${files:+$(echo "$files" | tr -d , | sed 's/\.c//g')} ${files:-$name}
 		done
 	done
-	touched '\bentry->' window window_life beginner tasks unbegin read
-	touched '\bshard->' shards share ahead found window window_life beginner tasks ender register control)"
+	touched '\bentry->' window window_life window_due beginner tasks unbegin read
+	touched '\bshard->' shards share ahead found window window_life window_due beginner tasks ender register control)"
 
 # The Makefile takes what is there; CMakeLists.txt names it.
 result cmake_builds_the_same_files "$(named=$(grep -oE 'src/[a-z]+/[a-z_]+\.c' CMakeLists.txt | sort)

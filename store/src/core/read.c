@@ -174,12 +174,9 @@ int hwt_store_each(hwt_store *store, const char *kind, unsigned states, each_it 
 /* With the lock: since when the oldest of what is due has been so. */
 static int64_t oldest_ns(const hwt_store *store)
 {
-	int64_t now_us = hwts_clock_db_us(store), oldest_us = now_us;
+	int64_t now_us = hwts_clock_db_us(store), oldest_us = HWTS_MIN(now_us, hwts_window_oldest_us(store));
 
 	HWTS_EACH_KIND (store, kind) {
-		for (size_t i = 0; i < HWTS_COUNT(kind->due); i++)
-			for (const struct hwts_entry *entry = kind->due[i].first; entry; entry = entry->due_next)
-				oldest_us = HWTS_MIN(oldest_us, entry->due_us);
 		for (const struct hwts_row *row = kind->queue; row; row = row->next)
 			oldest_us = HWTS_MIN(oldest_us, row->due_us);
 	}

@@ -88,23 +88,34 @@ int hwts_sqlite_news_fd(struct hwts_conn *base)
 	return sqlite_conn(base)->inotify;
 }
 
+/* With the group that its row has, if that is still there. */
+static void hear_hint(sqlite3_stmt *row, hwts_hear *hear, void *ctx)
+{
+	struct hwts_due due = { .id = number_of(row, 1),
+				.due_us = number_of(row, 2),
+				.shard = (int32_t)number_of(row, 3),
+				.len = (uint32_t)number_of(row, 4) };
+
+	hwts_due_set(&due, sqlite3_column_text(row, 5), (size_t)sqlite3_column_bytes(row, 5), number_of(row, 6));
+	if (!HWTS_TEST(deaf))
+		hear(ctx, &due);
+}
+
 static int read_hints(struct sqlite_conn *conn, hwts_hear *hear, void *ctx)
 {
 	int64_t before = conn->hints_read, last = 0;
 	int rc = 0;
 	sqlite3_stmt *rows =
-	    hwts_sqlite_rows(conn, &rc, "select seq, id, due_us, shard, len from @_hint where seq > ? order by seq",
+	    hwts_sqlite_rows(conn, &rc,
+			     "select h.seq, h.id, h.due_us, h.shard, h.len, t.grp, t.priority from @_hint h"
+			     " left join @_timeout t on t.id = h.id where h.seq > ? order by h.seq",
 			     WITH(NUMBER(before)));
 
 	while (hwts_sqlite_next(conn, rows, &rc)) {
 		if (number_of(rows, 0) != conn->hints_read + 1)
 			hear(ctx, &(struct hwts_due){ .id = -1 });
 		conn->hints_read = number_of(rows, 0);
-		if (!HWTS_TEST(deaf))
-			hear(ctx, &(struct hwts_due){ .id = number_of(rows, 1),
-						      .due_us = number_of(rows, 2),
-						      .shard = (int32_t)number_of(rows, 3),
-						      .len = (uint32_t)number_of(rows, 4) });
+		hear_hint(rows, hear, ctx);
 	}
 	/* None: perhaps they came and went while this process slept. */
 	if (rc == 0 && conn->hints_read == before && (rc = last_hint(conn, &last)) == 0 && last > before) {
