@@ -69,12 +69,7 @@
  *      with back-off and jitter, and nothing is lost.  A server restart, a failover to another host of the url, a full
  *      disk and a locked file are all the same to it.
  *
- *   G2 turns.  The groups of a kind that are due take turns, so one with a million rows does not hold up the others.
- *      What has no group is one group of each process.
- *   G3 priority.  Within a group the larger priority starts first, then what was due first.  Both hold for what the
- *      process has read or was told of; what it has begun and not started takes turns, too.
- *
- *   Not promised: an order between the runs of several threads, nor between two that are due at the same time.
+ *   Not promised: an order between timeouts, not even between two that are due at the same time.
  *
  *   A store belongs to the process that opened it: in a child that was forked every call returns EINVAL.
  *
@@ -87,6 +82,7 @@
  *     hwt_store_reschedule*     yes           yes; TRANSACTION on SQLite: EDEADLK
  *     hwt_store_get*, _each*    yes           yes
  *     hwt_store_remove_kind     yes           yes; TRANSACTION on SQLite: EDEADLK
+ *     hwt_store_*stats, _prometheus  yes      yes
  *     hwt_store_register        before start  EBUSY
  *     hwt_store_start           yes           yes: does nothing
  *     hwt_store_stop, _within   yes           EDEADLK
@@ -277,7 +273,7 @@ typedef struct hwt_store_spec {
 	unsigned flags;    /* 0, or HWT_STORE_ABSOLUTE and HWT_STORE_REPLACE or HWT_STORE_REVIVE */
 
 	const char *group; /* NULL, or 1..255 bytes of UTF-8 */
-	int priority;      /* -100..100; 0: normal.  Of a group's that are due, the larger starts first */
+	int priority;      /* -100..100; 0: normal.  Kept and shown; nothing starts sooner for it yet */
 
 	/*
 	 * NULL, or a cron line of at most 127 bytes, as hwt_store_next_time takes it, and its zone; period_ns is 0
@@ -727,6 +723,27 @@ HWT_API int hwt_store_end_series(const hwt_store_run *run);
  * Returns  0; EINVAL: store or out is NULL, or out->size is too small for any number.
  */
 HWT_API int hwt_store_read_stats(hwt_store *store, hwt_store_stats *out);
+
+/*
+ * The same of one kind that this process has registered: begun, done, failed, retried, set_aside, window, running,
+ * shards_held, what is overdue and the lateness.  What belongs to no kind is 0.
+ *
+ * Returns  0; ENOENT: this process has not registered it; EINVAL.
+ */
+HWT_API int hwt_store_read_kind_stats(hwt_store *store, const char *kind, hwt_store_stats *out);
+
+/*
+ * Writes all of this as text for Prometheus (text/plain; version=0.0.4): the statistics of this process, by kind where
+ * they have one, the lateness as a histogram, and of each kind in the database whether it is paused, how many processes
+ * run it, how many of its timeouts are FAILED, and for how long the oldest pending one has been due.  Names begin with
+ * hwt_store_.  Without an answer of the database hwt_store_database_up is 0, and what it knows is left out.
+ *
+ * Threads  any, tasks included.
+ * Returns  as snprintf: the number of characters without the final 0, also when len is less; buf then has the lines
+ *          that fit, and may be NULL if len is 0.  Negative: -EINVAL, -ENOMEM.
+ * Cost     that of hwt_store_each_kind; 6 KB for a kind.
+ */
+HWT_API int hwt_store_prometheus(hwt_store *store, char *buf, size_t len);
 
 #define HWT_STORE_STATS_INIT                                                                                           \
 	{                                                                                                              \

@@ -47,11 +47,11 @@ static void count(hwt_store *store, const struct hwts_row *row)
 {
 	if (!row->hit || row->give_back)
 		return;
-	HWTS_TALLY(store, done,
-		   !row->error[0] && !row->again &&
-		       (row->how == HWTS_DONE || (row->how == HWTS_AT && row->next_attempt == 0)));
-	HWTS_TALLY(store, failed, row->how == HWTS_FAIL);
-	HWTS_TALLY(store, retried, row->how != HWTS_DONE && row->how != HWTS_FAIL && row->error[0]);
+	HWTS_TALLY_OF(store, row->kind, done,
+		      !row->error[0] && !row->again &&
+			  (row->how == HWTS_DONE || (row->how == HWTS_AT && row->next_attempt == 0)));
+	HWTS_TALLY_OF(store, row->kind, failed, row->how == HWTS_FAIL);
+	HWTS_TALLY_OF(store, row->kind, retried, row->how != HWTS_DONE && row->how != HWTS_FAIL && row->error[0]);
 }
 
 void hwts_finished(hwt_store *store, struct hwts_row *row)

@@ -18,6 +18,7 @@ int hwt_store_each_kind(hwt_store *store, bool (*each)(void *ctx, const hwt_stor
 	struct hwts_call call = hwts_enter();
 	hwt_store_kind_info *infos = NULL;
 	struct hwts_conn *conn;
+	int64_t now_us;
 	size_t count = 0;
 	int rc = hwts_check_store(store);
 
@@ -27,7 +28,7 @@ int hwt_store_each_kind(hwt_store *store, bool (*each)(void *ctx, const hwt_stor
 		rc = hwts_pool_get(store, &conn);
 	if (rc != 0)
 		return hwts_leave(call, rc);
-	rc = hwts_rows_kinds(conn, &infos, &count);
+	rc = hwts_rows_kinds(conn, &infos, &count, &now_us);
 	hwts_pool_put(store, conn);
 	for (size_t i = 0; i < count && each(ctx, &infos[i]); i++)
 		;

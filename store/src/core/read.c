@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reading timeouts, and statistics. */
+/* Reading timeouts. */
 #include "core/clock.h"
 #include "core/kind.h"
 #include "core/life.h"
@@ -169,42 +169,4 @@ int hwt_store_each(hwt_store *store, const char *kind, unsigned states, each_it 
 	if (store && each && (states & HWTS_ALL_STATES) == 0)
 		return hwts_leave(call, hwts_fail(EINVAL, "states is a set such as 1u << HWT_STORE_PENDING"));
 	return hwts_leave(call, each_page_of(store, &which, each, ctx));
-}
-
-/* With the lock: since when the oldest of what is due has been so. */
-static int64_t oldest_ns(const hwt_store *store)
-{
-	int64_t now_us = hwts_clock_db_us(store), oldest_us = HWTS_MIN(now_us, hwts_window_oldest_us(store));
-
-	HWTS_EACH_KIND (store, kind) {
-		for (const struct hwts_row *row = kind->queue; row; row = row->next)
-			oldest_us = HWTS_MIN(oldest_us, row->due_us);
-	}
-	return (now_us - oldest_us) * 1000;
-}
-
-int hwt_store_read_stats(hwt_store *store, hwt_store_stats *out)
-{
-	struct hwts_call call = hwts_enter();
-	hwt_store_stats stats;
-	size_t size;
-
-	if (!store || !out || out->size < offsetof(hwt_store_stats, begun))
-		return hwts_leave(call, hwts_fail(EINVAL, "hwt_store_stats.size must be sizeof(hwt_store_stats)"));
-	hwts_lock(store);
-	stats = store->tally->stats;
-	stats.window = hwts_window_count(store) - hwts_shards_active(store);
-	stats.running = hwts_shards_active(store);
-	stats.shards_held = hwts_shards_held(store);
-	stats.overdue = hwts_window_due_count(store) + hwts_runs_queued(store);
-	stats.overdue_oldest_ns = stats.overdue ? oldest_ns(store) : 0;
-	stats.lateness_minute_max_ns = hwts_peak_read(&store->tally->lateness, hwt_now());
-	stats.trusted = hwts_phase(store) != HWTS_STOPPED && hwts_trusted(store);
-	hwts_unlock(store);
-	stats.round_trips = atomic_load_explicit(&store->db->round_trips,
-						 memory_order_relaxed); /* relaxed: a statistic */
-	size = out->size;
-	memcpy(out, &stats, HWTS_MIN(size, sizeof(stats)));
-	out->size = size;
-	return hwts_leave(call, 0);
 }

@@ -63,7 +63,8 @@ int hwts_rows_kind(struct hwts_conn *conn, const char *name, const struct hwts_k
 /* The same of a kind that this process has registered: it may have been removed since.  make is what it was. */
 int hwts_rows_kind_keep(struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make,
 			struct hwts_kind_row *out);
-int hwts_rows_kinds(struct hwts_conn *conn, hwt_store_kind_info **infos, size_t *count); /* the caller frees them */
+/* The caller frees the infos. */
+int hwts_rows_kinds(struct hwts_conn *conn, hwt_store_kind_info **infos, size_t *count, int64_t *now_us);
 int hwts_rows_kind_remove(struct hwts_conn *conn, const char *name);
 
 /* Which store the connection leads to, and the number of the kind there, 0 if there is none.  name may be NULL. */

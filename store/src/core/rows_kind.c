@@ -75,6 +75,7 @@ struct kinds {
 	hwt_store_kind_info *infos;
 	size_t count, room;
 	bool has_rows; /* the last one */
+	int64_t now_us;
 };
 
 static void read_info(hwt_store_kind_info *info, const struct hwts_value *row)
@@ -104,10 +105,11 @@ static int add_info(void *ctx, const struct hwts_value *row)
 		return ENOMEM;
 	read_info(&kinds->infos[kinds->count++], row);
 	kinds->has_rows = row[10].number > 0;
+	kinds->now_us = row[11].number;
 	return 0;
 }
 
-int hwts_rows_kinds(struct hwts_conn *conn, hwt_store_kind_info **infos, size_t *count)
+int hwts_rows_kinds(struct hwts_conn *conn, hwt_store_kind_info **infos, size_t *count, int64_t *now_us)
 {
 	struct kinds kinds = { .infos = NULL };
 	struct hwts_step step = {
@@ -121,6 +123,7 @@ int hwts_rows_kinds(struct hwts_conn *conn, hwt_store_kind_info **infos, size_t 
 	}
 	*infos = kinds.infos;
 	*count = kinds.count;
+	*now_us = kinds.now_us;
 	return 0;
 }
 

@@ -11,7 +11,7 @@
 
 /* One row: the bucket says in which partition it is. */
 #define THIS "id = ?1 and bucket = (?1 & 1023)"
-#define ROW "t.id, t.due_us, t.shard, coalesce(length(t.data), 0), t.epoch, t.grp, t.priority"
+#define ROW "t.id, t.due_us, t.shard, coalesce(length(t.data), 0), t.epoch"
 /* A lease that counts.  None lasts longer than an hour: what ends later is of another clock. */
 #define LIVE "between @boot + 1 and @boot + 3600000000"
 /* A series that runs, and whose run is not its last. */
@@ -32,11 +32,11 @@
 	"select k.name, coalesce(k.mode, 0), k.shards, k.paused, k.running, k.start_every_us, k.burst, "               \
 	RUN_BY(member_has)                                                                                             \
 	", (select count(*) from (select 1 from @_timeout t where t.shard >= -1024 * (k.id + 1) and"                   \
-	" t.shard <= -1 - 1024 * k.id limit 1001) f), (select min(o.due_us) from (select (select t.due_us from"        \
-	" @_timeout t where t.shard = s.id and t.state = 1 order by t.due_us limit 1) as due_us from @_shard s"        \
-	" where s.kind = k.id) o), "                                                                                   \
+	" t.shard <= -1 - 1024 * k.id limit 1001) f), (select min(o.us) from (select (select t.due_us from"            \
+	" @_timeout t where t.shard = s.id and t.due_us > 0 and t.state = 1 order by t.due_us limit 1) us from"        \
+	" @_shard s where s.kind = k.id) o), "                                                                         \
 	HAS_ROWS                                                                                                       \
-	" from @_kind k where (?2 or k.name = ?1) and (k.removed is null or "                                          \
+	", @now from @_kind k where (?2 or k.name = ?1) and (k.removed is null or "                                    \
 	HAS_ROWS                                                                                                       \
 	" > 0) order by k.name"
 #define REMOVE(member_has)                                                                                             \

@@ -62,42 +62,6 @@ void hwts_give_back(hwt_store *store, struct hwts_row *row)
 	hwts_end(store, row);
 }
 
-/*
- * Groups take turns here, too, so that one that came first does not make the others wait.  Within a group the larger
- * priority has the place of the smaller.
- */
-void hwts_queue(hwt_store *store, struct hwts_row *row)
-{
-	struct hwts_kind *kind = row->kind;
-	struct hwts_row **link = &kind->queue;
-	const struct hwts_row *last = kind->queue ? (struct hwts_row *)kind->queue_end : NULL; /* next is its first */
-
-	kind->least = last ? HWTS_MIN(kind->least, row->priority) : row->priority;
-	if (last && row->priority == kind->least && (int32_t)(last->round - row->round) <= 0)
-		link = kind->queue_end;
-	for (; *link && (int32_t)((*link)->round - row->round) <= 0; link = &(*link)->next) {
-		struct hwts_row *other = *link;
-		uint32_t round = row->round;
-
-		if (other->turns != row->turns || other->priority >= row->priority)
-			continue;
-		row->next = other->next;
-		row->round = other->round;
-		other->round = round;
-		*link = row;
-		if (!row->next)
-			kind->queue_end = &row->next;
-		row = other;
-	}
-	row->next = *link;
-	*link = row;
-	if (!row->next)
-		kind->queue_end = &row->next;
-	kind->queued++;
-	store->runs->queued++;
-	store->runs->queued_bytes += row->len;
-}
-
 struct hwts_row *hwts_unqueue(hwt_store *store, struct hwts_kind *kind, struct hwts_row **link)
 {
 	struct hwts_row *row = *link;
@@ -172,7 +136,6 @@ static struct hwts_row *next_row(hwt_store *store, unsigned *turn)
 		if (!kind->queue || kind->running >= kind->concurrency)
 			continue;
 		*turn += (unsigned)i + 1;
-		kind->turns.round = kind->queue->round;
 		return hwts_unqueue(store, kind, &kind->queue);
 	}
 	return NULL;
@@ -252,6 +215,7 @@ static bool run(hwt_store *store, struct hwts_row *row, struct hwts_conn *conn, 
 static bool run_in(hwt_store *store, struct hwts_row *row, struct hwts_conn **conn, unsigned *failures)
 {
 	void *handle = NULL;
+	int64_t late_ns;
 	int rc = 0;
 
 	if (row->kind->row.mode == HWT_STORE_TRANSACTION) {
@@ -271,7 +235,9 @@ static bool run_in(hwt_store *store, struct hwts_row *row, struct hwts_conn **co
 		*failures = 0;
 	}
 	hwts_lock(store);
-	hwts_tally_start(store, (hwts_clock_db_us(store) - row->due_us) * 1000);
+	late_ns = (hwts_clock_db_us(store) - row->due_us) * 1000;
+	hwts_tally_start(store->tally, late_ns);
+	hwts_tally_start(&row->kind->tally, late_ns);
 	if (handle)
 		hwts_ability_note(store, HWTS_TASK, true);
 	hwts_unlock(store);
@@ -328,7 +294,7 @@ static void serve(hwt_store *store, struct hwts_row *row, struct hwts_conn **con
 		hwts_end(store, row);
 	if (kind->queue || kind->row.mode == HWT_STORE_AT_MOST_ONCE)
 		hwts_wake_all(store, HWTS_TASK);
-	if (hwts_window_waits(store))
+	if (store->window->due_count > 0)
 		hwts_wake(store, HWTS_BEGIN);
 }
 
@@ -348,7 +314,7 @@ void *hwts_task_thread(void *arg)
 			break;
 		else
 			hwts_wait(store, HWTS_TASK);
-		if (store->runs->queued < store->config.threads && hwts_window_waits(store))
+		if (store->window->due_count > 0 && store->runs->queued < store->config.threads)
 			hwts_wake(store, HWTS_BEGIN);
 	}
 	hwts_unlock(store);

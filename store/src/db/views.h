@@ -25,7 +25,8 @@
 	" (select count(*) from (select 1 from @_timeout t where t.shard between -1024 * (k.id + 1)"                   \
 	" and -1 - 1024 * k.id limit 1001) f) as failed,"                                                              \
 	" (select " MOMENT("min(o.due_us)") " from (select (select t.due_us from @_timeout t where t.shard = s.id"     \
-	" and t.state = 1 order by t.due_us limit 1) as due_us from @_shard s where s.kind = k.id) o) as oldest_due"   \
+	" and t.due_us > 0 and t.state = 1 order by t.due_us limit 1) due_us from @_shard s where s.kind = k.id) o)"   \
+	" as oldest_due"                                                                                               \
 	" from @_kind k where k.removed is null or exists (select 1 from @_shard s join @_timeout t on"                \
 	" t.shard in (s.id, -1 - s.id) where s.kind = k.id);"
 /* clang-format on */

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Statistics: of a store, and of a kind. */
+#include "core/clock.h"
+#include "core/life.h"
+#include "core/shards.h"
+#include "core/store.h"
+#include "core/tally.h"
+#include "core/tasks.h"
+#include "core/threads.h"
+#include "core/window.h"
+
+/* What is due and has not started: how many, and since when the oldest is due. */
+struct overdue {
+	uint64_t count;
+	int64_t oldest_us;
+};
+
+static void note_due(struct overdue *overdue, int64_t due_us)
+{
+	overdue->count++;
+	overdue->oldest_us = HWTS_MIN(overdue->oldest_us, due_us);
+}
+
+static void see_overdue(const struct hwts_kind *kind, struct overdue *overdue)
+{
+	for (size_t i = 0; i < HWTS_COUNT(kind->due); i++)
+		for (const struct hwts_entry *entry = kind->due[i].first; entry; entry = entry->due_next)
+			note_due(overdue, entry->due_us);
+	for (const struct hwts_row *row = kind->queue; row; row = row->next)
+		note_due(overdue, row->due_us);
+}
+
+static void set_overdue(const hwt_store *store, const struct overdue *overdue, hwt_store_stats *stats)
+{
+	stats->overdue = overdue->count;
+	stats->overdue_oldest_ns = overdue->count ? HWTS_MAX(hwts_clock_db_us(store) - overdue->oldest_us, 0) * 1000
+						  : 0;
+}
+
+static bool is_trusted(const hwt_store *store)
+{
+	return hwts_phase(store) != HWTS_STOPPED && hwts_trusted(store);
+}
+
+void hwts_stats_of_kind(hwt_store *store, const struct hwts_kind *kind, hwt_store_stats *stats)
+{
+	struct overdue overdue = { 0, INT64_MAX };
+
+	*stats = kind->tally.stats;
+	for (uint32_t i = 0; i < kind->row.shards; i++) {
+		stats->running += kind->shards[i].active;
+		stats->shards_held += kind->shards[i].held;
+	}
+	stats->window = kind->entries - stats->running;
+	see_overdue(kind, &overdue);
+	set_overdue(store, &overdue, stats);
+	stats->lateness_minute_max_ns = hwts_peak_read(&kind->tally.lateness, hwt_now());
+	stats->trusted = is_trusted(store);
+}
+
+void hwts_stats_now(hwt_store *store, hwt_store_stats *stats)
+{
+	struct overdue overdue = { 0, INT64_MAX };
+
+	*stats = store->tally->stats;
+	stats->window = hwts_window_count(store) - hwts_shards_active(store);
+	stats->running = hwts_shards_active(store);
+	stats->shards_held = hwts_shards_held(store);
+	HWTS_EACH_KIND (store, kind)
+		see_overdue(kind, &overdue);
+	set_overdue(store, &overdue, stats);
+	stats->lateness_minute_max_ns = hwts_peak_read(&store->tally->lateness, hwt_now());
+	stats->trusted = is_trusted(store);
+	stats->round_trips = atomic_load_explicit(&store->db->round_trips,
+						  memory_order_relaxed); /* relaxed: a statistic */
+}
+
+static int check(const hwt_store *store, const hwt_store_stats *out)
+{
+	if (!store || !out || out->size < offsetof(hwt_store_stats, begun))
+		return hwts_fail(EINVAL, "hwt_store_stats.size must be sizeof(hwt_store_stats)");
+	return 0;
+}
+
+static void give(const hwt_store_stats *stats, hwt_store_stats *out)
+{
+	size_t size = out->size;
+
+	memcpy(out, stats, HWTS_MIN(size, sizeof(*stats)));
+	out->size = size;
+}
+
+int hwt_store_read_stats(hwt_store *store, hwt_store_stats *out)
+{
+	struct hwts_call call = hwts_enter();
+	hwt_store_stats stats;
+	int rc = check(store, out);
+
+	if (rc != 0)
+		return hwts_leave(call, rc);
+	hwts_lock(store);
+	hwts_stats_now(store, &stats);
+	hwts_unlock(store);
+	give(&stats, out);
+	return hwts_leave(call, 0);
+}
+
+int hwt_store_read_kind_stats(hwt_store *store, const char *name, hwt_store_stats *out)
+{
+	struct hwts_call call = hwts_enter();
+	const struct hwts_kind *kind;
+	hwt_store_stats stats;
+	int rc = check(store, out);
+
+	if (rc == 0)
+		rc = hwts_check_kind_name(name);
+	if (rc != 0)
+		return hwts_leave(call, rc);
+	hwts_lock(store);
+	kind = hwts_kind_find(store, name);
+	if (kind && kind->registered)
+		hwts_stats_of_kind(store, kind, &stats);
+	else
+		rc = hwts_fail(ENOENT, "kind %s is not registered by this process", name);
+	hwts_unlock(store);
+	if (rc == 0)
+		give(&stats, out);
+	return hwts_leave(call, rc);
+}

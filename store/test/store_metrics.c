@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Statistics by kind, and their text for Prometheus, which a small parser reads by the rules of that format. */
+#include "store.h"
+#include "store_query.h"
+
+#include "core/store.h"
+
+#include <ctype.h>
+
+#define SAMPLES_MAX 400
+
+struct sample {
+	char name[96], labels[512];
+	double value;
+};
+
+struct page {
+	char *text;
+	struct sample samples[SAMPLES_MAX];
+	size_t count, families;
+};
+
+static struct page page;
+
+/* Of a name, and of "" or {kind="..."} as it stands there; NaN: there is none. */
+static double value_of(const char *name, const char *labels)
+{
+	for (size_t i = 0; i < page.count; i++)
+		if (strcmp(page.samples[i].name, name) == 0 && strcmp(page.samples[i].labels, labels) == 0)
+			return page.samples[i].value;
+	return 0.0 / 0.0;
+}
+
+static bool is_name(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (!(isalnum((unsigned char)text[i]) || text[i] == '_') || (i == 0 && isdigit((unsigned char)text[i])))
+			return false;
+	return len > 0;
+}
+
+/* The end of {name="value",...}; NULL: it is none. */
+static const char *skip_labels(const char *at)
+{
+	if (*at != '{')
+		return at;
+	do {
+		size_t len = strcspn(++at, "=");
+
+		if (!is_name(at, len) || strncmp(at + len, "=\"", 2) != 0)
+			return NULL;
+		for (at += len + 2; *at != '"'; at++) {
+			if (*at == '\\' && !strchr("\\\"n", *++at))
+				return NULL;
+			if (*at == '\n' || *at == '\0')
+				return NULL;
+		}
+	} while (*++at == ',');
+	return *at == '}' ? at + 1 : NULL;
+}
+
+static const char *const endings[] = { "_bucket", "_sum", "_count" };
+
+/* That of its family, without the ending of a histogram's. */
+static bool belongs(const char *name, size_t len, const char *family, const char *type)
+{
+	size_t own = strlen(family);
+
+	if (strcmp(type, "histogram") != 0)
+		return own == len && strncmp(name, family, len) == 0;
+	for (size_t i = 0; i < HWTS_COUNT(endings); i++)
+		if (own + strlen(endings[i]) == len && strncmp(name, family, own) == 0 &&
+		    strncmp(name + own, endings[i], strlen(endings[i])) == 0)
+			return true;
+	return false;
+}
+
+struct reading {
+	char family[96], type[16], seen[64][96];
+	bool has_help;
+};
+
+/* "# HELP name text" and then "# TYPE name type", once a name, before its samples. */
+static bool read_comment(struct reading *reading, const char *line)
+{
+	char name[96], type[16];
+
+	if (sscanf(line, "# HELP %95s", name) == 1) {
+		for (size_t i = 0; i < page.families; i++)
+			if (strcmp(reading->seen[i], name) == 0)
+				return false;
+		REQUIRE(page.families < HWTS_COUNT(reading->seen));
+		strcpy(reading->seen[page.families++], name);
+		strcpy(reading->family, name);
+		reading->has_help = true;
+		return strncmp(name, "hwt_store_", 10) == 0;
+	}
+	if (sscanf(line, "# TYPE %95s %15s", name, type) != 2 || !reading->has_help)
+		return false;
+	strcpy(reading->type, type);
+	reading->has_help = false;
+	return strcmp(name, reading->family) == 0 &&
+	       (strcmp(type, "counter") == 0) == (strlen(name) > 6 && strcmp(name + strlen(name) - 6, "_total") == 0);
+}
+
+static bool read_sample(const struct reading *reading, const char *line)
+{
+	size_t len = strcspn(line, "{ ");
+	const char *end = skip_labels(line + len);
+	struct sample *sample = &page.samples[page.count];
+	char *rest;
+
+	if (!is_name(line, len) || !end || *end != ' ' || reading->has_help ||
+	    !belongs(line, len, reading->family, reading->type))
+		return false;
+	REQUIRE(page.count < SAMPLES_MAX && len < sizeof(sample->name));
+	(void)snprintf(sample->name, sizeof(sample->name), "%.*s", (int)len, line);
+	(void)snprintf(sample->labels, sizeof(sample->labels), "%.*s", (int)(end - line - (ptrdiff_t)len), line + len);
+	sample->value = strtod(end + 1, &rest);
+	if (*rest != '\n' || rest == end + 1 || !(sample->value >= 0))
+		return false;
+	for (size_t i = 0; i < page.count; i++)
+		if (strcmp(page.samples[i].name, sample->name) == 0 &&
+		    strcmp(page.samples[i].labels, sample->labels) == 0)
+			return false;
+	page.count++;
+	return true;
+}
+
+static void read_text(const char *text)
+{
+	struct reading *reading = calloc(1, sizeof(*reading));
+
+	REQUIRE(reading != NULL);
+	page.count = page.families = 0;
+	for (const char *line = text; *line;) {
+		bool ok = *line == '#' ? read_comment(reading, line) : read_sample(reading, line);
+
+		CHECK(ok);
+		if (!ok)
+			fprintf(stderr, "    %.*s\n", (int)strcspn(line, "\n"), line);
+		line = strchr(line, '\n');
+		REQUIRE(line != NULL);
+		line++;
+	}
+	free(reading);
+}
+
+static void read_page(hwt_store *store)
+{
+	int len = hwt_store_prometheus(store, NULL, 0);
+
+	REQUIRE(len > 0);
+	free(page.text);
+	page.text = malloc((size_t)len + 4096);
+	REQUIRE(page.text != NULL);
+	len = hwt_store_prometheus(store, page.text, (size_t)len + 4096);
+	CHECK_INT(strlen(page.text), ==, len);
+	read_text(page.text);
+}
+
+static void end_page(void)
+{
+	free(page.text);
+	page.text = NULL;
+}
+
+/* All buckets of a kind: they rise, and end with +Inf, which is the count. */
+static double check_buckets(const char *kind)
+{
+	char labels[512];
+	double last = 0, bound = 0;
+	unsigned count = 0;
+
+	(void)snprintf(labels, sizeof(labels), "{kind=\"%s\",le=\"", kind);
+	for (size_t i = 0; i < page.count; i++) {
+		const struct sample *sample = &page.samples[i];
+		double le;
+
+		if (strcmp(sample->name, "hwt_store_lateness_seconds_bucket") != 0 ||
+		    strncmp(sample->labels, labels, strlen(labels)) != 0)
+			continue;
+		le = strtod(sample->labels + strlen(labels), NULL);
+		CHECK(le > bound && sample->value >= last);
+		bound = le;
+		last = sample->value;
+		count++;
+	}
+	CHECK_INT(count, ==, 32);
+	CHECK(bound > 1e300); /* +Inf */
+	(void)snprintf(labels, sizeof(labels), "{kind=\"%s\"}", kind);
+	CHECK(value_of("hwt_store_lateness_seconds_count", labels) == last);
+	return last;
+}
+
+static int fail_run(const hwt_store_run *run, void *ctx)
+{
+	(void)ctx;
+	return hwt_store_give_up(run, "no");
+}
+
+/* Of two kinds each has its own, and the store has the sum. */
+TEST(a_kind_has_numbers_of_its_own)
+{
+	hwt_store_stats a = HWT_STORE_STATS_INIT, b = HWT_STORE_STATS_INIT, all;
+	hwt_store *store;
+	uint64_t late = 0;
+
+	fresh_world();
+	store = open_store();
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	register_kind(store, "b", fail_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_held(store, 16));
+	for (int i = 0; i < 3; i++)
+		CHECK(wait_gone(store, put(store, "a", -1)));
+	CHECK(wait_store_state(store, put(store, "b", -1), HWT_STORE_FAILED));
+	(void)put(store, "b", HWT_S(60)); /* the window is of minutes, as the lease is */
+	all = settled_stats(store);
+	CHECK_CALL(hwt_store_read_kind_stats(store, "a", &a), 0);
+	CHECK_CALL(hwt_store_read_kind_stats(store, "b", &b), 0);
+	CHECK_INT(a.size, ==, sizeof(a));
+	CHECK_INT(a.begun, ==, 3);
+	CHECK_INT(a.done, ==, 3);
+	CHECK_INT(a.failed, ==, 0);
+	CHECK_INT(a.shards_held, ==, 8);
+	CHECK_INT(a.window, ==, 0);
+	CHECK_INT(a.trusted, ==, 1);
+	CHECK_INT(a.put, ==, 0);
+	CHECK_INT(b.done, ==, 0);
+	CHECK_INT(b.failed, ==, 1);
+	CHECK_INT(b.window, ==, 1);
+	CHECK_INT(all.done, ==, 3);
+	CHECK_INT(a.lateness_minute_max_ns, <=, all.lateness_max_ns);
+	for (size_t i = 0; i < HWTS_COUNT(a.lateness); i++)
+		late += a.lateness[i];
+	CHECK_INT(late, ==, 3);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(what_makes_no_sense_is_refused)
+{
+	hwt_store_stats stats = HWT_STORE_STATS_INIT;
+	hwt_store *store;
+	char small[1] = "x";
+
+	fresh_world();
+	store = open_store();
+	(void)put(store, "a", HWT_S(3600));
+	CHECK_CALL(hwt_store_read_kind_stats(NULL, "a", &stats), EINVAL);
+	CHECK_CALL(hwt_store_read_kind_stats(store, NULL, &stats), EINVAL);
+	CHECK_CALL(hwt_store_read_kind_stats(store, "a", NULL), EINVAL);
+	CHECK_CALL(hwt_store_read_kind_stats(store, "a", &stats), ENOENT);
+	stats.size = 3;
+	CHECK_CALL(hwt_store_read_kind_stats(store, "a", &stats), EINVAL);
+	CHECK_INT(hwt_store_prometheus(NULL, small, 1), ==, -EINVAL);
+	CHECK_INT(small[0], ==, 'x');
+	CHECK_INT(hwt_store_prometheus(store, NULL, 1), ==, -EINVAL);
+	CHECK(hwt_store_error()[0] != '\0');
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(prometheus_reads_what_is_counted)
+{
+	hwt_store *store;
+	int64_t id;
+
+	fresh_world();
+	store = open_store();
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	read_page(store);
+	CHECK(value_of("hwt_store_trusted", "") == 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	for (int i = 0; i < 3; i++)
+		CHECK(wait_gone(store, put(store, "a", -1)));
+	id = put(store, "b", -1); /* nobody runs it */
+	(void)settled_stats(store);
+	read_page(store);
+	CHECK(value_of("hwt_store_put_total", "") == 4);
+	CHECK(value_of("hwt_store_trusted", "") == 1);
+	CHECK(value_of("hwt_store_done_total", "{kind=\"a\"}") == 3);
+	CHECK(value_of("hwt_store_failed_total", "{kind=\"a\"}") == 0);
+	CHECK(value_of("hwt_store_shards_held", "{kind=\"a\"}") == 8);
+	CHECK(value_of("hwt_store_kind_processes", "{kind=\"a\"}") == 1);
+	CHECK(value_of("hwt_store_kind_processes", "{kind=\"b\"}") == 0);
+	CHECK(value_of("hwt_store_kind_overdue_seconds", "{kind=\"a\"}") == 0);
+	CHECK(value_of("hwt_store_kind_overdue_seconds", "{kind=\"b\"}") > 0);
+	CHECK(value_of("hwt_store_database_up", "") == 1);
+	CHECK(check_buckets("a") == 3);
+	CHECK(value_of("hwt_store_lateness_seconds_sum", "{kind=\"a\"}") > 0);
+	(void)query("update %s_timeout set state = 3, shard = -1 - shard where id = %lld", world.schema, (long long)id);
+	(void)query("update %s_kind set paused = %s where name = 'b'", world.schema, world.sqlite ? "1" : "true");
+	read_page(store);
+	CHECK(value_of("hwt_store_kind_failed", "{kind=\"b\"}") == 1);
+	CHECK(value_of("hwt_store_kind_paused", "{kind=\"b\"}") == 1);
+	CHECK(value_of("hwt_store_kind_paused", "{kind=\"a\"}") == 0);
+	CHECK(value_of("hwt_store_kind_overdue_seconds", "{kind=\"b\"}") == 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+	end_page();
+}
+
+TEST(names_are_escaped)
+{
+	hwt_store *store;
+
+	fresh_world();
+	store = open_store();
+	register_kind(store, "a \"b\" \\ c\nd", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	read_page(store);
+	CHECK(value_of("hwt_store_begun_total", "{kind=\"a \\\"b\\\" \\\\ c\\nd\"}") == 0);
+	CHECK(value_of("hwt_store_kind_failed", "{kind=\"a \\\"b\\\" \\\\ c\\nd\"}") == 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+	end_page();
+}
+
+/* With any room it is whole lines, and the length is that of the whole text. */
+TEST(a_short_buffer_has_whole_lines)
+{
+	hwt_store *store;
+	char buf[3000];
+
+	fresh_world();
+	store = open_store();
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	for (size_t size = 1; size < sizeof(buf); size += size < 200 ? 1 : 97) {
+		size_t len;
+
+		memset(buf, 'x', sizeof(buf));
+		CHECK_INT(hwt_store_prometheus(store, buf, size), >, sizeof(buf));
+		len = strnlen(buf, sizeof(buf));
+		CHECK_INT(len, <, size);
+		CHECK(len == 0 || buf[len - 1] == '\n');
+		CHECK(size < 200 || len > size - 150);
+		for (size_t i = size; i < sizeof(buf); i++)
+			REQUIRE(buf[i] == 'x');
+	}
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* Its own numbers are there without the database. */
+TEST(a_database_that_is_away_is_no_failure)
+{
+	hwt_store *store;
+
+	fresh_world();
+	store = open_store();
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	(void)query("drop view %s_kinds", world.schema);
+	(void)query("drop view %s_timeouts", world.schema);
+	(void)query("alter table %s_kind rename to %s_gone", world.schema, world.schema);
+	read_page(store);
+	CHECK(value_of("hwt_store_database_up", "") == 0);
+	CHECK(value_of("hwt_store_begun_total", "{kind=\"a\"}") == 0);
+	CHECK(!(value_of("hwt_store_kind_failed", "{kind=\"a\"}") >= 0));
+	CHECK(hwt_store_error()[0] == '\0');
+	CHECK_CALL(hwt_store_close(store), 0);
+	end_page();
+}
+
+STORE_MAIN(NULL)
