@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # exec.sh [WORD:]...PROGRAM ARGUMENT...: runs a test plainly, or as the words say.
 #     hierarchical:  on the hierarchical wheel
-#     perturbed:     with the test build of the library, which perturbs its threads
 #     postgresql:    on a PostgreSQL server of its own
 #     partitioned:   the same, with a partitioned table of timeouts
 #     weather:       on a machine that seems to be busy: its threads lose their processor (test/weather.c)
@@ -12,11 +11,6 @@ shift
 while :; do
 	case $program in
 	hierarchical:*) export HWT_TEST_WHEEL=hierarchical ;;
-	perturbed:*)
-		export LD_LIBRARY_PATH="$BUILD/perturbed"
-		# Minutes otherwise.  A tenth is what test/races.sh needs to see each race that it plants.
-		[ "${SAN:-}" != thread ] || export HWT_SCALE="${HWT_SCALE:-10}"
-		;;
 	postgresql:*) on=store/test/postgres.sh ;;
 	partitioned:*) on=store/test/postgres.sh && export HWT_POSTGRES_PARTITIONED=1 ;;
 	weather:*) weather=$PWD/${BUILD:-build}/weather.so ;;

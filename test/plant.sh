@@ -18,7 +18,6 @@ build() { # SANITIZER PROGRAM...
 	test=$(folder "$1")/test
 	targets=("${targets[@]/#*:/}")
 	targets=("${targets[@]/#/$test/}")
-	[[ " ${*:2}" = *' perturbed:'* ]] && targets+=(perturbed)
 	make_all "$1" "${targets[@]}"
 }
 

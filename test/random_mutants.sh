@@ -21,8 +21,7 @@ names() { # FILE...
 }
 
 mapfile -t plain < <(names test/unit_*.c test/test_*.c | grep -vE 'test_(soak|memory)$'; printf 'hierarchical:%s\n' unit_wheel unit_worker unit_oracle)
-mapfile -t threads < <(names test/test_stress*.c test/test_{stats,driven,finaliser}.c test/unit_{waiters,lane,lanes,kept,reschedule,idle}.c
-	names test/test_stress_*.c | sed 's/^/perturbed:/')
+mapfile -t threads < <(names test/test_stress*.c test/test_stats.c test/unit_{waiters,lane,lanes,kept,reschedule,idle}.c)
 
 # The program that finds the fault of the tree in which this runs.  SANITIZER FIRST: that one first, then all; each has its seconds.
 found_by() {

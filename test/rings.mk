@@ -10,7 +10,6 @@ QUICK_wheel := bucket ring levels wheel world oracle
 QUICK_lane := queue lane lanes fair kept reserve reschedule ahead trim interleave
 QUICK_worker := worker idle tasks quiet trim_calls
 QUICK_timer := timer advance environment script
-API_worker := task_threads
 API_timer := api api_config api_life loop stats
 TWIN_wheel := wheel world oracle
 TWIN_worker := worker idle

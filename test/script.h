@@ -6,10 +6,11 @@
  * A script is statements with ';' behind each.  A letter is a timeout; those of capital letters have a finaliser.  A
  * time is in milliseconds, with "+n" or "-n" for nanoseconds more or less, or "never", "ever" (INT64_MAX, INT64_MIN).
  *
- *     limit n  bound n  transfers n  wheel n  unstarted     settings, before all others
+ *     limit n  bound n  transfers n  wheel n  full n  unstarted     settings, before all others
  *     parked  told                     an executor keeps what is due; on_earlier is set
  *     new x t  at x t  every x t p     schedules: a delay, a deadline, a first delay and a period
  *     move x t  place x t              reschedules, by a delay or a deadline
+ *     crowd x t                        schedules and cancels x until that is refused for the limit
  *     cancel x  sync x  start  reserve n  trim
  *     advance t  next                  "= t": the answer
  *     walk t                           advances tick by tick
@@ -209,6 +210,8 @@ static inline bool script_set(struct script_part *part, const char *verb)
 		script.config.max_transfers_per_tick = (uint32_t)script_number(part);
 	else if (strcmp(verb, "wheel") == 0)
 		script.config.ticks_per_wheel = (uint32_t)script_number(part);
+	else if (strcmp(verb, "full") == 0)
+		hwt_test_full = (uint64_t)script_number(part);
 	else if (strcmp(verb, "parked") == 0)
 		script.is_parked = true;
 	else if (strcmp(verb, "told") == 0)
@@ -264,6 +267,24 @@ static inline void script_in(struct script_part *part)
 	*(it->plays > 0 ? &it->in : &it->out) = script_braces(part);
 }
 
+static inline void script_crowd(struct script_part *part)
+{
+	struct script_part again = *part;
+	unsigned n = 0;
+	int rc = 0;
+
+	while (rc == 0 && ++n < 1000000) {
+		struct script_part which = *part;
+
+		again = *part;
+		rc = script_schedule(&again, "new");
+		if (rc == 0)
+			rc = hwt_cancel(script_which(&which)->handle);
+	}
+	*part = again;
+	script_want("is refused", rc, ENOBUFS);
+}
+
 static inline bool script_arrange(struct script_part *part, const char *verb)
 {
 	if (strcmp(verb, "in") == 0) {
@@ -280,8 +301,11 @@ static inline bool script_arrange(struct script_part *part, const char *verb)
 		int64_t times = script_number(part);
 		struct script_part inside = script_braces(part);
 
-		while (times-- > 0)
+		for (script.depth++; times > 0; times--)
 			script_play(inside);
+		script.depth--;
+	} else if (strcmp(verb, "crowd") == 0) {
+		script_crowd(part);
 	} else if (strcmp(verb, "work") == 0) {
 		script_work((uint64_t)script_number(part));
 	} else if (strcmp(verb, "refuse") == 0) {
@@ -347,6 +371,7 @@ static inline void play(const char *text)
 		memory_is_back();
 		script_work(script.end - script.first);
 		CHECK_INT(hwt_timer_destroy(script.timer), ==, 0);
+		hwt_test_full = HWT_FULL;
 	}
 }
 

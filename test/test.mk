@@ -10,15 +10,11 @@ UNIT_TESTS := $(filter-out $(LEFT_OUT:%=$(BUILD)/test/%),$(patsubst test/%.c,$(B
 API_TESTS := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/test_*.c))
 # hwt.hpp in two standards, where there is a C++ compiler.
 CPP_TESTS := $(if $(shell command -v $(CXX) 2>/dev/null),$(addprefix $(BUILD)/test/test_cpp,17 20))
-# The same programs once more: on the hierarchical wheel; and with the library's test build, in which threads lose their
-# processor where it hurts (test/exec.sh).  Other stress tests draw the wheel themselves.  ThreadSanitizer has no use
-# for those of one thread.
+# The same programs once more, on the hierarchical wheel.  Others draw the wheel themselves, or take both.
 TWINS ?= $(patsubst %,hierarchical:$(BUILD)/test/%,\
-	$(if $(findstring thread,$(SAN)),,unit_wheel unit_world unit_worker unit_oracle unit_idle) \
-	test_behaviours test_behaviours_more test_memory test_collect test_stress_reschedule test_task_threads) \
-	$(patsubst test/%.c,perturbed:$(BUILD)/test/%,$(wildcard test/test_stress*.c))
+	$(if $(findstring thread,$(SAN)),,unit_wheel unit_world unit_worker unit_oracle unit_idle) test_memory test_collect)
 
-.PHONY: check sim soak fuzz model genmc static aarch64 coverage perturbed mutants mutants-sample mutants-random races memcheck platforms weather
+.PHONY: check sim soak fuzz model genmc static aarch64 coverage mutants mutants-sample mutants-random races memcheck platforms weather
 
 $(BUILD)/unit/%.o: src/%.c
 	@mkdir -p $(@D)
@@ -30,19 +26,6 @@ $(BUILD)/unit/check/%.o: test/check/%.c
 
 $(BUILD)/libhwt-unit.a: $(SRC:src/%.c=$(BUILD)/unit/%.o) $(CHECKER:test/%.c=$(BUILD)/unit/%.o)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
-
-$(BUILD)/perturbed/%.o: src/%.c
-	@mkdir -p $(@D)
-	$(QCC) $(ALL_CPPFLAGS) $(POSIX) -DHWT_TEST $(ALL_CFLAGS) -fPIC -c -o $@ $<
-
-$(BUILD)/perturbed/perturb.o: test/perturb.c
-	@mkdir -p $(@D)
-	$(QCC) $(ALL_CPPFLAGS) $(POSIX) -DHWT_TEST $(ALL_CFLAGS) -fPIC -c -o $@ $<
-
-$(BUILD)/perturbed/$(SONAME): $(SRC:src/%.c=$(BUILD)/perturbed/%.o) $(BUILD)/perturbed/perturb.o
-	$(QCC) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=test/perturb.map -o $@ $^ $(ALL_LDFLAGS)
-
-perturbed: $(BUILD)/perturbed/$(SONAME)
 
 $(BUILD)/test/unit_%: test/unit_%.c $(BUILD)/libhwt-unit.a | $(BUILD)/test
 	$(QCC) $(ALL_CPPFLAGS) -Itest $(GNU) -DHWT_TEST $(ALL_CFLAGS) -o $@ $< $(BUILD)/libhwt-unit.a $(ALL_LDFLAGS)
@@ -91,9 +74,8 @@ $(CPP_TESTS): $(BUILD)/test/test_cpp%: test/test_cpp.cpp $(BUILD)/libhwt.so | $(
 
 # The longest first, so that none of them is what the end waits for.
 PROGRAMS := $(UNIT_TESTS) $(API_TESTS) $(DEBUG_TESTS) $(CPP_TESTS) $(SIM)
-# What runs perturbed under ThreadSanitizer need not run unperturbed, too.
-RUNS = $(filter-out $(if $(findstring thread,$(SAN)),$(patsubst perturbed:%,%,$(TWINS))),$(PROGRAMS)) $(TWINS)
-LONG := %/unit_oracle %/unit_interleave %/sim %/test_stress %/test_stress_sleep %/test_memory
+RUNS = $(PROGRAMS) $(TWINS)
+LONG := %/unit_oracle %/unit_interleave %/sim %/test_stress %/test_memory
 
 # What looks at the sources, and names its compilers itself; and what is compiled and run as the tests are.
 SOURCE_CHECKS ?= test/layers.sh test/edges.sh test/header.sh test/man.sh store/test/store_man.sh
@@ -101,7 +83,7 @@ BUILD_CHECKS ?= test/abi.sh test/docs.sh test/examples.sh test/dlopen.sh test/lu
 
 # For a build beside others, TWINS=, SOURCE_CHECKS=, BUILD_CHECKS= and STORE= leave out what hangs on the compiler less than on
 # chance or not at all.
-check: all $(PROGRAMS) $(if $(TWINS),$(BUILD)/perturbed/$(SONAME)) $(if $(BUILD_CHECKS),$(EXAMPLES) $(EXAMPLES_MORE) $(BENCH)) $(STORE_TESTS) $(STORE_SIM) ## all tests; make check-store those of libhwt-store
+check: all $(PROGRAMS) $(if $(BUILD_CHECKS),$(EXAMPLES) $(EXAMPLES_MORE) $(BENCH)) $(STORE_TESTS) $(STORE_SIM) ## all tests; make check-store those of libhwt-store
 	CC='$(CC)' CXX='$(CXX)' SAN='$(SAN)' test/run.sh $(BUILD) $(filter $(LONG),$(RUNS)) $(filter-out $(LONG),$(RUNS)) $(STORE_RUNS) $(STORE_CHECKS) \
 		$(SOURCE_CHECKS) $(BUILD_CHECKS)
 
@@ -114,9 +96,8 @@ $(BUILD)/weather.so: test/weather.c | $(BUILD)/test
 sim: $(BUILD)/test/sim ## simulations under random seeds, SECONDS=60 of each scenario
 	HWT_SIM_SECONDS=$(or $(SECONDS),60) $<
 
-soak: $(API_TESTS) $(BUILD)/perturbed/$(SONAME) ## the stress tests, some 10^9 operations (minutes)
-	HWT_SCALE=$${HWT_SCALE:-2500} HWT_SOAK_S=$${HWT_SOAK_S:-600} test/run.sh $(BUILD) \
-		$(filter %stress %soak,$(API_TESTS)) $(filter perturbed:%,$(TWINS))
+soak: $(API_TESTS) ## the stress tests, some 10^9 operations (minutes)
+	HWT_SCALE=$${HWT_SCALE:-2500} HWT_SOAK_S=$${HWT_SOAK_S:-600} test/run.sh $(BUILD) $(filter %stress %stress_all %soak,$(API_TESTS))
 
 mutants: ## plants faults, one by one, and demands that a test finds each
 	CC='$(CC)' test/mutants.sh

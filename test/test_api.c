@@ -406,4 +406,24 @@ TEST(what_is_left_is_of_one_deadline_while_another_thread_moves_it)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
+/* [Netty] 100,000 in a loop: each delay, measured from its own call, is as asked. */
+TEST(row05_delays_of_many_are_kept)
+{
+	enum { COUNT = 100000 };
+	hwt_timer *timer = new_timer(HWT_MS(10), 512);
+	struct run *runs = calloc(COUNT, sizeof(*runs));
+
+	REQUIRE(runs);
+	for (int i = 0; i < COUNT; i++) {
+		int64_t delay_ns = HWT_MS(10) + i % 7 * HWT_MS(3);
+
+		runs[i].not_before_ns = hwt_now() + delay_ns;
+		CHECK_RC(hwt_new_timeout(timer, run_task, &runs[i], delay_ns, NULL), 0);
+	}
+	for (int i = 0; i < COUNT; i++)
+		REQUIRE(wait_count(&runs[i].ran, 1));
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+	free(runs);
+}
+
 TEST_MAIN()

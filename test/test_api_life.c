@@ -3,7 +3,7 @@
  * The life of a timer: create, start, stop, what was not processed, destroy, each also out of turn, from a task, and
  * with threads that cannot be created.
  */
-#include "support.h"
+#include "virtual.h"
 
 #include <sys/syscall.h>
 
@@ -348,6 +348,87 @@ TEST(a_task_has_half_a_megabyte_of_stack)
 
 	CHECK_RC(hwt_new_timeout(timer, deep_task, &ran, 0, NULL), 0);
 	CHECK(wait_count(&ran, 1));
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+struct nested {
+	hwt_timer *outer, *inner;
+	hwt_timeout outer_timeout;
+	unsigned ran;
+};
+
+static void inner_task(hwt_timeout timeout, void *arg)
+{
+	struct nested *nested = arg;
+
+	CHECK_RC(hwt_cancel_sync(timeout), EDEADLK);
+	CHECK_RC(hwt_cancel_sync(nested->outer_timeout), EDEADLK);
+	CHECK_RC(hwt_timer_stop(nested->outer, NULL), EDEADLK);
+	CHECK_RC(hwt_timer_stop(nested->inner, NULL), EDEADLK);
+	nested->ran++;
+}
+
+static void outer_task(hwt_timeout timeout, void *arg)
+{
+	struct nested *nested = arg;
+
+	(void)timeout;
+	CHECK_RC(hwt_timer_advance(nested->inner, HWT_MS(1), NULL), 0);
+	CHECK_RC(hwt_timer_stop(nested->inner, NULL), 0); /* that is not in its task any more */
+	CHECK_RC(hwt_timer_stop(nested->outer, NULL), EDEADLK);
+	nested->ran++;
+}
+
+TEST(a_task_cannot_wait_for_the_outer_task_that_called_it)
+{
+	struct nested nested = { .outer = virtual_timer(), .inner = virtual_timer() };
+
+	CHECK_RC(hwt_new_timeout(nested.outer, outer_task, &nested, 0, &nested.outer_timeout), 0);
+	CHECK_RC(hwt_new_timeout(nested.inner, inner_task, &nested, 0, NULL), 0);
+	CHECK_RC(hwt_timer_advance(nested.outer, HWT_MS(1), NULL), 0);
+	CHECK_INT(nested.ran, ==, 2);
+	CHECK_RC(hwt_timer_destroy(nested.outer), 0);
+	CHECK_RC(hwt_timer_destroy(nested.inner), 0);
+}
+
+/* Task threads: as many tasks at once as there are threads, each on a thread of the name that the manual says. */
+struct gate {
+	atomic_uint begun, open, named;
+};
+
+static void gate_task(hwt_timeout timeout, void *arg)
+{
+	struct gate *gate = arg;
+
+	(void)timeout;
+#ifndef HWT_PORTABLE
+	char name[16] = "";
+
+	pthread_getname_np(pthread_self(), name, sizeof(name));
+	if (strncmp(name, "hwt-task-", 9) == 0)
+		atomic_fetch_add(&gate->named, 1U << (name[9] - '1'));
+#endif
+	atomic_fetch_add(&gate->begun, 1);
+	REQUIRE(wait_count(&gate->open, 1));
+}
+
+TEST(each_thread_runs_a_task_of_its_own)
+{
+	hwt_config config = HWT_CONFIG_INIT;
+	struct gate gate = { 0 };
+	hwt_timer *timer = NULL;
+
+	config.tick_duration_ns = TICK_NS;
+	config.task_threads = 3;
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	for (int i = 0; i < 3; i++)
+		CHECK_RC(hwt_new_timeout(timer, gate_task, &gate, 0, NULL), 0);
+	REQUIRE(wait_count(&gate.begun, 3));
+	CHECK_INT(stats_of(timer).running, ==, 3);
+#ifndef HWT_PORTABLE
+	CHECK_INT(gate.named, ==, 7);
+#endif
+	atomic_store(&gate.open, 1);
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 

@@ -7,6 +7,9 @@
 
 #include <signal.h>
 #include <sys/mman.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -641,5 +644,67 @@ TEST(an_urgent_worker_keeps_its_pace_beside_producers_on_its_processor)
 	crew_join(&crew);
 	CHECK_RC(hwt_timer_destroy(pace.timer), 0);
 }
+
+static void ignore_signal(int signal_number)
+{
+	(void)signal_number;
+}
+
+static void tell_thread_task(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	*(pthread_t *)arg = pthread_self();
+}
+
+/* An exception ended the worker while the timer went on accepting.  In C: signals that interrupt its sleep. */
+TEST(row27_worker_survives_signals)
+{
+	enum { COUNT = 10 };
+	struct sigaction action = { .sa_handler = ignore_signal }, before;
+	hwt_timer *timer = new_timer(HWT_MS(10), 512);
+	struct run runs[COUNT] = { 0 };
+	pthread_t worker;
+	hwt_timeout told;
+
+	REQUIRE(sigaction(SIGUSR1, &action, &before) == 0); /* without SA_RESTART */
+	CHECK_RC(hwt_new_timeout(timer, tell_thread_task, &worker, 0, &told), 0);
+	REQUIRE(wait_state(told, HWT_EXPIRED));
+	for (int i = 0; i < COUNT; i++) {
+		runs[i].not_before_ns = hwt_now() + HWT_MS(10) * i;
+		CHECK_RC(hwt_new_timeout_at(timer, run_task, &runs[i], runs[i].not_before_ns, NULL), 0);
+	}
+	for (int i = 0; i < COUNT; i++)
+		for (int64_t give_up_ns = hwt_now() + PATIENCE_NS; runs[i].ran == 0 && hwt_now() < give_up_ns;) {
+			CHECK_INT(pthread_kill(worker, SIGUSR1), ==, 0);
+			sleep_ns(HWT_US(500));
+		}
+	for (int i = 0; i < COUNT; i++)
+		CHECK_INT(runs[i].ran, ==, 1);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+	REQUIRE(sigaction(SIGUSR1, &before, NULL) == 0);
+}
+
+#ifdef PR_GET_TIMERSLACK
+static void note_slack(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	atomic_store((atomic_int *)arg, prctl(PR_GET_TIMERSLACK, 0UL, 0UL, 0UL, 0UL));
+}
+
+/* Linux adds 50 us to the sleeps of a thread that does not ask it to be exact. */
+TEST(a_worker_asks_the_system_for_exact_sleeps)
+{
+	hwt_timer *timer = new_timer(HWT_MS(1), 64);
+	atomic_int slack_ns = 0;
+
+	NEEDS_LINUX();
+	CHECK_RC(hwt_new_timeout(timer, note_slack, &slack_ns, 0, NULL), 0);
+	REQUIRE(wait_none_pending(timer));
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+	if (slack_ns < 0)
+		SKIP("the system does not tell");
+	CHECK_INT(slack_ns, ==, 1);
+}
+#endif
 
 TEST_MAIN()

@@ -199,6 +199,25 @@ TEST(a_finaliser_is_called_once_however_the_timeout_ends)
 }
 
 /*
+ * Memory while the loop is in a slow task, or does not come by
+ */
+
+TEST(what_is_scheduled_and_cancelled_meanwhile_does_not_make_memory_grow)
+{
+	play("limit 1000; in a 1 { times 30000 { new b 99999; cancel b }; most records 16384;"
+	     "thread { times 30000 { new d 99999; cancel d } }; most records 32768 }; new f 9; new a 1; advance 1; "
+	     "advance 9;"
+	     "ran f 1; times 30000 { new b 99999; cancel b }; most records 32768");
+}
+
+TEST(finalisers_that_wait_for_the_worker_are_bounded_by_a_limit)
+{
+	play(
+	    "limit 16; full 64; in a 1 { crowd B 99999; new C 9 = ENOBUFS; released B 0 }; new a 1; advance 1; ran a 1;"
+	    "advance 2; new B 3; new c 3; advance 9; ran B 1; ran c 1");
+}
+
+/*
  * An executor
  */
 
@@ -278,6 +297,89 @@ TEST(a_burst_fills_its_place_and_leaves_it)
 	     "at x 20-1000; times 20 { at z 20-1000 }; advance 20+70000; late 7 72; at w 30-300000; advance 30; late 0 "
 	     "50;"
 	     "late 9 1; times 40 { at v 40 }; times 9 { at v 40-2000000 }; advance 40+70000; late 7 112; late 12 9");
+}
+
+/*
+ * What other timers' tests check, by its number in behaviours.md
+ */
+
+TEST(row02_a_stop_returns_what_is_pending)
+{
+	play("new a 0; new b 1; new c 2; advance 2; stop 0; none; state a EXPIRED");
+	play("new a 0; new b 9; new c 9999; advance 2; cancel c; stop 1; back b 9; none; state b CANCELLED; state c "
+	     "CANCELLED;"
+	     "cancel b = ENOENT; stop 0");
+}
+
+TEST(row03_refused_after_a_stop_and_not_counted)
+{
+	play("limit 10; new a 99; stop 1; times 20 { new b 0 = ECANCELED }; pending 0; stat refused_stopped 20");
+}
+
+TEST(row04_a_task_re_arms_itself)
+{
+	play("in a 99 { new a 2 }; new a 0; walk 100; ran a 50; stop 1; back a 101; none");
+}
+
+TEST(row07_the_count_follows_each_end)
+{
+	play("new a 5; new b 5; new c 5; pending 3; cancel a; cancel b; pending 1; in c 1 { pending 0; cancel c = "
+	     "EBUSY; pending 0 };"
+	     "advance 5; pending 0; cancel c = ENOENT; pending 0");
+}
+
+TEST(row09_a_task_of_an_executor_runs_there_and_a_refused_one_is_not_lost)
+{
+	play("parked; new a 1; advance 1; ran a 0; work 1; ran a 1; refuse 1; new b 1; advance 3; ran b 1;"
+	     "stat executor_refusals 1; stat completed 2");
+}
+
+TEST(row11_negative_delays_run_and_to_add_a_pending_one_again_moves_it)
+{
+	play("advance 1000; new a -1; new b -5; advance 1001; ran a 1; ran b 1");
+	play("new a 10; times 9 { move a 20; pending 1; move a 50 }; pending 1; advance 49; ran a 0; advance 50; ran a "
+	     "1;"
+	     "pending 0");
+	play("wheel 4; at a never; at b 10; at c 11; at d 12; at e 13; at f 17; at g 19; advance 0; place b 22; place "
+	     "c 25;"
+	     "place d 40; place e 33; place f 18; place g 47; walk 60; at-time b 22; at-time c 25; at-time d 40; "
+	     "at-time e 33;"
+	     "at-time f 18; at-time g 47; stat runs 6; ran a 0");
+}
+
+TEST(row12_the_ith_run_lies_at_the_sum_of_the_first_i_intervals)
+{
+	play(
+	    "every a 1 1; every b 4 4; every c 50 50; every d 400 400; walk 399; ran a 399; ran b 99; ran c 7; ran d 0;"
+	    "walk 2000; ran a 2000; ran b 500; ran c 40; ran d 5; missed a 0; missed d 0; stat merged_periods 0");
+}
+
+TEST(row17_a_task_cancels_others)
+{
+	play("in b 1 { new c 0; cancel a; cancel c; cancel d; state c CANCELLED; cancel b = EBUSY }; new d 3600000; "
+	     "new b 1;"
+	     "new a 1; advance 7200000; ran b 1; ran a 0; ran c 0; ran d 0");
+}
+
+TEST(row33_a_cancel_while_it_moves_between_wheels_is_a_cancel)
+{
+	play("wheel 8; at a 599; at b 600; at c 600; at d 600; at e 600; at f 600; at g 600; at h 600; at i 601; "
+	     "advance 1;"
+	     "cancel b; walk 512; cancel c; walk 575; cancel d; walk 576; cancel e; walk 591; cancel f; walk 592; "
+	     "cancel g;"
+	     "walk 599; cancel h; ran a 1; walk 700; ran i 1; stat runs 2; stat cancelled 7");
+}
+
+TEST(row34_a_task_inserts_into_the_bucket_that_it_comes_from)
+{
+	play("wheel 4; in a 9 { new a 4; new b 0; new c 4; cancel c }; new a 4; walk 41; ran a 10; ran b 9; ran c 0");
+}
+
+TEST(row36_to_wait_for_oneself_is_an_error_and_no_deadlock)
+{
+	play("in a 1 { sync a = EDEADLK; move a 5; sync a = EDEADLK; sync b; sync c = ENOENT }; new b 99; new c 0; "
+	     "advance 1;"
+	     "new a 3; walk 20; ran a 2; state b CANCELLED");
 }
 
 TEST_MAIN()

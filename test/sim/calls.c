@@ -404,6 +404,8 @@ int call_stop(void)
 	int rc;
 
 	world.is_stopping = true;
+	world.stop_ns = sim_now();
+	world.stop_held_ns = sim_held();
 	rc = hwt_timer_stop(world.timer, &count);
 	sim_say("stops: %ld, gives back %ld", rc, (long)count);
 	world.is_stopped = true;

@@ -63,6 +63,7 @@ struct world {
 	int64_t back_until_ns;
 	unsigned steps, heard_steps; /* of the clock, and how many when the last advance began */
 	uint64_t advances;
+	int64_t stop_ns, stop_held_ns; /* when a stop began, and sim_held then */
 	bool is_started, is_stopping, is_stopped, has_pool;
 
 	/* HWT_COLLECT: what has fired has not begun to run here until the loop comes to it. */
