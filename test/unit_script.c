@@ -269,6 +269,21 @@ TEST(the_loop_is_told_of_what_is_earlier_once)
  * Statistics
  */
 
+TEST(each_end_is_counted_where_it_belongs)
+{
+	play(
+	    "limit 5; new a 0; new b 0; new c 999; new d 999; new e 999; advance 1; stat ticks 1; new f 999; new g 999;"
+	    "times 3 { new h 999 = ENOBUFS }; cancel c; cancel c = ENOENT; stat accepted 7; stat completed 2; stat "
+	    "runs 2;"
+	    "stat cancelled 1; stat pending 4; pending 4; stat refused_limit 3; stat wakeups 2; stop 4;"
+	    "times 2 { new h 0 = ECANCELED }; stat returned 4; stat pending 0; stat refused_stopped 2; stat "
+	    "refused_memory 0");
+	play("times 5000 { new a 9999 }; advance 1; stat transfers 5000; stat backlog_max 5000; cancel a; new b 9999;"
+	     "advance 2; stat transfers 5002; stat backlog_max 5000; in b 1 { stat running 1; stat pending 0 }; stat "
+	     "wakeups 3;"
+	     "in a 1 { stat running 1; stat completed 0 }; advance 9999; stat completed 4999");
+}
+
 TEST(lateness_is_sorted_by_powers_of_two)
 {
 	play("new a 5; advance 5; late 0 1; new b 5; advance 10+999; late 0 2; at c 20; advance 20+1000; late 1 1;"
