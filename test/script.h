@@ -11,6 +11,7 @@
  *     new x t  at x t  every x t p     schedules: a delay, a deadline, a first delay and a period
  *     move x t  place x t              reschedules, by a delay or a deadline
  *     crowd x t                        schedules and cancels x until that is refused for the limit
+ *     grid = t                         where tick 0 is
  *     cancel x  sync x  start  reserve n  trim
  *     advance t  next                  "= t": the answer
  *     walk t                           advances tick by tick
@@ -102,22 +103,29 @@ static inline void *script_thread(void *arg)
  * Calls
  */
 
+/* What is refused leaves the handle alone. */
 static inline int script_schedule(struct script_part *part, const char *verb)
 {
 	struct script_timeout *it = script_which(part);
+	hwt_timeout before = it->handle;
 	hwt_spec spec = { .size = sizeof(spec), .task = script_task, .arg = it, .when_ns = script_when(part) };
+	int rc;
 
 	it->are_many = it->are_many || hwt_timeout_state(it->handle) == HWT_PENDING;
 	spec.period_ns = strcmp(verb, "every") == 0 ? script_when(part) : 0;
 	spec.flags = strcmp(verb, "at") == 0 ? HWT_ABSOLUTE : 0;
 	spec.release = it >= &script.all[26] ? script_release : NULL;
 	if (spec.release != NULL)
-		return hwt_new_timeout_ex(script.timer, &spec, &it->handle);
-	if (strcmp(verb, "every") == 0)
-		return hwt_new_periodic(script.timer, script_task, it, spec.when_ns, spec.period_ns, &it->handle);
-	if (spec.flags != 0)
-		return hwt_new_timeout_at(script.timer, script_task, it, spec.when_ns, &it->handle);
-	return hwt_new_timeout(script.timer, script_task, it, spec.when_ns, &it->handle);
+		rc = hwt_new_timeout_ex(script.timer, &spec, &it->handle);
+	else if (strcmp(verb, "every") == 0)
+		rc = hwt_new_periodic(script.timer, script_task, it, spec.when_ns, spec.period_ns, &it->handle);
+	else if (spec.flags != 0)
+		rc = hwt_new_timeout_at(script.timer, script_task, it, spec.when_ns, &it->handle);
+	else
+		rc = hwt_new_timeout(script.timer, script_task, it, spec.when_ns, &it->handle);
+	if (rc != 0)
+		script_want("leaves the handle", memcmp(&before, &it->handle, sizeof(before)), 0);
+	return rc;
 }
 
 static inline void script_told(struct script_part *part, int rc, int64_t next_ns)
@@ -151,6 +159,14 @@ static inline void script_next(struct script_part *part)
 	int rc = hwt_timer_next(script.timer, &next_ns);
 
 	script_told(part, rc, next_ns);
+}
+
+static inline void script_grid(struct script_part *part)
+{
+	int64_t start_ns = 4711;
+	int rc = hwt_timer_grid(script.timer, &start_ns);
+
+	script_told(part, rc, start_ns);
 }
 
 static inline void script_walk(int64_t to_ns)
@@ -253,6 +269,8 @@ static inline bool script_call(struct script_part *part, const char *verb)
 		script_walk(script_when(part));
 	else if (strcmp(verb, "stop") == 0)
 		script_stop(part);
+	else if (strcmp(verb, "grid") == 0)
+		script_grid(part);
 	else
 		return false;
 	script_want("changes errno", errno, 4711);

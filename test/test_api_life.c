@@ -8,7 +8,6 @@
 #include <sys/syscall.h>
 
 #define TICK_NS HWT_MS(1)
-#define HOUR_NS HWT_S(3600)
 
 static void check_stopped(hwt_timer *timer)
 {
@@ -64,151 +63,7 @@ TEST(it_may_be_started_twice_and_stopped_twice)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
-TEST(destroy_stops_what_is_pending)
-{
-	hwt_timer *timer = new_timer(TICK_NS, 512);
-	atomic_uint ran = 0;
-
-	for (int i = 0; i < 3000; i++)
-		CHECK_RC(hwt_new_timeout(timer, count_task, &ran, HOUR_NS + HWT_MS(i), NULL), 0);
-	wait_ticks(timer, 2, TICK_NS); /* these lie in the wheel, the next ones do not */
-	for (int i = 0; i < 3000; i++)
-		CHECK_RC(hwt_new_timeout(timer, count_task, &ran, HOUR_NS, NULL), 0);
-	CHECK_RC(hwt_timer_destroy(timer), 0);
-	CHECK_INT(ran, ==, 0);
-}
-
-TEST(what_was_not_collected_is_destroyed)
-{
-	hwt_timer *timer = new_timer(TICK_NS, 512);
-	hwt_unprocessed left;
-	size_t count = 0;
-
-	for (int i = 0; i < 100; i++)
-		CHECK_RC(hwt_new_timeout(timer, count_task, NULL, HOUR_NS, NULL), 0);
-	CHECK_RC(hwt_timer_stop(timer, &count), 0);
-	CHECK_INT(count, ==, 100);
-	CHECK_RC(hwt_timer_next_unprocessed(timer, &left), true);
-	CHECK_RC(hwt_timer_destroy(timer), 0);
-}
-
-/* Each field of what comes back; nothing comes before the stop. */
-TEST(unprocessed_timeouts_have_their_task_arg_and_deadline)
-{
-	enum { COUNT = 50 };
-	hwt_timer *timer = new_timer(TICK_NS, 4);
-	hwt_timeout timeouts[COUNT];
-	int64_t deadlines_ns[COUNT], latest_ns[COUNT];
-	atomic_uint args[COUNT] = { 0 }, seen[COUNT] = { 0 };
-	hwt_unprocessed left = { .deadline_ns = 5 };
-	size_t count = 77;
-
-	for (int i = 0; i < COUNT; i++) {
-		int64_t delay_ns = HOUR_NS + i * HWT_MS(7) + i;
-
-		latest_ns[i] = deadlines_ns[i] = i == 0 ? INT64_MAX : hwt_now() + delay_ns;
-		if (i % 2 == 0) {
-			CHECK_RC(hwt_new_timeout_at(timer, count_task, &args[i], deadlines_ns[i], &timeouts[i]), 0);
-			continue;
-		}
-		CHECK_RC(hwt_new_timeout(timer, count_task, &args[i], delay_ns, &timeouts[i]), 0);
-		latest_ns[i] = hwt_now() + delay_ns + TICK_NS; /* the clock may be read to a tick */
-	}
-	CHECK_RC(hwt_timer_next_unprocessed(timer, &left), false);
-	CHECK_INT(left.deadline_ns, ==, 5);
-	CHECK_RC(hwt_timer_stop(timer, &count), 0);
-	CHECK_INT(count, ==, COUNT);
-	for (int n = 0; n < COUNT; n++) {
-		int64_t i;
-
-		REQUIRE(hwt_timer_next_unprocessed(timer, &left));
-		i = (atomic_uint *)left.arg - args;
-		REQUIRE(i >= 0 && i < COUNT);
-		CHECK_INT(atomic_fetch_add(&seen[i], 1), ==, 0);
-		CHECK(same_handle(left.timeout, timeouts[i]));
-		CHECK(left.task == count_task);
-		CHECK_INT(left.deadline_ns, >=, deadlines_ns[i]);
-		CHECK_INT(left.deadline_ns, <=, latest_ns[i]);
-		CHECK_RC(hwt_timeout_state(left.timeout), HWT_CANCELLED);
-		CHECK_RC(hwt_is_cancelled(left.timeout), true);
-		CHECK_RC(hwt_cancel(left.timeout), ENOENT);
-		CHECK(hwt_timeout_timer(left.timeout) == timer);
-	}
-	check_stopped(timer);
-	CHECK_RC(hwt_timer_destroy(timer), 0);
-}
-
 /* A task tries everything that would wait for itself, then shows that nothing has changed. */
-struct intruder {
-	hwt_timer *timer;
-	hwt_timeout victim;
-	atomic_uint later, done;
-};
-
-static void intruder_task(hwt_timeout timeout, void *arg)
-{
-	struct intruder *intruder = arg;
-	hwt_config in_force = { .size = sizeof(in_force) };
-	hwt_timer *timer = intruder->timer;
-	hwt_unprocessed left;
-	size_t count = 77;
-
-	CHECK_RC(hwt_timer_stop(timer, &count), EDEADLK);
-	CHECK_RC(hwt_timer_stop(timer, NULL), EDEADLK);
-	CHECK_RC(hwt_timer_destroy(timer), EDEADLK);
-	CHECK_INT(count, ==, 77);
-	CHECK_RC(hwt_timer_next_unprocessed(timer, &left), false);
-	CHECK_RC(hwt_timer_start(timer), 0);
-	CHECK_RC(hwt_timer_config(timer, &in_force), 0);
-	CHECK_RC(hwt_cancel(intruder->victim), 0);
-	CHECK_RC(hwt_timeout_state(timeout), HWT_RUNNING);
-	CHECK_RC(hwt_new_timeout(timer, count_task, &intruder->later, 0, NULL), 0);
-	CHECK_INT(hwt_pending_timeouts(timer), ==, 1);
-	atomic_store(&intruder->done, 1);
-}
-
-TEST(task_must_not_stop_its_own_timer)
-{
-	struct intruder intruder = { .timer = new_timer(TICK_NS, 8) };
-	atomic_uint after = 0;
-
-	CHECK_RC(hwt_new_timeout(intruder.timer, count_task, NULL, HOUR_NS, &intruder.victim), 0);
-	CHECK_RC(hwt_new_timeout(intruder.timer, intruder_task, &intruder, 0, NULL), 0);
-	CHECK(wait_count(&intruder.done, 1));
-	CHECK(wait_count(&intruder.later, 1));
-	CHECK_RC(hwt_new_timeout(intruder.timer, count_task, &after, 0, NULL), 0);
-	CHECK(wait_count(&after, 1));
-	CHECK_RC(hwt_timer_destroy(intruder.timer), 0);
-}
-
-struct executioner {
-	hwt_timer *victim;
-	size_t count;
-	atomic_uint done;
-};
-
-static void executioner_task(hwt_timeout timeout, void *arg)
-{
-	struct executioner *executioner = arg;
-
-	(void)timeout;
-	CHECK_RC(hwt_timer_stop(executioner->victim, &executioner->count), 0);
-	CHECK_RC(hwt_timer_destroy(executioner->victim), 0);
-	atomic_store(&executioner->done, 1);
-}
-
-TEST(task_may_stop_another_timer)
-{
-	hwt_timer *timer = new_timer(TICK_NS, 8);
-	struct executioner executioner = { .victim = new_timer(TICK_NS, 8), .count = 77 };
-
-	CHECK_RC(hwt_new_timeout(executioner.victim, count_task, NULL, HOUR_NS, NULL), 0);
-	CHECK_RC(hwt_new_timeout(timer, executioner_task, &executioner, 0, NULL), 0);
-	CHECK(wait_count(&executioner.done, 1));
-	CHECK_INT(executioner.count, ==, 1);
-	CHECK_RC(hwt_timer_destroy(timer), 0);
-}
-
 /*
  * The worker thread
  */
@@ -309,25 +164,6 @@ TEST(thread_attr_of_a_detached_thread_is_refused)
 		CHECK(timer == NULL);
 	}
 	pthread_attr_destroy(&attr);
-}
-
-static void *start_thread(void *arg)
-{
-	CHECK_RC(hwt_timer_start(*(hwt_timer **)arg), 0);
-	return NULL;
-}
-
-TEST(many_threads_may_start_it)
-{
-	for (int i = 0; i < 50; i++) {
-		hwt_timer *timer = new_timer(TICK_NS, 8);
-		atomic_uint ran = 0;
-
-		crew_run(8, start_thread, &timer, 0);
-		CHECK_RC(hwt_new_timeout(timer, count_task, &ran, 0, NULL), 0);
-		CHECK(wait_count(&ran, 1));
-		CHECK_RC(hwt_timer_destroy(timer), 0);
-	}
 }
 
 /* By default, also where threads have less. */

@@ -48,6 +48,31 @@ TEST(what_is_left_is_told_by_the_timers_own_clock)
 	     "in a 1 { left a EBUSY }; advance 21; left a ENOENT; left b 29; ran a 1; ran b 1; stop 2; left b ENOENT");
 }
 
+TEST(a_timeout_goes_from_pending_to_its_end_and_is_retired)
+{
+	play("state a NONE; in a 1 { state a RUNNING; pending 0; cancel a = EBUSY }; new a 5; state a PENDING; advance "
+	     "1;"
+	     "state a PENDING; advance 5; state a EXPIRED; cancel a = ENOENT; new b 99; cancel b; state b CANCELLED;"
+	     "advance 6; times 3000 { new c 99; cancel c }; advance 7; times 3000 { new d 99 }; state a RETIRED;"
+	     "state b RETIRED; cancel a = ENOENT; cancel b = ENOENT; move b 1 = ENOENT; stop 3000; state b RETIRED");
+}
+
+TEST(times_beyond_all_bounds)
+{
+	play("advance 5; new a ever; at b ever; new c 0; at d 5; at e 4-1; advance 6 = never; stat runs 5; new f never;"
+	     "at g never; at h 4294967296000; new i 4294967296000; at j 9223372036854; advance 999999; advance 6; ran "
+	     "f 0;"
+	     "stat runs 5; pending 5; cancel f; cancel g; cancel h; cancel i; cancel j; pending 0");
+}
+
+TEST(the_grid_begins_with_the_start)
+{
+	play("unstarted; grid = ENOENT; stop 0; grid = ENOENT; start = ECANCELED; trim = ECANCELED; reserve 1 = "
+	     "ECANCELED");
+	play("unstarted; grid = ENOENT; start; grid = 0; start; none; new a 5; none; stop 1; grid = 0; back a 5; none");
+	play("advance 5; grid = 0; trim; reserve 3; new a 1; trim");
+}
+
 /*
  * A bound on the tasks of an advance
  */
