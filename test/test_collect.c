@@ -363,6 +363,7 @@ TEST(a_stop_hands_out_the_rest_without_tasks)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
+#ifndef HWT_PORTABLE
 static bool is_readable(int fd, int64_t patience_ns)
 {
 	struct pollfd wanted = { .fd = fd, .events = POLLIN };
@@ -370,7 +371,6 @@ static bool is_readable(int fd, int64_t patience_ns)
 	return poll(&wanted, 1, (int)(patience_ns / HWT_MS(1))) == 1;
 }
 
-#ifndef HWT_PORTABLE
 TEST(the_descriptor_is_readable_until_there_is_no_more)
 {
 	hwt_config config = collecting(0);

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: BSD-2-Clause
--- bench.lua [ROUNDS]: pairs of a schedule and an expiry, with hwt.lua and as callbacks of the FFI; pairs of a schedule and a
--- cancel; memory.  Prints the median of ROUNDS (9), which take turns, and the spread.  Time is virtual: nothing sleeps.
+-- bench.lua [ROUNDS]: pairs of a schedule and an expiry, with hwt.lua and as callbacks of the FFI; pairs of a schedule
+-- and a cancel; memory.  Prints the median of ROUNDS (9), which take turns, and the spread.  Time is virtual.
 --
 -- The callbacks have the least that a binding could do: one callback for all, its arg an index into a table.
 

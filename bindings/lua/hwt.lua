@@ -315,10 +315,10 @@ local function run(self)
 	while self.at < self.count do
 		local fired = self.batch[self.at]
 		local slot, missed = tonumber(fired.arg), tonumber(fired.missed)
-		local handle, value = self.handles[slot], self.values[slot]
+		local handle, timeout, value = self.handles[slot], fired.timeout, self.values[slot]
 
 		self.at = self.at + 1
-		if value ~= nil and handle.entry == fired.timeout.entry and handle.generation == fired.timeout.generation then
+		if value ~= nil and handle.entry == timeout.entry and handle.generation == timeout.generation then
 			local id = self.ids[slot]
 
 			if not self.periodic[slot] then
@@ -486,8 +486,8 @@ end
 local hwt = {}
 
 -- Makes a timer, for one Lua state.  Options, with their defaults: tick = 0.1 (seconds), ticks_per_wheel = 512,
--- max_pending_timeouts = 0 (no limit), wheel = "hashed" or "hierarchical", clock = "monotonic", "boottime", "realtime" or
--- "virtual" (advance tells it, from 0 on), call = function(value, handle, missed), by default value(handle, missed).
+-- max_pending_timeouts = 0 (no limit), wheel = "hashed" or "hierarchical", clock = "monotonic", "boottime", "realtime"
+-- or "virtual" (advance tells it, from 0 on), call = function(value, handle, missed), by default value(handle, missed).
 -- Returns nil and a reason if the system has no memory or no such clock.
 function hwt.new(options)
 	local all = chosen(options)

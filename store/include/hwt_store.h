@@ -69,7 +69,12 @@
  *      with back-off and jitter, and nothing is lost.  A server restart, a failover to another host of the url, a full
  *      disk and a locked file are all the same to it.
  *
- *   Not promised: an order between timeouts, not even between two that are due at the same time.
+ *   G2 turns.  The groups of a kind that are due take turns, so one with a million rows does not hold up the others.
+ *      What has no group is one group of each process.
+ *   G3 priority.  Within a group the larger priority starts first, then what was due first.  Both hold for what the
+ *      process has read or was told of; what it has begun and not started takes turns, too.
+ *
+ *   Not promised: an order between the runs of several threads, nor between two that are due at the same time.
  *
  *   A store belongs to the process that opened it: in a child that was forked every call returns EINVAL.
  *
@@ -273,7 +278,7 @@ typedef struct hwt_store_spec {
 	unsigned flags;    /* 0, or HWT_STORE_ABSOLUTE and HWT_STORE_REPLACE or HWT_STORE_REVIVE */
 
 	const char *group; /* NULL, or 1..255 bytes of UTF-8 */
-	int priority;      /* -100..100; 0: normal.  Kept and shown; nothing starts sooner for it yet */
+	int priority;      /* -100..100; 0: normal.  Of a group's that are due, the larger starts first */
 
 	/*
 	 * NULL, or a cron line of at most 127 bytes, as hwt_store_next_time takes it, and its zone; period_ns is 0

@@ -123,7 +123,9 @@ static bool waits_for_a_thread(hwt_store *store)
 	bool waits;
 
 	pthread_mutex_lock(&store->lock);
-	waits = store->kinds->due[true].first != NULL;
+	const struct hwts_entry *entry = hwts_window_peek(store->kinds);
+
+	waits = entry && entry->last;
 	pthread_mutex_unlock(&store->lock);
 	return waits;
 }

@@ -264,7 +264,7 @@ static void swept(struct hwts_reader *reader, int64_t took_ns)
 /* It reads one row of each shard: whether there is any.  The reader reads them. */
 static struct hwts_look *lend(hwt_store *store, struct hwts_reader *reader)
 {
-	if (!reader || reader->busy || !reader->quiet || store->window->count > 0 || store->shards->held == 0 ||
+	if (!reader || reader->busy || !reader->quiet || hwts_window_count(store) > 0 || hwts_shards_held(store) == 0 ||
 	    hwts_asked_load(store) || store->reading->unread || !reserve(reader))
 		return NULL;
 	reader->busy = true;
@@ -291,7 +291,7 @@ struct hwts_look *hwts_reader_lend(hwt_store *store)
  * Its marks come from a clock that was believed when it was sent.  They may lie no further than that of the renewal
  * allows, and not far behind that.
  */
-bool hwts_reader_accept(hwt_store *store, const struct hwts_renewal *renewal)
+static bool accept(hwt_store *store, const struct hwts_renewal *renewal)
 {
 	struct hwts_look *look = renewal->look;
 	int64_t sent_us = look ? look->late_us + lease_us(store) / 3 : 0;
@@ -304,6 +304,33 @@ bool hwts_reader_accept(hwt_store *store, const struct hwts_renewal *renewal)
 	hwts_look_found(store, look);
 	swept(store->reading->reader, renewal->look_ns);
 	return true;
+}
+
+void hwts_reader_go_on(hwt_store *store)
+{
+	store->reading->unread = true;
+	hwts_wake(store, HWTS_READ);
+}
+
+void hwts_reader_renewed(hwt_store *store, const struct hwts_renewal *renewal)
+{
+	struct hwts_reading *reading = store->reading;
+
+	reading->seen_us = renewal->now_us;
+	if (accept(store, renewal))
+		return;
+	reading->again |= hwts_asked_load(store);
+	hwts_asked_end(store, true);
+	reading->sweep_due = reading->unread = true;
+	HWTS_EACH_SHARD (store, kind, shard)
+		shard->unread = true;
+}
+
+void hwts_reader_reset(hwt_store *store)
+{
+	*store->reading = (struct hwts_reading){ .reader = NULL };
+	HWTS_EACH_KIND (store, kind)
+		kind->behind = false;
 }
 
 void hwts_reader_take_back(hwt_store *store, struct hwts_renewal *renewal)
@@ -345,7 +372,7 @@ static bool look(struct hwts_reader *reader)
 	hwts_lock(store);
 	hwts_ability_note(store, HWTS_READ, true);
 	hwts_look_found(store, &reader->look);
-	took_ns -= HWTS_MIN(store->clock->best_ns, took_ns); /* a round trip by itself */
+	took_ns -= HWTS_MIN(hwts_clock_trip_ns(store), took_ns); /* a round trip by itself */
 	hwts_unlock(store);
 	if (reader->loaded)
 		reader->loads = took_ns > LOAD_SLOW_NS ? 1 : HWTS_MIN(reader->loads * 2, HWTS_PAGE);

@@ -18,9 +18,13 @@ struct hwts_reading {
 void *hwts_reader(void *store);
 void hwts_look_found(hwt_store *store, const struct hwts_look *look); /* with the lock */
 
+void hwts_reader_reset(hwt_store *store); /* with the lock */
+
 /* By control. */
+void hwts_reader_go_on(hwt_store *store); /* with the lock: something is unread */
+/* With the lock: a renewal has come back, whose look counts, or the reader looks as far as its clock allows. */
+void hwts_reader_renewed(hwt_store *store, const struct hwts_renewal *renewal);
 struct hwts_look *hwts_reader_lend(hwt_store *store); /* NULL: the reader is to look by itself */
-bool hwts_reader_accept(hwt_store *store, const struct hwts_renewal *renewal); /* with the lock: its look counts */
 void hwts_reader_take_back(hwt_store *store, struct hwts_renewal *renewal);
 
 #endif

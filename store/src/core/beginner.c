@@ -48,10 +48,13 @@ static unsigned free_threads(const hwt_store *store, const struct hwts_kind *kin
 /* A last attempt, or what runs at most once.  No thread would ever be free if others were begun ahead meanwhile. */
 static bool one_waits_for_a_thread(const hwt_store *store)
 {
-	HWTS_EACH_KIND (store, kind)
-		if ((kind->due[true].first || (kind->due[false].first && kind->row.mode == HWT_STORE_AT_MOST_ONCE)) &&
+	HWTS_EACH_KIND (store, kind) {
+		const struct hwts_entry *entry = hwts_window_peek(kind);
+
+		if (entry && (entry->last || kind->row.mode == HWT_STORE_AT_MOST_ONCE) &&
 		    kind->queued + kind->running < kind->concurrency)
 			return true;
+	}
 	return false;
 }
 
@@ -75,11 +78,11 @@ static unsigned room_ahead(const hwt_store *store, const struct hwts_kind *kind,
 }
 
 /* How many more rows of a kind may be begun; with the lock. */
-static unsigned room(const hwt_store *store, const struct hwts_kind *kind, const struct batch *batch, bool last)
+static unsigned room(const hwt_store *store, const struct hwts_kind *kind, const struct batch *batch)
 {
 	unsigned now = free_threads(store, kind, batch);
 
-	if (last || kind->row.mode == HWT_STORE_AT_MOST_ONCE || one_waits_for_a_thread(store))
+	if (kind->row.mode == HWT_STORE_AT_MOST_ONCE || one_waits_for_a_thread(store))
 		return now;
 	return store->runs->queued_bytes >= HWTS_QUEUE_BYTES ? 0 : HWTS_MAX(now, room_ahead(store, kind, batch));
 }
@@ -103,18 +106,18 @@ static void add(struct batch *batch, struct hwts_entry *entry)
 	batch->unsure |= entry->unsure;
 }
 
-/* With the lock: from one of the lists of a kind. */
-static void gather_from(hwt_store *store, struct batch *batch, struct hwts_kind *kind, bool last)
+/* With the lock. */
+static void gather_from(hwt_store *store, struct batch *batch, struct hwts_kind *kind)
 {
 	bool at_most_once = kind->row.mode == HWT_STORE_AT_MOST_ONCE;
 	unsigned may;
 
-	if (!kind->due[last].first || (batch->count > 0 && at_most_once != batch->at_most_once))
+	if (!hwts_window_peek(kind) || (batch->count > 0 && at_most_once != batch->at_most_once))
 		return;
-	may = room(store, kind, batch, last);
+	may = room(store, kind, batch);
 	batch->at_most_once = at_most_once;
 	while (may-- > 0 && batch->count < store->config.batch && batch->bytes < HWTS_BATCH_BYTES) {
-		struct hwts_entry *entry = hwts_window_pop(store, kind, last);
+		struct hwts_entry *entry = hwts_window_pop(store, kind, free_threads(store, kind, batch) > 0);
 
 		if (!entry)
 			break;
@@ -122,7 +125,7 @@ static void gather_from(hwt_store *store, struct batch *batch, struct hwts_kind 
 	}
 }
 
-/* With the lock.  Kinds take turns at being the first, and so do those of a kind whose last attempt it is. */
+/* With the lock.  Kinds take turns at being the first. */
 static void gather(hwt_store *store, struct batch *batch, unsigned turn)
 {
 	const unsigned kinds = (unsigned)hwts_kind_count(store);
@@ -132,12 +135,8 @@ static void gather(hwt_store *store, struct batch *batch, unsigned turn)
 	batch->work_ns = 0;
 	batch->unsure = false;
 	batch->doubts = store->runs->doubts;
-	for (unsigned i = 0; i < kinds; i++, kind = hwts_kind_around(store, kind)) {
-		bool last_first = turn / kinds % 2 == 0;
-
-		gather_from(store, batch, kind, last_first);
-		gather_from(store, batch, kind, !last_first);
-	}
+	for (unsigned i = 0; i < kinds; i++, kind = hwts_kind_around(store, kind))
+		gather_from(store, batch, kind);
 }
 
 /* With the lock. */
@@ -151,6 +150,8 @@ static void not_begun(hwt_store *store, struct hwts_entry *entry, const struct h
 		hwts_poke(store);
 	}
 	HWTS_TALLY_OF(store, entry->kind, failed, want->inherited && want->delay_us == HWTS_NEVER);
+	if (want->lost || !(want->locked || (want->dead && !want->inherited)))
+		hwts_window_not_running(entry);
 	if (!want->last && !want->lost && want->due_us != HWTS_NEVER)
 		entry->last = hwts_is_last(entry->kind, want->attempt);
 	if (entry->last && !want->last && !want->inherited) /* as soon as there is a thread */
@@ -173,11 +174,10 @@ static void begun(hwt_store *store, struct hwts_entry *entry, struct hwts_row *r
 	}
 	entry->between = false;
 	row->queued_ns = hwt_now();
-	*kind->queue_end = row;
-	kind->queue_end = &row->next;
-	kind->queued++;
-	store->runs->queued++;
-	store->runs->queued_bytes += row->len;
+	row->priority = entry->turn.priority;
+	row->turns = entry->turn.group;
+	row->round = hwts_turns_round(&kind->turns, row->turns);
+	hwts_queue(store, row);
 	hwts_wake(store, HWTS_TASK);
 }
 
@@ -186,6 +186,8 @@ static void set_aside(hwt_store *store, struct hwts_entry *entry)
 {
 	HWTS_TALLY_OF(store, entry->kind, set_aside, !entry->aside);
 	hwts_inactive(store, hwts_shard(store, entry->shard, NULL));
+	if (!entry->unsure)
+		hwts_window_not_running(entry);
 	hwts_window_set_aside(entry);
 }
 
@@ -327,22 +329,27 @@ static bool may_begin(hwt_store *store)
 {
 	struct batch none = { .count = 0 };
 
-	if (store->window->due_count == 0 || !hwts_trusted(store))
+	if (!hwts_trusted(store))
 		return false;
 	HWTS_EACH_KIND (store, kind)
-		for (int last = 0; last < 2; last++)
-			if (kind->due[last].first && room(store, kind, &none, last) > 0)
-				return true;
+		if (hwts_window_peek(kind) && room(store, kind, &none) > 0)
+			return true;
 	return false;
 }
 
-/* With the lock: for work, or until what waits for a thread has done so for too long. */
+/* With the lock: for work, for the time of a group, or until what waits for a thread has done so for too long. */
 static void wait(hwt_store *store)
 {
-	if (store->runs->queued == 0)
+	int64_t left_ns = store->runs->queued > 0 ? STALE_NS : INT64_MAX, wake_ns = INT64_MAX;
+
+	HWTS_EACH_KIND (store, kind)
+		wake_ns = HWTS_MIN(wake_ns, hwts_turns_wake_ns(&kind->turns));
+	if (wake_ns != INT64_MAX)
+		left_ns = HWTS_MIN(left_ns, HWTS_MAX(wake_ns - hwt_now(), 1));
+	if (left_ns == INT64_MAX)
 		hwts_wait(store, HWTS_BEGIN);
 	else
-		hwts_wait_for(store, HWTS_BEGIN, STALE_NS);
+		hwts_wait_for(store, HWTS_BEGIN, left_ns);
 	hwts_give_back_stale(store, STALE_NS);
 }
 

@@ -235,7 +235,7 @@ static bool is_over(hwt_store *store)
 	bool over;
 
 	hwts_lock(store);
-	over = (hwts_halts(store, HWTS_CONTROL) || store->share->abandons) &&
+	over = (hwts_halts(store, HWTS_CONTROL) || hwts_share_is_abandoned(store)) &&
 	       (hwts_shards_held(store) == 0 || !hwts_trusted(store));
 	if (over)
 		hwts_trust(store, 0); /* no end has to wait for a lock */

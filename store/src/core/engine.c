@@ -78,3 +78,12 @@ int hwts_check_version(const struct hwts_db *db, int version)
 			 "%s_timeout and %s%s_%s",
 			 db->engine->name, p, p, p, p, p, db->file ? "" : "sequence ", p, db->file ? "hint" : "id");
 }
+
+/* Within their ranges, for anybody may have edited the row. */
+void hwts_due_set(struct hwts_due *due, const void *group, size_t len, int64_t priority)
+{
+	due->group_len = (uint8_t)HWTS_MIN(len, (size_t)HWTS_KEY_MAX);
+	if (due->group_len > 0)
+		memcpy(due->group, group, due->group_len);
+	due->priority = (int8_t)HWTS_MAX(HWTS_MIN(priority, HWTS_PRIORITY_MAX), -HWTS_PRIORITY_MAX);
+}

@@ -23,8 +23,8 @@
  *   due_us is later while it is retried, and by the spread.
  *   A failed row has shard = -1 - shard: so it leaves every window, and its due time stays readable.
  *   last: a series was cancelled in this run; only of a row that runs.
- *   For what is to come, and not used yet: @_group, and the columns priority of @_timeout, paused, running,
- *   start_every_us, burst of @_kind, rules, levels of @_shard.
+ *   For what is to come, and not used yet: @_group, and the columns paused, running, start_every_us, burst of @_kind,
+ *   rules, levels of @_shard.
  *
  * A row
  *
@@ -147,6 +147,9 @@ struct hwts_due {
 	uint32_t len; /* of its data */
 	enum hwts_part part;
 	int64_t epoch; /* it runs under this one; 0: it is pending */
+	int8_t priority;
+	uint8_t group_len; /* 0: it has no group */
+	char group[HWTS_KEY_MAX];
 };
 
 /* How a run ends. */
@@ -162,10 +165,15 @@ struct hwts_text {
 	size_t len;
 };
 
+struct hwts_turn_group; /* turns.h */
+
 /* A row that was begun, until its end is in the database. */
 struct hwts_row {
 	struct hwts_row *next;
 	struct hwts_kind *kind;
+	struct hwts_turn_group *turns; /* while it waits for a thread: its group, */
+	uint32_t round;                /* and its place */
+	int8_t priority;
 	int64_t id, due_us, base_us, period_us, epoch;
 	int64_t now_us;    /* of the begin */
 	int64_t queued_ns; /* since when it waits for a thread */
@@ -329,6 +337,7 @@ struct hwts_row *hwts_row_make(const struct hwts_text *key, const struct hwts_te
 			       size_t len);
 int64_t hwts_id_of(int64_t number, const char *group, const char *key); /* with its bucket; group, key: or NULL */
 int hwts_check_version(const struct hwts_db *db, int version);          /* ENOTSUP: it is another one */
+void hwts_due_set(struct hwts_due *due, const void *group, size_t len, int64_t priority);
 
 static inline int32_t hwts_shard_of(const struct hwts_kind_row *kind, int64_t id)
 {

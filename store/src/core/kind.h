@@ -3,11 +3,11 @@
 #ifndef HWTS_KIND_H
 #define HWTS_KIND_H
 
+#include "core/engine.h"
 #include "core/tally.h"
+#include "core/turns.h"
 
-struct hwts_due_list {
-	struct hwts_entry *first, *end;
-};
+struct hwts_entry; /* window.h */
 
 struct hwts_kind {
 	struct hwts_kind *next;
@@ -22,8 +22,9 @@ struct hwts_kind {
 	int64_t backoff_us, backoff_max_us;
 	struct hwts_shard *shards;
 
-	struct hwts_due_list due[2]; /* the entries that are DUE; [1]: for their last attempt */
+	struct hwts_turns turns; /* of the entries that are DUE */
 	struct hwts_row *queue, **queue_end;
+	int8_t least; /* priority in the queue */
 	unsigned queued, running;
 	size_t entries; /* in the window */
 	bool behind;    /* there is more than it has room for */

@@ -182,9 +182,7 @@ static int open_db(hwt_store *store, const hwt_store_config *config)
 	store->db->lease_us = config->lease_ns / 1000;
 	hwts_cut(store->db->prefix, sizeof(store->db->prefix), config->schema, strlen(config->schema));
 	name_process(store->db);
-	hwts_cut(store->share->putter, sizeof(store->share->putter), hwts_me(store->db), strlen(hwts_me(store->db)));
-	if (config->name)
-		hwts_cut(store->share->name, sizeof(store->share->name), config->name, strlen(config->name));
+	hwts_share_name(store, config->name);
 	rc = store->engine->connect(store->db, HWTS_CALL, &conn);
 	if (rc != 0)
 		return rc;

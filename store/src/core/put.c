@@ -174,15 +174,18 @@ static int explain(const struct hwts_put *put, int rc)
 /* What was put goes into the window of this process, if it holds the shard. */
 static void note(hwt_store *store, const struct hwts_put *puts, size_t n)
 {
+	struct hwts_due due;
+
 	hwts_lock(store);
 	for (size_t i = 0; i < n; i++) {
 		if (puts[i].rc != 0)
 			continue;
 		HWTS_TALLY(store, put, 1);
-		hwts_window_see(store, &(struct hwts_due){ .id = puts[i].id,
-							   .due_us = puts[i].due_us,
-							   .shard = puts[i].shard,
-							   .len = (uint32_t)puts[i].len });
+		due = (struct hwts_due){
+			.id = puts[i].id, .due_us = puts[i].due_us, .shard = puts[i].shard, .len = (uint32_t)puts[i].len
+		};
+		hwts_due_set(&due, puts[i].group, puts[i].group ? strlen(puts[i].group) : 0, puts[i].priority);
+		hwts_window_see(store, &due);
 	}
 	hwts_unlock(store);
 }

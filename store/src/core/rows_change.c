@@ -26,6 +26,12 @@ static int had(void *ctx, const struct hwts_value *row)
 	return 0;
 }
 
+static int moved(void *ctx, const struct hwts_value *row)
+{
+	hwts_due_set(&((struct change *)ctx)->due, row[3].bytes, row[3].len, row[4].number);
+	return had(ctx, row);
+}
+
 static int is_in_state(void *ctx, const struct hwts_value *row)
 {
 	struct change *change = ctx;
@@ -134,7 +140,7 @@ static int reschedule_once(struct hwts_conn *conn, int64_t id, const struct hwts
 		{ HWTS_SQL_RESCHEDULE,
 		  { HWTS_NUMBER(id), HWTS_NUMBER(move->when_us), HWTS_NUMBER(move->absolute), HWTS_NUMBER(move->states),
 		    HWTS_NUMBER(move->epoch) },
-		  .each = had,
+		  .each = moved,
 		  .ctx = &change },
 		{ HWTS_SQL_STATE, { HWTS_NUMBER(id) }, .each = is_in_state, .ctx = &change },
 		news_of(conn, &id, 1, move->tells_all),
@@ -160,13 +166,14 @@ static int one_is_moved(void *ctx, const struct hwts_value *row)
 	struct move_all *all = ctx;
 
 	for (size_t i = 0; i < all->n; i++) {
-		if (all->ids[i] != row[3].number)
+		if (all->ids[i] != row[5].number)
 			continue;
 		all->rcs[i] = 0;
 		all->dues[i] = (struct hwts_due){ .id = all->ids[i],
 						  .due_us = row[1].number,
 						  .shard = (int32_t)row[0].number,
 						  .len = (uint32_t)row[2].number };
+		hwts_due_set(&all->dues[i], row[3].bytes, row[3].len, row[4].number);
 		break;
 	}
 	return 0;

@@ -53,7 +53,10 @@ static int see_due(void *ctx, const struct hwts_value *row)
 				.len = (uint32_t)row[4].number,
 				.epoch = row[5].number };
 	void *array = look->dues;
-	bool ok = hwts_grow(&array, &look->due_room, look->due_count + 1, sizeof(due));
+	bool ok;
+
+	hwts_due_set(&due, row[6].bytes, row[6].len, row[7].number);
+	ok = hwts_grow(&array, &look->due_room, look->due_count + 1, sizeof(due));
 
 	look->dues = array;
 	if (!ok)

@@ -31,6 +31,34 @@ void hwts_inactive(hwt_store *store, struct hwts_shard *shard)
 		hwts_poke(store);
 }
 
+void hwts_hold(hwt_store *store, struct hwts_shard *shard, int64_t epoch)
+{
+	store->shards->held += !shard->held;
+	shard->held = shard->unread = true;
+	shard->epoch = epoch;
+	shard->mark_due_us = INT64_MIN;
+	shard->mark_id = 0;
+}
+
+void hwts_lose(hwt_store *store, struct hwts_shard *shard)
+{
+	store->shards->held -= shard->held;
+	shard->held = shard->giving = false;
+}
+
+void hwts_shards_give(hwt_store *store)
+{
+	HWTS_EACH_SHARD (store, kind, shard)
+		shard->giving = shard->held;
+}
+
+void hwts_shards_reset(hwt_store *store)
+{
+	HWTS_EACH_SHARD (store, kind, shard)
+		*shard = (struct hwts_shard){ .id = shard->id };
+	store->shards->held = 0;
+}
+
 unsigned hwts_shards_active(const hwt_store *store)
 {
 	return store->shards->active;

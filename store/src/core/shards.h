@@ -30,8 +30,12 @@ struct hwts_shards {
 
 /* With the lock. */
 struct hwts_shard *hwts_shard(hwt_store *store, int32_t shard, struct hwts_kind **kind);
-void hwts_active(hwt_store *store, struct hwts_shard *shard);   /* one begun row more */
-void hwts_inactive(hwt_store *store, struct hwts_shard *shard); /* one less */
+void hwts_active(hwt_store *store, struct hwts_shard *shard);              /* one begun row more */
+void hwts_inactive(hwt_store *store, struct hwts_shard *shard);            /* one less */
+void hwts_hold(hwt_store *store, struct hwts_shard *shard, int64_t epoch); /* it is read from the beginning */
+void hwts_lose(hwt_store *store, struct hwts_shard *shard);
+void hwts_shards_give(hwt_store *store);  /* all that are held are giving */
+void hwts_shards_reset(hwt_store *store); /* none was ever held */
 unsigned hwts_shards_active(const hwt_store *store);
 unsigned hwts_shards_held(const hwt_store *store);
 

@@ -22,7 +22,6 @@
 #include "core/asks.h"
 #include "core/clock.h"
 #include "core/life.h"
-#include "core/register.h"
 #include "core/shards.h"
 #include "core/share.h"
 #include "core/store.h"
@@ -31,92 +30,37 @@
 #include "core/threads.h"
 #include "core/window.h"
 
-#include <stdio.h>
-
 static int64_t lease_ns(const hwt_store *store)
 {
 	return store->config.lease_ns;
 }
 
 /* How often the lease is renewed: in time for the window, too. */
-static int64_t period_ns(const hwt_store *store)
+static int64_t period_ns(hwt_store *store)
 {
 	int64_t period = lease_ns(store) / 3;
 
+	hwts_lock(store);
 	HWTS_EACH_KIND (store, kind)
 		period = HWTS_MIN(period, kind->row.horizon_us * 1000 / 2);
+	hwts_unlock(store);
 	return period;
 }
 
-/* With the lock, for some shards; then hwts_give_back_queued, and without it hwts_window_drop_lost. */
-static void lose(hwt_store *store, struct hwts_shard *shard)
-{
-	if (!shard->held)
-		return;
-	shard->held = shard->giving = false;
-	store->shards->held--;
-}
-
+/* With the lock; without it then hwts_window_drop_lost. */
 static void lose_all(hwt_store *store)
 {
 	HWTS_EACH_SHARD (store, kind, shard)
-		lose(store, shard);
+		hwts_lose(store, shard);
 	hwts_give_back_queued(store, false);
 }
 
-/* With the lock: it is read from the beginning. */
+/* With the lock. */
 static void hold(hwt_store *store, struct hwts_shard *shard, int64_t epoch)
 {
-	if (!shard->held)
-		store->shards->held++;
-	shard->held = true;
+	hwts_hold(store, shard, epoch);
 	shard->giving = hwts_phase(store) == HWTS_STOPPING; /* a stop came between the decision to take it and this */
-	shard->epoch = epoch;
-	shard->mark_due_us = INT64_MIN;
-	shard->mark_id = 0;
-	shard->unread = store->reading->unread = true;
-	hwts_wake(store, HWTS_READ);
-}
-
-/*
- * Joining
- */
-
-/* As a member of a kind that is another one now it would run what is not its own. */
-static int keep_kinds(hwt_store *store)
-{
-	struct hwts_conn *conn = hwts_conn(store, HWTS_CONTROL);
-	int rc = hwts_kinds_keep(store, conn);
-
-	if (rc != 0 && !conn->broken)
-		(void)hwts_rows_leave(conn);
-	return rc;
-}
-
-/* force: a process that was started again under its old name gets it back. */
-int hwts_share_join(hwt_store *store, bool force)
-{
-	char stem[HWTS_MEMBER_MAX - 17];
-	const struct hwts_renewal *renewal = &store->share->renewal;
-	int rc;
-
-	if (force && store->share->name[0] != '\0')
-		hwts_set_me(store->db, store->share->name);
-	rc = hwts_rows_join(hwts_conn(store, HWTS_CONTROL), renewal->kinds, renewal->kind_count, force);
-	if (rc == EEXIST) {
-		char name[HWTS_MEMBER_MAX + 1];
-
-		hwts_cut(stem, sizeof(stem), hwts_me(store->db), strlen(hwts_me(store->db)));
-		stem[strcspn(stem, "#")] = '\0';
-		hwts_warn(store, "the name %s is in use by another process: give each its own", stem);
-		(void)snprintf(name, sizeof(name), "%s#%08x", stem, (unsigned)hwts_random());
-		hwts_set_me(store->db, name);
-		rc = hwts_rows_join(hwts_conn(store, HWTS_CONTROL), renewal->kinds, renewal->kind_count, true);
-	}
-	if (rc == 0)
-		rc = keep_kinds(store);
-	store->share->joined = rc == 0;
-	return rc;
+	hwts_reader_go_on(store);
 }
 
 /*
@@ -130,7 +74,7 @@ static bool check_held(hwt_store *store, const struct hwts_shard_row *row)
 
 	if (!shard || !shard->held || (row->mine && shard->epoch == row->epoch))
 		return true;
-	lose(store, shard);
+	hwts_lose(store, shard);
 	return false;
 }
 
@@ -301,16 +245,6 @@ static int act(hwt_store *store, struct hwts_renewal *renewal, int64_t *left_us)
 	return rc;
 }
 
-/* With the lock: the reader may look as far as the clock of this renewal allows. */
-static void let_read(hwt_store *store)
-{
-	store->reading->again |= hwts_asked_load(store);
-	hwts_asked_end(store, true);
-	store->reading->sweep_due = store->reading->unread = true;
-	HWTS_EACH_SHARD (store, kind, shard)
-		shard->unread = true;
-}
-
 /* The renewal has come back. */
 static int renewed(hwt_store *store, const struct hwts_renewal *renewal, int64_t sent_boot_ns)
 {
@@ -319,9 +253,7 @@ static int renewed(hwt_store *store, const struct hwts_renewal *renewal, int64_t
 		hwts_window_rearm(store);
 	if (renewal->renewed) {
 		hwts_trust(store, sent_boot_ns + lease_ns(store) / 6 * 5);
-		store->reading->seen_us = renewal->now_us;
-		if (!hwts_reader_accept(store, renewal))
-			let_read(store);
+		hwts_reader_renewed(store, renewal);
 		hwts_wake_all(store, HWTS_BEGIN);
 		hwts_wake_all(store, HWTS_READ);
 		hwts_wake_all(store, HWTS_TASK);
@@ -418,7 +350,7 @@ void hwts_share_give(hwt_store *store)
 	if (count > 0 && hwts_rows_give(hwts_conn(store, HWTS_CONTROL), rows, count) == 0) {
 		hwts_lock(store);
 		for (size_t i = 0; i < count; i++)
-			lose(store, hwts_shard(store, rows[i].shard, NULL));
+			hwts_lose(store, hwts_shard(store, rows[i].shard, NULL));
 		hwts_give_back_queued(store, false);
 		hwts_unlock(store);
 		hwts_window_drop_lost(store);

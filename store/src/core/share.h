@@ -17,6 +17,14 @@ struct hwts_share {
 	struct hwts_renewal renewal;
 };
 
+int hwts_share_open(hwt_store *store); /* for a start */
+void hwts_share_close(hwt_store *store);
+void hwts_share_name(hwt_store *store, const char *name); /* config.name, or NULL; it has the other one now */
+void hwts_share_leave(hwt_store *store);
+/* With the lock. */
+void hwts_share_abandon(hwt_store *store);
+bool hwts_share_is_abandoned(const hwt_store *store);
+
 /* By control. */
 int hwts_share_look(hwt_store *store, int64_t *next_ns);
 int hwts_share_join(hwt_store *store, bool force);

@@ -89,7 +89,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		"@tx from n where "
 		THIS
 		" and ((state <> 2 and (1 << state) & ?4 <> 0) or (state = 2 and epoch = ?5)) returning shard, due_us,"
-		" coalesce(length(data), 0)",
+		" coalesce(length(data), 0), grp, priority",
 		NULL,
 	},
 	/* As it is for cancels. */
@@ -99,12 +99,13 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		REFILE
 		" from n where "
 		THIS
-		" and state <> 2 and (1 << state) & ?3 <> 0 returning shard, due_us, coalesce(length(data), 0), id",
+		" and state <> 2 and (1 << state) & ?3 <> 0 returning shard, due_us, coalesce(length(data), 0), grp,"
+		" priority, id",
 		"with n as materialized (select ?2 us) update @_timeout set"
 		REFILE
 		"@tx from n where id = any(array(select u.id from @_timeout u where u.id = any(?1) and u.state <> 2"
 		" for update skip locked)) and state <> 2 and (1 << state) & ?3 <> 0 returning shard, due_us,"
-		" coalesce(length(data), 0), id",
+		" coalesce(length(data), 0), grp, priority, id",
 	},
 	[HWTS_SQL_STATES] = {
 		"state", "I",
@@ -134,7 +135,9 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		")",
 		"select pg_notify('@_' || x.shard, case when length(x.news) > 7000 then 'r' else x.news end) from"
 		" (select t.shard + 0 shard, string_agg(t.id || ':' || t.due_us || ':' || coalesce(length(t.data),"
-		" 0), ',') news from (select @now us) n, @_timeout t, lateral (select s.owner from @_shard s where"
+		" 0) || case when t.grp = '' and t.priority = 0 then '' else ':' || t.priority || ':' ||"
+		" encode(t.grp, 'hex') end, ',') news from (select @now us) n, @_timeout t, lateral (select s.owner"
+		" from @_shard s where"
 		" s.id = t.shard offset 0) s, lateral (select k.horizon_us from @_kind k where k.id = t.kind offset"
 		" 0) k where t.id = any(?1) and t.state = 1 and s.owner is not null and (?3 or s.owner <> ?2) and"
 		" t.due_us < n.us + k.horizon_us + 1000000 group by t.shard + 0) x",
@@ -246,9 +249,9 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	[HWTS_SQL_BRIEFLY] = { "look", "i", "", "select set_config('statement_timeout', ?1::text, true)" },
 	[HWTS_SQL_SNAPSHOT] = { "snapshot", "", "", "select pg_current_snapshot()::text" },
 	/*
-	 * Rows are (part, id, due_us, shard, len, epoch).  Part 1 is what lies beyond the marks, 2 what became visible
-	 * before them, 3 what is overdue, and 4 what is overdue and runs under the epoch that is held.  The epoch is
-	 * that under which the row runs, or 0.
+	 * Rows are (part, id, due_us, shard, len, epoch, grp, priority).  Part 1 is what lies beyond the marks, 2 what
+	 * became visible before them, 3 what is overdue, and 4 what is overdue and runs under the epoch that is held.
+	 * The epoch is that under which the row runs, or 0.
 	 */
 	[HWTS_SQL_LOOK] = {
 		"look", "NIIIIi",

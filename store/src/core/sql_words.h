@@ -11,7 +11,7 @@
 
 /* One row: the bucket says in which partition it is. */
 #define THIS "id = ?1 and bucket = (?1 & 1023)"
-#define ROW "t.id, t.due_us, t.shard, coalesce(length(t.data), 0), t.epoch"
+#define ROW "t.id, t.due_us, t.shard, coalesce(length(t.data), 0), t.epoch, t.grp, t.priority"
 /* A lease that counts.  None lasts longer than an hour: what ends later is of another clock. */
 #define LIVE "between @boot + 1 and @boot + 3600000000"
 /* A series that runs, and whose run is not its last. */

@@ -23,33 +23,6 @@
  * Starting
  */
 
-static int prepare_renewal(hwt_store *store)
-{
-	size_t kinds;
-	int64_t *ids;
-
-	hwts_lock(store);
-	kinds = hwts_kind_count(store);
-	hwts_unlock(store);
-	if (kinds == 0)
-		return hwts_fail(EINVAL, "no kind is registered: a process that only puts need not start");
-	store->share->renewal = (struct hwts_renewal){ .kind_count = kinds };
-	ids = hwts_alloc(kinds * sizeof(*ids));
-	store->share->renewal.kinds = ids;
-	store->share->renewal.members = hwts_alloc(kinds * sizeof(*store->share->renewal.members));
-	if (!ids || !store->share->renewal.members) {
-		free(ids);
-		store->share->renewal.kinds = NULL;
-		return ENOMEM;
-	}
-	kinds = 0;
-	hwts_lock(store);
-	HWTS_EACH_KIND (store, kind)
-		ids[kinds++] = kind->row.id;
-	hwts_unlock(store);
-	return 0;
-}
-
 static const enum hwts_role roles[] = { HWTS_CONTROL, HWTS_BEGIN, HWTS_READ, HWTS_END };
 
 static int connect_all(hwt_store *store)
@@ -75,30 +48,16 @@ static void disconnect_all(hwt_store *store)
 /* The last part of a stop, and of a start that failed. */
 static void clean_up(hwt_store *store)
 {
-	int64_t *kinds = (int64_t *)(uintptr_t)store->share->renewal.kinds; /* prepare_renewal made it */
-
 	disconnect_all(store);
-	if (store->share->joined && store->share->name[0] != '\0')
-		hwts_cut(store->share->name, sizeof(store->share->name), hwts_me(store->db),
-			 strlen(hwts_me(store->db)));
-	hwts_set_me(store->db, store->share->putter);
 	hwts_window_close(store);
 	hwts_asks_close(store);
-	free(kinds);
-	free(store->share->renewal.members);
-	free(store->share->renewal.shards);
-	store->share->renewal = (struct hwts_renewal){ .kinds = NULL };
 	hwts_lock(store);
+	hwts_share_close(store);
 	hwts_phase_set(store, HWTS_STOPPED);
 	hwts_trust(store, 0);
-	store->share->joined = store->share->abandons = false;
 	hwts_ability_forget(store);
-	HWTS_EACH_KIND (store, kind)
-		kind->behind = false;
-	HWTS_EACH_SHARD (store, kind, shard)
-		*shard = (struct hwts_shard){ .id = shard->id };
-	store->shards->held = 0;
-	store->reading->again = store->reading->sweep_due = store->reading->unread = false;
+	hwts_shards_reset(store);
+	hwts_reader_reset(store);
 	hwts_unlock(store);
 }
 
@@ -150,7 +109,7 @@ static int start_threads(hwt_store *store)
 static int start(hwt_store *store)
 {
 	int64_t next_ns;
-	int rc = prepare_renewal(store);
+	int rc = hwts_share_open(store);
 
 	hwts_halt_reads(store->db, false);
 	if (rc == 0)
@@ -172,8 +131,7 @@ static int start(hwt_store *store)
 	if (rc == 0)
 		rc = start_threads(store);
 	if (rc != 0) {
-		if (store->share->joined)
-			(void)hwts_rows_leave(hwts_conn(store, HWTS_CONTROL));
+		hwts_share_leave(store);
 		clean_up(store);
 	}
 	return rc;
@@ -205,8 +163,7 @@ static void stop(hwt_store *store)
 	hwts_lock(store);
 	hwts_phase_set(store, HWTS_STOPPING);
 	hwts_halt(store, HWTS_BEGIN);
-	HWTS_EACH_SHARD (store, kind, shard)
-		shard->giving = shard->held;
+	hwts_shards_give(store);
 	hwts_give_back_queued(store, true);
 	hwts_unlock(store);
 	hwts_poke(store);
@@ -279,11 +236,11 @@ static bool wait_stopped(hwt_store *store, int64_t until_ns)
 static void abandon(hwt_store *store)
 {
 	hwts_lock(store);
-	store->share->abandons = true;
+	hwts_share_abandon(store);
 	hwts_unlock(store);
 	hwts_poke(store);
 	hwts_lock(store);
-	while (!store->life->stopper_done && store->shards->held > 0 && hwts_trusted(store))
+	while (!store->life->stopper_done && hwts_shards_held(store) > 0 && hwts_trusted(store))
 		hwts_wait_stirred(store, HWT_MS(5));
 	hwts_unlock(store);
 }

@@ -15,19 +15,11 @@ struct overdue {
 	int64_t oldest_us;
 };
 
-static void note_due(struct overdue *overdue, int64_t due_us)
-{
-	overdue->count++;
-	overdue->oldest_us = HWTS_MIN(overdue->oldest_us, due_us);
-}
-
 static void see_overdue(const struct hwts_kind *kind, struct overdue *overdue)
 {
-	for (size_t i = 0; i < HWTS_COUNT(kind->due); i++)
-		for (const struct hwts_entry *entry = kind->due[i].first; entry; entry = entry->due_next)
-			note_due(overdue, entry->due_us);
+	overdue->count += kind->turns.queued + kind->queued;
 	for (const struct hwts_row *row = kind->queue; row; row = row->next)
-		note_due(overdue, row->due_us);
+		overdue->oldest_us = HWTS_MIN(overdue->oldest_us, row->due_us);
 }
 
 static void set_overdue(const hwt_store *store, const struct overdue *overdue, hwt_store_stats *stats)
@@ -44,7 +36,7 @@ static bool is_trusted(const hwt_store *store)
 
 void hwts_stats_of_kind(hwt_store *store, const struct hwts_kind *kind, hwt_store_stats *stats)
 {
-	struct overdue overdue = { 0, INT64_MAX };
+	struct overdue overdue = { 0, hwts_window_oldest_us(store, kind) };
 
 	*stats = kind->tally.stats;
 	for (uint32_t i = 0; i < kind->row.shards; i++) {
@@ -60,7 +52,7 @@ void hwts_stats_of_kind(hwt_store *store, const struct hwts_kind *kind, hwt_stor
 
 void hwts_stats_now(hwt_store *store, hwt_store_stats *stats)
 {
-	struct overdue overdue = { 0, INT64_MAX };
+	struct overdue overdue = { 0, hwts_window_oldest_us(store, NULL) };
 
 	*stats = store->tally->stats;
 	stats->window = hwts_window_count(store) - hwts_shards_active(store);

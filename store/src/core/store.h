@@ -62,26 +62,26 @@ struct hwt_store {
 	hwt_store_config config;
 	pid_t pid; /* that has opened it */
 
-	/* Each is touched by the file that has its name; test/layers.sh says which others. */
-	struct hwts_life *life;
-	struct hwts_kind *kinds; /* kind.c, a list */
+	/* Parts.  Each is touched by the file of its name, or by those that the comment names; test/layers.sh looks. */
+	struct hwts_life *life;  /* life.c, start.c, register.c */
+	struct hwts_kind *kinds; /* kind.c */
 	struct hwts_pool *pool;
 	struct hwts_numbers *numbers;
-	struct hwts_group *puts, *cancels; /* group.c */
-
-	pthread_mutex_t lock;
-	pthread_cond_t stirred;
-	struct hwts_threads *threads; /* by their role */
+	struct hwts_group *puts;    /* put.c */
+	struct hwts_group *cancels; /* change.c */
+	pthread_mutex_t lock;       /* threads.c */
+	pthread_cond_t stirred;     /* threads.c */
+	struct hwts_threads *threads;
 	struct hwts_asks *asks;
 	struct hwts_clock *clock;
 	struct hwts_ability *ability;
 	struct hwts_shards *shards;
-	struct hwts_share *share;
-	struct hwts_window *window;
-	struct hwts_runs *runs;       /* tasks.c */
+	struct hwts_share *share;     /* share.c, share_life.c */
+	struct hwts_window *window;   /* window.c, window_life.c, window_due.c */
+	struct hwts_runs *runs;       /* tasks.c, beginner.c */
 	struct hwts_ends *ends;       /* ender.c */
-	struct hwts_reading *reading; /* ahead.c */
-	struct hwts_tally *tally;
+	struct hwts_reading *reading; /* ahead.c, found.c */
+	struct hwts_tally *tally;     /* tally.c, read.c */
 };
 
 void hwts_warn(hwt_store *store, const char *format, ...) __attribute__((format(printf, 2, 3)));

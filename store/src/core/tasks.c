@@ -62,6 +62,42 @@ void hwts_give_back(hwt_store *store, struct hwts_row *row)
 	hwts_end(store, row);
 }
 
+/*
+ * Groups take turns here, too, so that one that came first does not make the others wait.  Within a group the larger
+ * priority has the place of the smaller.
+ */
+void hwts_queue(hwt_store *store, struct hwts_row *row)
+{
+	struct hwts_kind *kind = row->kind;
+	struct hwts_row **link = &kind->queue;
+	const struct hwts_row *last = kind->queue ? (struct hwts_row *)kind->queue_end : NULL; /* next is its first */
+
+	kind->least = last ? HWTS_MIN(kind->least, row->priority) : row->priority;
+	if (last && row->priority == kind->least && (int32_t)(last->round - row->round) <= 0)
+		link = kind->queue_end;
+	for (; *link && (int32_t)((*link)->round - row->round) <= 0; link = &(*link)->next) {
+		struct hwts_row *other = *link;
+		uint32_t round = row->round;
+
+		if (other->turns != row->turns || other->priority >= row->priority)
+			continue;
+		row->next = other->next;
+		row->round = other->round;
+		other->round = round;
+		*link = row;
+		if (!row->next)
+			kind->queue_end = &row->next;
+		row = other;
+	}
+	row->next = *link;
+	*link = row;
+	if (!row->next)
+		kind->queue_end = &row->next;
+	kind->queued++;
+	store->runs->queued++;
+	store->runs->queued_bytes += row->len;
+}
+
 struct hwts_row *hwts_unqueue(hwt_store *store, struct hwts_kind *kind, struct hwts_row **link)
 {
 	struct hwts_row *row = *link;
@@ -136,6 +172,7 @@ static struct hwts_row *next_row(hwt_store *store, unsigned *turn)
 		if (!kind->queue || kind->running >= kind->concurrency)
 			continue;
 		*turn += (unsigned)i + 1;
+		kind->turns.round = kind->queue->round;
 		return hwts_unqueue(store, kind, &kind->queue);
 	}
 	return NULL;
@@ -294,7 +331,7 @@ static void serve(hwt_store *store, struct hwts_row *row, struct hwts_conn **con
 		hwts_end(store, row);
 	if (kind->queue || kind->row.mode == HWT_STORE_AT_MOST_ONCE)
 		hwts_wake_all(store, HWTS_TASK);
-	if (store->window->due_count > 0)
+	if (hwts_window_waits(store))
 		hwts_wake(store, HWTS_BEGIN);
 }
 
@@ -314,7 +351,7 @@ void *hwts_task_thread(void *arg)
 			break;
 		else
 			hwts_wait(store, HWTS_TASK);
-		if (store->window->due_count > 0 && store->runs->queued < store->config.threads)
+		if (store->runs->queued < store->config.threads && hwts_window_waits(store))
 			hwts_wake(store, HWTS_BEGIN);
 	}
 	hwts_unlock(store);

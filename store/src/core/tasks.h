@@ -19,6 +19,7 @@ void *hwts_task_thread(void *store);
 unsigned hwts_runs_queued(const hwt_store *store);
 void hwts_give_back(hwt_store *store, struct hwts_row *row); /* it was not started */
 void hwts_doubt_begun(hwt_store *store);                     /* the server is gone */
+void hwts_queue(hwt_store *store, struct hwts_row *row);
 struct hwts_row *hwts_unqueue(hwt_store *store, struct hwts_kind *kind, struct hwts_row **link);
 void hwts_give_back_queued(hwt_store *store, bool all); /* those of shards that are not held, or all */
 void hwts_begin_again(struct hwts_entry *entry);

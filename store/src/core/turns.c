@@ -341,6 +341,8 @@ void hwts_turns_leave(struct hwts_turns *turns, struct hwts_turn *turn, int64_t 
 
 void hwts_turns_add(struct hwts_turns *turns, struct hwts_turn *turn)
 {
+	turn->group->reserved -= turn->reserved;
+	turn->reserved = false;
 	hwts_turn_push(&turn->group->queue, turn);
 	turns->queued++;
 	if (turn->group->where == OUT)

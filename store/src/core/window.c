@@ -38,11 +38,6 @@ size_t hwts_window_count(const hwt_store *store)
 	return store->window->count;
 }
 
-unsigned hwts_window_due_count(const hwt_store *store)
-{
-	return store->window->due_count;
-}
-
 static bool rehash(struct hwts_window *window, size_t bucket_count)
 {
 	struct hwts_entry **buckets = hwts_alloc(bucket_count * sizeof(*buckets)), **old = window->buckets;
@@ -72,32 +67,47 @@ size_t hwts_window_limit(const hwt_store *store)
 	return HWTS_MAX(HWTS_WINDOW_MAX / HWTS_MAX(hwts_kind_count(store), 1), HWTS_PAGE);
 }
 
-static struct hwts_entry *insert(hwt_store *store, struct hwts_kind *kind, int64_t id)
+static bool make_free(struct hwts_window *window)
+{
+	struct hwts_slab *slab;
+
+	if (window->free)
+		return true;
+	slab = hwts_alloc(sizeof(*slab));
+	if (!slab)
+		return false;
+	slab->next = window->slabs;
+	window->slabs = slab;
+	for (size_t i = 0; i < HWTS_SLAB_ENTRIES; i++) {
+		slab->entries[i].next = window->free;
+		window->free = &slab->entries[i];
+	}
+	return true;
+}
+
+static struct hwts_entry *insert(hwt_store *store, struct hwts_kind *kind, const struct hwts_due *due)
 {
 	struct hwts_window *window = store->window;
+	struct hwts_turn turn = { .priority = due->priority };
 	struct hwts_entry *entry, **head;
 
-	if (!window->free) {
-		struct hwts_slab *slab = hwts_alloc(sizeof(*slab));
-
-		if (!slab)
-			return NULL;
-		slab->next = window->slabs;
-		window->slabs = slab;
-		for (size_t i = 0; i < HWTS_SLAB_ENTRIES; i++) {
-			slab->entries[i].next = window->free;
-			window->free = &slab->entries[i];
-		}
-	}
+	if (!make_free(window) || !hwts_turns_join(&kind->turns, &turn, due->group, due->group_len, due->id))
+		return NULL;
 	/* Without memory the chains get longer, which is no failure. */
 	if (window->count >= window->bucket_count)
 		(void)rehash(window, window->bucket_count * 2);
 	entry = window->free;
 	window->free = entry->next;
-	head = bucket_of(window, id);
-	*entry = (struct hwts_entry){
-		.id = id, .store = store, .kind = kind, .next = *head, .again_us = HWTS_NEVER, .heard = ++window->heard
-	};
+	head = bucket_of(window, due->id);
+	*entry = (struct hwts_entry){ .id = due->id,
+				      .turn = turn,
+				      .store = store,
+				      .kind = kind,
+				      .next = *head,
+				      .shard = due->shard,
+				      .len = due->len,
+				      .again_us = HWTS_NEVER,
+				      .heard = ++window->heard };
 	*head = entry;
 	window->count++;
 	kind->entries++;
@@ -116,6 +126,7 @@ void hwts_window_erase(struct hwts_entry *entry)
 	while (*link != entry)
 		link = &(*link)->next;
 	*link = entry->next;
+	hwts_turns_leave(&kind->turns, &entry->turn, hwt_now());
 	entry->state = HWTS_FREE;
 	entry->next = window->free;
 	window->free = entry;
@@ -131,18 +142,13 @@ void hwts_window_erase(struct hwts_entry *entry)
 
 void hwts_window_due(struct hwts_entry *entry)
 {
-	struct hwts_due_list *list = &entry->kind->due[entry->last];
+	struct hwts_turns *turns = &entry->kind->turns;
+	bool waits = hwts_turns_ready(turns); /* then the end of a task, or of a begin, looks at them */
 
 	entry->state = HWTS_IS_DUE;
-	entry->due_next = NULL;
-	entry->store->window->due_count++;
-	if (list->first) { /* the end of a task, or of a begin, looks at them */
-		list->end->due_next = entry;
-	} else {
-		list->first = entry;
+	hwts_turns_add(turns, &entry->turn);
+	if (!waits)
 		hwts_wake(entry->store, HWTS_BEGIN);
-	}
-	list->end = entry;
 }
 
 static void on_timer(hwt_timeout timeout, void *arg)
@@ -164,7 +170,7 @@ static void arm(struct hwts_entry *entry, int64_t due_us)
 	hwt_store *store = entry->store;
 	int64_t deadline_ns = hwts_clock_deadline_ns(store, due_us);
 
-	entry->due_us = due_us;
+	entry->turn.due_us = due_us;
 	entry->again_us = HWTS_NEVER;
 	entry->state = HWTS_ARMED;
 	entry->between = false;
@@ -193,7 +199,7 @@ void hwts_window_rearm(hwt_store *store)
 	for (; slab; slab = slab->next)
 		for (size_t i = 0; i < HWTS_SLAB_ENTRIES; i++)
 			if (slab->entries[i].state == HWTS_ARMED)
-				rearm(&slab->entries[i], slab->entries[i].due_us);
+				rearm(&slab->entries[i], slab->entries[i].turn.due_us);
 }
 
 /*
@@ -213,14 +219,12 @@ static bool is_for_a_look(const struct hwts_shard *shard, const struct hwts_due 
 
 static void add(hwt_store *store, struct hwts_kind *kind, const struct hwts_due *due, bool unsure)
 {
-	struct hwts_entry *entry = insert(store, kind, due->id);
+	struct hwts_entry *entry = insert(store, kind, due);
 
 	if (!entry) {
 		hwts_ask_load(store);
 		return;
 	}
-	entry->shard = due->shard;
-	entry->len = due->len;
 	entry->unsure = unsure;
 	entry->last = hwts_is_last(kind, 0);
 	arm(entry, due->due_us);
@@ -241,7 +245,8 @@ void hwts_window_see(hwt_store *store, const struct hwts_due *due)
 	} else if (entry->state == HWTS_ARMED) {
 		entry->heard = ++store->window->heard;
 		entry->len = HWTS_MAX(entry->len, due->len);
-		if (due->due_us < entry->due_us && !entry->aside)
+		entry->turn.priority = due->priority;
+		if (due->due_us < entry->turn.due_us && !entry->aside)
 			rearm(entry, due->due_us);
 	} else {
 		entry->len = HWTS_MAX(entry->len, due->len);
@@ -266,7 +271,7 @@ void hwts_window_move(hwt_store *store, const struct hwts_due *due, uint64_t hea
 	struct hwts_entry *entry = hwts_window_find(store, due->id);
 
 	if (!shard || !entry || entry->state != HWTS_ARMED || entry->heard != heard || entry->aside ||
-	    due->due_us <= entry->due_us) {
+	    due->due_us <= entry->turn.due_us) {
 		hwts_window_see(store, due);
 		return;
 	}
@@ -291,7 +296,7 @@ void hwts_window_rescue(hwt_store *store, const struct hwts_due *due)
 		HWTS_COUNT_RESCUE();
 		add(store, kind, due, false);
 	} else if (entry && entry->state == HWTS_ARMED && !entry->aside) {
-		if (entry->due_us <= due->due_us)
+		if (entry->turn.due_us <= due->due_us)
 			HWTS_COUNT_RESCUE();
 		rearm(entry, due->due_us);
 	}
@@ -340,13 +345,13 @@ struct hwts_entry *hwts_window_condemn(hwt_store *store, const struct hwts_due *
 	}
 	if (entry) {
 		(void)hwt_cancel(entry->timeout);
-		entry->again_us = entry->due_us; /* news may be younger than the look */
+		entry->again_us = entry->turn.due_us; /* news may be younger than the look */
 	} else {
-		entry = insert(store, kind, due->id);
+		entry = insert(store, kind, due);
 		if (!entry)
 			return NULL;
 	}
-	entry->shard = due->shard;
+	hwts_turns_count(&entry->turn);
 	entry->state = HWTS_BEGUN;
 	return entry;
 }
@@ -359,24 +364,15 @@ void hwts_window_forget(hwt_store *store, int64_t id)
 		hwts_window_erase(entry);
 }
 
-/* The first DUE entry whose shard is held and is not about to be given away. */
-struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind, bool last)
+/* It does not run, or not any more: its group was full perhaps. */
+void hwts_window_not_running(struct hwts_entry *entry)
 {
-	struct hwts_due_list *list = &kind->due[last];
+	struct hwts_turns *turns = &entry->kind->turns;
+	bool waits = hwts_turns_ready(turns);
 
-	for (struct hwts_entry *entry = list->first; entry; entry = list->first) {
-		struct hwts_shard *shard = hwts_shard(store, entry->shard, NULL);
-
-		list->first = entry->due_next;
-		store->window->due_count--;
-		if (shard && shard->held && !shard->giving)
-			return entry;
-		if (shard && shard->held) /* in a moment it is given, or is not giving any more */
-			arm(entry, hwts_clock_db_us(store) + AGAIN_US);
-		else
-			hwts_window_erase(entry);
-	}
-	return NULL;
+	hwts_turns_done(turns, &entry->turn);
+	if (!waits && hwts_turns_ready(turns))
+		hwts_wake(entry->store, HWTS_BEGIN);
 }
 
 /*
@@ -387,7 +383,7 @@ void hwts_window_not_begun(struct hwts_entry *entry, int64_t due_us, bool runs)
 {
 	int64_t again_us = entry->again_us;
 
-	if (due_us != HWTS_NEVER && due_us <= entry->due_us && due_us <= hwts_clock_db_us(entry->store))
+	if (due_us != HWTS_NEVER && due_us <= entry->turn.due_us && due_us <= hwts_clock_db_us(entry->store))
 		due_us = hwts_clock_db_us(entry->store) + AGAIN_US;
 	due_us = HWTS_MIN(due_us, again_us);
 	entry->unsure = runs;
@@ -413,6 +409,7 @@ void hwts_window_ended(hwt_store *store, const struct hwts_row *row, bool filed)
 
 	if (!entry || entry->state != HWTS_BEGUN)
 		return;
+	hwts_window_not_running(entry);
 	due_us = HWTS_MIN(entry->again_us, filed ? row->when_us : HWTS_NEVER);
 	if (filed && row->rest_us > 0)
 		due_us = hwts_clock_db_us(store) + row->rest_us;

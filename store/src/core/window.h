@@ -11,14 +11,14 @@
 enum hwts_entry_state { HWTS_FREE, HWTS_ARMED, HWTS_IS_DUE, HWTS_BEGUN };
 
 struct hwts_entry {
-	int64_t id, due_us;
-	int64_t again_us; /* news while it was not ARMED; HWTS_NEVER: none */
-	uint64_t heard;   /* the number of the last news about it, of all that the window has heard */
+	int64_t id;
+	struct hwts_turn turn; /* with its due time */
+	int64_t again_us;      /* news while it was not ARMED; HWTS_NEVER: none */
+	uint64_t heard;        /* the number of the last news about it, of all that the window has heard */
 	hwt_timeout timeout;
 	hwt_store *store;
 	struct hwts_kind *kind;
-	struct hwts_entry *next;     /* in the chain of its bucket, or of free ones */
-	struct hwts_entry *due_next; /* in a list of its kind */
+	struct hwts_entry *next; /* in the chain of its bucket, or of free ones */
 	uint32_t len;
 	int32_t shard;
 	enum hwts_entry_state state;
@@ -39,7 +39,6 @@ struct hwts_window {
 	struct hwts_slab *slabs;
 	struct hwts_entry **buckets, *free;
 	size_t bucket_count, count;
-	unsigned due_count;
 	uint64_t heard;
 };
 
@@ -52,7 +51,6 @@ void hwts_window_empty(hwt_store *store, const struct hwts_kind *kind);
 
 /* In window.c.  With the lock. */
 size_t hwts_window_count(const hwt_store *store);
-unsigned hwts_window_due_count(const hwt_store *store);
 size_t hwts_window_limit(const hwt_store *store); /* of a kind: the backlog of one must not hide what others have */
 void hwts_window_see(hwt_store *store, const struct hwts_due *due);
 /* Moved by this process, which had heard so much of it before: it need not be tried at the time that it had. */
@@ -64,12 +62,21 @@ void hwts_window_revive(hwt_store *store, const struct hwts_due *due); /* it sho
 struct hwts_entry *hwts_window_condemn(hwt_store *store, const struct hwts_due *due);
 void hwts_window_erase(struct hwts_entry *entry);
 void hwts_window_rearm(hwt_store *store);
-struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind, bool last); /* a DUE one, or NULL */
+void hwts_window_not_running(struct hwts_entry *entry); /* or not any more */
 void hwts_window_due(struct hwts_entry *entry);
 void hwts_window_not_begun(struct hwts_entry *entry, int64_t due_us, bool runs);
 void hwts_window_set_aside(struct hwts_entry *entry);
 void hwts_window_forget(hwt_store *store, int64_t id); /* if it is ARMED */
 struct hwts_entry *hwts_window_find(hwt_store *store, int64_t id);
 void hwts_window_ended(hwt_store *store, const struct hwts_row *row, bool filed);
+
+/*
+ * In window_due.c.  With the lock: the entry whose turn it is; pop: to begin it, which may have to wait for a thread.
+ * NULL: there is none.
+ */
+struct hwts_entry *hwts_window_peek(struct hwts_kind *kind);
+struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind, bool thread);
+bool hwts_window_waits(const hwt_store *store);                                      /* something may be begun */
+int64_t hwts_window_oldest_us(const hwt_store *store, const struct hwts_kind *kind); /* of what is due; NULL: of any */
 
 #endif

@@ -51,7 +51,7 @@ void hwts_window_close(hwt_store *store)
 	hwts_lock(store);
 	*store->window = (struct hwts_window){ .timer = NULL };
 	HWTS_EACH_KIND (store, kind) {
-		memset(kind->due, 0, sizeof(kind->due));
+		hwts_turns_clear(&kind->turns);
 		kind->entries = 0;
 	}
 	hwts_unlock(store);

@@ -40,16 +40,42 @@ static bool read_number(const char **news, char behind, int64_t *number)
 	return true;
 }
 
+static int digit(char c)
+{
+	static const char digits[] = "0123456789abcdef";
+	const char *at = c ? strchr(digits, c) : NULL;
+
+	return at ? (int)(at - digits) : -1;
+}
+
+/* What may follow: ":priority:group", where the group has two digits a byte. */
+static void read_group(const char **news, struct hwts_due *due)
+{
+	const char *at = *news + 1;
+	char group[HWTS_KEY_MAX];
+	int64_t priority;
+	size_t len = 0;
+
+	if (**news != ':' || !read_number(&at, ':', &priority))
+		return;
+	for (; len < sizeof(group) && digit(at[0]) >= 0 && digit(at[1]) >= 0; at += 2)
+		group[len++] = (char)(digit(at[0]) << 4 | digit(at[1]));
+	hwts_due_set(due, group, len, priority);
+	*news = at;
+}
+
 /* "id:due:len,..." */
 static void hear_rows(const char *news, int32_t shard, hwts_hear *hear, void *ctx)
 {
 	int64_t id, due_us, len;
 
 	while (read_number(&news, ':', &id) && read_number(&news, ':', &due_us) && read_number(&news, '\0', &len)) {
-		len = HWTS_MAX(HWTS_MIN(len, (int64_t)HWT_STORE_DATA_MAX), 0);
+		struct hwts_due due = { .id = id, .due_us = due_us, .shard = shard };
+
+		due.len = (uint32_t)HWTS_MAX(HWTS_MIN(len, (int64_t)HWT_STORE_DATA_MAX), 0);
+		read_group(&news, &due);
 		if (id > 0)
-			hear(ctx,
-			     &(struct hwts_due){ .id = id, .due_us = due_us, .shard = shard, .len = (uint32_t)len });
+			hear(ctx, &due);
 		if (*news != ',')
 			break;
 		news++;

@@ -101,23 +101,12 @@ static sqlite3_stmt *prepared(struct sqlite_conn *conn, int *rc, const char *tex
 	return statement->made;
 }
 
-sqlite3_stmt *hwts_sqlite_rows(struct sqlite_conn *conn, int *rc, const char *text, const struct sqlite_value *values,
-			       size_t n)
+sqlite3_stmt *hwts_sqlite_rows(struct sqlite_conn *conn, int *rc, const char *text, const int64_t *values, size_t n)
 {
 	sqlite3_stmt *rows = *rc == 0 ? prepared(conn, rc, text) : NULL;
 
-	for (size_t i = 0; i < n && rows; i++) {
-		int at = (int)i + 1;
-
-		if (values[i].is == SQLITE_IS_NUMBER)
-			sqlite3_bind_int64(rows, at, values[i].number);
-		else if (!values[i].bytes)
-			sqlite3_bind_null(rows, at);
-		else if (values[i].is == SQLITE_IS_TEXT)
-			sqlite3_bind_text(rows, at, values[i].bytes, -1, SQLITE_STATIC);
-		else
-			sqlite3_bind_blob64(rows, at, values[i].bytes, values[i].len, SQLITE_STATIC);
-	}
+	for (size_t i = 0; i < n && rows; i++)
+		sqlite3_bind_int64(rows, (int)i + 1, values[i]);
 	return rows;
 }
 
@@ -133,17 +122,33 @@ bool hwts_sqlite_next(struct sqlite_conn *conn, sqlite3_stmt *rows, int *rc)
 	return false;
 }
 
-int hwts_sqlite_do(struct sqlite_conn *conn, int *changes, const char *text, const struct sqlite_value *values,
-		   size_t n)
+int hwts_sqlite_ask(struct sqlite_conn *conn, int64_t *number, const char *text, const int64_t *values, size_t n)
 {
 	int rc = 0;
 	sqlite3_stmt *rows = hwts_sqlite_rows(conn, &rc, text, values, n);
 
-	while (hwts_sqlite_next(conn, rows, &rc))
-		;
+	*number = hwts_sqlite_next(conn, rows, &rc) ? number_of(rows, 0) : 0;
+	sqlite3_reset(rows);
+	return rc;
+}
+
+int hwts_sqlite_do(struct sqlite_conn *conn, int *changes, const char *text, const int64_t *values, size_t n)
+{
+	int64_t ignored;
+	int rc = hwts_sqlite_ask(conn, &ignored, text, values, n);
+
 	if (changes)
 		*changes = rc ? 0 : sqlite3_changes(conn->handle);
 	return rc;
+}
+
+int hwts_sqlite_script(struct sqlite_conn *conn, const char *text)
+{
+	char *sql = hwts_sql(conn->conn.db, text);
+	int done = sql ? sqlite3_exec(conn->handle, sql, NULL, NULL, NULL) : SQLITE_NOMEM;
+
+	free(sql);
+	return done == SQLITE_OK ? 0 : hwts_sqlite_error(conn, done, "execute");
 }
 
 void hwts_sqlite_forget(struct sqlite_conn *conn)

@@ -73,7 +73,7 @@ struct sqlite_conn {
 	int inotify;        /* -1: none, so it looks for news by the clock */
 	int64_t hints_read; /* seq of the last hint that was read */
 	int64_t written_ns; /* when inotify last told that the log was written */
-	int data_version;
+	int64_t data_version;
 };
 
 static inline struct sqlite_conn *sqlite_conn(struct hwts_conn *conn)
@@ -89,44 +89,20 @@ static inline struct sqlite_db *sqlite_db(struct hwts_conn *conn)
 /* In sqlite.c. */
 int hwts_sqlite_error(struct sqlite_conn *conn, int rc, const char *doing);
 /*
- * Statements.  text must be a literal; @ stands for the prefix.  Its values are WITH(NUMBER(a), TEXT(b), BYTES(c, n)),
- * or NOTHING.
- *
- *     sqlite3_stmt *rows = hwts_sqlite_rows(conn, &rc, "select ...", WITH(NUMBER(id)));
- *     while (hwts_sqlite_next(conn, rows, &rc))
- *             ... number_of(rows, 0) ...
- *
- * A statement that is left before its last row is reset by sqlite3_reset(rows), which NULL passes through.
+ * Statements.  text must be a literal, and is prepared once in each connection; @ stands for the prefix.  Its values
+ * are WITH(a, b), or NOTHING.
  */
-struct sqlite_value {
-	enum { SQLITE_IS_NUMBER, SQLITE_IS_TEXT, SQLITE_IS_BYTES } is;
-	int64_t number;
-	const void *bytes; /* NULL: null */
-	size_t len;
-};
-#define NUMBER(value)                                                                                                  \
-	{                                                                                                              \
-		.is = SQLITE_IS_NUMBER, .number = (value)                                                              \
-	}
-#define TEXT(value)                                                                                                    \
-	{                                                                                                              \
-		.is = SQLITE_IS_TEXT, .bytes = (value)                                                                 \
-	}
-#define BYTES(value, size)                                                                                             \
-	{                                                                                                              \
-		.is = SQLITE_IS_BYTES, .bytes = (value), .len = (size)                                                 \
-	}
-#define WITH(...)                                                                                                      \
-	(const struct sqlite_value[]){ __VA_ARGS__ }, HWTS_COUNT(((const struct sqlite_value[]){ __VA_ARGS__ }))
+#define WITH(...) (const int64_t[]){ __VA_ARGS__ }, HWTS_COUNT(((const int64_t[]){ __VA_ARGS__ }))
 #define NOTHING NULL, 0
 
-/* NULL: failed, *rc is set.  What values point to must live until the last step. */
-sqlite3_stmt *hwts_sqlite_rows(struct sqlite_conn *conn, int *rc, const char *text, const struct sqlite_value *values,
-			       size_t n);
+/* NULL: failed, *rc is set. */
+sqlite3_stmt *hwts_sqlite_rows(struct sqlite_conn *conn, int *rc, const char *text, const int64_t *values, size_t n);
 bool hwts_sqlite_next(struct sqlite_conn *conn, sqlite3_stmt *rows, int *rc); /* false: no more, or *rc is set */
+/* The number that stands first in the first row; 0: there is no row. */
+int hwts_sqlite_ask(struct sqlite_conn *conn, int64_t *number, const char *text, const int64_t *values, size_t n);
 /* A statement to its end; changes, which may be NULL: how many rows it has changed. */
-int hwts_sqlite_do(struct sqlite_conn *conn, int *changes, const char *text, const struct sqlite_value *values,
-		   size_t n);
+int hwts_sqlite_do(struct sqlite_conn *conn, int *changes, const char *text, const int64_t *values, size_t n);
+int hwts_sqlite_script(struct sqlite_conn *conn, const char *text); /* statements that are executed once */
 int hwts_sqlite_begin(struct sqlite_conn *conn, bool full);
 int hwts_sqlite_commit(struct sqlite_conn *conn, int rc); /* rolls back if rc is not 0, and returns it */
 void hwts_sqlite_forget(struct sqlite_conn *conn);        /* the statements */

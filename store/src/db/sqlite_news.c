@@ -33,13 +33,7 @@
 /* The number of the last hint that was ever left. */
 static int last_hint(struct sqlite_conn *conn, int64_t *seq)
 {
-	int rc = 0;
-	sqlite3_stmt *rows = hwts_sqlite_rows(conn, &rc, "select seq from sqlite_sequence where name = '@_hint'",
-					      NOTHING);
-
-	for (*seq = 0; hwts_sqlite_next(conn, rows, &rc);)
-		*seq = number_of(rows, 0);
-	return rc;
+	return hwts_sqlite_ask(conn, seq, "select seq from sqlite_sequence where name = '@_hint'", NOTHING);
 }
 
 #ifdef __linux__
@@ -88,23 +82,34 @@ int hwts_sqlite_news_fd(struct hwts_conn *base)
 	return sqlite_conn(base)->inotify;
 }
 
+/* With the group that its row has, if that is still there. */
+static void hear_hint(sqlite3_stmt *row, hwts_hear *hear, void *ctx)
+{
+	struct hwts_due due = { .id = number_of(row, 1),
+				.due_us = number_of(row, 2),
+				.shard = (int32_t)number_of(row, 3),
+				.len = (uint32_t)number_of(row, 4) };
+
+	hwts_due_set(&due, sqlite3_column_text(row, 5), (size_t)sqlite3_column_bytes(row, 5), number_of(row, 6));
+	if (!HWTS_TEST(deaf))
+		hear(ctx, &due);
+}
+
 static int read_hints(struct sqlite_conn *conn, hwts_hear *hear, void *ctx)
 {
 	int64_t before = conn->hints_read, last = 0;
 	int rc = 0;
 	sqlite3_stmt *rows =
-	    hwts_sqlite_rows(conn, &rc, "select seq, id, due_us, shard, len from @_hint where seq > ? order by seq",
-			     WITH(NUMBER(before)));
+	    hwts_sqlite_rows(conn, &rc,
+			     "select h.seq, h.id, h.due_us, h.shard, h.len, t.grp, t.priority from @_hint h"
+			     " left join @_timeout t on t.id = h.id where h.seq > ? order by h.seq",
+			     WITH(before));
 
 	while (hwts_sqlite_next(conn, rows, &rc)) {
 		if (number_of(rows, 0) != conn->hints_read + 1)
 			hear(ctx, &(struct hwts_due){ .id = -1 });
 		conn->hints_read = number_of(rows, 0);
-		if (!HWTS_TEST(deaf))
-			hear(ctx, &(struct hwts_due){ .id = number_of(rows, 1),
-						      .due_us = number_of(rows, 2),
-						      .shard = (int32_t)number_of(rows, 3),
-						      .len = (uint32_t)number_of(rows, 4) });
+		hear_hint(rows, hear, ctx);
 	}
 	/* None: perhaps they came and went while this process slept. */
 	if (rc == 0 && conn->hints_read == before && (rc = last_hint(conn, &last)) == 0 && last > before) {
@@ -116,13 +121,11 @@ static int read_hints(struct sqlite_conn *conn, hwts_hear *hear, void *ctx)
 
 static int version_changed(struct sqlite_conn *conn, bool *changed)
 {
-	int rc = 0;
-	sqlite3_stmt *rows = hwts_sqlite_rows(conn, &rc, "pragma data_version", NOTHING);
+	int64_t version;
+	int rc = hwts_sqlite_ask(conn, &version, "pragma data_version", NOTHING);
 
-	while (hwts_sqlite_next(conn, rows, &rc)) {
-		*changed = number_of(rows, 0) != conn->data_version;
-		conn->data_version = (int)number_of(rows, 0);
-	}
+	*changed = rc == 0 && version != conn->data_version;
+	conn->data_version = rc == 0 ? version : conn->data_version;
 	return rc;
 }
 
@@ -157,18 +160,8 @@ static int remove_hints(struct sqlite_conn *conn, int64_t now_us)
 	rc = hwts_sqlite_do(conn, &removed,
 			    "delete from @_hint where seq in (select seq from @_hint order by seq limit ?1)"
 			    " and at_us not between ?2 and ?3",
-			    WITH(NUMBER(HINTS_A_SLICE), NUMBER(now_us - HINT_LIFE_US), NUMBER(now_us + HINT_LIFE_US)));
+			    WITH(HINTS_A_SLICE, now_us - HINT_LIFE_US, now_us + HINT_LIFE_US));
 	return hwts_sqlite_commit(conn, rc) == 0 ? removed : 0;
-}
-
-static bool any(struct sqlite_conn *conn, const char *text, int64_t from_us, int64_t to_us)
-{
-	int rc = 0;
-	sqlite3_stmt *rows = hwts_sqlite_rows(conn, &rc, text, WITH(NUMBER(from_us), NUMBER(to_us)));
-	bool is = hwts_sqlite_next(conn, rows, &rc) && number_of(rows, 0) == 1;
-
-	sqlite3_reset(rows);
-	return is;
 }
 
 /*
@@ -179,13 +172,14 @@ static bool any(struct sqlite_conn *conn, const char *text, int64_t from_us, int
 void hwts_sqlite_tend(struct hwts_conn *base)
 {
 	struct sqlite_conn *conn = sqlite_conn(base);
-	int64_t now_us = hwts_wall_us();
+	int64_t now_us = hwts_wall_us(), any;
 	int64_t enough_ns = hwt_now() + base->db->lease_us * 1000 / 12;
 
-	if (any(conn,
-		"select exists (select 1 from (select at_us from @_hint order by seq limit 1)"
-		" where at_us not between ?1 and ?2)",
-		now_us - HINT_LIFE_US, now_us + HINT_LIFE_US))
+	if (hwts_sqlite_ask(conn, &any,
+			    "select exists (select 1 from (select at_us from @_hint order by seq limit 1)"
+			    " where at_us not between ?1 and ?2)",
+			    WITH(now_us - HINT_LIFE_US, now_us + HINT_LIFE_US)) == 0 &&
+	    any)
 		for (int i = 0; i < SLICES_MAX; i++)
 			if (remove_hints(conn, now_us) < HINTS_A_SLICE || hwt_now() > enough_ns)
 				break;

@@ -43,73 +43,44 @@ static const char TABLES[] =
     " due_us integer not null, shard integer not null, len integer not null, at_us integer not null);";
 
 /* 0: there are no tables. */
-static int version_of(struct sqlite_conn *conn, int *version)
+static int version_of(struct sqlite_conn *conn, int64_t *version)
 {
-	int rc = 0;
-	sqlite3_stmt *rows = hwts_sqlite_rows(
-	    conn, &rc, "select count(*) from sqlite_master where type = 'table' and name = '@_meta'", NOTHING);
-	bool there = hwts_sqlite_next(conn, rows, &rc) && number_of(rows, 0) == 1;
+	int rc = hwts_sqlite_ask(
+	    conn, version, "select count(*) from sqlite_master where type = 'table' and name = '@_meta'", NOTHING);
 
-	sqlite3_reset(rows);
-	*version = 0;
-	if (!there)
-		return rc;
-	rows = hwts_sqlite_rows(conn, &rc, "select version from @_meta", NOTHING);
-	while (hwts_sqlite_next(conn, rows, &rc))
-		*version = (int)number_of(rows, 0);
-	return rc;
-}
-
-/* The views that are missing. */
-static int make_views(struct sqlite_conn *conn)
-{
-	char *sql = hwts_sql(conn->conn.db, VIEWS);
-	int made = sql ? sqlite3_exec(conn->handle, sql, NULL, NULL, NULL) : SQLITE_NOMEM;
-
-	free(sql);
-	return made == SQLITE_OK ? 0 : hwts_sqlite_error(conn, made, "make the views");
+	return rc == 0 && *version > 0 ? hwts_sqlite_ask(conn, version, "select version from @_meta", NOTHING) : rc;
 }
 
 /* Whether both views are there, or could be made, the store works. */
 static void find_views(struct sqlite_conn *conn)
 {
-	int rc = 0;
-	sqlite3_stmt *rows = hwts_sqlite_rows(
-	    conn, &rc, "select count(*) from sqlite_master where type = 'view' and name in ('@_timeouts', '@_kinds')",
-	    NOTHING);
-	bool missing = hwts_sqlite_next(conn, rows, &rc) && number_of(rows, 0) < 2;
+	int64_t views;
+	int rc = hwts_sqlite_ask(
+	    conn, &views,
+	    "select count(*) from sqlite_master where type = 'view' and name in ('@_timeouts', '@_kinds')", NOTHING);
 
-	sqlite3_reset(rows);
-	if (missing && hwts_sqlite_begin(conn, true) == 0)
-		(void)hwts_sqlite_commit(conn, make_views(conn));
+	if (rc == 0 && views < 2 && hwts_sqlite_begin(conn, true) == 0)
+		(void)hwts_sqlite_commit(conn, hwts_sqlite_script(conn, VIEWS));
 }
 
 static int make_tables(struct sqlite_conn *conn)
 {
-	char *sql = hwts_sql(conn->conn.db, TABLES);
-	int rc, version = 0;
+	int64_t version = 0;
+	int rc = hwts_sqlite_begin(conn, true);
 
-	if (!sql)
-		return ENOMEM;
-	rc = hwts_sqlite_begin(conn, true);
-	if (rc == 0) {
-		rc = version_of(conn, &version);
-		if (rc == 0 && version == 0) {
-			int made = sqlite3_exec(conn->handle, sql, NULL, NULL, NULL);
-
-			rc = made == SQLITE_OK ? 0 : hwts_sqlite_error(conn, made, "make the tables");
-			if (rc == 0)
-				rc = hwts_sqlite_do(conn, NULL,
-						    "insert into @_meta values (1, ?, 1, lower(hex(randomblob(16))),"
-						    " null)",
-						    WITH(NUMBER(HWTS_VERSION)));
-			if (rc == 0)
-				rc = make_views(conn);
-		}
-		rc = hwts_sqlite_commit(conn, rc);
+	if (rc != 0)
+		return rc;
+	rc = version_of(conn, &version);
+	if (rc == 0 && version == 0) {
+		rc = hwts_sqlite_script(conn, TABLES);
+		if (rc == 0)
+			rc = hwts_sqlite_do(conn, NULL,
+					    "insert into @_meta values (1, ?, 1, lower(hex(randomblob(16))), null)",
+					    WITH(HWTS_VERSION));
+		if (rc == 0)
+			rc = hwts_sqlite_script(conn, VIEWS);
 	}
-	free(sql);
-	return rc;
+	return hwts_sqlite_commit(conn, rc);
 }
 
 /*
@@ -131,31 +102,30 @@ static bool read_boot(char *boot, size_t size)
 
 static int note_boot(struct sqlite_conn *conn)
 {
-	char boot[64];
-	bool is;
-	int changes = 0, rc = 0;
+	char boot[64], text[256];
+	int rc = 0;
 	sqlite3_stmt *rows;
+	bool is;
 
 	if (!read_boot(boot, sizeof(boot)))
 		return 0;
-	rows = hwts_sqlite_rows(conn, &rc, "select 1 from @_meta where boot = ?", WITH(TEXT(boot)));
-	is = hwts_sqlite_next(conn, rows, &rc);
+	rows = hwts_sqlite_rows(conn, &rc, "select coalesce(boot, '') from @_meta", NOTHING);
+	is = hwts_sqlite_next(conn, rows, &rc) && strcmp((const char *)sqlite3_column_text(rows, 0), boot) == 0;
 	sqlite3_reset(rows);
 	if (rc != 0 || is || (rc = hwts_sqlite_begin(conn, true)) != 0)
 		return rc;
 	/* Another process may have come first.  What joined while nobody knew the boot may be of this one. */
-	rc = hwts_sqlite_do(conn, &changes, "update @_meta set boot = ?1 where boot <> ?1", WITH(TEXT(boot)));
-	if (rc == 0 && changes == 1)
-		rc = hwts_sqlite_do(conn, NULL, "delete from @_member", NOTHING);
-	if (rc == 0)
-		rc = hwts_sqlite_do(conn, NULL, "update @_meta set boot = ?1 where boot is null", WITH(TEXT(boot)));
-	return hwts_sqlite_commit(conn, rc);
+	(void)snprintf(text, sizeof(text),
+		       "delete from @_member where exists (select 1 from @_meta where boot <> '%s');"
+		       "update @_meta set boot = '%s'",
+		       boot, boot);
+	return hwts_sqlite_commit(conn, hwts_sqlite_script(conn, text));
 }
 
 int hwts_sqlite_prepare(struct hwts_conn *base)
 {
 	struct sqlite_conn *conn = sqlite_conn(base);
-	int version = 0;
+	int64_t version = 0;
 	int rc = version_of(conn, &version);
 
 	if (rc == 0 && version == 0) {
@@ -164,7 +134,7 @@ int hwts_sqlite_prepare(struct hwts_conn *base)
 			rc = version_of(conn, &version);
 	}
 	if (rc == 0)
-		rc = hwts_check_version(base->db, version);
+		rc = hwts_check_version(base->db, (int)version);
 	if (rc == 0)
 		find_views(conn);
 	return rc == 0 ? note_boot(conn) : rc;

@@ -41,12 +41,6 @@ static int claim(struct act *act, int64_t id, is_for *fits, enum patience patien
 	return 0;
 }
 
-static struct hwts_value text_value(const struct text *text)
-{
-	return text ? (struct hwts_value){ .bytes = text->bytes, .len = text->len }
-		    : (struct hwts_value){ .number = 0 };
-}
-
 static int64_t len_of(const struct version *version)
 {
 	return version->s[DATA] ? (int64_t)version->s[DATA]->len : 0;
@@ -83,24 +77,24 @@ static void emit_info(struct act *act, const struct version *t, size_t data)
 		const struct version *kind = sim_see(act, row);
 
 		if (kind && kind->n[KIND_ID] == t->n[KIND_OF])
-			values[5] = text_value(kind->s[KIND_NAME]);
+			values[5] = sim_text_value(kind->s[KIND_NAME]);
 	}
 	EACH_ROW(SHARD, row)
 	{
 		const struct version *is = sim_see(act, row);
 
 		if (is && is->n[SHARD_ID] == shard)
-			values[7] = text_value(is->s[SHARD_OWNER]);
+			values[7] = sim_text_value(is->s[SHARD_OWNER]);
 	}
-	values[6] = text_value(t->s[KEY]);
-	values[8] = text_value(t->s[ERROR]);
-	values[9] = text_value(t->s[GROUP]);
+	values[6] = sim_text_value(t->s[KEY]);
+	values[8] = sim_text_value(t->s[ERROR]);
+	values[9] = sim_text_value(t->s[GROUP]);
 	values[10].number = t->n[PRIORITY];
-	values[11] = text_value(t->s[SCHEDULE]);
-	values[12] = text_value(t->s[ZONE]);
+	values[11] = sim_text_value(t->s[SCHEDULE]);
+	values[12] = sim_text_value(t->s[ZONE]);
 	values[13].number = len_of(t);
 	if (data > 0)
-		values[14] = text_value(t->s[DATA]);
+		values[14] = sim_text_value(t->s[DATA]);
 	values[14].len = HWTS_MIN(values[14].len, data);
 	sim_emit(act, values, 15);
 }
@@ -269,6 +263,15 @@ static bool may_reschedule(struct act *act, const struct version *t)
 	return rests_in(t, NUMBER_ARG(3)) || runs_under(t, NUMBER_ARG(4));
 }
 
+static void emit_moved(struct act *act, const struct version *t)
+{
+	struct hwts_value values[] = { { .number = t->n[SHARD_OF] }, { .number = t->n[DUE] },
+				       { .number = len_of(t) },      sim_text_value(t->s[GROUP]),
+				       { .number = t->n[PRIORITY] }, { .number = t->n[ID] } };
+
+	sim_emit(act, values, HWTS_COUNT(values));
+}
+
 static int reschedule(struct act *act)
 {
 	struct row *row;
@@ -278,7 +281,7 @@ static int reschedule(struct act *act)
 	if (rc != 0 || !row)
 		return rc;
 	t = refile(act, row, NUMBER_ARG(1) + (NUMBER_ARG(2) ? 0 : act->now_us));
-	SIM_EMIT(act, t->n[SHARD_OF], t->n[DUE], len_of(t));
+	emit_moved(act, t);
 	return 0;
 }
 
@@ -299,7 +302,7 @@ static int reschedule_all(struct act *act)
 		if (rc != 0 || !row)
 			continue;
 		t = refile(act, row, NUMBER_ARG(1));
-		SIM_EMIT(act, t->n[SHARD_OF], t->n[DUE], len_of(t), t->n[ID]);
+		emit_moved(act, t);
 	}
 	return rc;
 }
@@ -347,12 +350,18 @@ static int share(struct act *act, bool *is_ours)
 static void begin_row(struct act *act, struct row *row)
 {
 	struct version *t = sim_change(act, row);
-	struct hwts_value values[13] = { { .number = t->n[ID] },    { .number = t->n[DUE] },
-					 { .number = t->n[BASE] },  { .number = t->n[PERIOD] },
-					 { .number = 0 },           text_value(t->s[KEY]),
-					 text_value(t->s[DATA]),    { .number = act->now_us },
-					 text_value(t->s[GROUP]),   text_value(t->s[SCHEDULE]),
-					 text_value(t->s[ZONE]),    { .number = t->n[GRACE] },
+	struct hwts_value values[13] = { { .number = t->n[ID] },
+					 { .number = t->n[DUE] },
+					 { .number = t->n[BASE] },
+					 { .number = t->n[PERIOD] },
+					 { .number = 0 },
+					 sim_text_value(t->s[KEY]),
+					 sim_text_value(t->s[DATA]),
+					 { .number = act->now_us },
+					 sim_text_value(t->s[GROUP]),
+					 sim_text_value(t->s[SCHEDULE]),
+					 sim_text_value(t->s[ZONE]),
+					 { .number = t->n[GRACE] },
 					 { .number = t->n[SPREAD] } };
 
 	t->n[ATTEMPT] += t->n[STATE] == 2 && t->n[EPOCH] == NUMBER_ARG(2) ? 0 : 1;

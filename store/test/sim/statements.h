@@ -28,6 +28,12 @@ static inline bool sim_is_text(const struct text *text, const struct hwts_value 
 	return text && value->bytes && text->len == value->len && memcmp(text->bytes, value->bytes, text->len) == 0;
 }
 
+static inline struct hwts_value sim_text_value(const struct text *text)
+{
+	return text ? (struct hwts_value){ .bytes = text->bytes, .len = text->len }
+		    : (struct hwts_value){ .number = 0 };
+}
+
 /* A lease that counts. */
 static inline bool sim_is_live(const struct act *act, int64_t until_us)
 {

@@ -63,8 +63,16 @@ static void read_index(struct act *act, struct found *found, int64_t shard, int6
 
 static void emit_due(struct act *act, int64_t part, const struct version *t)
 {
-	SIM_EMIT(act, part, t->n[ID], t->n[DUE], t->n[SHARD_OF], t->s[DATA] ? (int64_t)t->s[DATA]->len : 0,
-		 t->n[EPOCH]);
+	struct hwts_value values[] = { { .number = part },
+				       { .number = t->n[ID] },
+				       { .number = t->n[DUE] },
+				       { .number = t->n[SHARD_OF] },
+				       { .number = t->s[DATA] ? (int64_t)t->s[DATA]->len : 0 },
+				       { .number = t->n[EPOCH] },
+				       sim_text_value(t->s[GROUP]),
+				       { .number = t->n[PRIORITY] } };
+
+	sim_emit(act, values, HWTS_COUNT(values));
 }
 
 static int look(struct act *act)
@@ -227,6 +235,7 @@ static int tell(struct act *act)
 {
 	for (size_t i = 0; i < COUNT_ARG(0); i++) {
 		const struct version *t, *shard, *kind;
+		struct hwts_due due;
 
 		if (!sim_find_row(act, ITEM_ARG(0, i), &t) || t->n[STATE] != 1)
 			continue;
@@ -236,11 +245,12 @@ static int tell(struct act *act)
 		    (!NUMBER_ARG(2) && sim_is_text(shard->s[SHARD_OWNER], TEXT_ARG(1))) ||
 		    t->n[DUE] >= act->now_us + kind->n[KIND_HORIZON] + HWTS_S_US)
 			continue;
-		sim_add_news(act->tx, (int32_t)t->n[SHARD_OF],
-			     &(struct hwts_due){ .id = t->n[ID],
-						 .due_us = t->n[DUE],
-						 .shard = (int32_t)t->n[SHARD_OF],
-						 .len = t->s[DATA] ? (uint32_t)t->s[DATA]->len : 0 });
+		due = (struct hwts_due){ .id = t->n[ID],
+					 .due_us = t->n[DUE],
+					 .shard = (int32_t)t->n[SHARD_OF],
+					 .len = t->s[DATA] ? (uint32_t)t->s[DATA]->len : 0 };
+		hwts_due_set(&due, t->s[GROUP]->bytes, t->s[GROUP]->len, t->n[PRIORITY]);
+		sim_add_news(act->tx, due.shard, &due);
 	}
 	return 0;
 }

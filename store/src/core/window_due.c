@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What is due in the window: whose turn it is. */
+#include "core/shards.h"
+#include "core/store.h"
+#include "core/window.h"
+
+int64_t hwts_window_oldest_us(const hwt_store *store, const struct hwts_kind *kind)
+{
+	int64_t oldest_us = HWTS_NEVER;
+
+	for (const struct hwts_slab *slab = store->window->slabs; slab; slab = slab->next)
+		for (const struct hwts_entry *entry = slab->entries; entry < slab->entries + HWTS_SLAB_ENTRIES; entry++)
+			if (entry->state == HWTS_IS_DUE && (!kind || entry->kind == kind))
+				oldest_us = HWTS_MIN(oldest_us, entry->turn.due_us);
+	return oldest_us;
+}
+
+bool hwts_window_waits(const hwt_store *store)
+{
+	HWTS_EACH_KIND (store, kind)
+		if (hwts_turns_ready(&kind->turns))
+			return true;
+	return false;
+}
+
+static struct hwts_entry *entry_of(struct hwts_turn *turn)
+{
+	return turn ? (struct hwts_entry *)((char *)turn - offsetof(struct hwts_entry, turn)) : NULL;
+}
+
+struct hwts_entry *hwts_window_peek(struct hwts_kind *kind)
+{
+	const struct hwts_turns *turns = &kind->turns;
+
+	return turns->first || turns->waiting > 0 ? entry_of(hwts_turns_peek(&kind->turns, hwt_now())) : NULL;
+}
+
+/* Of those whose shard is held and is not about to be given away. */
+struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind, bool thread)
+{
+	struct hwts_entry *entry;
+
+	while ((entry = hwts_window_peek(kind)) != NULL) {
+		struct hwts_shard *shard = hwts_shard(store, entry->shard, NULL);
+		bool held = shard && shard->held;
+
+		if (held && !shard->giving && entry->last && !thread)
+			return NULL;
+		(void)hwts_turns_take(&kind->turns, hwt_now());
+		if (held && !shard->giving)
+			return entry;
+		if (!entry->unsure)
+			hwts_turns_done(&kind->turns, &entry->turn);
+		if (held) /* in a moment it is given, or is not giving any more */
+			hwts_window_not_begun(entry, entry->turn.due_us, entry->unsure);
+		else
+			hwts_window_erase(entry);
+	}
+	return NULL;
+}
