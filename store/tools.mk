@@ -8,15 +8,21 @@ STORE_ARCHIVES := $(BUILD)/libhwt-store.a $(BUILD)/libhwt.a
 
 .PHONY: check-cron demo-store bench-store bench-store-rivals bench-store-scale install-store uninstall-store
 
-STORE_CHECKS := $(if $(STORE),store/test/store_examples.sh)
+STORE_CHECKS := $(if $(STORE),store/test/store_examples.sh store/test/hwt_jobs.sh)
 check: $(STORE_EXAMPLES)
-check-store: $(STORE_EXAMPLES) $(if $(STORE),$(BUILD)/bench/store_bench)
+check-store: $(STORE_EXAMPLES) $(if $(STORE),$(BUILD)/hwt-jobs) $(if $(STORE),$(BUILD)/bench/store_bench)
 
 ifneq ($(STORE),)
 
 $(STORE_EXAMPLES): $(BUILD)/examples/%: store/examples/%.c $(STORE_ARCHIVES) | $(BUILD)/examples
 	$(QCC) $(ALL_CPPFLAGS) $(STORE_HAVE) $(STORE_CPPFLAGS) -Iexamples $(GNU) $(ALL_CFLAGS) -o $@ $< $(STORE_ARCHIVES) $(STORE_LIBS) \
 		$(ALL_LDFLAGS)
+
+# The tool.  It has the library in itself, so that it runs wherever it is copied to.
+all: $(BUILD)/hwt-jobs
+$(BUILD)/hwt-jobs: $(wildcard store/jobs/*.[ch]) $(STORE_ARCHIVES)
+	$(QCC) $(filter-out -MMD -MP,$(ALL_CPPFLAGS)) $(STORE_CPPFLAGS) $(GNU) $(ALL_CFLAGS) -o $@ $(filter %.c,$^) $(STORE_ARCHIVES) \
+		$(STORE_LIBS) $(ALL_LDFLAGS)
 
 $(BUILD)/bench/store_bench: $(wildcard store/bench/*.[ch]) $(STORE_ARCHIVES) | $(BUILD)/bench
 	$(QCC) $(filter-out -MMD -MP,$(ALL_CPPFLAGS)) $(STORE_HAVE) $(STORE_CPPFLAGS) $(GNU) $(ALL_CFLAGS) -o $@ $(filter %.c,$^) $(STORE_ARCHIVES) $(STORE_LIBS) $(ALL_LDFLAGS)
@@ -52,13 +58,15 @@ check-cron: $(BUILD)/test/cron_times
 
 STORE_INSTALLED = $(INCLUDEDIR)/hwt_store.h $(LIBDIR)/libhwt-store.a $(LIBDIR)/libhwt-store.so.$(VERSION) \
 	$(LIBDIR)/$(STORE_SONAME) $(LIBDIR)/libhwt-store.so $(LIBDIR)/pkgconfig/hwt-store.pc $(MANDIR)/man3/hwt_store.3 \
-	$(LIBDIR)/cmake/hwt-store/hwt-store-config.cmake
+	$(LIBDIR)/cmake/hwt-store/hwt-store-config.cmake $(BINDIR)/hwt-jobs $(MANDIR)/man1/hwt-jobs.1
 
 install: install-store
 
 install-store: all
 	install -d $(DESTDIR)$(INCLUDEDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(LIBDIR)/cmake/hwt-store \
-		$(DESTDIR)$(MANDIR)/man3
+		$(DESTDIR)$(MANDIR)/man3 $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(BINDIR)
+	install -m 755 $(BUILD)/hwt-jobs $(DESTDIR)$(BINDIR)/
+	install -m 644 store/doc/hwt-jobs.1 $(DESTDIR)$(MANDIR)/man1/
 	install -m 644 store/include/hwt_store.h $(DESTDIR)$(INCLUDEDIR)/
 	install -m 644 $(BUILD)/libhwt-store.a $(DESTDIR)$(LIBDIR)/
 	install -m 755 $(BUILD)/libhwt-store.so.$(VERSION) $(DESTDIR)$(LIBDIR)/

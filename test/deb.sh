@@ -45,7 +45,7 @@ mkdir "$clean/debs" && cp build-deb/*.deb packaging/debian/tests/consumer "$clea
 files >"$work/before"
 result deb_installs "$(within sh -c 'dpkg -i /debs/*.deb && dpkg --audit' >"$work/log" 2>&1 || cat "$work/log")"
 result deb_consumer_compiles_and_runs "$(within timeout 300 /debs/consumer >"$work/log" 2>&1 || cat "$work/log")"
-result deb_removes "$(within sh -c 'dpkg --purge libhwt-dev libhwt-doc libhwt-store-dev libhwt-store0 libhwt0' >"$work/log" 2>&1 ||
+result deb_removes "$(within sh -c 'dpkg --purge libhwt-dev libhwt-doc libhwt-store-dev libhwt-store0 libhwt0 hwt-jobs' >"$work/log" 2>&1 ||
 	cat "$work/log")"
 result deb_leaves_nothing "$(files | diff "$work/before" - 2>&1)"
 finish

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * hwt-jobs: looks into a store, and changes what is there.
+ *
+ *     main     commands, options, help
+ *     look     list, show, stats
+ *     change   put, cancel, move, retry, remove
+ *     top      a page that draws itself again
+ *     vacuum   advice about the tables
+ *     when     times and durations as people write them
+ *     out      JSON, colours, a table, a bar
+ *
+ * It uses the public interface alone; vacuum asks the database itself.  What ends it: 0 done, 1 not done (not there,
+ * running, in use), 2 wrong use, 3 the database.
+ */
+#ifndef JOBS_H
+#define JOBS_H
+
+#include <hwt_store.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { DONE, NOT_DONE, WRONG_USE, NO_DATABASE };
+
+#define PENDING (1u << HWT_STORE_PENDING)
+#define RUNNING (1u << HWT_STORE_RUNNING)
+#define FAILED (1u << HWT_STORE_FAILED)
+
+struct jobs {
+	hwt_store *store;
+	const char *url, *schema; /* schema: the prefix of the tables */
+	const char *group, *key, *every, *cron, *zone, *grace, *spread, *when;
+	unsigned states; /* 0: all */
+	int64_t limit;   /* 0: as the command has it */
+	int priority;
+	bool json, colours, all, no_group, replace, revive, make, yes, prometheus;
+	char **words; /* what is no option */
+	int n;
+};
+
+/* In main.c. */
+__attribute__((format(printf, 2, 3))) int complain(const struct jobs *jobs, const char *format, ...); /* WRONG_USE */
+int report(const struct jobs *jobs, int rc, const char *what); /* says why a call failed; how the program ends */
+const char *nearest(const char *word, const char *const *words, size_t n); /* or NULL */
+
+/* In look.c, change.c, top.c, vacuum.c: commands. */
+int list(struct jobs *jobs);
+int show(struct jobs *jobs);
+int stats(struct jobs *jobs);
+int put(struct jobs *jobs);
+int cancel(struct jobs *jobs);
+int move(struct jobs *jobs);
+int retry(struct jobs *jobs);
+int remove_kind(struct jobs *jobs);
+int top(struct jobs *jobs);
+int vacuum(struct jobs *jobs);
+bool is_kind(const struct jobs *jobs, const char *name); /* false: says so, with the nearest name */
+const char *state_name(hwt_store_state state);
+
+/* In when.c. */
+bool read_duration(const char *text, int64_t *ns); /* 90s, 1h30m, 2 days */
+bool read_when(const char *text, int64_t now_us, hwt_store_when *when);
+int64_t wall_us(void);
+void write_time(int64_t us, char *text, size_t size);                     /* of this place, to the second */
+void write_utc(int64_t us, char *text, size_t size);                      /* for machines */
+void write_distance(int64_t us, int64_t now_us, char *text, size_t size); /* in 3 h, 2 min ago */
+void write_duration(int64_t ns, char *text, size_t size);
+
+/* In out.c. */
+enum colour { PLAIN, BOLD, DIM, RED, GREEN, YELLOW };
+const char *paint(const struct jobs *jobs, enum colour colour);
+void json_text(const char *text);                          /* in quotes */
+void json_member(bool *first, const char *name);           /* "name": */
+void json_data(bool *first, const void *data, size_t len); /* "data", or "data_base64" */
+bool is_text(const void *data, size_t len);                /* UTF-8 that a terminal can show */
+void print_cut(const char *text, int width);               /* padded or cut; what is no text as ? */
+struct bar;
+struct bar *bar_begin(const struct jobs *jobs, const char *doing, uint64_t total); /* NULL: not on a terminal */
+void bar_end(struct bar *bar);
+int terminal_columns(void);         /* 132 if there is no terminal */
+bool asks(const struct jobs *jobs); /* a person, before much is done */
+bool confirm(const char *what);
+
+#endif

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* list, show, stats. */
+#include "jobs.h"
+#include "select.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LIST_MOST 100 /* that list shows, if it is not told */
+
+const char *state_name(hwt_store_state state)
+{
+	static const char *const names[] = { "", "pending", "running", "failed" };
+
+	return names[state];
+}
+
+static enum colour state_colour(hwt_store_state state)
+{
+	return state == HWT_STORE_FAILED ? RED : state == HWT_STORE_RUNNING ? GREEN : PLAIN;
+}
+
+static void json_string(bool *first, const char *name, const char *text)
+{
+	json_member(first, name);
+	if (*text)
+		json_text(text);
+	else
+		fputs("null", stdout);
+}
+
+static void json_number(bool *first, const char *name, int64_t number)
+{
+	json_member(first, name);
+	printf("%" PRId64, number);
+}
+
+static void json_time(bool *first, const char *name, int64_t us)
+{
+	char text[48];
+
+	write_utc(us, text, sizeof(text));
+	json_string(first, name, us ? text : "");
+}
+
+static void json_info(const hwt_store_info *info, bool with_data)
+{
+	bool first = true;
+
+	putchar('{');
+	json_number(&first, "id", info->id);
+	json_string(&first, "kind", info->kind);
+	json_string(&first, "state", state_name(info->state));
+	json_time(&first, "due", info->due_us);
+	json_number(&first, "due_us", info->due_us);
+	json_string(&first, "group", info->group);
+	json_string(&first, "key", info->key);
+	json_number(&first, "attempt", info->attempt);
+	json_number(&first, "priority", info->priority);
+	json_number(&first, "period_ns", info->period_ns);
+	json_string(&first, "schedule", info->schedule);
+	json_string(&first, "zone", info->zone);
+	json_string(&first, "owner", info->owner);
+	json_string(&first, "error", info->error);
+	json_number(&first, "len", (int64_t)info->len);
+	if (with_data)
+		json_data(&first, info->data ? info->data : "", info->data ? info->len : 0);
+	putchar('}');
+}
+
+/*
+ * list
+ */
+
+struct listing {
+	const struct jobs *jobs;
+	int64_t limit, count, now_us;
+	int width; /* of the columns of names */
+	bool more, kinds;
+};
+
+static void print_head(const struct listing *listing)
+{
+	const struct jobs *jobs = listing->jobs;
+
+	printf("%s%-16s %-8s %-11s", paint(jobs, BOLD), "ID", "STATE", "DUE");
+	if (listing->kinds)
+		printf(" %-*s", listing->width, "KIND");
+	printf(" %-*s %-*s REPEATS, ERROR%s\n", listing->width, "GROUP", listing->width, "KEY", paint(jobs, PLAIN));
+}
+
+static void print_repeats(const hwt_store_info *info)
+{
+	char every[32];
+
+	if (info->schedule[0])
+		printf("%s%s%s  ", info->schedule, info->zone[0] ? " " : "", info->zone);
+	if (info->period_ns > 0) {
+		write_duration(info->period_ns, every, sizeof(every));
+		printf("every %s  ", every);
+	}
+}
+
+static void print_row(const struct listing *listing, const hwt_store_info *info)
+{
+	const struct jobs *jobs = listing->jobs;
+	bool late = info->state == HWT_STORE_PENDING && info->due_us < listing->now_us - 1000000 && info->due_us > 0;
+	char due[48];
+
+	write_distance(info->due_us, listing->now_us, due, sizeof(due));
+	printf("%-16" PRId64 " %s%-8s%s %s%-11s%s ", info->id, paint(jobs, state_colour(info->state)),
+	       state_name(info->state), paint(jobs, PLAIN), paint(jobs, late ? YELLOW : PLAIN), due,
+	       paint(jobs, PLAIN));
+	if (listing->kinds) {
+		print_cut(info->kind, listing->width);
+		putchar(' ');
+	}
+	print_cut(info->group, listing->width);
+	putchar(' ');
+	print_cut(info->key, listing->width);
+	putchar(' ');
+	print_repeats(info);
+	if (info->attempt > 1 || info->error[0])
+		printf("attempt %u  ", info->attempt);
+	if (info->error[0])
+		print_cut(info->error, 0);
+	putchar('\n');
+}
+
+static bool list_one(void *ctx, const hwt_store_info *info)
+{
+	struct listing *listing = ctx;
+
+	if (listing->count == listing->limit) {
+		listing->more = true;
+		return false;
+	}
+	if (listing->jobs->json) {
+		fputs(listing->count ? ",\n" : "\n", stdout);
+		json_info(info, true);
+	} else {
+		if (listing->count == 0)
+			print_head(listing);
+		print_row(listing, info);
+	}
+	listing->count++;
+	return true;
+}
+
+static int list_kind(struct listing *listing, const char *kind)
+{
+	const struct jobs *jobs = listing->jobs;
+	hwt_store_which which = all_of(jobs, kind);
+	int rc;
+
+	if (jobs->json)
+		which.states |= HWT_STORE_WITH_DATA;
+	rc = hwt_store_each_ex(jobs->store, &which, list_one, listing);
+	return rc == ENOENT ? 0 : rc;
+}
+
+struct names {
+	char (*names)[64];
+	size_t n;
+};
+
+static bool add_name(void *ctx, const hwt_store_kind_info *info)
+{
+	struct names *names = ctx;
+	char(*more)[64] = realloc(names->names, (names->n + 1) * sizeof(*more));
+
+	if (!more)
+		return false;
+	names->names = more;
+	memcpy(more[names->n++], info->kind, 64);
+	return true;
+}
+
+int list(struct jobs *jobs)
+{
+	struct listing listing = { .jobs = jobs, .limit = jobs->limit ? jobs->limit : LIST_MOST, .now_us = wall_us() };
+	struct names names = { .n = 0 };
+	int rc = 0;
+
+	if (jobs->n > 1)
+		return complain(jobs, "list takes one kind, not \"%s\"", jobs->words[1]);
+	if (jobs->n == 1 && !is_kind(jobs, jobs->words[0]))
+		return NOT_DONE;
+	listing.kinds = jobs->n == 0;
+	listing.width = (terminal_columns() - 54) / (listing.kinds ? 3 : 2);
+	listing.width = listing.width < 8 ? 8 : listing.width > 24 ? 24 : listing.width;
+	if (jobs->json)
+		putchar('[');
+	if (jobs->n == 1)
+		rc = list_kind(&listing, jobs->words[0]);
+	else
+		rc = hwt_store_each_kind(jobs->store, add_name, &names);
+	for (size_t i = 0; i < names.n && rc == 0 && !listing.more; i++)
+		rc = list_kind(&listing, names.names[i]);
+	free(names.names);
+	if (jobs->json)
+		puts(listing.count ? "\n]" : "]");
+	if (rc != 0)
+		return report(jobs, rc, "list");
+	if (!jobs->json && listing.count == 0)
+		fputs("nothing there\n", stderr);
+	if (listing.more && !jobs->json)
+		fprintf(stderr, "... and more: -n shows more of them, --state, --group and a kind fewer\n");
+	return DONE;
+}
+
+/*
+ * show
+ */
+
+static void print_data(const hwt_store_info *info)
+{
+	const unsigned char *data = info->data;
+
+	printf("data      %zu bytes\n", info->len);
+	if (info->len == 0)
+		return;
+	if (is_text(info->data, info->len)) {
+		fwrite(info->data, 1, info->len, stdout);
+		puts(data[info->len - 1] == '\n' ? "" : "\n");
+		return;
+	}
+	for (size_t i = 0; i < info->len && i < 512; i++)
+		printf("%02x%s", data[i], i % 16 == 15 || i + 1 == info->len ? "\n" : i % 8 == 7 ? "  " : " ");
+	if (info->len > 512)
+		printf("\n... %zu more: --json has them all\n", info->len - 512);
+}
+
+static void print_info(const struct jobs *jobs, const hwt_store_info *info)
+{
+	char due[48], distance[48];
+
+	write_time(info->due_us, due, sizeof(due));
+	write_distance(info->due_us, wall_us(), distance, sizeof(distance));
+	printf("id        %" PRId64 "\nkind      ", info->id);
+	print_cut(info->kind, 0);
+	printf("\nstate     %s%s%s, attempt %u\ndue       %s (%s)\n", paint(jobs, state_colour(info->state)),
+	       state_name(info->state), paint(jobs, PLAIN), info->attempt, due, distance);
+	if (info->schedule[0] || info->period_ns > 0) {
+		fputs("repeats   ", stdout);
+		print_repeats(info);
+		putchar('\n');
+	}
+	const struct {
+		const char *name, *text;
+	} lines[] = {
+		{ "group", info->group }, { "key", info->key }, { "owner", info->owner }, { "error", info->error }
+	};
+
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		if (lines[i].text[0]) {
+			printf("%-9s ", lines[i].name);
+			print_cut(lines[i].text, 0);
+			putchar('\n');
+		}
+	if (info->priority)
+		printf("priority  %d\n", info->priority);
+	print_data(info);
+}
+
+int show(struct jobs *jobs)
+{
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	hwt_store_which which;
+	int rc = one_of(jobs, jobs->n == 1 ? jobs->words[0] : NULL, &which);
+
+	if (rc != DONE)
+		return rc;
+	info.data_room = HWT_STORE_DATA_MAX;
+	info.data = malloc(info.data_room);
+	rc = info.data ? hwt_store_get_ex(jobs->store, &which, &info) : ENOMEM;
+	if (rc == 0 && jobs->json) {
+		json_info(&info, true);
+		putchar('\n');
+	} else if (rc == 0) {
+		print_info(jobs, &info);
+	}
+	free(info.data);
+	return rc == 0 ? DONE : report(jobs, rc, "show");
+}
+
+/*
+ * stats
+ */
+
+static void write_limits(const hwt_store_limits *limits, char *text, size_t size)
+{
+	char every[32];
+	size_t len = 0;
+
+	text[0] = '\0';
+	if (limits->running)
+		len += (size_t)snprintf(text, size, "%" PRIu32 " running", limits->running);
+	if (limits->start_every_ns && len < size) {
+		write_duration(limits->start_every_ns, every, sizeof(every));
+		(void)snprintf(text + len, size - len, "%sa start every %s, burst %" PRIu32, len ? ", " : "", every,
+			       limits->burst ? limits->burst : 1);
+	}
+}
+
+static void json_kind(const hwt_store_kind_info *info, int64_t now_us)
+{
+	static const char *const modes[] = { "at least once", "at most once", "transaction" };
+	bool first = true;
+
+	putchar('{');
+	json_string(&first, "kind", info->kind);
+	json_string(&first, "mode", info->mode < 3 ? modes[info->mode] : "");
+	json_number(&first, "shards", info->shards);
+	json_member(&first, "paused");
+	fputs(info->paused ? "true" : "false", stdout);
+	json_number(&first, "processes", info->processes);
+	json_number(&first, "failed", (int64_t)info->failed);
+	json_time(&first, "oldest_due", info->oldest_due_us);
+	json_number(&first, "overdue_us",
+		    info->oldest_due_us && info->oldest_due_us < now_us ? now_us - info->oldest_due_us : 0);
+	json_member(&first, "each_group");
+	printf("{\"running\": %" PRIu32 ", \"start_every_ns\": %" PRId64 ", \"burst\": %" PRIu32 "}}",
+	       info->each_group.running, info->each_group.start_every_ns, info->each_group.burst);
+}
+
+static void print_kind(const struct jobs *jobs, const hwt_store_kind_info *info, int64_t now_us)
+{
+	bool late = info->oldest_due_us && info->oldest_due_us < now_us - 1000000;
+	char oldest[48], limits[96], failed[24];
+
+	write_distance(info->oldest_due_us, now_us, oldest, sizeof(oldest));
+	write_limits(&info->each_group, limits, sizeof(limits));
+	(void)snprintf(failed, sizeof(failed), info->failed > 1000 ? "> 1000" : "%" PRIu64, info->failed);
+	print_cut(info->kind, 24);
+	printf(" %s%9" PRIu32 "%s %6u  %s%-7s%s %s%7s%s  %s%-14s%s %s\n", paint(jobs, info->processes ? PLAIN : YELLOW),
+	       info->processes, paint(jobs, PLAIN), info->shards, paint(jobs, info->paused ? YELLOW : PLAIN),
+	       info->paused ? "paused" : "runs", paint(jobs, PLAIN), paint(jobs, info->failed ? RED : PLAIN), failed,
+	       paint(jobs, PLAIN), paint(jobs, late ? RED : PLAIN), oldest, paint(jobs, PLAIN), limits);
+}
+
+static void print_kinds_head(const struct jobs *jobs)
+{
+	printf("%s%-24s %9s %6s  %-7s %7s  %-14s %s%s\n", paint(jobs, BOLD), "KIND", "PROCESSES", "SHARDS", "STATE",
+	       "FAILED", "OLDEST DUE", "LIMITS OF A GROUP", paint(jobs, PLAIN));
+}
+
+static bool list_a_kind(void *ctx, const hwt_store_kind_info *info)
+{
+	struct listing *listing = ctx;
+	const struct jobs *jobs = listing->jobs;
+
+	if (jobs->n == 1 && strcmp(info->kind, jobs->words[0]) != 0)
+		return true;
+	if (jobs->json) {
+		fputs(listing->count ? ",\n" : "\n", stdout);
+		json_kind(info, listing->now_us);
+	} else {
+		if (listing->count == 0)
+			print_kinds_head(jobs);
+		print_kind(jobs, info, listing->now_us);
+	}
+	return ++listing->count != listing->limit;
+}
+
+int print_kinds(struct jobs *jobs, int64_t most, int64_t *count)
+{
+	struct listing listing = { .jobs = jobs, .limit = most, .now_us = wall_us() };
+	int rc;
+
+	if (jobs->json)
+		putchar('[');
+	rc = hwt_store_each_kind(jobs->store, list_a_kind, &listing);
+	if (jobs->json)
+		puts(listing.count ? "\n]" : "]");
+	if (rc == 0 && !jobs->json && listing.count == 0)
+		puts("there are no kinds yet");
+	if (count)
+		*count = listing.count;
+	return rc;
+}
+
+static int print_prometheus(struct jobs *jobs)
+{
+	int len = hwt_store_prometheus(jobs->store, NULL, 0), room = len + 65536;
+	char *text = len >= 0 ? malloc((size_t)room) : NULL;
+
+	if (len >= 0 && !text)
+		len = -ENOMEM;
+	if (len >= 0)
+		len = hwt_store_prometheus(jobs->store, text, (size_t)room);
+	if (len >= 0)
+		fputs(text, stdout);
+	free(text);
+	return len < 0 ? report(jobs, -len, "stats") : DONE;
+}
+
+int stats(struct jobs *jobs)
+{
+	int rc;
+
+	if (jobs->n > 1)
+		return complain(jobs, "stats takes one kind, not \"%s\"", jobs->words[1]);
+	if (jobs->prometheus)
+		return print_prometheus(jobs);
+	if (jobs->n == 1 && !is_kind(jobs, jobs->words[0]))
+		return NOT_DONE;
+	rc = print_kinds(jobs, 0, NULL);
+	return rc == 0 ? DONE : report(jobs, rc, "stats");
+}

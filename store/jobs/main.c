@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* hwt-jobs: its commands, their options, and their help. */
+#include "jobs.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Options of all commands, and of some: a letter each, also of those that have a long name only. */
+#define EVERYWHERE "dSjCh"
+static const struct option options[] = {
+	{ "database", required_argument, NULL, 'd' },
+	{ "schema", required_argument, NULL, 'S' },
+	{ "json", no_argument, NULL, 'j' },
+	{ "no-color", no_argument, NULL, 'C' },
+	{ "help", no_argument, NULL, 'h' },
+	{ "group", required_argument, NULL, 'g' },
+	{ "no-group", no_argument, NULL, 'G' },
+	{ "key", required_argument, NULL, 'k' },
+	{ "state", required_argument, NULL, 's' },
+	{ "all", no_argument, NULL, 'a' },
+	{ "yes", no_argument, NULL, 'y' },
+	{ "number", required_argument, NULL, 'n' },
+	{ "at", required_argument, NULL, 't' },
+	{ "every", required_argument, NULL, 'e' },
+	{ "cron", required_argument, NULL, 'c' },
+	{ "zone", required_argument, NULL, 'z' },
+	{ "grace", required_argument, NULL, 'A' },
+	{ "spread", required_argument, NULL, 'P' },
+	{ "priority", required_argument, NULL, 'p' },
+	{ "replace", no_argument, NULL, 'R' },
+	{ "revive", no_argument, NULL, 'V' },
+	{ "make", no_argument, NULL, 'M' },
+	{ "interval", required_argument, NULL, 'i' },
+	{ "prometheus", no_argument, NULL, 'T' },
+	{ NULL, 0, NULL, 0 },
+};
+
+#define SELECTION                                                                                                      \
+	"  ID...                   these\n"                                                                            \
+	"  KIND --key KEY          the one of that key; --group GROUP: in that group\n"                                \
+	"  KIND --all              all of the kind; --group GROUP: of that group; --no-group: of none\n"               \
+	"  -y, --yes               do not ask\n"
+#define TIMES "  TIME is 90s, 2h30m, now, 18:00, tomorrow 9:00, 2026-12-01T10:00 (of this place; or with Z or +01:00)\n"
+
+static const struct command {
+	const char *name, *takes, *says, *more;
+	const char *letters; /* of its options */
+	int (*run)(struct jobs *jobs);
+} commands[] = {
+	{ "list", "[KIND]", "timeouts, in order of time",
+	  "  -s, --state STATES      pending,running,failed: some of these\n"
+	  "  -g, --group GROUP       of that group; --no-group: of none\n"
+	  "  -n, --number N          at most so many; 100\n"
+	  "\n"
+	  "  hwt-jobs list mail --state failed\n"
+	  "  hwt-jobs list mail --json -n 100000 | jq -r '.[].key'\n",
+	  "sgGn", list },
+	{ "show", "ID | KIND --key KEY", "all about one, with its data",
+	  "  -k, --key KEY           the one of that key; --group GROUP: in that group\n"
+	  "\n"
+	  "  hwt-jobs show 116368747440810\n"
+	  "  hwt-jobs show mail --key invoice-17 --json\n",
+	  "kg", show },
+	{ "put", "KIND [DATA]", "puts one, and prints its id; DATA - is read from the input",
+	  "  -t, --at TIME           when it is due; now\n"
+	  "  -k, --key KEY           nothing is put if the key is in use; --replace: then that one gets all of this\n"
+	  "                          --revive: then it is pending again if it has failed\n"
+	  "  -e, --every DURATION    again and again\n"
+	  "  -c, --cron LINE         by a cron line; -z, --zone ZONE: in that zone\n"
+	  "  -g, --group GROUP       of that group\n"
+	  "  -p, --priority N        -100 to 100\n"
+	  "      --grace DURATION    a run that would start later than that does not start\n"
+	  "      --spread DURATION   of a series: due at a random moment within that\n"
+	  "      --make              makes the kind if there is none\n" TIMES "\n"
+	  "  hwt-jobs put mail 'to: alice' --at 'tomorrow 9:00' --key alice\n"
+	  "  hwt-jobs put report --cron '30 6 * * 1-5' --zone Europe/Berlin --key daily\n"
+	  "  hwt-jobs put mail - --at 90s <message\n",
+	  "tkRVeczgpAPM", put },
+	{ "cancel", "ID... | KIND --key KEY | KIND --all", "ends them; what has failed is removed",
+	  SELECTION "  -s, --state STATES      only what is pending, running, failed\n"
+		    "\n"
+		    "  hwt-jobs cancel 116368747440810\n"
+		    "  hwt-jobs cancel mail --all --group 'tenant 9'\n"
+		    "  hwt-jobs cancel mail --all --state failed --yes\n",
+	  "kgGasy", cancel },
+	{ "move", "ID... | KIND --key KEY | KIND --all", "gives them another time",
+	  "  -t, --at TIME           when they are due\n" SELECTION
+	  "  -s, --state STATES      pending, or failed, or both; pending\n" TIMES "\n"
+	  "  hwt-jobs move 116368747440810 --at 18:00\n"
+	  "  hwt-jobs move mail --all --at now\n",
+	  "tkgGasy", move },
+	{ "retry", "ID... | KIND --key KEY | KIND --all", "starts again what has failed",
+	  SELECTION "\n"
+		    "  hwt-jobs retry mail --all\n",
+	  "kgGay", retry },
+	{ "stats", "[KIND]", "the kinds: who runs them, what has failed, how old the oldest is",
+	  "      --prometheus        as text for Prometheus\n"
+	  "\n"
+	  "  hwt-jobs stats\n"
+	  "  hwt-jobs stats --prometheus >/var/lib/node-exporter/jobs.prom.new\n",
+	  "T", stats },
+	{ "top", "[KIND]", "a page that draws itself again: kinds, groups, processes; q ends it",
+	  "  -i, --interval SECONDS  how often; 2\n"
+	  "\n"
+	  "  hwt-jobs top\n"
+	  "  hwt-jobs top --json     one page, and the end\n",
+	  "i", top },
+	{ "remove", "KIND", "removes a kind that has no timeouts and that nobody runs",
+	  "\n"
+	  "  hwt-jobs remove old-mail\n",
+	  "", remove_kind },
+	{ "vacuum", "", "what the database has to clean up, and advice",
+	  "\n"
+	  "  hwt-jobs vacuum\n",
+	  "", vacuum },
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static const struct command *current;
+
+/*
+ * What went wrong
+ */
+
+static void say(const struct jobs *jobs, const char *text)
+{
+	fflush(stdout);
+	if (jobs->json) {
+		/* The writers of JSON know stdout only. */
+		fputs("{\"error\": \"", stderr);
+		for (; *text; text++) {
+			if (*text == '"' || *text == '\\')
+				fputc('\\', stderr);
+			fputc((unsigned char)*text < 0x20 ? ' ' : *text, stderr);
+		}
+		fputs("\"}\n", stderr);
+		return;
+	}
+	fprintf(stderr, "hwt-jobs%s%s: %s\n", current ? " " : "", current ? current->name : "", text);
+}
+
+int complain(const struct jobs *jobs, const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	say(jobs, text);
+	return WRONG_USE;
+}
+
+int report(const struct jobs *jobs, int rc, const char *what)
+{
+	char text[512];
+	const char *why = hwt_store_error();
+
+	(void)snprintf(text, sizeof(text), "%s%s%s", strcmp(what, current->name) == 0 ? "" : what,
+		       strcmp(what, current->name) == 0 ? "" : ": ", *why ? why : strerror(rc));
+	say(jobs, text);
+	return rc == ENOENT || rc == EBUSY || rc == EEXIST ? NOT_DONE : rc == EINVAL ? WRONG_USE : NO_DATABASE;
+}
+
+/* How many characters have to be changed, added or left out; words that are long are cut. */
+static unsigned distance(const char *a, const char *b)
+{
+	unsigned row[65], n = (unsigned)strnlen(b, 64), m = (unsigned)strnlen(a, 64);
+
+	for (unsigned j = 0; j <= n; j++)
+		row[j] = j;
+	for (unsigned i = 1; i <= m; i++) {
+		unsigned before = row[0];
+
+		row[0] = i;
+		for (unsigned j = 1; j <= n; j++) {
+			unsigned change = before + (a[i - 1] != b[j - 1]),
+				 least = row[j] < row[j - 1] ? row[j] : row[j - 1];
+
+			before = row[j];
+			row[j] = change < least + 1 ? change : least + 1;
+		}
+	}
+	return row[n];
+}
+
+const char *nearest(const char *word, const char *const *words, size_t n)
+{
+	const char *best = NULL;
+	unsigned least = (unsigned)strnlen(word, 64) / 3 + 2;
+
+	for (size_t i = 0; i < n; i++) {
+		unsigned apart = distance(word, words[i]);
+
+		if (apart < least) {
+			least = apart;
+			best = words[i];
+		}
+	}
+	return best;
+}
+
+/*
+ * Help
+ */
+
+static int help(const struct command *command)
+{
+	if (command) {
+		printf("hwt-jobs %s%s%s\n  %s\n\n%s", command->name, *command->takes ? " " : "", command->takes,
+		       command->says, command->more);
+		return DONE;
+	}
+	puts("hwt-jobs looks into a store of timeouts, and changes what is there.\n\n"
+	     "usage: hwt-jobs [-d URL] COMMAND ...\n");
+	for (size_t i = 0; i < COUNT(commands); i++)
+		printf("  %-8s %s\n", commands[i].name, commands[i].says);
+	puts("\n  -d, --database URL      sqlite:PATH, or postgresql://... ; or HWT_STORE_URL says it\n"
+	     "      --schema NAME       the prefix of the tables; hwt\n"
+	     "      --json              for programs: on stdout JSON, on stderr errors as JSON\n"
+	     "      --no-color          as NO_COLOR=1 in the environment\n"
+	     "\nhwt-jobs COMMAND --help says more.  It ends with 0: done, 1: not there, running or in use,\n"
+	     "2: wrong use, 3: the database.");
+	return DONE;
+}
+
+/*
+ * Options
+ */
+
+static bool read_states(struct jobs *jobs, const char *text)
+{
+	static const char *const names[] = { "pending", "running", "failed" };
+
+	while (*text) {
+		size_t len = strcspn(text, ","), i = 0;
+
+		while (i < COUNT(names) && (strlen(names[i]) != len || strncmp(text, names[i], len) != 0))
+			i++;
+		if (i == COUNT(names))
+			return false;
+		jobs->states |= 1u << (i + 1);
+		text += len + (text[len] == ',');
+	}
+	return jobs->states != 0;
+}
+
+static bool read_number(const char *text, int64_t least, int64_t most, int64_t *value)
+{
+	char *end;
+
+	errno = 0;
+	*value = strtoll(text, &end, 10);
+	return end != text && *end == '\0' && errno == 0 && *value >= least && *value <= most;
+}
+
+static int set_number(struct jobs *jobs, int letter)
+{
+	int64_t value = 0;
+
+	if (letter == 's')
+		return read_states(jobs, optarg)
+			   ? DONE
+			   : complain(jobs, "\"%s\" is no state: pending, running, failed", optarg);
+	if (!read_number(optarg, letter == 'p' ? -100 : 1, letter == 'p' ? 100 : 1000000000, &value))
+		return complain(jobs, "\"%s\" is no number for this", optarg);
+	if (letter == 'p')
+		jobs->priority = (int)value;
+	else
+		jobs->limit = value; /* of rows, or seconds */
+	return DONE;
+}
+
+static int set(struct jobs *jobs, int letter)
+{
+	struct {
+		int letter;
+		bool *flag;
+		const char **text;
+	} const places[] = {
+		{ 'd', NULL, &jobs->url },    { 'S', NULL, &jobs->schema }, { 'j', &jobs->json, NULL },
+		{ 'g', NULL, &jobs->group },  { 'k', NULL, &jobs->key },    { 't', NULL, &jobs->when },
+		{ 'e', NULL, &jobs->every },  { 'c', NULL, &jobs->cron },   { 'z', NULL, &jobs->zone },
+		{ 'A', NULL, &jobs->grace },  { 'P', NULL, &jobs->spread }, { 'G', &jobs->no_group, NULL },
+		{ 'a', &jobs->all, NULL },    { 'y', &jobs->yes, NULL },    { 'R', &jobs->replace, NULL },
+		{ 'V', &jobs->revive, NULL }, { 'M', &jobs->make, NULL },   { 'T', &jobs->prometheus, NULL },
+	};
+
+	if (letter == 'C')
+		jobs->colours = false;
+	for (size_t i = 0; i < COUNT(places); i++)
+		if (places[i].letter == letter && places[i].flag)
+			*places[i].flag = true;
+		else if (places[i].letter == letter)
+			*places[i].text = optarg;
+	return strchr("spni", letter) ? set_number(jobs, letter) : DONE;
+}
+
+static int no_option(struct jobs *jobs, const char *word)
+{
+	const char *names[COUNT(options)], *near;
+	size_t n = 0;
+
+	for (size_t i = 0; options[i].name; i++)
+		if (strchr(EVERYWHERE, options[i].val) || (current && strchr(current->letters, options[i].val)))
+			names[n++] = options[i].name;
+	near = strncmp(word, "--", 2) == 0 ? nearest(word + 2, names, n) : NULL;
+	if (near)
+		return complain(jobs, "there is no option %s; did you mean --%s?", word, near);
+	return complain(jobs, "there is no option %s: hwt-jobs %s --help lists them", word,
+			current ? current->name : "");
+}
+
+/* As it was written, or by its long name. */
+static void name_option(int letter, const char *word, char *text, size_t size)
+{
+	(void)snprintf(text, size, "%s", word);
+	if (letter == '?' && optopt != 0)
+		(void)snprintf(text, size, "-%c", optopt);
+	for (size_t i = 0; options[i].name; i++)
+		if (options[i].val == (letter == '?' || letter == ':' ? optopt : letter))
+			(void)snprintf(text, size, "--%s", options[i].name);
+}
+
+/* Options, and with a command words in between. */
+static int parse(struct jobs *jobs, int argc, char **argv, bool *asked)
+{
+	const char *letters = current ? ":d:jhg:k:s:ayn:t:e:c:z:p:i:" : "+:d:jh";
+	int letter, rc = DONE;
+	char name[128];
+
+	opterr = 0;
+	optind = current ? 0 : 1;
+	while (rc == DONE && !*asked && (letter = getopt_long(argc, argv, letters, options, NULL)) != -1) {
+		name_option(letter, argv[optind > 1 ? optind - 1 : 1], name, sizeof(name));
+		if (letter == ':')
+			rc = complain(jobs, "%s needs a value", name);
+		else if (letter == '?' ||
+			 !(strchr(EVERYWHERE, letter) || (current && strchr(current->letters, letter))))
+			rc = no_option(jobs, name);
+		else if (letter == 'h')
+			*asked = true;
+		else
+			rc = set(jobs, letter);
+	}
+	return rc;
+}
+
+static int find_command(struct jobs *jobs, const char *name)
+{
+	const char *names[COUNT(commands)], *near;
+
+	for (size_t i = 0; i < COUNT(commands); i++) {
+		names[i] = commands[i].name;
+		if (strcmp(name, commands[i].name) == 0)
+			current = &commands[i];
+	}
+	if (current)
+		return DONE;
+	near = nearest(name, names, COUNT(names));
+	return near ? complain(jobs, "there is no command \"%s\"; did you mean \"%s\"?", name, near)
+		    : complain(jobs, "there is no command \"%s\": hwt-jobs --help lists them", name);
+}
+
+static int run(struct jobs *jobs)
+{
+	hwt_store_config config = HWT_STORE_CONFIG_INIT;
+	char error[512];
+	int rc;
+
+	if (!jobs->url)
+		jobs->url = getenv("HWT_STORE_URL");
+	if (!jobs->url)
+		return complain(jobs, "which database: -d sqlite:PATH, -d postgresql://..., or HWT_STORE_URL");
+	config.schema = jobs->schema;
+	if (jobs->json)
+		config.warn = NULL;
+	rc = hwt_store_open(&jobs->store, jobs->url, &config, error, sizeof(error));
+	if (rc != 0) {
+		say(jobs, error);
+		return rc == EINVAL ? WRONG_USE : NO_DATABASE;
+	}
+	rc = current->run(jobs);
+	(void)hwt_store_close(jobs->store);
+	if (fflush(stdout) != 0 || ferror(stdout))
+		return rc == DONE ? NO_DATABASE : rc;
+	return rc;
+}
+
+int main(int argc, char **argv)
+{
+	const char *term = getenv("TERM"), *plain = getenv("NO_COLOR");
+	struct jobs jobs = { .schema = "hwt" };
+	bool asked = false;
+	int rc;
+
+	jobs.colours = isatty(STDOUT_FILENO) && !(plain && *plain) && term && strcmp(term, "dumb") != 0;
+	rc = parse(&jobs, argc, argv, &asked);
+	if (rc != DONE)
+		return rc;
+	argc -= optind;
+	argv += optind;
+	if (argc > 0 && strcmp(argv[0], "help") == 0) {
+		asked = true;
+		argc--;
+		argv++;
+	}
+	if (argc == 0) {
+		(void)help(NULL);
+		return asked ? DONE : WRONG_USE;
+	}
+	rc = find_command(&jobs, argv[0]);
+	if (rc == DONE && !asked)
+		rc = parse(&jobs, argc, argv, &asked);
+	if (rc != DONE)
+		return rc;
+	if (asked)
+		return help(current);
+	jobs.words = argv + optind;
+	jobs.n = argc - optind;
+	return run(&jobs);
+}

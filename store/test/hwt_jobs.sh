@@ -1,0 +1,261 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# hwt-jobs does what its page says, on SQLite, and on PostgreSQL where a server is installed.  Its JSON is read by perl.
+# shellcheck disable=SC2016 # what perl reads
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+BUILD=${BUILD:-build}
+. test/result.sh
+# Once more from the start, with a server of its own around it.  77: none is installed.
+if [ -z "${HWT_STORE_PG_URL:-}" ]; then
+	store/test/store_pg.sh run "$0"
+	rc=$?
+	[ $rc -eq 77 ] || exit $rc
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export TZ=Europe/Berlin
+unset HWT_STORE_URL NO_COLOR
+
+tool() {
+	timeout -k 5 600 "$BUILD/hwt-jobs" -d "$url" "$@"
+}
+
+# STATUS ARGS...: it has to end so; prints what it says otherwise.
+ends() {
+	want=$1
+	shift
+	tool "$@" >"$work/out" 2>"$work/err"
+	rc=$?
+	[ $rc -eq "$want" ] || { echo "$*: exit $rc, not $want"; cat "$work/out" "$work/err"; }
+}
+
+# ARGS... and an expression of perl about $j, what they print as JSON: it has to be true.
+json() {
+	for expression; do :; done
+	args=
+	while [ $# -gt 1 ]; do
+		args="$args '$(printf %s "$1" | sed "s/'/'\\\\''/g")'"
+		shift
+	done
+	eval "tool --json $args" >"$work/json" 2>"$work/err"
+	perl -MJSON::PP -MMIME::Base64 -MEncode -e '
+		local $/; my $text = <STDIN>;
+		my $j = eval { decode_json($text) } // eval { JSON::PP->new->utf8->allow_nonref->decode($text) };
+		die "no JSON: $@\n$text" if !defined $j;
+		my $ok = eval $ARGV[0];
+		print "$ARGV[0] does not hold: $@$text" if !$ok;' "$expression" <"$work/json" 2>&1
+	cat "$work/err"
+}
+
+says() { # TEXT: on the standard error of the last
+	grep -qF -- "$1" "$work/err" || { echo "does not say '$1':"; cat "$work/err"; }
+}
+
+put_and_list() {
+	ends 1 put mail x
+	says 'there is no kind "mail"'
+	ends 0 put mail 'to: alice' --make --key alice --at 2h --priority 7
+	grep -qxE '[0-9]+' "$work/out" || { echo "no id:"; cat "$work/out"; }
+	id=$(cat "$work/out")
+	ends 1 put mail again --key alice
+	says 'alice'
+	[ "$(cat "$work/out")" = "$id" ] || echo "not the id of the one that is there"
+	ends 0 put mail again --key alice --replace --at 3h
+	json list mail "@\$j == 1 && \$j->[0]{id} == $id && \$j->[0]{key} eq 'alice' && \$j->[0]{data} eq 'again' &&
+		\$j->[0]{state} eq 'pending' && !defined \$j->[0]{group} && \$j->[0]{priority} == 0"
+	json show "$id" "\$j->{id} == $id && \$j->{len} == 5"
+	json show mail --key alice "\$j->{id} == $id"
+	ends 0 list
+	grep -q "^$id *pending *in 3" "$work/out" || cat "$work/out"
+	ends 0 put report --make --cron '30 6 * * 1-5' --zone Europe/Berlin --group 'a b' --grace 10m
+	json list report '$j->[0]{schedule} eq "30 6 * * 1-5" && $j->[0]{zone} eq "Europe/Berlin" && $j->[0]{group} eq "a b"'
+	json list '@$j == 2'
+	ends 1 show mail --key nobody
+	ends 1 show 12345
+}
+
+# Whatever bytes it has.
+any_bytes() {
+	printf 'a\0\001\377"\\\n' >"$work/data"
+	ends 0 put bytes - --make --key raw <"$work/data"
+	json show bytes --key raw 'decode_base64($j->{data_base64}) eq "a\0\001\xff\"\\\n" && !exists $j->{data}'
+	ends 0 show bytes --key raw
+	grep -q '61 00 01 ff' "$work/out" || cat "$work/out"
+	ends 0 put bytes "$(printf 'q"\\ \t \001 \303\244 \177')" --key "$(printf 'k"\\\n\033[31m\303\244')"
+	json list bytes '(grep { defined $_->{key} && $_->{key} eq "k\"\\\n\e[31m\x{e4}" && $_->{data} eq "q\"\\ \t \001 \x{e4} \x7f" } @$j) == 1'
+	ends 0 list bytes
+	LC_ALL=C grep -q "$(printf '\033')" "$work/out" && echo "a key reaches the terminal"
+	ends 0 cancel bytes --all
+}
+
+all_and_some() {
+	for i in 1 2 3 4 5 6; do
+		ends 0 put many "x$i" --make --key "k$i" --group "g$((i % 2))" --at 1h
+	done
+	ends 0 put many x --at 1h
+	json cancel many --key k1 --group g1 '$j->{cancelled} == 1'
+	ends 1 cancel many --key k1 --group g1
+	json cancel many --all --no-group '$j->{cancelled} == 1'
+	json list many --group g1 '@$j == 2'
+	json cancel many --all --group g1 --yes '$j->{cancelled} == 2'
+	json move many --all --at 2026-12-01T10:00Z '$j->{moved} == 3'
+	json list many '(grep { $_->{due} eq "2026-12-01T10:00:00.000000Z" } @$j) == 3'
+	json cancel many --all --state failed '$j->{cancelled} == 0'
+	json list many -n 2 '@$j == 2'
+	ids=$(tool list many | awk '/pending/ { print $1 }')
+	# shellcheck disable=SC2086 # words
+	json cancel $ids '$j->{cancelled} == 3'
+	# shellcheck disable=SC2086
+	ends 1 cancel $ids
+	json list many '@$j == 0'
+	ends 0 remove many
+	ends 1 remove many
+}
+
+# TIME and when that is, as perl has it: within a minute.
+at() {
+	ends 0 put time x --make --at "$1"
+	json show "$(cat "$work/out")" "abs(\$j->{due_us} / 1e6 - ($2)) < 60"
+}
+
+times_as_written() {
+	at 90s 'time + 90'
+	at 'in 2h30m' 'time + 9000'
+	at '2 days' 'time + 172800'
+	at now time
+	at '@4102444800' 4102444800
+	at 2099-07-01T10:00Z 4086583200
+	at 2099-07-01T10:00+02:00 4086576000
+	at 2099-07-01T10:00 4086576000 # summer in Berlin
+	at '2099-12-01 10:00:30' 4099798830
+	at 2099-12-01 4099762800
+	at 'tomorrow 9:00' 'do { my @t = localtime(time + 86400); require POSIX; POSIX::mktime(0, 0, 9, @t[3, 4, 5]) }'
+	for wrong in '' x 90 90x 25:00 2026-02-30 2026-13-01 '2026-12-01 10' '10:61' 2026-12-01T10:00+99:00 'in tomorrow' -5s 200000d; do
+		ends 2 put time x --at "$wrong"
+	done
+	ends 2 put time x --every 5
+	ends 0 cancel time --all
+	ends 0 remove time
+}
+
+# The program of the example runs its kind, "job".
+failed_ones() {
+	"$BUILD/examples/jobs" -d "$url" add 0 'exit 3' -k bad >/dev/null
+	"$BUILD/examples/jobs" -d "$url" run -x -a 1 -l 600 -t 600 -e >/dev/null 2>&1
+	json list job --state failed '@$j == 1 && $j->[0]{attempt} == 1 && length $j->[0]{error}'
+	json stats job '@$j == 1 && $j->[0]{failed} == 1 && $j->[0]{processes} == 0 && !$j->[0]{paused}'
+	tool stats --prometheus | grep -qx 'hwt_store_kind_failed{kind="job"} 1' || echo "Prometheus has no failed one"
+	ends 2 move job --all
+	json move job --all --at 1h '$j->{moved} == 0'
+	json retry job --all '$j->{retried} == 1'
+	json list job '$j->[0]{state} eq "pending" && $j->[0]{attempt} == 0'
+	json retry job --all '$j->{retried} == 0'
+	ends 0 cancel job --key bad
+}
+
+wrong_use() {
+	ends 2
+	ends 2 lst
+	says 'did you mean "list"?'
+	ends 2 put mail x --evry 5s
+	says 'did you mean --every?'
+	ends 2 list --key x
+	says 'no option --key'
+	ends 2 put mail --key
+	says 'needs a value'
+	ends 2 list mail --state sleeping
+	ends 2 list mail report
+	ends 2 show x
+	ends 2 cancel
+	ends 2 cancel mail
+	ends 1 list mial
+	says 'did you mean "mail"?'
+	ends 2 put mail x --priority 200
+	ends 2 put mail x --replace
+	timeout 600 "$BUILD/hwt-jobs" list >/dev/null 2>"$work/err"
+	[ $? -eq 2 ] || echo "without a database: not 2"
+	says HWT_STORE_URL
+	timeout 600 "$BUILD/hwt-jobs" -d "sqlite:$work/none/x.db" --json list >/dev/null 2>"$work/err"
+	[ $? -eq 3 ] || echo "without a folder: not 3"
+	perl -MJSON::PP -e 'local $/; exit !length decode_json(<STDIN>)->{error}' <"$work/err" || cat "$work/err"
+}
+
+# Each command has its own, with an example, for the options that it takes.
+help_of_each() {
+	tool --help | sed -n 's/^  \([a-z][a-z]*\)  .*/\1/p' | sort -u >"$work/commands"
+	[ "$(wc -l <"$work/commands")" -ge 10 ] || cat "$work/commands"
+	while read -r command; do
+		tool "$command" --help >"$work/out" || echo "$command --help: exit $?"
+		grep -q "^  hwt-jobs $command" "$work/out" || { echo "$command has no example:"; cat "$work/out"; }
+		tool help "$command" | cmp -s - "$work/out" || echo "help $command is another text"
+		grep -q "^\.It Ic $command" store/doc/hwt-jobs.1 || echo "hwt-jobs.1 does not know $command"
+	done <"$work/commands"
+}
+
+pages() {
+	json top '@{$j->{kinds}} >= 2 && @{$j->{groups}} >= 1 && ref $j->{processes}'
+	ends 0 top
+	for word in mail 'a b'; do grep -q "$word" "$work/out" || cat "$work/out"; done
+	json vacuum 'ref $j->{advice} eq "ARRAY"'
+	ends 0 vacuum
+}
+
+# On a terminal, which script(1) makes: INPUT ARGS...
+on_terminal() {
+	input=$1
+	shift
+	printf '%s' "$input" | TERM=xterm timeout -k 5 600 script -qec "$BUILD/hwt-jobs -d '$url' $*" /dev/null >"$work/tty" 2>&1
+}
+
+terminals() {
+	escape=$(printf '\033')
+	on_terminal q top
+	for word in "$escape\[?1049h" KIND; do grep -q "$word" "$work/tty" || cat -v "$work/tty"; done
+	tail -1 "$work/tty" | grep -q "$escape\[?25h$escape\[?1049l" || echo "q does not give the screen back"
+	printf '' | TERM=xterm timeout -k 5 600 script -qec "timeout --foreground -s TERM 2 $BUILD/hwt-jobs -d '$url' top" /dev/null \
+		>"$work/tty" 2>&1
+	tail -1 "$work/tty" | grep -q "$escape\[?25h$escape\[?1049l" || { echo "a signal does not give the screen back"; cat -v "$work/tty"; }
+	on_terminal '' list
+	grep -q "$escape\[1m" "$work/tty" || echo "no colours on a terminal"
+	NO_COLOR=1 on_terminal '' list
+	grep -q "$escape\[[0-9]*m" "$work/tty" && echo "colours in spite of NO_COLOR"
+	on_terminal '' list --no-color
+	grep -q "$escape\[[0-9]*m" "$work/tty" && echo "colours in spite of --no-color"
+	tool list | grep -q "$escape" && echo "colours in a pipe"
+	ends 0 put asked x --make --at 1h
+	on_terminal 'n
+' cancel asked --all
+	grep -q 'cancel 1 timeouts of asked? \[y/N\]' "$work/tty" || cat -v "$work/tty"
+	json list asked '@$j == 1'
+	on_terminal 'y
+' cancel asked --all
+	json list asked '@$j == 0'
+}
+
+has_engine() {
+	! "$BUILD/hwt-jobs" -d "$1" list 2>&1 | grep -q 'built without the engine'
+}
+
+if [ ! -x "$BUILD/hwt-jobs" ]; then
+	skip hwt_jobs "$BUILD/hwt-jobs was not built"
+	finish
+fi
+for engine in sqlite postgresql; do
+	url=${HWT_STORE_PG_URL:-}
+	[ $engine = postgresql ] || url=sqlite:$work/jobs.db
+	if [ -z "$url" ] || ! has_engine "$url"; then
+		skip "hwt_jobs_$engine" "there is no such engine here"
+		continue
+	fi
+	result "put_and_list_$engine" "$(put_and_list)"
+	result "any_bytes_$engine" "$(any_bytes)"
+	result "all_and_some_$engine" "$(all_and_some)"
+	result "times_as_written_$engine" "$(times_as_written)"
+	result "failed_ones_$engine" "$(failed_ones)"
+	result "wrong_use_$engine" "$(wrong_use)"
+	result "pages_$engine" "$(pages)"
+	result "terminals_$engine" "$(terminals)"
+done
+result help_of_each "$(help_of_each)"
+finish
