@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #define KEEPALIVES_NS HWT_S(11)
+#define USERS (1u << 31) /* a flag of an exchange: all is in the user's transaction */
 
 struct message {
 	struct message *next;
@@ -24,6 +25,8 @@ struct sim_conn {
 	unsigned uses; /* by an actor that is in the server */
 	int64_t patience_ns, lock_ns;
 	bool is_synced;
+	bool is_users; /* its transaction is a user's */
+	size_t savepoint;
 	/* News */
 	int fd;
 	bool hears[16 * 1024]; /* by shard */
@@ -178,6 +181,19 @@ static int64_t lock_patience_of(enum hwts_role role, int64_t lease_ns)
 	return role == HWTS_CONTROL ? HWTS_MIN(lease_ns / 2, HWT_S(10)) : HWT_S(10);
 }
 
+static struct sim_conn *make(enum hwts_role role)
+{
+	struct sim_conn *conn = calloc(1, sizeof(*conn));
+
+	conn->conn.role = role;
+	conn->process = sim_me();
+	conn->starts = sim_server.starts;
+	conn->is_synced = role == HWTS_CALL || role == HWTS_TASK;
+	conn->fd = role == HWTS_CONTROL ? next_fd++ : 0;
+	conn->next_of_all = all;
+	return all = conn;
+}
+
 static int connect(struct hwts_db *db, enum hwts_role role, struct hwts_conn **out)
 {
 	struct sim_conn *conn;
@@ -187,19 +203,12 @@ static int connect(struct hwts_db *db, enum hwts_role role, struct hwts_conn **o
 	sim_sleep(2 * trip());
 	if (sim_server.is_down || sim_me()->is_cut)
 		return hwts_fail(ENOTCONN, "simulation: no connection");
-	conn = calloc(1, sizeof(*conn));
+	conn = make(role);
 	conn->conn.db = db;
-	conn->conn.role = role;
-	conn->process = sim_me();
-	conn->starts = sim_server.starts;
-	conn->is_synced = role == HWTS_CALL || role == HWTS_TASK;
 	conn->patience_ns = role == HWTS_CALL || role == HWTS_TASK || role == HWTS_READ
 				? HWT_S(120)
 				: HWTS_MAX(db->lease_us * 1000, HWT_S(5));
 	conn->lock_ns = lock_patience_of(role, db->lease_us * 1000);
-	conn->fd = role == HWTS_CONTROL ? next_fd++ : 0;
-	conn->next_of_all = all;
-	all = conn;
 	*out = &conn->conn;
 	return 0;
 }
@@ -286,6 +295,19 @@ static int execute_apart(const struct hwts_step *steps, size_t n, int64_t patien
 	return end_one(&tx, rc) == ECONNRESET ? ECONNRESET : 0;
 }
 
+static int execute_inside(struct tx *tx, const struct hwts_step *steps, size_t n, struct output *output)
+{
+	unsigned starts = sim_server.starts;
+	int64_t took_ns = 0;
+	int rc = tx ? 0 : ENOTCONN;
+
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		sim_point("statement");
+		rc = starts == sim_server.starts ? sim_execute(tx, &steps[i], output, &took_ns) : ECONNRESET;
+	}
+	return starts == sim_server.starts ? rc : ECONNRESET;
+}
+
 int sim_execute_all(struct tx **tx, const struct hwts_step *steps, size_t n, unsigned flags, bool synced,
 		    int64_t patience_ns, struct output *output)
 {
@@ -293,6 +315,8 @@ int sim_execute_all(struct tx **tx, const struct hwts_step *steps, size_t n, uns
 	int64_t took_ns = 0;
 	int rc = 0;
 
+	if (flags & USERS)
+		return execute_inside(*tx, steps, n, output);
 	for (size_t i = 0; i < n && rc == 0; i++) {
 		if (steps[i].apart && !*tx)
 			return execute_apart(&steps[i], n - i, patience_ns, output);
@@ -408,7 +432,7 @@ static int run(struct hwts_conn *base, const struct hwts_step *steps, size_t n, 
 		return broke(conn, ENOTCONN);
 	hwts_count_trip(base->db);
 	enter(conn);
-	rc = exchange(conn, steps, n, flags, &output);
+	rc = exchange(conn, steps, n, conn->is_users ? flags | USERS : flags, &output);
 	if (rc == ECONNRESET || rc == ENOTCONN)
 		end_tx(conn);
 	leave(conn);
@@ -428,6 +452,8 @@ static int finish(struct hwts_conn *base, int rc)
 	struct sim_conn *conn = sim_conn(base);
 	int failed = 0;
 
+	if (conn->is_users)
+		return rc;
 	if (rc != 0) {
 		char text[256];
 
@@ -468,7 +494,7 @@ static int open_run(struct hwts_conn *base, void **handle)
 	return conn->tx ? 0 : broke(conn, ENOTCONN);
 }
 
-int sim_effect(void *connection, int64_t item, int64_t due_us)
+int sim_effect(void *connection, int64_t item, int64_t due_us, int64_t missed, int64_t child)
 {
 	struct sim_conn *conn = connection;
 	struct act act = { .sees = sim_server.commits };
@@ -481,6 +507,8 @@ int sim_effect(void *connection, int64_t item, int64_t due_us)
 		effect = sim_insert(&act, EFFECT);
 		effect->n[EFFECT_ITEM] = item;
 		effect->n[EFFECT_DUE] = due_us;
+		effect->n[EFFECT_MISSED] = missed;
+		effect->n[EFFECT_CHILD] = child;
 	}
 	leave(conn);
 	return is_cut(conn) || !conn->tx ? EIO : 0;
@@ -581,17 +609,61 @@ static void tend(struct hwts_conn *conn)
 	(void)conn;
 }
 
-static int borrow(struct hwts_db *db, void *connection, struct hwts_conn **out)
+/*
+ * Users' own connections
+ */
+
+void *sim_user_begin(void)
 {
-	(void)db;
-	(void)connection;
-	(void)out;
-	return ENOTSUP;
+	struct sim_conn *conn = make(HWTS_CALL);
+	bool made;
+
+	conn->is_users = true;
+	conn->patience_ns = conn->lock_ns = HWT_S(10);
+	enter(conn);
+	sim_sleep(2 * trip());
+	made = !sim_server.is_down && !conn->process->is_cut && !is_cut(conn);
+	if (made) {
+		conn->tx = sim_begin_tx(conn->lock_ns);
+		conn->tx->synced = true;
+	}
+	leave(conn);
+	if (made)
+		return conn;
+	disconnect(&conn->conn);
+	return NULL;
 }
 
-static int give_back(struct hwts_conn *conn, int rc)
+int sim_user_end(void *connection, bool commits)
 {
-	(void)conn;
+	struct sim_conn *conn = connection;
+	int rc;
+
+	conn->is_users = false;
+	conn->conn.broken |= is_cut(conn);
+	rc = finish(&conn->conn, commits ? 0 : ECANCELED);
+	disconnect(&conn->conn);
+	return commits ? rc : 0;
+}
+
+static int borrow(struct hwts_db *db, void *connection, struct hwts_conn **out)
+{
+	struct sim_conn *conn = connection;
+
+	conn->conn.db = db;
+	conn->is_users = true;
+	conn->savepoint = conn->tx && !is_cut(conn) ? conn->tx->write_count : 0;
+	*out = &conn->conn;
+	return 0;
+}
+
+static int give_back(struct hwts_conn *base, int rc)
+{
+	struct sim_conn *conn = sim_conn(base);
+
+	conn->is_users = base->role != HWTS_TASK; /* else the store ends it */
+	if (rc != 0 && conn->tx && !is_cut(conn))
+		sim_roll_back_to(conn->tx, conn->savepoint);
 	return rc;
 }
 

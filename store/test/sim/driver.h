@@ -14,8 +14,12 @@ struct sim_network {
 };
 extern struct sim_network sim_network;
 
-/* In place of a statement of a task on its connection: its effect. */
-int sim_effect(void *connection, int64_t item, int64_t due_us);
+/* In place of a statement of a task on its connection: its effect.  missed -1: it is to run again, for the same time. */
+int sim_effect(void *connection, int64_t item, int64_t due_us, int64_t missed, int64_t child);
+
+/* A user's own connection, with a transaction that is open; NULL: there is none. */
+void *sim_user_begin(void);
+int sim_user_end(void *connection, bool commits);
 
 extern int64_t sim_lease_ns;
 void sim_note_fault(int64_t ns);                              /* something is out of order, for so long */

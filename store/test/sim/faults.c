@@ -202,12 +202,94 @@ static void keep_snapshot(void)
 	sim_server.kept = 0;
 }
 
+/*
+ * The server's clock is set.  Leases count by it: what has died may seem alive for so much longer.  Until the next look
+ * at the clock what is no longer due is tried again and again.
+ */
+static void step_server(void)
+{
+	int64_t step_ns = sim_hit(2) ? some_leases(3) : -HWTS_MIN(some_leases(3), HWT_S(60));
+
+	sim_tell("the clock of the server is set by %.3f s", (double)step_ns / 1e9);
+	(void)sim_server_us();
+	sim_server.clock_ns += step_ns;
+	sim_step_ns = sim_now();
+	sim_note_fault(2 * sim_lease_ns + (step_ns < 0 ? -step_ns : 0));
+}
+
+static void step_client(void)
+{
+	struct node *node = some_node();
+
+	if (!node)
+		return;
+	sim_tell("the clock of %s is set", node->process->name);
+	sim_step_wall(node->process, sim_hit(2) ? some_leases(1000) : -some_leases(1000));
+}
+
+/* Not at some time, but at one of its next points. */
+static void kill_at_a_point(void)
+{
+	struct node *node = some_node();
+	struct sim_process *process = node ? node->process : NULL;
+
+	if (!node)
+		return;
+	process->fuse = 1 + (unsigned)sim_random(UINT64_C(1) << sim_random(14));
+	sim_sleep(some_leases(4));
+	process->fuse = 0;
+	start_again(node);
+}
+
+void sim_blow(struct sim_process *process)
+{
+	for (unsigned i = 0; i < node_count; i++)
+		if (nodes[i].process == process && nodes[i].is_up)
+			sim_kill_node(&nodes[i]);
+}
+
+static void take_memory(void)
+{
+	struct node *node = some_node();
+	struct sim_process *process = node ? node->process : NULL;
+
+	if (!node)
+		return;
+	sim_tell("%s has little memory", process->name);
+	process->no_memory = 1 + (unsigned)sim_random(UINT64_C(1) << sim_random(8));
+	sim_sleep(some_leases(2));
+	sim_tell("%s has memory", process->name);
+	process->no_memory = 0;
+}
+
 static void (*const faults[FAULTS])(void) = {
-	[KILL] = kill_one,       [STOP] = stop_one,  [SUSPEND] = suspend_one,    [CUT] = cut_one,
-	[RESTART] = restart_one, [LOSE] = lose,      [FREEZE] = freeze,          [CRASH] = crash_server,
-	[SLOW] = slow_server,    [LOCK] = lock_rows, [SNAPSHOT] = keep_snapshot, [DEAFEN] = deafen,
-	[FAIL_OVER] = fail_over,
+	[KILL] = kill_one,           [STOP] = stop_one,
+	[SUSPEND] = suspend_one,     [CUT] = cut_one,
+	[RESTART] = restart_one,     [LOSE] = lose,
+	[FREEZE] = freeze,           [CRASH] = crash_server,
+	[SLOW] = slow_server,        [LOCK] = lock_rows,
+	[SNAPSHOT] = keep_snapshot,  [DEAFEN] = deafen,
+	[FAIL_OVER] = fail_over,     [STEP_SERVER] = step_server,
+	[STEP_CLIENT] = step_client, [KILL_AT] = kill_at_a_point,
+	[NO_MEMORY] = take_memory,
 };
+
+/* What its own task has killed is started again. */
+void *sim_tend(void *unused)
+{
+	for (;;) {
+		sim_sleep(sim_lease_ns / 2);
+		for (unsigned i = 0; i < node_count; i++) {
+			if (!nodes[i].fell || nodes[i].halts)
+				continue;
+			nodes[i].fell = false;
+			start_again(&nodes[i]);
+			sim_fault_count--;
+			sim_note_fault(0);
+		}
+	}
+	return unused;
+}
 
 void *sim_befall(void *unused)
 {

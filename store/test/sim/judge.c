@@ -2,6 +2,7 @@
 /* What must hold; world.h. */
 #include "world.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 bool sim_is_running(const struct item *item)
@@ -18,7 +19,7 @@ static unsigned number_of(const struct item *item)
 	return (unsigned)(item - items);
 }
 
-static struct item *item_of(const struct version *version)
+struct item *sim_item_of(const struct version *version)
 {
 	unsigned number;
 
@@ -26,7 +27,7 @@ static struct item *item_of(const struct version *version)
 	return &items[number];
 }
 
-static const struct version *committed(const struct row *row)
+const struct version *sim_committed(const struct row *row)
 {
 	struct act act = { .sees = sim_server.commits };
 
@@ -36,29 +37,85 @@ static const struct version *committed(const struct row *row)
 /* A series that was cancelled while it ran, or was begun: this run is its last. */
 static bool is_last_run(const hwt_store_run *run)
 {
-	const struct hwts_row *begun = ((const struct hwts_running *)run)->row; /* run is its first member */
+	const struct hwts_row *row = ((const struct hwts_running *)run)->row; /* run is its first member */
+	const struct version *t = sim_row_of_id(row->id);
 
-	EACH_ROW(TIMEOUT, row)
-	{
-		const struct version *t = committed(row);
-
-		if (t && t->n[ID] == begun->id)
-			return t->n[STATE] == 2 && t->n[EPOCH] == begun->epoch && t->n[LAST];
-	}
-	return false;
+	return t && t->n[STATE] == 2 && t->n[EPOCH] == row->epoch && t->n[LAST];
 }
 
-/* A start, before it is counted. */
-void sim_judge_start(const struct item *item, const hwt_store_run *run)
+static const struct hwts_row *begun(const hwt_store_run *run)
 {
-	bool was_stopped = sim_now() - sim_me()->continued_ns < HWT_MS(10);
+	return ((const struct hwts_running *)run)->row; /* run is its first member */
+}
 
-	(void)sim_server_us();
+static bool is_text(const char *text, const char *wanted)
+{
+	return text && wanted ? strcmp(text, wanted) == 0 : text == wanted;
+}
+
+/* What a task is given. */
+static void judge_run(const struct item *item, const hwt_store_run *run)
+{
+	char key[16];
+
+	(void)snprintf(key, sizeof(key), "%u", item->key);
+	SIM_CHECK(is_text(run->kind, sim_kind_names[item->mode]) && is_text(run->key, item->key ? key : NULL));
+	SIM_CHECK(is_text(run->group, sim_group_names[item->group]) && run->len == item->len);
+	for (size_t i = sizeof(unsigned); i < run->len; i++)
+		SIM_CHECK(((const unsigned char *)run->data)[i] == (number_of(item) & 0xff));
+	if (run->attempt < 1 || run->attempt > sim_settings.max_attempts)
+		sim_fail("attempts", 0, "timeout %u starts for the %uth time", number_of(item), run->attempt);
+}
+
+/* One of those that were put together is there, and so are the others. */
+static void accept_all(struct item *item)
+{
+	for (unsigned i = 0; i < item->batch; i++) {
+		struct item *other = item - item->at_in_batch + i;
+
+		if (other->put == REFUSED)
+			sim_fail("D1", 0, "timeout %u is there, and %u is not", number_of(item), number_of(other));
+		if (other->put == CALLED)
+			other->put = other->flags ? CALLED : ACCEPTED;
+	}
+}
+
+/* Nothing is out of order: whoever holds it was told in time. */
+static void judge_lateness(const struct item *item, const hwt_store_run *run)
+{
+	int64_t late_ns = (sim_server_us() - begun(run)->due_us) * 1000;
+
+	late_ns = HWTS_MIN(late_ns, sim_now() - sim_fault_ns);
+	if (late_ns > sim_settings.most_late_ns)
+		sim_fail("D6", 0, "timeout %u starts %.3f s late, and nothing was out of order", number_of(item),
+			 (double)late_ns / 1e9);
+}
+
+static void judge_time(const struct item *item, const hwt_store_run *run)
+{
+	int64_t late_us = sim_server_us() - begun(run)->base_us;
+
 	if (run->due_us > sim_server.most_us)
 		sim_fail("D4", 0, "timeout %u starts %.6f s too early", number_of(item),
 			 (double)(run->due_us - sim_server.most_us) / 1e6);
+	if (sim_settings.most_late_ns)
+		judge_lateness(item, run);
+	if (item->grace_us && late_us > item->grace_us + HWTS_S_US && sim_now() - sim_step_ns > 2 * sim_lease_ns)
+		sim_fail("grace", 0, "timeout %u starts %.3f s late", number_of(item), (double)late_us / 1e6);
+}
+
+/* A start, before it is counted. */
+void sim_judge_start(struct item *item, const hwt_store_run *run)
+{
+	bool was_stopped = sim_now() - sim_me()->continued_ns < HWT_MS(10);
+
+	judge_run(item, run);
+	if (!was_stopped)
+		judge_time(item, run);
 	if (item->put == REFUSED)
 		sim_fail("D1", 0, "timeout %u was refused and starts", number_of(item));
+	if (item->batch)
+		accept_all(item);
 	if (item->cancelled && !item->lost && !was_stopped && !is_last_run(run))
 		sim_fail("D6", 0, "timeout %u was cancelled and starts", number_of(item));
 	if (item->mode == HWT_STORE_AT_MOST_ONCE && !item->lost && !item->may_start_again &&
@@ -67,9 +124,19 @@ void sim_judge_start(const struct item *item, const hwt_store_run *run)
 			 item->done ? "was done" : "did not end");
 }
 
+/* Nobody has begun it after this process. */
+void sim_judge_mine(const struct item *item, const hwt_store_run *run)
+{
+	const struct version *t = sim_row_of_id(run->id);
+
+	if (t && t->n[STATE] == 2 && t->n[EPOCH] > begun(run)->epoch && !item->lost &&
+	    sim_now() - sim_me()->continued_ns >= HWT_MS(10) && sim_now() - sim_step_ns > 2 * sim_lease_ns)
+		sim_fail("D5", 0, "timeout %u is another's, and its process does not know", number_of(item));
+}
+
 void sim_judge_gone(const struct version *version, bool again)
 {
-	struct item *item = item_of(version);
+	struct item *item = sim_item_of(version);
 
 	item->lost |= again && sim_server.breaks_its_word;
 	if (again && item->cancelled && !item->lost)
@@ -78,7 +145,7 @@ void sim_judge_gone(const struct version *version, bool again)
 
 void sim_judge_lost(const struct version *version)
 {
-	struct item *item = item_of(version);
+	struct item *item = sim_item_of(version);
 
 	item->lost |= sim_server.breaks_its_word;
 	if (!version->older && item->put == ACCEPTED && !item->lost)
@@ -91,7 +158,7 @@ void sim_judge_lost(const struct version *version)
 
 static void judge_row(const struct version *t)
 {
-	const struct item *item = item_of(t);
+	const struct item *item = sim_item_of(t);
 	int64_t allowed_us = (sim_lease_ns + HWT_S(2)) / 1000, since_us = (sim_fault_ns + sim_server.clock_ns) / 1000;
 
 	if (item->is_poisoned || sim_is_running(item))
@@ -113,6 +180,32 @@ static bool holds_a_thread(void)
 	return false;
 }
 
+/* At most once: no more is begun than threads are free, for it is lost if the process dies. */
+void sim_judge_begun(const struct node *node)
+{
+	unsigned count = 0;
+
+	if (sim_fault_count > 0 || sim_now() - sim_fault_ns < 2 * sim_lease_ns)
+		return; /* some may have been begun and not be heard of */
+	EACH_ROW(TIMEOUT, row)
+	{
+		const struct version *t = sim_committed(row);
+
+		count += t && t->n[STATE] == 2 && sim_item_of(t)->mode == HWT_STORE_AT_MOST_ONCE &&
+			 sim_item_of(t)->starts == 0 && sim_is_owner(node, t);
+	}
+	if (count > 2 * node->threads)
+		sim_fail("D3", 0, "%u timeouts that run at most once are begun for %u threads", count, node->threads);
+}
+
+static void judge_stops(void)
+{
+	for (unsigned i = 0; i < node_count; i++)
+		if (nodes[i].is_up && nodes[i].stops_since_ns &&
+		    sim_now() - HWTS_MAX(nodes[i].stops_since_ns, sim_fault_ns) > 10 * sim_lease_ns + HWT_S(60))
+			sim_fail("a stop", 0, "of %s does not end", nodes[i].process->name);
+}
+
 void *sim_watch(void *unused)
 {
 	for (;;) {
@@ -121,9 +214,10 @@ void *sim_watch(void *unused)
 			sim_note_fault(0);
 		if (sim_fault_count > 0)
 			continue;
+		judge_stops();
 		EACH_ROW(TIMEOUT, row)
-		if (committed(row))
-			judge_row(committed(row));
+		if (sim_committed(row))
+			judge_row(sim_committed(row));
 	}
 	return unused;
 }
@@ -132,37 +226,118 @@ void *sim_watch(void *unused)
  * The end
  */
 
-static const struct version *row_of(const struct item *item)
+static bool is_series(const struct version *t)
 {
-	EACH_ROW(TIMEOUT, row)
-	{
-		const struct version *t = committed(row);
+	return t->n[PERIOD] != 0 || t->s[SCHEDULE];
+}
 
-		if (t && t->n[ID] == item->id)
-			return t;
-	}
-	return NULL;
+static bool ends_soon(const struct item *item)
+{
+	return item->last_start > item->starts && item->period_us < 5 * sim_lease_ns / 1000;
 }
 
 bool sim_is_quiet(void)
 {
 	EACH_ROW(TIMEOUT, row)
 	{
-		const struct version *t = committed(row);
+		const struct version *t = sim_committed(row);
+		const struct item *item = t ? sim_item_of(t) : NULL;
 
-		if (t && t->n[STATE] != 3 && t->n[PERIOD] == 0 && !item_of(t)->is_poisoned)
+		if (t && t->n[STATE] != 3 && !item->is_poisoned && (!is_series(t) || ends_soon(item)))
 			return false;
 	}
 	return true;
 }
 
-static unsigned effects_of(unsigned number)
+/* Also of one whose id nobody was told: its putter has died. */
+static const struct version *row_of(const struct item *item)
 {
-	unsigned count = 0;
+	EACH_ROW(TIMEOUT, row)
+	{
+		const struct version *t = sim_committed(row);
+
+		if (t && sim_item_of(t) == item)
+			return t;
+	}
+	return NULL;
+}
+
+/*
+ * Effects
+ */
+
+static int by_due(const void *left, const void *right)
+{
+	const struct version *a = *(const struct version *const *)left, *b = *(const struct version *const *)right;
+
+	return (a->n[EFFECT_DUE] > b->n[EFFECT_DUE]) - (a->n[EFFECT_DUE] < b->n[EFFECT_DUE]);
+}
+
+/* Each time of the grid is served once: by its own run or by a later one, which says how many it has missed. */
+static void judge_grid(const struct item *item, const struct version **effects, size_t n)
+{
+	qsort(effects, n, sizeof(effects[0]), by_due);
+	for (size_t i = 1; i < n; i++) {
+		int64_t times = 1 + effects[i - 1]->n[EFFECT_MISSED],
+			next_us = effects[i - 1]->n[EFFECT_DUE] + times * item->period_us;
+
+		if (effects[i]->n[EFFECT_DUE] != next_us)
+			sim_fail("series", 0, "timeout %u has served %.3f s, and not %.3f s", number_of(item),
+				 (double)effects[i]->n[EFFECT_DUE] / 1e6, (double)next_us / 1e6);
+	}
+}
+
+static void judge_effects(const struct item *item)
+{
+	static const struct version *effects[1 << 16];
+	size_t n = 0;
 
 	EACH_ROW(EFFECT, row)
-	count += committed(row) && committed(row)->n[EFFECT_ITEM] == number;
-	return count;
+	{
+		const struct version *t = sim_committed(row);
+
+		if (t && t->n[EFFECT_ITEM] == number_of(item) && t->n[EFFECT_MISSED] >= 0 && n < HWTS_COUNT(effects))
+			effects[n++] = t;
+	}
+	if (item->period_us == 0 && n > 1)
+		sim_fail("D3", 0, "timeout %u has had %zu effects", number_of(item), n);
+	if (item->period_us == 0 && n == 0 && !row_of(item) && !item->cancelled && !item->may_be_cancelled)
+		sim_fail("D3", 0, "timeout %u is gone without an effect", number_of(item));
+	if (item->period_us > 0 && !item->is_moved)
+		judge_grid(item, effects, n);
+}
+
+/* What a run has put is there if and only if its effect is. */
+static void judge_children(void)
+{
+	EACH_ROW(EFFECT, row)
+	{
+		const struct version *t = sim_committed(row);
+
+		if (t && t->n[EFFECT_CHILD])
+			items[t->n[EFFECT_CHILD]].put = ACCEPTED;
+	}
+	for (unsigned i = 0; i < item_count; i++)
+		if (items[i].parent && items[i].put == CALLED && !items[items[i].parent - 1].lost &&
+		    (items[i].starts > 0 || row_of(&items[i])))
+			sim_fail("D1", 0, "timeout %u is there, and the run that has put it was rolled back", i);
+}
+
+/*
+ * All
+ */
+
+/* It was tried often enough, or its process died, or it has said so, or it came too late. */
+static void judge_failed(const struct item *item, const struct version *t)
+{
+	const char *error = t->s[ERROR] ? t->s[ERROR]->bytes : "";
+	bool is_late = strcmp(error, "too late") == 0;
+
+	if (is_late
+		? !item->grace_us || item->period_us
+		: t->n[ATTEMPT] < sim_settings.max_attempts && !item->gave_up && item->mode != HWT_STORE_AT_MOST_ONCE)
+		sim_fail("D2", 0, "timeout %u has failed in its attempt %d: %s", number_of(item), (int)t->n[ATTEMPT],
+			 error);
 }
 
 static void judge_present(const struct item *item, const struct version *t)
@@ -171,33 +346,37 @@ static void judge_present(const struct item *item, const struct version *t)
 
 	if (item->cancelled)
 		sim_fail("D2", 0, "timeout %u was cancelled and is there", number);
-	if (t->n[STATE] == 3 || item->is_poisoned)
+	if (item->is_poisoned)
 		return;
-	if (item->period_us == 0)
+	if (t->n[STATE] == 3)
+		judge_failed(item, t);
+	else if (item->period_us == 0)
 		sim_fail("D2", 0, "timeout %u has had no end: state %d", number, (int)t->n[STATE]);
+	else if (item->ended_series && !item->may_start_again)
+		sim_fail("D2", 0, "timeout %u has ended its series and is there", number);
 }
 
 static void judge_absent(const struct item *item)
 {
-	unsigned number = number_of(item);
-
 	if (item->done == 0 && !item->cancelled && !item->may_be_cancelled)
-		sim_fail("D1", 0, "timeout %u is gone without a run", number);
-	if (item->mode == HWT_STORE_TRANSACTION && item->period_us == 0 && !item->cancelled &&
-	    !item->may_be_cancelled && effects_of(number) != 1)
-		sim_fail("D3", 0, "timeout %u has had %u effects", number, effects_of(number));
+		sim_fail("D1", 0, "timeout %u is gone without a run", number_of(item));
+	if (item->gives_up && !item->cancelled && !item->may_be_cancelled)
+		sim_fail("D2", 0, "timeout %u has given up and is gone", number_of(item));
+	if (item->period_us && !item->ended_series && !item->cancelled && !item->may_be_cancelled)
+		sim_fail("D2", 0, "timeout %u, a series, is gone", number_of(item));
 }
 
 void sim_judge_all(void)
 {
+	judge_children();
 	for (unsigned i = 0; i < item_count; i++) {
 		const struct item *item = &items[i];
-		const struct version *t = item->id ? row_of(item) : NULL;
+		const struct version *t = row_of(item);
 
 		if (item->put != ACCEPTED || item->lost || item->revived)
 			continue;
-		if (item->mode == HWT_STORE_TRANSACTION && item->period_us == 0 && effects_of(i) > 1)
-			sim_fail("D3", 0, "timeout %u has had %u effects", i, effects_of(i));
+		if (item->mode == HWT_STORE_TRANSACTION)
+			judge_effects(item);
 		if (t)
 			judge_present(item, t);
 		else

@@ -206,7 +206,11 @@ static void note(const char *where)
 
 void sim_point(const char *where)
 {
+	struct sim_process *process = current->process;
+
 	note(where);
+	if (process && process->fuse > 0 && --process->fuse == 0)
+		sim_blow(process);
 	if (sim_random(UINT64_C(1) << switch_bits) == 0)
 		give_way();
 }
@@ -372,6 +376,11 @@ static void at_point(const char *where)
 	sim_point(where);
 }
 
+static bool refuses_memory(void)
+{
+	return current->process && current->process->no_memory > 0 && sim_hit(current->process->no_memory);
+}
+
 static _Noreturn void live(void (*scenario)(void))
 {
 	static const int signals[] = { SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL };
@@ -391,6 +400,7 @@ static _Noreturn void live(void (*scenario)(void))
 	(void)snprintf(current->name, sizeof(current->name), "world");
 	switch_bits = (unsigned)sim_random(10);
 	atomic_store(&hwts_test_at, at_point);
+	atomic_store(&hwts_test_refuses_memory, refuses_memory);
 	scenario();
 	sim_sum->steps += steps;
 	sim_sum->lived_ns += now_ns - START;

@@ -11,11 +11,18 @@
  *   statements*.c the statements of sql.h over these tables
  *   late.c        requests that come when nobody waits for them any more
  *   driver.c      the engine that the store takes for PostgreSQL: exchanges over a network that loses
- *   world.c       processes, and what they and users do
+ *   world.c       processes, and what they do
+ *   users.c       what users do
  *   scenes.c      the worlds in which they live
  *   faults.c      what befalls them
  *   judge.c       what must hold
+ *   views.c       what calls must say of the tables
  *   main.c        the tests
+ *
+ *   Users put, one and many, with keys that replace and revive, cancel and reschedule one and all, read and list, also
+ *   in transactions of their own, and tasks do so, too.  Tasks fail, ask to run again, give up, end their series, or kill
+ *   their process.  Processes die at a time or at a point, stand still, sleep, stop and start, have no memory.
+ *   The server forgets what was not synced, or is replaced by an older one; clocks are set; replies get lost.
  *
  *   The sources of the store run as they are.  A thread may lose its processor at each lock, HWTS_POINT, exchange and
  *   clock.  A process can be killed or stopped at any of these points; what it has sent the server goes on alone.
@@ -48,6 +55,8 @@ struct sim_process {
 	bool is_dead, is_stopped, is_cut;  /* is_cut: its machine has no network */
 	int64_t continued_ns;              /* when it last was */
 	int64_t mono_ns, boot_ns, wall_ns; /* its clocks less simulated time */
+	unsigned fuse;                     /* after so many points it dies; 0: it does not */
+	unsigned no_memory;                /* one allocation of so many is refused; 0: none */
 };
 
 /* Actors */
@@ -70,6 +79,7 @@ void sim_enter_server(void);
 void sim_leave_server(void);
 
 void sim_kill(struct sim_process *process);
+void sim_blow(struct sim_process *process); /* in faults.c: its fuse has burnt down */
 void sim_stop(struct sim_process *process);
 void sim_continue(struct sim_process *process);
 void sim_shift_waits(struct sim_process *process, int64_t ns); /* its clock stood still for so long */

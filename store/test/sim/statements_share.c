@@ -395,6 +395,13 @@ static int briefly(struct act *act)
 	return 0;
 }
 
+/* There is one store. */
+static int here(struct act *act)
+{
+	SIM_EMIT(act, 1);
+	return 0;
+}
+
 sim_statement *const sim_share_statements[HWTS_SQLS] = {
 	[HWTS_SQL_KIND] = kind,           [HWTS_SQL_KIND_LOCK] = kind_lock, [HWTS_SQL_FLUSH] = flush,
 	[HWTS_SQL_KIND_MAKE] = kind_make, [HWTS_SQL_KIND_OPEN] = kind_open, [HWTS_SQL_KIND_SHARDS] = kind_shards,
@@ -402,5 +409,5 @@ sim_statement *const sim_share_statements[HWTS_SQLS] = {
 	[HWTS_SQL_CALL] = call,           [HWTS_SQL_RENEW] = renew,         [HWTS_SQL_MEMBERS] = members,
 	[HWTS_SQL_SHARDS] = shards,       [HWTS_SQL_CLOCK] = clock_now,     [HWTS_SQL_OVER] = over,
 	[HWTS_SQL_TAKE] = take,           [HWTS_SQL_GIVE] = give,           [HWTS_SQL_DRAW] = draw,
-	[HWTS_SQL_STORE] = store,         [HWTS_SQL_BRIEFLY] = briefly,
+	[HWTS_SQL_STORE] = store,         [HWTS_SQL_BRIEFLY] = briefly,     [HWTS_SQL_HERE] = here,
 };

@@ -102,9 +102,9 @@ static void free_tx(struct tx *tx)
 }
 
 /* The last write of all first. */
-static void take_back(struct tx *tx, bool tells)
+static void take_back(struct tx *tx, size_t down_to, bool tells)
 {
-	while (tx->write_count > 0) {
+	while (tx->write_count > down_to) {
 		struct write *write = &tx->writes[--tx->write_count];
 
 		if (write->what != MADE) {
@@ -121,9 +121,14 @@ static void take_back(struct tx *tx, bool tells)
 	}
 }
 
+void sim_roll_back_to(struct tx *tx, size_t write_count)
+{
+	take_back(tx, write_count, false);
+}
+
 void sim_abort_tx(struct tx *tx)
 {
-	take_back(tx, false);
+	take_back(tx, 0, false);
 	leave(tx);
 	free_tx(tx);
 }
@@ -179,7 +184,7 @@ unsigned sim_crash(enum forgets forgets, int64_t since_ns)
 	while (sim_server.active_count > 0) {
 		struct tx *tx = sim_server.active[sim_server.active_count - 1];
 
-		take_back(tx, false);
+		take_back(tx, 0, false);
 		leave(tx); /* whoever has it frees it */
 	}
 	while (*link && ((*link)->commit <= stays || (*link)->commit_ns <= since_ns))
@@ -193,7 +198,7 @@ unsigned sim_crash(enum forgets forgets, int64_t since_ns)
 	*link = NULL;
 	sim_server.end = link;
 	for (unsigned i = count; i > 0; i--) {
-		take_back(lost[i - 1], true);
+		take_back(lost[i - 1], 0, true);
 		free_tx(lost[i - 1]);
 	}
 	free(lost);

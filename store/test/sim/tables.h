@@ -45,7 +45,7 @@ enum {
 	ZONE,
 	TEXTS
 };
-enum { EFFECT_ITEM, EFFECT_DUE };
+enum { EFFECT_ITEM, EFFECT_DUE, EFFECT_MISSED, EFFECT_CHILD };
 
 struct text {
 	unsigned uses;
@@ -122,6 +122,7 @@ extern struct sim_server sim_server;
 struct tx *sim_begin_tx(int64_t lock_patience_ns);
 void sim_commit_tx(struct tx *tx);
 void sim_abort_tx(struct tx *tx);
+void sim_roll_back_to(struct tx *tx, size_t write_count); /* a savepoint */
 int64_t sim_server_us(void);
 
 /*

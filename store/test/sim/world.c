@@ -11,37 +11,84 @@ unsigned item_count;
 struct node nodes[NODES];
 unsigned node_count;
 struct settings sim_settings;
-int64_t sim_fault_ns, sim_lease_ns;
+int64_t sim_fault_ns, sim_step_ns, sim_lease_ns;
 bool sim_is_over;
 static int pids;
 
 const char *const sim_kind_names[MODES] = { "least", "most", "transaction" };
+const char *const sim_group_names[] = { NULL, "group", "another group" };
 
 /*
  * Tasks
  */
 
-static int run_item(const hwt_store_run *run, void *ctx)
+static int answer_of(struct item *item, const hwt_store_run *run)
 {
-	struct item *item = &items[*(const unsigned *)run->data];
-	const struct node *node = ctx;
-	int rc = 0;
+	if (item->fails > 0 && item->fails-- > 0)
+		return EPERM;
+	if (item->agains > 0 && item->agains-- > 0)
+		return hwt_store_again(run, sim_some_time(2 * sim_lease_ns));
+	item->gave_up |= item->gives_up;
+	if (item->gives_up)
+		return hwt_store_give_up(run, NULL);
+	item->done++;
+	if (item->last_start == 0 || item->starts < item->last_start)
+		return 0;
+	item->ended_series = true;
+	return hwt_store_end_series(run);
+}
 
-	sim_tell("starts %u (attempt %u)", *(const unsigned *)run->data, run->attempt);
+/* In its transaction: its effect, and perhaps another timeout. */
+static int work_in_transaction(struct item *item, struct node *node, const hwt_store_run *run)
+{
+	unsigned child = 0;
+
+	if (!sim_is_over && sim_hit(8) && !sim_put_child(node, (unsigned)(item - items), run->connection, &child))
+		return EIO;
+	return sim_effect(run->connection, item - items, run->due_us, item->agains ? -1 : (int64_t)run->missed, child);
+}
+
+static void begin_item(struct item *item, struct node *node, const hwt_store_run *run)
+{
+	unsigned limit = sim_settings.concurrency[item->mode];
+
 	sim_judge_start(item, run);
+	if (item->mode == HWT_STORE_AT_MOST_ONCE)
+		sim_judge_begun(node);
 	sim_sum->runs++;
 	item->starts++;
 	item->running[node->number]++;
+	node->running[item->mode]++;
+	if (limit > 0 && node->running[item->mode] > limit)
+		sim_fail("concurrency", 0, "%u runs of one kind", node->running[item->mode]);
+}
+
+static int run_item(const hwt_store_run *run, void *ctx)
+{
+	struct item *item = &items[*(const unsigned *)run->data];
+	struct node *node = ctx;
+	int rc = 0;
+
+	sim_tell("starts %u (attempt %u)", *(const unsigned *)run->data, run->attempt);
+	begin_item(item, node, run);
+	if (item->kills > 0 && item->kills-- > 0) {
+		sim_fault_count += !node->fell;
+		node->fell = true;
+		sim_kill_node(node); /* and does not return */
+	}
 	sim_sleep(item->lasts_ns);
 	if (item->lasts_ns > HWT_MS(20)) /* others may have had to wait for its thread */
 		sim_note_fault(0);
+	if (hwt_store_is_mine(run))
+		sim_judge_mine(item, run);
+	if (!sim_is_over && sim_hit(40) && !sim_settings.use)
+		sim_use_once(node);
 	if (item->mode == HWT_STORE_TRANSACTION)
-		rc = sim_effect(run->connection, item - items, run->due_us);
-	if (rc == 0 && item->fails > 0 && item->fails-- > 0)
-		rc = EPERM;
+		rc = work_in_transaction(item, node, run);
 	if (rc == 0)
-		item->done++;
+		rc = answer_of(item, run);
 	item->running[node->number]--;
+	node->running[item->mode]--;
 	item->returned++;
 	item->ended_ns = sim_now();
 	sim_tell("ends %u with %d", *(const unsigned *)run->data, rc);
@@ -56,149 +103,6 @@ bool sim_is_poisoned(const struct row *row)
 		return false;
 	memcpy(&number, row->newest->s[DATA]->bytes, sizeof(number));
 	return items[number].is_poisoned;
-}
-
-/*
- * What users do
- */
-
-static bool is_unknown(int rc)
-{
-	return rc == ECONNRESET;
-}
-
-static bool is_refusal(int rc)
-{
-	return rc == EEXIST || rc == EBUSY || rc == EAGAIN || rc == ENOTCONN || rc == EIO;
-}
-
-static void put(struct node *node)
-{
-	unsigned number = item_count++;
-	struct item *item = &items[number];
-	char key[16];
-	hwt_store_spec spec = { .size = sizeof(spec), .data = &number, .len = sizeof(number) };
-	int rc;
-
-	item->mode = (unsigned)sim_random(MODES);
-	item->key = sim_hit(4) ? 1 + (unsigned)sim_random(6) : 0;
-	item->grouped = sim_hit(4);
-	item->fails = sim_hit(6) ? (unsigned)sim_random(4) : 0;
-	item->lasts_ns = sim_some_time(sim_settings.long_tasks && sim_hit(20) ? 2 * sim_lease_ns : HWT_MS(20));
-	item->is_poisoned = sim_settings.poisons && sim_hit(40);
-	(void)snprintf(key, sizeof(key), "%u", item->key);
-	spec.kind = sim_kind_names[item->mode];
-	spec.key = item->key ? key : NULL;
-	spec.delay_ns = sim_some_time(6 * sim_lease_ns);
-	spec.period_ns = sim_hit(20) ? HWT_S(1) + sim_lease_ns / 4 + sim_some_time(4 * sim_lease_ns) : 0;
-	spec.flags = item->key && sim_hit(3) ? HWT_STORE_REVIVE : 0;
-	item->period_us = spec.period_ns / 1000;
-	spec.group = item->grouped ? "group" : NULL;
-	for (unsigned i = 0; spec.flags && i < number; i++) /* those that may become this one */
-		if (items[i].mode == item->mode && items[i].key == item->key && items[i].grouped == item->grouped &&
-		    items[i].revived == 0)
-			items[i].revived = number + 1;
-	rc = hwt_store_put(node->store, &spec, &item->id);
-	sim_sum->puts++;
-	item->put = rc == 0 ? ACCEPTED : is_refusal(rc) ? REFUSED : CALLED;
-	sim_tell("puts %u, %s%s in %.3f s: %d", number, spec.kind, spec.period_ns ? ", a series," : "",
-		 (double)spec.delay_ns / 1e9, rc);
-	if (rc != 0 && !is_refusal(rc) && !is_unknown(rc))
-		sim_fail("a put", 0, "returns %d: %s", rc, hwt_store_error());
-	for (unsigned i = 0; i < number; i++)
-		item->may_be_cancelled |= items[i].id == item->id && items[i].may_be_cancelled;
-	for (unsigned i = 0; is_refusal(rc) && i < number; i++)
-		if (items[i].revived == number + 1)
-			items[i].revived = 0;
-}
-
-/* A row may have been revived: a cancel of the one is a cancel of the other. */
-static void may_be_cancelled(int64_t id)
-{
-	for (unsigned i = 0; i < item_count; i++)
-		items[i].may_be_cancelled |= items[i].id == id;
-}
-
-static struct item *some_item(void)
-{
-	unsigned last = item_count < 40 ? item_count : 40;
-
-	return last ? &items[item_count - 1 - sim_random(last)] : NULL;
-}
-
-static void cancel(struct node *node)
-{
-	struct item *item = some_item();
-	int rc;
-
-	if (!item || item->id == 0 || item->put != ACCEPTED)
-		return;
-	may_be_cancelled(item->id);
-	rc = hwt_store_cancel(node->store, item->id);
-	sim_tell("cancels %u: %d", (unsigned)(item - items), rc);
-	if (rc != 0 && !is_unknown(rc) && rc != ENOENT && !is_refusal(rc))
-		sim_fail("a cancel", 0, "returns %d: %s", rc, hwt_store_error());
-	if (rc != 0)
-		return;
-	if (item->cancelled && !item->lost && !item->revived)
-		sim_fail("D2", 0, "timeout %u is cancelled twice", (unsigned)(item - items));
-	item->cancelled = true;
-}
-
-/* One may have FAILED, perhaps as its end was forgotten.  The reply to a reschedule may come after the run. */
-static void may_start_again(int64_t id, int more)
-{
-	for (unsigned i = 0; i < item_count; i++)
-		items[i].may_start_again += items[i].id == id ? more : 0;
-}
-
-static void reschedule(struct node *node)
-{
-	struct item *item = some_item();
-	bool was_cancelled;
-	int rc;
-
-	if (!item || item->id == 0 || item->put != ACCEPTED)
-		return;
-	was_cancelled = item->cancelled;
-	may_start_again(item->id, 1);
-	rc = hwt_store_reschedule(node->store, item->id, sim_some_time(4 * sim_lease_ns));
-	sim_tell("reschedules %u: %d", (unsigned)(item - items), rc);
-	if (rc == ENOENT || rc == EBUSY)
-		may_start_again(item->id, -1);
-	if (rc != 0)
-		return;
-	if (was_cancelled && !item->lost && !item->revived)
-		sim_fail("D2", 0, "timeout %u is cancelled and rescheduled", (unsigned)(item - items));
-}
-
-static void get(struct node *node)
-{
-	hwt_store_info info = { .size = sizeof(info) };
-	struct item *item = some_item();
-
-	if (item && item->id != 0)
-		(void)hwt_store_get(node->store, item->id, &info);
-}
-
-static void *use(void *arg)
-{
-	struct node *node = arg;
-
-	while (!node->halts && !sim_is_over && item_count < ITEMS) {
-		unsigned what = (unsigned)sim_random(10);
-
-		if (what < 6)
-			put(node);
-		else if (what < 8)
-			cancel(node);
-		else if (what < 9)
-			reschedule(node);
-		else
-			get(node);
-		sim_sleep(sim_some_time(sim_lease_ns * 2));
-	}
-	return NULL;
 }
 
 /*
@@ -222,9 +126,11 @@ static int register_kinds(struct node *node)
 					.ctx = node,
 					.mode = mode,
 					.shards = 4,
+					.concurrency = sim_settings.concurrency[mode],
 					.max_attempts = sim_settings.max_attempts,
 					.backoff_ns = sim_settings.backoff_ns,
-					.backoff_max_ns = 4 * sim_settings.backoff_ns };
+					.backoff_max_ns = 4 * sim_settings.backoff_ns,
+					.horizon_ns = sim_settings.horizon_ns };
 
 		rc = hwt_store_register(node->store, &kind);
 	}
@@ -238,7 +144,9 @@ static int open_store(struct node *node)
 				    .lease_ns = sim_lease_ns,
 				    .threads = node->threads,
 				    .warn = warn,
-				    .name = node->number % 2 ? node->process->name : NULL };
+				    .name = sim_settings.one_name ? "service"
+					    : node->number % 2    ? node->process->name
+								  : NULL };
 	int rc = hwt_store_open(&node->store, "pg:simulation", &config, NULL, 0);
 
 	if (rc == 0 && node->is_worker) {
@@ -249,6 +157,48 @@ static int open_store(struct node *node)
 			(void)hwt_store_close(node->store);
 	}
 	return rc;
+}
+
+/* Once it has stopped nothing of it runs. */
+static void stop_store(struct node *node)
+{
+	int rc = ETIMEDOUT;
+
+	node->stops_since_ns = sim_now();
+	if (sim_hit(2))
+		rc = hwt_store_stop_within(node->store, sim_some_time(sim_lease_ns));
+	if (rc != 0 && rc != ETIMEDOUT && rc != ENOMEM)
+		sim_fail("stop_within", 0, "returns %d", rc);
+	if (rc != 0)
+		SIM_CHECK(hwt_store_stop(node->store) == 0);
+	for (unsigned mode = 0; mode < MODES; mode++)
+		SIM_CHECK(node->running[mode] == 0);
+	node->stops_since_ns = 0;
+}
+
+static void stop_and_start(struct node *node)
+{
+	sim_tell("stops");
+	stop_store(node);
+	sim_tell("starts again");
+	while (!node->halts && hwt_store_start(node->store) != 0)
+		sim_sleep(HWT_MS(500));
+	sim_note_fault(0);
+}
+
+/* Now and then one stops and goes on, or stops as soon as it has started. */
+static void be_there(struct node *node)
+{
+	int64_t most_ns = 60 * sim_lease_ns;
+
+	while (!node->halts) {
+		int64_t until_ns = sim_settings.pauses ? sim_now() + sim_some_time(most_ns) : SIM_NEVER;
+
+		if (sim_wait("lives", node, until_ns) || node->halts || !node->is_worker || sim_is_over)
+			continue;
+		stop_and_start(node);
+		most_ns = sim_hit(2) ? HWT_MS(20) : 60 * sim_lease_ns;
+	}
 }
 
 static void *live_as_process(void *arg)
@@ -263,12 +213,11 @@ static void *live_as_process(void *arg)
 			goto end;
 	}
 	sim_tell("is started");
-	user = sim_start(node->process, "user", sim_settings.use ? sim_settings.use : use, node);
-	while (!node->halts)
-		(void)sim_wait("lives", node, SIM_NEVER);
+	user = sim_start(node->process, "user", sim_settings.use ? sim_settings.use : sim_use, node);
+	be_there(node);
 	(void)sim_join(user);
-	if (sim_hit(2) && node->is_worker)
-		SIM_CHECK(hwt_store_stop(node->store) == 0);
+	if (node->is_worker)
+		stop_store(node);
 	SIM_CHECK(hwt_store_close(node->store) == 0);
 	sim_tell("has stopped");
 end:
@@ -290,6 +239,7 @@ void sim_start_node(struct node *node)
 	node->process = process;
 	node->halts = false;
 	node->is_up = true;
+	node->stops_since_ns = 0;
 	(void)sim_start(process, "main", live_as_process, node);
 }
 
@@ -300,7 +250,10 @@ void sim_kill_node(struct node *node)
 	sim_tell("%s is killed", process->name);
 	for (unsigned i = 0; i < item_count; i++)
 		items[i].running[node->number] = 0;
-	sim_kill(process);
-	sim_drop_connections(process);
+	memset(node->running, 0, sizeof(node->running));
 	node->is_up = false;
+	sim_wake_all(&node->is_up);
+	process->is_dead = true;
+	sim_drop_connections(process);
+	sim_kill(process); /* does not return to one of its actors */
 }

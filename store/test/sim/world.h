@@ -17,7 +17,20 @@ struct item {
 	int64_t period_us, least_us;            /* not before */
 	unsigned fails;                         /* so often */
 	int64_t lasts_ns;
-	bool is_poisoned, grouped;
+	bool is_poisoned;
+	unsigned group; /* 0: none */
+	unsigned flags; /* of its put */
+	unsigned batch; /* that were put together, 0: alone; they are neighbours */
+	unsigned at_in_batch;
+	int64_t grace_us;
+	unsigned agains;     /* so often it answers that it wants to run again */
+	bool gives_up;       /* each time */
+	unsigned kills;      /* so often its task kills its process */
+	size_t len;          /* of its data */
+	unsigned last_start; /* a series: with this start it ends; 0: it does not */
+	unsigned parent;     /* put in the transaction of this one's run: its number + 1 */
+	bool is_moved;       /* its grid may be another by now */
+	bool gave_up, ended_series;
 	int may_start_again; /* how many reschedules may have succeeded */
 
 	unsigned starts, returned, done; /* done: a task returned 0 */
@@ -36,28 +49,53 @@ struct node {
 	hwt_store *store;
 	unsigned number;
 	bool is_worker, is_up, halts; /* is_up: it has a process; halts: it has to stop */
-	unsigned threads;
+	int64_t stops_since_ns;       /* 0: it does not */
+	bool fell;                    /* its own task has killed it */
+	unsigned threads, running[MODES];
 };
 extern struct node nodes[NODES];
 extern unsigned node_count;
 
-enum fault { KILL, STOP, SUSPEND, CUT, RESTART, LOSE, FREEZE, CRASH, SLOW, LOCK, SNAPSHOT, DEAFEN, FAIL_OVER, FAULTS };
+enum fault {
+	KILL,
+	STOP,
+	SUSPEND,
+	CUT,
+	RESTART,
+	LOSE,
+	FREEZE,
+	CRASH,
+	SLOW,
+	LOCK,
+	SNAPSHOT,
+	DEAFEN,
+	FAIL_OVER,
+	STEP_SERVER,
+	STEP_CLIENT,
+	KILL_AT,
+	NO_MEMORY,
+	FAULTS
+};
 
 struct settings {
 	int64_t length_ns;
-	unsigned faults; /* which there are, a bit each */
-	unsigned max_attempts;
-	int64_t backoff_ns;
-	bool long_tasks, poisons;
-	void *(*use)(void *node); /* what users do; NULL: anything */
+	unsigned faults;                           /* which there are, a bit each */
+	unsigned max_attempts, concurrency[MODES]; /* 0: all threads */
+	int64_t backoff_ns, horizon_ns;
+	int64_t most_late_ns; /* nothing is out of order, so all starts in time; 0: it may be */
+	bool long_tasks, poisons, pauses, kills, one_name; /* one_name: they are all configured with it */
+	void *(*use)(void *node);                          /* what users do; NULL: anything */
 };
 extern struct settings sim_settings;
 extern int64_t sim_fault_ns;     /* the last time that something was out of order */
+extern int64_t sim_step_ns;      /* the last time that the server's clock was set */
 extern unsigned sim_fault_count; /* that are going on */
 extern bool sim_is_over;
 
 /* In scenes.c. */
 void sim_live(void);
+void sim_live_in_peace(void);
+void sim_live_idly(void);
 void sim_live_after_two_deaths(void);
 void sim_live_beside_a_busy_kind(void);
 void sim_live_cut_off(void);
@@ -65,20 +103,43 @@ void sim_live_with_a_server_that_crashes(void);
 
 /* In faults.c. */
 void *sim_befall(void *unused);
+void *sim_tend(void *unused);
 void sim_heal(void);
 void sim_crash_server(int64_t down_ns);
 void sim_lock_rows(int64_t ns);
 
 /* In world.c. */
-extern const char *const sim_kind_names[MODES];
+extern const char *const sim_kind_names[MODES], *const sim_group_names[];
 void sim_start_node(struct node *node);
 void sim_kill_node(struct node *node);
 
+/* In users.c. */
+void *sim_use(void *node); /* until it halts */
+void sim_use_once(struct node *node);
+bool sim_put_child(struct node *node, unsigned parent, void *connection, unsigned *child); /* in a transaction */
+
 /* In judge.c. */
-void sim_judge_start(const struct item *item, const hwt_store_run *run);
+const struct version *sim_committed(const struct row *row);
+struct item *sim_item_of(const struct version *version);
+void sim_judge_start(struct item *item, const hwt_store_run *run);
+void sim_judge_begun(const struct node *node);
+void sim_judge_mine(const struct item *item, const hwt_store_run *run); /* it says that it is its own */
 void *sim_watch(void *unused);
 bool sim_is_quiet(void); /* but for series */
 void sim_judge_all(void);
 bool sim_is_running(const struct item *item);
+
+/* In views.c: what the tables say before a call, and once it has returned. */
+struct view;
+struct view *sim_view(unsigned mode, unsigned group, bool any_group, unsigned states);
+void sim_view_heard(struct view *view, const hwt_store_info *info);
+void sim_view_listed(struct view *view);  /* it has returned: what is there as it was, was told of once */
+void sim_view_changed(struct view *view); /* ... is no more as it was */
+void sim_view_free(struct view *view);
+/* Of a call about a timeout, whose row was such before it. */
+void sim_judge_none(const struct version *before, int64_t id, unsigned starts, int rc);
+bool sim_is_owner(const struct node *node, const struct version *t);
+void sim_judge_get(int64_t id, const struct version *before, unsigned starts, int rc, const hwt_store_info *info);
+const struct version *sim_row_of_id(int64_t id);
 
 #endif

@@ -1,0 +1,536 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What users do, and what they may be told; world.h. */
+#include "world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define KEYS 7
+#define TOGETHER 5 /* at most, in one put_many */
+
+static bool is_unknown(int rc)
+{
+	return rc == ECONNRESET;
+}
+
+static bool is_refusal(int rc)
+{
+	return rc == EEXIST || rc == EBUSY || rc == EAGAIN || rc == ENOTCONN || rc == EIO || rc == ENOMEM;
+}
+
+static void check_answer(const char *call, int rc)
+{
+	if (rc != 0 && rc != ENOENT && !is_refusal(rc) && !is_unknown(rc))
+		sim_fail(call, 0, "returns %d: %s", rc, hwt_store_error());
+}
+
+static unsigned number_of(const struct item *item)
+{
+	return (unsigned)(item - items);
+}
+
+static struct item *some_item(void)
+{
+	unsigned last = item_count < 40 ? item_count : 40;
+	struct item *item = last ? &items[item_count - 1 - sim_random(last)] : NULL;
+
+	return item && item->id != 0 && item->put == ACCEPTED ? item : NULL;
+}
+
+/*
+ * Puts
+ */
+
+struct putting {
+	hwt_store_spec spec;
+	struct item *item;
+	unsigned number;
+	char key[16];
+	unsigned char data[sizeof(unsigned) + 64];
+};
+
+/* Changes of all of a kind that are under way: what is put meanwhile may be among them. */
+static unsigned cancels[MODES], moves[MODES];
+/* A put whose outcome is not known may still come, and replace what is there by then. */
+static bool is_haunted[MODES][KEYS][3];
+
+/* Whatever follows its grid, with the row's own time as the first or a cron line. */
+static void draw_series(struct putting *put)
+{
+	static const struct {
+		const char *line;
+		int64_t period_s;
+	} lines[] = { { "* * * * *", 60 }, { "*/5 * * * *", 300 }, { "@hourly", 3600 }, { "@daily", 86400 } };
+	hwt_store_spec *spec = &put->spec;
+	int64_t period_ns = HWT_S(1) + (sim_lease_ns / 4 + sim_some_time(4 * sim_lease_ns)) / 1000 * 1000;
+	unsigned at = (unsigned)sim_random(HWTS_COUNT(lines));
+
+	if (sim_hit(3) && HWT_S(lines[at].period_s) > sim_lease_ns / 4) {
+		spec->schedule = lines[at].line;
+		period_ns = HWT_S(lines[at].period_s);
+	} else {
+		spec->period_ns = period_ns;
+	}
+	if (sim_hit(4))
+		spec->spread_ns = period_ns / 2;
+	put->item->period_us = period_ns / 1000;
+	put->item->last_start = !sim_hit(3) ? 1 + (unsigned)sim_random(5) : 0;
+}
+
+static void draw_task(struct item *item)
+{
+	item->mode = (unsigned)sim_random(MODES);
+	item->fails = sim_hit(6) ? (unsigned)sim_random(4) : 0;
+	item->agains = sim_hit(8) ? 1 + (unsigned)sim_random(8) : 0;
+	item->gives_up = sim_hit(40);
+	item->lasts_ns = sim_some_time(sim_settings.long_tasks && sim_hit(20) ? 2 * sim_lease_ns : HWT_MS(20));
+	item->is_poisoned = sim_settings.poisons && sim_hit(40);
+	item->kills = sim_settings.kills && sim_hit(30) ? 1 + (unsigned)sim_random(8) : 0;
+	item->len = sizeof(unsigned) + sim_random(64);
+	item->key = sim_hit(4) ? 1 + (unsigned)sim_random(KEYS - 1) : 0;
+	item->group = sim_hit(4) ? 1 + (unsigned)sim_random(2) : 0;
+}
+
+static void draw(struct putting *put)
+{
+	struct item *item = &items[item_count];
+
+	*put = (struct putting){ .item = item, .number = item_count++ };
+	draw_task(item);
+	memset(put->data, (int)(put->number & 0xff), sizeof(put->data));
+	memcpy(put->data, &put->number, sizeof(put->number));
+	item->flags = item->key && sim_hit(3) ? sim_hit(2) ? HWT_STORE_REVIVE : HWT_STORE_REPLACE : 0;
+	(void)snprintf(put->key, sizeof(put->key), "%u", item->key);
+	put->spec = (hwt_store_spec){ .size = sizeof(put->spec),
+				      .kind = sim_kind_names[item->mode],
+				      .key = item->key ? put->key : NULL,
+				      .group = sim_group_names[item->group],
+				      .data = put->data,
+				      .len = item->len,
+				      .delay_ns = sim_some_time(6 * sim_lease_ns),
+				      .flags = item->flags };
+	if (sim_hit(20))
+		draw_series(put);
+	else if (sim_hit(10))
+		put->spec.grace_ns = HWT_MS(100) + sim_some_time(4 * sim_lease_ns);
+	item->grace_us = put->spec.grace_ns / 1000;
+}
+
+static bool has_key_of(const struct item *a, const struct item *b)
+{
+	return a->key && a->mode == b->mode && a->key == b->key && a->group == b->group;
+}
+
+/* Before the call. */
+static void calls(struct putting *put)
+{
+	struct item *item = put->item;
+
+	item->may_be_cancelled |= cancels[item->mode] > 0;
+	item->is_moved |= moves[item->mode] > 0;
+	if (item->key && is_haunted[item->mode][item->key][item->group])
+		item->revived = 1;
+	for (unsigned i = 0; item->flags && i < put->number; i++) /* those that may become this one */
+		if (has_key_of(&items[i], item) && items[i].revived == 0)
+			items[i].revived = put->number + 1;
+}
+
+/* Of two with one id the later one has the row. */
+static void note_same(struct item *item)
+{
+	for (unsigned i = 0; i < item_count; i++) {
+		struct item *other = &items[i];
+
+		if (other == item || other->id != item->id || other->put != ACCEPTED)
+			continue;
+		other->revived = number_of(item) + 1;
+		if (other > item)
+			item->revived = i + 1;
+		item->may_be_cancelled |= other->may_be_cancelled;
+	}
+}
+
+static void returned(struct putting *put, int rc, int64_t id)
+{
+	struct item *item = put->item;
+
+	sim_sum->puts++;
+	item->put = rc == 0 ? ACCEPTED : is_refusal(rc) ? REFUSED : CALLED;
+	item->id = is_refusal(rc) ? 0 : id;
+	sim_tell("puts %u, %s%s%s in %.3f s: %d", put->number, put->spec.kind,
+		 item->flags == HWT_STORE_REPLACE ? ", replaces," : "", item->period_us ? ", a series," : "",
+		 (double)put->spec.delay_ns / 1e9, rc);
+	if (rc != 0 && !is_refusal(rc) && !is_unknown(rc))
+		sim_fail("a put", 0, "returns %d: %s", rc, hwt_store_error());
+	if (is_unknown(rc) && item->flags) {
+		is_haunted[item->mode][item->key][item->group] = true;
+		return;
+	}
+	for (unsigned i = 0; i < item_count; i++) /* those that have not become this one */
+		if (items[i].revived == put->number + 1 && (rc != 0 || (items[i].id != 0 && items[i].id != id)))
+			items[i].revived = 0;
+	if (rc == 0)
+		note_same(item);
+}
+
+static void put_one(struct node *node)
+{
+	struct putting put;
+	int64_t id = 0;
+	int rc;
+
+	draw(&put);
+	calls(&put);
+	rc = hwt_store_put(node->store, &put.spec, &id);
+	returned(&put, rc, id);
+}
+
+/* All or none, which a start of one tells of the others, too: judge.c. */
+static void put_many(struct node *node)
+{
+	struct putting puts[TOGETHER];
+	hwt_store_spec specs[TOGETHER];
+	int64_t ids[TOGETHER] = { 0 };
+	unsigned n = 1 + (unsigned)sim_random(TOGETHER);
+	int rc;
+
+	for (unsigned i = 0; i < n; i++) {
+		draw(&puts[i]);
+		puts[i].item->batch = n;
+		puts[i].item->at_in_batch = i;
+		specs[i] = puts[i].spec;
+		calls(&puts[i]);
+	}
+	rc = hwt_store_put_many(node->store, specs, n, ids);
+	for (unsigned i = 0; i < n; i++)
+		returned(&puts[i], rc, ids[i]);
+}
+
+/*
+ * Cancels and reschedules
+ */
+
+/* A row may have been revived: a cancel of the one is a cancel of the other. */
+static void may_be_cancelled(int64_t id)
+{
+	for (unsigned i = 0; i < item_count; i++)
+		items[i].may_be_cancelled |= items[i].id == id;
+}
+
+static void is_cancelled(struct item *item)
+{
+	if (item->cancelled && !item->lost && !item->revived)
+		sim_fail("D2", 0, "timeout %u is cancelled twice", number_of(item));
+	item->cancelled = true;
+}
+
+static hwt_store_which which_of(const struct item *item, char key[16])
+{
+	(void)snprintf(key, 16, "%u", item->key);
+	return (hwt_store_which){ .size = sizeof(hwt_store_which),
+				  .kind = sim_kind_names[item->mode],
+				  .group = sim_group_names[item->group],
+				  .key = key };
+}
+
+/* In its own process what has not started is pending, whatever its row says. */
+static bool is_pending_here(const struct node *node, const struct item *item, const struct version *t)
+{
+	return t && item->starts == 0 && sim_fault_count == 0 && sim_now() - sim_fault_ns > 2 * sim_lease_ns &&
+	       sim_is_owner(node, t);
+}
+
+static void cancel(struct node *node)
+{
+	struct item *item = some_item();
+	const struct version *before;
+	unsigned starts = sim_server.starts;
+	bool pending;
+	int rc;
+
+	if (!item)
+		return;
+	may_be_cancelled(item->id);
+	before = sim_row_of_id(item->id);
+	pending = is_pending_here(node, item, before);
+	rc = hwt_store_cancel(node->store, item->id);
+	sim_tell("cancels %u: %d", number_of(item), rc);
+	check_answer("a cancel", rc);
+	sim_judge_none(before, item->id, starts, rc);
+	if (rc == EBUSY && pending && is_pending_here(node, item, sim_row_of_id(item->id)))
+		sim_fail("a cancel", 0, "says that timeout %u runs", number_of(item));
+	if (rc == 0)
+		is_cancelled(item);
+}
+
+/* Whichever has it now. */
+static void cancel_key(struct node *node)
+{
+	struct item *item = some_item();
+	char key[16];
+	hwt_store_which which;
+	uint64_t n = 7;
+	int rc;
+
+	if (!item || !item->key)
+		return;
+	for (unsigned i = 0; i < item_count; i++)
+		items[i].may_be_cancelled |= has_key_of(&items[i], item);
+	cancels[item->mode]++;
+	which = which_of(item, key);
+	rc = hwt_store_cancel_ex(node->store, &which, &n);
+	cancels[item->mode]--;
+	sim_tell("cancels the one with the key of %u: %d", number_of(item), rc);
+	check_answer("a cancel by key", rc);
+	SIM_CHECK(n == (rc == 0));
+}
+
+/* One may have FAILED, perhaps as its end was forgotten.  The reply to a reschedule may come after the run. */
+static void may_start_again(int64_t id, int more)
+{
+	for (unsigned i = 0; i < item_count; i++)
+		items[i].may_start_again += items[i].id == id ? more : 0;
+}
+
+static void is_to_move(int64_t id)
+{
+	for (unsigned i = 0; i < item_count; i++)
+		items[i].is_moved |= items[i].id == id;
+}
+
+static void reschedule(struct node *node)
+{
+	struct item *item = some_item();
+	const struct version *before;
+	unsigned starts = sim_server.starts;
+	bool was_cancelled, pending;
+	int rc;
+
+	if (!item)
+		return;
+	before = sim_row_of_id(item->id);
+	pending = is_pending_here(node, item, before);
+	was_cancelled = item->cancelled;
+	may_start_again(item->id, 1);
+	is_to_move(item->id);
+	rc = hwt_store_reschedule(node->store, item->id, sim_some_time(4 * sim_lease_ns));
+	sim_tell("reschedules %u: %d", number_of(item), rc);
+	check_answer("a reschedule", rc);
+	sim_judge_none(before, item->id, starts, rc);
+	if (rc == EBUSY && pending && is_pending_here(node, item, sim_row_of_id(item->id)))
+		sim_fail("a reschedule", 0, "says that timeout %u runs", number_of(item));
+	if (rc == ENOENT || rc == EBUSY)
+		may_start_again(item->id, -1);
+	if (rc == 0 && was_cancelled && !item->lost && !item->revived)
+		sim_fail("D2", 0, "timeout %u is cancelled and rescheduled", number_of(item));
+}
+
+/* Of a kind: with a group, without one, or both. */
+static hwt_store_which draw_which(unsigned *mode, unsigned *group)
+{
+	*mode = (unsigned)sim_random(MODES);
+	*group = (unsigned)sim_random(3);
+	return (hwt_store_which){ .size = sizeof(hwt_store_which),
+				  .kind = sim_kind_names[*mode],
+				  .group = sim_group_names[*group],
+				  .all = true,
+				  .any_group = *group == 0 && sim_hit(2) };
+}
+
+static bool is_among(const struct item *item, const hwt_store_which *which, unsigned mode, unsigned group)
+{
+	return item->mode == mode && (which->any_group || item->group == group);
+}
+
+static void cancel_all(struct node *node)
+{
+	unsigned mode, group;
+	hwt_store_which which = draw_which(&mode, &group);
+	struct view *view;
+	uint64_t n = 0;
+	int rc;
+
+	for (unsigned i = 0; i < item_count; i++)
+		items[i].may_be_cancelled |= is_among(&items[i], &which, mode, group);
+	cancels[mode]++;
+	view = sim_view(mode, group, which.any_group, 1u << HWT_STORE_PENDING | 1u << HWT_STORE_FAILED);
+	rc = hwt_store_cancel_ex(node->store, &which, &n);
+	cancels[mode]--;
+	sim_tell("cancels all of a group: %d, %d of them", rc, (int)n);
+	check_answer("a cancel of all", rc);
+	if (rc == 0)
+		sim_view_changed(view);
+	sim_view_free(view);
+}
+
+static void reschedule_all(struct node *node)
+{
+	unsigned mode, group;
+	hwt_store_which which = draw_which(&mode, &group);
+	hwt_store_when when = { .delay_ns = sim_some_time(4 * sim_lease_ns) };
+	struct view *view;
+	uint64_t n = 0;
+	int rc;
+
+	for (unsigned i = 0; i < item_count; i++)
+		items[i].is_moved |= is_among(&items[i], &which, mode, group);
+	moves[mode]++;
+	view = sim_view(mode, group, which.any_group, 1u << HWT_STORE_PENDING);
+	rc = hwt_store_reschedule_ex(node->store, &which, when, &n);
+	moves[mode]--;
+	sim_tell("reschedules all of a group: %d, %d of them", rc, (int)n);
+	check_answer("a reschedule of all", rc);
+	if (rc == 0)
+		sim_view_changed(view);
+	sim_view_free(view);
+}
+
+/*
+ * Reading
+ */
+
+static void get(struct node *node)
+{
+	hwt_store_info info = { .size = sizeof(info) };
+	struct item *item = some_item();
+	const struct version *before;
+	unsigned starts = sim_server.starts;
+	int rc;
+
+	if (!item)
+		return;
+	before = sim_row_of_id(item->id);
+	rc = hwt_store_get(node->store, item->id, &info);
+	check_answer("a get", rc);
+	sim_judge_get(item->id, before, starts, rc, &info);
+}
+
+static bool hear(void *ctx, const hwt_store_info *info)
+{
+	sim_view_heard(ctx, info);
+	return true;
+}
+
+static void list(struct node *node)
+{
+	unsigned mode, group, states = 1 + (unsigned)sim_random(7);
+	hwt_store_which which = draw_which(&mode, &group);
+	struct view *view;
+	int rc;
+
+	which.states = states << 1;
+	view = sim_view(mode, group, which.any_group, which.states);
+	rc = hwt_store_each_ex(node->store, &which, hear, view);
+	check_answer("each", rc);
+	if (rc == 0)
+		sim_view_listed(view);
+	sim_view_free(view);
+}
+
+/*
+ * In the user's own transaction
+ */
+
+bool sim_put_child(struct node *node, unsigned parent, void *connection, unsigned *child)
+{
+	struct putting put;
+	int64_t id;
+	int rc;
+
+	if (item_count == ITEMS)
+		return true;
+	draw(&put);
+	put.item->flags = put.spec.flags = 0;
+	put.spec.key = NULL;
+	put.item->key = 0;
+	put.item->parent = parent + 1;
+	calls(&put);
+	rc = hwt_store_put_on(node->store, connection, &put.spec, &id);
+	returned(&put, rc, id);
+	put.item->put = rc == 0 ? CALLED : REFUSED; /* its parent's effect says more */
+	*child = rc == 0 ? put.number : 0;
+	return rc == 0 || rc == EAGAIN || rc == ENOMEM;
+}
+
+static void put_and_cancel_on(struct node *node, void *connection, struct putting *put, struct item *cancelled)
+{
+	int64_t id = 0;
+	int rc;
+
+	draw(put);
+	calls(put);
+	rc = hwt_store_put_on(node->store, connection, &put->spec, &id);
+	returned(put, rc, id);
+	if (rc == 0)
+		put->item->put = CALLED;
+	sim_sleep(sim_some_time(HWT_MS(100)));
+	if (!cancelled)
+		return;
+	rc = hwt_store_cancel_on(node->store, connection,
+				 &(hwt_store_which){ .size = sizeof(hwt_store_which), .id = cancelled->id });
+	sim_tell("cancels %u in a transaction: %d", number_of(cancelled), rc);
+	cancelled->may_be_cancelled |= is_unknown(rc);
+}
+
+static void act_in_transaction(struct node *node)
+{
+	void *connection = sim_user_begin();
+	struct item *cancelled = sim_hit(2) ? some_item() : NULL;
+	bool commits = !sim_hit(3);
+	const struct version *before = cancelled ? sim_row_of_id(cancelled->id) : NULL;
+	struct putting put;
+	int rc;
+
+	if (!connection)
+		return;
+	put_and_cancel_on(node, connection, &put, before ? cancelled : NULL);
+	if (cancelled && commits)
+		may_be_cancelled(cancelled->id);
+	rc = sim_user_end(connection, commits);
+	sim_tell("%s a transaction: %d", commits ? "commits" : "rolls back", rc);
+	if (put.item->put == CALLED && (!commits || rc == 0))
+		put.item->put = commits ? ACCEPTED : REFUSED;
+	if (put.item->put == CALLED && put.item->flags)
+		is_haunted[put.item->mode][put.item->key][put.item->group] = true;
+}
+
+void sim_use_once(struct node *node)
+{
+	static void (*const acts[])(struct node *) = {
+		put_one,
+		put_one,
+		put_one,
+		put_one,
+		put_one,
+		put_one,
+		put_one,
+		put_many,
+		cancel,
+		cancel,
+		cancel_key,
+		reschedule,
+		get,
+		list,
+		act_in_transaction,
+		act_in_transaction,
+	};
+	static void (*const wide[])(struct node *) = { cancel_all, reschedule_all };
+
+	if (item_count + TOGETHER > ITEMS)
+		return;
+	if (sim_hit(60))
+		wide[sim_random(2)](node);
+	else
+		acts[sim_random(HWTS_COUNT(acts))](node);
+}
+
+void *sim_use(void *arg)
+{
+	struct node *node = arg;
+
+	while (!node->halts && !sim_is_over && item_count + TOGETHER <= ITEMS) {
+		sim_use_once(node);
+		sim_sleep(sim_some_time(sim_lease_ns * 2));
+	}
+	return NULL;
+}
