@@ -15,6 +15,7 @@
 #include "core/life.h"
 #include "core/numbers.h"
 #include "core/pool.h"
+#include "core/queue.h"
 #include "core/register.h"
 #include "core/run.h"
 #include "core/shards.h"

@@ -324,7 +324,7 @@ static inline void look_now(hwt_store *store)
 #define BEGIN_AHEAD(store)                                                                                             \
 	do {                                                                                                           \
 		pthread_mutex_lock(&(store)->lock);                                                                    \
-		(store)->kinds->run_ns = 1;                                                                            \
+		(store)->kinds->queue.run_ns = 1;                                                                      \
 		pthread_mutex_unlock(&(store)->lock);                                                                  \
 	} while (0)
 

@@ -109,13 +109,13 @@ static unsigned place_in_queue(hwt_store *store)
 	unsigned at = 0, last = 0, of_b = 0, of_flood = 0;
 
 	hwts_lock(store);
-	for (const struct hwts_row *row = store->kinds->queue; row; row = row->next) {
+	for (const struct hwts_row *row = store->kinds->queue.first; row; row = row->next) {
 		at++;
 		of_b += strcmp(row->group, "b") == 0;
 		of_flood += strcmp(row->group, "flood") == 0;
 		last = strcmp(row->group, "b") == 0 ? at : last;
 	}
-	store->kinds->run_ns = 1; /* what has waited for too long is given back, and is begun again */
+	store->kinds->queue.run_ns = 1; /* what has waited for too long is given back, and is begun again */
 	hwts_unlock(store);
 	return of_b == 3 && of_flood > 20 ? last : 0;
 }

@@ -17,11 +17,11 @@
 #include "core/shards.h"
 #include "core/store.h"
 #include "core/tally.h"
-#include "core/tasks.h"
+#include "core/queue.h"
 #include "core/threads.h"
 #include "core/window.h"
 
-#define AHEAD_NS HWT_MS(20)
+#define BATCH_BYTES ((size_t)4 << 20)
 #define STALE_NS HWT_MS(100)
 
 struct batch {
@@ -34,57 +34,26 @@ struct batch {
 	char why[256]; /* the database refuses to begin one of them */
 };
 
-/* How many more rows of a kind threads are free for; with the lock. */
-static unsigned free_threads(const hwt_store *store, const struct hwts_kind *kind, const struct batch *batch)
-{
-	unsigned busy = store->runs->queued + store->runs->running + (unsigned)batch->count,
-		 mine = kind->queued + kind->running, threads = HWTS_MIN(kind->concurrency, store->config.threads);
-
-	return busy >= store->config.threads || mine >= threads
-		   ? 0
-		   : HWTS_MIN(store->config.threads - busy, threads - mine);
-}
-
 /* A last attempt, or what runs at most once.  No thread would ever be free if others were begun ahead meanwhile. */
 static bool one_waits_for_a_thread(const hwt_store *store)
 {
 	HWTS_EACH_KIND (store, kind) {
 		const struct hwts_entry *entry = hwts_window_peek(kind);
 
-		if (entry && (entry->last || kind->row.mode == HWT_STORE_AT_MOST_ONCE) &&
-		    kind->queued + kind->running < kind->concurrency)
+		if (entry && (entry->last || kind->row.mode == HWT_STORE_AT_MOST_ONCE) && hwts_queue_may_run(kind))
 			return true;
 	}
 	return false;
 }
 
-/*
- * How many more rows of a kind will start within AHEAD_NS: the threads first run what all kinds have in their queues.
- * So that a batch is worth its round trip, none while half of them are there.
- */
-static unsigned room_ahead(const hwt_store *store, const struct hwts_kind *kind, const struct batch *batch)
-{
-	int64_t threads = HWTS_MIN(kind->concurrency, store->config.threads),
-		left_ns = AHEAD_NS * store->config.threads, most;
-
-	if (kind->run_ns == 0) /* nobody knows how long it takes */
-		return 0;
-	left_ns -= batch->work_ns;
-	HWTS_EACH_KIND (store, k)
-		left_ns -= k->queued * k->run_ns;
-	most = HWTS_MIN(AHEAD_NS * threads / kind->run_ns, store->config.batch);
-	return kind->queued > most / 2 ? 0
-				       : (unsigned)HWTS_MAX(HWTS_MIN(left_ns / kind->run_ns, most - kind->queued), 0);
-}
-
 /* How many more rows of a kind may be begun; with the lock. */
 static unsigned room(const hwt_store *store, const struct hwts_kind *kind, const struct batch *batch)
 {
-	unsigned now = free_threads(store, kind, batch);
+	unsigned now = hwts_queue_free(store, kind, batch->count);
 
 	if (kind->row.mode == HWT_STORE_AT_MOST_ONCE || one_waits_for_a_thread(store))
 		return now;
-	return store->runs->queued_bytes >= HWTS_QUEUE_BYTES ? 0 : HWTS_MAX(now, room_ahead(store, kind, batch));
+	return hwts_queue_is_full(store) ? 0 : HWTS_MAX(now, hwts_queue_ahead(store, kind, batch->work_ns));
 }
 
 static void add(struct batch *batch, struct hwts_entry *entry)
@@ -102,7 +71,7 @@ static void add(struct batch *batch, struct hwts_entry *entry)
 								 entry->kind->row.mode == HWT_STORE_AT_MOST_ONCE };
 	batch->entries[batch->count++] = entry;
 	batch->bytes += entry->len;
-	batch->work_ns += entry->kind->run_ns;
+	batch->work_ns += hwts_queue_run_ns(entry->kind);
 	batch->unsure |= entry->unsure;
 }
 
@@ -116,8 +85,8 @@ static void gather_from(hwt_store *store, struct batch *batch, struct hwts_kind 
 		return;
 	may = room(store, kind, batch);
 	batch->at_most_once = at_most_once;
-	while (may-- > 0 && batch->count < store->config.batch && batch->bytes < HWTS_BATCH_BYTES) {
-		struct hwts_entry *entry = hwts_window_pop(store, kind, free_threads(store, kind, batch) > 0);
+	while (may-- > 0 && batch->count < store->config.batch && batch->bytes < BATCH_BYTES) {
+		struct hwts_entry *entry = hwts_window_pop(store, kind, hwts_queue_free(store, kind, batch->count) > 0);
 
 		if (!entry)
 			break;
@@ -134,7 +103,7 @@ static void gather(hwt_store *store, struct batch *batch, unsigned turn)
 	batch->count = batch->bytes = 0;
 	batch->work_ns = 0;
 	batch->unsure = false;
-	batch->doubts = store->runs->doubts;
+	batch->doubts = hwts_doubts(store);
 	for (unsigned i = 0; i < kinds; i++, kind = hwts_kind_around(store, kind))
 		gather_from(store, batch, kind);
 }
@@ -310,8 +279,8 @@ static int begin(hwt_store *store, struct batch *batch, unsigned *failures)
 		if (want->refused)
 			set_aside(store, batch->entries[i]);
 		else if (want->failed)
-			hwts_begin_again(batch->entries[i]);
-		else if (want->row && batch->doubts != store->runs->doubts && !hwts_halts(store, HWTS_BEGIN) &&
+			hwts_begin_again(store, batch->entries[i]);
+		else if (want->row && batch->doubts != hwts_doubts(store) && !hwts_halts(store, HWTS_BEGIN) &&
 			 !batch->at_most_once)
 			hwts_doubt(store, want->row);
 		else if (want->row)
@@ -340,7 +309,7 @@ static bool may_begin(hwt_store *store)
 /* With the lock: for work, for the time of a group, or until what waits for a thread has done so for too long. */
 static void wait(hwt_store *store)
 {
-	int64_t left_ns = store->runs->queued > 0 ? STALE_NS : INT64_MAX, wake_ns = INT64_MAX;
+	int64_t left_ns = hwts_queued(store, NULL) > 0 ? STALE_NS : INT64_MAX, wake_ns = INT64_MAX;
 
 	HWTS_EACH_KIND (store, kind)
 		wake_ns = HWTS_MIN(wake_ns, hwts_turns_wake_ns(&kind->turns));

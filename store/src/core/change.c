@@ -4,10 +4,10 @@
  */
 #include "core/group.h"
 #include "core/pool.h"
+#include "core/queue.h"
 #include "core/run.h"
 #include "core/store.h"
 #include "core/tally.h"
-#include "core/tasks.h"
 #include "core/threads.h"
 #include "core/which.h"
 #include "core/window.h"

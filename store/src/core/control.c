@@ -9,10 +9,10 @@
 #include "core/clock.h"
 #include "core/control.h"
 #include "core/pool.h"
+#include "core/queue.h"
 #include "core/shards.h"
 #include "core/share.h"
 #include "core/store.h"
-#include "core/tasks.h"
 #include "core/threads.h"
 #include "core/window.h"
 

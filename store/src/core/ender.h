@@ -7,7 +7,7 @@
 
 struct hwts_ends {
 	struct hwts_row *first, **end;
-	unsigned lent;    /* rows that calls have; unbegin.c */
+	unsigned lent;    /* rows that calls have; queue.c */
 	int64_t until_ns; /* once the ender halts: how long it waits for rows that others have locked */
 };
 

@@ -1,19 +1,39 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a look has found goes into the window, and the marks move.  With the lock. */
 #include "core/ahead.h"
+#include "core/ender.h"
 #include "core/shards.h"
 #include "core/store.h"
-#include "core/tasks.h"
 #include "core/window.h"
 
+/* A run that nobody can account for; false: no memory. */
+static bool fail_lost(hwt_store *store, struct hwts_kind *kind, const struct hwts_due *due, const char *error)
+{
+	struct hwts_shard *shard = hwts_shard(store, due->shard, NULL);
+	struct hwts_row *row = hwts_row_make(&(struct hwts_text){ NULL, 0 }, &(struct hwts_text){ NULL, 0 }, NULL, 0);
+
+	if (!row)
+		return false;
+	row->id = due->id;
+	row->kind = kind;
+	row->shard = due->shard;
+	row->epoch = due->epoch;
+	row->attempt = 1;
+	row->how = HWTS_FAIL;
+	hwts_cut(row->error, sizeof(row->error), error, strlen(error));
+	hwts_active(store, shard);
+	hwts_end(store, row);
+	return true;
+}
+
 /* At most once: nobody knows how far it came, or its end was lost. */
-static void fail(hwt_store *store, const struct hwts_due *due)
+static void fail(hwt_store *store, struct hwts_kind *kind, const struct hwts_due *due)
 {
 	struct hwts_entry *entry = hwts_window_condemn(store, due);
 
-	if (entry && !hwts_fail_lost(store, entry, due->epoch,
-				     due->part == HWTS_RUNS ? "the database has lost its end"
-							    : "its process died or was cut off while it ran"))
+	if (entry && !fail_lost(store, kind, due,
+				due->part == HWTS_RUNS ? "the database has lost its end"
+						       : "its process died or was cut off while it ran"))
 		hwts_window_erase(entry);
 }
 
@@ -24,7 +44,7 @@ static void see(hwt_store *store, const struct hwts_due *due)
 	if (!hwts_shard(store, due->shard, &kind))
 		return;
 	if (due->epoch != 0 && kind->row.mode == HWT_STORE_AT_MOST_ONCE)
-		fail(store, due);
+		fail(store, kind, due);
 	else if (due->part <= HWTS_LATE)
 		hwts_window_see(store, due);
 	else if (due->part == HWTS_OVERDUE)

@@ -23,13 +23,15 @@ struct hwts_kind {
 	struct hwts_shard *shards;
 
 	struct hwts_turns turns; /* of the entries that are DUE */
-	struct hwts_row *queue, **queue_end;
-	int8_t least; /* priority in the queue */
-	unsigned queued, running;
-	size_t entries; /* in the window */
-	bool behind;    /* there is more than it has room for */
+	size_t entries;          /* in the window */
+	bool behind;             /* there is more than it has room for */
 	struct hwts_tally tally;
-	int64_t run_ns; /* how long a run has a thread: a mean of the last ones; 0: none has been */
+	struct {
+		struct hwts_row *first, **end;
+		unsigned count, running;
+		int8_t least;   /* priority */
+		int64_t run_ns; /* how long a run has a thread: a mean of the last ones; 0: none has been */
+	} queue;                /* queue.c */
 };
 
 bool hwts_kind_known(hwt_store *store, const char *name, struct hwts_kind_row *out); /* without asking */

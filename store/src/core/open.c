@@ -13,12 +13,12 @@
 #include "core/life.h"
 #include "core/numbers.h"
 #include "core/pool.h"
+#include "core/queue.h"
 #include "core/run.h"
 #include "core/shards.h"
 #include "core/share.h"
 #include "core/store.h"
 #include "core/tally.h"
-#include "core/tasks.h"
 #include "core/threads.h"
 #include "core/window.h"
 

@@ -100,7 +100,7 @@ static void settle(struct hwts_kind *kind, const hwt_store_kind *from)
 	kind->backoff_max_us = (from->backoff_max_ns ? from->backoff_max_ns : HWT_S(3600)) / 1000;
 	kind->backoff_us = HWTS_MAX(HWTS_MIN(kind->backoff_us, kind->backoff_max_us), 1);
 	kind->backoff_max_us = HWTS_MAX(kind->backoff_max_us, 1);
-	kind->queue_end = &kind->queue;
+	kind->queue.end = &kind->queue.first;
 	kind->turns.shards = kind->row.shards;
 	for (uint32_t i = 0; i < kind->row.shards; i++)
 		kind->shards[i].id = kind->row.id * HWTS_SHARDS_MAX + (int32_t)i;

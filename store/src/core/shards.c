@@ -18,6 +18,20 @@ struct hwts_shard *hwts_shard(hwt_store *store, int32_t shard, struct hwts_kind 
 	return NULL;
 }
 
+bool hwts_holds(hwt_store *store, int32_t id, int64_t epoch)
+{
+	const struct hwts_shard *shard = hwts_shard(store, id, NULL);
+
+	return shard && shard->held && shard->epoch == epoch;
+}
+
+bool hwts_keeps(hwt_store *store, int32_t id)
+{
+	const struct hwts_shard *shard = hwts_shard(store, id, NULL);
+
+	return shard && shard->held && !shard->giving;
+}
+
 void hwts_active(hwt_store *store, struct hwts_shard *shard)
 {
 	store->shards->active++;

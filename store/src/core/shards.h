@@ -30,6 +30,8 @@ struct hwts_shards {
 
 /* With the lock. */
 struct hwts_shard *hwts_shard(hwt_store *store, int32_t shard, struct hwts_kind **kind);
+bool hwts_holds(hwt_store *store, int32_t shard, int64_t epoch);           /* under this epoch */
+bool hwts_keeps(hwt_store *store, int32_t shard);                          /* holds it, and is not about to give it */
 void hwts_active(hwt_store *store, struct hwts_shard *shard);              /* one begun row more */
 void hwts_inactive(hwt_store *store, struct hwts_shard *shard);            /* one less */
 void hwts_hold(hwt_store *store, struct hwts_shard *shard, int64_t epoch); /* it is read from the beginning */

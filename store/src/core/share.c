@@ -22,11 +22,11 @@
 #include "core/asks.h"
 #include "core/clock.h"
 #include "core/life.h"
+#include "core/queue.h"
 #include "core/shards.h"
 #include "core/share.h"
 #include "core/store.h"
 #include "core/tally.h"
-#include "core/tasks.h"
 #include "core/threads.h"
 #include "core/window.h"
 

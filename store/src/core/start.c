@@ -11,6 +11,7 @@
 #include "core/ender.h"
 #include "core/life.h"
 #include "core/pool.h"
+#include "core/queue.h"
 #include "core/run.h"
 #include "core/shards.h"
 #include "core/share.h"

@@ -2,10 +2,10 @@
 /* Statistics: of a store, and of a kind. */
 #include "core/clock.h"
 #include "core/life.h"
+#include "core/queue.h"
 #include "core/shards.h"
 #include "core/store.h"
 #include "core/tally.h"
-#include "core/tasks.h"
 #include "core/threads.h"
 #include "core/window.h"
 
@@ -15,11 +15,10 @@ struct overdue {
 	int64_t oldest_us;
 };
 
-static void see_overdue(const struct hwts_kind *kind, struct overdue *overdue)
+static void see_overdue(const hwt_store *store, const struct hwts_kind *kind, struct overdue *overdue)
 {
-	overdue->count += kind->turns.queued + kind->queued;
-	for (const struct hwts_row *row = kind->queue; row; row = row->next)
-		overdue->oldest_us = HWTS_MIN(overdue->oldest_us, row->due_us);
+	overdue->count += kind->turns.queued + hwts_queued(store, kind);
+	overdue->oldest_us = HWTS_MIN(overdue->oldest_us, hwts_queue_oldest_us(kind));
 }
 
 static void set_overdue(const hwt_store *store, const struct overdue *overdue, hwt_store_stats *stats)
@@ -44,7 +43,7 @@ void hwts_stats_of_kind(hwt_store *store, const struct hwts_kind *kind, hwt_stor
 		stats->shards_held += kind->shards[i].held;
 	}
 	stats->window = kind->entries - stats->running;
-	see_overdue(kind, &overdue);
+	see_overdue(store, kind, &overdue);
 	set_overdue(store, &overdue, stats);
 	stats->lateness_minute_max_ns = hwts_peak_read(&kind->tally.lateness, hwt_now());
 	stats->trusted = is_trusted(store);
@@ -59,7 +58,7 @@ void hwts_stats_now(hwt_store *store, hwt_store_stats *stats)
 	stats->running = hwts_shards_active(store);
 	stats->shards_held = hwts_shards_held(store);
 	HWTS_EACH_KIND (store, kind)
-		see_overdue(kind, &overdue);
+		see_overdue(store, kind, &overdue);
 	set_overdue(store, &overdue, stats);
 	stats->lateness_minute_max_ns = hwts_peak_read(&store->tally->lateness, hwt_now());
 	stats->trusted = is_trusted(store);

@@ -78,10 +78,10 @@ struct hwt_store {
 	struct hwts_shards *shards;
 	struct hwts_share *share;     /* share.c, share_life.c */
 	struct hwts_window *window;   /* window.c, window_life.c, window_due.c */
-	struct hwts_runs *runs;       /* tasks.c, beginner.c */
+	struct hwts_runs *runs;       /* queue.c */
 	struct hwts_ends *ends;       /* ender.c */
 	struct hwts_reading *reading; /* ahead.c, found.c */
-	struct hwts_tally *tally;     /* tally.c, read.c */
+	struct hwts_tally *tally;     /* tally.c, stats.c */
 };
 
 void hwts_warn(hwt_store *store, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -66,7 +66,10 @@ void hwts_window_not_running(struct hwts_entry *entry); /* or not any more */
 void hwts_window_due(struct hwts_entry *entry);
 void hwts_window_not_begun(struct hwts_entry *entry, int64_t due_us, bool runs);
 void hwts_window_set_aside(struct hwts_entry *entry);
-void hwts_window_forget(hwt_store *store, int64_t id); /* if it is ARMED */
+void hwts_window_forget(hwt_store *store, int64_t id);                            /* if it is ARMED */
+void hwts_window_between(hwt_store *store, int64_t id);                           /* it is neither queued nor started */
+struct hwts_kind *hwts_window_begun(hwt_store *store, int64_t id, bool *between); /* NULL: it is not */
+int32_t hwts_window_again(struct hwts_entry *entry); /* to be begun, perhaps once more; its shard */
 struct hwts_entry *hwts_window_find(hwt_store *store, int64_t id);
 void hwts_window_ended(hwt_store *store, const struct hwts_row *row, bool filed);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is due in the window: whose turn it is. */
+/* What is due in the window, and whose turn it is; what is begun. */
 #include "core/shards.h"
 #include "core/store.h"
 #include "core/window.h"
@@ -57,4 +57,31 @@ struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind, boo
 			hwts_window_erase(entry);
 	}
 	return NULL;
+}
+
+/*
+ * What is begun
+ */
+
+void hwts_window_between(hwt_store *store, int64_t id)
+{
+	struct hwts_entry *entry = hwts_window_find(store, id);
+
+	if (entry)
+		entry->between = true;
+}
+
+struct hwts_kind *hwts_window_begun(hwt_store *store, int64_t id, bool *between)
+{
+	const struct hwts_entry *entry = hwts_window_find(store, id);
+
+	*between = entry && entry->between;
+	return entry && entry->state == HWTS_BEGUN ? entry->kind : NULL;
+}
+
+int32_t hwts_window_again(struct hwts_entry *entry)
+{
+	entry->unsure = true;
+	hwts_window_due(entry);
+	return entry->shard;
 }
