@@ -136,25 +136,6 @@ TEST(a_worker_runs_on_each_clock)
 		run_on(clocks[i]);
 }
 
-TEST(a_worker_sleeps_on_each_clock)
-{
-	NEEDS_LINUX();
-	for (unsigned i = 0; i < 3; i++) {
-		hwt_timer *timer = timer_of(clocks[i]);
-		uint64_t before, after = 0;
-
-		CHECK_RC(hwt_new_timeout(timer, count_task, NULL, HWT_S(1000), NULL), 0);
-		/* The first wake-ups may fall into a window.  A worker that wakes each tick has 30 in each. */
-		for (unsigned tries = 0; tries < 2 || (tries < 100 && after - before > 2); tries++) {
-			before = stats_of(timer).wakeups;
-			sleep_ms(30);
-			after = stats_of(timer).wakeups;
-		}
-		CHECK_INT(after - before, <=, 2);
-		CHECK_RC(hwt_timer_destroy(timer), 0);
-	}
-}
-
 TEST(a_loop_s_descriptor_rings_on_each_clock)
 {
 	NEEDS_LINUX();

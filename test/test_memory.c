@@ -88,63 +88,6 @@ TEST(threads_one_after_the_other)
 	free(filler.timeouts);
 }
 
-/* Rounds of cancelled timeouts, with the worker's tick short and long: it does not grow with the rounds. */
-static void check_rounds(const char *what, int64_t tick_ns, unsigned rounds, unsigned wait_every)
-{
-	struct filler filler = new_filler(new_timer(tick_ns, 512), 20000);
-	int64_t first = 0;
-
-	for (unsigned round = 0; round < rounds; round++) {
-		fill(&filler);
-		if (round % 3)
-			sleep_ms(round % 3 * 2);
-		empty(&filler);
-		if (round % wait_every == wait_every - 1)
-			wait_ticks(filler.timer, 3, tick_ns);
-		if (round == wait_every)
-			first = resident();
-	}
-	check_growth(what, first, resident(), 16 * MIB);
-	CHECK_INT(hwt_pending_timeouts(filler.timer), ==, 0);
-	CHECK_RC(hwt_timer_destroy(filler.timer), 0);
-	free(filler.timeouts);
-}
-
-TEST(rounds_of_cancelled_timeouts_do_not_make_memory_grow)
-{
-	check_rounds("growth over 150 rounds, tick 1 ms", TICK_NS, scaled(150), 1);
-}
-
-TEST(rounds_at_a_long_tick_do_not_make_memory_grow)
-{
-	check_rounds("growth over 150 rounds, tick 20 ms", HWT_MS(20), scaled(150), 10);
-}
-
-/* A pair of new and cancel in a loop, faster than the transfer limit: row 25. */
-TEST(churn_beyond_the_transfer_limit_does_not_make_memory_grow)
-{
-	hwt_config config = HWT_CONFIG_INIT;
-	hwt_timer *timer = NULL;
-	unsigned count = scaled(5000000);
-	int64_t before;
-
-	config.tick_duration_ns = HWT_MS(10);
-	config.max_transfers_per_tick = 1000;
-	REQUIRE(hwt_timer_create(&timer, &config) == 0);
-	wait_ticks(timer, 1, HWT_MS(10));
-	before = resident();
-	for (unsigned i = 0; i < count; i++) {
-		hwt_timeout timeout;
-
-		CHECK_RC(hwt_new_timeout(timer, count_task, NULL, HOUR_NS, &timeout), 0);
-		CHECK_RC(hwt_cancel(timeout), 0);
-		if (i % 50000 == 0)
-			wait_ticks(timer, 1, HWT_MS(1)); /* if the worker had no processor for a while */
-	}
-	check_growth("growth over five million pairs", before, resident(), 32 * MIB);
-	CHECK_RC(hwt_timer_destroy(timer), 0);
-}
-
 /* A handful of timeouts from many threads, whose stacks are there before. */
 struct few {
 	hwt_timer *timer;

@@ -16,12 +16,6 @@ static void note(hwt_timeout timeout, void *arg)
 	order[ran++] = (unsigned)(uintptr_t)arg;
 }
 
-static void note_release(void *arg)
-{
-	(void)arg;
-	released++;
-}
-
 static void begin(uint32_t wheel_size)
 {
 	hwt_config config = driven_config(TICK, wheel_size);
@@ -52,23 +46,6 @@ static void pass_at(int64_t now_ns)
 {
 	driven_pass(timer, now_ns);
 	hwt_check(timer);
-}
-
-TEST(a_step_forward_makes_due_what_it_passes)
-{
-	begin(64);
-	at(1, NOON + HWT_S(3600));
-	at(2, NOON + HWT_S(7200));
-	in(3, HWT_S(10));
-	pass_at(NOON);
-	CHECK_INT(ran, ==, 0);
-	pass_at(NOON + HWT_S(3600) + TICK);
-	CHECK_INT(ran, ==, 2);
-	CHECK_INT(order[0], ==, 3);
-	CHECK_INT(order[1], ==, 1);
-	pass_at(NOON + HWT_S(7200) + TICK);
-	CHECK_INT(ran, ==, 3);
-	driven_destroy(timer);
 }
 
 TEST(a_step_back_makes_wait_and_does_not_hold_up_what_is_new)
@@ -120,73 +97,6 @@ TEST(a_monotonic_clock_does_not_go_back)
 	pass_at(NOON);
 	CHECK_INT(timer->wheel->tick, ==, tick);
 	driven_destroy(timer);
-}
-
-TEST(before_the_beginning_of_the_clock_everything_waits)
-{
-	begin(64);
-	at(1, NOON);
-	pass_at(NOON - TICK);
-	pass_at(-HWT_S(5));
-	at(2, 3 * TICK);
-	pass_at(TICK);
-	CHECK_INT(ran, ==, 0);
-	pass_at(3 * TICK);
-	CHECK_INT(ran, ==, 1);
-	CHECK_INT(order[0], ==, 2);
-	pass_at(NOON + TICK);
-	CHECK_INT(ran, ==, 2);
-	driven_destroy(timer);
-}
-
-TEST(a_periodic_one_waits_for_its_time_after_a_step_back_and_merges_after_one_forward)
-{
-	hwt_timeout periodic;
-
-	begin(64);
-	CHECK_INT(hwt_new_periodic(timer, note, NULL, 10 * TICK, 10 * TICK, &periodic), ==, 0);
-	pass_at(NOON);
-	pass_at(NOON + 11 * TICK);
-	CHECK_INT(ran, ==, 1);
-	pass_at(NOON - HWT_S(3600));
-	pass_at(NOON + 19 * TICK);
-	CHECK_INT(ran, ==, 1);
-	pass_at(NOON + 21 * TICK);
-	CHECK_INT(ran, ==, 2);
-	pass_at(NOON + HWT_S(3600));
-	CHECK_INT(ran, ==, 3);
-	pass_at(NOON + HWT_S(3600) + 11 * TICK);
-	CHECK_INT(ran, ==, 4);
-	CHECK_INT(hwt_cancel(periodic), ==, 0);
-	driven_destroy(timer);
-}
-
-/* Without memory in the middle of going back: what finds no place waits, and nothing is lost. */
-TEST(going_back_without_memory_loses_nothing)
-{
-	hwt_spec spec = HWT_SPEC_INIT;
-
-	for (uint64_t from = 0; from < 3; from++) {
-		begin(2);
-		spec.task = note;
-		spec.release = note_release;
-		spec.flags = HWT_ABSOLUTE;
-		for (unsigned i = 0; i < 40; i++) {
-			spec.arg = (void *)(uintptr_t)i;
-			spec.when_ns = NOON + HWT_S(i % 5);
-			CHECK_INT(hwt_new_timeout_ex(timer, &spec, NULL), ==, 0);
-		}
-		pass_at(NOON - TICK);
-		memory_fails(from, UINT64_MAX);
-		pass_at(NOON - HWT_S(100000));
-		memory_is_back();
-		pass_at(NOON - HWT_S(50000));
-		CHECK_INT(ran, ==, 0);
-		pass_at(NOON + HWT_S(10));
-		CHECK_INT(ran, ==, 40);
-		CHECK_INT(released, ==, 40);
-		driven_destroy(timer);
-	}
 }
 
 /* Steps at random against a list: never early on this clock, and late only by a tick. */

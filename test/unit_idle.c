@@ -133,62 +133,6 @@ TEST(a_nap_ends_early_for_a_long_lane_only)
 	}
 }
 
-TEST(a_sleep_ends_early_for_a_deadline_up_to_the_word)
-{
-	static const int64_t words[] = { INT64_MIN + 2, -7, 0, 1000, INT64_MAX - 1, INT64_MAX };
-
-	BOTH_WAYS(fences)
-	{
-		begin_alone(fences);
-		for (size_t i = 0; i < COUNT(words); i++) {
-			CHECK(hwt_idle_begin(&alone, words[i]));
-			if (words[i] < INT64_MAX) {
-				CHECK(!wakes(words[i] + 1, false) && !wakes(INT64_MAX, false));
-				CHECK_INT(word_of(&alone), ==, words[i]);
-			}
-			CHECK(wakes(words[i], false));  /* that very time */
-			CHECK(!wakes(words[i], false)); /* one is enough */
-			CHECK(hwt_idle_begin(&alone, words[i]));
-			CHECK(wakes(words[i] - 1, false));
-			CHECK(hwt_idle_begin(&alone, words[i]));
-			CHECK(wakes(INT64_MAX, true));
-			CHECK_INT(word_of(&alone), ==, IDLE_AWAKE);
-		}
-		hwt_idle_destroy(&alone);
-	}
-}
-
-static unsigned claims;
-
-/* In the first one's way to its claim a second comes, claims and wakes. */
-static void overtake(const char *where)
-{
-	if (strcmp(where, "idle claim") == 0 && claims++ == 0)
-		CHECK(wakes(400, false));
-}
-
-TEST(of_several_wakers_one_claims)
-{
-	BOTH_WAYS(fences)
-	{
-		begin_alone(fences);
-		CHECK(hwt_idle_begin(&alone, 1000));
-		claims = 0;
-		atomic_store(&hwt_test_point, overtake);
-		CHECK(!wakes(500, false));
-		atomic_store(&hwt_test_point, (hwt_point_hook *)0);
-		CHECK_INT(claims, ==, 2);
-		CHECK_INT(word_of(&alone), ==, IDLE_AWAKE);
-		/* Late ones, with what they saw before: another sleep is not theirs. */
-		hwt_idle_wake(&alone, 1000);
-		CHECK(!take_wake(&alone));
-		CHECK(hwt_idle_begin(&alone, 2000));
-		hwt_idle_wake(&alone, 1000);
-		CHECK(!take_wake(&alone));
-		CHECK_INT(word_of(&alone), ==, 2000);
-		hwt_idle_destroy(&alone);
-	}
-}
 
 TEST(a_stop_wakes_whatever_the_word_says)
 {
@@ -577,28 +521,6 @@ TEST(a_task_that_re_arms_itself_costs_one_sleep_a_firing)
 	}
 }
 
-TEST(what_was_first_and_is_cancelled_costs_at_most_one_wake_up)
-{
-	hwt_timeout first[50];
-
-	begin(driven_config(TICK, 512), false);
-	for (unsigned i = 0; i < COUNT(first); i++)
-		first[i] = schedule(1000);
-	schedule(2000);
-	driven_pass(timer, START);
-	for (unsigned i = 0; i < COUNT(first); i++)
-		CHECK_INT(hwt_cancel(first[i]), ==, 0);
-	fake_now_ns = AT(1);
-	run(100);
-	CHECK_INT(sleeps, >=, 2);
-	CHECK_INT(sleeps, <=, 3);
-	check_slept(sleeps - 2, AT(2000));
-	check_slept(sleeps - 1, INT64_MAX);
-	CHECK_INT(ran, ==, 1);
-	CHECK_INT(inexact, ==, 0);
-	end();
-}
-
 /*
  * Most timeouts are cancelled: what is no more there wakes nobody.
  */
@@ -636,23 +558,6 @@ TEST(after_cancels_it_sleeps_without_end)
 	}
 }
 
-/* It wakes for those that were not cancelled, and for nothing else. */
-TEST(after_cancels_it_wakes_for_what_is_left)
-{
-	for (uint32_t wheel = 1; wheel <= UINT32_C(1) << 20; wheel <<= 5) {
-		begin(driven_config(TICK, wheel), false);
-		spread_and_cancel(100);
-		run(1000);
-		CHECK_INT(sleeps, ==, 1 + CANCELLED / 100 + 1);
-		for (unsigned i = 0; i < CANCELLED / 100; i++)
-			check_slept(1 + i, AT(10 + 100 * i));
-		CHECK_INT(ran, ==, CANCELLED / 100);
-		CHECK_INT(inexact, ==, 0);
-		CHECK_INT(counts_get(&timer->worker.counts.ticks), ==, CANCELLED / 100);
-		end();
-	}
-}
-
 static void cancel_all(void)
 {
 	if (sleeps == 1)
@@ -678,36 +583,6 @@ TEST(cancelled_while_it_sleeps_they_cost_one_wake_up)
 	end();
 }
 
-static unsigned requests;
-
-/* One each third tick, with a timeout of a thousand, which is cancelled fifteen ticks later. */
-static void requests_come(void)
-{
-	int64_t until_ns = slept[sleeps - 1].until_ns;
-
-	while (requests < 2000 && fake_now_ns + 3 * TICK < until_ns && word_of(&timer->lanes.idle) != IDLE_AWAKE) {
-		fake_now_ns += 3 * TICK;
-		spread[requests] = schedule((fake_now_ns - START) / TICK + 1000);
-		if (requests >= 5)
-			CHECK_INT(hwt_cancel(spread[requests - 5]), ==, 0);
-		requests++;
-	}
-}
-
-/* Not one a request: one a thousand ticks, with a nap after it. */
-TEST(cancelled_one_after_the_other_they_cost_few_wake_ups)
-{
-	begin(driven_config(TICK, 512), false);
-	requests = 0;
-	in_sleep = requests_come;
-	run(5000);
-	CHECK_INT(requests, ==, 2000);
-	CHECK_INT(sleeps, <=, 25);
-	CHECK_INT(ran, ==, 5); /* the last ones */
-	CHECK_INT(counts_get(&timer->worker.counts.ticks), ==, 5);
-	CHECK_INT(slept[sleeps - 1].until_ns, ==, INT64_MAX);
-	end();
-}
 
 static void check_traffic(int64_t tick_ns, unsigned moved, bool naps, int64_t nap_word)
 {
@@ -801,18 +676,6 @@ TEST(row37_a_stop_amid_the_catching_up_does_not_wait_for_its_end)
 	end();
 }
 
-TEST(a_call_for_stop_ends_any_sleep)
-{
-	begin(driven_config(TICK, 512), false);
-	schedule(1000);
-	hwt_worker_request_stop(&timer->worker);
-	CHECK(take_wake(&timer->lanes.idle)); /* although it says that it is awake */
-	hwt_worker_run(&timer->worker);
-	CHECK_INT(ran, ==, 0);
-	CHECK_INT(timer->worker.intake.passes, ==, 0);
-	end();
-}
-
 /*
  * The race
  */
@@ -885,26 +748,6 @@ TEST(what_comes_between_publish_and_look_or_look_and_sleep_is_not_slept_through)
 	}
 }
 
-/* Not drained by this pass any more, and nobody was told: the look alone can find it. */
-TEST(what_comes_at_the_end_of_a_pass_is_found_by_the_look)
-{
-	BOTH_WAYS(fences)
-	{
-		begin(driven_config(TICK, 64), fences);
-		driven_pass(timer, START);
-		schedule(5);
-		sleeps = 0;
-		sleeps_most = 100;
-		hwt_worker_rest(&timer->worker, START);
-		CHECK_INT(sleeps, ==, 0);
-		CHECK(!take_wake(&timer->lanes.idle));
-		run(10);
-		CHECK_INT(ran, ==, 1);
-		CHECK_INT(inexact, ==, 0);
-		end();
-	}
-}
-
 /* What happens while it sleeps; true: that woke it. */
 static bool asleep(void (*act)(void))
 {
@@ -926,32 +769,6 @@ static void settle(void)
 	driven_pass(timer, fake_now_ns + TICK);
 }
 
-static int64_t act_deadline_ns;
-
-static void submit_one(void)
-{
-	CHECK_INT(hwt_new_timeout_at(timer, note, NULL, act_deadline_ns, NULL), ==, 0);
-}
-
-static bool wakes_it(int64_t deadline_ns)
-{
-	bool woken;
-
-	begin(driven_config(TICK, 64), false);
-	schedule(100);
-	driven_pass(timer, START);
-	act_deadline_ns = deadline_ns;
-	woken = asleep(submit_one);
-	CHECK_INT(slept[0].until_ns, ==, AT(100));
-	end();
-	return woken;
-}
-
-TEST(what_has_an_earlier_tick_wakes_it_what_shares_its_tick_does_not)
-{
-	CHECK(wakes_it(INT64_MIN) && wakes_it(0) && wakes_it(START) && wakes_it(AT(1)) && wakes_it(AT(99)));
-	CHECK(!wakes_it(AT(99) + 1) && !wakes_it(AT(100)) && !wakes_it(AT(101)) && !wakes_it(INT64_MAX));
-}
 
 /*
  * What gathers in the lanes
@@ -1005,58 +822,6 @@ TEST(g5_the_4096th_operation_in_a_lane_wakes_it)
 		CHECK_INT(ran, ==, 0);
 		end();
 	}
-}
-
-static void submit_and_cancel_queued(void)
-{
-	hwt_timeout last = schedule(FAR), next;
-
-	for (unsigned i = 0; i < HWT_GATHER - 2; i++) { /* one operation each: the record is in the queue once */
-		next = schedule(FAR);
-		CHECK_INT(hwt_cancel(last), ==, 0);
-		last = next;
-		CHECK_INT(word_of(&timer->lanes.idle), !=, IDLE_AWAKE);
-	}
-	schedule(FAR);
-	CHECK_INT(word_of(&timer->lanes.idle), ==, IDLE_AWAKE);
-}
-
-TEST(g5_what_is_cancelled_in_the_queue_counts_once)
-{
-	begin_gathering(TICK, false);
-	CHECK(asleep(submit_and_cancel_queued));
-	end();
-}
-
-static void *fill_a_lane(void *arg)
-{
-	(void)arg;
-	for (unsigned i = 0; i < HWT_GATHER - 1; i++)
-		schedule(FAR);
-	return NULL;
-}
-
-static void fill_lanes(void)
-{
-	pthread_t helper;
-
-	fill_a_lane(NULL);
-	REQUIRE(pthread_create(&helper, NULL, fill_a_lane, NULL) == 0);
-	REQUIRE(pthread_join(helper, NULL) == 0);
-	/* Threads have numbers in turn; one that came home to this thread's lane would have woken it. */
-	CHECK(word_of(&timer->lanes.idle) != IDLE_AWAKE ||
-	      lanes_home(&timer->lanes)->accepted > COUNT(armed) + HWT_GATHER);
-	if (word_of(&timer->lanes.idle) != IDLE_AWAKE) {
-		schedule(FAR);
-		CHECK_INT(word_of(&timer->lanes.idle), ==, IDLE_AWAKE);
-	}
-}
-
-TEST(g5_each_lane_has_a_count_of_its_own)
-{
-	begin_gathering(TICK, false);
-	CHECK(asleep(fill_lanes));
-	end();
 }
 
 static void submit_early_then_gather(void)

@@ -127,40 +127,6 @@ TEST(who_schedules_and_cancels_needs_one_record)
 	}
 }
 
-/* Each of them cancelled or not, from the first or from the last on, in every combination. */
-TEST(what_is_not_cancelled_stays_in_its_order)
-{
-	for (unsigned mask = 0; mask < 512; mask++) {
-		hwt_timeout timeouts[8];
-		unsigned cancelled = 0;
-
-		begin(0, HWT_FULL);
-		for (uintptr_t i = 0; i < 8; i++)
-			timeouts[i] = schedule(i + 1);
-		for (unsigned j = 0; j < 8; j++) {
-			unsigned i = mask < 256 ? j : 7 - j;
-
-			if ((mask >> i & 1) == 0)
-				continue;
-			CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
-			hwt_check(timer);
-			cancelled++;
-		}
-		schedule(9);
-		schedule(10);
-		driven_pass(timer, START + TICK);
-		CHECK_INT(ran, ==, 10 - cancelled);
-		CHECK_INT(order_broken, ==, 0);
-		for (uintptr_t i = 0; i < 20; i++) /* the queue and the free records are as good as ever */
-			schedule(i + 11);
-		hwt_check(timer);
-		driven_pass(timer, START + 2 * TICK);
-		CHECK_INT(ran, ==, 30 - cancelled);
-		CHECK_INT(order_broken, ==, 0);
-		end();
-	}
-}
-
 /* The worker calls finalisers; and a second record would have to be kept as well. */
 TEST(one_with_an_extension_is_left_to_the_worker)
 {
@@ -175,50 +141,6 @@ TEST(one_with_an_extension_is_left_to_the_worker)
 	driven_pass(timer, START);
 	CHECK_INT(released, ==, MANY);
 	CHECK_INT(ran, ==, 0);
-	end();
-}
-
-static struct hwt_lane *another_lane(void)
-{
-	return lane_at(&timer->lanes, (hwt_own_number + 1) & timer->lanes.last_place);
-}
-
-TEST(what_another_thread_cancels_is_left_to_the_worker)
-{
-	begin(0, HWT_FULL);
-	for (unsigned i = 0; i < MANY; i++) {
-		hwt_timeout timeout = schedule(1);
-
-		CHECK_INT(hwt_lane_cancel(another_lane(), timeout.entry, timeout.generation), ==, 0);
-		CHECK(lane->kept == NULL);
-	}
-	CHECK_INT(in_queue(), ==, MANY);
-	driven_pass(timer, START);
-	CHECK_INT(in_queue(), ==, 0);
-	end();
-}
-
-/* An earlier deadline is a push of its own.  What is in the wheel is not at the end of the queue. */
-TEST(what_was_pushed_to_be_earlier_is_not_in_the_way)
-{
-	hwt_timeout timeouts[MANY];
-
-	begin(0, HWT_FULL);
-	for (uintptr_t i = 0; i < MANY; i++)
-		CHECK_INT(hwt_new_timeout(timer, count, (void *)(i + 1), FAR, &timeouts[i]), ==, 0);
-	driven_pass(timer, START);
-	for (unsigned i = 0; i < MANY; i++) {
-		hwt_timeout timeout = schedule(i + 1);
-
-		CHECK_INT(hwt_cancel(timeout), ==, 0);
-		CHECK_INT(hwt_reschedule(timeouts[i], TICK), ==, 0);
-		if (i % 2 == 0)
-			CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
-		hwt_check(timer);
-	}
-	driven_pass(timer, START + TICK);
-	CHECK_INT(ran, ==, MANY / 2);
-	CHECK_INT(order_broken, ==, 0);
 	end();
 }
 
@@ -300,32 +222,6 @@ TEST(a_record_that_is_popped_while_it_is_queued_again_runs_in_its_turn)
 	end();
 }
 
-/* A loop that is told of a later time goes by its answer, and the worker by what it published. */
-TEST(a_driver_does_not_overlook_what_was_queued_again)
-{
-	hwt_config config = driven_config(TICK, 64);
-	int64_t next_ns;
-
-	config.flags = HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK;
-	ran = 0;
-	REQUIRE(hwt_timer_create(&timer, &config) == 0);
-	CHECK_INT(hwt_timer_advance(timer, 0, NULL), ==, 0);
-	lane = lanes_home(&timer->lanes);
-	for (unsigned i = 0; i < 3; i++) {
-		hwt_timeout far;
-
-		CHECK_INT(hwt_new_timeout_at(timer, count, (void *)1, FAR, &far), ==, 0);
-		CHECK_INT(hwt_timer_advance(timer, i * HWT_S(1), &next_ns), ==, 0);
-		CHECK_INT(hwt_cancel(far), ==, 0);
-		CHECK_INT(hwt_new_timeout_at(timer, count, (void *)1, i * HWT_S(1) + TICK, NULL), ==, 0);
-		CHECK_INT(hwt_timer_advance(timer, i * HWT_S(1), &next_ns), ==, 0);
-		CHECK_INT(next_ns, ==, i * HWT_S(1) + TICK);
-		CHECK_INT(hwt_timer_advance(timer, i * HWT_S(1) + TICK, &next_ns), ==, 0);
-		CHECK_INT(ran, ==, i + 1);
-	}
-	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
-}
-
 /* It waits on the stack and not at the end of the queue, though it was submitted last. */
 static void (*run_job)(void *job);
 static void *job_at_hand;
@@ -362,36 +258,6 @@ TEST(one_that_runs_again_is_not_kept)
 	driven_pass(timer, START + 3 * TICK);
 	CHECK_INT(hwt_pending_timeouts(timer), ==, 1); /* with the executor */
 	run_job(job_at_hand);
-	end();
-}
-
-TEST(at_the_limit_a_refusal_changes_nothing)
-{
-	hwt_timeout timeout;
-
-	begin(1, HWT_FULL);
-	CHECK_INT(hwt_cancel(schedule(1)), ==, 0);
-	CHECK_INT(hwt_lane_submit(another_lane(), count, (void *)1, START + FAR, &timeout), ==, 0);
-	for (unsigned i = 0; i < 3; i++) {
-		CHECK_INT(hwt_new_timeout(timer, count, NULL, TICK, NULL), ==, ENOBUFS);
-		CHECK(lane->kept != NULL);
-		hwt_check(timer);
-	}
-	CHECK_INT(hwt_cancel(timeout), ==, 0);
-	schedule(1);
-	CHECK_INT(in_queue(), ==, 2);
-	driven_pass(timer, START + TICK);
-	CHECK_INT(ran, ==, 1);
-	end();
-}
-
-TEST(a_lane_that_is_closed_refuses_also_what_it_has_a_record_for)
-{
-	begin(0, HWT_FULL);
-	CHECK_INT(hwt_cancel(schedule(1)), ==, 0);
-	hwt_lanes_close(&timer->lanes);
-	CHECK_INT(hwt_new_timeout(timer, count, NULL, TICK, NULL), ==, ECANCELED);
-	CHECK_INT(in_queue(), ==, 1);
 	end();
 }
 
@@ -523,87 +389,5 @@ TEST(a_refusal_names_one_reason)
 
 /* The law, with a worker at work and producers that share lanes. */
 
-#define PRODUCERS 4
-#define PAIRS 40000
-
-static atomic_uint ran_all, released_all;
-
-static void count_all(hwt_timeout timeout, void *arg)
-{
-	(void)timeout;
-	(void)arg;
-	atomic_fetch_add(&ran_all, 1);
-}
-
-static void release_all(void *arg)
-{
-	(void)arg;
-	atomic_fetch_add(&released_all, 1);
-}
-
-struct producer {
-	uint64_t seed;
-	unsigned accepted, cancelled, owned;
-	hwt_timeout other; /* that of another thread, to be cancelled here */
-};
-
-static void *produce(void *arg)
-{
-	struct producer *producer = arg;
-	hwt_timeout timeout, kept[64] = { { NULL, 0 } };
-
-	for (unsigned i = 0; i < PAIRS; i++) {
-		uint64_t draw = random_next(&producer->seed);
-		hwt_spec spec = { .size = sizeof(spec), .task = count_all };
-
-		spec.when_ns = draw % 16 == 0 ? 0 : FAR;
-		spec.release = draw / 16 % 32 == 0 ? release_all : NULL;
-		CHECK_INT(hwt_new_timeout_ex(timer, &spec, &timeout), ==, 0);
-		producer->accepted++;
-		producer->owned += spec.release != NULL;
-		if (draw / 512 % 8 == 0) { /* later */
-			hwt_timeout *place = &kept[draw / 4096 % 64];
-
-			producer->cancelled += hwt_cancel(*place) == 0;
-			*place = timeout;
-		} else if (spec.when_ns != 0) {
-			producer->cancelled += hwt_cancel(timeout) == 0;
-		}
-		if (draw / 262144 % 16 == 0)
-			(void)hwt_reschedule(kept[draw / 4194304 % 64], HWT_MS(draw % 5));
-	}
-	for (unsigned i = 0; i < 64; i++)
-		producer->cancelled += hwt_cancel(kept[i]) == 0;
-	return NULL;
-}
-
-TEST(each_has_one_end_while_lanes_keep_records)
-{
-	hwt_config config = driven_config(TICK, 64);
-	struct producer producers[PRODUCERS];
-	unsigned accepted = 0, cancelled = 0, owned = 0;
-	pthread_t threads[PRODUCERS];
-	uint64_t seed = random_seed();
-	size_t unprocessed;
-
-	atomic_store(&ran_all, 0);
-	atomic_store(&released_all, 0);
-	REQUIRE(hwt_timer_create(&timer, &config) == 0);
-	for (unsigned i = 0; i < PRODUCERS; i++) {
-		producers[i] = (struct producer){ .seed = random_next(&seed) | 1 };
-		REQUIRE(pthread_create(&threads[i], NULL, produce, &producers[i]) == 0);
-	}
-	for (unsigned i = 0; i < PRODUCERS; i++) {
-		REQUIRE(pthread_join(threads[i], NULL) == 0);
-		accepted += producers[i].accepted;
-		cancelled += producers[i].cancelled;
-		owned += producers[i].owned;
-	}
-	CHECK_INT(hwt_timer_stop(timer, &unprocessed), ==, 0);
-	CHECK_INT(ran_all + cancelled + unprocessed, ==, accepted);
-	hwt_check(timer);
-	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
-	CHECK_INT(released_all, ==, owned);
-}
 
 TEST_MAIN()

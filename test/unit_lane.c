@@ -55,23 +55,6 @@ static unsigned bring_home(unsigned lane)
 	return n;
 }
 
-TEST(a_submission_reaches_the_worker_whole)
-{
-	struct hwt_record *record;
-	hwt_timeout timeout;
-
-	begin(0);
-	timeout = submit(1);
-	CHECK(queue_is_empty(&lane_at(&lanes, 0)->submitted));
-	record = queue_pop(&lane_at(&lanes, 1)->submitted);
-	REQUIRE(record != NULL);
-	CHECK(record == timeout.entry && timeout.generation == 1);
-	CHECK(record->task == nothing && record->deadline_ns == 5 && record_lane(record) == lane_at(&lanes, 1));
-	CHECK(record_word(record) == word_make(1, STATE_QUEUED));
-	CHECK_INT(hwt_lanes_accepted(&lanes), ==, 1);
-	end();
-}
-
 /* The memory of a chain of records, walked in the order in which they will be taken. */
 TEST(records_come_back_in_order_and_know_the_one_ahead)
 {
@@ -191,57 +174,6 @@ TEST(row35_a_stale_handle_cancels_nobody)
 	end();
 }
 
-TEST(without_memory_a_cancel_still_succeeds)
-{
-	hwt_timeout timeouts[2000];
-
-	begin(0);
-	for (int i = 0; i < 2000; i++) {
-		timeouts[i] = submit(0);
-		CHECK(arm(timeouts[i].entry));
-	}
-	memory_fails(0, UINT64_MAX);
-	for (int i = 0; i < 2000; i++)
-		CHECK_INT(hwt_lane_cancel(lane_at(&lanes, 1), timeouts[i].entry, timeouts[i].generation), ==, 0);
-	memory_is_back();
-	CHECK(word_state(record_word(timeouts[0].entry)) == STATE_CANCELLED);
-	CHECK(word_state(record_word(timeouts[1999].entry)) == STATE_LAZY); /* no node was left for it */
-	CHECK_INT(word_public_state(record_word(timeouts[1999].entry), 1), ==, HWT_CANCELLED);
-	end();
-}
-
-TEST(without_memory_a_submission_fails_and_changes_nothing)
-{
-	hwt_timeout out = { &lanes, 77 };
-	uint64_t accepted;
-
-	begin(0);
-	for (uint64_t n = 0; n < 10; n++) {
-		memory_fails(n, UINT64_MAX);
-		for (int i = 0; i < 3000; i++) {
-			accepted = hwt_lanes_accepted(&lanes);
-			out = (hwt_timeout){ &lanes, 77 };
-			if (hwt_lane_submit(lane_at(&lanes, 0), nothing, NULL, 0, &out) == 0) {
-				CHECK_INT(hwt_lanes_accepted(&lanes), ==, accepted + 1);
-				continue;
-			}
-			CHECK_INT(hwt_lanes_accepted(&lanes), ==, accepted);
-			CHECK(out.entry == &lanes && out.generation == 77);
-		}
-		memory_is_back();
-		submit(0);
-	}
-	CHECK_INT(bring_home(0), ==, hwt_lanes_accepted(&lanes));
-	for (uint64_t n = 0; n < 2; n++) {
-		struct hwt_lanes others;
-
-		memory_fails(n, n + 1);
-		CHECK_INT(hwt_lanes_init(&others, NULL, 4, &no_limit), ==, ENOMEM);
-	}
-	memory_is_back();
-	end();
-}
-
 TEST(closed_lanes_refuse_and_so_do_those_that_are_made_later)
 {
 	REQUIRE(hwt_lanes_init(&lanes, NULL, 4, &no_limit) == 0);
@@ -291,30 +223,6 @@ TEST(two_threads_at_home_in_one_lane_lose_no_cancellation)
 		pthread_join(threads[t], NULL);
 	CHECK_INT(popped, ==, SHARED_MANY);
 	CHECK_INT(hwt_lanes_cancelled(&lanes), ==, SHARED_MANY);
-	end();
-}
-
-static void *ask_number(void *arg)
-{
-	(void)lanes_home(&lanes);
-	*(uint32_t *)arg = hwt_own_number;
-	(void)lanes_home(&lanes);
-	CHECK_INT(hwt_own_number, ==, *(uint32_t *)arg);
-	return NULL;
-}
-
-TEST(threads_have_numbers_of_their_own)
-{
-	uint32_t mine, theirs = 0;
-	pthread_t thread;
-
-	begin(0);
-	CHECK(lanes_home(&lanes) == lane_at(&lanes, hwt_own_number % 4));
-	mine = hwt_own_number;
-	REQUIRE(pthread_create(&thread, NULL, ask_number, &theirs) == 0);
-	pthread_join(thread, NULL);
-	CHECK(mine != 0 && theirs != 0 && mine != theirs);
-	CHECK(lanes_home(&lanes) == lane_at(&lanes, mine % 4));
 	end();
 }
 

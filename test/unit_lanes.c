@@ -69,22 +69,6 @@ static void *schedule_one(void *timer)
 	return NULL;
 }
 
-TEST(each_thread_makes_its_lane_and_the_worker_finds_all)
-{
-	hwt_timer *timer = timer_on(512);
-
-	atomic_store(&ran, 0);
-	CHECK_INT(lanes_count(&timer->lanes), ==, 0);
-	for (unsigned i = 0; i < 50; i++)
-		in_new_thread(schedule_one, timer);
-	CHECK_INT(lanes_count(&timer->lanes), ==, 50);
-	CHECK_INT(hwt_pending_timeouts(timer), ==, 50);
-	driven_pass(timer, START + 2 * TICK);
-	CHECK_INT(atomic_load(&ran), ==, 50);
-	hwt_check(timer);
-	driven_destroy(timer);
-}
-
 /* More threads than places. */
 TEST(threads_that_have_a_place_in_common_have_one_lane)
 {

@@ -283,42 +283,6 @@ TEST(settling_tells_the_many_from_the_few)
 	end();
 }
 
-TEST(a_jump_over_all_levels_brings_all_in_tick_order)
-{
-	uint64_t seed = random_seed();
-
-	begin(8);
-	for (unsigned i = 0; i < 20000; i++)
-		place_at((int64_t)random_below(&seed, UINT64_C(1) << random_below(&seed, 30)));
-	(void)advance(INT64_C(1) << 40);
-	CHECK_INT(came, ==, used);
-	check_order();
-	end();
-}
-
-TEST(removed_ones_leave_every_level)
-{
-	uint64_t seed = random_seed();
-	unsigned removed = 0;
-
-	begin(16);
-	for (unsigned i = 0; i < 30000; i++)
-		place_at(1 + (int64_t)random_below(&seed, UINT64_C(1) << (4 + i % 26)));
-	(void)advance(500);
-	for (unsigned i = 0; i < used; i++) {
-		if (records[i].place == 0 || i % 7 == 0)
-			continue;
-		CHECK(hwt_wheel_remove(wheel, &records[i]));
-		removed++;
-	}
-	(void)advance(INT64_C(1) << 31);
-	CHECK_INT(came, ==, used - removed);
-	for (unsigned l = 0; l < levels(); l++)
-		CHECK_INT(members_of(l), ==, 0);
-	CHECK_INT(hwt_wheel_next_due(wheel), ==, HWT_TICK_NEVER);
-	end();
-}
-
 /* Memory comes and goes while buckets come down. */
 TEST(without_memory_no_timeout_is_lost_or_late_or_overtaken)
 {

@@ -180,42 +180,6 @@ TEST(a_long_lane_is_emptied_in_the_middle_of_a_tick)
 	driven_destroy(timer);
 }
 
-TEST(ticks_without_work_pass_without_a_pass)
-{
-	uint64_t before;
-
-	begin_loop(HWT_VIRTUAL_CLOCK);
-	(void)at(0, 50 * TICK);
-	(void)answer_at(0);
-	before = timer->worker.intake.passes;
-	for (int64_t tick = 1; tick < 50; tick++)
-		CHECK_INT(answer_at(tick * TICK), ==, 50 * TICK);
-	CHECK_INT(timer->worker.intake.passes, ==, before);
-	CHECK_INT(hwt_new_timeout(timer, task, NULL, 0, NULL), ==, 0); /* counts from the time that was told */
-	CHECK_INT(answer_at(49 * TICK), ==, 50 * TICK);
-	CHECK_INT(answer_at(50 * TICK), ==, INT64_MAX);
-	CHECK_INT(ran, ==, 2);
-	CHECK_INT(counts_get(&timer->worker.counts.wakeups), ==, 52);
-	driven_destroy(timer);
-}
-
-TEST(the_next_time_is_that_of_the_advance)
-{
-	int64_t next_ns = -1;
-
-	begin_loop(HWT_VIRTUAL_CLOCK);
-	(void)at(0, 50 * TICK);
-	(void)answer_at(0);
-	(void)at(0, 60 * TICK);
-	CHECK_INT(hwt_timer_next(timer, &next_ns), ==, 0);
-	CHECK_INT(next_ns, ==, answer_at(0));
-	(void)at(0, 40 * TICK);
-	CHECK_INT(hwt_timer_next(timer, &next_ns), ==, 0);
-	CHECK_INT(next_ns, ==, 0); /* an advance has to look */
-	CHECK_INT(answer_at(0), ==, 40 * TICK);
-	driven_destroy(timer);
-}
-
 /*
  * With a descriptor.  Times are of the system's clock, but none is waited for.
  */
@@ -275,24 +239,6 @@ TEST(only_an_earlier_deadline_takes_a_system_call)
 	driven_destroy(timer);
 }
 
-TEST(an_alarm_for_what_was_cancelled_rings_once)
-{
-	int64_t now_ns = hwt_now(), first_ns = now_ns + HWT_S(3600);
-	hwt_timeout timeout;
-	int fd = -1;
-
-	begin_loop(0);
-	CHECK_INT(hwt_timer_fd(timer, &fd), ==, 0);
-	timeout = at(0, first_ns);
-	CHECK_INT(answer_at(now_ns), <, first_ns + TICK);
-	CHECK_INT(hwt_cancel(timeout), ==, 0);
-	CHECK_INT(answer_at(now_ns), <, first_ns + TICK);
-	CHECK_INT(answer_at(first_ns + TICK), ==, INT64_MAX);
-	CHECK(!is_readable(fd));
-	CHECK_INT(ran, ==, 0);
-	driven_destroy(timer);
-}
-
 static int64_t slow_now_ns;
 
 /* The loop advances, and publishes again, while the producer stands between its claim and its ring. */
@@ -316,20 +262,6 @@ TEST(what_a_slow_producer_rings_is_silenced)
 	atomic_store(&hwt_test_point, advance_here);
 	(void)at(0, slow_now_ns + HWT_S(3600));
 	CHECK(atomic_load(&hwt_test_point) == NULL);
-	CHECK(is_readable(fd));
-	(void)answer_at(slow_now_ns);
-	CHECK(!is_readable(fd));
-	driven_destroy(timer);
-}
-
-TEST(a_descriptor_that_is_made_late_is_silenced)
-{
-	int fd = -1;
-
-	begin_loop(0);
-	slow_now_ns = hwt_now();
-	(void)answer_at(slow_now_ns);
-	CHECK_INT(hwt_timer_fd(timer, &fd), ==, 0);
 	CHECK(is_readable(fd));
 	(void)answer_at(slow_now_ns);
 	CHECK(!is_readable(fd));
@@ -446,14 +378,6 @@ TEST(a_stop_that_rings_in_an_advance_is_not_silenced)
 	CHECK_INT(hwt_timer_fd(timer, &fd), ==, 0);
 	stop_before_the_alarm();
 	CHECK(is_readable(fd));
-	driven_destroy(timer);
-}
-
-TEST(a_stop_in_an_advance_is_told_by_its_answer)
-{
-	begin_told_loop();
-	stop_before_the_alarm();
-	CHECK_INT(told, ==, 0); /* the word said that the loop was awake */
 	driven_destroy(timer);
 }
 

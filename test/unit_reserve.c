@@ -113,15 +113,6 @@ TEST(what_a_thread_has_set_aside_is_there_when_nothing_else_is)
 	end();
 }
 
-TEST(without_a_reserve_nothing_is_there)
-{
-	begin(0);
-	CHECK_INT(schedule(), ==, 0);
-	CHECK_INT(use_up_by_a_neighbour().rc, ==, ENOMEM);
-	CHECK_INT(schedule(), ==, ENOMEM);
-	end();
-}
-
 TEST(it_holds_for_timeouts_with_a_finaliser_and_for_periodic_ones)
 {
 	begin(0);
@@ -134,39 +125,6 @@ TEST(it_holds_for_timeouts_with_a_finaliser_and_for_periodic_ones)
 	CHECK_INT(schedule(), ==, ENOMEM);
 	end();
 	CHECK_INT(released, ==, 25);
-}
-
-/* The worker, too, has no memory: not for a place in the wheel, nor for anything else. */
-TEST(what_was_scheduled_so_runs_without_memory)
-{
-	unsigned accepted;
-
-	begin(0);
-	CHECK_INT(hwt_reserve(timer, 3000), ==, 0);
-	accepted = use_up_by_a_neighbour().accepted + schedule_until_refused(schedule_owned);
-	CHECK_INT(accepted, >=, 3000);
-	CHECK_INT(hwt_timer_advance(timer, 4 * TICK, NULL), ==, 0);
-	CHECK_INT(ran, ==, 0);
-	CHECK_INT(hwt_timer_advance(timer, 5 * TICK, NULL), ==, 0);
-	CHECK_INT(ran, ==, accepted);
-	CHECK_INT(released, ==, 3000);
-	hwt_check(timer);
-	end();
-}
-
-TEST(a_reserve_that_was_used_can_be_filled_again)
-{
-	begin(0);
-	CHECK_INT(hwt_reserve(timer, 10), ==, 0);
-	(void)use_up_by_a_neighbour();
-	check_reserved(10);
-	CHECK_INT(hwt_reserve(timer, 10), ==, ENOMEM);
-	CHECK_INT(schedule(), ==, ENOMEM);
-	memory_is_back();
-	CHECK_INT(hwt_reserve(timer, 10), ==, 0);
-	(void)use_up_by_a_neighbour();
-	check_reserved(10);
-	end();
 }
 
 TEST(a_smaller_reserve_gives_back_what_is_more)
@@ -208,38 +166,6 @@ TEST(a_smaller_reserve_of_two_slabs_gives_back_to_both)
 	check_reserved(7);
 	end();
 	atomic_store(&hwt_test_slab_records, SLAB_RECORDS);
-}
-
-/* Each allocation fails once: the call says so, what was set aside before still is, and the next call succeeds. */
-TEST(a_reserve_without_memory_changes_nothing)
-{
-	unsigned failures = 0;
-
-	for (uint64_t n = 0; n < 40; n++) {
-		int rc;
-
-		begin(0);
-		CHECK_INT(hwt_reserve(timer, 5), ==, 0);
-		memory_fails(n, n + 1);
-		rc = hwt_reserve(timer, 20000);
-		memory_is_back();
-		CHECK(rc == 0 || rc == ENOMEM);
-		failures += rc == ENOMEM;
-		hwt_check(timer);
-		(void)use_up_by_a_neighbour();
-		check_reserved(rc == 0 ? 20000 : 5);
-		end();
-	}
-	CHECK_INT(failures, >=, 1);        /* of one span another slab can be had in its place */
-	for (uint64_t n = 0; n < 4; n++) { /* the lane, its queues, the first slabs */
-		begin(0);
-		memory_fails(n, n + 1);
-		CHECK_INT(hwt_reserve(timer, 5), ==, ENOMEM);
-		memory_is_back();
-		hwt_check(timer);
-		CHECK_INT(hwt_reserve(timer, 5), ==, 0);
-		end();
-	}
 }
 
 /* All that the lane has at hand for anybody. */

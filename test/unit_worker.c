@@ -51,21 +51,6 @@ TEST(row01_not_before_its_tick_and_not_after)
 	driven_destroy(timer);
 }
 
-TEST(zero_and_negative_delays_run_on_the_next_tick)
-{
-	begin(driven_config(TICK, 8));
-	driven_pass(timer, START + 5 * TICK);
-	schedule(0, 1);
-	schedule(-1, 2);
-	schedule(INT64_MIN, 3);
-	driven_pass(timer, START + 6 * TICK - 1);
-	CHECK_INT(ran, ==, 0);
-	driven_pass(timer, START + 6 * TICK);
-	CHECK_INT(ran, ==, 3);
-	CHECK_INT(order_broken, ==, 0);
-	driven_destroy(timer);
-}
-
 TEST(row18_delay_plus_now_does_not_overflow)
 {
 	hwt_timeout timeout;
@@ -131,19 +116,6 @@ TEST(row37_what_is_scheduled_after_a_jump_is_not_early)
 	driven_pass(timer, START + HWT_S(3601) - 1);
 	CHECK_INT(ran, ==, 0);
 	driven_pass(timer, START + HWT_S(3601));
-	CHECK_INT(ran, ==, 1);
-	driven_destroy(timer);
-}
-
-TEST(a_clock_that_goes_back_does_no_harm)
-{
-	begin(driven_config(TICK, 8));
-	driven_pass(timer, START + 10 * TICK);
-	schedule(2 * TICK, 1);
-	driven_pass(timer, START + 3 * TICK);
-	driven_pass(timer, START - TICK);
-	CHECK_INT(ran, ==, 0);
-	driven_pass(timer, START + 12 * TICK);
 	CHECK_INT(ran, ==, 1);
 	driven_destroy(timer);
 }
@@ -227,30 +199,6 @@ TEST(row06_at_the_limit_a_task_can_re_arm_itself)
 	driven_destroy(timer);
 }
 
-TEST(a_stop_in_the_middle_of_a_batch_gives_the_rest_back)
-{
-	hwt_unprocessed left;
-	size_t unprocessed, listed = 0;
-
-	begin(driven_config(TICK, 8));
-	for (uintptr_t i = 0; i < 1000; i++)
-		schedule(i % 2 == 0 ? TICK : HWT_S(1), i);
-	driven_pass(timer, START); /* in the wheel */
-	hwt_wheel_seek(timer->wheel, 1);
-	timer->worker.batch.end = hwt_wheel_collect(timer->wheel, timer->worker.batch.records, 100);
-	schedule(TICK, 1001); /* and one in a lane */
-	CHECK_INT(hwt_timer_stop(timer, &unprocessed), ==, 0);
-	CHECK_INT(unprocessed, ==, 1001);
-	while (hwt_timer_next_unprocessed(timer, &left)) {
-		CHECK(hwt_is_cancelled(left.timeout) && left.task == count);
-		CHECK_INT(hwt_cancel(left.timeout), ==, ENOENT);
-		listed++;
-	}
-	CHECK_INT(listed, ==, 1001);
-	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
-	driven_destroy(timer);
-}
-
 static void cancel_and_stop(hwt_timeout timeout, void *arg)
 {
 	(void)timeout;
@@ -280,50 +228,6 @@ TEST(row28_a_stop_in_the_middle_of_a_batch_with_cancelled_ones_in_it)
 	CHECK_INT(unprocessed, ==, 100);
 	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
 	driven_destroy(timer);
-}
-
-/* Counts ends in one scenario with memory failing from the n-th allocation on, or at the n-th alone. */
-static uint64_t scenario_without_memory(uint64_t from, uint64_t to)
-{
-	hwt_timeout timeouts[4000];
-	unsigned accepted = 0, cancelled = 0;
-	size_t unprocessed = 0;
-
-	begin(driven_config(TICK, 4));
-	memory_fails(from, to);
-	for (uintptr_t i = 0; i < 4000; i++) {
-		int rc = hwt_new_timeout(timer, count, NULL, (int64_t)(i % 40) * TICK, &timeouts[accepted]);
-
-		CHECK(rc == 0 || rc == ENOMEM);
-		accepted += rc == 0;
-		if (i % 200 == 0)
-			driven_pass(timer, fake_now_ns + TICK);
-	}
-	for (unsigned i = 0; i < accepted; i += 3)
-		cancelled += hwt_cancel(timeouts[i]) == 0;
-	for (unsigned i = 0; i < accepted; i += 3) /* sure, with memory or without */
-		CHECK(hwt_is_cancelled(timeouts[i]) || hwt_timeout_state(timeouts[i]) >= HWT_EXPIRED);
-	CHECK_INT(hwt_pending_timeouts(timer), ==, accepted - cancelled - ran);
-	driven_walk(timer, fake_now_ns + 25 * TICK);
-	CHECK_INT(hwt_timer_stop(timer, &unprocessed), ==, 0);
-	CHECK_INT(ran + cancelled + unprocessed, ==, accepted);
-	memory_is_back();
-	driven_destroy(timer);
-	return accepted;
-}
-
-TEST(without_memory_nothing_accepted_is_lost_late_or_early)
-{
-	uint64_t most = scenario_without_memory(UINT64_MAX, UINT64_MAX), least = most, accepted;
-
-	CHECK_INT(most, ==, 4000);
-	for (uint64_t n = 0; n < 60; n++) {
-		accepted = scenario_without_memory(n, UINT64_MAX);
-		least = accepted < least ? accepted : least;
-		(void)scenario_without_memory(n, n + 1);
-		(void)scenario_without_memory(n, n + 5);
-	}
-	CHECK_INT(least, <, most); /* or it would not have failed anywhere */
 }
 
 /* The lanes have memory, the wheel has none: all go on the unplaced list. */
