@@ -69,6 +69,8 @@
  *      with back-off and jitter, and nothing is lost.  A server restart, a failover to another host of the url, a full
  *      disk and a locked file are all the same to it.
  *
+ *   G1 limits.  No more than hwt_store_limits.running runs of a group at once, and no more starts than its rate, in all
+ *      processes together, however they die, stop or join.
  *   G2 turns.  The groups of a kind that are due take turns, so one with a million rows does not hold up the others.
  *      What has no group is one group of each process.
  *   G3 priority.  Within a group the larger priority starts first, then what was due first.  Both hold for what the
@@ -87,6 +89,7 @@
  *     hwt_store_reschedule*     yes           yes; TRANSACTION on SQLite: EDEADLK
  *     hwt_store_get*, _each*    yes           yes
  *     hwt_store_remove_kind     yes           yes; TRANSACTION on SQLite: EDEADLK
+ *     hwt_store_limit, _pause   yes           yes, with _resume too; TRANSACTION on SQLite: EDEADLK
  *     hwt_store_*stats, _prometheus  yes      yes
  *     hwt_store_register        before start  EBUSY
  *     hwt_store_start           yes           yes: does nothing
@@ -667,6 +670,38 @@ HWT_API int hwt_store_each_kind(hwt_store *store, bool (*each)(void *ctx, const 
  * Cost     a commit; for each shard a probe of an index.
  */
 HWT_API int hwt_store_remove_kind(hwt_store *store, const char *kind);
+
+/*
+ * Sets how much of a group of a kind may run, in all processes together.  group NULL: of each group that has no limits
+ * of its own.  limits NULL: those that were set go.  A group's own limits replace those of the kind, so with all of
+ * them 0 it has none.  What has no group is never limited.
+ *
+ * running     no more runs at once.  What a process held when it died counts until another has begun it again or knows
+ *             that it is over.  A group runs in one process at a time: a cap above its threads is not reached.
+ * start_every, burst  no more starts than burst + one each start_every, retries too.  A process that stops hands over
+ *             what is left; after one has died a group begins without any.
+ *
+ * They are kept in the database, and cost no statement of a run: the process that holds a group counts in memory.  Once
+ * the call has returned nothing is begun under the old limits, in no process; what was begun before may start until the
+ * news of them comes, which takes milliseconds, or a third of the lease if it is lost.
+ *
+ * Threads  any, tasks included, except in a HWT_STORE_TRANSACTION task on SQLite (EDEADLK).
+ * Returns  0, also if nothing changes; ENOENT: there is no such kind, and neither a put nor a registration has made it;
+ *          EINVAL: running or burst is above INT32_MAX, start_every_ns is negative or above 100 years, burst is set
+ *          without it; EDEADLK; EAGAIN, ENOTCONN, ENOSPC, EACCES, EIO, ENOMEM; ECONNRESET: not known, call again.
+ * Cost     a commit; it waits for the begins that are under way.
+ */
+HWT_API int hwt_store_limit(hwt_store *store, const char *kind, const char *group, const hwt_store_limits *limits);
+
+/*
+ * Pauses a group, or with NULL the whole kind, what has no group too: nothing of it is begun until it is resumed.  What
+ * runs goes on, what is due waits, and can be cancelled and moved.  A paused kind says nothing of its groups: each has
+ * its own pause.
+ *
+ * Threads, Returns, Cost  as hwt_store_limit.
+ */
+HWT_API int hwt_store_pause(hwt_store *store, const char *kind, const char *group);
+HWT_API int hwt_store_resume(hwt_store *store, const char *kind, const char *group);
 
 /*
  * The first time after after_us at which a cron line is due in a zone.  It needs no store.

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Groups in a store: turns, priority.  What is told by the order of starts needs no clock. */
+/* Groups in a store: turns, priority, pauses, caps and rates.  What the order of starts tells needs no clock. */
 #include "store.h"
 #include "core/store.h"
 #include "core/threads.h"
 #include "core/kind.h"
+#include "core/ruling.h"
 #include "core/tasks.h"
 
 #define STARTS 4096
@@ -11,6 +12,8 @@
 static struct {
 	char group[16];
 	int priority;
+	unsigned attempt;
+	int64_t at_ns;
 } starts[STARTS];
 static atomic_uint started, ended, running, most;
 static atomic_bool held;
@@ -23,6 +26,8 @@ static int note(const hwt_store_run *run, void *ctx)
 	(void)ctx;
 	REQUIRE(at < STARTS);
 	(void)snprintf(starts[at].group, sizeof(starts[at].group), "%s", run->group ? run->group : "");
+	starts[at].attempt = run->attempt;
+	starts[at].at_ns = hwt_now();
 	starts[at].priority = run->len == sizeof(int) ? *(const int *)run->data : 0;
 	for (unsigned is = atomic_load(&most); now > is && !atomic_compare_exchange_weak(&most, &is, now);)
 		;
@@ -156,20 +161,42 @@ TEST(within_a_group_the_larger_priority_starts_first)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
+/*
+ * Other processes: one that puts, and one that runs and holds what it runs
+ */
+
+static int put_and_go(char **argv)
+{
+	hwt_store *store = open_store();
+
+	put_in(store, argv[2], atoi(argv[1]), (unsigned)atoi(argv[0]));
+	return hwt_store_close(store);
+}
+
+static int run_and_hold(void)
+{
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store_config config = store_config();
+	hwt_store *store;
+
+	config.lease_ns = HWT_S(1);
+	store = open_with(&config);
+	kind.name = "a";
+	kind.task = note;
+	atomic_store(&held, true);
+	register_and_start(store, &kind);
+	(void)wait_count(&started, 2);
+	REQUIRE(write(log_fd, "2 0 0 0 0\n", 10) == 10);
+	while (!asked_to_stop)
+		sleep_ms(1);
+	return 0;
+}
+
 static int child(int argc, char **argv)
 {
-	hwt_store_config config;
-	hwt_store *store;
-	int priority = atoi(argv[5]);
-	unsigned count = (unsigned)atoi(argv[4]);
-
 	(void)argc;
 	enter_world(argv + 1);
-	config = store_config();
-	config.name = NULL;
-	store = open_with(&config);
-	put_in(store, argv[6], priority, count);
-	return hwt_store_close(store);
+	return strcmp(argv[0], "put") == 0 ? put_and_go(argv + 4) : run_and_hold();
 }
 
 /* News of another process carry the group and the priority. */
@@ -193,6 +220,362 @@ TEST(what_another_process_puts_takes_turns_too)
 	CHECK_INT(place_of("b", 3), <=, 7);
 	CHECK_INT(starts[place_of("flood", 2) - 1].priority, ==, 7);
 	CHECK_INT(starts[place_of("flood", 3) - 1].priority, ==, 7);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/*
+ * Pauses
+ */
+
+static void limit_to(hwt_store *store, const char *group, uint32_t cap, int64_t every_ns, uint32_t burst)
+{
+	hwt_store_limits limits = HWT_STORE_LIMITS_INIT;
+
+	limits.running = cap;
+	limits.start_every_ns = every_ns;
+	limits.burst = burst;
+	CHECK_CALL(hwt_store_limit(store, "a", group, &limits), 0);
+}
+
+static unsigned starts_of(const char *group)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < atomic_load(&started); i++)
+		count += strcmp(starts[i].group, group) == 0;
+	return count;
+}
+
+/* What is due of a group that may go on has started, and so would have all that was due before. */
+static void wait_for_another(hwt_store *store, unsigned others)
+{
+	unsigned before = starts_of("sentinel");
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+
+	put_in(store, "sentinel", 0, others);
+	while (starts_of("sentinel") < before + others && hwt_now() < give_up_ns)
+		sleep_ms(1);
+	CHECK_INT(starts_of("sentinel"), ==, before + others);
+}
+
+static bool rules_wanted(hwt_store *store)
+{
+	bool wanted;
+
+	hwts_lock(store);
+	wanted = hwts_rules_wanted(store);
+	hwts_unlock(store);
+	return wanted;
+}
+
+TEST(a_paused_group_starts_nothing_and_others_go_on)
+{
+	hwt_store *store = start_with(2, false);
+
+	put_in(store, "g", 0, 1);
+	CHECK(wait_count(&ended, 1));
+	CHECK_CALL(hwt_store_pause(store, "a", "g"), 0);
+	CHECK_CALL(hwt_store_pause(store, "a", "g"), 0);
+	put_in(store, "g", 0, 20);
+	wait_for_another(store, 5);
+	CHECK_INT(starts_of("g"), ==, 1);
+	CHECK_CALL(hwt_store_resume(store, "a", "g"), 0);
+	CHECK(wait_count(&ended, 26));
+	CHECK_CALL(hwt_store_resume(store, "a", "g"), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_paused_kind_starts_nothing)
+{
+	hwt_store *store = start_with(2, false), *other = open_store();
+	hwt_store_kind b = HWT_STORE_KIND_INIT;
+	atomic_uint of_b = 0;
+
+	CHECK_CALL(hwt_store_stop(store), 0);
+	b.name = "b";
+	b.task = count_run;
+	b.ctx = &of_b;
+	CHECK_CALL(register_patiently(store, &b), 0);
+	CHECK_CALL(hwt_store_pause(other, "a", NULL), 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	put_in(store, "g", 0, 10);
+	put_in(store, NULL, 0, 10);
+	CHECK(wait_window(store, 20));
+	(void)put(store, "b", 0);
+	CHECK(wait_count(&of_b, 1));
+	CHECK_INT(atomic_load(&started), ==, 0);
+	CHECK_CALL(hwt_store_resume(other, "a", NULL), 0);
+	CHECK(wait_count(&ended, 20));
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_CALL(hwt_store_close(other), 0);
+}
+
+/* The begin itself compares the number of the rules. */
+TEST(after_a_pause_whose_news_is_lost_nothing_is_begun)
+{
+	hwt_store *store = start_with(2, false), *other = open_store();
+
+	put_in(store, "g", 0, 1);
+	CHECK(wait_count(&ended, 1));
+	atomic_store(&hwts_test_deaf, true);
+	CHECK_CALL(hwt_store_pause(other, "a", "g"), 0);
+	put_in(store, "g", 0, 20);
+	wait_for_another(store, 5);
+	atomic_store(&hwts_test_deaf, false);
+	wait_for_another(store, 5);
+	CHECK_INT(starts_of("g"), ==, 1);
+	CHECK_CALL(hwt_store_resume(other, "a", "g"), 0);
+	CHECK(wait_count(&ended, 31));
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_CALL(hwt_store_close(other), 0);
+}
+
+TEST(what_was_begun_ahead_does_not_start_after_the_news_of_a_pause)
+{
+	hwt_store *store = start_with(1, true), *other = open_store();
+
+	put_in(store, "x", 0, 1);
+	CHECK(wait_count(&started, 1));
+	BEGIN_AHEAD(store);
+	put_in(store, "g", 0, 50);
+	CHECK(wait_window(store, 50));
+	CHECK_CALL(hwt_store_pause(store, "a", "g"), 0);
+	while (rules_wanted(store))
+		sleep_ms(1);
+	atomic_store(&held, false);
+	wait_for_another(store, 3);
+	CHECK_INT(starts_of("g"), ==, 0);
+	CHECK_CALL(hwt_store_resume(other, "a", "g"), 0);
+	CHECK(wait_count(&ended, 54));
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_CALL(hwt_store_close(other), 0);
+}
+
+/*
+ * Caps
+ */
+
+TEST(no_more_of_a_group_run_than_its_cap)
+{
+	hwt_store *store = start_with(8, true);
+
+	limit_to(store, NULL, 5, 0, 0);
+	limit_to(store, "g", 3, 0, 0);
+	put_in(store, "g", 0, 20);
+	CHECK(wait_count(&started, 3));
+	put_in(store, "h", 0, 20);
+	CHECK(wait_count(&started, 8));
+	CHECK_INT(starts_of("g"), ==, 3);
+	CHECK_INT(starts_of("h"), ==, 5);
+	atomic_store(&held, false);
+	CHECK(wait_count(&ended, 40));
+	CHECK_INT(atomic_load(&most), <=, 8);
+	atomic_store(&held, true);
+	atomic_store(&most, 0);
+	CHECK_CALL(hwt_store_limit(store, "a", "g", NULL), 0); /* that of each group counts again */
+	put_in(store, "g", 0, 20);
+	CHECK(wait_count(&started, 45));
+	put_in(store, NULL, 0, 3); /* never limited */
+	CHECK(wait_count(&started, 48));
+	CHECK_INT(starts_of("g"), ==, 25);
+	CHECK_INT(starts_of(""), ==, 3);
+	CHECK_CALL(hwt_store_limit(store, "a", NULL, NULL), 0);
+	atomic_store(&held, false);
+	CHECK(wait_count(&ended, 63));
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+static int fail_sometimes(const hwt_store_run *run, void *ctx)
+{
+	static atomic_uint count;
+
+	(void)note(run, ctx);
+	return atomic_fetch_add(&count, 1) % 3 == 0 && run->attempt < 3 ? EIO : 0;
+}
+
+/* In each mode, with failures, one at a time: whatever becomes of a run gives its place back. */
+TEST(runs_of_all_modes_give_their_places_back)
+{
+	static const unsigned modes[] = { HWT_STORE_AT_LEAST_ONCE, HWT_STORE_AT_MOST_ONCE, HWT_STORE_TRANSACTION };
+
+	for (size_t i = 0; i < HWTS_COUNT(modes); i++) {
+		hwt_store_limits limits = HWT_STORE_LIMITS_INIT;
+		hwt_store_kind kind = HWT_STORE_KIND_INIT;
+		hwt_store *store = start_with(4, false);
+		hwt_store_spec spec = spec_of("b", 0);
+		int64_t ids[30];
+
+		CHECK_CALL(hwt_store_stop(store), 0);
+		kind.name = "b";
+		kind.task = fail_sometimes;
+		kind.mode = modes[i];
+		kind.backoff_ns = HWT_MS(1);
+		kind.max_attempts = 4;
+		CHECK_CALL(register_patiently(store, &kind), 0);
+		CHECK_CALL(hwt_store_start(store), 0);
+		limits.running = 1;
+		CHECK_CALL(hwt_store_limit(store, "b", NULL, &limits), 0);
+		spec.group = "g";
+		for (size_t j = 0; j < HWTS_COUNT(ids); j++)
+			ids[j] = put_spec(store, &spec);
+		for (size_t j = 0; j < HWTS_COUNT(ids); j++)
+			CHECK(wait_gone(store, ids[j]));
+		CHECK_INT(atomic_load(&most), ==, 1);
+		CHECK_CALL(hwt_store_close(store), 0);
+	}
+}
+
+static bool wait_child_runs(void)
+{
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	size_t count = 0;
+
+	while (hwt_now() < give_up_ns) {
+		free(log_read(&count));
+		if (count > 0)
+			return true;
+		sleep_ms(2);
+	}
+	return false;
+}
+
+/* The dead process had two in hand, which count; and what it held comes first. */
+TEST(what_a_dead_process_runs_counts_until_it_is_taken_over)
+{
+	hwt_store_config config;
+	hwt_store *store;
+	hwt_store_spec spec;
+	pid_t pid;
+
+	fresh_world();
+	atomic_store(&started, 0);
+	atomic_store(&ended, 0);
+	atomic_store(&running, 0);
+	atomic_store(&most, 0);
+	atomic_store(&held, true);
+	config = store_config();
+	config.threads = 8;
+	store = open_with(&config);
+	put_in(store, "g", 0, 2);
+	limit_to(store, NULL, 2, 0, 0);
+	pid = spawn("run", NULL);
+	CHECK(wait_child_runs());
+	spec = spec_of("a", 0); /* due before those */
+	spec.group = "g";
+	spec.flags = HWT_STORE_ABSOLUTE;
+	spec.due_us = 1;
+	for (int i = 0; i < 10; i++)
+		(void)put_spec(store, &spec);
+	kill_child(pid);
+	register_kind(store, "a", note, NULL, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_count(&started, 2));
+	wait_for_another(store, 2);
+	CHECK_INT(starts_of("g"), ==, 2);
+	CHECK_INT(starts[0].attempt + starts[1].attempt, ==, 4);
+	atomic_store(&most, 0);
+	atomic_store(&held, false);
+	CHECK(wait_count(&ended, 14));
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/*
+ * Rates
+ */
+
+TEST(starts_do_not_exceed_the_rate)
+{
+	hwt_store *store = start_with(4, false);
+	int64_t before_ns = hwt_now();
+
+	limit_to(store, "g", 0, HWT_MS(20), 3);
+	put_in(store, "g", 0, 30);
+	CHECK(wait_count(&ended, 30));
+	for (unsigned i = 0; i < 30; i++)
+		CHECK_INT((int64_t)i + 1, <=, 3 + (starts[i].at_ns - before_ns) / HWT_MS(20));
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_process_that_stops_hands_its_levels_over)
+{
+	hwt_store *store = start_with(4, false), *other;
+	hwt_store_config config = store_config();
+
+	limit_to(store, "g", 0, HWT_S(3600), 3);
+	put_in(store, "g", 0, 2);
+	CHECK(wait_count(&ended, 2));
+	CHECK_CALL(hwt_store_close(store), 0);
+	config.threads = 4;
+	other = open_with(&config);
+	register_kind(other, "a", note, NULL, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_CALL(hwt_store_start(other), 0);
+	put_in(other, "g", 0, 5);
+	CHECK(wait_count(&ended, 3)); /* the one that was left */
+	wait_for_another(other, 5);
+	CHECK_INT(starts_of("g"), ==, 3);
+	put_in(other, "h", 0, 3);
+	CHECK(wait_count(&ended, 11));
+	CHECK_CALL(hwt_store_close(other), 0);
+}
+
+TEST(after_a_death_a_group_begins_without_tokens)
+{
+	hwt_store_config config;
+	hwt_store *store;
+	pid_t pid;
+
+	fresh_world();
+	atomic_store(&started, 0);
+	atomic_store(&ended, 0);
+	atomic_store(&held, false);
+	config = store_config();
+	config.threads = 4;
+	store = open_with(&config);
+	put_in(store, "x", 0, 2);
+	limit_to(store, "g", 0, HWT_S(3600), 3);
+	pid = spawn("run", NULL);
+	CHECK(wait_child_runs());
+	kill_child(pid);
+	register_kind(store, "a", note, NULL, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_CALL(hwt_store_start(store), 0);
+	put_in(store, "g", 0, 5);
+	CHECK(wait_held(store, 8));
+	wait_for_another(store, 5);
+	CHECK_INT(starts_of("g"), ==, 0);
+	CHECK_CALL(hwt_store_limit(store, "a", "g", NULL), 0);
+	CHECK(wait_count(&ended, 12));
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/*
+ * Arguments
+ */
+
+TEST(wrong_limits_are_refused)
+{
+	hwt_store *store = start_with(1, false);
+	hwt_store_limits limits = HWT_STORE_LIMITS_INIT;
+
+	CHECK_CALL(hwt_store_limit(NULL, "a", NULL, &limits), EINVAL);
+	CHECK_CALL(hwt_store_limit(store, NULL, NULL, &limits), EINVAL);
+	CHECK_CALL(hwt_store_limit(store, "a", "", &limits), EINVAL);
+	CHECK_CALL(hwt_store_limit(store, "nobody", NULL, &limits), ENOENT);
+	CHECK_CALL(hwt_store_pause(store, "nobody", NULL), ENOENT);
+	CHECK_CALL(hwt_store_resume(store, "a", "\xff"), EINVAL);
+	limits.burst = 1;
+	CHECK_CALL(hwt_store_limit(store, "a", NULL, &limits), EINVAL);
+	limits.start_every_ns = -1;
+	CHECK_CALL(hwt_store_limit(store, "a", NULL, &limits), EINVAL);
+	limits.start_every_ns = INT64_MAX;
+	CHECK_CALL(hwt_store_limit(store, "a", NULL, &limits), EINVAL);
+	limits = (hwt_store_limits)HWT_STORE_LIMITS_INIT;
+	limits.running = UINT32_MAX;
+	CHECK_CALL(hwt_store_limit(store, "a", NULL, &limits), EINVAL);
+	limits.running = 0;
+	limits.size = 1;
+	CHECK_CALL(hwt_store_limit(store, "a", NULL, &limits), EINVAL);
+	put_in(store, "g", 0, 5);
+	CHECK(wait_count(&ended, 5));
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 

@@ -265,8 +265,8 @@ TEST(the_buckets_of_a_shard_whose_holder_died_are_empty)
 	turns.empty_ns = empty_ns;
 	set_each(0, HWT_S(10), 2);
 	add(&a, "a", 0, 0);
-	hwts_turns_empty(&turns, 'a' % 8, now_ns);
-	hwts_turns_empty(&turns, 'b' % 8, now_ns);
+	hwts_turns_taken(&turns, 'a' % 8, true, now_ns);
+	hwts_turns_taken(&turns, 'b' % 8, true, now_ns);
 	add(&b, "b", 0, 0);
 	CHECK(take() == NULL);
 	now_ns += HWT_S(10) - 1;

@@ -25,6 +25,7 @@
 #include "core/asks.h"
 #include "core/clock.h"
 #include "core/pool.h"
+#include "core/ruling.h"
 #include "core/shards.h"
 #include "core/store.h"
 #include "core/threads.h"
@@ -88,13 +89,15 @@ static bool is_new(const struct hwts_shard *shard)
 /* A new one need not wait for room: nothing of it is in the window yet. */
 static bool is_wanted(const struct hwts_kind *kind, const struct hwts_shard *shard)
 {
-	return shard->held && shard->unread && (is_new(shard) || !kind->behind);
+	return shard->held && shard->unread && shard->unruled != HWTS_NEW && (is_new(shard) || !kind->behind);
 }
 
 static bool has_work(hwt_store *store)
 {
-	if (store->reading->sweep_due || !store->reading->unread)
-		return store->reading->sweep_due;
+	if (store->reading->sweep_due || hwts_rules_wanted(store))
+		return true;
+	if (!store->reading->unread)
+		return false;
 	measure(store);
 	HWTS_EACH_SHARD (store, kind, shard)
 		if (is_wanted(kind, shard))
@@ -265,7 +268,7 @@ static void swept(struct hwts_reader *reader, int64_t took_ns)
 static struct hwts_look *lend(hwt_store *store, struct hwts_reader *reader)
 {
 	if (!reader || reader->busy || !reader->quiet || hwts_window_count(store) > 0 || hwts_shards_held(store) == 0 ||
-	    hwts_asked_load(store) || store->reading->unread || !reserve(reader))
+	    hwts_asked_load(store) || store->reading->unread || hwts_rules_wanted(store) || !reserve(reader))
 		return NULL;
 	reader->busy = true;
 	store->reading->sweep_due = true;
@@ -416,6 +419,12 @@ static void work(struct hwts_reader *reader)
 			store->reading->reader = NULL;
 			hwts_unlock(store);
 			return;
+		}
+		if (hwts_rules_wanted(store)) {
+			reader->busy = store->reading->unread = true;
+			hwts_unlock(store);
+			hwts_rules_turn(store, &reader->failures);
+			continue;
 		}
 		reader->busy = true;
 		ok = reserve(reader);

@@ -8,7 +8,7 @@
  *           have due, and in which order
  *   engine  the table of functions that SQLite and PostgreSQL fill, and the rows that pass through it
  *   sql     the statements, as one table
- *   rows    what is done to rows, as steps over that table: list, change, kind, share, run, put
+ *   rows    what is done to rows, as steps over that table: list, change, kind, share, rules, run, put
  *   store   struct hwt_store, which leads to its parts: a part is a structure with a header and a file of one name
  *   parts   life, threads, asks, clock, ability, tally; kind, shards, pool, numbers, group, run; window, ender, tasks;
  *           ahead, beginner, share, control

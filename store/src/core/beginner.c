@@ -14,6 +14,7 @@
 #include "core/clock.h"
 #include "core/pool.h"
 #include "core/run.h"
+#include "core/ruling.h"
 #include "core/shards.h"
 #include "core/store.h"
 #include "core/tally.h"
@@ -66,6 +67,7 @@ static void add(struct batch *batch, struct hwts_entry *entry)
 	batch->wants[batch->count] = (struct hwts_want){ .id = entry->id,
 							 .epoch = shard->epoch,
 							 .shard = entry->shard,
+							 .rules = shard->rules,
 							 .max_attempts = entry->kind->max_attempts,
 							 .last = entry->last ||
 								 entry->kind->row.mode == HWT_STORE_AT_MOST_ONCE };
@@ -119,6 +121,9 @@ static void not_begun(hwt_store *store, struct hwts_entry *entry, const struct h
 		hwts_poke(store);
 	}
 	HWTS_TALLY_OF(store, entry->kind, failed, want->inherited && want->delay_us == HWTS_NEVER);
+	if (want->stale)
+		hwts_rules_changed(store, want->shard);
+	entry->runs |= want->dead && !want->inherited;
 	if (want->lost || !(want->locked || (want->dead && !want->inherited)))
 		hwts_window_not_running(entry);
 	if (!want->last && !want->lost && want->due_us != HWTS_NEVER)
@@ -133,7 +138,7 @@ static void begun(hwt_store *store, struct hwts_entry *entry, struct hwts_row *r
 {
 	struct hwts_kind *kind = entry->kind;
 
-	entry->unsure = entry->aside = false;
+	entry->unsure = entry->aside = entry->runs = false;
 	row->kind = kind;
 	row->next = NULL;
 	HWTS_TALLY_OF(store, kind, begun, 1);
@@ -155,7 +160,7 @@ static void set_aside(hwt_store *store, struct hwts_entry *entry)
 {
 	HWTS_TALLY_OF(store, entry->kind, set_aside, !entry->aside);
 	hwts_inactive(store, hwts_shard(store, entry->shard, NULL));
-	if (!entry->unsure)
+	if (!entry->unsure && !entry->runs)
 		hwts_window_not_running(entry);
 	hwts_window_set_aside(entry);
 }

@@ -69,6 +69,11 @@ int64_t hwts_clock_db_us(const hwt_store *store)
 	return (hwt_now() + store->clock->offset_ns) / 1000;
 }
 
+int64_t hwts_clock_latest_us(const hwt_store *store)
+{
+	return hwts_clock_db_us(store) + store->clock->best_ns / 1000;
+}
+
 /* What is due beyond the end of this clock, 292 years after the boot, is due at its end. */
 int64_t hwts_clock_deadline_ns(const hwt_store *store, int64_t due_us)
 {

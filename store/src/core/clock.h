@@ -18,6 +18,7 @@ struct hwts_clock {
 /* With the lock. */
 bool hwts_clock_sample(hwt_store *store, int64_t db_us, int64_t sent_ns, int64_t reply_ns); /* true: it moved */
 int64_t hwts_clock_db_us(const hwt_store *store);
+int64_t hwts_clock_latest_us(const hwt_store *store); /* that it may be: by a round trip more */
 int64_t hwts_clock_deadline_ns(const hwt_store *store, int64_t due_us);
 int64_t hwts_clock_without_leap_us(const hwt_store *store, int64_t db_us);
 int64_t hwts_clock_trip_ns(const hwt_store *store);

@@ -10,6 +10,7 @@
 #include "core/control.h"
 #include "core/pool.h"
 #include "core/queue.h"
+#include "core/ruling.h"
 #include "core/shards.h"
 #include "core/share.h"
 #include "core/store.h"
@@ -40,7 +41,9 @@ void hwts_hear_news(void *arg, const struct hwts_due *due)
 	struct hwts_kind *kind = NULL;
 
 	hwts_lock(store);
-	if (due->id <= 0) {
+	if (due->id == HWTS_RULES_ID) {
+		hwts_rules_changed(store, due->shard);
+	} else if (due->id <= 0) {
 		hwts_ask_look(store);
 		if (due->id < 0)
 			hwts_ask_load(store);

@@ -23,8 +23,9 @@
  *   due_us is later while it is retried, and by the spread.
  *   A failed row has shard = -1 - shard: so it leaves every window, and its due time stays readable.
  *   last: a series was cancelled in this run; only of a row that runs.
- *   For what is to come, and not used yet: @_group, and the columns paused, running, start_every_us, burst of @_kind,
- *   rules, levels of @_shard.
+ *   @_group has the groups that are paused or have limits of their own, @_kind what holds for the others; running null:
+ *   it has none.  rules of @_shard is raised by each change of them.  levels are the buckets of tokens that were not
+ *   full when the shard was given; null: its process died, and they begin empty.
  *
  * A row
  *
@@ -216,7 +217,9 @@ struct hwts_want {
 	bool last;             /* even if this is its last attempt */
 	struct hwts_row *row;  /* begun; NULL: not */
 	int64_t due_us;        /* not begun: pending and due then; HWTS_NEVER: there is nothing to begin */
+	int64_t rules;         /* of the shard, as this process has read them */
 	bool lost;             /* the shard has another epoch */
+	bool stale;            /* not begun: the shard has other rules */
 	bool dead;             /* not begun: a process held it when it died, or was cut off */
 	bool locked;           /* not begun: it runs under this epoch, to be begun again, and is locked */
 	unsigned attempt;      /* not begun: how often it has been started */
@@ -242,6 +245,10 @@ struct hwts_shard_row {
 	bool mine, free;
 	int64_t left_us; /* of the owner's lease, if it is neither */
 	bool taken;      /* it is about to be */
+	int64_t rules;
+	bool empty;   /* set by a take: nobody knows the levels of its groups */
+	void *levels; /* given: of its groups; NULL: nobody knows them */
+	size_t levels_len;
 };
 
 /* Renewal of the lease, and a look at the shards: one exchange. */
@@ -288,7 +295,9 @@ struct hwts_look {
 	char *next_snapshot;
 };
 
-typedef void hwts_hear(void *ctx, const struct hwts_due *due); /* due->id 0: look at the shards; -1: at the rows */
+/* due->id 0: look at the shards; -1: at the rows; HWTS_RULES_ID: at the rules of due->shard. */
+typedef void hwts_hear(void *ctx, const struct hwts_due *due);
+#define HWTS_RULES_ID (-2)
 
 struct hwts_engine {
 	const char *name;

@@ -113,6 +113,7 @@ static int register_kind(hwt_store *store, const hwt_store_kind *kind)
 	struct hwts_conn *conn = NULL;
 	struct hwts_kind *made = NULL, *is;
 	struct hwts_shard *shards = NULL;
+	int64_t *empty_ns = NULL;
 	int rc = hwts_pool_get(store, &conn);
 
 	make.mode = (int)kind->mode;
@@ -129,15 +130,18 @@ static int register_kind(hwt_store *store, const hwt_store_kind *kind)
 		return rc;
 	made = hwts_alloc(sizeof(*made));
 	shards = hwts_alloc(row.shards * sizeof(*shards));
-	if (!made || !shards) {
+	empty_ns = hwts_alloc(row.shards * sizeof(*empty_ns));
+	if (!made || !shards || !empty_ns) {
 		free(made);
 		free(shards);
+		free(empty_ns);
 		return ENOMEM;
 	}
 	hwts_lock(store);
 	is = hwts_kind_add(store, made, kind->name);
 	is->row = row;
 	is->shards = shards;
+	is->turns.empty_ns = empty_ns;
 	settle(is, kind);
 	hwts_unlock(store);
 	if (is != made)

@@ -7,6 +7,7 @@
 #define HWTS_ROWS_H
 
 #include "core/sql.h"
+#include "core/turns.h"
 
 /* After a row was locked, so many begins or ends without one go by before the next waits for locks again. */
 #define HWTS_SKIPS 100
@@ -82,7 +83,54 @@ int hwts_rows_renew(struct hwts_conn *conn, struct hwts_renewal *renewal);
 int hwts_rows_take(struct hwts_conn *conn, struct hwts_shard_row *shards, size_t n);
 int hwts_rows_give(struct hwts_conn *conn, const struct hwts_shard_row *shards, size_t n);
 
+/* In rows_rules.c: the rules of some shards of a kind. */
+struct hwts_ruled {
+	int32_t id;
+	int64_t epoch;
+	unsigned told;
+	bool counts;   /* what runs there is to be read, if anything is capped */
+	bool is_there; /* from here on set: */
+	int64_t rules; /* their number */
+	char *levels;
+	size_t levels_len;
+};
+struct hwts_ruled_group {
+	struct hwts_own is;
+	uint16_t bucket;
+	uint8_t len;
+	char name[HWTS_KEY_MAX];
+};
+struct hwts_ruling {
+	int32_t kind;
+	uint32_t kind_shards;
+	struct hwts_ruled *shards;
+	size_t n;
+	bool paused;
+	struct hwts_rules each;
+	struct hwts_ruled_group *groups; /* those with rules of their own */
+	size_t group_count, group_room;
+	struct hwts_due *runs; /* that runs under an older epoch */
+	size_t run_count, run_room;
+};
+int hwts_rows_rules(struct hwts_conn *conn, struct hwts_ruling *ruling);
+int hwts_rows_runs(struct hwts_conn *conn, struct hwts_ruling *ruling); /* of those that count */
+void hwts_ruling_free(struct hwts_ruling *ruling);
+
+/* Other rules, for a group of a kind or (NULL) for the kind; in its shards the number is raised. */
+struct hwts_rules_change {
+	int32_t kind, bucket;
+	const char *group;
+	const int64_t *shards;
+	size_t n;
+	bool limits, removes; /* or a pause */
+	bool paused;
+	int32_t running, burst;
+	int64_t every_us;
+};
+int hwts_rows_rules_change(struct hwts_conn *conn, const struct hwts_rules_change *change);
+
 /* In rows_look.c. */
+struct hwts_due hwts_due_of(const struct hwts_value *row);
 int hwts_rows_look(struct hwts_conn *conn, struct hwts_look *look);
 /* The same as steps of another exchange: how many, 0 without memory.  The end says with rc whether it counts. */
 #define HWTS_LOOK_STEPS 4

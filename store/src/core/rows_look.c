@@ -43,20 +43,25 @@ static void move_mark(struct hwts_look *look, const struct hwts_due *due)
 	}
 }
 
-static int see_due(void *ctx, const struct hwts_value *row)
+struct hwts_due hwts_due_of(const struct hwts_value *row)
 {
-	struct hwts_look *look = ctx;
 	struct hwts_due due = { .part = (enum hwts_part)row[0].number,
 				.id = row[1].number,
 				.due_us = row[2].number,
 				.shard = (int32_t)row[3].number,
 				.len = (uint32_t)row[4].number,
 				.epoch = row[5].number };
-	void *array = look->dues;
-	bool ok;
 
 	hwts_due_set(&due, row[6].bytes, row[6].len, row[7].number);
-	ok = hwts_grow(&array, &look->due_room, look->due_count + 1, sizeof(due));
+	return due;
+}
+
+static int see_due(void *ctx, const struct hwts_value *row)
+{
+	struct hwts_look *look = ctx;
+	struct hwts_due due = hwts_due_of(row);
+	void *array = look->dues;
+	bool ok = hwts_grow(&array, &look->due_room, look->due_count + 1, sizeof(due));
 
 	look->dues = array;
 	if (!ok)

@@ -96,6 +96,7 @@ static int pending(void *ctx, const struct hwts_value *row)
 		return 0;
 	want->due_us = row[1].number;
 	want->lost = row[2].number != want->epoch;
+	want->stale = !want->lost && row[7].number != want->rules;
 	want->dead = runs && !want->locked;
 	want->cancelled = cancelled;
 	want->attempt = (unsigned)row[4].number;
@@ -132,7 +133,7 @@ static void group_wants(struct begin *begin, const char *me)
 			{ HWTS_BYTES(&begin->ids[i], count), HWTS_NUMBER(first->shard), HWTS_NUMBER(first->epoch),
 			  HWTS_TEXT(me), HWTS_NUMBER(begin->synced ? first->epoch : 0),
 			  HWTS_NUMBER(first->epoch + begin->again), HWTS_NUMBER(first->last ? INT32_MAX : most - 1),
-			  HWTS_NUMBER(HWTS_MIN(most, HWTS_AT_ONCE + 1)) },
+			  HWTS_NUMBER(HWTS_MIN(most, HWTS_AT_ONCE + 1)), HWTS_NUMBER(first->rules) },
 			.each = begun,
 			.ctx = group
 		};
@@ -205,7 +206,8 @@ int hwts_rows_begin(struct hwts_conn *conn, struct hwts_want *wants, size_t n, b
 	for (size_t i = 0; i < n; i++) {
 		wants[i].row = NULL;
 		wants[i].due_us = HWTS_NEVER;
-		wants[i].lost = wants[i].dead = wants[i].locked = wants[i].cancelled = wants[i].inherited = false;
+		wants[i].stale = wants[i].lost = wants[i].dead = wants[i].locked = wants[i].cancelled =
+		    wants[i].inherited = false;
 		if (rc == 0)
 			begin.wants[i] = &wants[i];
 	}

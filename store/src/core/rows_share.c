@@ -89,7 +89,8 @@ static int see_shard(void *ctx, const struct hwts_value *row)
 									   .epoch = row[1].number,
 									   .mine = row[2].number == 1,
 									   .free = row[3].number == 1,
-									   .left_us = row[4].number };
+									   .left_us = row[4].number,
+									   .rules = row[5].number };
 	return 0;
 }
 
@@ -185,8 +186,11 @@ static int taken(void *ctx, const struct hwts_value *row)
 	struct take *take = ctx;
 
 	for (size_t i = 0; i < take->n; i++)
-		if (take->shards[i].shard == row[0].number)
+		if (take->shards[i].shard == row[0].number) {
 			take->epochs[i] = row[1].number;
+			take->shards[i].rules = row[2].number;
+			take->shards[i].empty = row[3].number != 0;
+		}
 	return 0;
 }
 
@@ -235,7 +239,8 @@ int hwts_rows_give(struct hwts_conn *conn, const struct hwts_shard_row *shards, 
 	for (size_t i = 0; i < n; i++)
 		steps[i] = (struct hwts_step){ .sql = HWTS_SQL_GIVE,
 					       .args = { HWTS_NUMBER(shards[i].shard), HWTS_NUMBER(shards[i].epoch),
-							 HWTS_TEXT(hwts_me(conn->db)) } };
+							 HWTS_TEXT(hwts_me(conn->db)),
+							 HWTS_BYTES(shards[i].levels, shards[i].levels_len) } };
 	steps[n] = (struct hwts_step){ .sql = HWTS_SQL_CALL, .after = true };
 	rc = hwts_run(conn, steps, n + 1, 0);
 	free(steps);

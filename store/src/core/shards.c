@@ -45,13 +45,20 @@ void hwts_inactive(hwt_store *store, struct hwts_shard *shard)
 		hwts_poke(store);
 }
 
-void hwts_hold(hwt_store *store, struct hwts_shard *shard, int64_t epoch)
+void hwts_hold(hwt_store *store, const struct hwts_shard_row *taken)
 {
+	struct hwts_kind *kind;
+	struct hwts_shard *shard = hwts_shard(store, taken->shard, &kind);
+
 	store->shards->held += !shard->held;
 	shard->held = shard->unread = true;
-	shard->epoch = epoch;
+	shard->epoch = taken->epoch;
 	shard->mark_due_us = INT64_MIN;
 	shard->mark_id = 0;
+	shard->rules = taken->rules;
+	shard->unruled = taken->rules > 0 ? HWTS_NEW : HWTS_RULED;
+	shard->runs_known = false;
+	hwts_turns_taken(&kind->turns, (uint32_t)(shard - kind->shards), taken->empty, hwt_now());
 }
 
 void hwts_lose(hwt_store *store, struct hwts_shard *shard)

@@ -14,8 +14,12 @@ struct hwts_shard {
 	int64_t reach_us; /* how far the look that is under way reads here; 0: it does not */
 	int64_t giving_since_ns;
 	int64_t stays_until_ns; /* it could not be given, for something ran there: until then it is not tried again */
-	unsigned active;        /* I2 */
-	unsigned ending;        /* of these, those that have run: their end is to be committed */
+	int64_t rules;          /* the number of those that are in force here */
+	enum { HWTS_RULED, HWTS_NEW, HWTS_CHANGED } unruled; /* they are to be read: nothing is begun before that */
+	unsigned told;                                       /* how often they changed */
+	bool runs_known; /* what runs here under an older epoch has been read, and counts */
+	unsigned active; /* I2 */
+	unsigned ending; /* of these, those that have run: their end is to be committed */
 };
 
 struct hwts_shards {
@@ -34,7 +38,7 @@ bool hwts_holds(hwt_store *store, int32_t shard, int64_t epoch);           /* un
 bool hwts_keeps(hwt_store *store, int32_t shard);                          /* holds it, and is not about to give it */
 void hwts_active(hwt_store *store, struct hwts_shard *shard);              /* one begun row more */
 void hwts_inactive(hwt_store *store, struct hwts_shard *shard);            /* one less */
-void hwts_hold(hwt_store *store, struct hwts_shard *shard, int64_t epoch); /* it is read from the beginning */
+void hwts_hold(hwt_store *store, const struct hwts_shard_row *taken);      /* it is read from the beginning */
 void hwts_lose(hwt_store *store, struct hwts_shard *shard);
 void hwts_shards_give(hwt_store *store);  /* all that are held are giving */
 void hwts_shards_reset(hwt_store *store); /* none was ever held */

@@ -23,6 +23,7 @@
 #include "core/clock.h"
 #include "core/life.h"
 #include "core/queue.h"
+#include "core/ruling.h"
 #include "core/shards.h"
 #include "core/share.h"
 #include "core/store.h"
@@ -56,9 +57,9 @@ static void lose_all(hwt_store *store)
 }
 
 /* With the lock. */
-static void hold(hwt_store *store, struct hwts_shard *shard, int64_t epoch)
+static void hold(hwt_store *store, struct hwts_shard *shard, const struct hwts_shard_row *taken)
 {
-	hwts_hold(store, shard, epoch);
+	hwts_hold(store, taken);
 	shard->giving = hwts_phase(store) == HWTS_STOPPING; /* a stop came between the decision to take it and this */
 	hwts_reader_go_on(store);
 }
@@ -72,8 +73,11 @@ static bool check_held(hwt_store *store, const struct hwts_shard_row *row)
 {
 	struct hwts_shard *shard = hwts_shard(store, row->shard, NULL);
 
-	if (!shard || !shard->held || (row->mine && shard->epoch == row->epoch))
+	if (!shard || !shard->held || (row->mine && shard->epoch == row->epoch)) {
+		if (shard && shard->held && row->rules != shard->rules)
+			hwts_rules_changed(store, row->shard);
 		return true;
+	}
 	hwts_lose(store, shard);
 	return false;
 }
@@ -163,7 +167,7 @@ static int take_all(hwt_store *store, struct hwts_shard_row *take, size_t count)
 		struct hwts_shard *shard = hwts_shard(store, take[i].shard, NULL);
 
 		if (shard && take[i].epoch != 0) {
-			hold(store, shard, take[i].epoch);
+			hold(store, shard, &take[i]);
 			HWTS_TALLY(store, taken_over, take[i].left_us != 0 && !take[i].mine); /* it had an owner */
 		}
 	}
@@ -332,6 +336,16 @@ static bool may_give(const hwt_store *store, const struct hwts_shard *shard)
 	       (store->share->abandons || shard->active - (hwts_ability_lacks(store) ? shard->ending : 0) == 0);
 }
 
+/* With the lock. */
+static struct hwts_shard_row given(hwt_store *store, struct hwts_kind *kind, const struct hwts_shard *shard)
+{
+	struct hwts_shard_row row = { .shard = shard->id, .epoch = shard->epoch };
+
+	row.levels = hwts_turns_levels(&kind->turns, (uint32_t)(shard - kind->shards), hwt_now(),
+				       hwts_clock_latest_us(store), &row.levels_len);
+	return row;
+}
+
 /* Gives what is marked and has nothing running.  A shard that could not be given stays marked. */
 void hwts_share_give(hwt_store *store)
 {
@@ -345,7 +359,7 @@ void hwts_share_give(hwt_store *store)
 		rows = hwts_alloc(room * sizeof(*rows));
 	HWTS_EACH_SHARD (store, kind, shard)
 		if (rows && may_give(store, shard))
-			rows[count++] = (struct hwts_shard_row){ .shard = shard->id, .epoch = shard->epoch };
+			rows[count++] = given(store, kind, shard);
 	hwts_unlock(store);
 	if (count > 0 && hwts_rows_give(hwts_conn(store, HWTS_CONTROL), rows, count) == 0) {
 		hwts_lock(store);
@@ -356,5 +370,7 @@ void hwts_share_give(hwt_store *store)
 		hwts_window_drop_lost(store);
 		(void)store->engine->listen(hwts_conn(store, HWTS_CONTROL), rows, count, false);
 	}
+	for (size_t i = 0; i < count; i++)
+		free(rows[i].levels);
 	free(rows);
 }

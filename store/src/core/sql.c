@@ -8,6 +8,7 @@
  * they refer to as parameters.  The index by due time has a predicate that each row meets and "shard = " alone implies.
  */
 #include "core/sql.h"
+#include "core/sql_rules.h"
 #include "core/sql_series.h"
 #include "core/sql_words.h"
 
@@ -240,8 +241,8 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		"shards", "Nt",
 		"select s.id, s.epoch, s.owner = ?2, coalesce(m.until_us, 0) not between n.us + 1 and n.us +"
 		" 3600000000,"
-		" coalesce(m.until_us - n.us, 0) from (select @boot us) n cross join @_shard s left join @_member"
-		" m on m.name = s.owner where s.kind = @any(?1)",
+		" coalesce(m.until_us - n.us, 0), s.rules from (select @boot us) n cross join @_shard s left join"
+		" @_member m on m.name = s.owner where s.kind = @any(?1)",
 		NULL,
 	},
 	[HWTS_SQL_CLOCK] = { "clock", "", "select @now, @mono", NULL },
@@ -304,29 +305,32 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	},
 	[HWTS_SQL_TAKE] = {
 		"take", "nit",
-		"update @_shard as s set epoch = s.epoch + 1, owner = ?3 where s.id = ?1 and s.epoch = ?2 and"
+		"update @_shard as s set epoch = s.epoch + 1, owner = ?3, levels = case when s.owner is null then"
+		" s.levels end where s.id = ?1 and s.epoch = ?2 and"
 		" (s.owner is null or s.owner = ?3 or not exists (select 1 from @_member m where m.name = s.owner"
 		" and m.until_us "
 		LIVE
-		")) returning id, epoch",
+		")) returning id, epoch, rules, epoch > 1 and levels is null",
 		NULL,
 	},
+	/* With its levels (?4), for the process that takes it next. */
 	[HWTS_SQL_GIVE] = {
-		"give", "nit",
-		"update @_shard set owner = null where id = ?1 and epoch = ?2 and owner = ?3",
+		"give", "nitd",
+		"update @_shard set owner = null, levels = ?4 where id = ?1 and epoch = ?2 and owner = ?3",
 		NULL,
 	},
+	HWTS_RULES_STATEMENTS
 	/*
 	 * Runs.  One that has been started so often (?7) is not begun, nor one that a process held when it died, and
 	 * that had been started so often (?8).  To begin a row again, as the reply was lost, is no further start.
 	 */
 	[HWTS_SQL_BEGIN] = {
-		"begin", "Initiinn",
+		"begin", "Initiinni",
 		"update @_timeout set state = 2, epoch = ?3, attempt = attempt + case when state = 2 and epoch ="
 		" ?3 then 0 else 1 end where id = ?1 and shard = ?2 and due_us <= @now and ((state = 1 and attempt"
 		" < ?7) or (state = 2 and last is null and epoch >= ?5 and epoch < ?6 and (epoch = ?3 or (attempt"
 		" < ?7 and attempt < ?8)))) and exists (select 1 from @_shard s where s.id = ?2 and s.epoch = ?3 and"
-		" s.owner = ?4)"
+		" s.owner = ?4 and s.rules = ?9)"
 		" returning id, due_us, base_us, period_us, attempt, key, data, @now, grp, schedule, zone,"
 		" grace_us, spread_us",
 		BEGIN_FROM
@@ -334,7 +338,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		BEGIN_WHERE,
 	},
 	[HWTS_SQL_BEGIN_UNLOCKED] = {
-		"begin", "Initiinn",
+		"begin", "Initiinni",
 		"",
 		BEGIN_FROM
 		" where t.id = any(array(select u.id from @_timeout u where u.id = any(?1) for update skip locked))"
@@ -343,7 +347,8 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	[HWTS_SQL_PENDING] = {
 		"pending", "I",
 		"select t.id, t.due_us, (select s.epoch from @_shard s where s.id = t.shard), t.state, t.attempt,"
-		" t.epoch, t.last is not null from @_timeout t where t.id = @any(?1) and t.state <> 3",
+		" t.epoch, t.last is not null, (select s.rules from @_shard s where s.id = t.shard) from @_timeout t"
+		" where t.id = @any(?1) and t.state <> 3",
 		NULL,
 	},
 	/* Of a process that has died: a delay (?3) from now, or the next time of the grid. */

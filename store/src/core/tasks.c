@@ -94,6 +94,11 @@ static bool run_in(hwt_store *store, struct hwts_row *row, struct hwts_conn **co
 	int64_t late_ns;
 	int rc = 0;
 
+	hwts_lock(store);
+	row->give_back = !hwts_window_may_start(store, row->id);
+	hwts_unlock(store);
+	if (row->give_back)
+		return false;
 	if (row->kind->row.mode == HWT_STORE_TRANSACTION) {
 		if (!*conn || !store->engine->alive(*conn))
 			rc = hwts_reconnect(store, conn, HWTS_TASK, failures);

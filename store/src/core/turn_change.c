@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What changes for many groups at once: rules, and shards that come and go. */
+/* Beside the turns themselves: rules that change, shards that come and go, and those that wait for a thread. */
 #include "core/turns.h"
 
 #include <stdlib.h>
@@ -75,17 +75,93 @@ void hwts_turns_settle(struct hwts_turns *turns, bool (*read)(void *ctx, uint32_
 		}
 }
 
-void hwts_turns_empty(struct hwts_turns *turns, uint32_t shard, int64_t now_ns)
+void hwts_turns_taken(struct hwts_turns *turns, uint32_t shard, bool empty, int64_t now_ns)
 {
 	if (turns->empty_ns)
-		turns->empty_ns[shard] = now_ns;
-	for (size_t i = 0; i < turns->room; i++)
+		turns->empty_ns[shard] = empty ? now_ns : 0;
+	for (size_t i = 0; i < turns->room && empty; i++)
 		for (struct hwts_turn_group *group = turns->chains[i]; group; group = group->chain) {
 			struct hwts_rules rules = hwts_turns_rules(turns, group);
 
 			if (group->bucket % turns->shards == shard)
 				group->full_ns = now_ns + rules.burst * rules.every_ns;
 		}
+}
+
+/*
+ * Levels
+ */
+
+#define LEVELS_MAX ((size_t)1 << 20) /* bytes */
+#define LEVEL 11                     /* bytes beside the name: the time, the bucket, the length of the name */
+
+static void put_number(char *to, uint64_t value, unsigned len)
+{
+	for (unsigned i = 0; i < len; i++)
+		to[i] = (char)(value >> 8 * (len - 1 - i));
+}
+
+static uint64_t get_number(const unsigned char *from, unsigned len)
+{
+	uint64_t value = 0;
+
+	for (unsigned i = 0; i < len; i++)
+		value = value << 8 | from[i];
+	return value;
+}
+
+static bool has_level(const struct hwts_turns *turns, const struct hwts_turn_group *group, uint32_t shard,
+		      int64_t now_ns)
+{
+	return group->bucket % turns->shards == shard && hwts_turns_rules(turns, group).every_ns > 0 &&
+	       (group->full_ns > now_ns || group->reserved > 0);
+}
+
+static char *put_level(const struct hwts_turns *turns, const struct hwts_turn_group *group, char *to, int64_t now_ns,
+		       int64_t now_us)
+{
+	int64_t left_ns = HWTS_MAX(group->full_ns - now_ns, 0) +
+			  group->reserved * hwts_turns_rules(turns, group).every_ns;
+
+	put_number(to, (uint64_t)(now_us + left_ns / 1000 + 1), 8);
+	put_number(to + 8, group->bucket, 2);
+	put_number(to + 10, group->len, 1);
+	memcpy(to + LEVEL, hwts_turn_name(group), group->len);
+	return to + LEVEL + group->len;
+}
+
+char *hwts_turns_levels(const struct hwts_turns *turns, uint32_t shard, int64_t now_ns, int64_t now_us, size_t *len)
+{
+	char *bytes, *to;
+
+	*len = 0;
+	for (size_t i = 0; i < turns->room; i++)
+		for (const struct hwts_turn_group *group = turns->chains[i]; group; group = group->chain)
+			if (has_level(turns, group, shard, now_ns))
+				*len += LEVEL + group->len;
+	bytes = to = *len <= LEVELS_MAX ? hwts_alloc(*len + 1) : NULL;
+	for (size_t i = 0; i < turns->room && bytes; i++)
+		for (const struct hwts_turn_group *group = turns->chains[i]; group; group = group->chain)
+			if (has_level(turns, group, shard, now_ns))
+				to = put_level(turns, group, to, now_ns, now_us);
+	return bytes;
+}
+
+void hwts_turns_read_levels(struct hwts_turns *turns, const void *bytes, size_t len, int64_t now_ns, int64_t now_us)
+{
+	const unsigned char *at = bytes, *end = at ? at + len : at;
+
+	for (size_t name; end - at > LEVEL; at += LEVEL + name) {
+		int64_t full_us = (int64_t)get_number(at, 8);
+
+		name = at[10];
+		if (name == 0 || (size_t)(end - at) < LEVEL + name)
+			return;
+		if (full_us > now_us && full_us < HWTS_LATEST_US)
+			hwts_turns_level(turns, (const char *)at + LEVEL, name,
+					 (uint16_t)(get_number(at + 8, 2) & 1023), now_ns + (full_us - now_us) * 1000,
+					 now_ns);
+	}
 }
 
 struct hwts_turn *hwts_turns_drain(struct hwts_turns *turns, bool (*lost)(void *ctx, uint32_t shard), void *ctx)
@@ -115,4 +191,29 @@ void hwts_turns_clear(struct hwts_turns *turns)
 	free(turns->chains);
 	hwts_rules_clear(&turns->book);
 	*turns = none;
+}
+
+/* Its place is another one now.  All are queued again, which is rare. */
+void hwts_turns_count_queued(struct hwts_turns *turns, struct hwts_turn *turn)
+{
+	struct hwts_turn_group *group = turn->group;
+	struct hwts_turn *all = NULL, *next;
+
+	while ((next = hwts_turn_pop(&group->queue)) != NULL) {
+		next->next = all;
+		all = next;
+	}
+	hwts_turns_count(turn);
+	for (; all; all = next) {
+		next = all->next;
+		hwts_turn_push(&group->queue, all);
+	}
+	hwts_turns_place(turns, group);
+}
+
+uint32_t hwts_turns_round(const struct hwts_turns *turns, struct hwts_turn_group *group)
+{
+	if ((int32_t)(++group->round - turns->round) < 0)
+		group->round = turns->round;
+	return group->round;
 }

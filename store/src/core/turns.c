@@ -260,7 +260,7 @@ static struct hwts_turn_group *front(struct hwts_turns *turns, int64_t now_ns)
 {
 	struct hwts_turn_group *group;
 
-	if (turns->paused)
+	if (turns->paused || turns->stalled)
 		return NULL;
 	advance(turns, now_ns);
 	while ((group = turns->first) != NULL) {
@@ -407,9 +407,16 @@ void hwts_turns_done(struct hwts_turns *turns, struct hwts_turn *turn)
 	hwts_turns_place(turns, group);
 }
 
-uint32_t hwts_turns_round(const struct hwts_turns *turns, struct hwts_turn_group *group)
+void hwts_turns_level(struct hwts_turns *turns, const char *name, size_t len, uint16_t bucket, int64_t full_ns,
+		      int64_t now_ns)
 {
-	if ((int32_t)(++group->round - turns->round) < 0)
-		group->round = turns->round;
-	return group->round;
+	struct hwts_turn_group *group = hwts_turns_find(turns, name, len);
+
+	if (!group)
+		group = make(turns, name, len, bucket);
+	if (!group)
+		return;
+	group->full_ns = HWTS_MAX(group->full_ns, full_ns);
+	if (group->turns == 0 && group->where == OUT)
+		retire(turns, group, now_ns);
 }

@@ -127,6 +127,7 @@ struct hwts_turns {
 
 	/* Rules. */
 	bool paused;            /* all of the kind */
+	bool stalled;           /* the rules have changed, and are being read: nothing is begun */
 	struct hwts_rules each; /* of each group without its own */
 	struct hwts_rule_book book;
 	int64_t *empty_ns; /* of each shard: when its buckets were empty; 0: they were not */
@@ -142,8 +143,9 @@ void hwts_turns_leave(struct hwts_turns *turns, struct hwts_turn *turn, int64_t 
 void hwts_turns_add(struct hwts_turns *turns, struct hwts_turn *turn); /* it is due */
 struct hwts_turn *hwts_turns_peek(struct hwts_turns *turns, int64_t now_ns);
 struct hwts_turn *hwts_turns_take(struct hwts_turns *turns, int64_t now_ns); /* the same, and it is about to be begun */
-/* One that runs, as far as is known, and was not taken. */
+/* One that runs, as far as is known, and was not taken.  It is not queued; */
 void hwts_turns_count(struct hwts_turn *turn);
+void hwts_turns_count_queued(struct hwts_turns *turns, struct hwts_turn *turn); /* or it is */
 /* Its task is about to start.  False: by the rules that came meanwhile it must not. */
 bool hwts_turns_start(struct hwts_turns *turns, struct hwts_turn *turn, int64_t now_ns);
 /* It has ended, or was not begun. */
@@ -152,11 +154,11 @@ void hwts_turns_done(struct hwts_turns *turns, struct hwts_turn *turn);
 /* Something may be taken at once; when a group may come back by itself, INT64_MAX: not. */
 static inline bool hwts_turns_ready(const struct hwts_turns *turns)
 {
-	return turns->first && !turns->paused;
+	return turns->first && !turns->paused && !turns->stalled;
 }
 static inline int64_t hwts_turns_wake_ns(const struct hwts_turns *turns)
 {
-	return turns->waiting > 0 && !turns->paused ? turns->wake_ns : INT64_MAX;
+	return turns->waiting > 0 && !turns->paused && !turns->stalled ? turns->wake_ns : INT64_MAX;
 }
 
 /* The place of a timeout among those that wait for a thread: groups take turns there, too. */
@@ -182,7 +184,16 @@ bool hwts_turns_set_own(struct hwts_turns *turns, const char *name, size_t len, 
 			const struct hwts_own *is); /* false: no memory */
 void hwts_turns_settle(struct hwts_turns *turns, bool (*read)(void *ctx, uint32_t shard), void *ctx);
 
-/* A shard was taken, and nobody knows its levels: its buckets begin empty. */
-void hwts_turns_empty(struct hwts_turns *turns, uint32_t shard, int64_t now_ns);
+/* A shard was taken.  empty: nobody knows its levels, and its buckets begin empty. */
+void hwts_turns_taken(struct hwts_turns *turns, uint32_t shard, bool empty, int64_t now_ns);
+
+/*
+ * Levels of a shard, as bytes: for each bucket that is not full the group and when it will be, on the database's clock.
+ * NULL: no memory, or too many.
+ */
+char *hwts_turns_levels(const struct hwts_turns *turns, uint32_t shard, int64_t now_ns, int64_t now_us, size_t *len);
+void hwts_turns_read_levels(struct hwts_turns *turns, const void *bytes, size_t len, int64_t now_ns, int64_t now_us);
+void hwts_turns_level(struct hwts_turns *turns, const char *name, size_t len, uint16_t bucket, int64_t full_ns,
+		      int64_t now_ns); /* in turns.c */
 
 #endif

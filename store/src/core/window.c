@@ -33,11 +33,6 @@ struct hwts_entry *hwts_window_find(hwt_store *store, int64_t id)
 	return entry;
 }
 
-size_t hwts_window_count(const hwt_store *store)
-{
-	return store->window->count;
-}
-
 static bool rehash(struct hwts_window *window, size_t bucket_count)
 {
 	struct hwts_entry **buckets = hwts_alloc(bucket_count * sizeof(*buckets)), **old = window->buckets;
@@ -226,6 +221,9 @@ static void add(hwt_store *store, struct hwts_kind *kind, const struct hwts_due 
 		return;
 	}
 	entry->unsure = unsure;
+	entry->runs = due->epoch != 0;
+	if (entry->runs || unsure)
+		hwts_turns_count(&entry->turn);
 	entry->last = hwts_is_last(kind, 0);
 	arm(entry, due->due_us);
 }
@@ -356,12 +354,24 @@ struct hwts_entry *hwts_window_condemn(hwt_store *store, const struct hwts_due *
 	return entry;
 }
 
-void hwts_window_forget(hwt_store *store, int64_t id)
+/* It is begun as soon as a thread can: the begin tells what has become of it. */
+void hwts_window_runs(hwt_store *store, const struct hwts_due *due)
 {
-	struct hwts_entry *entry = hwts_window_find(store, id);
+	struct hwts_kind *kind;
+	struct hwts_shard *shard = hwts_shard(store, due->shard, &kind);
+	struct hwts_entry *entry = hwts_window_find(store, due->id);
 
-	if (entry && entry->state == HWTS_ARMED)
-		hwts_window_erase(entry);
+	if (!shard || !shard->held || !store->window->timer)
+		return;
+	if (!entry) {
+		add(store, kind, due, false);
+	} else if (entry->state == HWTS_IS_DUE && !entry->turn.counted) {
+		entry->runs = true;
+		hwts_turns_count_queued(&kind->turns, &entry->turn);
+	} else if (entry->state == HWTS_ARMED) {
+		entry->runs = true;
+		hwts_turns_count(&entry->turn);
+	}
 }
 
 /* It does not run, or not any more: its group was full perhaps. */
@@ -370,6 +380,7 @@ void hwts_window_not_running(struct hwts_entry *entry)
 	struct hwts_turns *turns = &entry->kind->turns;
 	bool waits = hwts_turns_ready(turns);
 
+	entry->runs = false;
 	hwts_turns_done(turns, &entry->turn);
 	if (!waits && hwts_turns_ready(turns))
 		hwts_wake(entry->store, HWTS_BEGIN);

@@ -23,6 +23,7 @@ struct hwts_entry {
 	int32_t shard;
 	enum hwts_entry_state state;
 	bool unsure;  /* the reply to its begin was lost */
+	bool runs;    /* under an older epoch, as far as is known: it counts in its group */
 	bool last;    /* its next attempt is its last: only for a thread that is free */
 	bool aside;   /* the database refuses to begin it: tried again each lease, whatever news says */
 	bool between; /* BEGUN, and neither in the queue nor started: what becomes of it is known in a moment */
@@ -60,6 +61,7 @@ void hwts_window_rescue(hwt_store *store, const struct hwts_due *due); /* overdu
 void hwts_window_revive(hwt_store *store, const struct hwts_due *due); /* it should be running, says the database */
 /* At most once: it runs, says the database, and not here.  Not NULL: it is to be made FAILED. */
 struct hwts_entry *hwts_window_condemn(hwt_store *store, const struct hwts_due *due);
+void hwts_window_runs(hwt_store *store, const struct hwts_due *due); /* under an older epoch: it counts */
 void hwts_window_erase(struct hwts_entry *entry);
 void hwts_window_rearm(hwt_store *store);
 void hwts_window_not_running(struct hwts_entry *entry); /* or not any more */
@@ -79,6 +81,8 @@ void hwts_window_ended(hwt_store *store, const struct hwts_row *row, bool filed)
  */
 struct hwts_entry *hwts_window_peek(struct hwts_kind *kind);
 struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind, bool thread);
+/* By the rules of its group, which may have changed since it was begun. */
+bool hwts_window_may_start(hwt_store *store, int64_t id);
 bool hwts_window_waits(const hwt_store *store);                                      /* something may be begun */
 int64_t hwts_window_oldest_us(const hwt_store *store, const struct hwts_kind *kind); /* of what is due; NULL: of any */
 

@@ -4,6 +4,11 @@
 #include "core/store.h"
 #include "core/window.h"
 
+size_t hwts_window_count(const hwt_store *store)
+{
+	return store->window->count;
+}
+
 int64_t hwts_window_oldest_us(const hwt_store *store, const struct hwts_kind *kind)
 {
 	int64_t oldest_us = HWTS_NEVER;
@@ -49,7 +54,7 @@ struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind, boo
 		(void)hwts_turns_take(&kind->turns, hwt_now());
 		if (held && !shard->giving)
 			return entry;
-		if (!entry->unsure)
+		if (!entry->unsure && !entry->runs)
 			hwts_turns_done(&kind->turns, &entry->turn);
 		if (held) /* in a moment it is given, or is not giving any more */
 			hwts_window_not_begun(entry, entry->turn.due_us, entry->unsure);
@@ -84,4 +89,19 @@ int32_t hwts_window_again(struct hwts_entry *entry)
 	entry->unsure = true;
 	hwts_window_due(entry);
 	return entry->shard;
+}
+
+void hwts_window_forget(hwt_store *store, int64_t id)
+{
+	struct hwts_entry *entry = hwts_window_find(store, id);
+
+	if (entry && entry->state == HWTS_ARMED)
+		hwts_window_erase(entry);
+}
+
+bool hwts_window_may_start(hwt_store *store, int64_t id)
+{
+	struct hwts_entry *entry = hwts_window_find(store, id);
+
+	return !entry || hwts_turns_start(&entry->kind->turns, &entry->turn, hwt_now());
 }

@@ -100,6 +100,9 @@ int hwts_pg_news(struct hwts_conn *base, bool signalled, hwts_hear *hear, void *
 			;
 		else if (strcmp(channel, "members") == 0)
 			hear(ctx, &(struct hwts_due){ .id = 0 });
+		else if (notify->extra[0] == 'l')
+			hear(ctx,
+			     &(struct hwts_due){ .id = HWTS_RULES_ID, .shard = (int32_t)strtol(channel, NULL, 10) });
 		else if (notify->extra[0] == 'r')
 			hear(ctx, &(struct hwts_due){ .id = -1 });
 		else

@@ -176,7 +176,7 @@ static int pending(struct act *act)
 	for (size_t i = 0; i < COUNT_ARG(0); i++)
 		if (sim_find_row(act, ITEM_ARG(0, i), &t) && t->n[STATE] != 3)
 			SIM_EMIT(act, t->n[ID], t->n[DUE], epoch_of(act, t->n[SHARD_OF]), t->n[STATE], t->n[ATTEMPT],
-				 t->n[EPOCH], t->n[LAST]);
+				 t->n[EPOCH], t->n[LAST], 0);
 	return 0;
 }
 
@@ -325,7 +325,7 @@ static bool may_begin(struct act *act, const struct version *t)
 static bool is_held(const struct act *act, const struct version *shard)
 {
 	return shard && shard->n[SHARD_ID] == NUMBER_ARG(1) && shard->n[SHARD_EPOCH] == NUMBER_ARG(2) &&
-	       sim_is_text(shard->s[SHARD_OWNER], TEXT_ARG(3));
+	       shard->n[SHARD_RULES] == NUMBER_ARG(8) && sim_is_text(shard->s[SHARD_OWNER], TEXT_ARG(3));
 }
 
 /* The shard, FOR SHARE: 0 and false if it is another's. */

@@ -287,7 +287,8 @@ static void emit_shard(struct act *act, const struct version *shard)
 	const struct version *owner = owner_of(act, shard);
 
 	SIM_EMIT(act, shard->n[SHARD_ID], shard->n[SHARD_EPOCH], sim_is_text(shard->s[SHARD_OWNER], TEXT_ARG(1)),
-		 !owner || !sim_is_live(act, owner->n[MEMBER_UNTIL]), owner ? owner->n[MEMBER_UNTIL] - act->now_us : 0);
+		 !owner || !sim_is_live(act, owner->n[MEMBER_UNTIL]), owner ? owner->n[MEMBER_UNTIL] - act->now_us : 0,
+		 shard->n[SHARD_RULES]);
 }
 
 static int shards(struct act *act)
@@ -360,7 +361,7 @@ static int take(struct act *act)
 	shard = sim_change(act, row);
 	shard->n[SHARD_EPOCH]++;
 	sim_set_text(shard, SHARD_OWNER, TEXT_ARG(2)->bytes, TEXT_ARG(2)->len);
-	SIM_EMIT(act, shard->n[SHARD_ID], shard->n[SHARD_EPOCH]);
+	SIM_EMIT(act, shard->n[SHARD_ID], shard->n[SHARD_EPOCH], shard->n[SHARD_RULES], 0);
 	return 0;
 }
 

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Limits and pauses of groups, as users set them; rows_rules.c writes them, ruling.c is what holders make of them.
+ */
+#include "core/pool.h"
+#include "core/register.h"
+#include "core/ruling.h"
+#include "core/run.h"
+#include "core/store.h"
+#include "core/threads.h"
+
+#define LONGEST_NS (HWTS_LONGEST_PERIOD_US * 1000)
+
+static int check(const hwt_store *store, const char *kind, const char *group)
+{
+	int rc = hwts_check_store(store);
+
+	if (rc == 0)
+		rc = hwts_check_kind_name(kind);
+	if (rc == 0 && group)
+		rc = hwts_check_group(group);
+	if (rc != 0)
+		return rc;
+	return hwts_holds_lock(store)
+		   ? hwts_fail(EDEADLK, "the transaction of this task has SQLite's lock: do it after the task")
+		   : 0;
+}
+
+static int check_limits(const hwt_store_limits *limits)
+{
+	int rc = limits ? hwts_check_size("hwt_store_limits", limits, limits->size, sizeof(*limits)) : 0;
+
+	if (rc != 0 || !limits)
+		return rc;
+	if (limits->running > INT32_MAX || limits->burst > INT32_MAX)
+		return hwts_fail(EINVAL, "running and burst are at most %d", INT32_MAX);
+	if (limits->start_every_ns < 0 || limits->start_every_ns > LONGEST_NS)
+		return hwts_fail(EINVAL, "start_every_ns is between 0 and 100 years");
+	if (limits->burst > 0 && limits->start_every_ns == 0)
+		return hwts_fail(EINVAL, "burst needs a rate: start_every_ns");
+	return 0;
+}
+
+/* Holders in this process hear nothing of their own changes. */
+static int change_on(hwt_store *store, struct hwts_conn *conn, struct hwts_rules_change *change,
+		     const struct hwts_kind_row *kind)
+{
+	int64_t shards[HWTS_SHARDS_MAX];
+	int rc;
+
+	change->kind = kind->id;
+	change->shards = shards;
+	change->bucket = change->group ? (int32_t)hwts_id_of(0, change->group, NULL) : 0;
+	for (uint32_t i = 0; i < kind->shards; i++)
+		if (!change->group || i == (uint32_t)change->bucket % kind->shards)
+			shards[change->n++] = (int64_t)kind->id * HWTS_SHARDS_MAX + i;
+	rc = hwts_rows_rules_change(conn, change);
+	hwts_lock(store);
+	for (size_t i = 0; i < change->n; i++)
+		hwts_rules_changed(store, (int32_t)shards[i]);
+	hwts_unlock(store);
+	return rc;
+}
+
+static int change(hwt_store *store, const char *kind, struct hwts_rules_change *change)
+{
+	struct hwts_kind_row row;
+	struct hwts_conn *conn;
+	int rc = hwts_kind_of(store, kind, NULL, &row);
+
+	if (rc == 0)
+		rc = hwts_pool_get(store, &conn);
+	if (rc != 0)
+		return rc;
+	rc = change_on(store, conn, change, &row);
+	hwts_pool_put(store, conn);
+	return rc;
+}
+
+int hwt_store_limit(hwt_store *store, const char *kind, const char *group, const hwt_store_limits *limits)
+{
+	struct hwts_call call = hwts_enter();
+	struct hwts_rules_change is = { .group = group, .limits = true, .removes = !limits };
+	int rc = check(store, kind, group);
+
+	if (rc == 0)
+		rc = check_limits(limits);
+	if (rc == 0 && limits) {
+		is.running = (int32_t)limits->running;
+		is.every_us = hwts_up_to_us(limits->start_every_ns);
+		is.burst = (int32_t)limits->burst;
+	}
+	return hwts_leave(call, rc ? rc : change(store, kind, &is));
+}
+
+static int pause(hwt_store *store, const char *kind, const char *group, bool paused)
+{
+	struct hwts_rules_change is = { .group = group, .paused = paused };
+	int rc = check(store, kind, group);
+
+	return rc ? rc : change(store, kind, &is);
+}
+
+int hwt_store_pause(hwt_store *store, const char *kind, const char *group)
+{
+	struct hwts_call call = hwts_enter();
+
+	return hwts_leave(call, pause(store, kind, group, true));
+}
+
+int hwt_store_resume(hwt_store *store, const char *kind, const char *group)
+{
+	struct hwts_call call = hwts_enter();
+
+	return hwts_leave(call, pause(store, kind, group, false));
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The rules of groups in the process that holds their shard.
+ *
+ * A shard has the number of its rules as this process has read them, and each begin compares it with the row.  Each
+ * change of rules raises it, so from then on nothing is begun by the old ones; news, the next renewal or a begin in
+ * vain tells that they are to be read.  Until then nothing is begun of the kind.  A shard that was just taken is not
+ * looked at before its rules are known, if it ever had any.
+ *
+ * If a group has a cap, what runs under older epochs counts: it is read before the first begin under such rules.
+ */
+#include "core/ruling.h"
+#include "core/ability.h"
+#include "core/clock.h"
+#include "core/pool.h"
+#include "core/shards.h"
+#include "core/store.h"
+#include "core/threads.h"
+#include "core/window.h"
+
+void hwts_rules_changed(hwt_store *store, int32_t id)
+{
+	struct hwts_kind *kind;
+	struct hwts_shard *shard = hwts_shard(store, id, &kind);
+
+	if (!shard || !shard->held)
+		return;
+	shard->told++;
+	if (shard->unruled == HWTS_RULED)
+		shard->unruled = HWTS_CHANGED;
+	kind->turns.stalled |= shard->unruled == HWTS_CHANGED;
+	hwts_wake(store, HWTS_READ);
+}
+
+bool hwts_rules_wanted(hwt_store *store)
+{
+	HWTS_EACH_SHARD (store, kind, shard)
+		if (shard->held && shard->unruled != HWTS_RULED)
+			return true;
+	return false;
+}
+
+/* With the lock: the first kind with shards whose rules are to be read. */
+static struct hwts_kind *collect(hwt_store *store, struct hwts_ruling *ruling)
+{
+	HWTS_EACH_KIND (store, kind) {
+		ruling->shards = hwts_alloc(kind->row.shards * sizeof(*ruling->shards));
+		ruling->kind = kind->row.id;
+		ruling->kind_shards = kind->row.shards;
+		for (uint32_t i = 0; i < kind->row.shards && ruling->shards; i++) {
+			const struct hwts_shard *shard = &kind->shards[i];
+
+			if (shard->held && shard->unruled != HWTS_RULED)
+				ruling->shards[ruling->n++] = (struct hwts_ruled){ .id = shard->id,
+										   .epoch = shard->epoch,
+										   .told = shard->told,
+										   .counts = !shard->runs_known };
+		}
+		if (ruling->n > 0 || !ruling->shards)
+			return kind;
+		free(ruling->shards);
+		ruling->shards = NULL;
+	}
+	return NULL;
+}
+
+/* Whether any of what was read caps how many may run. */
+static bool caps(const struct hwts_ruling *ruling)
+{
+	bool any = ruling->each.running > 0;
+
+	for (size_t i = 0; i < ruling->group_count && !any; i++)
+		any = ruling->groups[i].is.limited && ruling->groups[i].is.rules.running > 0;
+	return any;
+}
+
+static bool was_read(void *ctx, uint32_t number)
+{
+	const struct hwts_ruling *ruling = ctx;
+
+	for (size_t i = 0; i < ruling->n; i++)
+		if ((uint32_t)(ruling->shards[i].id % HWTS_SHARDS_MAX) == number)
+			return true;
+	return false;
+}
+
+/* With the lock. */
+static bool apply_groups(struct hwts_kind *kind, struct hwts_ruling *ruling)
+{
+	bool ok = true;
+
+	hwts_turns_set_kind(&kind->turns, ruling->paused, ruling->each);
+	for (size_t i = 0; i < ruling->group_count && ok; i++) {
+		const struct hwts_ruled_group *group = &ruling->groups[i];
+
+		ok = hwts_turns_set_own(&kind->turns, group->name, group->len, group->bucket, &group->is);
+	}
+	if (ok)
+		hwts_turns_settle(&kind->turns, was_read, ruling);
+	return ok;
+}
+
+/* With the lock.  What has changed meanwhile is read once more. */
+static void apply_shard(hwt_store *store, struct hwts_kind *kind, const struct hwts_ruled *ruled, bool counted)
+{
+	struct hwts_shard *shard = hwts_shard(store, ruled->id, NULL);
+
+	if (!shard->held || shard->epoch != ruled->epoch || !ruled->is_there)
+		return;
+	if (shard->unruled == HWTS_NEW)
+		hwts_turns_read_levels(&kind->turns, ruled->levels, ruled->levels_len, hwt_now(),
+				       hwts_clock_db_us(store));
+	shard->rules = ruled->rules;
+	shard->runs_known |= counted;
+	shard->unruled = shard->told == ruled->told ? HWTS_RULED : HWTS_CHANGED;
+}
+
+static int apply(hwt_store *store, struct hwts_kind *kind, struct hwts_ruling *ruling, bool counted)
+{
+	bool ok, stalled = false;
+
+	hwts_lock(store);
+	for (size_t i = 0; i < ruling->run_count; i++)
+		hwts_window_runs(store, &ruling->runs[i]);
+	ok = apply_groups(kind, ruling);
+	for (size_t i = 0; i < ruling->n && ok; i++)
+		apply_shard(store, kind, &ruling->shards[i], counted);
+	for (uint32_t i = 0; i < kind->row.shards; i++)
+		stalled |= kind->shards[i].held && kind->shards[i].unruled == HWTS_CHANGED;
+	kind->turns.stalled = stalled;
+	hwts_wake(store, HWTS_BEGIN);
+	hwts_unlock(store);
+	return ok ? 0 : ENOMEM;
+}
+
+static int read_rules(hwt_store *store, struct hwts_conn *conn)
+{
+	struct hwts_ruling ruling = { .n = 0 };
+	struct hwts_kind *kind;
+	bool counted;
+	int rc;
+
+	hwts_lock(store);
+	kind = collect(store, &ruling);
+	hwts_unlock(store);
+	if (!kind)
+		return 0;
+	rc = ruling.shards ? hwts_rows_rules(conn, &ruling) : ENOMEM;
+	counted = rc == 0 && caps(&ruling);
+	HWTS_POINT("rules");
+	if (counted)
+		rc = hwts_rows_runs(conn, &ruling);
+	if (rc == 0)
+		rc = apply(store, kind, &ruling, counted);
+	hwts_ruling_free(&ruling);
+	return rc;
+}
+
+void hwts_rules_turn(hwt_store *store, unsigned *failures)
+{
+	int rc = hwts_connect_role(store, HWTS_READ, failures);
+
+	if (rc == 0)
+		rc = read_rules(store, hwts_conn(store, HWTS_READ));
+	if (rc != 0)
+		hwts_warn(store, "rules of groups: %s", hwts_fail_text());
+	hwts_lock(store);
+	hwts_ability_note(store, HWTS_READ, rc == 0);
+	if (rc != 0 && !hwts_halts(store, HWTS_READ))
+		hwts_rest(store, failures);
+	hwts_unlock(store);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Statements about the rules of groups; sql.c includes them.
+ *
+ * A change of rules raises the number in the rows of the shards, which a begin compares: the change waits for a begin
+ * under the old number, or the begin for it.  A row of @_group with a pause alone has no limits: running is null.
+ *
+ * RULES_RUN reads what runs under an older epoch, of groups.  What runs was due, by a clock that may have been put back
+ * by a minute since.
+ */
+#ifndef HWTS_SQL_RULES_H
+#define HWTS_SQL_RULES_H
+
+#include "core/sql_words.h"
+
+/* clang-format off */
+#define HWTS_RULES_STATEMENTS \
+	[HWTS_SQL_RULES] = { \
+		"rules", "N", \
+		"select s.id, s.rules, s.levels, k.paused, coalesce(k.running, 0), coalesce(k.start_every_us, 0)," \
+		" coalesce(k.burst, 0) from @_shard s join @_kind k on k.id = s.kind where s.id = @any(?1)", \
+		NULL, \
+	}, \
+	[HWTS_SQL_RULES_OWN] = { \
+		"rules", "Nn", \
+		"select grp, bucket, paused, running is not null, coalesce(running, 0), coalesce(start_every_us, 0)," \
+		" coalesce(burst, 0) from @_group where bucket = @any(?1) and kind = ?2", \
+		NULL, \
+	}, \
+	[HWTS_SQL_RULES_RUN] = { \
+		"rules", "NI", \
+		"select 1, " \
+		ROW \
+		" from @_timeout t where t.shard = ?1 and t.due_us < @now + 60000000 and t.state = 2 and t.epoch < ?2" \
+		" and t.grp <> ''", \
+		"with n as materialized (select @now + 60000000 us), m as materialized (select * from unnest(?1, ?2)" \
+		" m(s, e)) select 1, x.* from m, n, lateral (select " \
+		ROW \
+		" from @_timeout t where t.shard = m.s and t.due_us < n.us and t.state = 2 and t.epoch < m.e and" \
+		" t.grp <> '' offset 0) x", \
+	}, \
+	[HWTS_SQL_RULES_LOCK] = { \
+		"rules", "N", \
+		"", \
+		"select id from @_shard where id = any(?1) order by id for update", \
+	}, \
+	[HWTS_SQL_RULES_RAISE] = { \
+		"rules", "N", \
+		"update @_shard set rules = rules + 1 where id = @any(?1)", \
+		NULL, \
+	}, \
+	[HWTS_SQL_RULES_TELL] = { \
+		"rules", "Nt", \
+		"insert into @_hint (id, due_us, shard, len, at_us) select -2, 0, s.id, 0, @now from @_shard s where" \
+		" s.id = ?1 and s.owner is not null and s.owner <> ?2", \
+		"select pg_notify('@_' || s.id, 'l') from @_shard s where s.id = any(?1) and s.owner is not null and" \
+		" s.owner <> ?2", \
+	}, \
+	[HWTS_SQL_PAUSE_KIND] = { "pause", "nb", "update @_kind set paused = ?2 where id = ?1", NULL }, \
+	[HWTS_SQL_PAUSE_GROUP] = { \
+		"pause", "nnkb", \
+		"insert into @_group (bucket, kind, grp, paused) values (?1, ?2, ?3, ?4) on conflict (bucket, kind," \
+		" grp) do update set paused = excluded.paused", \
+		NULL, \
+	}, \
+	[HWTS_SQL_LIMIT_KIND] = { \
+		"limit", "nnin", \
+		"update @_kind set running = nullif(?2, 0), start_every_us = nullif(?3, 0), burst = nullif(?4, 0)" \
+		" where id = ?1", \
+		NULL, \
+	}, \
+	[HWTS_SQL_LIMIT_GROUP] = { \
+		"limit", "nnknin", \
+		"insert into @_group (bucket, kind, grp, running, start_every_us, burst) values (?1, ?2, ?3, ?4, ?5," \
+		" ?6) on conflict (bucket, kind, grp) do update set running = excluded.running, start_every_us =" \
+		" excluded.start_every_us, burst = excluded.burst", \
+		NULL, \
+	}, \
+	[HWTS_SQL_UNLIMIT_GROUP] = { \
+		"limit", "nnk", \
+		"update @_group set running = null, start_every_us = null, burst = null where bucket = ?1 and kind =" \
+		" ?2 and grp = ?3", \
+		NULL, \
+	}, \
+	[HWTS_SQL_TIDY_GROUP] = { \
+		"limit", "nnk", \
+		"delete from @_group where bucket = ?1 and kind = ?2 and grp = ?3 and not paused and running is null", \
+		NULL, \
+	},
+/* clang-format on */
+
+#endif
