@@ -76,7 +76,7 @@ struct hwt_lane {
 	/* Written by the worker. */
 	alignas(HWT_UNIT) _Atomic uint64_t unlinked; /* taken out of the cancelled queue, ever */
 	_Atomic uint64_t taken;                      /* taken out of the submitted queue, ever */
-	struct hwt_record *parked;                   /* NULL, or popped and KEPT when the worker looked; kept.h */
+	struct hwt_record *parked;                   /* NULL, or popped and KEPT when the worker looked; cancel.c */
 	uint64_t accepted_at_look;                   /* accepted, when the worker last looked; look.c */
 	uint64_t cancelled_at_look;                  /* the same of cancelled_pushed */
 
@@ -91,7 +91,7 @@ struct hwt_lane {
 	_Atomic uint64_t pushed_more; /* pushes ever that were no submission, less submissions that pushed nothing */
 	_Atomic uint64_t kept_count;  /* cancels of timeouts whose record was kept, ever */
 	_Atomic(struct hwt_record *) newest; /* of the last submission; for cancels, a guess */
-	struct hwt_record *kept;             /* NULL, or a record for the next submission; kept.h */
+	struct hwt_record *kept;             /* NULL, or a record for the next submission; cancel.c */
 	uint8_t special;                     /* LANE_* flags */
 	bool was_full;                       /* the lane was full when it last found no free record */
 
@@ -268,6 +268,25 @@ static inline void lane_tell_drained(struct hwt_lane *lane)
 static inline bool lane_has_parked(const struct hwt_lane *lane)
 {
 	return unlikely(lane->parked != NULL) && word_state(record_word(lane->parked)) != STATE_KEPT;
+}
+
+/* Takes the record that the lane keeps for a word that replaces KEPT.  Under the submit lock, as the next. */
+static inline void lane_end_keeping(struct hwt_lane *lane, uint64_t word)
+{
+	struct hwt_record *record = lane->kept;
+
+	lane->kept = NULL;
+	lane->special &= (uint8_t)~LANE_KEEPS;
+	atomic_store_explicit(&record->word, word, memory_order_release); /* [word] */
+}
+
+/* Keeps no record any more. */
+static inline void lane_let_go(struct hwt_lane *lane)
+{
+	/* Relaxed: written under the lock. */
+	if (lane->kept != NULL)
+		lane_end_keeping(lane, word_with_state(atomic_load_explicit(&lane->kept->word, memory_order_relaxed),
+						       STATE_CANCELLED));
 }
 
 /*

@@ -11,7 +11,6 @@
  * all slabs but the one that the worker looks at.
  */
 #include "lane/look.h"
-#include "lane/kept.h"
 #include "lane/lanes.h"
 #include "lane/reserve.h"
 

@@ -37,7 +37,7 @@
  *   S2  out = what was carved or popped - what was taken from home or put back unused.  So out is home's count if and
  *       only if no record is in the chain or outside.  Then only stale handles lead into the slab.
  *   S3  after each give, base is above the generation of each handle that was made in the slab before.  Between two
- *       lives a record comes home, and the owner refills, or a lane keeps it (kept.h), and counts that.  So each
+ *       lives a record comes home, and the owner refills, or a lane keeps it (cancel.c), and counts that.  So each
  *       generation is at most base + 1 + refills + how many records of any slab were kept meanwhile.
  *   S4  free, out, carve, span, base and refills change only under the owner.
  *
