@@ -37,7 +37,7 @@ QCXX = $(if $(V),,@$(SAY) '  CXX $@'; )$(CXX)
 # SAN=thread or SAN=address,undefined: everything again, in a folder of its own.
 SAN ?=
 comma := ,
-# DEBUG=1: a library that ends the process where it is used wrongly; src/timer/timer.h.
+# DEBUG=1: a library that ends the process at a handle of a destroyed timer; record_of in src/timer/api.c.
 DEBUG ?=
 BUILD := build$(if $(SAN),-$(subst $(comma),-,$(SAN)))$(if $(DEBUG),-debug)
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
@@ -88,7 +88,7 @@ all: $(BUILD)/libhwt.a $(BUILD)/libhwt.so store ## the libraries: libhwt, and li
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]* ## \(.*\)/\1#\2/p' $(MAKEFILE_LIST) | \
 		awk -F'#' '{ printf "make %-16s %s\n", $$1 == "all" ? "" : $$1, $$2 }'
-	@echo 'DEBUG=1 with any of them: the library checks for wrong use, in a folder of its own'
+	@echo 'DEBUG=1 with any of them: the library checks handles, in a folder of its own'
 	@echo 'SAN=thread or SAN=address,undefined with any of them: with these sanitizers, in a folder of their own'
 
 # The library: static and shared of the same objects, so that the archive may go into a shared object.

@@ -295,7 +295,6 @@ int hwt_timer_advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
 	int64_t next;
 	int rc;
 
-	debug_timer(timer);
 	if (timer == NULL || (timer->config.flags & (HWT_CALLER_DRIVEN | HWT_COLLECT)) != HWT_CALLER_DRIVEN)
 		return EINVAL;
 	rc = take(timer);
@@ -323,7 +322,6 @@ int hwt_timer_advance_batch(hwt_timer *timer, int64_t now_ns, hwt_fired *out, si
 	int64_t next;
 	int rc;
 
-	debug_timer(timer);
 	if (timer == NULL || !timer_collects(timer) || fired == NULL || (out == NULL && n > 0))
 		return EINVAL;
 	rc = take(timer);
@@ -372,7 +370,6 @@ int hwt_timer_next(hwt_timer *timer, int64_t *next_ns)
 {
 	int rc;
 
-	debug_timer(timer);
 	if (timer == NULL || next_ns == NULL || !timer_is_driven(timer))
 		return EINVAL;
 	hwt_driver_lock(timer);

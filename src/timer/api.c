@@ -20,31 +20,22 @@
 #ifdef HWT_DEBUG
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 #endif
 
 #define STRING(x) #x
 #define VERSION(major, minor, patch) STRING(major) "." STRING(minor) "." STRING(patch)
 
-#ifdef HWT_DEBUG
-void hwt_debug_check(const hwt_timer *timer)
-{
-	if (timer == NULL || timer->process == getpid())
-		return;
-	(void)fprintf(stderr, "hwt: %s\n",
-		      timer->process == 0 ? "a timer that has been destroyed"
-					  : "a call in a forked child, with a timer of its parent");
-	abort();
-}
-#endif
-
+/* A debug build (make DEBUG=1) ends the process here if the timer of the handle has been destroyed. */
 static struct hwt_record *record_of(hwt_timeout timeout)
 {
 	struct hwt_record *record = timeout.entry;
-
 #ifdef HWT_DEBUG
-	if (record != NULL && record_lane(record) != NULL)
-		hwt_debug_check(record_lane(record)->lanes->timer);
+	const struct hwt_lane *lane = record != NULL ? record_lane(record) : NULL;
+
+	if (lane != NULL && lane->lanes->timer->is_destroyed) {
+		(void)fputs("hwt: a handle of a timer that has been destroyed\n", stderr);
+		abort();
+	}
 #endif
 	return record;
 }
@@ -124,7 +115,6 @@ static __attribute__((noinline)) int submit_delay_slowly(hwt_timer *timer, hwt_t
 
 int hwt_new_timeout(hwt_timer *timer, hwt_task *task, void *arg, int64_t delay_ns, hwt_timeout *out)
 {
-	debug_timer(timer);
 	if (unlikely(timer == NULL))
 		return EINVAL;
 	if (unlikely(task == NULL || !has_worker(timer)))
@@ -134,7 +124,6 @@ int hwt_new_timeout(hwt_timer *timer, hwt_task *task, void *arg, int64_t delay_n
 
 int hwt_new_timeout_at(hwt_timer *timer, hwt_task *task, void *arg, int64_t deadline_ns, hwt_timeout *out)
 {
-	debug_timer(timer);
 	if (unlikely(timer == NULL))
 		return EINVAL;
 	if (unlikely(task == NULL || !has_worker(timer)))
@@ -181,7 +170,6 @@ int hwt_new_timeout_ex(hwt_timer *timer, const hwt_spec *given, hwt_timeout *out
 	hwt_spec spec;
 	int rc;
 
-	debug_timer(timer);
 	rc = timer == NULL ? EINVAL : read_spec(&spec, given);
 	if (rc == 0)
 		rc = fit_spec(timer, &spec);

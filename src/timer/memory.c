@@ -75,7 +75,6 @@ int hwt_timer_trim(hwt_timer *timer, size_t *bytes)
 
 	if (timer == NULL)
 		return EINVAL;
-	debug_timer(timer);
 	cancel_before = thread_no_cancel();
 	rc = timer_is_driven(timer) ? trim_driven(timer, &gone) : trim_by_worker(timer, &gone);
 	thread_restore_cancel(cancel_before);

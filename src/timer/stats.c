@@ -112,7 +112,6 @@ int hwt_timer_stats(const hwt_timer *timer, hwt_stats *out)
 {
 	hwt_stats stats = { 0 };
 
-	debug_timer(timer);
 	if (timer == NULL || out == NULL || out->size < 2 * sizeof(uint64_t) || out->size > HWT_STRUCT_MAX)
 		return EINVAL;
 	count_ends(timer, &stats);

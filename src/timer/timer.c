@@ -129,9 +129,6 @@ static int create(hwt_timer **out, const hwt_config *config)
 	set_thread_name(timer);
 	timer->quiet.until_ns = INT64_MIN; /* all else is 0: TIMER_INIT, DRIVER_FREE */
 	timer->alarm_tick = -1;
-#ifdef HWT_DEBUG
-	timer->process = getpid();
-#endif
 	hwt_counter_ask(clock_monotonic());
 	rc = init_parts(timer);
 	if (rc != 0) {
@@ -162,7 +159,6 @@ int hwt_timer_start(hwt_timer *timer)
 {
 	int rc = 0, cancel_before;
 
-	debug_timer(timer);
 	if (timer == NULL)
 		return EINVAL;
 	if (likely(timer_is_started(timer)))
@@ -252,7 +248,6 @@ int hwt_timer_stop(hwt_timer *timer, size_t *unprocessed)
 	int cancel_before;
 	bool mine;
 
-	debug_timer(timer);
 	if (timer == NULL)
 		return EINVAL;
 	if (current_task_is_in_timer(timer))
@@ -278,7 +273,6 @@ bool hwt_timer_next_unprocessed(hwt_timer *timer, hwt_unprocessed *out)
 {
 	struct hwt_record *record = NULL;
 
-	debug_timer(timer);
 	if (timer == NULL || out == NULL || timer_state(timer) != TIMER_STOPPED)
 		return false;
 	pthread_mutex_lock(&timer->monitor.mutex);
@@ -308,8 +302,8 @@ static void release_unprocessed(hwt_timer *timer)
 }
 
 /*
- * Frees the rest of a timer.  A debug build keeps that and the records for ever, so that a handle leads to a timer that
- * says what it is; a list, so that a checker of leaks finds them.
+ * Frees the rest of a timer.  A debug build keeps that and the records for ever, for the handles (api.c); in a list, so
+ * that a checker of leaks finds them.
  */
 static void free_timer(hwt_timer *timer)
 {
@@ -317,7 +311,7 @@ static void free_timer(hwt_timer *timer)
 	static _Atomic(hwt_timer *) newest;
 
 	hwt_idle_destroy(&timer->lanes.idle);
-	timer->process = 0;
+	timer->is_destroyed = true;
 	timer->kept_before = atomic_exchange_explicit(&newest, timer, memory_order_relaxed); /* relaxed: no reader */
 #else
 	hwt_lanes_destroy(&timer->lanes);
@@ -349,7 +343,6 @@ int hwt_timer_destroy(hwt_timer *timer)
 
 int hwt_timer_config(const hwt_timer *timer, hwt_config *out)
 {
-	debug_timer(timer);
 	if (timer == NULL || out == NULL)
 		return EINVAL;
 	return hwt_config_copy_out(out, &timer->config);
@@ -357,7 +350,6 @@ int hwt_timer_config(const hwt_timer *timer, hwt_config *out)
 
 void *hwt_timer_user(const hwt_timer *timer)
 {
-	debug_timer(timer);
 	return timer != NULL ? timer->config.user : NULL;
 }
 
@@ -365,7 +357,6 @@ int hwt_timer_grid(const hwt_timer *timer, int64_t *start_ns)
 {
 	int state;
 
-	debug_timer(timer);
 	if (timer == NULL || start_ns == NULL)
 		return EINVAL;
 	/* In these two states another thread may be writing the grid; in all later ones no thread does. */
@@ -380,7 +371,6 @@ uint64_t hwt_pending_timeouts(const hwt_timer *timer)
 {
 	uint64_t ended;
 
-	debug_timer(timer);
 	if (timer == NULL)
 		return 0;
 	/* Ends first, then begins: [count]. */

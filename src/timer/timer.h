@@ -113,7 +113,7 @@ struct hwt_timer {
 	_Atomic uint64_t given_back;
 
 #ifdef HWT_DEBUG
-	long process;           /* that created it; 0: it has been destroyed */
+	bool is_destroyed;
 	hwt_timer *kept_before; /* destroyed before this one */
 #endif
 };
@@ -121,21 +121,6 @@ struct hwt_timer {
 static inline bool timer_is_driven(const hwt_timer *timer)
 {
 	return (timer->config.flags & HWT_CALLER_DRIVEN) != 0;
-}
-
-/*
- * Of a debug build (make DEBUG=1): ends the process with a line that says why, if the timer (may be NULL) has been
- * destroyed, or is one of a parent.  (api.c)
- */
-void hwt_debug_check(const hwt_timer *timer);
-
-static inline void debug_timer(const hwt_timer *timer)
-{
-#ifdef HWT_DEBUG
-	hwt_debug_check(timer);
-#else
-	(void)timer;
-#endif
 }
 
 /* Returns true if it calls no task: hwt_timer_advance_batch. */
