@@ -165,86 +165,69 @@ int hwt_lanes_refuse(struct hwt_lanes *lanes)
 	return ENOMEM;
 }
 
-uint64_t hwt_lanes_accepted(const struct hwt_lanes *lanes)
+/* Returns the sum of the numbers that lie at this offset of each lane.  Acquire: [count]. */
+static uint64_t sum_of(const struct hwt_lanes *lanes, size_t offset)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < lanes_count(lanes); i++)
-		sum += atomic_load_explicit(&lanes->made[i]->accepted,
-					    memory_order_relaxed); /* relaxed: the caller orders it, [count] */
+	for (uint32_t i = 0; i < lanes_count(lanes); i++) {
+		const void *number = (const char *)lanes->made[i] + offset;
+
+		sum += atomic_load_explicit((const _Atomic uint64_t *)number, memory_order_acquire);
+	}
 	return sum;
+}
+
+uint64_t hwt_lanes_accepted(const struct hwt_lanes *lanes)
+{
+	return sum_of(lanes, offsetof(struct hwt_lane, accepted));
 }
 
 uint64_t hwt_lanes_cancelled(const struct hwt_lanes *lanes)
 {
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < lanes_count(lanes); i++) {
-		sum += atomic_load_explicit(&lanes->made[i]->cancelled_count, memory_order_acquire);  /* [count] */
-		sum += atomic_load_explicit(&lanes->made[i]->kept_count, memory_order_acquire);       /* [count] */
-		sum += atomic_load_explicit(&lanes->made[i]->cancelled_pushed, memory_order_acquire); /* [count] */
-	}
-	return sum;
+	return sum_of(lanes, offsetof(struct hwt_lane, cancelled_count)) + hwt_lanes_kept(lanes) +
+	       sum_of(lanes, offsetof(struct hwt_lane, cancelled_pushed));
 }
 
 uint64_t hwt_lanes_rearmed(const struct hwt_lanes *lanes)
 {
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < lanes_count(lanes); i++)
-		sum += atomic_load_explicit(&lanes->made[i]->rearmed_count, memory_order_acquire); /* [count] */
-	return sum;
+	return sum_of(lanes, offsetof(struct hwt_lane, rearmed_count));
 }
 
 uint64_t hwt_lanes_rescheduled(const struct hwt_lanes *lanes)
 {
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < lanes_count(lanes); i++)
-		/* Relaxed: only a number. */
-		sum += atomic_load_explicit(&lanes->made[i]->rescheduled_count, memory_order_relaxed);
-	return sum;
+	return sum_of(lanes, offsetof(struct hwt_lane, rescheduled_count));
 }
 
 uint64_t hwt_lanes_kept(const struct hwt_lanes *lanes)
 {
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < lanes_count(lanes); i++)
-		sum += atomic_load_explicit(&lanes->made[i]->kept_count, memory_order_acquire); /* [count] */
-	return sum;
+	return sum_of(lanes, offsetof(struct hwt_lane, kept_count));
 }
 
-/* Adds the lane's numbers to *counts. */
-static void count_lane(struct hwt_lane *lane, struct hwt_lane_counts *counts)
+static void tally_lane(struct hwt_lane *lane, hwt_stats *stats)
 {
 	queue_lock(&lane->submitted);
-	counts->refused_limit += lane->refused_limit;
-	counts->refused_stopped += lane->refused_stopped;
-	counts->refused_memory += lane->refused_memory;
-	counts->bytes += slabs_bytes(&lane->submitted.slabs);
+	stats->refused_limit += lane->refused_limit;
+	stats->refused_stopped += lane->refused_stopped;
+	stats->refused_memory += lane->refused_memory;
+	stats->bytes += sizeof(*lane) + slabs_bytes(&lane->submitted.slabs);
 	for (const struct hwt_reserve *reserve = lane->reserves; reserve != NULL; reserve = reserve->next)
-		counts->bytes += reserve->block != NULL ? reserve->block->bytes : 0;
+		stats->bytes += reserve->block != NULL ? reserve->block->bytes : 0;
 	queue_unlock(&lane->submitted);
 	queue_lock(&lane->cancelled);
-	counts->bytes += slabs_bytes(&lane->cancelled.slabs);
+	stats->bytes += slabs_bytes(&lane->cancelled.slabs);
 	queue_unlock(&lane->cancelled);
 }
 
-struct hwt_lane_counts hwt_lanes_tally(const struct hwt_lanes *lanes)
+void hwt_lanes_tally(const struct hwt_lanes *lanes, hwt_stats *stats)
 {
-	struct hwt_lane_counts counts = { 0 };
-
 	/* Relaxed: only a number. */
-	counts.refused_memory = atomic_load_explicit(&lanes->refused, memory_order_relaxed);
-	counts.bytes = (lanes->last_place + (size_t)1) * (sizeof(*lanes->place) + sizeof(*lanes->made));
-	for (uint32_t i = 0; i < lanes_count(lanes); i++) {
-		count_lane(lanes->made[i], &counts);
-		counts.bytes += sizeof(struct hwt_lane);
-	}
-	counts.records = record_slabs_held(&lanes->slabs) / sizeof(struct hwt_record);
-	counts.bytes += record_slabs_bytes(&lanes->slabs);
-	return counts;
+	stats->refused_memory += atomic_load_explicit(&lanes->refused, memory_order_relaxed);
+	stats->records += record_slabs_held(&lanes->slabs) / sizeof(struct hwt_record);
+	stats->bytes += record_slabs_bytes(&lanes->slabs) +
+			(lanes->last_place + (size_t)1) * (sizeof(*lanes->place) + sizeof(*lanes->made));
+	for (uint32_t i = 0; i < lanes_count(lanes); i++)
+		tally_lane(lanes->made[i], stats);
 }
 
 /* A record that is seen in the queue was pushed after the lane's earliest deadline was written. */

@@ -70,13 +70,8 @@ uint64_t hwt_lanes_rescheduled(const struct hwt_lanes *lanes);
 /* Returns how many records have ever been kept, in all lanes. */
 uint64_t hwt_lanes_kept(const struct hwt_lanes *lanes);
 
-/* The numbers of a lane for statistics, all of one moment. */
-struct hwt_lane_counts {
-	uint64_t refused_limit, refused_stopped, refused_memory, records, bytes;
-};
-
-/* Returns the sums over all lanes, with what is refused and held outside of them. */
-struct hwt_lane_counts hwt_lanes_tally(const struct hwt_lanes *lanes);
+/* Adds what all lanes and the slabs hold and have refused.  The numbers of a lane are of one moment. */
+void hwt_lanes_tally(const struct hwt_lanes *lanes, hwt_stats *stats);
 
 /* Returns true if there is nothing for the worker in any lane. */
 bool hwt_lanes_are_empty(struct hwt_lanes *lanes);

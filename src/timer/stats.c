@@ -71,16 +71,10 @@ static void count_ends(const hwt_timer *timer, hwt_stats *stats)
 
 static void count_lanes(const hwt_timer *timer, hwt_stats *stats)
 {
-	struct hwt_lane_counts counts = hwt_lanes_tally(&timer->lanes);
-
-	stats->refused_limit = counts.refused_limit;
+	hwt_lanes_tally(&timer->lanes, stats);
 	/* Relaxed: no other data depends on the number. */
-	stats->refused_stopped = counts.refused_stopped +
-				 atomic_load_explicit(&timer->refused_stopped, memory_order_relaxed);
-	stats->refused_memory = counts.refused_memory;
-	stats->records = counts.records;
-	stats->bytes = sizeof(*timer) + counts.bytes + wheel_bytes(timer->wheel) +
-		       timer->tasks.count * sizeof(struct hwt_runner);
+	stats->refused_stopped += atomic_load_explicit(&timer->refused_stopped, memory_order_relaxed);
+	stats->bytes += sizeof(*timer) + wheel_bytes(timer->wheel) + timer->tasks.count * sizeof(struct hwt_runner);
 }
 
 static void count_work(const hwt_timer *timer, hwt_stats *stats)
