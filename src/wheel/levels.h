@@ -85,20 +85,4 @@ static inline uint32_t index_of(const struct hwt_levels *h, uint64_t block)
 	return (uint32_t)block & h->mask;
 }
 
-/* Returns false without memory.  (levels_place.c) */
-bool hwt_levels_make_level(struct hwt_levels *h, unsigned level);
-
-/* Places records in order, none above level `most`.  Returns how many; fewer than n when memory ran out. */
-size_t hwt_levels_place(struct hwt_levels *h, struct hwt_record *const *records, const int64_t *ticks, size_t n,
-			unsigned most);
-
-/* Empties the buckets of the blocks that begin now, at the levels 1 to this one (K2).  (levels_demote.c) */
-void hwt_levels_begin_blocks(struct hwt_levels *h, unsigned level);
-
-/* Brings down a slice of the next block's bucket if that is due.  (levels_demote.c) */
-void hwt_levels_bring_down(struct hwt_levels *h, unsigned level);
-
-/* Returns the exact entry of the bucket that is first at its level.  (levels_demote.c) */
-int64_t hwt_levels_first(const struct hwt_levels *h, unsigned level);
-
 #endif
