@@ -125,7 +125,7 @@ TEST(no_descriptor_is_made_behind_a_stop)
 	CHECK(atomic_load(&hwt_test_point) == NULL);
 	atomic_store(&hwt_test_point, NULL);
 	CHECK_INT(fd, ==, 17);
-	CHECK(!idle_has_alarm(&timer->lanes.idle));
+	CHECK(idle_alarm(&timer->lanes.idle) < 0);
 	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
 }
 

@@ -25,7 +25,7 @@ static void check_growth(const struct hwt_slab_kind *kind, size_t first, size_t 
 		CHECK_INT(slabs_rest(&slabs), ==, bytes - head);
 		expected = expected < last ? expected * 2 : last;
 		while (slabs_rest(&slabs) > 0)
-			CHECK_INT((uintptr_t)slabs_carve(&slabs, unit) % SLAB_UNIT_ALIGN, ==, 0);
+			CHECK_INT((uintptr_t)hwt_slabs_carve(&slabs, unit) % SLAB_UNIT_ALIGN, ==, 0);
 	}
 	hwt_slabs_free(slabs.newest);
 }
@@ -43,7 +43,7 @@ TEST(without_memory_nothing_changes)
 
 	memset(&slabs, 0, sizeof(slabs));
 	REQUIRE(hwt_slabs_grow(&slabs, &hwt_chunk_slab));
-	(void)slabs_carve(&slabs, 128);
+	(void)hwt_slabs_carve(&slabs, 128);
 	memcpy(&before, &slabs, sizeof(slabs));
 	memory_fails(0, 1);
 	errno = 17;

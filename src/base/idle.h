@@ -93,15 +93,16 @@ void hwt_idle_stop(struct hwt_idle *idle);
  */
 void hwt_idle_set_alarm(struct hwt_idle *idle, int64_t time_ns);
 
-static inline bool idle_has_alarm(const struct hwt_idle *idle)
+/* Returns the descriptor of the alarm, -1: there is none.  Relaxed: sleeper.h. */
+static inline int idle_alarm(const struct hwt_idle *idle)
 {
-	return sleeper_alarm(&idle->sleeper) >= 0;
+	return atomic_load_explicit(&idle->sleeper.alarm, memory_order_relaxed);
 }
 
-/* Returns true if there is an alarm, or a function to call. */
+/* Returns true if a loop of the caller's has an alarm, or a function to call. */
 static inline bool idle_is_watched(const struct hwt_idle *idle)
 {
-	return sleeper_is_elsewhere(&idle->sleeper);
+	return idle->sleeper.ring != NULL || idle_alarm(idle) >= 0;
 }
 
 /*

@@ -3,26 +3,29 @@
 #include "base/slab.h"
 #include "base/mem.h"
 
-/* Relaxed: one thread at a time writes, and no other data depends on the number. */
-static void set_bytes(struct hwt_slabs *slabs, size_t bytes)
+void *hwt_slabs_carve(struct hwt_slabs *slabs, size_t bytes)
 {
-	atomic_store_explicit(&slabs->bytes, bytes, memory_order_relaxed);
-}
+	char *unit = slabs->carve;
 
-static void add(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind, struct hwt_slab *slab)
-{
-	slab->next = slabs->newest;
-	slabs->newest = slab;
-	slabs->carve = slab_begin(slab, kind);
-	slabs->carve_end = slab_end(slab);
-	set_bytes(slabs, slabs_bytes(slabs) + slab->bytes);
+	if ((size_t)(slabs->carve_end - unit) < bytes)
+		return NULL;
+	HWT_ASSERT((uintptr_t)unit % SLAB_UNIT_ALIGN == 0);
+	slabs->carve += bytes;
+	return unit;
 }
 
 void hwt_slabs_add_used(struct hwt_slabs *slabs, struct hwt_slab *slab)
 {
 	slab->next = slabs->newest->next;
 	slabs->newest->next = slab;
-	set_bytes(slabs, slabs_bytes(slabs) + slab->bytes);
+	atomic_fetch_add_explicit(&slabs->bytes, slab->bytes, memory_order_relaxed); /* relaxed: only a number */
+}
+
+/* Has the newest slab carved from its beginning. */
+static void begin(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind)
+{
+	slabs->carve = (char *)slabs->newest + kind->head;
+	slabs->carve_end = (char *)slabs->newest + slabs->newest->bytes;
 }
 
 bool hwt_slabs_grow(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind)
@@ -32,8 +35,10 @@ bool hwt_slabs_grow(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind)
 
 	if (slab == NULL)
 		return false;
-	slab->bytes = size;
-	add(slabs, kind, slab);
+	*slab = (struct hwt_slab){ slabs->newest, size };
+	slabs->newest = slab;
+	begin(slabs, kind);
+	atomic_fetch_add_explicit(&slabs->bytes, size, memory_order_relaxed); /* relaxed: only a number */
 	slabs->next_size = size < kind->last ? size * 2 : size;
 	return true;
 }
@@ -43,9 +48,8 @@ struct hwt_slab *hwt_slabs_restart(struct hwt_slabs *slabs, const struct hwt_sla
 	struct hwt_slab *newest = slabs->newest, *others = newest->next;
 
 	newest->next = NULL;
-	slabs->carve = slab_begin(newest, kind);
-	slabs->carve_end = slab_end(newest);
-	set_bytes(slabs, newest->bytes);
+	begin(slabs, kind);
+	atomic_store_explicit(&slabs->bytes, newest->bytes, memory_order_relaxed); /* relaxed: only a number */
 	return others;
 }
 

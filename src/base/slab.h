@@ -45,6 +45,9 @@ struct hwt_slabs {
 	_Atomic size_t bytes; /* of all slabs */
 };
 
+/* Carves a unit of so many bytes.  Returns NULL if the newest slab has no room for it. */
+void *hwt_slabs_carve(struct hwt_slabs *slabs, size_t bytes);
+
 /* Adds a slab to carve from.  The owner has taken the rest of the one before.  Returns false without memory. */
 bool hwt_slabs_grow(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind);
 
@@ -63,30 +66,9 @@ unsigned hwt_slabs_release(struct hwt_slab **slabs, unsigned max, size_t *bytes)
 /* Frees slabs that are linked by next: those that were taken out, or all of an owner that goes. */
 void hwt_slabs_free(struct hwt_slab *slabs);
 
-static inline char *slab_begin(struct hwt_slab *slab, const struct hwt_slab_kind *kind)
-{
-	return (char *)slab + kind->head;
-}
-
-static inline char *slab_end(struct hwt_slab *slab)
-{
-	return (char *)slab + slab->bytes;
-}
-
 static inline size_t slabs_rest(const struct hwt_slabs *slabs)
 {
 	return (size_t)(slabs->carve_end - slabs->carve);
-}
-
-/* Carves a unit of so many bytes.  The slab must have room for it. */
-static inline void *slabs_carve(struct hwt_slabs *slabs, size_t bytes)
-{
-	char *unit = slabs->carve;
-
-	HWT_ASSERT(slabs_rest(slabs) >= bytes);
-	HWT_ASSERT((uintptr_t)unit % SLAB_UNIT_ALIGN == 0);
-	slabs->carve += bytes;
-	return unit;
 }
 
 /* Returns the bytes of all slabs.  Relaxed: no other data depends on the number. */

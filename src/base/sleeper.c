@@ -100,6 +100,12 @@ int hwt_sleeper_init(struct hwt_sleeper *sleeper, const hwt_config *config)
 	return rc;
 }
 
+/* Relaxed: sleeper.h. */
+static int alarm_of(const struct hwt_sleeper *sleeper)
+{
+	return atomic_load_explicit(&sleeper->alarm, memory_order_relaxed);
+}
+
 #ifdef HWT_LINUX
 int hwt_sleeper_make_alarm(struct hwt_sleeper *sleeper)
 {
@@ -108,7 +114,7 @@ int hwt_sleeper_make_alarm(struct hwt_sleeper *sleeper)
 	if (fd < 0) {
 		rc = errno == EINVAL ? ENOTSUP : errno; /* an old kernel does not know the clock */
 	} else {
-		/* Relaxed: sleeper_alarm. */
+		/* Relaxed: sleeper.h. */
 		atomic_store_explicit(&sleeper->alarm, fd, memory_order_relaxed);
 		hwt_sleeper_set_alarm(sleeper, 0);
 	}
@@ -119,7 +125,7 @@ int hwt_sleeper_make_alarm(struct hwt_sleeper *sleeper)
 void hwt_sleeper_set_alarm(struct hwt_sleeper *sleeper, int64_t time_ns)
 {
 	struct itimerspec when = { .it_value = { 0, 0 } };
-	int before = errno, fd = sleeper_alarm(sleeper), flags = TFD_TIMER_ABSTIME;
+	int before = errno, fd = alarm_of(sleeper), flags = TFD_TIMER_ABSTIME;
 
 	if (fd < 0)
 		return;
@@ -145,7 +151,7 @@ void hwt_sleeper_set_alarm(struct hwt_sleeper *sleeper, int64_t time_ns)
 /* Returns when the alarm rings. */
 static void poll_alarm(const struct hwt_sleeper *sleeper)
 {
-	struct pollfd set[1] = { { .fd = sleeper_alarm(sleeper), .events = POLLIN } };
+	struct pollfd set[1] = { { .fd = alarm_of(sleeper), .events = POLLIN } };
 	int before = errno;
 
 	while (poll(set, 1, -1) < 0 && errno == EINTR)
@@ -157,8 +163,8 @@ static void close_alarm(struct hwt_sleeper *sleeper)
 {
 	int before = errno;
 
-	if (sleeper_alarm(sleeper) >= 0)
-		(void)close(sleeper_alarm(sleeper));
+	if (alarm_of(sleeper) >= 0)
+		(void)close(alarm_of(sleeper));
 	errno = before;
 }
 #else
@@ -257,7 +263,7 @@ void hwt_sleeper_wake(struct hwt_sleeper *sleeper)
 		hwt_sleeper_set_alarm(sleeper, 0);
 	if (sleeper->ring != NULL)
 		ring(sleeper);
-	if (sleeper_is_elsewhere(sleeper))
+	if (sleeper->ring != NULL || (!sleeper->polls && alarm_of(sleeper) >= 0)) /* it sleeps in a loop of its own */
 		return;
 	pthread_mutex_lock(&sleeper->monitor.mutex);
 	sleeper->woken = true;

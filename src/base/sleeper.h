@@ -67,7 +67,7 @@ struct hwt_sleeper {
 	struct hwt_monitor monitor;
 	bool woken; /* under the mutex */
 
-	_Atomic int alarm;    /* -1: none */
+	_Atomic int alarm; /* the descriptor, -1: none.  Relaxed: only a number; one that is made late rings at once */
 	_Atomic bool stepped; /* a ring was told of a step of the clock, and nobody has looked at it since */
 
 	/* Never change. */
@@ -88,18 +88,6 @@ void hwt_sleeper_wake(struct hwt_sleeper *sleeper);
 
 /* Makes the alarm, which rings at once.  Returns 0, ENOTSUP, or an error of the system. */
 int hwt_sleeper_make_alarm(struct hwt_sleeper *sleeper);
-
-/* The descriptor, -1: there is none. */
-static inline int sleeper_alarm(const struct hwt_sleeper *sleeper)
-{
-	/* Relaxed: it is only a number for the system.  An alarm that is made late rings at once. */
-	return atomic_load_explicit(&sleeper->alarm, memory_order_relaxed);
-}
-
-static inline bool sleeper_is_elsewhere(const struct hwt_sleeper *sleeper)
-{
-	return sleeper->ring != NULL || (!sleeper->polls && sleeper_alarm(sleeper) >= 0);
-}
 
 /* Silences the alarm, if there is one, until a time; INT64_MAX: until a thread wakes it. */
 void hwt_sleeper_set_alarm(struct hwt_sleeper *sleeper, int64_t time_ns);

@@ -59,9 +59,10 @@ hwt_node *hwt_queue_new_node(struct hwt_queue *queue)
 		queue->spare = node->next;
 		return node;
 	}
-	if (slabs_rest(&queue->slabs) == 0 && !hwt_slabs_grow(&queue->slabs, &hwt_node_slab))
-		return NULL;
-	return slabs_carve(&queue->slabs, sizeof(*node));
+	node = hwt_slabs_carve(&queue->slabs, sizeof(*node));
+	if (node == NULL && hwt_slabs_grow(&queue->slabs, &hwt_node_slab))
+		node = hwt_slabs_carve(&queue->slabs, sizeof(*node));
+	return node;
 }
 
 bool hwt_queue_lock_soon(struct hwt_queue *queue)
@@ -112,7 +113,7 @@ size_t hwt_queue_restart(struct hwt_queue *queue)
 		return 0;
 	}
 	others = hwt_slabs_restart(&queue->slabs, &hwt_node_slab);
-	stub = slabs_carve(&queue->slabs, sizeof(*stub));
+	stub = hwt_slabs_carve(&queue->slabs, sizeof(*stub));
 	stub->next = NULL;
 	queue->spare = NULL;
 	ck_pr_store_ptr(&queue->fifo.head, stub);

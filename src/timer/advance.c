@@ -63,7 +63,7 @@ static int64_t next_alarm(hwt_timer *timer, int64_t now_ns)
 		return next_ns;
 	if (hwt_idle_begin(idle, due == HWT_TICK_NEVER ? INT64_MAX : grid_time(&timer->grid, due - 1)) &&
 	    hwt_lanes_are_empty(&timer->lanes)) {
-		if (idle_has_alarm(idle))
+		if (idle_alarm(idle) >= 0)
 			timer->alarm_tick = due;
 		return next_ns;
 	}
@@ -156,7 +156,7 @@ static void note_quiet(hwt_timer *timer, int64_t next_ns)
 	if (!worker_left_nothing(&timer->worker) || !tasks_are_done(&timer->tasks))
 		return;
 	/* As in keeps_alarm. */
-	if (timer->config.clock == HWT_CLOCK_REALTIME && idle_has_alarm(&timer->lanes.idle))
+	if (timer->config.clock == HWT_CLOCK_REALTIME && idle_alarm(&timer->lanes.idle) >= 0)
 		return;
 	timer->quiet = (struct hwt_quiet){
 		.from_ns = grid_time(grid, tick - 1),
@@ -394,7 +394,7 @@ static int make_alarm(hwt_timer *timer)
 
 int hwt_timer_fd(hwt_timer *timer, int *fd)
 {
-	struct hwt_sleeper *sleeper;
+	const struct hwt_idle *idle;
 	int rc;
 
 	if (timer == NULL || fd == NULL || !timer_is_driven(timer) || timer_is_virtual(timer))
@@ -402,16 +402,16 @@ int hwt_timer_fd(hwt_timer *timer, int *fd)
 	rc = hwt_timer_start(timer);
 	if (rc != 0)
 		return rc;
-	sleeper = &timer->lanes.idle.sleeper;
+	idle = &timer->lanes.idle;
 	HWT_POINT("descriptor");
 	hwt_driver_lock(timer);
 	/* A stop that has begun reads `alarm` without the mutex, so none is made then.  Relaxed: under the mutex. */
 	if (atomic_load_explicit(&timer->state, memory_order_relaxed) != TIMER_DRIVEN)
 		rc = ECANCELED;
-	else if (sleeper_alarm(sleeper) < 0)
+	else if (idle_alarm(idle) < 0)
 		rc = make_alarm(timer);
 	if (rc == 0)
-		*fd = sleeper_alarm(sleeper);
+		*fd = idle_alarm(idle);
 	pthread_mutex_unlock(&timer->monitor.mutex);
 	return rc;
 }

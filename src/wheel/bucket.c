@@ -103,10 +103,12 @@ static struct hwt_chunk *store_take(struct hwt_store *store, unsigned class)
 
 	if (chunk == NULL)
 		chunk = store_split(store, class);
-	if (chunk == NULL && slabs_rest(&store->slabs) < class_bytes[class] && !store_grow(store))
+	if (chunk == NULL)
+		chunk = hwt_slabs_carve(&store->slabs, class_bytes[class]);
+	if (chunk == NULL && !store_grow(store))
 		return class > 0 ? store_take(store, 0) : NULL;
 	if (chunk == NULL)
-		chunk = slabs_carve(&store->slabs, class_bytes[class]);
+		chunk = hwt_slabs_carve(&store->slabs, class_bytes[class]);
 	chunk->class = (uint8_t) class;
 	return chunk;
 }

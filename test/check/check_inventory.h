@@ -70,9 +70,9 @@ static inline void inventory_add_slabs(struct inventory *inventory, const char *
 
 	for (struct hwt_slab *slab = slabs->newest; slab != NULL; slab = slab->next) {
 		bytes += slab->bytes;
-		inventory_add(inventory, slab_begin(slab, kind), slab_end(slab));
+		inventory_add(inventory, (char *)slab + kind->head, (char *)slab + slab->bytes);
 	}
-	HOLDS(invariant, slabs->newest == NULL || slabs->carve_end == slab_end(slabs->newest));
+	HOLDS(invariant, slabs->newest == NULL || slabs->carve_end == (char *)slabs->newest + slabs->newest->bytes);
 	HOLDS(invariant, slabs_bytes(slabs) == bytes);
 }
 
