@@ -116,8 +116,8 @@
  *
  *   Not detected: a call in a signal handler, or in a forked child with a timer of its parent, may deadlock or corrupt
  *   the timer.  Write to a pipe; create the timer after the fork.  fork followed by exec is fine.  A library that was
- *   built with -DHWT_DEBUG ends the process, with a line that says why, at a handle of a destroyed timer.  A process may
- *   exit without hwt_timer_destroy; until it is gone the worker runs tasks.
+ *   built with -DHWT_DEBUG ends the process, with a line that says why, at a handle of a destroyed timer.  A process
+ *   may exit without hwt_timer_destroy; until it is gone the worker runs tasks.
  *
  * Time, signals, cancelled threads
  *

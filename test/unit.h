@@ -8,9 +8,7 @@
 #include "test.h"
 #include "timer/timer.h"
 #include "base/mem.h"
-#include "lane/cancel.h"
-#include "lane/lanes.h"
-#include "lane/reschedule.h"
+#include "lane/lane.h"
 #include "lane/reserve.h"
 #include "lane/submit.h"
 

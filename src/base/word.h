@@ -12,7 +12,7 @@
  *       | generation                            | flags      | state     |
  *       +---------------------------------------+------------+-----------+
  *
- *   48 bits of generation do not wrap in four months of doing nothing else but schedule and cancel (cancel.c); otherwise
+ *   48 bits of generation do not wrap in four months of doing nothing else but schedule and cancel; otherwise
  *   the worker makes a pass between two lives of a record, and 2^48 passes of a microsecond take nine years.
  *
  * The states and the generation
@@ -55,7 +55,7 @@
  *     finish         the thread that ran the task                    returns the record to its lane
  *     rearm          the same, if REARMED is set                     places it, or pushes it on the stack of the worker
  *     cancel_queued  any thread                                      nothing: the drain finds and returns it
- *     keep           a thread at home in the record's lane, with     nothing: it stays at the end of the queue (cancel.c)
+ *     keep           a thread at home in the record's lane, with     nothing: it stays in the queue (cancel.c)
  *                    the lock
  *     requeue        a producer that holds the lane's lock           nothing: it is in the queue
  *     let_go         the same, or a trim                             nothing: the drain finds and returns it

@@ -40,7 +40,7 @@
  *   or CANCELLED.  At most one record of a lane is KEPT, and the next one is pushed after that has been let go; so
  *   there is one to be parked at a time.
  */
-#include "lane/cancel.h"
+#include "lane/lane.h"
 
 #include <errno.h>
 

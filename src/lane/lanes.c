@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* All lanes of a timer: making them, closing them, adding up their counts; lane.h. */
-#include "lane/lanes.h"
+#include "lane/lane.h"
 #include "lane/reserve.h"
 #include "base/mem.h"
 

@@ -11,7 +11,7 @@
  * all slabs but the one that the worker looks at.
  */
 #include "lane/look.h"
-#include "lane/lanes.h"
+#include "lane/lane.h"
 #include "lane/reserve.h"
 
 /* How many heads of slabs the worker looks at in a slice: at each it may miss the cache. */

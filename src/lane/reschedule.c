@@ -34,7 +34,7 @@
  *
  *   worker/worker_slow.c has the worker's side; test/unit_interleave.c goes through the races.
  */
-#include "lane/reschedule.h"
+#include "lane/lane.h"
 #include "lane/submit.h"
 
 #include <errno.h>

@@ -12,7 +12,7 @@
  */
 #include "base/thread.h"
 #include "timer/timer.h"
-#include "lane/lanes.h"
+#include "lane/lane.h"
 
 #include <errno.h>
 

@@ -9,9 +9,7 @@
 #include "base/counter.h"
 #include "base/sized.h"
 #include "timer/timer.h"
-#include "lane/cancel.h"
-#include "lane/lanes.h"
-#include "lane/reschedule.h"
+#include "lane/lane.h"
 #include "lane/reserve.h"
 #include "lane/submit.h"
 

@@ -8,7 +8,7 @@
  */
 #include "timer/timer.h"
 #include "base/sized.h"
-#include "lane/lanes.h"
+#include "lane/lane.h"
 
 /* The histogram is the only field that has not 8 bytes.  Of the caller's size only whole fields count. */
 #define LATENESS_AT offsetof(hwt_stats, lateness)

@@ -5,7 +5,7 @@
 #include "base/counter.h"
 #include "base/mem.h"
 #include "base/thread.h"
-#include "lane/lanes.h"
+#include "lane/lane.h"
 #include "lane/submit.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The layout of levels; levels.h draws it.  Placing: the level of a timeout, and its place there.  Demotion: timeouts go
- * down the levels as their tick comes near.  Then what the wheel asks of a layout.
+ * The layout of levels; levels.h draws it.  Placing: the level of a timeout, and its place there.  Demotion: timeouts
+ * go down the levels as their tick comes near.  Then what the wheel asks of a layout.
  */
 #include "wheel/levels.h"
 #include "base/mem.h"

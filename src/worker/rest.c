@@ -9,7 +9,7 @@
 #include "worker/trim.h"
 #include "worker/worker.h"
 #include "base/counter.h"
-#include "lane/lanes.h"
+#include "lane/lane.h"
 
 /* From this many records in one tick on there is traffic: going idle would cost more than a look at the next tick. */
 #define TRAFFIC 64

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* When memory goes back to the system; trim.h. */
 #include "worker/trim.h"
-#include "lane/lanes.h"
+#include "lane/lane.h"
 
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The checker, only in the test build.  Stupid on purpose: no shortcut that the code under test takes is taken here. */
 #include "check/check.h"
-#include "lane/lanes.h"
+#include "lane/lane.h"
 #include "lane/reserve.h"
 
 #ifdef HWT_TEST

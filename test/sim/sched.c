@@ -4,7 +4,7 @@
 #include "sim/coroutine.h"
 #include "base/counter.h"
 #include "base/thread.h"
-#include "lane/lanes.h"
+#include "lane/lane.h"
 #include "timer/timer.h"
 #include "tunables.h"
 
