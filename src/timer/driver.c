@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The word of the thread that drives a timer; timer.h. */
+/* The word of the thread that drives a timer (timer.h), and hwt_timer_trim, which is done by the thread that has it. */
 #include "base/thread.h"
 #include "timer/timer.h"
 #include "worker/trim.h"
@@ -20,7 +20,8 @@ void hwt_driver_free(hwt_timer *timer)
 	atomic_store_explicit(&timer->driver, DRIVER_FREE, memory_order_release); /* [driver] */
 }
 
-bool hwt_driver_ask(hwt_timer *timer)
+/* Has the end of the advance in progress trim.  Returns false if there is none. */
+static bool ask(hwt_timer *timer)
 {
 	int was = DRIVER_BUSY;
 
@@ -49,7 +50,8 @@ void hwt_driver_lock(hwt_timer *timer)
 		pthread_cond_broadcast(&timer->monitor.changed);
 }
 
-void hwt_driver_lock_last(hwt_timer *timer)
+/* Locks the mutex for a trim: lets the threads of hwt_driver_lock go first, however many trims there are. */
+static void lock_last(hwt_timer *timer)
 {
 	pthread_mutex_lock(&timer->monitor.mutex);
 	while (atomic_load_explicit(&timer->queued, memory_order_relaxed) != 0) /* relaxed: as above */
@@ -112,4 +114,81 @@ void hwt_driver_close(hwt_timer *timer)
 		HWT_POINT("close driver");
 	while (atomic_load_explicit(&timer->driver, memory_order_acquire) == DRIVER_AWAITED) /* [driver] */
 		pthread_cond_wait(&timer->monitor.changed, &timer->monitor.mutex);
+}
+
+/* So long the caller waits for a worker that is in a task. */
+#define WAIT_NS HWT_MS(1000)
+
+/* Has the end of an advance trim, or does it.  Under the mutex. */
+static int ask_or_trim(hwt_timer *timer, size_t *bytes)
+{
+	struct hwt_worker *worker = &timer->worker;
+	size_t before = hwt_worker_given(worker);
+
+	while (hwt_driver_take(timer, DRIVER_LOOK) != DRIVER_FREE) {
+		int state = atomic_load_explicit(&timer->state, memory_order_relaxed); /* relaxed: under the mutex */
+
+		if (state != TIMER_INIT && state != TIMER_DRIVEN)
+			return ECANCELED;
+		if (ask(timer))
+			return 0;
+	}
+	HWT_POINT("trim driven");
+	hwt_worker_trim_now(worker);
+	*bytes = hwt_worker_given(worker) - before;
+	hwt_driver_free(timer);
+	return 0;
+}
+
+/*
+ * The caller trims, as the worker would, between two advances.  The first look at the state is for a finaliser that a
+ * stop calls.
+ */
+static int trim_driven(hwt_timer *timer, size_t *bytes)
+{
+	int state = atomic_load_explicit(&timer->state, memory_order_acquire); /* [started] */
+	int rc = ECANCELED;
+
+	if (state != TIMER_INIT && state != TIMER_DRIVEN)
+		return ECANCELED;
+	if (ask(timer))
+		return 0;
+	lock_last(timer);
+	state = atomic_load_explicit(&timer->state, memory_order_relaxed); /* relaxed: under the mutex */
+	if (state == TIMER_INIT || state == TIMER_DRIVEN)
+		rc = ask_or_trim(timer, bytes);
+	pthread_mutex_unlock(&timer->monitor.mutex);
+	return rc;
+}
+
+/* In a task it does not wait: the worker trims after the task. */
+static int trim_by_worker(hwt_timer *timer, size_t *bytes)
+{
+	int64_t wait_ns = current_task_is_in_timer(timer) ? 0 : WAIT_NS;
+
+	switch (atomic_load_explicit(&timer->state, memory_order_acquire)) { /* [started] */
+	case TIMER_INIT:
+		return 0;
+	case TIMER_STARTING:
+	case TIMER_STARTED:
+	case TIMER_CLOCKED:
+		return hwt_worker_ask_trim(&timer->worker, add_saturating(clock_monotonic(), wait_ns), bytes);
+	default:
+		return ECANCELED;
+	}
+}
+
+int hwt_timer_trim(hwt_timer *timer, size_t *bytes)
+{
+	int rc, cancel_before;
+	size_t gone = 0;
+
+	if (timer == NULL)
+		return EINVAL;
+	cancel_before = thread_no_cancel();
+	rc = timer_is_driven(timer) ? trim_driven(timer, &gone) : trim_by_worker(timer, &gone);
+	thread_restore_cancel(cancel_before);
+	if (rc == 0 && bytes != NULL)
+		*bytes = gone;
+	return rc;
 }

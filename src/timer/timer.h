@@ -185,14 +185,8 @@ int hwt_driver_take(hwt_timer *timer, int as);
 /* Gives it back from LOOK. */
 void hwt_driver_free(hwt_timer *timer);
 
-/* Has the end of the advance in progress trim.  Returns false if there is none. */
-bool hwt_driver_ask(hwt_timer *timer);
-
 /* Locks the mutex, before the next trim does. */
 void hwt_driver_lock(hwt_timer *timer);
-
-/* Locks the mutex for a trim: lets the threads of hwt_driver_lock go first, however many trims there are. */
-void hwt_driver_lock_last(hwt_timer *timer);
 
 /* Ends an advance.  Returns 0, or ECANCELED if a stop has begun meanwhile, and wakes that. */
 int hwt_driver_end(hwt_timer *timer);
