@@ -55,12 +55,15 @@ static bool collect_batch(struct hwt_worker *worker)
  */
 static void run_batch(struct hwt_worker *worker)
 {
-	struct hwt_record *record;
+	size_t i = worker->batch.at;
 
-	if (unlikely(worker->tasks != NULL))
+	if (unlikely(worker->tasks != NULL)) {
 		hwt_worker_hand_over(worker);
-	for (size_t i = worker->batch.at; !worker_has_to_stop(worker) && worker_take(worker, i, &record); i++)
-		expire_one(worker, record);
+		return;
+	}
+	for (; i < worker->batch.end && !worker_has_to_stop(worker); i++)
+		expire_one(worker, worker_record(worker, i));
+	worker->batch.at = i;
 }
 
 /*

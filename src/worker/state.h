@@ -182,16 +182,12 @@ static inline void worker_run_task(struct hwt_worker *worker, struct hwt_record 
 	worker->frame.record = NULL;
 }
 
-/* Takes record i of the batch, the one at batch_at, and asks for one further on.  Returns false if none is left. */
-static inline bool worker_take(struct hwt_worker *worker, size_t i, struct hwt_record **record)
+/* Returns record i of the batch, and asks for one further on. */
+static inline struct hwt_record *worker_record(const struct hwt_worker *worker, size_t i)
 {
 	if (likely(i + HWT_RUN_AHEAD < worker->batch.end))
 		record_prefetch(worker->batch.records[i + HWT_RUN_AHEAD]);
-	else if (i >= worker->batch.end)
-		return false;
-	*record = worker->batch.records[i];
-	worker->batch.at = i + 1;
-	return true;
+	return worker->batch.records[i];
 }
 
 static inline bool worker_has_to_stop(const struct hwt_worker *worker)

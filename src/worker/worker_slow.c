@@ -179,7 +179,8 @@ void hwt_worker_hand_over(struct hwt_worker *worker)
 	struct hwt_record *record;
 	uint64_t word;
 
-	while (!worker_has_to_stop(worker) && worker_take(worker, worker->batch.at, &record)) {
+	while (worker->batch.at < worker->batch.end && !worker_has_to_stop(worker)) {
+		record = worker_record(worker, worker->batch.at++);
 		if (!begin_slow(worker, record, STATE_READY, &word))
 			continue;
 		tasks->handed++;
