@@ -13,11 +13,6 @@
 /* How many records ahead of the running task are fetched. */
 #define HWT_RUN_AHEAD 8
 
-/* How many timeouts have begun and ended, and records have come home from the worker, ever. */
-struct hwt_counted {
-	uint64_t begun, ended, returned;
-};
-
 /* When memory goes back to the system; trim.h. */
 struct hwt_trimming {
 	struct hwt_look look;  /* its bytes are the wheel's, too */
@@ -26,7 +21,7 @@ struct hwt_trimming {
 	bool again;            /* another one is to come, whatever happens */
 	int64_t look_ns;       /* when the worker looks next, on CLOCK_MONOTONIC */
 	int64_t wheel_calm_ns; /* since when the wheel has been large and empty, as far as looks tell; 0: it is not */
-	struct hwt_counted at_look; /* at the last one */
+	uint64_t at_look;      /* what has been taken in and come home, at the last one */
 
 	_Atomic size_t given;   /* bytes that have gone back in all trims; the worker writes */
 	_Atomic uint64_t asked; /* requests; written under the mutex */

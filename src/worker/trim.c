@@ -11,10 +11,6 @@
 /* Less than this is never worth a look. */
 HWT_TUNABLE(size_t, enough, (size_t)4 << 20)
 
-/* What a timeout needs of the lanes' memory: a record and a node; and of the wheel's: a place in a chunk. */
-#define NEED_BYTES 64
-#define NEED_WHEEL_BYTES 16
-
 /* The worker does not begin a slice so shortly before a tick. */
 #define MARGIN_NS (HWT_MS(1) / 5)
 
@@ -43,32 +39,10 @@ static size_t lanes_bytes(const struct hwt_lanes *lanes)
 	return bytes;
 }
 
-static struct hwt_counted count(const struct hwt_worker *worker)
+/* Returns how many operations have been taken in and how many records have come home, ever. */
+static uint64_t activity(const struct hwt_worker *worker)
 {
-	struct hwt_counted now;
-
-	/* Ends first, [count]. */
-	now.ended = counts_get(&worker->expired) + hwt_lanes_cancelled(worker->lanes);
-	if (worker->tasks != NULL)
-		now.ended += hwt_tasks_expired(worker->tasks);
-	now.begun = hwt_lanes_rearmed(worker->lanes) + hwt_lanes_accepted(worker->lanes);
-	now.returned = worker->lanes->slabs.returned;
-	return now;
-}
-
-/* Returns true if something may have come home since the last look, or that has found something to wait for. */
-static bool is_stirred(const struct hwt_worker *worker, const struct hwt_counted *now)
-{
-	const struct hwt_trimming *trimming = &worker->trimming;
-
-	return trimming->again || now->begun != trimming->at_look.begun || now->ended != trimming->at_look.ended ||
-	       now->returned != trimming->at_look.returned;
-}
-
-/* Returns true if so much more than is needed is held that a look is worth while. */
-static bool is_large(size_t held, uint64_t needed)
-{
-	return held >= enough() && held - enough() >= needed;
+	return counts_get(&worker->counts.transfers) + worker->lanes->slabs.returned;
 }
 
 /* Returns true if other threads have records, which come home without the worker. */
@@ -79,21 +53,18 @@ static bool has_others(const struct hwt_worker *worker)
 
 static bool has_to_look(const struct hwt_worker *worker)
 {
-	struct hwt_counted now = count(worker);
-	uint64_t timeouts = now.begun - now.ended;
+	const struct hwt_trimming *trimming = &worker->trimming;
 
-	/* What is needed now may not be in a moment, and nobody will wake the worker for it. */
-	if (unlikely(has_others(worker)) && is_large(lanes_bytes(worker->lanes), 0))
-		return true;
-	return is_stirred(worker, &now) && (is_large(lanes_bytes(worker->lanes), timeouts * NEED_BYTES) ||
-					    is_large(wheel_spare(worker->wheel), timeouts * NEED_WHEEL_BYTES));
+	if (!trimming->again && activity(worker) == trimming->at_look && !has_others(worker))
+		return false;
+	return lanes_bytes(worker->lanes) + wheel_spare(worker->wheel) >= enough();
 }
 
 /* Returns whether to trim the wheel: it has been empty and large at some looks, or it is now and that was asked for. */
 static bool wheel_is_to_go(struct hwt_worker *worker, int64_t now_ns, bool all)
 {
 	struct hwt_trimming *trimming = &worker->trimming;
-	bool large = is_large(wheel_spare(worker->wheel), 0);
+	bool large = wheel_spare(worker->wheel) >= enough();
 
 	if (worker->bound.is_cut || !wheel_is_empty(worker->wheel) || (!large && !all)) {
 		trimming->wheel_calm_ns = 0;
@@ -112,7 +83,7 @@ static void begin(struct hwt_worker *worker, int64_t now_ns, bool all)
 
 	if (all)
 		trimming->serving = asked(trimming);
-	trimming->at_look = count(worker);
+	trimming->at_look = activity(worker);
 	trimming->again = has_others(worker);
 	trimming->look_ns = now_ns + LOOK_NS;
 	trimming->trims_wheel = wheel_is_to_go(worker, now_ns, all);

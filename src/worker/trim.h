@@ -8,9 +8,9 @@
  *   three looks: so a load that comes in bursts each second keeps what its bursts need.  The wheel's memory can go only
  *   while no timeout waits there, for as long.
  *
- *   It looks while the timer holds 4 MiB more than its timeouts need, and only if something has begun, ended or come
- *   home since the last look, if that has found something to wait for, or if task threads or an executor have records,
- *   which come home without the worker.  So a timer in which nothing happens causes no wake-ups.
+ *   It looks while the timer holds 4 MiB, and only if something has been taken in or come home since the last look, if
+ *   that has found something to wait for, or if task threads or an executor have records, which come home without the
+ *   worker.  So a timer in which nothing happens causes no wake-ups.
  *
  *   A look is made of slices of some tens of microseconds.  The worker makes one before it sleeps, and more while the
  *   next tick is not near and nothing comes in.
