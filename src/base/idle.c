@@ -8,53 +8,37 @@
 #if defined(HWT_LINUX) && !defined(HWT_NO_MEMBARRIER)
 #include <sys/syscall.h>
 #include <unistd.h>
+#endif
 
 /* As <linux/membarrier.h> has them, which not every C library brings. */
 #define MEMBARRIER_CMD_PRIVATE_EXPEDITED (1 << 3)
 #define MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED (1 << 4)
-#endif
 
 /* Parts of `rings`: the threads that are ringing, and above them the rings that are over. */
 #define RING_BEGUN UINT64_C(1)
 #define RING_OVER (UINT64_C(1) << 32)
 
-#ifdef SYS_membarrier
+HWT_TUNABLE(bool, no_membarrier, false)
+
+/* Has all threads of this process execute a full fence, or registers for that.  Returns false if the system refuses. */
 static bool membarrier(int command)
 {
+	bool done = false;
+#ifdef SYS_membarrier
 	int before = errno;
-	bool done = syscall(SYS_membarrier, command, 0, 0) == 0;
 
+	done = syscall(SYS_membarrier, command, 0, 0) == 0;
 	errno = before;
+#else
+	(void)command;
+#endif
 	return done;
 }
 
-HWT_TUNABLE(bool, no_membarrier, false)
-
-static bool register_barrier(void)
-{
-	return !no_membarrier() && membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
-}
-
-/* Makes every thread of this process execute a full fence during this call.  Returns false if the system refuses. */
-static bool barrier_in_all_threads(void)
-{
-	return membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
-}
-#else
-static bool register_barrier(void)
-{
-	return false;
-}
-
-static bool barrier_in_all_threads(void)
-{
-	return false;
-}
-#endif
-
 int hwt_idle_init(struct hwt_idle *idle, const hwt_config *config)
 {
-	*idle = (struct hwt_idle){ .wake_for_ns = IDLE_AWAKE, .has_barrier = register_barrier() };
+	*idle = (struct hwt_idle){ .wake_for_ns = IDLE_AWAKE };
+	idle->has_barrier = !no_membarrier() && membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
 	return hwt_sleeper_init(&idle->sleeper, config);
 }
 
@@ -66,8 +50,8 @@ void hwt_idle_destroy(struct hwt_idle *idle)
 bool hwt_idle_fence_all(const struct hwt_idle *idle)
 {
 	if (likely(idle->has_barrier))
-		return barrier_in_all_threads(); /* [idle] [wait] */
-	full_fence();                            /* [idle] [wait] */
+		return membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED); /* [idle] [wait] */
+	full_fence();                                                /* [idle] [wait] */
 	return true;
 }
 

@@ -48,52 +48,52 @@ void *hwt_mem_zeroed(size_t align, size_t size)
 	return memory;
 }
 
-void hwt_mem_want_huge(void *memory, size_t size, bool huge)
+/* Advice that the system's headers do not know. */
+#ifndef MADV_HUGEPAGE
+#define MADV_HUGEPAGE (-1)
+#endif
+#ifndef MADV_NOHUGEPAGE
+#define MADV_NOHUGEPAGE (-1)
+#endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE (-1)
+#endif
+
+/* Returns false if the system refuses, or knows no such advice. */
+static bool advise(void *memory, size_t size, int advice)
 {
-#if defined(MADV_HUGEPAGE) && defined(MADV_NOHUGEPAGE)
+	bool done = false;
+#ifdef MADV_DONTNEED
 	int before = errno;
 
-	(void)madvise(memory, size, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+	done = madvise(memory, size, advice) == 0;
 	errno = before;
 #else
 	(void)memory;
 	(void)size;
-	(void)huge;
+	(void)advice;
+#define MADV_DONTNEED (-1)
 #endif
+	return done;
+}
+
+void hwt_mem_want_huge(void *memory, size_t size, bool huge)
+{
+	(void)advise(memory, size, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
 
 void hwt_mem_populate(void *memory, size_t size)
 {
-#ifdef MADV_POPULATE_WRITE
-	int before = errno;
-
-	(void)madvise(memory, size, MADV_POPULATE_WRITE);
-	errno = before;
-#else
-	(void)memory;
-	(void)size;
-#endif
+	(void)advise(memory, size, MADV_POPULATE_WRITE);
 }
 
 bool hwt_mem_give_back(void *memory, size_t size)
 {
-#ifdef MADV_DONTNEED
-	int before = errno;
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)memory, end = begin + size;
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)memory,
+		  end = (begin + size) & ~(page - 1);
 	char *pages = (char *)memory + (-begin & (page - 1));
-	bool given;
 
-	end &= ~(page - 1);
-	if ((uintptr_t)pages >= end)
-		return false;
-	given = madvise(pages, end - (uintptr_t)pages, MADV_DONTNEED) == 0;
-	errno = before;
-	return given;
-#else
-	(void)memory;
-	(void)size;
-	return false;
-#endif
+	return (uintptr_t)pages < end && advise(pages, end - (uintptr_t)pages, MADV_DONTNEED);
 }
 
 void *hwt_mem_block(size_t align, size_t size)

@@ -6,12 +6,12 @@
 #include "base/thread.h"
 
 #include <errno.h>
+#include <poll.h>
+#include <unistd.h>
 
 #ifdef HWT_LINUX
-#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/timerfd.h>
-#include <unistd.h>
 #endif
 
 #ifdef HWT_TEST
@@ -147,6 +147,19 @@ void hwt_sleeper_set_alarm(struct hwt_sleeper *sleeper, int64_t time_ns)
 	}
 	errno = before;
 }
+#else
+int hwt_sleeper_make_alarm(struct hwt_sleeper *sleeper)
+{
+	(void)sleeper;
+	return ENOTSUP;
+}
+
+void hwt_sleeper_set_alarm(struct hwt_sleeper *sleeper, int64_t time_ns)
+{
+	(void)sleeper;
+	(void)time_ns;
+}
+#endif
 
 /* Returns when the alarm rings. */
 static void poll_alarm(const struct hwt_sleeper *sleeper)
@@ -167,29 +180,6 @@ static void close_alarm(struct hwt_sleeper *sleeper)
 		(void)close(alarm_of(sleeper));
 	errno = before;
 }
-#else
-int hwt_sleeper_make_alarm(struct hwt_sleeper *sleeper)
-{
-	(void)sleeper;
-	return ENOTSUP;
-}
-
-void hwt_sleeper_set_alarm(struct hwt_sleeper *sleeper, int64_t time_ns)
-{
-	(void)sleeper;
-	(void)time_ns;
-}
-
-static void poll_alarm(const struct hwt_sleeper *sleeper)
-{
-	(void)sleeper;
-}
-
-static void close_alarm(struct hwt_sleeper *sleeper)
-{
-	(void)sleeper;
-}
-#endif
 
 void hwt_sleeper_destroy(struct hwt_sleeper *sleeper)
 {
