@@ -2,17 +2,8 @@
 /*
  * Cancelling: hwt_cancel; lane.h.
  *
- * A cancel takes one edge of the state word (word.h).  Which one depends on what the word says:
- *
- *     QUEUED               cancel_queued.  The record stays in its submitted queue, and the drain returns it.
- *     READY                cancel_ready.  The record stays in the queue of the task threads, or in its job.  One of
- *                          them returns it, or the worker when many wait.
- *     ARMED                cancel_armed.  The record is in the wheel, which only the worker may touch: push it on
- *                          `cancelled`, and the worker unlinks it.
- *     ARMED and REQUEUED   the same without a push.  The record is in a submitted queue, too, where the worker finds
- *                          it.
- *     RUNNING and REARMED  drop: this run is the last.
- *     RUNNING              make_last, and EBUSY.
+ * A cancel takes one edge of the state word.  Which one depends on what the word says; word.h has the edges, and what
+ * each leaves to whom.
  *
  * At the same moment the worker may arm or run the record, its task may end or rearm it, a mover may write another
  * deadline, and another thread may cancel it.  All of them exchange the exact word that they have seen.  A cancel that

@@ -16,12 +16,7 @@
  *
  * Threads
  *
- *   hwt_lane_submit, hwt_lane_cancel, hwt_lane_reschedule
- *                                     any thread, on its own home lane.  The record may belong to any lane.
- *   hwt_lane_rearm                    the task of the record.
- *   hwt_lanes_make                    any thread; makers wait for each other.
- *   hwt_lanes_close                   stop.
- *   lane_return                       the worker, which also pops the queues.
+ *   Any thread calls on its own home lane; the record may belong to any lane.  The worker pops the queues.
  *
  *   One lock acquisition covers a submission: closed, record, node, limit, handle, push.  The worker takes no lane's
  *   lock in a pass, and waits for none in a trim (look.c).

@@ -55,15 +55,8 @@
 /*
  * Concurrency Kit brings the list and the lock, C11 the accesses.  So the order is the same on every processor,
  * whichever version of ck_pr.h and whichever machine's ck_md.h is installed.  ThreadSanitizer, and the checker of weak
- * memory, see what ships.  The builtins keep out inline assembly, which nothing here needs.
- *
- *     ck_fifo_spsc, ck_spinlock                    here
- *     load of head, next, of the lock's word       acquire
- *     store of head, next, of the lock's word      release
- *     fas, in a trylock                            exchange, acquire
- *     fences between them                          nothing
- *
- * ck_pr_store_ptr_unsafe stores to a variable of the caller.
+ * memory, see what ships.  The builtins keep out inline assembly, which nothing here needs.  ck_pr_store_ptr_unsafe
+ * stores to a variable of the caller.
  */
 #define CK_USE_CC_BUILTINS 1
 #include <ck_pr.h>

@@ -44,21 +44,9 @@ static int refuse(uint64_t word, uint64_t generation)
 {
 	if (word_generation(word) != generation)
 		return ENOENT;
-	switch (word_state(word)) {
-	case STATE_QUEUED:
-	case STATE_ARMED:
-	case STATE_READY:
+	if (likely(word_is_pending(word)))
 		return 0;
-	case STATE_RUNNING:
-		return word_has(word, WORD_DROPPED) ? ENOENT : EBUSY;
-	case STATE_FREE:
-	case STATE_EXPIRED:
-	case STATE_CANCELLED:
-	case STATE_KEPT:
-	case STATE_LAZY:
-		break;
-	}
-	return ENOENT;
+	return word_state(word) == STATE_RUNNING && !word_has(word, WORD_DROPPED) ? EBUSY : ENOENT;
 }
 
 /*

@@ -51,11 +51,17 @@ static size_t take_list(struct hwt_wheel_list *list, struct hwt_record **records
 	return n;
 }
 
+/* One of the unplaced records is due at this tick. */
+static void want_unplaced_at(struct hwt_wheel *wheel, int64_t tick)
+{
+	if (tick < wheel->unplaced_due)
+		wheel->unplaced_due = tick;
+}
+
 static void unplaced_append(struct hwt_wheel *wheel, struct hwt_record *record, int64_t tick)
 {
 	list_append(&wheel->unplaced, record);
-	if (tick < wheel->unplaced_due)
-		wheel->unplaced_due = tick;
+	want_unplaced_at(wheel, tick);
 }
 
 static int64_t tick_to_place(const struct hwt_wheel *wheel, const struct hwt_record *record)
@@ -92,10 +98,8 @@ static inline void place_at(struct hwt_wheel *wheel, struct hwt_record *const *r
 
 void hwt_wheel_unplace(struct hwt_wheel *wheel, struct hwt_record *record, int64_t tick)
 {
-	tick = tick > wheel->tick ? tick : wheel->tick;
 	list_prepend(&wheel->unplaced, record);
-	if (tick < wheel->unplaced_due)
-		wheel->unplaced_due = tick;
+	want_unplaced_at(wheel, tick > wheel->tick ? tick : wheel->tick);
 }
 
 void hwt_wheel_place(struct hwt_wheel *wheel, struct hwt_record *const *records, size_t n)
@@ -175,15 +179,23 @@ void hwt_wheel_prefetch(const struct hwt_record *record)
 		hwt_bucket_prefetch(record->place);
 }
 
-/* The trees of the layout are left as they are.  Settle corrects them, once for many removals. */
+/*
+ * Takes a record out of its bucket, and returns true, also if it is nowhere.  The trees of the layout are left as they
+ * are: settle corrects them, once for many removals.
+ */
+static inline bool leave_bucket(struct hwt_wheel *wheel, struct hwt_record *record)
+{
+	if ((record->place & UNPLACED) != 0)
+		return false;
+	if (record->place != 0)
+		hwt_bucket_remove(&wheel->store, record);
+	return true;
+}
+
 bool hwt_wheel_remove(struct hwt_wheel *wheel, struct hwt_record *record)
 {
-	if (record->place == 0)
+	if (likely(leave_bucket(wheel, record)))
 		return true;
-	if (likely((record->place & UNPLACED) == 0)) {
-		hwt_bucket_remove(&wheel->store, record);
-		return true;
-	}
 	record_mark_lazy(record);
 	wheel->unplaced_due = wheel->tick;
 	return false;
@@ -191,17 +203,9 @@ bool hwt_wheel_remove(struct hwt_wheel *wheel, struct hwt_record *record)
 
 bool hwt_wheel_take_out(struct hwt_wheel *wheel, struct hwt_record *record)
 {
-	int64_t tick;
-
-	if (likely(record->place == 0))
+	if (likely(leave_bucket(wheel, record)))
 		return true;
-	if (likely((record->place & UNPLACED) == 0)) {
-		hwt_bucket_remove(&wheel->store, record);
-		return true;
-	}
-	tick = tick_to_look(wheel, record);
-	if (tick < wheel->unplaced_due)
-		wheel->unplaced_due = tick;
+	want_unplaced_at(wheel, tick_to_look(wheel, record));
 	return false;
 }
 

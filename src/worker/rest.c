@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The worker between two passes: how long it sleeps; worker.h argues.
- *
- * The handshake with producers, [idle]: the worker publishes, fences and looks at the lanes; a producer pushes, fences
- * and looks at what is published.  If the worker looked before it published, a push could come in between: the producer
- * would see a worker that is awake, the worker an empty lane, and the timeout would wait for the end of the sleep.
- */
+/* The worker between two passes: how long it sleeps (worker.h), after the handshake with producers (idle.h). */
 #include "worker/trim.h"
 #include "worker/worker.h"
 #include "base/counter.h"

@@ -1,14 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The life of a task that does not run on the worker; tasks.h.
- *
- *     take        from the queue, asleep while that is empty; or as a job
- *     begin       READY -> RUNNING; returned if it has been cancelled, sent back if its deadline has not come
- *     count       as started, before the task: so the task may re-arm itself at the limit (G4)
- *     run
- *     end         RUNNING -> EXPIRED, CANCELLED, or QUEUED to run again
- *     hand back   to its lane, or on the stack of the worker
- */
+/* The life of a task that does not run on the worker; tasks.h. */
 #include "worker/tasks.h"
 #include "base/mem.h"
 #include "lane/submit.h"
@@ -136,7 +127,10 @@ static void unlock_counts(struct hwt_tasks *tasks)
 		pthread_mutex_unlock(&tasks->ready.monitor.mutex);
 }
 
-/* Counts a RUNNING record as started at now_ns, and as no longer pending unless it is periodic. */
+/*
+ * Counts a RUNNING record as started at now_ns, and as no longer pending unless it is periodic.  Before the task, so
+ * that the task may re-arm itself at the limit (G4).
+ */
 static void count_started(struct hwt_runner *self, struct hwt_record *record, uint64_t word, int64_t now_ns)
 {
 	struct hwt_tasks *tasks = self->tasks;

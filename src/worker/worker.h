@@ -4,13 +4,8 @@
  *
  * Structure
  *
- *       pass(now):  transfer        submitted -> wheel
- *                   expire          each tick whose time has passed, in order: collect a batch, run it, until none is
- *                                   left
- *                   cancel          cancelled -> out of the wheel
- *                   return_records  each lane's records in one chain
- *
- *   A pass takes in at most max_transfers_per_tick operations, new ones and cancels, which the lanes share.
+ *   worker.c has the steps of a pass.  It takes in at most max_transfers_per_tick operations, new ones and cancels,
+ *   which the lanes share.
  *
  *   Then it sleeps.  How long depends on whether there is traffic:
  *
