@@ -212,7 +212,7 @@ TEST(the_longest_wait_and_the_lateness_are_those_of_the_start)
 	run_what_waits();
 	at(3, START + 20 * TICK);
 	pass_at(START + 21 * TICK);
-	hwt_ready_open(&timer->tasks.ready);
+	timer->tasks.ready.closed = false;
 	record = hwt_ready_take(&timer->tasks.ready, &put_ns);
 	REQUIRE(record != NULL);
 	CHECK_INT(put_ns, ==, START + 21 * TICK);

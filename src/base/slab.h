@@ -66,11 +66,6 @@ unsigned hwt_slabs_release(struct hwt_slab **slabs, unsigned max, size_t *bytes)
 /* Frees slabs that are linked by next: those that were taken out, or all of an owner that goes. */
 void hwt_slabs_free(struct hwt_slab *slabs);
 
-static inline size_t slabs_rest(const struct hwt_slabs *slabs)
-{
-	return (size_t)(slabs->carve_end - slabs->carve);
-}
-
 /* Returns the bytes of all slabs.  Relaxed: no other data depends on the number. */
 static inline size_t slabs_bytes(const struct hwt_slabs *slabs)
 {

@@ -126,8 +126,6 @@ static int create_task_threads(hwt_timer *timer)
 	struct hwt_tasks *tasks = &timer->tasks;
 	int rc = 0;
 
-	if (tasks->count > 0)
-		hwt_ready_open(&tasks->ready); /* a start that failed has closed it */
 	while (rc == 0 && tasks->started < timer->config.task_threads) {
 		struct hwt_runner *runner = &tasks->runner[tasks->started];
 

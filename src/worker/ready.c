@@ -148,13 +148,6 @@ void hwt_ready_close(struct hwt_ready *ready)
 	pthread_mutex_unlock(&ready->monitor.mutex);
 }
 
-void hwt_ready_open(struct hwt_ready *ready)
-{
-	pthread_mutex_lock(&ready->monitor.mutex);
-	ready->closed = false;
-	pthread_mutex_unlock(&ready->monitor.mutex);
-}
-
 struct hwt_record *hwt_ready_take_left(struct hwt_ready *ready)
 {
 	int64_t put_ns;

@@ -22,7 +22,7 @@
  *
  *   hwt_ready_put   the worker.
  *   hwt_ready_take  the task threads; they sleep here.
- *   hwt_ready_close, hwt_ready_open  any thread; open only while no thread takes.
+ *   hwt_ready_close  any thread.
  *   hwt_ready_take_left  stop, when worker and task threads have gone.
  *
  *   A cancel or a mover changes the word of a record that waits here and leaves the queue alone; tasks.c finds out.
@@ -88,9 +88,8 @@ void hwt_ready_put(struct hwt_ready *ready, struct hwt_ready_chain *chain, int64
  */
 struct hwt_record *hwt_ready_take(struct hwt_ready *ready, int64_t *put_ns);
 
-/* Lets hwt_ready_take return NULL from now on; or no longer. */
+/* Lets hwt_ready_take return NULL from now on. */
 void hwt_ready_close(struct hwt_ready *ready);
-void hwt_ready_open(struct hwt_ready *ready);
 
 /* Takes the oldest record of a closed queue, NULL if there is none. */
 struct hwt_record *hwt_ready_take_left(struct hwt_ready *ready);

@@ -285,6 +285,7 @@ void hwt_tasks_join(struct hwt_tasks *tasks)
 	pthread_mutex_lock(&tasks->ready.monitor.mutex);
 	while (!tasks_are_done(tasks))
 		hwt_monitor_wait(&tasks->ready.monitor, INT64_MAX);
+	tasks->ready.closed = false; /* a start that has failed may be tried again */
 	pthread_mutex_unlock(&tasks->ready.monitor.mutex);
 }
 

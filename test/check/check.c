@@ -44,7 +44,7 @@ static void put_nodes(const struct hwt_queue *queue)
 	bool behind = true, snapshot_seen = false;
 	hwt_node *last = NULL;
 
-	inventory_put(&all_nodes, "Q1", queue->slabs.carve, slabs_rest(&queue->slabs), 1);
+	inventory_put(&all_nodes, "Q1", queue->slabs.carve, (size_t)(queue->slabs.carve_end - queue->slabs.carve), 1);
 	for (hwt_node *node = queue->spare; node != NULL; node = node->next)
 		inventory_put(&all_nodes, "Q1", node, sizeof(*node), 1);
 	for (hwt_node *node = queue->fifo.garbage; node != NULL; last = node, node = node->next) {

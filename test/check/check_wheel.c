@@ -205,7 +205,8 @@ static void check_store(const struct hwt_store *store)
 {
 	inventory_clear(&all_chunks, CHUNK_ALIGN);
 	inventory_add_slabs(&all_chunks, "store", &store->slabs, &hwt_chunk_slab);
-	inventory_put(&all_chunks, "store", store->slabs.carve, slabs_rest(&store->slabs), 1);
+	inventory_put(&all_chunks, "store", store->slabs.carve, (size_t)(store->slabs.carve_end - store->slabs.carve),
+		      1);
 	for (unsigned i = 0; i < CHUNK_CLASSES; i++) {
 		for (const struct hwt_chunk *chunk = store->free[i]; chunk != NULL; chunk = chunk->next) {
 			HOLDS("store", chunk->class == i);
