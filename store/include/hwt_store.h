@@ -428,6 +428,8 @@ typedef struct hwt_store_stats {
 	int64_t overdue_oldest_ns;      /* now: since when the oldest of them is due */
 	int64_t lateness_minute_max_ns; /* of the tasks that started within the last minute */
 	uint64_t trusted;               /* now: 1 if it is started and may begin; 0: it was silent for too long */
+
+	uint64_t rescheduled; /* timeouts that this process has moved; with hwt_store_reschedule_on: perhaps undone */
 } hwt_store_stats;
 
 /*
@@ -790,7 +792,7 @@ HWT_API int hwt_store_prometheus(hwt_store *store, char *buf, size_t len);
 		sizeof(hwt_store_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,                                           \
 		    0, 0, { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,                                            \
 			    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 },                                          \
-		    0, 0, 0, 0, 0                                                                                      \
+		    0, 0, 0, 0, 0, 0                                                                                   \
 	}
 
 /* The text of this thread's last failure, "" if there was none.  Valid until the thread's next call. */

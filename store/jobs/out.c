@@ -156,27 +156,25 @@ struct bar {
 	bool over;
 };
 
-static uint64_t cancelled(const struct jobs *jobs)
+static uint64_t changed(const struct jobs *jobs)
 {
 	hwt_store_stats stats = HWT_STORE_STATS_INIT;
 
-	return hwt_store_read_stats(jobs->store, &stats) == 0 ? stats.cancelled : 0;
+	return hwt_store_read_stats(jobs->store, &stats) == 0 ? stats.cancelled + stats.rescheduled : 0;
 }
 
 static void draw(const struct bar *bar)
 {
 	enum { WIDTH = 30 };
-	static const char marks[] = "|/-\\";
-	uint64_t n = cancelled(bar->jobs) - bar->before;
-	double seconds = (double)(hwt_now() - bar->began_ns) / 1e9;
+	uint64_t n = changed(bar->jobs) - bar->before;
+	double a_second = (double)n * 1e9 / (double)(hwt_now() - bar->began_ns);
 	int full = bar->total > 0 && n < bar->total ? (int)(n * WIDTH / bar->total) : WIDTH;
 
-	if (n == 0)
-		fprintf(stderr, "\r%s %" PRIu64 " %c %.1f s\033[K", bar->doing, bar->total,
-			marks[(unsigned)(seconds * 5) % 4], seconds);
+	if (bar->total == 0)
+		fprintf(stderr, "\r%s %" PRIu64 ", %.0f a second\033[K", bar->doing, n, a_second);
 	else
 		fprintf(stderr, "\r%s [%.*s%*s] %" PRIu64 " of %" PRIu64 ", %.0f a second\033[K", bar->doing, full,
-			"##############################", WIDTH - full, "", n, bar->total, (double)n / seconds);
+			"##############################", WIDTH - full, "", n, bar->total, a_second);
 }
 
 static void *show_bar(void *arg)
@@ -205,7 +203,7 @@ struct bar *bar_begin(const struct jobs *jobs, const char *doing, uint64_t total
 	if (!bar)
 		return NULL;
 	*bar = (struct bar){
-		.jobs = jobs, .doing = doing, .total = total, .before = cancelled(jobs), .began_ns = hwt_now()
+		.jobs = jobs, .doing = doing, .total = total, .before = changed(jobs), .began_ns = hwt_now()
 	};
 	pthread_mutex_init(&bar->lock, NULL);
 	pthread_cond_init(&bar->ended, NULL);

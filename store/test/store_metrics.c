@@ -260,6 +260,25 @@ TEST(what_makes_no_sense_is_refused)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
+/* Four that are moved, and one that is not there. */
+static void move_in_each_way(hwt_store *store, int64_t id)
+{
+	const hwt_store_when past = { .due_us = now_us() - 1000000 };
+	hwt_store_which which = HWT_STORE_WHICH_INIT;
+	void *connection = connect_user();
+
+	CHECK_CALL(hwt_store_reschedule(store, id, 0), 0);
+	CHECK_CALL(hwt_store_reschedule(store, id + 1024 * 1024, 0), ENOENT);
+	which.kind = "b";
+	which.all = true;
+	CHECK_CALL(hwt_store_reschedule_ex(store, &which, past, NULL), 0);
+	which = (hwt_store_which)HWT_STORE_WHICH_INIT;
+	which.id = id;
+	CHECK_CALL(hwt_store_reschedule_on(store, connection, &which, past), 0);
+	CHECK_CALL(hwt_store_reschedule(store, id, 0), 0);
+	disconnect_user(connection);
+}
+
 TEST(prometheus_reads_what_is_counted)
 {
 	hwt_store *store;
@@ -273,10 +292,12 @@ TEST(prometheus_reads_what_is_counted)
 	CHECK_CALL(hwt_store_start(store), 0);
 	for (int i = 0; i < 3; i++)
 		CHECK(wait_gone(store, put(store, "a", -1)));
-	id = put(store, "b", -1); /* nobody runs it */
+	id = put(store, "b", HWT_S(3600)); /* nobody runs it */
+	move_in_each_way(store, id);
 	(void)settled_stats(store);
 	read_page(store);
 	CHECK(value_of("hwt_store_put_total", "") == 4);
+	CHECK(value_of("hwt_store_rescheduled_total", "") == 4);
 	CHECK(value_of("hwt_store_trusted", "") == 1);
 	CHECK(value_of("hwt_store_done_total", "{kind=\"a\"}") == 3);
 	CHECK(value_of("hwt_store_failed_total", "{kind=\"a\"}") == 0);

@@ -263,6 +263,7 @@ static int move_one(hwt_store *store, struct hwts_about *about, struct moving *m
 	if (rc == 0) {
 		hwts_lock(store);
 		hwts_window_move(store, &moving->due, heard);
+		HWTS_TALLY(store, rescheduled, 1);
 		hwts_unlock(store);
 	}
 	return rc;
@@ -355,6 +356,11 @@ int hwt_store_reschedule_on(hwt_store *store, void *connection, const hwt_store_
 	if (rc == 0) {
 		moving.move.states = about.states;
 		rc = do_on(store, connection, &about, move_it, &moving);
+	}
+	if (rc == 0) {
+		hwts_lock(store);
+		HWTS_TALLY(store, rescheduled, 1);
+		hwts_unlock(store);
 	}
 	return hwts_leave(call, rc);
 }

@@ -58,6 +58,7 @@ static void note(struct walk *walk)
 		else
 			hwts_window_forget(walk->store, slice->ids[i]);
 		HWTS_TALLY(walk->store, cancelled, !walk->move);
+		HWTS_TALLY(walk->store, rescheduled, walk->move != NULL);
 	}
 }
 

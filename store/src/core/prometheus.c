@@ -80,6 +80,7 @@ struct family {
 
 static const struct family of_process[] = {
 	{ "put_total", "counter", "Timeouts that this process has put.", AT(put), false },
+	{ "rescheduled_total", "counter", "Timeouts that this process has moved.", AT(rescheduled), false },
 	{ "cancelled_total", "counter", "Cancels that ended a timeout.", AT(cancelled), false },
 	{ "taken_over_total", "counter", "Shards taken from a process whose lease had ended.", AT(taken_over), false },
 	{ "lost_leases_total", "counter", "Times that this process lost its lease.", AT(lost_leases), false },
