@@ -312,7 +312,7 @@ static int no_option(struct jobs *jobs, const char *word)
 	near = strncmp(word, "--", 2) == 0 ? nearest(word + 2, names, n) : NULL;
 	if (near)
 		return complain(jobs, "there is no option %s; did you mean --%s?", word, near);
-	return complain(jobs, "there is no option %s: hwt-jobs %s --help lists them", word,
+	return complain(jobs, "there is no option %s: hwt-jobs%s%s --help lists them", word, current ? " " : "",
 			current ? current->name : "");
 }
 
@@ -367,6 +367,12 @@ static int find_command(struct jobs *jobs, const char *name)
 		    : complain(jobs, "there is no command \"%s\": hwt-jobs --help lists them", name);
 }
 
+/* An open would make a file of a name that is misspelt. */
+static bool is_missing(const struct jobs *jobs)
+{
+	return strncmp(jobs->url, "sqlite:", 7) == 0 && !jobs->make && access(jobs->url + 7, F_OK) != 0;
+}
+
 static int run(struct jobs *jobs)
 {
 	hwt_store_config config = HWT_STORE_CONFIG_INIT;
@@ -377,6 +383,10 @@ static int run(struct jobs *jobs)
 		jobs->url = getenv("HWT_STORE_URL");
 	if (!jobs->url)
 		return complain(jobs, "which database: -d sqlite:PATH, -d postgresql://..., or HWT_STORE_URL");
+	if (is_missing(jobs)) {
+		(void)complain(jobs, "there is no file %s; put --make makes it", jobs->url + 7);
+		return NO_DATABASE;
+	}
 	config.schema = jobs->schema;
 	if (jobs->json)
 		config.warn = NULL;

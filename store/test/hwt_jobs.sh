@@ -176,6 +176,10 @@ wrong_use() {
 	timeout 600 "$BUILD/hwt-jobs" list >/dev/null 2>"$work/err"
 	[ $? -eq 2 ] || echo "without a database: not 2"
 	says HWT_STORE_URL
+	timeout 600 "$BUILD/hwt-jobs" -d "sqlite:$work/typo.db" list >/dev/null 2>"$work/err"
+	[ $? -eq 3 ] || echo "without a file: not 3"
+	says 'no file'
+	[ ! -e "$work/typo.db" ] || echo "a list makes a file"
 	timeout 600 "$BUILD/hwt-jobs" -d "sqlite:$work/none/x.db" --json list >/dev/null 2>"$work/err"
 	[ $? -eq 3 ] || echo "without a folder: not 3"
 	perl -MJSON::PP -e 'local $/; exit !length decode_json(<STDIN>)->{error}' <"$work/err" || cat "$work/err"
@@ -233,6 +237,7 @@ terminals() {
 	json list asked '@$j == 0'
 }
 
+# The first open makes the tables.
 has_engine() {
 	! "$BUILD/hwt-jobs" -d "$1" list 2>&1 | grep -q 'built without the engine'
 }
