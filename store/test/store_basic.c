@@ -324,58 +324,6 @@ TEST(a_cancelled_one_does_not_run)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
-static atomic_uint cancel_won;
-
-static void *cancel_it(void *arg)
-{
-	const int64_t *ids = arg;
-	hwt_store *store = (hwt_store *)(uintptr_t)ids[0];
-
-	for (int i = 1; i <= 100; i++) {
-		int rc;
-
-		PATIENTLY(rc, hwt_store_cancel(store, ids[i]));
-		CHECK(rc == 0 || rc == EBUSY || rc == ENOENT);
-		atomic_fetch_add(&cancel_won, rc == 0);
-	}
-	return NULL;
-}
-
-TEST(a_cancel_races_the_run_and_exactly_one_wins)
-{
-	hwt_store *store = simple_store(count_run, NULL, true);
-	int64_t ids[101] = { (int64_t)(uintptr_t)store };
-	struct crew crew;
-
-	atomic_store(&cancel_won, 0);
-	for (int i = 1; i <= 100; i++)
-		ids[i] = put(store, "a", HWT_MS(i % 20));
-	crew_start(&crew, 4, cancel_it, ids, 0);
-	crew_join(&crew);
-	for (int i = 1; i <= 100; i++)
-		CHECK(wait_gone(store, ids[i]));
-	CHECK_INT(atomic_load(&cancel_won) + atomic_load(&ran), ==, 100);
-	CHECK_INT(stats_of_store(store).cancelled, ==, atomic_load(&cancel_won));
-	CHECK_CALL(hwt_store_close(store), 0);
-}
-
-TEST(reschedule_moves_both_ways)
-{
-	hwt_store *store = simple_store(count_run, NULL, true);
-	int64_t soon = put(store, "a", HWT_S(100)), late = put(store, "a", HWT_S(1000)), before_ns = hwt_now();
-
-	CHECK_CALL(hwt_store_reschedule(store, soon, HWT_S(1000)), 0);
-	CHECK_CALL(hwt_store_reschedule(store, late, HWT_MS(100)), 0);
-	CHECK(wait_gone(store, late));
-	CHECK_INT(hwt_now() - before_ns, >=, HWT_MS(99));
-	begin_in_vain(store, soon);
-	atomic_store(&hwts_test_at, NULL);
-	CHECK_INT(atomic_load(&ran), ==, 1);
-	CHECK_CALL(hwt_store_reschedule(store, soon, -5), 0);
-	CHECK(wait_gone(store, soon));
-	CHECK_CALL(hwt_store_reschedule(store, soon, 0), ENOENT);
-	CHECK_CALL(hwt_store_close(store), 0);
-}
 
 TEST(put_many_puts_all_or_none)
 {
@@ -505,38 +453,6 @@ TEST(each_lists_by_due_time_and_by_pages)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
-TEST(a_store_stops_and_starts_again)
-{
-	struct gate gate = { 0 };
-	hwt_store *store = simple_store(wait_at_gate, &gate, false);
-
-	CHECK_CALL(hwt_store_stop(store), 0);
-	for (unsigned i = 1; i <= 3; i++) {
-		CHECK_CALL(hwt_store_start(store), 0);
-		CHECK_CALL(hwt_store_start(store), 0);
-		put(store, "a", 0);
-		CHECK(wait_count(&gate.entered, i));
-		atomic_store(&gate.leave, 1);
-		CHECK_CALL(hwt_store_stop(store), 0);
-		CHECK_INT(atomic_load(&gate.left), ==, i); /* it was waited for */
-		CHECK_INT(stats_of_store(store).shards_held, ==, 0);
-		CHECK_INT(stats_of_store(store).done, ==, i);
-		put(store, "a", 0);
-		sleep_ms(30);
-		CHECK_INT(atomic_load(&gate.entered), ==, i);
-		CHECK_CALL(hwt_store_cancel(store, put(store, "a", HWT_S(9))), 0);
-		CHECK_CALL(hwt_store_start(store), 0);
-		CHECK(wait_count(&gate.left, i + 1));
-		CHECK_CALL(hwt_store_stop(store), 0);
-		atomic_store(&gate.entered, i);
-		atomic_store(&gate.left, i);
-		atomic_store(&gate.leave, 0);
-		CHECK_INT(stats_of_store(store).done, ==, i + 1);
-		break;
-	}
-	CHECK_CALL(hwt_store_close(store), 0);
-}
-
 struct caller {
 	hwt_store *store;
 	int64_t id;
@@ -593,103 +509,6 @@ struct putter {
 	hwt_store *store;
 	int64_t ids[100];
 };
-
-static void *put_hundred(void *arg)
-{
-	struct putter *putter = arg;
-
-	for (int i = 0; i < 100; i++)
-		putter->ids[i] = put(putter->store, "a", HWT_S(1000));
-	return NULL;
-}
-
-static int by_value(const void *left, const void *right)
-{
-	int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-
-	return (a > b) - (a < b);
-}
-
-TEST(many_threads_put_at_once_and_each_id_is_one_of_its_own)
-{
-	static struct putter putters[8];
-	static int64_t ids[800];
-	hwt_store *store = simple_store(count_run, NULL, false);
-
-	for (int i = 0; i < 8; i++)
-		putters[i].store = store;
-	crew_run(8, put_hundred, putters, sizeof(putters[0]));
-	for (int i = 0; i < 800; i++)
-		ids[i] = putters[i / 100].ids[i % 100];
-	qsort(ids, 800, sizeof(ids[0]), by_value);
-	for (int i = 1; i < 800; i++)
-		CHECK(ids[i] != ids[i - 1]);
-	CHECK_INT(list(store, 1u << HWT_STORE_PENDING, 0), ==, 800);
-	CHECK_INT(stats_of_store(store).put, ==, 800);
-	CHECK_CALL(hwt_store_close(store), 0);
-}
-
-/* Each thread puts with the key that the others use, too: of a group one gets 0. */
-static void *put_same_keys(void *arg)
-{
-	struct putter *putter = arg;
-
-	for (int i = 0; i < 50; i++) {
-		hwt_store_spec spec = spec_of("a", HWT_S(1000));
-		char key[16];
-		int rc;
-
-		(void)snprintf(key, sizeof(key), "key %d", i);
-		spec.key = key;
-		rc = put_patiently(putter->store, &spec, &putter->ids[i]);
-		CHECK(rc == 0 || rc == EEXIST);
-		putter->ids[50 + i] = rc;
-	}
-	return NULL;
-}
-
-TEST(of_many_threads_that_put_one_key_one_gets_it)
-{
-	static struct putter putters[6];
-	hwt_store *store = simple_store(count_run, NULL, false);
-
-	for (int i = 0; i < 6; i++)
-		putters[i].store = store;
-	crew_run(6, put_same_keys, putters, sizeof(putters[0]));
-	for (int k = 0; k < 50; k++) {
-		int won = 0;
-
-		for (int i = 0; i < 6; i++) {
-			won += putters[i].ids[50 + k] == 0;
-			CHECK_INT(putters[i].ids[k], ==, putters[0].ids[k]);
-		}
-		CHECK_INT(won, ==, 1);
-	}
-	CHECK_INT(list(store, 1u << HWT_STORE_PENDING, 0), ==, 50);
-	CHECK_CALL(hwt_store_close(store), 0);
-}
-
-TEST(a_herd_due_at_one_moment_runs_once_each)
-{
-	enum { HERD = 2500 };
-	hwt_store_spec *specs = calloc(HERD, sizeof(*specs));
-	hwt_store *store = simple_store(count_run, NULL, true);
-	int64_t due_us = now_us() + 700000;
-
-	for (int i = 0; i < HERD; i++) {
-		specs[i] = spec_of("a", 0);
-		specs[i].flags = HWT_STORE_ABSOLUTE;
-		specs[i].due_us = due_us;
-	}
-	CHECK_CALL(hwt_store_put_many(store, specs, HERD, NULL), 0);
-	CHECK(wait_count(&ran, HERD));
-	CHECK_INT(now_us(), >=, due_us);
-	CHECK_CALL(hwt_store_stop(store), 0);
-	CHECK_INT(atomic_load(&ran), ==, HERD);
-	CHECK_INT(stats_of_store(store).done, ==, HERD);
-	CHECK_CALL(hwt_store_close(store), 0);
-	free(specs);
-}
 
 /* The holder learns of it when it begins the row in vain. */
 TEST(what_another_process_puts_off_for_centuries_is_left_alone)

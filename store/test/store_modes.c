@@ -275,110 +275,6 @@ TEST(one_that_waits_for_its_retry_keeps_its_attempts_when_it_is_rescheduled)
  * Periods
  */
 
-static void cancel_series(hwt_store *store, int64_t id)
-{
-	CHECK_CALL(hwt_store_cancel(store, id), 0);
-	CHECK(wait_gone(store, id)); /* it may be running */
-	CHECK_CALL(hwt_store_cancel(store, id), ENOENT);
-}
-
-TEST(a_periodic_one_stays_on_its_grid)
-{
-	struct failing failing = { .fail_first = 0 };
-	hwt_store_kind kind = kind_of(fail_first, &failing);
-	hwt_store *store = store_with(&kind);
-	hwt_store_spec spec = spec_of("a", 0);
-	int64_t first_us = now_us() + 100000, id;
-	unsigned runs;
-
-	CHECK_CALL(hwt_store_start(store), 0);
-	spec.flags = HWT_STORE_ABSOLUTE;
-	spec.due_us = first_us;
-	spec.period_ns = HWT_S(1);
-	CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
-	CHECK(wait_count(&failing.ran, 3));
-	cancel_series(store, id);
-	for (unsigned i = 0; i < 3; i++) {
-		CHECK_INT((failing.due_us[i] - first_us) % 1000000, ==, 0);
-		CHECK_INT(failing.attempts[i], ==, 1);
-		if (i > 0)
-			CHECK_INT(failing.due_us[i] - failing.due_us[i - 1], ==,
-				  1000000 * (int64_t)(failing.missed[i - 1] + 1));
-	}
-	runs = atomic_load(&failing.ran);
-	sleep_ms(1200);
-	CHECK_INT(atomic_load(&failing.ran), ==, runs); /* a cancel ends the series */
-	CHECK_CALL(hwt_store_close(store), 0);
-}
-
-TEST(periods_that_were_missed_are_merged)
-{
-	struct failing failing = { .fail_first = 0 };
-	hwt_store_kind kind = kind_of(fail_first, &failing);
-	hwt_store *store = store_with(&kind);
-	hwt_store_spec spec = spec_of("a", 0);
-	hwt_store_info info = HWT_STORE_INFO_INIT;
-	const int64_t period_us = INT64_C(3600000000); /* the next one does not come while we look */
-	int64_t first_us = now_us() - 10 * period_us - 500000, id;
-
-	spec.flags = HWT_STORE_ABSOLUTE;
-	spec.due_us = first_us;
-	spec.period_ns = period_us * 1000;
-	CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
-	CHECK_CALL(hwt_store_start(store), 0);
-	CHECK(wait_count(&failing.ran, 1));
-	CHECK(wait_store_state(store, id, HWT_STORE_PENDING));
-	CHECK_INT(failing.missed[0], >=, 10);
-	CHECK_INT(failing.missed[0], <=, (failing.at_us[0] - first_us) / period_us);
-	CHECK_INT(failing.due_us[0], ==, first_us);
-	CHECK_CALL(hwt_store_get(store, id, &info), 0);
-	CHECK_INT(info.due_us, ==, first_us + (int64_t)(failing.missed[0] + 1) * period_us);
-	CHECK_INT(info.attempt, ==, 0);
-	/* A new grid. */
-	CHECK_CALL(hwt_store_reschedule(store, id, HWT_MS(50)), 0);
-	CHECK(wait_count(&failing.ran, 2));
-	CHECK_INT(failing.missed[1], ==, 0);
-	CHECK(failing.due_us[1] % period_us != first_us % period_us);
-	CHECK_CALL(hwt_store_close(store), 0);
-}
-
-TEST(a_failing_period_is_tried_again_and_merged_into_the_next)
-{
-	struct failing failing = { .fail_first = 4 };
-	hwt_store_kind kind = kind_of(fail_first, &failing);
-	hwt_store *store;
-	hwt_store_spec spec = spec_of("a", 0);
-	int64_t first_us, id;
-
-	kind.backoff_ns = HWT_MS(400); /* 0, 400, then 1200 would be later than 1000: the next time of the grid */
-	kind.max_attempts = 5;
-	store = store_with(&kind);
-	CHECK_CALL(hwt_store_start(store), 0);
-	first_us = now_us() + 100000;
-	spec.flags = HWT_STORE_ABSOLUTE;
-	spec.due_us = first_us;
-	spec.period_ns = HWT_S(1);
-	CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
-	CHECK(wait_count(&failing.ran, 6));
-	for (unsigned i = 0; i < 5; i++) {
-		CHECK_INT(failing.attempts[i], ==, i + 1);
-		CHECK_INT(failing.due_us[i], ==, first_us); /* all serve the first period */
-	}
-	CHECK_INT(failing.missed[0], ==, 0);
-	CHECK_INT(failing.missed[4], >=, 1);
-	CHECK_INT(failing.attempts[5], ==, 1);
-	CHECK_INT(failing.due_us[5], ==, first_us + 1000000 * (int64_t)(failing.missed[4] + 1));
-	/* Too many in a row end the series. */
-	cancel_series(store, id);
-	atomic_store(&failing.ran, 0);
-	atomic_store(&failing.fail_first, 100);
-	spec.due_us = now_us();
-	CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
-	CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
-	CHECK_INT(atomic_load(&failing.ran), ==, 5);
-	CHECK_CALL(hwt_store_close(store), 0);
-}
-
 /*
  * Transactions
  */
@@ -552,22 +448,6 @@ TEST(a_task_puts_in_its_own_transaction)
 	CHECK(wait_count(&effect.ran, world.sqlite ? 2 : 3));
 	CHECK_CALL(hwt_store_stop(store), 0);
 	CHECK_INT(effects(), ==, world.sqlite ? 2 : 3);
-	CHECK_CALL(hwt_store_close(store), 0);
-}
-
-TEST(a_periodic_one_runs_in_transactions)
-{
-	struct effect effect;
-	hwt_store *store = effect_store(&effect, 0);
-	hwt_store_spec spec = spec_of("a", 0);
-	int64_t id;
-
-	spec.period_ns = HWT_S(1);
-	CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
-	CHECK(wait_count(&effect.ran, 2));
-	CHECK_CALL(hwt_store_stop(store), 0);
-	CHECK_INT(effects(), ==, atomic_load(&effect.ran));
-	CHECK_CALL(hwt_store_cancel(store, id), 0);
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
@@ -771,47 +651,5 @@ struct gate {
 	hwt_store *store;
 	struct slow *slow;
 };
-
-/* Lets the tasks return once the stop has given back what was not started. */
-static void *open_at_the_stop(void *arg)
-{
-	struct gate *gate = arg;
-	bool stops = false;
-
-	while (!stops) {
-		sleep_ms(1);
-		pthread_mutex_lock(&gate->store->lock);
-		stops = hwts_phase(gate->store) != HWTS_STARTED;
-		pthread_mutex_unlock(&gate->store->lock);
-	}
-	atomic_store(&gate->slow->held, false);
-	return NULL;
-}
-
-TEST(what_was_begun_and_not_started_goes_back_at_a_stop)
-{
-	struct slow slow = { .held = true };
-	hwt_store *store = slow_store(&slow, HWT_STORE_AT_LEAST_ONCE, 1);
-	hwt_store_info info = HWT_STORE_INFO_INIT;
-	struct gate gate = { store, &slow };
-	pthread_t opener;
-	int64_t id;
-
-	CHECK_CALL(hwt_store_start(store), 0);
-	CHECK(wait_count(&slow.most, 1));
-	CHECK_INT(pthread_create(&opener, NULL, open_at_the_stop, &gate), ==, 0);
-	CHECK_CALL(hwt_store_stop(store), 0);
-	CHECK_INT(pthread_join(opener, NULL), ==, 0);
-	CHECK_INT(atomic_load(&slow.ran), ==, 1);
-	CHECK_INT(query("select count(*) from %s_timeout where state = 2", world.schema), ==, 0);
-	CHECK_INT(query("select count(*) from %s_timeout where state = 1", world.schema), ==,
-		  20 - atomic_load(&slow.ran));
-	CHECK_INT(query("select coalesce(max(attempt), 0) from %s_timeout", world.schema), ==, 0);
-	id = query("select min(id) from %s_timeout", world.schema);
-	CHECK_CALL(hwt_store_get(store, id, &info), 0);
-	CHECK_CALL(hwt_store_start(store), 0);
-	CHECK(wait_count(&slow.ran, 20));
-	CHECK_CALL(hwt_store_close(store), 0);
-}
 
 STORE_MAIN(NULL)
