@@ -446,14 +446,13 @@ typedef struct hwt_store_stats {
  * config NULL means HWT_STORE_CONFIG_INIT without warnings.  error, if not NULL, receives a line of text when the call
  * fails; it is cut to error_len bytes.
  *
- * A pooler in transaction mode (PgBouncer) breaks LISTEN and prepared statements, and is refused: connect to the server
- * directly, or to a pool in session mode.
+ * Through a pooler in transaction mode (PgBouncer) a store puts, cancels and reads, and cannot be started: there is no
+ * LISTEN.  What starts connects to the server directly, or to a pool in session mode.
  *
  * Threads  any.
  * Returns  0 and *store; EINVAL: store or url is NULL, the url is of no known form, "sqlite::memory:", a field is out
- *          of range; ENOTSUP: this build lacks the engine, another version made the tables, or a pooler in transaction
- *          mode is in between; ENOENT: no such folder or database; EACCES; ENOTCONN: no server; EIO: it is no
- *          database, or another error of it; ENOMEM.
+ *          of range; ENOTSUP: this build lacks the engine, or another version made the tables; ENOENT: no such
+ *          folder or database; EACCES; ENOTCONN: no server; EIO: it is no database, or another error of it; ENOMEM.
  * Cost     a connection; the first time, the tables.
  */
 HWT_API int hwt_store_open(hwt_store **store, const char *url, const hwt_store_config *config, char *error,
@@ -474,8 +473,8 @@ HWT_API int hwt_store_register(hwt_store *store, const hwt_store_kind *kind);
  * start.  Processes may come and go at any time; they balance the shards among themselves.
  *
  * Threads  any; does nothing when started already.
- * Returns  0; EINVAL: store is NULL, or no kind is registered; ENOTCONN and others of the database; ENOMEM, EAGAIN: no
- *          memory or no threads; then nothing is started.
+ * Returns  0; EINVAL: store is NULL, or no kind is registered; ENOTSUP: a pooler in transaction mode is in between;
+ *          ENOTCONN and others of the database; ENOMEM, EAGAIN: no memory or no threads; then nothing is started.
  */
 HWT_API int hwt_store_start(hwt_store *store);
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# pgbouncer.sh: through PgBouncer a store works in session mode, and is refused in transaction mode with a text that says why.
+# pgbouncer.sh: through PgBouncer a store works in session mode.  In transaction mode it puts, cancels and reads, leaves no setting behind, and
+# cannot be started.
 #
 # A server and two poolers of our own, on unix sockets.  Skipped where one of them is not installed.
 set -u
@@ -47,8 +48,19 @@ if [ "${1:-}" = inside ]; then
 	said=$(HWT_STORE_URL="pg:$url" "$BUILD/test/store_basic" runs given survives cancel many_threads each_lists stops herd 2>&1) ||
 		problem=$said
 	result session_mode_works "${problem:-}"
-	said=$("$BUILD/examples/jobs" -d "pg:host=$server/transaction port=6432 user=hwt dbname=postgres" list 2>&1) && said="opened: $said"
-	result transaction_mode_is_refused "$(echo "$said" | grep -q 'a pooler in transaction mode.*connect to the server directly' || echo "$said")"
+	url="host=$server/transaction port=6432 user=hwt dbname=postgres"
+	for tests in 'which makes_no_sense by_its_id all_of of_many each_ happened_if' 'groups bucket_of unique replace_and put_on sees get_copies' \
+		'ids rolled_back reserved threads_that_draw' 'sql agree_about rollback wrong_argument in_use'; do
+		# shellcheck disable=SC2086 # words of names
+		said=$(HWT_STORE_URL="pg:$url" "$BUILD/test/store_"$tests 2>&1) || problem=${problem:-}$said
+	done
+	result transaction_mode_puts_cancels_and_reads "${problem:-}"
+	for setting in enable_seqscan plan_cache_mode lock_timeout statement_timeout idle_in_transaction_session_timeout; do
+		for _ in 1 2 3; do psql "$url" -Atc "show $setting"; done
+	done >"$server/settings" 2>&1
+	result transaction_mode_keeps_no_setting "$(sort "$server/settings" | uniq -c | tr -s ' \n' ' ' | grep -vx ' 9 0 3 auto 3 on ')"
+	said=$("$BUILD/examples/jobs" -d "pg:$url" run 2>&1) && said="started: $said"
+	result transaction_mode_is_not_started "$(echo "$said" | grep -q 'a pooler in transaction mode.*connect to the server directly' || echo "$said")"
 	finish
 fi
 

@@ -154,7 +154,7 @@ static int make_ready(struct pg_conn *conn, enum hwts_sql sql)
 	char name[16], *text;
 	int rc;
 
-	if (conn->ready[sql])
+	if (conn->ready[sql] || hwts_pg_is_pooled(conn))
 		return 0;
 	(void)snprintf(name, sizeof(name), "hwts_%d", (int)sql);
 	text = hwts_sql_text(conn->conn.db, sql, true, NULL);
@@ -170,7 +170,16 @@ static int send_step(struct pg_conn *conn, const struct pg_step *step)
 	char name[16];
 	int sent;
 
-	if (step->from) {
+	if (step->from && hwts_pg_is_pooled(conn)) {
+		char *text = hwts_sql_text(conn->conn.db, step->from->sql, true, NULL);
+
+		if (!text)
+			return ENOMEM;
+		hwts_pg_encode(args, step->from);
+		sent = PQsendQueryParams(conn->handle, text, args->n, NULL, args->sent, args->lengths, args->formats,
+					 1);
+		free(text);
+	} else if (step->from) {
 		hwts_pg_encode(args, step->from);
 		(void)snprintf(name, sizeof(name), "hwts_%d", (int)step->from->sql);
 		sent = PQsendQueryPrepared(conn->handle, name, args->n, args->sent, args->lengths, args->formats, 1);

@@ -41,6 +41,8 @@ struct pg_db {
 	struct hwts_db db;
 	PQconninfoOption *options;
 	_Atomic uint64_t origin; /* 0: not known */
+	bool met;                /* the first connection has told what is in between */
+	bool pooled;             /* a pooler in transaction mode */
 };
 
 /* Parameters of a step in binary; the buffers stay with the connection. */
@@ -62,6 +64,11 @@ struct pg_conn {
 	struct pg_args args;   /* of the step that is sent */
 	int64_t patience_ns;
 };
+
+static inline bool hwts_pg_is_pooled(const struct pg_conn *conn)
+{
+	return ((const struct pg_db *)conn->conn.db)->pooled;
+}
 
 static inline struct pg_conn *pg_conn(struct hwts_conn *conn)
 {
@@ -107,8 +114,12 @@ int hwts_pg_finish(struct hwts_conn *conn, int rc);
 /* In postgres_origin.c. */
 int hwts_pg_meet(struct pg_conn *conn); /* a new connection: ENOTCONN if its server has been replaced */
 
+/* In postgres_dial.c. */
+int hwts_pg_dial(struct hwts_db *db, enum hwts_role role, struct pg_conn **conn); /* says nothing to the server yet */
+void hwts_pg_hang_up(struct pg_conn *conn);
+
 /* In postgres_pooler.c. */
-int hwts_pg_refuse_pooler(struct pg_conn *conn); /* ENOTSUP: one in transaction mode */
+int hwts_pg_find_pooler(struct pg_conn *conn); /* by the first connection of a database: sets pooled */
 
 /* In postgres_schema.c. */
 int hwts_pg_prepare(struct hwts_conn *conn);

@@ -8,9 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define OPTIONS_MAX 50
-#define CONNECT_TIMEOUT_S "5"       /* of a host */
-#define CALL_PATIENCE_NS HWT_S(120) /* a put of a million rows takes its time */
 #define LOCK_PATIENCE_MS 10000
 #define SKIP_LOCK_PATIENCE_MS 200 /* then without the rows that another transaction has locked */
 
@@ -58,17 +55,17 @@ static int open_db(const char *url, struct hwts_db **out)
 	return 0;
 }
 
-static void disconnect(struct hwts_conn *base)
+static void disconnect(struct hwts_conn *conn)
 {
-	PQfinish(pg_conn(base)->handle);
-	hwts_pg_args_free(&pg_conn(base)->args);
-	free(base);
+	hwts_pg_hang_up(pg_conn(conn));
 }
 
-static void ignore_notice(void *arg, const char *message)
+static int check_version(struct pg_conn *conn)
 {
-	(void)arg;
-	(void)message;
+	if (PQserverVersion(conn->handle) < 130000)
+		return hwts_fail(ENOTSUP, "postgresql: the server has version %d, 13 is needed",
+				 PQserverVersion(conn->handle) / 10000);
+	return 0;
 }
 
 static int settle(struct pg_conn *conn)
@@ -76,11 +73,10 @@ static int settle(struct pg_conn *conn)
 	int64_t lease_ms = conn->conn.db->lease_us / 1000;
 	char text[1024];
 	bool ours = conn->conn.role != HWTS_TASK, synced = conn->conn.role == HWTS_CALL || conn->conn.role == HWTS_TASK;
-	int at;
+	int at, rc = check_version(conn);
 
-	if (PQserverVersion(conn->handle) < 130000)
-		return hwts_fail(ENOTSUP, "postgresql: the server has version %d, 13 is needed",
-				 PQserverVersion(conn->handle) / 10000);
+	if (rc != 0)
+		return rc;
 	at = snprintf(
 	    text, sizeof(text),
 	    "set idle_in_transaction_session_timeout = %lld; set lock_timeout = %lld; set statement_timeout = 0;"
@@ -102,50 +98,19 @@ static int settle(struct pg_conn *conn)
 	return hwts_pg_simple(conn, text);
 }
 
-/* The url, and what it leaves open.  libpq tries its hosts in turn; those that must write it asks whether they do. */
-static PGconn *dial(const struct pg_db *db)
-{
-	char patience[32];
-	const char *names[OPTIONS_MAX + 8], *values[OPTIONS_MAX + 8];
-	const char *defaults[][2] = {
-		{ "client_encoding", "UTF8" }, /* ours counts, whatever the url says */
-		{ "connect_timeout", CONNECT_TIMEOUT_S },
-		{ "fallback_application_name", "libhwt-store" },
-		{ "keepalives_idle", "5" },
-		{ "keepalives_interval", "2" },
-		{ "keepalives_count", "3" },
-		{ "tcp_user_timeout", patience },
-	};
-	size_t n = 0;
-
-	(void)snprintf(patience, sizeof(patience), "%lld", (long long)(db->db.lease_us / 1000));
-	for (const PQconninfoOption *option = db->options; option->keyword && n < OPTIONS_MAX; option++) {
-		if (option->val && strcmp(option->keyword, "client_encoding") != 0) {
-			names[n] = option->keyword;
-			values[n++] = option->val;
-		}
-	}
-	for (size_t i = 0, given = n; i < HWTS_COUNT(defaults); i++) {
-		size_t j = 0;
-
-		while (j < given && strcmp(names[j], defaults[i][0]) != 0)
-			j++;
-		if (j < given)
-			continue;
-		names[n] = defaults[i][0];
-		values[n++] = defaults[i][1];
-	}
-	names[n] = values[n] = NULL;
-	return PQconnectdbParams(names, values, 0);
-}
-
 /* A connection to the end of its beginning. */
 static int greet(struct pg_conn *conn)
 {
-	int rc;
+	const struct pg_db *db = (const struct pg_db *)conn->conn.db;
+	int rc = db->met ? 0 : hwts_pg_find_pooler(conn);
 
-	(void)PQsetNoticeProcessor(conn->handle, ignore_notice, NULL);
-	rc = settle(conn);
+	if (rc == 0 && db->pooled && conn->conn.role != HWTS_CALL)
+		return hwts_fail(ENOTSUP,
+				 "postgresql: a pooler in transaction mode is in between, which breaks LISTEN and "
+				 "prepared statements: a process that starts has to connect to the server directly, or "
+				 "to a pool in session mode");
+	if (rc == 0)
+		rc = db->pooled ? check_version(conn) : settle(conn);
 	if (rc == 0)
 		rc = hwts_pg_meet(conn);
 	return rc == ECONNRESET ? ENOTCONN : rc;
@@ -153,30 +118,17 @@ static int greet(struct pg_conn *conn)
 
 static int connect(struct hwts_db *base, enum hwts_role role, struct hwts_conn **out)
 {
-	struct pg_conn *conn = hwts_alloc(sizeof(*conn));
-	int rc;
+	struct pg_conn *conn;
+	int rc = hwts_pg_dial(base, role, &conn);
 
-	if (!conn)
-		return ENOMEM;
-	conn->conn.db = base;
-	conn->conn.role = role;
-	conn->patience_ns = role == HWTS_CALL || role == HWTS_TASK || role == HWTS_READ
-				? CALL_PATIENCE_NS
-				: HWTS_MAX(base->lease_us * 1000, HWT_S(5));
-	hwts_count_trip(base);
-	conn->handle = dial((struct pg_db *)base);
-	if (!conn->handle)
-		rc = hwts_fail(ENOMEM, "postgresql: no memory");
-	else if (PQstatus(conn->handle) != CONNECTION_OK)
-		rc = hwts_fail(ENOTCONN, "postgresql: %s", PQerrorMessage(conn->handle));
-	else
-		rc = greet(conn);
-	if (rc != 0) {
-		disconnect(&conn->conn);
+	if (rc != 0)
 		return rc;
-	}
-	*out = &conn->conn;
-	return 0;
+	rc = greet(conn);
+	if (rc != 0)
+		hwts_pg_hang_up(conn);
+	else
+		*out = &conn->conn;
+	return rc;
 }
 
 /* The server's last words can be read before anything is sent. */

@@ -13,6 +13,9 @@ static const char SYNCED[] = "select set_config('synchronous_commit', case when 
 /* A transaction of a caller's may wait for this very exchange. */
 static const char BRIEF[] = "select set_config('lock_timeout', '200', true)";
 
+/* Through a pooler no setting holds for longer than a transaction. */
+static const char PATIENT[] = "select set_config('lock_timeout', '10000', true)";
+
 /* The role's own synchronous_commit holds for the whole connection. */
 static bool syncs(const struct pg_conn *conn)
 {
@@ -57,8 +60,8 @@ static size_t write_steps(struct pg_conn *conn, struct pg_step *out, const struc
 		out[count++] = (struct pg_step){ .text = "begin" };
 	if (flags & (HWTS_SYNCED | HWTS_LEASE) && !syncs(conn))
 		out[count++] = (struct pg_step){ .text = SYNCED };
-	if (conn->conn.brief)
-		out[count++] = (struct pg_step){ .text = BRIEF };
+	if (conn->conn.brief || hwts_pg_is_pooled(conn))
+		out[count++] = (struct pg_step){ .text = conn->conn.brief ? BRIEF : PATIENT };
 	for (size_t i = 0; i < n; i++) {
 		if (is_empty(steps[i].sql))
 			continue;

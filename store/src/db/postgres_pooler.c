@@ -3,13 +3,16 @@
  * A pooler between this process and the server.
  *
  * In session mode a pooler does no harm: a connection keeps its backend until it closes.  In transaction mode each
- * transaction may meet another backend, so that LISTEN, prepared statements and settings are lost.  That shows late and
- * in many ways, so it is looked for when a store is opened.
+ * transaction may meet another backend, so that LISTEN, prepared statements and settings are lost, or stay behind for
+ * others.  That shows late and in many ways, so the first connection looks for it before it says anything else.
  *
  *   A pooler answers with a process id of its own making; the server's tells the truth.  If they differ there is one.
  *   Then two connections that are open at the same time never share a backend, unless it is taken from one of them
  *   between its transactions.  Poolers hand out first what came back last, so the second connection meets the backend
  *   that the first has just left; when others are busy it may need a few attempts.
+ *
+ * Through such a pooler a store puts, cancels and reads: its statements are not prepared, and what they need is set in
+ * their transaction (postgres_exchange.c).  It cannot be started.
  */
 #include "db/postgres.h"
 
@@ -44,24 +47,20 @@ static int look(struct pg_conn *first, struct pg_conn *second, bool *shared)
 	return rc;
 }
 
-int hwts_pg_refuse_pooler(struct pg_conn *conn)
+int hwts_pg_find_pooler(struct pg_conn *conn)
 {
-	const struct hwts_engine *engine = conn->conn.db->engine;
-	struct hwts_conn *other;
-	bool shared = false;
+	struct pg_db *db = (struct pg_db *)conn->conn.db;
+	struct pg_conn *other;
 	int pid = 0, rc = backend_of(conn, "select pg_backend_pid()", &pid);
 
-	if (rc != 0 || pid == PQbackendPID(conn->handle))
-		return rc;
-	rc = engine->connect(conn->conn.db, HWTS_CALL, &other);
-	if (rc != 0)
-		return rc;
-	for (int i = 0; i < ATTEMPTS && rc == 0 && !shared; i++)
-		rc = look(conn, pg_conn(other), &shared);
-	engine->disconnect(other);
-	if (rc == 0 && shared)
-		rc = hwts_fail(ENOTSUP,
-			       "postgresql: a pooler in transaction mode is in between, which breaks LISTEN and "
-			       "prepared statements: connect to the server directly, or to a pool in session mode");
+	if (rc == 0 && pid != PQbackendPID(conn->handle)) {
+		rc = hwts_pg_dial(&db->db, HWTS_CALL, &other);
+		if (rc != 0)
+			return rc;
+		for (int i = 0; i < ATTEMPTS && rc == 0 && !db->pooled; i++)
+			rc = look(conn, other, &db->pooled);
+		hwts_pg_hang_up(other);
+	}
+	db->met = rc == 0;
 	return rc;
 }

@@ -106,10 +106,8 @@ int hwts_pg_prepare(struct hwts_conn *base)
 {
 	struct pg_conn *conn = pg_conn(base);
 	int version = 0;
-	int rc = hwts_pg_refuse_pooler(conn);
+	int rc = version_of(conn, &version);
 
-	if (rc == 0)
-		rc = version_of(conn, &version);
 	if (rc == 0 && version == 0) {
 		HWTS_POINT("tables");
 		rc = make_tables(conn, &version);
