@@ -128,15 +128,11 @@ static void read_again(struct hwts_reader *reader)
 static bool reserve(struct hwts_reader *reader)
 {
 	struct hwts_look *look = &reader->look;
-	void *held = look->held;
 	size_t room = 0;
-	bool ok;
 
 	HWTS_EACH_KIND (reader->store, kind)
 		room += kind->row.shards;
-	ok = hwts_grow(&held, &look->held_room, room, sizeof(*look->held));
-	look->held = held;
-	return ok;
+	return hwts_grow(&look->held, &look->held_room, room, sizeof(*look->held));
 }
 
 static struct hwts_held held_of(int64_t now_us, const struct hwts_kind *kind, const struct hwts_shard *shard)

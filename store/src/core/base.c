@@ -124,19 +124,20 @@ char *hwts_copy(const char *text)
 	return copy ? memcpy(copy, text, size) : NULL;
 }
 
-bool hwts_grow(void **array, size_t *room, size_t count, size_t item)
+bool hwts_grow(void *array, size_t *room, size_t count, size_t item)
 {
 	size_t wanted = HWTS_MAX(*room * 2, HWTS_MAX(count, (size_t)16));
 	void *grown;
 
 	if (count <= *room)
 		return true;
-	grown = refused() ? NULL : realloc(*array, wanted * item);
+	memcpy(&grown, array, sizeof(grown)); /* a pointer of whatever type */
+	grown = refused() ? NULL : realloc(grown, wanted * item);
 	if (!grown) {
 		(void)hwts_fail(ENOMEM, "no memory for %zu bytes", wanted * item);
 		return false;
 	}
-	*array = grown;
+	memcpy(array, &grown, sizeof(grown));
 	*room = wanted;
 	return true;
 }

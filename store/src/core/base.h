@@ -73,7 +73,8 @@ int hwts_check_size(const char *name, const void *given, size_t size, size_t kno
 
 void *hwts_alloc(size_t size); /* zeroed; NULL and the thread's text: no memory */
 char *hwts_copy(const char *text);
-bool hwts_grow(void **array, size_t *room, size_t count, size_t item); /* room for count items; false: no memory */
+/* Room for count items in the array to which *array points; false: no memory. */
+bool hwts_grow(void *array, size_t *room, size_t count, size_t item);
 
 /*
  * Clocks.  Each is read through these functions, so that a test can put it wrong.

@@ -97,11 +97,8 @@ static void read_info(hwt_store_kind_info *info, const struct hwts_value *row)
 static int add_info(void *ctx, const struct hwts_value *row)
 {
 	struct kinds *kinds = ctx;
-	void *infos = kinds->infos;
-	bool ok = hwts_grow(&infos, &kinds->room, kinds->count + 1, sizeof(*kinds->infos));
 
-	kinds->infos = infos;
-	if (!ok)
+	if (!hwts_grow(&kinds->infos, &kinds->room, kinds->count + 1, sizeof(*kinds->infos)))
 		return ENOMEM;
 	read_info(&kinds->infos[kinds->count++], row);
 	kinds->has_rows = row[10].number > 0;
@@ -127,13 +124,6 @@ int hwts_rows_kinds(struct hwts_conn *conn, hwt_store_kind_info **infos, size_t 
 	return 0;
 }
 
-static int note_row(void *ctx, const struct hwts_value *row)
-{
-	(void)row;
-	*(bool *)ctx = true;
-	return 0;
-}
-
 /* A process that starts asks for its kinds under the same lock, once it has joined: hwts_rows_kind_keep. */
 int hwts_rows_kind_remove(struct hwts_conn *conn, const char *name)
 {
@@ -142,7 +132,7 @@ int hwts_rows_kind_remove(struct hwts_conn *conn, const char *name)
 	struct hwts_step steps[] = {
 		{ .sql = HWTS_SQL_KIND_LOCK },
 		{ HWTS_SQL_KINDS, { HWTS_TEXT(name), HWTS_NUMBER(false) }, .each = add_info, .ctx = &is },
-		{ HWTS_SQL_KIND_REMOVE, { HWTS_TEXT(name) }, .each = note_row, .ctx = &removed },
+		{ HWTS_SQL_KIND_REMOVE, { HWTS_TEXT(name) }, .each = hwts_note_row, .ctx = &removed },
 		{ .sql = HWTS_SQL_KIND_GROUPS, .args = { HWTS_TEXT(name) } },
 	};
 	int rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED);
@@ -190,7 +180,7 @@ int hwts_rows_not_here(const struct hwts_conn *conn)
 int hwts_rows_here(struct hwts_conn *conn)
 {
 	bool here = false;
-	struct hwts_step step = { HWTS_SQL_HERE, { HWTS_TEXT(conn->db->store) }, .each = note_row, .ctx = &here };
+	struct hwts_step step = { HWTS_SQL_HERE, { HWTS_TEXT(conn->db->store) }, .each = hwts_note_row, .ctx = &here };
 	int rc = hwts_run(conn, &step, 1, HWTS_OPEN);
 
 	return rc == 0 && !here ? hwts_rows_not_here(conn) : rc;

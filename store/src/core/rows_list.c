@@ -67,16 +67,10 @@ struct hwts_step hwts_find(int32_t kind, const char *group, const char *key, hwt
 				   .ctx = ctx };
 }
 
-static int find_row(void *ctx, const struct hwts_value *row)
-{
-	*(int64_t *)ctx = row[0].number;
-	return 0;
-}
-
 int hwts_rows_find(struct hwts_conn *conn, int32_t kind, const char *group, const char *key, int64_t *id)
 {
 	int64_t found = 0;
-	struct hwts_step step = hwts_find(kind, group, key, find_row, &found);
+	struct hwts_step step = hwts_find(kind, group, key, hwts_note_number, &found);
 	int rc = hwts_run(conn, &step, 1, HWTS_READS);
 
 	if (rc != 0)
@@ -116,11 +110,8 @@ static int place_row(void *ctx, const struct hwts_value *row)
 	struct reading *reading = ctx;
 	struct hwts_list *list = reading->list;
 	struct hwts_place place = { row[1].number, row[2].number };
-	void *places = list->places;
-	bool ok = hwts_grow(&places, &list->room, list->count + 1, sizeof(place));
 
-	list->places = places;
-	if (!ok)
+	if (!hwts_grow(&list->places, &list->room, list->count + 1, sizeof(place)))
 		return ENOMEM;
 	list->places[list->count++] = place;
 	reading->count = row[0].number == reading->shard ? reading->count + 1 : 1;

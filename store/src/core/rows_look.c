@@ -60,11 +60,8 @@ static int see_due(void *ctx, const struct hwts_value *row)
 {
 	struct hwts_look *look = ctx;
 	struct hwts_due due = hwts_due_of(row);
-	void *array = look->dues;
-	bool ok = hwts_grow(&array, &look->due_room, look->due_count + 1, sizeof(due));
 
-	look->dues = array;
-	if (!ok)
+	if (!hwts_grow(&look->dues, &look->due_room, look->due_count + 1, sizeof(due)))
 		return ENOMEM;
 	look->dues[look->due_count++] = due;
 	if (due.part == HWTS_AHEAD)

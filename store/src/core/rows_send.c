@@ -27,17 +27,11 @@ static bool is_soon(const struct hwts_put *put)
 	return put->absolute || put->kind.mode == HWTS_MODE_OPEN || put->when_us < put->kind.horizon_us + 2 * SLACK_US;
 }
 
-static int note_number(void *ctx, const struct hwts_value *row)
-{
-	*(int64_t *)ctx = row[0].number;
-	return 0;
-}
-
 int hwts_rows_draw(struct hwts_conn *conn, int64_t count, bool hasty, int64_t *first)
 {
 	struct hwts_step steps[] = {
 		{ .sql = HWTS_SQL_FLUSH },
-		{ HWTS_SQL_DRAW, { HWTS_NUMBER(count) }, .each = note_number, .ctx = first },
+		{ HWTS_SQL_DRAW, { HWTS_NUMBER(count) }, .each = hwts_note_number, .ctx = first },
 	};
 	int rc;
 
@@ -276,7 +270,7 @@ static bool write_news(struct hwts_conn *conn, struct hwts_step *step, int64_t *
 
 int hwts_rows_clock(struct hwts_conn *conn, unsigned flags, int64_t *now_us)
 {
-	struct hwts_step step = { .sql = HWTS_SQL_CLOCK, .each = note_number, .ctx = now_us };
+	struct hwts_step step = { .sql = HWTS_SQL_CLOCK, .each = hwts_note_number, .ctx = now_us };
 
 	*now_us = 0;
 	return hwts_run(conn, &step, 1, flags);
@@ -311,20 +305,13 @@ int hwts_rows_send(struct hwts_conn *conn, struct hwts_put *puts, size_t n, unsi
 	return rc;
 }
 
-static int note_row(void *ctx, const struct hwts_value *row)
-{
-	(void)row;
-	*(bool *)ctx = true;
-	return 0;
-}
-
 /* SQLite: whether a process that holds one of the shards has to be told. */
 static int ask_for_others(struct hwts_conn *conn, const struct hwts_put *puts, size_t n, bool *others)
 {
 	int64_t shards[64];
 	struct hwts_step step = { HWTS_SQL_OTHERS,
 				  { HWTS_BYTES(shards, 0), HWTS_TEXT(hwts_me(conn->db)) },
-				  .each = note_row,
+				  .each = hwts_note_row,
 				  .ctx = others };
 	size_t count = 0, j;
 

@@ -23,13 +23,6 @@
 #define RENEW_STEPS 4
 #define LOOK_PATIENCE_MS 100 /* of each statement of a look that goes with a renewal */
 
-static int note_row(void *ctx, const struct hwts_value *row)
-{
-	(void)row;
-	*(bool *)ctx = true;
-	return 0;
-}
-
 int hwts_rows_join(struct hwts_conn *conn, const int64_t *kinds, size_t n, bool force)
 {
 	const struct hwts_db *db = conn->db;
@@ -38,7 +31,7 @@ int hwts_rows_join(struct hwts_conn *conn, const int64_t *kinds, size_t n, bool 
 		{ HWTS_SQL_JOIN,
 		  { HWTS_TEXT(hwts_me(db)), HWTS_NUMBER(db->incarnation), HWTS_NUMBER(db->lease_us),
 		    HWTS_BYTES(kinds, n), HWTS_NUMBER(force) },
-		  .each = note_row,
+		  .each = hwts_note_row,
 		  .ctx = &joined },
 		{ .sql = HWTS_SQL_CALL, .after = true },
 	};
@@ -79,11 +72,8 @@ static int see_members(void *ctx, const struct hwts_value *row)
 static int see_shard(void *ctx, const struct hwts_value *row)
 {
 	struct hwts_renewal *renewal = ctx;
-	void *array = renewal->shards;
-	bool ok = hwts_grow(&array, &renewal->shard_room, renewal->shard_count + 1, sizeof(*renewal->shards));
 
-	renewal->shards = array;
-	if (!ok)
+	if (!hwts_grow(&renewal->shards, &renewal->shard_room, renewal->shard_count + 1, sizeof(*renewal->shards)))
 		return ENOMEM;
 	renewal->shards[renewal->shard_count++] = (struct hwts_shard_row){ .shard = (int32_t)row[0].number,
 									   .epoch = row[1].number,
@@ -141,7 +131,7 @@ int hwts_rows_renew(struct hwts_conn *conn, struct hwts_renewal *renewal)
 		{ HWTS_SQL_RENEW,
 		  { HWTS_TEXT(hwts_me(db)), HWTS_NUMBER(db->lease_us), HWTS_NUMBER(db->incarnation),
 		    HWTS_BYTES(renewal->kinds, renewal->absent ? 0 : renewal->kind_count) },
-		  .each = note_row,
+		  .each = hwts_note_row,
 		  .ctx = &renewal->renewed },
 		{ HWTS_SQL_MEMBERS,
 		  { HWTS_BYTES(renewal->kinds, renewal->kind_count) },

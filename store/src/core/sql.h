@@ -161,5 +161,7 @@ static inline int hwts_finish(struct hwts_conn *conn, int rc)
 /* In sql_text.c. */
 char *hwts_sql_text(const struct hwts_db *db, enum hwts_sql sql, bool postgres, const char *here);
 char *hwts_sql(const struct hwts_db *db, const char *text); /* with the prefix for each @ */
+hwts_each hwts_note_row;                                    /* ctx, a bool: there is one */
+hwts_each hwts_note_number;                                 /* ctx, an int64_t: what stands first */
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The texts of statements as an engine takes them; sql.h. */
+/* The texts of statements as an engine takes them, and what most read of a row; sql.h. */
 #include "core/sql.h"
 
 #include <stdio.h>
@@ -96,4 +96,17 @@ char *hwts_sql_text(const struct hwts_db *db, enum hwts_sql sql, bool postgres, 
 char *hwts_sql(const struct hwts_db *db, const char *text)
 {
 	return expanded(db, text, "", false, NULL);
+}
+
+int hwts_note_row(void *found, const struct hwts_value *row)
+{
+	(void)row;
+	*(bool *)found = true;
+	return 0;
+}
+
+int hwts_note_number(void *number, const struct hwts_value *row)
+{
+	*(int64_t *)number = row[0].number;
+	return 0;
 }

@@ -74,11 +74,8 @@ int hwts_pg_reserve(struct pg_args *args, const struct hwts_step *step)
 
 	for (int i = 0; types[i]; i++) {
 		size_t more = strchr("KD", types[i]) ? bytes_of(step->args[i].bytes, step->args[i].len) : 0;
-		void *value = args->values[i];
-		bool ok = hwts_grow(&value, &args->rooms[i], HEAD + (4 + 8) * step->args[i].len + more, 1);
 
-		args->values[i] = value;
-		if (!ok)
+		if (!hwts_grow(&args->values[i], &args->rooms[i], HEAD + (4 + 8) * step->args[i].len + more, 1))
 			return ENOMEM;
 	}
 	return 0;

@@ -27,13 +27,6 @@ static void reset_all(struct sqlite_conn *conn)
 			(void)sqlite3_reset(made);
 }
 
-static int note_row(void *ctx, const struct hwts_value *row)
-{
-	(void)row;
-	*(bool *)ctx = true;
-	return 0;
-}
-
 int hwts_sqlite_close_run(struct hwts_conn *base, const struct hwts_step *steps, size_t n)
 {
 	struct sqlite_conn *conn = sqlite_conn(base);
@@ -42,7 +35,7 @@ int hwts_sqlite_close_run(struct hwts_conn *base, const struct hwts_step *steps,
 	int rc = 0;
 
 	reset_all(conn);
-	first.each = note_row;
+	first.each = hwts_note_row;
 	first.ctx = &hit;
 	if (sqlite3_get_autocommit(conn->handle) ||
 	    sqlite3_exec(conn->handle, "release hwt_run", NULL, NULL, NULL) != SQLITE_OK)
