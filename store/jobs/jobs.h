@@ -5,6 +5,7 @@
  *     main     commands, options, help
  *     look     list, show, stats
  *     change   put, cancel, move, retry, remove
+ *     rules    pause, resume, limit
  *     top      a page that draws itself again
  *     vacuum   advice about the tables
  *     when     times and durations as people write them
@@ -33,10 +34,11 @@ struct jobs {
 	hwt_store *store;
 	const char *url, *schema; /* schema: the prefix of the tables */
 	const char *group, *key, *every, *cron, *zone, *grace, *spread, *when;
-	unsigned states; /* 0: all */
-	int64_t limit;   /* 0: as the command has it */
+	unsigned states;        /* 0: all */
+	int64_t limit;          /* 0: as the command has it */
+	int64_t running, burst; /* -1: not given */
 	int priority;
-	bool json, colours, all, no_group, replace, revive, make, yes, prometheus;
+	bool json, colours, all, no_group, replace, revive, make, yes, prometheus, unset;
 	char **words; /* what is no option */
 	int n;
 };
@@ -55,6 +57,9 @@ int cancel(struct jobs *jobs);
 int move(struct jobs *jobs);
 int retry(struct jobs *jobs);
 int remove_kind(struct jobs *jobs);
+int pause_it(struct jobs *jobs);
+int resume(struct jobs *jobs);
+int limit(struct jobs *jobs);
 int top(struct jobs *jobs);
 int vacuum(struct jobs *jobs);
 bool is_kind(const struct jobs *jobs, const char *name); /* false: says so, with the nearest name */

@@ -36,6 +36,9 @@ static const struct option options[] = {
 	{ "make", no_argument, NULL, 'M' },
 	{ "interval", required_argument, NULL, 'i' },
 	{ "prometheus", no_argument, NULL, 'T' },
+	{ "running", required_argument, NULL, 'N' },
+	{ "burst", required_argument, NULL, 'B' },
+	{ "unset", no_argument, NULL, 'U' },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -97,6 +100,27 @@ static const struct command {
 	  SELECTION "\n"
 		    "  hwt-jobs retry mail --all\n",
 	  "kgGay", retry },
+	{ "pause", "KIND", "begins nothing more of it until it is resumed; what runs goes on",
+	  "  -g, --group GROUP       of that group alone\n"
+	  "\n"
+	  "  hwt-jobs pause mail\n"
+	  "  hwt-jobs pause mail --group 'tenant 9'\n",
+	  "g", pause_it },
+	{ "resume", "KIND", "goes on with what was paused",
+	  "  -g, --group GROUP       with that group\n"
+	  "\n"
+	  "  hwt-jobs resume mail\n",
+	  "g", resume },
+	{ "limit", "KIND", "how much of a group may run, in all processes together",
+	  "  -g, --group GROUP       of that group; otherwise of each that has no limits of its own\n"
+	  "      --running N         no more runs at once\n"
+	  "  -e, --every DURATION    no more than one start in so long; --burst N: so many at once after a rest\n"
+	  "      --unset             no limits\n"
+	  "\n"
+	  "  hwt-jobs limit mail --running 3\n"
+	  "  hwt-jobs limit mail --group 'tenant 9' --every 200ms --burst 10\n"
+	  "  hwt-jobs limit mail --group 'tenant 9' --unset\n",
+	  "geNBU", limit },
 	{ "stats", "[KIND]", "the kinds: who runs them, what has failed, how old the oldest is",
 	  "      --prometheus        as text for Prometheus\n"
 	  "\n"
@@ -271,6 +295,10 @@ static int set_number(struct jobs *jobs, int letter)
 		return complain(jobs, "\"%s\" is no number for this", optarg);
 	if (letter == 'p')
 		jobs->priority = (int)value;
+	else if (letter == 'N')
+		jobs->running = value;
+	else if (letter == 'B')
+		jobs->burst = value;
 	else
 		jobs->limit = value; /* of rows, or seconds */
 	return DONE;
@@ -289,6 +317,7 @@ static int set(struct jobs *jobs, int letter)
 		{ 'A', NULL, &jobs->grace },  { 'P', NULL, &jobs->spread }, { 'G', &jobs->no_group, NULL },
 		{ 'a', &jobs->all, NULL },    { 'y', &jobs->yes, NULL },    { 'R', &jobs->replace, NULL },
 		{ 'V', &jobs->revive, NULL }, { 'M', &jobs->make, NULL },   { 'T', &jobs->prometheus, NULL },
+		{ 'U', &jobs->unset, NULL },
 	};
 
 	if (letter == 'C')
@@ -298,7 +327,7 @@ static int set(struct jobs *jobs, int letter)
 			*places[i].flag = true;
 		else if (places[i].letter == letter)
 			*places[i].text = optarg;
-	return strchr("spni", letter) ? set_number(jobs, letter) : DONE;
+	return strchr("spniNB", letter) ? set_number(jobs, letter) : DONE;
 }
 
 static int no_option(struct jobs *jobs, const char *word)
@@ -405,7 +434,7 @@ static int run(struct jobs *jobs)
 int main(int argc, char **argv)
 {
 	const char *term = getenv("TERM"), *plain = getenv("NO_COLOR");
-	struct jobs jobs = { .schema = "hwt" };
+	struct jobs jobs = { .schema = "hwt", .running = -1, .burst = -1 };
 	bool asked = false;
 	int rc;
 

@@ -53,6 +53,8 @@ says() { # TEXT: on the standard error of the last
 }
 
 put_and_list() {
+	json cancel made --all '$j->{cancelled} == 1'
+	ends 0 remove made
 	ends 1 put mail x
 	says 'there is no kind "mail"'
 	ends 0 put mail 'to: alice' --make --key alice --at 2h --priority 7
@@ -237,9 +239,32 @@ terminals() {
 	json list asked '@$j == 0'
 }
 
-# The first open makes the tables.
+rules() {
+	json stats mail '!$j->[0]{paused} && $j->[0]{each_group}{running} == 0'
+	json pause mail '$j->{paused} == 1'
+	ends 0 limit mail --running 3 --every 200ms --burst 10
+	json stats mail '$j->[0]{paused} && $j->[0]{each_group}{running} == 3 && $j->[0]{each_group}{burst} == 10 &&
+		$j->[0]{each_group}{start_every_ns} == 200_000_000'
+	ends 0 stats mail
+	for word in paused '3 running, a start every 200 ms, burst 10'; do grep -q "$word" "$work/out" || cat "$work/out"; done
+	ends 0 resume mail
+	ends 0 limit mail --unset
+	json stats mail '!$j->[0]{paused} && $j->[0]{each_group}{running} == 0'
+	ends 0 pause mail --group 'tenant 9'
+	ends 0 limit mail --group 'tenant 9' --running 1
+	ends 0 limit mail --group 'tenant 9' --unset
+	ends 0 resume mail --group 'tenant 9'
+	ends 2 limit mail
+	ends 2 limit mail --burst 3
+	ends 2 limit mail --running 3 --unset
+	ends 2 limit mail --running x
+	ends 2 pause
+	ends 1 pause nobody
+}
+
+# Also makes the file, and a kind that the first test removes.
 has_engine() {
-	! "$BUILD/hwt-jobs" -d "$1" list 2>&1 | grep -q 'built without the engine'
+	! "$BUILD/hwt-jobs" -d "$1" put made x --make --at 1h 2>&1 | grep -q 'built without the engine'
 }
 
 if [ ! -x "$BUILD/hwt-jobs" ]; then
@@ -258,6 +283,7 @@ for engine in sqlite postgresql; do
 	result "all_and_some_$engine" "$(all_and_some)"
 	result "times_as_written_$engine" "$(times_as_written)"
 	result "failed_ones_$engine" "$(failed_ones)"
+	result "rules_$engine" "$(rules)"
 	result "wrong_use_$engine" "$(wrong_use)"
 	result "pages_$engine" "$(pages)"
 	result "terminals_$engine" "$(terminals)"

@@ -301,7 +301,9 @@ TEST(a_kind_that_a_living_process_has_registered_stays)
 
 TEST(a_kind_goes_with_its_mode_its_pause_and_its_limits)
 {
+	hwt_store_limits limits = HWT_STORE_LIMITS_INIT;
 	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	int64_t rules;
 	hwt_store_kind_info info;
 	hwt_store *store;
 
@@ -310,17 +312,26 @@ TEST(a_kind_goes_with_its_mode_its_pause_and_its_limits)
 	register_with(store, "a", HWT_STORE_AT_MOST_ONCE, 5);
 	CHECK_CALL(hwt_store_close(store), 0);
 	store = open_store();
-	(void)query("update %s_kind set paused = %s, running = 3, start_every_us = 250000, burst = 7", world.schema,
-		    world.sqlite ? "1" : "true");
-	(void)query("insert into %s_group (bucket, kind, grp, running) select 5, id, 'g', 1 from %s_kind", world.schema,
-		    world.schema);
+	limits.running = 3;
+	limits.start_every_ns = HWT_MS(250);
+	limits.burst = 7;
+	CHECK_CALL(hwt_store_pause(store, "a", NULL), 0);
+	CHECK_CALL(hwt_store_limit(store, "a", NULL, &limits), 0);
+	CHECK_CALL(hwt_store_limit(store, "a", "g", &limits), 0);
+	CHECK(kind_of(store, "a").paused);
+	CHECK_INT(kind_of(store, "a").each_group.burst, ==, 7);
+	CHECK_INT(kind_of(store, "a").each_group.start_every_ns, ==, HWT_MS(250));
 	(void)query("insert into %s_group (bucket, kind, grp, running) select 5, id + 1, 'g', 1 from %s_kind",
 		    world.schema, world.schema);
+	rules = query("select max(rules) from %s_shard", world.schema);
 	kind.name = "a";
 	kind.task = count_run;
 	CHECK_CALL(hwt_store_register(store, &kind), EINVAL);
 	CHECK_CALL(hwt_store_remove_kind(store, "a"), 0);
 	CHECK_INT(query("select count(*) from %s_group", world.schema), ==, 1);
+	CHECK_INT(query("select max(rules) from %s_shard", world.schema), >, rules); /* who has read them reads again */
+	CHECK_CALL(hwt_store_pause(store, "a", NULL), ENOENT);
+	CHECK_CALL(hwt_store_limit(store, "a", "g", &limits), ENOENT);
 	CHECK_CALL(hwt_store_register(store, &kind), 0);
 	info = kind_of(store, "a");
 	CHECK_INT(info.mode, ==, HWT_STORE_AT_LEAST_ONCE);

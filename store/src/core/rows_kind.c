@@ -134,6 +134,7 @@ int hwts_rows_kind_remove(struct hwts_conn *conn, const char *name)
 		{ HWTS_SQL_KINDS, { HWTS_TEXT(name), HWTS_NUMBER(false) }, .each = add_info, .ctx = &is },
 		{ HWTS_SQL_KIND_REMOVE, { HWTS_TEXT(name) }, .each = hwts_note_row, .ctx = &removed },
 		{ .sql = HWTS_SQL_KIND_GROUPS, .args = { HWTS_TEXT(name) } },
+		{ .sql = HWTS_SQL_KIND_RULES, .args = { HWTS_TEXT(name) } },
 	};
 	int rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED);
 

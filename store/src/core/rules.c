@@ -68,6 +68,8 @@ static int change(hwt_store *store, const char *kind, struct hwts_rules_change *
 	struct hwts_conn *conn;
 	int rc = hwts_kind_of(store, kind, NULL, &row);
 
+	if (rc == 0 && row.removed)
+		rc = hwts_fail(ENOENT, "there is no kind \"%s\"", kind);
 	if (rc == 0)
 		rc = hwts_pool_get(store, &conn);
 	if (rc != 0)

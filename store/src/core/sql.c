@@ -196,6 +196,12 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		"delete from @_group where kind = (select id from @_kind where name = ?1 and removed is not null)",
 		NULL,
 	},
+	[HWTS_SQL_KIND_RULES] = {
+		"remove", "t",
+		"update @_shard set rules = rules + 1 where kind = (select id from @_kind where name = ?1 and removed"
+		" is not null)",
+		NULL,
+	},
 	/*
 	 * Members and shards
 	 */
