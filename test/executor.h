@@ -15,7 +15,7 @@ struct pool {
 		void *job;
 	} queue[POOL_QUEUE];
 	unsigned first, count, capacity;
-	bool closed, held; /* held: nothing is taken out of the queue */
+	bool closed;
 	unsigned refuse_every, asked, refused;
 	struct crew crew;
 };
@@ -49,7 +49,7 @@ static inline void *pool_thread(void *arg)
 		void (*run)(void *job);
 		void *job;
 
-		while ((pool->count == 0 || pool->held) && !(pool->closed && pool->count == 0))
+		while (pool->count == 0 && !pool->closed)
 			pthread_cond_wait(&pool->changed, &pool->mutex);
 		if (pool->count == 0)
 			break;
@@ -72,14 +72,6 @@ static inline void pool_start(struct pool *pool, unsigned threads)
 	pthread_mutex_init(&pool->mutex, NULL);
 	pthread_cond_init(&pool->changed, NULL);
 	crew_start(&pool->crew, threads, pool_thread, pool, 0);
-}
-
-static inline void pool_set_held(struct pool *pool, bool held)
-{
-	pthread_mutex_lock(&pool->mutex);
-	pool->held = held;
-	pthread_cond_broadcast(&pool->changed);
-	pthread_mutex_unlock(&pool->mutex);
 }
 
 static inline void pool_stop(struct pool *pool)

@@ -436,32 +436,6 @@ TEST(a_thread_that_ends_gives_its_reserve_back)
 	end();
 }
 
-static pthread_barrier_t barrier;
-
-static void *reserve_and_outlive(void *n)
-{
-	(void)reserve_and_go(n);
-	(void)pthread_barrier_wait(&barrier);
-	(void)pthread_barrier_wait(&barrier);
-	return NULL;
-}
-
-TEST(a_thread_may_end_after_the_timer)
-{
-	uint32_t n = 100;
-	pthread_t thread;
-
-	begin(0);
-	REQUIRE(pthread_barrier_init(&barrier, NULL, 2) == 0);
-	CHECK_INT(pthread_create(&thread, NULL, reserve_and_outlive, &n), ==, 0);
-	(void)pthread_barrier_wait(&barrier);
-	CHECK_INT(reserves(), ==, 1);
-	end();
-	(void)pthread_barrier_wait(&barrier);
-	CHECK_INT(pthread_join(thread, NULL), ==, 0);
-	pthread_barrier_destroy(&barrier);
-}
-
 static _Thread_local bool is_ending;
 static atomic_bool gives_back;
 

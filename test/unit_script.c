@@ -243,6 +243,19 @@ TEST(finalisers_that_wait_for_the_worker_are_bounded_by_a_limit)
 }
 
 /*
+ * Memory that is set aside
+ */
+
+TEST(what_is_set_aside_holds_for_each_kind)
+{
+	play("no-memory; new a 5 = ENOMEM; stat refused_memory 1; memory; reserve 3; no-memory; new A 5; new B 5;"
+	     "every C 5 5; reserve 999 = ENOMEM; thread { new e 5 = ENOMEM; reserve 1 = ENOMEM }; advance 5; ran A 1; "
+	     "ran B 1;"
+	     "released B 1; ran C 1; cancel C; advance 10; released C 1; memory; reserve 0; new d 5; stop 1;"
+	     "reserve 1 = ECANCELED");
+}
+
+/*
  * An executor
  */
 

@@ -139,12 +139,26 @@ static int schedule(bool must_have_memory)
 	return rc;
 }
 
+/* Until the lane has no free memory. */
+static void use_up(void)
+{
+	world.refuse_all++;
+	for (unsigned i = 0; i < 128 && schedule(false) == 0; i++)
+		;
+	world.refuse_all--;
+}
+
 /* What is set aside is there when there is no memory. */
 static void reserve(void)
 {
 	unsigned n = (unsigned)sim_plan(5);
-	struct guard guard = begin_call();
-	int rc = hwt_reserve(world.timer, n);
+	struct guard guard;
+	int rc;
+
+	if (hit(3))
+		use_up();
+	guard = begin_call();
+	rc = hwt_reserve(world.timer, n);
 
 	sim_say("sets %ld aside: %ld", (long)n, rc);
 	SIM_CHECK(rc == 0 || (rc == ECANCELED && world.is_stopping) || was_refused(&guard, rc));
