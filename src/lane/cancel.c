@@ -3,7 +3,7 @@
  * Cancelling: hwt_cancel; lane.h.
  *
  * A cancel takes one edge of the state word.  Which one depends on what the word says; word.h has the edges, and what
- * each leaves to whom.
+ * follows each.
  *
  * At the same moment the worker may arm or run the record, its task may end or rearm it, a mover may write another
  * deadline, and another thread may cancel it.  All of them exchange the exact word that they have seen.  A cancel that
