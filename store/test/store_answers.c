@@ -253,43 +253,4 @@ TEST(an_answer_to_no_run_is_an_error_of_the_task)
 	CHECK_INT(hwt_store_end_series(NULL), ==, EINVAL);
 }
 
-/* A series whose first run asks to run again behind its next time. */
-static struct {
-	int64_t due_us[2];
-	uint64_t missed[2];
-} series;
-
-static int run_again_at_first(const hwt_store_run *run, void *ctx)
-{
-	unsigned i = atomic_load(&ran);
-
-	(void)ctx;
-	if (i < 2) {
-		series.due_us[i] = run->due_us;
-		series.missed[i] = run->missed;
-	}
-	atomic_store(&ran, i + 1);
-	return i == 0 ? hwt_store_again(run, HWT_S(600)) : hwt_store_end_series(run);
-}
-
-TEST(a_series_that_runs_again_merges_that_into_its_next_time)
-{
-	hwt_store_spec spec = spec_of("a", 0);
-	hwt_store *store;
-	int64_t id;
-
-	fresh_world();
-	atomic_store(&ran, 0);
-	store = open_store();
-	register_kind(store, "a", run_again_at_first, NULL, HWT_STORE_AT_LEAST_ONCE);
-	spec.period_ns = HWT_S(1);
-	CHECK_CALL(put_patiently(store, &spec, &id), 0);
-	CHECK_CALL(hwt_store_start(store), 0);
-	CHECK(wait_gone(store, id));
-	CHECK_INT(atomic_load(&ran), ==, 2);
-	CHECK_INT(series.due_us[1], ==, series.due_us[0]);
-	CHECK_INT(series.missed[1], >, series.missed[0]);
-	CHECK_CALL(hwt_store_close(store), 0);
-}
-
 STORE_MAIN(NULL)

@@ -41,65 +41,6 @@ static int child(int argc, char **argv)
 	return 0;
 }
 
-/* Until no timeout is left; false: patience has ended, and nothing went on. */
-static bool wait_empty(void)
-{
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS, before = -1, left;
-
-	while ((left = query("select count(*) from %s_timeout", world.schema)) != 0 && hwt_now() < give_up_ns) {
-		if (left != before)
-			give_up_ns = hwt_now() + PATIENCE_NS;
-		before = left;
-		sleep_ms(30);
-	}
-	return left == 0;
-}
-
-/* A killed process comes back under its name; one that stands still in the midst of a transaction goes on. */
-TEST(effects_are_had_exactly_once_however_processes_die)
-{
-	enum { COUNT = 400, KILLS = 6 };
-	static const char *const names[] = { "one", "two" };
-	struct prng prng = { test_seed("effects") };
-	hwt_store_spec *specs = calloc(COUNT, sizeof(*specs));
-	hwt_store *store;
-	pid_t workers[2];
-	size_t starts, early;
-
-	fresh_world();
-	store = open_store();
-	(void)query("create table %s_effects (id bigint)", world.schema);
-	for (int i = 0; i < COUNT; i++)
-		specs[i] = spec_of("a", HWT_MS(4) * i);
-	CHECK_CALL(hwt_store_put_many(store, specs, COUNT, NULL), 0);
-	for (int i = 0; i < 2; i++)
-		workers[i] = spawn("effects", names[i], NULL);
-	for (int i = 0; i < KILLS; i++) {
-		CHECK(wait_log((size_t)(i * 50 + prng_between(&prng, 1, 50))));
-		if (prng_below(&prng, 3) == 0) {
-			CHECK_INT(kill(workers[i % 2], SIGSTOP), ==, 0);
-			sleep_ms(500);
-			CHECK_INT(kill(workers[i % 2], SIGCONT), ==, 0);
-			if (prng_below(&prng, 2) == 0) /* its lease has ended meanwhile */
-				(void)query("update %s_member set until_us = 1 where name = '%s'", world.schema,
-					    names[i % 2]);
-			continue;
-		}
-		kill_child(workers[i % 2]);
-		workers[i % 2] = spawn("effects", names[i % 2], NULL);
-	}
-	CHECK(wait_empty());
-	end_child(workers[0]);
-	end_child(workers[1]);
-	CHECK_INT(query("select count(*) from %s_effects", world.schema), ==, COUNT);
-	CHECK_INT(query("select count(distinct id) from %s_effects", world.schema), ==, COUNT);
-	CHECK_INT(log_ids(&starts, &early), ==, COUNT);
-	CHECK_INT(early, ==, 0);
-	printf("# %zu starts\n", starts);
-	CHECK_CALL(hwt_store_close(store), 0);
-	free(specs);
-}
-
 /*
  * Puts go on while the database comes and goes
  */

@@ -109,22 +109,6 @@ TEST(a_row_keeps_its_key_and_its_data_apart)
 	free(next);
 }
 
-/* Each process draws some numbers when it opens, and many put one timeout and end. */
-TEST(numbers_in_odd_steps_are_spread_over_all_shards)
-{
-	struct hwts_kind_row kind = { .id = 3, .shards = 8 };
-	unsigned counts[8] = { 0 };
-
-	for (int64_t i = 0; i < 800; i++) {
-		int32_t shard = hwts_shard_of(&kind, hwts_id_of(1 + i * 65, NULL, NULL));
-
-		REQUIRE(shard >= 3 * HWTS_SHARDS_MAX && shard < 3 * HWTS_SHARDS_MAX + 8);
-		counts[shard % HWTS_SHARDS_MAX]++;
-	}
-	for (int i = 0; i < 8; i++)
-		CHECK_INT(counts[i], >, 50);
-}
-
 /*
  * Kinds
  */

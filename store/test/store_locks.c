@@ -80,36 +80,6 @@ static bool wait_done(hwt_store *store, uint64_t done)
 }
 #endif
 
-TEST(a_row_that_is_locked_while_it_runs_holds_up_no_other_end)
-{
-#ifdef HWT_STORE_POSTGRES
-	if (!on_sqlite()) {
-		hwt_store *store = opened();
-		int64_t id = put_key(store, "a", "k", 0);
-		PGconn *conn;
-
-		CHECK_CALL(hwt_store_start(store), 0);
-		CHECK(wait_store_state(store, id, HWT_STORE_RUNNING));
-		conn = lock_row(id);
-		atomic_store(&held, false);
-		CHECK(wait_count(&ran, 1));
-		for (unsigned i = 1; i <= 30; i++) {
-			put(store, "a", 0);
-			CHECK(wait_done(store, i));
-		}
-		CHECK_INT(atomic_load(&locked_out), <=, 2);
-		CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 1);
-		PQfinish(conn);
-		CHECK(wait_gone(store, id));
-		CHECK_INT(settled_stats(store).done, ==, 31);
-		CHECK_INT(stats_of_store(store).set_aside, ==, 0);
-		CHECK_CALL(hwt_store_close(store), 0);
-		return;
-	}
-#endif
-	SKIP("of PostgreSQL: SQLite has no locks of rows");
-}
-
 TEST(a_row_that_is_due_and_locked_delays_one_begin)
 {
 #ifdef HWT_STORE_POSTGRES

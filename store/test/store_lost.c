@@ -70,48 +70,6 @@ static hwt_store *forget_an_end(unsigned mode, int64_t period_ns, int64_t *id)
 }
 #endif
 
-TEST(a_run_whose_end_the_server_forgot_runs_again_in_the_process_that_still_holds_it)
-{
-#ifdef HWT_STORE_POSTGRES
-	if (!on_sqlite()) {
-		for (unsigned mode = 0; mode < 3; mode++) {
-			hwt_store *store;
-			int64_t id;
-
-			if (mode == HWT_STORE_AT_MOST_ONCE)
-				continue;
-			store = forget_an_end(mode, 0, &id);
-			CHECK(look_until_ran(store, 2));
-			CHECK(wait_gone(store, id));
-			CHECK_CALL(hwt_store_close(store), 0);
-			CHECK_INT(atomic_load(&ran), ==, 2);
-		}
-		return;
-	}
-#endif
-	SKIP("of PostgreSQL: the power cut that takes an end from SQLite takes the process, too");
-}
-
-TEST(a_series_goes_on_when_the_server_forgot_an_end)
-{
-#ifdef HWT_STORE_POSTGRES
-	if (!on_sqlite()) {
-		int64_t id;
-		hwt_store *store = forget_an_end(HWT_STORE_AT_LEAST_ONCE, HWT_S(1), &id);
-		int rc;
-
-		CHECK(look_until_ran(store, 2));
-		CHECK(wait_count(&ran, 3));
-		while ((rc = hwt_store_cancel(store, id)) == EBUSY || rc == EAGAIN)
-			sleep_ms(1);
-		CHECK_INT(rc, ==, 0);
-		CHECK_CALL(hwt_store_close(store), 0);
-		return;
-	}
-#endif
-	SKIP("of PostgreSQL");
-}
-
 /* The entry of the next run, an hour later, must not hide what the row says: a cancel would be refused until then. */
 TEST(a_series_whose_next_run_is_far_away_goes_on_at_once_when_the_server_forgot_an_end)
 {
@@ -420,45 +378,6 @@ TEST(what_runs_at_most_once_is_FAILED_when_the_server_forgot_its_end)
 	SKIP("of PostgreSQL");
 }
 
-static atomic_uint looks;
-
-static void count_look(const char *where)
-{
-	atomic_fetch_add(&looks, strcmp(where, "looked") == 0);
-}
-
-/* Overdue and running: each look sees it, and it must stay what it is. */
-TEST(a_run_that_lasts_for_two_leases_is_not_taken_for_a_forgotten_one)
-{
-	for (unsigned mode = 0; mode < 2; mode++) {
-		hwt_store_spec spec = spec_of("a", 0);
-		hwt_store *store;
-		int64_t id = 0;
-
-		fresh_world();
-		store = open_store();
-		register_kind(store, "a", run_slowly, &ran, mode);
-		atomic_store(&ran, 0);
-		atomic_store(&may_end, false);
-		CHECK_CALL(hwt_store_start(store), 0);
-		spec.flags = HWT_STORE_ABSOLUTE;
-		spec.due_us = now_us() - HWTS_S_US * 300; /* it is missed after a third of the lease */
-		CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
-		CHECK(wait_count(&ran, 1));
-		atomic_store(&looks, 0);
-		atomic_store(&hwts_test_at, count_look);
-		for (unsigned look = 1; look <= 6; look++) {
-			look_now(store);
-			CHECK(wait_count(&looks, look));
-		}
-		atomic_store(&hwts_test_at, NULL);
-		CHECK_INT(atomic_load(&ran), ==, 1);
-		atomic_store(&may_end, true);
-		CHECK(wait_gone(store, id));
-		CHECK_CALL(hwt_store_close(store), 0);
-		CHECK_INT(atomic_load(&ran), ==, 1);
-	}
-}
 
 /*
  * A database that comes back

@@ -177,45 +177,5 @@ TEST(what_is_put_between_a_look_and_its_marks_comes_into_the_window)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
-static _Thread_local struct prng delays;
-
-/* Each thread its own; most points go by at once. */
-static void delay(const char *where)
-{
-	(void)where;
-	if (delays.state == 0)
-		delays.state = hwts_random() | 1;
-	if (prng_below(&delays, 3) == 0)
-		sleep_ns((int64_t)prng_below(&delays, 3000) * 1000);
-}
-
-/* Rows that are due before the start, from another store; the threads are delayed at random.  The lease is long. */
-TEST(what_is_due_before_a_start_runs_at_once)
-{
-	hwt_store_config config;
-	unsigned rescued, rounds = on_sqlite() ? 40 : 15;
-
-	fresh_world();
-	config = store_config();
-	config.lease_ns = HWT_S(600);
-	atomic_store(&ran, 0);
-	atomic_store(&hwts_test_at, delay);
-	rescued = atomic_load(&hwts_test_rescued);
-	for (unsigned i = 0; i < rounds; i++) {
-		hwt_store *putter = open_store(), *store;
-
-		put(putter, "a", 0);
-		if (i % 2)
-			put(putter, "a", HWT_S(3600));
-		CHECK_CALL(hwt_store_close(putter), 0);
-		store = open_with(&config);
-		register_kind(store, "a", count_not_early, NULL, HWT_STORE_AT_LEAST_ONCE);
-		CHECK_CALL(hwt_store_start(store), 0);
-		CHECK(wait_count(&ran, i + 1));
-		CHECK_CALL(hwt_store_close(store), 0);
-	}
-	atomic_store(&hwts_test_at, NULL);
-	CHECK_INT(atomic_load(&hwts_test_rescued), ==, rescued);
-}
 
 STORE_MAIN(child)

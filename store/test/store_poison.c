@@ -45,19 +45,6 @@ static hwt_store *after_a_death(unsigned attempt, unsigned max_attempts, int64_t
 	return store;
 }
 
-TEST(what_a_dead_process_held_in_its_first_attempt_runs_at_once)
-{
-	for (unsigned max = 2; max < 4; max++) {
-		int64_t id;
-		hwt_store *store = after_a_death(1, max, 0, &id);
-
-		CHECK(wait_gone(store, id));
-		CHECK_INT(atomic_load(&last_attempt), ==, 2);
-		CHECK_CALL(hwt_store_close(store), 0);
-		CHECK_INT(atomic_load(&ran), ==, 1);
-	}
-}
-
 TEST(what_a_dead_process_held_in_a_later_attempt_waits_its_back_off)
 {
 	hwt_store_info info = HWT_STORE_INFO_INIT;
@@ -86,22 +73,6 @@ TEST(a_series_that_a_dead_process_held_waits_for_the_next_time_of_its_grid)
 	CHECK_INT((info.due_us - base_us) % (1000 * 1000000), ==, 0);
 	CHECK_INT(atomic_load(&ran), ==, 0);
 	CHECK_CALL(hwt_store_close(store), 0);
-}
-
-TEST(what_a_dead_process_held_in_its_last_attempt_is_FAILED)
-{
-	for (unsigned max = 1; max < 4; max++) {
-		hwt_store_info info = HWT_STORE_INFO_INIT;
-		int64_t id;
-		hwt_store *store = after_a_death(max, max, 0, &id);
-
-		CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
-		CHECK_CALL(hwt_store_get(store, id, &info), 0);
-		CHECK(strstr(info.error, "its process died") != NULL);
-		CHECK_INT(settled_stats(store).failed, ==, 1);
-		CHECK_CALL(hwt_store_close(store), 0);
-		CHECK_INT(atomic_load(&ran), ==, 0);
-	}
 }
 
 static atomic_bool held;
@@ -214,30 +185,6 @@ static int child(int argc, char **argv)
 	while (!asked_to_stop)
 		sleep_ms(5);
 	return hwt_store_close(store);
-}
-
-TEST(a_task_that_kills_its_process_is_FAILED_after_max_attempts)
-{
-	hwt_store_kind kind = kind_of(die, 3);
-	size_t starts, early;
-	hwt_store *store;
-	pid_t pid = 0;
-	int64_t id;
-
-	fresh_world();
-	store = open_store();
-	CHECK_CALL(register_patiently(store, &kind), 0); /* so that it is not the child that makes it */
-	id = put(store, "a", 0);
-	for (int deaths = 0; deaths < 3; deaths++) {
-		pid = spawn("die", NULL);
-		CHECK_INT(waitpid(pid, NULL, 0), ==, pid);
-	}
-	pid = spawn("die", NULL);
-	CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
-	end_child(pid);
-	CHECK_INT(log_ids(&starts, &early), ==, 1);
-	CHECK_INT(starts, ==, 3);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 STORE_MAIN(child)

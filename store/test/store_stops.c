@@ -78,30 +78,6 @@ TEST(a_stop_within_a_time_gives_the_shards_and_leaves_the_tasks)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
-static void *let_go(void *arg)
-{
-	(void)arg;
-	sleep_ms(30);
-	atomic_store(&held, false);
-	return NULL;
-}
-
-TEST(a_close_waits_for_the_tasks_that_a_stop_has_left)
-{
-	hwt_store *store = started_in_fresh_world(HWT_S(600));
-	int64_t id = put(store, "a", 0);
-	pthread_t thread;
-
-	CHECK(wait_count(&started, 1));
-	CHECK_CALL(hwt_store_stop_within(store, 0), ETIMEDOUT);
-	REQUIRE(pthread_create(&thread, NULL, let_go, NULL) == 0);
-	CHECK_CALL(hwt_store_close(store), 0);
-	CHECK_INT(atomic_load(&ran), ==, 1);
-	REQUIRE(pthread_join(thread, NULL) == 0);
-	(void)id;
-	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 0); /* nobody else has begun it */
-}
-
 #ifdef HWT_STORE_POSTGRES
 static PGconn *lock(const char *what)
 {
