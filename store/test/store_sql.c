@@ -449,6 +449,123 @@ TEST(many_rows_of_a_transaction_notify_a_few_times)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
+/* The number of rules of all shards together. */
+static int64_t rules(void)
+{
+	return query("select sum(rules) from %s_shard", world.schema);
+}
+
+TEST(what_is_paused_by_sql_is_not_begun_until_it_is_resumed)
+{
+	static const char *const what[] = { "'a'", "'a', 'g'" };
+	hwt_store *store;
+	PGconn *conn;
+
+	OPEN_SQL(store);
+	CHECK_CALL(hwt_store_start(store), 0);
+	conn = connect_user();
+	for (int i = 0; i < 2; i++) {
+		int64_t id, before = rules();
+
+		(void)call(conn, "pause", "%s", what[i]);
+		IS("");
+		CHECK_INT(rules(), ==, before + (i == 0 ? 8 : 1));
+		id = PUT_SQL(conn, "'a', grp => 'g'");
+		if (i == 1) /* of another group */
+			CHECK(wait_gone(store, PUT_SQL(conn, "'a', grp => 'h'")));
+		CHECK_INT(info_of(store, id).state, ==, HWT_STORE_PENDING);
+		(void)call(conn, "resume", "%s", what[i]);
+		IS("");
+		CHECK(wait_gone(store, id));
+		while (query("select count(*) from %s_timeout", world.schema) > 0)
+			sleep_ms(1);
+	}
+	CHECK_INT(query("select count(*) from %s_group", world.schema), ==, 0);
+	disconnect_user(conn);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* Begins compare the number of rules in the rows of the shards, and would wait for them. */
+TEST(a_transaction_that_pauses_holds_up_nothing_before_it_commits)
+{
+	hwt_store *store;
+	PGconn *conn, *other;
+	int64_t before;
+
+	OPEN_SQL(store);
+	CHECK_CALL(hwt_store_start(store), 0);
+	conn = connect_user();
+	other = connect_user();
+	before = rules();
+	(void)sql(conn, "begin");
+	(void)call(conn, "pause", "'a', 'g'");
+	(void)call(conn, "limit", "'a', running => 3");
+	for (int i = 0; i < 20; i++)
+		CHECK(wait_gone(store, PUT_SQL(other, "'a', grp => 'g', key => 'k%d'", i)));
+	CHECK_INT(rules(), ==, before);
+	(void)sql(conn, "rollback");
+	CHECK_INT(rules(), ==, before);
+	disconnect_user(conn);
+	disconnect_user(other);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+static bool see_limits(void *ctx, const hwt_store_kind_info *info)
+{
+	if (strcmp(info->kind, "a") == 0)
+		*(hwt_store_limits *)ctx = info->each_group;
+	return true;
+}
+
+static void check_each_group(hwt_store *store, uint32_t running, int64_t every_ns, uint32_t burst)
+{
+	hwt_store_limits limits = HWT_STORE_LIMITS_INIT;
+
+	CHECK_CALL(hwt_store_each_kind(store, see_limits, &limits), 0);
+	CHECK_INT(limits.running, ==, running);
+	CHECK_INT(limits.start_every_ns, ==, every_ns);
+	CHECK_INT(limits.burst, ==, burst);
+}
+
+TEST(limits_set_by_sql_are_those_that_c_would_have_set)
+{
+	static const char *const wrong[] = { "'a', running => -1",
+					     "'a', burst => 2",
+					     "'a', running => null",
+					     "'a', start_every => '-1 s'",
+					     "'a', start_every => '1 month'",
+					     "'a', running => 1, remove => true",
+					     "'a', grp => ''",
+					     "'nothing'" };
+	hwt_store *store;
+	PGconn *conn;
+
+	OPEN_SQL(store);
+	conn = connect_user();
+	(void)call(conn, "limit", "'a', running => 3, start_every => '1.5 s', burst => 2");
+	check_each_group(store, 3, HWT_MS(1500), 2);
+	(void)call(conn, "limit", "'a', remove => true");
+	check_each_group(store, 0, 0, 0);
+	(void)call(conn, "limit", "'a', 'g', running => 7");
+	(void)call(conn, "limit", "'a', 'g'");
+	CHECK_INT(query("select count(*) from %s_group where running = 0 and grp = 'g' and not paused", world.schema),
+		  ==, 1);
+	(void)call(conn, "pause", "'a', 'g'");
+	(void)call(conn, "limit", "'a', 'g', remove => true");
+	CHECK_INT(query("select count(*) from %s_group where running is null and paused", world.schema), ==, 1);
+	(void)call(conn, "resume", "'a', 'g'");
+	CHECK_INT(query("select count(*) from %s_group", world.schema), ==, 0);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		int64_t before = rules();
+
+		(void)call(conn, "limit", "%s", wrong[i]);
+		CHECK(answer[0] == '!' && strstr(answer, "hint"));
+		CHECK_INT(rules(), ==, before);
+	}
+	disconnect_user(conn);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 TEST(a_kind_can_be_made_and_a_process_registers_it_later)
 {
 	hwt_store *store;
