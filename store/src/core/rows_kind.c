@@ -108,9 +108,10 @@ static int add_info(void *ctx, const struct hwts_value *row)
 
 int hwts_rows_kinds(struct hwts_conn *conn, hwt_store_kind_info **infos, size_t *count, int64_t *now_us)
 {
+	const char *any = "";
 	struct kinds kinds = { .infos = NULL };
 	struct hwts_step step = {
-		HWTS_SQL_KINDS, { HWTS_TEXT(""), HWTS_NUMBER(true) }, .each = add_info, .ctx = &kinds
+		HWTS_SQL_KINDS, { HWTS_TEXT(any), HWTS_NUMBER(true) }, .each = add_info, .ctx = &kinds
 	};
 	int rc = hwts_run(conn, &step, 1, HWTS_READS);
 
