@@ -136,60 +136,19 @@ static hwt_store_stats read_stats(void)
 	return stats;
 }
 
-static void print_number(FILE *out, const char *name, const char *type, const char *help, uint64_t value)
-{
-	fprintf(out, "# HELP jobs_%s %s\n# TYPE jobs_%s %s\njobs_%s %" PRIu64 "\n", name, help, name, type, name,
-		value);
-}
-
-static void print_lateness(FILE *out, const hwt_store_stats *stats)
-{
-	uint64_t below = 0;
-
-	fputs("# HELP jobs_lateness_seconds Runs by how long after its due time a job started.\n"
-	      "# TYPE jobs_lateness_seconds histogram\n",
-	      out);
-	for (unsigned i = 0; i < 31; i++) {
-		below += stats->lateness[i];
-		fprintf(out, "jobs_lateness_seconds_bucket{le=\"%g\"} %" PRIu64 "\n", (double)(UINT64_C(1) << i) / 1e6,
-			below);
-	}
-	below += stats->lateness[31];
-	fprintf(out, "jobs_lateness_seconds_bucket{le=\"+Inf\"} %" PRIu64 "\njobs_lateness_seconds_count %" PRIu64 "\n",
-		below, below);
-}
-
-/* What this process has done.  Renamed into place, so that no reader sees half of it. */
+/* What this process has done, and what the database knows.  Renamed into place: no reader sees half of it. */
 static void write_metrics(const char *file)
 {
-	hwt_store_stats stats = read_stats();
-	char other[4096];
+	char other[4096], text[65536];
 	FILE *out;
 
 	if (snprintf(other, sizeof(other), "%s.%d", file, (int)getpid()) >= (int)sizeof(other))
 		check(file, ENAMETOOLONG);
+	if (hwt_store_prometheus(store, text, sizeof(text)) < 0)
+		check("metrics", ENOMEM);
 	out = fopen(other, "w");
-	if (out == NULL) {
+	if (out == NULL || fputs(text, out) < 0 || fclose(out) != 0 || rename(other, file) != 0) {
 		fprintf(stderr, "jobs: %s: %s\n", other, strerror(errno));
-		exit(1);
-	}
-	print_number(out, "done_total", "counter", "Jobs that this process has run.", stats.done);
-	print_number(out, "retried_total", "counter", "Runs that failed and are tried again.", stats.retried);
-	print_number(out, "failed_total", "counter", "Jobs that have failed for good.", stats.failed);
-	print_number(out, "taken_over_total", "counter", "Shards taken from a dead process.", stats.taken_over);
-	print_number(out, "lost_leases_total", "counter", "Times that the lease was lost.", stats.lost_leases);
-	print_number(out, "reconnects_total", "counter", "New connections to the database.", stats.reconnects);
-	print_number(out, "round_trips_total", "counter", "Round trips to the database.", stats.round_trips);
-	print_number(out, "window", "gauge", "Jobs that are due soon and wait in memory.", stats.window);
-	print_number(out, "running", "gauge", "Jobs that run.", stats.running);
-	print_number(out, "overdue", "gauge", "Jobs that are due and have not started.", stats.overdue);
-	print_number(out, "overdue_oldest_ms", "gauge", "Since when the oldest of them is due.",
-		     (uint64_t)stats.overdue_oldest_ns / 1000000);
-	print_number(out, "trusted", "gauge", "1: this process may begin jobs.", stats.trusted);
-	print_number(out, "shards", "gauge", "Shards held, of 8.", stats.shards_held);
-	print_lateness(out, &stats);
-	if (fclose(out) != 0 || rename(other, file) != 0) {
-		fprintf(stderr, "jobs: %s: %s\n", file, strerror(errno));
 		exit(1);
 	}
 }
@@ -250,6 +209,12 @@ static bool count_one(void *ctx, const hwt_store_info *info)
 		census->oldest_us = ago_us > census->oldest_us ? ago_us : census->oldest_us;
 	}
 	return true;
+}
+
+static void print_number(FILE *out, const char *name, const char *type, const char *help, uint64_t value)
+{
+	fprintf(out, "# HELP jobs_%s %s\n# TYPE jobs_%s %s\njobs_%s %" PRIu64 "\n", name, help, name, type, name,
+		value);
 }
 
 static void print_census(bool prometheus)

@@ -86,8 +86,8 @@ share_work() {
 	one=$!
 	"$BUILD/examples/jobs" -d "$url" run -l 600 -t 600 -e -m "$work/of_two" >"$work/two" 2>&1 &
 	two=$!
-	wait_for '^jobs_shards 4$' "$work/of_one"
-	wait_for '^jobs_shards 4$' "$work/of_two"
+	wait_for '^hwt_store_shards_held{kind="job"} 4$' "$work/of_one"
+	wait_for '^hwt_store_shards_held{kind="job"} 4$' "$work/of_two"
 	jobs now || echo "exit $?"
 	wait $one || { echo "exit $?"; cat "$work/one"; }
 	wait $two || { echo "exit $?"; cat "$work/two"; }
@@ -159,7 +159,7 @@ repeat() {
 }
 
 prometheus() { # that is no such text
-	grep -vE '^(# (HELP jobs_[a-z_]+ .+\.|TYPE jobs_[a-z_]+ (counter|gauge|histogram))|jobs_[a-z_]+(\{le="[^"]+"\})? [0-9]+)$'
+	grep -vE '^(# (HELP [a-z_]+ .+\.|TYPE [a-z_]+ (counter|gauge|histogram))|(jobs|hwt_store)_[a-z_]+(\{[^}]+\})? [0-9.]+)$'
 }
 
 count_for_prometheus() {
@@ -173,7 +173,7 @@ count_for_prometheus() {
 	jobs cancel later || echo "exit $?"
 	run_jobs -e -m "$work/metrics" >"$work/out" 2>&1 || cat "$work/out"
 	prometheus <"$work/metrics"
-	for line in 'jobs_done_total 1' 'jobs_lateness_seconds_count 1'; do
+	for line in 'hwt_store_done_total{kind="job"} 1' 'hwt_store_lateness_seconds_count{kind="job"} 1'; do
 		grep -qx "$line" "$work/metrics" || echo "not there: $line"
 	done
 	left
