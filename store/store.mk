@@ -56,7 +56,7 @@ $(BUILD)/test/store_%: store/test/store_%.c $(BUILD)/libhwt-store-unit.a $(BUILD
 
 # On SQLite always, on PostgreSQL if its server is installed.
 # The contract holds on a partitioned table, too.
-PARTITIONED := basic replace modes ids views groups which kinds
+PARTITIONED := basic replace replaced modes ids views groups which kinds
 WITHOUT_DATABASE := $(BUILD)/test/store_cron $(BUILD)/test/store_turns
 STORE_RUNS = $(STORE_SIM) $(if $(STORE_SQLITE),$(STORE_TESTS)) $(if $(STORE_POSTGRES),$(patsubst %,postgresql:%,$(filter-out $(WITHOUT_DATABASE),$(STORE_TESTS))) \
 	$(addprefix partitioned:,$(filter $(PARTITIONED:%=$(BUILD)/test/store_%),$(STORE_TESTS))))

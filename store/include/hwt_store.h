@@ -518,16 +518,21 @@ HWT_API int hwt_store_close(hwt_store *store);
  * started.
  *
  * With a key that is in use: EEXIST, and *id is that of the present one.  So a put with a key is idempotent.  With
- * HWT_STORE_REPLACE a pending one gets all that this put says (a debounce): 0 and its id.  One that is running:
- * EBUSY, and one that is FAILED: EEXIST, with *id set in both cases.  With HWT_STORE_REVIVE a FAILED one is
- * pending again, as it is put now: 0 and its id; any other: EEXIST.  So a put of a series at each start of a program
- * begins it, leaves it alone, or takes it up again.
+ * HWT_STORE_REVIVE a FAILED one is pending again, as it is put now: 0 and its id; any other: EEXIST.  So a put of a
+ * series at each start of a program begins it, leaves it alone, or takes it up again.
+ *
+ * With HWT_STORE_REPLACE it gets all that this put says, and its attempts start from 1: 0 and its id.  One that is
+ * pending or FAILED is pending so.  Of one that is running this holds after that run, whatever it answers and also if
+ * its process dies, so a debounce never drops the last event.  Until then hwt_store_get tells of the run.  A further
+ * put that replaces overwrites it; a cancel drops it, and tells of the run, too: EBUSY.  In a transaction of the task's
+ * own it holds if that commits.  What has been begun elsewhere may start yet as it was, a moment later; for effects
+ * outside the database take id and due_us as the token.
  *
  * Concurrent puts of one process share commits, so that many threads put much faster than one.
  *
  * Threads  any, tasks included, except in a HWT_STORE_TRANSACTION task on SQLite (EDEADLK: its own transaction has the
  *          lock).  There use hwt_store_put_on with run->connection.
- * Returns  0 and *id, which is never used again; EINVAL; EEXIST and *id; EBUSY and *id; EDEADLK; ECONNRESET and *id:
+ * Returns  0 and *id, which is never used again; EINVAL; EEXIST and *id; EDEADLK; ECONNRESET and *id:
  *          whether it was put is not known, hwt_store_get of this id or of the key tells (*id 0, with HWT_STORE_REPLACE
  *          and HWT_STORE_REVIVE only: the key alone); EAGAIN, ENOTCONN, ENOSPC,
  *          EACCES, EIO, ENOMEM: it was not put.  id may be NULL.
@@ -541,8 +546,8 @@ HWT_API int hwt_store_put(hwt_store *store, const hwt_store_spec *spec, int64_t 
  * room for n, and receives them in the order of the specs.  The specs lie specs[0].size bytes apart, and all have that
  * size.
  *
- * Returns  as hwt_store_put; EINVAL also: n is above 10,000.  EEXIST, EBUSY: ids[0] is the id of the present one (0 if
- *          it would have been put by this call, too), and hwt_store_error() names the spec; nothing was put.
+ * Returns  as hwt_store_put; EINVAL also: n is above 10,000.  EEXIST: ids[0] is the id of the present one (0 if it
+ *          would have been put by this call, too), and hwt_store_error() names the spec; nothing was put.
  *          ECONNRESET: all ids are set.  n 0: 0.
  * Cost     one commit; some 20 us a row.
  */
@@ -556,7 +561,7 @@ HWT_API int hwt_store_put_many(hwt_store *store, const hwt_store_spec *specs, si
  *
  * On PostgreSQL a put that is due soon notifies inside that transaction; transactions that notify commit one after the
  * other, a few hundred a second.  On failure the caller's transaction must be rolled back if its engine says so
- * (PostgreSQL: PQtransactionStatus is PQTRANS_INERROR); EEXIST, EBUSY and EAGAIN without ids in hand leave it usable.
+ * (PostgreSQL: PQtransactionStatus is PQTRANS_INERROR); EEXIST and EAGAIN without ids in hand leave it usable.
  *
  * Threads  any; the connection must not be in use elsewhere.
  * Returns  as hwt_store_put; EINVAL also: connection is NULL, or leads to another store or to none; EAGAIN also: no
@@ -570,7 +575,8 @@ HWT_API int hwt_store_put_on(hwt_store *store, void *connection, const hwt_store
  * FAILED is removed.  Of several calls for one timeout exactly one gets 0.
  *
  * A series that is running: 0, and the run in progress is its last, whatever it answers and also if its process dies.
- * Until that run has ended it counts as a single one that runs, and keeps its key.
+ * Until that run has ended it counts as a single one that runs, and keeps its key; a put that replaces puts it
+ * again after the run.  What has replaced one that is running is dropped.
  *
  * Threads  any, tasks included, except in a HWT_STORE_TRANSACTION task on SQLite (EDEADLK).  Never waits for a task.
  *          In the process that holds it a timeout is pending until its task starts.
@@ -619,7 +625,8 @@ HWT_API int hwt_store_reschedule_ex(hwt_store *store, const hwt_store_which *whi
  *
  * Threads  any; the connection must not be in use elsewhere.
  * Returns  as hwt_store_cancel and hwt_store_reschedule_ex; EINVAL also: all is set, connection is NULL, or it leads to
- *          another store or to none.  ENOENT and EBUSY leave the transaction as it was.
+ *          another store or to none.  ENOENT and EBUSY leave the transaction as it was, but that a cancel has dropped
+ *          what had replaced one that is running.
  */
 HWT_API int hwt_store_cancel_on(hwt_store *store, void *connection, const hwt_store_which *which);
 HWT_API int hwt_store_reschedule_on(hwt_store *store, void *connection, const hwt_store_which *which,

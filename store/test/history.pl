@@ -39,7 +39,8 @@
 # What is not known counts as either: a put or cancel whose answer is ECONNRESET, or never came, may have happened or not; that of a killed process
 # within 12 s of its end.  Of a put in a transaction the table of intents tells.
 #
-# A timeout is known by its id.  A put that replaces gives it another item, so it may be several items, one after the other: versions.
+# A timeout is known by its id.  A put that replaces gives it another item, so it may be several items, one after the other: versions.  If it runs
+# meanwhile, that run is the last of the old item, whatever it answers, and the new one comes after it, unless a cancel drops it, which is EBUSY.
 use strict;
 use warnings;
 use Errno qw(EBUSY ECANCELED ECONNRESET EEXIST ENOENT);
@@ -244,28 +245,68 @@ sub find_ids {
 	}
 }
 
-# The put that is known to have replaced an item, the first one to be answered; and whether another one may have.
+# The put that is known to have replaced an item, the first one to be answered; and those that may have.
 sub replaced {
 	my ($item) = @_;
 	my $put = $item->{puts}[0];
 	return if !defined $item->{key} || !defined $item->{id} || !$put || $put->{rc} != 0;
-	my @by = sort { $a->{end} <=> $b->{end} } grep { $_->{replace} && $_->{rc} == 0 && $_->{begin} > $put->{end} }
+	my @by = sort { $a->{end} <=> $b->{end} } grep { $_->{replace} && $_->{rc} == 0 && $_->{begin} > $put->{end} && !may_be_dropped($_) }
 		map { @{ $_->{puts} } } @{ $versions{ $item->{id} } };
 	return $by[0];
 }
 
 sub may_be_replaced {
 	my ($item) = @_;
-	return 0 unless defined $item->{key};
+	return unless defined $item->{key};
 	my $begin = $item->{puts}[0]{begin};
-	return any { $_->{item} != $item && $_->{replace} && $_->{end} >= $begin
+	return grep { $_->{item} != $item && $_->{replace} && $_->{end} >= $begin
 		&& (!defined $item->{id} || !defined $_->{item}{id} || $item->{id} == $_->{item}{id}) } may_have_happened(@{ $by_key{ $item->{key} } });
+}
+
+# A cancel of what runs drops what has replaced it, and says that it runs.
+sub may_be_dropped {
+	my ($put) = @_;
+	my $id = $put->{item}{id};
+	return $put->{replace} && defined $id
+		&& any { $_->{end} >= $put->{begin} && ($_->{rc} == EBUSY || $_->{rc} == ECONNRESET) } @{ $cancels{$id} // [] };
+}
+
+# The cancels that are known to have cancelled an item: not what it had replaced, nor what has replaced it.
+sub cancelled {
+	my ($item) = @_;
+	my $put = $item->{puts}[0];
+	my $until = min(0 + $NEVER, map { $_->{begin} } may_be_replaced($item));
+	return grep { $_->{end} < $until && (!$put->{replace} || $_->{begin} > $put->{end}) } happened(@{ $item->{cancels} });
+}
+
+# A put has replaced it while a run went on, or before the end of that was in the database.
+sub overtaken {
+	my ($item) = @_;
+	for my $start (grep { ($_->{rc} // -1) == 0 } @{ $item->{starts} }) {
+		return 1 if any { $_->{end} >= $start->{begin} && ($_->{begin} <= $start->{end} + 3 * $SETTLE || !undisturbed($start->{log}, $start->{end})) }
+			may_be_replaced($item);
+	}
+	return 0;
+}
+
+# A run went on all the while.
+sub overtakes {
+	my ($put) = @_;
+	return any { $_->{begin} < $put->{begin} && $_->{end} > $put->{end} } map { @{ $_->{starts} } } @{ $versions{ $put->{id} } // [] };
+}
+
+# When the runs of what an item has replaced had ended, or somebody could come to them, that had begun before a time.
+sub ends_before_it {
+	my ($item, $time) = @_;
+	return unless $item->{puts}[0]{replace} && defined $item->{id};
+	return map { my $start = $_; $start->{end} < $NEVER ? $start->{end} : ($start->{begin}, map { $_ + $lease } blows($start->{log}, $start->{begin} - $lease, $time)) }
+		grep { $_->{begin} < $time } map { @{ $_->{starts} } } grep { $_ != $item } @{ $versions{ $item->{id} } };
 }
 
 # Of what has a key and was never seen, the id is not known: a cancel of another id that had this key may have been its.
 sub may_be_cancelled {
 	my ($item) = @_;
-	return 1 if may_have_happened(@{ $item->{cancels} });
+	return 1 if may_have_happened(@{ $item->{cancels} }) || any { may_be_dropped($_) } @{ $item->{puts} };
 	return 0 if defined $item->{id} || !defined $item->{key};
 	my $begin = $item->{puts}[0]{begin};
 	return any { !$versions{$_} && ($key_of{$_} // '') eq $item->{key}
@@ -281,7 +322,9 @@ sub one_fate {
 	my @puts = @{ $item->{puts} };
 	my $accepted = happened(@puts);
 	my $replaced = replaced($item);
-	my @cancelled = grep { !$replaced || $_->{end} < $replaced->{begin} } happened(@{ $item->{cancels} });
+	my @cancelled = grep { (!$replaced || $_->{end} < $replaced->{begin}) && (!$puts[0]{replace} || $_->{begin} > $puts[0]{end}) }
+		happened(@{ $item->{cancels} });
+	undef $replaced if @cancelled && $item->{period}; # that run was its last, and what has replaced it comes after it
 	my $ends = grep { ($_->{rc} // -1) == 0 && $_->{end} < $NEVER } @{ $item->{starts} };
 	my $ran = !$item->{period} && ($item->{kind} == $TRANSACTION ? $item->{effects} > 0 : $ends > 0);
 	my $row = $rows->[0];
@@ -300,7 +343,8 @@ sub one_fate {
 	push @fates, 'cancelled' if !@fates && may_be_cancelled($item); # by a call that was not answered
 	push @fates, 'replaced' if !@fates && may_be_replaced($item);
 	wrong('D2', "item $name is @fates") if @fates > 1;
-	wrong('D2', "item $name has an effect and is $fates[0]") if !$item->{period} && $item->{effects} && @fates && $fates[0] ne 'done';
+	wrong('D2', "item $name has an effect and is $fates[0]")
+		if !$item->{period} && $item->{effects} && @fates && $fates[0] ne 'done' && !($fates[0] eq 'replaced' && overtaken($item));
 	if ($accepted && !@fates) {
 		wrong('D1', "item $name was accepted and is lost");
 		@fates = 'lost';
@@ -354,9 +398,9 @@ sub no_two_ends {
 			if $commits && $before && same_period($item, $before, $start) && $before->{end} < $start->{begin} && $before->{rc} == 0
 			&& undisturbed($before->{log}, $before->{end});
 		my $ended = $commits && !$item->{period} && $start->{end} < $NEVER && $start->{rc} == 0 && undisturbed($start->{log}, $start->{end});
-		wrong('D2', "item $item->{name} was cancelled although $start->{log} had ended it") if $ended && happened(@{ $item->{cancels} });
+		wrong('D2', "item $item->{name} was cancelled although $start->{log} had ended it") if $ended && cancelled($item);
 		wrong('D2', "item $item->{name} was replaced although $start->{log} had ended it")
-			if $ended && $replaced && $replaced->{begin} > $start->{end};
+			if $ended && $replaced && $replaced->{begin} > $start->{end} + 3 * $SETTLE;
 		wrong('D5', "item $item->{name}: $before->{log} held it to be its own after $start->{log} had begun it")
 			if $before && $before->{end} < $NEVER && $before->{end} > $start->{begin} && $before->{mine};
 		$before = $start;
@@ -460,6 +504,7 @@ sub never_late {
 		$from = max($from, map { $_ + $lease } blows($log, $from, $start->{begin})) if $start->{attempt} > 1;
 		$from = max($from, map { $_->[1] } grep { $_->[0] <= $start->{begin} && $_->[1] >= $from } @away);
 		$from = max($from, $before->{end} < $NEVER ? $before->{end} : $before->{begin}) if $before && $item->{period};
+		$from = max($from, ends_before_it($item, $start->{begin}));
 		my $waited = $start->{begin} - $from;
 		$late->{worst} = max($late->{worst} // 0, $waited);
 		wrong('D5', "item $item->{name} waited $waited us for attempt $start->{attempt}") if $waited > $patience;
@@ -471,7 +516,7 @@ sub never_late {
 sub never_forgotten {
 	my ($item, $rows) = @_;
 	my $by = replaced($item);
-	return if @clock || !happened(@{ $item->{puts} }) || (!$by && may_be_replaced($item));
+	return if @clock || !happened(@{ $item->{puts} }) || (!$by && may_be_replaced($item)) || any { may_be_dropped($_) } @{ $item->{puts} };
 	my $until = min((map { $_->{begin} } happened(@{ $item->{cancels} }), $by // ()), (any { $_->{state} == 1 } @$rows) ? $over : ());
 	return unless defined $until;
 	my $last = (sort { $a->{begin} <=> $b->{begin} } grep { $_->{begin} < $until } @{ $item->{starts} })[-1];
@@ -485,6 +530,7 @@ sub never_forgotten {
 	}
 	$from = max($from, map { $_->{end} + $_->{delay} } grep { $_->{begin} < $until && (!$last || $_->{end} >= $last->{begin}) }
 		may_have_happened(@{ $item->{puts} }, @{ $item->{moves} }));
+	$from = max($from, ends_before_it($item, $until));
 	return if $from >= $until || ($item->{kind} == $AT_MOST_ONCE && (away($from - $lease, $until) || blows(undef, $from - $lease, $until)));
 	$from = max($from, map { $_->[1] } grep { $_->[0] <= $until && $_->[1] >= $from } @away);
 	wrong('D5', "item $item->{name} waited " . ($until - $from) . ' us and was taken away, or left') if $until - $from > $patience;
@@ -497,17 +543,24 @@ sub is_last_run {
 		&& !grep { $_ != $start && $_->{begin} <= $start->{begin} && $_->{end} >= $cancel->{begin} } @{ $item->{starts} };
 }
 
+# A put that replaces what runs makes that run the last: also one that had been begun and starts a moment later, at most.
+sub is_run_before {
+	my ($item, $by, $start) = @_;
+	return ($start->{due} <= $by->{end} || @clock) && !grep { $_ != $start && $_->{begin} <= $start->{begin}
+		&& ($_->{begin} > $by->{end} || ($_->{epoch} == $start->{epoch} && $_->{end} > $by->{end})) } @{ $item->{starts} };
+}
+
 # D6: no start after a cancel that returned 0, none of what was replaced, none before the new time after a reschedule.
 sub no_start_after {
 	my ($item) = @_;
 	my $by = replaced($item);
 	for my $start (@{ $item->{starts} }) {
-		for my $cancel (happened(@{ $item->{cancels} })) {
+		for my $cancel (grep { !$item->{puts}[0]{replace} || $_->{begin} > $item->{puts}[0]{end} } happened(@{ $item->{cancels} })) {
 			wrong('D6', "item $item->{name} started " . ($start->{begin} - $cancel->{end}) . ' us after its cancel had returned 0')
 				if $start->{begin} > $cancel->{end} && !is_last_run($item, $cancel, $start);
 		}
 		wrong('D6', "item $item->{name} started " . ($start->{begin} - $by->{end}) . " us after item $by->{item}{name} had replaced it")
-			if $by && $start->{begin} > $by->{end};
+			if $by && $start->{begin} > $by->{end} && !is_run_before($item, $by, $start);
 		for my $move (happened(@{ $item->{moves} })) {
 			next if @clock || $start->{begin} <= $move->{end} || $item->{puts}[0]{end} >= $move->{begin};
 			next if grep { $_ != $move && $_->{end} >= $move->{begin} } may_have_happened(@{ $item->{moves} });
@@ -550,13 +603,16 @@ sub runs_out {
 	return any { $_->{end} + $lease + 3 * $SETTLE >= $put->{begin} } (map { @{ $_->{starts} } } @series), happened(@{ $cancels{$id} // [] });
 }
 
-# A put is refused by a timeout that has its key; one that would replace it only while that runs, or if it is FAILED.
+# A put is refused by a timeout that has its key; one that replaces never is.
 sub refused_by_its_key {
 	my ($put) = @_;
 	my ($name, $key, $id) = ($put->{item}{name}, $put->{item}{key}, $put->{id});
 	return unless $put->{rc} == EEXIST || $put->{rc} == EBUSY;
 	my @keys = grep { defined } $put->{group} ? map { $_->{item}{key} } @{ $group{ $put->{group} } } : $key;
 	wrong('key', "item $name was refused by its key and has none") unless @keys;
+	wrong('key', "item $name was refused as if timeout $id ran") if $put->{rc} == EBUSY;
+	wrong('key', "item $name was refused by its key, which it was to replace")
+		if @keys && !grep { defined $_->{item}{key} && !$_->{replace} } $put->{group} ? @{ $group{ $put->{group} } } : $put;
 	my %times;
 	my @others = grep { $_ != $put && $_->{begin} < $put->{end} && ($_->{group} // '') ne ($put->{group} // 'none') }
 		may_have_happened(map { @{ $by_key{$_} } } @keys);
@@ -565,17 +621,19 @@ sub refused_by_its_key {
 	was_said_to_run($id, $put);
 	wrong('key', "item $name was refused by timeout $id, which was done")
 		if any { defined $_->{rc} && $_->{rc} == 0 && $_->{end} + 3 * $SETTLE < $put->{begin} && undisturbed($_->{log}, $_->{end}) }
-			map { @{ $_->{starts} } } grep { !$_->{period} && ($_->{kind} != $TRANSACTION || $_->{effects}) } @{ $versions{$id} // [] };
+			map { @{ $_->{starts} } } grep { !$_->{period} && ($_->{kind} != $TRANSACTION || $_->{effects}) && !may_be_replaced($_) }
+			@{ $versions{$id} // [] };
 	wrong('key', "item $name was refused by timeout $id, which has another key")
 		if defined $versions{$id} && !any { $_ eq ($versions{$id}[0]{key} // '') } @keys;
 	wrong('key', "item $name was refused by timeout $id, which had been cancelled")
-		if !runs_out($id, $put) && any { $_->{end} < $put->{begin} } happened(@{ $cancels{$id} // [] });
-	return if $put->{group};
-	wrong('key', "item $name replaces nothing, and was refused as if timeout $id ran") if $put->{rc} == EBUSY && !$put->{replace};
-	return unless $put->{replace} && $put->{rc} == EEXIST;
-	my $later = first { $_->{begin} > $put->{end} } map { @{ $_->{starts} } } @{ $versions{$id} // [] };
-	wrong('key', "item $name was refused by timeout $id as if that were FAILED, and it started later")
-		if $later && !any { $_->{begin} < $later->{begin} && $_->{end} >= $put->{begin} } may_have_happened(@{ $moves{$id} // [] });
+		if !runs_out($id, $put) && any { $_->{end} < $put->{begin} && !put_again($id, $_) } happened(@{ $cancels{$id} // [] });
+}
+
+# A series that was cancelled while it ran may be replaced before that run has ended.
+sub put_again {
+	my ($id, $cancel) = @_;
+	my @versions = @{ $versions{$id} // [] };
+	return (any { $_->{period} } @versions) && any { $_->{replace} && $_->{end} >= $cancel->{begin} } may_have_happened(map { @{ $_->{puts} } } @versions);
 }
 
 # The earliest time at which a timeout can have run; undef: not known.
@@ -685,6 +743,7 @@ for my $item (map { $item{$_} } sort { $a <=> $b } keys %item) {
 	for my $put (@{ $item->{puts} }) {
 		refused_by_its_key($put);
 		$count{replacing}++ if $put->{replace} && $put->{rc} == 0;
+		$count{overtaking}++ if $put->{replace} && $put->{rc} == 0 && overtakes($put);
 		$count{ $put->{rc} == 0 ? 'committed' : 'rolled_back' }++ if $put->{on};
 		$count{ $put->{rc} == 0 ? 'together' : 'not_together' }++ if ($put->{group} // '') eq $item->{name};
 	}
@@ -702,8 +761,8 @@ my @fates = qw(done cancelled replaced FAILED left lost);
 printf "# %d accepted = %d done + %d cancelled + %d replaced + %d FAILED + %d left; %d lost; %d refused, %d unknown\n",
 	map { $count{$_} // 0 } 'accepted', @fates, qw(refused unknown);
 wrong('log', 'the sum is not right') if ($count{accepted} // 0) != sum0(map { $count{$_} // 0 } @fates);
-printf "# %d put with a replacing key, %d in transactions and %d rolled back, %d groups and %d refused, %d periods served\n",
-	map { $count{$_} // 0 } qw(replacing committed rolled_back together not_together periods);
+printf "# %d put with a replacing key, %d while it ran, %d in transactions and %d rolled back, %d groups and %d refused, %d periods served\n",
+	map { $count{$_} // 0 } qw(replacing overtaking committed rolled_back together not_together periods);
 for my $kind (0 .. 2) {
 	printf "#   %-13s %d done, %d cancelled, %d replaced, %d FAILED, %d left\n", ('at least once', 'at most once', 'transaction')[$kind],
 		map { $count{by_kind}[$kind]{$_} // 0 } @fates[0 .. 4];

@@ -131,6 +131,13 @@ broken() {
 	esac
 }
 
+# NAME COMMAND: after COMMAND the history still breaks nothing.
+fine() {
+	$history
+	(cd "$folder" && eval "$2")
+	result "$1" "$(perl store/test/history.pl "$folder" >"$folder/said" 2>&1 || cat "$folder/said")"
+}
+
 good
 result a_good_history_passes "$(perl store/test/history.pl "$folder" >"$folder/said" 2>&1 || cat "$folder/said")"
 result it_counts "$(grep -q '^# 5 accepted = 1 done + 0 cancelled' "$folder/said" && cat "$folder/said"
@@ -273,7 +280,7 @@ all_puts
 result so_does_one_with_all_kinds_of_puts "$(perl store/test/history.pl "$folder" >"$folder/said" 2>&1 || cat "$folder/said")"
 result it_counts_them "$(
 	grep -qF '# 14 accepted = 8 done + 3 cancelled + 1 replaced + 1 FAILED + 1 left; 0 lost; 3 refused, 1 unknown' "$folder/said" || cat "$folder/said"
-	grep -qF '# 1 put with a replacing key, 2 in transactions and 1 rolled back, 1 groups and 0 refused, 6 periods served' "$folder/said" || cat "$folder/said"
+	grep -qF '# 1 put with a replacing key, 0 while it ran, 2 in transactions and 1 rolled back, 1 groups and 0 refused, 6 periods served' "$folder/said" || cat "$folder/said"
 )"
 
 broken replaced_and_left "echo 'row 20 20 0 1 0' >>database.tables" \
@@ -287,7 +294,7 @@ broken replaced_and_lost "sed -i '/ 21 20 /d' a.log" \
 broken replaced_by_two "printf '%s\n' '1034000 put? 31 0 600000 key=k1 replace=1' '1034500 put 31 0 20' '1630000 start 31 20 0 1 3 1624500 0' '1630500 end 31 20 1 3 0 1' >>b.log" \
 	"D6 item 21 started 605500 us after item 31 had replaced it" \
 	"D4 item 31 was due 9500 us before its time"
-broken replaced_although_it_had_ended "printf '%s\n' '5650000 put? 31 0 900000000 key=k1 replace=1' '5651000 put 31 0 20' >>c.log; echo 'row 31 20 0 1 0' >>database.tables" \
+broken replaced_although_it_had_ended "printf '%s\n' '15650000 put? 31 0 900000000 key=k1 replace=1' '15651000 put 31 0 20' >>c.log; echo 'row 31 20 0 1 0' >>database.tables" \
 	"D2 item 21 was replaced although a had ended it"
 broken replaced_after_its_cancel "sed -i 's/^1032000 put? 21/1031900 put? 21/' a.log; printf '%s\n' '1031300 cancel? 20 20' '1031600 cancel 20 20 0' >>b.log" \
 	"D2 item 20 is cancelled replaced" \
@@ -312,9 +319,7 @@ broken refused_without_a_key "sed -i 's/put? 22 0 100000 key=k1/put? 22 0 100000
 broken refused_by_what_was_cancelled "printf '%s\n' '1033100 cancel? 21 20' '1033200 cancel 21 20 0' >>b.log; sed -i '/ 21 20 1 3/d; / 21 20 0 1 3/d' a.log" \
 	"key item 22 was refused by timeout 20, which had been cancelled"
 broken busy_for_a_plain_put "sed -i 's/put 22 17 20/put 22 16 20/' a.log" \
-	"D6 timeout 20 was said to run, 395000 us before its time" \
-	"key item 22 replaces nothing, and was refused as if timeout 20 ran"
-broken refused_to_replace_what_was_said_to_run_before_its_time "sed -i 's/put? 22 0 100000 key=k1/& replace=1/; s/put 22 17 20/put 22 16 20/' a.log" \
+	"key item 22 was refused as if timeout 20 ran" \
 	"D6 timeout 20 was said to run, 395000 us before its time"
 broken refused_by_a_key_that_nothing_had "printf '%s\n' '9000000 put? 31 0 100000 key=k9' '9001000 put 31 17 0' >>a.log" \
 	"key item 31 was refused by its key, which nothing else had"
@@ -327,8 +332,49 @@ broken lost_long_after_the_death_of_what_may_have_replaced_it "$asked_by_the_dea
 broken lost_long_after_the_death_of_what_may_have_cancelled_it "echo '1155000 cancel? 0 31' >>b.log
 	printf '%s\n' '101000000 put? 32 0 100000 key=k9' '101001000 put 32 17 31' '101002000 put? 33 0 100000 key=k9' '101003000 put 33 0 33' >>a.log" \
 	"D1 item 33 was accepted and is lost"
-broken refused_to_replace_what_waits "sed -i 's/put? 22 0 100000 key=k1/& replace=1/' a.log" \
-	"key item 22 was refused by timeout 20 as if that were FAILED, and it started later"
+broken refused_to_replace "sed -i 's/put? 22 0 100000 key=k1/& replace=1/' a.log" \
+	"key item 22 was refused by its key, which it was to replace"
+
+# 31 runs when 32 replaces it.
+overtaken() {
+	all_puts
+	cat >>"$folder/c.log" <<-END
+		1050000 put? 31 ${1:-0} 100000 key=k9
+		1051000 put 31 0 31
+		1160000 start 31 31 ${1:-0} 1 3 1150500 0
+		1165000 put? 32 ${1:-0} 10000 key=k9 replace=1
+		1166000 put 32 0 31
+		1170000 end 31 31 1 3 0 1
+		1180000 start 32 31 ${1:-0} 1 3 1175500 0
+		1181000 end 32 31 1 3 0 1
+	END
+}
+history=overtaken
+fine replaced_while_it_ran ''
+fine replaced_while_it_ran_and_failed "sed -i 's/end 31 31 1 3 0 1/end 31 31 1 3 5 1/' c.log"
+fine replaced_while_it_ran_in_a_process_that_died "sed -i '/end 31/d; /start 32/d; /end 32/d' c.log; echo '1169000 kill c' >>nemesis.log
+	printf '%s\n' '3180000 start 32 31 0 1 4 1175500 0' '3181000 end 32 31 1 4 0 1' >>a.log"
+fine replaced_when_it_had_been_begun "sed -i 's/^1160000 start/1167000 start/' c.log"
+fine replaced_as_it_ended "sed -i 's/^1170000 end/1164000 end/' c.log"
+fine dropped_by_a_cancel_that_says_that_it_runs "sed -i '/start 32/d; /end 32/d; s/end 31 31 1 3 0 1/end 31 31 1 3 5 1/' c.log
+	printf '%s\n' '1167000 cancel? 31 31' '1168000 cancel 31 31 16' '1190000 start 31 31 0 2 3 1180000 0' '1191000 end 31 31 2 3 0 1' >>c.log"
+fine replaced_and_cancelled_after_its_run "sed -i '/start 32/d; /end 32/d' c.log; printf '%s\n' '1172000 cancel? 32 31' '1173000 cancel 32 31 0' >>c.log"
+fine replaced_again_while_it_ran "sed -i 's/ 32 31 0 1 3/ 33 31 0 1 3/; s/end 32/end 33/' c.log
+	printf '%s\n' '1166100 put? 33 0 9000 key=k9 replace=1' '1166200 put 33 0 31' >>c.log"
+broken replaced_while_it_ran_and_tried_again "sed -i 's/end 31 31 1 3 0 1/end 31 31 1 3 5 1/' c.log
+	printf '%s\n' '1175000 start 31 31 0 2 3 1150500 0' '1176000 end 31 31 2 3 0 1' >>c.log" \
+	"D6 item 31 started 9000 us after item 32 had replaced it"
+broken replaced_when_it_had_been_begun_and_started_twice "sed -i 's/^1160000 start/1167000 start/; s/end 31 31 1 3 0 1/end 31 31 1 3 5 1/' c.log
+	printf '%s\n' '1175000 start 31 31 0 2 4 1150500 0' '1176000 end 31 31 2 4 5 1' >>a.log" \
+	"D6 item 31 started 9000 us after item 32 had replaced it"
+broken what_had_replaced_it_while_it_ran_is_lost "sed -i '/start 32/d; /end 32/d' c.log" \
+	"D1 item 32 was accepted and is lost"
+broken what_had_replaced_it_while_it_ran_came_late "sed -i 's/^1180000 start 32/91180000 start 32/; s/^1181000 end 32/91181000 end 32/' c.log" \
+	"D5 item 32 waited 90004500 us for attempt 1"
+broken replaced_long_after_its_effect "overtaken 2; echo 'effect 31' >>database.tables; echo 'effect 32' >>database.tables
+	sed -i 's/^1165000 put/19165000 put/; s/^1166000 put/19166000 put/; s/^1180000 start 32 31 2 1 3 1175500/19180000 start 32 31 2 1 3 19175500/; s/^1181000 end/19181000 end/' c.log" \
+	"D2 item 31 has an effect and is replaced"
+history=all_puts
 broken rolled_back_and_run "printf '%s\n' '1236000 start 24 24 0 1 3 1138500 0' '1237000 end 24 24 1 3 0 1' >>a.log" \
 	"D1 item 24 was put in a transaction that was not committed, and is there all the same"
 broken rolled_back_and_left "echo 'row 24 24 0 1 0' >>database.tables" \
@@ -405,11 +451,6 @@ broken periodic_and_twice_at_most_once "sed -i 's/put? 27 0/put? 27 1/; s/start 
 history=good
 
 # What is no fault: the clock was ahead, the answer to a cancel was lost, a killed process had ended its task, an outage.
-fine() {
-	$history
-	(cd "$folder" && eval "$2")
-	result "$1" "$(perl store/test/history.pl "$folder" >"$folder/said" 2>&1 || cat "$folder/said")"
-}
 fine early_on_our_clock_and_not_on_the_database_s "echo '800000 clock 200000' >>nemesis.log; sed -i 's/^1200000 start/1100000 start/' a.log"
 fine a_cancel_whose_answer_is_not_known "sed -i '/ 5 15/d' database.tables; echo '1500000 cancel? 5 15' >>a.log"
 fine run_again_when_its_process_had_been_killed "printf '%s\n' '1140000 start 1 11 0 1 2 1100500' '1141000 end 1 11 1 2 0 1' >>b.log"

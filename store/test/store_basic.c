@@ -278,10 +278,6 @@ TEST(one_that_runs_is_busy)
 	spec.key = "k";
 	CHECK_CALL(hwt_store_put(store, &spec, &other), EEXIST);
 	CHECK_INT(other, ==, id);
-	other = 0;
-	spec.flags = HWT_STORE_REPLACE;
-	CHECK_CALL(hwt_store_put(store, &spec, &other), EBUSY);
-	CHECK_INT(other, ==, id);
 	CHECK_CALL(hwt_store_get(store, id, &info), 0);
 	CHECK_INT(info.state, ==, HWT_STORE_RUNNING);
 	CHECK_INT(info.attempt, ==, 1);

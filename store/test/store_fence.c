@@ -121,10 +121,11 @@ TEST(a_series_that_was_begun_and_cancelled_is_not_begun_again)
 		execute(epoch > EPOCH ? "update @_shard set epoch = epoch + 1" : "select 1");
 		CHECK_INT(hwts_rows_begin(fence.conn, &want, 1, false, true), ==, 0);
 		CHECK(!want.row);
-		CHECK(want.cancelled == (epoch >= EPOCH));
+		CHECK(want.mark == (epoch >= EPOCH ? HWTS_LAST : HWTS_UNMARKED));
 	}
 	want.epoch = EPOCH - 1;
-	want.dead = want.cancelled = true;
+	want.dead = true;
+	want.mark = HWTS_LAST;
 	CHECK_INT(hwts_rows_inherit(fence.conn, &want, 1), ==, 0);
 	CHECK(!want.inherited);
 	CHECK_INT(state(), ==, HWT_STORE_RUNNING);
@@ -133,6 +134,42 @@ TEST(a_series_that_was_begun_and_cancelled_is_not_begun_again)
 	CHECK(want.inherited);
 	CHECK_INT(want.due_us, ==, HWTS_NEVER);
 	CHECK(wait_gone(fence.store, fence.id));
+	tear_down();
+}
+
+/* What has replaced it is filed under the epoch under which it was seen to run: a request may come late. */
+TEST(one_that_was_begun_and_replaced_is_not_begun_again)
+{
+	const struct hwts_move move = { .states = 1u << HWT_STORE_PENDING, .epoch = EPOCH };
+	struct hwts_want want;
+	struct hwts_due due;
+
+	set_up();
+	want = begin(EPOCH);
+	free(want.row);
+	execute("update @_timeout set next_due_us = 1, next_base_us = 2, next_period_us = 0, next_priority = 3");
+	CHECK_INT(hwts_rows_reschedule(fence.conn, fence.id, &move, &due), ==, EBUSY);
+	for (int64_t epoch = EPOCH - 1; epoch <= EPOCH + 1; epoch++) { /* also by the next holder */
+		want.epoch = epoch;
+		execute(epoch > EPOCH ? "update @_shard set epoch = epoch + 1" : "select 1");
+		CHECK_INT(hwts_rows_begin(fence.conn, &want, 1, false, true), ==, 0);
+		CHECK(!want.row);
+		CHECK(want.mark == (epoch >= EPOCH ? HWTS_REPLACED : HWTS_UNMARKED));
+	}
+	CHECK_INT(want.runs_epoch, ==, EPOCH);
+	want.runs_epoch = EPOCH - 1;
+	CHECK_INT(hwts_rows_inherit(fence.conn, &want, 1), ==, 0);
+	CHECK(!want.inherited);
+	CHECK_INT(state(), ==, HWT_STORE_RUNNING);
+	want.runs_epoch = EPOCH;
+	CHECK_INT(hwts_rows_inherit(fence.conn, &want, 1), ==, 0);
+	CHECK(want.inherited);
+	CHECK_INT(want.due_us, ==, 1);
+	CHECK_INT(state(), ==, HWT_STORE_PENDING);
+	CHECK_INT(info_of(fence.store, fence.id).priority, ==, 3);
+	want = begin(EPOCH + 1);
+	CHECK(want.row && want.row->attempt == 1 && want.row->base_us == 2);
+	free(want.row);
 	tear_down();
 }
 

@@ -149,7 +149,7 @@ TEST(a_timeout_that_failed_for_good_is_failed_when_the_warning_comes)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
-TEST(after_max_attempts_it_is_failed_and_kept_until_it_is_rescheduled_or_cancelled)
+TEST(after_max_attempts_it_is_failed_and_kept_until_it_is_rescheduled_replaced_or_cancelled)
 {
 	struct failing failing = { .fail_first = 3 };
 	hwt_store_kind kind = kind_of(fail_first, &failing);
@@ -174,10 +174,17 @@ TEST(after_max_attempts_it_is_failed_and_kept_until_it_is_rescheduled_or_cancell
 	spec.key = "k";
 	CHECK_CALL(hwt_store_put(store, &spec, &other), EEXIST);
 	CHECK_INT(other, ==, id);
-	spec.flags = HWT_STORE_REPLACE;
-	CHECK_CALL(hwt_store_put(store, &spec, &other), EEXIST);
 	/* Pending again, from the first attempt on: one more fails, then it is done. */
 	CHECK_CALL(hwt_store_reschedule(store, id, 0), 0);
+	CHECK(wait_gone(store, id));
+	CHECK_INT(failing.attempts[2], ==, 1);
+	CHECK_INT(failing.attempts[3], ==, 2);
+	/* As it is replaced, too. */
+	atomic_store(&failing.ran, 0);
+	id = put_spec(store, &spec);
+	CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
+	spec.flags = HWT_STORE_REPLACE;
+	CHECK_INT(put_spec(store, &spec), ==, id);
 	CHECK(wait_gone(store, id));
 	CHECK_INT(failing.attempts[2], ==, 1);
 	CHECK_INT(failing.attempts[3], ==, 2);

@@ -336,6 +336,47 @@ TEST(a_cancel_says_what_has_happened)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
+static int64_t count_replaced(void)
+{
+	return query("select count(*) from %s_timeout where next_due_us is not null", world.schema);
+}
+
+TEST(what_runs_is_replaced_after_its_run_unless_that_is_cancelled)
+{
+	hwt_store *store;
+	PGconn *conn;
+	int64_t id;
+
+	OPEN_SQL(store);
+	conn = connect_user();
+	id = PUT_SQL(conn, "'a', 'one', key => 'k', grp => 'g'");
+	for (int series = 0; series < 2; series++)
+		for (int group = 0; group < 2; group++) {
+			set_running(id, series);
+			CHECK_INT(PUT_SQL(conn, "'a', 'two', key => 'k', grp => 'g', if_exists => 'replace'"), ==, id);
+			CHECK_INT(count_replaced(), ==, 1);
+			(void)call(conn, group ? "cancel_group" : "cancel_key", group ? "'a', 'g'" : "'a', 'k', 'g'");
+			IS(group ? "1" : series ? "cancelled" : "running");
+			CHECK_INT(count_replaced(), ==, 0);
+			CHECK_INT(query("select count(*) from %s_timeout where last", world.schema), ==,
+				  series || group);
+			(void)query("update %s_timeout set last = null", world.schema);
+		}
+	set_running(id, false);
+	CHECK_INT(PUT_SQL(conn, "'a', 'two', key => 'k', grp => 'g', if_exists => 'replace', priority => 7,"
+				" cron => '0 0 29 2 *', grace => '1 minute'"),
+		  ==, id);
+	(void)query("update %s_timeout set epoch = 0", world.schema);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_store_state(store, id, HWT_STORE_PENDING));
+	CHECK_INT(query("select priority from %s_timeout where schedule = '0 0 29 2 *' and grace_us = 60000000"
+			" and convert_from(data, 'UTF8') = 'two'",
+			world.schema),
+		  ==, 7);
+	disconnect_user(conn);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 TEST(all_of_a_group_are_cancelled_and_what_runs_is_marked)
 {
 	hwt_store *store;

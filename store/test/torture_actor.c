@@ -79,7 +79,7 @@ static int take_effect(struct actor_self *self, const hwt_store_run *run, uint64
 
 	if (rc != 0 || draw(random, 4) != 0)
 		return rc;
-	rc = put_in_task(self, run->connection, random);
+	rc = put_in_task(self, run, random);
 	return rc == EEXIST || rc == EBUSY ? 0 : rc;
 }
 
@@ -100,6 +100,8 @@ static int run_item(const hwt_store_run *run, void *ctx)
 		running->row->kind->row.mode, run->attempt, running->row->epoch, run->due_us, run->missed);
 	if (run->connection != NULL)
 		rc = take_effect(self, run, item, &random);
+	else if (run->key != NULL && draw(&random, 4) == 0)
+		replace_own(self, run, &random);
 	else
 		sleep_us((int64_t)draw(&random, draw(&random, 8) == 0 ? 500000 : 3000));
 	if (rc == 0 && (item % 97 == 5 || draw(&random, 25) == 0))

@@ -28,6 +28,8 @@ bool putters_start(struct actor_self *self, uint64_t seed);
 void putters_join(struct actor_self *self);
 
 /* In a task, on its connection: puts a timeout that exists if and only if the task's transaction commits. */
-int put_in_task(struct actor_self *self, void *connection, uint64_t *random);
+int put_in_task(struct actor_self *self, const hwt_store_run *run, uint64_t *random);
+/* In a task: replaces its own timeout, which runs. */
+void replace_own(struct actor_self *self, const hwt_store_run *run, uint64_t *random);
 
 #endif

@@ -6,7 +6,7 @@
  *                in that of a task.  The user's transaction also adds the item to the table of intents, which tells
  *                history.pl whether it was committed when its answer was lost
  * Keys           of a pool so small that most are in use: half of the puts replace what has the key.  One in four
- *                that finds its key in use cancels the timeout that has it
+ *                that finds its key in use cancels the timeout that has it.  Some tasks replace their own timeout
  * Periodic ones  each run goes to the log with the time on the grid that it serves.  A putter cancels those that it
  *                forgets, and the conductor those that are left
  */
@@ -320,18 +320,49 @@ static void put_in_transaction(struct putter *putter)
 	note(putter, &wish, rc, id);
 }
 
+/*
+ * In tasks
+ */
+
+/* It is to replace the timeout that runs. */
+static void wish_own(const hwt_store_run *run, struct wish *wish)
+{
+	while (strcmp(kind_names[wish->kind], run->kind) != 0)
+		wish->kind = (wish->kind + 1) % 3;
+	(void)snprintf(wish->key, sizeof(wish->key), "%s", run->key);
+	wish->spec.kind = run->kind;
+	wish->spec.key = wish->key;
+	wish->spec.flags = HWT_STORE_REPLACE;
+}
+
 /* Its answer is that of the task's commit, which nobody here hears of. */
-int put_in_task(struct actor_self *self, void *connection, uint64_t *random)
+int put_in_task(struct actor_self *self, const hwt_store_run *run, uint64_t *random)
 {
 	struct wish wish;
 	int64_t id = 0;
 	int rc;
 
 	wish_draw(self, random, 2, &wish); /* no other transaction: no chain without an end */
+	if (run->key != NULL && one_in(random, 2))
+		wish_own(run, &wish);
 	log_wish(self, &wish, " on=1");
-	rc = put_on(self, connection, &wish, &id);
+	rc = put_on(self, run->connection, &wish, &id);
 	log_put(self, &wish, rc == 0 ? ECONNRESET : rc == ECONNRESET ? ENOTCONN : rc, id);
 	return rc;
+}
+
+void replace_own(struct actor_self *self, const hwt_store_run *run, uint64_t *random)
+{
+	struct wish wish;
+	int64_t id = 0;
+	int rc;
+
+	wish_draw(self, random, 1, &wish);
+	wish_own(run, &wish);
+	wish.spec.period_ns = 0; /* it would be forgotten */
+	log_wish(self, &wish, "");
+	rc = hwt_store_put(self->store, &wish.spec, &id);
+	log_put(self, &wish, rc, id);
 }
 
 /*

@@ -126,6 +126,10 @@ static void not_begun(hwt_store *store, struct hwts_entry *entry, const struct h
 	entry->runs |= want->dead && !want->inherited;
 	if (want->lost || !(want->locked || (want->dead && !want->inherited)))
 		hwts_window_not_running(entry);
+	if (want->inherited && want->mark == HWTS_REPLACED) {
+		entry->len = want->len;
+		entry->turn.priority = want->priority;
+	}
 	if (!want->last && !want->lost && want->due_us != HWTS_NEVER)
 		entry->last = hwts_is_last(entry->kind, want->attempt);
 	if (entry->last && !want->last && !want->inherited) /* as soon as there is a thread */
@@ -234,8 +238,8 @@ static void inherit(hwt_store *store, struct batch *batch)
 
 		if (want->failed || want->refused || want->lost || want->row || !want->dead)
 			continue;
-		any |= want->cancelled;
-		if (want->cancelled)
+		any |= want->mark != HWTS_UNMARKED;
+		if (want->mark != HWTS_UNMARKED)
 			continue;
 		if (want->attempt >= kind->max_attempts || batch->at_most_once)
 			want->delay_us = HWTS_NEVER;

@@ -324,16 +324,28 @@ static int do_on(hwt_store *store, void *connection, struct hwts_about *about, h
 	return store->engine->give_back(conn, rc);
 }
 
+/* If it runs, what has replaced it is dropped, and that stays. */
+static int cancel_it_on(struct hwts_conn *conn, struct hwts_about *about, void *ctx)
+{
+	int rc = cancel_it(conn, about, NULL);
+
+	*(bool *)ctx = rc == EBUSY;
+	return rc == EBUSY ? 0 : rc;
+}
+
 int hwt_store_cancel_on(hwt_store *store, void *connection, const hwt_store_which *which)
 {
 	struct hwts_call call = hwts_enter();
 	struct hwts_about about;
+	bool runs = false;
 	int rc = hwts_check_store(store);
 
 	if (rc == 0)
 		rc = hwts_about_of(which, 0, &about);
 	if (rc == 0)
-		rc = do_on(store, connection, &about, cancel_it, NULL);
+		rc = do_on(store, connection, &about, cancel_it_on, &runs);
+	if (rc == 0 && runs)
+		rc = hwts_rows_explain(EBUSY, about.id);
 	if (rc == 0) {
 		hwts_lock(store);
 		HWTS_TALLY(store, cancelled, 1);

@@ -43,6 +43,11 @@ void hwts_end(hwt_store *store, struct hwts_row *row)
 	hwts_wake(store, HWTS_END);
 }
 
+static bool has_failed(const struct hwts_row *row)
+{
+	return row->hit && row->how == HWTS_FAIL && !row->replaced;
+}
+
 static void count(hwt_store *store, const struct hwts_row *row)
 {
 	if (!row->hit || row->give_back)
@@ -50,8 +55,9 @@ static void count(hwt_store *store, const struct hwts_row *row)
 	HWTS_TALLY_OF(store, row->kind, done,
 		      !row->error[0] && !row->again &&
 			  (row->how == HWTS_DONE || (row->how == HWTS_AT && row->next_attempt == 0)));
-	HWTS_TALLY_OF(store, row->kind, failed, row->how == HWTS_FAIL);
-	HWTS_TALLY_OF(store, row->kind, retried, row->how != HWTS_DONE && row->how != HWTS_FAIL && row->error[0]);
+	HWTS_TALLY_OF(store, row->kind, failed, has_failed(row));
+	HWTS_TALLY_OF(store, row->kind, retried,
+		      row->how != HWTS_DONE && row->how != HWTS_FAIL && row->error[0] && !row->replaced);
 }
 
 void hwts_finished(hwt_store *store, struct hwts_row *row)
@@ -59,6 +65,11 @@ void hwts_finished(hwt_store *store, struct hwts_row *row)
 	struct hwts_shard *shard = hwts_shard(store, row->shard, NULL);
 
 	count(store, row);
+	if (row->hit && row->replaced) {
+		row->how = HWTS_AT;
+		row->when_us = row->next_due_us;
+		row->next_attempt = 0;
+	}
 	shard->ending -= row->ending;
 	hwts_inactive(store, shard);
 	hwts_window_ended(store, row, row->hit && (row->how == HWTS_AT || row->how == HWTS_AFTER));
@@ -178,7 +189,7 @@ static void commit(struct ender *ender, struct hwts_row *rows)
 static void warn_of_failed(hwt_store *store, const struct hwts_row *rows)
 {
 	for (const struct hwts_row *row = rows; row; row = row->next)
-		if (row->hit && row->how == HWTS_FAIL)
+		if (has_failed(row))
 			hwts_warn(store, "timeout %lld of kind %s has failed for good after %u attempts: %s",
 				  (long long)row->id, row->kind->name, row->attempt, row->error);
 }

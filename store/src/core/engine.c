@@ -80,10 +80,15 @@ int hwts_check_version(const struct hwts_db *db, int version)
 }
 
 /* Within their ranges, for anybody may have edited the row. */
+int8_t hwts_priority_of(int64_t number)
+{
+	return (int8_t)HWTS_MAX(HWTS_MIN(number, HWTS_PRIORITY_MAX), -HWTS_PRIORITY_MAX);
+}
+
 void hwts_due_set(struct hwts_due *due, const void *group, size_t len, int64_t priority)
 {
 	due->group_len = (uint8_t)HWTS_MIN(len, (size_t)HWTS_KEY_MAX);
 	if (due->group_len > 0)
 		memcpy(due->group, group, due->group_len);
-	due->priority = (int8_t)HWTS_MAX(HWTS_MIN(priority, HWTS_PRIORITY_MAX), -HWTS_PRIORITY_MAX);
+	due->priority = hwts_priority_of(priority);
 }

@@ -23,6 +23,7 @@
  *   due_us is later while it is retried, and by the spread.
  *   A failed row has shard = -1 - shard: so it leaves every window, and its due time stays readable.
  *   last: a series was cancelled in this run; only of a row that runs.
+ *   next_due_us, next_...: what has replaced it while it runs; null: nothing has, or it is at rest.
  *   @_group has the groups that are paused or have limits of their own, @_kind what holds for the others; running null:
  *   it has none.  rules of @_shard is raised by each change of them.  levels are the buckets of tokens that were not
  *   full when the shard was given; null: its process died, and they begin empty.
@@ -32,6 +33,7 @@
  *   (none) -put-> PENDING -begin(e)-> RUNNING(e) -end(e)-> (none) | PENDING (period, retry, not started) | FAILED
  *   PENDING, FAILED -cancel-> (none);  PENDING, FAILED -reschedule-> PENDING
  *   RUNNING(e) -cancel, a series-> RUNNING(e), last: its end removes it, or the next holder of the shard
+ *   RUNNING(e) -put, replaces-> RUNNING(e), next: any end files what is next as PENDING, or the next holder
  *   RUNNING(e) -begin(e') with e' > e-> RUNNING(e'): the take-over of a row.  At most once: the take makes it FAILED.
  *
  * Failures
@@ -126,9 +128,10 @@ struct hwts_put {
 	int priority;
 	bool absolute, replace, revive;
 
-	int rc;           /* 0, EEXIST, EBUSY; one by one also what else became of this one alone */
+	int rc;           /* 0, EEXIST; one by one also what else became of this one alone */
 	int64_t found_id; /* of the row that is there now; 0: not known */
 	bool again;       /* refused, and may be accepted now */
+	bool runs;        /* it has replaced one that runs: due_us is that of the run */
 	int64_t due_us;
 	int32_t shard;
 };
@@ -201,10 +204,12 @@ struct hwts_row {
 	bool again;     /* its task has answered so, or it came too late: no failure */
 	bool synced;    /* once its end was answered, no crash of the server may undo it */
 	bool hit;       /* set by the end: the row was this run's */
-	bool locked;    /* set by the end: another transaction has locked the row */
-	bool marked;    /* a cancel may have marked it: the row says how it ends */
-	bool aside;     /* the ender tries again at again_ns */
-	bool refused;   /* the database has refused its end before */
+	bool replaced;  /* set by the end: it is what has replaced it, pending, due at next_due_us */
+	int64_t next_due_us;
+	bool locked;  /* set by the end: another transaction has locked the row */
+	bool marked;  /* it may be its last, or replaced: the row says how it ends */
+	bool aside;   /* the ender tries again at again_ns */
+	bool refused; /* the database has refused its end before */
 	int64_t again_ns;
 	char error[HWTS_ERROR_MAX + 1];
 };
@@ -224,9 +229,13 @@ struct hwts_want {
 	bool locked;           /* not begun: it runs under this epoch, to be begun again, and is locked */
 	unsigned attempt;      /* not begun: how often it has been started */
 	int64_t delay_us;      /* dead: pending again so much later; HWTS_NEVER: FAILED */
-	bool cancelled;        /* dead, or begun and not heard of, and marked as its last run: it goes */
-	bool inherited;        /* set when it is */
-	bool failed, refused;  /* there was no reply; the database refuses to begin it */
+	/* Dead, or begun and not heard of: it was its last run, and goes; or it has been replaced, under that epoch. */
+	enum { HWTS_UNMARKED, HWTS_LAST, HWTS_REPLACED } mark;
+	int64_t runs_epoch;
+	uint32_t len; /* it and priority: inherited as what has replaced it */
+	int8_t priority;
+	bool inherited;       /* set when it is */
+	bool failed, refused; /* there was no reply; the database refuses to begin it */
 };
 
 /* A shard that this process holds, as far as the look-ahead needs it. */
@@ -346,6 +355,7 @@ struct hwts_row *hwts_row_make(const struct hwts_text *key, const struct hwts_te
 			       size_t len);
 int64_t hwts_id_of(int64_t number, const char *group, const char *key); /* with its bucket; group, key: or NULL */
 int hwts_check_version(const struct hwts_db *db, int version);          /* ENOTSUP: it is another one */
+int8_t hwts_priority_of(int64_t number);                                /* the database may hold any */
 void hwts_due_set(struct hwts_due *due, const void *group, size_t len, int64_t priority);
 
 static inline int32_t hwts_shard_of(const struct hwts_kind_row *kind, int64_t id)

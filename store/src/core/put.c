@@ -11,6 +11,7 @@
 #include "core/run.h"
 #include "core/store.h"
 #include "core/tally.h"
+#include "core/queue.h"
 #include "core/threads.h"
 #include "core/window.h"
 
@@ -159,19 +160,20 @@ static int prepare(hwt_store *store, const hwt_store_spec *spec, struct hwts_put
 	return rc == 0 ? set_first_time(store, NULL, put) : rc;
 }
 
-static int explain(const struct hwts_put *put, int rc)
+static int explain(const struct hwts_put *put)
 {
-	const char *state = rc == EBUSY ? "is running" : put->replace ? "has failed" : "is there";
-
-	return hwts_fail(rc, "kind %s: timeout %lld with the key \"%s\" %s", put->kind_name, (long long)put->found_id,
-			 put->key ? put->key : "", state);
+	return hwts_fail(EEXIST, "kind %s: timeout %lld with the key \"%s\" is there", put->kind_name,
+			 (long long)put->found_id, put->key ? put->key : "");
 }
 
 /*
  * Putting
  */
 
-/* What was put goes into the window of this process, if it holds the shard. */
+/*
+ * What was put goes into the window of this process, if it holds the shard.  What has replaced one that runs waits for
+ * the end of that; one that was begun here and has not started need not start.
+ */
 static void note(hwt_store *store, const struct hwts_put *puts, size_t n)
 {
 	struct hwts_due due;
@@ -181,6 +183,10 @@ static void note(hwt_store *store, const struct hwts_put *puts, size_t n)
 		if (puts[i].rc != 0)
 			continue;
 		HWTS_TALLY(store, put, 1);
+		if (puts[i].runs) {
+			hwts_give_back_replaced(store, puts[i].id);
+			continue;
+		}
 		due = (struct hwts_due){
 			.id = puts[i].id, .due_us = puts[i].due_us, .shard = puts[i].shard, .len = (uint32_t)puts[i].len
 		};
@@ -286,13 +292,13 @@ int hwt_store_put(hwt_store *store, const hwt_store_spec *spec, int64_t *id)
 	request.base.bytes = request.put.len;
 	hwts_group_do(store, store->puts, &request.base);
 	rc = request.base.rc ? request.base.rc : request.put.rc;
-	if (request.base.rc == 0 && (rc == EEXIST || rc == EBUSY))
-		(void)explain(&request.put, rc);
+	if (request.base.rc == 0 && rc == EEXIST)
+		(void)explain(&request.put);
 	else if (rc != 0)
 		(void)hwts_fail(rc, "%s", request.base.text);
 	if (id && (rc == 0 || rc == ECONNRESET))
 		*id = request.put.id;
-	else if (id && (rc == EEXIST || rc == EBUSY))
+	else if (id && rc == EEXIST)
 		*id = request.put.found_id;
 	return hwts_leave(call, rc);
 }
@@ -314,12 +320,12 @@ static int put_many(hwt_store *store, const hwt_store_spec *specs, size_t n, str
 		rc = put(store, puts, n, true, false);
 	for (size_t i = 0; i < n && ids && (rc == 0 || rc == ECONNRESET); i++)
 		ids[i] = puts[i].id;
-	for (size_t i = 0; i < n && (rc == EEXIST || rc == EBUSY); i++) {
+	for (size_t i = 0; i < n && rc == EEXIST; i++) {
 		if (puts[i].rc == 0)
 			continue;
 		if (ids)
 			ids[0] = puts[i].found_id;
-		(void)explain(&puts[i], rc);
+		(void)explain(&puts[i]);
 		(void)hwts_fail(rc, "spec %zu: %s", i, hwts_fail_text());
 		break;
 	}
@@ -397,8 +403,8 @@ int hwt_store_put_on(hwt_store *store, void *connection, const hwt_store_spec *s
 		rc = put_on(store, connection, &put);
 		hwts_numbers_refill(store);
 	}
-	if (rc == EEXIST || rc == EBUSY)
-		(void)explain(&put, rc);
+	if (rc == EEXIST)
+		(void)explain(&put);
 	if (rc == 0) {
 		hwts_lock(store);
 		HWTS_TALLY(store, put, 1);
@@ -406,7 +412,7 @@ int hwt_store_put_on(hwt_store *store, void *connection, const hwt_store_spec *s
 	}
 	if (id && (rc == 0 || rc == ECONNRESET))
 		*id = put.id;
-	else if (id && (rc == EEXIST || rc == EBUSY))
+	else if (id && rc == EEXIST)
 		*id = put.found_id;
 	return hwts_leave(call, rc);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Rows that were begun: they wait for a thread.  Some do not start: what waits for too long, what lies in a shard that
- * is given, and what a call of this process cancels or moves.  The call takes the row out of the queue, and changes it
- * in the database under the epoch of its begin, so nothing starts it meanwhile, here or elsewhere.  The ender waits for
- * rows that calls have.
+ * is given, what a put of this process has replaced, and what a call cancels or moves.  That call takes the row out of
+ * the queue, and changes it in the database under the epoch of its begin, so nothing starts it meanwhile, here or
+ * elsewhere.  The ender waits for rows that calls have.
  */
 #include "core/queue.h"
 #include "core/ender.h"
@@ -235,14 +235,32 @@ unsigned hwts_doubts(const hwt_store *store)
 	return store->runs->doubts;
 }
 
+static struct hwts_row *unqueue_id(hwt_store *store, struct hwts_kind *kind, int64_t id)
+{
+	for (struct hwts_row **link = kind ? &kind->queue.first : NULL; link && *link; link = &(*link)->next)
+		if ((*link)->id == id)
+			return unqueue(store, kind, link);
+	return NULL;
+}
+
+/* What has replaced it is filed by its end. */
+void hwts_give_back_replaced(hwt_store *store, int64_t id)
+{
+	bool between;
+	struct hwts_row *row = unqueue_id(store, hwts_window_begun(store, id, &between), id);
+
+	if (row)
+		hwts_give_back(store, row);
+}
+
 /*
  * What a call has
  */
 
 struct hwts_row *hwts_unbegin(hwt_store *store, int64_t id, bool *waited)
 {
-	struct hwts_row *row = NULL;
 	struct hwts_kind *kind;
+	struct hwts_row *row;
 	bool between;
 
 	*waited = false;
@@ -253,11 +271,7 @@ struct hwts_row *hwts_unbegin(hwt_store *store, int64_t id, bool *waited)
 		hwts_sleep_ns(HWT_MS(1));
 		hwts_lock(store);
 	}
-	for (struct hwts_row **link = kind ? &kind->queue.first : NULL; link && *link && !row;)
-		if ((*link)->id == id)
-			row = unqueue(store, kind, link);
-		else
-			link = &(*link)->next;
+	row = unqueue_id(store, kind, id);
 	if (row)
 		hwts_window_between(store, id);
 	hwts_ends_lend(store, row != NULL);

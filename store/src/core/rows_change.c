@@ -11,7 +11,7 @@ struct change {
 	bool had;
 	unsigned states; /* in which it may be had */
 	int64_t state;   /* of what could not be had; 0: there is none */
-	bool goes_on;    /* it is a series, and runs */
+	bool has_more;   /* it runs, and it is a series whose run is not its last, or has been replaced */
 	struct hwts_due due;
 };
 
@@ -37,7 +37,7 @@ static int is_in_state(void *ctx, const struct hwts_value *row)
 	struct change *change = ctx;
 
 	change->state = row[0].number;
-	change->goes_on = row[1].number != 0;
+	change->has_more = row[1].number != 0;
 	return 0;
 }
 
@@ -49,6 +49,20 @@ static int outcome(const struct change *change, int64_t id)
 	if (change->state == 0 || !(change->states & 1u << change->state))
 		return hwts_rows_explain(ENOENT, id);
 	return change->state == HWT_STORE_RUNNING ? hwts_rows_explain(EBUSY, id) : AGAIN;
+}
+
+/* A series that runs is cancelled, and with it what has replaced it; of any other only that goes. */
+static int cancel_more(struct hwts_conn *conn, int64_t id, struct change *change)
+{
+	struct hwts_step steps[] = {
+		{ HWTS_SQL_CANCEL_LAST, { HWTS_NUMBER(id) }, .each = had, .ctx = change },
+		{ .sql = HWTS_SQL_CANCEL_NEXT, .args = { HWTS_NUMBER(id) } },
+		{ HWTS_SQL_STATE, { HWTS_NUMBER(id) }, .each = is_in_state, .ctx = change },
+	};
+
+	HWTS_POINT("goes on");
+	*change = (struct change){ .states = change->states };
+	return hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED);
 }
 
 static int cancel_once(struct hwts_conn *conn, int64_t id, int64_t epoch, unsigned states)
@@ -63,12 +77,8 @@ static int cancel_once(struct hwts_conn *conn, int64_t id, int64_t epoch, unsign
 	};
 	int rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED);
 
-	if (rc == 0 && !change.had && change.goes_on && states & 1u << HWT_STORE_RUNNING) {
-		HWTS_POINT("goes on");
-		change = (struct change){ .states = states };
-		steps[0].sql = HWTS_SQL_CANCEL_LAST;
-		rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED);
-	}
+	if (rc == 0 && !change.had && change.has_more && states & 1u << HWT_STORE_RUNNING)
+		rc = cancel_more(conn, id, &change);
 	return rc ? rc : outcome(&change, id);
 }
 

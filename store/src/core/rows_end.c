@@ -63,7 +63,7 @@ static struct hwts_step end_of(struct hwts_row *row)
 				   .ctx = row };
 }
 
-/* Its row was marked.  What the run has answered counts no more. */
+/* Its row was marked as its last run.  What that has answered counts no more. */
 static int gone(void *ctx, const struct hwts_value *value)
 {
 	struct hwts_row *row = ctx;
@@ -74,7 +74,19 @@ static int gone(void *ctx, const struct hwts_value *value)
 	return 0;
 }
 
-#define ENDING 2 /* steps */
+/* It was replaced meanwhile.  If this is tried again, what has replaced it may have been cancelled. */
+static int replaced(void *ctx, const struct hwts_value *value)
+{
+	struct hwts_row *row = ctx;
+
+	row->hit = row->replaced = true;
+	row->next_due_us = value[1].number;
+	row->len = (size_t)value[2].number;
+	row->priority = hwts_priority_of(value[3].number);
+	return 0;
+}
+
+#define ENDING 3 /* steps */
 
 /* One of them finds the row, if it is this run's still and nobody changes it in between. */
 static void write_marked(struct hwts_step *steps, struct hwts_row *row)
@@ -82,7 +94,10 @@ static void write_marked(struct hwts_step *steps, struct hwts_row *row)
 	steps[0] = (struct hwts_step){
 		HWTS_SQL_END_LAST, { HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch) }, .each = gone, .ctx = row
 	};
-	steps[1] = end_of(row);
+	steps[1] = (struct hwts_step){
+		HWTS_SQL_END_NEXT, { HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch) }, .each = replaced, .ctx = row
+	};
+	steps[2] = end_of(row);
 }
 
 struct end {
@@ -197,7 +212,7 @@ static int end_unlocked(struct hwts_conn *conn, struct hwts_row *rows, size_t n,
 	int rc = open_end(&end, n) ? 0 : ENOMEM;
 
 	for (struct hwts_row *row = rows; row && rc == 0; row = row->next) {
-		row->hit = false;
+		row->hit = row->replaced = false;
 		if (!row->locked && !row->marked && row->how == HWTS_DONE)
 			end.rows[end.done++] = row;
 	}
@@ -259,6 +274,7 @@ int hwts_rows_close_run(struct hwts_conn *conn, struct hwts_row *row)
 						 .args = { HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch) } } };
 	int rc;
 
+	row->replaced = false;
 	write_marked(steps + 1, row);
 	rc = conn->db->engine->close_run(conn, steps, HWTS_COUNT(steps));
 	return rc == ESTALE ? hwts_fail(rc, "timeout %lld was taken over while it ran", (long long)row->id) : rc;

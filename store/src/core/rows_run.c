@@ -87,18 +87,19 @@ static int pending(void *ctx, const struct hwts_value *row)
 {
 	const struct group *all = ctx;
 	struct hwts_want *want = want_of(all, row[0].number);
-	bool runs = row[3].number == HWT_STORE_RUNNING, cancelled = runs && row[6].number;
+	bool runs = row[3].number == HWT_STORE_RUNNING, marked = runs && row[6].number != HWTS_UNMARKED;
 
 	if (!want || want->row)
 		return 0;
-	want->locked = runs && !cancelled && all->again && row[5].number == want->epoch;
-	if (runs && row[5].number >= want->epoch + cancelled && !want->locked)
+	want->locked = runs && !marked && all->again && row[5].number == want->epoch;
+	if (runs && row[5].number >= want->epoch + marked && !want->locked)
 		return 0;
 	want->due_us = row[1].number;
 	want->lost = row[2].number != want->epoch;
 	want->stale = !want->lost && row[7].number != want->rules;
 	want->dead = runs && !want->locked;
-	want->cancelled = cancelled;
+	want->mark = (int)row[6].number;
+	want->runs_epoch = row[5].number;
 	want->attempt = (unsigned)row[4].number;
 	return 0;
 }
@@ -206,8 +207,8 @@ int hwts_rows_begin(struct hwts_conn *conn, struct hwts_want *wants, size_t n, b
 	for (size_t i = 0; i < n; i++) {
 		wants[i].row = NULL;
 		wants[i].due_us = HWTS_NEVER;
-		wants[i].stale = wants[i].lost = wants[i].dead = wants[i].locked = wants[i].cancelled =
-		    wants[i].inherited = false;
+		wants[i].stale = wants[i].lost = wants[i].dead = wants[i].locked = wants[i].inherited = false;
+		wants[i].mark = HWTS_UNMARKED;
 		if (rc == 0)
 			begin.wants[i] = &wants[i];
 	}
@@ -229,14 +230,19 @@ static int inherited(void *ctx, const struct hwts_value *row)
 	struct hwts_want *want = ctx;
 
 	want->inherited = true;
-	want->due_us = want->cancelled || want->delay_us == HWTS_NEVER ? HWTS_NEVER : row[1].number;
+	want->due_us = want->mark == HWTS_LAST || want->delay_us == HWTS_NEVER ? HWTS_NEVER : row[1].number;
+	if (want->mark == HWTS_REPLACED) {
+		want->attempt = 0;
+		want->len = (uint32_t)row[2].number;
+		want->priority = hwts_priority_of(row[3].number);
+	}
 	return 0;
 }
 
 static enum hwts_sql inherit_by(const struct hwts_want *want)
 {
-	if (want->cancelled)
-		return HWTS_SQL_INHERIT_LAST;
+	if (want->mark != HWTS_UNMARKED)
+		return want->mark == HWTS_LAST ? HWTS_SQL_INHERIT_LAST : HWTS_SQL_END_NEXT;
 	return want->delay_us == HWTS_NEVER ? HWTS_SQL_INHERIT_FAIL : HWTS_SQL_INHERIT;
 }
 
@@ -247,13 +253,17 @@ int hwts_rows_inherit(struct hwts_conn *conn, struct hwts_want *wants, size_t n)
 	size_t count = 0;
 	int rc = steps ? 0 : ENOMEM;
 
-	for (size_t i = 0; i < n && rc == 0; i++)
-		if (wants[i].dead && (wants[i].cancelled || wants[i].delay_us > 0))
-			steps[count++] = (struct hwts_step){ inherit_by(&wants[i]),
-							     { HWTS_NUMBER(wants[i].id), HWTS_NUMBER(wants[i].epoch),
-							       HWTS_NUMBER(wants[i].delay_us) },
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		struct hwts_want *want = &wants[i];
+		int64_t epoch = want->mark == HWTS_REPLACED ? want->runs_epoch : want->epoch;
+
+		if (want->dead && (want->mark != HWTS_UNMARKED || want->delay_us > 0))
+			steps[count++] = (struct hwts_step){ inherit_by(want),
+							     { HWTS_NUMBER(want->id), HWTS_NUMBER(epoch),
+							       HWTS_NUMBER(want->delay_us) },
 							     .each = inherited,
-							     .ctx = &wants[i] };
+							     .ctx = want };
+	}
 	if (rc == 0 && count > 0)
 		rc = hwts_run(conn, steps, count, 0);
 	free(steps);

@@ -66,6 +66,7 @@ static void accept(struct hwts_put *put, const struct hwts_value *row)
 	put->id = row[0].number;
 	put->due_us = row[1].number;
 	put->shard = (int32_t)row[2].number;
+	put->runs = row[3].number == HWT_STORE_RUNNING;
 }
 
 /* They come back in the order in which they went, without the refused ones. */
@@ -94,9 +95,8 @@ static int met(void *ctx, const struct hwts_value *row)
 	if (put->rc == 0)
 		return 0;
 	put->found_id = row[0].number;
-	put->rc = put->replace && row[1].number == HWT_STORE_RUNNING ? EBUSY : EEXIST;
-	put->again = (put->replace && row[1].number == HWT_STORE_PENDING) ||
-		     (put->revive && row[1].number == HWT_STORE_FAILED);
+	put->rc = EEXIST;
+	put->again = put->replace || (put->revive && row[1].number == HWT_STORE_FAILED);
 	return 0;
 }
 
@@ -146,6 +146,7 @@ static void write_row(struct batch *batch, size_t at, int64_t now_us)
 
 	put->rc = EEXIST; /* until it is returned */
 	put->again = put->key != NULL;
+	put->runs = false;
 	put->found_id = 0;
 	put->id = put->drawn;
 	put->shard = hwts_shard_of(&put->kind, put->id);

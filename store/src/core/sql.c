@@ -59,8 +59,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	[HWTS_SQL_CANCEL] = {
 		"cancel", "iin",
 		"delete from @_timeout where "
-		THIS
-		" and ((state <> 2 and (1 << state) & ?3 <> 0) or (state = 2 and epoch = ?2)) returning shard,"
+		THIS " and ((state <> 2 and (1 << state) & ?3 <> 0) or (state = 2 and epoch = ?2)) returning shard,"
 		" due_us, 0",
 		NULL,
 	},
@@ -68,19 +67,24 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	[HWTS_SQL_CANCEL_ALL] = {
 		"cancel", "In",
 		"delete from @_timeout where "
-		THIS
-		" and state <> 2 and (1 << state) & ?2 <> 0 returning id",
+		THIS " and state <> 2 and (1 << state) & ?2 <> 0 returning id",
 		"delete from @_timeout where id = any(array(select u.id from @_timeout u where u.id = any(?1) and"
 		" u.state <> 2 for update skip locked)) and state <> 2 and (1 << state) & ?2 <> 0 returning id",
 	},
 	/* The run in progress is its last: nothing files it again, and nobody takes it over. */
 	[HWTS_SQL_CANCEL_LAST] = {
 		"cancel", "i",
-		"update @_timeout set last = true where "
-		THIS
-		" and "
+		"update @_timeout set last = true" SPEC(NEXT_GOES) " where "
+		THIS " and "
 		GOES_ON
 		" returning shard, due_us, 0",
+		NULL,
+	},
+	/* What has replaced one that runs; the run stays what it is. */
+	[HWTS_SQL_CANCEL_NEXT] = {
+		"cancel", "i",
+		"update @_timeout set last = last" SPEC(NEXT_GOES) " where "
+		THIS " and state = 2 and next_due_us is not null returning id",
 		NULL,
 	},
 	[HWTS_SQL_RESCHEDULE] = {
@@ -88,9 +92,8 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		"with n as materialized (select case when ?3 then ?2 else @now + ?2 end us) update @_timeout set"
 		REFILE
 		"@tx from n where "
-		THIS
-		" and ((state <> 2 and (1 << state) & ?4 <> 0) or (state = 2 and epoch = ?5)) returning shard, due_us,"
-		" coalesce(length(data), 0), grp, priority",
+		THIS " and ((state <> 2 and (1 << state) & ?4 <> 0) or (state = 2 and epoch = ?5 and "
+		UNMARKED ")) returning shard, due_us, coalesce(length(data), 0), grp, priority",
 		NULL,
 	},
 	/* As it is for cancels. */
@@ -110,15 +113,10 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	},
 	[HWTS_SQL_STATES] = {
 		"state", "I",
-		"select id, state, "
-		GOES_ON
-		" from @_timeout where "
-		THIS,
-		"select id, state, "
-		GOES_ON
-		" from @_timeout where id = any(?1)",
+		"select id, state, " HAS_MORE " from @_timeout where " THIS,
+		"select id, state, " HAS_MORE " from @_timeout where id = any(?1)",
 	},
-	[HWTS_SQL_STATE] = { "state", "i", "select state, " GOES_ON " from @_timeout where " THIS, NULL },
+	[HWTS_SQL_STATE] = { "state", "i", "select state, " HAS_MORE " from @_timeout where " THIS, NULL },
 	/*
 	 * Tells the holders of rows (?1) that are due soon, but not this process (?2) unless ?3.  SQLite: what is due
 	 * before now + horizon; rows_send.c says why.  The dead hear nothing, and nobody removes the hints they are
@@ -334,7 +332,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		"begin", "Initiinni",
 		"update @_timeout set state = 2, epoch = ?3, attempt = attempt + case when state = 2 and epoch ="
 		" ?3 then 0 else 1 end where id = ?1 and shard = ?2 and due_us <= @now and ((state = 1 and attempt"
-		" < ?7) or (state = 2 and last is null and epoch >= ?5 and epoch < ?6 and (epoch = ?3 or (attempt"
+		" < ?7) or (state = 2 and " UNMARKED " and epoch >= ?5 and epoch < ?6 and (epoch = ?3 or (attempt"
 		" < ?7 and attempt < ?8)))) and exists (select 1 from @_shard s where s.id = ?2 and s.epoch = ?3 and"
 		" s.owner = ?4 and s.rules = ?9)"
 		" returning id, due_us, base_us, period_us, attempt, key, data, @now, grp, schedule, zone,"
@@ -353,8 +351,9 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	[HWTS_SQL_PENDING] = {
 		"pending", "I",
 		"select t.id, t.due_us, (select s.epoch from @_shard s where s.id = t.shard), t.state, t.attempt,"
-		" t.epoch, t.last is not null, (select s.rules from @_shard s where s.id = t.shard) from @_timeout t"
-		" where t.id = @any(?1) and t.state <> 3",
+		" t.epoch, case when t.next_due_us is not null then 2 when t.last is not null then 1 else 0 end,"
+		" (select s.rules from @_shard s where s.id = t.shard) from @_timeout t where t.id = @any(?1) and"
+		" t.state <> 3",
 		NULL,
 	},
 	/* Of a process that has died: a delay (?3) from now, or the next time of the grid. */
@@ -363,22 +362,21 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		"with n as materialized (select @now us) update @_timeout set state = 1, epoch = 0, due_us = case"
 		" when period_us > 0 and base_us + ((n.us - base_us) / period_us + 1) * period_us < n.us + ?3 then"
 		" base_us + ((n.us - base_us) / period_us + 1) * period_us else n.us + ?3 end, error = 'its process"
-		" died or was cut off while it ran'@tx from n where id = ?1 and state = 2 and epoch < ?2 and last is"
-		" null returning id, due_us",
+		" died or was cut off while it ran'@tx from n where id = ?1 and state = 2 and epoch < ?2 and "
+		UNMARKED " returning id, due_us",
 		NULL,
 	},
 	[HWTS_SQL_INHERIT_FAIL] = {
 		"inherit", "ii",
 		"update @_timeout set state = 3, shard = -1 - shard, error = 'its process died or was cut off while"
-		" it ran' where id = ?1 and state = 2 and epoch < ?2 and last is null returning id, due_us",
+		" it ran' where id = ?1 and state = 2 and epoch < ?2 and " UNMARKED " returning id, due_us",
 		NULL,
 	},
 	/* One that was cancelled in its last run; also if this process has begun it, and not heard so. */
 	[HWTS_SQL_INHERIT_LAST] = {
 		"inherit", "ii",
 		"delete from @_timeout where "
-		THIS
-		" and state = 2 and epoch <= ?2 and last is not null returning id, due_us",
+		THIS " and state = 2 and epoch <= ?2 and last is not null and next_due_us is null returning id, due_us",
 		NULL,
 	},
 	/* Those of rows that no other transaction has locked. */
@@ -389,8 +387,9 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	},
 	[HWTS_SQL_END_DONE] = {
 		"end", "Ii",
-		"delete from @_timeout where id = ?1 and state = 2 and epoch = ?2",
-		"delete from @_timeout where id = any(?1) and state = 2 and epoch = ?2 returning id",
+		"delete from @_timeout where id = ?1 and state = 2 and epoch = ?2 and next_due_us is null",
+		"delete from @_timeout where id = any(?1) and state = 2 and epoch = ?2 and next_due_us is null"
+		" returning id",
 	},
 	[HWTS_SQL_END_AGAIN] = {
 		"end", "iiibiint",
@@ -398,22 +397,30 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" ?5 end us) update @_timeout set state = 1, epoch = 0, due_us = w.us, base_us = ?6,"
 		" attempt = ?7, error = case when ?8 is null then error else"
 		" nullif(?8, '') end@tx from w where "
-		THIS
-		" and state = 2 and epoch = ?2 and last is null returning id, due_us",
+		THIS " and state = 2 and epoch = ?2 and " UNMARKED " returning id, due_us",
 		NULL,
 	},
 	[HWTS_SQL_END_FAIL] = {
 		"end", "iit",
 		"update @_timeout set state = 3, shard = -1 - shard, error = ?3 where "
-		THIS
-		" and state = 2 and epoch = ?2 and last is null returning id",
+		THIS " and state = 2 and epoch = ?2 and " UNMARKED " returning id",
 		NULL,
 	},
 	[HWTS_SQL_END_LAST] = {
 		"end", "ii",
 		"delete from @_timeout where "
 		THIS
-		" and state = 2 and epoch = ?2 and last is not null returning id",
+		" and state = 2 and epoch = ?2 and last is not null and next_due_us is null returning id",
+		NULL,
+	},
+	/* Whatever the run has answered, and also if its process died: what has replaced it holds. */
+	[HWTS_SQL_END_NEXT] = {
+		"end", "ii",
+		"update @_timeout set state = 1, epoch = 0, attempt = 0, last = null, error = null"
+		SPEC(NEXT_HOLDS) "@tx where "
+		THIS
+		" and state = 2 and epoch = ?2 and next_due_us is not null returning id, due_us,"
+		" coalesce(length(data), 0), priority",
 		NULL,
 	},
 	/*

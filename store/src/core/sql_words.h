@@ -16,6 +16,8 @@
 #define LIVE "between @boot + 1 and @boot + 3600000000"
 /* A series that runs, and whose run is not its last. */
 #define GOES_ON "state = 2 and last is null and (period_us > 0 or schedule is not null)"
+/* A cancel changes what runs: it makes the run the last, or drops what has replaced it. */
+#define HAS_MORE "((" GOES_ON ") or next_due_us is not null)"
 #define MAY_BEGIN "(t.state = 1 or (t.state = 2 and t.epoch < m.e))"
 
 /* clang-format off */
@@ -57,20 +59,35 @@
 	", key, data, priority) select p.id, p.id & 1023, d.us, d.us, 0, p.period, p.kind, p.shard, 0, 1, p.grp,"      \
 	" p.key, p.data, p.priority from p, n,"                                                                        \
 	" lateral (select case when p.absolute then p.w else n.us + p.w end us) d"
+/*
+ * What a put says of a timeout.  What one says that replaces while the timeout runs waits in columns of its own, and
+ * holds once that run has ended.  Until then the row is that of the run.
+ */
+/* clang-format off */
+#define SPEC(each)                                                                                                     \
+	each(due_us) each(base_us) each(period_us) each(priority) each(schedule) each(zone) each(grace_us)             \
+	each(spread_us) each(data)
+#define PUT_HERE(column) ", " #column " = excluded." #column
+#define PUT_HERE_OR_NEXT(column)                                                                                       \
+	", " #column " = case when t.state = 2 then t." #column " else excluded." #column " end, next_" #column        \
+	" = case when t.state = 2 then excluded." #column " end"
+#define NEXT_HOLDS(column) ", " #column " = next_" #column ", next_" #column " = null"
+#define NEXT_GOES(column) ", next_" #column " = null"
+/* The run in progress is neither the last nor replaced. */
+#define UNMARKED "last is null and next_due_us is null"
+
+#define IN_USE " on conflict (bucket, kind, grp, key) where key is not null do "
 #define REPLACE                                                                                                        \
-	" on conflict (bucket, kind, grp, key) where key is not null do update set due_us = excluded.due_us,"          \
-	" base_us = excluded.base_us, period_us = excluded.period_us, data = excluded.data, attempt = 0,"              \
-	" priority = excluded.priority, schedule = excluded.schedule, zone = excluded.zone,"                           \
-	" grace_us = excluded.grace_us, spread_us = excluded.spread_us,"                                               \
-	" error = null@tx where t.state = 1"
+	IN_USE "update set attempt = case when t.state = 2 then t.attempt else 0 end,"                                 \
+	" error = case when t.state = 2 then t.error end, epoch = case when t.state = 2 then t.epoch else 0 end,"      \
+	" state = case when t.state = 2 then 2 else 1 end,"                                                            \
+	" shard = case when t.shard < 0 then -1 - t.shard else t.shard end" SPEC(PUT_HERE_OR_NEXT) "@tx"
 #define REVIVE                                                                                                         \
-	" on conflict (bucket, kind, grp, key) where key is not null do update set due_us = excluded.due_us,"          \
-	" base_us = excluded.base_us, period_us = excluded.period_us, data = excluded.data, attempt = 0,"              \
-	" priority = excluded.priority, schedule = excluded.schedule, zone = excluded.zone,"                           \
-	" grace_us = excluded.grace_us, spread_us = excluded.spread_us,"                                               \
-	" error = null, state = 1, epoch = 0, shard = -1 - t.shard@tx where t.state = 3"
-#define KEEP " on conflict (bucket, kind, grp, key) where key is not null do nothing"
-#define RETURNING " returning id, due_us, shard"
+	IN_USE "update set attempt = 0, error = null, state = 1, epoch = 0, shard = -1 - t.shard" SPEC(PUT_HERE)       \
+	"@tx where t.state = 3"
+/* clang-format on */
+#define KEEP IN_USE "nothing"
+#define RETURNING " returning id, due_us, shard, state"
 
 #define REFILE                                                                                                         \
 	" due_us = n.us, base_us = n.us, attempt = case state when 3 then 0 when 2 then attempt - 1 else attempt end," \
@@ -84,7 +101,7 @@
 	"case when t.state = 2 and t.epoch = ?3 then 0 else 1 end from s, n"
 #define BEGIN_WHERE                                                                                                    \
 	" and t.shard is not distinct from ?2 and t.due_us + 0 <= n.us"                                                \
-	" and ((t.state = 1 and t.attempt < ?7) or (t.state = 2 and t.last is null and t.epoch >= ?5 and t.epoch < ?6" \
+	" and ((t.state = 1 and t.attempt < ?7) or (t.state = 2 and " UNMARKED " and t.epoch >= ?5 and t.epoch < ?6"   \
 	" and (t.epoch = ?3 or (t.attempt < ?7 and t.attempt < ?8))))"                                                 \
 	" returning t.id, t.due_us, t.base_us, t.period_us, t.attempt, t.key, t.data, n.us, t.grp, t.schedule"         \
 	", t.zone, t.grace_us, t.spread_us"

@@ -425,6 +425,8 @@ void hwts_window_ended(hwt_store *store, const struct hwts_row *row, bool filed)
 	if (filed && row->rest_us > 0)
 		due_us = hwts_clock_db_us(store) + row->rest_us;
 	entry->last = hwts_is_last(entry->kind, row->next_attempt);
+	entry->len = (uint32_t)row->len;
+	entry->turn.priority = row->priority;
 	if (due_us == HWTS_NEVER || !shard || !shard->held ||
 	    is_for_a_look(shard, &(struct hwts_due){ .id = row->id, .due_us = due_us }))
 		hwts_window_erase(entry);

@@ -13,6 +13,8 @@
 #ifndef HWTS_FUNCTIONS_H
 #define HWTS_FUNCTIONS_H
 
+#include "core/sql_words.h"
+
 /* clang-format off */
 static const char *const FUNCTIONS[] = {
 	"create or replace function `put(kind text, data text default null, bytes bytea default null,",
@@ -118,6 +120,14 @@ static const char *const FUNCTIONS[] = {
 	"      perform `tell(present.id, k.kind_id, k.kind_shards, due, k.horizon);",
 	"      return present.id;",
 	"    end if;",
+	"    update `timeout t set next_due_us = due, next_base_us = base, next_period_us = period,",
+	"      next_data = nullif(content, ''::bytea), next_priority = its_priority, next_schedule = its_cron,",
+	"      next_zone = its_zone, next_grace_us = its_grace, next_spread_us = null",
+	"    where t.id = present.id and t.bucket = (present.id & 1023::bigint)::int and t.state = 2",
+	"      and if_exists = 'replace';",
+	"    if found then",
+	"      return present.id;",
+	"    end if;",
 	"  end loop;",
 	"  raise lock_not_available using hint = 'Try again.',",
 	"    message = format('kind %s: the key \"%s\" changes all the time', its_kind, key);",
@@ -135,11 +145,14 @@ static const char *const FUNCTIONS[] = {
 	"    if found then",
 	"      return 'cancelled';",
 	"    end if;",
-	"    update `timeout t set last = true where t.id = its_id and t.bucket = (its_id & 1023::bigint)::int",
-	"      and t.state = 2 and t.last is null and (t.period_us > 0 or t.schedule is not null);",
+	"    update `timeout t set last = true" SPEC(NEXT_GOES) " where t.id = its_id",
+	"      and t.bucket = (its_id & 1023::bigint)::int and t.state = 2 and t.last is null",
+	"      and (t.period_us > 0 or t.schedule is not null);",
 	"    if found then",
 	"      return 'cancelled';",
 	"    end if;",
+	"    update `timeout t set last = t.last" SPEC(NEXT_GOES) " where t.id = its_id",
+	"      and t.bucket = (its_id & 1023::bigint)::int and t.state = 2 and t.next_due_us is not null;",
 	"    select t.state into its_state from `timeout t where t.id = its_id",
 	"      and t.bucket = (its_id & 1023::bigint)::int;",
 	"    if not found then",
@@ -199,8 +212,9 @@ static const char *const FUNCTIONS[] = {
 	"  delete from `timeout t where t.bucket = place and t.kind = k.kind_id and t.grp = its_group",
 	"    and t.grp <> ''::bytea and t.state <> 2;",
 	"  get diagnostics gone = row_count;",
-	"  update `timeout t set last = true where t.bucket = place and t.kind = k.kind_id and t.grp = its_group",
-	"    and t.grp <> ''::bytea and t.state = 2 and t.last is null;",
+	"  update `timeout t set last = true" SPEC(NEXT_GOES) " where t.bucket = place and t.kind = k.kind_id",
+	"    and t.grp = its_group and t.grp <> ''::bytea and t.state = 2",
+	"    and (t.last is null or t.next_due_us is not null);",
 	"  get diagnostics marked = row_count;",
 	"  return gone + marked;",
 	"end $hwt$;",

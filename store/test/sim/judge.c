@@ -19,12 +19,23 @@ static unsigned number_of(const struct item *item)
 	return (unsigned)(item - items);
 }
 
-struct item *sim_item_of(const struct version *version)
+static struct item *item_in(const struct text *data)
 {
 	unsigned number;
 
-	memcpy(&number, version->s[DATA]->bytes, sizeof(number));
+	memcpy(&number, data->bytes, sizeof(number));
 	return &items[number];
+}
+
+struct item *sim_item_of(const struct version *version)
+{
+	return item_in(version->s[DATA]);
+}
+
+/* It is what the row is, or what has replaced that. */
+static bool has_item(const struct version *version, const struct item *item)
+{
+	return sim_item_of(version) == item || (version->s[NEXT_DATA] && item_in(version->s[NEXT_DATA]) == item);
 }
 
 const struct version *sim_committed(const struct row *row)
@@ -34,18 +45,28 @@ const struct version *sim_committed(const struct row *row)
 	return sim_see(&act, row);
 }
 
-/* A series that was cancelled while it ran, or was begun: this run is its last. */
-static bool is_last_run(const hwt_store_run *run)
+/* A series that was cancelled while it ran, or was begun; or one that was replaced then: this run is its last. */
+static bool is_last_run(const hwt_store_run *run, int mark)
 {
 	const struct hwts_row *row = ((const struct hwts_running *)run)->row; /* run is its first member */
 	const struct version *t = sim_row_of_id(row->id);
 
-	return t && t->n[STATE] == 2 && t->n[EPOCH] == row->epoch && t->n[LAST];
+	return t && t->n[STATE] == 2 && t->n[EPOCH] == row->epoch && t->n[mark];
 }
 
 static const struct hwts_row *begun(const hwt_store_run *run)
 {
 	return ((const struct hwts_running *)run)->row; /* run is its first member */
+}
+
+/* One row is begun under an epoch once at a time, whatever it becomes meanwhile. */
+static bool runs_already(const struct item *item, const hwt_store_run *run)
+{
+	for (const struct item *other = items; other < items + item_count; other++)
+		for (unsigned node = 0; node < NODES && other != item && other->id == run->id; node++)
+			if (other->running[node] > 0 && other->epoch[node] == begun(run)->epoch)
+				return true;
+	return false;
 }
 
 static bool is_text(const char *text, const char *wanted)
@@ -105,7 +126,7 @@ static void judge_time(const struct item *item, const hwt_store_run *run)
 }
 
 /* A start, before it is counted. */
-void sim_judge_start(struct item *item, const hwt_store_run *run)
+void sim_judge_start(struct item *item, const hwt_store_run *run, const struct node *node)
 {
 	bool was_stopped = sim_now() - sim_me()->continued_ns < HWT_MS(10);
 
@@ -116,8 +137,13 @@ void sim_judge_start(struct item *item, const hwt_store_run *run)
 		sim_fail("D1", 0, "timeout %u was refused and starts", number_of(item));
 	if (item->batch)
 		accept_all(item);
-	if (item->cancelled && !item->lost && !was_stopped && !is_last_run(run))
+	if (item->cancelled && !item->lost && !was_stopped && !is_last_run(run, LAST))
 		sim_fail("D6", 0, "timeout %u was cancelled and starts", number_of(item));
+	if (item->replaced && !item->lost && !was_stopped && !is_last_run(run, NEXT_DUE))
+		sim_fail("D6", 0, "timeout %u was replaced and starts", number_of(item));
+	if (runs_already(item, run))
+		sim_fail("D5", 0, "timeout %u starts while what it has replaced runs", number_of(item));
+	item->epoch[node->number] = begun(run)->epoch;
 	if (item->mode == HWT_STORE_AT_MOST_ONCE && !item->lost && !item->may_start_again &&
 	    (item->starts > item->returned || (item->done > 0 && item->period_us == 0)))
 		sim_fail("D3", 0, "timeout %u starts again after a run that %s", number_of(item),
@@ -139,17 +165,29 @@ void sim_judge_gone(const struct version *version, bool again)
 	struct item *item = sim_item_of(version);
 
 	item->lost |= again && sim_server.breaks_its_word;
-	if (again && item->cancelled && !item->lost)
+	if (again && item->cancelled && !item->lost && !version->n[LAST])
 		sim_fail("D2", 0, "a cancel of timeout %u was forgotten", number_of(item));
+}
+
+/* Of the two that a version has.  What it had before is there again, though it may have been replaced. */
+static void judge_lost(const struct version *version, int at)
+{
+	const struct version *older = version->older;
+	struct item *item = version->s[at] ? item_in(version->s[at]) : NULL;
+
+	if (older && older->s[at])
+		item_in(older->s[at])->lost |= sim_server.breaks_its_word;
+	if (!item)
+		return;
+	item->lost |= sim_server.breaks_its_word;
+	if (!(older && has_item(older, item)) && item->put == ACCEPTED && !item->lost)
+		sim_fail("D1", 0, "the put of timeout %u was forgotten", number_of(item));
 }
 
 void sim_judge_lost(const struct version *version)
 {
-	struct item *item = sim_item_of(version);
-
-	item->lost |= sim_server.breaks_its_word;
-	if (!version->older && item->put == ACCEPTED && !item->lost)
-		sim_fail("D1", 0, "the put of timeout %u was forgotten", number_of(item));
+	judge_lost(version, DATA);
+	judge_lost(version, NEXT_DATA);
 }
 
 /*

@@ -59,6 +59,11 @@ TEST(processes_share_timeouts_whatever_befalls_them)
 	run_seeds(sim_live, 40);
 }
 
+TEST(what_replaces_one_that_runs_runs_after_it_whatever_befalls_them)
+{
+	run_seeds(sim_live_with_puts_that_replace, 40);
+}
+
 TEST(what_is_due_starts_at_once_while_nothing_is_out_of_order)
 {
 	run_seeds(sim_live_in_peace, 20);

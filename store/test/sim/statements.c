@@ -51,6 +51,41 @@ static void set_error(struct version *version, const char *error)
 	sim_set_text(version, ERROR, error, error ? strlen(error) : 0);
 }
 
+static const struct {
+	int is, next;
+} numbers_of_next[] = { { DUE, NEXT_DUE },           { BASE, NEXT_BASE },   { PERIOD, NEXT_PERIOD },
+			{ PRIORITY, NEXT_PRIORITY }, { GRACE, NEXT_GRACE }, { SPREAD, NEXT_SPREAD } },
+  texts_of_next[] = { { DATA, NEXT_DATA }, { SCHEDULE, NEXT_SCHEDULE }, { ZONE, NEXT_ZONE } };
+
+void sim_swap_next(struct version *version)
+{
+	for (size_t i = 0; i < HWTS_COUNT(numbers_of_next); i++) {
+		int64_t is = version->n[numbers_of_next[i].is];
+
+		version->n[numbers_of_next[i].is] = version->n[numbers_of_next[i].next];
+		version->n[numbers_of_next[i].next] = is;
+	}
+	for (size_t i = 0; i < HWTS_COUNT(texts_of_next); i++) {
+		struct text *is = version->s[texts_of_next[i].is];
+
+		version->s[texts_of_next[i].is] = version->s[texts_of_next[i].next];
+		version->s[texts_of_next[i].next] = is;
+	}
+}
+
+void sim_drop_next(struct version *version)
+{
+	for (size_t i = 0; i < HWTS_COUNT(numbers_of_next); i++)
+		version->n[numbers_of_next[i].next] = 0;
+	for (size_t i = 0; i < HWTS_COUNT(texts_of_next); i++)
+		sim_set_text(version, texts_of_next[i].next, NULL, 0);
+}
+
+static bool is_unmarked(const struct version *t)
+{
+	return !t->n[LAST] && !t->n[NEXT_DUE];
+}
+
 static bool is_any(struct act *act, const struct version *version)
 {
 	(void)act;
@@ -138,12 +173,17 @@ static bool goes_on(struct act *act, const struct version *t)
 	return t->n[STATE] == 2 && !t->n[LAST] && (t->n[PERIOD] > 0 || t->s[SCHEDULE]);
 }
 
+static bool has_more(struct act *act, const struct version *t)
+{
+	return goes_on(act, t) || t->n[NEXT_DUE];
+}
+
 static int state(struct act *act)
 {
 	const struct version *version;
 
 	if (sim_find_row(act, NUMBER_ARG(0), &version))
-		SIM_EMIT(act, version->n[STATE], goes_on(act, version));
+		SIM_EMIT(act, version->n[STATE], has_more(act, version));
 	return 0;
 }
 
@@ -153,7 +193,7 @@ static int states(struct act *act)
 
 	for (size_t i = 0; i < COUNT_ARG(0); i++)
 		if (sim_find_row(act, ITEM_ARG(0, i), &version))
-			SIM_EMIT(act, version->n[ID], version->n[STATE], goes_on(act, version));
+			SIM_EMIT(act, version->n[ID], version->n[STATE], has_more(act, version));
 	return 0;
 }
 
@@ -176,7 +216,7 @@ static int pending(struct act *act)
 	for (size_t i = 0; i < COUNT_ARG(0); i++)
 		if (sim_find_row(act, ITEM_ARG(0, i), &t) && t->n[STATE] != 3)
 			SIM_EMIT(act, t->n[ID], t->n[DUE], epoch_of(act, t->n[SHARD_OF]), t->n[STATE], t->n[ATTEMPT],
-				 t->n[EPOCH], t->n[LAST], 0);
+				 t->n[EPOCH], t->n[NEXT_DUE] ? 2 : t->n[LAST], 0);
 	return 0;
 }
 
@@ -240,8 +280,25 @@ static int cancel_last(struct act *act)
 
 	if (rc == 0 && row) {
 		sim_change(act, row)->n[LAST] = 1;
+		sim_drop_next(row->newest);
 		SIM_EMIT(act, row->newest->n[SHARD_OF], row->newest->n[DUE], 0);
 	}
+	return rc;
+}
+
+static bool is_replaced(struct act *act, const struct version *t)
+{
+	(void)act;
+	return t->n[STATE] == 2 && t->n[NEXT_DUE];
+}
+
+static int cancel_next(struct act *act)
+{
+	struct row *row;
+	int rc = claim(act, NUMBER_ARG(0), is_replaced, WAITS, &row);
+
+	if (rc == 0 && row)
+		sim_drop_next(sim_change(act, row));
 	return rc;
 }
 
@@ -260,7 +317,7 @@ static const struct version *refile(struct act *act, struct row *row, int64_t us
 
 static bool may_reschedule(struct act *act, const struct version *t)
 {
-	return rests_in(t, NUMBER_ARG(3)) || runs_under(t, NUMBER_ARG(4));
+	return rests_in(t, NUMBER_ARG(3)) || (runs_under(t, NUMBER_ARG(4)) && is_unmarked(t));
 }
 
 static void emit_moved(struct act *act, const struct version *t)
@@ -319,7 +376,7 @@ static bool may_begin(struct act *act, const struct version *t)
 	if (t->n[SHARD_OF] != NUMBER_ARG(1) || t->n[DUE] > act->now_us)
 		return false;
 	return (t->n[STATE] == 1 && attempt < NUMBER_ARG(6)) ||
-	       (t->n[STATE] == 2 && !t->n[LAST] && epoch >= NUMBER_ARG(4) && epoch < NUMBER_ARG(5) && again);
+	       (t->n[STATE] == 2 && is_unmarked(t) && epoch >= NUMBER_ARG(4) && epoch < NUMBER_ARG(5) && again);
 }
 
 static bool is_held(const struct act *act, const struct version *shard)
@@ -402,7 +459,7 @@ static int begin_unlocked(struct act *act)
 
 static bool is_left(struct act *act, const struct version *t)
 {
-	return t->n[STATE] == 2 && t->n[EPOCH] < NUMBER_ARG(1) && !t->n[LAST];
+	return t->n[STATE] == 2 && t->n[EPOCH] < NUMBER_ARG(1) && is_unmarked(t);
 }
 
 static int inherit(struct act *act)
@@ -449,7 +506,7 @@ static int inherit_fail(struct act *act)
 
 static bool is_left_to_go(struct act *act, const struct version *t)
 {
-	return t->n[STATE] == 2 && t->n[EPOCH] <= NUMBER_ARG(1) && t->n[LAST];
+	return t->n[STATE] == 2 && t->n[EPOCH] <= NUMBER_ARG(1) && t->n[LAST] && !t->n[NEXT_DUE];
 }
 
 static int inherit_last(struct act *act)
@@ -475,12 +532,22 @@ static bool runs(struct act *act, const struct version *t)
 
 static bool runs_on(struct act *act, const struct version *t)
 {
-	return runs(act, t) && !t->n[LAST];
+	return runs(act, t) && is_unmarked(t);
+}
+
+static bool runs_alone(struct act *act, const struct version *t)
+{
+	return runs(act, t) && !t->n[NEXT_DUE];
+}
+
+static bool runs_replaced(struct act *act, const struct version *t)
+{
+	return runs(act, t) && t->n[NEXT_DUE];
 }
 
 static bool runs_last(struct act *act, const struct version *t)
 {
-	return runs(act, t) && t->n[LAST];
+	return runs_alone(act, t) && t->n[LAST];
 }
 
 static int end_lock(struct act *act)
@@ -504,7 +571,7 @@ static int end_done(struct act *act)
 	for (size_t i = 0; i < COUNT_ARG(0) && rc == 0; i++) {
 		struct row *row;
 
-		rc = claim(act, ITEM_ARG(0, i), runs, WAITS, &row);
+		rc = claim(act, ITEM_ARG(0, i), runs_alone, WAITS, &row);
 		if (rc != 0 || !row)
 			continue;
 		if (sim_is_poisoned(row))
@@ -563,6 +630,25 @@ static int end_last(struct act *act)
 	return rc;
 }
 
+static int end_next(struct act *act)
+{
+	struct row *row;
+	struct version *t;
+	int rc = claim(act, NUMBER_ARG(0), runs_replaced, WAITS, &row);
+
+	if (rc != 0 || !row)
+		return rc;
+	t = sim_change(act, row);
+	sim_swap_next(t);
+	sim_drop_next(t);
+	t->n[STATE] = 1;
+	t->n[EPOCH] = t->n[ATTEMPT] = t->n[LAST] = 0;
+	t->n[TX] = (int64_t)act->tx->number;
+	set_error(t, NULL);
+	SIM_EMIT(act, t->n[ID], t->n[DUE], len_of(t), t->n[PRIORITY]);
+	return 0;
+}
+
 /* It divides by zero if the row is no longer this run's. */
 static int close_one(struct act *act)
 {
@@ -583,6 +669,7 @@ sim_statement *const sim_timeout_statements[HWTS_SQLS] = {
 	[HWTS_SQL_CANCEL] = cancel,
 	[HWTS_SQL_CANCEL_ALL] = cancel_all,
 	[HWTS_SQL_CANCEL_LAST] = cancel_last,
+	[HWTS_SQL_CANCEL_NEXT] = cancel_next,
 	[HWTS_SQL_RESCHEDULE] = reschedule,
 	[HWTS_SQL_RESCHEDULE_ALL] = reschedule_all,
 	[HWTS_SQL_STATE] = state,
@@ -598,5 +685,6 @@ sim_statement *const sim_timeout_statements[HWTS_SQLS] = {
 	[HWTS_SQL_END_AGAIN] = end_again,
 	[HWTS_SQL_END_FAIL] = end_fail,
 	[HWTS_SQL_END_LAST] = end_last,
+	[HWTS_SQL_END_NEXT] = end_next,
 	[HWTS_SQL_CLOSE] = close_one,
 };

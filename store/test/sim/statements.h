@@ -22,6 +22,8 @@ extern sim_statement *const sim_timeout_statements[HWTS_SQLS], *const sim_share_
 void sim_emit_numbers(struct act *act, const int64_t *numbers, size_t n);
 
 struct row *sim_find_row(struct act *act, int64_t id, const struct version **version);
+void sim_swap_next(struct version *version); /* what it is, and what has replaced it */
+void sim_drop_next(struct version *version);
 
 static inline bool sim_is_text(const struct text *text, const struct hwts_value *value)
 {

@@ -279,7 +279,7 @@ static const struct hwts_value *value_at(const struct act *act, int arg, size_t 
 
 static void emit_put(struct act *act, const struct version *t)
 {
-	SIM_EMIT(act, t->n[ID], t->n[DUE], t->n[SHARD_OF]);
+	SIM_EMIT(act, t->n[ID], t->n[DUE], t->n[SHARD_OF], t->n[STATE]);
 }
 
 static void fill(struct act *act, struct version *t, size_t i)
@@ -292,13 +292,11 @@ static void fill(struct act *act, struct version *t, size_t i)
 	t->n[GRACE] = alone ? NUMBER_ARG(13) : 0;
 	t->n[SPREAD] = alone ? NUMBER_ARG(14) : 0;
 	t->n[PERIOD] = item(act, 5, i);
-	t->n[ATTEMPT] = 0;
 	t->n[TX] = (int64_t)act->tx->number;
 	t->n[PRIORITY] = item(act, 6, i);
 	sim_set_text(t, DATA, value_at(act, 9, i)->bytes, value_at(act, 9, i)->len);
 	sim_set_text(t, SCHEDULE, alone ? TEXT_ARG(11)->bytes : NULL, TEXT_ARG(11)->len);
 	sim_set_text(t, ZONE, alone ? TEXT_ARG(12)->bytes : NULL, TEXT_ARG(12)->len);
-	sim_set_text(t, ERROR, NULL, 0);
 }
 
 static void insert(struct act *act, size_t i)
@@ -352,14 +350,19 @@ static int change_put(struct act *act, struct row *row, size_t i, enum conflict 
 	int rc = sim_lock(act, row, true, WAITS);
 	struct version *t;
 
-	if (rc != 0 || !sim_see_last(act, row) || row->newest->n[STATE] != (conflict == REPLACES ? 1 : 3))
+	if (rc != 0 || !sim_see_last(act, row) || (conflict == REVIVES && row->newest->n[STATE] != 3))
 		return rc;
 	t = sim_change(act, row);
-	fill(act, t, i);
-	if (conflict == REVIVES) {
+	if (t->n[STATE] == 2) {
+		sim_swap_next(t);
+		fill(act, t, i);
+		sim_swap_next(t);
+	} else {
+		fill(act, t, i);
 		t->n[STATE] = 1;
-		t->n[EPOCH] = 0;
-		t->n[SHARD_OF] = -1 - t->n[SHARD_OF];
+		t->n[EPOCH] = t->n[ATTEMPT] = 0;
+		t->n[SHARD_OF] = t->n[SHARD_OF] < 0 ? -1 - t->n[SHARD_OF] : t->n[SHARD_OF];
+		sim_set_text(t, ERROR, NULL, 0);
 	}
 	emit_put(act, t);
 	return 0;

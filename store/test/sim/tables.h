@@ -35,7 +35,13 @@ enum {
 	PRIORITY,
 	GRACE,
 	SPREAD,
-	LAST, /* 0: null */
+	LAST,     /* 0: null */
+	NEXT_DUE, /* 0: null, and so are the others */
+	NEXT_BASE,
+	NEXT_PERIOD,
+	NEXT_PRIORITY,
+	NEXT_GRACE,
+	NEXT_SPREAD,
 	NUMBERS,
 	KEY = 0,
 	DATA,
@@ -43,6 +49,9 @@ enum {
 	GROUP,
 	SCHEDULE,
 	ZONE,
+	NEXT_DATA,
+	NEXT_SCHEDULE,
+	NEXT_ZONE,
 	TEXTS
 };
 enum { EFFECT_ITEM, EFFECT_DUE, EFFECT_MISSED, EFFECT_CHILD };

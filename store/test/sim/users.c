@@ -91,7 +91,23 @@ static void draw_task(struct item *item)
 	item->group = sim_hit(4) ? 1 + (unsigned)sim_random(2) : 0;
 }
 
-static void draw(struct putting *put)
+/* like: it is to replace that; or NULL. */
+static void draw_key(struct item *item, const struct item *like)
+{
+	item->flags = item->key && sim_hit(3) ? sim_hit(2) ? HWT_STORE_REVIVE : HWT_STORE_REPLACE : 0;
+	if (sim_settings.replaces && sim_hit(2)) {
+		item->key = 1 + (unsigned)sim_random(2);
+		item->flags = sim_hit(2) ? HWT_STORE_REPLACE : item->flags;
+	}
+	if (!like)
+		return;
+	item->mode = like->mode;
+	item->key = like->key;
+	item->group = like->group;
+	item->flags = HWT_STORE_REPLACE;
+}
+
+static void draw_like(struct putting *put, const struct item *like)
 {
 	struct item *item = &items[item_count];
 
@@ -99,7 +115,7 @@ static void draw(struct putting *put)
 	draw_task(item);
 	memset(put->data, (int)(put->number & 0xff), sizeof(put->data));
 	memcpy(put->data, &put->number, sizeof(put->number));
-	item->flags = item->key && sim_hit(3) ? sim_hit(2) ? HWT_STORE_REVIVE : HWT_STORE_REPLACE : 0;
+	draw_key(item, like);
 	(void)snprintf(put->key, sizeof(put->key), "%u", item->key);
 	put->spec = (hwt_store_spec){ .size = sizeof(put->spec),
 				      .kind = sim_kind_names[item->mode],
@@ -114,6 +130,11 @@ static void draw(struct putting *put)
 	else if (sim_hit(10))
 		put->spec.grace_ns = HWT_MS(100) + sim_some_time(4 * sim_lease_ns);
 	item->grace_us = put->spec.grace_ns / 1000;
+}
+
+static void draw(struct putting *put)
+{
+	draw_like(put, NULL);
 }
 
 static bool has_key_of(const struct item *a, const struct item *b)
@@ -150,11 +171,22 @@ static void note_same(struct item *item)
 	}
 }
 
+/* What had its id before is now known to be another, unless a cancel may drop that. */
+static void note_replaced(const struct item *item, int64_t called_ns)
+{
+	for (struct item *other = items; other < item; other++)
+		other->replaced |= other->id == item->id && other->put == ACCEPTED && other->accepted_ns < called_ns &&
+				   !other->may_be_cancelled;
+}
+
 static void returned(struct putting *put, int rc, int64_t id)
 {
 	struct item *item = put->item;
 
 	sim_sum->puts++;
+	item->accepted_ns = sim_now();
+	if (rc == EBUSY || (rc == EEXIST && item->flags == HWT_STORE_REPLACE && !item->batch))
+		sim_fail("a put", 0, "returns %d: %s", rc, hwt_store_error());
 	item->put = rc == 0 ? ACCEPTED : is_refusal(rc) ? REFUSED : CALLED;
 	item->id = is_refusal(rc) ? 0 : id;
 	sim_tell("puts %u, %s%s%s in %.3f s: %d", put->number, put->spec.kind,
@@ -173,16 +205,42 @@ static void returned(struct putting *put, int rc, int64_t id)
 		note_same(item);
 }
 
-static void put_one(struct node *node)
+/* One that has a key and runs, or is about to. */
+static const struct item *one_that_runs(void)
+{
+	for (int i = 0; i < 20; i++) {
+		for (unsigned j = item_count; j > 0 && item_count - j < 40; j--)
+			if (items[j - 1].key && sim_is_running(&items[j - 1]))
+				return &items[j - 1];
+		sim_sleep(HWT_MS(2));
+	}
+	return NULL;
+}
+
+static void put_like(struct node *node, const struct item *like)
 {
 	struct putting put;
-	int64_t id = 0;
+	int64_t id = 0, called_ns = sim_now();
 	int rc;
 
-	draw(&put);
+	if (item_count == ITEMS)
+		return;
+	draw_like(&put, like);
 	calls(&put);
 	rc = hwt_store_put(node->store, &put.spec, &id);
 	returned(&put, rc, id);
+	if (rc == 0 && put.item->flags == HWT_STORE_REPLACE)
+		note_replaced(put.item, called_ns);
+}
+
+static void put_one(struct node *node)
+{
+	put_like(node, sim_settings.replaces && sim_hit(2) ? one_that_runs() : NULL);
+}
+
+void sim_replace(struct node *node, const struct item *item)
+{
+	put_like(node, item);
 }
 
 /* All or none, which a start of one tells of the others, too: judge.c. */
@@ -210,11 +268,19 @@ static void put_many(struct node *node)
  * Cancels and reschedules
  */
 
-/* A row may have been revived: a cancel of the one is a cancel of the other. */
+/* It is not known, or what has replaced it is dropped. */
+static void may_cancel(struct item *item)
+{
+	item->may_be_cancelled = true;
+	item->replaced = false;
+}
+
+/* A row may have become that of another: a cancel of the one is a cancel of the other. */
 static void may_be_cancelled(int64_t id)
 {
 	for (unsigned i = 0; i < item_count; i++)
-		items[i].may_be_cancelled |= items[i].id == id;
+		if (items[i].id == id)
+			may_cancel(&items[i]);
 }
 
 static void is_cancelled(struct item *item)
@@ -236,8 +302,8 @@ static hwt_store_which which_of(const struct item *item, char key[16])
 /* In its own process what has not started is pending, whatever its row says. */
 static bool is_pending_here(const struct node *node, const struct item *item, const struct version *t)
 {
-	return t && item->starts == 0 && sim_fault_count == 0 && sim_now() - sim_fault_ns > 2 * sim_lease_ns &&
-	       sim_is_owner(node, t);
+	return t && sim_item_of(t) == item && !t->n[NEXT_DUE] && item->starts == 0 && sim_fault_count == 0 &&
+	       sim_now() - sim_fault_ns > 2 * sim_lease_ns && sim_is_owner(node, t);
 }
 
 static void cancel(struct node *node)
@@ -275,7 +341,8 @@ static void cancel_key(struct node *node)
 	if (!item || !item->key)
 		return;
 	for (unsigned i = 0; i < item_count; i++)
-		items[i].may_be_cancelled |= has_key_of(&items[i], item);
+		if (has_key_of(&items[i], item))
+			may_cancel(&items[i]);
 	cancels[item->mode]++;
 	which = which_of(item, key);
 	rc = hwt_store_cancel_ex(node->store, &which, &n);
@@ -351,7 +418,8 @@ static void cancel_all(struct node *node)
 	int rc;
 
 	for (unsigned i = 0; i < item_count; i++)
-		items[i].may_be_cancelled |= is_among(&items[i], &which, mode, group);
+		if (is_among(&items[i], &which, mode, group))
+			may_cancel(&items[i]);
 	cancels[mode]++;
 	view = sim_view(mode, group, which.any_group, 1u << HWT_STORE_PENDING | 1u << HWT_STORE_FAILED);
 	rc = hwt_store_cancel_ex(node->store, &which, &n);

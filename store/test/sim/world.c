@@ -52,7 +52,7 @@ static void begin_item(struct item *item, struct node *node, const hwt_store_run
 {
 	unsigned limit = sim_settings.concurrency[item->mode];
 
-	sim_judge_start(item, run);
+	sim_judge_start(item, run, node);
 	if (item->mode == HWT_STORE_AT_MOST_ONCE)
 		sim_judge_begun(node);
 	sim_sum->runs++;
@@ -76,6 +76,8 @@ static int run_item(const hwt_store_run *run, void *ctx)
 		node->fell = true;
 		sim_kill_node(node); /* and does not return */
 	}
+	if (sim_settings.replaces && item->key && !sim_is_over && sim_hit(4))
+		sim_replace(node, item);
 	sim_sleep(item->lasts_ns);
 	if (item->lasts_ns > HWT_MS(20)) /* others may have had to wait for its thread */
 		sim_note_fault(0);

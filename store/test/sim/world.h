@@ -36,6 +36,9 @@ struct item {
 	unsigned starts, returned, done; /* done: a task returned 0 */
 	unsigned running[NODES];
 	bool cancelled, may_be_cancelled;
+	bool replaced;        /* known to be so, and what has replaced it not to be dropped */
+	int64_t epoch[NODES]; /* of its last start */
+	int64_t accepted_ns;
 	unsigned revived; /* its row has become that of another: which, and one */
 	bool lost;        /* the server has forgotten a commit about it that was synced: nothing is promised any more */
 	int64_t ended_ns;
@@ -83,6 +86,7 @@ struct settings {
 	unsigned max_attempts, concurrency[MODES]; /* 0: all threads */
 	int64_t backoff_ns, horizon_ns;
 	int64_t most_late_ns; /* nothing is out of order, so all starts in time; 0: it may be */
+	bool replaces;        /* best what runs */
 	bool long_tasks, poisons, pauses, kills, one_name; /* one_name: they are all configured with it */
 	void *(*use)(void *node);                          /* what users do; NULL: anything */
 };
@@ -94,6 +98,7 @@ extern bool sim_is_over;
 
 /* In scenes.c. */
 void sim_live(void);
+void sim_live_with_puts_that_replace(void);
 void sim_live_in_peace(void);
 void sim_live_idly(void);
 void sim_live_after_two_deaths(void);
@@ -116,12 +121,13 @@ void sim_kill_node(struct node *node);
 /* In users.c. */
 void *sim_use(void *node); /* until it halts */
 void sim_use_once(struct node *node);
+void sim_replace(struct node *node, const struct item *item);                              /* which runs */
 bool sim_put_child(struct node *node, unsigned parent, void *connection, unsigned *child); /* in a transaction */
 
 /* In judge.c. */
 const struct version *sim_committed(const struct row *row);
 struct item *sim_item_of(const struct version *version);
-void sim_judge_start(struct item *item, const hwt_store_run *run);
+void sim_judge_start(struct item *item, const hwt_store_run *run, const struct node *node);
 void sim_judge_begun(const struct node *node);
 void sim_judge_mine(const struct item *item, const hwt_store_run *run); /* it says that it is its own */
 void *sim_watch(void *unused);

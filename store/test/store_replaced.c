@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What replaces one that runs: it holds after that run, whatever that answers and however it ends.  'a' is the data of
+ * what runs, and 'b' or 'c' that of what replaces it.
+ */
+#include "store_query.h"
+
+#include "inside.h"
+
+static hwt_store *store;
+static int64_t id;
+
+/* A task that says what it runs, and answers when it may; later runs return 0. */
+static atomic_uint started, released;
+static char answer; /* of the first run */
+static char data[8];
+static unsigned attempts[8];
+static void (*inside)(const hwt_store_run *run); /* what the first run does; or NULL */
+
+static int answer_with(const hwt_store_run *run)
+{
+	switch (answer) {
+	case 'a':
+		return hwt_store_again(run, HWT_S(3600));
+	case 'g':
+		return hwt_store_give_up(run, "no such account");
+	case 'e':
+		return hwt_store_end_series(run);
+	case 'f':
+		return EIO;
+	default:
+		return 0;
+	}
+}
+
+static int run_it(const hwt_store_run *run, void *ctx)
+{
+	unsigned i = atomic_load(&started);
+
+	(void)ctx;
+	REQUIRE(i < 8 && run->len == 1);
+	data[i] = *(const char *)run->data;
+	attempts[i] = run->attempt;
+	if (i == 0 && inside)
+		inside(run);
+	atomic_store(&started, i + 1);
+	while (atomic_load(&released) <= i)
+		sleep_ms(1);
+	return i == 0 ? answer_with(run) : 0;
+}
+
+static hwt_store *store_of(unsigned mode, unsigned max_attempts)
+{
+	hwt_store_config config = store_config();
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store *made;
+
+	config.threads = 1;
+	made = open_with(&config);
+	kind.name = "a";
+	kind.task = run_it;
+	kind.mode = mode;
+	kind.shards = 1;
+	kind.max_attempts = max_attempts;
+	kind.backoff_ns = HWT_MS(20);
+	CHECK_CALL(register_patiently(made, &kind), 0);
+	return made;
+}
+
+static hwt_store_spec spec_with(const char *what, int64_t delay_ns)
+{
+	hwt_store_spec spec = spec_of("a", delay_ns);
+
+	spec.key = "k";
+	spec.data = what;
+	spec.len = 1;
+	spec.flags = what[0] == 'a' ? 0 : HWT_STORE_REPLACE;
+	return spec;
+}
+
+static void replace_with(const char *what, int64_t delay_ns)
+{
+	hwt_store_spec spec = spec_with(what, delay_ns);
+
+	CHECK_INT(put_spec(store, &spec), ==, id);
+}
+
+static void set_up(unsigned mode, unsigned max_attempts, int64_t period_ns)
+{
+	hwt_store_spec spec = spec_with("a", 0);
+
+	fresh_world();
+	atomic_store(&started, 0);
+	atomic_store(&released, 0);
+	answer = '0';
+	inside = NULL;
+	spec.period_ns = period_ns;
+	store = store_of(mode, max_attempts);
+	id = put_spec(store, &spec);
+}
+
+/* One that runs now. */
+static void run_one(unsigned mode, int64_t period_ns)
+{
+	set_up(mode, 0, period_ns);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_count(&started, 1));
+}
+
+static void let_go(char its_answer)
+{
+	answer = its_answer;
+	atomic_fetch_add(&released, 1);
+}
+
+/* Runs until nothing is left; so many runs there have been, and the last one was of that. */
+static void check_rest(unsigned runs, char last, unsigned attempt)
+{
+	atomic_store(&released, 99);
+	CHECK(wait_gone(store, id));
+	CHECK_INT(atomic_load(&started), ==, runs);
+	CHECK_INT(data[runs - 1], ==, last);
+	CHECK_INT(attempts[runs - 1], ==, attempt);
+	CHECK_INT(settled_stats(store).failed, ==, 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(what_replaces_one_that_runs_runs_after_it_whatever_that_answers)
+{
+	/* SQLite: while a transaction of a task goes on nobody else can put. */
+	unsigned modes = on_sqlite() ? HWT_STORE_TRANSACTION : HWT_STORE_TRANSACTION + 1;
+
+	for (unsigned mode = 0; mode < modes; mode++)
+		for (const char *each = "0fage"; *each; each++) {
+			run_one(mode, *each == 'e' ? HWT_S(3600) : 0);
+			replace_with("b", 0);
+			CHECK_INT(info_of(store, id).state, ==, HWT_STORE_RUNNING);
+			let_go(*each);
+			CHECK(wait_count(&started, 2));
+			check_rest(2, 'b', 1);
+		}
+}
+
+static void replace_in_the_transaction(const hwt_store_run *run)
+{
+	hwt_store_spec spec = spec_with("b", 0);
+	int64_t found = 0;
+
+	CHECK_INT(hwt_store_put_on(store, run->connection, &spec, &found), ==, 0);
+	CHECK_INT(found, ==, run->id);
+}
+
+/* With the effects of the run, or not at all. */
+TEST(a_task_replaces_its_own_timeout_in_its_own_transaction)
+{
+	for (const char *each = "0af"; *each; each++) {
+		bool fails = *each == 'f';
+
+		set_up(HWT_STORE_TRANSACTION, 0, 0);
+		inside = replace_in_the_transaction;
+		answer = *each;
+		atomic_store(&released, 99);
+		CHECK_CALL(hwt_store_start(store), 0);
+		CHECK(wait_count(&started, 2));
+		check_rest(2, fails ? 'a' : 'b', fails ? 2 : 1);
+	}
+}
+
+static void check_next(hwt_store_info info, int64_t before_us)
+{
+	CHECK_INT(info.state, ==, HWT_STORE_PENDING);
+	CHECK_INT(info.attempt, ==, 0);
+	CHECK_INT(info.due_us, >=, before_us + 1000 * HWTS_S_US);
+	CHECK_INT(info.due_us, <=, now_us() + 1600 * HWTS_S_US);
+	CHECK_INT(info.error[0], ==, '\0');
+}
+
+/* And the run is what it was, until its end. */
+TEST(all_that_a_put_says_holds_after_the_run)
+{
+	hwt_store_spec spec = spec_with("b", HWT_S(1000));
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	int64_t before_us = now_us();
+	char bytes[4] = "";
+
+	run_one(HWT_STORE_AT_LEAST_ONCE, 0);
+	spec.period_ns = HWT_S(600);
+	spec.spread_ns = HWT_S(600);
+	spec.grace_ns = HWT_S(60);
+	spec.priority = 7;
+	CHECK_INT(put_spec(store, &spec), ==, id);
+	info.data = bytes;
+	info.data_room = sizeof(bytes);
+	CHECK_CALL(hwt_store_get(store, id, &info), 0);
+	CHECK_INT(info.state, ==, HWT_STORE_RUNNING);
+	CHECK_INT(info.attempt, ==, 1);
+	CHECK_INT(info.period_ns, ==, 0);
+	CHECK_INT(info.priority, ==, 0);
+	CHECK_INT(bytes[0], ==, 'a');
+	let_go('f');
+	CHECK(wait_store_state(store, id, HWT_STORE_PENDING));
+	CHECK_CALL(hwt_store_get_key(store, "a", "k", &info), 0);
+	check_next(info, before_us);
+	CHECK_INT(info.id, ==, id);
+	CHECK_INT(info.period_ns, ==, HWT_S(600));
+	CHECK_INT(info.priority, ==, 7);
+	CHECK_INT(bytes[0], ==, 'b');
+	CHECK_INT(query("select grace_us + spread_us from %s_timeout", world.schema), ==, 660 * HWTS_S_US);
+	CHECK_INT(query("select due_us - base_us from %s_timeout", world.schema), <=, 600 * HWTS_S_US);
+	CHECK_INT(query("select count(*) from %s_timeout where next_due_us is not null or next_data is not null",
+			world.schema),
+		  ==, 0);
+	/* It runs, and becomes a single one with a schedule that is far away. */
+	CHECK_CALL(hwt_store_reschedule(store, id, 0), 0);
+	CHECK(wait_count(&started, 2));
+	spec = spec_with("c", 0);
+	spec.schedule = "0 0 29 2 *";
+	CHECK_INT(put_spec(store, &spec), ==, id);
+	let_go('0');
+	CHECK(wait_store_state(store, id, HWT_STORE_PENDING));
+	info = info_of(store, id);
+	CHECK_INT(info.period_ns, ==, 0);
+	CHECK(strcmp(info.schedule, "0 0 29 2 *") == 0);
+	CHECK_INT(info.priority, ==, 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(the_last_of_several_that_replace_holds)
+{
+	hwt_store_spec many[3] = { spec_with("b", HWT_S(1000)), spec_of("a", HWT_S(1000)), spec_with("b", 0) };
+	hwt_store_spec spec = spec_with("c", 0);
+	int64_t ids[3] = { 0, 0, 0 };
+	void *connection = NULL;
+
+	for (int way = 0; way < 3; way++) {
+		run_one(HWT_STORE_AT_LEAST_ONCE, 0);
+		replace_with(way == 0 ? "b" : "c", HWT_S(1000));
+		connection = connect_user();
+		if (way == 0)
+			CHECK_CALL(hwt_store_put_on(store, connection, &spec, ids), 0);
+		else if (way == 1)
+			CHECK_CALL(hwt_store_put_many(store, many, 3, ids), 0);
+		else
+			replace_with("b", 0);
+		CHECK(way == 2 || ids[0] == id);
+		disconnect_user(connection);
+		let_go('f');
+		CHECK(wait_count(&started, 2));
+		check_rest(2, way == 0 ? 'c' : 'b', 1);
+	}
+}
+
+/* The run is tried again, as it was. */
+TEST(a_cancel_drops_what_has_replaced_it_and_is_EBUSY)
+{
+	for (int way = 0; way < 4; way++) {
+		hwt_store_which which = { .size = sizeof(which), .kind = "a", .key = "k" },
+				all = { .size = sizeof(all), .kind = "a", .all = true, .any_group = true };
+		uint64_t n = 9;
+		void *connection;
+
+		run_one(HWT_STORE_AT_LEAST_ONCE, 0);
+		connection = connect_user();
+		replace_with("b", 0);
+		if (way == 0) {
+			CHECK_CALL(hwt_store_cancel(store, id), EBUSY);
+		} else if (way == 1) {
+			CHECK_CALL(hwt_store_cancel_ex(store, &which, &n), EBUSY);
+			CHECK_INT(n, ==, 0);
+		} else if (way == 2) {
+			CHECK_CALL(hwt_store_cancel_ex(store, &all, &n), 0);
+		} else {
+			CHECK(user_sql(connection, "begin"));
+			CHECK_CALL(hwt_store_cancel_on(store, connection, &which), EBUSY);
+			CHECK(user_sql(connection, "commit"));
+		}
+		CHECK_CALL(hwt_store_cancel(store, id), EBUSY);
+		disconnect_user(connection);
+		let_go('f');
+		CHECK(wait_count(&started, 2));
+		check_rest(2, 'a', 2);
+	}
+}
+
+TEST(a_cancel_that_is_rolled_back_drops_nothing)
+{
+	hwt_store_which which = { .size = sizeof(which), .kind = "a", .key = "k" };
+	void *connection;
+
+	run_one(HWT_STORE_AT_LEAST_ONCE, 0);
+	connection = connect_user();
+	replace_with("b", 0);
+	CHECK_CALL(hwt_store_reschedule(store, id, 0), EBUSY);
+	which.states = 1u << HWT_STORE_PENDING;
+	CHECK_CALL(hwt_store_cancel_ex(store, &which, NULL), ENOENT);
+	which.states = 0;
+	CHECK(user_sql(connection, "begin"));
+	CHECK_CALL(hwt_store_cancel_on(store, connection, &which), EBUSY);
+	CHECK(user_sql(connection, "rollback"));
+	disconnect_user(connection);
+	let_go('0');
+	CHECK(wait_count(&started, 2));
+	check_rest(2, 'b', 1);
+}
+
+/* The run in progress is the last of the series. */
+TEST(a_cancel_of_a_series_drops_what_has_replaced_it_too)
+{
+	run_one(HWT_STORE_AT_LEAST_ONCE, HWT_S(3600));
+	replace_with("b", 0);
+	CHECK_CALL(hwt_store_cancel(store, id), 0);
+	CHECK_CALL(hwt_store_cancel(store, id), EBUSY);
+	let_go('f');
+	check_rest(1, 'a', 1);
+}
+
+TEST(a_series_that_was_cancelled_while_it_ran_is_put_again)
+{
+	for (int dropped = 0; dropped < 2; dropped++) {
+		hwt_store_spec spec = spec_with("b", 0);
+		int64_t found = 0;
+
+		run_one(HWT_STORE_AT_LEAST_ONCE, HWT_S(3600));
+		CHECK_CALL(hwt_store_cancel(store, id), 0);
+		spec.flags = 0;
+		CHECK_CALL(hwt_store_put(store, &spec, &found), EEXIST);
+		CHECK_INT(found, ==, id);
+		replace_with("b", 0);
+		CHECK_CALL(hwt_store_put(store, &spec, &found), EEXIST);
+		if (dropped)
+			CHECK_CALL(hwt_store_cancel(store, id), EBUSY);
+		let_go('f');
+		if (!dropped)
+			CHECK(wait_count(&started, 2));
+		check_rest(dropped ? 1 : 2, dropped ? 'a' : 'b', 1);
+	}
+}
+
+/* Its transaction has the lock when the run ends. */
+TEST(what_replaces_one_in_a_transaction_holds_if_that_commits)
+{
+	for (int commits = 0; commits < 2; commits++) {
+		hwt_store_spec spec = spec_with("b", 0);
+		void *connection;
+
+		run_one(HWT_STORE_AT_LEAST_ONCE, 0);
+		connection = connect_user();
+		CHECK(user_sql(connection, "begin"));
+		CHECK_CALL(hwt_store_put_on(store, connection, &spec, NULL), 0);
+		let_go('0');
+		sleep_ms(50); /* in which it would be ended */
+		CHECK(user_sql(connection, commits ? "commit" : "rollback"));
+		disconnect_user(connection);
+		if (commits)
+			CHECK(wait_count(&started, 2));
+		check_rest(commits ? 2 : 1, commits ? 'b' : 'a', 1);
+	}
+}
+
+/*
+ * Deaths and stops
+ */
+
+TEST(what_replaces_one_whose_process_died_runs_and_nothing_fails)
+{
+	for (unsigned mode = 0; mode < 3; mode++)
+		for (unsigned attempt = 1; attempt < 4; attempt++) {
+			set_up(mode, 3, 0);
+			(void)query("update %s_timeout set state = 2, epoch = 0, attempt = %u", world.schema, attempt);
+			replace_with("b", 0);
+			CHECK_INT(info_of(store, id).attempt, ==, attempt);
+			CHECK_CALL(hwt_store_start(store), 0);
+			CHECK(wait_count(&started, 1));
+			check_rest(1, 'b', 1);
+		}
+}
+
+/* It is pending long before it is due. */
+TEST(what_is_far_replaces_one_whose_process_died)
+{
+	for (unsigned mode = 0; mode < 2; mode++) {
+		int64_t before_us = now_us();
+
+		set_up(mode, 3, 0);
+		(void)query("update %s_timeout set state = 2, epoch = 0, attempt = 1", world.schema);
+		replace_with("b", HWT_S(1000));
+		CHECK_CALL(hwt_store_start(store), 0);
+		CHECK(wait_store_state(store, id, HWT_STORE_PENDING));
+		check_next(info_of(store, id), before_us);
+		CHECK_CALL(hwt_store_reschedule(store, id, 0), 0);
+		CHECK(wait_count(&started, 1));
+		check_rest(1, 'b', 1);
+	}
+}
+
+static void *stop_it(void *unused)
+{
+	CHECK_INT(hwt_store_stop(store), ==, 0);
+	return unused;
+}
+
+TEST(a_stop_waits_for_the_run_and_leaves_what_has_replaced_it)
+{
+	pthread_t thread;
+
+	run_one(HWT_STORE_AT_LEAST_ONCE, 0);
+	replace_with("b", 0);
+	REQUIRE(pthread_create(&thread, NULL, stop_it, NULL) == 0);
+	sleep_ms(20);
+	let_go('f');
+	REQUIRE(pthread_join(thread, NULL) == 0);
+	CHECK_INT(info_of(store, id).state, ==, HWT_STORE_PENDING);
+	CHECK_INT(info_of(store, id).attempt, ==, 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_count(&started, 2));
+	check_rest(2, 'b', 1);
+}
+
+/* Another process runs what has replaced it, and the end of the run counts no more. */
+TEST(a_stop_that_does_not_wait_gives_away_what_has_replaced_it)
+{
+	hwt_store *first;
+
+	run_one(HWT_STORE_AT_LEAST_ONCE, 0);
+	replace_with("b", 0);
+	first = store;
+	CHECK_CALL(hwt_store_stop_within(first, HWT_MS(1)), ETIMEDOUT);
+	store = store_of(HWT_STORE_AT_LEAST_ONCE, 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_count(&started, 2));
+	let_go('0');
+	CHECK_CALL(hwt_store_stop(first), 0);
+	CHECK_INT(info_of(first, id).state, ==, HWT_STORE_RUNNING);
+	CHECK_CALL(hwt_store_close(first), 0);
+	check_rest(2, 'b', 1);
+}
+
+/* In the process that holds it, it is pending. */
+TEST(what_was_begun_and_has_not_started_does_not_start_when_it_is_replaced)
+{
+	hwt_store_spec spec = spec_with("a", 0);
+	int64_t first, give_up_ns = hwt_now() + PATIENCE_NS;
+
+	run_one(HWT_STORE_AT_LEAST_ONCE, 0);
+	first = id;
+	BEGIN_AHEAD(store);
+	spec.key = "another";
+	id = put_spec(store, &spec);
+	while (stats_of_store(store).begun < 2 && hwt_now() < give_up_ns)
+		sleep_ms(1);
+	spec = spec_with("b", 0);
+	spec.key = "another";
+	CHECK_INT(put_spec(store, &spec), ==, id);
+	let_go('0');
+	CHECK(wait_gone(store, first));
+	CHECK(wait_count(&started, 2));
+	check_rest(2, 'b', 1);
+}
+
+STORE_MAIN(NULL)
