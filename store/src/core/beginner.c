@@ -47,12 +47,13 @@ static bool one_waits_for_a_thread(const hwt_store *store)
 	return false;
 }
 
-/* How many more rows of a kind may be begun; with the lock. */
-static unsigned room(const hwt_store *store, const struct hwts_kind *kind, const struct batch *batch)
+/* How many more rows of a kind may be begun; with the lock.  The first is not begun ahead if it is the last attempt. */
+static unsigned room(const hwt_store *store, struct hwts_kind *kind, const struct batch *batch)
 {
 	unsigned now = hwts_queue_free(store, kind, batch->count);
+	const struct hwts_entry *entry = hwts_window_peek(kind);
 
-	if (kind->row.mode == HWT_STORE_AT_MOST_ONCE || one_waits_for_a_thread(store))
+	if ((entry && entry->last) || kind->row.mode == HWT_STORE_AT_MOST_ONCE || one_waits_for_a_thread(store))
 		return now;
 	return hwts_queue_is_full(store) ? 0 : HWTS_MAX(now, hwts_queue_ahead(store, kind, batch->work_ns));
 }
