@@ -87,7 +87,7 @@ static bool is_foreign(const char *text)
 {
 	bool postgres = strchr(text, '$') || strstr(text, "pg_") || strstr(text, "::") || strstr(text, "nextval") ||
 			strstr(text, "regclass");
-	bool sqlite = strchr(text, '?') || strstr(text, "sqlite_");
+	bool sqlite = strchr(text, '?') || strstr(text, "sqlite_") || strstr(text, "boot"); /* a column of its @_meta */
 
 	CHECK(!(postgres && sqlite));
 	return world.sqlite ? postgres : sqlite;
