@@ -5,6 +5,9 @@
  * A change of rules raises the number in the rows of the shards, which a begin compares: the change waits for a begin
  * under the old number, or the begin for it.  A row of @_group with a pause alone has no limits: running is null.
  *
+ * length(grp) > 0, and not grp <> '', where a shard is read: by that PostgreSQL would see that the index by group has
+ * all of these rows, and in a small table read it from end to end, and go on so when it is large.
+ *
  * RULES_RUN reads what runs under an older epoch, of groups.  What runs was due, by a clock that may have been put back
  * by a minute since.
  */
@@ -18,7 +21,7 @@
 	[HWTS_SQL_RULES] = { \
 		"rules", "N", \
 		"select s.id, s.rules, s.levels, k.paused, coalesce(k.running, 0), coalesce(k.start_every_us, 0)," \
-		" coalesce(k.burst, 0) from @_shard s join @_kind k on k.id = s.kind where s.id = @any(?1)", \
+		" coalesce(k.burst, 0) from @_shard s join @_kind k on k.id = s.kind + 0 where s.id = @any(?1)", \
 		NULL, \
 	}, \
 	[HWTS_SQL_RULES_OWN] = { \
@@ -37,7 +40,7 @@
 		" m(s, e)) select 1, x.* from m, n, lateral (select " \
 		ROW \
 		" from @_timeout t where t.shard = m.s and t.due_us < n.us and t.state = 2 and t.epoch < m.e and" \
-		" t.grp <> '' offset 0) x", \
+		" length(t.grp) > 0 offset 0) x", \
 	}, \
 	[HWTS_SQL_RULES_LOCK] = { \
 		"rules", "N", \
