@@ -694,7 +694,7 @@ TEST(a_role_with_execute_alone_can_put_and_nothing_else)
 	IS("cancelled");
 	(void)sql(conn, "select public.%s_make_kind('b')", world.schema);
 	IS("");
-	(void)sql(conn, "select public.%s_draw()", world.schema);
+	(void)sql(conn, "select public.%s_draw(0)", world.schema);
 	IS("!42501");
 	(void)sql(conn, "select public.%s_cancel_group('a', 'g')", world.schema);
 	IS("!42501");
