@@ -230,7 +230,7 @@ struct hwts_want {
 	unsigned attempt;      /* not begun: how often it has been started */
 	int64_t delay_us;      /* dead: pending again so much later; HWTS_NEVER: FAILED */
 	/* Dead, or begun and not heard of: it was its last run, and goes; or it has been replaced, under that epoch. */
-	enum { HWTS_UNMARKED, HWTS_LAST, HWTS_REPLACED } mark;
+	enum hwts_mark { HWTS_UNMARKED, HWTS_LAST, HWTS_REPLACED } mark;
 	int64_t runs_epoch;
 	uint32_t len; /* it and priority: inherited as what has replaced it */
 	int8_t priority;

@@ -98,7 +98,7 @@ static int pending(void *ctx, const struct hwts_value *row)
 	want->lost = row[2].number != want->epoch;
 	want->stale = !want->lost && row[7].number != want->rules;
 	want->dead = runs && !want->locked;
-	want->mark = (int)row[6].number;
+	want->mark = (enum hwts_mark)row[6].number;
 	want->runs_epoch = row[5].number;
 	want->attempt = (unsigned)row[4].number;
 	return 0;
