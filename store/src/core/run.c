@@ -1,9 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which run this thread is in. */
+/* A run, and which one this thread is in. */
 #include "core/run.h"
+#include "core/kind.h"
 #include "core/store.h"
 
 _Thread_local struct hwts_running *hwts_running;
+
+void hwts_running_init(struct hwts_running *running, hwt_store *store, struct hwts_row *row, void *handle)
+{
+	*running = (struct hwts_running){
+		.store = store,
+		.row = row,
+		.run = { .id = row->id,
+			 .kind = row->kind->name,
+			 .key = row->key,
+			 .group = row->group,
+			 .data = row->data,
+			 .len = row->len,
+			 .due_us = hwts_is_series(row) ? row->base_us : row->due_us,
+			 .attempt = row->attempt,
+			 .missed = row->missed,
+			 .connection = handle },
+	};
+}
 
 bool hwts_in_task_of(const hwt_store *store)
 {

@@ -20,6 +20,7 @@ struct hwts_running {
 extern _Thread_local struct hwts_running *hwts_running; /* the innermost run of this thread */
 
 /* In run.c. */
+void hwts_running_init(struct hwts_running *running, hwt_store *store, struct hwts_row *row, void *handle);
 bool hwts_in_task_of(const hwt_store *store);
 bool hwts_holds_lock(const hwt_store *store); /* this thread is in a transaction that would block the call */
 

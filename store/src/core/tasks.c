@@ -61,20 +61,11 @@ static bool end_in_transaction(struct hwts_conn *conn, struct hwts_row *row)
 /* Returns true if the end is already committed. */
 static bool run(hwt_store *store, struct hwts_row *row, struct hwts_conn *conn, void *handle)
 {
-	struct hwts_running running = { .store = store, .row = row }, *outer = hwts_running;
+	struct hwts_running running, *outer = hwts_running;
 	struct hwts_kind *kind = row->kind;
 	int rc;
 
-	running.run = (hwt_store_run){ .id = row->id,
-				       .kind = kind->name,
-				       .key = row->key,
-				       .group = row->group,
-				       .data = row->data,
-				       .len = row->len,
-				       .due_us = hwts_is_series(row) ? row->base_us : row->due_us,
-				       .attempt = row->attempt,
-				       .missed = row->missed,
-				       .connection = handle };
+	hwts_running_init(&running, store, row, handle);
 	hwts_running = &running;
 	rc = kind->task(&running.run, kind->ctx);
 	hwts_running = outer;
@@ -87,11 +78,18 @@ static bool run(hwt_store *store, struct hwts_row *row, struct hwts_conn *conn, 
 	return false;
 }
 
+void hwts_note_start(hwt_store *store, struct hwts_row *row)
+{
+	int64_t late_ns = (hwts_clock_db_us(store) - row->due_us) * 1000;
+
+	hwts_tally_start(store->tally, late_ns);
+	hwts_tally_start(&row->kind->tally, late_ns);
+}
+
 /* In a transaction, if the kind wants one.  Returns true if the end is already committed. */
 static bool run_in(hwt_store *store, struct hwts_row *row, struct hwts_conn **conn, unsigned *failures)
 {
 	void *handle = NULL;
-	int64_t late_ns;
 	int rc = 0;
 
 	hwts_lock(store);
@@ -116,9 +114,7 @@ static bool run_in(hwt_store *store, struct hwts_row *row, struct hwts_conn **co
 		*failures = 0;
 	}
 	hwts_lock(store);
-	late_ns = (hwts_clock_db_us(store) - row->due_us) * 1000;
-	hwts_tally_start(store->tally, late_ns);
-	hwts_tally_start(&row->kind->tally, late_ns);
+	hwts_note_start(store, row);
 	if (handle)
 		hwts_ability_note(store, HWTS_TASK, true);
 	hwts_unlock(store);
@@ -138,6 +134,21 @@ static bool leaps(hwt_store *store, struct hwts_row *row)
 	return row->rest_us > 0;
 }
 
+bool hwts_may_start(hwt_store *store, struct hwts_row *row)
+{
+	bool may = !leaps(store, row) && !hwts_halts(store, HWTS_TASK) && hwts_trusted(store) &&
+		   hwts_holds(store, row->shard, row->epoch);
+
+	if (!may)
+		hwts_give_back(store, row);
+	return may;
+}
+
+int64_t hwts_start_us(hwt_store *store, const struct hwts_row *row)
+{
+	return hwts_clock_without_leap_us(store, HWTS_MAX(hwts_clock_db_us(store), row->now_us));
+}
+
 /* With the lock.  One row, which was taken from the queue. */
 static void serve(hwt_store *store, struct hwts_row *row, struct hwts_conn **conn, unsigned *failures)
 {
@@ -145,13 +156,10 @@ static void serve(hwt_store *store, struct hwts_row *row, struct hwts_conn **con
 	int64_t began_ns = hwt_now(), now_us;
 	bool ended;
 
-	if (leaps(store, row) || hwts_halts(store, HWTS_TASK) || !hwts_trusted(store) ||
-	    !hwts_holds(store, row->shard, row->epoch)) {
-		hwts_give_back(store, row);
+	if (!hwts_may_start(store, row))
 		return;
-	}
 	hwts_queue_runs(store, kind);
-	now_us = hwts_clock_without_leap_us(store, HWTS_MAX(hwts_clock_db_us(store), row->now_us));
+	now_us = hwts_start_us(store, row);
 	hwts_unlock(store);
 	ended = hwts_series_may_start(row, now_us) && run_in(store, row, conn, failures);
 	hwts_lock(store);
