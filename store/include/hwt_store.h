@@ -41,6 +41,10 @@
  *   Tasks of different timeouts run at the same time, also those of one kind (hwt_store_kind.concurrency); two runs of
  *   one timeout never overlap while its process holds the shard.
  *
+ *   A kind that is registered with HWT_STORE_PULLED has no task.  The program fetches its runs with hwt_store_next,
+ *   when hwt_store_fd is readable, and says how they ended with hwt_store_end: in an event loop, on threads of its own,
+ *   in another language.  Nothing of such a kind is called on a thread of the store.
+ *
  * Guarantees
  *
  *   D1 durable.  What a put accepted survives kill -9 of every process and a power cut.  (SQLite: WAL and
@@ -91,6 +95,8 @@
  *     hwt_store_remove_kind     yes           yes; TRANSACTION on SQLite: EDEADLK
  *     hwt_store_limit, _pause   yes           yes, with _resume too; TRANSACTION on SQLite: EDEADLK
  *     hwt_store_*stats, _prometheus  yes      yes
+ *     hwt_store_fd, _next       yes           yes
+ *     hwt_store_end             yes           yes; TRANSACTION on SQLite, once the lease was lost: EDEADLK
  *     hwt_store_register        before start  EBUSY
  *     hwt_store_start           yes           yes: does nothing
  *     hwt_store_stop, _within   yes           EDEADLK
@@ -105,9 +111,11 @@
  *     ENOENT      no such timeout                          EBUSY   it is running; the store is started
  *     ENOMEM      no memory                                EDEADLK would wait for itself
  *     EAGAIN      the database was locked for too long, or chose this call in a deadlock; hwt_store_put_on: no ids are
- *                 in hand.  Nothing happened
+ *                 in hand; hwt_store_next: nothing is due.  Nothing happened
  *     ECONNRESET  the connection broke while the call was under way: whether it happened is not known
  *     ENOTCONN    no connection, and none could be made: nothing happened
+ *     ECANCELED   hwt_store_next: the store is not started
+ *     ESTALE      hwt_store_end: another process has begun it
  *     EACCES      no rights; the file or its folder cannot be written
  *     ENOSPC      the disk is full: nothing happened
  *     EMFILE      too many files are open: nothing happened
@@ -198,7 +206,7 @@ typedef struct hwt_store_config {
 	}
 /* clang-format on */
 
-/* What a task is given.  Valid until the task returns. */
+/* What a task is given.  Valid until the task returns; what hwt_store_next gives, until hwt_store_end. */
 typedef struct hwt_store_run {
 	int64_t id;
 	const char *kind, *key; /* key NULL: it has none */
@@ -235,6 +243,9 @@ typedef int hwt_store_task(const hwt_store_run *run, void *ctx);
 #define HWT_STORE_AT_MOST_ONCE 1u  /* after a crash in between it is FAILED, not run again; its begin costs a sync */
 #define HWT_STORE_TRANSACTION 2u   /* what the task does on run->connection and the end are one transaction */
 
+/* Values of hwt_store_kind.flags. */
+#define HWT_STORE_PULLED 1u /* the program fetches the runs: hwt_store_next.  Not with HWT_STORE_TRANSACTION */
+
 /*
  * A kind of timeouts and the task that runs them.  What a program does not set is 0.
  *
@@ -246,21 +257,22 @@ typedef int hwt_store_task(const hwt_store_run *run, void *ctx);
 typedef struct hwt_store_kind {
 	size_t size;          /* sizeof(hwt_store_kind) */
 	const char *name;     /* 1..63 bytes of UTF-8 */
-	hwt_store_task *task; /* not NULL */
+	hwt_store_task *task; /* not NULL; of a pulled kind NULL */
 	void *ctx;
 	unsigned mode;
 	unsigned shards;        /* 0: 8; at most 1024.  At least the number of processes that are to share the work */
-	unsigned concurrency;   /* runs of this kind at once in this process; 0: all threads */
+	unsigned concurrency;   /* runs of this kind at once in this process; 0: as many as threads */
 	unsigned max_attempts;  /* 0: 20.  Counts starts, also those that end with the process */
 	int64_t horizon_ns;     /* 0: 5 s, or 2/3 of the lease if that is more; at least 2/3 of the lease */
 	int64_t backoff_ns;     /* after the first failure, doubled each time, with jitter; 0: 1 s */
 	int64_t backoff_max_ns; /* 0: 1 h */
+	unsigned flags;         /* 0, or HWT_STORE_PULLED */
 } hwt_store_kind;
 
-/* Every default above; name and task must be set. */
+/* Every default above; name and task (pulled: the flag) must be set. */
 #define HWT_STORE_KIND_INIT                                                                                            \
 	{                                                                                                              \
-		sizeof(hwt_store_kind), NULL, NULL, NULL, HWT_STORE_AT_LEAST_ONCE, 0, 0, 0, 0, 0, 0                    \
+		sizeof(hwt_store_kind), NULL, NULL, NULL, HWT_STORE_AT_LEAST_ONCE, 0, 0, 0, 0, 0, 0, 0                 \
 	}
 
 /* Flags of hwt_store_spec. */
@@ -459,7 +471,8 @@ HWT_API int hwt_store_open(hwt_store **store, const char *url, const hwt_store_c
 			   size_t error_len);
 
 /*
- * Registers the task of a kind.  This process will run timeouts of the kinds that it has registered, once started.
+ * Registers a kind, with its task or as one that is pulled.  This process will run timeouts of the kinds that it has
+ * registered, once started.
  *
  * Threads  any.
  * Returns  0; EINVAL: a field is out of range, or the kind is in the database with another mode; EEXIST: registered
@@ -484,8 +497,13 @@ HWT_API int hwt_store_start(hwt_store *store);
  * lease is over; for a row that somebody else has locked it waits a lease.  What was not ended then runs elsewhere.
  * The store can be used as before, and be started again.
  *
+ * While runs that were pulled are out it does not wait: EBUSY.  From then on nothing is begun or handed out, and the
+ * lease is kept.  A shard goes when nothing runs in it any more.  Call it again after the last hwt_store_end; until
+ * then hwt_store_start is EBUSY.
+ *
  * Threads  any; a concurrent call waits for the first.
- * Returns  0, also when not started; EINVAL: store is NULL; EDEADLK in a task, with nothing changed.
+ * Returns  0, also when not started; EBUSY: pulled runs are out; EINVAL: store is NULL; EDEADLK in a task, with nothing
+ *          changed.
  */
 HWT_API int hwt_store_stop(hwt_store *store);
 
@@ -493,7 +511,8 @@ HWT_API int hwt_store_stop(hwt_store *store);
  * The same, but waits no longer than ns.  After that it gives the shards back whatever still runs, so that other
  * processes can go on (without an answer of the database: when the lease is over), and returns ETIMEDOUT.  Tasks run on
  * to their end.  What they end counts unless another process has begun the timeout by then; hwt_store_is_mine is false.
- * Until they have returned hwt_store_start is EBUSY, and hwt_store_stop and hwt_store_close wait for them.
+ * Until they have returned hwt_store_start is EBUSY, and hwt_store_stop and hwt_store_close wait for them.  Pulled runs
+ * that are out count as tasks that run on; hwt_store_stop is EBUSY then, and hwt_store_close does not wait for them.
  *
  * Threads  any; a concurrent stop is waited for.
  * Returns  0: stopped, also when it was not started; ETIMEDOUT: call again, or close; EINVAL; EDEADLK in a task;
@@ -503,7 +522,9 @@ HWT_API int hwt_store_stop(hwt_store *store);
 HWT_API int hwt_store_stop_within(hwt_store *store, int64_t ns);
 
 /*
- * Stops the store if need be, and frees it.  No other call may be in progress or follow.
+ * Stops the store if need be, and frees it.  No other call may be in progress or follow.  Pulled runs that are out are
+ * freed, too, so hwt_store_end must not follow: as after the death of this process they run elsewhere (at most once:
+ * are FAILED).
  *
  * Returns  0; EINVAL: store is NULL; EDEADLK in a task, with nothing changed.
  */
@@ -736,16 +757,17 @@ HWT_API int hwt_store_next_time(const char *schedule, const char *zone, int64_t 
 				size_t error_len);
 
 /*
- * In a task: true while the lease can still be trusted, so that no other process has begun this timeout.  A long task
+ * In a run: true while the lease can still be trusted, so that no other process has begun this timeout.  A long task
  * asks it before each step that must not happen twice.
  *
- * Threads  the task's, while it runs.
+ * Threads  the task's, while it runs; of a pulled run any, until hwt_store_end.
  * Cost     a clock read.
  */
 HWT_API bool hwt_store_is_mine(const hwt_store_run *run);
 
 /*
- * In a task: other answers than a number.  Each call returns HWT_STORE_ANSWER, which the task then returns:
+ * In a run: other answers than a number.  Each call returns HWT_STORE_ANSWER, which the task then returns, and of a
+ * pulled run hwt_store_end is given:
  *
  *     return hwt_store_again(run, HWT_S(90));
  *
@@ -758,12 +780,65 @@ HWT_API bool hwt_store_is_mine(const hwt_store_run *run);
  *             TRANSACTION: what the task did is rolled back.
  * end_series  done, and no next run follows.  Of a timeout that is no series: as return 0.
  *
- * Threads  the task's, while it runs.
+ * Threads  the task's, while it runs; of a pulled run any, one at a time, until hwt_store_end.
  * Returns  HWT_STORE_ANSWER; EINVAL: run is NULL.
  */
 HWT_API int hwt_store_again(const hwt_store_run *run, int64_t delay_ns);
 HWT_API int hwt_store_give_up(const hwt_store_run *run, const char *why);
 HWT_API int hwt_store_end_series(const hwt_store_run *run);
+
+/*
+ * Pulled runs
+ *
+ *     hwt_store_fd(store, &fd);
+ *     for (;;) {
+ *         poll fd
+ *         while ((rc = hwt_store_next(store, &run)) == 0)
+ *             hwt_store_end(run, work(run->data, run->len));     or later, on any thread
+ *         if (rc == ECANCELED) break;
+ *     }
+ *
+ * At most hwt_store_kind.concurrency runs of a kind are out at once in a process.  What is begun for a free place waits
+ * for hwt_store_next, and counts as begun elsewhere meanwhile: let concurrency be what the program really does at once.
+ */
+
+/*
+ * A descriptor to poll: readable as long as hwt_store_next has a run, or would return ECANCELED.  Now and then it has
+ * been readable and hwt_store_next finds nothing: another thread was faster, or the run must not start any more.
+ *
+ * It belongs to the store, is the same at each call, and is closed by hwt_store_close.  Do not read from it.
+ *
+ * Threads  any.
+ * Returns  0 and *fd; EINVAL; EMFILE and what pipe() fails with.
+ * Cost     the first call makes two descriptors; from then on a write when the first run comes, a read when the last
+ *          one goes.
+ */
+HWT_API int hwt_store_fd(hwt_store *store, int *fd);
+
+/*
+ * Hands out a run of a pulled kind that is due.  It does not wait.  The run starts now, and *run is valid until
+ * hwt_store_end.  Kinds take turns, and within a kind groups and priorities count as for tasks.
+ *
+ * Threads  any.
+ * Returns  0 and *run; EAGAIN: none now; ECANCELED: the store is not started yet, or is being stopped; EINVAL; ENOMEM.
+ * Cost     a lock and some memory; no exchange with the database.
+ */
+HWT_API int hwt_store_next(hwt_store *store, hwt_store_run **run);
+
+/*
+ * Ends a run that hwt_store_next has handed out, with what a task would return: 0, an errno value, or what
+ * hwt_store_again, hwt_store_give_up or hwt_store_end_series have returned for it.  The run is freed, except on EINVAL
+ * and EDEADLK.
+ *
+ * While the lease can be trusted, hwt_store_is_mine, this hands the end over, as the return of a task does; the commit
+ * follows.  Otherwise it waits until the database says whether the run still was this process's.
+ *
+ * Threads  any, at any time until hwt_store_close; a run once.
+ * Returns  0; ESTALE: another process has begun it, or will: this answer does not count; EIO: the database refuses this
+ *          end, which is tried again; EINVAL: run is NULL, or it was handed out before a fork; EDEADLK: see above.
+ * Cost     a lock; once the lease was lost a round trip.
+ */
+HWT_API int hwt_store_end(hwt_store_run *run, int answer);
 
 /*
  * Writes statistics to *out, as far as out->size reaches.  A snapshot; each number is exact.

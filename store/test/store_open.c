@@ -497,9 +497,10 @@ TEST(a_child_that_was_forked_is_refused)
 {
 	hwt_store_spec spec = spec_of("a", HWT_S(3600));
 	hwt_store_info info = HWT_STORE_INFO_INIT;
+	hwt_store_run *run;
 	hwt_store *store;
 	int64_t id;
-	int status = -1;
+	int status = -1, fd;
 	pid_t pid;
 
 	fresh_world();
@@ -514,6 +515,7 @@ TEST(a_child_that_was_forked_is_refused)
 		bad |= hwt_store_put_on(store, store, &spec, NULL) != EINVAL;
 		bad |= hwt_store_cancel(store, id) != EINVAL || hwt_store_reschedule(store, id, 0) != EINVAL;
 		bad |= hwt_store_get(store, id, &info) != EINVAL || hwt_store_start(store) != EINVAL;
+		bad |= hwt_store_fd(store, &fd) != EINVAL || hwt_store_next(store, &run) != EINVAL;
 		bad |= hwt_store_stop(store) != EINVAL || hwt_store_close(store) != EINVAL;
 		_exit(bad);
 	}

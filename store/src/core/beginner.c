@@ -53,6 +53,8 @@ static unsigned room(const hwt_store *store, struct hwts_kind *kind, const struc
 	unsigned now = hwts_queue_free(store, kind, batch->count);
 	const struct hwts_entry *entry = hwts_window_peek(kind);
 
+	if (kind->pulled)
+		return now;
 	if ((entry && entry->last) || kind->row.mode == HWT_STORE_AT_MOST_ONCE || one_waits_for_a_thread(store))
 		return now;
 	return hwts_queue_is_full(store) ? 0 : HWTS_MAX(now, hwts_queue_ahead(store, kind, batch->work_ns));
@@ -157,7 +159,8 @@ static void begun(hwt_store *store, struct hwts_entry *entry, struct hwts_row *r
 	row->turns = entry->turn.group;
 	row->round = hwts_turns_round(&kind->turns, row->turns);
 	hwts_queue(store, row);
-	hwts_wake(store, HWTS_TASK);
+	if (!kind->pulled)
+		hwts_wake(store, HWTS_TASK);
 }
 
 /* The database refuses it. */

@@ -60,11 +60,22 @@ static void count(hwt_store *store, const struct hwts_row *row)
 		      row->how != HWTS_DONE && row->how != HWTS_FAIL && row->error[0] && !row->replaced);
 }
 
+/* A caller that waits for it.  0, ESTALE: the row was not this run's any more, EIO: it is set aside. */
+static void tell(hwt_store *store, struct hwts_row *row, int rc)
+{
+	if (!row->told)
+		return;
+	*row->told = rc;
+	row->told = NULL;
+	hwts_stir(store);
+}
+
 void hwts_finished(hwt_store *store, struct hwts_row *row)
 {
 	struct hwts_shard *shard = hwts_shard(store, row->shard, NULL);
 
 	count(store, row);
+	tell(store, row, row->hit ? 0 : ESTALE);
 	if (row->hit && row->replaced) {
 		row->how = HWTS_AT;
 		row->when_us = row->next_due_us;
@@ -233,6 +244,8 @@ static void settle(struct ender *ender, struct hwts_row *row)
 		hwts_finished(store, row); /* without a hit: it runs again, with this process or another */
 		return;
 	}
+	if (row->refused)
+		tell(store, row, EIO);
 	row->next = ender->aside;
 	ender->aside = row;
 }

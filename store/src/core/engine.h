@@ -211,6 +211,7 @@ struct hwts_row {
 	bool aside;   /* the ender tries again at again_ns */
 	bool refused; /* the database has refused its end before */
 	int64_t again_ns;
+	int *told; /* not NULL: a caller waits for what becomes of its end */
 	char error[HWTS_ERROR_MAX + 1];
 };
 

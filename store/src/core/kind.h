@@ -15,7 +15,7 @@ struct hwts_kind {
 	struct hwts_kind_row row;
 
 	/* If it is registered. */
-	bool registered;
+	bool registered, pulled;
 	hwt_store_task *task;
 	void *ctx;
 	unsigned concurrency, max_attempts;

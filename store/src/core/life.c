@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The phases of a store. */
 #include "core/life.h"
+#include "core/ready.h"
 #include "core/store.h"
 
 enum hwts_phase hwts_phase(const hwt_store *store)
@@ -11,4 +12,5 @@ enum hwts_phase hwts_phase(const hwt_store *store)
 void hwts_phase_set(hwt_store *store, enum hwts_phase phase)
 {
 	store->life->phase = phase;
+	hwts_ready_start(store, phase == HWTS_STARTED);
 }

@@ -13,7 +13,9 @@
 #include "core/life.h"
 #include "core/numbers.h"
 #include "core/pool.h"
+#include "core/pulled.h"
 #include "core/queue.h"
+#include "core/ready.h"
 #include "core/run.h"
 #include "core/shards.h"
 #include "core/share.h"
@@ -45,6 +47,8 @@ struct whole {
 	struct hwts_share share;
 	struct hwts_window window;
 	struct hwts_runs runs;
+	struct hwts_ready ready;
+	struct hwts_pulled pulled;
 	struct hwts_ends ends;
 	struct hwts_reading reading;
 	struct hwts_tally tally;
@@ -124,6 +128,7 @@ static void destroy(hwt_store *store)
 	hwts_kinds_free(store);
 	if (store->db)
 		store->engine->close(store->db);
+	hwts_ready_destroy(store);
 	pthread_mutex_destroy(&store->life->lock);
 	hwts_threads_destroy(store);
 	hwts_group_destroy(store->puts);
@@ -152,6 +157,8 @@ static hwt_store *make(const hwt_store_config *config)
 	store->share = &whole->share;
 	store->window = &whole->window;
 	store->runs = &whole->runs;
+	store->ready = &whole->ready;
+	store->pulled = &whole->pulled;
 	store->ends = &whole->ends;
 	store->reading = &whole->reading;
 	store->tally = &whole->tally;
@@ -162,6 +169,7 @@ static hwt_store *make(const hwt_store_config *config)
 	hwts_group_init(store->cancels, hwts_cancel_group);
 	whole->ends.end = &whole->ends.first;
 	hwts_asks_init(store);
+	hwts_ready_init(store);
 	pthread_mutex_init(&store->life->lock, NULL);
 	hwts_pool_init(store->pool);
 	hwts_threads_init(store);
@@ -238,7 +246,10 @@ int hwt_store_close(hwt_store *store)
 		return hwts_leave(call, rc);
 	if (hwts_in_task_of(store))
 		return hwts_leave(call, hwts_fail(EDEADLK, "a task cannot close its own store"));
-	(void)hwt_store_stop(store);
+	if (hwt_store_stop(store) == EBUSY) {
+		hwts_pulled_drop(store);
+		(void)hwt_store_stop(store);
+	}
 	destroy(store);
 	return hwts_leave(call, 0);
 }

@@ -7,6 +7,7 @@
  */
 #include "core/queue.h"
 #include "core/ender.h"
+#include "core/ready.h"
 #include "core/shards.h"
 #include "core/store.h"
 #include "core/threads.h"
@@ -14,6 +15,18 @@
 
 #define AHEAD_NS HWT_MS(20)
 #define QUEUE_BYTES ((size_t)16 << 20)
+
+/* One more, or less, that waits: for a thread, or to be pulled. */
+static void count(hwt_store *store, const struct hwts_row *row, int n)
+{
+	row->kind->queue.count += (unsigned)n;
+	if (row->kind->pulled) {
+		hwts_ready_wait(store, n);
+		return;
+	}
+	store->runs->queued += (unsigned)n;
+	store->runs->queued_bytes += n > 0 ? row->len : -row->len;
+}
 
 /*
  * Groups take turns here, too, so that one that came first does not make the others wait.  Within a group the larger
@@ -47,9 +60,7 @@ void hwts_queue(hwt_store *store, struct hwts_row *row)
 	*link = row;
 	if (!row->next)
 		kind->queue.end = &row->next;
-	kind->queue.count++;
-	store->runs->queued++;
-	store->runs->queued_bytes += row->len;
+	count(store, row, 1);
 }
 
 /* Out of the queue; link leads to it. */
@@ -61,19 +72,17 @@ static struct hwts_row *unqueue(hwt_store *store, struct hwts_kind *kind, struct
 	if (!row->next)
 		kind->queue.end = link;
 	row->next = NULL;
-	kind->queue.count--;
-	store->runs->queued--;
-	store->runs->queued_bytes -= row->len;
+	count(store, row, -1);
 	return row;
 }
 
 /* Kinds take turns. */
-struct hwts_row *hwts_queue_next(hwt_store *store, unsigned *turn)
+struct hwts_row *hwts_queue_next(hwt_store *store, unsigned *turn, bool pulled)
 {
 	struct hwts_kind *kind = hwts_kind_turn(store, *turn);
 
 	for (size_t i = 0, n = hwts_kind_count(store); i < n; i++, kind = hwts_kind_around(store, kind)) {
-		if (!kind->queue.first || kind->queue.running >= kind->concurrency)
+		if (kind->pulled != pulled || !kind->queue.first || kind->queue.running >= kind->concurrency)
 			continue;
 		*turn += (unsigned)i + 1;
 		kind->turns.round = kind->queue.first->round;
@@ -85,7 +94,7 @@ struct hwts_row *hwts_queue_next(hwt_store *store, unsigned *turn)
 void hwts_queue_runs(hwt_store *store, struct hwts_kind *kind)
 {
 	kind->queue.running++;
-	store->runs->running++;
+	store->runs->running += !kind->pulled;
 }
 
 void hwts_queue_ran(hwt_store *store, struct hwts_kind *kind, int64_t took_ns)
@@ -93,6 +102,8 @@ void hwts_queue_ran(hwt_store *store, struct hwts_kind *kind, int64_t took_ns)
 	int64_t is_ns = kind->queue.run_ns;
 
 	kind->queue.running--;
+	if (kind->pulled)
+		return;
 	store->runs->running--;
 	kind->queue.run_ns = HWTS_MAX(is_ns ? is_ns + (took_ns - is_ns) / 4 : took_ns, 1);
 }
@@ -120,12 +131,14 @@ unsigned hwts_queue_free(const hwt_store *store, const struct hwts_kind *kind, s
 	unsigned all = store->config.threads, busy = store->runs->queued + store->runs->running + (unsigned)others,
 		 mine = kind->queue.count + kind->queue.running, threads = HWTS_MIN(kind->concurrency, all);
 
+	if (kind->pulled)
+		return kind->concurrency - HWTS_MIN(mine, kind->concurrency);
 	return busy >= all || mine >= threads ? 0 : HWTS_MIN(all - busy, threads - mine);
 }
 
 bool hwts_queue_may_run(const struct hwts_kind *kind)
 {
-	return kind->queue.count + kind->queue.running < kind->concurrency;
+	return !kind->pulled && kind->queue.count + kind->queue.running < kind->concurrency;
 }
 
 /*
@@ -183,13 +196,16 @@ void hwts_give_back_queued(hwt_store *store, bool all)
 				link = &(*link)->next;
 }
 
-/* The runs before them take longer than those before did: nothing more is begun ahead until some have ended. */
+/*
+ * The runs before them take longer than those before did: nothing more is begun ahead until some have ended.  What is
+ * pulled was begun for a free place: it waits for the program alone.
+ */
 void hwts_give_back_stale(hwt_store *store, int64_t age_ns)
 {
 	int64_t now_ns = hwt_now();
 
 	HWTS_EACH_KIND (store, kind)
-		while (kind->queue.first && now_ns - kind->queue.first->queued_ns >= age_ns) {
+		while (!kind->pulled && kind->queue.first && now_ns - kind->queue.first->queued_ns >= age_ns) {
 			kind->queue.run_ns = HWTS_MAX(kind->queue.run_ns, age_ns * store->config.threads);
 			hwts_give_back(store, unqueue(store, kind, &kind->queue.first));
 		}

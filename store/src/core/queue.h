@@ -7,7 +7,7 @@
 
 #include "core/kind.h"
 
-/* Of all kinds. */
+/* Of all kinds that have tasks: pulled ones need no thread. */
 struct hwts_runs {
 	unsigned queued, running;
 	size_t queued_bytes;
@@ -16,14 +16,15 @@ struct hwts_runs {
 
 /* With the lock. */
 void hwts_queue(hwt_store *store, struct hwts_row *row);
-struct hwts_row *hwts_queue_next(hwt_store *store, unsigned *turn); /* NULL: no kind may have one more run */
-void hwts_queue_runs(hwt_store *store, struct hwts_kind *kind);     /* one that was taken; then ran */
+/* Of a kind that is pulled, or not.  NULL: none may have one more run. */
+struct hwts_row *hwts_queue_next(hwt_store *store, unsigned *turn, bool pulled);
+void hwts_queue_runs(hwt_store *store, struct hwts_kind *kind); /* one that was taken; then ran */
 void hwts_queue_ran(hwt_store *store, struct hwts_kind *kind, int64_t took_ns);
-unsigned hwts_queued(const hwt_store *store, const struct hwts_kind *kind); /* NULL: of all */
+unsigned hwts_queued(const hwt_store *store, const struct hwts_kind *kind); /* NULL: of all, for threads */
 int64_t hwts_queue_oldest_us(const struct hwts_kind *kind);                 /* HWTS_NEVER: it is empty */
-/* How many more rows of a kind threads are free for, beside others that are about to be queued. */
+/* How many more rows of a kind can start at once, beside others that are about to be queued. */
 unsigned hwts_queue_free(const hwt_store *store, const struct hwts_kind *kind, size_t others);
-bool hwts_queue_may_run(const struct hwts_kind *kind); /* one more, as far as its concurrency goes */
+bool hwts_queue_may_run(const struct hwts_kind *kind); /* one more on a thread, as far as its concurrency goes */
 /* How many more will start soon; those others take work_ns. */
 unsigned hwts_queue_ahead(const hwt_store *store, const struct hwts_kind *kind, int64_t work_ns);
 bool hwts_queue_is_full(const hwt_store *store);         /* of data */

@@ -73,7 +73,11 @@ static int check_kind(const hwt_store *store, const hwt_store_kind *kind)
 		rc = hwts_check_kind_name(kind->name);
 	if (rc != 0)
 		return rc;
-	if (!kind->task)
+	if (kind->flags & ~HWT_STORE_PULLED)
+		return hwts_fail(EINVAL, "kind %s: there is no such flag", kind->name);
+	if (kind->flags & HWT_STORE_PULLED && (kind->task || kind->mode == HWT_STORE_TRANSACTION))
+		return hwts_fail(EINVAL, "kind %s is pulled: it has no task, and no transaction", kind->name);
+	if (!kind->task && !(kind->flags & HWT_STORE_PULLED))
 		return hwts_fail(EINVAL, "kind %s: the task is NULL", kind->name);
 	if (kind->mode > HWT_STORE_TRANSACTION)
 		return hwts_fail(EINVAL, "kind %s: there is no mode %u", kind->name, kind->mode);
@@ -90,11 +94,14 @@ static int check_kind(const hwt_store *store, const hwt_store_kind *kind)
 	return 0;
 }
 
-static void settle(struct hwts_kind *kind, const hwt_store_kind *from)
+static void settle(const hwt_store *store, struct hwts_kind *kind, const hwt_store_kind *from)
 {
+	unsigned most = from->flags & HWT_STORE_PULLED ? store->config.threads : UINT32_MAX;
+
+	kind->pulled = from->flags & HWT_STORE_PULLED;
 	kind->task = from->task;
 	kind->ctx = from->ctx;
-	kind->concurrency = from->concurrency ? from->concurrency : UINT32_MAX;
+	kind->concurrency = from->concurrency ? from->concurrency : most;
 	kind->max_attempts = from->max_attempts ? from->max_attempts : MAX_ATTEMPTS;
 	kind->backoff_us = (from->backoff_ns ? from->backoff_ns : HWT_S(1)) / 1000;
 	kind->backoff_max_us = (from->backoff_max_ns ? from->backoff_max_ns : HWT_S(3600)) / 1000;
@@ -142,7 +149,7 @@ static int register_kind(hwt_store *store, const hwt_store_kind *kind)
 	is->row = row;
 	is->shards = shards;
 	is->turns.empty_ns = empty_ns;
-	settle(is, kind);
+	settle(store, is, kind);
 	hwts_unlock(store);
 	if (is != made)
 		free(made);

@@ -5,7 +5,7 @@
 
 #include "core/engine.h"
 
-/* A row that runs, on the stack of its thread. */
+/* A row that runs, on the stack of its thread, or pulled. */
 struct hwts_running {
 	hwt_store_run run;
 	hwt_store *store;

@@ -11,6 +11,7 @@
 #include "core/ender.h"
 #include "core/life.h"
 #include "core/pool.h"
+#include "core/pulled.h"
 #include "core/queue.h"
 #include "core/run.h"
 #include "core/shards.h"
@@ -146,8 +147,8 @@ int hwt_store_start(hwt_store *store)
 	if (rc != 0 || hwts_in_task_of(store))
 		return hwts_leave(call, rc);
 	pthread_mutex_lock(&store->life->lock);
-	if (store->life->has_stopper)
-		rc = hwts_fail(EBUSY, "the store is being stopped: tasks of it still run");
+	if (store->life->has_stopper || hwts_phase(store) == HWTS_STOPPING)
+		rc = hwts_fail(EBUSY, "the store is being stopped: runs of it have not ended");
 	else if (hwts_phase(store) == HWTS_STOPPED)
 		rc = start(store);
 	pthread_mutex_unlock(&store->life->lock);
@@ -158,8 +159,8 @@ int hwt_store_start(hwt_store *store)
  * Stopping
  */
 
-/* Shards in which nothing runs go at once; the others when their tasks have ended. */
-static void stop(hwt_store *store)
+/* Shards in which nothing runs go at once; the others when their runs have ended. */
+static void begin_stop(hwt_store *store)
 {
 	hwts_lock(store);
 	hwts_phase_set(store, HWTS_STOPPING);
@@ -168,7 +169,6 @@ static void stop(hwt_store *store)
 	hwts_give_back_queued(store, true);
 	hwts_unlock(store);
 	hwts_poke(store);
-	end_threads(store);
 }
 
 static int check_stop(hwt_store *store)
@@ -194,14 +194,18 @@ int hwt_store_stop(hwt_store *store)
 	if (rc != 0)
 		return hwts_leave(call, rc);
 	pthread_mutex_lock(&store->life->lock);
-	if (store->life->has_stopper) {
+	if (!store->life->has_stopper && hwts_phase(store) != HWTS_STOPPED)
+		begin_stop(store);
+	if (hwts_pulled_out(store) > 0) {
+		rc = hwts_fail(EBUSY, "runs that were pulled have not ended: stop again when they have");
+	} else if (store->life->has_stopper) {
 		join_stopper(store);
 	} else if (hwts_phase(store) != HWTS_STOPPED) {
-		stop(store);
+		end_threads(store);
 		clean_up(store);
 	}
 	pthread_mutex_unlock(&store->life->lock);
-	return hwts_leave(call, 0);
+	return hwts_leave(call, rc);
 }
 
 /*
@@ -212,7 +216,9 @@ static void *run_stopper(void *arg)
 {
 	hwt_store *store = arg;
 
-	stop(store);
+	begin_stop(store);
+	hwts_pulled_await(store);
+	end_threads(store);
 	hwts_lock(store);
 	store->life->stopper_done = true;
 	hwts_stir(store);
@@ -257,6 +263,7 @@ static int stop_within(hwt_store *store, int64_t until_ns)
 		if (rc != 0)
 			return hwts_fail_errno(rc, "a thread");
 		store->life->has_stopper = true;
+		begin_stop(store); /* from here on, and not only when that thread comes to it */
 	}
 	if (!wait_stopped(store, until_ns)) {
 		abandon(store);

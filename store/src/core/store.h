@@ -79,6 +79,8 @@ struct hwt_store {
 	struct hwts_share *share;     /* share.c, share_life.c */
 	struct hwts_window *window;   /* window.c, window_life.c, window_due.c */
 	struct hwts_runs *runs;       /* queue.c */
+	struct hwts_ready *ready;
+	struct hwts_pulled *pulled;
 	struct hwts_ends *ends;       /* ender.c */
 	struct hwts_reading *reading; /* ahead.c, found.c */
 	struct hwts_tally *tally;     /* tally.c, stats.c */

@@ -185,7 +185,7 @@ void *hwts_task_thread(void *arg)
 
 	hwts_lock(store);
 	while (!hwts_halts(store, HWTS_TASK) || hwts_queued(store, NULL) > 0) {
-		row = hwts_queue_next(store, &turn);
+		row = hwts_queue_next(store, &turn, false);
 		if (row)
 			serve(store, row, &conn, &failures);
 		else if (hwts_halts(store, HWTS_TASK))

@@ -1,0 +1,799 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Pulled runs: the program fetches them, and says how they ended. */
+#include "store_query.h"
+
+#include "inside.h"
+
+#include <poll.h>
+
+static hwt_store_kind pulled_kind(const char *name, unsigned concurrency)
+{
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+
+	kind.name = name;
+	kind.flags = HWT_STORE_PULLED;
+	kind.concurrency = concurrency;
+	kind.backoff_ns = HWT_MS(1);
+	return kind;
+}
+
+static void register_pulled(hwt_store *store, const char *name, unsigned mode, unsigned concurrency)
+{
+	hwt_store_kind kind = pulled_kind(name, concurrency);
+
+	kind.mode = mode;
+	CHECK_CALL(register_patiently(store, &kind), 0);
+}
+
+/* One thread, and a pulled kind "a". */
+static hwt_store *open_pulled(unsigned concurrency)
+{
+	hwt_store_config config = store_config();
+	hwt_store *store;
+
+	config.threads = 1;
+	store = open_with(&config);
+	register_pulled(store, "a", HWT_STORE_AT_LEAST_ONCE, concurrency);
+	return store;
+}
+
+static hwt_store *start_pulled(unsigned concurrency)
+{
+	hwt_store *store;
+
+	fresh_world();
+	store = open_pulled(concurrency);
+	CHECK_CALL(hwt_store_start(store), 0);
+	return store;
+}
+
+static bool is_readable(int fd, int ms)
+{
+	struct pollfd poller = { .fd = fd, .events = POLLIN };
+
+	return poll(&poller, 1, ms) == 1;
+}
+
+static int fd_of(hwt_store *store)
+{
+	int fd = -1;
+
+	CHECK_CALL(hwt_store_fd(store, &fd), 0);
+	return fd;
+}
+
+/* The next run, which comes.  It may have been readable for a run that does not start. */
+static hwt_store_run *pull(hwt_store *store)
+{
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	hwt_store_run *run = NULL;
+	int rc = EAGAIN, fd = fd_of(store);
+
+	while (rc == EAGAIN && hwt_now() < give_up_ns) {
+		CHECK(is_readable(fd, (int)(PATIENCE_NS / HWT_MS(1))));
+		rc = hwt_store_next(store, &run);
+	}
+	REQUIRE(rc == 0);
+	return run;
+}
+
+static void check_none(hwt_store *store)
+{
+	hwt_store_run *run = NULL;
+
+	CHECK_CALL(hwt_store_next(store, &run), EAGAIN);
+	CHECK(run == NULL);
+	CHECK(!is_readable(fd_of(store), 0));
+}
+
+/* Begun and not out. */
+static bool wait_ready(hwt_store *store, unsigned n)
+{
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	unsigned is;
+
+	do {
+		pthread_mutex_lock(&store->lock);
+		is = store->ready->waiting;
+		pthread_mutex_unlock(&store->lock);
+		if (is == n)
+			return true;
+		sleep_ms(1);
+	} while (hwt_now() < give_up_ns);
+	return false;
+}
+
+/* Due, and neither started nor out. */
+static bool wait_overdue(hwt_store *store, uint64_t n)
+{
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+
+	while (stats_of_store(store).overdue != n && hwt_now() < give_up_ns)
+		sleep_ms(1);
+	return stats_of_store(store).overdue == n;
+}
+
+/* On another thread. */
+struct ending {
+	hwt_store_run *run;
+	int answer, rc;
+};
+
+static void *end_run(void *arg)
+{
+	struct ending *ending = arg;
+
+	ending->rc = hwt_store_end(ending->run, ending->answer);
+	return NULL;
+}
+
+static int end_elsewhere(hwt_store_run *run, int answer)
+{
+	struct ending ending = { .run = run, .answer = answer };
+	pthread_t thread;
+
+	REQUIRE(pthread_create(&thread, NULL, end_run, &ending) == 0);
+	REQUIRE(pthread_join(thread, NULL) == 0);
+	return ending.rc;
+}
+
+TEST(what_is_pulled_is_what_was_put)
+{
+	hwt_store *store = start_pulled(1);
+	hwt_store_spec spec = spec_of("a", 0);
+	hwt_store_stats stats;
+	hwt_store_run *run;
+	uint64_t started = 0;
+	int64_t id;
+
+	spec.key = "order 17";
+	spec.group = "tenant 9";
+	spec.data = "text";
+	spec.len = 4;
+	id = put_spec(store, &spec);
+	run = pull(store);
+	CHECK_INT(run->id, ==, id);
+	CHECK(strcmp(run->kind, "a") == 0 && strcmp(run->key, "order 17") == 0 && strcmp(run->group, "tenant 9") == 0);
+	CHECK(run->len == 4 && memcmp(run->data, "text", 4) == 0);
+	CHECK_INT(run->attempt, ==, 1);
+	CHECK(run->connection == NULL);
+	CHECK(hwt_store_is_mine(run));
+	CHECK_INT(info_of(store, id).state, ==, HWT_STORE_RUNNING);
+	CHECK_INT(info_of(store, id).due_us, ==, run->due_us);
+	CHECK_INT(stats_of_store(store).running, ==, 1);
+	CHECK_CALL(hwt_store_cancel(store, id), EBUSY);
+	CHECK_CALL(hwt_store_end(run, 0), 0);
+	CHECK(wait_gone(store, id));
+	stats = settled_stats(store);
+	CHECK_INT(stats.done, ==, 1);
+	for (size_t i = 0; i < HWTS_COUNT(stats.lateness); i++)
+		started += stats.lateness[i];
+	CHECK_INT(started, ==, 1);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(the_descriptor_is_readable_as_long_as_something_can_be_pulled)
+{
+	hwt_store_run *run = NULL, *first, *second;
+	hwt_store *store;
+	int fd;
+
+	fresh_world();
+	store = open_pulled(2);
+	fd = fd_of(store);
+	CHECK_INT(fd_of(store), ==, fd);
+	CHECK(is_readable(fd, 0));
+	CHECK_CALL(hwt_store_next(store, &run), ECANCELED);
+	CHECK_CALL(hwt_store_start(store), 0);
+	check_none(store);
+	put(store, "a", 0);
+	put(store, "a", 0);
+	CHECK(is_readable(fd, (int)(PATIENCE_NS / HWT_MS(1))));
+	CHECK(wait_ready(store, 2));
+	first = pull(store);
+	CHECK(is_readable(fd, 0));
+	second = pull(store);
+	check_none(store);
+	CHECK_CALL(hwt_store_end(second, 0), 0);
+	CHECK_CALL(hwt_store_end(first, 0), 0);
+	put(store, "a", 0);
+	CHECK(wait_ready(store, 1));
+	CHECK_CALL(hwt_store_stop(store), 0);
+	CHECK(is_readable(fd, 0));
+	CHECK_CALL(hwt_store_next(store, &run), ECANCELED);
+	CHECK_CALL(hwt_store_start(store), 0);
+	run = pull(store);
+	CHECK_INT(run->attempt, ==, 1); /* it was given back */
+	check_none(store);
+	CHECK_CALL(hwt_store_end(run, 0), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_INT(fcntl(fd, F_GETFD), ==, -1);
+}
+
+TEST(one_that_is_cancelled_before_it_is_pulled_is_not_handed_out)
+{
+	hwt_store *store = start_pulled(1);
+	int64_t id = put(store, "a", 0);
+
+	CHECK(wait_ready(store, 1));
+	CHECK(is_readable(fd_of(store), 0));
+	CHECK_CALL(hwt_store_cancel(store, id), 0);
+	check_none(store);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* In its group: all are due before the first of them can be begun. */
+TEST(the_larger_priority_is_handed_out_first_and_then_what_was_due_first)
+{
+	static const int priorities[] = { 0, 5, -1, 5, 0 }, order[] = { 1, 3, 0, 4, 2 };
+	hwt_store *store = start_pulled(1);
+	int64_t ids[HWTS_COUNT(order)];
+	hwt_store_run *run;
+
+	put(store, "a", 0);
+	run = pull(store);
+	for (size_t i = 0; i < HWTS_COUNT(order); i++) {
+		hwt_store_spec spec = spec_of("a", 0);
+
+		spec.flags = HWT_STORE_ABSOLUTE;
+		spec.due_us = 1000 + (int64_t)i;
+		spec.priority = priorities[i];
+		ids[i] = put_spec(store, &spec);
+	}
+	CHECK(wait_overdue(store, HWTS_COUNT(order)));
+	for (size_t i = 0; i < HWTS_COUNT(order); i++) {
+		check_none(store);
+		CHECK_CALL(hwt_store_end(run, 0), 0);
+		run = pull(store);
+		CHECK_INT(run->id, ==, ids[order[i]]);
+	}
+	CHECK_CALL(hwt_store_end(run, 0), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* Although runs were quick: of a kind with tasks what follows would be begun ahead. */
+TEST(no_more_is_begun_than_may_be_out_at_once)
+{
+	enum { COUNT = 6 };
+	hwt_store *store = start_pulled(2);
+	hwt_store_run *out[COUNT];
+
+	BEGIN_AHEAD(store);
+	for (int i = 0; i < COUNT; i++)
+		put(store, "a", 0);
+	CHECK(wait_ready(store, 2));
+	CHECK(wait_overdue(store, COUNT));
+	CHECK_INT(stats_of_store(store).begun, ==, 2);
+	out[0] = pull(store);
+	out[1] = pull(store);
+	for (int i = 2; i < COUNT; i++) {
+		check_none(store);
+		CHECK_INT(stats_of_store(store).begun, ==, i);
+		CHECK_CALL(hwt_store_end(out[i - 2], 0), 0);
+		out[i] = pull(store);
+	}
+	CHECK_CALL(hwt_store_end(out[COUNT - 1], 0), 0);
+	CHECK_CALL(hwt_store_end(out[COUNT - 2], 0), 0);
+	CHECK_INT(settled_stats(store).done, ==, COUNT);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(without_a_bound_as_many_are_out_as_there_are_threads)
+{
+	hwt_store_config config = store_config();
+	hwt_store_run *out[3];
+	hwt_store *store;
+
+	fresh_world();
+	config = store_config();
+	config.threads = 3;
+	store = open_with(&config);
+	register_pulled(store, "a", HWT_STORE_AT_LEAST_ONCE, 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	for (int i = 0; i < 5; i++)
+		put(store, "a", 0);
+	CHECK(wait_ready(store, 3));
+	for (int i = 0; i < 3; i++)
+		out[i] = pull(store);
+	CHECK(wait_overdue(store, 2));
+	check_none(store);
+	for (int i = 0; i < 3; i++)
+		CHECK_CALL(hwt_store_end(out[i], 0), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* One thread, and more runs out than that: what has tasks goes on, and has none of the places. */
+TEST(a_run_that_is_out_takes_no_thread_from_other_kinds)
+{
+	hwt_store_run *first, *second;
+	hwt_store *store;
+	int64_t id;
+
+	fresh_world();
+	store = open_pulled(2);
+	register_kind(store, "task", count_run, NULL, HWT_STORE_AT_MOST_ONCE);
+	register_pulled(store, "once", HWT_STORE_AT_MOST_ONCE, 1);
+	CHECK_CALL(hwt_store_start(store), 0);
+	put(store, "a", 0);
+	put(store, "once", 0);
+	first = pull(store);
+	second = pull(store);
+	put(store, "once", 0); /* has no place */
+	CHECK(wait_overdue(store, 1));
+	id = put(store, "task", 0);
+	CHECK(wait_gone(store, id));
+	put(store, "a", 0); /* has one, and is not pulled */
+	CHECK(wait_ready(store, 1));
+	id = put(store, "task", 0);
+	CHECK(wait_gone(store, id));
+	CHECK_CALL(hwt_store_end(first, 0), 0);
+	CHECK_CALL(hwt_store_end(second, 0), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(kinds_that_are_pulled_take_turns)
+{
+	hwt_store_run *runs[4];
+	hwt_store *store;
+
+	fresh_world();
+	store = open_pulled(2);
+	register_kind(store, "task", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	register_pulled(store, "b", HWT_STORE_AT_LEAST_ONCE, 2);
+	CHECK_CALL(hwt_store_start(store), 0);
+	for (int i = 0; i < 4; i++)
+		put(store, i < 2 ? "a" : "b", 0);
+	CHECK(wait_ready(store, 4));
+	for (int i = 0; i < 4; i++)
+		runs[i] = pull(store);
+	for (int i = 0; i < 3; i++)
+		CHECK(strcmp(runs[i]->kind, runs[i + 1]->kind) != 0);
+	for (int i = 0; i < 4; i++)
+		CHECK_CALL(hwt_store_end(runs[i], 0), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* A cap, and a pause that comes while one waits to be pulled. */
+TEST(limits_and_pauses_hold_for_what_is_pulled)
+{
+	hwt_store_limits limits = HWT_STORE_LIMITS_INIT;
+	hwt_store *store = start_pulled(2);
+	hwt_store_spec spec = spec_of("a", 0);
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS, second;
+	const struct hwts_own_rules *own;
+	hwt_store_run *run;
+	bool paused;
+
+	limits.running = 1;
+	CHECK_CALL(hwt_store_limit(store, "a", "tenant", &limits), 0);
+	spec.group = "tenant";
+	put_spec(store, &spec);
+	run = pull(store);
+	second = put_spec(store, &spec);
+	CHECK(wait_overdue(store, 1));
+	check_none(store);
+	CHECK_CALL(hwt_store_end(run, 0), 0);
+	CHECK(wait_ready(store, 1));
+	CHECK_CALL(hwt_store_pause(store, "a", "tenant"), 0);
+	do {
+		pthread_mutex_lock(&store->lock);
+		own = hwts_rules_find(&hwts_kind_find(store, "a")->turns.book, "tenant", 6);
+		paused = own && own->is.paused;
+		pthread_mutex_unlock(&store->lock);
+	} while (!paused && hwt_now() < give_up_ns);
+	CHECK(paused);
+	check_none(store);
+	CHECK(wait_store_state(store, second, HWT_STORE_PENDING));
+	CHECK_CALL(hwt_store_resume(store, "a", "tenant"), 0);
+	run = pull(store);
+	CHECK_INT(run->id, ==, second);
+	CHECK_INT(run->attempt, ==, 1);
+	CHECK_CALL(hwt_store_end(run, 0), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* The program comes when it likes: what was begun ahead for a thread would be given back by then. */
+TEST(what_waits_to_be_pulled_is_not_given_back)
+{
+	hwt_store *store;
+	int64_t id;
+
+	fresh_world();
+	store = open_pulled(1);
+	register_kind(store, "task", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_CALL(hwt_store_start(store), 0);
+	put(store, "a", 0);
+	CHECK(wait_ready(store, 1));
+	pthread_mutex_lock(&store->lock);
+	hwts_kind_find(store, "a")->queue.first->queued_ns -= HWT_S(3600);
+	pthread_mutex_unlock(&store->lock);
+	id = put(store, "task", 0); /* the beginner wakes up, and looks for what is stale */
+	CHECK(wait_gone(store, id));
+	CHECK_CALL(hwt_store_end(pull(store), 0), 0);
+	CHECK_INT(settled_stats(store).begun, ==, 2);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/*
+ * Answers, from another thread
+ */
+
+static int answer(const hwt_store_run *run, char letter)
+{
+	switch (letter) {
+	case 'a':
+		return hwt_store_again(run, 0);
+	case 'g':
+		return hwt_store_give_up(run, "no such account");
+	case 'e':
+		return hwt_store_end_series(run);
+	case 'f':
+		return EIO;
+	case '-':
+		return HWT_STORE_ANSWER;
+	default:
+		return 0;
+	}
+}
+
+TEST(each_answer_ends_a_pulled_run_as_it_would_a_task)
+{
+	static const struct {
+		const char *answers, *attempts;
+		int64_t period_s;
+		bool failed;
+		const char *error;
+	} cases[] = {
+		{ "ff0", "123", 0, false, "" },
+		{ "aaf0", "1112", 0, false, "" },
+		{ "g", "1", 0, true, "no such account" },
+		{ "f-f", "123", 0, true, "Input/output error" },
+		{ "-0", "12", 0, false, "" },
+		{ "fe", "12", 3600, false, "" },
+	};
+	hwt_store *store;
+
+	fresh_world();
+	store = open_store();
+	for (unsigned mode = 0; mode < 2; mode++) {
+		hwt_store_kind kind = pulled_kind(mode ? "once" : "least", 0);
+
+		kind.mode = mode;
+		kind.max_attempts = 3;
+		CHECK_CALL(register_patiently(store, &kind), 0);
+	}
+	CHECK_CALL(hwt_store_start(store), 0);
+	for (unsigned i = 0; i < 2 * HWTS_COUNT(cases); i++) {
+		const unsigned is = i / 2;
+		hwt_store_spec spec = spec_of(i % 2 ? "once" : "least", 0);
+		int64_t id;
+
+		spec.period_ns = HWT_S(cases[is].period_s);
+		id = put_spec(store, &spec);
+		for (size_t n = 0; n < strlen(cases[is].answers); n++) {
+			hwt_store_run *run = pull(store);
+
+			CHECK_INT(run->id, ==, id);
+			CHECK_INT(run->attempt, ==, cases[is].attempts[n] - '0');
+			CHECK_INT(end_elsewhere(run, answer(run, cases[is].answers[n])), ==, 0);
+		}
+		if (cases[is].failed) {
+			CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
+			CHECK(strcmp(info_of(store, id).error, cases[is].error) == 0);
+		} else {
+			CHECK(wait_gone(store, id));
+		}
+	}
+	CHECK_INT(settled_stats(store).failed, ==, 4);
+	CHECK_INT(stats_of_store(store).done, ==, 8);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/*
+ * Many threads
+ */
+
+#define MANY 200
+
+static struct {
+	hwt_store *store;
+	atomic_uint pulled;
+} many;
+
+static void *pull_many(void *arg)
+{
+	int fd = fd_of(many.store), rc;
+	hwt_store_run *run;
+
+	(void)arg;
+	while ((rc = hwt_store_next(many.store, &run)) != ECANCELED)
+		if (rc == 0) {
+			CHECK_INT(run->attempt, ==, 1);
+			atomic_fetch_add(&many.pulled, 1);
+			CHECK_INT(hwt_store_end(run, 0), ==, 0);
+		} else {
+			CHECK_INT(rc, ==, EAGAIN);
+			CHECK(is_readable(fd, (int)(PATIENCE_NS / HWT_MS(1))));
+		}
+	return NULL;
+}
+
+/* A stop wakes those that poll. */
+TEST(threads_pull_beside_each_other_until_the_store_stops)
+{
+	pthread_t threads[4];
+	hwt_store *store = start_pulled(3);
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+
+	many.store = store;
+	atomic_store(&many.pulled, 0);
+	for (size_t i = 0; i < HWTS_COUNT(threads); i++)
+		REQUIRE(pthread_create(&threads[i], NULL, pull_many, NULL) == 0);
+	for (int i = 0; i < MANY; i++)
+		put(store, "a", 0);
+	while (stats_of_store(store).done < MANY && hwt_now() < give_up_ns)
+		sleep_ms(1);
+	CHECK_CALL(hwt_store_stop(store), 0);
+	for (size_t i = 0; i < HWTS_COUNT(threads); i++)
+		REQUIRE(pthread_join(threads[i], NULL) == 0);
+	CHECK_INT(atomic_load(&many.pulled), ==, MANY);
+	CHECK_INT(stats_of_store(store).done, ==, MANY);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/*
+ * Stop and close
+ */
+
+TEST(a_stop_leaves_the_runs_that_are_out_and_is_called_again)
+{
+	hwt_store *store = start_pulled(2);
+	hwt_store_kind kind = pulled_kind("b", 1);
+	hwt_store_run *run, *none = NULL;
+	int64_t id, waits;
+
+	id = put(store, "a", 0);
+	run = pull(store);
+	waits = put(store, "a", 0);
+	CHECK(wait_ready(store, 1));
+	for (int i = 0; i < 2; i++) {
+		CHECK_CALL(hwt_store_stop(store), EBUSY);
+		CHECK_CALL(hwt_store_next(store, &none), ECANCELED);
+		CHECK(is_readable(fd_of(store), 0));
+		CHECK_CALL(hwt_store_start(store), EBUSY);
+		CHECK_CALL(hwt_store_register(store, &kind), EBUSY);
+	}
+	CHECK(wait_held(store, 1)); /* what has nothing out is given */
+	CHECK(wait_store_state(store, waits, HWT_STORE_PENDING));
+	CHECK(hwt_store_is_mine(run));
+	look_now(store);
+	CHECK_INT(stats_of_store(store).trusted, ==, 1);
+	CHECK_INT(end_elsewhere(run, 0), ==, 0);
+	CHECK_CALL(hwt_store_stop(store), 0);
+	CHECK_INT(stats_of_store(store).shards_held, ==, 0);
+	CHECK(wait_gone(store, id));
+	CHECK_CALL(hwt_store_start(store), 0);
+	run = pull(store);
+	CHECK_INT(run->id, ==, waits);
+	CHECK_INT(run->attempt, ==, 1);
+	CHECK_CALL(hwt_store_end(run, 0), 0);
+	CHECK_CALL(hwt_store_stop(store), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* No lease ends here: what the other has it was given. */
+TEST(a_stop_within_a_time_gives_the_shards_and_the_other_end_counts)
+{
+	hwt_store *store = start_pulled(2), *other;
+	hwt_store_run *run, *mine, *theirs, *none = NULL;
+	int64_t id = put(store, "a", 0), unbegun;
+
+	run = pull(store);
+	unbegun = put(store, "a", 0);
+	mine = pull(store);
+	CHECK_CALL(hwt_store_stop_within(store, 0), ETIMEDOUT);
+	CHECK_INT(stats_of_store(store).shards_held, ==, 0);
+	CHECK_CALL(hwt_store_next(store, &none), ECANCELED);
+	CHECK_CALL(hwt_store_start(store), EBUSY);
+	CHECK_CALL(hwt_store_stop(store), EBUSY);
+	CHECK_CALL(hwt_store_stop_within(store, HWT_MS(1)), ETIMEDOUT);
+	CHECK(!hwt_store_is_mine(run));
+	CHECK_CALL(hwt_store_end(mine, 0), 0); /* nobody else has begun it */
+	CHECK_CALL(hwt_store_get(store, unbegun, &(hwt_store_info)HWT_STORE_INFO_INIT), ENOENT);
+	other = open_pulled(1);
+	CHECK_CALL(hwt_store_start(other), 0);
+	theirs = pull(other);
+	CHECK_INT(theirs->id, ==, id);
+	CHECK_INT(theirs->attempt, ==, 2);
+	CHECK_CALL(hwt_store_end(run, 0), ESTALE);
+	CHECK_INT(info_of(other, id).state, ==, HWT_STORE_RUNNING);
+	CHECK_CALL(hwt_store_stop_within(store, PATIENCE_NS), 0);
+	CHECK_INT(stats_of_store(store).done, ==, 1);
+	CHECK_CALL(hwt_store_end(theirs, 0), 0);
+	CHECK(wait_gone(other, id));
+	CHECK_CALL(hwt_store_close(other), 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+static void *end_soon(void *run)
+{
+	sleep_ms(30);
+	CHECK_INT(hwt_store_end(run, 0), ==, 0);
+	return NULL;
+}
+
+TEST(a_stop_within_a_time_waits_for_the_runs_that_are_out)
+{
+	hwt_store *store = start_pulled(1);
+	pthread_t thread;
+
+	put(store, "a", 0);
+	REQUIRE(pthread_create(&thread, NULL, end_soon, pull(store)) == 0);
+	CHECK_CALL(hwt_store_stop_within(store, PATIENCE_NS), 0);
+	REQUIRE(pthread_join(thread, NULL) == 0);
+	CHECK_INT(stats_of_store(store).done, ==, 1);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* As after a stop that found them, and after one that did not wait for them. */
+TEST(a_close_frees_what_is_out_and_it_runs_elsewhere)
+{
+	for (int stop = 0; stop < 3; stop++) {
+		hwt_store *store;
+		hwt_store_run *run;
+		int64_t id, once;
+
+		fresh_world();
+		store = open_pulled(2);
+		register_pulled(store, "once", HWT_STORE_AT_MOST_ONCE, 1);
+		CHECK_CALL(hwt_store_start(store), 0);
+		id = put(store, "a", 0);
+		once = put(store, "once", 0);
+		(void)pull(store);
+		(void)pull(store);
+		if (stop == 1)
+			CHECK_CALL(hwt_store_stop(store), EBUSY);
+		if (stop == 2)
+			CHECK_CALL(hwt_store_stop_within(store, 0), ETIMEDOUT);
+		CHECK_CALL(hwt_store_close(store), 0);
+		store = open_pulled(2);
+		register_pulled(store, "once", HWT_STORE_AT_MOST_ONCE, 1);
+		CHECK_INT(info_of(store, id).state, ==, HWT_STORE_RUNNING);
+		CHECK_INT(info_of(store, id).owner[0], ==, '\0');
+		CHECK_CALL(hwt_store_start(store), 0);
+		run = pull(store);
+		CHECK_INT(run->id, ==, id);
+		CHECK_INT(run->attempt, ==, 2);
+		CHECK_CALL(hwt_store_end(run, 0), 0);
+		CHECK(wait_store_state(store, once, HWT_STORE_FAILED));
+		CHECK_CALL(hwt_store_close(store), 0);
+	}
+}
+
+/*
+ * The lease is lost.  It is of 600 s, so nothing renews it while the test lasts.
+ */
+
+TEST(an_end_after_the_lease_is_what_the_database_says)
+{
+	hwt_store *store = start_pulled(3);
+	hwt_store_run *mine, *lost, *none = NULL;
+	int64_t id = put(store, "a", 0), other, waits;
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+
+	mine = pull(store);
+	other = put(store, "a", 0);
+	lost = pull(store);
+	waits = put(store, "a", 0);
+	CHECK(wait_ready(store, 1));
+	atomic_store(&hwts_test_boot_ns, HWT_S(601));
+	CHECK(!hwt_store_is_mine(mine));
+	CHECK_CALL(hwt_store_end(mine, 0), 0);
+	CHECK_CALL(hwt_store_get(store, id, &info), ENOENT);
+	CHECK_CALL(hwt_store_next(store, &none), EAGAIN); /* and it is given back */
+	CHECK(!is_readable(fd_of(store), 0));
+	CHECK(wait_store_state(store, waits, HWT_STORE_PENDING));
+	(void)query("update %s_timeout set epoch = epoch + 1 where state = 2", world.schema);
+	CHECK_CALL(hwt_store_end(lost, 0), ESTALE);
+	CHECK_INT(info_of(store, other).state, ==, HWT_STORE_RUNNING);
+	CHECK_INT(settled_stats(store).done, ==, 1);
+	atomic_store(&hwts_test_boot_ns, 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+static struct {
+	hwt_store_run *run;
+	atomic_int rc;
+} inner;
+
+static int end_within(const hwt_store_run *run, void *ctx)
+{
+	(void)run;
+	(void)ctx;
+	atomic_store(&hwts_test_boot_ns, HWT_S(601));
+	atomic_store(&inner.rc, hwt_store_end(inner.run, 0));
+	atomic_store(&hwts_test_boot_ns, 0);
+	return 0;
+}
+
+/* The answer is behind a lock that the task holds. */
+TEST(an_end_that_would_wait_for_its_own_transaction_is_refused)
+{
+	int64_t id, outer;
+	hwt_store *store;
+
+	fresh_world();
+	store = open_pulled(1);
+	register_kind(store, "task", end_within, NULL, HWT_STORE_TRANSACTION);
+	CHECK_CALL(hwt_store_start(store), 0);
+	id = put(store, "a", 0);
+	inner.run = pull(store);
+	atomic_store(&inner.rc, -1);
+	outer = put(store, "task", 0);
+	CHECK(wait_gone(store, outer));
+	CHECK_INT(atomic_load(&inner.rc), ==, world.sqlite ? EDEADLK : 0);
+	if (world.sqlite)
+		CHECK_CALL(hwt_store_end(inner.run, 0), 0);
+	CHECK(wait_gone(store, id));
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/*
+ * What is refused
+ */
+
+static bool refuse(void)
+{
+	return true;
+}
+
+TEST(without_memory_nothing_is_handed_out_and_it_waits)
+{
+	hwt_store *store = start_pulled(1);
+	hwt_store_run *run = NULL;
+
+	put(store, "a", 0);
+	CHECK(wait_ready(store, 1));
+	(void)fd_of(store);
+	atomic_store(&hwts_test_refuses_memory, refuse);
+	CHECK_CALL(hwt_store_next(store, &run), ENOMEM);
+	atomic_store(&hwts_test_refuses_memory, NULL);
+	CHECK(is_readable(fd_of(store), 0));
+	run = pull(store);
+	CHECK_INT(run->attempt, ==, 1);
+	CHECK_CALL(hwt_store_end(run, 0), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(what_makes_no_sense_of_a_pulled_kind_is_refused)
+{
+	hwt_store_kind kind = pulled_kind("a", 0);
+	hwt_store_run *run = NULL;
+	hwt_store *store;
+	int fd = -1;
+
+	fresh_world();
+	store = open_store();
+	kind.task = count_run;
+	CHECK_CALL(hwt_store_register(store, &kind), EINVAL);
+	kind.task = NULL;
+	kind.mode = HWT_STORE_TRANSACTION;
+	CHECK_CALL(hwt_store_register(store, &kind), EINVAL);
+	kind.mode = HWT_STORE_AT_LEAST_ONCE;
+	kind.flags = HWT_STORE_PULLED << 1 | HWT_STORE_PULLED;
+	CHECK_CALL(hwt_store_register(store, &kind), EINVAL);
+	kind.flags = 0;
+	CHECK_CALL(hwt_store_register(store, &kind), EINVAL);
+	kind.flags = HWT_STORE_PULLED;
+	CHECK_CALL(register_patiently(store, &kind), 0);
+	CHECK_CALL(hwt_store_fd(NULL, &fd), EINVAL);
+	CHECK_CALL(hwt_store_fd(store, NULL), EINVAL);
+	CHECK_CALL(hwt_store_next(NULL, &run), EINVAL);
+	CHECK_CALL(hwt_store_next(store, NULL), EINVAL);
+	CHECK_CALL(hwt_store_end(NULL, 0), EINVAL);
+	CHECK(fd == -1 && run == NULL);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+STORE_MAIN(NULL)
