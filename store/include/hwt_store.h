@@ -617,7 +617,8 @@ HWT_API int hwt_store_cancel_key(hwt_store *store, const char *kind, const char 
  * cancelled, also on failure.
  *
  * Many are cancelled by slices of at most 1000, each in a transaction of its own, so that nobody waits for long: what
- * is put meanwhile may stay.  If the call breaks off, repeat it.  What runs goes on.
+ * is put meanwhile may stay.  If the call breaks off, repeat it.  A run in progress goes on, and is the last of its
+ * timeout, whatever it answers and also if its process dies; *n counts it.
  *
  * Returns  of one: as hwt_store_cancel.  Of many: 0, also if there are none; EINVAL; what a commit returns.
  * Cost     of many: a commit for each slice; some 20 us a row.

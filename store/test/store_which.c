@@ -268,6 +268,50 @@ TEST(of_many_only_those_in_the_states_are_cancelled)
 	}
 }
 
+static atomic_bool task_began, task_may_end;
+
+static int fail_when_told(const hwt_store_run *run, void *ctx)
+{
+	(void)run;
+	atomic_fetch_add((atomic_uint *)ctx, 1);
+	atomic_store(&task_began, true);
+	while (!atomic_load(&task_may_end))
+		sleep_ms(1);
+	return EIO;
+}
+
+/* It would be tried again in 20 ms. */
+TEST(of_many_a_run_in_progress_is_the_last_though_it_fails)
+{
+	static atomic_uint runs;
+	hwt_store *store;
+	hwt_store_spec spec = spec_of("a", 0);
+	uint64_t n = 7;
+	int64_t id;
+
+	fresh_world();
+	atomic_store(&task_began, false);
+	atomic_store(&task_may_end, false);
+	store = open_store();
+	register_kind(store, "a", fail_when_told, &runs, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_CALL(hwt_store_start(store), 0);
+	spec.group = "g";
+	id = put_spec(store, &spec);
+	while (!atomic_load(&task_began))
+		sleep_ms(1);
+	put_n(store, "a", "g", 3);
+	CHECK_CALL(hwt_store_cancel_ex(store, WHICH(.kind = "a", .group = "g", .all = true), &n), 0);
+	CHECK_INT(n, ==, 4);
+	CHECK_CALL(hwt_store_cancel_ex(store, WHICH(.kind = "a", .group = "g", .all = true), &n), 0);
+	CHECK_INT(n, ==, 0);
+	CHECK_CALL(hwt_store_cancel(store, id), EBUSY);
+	CHECK_INT(count_of("true"), ==, 1);
+	atomic_store(&task_may_end, true);
+	CHECK(wait_gone(store, id));
+	CHECK_INT(atomic_load(&runs), ==, 1);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 TEST(all_of_a_group_get_one_due_time)
 {
 	const int64_t at_us = now_us() + 3600 * HWTS_S_US;

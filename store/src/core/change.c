@@ -42,7 +42,7 @@ static int64_t id_of(const struct hwts_request *request)
 static void cancel_one(struct hwts_conn *conn, struct hwts_request *request)
 {
 	conn->brief = !request->alone;
-	request->rc = hwts_rows_cancel(conn, id_of(request), HWTS_NOT_BEGUN, HWTS_ALL_STATES);
+	request->rc = hwts_rows_cancel(conn, id_of(request), HWTS_NOT_BEGUN, HWTS_ALL_STATES, false);
 	request->alone = conn->brief && request->rc == EAGAIN && conn->db->engine->locks_rows;
 	conn->brief = false;
 	hwts_group_text(request);
@@ -101,7 +101,7 @@ static int cancel_begun(hwt_store *store, int64_t id, bool *again)
 	*again = false;
 	rc = hwts_pool_get(store, &conn);
 	if (rc == 0) {
-		rc = hwts_rows_cancel(conn, id, row->epoch, HWTS_ALL_STATES);
+		rc = hwts_rows_cancel(conn, id, row->epoch, HWTS_ALL_STATES, false);
 		hwts_pool_put(store, conn);
 	}
 	hwts_unbegun(store, row, rc == 0, NULL);
@@ -128,7 +128,7 @@ static int cancel_shared(hwt_store *store, int64_t id)
 static int cancel_it(struct hwts_conn *conn, struct hwts_about *about, void *ctx)
 {
 	(void)ctx;
-	return hwts_rows_cancel(conn, about->id, HWTS_NOT_BEGUN, about->states);
+	return hwts_rows_cancel(conn, about->id, HWTS_NOT_BEGUN, about->states, false);
 }
 
 static int find_it(struct hwts_conn *conn, struct hwts_about *about, void *ctx)

@@ -71,12 +71,12 @@ static int change_all(struct walk *walk)
 		   : hwts_rows_cancel_all(walk->conn, slice->ids, slice->rcs, slice->n, walk->about->states);
 }
 
-/* It was locked, or has just changed. */
+/* It was locked, has just changed, or runs. */
 static int change_one(struct walk *walk, size_t i)
 {
 	struct slice *slice = &walk->slice;
 	int rc = walk->move ? hwts_rows_reschedule(walk->conn, slice->ids[i], walk->move, &slice->dues[i])
-			    : hwts_rows_cancel(walk->conn, slice->ids[i], HWTS_NOT_BEGUN, walk->about->states);
+			    : hwts_rows_cancel(walk->conn, slice->ids[i], HWTS_NOT_BEGUN, walk->about->states, true);
 
 	slice->rcs[i] = rc;
 	return rc == ENOENT || rc == EBUSY ? 0 : rc;
@@ -101,7 +101,7 @@ static int do_slice(struct walk *walk)
 	if (rc != 0)
 		return rc;
 	for (size_t i = 0; i < slice->n && rc == 0; i++)
-		if (slice->rcs[i] == EINTR)
+		if (slice->rcs[i] == EINTR || (slice->rcs[i] == EBUSY && !walk->move))
 			rc = change_one(walk, i);
 	HWTS_POINT("slice");
 	hwts_lock(walk->store);

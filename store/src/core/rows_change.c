@@ -51,11 +51,11 @@ static int outcome(const struct change *change, int64_t id)
 	return change->state == HWT_STORE_RUNNING ? hwts_rows_explain(EBUSY, id) : AGAIN;
 }
 
-/* A series that runs is cancelled, and with it what has replaced it; of any other only that goes. */
-static int cancel_more(struct hwts_conn *conn, int64_t id, struct change *change)
+/* A series that runs is cancelled, and with it what has replaced it; of any other only that goes, unless all are. */
+static int cancel_more(struct hwts_conn *conn, int64_t id, struct change *change, bool all)
 {
 	struct hwts_step steps[] = {
-		{ HWTS_SQL_CANCEL_LAST, { HWTS_NUMBER(id) }, .each = had, .ctx = change },
+		{ HWTS_SQL_CANCEL_LAST, { HWTS_NUMBER(id), HWTS_NUMBER(all) }, .each = had, .ctx = change },
 		{ .sql = HWTS_SQL_CANCEL_NEXT, .args = { HWTS_NUMBER(id) } },
 		{ HWTS_SQL_STATE, { HWTS_NUMBER(id) }, .each = is_in_state, .ctx = change },
 	};
@@ -65,7 +65,7 @@ static int cancel_more(struct hwts_conn *conn, int64_t id, struct change *change
 	return hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED);
 }
 
-static int cancel_once(struct hwts_conn *conn, int64_t id, int64_t epoch, unsigned states)
+static int cancel_once(struct hwts_conn *conn, int64_t id, int64_t epoch, unsigned states, bool all)
 {
 	struct change change = { .states = states };
 	struct hwts_step steps[] = {
@@ -77,8 +77,9 @@ static int cancel_once(struct hwts_conn *conn, int64_t id, int64_t epoch, unsign
 	};
 	int rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED);
 
-	if (rc == 0 && !change.had && change.has_more && states & 1u << HWT_STORE_RUNNING)
-		rc = cancel_more(conn, id, &change);
+	if (rc == 0 && !change.had && (change.has_more || (all && change.state == HWT_STORE_RUNNING)) &&
+	    states & 1u << HWT_STORE_RUNNING)
+		rc = cancel_more(conn, id, &change, all);
 	return rc ? rc : outcome(&change, id);
 }
 
@@ -213,10 +214,10 @@ static int changes_always(int64_t id)
 	return hwts_fail(EAGAIN, "timeout %lld changes all the time: try again", (long long)id);
 }
 
-int hwts_rows_cancel(struct hwts_conn *conn, int64_t id, int64_t epoch, unsigned states)
+int hwts_rows_cancel(struct hwts_conn *conn, int64_t id, int64_t epoch, unsigned states, bool all)
 {
 	for (int tries = 0; tries < TRIES; tries++) {
-		int rc = cancel_once(conn, id, epoch, states);
+		int rc = cancel_once(conn, id, epoch, states, all);
 
 		if (rc != AGAIN)
 			return rc;

@@ -71,13 +71,13 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		"delete from @_timeout where id = any(array(select u.id from @_timeout u where u.id = any(?1) and"
 		" u.state <> 2 for update skip locked)) and state <> 2 and (1 << state) & ?2 <> 0 returning id",
 	},
-	/* The run in progress is its last: nothing files it again, and nobody takes it over. */
+	/* The run in progress is its last: nothing files it again, and nobody takes it over.  ?2: also of no series. */
 	[HWTS_SQL_CANCEL_LAST] = {
-		"cancel", "i",
+		"cancel", "ib",
 		"update @_timeout set last = true" SPEC(NEXT_GOES) " where "
-		THIS " and "
+		THIS " and ((?2 and state = 2 and last is null) or ("
 		GOES_ON
-		" returning shard, due_us, 0",
+		")) returning shard, due_us, 0",
 		NULL,
 	},
 	/* What has replaced one that runs; the run stays what it is. */

@@ -7,7 +7,7 @@
  * Which text was made stands in the comment on the sequence of their numbers.
  */
 #include "db/functions.h"
-#include "db/functions_base.h"
+#include "db/functions_put.h"
 #include "db/postgres.h"
 
 #include <stdio.h>
@@ -23,11 +23,11 @@ static const char REVOKE[] =
     "'@_reschedule_key', '@_make_kind') loop execute"
     " pg_catalog.format('revoke all on function %s from public', f::pg_catalog.regprocedure); end loop; end $hwt$;";
 
-#define LINES (HWTS_COUNT(FUNCTIONS_BASE) + HWTS_COUNT(FUNCTIONS))
+#define LINES (HWTS_COUNT(FUNCTIONS_PUT) + HWTS_COUNT(FUNCTIONS))
 
 static const char *line_of(size_t i)
 {
-	return i < HWTS_COUNT(FUNCTIONS_BASE) ? FUNCTIONS_BASE[i] : FUNCTIONS[i - HWTS_COUNT(FUNCTIONS_BASE)];
+	return i < HWTS_COUNT(FUNCTIONS_PUT) ? FUNCTIONS_PUT[i] : FUNCTIONS[i - HWTS_COUNT(FUNCTIONS_PUT)];
 }
 
 static uint64_t mark_of_text(void)

@@ -173,6 +173,12 @@ static bool goes_on(struct act *act, const struct version *t)
 	return t->n[STATE] == 2 && !t->n[LAST] && (t->n[PERIOD] > 0 || t->s[SCHEDULE]);
 }
 
+static bool is_not_last(struct act *act, const struct version *t)
+{
+	(void)act;
+	return t->n[STATE] == 2 && !t->n[LAST];
+}
+
 static bool has_more(struct act *act, const struct version *t)
 {
 	return goes_on(act, t) || t->n[NEXT_DUE];
@@ -276,7 +282,7 @@ static int cancel_all(struct act *act)
 static int cancel_last(struct act *act)
 {
 	struct row *row;
-	int rc = claim(act, NUMBER_ARG(0), goes_on, WAITS, &row);
+	int rc = claim(act, NUMBER_ARG(0), NUMBER_ARG(1) ? is_not_last : goes_on, WAITS, &row);
 
 	if (rc == 0 && row) {
 		sim_change(act, row)->n[LAST] = 1;
