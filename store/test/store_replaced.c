@@ -274,6 +274,7 @@ TEST(a_cancel_drops_what_has_replaced_it_and_is_EBUSY)
 			CHECK_CALL(hwt_store_cancel_on(store, connection, &which), EBUSY);
 			CHECK(user_sql(connection, "commit"));
 		}
+		CHECK_INT(query("select count(*) from %s_timeout where next_due_us is not null", world.schema), ==, 0);
 		CHECK_CALL(hwt_store_cancel(store, id), EBUSY);
 		disconnect_user(connection);
 		let_go('f');
