@@ -377,36 +377,6 @@ TEST(what_runs_is_replaced_after_its_run_unless_that_is_cancelled)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
-/* As hwt_store_put has it: what replaces holds once the run has ended. */
-TEST(what_runs_is_replaced_after_its_run_and_a_cancel_drops_that)
-{
-	hwt_store *store;
-	PGconn *conn;
-	int64_t id;
-
-	OPEN_SQL(store);
-	conn = connect_user();
-	id = PUT_SQL(conn, "'a', 'one', key => 'k', delay => '1 day'");
-	set_running(id, false);
-	for (int i = 0; i < 2; i++) {
-		CHECK_INT(PUT_SQL(conn, "'a', 'two', key => 'k', at => '2100-01-01 00:00+00', if_exists => 'replace'"),
-			  ==, id);
-		CHECK_INT(
-		    query("select count(*) from %s_timeout where state = 2 and data = 'one' and next_data = 'two' and"
-			  " next_due_us = 4102444800000000 and next_base_us = next_due_us and next_period_us = 0 and"
-			  " next_priority = 0",
-			  world.schema),
-		    ==, 1);
-	}
-	(void)call(conn, "cancel", "%lld", (long long)id);
-	IS("running");
-	CHECK_INT(query("select count(*) from %s_timeout where state = 2 and next_due_us is null and next_data is null",
-			world.schema),
-		  ==, 1);
-	disconnect_user(conn);
-	CHECK_CALL(hwt_store_close(store), 0);
-}
-
 TEST(all_of_a_group_are_cancelled_and_what_runs_is_marked)
 {
 	hwt_store *store;
