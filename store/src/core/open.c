@@ -140,10 +140,11 @@ static void destroy(hwt_store *store)
 static hwt_store *make(const hwt_store_config *config)
 {
 	struct whole *whole = hwts_alloc(sizeof(*whole));
-	hwt_store *store = &whole->store;
+	hwt_store *store;
 
 	if (!whole)
 		return NULL;
+	store = &whole->store;
 	store->life = &whole->life;
 	store->pool = &whole->pool;
 	store->numbers = &whole->numbers;
