@@ -18,17 +18,23 @@ static struct {
 static atomic_uint started, ended, running, most;
 static atomic_bool held;
 
-/* Notes its start, and waits while it is held. */
+static pthread_mutex_t noting = PTHREAD_MUTEX_INITIALIZER;
+
+/* Notes its start, and waits while it is held.  What is counted in started has been written. */
 static int note(const hwt_store_run *run, void *ctx)
 {
-	unsigned at = atomic_fetch_add(&started, 1), now = atomic_fetch_add(&running, 1) + 1;
+	unsigned at, now = atomic_fetch_add(&running, 1) + 1;
 
 	(void)ctx;
+	pthread_mutex_lock(&noting);
+	at = atomic_load(&started);
 	REQUIRE(at < STARTS);
 	(void)snprintf(starts[at].group, sizeof(starts[at].group), "%s", run->group ? run->group : "");
 	starts[at].attempt = run->attempt;
 	starts[at].at_ns = hwt_now();
 	starts[at].priority = run->len == sizeof(int) ? *(const int *)run->data : 0;
+	atomic_store(&started, at + 1);
+	pthread_mutex_unlock(&noting);
 	for (unsigned is = atomic_load(&most); now > is && !atomic_compare_exchange_weak(&most, &is, now);)
 		;
 	while (atomic_load(&held))
