@@ -283,7 +283,8 @@ sub cancelled {
 sub overtaken {
 	my ($item) = @_;
 	for my $start (grep { ($_->{rc} // -1) == 0 } @{ $item->{starts} }) {
-		return 1 if any { $_->{end} >= $start->{begin} && ($_->{begin} <= $start->{end} + 3 * $SETTLE || !undisturbed($start->{log}, $start->{end})) }
+		return 1 if any { ($_->{end} >= $start->{begin} && ($_->{begin} <= $start->{end} + 3 * $SETTLE || !undisturbed($start->{log}, $start->{end})))
+			|| ($start->{begin} > $_->{end} && is_run_before($item, $_, $start)) }
 			may_be_replaced($item);
 	}
 	return 0;
