@@ -147,6 +147,7 @@ static void calls(struct putting *put)
 {
 	struct item *item = put->item;
 
+	item->called_ns = sim_now();
 	item->may_be_cancelled |= cancels[item->mode] > 0;
 	item->is_moved |= moves[item->mode] > 0;
 	if (item->key && is_haunted[item->mode][item->key][item->group])
@@ -156,7 +157,7 @@ static void calls(struct putting *put)
 			items[i].revived = put->number + 1;
 }
 
-/* Of two with one id the later one has the row. */
+/* Of two with one id the later one has the row; which that is nobody knows if both were under way at once. */
 static void note_same(struct item *item)
 {
 	for (unsigned i = 0; i < item_count; i++) {
@@ -165,7 +166,7 @@ static void note_same(struct item *item)
 		if (other == item || other->id != item->id || other->put != ACCEPTED)
 			continue;
 		other->revived = number_of(item) + 1;
-		if (other > item)
+		if (other > item || other->accepted_ns >= item->called_ns)
 			item->revived = i + 1;
 		item->may_be_cancelled |= other->may_be_cancelled;
 	}

@@ -38,6 +38,7 @@ struct item {
 	bool cancelled, may_be_cancelled;
 	bool replaced;        /* known to be so, and what has replaced it not to be dropped */
 	int64_t epoch[NODES]; /* of its last start */
+	int64_t called_ns; /* when its put was called */
 	int64_t accepted_ns;
 	unsigned revived; /* its row has become that of another: which, and one */
 	bool lost;        /* the server has forgotten a commit about it that was synced: nothing is promised any more */
