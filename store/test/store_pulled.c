@@ -672,8 +672,16 @@ TEST(a_close_frees_what_is_out_and_it_runs_elsewhere)
 }
 
 /*
- * The lease is lost.  It is of 600 s, so nothing renews it while the test lasts.
+ * The lease is lost, and control, which may look at any time, does not hear so before the test is over.
  */
+
+static atomic_bool control_waits;
+
+static void hold_control(const char *at)
+{
+	while (strcmp(at, "renewed") == 0 && atomic_load(&control_waits))
+		sleep_ms(1);
+}
 
 TEST(an_end_after_the_lease_is_what_the_database_says)
 {
@@ -687,6 +695,8 @@ TEST(an_end_after_the_lease_is_what_the_database_says)
 	lost = pull(store);
 	waits = put(store, "a", 0);
 	CHECK(wait_ready(store, 1));
+	atomic_store(&control_waits, true);
+	atomic_store(&hwts_test_at, hold_control);
 	atomic_store(&hwts_test_boot_ns, HWT_S(601));
 	CHECK(!hwt_store_is_mine(mine));
 	CHECK_CALL(hwt_store_end(mine, 0), 0);
@@ -699,7 +709,9 @@ TEST(an_end_after_the_lease_is_what_the_database_says)
 	CHECK_INT(info_of(store, other).state, ==, HWT_STORE_RUNNING);
 	CHECK_INT(settled_stats(store).done, ==, 1);
 	atomic_store(&hwts_test_boot_ns, 0);
+	atomic_store(&control_waits, false);
 	CHECK_CALL(hwt_store_close(store), 0);
+	atomic_store(&hwts_test_at, NULL);
 }
 
 static struct {
