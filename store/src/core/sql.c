@@ -29,15 +29,18 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		"select id, state from @_timeout where bucket = ?1 and kind = ?2 and grp = ?3 and key = ?4",
 		NULL,
 	},
-	/* What runs was due, so without PENDING (?6) only what is due is read, and what has failed. */
+	/*
+	 * What runs was due, by a clock that may have been put back by a minute since: so without PENDING (?6) no more
+	 * is read, and what has failed.
+	 */
 	[HWTS_SQL_PLACES] = {
 		"places", "Niinibbi",
 		"select t.shard, t.due_us, t.id from @_timeout t where t.shard = ?1 and (t.due_us, t.id) > (?2, ?3)"
-		" and t.due_us < case when ?6 or ?1 < 0 or ?8 < @now + 1000000 then ?8 else @now + 1000000 end and"
+		" and t.due_us < case when ?6 or ?1 < 0 or ?8 < @now + 60000000 then ?8 else @now + 60000000 end and"
 		" (1 << t.state) & ?4 <> 0 and (?7 or t.grp = '') order by t.due_us, t.id limit ?5",
 		"with n as materialized (select @now us) select x.* from unnest(?1) s(id), n, lateral (select"
 		" t.shard, t.due_us, t.id from @_timeout t where t.shard = s.id and (t.due_us, t.id) > (?2, ?3) and"
-		" t.due_us < case when ?6 or s.id < 0 or ?8 < n.us + 1000000 then ?8 else n.us + 1000000 end and (1"
+		" t.due_us < case when ?6 or s.id < 0 or ?8 < n.us + 60000000 then ?8 else n.us + 60000000 end and (1"
 		" << t.state) & ?4 <> 0 and (?7 or t.grp = '') order by t.due_us, t.id limit ?5) x",
 	},
 	[HWTS_SQL_GROUP_PLACES] = {

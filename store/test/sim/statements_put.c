@@ -180,7 +180,7 @@ static int places(struct act *act)
 		int64_t shard = ITEM_ARG(0, i), remaining = NUMBER_ARG(4), to_us = NUMBER_ARG(7);
 
 		if (!NUMBER_ARG(5) && shard >= 0)
-			to_us = HWTS_MIN(to_us, act->now_us + 1000000);
+			to_us = HWTS_MIN(to_us, act->now_us + 60000000);
 		read_index(act, &found, shard, NUMBER_ARG(1), to_us);
 		for (size_t j = 0; j < found.n && remaining > 0; j++) {
 			const struct version *t = found.t[j];
