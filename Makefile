@@ -145,6 +145,8 @@ install: all $(BUILD)/hwt.3 ## to DESTDIR= PREFIX=/usr/local; make uninstall
 	@for function in $(FUNCTIONS); do echo '.so man3/hwt.3' >$(DESTDIR)$(MANDIR)/man3/$$function.3; done
 	install -m 644 $(DOCUMENTS) $(DESTDIR)$(DOCDIR)/
 	install -m 644 $(wildcard examples/*.[ch] examples/*.cpp store/examples/*.[ch]) $(DESTDIR)$(DOCDIR)/examples/
+	install -d $(DESTDIR)$(DOCDIR)/examples/languages
+	install -m 644 $(wildcard store/examples/languages/*) $(DESTDIR)$(DOCDIR)/examples/languages/
 
 uninstall:
 	rm -f $(INSTALLED:%=$(DESTDIR)%)

@@ -8,7 +8,7 @@ STORE_ARCHIVES := $(BUILD)/libhwt-store.a $(BUILD)/libhwt.a
 
 .PHONY: check-cron demo-store bench-store bench-store-rivals bench-store-scale install-store uninstall-store
 
-STORE_CHECKS := $(if $(STORE),store/test/store_examples.sh store/test/hwt_jobs.sh)
+STORE_CHECKS := $(if $(STORE),store/test/store_examples.sh store/test/hwt_jobs.sh store/test/languages.sh)
 check: $(STORE_EXAMPLES)
 check-store: $(STORE_EXAMPLES) $(if $(STORE),$(BUILD)/hwt-jobs) $(if $(STORE),$(BUILD)/bench/store_bench)
 
