@@ -231,8 +231,8 @@ typedef struct hwt_store_run {
  * A task.  0: done.  An errno value: it failed, and is tried again after a back-off; after max_attempts it is FAILED
  * and kept until it is cancelled or rescheduled.  strerror() of the value is kept as the error of the timeout.
  *
- * HWT_STORE_ANSWER: as hwt_store_again, hwt_store_give_up or hwt_store_end_series has said about this run.  If none of
- * them was called for it, and for any other negative value, it failed with EINVAL.
+ * HWT_STORE_ANSWER: as hwt_store_again, _fail, _give_up or _end_series has said about this run.  If none of them was
+ * called for it, and for any other negative value, it failed with EINVAL.
  */
 typedef int hwt_store_task(const hwt_store_run *run, void *ctx);
 
@@ -777,14 +777,16 @@ HWT_API bool hwt_store_is_mine(const hwt_store_run *run);
  * again       it runs again after delay_ns (< 0: at once).  That is no failure: the run does not count as an attempt,
  *             and the error of an earlier one stays.  A series: then, or at its next time if that is sooner; the next
  *             run has the due_us of this one.  TRANSACTION: what the task did is committed.
- * give_up     FAILED for good, whatever attempts are left, with this text (NULL: "given up"; it is cut to 255 bytes).
- *             TRANSACTION: what the task did is rolled back.
+ * fail        it failed, as with an errno value, and this text is its error (NULL: "failed"; it is cut to 255 bytes).
+ * give_up     FAILED for good, whatever attempts are left, with such a text (NULL: "given up").  TRANSACTION: what the
+ *             task did is rolled back.
  * end_series  done, and no next run follows.  Of a timeout that is no series: as return 0.
  *
  * Threads  the task's, while it runs; of a pulled run any, one at a time, until hwt_store_end.
  * Returns  HWT_STORE_ANSWER; EINVAL: run is NULL.
  */
 HWT_API int hwt_store_again(const hwt_store_run *run, int64_t delay_ns);
+HWT_API int hwt_store_fail(const hwt_store_run *run, const char *why);
 HWT_API int hwt_store_give_up(const hwt_store_run *run, const char *why);
 HWT_API int hwt_store_end_series(const hwt_store_run *run);
 
@@ -828,7 +830,7 @@ HWT_API int hwt_store_next(hwt_store *store, hwt_store_run **run);
 
 /*
  * Ends a run that hwt_store_next has handed out, with what a task would return: 0, an errno value, or what
- * hwt_store_again, hwt_store_give_up or hwt_store_end_series have returned for it.  The run is freed, except on EINVAL
+ * hwt_store_again, _fail, _give_up or _end_series have returned for it.  The run is freed, except on EINVAL
  * and EDEADLK.
  *
  * While the lease can be trusted, hwt_store_is_mine, this hands the end over, as the return of a task does; the commit

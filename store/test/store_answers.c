@@ -25,6 +25,10 @@ static int answer(const hwt_store_run *run, char letter)
 		return hwt_store_again(run, HWT_S(2 * HOUR));
 	case 'g':
 		return hwt_store_give_up(run, "no such account");
+	case 's':
+		return hwt_store_fail(run, "no route to her");
+	case 'N':
+		return hwt_store_fail(run, NULL);
 	case 'n':
 		return hwt_store_give_up(run, NULL);
 	case 'l':
@@ -64,6 +68,10 @@ static const struct answer_case {
 } cases[] = {
 	{ "done", "0", 0, 0, 0, "", 0, "1", 1, false },
 	{ "failed", "f", 0, HWT_STORE_PENDING, 1, "Input/output error", HOUR, "1", 0, false },
+	{ "failed with a text", "s", 0, HWT_STORE_PENDING, 1, "no route to her", HOUR, "1", 0, false },
+	{ "failed without a text", "N", 0, HWT_STORE_PENDING, 1, "failed", HOUR, "1", 0, false },
+	{ "failed with a text, twice", "ss", 0, HWT_STORE_FAILED, 2, "no route to her", 0, "12", 0, true },
+	{ "failed with a text in a series", "s", HOUR, HWT_STORE_PENDING, 1, "no route to her", HOUR, "1", 0, false },
 	{ "again", "aa0", 0, 0, 0, "", 0, "111", 3, false },
 	{ "again later", "m", 0, HWT_STORE_PENDING, 0, "", 600, "1", 1, false },
 	{ "again in a series", "m", HOUR, HWT_STORE_PENDING, 0, "", 600, "1", 1, false },

@@ -26,17 +26,28 @@ int hwt_store_again(const hwt_store_run *run, int64_t delay_ns)
 	return HWT_STORE_ANSWER;
 }
 
-int hwt_store_give_up(const hwt_store_run *run, const char *why)
+static void set_why(struct hwts_running *running, const char *why)
 {
-	struct hwts_running *running = running_of(run);
-
-	if (!run)
-		return EINVAL;
-	why = why && why[0] ? why : "given up";
-	running->answer = HWTS_GIVE_UP;
 	hwts_cut(running->why, sizeof(running->why), why, strlen(why));
 	if (!hwts_is_utf8(running->why, strlen(running->why)))
 		(void)hwts_to_ascii(running->why);
+}
+
+int hwt_store_fail(const hwt_store_run *run, const char *why)
+{
+	if (!run)
+		return EINVAL;
+	running_of(run)->answer = HWTS_FAILED;
+	set_why(running_of(run), why && why[0] ? why : "failed");
+	return HWT_STORE_ANSWER;
+}
+
+int hwt_store_give_up(const hwt_store_run *run, const char *why)
+{
+	if (!run)
+		return EINVAL;
+	running_of(run)->answer = HWTS_GIVE_UP;
+	set_why(running_of(run), why && why[0] ? why : "given up");
 	return HWT_STORE_ANSWER;
 }
 
@@ -113,6 +124,8 @@ void hwts_answered(struct hwts_running *running, int rc)
 		run_again(row, running->again_us);
 	else if (rc == HWT_STORE_ANSWER && running->answer == HWTS_END_SERIES)
 		row->how = HWTS_DONE;
+	else if (rc == HWT_STORE_ANSWER && running->answer == HWTS_FAILED)
+		hwts_fail_run(row, running->why, true);
 	else if (rc == HWT_STORE_ANSWER && running->answer == HWTS_GIVE_UP)
 		give_up(row, running->why);
 	else
