@@ -2,21 +2,27 @@
 # What is around libhwt-store: its examples, the demo, the bench, installing it.  store/store.mk builds it, and sets STORE_PKG,
 # the packages that pkg-config found for it; if it builds none all of this is left out.
 
-STORE_EXAMPLES := $(if $(STORE),$(addprefix $(BUILD)/examples/,jobs demo_store))
+STORE_EXAMPLES := $(if $(STORE),$(addprefix $(BUILD)/examples/,jobs demo_store poll_loop))
+STORE_EXAMPLES_MORE := $(if $(STORE),$(addprefix $(BUILD)/examples/,uv_loop))
 STORE_HAVE := $(if $(filter sqlite3,$(STORE_PKG)),-DHAVE_SQLITE) $(if $(filter libpq,$(STORE_PKG)),-DHAVE_POSTGRES)
 STORE_ARCHIVES := $(BUILD)/libhwt-store.a $(BUILD)/libhwt.a
 
 .PHONY: check-cron demo-store bench-store bench-store-rivals bench-store-scale install-store uninstall-store
 
 STORE_CHECKS := $(if $(STORE),store/test/store_examples.sh store/test/hwt_jobs.sh store/test/languages.sh)
-check: $(STORE_EXAMPLES)
-check-store: $(STORE_EXAMPLES) $(if $(STORE),$(BUILD)/hwt-jobs) $(if $(STORE),$(BUILD)/bench/store_bench)
+check: $(STORE_EXAMPLES) $(STORE_EXAMPLES_MORE)
+check-store: $(STORE_EXAMPLES) $(STORE_EXAMPLES_MORE) $(if $(STORE),$(BUILD)/hwt-jobs) $(if $(STORE),$(BUILD)/bench/store_bench)
 
 ifneq ($(STORE),)
 
 $(STORE_EXAMPLES): $(BUILD)/examples/%: store/examples/%.c $(STORE_ARCHIVES) | $(BUILD)/examples
 	$(QCC) $(ALL_CPPFLAGS) $(STORE_HAVE) $(STORE_CPPFLAGS) -Iexamples $(GNU) $(ALL_CFLAGS) -o $@ $< $(STORE_ARCHIVES) $(STORE_LIBS) \
 		$(ALL_LDFLAGS)
+
+# Where libuv is.
+$(BUILD)/examples/uv_loop: store/examples/uv_loop.c $(STORE_ARCHIVES) | $(BUILD)/examples
+	@if $(PKG_CONFIG) --exists libuv 2>/dev/null; then $(if $(V),,$(SAY) '  CC  $@';) $(CC) $(ALL_CPPFLAGS) $(STORE_CPPFLAGS) $(GNU) \
+		$(ALL_CFLAGS) -o $@ $< $(STORE_ARCHIVES) $(STORE_LIBS) $$($(PKG_CONFIG) --cflags --libs libuv | sed 's/-I/-isystem /g') $(ALL_LDFLAGS); fi
 
 # The tool.  It has the library in itself, so that it runs wherever it is copied to.
 all: $(BUILD)/hwt-jobs

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# examples/jobs does what its comment says, on SQLite, and on PostgreSQL where a server is installed.
+# The examples do what their comments say, on SQLite, and on PostgreSQL where a server is installed.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 BUILD=${BUILD:-build}
@@ -179,6 +179,25 @@ count_for_prometheus() {
 	left
 }
 
+# In whatever order: on a busy machine a later line may be due as well.
+prints() { # NAME WANTED PROGRAM ARGS...
+	name=$1
+	wanted=$(printf '%b' "$2")
+	shift 2
+	if [ ! -x "$1" ]; then
+		skip "$name" "$1 was not built"
+		return
+	fi
+	result "$name" "$(got=$(printf '300 third\n100 first\n200 second\n' | timeout -k 5 600 "$@" 2>&1) || echo "exit $?"
+		[ "$(echo "$got" | sort)" = "$(echo "$wanted" | sort)" ] || printf 'got: %s\n' "$got")"
+}
+
+other_examples() { # ENGINE
+	[ "$1" != sqlite ] || url=sqlite:$work/others.db
+	prints "poll_loop_prints_what_was_read_on_$1" 'first\nsecond\nthird' "$BUILD/examples/poll_loop" "$url"
+	prints "uv_loop_answers_all_on_$1" '100 ms\n50 ms\n200 ms\n300 ms' "$BUILD/examples/uv_loop" "$url" 300 100 200 50
+}
+
 has_engine() { # URL
 	! "$BUILD/examples/jobs" -d "$1" list 2>&1 | grep -q 'built without the engine'
 }
@@ -205,6 +224,7 @@ if has_engine "$url"; then
 		jobs list 2>"$work/out" && echo "it can"
 		grep -q "^jobs: .*nowhere" "$work/out" || cat "$work/out")"
 	all_of sqlite
+	other_examples sqlite
 	if [ -x "$BUILD/bench/store_bench" ]; then
 		result the_bench_at_scale_finds_nothing_wrong "$(store/bench/scale.sh "$BUILD" -q -e sqlite -s lives -o "$work/csv" \
 			>"$work/out" 2>&1 || cat "$work/out")"
@@ -217,6 +237,7 @@ if [ -z "${HWT_STORE_PG_URL:-}" ]; then
 elif has_engine "$HWT_STORE_PG_URL"; then
 	url=$HWT_STORE_PG_URL
 	all_of postgres
+	other_examples postgres
 else
 	skip store_examples_on_postgres "it was built without"
 fi
