@@ -144,7 +144,7 @@ install: all $(BUILD)/hwt.3 ## to DESTDIR= PREFIX=/usr/local; make uninstall
 	install -m 644 $(BUILD)/hwt.3 $(DESTDIR)$(MANDIR)/man3/
 	@for function in $(FUNCTIONS); do echo '.so man3/hwt.3' >$(DESTDIR)$(MANDIR)/man3/$$function.3; done
 	install -m 644 $(DOCUMENTS) $(DESTDIR)$(DOCDIR)/
-	install -m 644 $(wildcard examples/*.[ch] examples/*.cpp store/examples/*.[ch]) $(DESTDIR)$(DOCDIR)/examples/
+	install -m 644 $(wildcard examples/*.[ch] examples/*.cpp store/examples/*.[ch] store/examples/*.cpp) $(DESTDIR)$(DOCDIR)/examples/
 	install -d $(DESTDIR)$(DOCDIR)/examples/languages
 	install -m 644 $(wildcard store/examples/languages/*) $(DESTDIR)$(DOCDIR)/examples/languages/
 

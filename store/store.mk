@@ -16,7 +16,9 @@ STORE_CPPFLAGS := -Istore/include -Istore/src $(STORE_DEFINES) $(if $(STORE_PKG)
 STORE_LIBS := $(if $(STORE_PKG),$(shell $(PKG_CONFIG) --libs $(STORE_PKG) 2>/dev/null)) $(if $(ZONES),-ldl)
 STORE_SONAME := libhwt-store.so.$(MAJOR)
 STORE_LIBRARIES := $(if $(STORE),$(BUILD)/libhwt-store.a $(BUILD)/libhwt-store.so)
-STORE_TESTS := $(if $(STORE),$(patsubst store/test/%.c,$(BUILD)/test/%,$(wildcard store/test/store_*.c)))
+# hwt_store.hpp with the shared library, where there is a C++ compiler.
+STORE_CPP_TEST := $(if $(shell command -v $(CXX) 2>/dev/null),$(BUILD)/test/store_cpp)
+STORE_TESTS := $(if $(STORE),$(patsubst store/test/%.c,$(BUILD)/test/%,$(wildcard store/test/store_*.c)) $(STORE_CPP_TEST))
 
 .PHONY: store store-tests check-store
 
@@ -53,6 +55,10 @@ $(BUILD)/libhwt-store.so: $(BUILD)/libhwt-store.so.$(VERSION)
 $(BUILD)/test/store_%: store/test/store_%.c $(BUILD)/libhwt-store-unit.a $(BUILD)/libhwt.a | $(BUILD)/test
 	$(QCC) $(ALL_CPPFLAGS) $(STORE_CPPFLAGS) -Itest -Istore/test $(GNU) -DHWT_TEST $(ALL_CFLAGS) -o $@ $< \
 		$(BUILD)/libhwt-store-unit.a $(BUILD)/libhwt.a $(STORE_LIBS) $(ALL_LDFLAGS)
+
+$(STORE_CPP_TEST): store/test/store_cpp.cpp $(BUILD)/libhwt-store.so | $(BUILD)/test
+	$(QCXX) -std=c++17 $(ALL_CXXFLAGS) $(ALL_CPPFLAGS) -Istore/include -Itest -o $@ $< -L$(BUILD) -lhwt-store -lhwt \
+		-Wl,--enable-new-dtags,-rpath,'$$ORIGIN/..' $(ALL_LDFLAGS)
 
 # On SQLite always, on PostgreSQL if its server is installed.
 # The contract holds on a partitioned table, too.

@@ -3,7 +3,7 @@
 # the packages that pkg-config found for it; if it builds none all of this is left out.
 
 STORE_EXAMPLES := $(if $(STORE),$(addprefix $(BUILD)/examples/,jobs demo_store poll_loop))
-STORE_EXAMPLES_MORE := $(if $(STORE),$(addprefix $(BUILD)/examples/,uv_loop))
+STORE_EXAMPLES_MORE := $(if $(STORE),$(addprefix $(BUILD)/examples/,uv_loop reminders))
 STORE_HAVE := $(if $(filter sqlite3,$(STORE_PKG)),-DHAVE_SQLITE) $(if $(filter libpq,$(STORE_PKG)),-DHAVE_POSTGRES)
 STORE_ARCHIVES := $(BUILD)/libhwt-store.a $(BUILD)/libhwt.a
 
@@ -19,10 +19,14 @@ $(STORE_EXAMPLES): $(BUILD)/examples/%: store/examples/%.c $(STORE_ARCHIVES) | $
 	$(QCC) $(ALL_CPPFLAGS) $(STORE_HAVE) $(STORE_CPPFLAGS) -Iexamples $(GNU) $(ALL_CFLAGS) -o $@ $< $(STORE_ARCHIVES) $(STORE_LIBS) \
 		$(ALL_LDFLAGS)
 
-# Where libuv is.
+# Where libuv, and where a C++ compiler is.
 $(BUILD)/examples/uv_loop: store/examples/uv_loop.c $(STORE_ARCHIVES) | $(BUILD)/examples
 	@if $(PKG_CONFIG) --exists libuv 2>/dev/null; then $(if $(V),,$(SAY) '  CC  $@';) $(CC) $(ALL_CPPFLAGS) $(STORE_CPPFLAGS) $(GNU) \
 		$(ALL_CFLAGS) -o $@ $< $(STORE_ARCHIVES) $(STORE_LIBS) $$($(PKG_CONFIG) --cflags --libs libuv | sed 's/-I/-isystem /g') $(ALL_LDFLAGS); fi
+
+$(BUILD)/examples/reminders: store/examples/reminders.cpp $(STORE_ARCHIVES) | $(BUILD)/examples
+	@if command -v $(CXX) >/dev/null 2>&1; then $(if $(V),,$(SAY) '  CXX $@';) $(CXX) -std=c++17 $(ALL_CXXFLAGS) $(ALL_CPPFLAGS) \
+		-Istore/include -o $@ $< $(STORE_ARCHIVES) $(STORE_LIBS) $(ALL_LDFLAGS); fi
 
 # The tool.  It has the library in itself, so that it runs wherever it is copied to.
 all: $(BUILD)/hwt-jobs
@@ -62,7 +66,7 @@ check-cron: $(BUILD)/test/cron_times
 
 # Installing.
 
-STORE_INSTALLED = $(INCLUDEDIR)/hwt_store.h $(LIBDIR)/libhwt-store.a $(LIBDIR)/libhwt-store.so.$(VERSION) \
+STORE_INSTALLED = $(INCLUDEDIR)/hwt_store.h $(INCLUDEDIR)/hwt_store.hpp $(LIBDIR)/libhwt-store.a $(LIBDIR)/libhwt-store.so.$(VERSION) \
 	$(LIBDIR)/$(STORE_SONAME) $(LIBDIR)/libhwt-store.so $(LIBDIR)/pkgconfig/hwt-store.pc $(MANDIR)/man3/hwt_store.3 \
 	$(LIBDIR)/cmake/hwt-store/hwt-store-config.cmake $(BINDIR)/hwt-jobs $(MANDIR)/man1/hwt-jobs.1
 
@@ -73,7 +77,7 @@ install-store: all
 		$(DESTDIR)$(MANDIR)/man3 $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(BINDIR)
 	install -m 755 $(BUILD)/hwt-jobs $(DESTDIR)$(BINDIR)/
 	install -m 644 store/doc/hwt-jobs.1 $(DESTDIR)$(MANDIR)/man1/
-	install -m 644 store/include/hwt_store.h $(DESTDIR)$(INCLUDEDIR)/
+	install -m 644 store/include/hwt_store.h store/include/hwt_store.hpp $(DESTDIR)$(INCLUDEDIR)/
 	install -m 644 $(BUILD)/libhwt-store.a $(DESTDIR)$(LIBDIR)/
 	install -m 755 $(BUILD)/libhwt-store.so.$(VERSION) $(DESTDIR)$(LIBDIR)/
 	ln -sf libhwt-store.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(STORE_SONAME)

@@ -95,6 +95,20 @@ int use_macros(hwt_timer *timer)
 #error "no coroutines"
 #endif
 END
+cat >"$work/use_store.cpp" <<'END'
+#include <hwt_store.hpp>
+#include <hwt_store.hpp>
+std::error_code use(hwt::store &store, int *number);
+std::error_code use(hwt::store &store, int *number)
+{
+	std::error_code error = store.add(hwt::kind("a"), [number](const hwt_store_run &run) -> hwt::answer {
+		return run.attempt > 1 ? hwt::answer(++*number) : hwt::again(run, std::chrono::seconds(90));
+	});
+	if (!error)
+		error = store.put({ hwt::spec("a").in(std::chrono::hours(1)), hwt::spec("a").every(std::chrono::minutes(1)) });
+	return error ? error : store.cancel({ "a", "key", "group" });
+}
+END
 for cxx in g++ clang++; do
 	if ! command -v $cxx >/dev/null 2>&1; then
 		skip "hpp_with_$cxx" "not installed"
@@ -103,6 +117,10 @@ for cxx in g++ clang++; do
 	for standard in 17 20 2b; do
 		result "hpp_with_${cxx}_in_c++$standard" "$($cxx -std=c++$standard -pedantic -Wall -Wextra -Werror -Wshadow \
 			-Wconversion -Wold-style-cast -Iinclude -fsyntax-only "$work/use.cpp" 2>&1)"
+	done
+	for standard in 17 20 2b; do
+		result "hpp_of_the_store_with_${cxx}_in_c++$standard" "$($cxx -std=c++$standard -pedantic -Wall -Wextra -Werror -Wshadow \
+			-Wconversion -Wold-style-cast -Iinclude -Istore/include -fsyntax-only "$work/use_store.cpp" 2>&1)"
 	done
 	result "hpp_with_${cxx}_refuses_older_standards" "$($cxx -std=c++14 -Iinclude -fsyntax-only "$work/use.cpp" 2>&1 |
 		grep -q 'hwt.hpp needs C++17' || echo "it says something else")"

@@ -11,7 +11,7 @@ use warnings;
 use File::Find;
 
 our @files; # by their paths below src/; headers for users and the store's by their whole paths
-find({ no_chdir => 1, wanted => sub { push @files, s{^src/}{}r if /\.(?:[ch]|hpp)$/ } }, 'src', 'include', 'store/src');
+find({ no_chdir => 1, wanted => sub { push @files, s{^src/}{}r if /\.(?:[ch]|hpp)$/ } }, 'src', 'include', 'store/src', 'store/include');
 @files = sort @files;
 
 # The one that an entry means: a path below src/, or the end of one that is the only such.

@@ -37,7 +37,7 @@ if have cppcheck; then
 		-DHWT_STORE_SQLITE -DHWT_STORE_POSTGRES -DHWT_STORE_ZONES -Iinclude -Isrc -Istore/include -Istore/src --error-exitcode=1 $sources $store 2>&1)"
 fi
 if have clang-format; then
-	result clang_format "$(clang-format --dry-run src/*/*.[ch] store/src/*/*.[ch] store/include/*.h test/check/*.[ch] test/weak/*.[ch] test/sim/*.[ch] include/*.h include/*.hpp test/*.[ch] store/test/*.[ch] test/*.cpp 2>&1 | head -5)"
+	result clang_format "$(clang-format --dry-run src/*/*.[ch] store/src/*/*.[ch] store/include/*.h test/check/*.[ch] test/weak/*.[ch] test/sim/*.[ch] include/*.h include/*.hpp store/include/*.hpp test/*.[ch] store/test/*.[ch] test/*.cpp store/test/*.cpp 2>&1 | head -5)"
 fi
 if have mandoc; then
 	result mandoc "$(mandoc -Tlint -W warning store/doc/hwt_store.3 2>&1)"

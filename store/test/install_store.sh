@@ -37,7 +37,7 @@ fi
 prefix=$root/opt
 make -s install PREFIX="$prefix" >"$root/log" 2>&1 || { result install_store "$(cat "$root/log")"; finish; }
 installed() { find "$prefix" -type f -o -type l | sed "s#$prefix/##" | sort; }
-result install_store_files "$(for file in include/hwt_store.h lib/libhwt-store.a lib/libhwt-store.so \
+result install_store_files "$(for file in include/hwt_store.h include/hwt_store.hpp lib/libhwt-store.a lib/libhwt-store.so \
 	bin/hwt-jobs share/man/man1/hwt-jobs.1 lib/pkgconfig/hwt-store.pc share/man/man3/hwt_store.3 share/doc/libhwt/store.md share/doc/libhwt/examples/jobs.c \
 	lib/cmake/hwt-store/hwt-store-config.cmake; do
 	installed | grep -qx "$file" || echo "no $file"; done)"

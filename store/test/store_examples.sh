@@ -196,6 +196,8 @@ other_examples() { # ENGINE
 	[ "$1" != sqlite ] || url=sqlite:$work/others.db
 	prints "poll_loop_prints_what_was_read_on_$1" 'first\nsecond\nthird' "$BUILD/examples/poll_loop" "$url"
 	prints "uv_loop_answers_all_on_$1" '100 ms\n50 ms\n200 ms\n300 ms' "$BUILD/examples/uv_loop" "$url" 300 100 200 50
+	prints "reminders_remind_on_$1" 'to alice: your trial ends tomorrow (attempt 2)\ncarol waits until 2100\nbob was cancelled' \
+		"$BUILD/examples/reminders" "$url"
 }
 
 has_engine() { # URL

@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef HWT_STORE_HPP
+#define HWT_STORE_HPP
+
+/*
+ * libhwt-store for C++17.  A header alone, over hwt_store.h and hwt.hpp: link the same libraries.
+ *
+ *     hwt::store store("sqlite:/var/lib/app/timeouts.db");           // throws std::system_error, with the text
+ *
+ *     auto error = store.add(hwt::kind("remind"), [&](const hwt_store_run &run) -> hwt::answer {
+ *             if (!online())
+ *                     return hwt::again(run, 90s);
+ *             return mail(hwt::data(run));                           // an errno value or a std::error_code
+ *     });
+ *     if (!error)
+ *             error = store.start();
+ *     if (!error)
+ *             error = store.put(hwt::spec("remind").data("alice@example.org").in(24h).key("order 17").replace());
+ *     ...
+ *     store.cancel({ "remind", "order 17" });
+ *
+ * Errors
+ *
+ *   Only the constructor of store throws, std::system_error.  All else returns std::error_code, with the errno values
+ *   that hwt_store.h names: compare with std::errc.  hwt_store_error() has the text.  Memory that the C++ part does not
+ *   get, and what a callable's own copy throws, passes through, and nothing has changed.
+ *
+ *   What a task throws fails its run, as if it had returned the code of the std::system_error, ENOMEM for
+ *   std::bad_alloc, ECANCELED for all else.  config.warn is told the text.  What the callable of an each throws ends the
+ *   list, and passes through.
+ *
+ * Lifetimes
+ *
+ *   A task is copied when it is registered, and destroyed by ~store after its last run.  Several threads call it at a
+ *   time.  A spec and a which have copies of their texts.  A text with a 0 inside is refused, EINVAL.
+ *
+ *   ~store stops and closes, and waits for the tasks.  Like the C call, it must not happen in a task: std::terminate.
+ *   Pulled runs have to end before.
+ *
+ * Threads, order and cost are those of the C calls, which each comment names.  native() is for those that are missing.
+ */
+
+#include <hwt.hpp>
+#include <hwt_store.h>
+
+#include <functional>
+#include <list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hwt
+{
+
+/* HWT_STORE_CONFIG_INIT, to be changed and given to a store. */
+inline hwt_store_config store_defaults() noexcept
+{
+	return HWT_STORE_CONFIG_INIT;
+}
+
+/* HWT_STORE_KIND_INIT with this name, to be changed and given to store.add, which sets the task. */
+inline hwt_store_kind kind(const char *name) noexcept
+{
+	hwt_store_kind of = HWT_STORE_KIND_INIT;
+
+	of.name = name;
+	return of;
+}
+
+namespace detail
+{
+
+using text = std::optional<std::string>;
+
+/* What has a 0 inside would be cut there, and is refused as an empty one is. */
+inline const char *c_str(const text &of) noexcept
+{
+	return !of ? nullptr : of->find('\0') == std::string::npos ? of->c_str() : "";
+}
+
+/* Since 1970, rounded up so that nothing is early; what an int64_t does not hold is never. */
+template <class Duration> std::int64_t since_1970(std::chrono::time_point<std::chrono::system_clock, Duration> when)
+{
+	using micro = std::chrono::duration<long double, std::micro>;
+
+	if (!(micro(when.time_since_epoch()).count() < static_cast<long double>(INT64_MAX)))
+		return INT64_MAX;
+	return std::chrono::ceil<std::chrono::microseconds>(when.time_since_epoch()).count();
+}
+
+} // namespace detail
+
+/* What a task returns: done, failed with an errno value, or what again, give_up or end_series returned for its run. */
+class answer
+{
+      public:
+	answer() noexcept = default;
+	answer(int value) noexcept : value_(value)
+	{
+	}
+	answer(const std::error_code &error) noexcept
+	{
+		const std::error_condition is = error.default_error_condition();
+
+		if (error)
+			value_ = is.category() == std::generic_category() ? is.value() : ECANCELED;
+	}
+
+	int native() const noexcept
+	{
+		return value_;
+	}
+
+      private:
+	int value_ = 0;
+};
+
+/* hwt_store_again.  For the others there are the C calls. */
+template <class Rep, class Period>
+answer again(const hwt_store_run &run, std::chrono::duration<Rep, Period> delay) noexcept
+{
+	return hwt_store_again(&run, detail::nanoseconds(delay));
+}
+
+/* Valid as long as the run. */
+inline std::string_view data(const hwt_store_run &run) noexcept
+{
+	return std::string_view(static_cast<const char *>(run.data), run.len);
+}
+
+/* Owns a run that store.next has handed out.  One that is destroyed before its end has failed: ECANCELED. */
+class pulled
+{
+      public:
+	explicit pulled(hwt_store_run *run = nullptr) noexcept : run_(run)
+	{
+	}
+	pulled(pulled &&other) noexcept : run_(std::exchange(other.run_, nullptr))
+	{
+	}
+	pulled &operator=(pulled &&other) noexcept
+	{
+		std::swap(run_, other.run_);
+		return *this;
+	}
+	~pulled()
+	{
+		if (run_ != nullptr)
+			(void)end(ECANCELED);
+	}
+
+	/* hwt_store_end, on any thread.  *this is empty then, except after EINVAL and EDEADLK. */
+	std::error_code end(answer how) noexcept
+	{
+		const int rc = hwt_store_end(run_, how.native());
+
+		if (rc != EINVAL && rc != EDEADLK)
+			run_ = nullptr;
+		return detail::error(rc);
+	}
+
+	const hwt_store_run &operator*() const noexcept
+	{
+		return *run_;
+	}
+	const hwt_store_run *operator->() const noexcept
+	{
+		return run_;
+	}
+	explicit operator bool() const noexcept
+	{
+		return run_ != nullptr;
+	}
+
+      private:
+	hwt_store_run *run_;
+};
+
+/* A hwt_store_spec that is filled in by calls that follow each other. */
+class spec
+{
+      public:
+	explicit spec(std::string kind) : kind_(std::move(kind))
+	{
+	}
+	spec &data(std::string_view data)
+	{
+		data_ = data;
+		return *this;
+	}
+	spec &key(std::string key)
+	{
+		key_ = std::move(key);
+		return *this;
+	}
+	spec &group(std::string group)
+	{
+		group_ = std::move(group);
+		return *this;
+	}
+	template <class Rep, class Period> spec &in(std::chrono::duration<Rep, Period> delay) noexcept
+	{
+		more.delay_ns = detail::nanoseconds(delay);
+		more.flags &= ~HWT_STORE_ABSOLUTE;
+		return *this;
+	}
+	template <class Duration> spec &at(std::chrono::time_point<std::chrono::system_clock, Duration> when) noexcept
+	{
+		more.due_us = detail::since_1970(when);
+		more.flags |= HWT_STORE_ABSOLUTE;
+		return *this;
+	}
+	template <class Rep, class Period> spec &every(std::chrono::duration<Rep, Period> period) noexcept
+	{
+		const std::int64_t ns = detail::nanoseconds(period);
+
+		more.period_ns = ns > 0 ? ns : -1; /* 0 would be once */
+		return *this;
+	}
+	spec &cron(std::string line, std::optional<std::string> zone = {})
+	{
+		schedule_ = std::move(line);
+		zone_ = std::move(zone);
+		return *this;
+	}
+	spec &replace() noexcept
+	{
+		more.flags |= HWT_STORE_REPLACE;
+		return *this;
+	}
+	spec &revive() noexcept
+	{
+		more.flags |= HWT_STORE_REVIVE;
+		return *this;
+	}
+
+	/* For priority, grace_ns and spread_ns. */
+	hwt_store_spec more = HWT_STORE_SPEC_INIT;
+
+	/* Valid until *this is changed or destroyed. */
+	hwt_store_spec native() const noexcept
+	{
+		hwt_store_spec of = more;
+
+		of.kind = detail::c_str(kind_);
+		of.key = detail::c_str(key_);
+		of.group = detail::c_str(group_);
+		of.schedule = detail::c_str(schedule_);
+		of.zone = detail::c_str(zone_);
+		of.data = data_.data();
+		of.len = data_.size();
+		return of;
+	}
+
+      private:
+	detail::text kind_, key_, group_, schedule_, zone_;
+	std::string data_;
+};
+
+/* Which timeouts a call is about: hwt_store_which. */
+class which
+{
+      public:
+	which(std::int64_t id) noexcept
+	{
+		more.id = id;
+	}
+	which(std::string kind, std::string key, std::optional<std::string> group = {})
+	    : kind_(std::move(kind)), key_(std::move(key)), group_(std::move(group))
+	{
+	}
+
+	/* All of the group, or of no group; and all of the kind. */
+	static which all(std::string kind, std::optional<std::string> group = {})
+	{
+		which of(std::move(kind), {}, std::move(group));
+
+		of.key_.reset();
+		of.more.all = true;
+		return of;
+	}
+	static which whole(std::string kind)
+	{
+		which of = all(std::move(kind));
+
+		of.more.any_group = true;
+		return of;
+	}
+
+	/* For states. */
+	hwt_store_which more = HWT_STORE_WHICH_INIT;
+
+	/* Valid until *this is changed or destroyed. */
+	hwt_store_which native() const noexcept
+	{
+		hwt_store_which of = more;
+
+		of.kind = detail::c_str(kind_);
+		of.key = detail::c_str(key_);
+		of.group = detail::c_str(group_);
+		return of;
+	}
+
+      private:
+	detail::text kind_, key_, group_;
+};
+
+/* When something is due: after a delay, or at a time. */
+class when : public hwt_store_when
+{
+      public:
+	template <class Rep, class Period>
+	when(std::chrono::duration<Rep, Period> delay) noexcept : hwt_store_when{ detail::nanoseconds(delay), 0 }
+	{
+	}
+	template <class Duration>
+	when(std::chrono::time_point<std::chrono::system_clock, Duration> due) noexcept
+	    : hwt_store_when{ 0, detail::since_1970(due) }
+	{
+		if (due_us == 0)
+			due_us = 1; /* 0 would be a delay */
+	}
+};
+
+/* The connections to one database and, once started, the threads that run what is due there. */
+class store
+{
+      public:
+	/* hwt_store_open; throws std::system_error. */
+	explicit store(const std::string &url, const hwt_store_config &config = store_defaults())
+	    : self_(new self{ nullptr, config.warn, config.warn_ctx, {} })
+	{
+		char text[512] = "";
+		const int rc = hwt_store_open(&self_->store, url.c_str(), &config, text, sizeof(text));
+
+		if (rc != 0)
+			throw std::system_error(rc, std::generic_category(), text);
+	}
+
+	/* hwt_store_register.  callable(const hwt_store_run &) returns what an answer is made of, or nothing. */
+	template <class F> [[nodiscard]] std::error_code add(hwt_store_kind of, F &&callable)
+	{
+		using result = std::invoke_result_t<F &, const hwt_store_run &>;
+		static_assert(!std::is_same_v<result, bool>, "true would be EPERM");
+		std::function<result(const hwt_store_run &)> function(std::forward<F>(callable));
+
+		of.task = nullptr;
+		if (!function)
+			return detail::error(hwt_store_register(self_->store, &of));
+		self_->tasks.push_back({ self_.get(), [function](const hwt_store_run &run) -> answer {
+						if constexpr (std::is_void_v<result>)
+							return function(run), answer();
+						else
+							return function(run);
+					} });
+		of.task = task::call;
+		of.ctx = &self_->tasks.back();
+		const int rc = hwt_store_register(self_->store, &of);
+
+		if (rc != 0)
+			self_->tasks.pop_back();
+		return detail::error(rc);
+	}
+
+	/* The same with HWT_STORE_PULLED: next hands out the runs. */
+	[[nodiscard]] std::error_code add(hwt_store_kind of) noexcept
+	{
+		of.flags |= HWT_STORE_PULLED;
+		return detail::error(hwt_store_register(self_->store, &of));
+	}
+
+	/* hwt_store_start, hwt_store_stop. */
+	[[nodiscard]] std::error_code start() noexcept
+	{
+		return detail::error(hwt_store_start(self_->store));
+	}
+	std::error_code stop() noexcept
+	{
+		return detail::error(hwt_store_stop(self_->store));
+	}
+
+	/* hwt_store_put; *id also after file_exists.  put_on: on sqlite3 or PGconn of the caller's, hwt_store_put_on. */
+	[[nodiscard]] std::error_code put(const spec &what, std::int64_t *id = nullptr) noexcept
+	{
+		const hwt_store_spec native = what.native();
+
+		return detail::error(hwt_store_put(self_->store, &native, id));
+	}
+	[[nodiscard]] std::error_code put_on(void *connection, const spec &what, std::int64_t *id = nullptr) noexcept
+	{
+		const hwt_store_spec native = what.native();
+
+		return detail::error(hwt_store_put_on(self_->store, connection, &native, id));
+	}
+	/* hwt_store_put_many: all or none. */
+	[[nodiscard]] std::error_code put(const std::vector<spec> &all)
+	{
+		std::vector<hwt_store_spec> native;
+
+		for (const spec &one : all)
+			native.push_back(one.native());
+		return detail::error(hwt_store_put_many(self_->store, native.data(), native.size(), nullptr));
+	}
+
+	/* hwt_store_cancel_ex, hwt_store_reschedule_ex; *n: to how many it was done. */
+	std::error_code cancel(const which &of, std::uint64_t *n = nullptr) noexcept
+	{
+		const hwt_store_which native = of.native();
+
+		return detail::error(hwt_store_cancel_ex(self_->store, &native, n));
+	}
+	std::error_code reschedule(const which &of, when due, std::uint64_t *n = nullptr) noexcept
+	{
+		const hwt_store_which native = of.native();
+
+		return detail::error(hwt_store_reschedule_ex(self_->store, &native, due, n));
+	}
+
+	/* hwt_store_get_ex; info begins as HWT_STORE_INFO_INIT. */
+	[[nodiscard]] std::error_code get(const which &of, hwt_store_info &info) noexcept
+	{
+		const hwt_store_which native = of.native();
+
+		return detail::error(hwt_store_get_ex(self_->store, &native, &info));
+	}
+	/* hwt_store_each_ex: f(const hwt_store_info &), until it returns false. */
+	template <class F> [[nodiscard]] std::error_code each(const which &of, F &&f)
+	{
+		const hwt_store_which native = of.native();
+		each_call<std::remove_reference_t<F>> ctx{ f, nullptr };
+		const int rc = hwt_store_each_ex(self_->store, &native, ctx.call, &ctx);
+
+		if (ctx.thrown)
+			std::rethrow_exception(ctx.thrown);
+		return detail::error(rc);
+	}
+
+	/* hwt_store_fd, hwt_store_next.  What out had has failed, as by its destructor. */
+	[[nodiscard]] std::error_code fd(int &fd) noexcept
+	{
+		return detail::error(hwt_store_fd(self_->store, &fd));
+	}
+	[[nodiscard]] std::error_code next(pulled &out) noexcept
+	{
+		hwt_store_run *run = nullptr;
+		const int rc = hwt_store_next(self_->store, &run);
+
+		if (rc == 0)
+			out = pulled(run);
+		return detail::error(rc);
+	}
+
+	/* For the C calls.  After a move nothing but the destructor and a move may follow. */
+	hwt_store *native() const noexcept
+	{
+		return self_->store;
+	}
+
+      private:
+	struct self;
+
+	struct task {
+		self *of;
+		std::function<answer(const hwt_store_run &)> function;
+
+		static int call(const hwt_store_run *run, void *ctx) noexcept
+		{
+			const task &self = *static_cast<task *>(ctx);
+
+			try {
+				return self.function(*run).native();
+			} catch (const std::bad_alloc &error) {
+				return self.failed(error, ENOMEM);
+			} catch (const std::system_error &error) {
+				return self.failed(error, error.code());
+			} catch (const std::exception &error) {
+				return self.failed(error, ECANCELED);
+			} catch (...) {
+				return ECANCELED;
+			}
+		}
+		int failed(const std::exception &error, answer how) const noexcept
+		{
+			if (of->warn != nullptr)
+				of->warn(of->warn_ctx, error.what());
+			return how.native() > 0 ? how.native() : ECANCELED;
+		}
+	};
+
+	template <class F> struct each_call {
+		F &f;
+		std::exception_ptr thrown;
+
+		static bool call(void *ctx, const hwt_store_info *info) noexcept
+		{
+			each_call &self = *static_cast<each_call *>(ctx);
+
+			try {
+				return self.f(*info);
+			} catch (...) {
+				self.thrown = std::current_exception();
+				return false;
+			}
+		}
+	};
+
+	/* What stays where it is when a store is moved. */
+	struct self {
+		hwt_store *store;
+		void (*warn)(void *ctx, const char *message);
+		void *warn_ctx;
+		std::list<task> tasks;
+
+		~self()
+		{
+			if (store != nullptr && hwt_store_close(store) != 0)
+				std::terminate(); /* in a task of its own */
+		}
+	};
+
+	std::unique_ptr<self> self_;
+};
+
+} // namespace hwt
+
+#endif /* HWT_STORE_HPP */
