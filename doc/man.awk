@@ -48,7 +48,7 @@ function prose(text, first,    n, i, line, part, indent, word) {
 			listing(0); body = body ".Ss " escape(line) "\n"; gap = 0
 			continue
 		}
-		if (match(line, /^(Threads, Returns, Order|Threads, Order|Threads|Returns|Order|Cost)  +/) ||
+		if (match(line, /^((Returns|Threads|Order|Cost)(, )?)+  +/) ||
 		    match(line, /^G[0-9] [a-z ]*\.  /)) {
 			word = substr(line, 1, RLENGTH); gsub(/ +$/, "", word); gsub(/,/, " ,", word)
 			listing(1); body = body ".It " word "\n"; put(substr(line, RLENGTH + 1)); gap = 0
@@ -106,9 +106,12 @@ BEGIN { body = "" }
 /^#(ifndef HWT_H|define HWT_H$|include|ifdef __cplusplus|endif|if defined|else|define HWT_API)/ || /^extern "C"|^}$/ { next }
 /^\/\* (SPDX|clang-format)/ { next }
 /^\/\*.*\*\/$/ { flush_unit(); comment = $0; sub(/^\/\*/, "", comment); sub(/ *\*\/$/, "", comment); comment = "\n" comment; next }
-/^\/\*$/ { flush_unit(); inside = 1; next }
+/^\/\*/ { flush_unit(); inside = 1; sub(/^\/\*/, " *"); if ($0 == " *") next }
 inside && /^ \*\/$/ { inside = 0; if (!seen || comment !~ /\n.*\n/) flush_unit(); next }
-inside { line = $0; sub(/^ \*/, "", line); comment = comment (comment == "" && !seen ? "" : "\n") line; next }
+inside {
+	line = $0; inside = line !~ / \*\/$/; sub(/ \*\/$/, "", line); sub(/^ \*/, "", line)
+	comment = comment (comment == "" && !seen ? "" : "\n") line; next
+}
 /^#define HWT_VERSION|hwt_timeout\(\)\)$/ { next }
 /^$/ { if (code ~ /;\n$|^#define/ && code !~ /\{\n/) flush_unit(); else if (code != "") code = code "\n"; next }
 { code = code $0 "\n" }

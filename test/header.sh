@@ -132,18 +132,28 @@ result header_includes_only_what_it_may "$(sed -n 's/^#include //p' include/hwt.
 result header_of_the_store_includes_only_what_it_may "$(sed -n 's/^#include //p' store/include/hwt_store.h |
 	grep -vE '^<(hwt|stdbool|stddef|stdint)\.h>$')"
 
-# The comment before each declaration says who may call it, what it returns and what it costs.
-result header_says_threads_returns_and_cost_of_each_function "$(awk '
+# The comment before each declaration says what it returns and what it costs.
+result header_says_returns_and_cost_of_each_function "$(awk '
 	/^\/\*/ { comment = "" }
 	/^(\/| )\*/ { comment = comment $0 "\n"; next }
 	/^HWT_API / {
 		name = $0; sub(/\(.*/, "", name); sub(/.*[ *]/, "", name); n++
-		if (comment !~ /\n \* Threads/) print name ": no Threads"
-		if (comment !~ /\n \* (Returns|Threads, Returns)/ && $2 != "void") print name ": no Returns"
+		if (comment !~ /\n \* Returns/ && $2 != "void") print name ": no Returns"
 		if (comment !~ /\n \* Cost/) print name ": no Cost"
 	}
 	!/^HWT_API / && NF == 0 { comment = "" }
 	END { if (n == 0) print "no functions" }' include/hwt.h)"
+
+# Threads: the table has a row for each function, by its name or by a word that ends in *.
+sed -n '/^ \* What may run when$/,/^ \* Errors$/p' include/hwt.h | grep -oE 'hwt_[a-z_]+\*?' | sort -u >"$work/rows"
+result header_says_when_each_function_may_run "$([ -s "$work/rows" ] || echo "no table"
+	sed -n 's/^HWT_API .*[ *]\(hwt_[a-z_]*\)(.*/\1/p' include/hwt.h | while read -r name; do
+		while read -r row; do
+			# shellcheck disable=SC2254 # a row is a pattern
+			case $name in $row) continue 2 ;; esac
+		done <"$work/rows"
+		echo "$name is not in the table"
+	done)"
 
 exports() { # HEADER LIBRARY
 	name=$(basename "$1" .h)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # The manual page that doc/man.awk makes of include/hwt.h has every function of the library, every flag and every error;
-# mandoc finds nothing to complain about; and the code under "Usage, by role" of the header compiles.
+# mandoc finds nothing to complain about; and the code under "First use" of the header compiles.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 BUILD=${BUILD:-build}
@@ -40,28 +40,15 @@ else
 	skip man_page_is_well_formed "mandoc is not installed"
 fi
 
-# A block is a run of lines that are indented by five or more; the second is a function, the others are parts of one.
-awk -v dir="$work" '
-	/^ \* Usage, by role$/ { on = 1; next }
-	/^ \* Guarantees$/ { exit }
-	!on { next }
-	/^ \*     / { if (!inside) n++; inside = 1; sub(/^ \*     /, ""); sub(/^\.\.\.$/, ""); sub(/ \.\.\.$/, " return 1;"); print >(dir "/block" n); next }
-	/^ \*$/ { next }
-	{ inside = 0 }' include/hwt.h
+# Its first line is a function, the others are part of one.
+sed -n '/^ \* First use$/,/^ \* Guarantees$/s/^ \*     //p' include/hwt.h | grep -vx '\.\.\.' >"$work/lines"
 {
-	printf '#include <hwt.h>\n#include <poll.h>\n#include <stdlib.h>\n#define n 1\n'
-	printf 'bool connect_to(void *arg);\nvoid abandon(void *arg);\nhwt_task give_up;\nint role(int which);\n'
-	cat "$work/block2"
-	printf 'static hwt_timer *timer;\nint role(int which)\n{\n\tstatic struct pollfd set[1];\n\tvoid *request = NULL;\n'
-	printf '\thwt_unprocessed left;\n\thwt_timeout limit;\n\tif (which == 0)\n\t\treturn hwt_new_timeout(timer, attempt, '
-	printf 'request, 0, NULL);\n'
-	for block in 1 3 4; do
-		printf '\tif (which == %d) {\n' $block
-		cat "$work/block$block"
-		printf '\t}\n'
-	done
-	printf '\treturn 0;\n}\n'
-} >"$work/usage.c"
-result usage_of_the_header_compiles "$([ -e "$work/block4" ] || echo "there are not four roles"
-	"$CC" -std=c11 -Wall -Wextra -Werror -Iinclude -c "$work/usage.c" -o "$work/usage.o" 2>&1 | head -20)"
+	printf '#include <hwt.h>\n#include <stdlib.h>\nvoid refuse(void *request);\nint use(void *request);\n'
+	head -1 "$work/lines"
+	printf 'int use(void *request)\n{\n\thwt_unprocessed left;\n\thwt_timeout limit;\n\thwt_timer *timer;\n'
+	sed 1d "$work/lines"
+	printf '\treturn rc;\n}\n'
+} >"$work/use.c"
+result first_use_of_the_header_compiles "$(grep -q hwt_timer_destroy "$work/lines" || echo "it does not end"
+	"$CC" -std=c11 -Wall -Wextra -Werror -Iinclude -c "$work/use.c" -o "$work/use.o" 2>&1 | head -20)"
 finish
