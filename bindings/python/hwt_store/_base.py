@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What Store and ThreadStore have in common: how they are opened, and how kinds get their tasks."""
+
+import atexit
+import os
+import weakref
+from typing import Any, Callable, Generic, Optional, TypeVar
+
+from ._calls import Calls, Kind
+from ._lib import Span
+
+Task = TypeVar("Task", bound=Callable[..., Any])
+
+
+class Base(Generic[Task]):
+	def __init__(
+		self, url: str, name: Optional[str], schema: Optional[str], lease: Optional[Span], concurrency: int
+	) -> None:
+		self._calls = Calls(url, name, schema, lease)
+		self._concurrency = concurrency
+		_stores.add(self)
+
+	def _after_fork(self) -> None:
+		"""In the child."""
+		self._calls.reset()
+
+	def _check_task(self, task: Task) -> None:
+		"""Raises TypeError for what cannot be run."""
+
+	def kind(
+		self,
+		name: str,
+		*,
+		group_limit: Optional[int] = None,
+		concurrency: Optional[int] = None,
+		max_attempts: int = 20,
+		backoff: Span = 1,
+		backoff_max: Span = 3600,
+		at_most_once: bool = False,
+		shards: int = 8,
+	) -> Callable[[Task], Task]:
+		"""
+		A decorator: the function runs what is put under this name. It takes a Run, and is left as it is.
+
+		group_limit   at most so many runs of a group at once, in all processes together; set by each run()
+		concurrency   at most so many runs at once in this process; None: 100, of a ThreadStore its threads
+		max_attempts  starts, until it is FAILED and kept
+		backoff       after the first failure, doubled each time up to backoff_max, with jitter
+		at_most_once  what was begun when its process died is FAILED, and does not run again
+		shards        in how many parts processes share the kind; the process that first makes it decides
+		"""
+
+		def decorate(task: Task) -> Task:
+			self._check_task(task)
+			most = self._concurrency if concurrency is None else concurrency
+			if most < 1:
+				raise ValueError(f"a concurrency of {most} runs nothing")
+			self._calls.add_kind(
+				Kind(name, task, group_limit, most, max_attempts, backoff, backoff_max, at_most_once, shards)
+			)
+			return task
+
+		return decorate
+
+
+_stores: "weakref.WeakSet[Base[Any]]" = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+	for store in list(_stores):
+		store._after_fork()
+
+
+def _at_exit() -> None:
+	for store in list(_stores):
+		store._calls.close(patiently=False)
+
+
+os.register_at_fork(after_in_child=_after_fork)
+atexit.register(_at_exit)

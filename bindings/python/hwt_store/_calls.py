@@ -1,0 +1,480 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The calls of a store; each waits for the database. ThreadStore offers them as they are, Store moves them to threads."""
+
+import errno
+import logging
+import queue
+import threading
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Callable, Collection, Dict, Iterable, Iterator, List, Optional, Union
+
+from . import _lib
+from ._lib import NULL, Span, ffi, lib
+from ._run import Run
+from ._values import Group, Groups, Info, KindInfo, Outcome, Put, State, Stats
+from ._values import fill_spec, info_of, kind_info_of, stats_of
+
+log = logging.getLogger("hwt_store")
+
+PAGE = 500  # rows that a list hands over at a time
+
+
+@ffi.callback("void(void *, const char *)")  # type: ignore[misc]
+def _warn(_ctx: Any, message: Any) -> None:
+	log.warning("%s", _lib.text(message))
+
+
+@ffi.callback("bool(void *, const hwt_store_info *)")  # type: ignore[misc]
+def _each(ctx: Any, info: Any) -> bool:
+	pages: Pages = ffi.from_handle(ctx)
+	return pages.add(info)
+
+
+@ffi.callback("bool(void *, const hwt_store_kind_info *)")  # type: ignore[misc]
+def _each_kind(ctx: Any, info: Any) -> bool:
+	kinds: List[KindInfo] = ffi.from_handle(ctx)
+	kinds.append(kind_info_of(info))
+	return True
+
+
+@dataclass(frozen=True)
+class Kind:
+	"""A kind with its task."""
+
+	name: str
+	task: Callable[[Run], Any]
+	group_limit: Optional[int]
+	concurrency: int
+	max_attempts: int
+	backoff: Span
+	backoff_max: Span
+	at_most_once: bool
+	shards: int
+
+
+class Calls:
+	"""A store that is open."""
+
+	def __init__(self, url: str, name: Optional[str], schema: Optional[str], lease: Optional[Span]) -> None:
+		self._settings = (url, name, schema, lease)
+		self._kinds: Dict[str, Kind] = {}
+		self.closed = False
+		self.reset()
+		self._handle = self._open()
+
+	def reset(self) -> None:
+		"""As in a forked child, where the parent's store is of no use: the next call opens one."""
+		self._lock = threading.Lock()
+		self._nobody = threading.Condition(self._lock)
+		self._calls = 0  # that use the handle
+		self._handle = NULL
+		self._registered: Dict[str, Kind] = {}
+		self._started = False
+
+	def _open(self) -> Any:
+		url, name, schema, lease = self._settings
+		keep: List[Any] = []
+		config = ffi.new("hwt_store_config *")
+		config.size = ffi.sizeof("hwt_store_config")
+		config.name = _lib.chars(name, keep)
+		config.schema = _lib.chars(schema, keep)
+		config.threads = 1  # they would run tasks in C
+		config.lease_ns = _lib.nanoseconds(lease, "lease")
+		config.warn = _warn
+		store = ffi.new("hwt_store **")
+		error = ffi.new("char[1024]")
+		code = lib.hwt_store_open(store, _lib.chars(url, keep), config, error, 1024)
+		if code != 0:
+			_lib.fail(code, _lib.text(error))
+		return store[0]
+
+	# The handle, which a close waits for.
+
+	def check_open(self) -> None:
+		if self.closed:
+			_lib.invalid("the store is closed")
+
+	def __enter_call(self) -> Any:
+		with self._lock:
+			self.check_open()
+			if self._handle == NULL:
+				self._handle = self._open()
+			self._calls += 1
+			return self._handle
+
+	def __leave_call(self) -> None:
+		with self._lock:
+			self._calls -= 1
+			if self._calls == 0:
+				self._nobody.notify_all()
+
+	def _call(self, function: Any, *arguments: Any) -> int:
+		"""What a function of the library returns."""
+		handle = self.__enter_call()
+		try:
+			code: int = function(handle, *arguments)
+			return code
+		finally:
+			self.__leave_call()
+
+	def _check(self, function: Any, *arguments: Any) -> None:
+		"""The same, raising what it returns."""
+		code = self._call(function, *arguments)
+		if code != 0:
+			_lib.fail(code)
+
+	def close(self, patiently: bool = True) -> None:
+		"""Frees it. Not patiently: unless calls are under way."""
+		with self._lock:
+			if self.closed or (self._calls > 0 and not patiently):
+				return
+			self.closed = True
+			while self._calls > 0:
+				self._nobody.wait()
+			handle, self._handle = self._handle, NULL
+		if handle != NULL:
+			_lib.check(lib.hwt_store_close(handle))
+
+	# Kinds and their runs.
+
+	def add_kind(self, kind: Kind) -> None:
+		if self._started:
+			raise RuntimeError(f"the kind {kind.name!r} comes too late: run() has begun")
+		if kind.name in self._kinds:
+			raise ValueError(f"the kind {kind.name!r} has a task already")
+		self._kinds[kind.name] = kind
+
+	def kind_of(self, run: Run) -> Kind:
+		return self._kinds[run.kind]
+
+	def register(self) -> None:
+		for kind in [kind for name, kind in self._kinds.items() if name not in self._registered]:
+			keep: List[Any] = []
+			c = ffi.new("hwt_store_kind *")
+			c.size = ffi.sizeof("hwt_store_kind")
+			c.name = _lib.chars(kind.name, keep)
+			c.mode = _lib.AT_MOST_ONCE if kind.at_most_once else 0
+			c.shards = kind.shards
+			c.concurrency = kind.concurrency
+			c.max_attempts = kind.max_attempts
+			c.backoff_ns = _lib.nanoseconds(kind.backoff, "backoff")
+			c.backoff_max_ns = _lib.nanoseconds(kind.backoff_max, "backoff_max")
+			c.flags = _lib.PULLED
+			code = self._call(lib.hwt_store_register, c)
+			if code == errno.EBUSY:  # another thread has registered all and begun
+				return
+			if code not in (0, errno.EEXIST):
+				_lib.fail(code)
+			self._registered[kind.name] = kind
+
+	def begin(self) -> int:
+		"""Starts it, and returns what to poll."""
+		self.register()
+		for kind in self._kinds.values():
+			if kind.group_limit is not None:
+				self.limit(kind.name, running=kind.group_limit)
+		fd = ffi.new("int *")
+		self._check(lib.hwt_store_fd, fd)
+		self._check(lib.hwt_store_start)
+		self._started = True
+		return int(fd[0])
+
+	def next(self) -> Union[Run, int]:
+		"""A run that is due; errno.EAGAIN: there is none; errno.ECANCELED: it is being stopped."""
+		c = ffi.new("hwt_store_run **")
+		try:
+			code = self._call(lib.hwt_store_next, c)
+		except _lib.Invalid:  # it was closed
+			return errno.ECANCELED
+		if code == 0:
+			return Run(c[0])
+		if code not in (errno.EAGAIN, errno.ECANCELED):
+			_lib.fail(code)
+		return code
+
+	def end(self, run: Run) -> None:
+		"""Ends a run as it has answered. Waits only if it is no more this process's."""
+		c, run._c = run._c, None
+		try:
+			code = self._end(c, run._answer)
+		except _lib.Invalid:
+			code = errno.ESTALE
+		if code == errno.ESTALE:
+			log.warning("%r ended too late: the lease was lost, so it runs again, perhaps elsewhere", run)
+		elif code != 0:
+			log.error("%r has ended, and the database refuses that: %s", run, _lib.text(lib.hwt_store_error()))
+
+	def _end(self, c: Any, answer: int) -> int:
+		self.__enter_call()
+		try:
+			code: int = lib.hwt_store_end(c, answer)
+			return code
+		finally:
+			self.__leave_call()
+
+	def try_stop(self) -> bool:
+		"""Begins nothing more. True: it is stopped. False: runs are out; to be called again when they have ended."""
+		code = self._call(lib.hwt_store_stop)
+		if code not in (0, errno.EBUSY):
+			_lib.fail(code)
+		if code == 0:
+			self._started = False
+		return code == 0
+
+	def abandon(self) -> None:
+		"""Stops it whatever runs: that may be begun elsewhere now."""
+		self._call(lib.hwt_store_stop_within, 1)
+
+	# Timeouts. ThreadStore has their documentation.
+
+	def put(self, put: Put) -> int:
+		self.register()
+		keep: List[Any] = []
+		spec = ffi.new("hwt_store_spec *")
+		fill_spec(spec, put, keep)
+		id = ffi.new("int64_t *")
+		code = self._call(lib.hwt_store_put, spec, id)
+		if code != 0 and not (code == errno.EEXIST and put.if_exists in ("keep", "revive")):
+			_lib.fail(code, id=id[0] or None)
+		return int(id[0])
+
+	def put_many(self, puts: Iterable[Put]) -> List[int]:
+		self.register()
+		puts = list(puts)
+		keep: List[Any] = []
+		specs = ffi.new("hwt_store_spec[]", len(puts))
+		for spec, put in zip(specs, puts):
+			fill_spec(spec, put, keep)
+		ids = ffi.new("int64_t[]", len(puts))
+		code = self._call(lib.hwt_store_put_many, specs, len(puts), ids)
+		if code != 0:
+			_lib.fail(code, id=ids[0] or None if puts else None)
+		return list(ids)
+
+	def _which(
+		self,
+		keep: List[Any],
+		id: Optional[int] = None,
+		kind: Optional[str] = None,
+		key: Optional[str] = None,
+		group: Group = None,
+		states: Optional[Collection[State]] = None,
+		all: bool = False,
+	) -> Any:
+		c = ffi.new("hwt_store_which *")
+		c.size = ffi.sizeof("hwt_store_which")
+		if id is not None:
+			if kind is not None or key is not None or group is not None:
+				_lib.invalid("an id alone, or a kind with a key and its group")
+			if id <= 0:
+				_lib.invalid(f"no timeout has the id {id}")
+			c.id = id
+			return c
+		if kind is None or (key is None and not all):
+			_lib.invalid("an id is needed, or a kind with a key")
+		c.kind = _lib.chars(kind, keep)
+		c.key = _lib.chars(key, keep)
+		c.all = all
+		if isinstance(group, Groups):
+			c.any_group = True
+		else:
+			c.group = _lib.chars(group, keep)
+		for state in states or ():
+			c.states |= 1 << state.value
+		return c
+
+	@staticmethod
+	def _outcome(code: int) -> Outcome:
+		if code in (0, errno.EBUSY, errno.ENOENT):
+			return {0: Outcome.DONE, errno.EBUSY: Outcome.RUNNING, errno.ENOENT: Outcome.NONE}[code]
+		_lib.fail(code)
+
+	@staticmethod
+	def _when(delay: Optional[Span], at: Optional[datetime]) -> Any:
+		if at is not None and delay is not None:
+			_lib.invalid("at and delay do not go together")
+		if at is not None:
+			return ffi.new("hwt_store_when *", (0, max(_lib.microseconds(at, "at"), 1)))[0]
+		return ffi.new("hwt_store_when *", (_lib.nanoseconds(delay, "delay"), 0))[0]
+
+	def cancel(self, id: Optional[int], kind: Optional[str], key: Optional[str], group: Optional[str]) -> Outcome:
+		keep: List[Any] = []
+		return self._outcome(self._call(lib.hwt_store_cancel_ex, self._which(keep, id, kind, key, group), NULL))
+
+	def cancel_all(self, kind: str, group: Group, states: Optional[Collection[State]]) -> int:
+		keep: List[Any] = []
+		n = ffi.new("uint64_t *")
+		self._check(lib.hwt_store_cancel_ex, self._which(keep, kind=kind, group=group, states=states, all=True), n)
+		return int(n[0])
+
+	def reschedule(
+		self,
+		id: Optional[int],
+		kind: Optional[str],
+		key: Optional[str],
+		group: Optional[str],
+		delay: Optional[Span],
+		at: Optional[datetime],
+	) -> Outcome:
+		keep: List[Any] = []
+		which = self._which(keep, id, kind, key, group, (State.PENDING, State.FAILED))
+		if id is not None:
+			which.states = 1 << State.PENDING.value | 1 << State.FAILED.value
+		return self._outcome(self._call(lib.hwt_store_reschedule_ex, which, self._when(delay, at), NULL))
+
+	def reschedule_all(
+		self,
+		kind: str,
+		group: Group,
+		states: Optional[Collection[State]],
+		delay: Optional[Span],
+		at: Optional[datetime],
+	) -> int:
+		keep: List[Any] = []
+		n = ffi.new("uint64_t *")
+		which = self._which(keep, kind=kind, group=group, states=states, all=True)
+		self._check(lib.hwt_store_reschedule_ex, which, self._when(delay, at), n)
+		return int(n[0])
+
+	def get(
+		self, id: Optional[int], kind: Optional[str], key: Optional[str], group: Optional[str]
+	) -> Optional[Info]:
+		keep: List[Any] = []
+		which = self._which(keep, id, kind, key, group)
+		info = ffi.new("hwt_store_info *")
+		room = 4096
+		while True:
+			info.size = ffi.sizeof("hwt_store_info")
+			data = ffi.new("char[]", room)
+			info.data = data
+			info.data_room = room
+			code = self._call(lib.hwt_store_get_ex, which, info)
+			if code == errno.ENOENT:
+				return None
+			_lib.check(code)
+			if info.len <= room:
+				return info_of(info, ffi.buffer(data, info.len)[:])
+			room = info.len
+
+	def kinds(self) -> List[KindInfo]:
+		kinds: List[KindInfo] = []
+		ctx = ffi.new_handle(kinds)
+		self._check(lib.hwt_store_each_kind, _each_kind, ctx)
+		return kinds
+
+	def remove_kind(self, kind: str) -> None:
+		keep: List[Any] = []
+		self._check(lib.hwt_store_remove_kind, _lib.chars(kind, keep))
+
+	def limit(
+		self,
+		kind: str,
+		group: Optional[str] = None,
+		running: int = 0,
+		start_every: Optional[Span] = None,
+		burst: int = 0,
+	) -> None:
+		keep: List[Any] = []
+		limits = ffi.new("hwt_store_limits *")
+		limits.size = ffi.sizeof("hwt_store_limits")
+		try:
+			limits.running = running
+			limits.burst = burst
+		except OverflowError as error:
+			_lib.invalid(f"a limit is out of range: {error}")
+		limits.start_every_ns = _lib.nanoseconds(start_every, "start_every")
+		self._check(lib.hwt_store_limit, _lib.chars(kind, keep), _lib.chars(group, keep), limits)
+
+	def unlimit(self, kind: str, group: Optional[str] = None) -> None:
+		keep: List[Any] = []
+		self._check(lib.hwt_store_limit, _lib.chars(kind, keep), _lib.chars(group, keep), NULL)
+
+	def pause(self, kind: str, group: Optional[str] = None) -> None:
+		keep: List[Any] = []
+		self._check(lib.hwt_store_pause, _lib.chars(kind, keep), _lib.chars(group, keep))
+
+	def resume(self, kind: str, group: Optional[str] = None) -> None:
+		keep: List[Any] = []
+		self._check(lib.hwt_store_resume, _lib.chars(kind, keep), _lib.chars(group, keep))
+
+	def stats(self, kind: Optional[str] = None) -> Stats:
+		keep: List[Any] = []
+		out = ffi.new("hwt_store_stats *")
+		out.size = ffi.sizeof("hwt_store_stats")
+		if kind is None:
+			self._check(lib.hwt_store_read_stats, out)
+		else:
+			self._check(lib.hwt_store_read_kind_stats, _lib.chars(kind, keep), out)
+		return stats_of(out)
+
+	def prometheus(self) -> str:
+		room = 65536
+		while True:
+			page = ffi.new("char[]", room)
+			length = self._call(lib.hwt_store_prometheus, page, room)
+			if length < 0:
+				_lib.fail(-length)
+			if length < room:
+				return _lib.text(page)
+			room = length + 4096
+
+
+class Pages:
+	"""What `each` reads, page by page, on a thread of its own."""
+
+	def __init__(
+		self, calls: Calls, kind: str, group: Group, states: Optional[Collection[State]], with_data: bool
+	) -> None:
+		self._keep: List[Any] = []
+		self._which = calls._which(self._keep, kind=kind, group=group, states=states, all=True)
+		if not states:
+			self._which.states = sum(1 << state.value for state in State)
+		if with_data:
+			self._which.states |= _lib.WITH_DATA
+		self._page: List[Info] = []
+		self._pages: "queue.Queue[Union[List[Info], BaseException, None]]" = queue.Queue(4)
+		self._over = False
+		threading.Thread(target=self._read, args=(calls,), name="hwt_store each", daemon=True).start()
+
+	def _read(self, calls: Calls) -> None:
+		ctx = ffi.new_handle(self)
+		last: Optional[BaseException] = None
+		try:
+			calls._check(lib.hwt_store_each_ex, self._which, _each, ctx)
+		except BaseException as error:
+			last = error
+		self._pages.put(self._page)
+		self._pages.put(last)
+
+	def add(self, info: Any) -> bool:
+		if len(self._page) == PAGE:
+			self._pages.put(self._page)
+			self._page = []
+		self._page.append(info_of(info, ffi.buffer(info.data, info.len)[:] if info.data != NULL else b""))
+		return not self._over
+
+	def get(self) -> Optional[List[Info]]:
+		"""The next; None: there are no more."""
+		page = self._pages.get()
+		if isinstance(page, BaseException):
+			raise page
+		return page
+
+	def close(self) -> None:
+		"""No more are wanted. The thread hands over three things at most yet, and for these there is room."""
+		self._over = True
+		while not self._pages.empty():
+			self._pages.get()
+
+	def __iter__(self) -> Iterator[Info]:
+		try:
+			while True:
+				page = self.get()
+				if page is None:
+					return
+				yield from page
+		finally:
+			self.close()
+
+

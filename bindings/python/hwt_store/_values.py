@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What is put, and what is read."""
+
+import enum
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any, Optional, Tuple, Union
+
+from . import _lib
+from ._lib import Span, ffi, lib
+
+
+class State(enum.Enum):
+	"""What a timeout does."""
+
+	PENDING = 1
+	RUNNING = 2  #: also in a process that has died and is not taken over yet
+	FAILED = 3  #: kept, and not tried again
+
+
+class Outcome(enum.Enum):
+	"""What a cancel or a reschedule has found. Only DONE is true."""
+
+	DONE = "done"
+	RUNNING = "running"  #: it runs, or is about to; nothing was changed
+	NONE = "none"  #: it was never put, is done, or was cancelled
+
+	def __bool__(self) -> bool:
+		return self is Outcome.DONE
+
+
+class Groups(enum.Enum):
+	"""The type of ANY."""
+
+	ANY = "any"
+
+
+#: All groups of a kind, and what has none.
+ANY = Groups.ANY
+
+#: A group by its name; None: what has no group; ANY: all.
+Group = Union[str, None, Groups]
+
+_IF_EXISTS = {"error": 0, "keep": 0, "replace": _lib.REPLACE, "revive": _lib.REVIVE}
+
+
+@dataclass(frozen=True)
+class Put:
+	"""
+	A timeout to put: the arguments of `Store.put`, for `Store.put_many`.
+
+	kind       which task runs it
+	data       for the task: a value of JSON, or bytes as they are; at most 1 MiB
+	delay      from the database's now. Without it, at and cron: now
+	at         a time, with its zone
+	every      a series: again after each such period, on the grid of its first time
+	cron       a series: "minute hour day month weekday", @hourly, @daily, @weekly, @monthly or @yearly
+	zone       of cron, "Europe/Berlin"; None: UTC
+	key        names it: unique in its kind and group as long as it is pending, running or failed
+	group      whose it is: what is counted, limited, paused and shared fairly together
+	priority   -100..100: within its group the larger starts first
+	grace      how late a run may start; later a single one has failed, and a series goes on at its next time
+	spread     of a series: due at a random moment within so long after each time
+	if_exists  the key is in use: "error" raises Exists; "keep" leaves what is there; "replace" gives it all that this
+	           put says, after its run if it runs; "revive" does so only if it has failed. These three return its id
+	"""
+
+	kind: str
+	data: Any = None
+	delay: Optional[Span] = None
+	at: Optional[datetime] = None
+	every: Optional[Span] = None
+	cron: Optional[str] = None
+	zone: Optional[str] = None
+	key: Optional[str] = None
+	group: Optional[str] = None
+	priority: int = 0
+	grace: Optional[Span] = None
+	spread: Optional[Span] = None
+	if_exists: str = "error"
+
+
+@dataclass(frozen=True)
+class Info:
+	"""A timeout, as it was when it was read."""
+
+	id: int
+	kind: str
+	group: Optional[str]
+	key: Optional[str]
+	state: State
+	due: Optional[datetime]  #: None: a cron line without its first time yet
+	attempt: int  #: starts so far
+	every: Optional[timedelta]
+	cron: Optional[str]
+	zone: Optional[str]
+	priority: int
+	owner: Optional[str]  #: the process that holds it
+	error: Optional[str]  #: of the last failure
+	raw: bytes  #: the data as they are stored
+
+	@property
+	def data(self) -> Any:
+		"""The data as JSON; None if there are none. Raises ValueError if they are something else: see raw."""
+		return decode(self.raw)
+
+
+@dataclass(frozen=True)
+class KindInfo:
+	"""What the database knows of a kind."""
+
+	kind: str
+	at_most_once: bool
+	shards: int
+	paused: bool
+	processes: int  #: that run it now
+	failed: int  #: exact to 1000; 1001: more
+	oldest_due: Optional[datetime]  #: of what is pending
+	group_limit: int  #: of each group without limits of its own; 0: none
+	group_start_every: Optional[timedelta]
+	group_burst: int
+
+
+@dataclass(frozen=True)
+class Stats:
+	"""Numbers of this process since the store was opened, as hwt_store_stats in hwt_store.h has them."""
+
+	put: int
+	begun: int
+	done: int
+	failed: int
+	retried: int
+	cancelled: int
+	taken_over: int
+	lost_leases: int
+	reconnects: int
+	round_trips: int
+	window: int
+	running: int
+	shards_held: int
+	lateness_max_ns: int
+	lateness: Tuple[int, ...]
+	set_aside: int
+	overdue: int
+	overdue_oldest_ns: int
+	lateness_minute_max_ns: int
+	trusted: int
+	rescheduled: int
+
+
+def encode(data: Any) -> bytes:
+	if data is None:
+		return b""
+	if isinstance(data, (bytes, bytearray, memoryview)):
+		return bytes(data)
+	return json.dumps(data, ensure_ascii=False, allow_nan=False).encode()
+
+
+def decode(raw: bytes) -> Any:
+	return json.loads(raw) if raw else None
+
+
+def _more_than_0(span: Optional[Span], what: str) -> int:
+	ns = _lib.nanoseconds(span, what)
+	if span is not None and ns <= 0:
+		_lib.invalid(f"{what}: {span} is not more than 0")
+	return ns
+
+
+def fill_spec(spec: Any, put: Put, keep: Any) -> None:
+	"""What a hwt_store_spec says, as long as the list keep is alive."""
+	flags = _IF_EXISTS.get(put.if_exists)
+	if flags is None:
+		_lib.invalid(f"if_exists is one of {', '.join(_IF_EXISTS)}, not {put.if_exists!r}")
+	if put.if_exists == "keep" and put.key is None:
+		_lib.invalid('if_exists "keep" needs a key')
+	spec.size = ffi.sizeof("hwt_store_spec")
+	spec.kind = _lib.chars(put.kind, keep)
+	raw = encode(put.data)
+	if raw:
+		data = ffi.from_buffer(raw)
+		keep.append(data)
+		spec.data = data
+		spec.len = len(raw)
+	if put.at is not None:
+		if put.delay is not None:
+			_lib.invalid("at and delay do not go together")
+		spec.due_us = _lib.microseconds(put.at, "at")
+		flags |= _lib.ABSOLUTE
+	elif put.delay is not None:
+		spec.delay_ns = _lib.nanoseconds(put.delay, "delay")
+	spec.flags = flags
+	if put.key is not None:
+		spec.key = _lib.chars(put.key, keep)
+	if put.group is not None:
+		spec.group = _lib.chars(put.group, keep)
+	if put.cron is not None:
+		spec.schedule = _lib.chars(put.cron, keep)
+	if put.zone is not None:
+		spec.zone = _lib.chars(str(put.zone), keep)
+	spec.priority = put.priority
+	spec.period_ns = _more_than_0(put.every, "every")
+	spec.grace_ns = _more_than_0(put.grace, "grace")
+	spec.spread_ns = _lib.nanoseconds(put.spread, "spread")
+
+
+def info_of(c: Any, raw: bytes) -> Info:
+	return Info(
+		id=c.id,
+		kind=_lib.text(c.kind),
+		group=_lib.text_or_none(c.group),
+		key=_lib.text_or_none(c.key),
+		state=State(c.state),
+		due=_lib.moment(c.due_us) if c.due_us else None,
+		attempt=c.attempt,
+		every=_lib.span_or_none(c.period_ns),
+		cron=_lib.text_or_none(c.schedule),
+		zone=_lib.text_or_none(c.zone),
+		priority=c.priority,
+		owner=_lib.text_or_none(c.owner),
+		error=_lib.text_or_none(c.error),
+		raw=raw,
+	)
+
+
+def kind_info_of(c: Any) -> KindInfo:
+	return KindInfo(
+		kind=_lib.text(c.kind),
+		at_most_once=c.mode == _lib.AT_MOST_ONCE,
+		shards=c.shards,
+		paused=c.paused,
+		processes=c.processes,
+		failed=c.failed,
+		oldest_due=_lib.moment(c.oldest_due_us) if c.oldest_due_us else None,
+		group_limit=c.each_group.running,
+		group_start_every=_lib.span_or_none(c.each_group.start_every_ns),
+		group_burst=c.each_group.burst,
+	)
+
+
+def stats_of(c: Any) -> Stats:
+	names = Stats.__dataclass_fields__
+	return Stats(**{name: tuple(c.lateness) if name == "lateness" else getattr(c, name) for name in names})
+
+
+def next_time(cron: str, zone: Optional[str] = None, after: Optional[datetime] = None) -> datetime:
+	"""
+	The first time after `after` (None: now) at which a cron line is due in a zone (None: UTC). It needs no store.
+
+	Raises Invalid, whose text names the field that is wrong.
+	"""
+	keep: Any = []
+	us = _lib.microseconds(after if after is not None else datetime.now(timezone.utc), "after")
+	due = ffi.new("int64_t *")
+	error = ffi.new("char[256]")
+	code = lib.hwt_store_next_time(
+		_lib.chars(cron, keep), _lib.chars(None if zone is None else str(zone), keep), us, due, error, 256
+	)
+	if code != 0:
+		_lib.fail(code, _lib.text(error))
+	return _lib.moment(due[0])

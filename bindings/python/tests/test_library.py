@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the package needs of the C library."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+from datetime import datetime, timezone
+
+import pytest
+
+import hwt_store
+from hwt_store import _lib
+
+ROOT = pathlib.Path(os.environ["HWT_TREE"])
+
+
+def test_structures_lie_as_in_c() -> None:
+	record = (ROOT / "store/test/abi_store.txt").read_text()
+	seen = 0
+	for name in re.findall(r"^typedef struct (\w+) \{", _lib.DECLARATIONS, re.MULTILINE):
+		size = re.search(rf"^sizeof {name} = (\d+)$", record, re.MULTILINE)
+		assert size is None or _lib.ffi.sizeof(name) == int(size[1]), name
+		fields = dict(_lib.ffi.typeof(name).fields)
+		for member, at, size_of in re.findall(rf"^{name}\.(\w+) at (\d+), (\d+) bytes$", record, re.MULTILINE):
+			assert fields[member].offset == int(at), f"{name}.{member}"
+			assert _lib.ffi.sizeof(fields[member].type) == int(size_of), f"{name}.{member}"
+			seen += 1
+	assert seen > 100
+
+
+def test_each_function_is_there() -> None:
+	names = re.findall(r"\b(hwt_store_\w+)\(hwt_store|\b(hwt_store_\w+)\(", _lib.DECLARATIONS)
+	for name in {first or second for first, second in names}:
+		assert hasattr(_lib.lib, name)
+
+
+def test_without_the_library_the_import_says_what_to_do() -> None:
+	ended = subprocess.run(
+		[sys.executable, "-c", "import hwt_store"],
+		env={**os.environ, "HWT_STORE_LIBRARY": "/nowhere/libhwt-store.so"},
+		stderr=subprocess.PIPE,
+		text=True,
+	)
+	assert ended.returncode == 1
+	assert "ImportError" in ended.stderr and "HWT_STORE_LIBRARY" in ended.stderr and "make install" in ended.stderr
+
+
+def test_next_time_needs_no_store() -> None:
+	after = datetime(2026, 3, 1, tzinfo=timezone.utc)
+	assert hwt_store.next_time("30 6 * * 1-5", after=after) == datetime(2026, 3, 2, 6, 30, tzinfo=timezone.utc)
+	assert hwt_store.next_time("@daily", "UTC", after) == datetime(2026, 3, 2, tzinfo=timezone.utc)
+	assert hwt_store.next_time("@hourly") > datetime.now(timezone.utc)
+	with pytest.raises(hwt_store.Invalid, match="minute"):
+		hwt_store.next_time("61 * * * *")
+	with pytest.raises(ValueError, match="time zone"):
+		hwt_store.next_time("@daily", after=datetime(2026, 3, 1))
+
+
+def test_what_cannot_be_opened_says_why() -> None:
+	with pytest.raises(hwt_store.Invalid):
+		hwt_store.open("mysql://app")
+	with pytest.raises(hwt_store.NotFound) as error:
+		hwt_store.open("sqlite:/nowhere/at/all.db")
+	assert error.value.errno == 2 and "/nowhere/at" in str(error.value)
+	with pytest.raises(hwt_store.Unavailable):
+		hwt_store.open("pg:host=/nowhere dbname=app")
+	with pytest.raises(ValueError):
+		hwt_store.open_threads("sqlite:/nowhere/at/all.db", threads=0)

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What is put, found, moved and cancelled. Nothing runs here."""
+
+import asyncio
+import json
+import os
+from datetime import datetime, timedelta, timezone
+from typing import Any, Dict, List
+
+import pytest
+from conftest import World
+
+import hwt_store
+from hwt_store import Outcome, Put, State
+
+LATER = datetime(2100, 1, 1, 12, 0, 0, 250000, tzinfo=timezone.utc)
+
+
+def test_what_is_put_is_read(world: World) -> None:
+	with world.open_threads() as store:
+		id = store.put("mail", {"to": "Zoë"}, at=LATER, key="k", group="tenant 9", priority=7, grace=60)
+		info = store.get(id)
+		assert info is not None and info == store.get(kind="mail", key="k", group="tenant 9")
+		assert (info.id, info.kind, info.key, info.group, info.priority) == (id, "mail", "k", "tenant 9", 7)
+		assert (info.state, info.due, info.data) == (State.PENDING, LATER, {"to": "Zoë"})
+		assert (info.every, info.cron, info.zone, info.error, info.attempt) == (None, None, None, None, 0)
+		assert store.get(kind="mail", key="k") is None
+		# In the local zone it is the same moment.
+		local = store.get(store.put("mail", at=LATER.astimezone(timezone(timedelta(hours=5)))))
+		assert local is not None and local.due == LATER and local.data is None and local.raw == b""
+		series = store.get(store.put("mail", at=LATER, every=timedelta(days=1), spread=3))
+		assert series is not None and series.every == timedelta(days=1)
+		cron = store.get(store.put("mail", cron="0 8 * * mon", zone="UTC"))
+		assert cron is not None and (cron.cron, cron.zone) == ("0 8 * * mon", "UTC")
+		assert cron.due == hwt_store.next_time("0 8 * * mon", "UTC")
+
+
+def test_data_are_json_or_bytes(world: World) -> None:
+	with world.open_threads() as store:
+		for data in (17, "text", [1, None, {"a": 0.5}], False, "x" * 100000):
+			info = store.get(store.put("a", data, delay=9))
+			assert info is not None and info.data == data and info.raw == json.dumps(data, ensure_ascii=False).encode()
+		for raw in (b"\0\xff", bytearray(b"ab"), memoryview(b"cd"), b""):
+			info = store.get(store.put("a", raw, delay=9))
+			assert info is not None and info.raw == bytes(raw)
+		info = store.get(store.put("a", b"\xff", delay=9))
+		with pytest.raises(ValueError):
+			info.data if info else None
+
+
+def test_hwt_jobs_and_python_read_each_other(world: World) -> None:
+	if not os.path.exists(os.path.join(os.environ["HWT_BUILD"], "hwt-jobs")):
+		pytest.skip("no hwt-jobs")
+	with world.open_threads() as store:
+		store.put("expire", {"order": 17, "to": "Zoë"}, delay=3600, key="here")
+		assert '{"order": 17, "to": "Zoë"}' in world.jobs("show", "expire", "--key", "here")
+		(row,) = json.loads(world.jobs("list", "expire", "--json"))
+		assert json.loads(row["data"]) == {"order": 17, "to": "Zoë"}
+		world.jobs("put", "expire", '{"order": 18}', "--at", "1h", "--key", "there")
+		info = store.get(kind="expire", key="there")
+		assert info is not None and info.data == {"order": 18}
+
+
+WRONG: Dict[str, Dict[str, Any]] = {
+	"naive": {"at": datetime(2100, 1, 1)},
+	"before 1970": {"at": datetime(1969, 1, 1, tzinfo=timezone.utc)},
+	"two times": {"at": LATER, "delay": 1},
+	"every 0": {"every": timedelta(0)},
+	"every so short": {"every": 0.5},
+	"grace 0": {"grace": 0},
+	"spread of a single one": {"spread": 1},
+	"a cron line": {"cron": "* * * *"},
+	"a zone alone": {"zone": "UTC"},
+	"two series": {"cron": "@daily", "every": 60},
+	"priority": {"priority": 101},
+	"an empty key": {"key": ""},
+	"a long key": {"key": "k" * 256},
+	"a character 0": {"key": "a\0b"},
+	"an empty group": {"group": ""},
+	"keep without a key": {"if_exists": "keep"},
+	"replace without a key": {"if_exists": "replace"},
+	"no such word": {"if_exists": "overwrite", "key": "k"},
+	"no number": {"delay": float("nan")},
+	"too many seconds": {"delay": 1e300},
+	"NaN in data": {"data": [float("nan")]},
+	"a lone surrogate": {"data": "\ud800"},
+	"too much data": {"data": b"x" * (1 << 20) + b"x"},
+}
+
+
+def test_wrong_arguments_raise_and_put_nothing(world: World) -> None:
+	with world.open_threads() as store:
+		for name, wrong in WRONG.items():
+			with pytest.raises(ValueError):
+				print(name, store.put("b", **wrong))
+		types: List[Dict[str, Any]] = [{"delay": "5"}, {"at": 17}, {"key": 17}, {"data": {1, 2}}, {"priority": "high"}]
+		for wrong in types:
+			with pytest.raises(TypeError):
+				store.put("b", **wrong)
+		for kind in ("", "k" * 64):
+			with pytest.raises(hwt_store.Invalid):
+				store.put(kind)
+		with pytest.raises(hwt_store.Invalid, match="an id"):
+			store.cancel()
+		with pytest.raises(hwt_store.Invalid):
+			store.get(kind="a")
+		with pytest.raises(hwt_store.Invalid):
+			store.cancel(0)
+		with pytest.raises(hwt_store.Invalid):
+			store.cancel(17, kind="a", key="k")
+		with pytest.raises(hwt_store.Invalid):
+			store.reschedule(17, delay=1, at=LATER)
+		assert all(list(store.each(kind.kind)) == [] for kind in store.kinds())
+
+
+def test_a_key_is_used_once(world: World) -> None:
+	with world.open_threads() as store:
+		id = store.put("a", 1, at=LATER, key="k")
+		with pytest.raises(hwt_store.Exists) as error:
+			store.put("a", 2, key="k")
+		assert error.value.id == id
+		assert store.put("a", 2, key="k", group="g") != id
+		assert store.put("a", 3, key="k", if_exists="keep") == id
+		assert store.put("a", 3, key="k", if_exists="revive") == id
+		kept = store.get(id)
+		assert kept is not None and kept.data == 1
+		assert store.put("a", 4, at=LATER, key="k", if_exists="replace") == id
+		replaced = store.get(id)
+		assert replaced is not None and replaced.data == 4
+
+
+def test_many_are_put_together_or_not_at_all(world: World) -> None:
+	with world.open_threads() as store:
+		ids = store.put_many(Put("a", n, delay=3600 + n, key=f"k{n}") for n in range(1200))
+		assert len(set(ids)) == 1200
+		seventh = store.get(ids[7])
+		assert seventh is not None and seventh.data == 7
+		with pytest.raises(hwt_store.Exists) as error:
+			store.put_many([Put("a", key="new"), Put("a", key="k7")])
+		assert error.value.id == ids[7]
+		assert store.get(kind="a", key="new") is None
+		with pytest.raises(hwt_store.Invalid):
+			store.put_many([Put("a", key="new"), Put("a", priority=200)])
+		with pytest.raises(hwt_store.Invalid, match="10,?000"):
+			store.put_many([Put("a")] * 10001)
+		assert store.put_many([]) == []
+		# More than a page, in order of due time; and a list that is left early.
+		assert [info.id for info in store.each("a")] == ids
+		assert [info.raw for info in store.each("a", with_data=False)] == [b""] * 1200
+		for info in store.each("a"):
+			assert info.id == ids[0]
+			break
+		with pytest.raises(hwt_store.NotFound):
+			list(store.each("b"))
+	with pytest.raises(hwt_store.Invalid, match="closed"):
+		store.put("a")
+
+
+def test_cancel_and_reschedule_say_what_they_found(world: World) -> None:
+	with world.open_threads() as store:
+		id = store.put("a", delay=3600, key="k", group="g")
+		assert store.reschedule(id, at=LATER) is Outcome.DONE
+		moved = store.get(id)
+		assert moved is not None and moved.due == LATER
+		assert store.reschedule(kind="a", key="k", group="g", delay=timedelta(hours=1))
+		assert store.cancel(kind="a", key="k") is Outcome.NONE
+		assert not store.reschedule(kind="a", key="k", delay=1)
+		assert store.cancel(kind="a", key="k", group="g") is Outcome.DONE
+		assert store.cancel(id) is Outcome.NONE
+		assert store.reschedule(id) is Outcome.NONE
+
+
+def test_all_of_a_group_or_kind(world: World) -> None:
+	with world.open_threads() as store:
+		store.put_many(Put("a", delay=3600, group=group) for group in ("g", "h", None) for _ in range(5))
+		assert store.reschedule_all("a", group="g", at=LATER) == 5
+		assert [info.due for info in store.each("a", group="g")] == [LATER] * 5
+		assert store.cancel_all("a", states=[State.FAILED]) == 0
+		assert len(list(store.each("a", states=[State.PENDING]))) == 15
+		assert list(store.each("a", states=[State.FAILED, State.RUNNING])) == []
+		assert store.cancel_all("a", group="h") == 5
+		assert store.cancel_all("a", group=None) == 5
+		assert [info.group for info in store.each("a")] == ["g"] * 5
+		assert store.cancel_all("a") == 5
+		assert list(store.each("a", group=hwt_store.ANY)) == []
+
+
+def test_kinds_and_their_rules(world: World) -> None:
+	with world.open_threads() as store:
+		id = store.put("a", at=LATER)
+		store.limit("a", running=3, start_every=timedelta(seconds=2), burst=5)
+		store.limit("a", "g", running=1)
+		store.pause("a")
+		(kind,) = store.kinds()
+		assert (kind.kind, kind.paused, kind.failed, kind.oldest_due) == ("a", True, 0, LATER)
+		assert (kind.group_limit, kind.group_start_every, kind.group_burst) == (3, timedelta(seconds=2), 5)
+		assert (kind.processes, kind.shards, kind.at_most_once) == (0, 8, False)
+		store.unlimit("a")
+		store.unlimit("a", "g")
+		store.resume("a")
+		store.pause("a", "g")
+		store.resume("a", "g")
+		(kind,) = store.kinds()
+		assert (kind.paused, kind.group_limit) == (False, 0)
+		with pytest.raises(hwt_store.Invalid):
+			store.limit("a", running=-1)
+		with pytest.raises(hwt_store.Invalid):
+			store.limit("a", burst=3)
+		with pytest.raises(hwt_store.NotFound):
+			store.pause("b")
+		with pytest.raises(hwt_store.Busy):
+			store.remove_kind("a")
+		store.cancel(id)
+		store.remove_kind("a")
+		assert store.kinds() == []
+		stats = store.stats()
+		assert stats.put == 1 and stats.cancelled == 1 and len(stats.lateness) == 32
+		with pytest.raises(hwt_store.NotFound):
+			store.stats("a")
+		assert "hwt_store_database_up 1" in store.prometheus()
+
+
+def test_the_same_on_asyncio(world: World) -> None:
+	async def main() -> None:
+		async with world.open() as store:
+			id = await store.put("a", {"n": 1}, delay=3600, key="k", group="g")
+			assert await store.put("a", key="k", group="g", if_exists="keep") == id
+			ids = await store.put_many(Put("a", n, at=LATER) for n in range(600))
+			assert [info.id async for info in store.each("a")] == [id] + ids
+			async for info in store.each("a", group="g"):
+				assert info == await store.get(id)
+				break
+			with pytest.raises(hwt_store.NotFound):
+				[info async for info in store.each("b")]
+			assert await store.reschedule(id, delay=60)
+			assert await store.reschedule_all("a", group=None, delay=60) == 600
+			assert await store.cancel(kind="a", key="k", group="g")
+			assert await store.cancel(id) is Outcome.NONE
+			await store.limit("a", running=3)
+			await store.pause("a")
+			(kind,) = await store.kinds()
+			assert kind.paused and kind.group_limit == 3
+			await store.unlimit("a")
+			await store.resume("a")
+			assert await store.cancel_all("a") == 600
+			await store.remove_kind("a")
+			assert (await store.stats()).put == 601
+			assert "hwt_store_put" in await store.prometheus()
+		with pytest.raises(hwt_store.Invalid, match="closed"):
+			await store.put("a")
+
+	asyncio.run(main())
+
+
+def test_a_forked_child_opens_anew(world: World) -> None:
+	with world.open_threads() as store:
+		mine = store.put("a", "parent", delay=3600)
+		child = os.fork()
+		if child == 0:
+			status = 1
+			try:
+				theirs = store.put("a", "child", delay=3600)
+				status = 0 if theirs != mine and store.cancel(mine) else 2
+			finally:
+				os._exit(status)
+		assert os.waitpid(child, 0)[1] == 0
+		assert store.cancel(mine) is Outcome.NONE
+		assert [info.data for info in store.each("a")] == ["child"]
