@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Groups in a store: turns, priority, pauses, caps and rates.  What the order of starts tells needs no clock. */
 #include "store.h"
-#include "core/store.h"
-#include "core/threads.h"
-#include "core/kind.h"
+#include "front.h"
 #include "core/ruling.h"
-#include "core/tasks.h"
 
 #define STARTS 4096
 
@@ -524,6 +521,34 @@ TEST(a_process_that_stops_hands_its_levels_over)
 	CHECK_CALL(hwt_store_close(other), 0);
 }
 
+/* Its rules cannot be read, and so neither can the levels. */
+TEST(a_process_that_stops_before_it_knew_the_levels_hands_them_over)
+{
+	hwt_store *store = start_with(4, false), *next;
+
+	limit_to(store, "g", 0, HWT_S(3600), 3);
+	put_in(store, "g", 0, 2);
+	CHECK(wait_count(&ended, 2));
+	CHECK_CALL(hwt_store_close(store), 0);
+	next = open_store();
+	register_kind(next, "a", note, NULL, HWT_STORE_AT_LEAST_ONCE);
+	front_put_before(next);
+	atomic_store(&front_only, "rules");
+	front_arm(1, FRONT_BEFORE, 1u << 30);
+	CHECK_CALL(hwt_store_start(next), 0);
+	CHECK(wait_held(next, 8));
+	CHECK_CALL(hwt_store_stop(next), 0);
+	front_arm(0, 0, 0);
+	atomic_store(&front_only, NULL);
+	CHECK_CALL(hwt_store_start(next), 0);
+	put_in(next, "g", 0, 5);
+	CHECK(wait_count(&ended, 3)); /* the one that was left */
+	wait_for_another(next, 5);
+	CHECK_INT(starts_of("g"), ==, 3);
+	CHECK_CALL(hwt_store_close(next), 0);
+}
+
+/* Nor does one whose next process has stopped before it had anything of the group. */
 TEST(after_a_death_a_group_begins_without_tokens)
 {
 	hwt_store_config config;
@@ -544,12 +569,16 @@ TEST(after_a_death_a_group_begins_without_tokens)
 	kill_child(pid);
 	register_kind(store, "a", note, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_held(store, 8));
+	wait_for_another(store, 1); /* so it has read the rules */
+	CHECK_CALL(hwt_store_stop(store), 0);
+	CHECK_CALL(hwt_store_start(store), 0);
 	put_in(store, "g", 0, 5);
 	CHECK(wait_held(store, 8));
 	wait_for_another(store, 5);
 	CHECK_INT(starts_of("g"), ==, 0);
 	CHECK_CALL(hwt_store_limit(store, "a", "g", NULL), 0);
-	CHECK(wait_count(&ended, 12));
+	CHECK(wait_count(&ended, 13));
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 

@@ -257,6 +257,7 @@ struct hwts_shard_row {
 	bool taken;      /* it is about to be */
 	int64_t rules;
 	bool empty;   /* set by a take: nobody knows the levels of its groups */
+	bool unread;  /* given: its levels were not read, and stay as they are */
 	void *levels; /* given: of its groups; NULL: nobody knows them */
 	size_t levels_len;
 };

@@ -230,7 +230,8 @@ int hwts_rows_give(struct hwts_conn *conn, const struct hwts_shard_row *shards, 
 		steps[i] = (struct hwts_step){ .sql = HWTS_SQL_GIVE,
 					       .args = { HWTS_NUMBER(shards[i].shard), HWTS_NUMBER(shards[i].epoch),
 							 HWTS_TEXT(hwts_me(conn->db)),
-							 HWTS_BYTES(shards[i].levels, shards[i].levels_len) } };
+							 HWTS_BYTES(shards[i].levels, shards[i].levels_len),
+							 HWTS_NUMBER(shards[i].unread) } };
 	steps[n] = (struct hwts_step){ .sql = HWTS_SQL_CALL, .after = true };
 	rc = hwts_run(conn, steps, n + 1, 0);
 	free(steps);

@@ -341,6 +341,7 @@ static struct hwts_shard_row given(hwt_store *store, struct hwts_kind *kind, con
 {
 	struct hwts_shard_row row = { .shard = shard->id, .epoch = shard->epoch };
 
+	row.unread = shard->unruled == HWTS_NEW;
 	row.levels = hwts_turns_levels(&kind->turns, (uint32_t)(shard - kind->shards), hwt_now(),
 				       hwts_clock_latest_us(store), &row.levels_len);
 	return row;

@@ -322,8 +322,9 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	},
 	/* With its levels (?4), for the process that takes it next. */
 	[HWTS_SQL_GIVE] = {
-		"give", "nitd",
-		"update @_shard set owner = null, levels = ?4 where id = ?1 and epoch = ?2 and owner = ?3",
+		"give", "nitdb",
+		"update @_shard set owner = null, levels = case when ?5 then levels else ?4 end where id = ?1 and"
+		" epoch = ?2 and owner = ?3",
 		NULL,
 	},
 	HWTS_RULES_STATEMENTS

@@ -84,7 +84,7 @@ void hwts_turns_taken(struct hwts_turns *turns, uint32_t shard, bool empty, int6
 			struct hwts_rules rules = hwts_turns_rules(turns, group);
 
 			if (group->bucket % turns->shards == shard)
-				group->full_ns = now_ns + rules.burst * rules.every_ns;
+				group->full_ns = HWTS_MAX(group->full_ns, now_ns + rules.burst * rules.every_ns);
 		}
 }
 
@@ -117,33 +117,47 @@ static bool has_level(const struct hwts_turns *turns, const struct hwts_turn_gro
 	       (group->full_ns > now_ns || group->reserved > 0);
 }
 
-static char *put_level(const struct hwts_turns *turns, const struct hwts_turn_group *group, char *to, int64_t now_ns,
+static char *put_level(char *to, int64_t us, uint16_t bucket, const char *name, uint8_t len)
+{
+	put_number(to, (uint64_t)HWTS_MAX(us, 0), 8);
+	put_number(to + 8, bucket, 2);
+	put_number(to + 10, len, 1);
+	memcpy(to + LEVEL, name, len);
+	return to + LEVEL + len;
+}
+
+static char *put_group(const struct hwts_turns *turns, const struct hwts_turn_group *group, char *to, int64_t now_ns,
 		       int64_t now_us)
 {
 	int64_t left_ns = HWTS_MAX(group->full_ns - now_ns, 0) +
 			  group->reserved * hwts_turns_rules(turns, group).every_ns;
 
-	put_number(to, (uint64_t)(now_us + left_ns / 1000 + 1), 8);
-	put_number(to + 8, group->bucket, 2);
-	put_number(to + 10, group->len, 1);
-	memcpy(to + LEVEL, hwts_turn_name(group), group->len);
-	return to + LEVEL + group->len;
+	return put_level(to, now_us + left_ns / 1000 + 1, group->bucket, hwts_turn_name(group), group->len);
+}
+
+/* Of the groups that are not known here: when their buckets were empty. */
+static char *put_empty(const struct hwts_turns *turns, uint32_t shard, char *to, int64_t now_ns, int64_t now_us)
+{
+	return put_level(to, now_us - (now_ns - turns->empty_ns[shard]) / 1000 + 1, (uint16_t)shard, "", 0);
 }
 
 char *hwts_turns_levels(const struct hwts_turns *turns, uint32_t shard, int64_t now_ns, int64_t now_us, size_t *len)
 {
+	bool was_empty = turns->empty_ns && turns->empty_ns[shard];
 	char *bytes, *to;
 
-	*len = 0;
+	*len = was_empty ? LEVEL : 0;
 	for (size_t i = 0; i < turns->room; i++)
 		for (const struct hwts_turn_group *group = turns->chains[i]; group; group = group->chain)
 			if (has_level(turns, group, shard, now_ns))
 				*len += LEVEL + group->len;
 	bytes = to = *len <= LEVELS_MAX ? hwts_alloc(*len + 1) : NULL;
+	if (bytes && was_empty)
+		to = put_empty(turns, shard, to, now_ns, now_us);
 	for (size_t i = 0; i < turns->room && bytes; i++)
 		for (const struct hwts_turn_group *group = turns->chains[i]; group; group = group->chain)
 			if (has_level(turns, group, shard, now_ns))
-				to = put_level(turns, group, to, now_ns, now_us);
+				to = put_group(turns, group, to, now_ns, now_us);
 	return bytes;
 }
 
@@ -151,16 +165,18 @@ void hwts_turns_read_levels(struct hwts_turns *turns, const void *bytes, size_t 
 {
 	const unsigned char *at = bytes, *end = at ? at + len : at;
 
-	for (size_t name; end - at > LEVEL; at += LEVEL + name) {
-		int64_t full_us = (int64_t)get_number(at, 8);
+	for (size_t name; end - at >= LEVEL; at += LEVEL + name) {
+		int64_t us = (int64_t)get_number(at, 8), ns;
+		uint16_t bucket = (uint16_t)(get_number(at + 8, 2) & 1023);
 
 		name = at[10];
-		if (name == 0 || (size_t)(end - at) < LEVEL + name)
+		if ((size_t)(end - at) < LEVEL + name || us < 0 || us >= HWTS_LATEST_US)
 			return;
-		if (full_us > now_us && full_us < HWTS_LATEST_US)
-			hwts_turns_level(turns, (const char *)at + LEVEL, name,
-					 (uint16_t)(get_number(at + 8, 2) & 1023), now_ns + (full_us - now_us) * 1000,
-					 now_ns);
+		ns = now_ns + HWTS_MIN(us - now_us, HWTS_LONGEST_PERIOD_US) * 1000;
+		if (name == 0)
+			hwts_turns_taken(turns, bucket % turns->shards, true, ns);
+		else if (us > now_us)
+			hwts_turns_level(turns, (const char *)at + LEVEL, name, bucket, ns, now_ns);
 	}
 }
 

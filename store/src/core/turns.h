@@ -189,7 +189,7 @@ void hwts_turns_taken(struct hwts_turns *turns, uint32_t shard, bool empty, int6
 
 /*
  * Levels of a shard, as bytes: for each bucket that is not full the group and when it will be, on the database's clock.
- * NULL: no memory, or too many.
+ * If the shard was taken with empty buckets, first when that was, with no group.  NULL: no memory, or too many.
  */
 char *hwts_turns_levels(const struct hwts_turns *turns, uint32_t shard, int64_t now_ns, int64_t now_us, size_t *len);
 void hwts_turns_read_levels(struct hwts_turns *turns, const void *bytes, size_t len, int64_t now_ns, int64_t now_us);
