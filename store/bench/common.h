@@ -102,6 +102,11 @@ void user_close(void *user);
 int64_t user_sql(void *user, const char *format, ...)
     __attribute__((format(printf, 2, 3))); /* the first number, or 0 */
 
+/* Those of sql.c. */
+void sql_late(void);
+void sql_far(void);
+void sql_many(void);
+
 /* The scenarios of store/bench/scale.sh, see scale.c, cliffs.c, calls.c, groups.c, held.c. */
 void scale_far(void);
 void scale_window(void);

@@ -10,7 +10,7 @@ export HWT_POSTGRES_FSYNC=on # as users have it: a commit is on the disk
 cd "$(dirname "$0")/../.." || exit 1
 BUILD=$1
 shift
-rounds=5 engines='sqlite postgres' far='0 1000000' scenarios='lives one sixteen late live idle kill stop' out=$BUILD/bench/store.csv
+rounds=5 engines='sqlite postgres' far='0 1000000' scenarios='lives one sixteen late live idle kill stop sql_late sql_far sql_many' out=$BUILD/bench/store.csv
 while getopts r:e:f:s:o: option; do
 	case $option in
 	r) rounds=$OPTARG ;;
@@ -74,6 +74,7 @@ for round in $(seq "$rounds"); do
 	case $engines in *sqlite*) measure "$round" sqlite 0 sync ;; esac
 	for scenario in $scenarios; do
 		for engine in $engines; do
+			case $engine,$scenario in sqlite,sql_*) continue ;; esac
 			for rows in $far; do
 				measure "$round" "$engine" "$rows" "$scenario"
 			done

@@ -16,6 +16,7 @@
  *               and another one started, -k times: lost, kept back, begun and done more than once
  *     sync      200 writes of 4 KiB beside the file of the url, each synced: what the disk costs
  *     fill      puts N that are due in ten days, for the rounds with far rows
+ *     sql_*     see sql.c
  *     scale_*   see scale.c
  *     cliff_*   see cliffs.c, calls.c, groups.c and held.c
  *
@@ -407,6 +408,9 @@ static const struct scenario {
 	{ "sync", sync_disk, 0 },
 	{ "fill", fill, 1000000 },
 	{ "kills", kill_many, 4000 },
+	{ "sql_late", sql_late, 2000 },
+	{ "sql_far", sql_far, 0 },
+	{ "sql_many", sql_many, 0 },
 	{ "scale_far", scale_far, 1000000 },
 	{ "scale_window", scale_window, 5000 },
 	{ "scale_herd", scale_herd, 1000000 },
@@ -477,6 +481,7 @@ int main(int argc, char **argv)
 		fputs(
 		    "usage: store_bench -u URL [-S SCHEMA] [-n N] [-l LEASE_MS] [-k KILLS] [-P PROCESSES] [-K KINDS] "
 		    "[-s SHARDS] [-t THREADS] [-T SECONDS] lives|one|sixteen|late|live|idle|kill|stop|kills|sync|fill|"
+		    "sql_late|sql_far|sql_many|"
 		    "scale_far|scale_window|scale_herd|scale_processes|scale_kinds|scale_lives|"
 		    "cliff_backlog|cliff_once|cliff_puts|cliff_each|cliff_join|cliff_moved|cliff_calls|"
 		    "cliff_group|cliff_snapshot|cliff_lock|cliff_soak\n",
