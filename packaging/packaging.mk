@@ -16,7 +16,7 @@ $(BUILD)/hwt.c: packaging/amalgamate.pl LICENSE $(SRC) $(wildcard include/hwt.h 
 	@mkdir -p $(BUILD)
 	$(Q)perl $< $(BUILD) $(CC) $(CPPFLAGS) $(CFLAGS)
 
-# Debian packages of the last commit.  Those of Debian itself would have a debian/ of their own, so ours is not at the root.
+# Debian packages of the last commit, with the system's own programs.  Those of Debian itself would have a debian/ of their own, so ours is not at the root.
 DEB = build-deb/libhwt-$(VERSION)
 
 deb: ## Debian packages of the last commit, in build-deb/
@@ -24,7 +24,7 @@ deb: ## Debian packages of the last commit, in build-deb/
 	git archive --format=tar --prefix=$(DIST)/ HEAD | gzip -9n >build-deb/libhwt_$(VERSION).orig.tar.gz
 	tar -xf build-deb/libhwt_$(VERSION).orig.tar.gz -C build-deb
 	cp -R packaging/debian $(DEB)/
-	cd $(DEB) && MAKEFLAGS= dpkg-buildpackage -us -uc
+	cd $(DEB) && PATH="/usr/sbin:/usr/bin:/sbin:/bin:$$PATH" MAKEFLAGS= dpkg-buildpackage -us -uc
 
 check-deb: ## their contents, lintian, and a clean root in which they are installed, used and removed (root, minutes)
 	test/run.sh $(BUILD) test/deb.sh

@@ -38,6 +38,9 @@ debootstrap --variant=minbase --include=build-essential,cmake,pkg-config,libpq-d
 within() { # COMMAND...
 	chroot "$clean" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 "$@"
 }
+# debootstrap configures no Python packages.
+within apt-get install -qy --no-install-recommends python3-cffi >"$work/log" 2>&1 ||
+	{ result deb_clean_root "$(tail -5 "$work/log")"; finish; }
 files() { # all but what any package changes
 	within find / -xdev ! -path '/proc/*' ! -path '/var/*' ! -path '/tmp/*' ! -path '/etc/ld.so.cache' ! -path '/debs*' | sort
 }
@@ -45,7 +48,7 @@ mkdir "$clean/debs" && cp build-deb/*.deb packaging/debian/tests/consumer "$clea
 files >"$work/before"
 result deb_installs "$(within sh -c 'dpkg -i /debs/*.deb && dpkg --audit' >"$work/log" 2>&1 || cat "$work/log")"
 result deb_consumer_compiles_and_runs "$(within timeout 300 /debs/consumer >"$work/log" 2>&1 || cat "$work/log")"
-result deb_removes "$(within sh -c 'dpkg --purge libhwt-dev libhwt-doc libhwt-store-dev libhwt-store0 libhwt0 hwt-jobs' >"$work/log" 2>&1 ||
+result deb_removes "$(within sh -c 'dpkg --purge libhwt-dev libhwt-doc libhwt-store-dev libhwt-store0 libhwt0 hwt-jobs python3-hwt-store' >"$work/log" 2>&1 ||
 	cat "$work/log")"
 result deb_leaves_nothing "$(files | diff "$work/before" - 2>&1)"
 finish
