@@ -47,7 +47,7 @@ static const char TABLES[] =
     " grace_us bigint, spread_us bigint, next_due_us bigint, next_base_us bigint, next_period_us bigint,"
     " next_grace_us bigint, next_spread_us bigint, next_priority smallint, next_schedule text, next_zone text,"
     " last bool, error text, data bytea, next_data bytea, primary key (id, bucket))"
-    " with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000);"
+    " with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000);"
     "create index if not exists @_due on @_timeout (shard, due_us, id) where shard is not null;"
     "create index if not exists @_ofgroup on @_timeout (bucket, kind, grp, due_us, id) where grp <> '';"
     "create unique index if not exists @_key on @_timeout (bucket, kind, grp, key) where key is not null;"
