@@ -24,6 +24,7 @@ struct hwts_kind {
 
 	struct hwts_turns turns; /* of the entries that are DUE */
 	size_t entries;          /* in the window */
+	int64_t oldest_us;       /* of the DUE ones, as they were last looked through */
 	bool behind;             /* there is more than it has room for */
 	struct hwts_tally tally;
 	struct {

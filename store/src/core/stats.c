@@ -15,10 +15,11 @@ struct overdue {
 	int64_t oldest_us;
 };
 
-static void see_overdue(const hwt_store *store, const struct hwts_kind *kind, struct overdue *overdue)
+static void see_overdue(hwt_store *store, const struct hwts_kind *kind, struct overdue *overdue)
 {
 	overdue->count += kind->turns.queued + hwts_queued(store, kind);
 	overdue->oldest_us = HWTS_MIN(overdue->oldest_us, hwts_queue_oldest_us(kind));
+	overdue->oldest_us = HWTS_MIN(overdue->oldest_us, hwts_window_oldest_us(store, kind));
 }
 
 static void set_overdue(const hwt_store *store, const struct overdue *overdue, hwt_store_stats *stats)
@@ -35,7 +36,7 @@ static bool is_trusted(const hwt_store *store)
 
 void hwts_stats_of_kind(hwt_store *store, const struct hwts_kind *kind, hwt_store_stats *stats)
 {
-	struct overdue overdue = { 0, hwts_window_oldest_us(store, kind) };
+	struct overdue overdue = { 0, HWTS_NEVER };
 
 	*stats = kind->tally.stats;
 	for (uint32_t i = 0; i < kind->row.shards; i++) {
@@ -51,7 +52,7 @@ void hwts_stats_of_kind(hwt_store *store, const struct hwts_kind *kind, hwt_stor
 
 void hwts_stats_now(hwt_store *store, hwt_store_stats *stats)
 {
-	struct overdue overdue = { 0, hwts_window_oldest_us(store, NULL) };
+	struct overdue overdue = { 0, HWTS_NEVER };
 
 	*stats = store->tally->stats;
 	stats->window = hwts_window_count(store) - hwts_shards_active(store);

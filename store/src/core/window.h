@@ -41,6 +41,7 @@ struct hwts_window {
 	struct hwts_entry **buckets, *free;
 	size_t bucket_count, count;
 	uint64_t heard;
+	int64_t look_ns; /* when what is due may be looked through again for the oldest */
 };
 
 /* In window_life.c. */
@@ -84,6 +85,6 @@ struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind, boo
 /* By the rules of its group, which may have changed since it was begun. */
 bool hwts_window_may_start(hwt_store *store, int64_t id);
 bool hwts_window_waits(const hwt_store *store);                                      /* something may be begun */
-int64_t hwts_window_oldest_us(const hwt_store *store, const struct hwts_kind *kind); /* of what is due; NULL: of any */
+int64_t hwts_window_oldest_us(hwt_store *store, const struct hwts_kind *kind); /* of what is due; HWTS_NEVER: none is */
 
 #endif

@@ -9,15 +9,27 @@ size_t hwts_window_count(const hwt_store *store)
 	return store->window->count;
 }
 
-int64_t hwts_window_oldest_us(const hwt_store *store, const struct hwts_kind *kind)
+/* Takes a fiftieth of the time at most, however often statistics are asked for. */
+static void find_oldest(hwt_store *store)
 {
-	int64_t oldest_us = HWTS_NEVER;
+	int64_t start_ns = hwt_now();
 
-	for (const struct hwts_slab *slab = store->window->slabs; slab; slab = slab->next)
-		for (const struct hwts_entry *entry = slab->entries; entry < slab->entries + HWTS_SLAB_ENTRIES; entry++)
-			if (entry->state == HWTS_IS_DUE && (!kind || entry->kind == kind))
-				oldest_us = HWTS_MIN(oldest_us, entry->turn.due_us);
-	return oldest_us;
+	HWTS_EACH_KIND (store, kind)
+		kind->oldest_us = HWTS_NEVER;
+	for (struct hwts_slab *slab = store->window->slabs; slab; slab = slab->next)
+		for (struct hwts_entry *entry = slab->entries; entry < slab->entries + HWTS_SLAB_ENTRIES; entry++)
+			if (entry->state == HWTS_IS_DUE)
+				entry->kind->oldest_us = HWTS_MIN(entry->kind->oldest_us, entry->turn.due_us);
+	store->window->look_ns = hwt_now() + (hwt_now() - start_ns) * 50;
+}
+
+int64_t hwts_window_oldest_us(hwt_store *store, const struct hwts_kind *kind)
+{
+	if (kind->turns.queued == 0)
+		return HWTS_NEVER;
+	if (kind->oldest_us == HWTS_NEVER || hwt_now() >= store->window->look_ns)
+		find_oldest(store);
+	return kind->oldest_us;
 }
 
 bool hwts_window_waits(const hwt_store *store)
