@@ -127,14 +127,12 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	 * the time between a put's clock and its commit.
 	 */
 	[HWTS_SQL_TELL] = {
-		"tell", "Itb",
+		"tell", "Jtb",
 		"insert into @_hint (id, due_us, shard, len, at_us) select t.id, t.due_us, t.shard,"
 		" coalesce(length(t.data), 0), @now from @_timeout t join @_shard s on s.id = t.shard join @_kind"
-		" k on k.id = t.kind where t.id = ?1 and t.state = 1 and s.owner is not null and (?3 or s.owner <>"
-		" ?2) and t.due_us < @now + k.horizon_us and exists (select 1 from @_member m where m.name = s.owner"
-		" and m.until_us "
-		LIVE
-		")",
+		" k on k.id = t.kind join @_member m on m.name = s.owner where t.id" IN_LIST
+		" and t.state = 1 and (?3 or s.owner <> ?2) and t.due_us < @now + k.horizon_us and m.until_us "
+		LIVE,
 		"select pg_notify('@_' || x.shard, case when length(x.news) > 7000 then 'r' else x.news end) from"
 		" (select t.shard + 0 shard, string_agg(t.id || ':' || t.due_us || ':' || coalesce(length(t.data),"
 		" 0) || case when t.grp = '' and t.priority = 0 then '' else ':' || t.priority || ':' ||"
@@ -333,9 +331,10 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	 * that had been started so often (?8).  To begin a row again, as the reply was lost, is no further start.
 	 */
 	[HWTS_SQL_BEGIN] = {
-		"begin", "Initiinni",
+		"begin", "Jnitiinni",
 		"update @_timeout set state = 2, epoch = ?3, attempt = attempt + case when state = 2 and epoch ="
-		" ?3 then 0 else 1 end where id = ?1 and shard = ?2 and due_us <= @now and ((state = 1 and attempt"
+		" ?3 then 0 else 1 end where id" IN_LIST
+		" and +shard = ?2 and +due_us <= @now and ((state = 1 and attempt"
 		" < ?7) or (state = 2 and " UNMARKED " and epoch >= ?5 and epoch < ?6 and (epoch = ?3 or (attempt"
 		" < ?7 and attempt < ?8)))) and exists (select 1 from @_shard s where s.id = ?2 and s.epoch = ?3 and"
 		" s.owner = ?4 and s.rules = ?9)"
@@ -346,18 +345,18 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		BEGIN_WHERE,
 	},
 	[HWTS_SQL_BEGIN_UNLOCKED] = {
-		"begin", "Initiinni",
+		"begin", "Jnitiinni",
 		"",
 		BEGIN_FROM
 		" where t.id = any(array(select u.id from @_timeout u where u.id = any(?1) for update skip locked))"
 		BEGIN_WHERE,
 	},
 	[HWTS_SQL_PENDING] = {
-		"pending", "I",
+		"pending", "J",
 		"select t.id, t.due_us, (select s.epoch from @_shard s where s.id = t.shard), t.state, t.attempt,"
 		" t.epoch, case when t.next_due_us is not null then 2 when t.last is not null then 1 else 0 end,"
-		" (select s.rules from @_shard s where s.id = t.shard) from @_timeout t where t.id = @any(?1) and"
-		" t.state <> 3",
+		" (select s.rules from @_shard s where s.id = t.shard) from @_timeout t where t.id" IN_LIST
+		" and t.state <> 3",
 		NULL,
 	},
 	/* Of a process that has died: a delay (?3) from now, or the next time of the grid. */

@@ -5,14 +5,16 @@
  * A statement has a text for SQLite and one for PostgreSQL, which mostly are the same.  In it
  *
  *   @_x    is the table x of the store             @any(?1)  with "=": one of the array ?1
- *   @now   is the clock of the database in us      @tx       PostgreSQL: ", tx = " and this transaction
+ *   @in(?1)@end  is "= any(?1)" for SQLite, too    @tx       PostgreSQL: ", tx = " and this transaction
+ *   @now   is the clock of the database in us
  *   @boot  is the clock on which leases count      ?1        is the first parameter
  *   @mono  is hwt_now() as @now was read; PostgreSQL: 0
  *   @here  is nothing; on a connection of a caller " where " it leads to this store.  SQLite: @values stands before it
  *
  * types has a letter for each parameter: int64 i, int32 n, bool b, text t, key k, data d, a list of int32 l.  A capital
- * letter is an array.  PostgreSQL takes it as one; SQLite executes the statement for each element.  There a statement
- * that returns no rows stands for one with its first parameter, if it has changed something.
+ * letter is an array.  PostgreSQL takes it as one; SQLite executes the statement for each element, but J, of int64, is
+ * a list in JSON there.  A statement that returns no rows stands for one with its first parameter, if it has changed
+ * something.
  */
 #ifndef HWTS_SQL_H
 #define HWTS_SQL_H

@@ -22,9 +22,9 @@ static void put(struct output *out, const char *text, size_t len)
 
 static void put_parameter(struct output *out, long number, char type)
 {
-	static const char *const casts[] = { "i::bigint", "n::int",   "b::bool",     "t::text",
-					     "k::bytea",  "d::bytea", "I::bigint[]", "N::int[]",
-					     "B::bool[]", "l::int[]", "K::bytea[]",  "D::bytea[]" };
+	static const char *const casts[] = { "i::bigint", "n::int",      "b::bool",   "t::text",     "k::bytea",
+					     "d::bytea",  "I::bigint[]", "N::int[]",  "J::bigint[]", "B::bool[]",
+					     "l::int[]",  "K::bytea[]",  "D::bytea[]" };
 	char text[24];
 
 	for (size_t i = 0; i < HWTS_COUNT(casts); i++)
@@ -44,6 +44,8 @@ static size_t put_word(struct output *out, const struct hwts_db *db, const char 
 		{ "@boot", "?32", POSTGRES_NOW },
 		{ "@mono", "?30", "0" },
 		{ "@any", "", "any" },
+		{ "@in", "in (select value from json_each", "= any" },
+		{ "@end", ")", "" },
 		{ "@tx", "", ", tx = pg_current_xact_id()" },
 		{ "@", db->prefix, db->prefix },
 	};

@@ -9,6 +9,8 @@
 	"end)"                                                                                                         \
 	", t.error, t.grp, t.priority, t.schedule, t.zone, coalesce(length(t.data), 0)"
 
+/* In the array ?1. */
+#define IN_LIST " @in(?1)@end"
 /* One row: the bucket says in which partition it is. */
 #define THIS "id = ?1 and bucket = (?1 & 1023)"
 #define ROW "t.id, t.due_us, t.shard, coalesce(length(t.data), 0), t.epoch, t.grp, t.priority"

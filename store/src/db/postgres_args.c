@@ -19,7 +19,7 @@ static void put_number(char **to, uint64_t value, unsigned len)
 
 static unsigned width_of(char type)
 {
-	return type == 'b' || type == 'B' ? 1 : type == 'i' || type == 'I' ? 8 : 4;
+	return type == 'b' || type == 'B' ? 1 : type == 'i' || type == 'I' || type == 'J' ? 8 : 4;
 }
 
 static size_t bytes_of(const struct hwts_value *values, size_t n)

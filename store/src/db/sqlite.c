@@ -236,25 +236,43 @@ static int make(struct sqlite_conn *conn, enum hwts_sql sql)
 	return rc == SQLITE_OK ? 0 : hwts_sqlite_error(conn, rc, "prepare");
 }
 
-/* ",1,5," */
-static char *list_of(const struct hwts_value *value)
+#define DIGITS 20
+
+static char *write_number(char *to, int64_t number)
+{
+	char digits[DIGITS], *at = digits + DIGITS;
+	uint64_t left = number < 0 ? -(uint64_t)number : (uint64_t)number;
+
+	do
+		*--at = (char)('0' + left % 10);
+	while ((left /= 10) > 0);
+	if (number < 0)
+		*to++ = '-';
+	memcpy(to, at, (size_t)(digits + DIGITS - at));
+	return to + (digits + DIGITS - at);
+}
+
+/* ",1,5," or "[1,5]" */
+static int bind_list(sqlite3_stmt *made, int at, const char *ends, const struct hwts_value *value)
 {
 	const int64_t *items = value->bytes;
-	char *list = hwts_alloc(value->len * 12 + 2);
-	size_t at = 1;
+	char *list = hwts_alloc(value->len * (DIGITS + 1) + 2), *end = list;
 
 	if (!list)
-		return NULL;
-	list[0] = ',';
-	for (size_t i = 0; i < value->len; i++)
-		at += (size_t)snprintf(list + at, 13, "%d,", (int)items[i]);
-	return list;
+		return SQLITE_NOMEM;
+	*end++ = ends[0];
+	for (size_t i = 0; i < value->len; i++) {
+		end = write_number(end, items[i]);
+		*end++ = ',';
+	}
+	if (value->len == 0)
+		end++;
+	end[-1] = ends[1];
+	return sqlite3_bind_text(made, at, list, (int)(end - list), free);
 }
 
 static int bind(sqlite3_stmt *made, int at, char type, const struct hwts_value *value, size_t element)
 {
-	char *list;
-
 	switch (type) {
 	case 't':
 	case 'k':
@@ -262,8 +280,9 @@ static int bind(sqlite3_stmt *made, int at, char type, const struct hwts_value *
 	case 'd':
 		return sqlite3_bind_blob64(made, at, value->bytes, value->len, SQLITE_STATIC);
 	case 'l':
-		list = list_of(value);
-		return list ? sqlite3_bind_text(made, at, list, -1, free) : SQLITE_NOMEM;
+		return bind_list(made, at, ",,", value);
+	case 'J':
+		return bind_list(made, at, "[]", value);
 	case 'K':
 		value = (const struct hwts_value *)value->bytes + element;
 		return sqlite3_bind_text(made, at, value->bytes, (int)value->len, SQLITE_STATIC);
@@ -328,7 +347,7 @@ static int execute(struct sqlite_conn *conn, const struct hwts_step *step)
 	if (!statement->sqlite[0])
 		return 0;
 	for (size_t i = 0; statement->types[i]; i++)
-		if (statement->types[i] <= 'Z')
+		if (statement->types[i] <= 'Z' && statement->types[i] != 'J')
 			times = step->args[i].len;
 	if (!conn->made[step->sql])
 		rc = make(conn, step->sql);
