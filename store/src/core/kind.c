@@ -116,6 +116,14 @@ bool hwts_kind_known(hwt_store *store, const char *name, struct hwts_kind_row *o
 	return is;
 }
 
+void hwts_kind_learn(hwt_store *store, const char *name, const struct hwts_kind_row *row)
+{
+	struct hwts_kind *kind = hwts_kind_find(store, name);
+
+	if (kind && kind->row.mode == HWTS_MODE_OPEN)
+		kind->row = *row;
+}
+
 void hwts_kinds_free(hwt_store *store)
 {
 	for (struct hwts_kind *kind = store->kinds, *next; kind; kind = next) {

@@ -35,7 +35,8 @@ struct hwts_kind {
 	} queue;                /* queue.c */
 };
 
-bool hwts_kind_known(hwt_store *store, const char *name, struct hwts_kind_row *out); /* without asking */
+void hwts_kind_learn(hwt_store *store, const char *name, const struct hwts_kind_row *row); /* it has been registered */
+bool hwts_kind_known(hwt_store *store, const char *name, struct hwts_kind_row *out);       /* without asking */
 struct hwts_kind_row hwts_kind_defaults(const hwt_store *store); /* what a put or a registration makes */
 int hwts_check_kind_name(const char *name);
 int hwts_check_key(const char *key);

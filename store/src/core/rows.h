@@ -41,7 +41,7 @@ int hwts_rows_list(struct hwts_conn *conn, const struct hwts_kind_row *kind, str
 /* epoch: also one that is begun under it; HWTS_NOT_BEGUN: none that is. */
 #define HWTS_NOT_BEGUN (-1)
 int hwts_rows_cancel(struct hwts_conn *conn, int64_t id, int64_t epoch, unsigned states,
-		     bool all); /* it is one of many: what runs is marked as its last run, a series or not */
+		     bool all);            /* it is one of many: what runs is marked as its last run, a series or not */
 int hwts_rows_explain(int rc, int64_t id); /* ENOENT, EBUSY: sets the thread's text */
 /* Many: rcs[i] is that of ids[i]; EINTR: it could not be had at once, and is to be cancelled alone. */
 int hwts_rows_cancel_all(struct hwts_conn *conn, const int64_t *ids, int *rcs, size_t n, unsigned states);
@@ -59,6 +59,7 @@ int hwts_rows_reschedule_all(struct hwts_conn *conn, const int64_t *ids, struct 
 			     const struct hwts_move *move); /* rcs as for cancels */
 
 /* In rows_kind.c.  make NULL: ENOENT if it is not there. */
+struct hwts_kind_row hwts_kind_row_of(const struct hwts_value *row);
 int hwts_rows_kind(struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make,
 		   struct hwts_kind_row *out);
 

@@ -21,10 +21,24 @@
 
 #define SLACK_US HWTS_S_US
 
-/* It may be; the statement knows.  When a kind is read before its first registration, that sets another horizon. */
-static bool is_soon(const struct hwts_put *put)
+/*
+ * It may be; the statement knows.  The first registration of a kind may set another horizon than the one that was read:
+ * PostgreSQL reads it with each put until then, and has nobody to tell.
+ */
+static bool is_soon(const struct hwts_conn *conn, const struct hwts_put *put)
 {
-	return put->absolute || put->kind.mode == HWTS_MODE_OPEN || put->when_us < put->kind.horizon_us + 2 * SLACK_US;
+	if (put->kind.mode == HWTS_MODE_OPEN)
+		return !conn->db->engine->locks_rows;
+	return put->absolute || put->when_us < put->kind.horizon_us + 2 * SLACK_US;
+}
+
+/* Of all of them; 0: they differ. */
+static int64_t horizon_of(const struct hwts_put *puts, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		if (puts[i].kind.horizon_us != puts[0].kind.horizon_us)
+			return 0;
+	return puts[0].kind.horizon_us;
 }
 
 int hwts_rows_draw(struct hwts_conn *conn, int64_t count, bool hasty, int64_t *first)
@@ -55,6 +69,7 @@ struct batch {
 	struct hwts_value *groups, *keys, *data;
 	struct hwts_step *steps;
 	size_t step_count;
+	bool learned; /* some kind is registered now */
 };
 
 static void accept(struct hwts_put *put, const struct hwts_value *row)
@@ -98,6 +113,32 @@ static int met(void *ctx, const struct hwts_value *row)
 	put->rc = EEXIST;
 	put->again = put->replace || (put->revive && row[1].number == HWT_STORE_FAILED);
 	return 0;
+}
+
+/* A kind that was not registered by anybody when it was last read. */
+static int see_kind(void *ctx, const struct hwts_value *row)
+{
+	struct batch *batch = ctx;
+	struct hwts_kind_row is = hwts_kind_row_of(row);
+
+	for (size_t i = 0; i < batch->n && is.mode != HWTS_MODE_OPEN; i++)
+		if (batch->puts[i].kind.id == is.id) {
+			batch->puts[i].kind.mode = is.mode;
+			batch->puts[i].kind.horizon_us = is.horizon_us;
+			batch->puts[i].learned = batch->learned = true;
+		}
+	return 0;
+}
+
+static void read_kinds(struct batch *batch)
+{
+	const struct hwts_put *put = batch->puts;
+
+	for (size_t i = 0; i < batch->n; i++, put++)
+		if (put->kind.mode == HWTS_MODE_OPEN && (i == 0 || put->kind.id != put[-1].kind.id))
+			batch->steps[batch->step_count++] = (struct hwts_step){
+				HWTS_SQL_KIND, { HWTS_TEXT(put->kind_name) }, .each = see_kind, .ctx = batch
+			};
 }
 
 static void write_insert(struct batch *batch, enum hwts_sql sql, size_t from, size_t n)
@@ -173,7 +214,7 @@ static bool open_batch(struct batch *batch, struct hwts_put *puts, size_t n)
 				 .groups = hwts_alloc(n * sizeof(*batch->groups)),
 				 .keys = hwts_alloc(n * sizeof(*batch->keys)),
 				 .data = hwts_alloc(n * sizeof(*batch->data)),
-				 .steps = hwts_alloc((n + 1) * sizeof(*batch->steps)) };
+				 .steps = hwts_alloc((2 * n + 1) * sizeof(*batch->steps)) };
 	for (size_t i = 0; i < NUMBERS; i++)
 		batch->numbers[i] = numbers ? numbers + i * n : NULL;
 	return numbers && batch->groups && batch->keys && batch->data && batch->steps;
@@ -260,12 +301,12 @@ static bool write_news(struct hwts_conn *conn, struct hwts_step *step, int64_t *
 	size_t count = 0;
 
 	for (size_t i = 0; i < n; i++)
-		if (is_soon(&puts[i]) && !(known && puts[i].rc != 0))
+		if (is_soon(conn, &puts[i]) && !(known && puts[i].rc != 0))
 			ids[count++] = puts[i].id;
-	*step =
-	    (struct hwts_step){ .sql = HWTS_SQL_TELL,
-				.args = { HWTS_BYTES(ids, count), HWTS_TEXT(hwts_me(conn->db)), HWTS_NUMBER(false) },
-				.after = true };
+	*step = (struct hwts_step){ .sql = HWTS_SQL_TELL,
+				    .args = { HWTS_BYTES(ids, count), HWTS_TEXT(hwts_me(conn->db)), HWTS_NUMBER(false),
+					      HWTS_NUMBER(horizon_of(puts, n)) },
+				    .after = true };
 	return count > 0;
 }
 
@@ -293,12 +334,16 @@ int hwts_rows_send(struct hwts_conn *conn, struct hwts_put *puts, size_t n, unsi
 
 	if (rc == 0) {
 		write_batch(&batch, now_us);
+		if (conn->db->engine->locks_rows)
+			read_kinds(&batch);
 		if (tells && write_news(conn, &batch.steps[batch.step_count], ids, puts, n, false))
 			batch.step_count++;
 		rc = hwts_run(conn, batch.steps, batch.step_count, flags | HWTS_SYNCED);
 	}
 	if (rc == 0)
 		rc = find_refused(conn, &batch, flags);
+	if (rc == 0 && tells && batch.learned)
+		(void)hwts_rows_tell(conn, puts, n, 0, false);
 	if (rc != 0)
 		rc = hwts_finish(conn, rc);
 	close_batch(&batch);

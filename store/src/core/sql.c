@@ -124,23 +124,22 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	 * Tells the holders of rows (?1) that are due soon, but not this process (?2) unless ?3.  SQLite: what is due
 	 * before now + horizon; rows_send.c says why.  The dead hear nothing, and nobody removes the hints they are
 	 * left: the process that takes their shards reads them from the beginning.  PostgreSQL: the second covers
-	 * the time between a put's clock and its commit.
+	 * the time between a put's clock and its commit; ?4 is the horizon of all, or 0.
 	 */
 	[HWTS_SQL_TELL] = {
-		"tell", "Jtb",
+		"tell", "Jtbi",
 		"insert into @_hint (id, due_us, shard, len, at_us) select t.id, t.due_us, t.shard,"
 		" coalesce(length(t.data), 0), @now from @_timeout t join @_shard s on s.id = t.shard join @_kind"
 		" k on k.id = t.kind join @_member m on m.name = s.owner where t.id" IN_LIST
 		" and t.state = 1 and (?3 or s.owner <> ?2) and t.due_us < @now + k.horizon_us and m.until_us "
 		LIVE,
 		"select pg_notify('@_' || x.shard, case when length(x.news) > 7000 then 'r' else x.news end) from"
-		" (select t.shard + 0 shard, string_agg(t.id || ':' || t.due_us || ':' || coalesce(length(t.data),"
-		" 0) || case when t.grp = '' and t.priority = 0 then '' else ':' || t.priority || ':' ||"
-		" encode(t.grp, 'hex') end, ',') news from (select @now us) n, @_timeout t, lateral (select s.owner"
-		" from @_shard s where"
-		" s.id = t.shard offset 0) s, lateral (select k.horizon_us from @_kind k where k.id = t.kind offset"
-		" 0) k where t.id = any(?1) and t.state = 1 and s.owner is not null and (?3 or s.owner <> ?2) and"
-		" t.due_us < n.us + k.horizon_us + 1000000 group by t.shard + 0) x",
+		" (select t.shard + 0 shard, string_agg(concat(t.id, ':', t.due_us, ':', coalesce(length(t.data),"
+		" 0), case when t.grp <> '' or t.priority <> 0 then concat(':', t.priority, ':', encode(t.grp,"
+		" 'hex')) end), ',') news from (select @now us) n, @_timeout t where t.id = any(?1) and t.state = 1"
+		" and t.due_us < n.us + case when ?4 > 0 then ?4 else (select k.horizon_us from @_kind k where k.id"
+		" = t.kind) end + 1000000 group by t.shard + 0) x, lateral (select s.owner from @_shard s where s.id"
+		" = x.shard offset 0) s where s.owner is not null and (?3 or s.owner <> ?2)",
 	},
 	/*
 	 * Kinds.  On PostgreSQL one is made at a time, and its commit is flushed whatever the role says, as is that of
