@@ -111,7 +111,7 @@ extern "C" {
 #endif
 
 #define HWT_VERSION_MAJOR 0
-#define HWT_VERSION_MINOR 1
+#define HWT_VERSION_MINOR 2
 #define HWT_VERSION_PATCH 0
 
 #if defined(__GNUC__)

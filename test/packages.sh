@@ -51,14 +51,14 @@ set(CMAKE_CXX_STANDARD 17)'
 add_executable(program_cpp program.cpp)
 target_link_libraries(program_c hwt::hwt)
 target_link_libraries(program_cpp hwt::hwt)'
-	printf '%s\n' "$head" 'find_package(hwt 0.1 REQUIRED)' "$programs" \
+	printf '%s\n' "$head" 'find_package(hwt 0.2 REQUIRED)' "$programs" \
 		'add_executable(program_static program.c)' 'target_link_libraries(program_static hwt::static)' \
 		>"$root/user/CMakeLists.txt"
 	cmake_user cmake_finds_the_package
 	result cmake_links_the_archive "$(readelf -d "$root/build/program_static" 2>&1 | grep 'NEEDED.*libhwt'
 		readelf -d "$root/build/program_c" 2>&1 | grep -q 'NEEDED.*libhwt\.so\.[0-9]*\]' || echo "no soname")"
-	printf '%s\n' '0.2 0' '1 0' '0.0 0' '0.1.0 EXACT 1' '0.1 1' >"$root/wanted"
-	result cmake_refuses_other_versions "$(for version in 0.2 1 0.0 '0.1.0 EXACT' 0.1; do
+	printf '%s\n' '0.3 0' '1 0' '0.1 0' '0.2.0 EXACT 1' '0.2 1' >"$root/wanted"
+	result cmake_refuses_other_versions "$(for version in 0.3 1 0.1 '0.2.0 EXACT' 0.2; do
 		printf '%s\n' "$head" "find_package(hwt $version QUIET)" 'message(STATUS "found: ${hwt_FOUND}")' \
 			>"$root/user/CMakeLists.txt"
 		rm -rf "$root/build"
@@ -80,7 +80,7 @@ target_link_libraries(program_cpp hwt::hwt)'
 		exported "$(find "$root/build" -name 'libhwt.so.*.*.*')" | diff "$root/make" - 2>&1)"
 
 	# As Conan and vcpkg do, in a folder with a space, and moved to another place.
-	printf '%s\n' "$head" 'find_package(hwt 0.1 REQUIRED)' "$programs" >"$root/user/CMakeLists.txt"
+	printf '%s\n' "$head" 'find_package(hwt 0.2 REQUIRED)' "$programs" >"$root/user/CMakeLists.txt"
 	makes=$prefix
 	prefix=$root/moved
 	mkdir "$root/a tree" && cp -R CMakeLists.txt include src "$root/a tree/" &&
@@ -96,7 +96,7 @@ result cmake_has_60_lines_at_most "$(awk 'END { if (NR >= 60) print NR }' CMakeL
 if command -v meson >/dev/null 2>&1 && command -v ninja >/dev/null 2>&1 && command -v pkg-config >/dev/null 2>&1; then
 	cat >"$root/user/meson.build" <<'END'
 project('user', 'c', 'cpp', default_options: ['c_std=c11', 'cpp_std=c++17', 'warning_level=3', 'werror=true'])
-hwt = dependency('hwt', version: '>=0.1')
+hwt = dependency('hwt', version: '>=0.2')
 executable('program_c', 'program.c', dependencies: hwt, build_rpath: hwt.get_variable(pkgconfig: 'libdir'))
 executable('program_cpp', 'program.cpp', dependencies: hwt, build_rpath: hwt.get_variable(pkgconfig: 'libdir'))
 END

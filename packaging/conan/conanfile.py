@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # libhwt's core for Conan 2.  From the unpacked archive of a release (`make dist`):
 #
-#     conan create packaging/conan --version 0.1.0 -o "libhwt/*:shared=True"
+#     conan create packaging/conan --version 0.2.0 -o "libhwt/*:shared=True"
 #
 # Concurrency Kit's headers come from the system (libck-dev, ck-devel).  Not yet tried with Conan itself: test/packages.sh
 # configures, builds, installs, moves and uses what CMake makes, as it is called here.
