@@ -80,16 +80,31 @@ SONAME := libhwt.so.$(MAJOR)
 ROOMS := timer worker wheel lane base
 SRC := $(wildcard $(ROOMS:%=src/%/*.c))
 
-.PHONY: all store demo install uninstall dist clean deps help
+.PHONY: all store demo install uninstall dist clean deps help help-all
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/libhwt.a $(BUILD)/libhwt.so store ## the libraries: libhwt, and libhwt-store where SQLite or libpq is found
 
-help: ## this list
-	@sed -n 's/^\([a-z0-9-]*\):[^#]* ## \(.*\)/\1#\2/p' $(MAKEFILE_LIST) | \
-		awk -F'#' '{ printf "make %-16s %s\n", $$1 == "all" ? "" : $$1, $$2 }'
+# The twelve that people need, in the order in which they need them.
+HELP = deps all demo demo-store quick check check-store bench install dist deb clean
+
+help:
+	@$(call targets,$(HELP))
+	@echo
+	@echo 'make help-all lists the others: models, planted faults, sanitizers, simulations, tortures, platforms, figures.'
+	@echo 'CONTRIBUTING.md, "Four rings", says which of them to run after which change.'
+
+help-all: ## this list
+	@$(call targets)
+	@echo
 	@echo 'DEBUG=1 with any of them: the library checks handles, in a folder of its own'
 	@echo 'SAN=thread or SAN=address,undefined with any of them: with these sanitizers, in a folder of their own'
+
+# NAMES: a line for each, in this order; without NAMES for all.
+targets = sed -n 's/^\([a-z0-9-]*\):[^\#]* \#\# \(.*\)/\1\#\2/p' $(MAKEFILE_LIST) | awk -F'\#' -v names='$(1)' ' \
+	BEGIN { n = split(names, name, " ") } \
+	{ line[$$1] = sprintf("make %-16s %s", $$1 == "all" ? "" : $$1, $$2); if (!n) print line[$$1] } \
+	END { for (i = 1; i <= n; i++) print line[name[i]] }'
 
 # The library: static and shared of the same objects, so that the archive may go into a shared object.
 
