@@ -39,6 +39,7 @@ void hwts_queue(hwt_store *store, struct hwts_row *row)
 	const struct hwts_row *last = kind->queue.first ? (struct hwts_row *)kind->queue.end
 							: NULL; /* next is its first */
 
+	count(store, row, 1); /* below it may be another */
 	kind->queue.least = last ? HWTS_MIN(kind->queue.least, row->priority) : row->priority;
 	if (last && row->priority == kind->queue.least && (int32_t)(last->round - row->round) <= 0)
 		link = kind->queue.end;
@@ -60,7 +61,6 @@ void hwts_queue(hwt_store *store, struct hwts_row *row)
 	*link = row;
 	if (!row->next)
 		kind->queue.end = &row->next;
-	count(store, row, 1);
 }
 
 /* Out of the queue; link leads to it. */
