@@ -120,9 +120,9 @@ static int apply(hwt_store *store, struct hwts_kind *kind, struct hwts_ruling *r
 	bool ok, stalled = false;
 
 	hwts_lock(store);
-	for (size_t i = 0; i < ruling->run_count; i++)
+	ok = apply_groups(kind, ruling); /* by these the bucket of a group that the others make is empty */
+	for (size_t i = 0; i < ruling->run_count && ok; i++)
 		hwts_window_runs(store, &ruling->runs[i]);
-	ok = apply_groups(kind, ruling);
 	for (size_t i = 0; i < ruling->n && ok; i++)
 		apply_shard(store, kind, &ruling->shards[i], counted);
 	for (uint32_t i = 0; i < kind->row.shards; i++)
