@@ -325,7 +325,8 @@ static void wait(hwt_store *store)
 	int64_t left_ns = hwts_queued(store, NULL) > 0 ? STALE_NS : INT64_MAX, wake_ns = INT64_MAX;
 
 	HWTS_EACH_KIND (store, kind)
-		wake_ns = HWTS_MIN(wake_ns, hwts_turns_wake_ns(&kind->turns));
+		if (hwts_trusted(store)) /* else the renewal wakes it */
+			wake_ns = HWTS_MIN(wake_ns, hwts_turns_wake_ns(&kind->turns));
 	if (wake_ns != INT64_MAX)
 		left_ns = HWTS_MIN(left_ns, HWTS_MAX(wake_ns - hwt_now(), 1));
 	if (left_ns == INT64_MAX)
