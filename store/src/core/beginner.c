@@ -66,6 +66,7 @@ static void add(struct batch *batch, struct hwts_entry *entry)
 
 	entry->state = HWTS_BEGUN;
 	entry->between = true;
+	entry->again_us = HWTS_NEVER;     /* the begin finds what has been heard of so far */
 	hwts_active(entry->store, shard); /* from here on, so that it is not given during the begin */
 	batch->wants[batch->count] = (struct hwts_want){ .id = entry->id,
 							 .epoch = shard->epoch,
