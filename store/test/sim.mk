@@ -6,7 +6,8 @@ STORE_SIM_WRAPS := pthread_create pthread_join pthread_mutex_lock pthread_mutex_
 	ppoll hwts_random
 STORE_SIM_SRC := $(wildcard store/src/core/*.c)
 STORE_SIM_PARTS := $(patsubst store/test/sim/%.c,$(BUILD)/store-sim/test/%.o,$(wildcard store/test/sim/*.c))
-STORE_SIM_CPPFLAGS := -Istore/include -Istore/src -DHWT_STORE_POSTGRES -DHWT_TEST
+STORE_SIM_CPPFLAGS := -Istore/include -Istore/src -DHWT_STORE_POSTGRES -DHWT_TEST \
+	$(if $(ZONES),-DHWT_STORE_ZONES $(shell $(PKG_CONFIG) --cflags $(ZONES) 2>/dev/null | sed 's/-I/-isystem /g'))
 
 $(BUILD)/store-sim/%.o: store/src/%.c store/test/sim/own.h
 	@mkdir -p $(@D)
@@ -20,7 +21,7 @@ $(BUILD)/store-sim/test/%.o: store/test/sim/%.c
 STORE_SIM := $(if $(SAN),,$(if $(STORE),$(BUILD)/test/store_sim))
 
 $(BUILD)/test/store_sim: $(STORE_SIM_SRC:store/src/%.c=$(BUILD)/store-sim/%.o) $(STORE_SIM_PARTS) | $(BUILD)/test
-	$(QCC) -o $@ $^ $(STORE_SIM_WRAPS:%=-Wl$(comma)--wrap=%) $(ALL_LDFLAGS)
+	$(QCC) -o $@ $^ $(STORE_SIM_WRAPS:%=-Wl$(comma)--wrap=%) $(ALL_LDFLAGS) $(if $(ZONES),-ldl)
 
 store-tests: $(STORE_SIM)
 

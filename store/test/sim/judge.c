@@ -80,7 +80,7 @@ static void judge_run(const struct item *item, const hwt_store_run *run)
 	char key[16];
 
 	(void)snprintf(key, sizeof(key), "%u", item->key);
-	SIM_CHECK(is_text(run->kind, sim_kind_names[item->mode]) && is_text(run->key, item->key ? key : NULL));
+	SIM_CHECK(is_text(run->kind, sim_kinds[item->kind].name) && is_text(run->key, item->key ? key : NULL));
 	SIM_CHECK(is_text(run->group, sim_group_names[item->group]) && run->len == item->len);
 	for (size_t i = sizeof(unsigned); i < run->len; i++)
 		SIM_CHECK(((const unsigned char *)run->data)[i] == (number_of(item) & 0xff));
@@ -101,6 +101,22 @@ static void accept_all(struct item *item)
 	}
 }
 
+/* Half past two in Berlin, on a day of UTC: at the end of the hour that is left out, and the first time of two. */
+static int64_t local_us(int64_t day)
+{
+	int64_t spring = SIM_SPRING_S / 86400, autumn = SIM_AUTUMN_S / 86400,
+		s = day == spring                   ? 3600
+		    : day > spring && day <= autumn ? 1800
+						    : 5400;
+
+	return (day * 86400 + s) * 1000000;
+}
+
+static int64_t next_us(const struct item *item, int64_t us, int64_t times)
+{
+	return item->is_local ? local_us(us / INT64_C(86400000000) + times) : us + times * item->period_us;
+}
+
 /* Nothing is out of order: whoever holds it was told in time. */
 static void judge_lateness(const struct item *item, const hwt_store_run *run)
 {
@@ -116,10 +132,12 @@ static void judge_time(const struct item *item, const hwt_store_run *run)
 {
 	int64_t late_us = sim_server_us() - begun(run)->base_us;
 
+	if (item->is_local && !item->is_moved && run->due_us != next_us(item, run->due_us, 0))
+		sim_fail("a cron line", 0, "timeout %u is due at %.0f s", number_of(item), (double)run->due_us / 1e6);
 	if (run->due_us > sim_server.most_us)
 		sim_fail("D4", 0, "timeout %u starts %.6f s too early", number_of(item),
 			 (double)(run->due_us - sim_server.most_us) / 1e6);
-	if (sim_settings.most_late_ns)
+	if (sim_settings.most_late_ns && !sim_is_ruled(item))
 		judge_lateness(item, run);
 	if (item->grace_us && late_us > item->grace_us + HWTS_S_US && sim_now() - sim_step_ns > 2 * sim_lease_ns)
 		sim_fail("grace", 0, "timeout %u starts %.3f s late", number_of(item), (double)late_us / 1e6);
@@ -131,6 +149,7 @@ void sim_judge_start(struct item *item, const hwt_store_run *run, const struct n
 	bool was_stopped = sim_now() - sim_me()->continued_ns < HWT_MS(10);
 
 	judge_run(item, run);
+	sim_judge_rules(item, was_stopped);
 	if (!was_stopped)
 		judge_time(item, run);
 	if (item->put == REFUSED)
@@ -155,7 +174,7 @@ void sim_judge_mine(const struct item *item, const hwt_store_run *run)
 {
 	const struct version *t = sim_row_of_id(run->id);
 
-	if (t && t->n[STATE] == 2 && t->n[EPOCH] > begun(run)->epoch && !item->lost &&
+	if (t && t->n[STATE] == 2 && t->n[EPOCH] > begun(run)->epoch && !item->lost && !sim_settings.one_name &&
 	    sim_now() - sim_me()->continued_ns >= HWT_MS(10) && sim_now() - sim_step_ns > 2 * sim_lease_ns)
 		sim_fail("D5", 0, "timeout %u is another's, and its process does not know", number_of(item));
 }
@@ -165,6 +184,7 @@ void sim_judge_gone(const struct version *version, bool again)
 	struct item *item = sim_item_of(version);
 
 	item->lost |= again && sim_server.breaks_its_word;
+	item->is_undone |= again && version->n[STATE] == 2;
 	if (again && item->cancelled && !item->lost && !version->n[LAST])
 		sim_fail("D2", 0, "a cancel of timeout %u was forgotten", number_of(item));
 }
@@ -186,6 +206,8 @@ static void judge_lost(const struct version *version, int at)
 
 void sim_judge_lost(const struct version *version)
 {
+	if (version->older && version->older->n[STATE] == 2)
+		sim_item_of(version->older)->is_undone = true;
 	judge_lost(version, DATA);
 	judge_lost(version, NEXT_DATA);
 }
@@ -197,14 +219,16 @@ void sim_judge_lost(const struct version *version)
 static void judge_row(const struct version *t)
 {
 	const struct item *item = sim_item_of(t);
-	int64_t allowed_us = (sim_lease_ns + HWT_S(2)) / 1000, since_us = (sim_fault_ns + sim_server.clock_ns) / 1000;
+	int64_t allowed_us = (sim_lease_ns + HWT_S(2)) / 1000, since_us = (sim_fault_ns + sim_server.clock_ns) / 1000,
+		more_us = 0;
 
 	if (item->is_poisoned || sim_is_running(item))
 		return;
 	since_us = HWTS_MAX(since_us, t->n[DUE]);
 	if (item->ended_ns)
 		since_us = HWTS_MAX(since_us, (item->ended_ns + sim_server.clock_ns) / 1000);
-	if (t->n[STATE] != 3 && sim_server_us() - since_us > allowed_us)
+	since_us = sim_waits_since_us(item, since_us, &more_us);
+	if (t->n[STATE] != 3 && sim_server_us() - since_us > allowed_us + more_us)
 		sim_fail("D5", 0, "timeout %u is %s, and nobody has come for %.3f s", number_of(item),
 			 t->n[STATE] == 1 ? "due" : "running", (double)(sim_server_us() - since_us) / 1e6);
 }
@@ -219,7 +243,7 @@ static bool holds_a_thread(void)
 }
 
 /* At most once: no more is begun than threads are free, for it is lost if the process dies. */
-void sim_judge_begun(const struct node *node)
+void sim_judge_begun(const struct node *node, unsigned kind)
 {
 	unsigned count = 0;
 
@@ -229,8 +253,8 @@ void sim_judge_begun(const struct node *node)
 	{
 		const struct version *t = sim_committed(row);
 
-		count += t && t->n[STATE] == 2 && sim_item_of(t)->mode == HWT_STORE_AT_MOST_ONCE &&
-			 sim_item_of(t)->starts == 0 && sim_is_owner(node, t);
+		count += t && t->n[STATE] == 2 && sim_item_of(t)->kind == kind && sim_item_of(t)->starts == 0 &&
+			 sim_is_owner(node, t);
 	}
 	if (count > 2 * node->threads)
 		sim_fail("D3", 0, "%u timeouts that run at most once are begun for %u threads", count, node->threads);
@@ -316,12 +340,11 @@ static void judge_grid(const struct item *item, const struct version **effects, 
 {
 	qsort(effects, n, sizeof(effects[0]), by_due);
 	for (size_t i = 1; i < n; i++) {
-		int64_t times = 1 + effects[i - 1]->n[EFFECT_MISSED],
-			next_us = effects[i - 1]->n[EFFECT_DUE] + times * item->period_us;
+		int64_t wanted_us = next_us(item, effects[i - 1]->n[EFFECT_DUE], 1 + effects[i - 1]->n[EFFECT_MISSED]);
 
-		if (effects[i]->n[EFFECT_DUE] != next_us)
+		if (effects[i]->n[EFFECT_DUE] != wanted_us)
 			sim_fail("series", 0, "timeout %u has served %.3f s, and not %.3f s", number_of(item),
-				 (double)effects[i]->n[EFFECT_DUE] / 1e6, (double)next_us / 1e6);
+				 (double)effects[i]->n[EFFECT_DUE] / 1e6, (double)wanted_us / 1e6);
 	}
 }
 

@@ -40,6 +40,7 @@ static void run_seeds(void (*scenario)(void), unsigned others)
 	unsigned scaled = 1 + others * number_in("HWT_SCALE", 100) / 100, run = 0;
 	unsigned count = end_ns > begin_ns ? UINT32_MAX : number_in("HWT_SIM_SEEDS", scaled);
 	bool passed = true;
+	double seconds;
 
 	if (sim_sum)
 		*sim_sum = (struct sim_sum){ 0 };
@@ -48,10 +49,11 @@ static void run_seeds(void (*scenario)(void), unsigned others)
 	for (; run < count && passed && (run == 0 || end_ns == begin_ns || real_ns() < end_ns); run++)
 		passed = sim_run(scenario, seed + run);
 	CHECK(passed);
+	seconds = (double)(real_ns() - begin_ns) / 1e9;
 	printf("# %u seeds from %" PRIu64 " on: %" PRIu64 " puts, %" PRIu64 " runs, %" PRIu64 " exchanges, %" PRIu64
-	       " faults; %.1f days in %.1f s\n",
+	       " faults; %.1f days in %.1f s, %.2f million choices a second\n",
 	       run, seed, sim_sum->puts, sim_sum->runs, sim_sum->exchanges, sim_sum->faults,
-	       (double)sim_sum->lived_ns / 86400e9, (double)(real_ns() - begin_ns) / 1e9);
+	       (double)sim_sum->lived_ns / 86400e9, seconds, (double)sim_sum->steps / seconds / 1e6);
 }
 
 TEST(processes_share_timeouts_whatever_befalls_them)

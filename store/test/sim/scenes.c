@@ -24,9 +24,11 @@ static void make_tables(void)
 static void settle_world(void)
 {
 	static const int64_t leases[] = { 1, 1, 2, 6, 6, 30, 600, 3600 };
+	static const int64_t epochs[] = { 1800000000, SIM_SPRING_S, SIM_AUTUMN_S };
 
 	sim_lease_ns = HWT_S(leases[sim_random(HWTS_COUNT(leases))]);
-	sim_server.clock_ns = HWT_S(INT64_C(1800000000));
+	sim_epoch_ns = HWT_S(epochs[sim_random(HWTS_COUNT(epochs))]) - (int64_t)sim_random(HWT_S(100000));
+	sim_server.clock_ns = sim_epoch_ns;
 	sim_network.trip_ns = HWT_US(50) << sim_random(8);
 	sim_settings = (struct settings){ .length_ns = sim_lease_ns * (int64_t)(10 + sim_random(100)),
 					  .faults = (unsigned)sim_random(UINT64_C(1) << 32),
@@ -36,9 +38,10 @@ static void settle_world(void)
 					  .poisons = sim_hit(4),
 					  .pauses = sim_hit(2),
 					  .kills = sim_hit(2),
+					  .rules = sim_hit(2),
 					  .one_name = sim_hit(8) };
-	for (unsigned mode = 0; mode < MODES; mode++)
-		sim_settings.concurrency[mode] = sim_hit(3) ? 1 + (unsigned)sim_random(2) : 0;
+	for (unsigned kind = 0; kind < KINDS; kind++)
+		sim_settings.concurrency[kind] = sim_hit(3) ? 1 + (unsigned)sim_random(2) : 0;
 	node_count = 1 + (unsigned)sim_random(NODES);
 }
 
@@ -127,6 +130,7 @@ void sim_live_in_peace(void)
 					  .length_ns = 40 * sim_lease_ns,
 					  .horizon_ns = sim_lease_ns << sim_random(5),
 					  .pauses = sim_hit(2),
+					  .rules = sim_hit(2),
 					  .one_name = sim_hit(2) };
 	start_all();
 	for (unsigned i = 0; i < node_count; i++)
@@ -201,15 +205,15 @@ void sim_live_after_two_deaths(void)
 	stop_all();
 }
 
-static unsigned put_now(struct node *node, unsigned mode, int64_t lasts_ns)
+static unsigned put_now(struct node *node, unsigned kind, int64_t lasts_ns)
 {
 	unsigned number = item_count++;
 	hwt_store_spec spec = {
-		.size = sizeof(spec), .kind = sim_kind_names[mode], .data = &number, .len = sizeof(number)
+		.size = sizeof(spec), .kind = sim_kinds[kind].name, .data = &number, .len = sizeof(number)
 	};
 	struct item *item = &items[number];
 
-	item->mode = mode;
+	sim_set_kind(item, kind);
 	item->lasts_ns = lasts_ns;
 	item->len = sizeof(number);
 	item->put = hwt_store_put(node->store, &spec, &item->id) == 0 ? ACCEPTED : CALLED;

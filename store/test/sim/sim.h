@@ -13,6 +13,8 @@
  *   driver.c      the engine that the store takes for PostgreSQL: exchanges over a network that loses
  *   world.c       processes, and what they do
  *   users.c       what users do
+ *   rules.c       limits and pauses: how users set them, and what they demand
+ *   pulled.c      runs that a process pulls
  *   scenes.c      the worlds in which they live
  *   faults.c      what befalls them
  *   judge.c       what must hold
@@ -20,9 +22,10 @@
  *   main.c        the tests
  *
  *   Users put, one and many, with keys that replace and revive, cancel and reschedule one and all, read and list, also
- *   in transactions of their own, and tasks do so, too.  Tasks fail, ask to run again, give up, end their series, or kill
- *   their process.  Processes die at a time or at a point, stand still, sleep, stop and start, have no memory.
- *   The server forgets what was not synced, or is replaced by an older one; clocks are set; replies get lost.
+ *   in transactions of their own, and tasks do so, too.  They limit, pause and resume groups and kinds.  Tasks fail, ask
+ *   to run again, give up, end their series, or kill their process.  Some runs are pulled, and end late or never.  Processes die at a time or at a point, stand still, sleep, stop and start, have no memory.
+ *   The server forgets what was not synced, or is replaced by an older one; clocks are set; replies get lost.  Some
+ *   series follow a clock in Berlin around the days on which it is set.
  *
  *   The sources of the store run as they are.  A thread may lose its processor at each lock, HWTS_POINT, exchange and
  *   clock.  A process can be killed or stopped at any of these points; what it has sent the server goes on alone.
@@ -63,7 +66,8 @@ struct sim_process {
 
 struct sim_actor *sim_start(struct sim_process *process, const char *name, void *(*act)(void *), void *arg);
 void *sim_join(struct sim_actor *actor);
-struct sim_process *sim_me(void); /* NULL: no process, but the world */
+void sim_detach(struct sim_actor *actor); /* nobody will join it */
+struct sim_process *sim_me(void);         /* NULL: no process, but the world */
 
 /* A place where the seed may let another actor go on.  `where` lives as long as the program. */
 void sim_point(const char *where);

@@ -22,6 +22,21 @@ struct row *sim_find_row(struct act *act, int64_t id, const struct version **ver
 	return NULL;
 }
 
+const struct version *sim_shard(struct act *act, int64_t id, struct row **out)
+{
+	EACH_ROW(SHARD, row)
+	{
+		const struct version *is = sim_see(act, row);
+
+		if (!is || is->n[SHARD_ID] != id)
+			continue;
+		if (out)
+			*out = row;
+		return is;
+	}
+	return NULL;
+}
+
 /* Of a row that the statement sees, as it is once it is locked: NULL if there is none that it is for. */
 static int claim(struct act *act, int64_t id, is_for *fits, enum patience patience, struct row **out)
 {
@@ -203,26 +218,19 @@ static int states(struct act *act)
 	return 0;
 }
 
-static int64_t epoch_of(struct act *act, int64_t shard)
-{
-	EACH_ROW(SHARD, row)
-	{
-		const struct version *is = sim_see(act, row);
-
-		if (is && is->n[SHARD_ID] == shard)
-			return is->n[SHARD_EPOCH];
-	}
-	return 0;
-}
-
 static int pending(struct act *act)
 {
 	const struct version *t;
 
-	for (size_t i = 0; i < COUNT_ARG(0); i++)
-		if (sim_find_row(act, ITEM_ARG(0, i), &t) && t->n[STATE] != 3)
-			SIM_EMIT(act, t->n[ID], t->n[DUE], epoch_of(act, t->n[SHARD_OF]), t->n[STATE], t->n[ATTEMPT],
-				 t->n[EPOCH], t->n[NEXT_DUE] ? 2 : t->n[LAST], 0);
+	for (size_t i = 0; i < COUNT_ARG(0); i++) {
+		const struct version *shard;
+
+		if (!sim_find_row(act, ITEM_ARG(0, i), &t) || t->n[STATE] == 3)
+			continue;
+		shard = sim_shard(act, t->n[SHARD_OF], NULL);
+		SIM_EMIT(act, t->n[ID], t->n[DUE], shard->n[SHARD_EPOCH], t->n[STATE], t->n[ATTEMPT], t->n[EPOCH],
+			 t->n[NEXT_DUE] ? 2 : t->n[LAST], shard->n[SHARD_RULES]);
+	}
 	return 0;
 }
 
@@ -431,7 +439,18 @@ static void begin_row(struct act *act, struct row *row)
 	t->n[STATE] = 2;
 	t->n[EPOCH] = NUMBER_ARG(2);
 	values[4].number = t->n[ATTEMPT];
+	sim_judge_begin(act, t, t->older);
 	sim_emit(act, values, HWTS_COUNT(values));
+}
+
+static void judge_order(struct act *act)
+{
+	for (size_t i = 0; i < COUNT_ARG(0); i++) {
+		const struct version *t;
+
+		if (sim_find_row(act, ITEM_ARG(0, i), &t) && t->made == act->tx)
+			sim_judge_order(act, t);
+	}
 }
 
 static int begin(struct act *act, enum patience patience)
@@ -448,6 +467,8 @@ static int begin(struct act *act, enum patience patience)
 		if (rc == 0 && row)
 			begin_row(act, row);
 	}
+	if (rc == 0)
+		judge_order(act);
 	return rc;
 }
 

@@ -9,7 +9,8 @@ typedef int sim_statement(struct act *act);
 typedef bool is_for(struct act *act, const struct version *version);
 
 extern sim_statement *const sim_timeout_statements[HWTS_SQLS], *const sim_share_statements[HWTS_SQLS],
-								   *const sim_put_statements[HWTS_SQLS];
+								   *const sim_put_statements[HWTS_SQLS],
+								       *const sim_rules_statements[HWTS_SQLS];
 
 /* Arguments, from 0 on: a number, how long an array is, one of its numbers, a text. */
 #define NUMBER_ARG(i) (act->step->args[i].number)
@@ -22,6 +23,8 @@ extern sim_statement *const sim_timeout_statements[HWTS_SQLS], *const sim_share_
 void sim_emit_numbers(struct act *act, const int64_t *numbers, size_t n);
 
 struct row *sim_find_row(struct act *act, int64_t id, const struct version **version);
+const struct version *sim_shard(struct act *act, int64_t id, struct row **out); /* out may be NULL */
+void sim_emit_due(struct act *act, int64_t part, const struct version *t);
 void sim_swap_next(struct version *version); /* what it is, and what has replaced it */
 void sim_drop_next(struct version *version);
 

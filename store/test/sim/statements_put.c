@@ -61,7 +61,7 @@ static void read_index(struct act *act, struct found *found, int64_t shard, int6
 	sort_found(found);
 }
 
-static void emit_due(struct act *act, int64_t part, const struct version *t)
+void sim_emit_due(struct act *act, int64_t part, const struct version *t)
 {
 	struct hwts_value values[] = { { .number = part },
 				       { .number = t->n[ID] },
@@ -89,7 +89,7 @@ static int look(struct act *act)
 
 			if (!may || !is_beyond(t, ITEM_ARG(3, i), ITEM_ARG(4, i)))
 				continue;
-			emit_due(act, 1, t);
+			sim_emit_due(act, 1, t);
 			left--;
 		}
 	}
@@ -157,10 +157,10 @@ static int sweep(struct act *act)
 			bool held = t->n[STATE] == 2 && t->n[EPOCH] == epoch;
 
 			if (may && is_late(act, t, i))
-				emit_due(act, 2, t);
+				sim_emit_due(act, 2, t);
 			if (t->n[DUE] >= NUMBER_ARG(6) || left == 0 || !(may || held))
 				continue;
-			emit_due(act, may ? 3 : 4, t);
+			sim_emit_due(act, may ? 3 : 4, t);
 			left--;
 		}
 	}
@@ -437,8 +437,11 @@ int sim_execute(struct tx *tx, const struct hwts_step *step, struct output *outp
 	int rc;
 
 	if (!statement)
-		statement = sim_share_statements[step->sql] ? sim_share_statements[step->sql]
-							    : sim_put_statements[step->sql];
+		statement = sim_share_statements[step->sql];
+	if (!statement)
+		statement = sim_put_statements[step->sql];
+	if (!statement)
+		statement = sim_rules_statements[step->sql];
 	SIM_CHECK(statement != NULL);
 	act.now_us = sim_server_us();
 	sim_server.executing++;

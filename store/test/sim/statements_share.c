@@ -84,21 +84,6 @@ static int kind_open(struct act *act)
 	return 0;
 }
 
-static const struct version *shard_of(struct act *act, int64_t id, struct row **out)
-{
-	EACH_ROW(SHARD, row)
-	{
-		const struct version *is = sim_see(act, row);
-
-		if (!is || is->n[SHARD_ID] != id)
-			continue;
-		if (out)
-			*out = row;
-		return is;
-	}
-	return NULL;
-}
-
 static int kind_shards(struct act *act)
 {
 	const struct version *is = kind_of_name(act, TEXT_ARG(0));
@@ -106,7 +91,7 @@ static int kind_shards(struct act *act)
 	for (int64_t i = 0; is && i < is->n[KIND_SHARDS]; i++) {
 		struct version *made;
 
-		if (shard_of(act, is->n[KIND_ID] * HWTS_SHARDS_MAX + i, NULL))
+		if (sim_shard(act, is->n[KIND_ID] * HWTS_SHARDS_MAX + i, NULL))
 			continue;
 		made = sim_insert(act, SHARD);
 		made->n[SHARD_ID] = is->n[KIND_ID] * HWTS_SHARDS_MAX + i;
@@ -309,7 +294,7 @@ static bool owns_one(struct act *act, const struct version *member)
 	const struct text *name = member->s[MEMBER_NAME];
 
 	for (size_t i = 0; i < COUNT_ARG(0); i++) {
-		const struct version *shard = shard_of(act, ITEM_ARG(0, i), NULL);
+		const struct version *shard = sim_shard(act, ITEM_ARG(0, i), NULL);
 
 		if (shard && sim_is_text(shard->s[SHARD_OWNER], &(struct hwts_value)HWTS_BYTES(name->bytes, name->len)))
 			return true;
@@ -353,15 +338,18 @@ static int take(struct act *act)
 	struct version *shard;
 	int rc;
 
-	if (!can_take(act, shard_of(act, NUMBER_ARG(0), &row)))
+	if (!can_take(act, sim_shard(act, NUMBER_ARG(0), &row)))
 		return 0;
 	rc = sim_lock(act, row, true, WAITS);
 	if (rc != 0 || !can_take(act, sim_see_last(act, row)))
 		return rc;
 	shard = sim_change(act, row);
 	shard->n[SHARD_EPOCH]++;
+	if (shard->s[SHARD_OWNER])
+		sim_set_text(shard, SHARD_LEVELS, NULL, 0);
 	sim_set_text(shard, SHARD_OWNER, TEXT_ARG(2)->bytes, TEXT_ARG(2)->len);
-	SIM_EMIT(act, shard->n[SHARD_ID], shard->n[SHARD_EPOCH], shard->n[SHARD_RULES], 0);
+	SIM_EMIT(act, shard->n[SHARD_ID], shard->n[SHARD_EPOCH], shard->n[SHARD_RULES],
+		 shard->n[SHARD_EPOCH] > 1 && !shard->s[SHARD_LEVELS]);
 	return 0;
 }
 
@@ -375,11 +363,16 @@ static int give(struct act *act)
 	struct row *row = NULL;
 	int rc;
 
-	if (!can_give(act, shard_of(act, NUMBER_ARG(0), &row)))
+	if (!can_give(act, sim_shard(act, NUMBER_ARG(0), &row)))
 		return 0;
 	rc = sim_lock(act, row, true, WAITS);
-	if (rc == 0 && can_give(act, sim_see_last(act, row)))
-		sim_set_text(sim_change(act, row), SHARD_OWNER, NULL, 0);
+	if (rc == 0 && can_give(act, sim_see_last(act, row))) {
+		struct version *shard = sim_change(act, row);
+
+		sim_set_text(shard, SHARD_OWNER, NULL, 0);
+		if (!NUMBER_ARG(4))
+			sim_set_text(shard, SHARD_LEVELS, TEXT_ARG(3)->bytes, TEXT_ARG(3)->len);
+	}
 	return rc;
 }
 

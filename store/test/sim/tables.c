@@ -73,8 +73,10 @@ static void unlock_all(struct tx *tx)
 		struct row *row = tx->locked[i];
 
 		for (unsigned j = 0; j < row->lock_count; j++)
-			if (row->locks[j].tx == tx)
+			if (row->locks[j].tx == tx) {
+				row->unlocked_ns = sim_now();
 				row->locks[j--] = row->locks[--row->lock_count];
+			}
 		sim_wake_all(row);
 	}
 	free(tx->locked);
@@ -181,6 +183,7 @@ unsigned sim_crash(enum forgets forgets, int64_t since_ns)
 		since_ns = HWTS_MAX(since_ns, sim_now() - LOG_WRITER_NS);
 	sim_server.starts++;
 	sim_server.breaks_its_word = forgets == FORGETS_SYNCED;
+	sim_server.broke_its_word |= sim_server.breaks_its_word;
 	while (sim_server.active_count > 0) {
 		struct tx *tx = sim_server.active[sim_server.active_count - 1];
 

@@ -14,12 +14,23 @@
 
 #include "sim.h"
 
-enum table { META, KIND, SHARD, MEMBER, TIMEOUT, EFFECT, TABLES };
+enum table { META, KIND, SHARD, MEMBER, RULES, TIMEOUT, EFFECT, TABLES };
 
 /* Numbers and texts of a row, by table. */
 enum { META_NEXT, META_STORE = 0 };
-enum { KIND_ID, KIND_SHARDS, KIND_MODE, KIND_HORIZON, KIND_NAME = 0 }; /* mode -1: null */
-enum { SHARD_ID, SHARD_KIND, SHARD_EPOCH, SHARD_RULES, SHARD_OWNER = 0 };
+enum {
+	KIND_ID,
+	KIND_SHARDS,
+	KIND_MODE, /* -1: null */
+	KIND_HORIZON,
+	KIND_PAUSED,
+	KIND_RUNNING, /* 0: null, and so are the others */
+	KIND_EVERY,
+	KIND_BURST,
+	KIND_NAME = 0
+};
+enum { SHARD_ID, SHARD_KIND, SHARD_EPOCH, SHARD_RULES, SHARD_OWNER = 0, SHARD_LEVELS };
+enum { RULES_BUCKET, RULES_KIND, RULES_PAUSED, RULES_LIMITED, RULES_RUNNING, RULES_EVERY, RULES_BURST, RULES_NAME = 0 };
 enum { MEMBER_INCARNATION, MEMBER_UNTIL, MEMBER_NAME = 0, MEMBER_KINDS };
 enum {
 	ID,
@@ -80,6 +91,7 @@ struct row {
 	struct version *newest;
 	struct lock locks[32];
 	unsigned lock_count;
+	int64_t unlocked_ns; /* by one that had changed, or would have */
 };
 
 /* What a transaction has written: a version that it made, or ended. */
@@ -124,6 +136,7 @@ struct sim_server {
 	uint64_t kept;         /* commits that somebody's snapshot does not see begin here; 0: none */
 	unsigned unsettled, executing;
 	bool breaks_its_word; /* what is taken back was synced */
+	bool broke_its_word;  /* it ever has */
 };
 
 extern struct sim_server sim_server;
@@ -183,6 +196,10 @@ int sim_hand_out(struct output *output, bool wanted); /* and frees them */
 /* In judge.c: rows come and go. */
 void sim_judge_gone(const struct version *version, bool again); /* again: its going was forgotten */
 void sim_judge_lost(const struct version *version);             /* the commit that made it was forgotten */
+/* In rules.c: a begin, before it is committed, and when all of its exchange are; rules are being changed. */
+void sim_judge_begin(struct act *act, const struct version *t, const struct version *before);
+void sim_judge_order(struct act *act, const struct version *begun);
+void sim_note_rules(int64_t kind, const struct hwts_value *group);
 /* In driver.c. */
 void sim_send_news(struct news *news);
 

@@ -50,23 +50,35 @@ struct putting {
 };
 
 /* Changes of all of a kind that are under way: what is put meanwhile may be among them. */
-static unsigned cancels[MODES], moves[MODES];
+static unsigned cancels[KINDS], moves[KINDS];
 /* A put whose outcome is not known may still come, and replace what is there by then. */
-static bool is_haunted[MODES][KEYS][3];
+static bool is_haunted[KINDS][KEYS][GROUPS];
 
 /* Whatever follows its grid, with the row's own time as the first or a cron line. */
 static void draw_series(struct putting *put)
 {
 	static const struct {
-		const char *line;
+		const char *line, *zone;
 		int64_t period_s;
-	} lines[] = { { "* * * * *", 60 }, { "*/5 * * * *", 300 }, { "@hourly", 3600 }, { "@daily", 86400 } };
+	} lines[] = {
+		{ "* * * * *", NULL, 60 },
+		{ "*/5 * * * *", NULL, 300 },
+		{ "@hourly", NULL, 3600 },
+		{ "@daily", NULL, 86400 },
+#ifdef HWT_STORE_ZONES
+		{ "*/30 * * * *", "Europe/Berlin", 1800 },
+		{ SIM_LOCAL_LINE, "Europe/Berlin", 86400 },
+		{ SIM_LOCAL_LINE, "Europe/Berlin", 86400 },
+#endif
+	};
 	hwt_store_spec *spec = &put->spec;
 	int64_t period_ns = HWT_S(1) + (sim_lease_ns / 4 + sim_some_time(4 * sim_lease_ns)) / 1000 * 1000;
 	unsigned at = (unsigned)sim_random(HWTS_COUNT(lines));
 
 	if (sim_hit(3) && HWT_S(lines[at].period_s) > sim_lease_ns / 4) {
 		spec->schedule = lines[at].line;
+		spec->zone = lines[at].zone;
+		put->item->is_local = strcmp(spec->schedule, SIM_LOCAL_LINE) == 0;
 		period_ns = HWT_S(lines[at].period_s);
 	} else {
 		spec->period_ns = period_ns;
@@ -79,7 +91,7 @@ static void draw_series(struct putting *put)
 
 static void draw_task(struct item *item)
 {
-	item->mode = (unsigned)sim_random(MODES);
+	sim_set_kind(item, (unsigned)sim_random(KINDS));
 	item->fails = sim_hit(6) ? (unsigned)sim_random(4) : 0;
 	item->agains = sim_hit(8) ? 1 + (unsigned)sim_random(8) : 0;
 	item->gives_up = sim_hit(40);
@@ -88,7 +100,8 @@ static void draw_task(struct item *item)
 	item->kills = sim_settings.kills && sim_hit(30) ? 1 + (unsigned)sim_random(8) : 0;
 	item->len = sizeof(unsigned) + sim_random(64);
 	item->key = sim_hit(4) ? 1 + (unsigned)sim_random(KEYS - 1) : 0;
-	item->group = sim_hit(4) ? 1 + (unsigned)sim_random(2) : 0;
+	item->group = sim_hit(sim_settings.rules ? 2 : 4) ? 1 + (unsigned)sim_random(GROUPS - 1) : 0;
+	item->priority = sim_hit(4) ? (int)sim_random(201) - 100 : 0;
 }
 
 /* like: it is to replace that; or NULL. */
@@ -101,7 +114,7 @@ static void draw_key(struct item *item, const struct item *like)
 	}
 	if (!like)
 		return;
-	item->mode = like->mode;
+	sim_set_kind(item, like->kind);
 	item->key = like->key;
 	item->group = like->group;
 	item->flags = HWT_STORE_REPLACE;
@@ -118,11 +131,12 @@ static void draw_like(struct putting *put, const struct item *like)
 	draw_key(item, like);
 	(void)snprintf(put->key, sizeof(put->key), "%u", item->key);
 	put->spec = (hwt_store_spec){ .size = sizeof(put->spec),
-				      .kind = sim_kind_names[item->mode],
+				      .kind = sim_kinds[item->kind].name,
 				      .key = item->key ? put->key : NULL,
 				      .group = sim_group_names[item->group],
 				      .data = put->data,
 				      .len = item->len,
+				      .priority = item->priority,
 				      .delay_ns = sim_some_time(6 * sim_lease_ns),
 				      .flags = item->flags };
 	if (sim_hit(20))
@@ -139,7 +153,7 @@ static void draw(struct putting *put)
 
 static bool has_key_of(const struct item *a, const struct item *b)
 {
-	return a->key && a->mode == b->mode && a->key == b->key && a->group == b->group;
+	return a->key && a->kind == b->kind && a->key == b->key && a->group == b->group;
 }
 
 /* Before the call. */
@@ -148,9 +162,9 @@ static void calls(struct putting *put)
 	struct item *item = put->item;
 
 	item->called_ns = sim_now();
-	item->may_be_cancelled |= cancels[item->mode] > 0;
-	item->is_moved |= moves[item->mode] > 0;
-	if (item->key && is_haunted[item->mode][item->key][item->group])
+	item->may_be_cancelled |= cancels[item->kind] > 0;
+	item->is_moved |= moves[item->kind] > 0;
+	if (item->key && is_haunted[item->kind][item->key][item->group])
 		item->revived = 1;
 	for (unsigned i = 0; item->flags && i < put->number; i++) /* those that may become this one */
 		if (has_key_of(&items[i], item) && items[i].revived == 0)
@@ -196,7 +210,7 @@ static void returned(struct putting *put, int rc, int64_t id)
 	if (rc != 0 && !is_refusal(rc) && !is_unknown(rc))
 		sim_fail("a put", 0, "returns %d: %s", rc, hwt_store_error());
 	if (is_unknown(rc) && item->flags) {
-		is_haunted[item->mode][item->key][item->group] = true;
+		is_haunted[item->kind][item->key][item->group] = true;
 		return;
 	}
 	for (unsigned i = 0; i < item_count; i++) /* those that have not become this one */
@@ -295,7 +309,7 @@ static hwt_store_which which_of(const struct item *item, char key[16])
 {
 	(void)snprintf(key, 16, "%u", item->key);
 	return (hwt_store_which){ .size = sizeof(hwt_store_which),
-				  .kind = sim_kind_names[item->mode],
+				  .kind = sim_kinds[item->kind].name,
 				  .group = sim_group_names[item->group],
 				  .key = key };
 }
@@ -344,10 +358,10 @@ static void cancel_key(struct node *node)
 	for (unsigned i = 0; i < item_count; i++)
 		if (has_key_of(&items[i], item))
 			may_cancel(&items[i]);
-	cancels[item->mode]++;
+	cancels[item->kind]++;
 	which = which_of(item, key);
 	rc = hwt_store_cancel_ex(node->store, &which, &n);
-	cancels[item->mode]--;
+	cancels[item->kind]--;
 	sim_tell("cancels the one with the key of %u: %d", number_of(item), rc);
 	check_answer("a cancel by key", rc);
 	SIM_CHECK(n == (rc == 0));
@@ -394,37 +408,37 @@ static void reschedule(struct node *node)
 }
 
 /* Of a kind: with a group, without one, or both. */
-static hwt_store_which draw_which(unsigned *mode, unsigned *group)
+static hwt_store_which draw_which(unsigned *kind, unsigned *group)
 {
-	*mode = (unsigned)sim_random(MODES);
-	*group = (unsigned)sim_random(3);
+	*kind = (unsigned)sim_random(KINDS);
+	*group = (unsigned)sim_random(GROUPS);
 	return (hwt_store_which){ .size = sizeof(hwt_store_which),
-				  .kind = sim_kind_names[*mode],
+				  .kind = sim_kinds[*kind].name,
 				  .group = sim_group_names[*group],
 				  .all = true,
 				  .any_group = *group == 0 && sim_hit(2) };
 }
 
-static bool is_among(const struct item *item, const hwt_store_which *which, unsigned mode, unsigned group)
+static bool is_among(const struct item *item, const hwt_store_which *which, unsigned kind, unsigned group)
 {
-	return item->mode == mode && (which->any_group || item->group == group);
+	return item->kind == kind && (which->any_group || item->group == group);
 }
 
 static void cancel_all(struct node *node)
 {
-	unsigned mode, group;
-	hwt_store_which which = draw_which(&mode, &group);
+	unsigned kind, group;
+	hwt_store_which which = draw_which(&kind, &group);
 	struct view *view;
 	uint64_t n = 0;
 	int rc;
 
 	for (unsigned i = 0; i < item_count; i++)
-		if (is_among(&items[i], &which, mode, group))
+		if (is_among(&items[i], &which, kind, group))
 			may_cancel(&items[i]);
-	cancels[mode]++;
-	view = sim_view(mode, group, which.any_group, 1u << HWT_STORE_PENDING | 1u << HWT_STORE_FAILED);
+	cancels[kind]++;
+	view = sim_view(kind, group, which.any_group, 1u << HWT_STORE_PENDING | 1u << HWT_STORE_FAILED);
 	rc = hwt_store_cancel_ex(node->store, &which, &n);
-	cancels[mode]--;
+	cancels[kind]--;
 	sim_tell("cancels all of a group: %d, %d of them", rc, (int)n);
 	check_answer("a cancel of all", rc);
 	if (rc == 0)
@@ -434,19 +448,19 @@ static void cancel_all(struct node *node)
 
 static void reschedule_all(struct node *node)
 {
-	unsigned mode, group;
-	hwt_store_which which = draw_which(&mode, &group);
+	unsigned kind, group;
+	hwt_store_which which = draw_which(&kind, &group);
 	hwt_store_when when = { .delay_ns = sim_some_time(4 * sim_lease_ns) };
 	struct view *view;
 	uint64_t n = 0;
 	int rc;
 
 	for (unsigned i = 0; i < item_count; i++)
-		items[i].is_moved |= is_among(&items[i], &which, mode, group);
-	moves[mode]++;
-	view = sim_view(mode, group, which.any_group, 1u << HWT_STORE_PENDING);
+		items[i].is_moved |= is_among(&items[i], &which, kind, group);
+	moves[kind]++;
+	view = sim_view(kind, group, which.any_group, 1u << HWT_STORE_PENDING);
 	rc = hwt_store_reschedule_ex(node->store, &which, when, &n);
-	moves[mode]--;
+	moves[kind]--;
 	sim_tell("reschedules all of a group: %d, %d of them", rc, (int)n);
 	check_answer("a reschedule of all", rc);
 	if (rc == 0)
@@ -482,13 +496,13 @@ static bool hear(void *ctx, const hwt_store_info *info)
 
 static void list(struct node *node)
 {
-	unsigned mode, group, states = 1 + (unsigned)sim_random(7);
-	hwt_store_which which = draw_which(&mode, &group);
+	unsigned kind, group, states = 1 + (unsigned)sim_random(7);
+	hwt_store_which which = draw_which(&kind, &group);
 	struct view *view;
 	int rc;
 
 	which.states = states << 1;
-	view = sim_view(mode, group, which.any_group, which.states);
+	view = sim_view(kind, group, which.any_group, which.states);
 	rc = hwt_store_each_ex(node->store, &which, hear, view);
 	check_answer("each", rc);
 	if (rc == 0)
@@ -560,7 +574,7 @@ static void act_in_transaction(struct node *node)
 	if (put.item->put == CALLED && (!commits || rc == 0))
 		put.item->put = commits ? ACCEPTED : REFUSED;
 	if (put.item->put == CALLED && put.item->flags)
-		is_haunted[put.item->mode][put.item->key][put.item->group] = true;
+		is_haunted[put.item->kind][put.item->key][put.item->group] = true;
 }
 
 void sim_use_once(struct node *node)
@@ -585,6 +599,11 @@ void sim_use_once(struct node *node)
 	};
 	static void (*const wide[])(struct node *) = { cancel_all, reschedule_all };
 
+	if (sim_settings.rules && sim_hit(16)) {
+		sim_rule(node);
+		return;
+	}
+
 	if (item_count + TOGETHER > ITEMS)
 		return;
 	if (sim_hit(60))
@@ -597,9 +616,13 @@ void *sim_use(void *arg)
 {
 	struct node *node = arg;
 
-	while (!node->halts && !sim_is_over && item_count + TOGETHER <= ITEMS) {
+	while (!node->halts && !sim_is_over) {
 		sim_use_once(node);
 		sim_sleep(sim_some_time(sim_lease_ns * 2));
+	}
+	while (!node->halts) { /* a change that was on its way may come long after */
+		sim_lift_rules(node);
+		(void)sim_wait("lifts rules", node, sim_now() + 20 * sim_lease_ns);
 	}
 	return NULL;
 }

@@ -11,7 +11,7 @@
 #define STATES(t) (1u << (t)->n[STATE])
 
 struct view {
-	unsigned mode, states, starts;
+	unsigned kind, states, starts;
 	const char *group; /* "": none */
 	bool any_group;
 	size_t n;
@@ -24,15 +24,15 @@ struct view {
 
 static bool is_in(const struct view *view, const struct version *t)
 {
-	return sim_item_of(t)->mode == view->mode && (view->states & STATES(t)) &&
+	return sim_item_of(t)->kind == view->kind && (view->states & STATES(t)) &&
 	       (view->any_group || strcmp(t->s[GROUP]->bytes, view->group) == 0);
 }
 
-struct view *sim_view(unsigned mode, unsigned group, bool any_group, unsigned states)
+struct view *sim_view(unsigned kind, unsigned group, bool any_group, unsigned states)
 {
 	struct view *view = calloc(1, sizeof(*view));
 
-	view->mode = mode;
+	view->kind = kind;
 	view->group = group ? sim_group_names[group] : "";
 	view->any_group = any_group;
 	view->states = states;
@@ -66,7 +66,7 @@ static void judge_info(const struct version *t, const hwt_store_info *info)
 {
 	SIM_CHECK(info->id == t->n[ID] && info->due_us == t->n[DUE] && info->period_ns == t->n[PERIOD] * 1000);
 	SIM_CHECK((int64_t)info->state == t->n[STATE] && info->attempt == t->n[ATTEMPT]);
-	SIM_CHECK(info->len == sim_item_of(t)->len && strcmp(info->kind, sim_kind_names[sim_item_of(t)->mode]) == 0);
+	SIM_CHECK(info->len == sim_item_of(t)->len && strcmp(info->kind, sim_kinds[sim_item_of(t)->kind].name) == 0);
 	SIM_CHECK(is_text(t->s[KEY], info->key) && is_text(t->s[GROUP], info->group));
 	SIM_CHECK(is_text(t->s[SCHEDULE], info->schedule) && is_text(t->s[ERROR], info->error));
 }

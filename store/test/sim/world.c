@@ -11,12 +11,24 @@ unsigned item_count;
 struct node nodes[NODES];
 unsigned node_count;
 struct settings sim_settings;
-int64_t sim_fault_ns, sim_step_ns, sim_lease_ns;
+int64_t sim_fault_ns, sim_step_ns, sim_lease_ns, sim_epoch_ns;
 bool sim_is_over;
 static int pids;
 
-const char *const sim_kind_names[MODES] = { "least", "most", "transaction" };
-const char *const sim_group_names[] = { NULL, "group", "another group" };
+const struct sim_kind sim_kinds[KINDS] = {
+	{ "least", HWT_STORE_AT_LEAST_ONCE, 0 },
+	{ "most", HWT_STORE_AT_MOST_ONCE, 0 },
+	{ "transaction", HWT_STORE_TRANSACTION, 0 },
+	{ "pulled", HWT_STORE_AT_LEAST_ONCE, HWT_STORE_PULLED },
+	{ "pulled at most once", HWT_STORE_AT_MOST_ONCE, HWT_STORE_PULLED },
+};
+const char *const sim_group_names[GROUPS] = { NULL, "group", "another group", "tenant 9", "a" };
+
+void sim_set_kind(struct item *item, unsigned kind)
+{
+	item->kind = kind;
+	item->mode = sim_kinds[kind].mode;
+}
 
 /*
  * Tasks
@@ -48,29 +60,24 @@ static int work_in_transaction(struct item *item, struct node *node, const hwt_s
 	return sim_effect(run->connection, item - items, run->due_us, item->agains ? -1 : (int64_t)run->missed, child);
 }
 
-static void begin_item(struct item *item, struct node *node, const hwt_store_run *run)
+void sim_begin_run(struct item *item, struct node *node, const hwt_store_run *run)
 {
-	unsigned limit = sim_settings.concurrency[item->mode];
+	unsigned limit = sim_settings.concurrency[item->kind];
 
+	sim_tell("starts %u (attempt %u)", (unsigned)(item - items), run->attempt);
 	sim_judge_start(item, run, node);
 	if (item->mode == HWT_STORE_AT_MOST_ONCE)
-		sim_judge_begun(node);
+		sim_judge_begun(node, item->kind);
 	sim_sum->runs++;
 	item->starts++;
 	item->running[node->number]++;
-	node->running[item->mode]++;
-	if (limit > 0 && node->running[item->mode] > limit)
-		sim_fail("concurrency", 0, "%u runs of one kind", node->running[item->mode]);
+	node->running[item->kind]++;
+	if (limit > 0 && node->running[item->kind] > limit)
+		sim_fail("concurrency", 0, "%u runs of one kind", node->running[item->kind]);
 }
 
-static int run_item(const hwt_store_run *run, void *ctx)
+int sim_work(struct item *item, struct node *node, const hwt_store_run *run)
 {
-	struct item *item = &items[*(const unsigned *)run->data];
-	struct node *node = ctx;
-	int rc = 0;
-
-	sim_tell("starts %u (attempt %u)", *(const unsigned *)run->data, run->attempt);
-	begin_item(item, node, run);
 	if (item->kills > 0 && item->kills-- > 0) {
 		sim_fault_count += !node->fell;
 		node->fell = true;
@@ -85,14 +92,32 @@ static int run_item(const hwt_store_run *run, void *ctx)
 		sim_judge_mine(item, run);
 	if (!sim_is_over && sim_hit(40) && !sim_settings.use)
 		sim_use_once(node);
-	if (item->mode == HWT_STORE_TRANSACTION)
-		rc = work_in_transaction(item, node, run);
-	if (rc == 0)
-		rc = answer_of(item, run);
+	if (item->mode == HWT_STORE_TRANSACTION) {
+		int rc = work_in_transaction(item, node, run);
+
+		if (rc != 0)
+			return rc;
+	}
+	return answer_of(item, run);
+}
+
+void sim_end_run(struct item *item, struct node *node)
+{
 	item->running[node->number]--;
-	node->running[item->mode]--;
+	node->running[item->kind]--;
 	item->returned++;
 	item->ended_ns = sim_now();
+	sim_note_end(item);
+}
+
+static int run_item(const hwt_store_run *run, void *ctx)
+{
+	struct item *item = &items[*(const unsigned *)run->data];
+	int rc;
+
+	sim_begin_run(item, ctx, run);
+	rc = sim_work(item, ctx, run);
+	sim_end_run(item, ctx);
 	sim_tell("ends %u with %d", *(const unsigned *)run->data, rc);
 	return rc;
 }
@@ -121,14 +146,15 @@ static int register_kinds(struct node *node)
 {
 	int rc = 0;
 
-	for (unsigned mode = 0; mode < MODES && rc == 0; mode++) {
+	for (unsigned i = 0; i < KINDS && rc == 0; i++) {
 		hwt_store_kind kind = { .size = sizeof(kind),
-					.name = sim_kind_names[mode],
-					.task = run_item,
+					.name = sim_kinds[i].name,
+					.task = sim_kinds[i].flags ? NULL : run_item,
 					.ctx = node,
-					.mode = mode,
+					.mode = sim_kinds[i].mode,
+					.flags = sim_kinds[i].flags,
 					.shards = 4,
-					.concurrency = sim_settings.concurrency[mode],
+					.concurrency = sim_settings.concurrency[i],
 					.max_attempts = sim_settings.max_attempts,
 					.backoff_ns = sim_settings.backoff_ns,
 					.backoff_max_ns = 4 * sim_settings.backoff_ns,
@@ -166,15 +192,29 @@ static void stop_store(struct node *node)
 {
 	int rc = ETIMEDOUT;
 
+	if (node->drops)
+		return;
 	node->stops_since_ns = sim_now();
 	if (sim_hit(2))
 		rc = hwt_store_stop_within(node->store, sim_some_time(sim_lease_ns));
 	if (rc != 0 && rc != ETIMEDOUT && rc != ENOMEM)
 		sim_fail("stop_within", 0, "returns %d", rc);
+	while (rc != 0) {
+		unsigned out = node->out, pulls = node->pulls;
+
+		rc = hwt_store_stop(node->store);
+		if (rc != 0 && (rc != EBUSY || (out == 0 && pulls == node->pulls)))
+			sim_fail("a stop", 0, "returns %d, and %u runs are out", rc, out);
+		if (rc == 0)
+			break;
+		if (node->halts && sim_hit(8))
+			break;
+		sim_sleep(sim_some_time(sim_lease_ns));
+	}
 	if (rc != 0)
-		SIM_CHECK(hwt_store_stop(node->store) == 0);
-	for (unsigned mode = 0; mode < MODES; mode++)
-		SIM_CHECK(node->running[mode] == 0);
+		sim_drop_pulled(node);
+	for (unsigned kind = 0; kind < KINDS && rc == 0; kind++)
+		SIM_CHECK(node->running[kind] == 0);
 	node->stops_since_ns = 0;
 }
 
@@ -183,7 +223,7 @@ static void stop_and_start(struct node *node)
 	sim_tell("stops");
 	stop_store(node);
 	sim_tell("starts again");
-	while (!node->halts && hwt_store_start(node->store) != 0)
+	while (!node->halts && !node->drops && hwt_store_start(node->store) != 0)
 		sim_sleep(HWT_MS(500));
 	sim_note_fault(0);
 }
@@ -206,7 +246,7 @@ static void be_there(struct node *node)
 static void *live_as_process(void *arg)
 {
 	struct node *node = arg;
-	struct sim_actor *user;
+	struct sim_actor *user, *puller = NULL;
 
 	while (open_store(node) != 0) {
 		sim_tell("does not start: %s", hwt_store_error());
@@ -216,10 +256,14 @@ static void *live_as_process(void *arg)
 	}
 	sim_tell("is started");
 	user = sim_start(node->process, "user", sim_settings.use ? sim_settings.use : sim_use, node);
+	if (node->is_worker)
+		puller = sim_start(node->process, "puller", sim_pull, node);
 	be_there(node);
 	(void)sim_join(user);
-	if (node->is_worker)
+	if (node->is_worker) {
 		stop_store(node);
+		(void)sim_join(puller);
+	}
 	SIM_CHECK(hwt_store_close(node->store) == 0);
 	sim_tell("has stopped");
 end:
@@ -237,9 +281,10 @@ void sim_start_node(struct node *node)
 	process->pid = 100 + ++pids;
 	process->mono_ns = (int64_t)sim_random(HWT_S(100000));
 	process->boot_ns = process->mono_ns + (int64_t)sim_random(HWT_S(100000));
-	process->wall_ns = HWT_S(INT64_C(1800000000)) + sim_some_time(HWT_S(10));
+	process->wall_ns = sim_epoch_ns + sim_some_time(HWT_S(10));
 	node->process = process;
-	node->halts = false;
+	node->halts = node->drops = false;
+	node->out = 0;
 	node->is_up = true;
 	node->stops_since_ns = 0;
 	(void)sim_start(process, "main", live_as_process, node);

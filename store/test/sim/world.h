@@ -7,18 +7,25 @@
 
 #define NODES 5
 #define ITEMS 4096
-#define MODES 3
+#define KINDS 5
+#define SIM_SPRING_S INT64_C(1806195600) /* Berlin leaves an hour out, in 2027 */
+#define SIM_AUTUMN_S INT64_C(1824944400) /* ... has one twice */
+#define SIM_LOCAL_LINE "30 2 * * *"      /* in Berlin */
+#define GROUPS 5                         /* the first is none */
 
 /* A timeout as its users know it. */
 struct item {
 	int64_t id;
 	enum { CALLED, ACCEPTED, REFUSED } put; /* CALLED: what became of it is not known */
-	unsigned mode, key;                     /* key 0: none */
+	unsigned kind, mode, key;               /* key 0: none */
 	int64_t period_us, least_us;            /* not before */
+	bool is_local;                          /* its line is SIM_LOCAL_LINE */
 	unsigned fails;                         /* so often */
 	int64_t lasts_ns;
 	bool is_poisoned;
 	unsigned group; /* 0: none */
+	int priority;
+	bool is_undone; /* the end of its last run was forgotten */
 	unsigned flags; /* of its put */
 	unsigned batch; /* that were put together, 0: alone; they are neighbours */
 	unsigned at_in_batch;
@@ -38,7 +45,7 @@ struct item {
 	bool cancelled, may_be_cancelled;
 	bool replaced;        /* known to be so, and what has replaced it not to be dropped */
 	int64_t epoch[NODES]; /* of its last start */
-	int64_t called_ns; /* when its put was called */
+	int64_t called_ns;    /* when its put was called */
 	int64_t accepted_ns;
 	unsigned revived; /* its row has become that of another: which, and one */
 	bool lost;        /* the server has forgotten a commit about it that was synced: nothing is promised any more */
@@ -52,10 +59,11 @@ struct node {
 	struct sim_process *process;
 	hwt_store *store;
 	unsigned number;
-	bool is_worker, is_up, halts; /* is_up: it has a process; halts: it has to stop */
-	int64_t stops_since_ns;       /* 0: it does not */
-	bool fell;                    /* its own task has killed it */
-	unsigned threads, running[MODES];
+	bool is_worker, is_up, halts;                 /* is_up: it has a process; halts: it has to stop */
+	int64_t stops_since_ns;                       /* 0: it does not */
+	bool fell;                                    /* its own task has killed it */
+	unsigned threads, running[KINDS], out, pulls; /* out: pulled, and not ended */
+	bool drops;                                   /* it is closed whatever is out */
 };
 extern struct node nodes[NODES];
 extern unsigned node_count;
@@ -84,14 +92,16 @@ enum fault {
 struct settings {
 	int64_t length_ns;
 	unsigned faults;                           /* which there are, a bit each */
-	unsigned max_attempts, concurrency[MODES]; /* 0: all threads */
+	unsigned max_attempts, concurrency[KINDS]; /* 0: all threads */
 	int64_t backoff_ns, horizon_ns;
 	int64_t most_late_ns; /* nothing is out of order, so all starts in time; 0: it may be */
 	bool replaces;        /* best what runs */
 	bool long_tasks, poisons, pauses, kills, one_name; /* one_name: they are all configured with it */
+	bool rules;                                        /* users set them */
 	void *(*use)(void *node);                          /* what users do; NULL: anything */
 };
 extern struct settings sim_settings;
+extern int64_t sim_epoch_ns;     /* what the clocks show, about, before the first second */
 extern int64_t sim_fault_ns;     /* the last time that something was out of order */
 extern int64_t sim_step_ns;      /* the last time that the server's clock was set */
 extern unsigned sim_fault_count; /* that are going on */
@@ -115,9 +125,29 @@ void sim_crash_server(int64_t down_ns);
 void sim_lock_rows(int64_t ns);
 
 /* In world.c. */
-extern const char *const sim_kind_names[MODES], *const sim_group_names[];
+extern const struct sim_kind {
+	const char *name;
+	unsigned mode, flags;
+} sim_kinds[KINDS];
+extern const char *const sim_group_names[GROUPS];
+void sim_set_kind(struct item *item, unsigned kind);
+void sim_begin_run(struct item *item, struct node *node, const hwt_store_run *run);
+int sim_work(struct item *item, struct node *node, const hwt_store_run *run);
+void sim_end_run(struct item *item, struct node *node);
 void sim_start_node(struct node *node);
 void sim_kill_node(struct node *node);
+
+/* In pulled.c. */
+void *sim_pull(void *node); /* until it halts */
+void sim_drop_pulled(struct node *node);
+
+/* In rules.c. */
+void sim_rule(struct node *node);                                /* a user sets or lifts one */
+void sim_lift_rules(struct node *node);                          /* all */
+bool sim_is_ruled(const struct item *item);                      /* by one of all that there have been */
+void sim_judge_rules(const struct item *item, bool was_stopped); /* a start, before it is counted */
+void sim_note_end(const struct item *item);
+int64_t sim_waits_since_us(const struct item *item, int64_t since_us, int64_t *more_us); /* for its group */
 
 /* In users.c. */
 void *sim_use(void *node); /* until it halts */
@@ -129,7 +159,7 @@ bool sim_put_child(struct node *node, unsigned parent, void *connection, unsigne
 const struct version *sim_committed(const struct row *row);
 struct item *sim_item_of(const struct version *version);
 void sim_judge_start(struct item *item, const hwt_store_run *run, const struct node *node);
-void sim_judge_begun(const struct node *node);
+void sim_judge_begun(const struct node *node, unsigned kind);
 void sim_judge_mine(const struct item *item, const hwt_store_run *run); /* it says that it is its own */
 void *sim_watch(void *unused);
 bool sim_is_quiet(void); /* but for series */
@@ -138,7 +168,7 @@ bool sim_is_running(const struct item *item);
 
 /* In views.c: what the tables say before a call, and once it has returned. */
 struct view;
-struct view *sim_view(unsigned mode, unsigned group, bool any_group, unsigned states);
+struct view *sim_view(unsigned kind, unsigned group, bool any_group, unsigned states);
 void sim_view_heard(struct view *view, const hwt_store_info *info);
 void sim_view_listed(struct view *view);  /* it has returned: what is there as it was, was told of once */
 void sim_view_changed(struct view *view); /* ... is no more as it was */

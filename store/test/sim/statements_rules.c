@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Statements about the rules of groups; tables.h.  What they mean is said by their texts in core/sql_rules.h. */
+#include "statements.h"
+
+static const struct version *kind_of(struct act *act, int64_t id, struct row **out)
+{
+	EACH_ROW(KIND, row)
+	{
+		const struct version *is = sim_see(act, row);
+
+		if (!is || is->n[KIND_ID] != id)
+			continue;
+		*out = row;
+		return is;
+	}
+	return NULL;
+}
+
+static bool is_among(const struct act *act, int64_t id)
+{
+	for (size_t i = 0; i < COUNT_ARG(0); i++)
+		if (ITEM_ARG(0, i) == id)
+			return true;
+	return false;
+}
+
+/*
+ * Reading
+ */
+
+static int rules(struct act *act)
+{
+	EACH_ROW(SHARD, row)
+	{
+		const struct version *shard = sim_see(act, row), *kind;
+		struct row *of;
+		struct hwts_value values[7];
+
+		if (!shard || !is_among(act, shard->n[SHARD_ID]))
+			continue;
+		kind = kind_of(act, shard->n[SHARD_KIND], &of);
+		values[0] = (struct hwts_value){ .number = shard->n[SHARD_ID] };
+		values[1] = (struct hwts_value){ .number = shard->n[SHARD_RULES] };
+		values[2] = sim_text_value(shard->s[SHARD_LEVELS]);
+		for (int i = 0; i < 4; i++)
+			values[3 + i] = (struct hwts_value){ .number = kind->n[KIND_PAUSED + i] };
+		sim_emit(act, values, HWTS_COUNT(values));
+	}
+	return 0;
+}
+
+static int rules_own(struct act *act)
+{
+	EACH_ROW(RULES, row)
+	{
+		const struct version *is = sim_see(act, row);
+		struct hwts_value values[7];
+
+		if (!is || !is_among(act, is->n[RULES_BUCKET]) || is->n[RULES_KIND] != NUMBER_ARG(1))
+			continue;
+		values[0] = sim_text_value(is->s[RULES_NAME]);
+		values[1] = (struct hwts_value){ .number = is->n[RULES_BUCKET] };
+		for (int i = 0; i < 5; i++)
+			values[2 + i] = (struct hwts_value){ .number = is->n[RULES_PAUSED + i] };
+		sim_emit(act, values, HWTS_COUNT(values));
+	}
+	return 0;
+}
+
+static int rules_run(struct act *act)
+{
+	for (size_t i = 0; i < COUNT_ARG(0); i++)
+		EACH_ROW(TIMEOUT, row)
+		{
+			const struct version *t = sim_see(act, row);
+
+			if (t && t->n[SHARD_OF] == ITEM_ARG(0, i) && t->n[STATE] == 2 && t->n[EPOCH] < ITEM_ARG(1, i) &&
+			    t->n[DUE] < act->now_us + 60000000 && t->s[GROUP]->len > 0)
+				sim_emit_due(act, 1, t);
+		}
+	return 0;
+}
+
+/*
+ * Changes
+ */
+
+/* In the order of their ids, as the statement has it. */
+static int rules_lock(struct act *act)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < COUNT_ARG(0) && rc == 0; i++) {
+		struct row *row;
+
+		SIM_CHECK(i == 0 || ITEM_ARG(0, i - 1) < ITEM_ARG(0, i));
+		if (sim_shard(act, ITEM_ARG(0, i), &row))
+			rc = sim_lock(act, row, true, WAITS);
+	}
+	return rc;
+}
+
+static int rules_raise(struct act *act)
+{
+	for (size_t i = 0; i < COUNT_ARG(0); i++) {
+		struct row *row;
+
+		if (sim_shard(act, ITEM_ARG(0, i), &row))
+			sim_change(act, row)->n[SHARD_RULES]++;
+	}
+	return 0;
+}
+
+static int rules_tell(struct act *act)
+{
+	for (size_t i = 0; i < COUNT_ARG(0); i++) {
+		int32_t id = (int32_t)ITEM_ARG(0, i);
+		const struct version *shard = sim_shard(act, id, NULL);
+
+		if (shard && shard->s[SHARD_OWNER] && !sim_is_text(shard->s[SHARD_OWNER], TEXT_ARG(1)))
+			sim_add_news(act->tx, id, &(struct hwts_due){ .id = HWTS_RULES_ID, .shard = id });
+	}
+	return 0;
+}
+
+/* The row of the kind ?1, which is locked. */
+static int change_kind(struct act *act, struct version **out)
+{
+	struct row *row = NULL;
+	int rc = kind_of(act, NUMBER_ARG(0), &row) ? sim_lock(act, row, true, WAITS) : 0;
+
+	*out = rc == 0 && row ? sim_change(act, row) : NULL;
+	sim_note_rules(NUMBER_ARG(0), NULL);
+	return rc;
+}
+
+static int pause_kind(struct act *act)
+{
+	struct version *kind;
+	int rc = change_kind(act, &kind);
+
+	if (kind)
+		kind->n[KIND_PAUSED] = NUMBER_ARG(1);
+	return rc;
+}
+
+static int limit_kind(struct act *act)
+{
+	struct version *kind;
+	int rc = change_kind(act, &kind);
+
+	for (int i = 0; i < 3 && kind; i++)
+		kind->n[KIND_RUNNING + i] = NUMBER_ARG(1 + i);
+	return rc;
+}
+
+/* The bucket is ?1, the kind ?2, the group ?3. */
+static struct row *group_row(struct act *act)
+{
+	EACH_ROW(RULES, row)
+	{
+		const struct version *is = sim_see(act, row);
+
+		if (is && is->n[RULES_BUCKET] == NUMBER_ARG(0) && is->n[RULES_KIND] == NUMBER_ARG(1) &&
+		    sim_is_text(is->s[RULES_NAME], TEXT_ARG(2)))
+			return row;
+	}
+	return NULL;
+}
+
+static int change_group(struct act *act, bool makes, struct version **out)
+{
+	struct row *row = group_row(act);
+	int rc = row ? sim_lock(act, row, true, WAITS) : 0;
+
+	*out = NULL;
+	sim_note_rules(NUMBER_ARG(1), TEXT_ARG(2));
+	if (rc != 0 || (!row && !makes))
+		return rc;
+	*out = row ? sim_change(act, row) : sim_insert(act, RULES);
+	(*out)->n[RULES_BUCKET] = NUMBER_ARG(0);
+	(*out)->n[RULES_KIND] = NUMBER_ARG(1);
+	sim_set_text(*out, RULES_NAME, TEXT_ARG(2)->bytes, TEXT_ARG(2)->len);
+	return 0;
+}
+
+static int pause_group(struct act *act)
+{
+	struct version *group;
+	int rc = change_group(act, true, &group);
+
+	if (group)
+		group->n[RULES_PAUSED] = NUMBER_ARG(3);
+	return rc;
+}
+
+static int limit_group(struct act *act)
+{
+	struct version *group;
+	int rc = change_group(act, true, &group);
+
+	for (int i = 0; i < 3 && group; i++)
+		group->n[RULES_RUNNING + i] = NUMBER_ARG(3 + i);
+	if (group)
+		group->n[RULES_LIMITED] = 1;
+	return rc;
+}
+
+static int unlimit_group(struct act *act)
+{
+	struct version *group;
+	int rc = change_group(act, false, &group);
+
+	for (int i = RULES_LIMITED; i <= RULES_BURST && group; i++)
+		group->n[i] = 0;
+	return rc;
+}
+
+static int tidy_group(struct act *act)
+{
+	struct row *row = group_row(act);
+	int rc = row ? sim_lock(act, row, true, WAITS) : 0;
+
+	if (rc == 0 && row && !row->newest->n[RULES_PAUSED] && !row->newest->n[RULES_LIMITED])
+		sim_remove(act, row);
+	return rc;
+}
+
+sim_statement *const sim_rules_statements[HWTS_SQLS] = {
+	[HWTS_SQL_RULES] = rules,
+	[HWTS_SQL_RULES_OWN] = rules_own,
+	[HWTS_SQL_RULES_RUN] = rules_run,
+	[HWTS_SQL_RULES_LOCK] = rules_lock,
+	[HWTS_SQL_RULES_RAISE] = rules_raise,
+	[HWTS_SQL_RULES_TELL] = rules_tell,
+	[HWTS_SQL_PAUSE_KIND] = pause_kind,
+	[HWTS_SQL_PAUSE_GROUP] = pause_group,
+	[HWTS_SQL_LIMIT_KIND] = limit_kind,
+	[HWTS_SQL_LIMIT_GROUP] = limit_group,
+	[HWTS_SQL_UNLIMIT_GROUP] = unlimit_group,
+	[HWTS_SQL_TIDY_GROUP] = tidy_group,
+};
