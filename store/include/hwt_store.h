@@ -75,7 +75,7 @@
  *   Functions that can fail return 0 or a positive errno value.  On failure they change nothing, their out-parameters
  *   included; the exceptions are named.  hwt_store_error() has the text, which says what to do.
  *
- *     EINVAL      an argument makes no sense               EEXIST     the key is in use; the kind is registered
+ *     EINVAL      an argument makes no sense               EEXIST     the key, kind or name is there already
  *     ENOENT      no such timeout                          EBUSY      it is running; the store is started
  *     EDEADLK     would wait for itself                    ECANCELED  hwt_store_next: the store is not started
  *     ESTALE      hwt_store_end: another process has it    ENOTSUP    this build, pooler or version cannot do it
@@ -109,7 +109,7 @@ typedef struct hwt_store hwt_store;
 /* Settings of a store.  Start from HWT_STORE_CONFIG_INIT, change what you need. */
 typedef struct hwt_store_config {
 	size_t size;        /* sizeof(hwt_store_config) */
-	const char *name;   /* of this process, at most 127 bytes.  NULL: host:pid:random.  No two may share one */
+	const char *name;   /* of this process, at most 127 bytes.  NULL: host:pid:random.  See hwt_store_start */
 	const char *schema; /* prefix of tables and channels: [a-z_]{1,24}.  NULL: "hwt".  Each prefix is a store */
 	unsigned threads;   /* that run tasks; 0: 4; at most 1024.  In TRANSACTION mode each has a connection */
 	unsigned batch;     /* most rows in one statement; 0: 500; at most 10000 */
@@ -318,9 +318,12 @@ HWT_API int hwt_store_open(hwt_store **store, const char *url, const hwt_store_c
 HWT_API int hwt_store_register(hwt_store *store, const hwt_store_kind *kind);
 
 /* Takes a share of the shards of the registered kinds, and runs what is due in them: on config.threads threads, with
- * three more and the timer's worker to serve them.  Processes balance the shards among themselves at any time.
+ * three more and the timer's worker to serve them.  Processes balance the shards among themselves at any time.  If
+ * another one is started under config.name, this one waits for the end of that lease, but not if that one has died on
+ * this host.
  * Returns  0, also when started; EINVAL: store is NULL, or no kind is registered; ENOTSUP: a pooler in transaction
- *          mode; EBUSY: a stop has not ended; of the database; EAGAIN also: no threads.  Then nothing is started. */
+ *          mode; EEXIST: the other one of this name lives, and has renewed its lease; EBUSY: a stop has not ended; of
+ *          the database; EAGAIN also: no threads.  Then nothing is started. */
 HWT_API int hwt_store_start(hwt_store *store);
 
 /* Waits for the tasks that are running, ends them in the database, and gives all shards back at once, so that others

@@ -22,10 +22,10 @@ static int child(int argc, char **argv)
 	hwt_store_kind kind = HWT_STORE_KIND_INIT;
 	hwt_store *store;
 
-	(void)argc;
 	enter_world(argv + 1);
 	config = store_config();
 	config.lease_ns = HWT_S(600);
+	config.name = argc > 4 ? argv[4] : NULL;
 	store = open_with(&config);
 	kind.name = "a";
 	kind.task = work;
@@ -231,6 +231,109 @@ TEST(what_is_due_in_a_shard_that_cannot_be_given_runs)
 	/* If the machine stood still and the lease was lost, half of the shards are the other's. */
 	CHECK(atomic_load(&short_ones) >= 40 || stats_of_store(store).lost_leases > 0);
 	atomic_store(&may_end, true);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/*
+ * A name that is in use
+ */
+
+static hwt_store *named(const char *name, int64_t lease_ns)
+{
+	hwt_store_config config = store_config();
+	hwt_store *store;
+
+	config.name = name;
+	config.lease_ns = lease_ns;
+	store = open_with(&config);
+	register_kind(store, "a", work, NULL, HWT_STORE_AT_LEAST_ONCE);
+	return store;
+}
+
+static int64_t lease_end_us(const char *name)
+{
+	return query("select until_us from %s_member where name = '%s'", world.schema, name);
+}
+
+/* A process of another host has the name, and its lease ends in a second. */
+static void put_namesake(void)
+{
+	(void)query("delete from %s_member where name = 'me'", world.schema);
+	(void)query("insert into %s_member (name, incarnation, until_us, kinds)"
+		    " select 'me', 1, until_us - 599000000, kinds from %s_member",
+		    world.schema, world.schema);
+}
+
+static atomic_uint waits;
+
+static void renew_namesake(const char *point)
+{
+	if (strcmp(point, "name in use") != 0)
+		return;
+	atomic_fetch_add(&waits, 1);
+	(void)query("update %s_member set until_us = until_us + 600000000 where name = 'me'", world.schema);
+}
+
+TEST(a_name_whose_lease_is_renewed_is_refused)
+{
+	hwt_store *store, *twin;
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	int rc = 0;
+
+	fresh_world();
+	store = named("other", HWT_S(600));
+	CHECK_CALL(hwt_store_start(store), 0);
+	twin = named("me", HWT_S(600));
+	atomic_store(&waits, 0);
+	atomic_store(&hwts_test_at, renew_namesake);
+	while (atomic_load(&waits) == 0 && hwt_now() < give_up_ns) { /* unless a second is over too soon */
+		CHECK_CALL(hwt_store_stop(twin), 0);
+		put_namesake();
+		rc = hwt_store_start(twin);
+	}
+	atomic_store(&hwts_test_at, NULL);
+	CHECK_INT(rc, ==, EEXIST);
+	CHECK(strstr(hwt_store_error(), "the name me is in use") != NULL);
+	(void)query("delete from %s_member where name = 'me'", world.schema);
+	CHECK_CALL(hwt_store_start(twin), 0);
+	CHECK_CALL(hwt_store_close(twin), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(a_name_is_free_when_its_lease_has_ended)
+{
+	hwt_store *store, *twin;
+	int64_t end_us;
+
+	fresh_world();
+	store = named("other", HWT_S(600));
+	CHECK_CALL(hwt_store_start(store), 0);
+	put_namesake();
+	end_us = lease_end_us("me");
+	twin = named("me", HWT_S(600));
+	CHECK_CALL(hwt_store_start(twin), 0);
+	CHECK_INT(lease_end_us("me"), >=, end_us + 600000000);
+	CHECK_CALL(hwt_store_close(twin), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* With a lease of ten minutes, which did not end meanwhile. */
+TEST(the_name_of_a_process_that_died_on_this_host_is_free_at_once)
+{
+	hwt_store *store;
+	int64_t end_us;
+	pid_t pid;
+
+	fresh_world();
+	log_open(world.log);
+	store = named("me", HWT_S(600));
+	(void)put(store, "a", 0);
+	pid = spawn("work", "me", NULL);
+	CHECK(wait_log(1));
+	kill_child(pid);
+	end_us = lease_end_us("me");
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK_INT(lease_end_us("me"), <, end_us + 600000000);
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 

@@ -176,6 +176,18 @@ int64_t hwts_wall_us(void)
 	return us;
 }
 
+bool hwts_boot_id(char *id, size_t size)
+{
+	FILE *file = HWTS_TEST(hides_proc) ? NULL : fopen("/proc/sys/kernel/random/boot_id", "re");
+	bool read = file && fgets(id, (int)size, file);
+
+	if (file)
+		(void)fclose(file);
+	if (read)
+		id[strcspn(id, "\n")] = '\0';
+	return read && id[0] != '\0';
+}
+
 void hwts_sleep_ns(int64_t ns)
 {
 	struct timespec left = { .tv_sec = (time_t)(ns / HWT_S(1)), .tv_nsec = (long)(ns % HWT_S(1)) };

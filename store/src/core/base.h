@@ -81,7 +81,8 @@ bool hwts_grow(void *array, size_t *room, size_t count, size_t item);
  */
 
 int64_t hwts_boot_ns(void); /* CLOCK_BOOTTIME: goes on while the machine sleeps, so leases are measured on it */
-int64_t hwts_wall_us(void); /* microseconds since 1970: the clock of a SQLite database */
+bool hwts_boot_id(char *id, size_t size); /* of this boot; false: /proc cannot be seen */
+int64_t hwts_wall_us(void);               /* microseconds since 1970: the clock of a SQLite database */
 void hwts_sleep_ns(int64_t ns);
 void hwts_cond_init(pthread_cond_t *cond); /* its timed waits are on CLOCK_MONOTONIC */
 

@@ -118,7 +118,7 @@ static void name_process(struct hwts_db *db)
 	(void)gethostname(host, sizeof(host) - 1);
 	(void)snprintf(made, sizeof(made), "%s:%ld:%08x", host, (long)getpid(), (unsigned)hwts_random());
 	hwts_set_me(db, made);
-	db->incarnation = (int64_t)(hwts_random() >> 1);
+	db->incarnation = hwts_share_incarnation();
 }
 
 static void destroy(hwt_store *store)

@@ -76,8 +76,14 @@ int hwts_rows_here(struct hwts_conn *conn);           /* EINVAL: to another stor
 int hwts_rows_store(struct hwts_conn *conn, const char *name, char store[33], int32_t *kind);
 
 /* In rows_share.c. */
-int hwts_rows_join(struct hwts_conn *conn, const int64_t *kinds, size_t n,
-		   bool force); /* EEXIST: the name is another's */
+/* Another process that has this one's name. */
+struct hwts_namesake {
+	int64_t incarnation;
+	int64_t until_us, left_us; /* of its lease */
+};
+
+/* EEXIST and *has: the name is another's.  dead: the incarnation of one whose name this is to have, or 0. */
+int hwts_rows_join(struct hwts_conn *conn, const int64_t *kinds, size_t n, int64_t dead, struct hwts_namesake *has);
 int hwts_rows_leave(struct hwts_conn *conn);
 int hwts_rows_bury(struct hwts_conn *conn); /* removes members that died long ago */
 int hwts_rows_renew(struct hwts_conn *conn, struct hwts_renewal *renewal);

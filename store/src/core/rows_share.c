@@ -23,16 +23,23 @@
 #define RENEW_STEPS 4
 #define LOOK_PATIENCE_MS 100 /* of each statement of a look that goes with a renewal */
 
-int hwts_rows_join(struct hwts_conn *conn, const int64_t *kinds, size_t n, bool force)
+static int note_namesake(void *ctx, const struct hwts_value *row)
+{
+	*(struct hwts_namesake *)ctx = (struct hwts_namesake){ row[0].number, row[1].number, row[2].number };
+	return 0;
+}
+
+int hwts_rows_join(struct hwts_conn *conn, const int64_t *kinds, size_t n, int64_t dead, struct hwts_namesake *has)
 {
 	const struct hwts_db *db = conn->db;
 	bool joined = false;
 	struct hwts_step steps[] = {
 		{ HWTS_SQL_JOIN,
 		  { HWTS_TEXT(hwts_me(db)), HWTS_NUMBER(db->incarnation), HWTS_NUMBER(db->lease_us),
-		    HWTS_BYTES(kinds, n), HWTS_NUMBER(force) },
+		    HWTS_BYTES(kinds, n), HWTS_NUMBER(dead) },
 		  .each = hwts_note_row,
 		  .ctx = &joined },
+		{ HWTS_SQL_NAMESAKE, { HWTS_TEXT(hwts_me(db)) }, .each = note_namesake, .ctx = has },
 		{ .sql = HWTS_SQL_CALL, .after = true },
 	};
 	int rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_LEASE);

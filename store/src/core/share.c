@@ -275,7 +275,7 @@ static int renewed(hwt_store *store, const struct hwts_renewal *renewal, int64_t
 	hwts_window_drop_lost(store);
 	hwts_warn(store, "the lease of %s is lost: this process, its machine or the database stood still for too long",
 		  hwts_me(store->db));
-	return hwts_share_join(store, false);
+	return hwts_share_join_again(store);
 }
 
 /* Whether others are to have what is this process's. */

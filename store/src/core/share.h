@@ -21,13 +21,15 @@ int hwts_share_open(hwt_store *store); /* for a start */
 void hwts_share_close(hwt_store *store);
 void hwts_share_name(hwt_store *store, const char *name); /* config.name, or NULL; it has the other one now */
 void hwts_share_leave(hwt_store *store);
+int64_t hwts_share_incarnation(void); /* one that no other store has */
 /* With the lock. */
 void hwts_share_abandon(hwt_store *store);
 bool hwts_share_is_abandoned(const hwt_store *store);
 
 /* By control. */
 int hwts_share_look(hwt_store *store, int64_t *next_ns);
-int hwts_share_join(hwt_store *store, bool force);
+int hwts_share_join(hwt_store *store);       /* at a start; EEXIST: another process has the name, and renews */
+int hwts_share_join_again(hwt_store *store); /* after the lease was lost: it may get another name */
 void hwts_share_give(hwt_store *store);
 
 #endif

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The share of this process: what it has from start to stop, and how it joins under which name. */
+#define _GNU_SOURCE
 #include "core/share.h"
 #include "core/register.h"
 #include "core/store.h"
 #include "core/threads.h"
 
+#include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
 /* With the lock: what a start needs. */
 static int make_renewal(hwt_store *store, struct hwts_renewal *renewal)
@@ -74,6 +77,49 @@ void hwts_share_leave(hwt_store *store)
 		(void)hwts_rows_leave(hwts_conn(store, HWTS_CONTROL));
 }
 
+/*
+ * An incarnation of a name says where its process is, so that others of its host see that it has died:
+ *
+ *     bits 39 to 62  the host, its boot and the namespace of the pid; 0: unknown, and the others are random
+ *     bits 17 to 38  the pid
+ *     bits 0 to 16   random
+ */
+#define PLACE_BIT 39
+#define PID_BIT 17
+
+static int64_t this_place(void)
+{
+	char place[256] = "";
+	size_t len;
+
+	if (!hwts_boot_id(place, 64))
+		return 0;
+	len = strlen(place);
+	(void)gethostname(place + len, 64);
+	len += strlen(place + len);
+	if (readlink("/proc/self/ns/pid", place + len, 64) < 0)
+		return 0;
+	return (int64_t)(hwts_name_hash(place, strlen(place)) & 0xffffff);
+}
+
+int64_t hwts_share_incarnation(void)
+{
+	int64_t place = this_place(), pid = getpid(), random = (int64_t)(hwts_random() >> 1);
+
+	if (place == 0)
+		return random & ((INT64_C(1) << PLACE_BIT) - 1);
+	return place << PLACE_BIT | (pid & 0x3fffff) << PID_BIT | (random & 0x1ffff);
+}
+
+/* Its pid may have been given to another process since: then its lease has to end. */
+static bool is_dead(int64_t incarnation)
+{
+	int64_t place = this_place();
+
+	return place != 0 && incarnation >> PLACE_BIT == place &&
+	       kill((pid_t)(incarnation >> PID_BIT & 0x3fffff), 0) != 0 && errno == ESRCH;
+}
+
 /* As a member of a kind that is another one now it would run what is not its own. */
 static int keep_kinds(hwt_store *store)
 {
@@ -85,28 +131,52 @@ static int keep_kinds(hwt_store *store)
 	return rc;
 }
 
-/* force: a process that was started again under its old name gets it back. */
-int hwts_share_join(hwt_store *store, bool force)
+static int join(hwt_store *store, int64_t dead, struct hwts_namesake *has)
 {
-	char stem[HWTS_MEMBER_MAX - 17];
 	const struct hwts_renewal *renewal = &store->share->renewal;
+
+	return hwts_rows_join(hwts_conn(store, HWTS_CONTROL), renewal->kinds, renewal->kind_count, dead, has);
+}
+
+static int joined(hwt_store *store, int rc)
+{
+	if (rc == 0)
+		rc = keep_kinds(store);
+	store->share->joined = rc == 0;
+	return rc;
+}
+
+int hwts_share_join(hwt_store *store)
+{
+	struct hwts_namesake has = { 0 }, before;
 	int rc;
 
-	if (force && store->share->name[0] != '\0')
+	if (store->share->name[0] != '\0')
 		hwts_set_me(store->db, store->share->name);
-	rc = hwts_rows_join(hwts_conn(store, HWTS_CONTROL), renewal->kinds, renewal->kind_count, force);
-	if (rc == EEXIST) {
-		char name[HWTS_MEMBER_MAX + 1];
+	rc = join(store, 0, &has);
+	if (rc == EEXIST && is_dead(has.incarnation))
+		rc = join(store, has.incarnation, &has);
+	for (before = has; rc == EEXIST && has.incarnation == before.incarnation && has.until_us == before.until_us;) {
+		HWTS_POINT("name in use");
+		hwts_sleep_ns((has.left_us + 1000) * 1000);
+		rc = join(store, 0, &has);
+	}
+	return joined(store, rc);
+}
 
+int hwts_share_join_again(hwt_store *store)
+{
+	char stem[HWTS_MEMBER_MAX - 17], name[HWTS_MEMBER_MAX + 1];
+	struct hwts_namesake has;
+	int rc = join(store, 0, &has);
+
+	if (rc == EEXIST) {
 		hwts_cut(stem, sizeof(stem), hwts_me(store->db), strlen(hwts_me(store->db)));
 		stem[strcspn(stem, "#")] = '\0';
 		hwts_warn(store, "the name %s is in use by another process: give each its own", stem);
 		(void)snprintf(name, sizeof(name), "%s#%08x", stem, (unsigned)hwts_random());
 		hwts_set_me(store->db, name);
-		rc = hwts_rows_join(hwts_conn(store, HWTS_CONTROL), renewal->kinds, renewal->kind_count, true);
+		rc = join(store, 0, &has);
 	}
-	if (rc == 0)
-		rc = keep_kinds(store);
-	store->share->joined = rc == 0;
-	return rc;
+	return joined(store, rc);
 }

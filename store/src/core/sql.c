@@ -201,17 +201,19 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		NULL,
 	},
 	/*
-	 * Members and shards
+	 * Members and shards.  A join also replaces a process of its name that is known to be dead (?5).
 	 */
 	[HWTS_SQL_JOIN] = {
-		"join", "tiilb",
+		"join", "tiili",
 		"insert into @_member as m (name, incarnation, until_us, kinds) select ?1, ?2, n.us + ?3, ?4 from"
-		" (select @boot us) n where true on conflict (name) do update set incarnation ="
-		" excluded.incarnation, until_us = excluded.until_us, kinds = excluded.kinds where ?5 or"
-		" m.incarnation = ?2 or m.until_us not "
+		" (select @boot us) n where true on conflict (name) do update set incarnation = excluded.incarnation,"
+		" until_us = excluded.until_us, kinds = ?4 where m.incarnation in (?2, ?5) or m.until_us not "
 		LIVE
 		" returning 1",
 		NULL,
+	},
+	[HWTS_SQL_NAMESAKE] = {
+		"join", "t", "select incarnation, until_us, until_us - @boot from @_member where name = ?1", NULL,
 	},
 	[HWTS_SQL_LEAVE] = { "leave", "ti", "delete from @_member where name = ?1 and incarnation = ?2", NULL },
 	/* Those of processes that died long ago; the others can still be seen to be over. */

@@ -123,7 +123,7 @@ static int start(hwt_store *store)
 	if (rc == 0)
 		rc = store->engine->listen(hwts_conn(store, HWTS_CONTROL), NULL, 0, true);
 	if (rc == 0)
-		rc = hwts_share_join(store, true);
+		rc = hwts_share_join(store);
 	if (rc == 0) {
 		hwts_lock(store);
 		hwts_phase_set(store, HWTS_STARTED);

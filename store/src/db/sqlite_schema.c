@@ -89,18 +89,6 @@ static int make_tables(struct sqlite_conn *conn)
  * this is, for it does not see /proc, leaves them alone.
  */
 
-static bool read_boot(char *boot, size_t size)
-{
-	FILE *file = HWTS_TEST(hides_proc) ? NULL : fopen("/proc/sys/kernel/random/boot_id", "re");
-	bool read = file && fgets(boot, (int)size, file);
-
-	if (file)
-		(void)fclose(file);
-	if (read)
-		boot[strcspn(boot, "\n")] = '\0';
-	return read && boot[0] != '\0';
-}
-
 static int note_boot(struct sqlite_conn *conn)
 {
 	char boot[64], text[256];
@@ -108,7 +96,7 @@ static int note_boot(struct sqlite_conn *conn)
 	sqlite3_stmt *rows;
 	bool is;
 
-	if (!read_boot(boot, sizeof(boot)))
+	if (!hwts_boot_id(boot, sizeof(boot)))
 		return 0;
 	rows = hwts_sqlite_rows(conn, &rc, "select coalesce(boot, '') from @_meta", NOTHING);
 	is = hwts_sqlite_next(conn, rows, &rc) && strcmp((const char *)sqlite3_column_text(rows, 0), boot) == 0;

@@ -165,8 +165,8 @@ static int join(struct act *act)
 
 	if (rc != 0)
 		return rc;
-	if (row && !NUMBER_ARG(4) && row->newest->n[MEMBER_INCARNATION] != NUMBER_ARG(1) &&
-	    sim_is_live(act, row->newest->n[MEMBER_UNTIL]))
+	if (row && row->newest->n[MEMBER_INCARNATION] != NUMBER_ARG(4) &&
+	    row->newest->n[MEMBER_INCARNATION] != NUMBER_ARG(1) && sim_is_live(act, row->newest->n[MEMBER_UNTIL]))
 		return 0;
 	member = row ? sim_change(act, row) : sim_insert(act, MEMBER);
 	member->n[MEMBER_INCARNATION] = NUMBER_ARG(1);
@@ -174,6 +174,16 @@ static int join(struct act *act)
 	sim_set_text(member, MEMBER_NAME, TEXT_ARG(0)->bytes, TEXT_ARG(0)->len);
 	sim_set_text(member, MEMBER_KINDS, TEXT_ARG(3)->bytes, TEXT_ARG(3)->len * sizeof(int64_t));
 	SIM_EMIT(act, 1);
+	return 0;
+}
+
+static int namesake(struct act *act)
+{
+	struct row *row = member_row(act, TEXT_ARG(0));
+	const struct version *is = row ? sim_see(act, row) : NULL;
+
+	if (is)
+		SIM_EMIT(act, is->n[MEMBER_INCARNATION], is->n[MEMBER_UNTIL], is->n[MEMBER_UNTIL] - act->now_us);
 	return 0;
 }
 
@@ -403,5 +413,6 @@ sim_statement *const sim_share_statements[HWTS_SQLS] = {
 	[HWTS_SQL_CALL] = call,           [HWTS_SQL_RENEW] = renew,         [HWTS_SQL_MEMBERS] = members,
 	[HWTS_SQL_SHARDS] = shards,       [HWTS_SQL_CLOCK] = clock_now,     [HWTS_SQL_OVER] = over,
 	[HWTS_SQL_TAKE] = take,           [HWTS_SQL_GIVE] = give,           [HWTS_SQL_DRAW] = draw,
-	[HWTS_SQL_STORE] = store,         [HWTS_SQL_BRIEFLY] = briefly,     [HWTS_SQL_HERE] = here,
+	[HWTS_SQL_NAMESAKE] = namesake,   [HWTS_SQL_STORE] = store,         [HWTS_SQL_BRIEFLY] = briefly,
+	[HWTS_SQL_HERE] = here,
 };
