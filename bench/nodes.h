@@ -3,8 +3,8 @@
  * Nodes for the rivals whose users would pool what they hand to the library.
  *
  * Structure: each thread keeps some free nodes; when it has two batches it hands one to a depot that all share, where a
- * thread that has none takes one.  So nodes that one thread takes and another gives back go round, at the price of one
- * lock in NODES_BATCH operations.  Nodes begin as zeros, and begin with a pointer that is the user's while it has them.
+ * thread that has none takes one.  So a node that one thread takes and another gives back circulates, at one lock for
+ * NODES_BATCH operations.  New nodes are zeroed.  The first word of a node is a pointer that its user may set.
  *
  * C and C++.  One pool a program file: the caches are static thread-locals.
  */

@@ -89,7 +89,7 @@ static int loop_schedule(void *timer, void *arg, int64_t delay_ns, struct handle
 	return loop_schedule_at(timer, arg, (g_get_monotonic_time() + 1) * 1000 + delay_ns, out);
 }
 
-/* Of one that has run there is no source any more: scenarios cancel none of these. */
+/* A timeout that has run has no source any more; no scenario cancels one. */
 static int loop_cancel(void *timer, struct handle *handle)
 {
 	struct timeout_source *source = handle->pointer;

@@ -42,7 +42,7 @@ static void replace(struct tree_node *node, struct tree_node *with)
 	with->parent = node->parent;
 }
 
-/* Turns towards a side: the child of the other side comes up. */
+/* Rotates towards a side: the child on the other side comes up. */
 static void rotate(struct tree_node *node, int side)
 {
 	struct tree_node *up = node->side[!side];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which subjects there are: linked in, as shared objects and programs beside the bench, or missing. */
+/* The subjects: those linked in, those that are shared objects or programs beside the bench, and those missing. */
 #ifndef BENCH_SUBJECTS_H
 #define BENCH_SUBJECTS_H
 

@@ -9,7 +9,7 @@ CC=${CC:-cc}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# HEADER: every member of every public structure, every enumerator and every number that the header names.
+# HEADER: prints every member of every public structure, every enumerator and every number that the header names.
 program() {
 	printf '#include <%s>\n#include <stdio.h>\n' "${1##*/}"
 	printf '#define SIZE(type) printf("sizeof %%s = %%zu\\n", #type, sizeof(type));\n'

@@ -172,7 +172,7 @@ static inline struct hwt_lane *lane_of_submission(uint32_t lane)
 	return oracle.row->lanes > 1 ? oracle_lane(lane) : lanes_home(&oracle.timer->lanes);
 }
 
-/* Pushes beside those of submissions: one less if a submission has pushed nothing.  Relaxed: there is one thread. */
+/* Pushes other than submissions, less one for each that has pushed nothing.  Relaxed: there is one thread. */
 static inline uint64_t pushed_more(const struct hwt_lane *lane)
 {
 	return atomic_load_explicit(&lane->pushed_more, memory_order_relaxed);

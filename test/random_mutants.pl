@@ -81,7 +81,7 @@ sub faults {
 	return @faults;
 }
 
-# As an edit of a table, with as many lines before it as it takes to say which place is meant.
+# Prints the fault as an edit for the table, with as many lines before it as make it unique in its file.
 sub edit_of {
 	my ($file, $source, $lines, $fault) = @_;
 	my (undef, $first, $last, $new) = @$fault;

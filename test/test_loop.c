@@ -182,7 +182,7 @@ TEST(a_stop_makes_the_descriptor_readable)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
-/* On a system of 32 bits it may not fit the seconds of a timespec. */
+/* On a 32-bit system the deadline may not fit the seconds of a timespec. */
 TEST(the_descriptor_waits_for_a_deadline_in_a_century)
 {
 	hwt_config config = HWT_CONFIG_INIT;

@@ -108,8 +108,8 @@ TEST(a_sleep_that_ends_is_counted)
 }
 
 /*
- * On a system of 32 bits it may not fit the seconds of a timespec.  The worker that got the wrong time woke up at each
- * tick.
+ * On a 32-bit system the deadline may not fit the seconds of a timespec.  A worker that got the wrong time woke up at
+ * each tick.
  */
 TEST(a_worker_sleeps_for_a_deadline_in_a_century)
 {

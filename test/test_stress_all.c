@@ -66,7 +66,7 @@ static bool chance(uint64_t *random, unsigned one_in)
 	return yes;
 }
 
-/* rc is 0, or one of the others; ENOMEM only where memory may be refused. */
+/* rc must be 0 or one of the errors given; ENOMEM only where memory may be refused. */
 static bool one_of(const struct world *world, int rc, int a, int b, int c)
 {
 	return rc == 0 || rc == a || rc == b || rc == c || (rc == ENOMEM && world->starved);

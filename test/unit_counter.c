@@ -585,7 +585,7 @@ static void promise_all(hwt_timer *timer, struct promise *promises, size_t n, ui
 	}
 }
 
-/* The worker is in time as long as there is something to look at, and sleeps for the rest of the waking. */
+/* Runs the worker tick by tick while there is something to check, and lets it sleep for the rest. */
 static void stay_awake(hwt_timer *timer, int64_t until_ns)
 {
 	int64_t walk_ns = time_ns + HWT_MS(50);

@@ -115,7 +115,7 @@ TEST(each_lane_has_its_share_of_each_pass)
 	driven_destroy(timer);
 }
 
-/* What some lanes do not use is for those that can, in equal parts. */
+/* What some lanes do not use goes to the others, in equal parts. */
 TEST(no_part_of_a_pass_is_left_unused)
 {
 	begin(1000);

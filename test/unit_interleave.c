@@ -1119,7 +1119,7 @@ TEST(no_earlier_deadline_goes_unannounced)
 	EXPLORE_LOOP("idle|queue push", 20, loop_advances, move_early, schedule_early);
 }
 
-/* The same where an advance may find that all can wait; and the last advance of all does. */
+/* The same where an advance may find that everything can wait, as the very last one does. */
 TEST(no_earlier_deadline_is_left_in_the_lanes)
 {
 	looks_at_all = false;

@@ -68,7 +68,7 @@ static void add_to_totals(const struct oracle_sums *sums)
 	totals.kept += sums->kept;
 }
 
-/* Too few steps may by chance let nothing run: then it goes on, to a bound. */
+/* In few steps it may happen that nothing runs; then it goes on, up to a bound. */
 static bool enough(uint64_t wanted)
 {
 	const struct oracle_sums *sums = &oracle.sums;

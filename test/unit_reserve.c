@@ -337,7 +337,7 @@ static void act_at_lock(const char *where)
 	act();
 }
 
-/* Returns true if there are as many locks in a call of hwt_reserve.  The act came behind them. */
+/* Lets the other act happen after so many locks of a call of hwt_reserve.  Returns true if it locks so often. */
 static bool reserve_meanwhile(uint32_t n, unsigned locks, void (*other)(void))
 {
 	lock_count = 0;

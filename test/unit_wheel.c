@@ -348,7 +348,7 @@ TEST(what_was_removed_is_forgotten)
 	}
 }
 
-/* Many buckets, each with one that was removed: a call does not look at all of them. */
+/* Many buckets have one removed member each; one call does not visit all of them. */
 TEST(what_was_removed_is_forgotten_a_part_at_a_time)
 {
 	struct hwt_record *last;

@@ -29,7 +29,7 @@ search() {
 	grep -q '^No errors were detected' "$log" && has_executions
 }
 
-# What stands in $log when it is no verdict: a compiler's error, or the time was up.
+# Prints what $log holds if that is no verdict: an error of the compiler, or a timeout.
 no_verdict() {
 	grep -q '^\*\*\* Verification \(complete\|unsuccessful\)' "$log" || { echo "no verdict"; tail -3 "$log"; }
 	! grep -q '^No errors were detected' "$log" || has_executions || echo "no complete execution"

@@ -62,7 +62,7 @@ struct hwt_reading {
 	uint64_t count;
 	uint64_t good_for; /* so many counts; 0: not at all, and the counter may not be read */
 	int64_t now_ns;
-	uint64_t rate;  /* of the last measurement: nanoseconds a count, times 2^32; 0: there is none */
+	uint64_t rate;  /* as last measured: nanoseconds per count, times 2^32; 0: not yet */
 	bool confirmed; /* the measurement before agreed */
 
 	uint64_t took;       /* about the fewest counts that a reading took */

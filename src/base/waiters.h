@@ -4,10 +4,10 @@
  *
  * Structure
  *
- *   Waiting is rare, tasks are not.  A thread that waits announces itself in a list of its record's place, of some
- *   dozen, and in a counter, at which the thread that ran a task looks when that has returned.  Each side stores first
- *   and loads afterwards, as in idle.h and with the same fences.  Where there is membarrier the ender's fence costs
- *   nothing.
+ *   Waiting is rare, tasks are not.  A thread that waits enters one of some dozen lists, chosen by its record's
+ *   address, and raises a counter.  The thread that ran a task loads the counter when the task has returned.  Each side
+ *   stores first and loads afterwards, as in idle.h and with the same fences.  Where there is membarrier the ender's
+ *   fence costs nothing.
  *
  *       waiter                              ender
  *       into the list; waiting++            word: EXPIRED
@@ -15,8 +15,8 @@
  *       under the mutex, while              if waiting != 0 and the list has any:
  *         the word says RUNNING: wait         under the mutex: broadcast if the record is in the list
  *
- *   So the end of a task for which nobody waits costs a look at the list, and wakes nobody, however many wait for
- *   others.
+ *   So the end of a task for which no thread waits costs one check of its list and wakes no thread, however many wait
+ *   for other tasks.
  *
  * Threads
  *

@@ -185,7 +185,7 @@ static inline bool queue_is_empty(struct hwt_queue *queue)
 	return ck_fifo_spsc_isempty(&queue->fifo); /* [push] */
 }
 
-/* Returns true if the newest value has not been popped, and is this one.  Under the lock; as queue_is_empty. */
+/* Returns true if this value is the newest and has not been popped.  Under the lock; as queue_is_empty. */
 static inline bool queue_ends_with(struct hwt_queue *queue, const void *value)
 {
 	return !queue_is_empty(queue) && queue->fifo.tail->value == value;

@@ -107,7 +107,7 @@ struct hwt_record_slabs {
 	_Atomic(struct hwt_record_slab *) newest; /* [slabs] */
 	_Atomic size_t heads;                     /* bytes of all heads */
 	_Atomic size_t held;                      /* bytes of records that were taken from the system */
-	_Atomic unsigned looks;                   /* of the worker: lanes then begin again with the newest slab */
+	_Atomic unsigned looks;                   /* the worker's; after each lanes search from the newest on */
 	_Atomic bool wanted;                      /* a lane will need a large slab; a hint for the worker */
 	struct hwt_record_slab *touched;          /* the worker's: the slabs with a chain */
 	uint64_t returned;                        /* the worker's: so many records has it returned */

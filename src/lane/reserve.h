@@ -27,7 +27,7 @@ int hwt_lane_reserve(struct hwt_lane *lane, uint32_t n);
 struct hwt_record *hwt_reserve_record(struct hwt_lane *lane);
 hwt_node *hwt_reserve_node(struct hwt_lane *lane);
 
-/* Takes back what a submission has not used, NULL: nothing, first into what was set aside.  Under the submit lock. */
+/* Takes back what a submission has not used (NULL: nothing), to what was set aside first.  Under the submit lock. */
 void hwt_reserve_return(struct hwt_lane *lane, struct hwt_record *record, hwt_node *node);
 
 /* Ends all reserves, when the lane goes. */

@@ -405,7 +405,7 @@ int hwt_timer_fd(hwt_timer *timer, int *fd)
 	idle = &timer->lanes.idle;
 	HWT_POINT("descriptor");
 	hwt_driver_lock(timer);
-	/* A stop that has begun reads `alarm` without the mutex, so none is made then.  Relaxed: under the mutex. */
+	/* A stop in progress reads `alarm` without the mutex, so no alarm is made then.  Relaxed: under the mutex. */
 	if (atomic_load_explicit(&timer->state, memory_order_relaxed) != TIMER_DRIVEN)
 		rc = ECANCELED;
 	else if (idle_alarm(idle) < 0)

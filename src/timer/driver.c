@@ -116,7 +116,7 @@ void hwt_driver_close(hwt_timer *timer)
 		pthread_cond_wait(&timer->monitor.changed, &timer->monitor.mutex);
 }
 
-/* So long the caller waits for a worker that is in a task. */
+/* How long the caller waits for a worker that is in a task. */
 #define WAIT_NS HWT_MS(1000)
 
 /* Has the end of an advance trim, or does it.  Under the mutex. */

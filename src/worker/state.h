@@ -74,7 +74,7 @@ struct hwt_worker {
 
 	int64_t tick;                  /* the tick at which tasks run now */
 	int64_t lateness_ns;           /* when it began: lateness counts from the deadline to this moment */
-	bool is_told;                  /* lateness_ns is the time that hwt_timer_advance was told, not the clock's */
+	bool is_told;                  /* lateness_ns is a time told to hwt_timer_advance, not one of the clock */
 	struct hwt_current_task frame; /* of the thread that makes the passes */
 
 	struct hwt_counts counts;

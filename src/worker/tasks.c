@@ -80,7 +80,7 @@ static bool send_back(struct hwt_record *record, uint64_t *word)
  * is then where it belongs.  *word is the word after the edge.
  *
  * The deadline of a RESCHEDULED record is read between two exchanges, as in begin_slow of worker_slow.c.  Unlike the
- * worker this thread waits for a mover: the record is in no other hands, and there is no later tick to look again.
+ * worker this thread waits for a mover: no other thread has the record, and no later tick would check it again.
  */
 static bool start(struct hwt_tasks *tasks, struct hwt_record *record, int64_t now_ns, uint64_t *word)
 {

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Options of all commands, and of some: a letter each, also of those that have a long name only. */
+/* The options of all commands, then those of some.  Each has a letter, even if it has only a long name for users. */
 #define EVERYWHERE "dSjCh"
 static const struct option options[] = {
 	{ "database", required_argument, NULL, 'd' },

@@ -30,7 +30,7 @@
 #     TIME away [WHAT] | back                            from then to then nobody could work; WHAT was done to a cluster; they may overlap
 #     TIME clock OFFSET                                  the database's clock is now ahead by this
 #
-# FOLDER/database.tables at the end, and *.copy, taken while everything ran
+# Reads FOLDER/database.tables, written at the end, and *.copy, taken while everything ran
 #
 #     row ITEM ID KIND STATE ATTEMPT                     STATE: 1 pending, 2 running, 3 FAILED
 #     effect ITEM [DUE]
@@ -296,7 +296,8 @@ sub overtakes {
 	return any { $_->{begin} < $put->{begin} && $_->{end} > $put->{end} } map { @{ $_->{starts} } } @{ $versions{ $put->{id} } // [] };
 }
 
-# When the runs of what an item has replaced had ended, or somebody could come to them, that had begun before a time.
+# The ends of the runs that began before a time and whose timeout this item has replaced; of a run that never ended, when
+# it could be taken over.
 sub ends_before_it {
 	my ($item, $time) = @_;
 	return unless $item->{puts}[0]{replace} && defined $item->{id};

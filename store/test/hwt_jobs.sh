@@ -30,7 +30,7 @@ ends() {
 	[ $rc -eq "$want" ] || { echo "$*: exit $rc, not $want"; cat "$work/out" "$work/err"; }
 }
 
-# ARGS... and an expression of perl about $j, what they print as JSON: it has to be true.
+# ARGS... EXPRESSION: runs the tool, which prints JSON; the Perl expression about it, $j, has to be true.
 json() {
 	for expression; do :; done
 	args=

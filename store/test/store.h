@@ -320,7 +320,7 @@ static inline void look_now(hwt_store *store)
 	hwts_poke(store);
 }
 
-/* As if tasks of the first kind were quick: what will start within 20 ms is begun ahead.  With core/store.h. */
+/* Pretends that tasks of the first kind are quick: what will start within 20 ms is begun ahead.  With core/store.h. */
 #define BEGIN_AHEAD(store)                                                                                             \
 	do {                                                                                                           \
 		pthread_mutex_lock(&(store)->lock);                                                                    \

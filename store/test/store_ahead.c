@@ -395,7 +395,7 @@ static void measure_window(const char *where)
 	atomic_fetch_add(&reads, 1);
 }
 
-/* The rows of all shards share a page: with many shards it is not so many times as large. */
+/* All shards share the rows of a page, so with many shards a reading does not grow with their number. */
 TEST(a_reading_has_a_page_of_all_shards_together)
 {
 	hwt_store_kind kind = HWT_STORE_KIND_INIT;

@@ -471,7 +471,7 @@ static bool has_read(void)
 	return has;
 }
 
-/* Nobody is told of what is put, so it is there for a look alone, and that one fails; the next renewal is far off. */
+/* No news is sent, so only a look can find what is put, and that look fails; the next renewal is far off. */
 TEST(what_a_look_that_failed_should_have_read_is_read_by_the_next)
 {
 	hwt_store_config config;

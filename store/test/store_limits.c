@@ -249,7 +249,7 @@ static unsigned starts_of(const char *group)
 	return count;
 }
 
-/* What is due of a group that may go on has started, and so would have all that was due before. */
+/* When what is due in a group that may run has started, all that was due before would have started, too. */
 static void wait_for_another(hwt_store *store, unsigned others)
 {
 	unsigned before = starts_of("sentinel");

@@ -11,7 +11,7 @@
 #endif
 
 #ifdef HWT_STORE_POSTGRES
-/* An engine in front of the real one, which counts the exchanges that a lock has kept from happening. */
+/* Wraps the real engine, and counts the exchanges that a lock has prevented. */
 static const struct hwts_engine *real;
 static atomic_uint locked_out;
 

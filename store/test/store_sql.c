@@ -187,7 +187,7 @@ TEST(numbers_of_sql_are_never_behind_the_clock)
 	(void)sql(conn, "begin");
 	id = PUT_SQL(conn, "'a', delay => '1 day'");
 	CHECK_INT((id >> HWTS_BUCKET_BITS) - HWTS_NUMBERS_END, >=, least);
-	/* The transaction that has moved the sequence keeps nobody from doing so. */
+	/* A transaction that has advanced the sequence blocks no other that does. */
 	(void)sql(conn, "select setval('%s_number', 1)", world.schema);
 	id = PUT_SQL(other, "'a', delay => '1 day'");
 	CHECK_INT((id >> HWTS_BUCKET_BITS) - HWTS_NUMBERS_END, >=, least);

@@ -179,7 +179,7 @@ static void torment(struct torture *torture, int64_t seconds)
 			continue;
 		torture_act(torture);
 		feel_load(torture);
-		/* Now and then a calm, in which what is not excused can show. */
+		/* Now and then a calm, in which nothing excuses a delay. */
 		act_us = true_us() +
 			 (int64_t)draw(&torture->random, draw(&torture->random, 6) == 0 ? 8000000 : 1200000);
 	}

@@ -87,7 +87,7 @@ void sim_alarm(void)
 	find_next_alarm();
 }
 
-/* Computes when it rings; behind a time that has passed, an interrupt comes. */
+/* Computes when it rings: if the time has passed, after the latency of an interrupt. */
 static void arm(struct alarm *alarm)
 {
 	if (alarm->time_ns != INT64_MAX)

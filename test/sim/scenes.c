@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Lives that chance would not lead: a burst, steps of the clock, twice the size; sim.h. */
+/* Scenes that chance would hardly produce: a burst, steps of the clock, twice the size; sim.h. */
 #include "sim/scenes.h"
 #include "sim/sim.h"
 #include "base/sleeper.h"

@@ -272,7 +272,7 @@ void judge_quiet(void)
 	(void)sim_freeze(before);
 }
 
-/* After the timer: each accepted timeout has had one end, each other one none. */
+/* Once the timer is gone each accepted timeout has had one end, and each refused one none. */
 void judge_ends(bool was_stopped)
 {
 	for (unsigned i = 0; i < world.item_count; i++) {

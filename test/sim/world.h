@@ -29,7 +29,7 @@ struct item {
 
 	/* The next run, on the timer's clock. */
 	int64_t least_ns, most_ns;
-	uint64_t known_since; /* the step of the call's end that says so; FOREVER: before that */
+	uint64_t known_since; /* the step at which the call returned; FOREVER: it has not */
 	uint32_t known_by;    /* its thread */
 	int64_t excuse_ns;    /* world_excuse at that */
 	int64_t period_ns;    /* 0: once */

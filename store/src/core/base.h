@@ -102,7 +102,7 @@ uint64_t hwts_mix(uint64_t value);
 /* Copies text into a field, cut at a whole character of UTF-8, always with a final 0. */
 void hwts_cut(char *field, size_t size, const char *text, size_t len);
 bool hwts_is_utf8(const char *text, size_t len);
-bool hwts_to_ascii(char *text); /* each other character becomes "?"; false: there was none */
+bool hwts_to_ascii(char *text); /* replaces every other character by "?"; false: there was none */
 
 #ifdef HWT_TEST
 #include <stdatomic.h>

@@ -79,7 +79,7 @@ static int watch_clock(int fd)
 }
 #endif
 
-/* A clock that was put back: the marks are in its future, and what is put before them leaves no hint. */
+/* After the clock was put back the marks lie in its future, and what is put before them leaves no hint. */
 static void clock_was_set(hwt_store *store, int fd)
 {
 	uint64_t ignored;

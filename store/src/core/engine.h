@@ -324,7 +324,7 @@ struct hwts_engine {
 
 	/* Executes statements in one exchange and one transaction; flags as sql.h has them. */
 	int (*run)(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags);
-	/* Ends what HWTS_OPEN has left open: a commit, or if rc is not 0, which it returns then, a rollback. */
+	/* Ends the transaction that HWTS_OPEN left open: commits, or if rc is not 0 rolls back and returns rc. */
 	int (*finish)(struct hwts_conn *conn, int rc);
 
 	/* A connection of the caller, in the caller's transaction; rc not 0: what was done on it is undone. */

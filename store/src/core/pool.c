@@ -173,7 +173,7 @@ unsigned hwts_pool_connects(hwt_store *store)
  * Connecting again
  */
 
-/* The database is back after some time: the other threads need not wait until it is their turn to try. */
+/* The database is back after some time: the other threads try at once, instead of waiting for their turn. */
 static void call_others(hwt_store *store)
 {
 	hwts_lock(store);

@@ -124,7 +124,7 @@ int hwts_rows_rules(struct hwts_conn *conn, struct hwts_ruling *ruling);
 int hwts_rows_runs(struct hwts_conn *conn, struct hwts_ruling *ruling); /* of those that count */
 void hwts_ruling_free(struct hwts_ruling *ruling);
 
-/* Other rules, for a group of a kind or (NULL) for the kind; in its shards the number is raised. */
+/* Changes the rules of a group, or (NULL) of its kind, and raises the number of rules in its shards. */
 struct hwts_rules_change {
 	int32_t kind, bucket;
 	const char *group;

@@ -88,7 +88,7 @@ static int replaced(void *ctx, const struct hwts_value *value)
 
 #define ENDING 3 /* steps */
 
-/* One of them finds the row, if it is this run's still and nobody changes it in between. */
+/* One of the three finds the row, if it still belongs to this run and is not changed in between. */
 static void write_marked(struct hwts_step *steps, struct hwts_row *row)
 {
 	steps[0] = (struct hwts_step){

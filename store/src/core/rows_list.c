@@ -82,8 +82,8 @@ int hwts_rows_find(struct hwts_conn *conn, int32_t kind, const char *group, cons
 }
 
 /*
- * Lists.  What is next is asked for by places, a few of each shard: what lies before the last place of every shard that
- * has more is complete, and comes in its order.  So each row is read some times at most, however many shards there are.
+ * Lists.  A page asks each shard for the few places that come next.  What lies before the last place of every shard
+ * that has more is complete, and is handed out in order.  So a row is read a few times at most, however many shards.
  */
 
 #define PLACES_LEAST 8

@@ -169,7 +169,7 @@ static size_t write_change(struct hwts_step *steps, const struct hwts_rules_chan
 	return 2;
 }
 
-/* All transactions lock shards in their order: none waits for the other. */
+/* All transactions lock shards in one order, so no two wait for each other. */
 int hwts_rows_rules_change(struct hwts_conn *conn, const struct hwts_rules_change *change)
 {
 	struct hwts_value shards = HWTS_BYTES(change->shards, change->n);

@@ -163,7 +163,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" nullif(?3, -1), ?4 from @_kind where true on conflict (name) do nothing",
 		NULL,
 	},
-	/* What the first registration sets of a kind that a put has made.  One that was removed is there again. */
+	/* The first registration of a kind that a put has made sets these.  A kind that was removed exists again. */
 	[HWTS_SQL_KIND_OPEN] = {
 		"open", "tni",
 		"update @_kind set mode = nullif(?2, -1), horizon_us = case when removed is null then ?3 else"

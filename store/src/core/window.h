@@ -24,7 +24,7 @@ struct hwts_entry {
 	enum hwts_entry_state state;
 	bool unsure;  /* the reply to its begin was lost */
 	bool runs;    /* under an older epoch, as far as is known: it counts in its group */
-	bool last;    /* its next attempt is its last: only for a thread that is free */
+	bool last;    /* its next attempt is its last: begun only when a thread is free */
 	bool aside;   /* the database refuses to begin it: tried again each lease, whatever news says */
 	bool between; /* BEGUN, and neither in the queue nor started: what becomes of it is known in a moment */
 };

@@ -10,7 +10,7 @@
 struct hwts_zone;
 
 /*
- * Opens one for this thread; NULL: UTC.  It must be closed soon: other threads that open one wait for that.
+ * Opens a zone for this thread; NULL: UTC.  Close it soon: other threads that open one wait for that.
  * EINVAL: there is no such name; ENOTSUP: no library or no database.  With the thread's text.
  */
 int hwts_zone_open(const char *name, const struct hwts_zone **zone);

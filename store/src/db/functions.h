@@ -3,10 +3,9 @@
  * The functions that programs in other languages call, in PL/pgSQL, line by line.  Those that put, and what
  * all of them call, are in functions_put.h.
  *
- * A role with EXECUTE on a function needs no other right, so these run with the rights of the owner.  What a hostile
- * role can define must not be what they call: the search path is their own, tables and functions have their schema,
- * literals have types where an operator could be chosen by them, and no argument becomes part of a statement.
- *
+ * A role with EXECUTE on a function needs no other right, so these run with the rights of the owner.  They must not
+ * call what a hostile role defines.  So they have a search path of their own, tables and functions have their schema,
+ * literals have types where their type could choose an operator, and no argument becomes part of a statement.
  */
 #ifndef HWTS_FUNCTIONS_H
 #define HWTS_FUNCTIONS_H

@@ -68,7 +68,7 @@ static int gave_up(struct pg_conn *conn)
 	return hwts_fail(ECONNRESET, "postgresql: no answer for %lld s", (long long)(conn->patience_ns / HWT_S(1)));
 }
 
-/* The server goes on with a statement although nobody waits for it, unless it is told. */
+/* Unless it is told, the server goes on with a statement for which no client waits any more. */
 static int halt(struct pg_conn *conn)
 {
 	PGcancel *cancel = PQgetCancel(conn->handle);

@@ -34,7 +34,7 @@ static int backend_of(struct pg_conn *conn, const char *sql, int *pid)
 	return rc;
 }
 
-/* Whether the second has met the backend of the first, which is open all the time. */
+/* Returns whether the second connection has met the backend of the first, which stays open. */
 static int look(struct pg_conn *first, struct pg_conn *second, bool *shared)
 {
 	int mine = 0, others = 0, rc = backend_of(first, "select pg_backend_pid()", &mine);

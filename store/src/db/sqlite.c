@@ -366,7 +366,7 @@ static int execute(struct sqlite_conn *conn, const struct hwts_step *step)
 	return rc;
 }
 
-/* Reads behind the commit, so that no writer waits for it. */
+/* Reads after the commit, so that no writer waits for it. */
 static void read_apart(struct sqlite_conn *conn, const struct hwts_step *steps, size_t n)
 {
 	int rc = hwts_sqlite_do(conn, NULL, "begin", NOTHING);

@@ -32,8 +32,8 @@ static char *in_real_folder(const char *path)
 }
 
 /*
- * The path from the root, without links: later connections must find the same file wherever the process has gone, and
- * news of the file come where it is.
+ * The absolute path, without links: later connections must find the same file after a chdir, and inotify watches the
+ * folder in which the file really is.
  */
 int hwts_sqlite_find_file(const char *path, char **found)
 {

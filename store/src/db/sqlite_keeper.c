@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The keeper of a SQLite log: a thread that moves it into the file, so that no commit has to, and that begins the log
- * again when it has grown too long, for which it holds the writers up.  It lives as long as the control connection.
+ * The keeper of a SQLite log: a thread that moves the log into the file, so that no commit has to.  When the log has
+ * grown too long it holds the writers up and begins it again.  It lives as long as the control connection.
  *
  * The log cannot begin again while somebody reads an old snapshot of it, and the keeper has the writers' lock while it
  * waits for that.  So it waits for a moment only, and tries again much later.

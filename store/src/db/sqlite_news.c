@@ -6,12 +6,13 @@
  *
  *   A put leaves a row in @_hint when the holder of its shard is another process.  The holder watches the -wal file by
  *   inotify.  The event comes when the log is written, which is before the commit can be seen: the log is synced in
- *   between, which takes as long as the disk likes.  So after an event the holder looks each 2 ms, then less and less
- *   often, by a quarter of the time since, for 2 s.  What became visible later waits for the look-ahead, which comes
- *   each third of the lease.  A look is PRAGMA data_version, a few microseconds, and the hints if that changed.
+ *   between, which takes as long as the disk likes.  So after an event the holder checks for 2 s: each 2 ms at first,
+ *   then less and less often, by a quarter of the time since.  What becomes visible later waits for the look-ahead,
+ *   which comes each third of the lease.  A check is PRAGMA data_version, a few microseconds, and the hints if that
+ *   changed.
  *
  *   Hints have consecutive numbers.  A holder that finds a gap (it slept while they were removed) reads its window
- *                                    again.
+ *   again.
  */
 #define _GNU_SOURCE
 #include "db/sqlite.h"

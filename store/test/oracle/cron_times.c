@@ -38,7 +38,7 @@ static void add(char *line, const char *format, unsigned a, unsigned b, unsigned
 	(void)snprintf(line + len, sizeof(lines[0]) - len, format, a, b, c);
 }
 
-/* A number, a range with or without a step, a list, a star, a star with a step. */
+/* Draws a number, a range with or without a step, a list, a star, or a star with a step. */
 static void add_field(char *line, unsigned least, unsigned most, bool star)
 {
 	unsigned a = least + below(most - least), b = a + 1 + below(most - a), kind = below(star ? 6 : 4);

@@ -189,7 +189,7 @@ void sim_judge_gone(const struct version *version, bool again)
 		sim_fail("D2", 0, "a cancel of timeout %u was forgotten", number_of(item));
 }
 
-/* Of the two that a version has.  What it had before is there again, though it may have been replaced. */
+/* Judges one of a version's two timeouts.  The one before it exists again, though it may have been replaced. */
 static void judge_lost(const struct version *version, int at)
 {
 	const struct version *older = version->older;
