@@ -231,7 +231,7 @@ TEST(the_longest_wait_and_the_lateness_are_those_of_the_start)
 /* Chains of two; the last record of each knows when it was put, as far as there are marks. */
 TEST(the_queue_is_first_in_first_out_and_knows_its_waits)
 {
-	enum { CHAINS = READY_MARKS + 5 };
+	enum { CHAINS = READY_STAMPS + 5 };
 	static struct hwt_record records[2 * CHAINS];
 	struct hwt_ready ready;
 	int64_t put_ns;
@@ -247,7 +247,7 @@ TEST(the_queue_is_first_in_first_out_and_knows_its_waits)
 		}
 		CHECK_INT(ready_waiting(&ready), ==, 2 * CHAINS);
 		for (unsigned i = 0; i < 2 * CHAINS; i++) {
-			bool is_known = i % 2 == 1 && (i / 2 < READY_MARKS - 1 || i / 2 == CHAINS - 1);
+			bool is_known = i % 2 == 1 && (i / 2 < READY_STAMPS - 1 || i / 2 == CHAINS - 1);
 
 			CHECK(hwt_ready_take(&ready, &put_ns) == &records[i]);
 			CHECK_INT(put_ns, ==, is_known ? 1000 * (int64_t)turn + i / 2 : READY_NOT_MARKED);

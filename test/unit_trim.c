@@ -326,7 +326,7 @@ TEST(nodes_of_a_lane_that_is_made_during_a_trim_go_back_as_well)
 		struct hwt_lane *lane = timer->lanes.made[i];
 
 		CHECK_INT(slabs_bytes(&lane->submitted.slabs), <=, 70000);
-		CHECK(lane->submitted.left == NULL && lane->cancelled.left == NULL);
+		CHECK(lane->submitted.retired == NULL && lane->cancelled.retired == NULL);
 	}
 	end();
 }

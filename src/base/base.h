@@ -56,7 +56,7 @@
 #define HWT_STRUCT_MAX 4096
 
 /*
- * Marks a place where another thread may come in between: before each access to a word for which threads race.  In the
+ * Marks where another thread may come in between: before each access to a word for which threads race.  In the
  * test build it calls the hook of a test, which yields at random or tries every order.  Otherwise it is nothing.
  */
 #ifdef HWT_TEST

@@ -7,10 +7,10 @@
  *
  * At the same moment the worker may arm or run the record, its task may end or rearm it, a mover may write another
  * deadline, and another thread may cancel it.  All of them exchange the exact word that they have seen.  A cancel that
- * loses looks at the new word and tries the edge for that one.
+ * loses reads the new word and tries the edge for that one.
  *
- * A cancel counts the end before it gives the place below the limit back.  In the other order another thread could take
- * the place and count its begin while this end is not counted yet.  A reader would find more timeouts pending than the
+ * A cancel counts the end before it gives the slot below the limit back.  In the other order another thread could take
+ * the slot and count its begin while this end is not counted yet.  A reader would find more timeouts pending than the
  * limit allows: L2.
  *
  * Keeping
@@ -26,7 +26,7 @@
  *   All three are under the lane's lock; a cancel only tries to get it.  The first is an exchange, against the worker's
  *   arm, movers and other cancels.  Of a record that is KEPT nobody else writes the word, so the others are stores.
  *
- *   The worker may pop the record at any moment.  It leaves one that is KEPT alone: it parks it, and looks again before
+ *   The worker may pop the record at any moment.  It leaves one that is KEPT alone: it parks it, and rereads it before
  *   it handles what was pushed later, before it sleeps, and in the next pass.  By then the record may be QUEUED again,
  *   or CANCELLED.  At most one record of a lane is KEPT, and the next one is pushed after that has been let go; so
  *   there is one to be parked at a time.
@@ -132,7 +132,7 @@ static void notify_release(const struct hwt_lane *lane, uint64_t word)
 
 /*
  * Takes the edge that cancels a timeout with this word, and counts the end.  Returns true if it did.  Otherwise either
- * *word has changed, and the caller looks again, or there is no such edge and *rc is the answer.
+ * *word has changed, and the caller tries again, or there is no such edge and *rc is the answer.
  */
 static bool cancel_edge(struct hwt_lane *lane, struct hwt_record *record, uint64_t *word, int *rc)
 {
@@ -159,7 +159,7 @@ static bool cancel_edge(struct hwt_lane *lane, struct hwt_record *record, uint64
 		*rc = word_has(*word, WORD_DROPPED) ? ENOENT : EBUSY;
 		/*
 		 * LAST keeps the task from rearming after this cancel has answered.  If the exchange fails, the task
-		 * has just rearmed or ended: the word has changed, and cancel_slowly looks again.
+		 * has just rearmed or ended: the word has changed, and cancel_slowly tries again.
 		 */
 		if (!word_has(*word, WORD_DROPPED | WORD_LAST))
 			(void)record_change(record, word, *word | WORD_LAST);

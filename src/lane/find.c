@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where a lane looks for a record when its free list is empty; lane.h, pool.h. */
+/* Where a lane searches for a record when its free list is empty; lane.h, pool.h. */
 #include "lane/find.h"
 
 /*
  * Takes the slab of another lane, if that has records at hand.  Unless `any` of them will do, the other lane must have
  * accepted nothing since somebody last wanted its slab.
  *
- * The thief holds the lock of its own lane, and two thieves may want each other's.  So it never waits: it looks some
+ * The thief holds the lock of its own lane, and two thieves may want each other's.  So it never waits: it tries some
  * dozen times, and goes on to the next lane.
  */
 static struct hwt_record *take_over(struct hwt_lane *lane, bool any)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where a lane looks for a record when its free list is empty. */
+/* Where a lane searches for a record when its free list is empty. */
 #ifndef HWT_FIND_H
 #define HWT_FIND_H
 

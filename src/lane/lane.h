@@ -40,8 +40,8 @@
  *            it takes off is then counted there, so the length of a queue is never too small.
  *   [hurry]  a push, or an earlier deadline in a queue -> hurry (release) -> the driver's look (acquire), which then
  *            drains the queues.
- *   [stir]   records come home, then stirred is stored with release, then the thread looks whether the worker sleeps.
- *            The worker loads it with acquire, before it looks at slabs and before it sleeps: so they are home.
+ *   [stir]   records come home, then stirred is stored with release, then the thread checks whether the worker sleeps.
+ *            The worker loads it with acquire, before it visits slabs and before it sleeps: so they are home.
  *   [made]   the address of a complete lane is stored with release (at its place, by the count of lanes, in records)
  *            and loaded with acquire.  A reader that counts an end sees the lane that has its begin: the lane was made
  *            before, and [count] orders the two.
@@ -207,8 +207,8 @@ static inline bool lanes_take_stir(struct hwt_lanes *lanes)
 static inline bool lane_is_long(const struct hwt_lane *lane)
 {
 	/*
-	 * Relaxed: each number may be a little old, so the difference may even be negative.  The next operation looks
-	 * again, and the worker looks at the lanes before it sleeps.
+	 * Relaxed: each number may be a little old, so the difference may even be negative.  The next operation checks
+	 * again, and the worker checks the lanes before it sleeps.
 	 */
 	uint64_t gathered = atomic_load_explicit(&lane->accepted, memory_order_relaxed) +
 			    atomic_load_explicit(&lane->pushed_more, memory_order_relaxed) +

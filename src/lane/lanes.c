@@ -105,7 +105,7 @@ struct hwt_lane *hwt_lanes_make(struct hwt_lanes *lanes, uint32_t place)
 		atomic_store_explicit(&lanes->count, lane->turn + 1, memory_order_release); /* [made] */
 		/*
 		 * The place after the count.  A producer that finds the lane at its place pushes at once, and the
-		 * worker looks at as many lanes as the count says.  In the other order the worker could miss the push
+		 * worker visits as many lanes as the count says.  In the other order the worker could miss the push
 		 * and sleep.
 		 */
 		atomic_store_explicit(&lanes->place[place], lane, memory_order_release); /* [made] */

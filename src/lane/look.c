@@ -53,7 +53,7 @@ static bool is_without_values(const struct hwt_lane *lane, struct hwt_queue *que
 /* Lets an empty queue begin again with one slab.  Under its lock. */
 static void restart(struct hwt_look *look, struct hwt_lane *lane, struct hwt_queue *queue)
 {
-	if (queue->left == NULL && is_without_values(lane, queue))
+	if (queue->retired == NULL && is_without_values(lane, queue))
 		look->owed += hwt_queue_restart(queue);
 }
 
@@ -116,9 +116,9 @@ static bool look_at_lane(struct hwt_look *look, struct hwt_lane *lane)
 static bool free_nodes(struct hwt_look *look, struct hwt_lane *lane)
 {
 	size_t freed = 0, owed;
-	unsigned n = hwt_slabs_release(&lane->submitted.left, NODES_SLICE, &freed);
+	unsigned n = hwt_slabs_release(&lane->submitted.retired, NODES_SLICE, &freed);
 
-	n += hwt_slabs_release(&lane->cancelled.left, NODES_SLICE, &freed);
+	n += hwt_slabs_release(&lane->cancelled.retired, NODES_SLICE, &freed);
 	owed = freed < look->owed ? freed : look->owed;
 	look->owed -= owed;
 	look->given += freed - owed;

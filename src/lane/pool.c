@@ -73,22 +73,22 @@ static struct hwt_record_slab *next_slab(struct hwt_pool *pool, struct hwt_recor
 	return slab != NULL && slab->next != NULL ? slab->next : record_slabs_newest(pool->slabs);
 }
 
-/* Returns where to search next: as long as the worker has not looked, behind the last place. */
-static struct hwt_record_slab *first_place(struct hwt_pool *pool)
+/* Returns where to search next: as long as the worker has not looked, behind the cursor. */
+static struct hwt_record_slab *first_to_search(struct hwt_pool *pool)
 {
 	/* Relaxed: a hint. */
 	unsigned looks = atomic_load_explicit(&pool->slabs->looks, memory_order_relaxed);
 
 	if (looks != pool->looks)
-		pool->place = NULL;
+		pool->cursor = NULL;
 	pool->looks = looks;
-	return next_slab(pool, pool->place);
+	return next_slab(pool, pool->cursor);
 }
 
 /* Changes to another slab, which offers so much.  Returns false if there is none. */
 static bool change(struct hwt_pool *pool, enum hwt_offer offer)
 {
-	struct hwt_record_slab *first = first_place(pool), *slab = first;
+	struct hwt_record_slab *first = first_to_search(pool), *slab = first;
 
 	if (first == NULL)
 		return false;
@@ -96,7 +96,7 @@ static bool change(struct hwt_pool *pool, enum hwt_offer offer)
 		if (offers(slab, offer) && hwt_record_slab_claim(slab, pool->owner)) {
 			hwt_pool_leave(pool);
 			adopt(pool, slab);
-			pool->place = slab;
+			pool->cursor = slab;
 			return true;
 		}
 		slab = next_slab(pool, slab);

@@ -29,7 +29,7 @@ struct hwt_pool {
 	uint32_t out;        /* the slab's (S2), while the lane owns it */
 	unsigned looks;      /* of the worker, when the lane last searched */
 	struct hwt_record_slab *slab;
-	struct hwt_record_slab *place; /* where it searched last; NULL: nowhere */
+	struct hwt_record_slab *cursor; /* where it searched last; NULL: nowhere */
 	struct hwt_record_slabs *slabs;
 	const void *owner; /* the lane */
 };
@@ -51,7 +51,7 @@ struct hwt_record *hwt_pool_search(struct hwt_pool *pool, enum hwt_offer offer);
 struct hwt_record *hwt_pool_grow(struct hwt_pool *pool);
 
 /*
- * Has a slab whose pages the system has provided wait for the next lane that looks for one, if there is memory.  The
+ * Has a slab whose pages the system has provided wait for the next lane that needs one, if there is memory.  The
  * worker: the first write to a page is the dearest part of a new timeout, and producers then need not make it.
  */
 void hwt_pool_prepare(struct hwt_record_slabs *slabs);

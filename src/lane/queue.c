@@ -37,7 +37,7 @@ int hwt_queue_init(struct hwt_queue *queue)
 
 	queue->spare = NULL;
 	memset(&queue->slabs, 0, sizeof(queue->slabs));
-	queue->left = NULL;
+	queue->retired = NULL;
 	stub = hwt_queue_new_node(queue);
 	if (stub == NULL)
 		return ENOMEM;
@@ -48,7 +48,7 @@ int hwt_queue_init(struct hwt_queue *queue)
 void hwt_queue_destroy(struct hwt_queue *queue)
 {
 	hwt_slabs_free(queue->slabs.newest);
-	hwt_slabs_free(queue->left);
+	hwt_slabs_free(queue->retired);
 }
 
 hwt_node *hwt_queue_new_node(struct hwt_queue *queue)
@@ -104,7 +104,7 @@ size_t hwt_queue_restart(struct hwt_queue *queue)
 	struct hwt_slab *others;
 	hwt_node *stub;
 
-	HWT_ASSERT(queue->left == NULL);
+	HWT_ASSERT(queue->retired == NULL);
 	if (queue->slabs.newest->next == NULL)
 		return 0;
 	queue->slabs.next_size = 0;
@@ -118,6 +118,6 @@ size_t hwt_queue_restart(struct hwt_queue *queue)
 	queue->spare = NULL;
 	ck_pr_store_ptr(&queue->fifo.head, stub);
 	queue->fifo.tail = queue->fifo.head_snapshot = queue->fifo.garbage = stub;
-	queue->left = others;
+	queue->retired = others;
 	return slabs_bytes(&queue->slabs);
 }

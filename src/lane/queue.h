@@ -96,7 +96,7 @@ struct hwt_queue {
 	hwt_node *spare;        /* nodes that were given back unused */
 	struct hwt_slabs slabs; /* nodes that were never used */
 
-	struct hwt_slab *left; /* the consumer's: slabs that a restart has left */
+	struct hwt_slab *retired; /* the consumer's: slabs that a restart has left */
 };
 
 static_assert(offsetof(ck_fifo_spsc_t, m_tail) >= HWT_LINE, "producers' words share a line with the consumer's");
@@ -114,7 +114,7 @@ hwt_node *hwt_queue_new_node(struct hwt_queue *queue);
 void hwt_queue_lock_contended(struct hwt_queue *queue);
 
 /*
- * Begins again with a new slab of the first size, and leaves the others in `left`, if there are more than one and there
+ * Begins again with a new slab of the first size, and retires the others, if there are more than one and there
  * is memory.  Returns the bytes of the new one.  For the consumer, under the lock, while the queue is empty and no
  * reserve has nodes of it.
  */

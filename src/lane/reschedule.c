@@ -5,15 +5,15 @@
  * Structure
  *
  *   A later deadline costs no queue operation.  The record stays where it is in the wheel.  At its old tick the worker
- *   sees RESCHEDULED, looks at the deadline, and places the record again.  So a timeout that moves later all the time,
- *   as that of an idle connection, costs the worker one look in each of its delays.
+ *   sees RESCHEDULED, reads the deadline, and places the record again.  So a timeout that moves later all the time,
+ *   as that of an idle connection, costs the worker one check in each of its delays.
  *
  *   A record that waits elsewhere (READY) stays where it is, whatever the deadline: the thread that comes to it
- *   looks at the deadline, and sends it to the worker if that has not come.
+ *   reads the deadline, and sends it to the worker if that has not come.
  *
  *   An earlier deadline has to reach the worker.  The mover pushes the record on its own lane, once (REQUEUED) however
  *   often it is moved before the worker pops it.  A record that is still QUEUED needs no push: the worker arms it and
- *   then reads the deadline, or sees RESCHEDULING and looks again.
+ *   then reads the deadline, or sees RESCHEDULING and tries again.
  *
  *       later                                            earlier
  *                                                        lock of the lane, a node in hand
@@ -127,7 +127,7 @@ static int reschedule_locked(struct hwt_lane *lane, struct hwt_record *record, u
 			return rc;
 		if (urge && *node == NULL)
 			return ENOMEM;
-		/* Fails if the worker has armed or run it, or another thread has cancelled or moved it.  Look again. */
+		/* Fails if the worker has armed or run it, or another thread has cancelled or moved it.  Try again. */
 		if (!begin(record, &word, urge ? WORD_REQUEUED : 0))
 			continue;
 		record_set_deadline(record, deadline_ns);
@@ -180,7 +180,7 @@ int hwt_lane_reschedule(struct hwt_lane *lane, struct hwt_record *record, uint64
 		 * Only now is the deadline known to be that of this timeout: before begin the record could have come to
 		 * serve another one.  An earlier deadline needs the lane's lock, for which nobody may wait under
 		 * RESCHEDULING: give the flag back and begin again.  In between another thread may move or cancel the
-		 * timeout; urge looks again.
+		 * timeout; urge tries again.
 		 */
 		if (deadline_ns < record_deadline(record)) {
 			record_end_reschedule(record);

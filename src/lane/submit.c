@@ -147,7 +147,7 @@ static inline __attribute__((always_inline)) void accept(struct hwt_lane *lane, 
 	if (out != NULL)
 		*out = timeout;
 	HWT_PROBE(schedule, record, deadline_ns);
-	atomic_store_explicit(&lane->newest, record, memory_order_relaxed); /* relaxed: a cancel looks again */
+	atomic_store_explicit(&lane->newest, record, memory_order_relaxed); /* relaxed: a cancel checks it */
 	queue_push(&lane->submitted, node, record);
 }
 

@@ -18,7 +18,7 @@ int hwt_lane_submit_extended(struct hwt_lane *lane, hwt_task *task, const struct
  */
 void hwt_lanes_push_rearmed(struct hwt_lanes *lanes, struct hwt_record *record);
 
-/* Takes a place below the limit.  Exact: of several threads that race for the last place one gets it. */
+/* Takes a slot below the limit.  Exact: of several threads that race for the last slot one gets it. */
 bool hwt_lanes_take_limit(struct hwt_lanes *lanes);
 
 /* Returns true if so much waits in the lane's queue that, by the limit, it must take no new memory. */
@@ -27,7 +27,7 @@ bool hwt_lane_is_full(const struct hwt_lane *lane);
 /*
  * After a push: wakes the worker if it sleeps beyond the deadline, or sleeps while the lane grows long.
  *
- * The order is push, fence, load of wake_for_ns.  The worker's is publish, fence, look at the lanes.  So either this
+ * The order is push, fence, load of wake_for_ns.  The worker's is publish, fence, check of the lanes.  So either this
  * thread sees that the worker sleeps, or the worker sees the push before it sleeps, [idle].
  */
 static inline void notify_submitted(const struct hwt_lane *lane, int64_t deadline_ns)

@@ -29,17 +29,17 @@ static_assert(sizeof(struct hwt_slab) <= CHUNK_ALIGN, "no chunk lies on the head
 void hwt_store_destroy(struct hwt_store *store)
 {
 	hwt_slabs_free(store->slabs.newest);
-	hwt_slabs_free(store->left);
+	hwt_slabs_free(store->retired);
 }
 
 bool hwt_store_trim(struct hwt_store *store, size_t *bytes)
 {
-	if (store->left == NULL && store->used == 0 && store->slabs.newest != NULL) {
-		store->left = hwt_slabs_restart(&store->slabs, &hwt_chunk_slab);
+	if (store->retired == NULL && store->used == 0 && store->slabs.newest != NULL) {
+		store->retired = hwt_slabs_restart(&store->slabs, &hwt_chunk_slab);
 		memset(store->free, 0, sizeof(store->free));
 	}
-	(void)hwt_slabs_release(&store->left, 1, bytes);
-	return store->left != NULL;
+	(void)hwt_slabs_release(&store->retired, 1, bytes);
+	return store->retired != NULL;
 }
 
 static void store_put(struct hwt_store *store, struct hwt_chunk *chunk)
@@ -215,13 +215,13 @@ void hwt_bucket_remove(struct hwt_store *store, struct hwt_record *record)
 		hwt_bucket_drop(store, chunk);
 		return;
 	}
-	/* A look at the neighbours costs cache misses, so only when the count is a power of two. */
+	/* A visit to the neighbours costs cache misses, so only when the count is a power of two. */
 	if ((chunk->live & (chunk->live - 1)) == 0 && !merge(store, chunk->prev, chunk))
 		(void)merge(store, chunk, chunk->next);
 }
 
-/* The cost of scanning a chunk, in looks at its head. */
-#define SCAN_LOOKS 8
+/* The cost of scanning a chunk, in visits of its head. */
+#define SCAN_VISITS 8
 
 /* Sets the chunk's least exactly, and returns its distance. */
 static int32_t chunk_settle(struct hwt_chunk *chunk, uint32_t round)
@@ -236,15 +236,15 @@ static int32_t chunk_settle(struct hwt_chunk *chunk, uint32_t round)
 	return least;
 }
 
-int32_t hwt_bucket_least(const struct hwt_bucket *bucket, uint32_t round, int32_t bound, unsigned *looks)
+int32_t hwt_bucket_least(const struct hwt_bucket *bucket, uint32_t round, int32_t bound, unsigned *visits)
 {
 	struct hwt_chunk *chunk = bucket->first;
 	int32_t least = INT32_MAX;
 
 	while (chunk != NULL && least > bound) {
-		if (*looks < SCAN_LOOKS)
+		if (*visits < SCAN_VISITS)
 			return bound;
-		--*looks;
+		--*visits;
 		if (chunk->span != NULL && round_distance(chunk->span_least, round) >= least) {
 			chunk = chunk->span;
 			continue;
@@ -252,7 +252,7 @@ int32_t hwt_bucket_least(const struct hwt_bucket *bucket, uint32_t round, int32_
 		if (round_distance(chunk->least, round) < least) {
 			int32_t in_chunk = chunk_settle(chunk, round);
 
-			*looks -= SCAN_LOOKS - 1;
+			*visits -= SCAN_VISITS - 1;
 			least = in_chunk < least ? in_chunk : least;
 		}
 		chunk = chunk->next;

@@ -52,7 +52,7 @@
 #define CHUNK_CLASSES 4
 #define CHUNK_LAST_CAPACITY 59
 
-/* Rounds are looked at in blocks of this many; compilers make vector instructions of it. */
+/* Rounds are compared in blocks of this many; compilers make vector instructions of it. */
 #define SCAN_BLOCK 8
 
 struct hwt_chunk {
@@ -78,8 +78,8 @@ struct hwt_bucket {
 struct hwt_store {
 	struct hwt_chunk *free[CHUNK_CLASSES];
 	struct hwt_slabs slabs;
-	struct hwt_slab *left; /* slabs that a restart has left */
-	size_t used;           /* chunks in buckets; 0: no bucket has a member */
+	struct hwt_slab *retired; /* slabs that a restart has left */
+	size_t used;              /* chunks in buckets; 0: no bucket has a member */
 };
 
 extern const struct hwt_slab_kind hwt_chunk_slab;
@@ -231,10 +231,10 @@ void hwt_bucket_remove(struct hwt_store *store, struct hwt_record *record);
 
 /*
  * Returns the least distance of a member's round from `round`, INT32_MAX without a member.  The caller knows that it is
- * at least `bound`, so the search ends at the first member with that distance.  Each look is taken from *looks; returns
+ * at least `bound`, so the search ends at the first member with that distance.  Each visit counts down *visits; returns
  * `bound` when they are used up.  Corrects the least of each chunk whose earliest member has left.  O(chunks).
  */
-int32_t hwt_bucket_least(const struct hwt_bucket *bucket, uint32_t round, int32_t bound, unsigned *looks);
+int32_t hwt_bucket_least(const struct hwt_bucket *bucket, uint32_t round, int32_t bound, unsigned *visits);
 
 /* Takes up to max members out, and returns how many.  Their places are stale. */
 size_t hwt_bucket_sweep(struct hwt_store *store, struct hwt_bucket *bucket, struct hwt_record **all, size_t max);

@@ -13,8 +13,8 @@
  *   next (ring.h), so ticks at which nothing is due cost nothing.
  *
  *   Rounds have 32 bits and are compared by signed distance.  A round further off than MAX_REMAINING is cut to that,
- *   and its chunk is marked.  When it comes up, its true round is computed again.  The member stays in its place, so it
- *   keeps its turn.
+ *   and its chunk is flagged.  When it comes up, its true round is computed again.  The member stays where it is, so
+ *   it keeps its turn.
  *
  * Threads: see wheel.h.
  *
@@ -103,7 +103,7 @@ static int64_t hashed_next_due(const struct hwt_wheel *wheel)
 }
 
 /*
- * A member of a marked chunk has come up.  Returns true, with its round corrected, if it is due in a later one.  A
+ * A member of a flagged chunk has come up.  Returns true, with its round corrected, if it is due in a later one.  A
  * rescheduled record may be due in another bucket.  It is collected, and checked before it runs.
  */
 static bool still_far(struct hashed *hashed, struct hwt_chunk *chunk, unsigned i)
@@ -278,17 +278,17 @@ static size_t hashed_collect(struct hwt_wheel *wheel, struct hwt_record **due, s
 	return n;
 }
 
-static void hashed_settle(struct hwt_wheel *wheel, unsigned looks)
+static void hashed_settle(struct hwt_wheel *wheel, unsigned visits)
 {
 	struct hashed *hashed = hashed_of(wheel);
 	int64_t round = round_of(hashed, wheel->tick);
 
 	if (hashed->wheel.store.used == 0)
 		hwt_ring_clear(&hashed->ring);
-	while (looks-- > 0 && ring_first_due(&hashed->ring) < HWT_TICK_MAX) {
+	while (visits-- > 0 && ring_first_due(&hashed->ring) < HWT_TICK_MAX) {
 		uint32_t bucket = hwt_ring_first(&hashed->ring);
 		int32_t entry = (int32_t)(round_of(hashed, ring_first_due(&hashed->ring)) - round);
-		int32_t least = hwt_bucket_least(&hashed->ring.buckets[bucket], (uint32_t)round, entry, &looks);
+		int32_t least = hwt_bucket_least(&hashed->ring.buckets[bucket], (uint32_t)round, entry, &visits);
 
 		if (least <= entry)
 			return;

@@ -48,7 +48,7 @@ static bool make_level(struct hwt_levels *h, unsigned level)
 	return true;
 }
 
-/* Returns when a bucket is next to be looked at: at a member's tick or, with many, once it can be brought down. */
+/* Returns when a bucket is next to be visited: at a member's tick or, with many, once it can be brought down. */
 static int64_t attention(const struct hwt_levels *h, const struct hwt_bucket *bucket, int64_t tick, unsigned level)
 {
 	int64_t lead;
@@ -298,14 +298,14 @@ static int64_t levels_next_due(const struct hwt_wheel *wheel)
 	return ring_first_due(&h->level[first_level(h)]);
 }
 
-static void levels_settle(struct hwt_wheel *wheel, unsigned looks)
+static void levels_settle(struct hwt_wheel *wheel, unsigned visits)
 {
 	struct hwt_levels *h = levels_of(wheel);
 
 	for (unsigned l = 0; l <= h->top && h->wheel.store.used == 0; l++)
 		if (h->level[l].buckets != NULL)
 			hwt_ring_clear(&h->level[l]);
-	for (; looks > 0; looks--) {
+	for (; visits > 0; visits--) {
 		unsigned level = first_level(h);
 		int64_t entry = ring_first_due(&h->level[level]), first = entry;
 

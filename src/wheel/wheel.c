@@ -74,7 +74,7 @@ static int64_t tick_to_place(const struct hwt_wheel *wheel, const struct hwt_rec
 /*
  * The same for a record whose deadline a mover may be writing.  Such a record is due at once and marked RESCHEDULED, so
  * that the worker checks its deadline again before it runs.  (A job that hands its record over sets RESCHEDULING
- * alone.) A mover that starts after this look at the word notifies the worker if the deadline moves earlier.
+ * alone.) A mover that starts after this load of the word notifies the worker if the deadline moves earlier.
  */
 static int64_t tick_to_look(const struct hwt_wheel *wheel, struct hwt_record *record)
 {
@@ -218,7 +218,7 @@ int64_t hwt_wheel_next_due(const struct hwt_wheel *wheel)
 
 void hwt_wheel_settle(struct hwt_wheel *wheel)
 {
-	wheel->layout->settle(wheel, HWT_SETTLE_LOOKS);
+	wheel->layout->settle(wheel, HWT_SETTLE_VISITS);
 }
 
 void hwt_wheel_seek(struct hwt_wheel *wheel, int64_t tick)
@@ -248,7 +248,7 @@ static void sort_unplaced(struct hwt_wheel *wheel)
 	}
 }
 
-/* One look at all of them serves all collects of a tick. */
+/* One pass over all of them serves all collects of a tick. */
 static size_t collect_unplaced(struct hwt_wheel *wheel, struct hwt_record **due, size_t max)
 {
 	size_t n;

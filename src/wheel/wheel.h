@@ -39,7 +39,7 @@
 #define HWT_PLACE_MAX 32
 
 /* hwt_wheel_settle gives up after so many, some 70 microseconds. */
-#define HWT_SETTLE_LOOKS 1024
+#define HWT_SETTLE_VISITS 1024
 
 struct hwt_wheel;
 
@@ -47,7 +47,7 @@ struct hwt_wheel_layout {
 	/* Places records that are due at ticks >= wheel->tick, in order.  Returns how many; fewer without memory. */
 	size_t (*place)(struct hwt_wheel *wheel, struct hwt_record *const *records, const int64_t *ticks, size_t n);
 	int64_t (*next_due)(const struct hwt_wheel *wheel);
-	void (*settle)(struct hwt_wheel *wheel, unsigned looks);
+	void (*settle)(struct hwt_wheel *wheel, unsigned visits);
 	/* wheel->tick becomes tick, which is later.  NULL: the layout has nothing to do for that. */
 	void (*seek)(struct hwt_wheel *wheel, int64_t tick);
 	/* The wheel is empty: wheel->tick may become an earlier one.  NULL: nothing to do for that. */
@@ -141,9 +141,9 @@ int64_t hwt_wheel_next_due(const struct hwt_wheel *wheel);
  * Makes that answer forget the records that were removed.  For a caller that is about to sleep; not in the middle of a
  * tick.
  *
- * Looks at the bucket that is first by the tree, and corrects its entry if its earliest member has left; then looks at
- * the bucket that is first now.  So a removal costs nothing here, a right entry costs one look, and a wrong one costs a
- * look instead of a wake-up and a pass.  Gives up after HWT_SETTLE_LOOKS buckets and chunks: the answer is then too
+ * Visits the bucket that is first by the tree, and corrects its entry if its earliest member has left; then visits
+ * the bucket that is first now.  So a removal costs nothing here, a right entry costs one visit, and a wrong one a
+ * visit instead of a wake-up and a pass.  Gives up after HWT_SETTLE_VISITS buckets and chunks: the answer is then too
  * early, the tick of a record that was removed.
  */
 void hwt_wheel_settle(struct hwt_wheel *wheel);

@@ -2,7 +2,7 @@
 /* The histogram of lateness; counts.h. */
 #include "worker/counts.h"
 
-static unsigned place_of(uint64_t late_ns)
+static unsigned bin_of(uint64_t late_ns)
 {
 	uint64_t late_us = late_ns / 1000;
 	unsigned i = late_us == 0 ? 0 : 64 - (unsigned)__builtin_clzll(late_us);
@@ -16,50 +16,50 @@ static uint64_t late(const struct hwt_counts *counts, int64_t deadline_ns)
 }
 
 /* The range ends with what was latest so far: what is later comes here again and sets lateness_max_ns, C1. */
-static void set_range(struct hwt_counts *counts, unsigned place)
+static void set_range(struct hwt_counts *counts, unsigned bin)
 {
 	uint64_t now_ns = counts->from_time_ns + counts->from_ns, max_ns = counts_get(&counts->lateness_max_ns);
-	uint64_t end_ns = place < COUNTS_LATENESS - 1 ? UINT64_C(1000) << place : UINT64_MAX;
+	uint64_t end_ns = bin < COUNTS_LATENESS - 1 ? UINT64_C(1000) << bin : UINT64_MAX;
 
-	counts->from_ns = place > 0 ? UINT64_C(1000) << (place - 1) : 0;
+	counts->from_ns = bin > 0 ? UINT64_C(1000) << (bin - 1) : 0;
 	counts->width_ns = (max_ns < end_ns ? max_ns + 1 : end_ns) - counts->from_ns;
 	counts_begin(counts, (int64_t)now_ns);
 }
 
-static void open_place(struct hwt_counts *counts, unsigned place, uint64_t runs)
+static void open_bin(struct hwt_counts *counts, unsigned bin, uint64_t runs)
 {
-	uint64_t held = counts_get(&counts->lateness[place]);
+	uint64_t held = counts_get(&counts->lateness[bin]);
 
-	atomic_store_explicit(&counts->lateness[place], held - COUNTS_ONE * runs + COUNTS_OPEN,
-			      memory_order_release); /* [place] */
-	set_range(counts, place);
+	atomic_store_explicit(&counts->lateness[bin], held - COUNTS_ONE * runs + COUNTS_OPEN,
+			      memory_order_release); /* [bin] */
+	set_range(counts, bin);
 }
 
-static void close_place(struct hwt_counts *counts, uint64_t runs)
+static void close_bin(struct hwt_counts *counts, uint64_t runs)
 {
-	counts_add(&counts->lateness[counts->place], COUNTS_ONE * runs - COUNTS_OPEN);
+	counts_add(&counts->lateness[counts->bin], COUNTS_ONE * runs - COUNTS_OPEN);
 	counts->width_ns = 0;
 }
 
 void hwt_counts_lateness(struct hwt_counts *counts, int64_t deadline_ns, uint64_t runs)
 {
 	uint64_t late_ns = late(counts, deadline_ns);
-	unsigned place = place_of(late_ns);
+	unsigned bin = bin_of(late_ns);
 
 	counts_max(&counts->lateness_max_ns, late_ns);
 	if (counts->width_ns > 0) {
-		if (place == counts->place) {
-			set_range(counts, place);
+		if (bin == counts->bin) {
+			set_range(counts, bin);
 			return;
 		}
-		close_place(counts, runs);
+		close_bin(counts, runs);
 	}
-	counts->alike = place == counts->place ? counts->alike + 1 : 0;
-	counts->place = place;
+	counts->alike = bin == counts->bin ? counts->alike + 1 : 0;
+	counts->bin = bin;
 	if (unlikely(counts->alike >= COUNTS_ALIKE))
-		open_place(counts, place, runs);
+		open_bin(counts, bin, runs);
 	else
-		counts_add(&counts->lateness[place], COUNTS_ONE);
+		counts_add(&counts->lateness[bin], COUNTS_ONE);
 }
 
 static void count_alone(struct hwt_counts *counts, int64_t deadline_ns)
@@ -67,7 +67,7 @@ static void count_alone(struct hwt_counts *counts, int64_t deadline_ns)
 	uint64_t late_ns = late(counts, deadline_ns);
 
 	counts_max(&counts->lateness_max_ns, late_ns);
-	counts_add(&counts->lateness[place_of(late_ns)], COUNTS_ONE);
+	counts_add(&counts->lateness[bin_of(late_ns)], COUNTS_ONE);
 }
 
 /*
@@ -92,16 +92,16 @@ void hwt_counts_repeat(struct hwt_counts *counts, const struct hwt_grid *grid, s
 						   (int64_t)period_ns));
 }
 
-uint64_t hwt_counts_late(const struct hwt_counts *counts, const _Atomic uint64_t *runs, unsigned place)
+uint64_t hwt_counts_late(const struct hwt_counts *counts, const _Atomic uint64_t *runs, unsigned bin)
 {
-	uint64_t held = atomic_load_explicit(&counts->lateness[place], memory_order_acquire); /* [place] */
+	uint64_t held = atomic_load_explicit(&counts->lateness[bin], memory_order_acquire); /* [bin] */
 
 	while ((held & COUNTS_OPEN) != 0) {
 		uint64_t sum, again;
 
 		HWT_POINT("counts late");
-		sum = held + COUNTS_ONE * atomic_load_explicit(runs, memory_order_acquire);   /* [count] */
-		again = atomic_load_explicit(&counts->lateness[place], memory_order_acquire); /* [place] */
+		sum = held + COUNTS_ONE * atomic_load_explicit(runs, memory_order_acquire); /* [count] */
+		again = atomic_load_explicit(&counts->lateness[bin], memory_order_acquire); /* [bin] */
 		if (again == held)
 			return sum / COUNTS_ONE;
 		held = again; /* closed meanwhile; and if it is open, opened again */

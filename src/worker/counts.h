@@ -8,27 +8,27 @@
  *
  * Structure
  *
- *   After some tasks that are as late as each other, to a factor of two, their place of the histogram is opened.  From
+ *   After some tasks that are as late as each other, to a factor of two, their bin of the histogram is opened.  From
  *   then on the thread writes nothing for a task that belongs there: each run that it counts is one more in the open
- *   place.  A task that is late by another factor closes the place, and is counted in its own, like the next ones.
+ *   bin.  A task that is late by another factor closes the bin, and is counted in its own, like the next ones.
  *
- *       closed   the place holds its count
- *       open     the place holds its count less the runs, as it was opened: the count is what it holds plus the runs
+ *       closed   the bin holds its count
+ *       open     the bin holds its count less the runs, as it was opened: the count is what it holds plus the runs
  *
  *   The lowest bit says which.  So a burst, or a worker that is behind, costs a comparison a task.  Tasks that are due
- *   all over a tick belong to several places, and none is opened: a branch that goes either way would cost more.
+ *   all over a tick belong to several bins, and none is opened: a branch that goes either way would cost more.
  *
- *   Runs of periodic timeouts are not among these runs, and are added to their place.
+ *   Runs of periodic timeouts are not among these runs, and are added to their bin.
  *
  * Invariant
  *
- *   C1  at most one place is open, and width_ns > 0 while one is.  Each run that is counted meanwhile has a lateness of
- *       this place, and none is later than lateness_max_ns.
+ *   C1  at most one bin is open, and width_ns > 0 while one is.  Each run that is counted meanwhile has a lateness of
+ *       this bin, and none is later than lateness_max_ns.
  *
  * Ordering
  *
- *   [place]  a place is opened (release) when the runs before have been counted, and closed before the next run is,
- *            [count].  A reader loads the place (acquire), the runs (acquire) and the place again.  If that is the
+ *   [bin]  a bin is opened (release) when the runs before have been counted, and closed before the next run is,
+ *            [count].  A reader loads the bin (acquire), the runs (acquire) and the bin again.  If that is the
  *            same, the sum lies between the counts of the first and of the last moment.
  */
 #ifndef HWT_COUNTS_H
@@ -40,9 +40,9 @@
 #include <stdalign.h>
 
 #define COUNTS_LATENESS 32
-#define COUNTS_OPEN UINT64_C(1) /* the bit of a place that is open; the bits above hold the number */
+#define COUNTS_OPEN UINT64_C(1) /* the bit of a bin that is open; the bits above hold the number */
 #define COUNTS_ONE UINT64_C(2)  /* one task */
-#define COUNTS_ALIKE 16         /* after so many tasks alike a place is opened */
+#define COUNTS_ALIKE 16         /* after so many tasks alike a bin is opened */
 
 struct hwt_counts {
 	alignas(HWT_UNIT) _Atomic uint64_t finished; /* tasks that have returned; [finished] */
@@ -56,10 +56,10 @@ struct hwt_counts {
 	_Atomic uint64_t merged;                    /* periods merged into other runs */
 	_Atomic uint64_t lateness[COUNTS_LATENESS]; /* [0]: under 1 us, [i]: 2^(i-1) .. 2^i us, the last: all above */
 
-	unsigned place;        /* of the task before, while no place is open; then the open one */
+	unsigned bin;          /* of the task before, while no bin is open; then the open one */
 	unsigned alike;        /* so many tasks before belonged there, too */
-	uint64_t from_ns;      /* from what lateness on a task belongs into the open place, */
-	uint64_t width_ns;     /* and how far; 0: no place is open */
+	uint64_t from_ns;      /* from what lateness on a task belongs into the open bin, */
+	uint64_t width_ns;     /* and how far; 0: no bin is open */
 	uint64_t from_time_ns; /* now less from_ns */
 };
 
@@ -93,7 +93,7 @@ static inline void counts_begin(struct hwt_counts *counts, int64_t now_ns)
 }
 
 /*
- * Returns true if a task with this deadline belongs into the open place: then it is counted by being counted as a run.
+ * Returns true if a task with this deadline belongs into the open bin: then it is counted by being counted as a run.
  * If not, hwt_counts_lateness comes before that.
  *
  * Unsigned, because a deadline may lie before all times.  No task is early, so no lateness is negative.
@@ -112,7 +112,7 @@ void hwt_counts_lateness(struct hwt_counts *counts, int64_t deadline_ns, uint64_
  */
 void hwt_counts_repeat(struct hwt_counts *counts, const struct hwt_grid *grid, struct hwt_record *record);
 
-/* Returns how many tasks this place counts.  `runs` is where their thread counts runs.  Any thread. */
-uint64_t hwt_counts_late(const struct hwt_counts *counts, const _Atomic uint64_t *runs, unsigned place);
+/* Returns how many tasks this bin counts.  `runs` is where their thread counts runs.  Any thread. */
+uint64_t hwt_counts_late(const struct hwt_counts *counts, const _Atomic uint64_t *runs, unsigned bin);
 
 #endif

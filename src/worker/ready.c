@@ -13,17 +13,17 @@ void hwt_ready_destroy(struct hwt_ready *ready)
 	hwt_monitor_destroy(&ready->monitor);
 }
 
-static struct hwt_ready_mark *mark_at(struct hwt_ready *ready, uint32_t i)
+static struct hwt_ready_stamp *stamp_at(struct hwt_ready *ready, uint32_t i)
 {
-	return &ready->mark[(ready->mark_first + i) % READY_MARKS];
+	return &ready->stamp[(ready->stamp_first + i) % READY_STAMPS];
 }
 
-/* Marks the record that was put last.  The newest mark moves on if all are in use: T2. */
+/* Stamps the record that was put last.  The newest stamp moves on if all are in use: T2. */
 static void set_mark(struct hwt_ready *ready, int64_t now_ns)
 {
-	if (ready->marks < READY_MARKS)
-		ready->marks++;
-	*mark_at(ready, ready->marks - 1) = (struct hwt_ready_mark){ ready->put, now_ns };
+	if (ready->stamps < READY_STAMPS)
+		ready->stamps++;
+	*stamp_at(ready, ready->stamps - 1) = (struct hwt_ready_stamp){ ready->put, now_ns };
 }
 
 static void count_waiting(struct hwt_ready *ready)
@@ -42,22 +42,22 @@ static void wake(struct hwt_ready *ready, uint64_t records, uint32_t sleeping)
 			pthread_cond_signal(&ready->monitor.changed);
 }
 
-/* Returns how many are to wait before the next look for cancelled ones, if so many wait now. */
+/* Returns how many are to wait before the next search for cancelled ones, if so many wait now. */
 static uint64_t many_after(uint64_t waiting)
 {
 	return waiting > READY_MANY / 2 ? 2 * waiting : READY_MANY;
 }
 
 /*
- * Takes the cancelled records out.  A mark moves down to the last record of its chain that is left, which has waited as
- * long; a chain of which none is left loses its mark (T2).
+ * Takes the cancelled records out.  A stamp moves down to the last record of its chain that is left, which has waited
+ * as long; a chain of which none is left loses its stamp (T2).
  *
- * A cancel may come behind this look: its record stays until the next one, or until a thread takes it.
+ * A cancel may come behind this search: its record stays until the next one, or until a thread takes it.
  */
 static void sweep(struct hwt_ready *ready, struct hwt_ready_chain *cancelled)
 {
 	struct hwt_ready_chain left = { NULL, NULL, 0 };
-	uint64_t place = ready->taken, marked = place;
+	uint64_t nth = ready->taken, stamped = nth;
 	uint32_t seen = 0, kept = 0;
 
 	for (struct hwt_record *record = ready->first, *next; record != NULL; record = next) {
@@ -65,18 +65,18 @@ static void sweep(struct hwt_ready *ready, struct hwt_ready_chain *cancelled)
 		if (next != NULL)
 			record_prefetch(next);
 		ready_chain_append(word_state(record_word(record)) == STATE_READY ? &left : cancelled, record);
-		if (seen == ready->marks || mark_at(ready, seen)->place != ++place)
+		if (seen == ready->stamps || stamp_at(ready, seen)->nth != ++nth)
 			continue;
-		if (ready->taken + left.count > marked) {
-			marked = ready->taken + left.count;
-			*mark_at(ready, kept++) = (struct hwt_ready_mark){ marked, mark_at(ready, seen)->put_ns };
+		if (ready->taken + left.count > stamped) {
+			stamped = ready->taken + left.count;
+			*stamp_at(ready, kept++) = (struct hwt_ready_stamp){ stamped, stamp_at(ready, seen)->put_ns };
 		}
 		seen++;
 	}
 	ready->first = left.first;
 	ready->last = left.last;
 	ready->put = ready->taken + left.count;
-	ready->marks = kept;
+	ready->stamps = kept;
 	ready->many = many_after(left.count);
 }
 
@@ -87,7 +87,7 @@ void hwt_ready_put(struct hwt_ready *ready, struct hwt_ready_chain *chain, int64
 
 	pthread_mutex_lock(&ready->monitor.mutex);
 	many = many_after(ready->put - ready->taken);
-	if (many < ready->many) /* threads have taken some since the last look */
+	if (many < ready->many) /* threads have taken some since the last search */
 		ready->many = many;
 	if (ready->first == NULL)
 		ready->first = chain->first;
@@ -118,10 +118,10 @@ static struct hwt_record *take_first(struct hwt_ready *ready, int64_t *put_ns)
 		record_prefetch(ready->first);
 	ready->taken++;
 	count_waiting(ready);
-	if (ready->marks > 0 && mark_at(ready, 0)->place == ready->taken) {
-		*put_ns = mark_at(ready, 0)->put_ns;
-		ready->mark_first = (ready->mark_first + 1) % READY_MARKS;
-		ready->marks--;
+	if (ready->stamps > 0 && stamp_at(ready, 0)->nth == ready->taken) {
+		*put_ns = stamp_at(ready, 0)->put_ns;
+		ready->stamp_first = (ready->stamp_first + 1) % READY_STAMPS;
+		ready->stamps--;
 	}
 	return record;
 }

@@ -9,13 +9,13 @@
  *   time: a record that a thread had set aside for later would wait behind its slow task while others are idle.
  *
  *   How long a record has waited is known without a word of its own.  The queue is first in, first out, so of the
- *   records of one chain the last one waits longest.  A mark says when the last record of a chain was put.  There are
- *   some dozens of marks.  When all are in use, the newest moves on to the next chain: what is known is still exact, of
- *   fewer records.
+ *   records of one chain the last one waits longest.  A stamp says when the last record of a chain was put.  There are
+ *   some dozens of stamps.  When all are in use, the newest moves on to the next chain: what is known is still exact,
+ *   of fewer records.
  *
  *   A record that is cancelled while it waits stays until a thread takes it.  When many wait the worker takes the
  *   cancelled ones out itself, as it hands over more.  It does so again when as many more wait as were left, or as few
- *   as threads have left since: that costs a few looks a record.  So fewer than READY_MANY wait, or fewer than twice as
+ *   as threads have left since: that costs a few loads a record.  So fewer than READY_MANY wait, or fewer than twice as
  *   many as were once pending among them, whatever has been cancelled since (G5).
  *
  * Threads
@@ -30,7 +30,7 @@
  * Invariants
  *
  *   T1  put - taken = records between first and last = waiting.  What is swept out counts as never put.
- *   T2  the marks in use are of rising places, taken < place <= put, and of rising times.
+ *   T2  the stamps in use are of rising numbers, taken < nth <= put, and of rising times.
  *   T3  a thread sleeps only while the queue is empty and open.
  *
  * Ordering: everything is under the mutex.  Only `waiting` is read without it, for statistics.
@@ -41,12 +41,12 @@
 #include "base/record.h"
 #include "base/sleeper.h"
 
-#define READY_MARKS 32
+#define READY_STAMPS 32
 
-/* From this many records on the worker looks for cancelled ones. */
+/* From this many records on the worker searches for cancelled ones. */
 #define READY_MANY 4096
 
-/* Returned for a record that has no mark. */
+/* Returned for a record that has no stamp. */
 #define READY_NOT_MARKED INT64_MIN
 
 /* Records in the hands of the worker, linked by link. */
@@ -55,8 +55,8 @@ struct hwt_ready_chain {
 	uint64_t count;
 };
 
-struct hwt_ready_mark {
-	uint64_t place; /* the record is the place-th that was ever put */
+struct hwt_ready_stamp {
+	uint64_t nth;   /* the record is the nth that was ever put */
 	int64_t put_ns; /* CLOCK_MONOTONIC */
 };
 
@@ -65,10 +65,10 @@ struct hwt_ready {
 	struct hwt_record *first, *last;
 	uint64_t put, taken; /* ever */
 	uint32_t sleeping;   /* threads in hwt_ready_take that wait */
-	uint64_t many;       /* so many waiting are a reason to look for cancelled ones */
+	uint64_t many;       /* so many waiting are a reason to search for cancelled ones */
 	bool closed;
-	struct hwt_ready_mark mark[READY_MARKS]; /* a ring */
-	uint32_t mark_first, marks;
+	struct hwt_ready_stamp stamp[READY_STAMPS]; /* a ring */
+	uint32_t stamp_first, stamps;
 	_Atomic uint64_t waiting; /* written under the mutex */
 };
 

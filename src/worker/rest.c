@@ -5,7 +5,7 @@
 #include "base/counter.h"
 #include "lane/lane.h"
 
-/* From this many records in one tick on there is traffic: going idle would cost more than a look at the next tick. */
+/* From this many records in one tick on there is traffic: going idle would cost more than a check at the next tick. */
 #define TRAFFIC 64
 
 /* How often the worker may go idle in one tick.  Then it naps until the next. */
@@ -36,8 +36,8 @@ static void nap(struct hwt_worker *worker, int64_t now_ns)
  * Sleeps until the tick `due`, unless there is something in the lanes.
  *
  * It publishes the time of the tick before `due`.  A timeout of a later time belongs to tick `due` or to a later one,
- * and for that the worker need not be woken.  If the system refuses the fence, the look at the lanes proves nothing.
- * Then the worker naps, and looks again at the next tick.
+ * and for that the worker need not be woken.  If the system refuses the fence, the check of the lanes proves nothing.
+ * Then the worker naps, and checks again at the next tick.
  */
 static void idle(struct hwt_worker *worker, int64_t due, int64_t now_ns)
 {

@@ -134,7 +134,7 @@ static inline size_t worker_room(const struct hwt_worker *worker)
 /* Counts a timeout as no longer pending, before its task starts: so the task may re-arm itself at the limit (G4). */
 static inline void worker_count_expired(struct hwt_worker *worker)
 {
-	/* Only the worker writes it.  The store is [count].  The place below the limit comes after it: L2. */
+	/* Only the worker writes it.  The store is [count].  The slot below the limit comes after it: L2. */
 	atomic_store_explicit(&worker->expired, counts_get(&worker->expired) + 1, memory_order_release);
 	lanes_release_limit(worker->lanes);
 }

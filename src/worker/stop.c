@@ -12,7 +12,7 @@
 #include "worker/worker.h"
 #include "lane/submit.h"
 
-/* Returns any record that has not been looked at yet, from batch, wheel, stack, the task threads' queue or lanes. */
+/* Returns any record that has not been taken yet, from batch, wheel, stack, the task threads' queue or lanes. */
 static struct hwt_record *next_left(struct hwt_worker *worker)
 {
 	uint32_t count = lanes_count(worker->lanes);

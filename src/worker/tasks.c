@@ -307,12 +307,12 @@ uint64_t hwt_tasks_expired(const struct hwt_tasks *tasks)
 	return sum;
 }
 
-uint64_t hwt_tasks_late(const struct hwt_tasks *tasks, unsigned place)
+uint64_t hwt_tasks_late(const struct hwt_tasks *tasks, unsigned bin)
 {
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < tasks->count; i++)
-		sum += hwt_counts_late(&tasks->runner[i].counts, &tasks->runner[i].expired, place);
+		sum += hwt_counts_late(&tasks->runner[i].counts, &tasks->runner[i].expired, bin);
 	return sum;
 }
 

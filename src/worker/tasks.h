@@ -112,8 +112,8 @@ void hwt_tasks_join(struct hwt_tasks *tasks);
 uint64_t hwt_tasks_finished(const struct hwt_tasks *tasks);
 uint64_t hwt_tasks_expired(const struct hwt_tasks *tasks);
 
-/* Returns how many tasks of all runners were late by what counts in this place of the histogram. */
-uint64_t hwt_tasks_late(const struct hwt_tasks *tasks, unsigned place);
+/* Returns how many tasks of all runners were late by what counts in this bin of the histogram. */
+uint64_t hwt_tasks_late(const struct hwt_tasks *tasks, unsigned bin);
 
 /* Adds other numbers: repeats, merged and the most lateness to *counts, the longest wait to *wait_max_ns. */
 void hwt_tasks_tally(const struct hwt_tasks *tasks, struct hwt_counts *counts, uint64_t *wait_max_ns);

@@ -45,7 +45,7 @@ void hwt_worker_destroy(struct hwt_worker *worker)
 void hwt_worker_request_stop(struct hwt_worker *worker)
 {
 	/*
-	 * The word before the wake: a worker that the wake reaches before it sleeps looks at the word and does not
+	 * The word before the wake: a worker that the wake reaches before it sleeps reads the word and does not
 	 * sleep.
 	 */
 	atomic_store_explicit(&worker->stop, true, memory_order_release); /* [stop] */
@@ -60,7 +60,7 @@ void hwt_worker_request_stop(struct hwt_worker *worker)
  * Between the arm and the placing a record is ARMED and not in the wheel.  A cancel in this gap pushes it on
  * `cancelled`, a mover to an earlier time on `submitted`.  Both queues are popped by this thread, and so after the
  * placing.  A mover to a later time writes only the deadline.  Whether the placing reads the old or the new one,
- * RESCHEDULED makes the worker look again when the record comes up.
+ * RESCHEDULED makes the worker check again when the record comes up.
  */
 static void transfer_batch(struct hwt_worker *worker, struct hwt_record **batch, size_t n)
 {
@@ -118,7 +118,7 @@ static void transfer_rearmed(struct hwt_worker *worker)
 	}
 }
 
-/* Looks again at a record that was KEPT.  What was pushed later comes behind it. */
+/* Checks a record that was KEPT once more.  What was pushed later comes behind it. */
 static void unpark(struct hwt_worker *worker, struct hwt_lane *lane)
 {
 	struct hwt_record *record = lane->parked;
@@ -142,7 +142,7 @@ static uint64_t drain(struct hwt_worker *worker, struct hwt_lane *lane, enum sid
 	HWT_POINT("queue look");
 	if (side == NEW && lane_has_parked(lane))
 		unpark(worker, lane);
-	/* A push that comes after this look waits for the next pass, or wakes the worker. */
+	/* A push that comes after this check waits for the next pass, or wakes the worker. */
 	while (left > 0 && !queue_is_empty(queue)) {
 		/* Relaxed: a hint. */
 		if (unlikely(atomic_load_explicit(&worker->lanes->slabs.wanted, memory_order_relaxed)))

@@ -5,7 +5,7 @@
  *
  * Whatever the word of such a record says, another thread may change it at the same moment.  A mover sets RESCHEDULING
  * and later clears it; a cancel takes ARMED or REARMED away.  The worker waits for neither.  It exchanges the word that
- * it has seen, and looks again if that fails; where a mover is at work it postpones the record to the next tick.
+ * it has seen, and tries again if that fails; where a mover is at work it postpones the record to the next tick.
  */
 #include "worker/worker.h"
 #include "lane/submit.h"
@@ -15,7 +15,7 @@
  *
  * A mover that starts after this point sees ARMED and notifies the worker if the deadline moves earlier.  While a mover
  * is at work already, the deadline may be the old one or the new one.  If that mover has seen QUEUED or REQUEUED, it
- * pushes nothing.  So the worker must look again: it postpones the record.
+ * pushes nothing.  So the worker must check again: it postpones the record.
  */
 static bool is_to_be_placed(struct hwt_worker *worker, struct hwt_record *record, uint64_t word)
 {
@@ -50,7 +50,7 @@ bool hwt_worker_take_slow(struct hwt_worker *worker, struct hwt_record *record)
 	uint64_t word = record_word(record);
 
 	/*
-	 * Fails if a cancel takes QUEUED away or a mover sets a flag.  Look again: the loop ends with any other state.
+	 * Fails if a cancel takes QUEUED away or a mover sets a flag.  Try again: the loop ends with any other state.
 	 */
 	while (word_state(word) == STATE_QUEUED)
 		if (record_edge(record, &word, STATE_ARMED))

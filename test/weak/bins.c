@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A place of the histogram of lateness is opened, counts two runs along and is closed, while a reader looks at it
- * twice: it never goes down, and never counts a run of another place (worker/counts.h).
+ * A bin of the histogram of lateness is opened, counts two runs along and is closed, while a reader reads it
+ * twice: it never goes down, and never counts a run of another bin (worker/counts.h).
  */
 #include "weak.h"
 
