@@ -121,8 +121,15 @@ TEST(what_is_put_by_sql_is_what_a_program_in_c_would_have_put)
 			" shard = kind * 1024 + 296 %% 8 and epoch = 0 and attempt = 0",
 			world.schema),
 		  ==, 1);
-	id = PUT_SQL(conn, "'a', delay => '-1 hour'"); /* due now */
-	CHECK_INT(llabs(info_of(store, id).due_us - now_us()), <, INT64_C(1800) * 1000000);
+	for (int i = 0; i < 4; i++) { /* due now */
+		static const char *const now[] = { "null", "'-1 hour'", "'-290000 years'", "'-178000000 years'" };
+
+		id = PUT_SQL(conn, "'a', delay => %s", now[i]);
+		CHECK_INT(llabs(info_of(store, id).due_us - now_us()), <, INT64_C(1800) * 1000000);
+		(void)call(conn, "reschedule", "%lld, delay => %s", (long long)id, now[i]);
+		IS("rescheduled");
+		CHECK_INT(llabs(info_of(store, id).due_us - now_us()), <, INT64_C(1800) * 1000000);
+	}
 	disconnect_user(conn);
 	CHECK_CALL(hwt_store_close(store), 0);
 }
@@ -245,6 +252,8 @@ TEST(a_wrong_argument_is_an_error_with_a_hint_and_puts_nothing)
 		"'a', at => '1969-12-31'",
 		"'a', at => '10001-01-01'",
 		"'a', delay => '9000 years'",
+		"'a', delay => '290000 years'",
+		"'a', delay => '178000000 years'",
 		"'a', 'x', '\\x00'",
 		"'a', repeat('x', 1048577)",
 		"'a', key => ''",
@@ -291,6 +300,18 @@ TEST(a_wrong_argument_is_an_error_with_a_hint_and_puts_nothing)
 	IS("!22023 hint");
 	(void)call(conn, "make_kind", "repeat('x', 64)");
 	IS("!22023 hint");
+	(void)call(conn, "make_kind", "''");
+	IS("!22023 hint");
+	/* What is wrong is not repeated at length. */
+	for (size_t i = 0; i < 4; i++) {
+		static const char *const longer[] = { "repeat('x', 100000)", "'a', cron => repeat('*', 100000)",
+						      "'a', cron => '@daily', zone => repeat('x', 100000)",
+						      "'a', key => 'k', if_exists => repeat('x', 100000)" };
+
+		(void)call(conn, "put", "%s", longer[i]);
+		CHECK(strstr(answer, "hint") != NULL);
+		CHECK_INT(strlen(PQerrorMessage(conn)), <, 1000);
+	}
 	disconnect_user(conn);
 	CHECK_CALL(hwt_store_close(store), 0);
 }
@@ -627,6 +648,47 @@ TEST(a_kind_can_be_made_and_a_process_registers_it_later)
 	CHECK_INT(atomic_load(&ran), ==, 1);
 	disconnect_user(conn);
 	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* Keys, data and names of kinds are UTF-8 whatever the database's encoding is. */
+static void check_encoding(const char *encoding, bool knows_characters)
+{
+	hwt_store *store;
+	PGconn *conn;
+	int64_t id;
+
+	fresh_world();
+	(void)query("create database %s encoding '%s' lc_collate 'C' lc_ctype 'C' template template0", world.schema,
+		    encoding);
+	(void)snprintf(world.url + strlen(world.url), sizeof(world.url) - strlen(world.url), " dbname=%s",
+		       world.schema);
+	store = open_store();
+	conn = connect_user();
+	(void)PQsetClientEncoding(conn, "UTF8");
+	(void)call(conn, "make_kind", "repeat('\xc3\xbc', 32)"); /* 64 bytes */
+	IS("!22023 hint");
+	(void)call(conn, "make_kind", "repeat('\xc3\xbc', 31)");
+	IS("");
+	id = PUT_SQL(conn, "repeat('\xc3\xbc', 31), '\xc3\xbc', key => '\xc3\xbc', delay => '1 day'");
+	CHECK_INT(id, ==, hwts_id_of(id >> HWTS_BUCKET_BITS, NULL, "\xc3\xbc"));
+	CHECK(strcmp(info_of(store, id).key, "\xc3\xbc") == 0 && strlen(info_of(store, id).kind) == 62);
+	if (!knows_characters) {
+		(void)sql(conn, "set client_encoding = 'SQL_ASCII'");
+		(void)call(conn, "make_kind", "'\xff'");
+		CHECK(answer[0] == '!');
+		(void)call(conn, "put", "repeat('\xc3\xbc', 31), key => '\xff'");
+		CHECK(answer[0] == '!');
+	}
+	disconnect_user(conn);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(texts_are_utf8_in_a_database_of_another_encoding)
+{
+	if (on_sqlite())
+		SKIP("of PostgreSQL");
+	check_encoding("latin1", true);
+	check_encoding("sql_ascii", false);
 }
 
 static PGconn *connect_as(const char *role)
