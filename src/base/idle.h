@@ -106,8 +106,8 @@ static inline bool idle_is_watched(const struct hwt_idle *idle)
 }
 
 /*
- * Returns true if producers know for what to ring, and none has rung since the alarm was set; also if there is nothing
- * to ring.
+ * Returns true while the published time holds, because no producer has rung since the alarm was set, or if there is no
+ * alarm.
  */
 bool hwt_idle_is_told(const struct hwt_idle *idle);
 

@@ -230,7 +230,7 @@ void hwt_lanes_tally(const struct hwt_lanes *lanes, hwt_stats *stats)
 		tally_lane(lanes->made[i], stats);
 }
 
-/* A record that is seen in the queue was pushed after the lane's earliest deadline was written. */
+/* The lane's earliest deadline is stored before the push, so it covers every record that the queue shows. */
 static bool can_wait(struct hwt_lane *lane, int64_t due_ns, bool cancels)
 {
 	bool has_cancels = !queue_is_empty(&lane->cancelled);

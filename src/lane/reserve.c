@@ -33,7 +33,7 @@
 
 #include <errno.h>
 
-/* So much is set aside at a time, and then other threads of the lane get their turn. */
+/* Records set aside for each time that the lock is held, so that other threads of the lane can get in. */
 #define SLICE 1024
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

@@ -81,7 +81,7 @@ static int64_t next_alarm(hwt_timer *timer, int64_t now_ns)
  *
  * A step of the clock rings the alarm of HWT_CLOCK_REALTIME, and only another setting silences that.
  *
- * Nor does it stay with a function to call: what it was published for would have that called by a task of the advance.
+ * With on_earlier set the published time must not stay: a task of this advance could then trigger that function.
  */
 static bool keeps_alarm(const hwt_timer *timer, int64_t now_ns)
 {

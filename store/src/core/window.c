@@ -387,8 +387,8 @@ void hwts_window_not_running(struct hwts_entry *entry)
 }
 
 /*
- * due_us is what the row says; HWTS_NEVER: there is nothing to begin, as far as the database knew then.  runs: it still
- * has to be begun again under its epoch.
+ * due_us is the due time that the begin statement read, or HWTS_NEVER if the row was gone.  runs: it still has to be
+ * begun again under its epoch.
  */
 void hwts_window_not_begun(struct hwts_entry *entry, int64_t due_us, bool runs)
 {
