@@ -43,7 +43,7 @@ size_t rss_bytes(void);
 size_t rss_peak_bytes(void);
 uint64_t voluntary_switches(void);
 
-/* Memory that is resident already, so that its page faults count as nobody's.  Ends the process if there is none. */
+/* Returns memory that is resident, so that no page fault is measured.  Ends the process if there is none. */
 void *touched(size_t count, size_t size);
 
 /* Makes malloc hold that much memory that has been touched, of huge pages where there are any. */

@@ -51,7 +51,7 @@ struct scenario {
 	int64_t tick_ns;
 	int64_t constant_ns;                    /* the one delay it uses; 0: many */
 	size_t sizes[SIZES_MAX];                /* a row for each; ends with SIZE_END unless full */
-	unsigned producers[PRODUCERS_LIST_MAX]; /* a row for each; ends with 0; none: there is one producer */
+	unsigned producers[PRODUCERS_LIST_MAX]; /* a row for each; ends with 0; empty: one producer */
 	enum subject_rank rank;                 /* subjects behind it are left out */
 	bool slow;                              /* does with three rounds unless told otherwise */
 	bool brief;                             /* part of a quick run */

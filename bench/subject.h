@@ -28,7 +28,7 @@ struct subject_config {
 /* What a timer runs, one and the same for all its timeouts, on one thread. */
 typedef void subject_task(void *arg);
 
-/* How far up a subject is in the pecking order: long scenarios leave those behind a rank out. */
+/* The rank of a subject: long scenarios leave out those behind some rank. */
 enum subject_rank { RANK_OWN, RANK_MAIN, RANK_OTHER };
 
 struct subject {

@@ -625,7 +625,7 @@ TEST(thread_attr_gives_the_processors)
 	pthread_attr_destroy(&attr);
 }
 
-/* Real time is for the privileged: the worker has it, or the timer does not start. */
+/* Real-time scheduling needs a privilege: either the worker gets it, or the timer does not start. */
 TEST(thread_attr_gives_the_scheduling_class)
 {
 	struct thread_seen plain = { .done = 0 }, fifo = { .done = 0 };

@@ -119,7 +119,7 @@ static void step_back_at_the_fifth(hwt_timeout timeout, void *arg)
 	atomic_store(&stepped, 1);
 }
 
-/* While it runs tasks: with work for the next tick the worker then naps until that, which is an hour away now. */
+/* The step comes while it runs tasks: with work for the next tick the worker naps until then, which is now an hour. */
 TEST(a_step_back_during_a_pass_does_not_stop_the_timer)
 {
 	hwt_timer *timer = make(0);

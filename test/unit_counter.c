@@ -121,7 +121,7 @@ static void set_pace(double counts)
 	counter_offset += count - fake_counter();
 }
 
-/* As when the clock is being disciplined: from now on it is faster or slower by an eighth than what was measured. */
+/* As if the clock were being disciplined: from now on it runs faster or slower by an eighth than measured. */
 TEST(a_rate_that_is_wrong_by_an_eighth_does_no_harm)
 {
 	static const double factors[] = { 0.885, 0.95, 1.05, 1.115 };

@@ -565,7 +565,7 @@ static void cancel_all(void)
 			CHECK_INT(hwt_cancel(spread[i]), ==, 0);
 }
 
-/* A cancel does not wake it: once it wakes for what was first, and then no more. */
+/* A cancel does not wake the worker: it wakes once for what was first, and then no more. */
 TEST(cancelled_while_it_sleeps_they_cost_one_wake_up)
 {
 	begin(driven_config(TICK, 512), false);

@@ -191,7 +191,7 @@ TEST(closed_lanes_refuse_and_so_do_those_that_are_made_later)
 static hwt_timeout shared[SHARED_MANY];
 static atomic_uint cancelling;
 
-/* Every other one, all on lane 1: threads may share their home. */
+/* Cancels every other one, all on lane 1: threads may share a home lane. */
 static void *cancel_half(void *arg)
 {
 	for (size_t i = (size_t)(uintptr_t)arg; i < SHARED_MANY; i += 2)

@@ -100,7 +100,7 @@ static bool is_sharp(struct hwt_reading *last, uint64_t took)
 	return true;
 }
 
-/* Returns ns / counts in 32.32; 0 if no counter is as fast or as slow. */
+/* Returns ns / counts in 32.32, or 0 if no counter runs at such a rate. */
 static uint64_t rate_of(uint64_t ns, uint64_t counts)
 {
 	if (counts < ns / 4 || ns < counts / 16)

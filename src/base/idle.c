@@ -10,7 +10,7 @@
 #include <unistd.h>
 #endif
 
-/* As <linux/membarrier.h> has them, which not every C library brings. */
+/* The values of <linux/membarrier.h>, a header that not every C library has. */
 #define MEMBARRIER_CMD_PRIVATE_EXPEDITED (1 << 3)
 #define MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED (1 << 4)
 

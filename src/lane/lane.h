@@ -132,7 +132,7 @@ struct hwt_lanes {
 	alignas(HWT_UNIT) _Atomic int64_t limited; /* pending timeouts; counted only if there is a limit */
 	alignas(HWT_UNIT) hwt_stack rearmed;       /* records to run again, from other threads to the worker */
 	_Atomic bool stirred;                      /* memory has come home without the worker's doing; [stir] */
-	_Atomic bool hurry;                        /* the driver has to look into the queues at once; [hurry] */
+	_Atomic bool hurry;                        /* the driver has to drain the queues at once; [hurry] */
 	struct hwt_idle idle;
 	struct hwt_waiters waiters;
 

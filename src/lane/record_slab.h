@@ -90,7 +90,7 @@ struct hwt_record_slab {
 	uint64_t base;        /* the generation of what is carved */
 	uint64_t refills;     /* since the last give */
 	uint64_t kept;        /* how many records had ever been kept, at the last give */
-	int64_t empty_ns;     /* since when it has been empty, as the worker knows; 0: it is not */
+	int64_t empty_ns;     /* when the worker first found it empty; 0: it is not */
 
 	/* The worker's: records in the order in which they ended. */
 	alignas(HWT_LINE) struct hwt_record *first;

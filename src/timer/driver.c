@@ -88,7 +88,7 @@ int hwt_driver_end(hwt_timer *timer)
 	bool stops = worker_has_to_stop(&timer->worker);
 	int was = DRIVER_BUSY, rc, cancel_before;
 
-	/* Release: [driver].  On failure relaxed: what follows looks again. */
+	/* Release: [driver].  On failure relaxed: what follows tries again. */
 	if (likely(atomic_compare_exchange_strong_explicit(&timer->driver, &was, DRIVER_FREE, memory_order_release,
 							   memory_order_relaxed)))
 		return unlikely(stops) ? ECANCELED : 0;

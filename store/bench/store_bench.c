@@ -134,7 +134,7 @@ static void puts_of(unsigned count)
 	check("close", hwt_store_close(store));
 }
 
-/* What a sync of the disk costs at this moment: most other figures follow it. */
+/* Measures a sync of the disk, which most other figures follow. */
 static void sync_disk(void)
 {
 	char path[4096], block[4096] = "";

@@ -25,7 +25,7 @@
 struct blow {
 	unsigned worker;
 	int64_t at_us, until_us; /* the database's clock; until: the worker goes on */
-	int64_t longest_us;      /* wait of what was due meanwhile, counted from the blow at the earliest */
+	int64_t longest_us;      /* wait of what was due meanwhile, since its time or the later blow */
 	int64_t over_us;         /* when the last of those that had to wait began */
 };
 

@@ -110,7 +110,7 @@ static inline hwt_store_config store_config(void)
 			;                                                                                              \
 	} while (0)
 
-/* The same of a call that has failed because a server takes its time: a short connect_timeout, or a short lease. */
+/* The same for a call that failed because a server is slow: a short connect_timeout, or a short lease. */
 #define DESPITE_TIMEOUTS(rc, call)                                                                                     \
 	do {                                                                                                           \
 		int64_t timeouts_end_ns_ = hwt_now() + PATIENCE_NS;                                                    \

@@ -255,7 +255,7 @@ TEST(what_is_put_while_a_look_goes_with_a_renewal_is_not_passed_over)
 	end_idle(store);
 }
 
-/* The clock as this process believes it to be is wrong: the look before would set marks for another time. */
+/* This process's estimate of the clock is wrong, so the look before set marks for another time. */
 static void look_at_a_wrong_time(hwt_store *store, int64_t wrong_ns)
 {
 	int64_t give_up_ns = hwt_now() + PATIENCE_NS, right_ns, mark_us = 0, horizon_us = store->kinds->row.horizon_us;

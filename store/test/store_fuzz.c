@@ -166,7 +166,7 @@ TEST(news_of_any_bytes_harm_nothing)
 	CHECK_INT(atomic_load(&ran), ==, before + 50); /* nothing has run that was never put */
 }
 
-/* An entry of the window with the wrong shard would be in the way of the right one. */
+/* A window entry with the wrong shard would block the right one. */
 TEST(news_of_the_wrong_shard_do_not_hide_a_timeout)
 {
 	hwt_store *store;

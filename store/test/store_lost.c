@@ -388,7 +388,7 @@ static void *sleep_until_called(void *arg)
 	hwt_store *store = arg;
 
 	pthread_mutex_lock(&store->lock);
-	atomic_store(&may_end, true); /* with the lock, so it sleeps before another thread has it */
+	atomic_store(&may_end, true); /* with the lock held, so it sleeps before another thread can take the lock */
 	hwts_wait_stirred(store, HWT_S(600));
 	pthread_mutex_unlock(&store->lock);
 	return NULL;

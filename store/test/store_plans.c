@@ -199,7 +199,7 @@ static bool explain_postgres(struct hwts_conn *conn, const char *sql, char *plan
 	return ok;
 }
 
-/* "Index Cond: (...)" has the first column of the index: with the others alone all of the index is read. */
+/* "Index Cond: (...)" must name the first column of the index: with only the others all of the index is read. */
 static bool goes_by_first_column(const char *scan, const char *next)
 {
 	const char *column = strstr(scan, "_due on")       ? "shard = "

@@ -62,7 +62,7 @@ static int fd_of(hwt_store *store)
 	return fd;
 }
 
-/* The next run, which comes.  It may have been readable for a run that does not start. */
+/* Returns the next run, and waits for it.  The descriptor may have been readable for a run that does not start. */
 static hwt_store_run *pull(hwt_store *store)
 {
 	int64_t give_up_ns = hwt_now() + PATIENCE_NS;

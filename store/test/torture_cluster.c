@@ -15,7 +15,7 @@
 
 #define NODES 3
 #define CALM_US INT64_C(7000000)   /* whole for so long: then the cluster knows its synchronous standby, too */
-#define OFF_US INT64_C(4000000)    /* that node stays away for so long after another one writes */
+#define OFF_US INT64_C(4000000)    /* how long that node stays away once another one writes */
 #define SLOW_US INT64_C(600000000) /* a step that takes longer has failed */
 #define APART_US INT64_C(100000)   /* between two looks */
 
@@ -93,7 +93,7 @@ static int64_t ask(unsigned node, const char *sql)
 	return number;
 }
 
-/* The number of the node that writes, of those but one; NODES: none. */
+/* The number of the node that writes, one node left out; NODES: none writes. */
 static unsigned writer_but(unsigned but)
 {
 	unsigned node = 0;

@@ -207,7 +207,7 @@ static int ask(hwt_store *store, struct batch *batch, struct hwts_want *wants, s
 	return rc;
 }
 
-/* What the database refuses is asked for by halves, until only the rows that it refuses have not been begun. */
+/* Halves a batch that the database refuses, until only the rows that it refuses have not been begun. */
 static int ask_by_halves(hwt_store *store, struct batch *batch, struct hwts_want *wants, size_t n, unsigned *failures)
 {
 	int rc = ask(store, batch, wants, n, failures), rest;

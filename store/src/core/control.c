@@ -264,7 +264,7 @@ void *hwts_control(void *arg)
 			look(&control);
 		if (!hwts_conn(store, HWTS_CONTROL)->broken)
 			hwts_share_give(store);
-		/* News that came with the replies of these exchanges wakes no poll(). */
+		/* News that arrived with the replies of these exchanges does not wake poll(). */
 		control.signalled = true;
 		if (!hwts_conn(store, HWTS_CONTROL)->broken)
 			hear(&control);

@@ -196,7 +196,7 @@ static void commit(struct ender *ender, struct hwts_row *rows)
 	half->next = rest;
 }
 
-/* A caller that is told can look: the end is in the database.  Without the lock, for the warning may call the store. */
+/* Tells callers once the end is in the database.  Without the lock, because the warning may call the store. */
 static void warn_of_failed(hwt_store *store, const struct hwts_row *rows)
 {
 	for (const struct hwts_row *row = rows; row; row = row->next)

@@ -97,7 +97,7 @@ struct hwts_conn {
 	struct hwts_conn *next; /* of the pool */
 	const char *here;       /* a caller's: what its puts ask for; sql.h */
 	bool broken;
-	bool refused;   /* the last failure was about what was sent or what lies there: it will fail again */
+	bool refused;   /* the last failure lay in what was sent or stored, so it will fail again */
 	bool brief;     /* PostgreSQL: EAGAIN soon, if others have locked a row: more callers wait for this exchange */
 	unsigned skips; /* how many more begins or ends look for rows that others have locked, and pass them by */
 	int64_t committed_ns; /* PostgreSQL: hwt_now() as the last step that .commits was answered */

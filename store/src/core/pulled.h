@@ -13,7 +13,7 @@ struct hwts_pulled {
 
 unsigned hwts_pulled_out(hwt_store *store);
 void hwts_pulled_await(hwt_store *store); /* until none is out */
-/* The store is being stopped, and nobody will end them: their rows stay as a death leaves them. */
+/* The store is being stopped, and no call will end these runs: their rows stay as after a death of the process. */
 void hwts_pulled_drop(hwt_store *store);
 
 #endif

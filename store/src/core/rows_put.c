@@ -38,7 +38,7 @@ static int put_batch(struct hwts_conn *conn, struct hwts_put *puts, size_t n)
 	return rc;
 }
 
-/* What fails after the batch is a failure of that put alone: the others may be in the database. */
+/* A failure after the batch is that of one put: the others may be in the database. */
 static int put_each(struct hwts_conn *conn, struct hwts_put *puts, size_t n)
 {
 	int rc = put_batch(conn, puts, n);

@@ -216,7 +216,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		"join", "t", "select incarnation, until_us, until_us - @boot from @_member where name = ?1", NULL,
 	},
 	[HWTS_SQL_LEAVE] = { "leave", "ti", "delete from @_member where name = ?1 and incarnation = ?2", NULL },
-	/* Those of processes that died long ago; the others can still be seen to be over. */
+	/* Removes members that died long ago; younger ones still show that they are over. */
 	[HWTS_SQL_BURY] = {
 		"bury", "",
 		"delete from @_member where until_us not between @boot - 600000000 and @boot + 3600000000",

@@ -82,7 +82,7 @@ void hwts_window_ended(hwt_store *store, const struct hwts_row *row, bool filed)
  */
 struct hwts_entry *hwts_window_peek(struct hwts_kind *kind);
 struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind, bool thread);
-/* By the rules of its group, which may have changed since it was begun. */
+/* Whether the rules of its group, which may have changed since it was begun, let it start. */
 bool hwts_window_may_start(hwt_store *store, int64_t id);
 bool hwts_window_waits(const hwt_store *store);                                /* something may be begun */
 int64_t hwts_window_oldest_us(hwt_store *store, const struct hwts_kind *kind); /* of what is due; HWTS_NEVER: none is */

@@ -52,7 +52,7 @@ static int version_of(struct sqlite_conn *conn, int64_t *version)
 	return rc == 0 && *version > 0 ? hwts_sqlite_ask(conn, version, "select version from @_meta", NOTHING) : rc;
 }
 
-/* Whether both views are there, or could be made, the store works. */
+/* The store works whether or not both views exist or can be made. */
 static void find_views(struct sqlite_conn *conn)
 {
 	int64_t views;

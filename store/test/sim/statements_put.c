@@ -43,7 +43,7 @@ static bool is_beyond(const struct version *t, int64_t due_us, int64_t id)
 	return t->n[DUE] > due_us || (t->n[DUE] == due_us && t->n[ID] > id);
 }
 
-/* What a part of the index leads to: also versions that are dead, as long as somebody's snapshot needs them. */
+/* The rows to which a part of the index leads, dead versions included, as long as some snapshot needs them. */
 static void read_index(struct act *act, struct found *found, int64_t shard, int64_t from_us, int64_t to_us)
 {
 	found->n = 0;
