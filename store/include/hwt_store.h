@@ -461,6 +461,7 @@ HWT_API int hwt_store_next_time(const char *schedule, const char *zone, int64_t 
 				size_t error_len);
 
 /* In a run: true while no other process can have begun this timeout.  Ask before a step that must not happen twice.
+ * In a forked child it is false.
  * Threads  the task's, while it runs; of a pulled run any, until hwt_store_end.
  * Cost     a clock read and a lock. */
 HWT_API bool hwt_store_is_mine(const hwt_store_run *run);

@@ -808,4 +808,23 @@ TEST(what_makes_no_sense_of_a_pulled_kind_is_refused)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
+/* Where the store's lock may have been held by a thread that is not there. */
+TEST(a_run_is_not_that_of_a_forked_child)
+{
+	hwt_store *store = start_pulled(1);
+	int64_t id = put(store, "a", 0);
+	hwt_store_run *run = pull(store);
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(hwt_store_is_mine(run) || hwt_store_end(run, 0) != EINVAL);
+	CHECK_INT(waitpid(pid, &status, 0), ==, pid);
+	CHECK_INT(status, ==, 0);
+	CHECK(hwt_store_is_mine(run));
+	CHECK_CALL(hwt_store_end(run, 0), 0);
+	CHECK(wait_gone(store, id));
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 STORE_MAIN(NULL)

@@ -22,13 +22,15 @@
 #include "core/window.h"
 #include "core/threads.h"
 
+#include <unistd.h>
+
 bool hwt_store_is_mine(const hwt_store_run *run)
 {
 	const struct hwts_running *running = (const struct hwts_running *)run; /* its first member */
 	hwt_store *store;
 	bool mine;
 
-	if (!run)
+	if (!run || running->store->pid != getpid())
 		return false;
 	store = running->store;
 	hwts_lock(store);
