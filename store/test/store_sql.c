@@ -713,22 +713,53 @@ static void set_trap(PGconn *conn, const char *role)
 	static const char *const tables[] = { "timeout", "kind", "shard", "meta" };
 
 	(void)sql(conn, "create schema %s authorization %s", role, role);
-	(void)sql(conn, "set search_path = %s, pg_catalog, public", role);
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
 		(void)sql(conn, "create function %s.%s returns %s language plpgsql as 'begin raise ''trapped''; end'",
 			  role, functions[i], returns[i]);
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
 		(void)sql(conn, "create table %s.%s_%s (id int)", role, world.schema, tables[i]);
-	(void)sql(conn,
-		  "create function %s.no(bigint, bigint) returns boolean language plpgsql as 'begin raise"
-		  " ''trapped''; end'; create operator %s.= (function = %s.no, leftarg = bigint, rightarg = bigint);"
-		  " create operator %s.& (function = %s.no, leftarg = bigint, rightarg = bigint)",
-		  role, role, role, role, role);
+	/* Operators of all types that occur. */
+	(void)sql(
+	    conn,
+	    "do 'declare o record; n int := 0; begin for o in select oprname, oprleft::regtype l, oprright::regtype r,"
+	    " oprresult::regtype t from pg_operator where oprnamespace = 11 and oprkind = ''b'' and oprcode <> 0 and"
+	    " oprleft in (16, 17, 19, 20, 21, 23, 25, 701, 1184, 1186, 1700) loop"
+	    " execute format(''create function %s.f%%s(%%s, %%s) returns %%s language plpgsql as %%L'', n, o.l, o.r,"
+	    " o.t, ''begin raise ''''trapped''''; end'');"
+	    " execute format(''create operator %s.%%s (function = %s.f%%s, leftarg = %%s, rightarg = %%s)'',"
+	    " o.oprname, n, o.l, o.r); n := n + 1; end loop; end'",
+	    role, role, role);
+	(void)sql(conn, "set search_path = %s, pg_catalog, public", role);
+	CHECK_INT(
+	    query("select count(*) from pg_operator o join pg_roles r on r.oid = o.oprowner where r.rolname = '%s'",
+		  role),
+	    >, 100);
 }
 
 TEST(a_role_with_execute_alone_can_put_and_nothing_else)
 {
-	static const char *const granted[] = { "put", "cancel", "cancel_key", "make_kind" };
+	static const char *const granted[] = { "put",        "cancel",         "cancel_key", "cancel_group",
+					       "reschedule", "reschedule_key", "pause",      "resume",
+					       "limit",      "make_kind" };
+	static const char *const calls[] = {
+		"reschedule_key('a', 'k', 'g', delay => '2 days')",
+		"pause('a')",
+		"pause('a', 'g')",
+		"resume('a', 'g')",
+		"resume('a')",
+		"limit('a', running => 3, start_every => '1 s', burst => 2)",
+		"limit('a', 'g', running => 3)",
+		"limit('a', 'g', remove => true)",
+		"limit('a', remove => true)",
+		"put('a', key => 'k', grp => 'g', at => '2100-01-01', cron => '@daily', zone => 'UTC',"
+		" if_exists => 'replace')",
+		"cancel_key('a', 'k', 'g')",
+		"put('a', bytes => '\\x00', key => 'k', grp => 'g', every => '1 day', grace => '1 s', priority => 3,"
+		" if_exists => 'revive')",
+		"cancel_group('a', 'g')",
+		"put('a')",
+		"reschedule(1, '1 day')",
+	};
 	char role[64];
 	hwt_store *store;
 	PGconn *conn;
@@ -758,8 +789,16 @@ TEST(a_role_with_execute_alone_can_put_and_nothing_else)
 	IS("");
 	(void)sql(conn, "select public.%s_draw(0)", world.schema);
 	IS("!42501");
-	(void)sql(conn, "select public.%s_cancel_group('a', 'g')", world.schema);
+	(void)sql(
+	    conn,
+	    "create table %s.mine (id int); create trigger t after insert on %s.mine for each row execute function"
+	    " public.%s_raise()",
+	    role, role, world.schema);
 	IS("!42501");
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		(void)sql(conn, "select public.%s_%s", world.schema, calls[i]);
+		CHECK(answer[0] != '!' || (fprintf(stderr, "    %s: %s\n", calls[i], PQerrorMessage(conn)), false));
+	}
 	(void)sql(conn, "select count(*) from public.%s_timeout", world.schema);
 	IS("!42501");
 	disconnect_user(conn);
