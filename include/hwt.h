@@ -35,8 +35,8 @@
  *
  *   G1 exactly one end.  Each accepted timeout has exactly one of these ends: its task has run, or one
  *      hwt_timer_advance_batch handed it out; one hwt_cancel or hwt_cancel_sync returned 0; one
- *      hwt_timer_next_unprocessed reported it.  This holds when all three race.  A hwt_new_timeout that races a stop
- *      is accepted, and has such an end, or returns ECANCELED.  What runs again ends with the last run.
+ *      hwt_timer_next_unprocessed reported it.  This holds when all three race; a hwt_new_timeout that races a stop is
+ *      accepted or returns ECANCELED.  What runs again ends with its last run, the cancel or the stop.
  *   G2 never early.  A task does not start before its deadline.  Without load it starts within one tick of it, plus the
  *      time that the system takes to wake a thread.
  *   G3 order.  A task sees what its scheduler wrote before the call.  Two timeouts of one thread that fall into the
@@ -235,7 +235,7 @@ HWT_API int hwt_reserve(hwt_timer *timer, uint32_t n);
  * caller's again, or the finaliser's if there is one.  Whatever the call returns, no run begins afterwards.  A run in
  * progress goes on to its end and is the last; it may still use arg, so do not free that.  In such a run the call
  * returns 0 if the task was going to run again (it is periodic, or has rescheduled itself), and EBUSY if it was not, or
- * not yet: a hwt_reschedule from the task now returns ENOENT, and the timeout ends as HWT_EXPIRED when it returns.
+ * not yet: a hwt_reschedule from the task now returns ENOENT, and the timeout ends as HWT_EXPIRED with the run.
  * Returns  0; EBUSY: the task is running; ENOENT: the timeout has ended (it ran, was cancelled, was handed out by a
  *          stop, its memory serves another one), or the handle is zero.  Never ENOMEM.
  * Threads  never waits for a task.
