@@ -428,6 +428,54 @@ TEST(row34_a_task_inserts_into_the_bucket_that_it_comes_from)
 	play("wheel 4; in a 9 { new a 4; new b 0; new c 4; cancel c }; new a 4; walk 41; ran a 10; ran b 9; ran c 0");
 }
 
+TEST(row01_not_before_its_tick)
+{
+	play("new a 10-500000; walk 10-1; ran a 0; state a PENDING; walk 10; ran a 1; state a EXPIRED");
+}
+
+TEST(row06_at_the_limit_a_task_can_schedule_itself)
+{
+	play("limit 1; in a 99 { new a 1 }; new a 1; new b 1 = ENOBUFS; walk 100; ran a 100; pending 0");
+}
+
+TEST(row08_the_largest_delay_never_runs_and_can_be_cancelled)
+{
+	play("advance 1000; new a never; at b never; new c never; advance 1100; advance 31536000000; ran a 0; ran b 0;"
+	     "cancel a; cancel b; pending 1; advance 31536001000; stop 1; back c never");
+}
+
+TEST(row13_edges_of_ticks_and_rounds)
+{
+	play("wheel 16; at a 1; at b 16; at c 17; at d 63; at e 127; at f 5; at g 5; at h 21; walk 140; at-time a 1;"
+	     "at-time b 16; at-time c 17; at-time d 63; at-time e 127; at-time f 5; at-time g 5; at-time h 21;"
+	     "at i 3; walk 150; at-time i 141");
+}
+
+TEST(row19_what_re_arms_itself_does_not_drift)
+{
+	play("wheel 8; in a 99 { new a 1000 }; new a 1000; walk 100500; ran a 100; at-time a 100000");
+}
+
+TEST(row20_multiples_of_the_span_come_at_their_tick)
+{
+	play("wheel 8; in a 19 { new a 8 }; new a 8; at b 16; at c 64; at d 512; at e 4096; walk 5000; at-time a 160;"
+	     "at-time b 16; at-time c 64; at-time d 512; at-time e 4096");
+}
+
+TEST(row30_a_task_cancels_those_due_behind_it_in_its_own_tick)
+{
+	play("wheel 8; in a 1 { cancel b; cancel c; cancel d; pending 0 }; new a 1; new b 1; new c 1; new d 1; pending "
+	     "4;"
+	     "walk 20; ran b 0; ran c 0; ran d 0; state b CANCELLED; state d CANCELLED");
+}
+
+TEST(row37_a_jump_of_hours_runs_what_is_due_in_order_and_nothing_early)
+{
+	play("wheel 8; in b 1 { state a PENDING; new d 1000 }; at a 5000000; at b 4000000; at c 9000000; advance 1;"
+	     "advance 6000000; ran a 1; ran b 1; advance 6001000-1; ran d 0; advance 6001000; ran d 1; ran c 0;"
+	     "advance 6307200000000; ran c 1");
+}
+
 TEST(row36_to_wait_for_oneself_is_an_error_and_no_deadlock)
 {
 	play("in a 1 { sync a = EDEADLK; move a 5; sync a = EDEADLK; sync b; sync c = ENOENT }; new b 99; new c 0; "

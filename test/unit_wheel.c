@@ -77,60 +77,6 @@ static void expect_alone(struct hwt_record *expected, int64_t tick)
 	CHECK(log[0] == expected);
 }
 
-TEST(row13_a_deadline_on_the_edge_of_a_tick_is_of_that_tick)
-{
-	begin(16, 0);
-	expect_alone(place_at(1), 1);
-	expect_alone(place_at(16), 16); /* edge of a round */
-	expect_alone(place_at(17), 17);
-	end();
-}
-
-TEST(row13_the_start_time_may_be_other_than_zero)
-{
-	static const int64_t starts[] = { 7, HWT_S(1000000), INT64_MAX - 1000, -5 };
-
-	for (unsigned i = 0; i < 4; i++) {
-		begin(8, starts[i]);
-		expect_alone(place_at(starts[i] + 100), 100);
-		end();
-	}
-}
-
-TEST(row13_several_rounds_are_waited_for)
-{
-	begin(16, 0);
-	expect_alone(place_at(63), 63);
-	expect_alone(place_at(63 + 64), 63 + 64);
-	end();
-}
-
-TEST(row13_two_in_one_bucket_run_in_their_own_rounds)
-{
-	struct hwt_record *log[4], *first, *second, *later;
-
-	begin(16, 0);
-	later = place_at(5 + 16);
-	first = place_at(5);
-	second = place_at(5);
-	CHECK_INT(advance(5, log, NULL), ==, 2);
-	CHECK(log[0] == first && log[1] == second);
-	expect_alone(later, 21);
-	end();
-}
-
-TEST(row13_a_deadline_in_the_past_comes_at_the_next_tick)
-{
-	struct hwt_record *log[4];
-
-	begin(16, 1000);
-	CHECK_INT(advance(50, log, NULL), ==, 0);
-	expect_alone(place_at(1000 + 49), 51);
-	expect_alone(place_at(0), 52);
-	expect_alone(place_at(INT64_MIN), 53);
-	end();
-}
-
 TEST(row14_many_skipped_ticks_bring_the_old_ones_in_tick_order)
 {
 	struct hwt_record *log[1000];
@@ -147,48 +93,6 @@ TEST(row14_many_skipped_ticks_bring_the_old_ones_in_tick_order)
 	end();
 }
 
-TEST(row14_a_limit_per_call_delivers_the_rest_in_the_next)
-{
-	struct hwt_record *batch[7];
-	unsigned n = 0;
-	size_t got;
-
-	begin(4, 0);
-	for (int i = 0; i < 1000; i++)
-		place_at(i % 3 == 0 ? 3 + 4 : 3);
-	hwt_wheel_seek(wheel, 3);
-	while ((got = hwt_wheel_collect(wheel, batch, 7)) > 0) {
-		for (size_t i = 0; i < got; i++, n++)
-			CHECK(batch[i] == &records[n / 2 * 3 + n % 2 + 1]);
-		CHECK(got == 7 || n == 666);
-	}
-	CHECK_INT(n, ==, 666);
-	end();
-}
-
-TEST(row19_re_armed_ones_do_not_drift)
-{
-	struct hwt_record *log[2];
-
-	begin(512, 0);
-	for (int64_t tick = 1000; tick < 500 * 1000; tick += 1000) {
-		records_used = 0;
-		expect_alone(place_at(tick), tick);
-		CHECK_INT(advance(tick + 7, log, NULL), ==, 0);
-	}
-	end();
-}
-
-TEST(row20_exact_multiples_of_the_span_come_at_their_tick)
-{
-	for (uint32_t buckets = 1; buckets <= 512; buckets *= 8) {
-		begin(buckets, 0);
-		for (int64_t rounds = 1; rounds < 20; rounds++)
-			expect_alone(place_at(wheel->tick + rounds * buckets), wheel->tick + rounds * buckets);
-		end();
-	}
-}
-
 TEST(row21_an_entry_behind_one_of_a_later_round_is_not_late)
 {
 	struct hwt_record *log[MANY], *behind;
@@ -202,41 +106,6 @@ TEST(row21_an_entry_behind_one_of_a_later_round_is_not_late)
 	CHECK_INT(advance(4, log, NULL), ==, 1);
 	CHECK(log[0] == behind);
 	CHECK_INT(advance(1000, log, NULL), ==, 1000);
-	end();
-}
-
-TEST(order_within_a_tick_survives_removals)
-{
-	struct hwt_record *log[MANY];
-	unsigned n = 0, expected = 0, came;
-	uint64_t seed = random_seed();
-
-	begin(8, 0);
-	for (int i = 0; i < 20000; i++)
-		place_at(i % 4 == 3 ? 13 : 5);
-	for (unsigned i = 0; i < 20000; i++) {
-		if (random_below(&seed, 10) < 7)
-			CHECK(hwt_wheel_remove(wheel, &records[i]) && records[i].place == 0);
-		else
-			expected += i % 4 != 3;
-	}
-	for (unsigned i = 0; i < 1000; i++) /* and later ones come last */
-		place_at(5);
-	came = advance(5, log, NULL);
-	CHECK_INT(came, ==, expected + 1000);
-	for (; n + 1 < came; n++)
-		CHECK(log[n] < log[n + 1]);
-	end();
-}
-
-TEST(a_record_that_has_left_is_removed_without_harm)
-{
-	struct hwt_record *record, *log[2];
-
-	begin(8, 0);
-	record = place_at(3);
-	CHECK_INT(advance(3, log, NULL), ==, 1);
-	CHECK(hwt_wheel_remove(wheel, record));
 	end();
 }
 
@@ -258,34 +127,6 @@ TEST(rounds_beyond_31_bits_come_at_their_tick_and_keep_their_turn)
 			end();
 		}
 	}
-}
-
-TEST(row08_the_last_tick_comes)
-{
-	struct hwt_record *record, *log[2];
-
-	begin(512, 0);
-	record = place_at(INT64_MAX);
-	CHECK_INT(advance(INT64_C(1) << 62, log, NULL), ==, 0);
-	CHECK_INT(hwt_wheel_next_due(wheel), >, INT64_C(1) << 62);
-	CHECK(hwt_wheel_remove(wheel, record));
-	CHECK_INT(hwt_wheel_sweep(wheel, log, 2), ==, 0);
-	end();
-}
-
-TEST(next_due_walks_over_a_million_empty_buckets_at_once)
-{
-	struct hwt_record *log[2];
-
-	begin(1u << 20, 0);
-	CHECK_INT(hwt_wheel_next_due(wheel), ==, HWT_TICK_NEVER);
-	for (int i = 0; i < 1000; i++) { /* for ever, if it walked */
-		records_used = 0;
-		expect_alone(place_at(wheel->tick + 1000000007), wheel->tick + 1000000007);
-	}
-	CHECK_INT(hwt_wheel_next_due(wheel), ==, HWT_TICK_NEVER);
-	CHECK_INT(advance(HWT_TICK_MAX - 1, log, NULL), ==, 0);
-	end();
 }
 
 /* Once more for as long as that changes anything. */
@@ -371,27 +212,6 @@ TEST(what_was_removed_is_forgotten_a_part_at_a_time)
 		CHECK(hwt_wheel_remove(wheel, &records[i]));
 	CHECK_INT(settle(), <=, 2); /* nothing is left at all */
 	CHECK_INT(hwt_wheel_next_due(wheel), ==, HWT_TICK_NEVER);
-	end();
-}
-
-TEST(sweep_returns_each_record_once)
-{
-	struct hwt_record *batch[64];
-	size_t got, total = 0;
-
-	begin(32, 0);
-	for (int i = 0; i < 5000; i++)
-		place_at(i * 11);
-	for (int i = 0; i < 5000; i += 5)
-		CHECK(hwt_wheel_remove(wheel, &records[i]));
-	hwt_wheel_seek(wheel, 1); /* in the middle of a tick, too */
-	(void)hwt_wheel_collect(wheel, batch, 64);
-	while ((got = hwt_wheel_sweep(wheel, batch, 64)) > 0) {
-		for (size_t i = 0; i < got; i++)
-			CHECK(atomic_exchange(&batch[i]->word, 0) != 0); /* not twice */
-		total += got;
-	}
-	CHECK_INT(total, ==, 4000);
 	end();
 }
 
