@@ -122,9 +122,9 @@ static inline int test_run_all(int argc, char **argv)
 		if (test_chosen(test->name, argc, argv))
 			failed += !test_run(test, ++count);
 	printf("1..%u\n", count);
-	if (count == 0)
+	if (count == 0 && argc > 1)
 		fprintf(stderr, "%s: no test has such a name\n", argv[0]);
-	return failed == 0 && count > 0 ? 0 : 1;
+	return failed == 0 && (count > 0 || argc < 2) ? 0 : 1; /* a build may lack what all are about */
 }
 
 #define TEST_MAIN()                                                                                                    \

@@ -46,6 +46,18 @@ static inline bool on_sqlite(void)
 	return getenv("HWT_STORE_URL") == NULL;
 }
 
+#define NEEDS_SQLITE()                                                                                                 \
+	do {                                                                                                           \
+		if (!on_sqlite())                                                                                      \
+			SKIP("of SQLite");                                                                             \
+	} while (0)
+
+#define NEEDS_POSTGRES()                                                                                               \
+	do {                                                                                                           \
+		if (on_sqlite())                                                                                       \
+			SKIP("of PostgreSQL");                                                                         \
+	} while (0)
+
 /* Of what is to fail each in turn, how far it is from one to the next; with HWT_EACH set, one. */
 static inline unsigned step_of(unsigned span)
 {
@@ -74,6 +86,7 @@ static inline void fresh_world(void)
 		world.schema[i] = (char)('a' + random % 26);
 	world.schema[10] = '\0';
 	(void)snprintf(world.log, sizeof(world.log), "%s/%u.log", world.folder, number);
+	atomic_store(&ran, 0);
 }
 
 static inline void end_world(void)
@@ -139,6 +152,48 @@ static inline hwt_store *open_store(void)
 	return open_with(&config);
 }
 
+/* Of a new world; with other settings as FRESH(.threads = 1).  OPEN: another store of this world. */
+static inline hwt_store *fresh_store(void)
+{
+	fresh_world();
+	return open_store();
+}
+
+static inline hwt_store *open_of(hwt_store_config config)
+{
+	hwt_store_config usual = store_config();
+
+	config.schema = usual.schema;
+	config.lease_ns = config.lease_ns != 0 ? config.lease_ns : usual.lease_ns;
+	config.warn = config.warn != NULL ? config.warn : usual.warn;
+	return open_with(&config);
+}
+
+static inline hwt_store *fresh_of(hwt_store_config config)
+{
+	fresh_world();
+	return open_of(config);
+}
+
+#define OPEN(...) open_of((hwt_store_config){ .size = sizeof(hwt_store_config), __VA_ARGS__ })
+#define FRESH(...) fresh_of((hwt_store_config){ .size = sizeof(hwt_store_config), __VA_ARGS__ })
+#define KIND(...) ((hwt_store_kind){ .size = sizeof(hwt_store_kind), __VA_ARGS__ })
+#define LIMITS(...) ((hwt_store_limits){ .size = sizeof(hwt_store_limits), __VA_ARGS__ })
+#define SPEC(its_kind, its_delay, ...)                                                                                 \
+	((hwt_store_spec){ .size = sizeof(hwt_store_spec), .kind = (its_kind), .delay_ns = (its_delay), __VA_ARGS__ })
+
+/* Only a hang ends the wait, and then the test fails. */
+#define WAIT_FOR(condition)                                                                                            \
+	do {                                                                                                           \
+		int64_t wait_end_ns_ = hwt_now() + PATIENCE_NS;                                                        \
+		bool wait_met_;                                                                                        \
+                                                                                                                       \
+		while (!(wait_met_ = (condition)) && hwt_now() < wait_end_ns_)                                         \
+			sleep_ms(1);                                                                                   \
+		if (!wait_met_)                                                                                        \
+			test_fail(__FILE__, __LINE__, #condition, 0, 0, false);                                        \
+	} while (0)
+
 static inline int checked(const char *file, int line, const char *what, int rc, int want)
 {
 	if (rc != want) {
@@ -165,6 +220,14 @@ static inline int checked(const char *file, int line, const char *what, int rc, 
 		CHECK_INT(errno, ==, ERRNO_MARK);                                                                      \
 		CHECK((hwt_store_error()[0] != '\0') == (call_rc_ != 0));                                              \
 	} while (0)
+
+/* Before a store that is declared: it is closed when its test returns, the last one first. */
+#define CLOSING __attribute__((cleanup(close_store), unused))
+
+static inline void close_store(hwt_store *const *store)
+{
+	CHECK_CALL(hwt_store_close(*store), 0);
+}
 
 static inline int register_patiently(hwt_store *store, const hwt_store_kind *kind)
 {

@@ -60,12 +60,9 @@ static void hear(void *ctx, const char *message)
 
 static hwt_store *started(unsigned mode, bool has_front, uint64_t shards)
 {
-	hwt_store_config config = store_config();
 	hwt_store *store;
 
-	config.lease_ns = HWT_S(1);
-	config.warn = hear;
-	store = open_with(&config);
+	store = OPEN(.lease_ns = HWT_S(1), .warn = hear);
 	if (has_front)
 		put_front_before(store);
 	register_kind(store, "a", count_run, NULL, mode);
@@ -77,10 +74,7 @@ static hwt_store *started(unsigned mode, bool has_front, uint64_t shards)
 /* Until nothing is left to run. */
 static bool wait_empty(void)
 {
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-
-	while (query("select count(*) from %s_timeout", world.schema) != 0 && hwt_now() < give_up_ns)
-		sleep_ms(5);
+	WAIT_FOR(query("select count(*) from %s_timeout", world.schema) == 0);
 	return query("select count(*) from %s_timeout", world.schema) == 0;
 }
 
@@ -90,7 +84,6 @@ static void check_unable(enum hwts_role role, unsigned mode)
 	hwt_store *one, *other;
 
 	fresh_world();
-	atomic_store(&ran, 0);
 	atomic_store(&told, 0);
 	atomic_store(&unable, 0);
 	one = started(mode, true, 8);
@@ -135,7 +128,6 @@ TEST(a_process_that_is_alone_keeps_its_shards_while_it_cannot_begin)
 	int64_t epochs;
 
 	fresh_world();
-	atomic_store(&ran, 0);
 	atomic_store(&told, 0);
 	atomic_store(&unable, 0);
 	store = started(HWT_STORE_AT_LEAST_ONCE, true, 8);

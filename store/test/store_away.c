@@ -21,7 +21,8 @@ static int have_effect(const hwt_store_run *run, void *ctx)
 static int child(int argc, char **argv)
 {
 	hwt_store_config config;
-	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store_kind kind = KIND(.name = "a", .task = have_effect, .mode = HWT_STORE_TRANSACTION,
+				   .backoff_ns = HWT_MS(10));
 	hwt_store *store;
 
 	(void)argc;
@@ -30,10 +31,6 @@ static int child(int argc, char **argv)
 	config.name = argv[4];
 	config.lease_ns = HWT_S(6); /* its end is found soon */
 	store = open_with(&config);
-	kind.name = "a";
-	kind.task = have_effect;
-	kind.mode = HWT_STORE_TRANSACTION;
-	kind.backoff_ns = HWT_MS(10);
 	register_and_start(store, &kind);
 	while (!asked_to_stop)
 		sleep_ms(2);
@@ -100,14 +97,9 @@ static void *put_on_and_on(void *arg)
 static struct load *start_load(struct crew *crew)
 {
 	struct load *load = calloc(1, sizeof(*load));
-	hwt_store_config config;
 
-	fresh_world();
-	config = store_config();
-	config.lease_ns = LEASE_NS;
-	load->store = open_with(&config);
+	load->store = FRESH(.lease_ns = LEASE_NS);
 	register_kind(load->store, "a", count_not_early, NULL, HWT_STORE_AT_LEAST_ONCE);
-	atomic_store(&ran, 0);
 	CHECK_CALL(hwt_store_start(load->store), 0);
 	crew_start(crew, 1, put_on_and_on, load, 0); /* accepted is written by one thread */
 	CHECK(wait_count(&ran, 5));
@@ -135,11 +127,10 @@ static void end_load(struct load *load, struct crew *crew)
 
 TEST(connections_that_are_killed_lose_nothing)
 {
+	NEEDS_POSTGRES();
 	struct crew crew;
 	struct load *load;
 
-	if (on_sqlite())
-		SKIP("of PostgreSQL");
 	load = start_load(&crew);
 	for (int i = 0; i < 8 || stats_of_store(load->store).reconnects == 0; i++) {
 		(void)query(
@@ -174,17 +165,13 @@ TEST(a_server_that_is_restarted_loses_nothing)
 TEST(a_stop_without_a_database_comes_to_an_end)
 {
 	const char *ctl = getenv("HWT_POSTGRES_CTL");
-	hwt_store_config config;
 	hwt_store *store;
 	char command[256];
 	int64_t id;
 
 	if (on_sqlite() || !ctl)
 		SKIP("of PostgreSQL, with a server that may be stopped");
-	fresh_world();
-	config = store_config();
-	config.lease_ns = LEASE_NS;
-	store = open_with(&config);
+	store = FRESH(.lease_ns = LEASE_NS);
 	register_kind(store, "a", count_not_early, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(store), 0);
 	(void)snprintf(command, sizeof(command), "%s -m immediate stop", ctl);
@@ -213,20 +200,14 @@ TEST(a_stop_without_a_database_comes_to_an_end)
  * A renewal that has read the clock just before the end of the lease, and commits after it: its process trusts it.
  */
 
+#ifdef HWT_STORE_POSTGRES
 TEST(a_lease_that_is_being_renewed_is_not_over)
 {
-#ifdef HWT_STORE_POSTGRES
-	hwt_store *store;
-	hwt_store_config config;
+	NEEDS_POSTGRES(); /* SQLite takes its lock before it reads the clock */
+	CLOSING hwt_store *store = FRESH(.lease_ns = HWT_S(1));
 	PGconn *conn;
 	char text[256];
 
-	if (on_sqlite())
-		SKIP("of PostgreSQL: SQLite takes its lock before it reads the clock");
-	fresh_world();
-	config = store_config();
-	config.lease_ns = HWT_S(1);
-	store = open_with(&config);
 	register_kind(store, "a", count_not_early, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 8));
@@ -248,11 +229,8 @@ TEST(a_lease_that_is_being_renewed_is_not_over)
 	(void)query("update %s_member set until_us = 1 where name = 'other'", world.schema);
 	CHECK(wait_held(store, 8)); /* now it is over */
 	CHECK_INT(query("select until_us from %s_member where name = 'other'", world.schema), ==, 0);
-	CHECK_CALL(hwt_store_close(store), 0);
-#else
-	SKIP("of PostgreSQL");
-#endif
 }
+#endif
 
 /* The lease ends meanwhile, on both engines. */
 TEST(a_database_that_is_locked_for_longer_than_the_lease_loses_nothing)
@@ -288,21 +266,17 @@ TEST(a_database_that_is_locked_for_longer_than_the_lease_loses_nothing)
 	end_load(load, &crew);
 }
 
+#ifdef HWT_STORE_POSTGRES
 /* A transaction of a user that holds rows which are due: the others must not wait for it. */
 TEST(a_locked_row_does_not_hold_up_the_others)
 {
-#ifdef HWT_STORE_POSTGRES
-	hwt_store *store;
+	NEEDS_POSTGRES(); /* SQLite has no locks of rows */
+	CLOSING hwt_store *store = fresh_store();
 	PGconn *conn;
 	char text[128];
 	int64_t id;
 
-	if (on_sqlite())
-		SKIP("of PostgreSQL: SQLite has no locks of rows");
-	fresh_world();
-	store = open_store();
 	register_kind(store, "a", count_not_early, NULL, HWT_STORE_AT_LEAST_ONCE);
-	atomic_store(&ran, 0);
 	id = put(store, "a", 0);
 	conn = PQconnectdb(world.url + 3);
 	(void)snprintf(text, sizeof(text), "begin; select 1 from %s_timeout where id = %lld for update", world.schema,
@@ -316,10 +290,7 @@ TEST(a_locked_row_does_not_hold_up_the_others)
 	CHECK_INT(atomic_load(&ran), ==, 10);
 	PQfinish(conn);
 	CHECK(wait_count(&ran, 11));
-	CHECK_CALL(hwt_store_close(store), 0);
-#else
-	SKIP("of PostgreSQL");
-#endif
 }
+#endif
 
 STORE_MAIN(child)

@@ -111,12 +111,10 @@ TEST(each_field_of_the_config_is_checked)
 
 TEST(each_field_of_a_kind_is_checked)
 {
-	hwt_store *store;
+	hwt_store *store = fresh_store();
 	char name[70];
 	hwt_store_kind good = HWT_STORE_KIND_INIT;
 
-	fresh_world();
-	store = open_store();
 	good.name = "a";
 	good.task = nothing;
 	memset(name, 'n', 64);
@@ -173,16 +171,10 @@ TEST(each_field_of_a_kind_is_checked)
 
 TEST(a_kind_that_a_put_has_made_gets_its_mode_from_the_first_registration)
 {
-	hwt_store *store;
-	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store *store = fresh_store();
+	hwt_store_kind kind = KIND(.name = "a", .task = nothing, .mode = HWT_STORE_AT_MOST_ONCE, .shards = 100);
 
-	fresh_world();
-	store = open_store();
 	put(store, "a", HWT_S(1000));
-	kind.name = "a";
-	kind.task = nothing;
-	kind.mode = HWT_STORE_AT_MOST_ONCE;
-	kind.shards = 100;
 	CHECK_CALL(hwt_store_register(store, &kind), 0);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 8)); /* the shards are kept */
@@ -202,12 +194,10 @@ static bool count_one(void *ctx, const hwt_store_info *info)
 
 TEST(each_field_of_a_spec_is_checked_and_nothing_is_put)
 {
-	hwt_store *store;
+	hwt_store *store = fresh_store();
 	char name[300], *data = calloc(1, HWT_STORE_DATA_MAX + 1);
 	int count = 0;
 
-	fresh_world();
-	store = open_store();
 	memset(name, 'n', 256);
 	name[256] = '\0';
 	put(store, "a", HWT_S(1000));
@@ -303,12 +293,10 @@ TEST(each_field_of_a_spec_is_checked_and_nothing_is_put)
 
 TEST(other_calls_check_their_arguments)
 {
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 	hwt_store_stats stats = HWT_STORE_STATS_INIT;
 
-	fresh_world();
-	store = open_store();
 	CHECK_CALL(hwt_store_cancel(NULL, 1), EINVAL);
 	CHECK_CALL(hwt_store_cancel_key(store, NULL, "k"), EINVAL);
 	CHECK_CALL(hwt_store_cancel_key(store, "a", NULL), EINVAL);
@@ -348,7 +336,6 @@ TEST(other_calls_check_their_arguments)
 		CHECK_INT(info.due_us, ==, 0x5555555555555555);
 		CHECK_INT(info.size, ==, offsetof(hwt_store_info, due_us));
 	}
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /*
@@ -420,12 +407,11 @@ TEST(tables_of_another_version_are_refused)
 
 TEST(a_file_that_is_no_database_is_refused)
 {
+	NEEDS_SQLITE();
 	hwt_store_config config;
 	FILE *file;
 
 	fresh_world();
-	if (!world.sqlite)
-		SKIP("of SQLite");
 	config = store_config();
 	file = fopen(world.url + 7, "w");
 	for (int i = 0; i < 1000; i++)
@@ -437,14 +423,13 @@ TEST(a_file_that_is_no_database_is_refused)
 	fclose(file);
 }
 
+#ifdef HWT_STORE_SQLITE
 TEST(a_file_or_folder_that_cannot_be_written_is_refused)
 {
-#ifdef HWT_STORE_SQLITE
+	NEEDS_SQLITE();
 	hwt_store_config config;
 
 	fresh_world();
-	if (!world.sqlite)
-		SKIP("of SQLite");
 	config = store_config();
 	CHECK_CALL(hwt_store_close(open_store()), 0);
 	CHECK_INT(chmod(world.folder, 0755), ==, 0);
@@ -452,10 +437,8 @@ TEST(a_file_or_folder_that_cannot_be_written_is_refused)
 	CHECK(drop_root());
 	check_open(world.url, &config, EACCES, "writable");
 	be_root_again();
-#else
-	SKIP("of SQLite");
-#endif
 }
+#endif
 
 /* A file system of a few MiB, which a process may write whose user owns the folder OF. */
 static bool mount_small(const char *folder, const char *of)
@@ -473,15 +456,13 @@ static void fill_disk(void)
 {
 	unsigned char *data = malloc(200000); /* which cannot be compressed */
 	hwt_store *store = open_store();
-	hwt_store_spec spec = spec_of("a", HWT_S(1000));
+	hwt_store_spec spec = SPEC("a", HWT_S(1000), .data = data, .len = 200000);
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 	int64_t ids[100], refused = -7;
 	int accepted = 0, rc = 0, count = 0;
 
 	for (size_t i = 0; i < 200000; i++)
 		data[i] = (unsigned char)hwts_random();
-	spec.data = data;
-	spec.len = 200000;
 	while (accepted < 100 && (rc = put_patiently(store, &spec, &ids[accepted])) == 0)
 		accepted++;
 	CHECK_INT(rc, ==, ENOSPC);
@@ -550,17 +531,16 @@ TEST(a_full_disk_is_told_and_changes_nothing)
 	}
 }
 
+#ifdef HWT_STORE_POSTGRES
 TEST(a_role_without_rights_is_told)
 {
-#ifdef HWT_STORE_POSTGRES
+	NEEDS_POSTGRES();
 	hwt_store_config config;
 	char url[TEXT_MAX];
 	PGconn *conn;
 	const char *user;
 
 	fresh_world();
-	if (world.sqlite)
-		SKIP("of PostgreSQL");
 	config = store_config();
 	conn = PQconnectdb(world.url + 3);
 	PQclear(PQexec(conn, "create role nobody_much login"));
@@ -572,10 +552,8 @@ TEST(a_role_without_rights_is_told)
 	CHECK_CALL(hwt_store_close(open_store()), 0);
 	check_open(url, &config, EACCES, "grant"); /* the tables are there; it may not read them */
 	PQfinish(conn);
-#else
-	SKIP("of PostgreSQL");
-#endif
 }
+#endif
 
 /*
  * No memory
@@ -602,7 +580,6 @@ TEST(without_memory_a_call_fails_and_nothing_is_lost)
 	atomic_store(&hwts_test_refuses_memory, refuse);
 	store = open_store();
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
-	atomic_store(&ran, 0);
 	CHECK_CALL(hwt_store_start(store), 0);
 	for (unsigned n = 0; n < 40; n++) {
 		hwt_store_spec specs[3] = { spec_of("a", 0), spec_of("a", HWT_MS(30)), spec_of("a", HWT_MS(60)) };

@@ -9,11 +9,8 @@
 /* A store with the kind "a", started if asked. */
 static hwt_store *simple_store(hwt_store_task *task, void *ctx, bool start)
 {
-	hwt_store *store;
+	hwt_store *store = fresh_store();
 
-	fresh_world();
-	store = open_store();
-	atomic_store(&ran, 0);
 	register_kind(store, "a", task, ctx, HWT_STORE_AT_LEAST_ONCE);
 	if (start)
 		CHECK_CALL(hwt_store_start(store), 0);
@@ -50,7 +47,7 @@ TEST(a_put_runs_once_and_not_early)
 {
 	struct hwt_store_stats stats;
 	int64_t before_ns, id;
-	hwt_store *store = simple_store(count_run, NULL, true);
+	CLOSING hwt_store *store = simple_store(count_run, NULL, true);
 
 	before_ns = hwt_now();
 	id = put(store, "a", HWT_MS(300));
@@ -66,7 +63,6 @@ TEST(a_put_runs_once_and_not_early)
 	CHECK_INT(stats.failed + stats.retried + stats.cancelled, ==, 0);
 	CHECK_INT(stats.shards_held, ==, 8);
 	CHECK_INT(stats.window + stats.running, ==, 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 struct seen {
@@ -171,7 +167,7 @@ TEST(a_put_survives_the_store_that_made_it)
 
 TEST(a_key_is_used_once_at_a_time)
 {
-	hwt_store *store = simple_store(count_run, NULL, false);
+	CLOSING hwt_store *store = simple_store(count_run, NULL, false);
 	hwt_store_spec spec = spec_of("a", HWT_S(1000));
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 	int64_t first, id = 0;
@@ -196,21 +192,16 @@ TEST(a_key_is_used_once_at_a_time)
 	spec.kind = "a";
 	CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
 	CHECK_INT(id, >, first);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(replace_puts_off)
 {
 	static struct seen seen;
 	hwt_store *store = simple_store(look_at_run, &seen, true);
-	hwt_store_spec spec = spec_of("a", HWT_S(1000));
+	hwt_store_spec spec = SPEC("a", HWT_S(1000), .key = "k", .flags = HWT_STORE_REPLACE, .data = "one", .len = 3);
 	int64_t first = 0, id = 0, due_us;
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 
-	spec.key = "k";
-	spec.flags = HWT_STORE_REPLACE;
-	spec.data = "one";
-	spec.len = 3;
 	CHECK_CALL(hwt_store_put(store, &spec, &first), 0);
 	CHECK_CALL(hwt_store_get(store, first, &info), 0);
 	due_us = info.due_us;
@@ -266,8 +257,7 @@ static int wait_at_gate(const hwt_store_run *run, void *ctx)
 TEST(one_that_runs_is_busy)
 {
 	struct gate gate = { 0 };
-	hwt_store *store = simple_store(wait_at_gate, &gate, true);
-	hwt_store_spec spec = spec_of("a", 0);
+	CLOSING hwt_store *store = simple_store(wait_at_gate, &gate, true);
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 	int64_t id = put_key(store, "a", "k", 0), other = 0;
 
@@ -275,8 +265,7 @@ TEST(one_that_runs_is_busy)
 	CHECK_CALL(hwt_store_cancel(store, id), EBUSY);
 	CHECK_CALL(hwt_store_cancel_key(store, "a", "k"), EBUSY);
 	CHECK_CALL(hwt_store_reschedule(store, id, 0), EBUSY);
-	spec.key = "k";
-	CHECK_CALL(hwt_store_put(store, &spec, &other), EEXIST);
+	CHECK_CALL(hwt_store_put(store, &SPEC("a", 0, .key = "k"), &other), EEXIST);
 	CHECK_INT(other, ==, id);
 	CHECK_CALL(hwt_store_get(store, id, &info), 0);
 	CHECK_INT(info.state, ==, HWT_STORE_RUNNING);
@@ -286,12 +275,11 @@ TEST(one_that_runs_is_busy)
 	atomic_store(&gate.leave, 1);
 	CHECK(wait_gone(store, id));
 	CHECK_CALL(hwt_store_cancel(store, id), ENOENT);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(a_cancelled_one_does_not_run)
 {
-	hwt_store *store = simple_store(count_run, NULL, true);
+	CLOSING hwt_store *store = simple_store(count_run, NULL, true);
 	hwt_store_spec specs[50];
 	int64_t ids[50], until_ns = hwt_now() + PATIENCE_NS, cancelled = 0;
 	bool left;
@@ -317,9 +305,7 @@ TEST(a_cancelled_one_does_not_run)
 	CHECK_CALL(hwt_store_cancel(store, 0), ENOENT);
 	CHECK_CALL(hwt_store_cancel(store, INT64_MAX), ENOENT);
 	CHECK_CALL(hwt_store_cancel(store, -1), ENOENT);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
-
 
 TEST(put_many_puts_all_or_none)
 {
@@ -431,7 +417,7 @@ TEST(the_specs_of_a_put_of_many_are_as_large_as_the_first_says)
 
 TEST(each_lists_by_due_time_and_by_pages)
 {
-	hwt_store *store = simple_store(count_run, NULL, false);
+	CLOSING hwt_store *store = simple_store(count_run, NULL, false);
 	hwt_store_spec specs[350];
 
 	for (int i = 0; i < 350; i++)
@@ -446,7 +432,6 @@ TEST(each_lists_by_due_time_and_by_pages)
 	CHECK_CALL(hwt_store_each(store, "a", 0, list_one, NULL), EINVAL);
 	CHECK_CALL(hwt_store_each(store, "a", 1, list_one, NULL), EINVAL);
 	CHECK_CALL(hwt_store_each(store, "a", 2, NULL, NULL), EINVAL);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 struct caller {
@@ -460,7 +445,6 @@ static int call_everything(const hwt_store_run *run, void *ctx)
 	struct caller *caller = ctx;
 	hwt_store *store = caller->store;
 	hwt_store_info info = HWT_STORE_INFO_INIT;
-	hwt_store_kind kind = HWT_STORE_KIND_INIT;
 	int64_t id;
 
 	if (run->len > 0) { /* the one that was put below */
@@ -470,9 +454,7 @@ static int call_everything(const hwt_store_run *run, void *ctx)
 	CHECK_CALL(hwt_store_stop(store), EDEADLK);
 	CHECK_CALL(hwt_store_close(store), EDEADLK);
 	CHECK_CALL(hwt_store_start(store), 0);
-	kind.name = "z";
-	kind.task = call_everything;
-	CHECK_CALL(hwt_store_register(store, &kind), EBUSY);
+	CHECK_CALL(hwt_store_register(store, &KIND(.name = "z", .task = call_everything)), EBUSY);
 	CHECK_CALL(hwt_store_get(store, run->id, &info), 0);
 	CHECK_CALL(hwt_store_cancel(store, run->id), EBUSY);
 	CHECK_CALL(hwt_store_reschedule(store, run->id, 5), EBUSY);
@@ -492,13 +474,12 @@ static int call_everything(const hwt_store_run *run, void *ctx)
 TEST(a_task_may_call_everything_but_stop_and_close)
 {
 	struct caller caller = { 0 };
-	hwt_store *store = simple_store(call_everything, &caller, false);
+	CLOSING hwt_store *store = simple_store(call_everything, &caller, false);
 
 	caller.store = store;
 	CHECK_CALL(hwt_store_start(store), 0);
 	put(store, "a", 0);
 	CHECK(wait_count(&caller.done, 1));
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 struct putter {
@@ -509,17 +490,13 @@ struct putter {
 /* The holder learns of it when it begins the row in vain. */
 TEST(what_another_process_puts_off_for_centuries_is_left_alone)
 {
-	hwt_store *holder, *other;
-	hwt_store_spec spec = spec_of("a", HWT_S(100));
+	CLOSING hwt_store *holder = fresh_store(), *other = open_store();
+	hwt_store_spec spec = SPEC("a", HWT_S(100), .key = "k");
 	int64_t id;
 
-	fresh_world();
-	holder = open_store();
-	other = open_store();
 	register_kind(holder, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(holder), 0);
 	CHECK(wait_held(holder, 8));
-	spec.key = "k";
 	CHECK_CALL(hwt_store_put(holder, &spec, &id), 0);
 	spec.flags = HWT_STORE_REPLACE | HWT_STORE_ABSOLUTE;
 	spec.due_us = INT64_C(253402300799000000); /* the end of the year 9999 */
@@ -529,8 +506,6 @@ TEST(what_another_process_puts_off_for_centuries_is_left_alone)
 	CHECK_INT(atomic_load(&begins), ==, 1); /* not again and again */
 	atomic_store(&hwts_test_at, NULL);
 	CHECK_CALL(hwt_store_cancel(other, id), 0);
-	CHECK_CALL(hwt_store_close(other), 0);
-	CHECK_CALL(hwt_store_close(holder), 0);
 }
 
 STORE_MAIN(NULL)

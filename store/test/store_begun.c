@@ -27,12 +27,9 @@ static int wait_if_held(const hwt_store_run *run, void *ctx)
 /* A started store whose threads have run so many short ones. */
 static hwt_store *after(unsigned runs)
 {
-	hwt_store *store;
+	hwt_store *store = fresh_store();
 
-	fresh_world();
-	store = open_store();
 	register_kind(store, "a", wait_if_held, NULL, HWT_STORE_AT_LEAST_ONCE);
-	atomic_store(&ran, 0);
 	atomic_store(&started, 0);
 	atomic_store(&held, false);
 	CHECK_CALL(hwt_store_start(store), 0);
@@ -107,7 +104,7 @@ TEST(what_was_begun_ahead_of_its_start_can_be_rescheduled_here)
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 	int64_t ids[ROWS];
 	unsigned moved = 0;
-	hwt_store *store = after(30);
+	CLOSING hwt_store *store = after(30);
 
 	put_rows(store, ids);
 	CHECK(wait_count(&started, 30 + THREADS));
@@ -128,20 +125,18 @@ TEST(what_was_begun_ahead_of_its_start_can_be_rescheduled_here)
 	for (unsigned i = 0; i < ROWS; i++)
 		(void)hwt_store_reschedule(store, ids[i], 0);
 	CHECK(wait_count(&ran, 30 + ROWS));
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* Another process can cancel it, too, before the runs in front of it have ended. */
 TEST(what_was_begun_ahead_of_runs_that_last_is_given_back)
 {
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS, ids[ROWS];
+	int64_t ids[ROWS];
 	unsigned cancelled = 0;
 	hwt_store *store = after(30), *other = open_store();
 
 	put_rows(store, ids);
 	CHECK(wait_count(&started, 30 + THREADS));
-	while (count_begun() > THREADS && hwt_now() < give_up_ns)
-		sleep_ms(5);
+	WAIT_FOR(count_begun() <= THREADS);
 	CHECK_INT(count_begun(), ==, THREADS);
 	for (unsigned i = 0; i < ROWS; i++)
 		cancelled += hwt_store_cancel(other, ids[i]) == 0;
@@ -182,7 +177,6 @@ TEST(a_cancel_waits_for_the_begin_that_is_under_way)
 {
 	hwt_store *store = after(30);
 	struct canceller canceller = { .store = store };
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
 	pthread_t thread;
 
 	for (unsigned i = 0; i < THREADS; i++) {
@@ -193,8 +187,7 @@ TEST(a_cancel_waits_for_the_begin_that_is_under_way)
 	atomic_store(&begins_last, true);
 	atomic_store(&hwts_test_at, hold_begin);
 	canceller.id = put(store, "a", 0);
-	while (!atomic_load(&begun) && hwt_now() < give_up_ns)
-		sleep_ms(1);
+	WAIT_FOR(atomic_load(&begun));
 	REQUIRE(pthread_create(&thread, NULL, cancel_it, &canceller) == 0);
 	sleep_ms(30); /* in which it would be told that it runs */
 	atomic_store(&begins_last, false);

@@ -232,19 +232,12 @@ static int put_plain(hwt_store *store)
 
 static int put_keyed(hwt_store *store)
 {
-	hwt_store_spec spec = spec_of("a", HWT_S(2));
-
-	spec.key = "another";
-	return hwt_store_put(store, &spec, NULL);
+	return hwt_store_put(store, &SPEC("a", HWT_S(2), .key = "another"), NULL);
 }
 
 static int put_replacing(hwt_store *store)
 {
-	hwt_store_spec spec = spec_of("a", HWT_S(2));
-
-	spec.key = "k";
-	spec.flags = HWT_STORE_REPLACE;
-	return hwt_store_put(store, &spec, NULL);
+	return hwt_store_put(store, &SPEC("a", HWT_S(2), .key = "k", .flags = HWT_STORE_REPLACE), NULL);
 }
 
 static int put_three(hwt_store *store)
@@ -290,12 +283,10 @@ static int put_group(hwt_store *store)
 
 static int meet_a_key(hwt_store *store)
 {
-	hwt_store_spec spec = spec_of("a", HWT_S(2));
 	int64_t id = 0;
 	int rc;
 
-	spec.key = "k";
-	rc = hwt_store_put(store, &spec, &id);
+	rc = hwt_store_put(store, &SPEC("a", HWT_S(2), .key = "k"), &id);
 	if (rc != EEXIST)
 		return rc;
 	CHECK_INT(id, ==, keyed);
@@ -368,10 +359,7 @@ static int open_another(hwt_store *store)
 /* In a new transaction of a connection of the test's own; whose beginning and end do not fail. */
 static int put_into(hwt_store *store, void *connection)
 {
-	hwt_store_spec spec = spec_of("a", HWT_S(2));
-
-	spec.key = "on";
-	return hwt_store_put_on(store, connection, &spec, NULL);
+	return hwt_store_put_on(store, connection, &SPEC("a", HWT_S(2), .key = "on"), NULL);
 }
 
 static int put_on_one(hwt_store *store)
@@ -563,15 +551,13 @@ TEST(each_call_of_the_library_fails_once_and_the_answer_is_true)
 #ifdef HWT_STORE_SQLITE
 TEST(each_call_of_the_library_meets_a_lock)
 {
-	if (!on_sqlite())
-		SKIP("of SQLite");
+	NEEDS_SQLITE();
 	each_call_fails(SQLITE_BUSY, EAGAIN);
 }
 
 TEST(each_call_of_the_library_meets_a_full_disk)
 {
-	if (!on_sqlite())
-		SKIP("of SQLite");
+	NEEDS_SQLITE();
 	each_call_fails(SQLITE_FULL, ENOSPC);
 }
 #endif

@@ -31,16 +31,11 @@ static int run_series(const hwt_store_run *run, void *ctx)
 /* A series that is due in so long, each hour. */
 static void begin_series(struct series *series, int64_t first_in_us)
 {
-	hwt_store_spec spec = spec_of("a", 0);
-
-	fresh_world();
-	series->store = open_store();
+	series->store = fresh_store();
 	register_kind(series->store, "a", run_series, series, HWT_STORE_AT_LEAST_ONCE);
 	series->first_us = now_us() + first_in_us;
-	spec.flags = HWT_STORE_ABSOLUTE;
-	spec.due_us = series->first_us;
-	spec.period_ns = HOUR_US * 1000;
-	CHECK_CALL(put_patiently(series->store, &spec, &series->id), 0);
+	series->id = put_spec(series->store, &SPEC("a", 0, .flags = HWT_STORE_ABSOLUTE, .due_us = series->first_us,
+						   .period_ns = HOUR_US * 1000));
 }
 
 static void end_series(struct series *series)
@@ -71,8 +66,7 @@ TEST(a_clock_that_is_put_back_leaves_a_series_on_its_grid)
 {
 	struct series series = { .back_us = HOUR_US * 10 };
 
-	if (!on_sqlite())
-		SKIP("the wall clock is that of a SQLite database");
+	NEEDS_SQLITE(); /* the wall clock is that of its database */
 	begin_series(&series, 0);
 	CHECK_CALL(hwt_store_start(series.store), 0);
 	CHECK(wait_count(&series.ran, 2)); /* the retry is due by the clock that was put back */
@@ -84,23 +78,19 @@ TEST(a_clock_that_is_put_back_leaves_a_series_on_its_grid)
 TEST(a_clock_that_is_years_ahead_for_a_moment_leaves_a_series_on_its_grid)
 {
 	struct series series = { .back_us = 0 };
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
 
-	if (!on_sqlite())
-		SKIP("the wall clock is that of a SQLite database");
+	NEEDS_SQLITE(); /* the wall clock is that of its database */
 	begin_series(&series, HOUR_US);
 	CHECK_CALL(hwt_store_start(series.store), 0);
 	clock_was_set(series.store, YEARS_US);
-	while (stats_of_store(series.store).begun == 0 && hwt_now() < give_up_ns)
-		sleep_ms(1);
+	WAIT_FOR(stats_of_store(series.store).begun != 0);
 	(void)settled_stats(series.store); /* it was begun, and rests */
 	CHECK_INT(info_of_series(&series).due_us, ==, series.first_us);
 	CHECK_INT(atomic_load(&series.ran), ==, 0);
 	clock_was_set(series.store, 0);
 	/* A clock that stays ahead is believed after a lease: it was wrong before. */
 	clock_was_set(series.store, YEARS_US);
-	while (stats_of_store(series.store).begun < 2 && hwt_now() < give_up_ns)
-		sleep_ms(1);
+	WAIT_FOR(stats_of_store(series.store).begun >= 2);
 	CHECK_INT(settled_stats(series.store).done, ==, 0);
 	atomic_store(&hwts_test_boot_ns, HWT_S(601));
 	clock_was_set(series.store, YEARS_US);
@@ -115,8 +105,7 @@ TEST(a_series_that_is_due_while_the_clock_is_years_ahead_runs_and_goes_on_by_a_p
 {
 	struct series series = { .back_us = 0 };
 
-	if (!on_sqlite())
-		SKIP("the wall clock is that of a SQLite database");
+	NEEDS_SQLITE(); /* the wall clock is that of its database */
 	begin_series(&series, 200000);
 	CHECK_CALL(hwt_store_start(series.store), 0);
 	atomic_store(&hwts_test_wall_us, YEARS_US); /* which control does not notice */
@@ -148,8 +137,7 @@ static int64_t members(void)
 /* A tool in a container, say. */
 TEST(who_cannot_tell_the_boot_leaves_the_leases_of_others_alone)
 {
-	if (!on_sqlite())
-		SKIP("of SQLite: PostgreSQL has a clock of its own");
+	NEEDS_SQLITE(); /* PostgreSQL has a clock of its own */
 	fresh_world();
 	CHECK_CALL(hwt_store_close(open_store()), 0);
 	insert_member("other", 1000000);
@@ -169,11 +157,9 @@ TEST(who_cannot_tell_the_boot_leaves_the_leases_of_others_alone)
 /* SQLite: a process in a time namespace, or of before a boot.  PostgreSQL: the server's clock has been put back. */
 TEST(a_lease_that_ends_in_thirty_days_is_over)
 {
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 	int64_t id;
 
-	fresh_world();
-	store = open_store();
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	insert_member("other", 30 * DAY_US);
 	(void)query("update %s_shard set owner = 'other', epoch = 1", world.schema);
@@ -190,19 +176,13 @@ TEST(a_lease_that_ends_in_thirty_days_is_over)
 	}
 	id = put(store, "a", 0);
 	CHECK(wait_gone(store, id));
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* One that was started again under its name is not kept waiting. */
 TEST(a_name_whose_lease_ends_in_thirty_days_is_free)
 {
-	hwt_store_config config;
-	hwt_store *store;
+	CLOSING hwt_store *store = FRESH(.name = "me");
 
-	fresh_world();
-	config = store_config();
-	config.name = "me";
-	store = open_with(&config);
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(store), 0);
 	(void)query("update %s_member set incarnation = 1, until_us = until_us + %lld", world.schema,
@@ -214,23 +194,19 @@ TEST(a_name_whose_lease_ends_in_thirty_days_is_free)
 	}
 	CHECK(wait_held(store, 8));
 	CHECK_INT(query("select count(*) from %s_member where name = 'me' and incarnation <> 1", world.schema), ==, 1);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(processes_that_died_long_ago_leave_no_rows)
 {
-	hwt_store *store;
+	hwt_store *store = fresh_store();
 
-	fresh_world();
-	store = open_store();
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	insert_member("of_last_week", -7 * DAY_US);
 	insert_member("of_eleven_minutes_ago", -660 * INT64_C(1000000));
 	insert_member("just_now", -1000000);
 	insert_member("of_another_clock", 30 * DAY_US);
 	CHECK_CALL(hwt_store_start(store), 0);
-	for (int64_t give_up_ns = hwt_now() + PATIENCE_NS; members() != 2 && hwt_now() < give_up_ns;)
-		sleep_ms(1);
+	WAIT_FOR(members() == 2);
 	CHECK_INT(members(), ==, 2); /* one that died just now may be looked for still */
 	CHECK_CALL(hwt_store_close(store), 0);
 	CHECK_INT(query("select count(*) from %s_member where name = 'just_now'", world.schema), ==, 1);
@@ -239,12 +215,9 @@ TEST(processes_that_died_long_ago_leave_no_rows)
 /* While a worker that was killed stays away. */
 TEST(who_is_dead_is_left_no_hints)
 {
-	hwt_store *store;
+	NEEDS_SQLITE();
+	CLOSING hwt_store *store = fresh_store();
 
-	fresh_world();
-	if (!world.sqlite)
-		SKIP("of SQLite");
-	store = open_store();
 	(void)put(store, "a", HWT_S(3600));
 	insert_member("other", 3000000000);
 	(void)query("update %s_shard set owner = 'other', epoch = 1", world.schema);
@@ -255,7 +228,6 @@ TEST(who_is_dead_is_left_no_hints)
 	for (int i = 0; i < 10; i++)
 		(void)put(store, "a", 0);
 	CHECK_INT(query("select count(*) from %s_hint", world.schema), ==, 10);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 STORE_MAIN(NULL)

@@ -115,11 +115,7 @@ TEST(a_row_keeps_its_key_and_its_data_apart)
 
 static void register_plain(hwt_store *store, const char *name)
 {
-	hwt_store_kind kind = HWT_STORE_KIND_INIT;
-
-	kind.name = name;
-	kind.task = count_run;
-	CHECK_CALL(hwt_store_register(store, &kind), 0);
+	CHECK_CALL(hwt_store_register(store, &KIND(.name = name, .task = count_run)), 0);
 }
 
 TEST(what_a_kind_leaves_open_is_as_the_header_says)
@@ -162,11 +158,9 @@ TEST(what_a_kind_leaves_open_is_as_the_header_says)
 TEST(a_shard_that_a_kind_does_not_have_is_not_found)
 {
 	static const int32_t others[] = { 8, 1023, 1024, -1024 };
-	hwt_store *store;
+	hwt_store *store = fresh_store();
 	int32_t first;
 
-	fresh_world();
-	store = open_store();
 	register_plain(store, "a");
 	first = store->kinds->row.id * HWTS_SHARDS_MAX;
 	for (int32_t i = 0; i < 8; i++) {
@@ -185,10 +179,8 @@ TEST(the_first_registration_of_a_kind_settles_it)
 			     first = { .shards = 9, .mode = 1, .horizon_us = 7000000 },
 			     second = { .shards = 2, .mode = 2, .horizon_us = 9000000 }, out = { .id = -7 };
 	struct hwts_conn *conn = NULL;
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 
-	fresh_world();
-	store = open_store();
 	CHECK_INT(hwts_pool_get(store, &conn), ==, 0);
 	CHECK_INT(hwts_rows_kind(conn, "a", NULL, &out), ==, ENOENT);
 	CHECK_INT(out.id, ==, -7);
@@ -203,7 +195,6 @@ TEST(the_first_registration_of_a_kind_settles_it)
 	}
 	CHECK_INT(sql("select count(*) from %s_shard", world.schema), ==, 3);
 	hwts_pool_put(store, conn);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 enum { MAKERS = 4, MADE = 15 };
@@ -268,11 +259,10 @@ TEST(kinds_that_are_made_at_once_are_made_once_each)
 
 TEST(leases_of_an_earlier_boot_are_over)
 {
+	NEEDS_SQLITE(); /* PostgreSQL has a clock of its own */
 	hwt_store *store;
 
 	fresh_world();
-	if (!world.sqlite)
-		SKIP("of SQLite: PostgreSQL has a clock of its own");
 	CHECK_CALL(hwt_store_close(open_store()), 0);
 	(void)sql("insert into %s_member values ('dead', 1, %" PRId64 ", '')", world.schema, INT64_MAX / 2);
 	store = open_store();
@@ -301,10 +291,8 @@ TEST(some_connections_of_calls_are_kept_and_used_again)
 {
 	enum { AT_ONCE = 20, KEPT = 16 };
 	struct hwts_conn *conns[AT_ONCE], *first;
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 
-	fresh_world();
-	store = open_store();
 	first = store->pool->idle;
 	CHECK_INT(idle_connections(store), ==, 1);
 	for (int i = 0; i < 5; i++)
@@ -326,7 +314,6 @@ TEST(some_connections_of_calls_are_kept_and_used_again)
 	for (int i = AT_ONCE - KEPT; i < AT_ONCE; i++)
 		hwts_pool_put(store, conns[i]);
 	CHECK_INT(idle_connections(store), ==, KEPT - 1);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 static atomic_uint waits;
@@ -353,11 +340,9 @@ TEST(calls_beyond_the_most_connections_wait_for_one)
 {
 	enum { MOST = 64 };
 	struct hwts_conn *conns[MOST];
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 	pthread_t thread;
 
-	fresh_world();
-	store = open_store();
 	for (int i = 0; i < MOST; i++)
 		CHECK_INT(hwts_pool_get(store, &conns[i]), ==, 0);
 	atomic_store(&waits, 0);
@@ -370,29 +355,22 @@ TEST(calls_beyond_the_most_connections_wait_for_one)
 	for (int i = 1; i < MOST; i++)
 		hwts_pool_put(store, conns[i]);
 	CHECK_INT(store->pool->used_count, ==, 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
+#ifdef HWT_STORE_POSTGRES
 TEST(a_connection_that_the_server_closed_while_it_was_idle_spoils_no_call)
 {
-#ifdef HWT_STORE_POSTGRES
-	if (!on_sqlite()) {
-		hwt_store *store;
-		struct pollfd fd;
+	NEEDS_POSTGRES();
+	CLOSING hwt_store *store = fresh_store();
+	struct pollfd fd;
 
-		fresh_world();
-		store = open_store();
-		put(store, "a", HWT_S(1000));
-		fd = (struct pollfd){ .fd = PQsocket(pg_conn(store->pool->idle)->handle), .events = POLLRDHUP };
-		(void)sql("select pg_terminate_backend(%d)", PQbackendPID(pg_conn(store->pool->idle)->handle));
-		CHECK_INT(poll(&fd, 1, (int)(PATIENCE_NS / 1000000)), ==, 1);
-		put(store, "a", HWT_S(1000));
-		CHECK_CALL(hwt_store_close(store), 0);
-		return;
-	}
-#endif
-	SKIP("of PostgreSQL");
+	put(store, "a", HWT_S(1000));
+	fd = (struct pollfd){ .fd = PQsocket(pg_conn(store->pool->idle)->handle), .events = POLLRDHUP };
+	(void)sql("select pg_terminate_backend(%d)", PQbackendPID(pg_conn(store->pool->idle)->handle));
+	CHECK_INT(poll(&fd, 1, (int)(PATIENCE_NS / 1000000)), ==, 1);
+	put(store, "a", HWT_S(1000));
 }
+#endif
 
 /* How many are open; *inherited of them would be open in a program that this one executes. */
 static unsigned descriptors(unsigned *inherited)
@@ -457,10 +435,8 @@ TEST(a_start_that_fails_leaves_no_lease_behind)
 {
 	struct hwts_engine engine;
 	unsigned inherited, before = 0;
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 
-	fresh_world();
-	store = open_store();
 	register_plain(store, "a");
 	real_engine = store->engine;
 	engine = *real_engine;
@@ -477,7 +453,6 @@ TEST(a_start_that_fails_leaves_no_lease_behind)
 	store->engine = store->db->engine = real_engine;
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_gone(store, put(store, "a", 0)));
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /*
@@ -514,67 +489,59 @@ static void read_news(hwt_store *store, struct hwts_conn *conn, struct heard *he
 	CHECK(heard->end);
 }
 
+#ifdef HWT_STORE_POSTGRES
 TEST(notifications_are_read_as_they_were_written_and_others_are_ignored)
 {
-#ifdef HWT_STORE_POSTGRES
-	if (!on_sqlite()) {
-		static const char *const sent[][2] = {
-			{ "5:100:7", "5:100:1024:7 " },
-			{ "5:100:7,6:200:0", "5:100:1024:7 6:200:1024:0 " },
-			{ "5:100", "" },
-			{ "5:100:", "" },
-			{ "5,100,7", "" },
-			{ "5:100:7;6:200:8", "5:100:1024:7 " },
-			{ "0:1:1,-3:1:1,7:1:1", "7:1:1024:1 " },
-			{ "5:100:99999999999", "5:100:1024:1048576 " },
-			{ "5:100:-4", "5:100:1024:0 " },
-			{ "9223372036854775808:-9223372036854775809:1",
-			  "9223372036854775807:-9223372036854775808:1024:1 " },
-			{ "r", "-1:0:0:0 " },
-			{ "", "" },
-		};
-		struct hwts_shard_row shard = { .shard = 1024 };
-		struct hwts_conn *conn = NULL;
-		struct heard heard;
-		hwt_store *store;
+	NEEDS_POSTGRES();
+	static const char *const sent[][2] = {
+		{ "5:100:7", "5:100:1024:7 " },
+		{ "5:100:7,6:200:0", "5:100:1024:7 6:200:1024:0 " },
+		{ "5:100", "" },
+		{ "5:100:", "" },
+		{ "5,100,7", "" },
+		{ "5:100:7;6:200:8", "5:100:1024:7 " },
+		{ "0:1:1,-3:1:1,7:1:1", "7:1:1024:1 " },
+		{ "5:100:99999999999", "5:100:1024:1048576 " },
+		{ "5:100:-4", "5:100:1024:0 " },
+		{ "9223372036854775808:-9223372036854775809:1", "9223372036854775807:-9223372036854775808:1024:1 " },
+		{ "r", "-1:0:0:0 " },
+		{ "", "" },
+	};
+	struct hwts_shard_row shard = { .shard = 1024 };
+	struct hwts_conn *conn = NULL;
+	struct heard heard;
+	hwt_store *store;
 
-		fresh_world();
-		store = open_store();
-		CHECK_INT(store->engine->connect(store->db, HWTS_CONTROL, &conn), ==, 0);
-		CHECK_INT(store->engine->listen(conn, &shard, 1, true), ==, 0);
-		for (size_t i = 0; i < HWTS_COUNT(sent); i++) {
-			(void)sql("select pg_notify('%s_1024', '%s')", world.schema, sent[i][0]);
-			(void)sql("select pg_notify('%s_1024', '99:1:1')", world.schema);
-			read_news(store, conn, &heard);
-			if (strcmp(heard.text, sent[i][1]) != 0) {
-				fprintf(stderr, "    %s: %s\n", sent[i][0], heard.text);
-				CHECK(strcmp(heard.text, sent[i][1]) == 0);
-			}
-		}
-		(void)sql("select pg_notify('%s_members', '')", world.schema);
+	store = fresh_store();
+	CHECK_INT(store->engine->connect(store->db, HWTS_CONTROL, &conn), ==, 0);
+	CHECK_INT(store->engine->listen(conn, &shard, 1, true), ==, 0);
+	for (size_t i = 0; i < HWTS_COUNT(sent); i++) {
+		(void)sql("select pg_notify('%s_1024', '%s')", world.schema, sent[i][0]);
 		(void)sql("select pg_notify('%s_1024', '99:1:1')", world.schema);
 		read_news(store, conn, &heard);
-		CHECK(strcmp(heard.text, "0:0:0:0 ") == 0);
-		store->engine->disconnect(conn);
-		CHECK_CALL(hwt_store_close(store), 0);
-		return;
+		if (strcmp(heard.text, sent[i][1]) != 0) {
+			fprintf(stderr, "    %s: %s\n", sent[i][0], heard.text);
+			CHECK(strcmp(heard.text, sent[i][1]) == 0);
+		}
 	}
-#endif
-	SKIP("of PostgreSQL");
+	(void)sql("select pg_notify('%s_members', '')", world.schema);
+	(void)sql("select pg_notify('%s_1024', '99:1:1')", world.schema);
+	read_news(store, conn, &heard);
+	CHECK(strcmp(heard.text, "0:0:0:0 ") == 0);
+	store->engine->disconnect(conn);
+	CHECK_CALL(hwt_store_close(store), 0);
 }
+#endif
 
 /* -1: read the window again. */
 TEST(hints_that_were_removed_before_they_were_read_are_told)
 {
+	NEEDS_SQLITE();
 	struct hwts_conn *conn = NULL;
 	struct heard heard;
 	int64_t again_ns;
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 
-	fresh_world();
-	if (!world.sqlite)
-		SKIP("of SQLite");
-	store = open_store();
 #define HINT(id)                                                                                                       \
 	(void)sql("insert into %s_hint (id, due_us, shard, len, at_us) values (%d, 100, 1024, 7, 0)", world.schema, id)
 	HINT(1);
@@ -596,7 +563,6 @@ TEST(hints_that_were_removed_before_they_were_read_are_told)
 	CHECK_INT(store->engine->news(conn, true, note_news, &heard, &again_ns), ==, 0);
 	CHECK(strcmp(heard.text, "-1:0:0:0 ") == 0);
 	store->engine->disconnect(conn);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* A look-ahead comes each 200 s: it finds none of them. */
@@ -604,7 +570,7 @@ TEST(what_another_process_puts_far_ahead_and_in_great_numbers_is_told_to_the_hol
 {
 	enum { MANY = 600 };
 	hwt_store_config config;
-	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store_kind kind = KIND(.name = "a", .task = count_run);
 	hwt_store_spec specs[MANY];
 	hwt_store *store, *other;
 
@@ -612,11 +578,8 @@ TEST(what_another_process_puts_far_ahead_and_in_great_numbers_is_told_to_the_hol
 	config = store_config();
 	config.lease_ns = HWT_S(600);
 	store = open_with(&config);
-	kind.name = "a";
-	kind.task = count_run;
 	kind.shards = 1; /* one notification, longer than PostgreSQL takes */
 	CHECK_CALL(hwt_store_register(store, &kind), 0);
-	atomic_store(&ran, 0);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 1));
 	other = open_with(&config);
@@ -652,18 +615,14 @@ static void wait_look(hwt_store *store)
 TEST(what_another_process_reschedules_into_the_window_is_found_without_news)
 {
 	unsigned rescued = atomic_load(&hwts_test_rescued);
-	hwt_store_config config;
 	hwt_store *store, *other;
 	int64_t id;
 
 	fresh_world();
 	if (world.sqlite)
 		SKIP("a hint of SQLite is a row of the same transaction");
-	config = store_config();
-	config.lease_ns = HWT_S(1800);
-	store = open_with(&config);
+	store = OPEN(.lease_ns = HWT_S(1800));
 	register_plain(store, "a");
-	atomic_store(&ran, 0);
 	atomic_store(&hwts_test_at, count_look);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 8));
@@ -684,16 +643,10 @@ TEST(what_another_process_reschedules_into_the_window_is_found_without_news)
 /* A holder that looks ahead each quarter of an hour: it knows what it is told. */
 static hwt_store *start_holder_of_hours(void)
 {
-	hwt_store_config config = store_config();
-	hwt_store_kind kind = HWT_STORE_KIND_INIT;
 	hwt_store *store;
 
-	config.lease_ns = HWT_S(3600);
-	store = open_with(&config);
-	kind.name = "a";
-	kind.task = count_run;
-	kind.horizon_ns = HWT_S(7200);
-	CHECK_CALL(hwt_store_register(store, &kind), 0);
+	store = OPEN(.lease_ns = HWT_S(3600));
+	CHECK_CALL(hwt_store_register(store, &KIND(.name = "a", .task = count_run, .horizon_ns = HWT_S(7200))), 0);
 	atomic_store(&ran, 0);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 8));
@@ -727,13 +680,8 @@ TEST(what_another_process_reschedules_into_a_long_window_is_told)
 /* A put has made the kind, with the horizon of its own process; the first registration sets another. */
 TEST(what_is_put_by_the_process_that_made_the_kind_is_told)
 {
-	hwt_store_config config;
-	hwt_store *store, *other;
+	hwt_store *store, *other = FRESH(.lease_ns = HWT_S(6));
 
-	fresh_world();
-	config = store_config();
-	config.lease_ns = HWT_S(6);
-	other = open_with(&config);
 	put(other, "a", HWT_S(36000));
 	store = start_holder_of_hours();
 	put(other, "a", HWT_S(3000));
@@ -789,11 +737,8 @@ static int note_bytes(struct hwts_conn *conn, const struct hwts_step *steps, siz
 
 static void *put_large(void *data)
 {
-	hwt_store_spec spec = spec_of("a", HWT_S(3600));
-
-	spec.data = data;
-	spec.len = HWT_STORE_DATA_MAX;
-	CHECK_CALL(hwt_store_put(large_store, &spec, NULL), 0);
+	CHECK_CALL(hwt_store_put(large_store, &SPEC("a", HWT_S(3600), .data = data, .len = HWT_STORE_DATA_MAX), NULL),
+		   0);
 	return NULL;
 }
 
@@ -855,28 +800,19 @@ static int hold_up(const hwt_store_run *run, void *ctx)
 
 TEST(an_operator_sees_what_is_overdue_and_whether_the_lease_is_trusted)
 {
-	hwt_store_spec spec = spec_of("a", 0);
-	hwt_store_config config;
+	hwt_store_spec spec = SPEC("a", 0, .flags = HWT_STORE_ABSOLUTE, .due_us = now_us() - 3000 * INT64_C(1000000));
 	hwt_store_stats stats;
-	hwt_store *store;
-	int64_t give_up_ns;
+	hwt_store *store = FRESH(.threads = 1);
 
-	fresh_world();
-	config = store_config();
-	config.threads = 1;
-	store = open_with(&config);
 	register_kind(store, "a", hold_up, NULL, HWT_STORE_AT_LEAST_ONCE);
 	atomic_store(&held_up, 0);
 	atomic_store(&let_go, 0);
-	spec.flags = HWT_STORE_ABSOLUTE;
-	spec.due_us = now_us() - 3000 * INT64_C(1000000);
 	for (int i = 0; i < 5; i++)
 		CHECK_CALL(put_patiently(store, &spec, NULL), 0);
 	CHECK_INT(stats_of_store(store).trusted, ==, 0);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_count(&held_up, 1));
-	for (give_up_ns = hwt_now() + PATIENCE_NS; stats_of_store(store).overdue != 4 && hwt_now() < give_up_ns;)
-		sleep_ms(1);
+	WAIT_FOR(stats_of_store(store).overdue == 4);
 	stats = stats_of_store(store);
 	CHECK_INT(stats.overdue, ==, 4);
 	CHECK_INT(stats.overdue_oldest_ns, >=, HWT_S(2999));
@@ -924,8 +860,7 @@ TEST(cancels_of_many_threads_share_a_commit)
 	pthread_t threads[CANCELLERS];
 	uint64_t trips;
 
-	fresh_world();
-	cancel_store = open_store();
+	cancel_store = fresh_store();
 	for (int i = 0; i < CANCELLERS; i++) /* some by two threads, of which one has it */
 		cancel_ids[i] = i < BY_TWO ? 0 : put(cancel_store, "a", HWT_S(3600));
 	for (int i = 0; i < BY_TWO; i++)
@@ -1010,46 +945,34 @@ static int start_through_pooler(int differ)
 	CHECK_CALL(hwt_store_close(store), 0);
 	return rc;
 }
-#endif
 
 TEST(through_a_pooler_in_transaction_mode_no_store_is_started)
 {
-#ifdef HWT_STORE_POSTGRES
-	if (!on_sqlite()) {
-		fresh_world();
-		CHECK_INT(start_through_pooler(0), ==, ENOTSUP);
-		CHECK_INT(start_through_pooler(3), ==, ENOTSUP);   /* the others were busy */
-		CHECK_INT(start_through_pooler(INT32_MAX), ==, 0); /* in session mode */
-		return;
-	}
-#endif
-	SKIP("of PostgreSQL");
+	NEEDS_POSTGRES();
+	fresh_world();
+	CHECK_INT(start_through_pooler(0), ==, ENOTSUP);
+	CHECK_INT(start_through_pooler(3), ==, ENOTSUP);   /* the others were busy */
+	CHECK_INT(start_through_pooler(INT32_MAX), ==, 0); /* in session mode */
 }
 
 TEST(a_server_that_is_too_old_is_refused)
 {
-#ifdef HWT_STORE_POSTGRES
-	if (!on_sqlite()) {
-		hwt_store_config config;
-		hwt_store *store = NULL;
-		char error[256] = "";
+	NEEDS_POSTGRES();
+	hwt_store_config config;
+	hwt_store *store = NULL;
+	char error[256] = "";
 
-		fresh_world();
-		config = store_config();
-		atomic_store(&server_version, 120017);
-		CHECK_CALL(hwt_store_open(&store, world.url, &config, error, sizeof(error)), ENOTSUP);
-		CHECK(strstr(error, "version 12, 13 is needed") != NULL);
-		atomic_store(&server_version, 130000);
-		CHECK_CALL(hwt_store_open(&store, world.url, &config, error, sizeof(error)), 0);
-		atomic_store(&server_version, 0);
-		CHECK_CALL(hwt_store_close(store), 0);
-		return;
-	}
-#endif
-	SKIP("of PostgreSQL");
+	fresh_world();
+	config = store_config();
+	atomic_store(&server_version, 120017);
+	CHECK_CALL(hwt_store_open(&store, world.url, &config, error, sizeof(error)), ENOTSUP);
+	CHECK(strstr(error, "version 12, 13 is needed") != NULL);
+	atomic_store(&server_version, 130000);
+	CHECK_CALL(hwt_store_open(&store, world.url, &config, error, sizeof(error)), 0);
+	atomic_store(&server_version, 0);
+	CHECK_CALL(hwt_store_close(store), 0);
 }
 
-#ifdef HWT_STORE_POSTGRES
 static int ask_settings(hwt_store *store, enum hwts_role role, struct hwts_conn **conn, PGresult **result)
 {
 	int rc = store->engine->connect(store->db, role, conn);
@@ -1092,71 +1015,58 @@ static void check_option(PGconn *handle, const char *name, const char *want)
 	CHECK(option->val && strcmp(option->val, want) == 0);
 	PQconninfoFree(options);
 }
-#endif
 
 /* Whatever the role, the database or the url have set. */
 TEST(a_connection_waits_no_longer_than_its_part_can_bear)
 {
-#ifdef HWT_STORE_POSTGRES
-	if (!on_sqlite()) {
-		const char *url = getenv("HWT_STORE_URL"), *ours = strstr(url, " connect_timeout=");
-		hwt_store_config config;
-		hwt_store *store = NULL;
-		PGconn *handle;
-		int rc;
+	NEEDS_POSTGRES();
+	const char *url = getenv("HWT_STORE_URL"), *ours = strstr(url, " connect_timeout=");
+	hwt_store_config config;
+	hwt_store *store = NULL;
+	PGconn *handle;
+	int rc;
 
-		fresh_world();
-		config = store_config();
-		config.lease_ns = HWT_S(2);
-		(void)snprintf(world.url, sizeof(world.url),
-			       "%.*s client_encoding=LATIN1 keepalives_idle=11 options='-c statement_timeout=50s"
-			       " -c default_transaction_isolation=serializable'",
-			       ours ? (int)(ours - url) : TEXT_MAX, url);
-		DESPITE_TIMEOUTS(rc, hwt_store_open(&store, world.url, &config, NULL, 0));
-		REQUIRE(rc == 0);
-		check_settings(store, HWTS_CALL, "2s 10s 0 read committed on off UTF8");
-		check_settings(store, HWTS_CONTROL, "2s 1s 0 read committed off off UTF8");
-		check_settings(store, HWTS_BEGIN, "2s 200ms 0 read committed off off UTF8");
-		check_settings(store, HWTS_END, "2s 200ms 0 read committed off off UTF8");
-		check_settings(store, HWTS_TASK, "2s 10s 0 read committed on on UTF8");
-		handle = pg_conn(store->pool->idle)->handle;
-		check_option(handle, "connect_timeout", "5");
-		check_option(handle, "tcp_user_timeout", "2000");
-		check_option(handle, "keepalives_idle", "11"); /* the url's own counts */
-		check_option(handle, "keepalives_interval", "2");
-		CHECK_CALL(hwt_store_close(store), 0);
-		return;
-	}
-#endif
-	SKIP("of PostgreSQL");
+	fresh_world();
+	config = store_config();
+	config.lease_ns = HWT_S(2);
+	(void)snprintf(world.url, sizeof(world.url),
+		       "%.*s client_encoding=LATIN1 keepalives_idle=11 options='-c statement_timeout=50s"
+		       " -c default_transaction_isolation=serializable'",
+		       ours ? (int)(ours - url) : TEXT_MAX, url);
+	DESPITE_TIMEOUTS(rc, hwt_store_open(&store, world.url, &config, NULL, 0));
+	REQUIRE(rc == 0);
+	check_settings(store, HWTS_CALL, "2s 10s 0 read committed on off UTF8");
+	check_settings(store, HWTS_CONTROL, "2s 1s 0 read committed off off UTF8");
+	check_settings(store, HWTS_BEGIN, "2s 200ms 0 read committed off off UTF8");
+	check_settings(store, HWTS_END, "2s 200ms 0 read committed off off UTF8");
+	check_settings(store, HWTS_TASK, "2s 10s 0 read committed on on UTF8");
+	handle = pg_conn(store->pool->idle)->handle;
+	check_option(handle, "connect_timeout", "5");
+	check_option(handle, "tcp_user_timeout", "2000");
+	check_option(handle, "keepalives_idle", "11"); /* the url's own counts */
+	check_option(handle, "keepalives_interval", "2");
+	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(results_of_postgresql_are_what_was_given)
 {
-#ifdef HWT_STORE_POSTGRES
-	if (!on_sqlite()) {
-		static const int64_t read[] = { -5, -7, -9, 1, 0, 32767 };
-		PGresult *result = NULL;
-		struct hwts_conn *conn;
-		hwt_store *store;
+	NEEDS_POSTGRES();
+	static const int64_t read[] = { -5, -7, -9, 1, 0, 32767 };
+	PGresult *result = NULL;
+	struct hwts_conn *conn;
+	CLOSING hwt_store *store = fresh_store();
 
-		fresh_world();
-		store = open_store();
-		CHECK_INT(hwts_pool_get(store, &conn), ==, 0);
-		CHECK_INT(hwts_pg_one(pg_conn(conn),
-				      "select (-5)::smallint, (-7)::int, (-9)::bigint, true, null::int,"
-				      " 32767::smallint",
-				      &result),
-			  ==, 0);
-		for (int i = 0; result && i < (int)HWTS_COUNT(read); i++)
-			CHECK_INT(hwts_pg_get(result, 0, i), ==, read[i]);
-		PQclear(result);
-		hwts_pool_put(store, conn);
-		CHECK_CALL(hwt_store_close(store), 0);
-		return;
-	}
-#endif
-	SKIP("of PostgreSQL");
+	CHECK_INT(hwts_pool_get(store, &conn), ==, 0);
+	CHECK_INT(hwts_pg_one(pg_conn(conn),
+			      "select (-5)::smallint, (-7)::int, (-9)::bigint, true, null::int,"
+			      " 32767::smallint",
+			      &result),
+		  ==, 0);
+	for (int i = 0; result && i < (int)HWTS_COUNT(read); i++)
+		CHECK_INT(hwts_pg_get(result, 0, i), ==, read[i]);
+	PQclear(result);
+	hwts_pool_put(store, conn);
 }
+#endif
 
 STORE_MAIN(NULL)

@@ -131,15 +131,13 @@ static bool nothing_happened(int rc)
 static int64_t put_item(hwt_store *store, unsigned number, int64_t delay_ns)
 {
 	struct item item = { atomic_load(&run_number), number };
-	hwt_store_spec spec = spec_of(atomic_load(&front_only) ? kinds[1] : kinds[number % 3], delay_ns);
+	hwt_store_spec spec = SPEC(atomic_load(&front_only) ? kinds[1] : kinds[number % 3], delay_ns, .data = &item,
+				   .len = sizeof(item), .period_ns = number == PERIODIC ? HWT_S(3600) : 0);
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 	int64_t id = 0;
 	char key[32];
 	int rc;
 
-	spec.data = &item;
-	spec.len = sizeof(item);
-	spec.period_ns = number == PERIODIC ? HWT_S(3600) : 0;
 	(void)snprintf(key, sizeof(key), "%u.%u", item.run, item.number);
 	if (number % 2 == 1)
 		spec.key = key;
@@ -244,15 +242,12 @@ static bool none_runs(void)
  */
 static bool program(int64_t lease_ns)
 {
-	hwt_store_config config = store_config();
 	hwt_store_kind kind = HWT_STORE_KIND_INIT;
 	hwt_store *store;
 	int64_t cancelled, moved, rc;
 	bool ended, leased;
 
-	config.threads = 2;
-	config.lease_ns = lease_ns;
-	store = open_with(&config);
+	store = OPEN(.threads = 2, .lease_ns = lease_ns);
 	front_put_before(store);
 	for (unsigned i = 0; i < 3; i++) {
 		kind.name = kinds[i];
@@ -396,11 +391,9 @@ static bool one_failed(void)
 TEST(what_runs_at_most_once_is_not_failed_by_a_lost_reply_and_a_stop)
 {
 	hwt_store_info info = HWT_STORE_INFO_INIT;
-	hwt_store *store;
+	hwt_store *store = fresh_store();
 	int64_t id;
 
-	fresh_world();
-	store = open_store();
 	front_put_before(store);
 	atomic_store(&front_only, "begin");
 	front_arm(1, FRONT_AFTER, 1);
@@ -423,28 +416,19 @@ TEST(what_runs_at_most_once_is_not_failed_by_a_lost_reply_and_a_stop)
 /* No look that is not asked for comes for 200 s, and the net finds nothing that is not overdue for as long. */
 TEST(what_was_put_while_control_had_no_connection_is_read_after_it)
 {
-	hwt_store_config config;
-	hwt_store *store, *other;
+	hwt_store *store = FRESH(.lease_ns = HWT_S(600)), *other;
 	unsigned rescued = atomic_load(&hwts_test_rescued), failed;
-	int64_t give_up_ns;
 
-	fresh_world();
-	config = store_config();
-	config.lease_ns = HWT_S(600);
-	store = open_with(&config);
 	front_put_before(store);
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	other = open_store();
-	atomic_store(&ran, 0);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 8));
 	atomic_store(&front_only, "news");
 	front_arm(1, FRONT_AFTER, INT32_MAX); /* each time that control reads news its connection breaks */
 	put(other, "a", 0);
 	failed = atomic_load(&front_count);
-	give_up_ns = hwt_now() + PATIENCE_NS;
-	while (atomic_load(&front_count) < failed + 3 && hwt_now() < give_up_ns)
-		sleep_ms(1);
+	WAIT_FOR(atomic_load(&front_count) >= failed + 3);
 	front_arm(0, FRONT_AFTER, 0); /* what told of the put went to a connection that is gone */
 	CHECK(wait_count(&ran, 1));
 	CHECK_INT(atomic_load(&hwts_test_rescued), ==, rescued);
@@ -484,7 +468,6 @@ TEST(what_a_look_that_failed_should_have_read_is_read_by_the_next)
 	front_put_before(store);
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	other = open_store();
-	atomic_store(&ran, 0);
 	atomic_store(&renewals, 0);
 	atomic_store(&hwts_test_at, count_renewal);
 	CHECK_CALL(hwt_store_start(store), 0);

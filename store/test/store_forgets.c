@@ -54,110 +54,89 @@ static void hear_warning(void *ctx, const char *text)
 	if (strstr(text, "restart this process"))
 		atomic_fetch_add(&told, 1);
 }
-#endif
 
 TEST(a_process_puts_nothing_of_a_kind_that_the_server_forgot)
 {
-#ifdef HWT_STORE_POSTGRES
-	if (!on_sqlite()) {
-		hwt_store_spec spec = spec_of("mail", HWT_S(600));
-		hwt_store *store, *other;
-		PGconn *conn;
-		int64_t id;
+	NEEDS_POSTGRES(); /* the power cut that takes a kind from SQLite takes the process, too */
+	hwt_store_spec spec = spec_of("mail", HWT_S(600));
+	hwt_store *store = fresh_store(), *other = open_store();
+	PGconn *conn;
+	int64_t id;
 
-		fresh_world();
-		store = open_store();
-		other = open_store();
-		put(store, "mail", HWT_S(600));
-		forget_kinds();
-		CHECK_INT(put_at_last(other, "delete", &id), ==, 0);
-		CHECK_INT(put_at_last(store, "mail", &id), ==, EIO);
-		CHECK(strstr(hwt_store_error(), "kind mail is not in the database any more") != NULL);
-		conn = PQconnectdb(world.url + 3);
-		CHECK_CALL(hwt_store_put_on(store, conn, &spec, &id), EIO);
-		PQfinish(conn);
-		CHECK_CALL(hwt_store_close(store), 0);
-		store = open_store(); /* restarted */
-		CHECK_INT(put_at_last(store, "mail", &id), ==, 0);
-		CHECK_INT(count_of("mail"), ==, 1);
-		CHECK_INT(count_of("delete"), ==, 1);
-		CHECK_CALL(hwt_store_close(other), 0);
-		CHECK_CALL(hwt_store_close(store), 0);
-		return;
-	}
-#endif
-	SKIP("of PostgreSQL: the power cut that takes a kind from SQLite takes the process, too");
+	put(store, "mail", HWT_S(600));
+	forget_kinds();
+	CHECK_INT(put_at_last(other, "delete", &id), ==, 0);
+	CHECK_INT(put_at_last(store, "mail", &id), ==, EIO);
+	CHECK(strstr(hwt_store_error(), "kind mail is not in the database any more") != NULL);
+	conn = PQconnectdb(world.url + 3);
+	CHECK_CALL(hwt_store_put_on(store, conn, &spec, &id), EIO);
+	PQfinish(conn);
+	CHECK_CALL(hwt_store_close(store), 0);
+	store = open_store(); /* restarted */
+	CHECK_INT(put_at_last(store, "mail", &id), ==, 0);
+	CHECK_INT(count_of("mail"), ==, 1);
+	CHECK_INT(count_of("delete"), ==, 1);
+	CHECK_CALL(hwt_store_close(other), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(a_process_runs_nothing_of_a_kind_that_has_the_number_of_its_own)
 {
-#ifdef HWT_STORE_POSTGRES
-	if (!on_sqlite()) {
-		hwt_store_config config;
-		hwt_store *store, *other;
-		atomic_uint others = 0;
-		int64_t id;
+	NEEDS_POSTGRES();
+	hwt_store_config config;
+	hwt_store *store, *other;
+	atomic_uint others = 0;
+	int64_t id;
 
-		fresh_world();
-		atomic_store(&ran, 0);
-		atomic_store(&told, 0);
-		config = store_config();
-		config.warn = hear_warning;
-		config.lease_ns = HWT_S(2); /* each looks again soon */
-		store = open_with(&config);
-		register_kind(store, "mail", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
-		CHECK_CALL(hwt_store_start(store), 0);
-		CHECK(wait_held(store, 8));
-		forget_kinds();
-		other = open_with(&config); /* only now: an old connection may fail its first call */
-		register_kind(other, "delete", count_run, &others, HWT_STORE_AT_LEAST_ONCE);
-		put(other, "delete", 0);
-		CHECK(wait_count(&told, 1));
-		CHECK_INT(put_at_last(store, "mail", &id), ==, EIO);
-		CHECK_CALL(hwt_store_start(other), 0);
-		CHECK(wait_count(&others, 1));
-		CHECK_INT(atomic_load(&ran), ==, 0);
-		CHECK_CALL(hwt_store_close(other), 0);
-		CHECK_CALL(hwt_store_close(store), 0);
-		return;
-	}
-#endif
-	SKIP("of PostgreSQL");
+	fresh_world();
+	atomic_store(&told, 0);
+	config = store_config();
+	config.warn = hear_warning;
+	config.lease_ns = HWT_S(2); /* each looks again soon */
+	store = open_with(&config);
+	register_kind(store, "mail", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_held(store, 8));
+	forget_kinds();
+	other = open_with(&config); /* only now: an old connection may fail its first call */
+	register_kind(other, "delete", count_run, &others, HWT_STORE_AT_LEAST_ONCE);
+	put(other, "delete", 0);
+	CHECK(wait_count(&told, 1));
+	CHECK_INT(put_at_last(store, "mail", &id), ==, EIO);
+	CHECK_CALL(hwt_store_start(other), 0);
+	CHECK(wait_count(&others, 1));
+	CHECK_INT(atomic_load(&ran), ==, 0);
+	CHECK_CALL(hwt_store_close(other), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(ids_that_were_drawn_before_the_server_forgot_are_drawn_again)
 {
-#ifdef HWT_STORE_POSTGRES
-	if (!on_sqlite()) {
-		hwt_store *store, *other;
-		int64_t first, id;
+	NEEDS_POSTGRES();
+	hwt_store *store, *other;
+	int64_t first, id;
 
-		fresh_world();
-		CHECK_CALL(hwt_store_close(open_store()), 0);
-		/* Numbers that the clock has not reached. */
-		(void)query("update %s_meta set next_number = %lld", world.schema, AHEAD);
-		store = open_store();
-		other = open_store();
-		first = put(store, "a", HWT_S(600)) >> HWTS_BUCKET_BITS;
-		CHECK_INT(first, ==, AHEAD);
-		(void)query("update %s_meta set next_number = %lld", world.schema, AHEAD);
-		(void)query("delete from %s_timeout", world.schema);
-		break_connections();
-		for (int i = 0; i < 3; i++) {
-			CHECK_INT(put_at_last(other, "a", &id), ==, 0);
-			CHECK_INT(id >> HWTS_BUCKET_BITS, ==, first + i);
-		}
-		CHECK_INT(put_at_last(store, "a", &id), ==, 0);
-		CHECK_INT(count_of("a"), ==, 4);
-		CHECK_CALL(hwt_store_close(other), 0);
-		CHECK_CALL(hwt_store_close(store), 0);
-		return;
+	fresh_world();
+	CHECK_CALL(hwt_store_close(open_store()), 0);
+	/* Numbers that the clock has not reached. */
+	(void)query("update %s_meta set next_number = %lld", world.schema, AHEAD);
+	store = open_store();
+	other = open_store();
+	first = put(store, "a", HWT_S(600)) >> HWTS_BUCKET_BITS;
+	CHECK_INT(first, ==, AHEAD);
+	(void)query("update %s_meta set next_number = %lld", world.schema, AHEAD);
+	(void)query("delete from %s_timeout", world.schema);
+	break_connections();
+	for (int i = 0; i < 3; i++) {
+		CHECK_INT(put_at_last(other, "a", &id), ==, 0);
+		CHECK_INT(id >> HWTS_BUCKET_BITS, ==, first + i);
 	}
-#endif
-	SKIP("of PostgreSQL");
+	CHECK_INT(put_at_last(store, "a", &id), ==, 0);
+	CHECK_INT(count_of("a"), ==, 4);
+	CHECK_CALL(hwt_store_close(other), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
 }
 
-#ifdef HWT_STORE_POSTGRES
 static hwt_store *_Atomic connecting;
 static atomic_uint draws;
 
@@ -171,53 +150,40 @@ static void connect_once(const char *point)
 	CHECK_INT(hwts_pool_get(atomic_load(&connecting), &conn), ==, 0);
 	hwts_pool_put(atomic_load(&connecting), conn);
 }
-#endif
 
 TEST(ids_that_were_drawn_while_another_thread_met_a_server_are_drawn_again)
 {
-#ifdef HWT_STORE_POSTGRES
-	if (!on_sqlite()) {
-		hwt_store *store;
+	NEEDS_POSTGRES();
+	CLOSING hwt_store *store = fresh_store();
 
-		fresh_world();
-		store = open_store();
-		atomic_store(&draws, 0);
-		atomic_store(&connecting, store);
-		atomic_store(&hwts_test_at, connect_once);
-		for (int i = 0; i < 100; i++) /* more than open has drawn */
-			put(store, "a", HWT_S(600));
-		atomic_store(&hwts_test_at, NULL);
-		CHECK_INT(atomic_load(&draws), >=, 2); /* the first was for nothing; blocks are small again after it */
-		CHECK_CALL(hwt_store_close(store), 0);
-		return;
-	}
-#endif
-	SKIP("of PostgreSQL");
+	atomic_store(&draws, 0);
+	atomic_store(&connecting, store);
+	atomic_store(&hwts_test_at, connect_once);
+	for (int i = 0; i < 100; i++) /* more than open has drawn */
+		put(store, "a", HWT_S(600));
+	atomic_store(&hwts_test_at, NULL);
+	CHECK_INT(atomic_load(&draws), >=, 2); /* the first was for nothing; blocks are small again after it */
 }
 
 TEST(a_kind_is_synced_although_its_role_syncs_nothing)
 {
-#ifdef HWT_STORE_POSTGRES
-	if (!on_sqlite()) {
-		hwt_store *store;
-		size_t len;
+	NEEDS_POSTGRES();
+	hwt_store *store;
+	size_t len;
 
-		fresh_world();
-		len = strlen(world.url);
-		(void)snprintf(world.url + len, sizeof(world.url) - len, " options='-c synchronous_commit=off'");
-		store = open_store();
-		(void)query("create table %s_note (is_now text); create function %s_note() returns trigger language"
-			    " plpgsql as $$ begin insert into %s_note values (current_setting('synchronous_commit'));"
-			    " return new; end $$; create trigger note before insert on %s_kind for each row"
-			    " execute function %s_note()",
-			    world.schema, world.schema, world.schema, world.schema, world.schema);
-		put(store, "a", HWT_S(600));
-		CHECK_INT(query("select count(*) from %s_note where is_now = 'on'", world.schema), ==, 1);
-		CHECK_CALL(hwt_store_close(store), 0);
-		return;
-	}
-#endif
-	SKIP("of PostgreSQL");
+	fresh_world();
+	len = strlen(world.url);
+	(void)snprintf(world.url + len, sizeof(world.url) - len, " options='-c synchronous_commit=off'");
+	store = open_store();
+	(void)query("create table %s_note (is_now text); create function %s_note() returns trigger language"
+		    " plpgsql as $$ begin insert into %s_note values (current_setting('synchronous_commit'));"
+		    " return new; end $$; create trigger note before insert on %s_kind for each row"
+		    " execute function %s_note()",
+		    world.schema, world.schema, world.schema, world.schema, world.schema);
+	put(store, "a", HWT_S(600));
+	CHECK_INT(query("select count(*) from %s_note where is_now = 'on'", world.schema), ==, 1);
+	CHECK_CALL(hwt_store_close(store), 0);
 }
+#endif
 
 STORE_MAIN(NULL)

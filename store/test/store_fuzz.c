@@ -137,12 +137,10 @@ static void send_sqlite(struct prng *prng, const int32_t *shards, size_t n)
 TEST(news_of_any_bytes_harm_nothing)
 {
 	struct prng prng = { test_seed("news") };
-	hwt_store *store;
+	hwt_store *store = fresh_store();
 	int32_t shards[8];
 	unsigned before;
 
-	fresh_world();
-	store = open_store();
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 8));
@@ -169,13 +167,11 @@ TEST(news_of_any_bytes_harm_nothing)
 /* A window entry with the wrong shard would block the right one. */
 TEST(news_of_the_wrong_shard_do_not_hide_a_timeout)
 {
-	hwt_store *store;
+	hwt_store *store = fresh_store();
 	const struct hwts_kind *kind;
 	unsigned before;
 	int64_t next;
 
-	fresh_world();
-	store = open_store();
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 8));

@@ -15,16 +15,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#define OF_POSTGRES(test)                                                                                              \
-	if (!on_sqlite()) {                                                                                            \
-		test();                                                                                                \
-		return;                                                                                                \
-	}
-#else
-#define OF_POSTGRES(test)
-#endif
-
-#ifdef HWT_STORE_POSTGRES
 static const char *server(void)
 {
 	return getenv("HWT_STORE_URL") + strlen("pg:host=");
@@ -69,10 +59,10 @@ static int freeze_host(int *port)
  * Hosts that do not answer, or do not write
  */
 
-static void a_frozen_host(void)
+TEST(a_host_that_does_not_answer_is_passed_over)
 {
+	NEEDS_POSTGRES();
 	hwt_store_config config = store_config();
-	hwt_store_kind kind = HWT_STORE_KIND_INIT;
 	hwt_store_spec spec = spec_of("a", 0);
 	int port, frozen = freeze_host(&port), rc;
 	hwt_store *store = NULL;
@@ -84,11 +74,9 @@ static void a_frozen_host(void)
 		       "connect_timeout=2",
 		       server_len(), server(), port);
 	config.schema = world.schema;
-	kind.name = "a";
-	kind.task = count_run;
 	DESPITE_TIMEOUTS(rc, hwt_store_open(&store, world.url, &config, NULL, 0));
 	REQUIRE(rc == 0);
-	DESPITE_TIMEOUTS(rc, hwt_store_register(store, &kind));
+	DESPITE_TIMEOUTS(rc, hwt_store_register(store, &KIND(.name = "a", .task = count_run)));
 	CHECK_INT(rc, ==, 0);
 	DESPITE_TIMEOUTS(rc, hwt_store_start(store));
 	CHECK_INT(rc, ==, 0);
@@ -99,8 +87,9 @@ static void a_frozen_host(void)
 	close(frozen);
 }
 
-static void a_standby_is_promoted(void)
+TEST(a_host_that_does_not_write_is_not_used_until_it_does)
 {
+	NEEDS_POSTGRES();
 	hwt_store_config config = store_config();
 	char role[32], error[256] = "";
 	hwt_store *store = NULL;
@@ -119,8 +108,9 @@ static void a_standby_is_promoted(void)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
-static void no_host_is_good(void)
+TEST(when_no_host_is_good_the_text_says_why_of_each)
 {
+	NEEDS_POSTGRES();
 	int port, frozen = freeze_host(&port);
 	struct hwts_db *base = NULL;
 	struct hwts_conn *conn = NULL;
@@ -140,40 +130,19 @@ static void no_host_is_good(void)
 	hwts_postgres.close(base);
 	close(frozen);
 }
-#endif
-
-TEST(a_host_that_does_not_answer_is_passed_over)
-{
-	OF_POSTGRES(a_frozen_host)
-	SKIP("of PostgreSQL");
-}
-
-TEST(a_host_that_does_not_write_is_not_used_until_it_does)
-{
-	OF_POSTGRES(a_standby_is_promoted)
-	SKIP("of PostgreSQL");
-}
-
-TEST(when_no_host_is_good_the_text_says_why_of_each)
-{
-	OF_POSTGRES(no_host_is_good)
-	SKIP("of PostgreSQL");
-}
 
 /*
  * Servers that have been replaced
  */
 
-#ifdef HWT_STORE_POSTGRES
-static void a_replaced_host(void)
+TEST(a_host_that_was_replaced_is_not_used)
 {
+	NEEDS_POSTGRES();
 	hwt_store_spec spec = spec_of("a", HWT_S(3600));
-	hwt_store *store;
+	hwt_store *store = fresh_store();
 	struct pg_db *db;
 	uint64_t here;
 
-	fresh_world();
-	store = open_store();
 	db = (struct pg_db *)store->db;
 	here = atomic_load(&db->origin);
 	atomic_store(&db->origin, here + 1);
@@ -251,16 +220,15 @@ static bool put_and_meet(hwt_store *store)
 	return in_time;
 }
 
-static void a_call_under_way(void)
+TEST(a_call_does_not_wait_for_a_server_that_was_replaced)
 {
+	NEEDS_POSTGRES();
 	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
 	PGconn *conn = PQconnectdb(getenv("HWT_STORE_URL") + 3);
 	char text[128];
-	hwt_store *store;
+	hwt_store *store = fresh_store();
 	bool in_time = false;
 
-	fresh_world();
-	store = open_store();
 	put(store, "a", HWT_S(3600));
 	(void)snprintf(text, sizeof(text), "begin; lock table %s_timeout", world.schema);
 	PQclear(PQexec(conn, text));
@@ -272,17 +240,5 @@ static void a_call_under_way(void)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 #endif
-
-TEST(a_host_that_was_replaced_is_not_used)
-{
-	OF_POSTGRES(a_replaced_host)
-	SKIP("of PostgreSQL");
-}
-
-TEST(a_call_does_not_wait_for_a_server_that_was_replaced)
-{
-	OF_POSTGRES(a_call_under_way)
-	SKIP("of PostgreSQL");
-}
 
 STORE_MAIN(NULL)

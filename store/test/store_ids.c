@@ -30,11 +30,9 @@ TEST(a_bucket_is_the_hash_of_the_group_or_of_the_key_or_else_of_the_number)
 
 TEST(a_row_has_its_bucket_and_the_shard_of_that)
 {
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 	int64_t keyed, plain;
 
-	fresh_world();
-	store = open_store();
 	keyed = put_key(store, "a", "order 17", HWT_S(600));
 	plain = put(store, "a", HWT_S(600));
 	CHECK_INT(bucket_of(keyed), ==, 296);
@@ -44,7 +42,6 @@ TEST(a_row_has_its_bucket_and_the_shard_of_that)
 		  " and t.shard = k.id * 1024 + t.bucket %% k.shards and t.grp = ''",
 		  world.schema, world.schema),
 	    ==, 2);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* Whoever has the id of what was undone must not cancel a stranger's timeout. */
@@ -53,10 +50,8 @@ TEST(an_id_that_was_rolled_back_is_never_used_again)
 	hwt_store_spec spec = spec_of("a", HWT_S(600));
 	int64_t undone[20], id;
 	void *connection;
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 
-	fresh_world();
-	store = open_store();
 	connection = connect_user();
 	put(store, "a", HWT_S(600)); /* the kind is made */
 	CHECK(user_sql(connection, "begin"));
@@ -71,7 +66,6 @@ TEST(an_id_that_was_rolled_back_is_never_used_again)
 	}
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, HWTS_COUNT(undone) + 1);
 	disconnect_user(connection);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* Four a millisecond since 2026. */
@@ -121,12 +115,11 @@ TEST(numbers_begin_behind_those_that_were_reserved)
 /* Of what the clock says only so much is believed that numbers are left. */
 TEST(a_clock_that_is_far_ahead_does_not_use_up_the_numbers)
 {
+	NEEDS_SQLITE(); /* whose clock this test can set */
 	hwt_store *store;
 	int64_t id;
 
 	fresh_world();
-	if (!world.sqlite)
-		SKIP("of SQLite, whose clock this test can set");
 	atomic_store(&hwts_test_wall_us, INT64_C(200) * 365 * 86400 * 1000000);
 	store = open_store();
 	id = put(store, "a", HWT_S(600));
@@ -175,10 +168,8 @@ TEST(blocks_are_odd)
 /* What was drawn before a connection to a server came is not used: so with many of them only small blocks are drawn. */
 TEST(connections_that_come_and_go_use_up_few_numbers)
 {
-	hwt_store *store;
+	hwt_store *store = fresh_store();
 
-	fresh_world();
-	store = open_store();
 	for (int i = 0; i < 20; i++) {
 		pthread_mutex_lock(&store->pool->lock);
 		store->pool->connects++;
@@ -225,11 +216,8 @@ TEST(threads_that_draw_at_once_draw_each_number_once)
 	static struct numberer self[PUTTERS];
 	static int64_t all[PUTTERS * PUTS];
 	pthread_t threads[PUTTERS];
-	hwt_store *store, *other;
+	CLOSING hwt_store *store = fresh_store(), *other = open_store();
 
-	fresh_world();
-	store = open_store();
-	other = open_store();
 	put(store, "a", HWT_S(600));
 	for (int i = 0; i < PUTTERS; i++) {
 		self[i].store = i % 2 ? other : store;
@@ -242,8 +230,6 @@ TEST(threads_that_draw_at_once_draw_each_number_once)
 	qsort(all, HWTS_COUNT(all), sizeof(*all), by_number);
 	for (size_t i = 1; i < HWTS_COUNT(all); i++)
 		CHECK(number_of_id(all[i]) != number_of_id(all[i - 1]));
-	CHECK_CALL(hwt_store_close(other), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /*
@@ -272,11 +258,9 @@ TEST(without_numbers_in_hand_a_put_on_a_connection_is_refused_and_changes_nothin
 {
 	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
 	void *connection;
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 	int count, more = 0;
 
-	fresh_world();
-	store = open_store();
 	put(store, "a", HWT_S(600));
 	connection = connect_user();
 	count = put_until_dry(store, connection, 5000);
@@ -289,7 +273,6 @@ TEST(without_numbers_in_hand_a_put_on_a_connection_is_refused_and_changes_nothin
 	}
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 1 + count + more);
 	disconnect_user(connection);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* It may still write: nobody has drawn numbers before it. */
@@ -300,8 +283,7 @@ TEST(a_transaction_that_has_only_read_can_put)
 	hwt_store *store;
 
 	for (int i = 0; i < 20; i++) {
-		fresh_world();
-		store = open_store();
+		store = fresh_store();
 		register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 		connection = connect_user();
 		CHECK(user_sql(connection, "begin"));
@@ -318,12 +300,10 @@ TEST(puts_on_a_connection_alone_draw_their_numbers_in_time)
 {
 	hwt_store_spec spec = spec_of("a", HWT_S(600));
 	void *connection;
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 	int64_t id;
 	int rc;
 
-	fresh_world();
-	store = open_store();
 	connection = connect_user();
 	for (int i = 0; i < 300; i++) {
 		CHECK(user_sql(connection, "begin"));
@@ -333,7 +313,6 @@ TEST(puts_on_a_connection_alone_draw_their_numbers_in_time)
 	}
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 150);
 	disconnect_user(connection);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* Not inside its transaction: neither its lock nor its rollback matters. */
@@ -341,10 +320,8 @@ TEST(numbers_of_puts_on_a_connection_were_drawn_before)
 {
 	int64_t next;
 	void *connection;
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 
-	fresh_world();
-	store = open_store();
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE); /* nothing was put before */
 	connection = connect_user();
 	next = query("select next_number from %s_meta", world.schema);
@@ -358,7 +335,6 @@ TEST(numbers_of_puts_on_a_connection_were_drawn_before)
 	}
 	CHECK(user_sql(connection, "rollback"));
 	disconnect_user(connection);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 STORE_MAIN(NULL)

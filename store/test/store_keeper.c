@@ -11,9 +11,7 @@
 #include <sys/stat.h>
 
 #define LOG_MAX (64 << 20)
-#endif
 
-#ifdef HWT_STORE_SQLITE
 static sqlite3 *hold_snapshot(void)
 {
 	sqlite3 *reader = NULL;
@@ -59,11 +57,9 @@ int sqlite3_wal_checkpoint_v2(sqlite3 *db, const char *name, int mode, int *page
 /* 80 MiB, far off; the keeper would like to begin the log again at 64. */
 static void lengthen_log(hwt_store *store)
 {
-	hwt_store_spec spec = spec_of("a", HWT_S(86400));
+	hwt_store_spec spec = SPEC("a", HWT_S(86400), .data = calloc(1, HWT_STORE_DATA_MAX), .len = HWT_STORE_DATA_MAX);
 	int64_t id;
 
-	spec.data = calloc(1, HWT_STORE_DATA_MAX);
-	spec.len = HWT_STORE_DATA_MAX;
 	for (int i = 0; i < 80; i++)
 		CHECK_CALL(put_patiently(store, &spec, &id), 0);
 	free((void *)(uintptr_t)spec.data);
@@ -78,18 +74,13 @@ static int64_t log_size(void)
 	CHECK_INT(stat(path, &info), ==, 0);
 	return info.st_size;
 }
-#endif
 
 TEST(a_reader_that_holds_a_snapshot_does_not_hold_up_the_writers)
 {
-#ifdef HWT_STORE_SQLITE
-	hwt_store *store;
+	NEEDS_SQLITE();
+	CLOSING hwt_store *store = fresh_store();
 	sqlite3 *reader;
 
-	if (!on_sqlite())
-		SKIP("of SQLite");
-	fresh_world();
-	store = open_store();
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(store), 0);
 	reader = hold_snapshot();
@@ -110,10 +101,7 @@ TEST(a_reader_that_holds_a_snapshot_does_not_hold_up_the_writers)
 		sleep_ms(10);
 	}
 	CHECK_INT(log_size(), <=, LOG_MAX);
-	CHECK_CALL(hwt_store_close(store), 0);
-#else
-	SKIP("of SQLite");
-#endif
 }
+#endif
 
 STORE_MAIN(NULL)

@@ -57,13 +57,8 @@ static void write_state(int64_t id, hwt_store_state state)
 
 static void register_with(hwt_store *store, const char *name, unsigned mode, unsigned shards)
 {
-	hwt_store_kind kind = HWT_STORE_KIND_INIT;
-
-	kind.name = name;
-	kind.task = count_run;
-	kind.mode = mode;
-	kind.shards = shards;
-	CHECK_CALL(hwt_store_register(store, &kind), 0);
+	CHECK_CALL(hwt_store_register(store, &KIND(.name = name, .task = count_run, .mode = mode, .shards = shards)),
+		   0);
 }
 
 /*
@@ -73,10 +68,8 @@ static void register_with(hwt_store *store, const char *name, unsigned mode, uns
 TEST(kinds_come_in_the_order_of_their_names)
 {
 	struct list list = { .count = 0 };
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 
-	fresh_world();
-	store = open_store();
 	CHECK_CALL(hwt_store_each_kind(store, add_info, &list), 0);
 	CHECK_INT(list.count, ==, 0);
 	(void)put(store, "b", HWT_S(3600));
@@ -94,17 +87,14 @@ TEST(kinds_come_in_the_order_of_their_names)
 	list = (struct list){ .most = 2 };
 	CHECK_CALL(hwt_store_each_kind(store, add_info, &list), 0);
 	CHECK_INT(list.count, ==, 2);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(the_oldest_is_a_pending_one)
 {
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 	int64_t ids[4];
 	hwt_store_info info;
 
-	fresh_world();
-	store = open_store();
 	for (size_t i = 0; i < HWTS_COUNT(ids); i++)
 		ids[i] = put(store, "a", HWT_S(3600) * (int64_t)(i + 1)); /* of different shards, most likely */
 	(void)put(store, "b", HWT_S(60));
@@ -123,18 +113,15 @@ TEST(the_oldest_is_a_pending_one)
 	CHECK_INT(kind_of(store, "a").oldest_due_us, ==, 0);
 	CHECK_INT(kind_of(store, "b").oldest_due_us, >, 0);
 	CHECK_INT(kind_of(store, "b").failed, ==, 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(what_has_failed_is_counted_as_far_as_a_thousand)
 {
 	enum { ROWS = 1002 };
 	hwt_store_spec specs[ROWS];
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 	int64_t ids[ROWS];
 
-	fresh_world();
-	store = open_store();
 	for (size_t i = 0; i < ROWS; i++)
 		specs[i] = spec_of("a", HWT_S(3600));
 	(void)put(store, "b", HWT_S(3600)); /* its neighbour, by number */
@@ -157,16 +144,13 @@ TEST(what_has_failed_is_counted_as_far_as_a_thousand)
 	CHECK_INT(kind_of(store, "a").failed, ==, 1001);
 	CHECK_INT(kind_of(store, "b").failed, ==, 0);
 	CHECK_INT(kind_of(store, "c").failed, ==, 1);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(pause_and_limits_are_those_of_the_kind)
 {
 	hwt_store_kind_info info;
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 
-	fresh_world();
-	store = open_store();
 	(void)put(store, "a", HWT_S(3600));
 	(void)put(store, "b", HWT_S(3600));
 	(void)query("update %s_kind set paused = %s, running = 3, start_every_us = 250000, burst = 7 where name = 'b'",
@@ -181,18 +165,14 @@ TEST(pause_and_limits_are_those_of_the_kind)
 	CHECK_INT(info.each_group.running, ==, 0);
 	CHECK_INT(info.each_group.start_every_ns, ==, 0);
 	CHECK_INT(info.each_group.burst, ==, 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* A member whose lease is over is none, and one that runs kind 1 does not run kind 11. */
 TEST(processes_are_the_living_ones_that_run_it)
 {
-	hwt_store *first, *second;
+	CLOSING hwt_store *first = fresh_store(), *second = open_store();
 	char name[8];
 
-	fresh_world();
-	first = open_store();
-	second = open_store();
 	for (int i = 0; i < 11; i++) {
 		(void)snprintf(name, sizeof(name), "k%d", i);
 		(void)put(first, name, HWT_S(3600));
@@ -208,8 +188,6 @@ TEST(processes_are_the_living_ones_that_run_it)
 	CHECK_INT(kind_of(first, "k10").processes, ==, 1);
 	(void)query("update %s_member set until_us = 0", world.schema);
 	CHECK_INT(kind_of(first, "k10").processes, ==, 0);
-	CHECK_CALL(hwt_store_close(second), 0);
-	CHECK_CALL(hwt_store_close(first), 0);
 }
 
 static bool put_there(void *ctx, const hwt_store_kind_info *info)
@@ -220,15 +198,12 @@ static bool put_there(void *ctx, const hwt_store_kind_info *info)
 
 TEST(each_may_call_the_store)
 {
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 
-	fresh_world();
-	store = open_store();
 	(void)put_key(store, "a", "key", HWT_S(3600));
 	(void)put_key(store, "b", "key", HWT_S(3600));
 	CHECK_CALL(hwt_store_each_kind(store, put_there, store), 0);
 	CHECK_INT(kind_of(store, "b").oldest_due_us, ==, 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /*
@@ -237,11 +212,9 @@ TEST(each_may_call_the_store)
 
 TEST(what_makes_no_sense_is_refused)
 {
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 	char name[65];
 
-	fresh_world();
-	store = open_store();
 	memset(name, 'a', 64);
 	name[64] = '\0';
 	CHECK_CALL(hwt_store_each_kind(NULL, add_info, NULL), EINVAL);
@@ -252,16 +225,13 @@ TEST(what_makes_no_sense_is_refused)
 	CHECK_CALL(hwt_store_remove_kind(store, name), EINVAL);
 	CHECK_CALL(hwt_store_remove_kind(store, "a"), ENOENT);
 	CHECK_INT(list_kinds(store).count, ==, 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(a_kind_with_timeouts_stays)
 {
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 	int64_t id;
 
-	fresh_world();
-	store = open_store();
 	id = put(store, "a", HWT_S(3600));
 	CHECK_CALL(hwt_store_remove_kind(store, "a"), EBUSY);
 	write_state(id, HWT_STORE_RUNNING);
@@ -277,16 +247,12 @@ TEST(a_kind_with_timeouts_stays)
 	CHECK(is_there(store, "b"));
 	CHECK_INT(query("select count(*) from %s_kinds where kind = 'a'", world.schema), ==, 0);
 	CHECK_CALL(hwt_store_remove_kind(store, "a"), ENOENT);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(a_kind_that_a_living_process_has_registered_stays)
 {
-	hwt_store *store, *other;
+	hwt_store *store = fresh_store(), *other = open_store();
 
-	fresh_world();
-	store = open_store();
-	other = open_store();
 	register_with(store, "a", 0, 0);
 	CHECK_CALL(hwt_store_remove_kind(store, "a"), EBUSY);
 	CHECK_CALL(hwt_store_start(store), 0);
@@ -301,20 +267,15 @@ TEST(a_kind_that_a_living_process_has_registered_stays)
 
 TEST(a_kind_goes_with_its_mode_its_pause_and_its_limits)
 {
-	hwt_store_limits limits = HWT_STORE_LIMITS_INIT;
+	hwt_store_limits limits = LIMITS(.running = 3, .start_every_ns = HWT_MS(250), .burst = 7);
 	hwt_store_kind kind = HWT_STORE_KIND_INIT;
 	int64_t rules;
 	hwt_store_kind_info info;
-	hwt_store *store;
+	hwt_store *store = fresh_store();
 
-	fresh_world();
-	store = open_store();
 	register_with(store, "a", HWT_STORE_AT_MOST_ONCE, 5);
 	CHECK_CALL(hwt_store_close(store), 0);
 	store = open_store();
-	limits.running = 3;
-	limits.start_every_ns = HWT_MS(250);
-	limits.burst = 7;
 	CHECK_CALL(hwt_store_pause(store, "a", NULL), 0);
 	CHECK_CALL(hwt_store_limit(store, "a", NULL, &limits), 0);
 	CHECK_CALL(hwt_store_limit(store, "a", "g", &limits), 0);
@@ -346,12 +307,9 @@ TEST(a_kind_goes_with_its_mode_its_pause_and_its_limits)
 /* The other one knows the kind, and does not ask.  The kind that is made meanwhile must not get what it puts. */
 TEST(what_is_put_after_the_removal_is_not_lost)
 {
-	hwt_store *store, *other;
+	hwt_store *store = fresh_store(), *other = open_store();
 	int64_t id;
 
-	fresh_world();
-	store = open_store();
-	other = open_store();
 	CHECK_CALL(hwt_store_cancel(other, put(other, "a", HWT_S(3600))), 0);
 	CHECK_CALL(hwt_store_remove_kind(store, "a"), 0);
 	(void)put(store, "b", HWT_S(3600));
@@ -371,11 +329,9 @@ TEST(what_is_put_after_the_removal_is_not_lost)
 /* By the process that has removed it, and that had put it before. */
 TEST(a_put_makes_a_removed_kind_again)
 {
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 	int64_t id;
 
-	fresh_world();
-	store = open_store();
 	CHECK_CALL(hwt_store_cancel(store, put(store, "a", HWT_S(3600))), 0);
 	CHECK_CALL(hwt_store_remove_kind(store, "a"), 0);
 	id = put(store, "a", HWT_S(3600));
@@ -386,17 +342,13 @@ TEST(a_put_makes_a_removed_kind_again)
 	if (!world.sqlite)
 		(void)query("select count(*) from (select %s_make_kind('a')) t", world.schema);
 	CHECK(is_there(store, "a") == !world.sqlite);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* A process that is stopped is no living one, and nobody knows that it will start again. */
 TEST(a_start_makes_a_removed_kind_again)
 {
-	hwt_store *store, *other;
+	hwt_store *store = fresh_store(), *other = open_store();
 
-	fresh_world();
-	store = open_store();
-	other = open_store();
 	register_with(store, "a", HWT_STORE_AT_MOST_ONCE, 0);
 	CHECK_CALL(hwt_store_remove_kind(other, "a"), 0);
 	CHECK_CALL(hwt_store_start(store), 0);
@@ -425,17 +377,10 @@ static void note_refusal(void *ctx, const char *message)
 /* A process that was stopped for longer than its lease: meanwhile the kind has become another one. */
 TEST(a_process_that_comes_back_does_not_run_another_kind)
 {
-	hwt_store_config config;
-	hwt_store *store, *other;
+	hwt_store *store = FRESH(.warn = note_refusal), *other = open_store();
 	int64_t id;
 
-	fresh_world();
-	config = store_config();
-	config.warn = note_refusal;
-	store = open_with(&config);
-	other = open_store();
 	atomic_store(&refusals, 0);
-	atomic_store(&ran, 0);
 	register_with(store, "a", HWT_STORE_AT_LEAST_ONCE, 0);
 	CHECK_CALL(hwt_store_start(store), 0);
 	/* Removed and registered again, before it can see that its lease is over: it may look at any time. */
@@ -463,17 +408,14 @@ static int remove_b(const hwt_store_run *run, void *ctx)
 
 TEST(a_task_removes_a_kind)
 {
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 
-	fresh_world();
-	store = open_store();
 	CHECK_CALL(hwt_store_cancel(store, put(store, "b", HWT_S(3600))), 0);
 	register_kind(store, "a", remove_b, store, HWT_STORE_TRANSACTION);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_gone(store, put(store, "a", -1)));
 	CHECK_INT(atomic_load(&removed_in_task), ==, world.sqlite ? EDEADLK : 0);
 	CHECK(is_there(store, "b") == world.sqlite);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 STORE_MAIN(NULL)

@@ -59,12 +59,9 @@ static int wait_if_keyed(const hwt_store_run *run, void *ctx)
 
 static hwt_store *opened(void)
 {
-	hwt_store *store;
+	hwt_store *store = fresh_store();
 
-	fresh_world();
-	store = open_store();
 	register_kind(store, "a", wait_if_keyed, NULL, HWT_STORE_AT_LEAST_ONCE);
-	atomic_store(&ran, 0);
 	atomic_store(&held, true);
 	count_locks(store);
 	return store;
@@ -72,38 +69,27 @@ static hwt_store *opened(void)
 
 static bool wait_done(hwt_store *store, uint64_t done)
 {
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-
-	while (stats_of_store(store).done != done && hwt_now() < give_up_ns)
-		sleep_ms(1);
+	WAIT_FOR(stats_of_store(store).done == done);
 	return stats_of_store(store).done == done;
 }
-#endif
 
 TEST(a_row_that_is_due_and_locked_delays_one_begin)
 {
-#ifdef HWT_STORE_POSTGRES
-	if (!on_sqlite()) {
-		hwt_store *store = opened();
-		int64_t id = put(store, "a", 0);
-		PGconn *conn = lock_row(id);
+	NEEDS_POSTGRES(); /* SQLite has no locks of rows */
+	CLOSING hwt_store *store = opened();
+	int64_t id = put(store, "a", 0);
+	PGconn *conn = lock_row(id);
 
-		CHECK_CALL(hwt_store_start(store), 0);
-		for (unsigned i = 1; i <= 60; i++) {
-			put(store, "a", 0);
-			CHECK(wait_done(store, i));
-		}
-		CHECK_INT(atomic_load(&locked_out), <=, 2);
-		PQfinish(conn);
-		CHECK(wait_gone(store, id));
-		CHECK_CALL(hwt_store_close(store), 0);
-		return;
+	CHECK_CALL(hwt_store_start(store), 0);
+	for (unsigned i = 1; i <= 60; i++) {
+		put(store, "a", 0);
+		CHECK(wait_done(store, i));
 	}
-#endif
-	SKIP("of PostgreSQL: SQLite has no locks of rows");
+	CHECK_INT(atomic_load(&locked_out), <=, 2);
+	PQfinish(conn);
+	CHECK(wait_gone(store, id));
 }
 
-#ifdef HWT_STORE_POSTGRES
 struct other {
 	hwt_store *store;
 	int64_t id; /* to cancel; 0: put the key */
@@ -113,9 +99,8 @@ struct other {
 static void *call_for_a_lock(void *arg)
 {
 	struct other *other = arg;
-	hwt_store_spec spec = spec_of("a", HWT_S(1000));
+	hwt_store_spec spec = SPEC("a", HWT_S(1000), .key = "k");
 
-	spec.key = "k";
 	other->rc = other->id ? hwt_store_cancel(other->store, other->id)
 			      : hwt_store_put(other->store, &spec, &other->id);
 	return NULL;
@@ -124,47 +109,34 @@ static void *call_for_a_lock(void *arg)
 /* Another thread waits for what this transaction has locked. */
 static pthread_t meet_lock(struct other *other)
 {
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
 	pthread_t thread;
 
 	REQUIRE(pthread_create(&thread, NULL, call_for_a_lock, other) == 0);
-	while (query("select count(*) from pg_stat_activity where wait_event_type = 'Lock'") == 0 &&
-	       hwt_now() < give_up_ns)
-		sleep_ms(1);
+	WAIT_FOR(query("select count(*) from pg_stat_activity where wait_event_type = 'Lock'") != 0);
 	return thread;
 }
-#endif
 
 /* Neither would ever go on, and the server does not see it: it knows of one of the two. */
 TEST(a_put_does_not_wait_for_one_that_waits_for_its_own_transaction)
 {
-#ifdef HWT_STORE_POSTGRES
-	if (!on_sqlite()) {
-		hwt_store *store = opened();
-		PGconn *conn = PQconnectdb(world.url + strlen("pg:"));
-		struct other other = { .store = store };
-		hwt_store_spec spec = spec_of("a", HWT_S(1000));
-		pthread_t thread;
-		int64_t id = 0;
+	NEEDS_POSTGRES(); /* SQLite has no locks of rows */
+	CLOSING hwt_store *store = opened();
+	PGconn *conn = PQconnectdb(world.url + strlen("pg:"));
+	struct other other = { .store = store };
+	pthread_t thread;
+	int64_t id = 0;
 
-		spec.key = "k";
-		PQclear(PQexec(conn, "begin"));
-		CHECK_CALL(hwt_store_put_on(store, conn, &spec, &id), 0);
-		thread = meet_lock(&other);
-		put(store, "a", HWT_S(1000));
-		PQclear(PQexec(conn, "commit"));
-		REQUIRE(pthread_join(thread, NULL) == 0);
-		CHECK_INT(other.rc, ==, EEXIST);
-		CHECK_INT(other.id, ==, id);
-		PQfinish(conn);
-		CHECK_CALL(hwt_store_close(store), 0);
-		return;
-	}
-#endif
-	SKIP("of PostgreSQL: SQLite has no locks of rows");
+	PQclear(PQexec(conn, "begin"));
+	CHECK_CALL(hwt_store_put_on(store, conn, &SPEC("a", HWT_S(1000), .key = "k"), &id), 0);
+	thread = meet_lock(&other);
+	put(store, "a", HWT_S(1000));
+	PQclear(PQexec(conn, "commit"));
+	REQUIRE(pthread_join(thread, NULL) == 0);
+	CHECK_INT(other.rc, ==, EEXIST);
+	CHECK_INT(other.id, ==, id);
+	PQfinish(conn);
 }
 
-#ifdef HWT_STORE_POSTGRES
 #define KEYS 9
 
 struct many {
@@ -182,9 +154,7 @@ static void *put_keys(void *arg)
 	for (int i = 0; i < KEYS; i++) {
 		keys[i][0] = (char)('a' + (many->backwards ? KEYS - 1 - i : i));
 		keys[i][1] = '\0';
-		specs[i] = spec_of("a", HWT_S(1000));
-		specs[i].key = keys[i];
-		specs[i].flags = HWT_STORE_REPLACE;
+		specs[i] = SPEC("a", HWT_S(1000), .key = keys[i], .flags = HWT_STORE_REPLACE);
 	}
 	many->rc = hwt_store_put_many(many->store, specs, KEYS, NULL);
 	return NULL;
@@ -195,7 +165,6 @@ static void check_opposite(hwt_store *store)
 {
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 	struct many many[2] = { { store, false, 0 }, { store, true, 0 } };
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
 	pthread_t threads[2];
 	PGconn *conn;
 
@@ -205,9 +174,7 @@ static void check_opposite(hwt_store *store)
 	conn = lock_row(info.id);
 	for (int i = 0; i < 2; i++) {
 		REQUIRE(pthread_create(&threads[i], NULL, put_keys, &many[i]) == 0);
-		while (query("select count(*) from pg_stat_activity where wait_event_type = 'Lock'") <= i &&
-		       hwt_now() < give_up_ns)
-			sleep_ms(1);
+		WAIT_FOR(query("select count(*) from pg_stat_activity where wait_event_type = 'Lock'") > i);
 	}
 	PQclear(PQexec(conn, "commit"));
 	for (int i = 0; i < 2; i++) {
@@ -216,43 +183,31 @@ static void check_opposite(hwt_store *store)
 	}
 	PQfinish(conn);
 }
-#endif
 
 TEST(batches_that_put_the_same_keys_in_opposite_orders_do_not_lock_each_other_out)
 {
-#ifdef HWT_STORE_POSTGRES
-	if (!on_sqlite()) {
-		hwt_store *store = opened();
+	NEEDS_POSTGRES(); /* SQLite has no locks of rows */
+	CLOSING hwt_store *store = opened();
 
-		check_opposite(store);
-		CHECK_CALL(hwt_store_close(store), 0);
-		return;
-	}
-#endif
-	SKIP("of PostgreSQL: SQLite has no locks of rows");
+	check_opposite(store);
 }
 
 TEST(a_cancel_does_not_wait_for_one_that_waits_for_its_own_transaction)
 {
-#ifdef HWT_STORE_POSTGRES
-	if (!on_sqlite()) {
-		hwt_store *store = opened();
-		struct other other = { .store = store, .id = put(store, "a", HWT_S(1000)) };
-		int64_t id = put(store, "a", HWT_S(1000));
-		PGconn *conn = lock_row(other.id);
-		pthread_t thread = meet_lock(&other);
+	NEEDS_POSTGRES(); /* SQLite has no locks of rows */
+	CLOSING hwt_store *store = opened();
+	struct other other = { .store = store, .id = put(store, "a", HWT_S(1000)) };
+	int64_t id = put(store, "a", HWT_S(1000));
+	PGconn *conn = lock_row(other.id);
+	pthread_t thread = meet_lock(&other);
 
-		CHECK_CALL(hwt_store_cancel(store, id), 0);
-		PQclear(PQexec(conn, "commit"));
-		REQUIRE(pthread_join(thread, NULL) == 0);
-		CHECK_INT(other.rc, ==, 0);
-		PQfinish(conn);
-		CHECK_CALL(hwt_store_close(store), 0);
-		return;
-	}
-#endif
-	SKIP("of PostgreSQL: SQLite has no locks of rows");
+	CHECK_CALL(hwt_store_cancel(store, id), 0);
+	PQclear(PQexec(conn, "commit"));
+	REQUIRE(pthread_join(thread, NULL) == 0);
+	CHECK_INT(other.rc, ==, 0);
+	PQfinish(conn);
 }
+#endif
 
 #ifdef HWT_STORE_SQLITE
 static pthread_mutex_t users = PTHREAD_MUTEX_INITIALIZER;
@@ -296,70 +251,51 @@ static void wait_for_waiters(struct sqlite_db *db, unsigned n)
 		pthread_mutex_unlock(&db->lock);
 	}
 }
-#endif
 
 TEST(a_put_under_a_mutex_that_a_transaction_wants_ends)
 {
-#ifdef HWT_STORE_SQLITE
-	if (on_sqlite()) {
-		hwt_store_spec spec = spec_of("a", HWT_S(1000));
-		hwt_store *store;
-		int64_t id = 0;
+	NEEDS_SQLITE(); /* PostgreSQL locks rows */
+	hwt_store_spec spec = spec_of("a", HWT_S(1000));
+	CLOSING hwt_store *store = fresh_store();
+	int64_t id = 0;
 
-		fresh_world();
-		store = open_store();
-		((struct sqlite_db *)store->db)->patience_ns = HWT_MS(200);
-		register_kind(store, "a", want_mutex, NULL, HWT_STORE_TRANSACTION);
-		atomic_store(&ran, 0);
-		pthread_mutex_lock(&users);
-		CHECK_CALL(hwt_store_start(store), 0);
-		id = put(store, "a", 0);
-		CHECK(wait_count(&ran, 1));
-		CHECK_CALL(hwt_store_put(store, &spec, NULL), EAGAIN);
-		pthread_mutex_unlock(&users);
-		CHECK(wait_gone(store, id));
-		CHECK_CALL(hwt_store_put(store, &spec, NULL), 0);
-		CHECK_CALL(hwt_store_close(store), 0);
-		return;
-	}
-#endif
-	SKIP("of SQLite: PostgreSQL locks rows");
+	((struct sqlite_db *)store->db)->patience_ns = HWT_MS(200);
+	register_kind(store, "a", want_mutex, NULL, HWT_STORE_TRANSACTION);
+	pthread_mutex_lock(&users);
+	CHECK_CALL(hwt_store_start(store), 0);
+	id = put(store, "a", 0);
+	CHECK(wait_count(&ran, 1));
+	CHECK_CALL(hwt_store_put(store, &spec, NULL), EAGAIN);
+	pthread_mutex_unlock(&users);
+	CHECK(wait_gone(store, id));
+	CHECK_CALL(hwt_store_put(store, &spec, NULL), 0);
 }
 
 TEST(control_goes_before_all_that_wait_for_their_turn)
 {
-#ifdef HWT_STORE_SQLITE
-	if (on_sqlite()) {
-		hwt_store *store;
-		struct sqlite_db *db;
-		unsigned order = 0;
-		struct turn turns[4];
-		pthread_t threads[4];
+	NEEDS_SQLITE(); /* PostgreSQL locks rows */
+	CLOSING hwt_store *store = fresh_store();
+	struct sqlite_db *db;
+	unsigned order = 0;
+	struct turn turns[4];
+	pthread_t threads[4];
 
-		fresh_world();
-		store = open_store();
-		db = (struct sqlite_db *)store->db;
-		REQUIRE(hwts_sqlite_turn(db, hwt_now() + PATIENCE_NS, false));
-		CHECK(!hwts_sqlite_turn(db, hwt_now() + HWT_MS(1), false)); /* and leaves the queue */
-		for (unsigned i = 0; i < 4; i++) {
-			turns[i] = (struct turn){ db, i == 3, &order, 0 };
-			REQUIRE(pthread_create(&threads[i], NULL, take_turn, &turns[i]) == 0);
-			wait_for_waiters(db, i + 1);
-		}
-		hwts_sqlite_turn_end(db);
-		for (unsigned i = 0; i < 4; i++)
-			REQUIRE(pthread_join(threads[i], NULL) == 0);
-		CHECK_INT(turns[3].got, ==, 1);
-		for (unsigned i = 0; i < 3; i++)
-			CHECK_INT(turns[i].got, ==, i + 2);
-		CHECK_CALL(hwt_store_close(store), 0);
-		return;
+	db = (struct sqlite_db *)store->db;
+	REQUIRE(hwts_sqlite_turn(db, hwt_now() + PATIENCE_NS, false));
+	CHECK(!hwts_sqlite_turn(db, hwt_now() + HWT_MS(1), false)); /* and leaves the queue */
+	for (unsigned i = 0; i < 4; i++) {
+		turns[i] = (struct turn){ db, i == 3, &order, 0 };
+		REQUIRE(pthread_create(&threads[i], NULL, take_turn, &turns[i]) == 0);
+		wait_for_waiters(db, i + 1);
 	}
-#endif
-	SKIP("of SQLite: PostgreSQL locks rows");
+	hwts_sqlite_turn_end(db);
+	for (unsigned i = 0; i < 4; i++)
+		REQUIRE(pthread_join(threads[i], NULL) == 0);
+	CHECK_INT(turns[3].got, ==, 1);
+	for (unsigned i = 0; i < 3; i++)
+		CHECK_INT(turns[i].got, ==, i + 2);
 }
 
-#ifdef HWT_STORE_SQLITE
 static void *write_as_control(void *arg)
 {
 	CHECK_INT(hwts_rows_bury(arg), ==, 0);
@@ -375,45 +311,34 @@ static const struct sqlite_waiter *first_waiter(struct sqlite_db *db)
 	pthread_mutex_unlock(&db->lock);
 	return first;
 }
-#endif
 
 /* As when hundreds of tasks have their transactions one after the other: the lease must not wait for all of them. */
 TEST(the_connection_of_control_asks_for_the_first_turn)
 {
-#ifdef HWT_STORE_SQLITE
-	if (on_sqlite()) {
-		int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-		const struct sqlite_waiter *before;
-		struct hwts_conn *conn;
-		struct sqlite_db *db;
-		struct turn turn;
-		pthread_t threads[2];
-		hwt_store *store;
-		unsigned order = 0;
+	NEEDS_SQLITE(); /* PostgreSQL locks rows */
+	const struct sqlite_waiter *before;
+	struct hwts_conn *conn;
+	struct sqlite_db *db;
+	struct turn turn;
+	pthread_t threads[2];
+	CLOSING hwt_store *store = fresh_store();
+	unsigned order = 0;
 
-		fresh_world();
-		store = open_store();
-		REQUIRE(hwts_connect(store, HWTS_CONTROL, &conn) == 0);
-		db = (struct sqlite_db *)store->db;
-		db->patience_ns = PATIENCE_NS;
-		turn = (struct turn){ db, false, &order, 0 };
-		REQUIRE(hwts_sqlite_turn(db, hwt_now() + PATIENCE_NS, false));
-		REQUIRE(pthread_create(&threads[0], NULL, take_turn, &turn) == 0);
-		wait_for_waiters(db, 1);
-		before = first_waiter(db);
-		REQUIRE(pthread_create(&threads[1], NULL, write_as_control, conn) == 0);
-		while (first_waiter(db) == before && hwt_now() < give_up_ns)
-			sleep_ms(1);
-		CHECK(first_waiter(db) != before);
-		hwts_sqlite_turn_end(db);
-		for (unsigned i = 0; i < 2; i++)
-			REQUIRE(pthread_join(threads[i], NULL) == 0);
-		store->engine->disconnect(conn);
-		CHECK_CALL(hwt_store_close(store), 0);
-		return;
-	}
-#endif
-	SKIP("of SQLite: PostgreSQL locks rows");
+	REQUIRE(hwts_connect(store, HWTS_CONTROL, &conn) == 0);
+	db = (struct sqlite_db *)store->db;
+	db->patience_ns = PATIENCE_NS;
+	turn = (struct turn){ db, false, &order, 0 };
+	REQUIRE(hwts_sqlite_turn(db, hwt_now() + PATIENCE_NS, false));
+	REQUIRE(pthread_create(&threads[0], NULL, take_turn, &turn) == 0);
+	wait_for_waiters(db, 1);
+	before = first_waiter(db);
+	REQUIRE(pthread_create(&threads[1], NULL, write_as_control, conn) == 0);
+	WAIT_FOR(first_waiter(db) != before);
+	hwts_sqlite_turn_end(db);
+	for (unsigned i = 0; i < 2; i++)
+		REQUIRE(pthread_join(threads[i], NULL) == 0);
+	store->engine->disconnect(conn);
 }
+#endif
 
 STORE_MAIN(NULL)

@@ -16,6 +16,7 @@
 
 static atomic_bool may_end;
 
+#ifdef HWT_STORE_POSTGRES
 /* The first run waits until the row that says "running" has been copied. */
 static int run_slowly(const hwt_store_run *run, void *ctx)
 {
@@ -26,7 +27,6 @@ static int run_slowly(const hwt_store_run *run, void *ctx)
 	return 0;
 }
 
-#ifdef HWT_STORE_POSTGRES
 /* Until so many runs, while the store looks and looks. */
 static bool look_until_ran(hwt_store *store, unsigned count)
 {
@@ -40,63 +40,45 @@ static bool look_until_ran(hwt_store *store, unsigned count)
 /* A store with one timeout, which has run, and whose end the server has forgotten. */
 static hwt_store *forget_an_end(unsigned mode, int64_t period_ns, int64_t *id)
 {
-	hwt_store_spec spec = spec_of("a", 0);
-	hwt_store_kind kind = HWT_STORE_KIND_INIT;
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-	hwt_store *store;
+	hwt_store_kind kind = KIND(.name = "a", .task = run_slowly, .mode = mode, .horizon_ns = HWT_S(86400));
+	hwt_store *store = fresh_store();
 
-	fresh_world();
-	store = open_store();
-	kind.name = "a";
-	kind.task = run_slowly;
-	kind.mode = mode;
-	kind.horizon_ns = HWT_S(86400);
 	CHECK_CALL(hwt_store_register(store, &kind), 0);
-	atomic_store(&ran, 0);
 	atomic_store(&may_end, false);
 	CHECK_CALL(hwt_store_start(store), 0);
-	spec.period_ns = period_ns;
-	CHECK_CALL(hwt_store_put(store, &spec, id), 0);
+	CHECK_CALL(hwt_store_put(store, &SPEC("a", 0, .period_ns = period_ns), id), 0);
 	CHECK(wait_count(&ran, 1));
 	CHECK_INT(query("create table %s_copy as select * from %s_timeout", world.schema, world.schema), ==, -1);
 	CHECK_INT(query("select count(*) from %s_copy where state = 2", world.schema), ==, 1);
 	atomic_store(&may_end, true);
-	while (stats_of_store(store).done == 0 && hwt_now() < give_up_ns)
-		sleep_ms(1);
+	WAIT_FOR(stats_of_store(store).done != 0);
 	(void)query("delete from %s_timeout", world.schema);
 	(void)query("insert into %s_timeout select * from %s_copy", world.schema, world.schema);
 	(void)query("update %s_timeout set due_us = due_us - 1000000000", world.schema); /* so the net looks for it */
 	return store;
 }
-#endif
 
 /* The entry of the next run, an hour later, must not hide what the row says: a cancel would be refused until then. */
 TEST(a_series_whose_next_run_is_far_away_goes_on_at_once_when_the_server_forgot_an_end)
 {
-#ifdef HWT_STORE_POSTGRES
-	if (!on_sqlite()) {
-		for (unsigned mode = 0; mode < 3; mode++) {
-			int64_t id, give_up_ns = hwt_now() + PATIENCE_NS;
-			hwt_store *store;
-			int rc;
+	NEEDS_POSTGRES();
+	for (unsigned mode = 0; mode < 3; mode++) {
+		int64_t id, give_up_ns = hwt_now() + PATIENCE_NS;
+		hwt_store *store;
+		int rc;
 
-			if (mode == HWT_STORE_AT_MOST_ONCE)
-				continue;
-			store = forget_an_end(mode, HWT_S(3600), &id);
-			CHECK(look_until_ran(store, 2));
-			while (((rc = hwt_store_cancel(store, id)) == EBUSY || rc == EAGAIN) && hwt_now() < give_up_ns)
-				sleep_ms(1);
-			CHECK_INT(rc, ==, 0);
-			CHECK_CALL(hwt_store_close(store), 0);
-			CHECK_INT(atomic_load(&ran), ==, 2);
-		}
-		return;
+		if (mode == HWT_STORE_AT_MOST_ONCE)
+			continue;
+		store = forget_an_end(mode, HWT_S(3600), &id);
+		CHECK(look_until_ran(store, 2));
+		while (((rc = hwt_store_cancel(store, id)) == EBUSY || rc == EAGAIN) && hwt_now() < give_up_ns)
+			sleep_ms(1);
+		CHECK_INT(rc, ==, 0);
+		CHECK_CALL(hwt_store_close(store), 0);
+		CHECK_INT(atomic_load(&ran), ==, 2);
 	}
-#endif
-	SKIP("of PostgreSQL");
 }
 
-#ifdef HWT_STORE_POSTGRES
 static int fail_once(const hwt_store_run *run, void *ctx)
 {
 	(void)run;
@@ -129,7 +111,6 @@ static int64_t noted(const char *what, bool synced)
 	return query("select count(*) from %s_sync where what = '%s_%s'%s", world.schema, world.schema, what,
 		     synced ? " and how = 'on'" : "");
 }
-#endif
 
 /*
  * Otherwise a crash of the server may undo the end.  If it takes the answer to the next begin, too, that is sent again,
@@ -137,107 +118,87 @@ static int64_t noted(const char *what, bool synced)
  */
 TEST(what_runs_at_most_once_and_waits_again_was_filed_with_a_sync)
 {
-#ifdef HWT_STORE_POSTGRES
-	if (!on_sqlite()) {
-		for (unsigned mode = 0; mode < 2; mode++) {
-			hwt_store_spec spec = spec_of("a", 0);
-			int64_t id = 0, give_up_ns = hwt_now() + PATIENCE_NS;
-			hwt_store *store;
+	NEEDS_POSTGRES();
+	for (unsigned mode = 0; mode < 2; mode++) {
+		hwt_store_spec spec = spec_of("a", 0);
+		int64_t id = 0;
+		hwt_store *store;
 
-			fresh_world();
-			store = open_store();
-			register_kind(store, "a", fail_once, NULL, mode);
-			note_syncs("old.state = 2 and new.state = 1");
-			atomic_store(&ran, 0);
-			CHECK_CALL(hwt_store_start(store), 0);
-			spec.period_ns = HWT_S(3600);
-			CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
-			CHECK(wait_count(&ran, 2)); /* a retry, and a period */
-			while (stats_of_store(store).done == 0 && hwt_now() < give_up_ns)
-				sleep_ms(1);
-			CHECK_CALL(hwt_store_close(store), 0);
-			CHECK_INT(query("select count(*) from %s_sync where how = '%s'", world.schema,
-					mode == HWT_STORE_AT_MOST_ONCE ? "on" : "off"),
-				  ==, 2);
-			CHECK_INT(query("select count(*) from %s_sync", world.schema), ==, 2);
-		}
-		return;
+		store = fresh_store();
+		register_kind(store, "a", fail_once, NULL, mode);
+		note_syncs("old.state = 2 and new.state = 1");
+		atomic_store(&ran, 0);
+		CHECK_CALL(hwt_store_start(store), 0);
+		spec.period_ns = HWT_S(3600);
+		CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
+		CHECK(wait_count(&ran, 2)); /* a retry, and a period */
+		WAIT_FOR(stats_of_store(store).done != 0);
+		CHECK_CALL(hwt_store_close(store), 0);
+		CHECK_INT(query("select count(*) from %s_sync where how = '%s'", world.schema,
+				mode == HWT_STORE_AT_MOST_ONCE ? "on" : "off"),
+			  ==, 2);
+		CHECK_INT(query("select count(*) from %s_sync", world.schema), ==, 2);
 	}
-#endif
-	SKIP("of PostgreSQL");
 }
 
 /* Or a crash of the server undoes the begin, and it starts twice: that is not the role's to decide. */
 TEST(what_runs_at_most_once_is_synced_although_its_role_syncs_nothing)
 {
-#ifdef HWT_STORE_POSTGRES
-	if (!on_sqlite()) {
-		static const char *const settings[] = { "off", "local" };
+	NEEDS_POSTGRES();
+	static const char *const settings[] = { "off", "local" };
 
-		for (size_t i = 0; i < HWTS_COUNT(settings); i++) {
-			hwt_store_spec spec = spec_of("a", 0);
-			int64_t id = 0, give_up_ns = hwt_now() + PATIENCE_NS;
-			size_t end;
-			hwt_store *store;
+	for (size_t i = 0; i < HWTS_COUNT(settings); i++) {
+		hwt_store_spec spec = spec_of("a", 0);
+		int64_t id = 0;
+		size_t end;
+		hwt_store *store;
 
-			fresh_world();
-			end = strlen(world.url);
-			(void)snprintf(world.url + end, sizeof(world.url) - end, " options=-csynchronous_commit=%s",
-				       settings[i]);
-			store = open_store();
-			register_kind(store, "a", fail_once, NULL, HWT_STORE_AT_MOST_ONCE);
-			note_syncs("true");
-			atomic_store(&ran, 0);
-			CHECK_CALL(hwt_store_start(store), 0);
-			spec.period_ns = HWT_S(3600);
-			CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
-			CHECK(wait_count(&ran, 2));
-			while (stats_of_store(store).done == 0 && hwt_now() < give_up_ns)
-				sleep_ms(1);
-			CHECK_CALL(hwt_store_close(store), 0);
-			CHECK_INT(query("select count(*) from %s_sync where how = 'on'", world.schema), ==, 4);
-			CHECK_INT(query("select count(*) from %s_sync", world.schema), ==, 4);
-		}
-		return;
+		fresh_world();
+		end = strlen(world.url);
+		(void)snprintf(world.url + end, sizeof(world.url) - end, " options=-csynchronous_commit=%s",
+			       settings[i]);
+		store = open_store();
+		register_kind(store, "a", fail_once, NULL, HWT_STORE_AT_MOST_ONCE);
+		note_syncs("true");
+		atomic_store(&ran, 0);
+		CHECK_CALL(hwt_store_start(store), 0);
+		spec.period_ns = HWT_S(3600);
+		CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
+		CHECK(wait_count(&ran, 2));
+		WAIT_FOR(stats_of_store(store).done != 0);
+		CHECK_CALL(hwt_store_close(store), 0);
+		CHECK_INT(query("select count(*) from %s_sync where how = 'on'", world.schema), ==, 4);
+		CHECK_INT(query("select count(*) from %s_sync", world.schema), ==, 4);
 	}
-#endif
-	SKIP("of PostgreSQL");
 }
 
 /* Or a server that forgets it, or that takes the place of another, has one take what the other trusts to be its own. */
 TEST(a_lease_and_a_take_are_synced_although_the_role_syncs_nothing)
 {
-#ifdef HWT_STORE_POSTGRES
-	if (!on_sqlite()) {
-		static const char *const whats[] = { "member INSERT", "member UPDATE", "shard UPDATE" };
-		int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-		hwt_store *store;
-		size_t end;
+	NEEDS_POSTGRES();
+	static const char *const whats[] = { "member INSERT", "member UPDATE", "shard UPDATE" };
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	hwt_store *store;
+	size_t end;
 
-		fresh_world();
-		end = strlen(world.url);
-		(void)snprintf(world.url + end, sizeof(world.url) - end, " options=-csynchronous_commit=off");
-		store = open_store();
-		register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
-		note_syncs_of("insert or update", "member", "new.until_us <> 0");
-		note_syncs_of("update", "shard", "new.owner is not null");
-		CHECK_CALL(hwt_store_start(store), 0);
-		look_now(store);
-		while ((noted("shard UPDATE", false) == 0 || noted("member UPDATE", false) == 0) &&
-		       hwt_now() < give_up_ns)
-			sleep_ms(1);
-		CHECK_CALL(hwt_store_close(store), 0);
-		for (size_t i = 0; i < HWTS_COUNT(whats); i++) {
-			CHECK_INT(noted(whats[i], false), >, 0);
-			CHECK_INT(noted(whats[i], true), ==, noted(whats[i], false));
-		}
-		return;
+	fresh_world();
+	end = strlen(world.url);
+	(void)snprintf(world.url + end, sizeof(world.url) - end, " options=-csynchronous_commit=off");
+	store = open_store();
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	note_syncs_of("insert or update", "member", "new.until_us <> 0");
+	note_syncs_of("update", "shard", "new.owner is not null");
+	CHECK_CALL(hwt_store_start(store), 0);
+	look_now(store);
+	while ((noted("shard UPDATE", false) == 0 || noted("member UPDATE", false) == 0) && hwt_now() < give_up_ns)
+		sleep_ms(1);
+	CHECK_CALL(hwt_store_close(store), 0);
+	for (size_t i = 0; i < HWTS_COUNT(whats); i++) {
+		CHECK_INT(noted(whats[i], false), >, 0);
+		CHECK_INT(noted(whats[i], true), ==, noted(whats[i], false));
 	}
-#endif
-	SKIP("of PostgreSQL");
 }
 
-#ifdef HWT_STORE_POSTGRES
 static _Atomic(hwt_store *) forgets; /* whose next begin is forgotten as it is answered */
 static _Atomic(int64_t) moved;
 static atomic_uint moved_ran;
@@ -290,94 +251,68 @@ static void forget_this_begin(const char *where)
 /* A store with one thread, and its kind. */
 static hwt_store *with_one_thread(bool first_may_end)
 {
-	hwt_store_config config = store_config();
-	hwt_store *store;
+	hwt_store *store = FRESH(.threads = 1);
 
-	fresh_world();
-	config.threads = 1;
-	store = open_with(&config);
 	register_kind(store, "a", run_or_count, NULL, HWT_STORE_AT_LEAST_ONCE);
-	atomic_store(&ran, 0);
 	atomic_store(&moved, 0);
 	atomic_store(&moved_ran, 0);
 	atomic_store(&may_end, first_may_end);
 	CHECK_CALL(hwt_store_start(store), 0);
 	return store;
 }
-#endif
 
 /* It may be pending there, and was cancelled or moved since. */
 TEST(what_was_begun_and_is_not_started_is_begun_once_more_when_the_server_was_gone)
 {
-#ifdef HWT_STORE_POSTGRES
-	if (!on_sqlite()) {
-		hwt_store *store = with_one_thread(true);
-		int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	NEEDS_POSTGRES();
+	hwt_store *store = with_one_thread(true);
 
-		atomic_store(&forgets, store);
-		atomic_store(&hwts_test_at, forget_this_begin);
-		put(store, "a", 0);
-		while (atomic_load(&forgets) && hwt_now() < give_up_ns)
-			sleep_ms(1);
-		put(store, "a", 0); /* it would run behind the other */
-		CHECK(wait_count(&ran, 1));
-		atomic_store(&hwts_test_at, NULL);
-		CHECK_CALL(hwt_store_close(store), 0);
-		CHECK_INT(atomic_load(&moved_ran), ==, 0);
-		return;
-	}
-#endif
-	SKIP("of PostgreSQL");
+	atomic_store(&forgets, store);
+	atomic_store(&hwts_test_at, forget_this_begin);
+	put(store, "a", 0);
+	WAIT_FOR(!atomic_load(&forgets));
+	put(store, "a", 0); /* it would run behind the other */
+	CHECK(wait_count(&ran, 1));
+	atomic_store(&hwts_test_at, NULL);
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_INT(atomic_load(&moved_ran), ==, 0);
 }
 
 TEST(what_was_begun_and_waits_for_a_thread_is_begun_once_more_when_the_server_was_gone)
 {
-#ifdef HWT_STORE_POSTGRES
-	if (!on_sqlite()) {
-		hwt_store *store = with_one_thread(false);
-		int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	NEEDS_POSTGRES();
+	hwt_store *store = with_one_thread(false);
 
-		put(store, "a", 0);
-		CHECK(wait_count(&ran, 1));
-		BEGIN_AHEAD(store);
-		atomic_store(&moved, put(store, "a", 0));
-		while (stats_of_store(store).begun < 2 && hwt_now() < give_up_ns)
-			sleep_ms(1);
-		forget_begins(store);
-		put(store, "a", 0);
-		atomic_store(&may_end, true);
-		CHECK(wait_count(&ran, 2));
-		CHECK_CALL(hwt_store_close(store), 0);
-		CHECK_INT(atomic_load(&moved_ran), ==, 0);
-		return;
-	}
-#endif
-	SKIP("of PostgreSQL");
+	put(store, "a", 0);
+	CHECK(wait_count(&ran, 1));
+	BEGIN_AHEAD(store);
+	atomic_store(&moved, put(store, "a", 0));
+	WAIT_FOR(stats_of_store(store).begun >= 2);
+	forget_begins(store);
+	put(store, "a", 0);
+	atomic_store(&may_end, true);
+	CHECK(wait_count(&ran, 2));
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_INT(atomic_load(&moved_ran), ==, 0);
 }
 
 TEST(what_runs_at_most_once_is_FAILED_when_the_server_forgot_its_end)
 {
-#ifdef HWT_STORE_POSTGRES
-	if (!on_sqlite()) {
-		hwt_store_info info = HWT_STORE_INFO_INIT;
-		int64_t id, give_up_ns = hwt_now() + PATIENCE_NS;
-		hwt_store *store = forget_an_end(HWT_STORE_AT_MOST_ONCE, 0, &id);
+	NEEDS_POSTGRES();
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	int64_t id, give_up_ns = hwt_now() + PATIENCE_NS;
+	hwt_store *store = forget_an_end(HWT_STORE_AT_MOST_ONCE, 0, &id);
 
-		while (hwt_store_get(store, id, &info) == 0 && info.state != HWT_STORE_FAILED &&
-		       hwt_now() < give_up_ns) {
-			look_now(store);
-			sleep_ms(5);
-		}
-		CHECK_INT(info.state, ==, HWT_STORE_FAILED);
-		CHECK(strstr(info.error, "lost") != NULL);
-		CHECK_CALL(hwt_store_close(store), 0);
-		CHECK_INT(atomic_load(&ran), ==, 1);
-		return;
+	while (hwt_store_get(store, id, &info) == 0 && info.state != HWT_STORE_FAILED && hwt_now() < give_up_ns) {
+		look_now(store);
+		sleep_ms(5);
 	}
-#endif
-	SKIP("of PostgreSQL");
+	CHECK_INT(info.state, ==, HWT_STORE_FAILED);
+	CHECK(strstr(info.error, "lost") != NULL);
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_INT(atomic_load(&ran), ==, 1);
 }
-
+#endif
 
 /*
  * A database that comes back
@@ -399,10 +334,8 @@ TEST(the_first_thread_that_is_connected_again_calls_the_others)
 	struct hwts_conn *conn = NULL;
 	unsigned failures = 7;
 	pthread_t thread;
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 
-	fresh_world();
-	store = open_store();
 	atomic_store(&may_end, false);
 	CHECK_INT(pthread_create(&thread, NULL, sleep_until_called, store), ==, 0);
 	while (!atomic_load(&may_end))
@@ -411,7 +344,6 @@ TEST(the_first_thread_that_is_connected_again_calls_the_others)
 	CHECK_INT(failures, ==, 0);
 	CHECK_INT(pthread_join(thread, NULL), ==, 0); /* else in ten minutes */
 	store->engine->disconnect(conn);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /*
@@ -428,8 +360,7 @@ TEST(a_server_that_was_replaced_is_not_used_any_more)
 		uint64_t here;
 		int64_t id = -7, give_up_ns = hwt_now() + PATIENCE_NS;
 
-		fresh_world();
-		store = open_store();
+		store = fresh_store();
 		register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 		atomic_store(&ran, 0);
 		CHECK_CALL(hwt_store_start(store), 0);
@@ -513,78 +444,57 @@ static int put_and_meet(hwt_store *store, const char *key, enum meeting when)
 	atomic_store(&db->origin, here);
 	return rc;
 }
-#endif
 
 TEST(what_a_server_answers_that_was_replaced_meanwhile_is_not_taken_for_sure)
 {
-#ifdef HWT_STORE_POSTGRES
-	if (!on_sqlite()) {
-		hwt_store *store;
+	NEEDS_POSTGRES();
+	CLOSING hwt_store *store = fresh_store();
 
-		fresh_world();
-		store = open_store();
-		put(store, "a", HWT_S(3600)); /* ids are drawn, and statements are prepared */
-		/* One exchange, which has committed: it may be lost. */
-		CHECK_INT(put_and_meet(store, NULL, AT_THE_END), ==, ECONNRESET);
-		CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 3);
-		/* With a key the commit is an exchange of its own: it is not sent, and nothing has happened. */
-		for (enum meeting when = AT_THE_END; when <= AFTER_IT; when++) {
-			put(store, "a", HWT_S(3600)); /* connected again */
-			CHECK_INT(put_and_meet(store, "k", when), ==, ENOTCONN);
-			CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 3 + (int)when);
-		}
-		CHECK_CALL(hwt_store_close(store), 0);
-		return;
+	put(store, "a", HWT_S(3600)); /* ids are drawn, and statements are prepared */
+	/* One exchange, which has committed: it may be lost. */
+	CHECK_INT(put_and_meet(store, NULL, AT_THE_END), ==, ECONNRESET);
+	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 3);
+	/* With a key the commit is an exchange of its own: it is not sent, and nothing has happened. */
+	for (enum meeting when = AT_THE_END; when <= AFTER_IT; when++) {
+		put(store, "a", HWT_S(3600)); /* connected again */
+		CHECK_INT(put_and_meet(store, "k", when), ==, ENOTCONN);
+		CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 3 + (int)when);
 	}
-#endif
-	SKIP("of PostgreSQL");
 }
 
 TEST(a_server_of_another_cluster_and_one_that_is_not_known_are_used)
 {
-#ifdef HWT_STORE_POSTGRES
-	if (!on_sqlite()) {
-		hwt_store_info info = HWT_STORE_INFO_INIT;
-		struct hwts_conn *conn = NULL;
-		hwt_store *store;
-		struct pg_db *db;
-		uint64_t here;
-		int64_t id;
+	NEEDS_POSTGRES();
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	struct hwts_conn *conn = NULL;
+	CLOSING hwt_store *store = fresh_store();
+	struct pg_db *db;
+	uint64_t here;
+	int64_t id;
 
-		fresh_world();
-		store = open_store();
-		id = put(store, "a", HWT_S(3600));
-		db = (struct pg_db *)store->db;
-		here = atomic_load(&db->origin);
-		/* The url leads elsewhere now, to a cluster with fewer promotions. */
-		atomic_store(&db->origin, (here ^ (UINT64_C(1) << 40)) + 8);
-		put(store, "a", HWT_S(3600));
-		CHECK(atomic_load(&db->origin) == here);
-		/* A server that cannot say what it is. */
-		CHECK_INT(hwts_pool_get(store, &conn), ==, 0);
-		pg_conn(conn)->origin = 0;
-		CHECK_INT(hwts_rows_get(conn, id, &info), ==, 0);
-		hwts_pool_put(store, conn);
-		CHECK_CALL(hwt_store_close(store), 0);
-		return;
-	}
-#endif
-	SKIP("of PostgreSQL");
+	id = put(store, "a", HWT_S(3600));
+	db = (struct pg_db *)store->db;
+	here = atomic_load(&db->origin);
+	/* The url leads elsewhere now, to a cluster with fewer promotions. */
+	atomic_store(&db->origin, (here ^ (UINT64_C(1) << 40)) + 8);
+	put(store, "a", HWT_S(3600));
+	CHECK(atomic_load(&db->origin) == here);
+	/* A server that cannot say what it is. */
+	CHECK_INT(hwts_pool_get(store, &conn), ==, 0);
+	pg_conn(conn)->origin = 0;
+	CHECK_INT(hwts_rows_get(conn, id, &info), ==, 0);
+	hwts_pool_put(store, conn);
 }
 
 TEST(a_role_without_rights_may_ask_which_server_it_is)
 {
-#ifdef HWT_STORE_POSTGRES
-	if (!on_sqlite()) {
-		CHECK_INT(query("create role %s; set role %s; select count(*) from pg_control_system(),"
-				" pg_walfile_name(pg_current_wal_lsn())",
-				world.schema, world.schema),
-			  ==, 1);
-		(void)query("drop role %s", world.schema);
-		return;
-	}
-#endif
-	SKIP("of PostgreSQL");
+	NEEDS_POSTGRES();
+	CHECK_INT(query("create role %s; set role %s; select count(*) from pg_control_system(),"
+			" pg_walfile_name(pg_current_wal_lsn())",
+			world.schema, world.schema),
+		  ==, 1);
+	(void)query("drop role %s", world.schema);
 }
+#endif
 
 STORE_MAIN(NULL)

@@ -203,11 +203,9 @@ static int fail_run(const hwt_store_run *run, void *ctx)
 TEST(a_kind_has_numbers_of_its_own)
 {
 	hwt_store_stats a = HWT_STORE_STATS_INIT, b = HWT_STORE_STATS_INIT, all;
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 	uint64_t late = 0;
 
-	fresh_world();
-	store = open_store();
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	register_kind(store, "b", fail_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(store), 0);
@@ -235,17 +233,14 @@ TEST(a_kind_has_numbers_of_its_own)
 	for (size_t i = 0; i < HWTS_COUNT(a.lateness); i++)
 		late += a.lateness[i];
 	CHECK_INT(late, ==, 3);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(what_makes_no_sense_is_refused)
 {
 	hwt_store_stats stats = HWT_STORE_STATS_INIT;
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 	char small[1] = "x";
 
-	fresh_world();
-	store = open_store();
 	(void)put(store, "a", HWT_S(3600));
 	CHECK_CALL(hwt_store_read_kind_stats(NULL, "a", &stats), EINVAL);
 	CHECK_CALL(hwt_store_read_kind_stats(store, NULL, &stats), EINVAL);
@@ -257,7 +252,6 @@ TEST(what_makes_no_sense_is_refused)
 	CHECK_INT(small[0], ==, 'x');
 	CHECK_INT(hwt_store_prometheus(store, NULL, 1), ==, -EINVAL);
 	CHECK(hwt_store_error()[0] != '\0');
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* Four that are moved, and one that is not there. */
@@ -281,11 +275,9 @@ static void move_in_each_way(hwt_store *store, int64_t id)
 
 TEST(prometheus_reads_what_is_counted)
 {
-	hwt_store *store;
+	hwt_store *store = fresh_store();
 	int64_t id;
 
-	fresh_world();
-	store = open_store();
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	read_page(store);
 	CHECK(value_of("hwt_store_trusted", "") == 0);
@@ -322,10 +314,8 @@ TEST(prometheus_reads_what_is_counted)
 
 TEST(names_are_escaped)
 {
-	hwt_store *store;
+	hwt_store *store = fresh_store();
 
-	fresh_world();
-	store = open_store();
 	register_kind(store, "a \"b\" \\ c\nd", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	read_page(store);
 	CHECK(value_of("hwt_store_begun_total", "{kind=\"a \\\"b\\\" \\\\ c\\nd\"}") == 0);
@@ -337,11 +327,9 @@ TEST(names_are_escaped)
 /* With any room it is whole lines, and the length is that of the whole text. */
 TEST(a_short_buffer_has_whole_lines)
 {
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 	char buf[3000];
 
-	fresh_world();
-	store = open_store();
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	for (size_t size = 1; size < sizeof(buf); size += size < 200 ? 1 : 97) {
 		size_t len;
@@ -355,16 +343,13 @@ TEST(a_short_buffer_has_whole_lines)
 		for (size_t i = size; i < sizeof(buf); i++)
 			REQUIRE(buf[i] == 'x');
 	}
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* Its own numbers are there without the database. */
 TEST(a_database_that_is_away_is_no_failure)
 {
-	hwt_store *store;
+	hwt_store *store = fresh_store();
 
-	fresh_world();
-	store = open_store();
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	(void)query("drop view %s_kinds", world.schema);
 	(void)query("drop view %s_timeouts", world.schema);

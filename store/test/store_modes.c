@@ -27,10 +27,8 @@ static int64_t effects(void)
 
 static hwt_store *store_with(const hwt_store_kind *kind)
 {
-	hwt_store *store;
+	hwt_store *store = fresh_store();
 
-	fresh_world();
-	store = open_store();
 	CHECK_CALL(hwt_store_register(store, kind), 0);
 	return store;
 }
@@ -67,12 +65,8 @@ static int fail_first(const hwt_store_run *run, void *ctx)
 
 static hwt_store_kind kind_of(hwt_store_task *task, void *ctx)
 {
-	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store_kind kind = KIND(.name = "a", .task = task, .ctx = ctx, .backoff_ns = HWT_MS(40));
 
-	kind.name = "a";
-	kind.task = task;
-	kind.ctx = ctx;
-	kind.backoff_ns = HWT_MS(40);
 	return kind;
 }
 
@@ -80,7 +74,7 @@ TEST(a_failing_run_is_tried_again_after_a_growing_back_off)
 {
 	struct failing failing = { .fail_first = 3 };
 	hwt_store_kind kind = kind_of(fail_first, &failing);
-	hwt_store *store = store_with(&kind);
+	CLOSING hwt_store *store = store_with(&kind);
 	hwt_store_stats stats;
 	int64_t id;
 
@@ -96,7 +90,6 @@ TEST(a_failing_run_is_tried_again_after_a_growing_back_off)
 	CHECK_INT(stats.retried, ==, 3);
 	CHECK_INT(stats.done, ==, 1);
 	CHECK_INT(stats.failed, ==, 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 struct warned {
@@ -125,14 +118,8 @@ TEST(a_timeout_that_failed_for_good_is_failed_when_the_warning_comes)
 	struct failing failing = { .fail_first = 1000 };
 	struct warned warned = { .store = NULL };
 	hwt_store_kind kind = kind_of(fail_first, &failing);
-	hwt_store_config config;
-	hwt_store *store;
+	CLOSING hwt_store *store = FRESH(.warn = look_at_failed, .warn_ctx = &warned);
 
-	fresh_world();
-	config = store_config();
-	config.warn = look_at_failed;
-	config.warn_ctx = &warned;
-	store = open_with(&config);
 	kind.max_attempts = 1;
 	CHECK_CALL(hwt_store_register(store, &kind), 0);
 	atomic_store(&warned.store, store);
@@ -146,7 +133,6 @@ TEST(a_timeout_that_failed_for_good_is_failed_when_the_warning_comes)
 	}
 	CHECK_INT(atomic_load(&warned.failed), ==, 20);
 	CHECK_INT(atomic_load(&warned.other), ==, 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(after_max_attempts_it_is_failed_and_kept_until_it_is_rescheduled_replaced_or_cancelled)
@@ -364,31 +350,20 @@ static int leave_a_select(const hwt_store_run *run, void *ctx)
 	CHECK_INT(sqlite3_step(left), ==, SQLITE_ROW);
 	return 0;
 }
-#endif
 
 TEST(a_statement_that_a_task_leaves_in_the_middle_does_not_spoil_its_thread)
 {
-#ifdef HWT_STORE_SQLITE
-	if (on_sqlite()) {
-		hwt_store_config config;
-		hwt_store *store;
+	NEEDS_SQLITE();
+	hwt_store *store = FRESH(.threads = 1);
 
-		fresh_world();
-		config = store_config();
-		config.threads = 1;
-		store = open_with(&config);
-		register_kind(store, "a", leave_a_select, NULL, HWT_STORE_TRANSACTION);
-		atomic_store(&ran, 0);
-		CHECK_CALL(hwt_store_start(store), 0);
-		CHECK(wait_gone(store, put(store, "a", 0)));
-		CHECK(wait_gone(store, put(store, "a", 0)));
-		CHECK_CALL(hwt_store_close(store), 0);
-		CHECK_INT(sqlite3_finalize(left), ==, SQLITE_OK);
-		return;
-	}
-#endif
-	SKIP("of SQLite");
+	register_kind(store, "a", leave_a_select, NULL, HWT_STORE_TRANSACTION);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_gone(store, put(store, "a", 0)));
+	CHECK(wait_gone(store, put(store, "a", 0)));
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_INT(sqlite3_finalize(left), ==, SQLITE_OK);
 }
+#endif
 
 #ifdef HWT_STORE_POSTGRES
 static int be_silent(const hwt_store_run *run, void *ctx)
@@ -402,33 +377,28 @@ static int be_silent(const hwt_store_run *run, void *ctx)
 	atomic_fetch_add(&ran, 1);
 	return 0;
 }
-#endif
 
 TEST(a_transaction_in_which_nothing_is_said_for_a_lease_has_failed)
 {
-#ifdef HWT_STORE_POSTGRES
-	if (!on_sqlite()) {
-		hwt_store_kind kind = kind_of(be_silent, NULL);
-		hwt_store_info info = HWT_STORE_INFO_INIT;
-		hwt_store *store;
-		int64_t id;
+	NEEDS_POSTGRES();
+	hwt_store_kind kind = kind_of(be_silent, NULL);
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	hwt_store *store;
+	int64_t id;
 
-		kind.mode = HWT_STORE_TRANSACTION;
-		kind.max_attempts = 2;
-		store = store_with(&kind);
-		atomic_store(&ran, 0);
-		CHECK_CALL(hwt_store_start(store), 0);
-		id = put(store, "a", 0);
-		CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
-		CHECK_INT(atomic_load(&ran), ==, 2);
-		CHECK_CALL(hwt_store_get(store, id, &info), 0);
-		CHECK(strstr(info.error, "longer than the lease") != NULL);
-		CHECK_CALL(hwt_store_close(store), 0);
-		return;
-	}
-#endif
-	SKIP("of PostgreSQL");
+	kind.mode = HWT_STORE_TRANSACTION;
+	kind.max_attempts = 2;
+	store = store_with(&kind);
+	atomic_store(&ran, 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	id = put(store, "a", 0);
+	CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
+	CHECK_INT(atomic_load(&ran), ==, 2);
+	CHECK_CALL(hwt_store_get(store, id, &info), 0);
+	CHECK(strstr(info.error, "longer than the lease") != NULL);
+	CHECK_CALL(hwt_store_close(store), 0);
 }
+#endif
 
 TEST(the_effects_of_a_transaction_and_its_end_are_one)
 {
@@ -449,13 +419,12 @@ TEST(the_effects_of_a_transaction_and_its_end_are_one)
 TEST(a_task_puts_in_its_own_transaction)
 {
 	struct effect effect;
-	hwt_store *store = effect_store(&effect, PUTS);
+	CLOSING hwt_store *store = effect_store(&effect, PUTS);
 
 	put(store, "a", 0);
 	CHECK(wait_count(&effect.ran, world.sqlite ? 2 : 3));
 	CHECK_CALL(hwt_store_stop(store), 0);
 	CHECK_INT(effects(), ==, world.sqlite ? 2 : 3);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /*
@@ -465,7 +434,7 @@ TEST(a_task_puts_in_its_own_transaction)
 TEST(what_is_put_on_a_connection_exists_if_that_commits)
 {
 	hwt_store_kind kind = kind_of(count_run, NULL);
-	hwt_store *store = store_with(&kind);
+	CLOSING hwt_store *store = store_with(&kind);
 	hwt_store_spec spec = spec_of("a", 0);
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 	void *connection = connect_user();
@@ -504,7 +473,6 @@ TEST(what_is_put_on_a_connection_exists_if_that_commits)
 	CHECK_CALL(hwt_store_put_on(store, NULL, &spec, &id), EINVAL);
 	CHECK_CALL(hwt_store_put_on(store, connection, NULL, &id), EINVAL);
 	disconnect_user(connection);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* On SQLite the caller has the lock that a new kind needs. */
@@ -551,7 +519,6 @@ TEST(a_transaction_that_commits_late_is_found)
 	store = open_with(&config);
 	kind.horizon_ns = HWT_S(world.sqlite ? 14 : 1);
 	CHECK_CALL(hwt_store_register(store, &kind), 0);
-	atomic_store(&ran, 0);
 	CHECK_CALL(hwt_store_start(store), 0);
 	connection = connect_user();
 	CHECK(user_sql(connection, "begin"));
@@ -593,13 +560,8 @@ static int be_slow(const hwt_store_run *run, void *ctx)
 static hwt_store *slow_store(struct slow *slow, unsigned mode, unsigned concurrency)
 {
 	hwt_store_kind kind = kind_of(be_slow, slow);
-	hwt_store_config config;
-	hwt_store *store;
+	hwt_store *store = FRESH(.threads = 4);
 
-	fresh_world();
-	config = store_config();
-	config.threads = 4;
-	store = open_with(&config);
 	kind.mode = mode;
 	kind.concurrency = concurrency;
 	CHECK_CALL(hwt_store_register(store, &kind), 0);
@@ -608,7 +570,6 @@ static hwt_store *slow_store(struct slow *slow, unsigned mode, unsigned concurre
 	kind.ctx = NULL;
 	kind.concurrency = 0;
 	CHECK_CALL(hwt_store_register(store, &kind), 0);
-	atomic_store(&ran, 0);
 	for (int i = 0; i < 20; i++)
 		put(store, "a", 0);
 	return store;
@@ -625,7 +586,7 @@ static int64_t begun_and_open(struct slow *slow)
 TEST(at_most_once_begins_no_more_than_threads_are_free)
 {
 	struct slow slow = { .held = true };
-	hwt_store *store = slow_store(&slow, HWT_STORE_AT_MOST_ONCE, 0);
+	CLOSING hwt_store *store = slow_store(&slow, HWT_STORE_AT_MOST_ONCE, 0);
 
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_count(&slow.most, 4));
@@ -635,13 +596,12 @@ TEST(at_most_once_begins_no_more_than_threads_are_free)
 	for (int64_t until_ns = hwt_now() + PATIENCE_NS; atomic_load(&slow.ran) < 20 && hwt_now() < until_ns;)
 		CHECK_INT(begun_and_open(&slow), <=, 4);
 	CHECK_INT(atomic_load(&slow.ran), ==, 20);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(a_slow_kind_leaves_threads_to_others)
 {
 	struct slow slow = { .held = true };
-	hwt_store *store = slow_store(&slow, HWT_STORE_AT_LEAST_ONCE, 2);
+	CLOSING hwt_store *store = slow_store(&slow, HWT_STORE_AT_LEAST_ONCE, 2);
 
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_count(&slow.most, 2));
@@ -651,7 +611,6 @@ TEST(a_slow_kind_leaves_threads_to_others)
 	atomic_store(&slow.held, false);
 	CHECK(wait_count(&slow.ran, 20));
 	CHECK_INT(atomic_load(&slow.most), <=, 2);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 struct gate {

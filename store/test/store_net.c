@@ -40,15 +40,9 @@ static int child(int argc, char **argv)
 
 static hwt_store *started(int64_t lease_ns)
 {
-	hwt_store_config config;
-	hwt_store *store;
+	hwt_store *store = FRESH(.lease_ns = lease_ns);
 
-	fresh_world();
-	config = store_config();
-	config.lease_ns = lease_ns;
-	store = open_with(&config);
 	register_kind(store, "a", count_not_early, NULL, HWT_STORE_AT_LEAST_ONCE);
-	atomic_store(&ran, 0);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 8));
 	return store;
@@ -60,7 +54,7 @@ static hwt_store *started(int64_t lease_ns)
 
 TEST(what_was_lost_on_its_way_into_the_window_runs_two_thirds_of_a_lease_late)
 {
-	hwt_store *store = started(LEASE_NS);
+	CLOSING hwt_store *store = started(LEASE_NS);
 	unsigned rescued = atomic_load(&hwts_test_rescued);
 
 	atomic_store(&hwts_test_loses_rows, true);
@@ -69,12 +63,11 @@ TEST(what_was_lost_on_its_way_into_the_window_runs_two_thirds_of_a_lease_late)
 	CHECK(wait_count(&ran, 20));
 	CHECK_INT(atomic_load(&hwts_test_rescued) - rescued, >=, 20);
 	atomic_store(&hwts_test_loses_rows, false);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(what_the_timer_in_front_has_forgotten_runs_two_thirds_of_a_lease_late)
 {
-	hwt_store *store = started(LEASE_NS);
+	CLOSING hwt_store *store = started(LEASE_NS);
 
 	atomic_store(&hwts_test_loses_timers, true);
 	for (int i = 0; i < 20; i++)
@@ -82,13 +75,12 @@ TEST(what_the_timer_in_front_has_forgotten_runs_two_thirds_of_a_lease_late)
 	sleep_ms(250);
 	atomic_store(&hwts_test_loses_timers, false);
 	CHECK(wait_count(&ran, 20));
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* Of the beginner, the tasks and the ender, one after the other. */
 TEST(threads_that_missed_a_wake_up_are_woken_by_the_renewal)
 {
-	hwt_store *store = started(LEASE_NS);
+	CLOSING hwt_store *store = started(LEASE_NS);
 	int64_t id;
 
 	sleep_ms(100); /* they all wait */
@@ -97,7 +89,6 @@ TEST(threads_that_missed_a_wake_up_are_woken_by_the_renewal)
 	CHECK(wait_count(&ran, 1));
 	CHECK(wait_gone(store, id)); /* ended, too */
 	atomic_store(&hwts_test_loses_wakes, false);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /*
@@ -145,13 +136,10 @@ static int64_t behind_us; /* beyond the mark of the look before, and not beyond 
 static void put_behind_the_look(const char *where)
 {
 	hwt_store *store = strcmp(where, "looked") == 0 ? atomic_exchange(&puts_behind, NULL) : NULL;
-	hwt_store_spec spec = spec_of("a", 0);
 
 	if (!store)
 		return;
-	spec.flags = HWT_STORE_ABSOLUTE;
-	spec.due_us = behind_us;
-	CHECK_CALL(hwt_store_put(store, &spec, NULL), 0);
+	CHECK_CALL(hwt_store_put(store, &SPEC("a", 0, .flags = HWT_STORE_ABSOLUTE, .due_us = behind_us), NULL), 0);
 }
 
 /*
@@ -160,8 +148,7 @@ static void put_behind_the_look(const char *where)
  */
 TEST(what_is_put_between_a_look_and_its_marks_comes_into_the_window)
 {
-	hwt_store *store = started(HWT_S(600));
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	CLOSING hwt_store *store = started(HWT_S(600));
 
 	sleep_ms(300);                                    /* the looks of the start are over */
 	behind_us = now_us() - 1000 + INT64_C(400000000); /* the horizon is 2/3 of the lease */
@@ -169,13 +156,10 @@ TEST(what_is_put_between_a_look_and_its_marks_comes_into_the_window)
 	atomic_store(&hwts_test_at, put_behind_the_look);
 	hwts_hear_news(store, &(struct hwts_due){ .id = 0 });
 	hwts_poke(store);
-	while (stats_of_store(store).window == 0 && hwt_now() < give_up_ns)
-		sleep_ms(1);
+	WAIT_FOR(stats_of_store(store).window != 0);
 	atomic_store(&hwts_test_at, NULL);
 	CHECK(atomic_load(&puts_behind) == NULL);
 	CHECK_INT(stats_of_store(store).window, ==, 1);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
-
 
 STORE_MAIN(child)

@@ -57,11 +57,9 @@ static void use_slow_disk(void)
 
 static hwt_store *holder(int64_t lease_ns)
 {
-	hwt_store_config config = store_config();
 	hwt_store *store;
 
-	config.lease_ns = lease_ns;
-	store = open_with(&config);
+	store = OPEN(.lease_ns = lease_ns);
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(store), 0);
 	for (int64_t give_up_ns = hwt_now() + PATIENCE_NS;
@@ -72,11 +70,10 @@ static hwt_store *holder(int64_t lease_ns)
 
 TEST(news_is_heard_though_the_disk_takes_long_to_sync)
 {
+	NEEDS_SQLITE();
 	hwt_store *store, *other;
 
 	fresh_world();
-	if (!world.sqlite)
-		SKIP("of SQLite");
 	use_slow_disk();
 	store = holder(HWT_S(600)); /* a look-ahead each 200 s: it does not find them */
 	other = open_store();
@@ -105,17 +102,13 @@ static void no_news(void *ctx, const struct hwts_due *due)
  */
 TEST(an_idle_process_looks_for_news_seldom)
 {
-	hwt_store *store, *other;
+	NEEDS_SQLITE(); /* PostgreSQL tells its news */
+	CLOSING hwt_store *store = fresh_store(), *other = open_store();
 	struct hwts_conn *conn = NULL;
 	const unsigned most = 100;
 	int64_t again_ns = 1;
 	unsigned looks = 0;
 
-	fresh_world();
-	if (!world.sqlite)
-		SKIP("of SQLite: PostgreSQL tells its news");
-	store = open_store();
-	other = open_store();
 	register_kind(other, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_INT(store->engine->connect(store->db, HWTS_CONTROL, &conn), ==, 0);
 	CHECK_INT(store->engine->listen(conn, NULL, 0, true), ==, 0);
@@ -126,8 +119,6 @@ TEST(an_idle_process_looks_for_news_seldom)
 	}
 	CHECK_INT(looks, <, most);
 	store->engine->disconnect(conn);
-	CHECK_CALL(hwt_store_close(other), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 static int64_t hints_left(struct sqlite_conn *conn)
@@ -256,11 +247,10 @@ TEST(to_listen_again_passes_over_no_news)
 
 TEST(news_is_heard_without_inotify)
 {
+	NEEDS_SQLITE();
 	hwt_store *store, *other;
 
 	fresh_world();
-	if (!world.sqlite)
-		SKIP("of SQLite");
 	atomic_store(&no_inotify, true);
 	store = holder(HWT_S(600)); /* no look-ahead finds them */
 	other = open_store();
@@ -293,14 +283,13 @@ static unsigned open_descriptors(void)
 /* It looks by the clock then, and a listen that failed leaves one descriptor behind, which the next one uses. */
 TEST(news_is_heard_though_there_was_no_memory_to_listen)
 {
+	NEEDS_SQLITE();
 	struct hwts_conn *conn = NULL;
 	hwt_store *store, *other;
 	unsigned heard = 0, before;
 	int64_t again_ns = 0;
 
 	fresh_world();
-	if (!world.sqlite)
-		SKIP("of SQLite");
 	store = holder(HWT_S(600));
 	other = open_store();
 	CHECK_INT(store->engine->connect(store->db, HWTS_CONTROL, &conn), ==, 0);

@@ -41,12 +41,11 @@ static void put_and_run(hwt_store *store)
 
 TEST(a_store_stays_where_it_was_opened)
 {
+	NEEDS_SQLITE();
 	char before[512], url[64];
 	hwt_store *store;
 
 	fresh_world();
-	if (!world.sqlite)
-		SKIP("of SQLite");
 	REQUIRE(getcwd(before, sizeof(before)) != NULL);
 	REQUIRE(chdir(world.folder) == 0);
 	(void)snprintf(url, sizeof(url), "sqlite:%s", strrchr(world.url, '/') + 1);
@@ -60,12 +59,11 @@ TEST(a_store_stays_where_it_was_opened)
 
 TEST(a_store_stays_where_its_link_led)
 {
+	NEEDS_SQLITE();
 	char link[192], other[192], url[200];
 	hwt_store *store;
 
 	fresh_world();
-	if (!world.sqlite)
-		SKIP("of SQLite");
 	CHECK_CALL(hwt_store_close(open_store()), 0);
 	(void)snprintf(link, sizeof(link), "%s/link", world.folder);
 	(void)snprintf(other, sizeof(other), "%s/other.db", world.folder);
@@ -129,13 +127,11 @@ static void check_refused(hwt_store *store, void *connection)
 TEST(a_put_on_a_connection_to_another_store_is_refused)
 {
 	char url[TEXT_MAX];
-	hwt_store *store, *other;
+	hwt_store *store = fresh_store(), *other;
 	hwt_store_spec spec;
 	void *connection;
 	int64_t id;
 
-	fresh_world();
-	store = open_store();
 	put(store, "it's mail", HWT_S(600));
 	name_other(url);
 	connection = connect_to(url);
@@ -163,17 +159,14 @@ TEST(a_kind_that_has_another_name_on_the_connection_is_not_put)
 {
 	hwt_store_spec spec = spec_of("a", HWT_S(600));
 	void *connection;
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 
-	fresh_world();
-	store = open_store();
 	put(store, "a", HWT_S(600));
 	connection = connect_user();
 	CHECK(user_sql(connection, "update %s_kind set name = 'b'", world.schema));
 	CHECK_CALL(hwt_store_put_on(store, connection, &spec, NULL), EIO);
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 1);
 	disconnect_user(connection);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* A process that lives on notices with its next connection. */
@@ -181,10 +174,8 @@ TEST(a_store_that_took_the_place_of_another_is_told)
 {
 	hwt_store_spec spec = spec_of("a", HWT_S(600));
 	struct hwts_conn *conn = NULL;
-	hwt_store *store;
+	hwt_store *store = fresh_store();
 
-	fresh_world();
-	store = open_store();
 	put(store, "a", HWT_S(600));
 	(void)query("update %s_meta set store = 'another'", world.schema);
 	CHECK_INT(hwts_connect(store, HWTS_CALL, &conn), ==, EIO);
@@ -211,14 +202,11 @@ static int put_into_other(const hwt_store_run *run, void *ctx)
 
 TEST(two_paths_to_a_file_are_one_lock)
 {
+	NEEDS_SQLITE();
 	char url[160];
-	hwt_store *store;
+	hwt_store *store = fresh_store();
 	int64_t id;
 
-	fresh_world();
-	if (!world.sqlite)
-		SKIP("of SQLite");
-	store = open_store();
 	(void)snprintf(url, sizeof(url), "sqlite:%s/../%s", world.folder, strrchr(world.folder, '/') + 1);
 	(void)snprintf(url + strlen(url), sizeof(url) - strlen(url), "%s", strrchr(world.url, '/'));
 	other_store = open_at(url);
@@ -249,17 +237,14 @@ static int open_without_memory(sqlite3_vfs *vfs, const char *name, sqlite3_file 
 	}
 	return rc;
 }
-#endif
 
 TEST(a_file_that_cannot_have_a_write_ahead_log_is_refused)
 {
-#ifdef HWT_STORE_SQLITE
+	NEEDS_SQLITE();
 	hwt_store_config config;
 	hwt_store *store = NULL;
 
 	fresh_world();
-	if (!world.sqlite)
-		SKIP("of SQLite");
 	config = store_config();
 	without_memory = *sqlite3_vfs_find(NULL);
 	without_memory.pAppData = sqlite3_vfs_find(NULL);
@@ -270,22 +255,17 @@ TEST(a_file_that_cannot_have_a_write_ahead_log_is_refused)
 	CHECK(strstr(hwt_store_error(), "write-ahead log") != NULL);
 	REQUIRE(sqlite3_vfs_unregister(&without_memory) == SQLITE_OK);
 	CHECK_CALL(hwt_store_close(open_store()), 0);
-#else
-	SKIP("of SQLite");
-#endif
 }
 
-#ifdef HWT_STORE_SQLITE
 static int keep_key(const hwt_store_run *run, void *ctx)
 {
 	(void)snprintf(ctx, 64, "%s", run->key);
 	return 0;
 }
-#endif
 
 TEST(a_file_whose_texts_are_utf16_is_read_as_any_other)
 {
-#ifdef HWT_STORE_SQLITE
+	NEEDS_SQLITE();
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 	sqlite3 *db = NULL;
 	char key[64] = "";
@@ -293,8 +273,6 @@ TEST(a_file_whose_texts_are_utf16_is_read_as_any_other)
 	int64_t id;
 
 	fresh_world();
-	if (!world.sqlite)
-		SKIP("of SQLite");
 	REQUIRE(sqlite3_open(world.url + strlen("sqlite:"), &db) == SQLITE_OK);
 	CHECK_INT(sqlite3_exec(db, "pragma encoding = 'UTF-16'; create table mine (x)", NULL, NULL, NULL), ==,
 		  SQLITE_OK);
@@ -312,10 +290,8 @@ TEST(a_file_whose_texts_are_utf16_is_read_as_any_other)
 	CHECK(wait_gone(store, id));
 	CHECK(strcmp(key, "schl\xc3\xbcssel") == 0);
 	CHECK_CALL(hwt_store_close(store), 0);
-#else
-	SKIP("of SQLite");
-#endif
 }
+#endif
 
 TEST(an_error_about_a_url_does_not_have_its_password)
 {
@@ -341,14 +317,11 @@ TEST(an_error_about_a_url_does_not_have_its_password)
 static void check_damaged(const char *column, const char *value, const char *before)
 {
 	hwt_store_spec spec = spec_of("a", 0);
-	hwt_store_kind kind = HWT_STORE_KIND_INIT;
 	hwt_store *store;
 
 	(void)query("update %s_kind set %s = %s", world.schema, column, value);
 	store = open_store();
-	kind.name = "a";
-	kind.task = count_run;
-	CHECK_CALL(hwt_store_register(store, &kind), EIO);
+	CHECK_CALL(hwt_store_register(store, &KIND(.name = "a", .task = count_run)), EIO);
 	CHECK(strstr(hwt_store_error(), "damaged") != NULL);
 	CHECK_CALL(hwt_store_put(store, &spec, NULL), EIO);
 	CHECK_CALL(hwt_store_close(store), 0);
@@ -357,10 +330,8 @@ static void check_damaged(const char *column, const char *value, const char *bef
 
 TEST(a_damaged_kind_is_told)
 {
-	hwt_store *store;
+	hwt_store *store = fresh_store();
 
-	fresh_world();
-	store = open_store();
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_close(store), 0);
 	check_damaged("shards", "0", "8");
@@ -381,20 +352,14 @@ TEST(a_damaged_kind_is_told)
 /* It says that this process has it. */
 TEST(a_shard_that_its_kind_has_not_is_passed_over)
 {
-	hwt_store_config config;
-	hwt_store *store;
+	CLOSING hwt_store *store = FRESH(.name = "me");
 	int64_t kind;
 
-	fresh_world();
-	config = store_config();
-	config.name = "me";
-	store = open_with(&config);
 	(void)put(store, "a", HWT_S(3600));
 	kind = query("select id from %s_kind", world.schema);
 	(void)query("insert into %s_shard (id, kind, epoch, owner) values (%lld, %lld, 1, 'me')", world.schema,
 		    (long long)(kind * 1024 + 1000), (long long)kind);
 	put_and_run(store);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* Each name of the one followed by a name of the other: a table here must be no index there. */
@@ -443,20 +408,16 @@ static void check_lost(hwt_store *store)
 
 TEST(what_is_put_into_files_that_were_removed_is_refused)
 {
-	hwt_store *store;
+	NEEDS_SQLITE();
+	CLOSING hwt_store *store = fresh_store();
 	int64_t id;
 
-	fresh_world();
-	if (!world.sqlite)
-		SKIP("of SQLite");
-	store = open_store();
 	id = put(store, "a", HWT_S(3600));
 	remove_file("");
 	remove_file("-wal");
 	remove_file("-shm");
 	check_lost(store);
 	CHECK_CALL(hwt_store_cancel(store, id), EIO); /* a new connection finds no tables */
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* Another process that opens the file and closes it: the last one removes the log. */
@@ -470,14 +431,11 @@ static int visit(int argc, char **argv)
 /* POSIX: who closes a file takes all locks of his process on it away. */
 TEST(a_log_that_another_process_took_away_is_noticed)
 {
+	NEEDS_SQLITE();
 	int64_t id;
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 	int fd, status = -1;
 
-	fresh_world();
-	if (!world.sqlite)
-		SKIP("of SQLite");
-	store = open_store();
 	id = put(store, "a", HWT_S(3600));
 	CHECK_INT(waitpid(spawn("visit", NULL), &status, 0), >, 0);
 	CHECK_INT(status, ==, 0);
@@ -489,7 +447,6 @@ TEST(a_log_that_another_process_took_away_is_noticed)
 	CHECK_INT(status, ==, 0);
 	check_lost(store);
 	CHECK_CALL(hwt_store_cancel(store, id), 0); /* on a new connection, as no other one knows the old log */
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* As a daemon does it. */
@@ -498,13 +455,11 @@ TEST(a_child_that_was_forked_is_refused)
 	hwt_store_spec spec = spec_of("a", HWT_S(3600));
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 	hwt_store_run *run;
-	hwt_store *store;
+	hwt_store *store = fresh_store();
 	int64_t id;
 	int status = -1, fd;
 	pid_t pid;
 
-	fresh_world();
-	store = open_store();
 	id = put(store, "a", HWT_S(3600));
 	pid = fork();
 	if (pid == 0) {
@@ -540,13 +495,10 @@ TEST(a_timeout_whose_numbers_are_damaged_runs)
 	static const char *const columns[] = { "due_us = -9223372036854775807", "base_us = -9223372036854775807",
 					       "attempt = -5", "period_us = -9223372036854775807" };
 	atomic_uint runs = 0;
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 	hwt_store_info info = HWT_STORE_INFO_INIT;
-	hwt_store_spec spec = spec_of("a", HWT_S(3600));
 	int64_t id;
 
-	fresh_world();
-	store = open_store();
 	register_kind(store, "a", see_attempt, &runs, HWT_STORE_AT_LEAST_ONCE);
 	for (unsigned i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
 		id = put(store, "a", 0);
@@ -558,8 +510,7 @@ TEST(a_timeout_whose_numbers_are_damaged_runs)
 		CHECK_CALL(hwt_store_stop(store), 0);
 	}
 	/* A series of a period that no calendar has. */
-	spec.period_ns = HWT_S(60);
-	CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
+	CHECK_CALL(hwt_store_put(store, &SPEC("a", HWT_S(3600), .period_ns = HWT_S(60)), &id), 0);
 	(void)query("update %s_timeout set due_us = 5, base_us = -9223372036854775807, period_us = 9223372036854775807",
 		    world.schema);
 	CHECK_CALL(hwt_store_start(store), 0);
@@ -569,19 +520,17 @@ TEST(a_timeout_whose_numbers_are_damaged_runs)
 	CHECK_INT(info.due_us, >, now_us());
 	CHECK_INT(info.period_ns, >, 0);
 	CHECK_INT(atomic_load(&missed_seen), ==, 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(too_many_open_files_are_told_as_such)
 {
+	NEEDS_SQLITE();
 	hwt_store_config config;
 	hwt_store *store = NULL;
 	struct rlimit before, less;
 	int fd;
 
 	fresh_world();
-	if (!world.sqlite)
-		SKIP("of SQLite");
 	config = store_config();
 	CHECK_CALL(hwt_store_close(open_store()), 0);
 	REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
@@ -601,14 +550,11 @@ TEST(too_many_open_files_are_told_as_such)
 /* It can never succeed, so it must not be told to try again. */
 TEST(a_transaction_that_read_before_another_wrote_is_told_to_begin_anew)
 {
+	NEEDS_SQLITE();
 	hwt_store_spec spec = spec_of("a", HWT_S(3600));
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 	sqlite3 *db = NULL;
 
-	fresh_world();
-	if (!world.sqlite)
-		SKIP("of SQLite");
-	store = open_store();
 	(void)put(store, "a", HWT_S(3600));
 	REQUIRE(sqlite3_open(world.url + strlen("sqlite:"), &db) == SQLITE_OK);
 	sqlite3_busy_timeout(db, (int)(PATIENCE_NS / HWT_MS(1))); /* the store may be drawing ids */
@@ -621,7 +567,6 @@ TEST(a_transaction_that_read_before_another_wrote_is_told_to_begin_anew)
 	CHECK_CALL(hwt_store_put_on(store, db, &spec, NULL), 0);
 	REQUIRE(sqlite3_exec(db, "commit", NULL, NULL, NULL) == SQLITE_OK);
 	sqlite3_close(db);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 #endif
 
@@ -650,8 +595,7 @@ TEST(signals_are_for_the_programs_own_threads)
 	unsigned others = 0;
 	DIR *tasks;
 
-	fresh_world();
-	store = open_store();
+	store = fresh_store();
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(store), 0);
 	tasks = opendir("/proc/self/task");

@@ -8,12 +8,8 @@
 
 static hwt_store_kind kind_of(hwt_store_task *task, unsigned max_attempts)
 {
-	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store_kind kind = KIND(.name = "a", .task = task, .max_attempts = max_attempts, .backoff_ns = HWT_S(600));
 
-	kind.name = "a";
-	kind.task = task;
-	kind.max_attempts = max_attempts;
-	kind.backoff_ns = HWT_S(600);
 	return kind;
 }
 
@@ -31,15 +27,10 @@ static int note_attempt(const hwt_store_run *run, void *ctx)
 static hwt_store *after_a_death(unsigned attempt, unsigned max_attempts, int64_t period_ns, int64_t *id)
 {
 	hwt_store_kind kind = kind_of(note_attempt, max_attempts);
-	hwt_store_spec spec = spec_of("a", 0);
-	hwt_store *store;
+	hwt_store *store = fresh_store();
 
-	fresh_world();
-	store = open_store();
-	atomic_store(&ran, 0);
 	CHECK_CALL(register_patiently(store, &kind), 0);
-	spec.period_ns = period_ns;
-	CHECK_CALL(put_patiently(store, &spec, id), 0);
+	CHECK_CALL(put_patiently(store, &SPEC("a", 0, .period_ns = period_ns), id), 0);
 	(void)query("update %s_timeout set state = 2, epoch = 0, attempt = %u", world.schema, attempt);
 	CHECK_CALL(hwt_store_start(store), 0);
 	return store;
@@ -49,7 +40,7 @@ TEST(what_a_dead_process_held_in_a_later_attempt_waits_its_back_off)
 {
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 	int64_t id, before_us = now_us();
-	hwt_store *store = after_a_death(2, 4, 0, &id);
+	CLOSING hwt_store *store = after_a_death(2, 4, 0, &id);
 
 	CHECK(wait_store_state(store, id, HWT_STORE_PENDING));
 	CHECK_CALL(hwt_store_get(store, id, &info), 0);
@@ -57,14 +48,13 @@ TEST(what_a_dead_process_held_in_a_later_attempt_waits_its_back_off)
 	CHECK_INT(info.due_us, >=, before_us + 1200 * INT64_C(1000000)); /* the second is twice as long as the first */
 	CHECK(strstr(info.error, "its process died") != NULL);
 	CHECK_INT(atomic_load(&ran), ==, 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(a_series_that_a_dead_process_held_waits_for_the_next_time_of_its_grid)
 {
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 	int64_t id, base_us;
-	hwt_store *store = after_a_death(2, 4, HWT_S(1000), &id);
+	CLOSING hwt_store *store = after_a_death(2, 4, HWT_S(1000), &id);
 
 	CHECK(wait_store_state(store, id, HWT_STORE_PENDING));
 	CHECK_CALL(hwt_store_get(store, id, &info), 0);
@@ -72,7 +62,6 @@ TEST(a_series_that_a_dead_process_held_waits_for_the_next_time_of_its_grid)
 	CHECK_INT(info.due_us, >, base_us);
 	CHECK_INT((info.due_us - base_us) % (1000 * 1000000), ==, 0);
 	CHECK_INT(atomic_load(&ran), ==, 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 static atomic_bool held;
@@ -105,27 +94,18 @@ static bool waits_for_a_thread(hwt_store *store)
 static hwt_store *with_a_last_attempt(int64_t *id)
 {
 	hwt_store_kind kind = kind_of(wait_until_let_go, 3);
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-	hwt_store_config config;
-	hwt_store *store;
+	hwt_store *store = FRESH(.threads = 1);
 
-	fresh_world();
-	config = store_config();
-	config.threads = 1;
-	store = open_with(&config);
 	CHECK_CALL(register_patiently(store, &kind), 0);
-	atomic_store(&ran, 0);
 	atomic_store(&held, true);
 	put(store, "a", 0);
 	CHECK_CALL(hwt_store_start(store), 0);
-	while (stats_of_store(store).running != 1 && hwt_now() < give_up_ns)
-		sleep_ms(1);
+	WAIT_FOR(stats_of_store(store).running == 1);
 	BEGIN_AHEAD(store);
 	*id = put(store, "a", HWT_S(3600));
 	(void)query("update %s_timeout set attempt = 2 where state = 1", world.schema);
 	CHECK_CALL(hwt_store_reschedule(store, *id, 0), 0);
-	while (!waits_for_a_thread(store) && hwt_now() < give_up_ns)
-		sleep_ms(1);
+	WAIT_FOR(waits_for_a_thread(store));
 	for (int i = 0; i < 20; i++)
 		put(store, "a", 0);
 	return store;
@@ -136,7 +116,7 @@ TEST(a_last_attempt_is_begun_for_a_thread_that_is_free)
 {
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 	int64_t id;
-	hwt_store *store = with_a_last_attempt(&id);
+	CLOSING hwt_store *store = with_a_last_attempt(&id);
 
 	CHECK(waits_for_a_thread(store));
 	CHECK_CALL(hwt_store_get(store, id, &info), 0);
@@ -144,19 +124,17 @@ TEST(a_last_attempt_is_begun_for_a_thread_that_is_free)
 	CHECK_INT(info.attempt, ==, 2);
 	atomic_store(&held, false);
 	CHECK(wait_count(&ran, 22));
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(a_last_attempt_waits_for_one_thread_and_not_for_all_that_are_due)
 {
 	int64_t id;
-	hwt_store *store = with_a_last_attempt(&id);
+	CLOSING hwt_store *store = with_a_last_attempt(&id);
 
 	sleep_ms(50); /* in which others would be begun ahead */
 	atomic_store(&held, false);
 	CHECK(wait_count(&ran, 22));
 	CHECK_INT(atomic_load(&before_it), <, 10);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* In a child: it dies of it. */

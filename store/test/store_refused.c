@@ -55,7 +55,6 @@ static hwt_store *with_a_bad_one(int64_t *bad)
 	config.warn = count_warning;
 	store = open_with(&config);
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
-	atomic_store(&ran, 0);
 	atomic_store(&warned, 0);
 	for (int i = 0; i < OTHERS; i++) {
 		if (i == OTHERS / 2)
@@ -93,7 +92,7 @@ TEST(a_timeout_whose_end_is_refused_is_FAILED_and_the_others_are_done)
 {
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 	int64_t bad;
-	hwt_store *store = with_a_bad_one(&bad);
+	CLOSING hwt_store *store = with_a_bad_one(&bad);
 
 	refuse("delete", "old.key = 'bad'");
 	start(store);
@@ -104,13 +103,12 @@ TEST(a_timeout_whose_end_is_refused_is_FAILED_and_the_others_are_done)
 	CHECK(strstr(info.error, "refused here") != NULL);
 	CHECK_INT(stats_of_store(store).set_aside, ==, 0);
 	accept_again("delete");
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(a_row_that_cannot_be_ended_is_set_aside_and_tried_again)
 {
 	int64_t bad;
-	hwt_store *store = with_a_bad_one(&bad);
+	CLOSING hwt_store *store = with_a_bad_one(&bad);
 
 	refuse("delete", "old.key = 'bad' and old.state = 2");
 	refuse("update", "old.key = 'bad' and old.state = 2");
@@ -122,13 +120,12 @@ TEST(a_row_that_cannot_be_ended_is_set_aside_and_tried_again)
 	accept_again("update");
 	CHECK(wait_gone(store, bad));
 	CHECK_INT(atomic_load(&warned), ==, 1);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(a_stop_returns_although_an_end_is_refused_and_it_runs_again)
 {
 	int64_t bad;
-	hwt_store *store = with_a_bad_one(&bad);
+	CLOSING hwt_store *store = with_a_bad_one(&bad);
 
 	refuse("delete", "old.key = 'bad' and old.state = 2");
 	refuse("update", "old.key = 'bad' and old.state = 2");
@@ -141,13 +138,12 @@ TEST(a_stop_returns_although_an_end_is_refused_and_it_runs_again)
 	start(store);
 	CHECK(wait_gone(store, bad));
 	CHECK_INT(atomic_load(&ran), >=, OTHERS + 2);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(a_row_that_cannot_be_begun_is_set_aside_and_tried_again)
 {
 	int64_t bad;
-	hwt_store *store = with_a_bad_one(&bad);
+	CLOSING hwt_store *store = with_a_bad_one(&bad);
 
 	refuse("update", "old.key = 'bad' and new.state = 2");
 	start(store);
@@ -158,7 +154,6 @@ TEST(a_row_that_cannot_be_begun_is_set_aside_and_tried_again)
 	accept_again("update");
 	CHECK(wait_gone(store, bad));
 	CHECK_INT(atomic_load(&warned), ==, 1);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 static int fail(const hwt_store_run *run, void *ctx)
@@ -170,9 +165,7 @@ static int fail(const hwt_store_run *run, void *ctx)
 /* PostgreSQL has a database for it, on SQLite a trigger says what such a database would. */
 TEST(an_error_text_that_the_database_cannot_hold_is_stored_as_ascii)
 {
-	hwt_store_kind kind = HWT_STORE_KIND_INIT;
 	hwt_store_info info = HWT_STORE_INFO_INIT;
-	hwt_store_spec spec = spec_of("a", 0);
 	hwt_store *store;
 	int64_t id;
 
@@ -184,17 +177,13 @@ TEST(an_error_text_that_the_database_cannot_hold_is_stored_as_ascii)
 			       world.schema);
 	}
 	store = open_store();
-	kind.name = "a";
-	kind.task = fail;
-	kind.max_attempts = 1;
-	CHECK_CALL(register_patiently(store, &kind), 0);
+	CHECK_CALL(register_patiently(store, &KIND(.name = "a", .task = fail, .max_attempts = 1)), 0);
 	if (world.sqlite)
 		refuse("update", "new.error glob '*[^ -~]*'");
 	atomic_store(&hwts_test_error_text, "\xe5\x85\xa5\xe5\x87\xba error"); /* two characters, in Japanese */
 	for (int i = 0; i < OTHERS; i++)
 		put(store, "a", 0);
-	spec.key = "bad";
-	CHECK_CALL(put_patiently(store, &spec, &id), 0);
+	CHECK_CALL(put_patiently(store, &SPEC("a", 0, .key = "bad"), &id), 0);
 	start(store);
 	WAIT_STAT(store, done, OTHERS);
 	CHECK(wait_store_state(store, id, HWT_STORE_FAILED));

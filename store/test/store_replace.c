@@ -9,11 +9,9 @@
 /* A holder that does not look ahead for 200 s. */
 static hwt_store *start_holder(hwt_store_task *task)
 {
-	hwt_store_config config = store_config();
 	hwt_store *store;
 
-	config.lease_ns = HWT_S(600);
-	store = open_with(&config);
+	store = OPEN(.lease_ns = HWT_S(600));
 	register_kind(store, "a", task, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 8));
@@ -32,7 +30,6 @@ TEST(a_put_that_shares_its_commit_with_one_that_replaces_is_heard_at_once)
 	hwt_store *store, *other;
 
 	fresh_world();
-	atomic_store(&ran, 0);
 	store = start_holder(count_run);
 	other = open_store();
 	CHECK_INT(hwts_kind_of(other, "a", NULL, &puts[0].kind), ==, 0);
@@ -54,7 +51,6 @@ TEST(a_put_of_many_of_which_one_replaces_is_heard_at_once)
 	hwt_store *store, *other;
 
 	fresh_world();
-	atomic_store(&ran, 0);
 	store = start_holder(count_run);
 	other = open_store();
 	specs[1].key = "key";
@@ -105,8 +101,7 @@ TEST(a_put_of_many_that_is_tried_again_uses_no_id_again)
 	int64_t ids[2] = { 0, 0 }, replaced;
 	hwt_store *store;
 
-	fresh_world();
-	bystander = open_store();
+	bystander = fresh_store();
 	replaced = gone[0] = put_key(bystander, "a", "replaced", HWT_S(600));
 	gone[1] = put_key(bystander, "a", "used", HWT_S(600));
 	store = open_store();
@@ -154,21 +149,17 @@ static int connect_or_not(struct hwts_db *db, enum hwts_role role, struct hwts_c
 
 TEST(a_put_that_replaces_and_whose_reply_is_lost_tells_the_id_of_what_is_there)
 {
-	hwt_store_spec spec = spec_of("a", HWT_S(900));
+	hwt_store_spec spec = SPEC("a", HWT_S(900), .key = "k", .flags = HWT_STORE_REPLACE);
 	struct hwts_engine engine;
 	int64_t first, id = -1;
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 
-	fresh_world();
-	store = open_store();
 	first = put_key(store, "a", "k", HWT_S(600));
 	real_engine = store->engine;
 	engine = *real_engine;
 	engine.run = run_and_lose_reply;
 	engine.connect = connect_or_not;
 	store->engine = store->db->engine = &engine;
-	spec.key = "k";
-	spec.flags = HWT_STORE_REPLACE;
 	atomic_store(&loses_reply, true);
 	CHECK_CALL(hwt_store_put(store, &spec, &id), ECONNRESET);
 	CHECK(strstr(hwt_store_error(), "the reply is lost") != NULL);
@@ -189,7 +180,6 @@ TEST(a_put_that_replaces_and_whose_reply_is_lost_tells_the_id_of_what_is_there)
 	CHECK_INT(id, >, 0);
 	CHECK_CALL(hwt_store_cancel_key(store, "a", "k"), world.sqlite ? ENOENT : 0);
 	store->engine = store->db->engine = real_engine;
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 STORE_MAIN(NULL)

@@ -51,30 +51,20 @@ static int run_it(const hwt_store_run *run, void *ctx)
 
 static hwt_store *store_of(unsigned mode, unsigned max_attempts)
 {
-	hwt_store_config config = store_config();
-	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store_kind kind = KIND(.name = "a", .task = run_it, .mode = mode, .shards = 1, .max_attempts = max_attempts,
+				   .backoff_ns = HWT_MS(20));
 	hwt_store *made;
 
-	config.threads = 1;
-	made = open_with(&config);
-	kind.name = "a";
-	kind.task = run_it;
-	kind.mode = mode;
-	kind.shards = 1;
-	kind.max_attempts = max_attempts;
-	kind.backoff_ns = HWT_MS(20);
+	made = OPEN(.threads = 1);
 	CHECK_CALL(register_patiently(made, &kind), 0);
 	return made;
 }
 
 static hwt_store_spec spec_with(const char *what, int64_t delay_ns)
 {
-	hwt_store_spec spec = spec_of("a", delay_ns);
+	hwt_store_spec spec = SPEC("a", delay_ns, .key = "k", .data = what, .len = 1,
+				   .flags = what[0] == 'a' ? 0 : HWT_STORE_REPLACE);
 
-	spec.key = "k";
-	spec.data = what;
-	spec.len = 1;
-	spec.flags = what[0] == 'a' ? 0 : HWT_STORE_REPLACE;
 	return spec;
 }
 
@@ -444,15 +434,14 @@ TEST(a_stop_that_does_not_wait_gives_away_what_has_replaced_it)
 TEST(what_was_begun_and_has_not_started_does_not_start_when_it_is_replaced)
 {
 	hwt_store_spec spec = spec_with("a", 0);
-	int64_t first, give_up_ns = hwt_now() + PATIENCE_NS;
+	int64_t first;
 
 	run_one(HWT_STORE_AT_LEAST_ONCE, 0);
 	first = id;
 	BEGIN_AHEAD(store);
 	spec.key = "another";
 	id = put_spec(store, &spec);
-	while (stats_of_store(store).begun < 2 && hwt_now() < give_up_ns)
-		sleep_ms(1);
+	WAIT_FOR(stats_of_store(store).begun >= 2);
 	spec = spec_with("b", 0);
 	spec.key = "another";
 	CHECK_INT(put_spec(store, &spec), ==, id);

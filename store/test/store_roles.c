@@ -43,13 +43,12 @@ static void grant_all(const char *role)
 /* Stands for a full queue of notifications: that it fails. */
 TEST(a_process_joins_runs_and_leaves_though_nothing_can_be_notified)
 {
+	NEEDS_POSTGRES();
 	char url[TEXT_MAX], role[64];
 	hwt_store *store;
 	int64_t id;
 
 	fresh_world();
-	if (world.sqlite)
-		SKIP("of PostgreSQL");
 	(void)snprintf(role, sizeof(role), "%s_mute", world.schema);
 	make_role(url, role);
 	store = open_store();
@@ -82,12 +81,11 @@ static void other_makes_tables(const char *at)
 
 TEST(of_two_roles_that_open_first_one_makes_the_tables_and_both_use_them)
 {
+	NEEDS_POSTGRES();
 	char url[TEXT_MAX];
 	hwt_store *store;
 
 	fresh_world();
-	if (world.sqlite)
-		SKIP("of PostgreSQL");
 	(void)snprintf(other_role, sizeof(other_role), "%s_second", world.schema);
 	make_role(url, other_role);
 	(void)query("grant create on schema public to %s", other_role);

@@ -33,21 +33,12 @@ static int record(const hwt_store_run *run, void *ctx)
 
 static hwt_store *store_in_mode(unsigned mode, unsigned fail_first, int64_t backoff_ns)
 {
-	hwt_store_config config;
-	hwt_store_kind kind = HWT_STORE_KIND_INIT;
-	hwt_store *store;
+	hwt_store_kind kind = KIND(.name = "a", .task = record, .mode = mode, .max_attempts = 3,
+				   .backoff_ns = backoff_ns);
+	hwt_store *store = FRESH(.threads = 1);
 
-	fresh_world();
-	config = store_config();
-	config.threads = 1;
-	store = open_with(&config);
 	atomic_store(&seen.ran, 0);
 	seen.fail_first = fail_first;
-	kind.name = "a";
-	kind.task = record;
-	kind.mode = mode;
-	kind.max_attempts = 3;
-	kind.backoff_ns = backoff_ns;
 	CHECK_CALL(hwt_store_register(store, &kind), 0);
 	return store;
 }
@@ -59,10 +50,8 @@ static hwt_store *store_of(unsigned fail_first)
 
 static hwt_store_spec line_of(const char *line, const char *zone)
 {
-	hwt_store_spec spec = spec_of("a", 0);
+	hwt_store_spec spec = SPEC("a", 0, .schedule = line, .zone = zone);
 
-	spec.schedule = line;
-	spec.zone = zone;
 	return spec;
 }
 
@@ -78,15 +67,9 @@ static int64_t next_of(const char *line, const char *zone, int64_t after_us)
 	return us;
 }
 
-static void set_due(int64_t id, int64_t due_us)
-{
-	(void)query("update %s_timeout set due_us = %lld where id = %lld", world.schema, (long long)due_us,
-		    (long long)id);
-}
-
 TEST(the_first_time_is_after_the_put)
 {
-	hwt_store *store = store_of(0);
+	CLOSING hwt_store *store = store_of(0);
 	hwt_store_spec spec = line_of("30 2 * * *", "UTC");
 	int64_t before_us = now_us(), id = put_spec(store, &spec);
 	hwt_store_info info = info_of(store, id);
@@ -103,12 +86,11 @@ TEST(the_first_time_is_after_the_put)
 	CHECK_INT(info.due_us, >, before_us + 10 * DAY_US);
 	CHECK_INT(info.due_us, <=, now_us() + 10 * DAY_US + HOUR_US);
 	CHECK(strcmp(info.zone, "") == 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(the_first_time_is_after_the_absolute_one)
 {
-	hwt_store *store = store_of(0);
+	CLOSING hwt_store *store = store_of(0);
 	hwt_store_spec specs[2] = { line_of("0 0 1 1 *", NULL), spec_of("a", HWT_S(600)) };
 	int64_t ids[2] = { 0, 0 };
 
@@ -119,33 +101,31 @@ TEST(the_first_time_is_after_the_absolute_one)
 	CHECK_CALL(hwt_store_put_many(store, specs, 2, ids), 0);
 	CHECK_INT(info_of(store, ids[0]).due_us, ==, NEW_YEAR_2020_US);
 	CHECK(info_of(store, ids[1]).schedule[0] == '\0');
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 #ifdef HWT_STORE_ZONES
 TEST(a_zone_counts_at_the_put_and_after_each_run)
 {
-	hwt_store *store = store_of(0);
+	CLOSING hwt_store *store = store_of(0);
 	hwt_store_spec spec = line_of("30 2 * * *", "Europe/Berlin");
 	int64_t before_us = now_us(), id = put_spec(store, &spec);
 
 	CHECK(info_of(store, id).due_us == next_of(spec.schedule, spec.zone, before_us) ||
 	      info_of(store, id).due_us == next_of(spec.schedule, spec.zone, now_us()));
 	before_us = now_us();
-	set_due(id, before_us - 1000);
-	(void)query("update %s_timeout set base_us = due_us", world.schema);
+	(void)query("update %s_timeout set due_us = %lld, base_us = %lld", world.schema, (long long)before_us - 1000,
+		    (long long)before_us - 1000);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_count(&seen.ran, 1));
 	CHECK(wait_store_state(store, id, HWT_STORE_PENDING));
 	CHECK_INT((info_of(store, id).due_us - next_of(spec.schedule, spec.zone, before_us)) % DAY_US, ==, 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 #endif
 
 /* As many as there are times of the line between then and now. */
 TEST(times_that_were_missed_are_merged)
 {
-	hwt_store *store = store_of(0);
+	CLOSING hwt_store *store = store_of(0);
 	hwt_store_spec spec = line_of("0 0 1 1 *", NULL);
 	uint64_t missed = 0;
 	int64_t id, us;
@@ -168,12 +148,11 @@ TEST(times_that_were_missed_are_merged)
 	CHECK(wait_store_state(store, id, HWT_STORE_PENDING));
 	CHECK_INT(seen.missed[1], ==, 0);
 	CHECK_INT(info_of(store, id).due_us, ==, us);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(a_schedule_goes_on_after_a_transaction)
 {
-	hwt_store *store = store_in_mode(HWT_STORE_TRANSACTION, 1, HWT_MS(10));
+	CLOSING hwt_store *store = store_in_mode(HWT_STORE_TRANSACTION, 1, HWT_MS(10));
 	hwt_store_spec spec = line_of("0 0 1 1 *", NULL);
 	int64_t id;
 
@@ -188,13 +167,12 @@ TEST(a_schedule_goes_on_after_a_transaction)
 	CHECK_INT(seen.due_us[1], ==, NEW_YEAR_2020_US);
 	CHECK_INT(seen.attempts[1], ==, 2);
 	CHECK_INT(info_of(store, id).due_us, ==, next_of(spec.schedule, NULL, now_us()));
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* Its back-off ends long after that. */
 TEST(a_run_that_fails_is_tried_again_no_later_than_at_the_next_time)
 {
-	hwt_store *store = store_in_mode(HWT_STORE_AT_LEAST_ONCE, 64, HWT_S(3600));
+	CLOSING hwt_store *store = store_in_mode(HWT_STORE_AT_LEAST_ONCE, 64, HWT_S(3600));
 	hwt_store_spec spec = line_of("* * * * *", NULL);
 	int64_t id, after_us = now_us() - 90 * HWTS_S_US;
 	hwt_store_info info;
@@ -208,12 +186,11 @@ TEST(a_run_that_fails_is_tried_again_no_later_than_at_the_next_time)
 		sleep_ms(1);
 	CHECK_INT(info.due_us % (60 * HWTS_S_US), ==, 0);
 	CHECK_INT(info.due_us, <=, next_of(spec.schedule, NULL, now_us()));
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(a_put_replaces_the_schedule_and_a_revive_sets_one)
 {
-	hwt_store *store = store_of(64);
+	CLOSING hwt_store *store = store_of(64);
 	hwt_store_spec spec = line_of("0 0 1 1 *", "UTC");
 	int64_t id, again = 0;
 
@@ -236,9 +213,7 @@ TEST(a_put_replaces_the_schedule_and_a_revive_sets_one)
 	CHECK_INT(again, ==, id);
 	CHECK_INT(info_of(store, id).due_us, ==, next_of("0 12 1 7 *", NULL, now_us()));
 	CHECK(strcmp(info_of(store, id).zone, "") == 0);
-	spec = spec_of("a", 0);
-	spec.key = "key";
-	spec.flags = HWT_STORE_REPLACE;
+	spec = SPEC("a", 0, .key = "key", .flags = HWT_STORE_REPLACE);
 	CHECK_CALL(hwt_store_put(store, &spec, &again), 0);
 	CHECK(info_of(store, id).schedule[0] == '\0');
 	CHECK_INT(query("select count(*) from %s_timeout where zone is null and grace_us is null and spread_us is null",
@@ -253,12 +228,11 @@ TEST(a_put_replaces_the_schedule_and_a_revive_sets_one)
 	CHECK_INT(again, ==, id);
 	CHECK_INT(info_of(store, id).state, ==, HWT_STORE_PENDING);
 	CHECK_INT(info_of(store, id).due_us, ==, next_of("0 0 1 1 *", NULL, now_us()));
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(one_on_a_connection_of_the_caller_has_a_schedule)
 {
-	hwt_store *store = store_of(0);
+	CLOSING hwt_store *store = store_of(0);
 	hwt_store_spec spec = line_of("0 0 1 1 *", "UTC");
 	int64_t id = 0;
 
@@ -289,7 +263,6 @@ TEST(one_on_a_connection_of_the_caller_has_a_schedule)
 	CHECK(strcmp(info_of(store, id).schedule, "0 0 1 1 *") == 0);
 	CHECK_INT(info_of(store, id).due_us, >=, next_of("0 0 1 1 *", NULL, now_us()));
 	CHECK_INT(info_of(store, id).due_us, <, next_of("0 0 1 1 *", NULL, now_us()) + HOUR_US);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /*
@@ -298,13 +271,11 @@ TEST(one_on_a_connection_of_the_caller_has_a_schedule)
 
 TEST(one_that_comes_too_late_fails_and_does_not_start)
 {
-	hwt_store *store = store_of(0);
-	hwt_store_spec spec = spec_of("a", 0);
+	CLOSING hwt_store *store = store_of(0);
+	hwt_store_spec spec = SPEC("a", 0, .flags = HWT_STORE_ABSOLUTE, .due_us = now_us() - HOUR_US,
+				   .grace_ns = HWT_S(1800));
 	int64_t late, in_time;
 
-	spec.flags = HWT_STORE_ABSOLUTE;
-	spec.due_us = now_us() - HOUR_US;
-	spec.grace_ns = HWT_S(1800);
 	late = put_spec(store, &spec);
 	spec.grace_ns = HWT_S(36000);
 	in_time = put_spec(store, &spec);
@@ -317,41 +288,36 @@ TEST(one_that_comes_too_late_fails_and_does_not_start)
 	CHECK_CALL(hwt_store_reschedule(store, late, 0), 0);
 	CHECK(wait_gone(store, late));
 	CHECK_INT(atomic_load(&seen.ran), ==, 2);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* A retry moves due_us and not the time that it was put for. */
 TEST(a_retry_that_comes_too_late_does_not_start)
 {
-	hwt_store *store = store_in_mode(HWT_STORE_AT_LEAST_ONCE, 64, HWT_S(3));
-	hwt_store_spec spec = spec_of("a", 0);
+	CLOSING hwt_store *store = store_in_mode(HWT_STORE_AT_LEAST_ONCE, 64, HWT_S(3));
+	hwt_store_spec spec = SPEC("a", 0, .flags = HWT_STORE_ABSOLUTE, .due_us = now_us() - HOUR_US,
+				   .grace_ns = HWT_S(3600 + 2));
 	int64_t id;
 
-	spec.flags = HWT_STORE_ABSOLUTE;
-	spec.due_us = now_us() - HOUR_US;
-	spec.grace_ns = HWT_S(3600 + 2);
 	id = put_spec(store, &spec);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
 	CHECK_INT(atomic_load(&seen.ran), <=, 1); /* 0 on a machine that is 2 s late */
 	CHECK(strcmp(info_of(store, id).error, "too late") == 0);
 	CHECK_INT(query("select base_us from %s_timeout", world.schema), ==, spec.due_us);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(a_series_that_comes_too_late_goes_on_at_its_next_time)
 {
-	hwt_store *store = store_of(0);
+	CLOSING hwt_store *store = store_of(0);
 	hwt_store_spec spec = line_of("0 0 1 1 *", NULL);
-	int64_t id, give_up_ns = hwt_now() + PATIENCE_NS;
+	int64_t id;
 
 	spec.flags = HWT_STORE_ABSOLUTE;
 	spec.due_us = NEW_YEAR_2020_US - 1;
 	spec.grace_ns = HWT_MS(1); /* of January the first */
 	id = put_spec(store, &spec);
 	CHECK_CALL(hwt_store_start(store), 0);
-	while (info_of(store, id).due_us != next_of(spec.schedule, NULL, now_us()) && hwt_now() < give_up_ns)
-		sleep_ms(1);
+	WAIT_FOR(info_of(store, id).due_us == next_of(spec.schedule, NULL, now_us()));
 	CHECK_INT(info_of(store, id).state, ==, HWT_STORE_PENDING);
 	CHECK_INT(info_of(store, id).attempt, ==, 0);
 	CHECK(info_of(store, id).error[0] == '\0');
@@ -359,19 +325,15 @@ TEST(a_series_that_comes_too_late_goes_on_at_its_next_time)
 	CHECK_INT(settled_stats(store).done, ==, 0);
 	CHECK_INT(settled_stats(store).failed, ==, 0);
 	CHECK_INT(query("select base_us from %s_timeout", world.schema), ==, NEW_YEAR_2020_US);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(the_run_after_one_that_came_too_late_says_what_was_missed)
 {
-	hwt_store *store = store_of(0);
-	hwt_store_spec spec = spec_of("a", 0);
+	CLOSING hwt_store *store = store_of(0);
+	hwt_store_spec spec = SPEC("a", 0, .flags = HWT_STORE_ABSOLUTE, .due_us = now_us() - 20 * HWTS_S_US - 1500000,
+				   .period_ns = HWT_S(2), .grace_ns = HWT_S(1));
 	int64_t id;
 
-	spec.flags = HWT_STORE_ABSOLUTE;
-	spec.due_us = now_us() - 20 * HWTS_S_US - 1500000;
-	spec.period_ns = HWT_S(2);
-	spec.grace_ns = HWT_S(1);
 	id = put_spec(store, &spec); /* 1.5 s too late for the last of them */
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_count(&seen.ran, 1));
@@ -379,7 +341,6 @@ TEST(the_run_after_one_that_came_too_late_says_what_was_missed)
 	CHECK_INT(seen.missed[0], >=, 10);
 	CHECK_INT(seen.due_us[0], ==, spec.due_us);
 	CHECK_CALL(hwt_store_cancel(store, id), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /*
@@ -388,7 +349,7 @@ TEST(the_run_after_one_that_came_too_late_says_what_was_missed)
 
 TEST(a_spread_moves_what_is_due_and_not_the_grid)
 {
-	hwt_store *store = store_of(0);
+	CLOSING hwt_store *store = store_of(0);
 	hwt_store_spec spec = spec_of("a", 0);
 	int64_t first_us = now_us() + 24 * HOUR_US, ids[40], sum_us = 0;
 	unsigned moved = 0;
@@ -425,13 +386,12 @@ TEST(a_spread_moves_what_is_due_and_not_the_grid)
 	CHECK_INT(query("select count(*) from %s_timeout where base_us = %lld", world.schema,
 			(long long)(first_us - 23 * HOUR_US)),
 		  ==, HWTS_COUNT(ids));
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* However long it is. */
 TEST(a_spread_ends_before_the_next_time_of_the_line)
 {
-	hwt_store *store = store_of(0);
+	CLOSING hwt_store *store = store_of(0);
 	hwt_store_spec spec = line_of("*/10 * * * *", NULL);
 
 	spec.flags = HWT_STORE_ABSOLUTE;
@@ -444,7 +404,6 @@ TEST(a_spread_ends_before_the_next_time_of_the_line)
 		CHECK_INT(due_us, >=, first_us);
 		CHECK_INT(due_us, <, first_us + 600 * HWTS_S_US);
 	}
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /*

@@ -43,24 +43,19 @@ static int hang(const hwt_store_run *run, void *ctx)
 
 static int child(int argc, char **argv)
 {
-	hwt_store_config config;
-	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store_kind kind = KIND(.name = "a", .task = hang, .mode = (unsigned)strtoul(argv[4], NULL, 10));
 	hwt_store *store;
 
 	(void)argc;
 	enter_world(argv + 1);
-	config = store_config();
-	store = open_with(&config);
-	kind.name = "a";
-	kind.task = hang;
-	kind.mode = (unsigned)strtoul(argv[4], NULL, 10);
+	store = open_store();
 	register_and_start(store, &kind);
 	for (;;)
 		sleep_ms(1000);
 	return 0;
 }
 
-static hwt_store *fresh_store(unsigned mode)
+static hwt_store *store_in(unsigned mode)
 {
 	hwt_store *store;
 
@@ -75,11 +70,7 @@ static hwt_store *fresh_store(unsigned mode)
 
 static int64_t put_series(hwt_store *store, int64_t period_ns)
 {
-	hwt_store_spec spec = spec_of("a", 0);
-
-	spec.key = "k";
-	spec.period_ns = period_ns;
-	return put_spec(store, &spec);
+	return put_spec(store, &SPEC("a", 0, .key = "k", .period_ns = period_ns));
 }
 
 static void answer_with(char answer)
@@ -91,14 +82,13 @@ static void answer_with(char answer)
 /* What a cancelled series is while its last run goes on. */
 static void check_running(hwt_store *store, int64_t id)
 {
-	hwt_store_spec spec = spec_of("a", 0);
+	hwt_store_spec spec = SPEC("a", 0, .key = "k");
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 	int64_t found = 0;
 
 	CHECK_CALL(hwt_store_cancel(store, id), EBUSY);
 	CHECK_CALL(hwt_store_cancel_key(store, "a", "k"), EBUSY);
 	CHECK_CALL(hwt_store_reschedule(store, id, 0), EBUSY);
-	spec.key = "k";
 	CHECK_CALL(hwt_store_put(store, &spec, &found), EEXIST);
 	CHECK_INT(found, ==, id);
 	spec.flags = HWT_STORE_REVIVE;
@@ -118,7 +108,7 @@ TEST(the_run_in_which_a_series_is_cancelled_is_its_last_whatever_it_answers)
 	static const char answers[] = "0fage";
 
 	for (unsigned mode = 0; mode < 3; mode++) {
-		hwt_store *store = fresh_store(mode);
+		hwt_store *store = store_in(mode);
 
 		if (can_cancel_in(mode))
 			CHECK_CALL(hwt_store_start(store), 0);
@@ -145,7 +135,7 @@ TEST(the_run_in_which_a_series_is_cancelled_is_its_last_whatever_it_answers)
 
 TEST(a_cancel_of_a_single_one_that_runs_changes_nothing)
 {
-	hwt_store *store = fresh_store(HWT_STORE_AT_LEAST_ONCE);
+	CLOSING hwt_store *store = store_in(HWT_STORE_AT_LEAST_ONCE);
 	int64_t id;
 
 	CHECK_CALL(hwt_store_start(store), 0);
@@ -156,7 +146,6 @@ TEST(a_cancel_of_a_single_one_that_runs_changes_nothing)
 	CHECK(wait_count(&started, 2)); /* it is tried again */
 	answer_with('0');
 	CHECK(wait_gone(store, id));
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* Nobody was told of it before the transaction of the task began. */
@@ -171,16 +160,13 @@ static int cancel_by_hand(const hwt_store_run *run, void *ctx)
 
 TEST(a_series_that_was_cancelled_ends_in_the_transaction_of_its_task)
 {
-	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store_kind kind = KIND(.name = "a", .task = cancel_by_hand, .mode = HWT_STORE_TRANSACTION);
 	hwt_store *store;
 	int64_t id;
 
 	fresh_world();
 	atomic_store(&started, 0);
 	store = open_store();
-	kind.name = "a";
-	kind.task = cancel_by_hand;
-	kind.mode = HWT_STORE_TRANSACTION;
 	CHECK_CALL(register_patiently(store, &kind), 0);
 	CHECK_CALL(hwt_store_start(store), 0);
 	id = put_series(store, HWT_S(3600));
@@ -201,7 +187,7 @@ static void *cancel_it(void *arg)
 
 TEST(of_many_cancels_of_a_series_that_runs_one_gets_0)
 {
-	hwt_store *store = fresh_store(HWT_STORE_AT_LEAST_ONCE);
+	hwt_store *store = store_in(HWT_STORE_AT_LEAST_ONCE);
 	struct {
 		hwt_store *store;
 		int64_t id;
@@ -232,7 +218,7 @@ TEST(of_many_cancels_of_a_series_that_runs_one_gets_0)
 TEST(a_series_that_was_cancelled_goes_when_its_process_dies)
 {
 	for (unsigned mode = 0; mode < 3; mode++) {
-		hwt_store *store = fresh_store(mode);
+		hwt_store *store = store_in(mode);
 		size_t starts, early;
 		pid_t pid;
 		char text[2] = { (char)('0' + mode), '\0' };

@@ -18,18 +18,11 @@ static int work(const hwt_store_run *run, void *ctx)
 
 static int child(int argc, char **argv)
 {
-	hwt_store_config config;
-	hwt_store_kind kind = HWT_STORE_KIND_INIT;
 	hwt_store *store;
 
 	enter_world(argv + 1);
-	config = store_config();
-	config.lease_ns = HWT_S(600);
-	config.name = argc > 4 ? argv[4] : NULL;
-	store = open_with(&config);
-	kind.name = "a";
-	kind.task = work;
-	register_and_start(store, &kind);
+	store = OPEN(.lease_ns = HWT_S(600), .name = argc > 4 ? argv[4] : NULL);
+	register_and_start(store, &KIND(.name = "a", .task = work));
 	while (!asked_to_stop)
 		sleep_ms(2);
 	REQUIRE(hwt_store_close(store) == 0);
@@ -42,13 +35,8 @@ static int child(int argc, char **argv)
 
 static hwt_store *producer_with(unsigned mode, int64_t lease_ns)
 {
-	hwt_store_config config;
-	hwt_store *store;
+	hwt_store *store = FRESH(.lease_ns = lease_ns);
 
-	fresh_world();
-	config = store_config();
-	config.lease_ns = lease_ns;
-	store = open_with(&config);
 	register_kind(store, "a", work, NULL, mode);
 	return store;
 }
@@ -102,7 +90,7 @@ static bool wait_owners(hwt_store *store, size_t count)
 /* The one that stops gives its shards at once: nothing waits for the end of a lease. */
 TEST(two_processes_share_the_work_and_nothing_runs_twice)
 {
-	hwt_store *store = producer_with(HWT_STORE_AT_LEAST_ONCE, HWT_S(600));
+	CLOSING hwt_store *store = producer_with(HWT_STORE_AT_LEAST_ONCE, HWT_S(600));
 	pid_t one, two;
 	size_t count, of_one = 0, ids, early;
 	struct start *starts;
@@ -126,16 +114,13 @@ TEST(two_processes_share_the_work_and_nothing_runs_twice)
 		of_one += starts[i].pid == one;
 	CHECK(of_one > 0 && of_one < 400);
 	free(starts);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* Its stop did not reach the database: a start of the same process need not wait for the end of its own lease. */
 TEST(a_store_that_is_started_again_has_its_shards_at_once)
 {
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 
-	fresh_world();
-	store = open_store();
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK_INT(stats_of_store(store).shards_held, ==, 8);
@@ -147,7 +132,6 @@ TEST(a_store_that_is_started_again_has_its_shards_at_once)
 		    world.schema, world.schema, world.schema);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK_INT(stats_of_store(store).shards_held, ==, 8);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 static atomic_bool may_end;
@@ -169,12 +153,10 @@ static int run_long_or_short(const hwt_store_run *run, void *ctx)
 /* Puts long ones until there is one in each of two shards.  Returns how many. */
 static unsigned put_long_ones(hwt_store *store)
 {
-	hwt_store_spec spec = spec_of("a", 0);
+	hwt_store_spec spec = SPEC("a", 0, .data = "x", .len = 1);
 	unsigned has[2] = { 0, 0 }, count = 0;
 	int64_t id;
 
-	spec.data = "x";
-	spec.len = 1;
 	for (; count < 60 && (has[0] == 0 || has[1] == 0); count++) {
 		CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
 		has[hwts_shard_of(&store->kinds->row, id) % 2]++;
@@ -199,21 +181,11 @@ static bool gives(hwt_store *store)
  */
 TEST(what_is_due_in_a_shard_that_cannot_be_given_runs)
 {
-	hwt_store_config config;
-	hwt_store_kind kind = HWT_STORE_KIND_INIT;
-	hwt_store *store;
+	CLOSING hwt_store *store = FRESH(.lease_ns = HWT_S(6), .threads = 64);
 	int64_t give_up_ns;
 	unsigned longs;
 
-	fresh_world();
-	config = store_config();
-	config.lease_ns = HWT_S(6);
-	config.threads = 64;
-	store = open_with(&config);
-	kind.name = "a";
-	kind.task = run_long_or_short;
-	kind.shards = 2;
-	CHECK_CALL(hwt_store_register(store, &kind), 0);
+	CHECK_CALL(hwt_store_register(store, &KIND(.name = "a", .task = run_long_or_short, .shards = 2)), 0);
 	atomic_store(&may_end, false);
 	longs = put_long_ones(store);
 	CHECK_CALL(hwt_store_start(store), 0);
@@ -231,7 +203,6 @@ TEST(what_is_due_in_a_shard_that_cannot_be_given_runs)
 	/* If the machine stood still and the lease was lost, half of the shards are the other's. */
 	CHECK(atomic_load(&short_ones) >= 40 || stats_of_store(store).lost_leases > 0);
 	atomic_store(&may_end, true);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /*
@@ -240,12 +211,9 @@ TEST(what_is_due_in_a_shard_that_cannot_be_given_runs)
 
 static hwt_store *named(const char *name, int64_t lease_ns)
 {
-	hwt_store_config config = store_config();
 	hwt_store *store;
 
-	config.name = name;
-	config.lease_ns = lease_ns;
-	store = open_with(&config);
+	store = OPEN(.name = name, .lease_ns = lease_ns);
 	register_kind(store, "a", work, NULL, HWT_STORE_AT_LEAST_ONCE);
 	return store;
 }

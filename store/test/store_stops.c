@@ -28,12 +28,9 @@ static void hear(void *ctx, const char *message)
 
 static hwt_store *started_with(int64_t lease_ns, hwt_store_task *task, uint64_t shards)
 {
-	hwt_store_config config = store_config();
 	hwt_store *store;
 
-	config.lease_ns = lease_ns;
-	config.warn = hear;
-	store = open_with(&config);
+	store = OPEN(.lease_ns = lease_ns, .warn = hear);
 	register_kind(store, "a", task, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, shards));
@@ -43,7 +40,6 @@ static hwt_store *started_with(int64_t lease_ns, hwt_store_task *task, uint64_t 
 static hwt_store *started_in_fresh_world(int64_t lease_ns)
 {
 	fresh_world();
-	atomic_store(&ran, 0);
 	atomic_store(&started, 0);
 	atomic_store(&told, 0);
 	atomic_store(&held, true);
@@ -100,62 +96,46 @@ static void *close_it(void *store)
 /* Closes the store while the lock is held. */
 static void check_close(hwt_store *store, PGconn *conn)
 {
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
 	pthread_t thread;
 
 	atomic_store(&closed, false);
 	REQUIRE(pthread_create(&thread, NULL, close_it, store) == 0);
-	while (!atomic_load(&closed) && hwt_now() < give_up_ns)
-		sleep_ms(1);
-	CHECK(atomic_load(&closed));
+	WAIT_FOR(atomic_load(&closed));
 	PQfinish(conn);
 	REQUIRE(pthread_join(thread, NULL) == 0);
 }
-#endif
 
 TEST(a_close_does_not_wait_for_a_row_that_stays_locked)
 {
-#ifdef HWT_STORE_POSTGRES
-	if (!on_sqlite()) {
-		hwt_store *store = started_in_fresh_world(HWT_S(1));
-		char text[128];
-		PGconn *conn;
+	NEEDS_POSTGRES(); /* SQLite has no locks of rows */
+	hwt_store *store = started_in_fresh_world(HWT_S(1));
+	char text[128];
+	PGconn *conn;
 
-		put(store, "a", 0);
-		CHECK(wait_count(&started, 1));
-		(void)snprintf(text, sizeof(text), "select 1 from %s_timeout for update", world.schema);
-		conn = lock(text);
-		atomic_store(&held, false);
-		check_close(store, conn);
-		CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 1); /* for the next process */
-		return;
-	}
-#endif
-	SKIP("of PostgreSQL: SQLite has no locks of rows");
+	put(store, "a", 0);
+	CHECK(wait_count(&started, 1));
+	(void)snprintf(text, sizeof(text), "select 1 from %s_timeout for update", world.schema);
+	conn = lock(text);
+	atomic_store(&held, false);
+	check_close(store, conn);
+	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 1); /* for the next process */
 }
 
 /* A look that is refused for the lock, after 10 s, would tell of it. */
 TEST(a_close_ends_the_look_that_is_under_way)
 {
-#ifdef HWT_STORE_POSTGRES
-	if (!on_sqlite()) {
-		hwt_store *store = started_in_fresh_world(HWT_S(600));
-		int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-		char text[128];
-		PGconn *conn;
+	NEEDS_POSTGRES(); /* SQLite has no locks of tables */
+	hwt_store *store = started_in_fresh_world(HWT_S(600));
+	char text[128];
+	PGconn *conn;
 
-		(void)snprintf(text, sizeof(text), "lock table %s_timeout in access exclusive mode", world.schema);
-		conn = lock(text);
-		look_now(store);
-		while (query("select count(*) from pg_stat_activity where wait_event_type = 'Lock'") == 0 &&
-		       hwt_now() < give_up_ns)
-			sleep_ms(1);
-		check_close(store, conn);
-		CHECK_INT(atomic_load(&told), ==, 0);
-		return;
-	}
-#endif
-	SKIP("of PostgreSQL: SQLite has no locks of tables");
+	(void)snprintf(text, sizeof(text), "lock table %s_timeout in access exclusive mode", world.schema);
+	conn = lock(text);
+	look_now(store);
+	WAIT_FOR(query("select count(*) from pg_stat_activity where wait_event_type = 'Lock'") != 0);
+	check_close(store, conn);
+	CHECK_INT(atomic_load(&told), ==, 0);
 }
+#endif
 
 STORE_MAIN(NULL)

@@ -12,11 +12,8 @@
 
 static int64_t put_at(hwt_store *store, const char *kind, const char *key, int64_t due_us)
 {
-	hwt_store_spec spec = spec_of(kind, 0);
+	hwt_store_spec spec = SPEC(kind, 0, .key = key, .due_us = due_us, .flags = HWT_STORE_ABSOLUTE);
 
-	spec.key = key;
-	spec.due_us = due_us;
-	spec.flags = HWT_STORE_ABSOLUTE;
 	return put_spec(store, &spec);
 }
 
@@ -55,11 +52,9 @@ static void check_pending(hwt_store *store)
 
 TEST(a_person_reads_each_column_of_a_timeout)
 {
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 	int64_t id;
 
-	fresh_world();
-	store = open_store();
 	check_pending(store);
 	id = put_at(store, "a", NULL, INT64_C(1000000));
 	HAS(1, "%s_timeouts", "id = %lld and key is null and overdue", world.schema, (long long)id);
@@ -70,16 +65,13 @@ TEST(a_person_reads_each_column_of_a_timeout)
 	(void)query("update %s_timeout set state = 3, shard = -1 - shard where id = %lld", world.schema, (long long)id);
 	HAS(1, "%s_timeouts", "id = %lld and state = 'failed' and owner = 'host 2' and due is not null and not overdue",
 	    world.schema, (long long)id);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(a_person_reads_each_column_of_a_kind)
 {
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 	int64_t id;
 
-	fresh_world();
-	store = open_store();
 	(void)put_at(store, "a", NULL, DUE_US);
 	(void)put_at(store, "b", NULL, DUE_US + 1000000);
 	for (int i = 0; i < 20; i++)
@@ -100,7 +92,6 @@ TEST(a_person_reads_each_column_of_a_kind)
 	HAS(1, "%s_kinds", "kind = 'b' and limits = 'a start every 0.25 s'", world.schema);
 	(void)query("delete from %s_timeout", world.schema);
 	HAS(2, "%s_kinds", "failed = 0 and oldest_due is null", world.schema);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(open_makes_the_views_that_are_missing)
@@ -134,12 +125,11 @@ TEST(a_view_that_cannot_be_made_is_gone_without)
 /* It may create tables of its own, but does not own those of the store. */
 TEST(a_role_that_may_not_make_the_views_goes_on_without)
 {
+	NEEDS_POSTGRES();
 	char url[TEXT_MAX];
 	const char *user;
 
 	fresh_world();
-	if (world.sqlite)
-		SKIP("of PostgreSQL");
 	CHECK_CALL(hwt_store_close(open_store()), 0);
 	user = strstr(world.url, "user=hwt");
 	REQUIRE(user != NULL);
@@ -165,11 +155,10 @@ TEST(a_role_that_may_not_make_the_views_goes_on_without)
 /* test/exec.sh has asked for it. */
 TEST(a_partitioned_table_is_one)
 {
+	NEEDS_POSTGRES();
 	bool wanted = getenv("HWT_POSTGRES_PARTITIONED") != NULL;
 
 	fresh_world();
-	if (world.sqlite)
-		SKIP("of PostgreSQL");
 	CHECK_CALL(hwt_store_close(open_store()), 0);
 	HAS(wanted, "pg_class", "relname = '%s_timeout' and relkind = 'p'", world.schema);
 	HAS(wanted ? 8 : 0, "pg_inherits", "inhparent = to_regclass('%s_timeout')", world.schema);

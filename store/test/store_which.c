@@ -16,11 +16,7 @@
 
 static int64_t put_in(hwt_store *store, const char *kind, const char *group, const char *key)
 {
-	hwt_store_spec spec = spec_of(kind, HWT_S(3600));
-
-	spec.group = group;
-	spec.key = key;
-	return put_spec(store, &spec);
+	return put_spec(store, &SPEC(kind, HWT_S(3600), .group = group, .key = key));
 }
 
 static void put_n(hwt_store *store, const char *kind, const char *group, size_t n)
@@ -29,8 +25,7 @@ static void put_n(hwt_store *store, const char *kind, const char *group, size_t 
 
 	REQUIRE(specs != NULL);
 	for (size_t i = 0; i < n; i++) {
-		specs[i] = spec_of(kind, HWT_S(3600) + (int64_t)(i % 7) * HWT_S(60));
-		specs[i].group = group;
+		specs[i] = SPEC(kind, HWT_S(3600) + (int64_t)(i % 7) * HWT_S(60), .group = group);
 	}
 	CHECK_CALL(hwt_store_put_many(store, specs, n, NULL), 0);
 	free(specs);
@@ -64,8 +59,7 @@ TEST(what_makes_no_sense_is_refused_and_changes_nothing)
 	void *connection;
 
 	memset(name, 'n', 256);
-	fresh_world();
-	store = open_store();
+	store = fresh_store();
 	id = put_in(store, "a", "g", "k");
 	connection = connect_user();
 #define REFUSED(...)                                                                                                   \
@@ -123,13 +117,11 @@ TEST(what_makes_no_sense_is_refused_and_changes_nothing)
 
 TEST(one_is_meant_by_its_id_or_by_its_key_in_its_group)
 {
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 	int64_t alone, grouped, other;
 	uint64_t n = 7;
 
-	fresh_world();
-	store = open_store();
 	alone = put_in(store, "a", NULL, "k");
 	grouped = put_in(store, "a", "g", "k");
 	other = put_in(store, "b", "g", "k");
@@ -160,17 +152,14 @@ TEST(one_is_meant_by_its_id_or_by_its_key_in_its_group)
 	CHECK_CALL(hwt_store_cancel(store, 0), ENOENT);
 	CHECK_CALL(hwt_store_reschedule(store, 0, 0), ENOENT);
 	CHECK_CALL(hwt_store_get(store, 0, &info), ENOENT);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(what_is_in_another_state_is_not_meant)
 {
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 	int64_t pending, running, failed;
 
-	fresh_world();
-	store = open_store();
 	pending = put(store, "a", HWT_S(3600));
 	running = put(store, "a", HWT_S(3600));
 	failed = put(store, "a", HWT_S(3600));
@@ -193,7 +182,6 @@ TEST(what_is_in_another_state_is_not_meant)
 	CHECK_INT(info.attempt, ==, 0);
 	CHECK_CALL(hwt_store_cancel_ex(store, WHICH(.id = failed, .states = PENDING), NULL), 0);
 	CHECK_CALL(hwt_store_cancel_ex(store, WHICH(.id = pending, .states = PENDING | FAILED), NULL), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /*
@@ -202,11 +190,9 @@ TEST(what_is_in_another_state_is_not_meant)
 
 TEST(all_of_a_group_are_cancelled_and_nothing_else)
 {
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 	uint64_t n = 7;
 
-	fresh_world();
-	store = open_store();
 	put_n(store, "a", "g", 2500);
 	put_n(store, "a", "h", 30);
 	put_n(store, "a", NULL, 40);
@@ -230,7 +216,6 @@ TEST(all_of_a_group_are_cancelled_and_nothing_else)
 	CHECK_INT(n, ==, 2130);
 	CHECK_INT(count_of("true"), ==, 50);
 	CHECK_INT(stats_of_store(store).cancelled, ==, 2500 + 40 + 2130);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(of_many_only_those_in_the_states_are_cancelled)
@@ -285,7 +270,6 @@ TEST(of_many_a_run_in_progress_is_the_last_though_it_fails)
 {
 	static atomic_uint runs;
 	hwt_store *store;
-	hwt_store_spec spec = spec_of("a", 0);
 	uint64_t n = 7;
 	int64_t id;
 
@@ -295,8 +279,7 @@ TEST(of_many_a_run_in_progress_is_the_last_though_it_fails)
 	store = open_store();
 	register_kind(store, "a", fail_when_told, &runs, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(store), 0);
-	spec.group = "g";
-	id = put_spec(store, &spec);
+	id = put_spec(store, &SPEC("a", 0, .group = "g"));
 	while (!atomic_load(&task_began))
 		sleep_ms(1);
 	put_n(store, "a", "g", 3);
@@ -315,12 +298,10 @@ TEST(of_many_a_run_in_progress_is_the_last_though_it_fails)
 TEST(all_of_a_group_get_one_due_time)
 {
 	const int64_t at_us = now_us() + 3600 * HWTS_S_US;
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 	uint64_t n = 7;
 	int64_t id, due_us;
 
-	fresh_world();
-	store = open_store();
 	put_n(store, "a", "g", 2500); /* before, at and after it */
 	put_n(store, "a", "h", 10);
 	id = put_in(store, "a", "g", NULL);
@@ -347,7 +328,6 @@ TEST(all_of_a_group_get_one_due_time)
 	n = 7;
 	CHECK_CALL(hwt_store_reschedule_ex(store, WHICH(.kind = "none", .all = true), IN(0), &n), 0);
 	CHECK_INT(n, ==, 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(what_is_rescheduled_with_its_group_runs_here_and_elsewhere)
@@ -358,7 +338,6 @@ TEST(what_is_rescheduled_with_its_group_runs_here_and_elsewhere)
 
 	fresh_world();
 	config = store_config();
-	atomic_store(&ran, 0);
 	holder = open_with(&config);
 	register_kind(holder, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(holder), 0);
@@ -402,11 +381,9 @@ static void let_go(const char *name)
 
 TEST(many_are_cancelled_by_slices)
 {
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 	uint64_t n = 0;
 
-	fresh_world();
-	store = open_store();
 	put_n(store, "a", "g", 5000);
 	atomic_store(&slices, 0);
 	atomic_store(&hwts_test_at, let_go);
@@ -414,7 +391,6 @@ TEST(many_are_cancelled_by_slices)
 	atomic_store(&hwts_test_at, NULL);
 	CHECK_INT(n, ==, 5000);
 	CHECK_INT(atomic_load(&slices), >=, 5);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /*
@@ -445,11 +421,9 @@ static bool see(void *ctx, const hwt_store_info *info)
 
 TEST(each_sees_a_group_or_a_kind_in_order_of_due_time)
 {
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 	struct seen seen = { .group = "g" };
 
-	fresh_world();
-	store = open_store();
 	put_n(store, "a", "g", 3000);
 	put_n(store, "a", "h", 20);
 	put_n(store, "a", NULL, 30);
@@ -488,16 +462,13 @@ TEST(each_sees_a_group_or_a_kind_in_order_of_due_time)
 	CHECK_INT(seen.count, ==, 1);
 	CHECK_CALL(hwt_store_each_ex(store, WHICH(.kind = "a", .group = "h", .key = "k"), see, &seen), ENOENT);
 	CHECK_INT(seen.count, ==, 1);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(each_reads_data_when_it_is_asked_for)
 {
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 	struct seen seen = { .limit = 0 };
 
-	fresh_world();
-	store = open_store();
 	for (size_t i = 0; i < 40; i++) {
 		hwt_store_spec spec = spec_of("a", HWT_S(3600));
 
@@ -517,7 +488,6 @@ TEST(each_reads_data_when_it_is_asked_for)
 		   0);
 	CHECK_INT(seen.count, ==, 13);
 	CHECK_CALL(hwt_store_each(store, "a", HWT_STORE_WITH_DATA, see, &seen), EINVAL);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /*
@@ -526,13 +496,11 @@ TEST(each_reads_data_when_it_is_asked_for)
 
 TEST(what_is_done_on_a_connection_has_happened_if_that_commits)
 {
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 	int64_t ids[3], before_us;
 	void *connection;
 
-	fresh_world();
-	store = open_store();
 	ids[0] = put_in(store, "a", "g", "0");
 	ids[1] = put_in(store, "a", NULL, "1");
 	ids[2] = put_in(store, "a", NULL, NULL);
@@ -571,18 +539,14 @@ TEST(what_is_done_on_a_connection_has_happened_if_that_commits)
 	CHECK_CALL(hwt_store_cancel_on(store, connection, WHICH(.id = ids[1], .states = PENDING)), ENOENT);
 	CHECK(user_sql(connection, "commit"));
 	disconnect_user(connection);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(what_is_rescheduled_on_a_connection_runs_when_that_commits)
 {
-	hwt_store *store;
+	hwt_store *store = fresh_store();
 	int64_t id;
 	void *connection;
 
-	fresh_world();
-	atomic_store(&ran, 0);
-	store = open_store();
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 8));
@@ -630,7 +594,6 @@ TEST(a_task_cancels_in_its_own_transaction)
 	int64_t id;
 
 	fresh_world();
-	atomic_store(&ran, 0);
 	atomic_store(&tasks_rc, -1);
 	tasks_store = open_store();
 	register_kind(tasks_store, "a", cancel_other, NULL, HWT_STORE_TRANSACTION);
