@@ -61,10 +61,10 @@ result each_file_of_the_store_touches_its_own_parts "$(sed -nE '/^struct hwt_sto
 			touched "store->$name\\b" ${files:+$(echo "$files" | tr -d , | sed 's/\.c//g')} ${files:-$name}
 		done
 	done
-	touched '\bentry->' window window_due window_life beginner
-	touched '\bshard->' shards share ahead found window window_due window_life beginner ender control ruling
+	touched '\bentry->' window window_in window_due window_life beginner
+	touched '\bshard->' shards share ahead found window window_in window_due window_life beginner ender control ruling refill
 	touched '\bk(ind)?->queue\b' queue register
-	touched '\bk(ind)?->turns\b' window window_due window_life beginner queue register stats ruling share shards kind)"
+	touched '\bk(ind)?->turns\b' window window_in window_due window_life beginner queue register stats ruling refill share shards kind)"
 
 # The Makefile takes what is there; CMakeLists.txt names it.
 result cmake_builds_the_same_files "$(named=$(grep -oE 'src/[a-z]+/[a-z_]+\.c' CMakeLists.txt | sort)

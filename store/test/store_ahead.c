@@ -465,7 +465,17 @@ static bool wait_window(hwt_store *store, size_t n)
 	return stats.window + stats.running >= n;
 }
 
-/* The rows of one kind fill its share of the window, and wait.  Those of another are read nevertheless. */
+/* The next group; all of them lie in one shard if that is asked for. */
+static void next_group(char *group, size_t size, uint32_t shards, bool in_one)
+{
+	static unsigned number;
+
+	do
+		(void)snprintf(group, size, "g%u", number++);
+	while (in_one && (hwts_id_of(0, group, NULL) & (HWTS_BUCKETS - 1)) % shards != 0);
+}
+
+/* The groups of one kind fill its share of the window, and wait.  Those of another are read nevertheless. */
 TEST(a_kind_that_is_behind_hides_no_other)
 {
 	hwt_store_kind kind = HWT_STORE_KIND_INIT;
@@ -486,8 +496,14 @@ TEST(a_kind_that_is_behind_hides_no_other)
 	kind.task = count_run;
 	kind.horizon_ns = HWT_S(2);
 	CHECK_CALL(register_patiently(store, &kind), 0);
-	for (int i = 0; i < 50; i++)
-		put(store, "slow", 0);
+	for (int i = 0; i < 50; i++) {
+		hwt_store_spec spec = spec_of("slow", 0);
+		char group[16];
+
+		next_group(group, sizeof(group), 1, false);
+		spec.group = group;
+		CHECK_CALL(put_patiently(store, &spec, NULL), 0);
+	}
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_window(store, 20));
 	put(store, "b", HWT_S(3)); /* beyond the mark */
@@ -497,9 +513,10 @@ TEST(a_kind_that_is_behind_hides_no_other)
 	atomic_store(&hwts_test_window, 0);
 }
 
-/* A window that has room for 20, and is full of what is due much later. */
-static hwt_store *full_window(uint32_t shards, const char *group, size_t n)
+/* A window that has room for 20, and is full of what is due much later: of groups that have one each. */
+static hwt_store *full_window(uint32_t shards, bool in_one, size_t n)
 {
+	char group[16];
 	hwt_store_kind kind = HWT_STORE_KIND_INIT;
 	hwt_store_spec spec = spec_of("a", HWT_S(3600));
 	hwt_store *store;
@@ -513,8 +530,10 @@ static hwt_store *full_window(uint32_t shards, const char *group, size_t n)
 	store = started_with(&kind, HWT_S(600));
 	CHECK(wait_read(store)); /* what is put from here on is before the marks */
 	spec.group = group;
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
+		next_group(group, sizeof(group), shards, in_one);
 		CHECK_CALL(put_patiently(store, &spec, NULL), 0);
+	}
 	CHECK(wait_window(store, n));
 	return store;
 }
@@ -542,7 +561,7 @@ static void end_full_window(hwt_store *store)
 TEST(a_full_window_that_is_read_again_hides_nothing_that_is_due)
 {
 	enum { SHARDS = 64, MOVED = 2 * HWTS_PAGE / SHARDS };
-	hwt_store *store = full_window(SHARDS, "g", MOVED);
+	hwt_store *store = full_window(SHARDS, true, MOVED);
 
 	(void)query("update %s_timeout set due_us = %lld", world.schema, (long long)now_us());
 	read_all_again(store);
@@ -564,7 +583,7 @@ static void put_what_is_due(const char *where)
 /* It is put when the look has read the shard, and there is no room for another look. */
 TEST(a_full_window_hides_nothing_that_comes_while_it_is_read_again)
 {
-	hwt_store *store = full_window(1, NULL, 100);
+	hwt_store *store = full_window(1, false, 100);
 
 	atomic_store(&puts_due, store);
 	atomic_store(&hwts_test_at, put_what_is_due);
@@ -580,7 +599,7 @@ TEST(a_full_window_does_not_keep_shards_from_being_read_at_all)
 	hwt_store *store;
 
 	atomic_store(&hwts_test_look_took, HWT_S(2));
-	store = full_window(SHARDS, NULL, 100);
+	store = full_window(SHARDS, false, 100);
 	read_all_again(store);
 	for (unsigned i = 0; i < SHARDS; i++)
 		put(store, "a", 0);

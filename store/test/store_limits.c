@@ -2,6 +2,7 @@
 /* Groups in a store: turns, priority, pauses, caps and rates.  What the order of starts tells needs no clock. */
 #include "store.h"
 #include "front.h"
+#include "core/ahead.h"
 #include "core/ruling.h"
 
 #define STARTS 4096
@@ -94,6 +95,15 @@ static unsigned place_of(const char *group, unsigned n)
 	return STARTS;
 }
 
+static unsigned starts_of(const char *group)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < atomic_load(&started); i++)
+		count += strcmp(starts[i].group, group) == 0;
+	return count;
+}
+
 TEST(a_tenant_that_floods_does_not_hold_up_the_others)
 {
 	hwt_store *store = start_with(1, true);
@@ -162,6 +172,123 @@ TEST(within_a_group_the_larger_priority_starts_first)
 	for (unsigned i = 2; i < 101; i++)
 		CHECK_INT(starts[i].priority, <=, starts[i - 1].priority);
 	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/*
+ * More of a group than the window keeps
+ */
+
+#define SHARE 10 /* of a window of 200; of what has no group ten times as many */
+
+static hwt_store *start_small(unsigned threads, bool hold)
+{
+	atomic_store(&hwts_test_window, 20 * SHARE);
+	return start_with(threads, hold);
+}
+
+static void close_small(hwt_store *store)
+{
+	CHECK_CALL(hwt_store_close(store), 0);
+	atomic_store(&hwts_test_window, 0);
+}
+
+/* By priority, of the starts of a group behind the first. */
+static void check_order(const char *group, unsigned count)
+{
+	int least = HWTS_PRIORITY_MAX;
+
+	CHECK_INT(place_of(group, count), <, STARTS);
+	for (unsigned i = 1; i < atomic_load(&started); i++)
+		if (strcmp(starts[i].group, group) == 0) {
+			CHECK_INT(starts[i].priority, <=, least);
+			least = starts[i].priority;
+		}
+}
+
+static void put_mixed(hwt_store *store, const char *group, unsigned count)
+{
+	static const int priorities[] = { 0, 2, -1, 1, 2 };
+
+	for (size_t i = 0; i < HWTS_COUNT(priorities); i++)
+		put_in(store, group, priorities[i], count / 5);
+}
+
+TEST(what_a_group_has_beyond_its_share_starts_in_its_order_and_hides_nobody)
+{
+	hwt_store *store = start_small(1, true);
+
+	put_in(store, "flood", 0, 1);
+	CHECK(wait_count(&started, 1));
+	put_mixed(store, "flood", 300);
+	CHECK_INT(stats_of_store(store).window, <=, 4 * SHARE);
+	put_in(store, "b", 0, 3);
+	atomic_store(&held, false);
+	CHECK(wait_count(&ended, 304));
+	CHECK_INT(place_of("b", 3), <=, 8);
+	check_order("flood", 301);
+	close_small(store);
+}
+
+/* Until nothing is left to be read but rests. */
+static bool wait_read(hwt_store *store)
+{
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+
+	for (bool read = false; !read && hwt_now() < give_up_ns; sleep_ms(1)) {
+		hwts_lock(store);
+		read = !store->reading->unread;
+		hwts_unlock(store);
+		if (read)
+			return true;
+	}
+	return false;
+}
+
+TEST(a_take_over_keeps_a_share_of_a_backlog_and_reads_the_rest_in_order)
+{
+	hwt_store *store = start_small(1, true);
+
+	CHECK_CALL(hwt_store_stop(store), 0);
+	put_mixed(store, "flood", 300);
+	put_mixed(store, NULL, 50 * SHARE);
+	put_in(store, "b", 0, 3);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_count(&started, 1));
+	CHECK(wait_read(store));
+	CHECK_INT(stats_of_store(store).window, <=, 25 * SHARE);
+	CHECK_INT(stats_of_store(store).window, >=, 10 * SHARE);
+	atomic_store(&held, false);
+	CHECK(wait_count(&ended, 303 + 50 * SHARE));
+	CHECK_INT(place_of("b", 3), <=, 12);
+	check_order("flood", 300);
+	check_order("", 50 * SHARE);
+	close_small(store);
+}
+
+/* What a rest has is changed like what the window has. */
+TEST(what_is_beyond_the_share_of_a_group_can_be_moved_and_cancelled)
+{
+	hwt_store *store = start_small(1, true);
+	hwt_store_which which = HWT_STORE_WHICH_INIT;
+	hwt_store_when when = { .delay_ns = 0 };
+	uint64_t n;
+
+	put_in(store, "flood", 0, 1);
+	CHECK(wait_count(&started, 1));
+	put_in(store, "flood", 0, 200);
+	put_in(store, "other", 0, 200);
+	which.kind = "a";
+	which.group = "other";
+	which.all = true;
+	CHECK_CALL(hwt_store_cancel_ex(store, &which, &n), 0);
+	CHECK_INT(n, ==, 200);
+	which.group = "flood";
+	CHECK_CALL(hwt_store_reschedule_ex(store, &which, when, &n), 0);
+	CHECK_INT(n, ==, 200);
+	atomic_store(&held, false);
+	CHECK(wait_count(&ended, 201));
+	CHECK_INT(starts_of("other"), ==, 0);
+	close_small(store);
 }
 
 /*
@@ -238,15 +365,6 @@ static void limit_to(hwt_store *store, const char *group, uint32_t cap, int64_t 
 	limits.start_every_ns = every_ns;
 	limits.burst = burst;
 	CHECK_CALL(hwt_store_limit(store, "a", group, &limits), 0);
-}
-
-static unsigned starts_of(const char *group)
-{
-	unsigned count = 0;
-
-	for (unsigned i = 0; i < atomic_load(&started); i++)
-		count += strcmp(starts[i].group, group) == 0;
-	return count;
 }
 
 /* When what is due in a group that may run has started, all that was due before would have started, too. */

@@ -300,6 +300,100 @@ TEST(what_is_of_a_lost_shard_is_taken_out_of_the_queues)
 	hwts_turns_clear(&turns);
 }
 
+/*
+ * Rests: a share of 4
+ */
+
+static bool keeps(const char *name, int priority, int64_t due_us)
+{
+	struct hwts_due due = { .id = due_us << HWTS_BUCKET_BITS, .due_us = due_us, .priority = (int8_t)priority };
+
+	hwts_due_set(&due, name, strlen(name), priority);
+	return hwts_turns_keeps(&turns, &due, 4);
+}
+
+static const struct hwts_place everything = { .due_us = HWTS_NEVER };
+
+TEST(a_group_keeps_its_share_and_a_rest_has_what_is_beyond)
+{
+	struct hwts_turn turn[8];
+
+	fresh();
+	for (int i = 0; i < 4; i++) {
+		CHECK(keeps("a", 0, 10 + i));
+		add(&turn[i], "a", 10 + i, 0);
+	}
+	CHECK(!hwts_turns_wanted(&turns, NULL, 4));
+	CHECK(!keeps("a", 0, 20));
+	CHECK(keeps("b", 0, 30));
+	CHECK(keeps("a", 0, 9)); /* it is next */
+	CHECK(keeps("a", 1, 20));
+	CHECK(!keeps("a", 0, 20));
+	CHECK(!keeps("a", 0, 19)); /* not the next one */
+	CHECK(turns.rests != NULL && turns.rests->next == NULL);
+	CHECK_INT(turns.rests->from.due_us, ==, 19);
+	hwts_turns_drop_rests(&turns, 0, now_ns);
+	CHECK(turns.rests == NULL);
+	CHECK(!turn[0].group->rests);
+	fresh();
+}
+
+TEST(what_a_rest_has_goes_before_what_it_precedes)
+{
+	struct hwts_turn turn[4];
+	struct hwts_rest *rest;
+
+	fresh();
+	for (int i = 0; i < 4; i++)
+		add(&turn[i], "a", 10 + i, 0);
+	for (int i = 0; i < 4; i++) { /* as many again, which are not due: of them nothing is queued */
+		static struct hwts_turn later[4];
+
+		join(&later[i], "a", 50 + i, 0);
+	}
+	CHECK(!keeps("a", 1, 20)); /* twice the share */
+	turns.now_us = 19;
+	CHECK(take() == &turn[0]); /* that is not due */
+	CHECK(!hwts_turns_wanted(&turns, NULL, 4));
+	turns.now_us = 20;
+	CHECK(take() == NULL);
+	rest = hwts_turns_wanted(&turns, NULL, 4);
+	REQUIRE(rest != NULL);
+	hwts_rest_ask(rest);
+	CHECK(!hwts_turns_wanted(&turns, NULL, 4));
+	CHECK(take() == NULL);
+	CHECK(!keeps("a", 1, 25)); /* it may have come too late for what is being read */
+	hwts_rest_read(&turns, rest, everything, now_ns);
+	CHECK(take() == &turn[1]); /* the other one is not due yet */
+	turns.now_us = 25;
+	CHECK(take() == NULL);
+	rest = hwts_turns_wanted(&turns, NULL, 4);
+	REQUIRE(rest != NULL);
+	CHECK_INT(rest->from.due_us, ==, 25);
+	hwts_rest_ask(rest);
+	hwts_rest_read(&turns, rest, (struct hwts_place){ 26, 0 }, now_ns);
+	CHECK(take() == &turn[2]);
+	CHECK_INT(rest->from.due_us, ==, 26);
+	fresh();
+}
+
+TEST(few_that_are_left_are_told_of)
+{
+	struct hwts_turn turn[4];
+
+	fresh();
+	for (int i = 0; i < 4; i++)
+		add(&turn[i], "a", 10 + i, 0);
+	CHECK(!keeps("a", 0, 20));
+	CHECK(!hwts_turns_wanted(&turns, turn[0].group, 4));
+	for (int i = 0; i < 4; i++) {
+		CHECK(take() == &turn[i]);
+		end(&turn[i]);
+	}
+	CHECK(hwts_turns_wanted(&turns, NULL, 4) == turns.rests);
+	fresh();
+}
+
 TEST(those_that_wait_for_a_thread_take_turns_too)
 {
 	struct hwts_turn a, b;

@@ -25,6 +25,7 @@
 #include "core/asks.h"
 #include "core/clock.h"
 #include "core/pool.h"
+#include "core/refill.h"
 #include "core/ruling.h"
 #include "core/shards.h"
 #include "core/store.h"
@@ -45,9 +46,10 @@ struct hwts_reader {
 	int64_t pass_ns;             /* what the slices of this pass have taken */
 	int64_t usual_ns;            /* the shortest of the last sweeps, aged */
 	bool sweeps_all, told_slow;
-	bool loaded; /* the last look has read shards that were just taken */
-	bool busy;   /* a look is under way, the reader's own or one that was lent; with the lock */
-	bool quiet;  /* the last look was a sweep, was quick and found nothing */
+	bool loaded;   /* the last look has read shards that were just taken */
+	bool busy;     /* a look is under way, the reader's own or one that was lent; with the lock */
+	bool refilled; /* groups; looks take turns with that */
+	bool quiet;    /* the last look was a sweep, was quick and found nothing */
 	size_t loads;
 	unsigned failures;
 };
@@ -92,9 +94,9 @@ static bool is_wanted(const struct hwts_kind *kind, const struct hwts_shard *sha
 	return shard->held && shard->unread && shard->unruled != HWTS_NEW && (is_new(shard) || !kind->behind);
 }
 
-static bool has_work(hwt_store *store)
+static bool has_look(hwt_store *store)
 {
-	if (store->reading->sweep_due || hwts_rules_wanted(store))
+	if (store->reading->sweep_due)
 		return true;
 	if (!store->reading->unread)
 		return false;
@@ -103,6 +105,11 @@ static bool has_work(hwt_store *store)
 		if (is_wanted(kind, shard))
 			return true;
 	return false;
+}
+
+static bool has_work(hwt_store *store)
+{
+	return hwts_rules_wanted(store) || has_look(store) || hwts_refill_wanted(store);
 }
 
 /*
@@ -305,12 +312,6 @@ static bool accept(hwt_store *store, const struct hwts_renewal *renewal)
 	return true;
 }
 
-void hwts_reader_go_on(hwt_store *store)
-{
-	store->reading->unread = true;
-	hwts_wake(store, HWTS_READ);
-}
-
 void hwts_reader_renewed(hwt_store *store, const struct hwts_renewal *renewal)
 {
 	struct hwts_reading *reading = store->reading;
@@ -323,13 +324,6 @@ void hwts_reader_renewed(hwt_store *store, const struct hwts_renewal *renewal)
 	reading->sweep_due = reading->unread = true;
 	HWTS_EACH_SHARD (store, kind, shard)
 		shard->unread = true;
-}
-
-void hwts_reader_reset(hwt_store *store)
-{
-	*store->reading = (struct hwts_reading){ .reader = NULL };
-	HWTS_EACH_KIND (store, kind)
-		kind->behind = false;
 }
 
 void hwts_reader_take_back(hwt_store *store, struct hwts_renewal *renewal)
@@ -420,6 +414,13 @@ static void work(struct hwts_reader *reader)
 			reader->busy = store->reading->unread = true;
 			hwts_unlock(store);
 			hwts_rules_turn(store, &reader->failures);
+			continue;
+		}
+		reader->refilled = hwts_refill_wanted(store) && !(reader->refilled && has_look(store));
+		if (reader->refilled) {
+			reader->busy = true;
+			hwts_unlock(store);
+			hwts_refill_turn(store, &reader->failures);
 			continue;
 		}
 		reader->busy = true;

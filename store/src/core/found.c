@@ -4,6 +4,7 @@
 #include "core/ender.h"
 #include "core/shards.h"
 #include "core/store.h"
+#include "core/threads.h"
 #include "core/window.h"
 
 /* A run that nobody can account for; false: no memory. */
@@ -73,4 +74,17 @@ void hwts_look_found(hwt_store *store, const struct hwts_look *look)
 		shard->reach_us = 0;
 		store->reading->unread |= shard->held && shard->unread;
 	}
+}
+
+void hwts_reader_go_on(hwt_store *store)
+{
+	store->reading->unread = true;
+	hwts_wake(store, HWTS_READ);
+}
+
+void hwts_reader_reset(hwt_store *store)
+{
+	*store->reading = (struct hwts_reading){ .reader = NULL };
+	HWTS_EACH_KIND (store, kind)
+		kind->behind = false;
 }

@@ -17,9 +17,6 @@ int hwts_rows_get(struct hwts_conn *conn, int64_t id, hwt_store_info *info); /* 
 int hwts_rows_find(struct hwts_conn *conn, int32_t kind, const char *group, const char *key, int64_t *id);
 struct hwts_step hwts_find(int32_t kind, const char *group, const char *key, hwts_each *each, void *ctx);
 /* A list of a kind's timeouts, as far as it has been read.  It begins with last.due_us = INT64_MIN. */
-struct hwts_place {
-	int64_t due_us, id;
-};
 struct hwts_list {
 	unsigned states;
 	const char *group; /* NULL: of none */
@@ -145,6 +142,22 @@ int hwts_rows_look(struct hwts_conn *conn, struct hwts_look *look);
 size_t hwts_look_begin(struct hwts_look *look, struct hwts_step *steps);
 void hwts_look_end(struct hwts_look *look, int rc);
 void hwts_look_free(struct hwts_look *look);
+
+/* Pending rows of a group that the window has not kept, in their order. */
+struct hwts_refill {
+	int32_t shard;
+	int64_t epoch;
+	uint16_t bucket;
+	int8_t priority;
+	uint8_t group_len; /* 0: of those that have none */
+	char group[HWTS_KEY_MAX];
+	struct hwts_place from, to; /* both included */
+	size_t page;
+	struct hwts_due *dues; /* the caller frees them */
+	size_t count, room;
+};
+#define HWTS_REFILLS 16 /* in one exchange */
+int hwts_rows_refill(struct hwts_conn *conn, struct hwts_refill *refills, size_t n);
 
 /* In rows_run.c and rows_end.c. */
 int hwts_rows_begin(struct hwts_conn *conn, struct hwts_want *wants, size_t n, bool synced, bool again);

@@ -168,6 +168,46 @@ int hwts_rows_look(struct hwts_conn *conn, struct hwts_look *look)
 	return rc;
 }
 
+static int see_rest(void *ctx, const struct hwts_value *row)
+{
+	struct hwts_refill *refill = ctx;
+
+	if (!hwts_grow(&refill->dues, &refill->room, refill->count + 1, sizeof(*refill->dues)))
+		return ENOMEM;
+	refill->dues[refill->count++] = hwts_due_of(row);
+	return 0;
+}
+
+static struct hwts_step refill_of(struct hwts_refill *refill)
+{
+	struct hwts_value priority = HWTS_NUMBER(refill->priority), page = HWTS_NUMBER((int64_t)refill->page),
+			  from_us = HWTS_NUMBER(refill->from.due_us), from_id = HWTS_NUMBER(refill->from.id),
+			  to_us = HWTS_NUMBER(refill->to.due_us), to_id = HWTS_NUMBER(refill->to.id);
+
+	refill->count = 0;
+	if (refill->group_len == 0)
+		return (
+		    struct hwts_step){ HWTS_SQL_LOOK_NO_GROUP,
+				       { HWTS_NUMBER(refill->shard), from_us, from_id, to_us, to_id, priority, page },
+				       .each = see_rest,
+				       .ctx = refill };
+	return (struct hwts_step){ HWTS_SQL_LOOK_GROUP,
+				   { HWTS_NUMBER(refill->bucket), HWTS_NUMBER(refill->shard / HWTS_SHARDS_MAX),
+				     HWTS_BYTES(refill->group, refill->group_len), from_us, from_id, to_us, to_id,
+				     priority, page },
+				   .each = see_rest,
+				   .ctx = refill };
+}
+
+int hwts_rows_refill(struct hwts_conn *conn, struct hwts_refill *refills, size_t n)
+{
+	struct hwts_step steps[HWTS_REFILLS];
+
+	for (size_t i = 0; i < n; i++)
+		steps[i] = refill_of(&refills[i]);
+	return hwts_run(conn, steps, n, HWTS_READS);
+}
+
 void hwts_look_free(struct hwts_look *look)
 {
 	free(look->held);

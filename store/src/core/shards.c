@@ -63,8 +63,13 @@ void hwts_hold(hwt_store *store, const struct hwts_shard_row *taken)
 
 void hwts_lose(hwt_store *store, struct hwts_shard *shard)
 {
+	struct hwts_kind *kind = NULL;
+
+	(void)hwts_shard(store, shard->id, &kind);
 	store->shards->held -= shard->held;
 	shard->held = shard->giving = false;
+	if (kind)
+		hwts_turns_drop_rests(&kind->turns, shard->id, hwt_now());
 }
 
 void hwts_shards_give(hwt_store *store)

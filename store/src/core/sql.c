@@ -8,6 +8,7 @@
  * they refer to as parameters.  The index by due time has a predicate that each row meets and "shard = " alone implies.
  */
 #include "core/sql.h"
+#include "core/sql_look.h"
 #include "core/sql_rules.h"
 #include "core/sql_series.h"
 #include "core/sql_words.h"
@@ -255,47 +256,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	/* No statement that follows in the transaction takes longer. */
 	[HWTS_SQL_BRIEFLY] = { "look", "i", "", "select set_config('statement_timeout', ?1::text, true)" },
 	[HWTS_SQL_SNAPSHOT] = { "snapshot", "", "", "select pg_current_snapshot()::text" },
-	/*
-	 * Rows are (part, id, due_us, shard, len, epoch, grp, priority).  Part 1 is what lies beyond the marks, 2 what
-	 * became visible before them, 3 what is overdue, and 4 what is overdue and runs under the epoch that is held.
-	 * The epoch is that under which the row runs, or 0.
-	 */
-	[HWTS_SQL_LOOK] = {
-		"look", "NIIIIi",
-		"select 1, "
-		ROW
-		" from @_timeout t where t.shard = ?1 and (t.due_us, t.id) > (?4, ?5) and t.due_us < ?3 and (t.state"
-		" = 1 or (t.state = 2 and t.epoch < ?2)) order by t.due_us, t.id limit ?6",
-		"with m as materialized (select * from unnest(?1, ?2, ?3, ?4, ?5) m(s, e, h, d, i)) select 1, x.*"
-		" from m, lateral (select "
-		ROW
-		" from @_timeout t where t.shard = m.s and (t.due_us, t.id) > (m.d, m.i) and t.due_us < m.h and "
-		MAY_BEGIN
-		" order by t.due_us, t.id limit ?6) x",
-	},
-	/*
-	 * SQLite has no part 2, for commits are in line, and no part 4: an end is lost with the machine, and its
-	 * process is, too.
-	 */
-	[HWTS_SQL_SWEEP] = {
-		"sweep", "NIIIitii",
-		"select 3, "
-		ROW
-		" from @_timeout t where t.shard = ?1 and t.due_us >= ?8 and t.due_us < ?7 and (t.state = 1 or"
-		" (t.state = 2 and t.epoch < ?2)) order by t.due_us, t.id limit ?5",
-		"with m as materialized (select m.*, p.p, pg_snapshot_xmin(p.p) x from unnest(?1, ?2, ?3, ?4) m(s, e,"
-		" d, i), (select ?6::pg_snapshot p) p) select 2, x.* from m, lateral (select "
-		ROW
-		" from @_timeout t where t.shard = m.s and t.due_us >= ?8 and (t.due_us, t.id) <= (m.d, m.i) and t.tx"
-		" >= m.x and not pg_visible_in_snapshot(t.tx, m.p) and "
-		MAY_BEGIN
-		" offset 0) x union all select x.* from m, lateral (select case when "
-		MAY_BEGIN
-		" then 3 else 4 end, "
-		ROW
-		" from @_timeout t where t.shard = m.s and t.due_us >= ?8 and t.due_us < ?7 and (t.state = 1 or"
-		" (t.state = 2 and t.epoch <= m.e)) order by t.due_us, t.id limit ?5) x",
-	},
+	HWTS_LOOK_STATEMENTS
 	/*
 	 * A take.  Each statement must see what was committed before the one before it had its locks.  The first
 	 * notes that the leases of the owners are over.  Without it a renewal that has read the clock just before the

@@ -205,6 +205,10 @@ void hwts_turns_clear(struct hwts_turns *turns)
 			free(group);
 		}
 	free(turns->chains);
+	for (struct hwts_rest *rest = turns->rests, *next; rest; rest = next) {
+		next = rest->next;
+		free(rest);
+	}
 	hwts_rules_clear(&turns->book);
 	*turns = none;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The rules that groups have of their own, by name. */
+/* The rules that groups have of their own, by name, and those that hold. */
 #include "core/turns.h"
 
 #include <stdlib.h>
@@ -88,4 +88,29 @@ void hwts_rules_clear(struct hwts_rule_book *book)
 		}
 	free(book->chains);
 	*book = (struct hwts_rule_book){ .room = 0 };
+}
+
+/*
+ * What holds of a group
+ */
+
+static const struct hwts_own_rules *own_of(const struct hwts_turns *turns, const struct hwts_turn_group *group)
+{
+	return group->own ? hwts_rules_find(&turns->book, hwts_turn_name(group), group->len) : NULL;
+}
+
+struct hwts_rules hwts_turns_rules(const struct hwts_turns *turns, const struct hwts_turn_group *group)
+{
+	const struct hwts_own_rules *own = own_of(turns, group);
+
+	if (group == &turns->none)
+		return (struct hwts_rules){ .running = 0 };
+	return own && own->is.limited ? own->is.rules : turns->each;
+}
+
+bool hwts_turns_is_paused(const struct hwts_turns *turns, const struct hwts_turn_group *group)
+{
+	const struct hwts_own_rules *own = own_of(turns, group);
+
+	return turns->paused || (own && own->is.paused);
 }

@@ -13,34 +13,26 @@ enum where { OUT, IN_RING, IN_WHEEL };
  * Rules
  */
 
-static const struct hwts_own_rules *own_of(const struct hwts_turns *turns, const struct hwts_turn_group *group)
+/* What is not in the window goes first. */
+static bool awaits_rest(const struct hwts_turns *turns, const struct hwts_turn_group *group)
 {
-	return group->own ? hwts_rules_find(&turns->book, hwts_turn_name(group), group->len) : NULL;
+	const struct hwts_rest *rest = group->rests ? turns->rests : NULL;
+
+	while (rest &&
+	       (rest->turn.group != group || !hwts_rest_precedes(rest, hwts_turn_first(&group->queue), turns->now_us)))
+		rest = rest->next;
+	return rest != NULL;
 }
 
-struct hwts_rules hwts_turns_rules(const struct hwts_turns *turns, const struct hwts_turn_group *group)
-{
-	const struct hwts_own_rules *own = own_of(turns, group);
-
-	if (group == &turns->none)
-		return (struct hwts_rules){ .running = 0 };
-	return own && own->is.limited ? own->is.rules : turns->each;
-}
-
-static bool is_paused(const struct hwts_turns *turns, const struct hwts_turn_group *group)
-{
-	const struct hwts_own_rules *own = own_of(turns, group);
-
-	return turns->paused || (own && own->is.paused);
-}
-
-/* One to begin would be too many. */
+/* One to begin would be too many, or not the next one. */
 static bool is_blocked(const struct hwts_turns *turns, const struct hwts_turn_group *group)
 {
 	uint32_t most = hwts_turns_rules(turns, group).running;
 
-	return is_paused(turns, group) ||
-	       (most > 0 && group->running >= most && !hwts_turn_first(&group->queue)->counted);
+	if (hwts_turns_is_paused(turns, group))
+		return true;
+	return !hwts_turn_first(&group->queue)->counted &&
+	       ((most > 0 && group->running >= most) || awaits_rest(turns, group));
 }
 
 /* No bucket is emptier than empty: by older rules it may have been. */
@@ -387,7 +379,7 @@ bool hwts_turns_start(struct hwts_turns *turns, struct hwts_turn *turn, int64_t 
 
 	group->reserved -= turn->reserved;
 	turn->reserved = false;
-	if (is_paused(turns, group) || (rules.running > 0 && group->running > rules.running) ||
+	if (hwts_turns_is_paused(turns, group) || (rules.running > 0 && group->running > rules.running) ||
 	    token_ns(group, &rules, 0, now_ns) > now_ns)
 		return false;
 	if (rules.every_ns > 0)

@@ -8,6 +8,7 @@
  *           --wheel-> group                           those that wait for a token, or for their bucket to be full
  *                       |
  *                       +-- queue: its turns by priority, then by due time
+ *           rests: of groups that have more than the window keeps, what is left in the database
  *
  *   A turn belongs to a timeout in the window, from its entry to its end.  Groups are found by their name; each exists
  *   as long as it has a turn, or its bucket is not full.  What has no group has one in common, which no rule limits.
@@ -20,6 +21,10 @@
  *   task starts: so a timeout that is given back has used none, and the time between the two makes no two starts too
  *   close to each other.
  *
+ *   The window keeps a share of rows of one group.  What comes beyond that is not kept: a rest notes from which place
+ *   on rows of a shard, a group and a priority are in the database alone.  It is read when the group has few left, or
+ *   when something that was kept would start before it.  So the order of a group holds, whatever is kept.
+ *
  * Threads
  *
  *   One at a time: in a store, with its lock.  The clock is an argument.
@@ -29,9 +34,11 @@
  *   T1  running = the group's turns that are counted: from the moment at which one is taken, or is known to run on a
  *       process that died, to its end, or until it is known not to run.  Whatever becomes of its shard
  *   T2  reserved = the group's turns that were taken under a rate and have not started
- *   T3  a group that has something queued is in the ring, in the wheel, or blocked: paused, or full
+ *   T3  a group that has something queued is in the ring, in the wheel, or blocked: paused, full, or a rest goes first
  *   T4  a turn that was counted when it was queued is first in its group, and a full group may begin it: it runs
  *       already, as far as anybody knows, and is counted
+ *   T5  a pending row that the window has passed over, and that has no turn, lies in a rest: not before its from, nor
+ *       before its asked while it is being read
  */
 #ifndef HWTS_TURNS_H
 #define HWTS_TURNS_H
@@ -39,6 +46,13 @@
 #include "core/base.h"
 
 #define HWTS_TURN_SLOTS 256 /* of the wheel */
+
+struct hwts_due; /* engine.h */
+
+/* Where a row lies: due_us HWTS_NEVER is nowhere. */
+struct hwts_place {
+	int64_t due_us, id;
+};
 
 struct hwts_turn {
 	struct hwts_turn *next, *child; /* in its group's queue */
@@ -103,8 +117,8 @@ struct hwts_turn_group {
 	uint32_t round;          /* of its last timeout that was queued for a thread */
 	uint16_t reserved;       /* T2 */
 	uint16_t bucket;
-	uint8_t where : 2, own : 1; /* own: it has rules of its own */
-	uint8_t slot;               /* of the wheel */
+	uint8_t where : 2, own : 1, rests : 1; /* own: it has rules of its own; rests: and a rest */
+	uint8_t slot;                          /* of the wheel */
 	uint8_t len;
 	char start[5]; /* of the name, which goes on behind the structure */
 };
@@ -113,6 +127,14 @@ static inline char *hwts_turn_name(const struct hwts_turn_group *group)
 {
 	return (char *)(uintptr_t)group + offsetof(struct hwts_turn_group, start);
 }
+
+/* T5. */
+struct hwts_rest {
+	struct hwts_rest *next;
+	struct hwts_turn turn; /* of its group, with its priority: the group stays */
+	struct hwts_place from, asked;
+	int32_t shard;
+};
 
 struct hwts_turns {
 	struct hwts_turn_group none; /* of what has no group */
@@ -124,6 +146,8 @@ struct hwts_turns {
 	int64_t tick, wake_ns; /* up to where it has been looked at; nothing comes before that */
 	size_t queued;
 	uint32_t round; /* of what has last been given to a thread */
+	struct hwts_rest *rests;
+	int64_t now_us; /* the database's clock, for them */
 
 	/* Rules. */
 	bool paused;            /* all of the kind */
@@ -169,8 +193,36 @@ uint32_t hwts_turns_round(const struct hwts_turns *turns, struct hwts_turn_group
  */
 struct hwts_turn *hwts_turns_drain(struct hwts_turns *turns, bool (*lost)(void *ctx, uint32_t shard), void *ctx);
 
+/*
+ * Rests; turn_rest.c.  share: how many turns of a group are kept.
+ */
+
+/* Whether the window is to have a pending row; false: a rest has it. */
+bool hwts_turns_keeps(struct hwts_turns *turns, const struct hwts_due *due, size_t share);
+/* The same, and false leaves nothing noted. */
+bool hwts_turns_has_room(const struct hwts_turns *turns, const struct hwts_due *due, size_t share);
+bool hwts_turns_rests(const struct hwts_turns *turns, const struct hwts_due *due); /* a rest has it */
+/* A rest that is to be read, of a group or (NULL) of any. */
+struct hwts_rest *hwts_turns_wanted(const struct hwts_turns *turns, const struct hwts_turn_group *group, size_t share);
+size_t hwts_turns_share(const struct hwts_turns *turns, const struct hwts_turn_group *group, size_t share);
+void hwts_rest_ask(struct hwts_rest *rest); /* it is being read, from its asked on */
+/* It has been read, up to this place; nowhere: all of it.  Without a place left it goes. */
+void hwts_rest_read(struct hwts_turns *turns, struct hwts_rest *rest, struct hwts_place to, int64_t now_ns);
+void hwts_turns_drop_rests(struct hwts_turns *turns, int32_t shard, int64_t now_ns);
+
+/* It goes before a turn, and is due. */
+static inline bool hwts_rest_precedes(const struct hwts_rest *rest, const struct hwts_turn *turn, int64_t now_us)
+{
+	int64_t due_us = HWTS_MIN(rest->from.due_us, rest->asked.due_us);
+
+	if (due_us > now_us)
+		return false;
+	return rest->turn.priority != turn->priority ? rest->turn.priority > turn->priority : due_us < turn->due_us;
+}
+
 /* Of use to its other files. */
 struct hwts_turn_group *hwts_turns_find(const struct hwts_turns *turns, const char *name, size_t len);
+bool hwts_turns_is_paused(const struct hwts_turns *turns, const struct hwts_turn_group *group);
 struct hwts_rules hwts_turns_rules(const struct hwts_turns *turns, const struct hwts_turn_group *group);
 void hwts_turns_place(struct hwts_turns *turns, struct hwts_turn_group *group); /* something has happened to it */
 

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The window: entries by id, and the timer in which they wait.
- *
- * News may come late and in any order, so of two times for one id the earlier one counts: too early costs a begin in
- * vain, which then reads the time from the row; too late would be late.
- */
+/* The window: entries by id, and the timer in which they wait. */
 #include "core/asks.h"
 #include "core/clock.h"
 #include "core/life.h"
@@ -62,6 +57,17 @@ size_t hwts_window_limit(const hwt_store *store)
 	return HWTS_MAX(HWTS_WINDOW_MAX / HWTS_MAX(hwts_kind_count(store), 1), HWTS_PAGE);
 }
 
+size_t hwts_window_share(const hwt_store *store)
+{
+	return HWTS_MAX(hwts_window_limit(store) / 20, 4);
+}
+
+void hwts_window_want_rest(hwt_store *store, struct hwts_kind *kind, const struct hwts_turn_group *group)
+{
+	if (kind->turns.rests && hwts_turns_wanted(&kind->turns, group, hwts_window_share(store)))
+		hwts_wake(store, HWTS_READ);
+}
+
 static bool make_free(struct hwts_window *window)
 {
 	struct hwts_slab *slab;
@@ -80,7 +86,7 @@ static bool make_free(struct hwts_window *window)
 	return true;
 }
 
-static struct hwts_entry *insert(hwt_store *store, struct hwts_kind *kind, const struct hwts_due *due)
+struct hwts_entry *hwts_window_insert(hwt_store *store, struct hwts_kind *kind, const struct hwts_due *due)
 {
 	struct hwts_window *window = store->window;
 	struct hwts_turn turn = { .priority = due->priority };
@@ -121,6 +127,7 @@ void hwts_window_erase(struct hwts_entry *entry)
 	while (*link != entry)
 		link = &(*link)->next;
 	*link = entry->next;
+	hwts_window_want_rest(store, kind, entry->turn.group);
 	hwts_turns_leave(&kind->turns, &entry->turn, hwt_now());
 	entry->state = HWTS_FREE;
 	entry->next = window->free;
@@ -129,6 +136,16 @@ void hwts_window_erase(struct hwts_entry *entry)
 	kind->entries--;
 	if (kind->behind && kind->entries < hwts_window_limit(store) / 2)
 		hwts_wake(store, HWTS_READ);
+}
+
+bool hwts_window_is_beyond(const struct hwts_shard *shard, const struct hwts_due *due)
+{
+	return due->due_us > shard->mark_due_us || (due->due_us == shard->mark_due_us && due->id > shard->mark_id);
+}
+
+bool hwts_window_is_for_a_look(const struct hwts_shard *shard, const struct hwts_due *due)
+{
+	return hwts_window_is_beyond(shard, due) && due->due_us > shard->reach_us;
 }
 
 /*
@@ -160,7 +177,7 @@ static void on_timer(hwt_timeout timeout, void *arg)
 	hwts_unlock(store);
 }
 
-static void arm(struct hwts_entry *entry, int64_t due_us)
+void hwts_window_arm(struct hwts_entry *entry, int64_t due_us)
 {
 	hwt_store *store = entry->store;
 	int64_t deadline_ns = hwts_clock_deadline_ns(store, due_us);
@@ -181,10 +198,10 @@ static void arm(struct hwts_entry *entry, int64_t due_us)
 	hwts_window_erase(entry);
 }
 
-static void rearm(struct hwts_entry *entry, int64_t due_us)
+void hwts_window_arm_again(struct hwts_entry *entry, int64_t due_us)
 {
 	(void)hwt_cancel(entry->timeout); /* if its task is on the way, it finds another handle */
-	arm(entry, due_us);
+	hwts_window_arm(entry, due_us);
 }
 
 void hwts_window_rearm(hwt_store *store)
@@ -194,185 +211,12 @@ void hwts_window_rearm(hwt_store *store)
 	for (; slab; slab = slab->next)
 		for (size_t i = 0; i < HWTS_SLAB_ENTRIES; i++)
 			if (slab->entries[i].state == HWTS_ARMED)
-				rearm(&slab->entries[i], slab->entries[i].turn.due_us);
+				hwts_window_arm_again(&slab->entries[i], slab->entries[i].turn.due_us);
 }
 
 /*
- * What comes in
+ * What becomes of it
  */
-
-static bool is_beyond_mark(const struct hwts_shard *shard, const struct hwts_due *due)
-{
-	return due->due_us > shard->mark_due_us || (due->due_us == shard->mark_due_us && due->id > shard->mark_id);
-}
-
-/* True: a look-ahead comes to it.  The one that is under way may have read too early. */
-static bool is_for_a_look(const struct hwts_shard *shard, const struct hwts_due *due)
-{
-	return is_beyond_mark(shard, due) && due->due_us > shard->reach_us;
-}
-
-static void add(hwt_store *store, struct hwts_kind *kind, const struct hwts_due *due, bool unsure)
-{
-	struct hwts_entry *entry = insert(store, kind, due);
-
-	if (!entry) {
-		hwts_ask_load(store);
-		return;
-	}
-	entry->unsure = unsure;
-	entry->runs = due->epoch != 0;
-	if (entry->runs || unsure)
-		hwts_turns_count(&entry->turn);
-	entry->last = hwts_is_last(kind, 0);
-	arm(entry, due->due_us);
-}
-
-void hwts_window_see(hwt_store *store, const struct hwts_due *due)
-{
-	struct hwts_kind *kind;
-	struct hwts_shard *shard = hwts_shard(store, due->shard, &kind);
-	struct hwts_entry *entry;
-
-	if (!shard || !shard->held || !store->window->timer || HWTS_TEST(loses_rows))
-		return;
-	entry = hwts_window_find(store, due->id);
-	if (!entry) {
-		if (!is_for_a_look(shard, due))
-			add(store, kind, due, false);
-	} else if (entry->state == HWTS_ARMED) {
-		entry->heard = ++store->window->heard;
-		entry->len = HWTS_MAX(entry->len, due->len);
-		entry->turn.priority = due->priority;
-		if (due->due_us < entry->turn.due_us && !entry->aside)
-			rearm(entry, due->due_us);
-	} else {
-		entry->len = HWTS_MAX(entry->len, due->len);
-		entry->again_us = HWTS_MIN(entry->again_us, due->due_us);
-	}
-}
-
-uint64_t hwts_window_heard(hwt_store *store, int64_t id)
-{
-	const struct hwts_entry *entry = hwts_window_find(store, id);
-
-	return entry ? entry->heard : 0;
-}
-
-/*
- * To a later time, too, if nothing was heard between the statement and now: what is heard from now on comes of a change
- * behind this one, or costs a begin in vain.
- */
-void hwts_window_move(hwt_store *store, const struct hwts_due *due, uint64_t heard)
-{
-	struct hwts_shard *shard = hwts_shard(store, due->shard, NULL);
-	struct hwts_entry *entry = hwts_window_find(store, due->id);
-
-	if (!shard || !entry || entry->state != HWTS_ARMED || entry->heard != heard || entry->aside ||
-	    due->due_us <= entry->turn.due_us) {
-		hwts_window_see(store, due);
-		return;
-	}
-	entry->heard = ++store->window->heard;
-	if (is_for_a_look(shard, due)) {
-		hwts_window_erase(entry);
-	} else {
-		rearm(entry, due->due_us);
-	}
-}
-
-void hwts_window_rescue(hwt_store *store, const struct hwts_due *due)
-{
-	struct hwts_kind *kind;
-	struct hwts_shard *shard = hwts_shard(store, due->shard, &kind);
-	struct hwts_entry *entry;
-
-	if (!shard || !shard->held || !store->window->timer)
-		return;
-	entry = hwts_window_find(store, due->id);
-	if (!entry && !is_beyond_mark(shard, due)) {
-		HWTS_COUNT_RESCUE();
-		add(store, kind, due, false);
-	} else if (entry && entry->state == HWTS_ARMED && !entry->aside) {
-		if (entry->turn.due_us <= due->due_us)
-			HWTS_COUNT_RESCUE();
-		rearm(entry, due->due_us);
-	}
-}
-
-/*
- * A row that this process runs has an entry, DUE or BEGUN, from before its begin until after its end.  Without one, or
- * with one that waits for the next run, its end was committed, and the server has lost it: ends are not synced.  (Or it
- * was committed after the look: then a begin or an end finds no such row.)
- */
-void hwts_window_revive(hwt_store *store, const struct hwts_due *due)
-{
-	struct hwts_kind *kind;
-	struct hwts_shard *shard = hwts_shard(store, due->shard, &kind);
-	struct hwts_entry *entry;
-
-	if (!shard || !shard->held || !store->window->timer || hwts_phase(store) != HWTS_STARTED)
-		return;
-	entry = hwts_window_find(store, due->id);
-	if (!entry) {
-		add(store, kind, due, true);
-	} else if (entry->state == HWTS_ARMED) {
-		entry->unsure = true;
-		rearm(entry, due->due_us);
-	}
-}
-
-/*
- * The same of what runs at most once, where it is not begun again; and one that runs under an older epoch.  There an
- * end after which the row waits again is synced: if the entry says that it waits, and the row that it runs under the
- * epoch that is held, the entry is right.
- */
-struct hwts_entry *hwts_window_condemn(hwt_store *store, const struct hwts_due *due)
-{
-	struct hwts_kind *kind;
-	struct hwts_shard *shard = hwts_shard(store, due->shard, &kind);
-	struct hwts_entry *entry;
-
-	if (!shard || !shard->held || !store->window->timer || hwts_phase(store) != HWTS_STARTED)
-		return NULL;
-	entry = hwts_window_find(store, due->id);
-	if (entry && (entry->state != HWTS_ARMED || due->part == HWTS_RUNS)) {
-		if (due->part != HWTS_RUNS) /* of the older epoch, too: once that is over it is asked for again */
-			entry->again_us = HWTS_MIN(entry->again_us, due->due_us);
-		return NULL;
-	}
-	if (entry) {
-		(void)hwt_cancel(entry->timeout);
-		entry->again_us = entry->turn.due_us; /* news may be younger than the look */
-	} else {
-		entry = insert(store, kind, due);
-		if (!entry)
-			return NULL;
-	}
-	hwts_turns_count(&entry->turn);
-	entry->state = HWTS_BEGUN;
-	return entry;
-}
-
-/* It is begun as soon as a thread can: the begin tells what has become of it. */
-void hwts_window_runs(hwt_store *store, const struct hwts_due *due)
-{
-	struct hwts_kind *kind;
-	struct hwts_shard *shard = hwts_shard(store, due->shard, &kind);
-	struct hwts_entry *entry = hwts_window_find(store, due->id);
-
-	if (!shard || !shard->held || !store->window->timer)
-		return;
-	if (!entry) {
-		add(store, kind, due, false);
-	} else if (entry->state == HWTS_IS_DUE && !entry->turn.counted) {
-		entry->runs = true;
-		hwts_turns_count_queued(&kind->turns, &entry->turn);
-	} else if (entry->state == HWTS_ARMED) {
-		entry->runs = true;
-		hwts_turns_count(&entry->turn);
-	}
-}
 
 /* It does not run, or not any more: its group was full perhaps. */
 void hwts_window_not_running(struct hwts_entry *entry)
@@ -402,13 +246,13 @@ void hwts_window_not_begun(struct hwts_entry *entry, int64_t due_us, bool runs)
 	if (due_us == HWTS_NEVER)
 		hwts_window_erase(entry);
 	else
-		arm(entry, due_us);
+		hwts_window_arm(entry, due_us);
 }
 
 void hwts_window_set_aside(struct hwts_entry *entry)
 {
 	entry->aside = true;
-	arm(entry, hwts_clock_db_us(entry->store) + entry->store->db->lease_us);
+	hwts_window_arm(entry, hwts_clock_db_us(entry->store) + entry->store->db->lease_us);
 }
 
 /* Its end is committed.  filed: the row is pending again, at row->when_us. */
@@ -428,8 +272,8 @@ void hwts_window_ended(hwt_store *store, const struct hwts_row *row, bool filed)
 	entry->len = (uint32_t)row->len;
 	entry->turn.priority = row->priority;
 	if (due_us == HWTS_NEVER || !shard || !shard->held ||
-	    is_for_a_look(shard, &(struct hwts_due){ .id = row->id, .due_us = due_us }))
+	    hwts_window_is_for_a_look(shard, &(struct hwts_due){ .id = row->id, .due_us = due_us }))
 		hwts_window_erase(entry);
 	else
-		arm(entry, due_us);
+		hwts_window_arm(entry, due_us);
 }

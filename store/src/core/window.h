@@ -51,18 +51,22 @@ void hwts_window_drop_lost(hwt_store *store); /* what waits in shards that are n
 /* With the lock: what waits is left to the look-ahead. */
 void hwts_window_empty(hwt_store *store, const struct hwts_kind *kind);
 
-/* In window.c.  With the lock. */
+/*
+ * In window.c.  With the lock.
+ */
+
 size_t hwts_window_count(const hwt_store *store);
 size_t hwts_window_limit(const hwt_store *store); /* of a kind: the backlog of one must not hide what others have */
-void hwts_window_see(hwt_store *store, const struct hwts_due *due);
-/* Moved by this process, which had heard so much of it before: it need not be tried at the time that it had. */
-uint64_t hwts_window_heard(hwt_store *store, int64_t id);
-void hwts_window_move(hwt_store *store, const struct hwts_due *due, uint64_t heard);
-void hwts_window_rescue(hwt_store *store, const struct hwts_due *due); /* overdue: it should have been begun */
-void hwts_window_revive(hwt_store *store, const struct hwts_due *due); /* it should be running, says the database */
-/* At most once: it runs, says the database, and not here.  Not NULL: it is to be made FAILED. */
-struct hwts_entry *hwts_window_condemn(hwt_store *store, const struct hwts_due *due);
-void hwts_window_runs(hwt_store *store, const struct hwts_due *due); /* under an older epoch: it counts */
+size_t hwts_window_share(const hwt_store *store); /* of a group: beyond it a rest has the rows */
+/* Wakes the reader if a rest is to be read, of the group or (NULL) of any. */
+void hwts_window_want_rest(hwt_store *store, struct hwts_kind *kind, const struct hwts_turn_group *group);
+struct hwts_shard;                                                                      /* shards.h */
+bool hwts_window_is_beyond(const struct hwts_shard *shard, const struct hwts_due *due); /* its mark */
+/* True: a look-ahead comes to it.  The one that is under way may have read too early. */
+bool hwts_window_is_for_a_look(const struct hwts_shard *shard, const struct hwts_due *due);
+struct hwts_entry *hwts_window_insert(hwt_store *store, struct hwts_kind *kind, const struct hwts_due *due);
+void hwts_window_arm(struct hwts_entry *entry, int64_t due_us);
+void hwts_window_arm_again(struct hwts_entry *entry, int64_t due_us); /* it was */
 void hwts_window_erase(struct hwts_entry *entry);
 void hwts_window_rearm(hwt_store *store);
 void hwts_window_not_running(struct hwts_entry *entry); /* or not any more */
@@ -75,6 +79,21 @@ struct hwts_kind *hwts_window_begun(hwt_store *store, int64_t id, bool *between)
 int32_t hwts_window_again(struct hwts_entry *entry); /* to be begun, perhaps once more; its shard */
 struct hwts_entry *hwts_window_find(hwt_store *store, int64_t id);
 void hwts_window_ended(hwt_store *store, const struct hwts_row *row, bool filed);
+
+/*
+ * In window_in.c.  With the lock.
+ */
+
+void hwts_window_see(hwt_store *store, const struct hwts_due *due);
+void hwts_window_refill(hwt_store *store, const struct hwts_due *due); /* of a rest that was read */
+/* Moved by this process, which had heard so much of it before: it need not be tried at the time that it had. */
+uint64_t hwts_window_heard(hwt_store *store, int64_t id);
+void hwts_window_move(hwt_store *store, const struct hwts_due *due, uint64_t heard);
+void hwts_window_rescue(hwt_store *store, const struct hwts_due *due); /* overdue: it should have been begun */
+void hwts_window_revive(hwt_store *store, const struct hwts_due *due); /* it should be running, says the database */
+/* At most once: it runs, says the database, and not here.  Not NULL: it is to be made FAILED. */
+struct hwts_entry *hwts_window_condemn(hwt_store *store, const struct hwts_due *due);
+void hwts_window_runs(hwt_store *store, const struct hwts_due *due); /* under an older epoch: it counts */
 
 /*
  * In window_due.c.  With the lock: the entry whose turn it is; pop: to begin it, which may have to wait for a thread.

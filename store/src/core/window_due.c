@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What is due in the window, and whose turn it is; what is begun. */
+#include "core/clock.h"
 #include "core/shards.h"
 #include "core/store.h"
 #include "core/window.h"
@@ -57,6 +58,8 @@ struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind, boo
 {
 	struct hwts_entry *entry;
 
+	if (kind->turns.rests)
+		kind->turns.now_us = hwts_clock_db_us(store);
 	while ((entry = hwts_window_peek(kind)) != NULL) {
 		struct hwts_shard *shard = hwts_shard(store, entry->shard, NULL);
 		bool held = shard && shard->held;
@@ -64,6 +67,7 @@ struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind, boo
 		if (held && !shard->giving && entry->last && !thread)
 			return NULL;
 		(void)hwts_turns_take(&kind->turns, hwt_now());
+		hwts_window_want_rest(store, kind, entry->turn.group);
 		if (held && !shard->giving)
 			return entry;
 		if (!entry->unsure && !entry->runs)

@@ -215,6 +215,54 @@ static int group_places(struct act *act)
 	return 0;
 }
 
+/* What the window has not kept of a group, or of a shard's rows without one. */
+static void emit_rest(struct act *act, struct found *found, size_t from, int64_t priority, int64_t most)
+{
+	int64_t last_us = NUMBER_ARG(from + 2), last_id = NUMBER_ARG(from + 3);
+
+	sort_found(found);
+	for (size_t i = 0; i < found->n && most > 0; i++) {
+		const struct version *t = found->t[i];
+
+		if (t->n[STATE] != 1 || t->n[PRIORITY] != priority || is_beyond(t, last_us, last_id) ||
+		    !is_beyond(t, NUMBER_ARG(from), NUMBER_ARG(from + 1) - 1))
+			continue;
+		sim_emit_due(act, 1, t);
+		most--;
+	}
+}
+
+static int look_group(struct act *act)
+{
+	struct found found = { .n = 0 };
+
+	EACH_ROW(TIMEOUT, row)
+	{
+		const struct version *t = sim_see(act, row);
+
+		if (t && (t->n[ID] & (HWTS_BUCKETS - 1)) == NUMBER_ARG(0) && t->n[KIND_OF] == NUMBER_ARG(1) &&
+		    sim_is_text(t->s[GROUP], TEXT_ARG(2)))
+			add_found(&found, t);
+	}
+	emit_rest(act, &found, 3, NUMBER_ARG(7), NUMBER_ARG(8));
+	return 0;
+}
+
+static int look_no_group(struct act *act)
+{
+	struct found found = { .n = 0 };
+
+	EACH_ROW(TIMEOUT, row)
+	{
+		const struct version *t = sim_see(act, row);
+
+		if (t && t->n[SHARD_OF] == NUMBER_ARG(0) && t->s[GROUP]->len == 0)
+			add_found(&found, t);
+	}
+	emit_rest(act, &found, 1, NUMBER_ARG(5), NUMBER_ARG(6));
+	return 0;
+}
+
 /*
  * News
  */
@@ -416,6 +464,8 @@ sim_statement *const sim_put_statements[HWTS_SQLS] = {
 	[HWTS_SQL_TELL] = tell,
 	[HWTS_SQL_SNAPSHOT] = snapshot,
 	[HWTS_SQL_LOOK] = look,
+	[HWTS_SQL_LOOK_GROUP] = look_group,
+	[HWTS_SQL_LOOK_NO_GROUP] = look_no_group,
 	[HWTS_SQL_SWEEP] = sweep,
 	[HWTS_SQL_PUT] = put,
 	[HWTS_SQL_PUT_KEYED] = put_keyed,

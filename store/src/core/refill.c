@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Groups of which the window has not kept all: what they begin next is read through the index by group.
+ *
+ * A rest is read as far as its shard's mark, for a look comes to what lies beyond.  A page is half of what is kept of a
+ * group, so the next one is read while that runs.
+ */
+#include "core/refill.h"
+#include "core/ability.h"
+#include "core/clock.h"
+#include "core/pool.h"
+#include "core/shards.h"
+#include "core/store.h"
+#include "core/threads.h"
+#include "core/window.h"
+
+bool hwts_refill_wanted(hwt_store *store)
+{
+	size_t share = hwts_window_share(store);
+	bool wanted = false;
+
+	HWTS_EACH_KIND (store, kind) {
+		if (!kind->turns.rests)
+			continue;
+		kind->turns.now_us = hwts_clock_db_us(store);
+		wanted |= hwts_turns_wanted(&kind->turns, NULL, share) != NULL;
+	}
+	return wanted;
+}
+
+static struct hwts_refill refill_of(const hwt_store *store, const struct hwts_kind *kind, const struct hwts_rest *rest,
+				    const struct hwts_shard *shard)
+{
+	const struct hwts_turn_group *group = rest->turn.group;
+	size_t most = hwts_turns_share(&kind->turns, group, hwts_window_share(store)) / 2;
+	struct hwts_refill refill = { .shard = rest->shard,
+				      .epoch = shard->epoch,
+				      .bucket = group->bucket,
+				      .priority = rest->turn.priority,
+				      .group_len = group->len,
+				      .from = rest->asked,
+				      .to = { shard->mark_due_us, shard->mark_id } };
+
+	/* What has no group has a rest in each shard. */
+	refill.page = HWTS_MAX(most / (group->len > 0 ? 1 : kind->row.shards), 1);
+	memcpy(refill.group, hwts_turn_name(group), group->len);
+	return refill;
+}
+
+static size_t collect(hwt_store *store, struct hwts_refill *refills)
+{
+	size_t share = hwts_window_share(store), n = 0;
+
+	HWTS_EACH_KIND (store, kind) {
+		struct hwts_rest *rest;
+
+		while (n < HWTS_REFILLS && (rest = hwts_turns_wanted(&kind->turns, NULL, share)) != NULL) {
+			hwts_rest_ask(rest);
+			refills[n++] = refill_of(store, kind, rest, hwts_shard(store, rest->shard, NULL));
+		}
+	}
+	return n;
+}
+
+/* The rest that was asked for; NULL: it went with its shard. */
+static struct hwts_rest *find(struct hwts_kind *kind, const struct hwts_refill *refill)
+{
+	struct hwts_rest *rest = kind->turns.rests;
+
+	while (rest && !(rest->shard == refill->shard && rest->turn.priority == refill->priority &&
+			 rest->turn.group->len == refill->group_len &&
+			 memcmp(hwts_turn_name(rest->turn.group), refill->group, refill->group_len) == 0))
+		rest = rest->next;
+	return rest && rest->asked.due_us != HWTS_NEVER ? rest : NULL;
+}
+
+static struct hwts_place end_of(const struct hwts_refill *refill, bool ok)
+{
+	if (!ok)
+		return refill->from;
+	if (refill->count < refill->page)
+		return (struct hwts_place){ .due_us = HWTS_NEVER };
+	return (struct hwts_place){ refill->dues[refill->count - 1].due_us, refill->dues[refill->count - 1].id + 1 };
+}
+
+static void apply(hwt_store *store, const struct hwts_refill *refill, bool ok)
+{
+	struct hwts_kind *kind;
+	const struct hwts_shard *shard = hwts_shard(store, refill->shard, &kind);
+	struct hwts_rest *rest = shard->held && shard->epoch == refill->epoch ? find(kind, refill) : NULL;
+
+	if (!rest)
+		return;
+	for (size_t i = 0; i < refill->count && ok; i++)
+		hwts_window_refill(store, &refill->dues[i]);
+	hwts_rest_read(&kind->turns, rest, end_of(refill, ok), hwt_now());
+	hwts_wake(store, HWTS_BEGIN);
+}
+
+void hwts_refill_turn(hwt_store *store, unsigned *failures)
+{
+	struct hwts_refill refills[HWTS_REFILLS];
+	size_t n;
+	int rc = hwts_connect_role(store, HWTS_READ, failures);
+
+	hwts_lock(store);
+	n = rc == 0 ? collect(store, refills) : 0;
+	hwts_unlock(store);
+	if (n > 0)
+		rc = hwts_rows_refill(hwts_conn(store, HWTS_READ), refills, n);
+	if (n > 0 && rc != 0 && !hwts_read_halts(hwts_conn(store, HWTS_READ)))
+		hwts_warn(store, "look-ahead of groups: %s", hwts_fail_text());
+	HWTS_POINT("refilled");
+	hwts_lock(store);
+	for (size_t i = 0; i < n; i++) {
+		apply(store, &refills[i], rc == 0);
+		free(refills[i].dues);
+	}
+	hwts_ability_note(store, HWTS_READ, rc == 0);
+	if (rc != 0 && !hwts_halts(store, HWTS_READ))
+		hwts_rest(store, failures);
+	hwts_unlock(store);
+	if (rc == 0)
+		*failures = 0;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The reader gives groups what the window has not kept of them; refill.c. */
+#ifndef HWTS_REFILL_H
+#define HWTS_REFILL_H
+
+#include "core/engine.h"
+
+bool hwts_refill_wanted(hwt_store *store); /* with the lock */
+void hwts_refill_turn(hwt_store *store, unsigned *failures);
+
+#endif
