@@ -398,6 +398,58 @@ TEST(what_runs_is_replaced_after_its_run_unless_that_is_cancelled)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
+#define EVENTS 100
+static atomic_uint last_event[3]; /* of each key */
+
+static int note_event(const hwt_store_run *run, void *ctx)
+{
+	(void)ctx;
+	atomic_store(&last_event[run->key[0] - '0'], (unsigned)strtoul(run->data, NULL, 10));
+	return 0;
+}
+
+/* One key, again and again, while it runs and between; some puts are undone. */
+static void *replace_by_sql(void *arg)
+{
+	long key = (atomic_uint *)arg - last_event;
+	PGconn *conn = connect_user();
+	char text[512];
+
+	for (int i = 1; i <= EVENTS; i++) {
+		(void)snprintf(
+		    text, sizeof(text),
+		    "begin; select %s_put('see', '%d\n', delay => '%d ms', key => '%ld', if_exists => 'replace');"
+		    " savepoint s; select %s_put('see', '%d\n', key => '%ld', if_exists => 'replace');"
+		    " rollback to s; commit",
+		    world.schema, i, i % 3, key, world.schema, EVENTS + i, key);
+		PQclear(PQexec(conn, text));
+		CHECK(PQtransactionStatus(conn) == PQTRANS_IDLE);
+	}
+	disconnect_user(conn);
+	return NULL;
+}
+
+TEST(the_last_event_of_a_debounce_by_sql_is_never_dropped)
+{
+	pthread_t threads[3];
+	hwt_store *store;
+
+	OPEN_SQL(store);
+	register_kind(store, "see", note_event, NULL, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_CALL(hwt_store_start(store), 0);
+	for (int i = 0; i < 3; i++) {
+		atomic_store(&last_event[i], 0);
+		REQUIRE(pthread_create(&threads[i], NULL, replace_by_sql, &last_event[i]) == 0);
+	}
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	while (query("select count(*) from %s_timeout", world.schema) > 0)
+		sleep_ms(1);
+	for (int i = 0; i < 3; i++)
+		CHECK_INT(atomic_load(&last_event[i]), ==, EVENTS);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 TEST(all_of_a_group_are_cancelled_and_what_runs_is_marked)
 {
 	hwt_store *store;
