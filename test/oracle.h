@@ -124,7 +124,7 @@ static void oracle_release(void *arg);
 
 static inline struct hwt_lane *oracle_lane(uint32_t lane)
 {
-	return lane_at(&oracle.timer->lanes, (lane * 5 + 1) & oracle.timer->lanes.last_place);
+	return lane_at(&oracle.timer->lanes, (lane * 5 + 1) & oracle.timer->lanes.last_seat);
 }
 
 /* What a program asks for. */

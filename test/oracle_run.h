@@ -300,7 +300,7 @@ static inline void begin(void)
 	oracle.refused = 0;
 	memset(oracle.refusals, 0, sizeof(oracle.refusals));
 	oracle.timer = driven_create(&config, row->start_ns);
-	for (uint32_t place = 0; place <= oracle.timer->lanes.last_place; place++)
+	for (uint32_t place = 0; place <= oracle.timer->lanes.last_seat; place++)
 		(void)lane_at(&oracle.timer->lanes, place);
 	/* Also ticks that hwt_timer_create does not serve: the wheel does. */
 	oracle.timer->config.tick_duration_ns = row->tick_ns;

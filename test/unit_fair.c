@@ -12,13 +12,13 @@ static unsigned ran, re_armed;
 
 static uint32_t lanes(void)
 {
-	return timer->lanes.last_place + 1;
+	return timer->lanes.last_seat + 1;
 }
 
 /* Lane 0 is that of this thread, which makes the passes; the others stand for those of other threads. */
 static struct hwt_lane *lane(uint32_t i)
 {
-	return lane_at(&timer->lanes, (hwt_own_number + i) & timer->lanes.last_place);
+	return lane_at(&timer->lanes, (hwt_own_number + i) & timer->lanes.last_seat);
 }
 
 /* With so many transfers a pass, and all lanes. */

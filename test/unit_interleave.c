@@ -484,7 +484,7 @@ static void set_up(enum begin_with begin)
 	config.max_pending_timeouts = limit;
 	config.task_threads = task_threads;
 	timer = driven_create(&config, START);
-	for (uint32_t place = 0; place <= timer->lanes.last_place; place++)
+	for (uint32_t place = 0; place <= timer->lanes.last_seat; place++)
 		(void)lane_at(&timer->lanes, place);
 	accepted = ran = cancelled = returned = again = released = moves_begun = moves_done = 0;
 	movers[0].rc = movers[1].rc = NOT_DONE;
@@ -1076,7 +1076,7 @@ static void explore_loop(const char *points, void (*const *acts)(void), unsigned
 		config.on_earlier = is_watched ? tell_the_loop : NULL;
 		config.on_earlier_ctx = &told;
 		REQUIRE(hwt_timer_create(&timer, &config) == 0);
-		for (uint32_t place = 0; place <= timer->lanes.last_place; place++)
+		for (uint32_t place = 0; place <= timer->lanes.last_seat; place++)
 			(void)lane_at(&timer->lanes, place);
 		advances = tellings = 0;
 		earliest_ns = 100 * TICK;

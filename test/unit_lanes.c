@@ -56,7 +56,7 @@ TEST(a_timer_of_1024_places_costs_little_before_its_first_timeout)
 {
 	hwt_timer *small = timer_on(1), *large = timer_on(512);
 
-	CHECK_INT(large->lanes.last_place, ==, 1023);
+	CHECK_INT(large->lanes.last_seat, ==, 1023);
 	CHECK_INT(bytes_of(small), <=, 20 * 1024);
 	CHECK_INT(bytes_of(large), <=, 40 * 1024);
 	driven_destroy(small);

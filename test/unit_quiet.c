@@ -30,7 +30,7 @@ static void begin_loop(uint32_t flags)
 	config.flags = HWT_CALLER_DRIVEN | flags;
 	ran = released = 0;
 	REQUIRE(hwt_timer_create(&timer, &config) == 0);
-	for (uint32_t place = 0; place <= timer->lanes.last_place; place++)
+	for (uint32_t place = 0; place <= timer->lanes.last_seat; place++)
 		(void)lane_at(&timer->lanes, place);
 }
 

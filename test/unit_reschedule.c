@@ -301,7 +301,7 @@ static bool came_in;
 static struct hwt_lane *other_lane(void)
 {
 	(void)lanes_home(&timer->lanes); /* now it has a number */
-	return lane_at(&timer->lanes, (hwt_own_number + 1) & timer->lanes.last_place);
+	return lane_at(&timer->lanes, (hwt_own_number + 1) & timer->lanes.last_seat);
 }
 
 static void sleep_until_30(void)

@@ -92,7 +92,7 @@ static struct neighbour use_up_by_a_neighbour(void)
 	struct neighbour neighbour = { 0, 0 };
 	uint32_t mine = hwt_own_number;
 
-	hwt_own_number = mine + timer->lanes.last_place + 1; /* the same lane */
+	hwt_own_number = mine + timer->lanes.last_seat + 1; /* the same lane */
 	memory_fails(0, UINT64_MAX);
 	while ((neighbour.rc = schedule()) == 0)
 		REQUIRE(++neighbour.accepted < 100000);
@@ -196,7 +196,7 @@ TEST(a_refusal_at_the_limit_uses_nothing_up)
 		CHECK_INT(i % 2 ? schedule() : schedule_owned(), ==, ENOBUFS);
 	for (unsigned i = 0; i < 3; i++)
 		CHECK_INT(hwt_cancel(pending[i]), ==, 0); /* the worker has not seen it yet */
-	hwt_own_number = mine + timer->lanes.last_place + 1;
+	hwt_own_number = mine + timer->lanes.last_seat + 1;
 	CHECK_INT(schedule(), ==, ENOMEM);
 	hwt_own_number = mine;
 	for (unsigned i = 0; i < 3; i++)

@@ -47,11 +47,11 @@ TEST(new_timeout_writes_to_its_own_lane_only)
 	hwt_config config = driven_config(HWT_MS(1), 64);
 	hwt_timer *timer = driven_create(&config, HWT_S(1));
 	const struct hwt_lane *mine = lanes_home(&timer->lanes);
-	struct hwt_lane *before = malloc((timer->lanes.last_place + 1) * sizeof(*before));
+	struct hwt_lane *before = malloc((timer->lanes.last_seat + 1) * sizeof(*before));
 	unsigned char *timer_before = malloc(sizeof(hwt_timer));
 
 	REQUIRE(before != NULL && timer_before != NULL);
-	for (uint32_t place = 0; place <= timer->lanes.last_place; place++)
+	for (uint32_t place = 0; place <= timer->lanes.last_seat; place++)
 		(void)lane_at(&timer->lanes, place);
 	while (records_held(&timer->lanes) < 2000) /* so that it needs no more memory */
 		CHECK_INT(hwt_new_timeout(timer, nothing, NULL, HWT_S(60), NULL), ==, 0);

@@ -10,7 +10,7 @@ struct scene {
 	atomic_uint entered;
 };
 
-static struct hwt_record many[2 * WAITERS_PLACES];
+static struct hwt_record many[2 * WAITERS_LISTS];
 
 static void scene_begin(struct scene *scene)
 {
@@ -23,8 +23,8 @@ static void scene_begin(struct scene *scene)
 static void scene_end(struct scene *scene)
 {
 	CHECK_INT(atomic_load(&scene->waiters.waiting), ==, scene->waiters.has_barrier ? 0 : 1);
-	for (unsigned i = 0; i < WAITERS_PLACES; i++)
-		CHECK(atomic_load(&scene->waiters.place[i]) == NULL);
+	for (unsigned i = 0; i < WAITERS_LISTS; i++)
+		CHECK(atomic_load(&scene->waiters.list[i]) == NULL);
 	hwt_waiters_destroy(&scene->waiters);
 	hwt_idle_destroy(&scene->idle);
 }
@@ -177,19 +177,19 @@ TEST(only_the_end_of_what_is_waited_for_is_told)
 		scene_begin(&crowded);
 		atomic_store(&entering, 0);
 		atomic_store(&tellings, 0);
-		for (unsigned i = 0; i < WAITERS_PLACES; i++)
+		for (unsigned i = 0; i < WAITERS_LISTS; i++)
 			atomic_store(&many[i].word, word_make(7, STATE_RUNNING));
-		crew_start(&crew, WAITERS_PLACES, await_one, NULL, 0);
-		REQUIRE(wait_count(&crowded.waiters.waiting, WAITERS_PLACES + without));
+		crew_start(&crew, WAITERS_LISTS, await_one, NULL, 0);
+		REQUIRE(wait_count(&crowded.waiters.waiting, WAITERS_LISTS + without));
 		atomic_store(&hwt_test_point, count_tellings);
-		for (unsigned i = 0; i < WAITERS_PLACES; i++)
-			waiters_look(&crowded.waiters, &many[WAITERS_PLACES + i]);
+		for (unsigned i = 0; i < WAITERS_LISTS; i++)
+			waiters_look(&crowded.waiters, &many[WAITERS_LISTS + i]);
 		CHECK_INT(tellings, ==, 0);
-		for (unsigned i = 0; i < WAITERS_PLACES; i++) /* they look, and wait on */
+		for (unsigned i = 0; i < WAITERS_LISTS; i++) /* they look, and wait on */
 			waiters_look(&crowded.waiters, &many[i]);
-		CHECK_INT(tellings, ==, WAITERS_PLACES);
+		CHECK_INT(tellings, ==, WAITERS_LISTS);
 		atomic_store(&hwt_test_point, NULL);
-		for (unsigned i = 0; i < WAITERS_PLACES; i++) {
+		for (unsigned i = 0; i < WAITERS_LISTS; i++) {
 			CHECK(record_finish(&many[i], word_make(7, STATE_RUNNING)));
 			waiters_look(&crowded.waiters, &many[i]);
 		}

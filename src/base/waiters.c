@@ -24,26 +24,26 @@ static bool runs(struct hwt_record *record, uint64_t generation)
 	return word_generation(word) == generation && word_state(word) == STATE_RUNNING;
 }
 
-/* Neighbours among the records have different places. */
+/* Neighbours among the records have different lists. */
 static struct hwt_waiter *_Atomic *waiters_of(struct hwt_waiters *waiters, const struct hwt_record *record)
 {
-	return &waiters->place[(uintptr_t)record / RECORD_SIZE % WAITERS_PLACES];
+	return &waiters->list[(uintptr_t)record / RECORD_SIZE % WAITERS_LISTS];
 }
 
 /* Relaxed: written under the mutex, and the fence orders a look without it, [wait]. */
-static struct hwt_waiter *list_at(_Atomic(struct hwt_waiter *) *place)
+static struct hwt_waiter *list_at(_Atomic(struct hwt_waiter *) *list)
 {
-	return atomic_load_explicit(place, memory_order_relaxed);
+	return atomic_load_explicit(list, memory_order_relaxed);
 }
 
 static void enter(struct hwt_waiters *waiters, struct hwt_waiter *waiter)
 {
-	_Atomic(struct hwt_waiter *) *place = waiters_of(waiters, waiter->record);
+	_Atomic(struct hwt_waiter *) *list = waiters_of(waiters, waiter->record);
 
 	pthread_mutex_lock(&waiters->monitor.mutex);
-	waiter->next = list_at(place);
+	waiter->next = list_at(list);
 	/* Relaxed, both: the fence that follows orders them, [wait]. */
-	atomic_store_explicit(place, waiter, memory_order_relaxed);
+	atomic_store_explicit(list, waiter, memory_order_relaxed);
 	pthread_mutex_unlock(&waiters->monitor.mutex);
 	atomic_fetch_add_explicit(&waiters->waiting, 1, memory_order_relaxed);
 }
@@ -51,12 +51,12 @@ static void enter(struct hwt_waiters *waiters, struct hwt_waiter *waiter)
 /* Under the mutex. */
 static void leave(struct hwt_waiters *waiters, const struct hwt_waiter *waiter)
 {
-	_Atomic(struct hwt_waiter *) *place = waiters_of(waiters, waiter->record);
-	struct hwt_waiter *before = list_at(place);
+	_Atomic(struct hwt_waiter *) *list = waiters_of(waiters, waiter->record);
+	struct hwt_waiter *before = list_at(list);
 
 	/* Relaxed, both: one that is seen for too long only costs a look. */
 	if (before == waiter) {
-		atomic_store_explicit(place, waiter->next, memory_order_relaxed);
+		atomic_store_explicit(list, waiter->next, memory_order_relaxed);
 	} else {
 		while (before->next != waiter)
 			before = before->next;
@@ -86,16 +86,16 @@ void hwt_waiters_wait(struct hwt_waiters *waiters, const struct hwt_idle *idle, 
 
 void hwt_waiters_look_again(struct hwt_waiters *waiters, const struct hwt_record *record)
 {
-	_Atomic(struct hwt_waiter *) *place = waiters_of(waiters, record);
+	_Atomic(struct hwt_waiter *) *list = waiters_of(waiters, record);
 	const struct hwt_waiter *waiter;
 
 	if (!waiters->has_barrier)
 		fence_between(false); /* [wait] */
-	if (list_at(place) == NULL)
+	if (list_at(list) == NULL)
 		return;
 	/* Under the mutex, or the broadcast could come between a waiter's look and its wait. */
 	pthread_mutex_lock(&waiters->monitor.mutex);
-	for (waiter = list_at(place); waiter != NULL && waiter->record != record;)
+	for (waiter = list_at(list); waiter != NULL && waiter->record != record;)
 		waiter = waiter->next;
 	if (waiter != NULL) {
 		HWT_POINT("await told");

@@ -35,7 +35,7 @@
 #include "base/idle.h"
 #include "base/record.h"
 
-#define WAITERS_PLACES 64
+#define WAITERS_LISTS 64
 
 /* On the stack of a thread that waits. */
 struct hwt_waiter {
@@ -48,7 +48,7 @@ struct hwt_waiters {
 	alignas(HWT_UNIT) _Atomic uint32_t waiting;
 	bool has_barrier; /* a copy of that in idle */
 	struct hwt_monitor monitor;
-	_Atomic(struct hwt_waiter *) place[WAITERS_PLACES]; /* lists; written under the mutex */
+	_Atomic(struct hwt_waiter *) list[WAITERS_LISTS]; /* lists; written under the mutex */
 };
 
 /* Returns 0, ENOMEM, or an error of the system. */

@@ -4,8 +4,8 @@
  *
  * Structure
  *
- *   A thread gets a number at its first call, and with it one place in each timer: the place of its home lane.  The
- *   first thread that comes to a place makes the lane.  Threads may share a lane.  A thread never changes its lane:
+ *   A thread gets a number at its first call, and with it one seat in each timer: the seat of its home lane.  The
+ *   first thread that comes to a seat makes the lane.  Threads may share a lane.  A thread never changes its lane:
  *   hopping to a free one would break the order within a thread (G3).  If there is no memory for its lane a thread may
  *   not schedule, but it can cancel: it uses the lane that was made first.
  *
@@ -28,11 +28,11 @@
  *       difference is never negative.  A timeout that is going to run again counts as pending, a periodic one always.
  *   L2  with a limit: pending <= limited <= max_pending, at any moment.
  *   L3  nothing is pushed on a submitted queue after hwt_lanes_close has returned.
- *   L4  a lane stays at its place, and in its turn, until the timer is destroyed.
+ *   L4  a lane stays at its seat, and in its turn, until the timer is destroyed.
  *
  * Ordering
  *
- *   [limit]  a place below the limit is given back with release and taken with acquire: the end that made room has been
+ *   [limit]  a slot below the limit is given back with release and taken with acquire: the end that made room has been
  *            counted (L2).
  *   [count]  ends are counted with release and read with acquire, and the begins are read afterwards: a reader that
  *            counts an end also counts its begin.
@@ -42,7 +42,7 @@
  *            drains the queues.
  *   [stir]   records come home, then stirred is stored with release, then the thread checks whether the worker sleeps.
  *            The worker loads it with acquire, before it visits slabs and before it sleeps: so they are home.
- *   [made]   the address of a complete lane is stored with release (at its place, by the count of lanes, in records)
+ *   [made]   the address of a complete lane is stored with release (at its seat, by the count of lanes, in records)
  *            and loaded with acquire.  A reader that counts an end sees the lane that has its begin: the lane was made
  *            before, and [count] orders the two.
  */
@@ -115,12 +115,12 @@ struct hwt_lane {
 static_assert(offsetof(struct hwt_lane, submitted) % HWT_UNIT == HWT_LINE, "the queue straddles two units");
 static_assert(offsetof(struct hwt_lane, cancelled) % HWT_UNIT == HWT_LINE, "the queue straddles two units");
 
-typedef _Atomic(struct hwt_lane *) hwt_place;
+typedef _Atomic(struct hwt_lane *) hwt_seat;
 
 struct hwt_lanes {
 	/* Read in every call, and hardly ever written. */
-	hwt_place *place;       /* indexed by the numbers of threads; NULL: no thread has come here yet */
-	uint32_t last_place;    /* a power of two - 1 */
+	hwt_seat *seat;         /* indexed by the numbers of threads; NULL: no thread has come here yet */
+	uint32_t last_seat;     /* a power of two - 1 */
 	_Atomic uint32_t count; /* of the lanes that exist; written under the mutex */
 	struct hwt_lane **made; /* these lanes, in the order in which they were made */
 	hwt_timer *timer;
@@ -149,10 +149,10 @@ static inline uint32_t lanes_count(const struct hwt_lanes *lanes)
 	return atomic_load_explicit(&lanes->count, memory_order_acquire); /* [made] */
 }
 
-/* Returns the lane at a place.  NULL: no thread has come there yet. */
-static inline struct hwt_lane *lanes_at(const struct hwt_lanes *lanes, uint32_t place)
+/* Returns the lane at a seat.  NULL: no thread has come there yet. */
+static inline struct hwt_lane *lanes_at(const struct hwt_lanes *lanes, uint32_t number)
 {
-	return atomic_load_explicit(&lanes->place[place], memory_order_acquire); /* [made] */
+	return atomic_load_explicit(lanes->seat + number, memory_order_acquire); /* [made] */
 }
 
 static inline bool lane_is_closed(const struct hwt_lane *lane)
@@ -219,12 +219,12 @@ static inline bool lane_is_long(const struct hwt_lane *lane)
 }
 
 /*
- * Gives back the place of a timeout below the limit.  The caller has counted the end, and calls this before the task
+ * Gives back the slot of a timeout below the limit.  The caller has counted the end, and calls this before the task
  * starts or the cancel returns: G4.
  */
 static inline void lanes_release_limit(struct hwt_lanes *lanes)
 {
-	/* Release: the thread that takes the place counts its begin after this end was counted, [limit]. */
+	/* Release: the thread that takes the slot counts its begin after this end was counted, [limit]. */
 	if (unlikely(lanes->max_pending > 0)) {
 		atomic_fetch_sub_explicit(&lanes->limited, 1, memory_order_release);
 		HWT_POINT("limit");
@@ -295,11 +295,11 @@ static inline void lanes_hurry(struct hwt_lanes *lanes)
 }
 
 /* Returns 0 or ENOMEM. */
-int hwt_lanes_init(struct hwt_lanes *lanes, hwt_timer *timer, uint32_t places, const hwt_config *config);
+int hwt_lanes_init(struct hwt_lanes *lanes, hwt_timer *timer, uint32_t seats, const hwt_config *config);
 void hwt_lanes_destroy(struct hwt_lanes *lanes);
 
-/* Returns the lane at a place, and makes it if there is none.  NULL without memory. */
-struct hwt_lane *hwt_lanes_make(struct hwt_lanes *lanes, uint32_t place);
+/* Returns the lane at a seat, and makes it if there is none.  NULL without memory. */
+struct hwt_lane *hwt_lanes_make(struct hwt_lanes *lanes, uint32_t number);
 
 /* Refuses submissions from now on.  Waits for those in progress. */
 void hwt_lanes_close(struct hwt_lanes *lanes);
@@ -317,7 +317,7 @@ static inline struct hwt_lane *lanes_home(struct hwt_lanes *lanes)
 	struct hwt_lane *lane;
 
 	if (likely(number != 0)) {
-		lane = lanes_at(lanes, number & lanes->last_place);
+		lane = lanes_at(lanes, number & lanes->last_seat);
 		if (likely(lane != NULL))
 			return lane;
 	}

@@ -10,20 +10,20 @@ static _Atomic uint64_t last_id;
 
 HWT_OWN struct hwt_home hwt_home;
 
-/* Allocates two tables of pointers, by place and by turn.  The lanes come later. */
-static int init_places(struct hwt_lanes *lanes, uint32_t places)
+/* Allocates two tables of pointers, by seat and by turn.  The lanes come later. */
+static int init_seats(struct hwt_lanes *lanes, uint32_t seats)
 {
-	lanes->last_place = places - 1;
-	lanes->place = hwt_mem_zeroed(alignof(hwt_place), places * sizeof(*lanes->place));
-	lanes->made = hwt_mem_zeroed(alignof(struct hwt_lane *), places * sizeof(struct hwt_lane *));
-	if (lanes->place != NULL && lanes->made != NULL)
+	lanes->last_seat = seats - 1;
+	lanes->seat = hwt_mem_zeroed(alignof(hwt_seat), seats * sizeof(*lanes->seat));
+	lanes->made = hwt_mem_zeroed(alignof(struct hwt_lane *), seats * sizeof(struct hwt_lane *));
+	if (lanes->seat != NULL && lanes->made != NULL)
 		return 0;
-	hwt_mem_free(lanes->place);
+	hwt_mem_free(lanes->seat);
 	hwt_mem_free(lanes->made);
 	return ENOMEM;
 }
 
-int hwt_lanes_init(struct hwt_lanes *lanes, hwt_timer *timer, uint32_t places, const hwt_config *config)
+int hwt_lanes_init(struct hwt_lanes *lanes, hwt_timer *timer, uint32_t seats, const hwt_config *config)
 {
 	int rc;
 
@@ -44,7 +44,7 @@ int hwt_lanes_init(struct hwt_lanes *lanes, hwt_timer *timer, uint32_t places, c
 	rc = pthread_mutex_init(&lanes->making, NULL);
 	if (rc != 0)
 		goto no_mutex;
-	rc = init_places(lanes, places);
+	rc = init_seats(lanes, seats);
 	if (rc == 0)
 		return 0;
 	pthread_mutex_destroy(&lanes->making);
@@ -68,7 +68,7 @@ void hwt_lanes_destroy(struct hwt_lanes *lanes)
 	for (uint32_t i = 0; i < lanes_count(lanes); i++)
 		destroy_lane(lanes->made[i]);
 	hwt_mem_free(lanes->made);
-	hwt_mem_free(lanes->place);
+	hwt_mem_free(lanes->seat);
 	hwt_record_slabs_destroy(&lanes->slabs);
 	pthread_mutex_destroy(&lanes->making);
 	hwt_waiters_destroy(&lanes->waiters);
@@ -93,22 +93,22 @@ static struct hwt_lane *new_lane(struct hwt_lanes *lanes)
 	return NULL;
 }
 
-struct hwt_lane *hwt_lanes_make(struct hwt_lanes *lanes, uint32_t place)
+struct hwt_lane *hwt_lanes_make(struct hwt_lanes *lanes, uint32_t number)
 {
 	struct hwt_lane *lane;
 
 	pthread_mutex_lock(&lanes->making);
-	lane = lanes_at(lanes, place); /* another thread may have made it before we got the mutex */
+	lane = lanes_at(lanes, number); /* another thread may have made it before we got the mutex */
 	if (lane == NULL && (lane = new_lane(lanes)) != NULL) {
 		lane->turn = lanes_count(lanes);
 		lanes->made[lane->turn] = lane;
 		atomic_store_explicit(&lanes->count, lane->turn + 1, memory_order_release); /* [made] */
 		/*
-		 * The place after the count.  A producer that finds the lane at its place pushes at once, and the
+		 * The seat after the count.  A producer that finds the lane at its seat pushes at once, and the
 		 * worker visits as many lanes as the count says.  In the other order the worker could miss the push
 		 * and sleep.
 		 */
-		atomic_store_explicit(&lanes->place[place], lane, memory_order_release); /* [made] */
+		atomic_store_explicit(lanes->seat + number, lane, memory_order_release); /* [made] */
 	}
 	pthread_mutex_unlock(&lanes->making);
 	return lane;
@@ -117,15 +117,15 @@ struct hwt_lane *hwt_lanes_make(struct hwt_lanes *lanes, uint32_t place)
 struct hwt_lane *hwt_lanes_make_home(struct hwt_lanes *lanes)
 {
 	static _Atomic uint32_t last;
-	uint32_t place;
+	uint32_t number;
 	struct hwt_lane *lane;
 
 	/* Relaxed: numbers only have to differ.  After 2^32 threads one gets 0, and another number at its next call. */
 	if (hwt_own_number == 0)
 		hwt_own_number = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
-	place = hwt_own_number & lanes->last_place;
-	lane = lanes_at(lanes, place);
-	return lane != NULL ? lane : hwt_lanes_make(lanes, place);
+	number = hwt_own_number & lanes->last_seat;
+	lane = lanes_at(lanes, number);
+	return lane != NULL ? lane : hwt_lanes_make(lanes, number);
 }
 
 struct hwt_lane *hwt_lanes_find_home(const struct hwt_lane *of)
@@ -225,7 +225,7 @@ void hwt_lanes_tally(const struct hwt_lanes *lanes, hwt_stats *stats)
 	stats->refused_memory += atomic_load_explicit(&lanes->refused, memory_order_relaxed);
 	stats->records += record_slabs_held(&lanes->slabs) / sizeof(struct hwt_record);
 	stats->bytes += record_slabs_bytes(&lanes->slabs) +
-			(lanes->last_place + (size_t)1) * (sizeof(*lanes->place) + sizeof(*lanes->made));
+			(lanes->last_seat + (size_t)1) * (sizeof(*lanes->seat) + sizeof(*lanes->made));
 	for (uint32_t i = 0; i < lanes_count(lanes); i++)
 		tally_lane(lanes->made[i], stats);
 }

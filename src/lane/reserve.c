@@ -10,7 +10,7 @@
  *   A thread takes from its reserve when all else has failed: what came home, the slabs, other lanes, the system.  So a
  *   reserve costs nothing as long as there is memory, and no other thread uses it up.  A timeout takes a record, one
  *   more for an extension, and a node.  The worker needs no memory: a wheel that has none for a place has its unplaced
- *   list, and a cancel without a node marks its record.
+ *   list, and a cancel without a node flags its record.
  *
  *   Records of a reserve are out of their slabs (record_slab.h).  Its nodes are in a block of their own.  The first one
  *   that is used makes the block a slab of the queue, where used nodes stay.

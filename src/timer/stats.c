@@ -18,7 +18,7 @@
 
 static_assert(LATENESS_AT % 8 == SIZE_BYTES && sizeof(hwt_stats) % 8 == SIZE_BYTES, "fields are of 8 bytes");
 static_assert(sizeof(((hwt_stats *)0)->lateness) == COUNTS_LATENESS * sizeof(uint64_t),
-	      "the histogram has as many places");
+	      "the histogram has as many bins");
 
 static size_t whole_fields(size_t size)
 {

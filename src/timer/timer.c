@@ -43,8 +43,8 @@ static long count_cores(void)
 	return count;
 }
 
-/* Returns the number of places: at least two for each core, so that two busy threads rarely share a lane. */
-static uint32_t count_places(void)
+/* Returns the number of seats: at least two for each core, so that two busy threads rarely share a lane. */
+static uint32_t count_seats(void)
 {
 	long cores = count_cores();
 	uint32_t count = MIN_LANES;
@@ -77,7 +77,7 @@ static int init_parts(hwt_timer *timer)
 	if (timer->wheel == NULL)
 		return ENOMEM;
 	hwt_timer_set_grid(timer, 0);
-	rc = hwt_lanes_init(&timer->lanes, timer, count_places(), &timer->config);
+	rc = hwt_lanes_init(&timer->lanes, timer, count_seats(), &timer->config);
 	if (rc != 0)
 		goto no_lanes;
 	rc = hwt_worker_init(&timer->worker, &timer->lanes, timer->wheel, &timer->config);

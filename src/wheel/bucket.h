@@ -28,7 +28,7 @@
  *   some 30 bytes a member.
  *
  *   The place of a record is its chunk's address, a multiple of 128, with the index within the chunk in bits 1 to 6.
- *   Bit 0 marks the lists of wheel.c.
+ *   Bit 0 tells the lists of wheel.c.
  *
  * Threads: one, the worker.
  *

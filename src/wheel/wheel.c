@@ -72,7 +72,7 @@ static int64_t tick_to_place(const struct hwt_wheel *wheel, const struct hwt_rec
 }
 
 /*
- * The same for a record whose deadline a mover may be writing.  Such a record is due at once and marked RESCHEDULED, so
+ * The same for a record whose deadline a mover may be writing.  Such a record is due at once and RESCHEDULED, so
  * that the worker checks its deadline again before it runs.  (A job that hands its record over sets RESCHEDULING
  * alone.) A mover that starts after this load of the word notifies the worker if the deadline moves earlier.
  */
@@ -121,7 +121,7 @@ void hwt_wheel_postpone(struct hwt_wheel *wheel, struct hwt_record *record)
 
 static bool is_lazy(struct hwt_record *record)
 {
-	/* Relaxed: the worker sees what it marked itself; what a canceller marks may be seen a pass later. */
+	/* Relaxed: the worker sees what it flagged itself; what a canceller flags may be seen a pass later. */
 	return word_state(atomic_load_explicit(&record->word, memory_order_relaxed)) == STATE_LAZY;
 }
 

@@ -6,7 +6,7 @@
 #include "lane.h"
 
 static struct hwt_lane room;
-static hwt_place places[1];
+static hwt_seat seats[1];
 static _Atomic int rooms;
 static struct hwt_lane *got[2];
 
@@ -65,7 +65,7 @@ int main(void)
 
 	made[0] = NULL;
 	lanes.made = made;
-	lanes.place = places;
+	lanes.seat = seats;
 	pthread_mutex_init(&lanes.making, NULL);
 	threads[0] = weak_start(come);
 	threads[1] = weak_start(come_too);
