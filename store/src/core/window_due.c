@@ -10,7 +10,7 @@ size_t hwts_window_count(const hwt_store *store)
 	return store->window->count;
 }
 
-/* Takes a fiftieth of the time at most, however often statistics are asked for. */
+/* Takes half a percent of the time at most, however often statistics are asked for. */
 static void find_oldest(hwt_store *store)
 {
 	int64_t start_ns = hwt_now();
@@ -21,7 +21,7 @@ static void find_oldest(hwt_store *store)
 		for (struct hwts_entry *entry = slab->entries; entry < slab->entries + HWTS_SLAB_ENTRIES; entry++)
 			if (entry->state == HWTS_IS_DUE)
 				entry->kind->oldest_us = HWTS_MIN(entry->kind->oldest_us, entry->turn.due_us);
-	store->window->look_ns = hwt_now() + (hwt_now() - start_ns) * 50;
+	store->window->look_ns = hwt_now() + (hwt_now() - start_ns) * 200;
 }
 
 int64_t hwts_window_oldest_us(hwt_store *store, const struct hwts_kind *kind)
