@@ -721,11 +721,11 @@ static int note_bytes(struct hwts_conn *conn, const struct hwts_step *steps, siz
 	size_t bytes = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		const struct hwts_value *data = steps[i].args[7].bytes;
+		const struct hwts_value *data = steps[i].args[9].bytes;
 
 		if (steps[i].sql < HWTS_SQL_PUT || steps[i].sql > HWTS_SQL_PUT_REPLACE)
 			continue;
-		for (size_t j = 0; j < steps[i].args[7].len; j++)
+		for (size_t j = 0; j < steps[i].args[9].len; j++)
 			bytes += data[j].len;
 	}
 	if (bytes > 0 && atomic_fetch_add(&large_puts, 1) == 0)

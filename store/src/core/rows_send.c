@@ -143,35 +143,30 @@ static void read_kinds(struct batch *batch)
 
 static void write_insert(struct batch *batch, enum hwts_sql sql, size_t from, size_t n)
 {
+	const struct hwts_value *columns[] = { batch->groups + from, batch->keys + from, batch->data + from };
+	const char *types = hwts_statements[sql].types;
 	struct hwts_step *step = &batch->steps[batch->step_count++];
 
 	*step = (struct hwts_step){ .sql = sql, .each = inserted, .ctx = batch };
 	for (int i = 0; i < NUMBERS; i++)
-		step->args[i] = (struct hwts_value)HWTS_BYTES(batch->numbers[i] + from, n);
-	step->args[NUMBERS] = (struct hwts_value)HWTS_BYTES(batch->groups + from, n);
-	step->args[NUMBERS + 1] = (struct hwts_value)HWTS_BYTES(batch->keys + from, n);
-	step->args[NUMBERS + 2] = (struct hwts_value)HWTS_BYTES(batch->data + from, n);
+		step->args[i] = types[i] <= 'Z' ? (struct hwts_value)HWTS_BYTES(batch->numbers[i] + from, n)
+						: (struct hwts_value)HWTS_NUMBER(batch->numbers[i][from]);
+	for (int i = 0; i < 3; i++)
+		step->args[NUMBERS + i] = types[NUMBERS + i] <= 'Z' ? (struct hwts_value)HWTS_BYTES(columns[i], n)
+								    : *columns[i];
 	if (batch->puts[from].replace || batch->puts[from].revive) {
 		step->each = replaced;
 		step->ctx = &batch->puts[from];
 	}
 }
 
-/* One that is not plain has a statement of its own, whose parameters are no arrays. */
+/* One that is not plain has a statement of its own. */
 static void write_series(struct batch *batch, enum hwts_sql sql, size_t at)
 {
 	struct hwts_put *put = &batch->puts[at];
-	struct hwts_step *step;
-	struct hwts_value *args;
+	struct hwts_value *args = batch->steps[batch->step_count].args;
 
 	write_insert(batch, sql, at, 1);
-	step = &batch->steps[batch->step_count - 1];
-	args = step->args;
-	for (int i = 0; i < NUMBERS; i++)
-		args[i] = (struct hwts_value)HWTS_NUMBER(batch->numbers[i][at]);
-	args[NUMBERS] = batch->groups[at];
-	args[NUMBERS + 1] = batch->keys[at];
-	args[NUMBERS + 2] = batch->data[at];
 	args[NUMBERS + 3] = (struct hwts_value)HWTS_NUMBER(put->later_us);
 	args[NUMBERS + 4] = (struct hwts_value)HWTS_TEXT(put->schedule);
 	args[NUMBERS + 5] = (struct hwts_value)HWTS_TEXT(put->zone);
@@ -234,6 +229,14 @@ static bool is_special(const struct hwts_put *put)
 	return put->schedule || put->grace_us || put->spread_us;
 }
 
+/* Without keys, and different in what is an array of HWTS_SQL_PUT_ALIKE alone. */
+static bool are_alike(const struct hwts_put *left, const struct hwts_put *right)
+{
+	return left->kind.id == right->kind.id && left->absolute == right->absolute &&
+	       left->period_us == right->period_us && left->priority == right->priority && !left->key && !right->key &&
+	       strcmp(left->group ? left->group : "", right->group ? right->group : "") == 0;
+}
+
 /* The statement that inserts a row.  A keyed insert serves rows without a key, too. */
 static enum hwts_sql insert_of(const struct hwts_put *put)
 {
@@ -245,12 +248,12 @@ static enum hwts_sql insert_of(const struct hwts_put *put)
 		return HWTS_SQL_PUT_REPLACE;
 	if (put->revive)
 		return HWTS_SQL_PUT_REVIVE;
-	return put->key ? HWTS_SQL_PUT_KEYED : HWTS_SQL_PUT;
+	return put->key ? HWTS_SQL_PUT_KEYED : HWTS_SQL_PUT_ALIKE;
 }
 
 static bool is_plain(enum hwts_sql sql)
 {
-	return sql == HWTS_SQL_PUT || sql == HWTS_SQL_PUT_KEYED;
+	return sql == HWTS_SQL_PUT_ALIKE || sql == HWTS_SQL_PUT || sql == HWTS_SQL_PUT_KEYED;
 }
 
 /* The statements, in the order of the puts: what replaces or revives has one each. */
@@ -266,6 +269,8 @@ static void write_batch(struct batch *batch, int64_t now_us)
 		for (to = from + 1; to < batch->n && is_plain(sql) && is_plain(insert_of(&puts[to])); to++)
 			if (puts[to].key)
 				sql = HWTS_SQL_PUT_KEYED;
+			else if (sql == HWTS_SQL_PUT_ALIKE && !are_alike(&puts[from], &puts[to]))
+				sql = HWTS_SQL_PUT;
 		if (is_special(&puts[from]))
 			write_series(batch, sql, from);
 		else

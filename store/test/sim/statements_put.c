@@ -313,16 +313,21 @@ static bool is_alone(const struct act *act)
 	return hwts_statements[act->step->sql].types[0] == 'i';
 }
 
+static bool is_array(const struct act *act, int arg)
+{
+	return hwts_statements[act->step->sql].types[arg] <= 'Z';
+}
+
 static int64_t item(const struct act *act, int arg, size_t i)
 {
-	return is_alone(act) ? NUMBER_ARG(arg) : ITEM_ARG(arg, i);
+	return is_array(act, arg) ? ITEM_ARG(arg, i) : NUMBER_ARG(arg);
 }
 
 static const struct hwts_value *value_at(const struct act *act, int arg, size_t i)
 {
 	const struct hwts_value *value = &act->step->args[arg];
 
-	return is_alone(act) ? value : (const struct hwts_value *)value->bytes + i;
+	return is_array(act, arg) ? (const struct hwts_value *)value->bytes + i : value;
 }
 
 static void emit_put(struct act *act, const struct version *t)
@@ -468,6 +473,7 @@ sim_statement *const sim_put_statements[HWTS_SQLS] = {
 	[HWTS_SQL_LOOK_NO_GROUP] = look_no_group,
 	[HWTS_SQL_SWEEP] = sweep,
 	[HWTS_SQL_PUT] = put,
+	[HWTS_SQL_PUT_ALIKE] = put,
 	[HWTS_SQL_PUT_KEYED] = put_keyed,
 	[HWTS_SQL_PUT_REPLACE] = put_replace,
 	[HWTS_SQL_PUT_REVIVE] = put_revive,
