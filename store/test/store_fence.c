@@ -107,6 +107,61 @@ TEST(a_begin_under_an_epoch_that_is_over_begins_nothing)
 	tear_down();
 }
 
+static const struct hwts_engine *plain;
+static size_t begins, locked_first;
+
+static int count_begins(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags)
+{
+	for (size_t i = 0; i < n; i++)
+		begins += steps[i].sql == HWTS_SQL_BEGIN;
+	locked_first = steps[0].sql == HWTS_SQL_SHARE ? steps[0].args[0].len : 0;
+	return plain->run(conn, steps, n, flags);
+}
+
+/* Two rows of different shards, the second of which has another epoch. */
+static void begin_two(int64_t id, int64_t epoch)
+{
+	struct hwts_want wants[] = {
+		{ .id = fence.id, .epoch = EPOCH, .shard = hwts_shard_of(&fence.kind, fence.id) },
+		{ .id = id, .epoch = epoch, .shard = hwts_shard_of(&fence.kind, id) },
+	};
+	struct hwts_engine front = *fence.store->db->engine;
+
+	if (epoch != EPOCH)
+		execute("update @_shard set epoch = epoch + 1 where id = (select shard from @_timeout where id ="
+			" (select max(id) from @_timeout))");
+	plain = fence.store->db->engine;
+	front.run = count_begins;
+	fence.store->db->engine = &front;
+	begins = 0;
+	CHECK_INT(hwts_rows_begin(fence.conn, wants, 1, false, true), ==, 0);
+	CHECK_INT(locked_first, ==, 0); /* one statement locks what it needs itself */
+	free(wants[0].row);
+	CHECK_INT(hwts_rows_begin(fence.conn, wants, 2, false, true), ==, 0);
+	fence.store->db->engine = plain;
+	CHECK(wants[0].row && wants[0].row->epoch == EPOCH);
+	CHECK(wants[1].row && wants[1].row->epoch == epoch);
+	free(wants[0].row);
+	free(wants[1].row);
+}
+
+/* Those who raise its rules lock the shards in their order, too. */
+TEST(a_begin_of_several_statements_locks_its_shards_before_them)
+{
+	int64_t id;
+
+	set_up();
+	do
+		id = put(fence.store, "a", 0);
+	while (hwts_shard_of(&fence.kind, id) == hwts_shard_of(&fence.kind, fence.id));
+	begin_two(id, EPOCH);
+	CHECK_INT(begins, ==, 2);
+	begin_two(id, EPOCH + 1);
+	CHECK_INT(begins, ==, 3);
+	CHECK_INT(locked_first, ==, world.sqlite ? 0 : 2);
+	tear_down();
+}
+
 /* The reply to the begin of a series was lost, and it was cancelled before that was asked again. */
 TEST(a_series_that_was_begun_and_cancelled_is_not_begun_again)
 {

@@ -3,30 +3,37 @@
  * Begins.
  *
  * A begin locks the row of each shard FOR SHARE, in their order: a take updates it, so no begin of an old epoch commits
- * after the take.  On SQLite both are in the one write transaction.
+ * after the take.  On SQLite both are in the one write transaction.  The rows of all shards under one epoch are begun
+ * by one statement.
  */
 #include "core/rows.h"
 
 #include <stdlib.h>
 
-/* The rows of one shard under one epoch, those for which it is the last attempt apart; by id. */
+/* The rows of one statement: under one epoch, by the same rules, and with as many attempts left; by id. */
 struct group {
 	struct hwts_want **wants;
 	size_t n;
 	bool again; /* also what runs under this epoch */
 };
 
-static int by_shard(const void *left, const void *right)
+static int by_statement(const struct hwts_want *a, const struct hwts_want *b)
 {
-	const struct hwts_want *a = *(struct hwts_want *const *)left, *b = *(struct hwts_want *const *)right;
-
-	if (a->shard != b->shard)
-		return a->shard < b->shard ? -1 : 1;
 	if (a->epoch != b->epoch)
 		return a->epoch < b->epoch ? -1 : 1;
-	if (a->last != b->last)
-		return a->last ? 1 : -1;
-	return (a->id > b->id) - (a->id < b->id);
+	if (a->rules != b->rules)
+		return a->rules < b->rules ? -1 : 1;
+	if (a->max_attempts != b->max_attempts)
+		return a->max_attempts < b->max_attempts ? -1 : 1;
+	return a->last - b->last;
+}
+
+static int by_group(const void *left, const void *right)
+{
+	const struct hwts_want *a = *(struct hwts_want *const *)left, *b = *(struct hwts_want *const *)right;
+	int differ = by_statement(a, b);
+
+	return differ ? differ : (a->id > b->id) - (a->id < b->id);
 }
 
 static int by_id(const void *left, const void *right)
@@ -106,32 +113,43 @@ static int pending(void *ctx, const struct hwts_value *row)
 
 struct begin {
 	struct hwts_want **wants; /* in groups */
-	int64_t *ids;             /* of wants */
+	int64_t *ids, *shards;    /* of wants; each shard once in each group */
 	struct group *groups;
-	struct hwts_step *steps; /* a group each */
-	size_t n, group_count;
+	struct hwts_step *steps; /* locks, and a group each */
+	size_t n, group_count, shard_count;
 	bool synced, again;
 };
+
+static void add_shard(struct begin *begin, size_t from, int32_t shard)
+{
+	size_t i = from;
+
+	while (i < begin->shard_count && begin->shards[i] != shard)
+		i++;
+	begin->shards[i] = shard;
+	begin->shard_count = HWTS_MAX(begin->shard_count, i + 1);
+}
 
 /* At most once (synced): nothing of an older epoch. */
 static void group_wants(struct begin *begin, const char *me)
 {
-	qsort(begin->wants, begin->n, sizeof(*begin->wants), by_shard);
-	begin->group_count = 0;
+	qsort(begin->wants, begin->n, sizeof(*begin->wants), by_group);
+	begin->group_count = begin->shard_count = 0;
 	for (size_t i = 0, count; i < begin->n; i += count) {
 		struct group *group = &begin->groups[begin->group_count];
 		const struct hwts_want *first = begin->wants[i];
 		int64_t most = first->max_attempts ? first->max_attempts : INT32_MAX;
+		size_t shards = begin->shard_count;
 
-		for (count = 0;
-		     i + count < begin->n && begin->wants[i + count]->shard == first->shard &&
-		     begin->wants[i + count]->epoch == first->epoch && begin->wants[i + count]->last == first->last;
-		     count++)
+		for (count = 0; i + count < begin->n && by_statement(begin->wants[i + count], first) == 0; count++) {
 			begin->ids[i + count] = begin->wants[i + count]->id;
+			add_shard(begin, shards, begin->wants[i + count]->shard);
+		}
 		*group = (struct group){ &begin->wants[i], count, begin->again };
-		begin->steps[begin->group_count++] = (struct hwts_step){
+		begin->steps[++begin->group_count] = (struct hwts_step){
 			HWTS_SQL_BEGIN,
-			{ HWTS_BYTES(&begin->ids[i], count), HWTS_NUMBER(first->shard), HWTS_NUMBER(first->epoch),
+			{ HWTS_BYTES(&begin->ids[i], count),
+			  HWTS_BYTES(&begin->shards[shards], begin->shard_count - shards), HWTS_NUMBER(first->epoch),
 			  HWTS_TEXT(me), HWTS_NUMBER(begin->synced ? first->epoch : 0),
 			  HWTS_NUMBER(first->epoch + begin->again), HWTS_NUMBER(first->last ? INT32_MAX : most - 1),
 			  HWTS_NUMBER(HWTS_MIN(most, HWTS_AT_ONCE + 1)), HWTS_NUMBER(first->rules) },
@@ -139,6 +157,8 @@ static void group_wants(struct begin *begin, const char *me)
 			.ctx = group
 		};
 	}
+	begin->steps[0] = (struct hwts_step){ .sql = HWTS_SQL_SHARE,
+					      .args = { HWTS_BYTES(begin->shards, begin->shard_count) } };
 }
 
 /* Which of the rows that were not begun are pending, and when they are due. */
@@ -167,14 +187,15 @@ static bool left_any(const struct begin *begin)
 
 static int begin_all(struct hwts_conn *conn, struct begin *begin)
 {
-	bool locks_rows = conn->db->engine->locks_rows;
+	bool locks_rows = conn->db->engine->locks_rows, locks;
 	unsigned flags = (begin->synced ? HWTS_SYNCED : 0) | (locks_rows ? 0 : HWTS_OPEN);
 	int rc;
 
 	group_wants(begin, hwts_me(conn->db));
-	for (size_t i = 0; conn->skips > 0 && i < begin->group_count; i++)
+	for (size_t i = 1; conn->skips > 0 && i <= begin->group_count; i++)
 		begin->steps[i].sql = HWTS_SQL_BEGIN_UNLOCKED;
-	rc = hwts_run(conn, begin->steps, begin->group_count, flags);
+	locks = locks_rows && begin->group_count > 1;
+	rc = hwts_run(conn, begin->steps + !locks, begin->group_count + locks, flags);
 	if (!locks_rows) { /* nobody is held up if the transaction takes a moment longer */
 		if (rc == 0)
 			rc = read_pending(conn, begin, HWTS_OPEN);
@@ -197,12 +218,15 @@ int hwts_rows_begin(struct hwts_conn *conn, struct hwts_want *wants, size_t n, b
 {
 	struct begin begin = { .wants = hwts_alloc(n * sizeof(*begin.wants)),
 			       .ids = hwts_alloc(n * sizeof(*begin.ids)),
+			       .shards = hwts_alloc(n * sizeof(*begin.shards)),
 			       .groups = hwts_alloc(n * sizeof(*begin.groups)),
-			       .steps = hwts_alloc(n * sizeof(*begin.steps)),
 			       .n = n,
 			       .synced = synced,
 			       .again = again };
-	int rc = begin.wants && begin.ids && begin.groups && begin.steps ? 0 : ENOMEM;
+	size_t room = 0;
+	bool done = begin.wants && begin.ids && begin.shards && begin.groups &&
+		    hwts_grow(&begin.steps, &room, n + 1, sizeof(*begin.steps));
+	int rc = done ? 0 : ENOMEM;
 
 	for (size_t i = 0; i < n; i++) {
 		wants[i].row = NULL;
@@ -220,6 +244,7 @@ int hwts_rows_begin(struct hwts_conn *conn, struct hwts_want *wants, size_t n, b
 	}
 	free(begin.wants);
 	free(begin.ids);
+	free(begin.shards);
 	free(begin.groups);
 	free(begin.steps);
 	return rc;

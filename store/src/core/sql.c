@@ -289,17 +289,21 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	},
 	HWTS_RULES_STATEMENTS
 	/*
-	 * Runs.  One that has been started so often (?7) is not begun, nor one that a process held when it died, and
+	 * Runs.  A begin locks the shards of its rows in their order; if it needs more than one statement, before them.
+	 */
+	[HWTS_SQL_SHARE] = { "begin", "J", "", "select id from @_shard where id = any(?1) order by id for share" },
+	/*
+	 * One that has been started so often (?7) is not begun, nor one that a process held when it died, and
 	 * that had been started so often (?8).  To begin a row again, as the reply was lost, is no further start.
 	 */
 	[HWTS_SQL_BEGIN] = {
-		"begin", "Jnitiinni",
+		"begin", "JJitiinni",
 		"update @_timeout set state = 2, epoch = ?3, attempt = attempt + case when state = 2 and epoch ="
 		" ?3 then 0 else 1 end where id" IN_LIST
-		" and +shard = ?2 and +due_us <= @now and ((state = 1 and attempt"
+		" and +due_us <= @now and ((state = 1 and attempt"
 		" < ?7) or (state = 2 and " UNMARKED " and epoch >= ?5 and epoch < ?6 and (epoch = ?3 or (attempt"
-		" < ?7 and attempt < ?8)))) and exists (select 1 from @_shard s where s.id = ?2 and s.epoch = ?3 and"
-		" s.owner = ?4 and s.rules = ?9)"
+		" < ?7 and attempt < ?8)))) and +shard in (select s.id from json_each(?2) j cross join @_shard s on"
+		" s.id = j.value where s.epoch = ?3 and s.owner = ?4 and s.rules = ?9)"
 		" returning id, due_us, base_us, period_us, attempt, key, data, @now, grp, schedule, zone,"
 		" grace_us, spread_us",
 		BEGIN_FROM
@@ -307,7 +311,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		BEGIN_WHERE,
 	},
 	[HWTS_SQL_BEGIN_UNLOCKED] = {
-		"begin", "Jnitiinni",
+		"begin", "JJitiinni",
 		"",
 		BEGIN_FROM
 		" where t.id = any(array(select u.id from @_timeout u where u.id = any(?1) for update skip locked))"

@@ -103,13 +103,12 @@
 	" shard = case when shard < 0 then -1 - shard else shard end, epoch = 0, state = 1"
 
 #define BEGIN_FROM                                                                                                     \
-	"with s as materialized (select x.id from @_shard x where x.id = ?2 and x.epoch = ?3 and x.owner = ?4 and "    \
-	"x.rules = ?9"                                                                                                 \
-	" for share), n as materialized (select @now us)"                                                              \
+	"with s as materialized (select x.id from @_shard x where x.id = any(?2) and x.epoch = ?3 and x.owner = ?4"    \
+	" and x.rules = ?9 order by x.id for share), n as materialized (select @now us)"                               \
 	" update @_timeout t set state = 2, epoch = ?3, attempt = t.attempt + "                                        \
-	"case when t.state = 2 and t.epoch = ?3 then 0 else 1 end from s, n"
+	"case when t.state = 2 and t.epoch = ?3 then 0 else 1 end from n"
 #define BEGIN_WHERE                                                                                                    \
-	" and t.shard is not distinct from ?2 and t.due_us + 0 <= n.us"                                                \
+	" and coalesce(t.shard, 0) = any(array(select s.id from s)) and t.due_us + 0 <= n.us"                          \
 	" and ((t.state = 1 and t.attempt < ?7) or (t.state = 2 and " UNMARKED " and t.epoch >= ?5 and t.epoch < ?6"   \
 	" and (t.epoch = ?3 or (t.attempt < ?7 and t.attempt < ?8))))"                                                 \
 	" returning t.id, t.due_us, t.base_us, t.period_us, t.attempt, t.key, t.data, n.us, t.grp, t.schedule"         \

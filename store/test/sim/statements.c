@@ -382,40 +382,76 @@ static int reschedule_all(struct act *act)
  * Runs
  */
 
+static bool is_among(const struct act *act, int arg, int64_t number)
+{
+	for (size_t i = 0; i < COUNT_ARG(arg); i++)
+		if (ITEM_ARG(arg, i) == number)
+			return true;
+	return false;
+}
+
+/* FOR SHARE, in their order: those that fit. */
+static int share_shards(struct act *act, bool (*fits)(const struct act *act, const struct version *shard))
+{
+	struct row *next;
+	int64_t last = -1;
+	int rc = 0;
+
+	do {
+		next = NULL;
+		EACH_ROW(SHARD, row)
+		{
+			const struct version *shard = sim_see(act, row);
+
+			if (fits(act, shard) && shard->n[SHARD_ID] > last &&
+			    (!next || shard->n[SHARD_ID] < sim_see(act, next)->n[SHARD_ID]))
+				next = row;
+		}
+		last = next ? sim_see(act, next)->n[SHARD_ID] : last;
+		rc = next ? sim_lock(act, next, false, WAITS) : 0;
+	} while (next && rc == 0);
+	return rc;
+}
+
+static bool is_wanted(const struct act *act, const struct version *shard)
+{
+	return shard && is_among(act, 0, shard->n[SHARD_ID]);
+}
+
+/* All shards of a begin. */
+static int share_all(struct act *act)
+{
+	return share_shards(act, is_wanted);
+}
+
+static bool is_held(const struct act *act, const struct version *shard)
+{
+	return shard && is_among(act, 1, shard->n[SHARD_ID]) && shard->n[SHARD_EPOCH] == NUMBER_ARG(2) &&
+	       shard->n[SHARD_RULES] == NUMBER_ARG(8) && sim_is_text(shard->s[SHARD_OWNER], TEXT_ARG(3));
+}
+
+/* It is held, and has been locked. */
+static bool is_ours(struct act *act, int64_t id)
+{
+	EACH_ROW(SHARD, row)
+	{
+		const struct version *shard = sim_see(act, row);
+
+		if (shard && shard->n[SHARD_ID] == id)
+			return is_held(act, shard) && is_held(act, sim_see_last(act, row));
+	}
+	return false;
+}
+
 static bool may_begin(struct act *act, const struct version *t)
 {
 	int64_t attempt = t->n[ATTEMPT], epoch = t->n[EPOCH];
 	bool again = epoch == NUMBER_ARG(2) || (attempt < NUMBER_ARG(6) && attempt < NUMBER_ARG(7));
 
-	if (t->n[SHARD_OF] != NUMBER_ARG(1) || t->n[DUE] > act->now_us)
+	if (!is_ours(act, t->n[SHARD_OF]) || t->n[DUE] > act->now_us)
 		return false;
 	return (t->n[STATE] == 1 && attempt < NUMBER_ARG(6)) ||
 	       (t->n[STATE] == 2 && is_unmarked(t) && epoch >= NUMBER_ARG(4) && epoch < NUMBER_ARG(5) && again);
-}
-
-static bool is_held(const struct act *act, const struct version *shard)
-{
-	return shard && shard->n[SHARD_ID] == NUMBER_ARG(1) && shard->n[SHARD_EPOCH] == NUMBER_ARG(2) &&
-	       shard->n[SHARD_RULES] == NUMBER_ARG(8) && sim_is_text(shard->s[SHARD_OWNER], TEXT_ARG(3));
-}
-
-/* The shard, FOR SHARE: 0 and false if it is another's. */
-static int share(struct act *act, bool *is_ours)
-{
-	*is_ours = false;
-	EACH_ROW(SHARD, row)
-	{
-		int rc;
-
-		if (!is_held(act, sim_see(act, row)))
-			continue;
-		rc = sim_lock(act, row, false, WAITS);
-		if (rc != 0)
-			return rc;
-		*is_ours = is_held(act, sim_see_last(act, row));
-		return 0;
-	}
-	return 0;
 }
 
 static void begin_row(struct act *act, struct row *row)
@@ -455,10 +491,9 @@ static void judge_order(struct act *act)
 
 static int begin(struct act *act, enum patience patience)
 {
-	bool is_ours;
-	int rc = share(act, &is_ours);
+	int rc = share_shards(act, is_held);
 
-	for (size_t i = 0; i < COUNT_ARG(0) && rc == 0 && is_ours; i++) {
+	for (size_t i = 0; i < COUNT_ARG(0) && rc == 0; i++) {
 		struct row *row;
 
 		rc = claim(act, ITEM_ARG(0, i), may_begin, patience, &row);
@@ -701,6 +736,7 @@ sim_statement *const sim_timeout_statements[HWTS_SQLS] = {
 	[HWTS_SQL_RESCHEDULE_ALL] = reschedule_all,
 	[HWTS_SQL_STATE] = state,
 	[HWTS_SQL_STATES] = states,
+	[HWTS_SQL_SHARE] = share_all,
 	[HWTS_SQL_BEGIN] = begin_waiting,
 	[HWTS_SQL_BEGIN_UNLOCKED] = begin_unlocked,
 	[HWTS_SQL_PENDING] = pending,
