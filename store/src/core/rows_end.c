@@ -190,11 +190,13 @@ static int lock_rows(struct hwts_conn *conn, struct hwts_row *rows, size_t n)
 
 static bool open_end(struct end *end, size_t n)
 {
+	size_t room = 0;
+
 	*end = (struct end){ .rows = hwts_alloc(n * sizeof(*end->rows)),
 			     .ids = hwts_alloc(n * sizeof(*end->ids)),
-			     .groups = hwts_alloc(n * sizeof(*end->groups)),
-			     .steps = hwts_alloc(ENDING * n * sizeof(*end->steps)) };
-	return end->rows && end->ids && end->groups && end->steps;
+			     .groups = hwts_alloc(n * sizeof(*end->groups)) };
+	return end->rows && end->ids && end->groups &&
+	       hwts_grow(&end->steps, &room, ENDING * n, sizeof(*end->steps)); /* without clearing it: few are used */
 }
 
 static void close_end(struct end *end)

@@ -203,16 +203,18 @@ static void write_row(struct batch *batch, size_t at, int64_t now_us)
 static bool open_batch(struct batch *batch, struct hwts_put *puts, size_t n)
 {
 	int64_t *numbers = hwts_alloc(NUMBERS * n * sizeof(*numbers));
+	size_t room = 0;
 
 	*batch = (struct batch){ .puts = puts,
 				 .n = n,
 				 .groups = hwts_alloc(n * sizeof(*batch->groups)),
 				 .keys = hwts_alloc(n * sizeof(*batch->keys)),
-				 .data = hwts_alloc(n * sizeof(*batch->data)),
-				 .steps = hwts_alloc((2 * n + 1) * sizeof(*batch->steps)) };
+				 .data = hwts_alloc(n * sizeof(*batch->data)) };
 	for (size_t i = 0; i < NUMBERS; i++)
 		batch->numbers[i] = numbers ? numbers + i * n : NULL;
-	return numbers && batch->groups && batch->keys && batch->data && batch->steps;
+	return numbers && batch->groups && batch->keys && batch->data &&
+	       hwts_grow(&batch->steps, &room, 2 * n + 1,
+			 sizeof(*batch->steps)); /* without clearing it: few are used */
 }
 
 static void close_batch(struct batch *batch)

@@ -31,11 +31,11 @@ int64_t hwts_peak_read(const struct hwts_peak *peak, int64_t now_ns)
 	return most;
 }
 
-void hwts_tally_start(struct hwts_tally *tally, int64_t late_ns)
+void hwts_tally_start(struct hwts_tally *tally, int64_t now_ns, int64_t late_ns)
 {
 	late_ns = HWTS_MAX(late_ns, 0);
 	tally->lateness_sum_ns += HWTS_MIN(late_ns, INT64_MAX - tally->lateness_sum_ns);
 	tally->stats.lateness[lateness_bucket(late_ns)]++;
 	tally->stats.lateness_max_ns = HWTS_MAX(tally->stats.lateness_max_ns, late_ns);
-	hwts_peak_note(&tally->lateness, hwt_now(), late_ns);
+	hwts_peak_note(&tally->lateness, now_ns, late_ns);
 }

@@ -19,8 +19,8 @@ struct hwts_tally {
 /* With the lock. */
 #define HWTS_TALLY(store, what, n) ((store)->tally->stats.what += (n))
 #define HWTS_TALLY_OF(store, kind, what, n)                                                                            \
-	((store)->tally->stats.what += (n), (kind)->tally.stats.what += (n)) /* and of its kind */
-void hwts_tally_start(struct hwts_tally *tally, int64_t late_ns);            /* a run starts so late */
+	((store)->tally->stats.what += (n), (kind)->tally.stats.what += (n))      /* and of its kind */
+void hwts_tally_start(struct hwts_tally *tally, int64_t now_ns, int64_t late_ns); /* a run starts so late */
 void hwts_peak_note(struct hwts_peak *peak, int64_t now_ns, int64_t ns);
 int64_t hwts_peak_read(const struct hwts_peak *peak, int64_t now_ns);
 /* In stats.c.  What is counted, and how things are now: of all kinds, and of one. */

@@ -82,10 +82,10 @@ static bool run(hwt_store *store, struct hwts_row *row, struct hwts_conn *conn, 
 
 void hwts_note_start(hwt_store *store, struct hwts_row *row)
 {
-	int64_t late_ns = (hwts_clock_db_us(store) - row->due_us) * 1000;
+	int64_t late_ns = (hwts_clock_db_us(store) - row->due_us) * 1000, now_ns = hwt_now();
 
-	hwts_tally_start(store->tally, late_ns);
-	hwts_tally_start(&row->kind->tally, late_ns);
+	hwts_tally_start(store->tally, now_ns, late_ns);
+	hwts_tally_start(&row->kind->tally, now_ns, late_ns);
 }
 
 /* In a transaction, if the kind wants one.  Returns true if the end is already committed. */
@@ -96,6 +96,8 @@ static bool run_in(hwt_store *store, struct hwts_row *row, struct hwts_conn **co
 
 	hwts_lock(store);
 	row->give_back = !hwts_window_may_start(store, row->id);
+	if (!row->give_back && row->kind->row.mode != HWT_STORE_TRANSACTION)
+		hwts_note_start(store, row);
 	hwts_unlock(store);
 	if (row->give_back)
 		return false;
@@ -114,12 +116,11 @@ static bool run_in(hwt_store *store, struct hwts_row *row, struct hwts_conn **co
 			return false;
 		}
 		*failures = 0;
-	}
-	hwts_lock(store);
-	hwts_note_start(store, row);
-	if (handle)
+		hwts_lock(store);
+		hwts_note_start(store, row);
 		hwts_ability_note(store, HWTS_TASK, true);
-	hwts_unlock(store);
+		hwts_unlock(store);
+	}
 	return run(store, row, *conn, handle);
 }
 

@@ -46,27 +46,33 @@ static struct hwts_entry *entry_of(struct hwts_turn *turn)
 	return turn ? (struct hwts_entry *)((char *)turn - offsetof(struct hwts_entry, turn)) : NULL;
 }
 
+static struct hwts_entry *peek(struct hwts_kind *kind, int64_t now_ns)
+{
+	return entry_of(hwts_turns_peek(&kind->turns, now_ns));
+}
+
 struct hwts_entry *hwts_window_peek(struct hwts_kind *kind)
 {
 	const struct hwts_turns *turns = &kind->turns;
 
-	return turns->first || turns->waiting > 0 ? entry_of(hwts_turns_peek(&kind->turns, hwt_now())) : NULL;
+	return turns->first || turns->waiting > 0 ? peek(kind, hwt_now()) : NULL;
 }
 
 /* Of those whose shard is held and is not about to be given away. */
 struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind, bool thread)
 {
+	int64_t now_ns = hwt_now();
 	struct hwts_entry *entry;
 
 	if (kind->turns.rests)
 		kind->turns.now_us = hwts_clock_db_us(store);
-	while ((entry = hwts_window_peek(kind)) != NULL) {
+	while ((entry = peek(kind, now_ns)) != NULL) {
 		struct hwts_shard *shard = hwts_shard(store, entry->shard, NULL);
 		bool held = shard && shard->held;
 
 		if (held && !shard->giving && entry->last && !thread)
 			return NULL;
-		(void)hwts_turns_take(&kind->turns, hwt_now());
+		(void)hwts_turns_take(&kind->turns, now_ns);
 		hwts_window_want_rest(store, kind, entry->turn.group);
 		if (held && !shard->giving)
 			return entry;
