@@ -19,6 +19,7 @@ bool tasks_are_slow;
 unsigned shards, mode;
 int64_t horizon_ns;
 unsigned (*kind_of)(unsigned number);
+unsigned group_count;
 
 void check(const char *what, int rc)
 {
@@ -169,7 +170,7 @@ void put_range(hwt_store *store, unsigned first, unsigned count, int64_t (*due_u
 {
 	static char payload[BATCH][PAYLOAD];
 	static hwt_store_spec specs[BATCH];
-	static char keys[BATCH][12];
+	static char keys[BATCH][12], groups[BATCH][12];
 	int rc;
 
 	for (unsigned from = 0; from < count; from += BATCH) {
@@ -183,6 +184,10 @@ void put_range(hwt_store *store, unsigned first, unsigned count, int64_t (*due_u
 			specs[i].kind = kind_name(kind_of != NULL ? kind_of(number) : 0);
 			specs[i].data = payload[i];
 			specs[i].len = PAYLOAD;
+			if (group_count > 0) {
+				snprintf(groups[i], sizeof(groups[i]), "g%u", number % group_count);
+				specs[i].group = groups[i];
+			}
 			if (tasks_are_slow) { /* what is left is known by its key */
 				snprintf(keys[i], sizeof(keys[i]), "%u", number);
 				specs[i].key = keys[i];

@@ -42,6 +42,7 @@ extern bool tasks_are_slow;                  /* 20 ms each; then timeouts have t
 extern unsigned shards, mode;                /* of a kind; 0: the default */
 extern int64_t horizon_ns;                   /* the same */
 extern unsigned (*kind_of)(unsigned number); /* NULL: all are of the first kind */
+extern unsigned group_count;                 /* puts go round them; 0: they have none */
 
 /* Ends the program with a text unless rc is 0. */
 void check(const char *what, int rc);

@@ -5,6 +5,7 @@
  *     store_bench -u URL [-S SCHEMA] [-n N] SCENARIO
  *
  *     lives     a process puts N by 500, due at once; this one runs them: lives/s from the first put to the last end
+ *     grouped   the same in 100 groups; a figure of the same without a cap, and with one that does not bind, by turns
  *     one       single puts from one thread, due in an hour, for three seconds: puts/s
  *     sixteen   the same from sixteen threads
  *     late      N put ahead, 1000 a second at random times: lateness of the starts
@@ -71,14 +72,19 @@ static double cpu_us(void)
 	return us;
 }
 
-static void lives(void)
+static void live_all(const char *figure, uint32_t cap)
 {
+	hwt_store_limits limits = HWT_STORE_LIMITS_INIT;
 	pid_t child = spawn(putter);
 	hwt_store *store = start_store();
+	char cpu[40];
 	int64_t over_us;
 	double before_us;
 
 	wait_for_shards(store, 8, 8);
+	limits.running = cap;
+	if (group_count > 0)
+		check("limit", hwt_store_limit(store, KIND, NULL, &limits));
 	before_us = cpu_us();
 	atomic_store(&shared->ready, 1);
 	while (read_stats(store).done < n)
@@ -86,9 +92,26 @@ static void lives(void)
 	over_us = clock_us(CLOCK_MONOTONIC);
 	reap(child);
 	check_law(n, 0);
-	print_figure("lives", "1/s", n * 1e6 / (double)(over_us - atomic_load(&shared->started_us)));
-	print_figure("lives_cpu", "us", (cpu_us() - before_us) / n); /* the server's is not in it */
+	print_figure(figure, "1/s", n * 1e6 / (double)(over_us - atomic_load(&shared->started_us)));
+	(void)snprintf(cpu, sizeof(cpu), "%s_cpu", figure);
+	print_figure(cpu, "us", (cpu_us() - before_us) / n); /* the server's is not in it */
 	check("close", hwt_store_close(store));
+}
+
+static void lives(void)
+{
+	live_all("lives", 0);
+}
+
+static void grouped(void)
+{
+	group_count = 100;
+	for (unsigned i = 0; i < 4; i++) {
+		live_all(i % 2 == 0 ? "grouped" : "grouped_capped", i % 2 == 0 ? 0 : 1000000);
+		atomic_store(&shared->ready, 0);
+		for (unsigned number = 0; number < n; number++)
+			atomic_store(&shared->starts[number], 0);
+	}
 }
 
 struct thread {
@@ -398,6 +421,7 @@ static const struct scenario {
 	unsigned n; /* if -n does not say otherwise */
 } scenarios[] = {
 	{ "lives", lives, 50000 },
+	{ "grouped", grouped, 50000 },
 	{ "one", put_one, 0 },
 	{ "sixteen", put_sixteen, 0 },
 	{ "late", late, 5000 },
