@@ -299,8 +299,6 @@ typedef struct hwt_store_stats {
 	  0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
-/* Life cycle: open, (register, start), use, stop, close */
-
 /* Opens a database, and makes the tables if there are none.  Starts no thread.  The url is one of
  *     sqlite:PATH                      a file; its folder must be writable, for the -wal and -shm files beside it
  *     postgresql://... postgres://...  as libpq takes them, with several hosts and target_session_attrs
@@ -318,9 +316,8 @@ HWT_API int hwt_store_open(hwt_store **store, const char *url, const hwt_store_c
 HWT_API int hwt_store_register(hwt_store *store, const hwt_store_kind *kind);
 
 /* Takes a share of the shards of the registered kinds, and runs what is due in them: on config.threads threads, with
- * three more and the timer's worker to serve them.  Processes balance the shards among themselves at any time.  If
- * another one is started under config.name, this one waits for the end of that lease, but not if that one has died on
- * this host.
+ * three more and the timer's worker to serve them.  Processes balance the shards among themselves at any time.  It
+ * waits for the lease of another process of the same config.name to end, unless that one has died on this host.
  * Returns  0, also when started; EINVAL: store is NULL, or no kind is registered; ENOTSUP: a pooler in transaction
  *          mode; EEXIST: the other one of this name lives, and has renewed its lease; EBUSY: a stop has not ended; of
  *          the database; EAGAIN also: no threads.  Then nothing is started. */
@@ -460,8 +457,7 @@ HWT_API int hwt_store_resume(hwt_store *store, const char *kind, const char *gro
 HWT_API int hwt_store_next_time(const char *schedule, const char *zone, int64_t after_us, int64_t *due_us, char *error,
 				size_t error_len);
 
-/* In a run: true while no other process can have begun this timeout.  Ask before a step that must not happen twice.
- * In a forked child it is false.
+/* In a run, and not in a forked child: true while no other process can have begun this timeout.
  * Threads  the task's, while it runs; of a pulled run any, until hwt_store_end.
  * Cost     a clock read and a lock. */
 HWT_API bool hwt_store_is_mine(const hwt_store_run *run);
