@@ -98,6 +98,35 @@ TEST(what_was_begun_ahead_of_its_start_can_be_cancelled_here)
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 0);
 }
 
+/* As what is pending; those that run are their last. */
+#define FEW (THREADS + 4) /* all are done before what waits for long is given back */
+
+TEST(what_was_begun_ahead_of_its_start_is_cancelled_with_its_group_here)
+{
+	hwt_store_which which = HWT_STORE_WHICH_INIT;
+	hwt_store *store = after(30);
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	uint64_t n;
+
+	hwts_lock(store);
+	store->kinds->queue.run_ns = 1000; /* however long they took here */
+	hwts_unlock(store);
+	for (unsigned i = 0; i < FEW; i++)
+		put(store, "a", 0);
+	while (count_begun() < FEW && hwt_now() < give_up_ns)
+		sleep_ms(1);
+	CHECK(wait_count(&started, 30 + THREADS));
+	which.kind = "a";
+	which.all = true;
+	CHECK_CALL(hwt_store_cancel_ex(store, &which, &n), 0);
+	CHECK_INT(n, ==, FEW);
+	CHECK_INT(count_begun(), ==, THREADS);
+	atomic_store(&held, false);
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_INT(atomic_load(&started), ==, 30 + THREADS);
+	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 0);
+}
+
 /* It runs then, for the first time. */
 TEST(what_was_begun_ahead_of_its_start_can_be_rescheduled_here)
 {

@@ -11,6 +11,7 @@
  */
 #include "core/kind.h"
 #include "core/pool.h"
+#include "core/queue.h"
 #include "core/store.h"
 #include "core/register.h"
 #include "core/tally.h"
@@ -71,12 +72,30 @@ static int change_all(struct walk *walk)
 		   : hwts_rows_cancel_all(walk->conn, slice->ids, slice->rcs, slice->n, walk->about->states);
 }
 
+/* What was begun here and has not started is pending; what runs is marked as its last run. */
+static int cancel_one(struct walk *walk, int64_t id)
+{
+	struct hwts_row *row = NULL;
+	bool again;
+	int rc;
+
+	do {
+		again = false;
+		if (walk->about->states & 1u << HWT_STORE_PENDING)
+			row = hwts_unbegin(walk->store, id, &again);
+	} while (again && !row);
+	rc = hwts_rows_cancel(walk->conn, id, row ? row->epoch : HWTS_NOT_BEGUN, walk->about->states, true);
+	if (row)
+		hwts_unbegun(walk->store, row, rc == 0, NULL);
+	return rc;
+}
+
 /* It was locked, has just changed, or runs. */
 static int change_one(struct walk *walk, size_t i)
 {
 	struct slice *slice = &walk->slice;
 	int rc = walk->move ? hwts_rows_reschedule(walk->conn, slice->ids[i], walk->move, &slice->dues[i])
-			    : hwts_rows_cancel(walk->conn, slice->ids[i], HWTS_NOT_BEGUN, walk->about->states, true);
+			    : cancel_one(walk, slice->ids[i]);
 
 	slice->rcs[i] = rc;
 	return rc == ENOENT || rc == EBUSY ? 0 : rc;
