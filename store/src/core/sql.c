@@ -192,8 +192,11 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	},
 	[HWTS_SQL_KIND_GROUPS] = {
 		"remove", "t",
-		"delete from @_group where kind = (select id from @_kind where name = ?1 and removed is not null)",
-		NULL,
+		"with recursive i (n) as (select 0 union all select n + 1 from i where n < 1023) delete from @_group"
+		" where bucket in (select n from i) and kind = (select id from @_kind where name = ?1 and removed is"
+		" not null)",
+		"delete from @_group where bucket = any(array(select generate_series(0, 1023))) and kind = (select"
+		" id from @_kind where name = ?1 and removed is not null)",
 	},
 	[HWTS_SQL_KIND_RULES] = {
 		"remove", "t",
