@@ -16,7 +16,7 @@ name='gcc __GNUC__\n#ifdef __clang__\nclang __clang_major__\n#endif\n'
 compiler=$("$CC" -dumpmachine | cut -d- -f1)-$(printf "$name" | "$CC" -E -P - | tail -1 | tr ' ' -)
 
 if ! command -v valgrind >/dev/null 2>&1 || ! echo '#include <valgrind/callgrind.h>' | "$CC" -E - >/dev/null 2>&1; then
-	echo "skip bench_check: needs valgrind"
+	echo "skip bench_check: needs valgrind (make bench-deps)"
 	exit 77
 fi
 mkdir -p "$build" && rm -f "$build"/out* || exit 1
