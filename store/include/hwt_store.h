@@ -73,7 +73,8 @@
  * Errors
  *
  *   Functions that can fail return 0 or a positive errno value.  On failure they change nothing, their out-parameters
- *   included; the exceptions are named.  hwt_store_error() has the text, which says what to do.
+ *   included; the exceptions are named.  hwt_store_error() has the text, which says what to do.  Structures begin with
+ *   their size: what one of an older header ends before is 0.
  *
  *     EINVAL      an argument makes no sense               EEXIST     the key, kind or name is there already
  *     ENOENT      no such timeout                          EBUSY      it is running; the store is started

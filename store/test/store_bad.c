@@ -150,6 +150,16 @@ TEST(each_field_of_a_kind_is_checked)
 		newer.kind.size = sizeof(newer);
 		CHECK_CALL(hwt_store_register(store, &newer.kind), ENOTSUP);
 	}
+	{ /* what an older one ends before is not looked at */
+		hwt_store_kind older = good;
+
+		older.name = "older";
+		older.size = offsetof(hwt_store_kind, flags);
+		older.flags = ~0u;
+		CHECK_CALL(hwt_store_register(store, &older), 0);
+		older.size--;
+		CHECK_CALL(hwt_store_register(store, &older), EINVAL);
+	}
 	CHECK_CALL(hwt_store_register(store, NULL), EINVAL);
 	CHECK_CALL(hwt_store_register(NULL, &good), EINVAL);
 	CHECK_CALL(hwt_store_register(store, &good), 0);
@@ -289,6 +299,34 @@ TEST(each_field_of_a_spec_is_checked_and_nothing_is_put)
 	CHECK_INT(count, ==, 1);
 	CHECK_CALL(hwt_store_close(store), 0);
 	free(data);
+}
+
+/* What they end before is not looked at. */
+TEST(specs_of_an_older_program_are_put)
+{
+	_Alignas(hwt_store_spec) char older[2][offsetof(hwt_store_spec, schedule)];
+	hwt_store_spec spec = spec_of("a", HWT_S(3600));
+	hwt_store *store;
+	int64_t ids[2];
+
+	fresh_world();
+	store = open_store();
+	memset(&spec.group, 'x', sizeof(spec) - offsetof(hwt_store_spec, group));
+	spec.size = offsetof(hwt_store_spec, group);
+	ids[0] = put_spec(store, &spec);
+	CHECK_INT(info_of(store, ids[0]).priority, ==, 0);
+	spec.group = "g";
+	spec.size = sizeof(older[0]);
+	for (int i = 0; i < 2; i++) {
+		spec.priority = 7 + i;
+		memcpy(older[i], &spec, sizeof(older[i]));
+	}
+	CHECK_CALL(hwt_store_put_many(store, (const hwt_store_spec *)(void *)older, 2, ids), 0);
+	for (int i = 0; i < 2; i++)
+		CHECK_INT(info_of(store, ids[i]).priority, ==, 7 + i);
+	spec.size--;
+	CHECK_CALL(hwt_store_put(store, &spec, ids), EINVAL);
+	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(other_calls_check_their_arguments)

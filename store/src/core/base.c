@@ -77,13 +77,18 @@ const char *hwts_fail_text(void)
 	return failure;
 }
 
-int hwts_check_size(const char *name, const void *given, size_t size, size_t known)
+int hwts_take(const char *name, const void *given, size_t least, void *is, size_t known)
 {
-	if (size < known)
+	size_t size;
+
+	memcpy(&size, given, sizeof(size));
+	if (size < least || (size < known && size % sizeof(size) != 0))
 		return hwts_fail(EINVAL, "%s.size must be sizeof(%s)", name, name);
 	for (const char *more = (const char *)given + known; more < (const char *)given + size; more++)
 		if (*more)
 			return hwts_fail(ENOTSUP, "%s has a setting that this version does not know", name);
+	memset(is, 0, known);
+	memcpy(is, given, HWTS_MIN(size, known));
 	return 0;
 }
 

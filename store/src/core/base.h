@@ -64,8 +64,11 @@ int hwts_fail_errno(int rc, const char *doing); /* with what errno value rc mean
 const char *hwts_fail_text(void);
 const char *hwts_error_text(int rc, char *text, size_t size); /* what errno value rc means; text */
 
-/* A structure of the caller, by its size: EINVAL, or ENOTSUP if what this version does not know of it is not 0. */
-int hwts_check_size(const char *name, const void *given, size_t size, size_t known);
+/*
+ * Reads a structure of the caller's, which begins with its size, into *is.  What an older one ends before is 0; the
+ * oldest has least bytes: EINVAL.  ENOTSUP: what this version does not know of a newer one is not 0.
+ */
+int hwts_take(const char *name, const void *given, size_t least, void *is, size_t known);
 
 /*
  * Memory

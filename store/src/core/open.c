@@ -56,13 +56,13 @@ struct whole {
 
 static int read_config(hwt_store_config *out, const hwt_store_config *config)
 {
-	int rc = config ? hwts_check_size("hwt_store_config", config, config->size, sizeof(*config)) : 0;
+	int rc = 0;
 
 	*out = (hwt_store_config){ .size = sizeof(*out) };
+	if (config)
+		rc = hwts_take("hwt_store_config", config, sizeof(*out), out, sizeof(*out));
 	if (rc != 0)
 		return rc;
-	if (config)
-		*out = *config;
 	out->threads = out->threads ? out->threads : THREADS;
 	out->batch = out->batch ? out->batch : BATCH;
 	out->lease_ns = out->lease_ns ? out->lease_ns : LEASE_NS;

@@ -57,13 +57,8 @@ static int check_series(const hwt_store_spec *spec)
 
 static int check_spec(const hwt_store_spec *spec)
 {
-	int rc;
+	int rc = hwts_check_kind_name(spec->kind);
 
-	if (!spec)
-		return hwts_fail(EINVAL, "the spec is NULL");
-	rc = hwts_check_size("hwt_store_spec", spec, spec->size, sizeof(*spec));
-	if (rc == 0)
-		rc = hwts_check_kind_name(spec->kind);
 	if (rc == 0 && spec->key)
 		rc = hwts_check_key(spec->key);
 	if (rc == 0 && spec->group)
@@ -90,10 +85,15 @@ static int check_spec(const hwt_store_spec *spec)
 	return check_series(spec);
 }
 
-static int describe(const hwt_store_spec *spec, struct hwts_put *put)
+static int describe(const hwt_store_spec *given, struct hwts_put *put)
 {
-	int rc = check_spec(spec);
+	hwt_store_spec is;
+	const hwt_store_spec *spec = &is;
+	int rc = given ? hwts_take("hwt_store_spec", given, offsetof(hwt_store_spec, group), &is, sizeof(is))
+		       : hwts_fail(EINVAL, "the spec is NULL");
 
+	if (rc == 0)
+		rc = check_spec(spec);
 	if (rc != 0)
 		return rc;
 	*put = (struct hwts_put){
@@ -283,7 +283,7 @@ int hwt_store_put(hwt_store *store, const hwt_store_spec *spec, int64_t *id)
 	int rc = hwts_check_store(store);
 
 	if (rc == 0)
-		rc = check_spec(spec);
+		rc = describe(spec, &request.put);
 	if (rc == 0 && hwts_holds_lock(store))
 		rc = hwts_fail(EDEADLK, "the transaction of this task has SQLite's lock: use hwt_store_put_on with "
 					"run->connection");

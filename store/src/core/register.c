@@ -64,13 +64,8 @@ int hwts_kind_of(hwt_store *store, const char *name, const struct hwts_kind_row 
 static int check_kind(const hwt_store *store, const hwt_store_kind *kind)
 {
 	int64_t least_ns = store->config.lease_ns / 3 * 2;
-	int rc;
+	int rc = hwts_check_kind_name(kind->name);
 
-	if (!kind)
-		return hwts_fail(EINVAL, "the kind is NULL");
-	rc = hwts_check_size("hwt_store_kind", kind, kind->size, sizeof(*kind));
-	if (rc == 0)
-		rc = hwts_check_kind_name(kind->name);
 	if (rc != 0)
 		return rc;
 	if (kind->flags & ~HWT_STORE_PULLED)
@@ -156,28 +151,32 @@ static int register_kind(hwt_store *store, const hwt_store_kind *kind)
 	return 0;
 }
 
-int hwt_store_register(hwt_store *store, const hwt_store_kind *kind)
+int hwt_store_register(hwt_store *store, const hwt_store_kind *given)
 {
 	struct hwts_call call = hwts_enter();
 	const struct hwts_kind *is;
+	hwt_store_kind kind;
 	int rc = hwts_check_store(store);
 
 	if (rc == 0)
-		rc = check_kind(store, kind);
+		rc = given ? hwts_take("hwt_store_kind", given, offsetof(hwt_store_kind, flags), &kind, sizeof(kind))
+			   : hwts_fail(EINVAL, "the kind is NULL");
+	if (rc == 0)
+		rc = check_kind(store, &kind);
 	if (rc != 0)
 		return hwts_leave(call, rc);
 	if (hwts_in_task_of(store))
 		return hwts_leave(call, hwts_fail(EBUSY, "the store is started: register before"));
 	pthread_mutex_lock(&store->life->lock);
 	hwts_lock(store);
-	is = hwts_kind_find(store, kind->name);
+	is = hwts_kind_find(store, kind.name);
 	if (hwts_phase(store) != HWTS_STOPPED)
 		rc = hwts_fail(EBUSY, "the store is started: register before");
 	else if (is && is->registered)
-		rc = hwts_fail(EEXIST, "kind %s is registered already", kind->name);
+		rc = hwts_fail(EEXIST, "kind %s is registered already", kind.name);
 	hwts_unlock(store);
 	if (rc == 0)
-		rc = register_kind(store, kind);
+		rc = register_kind(store, &kind);
 	pthread_mutex_unlock(&store->life->lock);
 	return hwts_leave(call, rc);
 }

@@ -26,18 +26,22 @@ static int check(const hwt_store *store, const char *kind, const char *group)
 		   : 0;
 }
 
-static int check_limits(const hwt_store_limits *limits)
+static int read_limits(const hwt_store_limits *given, struct hwts_rules_change *change)
 {
-	int rc = limits ? hwts_check_size("hwt_store_limits", limits, limits->size, sizeof(*limits)) : 0;
+	hwt_store_limits is;
+	int rc = hwts_take("hwt_store_limits", given, sizeof(is), &is, sizeof(is));
 
-	if (rc != 0 || !limits)
+	if (rc != 0)
 		return rc;
-	if (limits->running > INT32_MAX || limits->burst > INT32_MAX)
+	if (is.running > INT32_MAX || is.burst > INT32_MAX)
 		return hwts_fail(EINVAL, "running and burst are at most %d", INT32_MAX);
-	if (limits->start_every_ns < 0 || limits->start_every_ns > LONGEST_NS)
+	if (is.start_every_ns < 0 || is.start_every_ns > LONGEST_NS)
 		return hwts_fail(EINVAL, "start_every_ns is between 0 and 100 years");
-	if (limits->burst > 0 && limits->start_every_ns == 0)
+	if (is.burst > 0 && is.start_every_ns == 0)
 		return hwts_fail(EINVAL, "burst needs a rate: start_every_ns");
+	change->running = (int32_t)is.running;
+	change->every_us = hwts_up_to_us(is.start_every_ns);
+	change->burst = (int32_t)is.burst;
 	return 0;
 }
 
@@ -85,13 +89,8 @@ int hwt_store_limit(hwt_store *store, const char *kind, const char *group, const
 	struct hwts_rules_change is = { .group = group, .limits = true, .removes = !limits };
 	int rc = check(store, kind, group);
 
-	if (rc == 0)
-		rc = check_limits(limits);
-	if (rc == 0 && limits) {
-		is.running = (int32_t)limits->running;
-		is.every_us = hwts_up_to_us(limits->start_every_ns);
-		is.burst = (int32_t)limits->burst;
-	}
+	if (rc == 0 && limits)
+		rc = read_limits(limits, &is);
 	return hwts_leave(call, rc ? rc : change(store, kind, &is));
 }
 

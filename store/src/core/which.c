@@ -45,9 +45,11 @@ static int check_names(const hwt_store_which *which)
 	return rc;
 }
 
-int hwts_about_of(const hwt_store_which *which, unsigned may, struct hwts_about *about)
+int hwts_about_of(const hwt_store_which *given, unsigned may, struct hwts_about *about)
 {
-	int rc = which ? hwts_check_size("hwt_store_which", which, which->size, sizeof(*which))
+	hwt_store_which is;
+	const hwt_store_which *which = &is;
+	int rc = given ? hwts_take("hwt_store_which", given, sizeof(is), &is, sizeof(is))
 		       : hwts_fail(EINVAL, "which is NULL");
 
 	if (rc == 0)
