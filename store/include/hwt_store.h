@@ -128,7 +128,7 @@ typedef struct hwt_store_run {
 	const char *kind, *key; /* key NULL: it has none */
 	const void *data;       /* NULL if len is 0 */
 	size_t len;
-	int64_t due_us;   /* when it was due */
+	int64_t due_us;   /* when it was due; of a series: the time on its grid, without spread_ns */
 	unsigned attempt; /* 1, 2, ...: begins since it was put, since the last success, or since it was FAILED */
 	uint64_t missed;  /* of a series: times of its grid that were merged into this run */
 	/* HWT_STORE_TRANSACTION: sqlite3 * or PGconn *, inside the transaction that also ends this run, which the task
@@ -206,7 +206,7 @@ typedef enum hwt_store_state {
 /* Which timeouts a call is about.  What a program does not set is 0. */
 typedef struct hwt_store_which {
 	size_t size;         /* sizeof(hwt_store_which) */
-	int64_t id;          /* not 0: this one, whatever else is set.  0: by what follows */
+	int64_t id;          /* not 0: this one, whatever the names below; with all: EINVAL */
 	const char *kind;    /* of this kind */
 	const char *group;   /* and of this group; NULL: without a group */
 	const char *key;     /* the one with this key; NULL with all */
