@@ -54,6 +54,10 @@ else
 	cp -R "$work/package" "$work/site"
 fi
 
+version=$(sed -n 's/^#define HWT_VERSION_\(MAJOR\|MINOR\|PATCH\) //p' include/hwt.h | paste -sd. -)
+result python_version "$(grep -qx "version = \"$version\"" bindings/python/pyproject.toml || echo "pyproject.toml: not $version"
+	grep -q "^VERSION = \"${version%.*}\"" bindings/python/hwt_store/_lib.py || echo "_lib.py: not ${version%.*}")"
+
 # The first program of the README, on PostgreSQL and installed, prints what stands below it.
 part() { # LANGUAGE
 	awk -v begin="\`\`\`$1" '$0 == begin && !over { on = 1; next } /^```/ && on { on = 0; over = 1 } on' bindings/python/README.md

@@ -52,6 +52,10 @@ __all__ = [
 	"open_threads",
 ]
 
+for _name in [name for name in vars(ThreadStore) if not name.startswith("_")]:
+	if not getattr(ThreadStore, _name).__doc__:
+		getattr(ThreadStore, _name).__doc__ = getattr(Store, _name).__doc__
+
 
 def open(
 	url: str, *, name: Optional[str] = None, schema: Optional[str] = None, lease: Optional[Span] = None

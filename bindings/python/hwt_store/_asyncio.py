@@ -12,8 +12,10 @@ from datetime import datetime
 from typing import Any, AsyncIterator, Awaitable, Callable, Collection, Dict, Iterable, List, Optional, Set, TypeVar
 
 from ._base import Base
-from ._calls import Pages, log
+from ._calls import log
 from ._lib import Span
+from ._pages import Pages
+from ._puts import Puts
 from ._run import Run
 from ._values import ANY, Group, Info, KindInfo, Outcome, Put, State, Stats
 
@@ -43,6 +45,7 @@ class Store(Base[Callable[[Run], Awaitable[Any]]]):
 
 	def _set_up(self) -> None:
 		self._pool = ThreadPoolExecutor(THREADS, "hwt_store")
+		self._puts = Puts(self._calls, self._pool)
 		self._tasks: Set["asyncio.Task[None]"] = set()
 		self._loop: Optional[asyncio.AbstractEventLoop] = None
 		self._stopped: Optional["asyncio.Future[None]"] = None
@@ -90,18 +93,19 @@ class Store(Base[Callable[[Run], Awaitable[Any]]]):
 		"""
 		if self._stopped is not None:
 			raise RuntimeError("run() is under way")
+		self._calls.check_open()
 		self._loop = asyncio.get_running_loop()
 		self._stopped = self._loop.create_future()
 		self._interrupted = False
 		handlers: Dict[int, Any] = {}
+		if signals and threading.current_thread() is threading.main_thread():
+			for number in (signal.SIGTERM, signal.SIGINT):
+				handlers[number] = signal.getsignal(number)
+				self._loop.add_signal_handler(number, self._signalled)
 		begin = self._loop.run_in_executor(self._pool, self._calls.begin)
 		try:
 			self._fd = await asyncio.shield(begin)
 			self._loop.add_reader(self._fd, self._pull)
-			if signals and threading.current_thread() is threading.main_thread():
-				for number in (signal.SIGTERM, signal.SIGINT):
-					handlers[number] = signal.getsignal(number)
-					self._loop.add_signal_handler(number, self._signalled)
 			await self._stopped
 			await self._halt(stop_within)
 		except BaseException:
@@ -208,10 +212,11 @@ class Store(Base[Callable[[Run], Awaitable[Any]]]):
 
 		Raises Exists if the key is in use; Invalid; Unavailable: it was not put; Unknown: perhaps it was.
 		"""
-		return await self._wait(
-			self._calls.put,
-			Put(kind, data, delay, at, every, cron, zone, key, group, priority, grace, spread, if_exists),
-		)
+		put = Put(kind, data, delay, at, every, cron, zone, key, group, priority, grace, spread, if_exists)
+		if key is not None:
+			return await self._wait(self._calls.put, put)
+		self._calls.check_open()
+		return await self._puts.put(put)
 
 	async def put_many(self, puts: Iterable[Put]) -> List[int]:
 		"""Puts up to 10,000 in one transaction, all of them or none, and returns their ids in the same order."""

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The calls of a store; each waits for the database. ThreadStore offers them as they are, Store moves them to threads."""
+"""The calls of a store, which wait for the database: ThreadStore offers them as they are, Store moves them to threads."""
 
 import errno
 import logging
-import queue
 import threading
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Callable, Collection, Dict, Iterable, Iterator, List, Optional, Union
+from typing import Any, Callable, Collection, Dict, Iterable, List, Optional, Union
 
 from . import _lib
 from ._lib import NULL, Span, ffi, lib
@@ -17,18 +16,10 @@ from ._values import fill_spec, info_of, kind_info_of, stats_of
 
 log = logging.getLogger("hwt_store")
 
-PAGE = 500  # rows that a list hands over at a time
-
 
 @ffi.callback("void(void *, const char *)")  # type: ignore[misc]
 def _warn(_ctx: Any, message: Any) -> None:
 	log.warning("%s", _lib.text(message))
-
-
-@ffi.callback("bool(void *, const hwt_store_info *)")  # type: ignore[misc]
-def _each(ctx: Any, info: Any) -> bool:
-	pages: Pages = ffi.from_handle(ctx)
-	return pages.add(info)
 
 
 @ffi.callback("bool(void *, const hwt_store_kind_info *)")  # type: ignore[misc]
@@ -118,7 +109,7 @@ class Calls:
 		finally:
 			self.__leave_call()
 
-	def _check(self, function: Any, *arguments: Any) -> None:
+	def check(self, function: Any, *arguments: Any) -> None:
 		"""The same, raising what it returns."""
 		code = self._call(function, *arguments)
 		if code != 0:
@@ -175,8 +166,8 @@ class Calls:
 			if kind.group_limit is not None:
 				self.limit(kind.name, running=kind.group_limit)
 		fd = ffi.new("int *")
-		self._check(lib.hwt_store_fd, fd)
-		self._check(lib.hwt_store_start)
+		self.check(lib.hwt_store_fd, fd)
+		self.check(lib.hwt_store_start)
 		self._started = True
 		return int(fd[0])
 
@@ -249,10 +240,14 @@ class Calls:
 		ids = ffi.new("int64_t[]", len(puts))
 		code = self._call(lib.hwt_store_put_many, specs, len(puts), ids)
 		if code != 0:
-			_lib.fail(code, id=ids[0] or None if puts else None)
+			try:
+				_lib.fail(code, id=ids[0] or None if puts else None)
+			except _lib.Unknown as error:
+				error.ids = list(ids)
+				raise
 		return list(ids)
 
-	def _which(
+	def which(
 		self,
 		keep: List[Any],
 		id: Optional[int] = None,
@@ -300,12 +295,12 @@ class Calls:
 
 	def cancel(self, id: Optional[int], kind: Optional[str], key: Optional[str], group: Optional[str]) -> Outcome:
 		keep: List[Any] = []
-		return self._outcome(self._call(lib.hwt_store_cancel_ex, self._which(keep, id, kind, key, group), NULL))
+		return self._outcome(self._call(lib.hwt_store_cancel_ex, self.which(keep, id, kind, key, group), NULL))
 
 	def cancel_all(self, kind: str, group: Group, states: Optional[Collection[State]]) -> int:
 		keep: List[Any] = []
 		n = ffi.new("uint64_t *")
-		self._check(lib.hwt_store_cancel_ex, self._which(keep, kind=kind, group=group, states=states, all=True), n)
+		self.check(lib.hwt_store_cancel_ex, self.which(keep, kind=kind, group=group, states=states, all=True), n)
 		return int(n[0])
 
 	def reschedule(
@@ -318,7 +313,7 @@ class Calls:
 		at: Optional[datetime],
 	) -> Outcome:
 		keep: List[Any] = []
-		which = self._which(keep, id, kind, key, group, (State.PENDING, State.FAILED))
+		which = self.which(keep, id, kind, key, group, (State.PENDING, State.FAILED))
 		if id is not None:
 			which.states = 1 << State.PENDING.value | 1 << State.FAILED.value
 		return self._outcome(self._call(lib.hwt_store_reschedule_ex, which, self._when(delay, at), NULL))
@@ -333,15 +328,15 @@ class Calls:
 	) -> int:
 		keep: List[Any] = []
 		n = ffi.new("uint64_t *")
-		which = self._which(keep, kind=kind, group=group, states=states, all=True)
-		self._check(lib.hwt_store_reschedule_ex, which, self._when(delay, at), n)
+		which = self.which(keep, kind=kind, group=group, states=states, all=True)
+		self.check(lib.hwt_store_reschedule_ex, which, self._when(delay, at), n)
 		return int(n[0])
 
 	def get(
 		self, id: Optional[int], kind: Optional[str], key: Optional[str], group: Optional[str]
 	) -> Optional[Info]:
 		keep: List[Any] = []
-		which = self._which(keep, id, kind, key, group)
+		which = self.which(keep, id, kind, key, group)
 		info = ffi.new("hwt_store_info *")
 		room = 4096
 		while True:
@@ -360,12 +355,12 @@ class Calls:
 	def kinds(self) -> List[KindInfo]:
 		kinds: List[KindInfo] = []
 		ctx = ffi.new_handle(kinds)
-		self._check(lib.hwt_store_each_kind, _each_kind, ctx)
+		self.check(lib.hwt_store_each_kind, _each_kind, ctx)
 		return kinds
 
 	def remove_kind(self, kind: str) -> None:
 		keep: List[Any] = []
-		self._check(lib.hwt_store_remove_kind, _lib.chars(kind, keep))
+		self.check(lib.hwt_store_remove_kind, _lib.chars(kind, keep))
 
 	def limit(
 		self,
@@ -384,28 +379,28 @@ class Calls:
 		except OverflowError as error:
 			_lib.invalid(f"a limit is out of range: {error}")
 		limits.start_every_ns = _lib.nanoseconds(start_every, "start_every")
-		self._check(lib.hwt_store_limit, _lib.chars(kind, keep), _lib.chars(group, keep), limits)
+		self.check(lib.hwt_store_limit, _lib.chars(kind, keep), _lib.chars(group, keep), limits)
 
 	def unlimit(self, kind: str, group: Optional[str] = None) -> None:
 		keep: List[Any] = []
-		self._check(lib.hwt_store_limit, _lib.chars(kind, keep), _lib.chars(group, keep), NULL)
+		self.check(lib.hwt_store_limit, _lib.chars(kind, keep), _lib.chars(group, keep), NULL)
 
 	def pause(self, kind: str, group: Optional[str] = None) -> None:
 		keep: List[Any] = []
-		self._check(lib.hwt_store_pause, _lib.chars(kind, keep), _lib.chars(group, keep))
+		self.check(lib.hwt_store_pause, _lib.chars(kind, keep), _lib.chars(group, keep))
 
 	def resume(self, kind: str, group: Optional[str] = None) -> None:
 		keep: List[Any] = []
-		self._check(lib.hwt_store_resume, _lib.chars(kind, keep), _lib.chars(group, keep))
+		self.check(lib.hwt_store_resume, _lib.chars(kind, keep), _lib.chars(group, keep))
 
 	def stats(self, kind: Optional[str] = None) -> Stats:
 		keep: List[Any] = []
 		out = ffi.new("hwt_store_stats *")
 		out.size = ffi.sizeof("hwt_store_stats")
 		if kind is None:
-			self._check(lib.hwt_store_read_stats, out)
+			self.check(lib.hwt_store_read_stats, out)
 		else:
-			self._check(lib.hwt_store_read_kind_stats, _lib.chars(kind, keep), out)
+			self.check(lib.hwt_store_read_kind_stats, _lib.chars(kind, keep), out)
 		return stats_of(out)
 
 	def prometheus(self) -> str:
@@ -418,63 +413,3 @@ class Calls:
 			if length < room:
 				return _lib.text(page)
 			room = length + 4096
-
-
-class Pages:
-	"""What `each` reads, page by page, on a thread of its own."""
-
-	def __init__(
-		self, calls: Calls, kind: str, group: Group, states: Optional[Collection[State]], with_data: bool
-	) -> None:
-		self._keep: List[Any] = []
-		self._which = calls._which(self._keep, kind=kind, group=group, states=states, all=True)
-		if not states:
-			self._which.states = sum(1 << state.value for state in State)
-		if with_data:
-			self._which.states |= _lib.WITH_DATA
-		self._page: List[Info] = []
-		self._pages: "queue.Queue[Union[List[Info], BaseException, None]]" = queue.Queue(4)
-		self._over = False
-		threading.Thread(target=self._read, args=(calls,), name="hwt_store each", daemon=True).start()
-
-	def _read(self, calls: Calls) -> None:
-		ctx = ffi.new_handle(self)
-		last: Optional[BaseException] = None
-		try:
-			calls._check(lib.hwt_store_each_ex, self._which, _each, ctx)
-		except BaseException as error:
-			last = error
-		self._pages.put(self._page)
-		self._pages.put(last)
-
-	def add(self, info: Any) -> bool:
-		if len(self._page) == PAGE:
-			self._pages.put(self._page)
-			self._page = []
-		self._page.append(info_of(info, ffi.buffer(info.data, info.len)[:] if info.data != NULL else b""))
-		return not self._over
-
-	def get(self) -> Optional[List[Info]]:
-		"""The next; None: there are no more."""
-		page = self._pages.get()
-		if isinstance(page, BaseException):
-			raise page
-		return page
-
-	def close(self) -> None:
-		"""No more are wanted. The thread hands over three things at most yet, and for these there is room."""
-		self._over = True
-		while not self._pages.empty():
-			self._pages.get()
-
-	def __iter__(self) -> Iterator[Info]:
-		try:
-			while True:
-				page = self.get()
-				if page is None:
-					return
-				yield from page
-		finally:
-			self.close()
-
-

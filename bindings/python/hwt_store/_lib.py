@@ -4,11 +4,12 @@
 import errno
 import os
 from datetime import datetime, timedelta, timezone
-from typing import Any, Dict, NoReturn, Optional, Type, Union
+from typing import Any, Dict, NoReturn, Optional, Sequence, Type, Union
 
 import cffi
 
 SONAME = "libhwt-store.so.0"
+VERSION = "0.2"  # before 1.0 structures may change with it
 
 # As store/include/hwt_store.h has them; a test compares the layout with store/test/abi_store.txt.
 DECLARATIONS = """
@@ -142,6 +143,7 @@ int hwt_store_read_stats(hwt_store *store, hwt_store_stats *out);
 int hwt_store_read_kind_stats(hwt_store *store, const char *kind, hwt_store_stats *out);
 int hwt_store_prometheus(hwt_store *store, char *buf, size_t len);
 const char *hwt_store_error(void);
+const char *hwt_version(void);
 """
 
 PULLED = 1
@@ -158,12 +160,16 @@ NULL: Any = ffi.NULL
 def _load() -> Any:
 	name = os.environ.get("HWT_STORE_LIBRARY") or SONAME
 	try:
-		return ffi.dlopen(name)
+		found = ffi.dlopen(name)
 	except OSError as error:
 		raise ImportError(
 			f"the C library libhwt-store is not found ({error}): install it (Debian: libhwt-store0; from its tree: "
 			"make install, then ldconfig), or set HWT_STORE_LIBRARY to the path of the file"
 		) from None
+	version = ffi.string(found.hwt_version()).decode()
+	if not version.startswith(VERSION + "."):
+		raise ImportError(f"this package is for libhwt-store {VERSION}, and {name} is {version}")
+	return found
 
 
 lib: Any = _load()
@@ -200,6 +206,8 @@ class Unavailable(Error, ConnectionError):
 
 class Unknown(Error, ConnectionError):
 	"""The connection broke during the call: whether it has happened is not known. After a put, `get(id)` tells."""
+
+	ids: Sequence[int] = ()  #: of put_many
 
 
 _CLASSES: Dict[int, Type[Error]] = {
@@ -276,7 +284,9 @@ def microseconds(at: datetime, what: str) -> int:
 	if not isinstance(at, datetime):
 		raise TypeError(f"{what} is a datetime, not {at!r}")
 	if at.tzinfo is None:
-		invalid(f"{what}: {at} has no time zone; datetime.now(timezone.utc) has one, and at.astimezone() gives it the local one")
+		invalid(
+			f"{what}: {at} has no time zone; datetime.now(timezone.utc) has one, and at.astimezone() gives it the local one"
+		)
 	us = (at - _EPOCH) // _MICROSECOND
 	if us < 0:
 		invalid(f"{what}: {at} is before 1970")

@@ -11,8 +11,9 @@ from datetime import datetime
 from typing import Any, Callable, Collection, Dict, Iterable, Iterator, List, Optional, Union
 
 from ._base import Base
-from ._calls import Pages, log
+from ._calls import log
 from ._lib import Span
+from ._pages import Pages
 from ._run import Run
 from ._values import ANY, Group, Info, KindInfo, Outcome, Put, State, Stats
 
@@ -66,6 +67,9 @@ class ThreadStore(Base[Callable[[Run], Any]]):
 		handlers: Dict[int, Any] = {}
 		try:
 			self._stopping = False
+			if signals and threading.current_thread() is threading.main_thread():
+				for number in (signal.SIGTERM, signal.SIGINT):
+					handlers[number] = signal.signal(number, self._signalled)
 			fd = self._calls.begin()
 			threads = [
 				threading.Thread(target=self._work, args=(fd,), name=f"hwt_store {n}", daemon=True)
@@ -74,9 +78,6 @@ class ThreadStore(Base[Callable[[Run], Any]]):
 			for thread in threads:
 				thread.start()
 			try:
-				if signals and threading.current_thread() is threading.main_thread():
-					for number in (signal.SIGTERM, signal.SIGINT):
-						handlers[number] = signal.signal(number, self._signalled)
 				os.read(pipe, 1)
 			finally:
 				self._halt(threads, stop_within)

@@ -39,6 +39,7 @@ class World:
 		"""Starts a program, which finds the url, the schema and the arguments in sys.argv, and its output in a pipe."""
 		process = subprocess.Popen(
 			[sys.executable, "-u", "-c", program, self.url, self.schema, *arguments],
+			stdin=subprocess.PIPE,
 			stdout=subprocess.PIPE,
 			text=True,
 		)

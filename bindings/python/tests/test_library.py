@@ -1,17 +1,23 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What the package needs of the C library."""
 
+import asyncio
+import errno
 import os
 import pathlib
 import re
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
+from typing import List
 
 import pytest
 
 import hwt_store
 from hwt_store import _lib
+from hwt_store._puts import Puts
 
 ROOT = pathlib.Path(os.environ["HWT_TREE"])
 
@@ -56,6 +62,40 @@ def test_next_time_needs_no_store() -> None:
 		hwt_store.next_time("61 * * * *")
 	with pytest.raises(ValueError, match="time zone"):
 		hwt_store.next_time("@daily", after=datetime(2026, 3, 1))
+
+
+def test_of_puts_that_perhaps_happened_each_has_its_id() -> None:
+	class Broken:
+		def put_many(self, puts: List[hwt_store.Put]) -> List[int]:
+			error = hwt_store.Unknown(errno.ECONNRESET, "the connection broke", 4)
+			error.ids = range(4, 4 + len(puts))
+			raise error
+
+	async def main() -> None:
+		with ThreadPoolExecutor(1) as pool:
+			all_wait = threading.Event()
+			pool.submit(all_wait.wait)
+			puts = Puts(Broken(), pool)  # type: ignore[arg-type]
+			put = hwt_store.Put("a")
+			tasks = [asyncio.ensure_future(puts.put(put)) for _ in range(3)]
+			await asyncio.sleep(0)
+			all_wait.set()
+			errors = await asyncio.gather(*tasks, return_exceptions=True)
+			assert [error.id for error in errors if isinstance(error, hwt_store.Unknown)] == [4, 5, 6]
+
+	asyncio.run(main())
+
+
+def test_each_public_name_has_a_docstring() -> None:
+	for name in hwt_store.__all__:
+		thing = getattr(hwt_store, name)
+		if not isinstance(thing, type):
+			continue
+		assert thing.__doc__, name
+		for member, value in vars(thing).items():
+			if not member.startswith("_") and callable(value):
+				assert value.__doc__, f"{name}.{member}"
+	assert hwt_store.ThreadStore.put.__doc__ == hwt_store.Store.put.__doc__
 
 
 def test_what_cannot_be_opened_says_why() -> None:

@@ -5,8 +5,10 @@ import asyncio
 import logging
 import os
 import signal
+import sqlite3
 import subprocess
 import threading
+import time
 from datetime import datetime, timedelta, timezone
 from typing import Any, Dict, List
 
@@ -156,6 +158,53 @@ def test_of_a_group_no_more_run_at_once_than_its_limit(world: World) -> None:
 	asyncio.run(main())
 
 
+def test_in_a_process_no_more_run_at_once_than_its_concurrency(world: World) -> None:
+	async def main() -> None:
+		running, most, done = 0, 0, 0
+		together = asyncio.Event()
+		async with world.open() as store:
+
+			@store.kind("a", concurrency=2)
+			async def task(run: Run) -> None:
+				nonlocal running, most, done
+				running += 1
+				most = max(most, running)
+				if running == 2:
+					together.set()
+				await together.wait()
+				await asyncio.sleep(0)
+				running -= 1
+				done += 1
+				if done == 10:
+					store.stop()
+
+			await store.put_many([Put("a")] * 10)
+			await store.run()
+			assert most == 2
+
+	asyncio.run(main())
+
+
+def test_what_comes_too_late_has_failed_and_is_taken_up_again(world: World) -> None:
+	with world.open_threads() as store:
+
+		@store.kind("a")
+		def task(run: Run) -> None:
+			assert run.data == "the last"
+			store.stop()
+
+		# The one with the larger priority starts first.
+		late = store.put("a", at=datetime(2026, 1, 1, tzinfo=timezone.utc), grace=1, group="g", priority=1)
+		store.put("a", "the last", group="g")
+		store.run()
+		info = store.get(late)
+		assert info is not None and (info.state, info.error) == (State.FAILED, "too late")
+		assert store.reschedule(late, delay=3600)
+		info = store.get(late)
+		assert info is not None and info.state is State.PENDING
+		assert list(store.each("a")) == [info]
+
+
 def test_a_program_is_told_of_wrong_use(world: World) -> None:
 	async def main() -> None:
 		async with world.open() as store:
@@ -277,8 +326,16 @@ def test_threads_that_do_not_end_are_left(world: World) -> None:
 
 		id = store.put("a")
 		store.run(stop_within=0)
-		left = store.get(id)
-		assert left is not None
+		# It is begun elsewhere while it runs here.
+		with world.open_threads() as other:
+
+			@other.kind("a", backoff=0.001)
+			def task_there(run: Run) -> None:
+				assert (run.id, run.attempt, ended.is_set()) == (id, 2, False)
+				other.stop()
+
+			other.run()
+			assert list(other.each("a")) == []
 	go_on.set()
 	ended.wait()
 
@@ -300,9 +357,26 @@ def test_sigterm_waits_for_what_runs(world: World) -> None:
 			assert ended == [id] and await store.get(id) is None
 
 	ended: List[int] = []
-	before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+	before = signal.signal(signal.SIGTERM, lambda *_: ended.append(0))
 	asyncio.run(main())
-	assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
+	os.kill(os.getpid(), signal.SIGTERM)
+	signal.signal(signal.SIGTERM, before)
+	assert ended[1:] == [0]  # the handler from before
+
+
+def test_sigterm_ends_threads(world: World) -> None:
+	with world.open_threads() as store:
+
+		@store.kind("a")
+		def task(run: Run) -> None:
+			os.kill(os.getpid(), signal.SIGTERM)
+			while not store._stopping:
+				time.sleep(0)
+
+		id = store.put("a")
+		before = signal.getsignal(signal.SIGTERM)
+		store.run()
+		assert store.get(id) is None and signal.getsignal(signal.SIGTERM) is before
 
 
 HOLDS = """
@@ -339,6 +413,26 @@ def test_after_a_second_signal_nothing_is_waited_for(world: World) -> None:
 		assert info is not None and (info.state, info.attempt) == (State.PENDING, 0)
 
 
+DAEMON = """
+import sys, threading, time, hwt_store
+store = hwt_store.open_threads(sys.argv[1], schema=sys.argv[2])
+store.kind("a")(lambda run: print("ran"))
+threading.Thread(target=store.run, daemon=True).start()
+sys.stdin.readline()
+"""
+
+
+def test_a_program_that_ends_holds_nothing_any_more(world: World) -> None:
+	process = world.start(DAEMON)
+	with world.open_threads() as store:
+		store.put("a")
+		lines_until(process, "ran")
+		assert process.stdin is not None
+		process.stdin.close()
+		assert process.wait() == 0
+		assert store.kinds()[0].processes == 0  # at once, not when the lease is over
+
+
 THREADS = """
 import sys, threading, hwt_store
 store = hwt_store.open_threads(sys.argv[1], schema=sys.argv[2], threads=2)
@@ -365,8 +459,32 @@ def test_threads_end_at_a_signal(world: World) -> None:
 		wait_until(lambda: store.get(id) is None)
 		process.send_signal(signal.SIGTERM)
 		assert lines_until(process, "stopped") == ["stopped"]
-		assert process.wait() == 0  # without close: that happens at exit
-		assert store.kinds()[0].processes == 0
+		assert process.wait() == 0
+
+
+def test_a_run_ends_after_its_lease(world: World) -> None:
+	if not world.url.startswith("sqlite:"):
+		pytest.skip("the file of SQLite is locked")
+
+	async def main() -> None:
+		async with world.open(lease=1) as store:
+
+			@store.kind("a")
+			async def task(run: Run) -> None:
+				store.stop()
+				if run.attempt == 1:
+					other = sqlite3.connect(world.url[len("sqlite:") :])
+					other.execute("begin exclusive")
+					while run.is_mine():
+						await asyncio.sleep(0.01)
+					asyncio.get_running_loop().call_later(0.2, other.close)  # and the end is told meanwhile
+
+			id = await store.put("a")
+			await store.run()
+			info = await store.get(id)
+			assert info is None or (info.state, info.attempt, info.error) == (State.PENDING, 1, None)
+
+	asyncio.run(main())
 
 
 def test_the_database_away(world: World, caplog: Any) -> None:

@@ -252,6 +252,29 @@ def test_the_same_on_asyncio(world: World) -> None:
 	asyncio.run(main())
 
 
+def test_coroutines_that_put_at_once_share_transactions(world: World) -> None:
+	async def main() -> None:
+		async with world.open() as store:
+			await store.put("a", "first", at=LATER)
+			puts = [store.put("a", n, at=LATER) for n in range(200)]
+			puts[100:100] = [store.put("a", priority=200), store.put("a", {1, 2})]
+			cancelled = asyncio.ensure_future(store.put("a", "cancelled", at=LATER))
+			await asyncio.sleep(0)
+			cancelled.cancel()
+			ids = await asyncio.gather(*puts, return_exceptions=True)
+			wrong, of_type = ids.pop(100), ids.pop(100)
+			assert isinstance(wrong, hwt_store.Invalid) and "priority" in str(wrong)
+			assert isinstance(of_type, TypeError)
+			found = {info.id: info.data async for info in store.each("a") if info.data not in ("first", "cancelled")}
+			assert found == {id: n for n, id in enumerate(ids)}
+			# None is to blame: some transactions for all.
+			before = (await store.stats()).round_trips
+			await asyncio.gather(*(store.put("a", n, at=LATER) for n in range(200)))
+			assert (await store.stats()).round_trips - before < 100
+
+	asyncio.run(main())
+
+
 def test_a_forked_child_opens_anew(world: World) -> None:
 	with world.open_threads() as store:
 		mine = store.put("a", "parent", delay=3600)

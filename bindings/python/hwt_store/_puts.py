@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+Puts of many coroutines, which share transactions: what is put during a commit goes into the next.
+
+Only those without a key: one with a key may wait for another program's transaction, and the others would wait behind it.
+"""
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Dict, List, Tuple, Union
+
+from . import _lib
+from ._calls import Calls
+from ._values import Put
+
+MOST = 500  # puts in a transaction
+
+_Result = Union[int, Exception]
+
+
+class Puts:
+	def __init__(self, calls: Calls, pool: ThreadPoolExecutor) -> None:
+		self._calls = calls
+		self._pool = pool
+		self._lock = threading.Lock()
+		self._waiting: List[Tuple[Put, "asyncio.Future[int]"]] = []
+		self._busy = False  # a thread puts
+
+	async def put(self, put: Put) -> int:
+		future: "asyncio.Future[int]" = asyncio.get_running_loop().create_future()
+		with self._lock:
+			self._waiting.append((put, future))
+			busy, self._busy = self._busy, True
+		if not busy:
+			self._pool.submit(self._put_waiting)
+		return await future
+
+	def _put_waiting(self) -> None:
+		while True:
+			with self._lock:
+				batch, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
+				if not batch:
+					self._busy = False
+					return
+			results = self._put_some([put for put, _ in batch])
+			of_loops: Dict[asyncio.AbstractEventLoop, List[Tuple["asyncio.Future[int]", _Result]]] = {}
+			for (_, future), result in zip(batch, results):
+				of_loops.setdefault(future.get_loop(), []).append((future, result))
+			for loop, answers in of_loops.items():
+				try:
+					loop.call_soon_threadsafe(_answer, answers)
+				except RuntimeError:  # it is closed, so nobody waits
+					pass
+
+	def _put_some(self, puts: List[Put]) -> List[_Result]:
+		"""All in one transaction; if that is refused each in its own, as only some are to blame."""
+		if len(puts) > 1:
+			try:
+				return list(self._calls.put_many(puts))
+			except _lib.Unknown as error:
+				return [_lib.Unknown(error.errno, str(error), id) for id in error.ids]
+			except Exception:
+				pass
+		return [self._put_one(put) for put in puts]
+
+	def _put_one(self, put: Put) -> _Result:
+		try:
+			return self._calls.put(put)
+		except Exception as error:
+			return error
+
+
+def _answer(answers: List[Tuple["asyncio.Future[int]", _Result]]) -> None:
+	for future, result in answers:
+		if future.done():  # it was cancelled
+			continue
+		if isinstance(result, Exception):
+			future.set_exception(result)
+		else:
+			future.set_result(result)
