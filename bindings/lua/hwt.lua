@@ -92,8 +92,8 @@ end
 
 local C = load()
 local version = ffi.string(C.hwt_version())
-if not version:find("^0%.1%.") then
-	error("hwt.lua is for libhwt 0.1, and this is " .. version)
+if not version:find("^0%.2%.") then
+	error("hwt.lua is for libhwt 0.2, and this is " .. version)
 end
 
 local ENOENT, ENOMEM, EINVAL = 2, 12, 22
