@@ -73,7 +73,7 @@ def _after_fork() -> None:
 
 def _at_exit() -> None:
 	for store in list(_stores):
-		store._calls.close(patiently=False)
+		store._calls.close(patience_s=5)
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -115,14 +115,14 @@ class Calls:
 		if code != 0:
 			_lib.fail(code)
 
-	def close(self, patiently: bool = True) -> None:
-		"""Frees it. Not patiently: unless calls are under way."""
+	def close(self, patience_s: Optional[float] = None) -> None:
+		"""Frees it, unless calls are under way for so long; None: waits for their end."""
 		with self._lock:
-			if self.closed or (self._calls > 0 and not patiently):
+			if self.closed:
 				return
 			self.closed = True
-			while self._calls > 0:
-				self._nobody.wait()
+			if not self._nobody.wait_for(lambda: self._calls == 0, patience_s):
+				return
 			handle, self._handle = self._handle, NULL
 		if handle != NULL:
 			_lib.check(lib.hwt_store_close(handle))
