@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# The programs in README.md, doc/guide.md, store/doc/store.md, store/doc/calendars.md and store/doc/hwt_store.3 compile without a
-# warning and do what the text beside them says.  Those on a store are left out when it was not built, those on PostgreSQL when no server is there.
+# The programs in README.md, doc/guide.md, store/doc/{store,calendars,groups}.md and store/doc/hwt_store.3 compile without a warning and do
+# what the text beside them says.  Those on a store are left out when it was not built, those on PostgreSQL when no server is there.
 #
 # Markdown   a block ```c or ```cpp (C++20) is a program; a block ```text that follows it, before the next program, holds lines that it
 #            prints.  What a program prints must stand in the file, outside of programs.  "```c fragment" is no program.
@@ -108,7 +108,7 @@ check() { # FILE SOURCE: says what is wrong
 	esac
 }
 
-for file in README.md doc/guide.md store/doc/store.md store/doc/calendars.md store/doc/hwt_store.3; do
+for file in README.md doc/guide.md store/doc/store.md store/doc/calendars.md store/doc/groups.md store/doc/hwt_store.3; do
 	prefix=docs_$(basename "$file" | sed 's/\..*//')
 	rm -rf "${work:?}"/*
 	case $file in
