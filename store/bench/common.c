@@ -20,6 +20,9 @@ unsigned shards, mode;
 int64_t horizon_ns;
 unsigned (*kind_of)(unsigned number);
 unsigned group_count;
+const char *(*group_of)(unsigned number);
+hwt_store_task *task = note_start;
+unsigned task_threads;
 
 void check(const char *what, int rc)
 {
@@ -78,7 +81,7 @@ unsigned in_turn(unsigned number)
  * Stores
  */
 
-static int note_start(const hwt_store_run *run, void *ctx)
+int note_start(const hwt_store_run *run, void *ctx)
 {
 	unsigned number;
 
@@ -104,6 +107,7 @@ hwt_store *open_store(void)
 
 	config.schema = schema;
 	config.lease_ns = lease_ns;
+	config.threads = task_threads;
 	if (hwt_store_open(&store, url, &config, error, sizeof(error)) != 0) {
 		fprintf(stderr, "store_bench: %s\n", error);
 		exit(1);
@@ -127,7 +131,7 @@ void register_kinds(hwt_store *store)
 		hwt_store_kind kind = HWT_STORE_KIND_INIT;
 
 		kind.name = kind_name(i);
-		kind.task = note_start;
+		kind.task = task;
 		kind.shards = shards;
 		kind.mode = mode;
 		kind.horizon_ns = horizon_ns;
@@ -188,6 +192,8 @@ void put_range(hwt_store *store, unsigned first, unsigned count, int64_t (*due_u
 				snprintf(groups[i], sizeof(groups[i]), "g%u", number % group_count);
 				specs[i].group = groups[i];
 			}
+			if (group_of != NULL)
+				specs[i].group = group_of(number);
 			if (tasks_are_slow) { /* what is left is known by its key */
 				snprintf(keys[i], sizeof(keys[i]), "%u", number);
 				specs[i].key = keys[i];

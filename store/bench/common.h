@@ -18,6 +18,7 @@
 #define PROCESSES_MAX 64
 #define KINDS_MAX 256
 #define THREADS_MAX 1024
+#define GROUPS_MAX 1000
 #define RATE 1000 /* a second, in the scenarios that measure lateness */
 #define AHEAD_US INT64_C(3000000)
 #define PAYLOAD 40 /* bytes, the number of the timeout among them */
@@ -30,6 +31,7 @@ struct shared {
 	atomic_uint held[PROCESSES_MAX];
 	atomic_uint starts[N_MAX], ends[N_MAX]; /* ends: of slow tasks alone */
 	int64_t due_us[N_MAX], begun_us[N_MAX];
+	atomic_uint running[PROCESSES_MAX][GROUPS_MAX]; /* of group_caps */
 };
 
 /* What the options say. */
@@ -38,11 +40,14 @@ extern unsigned n, kills, processes, kind_count, thread_count, seconds;
 extern int64_t lease_ns; /* 0: the default */
 
 extern struct shared *shared;
-extern bool tasks_are_slow;                  /* 20 ms each; then timeouts have their number as key, too */
-extern unsigned shards, mode;                /* of a kind; 0: the default */
-extern int64_t horizon_ns;                   /* the same */
-extern unsigned (*kind_of)(unsigned number); /* NULL: all are of the first kind */
-extern unsigned group_count;                 /* puts go round them; 0: they have none */
+extern bool tasks_are_slow;                      /* 20 ms each; then timeouts have their number as key, too */
+extern unsigned shards, mode;                    /* of a kind; 0: the default */
+extern int64_t horizon_ns;                       /* the same */
+extern unsigned (*kind_of)(unsigned number);     /* NULL: all are of the first kind */
+extern unsigned group_count;                     /* puts go round them; 0: they have none */
+extern const char *(*group_of)(unsigned number); /* NULL: of none; a name lives as long as BATCH more */
+extern hwt_store_task *task;                     /* of all kinds: note_start, or what calls it */
+extern unsigned task_threads;                    /* of a process; 0: the default */
 
 /* Ends the program with a text unless rc is 0. */
 void check(const char *what, int rc);
@@ -58,6 +63,7 @@ int64_t random_due_us(unsigned number); /* at RATE, when there are n */
 unsigned in_turn(unsigned number);     /* a kind_of */
 int64_t noted_due_us(unsigned number); /* what shared->due_us says */
 
+hwt_store_task note_start;
 hwt_store *open_store(void);
 void register_kinds(hwt_store *store);
 /* With the first kind_count kinds, whose task notes its starts. */
@@ -108,7 +114,7 @@ void sql_late(void);
 void sql_far(void);
 void sql_many(void);
 
-/* The scenarios of store/bench/scale.sh, see scale.c, cliffs.c, calls.c, groups.c, held.c. */
+/* The scenarios of store/bench/scale.sh, see scale.c, cliffs.c, calls.c, groups.c, fair.c, held.c. */
 void scale_far(void);
 void scale_window(void);
 void scale_herd(void);
@@ -123,6 +129,12 @@ void cliff_join(void);
 void cliff_moved(void);
 void cliff_calls(void);
 void cliff_group(void);
+void group_flood(void);
+void group_taken(void);
+void group_cancel(void);
+void group_pause(void);
+void group_crowd(void);
+void group_caps(void);
 void cliff_snapshot(void);
 void cliff_lock(void);
 void cliff_soak(void);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # scale.sh BUILD [-q] [-e ENGINES] [-s SCENARIOS] [-f FAR] [-h HERD] [-l LIVES] [-p PROCESSES] [-k KINDS] [-t SECONDS] [-o FILE]:
-# the scenarios of store/bench/{scale,cliffs,calls,held}.c on SQLite and, if a server is installed, PostgreSQL, with what
+# the scenarios of store/bench/{scale,cliffs,calls,held,fair}.c on SQLite and, if a server is installed, PostgreSQL, with what
 # only the database can tell: its size, which rows were read, plans.  -q: small sizes, three minutes; it judges only that
 # something ran and nothing was lost.
 #
@@ -20,6 +20,7 @@
 #     moved      rows in the window are moved later
 #     each       a list of 40,000 rows in many shards
 #     join       processes come and go with many shards
+#     groups     the promises of groups, each with a verdict; store/bench/fair.c
 #     soak       SECONDS, 3600, of 1000 lives a second with a snapshot open; only if SCENARIOS name it; 10 with -q
 #
 # FILE, build/bench/scale.csv: engine,scenario,figure,unit,value,load: the load of the machine just before.  A scenario has
@@ -31,7 +32,7 @@ cd "$(dirname "$0")/../.." || exit 1
 BUILD=$1
 shift
 engines='sqlite postgresql' out=$BUILD/bench/scale.csv
-scenarios='far herd processes kinds lives backlog calls once puts snapshot lock moved each join'
+scenarios='far herd processes kinds lives backlog calls once puts snapshot lock moved each join groups'
 far=10000000 herd=1000000 lives=10000000 processes=16 kinds=64 near=5000 batch=100000 quick='' soak=3600 bound=1200
 # Of the others.  Of the backlog: shards, kinds, rows, lease in ms; a step of it may take three minutes.
 backlogs=$(for rows in 10000 100000; do for lease in 1000 5000; do for of in 16 256 1024; do for many in 1 50 250; do
@@ -165,6 +166,16 @@ steps() { # SCENARIO OPTION NUMBERS ARGS...
 	done
 }
 
+# NAME=N: with -q as few as the window's share of a group has to be smaller than.
+groups() {
+	for step in ${quick:+flood=20000 taken=20000 cancel=20000 pause=20000 crowd=2000 caps=500} ${quick:-flood=1000000 \
+		taken=1000000 cancel=500000 pause=200000 crowd=100000 caps=20000}; do
+		[ "$step" != -q ] || continue
+		cliff "groups/${step%=*}" "group_${step%=*}" -n "${step#*=}" ${quick:+-T 2}
+		grep '^bar ' "$folder/errors"
+	done
+}
+
 # A line each five seconds.
 sample() {
 	while sleep 5; do
@@ -211,6 +222,7 @@ for engine in $engines; do
 		moved) steps moved -n "$moved" ;;
 		each) steps each -s "$shards" -n "$listed" ;;
 		join) for number in $window; do steps join -s "$shards" -n "$number"; done ;;
+		groups) groups ;;
 		soak) bound=$((soak + 600)) && cliff soak cliff_soak -T "$soak" ;;
 		*) wrong "$scenario" 'no such scenario' ;;
 		esac

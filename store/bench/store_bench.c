@@ -20,6 +20,7 @@
  *     sql_*     see sql.c
  *     scale_*   see scale.c
  *     cliff_*   see cliffs.c, calls.c, groups.c and held.c
+ *     group_*   see fair.c
  *
  * Output    lines FIGURE UNIT VALUE.  Exit status 1 when a timeout was lost, ran twice or ran early: a bench that is
  *           wrong measures nothing.
@@ -449,6 +450,12 @@ static const struct scenario {
 	{ "cliff_moved", cliff_moved, 20000 },
 	{ "cliff_calls", cliff_calls, 20000 },
 	{ "cliff_group", cliff_group, 100000 },
+	{ "group_flood", group_flood, 1000000 },
+	{ "group_taken", group_taken, 1000000 },
+	{ "group_cancel", group_cancel, 500000 },
+	{ "group_pause", group_pause, 0 },
+	{ "group_crowd", group_crowd, 100000 },
+	{ "group_caps", group_caps, 20000 },
 	{ "cliff_snapshot", cliff_snapshot, 100000 },
 	{ "cliff_lock", cliff_lock, 0 },
 	{ "cliff_soak", cliff_soak, 0 },
@@ -508,7 +515,8 @@ int main(int argc, char **argv)
 		    "sql_late|sql_far|sql_many|"
 		    "scale_far|scale_window|scale_herd|scale_processes|scale_kinds|scale_lives|"
 		    "cliff_backlog|cliff_once|cliff_puts|cliff_each|cliff_join|cliff_moved|cliff_calls|"
-		    "cliff_group|cliff_snapshot|cliff_lock|cliff_soak\n",
+		    "cliff_group|cliff_snapshot|cliff_lock|cliff_soak|"
+		    "group_flood|group_taken|group_cancel|group_pause|group_crowd|group_caps\n",
 		    stderr);
 		return 2;
 	}
