@@ -133,7 +133,6 @@ TEST(a_nap_ends_early_for_a_long_lane_only)
 	}
 }
 
-
 TEST(a_stop_wakes_whatever_the_word_says)
 {
 	begin_alone(false);
@@ -583,7 +582,6 @@ TEST(cancelled_while_it_sleeps_they_cost_one_wake_up)
 	end();
 }
 
-
 static void check_traffic(int64_t tick_ns, unsigned moved, bool naps, int64_t nap_word)
 {
 	begin(driven_config(tick_ns, 512), false);
@@ -628,51 +626,6 @@ TEST(a_worker_that_is_disturbed_again_and_again_in_one_tick_naps_to_the_next)
 		CHECK(!slept[i].cut || !slept[i + 1].cut || !slept[i + 2].cut ||
 		      slept[i + 2].from_ns > slept[i].from_ns);
 	CHECK_INT(fake_now_ns, >=, AT(8));
-	end();
-}
-
-/* A machine that was suspended. */
-TEST(row37_a_jump_of_hours_is_one_pass_in_order)
-{
-	begin(driven_config(TICK, 512), false);
-	for (int64_t i = 50; i > 0; i--)
-		schedule(i * 100000);
-	oversleep_ns = 20 * 100000 * TICK;
-	run(100);
-	CHECK_INT(sleeps, ==, 31);
-	check_slept(0, AT(100000));
-	CHECK_INT(slept[1].from_ns, ==, AT(2100000)); /* 21 ran meanwhile */
-	for (unsigned i = 1; i < 30; i++)
-		check_slept(i, AT((i + 21) * 100000));
-	check_slept(30, INT64_MAX);
-	CHECK_INT(ran, ==, 50);
-	CHECK_INT(inexact, ==, 20);
-	CHECK_INT(timer->worker.intake.passes, ==, 31);
-	end();
-}
-
-static void call_for_stop(hwt_timeout timeout, void *arg)
-{
-	note(timeout, arg);
-	hwt_worker_request_stop(&timer->worker);
-}
-
-TEST(row37_a_stop_amid_the_catching_up_does_not_wait_for_its_end)
-{
-	size_t unprocessed;
-
-	begin(driven_config(TICK, 512), false);
-	for (int64_t i = 1; i <= 20000; i++)
-		CHECK_INT(hwt_new_timeout_at(timer, i == 1001 ? call_for_stop : note, (void *)(intptr_t)(i / 4 + 10),
-					     AT(i / 4 + 10), NULL),
-			  ==, 0);
-	oversleep_ns = HOUR;
-	run(100);
-	CHECK_INT(ran, ==, 1001);
-	CHECK_INT(sleeps, <=, 2); /* the nap before, and one that the call ended */
-	CHECK(sleeps == 1 || slept[1].cut);
-	CHECK_INT(hwt_timer_stop(timer, &unprocessed), ==, 0);
-	CHECK_INT(unprocessed, ==, 20000 - 1001);
 	end();
 }
 
@@ -768,7 +721,6 @@ static void settle(void)
 		;
 	driven_pass(timer, fake_now_ns + TICK);
 }
-
 
 /*
  * What gathers in the lanes

@@ -69,21 +69,6 @@ static void *schedule_one(void *timer)
 	return NULL;
 }
 
-/* More threads than places. */
-TEST(threads_that_have_a_place_in_common_have_one_lane)
-{
-	hwt_timer *timer = timer_on(1);
-
-	atomic_store(&ran, 0);
-	for (unsigned i = 0; i < 50; i++)
-		in_new_thread(schedule_one, timer);
-	CHECK_INT(lanes_count(&timer->lanes), ==, 16);
-	driven_pass(timer, START + 2 * TICK);
-	CHECK_INT(atomic_load(&ran), ==, 50);
-	hwt_check(timer);
-	driven_destroy(timer);
-}
-
 /* Threads that come at the same time, while passes are made and statistics are read. */
 enum { THREADS = 8, SHARING = 2 };
 

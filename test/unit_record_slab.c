@@ -96,22 +96,6 @@ TEST(a_lane_with_a_handful_takes_a_page)
 	end();
 }
 
-TEST(what_comes_home_serves_in_its_order_and_knows_the_one_ahead)
-{
-	struct hwt_record *records[MANY], *again[MANY];
-
-	begin();
-	take_many(&mine, records, MANY);
-	while (mine.carve != mine.carve_end)
-		(void)take(&mine);
-	bring_home(records, MANY);
-	for (unsigned i = 0; i + HWT_RETURN_AHEAD < MANY; i++)
-		CHECK(records[i]->free_ahead == records[i + HWT_RETURN_AHEAD]);
-	take_many(&mine, again, MANY);
-	CHECK_INT(memcmp(records, again, sizeof(records)), ==, 0);
-	end();
-}
-
 /* In whatever parts and from whichever threads they come. */
 TEST(a_slab_goes_when_it_has_been_empty_for_a_while_and_not_before)
 {
@@ -143,73 +127,6 @@ TEST(a_slab_goes_when_it_has_been_empty_for_a_while_and_not_before)
 #endif
 	CHECK(!look(slab, 200)); /* there is nothing left to wait for */
 	CHECK_INT(given, <=, held);
-	end();
-}
-
-TEST(a_slab_that_was_used_meanwhile_has_not_been_empty)
-{
-	struct hwt_record *record;
-	struct hwt_record_slab *slab;
-
-	begin();
-	record = take(&mine);
-	slab = mine.slab;
-	bring_home(&record, 1);
-	hwt_pool_leave(&mine);
-	CHECK(look(slab, 100));
-	record = take(&mine);
-	bring_home(&record, 1);
-	hwt_pool_leave(&mine);
-	CHECK(look(slab, 115));
-	CHECK(look(slab, 124));
-	CHECK_INT(given, ==, 0);
-	CHECK(!look(slab, 125));
-	end();
-}
-
-/* However often each record has served. */
-TEST(what_serves_again_begins_above_all_generations)
-{
-	struct hwt_record *record;
-	uint64_t most = 0;
-
-	begin();
-	for (unsigned life = 0; life < 10; life++) {
-		struct hwt_record_slab *slab = NULL;
-
-		for (unsigned i = 0; i < 100 * life + 1; i++) {
-			uint64_t generation;
-
-			record = take(&mine);
-			(void)record_take(record, NULL, NULL, 0, 0);
-			generation = word_generation(record_word(record));
-			CHECK_INT(generation, >, i == 0 ? most : 0);
-			most = generation > most ? generation : most;
-			slab = mine.slab;
-			bring_home(&record, 1);
-		}
-		hwt_pool_leave(&mine);
-		CHECK(look(slab, 100));
-		CHECK(!look(slab, 110));
-	}
-	end();
-}
-
-TEST(a_slab_has_one_owner)
-{
-	struct hwt_record *records[MANY];
-	struct hwt_record_slab *slab;
-
-	begin();
-	take_many(&mine, records, MANY);
-	slab = mine.slab;
-	bring_home(records, MANY);
-	CHECK(!hwt_record_slab_claim(slab, &other));
-	CHECK(hwt_pool_search(&other, OFFER_ANY) == NULL);
-	hwt_pool_leave(&mine);
-	CHECK(record_slab_of(take(&other)) == slab);
-	CHECK(!hwt_record_slab_claim(slab, &mine));
-	CHECK(other.slab == slab && mine.slab == NULL);
 	end();
 }
 
@@ -260,25 +177,6 @@ TEST(a_prepared_slab_serves_the_next_lane_or_goes)
 	hwt_pool_prepare(&slabs);
 	CHECK_INT(record_slabs_held(&slabs), ==, 0);
 	memory_is_back();
-	end();
-}
-
-TEST(without_memory_nothing_changes)
-{
-	struct hwt_record *records[MANY];
-
-	atomic_store(&hwt_test_slab_records, MANY);
-	begin();
-	memory_fails(0, UINT64_MAX);
-	CHECK(hwt_pool_grow(&mine) == NULL);
-	CHECK(mine.slab == NULL && count_slabs() == 0);
-	memory_is_back();
-	take_many(&mine, records, MANY);
-	memory_fails(0, UINT64_MAX);
-	CHECK(hwt_pool_grow(&mine) == NULL);
-	CHECK(mine.slab == record_slab_of(records[0]) && count_slabs() == 1);
-	memory_is_back();
-	CHECK(record_slab_of(take(&mine)) != record_slab_of(records[0]));
 	end();
 }
 

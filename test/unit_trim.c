@@ -4,22 +4,15 @@
 #include "unit.h"
 #include "worker/trim.h"
 
-#include <pthread.h>
-
 #define START HWT_S(1000)
 #define TICK HWT_MS(1)
 #define FAR HWT_S(3600)
 
-/*
- * A slab holds 43,690 records: one or two are filled, another begun.  Of the moments of a trim, all but one in so many
- * are left out.
- */
+/* A slab holds 43,690 records: one or two are filled, another begun. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(HWT_TSAN)
 #define MANY 68000u
-#define STRIDE 97
 #else
 #define MANY 90000u
-#define STRIDE 7
 #endif
 
 static hwt_timer *timer;
@@ -215,56 +208,6 @@ TEST(a_slab_with_a_single_timeout_stays)
 	end();
 }
 
-/*
- * A record in a queue, cancelled or not, one in a task's hands, an extension, a reserve: all of them keep their slab.
- */
-TEST(what_has_not_come_home_keeps_its_slab)
-{
-	hwt_spec spec = { .size = sizeof(spec), .task = nothing, .when_ns = FAR, .period_ns = FAR };
-	hwt_timeout queued, periodic;
-
-	begin();
-	burst(MANY);
-	CHECK_INT(hwt_new_timeout_at(timer, nothing, NULL, now_ns + FAR, &queued), ==, 0);
-	CHECK_INT(hwt_new_timeout_ex(timer, &spec, &periodic), ==, 0);
-	CHECK_INT(hwt_cancel(queued), ==, 0);
-	CHECK_INT(hwt_reserve(timer, 100), ==, 0);
-	trim();
-	CHECK(hwt_timeout_state(periodic) == HWT_PENDING);
-	pass();
-	trim();
-	CHECK(hwt_timeout_state(periodic) == HWT_PENDING);
-	memory_fails(0, UINT64_MAX);
-	fill(later, 100);
-	memory_is_back();
-	CHECK_INT(hwt_reserve(timer, 0), ==, 0);
-	CHECK_INT(hwt_cancel(periodic), ==, 0);
-	cancel_all(later, 100);
-	pass();
-	trim();
-	CHECK_INT(stats().records, <, 50000);
-	end();
-}
-
-TEST(nodes_and_chunks_go_back_as_well)
-{
-	uint64_t before;
-
-	begin();
-	fill(timeouts, MANY);
-	before = stats().bytes;
-	pass();
-	cancel_all(timeouts, MANY);
-	pass();
-	trim();
-	/* Small slabs of records; one slab of each queue; one of the wheel, and its buckets. */
-	CHECK_INT(stats().bytes, <, before / 4);
-	CHECK_INT(slabs_bytes(&lanes_home(&timer->lanes)->submitted.slabs), <=, 70000);
-	CHECK_INT(slabs_bytes(&lanes_home(&timer->lanes)->cancelled.slabs), <=, 70000);
-	burst(MANY);
-	end();
-}
-
 /* A caller that does not wait for the end takes the difference of two moments. */
 TEST(at_each_moment_of_a_trim_as_much_has_gone_back_as_before_or_more)
 {
@@ -293,44 +236,6 @@ TEST(a_reserve_keeps_no_other_nodes)
 	end();
 }
 
-static void *schedule_later(void *n)
-{
-	for (unsigned i = 0; i < *(unsigned *)n; i++)
-		CHECK_INT(hwt_new_timeout_at(timer, nothing, NULL, now_ns + FAR, &later[i]), ==, 0);
-	return NULL;
-}
-
-/* In a thread of its own, and so in a lane of its own. */
-static void schedule_elsewhere(unsigned n)
-{
-	pthread_t thread;
-
-	CHECK_INT(pthread_create(&thread, NULL, schedule_later, &n), ==, 0);
-	CHECK_INT(pthread_join(thread, NULL), ==, 0);
-}
-
-/* Its queues begin again with those of all the others. */
-TEST(nodes_of_a_lane_that_is_made_during_a_trim_go_back_as_well)
-{
-	begin();
-	burst(100);
-	hwt_look_begin(&timer->worker.trimming.look, &timer->lanes, now_ns, 0, true);
-	schedule_elsewhere(20000);
-	pass();
-	cancel_all(later, 20000);
-	pass();
-	CHECK_INT(lanes_count(&timer->lanes), ==, 2);
-	while (hwt_look_step(&timer->worker.trimming.look))
-		;
-	for (unsigned i = 0; i < 2; i++) {
-		struct hwt_lane *lane = timer->lanes.made[i];
-
-		CHECK_INT(slabs_bytes(&lane->submitted.slabs), <=, 70000);
-		CHECK(lane->submitted.retired == NULL && lane->cancelled.retired == NULL);
-	}
-	end();
-}
-
 /* Between two slices the worker looks into all lanes: with a slice for each lane that would be a square. */
 TEST(a_look_at_many_lanes_takes_few_slices)
 {
@@ -346,161 +251,6 @@ TEST(a_look_at_many_lanes_takes_few_slices)
 	CHECK_INT(lanes_count(&timer->lanes), ==, 512);
 	CHECK_INT(slices, <=, 64);
 	hwt_test_cores = 0;
-	end();
-}
-
-/* At whichever moment it comes: what is being given back serves, before new memory does. */
-TEST(a_burst_in_the_middle_of_a_trim_takes_no_more_memory_than_before)
-{
-	bool over = false;
-
-	for (unsigned moment = 0; !over && moment < 2000 && test_failures == 0; moment += moment < 1 ? 1 : STRIDE) {
-		size_t before;
-
-		begin();
-		burst(MANY);
-		before = records_held(&timer->lanes);
-		hwt_look_begin(&timer->worker.trimming.look, &timer->lanes, now_ns, 0, true);
-		for (unsigned steps = 0; steps < moment && !over; steps++)
-			over = !hwt_look_step(&timer->worker.trimming.look);
-		fill(later, MANY);
-		CHECK_INT(records_held(&timer->lanes), <=, before);
-		while (timer->worker.trimming.look.phase != 0)
-			(void)hwt_look_step(&timer->worker.trimming.look);
-		hwt_check(timer);
-		CHECK_INT(stats().pending, ==, MANY);
-		for (unsigned i = 0; i < MANY; i += 999)
-			check_stale(timeouts[i]);
-		cancel_all(later, MANY);
-		pass();
-		end();
-	}
-	CHECK(over);
-}
-
-TEST(a_trim_needs_no_memory)
-{
-	begin();
-	burst(MANY);
-	memory_fails(0, UINT64_MAX);
-	trim();
-	memory_is_back();
-	CHECK_INT(stats().records, <, 50000);
-	fill(later, MANY);
-	CHECK_INT(stats().pending, ==, MANY);
-	end();
-}
-
-/* The sanitizers find what is lost or freed twice. */
-TEST(a_timer_may_be_destroyed_at_every_moment_of_a_trim)
-{
-	bool over = false;
-
-	for (unsigned moment = 0; !over && moment < 1000; moment += moment < 3 ? 1 : STRIDE) {
-		begin();
-		burst(MANY / 2);
-		hwt_look_begin(&timer->worker.trimming.look, &timer->lanes, now_ns, 0, true);
-		for (unsigned step = 0; step < moment && !over; step++)
-			over = !hwt_look_step(&timer->worker.trimming.look);
-		driven_destroy(timer);
-	}
-	CHECK(over);
-}
-
-/* Another thread comes in between: its acts run at the point. */
-static unsigned point, point_of_act;
-static void (*act)(void);
-
-static void act_at_point(const char *where)
-{
-	/* At any other point the worker may have the lane's lock. */
-	if ((strcmp(where, "slab claim") != 0 && strncmp(where, "slab give", 9) != 0) || point++ != point_of_act)
-		return;
-	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
-	act();
-}
-
-static void act_stale(void)
-{
-	for (unsigned i = 0; i < MANY; i += 4999)
-		check_stale(timeouts[i]);
-}
-
-static unsigned acted;
-
-static void act_schedule(void)
-{
-	fill(later, MANY / 2);
-	acted += MANY / 2;
-}
-
-static void act_schedule_and_cancel(void)
-{
-	fill(later, 1000);
-	cancel_all(later, 1000);
-}
-
-static void at_each_point(void (*what)(void))
-{
-	for (point_of_act = 0;; point_of_act += point_of_act < 4 ? 1 : STRIDE) {
-		begin();
-		burst(MANY);
-		act = what;
-		point = acted = 0;
-		atomic_store(&hwt_test_point, act_at_point);
-		hwt_worker_trim_now(&timer->worker);
-		atomic_store(&hwt_test_point, (hwt_point_hook *)0);
-		hwt_check(timer);
-		CHECK_INT(stats().pending, ==, acted);
-		act_stale();
-		for (unsigned i = 0; i < acted; i++)
-			CHECK_INT(hwt_cancel(later[i]), ==, 0);
-		pass();
-		end();
-		if (point <= point_of_act)
-			return;
-		REQUIRE(point_of_act < 1000 && test_failures == 0);
-	}
-}
-
-TEST(stale_handles_are_harmless_at_every_point_of_a_trim)
-{
-	at_each_point(act_stale);
-}
-
-TEST(a_producer_may_come_at_every_point_of_a_trim)
-{
-	at_each_point(act_schedule);
-	at_each_point(act_schedule_and_cancel);
-}
-
-/* The head of the slab says it at any time, and no lane waits. */
-static void look_when_given(const char *where)
-{
-	if (strcmp(where, "slab given") != 0)
-		return;
-	acted++;
-	for (unsigned i = 0; i < MANY; i += 99)
-		CHECK(hwt_timeout_timer(timeouts[i]) == timer);
-	for (uint32_t i = 0; i < lanes_count(&timer->lanes); i++) {
-		struct hwt_lane *lane = timer->lanes.made[i];
-
-		CHECK(queue_try_lock(&lane->submitted));
-		queue_unlock(&lane->submitted);
-		CHECK(queue_try_lock(&lane->cancelled));
-		queue_unlock(&lane->cancelled);
-	}
-}
-
-TEST(no_lock_is_held_while_a_slab_is_given_back)
-{
-	begin();
-	burst(MANY);
-	acted = 0;
-	atomic_store(&hwt_test_point, look_when_given);
-	hwt_worker_trim_now(&timer->worker);
-	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
-	CHECK_INT(acted, >, 1);
 	end();
 }
 
@@ -591,20 +341,6 @@ TEST(nodes_of_a_load_that_comes_in_bursts_stay)
 		CHECK_INT(node_bytes(), >=, 2 * MANY * sizeof(hwt_node));
 	}
 	atomic_store(&hwt_test_enough, (size_t)4 << 20);
-	end();
-}
-
-/* What is left of a load needs one slab, though there are three: the others become empty. */
-TEST(a_load_that_has_become_light_keeps_what_it_needs)
-{
-	begin();
-	burst(MANY);
-	for (unsigned i = 0; i < 100; i++) {
-		fill(later, 1000);
-		(void)rest_at(now_ns + HWT_MS(100));
-		cancel_all(later, 1000);
-	}
-	CHECK_INT(stats().records, <, 50000);
 	end();
 }
 
@@ -765,21 +501,6 @@ TEST(what_could_not_all_be_set_aside_goes_back)
 	(void)rest_at(now_ns + HWT_S(100));
 	CHECK_INT(rest_until_calm(), >, 0);
 	CHECK_INT(stats().records, <, before + 50000);
-	end();
-}
-
-/* Other work wakes the worker between two looks.  Then the next one is not later than the trim. */
-TEST(a_look_at_another_time_costs_no_wake_ups)
-{
-	begin();
-	burst(MANY);
-	CHECK(!rest_at(START + HWT_MS(1000)));
-	CHECK(!rest_at(START + HWT_MS(2000))); /* calm from here on */
-	CHECK(!rest_at(START + HWT_MS(2700)));
-	(void)rest_at(START + HWT_MS(3400));
-	CHECK_INT(rest_until_calm(), <=, 2);
-	CHECK_INT(now_ns, <, START + HWT_MS(4500));
-	CHECK_INT(stats().records, <, 50000);
 	end();
 }
 
