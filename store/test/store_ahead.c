@@ -202,16 +202,13 @@ static void end_idle(hwt_store *store)
 TEST(what_an_idle_process_was_not_told_of_is_found_by_its_next_look)
 {
 	enum { COUNT = 20 };
-	hwt_store_kind kind = HWT_STORE_KIND_INIT;
 	hwt_store_spec specs[COUNT];
 	hwt_store *store;
 
-	kind.shards = 2;
-	store = idle(&kind, HWT_S(1800));
+	store = idle(&KIND(.shards = 2), HWT_S(1800));
 	for (int i = 0; i < COUNT; i++) {
-		specs[i] = spec_of("a", 0);
-		specs[i].flags = HWT_STORE_ABSOLUTE;
-		specs[i].due_us = now_us() - (world.sqlite ? 1000 : 0) * HWTS_S_US;
+		specs[i] = SPEC("a", 0, .flags = HWT_STORE_ABSOLUTE,
+				.due_us = now_us() - (world.sqlite ? 1000 : 0) * HWTS_S_US);
 	}
 	atomic_store(&hwts_test_loses_rows, true);
 	CHECK_CALL(hwt_store_put_many(store, specs, COUNT, NULL), 0);
@@ -240,16 +237,12 @@ static void put_beyond_the_mark(const char *where)
 /* It is due in 1200 s, so nothing but the window shows it, and the look that nobody asks for comes in 600 s. */
 TEST(what_is_put_while_a_look_goes_with_a_renewal_is_not_passed_over)
 {
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-	hwt_store_kind kind = HWT_STORE_KIND_INIT;
 	hwt_store *store;
 
-	kind.shards = 1;
-	store = idle(&kind, HWT_S(1800));
+	store = idle(&KIND(.shards = 1), HWT_S(1800));
 	atomic_store(&hwts_test_at, put_beyond_the_mark);
 	look_now(store);
-	while (stats_of_store(store).window == 0 && hwt_now() < give_up_ns)
-		sleep_ms(1);
+	WAIT_FOR(stats_of_store(store).window != 0);
 	CHECK(atomic_load(&idles) == NULL);
 	CHECK_INT(stats_of_store(store).window, ==, 1);
 	end_idle(store);
@@ -354,11 +347,9 @@ static void compare_replies(const char *where)
 TEST(a_look_that_goes_with_a_renewal_spoils_no_sample_of_the_clock)
 {
 	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-	hwt_store_kind kind = HWT_STORE_KIND_INIT;
 	hwt_store *store;
 
-	kind.shards = 1;
-	store = idle(&kind, HWT_S(1800));
+	store = idle(&KIND(.shards = 1), HWT_S(1800));
 	if (world.sqlite) {
 		end_idle(store);
 		SKIP("the clock of SQLite is read in this process");
@@ -398,15 +389,10 @@ static void measure_window(const char *where)
 /* All shards share the rows of a page, so with many shards a reading does not grow with their number. */
 TEST(a_reading_has_a_page_of_all_shards_together)
 {
-	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store_kind kind = KIND(.shards = 64, .horizon_ns = HWT_S(7200));
 	hwt_store_spec *specs = calloc(ROWS, sizeof(*specs));
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-	hwt_store *putter, *store;
+	hwt_store *putter = fresh_store(), *store;
 
-	fresh_world();
-	kind.shards = 64;
-	kind.horizon_ns = HWT_S(7200);
-	putter = open_store();
 	kind.name = "a";
 	kind.task = count_run;
 	CHECK_CALL(hwt_store_register(putter, &kind), 0);
@@ -427,8 +413,7 @@ TEST(a_reading_has_a_page_of_all_shards_together)
 		read_by = store;
 		CHECK_CALL(hwt_store_start(store), 0);
 	}
-	while (stats_of_store(store).window < ROWS && hwt_now() < give_up_ns)
-		sleep_ms(1);
+	WAIT_FOR(stats_of_store(store).window >= ROWS);
 	CHECK_INT(stats_of_store(store).window, ==, ROWS);
 	CHECK_CALL(hwt_store_stop(store), 0);
 	atomic_store(&hwts_test_at, NULL);
@@ -478,19 +463,13 @@ static void next_group(char *group, size_t size, uint32_t shards, bool in_one)
 /* The groups of one kind fill its share of the window, and wait.  Those of another are read nevertheless. */
 TEST(a_kind_that_is_behind_hides_no_other)
 {
-	hwt_store_kind kind = HWT_STORE_KIND_INIT;
-	hwt_store_config config = store_config();
+	hwt_store_kind kind = KIND(.name = "slow", .task = wait_for_end, .concurrency = 1);
 	hwt_store *store;
 
 	fresh_world();
 	atomic_store(&hwts_test_window, 20);
 	atomic_store(&may_end, false);
-	atomic_store(&ran, 0);
-	config.lease_ns = HWT_S(3);
-	store = open_with(&config);
-	kind.name = "slow";
-	kind.task = wait_for_end;
-	kind.concurrency = 1;
+	store = OPEN(.lease_ns = HWT_S(3));
 	CHECK_CALL(register_patiently(store, &kind), 0);
 	kind.name = "b";
 	kind.task = count_run;
@@ -517,19 +496,15 @@ TEST(a_kind_that_is_behind_hides_no_other)
 static hwt_store *full_window(uint32_t shards, bool in_one, size_t n)
 {
 	char group[16];
-	hwt_store_kind kind = HWT_STORE_KIND_INIT;
-	hwt_store_spec spec = spec_of("a", HWT_S(3600));
+	hwt_store_spec spec = SPEC("a", HWT_S(3600), .group = group);
 	hwt_store *store;
 
 	fresh_world();
 	atomic_store(&hwts_test_window, 20);
 	atomic_store(&may_look_on, true);
 	atomic_store(&hwts_test_at, look_for_long);
-	kind.horizon_ns = HWT_S(7200);
-	kind.shards = shards;
-	store = started_with(&kind, HWT_S(600));
+	store = started_with(&KIND(.horizon_ns = HWT_S(7200), .shards = shards), HWT_S(600));
 	CHECK(wait_read(store)); /* what is put from here on is before the marks */
-	spec.group = group;
 	for (size_t i = 0; i < n; i++) {
 		next_group(group, sizeof(group), shards, in_one);
 		CHECK_CALL(put_patiently(store, &spec, NULL), 0);
@@ -671,12 +646,10 @@ static void count_drop(const char *where)
 /* A pass has the lock for as long as the window is large. */
 TEST(what_waits_in_shards_that_are_given_is_dropped_at_once)
 {
-	hwt_store_kind kind = HWT_STORE_KIND_INIT;
 	hwt_store *store;
 
 	fresh_world();
-	kind.shards = 64;
-	store = started_with(&kind, HWT_S(600));
+	store = started_with(&KIND(.shards = 64), HWT_S(600));
 	atomic_store(&drops, 0);
 	atomic_store(&hwts_test_at, count_drop);
 	CHECK_CALL(hwt_store_stop(store), 0);
@@ -696,18 +669,14 @@ TEST(what_waits_in_shards_that_are_given_is_dropped_at_once)
  */
 TEST(a_run_that_was_left_is_failed_when_its_time_comes)
 {
-	hwt_store_kind kind = HWT_STORE_KIND_INIT;
-	hwt_store *store, *putter;
+	hwt_store *store, *putter = fresh_store();
 	int64_t id;
 
-	fresh_world();
-	putter = open_store();
 	register_kind(putter, "a", count_run, NULL, HWT_STORE_AT_MOST_ONCE);
 	id = put(putter, "a", HWT_S(302400));
 	(void)query("update %s_shard set epoch = 5", world.schema);
 	(void)query("update %s_timeout set state = 2, epoch = 3, attempt = 1", world.schema);
-	kind.mode = HWT_STORE_AT_MOST_ONCE;
-	store = started_with(&kind, HWT_S(600));
+	store = started_with(&KIND(.mode = HWT_STORE_AT_MOST_ONCE), HWT_S(600));
 	CHECK(wait_read(store));
 	(void)query("update %s_timeout set due_us = %lld", world.schema, (long long)now_us() - 1000 * HWTS_S_US);
 	for (int64_t give_up_ns = hwt_now() + PATIENCE_NS; hwt_now() < give_up_ns; sleep_ms(5)) {
@@ -729,10 +698,8 @@ TEST(what_is_put_before_the_low_water_mark_is_found)
 {
 	hwt_store_kind kind = HWT_STORE_KIND_INIT;
 	hwt_store_spec spec = spec_of("a", 0);
-	hwt_store *store, *putter;
+	hwt_store *store, *putter = fresh_store();
 
-	fresh_world();
-	putter = open_store();
 	atomic_store(&hwts_test_look_took, HWT_S(1));
 	atomic_store(&hwts_test_deaf, true);
 	store = started_with(&kind, HWT_S(600));

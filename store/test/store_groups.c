@@ -9,10 +9,8 @@
 
 static hwt_store_spec spec_in(const char *kind, const char *group, const char *key)
 {
-	hwt_store_spec spec = spec_of(kind, HWT_S(3600));
+	hwt_store_spec spec = SPEC(kind, HWT_S(3600), .group = group, .key = key);
 
-	spec.group = group;
-	spec.key = key;
 	return spec;
 }
 
@@ -34,11 +32,9 @@ static const char *longest(void)
 
 TEST(the_id_says_the_bucket_of_the_group_else_of_the_key)
 {
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 	int64_t id;
 
-	fresh_world();
-	store = open_store();
 	CHECK_INT(put_in(store, "a", NULL) & 1023, ==, 102);
 	CHECK_INT(put_in(store, "tenant 9", NULL) & 1023, ==, 556);
 	CHECK_INT(put_in(store, "tenant 9", "order 17") & 1023, ==, 556);
@@ -49,18 +45,15 @@ TEST(the_id_says_the_bucket_of_the_group_else_of_the_key)
 	CHECK_INT(
 	    query("select count(*) from %s_timeout where bucket = 556 and shard %% 1024 = 556 %% 8", world.schema), ==,
 	    2);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(a_key_is_unique_in_its_kind_and_group)
 {
 	static const char *const groups[] = { NULL, "g", "G", "gg", "\xc3\xa4" };
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 	int64_t ids[HWTS_COUNT(groups)];
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 
-	fresh_world();
-	store = open_store();
 	for (size_t i = 0; i < HWTS_COUNT(groups); i++)
 		ids[i] = put_in(store, groups[i], "k");
 	for (size_t i = 0; i < HWTS_COUNT(groups); i++) {
@@ -83,18 +76,15 @@ TEST(a_key_is_unique_in_its_kind_and_group)
 	CHECK_CALL(hwt_store_get(store, ids[0], &info), ENOENT);
 	for (size_t i = 1; i < HWTS_COUNT(groups); i++)
 		CHECK_CALL(hwt_store_get(store, ids[i], &info), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(replace_and_revive_change_the_one_of_the_group)
 {
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 	hwt_store_spec spec = spec_in("a", "g", "k");
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 	int64_t alone, is, id = 0;
 
-	fresh_world();
-	store = open_store();
 	alone = put_in(store, NULL, "k");
 	is = put_in(store, "g", "k");
 	spec.flags = HWT_STORE_REPLACE;
@@ -124,19 +114,16 @@ TEST(replace_and_revive_change_the_one_of_the_group)
 	id = 0;
 	CHECK_CALL(put_patiently(store, &spec, &id), 0);
 	CHECK(id != is && id != alone);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(a_put_on_a_connection_has_its_group)
 {
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 	hwt_store_spec spec = spec_in("a", "g", "k");
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 	int64_t id = 0, other = 0;
 	void *connection;
 
-	fresh_world();
-	store = open_store();
 	put_in(store, "other", "k");
 	connection = connect_user();
 	spec.priority = 100;
@@ -150,18 +137,15 @@ TEST(a_put_on_a_connection_has_its_group)
 	CHECK(strcmp(info.key, "k") == 0);
 	CHECK_INT(info.priority, ==, 100);
 	disconnect_user(connection);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(a_reader_sees_group_and_priority)
 {
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 	hwt_store_spec specs[3] = { spec_in("a", longest(), NULL), spec_in("a", NULL, NULL), spec_in("a", "g", "k") };
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 	int64_t ids[3];
 
-	fresh_world();
-	store = open_store();
 	specs[0].priority = -100;
 	specs[2].priority = 100;
 	CHECK_CALL(hwt_store_put_many(store, specs, 3, ids), 0);
@@ -174,7 +158,6 @@ TEST(a_reader_sees_group_and_priority)
 	}
 	CHECK_INT(query("select count(*) from %s_timeouts where grp = 'g' and key = 'k'", world.schema), ==, 1);
 	CHECK_INT(query("select count(*) from %s_timeouts where grp is null", world.schema), ==, 1);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /*
@@ -193,8 +176,7 @@ TEST(get_copies_what_has_room_and_says_how_much_there_is)
 	} old = { .size = offsetof(hwt_store_info, group) < 96 ? 0 : 96 };
 	int64_t id, none;
 
-	fresh_world();
-	store = open_store();
+	store = fresh_store();
 	spec.data = "0\0"
 		    "234567";
 	spec.len = 8;

@@ -47,11 +47,8 @@ static void put_in(hwt_store *store, const char *group, int priority, unsigned c
 	hwt_store_spec specs[100];
 
 	for (unsigned i = 0; i < HWTS_COUNT(specs); i++) {
-		specs[i] = spec_of("a", 0);
-		specs[i].group = group;
-		specs[i].priority = priority;
-		specs[i].data = &priority;
-		specs[i].len = sizeof(priority);
+		specs[i] = SPEC("a", 0, .group = group, .priority = priority, .data = &priority,
+				.len = sizeof(priority));
 	}
 	for (unsigned at = 0; at < count; at += 100)
 		CHECK_CALL(hwt_store_put_many(store, specs, count - at < 100 ? count - at : 100, NULL), 0);
@@ -59,7 +56,6 @@ static void put_in(hwt_store *store, const char *group, int priority, unsigned c
 
 static hwt_store *start_with(unsigned threads, bool hold)
 {
-	hwt_store_config config;
 	hwt_store *store;
 
 	fresh_world();
@@ -68,9 +64,7 @@ static hwt_store *start_with(unsigned threads, bool hold)
 	atomic_store(&running, 0);
 	atomic_store(&most, 0);
 	atomic_store(&held, hold);
-	config = store_config();
-	config.threads = threads;
-	store = open_with(&config);
+	store = OPEN(.threads = threads);
 	register_kind(store, "a", note, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 8));
@@ -79,10 +73,7 @@ static hwt_store *start_with(unsigned threads, bool hold)
 
 static bool wait_window(hwt_store *store, uint64_t count)
 {
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-
-	while (stats_of_store(store).overdue != count && hwt_now() < give_up_ns)
-		sleep_ms(1);
+	WAIT_FOR(stats_of_store(store).overdue == count);
 	return stats_of_store(store).overdue == count;
 }
 
@@ -106,7 +97,7 @@ static unsigned starts_of(const char *group)
 
 TEST(a_tenant_that_floods_does_not_hold_up_the_others)
 {
-	hwt_store *store = start_with(1, true);
+	CLOSING hwt_store *store = start_with(1, true);
 
 	put_in(store, "flood", 0, 300);
 	CHECK(wait_count(&started, 1));
@@ -118,7 +109,6 @@ TEST(a_tenant_that_floods_does_not_hold_up_the_others)
 	/* One of the flood was running, and of three that take turns each has one of three. */
 	CHECK_INT(place_of("b", 3), <=, 10);
 	CHECK_INT(place_of("", 3), <=, 10);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* Where in the queue for a thread the last of b's is; 0: not all of them are there, or too few of the flood. */
@@ -140,8 +130,7 @@ static unsigned place_in_queue(hwt_store *store)
 
 TEST(what_was_begun_ahead_takes_turns_too)
 {
-	hwt_store *store = start_with(1, true);
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	CLOSING hwt_store *store = start_with(1, true);
 	unsigned place;
 
 	put_in(store, "x", 0, 1);
@@ -149,18 +138,16 @@ TEST(what_was_begun_ahead_takes_turns_too)
 	BEGIN_AHEAD(store);
 	put_in(store, "flood", 0, 100); /* with less than half a batch in the queue more is begun */
 	put_in(store, "b", 0, 3);
-	while ((place = place_in_queue(store)) == 0 && hwt_now() < give_up_ns)
-		sleep_ms(1);
+	WAIT_FOR((place = place_in_queue(store)) != 0);
 	CHECK_INT(place, >, 0);
 	CHECK_INT(place, <=, 6);
 	atomic_store(&held, false);
 	CHECK(wait_count(&ended, 104));
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(within_a_group_the_larger_priority_starts_first)
 {
-	hwt_store *store = start_with(1, true);
+	CLOSING hwt_store *store = start_with(1, true);
 
 	put_in(store, "g", 0, 1);
 	CHECK(wait_count(&started, 1));
@@ -171,7 +158,6 @@ TEST(within_a_group_the_larger_priority_starts_first)
 	CHECK(wait_count(&ended, 101));
 	for (unsigned i = 2; i < 101; i++)
 		CHECK_INT(starts[i].priority, <=, starts[i - 1].priority);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /*
@@ -305,16 +291,11 @@ static int put_and_go(char **argv)
 
 static int run_and_hold(void)
 {
-	hwt_store_kind kind = HWT_STORE_KIND_INIT;
-	hwt_store_config config = store_config();
 	hwt_store *store;
 
-	config.lease_ns = HWT_S(1);
-	store = open_with(&config);
-	kind.name = "a";
-	kind.task = note;
+	store = OPEN(.lease_ns = HWT_S(1));
 	atomic_store(&held, true);
-	register_and_start(store, &kind);
+	register_and_start(store, &KIND(.name = "a", .task = note));
 	(void)wait_count(&started, 2);
 	REQUIRE(write(log_fd, "2 0 0 0 0\n", 10) == 10);
 	while (!asked_to_stop)
@@ -332,7 +313,7 @@ static int child(int argc, char **argv)
 /* News of another process carry the group and the priority. */
 TEST(what_another_process_puts_takes_turns_too)
 {
-	hwt_store *store = start_with(1, true);
+	CLOSING hwt_store *store = start_with(1, true);
 	int status = -1;
 	pid_t pid;
 
@@ -350,7 +331,6 @@ TEST(what_another_process_puts_takes_turns_too)
 	CHECK_INT(place_of("b", 3), <=, 7);
 	CHECK_INT(starts[place_of("flood", 2) - 1].priority, ==, 7);
 	CHECK_INT(starts[place_of("flood", 3) - 1].priority, ==, 7);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /*
@@ -359,23 +339,17 @@ TEST(what_another_process_puts_takes_turns_too)
 
 static void limit_to(hwt_store *store, const char *group, uint32_t cap, int64_t every_ns, uint32_t burst)
 {
-	hwt_store_limits limits = HWT_STORE_LIMITS_INIT;
-
-	limits.running = cap;
-	limits.start_every_ns = every_ns;
-	limits.burst = burst;
-	CHECK_CALL(hwt_store_limit(store, "a", group, &limits), 0);
+	CHECK_CALL(
+	    hwt_store_limit(store, "a", group, &LIMITS(.running = cap, .start_every_ns = every_ns, .burst = burst)), 0);
 }
 
 /* When what is due in a group that may run has started, all that was due before would have started, too. */
 static void wait_for_another(hwt_store *store, unsigned others)
 {
 	unsigned before = starts_of("sentinel");
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
 
 	put_in(store, "sentinel", 0, others);
-	while (starts_of("sentinel") < before + others && hwt_now() < give_up_ns)
-		sleep_ms(1);
+	WAIT_FOR(starts_of("sentinel") >= before + others);
 	CHECK_INT(starts_of("sentinel"), ==, before + others);
 }
 
@@ -391,7 +365,7 @@ static bool rules_wanted(hwt_store *store)
 
 TEST(a_paused_group_starts_nothing_and_others_go_on)
 {
-	hwt_store *store = start_with(2, false);
+	CLOSING hwt_store *store = start_with(2, false);
 
 	put_in(store, "g", 0, 1);
 	CHECK(wait_count(&ended, 1));
@@ -403,7 +377,6 @@ TEST(a_paused_group_starts_nothing_and_others_go_on)
 	CHECK_CALL(hwt_store_resume(store, "a", "g"), 0);
 	CHECK(wait_count(&ended, 26));
 	CHECK_CALL(hwt_store_resume(store, "a", "g"), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(a_paused_kind_starts_nothing)
@@ -478,7 +451,7 @@ TEST(what_was_begun_ahead_does_not_start_after_the_news_of_a_pause)
 
 TEST(no_more_of_a_group_run_than_its_cap)
 {
-	hwt_store *store = start_with(8, true);
+	CLOSING hwt_store *store = start_with(8, true);
 
 	limit_to(store, NULL, 5, 0, 0);
 	limit_to(store, "g", 3, 0, 0);
@@ -503,7 +476,6 @@ TEST(no_more_of_a_group_run_than_its_cap)
 	CHECK_CALL(hwt_store_limit(store, "a", NULL, NULL), 0);
 	atomic_store(&held, false);
 	CHECK(wait_count(&ended, 63));
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 static int fail_sometimes(const hwt_store_run *run, void *ctx)
@@ -563,7 +535,6 @@ static bool wait_child_runs(void)
 /* The dead process had two in hand, which count; and what it held comes first. */
 TEST(what_a_dead_process_runs_counts_until_it_is_taken_over)
 {
-	hwt_store_config config;
 	hwt_store *store;
 	hwt_store_spec spec;
 	pid_t pid;
@@ -574,9 +545,7 @@ TEST(what_a_dead_process_runs_counts_until_it_is_taken_over)
 	atomic_store(&running, 0);
 	atomic_store(&most, 0);
 	atomic_store(&held, true);
-	config = store_config();
-	config.threads = 8;
-	store = open_with(&config);
+	store = OPEN(.threads = 8);
 	put_in(store, "g", 0, 2);
 	limit_to(store, NULL, 2, 0, 0);
 	pid = spawn("run", NULL);
@@ -606,7 +575,7 @@ TEST(what_a_dead_process_runs_counts_until_it_is_taken_over)
 
 TEST(starts_do_not_exceed_the_rate)
 {
-	hwt_store *store = start_with(4, false);
+	CLOSING hwt_store *store = start_with(4, false);
 	int64_t before_ns = hwt_now();
 
 	limit_to(store, "g", 0, HWT_MS(20), 3);
@@ -614,20 +583,17 @@ TEST(starts_do_not_exceed_the_rate)
 	CHECK(wait_count(&ended, 30));
 	for (unsigned i = 0; i < 30; i++)
 		CHECK_INT((int64_t)i + 1, <=, 3 + (starts[i].at_ns - before_ns) / HWT_MS(20));
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(a_process_that_stops_hands_its_levels_over)
 {
 	hwt_store *store = start_with(4, false), *other;
-	hwt_store_config config = store_config();
 
 	limit_to(store, "g", 0, HWT_S(3600), 3);
 	put_in(store, "g", 0, 2);
 	CHECK(wait_count(&ended, 2));
 	CHECK_CALL(hwt_store_close(store), 0);
-	config.threads = 4;
-	other = open_with(&config);
+	other = OPEN(.threads = 4);
 	register_kind(other, "a", note, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(other), 0);
 	put_in(other, "g", 0, 5);
@@ -669,7 +635,6 @@ TEST(a_process_that_stops_before_it_knew_the_levels_hands_them_over)
 /* Nor does one whose next process has stopped before it had anything of the group. */
 TEST(after_a_death_a_group_begins_without_tokens)
 {
-	hwt_store_config config;
 	hwt_store *store;
 	pid_t pid;
 
@@ -677,9 +642,7 @@ TEST(after_a_death_a_group_begins_without_tokens)
 	atomic_store(&started, 0);
 	atomic_store(&ended, 0);
 	atomic_store(&held, false);
-	config = store_config();
-	config.threads = 4;
-	store = open_with(&config);
+	store = OPEN(.threads = 4);
 	put_in(store, "x", 0, 2);
 	limit_to(store, "g", 0, HWT_S(3600), 3);
 	pid = spawn("run", NULL);
@@ -706,7 +669,7 @@ TEST(after_a_death_a_group_begins_without_tokens)
 
 TEST(wrong_limits_are_refused)
 {
-	hwt_store *store = start_with(1, false);
+	CLOSING hwt_store *store = start_with(1, false);
 	hwt_store_limits limits = HWT_STORE_LIMITS_INIT;
 
 	CHECK_CALL(hwt_store_limit(NULL, "a", NULL, &limits), EINVAL);
@@ -729,7 +692,6 @@ TEST(wrong_limits_are_refused)
 	CHECK_CALL(hwt_store_limit(store, "a", NULL, &limits), EINVAL);
 	put_in(store, "g", 0, 5);
 	CHECK(wait_count(&ended, 5));
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 STORE_MAIN(child)

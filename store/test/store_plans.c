@@ -389,24 +389,18 @@ static void vacuum(hwt_store *store)
 
 TEST(no_statement_reads_all_timeouts_when_there_are_none_yet)
 {
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 
-	fresh_world();
-	store = open_store();
 	check_plans(store, HWTS_BEGIN);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* All of them lie in one page, so that each index costs the same. */
 TEST(no_statement_reads_all_timeouts_when_there_are_few)
 {
-	hwt_store *store;
+	NEEDS_POSTGRES(); /* which vacuums by itself */
+	CLOSING hwt_store *store = fresh_store();
 	int64_t ids[2];
 
-	fresh_world();
-	if (world.sqlite)
-		SKIP("of PostgreSQL, which vacuums by itself");
-	store = open_store();
 	ids[0] = put(store, "a", HWT_S(3600));
 	ids[1] = put_key(store, "a", "key", HWT_S(3600));
 	vacuum(store);
@@ -415,7 +409,6 @@ TEST(no_statement_reads_all_timeouts_when_there_are_few)
 		CHECK_CALL(hwt_store_cancel(store, ids[i]), 0);
 	vacuum(store);
 	check_plans(store, HWTS_BEGIN);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(no_statement_reads_all_timeouts_when_there_are_many)
@@ -483,11 +476,9 @@ static int64_t entries_read(int64_t least)
 /* Rows of the timeouts that were read without an index. */
 static int64_t rows_read_in_turn(void)
 {
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
 	char reads[256];
 
-	while (have_sessions() && hwt_now() < give_up_ns)
-		sleep_ms(10);
+	WAIT_FOR(!have_sessions());
 	(void)snprintf(reads, sizeof(reads),
 		       "select seq_tup_read from pg_stat_user_tables where relname = '%s_timeout'", world.schema);
 	return one_number(reads);
@@ -514,26 +505,20 @@ static void look_times(hwt_store *store, unsigned times)
 
 TEST(a_window_of_many_pages_is_read_once)
 {
+	NEEDS_POSTGRES(); /* which counts what is read */
 	hwt_store_config config;
-	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store_kind kind = KIND(.name = "b", .task = count_run, .shards = 1, .horizon_ns = HWT_S(7200));
 	hwt_store *store;
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS, read = 0;
+	int64_t read = 0;
 
 	fresh_world();
-	if (world.sqlite)
-		SKIP("of PostgreSQL, which counts what is read");
 	config = store_config();
 	config.lease_ns = HWT_S(3600); /* one look, and what it reads on */
 	store = open_with(&config);
-	kind.name = "b";
-	kind.task = count_run;
-	kind.shards = 1;
-	kind.horizon_ns = HWT_S(7200);
 	CHECK_CALL(hwt_store_register(store, &kind), 0);
 	fill(store, "b", "b");
 	CHECK_CALL(hwt_store_start(store), 0);
-	while (stats_of_store(store).window < ROWS && hwt_now() < give_up_ns)
-		sleep_ms(1);
+	WAIT_FOR(stats_of_store(store).window >= ROWS);
 	CHECK_INT(stats_of_store(store).window, ==, ROWS);
 	CHECK_CALL(hwt_store_close(store), 0);
 #ifdef HWT_STORE_POSTGRES
@@ -548,17 +533,15 @@ TEST(a_window_of_many_pages_is_read_once)
 /* A snapshot that is old: what is gone stays in the index, and whoever passes reads it. */
 TEST(what_is_gone_is_not_read_by_each_look)
 {
+	NEEDS_POSTGRES(); /* where rows that are gone stay in the index */
 	hwt_store_config config;
 	hwt_store *store;
 	int64_t read = 0;
 
 	fresh_world();
-	if (world.sqlite)
-		SKIP("of PostgreSQL, where rows that are gone stay in the index");
 	config = store_config();
 	store = open_with(&config);
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
-	atomic_store(&ran, 0);
 	atomic_store(&hwts_test_look_took, HWT_S(1)); /* as if there were a thousand times as many */
 	CHECK_CALL(hwt_store_start(store), 0);
 #ifdef HWT_STORE_POSTGRES
@@ -568,9 +551,7 @@ TEST(what_is_gone_is_not_read_by_each_look)
 
 		PQclear(PQexec(old, "begin isolation level repeatable read; select 1"));
 		for (int i = 0; i < GONE; i++) {
-			specs[i] = spec_of("a", 0);
-			specs[i].flags = HWT_STORE_ABSOLUTE;
-			specs[i].due_us = now_us() - INT64_C(3000000000);
+			specs[i] = SPEC("a", 0, .flags = HWT_STORE_ABSOLUTE, .due_us = now_us() - INT64_C(3000000000));
 		}
 		CHECK_CALL(hwt_store_put_many(store, specs, GONE, NULL), 0);
 		free(specs);
@@ -608,8 +589,7 @@ TEST(a_list_reads_each_row_a_few_times_with_many_shards)
 	hwt_store *store;
 	int64_t read = 0;
 
-	fresh_world();
-	store = open_store();
+	store = fresh_store();
 	kind.name = "a";
 	kind.task = count_run;
 	kind.shards = 1024;
@@ -628,13 +608,10 @@ TEST(a_list_reads_each_row_a_few_times_with_many_shards)
 /* What far rows there are is nothing to the process that takes their shards. */
 TEST(a_take_of_what_runs_at_most_once_reads_no_far_rows)
 {
-	hwt_store *store;
+	NEEDS_POSTGRES(); /* which counts what is read */
+	hwt_store *store = fresh_store();
 	int64_t read = 0;
 
-	fresh_world();
-	if (world.sqlite)
-		SKIP("of PostgreSQL, which counts what is read");
-	store = open_store();
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_MOST_ONCE);
 	fill(store, "a", "a");
 	CHECK_CALL(hwt_store_start(store), 0);
@@ -662,13 +639,12 @@ static void run_ten(hwt_store *store)
 /* The connection of a task plans as its user has it; what it ends with must not read all then. */
 TEST(the_end_of_a_transaction_is_not_planned_for_a_table_of_few)
 {
+	NEEDS_POSTGRES(); /* which keeps a plan while the table grows */
 	hwt_store_config config;
 	hwt_store *store;
 	int64_t read = 0;
 
 	fresh_world();
-	if (world.sqlite)
-		SKIP("of PostgreSQL, which keeps a plan while the table grows");
 	config = store_config();
 	config.threads = 1; /* one connection */
 	store = open_with(&config);

@@ -8,12 +8,9 @@
 
 static hwt_store_kind pulled_kind(const char *name, unsigned concurrency)
 {
-	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store_kind kind = KIND(.name = name, .flags = HWT_STORE_PULLED, .concurrency = concurrency,
+				   .backoff_ns = HWT_MS(1));
 
-	kind.name = name;
-	kind.flags = HWT_STORE_PULLED;
-	kind.concurrency = concurrency;
-	kind.backoff_ns = HWT_MS(1);
 	return kind;
 }
 
@@ -28,11 +25,9 @@ static void register_pulled(hwt_store *store, const char *name, unsigned mode, u
 /* One thread, and a pulled kind "a". */
 static hwt_store *open_pulled(unsigned concurrency)
 {
-	hwt_store_config config = store_config();
 	hwt_store *store;
 
-	config.threads = 1;
-	store = open_with(&config);
+	store = OPEN(.threads = 1);
 	register_pulled(store, "a", HWT_STORE_AT_LEAST_ONCE, concurrency);
 	return store;
 }
@@ -106,10 +101,7 @@ static bool wait_ready(hwt_store *store, unsigned n)
 /* Due, and neither started nor out. */
 static bool wait_overdue(hwt_store *store, uint64_t n)
 {
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-
-	while (stats_of_store(store).overdue != n && hwt_now() < give_up_ns)
-		sleep_ms(1);
+	WAIT_FOR(stats_of_store(store).overdue == n);
 	return stats_of_store(store).overdue == n;
 }
 
@@ -139,17 +131,13 @@ static int end_elsewhere(hwt_store_run *run, int answer)
 
 TEST(what_is_pulled_is_what_was_put)
 {
-	hwt_store *store = start_pulled(1);
-	hwt_store_spec spec = spec_of("a", 0);
+	CLOSING hwt_store *store = start_pulled(1);
+	hwt_store_spec spec = SPEC("a", 0, .key = "order 17", .group = "tenant 9", .data = "text", .len = 4);
 	hwt_store_stats stats;
 	hwt_store_run *run;
 	uint64_t started = 0;
 	int64_t id;
 
-	spec.key = "order 17";
-	spec.group = "tenant 9";
-	spec.data = "text";
-	spec.len = 4;
 	id = put_spec(store, &spec);
 	run = pull(store);
 	CHECK_INT(run->id, ==, id);
@@ -169,7 +157,6 @@ TEST(what_is_pulled_is_what_was_put)
 	for (size_t i = 0; i < HWTS_COUNT(stats.lateness); i++)
 		started += stats.lateness[i];
 	CHECK_INT(started, ==, 1);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(the_descriptor_is_readable_as_long_as_something_can_be_pulled)
@@ -212,21 +199,20 @@ TEST(the_descriptor_is_readable_as_long_as_something_can_be_pulled)
 
 TEST(one_that_is_cancelled_before_it_is_pulled_is_not_handed_out)
 {
-	hwt_store *store = start_pulled(1);
+	CLOSING hwt_store *store = start_pulled(1);
 	int64_t id = put(store, "a", 0);
 
 	CHECK(wait_ready(store, 1));
 	CHECK(is_readable(fd_of(store), 0));
 	CHECK_CALL(hwt_store_cancel(store, id), 0);
 	check_none(store);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* In its group: all are due before the first of them can be begun. */
 TEST(the_larger_priority_is_handed_out_first_and_then_what_was_due_first)
 {
 	static const int priorities[] = { 0, 5, -1, 5, 0 }, order[] = { 1, 3, 0, 4, 2 };
-	hwt_store *store = start_pulled(1);
+	CLOSING hwt_store *store = start_pulled(1);
 	int64_t ids[HWTS_COUNT(order)];
 	hwt_store_run *run;
 
@@ -248,14 +234,13 @@ TEST(the_larger_priority_is_handed_out_first_and_then_what_was_due_first)
 		CHECK_INT(run->id, ==, ids[order[i]]);
 	}
 	CHECK_CALL(hwt_store_end(run, 0), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* Although runs were quick: of a kind with tasks what follows would be begun ahead. */
 TEST(no_more_is_begun_than_may_be_out_at_once)
 {
 	enum { COUNT = 6 };
-	hwt_store *store = start_pulled(2);
+	CLOSING hwt_store *store = start_pulled(2);
 	hwt_store_run *out[COUNT];
 
 	BEGIN_AHEAD(store);
@@ -275,7 +260,6 @@ TEST(no_more_is_begun_than_may_be_out_at_once)
 	CHECK_CALL(hwt_store_end(out[COUNT - 1], 0), 0);
 	CHECK_CALL(hwt_store_end(out[COUNT - 2], 0), 0);
 	CHECK_INT(settled_stats(store).done, ==, COUNT);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(without_a_bound_as_many_are_out_as_there_are_threads)
@@ -356,17 +340,14 @@ TEST(kinds_that_are_pulled_take_turns)
 /* A cap, and a pause that comes while one waits to be pulled. */
 TEST(limits_and_pauses_hold_for_what_is_pulled)
 {
-	hwt_store_limits limits = HWT_STORE_LIMITS_INIT;
 	hwt_store *store = start_pulled(2);
-	hwt_store_spec spec = spec_of("a", 0);
+	hwt_store_spec spec = SPEC("a", 0, .group = "tenant");
 	int64_t give_up_ns = hwt_now() + PATIENCE_NS, second;
 	const struct hwts_own_rules *own;
 	hwt_store_run *run;
 	bool paused;
 
-	limits.running = 1;
-	CHECK_CALL(hwt_store_limit(store, "a", "tenant", &limits), 0);
-	spec.group = "tenant";
+	CHECK_CALL(hwt_store_limit(store, "a", "tenant", &LIMITS(.running = 1)), 0);
 	put_spec(store, &spec);
 	run = pull(store);
 	second = put_spec(store, &spec);
@@ -453,8 +434,7 @@ TEST(each_answer_ends_a_pulled_run_as_it_would_a_task)
 	};
 	hwt_store *store;
 
-	fresh_world();
-	store = open_store();
+	store = fresh_store();
 	for (unsigned mode = 0; mode < 2; mode++) {
 		hwt_store_kind kind = pulled_kind(mode ? "once" : "least", 0);
 
@@ -522,8 +502,7 @@ static void *pull_many(void *arg)
 TEST(threads_pull_beside_each_other_until_the_store_stops)
 {
 	pthread_t threads[4];
-	hwt_store *store = start_pulled(3);
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	CLOSING hwt_store *store = start_pulled(3);
 
 	many.store = store;
 	atomic_store(&many.pulled, 0);
@@ -531,14 +510,12 @@ TEST(threads_pull_beside_each_other_until_the_store_stops)
 		REQUIRE(pthread_create(&threads[i], NULL, pull_many, NULL) == 0);
 	for (int i = 0; i < MANY; i++)
 		put(store, "a", 0);
-	while (stats_of_store(store).done < MANY && hwt_now() < give_up_ns)
-		sleep_ms(1);
+	WAIT_FOR(stats_of_store(store).done >= MANY);
 	CHECK_CALL(hwt_store_stop(store), 0);
 	for (size_t i = 0; i < HWTS_COUNT(threads); i++)
 		REQUIRE(pthread_join(threads[i], NULL) == 0);
 	CHECK_INT(atomic_load(&many.pulled), ==, MANY);
 	CHECK_INT(stats_of_store(store).done, ==, MANY);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /*
@@ -547,7 +524,7 @@ TEST(threads_pull_beside_each_other_until_the_store_stops)
 
 TEST(a_stop_leaves_the_runs_that_are_out_and_is_called_again)
 {
-	hwt_store *store = start_pulled(2);
+	CLOSING hwt_store *store = start_pulled(2);
 	hwt_store_kind kind = pulled_kind("b", 1);
 	hwt_store_run *run, *none = NULL;
 	int64_t id, waits;
@@ -578,7 +555,6 @@ TEST(a_stop_leaves_the_runs_that_are_out_and_is_called_again)
 	CHECK_INT(run->attempt, ==, 1);
 	CHECK_CALL(hwt_store_end(run, 0), 0);
 	CHECK_CALL(hwt_store_stop(store), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* No lease ends here: what the other has it was given. */
@@ -625,7 +601,7 @@ static void *end_soon(void *run)
 
 TEST(a_stop_within_a_time_waits_for_the_runs_that_are_out)
 {
-	hwt_store *store = start_pulled(1);
+	CLOSING hwt_store *store = start_pulled(1);
 	pthread_t thread;
 
 	put(store, "a", 0);
@@ -633,7 +609,6 @@ TEST(a_stop_within_a_time_waits_for_the_runs_that_are_out)
 	CHECK_CALL(hwt_store_stop_within(store, PATIENCE_NS), 0);
 	REQUIRE(pthread_join(thread, NULL) == 0);
 	CHECK_INT(stats_of_store(store).done, ==, 1);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* As after a stop that found them, and after one that did not wait for them. */
@@ -762,7 +737,7 @@ static bool refuse(void)
 
 TEST(without_memory_nothing_is_handed_out_and_it_waits)
 {
-	hwt_store *store = start_pulled(1);
+	CLOSING hwt_store *store = start_pulled(1);
 	hwt_store_run *run = NULL;
 
 	put(store, "a", 0);
@@ -775,18 +750,15 @@ TEST(without_memory_nothing_is_handed_out_and_it_waits)
 	run = pull(store);
 	CHECK_INT(run->attempt, ==, 1);
 	CHECK_CALL(hwt_store_end(run, 0), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(what_makes_no_sense_of_a_pulled_kind_is_refused)
 {
 	hwt_store_kind kind = pulled_kind("a", 0);
 	hwt_store_run *run = NULL;
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 	int fd = -1;
 
-	fresh_world();
-	store = open_store();
 	kind.task = count_run;
 	CHECK_CALL(hwt_store_register(store, &kind), EINVAL);
 	kind.task = NULL;
@@ -805,13 +777,12 @@ TEST(what_makes_no_sense_of_a_pulled_kind_is_refused)
 	CHECK_CALL(hwt_store_next(store, NULL), EINVAL);
 	CHECK_CALL(hwt_store_end(NULL, 0), EINVAL);
 	CHECK(fd == -1 && run == NULL);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* Where the store's lock may have been held by a thread that is not there. */
 TEST(a_run_is_not_that_of_a_forked_child)
 {
-	hwt_store *store = start_pulled(1);
+	CLOSING hwt_store *store = start_pulled(1);
 	int64_t id = put(store, "a", 0);
 	hwt_store_run *run = pull(store);
 	int status = -1;
@@ -824,7 +795,6 @@ TEST(a_run_is_not_that_of_a_forked_child)
 	CHECK(hwt_store_is_mine(run));
 	CHECK_CALL(hwt_store_end(run, 0), 0);
 	CHECK(wait_gone(store, id));
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 STORE_MAIN(NULL)

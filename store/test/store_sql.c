@@ -54,7 +54,6 @@ static hwt_store *open_sql(void)
 		return NULL;
 	store = open_store();
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
-	atomic_store(&ran, 0);
 	return store;
 }
 
@@ -737,8 +736,7 @@ static void check_encoding(const char *encoding, bool knows_characters)
 
 TEST(texts_are_utf8_in_a_database_of_another_encoding)
 {
-	if (on_sqlite())
-		SKIP("of PostgreSQL");
+	NEEDS_POSTGRES();
 	check_encoding("latin1", true);
 	check_encoding("sql_ascii", false);
 }
