@@ -77,9 +77,9 @@ void hwt_idle_wake(struct hwt_idle *idle, int64_t seen_ns)
 	atomic_fetch_add_explicit(&idle->rings, RING_BEGUN, memory_order_relaxed);
 	fence_between(idle->has_barrier); /* [rung] */
 	/*
-	 * Strong, as a spurious failure would lose the wake.  Acquire: [alarm].  On failure relaxed: no second look is
+	 * Strong, as a spurious failure would lose the wake.  Acquire: [alarm].  On failure relaxed: no second check is
 	 * needed, as another thread has woken the worker, or the worker has published again.  Either came after this
-	 * thread's push could be seen, so the worker has looked at the lanes since.
+	 * thread's push could be seen, so the worker has checked the lanes since.
 	 */
 	if (seen_ns != IDLE_AWAKE &&
 	    atomic_compare_exchange_strong_explicit(&idle->wake_for_ns, &seen_ns, IDLE_AWAKE, memory_order_acquire,
@@ -123,7 +123,7 @@ bool hwt_idle_is_told(const struct hwt_idle *idle)
 {
 	if (!idle_is_watched(idle))
 		return true;
-	/* Relaxed: a producer that claims the word after this look rings after it. */
+	/* Relaxed: a producer that claims the word after this load rings after it. */
 	return atomic_load_explicit(&idle->wake_for_ns, memory_order_relaxed) > IDLE_NAP &&
 	       atomic_load_explicit(&idle->rings, memory_order_acquire) == 0; /* [rung] */
 }

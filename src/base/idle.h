@@ -6,12 +6,12 @@
  *
  *   wake_for_ns says for what a producer has to wake the worker:
  *
- *       IDLE_AWAKE   for nothing: the worker is at work, or looks again by itself in time
+ *       IDLE_AWAKE   for nothing: the worker is at work, or checks again by itself in time
  *       IDLE_NAP     for a lane that has grown long: the worker sleeps to the next tick
  *       a time       for that, and for a timeout due at or before this time: the worker sleeps longer
  *
- *   The worker publishes this word, makes sure that all threads see it, looks at the lanes once more, and sleeps.  A
- *   producer pushes, then looks at the word.  The producer that exchanges what it saw for IDLE_AWAKE wakes the worker,
+ *   The worker publishes this word, makes sure that all threads see it, checks the lanes once more, and sleeps.  A
+ *   producer pushes, then loads the word.  The producer that exchanges what it saw for IDLE_AWAKE wakes the worker,
  *   the others go on: for each sleep one wake, and so at most one system call.
  *
  * Threads
@@ -23,7 +23,7 @@
  * Ordering
  *
  *   [idle]  Each side stores first and loads afterwards, so each needs a fence in between.  The worker: store of the
- *           word, fence, look at the lanes.  A producer: push, fence, load of the word.  Then at least one of them sees
+ *           word, fence, load of the lanes.  A producer: push, fence, load of the word.  Then at least one of them sees
  *           the other's store.  Without the fences both loads could come first: the worker sleeps, and the producer
  *           takes it for awake.  Where the kernel has membarrier, the worker makes the fence in all threads of the
  *           process, and producers only keep the compiler from reordering, which costs them nothing.  A nap needs no
@@ -34,7 +34,7 @@
  *   [rung]   A thread that claims an old word, and is slow, may ring after a newer word and alarm.  So it counts itself
  *            in before the claim, and out after the ring (release).  While the count is not 0 the driver (acquire) does
  *            not take the alarm for the one that it set.  It sees the count of a claim that came before its newer
- *            word: count, fence, claim; word, fence, look at the count.  A ring that is over stays noted until the
+ *            word: count, fence, claim; word, fence, load of the count.  A ring that is over stays noted until the
  *            driver sets the alarm, which silences it.
  *
  *   model/sleep.pml is this handshake, with either fence.

@@ -157,7 +157,7 @@ static inline hwt_timeout record_take(struct hwt_record *record, hwt_task *task,
 
 /*
  * Takes one edge out of the exact word *word.  If the word has changed, it returns false and updates *word.  Acquire on
- * failure too, as the caller looks again and acts on the new word.
+ * failure too, as the caller tries again and acts on the new word.
  */
 static inline bool record_change(struct hwt_record *record, uint64_t *word, uint64_t to)
 {
@@ -274,9 +274,9 @@ static inline bool record_is_pending(struct hwt_record *record, uint64_t generat
 /*
  * Reads the deadline of a pending timeout; false if it is not pending.  Changes nothing and waits for no thread.
  *
- * Two looks at the word enclose the load of the deadline.  If the timeout is pending in both, the deadline is one that
- * it had in between, so no mover has to be kept out.  Without the second look the deadline could be that of the
- * record's next life: a cancel, a return to the slab and a take fit between the first look and the load.  Both loads
+ * Two loads of the word enclose the load of the deadline.  If the timeout is pending in both, the deadline is one that
+ * it had in between, so no mover has to be kept out.  Without the second load the deadline could be that of the
+ * record's next life: a cancel, a return to the slab and a take fit between the first load and that.  Both loads
  * then need their acquire, [look]: a reader that sees the new deadline also sees the word that came with it, and
  * refuses it.
  */

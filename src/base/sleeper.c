@@ -196,7 +196,7 @@ int hwt_monitor_wait(struct hwt_monitor *monitor, int64_t time_ns)
 	return pthread_cond_timedwait(&monitor->changed, &monitor->mutex, &until);
 }
 
-/* A wake between the look and the poll is not lost: it rings the alarm after the time was set, under the mutex. */
+/* A wake between the check and the poll is not lost: it rings the alarm after the time was set, under the mutex. */
 static void poll_until(struct hwt_sleeper *sleeper, int64_t time_ns)
 {
 	bool woken;
@@ -230,7 +230,7 @@ void hwt_sleeper_sleep_until(struct hwt_sleeper *sleeper, int64_t time_ns)
 		return;
 	}
 	pthread_mutex_lock(&monitor->mutex);
-	/* `woken` is looked at under the mutex, so a wake comes before this look or during the wait, and is seen. */
+	/* `woken` is checked under the mutex, so a wake comes before this check or during the wait, and is seen. */
 	while (!sleeper->woken && rc == 0)
 		rc = hwt_monitor_wait(monitor, time_ns);
 	sleeper->woken = false;

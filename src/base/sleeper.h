@@ -68,7 +68,7 @@ struct hwt_sleeper {
 	bool woken; /* under the mutex */
 
 	_Atomic int alarm; /* the descriptor, -1: none.  Relaxed: only a number; one that is made late rings at once */
-	_Atomic bool stepped; /* a ring was told of a step of the clock, and nobody has looked at it since */
+	_Atomic bool stepped; /* a ring was told of a step of the clock, and no thread has seen it since */
 
 	/* Never change. */
 	uint32_t clock;          /* whose time the alarm is, and the sleep */

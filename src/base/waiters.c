@@ -3,7 +3,7 @@
 #include "base/waiters.h"
 #include "base/thread.h"
 
-/* How often a waiter looks if the system refuses the fence. */
+/* How often a waiter checks if the system refuses the fence. */
 #define LOOK_AGAIN_NS HWT_MS(1)
 
 int hwt_waiters_init(struct hwt_waiters *waiters, const struct hwt_idle *idle)
@@ -30,7 +30,7 @@ static struct hwt_waiter *_Atomic *waiters_of(struct hwt_waiters *waiters, const
 	return &waiters->list[(uintptr_t)record / RECORD_SIZE % WAITERS_LISTS];
 }
 
-/* Relaxed: written under the mutex, and the fence orders a look without it, [wait]. */
+/* Relaxed: written under the mutex, and the fence orders a load without it, [wait]. */
 static struct hwt_waiter *list_at(_Atomic(struct hwt_waiter *) *list)
 {
 	return atomic_load_explicit(list, memory_order_relaxed);
@@ -54,7 +54,7 @@ static void leave(struct hwt_waiters *waiters, const struct hwt_waiter *waiter)
 	_Atomic(struct hwt_waiter *) *list = waiters_of(waiters, waiter->record);
 	struct hwt_waiter *before = list_at(list);
 
-	/* Relaxed, both: one that is seen for too long only costs a look. */
+	/* Relaxed, both: one that is seen for too long only costs a check. */
 	if (before == waiter) {
 		atomic_store_explicit(list, waiter->next, memory_order_relaxed);
 	} else {
@@ -76,7 +76,7 @@ void hwt_waiters_wait(struct hwt_waiters *waiters, const struct hwt_idle *idle, 
 	HWT_POINT("await said");
 	fenced = hwt_idle_fence_all(idle); /* [wait] */
 	pthread_mutex_lock(&waiters->monitor.mutex);
-	/* The word is looked at under the mutex, so that no broadcast comes between the look and the wait. */
+	/* The word is checked under the mutex, so that no broadcast comes between the check and the wait. */
 	while (runs(record, generation))
 		hwt_monitor_wait(&waiters->monitor, fenced ? INT64_MAX : clock_monotonic() + LOOK_AGAIN_NS);
 	leave(waiters, &waiter);
@@ -93,7 +93,7 @@ void hwt_waiters_look_again(struct hwt_waiters *waiters, const struct hwt_record
 		fence_between(false); /* [wait] */
 	if (list_at(list) == NULL)
 		return;
-	/* Under the mutex, or the broadcast could come between a waiter's look and its wait. */
+	/* Under the mutex, or the broadcast could come between a waiter's check and its wait. */
 	pthread_mutex_lock(&waiters->monitor.mutex);
 	for (waiter = list_at(list); waiter != NULL && waiter->record != record;)
 		waiter = waiter->next;

@@ -44,7 +44,7 @@ struct hwt_waiter {
 };
 
 struct hwt_waiters {
-	/* Threads that wait.  Without a barrier one more, so that the ender looks a second time, behind a fence. */
+	/* Threads that wait.  Without a barrier one more, so that the ender checks a second time, behind a fence. */
 	alignas(HWT_UNIT) _Atomic uint32_t waiting;
 	bool has_barrier; /* a copy of that in idle */
 	struct hwt_monitor monitor;

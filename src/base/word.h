@@ -78,7 +78,7 @@
  *                      task, or a task thread or job that rearms or sends back.  That thread clears the flag some
  *                      instructions later.  Other movers, task threads, jobs, cancel and stop wait until it has: what
  *                      they push or wake for afterwards the worker then finds in a queue.  The worker does not wait; it
- *                      looks again at the next tick.
+ *                      checks again at the next tick.
  *     RESCHEDULED      the deadline may differ from the place in the wheel.  Stays until the next life in the wheel.
  *     RESCHEDULE_SEEN  the worker, or the thread that begins a READY record, has seen RESCHEDULED without RESCHEDULING,
  *                      and is reading the deadline.  Each mover clears it.  So the exchange for RUNNING fails after a

@@ -138,8 +138,8 @@ static bool cancel_edge(struct hwt_lane *lane, struct hwt_record *record, uint64
 {
 	*rc = ENOENT;
 	switch (word_state(*word)) {
-	case STATE_QUEUED: /* Races with arm.  If the worker wins, the next look finds ARMED. */
-	case STATE_READY:  /* Races with start.  If the task thread wins, the next look finds RUNNING. */
+	case STATE_QUEUED: /* Races with arm.  If the worker wins, the next try finds ARMED. */
+	case STATE_READY:  /* Races with start.  If the task thread wins, the next try finds RUNNING. */
 		return count_if(lane, record_edge(record, word, STATE_CANCELLED));
 	case STATE_ARMED:
 		/*
@@ -151,7 +151,7 @@ static bool cancel_edge(struct hwt_lane *lane, struct hwt_record *record, uint64
 		return cancel_armed(lane, record, word);
 	case STATE_RUNNING:
 		/*
-		 * Races with record_end.  If that wins, the timeout is ARMED or QUEUED again, and the next look cancels
+		 * Races with record_end.  If that wins, the timeout is ARMED or QUEUED again, and the next try cancels
 		 * it.
 		 */
 		if (word_has(*word, WORD_REARMED))
@@ -282,7 +282,7 @@ int hwt_lane_cancel(struct hwt_lane *lane, struct hwt_record *record, uint64_t g
 			make_room(lane, record);
 			return notify_cancelled(lane);
 		}
-		/* Lock, node or exchange failed.  The slow way begins with a fresh look. */
+		/* Lock, node or exchange failed.  The slow way begins afresh. */
 	} else if (word == word_make(generation, STATE_QUEUED)) {
 		/* Relaxed: only a guess, which keep checks. */
 		if (atomic_load_explicit(&lane->newest, memory_order_relaxed) == record)

@@ -38,7 +38,7 @@
  *            counts an end also counts its begin.
  *   [length] pushed_more is stored with release, and loaded with acquire before accepted is read.  A submission that
  *            it takes off is then counted there, so the length of a queue is never too small.
- *   [hurry]  a push, or an earlier deadline in a queue -> hurry (release) -> the driver's look (acquire), which then
+ *   [hurry]  a push, or an earlier deadline in a queue -> hurry (release) -> the driver's check (acquire), which then
  *            drains the queues.
  *   [stir]   records come home, then stirred is stored with release, then the thread checks whether the worker sleeps.
  *            The worker loads it with acquire, before it visits slabs and before it sleeps: so they are home.
@@ -60,7 +60,7 @@
 /* This many operations in a lane wake a sleeping worker: their memory must not wait for the next timeout (G5). */
 #define HWT_GATHER 4096
 
-/* What makes a submission look again. */
+/* What makes a submission start over. */
 #define LANE_CLOSED 1u
 #define LANE_KEEPS 2u
 
@@ -180,7 +180,7 @@ static inline uint64_t lane_waiting_cancels(const struct hwt_lane *lane)
 	       atomic_load_explicit(&lane->unlinked, memory_order_relaxed);
 }
 
-/* Has the worker look for memory that nobody needs. */
+/* Has the worker search for memory that nobody needs. */
 static inline void lanes_stir(struct hwt_lanes *lanes)
 {
 	if (lanes->is_driven) /* and gives nothing back by itself */

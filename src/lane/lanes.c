@@ -267,8 +267,8 @@ void hwt_lanes_take_hurry(struct hwt_lanes *lanes)
 }
 
 /*
- * The worker's last look before it sleeps, behind its fence.  A push that comes after this look is followed by the
- * producer's look at wake_for_ns, which then says that the worker sleeps, [idle].
+ * The worker's last check before it sleeps, behind its fence.  A push that comes after this check is followed by the
+ * producer's load of wake_for_ns, which then says that the worker sleeps, [idle].
  */
 bool hwt_lanes_are_empty(struct hwt_lanes *lanes)
 {

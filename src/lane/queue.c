@@ -16,8 +16,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* How often to look at a held lock before giving way: the holder may be waiting for this processor. */
-#define LOCK_LOOKS 64
+/* How often to try a held lock before giving way: the holder may be waiting for this processor. */
+#define LOCK_TRIES 64
 
 /* Slabs of 1 KiB to 64 KiB of nodes. */
 #define FIRST_SLAB (sizeof(struct hwt_slab) + 64 * sizeof(hwt_node))
@@ -67,7 +67,7 @@ hwt_node *hwt_queue_new_node(struct hwt_queue *queue)
 
 bool hwt_queue_lock_soon(struct hwt_queue *queue)
 {
-	for (unsigned looks = 0; looks < LOCK_LOOKS; looks++) {
+	for (unsigned tries = 0; tries < LOCK_TRIES; tries++) {
 		if (queue_try_lock(queue))
 			return true;
 		HWT_POINT("held");
@@ -78,7 +78,7 @@ bool hwt_queue_lock_soon(struct hwt_queue *queue)
 
 void hwt_queue_lock_contended(struct hwt_queue *queue)
 {
-	unsigned looks = 0, turns = 0;
+	unsigned tries = 0, turns = 0;
 
 	do {
 		/*
@@ -86,7 +86,7 @@ void hwt_queue_lock_contended(struct hwt_queue *queue)
 		 */
 		while (ck_spinlock_locked(&queue->fifo.m_tail)) {
 			HWT_POINT("blocked");
-			if (++looks % LOCK_LOOKS == 0)
+			if (++tries % LOCK_TRIES == 0)
 				hwt_thread_give_way(&turns);
 			else
 				processor_pause();
@@ -96,7 +96,7 @@ void hwt_queue_lock_contended(struct hwt_queue *queue)
 
 /*
  * The lock is in the fields of ck_fifo_spsc, and the caller holds it: ck_fifo_spsc_init would free it.
- * The others are stored one by one, head as the consumer does, which other threads may look at.
+ * The others are stored one by one, head as the consumer does, which other threads may read.
  */
 size_t hwt_queue_restart(struct hwt_queue *queue)
 {

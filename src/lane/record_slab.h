@@ -189,7 +189,7 @@ struct hwt_slab_times {
 };
 
 /*
- * Looks whether a slab is empty.  If it has been for hold_ns, its memory goes back to the system, and *bytes counts it.
+ * Checks whether a slab is empty.  If it has been for hold_ns, its memory goes to the system, and *bytes counts it.
  * Returns true if the slab is empty and not yet given back, so that another look is to come.  The worker.
  */
 bool hwt_record_slab_look(struct hwt_record_slab *slab, const struct hwt_slab_times *times, size_t *bytes);
@@ -234,7 +234,7 @@ static inline uint32_t record_slab_take_home(struct hwt_record_slab *slab, struc
 {
 	uint64_t home;
 
-	/* Looks first: an exchange would take the line from the worker for nothing.  Relaxed: the exchange orders. */
+	/* A load first: an exchange would take the line from the worker for nothing.  Relaxed: the exchange orders. */
 	if (atomic_load_explicit(&slab->home, memory_order_relaxed) == 0)
 		return 0;
 	HWT_POINT("slab refill");

@@ -35,7 +35,7 @@ static struct hwt_record *find_record(struct hwt_lane *lane)
 	record = hwt_lane_find_at_hand(lane);
 	if (likely(record != NULL))
 		return record;
-	/* Only one look: the worker may make room at any moment, and a refusal has one reason. */
+	/* Only one try: the worker may make room at any moment, and a refusal has one reason. */
 	lane->was_full = hwt_lane_is_full(lane);
 	HWT_POINT("full");
 	if (lane->was_full)
@@ -50,7 +50,7 @@ bool hwt_lanes_take_limit(struct hwt_lanes *lanes)
 	int64_t limited = atomic_load_explicit(&lanes->limited, memory_order_relaxed);
 
 	/*
-	 * An add with a look at the result would exceed the limit for a moment, and could refuse a thread in that
+	 * An add with a check of the result would exceed the limit for a moment, and could refuse a thread in that
 	 * moment.
 	 */
 	do {

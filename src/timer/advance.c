@@ -3,7 +3,7 @@
  * A timer without a thread: the caller of hwt_timer_advance makes the passes from its own event loop.
  *
  * What sleeping is to the worker, the alarm is to the caller's poll, with the same handshake (idle.h): the advance sets
- * the alarm, then publishes for what a producer has to ring it, then looks at the lanes once more.  A producer that has
+ * the alarm, then publishes for what a producer has to ring it, then checks the lanes once more.  A producer that has
  * claimed an old publication and is slow may ring the new alarm too early.  That costs a pass and loses nothing.
  * config.on_earlier is an alarm that is not set: the caller knows the time, and a producer tells it of an earlier one.
  *
@@ -51,7 +51,7 @@ static int64_t next_time(hwt_timer *timer, int64_t now_ns)
 
 /*
  * The same, and sets the alarm to that time.  A producer with something earlier rings it.  The order is that of a
- * worker that goes idle: alarm, publication, fence, lanes.  After the last look a push finds the publication.
+ * worker that goes idle: alarm, publication, fence, lanes.  After the last check a push finds the publication.
  */
 static int64_t next_alarm(hwt_timer *timer, int64_t now_ns)
 {
@@ -131,8 +131,8 @@ int64_t hwt_timer_now(const hwt_timer *timer)
  * Returns the answer of the advance.  A task that is with the executor may run again, from the next tick on, and only
  * the alarm would tell the caller.  So while jobs are out, the answer is at most the next tick.
  *
- * The look at the executor comes before the look at the lanes.  A job that ends in between has pushed by then, and the
- * second look sees it.  In the other order it could be in neither.
+ * The executor is checked before the lanes.  A job that ends in between has pushed by then, and the
+ * second check sees it.  In the other order it could be in neither.
  */
 static int64_t next_call(hwt_timer *timer, int64_t now_ns, int64_t (*next)(hwt_timer *timer, int64_t now_ns))
 {
@@ -235,7 +235,7 @@ static int64_t drive(hwt_timer *timer, int64_t now_ns, uint64_t room)
 	next_ns = next_call(timer, now_ns, idle_is_watched(idle) ? next_watched : next_time);
 	note_quiet(timer, next_ns);
 	/*
-	 * A stop that rang during the passes may have been silenced by the new alarm.  One that rings behind this look
+	 * A stop that rang during the passes may have been silenced by the new alarm.  One that rings behind this check
 	 * rings behind that alarm; or, without one, has found the new publication, [idle].
 	 */
 	if (unlikely(worker_has_to_stop(worker)))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The calls that users make all the time: schedule, cancel, reschedule, look.
+ * The calls that users make all the time: schedule, cancel, reschedule, ask.
  *
  * Each checks its arguments, computes the deadline, and goes to the home lane of the calling thread.  A cancel or a
  * move is prepared by a prefetch for writing: the load of the state word would fetch the record's cache line for

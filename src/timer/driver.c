@@ -10,7 +10,7 @@ int hwt_driver_take(hwt_timer *timer, int as)
 {
 	int was = DRIVER_FREE;
 
-	/* Acquire: [driver].  On failure relaxed: the caller looks again under the mutex, or gives up. */
+	/* Acquire: [driver].  On failure relaxed: the caller tries again under the mutex, or gives up. */
 	atomic_compare_exchange_strong_explicit(&timer->driver, &was, as, memory_order_acquire, memory_order_relaxed);
 	return was;
 }
@@ -27,7 +27,7 @@ static bool ask(hwt_timer *timer)
 
 	/*
 	 * Also from ASKED to ASKED, so that the end sees what every asker has done.  Release: [driver].  On failure
-	 * relaxed: the caller looks again.
+	 * relaxed: the caller tries again.
 	 */
 	while (!atomic_compare_exchange_strong_explicit(&timer->driver, &was, DRIVER_ASKED, memory_order_release,
 							memory_order_relaxed))
@@ -83,7 +83,7 @@ int hwt_driver_end(hwt_timer *timer)
 {
 	/*
 	 * A stop may have rung already and not yet be at the word.  It rings once, and the loop may be here because of
-	 * that.  The look comes before the exchange: after that the timer may be destroyed.
+	 * that.  The load comes before the exchange: after that the timer may be destroyed.
 	 */
 	bool stops = worker_has_to_stop(&timer->worker);
 	int was = DRIVER_BUSY, rc, cancel_before;

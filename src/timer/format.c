@@ -21,7 +21,7 @@ int hwt_timeout_left(hwt_timeout timeout, int64_t *left_ns)
 
 	if (left_ns == NULL)
 		return EINVAL;
-	/* A periodic timeout may begin to run in the middle of a look, and be pending again after it. */
+	/* A periodic timeout may begin to run while it is read, and be pending again after it. */
 	do {
 		state = hwt_timeout_state(timeout);
 		if (state != HWT_PENDING)

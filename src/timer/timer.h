@@ -15,7 +15,7 @@
  *                                             STOPPED   for good
  *
  *   A timer that its caller drives goes from INIT to DRIVEN instead.  DRIVEN is not STARTED, so the fast path of the
- *   other timers need not look for it.
+ *   other timers need not search for it.
  *
  *   One with a worker and another clock than CLOCK_MONOTONIC goes from STARTING to CLOCKED, for the same reason: its
  *   deadlines cannot come from the processor's counter.

@@ -5,7 +5,7 @@
 
 static size_t level_entries(uint32_t buckets, unsigned level)
 {
-	/* Rounded up to a whole group, so that a group can be read without looking for its end. */
+	/* Rounded up to a whole group, so that a group can be read without a search for its end. */
 	return ((((size_t)buckets - 1) >> (level * RING_FANOUT_BITS)) + RING_FANOUT) / RING_FANOUT * RING_FANOUT;
 }
 
