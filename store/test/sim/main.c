@@ -71,6 +71,11 @@ TEST(what_is_due_starts_at_once_while_nothing_is_out_of_order)
 	run_seeds(sim_live_in_peace, 20);
 }
 
+TEST(groups_begin_in_their_order_and_within_their_rules)
+{
+	run_seeds(sim_live_under_rules, 20);
+}
+
 TEST(an_idle_process_makes_a_round_trip_each_third_of_its_lease)
 {
 	run_seeds(sim_live_idly, 2);

@@ -148,13 +148,14 @@ void sim_judge_begin(struct act *act, const struct version *t, const struct vers
 			 (unsigned)(item - items), count, (int)rules.running);
 }
 
-/* G3: its holder has known for a while of one that is to come before it, and could have begun that. */
+/* G3: its holder has known for a while of one that is to come before it, and could have begun that.  What has replaced
+   another may have its place. */
 static bool has_waited(const struct version *t, const struct row *row)
 {
 	int64_t since_us = sim_server_us() - HWTS_S_US, since_ns = sim_now() - HWT_S(1);
 
-	return t->n[STATE] == 1 && t->n[DUE] < since_us && row->lock_count == 0 && row->unlocked_ns < since_ns &&
-	       (!t->made || t->made->commit_ns < since_ns);
+	return t->n[STATE] == 1 && t->n[DUE] < since_us && !sim_item_of(t)->flags && row->lock_count == 0 &&
+	       row->unlocked_ns < since_ns && (!t->made || t->made->commit_ns < since_ns);
 }
 
 static bool is_before(const struct version *a, const struct version *b)
@@ -162,14 +163,14 @@ static bool is_before(const struct version *a, const struct version *b)
 	return a->n[PRIORITY] != b->n[PRIORITY] ? a->n[PRIORITY] > b->n[PRIORITY] : a->n[DUE] < b->n[DUE];
 }
 
-/* Once all of an exchange are begun. */
+/* Once all of an exchange are begun.  That one was put off by another process its holder finds as it begins it. */
 void sim_judge_order(struct act *act, const struct version *begun)
 {
 	const struct item *item = sim_item_of(begun);
 	const struct version *shard = sim_shard(act, begun->n[SHARD_OF], NULL);
 
-	if (!sim_settings.most_late_ns || item->group == 0 || begun->older->n[STATE] == 2 ||
-	    (shard->made && shard->made->commit_ns > sim_now() - HWT_S(2)))
+	if (!sim_settings.most_late_ns || item->group == 0 || begun->older->n[STATE] == 2 || item->is_moved ||
+	    item->flags || (shard->made && shard->made->commit_ns > sim_now() - HWT_S(2)))
 		return;
 	EACH_ROW(TIMEOUT, row)
 	{
@@ -327,19 +328,41 @@ static void pause(struct node *node, unsigned kind, unsigned group)
 	resume(node, kind, group);
 }
 
+/* The seed of a crowd has two kinds. */
+void sim_draw_group(unsigned *kind, unsigned *group)
+{
+	static unsigned kinds[2];
+	static bool drawn;
+
+	for (unsigned i = 0; i < 2 && !drawn; i++)
+		kinds[i] = (unsigned)sim_random(KINDS);
+	drawn = true;
+	*kind = kinds[sim_random(2)];
+	*group = 1 + (unsigned)sim_random(2);
+}
+
 /* Mostly of groups, for what concerns a kind concerns all of it. */
 void sim_rule(struct node *node)
 {
 	unsigned kind = (unsigned)sim_random(KINDS), group = sim_hit(6) ? 0 : 1 + (unsigned)sim_random(GROUPS - 1);
 
+	if (sim_settings.is_crowded) {
+		sim_draw_group(&kind, &group);
+		group = sim_hit(4) ? 0 : group;
+	}
 	if (sim_hit(3))
 		pause(node, kind, group);
 	else
 		limit(node, kind, group);
 }
 
-static bool is_any(struct rules rules)
+static bool is_any(unsigned kind, unsigned group)
 {
+	struct rules rules = rules_of(kind, group);
+	int64_t id;
+
+	if (group == 0)
+		add_kind(&rules, sim_kinds[kind].name, &id);
 	return rules.paused || rules.running > 0 || rules.every_ns > 0;
 }
 
@@ -357,6 +380,6 @@ void sim_lift_rules(struct node *node)
 {
 	for (unsigned kind = 0; kind < KINDS; kind++)
 		for (unsigned group = 0; group < GROUPS; group++)
-			if (ruled[kind][group].ever && is_any(rules_of(kind, group)))
+			if (ruled[kind][group].ever && is_any(kind, group))
 				lift(node, kind, group);
 }

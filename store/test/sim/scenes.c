@@ -119,18 +119,18 @@ void sim_live_with_puts_that_replace(void)
 	live();
 }
 
-/* Nothing is ever out of order, so all that is due starts at once, and no safety net is needed. */
-void sim_live_in_peace(void)
+static void live_in_peace(bool is_crowded)
 {
 	settle_world();
-	sim_lease_ns = HWT_S(12) << sim_random(8);
+	sim_lease_ns = HWT_S(12) << (is_crowded ? 0 : sim_random(8));
 	sim_network.trip_ns = HWT_US(50) << sim_random(6);
 	sim_settings = (struct settings){ .max_attempts = 4,
 					  .backoff_ns = HWT_S(1),
 					  .length_ns = 40 * sim_lease_ns,
 					  .horizon_ns = sim_lease_ns << sim_random(5),
 					  .pauses = sim_hit(2),
-					  .rules = sim_hit(2),
+					  .rules = is_crowded || sim_hit(2),
+					  .is_crowded = is_crowded,
 					  .one_name = sim_hit(2) };
 	start_all();
 	for (unsigned i = 0; i < node_count; i++)
@@ -141,6 +141,18 @@ void sim_live_in_peace(void)
 	sim_sleep(sim_settings.length_ns);
 	SIM_CHECK(hwts_test_rescued == 0);
 	come_to_the_end();
+}
+
+/* Nothing is ever out of order, so all that is due starts at once, and no safety net is needed. */
+void sim_live_in_peace(void)
+{
+	live_in_peace(false);
+}
+
+/* Much is due at once, of groups with caps, rates and pauses. */
+void sim_live_under_rules(void)
+{
+	live_in_peace(true);
 }
 
 static void *do_nothing(void *node)

@@ -49,9 +49,11 @@ static void read_index(struct act *act, struct found *found, int64_t shard, int6
 	found->n = 0;
 	EACH_ROW(TIMEOUT, row)
 	{
-		const struct version *t;
+		const struct version *t = row->newest;
 
-		for (t = row->newest; t; t = t->older)
+		if (!t || (t->n[SHARD_OF] != shard && t->n[SHARD_OF] != -1 - shard)) /* nor are the older ones there */
+			continue;
+		for (; t; t = t->older)
 			act->read += t->n[SHARD_OF] == shard && t->n[DUE] >= from_us && t->n[DUE] < to_us;
 		t = sim_see(act, row);
 		if (!t || t->n[SHARD_OF] != shard || t->n[DUE] < from_us || t->n[DUE] >= to_us)

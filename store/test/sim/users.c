@@ -101,6 +101,13 @@ static void draw_task(struct item *item)
 	item->len = sizeof(unsigned) + sim_random(64);
 	item->key = sim_hit(4) ? 1 + (unsigned)sim_random(KEYS - 1) : 0;
 	item->group = sim_hit(sim_settings.rules ? 2 : 4) ? 1 + (unsigned)sim_random(GROUPS - 1) : 0;
+	if (sim_settings.is_crowded) {
+		unsigned kind;
+
+		sim_draw_group(&kind, &item->group);
+		sim_set_kind(item, kind);
+		item->lasts_ns = sim_some_time(HWT_MS(200));
+	}
 	item->priority = sim_hit(4) ? (int)sim_random(201) - 100 : 0;
 }
 
@@ -137,7 +144,8 @@ static void draw_like(struct putting *put, const struct item *like)
 				      .data = put->data,
 				      .len = item->len,
 				      .priority = item->priority,
-				      .delay_ns = sim_some_time(6 * sim_lease_ns),
+				      .delay_ns = sim_settings.is_crowded ? sim_lease_ns - sim_now() % sim_lease_ns
+									  : sim_some_time(6 * sim_lease_ns),
 				      .flags = item->flags };
 	if (sim_hit(20))
 		draw_series(put);
@@ -599,7 +607,7 @@ void sim_use_once(struct node *node)
 	};
 	static void (*const wide[])(struct node *) = { cancel_all, reschedule_all };
 
-	if (sim_settings.rules && sim_hit(16)) {
+	if (sim_settings.rules && sim_hit(sim_settings.is_crowded ? 8 : 16)) {
 		sim_rule(node);
 		return;
 	}

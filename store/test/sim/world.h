@@ -98,7 +98,8 @@ struct settings {
 	bool replaces;        /* best what runs */
 	bool long_tasks, poisons, pauses, kills, one_name; /* one_name: they are all configured with it */
 	bool rules;                                        /* users set them */
-	void *(*use)(void *node);                          /* what users do; NULL: anything */
+	bool is_crowded;          /* all is of few groups and kinds, and due at the same times */
+	void *(*use)(void *node); /* what users do; NULL: anything */
 };
 extern struct settings sim_settings;
 extern int64_t sim_epoch_ns;     /* what the clocks show, about, before the first second */
@@ -111,6 +112,7 @@ extern bool sim_is_over;
 void sim_live(void);
 void sim_live_with_puts_that_replace(void);
 void sim_live_in_peace(void);
+void sim_live_under_rules(void);
 void sim_live_idly(void);
 void sim_live_after_two_deaths(void);
 void sim_live_beside_a_busy_kind(void);
@@ -142,6 +144,7 @@ void *sim_pull(void *node); /* until it halts */
 void sim_drop_pulled(struct node *node);
 
 /* In rules.c. */
+void sim_draw_group(unsigned *kind, unsigned *group);            /* of a crowd */
 void sim_rule(struct node *node);                                /* a user sets or lifts one */
 void sim_lift_rules(struct node *node);                          /* all */
 bool sim_is_ruled(const struct item *item);                      /* by one of all that there have been */
