@@ -4,7 +4,7 @@
 #
 # Every process of a test writes a log: what it asked for, what it was answered, each start and each end of a task.  The nemesis writes what it did
 # to them.  When all is over the tables are written down.  This program reads it all, knows nothing of the store's inside, and demands its promises
-# D1 to D6 (store/include/hwt_store.h).  It prints what breaks them and a summary, and its status is 1 if something did.
+# D1 to D6 and those of groups (store/include/hwt_store.h).  It prints what breaks them and a summary, and its status is 1 if something did.
 #
 # FOLDER/*.log, one for each process; a line is written by one write(2), so a kill loses none of those before.  All times are microseconds on one
 # clock that nobody sets.  ITEM is the user's own number of a timeout, which travels as its data.  RC is an errno value.  KIND is the mode: 0 at least
@@ -13,9 +13,13 @@
 #     TIME put? ITEM KIND DELAY [WORD=VALUE ...]         TIME put ITEM RC ID
 #         key=KEY replace=1 period=US                    ID with EEXIST, EBUSY: of the timeout that has the key
 #         group=ITEM                                     put_many: the first item of those that are put together
+#         of=GROUP                                       the store's group to which it belongs
 #         on=1                                           put_on, in a transaction that adds the item to the intents
 #     TIME cancel? ITEM ID                               TIME cancel ITEM ID RC          ITEM 0: not known
 #     TIME move? ITEM ID DELAY                           TIME move ITEM ID DELAY RC
+#     TIME limit? KIND GROUP RUNNING EVERY BURST         TIME limit KIND GROUP RC
+#     TIME halt? KIND GROUP                              TIME halt KIND GROUP RC      a pause; GROUP -: of the kind
+#     TIME resume? KIND GROUP                            TIME resume KIND GROUP RC
 #     TIME start ITEM ID KIND ATTEMPT EPOCH DUE MISSED   EPOCH: of its shard; MISSED: periods that are merged into it
 #     TIME end ITEM ID ATTEMPT EPOCH RC MINE             MINE: hwt_store_is_mine(), asked after TIME
 #     TIME lost                                          this process lost its lease
@@ -32,7 +36,7 @@
 #
 # Reads FOLDER/database.tables, written at the end, and *.copy, taken while everything ran
 #
-#     row ITEM ID KIND STATE ATTEMPT                     STATE: 1 pending, 2 running, 3 FAILED
+#     row ITEM ID KIND STATE ATTEMPT [GROUP]             STATE: 1 pending, 2 running, 3 FAILED
 #     effect ITEM [DUE]
 #     intent ITEM
 #
@@ -54,7 +58,7 @@ my $AHEAD = 120_000;    # a run may be begun so far ahead of its time: 20 ms, an
 my $SETTLE = 3_000_000; # by then the end of a run is in the database, if nothing disturbs it
 my $LINGER = 12_000_000; # so long the server may go on with what a killed process asked for: its patience with a lock is 10 s
 
-my (%item, %versions, %by_key, %group, %cancels, %moves, %key_of, %trouble, %blow, %killed, @away, @clock, %clock_of, @all_starts);
+my (%item, %versions, %by_key, %group, %cancels, %moves, %key_of, %trouble, %blow, %killed, @away, @clock, %clock_of, @all_starts, %rules, %of_group);
 my ($lease, $max_attempts, $patience, $over) = (2_000_000, 20, 60_000_000, 0); # OVER: the last time of all
 my (%wrong, @shown);
 
@@ -89,7 +93,8 @@ my %reader = (
 	'put?' => sub { my ($log, $time, $name, $kind, $delay, @more) = @_;
 		my %more = map { split /=/, $_, 2 } @more;
 		my $item = item($name);
-		@$item{qw(kind period key)} = ($kind, $more{period} // 0, defined $more{key} ? "$kind/$more{key}" : undef);
+		@$item{qw(kind period of)} = ($kind, $more{period} // 0, defined $more{of} ? "$kind/$more{of}" : undef);
+		$item->{key} = defined $more{key} ? join('/', $item->{of} // $kind, $more{key}) : undef;
 		asked($item->{puts}, $log, $time, delay => $delay, item => $item, %more) },
 	'put' => sub { my ($log, $time, $name, $rc, $id) = @_;
 		my $put = answered(item($name)->{puts}, $log, $time, $rc);
@@ -100,6 +105,9 @@ my %reader = (
 	'cancel' => sub { my ($log, $time, undef, $id, $rc) = @_; answered($cancels{$id}, $log, $time, $rc) },
 	'move?' => sub { my ($log, $time, undef, $id, $delay) = @_; asked($moves{$id} //= [], $log, $time, delay => $delay) },
 	'move' => sub { my ($log, $time, undef, $id, undef, $rc) = @_; answered($moves{$id}, $log, $time, $rc) },
+	(map { my $rule = $_;
+		"$rule?" => sub { my ($log, $time, $kind, $of, @values) = @_; asked($rules{"$kind/$of"}{$rule} //= [], $log, $time, values => \@values) },
+		$rule => sub { my ($log, $time, $kind, $of, $rc) = @_; answered($rules{"$kind/$of"}{$rule}, $log, $time, $rc) } } qw(limit halt resume)),
 	'start' => sub { my ($log, $time, $name, $id, $kind, $attempt, $epoch, $due, $missed) = @_;
 		my $start = { item => $name, log => $log, begin => $time, id => $id, kind => $kind, attempt => $attempt, epoch => $epoch,
 			due => $due, missed => $missed // 0, end => $NEVER };
@@ -151,7 +159,7 @@ sub read_tables {
 		my ($what, $name, @more) = split;
 		push @{ $effects{$name} }, $more[0] // '' if $what eq 'effect';
 		$intents{$name}++ if $what eq 'intent';
-		push @{ $row{$name} }, { map { $_ => shift @more } qw(id kind state attempt) } if $what eq 'row';
+		push @{ $row{$name} }, { map { $_ => shift @more } qw(id kind state attempt of) } if $what eq 'row';
 	}
 	return (\%row, \%effects, \%intents);
 }
@@ -368,7 +376,7 @@ sub befallen {
 		$from = $last->{end};
 	} elsif (!@clock) {
 		my @dues = map { $_->{begin} + $_->{delay} } may_have_happened(@{ $item->{puts} }, @{ $item->{moves} });
-		($from, $to) = (min(@dues), max(@dues) + $patience);
+		($from, $to) = (min(@dues), is_ruled($item) ? $NEVER : max(@dues) + $patience);
 	}
 	return away($from - $lease, $to) || blows(undef, $from - $lease, $to);
 }
@@ -506,7 +514,7 @@ sub never_late {
 		$from = max($from, map { $_ + $lease } blows($log, $from, $start->{begin})) if $start->{attempt} > 1;
 		$from = max($from, map { $_->[1] } grep { $_->[0] <= $start->{begin} && $_->[1] >= $from } @away);
 		$from = max($from, $before->{end} < $NEVER ? $before->{end} : $before->{begin}) if $before && $item->{period};
-		$from = max($from, ends_before_it($item, $start->{begin}));
+		$from = max($from, ends_before_it($item, $start->{begin}), kept_until($item, $start));
 		my $waited = $start->{begin} - $from;
 		$late->{worst} = max($late->{worst} // 0, $waited);
 		wrong('D5', "item $item->{name} waited $waited us for attempt $start->{attempt}") if $waited > $patience;
@@ -518,7 +526,7 @@ sub never_late {
 sub never_forgotten {
 	my ($item, $rows) = @_;
 	my $by = replaced($item);
-	return if @clock || !happened(@{ $item->{puts} }) || (!$by && may_be_replaced($item)) || any { may_be_dropped($_) } @{ $item->{puts} };
+	return if @clock || is_ruled($item) || !happened(@{ $item->{puts} }) || (!$by && may_be_replaced($item)) || any { may_be_dropped($_) } @{ $item->{puts} };
 	my $until = min((map { $_->{begin} } happened(@{ $item->{cancels} }), $by // ()), (any { $_->{state} == 1 } @$rows) ? $over : ());
 	return unless defined $until;
 	my $last = (sort { $a->{begin} <=> $b->{begin} } grep { $_->{begin} < $until } @{ $item->{starts} })[-1];
@@ -533,6 +541,7 @@ sub never_forgotten {
 	$from = max($from, map { $_->{end} + $_->{delay} } grep { $_->{begin} < $until && (!$last || $_->{end} >= $last->{begin}) }
 		may_have_happened(@{ $item->{puts} }, @{ $item->{moves} }));
 	$from = max($from, ends_before_it($item, $until));
+	return if !$from; # what took it away had begun before it was put: that replaced what it was to take
 	return if $from >= $until || ($item->{kind} == $AT_MOST_ONCE && (away($from - $lease, $until) || blows(undef, $from - $lease, $until)));
 	$from = max($from, map { $_->[1] } grep { $_->[0] <= $until && $_->[1] >= $from } @away);
 	wrong('D5', "item $item->{name} waited " . ($until - $from) . ' us and was taken away, or left') if $until - $from > $patience;
@@ -671,6 +680,7 @@ sub judge_copy {
 	my ($file) = @_;
 	my ($rows, $effects, $intents) = read_tables($file);
 	(my $copy = $file) =~ s{.*/}{};
+	judge_group_copy($copy, $rows);
 	for my $name (sort keys %$effects) {
 		my %times;
 		wrong('D3', "$copy: item $name has two effects") if any { $times{$_}++ } @{ $effects->{$name} };
@@ -681,6 +691,87 @@ sub judge_copy {
 		wrong('D1', "$copy: item $name was put by nobody") unless @puts;
 		wrong('D1', "$copy: item $name was put in a transaction, and its intent is not there") if @puts && $puts[0]{on} && !$intents->{$name};
 	}
+}
+
+# Groups
+
+# Of a group, and of its kind.
+sub rules_of {
+	my ($of) = @_;
+	(my $kind = $of) =~ s{/.*}{/-};
+	return grep { defined } map { $rules{$_} } uniq($of, $kind);
+}
+
+# News of rules have come by then, if nothing disturbs them.
+sub news { return $lease / 3 + $SETTLE / 3 }
+
+# The limits that may count at a time.
+sub limits {
+	my ($of, $time) = @_;
+	my @asked = grep { $_->{begin} <= $time } @{ ($rules{$of} // {})->{limit} // [] };
+	my @known = grep { $_->{rc} == 0 && $_->{end} + news() < $time } @asked;
+	return unless @known; # before them there were none
+	return grep { my $limit = $_; ($limit->{rc} == 0 || $limit->{rc} == ECONNRESET) && !any { $_->{begin} > $limit->{end} } @known } @asked;
+}
+
+# G1: no more run at a time under one epoch than may, and none starts without a token.
+sub judge_limits {
+	my ($of, $starts) = @_;
+	my ($full, @running) = (0);
+	for my $start (@$starts) {
+		@running = grep { $_->{end} > $start->{begin} && $_->{epoch} == $start->{epoch} } @running;
+		push @running, $start;
+		my @limits = limits($of, $start->{begin}) or next;
+		my $most = (any { $_->{values}[0] == 0 } @limits) ? 0 : max(map { $_->{values}[0] } @limits);
+		wrong('G1', "item $start->{item} started as number " . @running . " of group $of, of which $most may run") if $most && @running > $most;
+		my ($every, $burst) = @{ $limits[-1]{values} }[1, 2];
+		next if !$every || @clock || !undisturbed($start->{log}, $start->{begin}) || 1 < uniq(map { "@{ $_->{values} }" } @limits);
+		my $token = $full - ($burst - 1) * $every;
+		wrong('G1', "item $start->{item} started " . ($token - $start->{begin}) . " us before group $of had a token")
+			if $token - $SETTLE / 3 > $start->{begin};
+		$full = max($full, $start->{begin}) + $every;
+	}
+}
+
+# What is paused does not start, once the news have come.
+sub judge_pauses {
+	my ($of, $starts) = @_;
+	for my $rules (rules_of($of)) {
+		for my $halt (happened(@{ $rules->{halt} // [] })) {
+			my $until = min($NEVER, map { $_->{begin} } grep { $_->{end} > $halt->{begin} - $LINGER } @{ $rules->{resume} // [] });
+			for my $start (grep { $_->{begin} > $halt->{end} + news() && $_->{begin} < $until } @$starts) {
+				next if away($halt->{end} - $lease, $start->{begin}) || !undisturbed($start->{log}, $start->{begin});
+				wrong('pause', "item $start->{item} started " . ($start->{begin} - $halt->{end}) . " us after the pause of group $of");
+			}
+		}
+	}
+}
+
+# A copy: what runs, on whichever process, or was begun on one that has died.
+sub judge_group_copy {
+	my ($copy, $rows) = @_;
+	my %count;
+	for my $row (grep { defined $_->{of} && $_->{state} == 2 } map { @$_ } values %$rows) { $count{"$row->{kind}/$row->{of}"}++ }
+	for my $of (sort keys %count) {
+		my @all = map { $_->{values}[0] } @{ ($rules{$of} // {})->{limit} // [] };
+		next if !@all || any { $_ == 0 } @all;
+		wrong('G1', "$copy: $count{$of} of group $of run, of which " . max(@all) . ' may') if $count{$of} > max(@all);
+	}
+}
+
+# Until when the rules of its group may have kept something from starting that starts at a time: others of it ran, or it was paused.
+sub kept_until {
+	my ($item, $start) = @_;
+	my @rules = defined $item->{of} ? rules_of($item->{of}) : map { $rules{"$item->{kind}/-"} // () } 1;
+	return unless @rules;
+	my @others = grep { $_->{begin} < $start->{begin} && $_ != $start } @{ defined $item->{of} ? $of_group{ $item->{of} } // [] : [] };
+	return map { min($_, $start->{begin}) } (map { $_->{end} < $NEVER ? $_->{end} : $_->{begin} + $lease } @others),
+		(map { $_->{end} < $NEVER ? $_->{end} : $_->{begin} } grep { $_->{begin} < $start->{begin} } map { @{ $_->{resume} // [] } } @rules);
+}
+
+sub is_ruled {
+	my ($item) = @_;
+	return defined $item->{of} ? rules_of($item->{of}) : $rules{"$item->{kind}/-"};
 }
 
 # How long nothing ran around each fail-over of a cluster, beside its own time.
@@ -729,6 +820,11 @@ decide_transactions($intents);
 decide_groups($rows);
 find_ids($rows);
 push @{ $by_key{ $_->{key} } }, @{ $_->{puts} } for grep { defined $_->{key} } values %item;
+for my $start (sort { $a->{begin} <=> $b->{begin} } @all_starts) {
+	my $of = $item{ $start->{item} }{of};
+	push @{ $of_group{$of} }, $start if defined $of;
+	push @{ $of_group{"$start->{kind}/-"} }, $start unless defined $of;
+}
 my (%count, %late);
 for my $item (map { $item{$_} } sort { $a <=> $b } keys %item) {
 	my $rows = $rows->{ $item->{name} } // [];
@@ -757,6 +853,10 @@ for my $id (sort { $a <=> $b } uniq(keys %cancels, keys %moves)) {
 	}
 }
 one_for_each_key($rows);
+for my $of (sort keys %of_group) {
+	judge_limits($of, $of_group{$of});
+	judge_pauses($of, $of_group{$of});
+}
 judge_copy($_) for sort glob "$folder/*.copy";
 
 my @fates = qw(done cancelled replaced FAILED left lost);
@@ -771,6 +871,8 @@ for my $kind (0 .. 2) {
 }
 printf "# %d starts, %d after the first; the longest wait %.2f s\n", scalar @all_starts,
 	sum0(map { max(0, @{ $_->{starts} } - 1) } values %item), ($late{worst} // 0) / 1e6;
+printf "# %d starts in groups with a limit, %d pauses\n", sum0(map { scalar @{ $of_group{$_} // [] } } grep { $rules{$_}{limit} } keys %rules),
+	sum0(map { scalar happened(@{ $_->{halt} // [] }) } values %rules);
 fail_overs();
 print "# $_\n" for @shown;
 printf "# %s: %d\n", $_, $wrong{$_} for sort keys %wrong;

@@ -116,6 +116,49 @@ all_puts() {
 	END
 }
 
+# Of groups: of g two may run, 40 to 43; r has a token every 500 ms, and two at once, 50 to 52; p was paused for a while, 46.
+groups() {
+	good
+	for i in 40 41 42 43; do
+		echo "1000000 put? $i 0 8000000 of=g"
+		echo "1001000 put $i 0 $i"
+	done >>"$folder/a.log"
+	for i in 50 51 52; do
+		echo "1000000 put? $i 0 8000000 of=r"
+		echo "1001000 put $i 0 $i"
+	done >>"$folder/a.log"
+	cat >>"$folder/a.log" <<-END
+		950000 limit? 0 g 2 0 1
+		951000 limit 0 g 0
+		950000 limit? 0 r 0 500000 2
+		951000 limit 0 r 0
+		1000000 put? 46 0 100000 of=p
+		1001000 put 46 0 46
+		9002000 start 40 40 0 1 3 9001000 0
+		9050000 start 41 41 0 1 3 9001000 0
+		9100000 end 40 40 1 3 0 1
+		9150000 end 41 41 1 3 0 1
+		9200000 start 42 42 0 1 3 9001000 0
+		9210000 start 43 43 0 1 3 9001000 0
+		9220000 end 42 42 1 3 0 1
+		9230000 end 43 43 1 3 0 1
+		9300000 start 46 46 0 1 3 1100000 0
+		9310000 end 46 46 1 3 0 1
+		9500000 start 50 50 0 1 3 9001000 0
+		9501000 end 50 50 1 3 0 1
+		9500000 start 51 51 0 1 3 9001000 0
+		9501000 end 51 51 1 3 0 1
+		9700000 start 52 52 0 1 3 9001000 0
+		9701000 end 52 52 1 3 0 1
+	END
+	cat >>"$folder/nemesis.log" <<-END
+		4000000 halt? 0 p
+		4001000 halt 0 p 0
+		8000000 resume? 0 p
+		8001000 resume 0 p 0
+	END
+}
+
 # NAME COMMAND LINE ...: the history after COMMAND breaks what the LINEs say, and nothing else.
 history=good
 broken() {
@@ -126,7 +169,7 @@ broken() {
 	said=$(perl store/test/history.pl "$folder" 2>&1)
 	case $? in
 	0) result "$name" "it passed" ;;
-	*) result "$name" "$([ "$(printf '%s\n' "$said" | sed -n 's/^# \(D[1-6]\|key\|period\|log\) /\1 /p')" = "$(printf '%s\n' "$@")" ] ||
+	*) result "$name" "$([ "$(printf '%s\n' "$said" | sed -n 's/^# \(D[1-6]\|G1\|pause\|key\|period\|log\) /\1 /p')" = "$(printf '%s\n' "$@")" ] ||
 		printf '%s\n' "$said")" ;;
 	esac
 }
@@ -486,6 +529,30 @@ fine busy_when_it_is_due "printf '%s\n' '1109000 cancel? 1 11' '1110000 cancel 1
 fine busy_before_its_first_time_and_after_its_new_one "printf '%s\n' '1030000 move? 5 15 10000' '1100000 cancel? 5 15' '1101000 cancel 5 15 16' >>c.log"
 fine not_found_when_it_was_done "printf '%s\n' '1500000 cancel? 1 11' '1501000 cancel 1 11 2' >>c.log"
 fine not_found_while_it_was_put "printf '%s\n' '1000500 cancel? 1 11' '1000600 cancel 1 11 2' >>c.log"
+
+history=groups
+fine groups_as_they_should_be :
+fine more_run_as_the_limit_goes "echo '8000000 limit? 0 g 0 0 1' >>b.log; sed -i 's/^9210000 start 43/9060000 start 43/' a.log"
+fine more_run_under_another_epoch "sed -i 's/^9210000 start 43 43 0 1 3/9060000 start 43 43 0 1 4/; s/end 43 43 1 3/end 43 43 1 4/' a.log"
+fine started_in_a_pause_by_a_process_that_was_stopped "sed -i 's/^9300000 start 46/7200000 start 46/; s/^9310000 end 46/7210000 end 46/' a.log; echo '7100000 stop a' >>nemesis.log"
+fine started_in_a_pause_that_an_older_resume_may_have_ended "sed -i 's/^9300000 start 46/7200000 start 46/; s/^9310000 end 46/7210000 end 46/' a.log; echo '3100000 resume? 0 p' >>c.log"
+fine late_for_a_pause "sed -i 's/^900000 world.*/900000 world 2000000 20 2000000/' nemesis.log"
+fine late_for_others_of_its_group "sed -i 's/^900000 world.*/900000 world 2000000 20 1000000/; /halt/d' nemesis.log
+	sed -i '/ 46 /d; s/^9210000 start 43/10900000 start 43/; s/^9230000 end 43/10910000 end 43/; s/^9220000 end 42/10800000 end 42/' a.log"
+broken more_run_than_may "sed -i 's/^9210000 start 43/9060000 start 43/' a.log" "G1 item 43 started as number 3 of group 0/g, of which 2 may run"
+broken more_run_than_may_since_a_limit "echo '7000000 limit? 0 g 1 0 1
+7001000 limit 0 g 0' >>b.log; sed -i 's/^9050000 start 41/9225000 start 41/; s/^9150000 end 41/9226000 end 41/; s/^9210000 start 43/9090000 start 43/
+	s/^9230000 end 43/9095000 end 43/' a.log" \
+	"G1 item 43 started as number 2 of group 0/g, of which 1 may run"
+broken a_copy_in_which_more_run_than_may "printf '%s\n' 'row 40 40 0 2 1 g' 'row 41 41 0 2 1 g' 'row 43 43 0 2 1 g' >1.copy" \
+	"G1 1.copy: 3 of group 0/g run, of which 2 may"
+broken starts_without_a_token "sed -i 's/^9700000 start 52/9500000 start 52/; s/^9701000 end 52/9501000 end 52/; s/^97/95/' a.log
+	for i in 53 54; do echo 1000000 put? \$i 0 8000000 of=r; echo 1001000 put \$i 0 \$i; echo 9500000 start \$i \$i 0 1 3 9001000 0; echo 9501000 end \$i \$i 1 3 0 1; done >>a.log" \
+	"G1 item 54 started 1500000 us before group 0/r had a token"
+broken a_start_in_a_pause "sed -i 's/^9300000 start 46/7200000 start 46/; s/^9310000 end 46/7210000 end 46/' a.log" "pause item 46 started 3199000 us after the pause of group 0/p"
+broken a_start_in_a_pause_of_its_kind "sed -i 's/halt\(.\) 0 p/halt\1 0 -/; s/halt 0 p/halt 0 -/; s/resume\(.\) 0 p/resume\1 0 -/; s/resume 0 p/resume 0 -/' nemesis.log
+	sed -i 's/^9300000 start 46/7200000 start 46/; s/^9310000 end 46/7210000 end 46/' a.log" "pause item 46 started 3199000 us after the pause of group 0/p"
+broken started_late_after_a_resume "sed -i 's/^9300000 start 46/99300000 start 46/; s/^9310000 end 46/99310000 end 46/' a.log" "D5 item 46 waited 91299000 us for attempt 1"
 
 history=all_puts
 fine a_run_of_a_series_begun_before_its_cancel "sed -i 's/^5150000/5215000/; s/^5151000/5216000/' a.log"

@@ -3,10 +3,12 @@
  * What the processes of the torture share: the log of each, a page of orders, the database beside the store.
  *
  * Generated  actors (torture_actor.c): each runs timeouts of three kinds, one of each mode, and puts, cancels and
- *            reschedules them (torture_putter.c)
- * Nemesis    the conductor (torture.c) and its acts (torture_acts.c): kills, stops, restarts; cuts connections, halts
- *            the server, fails over; fills the disk, holds snapshots, sets clocks.  torture_proxy.c stands between
- *            the actors and a PostgreSQL server.  torture_cluster.c takes nodes of a cluster away
+ *            reschedules them (torture_putter.c); one in three is of a group, and some groups have limits
+ *            (torture_rules.c)
+ * Nemesis    the conductor (torture.c) and its acts (torture_acts.c): kills, stops, restarts, pauses; cuts
+ *            connections, halts the server, fails over; fills the disk, holds snapshots, sets clocks.
+ *            torture_proxy.c stands between the actors and a PostgreSQL server.  torture_cluster.c takes nodes of a
+ *            cluster away
  * Checked    history.pl reads the logs of all and the tables at the end
  *
  * A log is a file that is appended to, one write(2) a line, so that a kill loses no line that was written.  Its times
@@ -30,8 +32,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <hwt_store.h>
+
 #define TORTURE_LEASE_NS HWT_S(2)
 #define TORTURE_ATTEMPTS 8
+#define TORTURE_GROUPS 5 /* g0 to g2 have limits, which torture_limits sets */
 #define TORTURE_PATIENCE_US INT64_C(120000000)
 
 /* Orders of the conductor, in FOLDER/orders, mapped by all. */
@@ -132,6 +137,9 @@ struct torture {
 	double load;              /* the highest, for each core */
 	pid_t proxy;              /* 0: there is none */
 	int64_t room_us, pass_us; /* when the disk has room again, and when the proxy passes all; 0: it does */
+	int64_t resume_us;        /* when what is paused is to go on; 0: nothing is */
+	unsigned paused_kind;
+	char paused[8]; /* its group; "-": the kind */
 	unsigned wrongs;
 };
 
@@ -147,6 +155,12 @@ void torture_cluster(struct torture *torture); /* the next step of its fail-over
 bool torture_cluster_is_there(void);
 bool torture_cluster_is_busy(void);
 bool torture_cluster_is_done(void);
+
+/* In torture_rules.c. */
+void torture_pause(struct torture *torture);
+void torture_resume(struct torture *torture);
+bool torture_limits(hwt_store *store, int log);
+const char *torture_draw_group(uint64_t *random, char group[8]);
 
 /* In torture_tables.c. */
 bool torture_tables(struct effects *database, const char *file);

@@ -6,9 +6,10 @@
  *
  *   SIGUSR1  stop the store and start it again        SIGTERM  close it and end
  *
- * The tasks  Most return 0 within milliseconds.  One in 8 takes up to half a second, so that something runs whenever
- *            a process dies; one in 25 fails and is tried again, and one item in 97 fails until it is FAILED.  A
- *            transaction inserts its item into the table of effects, and one in four puts another timeout there.
+ * The tasks  Most return 0 within milliseconds, those of groups within 150, so that limits count.  One in 8 takes up
+ *            to half a second, so that something runs whenever a process dies; one in 25 fails and is tried again, and
+ *            one item in 97 fails until it is FAILED.  A transaction inserts its item into the table of effects, and
+ *            one in four puts another timeout there.
  */
 #include "torture_actor.h"
 
@@ -103,7 +104,7 @@ static int run_item(const hwt_store_run *run, void *ctx)
 	else if (run->key != NULL && draw(&random, 4) == 0)
 		replace_own(self, run, &random);
 	else
-		sleep_us((int64_t)draw(&random, draw(&random, 8) == 0 ? 500000 : 3000));
+		sleep_us((int64_t)draw(&random, draw(&random, 8) == 0 ? 500000 : run->group != NULL ? 150000 : 3000));
 	if (rc == 0 && (item % 97 == 5 || draw(&random, 25) == 0))
 		rc = EPROTO;
 	end_us = true_us(); /* before the question: when its answer is written down it may be old */
@@ -215,6 +216,8 @@ int torture_actor(const char *url, const char *folder, const char *name, unsigne
 			return 0;
 		sleep_us(50000);
 	}
+	while (!asked_to_end && !torture_limits(self->store, self->log))
+		sleep_us(50000);
 	if (!putters_start(self, seed + (uint64_t)number * 16))
 		return 2;
 	(void)start(self);

@@ -7,6 +7,7 @@
  *   freeze    SIGSTOP for longer than the lease, or for a moment, and SIGCONT
  *   restart   hwt_store_stop and hwt_store_start in a process that lives on
  *   quit      SIGTERM: it closes its store, and a new process takes its place
+ *   pause     of a group or a kind, which go on after some seconds
  *
  *   PostgreSQL  terminate (pg_terminate_backend of every session), crash (pg_ctl stop -m immediate, and start), cut,
  *               half, hold, delay (the proxy), step (clocks of actors, by up to two days), fail over (once, halfway)
@@ -252,7 +253,8 @@ typedef void act(struct torture *torture);
 
 static size_t acts_of(const struct torture *torture, act *acts[])
 {
-	act *const always[] = { kill_one, kill_one, freeze_one, freeze_one, restart_one, end_one };
+	act *const always[] = { kill_one,    kill_one, freeze_one,    freeze_one,
+				restart_one, end_one,  torture_pause, torture_pause };
 	size_t n = sizeof(always) / sizeof(always[0]);
 
 	memcpy(acts, always, sizeof(always));
@@ -308,6 +310,8 @@ void torture_mend(struct torture *torture, int64_t now_us)
 		if (actor->pid <= 0 && actor->start_us <= now_us)
 			torture_start(torture, actor);
 	}
+	if (torture->resume_us != 0 && torture->resume_us <= now_us)
+		torture_resume(torture);
 	if (torture->room_us != 0 && torture->room_us <= now_us) {
 		atomic_store(&torture->orders->disk_full, false);
 		history(torture->log, "back");

@@ -26,7 +26,7 @@ struct wish {
 	uint64_t item;
 	unsigned kind;
 	int64_t delay_us;
-	char text[24], key[8];
+	char text[24], key[8], group[8];
 };
 
 struct known {
@@ -79,6 +79,8 @@ static void wish_draw(struct actor_self *self, uint64_t *random, unsigned kinds,
 	spec->delay_ns = wish->delay_us * 1000;
 	if (one_in(random, 16))
 		spec->period_ns = HWT_S(1) + (int64_t)draw(random, 1500000) * 1000;
+	spec->priority = (int)draw(random, 3) - 1;
+	spec->group = torture_draw_group(random, wish->group);
 	if (one_in(random, 3)) {
 		(void)snprintf(wish->key, sizeof(wish->key), "k%u", (unsigned)draw(random, KEYS));
 		spec->key = wish->key;
@@ -95,8 +97,9 @@ static void log_wish(const struct actor_self *self, const struct wish *wish, con
 		(void)snprintf(key, sizeof(key), " key=%s", wish->key);
 	if (wish->spec.period_ns > 0)
 		(void)snprintf(period, sizeof(period), " period=%" PRId64, wish->spec.period_ns / 1000);
-	history(self->log, "put? %" PRIu64 " %u %" PRId64 "%s%s%s%s", wish->item, wish->kind, wish->delay_us, key,
-		period, wish->spec.flags & HWT_STORE_REPLACE ? " replace=1" : "", more);
+	history(self->log, "put? %" PRIu64 " %u %" PRId64 "%s%s%s%s%s%s", wish->item, wish->kind, wish->delay_us, key,
+		period, wish->spec.flags & HWT_STORE_REPLACE ? " replace=1" : "", wish->spec.group ? " of=" : "",
+		wish->spec.group ? wish->group : "", more);
 }
 
 static void log_put(const struct actor_self *self, const struct wish *wish, int rc, int64_t id)
@@ -330,6 +333,9 @@ static void wish_own(const hwt_store_run *run, struct wish *wish)
 	while (strcmp(kind_names[wish->kind], run->kind) != 0)
 		wish->kind = (wish->kind + 1) % 3;
 	(void)snprintf(wish->key, sizeof(wish->key), "%s", run->key);
+	if (run->group)
+		(void)snprintf(wish->group, sizeof(wish->group), "%s", run->group);
+	wish->spec.group = run->group ? wish->group : NULL;
 	wish->spec.kind = run->kind;
 	wish->spec.key = wish->key;
 	wish->spec.flags = HWT_STORE_REPLACE;

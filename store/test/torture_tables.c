@@ -97,7 +97,7 @@ bool torture_end_periodic(struct torture *torture)
 #define KIND "case k.name when 'remind' then 0 when 'ring' then 1 else 2 end"
 #define ROWS(data)                                                                                                     \
 	"select 'row ' || " data " || ' ' || t.id || ' ' || " KIND                                                     \
-	" || ' ' || t.state || ' ' || t.attempt from " SCHEMA "_timeout t join " SCHEMA                                \
+	" || ' ' || t.state || ' ' || t.attempt || ' ' || t.grp from " SCHEMA "_timeout t join " SCHEMA                \
 	"_kind k on k.id = t.kind order by t.id"
 
 static bool is_whole(struct effects *database)
