@@ -193,34 +193,6 @@ TEST(what_is_due_comes_in_the_order_of_ticks_and_has_ended)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
-/* Its memory serves others, and a handle of before says so. */
-TEST(what_has_fired_makes_room)
-{
-	hwt_config config = collecting(HWT_VIRTUAL_CLOCK);
-	hwt_timeout first, last;
-	hwt_timer *timer;
-	uint64_t bytes;
-
-	config.max_pending_timeouts = 1;
-	timer = made(&config);
-	first = last = schedule(timer, 0, 0);
-	CHECK_RC(hwt_new_timeout(timer, NULL, NULL, 0, NULL), ENOBUFS);
-	CHECK_INT(advance(timer, HWT_MS(1), BATCH), ==, INT64_MAX);
-	bytes = stats_of(timer).bytes;
-	for (int64_t i = 2; i < 100; i++) {
-		CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
-		last = schedule(timer, (uintptr_t)i, 0);
-		CHECK_INT(advance(timer, HWT_MS(i), BATCH), ==, INT64_MAX);
-		CHECK_INT(count, ==, 1);
-		CHECK_INT(number(0), ==, i);
-	}
-	CHECK_INT(stats_of(timer).bytes, ==, bytes);
-	CHECK_INT(hwt_timeout_state(first), ==, HWT_RETIRED);
-	CHECK_INT(hwt_timeout_state(last), ==, HWT_EXPIRED);
-	CHECK_RC(hwt_cancel(first), ENOENT);
-	CHECK_RC(hwt_timer_destroy(timer), 0);
-}
-
 /* Also when one of them has been found due already, and waits. */
 TEST(without_room_nothing_fires_and_nothing_is_lost)
 {
@@ -312,29 +284,6 @@ TEST(the_bound_on_tasks_bounds_a_batch)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
-TEST(it_is_counted_as_tasks_are)
-{
-	hwt_timer *timer = virtual_timer();
-	uint64_t late = 0;
-	hwt_stats stats;
-
-	for (size_t i = 0; i < 40; i++)
-		schedule(timer, i, HWT_MS(1 + i));
-	CHECK_INT(advance(timer, HWT_MS(30), 20), ==, HWT_MS(30));
-	stats = stats_of(timer);
-	CHECK_INT(stats.completed, ==, 20);
-	CHECK_INT(stats.runs, ==, 20);
-	CHECK_INT(stats.pending, ==, 20);
-	CHECK_INT(stats.running, ==, 0);
-	CHECK_INT(stats.ticks, ==, 20);
-	CHECK_INT(stats.wakeups, ==, 1);
-	CHECK_INT(stats.lateness_max_ns, ==, HWT_MS(29));
-	for (size_t i = 0; i < 32; i++)
-		late += stats.lateness[i];
-	CHECK_INT(late, ==, 20);
-	CHECK_RC(hwt_timer_destroy(timer), 0);
-}
-
 /* One of which waits for room. */
 TEST(a_stop_hands_out_the_rest_without_tasks)
 {
@@ -395,113 +344,5 @@ TEST(the_descriptor_is_readable_until_there_is_no_more)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 #endif
-
-static void ring(void *ctx)
-{
-	++*(unsigned *)ctx;
-}
-
-TEST(the_loop_is_told_of_what_is_earlier)
-{
-	hwt_config config = collecting(HWT_VIRTUAL_CLOCK);
-	unsigned rings = 0;
-	hwt_timer *timer;
-
-	config.on_earlier = ring;
-	config.on_earlier_ctx = &rings;
-	timer = made(&config);
-	schedule(timer, 1, HWT_MS(20));
-	CHECK_INT(advance(timer, 0, BATCH), ==, HWT_MS(20));
-	schedule(timer, 2, HWT_MS(30));
-	CHECK_INT(rings, ==, 0);
-	schedule(timer, 3, HWT_MS(10));
-	CHECK_INT(rings, ==, 1);
-	CHECK_INT(advance(timer, HWT_MS(10), BATCH), ==, HWT_MS(20));
-	CHECK(count == 1 && number(0) == 3);
-	CHECK_RC(hwt_timer_destroy(timer), 0);
-}
-
-/*
- * Threads schedule and cancel, another one advances, and one stops: each timeout has exactly one end.
- */
-
-#define THREADS 3
-#define EACH 3000
-
-static hwt_timer *shared;
-static atomic_uint accepted, ended, ends[THREADS * EACH];
-
-static void end_of(void *arg)
-{
-	atomic_fetch_add((atomic_uint *)arg, 1);
-	atomic_fetch_add(&ended, 1);
-}
-
-static void *schedule_and_cancel(void *arg)
-{
-	atomic_uint *mine = arg;
-	struct prng prng = { (uint64_t)(mine - ends) + 1 };
-	hwt_timeout timeouts[16] = { 0 };
-
-	for (unsigned i = 0; i < EACH; i++) {
-		unsigned other = (unsigned)prng_below(&prng, 16);
-		int rc = hwt_new_timeout(shared, NULL, &mine[i], prng_between(&prng, 0, HWT_MS(3)), &timeouts[i % 16]);
-
-		CHECK(rc == 0 || rc == ECANCELED);
-		if (rc != 0)
-			break;
-		atomic_fetch_add(&accepted, 1);
-		if (other <= i && hwt_cancel(timeouts[(i - other) % 16]) == 0)
-			end_of(&mine[i - other]);
-	}
-	return NULL;
-}
-
-static void *advance_until_stopped(void *unused)
-{
-	hwt_fired batch[7];
-	size_t n = 0;
-	int rc = 0;
-
-	while (rc == 0) {
-		rc = hwt_timer_advance_batch(shared, hwt_now(), batch, 7, &n, NULL);
-		for (size_t i = 0; rc == 0 && i < n; i++)
-			end_of(batch[i].arg);
-	}
-	CHECK_INT(rc, ==, ECANCELED);
-	return unused;
-}
-
-static void live_and_stop(unsigned after)
-{
-	hwt_config config = collecting(0);
-	struct crew producers, loop;
-	hwt_unprocessed left;
-
-	atomic_store(&accepted, 0);
-	atomic_store(&ended, 0);
-	memset(ends, 0, sizeof(ends));
-	shared = made(&config);
-	crew_start(&loop, 1, advance_until_stopped, NULL, 0);
-	crew_start(&producers, THREADS, schedule_and_cancel, ends, EACH * sizeof(ends[0]));
-	CHECK(wait_count(&ended, after));
-	CHECK_RC(hwt_timer_stop(shared, NULL), 0);
-	crew_join(&producers);
-	crew_join(&loop);
-	while (hwt_timer_next_unprocessed(shared, &left))
-		end_of(left.arg);
-	CHECK_INT(atomic_load(&ended), ==, atomic_load(&accepted));
-	for (unsigned i = 0; i < THREADS * EACH; i++)
-		CHECK_INT(atomic_load(&ends[i]), <=, 1);
-	CHECK_RC(hwt_timer_destroy(shared), 0);
-}
-
-TEST(each_has_one_end_under_cancels_and_a_stop)
-{
-	struct prng prng = { test_seed(__func__) };
-
-	for (unsigned i = scaled(40); i > 0; i--)
-		live_and_stop((unsigned)prng_below(&prng, THREADS * EACH / 2));
-}
 
 TEST_MAIN()

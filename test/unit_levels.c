@@ -218,33 +218,6 @@ TEST(no_timeout_overtakes_one_that_is_half_way_down)
 	}
 }
 
-/* What one tick moves is a small part of the bucket, and all of it is down before its first tick. */
-TEST(a_large_bucket_comes_down_in_slices)
-{
-	size_t before, most = 0;
-
-	begin(512);
-	for (unsigned i = 0; i < 30000; i++)
-		place_at(3 * 512 + i % 512);
-	for (unsigned i = 0; i < 512; i++)
-		place_at(2 * 512 + i); /* one a tick meanwhile */
-	CHECK_INT(members_of(1), ==, 30512);
-	(void)advance(2 * 512 - 1);
-	CHECK_INT(came, ==, 0);
-	for (int64_t tick = 2 * 512; tick < 3 * 512; tick++) {
-		before = members_of(1);
-		(void)advance(tick);
-		most = before - members_of(1) > most ? before - members_of(1) : most;
-	}
-	CHECK_INT(came, ==, 512);
-	CHECK_INT(members_of(1), ==, 0);
-	CHECK_INT(most, <=, 30000 / 256 + 2 * CHUNK_LAST_CAPACITY);
-	(void)advance(4 * 512);
-	CHECK_INT(came, ==, used);
-	check_order();
-	end();
-}
-
 /* A bucket of many is brought down, whichever member was removed; one of few only for its first member. */
 TEST(settling_tells_the_many_from_the_few)
 {
@@ -283,27 +256,6 @@ TEST(settling_tells_the_many_from_the_few)
 	end();
 }
 
-/* Memory comes and goes while buckets come down. */
-TEST(without_memory_no_timeout_is_lost_or_late_or_overtaken)
-{
-	uint64_t seed = random_seed();
-
-	for (unsigned scarce = 1; scarce < 8; scarce++) {
-		begin(4);
-		for (unsigned round = 0; round < 200; round++) {
-			memory_fails(random_below(&seed, scarce), scarce * 2);
-			for (unsigned i = 0; i < 150; i++)
-				place_at(wheel->tick + 300 - wheel->tick % 100 - (int64_t)random_below(&seed, 40));
-			(void)advance(wheel->tick + (int64_t)random_below(&seed, 60));
-		}
-		memory_is_back();
-		(void)advance(wheel->tick + 1000);
-		CHECK_INT(came, ==, used);
-		check_order();
-		end();
-	}
-}
-
 /* What memory ended for on its way down stands before all that come later, also when it is the only one. */
 TEST(what_finds_no_memory_on_its_way_down_comes_before_those_behind)
 {
@@ -323,24 +275,6 @@ TEST(what_finds_no_memory_on_its_way_down_comes_before_those_behind)
 	CHECK_INT(came, ==, 5);
 	CHECK(wheel->unplaced.first == NULL);
 	check_order();
-	end();
-}
-
-TEST(without_memory_for_a_level_they_wait_unplaced)
-{
-	begin(8);
-	memory_fails(0, UINT64_MAX);
-	place_at(1000000);
-	place_at(1000000);
-	place_at(5);
-	CHECK_INT(levels(), ==, 1);
-	(void)advance(100);
-	CHECK_INT(came, ==, 1);
-	memory_is_back();
-	hwt_wheel_retry_unplaced(wheel);
-	CHECK(wheel->unplaced.first == NULL && members_of(levels() - 1) == 2);
-	(void)advance(1000000);
-	CHECK_INT(came, ==, 3);
 	end();
 }
 

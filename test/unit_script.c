@@ -476,6 +476,12 @@ TEST(row37_a_jump_of_hours_runs_what_is_due_in_order_and_nothing_early)
 	     "advance 6307200000000; ran c 1");
 }
 
+TEST(row35_a_stale_handle_cancels_nobody)
+{
+	play("new A 9; cancel A; advance 1; new b 9; cancel A = ENOENT; move A 1 = ENOENT; state b PENDING; walk 20; "
+	     "ran b 1");
+}
+
 TEST(row36_to_wait_for_oneself_is_an_error_and_no_deadlock)
 {
 	play("in a 1 { sync a = EDEADLK; move a 5; sync a = EDEADLK; sync b; sync c = ENOENT }; new b 99; new c 0; "

@@ -248,34 +248,6 @@ TEST(row16_wake_ups_of_far_timeouts_are_few)
 	}
 }
 
-/* Kafka's: wheel 3, which becomes 4. */
-TEST(row10_every_one_runs_exactly_once)
-{
-	hwt_config in_force = HWT_CONFIG_INIT;
-
-	begin(driven_config(TICK, 3), START);
-	CHECK_INT(hwt_timer_config(timer, &in_force), ==, 0);
-	CHECK_INT(in_force.ticks_per_wheel, ==, 4);
-	driven_pass(timer, START);
-	for (int64_t delay = 0; delay < 5; delay++)
-		arm(delay * TICK, delay > 0 ? delay : 1);
-	for (int64_t delay = 10; delay < 100; delay++) {
-		arm(delay * TICK, delay);
-		arm(delay * TICK, delay);
-	}
-	for (int64_t delay = 100; delay < 500; delay++)
-		arm(delay * TICK, delay);
-	CHECK_INT(hwt_pending_timeouts(timer), ==, 585);
-	for (int64_t tick = 1; tick < 500; tick++) {
-		driven_pass(timer, START + tick * TICK);
-		hwt_check(timer);
-	}
-	CHECK_INT(ran, ==, 585);
-	for (size_t i = 0; i < count; i++)
-		CHECK(all[i].over);
-	end();
-}
-
 /* Row 15: a random model.  All of it in nanoseconds. */
 static const struct world {
 	int64_t tick;
