@@ -53,6 +53,12 @@ def test_without_the_library_the_import_says_what_to_do() -> None:
 	assert "ImportError" in ended.stderr and "HWT_STORE_LIBRARY" in ended.stderr and "make install" in ended.stderr
 
 
+def test_a_library_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+	monkeypatch.setattr(_lib, "VERSION", "0.1")
+	with pytest.raises(ImportError, match="for libhwt-store 0.1"):
+		_lib._load()
+
+
 def test_next_time_needs_no_store() -> None:
 	after = datetime(2026, 3, 1, tzinfo=timezone.utc)
 	assert hwt_store.next_time("30 6 * * 1-5", after=after) == datetime(2026, 3, 2, 6, 30, tzinfo=timezone.utc)

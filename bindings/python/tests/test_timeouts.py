@@ -4,11 +4,12 @@
 import asyncio
 import json
 import os
+import threading
 from datetime import datetime, timedelta, timezone
 from typing import Any, Dict, List
 
 import pytest
-from conftest import World
+from conftest import World, wait_until
 
 import hwt_store
 from hwt_store import Outcome, Put, State
@@ -272,11 +273,37 @@ def test_coroutines_that_put_at_once_share_transactions(world: World) -> None:
 			store._puts._busy = True
 			tasks = [asyncio.ensure_future(store.put("a", n, at=LATER)) for n in range(200)]
 			await asyncio.sleep(0)
+			tasks.pop(0).cancel()  # its place in the transaction stays
 			store._pool.submit(store._puts._put_waiting)
 			await asyncio.gather(*tasks)
 			assert (await store.stats()).round_trips - before < 20
 
 	asyncio.run(main())
+
+
+def test_close_waits_for_calls(world: World) -> None:
+	store = world.open_threads()
+	go_on = threading.Event()
+	ends: List[str] = []
+
+	def call(_handle: Any) -> int:
+		go_on.wait()
+		ends.append("call")
+		return 0
+
+	def close() -> None:
+		store.close()
+		ends.append("close")
+
+	threads = [threading.Thread(target=store._calls._call, args=(call,)), threading.Thread(target=close)]
+	threads[0].start()
+	wait_until(lambda: store._calls._calls == 1)
+	threads[1].start()
+	threads[1].join(0.1)  # time to do it wrong
+	go_on.set()
+	for thread in threads:
+		thread.join()
+	assert ends == ["call", "close"]
 
 
 def test_a_forked_child_opens_anew(world: World) -> None:
