@@ -477,8 +477,6 @@ HWT_API int hwt_store_fail(const hwt_store_run *run, const char *why);
 HWT_API int hwt_store_give_up(const hwt_store_run *run, const char *why);
 HWT_API int hwt_store_end_series(const hwt_store_run *run);
 
-/* Pulled runs: poll hwt_store_fd, hwt_store_next until EAGAIN, work, hwt_store_end */
-
 /* A descriptor to poll: readable as long as hwt_store_next has a run (now and then it finds none), or would return
  * ECANCELED.  It belongs to the store, is the same at each call, and hwt_store_close closes it.  Do not read from it.
  * Returns  0 and *fd; EINVAL; EMFILE and what pipe() fails with.
