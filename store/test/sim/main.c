@@ -27,6 +27,10 @@ static const struct {
 	const char *found;
 } known[] = {
 	{ sim_live, 1000033, "the judge missed the row of one whose putter had died before it was told the id" },
+	{ sim_live, 1000014,
+	  "a row that went before others of its group was counted as one of them, and nothing began" },
+	{ sim_live_under_rules, 1000003,
+	  "what a look had seen before a begin dated the next run, before that of others" },
 };
 
 /* Runs the seeds of the table and so many others: HWT_SCALE in percent, as the stress tests have it. */
