@@ -24,7 +24,7 @@ static bool is_anothers(const hwt_store_run *run)
 static void end_run(struct pull *pull, struct item *item, int answer)
 {
 	bool is_late = is_anothers(pull->run) && !item->lost,
-	     is_calm = sim_fault_count == 0 && sim_now() - sim_fault_ns > 3 * sim_lease_ns &&
+	     is_calm = !sim_settings.one_name && sim_fault_count == 0 && sim_now() - sim_fault_ns > 3 * sim_lease_ns &&
 		       !pull->node->stops_since_ns && !pull->node->halts;
 	int rc = hwt_store_end(pull->run, answer);
 
