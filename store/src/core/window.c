@@ -265,7 +265,9 @@ void hwts_window_ended(hwt_store *store, const struct hwts_row *row, bool filed)
 	if (!entry || entry->state != HWTS_BEGUN)
 		return;
 	hwts_window_not_running(entry);
-	due_us = HWTS_MIN(entry->again_us, filed ? row->when_us : HWTS_NEVER);
+	due_us = filed ? row->when_us : HWTS_NEVER;
+	if (entry->again_us != row->due_us) /* else a look from before the begin has found this run */
+		due_us = HWTS_MIN(due_us, entry->again_us);
 	if (filed && row->rest_us > 0)
 		due_us = hwts_clock_db_us(store) + row->rest_us;
 	entry->last = hwts_is_last(entry->kind, row->next_attempt);
