@@ -28,7 +28,7 @@ void hwts_rules_changed(hwt_store *store, int32_t id)
 	shard->told++;
 	if (shard->unruled == HWTS_RULED)
 		shard->unruled = HWTS_CHANGED;
-	kind->turns.stalled |= shard->unruled == HWTS_CHANGED;
+	hwts_stall(store, kind);
 	hwts_wake(store, HWTS_READ);
 }
 
@@ -117,7 +117,7 @@ static void apply_shard(hwt_store *store, struct hwts_kind *kind, const struct h
 
 static int apply(hwt_store *store, struct hwts_kind *kind, struct hwts_ruling *ruling, bool counted)
 {
-	bool ok, stalled = false;
+	bool ok;
 
 	hwts_lock(store);
 	ok = apply_groups(kind, ruling); /* by these the bucket of a group that the others make is empty */
@@ -125,9 +125,7 @@ static int apply(hwt_store *store, struct hwts_kind *kind, struct hwts_ruling *r
 		hwts_window_runs(store, &ruling->runs[i]);
 	for (size_t i = 0; i < ruling->n && ok; i++)
 		apply_shard(store, kind, &ruling->shards[i], counted);
-	for (uint32_t i = 0; i < kind->row.shards; i++)
-		stalled |= kind->shards[i].held && kind->shards[i].unruled == HWTS_CHANGED;
-	kind->turns.stalled = stalled;
+	hwts_stall(store, kind);
 	hwts_wake(store, HWTS_BEGIN);
 	hwts_unlock(store);
 	return ok ? 0 : ENOMEM;

@@ -3,6 +3,7 @@
 #include "core/shards.h"
 #include "core/asks.h"
 #include "core/store.h"
+#include "core/threads.h"
 
 struct hwts_shard *hwts_shard(hwt_store *store, int32_t shard, struct hwts_kind **out)
 {
@@ -61,6 +62,17 @@ void hwts_hold(hwt_store *store, const struct hwts_shard_row *taken)
 	hwts_turns_taken(&kind->turns, (uint32_t)(shard - kind->shards), taken->empty, hwt_now());
 }
 
+void hwts_stall(hwt_store *store, struct hwts_kind *kind)
+{
+	bool was = kind->turns.stalled;
+
+	kind->turns.stalled = false;
+	for (uint32_t i = 0; i < kind->row.shards; i++)
+		kind->turns.stalled |= kind->shards[i].held && kind->shards[i].unruled == HWTS_CHANGED;
+	if (was && !kind->turns.stalled)
+		hwts_wake(store, HWTS_BEGIN);
+}
+
 void hwts_lose(hwt_store *store, struct hwts_shard *shard)
 {
 	struct hwts_kind *kind = NULL;
@@ -68,8 +80,10 @@ void hwts_lose(hwt_store *store, struct hwts_shard *shard)
 	(void)hwts_shard(store, shard->id, &kind);
 	store->shards->held -= shard->held;
 	shard->held = shard->giving = false;
-	if (kind)
-		hwts_turns_drop_rests(&kind->turns, shard->id, hwt_now());
+	if (!kind)
+		return;
+	hwts_turns_drop_rests(&kind->turns, shard->id, hwt_now());
+	hwts_stall(store, kind); /* nobody reads the rules of a shard that is lost */
 }
 
 void hwts_shards_give(hwt_store *store)
@@ -80,8 +94,10 @@ void hwts_shards_give(hwt_store *store)
 
 void hwts_shards_reset(hwt_store *store)
 {
-	HWTS_EACH_SHARD (store, kind, shard)
+	HWTS_EACH_SHARD (store, kind, shard) {
 		*shard = (struct hwts_shard){ .id = shard->id };
+		kind->turns.stalled = false;
+	}
 	store->shards->held = 0;
 }
 

@@ -34,14 +34,15 @@ struct hwts_shards {
 
 /* With the lock. */
 struct hwts_shard *hwts_shard(hwt_store *store, int32_t shard, struct hwts_kind **kind);
-bool hwts_holds(hwt_store *store, int32_t shard, int64_t epoch);           /* under this epoch */
-bool hwts_keeps(hwt_store *store, int32_t shard);                          /* holds it, and is not about to give it */
-void hwts_active(hwt_store *store, struct hwts_shard *shard);              /* one begun row more */
-void hwts_inactive(hwt_store *store, struct hwts_shard *shard);            /* one less */
-void hwts_hold(hwt_store *store, const struct hwts_shard_row *taken);      /* it is read from the beginning */
+bool hwts_holds(hwt_store *store, int32_t shard, int64_t epoch);      /* under this epoch */
+bool hwts_keeps(hwt_store *store, int32_t shard);                     /* holds it, and is not about to give it */
+void hwts_active(hwt_store *store, struct hwts_shard *shard);         /* one begun row more */
+void hwts_inactive(hwt_store *store, struct hwts_shard *shard);       /* one less */
+void hwts_hold(hwt_store *store, const struct hwts_shard_row *taken); /* it is read from the beginning */
 void hwts_lose(hwt_store *store, struct hwts_shard *shard);
-void hwts_shards_give(hwt_store *store);  /* all that are held are giving */
-void hwts_shards_reset(hwt_store *store); /* none was ever held */
+void hwts_stall(hwt_store *store, struct hwts_kind *kind); /* or not: rules of what it holds are unread */
+void hwts_shards_give(hwt_store *store);                   /* all that are held are giving */
+void hwts_shards_reset(hwt_store *store);                  /* none was ever held */
 unsigned hwts_shards_active(const hwt_store *store);
 unsigned hwts_shards_held(const hwt_store *store);
 
