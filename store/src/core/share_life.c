@@ -146,19 +146,26 @@ static int joined(hwt_store *store, int rc)
 	return rc;
 }
 
+static void bear_name(hwt_store *store)
+{
+	if (store->share->name[0] != '\0')
+		hwts_set_me(store->db, store->share->name);
+}
+
 int hwts_share_join(hwt_store *store)
 {
 	struct hwts_namesake has = { 0 }, before;
 	int rc;
 
-	if (store->share->name[0] != '\0')
-		hwts_set_me(store->db, store->share->name);
+	bear_name(store);
 	rc = join(store, 0, &has);
 	if (rc == EEXIST && is_dead(has.incarnation))
 		rc = join(store, has.incarnation, &has);
 	for (before = has; rc == EEXIST && has.incarnation == before.incarnation && has.until_us == before.until_us;) {
+		hwts_set_me(store->db, store->share->putter); /* or puts from here would not tell who has the name */
 		HWTS_POINT("name in use");
 		hwts_sleep_ns((has.left_us + 1000) * 1000);
+		bear_name(store);
 		rc = join(store, 0, &has);
 	}
 	return joined(store, rc);
