@@ -139,7 +139,9 @@ static void judge_time(const struct item *item, const hwt_store_run *run)
 			 (double)(run->due_us - sim_server.most_us) / 1e6);
 	if (sim_settings.most_late_ns && !sim_is_ruled(item))
 		judge_lateness(item, run);
-	if (item->grace_us && late_us > item->grace_us + HWTS_S_US && sim_now() - sim_step_ns > 2 * sim_lease_ns)
+	/* A process that stood still or was cut off hears late of a step of the clock, and believes it a lease later. */
+	if (item->grace_us && late_us > item->grace_us + HWTS_S_US &&
+	    sim_now() - HWTS_MAX(sim_step_ns, sim_fault_ns) > 2 * sim_lease_ns)
 		sim_fail("grace", 0, "timeout %u starts %.3f s late", number_of(item), (double)late_us / 1e6);
 }
 

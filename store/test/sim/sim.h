@@ -84,6 +84,7 @@ void sim_leave_server(void);
 
 void sim_kill(struct sim_process *process);
 void sim_blow(struct sim_process *process); /* in faults.c: its fuse has burnt down */
+bool sim_has_pid(int pid);                  /* in world.c: of one that lives */
 void sim_stop(struct sim_process *process);
 void sim_continue(struct sim_process *process);
 void sim_shift_waits(struct sim_process *process, int64_t ns); /* its clock stood still for so long */

@@ -2,7 +2,9 @@
 /* In place of threads, locks, clocks and descriptors; sim.h.  The linker leads the store's calls here. */
 #include "sim.h"
 
+#include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/timerfd.h>
 
@@ -36,6 +38,16 @@ WRAP(int, pthread_join, pthread_t thread, void **result)
 WRAP(pid_t, getpid, void)
 {
 	return sim_me() ? sim_me()->pid : 1;
+}
+
+/* All processes are of one host. */
+WRAP(int, kill, pid_t pid, int signal)
+{
+	if (!sim_me())
+		return __real_kill(pid, signal);
+	SIM_CHECK(signal == 0);
+	errno = ESRCH;
+	return sim_has_pid(pid) ? 0 : -1;
 }
 
 WRAP(uint64_t, hwts_random, void)

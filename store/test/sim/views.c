@@ -79,10 +79,16 @@ void sim_view_heard(struct view *view, const hwt_store_info *info)
 	SIM_CHECK(view->any_group || strcmp(info->group, view->group) == 0);
 }
 
+/* It runs, and its time is to come: the clock was put back.  Without PENDING a list reads a minute ahead. */
+static bool is_ahead_of_the_clock(const struct version *t)
+{
+	return t->n[DUE] >= sim_server_us() + 60 * HWTS_S_US && t->n[STATE] == HWT_STORE_RUNNING;
+}
+
 void sim_view_listed(struct view *view)
 {
 	for (size_t i = 0; i < view->n; i++)
-		if (is_as_it_was(view, i) && view->at[i].heard != 1)
+		if (is_as_it_was(view, i) && view->at[i].heard != 1 && !is_ahead_of_the_clock(view->at[i].t))
 			sim_fail("each", 0, "timeout %u was told of %u times",
 				 (unsigned)(sim_item_of(view->at[i].t) - items), view->at[i].heard);
 }

@@ -290,6 +290,14 @@ void sim_start_node(struct node *node)
 	(void)sim_start(process, "main", live_as_process, node);
 }
 
+bool sim_has_pid(int pid)
+{
+	for (unsigned i = 0; i < node_count; i++)
+		if (nodes[i].process && nodes[i].process->pid == pid && !nodes[i].process->is_dead)
+			return true;
+	return false;
+}
+
 void sim_kill_node(struct node *node)
 {
 	struct sim_process *process = node->process;
