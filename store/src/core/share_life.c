@@ -162,7 +162,7 @@ int hwts_share_join(hwt_store *store)
 	if (rc == EEXIST && is_dead(has.incarnation))
 		rc = join(store, has.incarnation, &has);
 	for (before = has; rc == EEXIST && has.incarnation == before.incarnation && has.until_us == before.until_us;) {
-		hwts_set_me(store->db, store->share->putter); /* or puts from here would not tell who has the name */
+		hwts_set_me(store->db, store->share->putter); /* or puts from here would not tell its holder */
 		HWTS_POINT("name in use");
 		hwts_sleep_ns((has.left_us + 1000) * 1000);
 		bear_name(store);
