@@ -28,7 +28,7 @@ void hwts_rules_changed(hwt_store *store, int32_t id)
 	shard->told++;
 	if (shard->unruled == HWTS_RULED)
 		shard->unruled = HWTS_CHANGED;
-	hwts_stall(store, kind);
+	kind->turns.stalled |= shard->unruled == HWTS_CHANGED;
 	hwts_wake(store, HWTS_READ);
 }
 
