@@ -188,21 +188,13 @@ class Calls:
 		"""Ends a run as it has answered. Waits only if it is no more this process's."""
 		c, run._c = run._c, None
 		try:
-			code = self._end(c, run._answer)
+			code = self._call(lambda _handle: lib.hwt_store_end(c, run._answer))
 		except _lib.Invalid:
 			code = errno.ESTALE
 		if code == errno.ESTALE:
 			log.warning("%r ended too late: the lease was lost, so it runs again, perhaps elsewhere", run)
 		elif code != 0:
 			log.error("%r has ended, and the database refuses that: %s", run, _lib.text(lib.hwt_store_error()))
-
-	def _end(self, c: Any, answer: int) -> int:
-		self.__enter_call()
-		try:
-			code: int = lib.hwt_store_end(c, answer)
-			return code
-		finally:
-			self.__leave_call()
 
 	def try_stop(self) -> bool:
 		"""Begins nothing more. True: it is stopped. False: runs are out; to be called again when they have ended."""
@@ -259,6 +251,8 @@ class Calls:
 	) -> Any:
 		c = ffi.new("hwt_store_which *")
 		c.size = ffi.sizeof("hwt_store_which")
+		for state in states or ():
+			c.states |= 1 << state.value
 		if id is not None:
 			if kind is not None or key is not None or group is not None:
 				_lib.invalid("an id alone, or a kind with a key and its group")
@@ -275,8 +269,6 @@ class Calls:
 			c.any_group = True
 		else:
 			c.group = _lib.chars(group, keep)
-		for state in states or ():
-			c.states |= 1 << state.value
 		return c
 
 	@staticmethod
@@ -314,8 +306,6 @@ class Calls:
 	) -> Outcome:
 		keep: List[Any] = []
 		which = self.which(keep, id, kind, key, group, (State.PENDING, State.FAILED))
-		if id is not None:
-			which.states = 1 << State.PENDING.value | 1 << State.FAILED.value
 		return self._outcome(self._call(lib.hwt_store_reschedule_ex, which, self._when(delay, at), NULL))
 
 	def reschedule_all(
