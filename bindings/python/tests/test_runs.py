@@ -132,20 +132,28 @@ def test_a_series_goes_on_until_it_is_ended(world: World) -> None:
 	asyncio.run(main())
 
 
-def test_of_a_group_no_more_run_at_once_than_its_limit(world: World) -> None:
+@pytest.mark.parametrize(
+	"limit",
+	[{"group_limit": 3, "concurrency": 8}, {"concurrency": 2}],
+	ids=["group_in_all_processes", "process"],
+)
+def test_no_more_run_at_once_than_its_limit(world: World, limit: Dict[str, Any]) -> None:
+	allowed = min(limit.values())
+
 	async def main() -> None:
 		running, most, done = 0, 0, 0
-		go_on = asyncio.Event()
+		together = asyncio.Event()
 		async with world.open() as store:
 
-			@store.kind("a", group_limit=3, concurrency=8)
+			@store.kind("a", **limit)
 			async def task(run: Run) -> None:
 				nonlocal running, most, done
 				running += 1
 				most = max(most, running)
-				if running == 3:
-					go_on.set()
-				await go_on.wait()
+				if running == allowed:
+					together.set()
+				await together.wait()
+				await asyncio.sleep(0)
 				running -= 1
 				done += 1
 				if done == 20:
@@ -153,34 +161,7 @@ def test_of_a_group_no_more_run_at_once_than_its_limit(world: World) -> None:
 
 			await store.put_many([Put("a", group="g")] * 20)
 			await store.run()
-			assert most == 3
-
-	asyncio.run(main())
-
-
-def test_in_a_process_no_more_run_at_once_than_its_concurrency(world: World) -> None:
-	async def main() -> None:
-		running, most, done = 0, 0, 0
-		together = asyncio.Event()
-		async with world.open() as store:
-
-			@store.kind("a", concurrency=2)
-			async def task(run: Run) -> None:
-				nonlocal running, most, done
-				running += 1
-				most = max(most, running)
-				if running == 2:
-					together.set()
-				await together.wait()
-				await asyncio.sleep(0)
-				running -= 1
-				done += 1
-				if done == 10:
-					store.stop()
-
-			await store.put_many([Put("a")] * 10)
-			await store.run()
-			assert most == 2
+			assert most == allowed
 
 	asyncio.run(main())
 
