@@ -13,12 +13,7 @@ CC=${CC:-cc}
 CXX=${CXX:-c++}
 LIMIT_S=600
 . test/result.sh
-# Once more from the start, with a server of its own around it.  77: none is installed.
-if [ -z "${HWT_STORE_PG_URL:-}" ]; then
-	store/test/store_pg.sh run "$0"
-	rc=$?
-	[ $rc -eq 77 ] || exit $rc
-fi
+. store/test/with_server.sh
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

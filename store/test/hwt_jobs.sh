@@ -6,12 +6,7 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 BUILD=${BUILD:-build}
 . test/result.sh
-# Once more from the start, with a server of its own around it.  77: none is installed.
-if [ -z "${HWT_STORE_PG_URL:-}" ]; then
-	store/test/store_pg.sh run "$0"
-	rc=$?
-	[ $rc -eq 77 ] || exit $rc
-fi
+. store/test/with_server.sh
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export TZ=Europe/Berlin

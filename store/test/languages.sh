@@ -8,12 +8,8 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 BUILD=${BUILD:-build}
 . test/result.sh
-if [ -z "${HWT_STORE_PG_URL:-}" ]; then
-	store/test/store_pg.sh run "$0"
-	rc=$?
-	[ $rc -ne 77 ] || { skip languages 'no PostgreSQL server is installed' && finish; }
-	exit $rc
-fi
+. store/test/with_server.sh
+[ -n "${HWT_STORE_PG_URL:-}" ] || { skip languages 'no PostgreSQL server is installed'; finish; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 examples=store/examples/languages

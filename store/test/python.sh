@@ -12,12 +12,7 @@ for python in /usr/bin/python3 python3 ''; do
 	[ -n "$python" ] && "$python" -c 'import cffi, pytest, sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null && break
 done
 [ -n "$python" ] || { skip python "no python3 (3.9) with cffi and pytest"; finish; }
-# Once more from the start, with a server of its own around it.  77: none is installed.
-if [ -z "${HWT_STORE_PG_URL:-}" ]; then
-	store/test/store_pg.sh run "$0"
-	rc=$?
-	[ $rc -eq 77 ] || exit $rc
-fi
+. store/test/with_server.sh
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 BUILD=$(cd "$BUILD" && pwd)
