@@ -159,6 +159,17 @@ static inline hwt_store *fresh_store(void)
 	return open_store();
 }
 
+/* PostgreSQL: of a role that has synchronous_commit so. */
+static inline hwt_store *fresh_store_that_syncs(const char *how)
+{
+	size_t end;
+
+	fresh_world();
+	end = strlen(world.url);
+	(void)snprintf(world.url + end, sizeof(world.url) - end, " options=-csynchronous_commit=%s", how);
+	return open_store();
+}
+
 static inline hwt_store *open_of(hwt_store_config config)
 {
 	hwt_store_config usual = store_config();

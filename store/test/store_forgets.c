@@ -169,12 +169,8 @@ TEST(a_kind_is_synced_although_its_role_syncs_nothing)
 {
 	NEEDS_POSTGRES();
 	hwt_store *store;
-	size_t len;
 
-	fresh_world();
-	len = strlen(world.url);
-	(void)snprintf(world.url + len, sizeof(world.url) - len, " options='-c synchronous_commit=off'");
-	store = open_store();
+	store = fresh_store_that_syncs("off");
 	(void)query("create table %s_note (is_now text); create function %s_note() returns trigger language"
 		    " plpgsql as $$ begin insert into %s_note values (current_setting('synchronous_commit'));"
 		    " return new; end $$; create trigger note before insert on %s_kind for each row"

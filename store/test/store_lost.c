@@ -112,6 +112,23 @@ static int64_t noted(const char *what, bool synced)
 		     synced ? " and how = 'on'" : "");
 }
 
+/* A series that fails once: a retry, and a period. */
+static void fail_and_wait_for_the_next(hwt_store *store, unsigned mode, const char *when)
+{
+	hwt_store_spec spec = spec_of("a", 0);
+	int64_t id = 0;
+
+	register_kind(store, "a", fail_once, NULL, mode);
+	note_syncs(when);
+	atomic_store(&ran, 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	spec.period_ns = HWT_S(3600);
+	CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
+	CHECK(wait_count(&ran, 2));
+	WAIT_FOR(stats_of_store(store).done != 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 /*
  * Otherwise a crash of the server may undo the end.  If it takes the answer to the next begin, too, that is sent again,
  * and finds the run that has been.
@@ -120,20 +137,7 @@ TEST(what_runs_at_most_once_and_waits_again_was_filed_with_a_sync)
 {
 	NEEDS_POSTGRES();
 	for (unsigned mode = 0; mode < 2; mode++) {
-		hwt_store_spec spec = spec_of("a", 0);
-		int64_t id = 0;
-		hwt_store *store;
-
-		store = fresh_store();
-		register_kind(store, "a", fail_once, NULL, mode);
-		note_syncs("old.state = 2 and new.state = 1");
-		atomic_store(&ran, 0);
-		CHECK_CALL(hwt_store_start(store), 0);
-		spec.period_ns = HWT_S(3600);
-		CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
-		CHECK(wait_count(&ran, 2)); /* a retry, and a period */
-		WAIT_FOR(stats_of_store(store).done != 0);
-		CHECK_CALL(hwt_store_close(store), 0);
+		fail_and_wait_for_the_next(fresh_store(), mode, "old.state = 2 and new.state = 1");
 		CHECK_INT(query("select count(*) from %s_sync where how = '%s'", world.schema,
 				mode == HWT_STORE_AT_MOST_ONCE ? "on" : "off"),
 			  ==, 2);
@@ -148,25 +152,7 @@ TEST(what_runs_at_most_once_is_synced_although_its_role_syncs_nothing)
 	static const char *const settings[] = { "off", "local" };
 
 	for (size_t i = 0; i < HWTS_COUNT(settings); i++) {
-		hwt_store_spec spec = spec_of("a", 0);
-		int64_t id = 0;
-		size_t end;
-		hwt_store *store;
-
-		fresh_world();
-		end = strlen(world.url);
-		(void)snprintf(world.url + end, sizeof(world.url) - end, " options=-csynchronous_commit=%s",
-			       settings[i]);
-		store = open_store();
-		register_kind(store, "a", fail_once, NULL, HWT_STORE_AT_MOST_ONCE);
-		note_syncs("true");
-		atomic_store(&ran, 0);
-		CHECK_CALL(hwt_store_start(store), 0);
-		spec.period_ns = HWT_S(3600);
-		CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
-		CHECK(wait_count(&ran, 2));
-		WAIT_FOR(stats_of_store(store).done != 0);
-		CHECK_CALL(hwt_store_close(store), 0);
+		fail_and_wait_for_the_next(fresh_store_that_syncs(settings[i]), HWT_STORE_AT_MOST_ONCE, "true");
 		CHECK_INT(query("select count(*) from %s_sync where how = 'on'", world.schema), ==, 4);
 		CHECK_INT(query("select count(*) from %s_sync", world.schema), ==, 4);
 	}
@@ -179,12 +165,8 @@ TEST(a_lease_and_a_take_are_synced_although_the_role_syncs_nothing)
 	static const char *const whats[] = { "member INSERT", "member UPDATE", "shard UPDATE" };
 	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
 	hwt_store *store;
-	size_t end;
 
-	fresh_world();
-	end = strlen(world.url);
-	(void)snprintf(world.url + end, sizeof(world.url) - end, " options=-csynchronous_commit=off");
-	store = open_store();
+	store = fresh_store_that_syncs("off");
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	note_syncs_of("insert or update", "member", "new.until_us <> 0");
 	note_syncs_of("update", "shard", "new.owner is not null");
