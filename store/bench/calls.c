@@ -24,17 +24,6 @@ static int64_t *ids, until_us;
 static atomic_uint next; /* of the ids, and of the keys */
 static int (*call)(unsigned number);
 
-static hwt_store_spec in_an_hour(void)
-{
-	hwt_store_spec spec = HWT_STORE_SPEC_INIT;
-
-	spec.kind = KIND;
-	spec.data = "0123456789012345678901234567890123456789";
-	spec.len = PAYLOAD;
-	spec.delay_ns = HWT_S(3600);
-	return spec;
-}
-
 static int put(unsigned number)
 {
 	hwt_store_spec spec = in_an_hour();

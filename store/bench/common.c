@@ -218,6 +218,18 @@ void wait_for_runs(unsigned count, int64_t patience_us)
 		sleep_us(1000);
 }
 
+hwt_store_spec in_an_hour(void)
+{
+	static const char payload[PAYLOAD];
+	hwt_store_spec spec = HWT_STORE_SPEC_INIT;
+
+	spec.kind = KIND;
+	spec.data = payload;
+	spec.len = sizeof(payload);
+	spec.delay_ns = HWT_S(3600);
+	return spec;
+}
+
 void check_law(unsigned count, unsigned again)
 {
 	unsigned lost = 0, twice = 0, early = 0;

@@ -63,6 +63,7 @@ int64_t random_due_us(unsigned number); /* at RATE, when there are n */
 unsigned in_turn(unsigned number);     /* a kind_of */
 int64_t noted_due_us(unsigned number); /* what shared->due_us says */
 
+hwt_store_spec in_an_hour(void); /* with PAYLOAD bytes */
 hwt_store_task note_start;
 hwt_store *open_store(void);
 void register_kinds(hwt_store *store);
@@ -90,6 +91,9 @@ void print_lateness(const char *name, unsigned first, unsigned count);
 /* A child that dies with its parent.  No store may be open: none is inherited. */
 pid_t spawn(void (*role)(void));
 void reap(pid_t pid); /* it has to end with 0 */
+
+/* Runs n that a child puts once shared->ready says so, and prints their lateness. */
+void run_what_is_put(const char *name, void (*putter)(void));
 
 /*
  * What start_all spawns: it notes what it holds and what it has sent, puts its share of n when shared->go says so, and

@@ -39,6 +39,21 @@ void reap(pid_t pid)
 	}
 }
 
+void run_what_is_put(const char *name, void (*putter)(void))
+{
+	pid_t child = spawn(putter);
+	hwt_store *store = start_store();
+
+	wait_for_shards(store, 8, 8);
+	atomic_store(&shared->started_us, clock_us(CLOCK_REALTIME));
+	atomic_store(&shared->ready, 1);
+	reap(child);
+	wait_for_runs(n, 20000000);
+	check("close", hwt_store_close(store));
+	check_law(n, 0);
+	print_lateness(name, 0, n);
+}
+
 static unsigned my_number; /* of the next that is spawned */
 
 static void put_share(hwt_store *store)

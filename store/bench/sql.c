@@ -50,17 +50,7 @@ static void sql_putter(void)
 
 void sql_late(void)
 {
-	pid_t child = spawn(sql_putter);
-	hwt_store *store = start_store();
-
-	wait_for_shards(store, 8, 8);
-	atomic_store(&shared->started_us, clock_us(CLOCK_REALTIME));
-	atomic_store(&shared->ready, 1);
-	reap(child);
-	wait_for_runs(n, 20000000);
-	check("close", hwt_store_close(store));
-	check_law(n, 0);
-	print_lateness("sql_late", 0, n);
+	run_what_is_put("sql_late", sql_putter);
 }
 
 struct putter {
@@ -86,13 +76,8 @@ static void put_prepared(void *user)
 static void *put_until(void *arg)
 {
 	struct putter *putter = arg;
-	hwt_store_spec spec = HWT_STORE_SPEC_INIT;
-	char payload[PAYLOAD] = "";
+	hwt_store_spec spec = in_an_hour();
 
-	spec.kind = KIND;
-	spec.data = payload;
-	spec.len = sizeof(payload);
-	spec.delay_ns = HWT_S(3600);
 	for (putter->puts = 0; clock_us(CLOCK_MONOTONIC) < putter->end_us; putter->puts++) {
 		if (putter->user != NULL)
 			put_prepared(putter->user);
@@ -187,15 +172,11 @@ static double rate_of_sql(void *user, const char *key)
 static double rate_of_c(hwt_store *store, bool with_key)
 {
 	static hwt_store_spec specs[MANY];
-	static char payload[PAYLOAD], keys[MANY][40];
+	static char keys[MANY][40];
 	int64_t start_us = clock_us(CLOCK_REALTIME);
 
 	for (unsigned i = 0; i < MANY; i++) {
-		specs[i] = (hwt_store_spec)HWT_STORE_SPEC_INIT;
-		specs[i].kind = KIND;
-		specs[i].data = payload;
-		specs[i].len = PAYLOAD;
-		specs[i].delay_ns = HWT_S(3600);
+		specs[i] = in_an_hour();
 		snprintf(keys[i], sizeof(keys[i]), "%lld %u", (long long)start_us, i);
 		specs[i].key = with_key ? keys[i] : NULL;
 	}

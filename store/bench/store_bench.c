@@ -125,13 +125,8 @@ struct thread {
 static void *put_singly(void *arg)
 {
 	struct thread *thread = arg;
-	hwt_store_spec spec = HWT_STORE_SPEC_INIT;
-	char payload[PAYLOAD] = "";
+	hwt_store_spec spec = in_an_hour();
 
-	spec.kind = KIND;
-	spec.data = payload;
-	spec.len = sizeof(payload);
-	spec.delay_ns = HWT_S(3600);
 	for (; clock_us(CLOCK_MONOTONIC) < thread->end_us; thread->puts++)
 		check("put", hwt_store_put(thread->store, &spec, NULL));
 	return NULL;
@@ -227,17 +222,7 @@ static void live_putter(void)
 
 static void live(void)
 {
-	pid_t child = spawn(live_putter);
-	hwt_store *store = start_store();
-
-	wait_for_shards(store, 8, 8);
-	atomic_store(&shared->started_us, clock_us(CLOCK_REALTIME));
-	atomic_store(&shared->ready, 1);
-	reap(child);
-	wait_for_runs(n, 20000000);
-	check("close", hwt_store_close(store));
-	check_law(n, 0);
-	print_lateness("live", 0, n);
+	run_what_is_put("live", live_putter);
 }
 
 static void idle(void)
