@@ -60,7 +60,7 @@ points() { # USING
 		name=$(basename "$file")
 		size=0.9 font=13 beside=0.1
 		case $name in # those that lie close together
-		hwt) size=1.6 font=17 ;;
+		hwt) size=1.6 font=17 beside=0.9 ;;
 		asio) beside=0.5 ;;
 		libevent) beside=-0.3 ;;
 		textbook | heap | netty) beside=-0.8 ;;
