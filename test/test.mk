@@ -82,9 +82,9 @@ SOURCE_CHECKS ?= test/layers.sh test/edges.sh test/header.sh test/man.sh store/t
 BUILD_CHECKS ?= test/abi.sh test/docs.sh test/examples.sh test/dlopen.sh test/lua.sh $(if $(TWINS),test/bench.sh)
 
 # For a build beside others, TWINS=, SOURCE_CHECKS=, BUILD_CHECKS= and STORE= leave out what hangs on the compiler less than on
-# chance or not at all.
+# chance or not at all.  What draws at random does half of what the gate does.
 check: all $(PROGRAMS) $(if $(BUILD_CHECKS),$(EXAMPLES) $(EXAMPLES_MORE) $(BENCH)) $(STORE_TESTS) $(STORE_SIM) ## all tests; make check-store those of libhwt-store
-	CC='$(CC)' CXX='$(CXX)' SAN='$(SAN)' test/run.sh $(BUILD) $(filter $(LONG),$(RUNS)) $(filter-out $(LONG),$(RUNS)) $(STORE_RUNS) $(STORE_CHECKS) \
+	$(if $(SAN),,HWT_SCALE=$${HWT_SCALE:-50}) CC='$(CC)' CXX='$(CXX)' SAN='$(SAN)' test/run.sh $(BUILD) $(filter $(LONG),$(RUNS)) $(filter-out $(LONG),$(RUNS)) $(STORE_RUNS) $(STORE_CHECKS) \
 		$(SOURCE_CHECKS) $(BUILD_CHECKS)
 
 weather: $(PROGRAMS) $(STORE_TESTS) $(BUILD)/weather.so ## all test programs, on a machine that seems to be busy
