@@ -55,9 +55,9 @@ static int outcome(const struct change *change, int64_t id)
 static int cancel_more(struct hwts_conn *conn, int64_t id, struct change *change, bool all)
 {
 	struct hwts_step steps[] = {
-		{ HWTS_SQL_CANCEL_LAST, { HWTS_NUMBER(id), HWTS_NUMBER(all) }, .each = had, .ctx = change },
-		{ .sql = HWTS_SQL_CANCEL_NEXT, .args = { HWTS_NUMBER(id) } },
-		{ HWTS_SQL_STATE, { HWTS_NUMBER(id) }, .each = is_in_state, .ctx = change },
+		HWTS_ASK(CANCEL_LAST, had, change, HWTS_NUMBER(id), HWTS_NUMBER(all)),
+		HWTS_DO(CANCEL_NEXT, HWTS_NUMBER(id)),
+		HWTS_ASK(STATE, is_in_state, change, HWTS_NUMBER(id)),
 	};
 
 	HWTS_POINT("goes on");
@@ -69,11 +69,8 @@ static int cancel_once(struct hwts_conn *conn, int64_t id, int64_t epoch, unsign
 {
 	struct change change = { .states = states };
 	struct hwts_step steps[] = {
-		{ HWTS_SQL_CANCEL,
-		  { HWTS_NUMBER(id), HWTS_NUMBER(epoch), HWTS_NUMBER(states) },
-		  .each = had,
-		  .ctx = &change },
-		{ HWTS_SQL_STATE, { HWTS_NUMBER(id) }, .each = is_in_state, .ctx = &change },
+		HWTS_ASK(CANCEL, had, &change, HWTS_NUMBER(id), HWTS_NUMBER(epoch), HWTS_NUMBER(states)),
+		HWTS_ASK(STATE, is_in_state, &change, HWTS_NUMBER(id)),
 	};
 	int rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED);
 
@@ -118,11 +115,8 @@ int hwts_rows_cancel_all(struct hwts_conn *conn, const int64_t *ids, int *rcs, s
 {
 	struct cancel_all all = { ids, rcs, n, states };
 	struct hwts_step steps[] = {
-		{ HWTS_SQL_CANCEL_ALL,
-		  { HWTS_BYTES(ids, n), HWTS_NUMBER(states) },
-		  .each = one_is_cancelled,
-		  .ctx = &all },
-		{ HWTS_SQL_STATES, { HWTS_BYTES(ids, n) }, .each = one_is_in_state, .ctx = &all },
+		HWTS_ASK(CANCEL_ALL, one_is_cancelled, &all, HWTS_BYTES(ids, n), HWTS_NUMBER(states)),
+		HWTS_ASK(STATES, one_is_in_state, &all, HWTS_BYTES(ids, n)),
 	};
 
 	for (size_t i = 0; i < n; i++)
@@ -148,12 +142,9 @@ static int reschedule_once(struct hwts_conn *conn, int64_t id, const struct hwts
 {
 	struct change change = { .states = move->states | 1u << HWT_STORE_RUNNING, .due.id = id };
 	struct hwts_step steps[] = {
-		{ HWTS_SQL_RESCHEDULE,
-		  { HWTS_NUMBER(id), HWTS_NUMBER(move->when_us), HWTS_NUMBER(move->absolute), HWTS_NUMBER(move->states),
-		    HWTS_NUMBER(move->epoch) },
-		  .each = moved,
-		  .ctx = &change },
-		{ HWTS_SQL_STATE, { HWTS_NUMBER(id) }, .each = is_in_state, .ctx = &change },
+		HWTS_ASK(RESCHEDULE, moved, &change, HWTS_NUMBER(id), HWTS_NUMBER(move->when_us),
+			 HWTS_NUMBER(move->absolute), HWTS_NUMBER(move->states), HWTS_NUMBER(move->epoch)),
+		HWTS_ASK(STATE, is_in_state, &change, HWTS_NUMBER(id)),
 		news_of(conn, &id, 1, move->tells_all),
 	};
 	int rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED);
@@ -196,11 +187,9 @@ int hwts_rows_reschedule_all(struct hwts_conn *conn, const int64_t *ids, struct 
 	struct move_all all = { ids, dues, rcs, n };
 	struct cancel_all rest = { ids, rcs, n, move->states };
 	struct hwts_step steps[] = {
-		{ HWTS_SQL_RESCHEDULE_ALL,
-		  { HWTS_BYTES(ids, n), HWTS_NUMBER(move->when_us), HWTS_NUMBER(move->states) },
-		  .each = one_is_moved,
-		  .ctx = &all },
-		{ HWTS_SQL_STATES, { HWTS_BYTES(ids, n) }, .each = one_is_in_state, .ctx = &rest },
+		HWTS_ASK(RESCHEDULE_ALL, one_is_moved, &all, HWTS_BYTES(ids, n), HWTS_NUMBER(move->when_us),
+			 HWTS_NUMBER(move->states)),
+		HWTS_ASK(STATES, one_is_in_state, &rest, HWTS_BYTES(ids, n)),
 		news_of(conn, ids, n, false),
 	};
 

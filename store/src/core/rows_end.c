@@ -45,22 +45,16 @@ static int filed(void *ctx, const struct hwts_value *value)
 static struct hwts_step end_of(struct hwts_row *row)
 {
 	if (row->how == HWTS_DONE)
-		return (struct hwts_step){ HWTS_SQL_END_DONE,
-					   { HWTS_BYTES(&row->id, 1), HWTS_NUMBER(row->epoch) },
-					   .each = filed,
-					   .ctx = row };
+		return (struct hwts_step)HWTS_ASK(END_DONE, filed, row, HWTS_BYTES(&row->id, 1),
+						  HWTS_NUMBER(row->epoch));
 	if (row->how == HWTS_FAIL)
-		return (struct hwts_step){ HWTS_SQL_END_FAIL,
-					   { HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch), HWTS_TEXT(row->error) },
-					   .each = filed,
-					   .ctx = row };
-	return (struct hwts_step){ HWTS_SQL_END_AGAIN,
-				   { HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch), HWTS_NUMBER(row->when_us),
-				     HWTS_NUMBER(row->how == HWTS_AFTER), HWTS_NUMBER(row->limit_us),
-				     HWTS_NUMBER(row->next_base_us), HWTS_NUMBER(row->next_attempt),
-				     HWTS_BYTES(row->give_back || row->again ? NULL : row->error, strlen(row->error)) },
-				   .each = filed,
-				   .ctx = row };
+		return (struct hwts_step)HWTS_ASK(END_FAIL, filed, row, HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch),
+						  HWTS_TEXT(row->error));
+	return (struct hwts_step)HWTS_ASK(END_AGAIN, filed, row, HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch),
+					  HWTS_NUMBER(row->when_us), HWTS_NUMBER(row->how == HWTS_AFTER),
+					  HWTS_NUMBER(row->limit_us), HWTS_NUMBER(row->next_base_us),
+					  HWTS_NUMBER(row->next_attempt),
+					  HWTS_BYTES(row->give_back || row->again ? NULL : row->error, strlen(row->error)));
 }
 
 /* Its row was marked as its last run.  What that has answered counts no more. */
@@ -91,12 +85,8 @@ static int replaced(void *ctx, const struct hwts_value *value)
 /* One of the three finds the row, if it still belongs to this run and is not changed in between. */
 static void write_marked(struct hwts_step *steps, struct hwts_row *row)
 {
-	steps[0] = (struct hwts_step){
-		HWTS_SQL_END_LAST, { HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch) }, .each = gone, .ctx = row
-	};
-	steps[1] = (struct hwts_step){
-		HWTS_SQL_END_NEXT, { HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch) }, .each = replaced, .ctx = row
-	};
+	steps[0] = (struct hwts_step)HWTS_ASK(END_LAST, gone, row, HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch));
+	steps[1] = (struct hwts_step)HWTS_ASK(END_NEXT, replaced, row, HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch));
 	steps[2] = end_of(row);
 }
 
@@ -118,10 +108,8 @@ static void end_done(struct end *end)
 			end->ids[i + count] = end->rows[i + count]->id;
 		*group = (struct done){ &end->rows[i], count };
 		end->steps[end->step_count++] =
-		    (struct hwts_step){ HWTS_SQL_END_DONE,
-					{ HWTS_BYTES(&end->ids[i], count), HWTS_NUMBER(end->rows[i]->epoch) },
-					.each = done,
-					.ctx = group };
+		    (struct hwts_step)HWTS_ASK(END_DONE, done, group, HWTS_BYTES(&end->ids[i], count),
+					       HWTS_NUMBER(end->rows[i]->epoch));
 	}
 }
 
@@ -170,8 +158,8 @@ static int lock_rows(struct hwts_conn *conn, struct hwts_row *rows, size_t n)
 	struct locks locks = { hwts_alloc(n * sizeof(*locks.rows)), 0 };
 	int64_t *ids = hwts_alloc(n * sizeof(*ids));
 	struct hwts_step steps[] = {
-		{ HWTS_SQL_PENDING, { HWTS_BYTES(ids, n) }, .each = is_there, .ctx = &locks },
-		{ HWTS_SQL_END_LOCK, { HWTS_BYTES(ids, n) }, .each = is_ours, .ctx = &locks },
+		HWTS_ASK(PENDING, is_there, &locks, HWTS_BYTES(ids, n)),
+		HWTS_ASK(END_LOCK, is_ours, &locks, HWTS_BYTES(ids, n)),
 	};
 	int rc = locks.rows && ids ? 0 : ENOMEM;
 
@@ -272,8 +260,7 @@ int hwts_rows_end(struct hwts_conn *conn, struct hwts_row *rows)
 /* In the transaction of its task, which it ends: ESTALE if the row was no longer this run's. */
 int hwts_rows_close_run(struct hwts_conn *conn, struct hwts_row *row)
 {
-	struct hwts_step steps[1 + ENDING] = { { .sql = HWTS_SQL_CLOSE,
-						 .args = { HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch) } } };
+	struct hwts_step steps[1 + ENDING] = { HWTS_DO(CLOSE, HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch)) };
 	int rc;
 
 	row->replaced = false;

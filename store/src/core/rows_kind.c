@@ -25,13 +25,11 @@ static int make_kind(struct hwts_conn *conn, const char *name, const struct hwts
 	struct hwts_step steps[] = {
 		{ .sql = HWTS_SQL_KIND_LOCK },
 		{ .sql = HWTS_SQL_FLUSH },
-		{ .sql = HWTS_SQL_KIND_MAKE,
-		  .args = { HWTS_TEXT(name), HWTS_NUMBER(make->shards), HWTS_NUMBER(make->mode),
-			    HWTS_NUMBER(make->horizon_us) } },
-		{ .sql = HWTS_SQL_KIND_OPEN,
-		  .args = { HWTS_TEXT(name), HWTS_NUMBER(make->mode), HWTS_NUMBER(make->horizon_us) } },
-		{ .sql = HWTS_SQL_KIND_SHARDS, .args = { HWTS_TEXT(name) } },
-		{ HWTS_SQL_KIND, { HWTS_TEXT(name) }, .each = read_row, .ctx = is },
+		HWTS_DO(KIND_MAKE, HWTS_TEXT(name), HWTS_NUMBER(make->shards), HWTS_NUMBER(make->mode),
+			HWTS_NUMBER(make->horizon_us)),
+		HWTS_DO(KIND_OPEN, HWTS_TEXT(name), HWTS_NUMBER(make->mode), HWTS_NUMBER(make->horizon_us)),
+		HWTS_DO(KIND_SHARDS, HWTS_TEXT(name)),
+		HWTS_ASK(KIND, read_row, is, HWTS_TEXT(name)),
 	};
 
 	return hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED);
@@ -46,7 +44,7 @@ int hwts_rows_kind(struct hwts_conn *conn, const char *name, const struct hwts_k
 		   struct hwts_kind_row *out)
 {
 	struct hwts_kind_row is = { .id = 0 };
-	struct hwts_step step = { HWTS_SQL_KIND, { HWTS_TEXT(name) }, .each = read_row, .ctx = &is };
+	struct hwts_step step = HWTS_ASK(KIND, read_row, &is, HWTS_TEXT(name));
 	int rc = hwts_run(conn, &step, 1, HWTS_READS);
 
 	if (rc == 0 && make &&
@@ -64,9 +62,8 @@ int hwts_rows_kind_keep(struct hwts_conn *conn, const char *name, const struct h
 {
 	struct hwts_step steps[] = {
 		{ .sql = HWTS_SQL_KIND_LOCK },
-		{ .sql = HWTS_SQL_KIND_OPEN,
-		  .args = { HWTS_TEXT(name), HWTS_NUMBER(make->mode), HWTS_NUMBER(make->horizon_us) } },
-		{ HWTS_SQL_KIND, { HWTS_TEXT(name) }, .each = read_row, .ctx = out },
+		HWTS_DO(KIND_OPEN, HWTS_TEXT(name), HWTS_NUMBER(make->mode), HWTS_NUMBER(make->horizon_us)),
+		HWTS_ASK(KIND, read_row, out, HWTS_TEXT(name)),
 	};
 
 	return hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED);
@@ -115,9 +112,7 @@ int hwts_rows_kinds(struct hwts_conn *conn, hwt_store_kind_info **infos, size_t 
 {
 	const char *any = "";
 	struct kinds kinds = { .infos = NULL };
-	struct hwts_step step = {
-		HWTS_SQL_KINDS, { HWTS_TEXT(any), HWTS_NUMBER(true) }, .each = add_info, .ctx = &kinds
-	};
+	struct hwts_step step = HWTS_ASK(KINDS, add_info, &kinds, HWTS_TEXT(any), HWTS_NUMBER(true));
 	int rc = hwts_run(conn, &step, 1, HWTS_READS);
 
 	if (rc != 0) {
@@ -137,10 +132,10 @@ int hwts_rows_kind_remove(struct hwts_conn *conn, const char *name)
 	bool removed = false;
 	struct hwts_step steps[] = {
 		{ .sql = HWTS_SQL_KIND_LOCK },
-		{ HWTS_SQL_KINDS, { HWTS_TEXT(name), HWTS_NUMBER(false) }, .each = add_info, .ctx = &is },
-		{ HWTS_SQL_KIND_REMOVE, { HWTS_TEXT(name) }, .each = hwts_note_row, .ctx = &removed },
-		{ .sql = HWTS_SQL_KIND_GROUPS, .args = { HWTS_TEXT(name) } },
-		{ .sql = HWTS_SQL_KIND_RULES, .args = { HWTS_TEXT(name) } },
+		HWTS_ASK(KINDS, add_info, &is, HWTS_TEXT(name), HWTS_NUMBER(false)),
+		HWTS_ASK(KIND_REMOVE, hwts_note_row, &removed, HWTS_TEXT(name)),
+		HWTS_DO(KIND_GROUPS, HWTS_TEXT(name)),
+		HWTS_DO(KIND_RULES, HWTS_TEXT(name)),
 	};
 	int rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED);
 
@@ -171,7 +166,7 @@ static int read_store(void *ctx, const struct hwts_value *row)
 int hwts_rows_store(struct hwts_conn *conn, const char *name, char text[33], int32_t *kind)
 {
 	struct store store = { text, kind };
-	struct hwts_step step = { HWTS_SQL_STORE, { HWTS_TEXT(name) }, .each = read_store, .ctx = &store };
+	struct hwts_step step = HWTS_ASK(STORE, read_store, &store, HWTS_TEXT(name));
 
 	text[0] = '\0';
 	*kind = 0;
@@ -187,7 +182,7 @@ int hwts_rows_not_here(const struct hwts_conn *conn)
 int hwts_rows_here(struct hwts_conn *conn)
 {
 	bool here = false;
-	struct hwts_step step = { HWTS_SQL_HERE, { HWTS_TEXT(conn->db->store) }, .each = hwts_note_row, .ctx = &here };
+	struct hwts_step step = HWTS_ASK(HERE, hwts_note_row, &here, HWTS_TEXT(conn->db->store));
 	int rc = hwts_run(conn, &step, 1, HWTS_OPEN);
 
 	return rc == 0 && !here ? hwts_rows_not_here(conn) : rc;

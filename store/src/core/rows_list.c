@@ -49,9 +49,7 @@ int hwts_rows_get(struct hwts_conn *conn, int64_t id, hwt_store_info *info)
 {
 	struct got got = { .info = info };
 	size_t room = info->data ? HWTS_MIN(info->data_room, HWT_STORE_DATA_MAX) : 0;
-	struct hwts_step step = {
-		HWTS_SQL_GET, { HWTS_NUMBER(id), HWTS_NUMBER((int64_t)room) }, .each = get_row, .ctx = &got
-	};
+	struct hwts_step step = HWTS_ASK(GET, get_row, &got, HWTS_NUMBER(id), HWTS_NUMBER((int64_t)room));
 	int rc = hwts_run(conn, &step, 1, HWTS_READS);
 
 	return rc == 0 && !got.found ? hwts_fail(ENOENT, "there is no timeout %lld", (long long)id) : rc;
@@ -60,11 +58,8 @@ int hwts_rows_get(struct hwts_conn *conn, int64_t id, hwt_store_info *info)
 /* Without a group its text is empty: null would be unique in no index. */
 struct hwts_step hwts_find(int32_t kind, const char *group, const char *key, hwts_each *each, void *ctx)
 {
-	return (struct hwts_step){ HWTS_SQL_FIND,
-				   { HWTS_NUMBER(hwts_id_of(0, group, key)), HWTS_NUMBER(kind),
-				     HWTS_TEXT(group ? group : ""), HWTS_TEXT(key) },
-				   .each = each,
-				   .ctx = ctx };
+	return (struct hwts_step)HWTS_ASK(FIND, each, ctx, HWTS_NUMBER(hwts_id_of(0, group, key)), HWTS_NUMBER(kind),
+					  HWTS_TEXT(group ? group : ""), HWTS_TEXT(key));
 }
 
 int hwts_rows_find(struct hwts_conn *conn, int32_t kind, const char *group, const char *key, int64_t *id)
@@ -147,11 +142,10 @@ static int read_places(struct hwts_conn *conn, struct hwts_list *list, struct hw
 static int read_group(struct hwts_conn *conn, const struct hwts_kind_row *kind, struct hwts_list *list)
 {
 	struct reading reading = { .list = list, .limit = HWTS_PLACES, .shard = INT64_MIN };
-	struct hwts_step step = { .sql = HWTS_SQL_GROUP_PLACES,
-				  .args = { HWTS_NUMBER(hwts_id_of(0, list->group, NULL)), HWTS_NUMBER(kind->id),
-					    HWTS_TEXT(list->group), HWTS_NUMBER(list->last.due_us),
-					    HWTS_NUMBER(list->last.id), HWTS_NUMBER(list->to_us),
-					    HWTS_NUMBER(list->states), HWTS_NUMBER(HWTS_PLACES) } };
+	struct hwts_step step = HWTS_DO(GROUP_PLACES, HWTS_NUMBER(hwts_id_of(0, list->group, NULL)),
+					HWTS_NUMBER(kind->id), HWTS_TEXT(list->group), HWTS_NUMBER(list->last.due_us),
+					HWTS_NUMBER(list->last.id), HWTS_NUMBER(list->to_us), HWTS_NUMBER(list->states),
+					HWTS_NUMBER(HWTS_PLACES));
 
 	return read_places(conn, list, step, &reading);
 }
@@ -160,11 +154,10 @@ static int read_shards(struct hwts_conn *conn, struct hwts_list *list, const int
 {
 	struct reading reading = { .list = list, .limit = HWTS_MAX(HWTS_PLACES / n, PLACES_LEAST), .shard = INT64_MIN };
 	bool pending = list->states & 1u << HWT_STORE_PENDING;
-	struct hwts_step step = { .sql = HWTS_SQL_PLACES,
-				  .args = { HWTS_BYTES(shards, n), HWTS_NUMBER(list->last.due_us),
-					    HWTS_NUMBER(list->last.id), HWTS_NUMBER(list->states),
-					    HWTS_NUMBER((int64_t)reading.limit), HWTS_NUMBER(pending),
-					    HWTS_NUMBER(list->any_group), HWTS_NUMBER(list->to_us) } };
+	struct hwts_step step = HWTS_DO(PLACES, HWTS_BYTES(shards, n), HWTS_NUMBER(list->last.due_us),
+					HWTS_NUMBER(list->last.id), HWTS_NUMBER(list->states),
+					HWTS_NUMBER((int64_t)reading.limit), HWTS_NUMBER(pending),
+					HWTS_NUMBER(list->any_group), HWTS_NUMBER(list->to_us));
 
 	return read_places(conn, list, step, &reading);
 }
@@ -239,10 +232,8 @@ int hwts_rows_list(struct hwts_conn *conn, const struct hwts_kind_row *kind, str
 			ids[i] = list->places[list->at + i].id;
 		if (infos.n > 0)
 			rc = hwts_run(conn,
-				      &(struct hwts_step){ HWTS_SQL_INFOS,
-							   { HWTS_BYTES(ids, infos.n), HWTS_NUMBER(list->with_data) },
-							   .each = info_row,
-							   .ctx = &infos },
+				      &(struct hwts_step)HWTS_ASK(INFOS, info_row, &infos, HWTS_BYTES(ids, infos.n),
+								  HWTS_NUMBER(list->with_data)),
 				      1, HWTS_READS);
 	}
 	for (size_t i = 0; i < infos.n; i++)

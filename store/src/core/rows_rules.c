@@ -92,11 +92,8 @@ int hwts_rows_rules(struct hwts_conn *conn, struct hwts_ruling *ruling)
 {
 	int64_t *ids = hwts_alloc(ruling->n * sizeof(*ids)), buckets[HWTS_BUCKETS];
 	struct hwts_step steps[] = {
-		{ HWTS_SQL_RULES, { HWTS_BYTES(ids, ruling->n) }, .each = read_shard, .ctx = ruling },
-		{ HWTS_SQL_RULES_OWN,
-		  { HWTS_BYTES(buckets, 0), HWTS_NUMBER(ruling->kind) },
-		  .each = read_group,
-		  .ctx = ruling },
+		HWTS_ASK(RULES, read_shard, ruling, HWTS_BYTES(ids, ruling->n)),
+		HWTS_ASK(RULES_OWN, read_group, ruling, HWTS_BYTES(buckets, 0), HWTS_NUMBER(ruling->kind)),
 	};
 	int rc = ids ? 0 : ENOMEM;
 
@@ -114,7 +111,7 @@ int hwts_rows_rules(struct hwts_conn *conn, struct hwts_ruling *ruling)
 int hwts_rows_runs(struct hwts_conn *conn, struct hwts_ruling *ruling)
 {
 	int64_t *columns = hwts_alloc(2 * ruling->n * sizeof(*columns));
-	struct hwts_step step = { HWTS_SQL_RULES_RUN, { HWTS_BYTES(columns, 0) }, .each = read_run, .ctx = ruling };
+	struct hwts_step step = HWTS_ASK(RULES_RUN, read_run, ruling, HWTS_BYTES(columns, 0));
 	size_t count = 0;
 	int rc = columns ? 0 : ENOMEM;
 
@@ -154,18 +151,17 @@ static size_t write_change(struct hwts_step *steps, const struct hwts_rules_chan
 
 	if (!change->group) {
 		*steps = change->limits
-			     ? (struct hwts_step){ .sql = HWTS_SQL_LIMIT_KIND, .args = { kind, running, every, burst } }
-			     : (struct hwts_step){ .sql = HWTS_SQL_PAUSE_KIND, .args = { kind, paused } };
+			     ? (struct hwts_step)HWTS_DO(LIMIT_KIND, kind, running, every, burst)
+			     : (struct hwts_step)HWTS_DO(PAUSE_KIND, kind, paused);
 		return 1;
 	}
 	if (!change->limits)
-		steps[0] = (struct hwts_step){ .sql = HWTS_SQL_PAUSE_GROUP, .args = { bucket, kind, group, paused } };
+		steps[0] = (struct hwts_step)HWTS_DO(PAUSE_GROUP, bucket, kind, group, paused);
 	else if (change->removes)
-		steps[0] = (struct hwts_step){ .sql = HWTS_SQL_UNLIMIT_GROUP, .args = { bucket, kind, group } };
+		steps[0] = (struct hwts_step)HWTS_DO(UNLIMIT_GROUP, bucket, kind, group);
 	else
-		steps[0] = (struct hwts_step){ .sql = HWTS_SQL_LIMIT_GROUP,
-					       .args = { bucket, kind, group, running, every, burst } };
-	steps[1] = (struct hwts_step){ .sql = HWTS_SQL_TIDY_GROUP, .args = { bucket, kind, group } };
+		steps[0] = (struct hwts_step)HWTS_DO(LIMIT_GROUP, bucket, kind, group, running, every, burst);
+	steps[1] = (struct hwts_step)HWTS_DO(TIDY_GROUP, bucket, kind, group);
 	return 2;
 }
 
@@ -173,8 +169,8 @@ static size_t write_change(struct hwts_step *steps, const struct hwts_rules_chan
 int hwts_rows_rules_change(struct hwts_conn *conn, const struct hwts_rules_change *change)
 {
 	struct hwts_value shards = HWTS_BYTES(change->shards, change->n);
-	struct hwts_step steps[5] = { { .sql = HWTS_SQL_RULES_LOCK, .args = { shards } },
-				      { .sql = HWTS_SQL_RULES_RAISE, .args = { shards } } };
+	struct hwts_step steps[5] = { HWTS_DO(RULES_LOCK, shards),
+				      HWTS_DO(RULES_RAISE, shards) };
 	size_t n = 2 + write_change(steps + 2, change);
 
 	steps[n++] = (struct hwts_step){ .sql = HWTS_SQL_RULES_TELL,

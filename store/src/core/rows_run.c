@@ -157,15 +157,14 @@ static void group_wants(struct begin *begin, const char *me)
 			.ctx = group
 		};
 	}
-	begin->steps[0] = (struct hwts_step){ .sql = HWTS_SQL_SHARE,
-					      .args = { HWTS_BYTES(begin->shards, begin->shard_count) } };
+	begin->steps[0] = (struct hwts_step)HWTS_DO(SHARE, HWTS_BYTES(begin->shards, begin->shard_count));
 }
 
 /* Which of the rows that were not begun are pending, and when they are due. */
 static int read_pending(struct hwts_conn *conn, struct begin *begin, unsigned flags)
 {
 	struct group all = { begin->wants, begin->n, begin->again };
-	struct hwts_step step = { HWTS_SQL_PENDING, { HWTS_BYTES(begin->ids, 0) }, .each = pending, .ctx = &all };
+	struct hwts_step step = HWTS_ASK(PENDING, pending, &all, HWTS_BYTES(begin->ids, 0));
 
 	for (size_t i = 0; i < begin->n; i++)
 		if (!begin->wants[i]->row)

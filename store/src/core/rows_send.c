@@ -45,7 +45,7 @@ int hwts_rows_draw(struct hwts_conn *conn, int64_t count, bool hasty, int64_t *f
 {
 	struct hwts_step steps[] = {
 		{ .sql = HWTS_SQL_FLUSH },
-		{ HWTS_SQL_DRAW, { HWTS_NUMBER(count) }, .each = hwts_note_number, .ctx = first },
+		HWTS_ASK(DRAW, hwts_note_number, first, HWTS_NUMBER(count)),
 	};
 	int rc;
 
@@ -136,9 +136,8 @@ static void read_kinds(struct batch *batch)
 
 	for (size_t i = 0; i < batch->n; i++, put++)
 		if (put->kind.mode == HWTS_MODE_OPEN && (i == 0 || put->kind.id != put[-1].kind.id))
-			batch->steps[batch->step_count++] = (struct hwts_step){
-				HWTS_SQL_KIND, { HWTS_TEXT(put->kind_name) }, .each = see_kind, .ctx = batch
-			};
+			batch->steps[batch->step_count++] = (struct hwts_step)HWTS_ASK(KIND, see_kind, batch,
+										       HWTS_TEXT(put->kind_name));
 }
 
 static void write_insert(struct batch *batch, enum hwts_sql sql, size_t from, size_t n)
@@ -362,10 +361,8 @@ int hwts_rows_send(struct hwts_conn *conn, struct hwts_put *puts, size_t n, unsi
 static int ask_for_others(struct hwts_conn *conn, const struct hwts_put *puts, size_t n, bool *others)
 {
 	int64_t shards[64];
-	struct hwts_step step = { HWTS_SQL_OTHERS,
-				  { HWTS_BYTES(shards, 0), HWTS_TEXT(hwts_me(conn->db)) },
-				  .each = hwts_note_row,
-				  .ctx = others };
+	struct hwts_step step = HWTS_ASK(OTHERS, hwts_note_row, others, HWTS_BYTES(shards, 0),
+					 HWTS_TEXT(hwts_me(conn->db)));
 	size_t count = 0, j;
 
 	*others = conn->db->engine->locks_rows;

@@ -34,12 +34,9 @@ int hwts_rows_join(struct hwts_conn *conn, const int64_t *kinds, size_t n, int64
 	const struct hwts_db *db = conn->db;
 	bool joined = false;
 	struct hwts_step steps[] = {
-		{ HWTS_SQL_JOIN,
-		  { HWTS_TEXT(hwts_me(db)), HWTS_NUMBER(db->incarnation), HWTS_NUMBER(db->lease_us),
-		    HWTS_BYTES(kinds, n), HWTS_NUMBER(dead) },
-		  .each = hwts_note_row,
-		  .ctx = &joined },
-		{ HWTS_SQL_NAMESAKE, { HWTS_TEXT(hwts_me(db)) }, .each = note_namesake, .ctx = has },
+		HWTS_ASK(JOIN, hwts_note_row, &joined, HWTS_TEXT(hwts_me(db)), HWTS_NUMBER(db->incarnation),
+			 HWTS_NUMBER(db->lease_us), HWTS_BYTES(kinds, n), HWTS_NUMBER(dead)),
+		HWTS_ASK(NAMESAKE, note_namesake, has, HWTS_TEXT(hwts_me(db))),
 		{ .sql = HWTS_SQL_CALL, .after = true },
 	};
 	int rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_LEASE);
@@ -50,7 +47,7 @@ int hwts_rows_join(struct hwts_conn *conn, const int64_t *kinds, size_t n, int64
 int hwts_rows_leave(struct hwts_conn *conn)
 {
 	struct hwts_step steps[] = {
-		{ .sql = HWTS_SQL_LEAVE, .args = { HWTS_TEXT(hwts_me(conn->db)), HWTS_NUMBER(conn->db->incarnation) } },
+		HWTS_DO(LEAVE, HWTS_TEXT(hwts_me(conn->db)), HWTS_NUMBER(conn->db->incarnation)),
 		{ .sql = HWTS_SQL_CALL, .after = true },
 	};
 
@@ -124,7 +121,7 @@ static size_t add_look(struct hwts_renewal *renewal, struct hwts_step *steps, in
 
 	if (n == 0)
 		return 0;
-	steps[0] = (struct hwts_step){ .sql = HWTS_SQL_BRIEFLY, .args = { HWTS_NUMBER(patience_ms) } };
+	steps[0] = (struct hwts_step)HWTS_DO(BRIEFLY, HWTS_NUMBER(patience_ms));
 	steps[n + 1] = (struct hwts_step){ .sql = HWTS_SQL_CLOCK, .each = see_looked, .ctx = renewal };
 	for (size_t i = 0; i < n + 2; i++)
 		steps[i].apart = true;
@@ -135,15 +132,10 @@ int hwts_rows_renew(struct hwts_conn *conn, struct hwts_renewal *renewal)
 {
 	const struct hwts_db *db = conn->db;
 	struct hwts_step steps[RENEW_STEPS + HWTS_LOOK_STEPS + 2] = {
-		{ HWTS_SQL_RENEW,
-		  { HWTS_TEXT(hwts_me(db)), HWTS_NUMBER(db->lease_us), HWTS_NUMBER(db->incarnation),
-		    HWTS_BYTES(renewal->kinds, renewal->absent ? 0 : renewal->kind_count) },
-		  .each = hwts_note_row,
-		  .ctx = &renewal->renewed },
-		{ HWTS_SQL_MEMBERS,
-		  { HWTS_BYTES(renewal->kinds, renewal->kind_count) },
-		  .each = see_members,
-		  .ctx = renewal },
+		HWTS_ASK(RENEW, hwts_note_row, &renewal->renewed, HWTS_TEXT(hwts_me(db)), HWTS_NUMBER(db->lease_us),
+			 HWTS_NUMBER(db->incarnation),
+			 HWTS_BYTES(renewal->kinds, renewal->absent ? 0 : renewal->kind_count)),
+		HWTS_ASK(MEMBERS, see_members, renewal, HWTS_BYTES(renewal->kinds, renewal->kind_count)),
 		{ HWTS_SQL_SHARDS,
 		  { HWTS_BYTES(renewal->kinds, renewal->kind_count), HWTS_TEXT(hwts_me(db)) },
 		  .each = see_shard,
@@ -196,13 +188,10 @@ static size_t take_steps(struct hwts_step *steps, struct take *take, const int64
 {
 	size_t count = 0;
 
-	steps[count++] = (struct hwts_step){ .sql = HWTS_SQL_OVER, .args = { HWTS_BYTES(ids, take->n) } };
+	steps[count++] = (struct hwts_step)HWTS_DO(OVER, HWTS_BYTES(ids, take->n));
 	for (size_t i = 0; i < take->n; i++)
-		steps[count++] = (struct hwts_step){ HWTS_SQL_TAKE,
-						     { HWTS_NUMBER(take->shards[i].shard),
-						       HWTS_NUMBER(take->shards[i].epoch), HWTS_TEXT(me) },
-						     .each = taken,
-						     .ctx = take };
+		steps[count++] = (struct hwts_step)HWTS_ASK(TAKE, taken, take, HWTS_NUMBER(take->shards[i].shard),
+							    HWTS_NUMBER(take->shards[i].epoch), HWTS_TEXT(me));
 	return count;
 }
 
@@ -234,11 +223,10 @@ int hwts_rows_give(struct hwts_conn *conn, const struct hwts_shard_row *shards, 
 	if (!steps)
 		return ENOMEM;
 	for (size_t i = 0; i < n; i++)
-		steps[i] = (struct hwts_step){ .sql = HWTS_SQL_GIVE,
-					       .args = { HWTS_NUMBER(shards[i].shard), HWTS_NUMBER(shards[i].epoch),
-							 HWTS_TEXT(hwts_me(conn->db)),
-							 HWTS_BYTES(shards[i].levels, shards[i].levels_len),
-							 HWTS_NUMBER(shards[i].unread) } };
+		steps[i] = (struct hwts_step)HWTS_DO(GIVE, HWTS_NUMBER(shards[i].shard), HWTS_NUMBER(shards[i].epoch),
+						     HWTS_TEXT(hwts_me(conn->db)),
+						     HWTS_BYTES(shards[i].levels, shards[i].levels_len),
+						     HWTS_NUMBER(shards[i].unread));
 	steps[n] = (struct hwts_step){ .sql = HWTS_SQL_CALL, .after = true };
 	rc = hwts_run(conn, steps, n + 1, 0);
 	free(steps);

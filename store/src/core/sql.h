@@ -119,18 +119,11 @@ struct hwts_value {
 	size_t len;        /* bytes, or elements */
 };
 
-#define HWTS_NUMBER(value)                                                                                             \
-	{                                                                                                              \
-		.number = (value)                                                                                      \
-	}
-#define HWTS_BYTES(value, size)                                                                                        \
-	{                                                                                                              \
-		.bytes = (value), .len = (size)                                                                        \
-	}
-#define HWTS_TEXT(value)                                                                                               \
-	{                                                                                                              \
-		.bytes = (value), .len = (value) ? strlen(value) : 0                                                   \
-	}
+/* clang-format off */
+#define HWTS_NUMBER(value) { .number = (value) }
+#define HWTS_BYTES(value, size) { .bytes = (value), .len = (size) }
+#define HWTS_TEXT(value) { .bytes = (value), .len = (value) ? strlen(value) : 0 }
+/* clang-format on */
 #define HWTS_ARGS 16
 #define HWTS_COLUMNS 16
 
@@ -146,6 +139,12 @@ struct hwts_step {
 	bool after;   /* of news: PostgreSQL executes it after the commit, and nobody minds if it fails */
 	bool apart;   /* of a look, behind a step that commits: they are a transaction, and nobody minds if it fails */
 };
+
+/* clang-format off */
+/* A statement of the table: what its rows are told to and with what, and its parameters. */
+#define HWTS_ASK(is, by, into, ...) { .sql = HWTS_SQL_##is, .args = { __VA_ARGS__ }, .each = (by), .ctx = (into) }
+#define HWTS_DO(is, ...) { .sql = HWTS_SQL_##is, .args = { __VA_ARGS__ } }
+/* clang-format on */
 
 enum {
 	HWTS_READS = 1,  /* nothing is written, so that it is known what happened */
