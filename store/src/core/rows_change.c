@@ -5,123 +5,59 @@
 #include "core/rows.h"
 
 #define TRIES 100
-#define AGAIN EINTR /* it has just changed */
+#define AGAIN EINTR /* it has just changed, or is locked */
 
+/* Rows that are to be changed, and what becomes of each. */
 struct change {
-	bool had;
-	unsigned states; /* in which it may be had */
-	int64_t state;   /* of what could not be had; 0: there is none */
-	bool has_more;   /* it runs, and it is a series whose run is not its last, or has been replaced */
-	struct hwts_due due;
+	const int64_t *ids;
+	int *rcs; /* 0: it was had */
+	size_t n;
+	unsigned states;       /* in which they may be had */
+	struct hwts_due *dues; /* NULL: they do not move */
+	bool more;             /* one runs, and it is a series whose run is not its last, or has been replaced */
 };
 
+/* Of several that ask for one row, the first has it. */
 static int had(void *ctx, const struct hwts_value *row)
 {
 	struct change *change = ctx;
+	size_t i = 0;
 
-	change->had = true;
-	change->due.shard = (int32_t)row[0].number;
-	change->due.due_us = row[1].number;
-	change->due.len = (uint32_t)row[2].number;
-	return 0;
-}
-
-static int moved(void *ctx, const struct hwts_value *row)
-{
-	hwts_due_set(&((struct change *)ctx)->due, row[3].bytes, row[3].len, row[4].number);
-	return had(ctx, row);
-}
-
-static int is_in_state(void *ctx, const struct hwts_value *row)
-{
-	struct change *change = ctx;
-
-	change->state = row[0].number;
-	change->has_more = row[1].number != 0;
-	return 0;
-}
-
-/* The last step has asked for the state. */
-static int outcome(const struct change *change, int64_t id)
-{
-	if (change->had)
+	while (i < change->n && (change->ids[i] != row[0].number || change->rcs[i] == 0))
+		i++;
+	if (i == change->n)
 		return 0;
-	if (change->state == 0 || !(change->states & 1u << change->state))
-		return hwts_rows_explain(ENOENT, id);
-	return change->state == HWT_STORE_RUNNING ? hwts_rows_explain(EBUSY, id) : AGAIN;
-}
-
-/* A series that runs is cancelled, and with it what has replaced it; of any other only that goes, unless all are. */
-static int cancel_more(struct hwts_conn *conn, int64_t id, struct change *change, bool all)
-{
-	struct hwts_step steps[] = {
-		HWTS_ASK(CANCEL_LAST, had, change, HWTS_NUMBER(id), HWTS_NUMBER(all)),
-		HWTS_DO(CANCEL_NEXT, HWTS_NUMBER(id)),
-		HWTS_ASK(STATE, is_in_state, change, HWTS_NUMBER(id)),
-	};
-
-	HWTS_POINT("goes on");
-	*change = (struct change){ .states = change->states };
-	return hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED);
-}
-
-static int cancel_once(struct hwts_conn *conn, int64_t id, int64_t epoch, unsigned states, bool all)
-{
-	struct change change = { .states = states };
-	struct hwts_step steps[] = {
-		HWTS_ASK(CANCEL, had, &change, HWTS_NUMBER(id), HWTS_NUMBER(epoch), HWTS_NUMBER(states)),
-		HWTS_ASK(STATE, is_in_state, &change, HWTS_NUMBER(id)),
-	};
-	int rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED);
-
-	if (rc == 0 && !change.had && (change.has_more || (all && change.state == HWT_STORE_RUNNING)) &&
-	    states & 1u << HWT_STORE_RUNNING)
-		rc = cancel_more(conn, id, &change, all);
-	return rc ? rc : outcome(&change, id);
-}
-
-struct cancel_all {
-	const int64_t *ids;
-	int *rcs;
-	size_t n;
-	unsigned states;
-};
-
-/* One row has gone: of several that asked for it, the first has it. */
-static int one_is_cancelled(void *ctx, const struct hwts_value *row)
-{
-	struct cancel_all *all = ctx;
-
-	for (size_t i = 0; i < all->n; i++) {
-		if (all->ids[i] != row[0].number || all->rcs[i] == 0)
-			continue;
-		all->rcs[i] = 0;
-		break;
+	change->rcs[i] = 0;
+	if (change->dues) {
+		change->dues[i] = (struct hwts_due){ .id = row[0].number,
+						     .shard = (int32_t)row[1].number,
+						     .due_us = row[2].number,
+						     .len = (uint32_t)row[3].number };
+		hwts_due_set(&change->dues[i], row[4].bytes, row[4].len, row[5].number);
 	}
 	return 0;
 }
 
-static int one_is_in_state(void *ctx, const struct hwts_value *row)
+/* One that could not be had. */
+static int is_in_state(void *ctx, const struct hwts_value *row)
 {
-	struct cancel_all *all = ctx;
+	struct change *change = ctx;
+	bool runs = row[1].number == HWT_STORE_RUNNING, more = runs && row[2].number && !change->dues;
 
-	for (size_t i = 0; i < all->n; i++)
-		if (all->ids[i] == row[0].number && all->rcs[i] != 0 && all->states & 1u << row[1].number)
-			all->rcs[i] = row[1].number == HWT_STORE_RUNNING && !row[2].number ? EBUSY : AGAIN;
+	for (size_t i = 0; i < change->n; i++)
+		if (change->ids[i] == row[0].number && change->rcs[i] != 0 && change->states & 1u << row[1].number) {
+			change->rcs[i] = runs && !more ? EBUSY : AGAIN;
+			change->more = more;
+		}
 	return 0;
 }
 
-int hwts_rows_cancel_all(struct hwts_conn *conn, const int64_t *ids, int *rcs, size_t n, unsigned states)
+static int run(struct hwts_conn *conn, struct change *change, const struct hwts_step *steps, size_t n)
 {
-	struct cancel_all all = { ids, rcs, n, states };
-	struct hwts_step steps[] = {
-		HWTS_ASK(CANCEL_ALL, one_is_cancelled, &all, HWTS_BYTES(ids, n), HWTS_NUMBER(states)),
-		HWTS_ASK(STATES, one_is_in_state, &all, HWTS_BYTES(ids, n)),
-	};
-
-	for (size_t i = 0; i < n; i++)
-		rcs[i] = ENOENT;
-	return hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED);
+	change->more = false;
+	for (size_t i = 0; i < change->n; i++)
+		change->rcs[i] = ENOENT;
+	return hwts_run(conn, steps, n, HWTS_SYNCED);
 }
 
 int hwts_rows_explain(int rc, int64_t id)
@@ -130,99 +66,109 @@ int hwts_rows_explain(int rc, int64_t id)
 			    : hwts_fail(rc, "timeout %lld is running", (long long)id);
 }
 
-static struct hwts_step news_of(struct hwts_conn *conn, const int64_t *ids, size_t n, bool too)
+/* What has become of the only one.  True: it is to be tried once more. */
+static bool is_tried_again(const struct change *change, int *tries, int *rc)
 {
-	return (struct hwts_step){ HWTS_SQL_TELL,
-				   { HWTS_BYTES(ids, n), HWTS_TEXT(hwts_me(conn->db)), HWTS_NUMBER(too) },
-				   .after = true };
+	if (*rc == 0)
+		*rc = change->rcs[0];
+	if (*rc == ENOENT || *rc == EBUSY)
+		(void)hwts_rows_explain(*rc, change->ids[0]);
+	if (*rc != AGAIN)
+		return false;
+	if (++*tries < TRIES) {
+		hwts_sleep_ns(HWT_MS(1));
+		return true;
+	}
+	*rc = hwts_fail(EAGAIN, "timeout %lld changes all the time: try again", (long long)change->ids[0]);
+	return false;
 }
 
-/* On a connection of a caller this process does not know when it commits: it is told, too. */
-static int reschedule_once(struct hwts_conn *conn, int64_t id, const struct hwts_move *move, struct hwts_due *due)
-{
-	struct change change = { .states = move->states | 1u << HWT_STORE_RUNNING, .due.id = id };
-	struct hwts_step steps[] = {
-		HWTS_ASK(RESCHEDULE, moved, &change, HWTS_NUMBER(id), HWTS_NUMBER(move->when_us),
-			 HWTS_NUMBER(move->absolute), HWTS_NUMBER(move->states), HWTS_NUMBER(move->epoch)),
-		HWTS_ASK(STATE, is_in_state, &change, HWTS_NUMBER(id)),
-		news_of(conn, &id, 1, move->tells_all),
-	};
-	int rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED);
+/*
+ * Cancels
+ */
 
-	if (rc == 0)
-		rc = outcome(&change, id);
-	if (rc == 0)
-		*due = change.due;
+/* A series that runs is cancelled, and with it what has replaced it; of any other only that goes, unless all are. */
+static int cancel_more(struct hwts_conn *conn, struct change *change, bool all)
+{
+	struct hwts_value id = HWTS_NUMBER(change->ids[0]), ids = HWTS_BYTES(change->ids, 1);
+	struct hwts_step steps[] = {
+		HWTS_ASK(CANCEL_LAST, had, change, id, HWTS_NUMBER(all)),
+		HWTS_DO(CANCEL_NEXT, id),
+		HWTS_ASK(STATES, is_in_state, change, ids),
+	};
+
+	HWTS_POINT("goes on");
+	return run(conn, change, steps, HWTS_COUNT(steps));
+}
+
+int hwts_rows_cancel(struct hwts_conn *conn, int64_t id, int64_t epoch, unsigned states, bool all)
+{
+	int one, rc, tries = 0;
+	struct change change = { &id, &one, 1, states, NULL, false };
+	struct hwts_step steps[] = {
+		HWTS_ASK(CANCEL, had, &change, HWTS_NUMBER(id), HWTS_NUMBER(epoch), HWTS_NUMBER(states)),
+		HWTS_ASK(STATES, is_in_state, &change, HWTS_BYTES(&id, 1)),
+	};
+
+	do {
+		rc = run(conn, &change, steps, HWTS_COUNT(steps));
+		if (rc == 0 && (change.more || (all && one == EBUSY)))
+			rc = cancel_more(conn, &change, all);
+	} while (is_tried_again(&change, &tries, &rc));
 	return rc;
 }
 
-struct move_all {
-	const int64_t *ids;
-	struct hwts_due *dues;
-	int *rcs;
-	size_t n;
-};
-
-static int one_is_moved(void *ctx, const struct hwts_value *row)
+int hwts_rows_cancel_all(struct hwts_conn *conn, const int64_t *ids, int *rcs, size_t n, unsigned states)
 {
-	struct move_all *all = ctx;
+	struct change change = { ids, rcs, n, states, NULL, false };
+	struct hwts_step steps[] = {
+		HWTS_ASK(CANCEL_ALL, had, &change, HWTS_BYTES(ids, n), HWTS_NUMBER(states)),
+		HWTS_ASK(STATES, is_in_state, &change, HWTS_BYTES(ids, n)),
+	};
 
-	for (size_t i = 0; i < all->n; i++) {
-		if (all->ids[i] != row[5].number)
-			continue;
-		all->rcs[i] = 0;
-		all->dues[i] = (struct hwts_due){ .id = all->ids[i],
-						  .due_us = row[1].number,
-						  .shard = (int32_t)row[0].number,
-						  .len = (uint32_t)row[2].number };
-		hwts_due_set(&all->dues[i], row[3].bytes, row[3].len, row[4].number);
-		break;
-	}
-	return 0;
+	return run(conn, &change, steps, HWTS_COUNT(steps));
+}
+
+/*
+ * Reschedules
+ */
+
+/* On a connection of a caller this process does not know when it commits: it is told, too. */
+static struct hwts_step news_of(struct hwts_conn *conn, const int64_t *ids, size_t n, bool too)
+{
+	struct hwts_step step = HWTS_DO(TELL, HWTS_BYTES(ids, n), HWTS_TEXT(hwts_me(conn->db)), HWTS_NUMBER(too));
+
+	step.after = true;
+	return step;
+}
+
+int hwts_rows_reschedule(struct hwts_conn *conn, int64_t id, const struct hwts_move *move, struct hwts_due *due)
+{
+	int one, rc, tries = 0;
+	struct change change = { &id, &one, 1, move->states | 1u << HWT_STORE_RUNNING, due, false };
+	struct hwts_step steps[] = {
+		HWTS_ASK(RESCHEDULE, had, &change, HWTS_NUMBER(id), HWTS_NUMBER(move->when_us),
+			 HWTS_NUMBER(move->absolute), HWTS_NUMBER(move->states), HWTS_NUMBER(move->epoch)),
+		HWTS_ASK(STATES, is_in_state, &change, HWTS_BYTES(&id, 1)),
+		news_of(conn, &id, 1, move->tells_all),
+	};
+
+	do
+		rc = run(conn, &change, steps, HWTS_COUNT(steps));
+	while (is_tried_again(&change, &tries, &rc));
+	return rc;
 }
 
 int hwts_rows_reschedule_all(struct hwts_conn *conn, const int64_t *ids, struct hwts_due *dues, int *rcs, size_t n,
 			     const struct hwts_move *move)
 {
-	struct move_all all = { ids, dues, rcs, n };
-	struct cancel_all rest = { ids, rcs, n, move->states };
+	struct change change = { ids, rcs, n, move->states, dues, false };
 	struct hwts_step steps[] = {
-		HWTS_ASK(RESCHEDULE_ALL, one_is_moved, &all, HWTS_BYTES(ids, n), HWTS_NUMBER(move->when_us),
+		HWTS_ASK(RESCHEDULE_ALL, had, &change, HWTS_BYTES(ids, n), HWTS_NUMBER(move->when_us),
 			 HWTS_NUMBER(move->states)),
-		HWTS_ASK(STATES, one_is_in_state, &rest, HWTS_BYTES(ids, n)),
+		HWTS_ASK(STATES, is_in_state, &change, HWTS_BYTES(ids, n)),
 		news_of(conn, ids, n, false),
 	};
 
-	for (size_t i = 0; i < n; i++)
-		rcs[i] = ENOENT;
-	return hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED);
-}
-
-static int changes_always(int64_t id)
-{
-	return hwts_fail(EAGAIN, "timeout %lld changes all the time: try again", (long long)id);
-}
-
-int hwts_rows_cancel(struct hwts_conn *conn, int64_t id, int64_t epoch, unsigned states, bool all)
-{
-	for (int tries = 0; tries < TRIES; tries++) {
-		int rc = cancel_once(conn, id, epoch, states, all);
-
-		if (rc != AGAIN)
-			return rc;
-		hwts_sleep_ns(HWT_MS(1));
-	}
-	return changes_always(id);
-}
-
-int hwts_rows_reschedule(struct hwts_conn *conn, int64_t id, const struct hwts_move *move, struct hwts_due *due)
-{
-	for (int tries = 0; tries < TRIES; tries++) {
-		int rc = reschedule_once(conn, id, move, due);
-
-		if (rc != AGAIN)
-			return rc;
-		hwts_sleep_ns(HWT_MS(1));
-	}
-	return changes_always(id);
+	return run(conn, &change, steps, HWTS_COUNT(steps));
 }

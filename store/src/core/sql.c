@@ -63,8 +63,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	[HWTS_SQL_CANCEL] = {
 		"cancel", "iin",
 		"delete from @_timeout where "
-		THIS " and ((state <> 2 and (1 << state) & ?3 <> 0) or (state = 2 and epoch = ?2)) returning shard,"
-		" due_us, 0",
+		THIS " and ((state <> 2 and (1 << state) & ?3 <> 0) or (state = 2 and epoch = ?2)) returning id",
 		NULL,
 	},
 	/* None of them waits for a row that another transaction has locked: those are tried alone. */
@@ -81,7 +80,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		"update @_timeout set last = true" SPEC(NEXT_GOES) " where "
 		THIS " and ((?2 and state = 2 and last is null) or ("
 		GOES_ON
-		")) returning shard, due_us, 0",
+		")) returning id",
 		NULL,
 	},
 	/* What has replaced one that runs; the run stays what it is. */
@@ -97,7 +96,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		REFILE
 		"@tx from n where "
 		THIS " and ((state <> 2 and (1 << state) & ?4 <> 0) or (state = 2 and epoch = ?5 and "
-		UNMARKED ")) returning shard, due_us, coalesce(length(data), 0), grp, priority",
+		UNMARKED "))" MOVED,
 		NULL,
 	},
 	/* As it is for cancels. */
@@ -107,20 +106,17 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		REFILE
 		" from n where "
 		THIS
-		" and state <> 2 and (1 << state) & ?3 <> 0 returning shard, due_us, coalesce(length(data), 0), grp,"
-		" priority, id",
+		" and state <> 2 and (1 << state) & ?3 <> 0" MOVED,
 		"with n as materialized (select ?2 us) update @_timeout set"
 		REFILE
 		"@tx from n where id = any(array(select u.id from @_timeout u where u.id = any(?1) and u.state <> 2"
-		" for update skip locked)) and state <> 2 and (1 << state) & ?3 <> 0 returning shard, due_us,"
-		" coalesce(length(data), 0), grp, priority, id",
+		" for update skip locked)) and state <> 2 and (1 << state) & ?3 <> 0" MOVED,
 	},
 	[HWTS_SQL_STATES] = {
 		"state", "I",
 		"select id, state, " HAS_MORE " from @_timeout where " THIS,
 		"select id, state, " HAS_MORE " from @_timeout where id = any(?1)",
 	},
-	[HWTS_SQL_STATE] = { "state", "i", "select state, " HAS_MORE " from @_timeout where " THIS, NULL },
 	/*
 	 * Tells the holders of rows (?1) that are due soon, but not this process (?2) unless ?3.  SQLite: what is due
 	 * before now + horizon; rows_send.c says why.  The dead hear nothing, and nobody removes the hints they are

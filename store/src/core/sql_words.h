@@ -101,6 +101,7 @@
 #define REFILE                                                                                                         \
 	" due_us = n.us, base_us = n.us, attempt = case state when 3 then 0 when 2 then attempt - 1 else attempt end," \
 	" shard = case when shard < 0 then -1 - shard else shard end, epoch = 0, state = 1"
+#define MOVED " returning id, shard, due_us, coalesce(length(data), 0), grp, priority"
 
 #define BEGIN_FROM                                                                                                     \
 	"with s as materialized (select x.id from @_shard x where x.id = any(?2) and x.epoch = ?3 and x.owner = ?4"    \

@@ -199,15 +199,6 @@ static bool has_more(struct act *act, const struct version *t)
 	return goes_on(act, t) || t->n[NEXT_DUE];
 }
 
-static int state(struct act *act)
-{
-	const struct version *version;
-
-	if (sim_find_row(act, NUMBER_ARG(0), &version))
-		SIM_EMIT(act, version->n[STATE], has_more(act, version));
-	return 0;
-}
-
 static int states(struct act *act)
 {
 	const struct version *version;
@@ -260,7 +251,7 @@ static int cancel(struct act *act)
 	int rc = claim(act, NUMBER_ARG(0), may_cancel, WAITS, &row);
 
 	if (rc == 0 && row) {
-		SIM_EMIT(act, row->newest->n[SHARD_OF], row->newest->n[DUE], 0);
+		SIM_EMIT(act, row->newest->n[ID]);
 		sim_remove(act, row);
 	}
 	return rc;
@@ -295,7 +286,7 @@ static int cancel_last(struct act *act)
 	if (rc == 0 && row) {
 		sim_change(act, row)->n[LAST] = 1;
 		sim_drop_next(row->newest);
-		SIM_EMIT(act, row->newest->n[SHARD_OF], row->newest->n[DUE], 0);
+		SIM_EMIT(act, row->newest->n[ID]);
 	}
 	return rc;
 }
@@ -336,9 +327,9 @@ static bool may_reschedule(struct act *act, const struct version *t)
 
 static void emit_moved(struct act *act, const struct version *t)
 {
-	struct hwts_value values[] = { { .number = t->n[SHARD_OF] }, { .number = t->n[DUE] },
-				       { .number = len_of(t) },      sim_text_value(t->s[GROUP]),
-				       { .number = t->n[PRIORITY] }, { .number = t->n[ID] } };
+	struct hwts_value values[] = { { .number = t->n[ID] },  { .number = t->n[SHARD_OF] },
+				       { .number = t->n[DUE] }, { .number = len_of(t) },
+				       sim_text_value(t->s[GROUP]), { .number = t->n[PRIORITY] } };
 
 	sim_emit(act, values, HWTS_COUNT(values));
 }
@@ -734,7 +725,6 @@ sim_statement *const sim_timeout_statements[HWTS_SQLS] = {
 	[HWTS_SQL_CANCEL_NEXT] = cancel_next,
 	[HWTS_SQL_RESCHEDULE] = reschedule,
 	[HWTS_SQL_RESCHEDULE_ALL] = reschedule_all,
-	[HWTS_SQL_STATE] = state,
 	[HWTS_SQL_STATES] = states,
 	[HWTS_SQL_SHARE] = share_all,
 	[HWTS_SQL_BEGIN] = begin_waiting,
