@@ -95,20 +95,6 @@ TEST(a_statement_has_the_prefix_in_each_place)
 	free(text);
 }
 
-TEST(a_row_keeps_its_key_and_its_data_apart)
-{
-	struct hwts_row *row = hwts_row_make(&(struct hwts_text){ "key", 3 }, &(struct hwts_text){ "group", 5 }, "data",
-					     4),
-			*next;
-
-	CHECK(strcmp(row->key, "key") == 0);
-	CHECK(row->len == 4 && memcmp(row->data, "data", 4) == 0);
-	next = hwts_row_make(&(struct hwts_text){ NULL, 0 }, &(struct hwts_text){ NULL, 0 }, "ignored", 0);
-	CHECK(!next->key && !next->data && next->len == 0);
-	free(row);
-	free(next);
-}
-
 /*
  * Kinds
  */

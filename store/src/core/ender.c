@@ -84,7 +84,7 @@ void hwts_finished(hwt_store *store, struct hwts_row *row)
 	shard->ending -= row->ending;
 	hwts_inactive(store, shard);
 	hwts_window_ended(store, row, row->hit && (row->how == HWTS_AT || row->how == HWTS_AFTER));
-	hwts_row_free(row);
+	free(row);
 }
 
 struct ender {

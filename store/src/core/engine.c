@@ -1,44 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the engines share: rows, shards; engine.h. */
+/* What the engines share; engine.h. */
 #include "core/engine.h"
-
-#include <stdlib.h>
-
-static size_t room_for(const struct hwts_text *text)
-{
-	return text->bytes ? text->len + 1 : 0;
-}
-
-/* Behind the structure; the memory is zeroed. */
-static const char *keep(char **behind, const struct hwts_text *text)
-{
-	char *to = *behind;
-
-	if (!text->bytes)
-		return NULL;
-	if (text->len > 0)
-		memcpy(to, text->bytes, text->len);
-	*behind += text->len + 1;
-	return to;
-}
-
-struct hwts_row *hwts_row_make(const struct hwts_text *key, const struct hwts_text *group, const void *data, size_t len)
-{
-	struct hwts_row *row = hwts_alloc(sizeof(*row) + len + room_for(key) + room_for(group));
-	char *behind;
-
-	if (!row)
-		return NULL;
-	behind = (char *)(row + 1);
-	row->len = len;
-	if (len > 0) {
-		row->data = memcpy(behind, data, len);
-		behind += len;
-	}
-	row->key = keep(&behind, key);
-	row->group = keep(&behind, group);
-	return row;
-}
 
 /* FNV-1a of 32 bits, folded. */
 static uint32_t hash(const char *text)
@@ -48,13 +10,6 @@ static uint32_t hash(const char *text)
 	for (; *text; text++)
 		h = (h ^ (unsigned char)*text) * 16777619u;
 	return h ^ h >> 10 ^ h >> 20;
-}
-
-void hwts_row_free(struct hwts_row *row)
-{
-	if (row)
-		free(row->schedule);
-	free(row);
 }
 
 int64_t hwts_id_of(int64_t number, const char *group, const char *key)

@@ -165,11 +165,6 @@ enum hwts_how {
 	HWTS_FAIL   /* kept */
 };
 
-struct hwts_text {
-	const void *bytes; /* or NULL */
-	size_t len;
-};
-
 struct hwts_turn_group; /* turns.h */
 
 /* A row that was begun, until its end is in the database. */
@@ -184,12 +179,11 @@ struct hwts_row {
 	int64_t queued_ns; /* since when it waits for a thread */
 	int32_t shard;
 	unsigned attempt;
-	const char *key, *group; /* or NULL; they and data lie behind the structure */
+	const char *key, *group; /* or NULL; they, data, schedule and zone lie behind the structure */
 	const void *data;
 	size_t len;
 
-	char *schedule;   /* memory of its own; NULL: none.  The zone is behind it; */
-	const char *zone; /* NULL: UTC */
+	const char *schedule, *zone; /* or NULL */
 	int64_t grace_us, spread_us;
 	uint64_t missed;
 	int64_t last_us;     /* the latest time on its grid that has come, or that it was put for */
@@ -353,9 +347,6 @@ extern const struct hwts_engine hwts_postgres;
 #endif
 
 /* In engine.c: what both engines use. */
-void hwts_row_free(struct hwts_row *row);
-struct hwts_row *hwts_row_make(const struct hwts_text *key, const struct hwts_text *group, const void *data,
-			       size_t len);
 int64_t hwts_id_of(int64_t number, const char *group, const char *key); /* with its bucket; group, key: or NULL */
 int hwts_check_version(const struct hwts_db *db, int version);          /* ENOTSUP: it is another one */
 int8_t hwts_priority_of(int64_t number);                                /* the database may hold any */

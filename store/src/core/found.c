@@ -11,7 +11,7 @@
 static bool fail_lost(hwt_store *store, struct hwts_kind *kind, const struct hwts_due *due, const char *error)
 {
 	struct hwts_shard *shard = hwts_shard(store, due->shard, NULL);
-	struct hwts_row *row = hwts_row_make(&(struct hwts_text){ NULL, 0 }, &(struct hwts_text){ NULL, 0 }, NULL, 0);
+	struct hwts_row *row = hwts_alloc(sizeof(*row));
 
 	if (!row)
 		return false;

@@ -220,7 +220,7 @@ void hwts_begin_again(hwt_store *store, struct hwts_entry *entry)
 void hwts_doubt(hwt_store *store, struct hwts_row *row)
 {
 	hwts_begin_again(store, hwts_window_find(store, row->id));
-	hwts_row_free(row);
+	free(row);
 }
 
 /*

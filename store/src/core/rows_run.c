@@ -51,18 +51,40 @@ static struct hwts_want *want_of(const struct group *group, int64_t id)
 	return found ? *found : NULL;
 }
 
-/* What follows a grid of its own; false: no memory. */
-static bool keep_schedule(struct hwts_row *row, const struct hwts_value *schedule, const struct hwts_value *zone)
+/* Behind the structure; the memory is zeroed. */
+static const void *keep(char **behind, const struct hwts_value *value)
 {
-	if (!schedule->bytes)
-		return true;
-	row->schedule = hwts_alloc(schedule->len + zone->len + 2);
-	if (!row->schedule)
-		return false;
-	memcpy(row->schedule, schedule->bytes, schedule->len);
-	if (zone->bytes)
-		row->zone = memcpy(row->schedule + schedule->len + 1, zone->bytes, zone->len);
-	return true;
+	char *to = *behind;
+
+	if (value->len == 0)
+		return NULL;
+	*behind += value->len + 1;
+	return memcpy(to, value->bytes, value->len);
+}
+
+/* With what it points to; NULL: no memory. */
+static struct hwts_row *row_of(const struct hwts_value *row)
+{
+	size_t texts = row[5].len + row[6].len + row[8].len + row[9].len + row[10].len + 5;
+	struct hwts_row *made = hwts_alloc(sizeof(*made) + texts);
+	char *behind = (char *)(made + 1);
+
+	if (!made)
+		return NULL;
+	made->key = keep(&behind, &row[5]);
+	made->data = keep(&behind, &row[6]);
+	made->len = row[6].len;
+	made->group = keep(&behind, &row[8]);
+	made->schedule = keep(&behind, &row[9]);
+	made->zone = keep(&behind, &row[10]);
+	made->due_us = hwts_within(row[1].number, HWTS_LATEST_US);
+	made->base_us = hwts_within(row[2].number, HWTS_LATEST_US);
+	made->period_us = hwts_within(row[3].number, HWTS_LONGEST_PERIOD_US);
+	made->attempt = (unsigned)HWTS_MAX(row[4].number, 1); /* this one */
+	made->now_us = row[7].number;
+	made->grace_us = hwts_within(row[11].number, HWTS_LONGEST_PERIOD_US);
+	made->spread_us = hwts_within(row[12].number, HWTS_LONGEST_PERIOD_US);
+	return made;
 }
 
 static int begun(void *ctx, const struct hwts_value *row)
@@ -71,21 +93,12 @@ static int begun(void *ctx, const struct hwts_value *row)
 
 	if (!want || want->row)
 		return 0;
-	want->row = hwts_row_make(&(struct hwts_text){ row[5].bytes, row[5].len },
-				  &(struct hwts_text){ row[8].len ? row[8].bytes : NULL, row[8].len }, row[6].bytes,
-				  row[6].len);
-	if (!want->row || !keep_schedule(want->row, &row[9], &row[10]))
+	want->row = row_of(row);
+	if (!want->row)
 		return ENOMEM;
 	want->row->id = want->id;
 	want->row->shard = want->shard;
 	want->row->epoch = want->epoch;
-	want->row->due_us = hwts_within(row[1].number, HWTS_LATEST_US);
-	want->row->base_us = hwts_within(row[2].number, HWTS_LATEST_US);
-	want->row->period_us = hwts_within(row[3].number, HWTS_LONGEST_PERIOD_US);
-	want->row->attempt = (unsigned)HWTS_MAX(row[4].number, 1); /* this one */
-	want->row->now_us = row[7].number;
-	want->row->grace_us = hwts_within(row[11].number, HWTS_LONGEST_PERIOD_US);
-	want->row->spread_us = hwts_within(row[12].number, HWTS_LONGEST_PERIOD_US);
 	return 0;
 }
 
@@ -238,7 +251,7 @@ int hwts_rows_begin(struct hwts_conn *conn, struct hwts_want *wants, size_t n, b
 	if (rc == 0)
 		rc = begin_all(conn, &begin);
 	for (size_t i = 0; i < n && rc != 0; i++) {
-		hwts_row_free(wants[i].row);
+		free(wants[i].row);
 		wants[i].row = NULL;
 	}
 	free(begin.wants);
