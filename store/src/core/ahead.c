@@ -4,21 +4,12 @@
  *
  * Structure
  *
- *   After each renewal it looks at all shards that are held: from their marks on, and behind them (the sweep;
+ *   After each renewal it looks at all shards that are held: from their marks on, and behind them (sweep.c;
  *   rows_look.c has both).  It reads on where a page was full, as long as their kind has room in the window.  What
  *   has just been taken is read from the beginning, in looks of its own, so that the other shards need not wait.
  *
  *   While nothing waits and the last look was quick and found nothing, the reader lends its look to control, which
  *   sends it behind the commit of a renewal.  It counts if it finds nothing, too.  Otherwise the reader looks.
- *
- * The low-water mark
- *
- *   Rows that are gone may stay in the index for hours: pg_dump has a snapshot, a prepared transaction was forgotten.
- *   So the regular sweep begins at low_us, 4/3 of a lease ago, and no look reads all of them.  What lies before was in
- *   the window, or its news came, or it became visible in time.  What came later still (by a transaction that took
- *   longer, or due in the past) and whose news was lost is found in slices: each sweep reads one, downwards from
- *   low_us to the beginning.  They grow while they are quick and shrink when they are not.  Once a whole pass is quick,
- *   there is no need for slices, and each sweep reads all.
  */
 #include "core/ability.h"
 #include "core/ahead.h"
@@ -32,20 +23,13 @@
 #include "core/threads.h"
 #include "core/window.h"
 
-#define QUICK_NS HWT_MS(50)      /* a renewal can wait for it */
-#define SLOW_NS HWT_MS(100)      /* more than usual: a slice that is too long */
-#define PASS_SLOW_NS HWT_MS(500) /* all slices of a pass */
+#define QUICK_NS HWT_MS(50) /* a renewal can wait for it */
 #define LOAD_SLOW_NS HWT_S(1)
-#define NOT_YET (INT64_MIN + 1)
 
 struct hwts_reader {
 	hwt_store *store;
 	struct hwts_look look;
-	int64_t low_us;              /* the sweep begins here; INT64_MIN: at the beginning; NOT_YET: none was */
-	int64_t slice_us, slice_end; /* how long the next slice is; where it ends */
-	int64_t pass_ns;             /* what the slices of this pass have taken */
-	int64_t usual_ns;            /* the shortest of the last sweeps, aged */
-	bool sweeps_all, told_slow;
+	struct hwts_sweep sweep;
 	bool loaded;   /* the last look has read shards that were just taken */
 	bool busy;     /* a look is under way, the reader's own or one that was lent; with the lock */
 	bool refilled; /* groups; looks take turns with that */
@@ -53,11 +37,6 @@ struct hwts_reader {
 	size_t loads;
 	unsigned failures;
 };
-
-static int64_t lease_us(const hwt_store *store)
-{
-	return store->config.lease_ns / 1000;
-}
 
 /*
  * What to look at; with the lock
@@ -127,7 +106,7 @@ static void read_again(struct hwts_reader *reader)
 	HWTS_EACH_SHARD (store, kind, shard)
 		shard->mark_due_us = INT64_MIN;
 	store->reading->again = false;
-	reader->low_us = INT64_MIN;
+	reader->sweep.low_us = INT64_MIN;
 	free(reader->look.snapshot);
 	reader->look.snapshot = NULL;
 }
@@ -191,76 +170,8 @@ static void collect(struct hwts_reader *reader, int64_t now_us)
 			look->held[look->held_count++] = held_of(now_us, kind, shard);
 	store->reading->unread &= look->held_count > 0; /* then hwts_look_found says it */
 	look->page = HWTS_MAX(HWTS_PAGE / HWTS_MAX(look->held_count, 1), 1);
-	look->late_us = now_us - lease_us(store) / 3;
+	look->late_us = now_us - store->db->lease_us / 3;
 	reader->loaded = news;
-}
-
-/*
- * The sweep
- */
-
-static void begin_pass(struct hwts_reader *reader)
-{
-	reader->slice_end = reader->low_us;
-	reader->slice_us = 4 * lease_us(reader->store);
-	reader->pass_ns = 0;
-}
-
-static void choose_slice(struct hwts_reader *reader)
-{
-	struct hwts_look *look = &reader->look;
-
-	look->slice_from_us = look->slice_to_us = 0;
-	if (reader->low_us == NOT_YET) { /* all that is read is new, and so is its epoch */
-		reader->low_us = look->late_us - lease_us(reader->store);
-		begin_pass(reader);
-	}
-	look->from_us = reader->sweeps_all ? INT64_MIN : reader->low_us;
-	if (!look->sweeps || look->from_us == INT64_MIN)
-		return;
-	look->slice_to_us = reader->slice_end;
-	look->slice_from_us = reader->slice_end - reader->slice_us;
-	if (look->slice_from_us < 0)
-		look->slice_from_us = INT64_MIN;
-}
-
-static void tell_slow(struct hwts_reader *reader, int64_t took_ns)
-{
-	if (reader->told_slow || took_ns < reader->store->config.lease_ns / 3 || reader->look.due_count > HWTS_PAGE / 2)
-		return;
-	reader->told_slow = true;
-	hwts_warn(reader->store,
-		  "a look at the timeouts took %lld ms: the database keeps rows that are gone, for a snapshot that is "
-		  "old (a long transaction, a prepared one that was forgotten)",
-		  (long long)(took_ns / HWT_MS(1)));
-}
-
-/* A sweep has been answered. */
-static void swept(struct hwts_reader *reader, int64_t took_ns)
-{
-	const struct hwts_look *look = &reader->look;
-	bool slow = took_ns > reader->usual_ns + SLOW_NS;
-
-	reader->usual_ns = HWTS_MIN(took_ns, reader->usual_ns + reader->usual_ns / 4);
-	reader->low_us = HWTS_MAX(reader->low_us, look->late_us - lease_us(reader->store));
-	if (!reader->store->engine->keeps_dead)
-		return;
-	tell_slow(reader, took_ns);
-	if (look->from_us == INT64_MIN) {
-		reader->sweeps_all = reader->sweeps_all && !slow;
-		begin_pass(reader);
-		return;
-	}
-	reader->pass_ns += took_ns;
-	if (look->slice_from_us == INT64_MIN) { /* the pass is over */
-		reader->sweeps_all = reader->pass_ns <= PASS_SLOW_NS;
-		reader->told_slow = reader->told_slow && !reader->sweeps_all;
-		begin_pass(reader);
-		return;
-	}
-	reader->slice_end = look->slice_from_us;
-	reader->slice_us = slow ? HWTS_MAX(reader->slice_us / 2, lease_us(reader->store))
-				: HWTS_MIN(reader->slice_us * 2, HWTS_LATEST_US);
 }
 
 /*
@@ -278,7 +189,7 @@ static struct hwts_look *lend(hwt_store *store, struct hwts_reader *reader)
 	HWTS_EACH_SHARD (store, kind, shard)
 		shard->unread = true;
 	collect(reader, hwts_clock_db_us(store));
-	choose_slice(reader);
+	hwts_sweep_choose(&reader->sweep, store, &reader->look);
 	reader->look.page = 1;
 	return &reader->look;
 }
@@ -300,15 +211,15 @@ struct hwts_look *hwts_reader_lend(hwt_store *store)
 static bool accept(hwt_store *store, const struct hwts_renewal *renewal)
 {
 	struct hwts_look *look = renewal->look;
-	int64_t sent_us = look ? look->late_us + lease_us(store) / 3 : 0;
+	int64_t sent_us = look ? look->late_us + store->db->lease_us / 3 : 0;
 
 	if (!renewal->looked || look->due_count > 0 || hwts_asked_load(store) ||
 	    renewal->look_ns + HWTS_TEST(look_took) > QUICK_NS || sent_us > renewal->now_us ||
-	    sent_us < renewal->now_us - lease_us(store) / 3)
+	    sent_us < renewal->now_us - store->db->lease_us / 3)
 		return false;
 	hwts_look_end(look, 0);
 	hwts_look_found(store, look);
-	swept(store->reading->reader, renewal->look_ns);
+	hwts_swept(&store->reading->reader->sweep, store, look, renewal->look_ns);
 	return true;
 }
 
@@ -344,106 +255,114 @@ void hwts_reader_take_back(hwt_store *store, struct hwts_renewal *renewal)
  * The thread
  */
 
-/* Returns false if it failed. */
-static bool look(struct hwts_reader *reader)
+static int look(struct hwts_reader *reader, struct hwts_conn *conn)
 {
 	hwt_store *store = reader->store;
 	int64_t began_ns = hwt_now(), took_ns;
 	int rc;
 
-	choose_slice(reader);
-	rc = hwts_rows_look(hwts_conn(store, HWTS_READ), &reader->look);
+	hwts_sweep_choose(&reader->sweep, store, &reader->look);
+	rc = hwts_rows_look(conn, &reader->look);
 	took_ns = hwt_now() - began_ns + HWTS_TEST(look_took);
-	if (rc != 0) {
-		if (!hwts_read_halts(hwts_conn(store, HWTS_READ)))
-			hwts_warn(store, "look-ahead: %s", hwts_fail_text());
-		return false;
-	}
+	if (rc != 0)
+		return rc;
 	HWTS_POINT("read");
 	if (reader->look.sweeps)
 		HWTS_POINT("looked");
 	hwts_lock(store);
-	hwts_ability_note(store, HWTS_READ, true);
 	hwts_look_found(store, &reader->look);
 	took_ns -= HWTS_MIN(hwts_clock_trip_ns(store), took_ns); /* a round trip by itself */
 	hwts_unlock(store);
 	if (reader->loaded)
 		reader->loads = took_ns > LOAD_SLOW_NS ? 1 : HWTS_MIN(reader->loads * 2, HWTS_PAGE);
 	if (reader->look.sweeps)
-		swept(reader, took_ns);
+		hwts_swept(&reader->sweep, store, &reader->look, took_ns);
 	reader->quiet = reader->look.sweeps && reader->look.due_count == 0 && took_ns <= QUICK_NS;
-	return true;
+	return 0;
 }
 
-/* What was to be looked at is looked at after a while. */
-static void fail_look(struct hwts_reader *reader)
+/* With the lock.  What was to be looked at is looked at after a while. */
+static void look_failed(struct hwts_reader *reader)
 {
 	hwt_store *store = reader->store;
 
-	hwts_lock(store);
 	store->reading->sweep_due |= reader->look.sweeps;
 	HWTS_EACH_SHARD (store, kind, shard) {
 		shard->unread |= shard->held && shard->reach_us != 0;
 		shard->reach_us = 0;
 	}
 	store->reading->unread = true;
-	hwts_ability_note(store, HWTS_READ, false);
-	if (!hwts_halts(store, HWTS_READ))
-		hwts_rest(store, &reader->failures);
-	hwts_unlock(store);
 }
 
-static void work(struct hwts_reader *reader)
+/* What is read next: rules before rows, and of these looks and groups in turn. */
+enum next { HALT, RULES, GROUPS, ROWS };
+
+/* With the lock. */
+static enum next choose(struct hwts_reader *reader)
 {
 	hwt_store *store = reader->store;
 
-	for (;;) {
-		bool ok;
-
-		hwts_lock(store);
-		store->reading->reader = reader;
-		reader->busy = false;
-		while (reader->busy || (!hwts_halts(store, HWTS_READ) && !has_work(store)))
-			hwts_wait(store, HWTS_READ);
-		if (hwts_halts(store, HWTS_READ)) {
-			store->reading->reader = NULL;
-			hwts_unlock(store);
-			return;
-		}
-		if (hwts_rules_wanted(store)) {
-			reader->busy = store->reading->unread = true;
-			hwts_unlock(store);
-			hwts_rules_turn(store, &reader->failures);
-			continue;
-		}
-		reader->refilled = hwts_refill_wanted(store) && !(reader->refilled && has_look(store));
-		if (reader->refilled) {
-			reader->busy = true;
-			hwts_unlock(store);
-			hwts_refill_turn(store, &reader->failures);
-			continue;
-		}
-		reader->busy = true;
-		ok = reserve(reader);
-		if (ok)
-			collect(reader, store->reading->seen_us);
-		hwts_unlock(store);
-		if (ok && reader->look.held_count == 0)
-			continue;
-		ok = ok && hwts_connect_role(store, HWTS_READ, &reader->failures) == 0;
-		if (ok && look(reader))
-			reader->failures = 0;
-		else
-			fail_look(reader);
+	store->reading->reader = reader;
+	reader->busy = false;
+	while (reader->busy || (!hwts_halts(store, HWTS_READ) && !has_work(store)))
+		hwts_wait(store, HWTS_READ);
+	if (hwts_halts(store, HWTS_READ)) {
+		store->reading->reader = NULL;
+		return HALT;
 	}
+	reader->busy = true;
+	if (hwts_rules_wanted(store)) {
+		store->reading->unread = true;
+		return RULES;
+	}
+	reader->refilled = hwts_refill_wanted(store) && !(reader->refilled && has_look(store));
+	return reader->refilled ? GROUPS : ROWS;
+}
+
+static int read_next(struct hwts_reader *reader, enum next next)
+{
+	hwt_store *store = reader->store;
+	struct hwts_conn *conn;
+	int rc = hwts_connect_role(store, HWTS_READ, &reader->failures);
+
+	if (rc != 0)
+		return rc;
+	conn = hwts_conn(store, HWTS_READ);
+	rc = next == RULES    ? hwts_rules_read(store, conn)
+	     : next == GROUPS ? hwts_refill_read(store, conn)
+			      : look(reader, conn);
+	if (rc == 0)
+		reader->failures = 0;
+	else if (!hwts_read_halts(conn))
+		hwts_warn(store, "look-ahead: %s", hwts_fail_text());
+	return rc;
 }
 
 void *hwts_reader(void *arg)
 {
-	struct hwts_reader reader = { .store = arg, .low_us = NOT_YET, .usual_ns = HWT_S(3600), .loads = 1 };
+	struct hwts_reader reader = { .store = arg, .loads = 1 };
+	hwt_store *store = arg;
+	enum next next;
+	int rc;
 
-	reader.sweeps_all = !reader.store->engine->keeps_dead;
-	work(&reader);
+	hwts_sweep_init(&reader.sweep, store);
+	hwts_lock(store);
+	while ((next = choose(&reader)) != HALT) {
+		rc = next != ROWS || reserve(&reader) ? 0 : ENOMEM;
+		if (rc == 0 && next == ROWS)
+			collect(&reader, store->reading->seen_us);
+		if (rc == 0 && next == ROWS && reader.look.held_count == 0)
+			continue;
+		hwts_unlock(store);
+		rc = rc ? rc : read_next(&reader, next);
+		hwts_lock(store);
+		hwts_ability_note(store, HWTS_READ, rc == 0);
+		if (rc != 0 && next == ROWS)
+			look_failed(&reader);
+		if (rc != 0 && !hwts_halts(store, HWTS_READ))
+			hwts_rest(store, &reader.failures);
+	}
+	hwts_unlock(store);
 	hwts_look_free(&reader.look);
 	return NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The reader, which looks ahead; ahead.c, found.c. */
+/* The reader, which looks ahead; ahead.c, sweep.c, found.c. */
 #ifndef HWTS_AHEAD_H
 #define HWTS_AHEAD_H
 
@@ -14,6 +14,19 @@ struct hwts_reading {
 	bool sweep_due, unread;
 	struct hwts_reader *reader; /* NULL: its thread does not run */
 };
+
+/* Where its sweeps begin; sweep.c.  With the lock, or by the reader. */
+struct hwts_sweep {
+	int64_t low_us;              /* here; INT64_MIN: at the beginning */
+	int64_t slice_us, slice_end; /* how long the next slice is; where it ends */
+	int64_t pass_ns;             /* what the slices of this pass have taken */
+	int64_t usual_ns;            /* the shortest of the last sweeps, aged */
+	bool all, told;              /* there is no need for slices; that they are slow has been told */
+};
+void hwts_sweep_init(struct hwts_sweep *sweep, const hwt_store *store);
+void hwts_sweep_choose(struct hwts_sweep *sweep, const hwt_store *store, struct hwts_look *look);
+/* It has been answered. */
+void hwts_swept(struct hwts_sweep *sweep, hwt_store *store, const struct hwts_look *look, int64_t took_ns);
 
 void *hwts_reader(void *store);
 void hwts_look_found(hwt_store *store, const struct hwts_look *look); /* with the lock */

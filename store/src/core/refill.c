@@ -6,9 +6,7 @@
  * group, so the next one is read while that runs.
  */
 #include "core/refill.h"
-#include "core/ability.h"
 #include "core/clock.h"
-#include "core/pool.h"
 #include "core/shards.h"
 #include "core/store.h"
 #include "core/threads.h"
@@ -97,29 +95,22 @@ static void apply(hwt_store *store, const struct hwts_refill *refill, bool ok)
 	hwts_wake(store, HWTS_BEGIN);
 }
 
-void hwts_refill_turn(hwt_store *store, unsigned *failures)
+int hwts_refill_read(hwt_store *store, struct hwts_conn *conn)
 {
 	struct hwts_refill refills[HWTS_REFILLS];
 	size_t n;
-	int rc = hwts_connect_role(store, HWTS_READ, failures);
+	int rc;
 
 	hwts_lock(store);
-	n = rc == 0 ? collect(store, refills) : 0;
+	n = collect(store, refills);
 	hwts_unlock(store);
-	if (n > 0)
-		rc = hwts_rows_refill(hwts_conn(store, HWTS_READ), refills, n);
-	if (n > 0 && rc != 0 && !hwts_read_halts(hwts_conn(store, HWTS_READ)))
-		hwts_warn(store, "look-ahead of groups: %s", hwts_fail_text());
+	rc = n > 0 ? hwts_rows_refill(conn, refills, n) : 0;
 	HWTS_POINT("refilled");
 	hwts_lock(store);
 	for (size_t i = 0; i < n; i++) {
 		apply(store, &refills[i], rc == 0);
 		free(refills[i].dues);
 	}
-	hwts_ability_note(store, HWTS_READ, rc == 0);
-	if (rc != 0 && !hwts_halts(store, HWTS_READ))
-		hwts_rest(store, failures);
 	hwts_unlock(store);
-	if (rc == 0)
-		*failures = 0;
+	return rc;
 }

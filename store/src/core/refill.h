@@ -6,6 +6,6 @@
 #include "core/engine.h"
 
 bool hwts_refill_wanted(hwt_store *store); /* with the lock */
-void hwts_refill_turn(hwt_store *store, unsigned *failures);
+int hwts_refill_read(hwt_store *store, struct hwts_conn *conn);
 
 #endif

@@ -10,9 +10,7 @@
  * If a group has a cap, what runs under older epochs counts: it is read before the first begin under such rules.
  */
 #include "core/ruling.h"
-#include "core/ability.h"
 #include "core/clock.h"
-#include "core/pool.h"
 #include "core/shards.h"
 #include "core/store.h"
 #include "core/threads.h"
@@ -131,7 +129,7 @@ static int apply(hwt_store *store, struct hwts_kind *kind, struct hwts_ruling *r
 	return ok ? 0 : ENOMEM;
 }
 
-static int read_rules(hwt_store *store, struct hwts_conn *conn)
+int hwts_rules_read(hwt_store *store, struct hwts_conn *conn)
 {
 	struct hwts_ruling ruling = { .n = 0 };
 	struct hwts_kind *kind;
@@ -152,19 +150,4 @@ static int read_rules(hwt_store *store, struct hwts_conn *conn)
 		rc = apply(store, kind, &ruling, counted);
 	hwts_ruling_free(&ruling);
 	return rc;
-}
-
-void hwts_rules_turn(hwt_store *store, unsigned *failures)
-{
-	int rc = hwts_connect_role(store, HWTS_READ, failures);
-
-	if (rc == 0)
-		rc = read_rules(store, hwts_conn(store, HWTS_READ));
-	if (rc != 0)
-		hwts_warn(store, "rules of groups: %s", hwts_fail_text());
-	hwts_lock(store);
-	hwts_ability_note(store, HWTS_READ, rc == 0);
-	if (rc != 0 && !hwts_halts(store, HWTS_READ))
-		hwts_rest(store, failures);
-	hwts_unlock(store);
 }

@@ -10,6 +10,6 @@ void hwts_rules_changed(hwt_store *store, int32_t shard);
 bool hwts_rules_wanted(hwt_store *store);
 
 /* By the reader: reads those of a kind's shards that are to be read. */
-void hwts_rules_turn(hwt_store *store, unsigned *failures);
+int hwts_rules_read(hwt_store *store, struct hwts_conn *conn);
 
 #endif
