@@ -14,17 +14,6 @@
 
 #define LOOKS 10 /* for a key whose timeout changes while it is looked for */
 
-static int check(const hwt_store *store)
-{
-	int rc = hwts_check_store(store);
-
-	if (rc != 0)
-		return rc;
-	return hwts_holds_lock(store)
-		   ? hwts_fail(EDEADLK, "the transaction of this task has SQLite's lock: do it after the task")
-		   : 0;
-}
-
 /*
  * Cancel, reschedule
  */
@@ -165,7 +154,7 @@ static int cancel(hwt_store *store, const hwt_store_which *which, uint64_t *n)
 {
 	struct hwts_about about;
 	uint64_t count = 0;
-	int rc = check(store);
+	int rc = hwts_check_call(store, HWTS_LATER);
 
 	if (rc == 0)
 		rc = hwts_about_of(which, HWTS_MAY_BE_MANY, &about);
@@ -274,7 +263,7 @@ static int reschedule(hwt_store *store, const hwt_store_which *which, hwt_store_
 	struct moving moving = { .store = store, .move.epoch = HWTS_NOT_BEGUN };
 	struct hwts_about about;
 	uint64_t count = 0;
-	int rc = check(store);
+	int rc = hwts_check_call(store, HWTS_LATER);
 
 	if (rc == 0)
 		rc = hwts_about_of(which, HWTS_MAY_BE_MANY | HWTS_MOVES, &about);

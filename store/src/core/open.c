@@ -32,26 +32,18 @@
 #define LEASE_NS HWT_S(6)
 #define TICK_NS HWT_MS(1)
 
-/* A store and its parts. */
+/* A store and its parts: those that are called as their structures are, and the others. */
+#define PARTS(part)                                                                                                    \
+	part(life) part(pool) part(numbers) part(asks) part(clock) part(ability) part(shards) part(share) part(window) \
+	    part(runs) part(ready) part(pulled) part(ends) part(reading) part(tally)
+#define MEMBER(name) struct hwts_##name name;
+#define POINTER(name) store->name = &whole->name;
+
 struct whole {
 	hwt_store store;
-	struct hwts_life life;
-	struct hwts_pool pool;
-	struct hwts_numbers numbers;
 	struct hwts_group puts, cancels;
 	struct hwts_threads threads[HWTS_ROLES];
-	struct hwts_asks asks;
-	struct hwts_clock clock;
-	struct hwts_ability ability;
-	struct hwts_shards shards;
-	struct hwts_share share;
-	struct hwts_window window;
-	struct hwts_runs runs;
-	struct hwts_ready ready;
-	struct hwts_pulled pulled;
-	struct hwts_ends ends;
-	struct hwts_reading reading;
-	struct hwts_tally tally;
+	PARTS(MEMBER)
 };
 
 static int read_config(hwt_store_config *out, const hwt_store_config *config)
@@ -145,24 +137,10 @@ static hwt_store *make(const hwt_store_config *config)
 	if (!whole)
 		return NULL;
 	store = &whole->store;
-	store->life = &whole->life;
-	store->pool = &whole->pool;
-	store->numbers = &whole->numbers;
+	PARTS(POINTER)
 	store->puts = &whole->puts;
 	store->cancels = &whole->cancels;
 	store->threads = whole->threads;
-	store->asks = &whole->asks;
-	store->clock = &whole->clock;
-	store->ability = &whole->ability;
-	store->shards = &whole->shards;
-	store->share = &whole->share;
-	store->window = &whole->window;
-	store->runs = &whole->runs;
-	store->ready = &whole->ready;
-	store->pulled = &whole->pulled;
-	store->ends = &whole->ends;
-	store->reading = &whole->reading;
-	store->tally = &whole->tally;
 	store->config = *config;
 	store->config.name = store->config.schema = NULL; /* the caller's */
 	store->pid = getpid();

@@ -17,6 +17,7 @@
 
 #define CHANGES (HWT_STORE_REPLACE | HWT_STORE_REVIVE) /* what is there may change */
 #define MANY 10000 /* in one transaction: a herd that held the database's lock for longer would end leases */
+#define INSTEAD "use hwt_store_put_on with run->connection"
 #define LONGEST_PERIOD_NS (HWTS_LONGEST_PERIOD_US * 1000)
 
 struct put_request {
@@ -280,13 +281,8 @@ int hwt_store_put(hwt_store *store, const hwt_store_spec *spec, int64_t *id)
 {
 	struct hwts_call call = hwts_enter();
 	struct put_request request = { .base.done = false };
-	int rc = hwts_check_store(store);
+	int rc = hwts_check_call(store, INSTEAD);
 
-	if (rc == 0)
-		rc = describe(spec, &request.put);
-	if (rc == 0 && hwts_holds_lock(store))
-		rc = hwts_fail(EDEADLK, "the transaction of this task has SQLite's lock: use hwt_store_put_on with "
-					"run->connection");
 	if (rc == 0)
 		rc = prepare(store, spec, &request.put);
 	if (rc != 0)
@@ -338,21 +334,14 @@ int hwt_store_put_many(hwt_store *store, const hwt_store_spec *specs, size_t n, 
 {
 	struct hwts_call call = hwts_enter();
 	struct hwts_put *puts;
-	int rc;
+	int rc = hwts_check_call(store, INSTEAD);
 
-	rc = hwts_check_store(store);
 	if (rc == 0 && !specs && n > 0)
 		rc = hwts_fail(EINVAL, "the array of specs is NULL");
-	if (rc != 0)
+	if (rc == 0 && n > MANY)
+		rc = hwts_fail(EINVAL, "%zu are more than %d specs: put them by several calls", n, MANY);
+	if (rc != 0 || n == 0)
 		return hwts_leave(call, rc);
-	if (hwts_holds_lock(store))
-		return hwts_leave(call, hwts_fail(EDEADLK, "the transaction of this task has SQLite's lock: use "
-							   "hwt_store_put_on with run->connection"));
-	if (n == 0)
-		return hwts_leave(call, 0);
-	if (n > MANY)
-		return hwts_leave(call,
-				  hwts_fail(EINVAL, "%zu are more than %d specs: put them by several calls", n, MANY));
 	puts = hwts_alloc(n * sizeof(*puts));
 	rc = puts ? put_many(store, specs, n, puts, ids) : ENOMEM;
 	free(puts);

@@ -13,17 +13,11 @@
 
 static int check(const hwt_store *store, const char *kind, const char *group)
 {
-	int rc = hwts_check_store(store);
+	int rc = hwts_check_call(store, HWTS_LATER);
 
 	if (rc == 0)
 		rc = hwts_check_kind_name(kind);
-	if (rc == 0 && group)
-		rc = hwts_check_group(group);
-	if (rc != 0)
-		return rc;
-	return hwts_holds_lock(store)
-		   ? hwts_fail(EDEADLK, "the transaction of this task has SQLite's lock: do it after the task")
-		   : 0;
+	return rc == 0 && group ? hwts_check_group(group) : rc;
 }
 
 static int read_limits(const hwt_store_limits *given, struct hwts_rules_change *change)

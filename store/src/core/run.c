@@ -37,3 +37,12 @@ bool hwts_holds_lock(const hwt_store *store)
 	return hwts_running && hwts_running->run.connection && file && hwts_running->store->db->file &&
 	       strcmp(hwts_running->store->db->file, file) == 0;
 }
+
+int hwts_check_call(const hwt_store *store, const char *instead)
+{
+	int rc = hwts_check_store(store);
+
+	if (rc == 0 && hwts_holds_lock(store))
+		rc = hwts_fail(EDEADLK, "the transaction of this task has SQLite's lock: %s", instead);
+	return rc;
+}

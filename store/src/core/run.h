@@ -23,6 +23,9 @@ extern _Thread_local struct hwts_running *hwts_running; /* the innermost run of 
 void hwts_running_init(struct hwts_running *running, hwt_store *store, struct hwts_row *row, void *handle);
 bool hwts_in_task_of(const hwt_store *store);
 bool hwts_holds_lock(const hwt_store *store); /* this thread is in a transaction that would block the call */
+/* Of a call that writes: EINVAL, or EDEADLK and what to do instead. */
+int hwts_check_call(const hwt_store *store, const char *instead);
+#define HWTS_LATER "do it after the task"
 
 /* In answer.c. */
 int64_t hwts_back_off_us(const struct hwts_kind *kind, unsigned attempt); /* after so many */
