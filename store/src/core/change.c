@@ -335,11 +335,8 @@ int hwt_store_cancel_on(hwt_store *store, void *connection, const hwt_store_whic
 		rc = do_on(store, connection, &about, cancel_it_on, &runs);
 	if (rc == 0 && runs)
 		rc = hwts_rows_explain(EBUSY, about.id);
-	if (rc == 0) {
-		hwts_lock(store);
-		HWTS_TALLY(store, cancelled, 1);
-		hwts_unlock(store);
-	}
+	if (rc == 0)
+		HWTS_TALLY_ALONE(store, cancelled, 1);
 	return hwts_leave(call, rc);
 }
 
@@ -358,10 +355,7 @@ int hwt_store_reschedule_on(hwt_store *store, void *connection, const hwt_store_
 		moving.move.states = about.states;
 		rc = do_on(store, connection, &about, move_it, &moving);
 	}
-	if (rc == 0) {
-		hwts_lock(store);
-		HWTS_TALLY(store, rescheduled, 1);
-		hwts_unlock(store);
-	}
+	if (rc == 0)
+		HWTS_TALLY_ALONE(store, rescheduled, 1);
 	return hwts_leave(call, rc);
 }

@@ -168,9 +168,7 @@ static void mend(struct ender *ender, struct hwts_row *row)
 		return;
 	hwts_warn(store, "end: timeout %lld is set aside, and is tried again each lease: %s", (long long)row->id,
 		  hwts_fail_text());
-	hwts_lock(store);
-	HWTS_TALLY(store, set_aside, 1);
-	hwts_unlock(store);
+	HWTS_TALLY_ALONE(store, set_aside, 1);
 }
 
 /* Returns them, in their order. */

@@ -206,9 +206,7 @@ int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role rol
 	if (*conn) {
 		store->engine->disconnect(*conn);
 		*conn = NULL;
-		hwts_lock(store);
-		HWTS_TALLY(store, reconnects, 1);
-		hwts_unlock(store);
+		HWTS_TALLY_ALONE(store, reconnects, 1);
 	}
 	rc = hwts_connect(store, role, conn);
 	if (rc == 0 && *failures > 0)

@@ -16,6 +16,7 @@ struct hwts_tally {
 	int64_t lateness_sum_ns;
 };
 
+#define HWTS_TALLY_ALONE(store, what, n) (hwts_lock(store), HWTS_TALLY(store, what, n), hwts_unlock(store))
 /* With the lock. */
 #define HWTS_TALLY(store, what, n) ((store)->tally->stats.what += (n))
 #define HWTS_TALLY_OF(store, kind, what, n)                                                                            \
