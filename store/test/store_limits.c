@@ -3,7 +3,6 @@
 #include "store.h"
 #include "front.h"
 #include "core/ahead.h"
-#include "core/ruling.h"
 
 #define STARTS 4096
 

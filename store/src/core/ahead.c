@@ -16,8 +16,6 @@
 #include "core/asks.h"
 #include "core/clock.h"
 #include "core/pool.h"
-#include "core/refill.h"
-#include "core/ruling.h"
 #include "core/shards.h"
 #include "core/store.h"
 #include "core/threads.h"

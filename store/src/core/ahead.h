@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The reader, which looks ahead; ahead.c, sweep.c, found.c. */
+/* The reader, which looks ahead, and what else it reads. */
 #ifndef HWTS_AHEAD_H
 #define HWTS_AHEAD_H
 
@@ -28,7 +28,6 @@ void hwts_sweep_choose(struct hwts_sweep *sweep, const hwt_store *store, struct 
 /* It has been answered. */
 void hwts_swept(struct hwts_sweep *sweep, hwt_store *store, const struct hwts_look *look, int64_t took_ns);
 
-void *hwts_reader(void *store);
 void hwts_look_found(hwt_store *store, const struct hwts_look *look); /* with the lock */
 
 void hwts_reader_reset(hwt_store *store); /* with the lock */
@@ -39,5 +38,14 @@ void hwts_reader_go_on(hwt_store *store); /* with the lock: something is unread 
 void hwts_reader_renewed(hwt_store *store, const struct hwts_renewal *renewal);
 struct hwts_look *hwts_reader_lend(hwt_store *store); /* NULL: the reader is to look by itself */
 void hwts_reader_take_back(hwt_store *store, struct hwts_renewal *renewal);
+
+/* What groups begin next of which the window has not kept all; refill.c. */
+bool hwts_refill_wanted(hwt_store *store); /* with the lock */
+int hwts_refill_read(hwt_store *store, struct hwts_conn *conn);
+
+/* The rules of groups, as the holder of a shard has them; ruling.c. */
+void hwts_rules_changed(hwt_store *store, int32_t shard);      /* with the lock: those of a shard are to be read again */
+bool hwts_rules_wanted(hwt_store *store);                      /* with the lock */
+int hwts_rules_read(hwt_store *store, struct hwts_conn *conn); /* those of a kind's shards that are to be read */
 
 #endif

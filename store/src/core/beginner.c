@@ -9,16 +9,15 @@
  * makes FAILED what had been begun.
  */
 #include "core/ability.h"
+#include "core/ahead.h"
 #include "core/asks.h"
-#include "core/beginner.h"
 #include "core/clock.h"
 #include "core/pool.h"
+#include "core/queue.h"
 #include "core/run.h"
-#include "core/ruling.h"
 #include "core/shards.h"
 #include "core/store.h"
 #include "core/tally.h"
-#include "core/queue.h"
 #include "core/threads.h"
 #include "core/window.h"
 

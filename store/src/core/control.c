@@ -5,12 +5,11 @@
  */
 #define _GNU_SOURCE
 #include "core/ability.h"
+#include "core/ahead.h"
 #include "core/asks.h"
 #include "core/clock.h"
-#include "core/control.h"
 #include "core/pool.h"
 #include "core/queue.h"
-#include "core/ruling.h"
 #include "core/shards.h"
 #include "core/share.h"
 #include "core/store.h"

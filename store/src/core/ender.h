@@ -11,7 +11,6 @@ struct hwts_ends {
 	int64_t until_ns; /* once the ender halts: how long it waits for rows that others have locked */
 };
 
-void *hwts_ender(void *store);
 /* With the lock. */
 void hwts_end(hwt_store *store, struct hwts_row *row);
 void hwts_finished(hwt_store *store, struct hwts_row *row); /* its end is committed; frees it */

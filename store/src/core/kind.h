@@ -42,6 +42,14 @@ int hwts_check_kind_name(const char *name);
 int hwts_check_key(const char *key);
 int hwts_check_group(const char *group);
 
+/* In register.c: the kind of a name; made in the database if it is not there and make is not NULL. */
+int hwts_kind_of(hwt_store *store, const char *name, const struct hwts_kind_row *make, struct hwts_kind_row *out);
+/* The same on a connection that the caller has; nothing is remembered. */
+int hwts_kind_ask(hwt_store *store, struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make,
+		  struct hwts_kind_row *row);
+/* In kinds.c, after a join: kinds that were removed while this process was not a member are there again. */
+int hwts_kinds_keep(hwt_store *store, struct hwts_conn *conn);
+
 /* The list, in a started store or with the lock.  NULL: before the first, and behind the last. */
 struct hwts_kind *hwts_kind_after(const hwt_store *store, const struct hwts_kind *kind);
 struct hwts_kind *hwts_kind_next(const hwt_store *store, const struct hwts_kind *kind);   /* the next registered one */

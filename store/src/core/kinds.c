@@ -5,8 +5,8 @@
  * A kind that was removed keeps its row, so that its number and its shards are no other kind's: a process that knows
  * them puts without asking.  It is shown again as soon as it has timeouts, or somebody asks to make it.
  */
+#include "core/kind.h"
 #include "core/pool.h"
-#include "core/register.h"
 #include "core/run.h"
 #include "core/store.h"
 #include "core/threads.h"

@@ -7,7 +7,6 @@
 #include "core/kind.h"
 #include "core/numbers.h"
 #include "core/pool.h"
-#include "core/register.h"
 #include "core/run.h"
 #include "core/store.h"
 #include "core/tally.h"

@@ -5,7 +5,6 @@
 #include "core/life.h"
 #include "core/pool.h"
 #include "core/queue.h"
-#include "core/register.h"
 #include "core/run.h"
 #include "core/shards.h"
 #include "core/store.h"

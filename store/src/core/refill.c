@@ -5,7 +5,7 @@
  * A rest is read as far as its shard's mark, for a look comes to what lies beyond.  A page is half of what is kept of a
  * group, so the next one is read while that runs.
  */
-#include "core/refill.h"
+#include "core/ahead.h"
 #include "core/clock.h"
 #include "core/shards.h"
 #include "core/store.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Kinds in the database: looked up, made by a put, registered. */
-#include "core/register.h"
+#include "core/kind.h"
 #include "core/life.h"
 #include "core/pool.h"
 #include "core/run.h"

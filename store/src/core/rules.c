@@ -3,8 +3,8 @@
  * Limits and pauses of groups, as users set them; rows_rules.c writes them, ruling.c is what holders make of them.
  */
 #include "core/pool.h"
-#include "core/register.h"
-#include "core/ruling.h"
+#include "core/kind.h"
+#include "core/ahead.h"
 #include "core/run.h"
 #include "core/store.h"
 #include "core/threads.h"

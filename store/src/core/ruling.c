@@ -9,7 +9,7 @@
  *
  * If a group has a cap, what runs under older epochs counts: it is read before the first begin under such rules.
  */
-#include "core/ruling.h"
+#include "core/ahead.h"
 #include "core/clock.h"
 #include "core/shards.h"
 #include "core/store.h"

@@ -27,6 +27,11 @@ bool hwts_holds_lock(const hwt_store *store); /* this thread is in a transaction
 int hwts_check_call(const hwt_store *store, const char *instead);
 #define HWTS_LATER "do it after the task"
 
+/* In tasks.c.  With the lock, of a row that was taken from the queue. */
+bool hwts_may_start(hwt_store *store, struct hwts_row *row);         /* false: it has been given back */
+int64_t hwts_start_us(hwt_store *store, const struct hwts_row *row); /* the time of its start, for its series */
+void hwts_note_start(hwt_store *store, struct hwts_row *row);
+
 /* In answer.c. */
 int64_t hwts_back_off_us(const struct hwts_kind *kind, unsigned attempt); /* after so many */
 void hwts_fail_run(struct hwts_row *row, const char *error, bool counts);

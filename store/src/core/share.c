@@ -23,7 +23,6 @@
 #include "core/clock.h"
 #include "core/life.h"
 #include "core/queue.h"
-#include "core/ruling.h"
 #include "core/shards.h"
 #include "core/share.h"
 #include "core/store.h"

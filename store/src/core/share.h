@@ -27,6 +27,7 @@ void hwts_share_abandon(hwt_store *store);
 bool hwts_share_is_abandoned(const hwt_store *store);
 
 /* By control. */
+void hwts_hear_news(void *store, const struct hwts_due *due); /* in control.c */
 int hwts_share_look(hwt_store *store, int64_t *next_ns);
 int hwts_share_join(hwt_store *store);       /* at a start; EEXIST: another process has the name, and renews */
 int hwts_share_join_again(hwt_store *store); /* after the lease was lost: it may get another name */

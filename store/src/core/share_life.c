@@ -2,7 +2,7 @@
 /* The share of this process: what it has from start to stop, and how it joins under which name. */
 #define _GNU_SOURCE
 #include "core/share.h"
-#include "core/register.h"
+#include "core/kind.h"
 #include "core/store.h"
 #include "core/threads.h"
 

@@ -5,9 +5,7 @@
 #include "core/ability.h"
 #include "core/ahead.h"
 #include "core/asks.h"
-#include "core/beginner.h"
 #include "core/clock.h"
-#include "core/control.h"
 #include "core/ender.h"
 #include "core/life.h"
 #include "core/pool.h"
@@ -17,7 +15,6 @@
 #include "core/shards.h"
 #include "core/share.h"
 #include "core/store.h"
-#include "core/tasks.h"
 #include "core/threads.h"
 #include "core/window.h"
 
@@ -93,7 +90,7 @@ static void end_threads(hwt_store *store)
 
 static int start_threads(hwt_store *store)
 {
-	int rc = hwts_threads_start(store, HWTS_TASK, hwts_task_thread, store->config.threads);
+	int rc = hwts_threads_start(store, HWTS_TASK, hwts_task, store->config.threads);
 
 	if (rc == 0)
 		rc = hwts_threads_start(store, HWTS_BEGIN, hwts_beginner, 1);

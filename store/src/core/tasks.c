@@ -9,18 +9,17 @@
  * A clock that is put back leaves the grid where it is.  While the clock has leapt ahead, see clock.c, what is due by
  * the leap alone is not started: all its times until then would be merged into this run.
  */
-#include "core/tasks.h"
-#include "core/queue.h"
 #include "core/ability.h"
 #include "core/clock.h"
 #include "core/ender.h"
 #include "core/pool.h"
+#include "core/queue.h"
 #include "core/run.h"
 #include "core/shards.h"
 #include "core/store.h"
 #include "core/tally.h"
-#include "core/window.h"
 #include "core/threads.h"
+#include "core/window.h"
 
 #include <unistd.h>
 
@@ -179,7 +178,7 @@ static void serve(hwt_store *store, struct hwts_row *row, struct hwts_conn **con
 		hwts_wake(store, HWTS_BEGIN);
 }
 
-void *hwts_task_thread(void *arg)
+void *hwts_task(void *arg)
 {
 	hwt_store *store = arg;
 	struct hwts_conn *conn = NULL;

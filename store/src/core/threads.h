@@ -37,6 +37,13 @@ void hwts_rest(hwt_store *store, unsigned *failures); /* after one more failure,
 void hwts_stir(hwt_store *store);                     /* those that rest, and those that wait for a stop */
 void hwts_wait_stirred(hwt_store *store, int64_t ns);
 
+/* What they run; in the files of these names, and in ahead.c. */
+void *hwts_beginner(void *store);
+void *hwts_control(void *store);
+void *hwts_ender(void *store);
+void *hwts_reader(void *store);
+void *hwts_task(void *store);
+
 static inline struct hwts_conn *hwts_conn(hwt_store *store, enum hwts_role role)
 {
 	return *hwts_conn_of(store, role);

@@ -4,7 +4,6 @@
  */
 #include "core/kind.h"
 #include "core/pool.h"
-#include "core/register.h"
 #include "core/which.h"
 
 #define LOOKS 10 /* for a key whose timeout changes while it is looked for */
