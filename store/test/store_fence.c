@@ -178,13 +178,11 @@ TEST(a_series_that_was_begun_and_cancelled_is_not_begun_again)
 		CHECK(!want.row);
 		CHECK(want.mark == (epoch >= EPOCH ? HWTS_LAST : HWTS_UNMARKED));
 	}
-	want.epoch = EPOCH - 1;
-	want.dead = true;
-	want.mark = HWTS_LAST;
+	want.runs_epoch = EPOCH - 1;
 	CHECK_INT(hwts_rows_inherit(fence.conn, &want, 1), ==, 0);
 	CHECK(!want.inherited);
 	CHECK_INT(state(), ==, HWT_STORE_RUNNING);
-	want.epoch = EPOCH;
+	want.runs_epoch = EPOCH;
 	CHECK_INT(hwts_rows_inherit(fence.conn, &want, 1), ==, 0);
 	CHECK(want.inherited);
 	CHECK_INT(want.due_us, ==, HWTS_NEVER);

@@ -279,8 +279,8 @@ static int inherited(void *ctx, const struct hwts_value *row)
 static enum hwts_sql inherit_by(const struct hwts_want *want)
 {
 	if (want->mark != HWTS_UNMARKED)
-		return want->mark == HWTS_LAST ? HWTS_SQL_INHERIT_LAST : HWTS_SQL_END_NEXT;
-	return want->delay_us == HWTS_NEVER ? HWTS_SQL_INHERIT_FAIL : HWTS_SQL_INHERIT;
+		return want->mark == HWTS_LAST ? HWTS_SQL_END_LAST : HWTS_SQL_END_NEXT;
+	return want->delay_us == HWTS_NEVER ? HWTS_SQL_END_FAIL : HWTS_SQL_INHERIT;
 }
 
 /* The row itself is the fence: another process that has the shard by now begins it under a higher epoch. */
@@ -292,14 +292,15 @@ int hwts_rows_inherit(struct hwts_conn *conn, struct hwts_want *wants, size_t n)
 
 	for (size_t i = 0; i < n && rc == 0; i++) {
 		struct hwts_want *want = &wants[i];
-		int64_t epoch = want->mark == HWTS_REPLACED ? want->runs_epoch : want->epoch;
+		struct hwts_value delay_or_error = { want->delay_us, HWTS_DIED, strlen(HWTS_DIED) };
 
 		if (want->dead && (want->mark != HWTS_UNMARKED || want->delay_us > 0))
-			steps[count++] = (struct hwts_step){ inherit_by(want),
-							     { HWTS_NUMBER(want->id), HWTS_NUMBER(epoch),
-							       HWTS_NUMBER(want->delay_us) },
-							     .each = inherited,
-							     .ctx = want };
+			steps[count++] = (struct hwts_step){
+				inherit_by(want),
+				{ HWTS_NUMBER(want->id), HWTS_NUMBER(want->runs_epoch), delay_or_error },
+				.each = inherited,
+				.ctx = want
+			};
 	}
 	if (rc == 0 && count > 0)
 		rc = hwts_run(conn, steps, count, 0);

@@ -324,27 +324,14 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" and t.state <> 3",
 		NULL,
 	},
-	/* Of a process that has died: a delay (?3) from now, or the next time of the grid. */
+	/* What a process held when it died: a delay (?3) from now, or the next time of the grid. */
 	[HWTS_SQL_INHERIT] = {
 		"inherit", "iii",
 		"with n as materialized (select @now us) update @_timeout set state = 1, epoch = 0, due_us = case"
 		" when period_us > 0 and base_us + ((n.us - base_us) / period_us + 1) * period_us < n.us + ?3 then"
-		" base_us + ((n.us - base_us) / period_us + 1) * period_us else n.us + ?3 end, error = 'its process"
-		" died or was cut off while it ran'@tx from n where id = ?1 and state = 2 and epoch < ?2 and "
+		" base_us + ((n.us - base_us) / period_us + 1) * period_us else n.us + ?3 end, error = '"
+		HWTS_DIED "'@tx from n where id = ?1 and state = 2 and epoch = ?2 and "
 		UNMARKED " returning id, due_us",
-		NULL,
-	},
-	[HWTS_SQL_INHERIT_FAIL] = {
-		"inherit", "ii",
-		"update @_timeout set state = 3, shard = -1 - shard, error = 'its process died or was cut off while"
-		" it ran' where id = ?1 and state = 2 and epoch < ?2 and " UNMARKED " returning id, due_us",
-		NULL,
-	},
-	/* One that was cancelled in its last run; also if this process has begun it, and not heard so. */
-	[HWTS_SQL_INHERIT_LAST] = {
-		"inherit", "ii",
-		"delete from @_timeout where "
-		THIS " and state = 2 and epoch <= ?2 and last is not null and next_due_us is null returning id, due_us",
 		NULL,
 	},
 	/* Those of rows that no other transaction has locked. */

@@ -68,8 +68,6 @@ enum hwts_sql {
 	HWTS_SQL_BEGIN_UNLOCKED,
 	HWTS_SQL_PENDING,
 	HWTS_SQL_INHERIT,
-	HWTS_SQL_INHERIT_FAIL,
-	HWTS_SQL_INHERIT_LAST,
 	HWTS_SQL_END_LOCK,
 	HWTS_SQL_END_DONE,
 	HWTS_SQL_END_AGAIN,
@@ -164,6 +162,7 @@ static inline int hwts_finish(struct hwts_conn *conn, int rc)
 	return conn->db->engine->finish(conn, rc);
 }
 
+#define HWTS_DIED "its process died or was cut off while it ran"
 #define HWTS_CLOSING 4 /* most steps that end a run in its task's transaction */
 
 /* In sql_text.c. */

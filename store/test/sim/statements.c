@@ -508,11 +508,9 @@ static int begin_unlocked(struct act *act)
 	return begin(act, SKIPS);
 }
 
-#define HEIR_ERROR "its process died or was cut off while it ran"
-
 static bool is_left(struct act *act, const struct version *t)
 {
-	return t->n[STATE] == 2 && t->n[EPOCH] < NUMBER_ARG(1) && is_unmarked(t);
+	return runs_under(t, NUMBER_ARG(1)) && is_unmarked(t);
 }
 
 static int inherit(struct act *act)
@@ -531,46 +529,8 @@ static int inherit(struct act *act)
 	t->n[EPOCH] = 0;
 	t->n[DUE] = HWTS_MIN(next, then);
 	t->n[TX] = (int64_t)act->tx->number;
-	set_error(t, HEIR_ERROR);
+	set_error(t, HWTS_DIED);
 	SIM_EMIT(act, t->n[ID], t->n[DUE]);
-	return 0;
-}
-
-static void fail_row(struct act *act, struct row *row, const char *error)
-{
-	struct version *t = sim_change(act, row);
-
-	t->n[STATE] = 3;
-	t->n[SHARD_OF] = -1 - t->n[SHARD_OF];
-	set_error(t, error);
-}
-
-static int inherit_fail(struct act *act)
-{
-	struct row *row;
-	int rc = claim(act, NUMBER_ARG(0), is_left, WAITS, &row);
-
-	if (rc != 0 || !row)
-		return rc;
-	fail_row(act, row, HEIR_ERROR);
-	SIM_EMIT(act, row->newest->n[ID], row->newest->n[DUE]);
-	return 0;
-}
-
-static bool is_left_to_go(struct act *act, const struct version *t)
-{
-	return t->n[STATE] == 2 && t->n[EPOCH] <= NUMBER_ARG(1) && t->n[LAST] && !t->n[NEXT_DUE];
-}
-
-static int inherit_last(struct act *act)
-{
-	struct row *row;
-	int rc = claim(act, NUMBER_ARG(0), is_left_to_go, WAITS, &row);
-
-	if (rc != 0 || !row)
-		return rc;
-	SIM_EMIT(act, row->newest->n[ID], row->newest->n[DUE]);
-	sim_remove(act, row);
 	return 0;
 }
 
@@ -661,13 +621,16 @@ static int end_again(struct act *act)
 static int end_fail(struct act *act)
 {
 	struct row *row;
+	struct version *t;
 	int rc = claim(act, NUMBER_ARG(0), runs_on, WAITS, &row);
 
 	if (rc != 0 || !row)
 		return rc;
-	fail_row(act, row, NULL);
-	sim_set_text(row->newest, ERROR, act->step->args[2].bytes, act->step->args[2].len);
-	SIM_EMIT(act, row->newest->n[ID]);
+	t = sim_change(act, row);
+	t->n[STATE] = 3;
+	t->n[SHARD_OF] = -1 - t->n[SHARD_OF];
+	sim_set_text(t, ERROR, act->step->args[2].bytes, act->step->args[2].len);
+	SIM_EMIT(act, t->n[ID]);
 	return 0;
 }
 
@@ -731,8 +694,6 @@ sim_statement *const sim_timeout_statements[HWTS_SQLS] = {
 	[HWTS_SQL_BEGIN_UNLOCKED] = begin_unlocked,
 	[HWTS_SQL_PENDING] = pending,
 	[HWTS_SQL_INHERIT] = inherit,
-	[HWTS_SQL_INHERIT_FAIL] = inherit_fail,
-	[HWTS_SQL_INHERIT_LAST] = inherit_last,
 	[HWTS_SQL_END_LOCK] = end_lock,
 	[HWTS_SQL_END_DONE] = end_done,
 	[HWTS_SQL_END_AGAIN] = end_again,
