@@ -119,6 +119,7 @@ struct hwts_ruling {
 };
 int hwts_rows_rules(struct hwts_conn *conn, struct hwts_ruling *ruling);
 int hwts_rows_runs(struct hwts_conn *conn, struct hwts_ruling *ruling); /* of those that count */
+bool hwts_ruling_has(void *ruling, uint32_t shard); /* the shard of this number is one of them */
 void hwts_ruling_free(struct hwts_ruling *ruling);
 
 /* Changes the rules of a group, or (NULL) of its kind, and raises the number of rules in its shards. */
@@ -127,9 +128,9 @@ struct hwts_rules_change {
 	const char *group;
 	const int64_t *shards;
 	size_t n;
-	bool limits, removes; /* or a pause */
+	bool limits; /* or a pause */
 	bool paused;
-	int32_t running, burst;
+	int32_t running, burst; /* running -1: the group has no limits of its own */
 	int64_t every_us;
 };
 int hwts_rows_rules_change(struct hwts_conn *conn, const struct hwts_rules_change *change);

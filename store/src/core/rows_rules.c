@@ -50,12 +50,9 @@ static int read_shard(void *ctx, const struct hwts_value *row)
 static int read_group(void *ctx, const struct hwts_value *row)
 {
 	struct hwts_ruling *ruling = ctx;
-	void *array = ruling->groups;
 	struct hwts_ruled_group *group;
-	bool ok = hwts_grow(&array, &ruling->group_room, ruling->group_count + 1, sizeof(*group));
 
-	ruling->groups = array;
-	if (!ok)
+	if (!hwts_grow(&ruling->groups, &ruling->group_room, ruling->group_count + 1, sizeof(*group)))
 		return ENOMEM;
 	group = &ruling->groups[ruling->group_count++];
 	*group = (struct hwts_ruled_group){ .len = (uint8_t)HWTS_MIN(row[0].len, (size_t)HWTS_KEY_MAX),
@@ -70,18 +67,17 @@ static int read_group(void *ctx, const struct hwts_value *row)
 static int read_run(void *ctx, const struct hwts_value *row)
 {
 	struct hwts_ruling *ruling = ctx;
-	void *array = ruling->runs;
-	bool ok = hwts_grow(&array, &ruling->run_room, ruling->run_count + 1, sizeof(*ruling->runs));
 
-	ruling->runs = array;
-	if (!ok)
+	if (!hwts_grow(&ruling->runs, &ruling->run_room, ruling->run_count + 1, sizeof(*ruling->runs)))
 		return ENOMEM;
 	ruling->runs[ruling->run_count++] = hwts_due_of(row);
 	return 0;
 }
 
-static bool has(const struct hwts_ruling *ruling, uint32_t number)
+bool hwts_ruling_has(void *ctx, uint32_t number)
 {
+	const struct hwts_ruling *ruling = ctx;
+
 	for (size_t i = 0; i < ruling->n; i++)
 		if ((uint32_t)(ruling->shards[i].id % HWTS_SHARDS_MAX) == number)
 			return true;
@@ -100,7 +96,7 @@ int hwts_rows_rules(struct hwts_conn *conn, struct hwts_ruling *ruling)
 	for (size_t i = 0; i < ruling->n && rc == 0; i++)
 		ids[i] = ruling->shards[i].id;
 	for (uint32_t i = 0; i < HWTS_BUCKETS; i++)
-		if (has(ruling, i % ruling->kind_shards))
+		if (hwts_ruling_has(ruling, i % ruling->kind_shards))
 			buckets[steps[1].args[0].len++] = i;
 	if (rc == 0)
 		rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_READS);
@@ -155,12 +151,8 @@ static size_t write_change(struct hwts_step *steps, const struct hwts_rules_chan
 			     : (struct hwts_step)HWTS_DO(PAUSE_KIND, kind, paused);
 		return 1;
 	}
-	if (!change->limits)
-		steps[0] = (struct hwts_step)HWTS_DO(PAUSE_GROUP, bucket, kind, group, paused);
-	else if (change->removes)
-		steps[0] = (struct hwts_step)HWTS_DO(UNLIMIT_GROUP, bucket, kind, group);
-	else
-		steps[0] = (struct hwts_step)HWTS_DO(LIMIT_GROUP, bucket, kind, group, running, every, burst);
+	steps[0] = change->limits ? (struct hwts_step)HWTS_DO(LIMIT_GROUP, bucket, kind, group, running, every, burst)
+				  : (struct hwts_step)HWTS_DO(PAUSE_GROUP, bucket, kind, group, paused);
 	steps[1] = (struct hwts_step)HWTS_DO(TIDY_GROUP, bucket, kind, group);
 	return 2;
 }

@@ -80,7 +80,7 @@ static int change(hwt_store *store, const char *kind, struct hwts_rules_change *
 int hwt_store_limit(hwt_store *store, const char *kind, const char *group, const hwt_store_limits *limits)
 {
 	struct hwts_call call = hwts_enter();
-	struct hwts_rules_change is = { .group = group, .limits = true, .removes = !limits };
+	struct hwts_rules_change is = { .group = group, .limits = true, .running = group ? -1 : 0 };
 	int rc = check(store, kind, group);
 
 	if (rc == 0 && limits)

@@ -72,16 +72,6 @@ static bool caps(const struct hwts_ruling *ruling)
 	return any;
 }
 
-static bool was_read(void *ctx, uint32_t number)
-{
-	const struct hwts_ruling *ruling = ctx;
-
-	for (size_t i = 0; i < ruling->n; i++)
-		if ((uint32_t)(ruling->shards[i].id % HWTS_SHARDS_MAX) == number)
-			return true;
-	return false;
-}
-
 /* With the lock. */
 static bool apply_groups(struct hwts_kind *kind, struct hwts_ruling *ruling)
 {
@@ -94,7 +84,7 @@ static bool apply_groups(struct hwts_kind *kind, struct hwts_ruling *ruling)
 		ok = hwts_turns_set_own(&kind->turns, group->name, group->len, group->bucket, &group->is);
 	}
 	if (ok)
-		hwts_turns_settle(&kind->turns, was_read, ruling);
+		hwts_turns_settle(&kind->turns, hwts_ruling_has, ruling);
 	return ok;
 }
 

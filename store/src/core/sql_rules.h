@@ -74,15 +74,9 @@
 	}, \
 	[HWTS_SQL_LIMIT_GROUP] = { \
 		"limit", "nnknin", \
-		"insert into @_group (bucket, kind, grp, running, start_every_us, burst) values (?1, ?2, ?3, ?4, ?5," \
-		" ?6) on conflict (bucket, kind, grp) do update set running = excluded.running, start_every_us =" \
+		"insert into @_group (bucket, kind, grp, running, start_every_us, burst) values (?1, ?2, ?3," \
+		" nullif(?4, -1), ?5, ?6) on conflict (bucket, kind, grp) do update set running = excluded.running, start_every_us =" \
 		" excluded.start_every_us, burst = excluded.burst", \
-		NULL, \
-	}, \
-	[HWTS_SQL_UNLIMIT_GROUP] = { \
-		"limit", "nnk", \
-		"update @_group set running = null, start_every_us = null, burst = null where bucket = ?1 and kind =" \
-		" ?2 and grp = ?3", \
 		NULL, \
 	}, \
 	[HWTS_SQL_TIDY_GROUP] = { \

@@ -168,14 +168,14 @@ static struct row *group_row(struct act *act)
 	return NULL;
 }
 
-static int change_group(struct act *act, bool makes, struct version **out)
+static int change_group(struct act *act, struct version **out)
 {
 	struct row *row = group_row(act);
 	int rc = row ? sim_lock(act, row, true, WAITS) : 0;
 
 	*out = NULL;
 	sim_note_rules(NUMBER_ARG(1), TEXT_ARG(2));
-	if (rc != 0 || (!row && !makes))
+	if (rc != 0)
 		return rc;
 	*out = row ? sim_change(act, row) : sim_insert(act, RULES);
 	(*out)->n[RULES_BUCKET] = NUMBER_ARG(0);
@@ -187,7 +187,7 @@ static int change_group(struct act *act, bool makes, struct version **out)
 static int pause_group(struct act *act)
 {
 	struct version *group;
-	int rc = change_group(act, true, &group);
+	int rc = change_group(act, &group);
 
 	if (group)
 		group->n[RULES_PAUSED] = NUMBER_ARG(3);
@@ -197,22 +197,12 @@ static int pause_group(struct act *act)
 static int limit_group(struct act *act)
 {
 	struct version *group;
-	int rc = change_group(act, true, &group);
+	int rc = change_group(act, &group);
 
 	for (int i = 0; i < 3 && group; i++)
-		group->n[RULES_RUNNING + i] = NUMBER_ARG(3 + i);
+		group->n[RULES_RUNNING + i] = HWTS_MAX(NUMBER_ARG(3 + i), 0);
 	if (group)
-		group->n[RULES_LIMITED] = 1;
-	return rc;
-}
-
-static int unlimit_group(struct act *act)
-{
-	struct version *group;
-	int rc = change_group(act, false, &group);
-
-	for (int i = RULES_LIMITED; i <= RULES_BURST && group; i++)
-		group->n[i] = 0;
+		group->n[RULES_LIMITED] = NUMBER_ARG(3) >= 0;
 	return rc;
 }
 
@@ -237,6 +227,5 @@ sim_statement *const sim_rules_statements[HWTS_SQLS] = {
 	[HWTS_SQL_PAUSE_GROUP] = pause_group,
 	[HWTS_SQL_LIMIT_KIND] = limit_kind,
 	[HWTS_SQL_LIMIT_GROUP] = limit_group,
-	[HWTS_SQL_UNLIMIT_GROUP] = unlimit_group,
 	[HWTS_SQL_TIDY_GROUP] = tidy_group,
 };
