@@ -278,28 +278,6 @@ TEST(the_buckets_of_a_shard_whose_holder_died_are_empty)
 	hwts_turns_clear(&turns);
 }
 
-TEST(what_is_of_a_lost_shard_is_taken_out_of_the_queues)
-{
-	uint32_t lost = 'a' % 8;
-	struct hwts_turn a[3], b, none, *list;
-	unsigned count = 0;
-
-	fresh();
-	set_own("a", 0, 0, 0, true);
-	for (int i = 0; i < 3; i++)
-		add(&a[i], "a", 3 - i, i);
-	add(&b, "b", 0, 0);
-	add(&none, "", 0, 0);
-	for (list = hwts_turns_drain(&turns, all, &lost); list; list = list->next, count++)
-		CHECK(hwts_turn_name(list->group)[0] == 'a');
-	CHECK_INT(count, ==, 3);
-	CHECK_INT(turns.queued, ==, 2);
-	CHECK(take() == &b);
-	CHECK(take() == &none);
-	CHECK(take() == NULL);
-	hwts_turns_clear(&turns);
-}
-
 /*
  * Rests: a share of 4
  */

@@ -180,21 +180,6 @@ void hwts_turns_read_levels(struct hwts_turns *turns, const void *bytes, size_t 
 	}
 }
 
-struct hwts_turn *hwts_turns_drain(struct hwts_turns *turns, bool (*lost)(void *ctx, uint32_t shard), void *ctx)
-{
-	struct hwts_turn *list = NULL, *turn;
-
-	for (size_t i = 0; i < turns->room; i++)
-		for (struct hwts_turn_group *group = turns->chains[i]; group; group = group->chain)
-			while (lost(ctx, group->bucket % turns->shards) &&
-			       (turn = hwts_turn_pop(&group->queue)) != NULL) {
-				turns->queued--;
-				turn->next = list;
-				list = turn;
-			}
-	return list;
-}
-
 void hwts_turns_clear(struct hwts_turns *turns)
 {
 	struct hwts_turns none = { .empty_ns = turns->empty_ns, .shards = turns->shards };

@@ -189,11 +189,6 @@ static inline int64_t hwts_turns_wake_ns(const struct hwts_turns *turns)
 uint32_t hwts_turns_round(const struct hwts_turns *turns, struct hwts_turn_group *group);
 
 /*
- * Takes out of the queues what is of a shard for which lost says true, as a list.  What has no group stays.
- */
-struct hwts_turn *hwts_turns_drain(struct hwts_turns *turns, bool (*lost)(void *ctx, uint32_t shard), void *ctx);
-
-/*
  * Rests; turn_rest.c.  share: how many turns of a group are kept.
  */
 
@@ -227,7 +222,7 @@ struct hwts_rules hwts_turns_rules(const struct hwts_turns *turns, const struct 
 void hwts_turns_place(struct hwts_turns *turns, struct hwts_turn_group *group); /* something has happened to it */
 
 /*
- * Rules; turn_change.c, with drain and clear
+ * Rules; turn_change.c
  */
 
 void hwts_turns_set_kind(struct hwts_turns *turns, bool paused, struct hwts_rules each);
