@@ -120,14 +120,6 @@ static int cancel_it(struct hwts_conn *conn, struct hwts_about *about, void *ctx
 	return hwts_rows_cancel(conn, about->id, HWTS_NOT_BEGUN, about->states, false);
 }
 
-static int find_it(struct hwts_conn *conn, struct hwts_about *about, void *ctx)
-{
-	(void)conn;
-	(void)about;
-	(void)ctx;
-	return 0;
-}
-
 /* Those that do not ask for the state share commits. */
 static int cancel_one_of(hwt_store *store, struct hwts_about *about)
 {
@@ -139,7 +131,7 @@ static int cancel_one_of(hwt_store *store, struct hwts_about *about)
 		return cancel_shared(store, about->id);
 	/* It may end, and another one be put with its key, between the look for it and the cancel. */
 	for (int i = 0; i < LOOKS; i++) {
-		rc = hwts_about_do(store, about, find_it, NULL);
+		rc = hwts_about_do(store, about, NULL, NULL);
 		if (rc == 0)
 			rc = cancel_shared(store, about->id);
 		else
@@ -240,7 +232,7 @@ static int check_when(hwt_store_when when, struct hwts_move *move)
 static int move_one(hwt_store *store, struct hwts_about *about, struct moving *moving)
 {
 	uint64_t heard = 0;
-	int rc = about->by_key ? hwts_about_do(store, about, find_it, NULL) : 0;
+	int rc = about->by_key ? hwts_about_do(store, about, NULL, NULL) : 0;
 
 	if (rc == 0) {
 		hwts_lock(store);

@@ -82,7 +82,7 @@ static int find_and_do(struct hwts_conn *conn, struct hwts_about *about, hwts_do
 		rc = hwts_rows_find(conn, about->row.id, about->group, about->key, &about->id);
 		if (rc != 0)
 			return rc;
-		rc = act(conn, about, ctx);
+		rc = act ? act(conn, about, ctx) : 0;
 	}
 	return rc;
 }
