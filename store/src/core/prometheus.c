@@ -178,43 +178,28 @@ static int read_kinds(hwt_store *store, struct text *text)
  * Of the database
  */
 
-enum { PAUSED, PROCESSES, FAILED, OVERDUE };
-
 static const struct family of_database[] = {
-	[PAUSED] = { "kind_paused", "gauge", "1: the kind is paused.", 0, false },
-	[PROCESSES] = { "kind_processes", "gauge", "Living processes that run the kind.", 0, false },
-	[FAILED] = { "kind_failed", "gauge", "FAILED timeouts of the kind; 1001: more than 1000.", 0, false },
-	[OVERDUE] = { "kind_overdue_seconds", "gauge", "How long its oldest pending timeout has been due.", 0, true },
+	{ "kind_paused", "gauge", "1: the kind is paused.", 0, false },
+	{ "kind_processes", "gauge", "Living processes that run the kind.", 0, false },
+	{ "kind_failed", "gauge", "FAILED timeouts of the kind; 1001: more than 1000.", 0, false },
+	{ "kind_overdue_seconds", "gauge", "How long its oldest pending timeout has been due.", 0, true },
 };
-
-static double value_of(const struct text *text, const hwt_store_kind_info *info, size_t family)
-{
-	bool is_due = info->oldest_due_us != 0 && info->oldest_due_us < text->now_us;
-
-	switch (family) {
-	case PAUSED:
-		return info->paused;
-	case PROCESSES:
-		return info->processes;
-	case FAILED:
-		return (double)info->failed;
-	default:
-		return is_due ? (double)(text->now_us - info->oldest_due_us) / 1e6 : 0;
-	}
-}
 
 static void put_database(struct text *text, bool up)
 {
-	char name[6 * HWTS_NAME_MAX + 1];
-
 	head(text, "database_up", "gauge", "1: the database has answered.");
 	line(text, "hwt_store_database_up %d\n", up);
 	for (size_t i = 0; i < HWTS_COUNT(of_database) && text->info_count > 0; i++) {
 		head(text, of_database[i].name, of_database[i].type, of_database[i].help);
-		for (size_t k = 0; k < text->info_count; k++) {
-			escape(name, text->infos[k].kind);
+		for (const hwt_store_kind_info *is = text->infos; is < text->infos + text->info_count; is++) {
+			bool due = is->oldest_due_us != 0 && is->oldest_due_us < text->now_us;
+			const double values[] = { is->paused, is->processes, (double)is->failed,
+						  due ? (double)(text->now_us - is->oldest_due_us) / 1e6 : 0 };
+			char name[6 * HWTS_NAME_MAX + 1];
+
+			escape(name, is->kind);
 			line(text, "hwt_store_%s{kind=\"%s\"} %.*f\n", of_database[i].name, name,
-			     of_database[i].ns ? 6 : 0, value_of(text, &text->infos[k], i));
+			     of_database[i].ns ? 6 : 0, values[i]);
 		}
 	}
 }
