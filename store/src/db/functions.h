@@ -10,6 +10,8 @@
 #ifndef HWTS_FUNCTIONS_H
 #define HWTS_FUNCTIONS_H
 
+#include "core/sql_words.h"
+
 /* clang-format off */
 static const char *const FUNCTIONS[] = {
 	"create or replace function `cancel(id bigint) returns text language plpgsql security definer",
@@ -24,17 +26,13 @@ static const char *const FUNCTIONS[] = {
 	"    if found then",
 	"      return 'cancelled';",
 	"    end if;",
-	"    update `timeout t set last = true, next_due_us = null, next_base_us = null, next_period_us = null,",
-	"      next_priority = null, next_schedule = null, next_zone = null, next_grace_us = null,",
-	"      next_spread_us = null, next_data = null",
+	"    update `timeout t set last = true" SPEC(NEXT_GOES),
 	"    where t.id = its_id and t.bucket = (its_id & 1023::bigint)::int",
 	"      and t.state = 2 and t.last is null and (t.period_us > 0 or t.schedule is not null);",
 	"    if found then",
 	"      return 'cancelled';",
 	"    end if;",
-	"    update `timeout t set next_due_us = null, next_base_us = null, next_period_us = null,",
-	"      next_priority = null, next_schedule = null, next_zone = null, next_grace_us = null,",
-	"      next_spread_us = null, next_data = null",
+	"    update `timeout t set last = t.last" SPEC(NEXT_GOES),
 	"    where t.id = its_id and t.bucket = (its_id & 1023::bigint)::int",
 	"      and t.state = 2 and t.next_due_us is not null;",
 	"    select t.state into its_state from `timeout t where t.id = its_id",
@@ -96,9 +94,7 @@ static const char *const FUNCTIONS[] = {
 	"  delete from `timeout t where t.bucket = place and t.kind = k.kind_id and t.grp = its_group",
 	"    and t.grp <> ''::bytea and t.state <> 2;",
 	"  get diagnostics gone = row_count;",
-	"  update `timeout t set last = true, next_due_us = null, next_base_us = null, next_period_us = null,",
-	"    next_priority = null, next_schedule = null, next_zone = null, next_grace_us = null,",
-	"    next_spread_us = null, next_data = null",
+	"  update `timeout t set last = true" SPEC(NEXT_GOES),
 	"  where t.bucket = place and t.kind = k.kind_id and t.grp = its_group and t.grp <> ''::bytea",
 	"    and t.state = 2 and (t.last is null or t.next_due_us is not null);",
 	"  get diagnostics marked = row_count;",
