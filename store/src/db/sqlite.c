@@ -2,7 +2,6 @@
 /* Exchanges with SQLite: errors, statements, transactions; sqlite.h. */
 #include "db/sqlite.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 /*
@@ -220,10 +219,6 @@ int hwts_sqlite_commit(struct sqlite_conn *conn, int rc)
  * Exchanges
  */
 
-#define NOW 31 /* the parameters that stand for the clocks; sql.c */
-#define BOOT 32
-#define MONO 30
-
 static int make(struct sqlite_conn *conn, enum hwts_sql sql)
 {
 	char *text = hwts_sql_text(conn->conn.db, sql, false, conn->conn.here);
@@ -234,108 +229,6 @@ static int make(struct sqlite_conn *conn, enum hwts_sql sql)
 	rc = sqlite3_prepare_v3(conn->handle, text, -1, SQLITE_PREPARE_PERSISTENT, &conn->made[sql], NULL);
 	free(text);
 	return rc == SQLITE_OK ? 0 : hwts_sqlite_error(conn, rc, "prepare");
-}
-
-#define DIGITS 20
-
-/* With snprintf a life takes an eighth longer. */
-static char *write_number(char *to, int64_t number)
-{
-	char digits[DIGITS], *at = digits + DIGITS;
-	uint64_t left = number < 0 ? -(uint64_t)number : (uint64_t)number;
-
-	do
-		*--at = (char)('0' + left % 10);
-	while ((left /= 10) > 0);
-	if (number < 0)
-		*to++ = '-';
-	memcpy(to, at, (size_t)(digits + DIGITS - at));
-	return to + (digits + DIGITS - at);
-}
-
-/* ",1,5," or "[1,5]" */
-static int bind_list(sqlite3_stmt *made, int at, const char *ends, const struct hwts_value *value)
-{
-	const int64_t *items = value->bytes;
-	char *list = hwts_alloc(value->len * (DIGITS + 1) + 2), *end = list;
-
-	if (!list)
-		return SQLITE_NOMEM;
-	*end++ = ends[0];
-	for (size_t i = 0; i < value->len; i++) {
-		end = write_number(end, items[i]);
-		*end++ = ',';
-	}
-	if (value->len == 0)
-		end++;
-	end[-1] = ends[1];
-	return sqlite3_bind_text(made, at, list, (int)(end - list), free);
-}
-
-static int bind(sqlite3_stmt *made, int at, char type, const struct hwts_value *value, size_t element)
-{
-	switch (type) {
-	case 't':
-	case 'k':
-		return sqlite3_bind_text(made, at, value->bytes, (int)value->len, SQLITE_STATIC);
-	case 'd':
-		return sqlite3_bind_blob64(made, at, value->bytes, value->len, SQLITE_STATIC);
-	case 'l':
-		return bind_list(made, at, ",,", value);
-	case 'J':
-		return bind_list(made, at, "[]", value);
-	case 'K':
-		value = (const struct hwts_value *)value->bytes + element;
-		return sqlite3_bind_text(made, at, value->bytes, (int)value->len, SQLITE_STATIC);
-	case 'D':
-		value = (const struct hwts_value *)value->bytes + element;
-		return sqlite3_bind_blob64(made, at, value->bytes, value->len, SQLITE_STATIC);
-	case 'I':
-	case 'N':
-	case 'B':
-		return sqlite3_bind_int64(made, at, ((const int64_t *)value->bytes)[element]);
-	default:
-		return sqlite3_bind_int64(made, at, value->number);
-	}
-}
-
-static int bind_all(struct sqlite_conn *conn, const struct hwts_step *step, size_t element)
-{
-	const char *types = hwts_statements[step->sql].types;
-	sqlite3_stmt *made = conn->made[step->sql];
-	int rc = SQLITE_OK, most = sqlite3_bind_parameter_count(made);
-
-	for (int i = 0; types[i] && rc == SQLITE_OK; i++)
-		if (element == 0 || types[i] <= 'Z') /* what is no array is bound already */
-			rc = bind(made, i + 1, types[i], &step->args[i], element);
-	if (rc == SQLITE_OK && most >= MONO)
-		rc = sqlite3_bind_int64(made, MONO, conn->read_ns);
-	if (rc == SQLITE_OK && most >= NOW)
-		rc = sqlite3_bind_int64(made, NOW, conn->now_us);
-	if (rc == SQLITE_OK && most >= BOOT)
-		rc = sqlite3_bind_int64(made, BOOT, conn->boot_us);
-	return rc == SQLITE_OK ? 0 : hwts_sqlite_error(conn, rc, "bind");
-}
-
-static int tell_row(sqlite3_stmt *made, const struct hwts_step *step)
-{
-	struct hwts_value row[HWTS_COLUMNS];
-
-	for (int i = 0; i < sqlite3_column_count(made); i++) {
-		int type = sqlite3_column_type(made, i);
-
-		row[i] = (struct hwts_value){ .number = 0 };
-		if (type == SQLITE_INTEGER) {
-			row[i].number = sqlite3_column_int64(made, i);
-		} else if (type != SQLITE_NULL) { /* texts are UTF-8 only when asked for as such */
-			row[i].bytes = type == SQLITE_TEXT ? (const void *)sqlite3_column_text(made, i)
-							   : sqlite3_column_blob(made, i);
-			row[i].len = (size_t)sqlite3_column_bytes(made, i);
-			if (!row[i].bytes)
-				row[i].bytes = "";
-		}
-	}
-	return step->each(step->ctx, row);
 }
 
 /* Executes a statement, for each element of its arrays. */
@@ -355,10 +248,11 @@ static int execute(struct sqlite_conn *conn, const struct hwts_step *step)
 	for (size_t i = 0; i < times && rc == 0; i++) {
 		sqlite3_stmt *made = conn->made[step->sql];
 
-		rc = bind_all(conn, step, i);
+		failed = hwts_sqlite_bind(conn, step, i);
+		rc = failed != SQLITE_OK ? hwts_sqlite_error(conn, failed, "bind") : 0;
 		while (rc == 0 && (failed = sqlite3_step(made)) != SQLITE_DONE)
 			rc = failed != SQLITE_ROW ? hwts_sqlite_error(conn, failed, "step")
-						  : (step->each ? tell_row(made, step) : 0);
+						  : (step->each ? hwts_sqlite_tell(made, step) : 0);
 		if (rc == 0 && step->each && sqlite3_column_count(made) == 0 && sqlite3_changes(conn->handle) > 0)
 			rc = step->each(step->ctx, (const struct hwts_value[HWTS_COLUMNS]){
 						       { .number = ((const int64_t *)step->args[0].bytes)[i] } });

@@ -114,6 +114,11 @@ static inline int64_t number_of(sqlite3_stmt *rows, int column)
 	return sqlite3_column_int64(rows, column);
 }
 
+/* In sqlite_args.c. */
+/* Element of its arrays.  SQLite's result. */
+int hwts_sqlite_bind(struct sqlite_conn *conn, const struct hwts_step *step, size_t element);
+int hwts_sqlite_tell(sqlite3_stmt *made, const struct hwts_step *step); /* a row */
+
 /* In sqlite_file.c. */
 int hwts_sqlite_find_file(const char *path, char **found);
 int hwts_sqlite_check_files(struct sqlite_conn *conn); /* EIO: they were removed or replaced while they are open */
