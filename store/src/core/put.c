@@ -89,6 +89,7 @@ static int describe(const hwt_store_spec *given, struct hwts_put *put)
 {
 	hwt_store_spec is;
 	const hwt_store_spec *spec = &is;
+	int64_t first_us;
 	int rc = given ? hwts_take("hwt_store_spec", given, offsetof(hwt_store_spec, group), &is, sizeof(is))
 		       : hwts_fail(EINVAL, "the spec is NULL");
 
@@ -113,7 +114,10 @@ static int describe(const hwt_store_spec *given, struct hwts_put *put)
 		.spread_us = hwts_up_to_us(spec->spread_ns),
 	};
 	put->when_us = put->absolute ? spec->due_us : hwts_up_to_us(HWTS_MAX(spec->delay_ns, 0));
-	return 0;
+	/* Wrong lines and zones are refused before the database is asked for anything. */
+	return put->schedule ? hwts_calendar_next(put->schedule, put->zone,
+						  put->absolute ? put->when_us : hwts_wall_us(), &first_us)
+			     : 0;
 }
 
 /*
@@ -137,16 +141,6 @@ static int set_first_time(hwt_store *store, struct hwts_conn *conn, struct hwts_
 	return rc ? rc : hwts_series_begin(put, now_us);
 }
 
-/* Wrong lines and zones are refused before the database is asked for anything. */
-static int check_line(const struct hwts_put *put)
-{
-	int64_t first_us;
-
-	return put->schedule ? hwts_calendar_next(put->schedule, put->zone,
-						  put->absolute ? put->when_us : hwts_wall_us(), &first_us)
-			     : 0;
-}
-
 /* The kind is made if it is not there. */
 static int prepare(hwt_store *store, const hwt_store_spec *spec, struct hwts_put *put)
 {
@@ -154,16 +148,19 @@ static int prepare(hwt_store *store, const hwt_store_spec *spec, struct hwts_put
 	int rc = describe(spec, put);
 
 	if (rc == 0)
-		rc = check_line(put);
-	if (rc == 0)
 		rc = hwts_kind_of(store, spec->kind, &make, &put->kind);
 	return rc == 0 ? set_first_time(store, NULL, put) : rc;
 }
 
-static int explain(const struct hwts_put *put)
+/* What a call tells of one: its id, or that of the one that is there.  Returns rc. */
+static int told(const struct hwts_put *put, int rc, int64_t *id)
 {
-	return hwts_fail(EEXIST, "kind %s: timeout %lld with the key \"%s\" is there", put->kind_name,
-			 (long long)put->found_id, put->key ? put->key : "");
+	if (rc == EEXIST)
+		(void)hwts_fail(rc, "kind %s: timeout %lld with the key \"%s\" is there", put->kind_name,
+				(long long)put->found_id, put->key ? put->key : "");
+	if (id && (rc == 0 || rc == ECONNRESET || rc == EEXIST))
+		*id = rc == EEXIST ? put->found_id : put->id;
+	return rc;
 }
 
 /*
@@ -289,15 +286,9 @@ int hwt_store_put(hwt_store *store, const hwt_store_spec *spec, int64_t *id)
 	request.base.bytes = request.put.len;
 	hwts_group_do(store, store->puts, &request.base);
 	rc = request.base.rc ? request.base.rc : request.put.rc;
-	if (request.base.rc == 0 && rc == EEXIST)
-		(void)explain(&request.put);
-	else if (rc != 0)
+	if (rc != 0)
 		(void)hwts_fail(rc, "%s", request.base.text);
-	if (id && (rc == 0 || rc == ECONNRESET))
-		*id = request.put.id;
-	else if (id && rc == EEXIST)
-		*id = request.put.found_id;
-	return hwts_leave(call, rc);
+	return hwts_leave(call, told(&request.put, rc, id));
 }
 
 static int put_many(hwt_store *store, const hwt_store_spec *specs, size_t n, struct hwts_put *puts, int64_t *ids)
@@ -320,9 +311,7 @@ static int put_many(hwt_store *store, const hwt_store_spec *specs, size_t n, str
 	for (size_t i = 0; i < n && rc == EEXIST; i++) {
 		if (puts[i].rc == 0)
 			continue;
-		if (ids)
-			ids[0] = puts[i].found_id;
-		(void)explain(&puts[i]);
+		(void)told(&puts[i], rc, ids);
 		(void)hwts_fail(rc, "spec %zu: %s", i, hwts_fail_text());
 		break;
 	}
@@ -379,22 +368,16 @@ int hwt_store_put_on(hwt_store *store, void *connection, const hwt_store_spec *s
 {
 	struct hwts_call call = hwts_enter();
 	struct hwts_put put = { 0 };
-	int rc;
+	int rc = hwts_check_store(store);
 
-	rc = hwts_check_store(store);
 	if (rc == 0 && !connection)
 		rc = hwts_fail(EINVAL, "the connection is NULL");
-	if (rc != 0)
-		return hwts_leave(call, rc);
-	rc = describe(spec, &put);
 	if (rc == 0)
-		rc = check_line(&put);
+		rc = describe(spec, &put);
 	if (rc == 0) {
 		rc = put_on(store, connection, &put);
 		hwts_numbers_refill(store);
 	}
-	if (rc == EEXIST)
-		(void)explain(&put);
 	if (rc == 0) {
 		hwts_lock(store);
 		if (put.learned)
@@ -402,9 +385,5 @@ int hwt_store_put_on(hwt_store *store, void *connection, const hwt_store_spec *s
 		HWTS_TALLY(store, put, 1);
 		hwts_unlock(store);
 	}
-	if (id && (rc == 0 || rc == ECONNRESET))
-		*id = put.id;
-	else if (id && rc == EEXIST)
-		*id = put.found_id;
-	return hwts_leave(call, rc);
+	return hwts_leave(call, told(&put, rc, id));
 }
