@@ -20,8 +20,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	 */
 	[HWTS_SQL_GET] = {
 		"get", "in",
-		INFO
-		", case when ?2 > 0 then substr(t.data, 1, ?2) end from @_timeout t where t.id = ?1 and t.bucket ="
+		INFO ", case when ?2 > 0 then substr(t.data, 1, ?2) end from @_timeout t where t.id = ?1 and t.bucket ="
 		" (?1 & 1023)",
 		NULL,
 	},
@@ -53,8 +52,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	},
 	[HWTS_SQL_INFOS] = {
 		"infos", "Ib",
-		INFO
-		", case when ?2 then t.data end from @_timeout t where t.id = @any(?1)",
+		INFO ", case when ?2 then t.data end from @_timeout t where t.id = @any(?1)",
 		NULL,
 	},
 	/*
@@ -69,8 +67,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	/* None of them waits for a row that another transaction has locked: those are tried alone. */
 	[HWTS_SQL_CANCEL_ALL] = {
 		"cancel", "In",
-		"delete from @_timeout where "
-		THIS " and state <> 2 and (1 << state) & ?2 <> 0 returning id",
+		"delete from @_timeout where " THIS " and state <> 2 and (1 << state) & ?2 <> 0 returning id",
 		"delete from @_timeout where id = any(array(select u.id from @_timeout u where u.id = any(?1) and"
 		" u.state <> 2 for update skip locked)) and state <> 2 and (1 << state) & ?2 <> 0 returning id",
 	},
@@ -78,9 +75,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	[HWTS_SQL_CANCEL_LAST] = {
 		"cancel", "ib",
 		"update @_timeout set last = true" SPEC(NEXT_GOES) " where "
-		THIS " and ((?2 and state = 2 and last is null) or ("
-		GOES_ON
-		")) returning id",
+		THIS " and ((?2 and state = 2 and last is null) or (" GOES_ON ")) returning id",
 		NULL,
 	},
 	/* What has replaced one that runs; the run stays what it is. */
@@ -93,8 +88,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	[HWTS_SQL_RESCHEDULE] = {
 		"reschedule", "iibni",
 		"with n as materialized (select case when ?3 then ?2 else @now + ?2 end us) update @_timeout set"
-		REFILE
-		"@tx from n where "
+		REFILE "@tx from n where "
 		THIS " and ((state <> 2 and (1 << state) & ?4 <> 0) or (state = 2 and epoch = ?5 and "
 		UNMARKED "))" MOVED,
 		NULL,
@@ -103,10 +97,8 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	[HWTS_SQL_RESCHEDULE_ALL] = {
 		"reschedule", "Iin",
 		"with n as materialized (select ?2 us) update @_timeout set"
-		REFILE
-		" from n where "
-		THIS
-		" and state <> 2 and (1 << state) & ?3 <> 0" MOVED,
+		REFILE " from n where "
+		THIS " and state <> 2 and (1 << state) & ?3 <> 0" MOVED,
 		"with n as materialized (select ?2 us) update @_timeout set"
 		REFILE
 		"@tx from n where id = any(array(select u.id from @_timeout u where u.id = any(?1) and u.state <> 2"
@@ -128,8 +120,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		"insert into @_hint (id, due_us, shard, len, at_us) select t.id, t.due_us, t.shard,"
 		" coalesce(length(t.data), 0), @now from @_timeout t join @_shard s on s.id = t.shard join @_kind"
 		" k on k.id = t.kind join @_member m on m.name = s.owner where t.id" IN_LIST
-		" and t.state = 1 and (?3 or s.owner <> ?2) and t.due_us < @now + k.horizon_us and m.until_us "
-		LIVE,
+		" and t.state = 1 and (?3 or s.owner <> ?2) and t.due_us < @now + k.horizon_us and m.until_us " LIVE,
 		"select pg_notify('@_' || x.shard, case when length(x.news) > 7000 then 'r' else x.news end) from"
 		" (select t.shard + 0 shard, string_agg(concat(t.id, ':', t.due_us, ':', coalesce(length(t.data),"
 		" 0), case when t.grp <> '' or t.priority <> 0 then concat(':', t.priority, ':', encode(t.grp,"
@@ -149,8 +140,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	},
 	[HWTS_SQL_KIND_LOCK] = { "make", "", "", "select pg_advisory_xact_lock(hashtext('@_kind'))" },
 	[HWTS_SQL_FLUSH] = {
-		"flush", "",
-		"",
+		"flush", "", "",
 		"select case when current_setting('synchronous_commit') in ('off', 'local') then"
 		" set_config('synchronous_commit', 'on', true) end",
 	},
@@ -176,16 +166,8 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		NULL,
 	},
 	/* Those of a name (?1), or all.  One that was removed is there as long as it has rows. */
-	[HWTS_SQL_KINDS] = {
-		"kinds", "tb",
-		KINDS("instr(m.kinds, ',' || k.id || ',') > 0"),
-		KINDS("k.id = any(m.kinds)"),
-	},
-	[HWTS_SQL_KIND_REMOVE] = {
-		"remove", "t",
-		REMOVE("instr(m.kinds, ',' || k.id || ',') > 0"),
-		REMOVE("k.id = any(m.kinds)"),
-	},
+	[HWTS_SQL_KINDS] = { "kinds", "tb", KINDS(IN_TEXT), KINDS(IN_ARRAY) },
+	[HWTS_SQL_KIND_REMOVE] = { "remove", "t", REMOVE(IN_TEXT), REMOVE(IN_ARRAY) },
 	[HWTS_SQL_KIND_GROUPS] = {
 		"remove", "t",
 		"with recursive i (n) as (select 0 union all select n + 1 from i where n < 1023) delete from @_group"
@@ -208,8 +190,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		"insert into @_member as m (name, incarnation, until_us, kinds) select ?1, ?2, n.us + ?3, ?4 from"
 		" (select @boot us) n where true on conflict (name) do update set incarnation = excluded.incarnation,"
 		" until_us = excluded.until_us, kinds = ?4 where m.incarnation in (?2, ?5) or m.until_us not "
-		LIVE
-		" returning 1",
+		LIVE " returning 1",
 		NULL,
 	},
 	[HWTS_SQL_NAMESAKE] = {
@@ -230,25 +211,21 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	},
 	[HWTS_SQL_RENEW] = {
 		"renew", "tiil",
-		"with n as materialized (select @boot us) update @_member set until_us = n.us + ?2,"
-		" kinds = ?4 from n where"
-		" name = ?1 and incarnation = ?3 and until_us between n.us + 1 and n.us + 3600000000 returning 1",
+		"with n as materialized (select @boot us) update @_member set until_us = n.us + ?2, kinds = ?4"
+		" from n where name = ?1 and incarnation = ?3 and until_us between n.us + 1 and n.us + 3600000000 returning 1",
 		NULL,
 	},
 	[HWTS_SQL_MEMBERS] = {
 		"members", "N",
-		"select ?1, count(*) from @_member where instr(kinds, ',' || ?1 || ',') > 0 and until_us "
-		LIVE,
+		"select ?1, count(*) from @_member where instr(kinds, ',' || ?1 || ',') > 0 and until_us " LIVE,
 		"select x.k, (select count(*) from @_member l where x.k = any(l.kinds) and l.until_us "
-		LIVE
-		") from unnest(?1) x(k)",
+		LIVE ") from unnest(?1) x(k)",
 	},
 	[HWTS_SQL_SHARDS] = {
 		"shards", "Nt",
 		"select s.id, s.epoch, s.owner = ?2, coalesce(m.until_us, 0) not between n.us + 1 and n.us +"
-		" 3600000000,"
-		" coalesce(m.until_us - n.us, 0), s.rules from (select @boot us) n cross join @_shard s left join"
-		" @_member m on m.name = s.owner where s.kind = @any(?1)",
+		" 3600000000, coalesce(m.until_us - n.us, 0), s.rules from (select @boot us) n cross join @_shard s"
+		" left join @_member m on m.name = s.owner where s.kind = @any(?1)",
 		NULL,
 	},
 	[HWTS_SQL_CLOCK] = { "clock", "", "select @now, @mono", NULL },
@@ -265,8 +242,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	[HWTS_SQL_OVER] = {
 		"take", "N",
 		"update @_member set until_us = 0 where until_us <> 0 and until_us not "
-		LIVE
-		" and name in (select owner from @_shard where id = @any(?1))",
+		LIVE " and name in (select owner from @_shard where id = @any(?1))",
 		NULL,
 	},
 	[HWTS_SQL_TAKE] = {
@@ -275,8 +251,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" s.levels end where s.id = ?1 and s.epoch = ?2 and"
 		" (s.owner is null or s.owner = ?3 or not exists (select 1 from @_member m where m.name = s.owner"
 		" and m.until_us "
-		LIVE
-		")) returning id, epoch, rules, epoch > 1 and levels is null",
+		LIVE ")) returning id, epoch, rules, epoch > 1 and levels is null",
 		NULL,
 	},
 	/* With its levels (?4), for the process that takes it next. */
@@ -305,13 +280,10 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" s.id = j.value where s.epoch = ?3 and s.owner = ?4 and s.rules = ?9)"
 		" returning id, due_us, base_us, period_us, attempt, key, data, @now, grp, schedule, zone,"
 		" grace_us, spread_us",
-		BEGIN_FROM
-		" where t.id = any(?1)"
-		BEGIN_WHERE,
+		BEGIN_FROM " where t.id = any(?1)" BEGIN_WHERE,
 	},
 	[HWTS_SQL_BEGIN_UNLOCKED] = {
-		"begin", "JJitiinni",
-		"",
+		"begin", "JJitiinni", "",
 		BEGIN_FROM
 		" where t.id = any(array(select u.id from @_timeout u where u.id = any(?1) for update skip locked))"
 		BEGIN_WHERE,
@@ -335,11 +307,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		NULL,
 	},
 	/* Those of rows that no other transaction has locked. */
-	[HWTS_SQL_END_LOCK] = {
-		"end", "I",
-		"",
-		"select id from @_timeout where id = any(?1) for update skip locked",
-	},
+	[HWTS_SQL_END_LOCK] = { "end", "I", "", "select id from @_timeout where id = any(?1) for update skip locked" },
 	[HWTS_SQL_END_DONE] = {
 		"end", "Ii",
 		"delete from @_timeout where id = ?1 and state = 2 and epoch = ?2 and next_due_us is null",
@@ -364,8 +332,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	[HWTS_SQL_END_LAST] = {
 		"end", "ii",
 		"delete from @_timeout where "
-		THIS
-		" and state = 2 and epoch = ?2 and last is not null and next_due_us is null returning id",
+		THIS " and state = 2 and epoch = ?2 and last is not null and next_due_us is null returning id",
 		NULL,
 	},
 	/* Whatever the run has answered, and also if its process died: what has replaced it holds. */
@@ -373,8 +340,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		"end", "ii",
 		"update @_timeout set state = 1, epoch = 0, attempt = 0, last = null, error = null"
 		SPEC(NEXT_HOLDS) "@tx where "
-		THIS
-		" and state = 2 and epoch = ?2 and next_due_us is not null returning id, due_us,"
+		THIS " and state = 2 and epoch = ?2 and next_due_us is not null returning id, due_us,"
 		" coalesce(length(data), 0), priority",
 		NULL,
 	},
@@ -386,8 +352,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		"close_run", "ii",
 		"select 1 from @_timeout where id = ?1 and state = 2 and epoch = ?2",
 		"select 1 / count(*) from (select 1 from @_timeout where "
-		THIS
-		" and state = 2 and epoch = ?2 for update) t",
+		THIS " and state = 2 and epoch = ?2 for update) t",
 	},
 	/*
 	 * Numbers, ?1 of them: those after the last, or of 4 a millisecond since 2026 if that is more.  The clock is

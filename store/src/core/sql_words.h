@@ -27,6 +27,8 @@
  * Of a kind k: the members that run it, and how many of its shards have rows.  Each query that is a value is planned by
  * itself.  What has failed is counted as far as 1001.
  */
+#define IN_TEXT "instr(m.kinds, ',' || k.id || ',') > 0"
+#define IN_ARRAY "k.id = any(m.kinds)"
 #define RUN_BY(member_has) "(select count(*) from @_member m where " member_has " and m.until_us " LIVE ")"
 #define HAS_ROWS                                                                                                       \
 	"(select count(*) from @_shard s where s.kind = k.id and coalesce((select t.state from @_timeout t where"      \
