@@ -44,7 +44,7 @@ bool hwts_refill_wanted(hwt_store *store); /* with the lock */
 int hwts_refill_read(hwt_store *store, struct hwts_conn *conn);
 
 /* The rules of groups, as the holder of a shard has them; ruling.c. */
-void hwts_rules_changed(hwt_store *store, int32_t shard);      /* with the lock: those of a shard are to be read again */
+void hwts_rules_changed(hwt_store *store, int32_t shard);      /* with the lock: of a shard, to be read again */
 bool hwts_rules_wanted(hwt_store *store);                      /* with the lock */
 int hwts_rules_read(hwt_store *store, struct hwts_conn *conn); /* those of a kind's shards that are to be read */
 

@@ -28,53 +28,31 @@ static int64_t id_of(const struct hwts_request *request)
 	return ((const struct cancel_request *)request)->id; /* its first member */
 }
 
-static void cancel_one(struct hwts_conn *conn, struct hwts_request *request)
-{
-	conn->brief = !request->alone;
-	request->rc = hwts_rows_cancel(conn, id_of(request), HWTS_NOT_BEGUN, HWTS_ALL_STATES, false);
-	request->alone = conn->brief && request->rc == EAGAIN && conn->db->engine->locks_rows;
-	conn->brief = false;
-	hwts_group_text(request);
-}
-
-/* In one transaction, and what is locked in that moment, or fails there, by itself. */
-static void cancel_many(struct hwts_conn *conn, struct hwts_request *requests, int64_t *ids, int *rcs, size_t n)
-{
-	size_t i = 0;
-	int rc;
-
-	for (const struct hwts_request *request = requests; request; request = request->next)
-		ids[i++] = id_of(request);
-	rc = hwts_rows_cancel_all(conn, ids, rcs, n, HWTS_ALL_STATES);
-	i = 0;
-	for (struct hwts_request *request = requests; request; request = request->next, i++) {
-		request->rc = rc ? rc : rcs[i];
-		if (rc == 0 && (rcs[i] == ENOENT || rcs[i] == EBUSY))
-			(void)hwts_rows_explain(rcs[i], ids[i]);
-		hwts_group_text(request);
-		request->alone = request->rc == EINTR;
-		if (rc == EIO || rc == ENOMEM)
-			cancel_one(conn, request);
-	}
-}
-
+/* In one transaction; what is locked in that moment, or fails there, by itself.  It alone waits for a lock. */
 void hwts_cancel_group(hwt_store *store, struct hwts_request *requests, size_t n)
 {
 	int64_t *ids = hwts_alloc(n * (sizeof(*ids) + sizeof(int)));
 	struct hwts_conn *conn;
-	int rc = hwts_pool_get(store, &conn);
+	bool alone = requests->alone;
+	size_t i = 0;
+	int rc = ids ? hwts_pool_get(store, &conn) : ENOMEM;
 
 	HWTS_POINT("cancels");
-	for (struct hwts_request *request = requests; request && (rc != 0 || n == 1 || !ids); request = request->next) {
-		request->rc = rc;
-		hwts_group_text(request);
-		if (rc == 0)
-			cancel_one(conn, request);
-	}
-	if (rc == 0 && n > 1 && ids)
-		cancel_many(conn, requests, ids, (int *)(ids + n), n);
-	if (rc == 0)
+	for (const struct hwts_request *request = requests; request && ids; request = request->next)
+		ids[i++] = id_of(request);
+	if (rc == 0) {
+		rc = alone ? hwts_rows_cancel(conn, ids[0], HWTS_NOT_BEGUN, HWTS_ALL_STATES, false)
+			   : hwts_rows_cancel_all(conn, ids, (int *)(ids + n), n, HWTS_ALL_STATES);
 		hwts_pool_put(store, conn);
+	}
+	i = 0;
+	for (struct hwts_request *request = requests; request; request = request->next, i++) {
+		request->rc = rc || alone ? rc : ((int *)(ids + n))[i];
+		if (rc == 0 && (request->rc == ENOENT || request->rc == EBUSY))
+			(void)hwts_rows_explain(request->rc, ids[i]);
+		hwts_group_text(request);
+		request->alone = !alone && (request->rc == EINTR || rc == EIO || rc == ENOMEM);
+	}
 	free(ids);
 }
 

@@ -32,8 +32,7 @@ static void fail(hwt_store *store, struct hwts_kind *kind, const struct hwts_due
 {
 	struct hwts_entry *entry = hwts_window_condemn(store, due);
 
-	if (entry && !fail_lost(store, kind, due,
-				due->part == HWTS_RUNS ? "the database has lost its end" : HWTS_DIED))
+	if (entry && !fail_lost(store, kind, due, due->part == HWTS_RUNS ? "the database has lost its end" : HWTS_DIED))
 		hwts_window_erase(entry);
 }
 

@@ -119,7 +119,7 @@ struct hwts_ruling {
 };
 int hwts_rows_rules(struct hwts_conn *conn, struct hwts_ruling *ruling);
 int hwts_rows_runs(struct hwts_conn *conn, struct hwts_ruling *ruling); /* of those that count */
-bool hwts_ruling_has(void *ruling, uint32_t shard); /* the shard of this number is one of them */
+bool hwts_ruling_has(void *ruling, uint32_t shard);                     /* the shard of this number is one of them */
 void hwts_ruling_free(struct hwts_ruling *ruling);
 
 /* Changes the rules of a group, or (NULL) of its kind, and raises the number of rules in its shards. */

@@ -44,6 +44,8 @@ static int filed(void *ctx, const struct hwts_value *value)
 
 static struct hwts_step end_of(struct hwts_row *row)
 {
+	const char *error = row->give_back || row->again ? NULL : row->error;
+
 	if (row->how == HWTS_DONE)
 		return (struct hwts_step)HWTS_ASK(END_DONE, filed, row, HWTS_BYTES(&row->id, 1),
 						  HWTS_NUMBER(row->epoch));
@@ -53,8 +55,7 @@ static struct hwts_step end_of(struct hwts_row *row)
 	return (struct hwts_step)HWTS_ASK(END_AGAIN, filed, row, HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch),
 					  HWTS_NUMBER(row->when_us), HWTS_NUMBER(row->how == HWTS_AFTER),
 					  HWTS_NUMBER(row->limit_us), HWTS_NUMBER(row->next_base_us),
-					  HWTS_NUMBER(row->next_attempt),
-					  HWTS_BYTES(row->give_back || row->again ? NULL : row->error, strlen(row->error)));
+					  HWTS_NUMBER(row->next_attempt), HWTS_TEXT(error));
 }
 
 /* Its row was marked as its last run.  What that has answered counts no more. */
@@ -107,9 +108,8 @@ static void end_done(struct end *end)
 		for (count = 0; i + count < end->done && end->rows[i + count]->epoch == end->rows[i]->epoch; count++)
 			end->ids[i + count] = end->rows[i + count]->id;
 		*group = (struct done){ &end->rows[i], count };
-		end->steps[end->step_count++] =
-		    (struct hwts_step)HWTS_ASK(END_DONE, done, group, HWTS_BYTES(&end->ids[i], count),
-					       HWTS_NUMBER(end->rows[i]->epoch));
+		end->steps[end->step_count++] = (struct hwts_step)HWTS_ASK(
+		    END_DONE, done, group, HWTS_BYTES(&end->ids[i], count), HWTS_NUMBER(end->rows[i]->epoch));
 	}
 }
 

@@ -94,12 +94,11 @@ static struct hwts_step sweep_of(struct hwts_look *look, const int64_t *columns,
 	size_t n = look->held_count;
 	const char *snapshot = look->snapshot ? look->snapshot : "3:3:";
 
-	return (struct hwts_step)HWTS_ASK(SWEEP, see_due, look, HWTS_BYTES(columns + SHARD * n, n),
-					  HWTS_BYTES(columns + EPOCH * n, n),
-					  HWTS_BYTES(columns + (marks ? MARK_DUE : NO_MARK) * n, n),
-					  HWTS_BYTES(columns + (marks ? MARK_ID : NO_MARK) * n, n),
-					  HWTS_NUMBER((int64_t)look->page), HWTS_TEXT(snapshot), HWTS_NUMBER(late_us),
-					  HWTS_NUMBER(from_us));
+	return (struct hwts_step)HWTS_ASK(
+	    SWEEP, see_due, look, HWTS_BYTES(columns + SHARD * n, n), HWTS_BYTES(columns + EPOCH * n, n),
+	    HWTS_BYTES(columns + (marks ? MARK_DUE : NO_MARK) * n, n),
+	    HWTS_BYTES(columns + (marks ? MARK_ID : NO_MARK) * n, n), HWTS_NUMBER((int64_t)look->page),
+	    HWTS_TEXT(snapshot), HWTS_NUMBER(late_us), HWTS_NUMBER(from_us));
 }
 
 static size_t write_steps(struct hwts_look *look, struct hwts_step *steps)
@@ -110,12 +109,10 @@ static size_t write_steps(struct hwts_look *look, struct hwts_step *steps)
 	if (look->sweeps)
 		steps[count++] = (struct hwts_step){ .sql = HWTS_SQL_SNAPSHOT, .each = see_snapshot, .ctx = look };
 	if (ahead > 0)
-		steps[count++] = (struct hwts_step)HWTS_ASK(LOOK, see_due, look, HWTS_BYTES(columns + SHARD * n, ahead),
-							    HWTS_BYTES(columns + EPOCH * n, ahead),
-							    HWTS_BYTES(columns + TO * n, ahead),
-							    HWTS_BYTES(columns + MARK_DUE * n, ahead),
-							    HWTS_BYTES(columns + MARK_ID * n, ahead),
-							    HWTS_NUMBER((int64_t)look->page));
+		steps[count++] = (struct hwts_step)HWTS_ASK(
+		    LOOK, see_due, look, HWTS_BYTES(columns + SHARD * n, ahead), HWTS_BYTES(columns + EPOCH * n, ahead),
+		    HWTS_BYTES(columns + TO * n, ahead), HWTS_BYTES(columns + MARK_DUE * n, ahead),
+		    HWTS_BYTES(columns + MARK_ID * n, ahead), HWTS_NUMBER((int64_t)look->page));
 	if (look->sweeps)
 		steps[count++] = sweep_of(look, columns, look->from_us, look->late_us, true);
 	if (look->sweeps && look->slice_from_us < look->slice_to_us)
@@ -184,10 +181,9 @@ static struct hwts_step refill_of(struct hwts_refill *refill)
 	if (refill->group_len == 0)
 		return (struct hwts_step)HWTS_ASK(LOOK_NO_GROUP, see_rest, refill, HWTS_NUMBER(refill->shard), from_us,
 						  from_id, to_us, to_id, priority, page);
-	return (struct hwts_step)HWTS_ASK(LOOK_GROUP, see_rest, refill, HWTS_NUMBER(refill->bucket),
-					  HWTS_NUMBER(refill->shard / HWTS_SHARDS_MAX),
-					  HWTS_BYTES(refill->group, refill->group_len), from_us, from_id, to_us, to_id,
-					  priority, page);
+	return (struct hwts_step)HWTS_ASK(
+	    LOOK_GROUP, see_rest, refill, HWTS_NUMBER(refill->bucket), HWTS_NUMBER(refill->shard / HWTS_SHARDS_MAX),
+	    HWTS_BYTES(refill->group, refill->group_len), from_us, from_id, to_us, to_id, priority, page);
 }
 
 int hwts_rows_refill(struct hwts_conn *conn, struct hwts_refill *refills, size_t n)

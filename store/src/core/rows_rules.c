@@ -146,9 +146,8 @@ static size_t write_change(struct hwts_step *steps, const struct hwts_rules_chan
 			  burst = HWTS_NUMBER(change->burst);
 
 	if (!change->group) {
-		*steps = change->limits
-			     ? (struct hwts_step)HWTS_DO(LIMIT_KIND, kind, running, every, burst)
-			     : (struct hwts_step)HWTS_DO(PAUSE_KIND, kind, paused);
+		*steps = change->limits ? (struct hwts_step)HWTS_DO(LIMIT_KIND, kind, running, every, burst)
+					: (struct hwts_step)HWTS_DO(PAUSE_KIND, kind, paused);
 		return 1;
 	}
 	steps[0] = change->limits ? (struct hwts_step)HWTS_DO(LIMIT_GROUP, bucket, kind, group, running, every, burst)
@@ -161,8 +160,7 @@ static size_t write_change(struct hwts_step *steps, const struct hwts_rules_chan
 int hwts_rows_rules_change(struct hwts_conn *conn, const struct hwts_rules_change *change)
 {
 	struct hwts_value shards = HWTS_BYTES(change->shards, change->n);
-	struct hwts_step steps[5] = { HWTS_DO(RULES_LOCK, shards),
-				      HWTS_DO(RULES_RAISE, shards) };
+	struct hwts_step steps[5] = { HWTS_DO(RULES_LOCK, shards), HWTS_DO(RULES_RAISE, shards) };
 	size_t n = 2 + write_change(steps + 2, change);
 
 	steps[n++] = (struct hwts_step){ .sql = HWTS_SQL_RULES_TELL,

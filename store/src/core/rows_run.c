@@ -295,12 +295,11 @@ int hwts_rows_inherit(struct hwts_conn *conn, struct hwts_want *wants, size_t n)
 		struct hwts_value delay_or_error = { want->delay_us, HWTS_DIED, strlen(HWTS_DIED) };
 
 		if (want->dead && (want->mark != HWTS_UNMARKED || want->delay_us > 0))
-			steps[count++] = (struct hwts_step){
-				inherit_by(want),
-				{ HWTS_NUMBER(want->id), HWTS_NUMBER(want->runs_epoch), delay_or_error },
-				.each = inherited,
-				.ctx = want
-			};
+			steps[count++] = (struct hwts_step){ inherit_by(want),
+							     { HWTS_NUMBER(want->id), HWTS_NUMBER(want->runs_epoch),
+							       delay_or_error },
+							     .each = inherited,
+							     .ctx = want };
 	}
 	if (rc == 0 && count > 0)
 		rc = hwts_run(conn, steps, count, 0);

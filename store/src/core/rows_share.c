@@ -223,10 +223,9 @@ int hwts_rows_give(struct hwts_conn *conn, const struct hwts_shard_row *shards, 
 	if (!steps)
 		return ENOMEM;
 	for (size_t i = 0; i < n; i++)
-		steps[i] = (struct hwts_step)HWTS_DO(GIVE, HWTS_NUMBER(shards[i].shard), HWTS_NUMBER(shards[i].epoch),
-						     HWTS_TEXT(hwts_me(conn->db)),
-						     HWTS_BYTES(shards[i].levels, shards[i].levels_len),
-						     HWTS_NUMBER(shards[i].unread));
+		steps[i] = (struct hwts_step)HWTS_DO(
+		    GIVE, HWTS_NUMBER(shards[i].shard), HWTS_NUMBER(shards[i].epoch), HWTS_TEXT(hwts_me(conn->db)),
+		    HWTS_BYTES(shards[i].levels, shards[i].levels_len), HWTS_NUMBER(shards[i].unread));
 	steps[n] = (struct hwts_step){ .sql = HWTS_SQL_CALL, .after = true };
 	rc = hwts_run(conn, steps, n + 1, 0);
 	free(steps);

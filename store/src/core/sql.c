@@ -212,7 +212,8 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	[HWTS_SQL_RENEW] = {
 		"renew", "tiil",
 		"with n as materialized (select @boot us) update @_member set until_us = n.us + ?2, kinds = ?4"
-		" from n where name = ?1 and incarnation = ?3 and until_us between n.us + 1 and n.us + 3600000000 returning 1",
+		" from n where name = ?1 and incarnation = ?3 and until_us between n.us + 1 and n.us + 3600000000"
+		" returning 1",
 		NULL,
 	},
 	[HWTS_SQL_MEMBERS] = {

@@ -75,8 +75,8 @@
 	[HWTS_SQL_LIMIT_GROUP] = { \
 		"limit", "nnknin", \
 		"insert into @_group (bucket, kind, grp, running, start_every_us, burst) values (?1, ?2, ?3," \
-		" nullif(?4, -1), ?5, ?6) on conflict (bucket, kind, grp) do update set running = excluded.running, start_every_us =" \
-		" excluded.start_every_us, burst = excluded.burst", \
+		" nullif(?4, -1), ?5, ?6) on conflict (bucket, kind, grp) do update set running = excluded.running," \
+		" start_every_us = excluded.start_every_us, burst = excluded.burst", \
 		NULL, \
 	}, \
 	[HWTS_SQL_TIDY_GROUP] = { \

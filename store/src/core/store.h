@@ -76,9 +76,9 @@ struct hwt_store {
 	struct hwts_clock *clock;
 	struct hwts_ability *ability;
 	struct hwts_shards *shards;
-	struct hwts_share *share;     /* share.c, share_life.c */
-	struct hwts_window *window;   /* window.c, window_in.c, window_life.c, window_due.c */
-	struct hwts_runs *runs;       /* queue.c */
+	struct hwts_share *share;   /* share.c, share_life.c */
+	struct hwts_window *window; /* window.c, window_in.c, window_life.c, window_due.c */
+	struct hwts_runs *runs;     /* queue.c */
 	struct hwts_ready *ready;
 	struct hwts_pulled *pulled;
 	struct hwts_ends *ends;       /* ender.c */

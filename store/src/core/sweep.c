@@ -6,8 +6,8 @@
  * the regular sweep begins at low_us, 4/3 of a lease ago, and no look reads all of them.  What lies before was in the
  * window, or its news came, or it became visible in time.  What came later still (by a transaction that took longer, or
  * due in the past) and whose news was lost is found in slices: each sweep reads one, downwards from low_us to the
- * beginning.  They grow while they are quick and shrink when they are not.  Once a whole pass is quick, there is no need
- * for slices, and each sweep reads all.
+ * beginning.  They grow while they are quick and shrink when they are not.  Once a whole pass is quick, no slices are
+ * needed, and each sweep reads all.
  */
 #include "core/ahead.h"
 #include "core/store.h"

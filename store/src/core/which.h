@@ -16,9 +16,7 @@ struct hwts_about {
 enum { HWTS_MAY_BE_MANY = 1, HWTS_MAY_READ = 2, HWTS_MOVES = 4 };
 int hwts_about_of(const hwt_store_which *which, unsigned may, struct hwts_about *about);
 typedef int hwts_do_it(struct hwts_conn *conn, struct hwts_about *about, void *ctx);
-/*
- * To one: if it has a key it may be done to several in turn, until it is not ENOENT.  act NULL: that is looked up alone.
- */
+/* To one: if it has a key it may be done to several in turn, until it is not ENOENT; act NULL: to find it. */
 int hwts_about_do(hwt_store *store, struct hwts_about *about, hwts_do_it *act, void *ctx);
 int hwts_about_do_on(struct hwts_conn *conn, struct hwts_about *about, hwts_do_it *act, void *ctx);
 

@@ -327,8 +327,8 @@ static bool may_reschedule(struct act *act, const struct version *t)
 
 static void emit_moved(struct act *act, const struct version *t)
 {
-	struct hwts_value values[] = { { .number = t->n[ID] },  { .number = t->n[SHARD_OF] },
-				       { .number = t->n[DUE] }, { .number = len_of(t) },
+	struct hwts_value values[] = { { .number = t->n[ID] },      { .number = t->n[SHARD_OF] },
+				       { .number = t->n[DUE] },     { .number = len_of(t) },
 				       sim_text_value(t->s[GROUP]), { .number = t->n[PRIORITY] } };
 
 	sim_emit(act, values, HWTS_COUNT(values));
