@@ -6,7 +6,6 @@
 #include "core/ability.h"
 #include "core/ahead.h"
 #include "core/asks.h"
-#include "core/threads.h"
 #include "core/clock.h"
 #include "core/share.h"
 #include "core/ender.h"

@@ -18,7 +18,6 @@
 #include "core/pool.h"
 #include "core/shards.h"
 #include "core/store.h"
-#include "core/threads.h"
 #include "core/window.h"
 
 #define QUICK_NS HWT_MS(50) /* a renewal can wait for it */

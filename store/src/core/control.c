@@ -13,7 +13,6 @@
 #include "core/shards.h"
 #include "core/share.h"
 #include "core/store.h"
-#include "core/threads.h"
 #include "core/window.h"
 
 #include <fcntl.h>

@@ -4,7 +4,6 @@
 #include "core/ender.h"
 #include "core/shards.h"
 #include "core/store.h"
-#include "core/threads.h"
 #include "core/window.h"
 
 /* A run that nobody can account for; false: no memory. */

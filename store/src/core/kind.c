@@ -2,7 +2,6 @@
 /* The list of the kinds that this process knows, and what their names may be. */
 #include "core/kind.h"
 #include "core/store.h"
-#include "core/threads.h"
 
 #define SHARDS 8
 #define HORIZON_NS HWT_S(5)

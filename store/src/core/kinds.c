@@ -9,7 +9,6 @@
 #include "core/pool.h"
 #include "core/run.h"
 #include "core/store.h"
-#include "core/threads.h"
 
 #include <stdlib.h>
 

@@ -14,7 +14,6 @@
 #include "core/queue.h"
 #include "core/store.h"
 #include "core/tally.h"
-#include "core/threads.h"
 #include "core/which.h"
 #include "core/window.h"
 

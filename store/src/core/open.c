@@ -21,7 +21,6 @@
 #include "core/share.h"
 #include "core/store.h"
 #include "core/tally.h"
-#include "core/threads.h"
 #include "core/window.h"
 
 #include <stdio.h>

@@ -11,7 +11,6 @@
 #include "core/pool.h"
 #include "core/store.h"
 #include "core/tally.h"
-#include "core/threads.h"
 
 #define KEEP 16
 #define MOST 64

@@ -9,7 +9,6 @@
 #include "core/pool.h"
 #include "core/store.h"
 #include "core/tally.h"
-#include "core/threads.h"
 
 #include <inttypes.h>
 #include <stdio.h>

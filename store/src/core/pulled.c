@@ -23,7 +23,6 @@
 #include "core/run.h"
 #include "core/shards.h"
 #include "core/store.h"
-#include "core/threads.h"
 #include "core/window.h"
 
 /* A run that is out. */

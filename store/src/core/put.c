@@ -11,7 +11,6 @@
 #include "core/store.h"
 #include "core/tally.h"
 #include "core/queue.h"
-#include "core/threads.h"
 #include "core/window.h"
 
 #define CHANGES (HWT_STORE_REPLACE | HWT_STORE_REVIVE) /* what is there may change */

@@ -10,7 +10,6 @@
 #include "core/ready.h"
 #include "core/shards.h"
 #include "core/store.h"
-#include "core/threads.h"
 #include "core/window.h"
 
 #define AHEAD_NS HWT_MS(20)

@@ -9,7 +9,6 @@
 #include "core/shards.h"
 #include "core/store.h"
 #include "core/tally.h"
-#include "core/threads.h"
 #include "core/which.h"
 #include "core/window.h"
 

@@ -9,7 +9,6 @@
 #include "core/clock.h"
 #include "core/shards.h"
 #include "core/store.h"
-#include "core/threads.h"
 #include "core/window.h"
 
 bool hwts_refill_wanted(hwt_store *store)

@@ -6,7 +6,6 @@
 #include "core/run.h"
 #include "core/shards.h"
 #include "core/store.h"
-#include "core/threads.h"
 
 #define MAX_ATTEMPTS 20
 #define LONGEST_NS (HWT_S(86400) * 365)

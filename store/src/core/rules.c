@@ -7,7 +7,6 @@
 #include "core/ahead.h"
 #include "core/run.h"
 #include "core/store.h"
-#include "core/threads.h"
 
 #define LONGEST_NS (HWTS_LONGEST_PERIOD_US * 1000)
 

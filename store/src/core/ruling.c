@@ -13,7 +13,6 @@
 #include "core/clock.h"
 #include "core/shards.h"
 #include "core/store.h"
-#include "core/threads.h"
 #include "core/window.h"
 
 void hwts_rules_changed(hwt_store *store, int32_t id)

@@ -3,7 +3,6 @@
 #include "core/shards.h"
 #include "core/asks.h"
 #include "core/store.h"
-#include "core/threads.h"
 
 struct hwts_shard *hwts_shard(hwt_store *store, int32_t shard, struct hwts_kind **out)
 {

@@ -27,7 +27,6 @@
 #include "core/share.h"
 #include "core/store.h"
 #include "core/tally.h"
-#include "core/threads.h"
 #include "core/window.h"
 
 static int64_t lease_ns(const hwt_store *store)

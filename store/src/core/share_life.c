@@ -4,7 +4,6 @@
 #include "core/share.h"
 #include "core/kind.h"
 #include "core/store.h"
-#include "core/threads.h"
 
 #include <signal.h>
 #include <stdio.h>

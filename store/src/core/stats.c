@@ -6,7 +6,6 @@
 #include "core/shards.h"
 #include "core/store.h"
 #include "core/tally.h"
-#include "core/threads.h"
 #include "core/window.h"
 
 /* What is due and has not started: how many, and since when the oldest is due. */

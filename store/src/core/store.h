@@ -67,11 +67,11 @@ struct hwt_store {
 	struct hwts_kind *kinds; /* kind.c */
 	struct hwts_pool *pool;
 	struct hwts_numbers *numbers;
-	struct hwts_group *puts;    /* put.c */
-	struct hwts_group *cancels; /* change.c */
-	pthread_mutex_t lock;       /* threads.c */
-	pthread_cond_t stirred;     /* threads.c */
-	struct hwts_threads *threads;
+	struct hwts_group *puts;      /* put.c */
+	struct hwts_group *cancels;   /* change.c */
+	pthread_mutex_t lock;         /* store.c */
+	pthread_cond_t stirred;       /* store.c */
+	struct hwts_threads *threads; /* store.c */
 	struct hwts_asks *asks;
 	struct hwts_clock *clock;
 	struct hwts_ability *ability;
@@ -89,5 +89,52 @@ struct hwt_store {
 void hwts_warn(hwt_store *store, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int hwts_check_store(const hwt_store *store); /* EINVAL: NULL, or in a child that was forked */
 int64_t hwts_backoff_ns(unsigned failures);
+
+/*
+ * The lock and the threads
+ */
+
+#define HWTS_ROLES (HWTS_TASK + 1)
+
+/* Of each role of a connection: one thread but for tasks. */
+struct hwts_threads {
+	pthread_t *ids;
+	unsigned count;
+	pthread_cond_t work;
+	bool halt;
+	struct hwts_conn *conn; /* each task has its own */
+};
+
+void hwts_threads_init(hwt_store *store);
+void hwts_threads_destroy(hwt_store *store);
+int hwts_threads_start(hwt_store *store, enum hwts_role role, void *(*run)(void *), unsigned n);
+void hwts_threads_join(hwt_store *store, enum hwts_role role); /* those that were started */
+struct hwts_conn **hwts_conn_of(hwt_store *store, enum hwts_role role);
+
+void hwts_lock(hwt_store *store);
+void hwts_unlock(hwt_store *store);
+
+/* With the lock. */
+void hwts_wake(hwt_store *store, enum hwts_role role); /* one thread that waits for work */
+void hwts_wake_all(hwt_store *store, enum hwts_role role);
+void hwts_wait(hwt_store *store, enum hwts_role role);
+void hwts_wait_for(hwt_store *store, enum hwts_role role, int64_t ns);
+void hwts_halt(hwt_store *store, enum hwts_role role);
+bool hwts_halts(const hwt_store *store, enum hwts_role role);
+void hwts_rest(hwt_store *store, unsigned *failures); /* after one more failure, unless it is stirred */
+void hwts_stir(hwt_store *store);                     /* those that rest, and those that wait for a stop */
+void hwts_wait_stirred(hwt_store *store, int64_t ns);
+
+/* What they run; in the files of these names, and in ahead.c. */
+void *hwts_beginner(void *store);
+void *hwts_control(void *store);
+void *hwts_ender(void *store);
+void *hwts_reader(void *store);
+void *hwts_task(void *store);
+
+static inline struct hwts_conn *hwts_conn(hwt_store *store, enum hwts_role role)
+{
+	return *hwts_conn_of(store, role);
+}
 
 #endif

@@ -18,7 +18,6 @@
 #include "core/shards.h"
 #include "core/store.h"
 #include "core/tally.h"
-#include "core/threads.h"
 #include "core/window.h"
 
 #include <unistd.h>

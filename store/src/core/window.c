@@ -5,7 +5,6 @@
 #include "core/life.h"
 #include "core/shards.h"
 #include "core/store.h"
-#include "core/threads.h"
 #include "core/window.h"
 
 #define AGAIN_US 20000 /* a row that is due and could not be begun: another transaction has it */

@@ -2,7 +2,6 @@
 /* The life of the window, and of what waits in it. */
 #include "core/shards.h"
 #include "core/store.h"
-#include "core/threads.h"
 #include "core/window.h"
 
 #define FIRST_BUCKETS 1024
