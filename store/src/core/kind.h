@@ -47,7 +47,7 @@ int hwts_kind_of(hwt_store *store, const char *name, const struct hwts_kind_row 
 /* The same on a connection that the caller has; nothing is remembered. */
 int hwts_kind_ask(hwt_store *store, struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make,
 		  struct hwts_kind_row *row);
-/* In kinds.c, after a join: kinds that were removed while this process was not a member are there again. */
+/* After a join: kinds that were removed while this process was not a member are there again. */
 int hwts_kinds_keep(hwt_store *store, struct hwts_conn *conn);
 
 /* The list, in a started store or with the lock.  NULL: before the first, and behind the last. */

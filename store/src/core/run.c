@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A run, and which one this thread is in. */
-#include "core/run.h"
+/*
+ * A run, which one this thread is in, and how it ends: by what its task has answered.
+ *
+ * The answers other than a number stay with the run, so one that is given to another run than the task's own, or that
+ * the task does not return, ends nothing.
+ */
 #include "core/kind.h"
+#include "core/run.h"
 #include "core/store.h"
 
 _Thread_local struct hwts_running *hwts_running;
@@ -45,4 +50,128 @@ int hwts_check_call(const hwt_store *store, const char *instead)
 	if (rc == 0 && hwts_holds_lock(store))
 		rc = hwts_fail(EDEADLK, "the transaction of this task has SQLite's lock: %s", instead);
 	return rc;
+}
+
+/*
+ * What a task calls
+ */
+
+static struct hwts_running *running_of(const hwt_store_run *run)
+{
+	return (struct hwts_running *)(uintptr_t)run; /* its first member, and the store has made it */
+}
+
+int hwt_store_again(const hwt_store_run *run, int64_t delay_ns)
+{
+	if (!run)
+		return EINVAL;
+	running_of(run)->answer = HWTS_AGAIN;
+	running_of(run)->again_us = hwts_up_to_us(HWTS_MAX(delay_ns, 0));
+	return HWT_STORE_ANSWER;
+}
+
+static void set_why(struct hwts_running *running, const char *why)
+{
+	hwts_cut(running->why, sizeof(running->why), why, strlen(why));
+	if (!hwts_is_utf8(running->why, strlen(running->why)))
+		(void)hwts_to_ascii(running->why);
+}
+
+int hwt_store_fail(const hwt_store_run *run, const char *why)
+{
+	if (!run)
+		return EINVAL;
+	running_of(run)->answer = HWTS_FAILED;
+	set_why(running_of(run), why && why[0] ? why : "failed");
+	return HWT_STORE_ANSWER;
+}
+
+int hwt_store_give_up(const hwt_store_run *run, const char *why)
+{
+	if (!run)
+		return EINVAL;
+	running_of(run)->answer = HWTS_GIVE_UP;
+	set_why(running_of(run), why && why[0] ? why : "given up");
+	return HWT_STORE_ANSWER;
+}
+
+int hwt_store_end_series(const hwt_store_run *run)
+{
+	if (!run)
+		return EINVAL;
+	running_of(run)->answer = HWTS_END_SERIES;
+	return HWT_STORE_ANSWER;
+}
+
+/*
+ * What becomes of the row
+ */
+
+int64_t hwts_back_off_us(const struct hwts_kind *kind, unsigned attempt)
+{
+	int64_t delay_us = kind->backoff_us;
+
+	for (unsigned i = 1; i < attempt && delay_us < kind->backoff_max_us; i++)
+		delay_us *= 2;
+	/* Jitter: later than asked for, or earlier at the upper limit. */
+	if (delay_us >= kind->backoff_max_us)
+		return kind->backoff_max_us - (int64_t)(hwts_random() % (uint64_t)(kind->backoff_max_us / 8 + 1));
+	return delay_us + (int64_t)(hwts_random() % (uint64_t)(delay_us / 4 + 1));
+}
+
+void hwts_fail_run(struct hwts_row *row, const char *error, bool counts)
+{
+	const struct hwts_kind *kind = row->kind;
+
+	hwts_cut(row->error, sizeof(row->error), error, strlen(error));
+	row->how = counts && row->attempt >= kind->max_attempts ? HWTS_FAIL : HWTS_AFTER;
+	row->again = false;
+	row->when_us = hwts_back_off_us(kind, row->attempt);
+	row->limit_us = hwts_is_series(row) ? row->grid_due_us : HWTS_NEVER;
+	row->next_base_us = row->base_us;
+	row->next_attempt = counts ? row->attempt : row->attempt - 1;
+}
+
+static void succeed(struct hwts_row *row)
+{
+	row->how = hwts_is_series(row) ? HWTS_AT : HWTS_DONE;
+	row->when_us = row->grid_due_us;
+	row->next_base_us = row->grid_us;
+	row->next_attempt = 0;
+}
+
+static void give_up(struct hwts_row *row, const char *why)
+{
+	hwts_cut(row->error, sizeof(row->error), why, strlen(why));
+	row->how = HWTS_FAIL;
+}
+
+/* As after a failure, under the same base, and yet none. */
+static void run_again(struct hwts_row *row, int64_t delay_us)
+{
+	row->how = HWTS_AFTER;
+	row->again = true;
+	row->when_us = delay_us;
+	row->limit_us = hwts_is_series(row) ? row->grid_due_us : HWTS_NEVER;
+	row->next_base_us = row->base_us;
+	row->next_attempt = row->attempt - 1;
+}
+
+void hwts_answered(struct hwts_running *running, int rc)
+{
+	struct hwts_row *row = running->row;
+	char text[128];
+
+	if (rc == 0)
+		succeed(row);
+	else if (rc == HWT_STORE_ANSWER && running->answer == HWTS_AGAIN)
+		run_again(row, running->again_us);
+	else if (rc == HWT_STORE_ANSWER && running->answer == HWTS_END_SERIES)
+		row->how = HWTS_DONE;
+	else if (rc == HWT_STORE_ANSWER && running->answer == HWTS_FAILED)
+		hwts_fail_run(row, running->why, true);
+	else if (rc == HWT_STORE_ANSWER && running->answer == HWTS_GIVE_UP)
+		give_up(row, running->why);
+	else
+		hwts_fail_run(row, hwts_error_text(rc > 0 ? rc : EINVAL, text, sizeof(text)), true);
 }

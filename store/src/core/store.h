@@ -83,7 +83,7 @@ struct hwt_store {
 	struct hwts_pulled *pulled;
 	struct hwts_ends *ends;       /* ender.c */
 	struct hwts_reading *reading; /* ahead.c, found.c */
-	struct hwts_tally *tally;     /* tally.c, stats.c */
+	struct hwts_tally *tally;     /* stats.c */
 };
 
 void hwts_warn(hwt_store *store, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Statistics; tally.c. */
+/* Statistics; stats.c. */
 #ifndef HWTS_TALLY_H
 #define HWTS_TALLY_H
 
@@ -24,7 +24,7 @@ struct hwts_tally {
 void hwts_tally_start(struct hwts_tally *tally, int64_t now_ns, int64_t late_ns); /* a run starts so late */
 void hwts_peak_note(struct hwts_peak *peak, int64_t now_ns, int64_t ns);
 int64_t hwts_peak_read(const struct hwts_peak *peak, int64_t now_ns);
-/* In stats.c.  What is counted, and how things are now: of all kinds, and of one. */
+/* What is counted, and how things are now: of all kinds, and of one. */
 void hwts_stats_now(hwt_store *store, hwt_store_stats *stats);
 void hwts_stats_of_kind(hwt_store *store, const struct hwts_kind *kind, hwt_store_stats *stats);
 
