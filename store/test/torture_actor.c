@@ -178,8 +178,7 @@ static void set_clock(struct actor_self *self)
 	if (!take_clock(self, false))
 		return;
 	pthread_mutex_lock(&self->store->lock);
-	hwts_ask_load(self->store);
-	hwts_ask_look(self->store);
+	hwts_ask(self->store, HWTS_LOOK | HWTS_LOAD);
 	pthread_mutex_unlock(&self->store->lock);
 	if (self->store->asks->poke[1] >= 0)
 		hwts_poke(self->store);

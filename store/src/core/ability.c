@@ -38,7 +38,7 @@ void hwts_ability_note(hwt_store *store, enum hwts_role role, bool ok)
 		ability->since_ns[role] = ability->failed_ns;
 	if (!fails(store) || ability->failed_ns < ability->until_ns)
 		return;
-	hwts_ask_look(store);
+	hwts_ask(store, HWTS_LOOK);
 	hwts_poke(store);
 }
 

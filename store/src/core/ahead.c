@@ -179,7 +179,7 @@ static void collect(struct hwts_reader *reader, int64_t now_us)
 static struct hwts_look *lend(hwt_store *store, struct hwts_reader *reader)
 {
 	if (!reader || reader->busy || !reader->quiet || hwts_window_count(store) > 0 || hwts_shards_held(store) == 0 ||
-	    hwts_asked_load(store) || store->reading->unread || hwts_rules_wanted(store) || !reserve(reader))
+	    hwts_asked(store, HWTS_LOAD) || store->reading->unread || hwts_rules_wanted(store) || !reserve(reader))
 		return NULL;
 	reader->busy = true;
 	store->reading->sweep_due = true;
@@ -210,7 +210,7 @@ static bool accept(hwt_store *store, const struct hwts_renewal *renewal)
 	struct hwts_look *look = renewal->look;
 	int64_t sent_us = look ? look->late_us + store->db->lease_us / 3 : 0;
 
-	if (!renewal->looked || look->due_count > 0 || hwts_asked_load(store) ||
+	if (!renewal->looked || look->due_count > 0 || hwts_asked(store, HWTS_LOAD) ||
 	    renewal->look_ns + HWTS_TEST(look_took) > QUICK_NS || sent_us > renewal->now_us ||
 	    sent_us < renewal->now_us - store->db->lease_us / 3)
 		return false;
@@ -227,8 +227,8 @@ void hwts_reader_renewed(hwt_store *store, const struct hwts_renewal *renewal)
 	reading->seen_us = renewal->now_us;
 	if (accept(store, renewal))
 		return;
-	reading->again |= hwts_asked_load(store);
-	hwts_asked_end(store, true);
+	reading->again |= hwts_asked(store, HWTS_LOAD);
+	hwts_ask_done(store, HWTS_LOAD);
 	reading->sweep_due = reading->unread = true;
 	HWTS_EACH_SHARD (store, kind, shard)
 		shard->unread = true;

@@ -45,30 +45,17 @@ void hwts_poke_read(hwt_store *store)
 		;
 }
 
-void hwts_ask_look(hwt_store *store)
+void hwts_ask(hwt_store *store, unsigned what)
 {
-	store->asks->look = true;
+	store->asks->what |= what;
 }
 
-void hwts_ask_load(hwt_store *store)
+bool hwts_asked(const hwt_store *store, unsigned what)
 {
-	store->asks->load = true;
+	return store->asks->what & what;
 }
 
-bool hwts_asked(const hwt_store *store)
+void hwts_ask_done(hwt_store *store, unsigned what)
 {
-	return store->asks->look || store->asks->load;
-}
-
-bool hwts_asked_load(const hwt_store *store)
-{
-	return store->asks->load;
-}
-
-void hwts_asked_end(hwt_store *store, bool load)
-{
-	if (load)
-		store->asks->load = false;
-	else
-		store->asks->look = false;
+	store->asks->what &= ~what;
 }

@@ -6,9 +6,10 @@
 #include "core/engine.h"
 
 struct hwts_asks {
-	int poke[2];     /* a pipe; -1: control does not run */
-	bool look, load; /* a renewal; and behind it all is read again */
+	int poke[2]; /* a pipe; -1: control does not run */
+	unsigned what;
 };
+enum { HWTS_LOOK = 1, HWTS_LOAD = 2 }; /* a renewal; and behind it all is read again */
 
 void hwts_asks_init(hwt_store *store);
 int hwts_asks_open(hwt_store *store);
@@ -18,10 +19,8 @@ int hwts_poke_fd(const hwt_store *store);
 void hwts_poke_read(hwt_store *store);
 
 /* With the lock. */
-void hwts_ask_look(hwt_store *store);
-void hwts_ask_load(hwt_store *store);
-bool hwts_asked(const hwt_store *store);
-bool hwts_asked_load(const hwt_store *store);
-void hwts_asked_end(hwt_store *store, bool load); /* it is done; load: that, too */
+void hwts_ask(hwt_store *store, unsigned what);
+bool hwts_asked(const hwt_store *store, unsigned what); /* for any of it */
+void hwts_ask_done(hwt_store *store, unsigned what);
 
 #endif

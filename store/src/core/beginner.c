@@ -119,7 +119,7 @@ static void not_begun(hwt_store *store, struct hwts_entry *entry, const struct h
 
 	hwts_inactive(store, shard);
 	if (want->lost && shard->held && shard->epoch == want->epoch) { /* control has not noticed yet */
-		hwts_ask_look(store);
+		hwts_ask(store, HWTS_LOOK);
 		hwts_poke(store);
 	}
 	HWTS_TALLY_OF(store, entry->kind, failed, want->inherited && want->delay_us == HWTS_NEVER);

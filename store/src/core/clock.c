@@ -59,7 +59,7 @@ bool hwts_clock_sample(hwt_store *store, int64_t db_us, int64_t sent_ns, int64_t
 	moved = clock->known && (low_ns - before_ns > MOVED_NS || before_ns - low_ns > MOVED_NS);
 	/* Put back: the marks are in its future, and what rests would wait until then. */
 	if (clock->known && before_ns - low_ns > store->config.lease_ns)
-		hwts_ask_load(store);
+		hwts_ask(store, HWTS_LOAD);
 	clock->known = true;
 	return moved;
 }

@@ -42,14 +42,12 @@ void hwts_hear_news(void *arg, const struct hwts_due *due)
 	if (due->id == HWTS_RULES_ID) {
 		hwts_rules_changed(store, due->shard);
 	} else if (due->id <= 0) {
-		hwts_ask_look(store);
-		if (due->id < 0)
-			hwts_ask_load(store);
+		hwts_ask(store, due->id < 0 ? HWTS_LOOK | HWTS_LOAD : HWTS_LOOK);
 	} else if (hwts_shard(store, due->shard, &kind)) { /* on SQLite all processes hear of all kinds */
 		if (is_possible(kind, due))
 			hwts_window_see(store, due);
 		else
-			hwts_ask_load(store);
+			hwts_ask(store, HWTS_LOAD);
 	}
 	hwts_unlock(store);
 }
@@ -86,8 +84,7 @@ static void clock_was_set(hwt_store *store, int fd)
 		;
 	(void)watch_clock(fd);
 	hwts_lock(store);
-	hwts_ask_load(store);
-	hwts_ask_look(store);
+	hwts_ask(store, HWTS_LOOK | HWTS_LOAD);
 	hwts_unlock(store);
 }
 
@@ -110,7 +107,7 @@ static int listen_again(hwt_store *store)
 		if (rows && shard->held)
 			rows[count++] = (struct hwts_shard_row){ .shard = shard->id };
 	hwts_ability_forget(store);
-	hwts_ask_load(store);
+	hwts_ask(store, HWTS_LOAD);
 	hwts_unlock(store);
 	rc = rows ? store->engine->listen(hwts_conn(store, HWTS_CONTROL), rows, count, true) : ENOMEM;
 	free(rows);
@@ -197,7 +194,7 @@ static void bring_forward(struct control *control)
 	bool soon;
 
 	hwts_lock(store);
-	soon = hwts_asked(store);
+	soon = hwts_asked(store, HWTS_LOOK | HWTS_LOAD);
 	hwts_unlock(store);
 	if (soon)
 		control->look_ns = HWTS_MIN(control->look_ns, control->looked_ns + LOOK_APART_NS);
@@ -211,7 +208,7 @@ static void look(struct control *control)
 	if (hwt_now() < control->look_ns)
 		return;
 	hwts_lock(store);
-	hwts_asked_end(store, false);
+	hwts_ask_done(store, HWTS_LOOK);
 	hwts_unlock(store);
 	control->looked_ns = hwt_now();
 	if (hwts_share_look(store, &control->look_ns) == 0) {
@@ -225,7 +222,7 @@ static void look(struct control *control)
 	}
 	hwts_warn(store, "renewal: %s", hwts_fail_text());
 	hwts_lock(store);
-	hwts_asked_end(store, false);
+	hwts_ask_done(store, HWTS_LOOK);
 	hwts_unlock(store);
 	control->looked_ns = control->look_ns = hwt_now() + hwts_backoff_ns(++control->failures);
 }

@@ -193,7 +193,7 @@ void hwts_window_arm(struct hwts_entry *entry, int64_t due_us)
 	if (hwt_new_timeout_at(store->window->timer, on_timer, entry, deadline_ns, &entry->timeout) == 0)
 		return;
 	/* No memory: the row is found again by reading its shard from the beginning. */
-	hwts_ask_load(store);
+	hwts_ask(store, HWTS_LOAD);
 	hwts_window_erase(entry);
 }
 

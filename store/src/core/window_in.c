@@ -38,7 +38,7 @@ static void add(hwt_store *store, struct hwts_kind *kind, const struct hwts_due 
 	struct hwts_entry *entry = hwts_window_insert(store, kind, due);
 
 	if (!entry) {
-		hwts_ask_load(store);
+		hwts_ask(store, HWTS_LOAD);
 		return;
 	}
 	entry->unsure = unsure;
