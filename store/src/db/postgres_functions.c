@@ -40,46 +40,36 @@ static uint64_t mark_of_text(void)
 	return mark;
 }
 
-/* Writes a line; to NULL: only measures. */
-static size_t put_line(char *to, const char *line, const char *schema)
+static void put_line(FILE *out, const char *line, const char *schema)
 {
-	size_t len = 0;
-
-	for (const char *at = line; *at; at++) {
-		const char *word = *at == '`' ? schema : (const char[]){ *at, '\0' };
-		bool prefixed = *at == '`' && at[1] != '`';
-
-		if (to)
-			memcpy(to + len, word, strlen(word));
-		len += strlen(word);
-		if (to && prefixed)
-			memcpy(to + len, ".@_", 3);
-		len += prefixed ? 3 : 0;
-		at += *at == '`' && !prefixed;
-	}
-	if (to)
-		to[len] = '\n';
-	return len + 1;
+	for (const char *at = line; *at; at++)
+		if (*at != '`')
+			(void)fputc(*at, out);
+		else if (at[1] == '`')
+			(void)fputs((at++, schema), out);
+		else
+			(void)fprintf(out, "%s.@_", schema);
+	(void)fputc('\n', out);
 }
 
-/* The functions of a schema, and the note that they are made. */
+/* The functions of a schema, and the note that they are made; NULL: no memory. */
 static char *text_of(const char *schema, uint64_t mark)
 {
-	char note[80], *text;
-	size_t len = 0;
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+	bool failed;
 
-	(void)snprintf(note, sizeof(note), ";comment on sequence @_number is '%016llx'", (unsigned long long)mark);
-	for (size_t i = 0; i < LINES; i++)
-		len += put_line(NULL, line_of(i), schema);
-	text = hwts_alloc(len + sizeof(REVOKE) + sizeof(note));
-	if (!text)
+	if (!out)
 		return NULL;
-	len = 0;
 	for (size_t i = 0; i < LINES; i++)
-		len += put_line(text + len, line_of(i), schema);
-	strcpy(text + len, REVOKE);
-	strcat(text, note);
-	return text;
+		put_line(out, line_of(i), schema);
+	(void)fprintf(out, "%s;comment on sequence @_number is '%016llx'", REVOKE, (unsigned long long)mark);
+	failed = ferror(out);
+	if (fclose(out) == 0 && !failed)
+		return text;
+	free(text);
+	return NULL;
 }
 
 static int make(struct pg_conn *conn, const char *text)
@@ -115,7 +105,7 @@ int hwts_pg_make_functions(struct pg_conn *conn)
 		if (schema)
 			memcpy(schema, PQgetvalue(result, 0, 0), (size_t)PQgetlength(result, 0, 0));
 		text = schema ? text_of(schema, mark) : NULL;
-		rc = text ? make(conn, text) : ENOMEM;
+		rc = text ? make(conn, text) : hwts_fail(ENOMEM, "no memory for the functions");
 		free(schema);
 	}
 	PQclear(result);
