@@ -17,23 +17,13 @@ int hwts_check_kind_name(const char *name)
 	return 0;
 }
 
-static int check_text(const char *what, const char *text)
+int hwts_check_text(const char *what, const char *text)
 {
 	size_t len = text ? strlen(text) : 0;
 
 	return len > 0 && len <= HWTS_KEY_MAX && hwts_is_utf8(text, len)
 		   ? 0
 		   : hwts_fail(EINVAL, "a %s has 1 to %d bytes of UTF-8", what, HWTS_KEY_MAX);
-}
-
-int hwts_check_key(const char *key)
-{
-	return check_text("key", key);
-}
-
-int hwts_check_group(const char *group)
-{
-	return check_text("group", group);
 }
 
 /*

@@ -39,8 +39,7 @@ void hwts_kind_learn(hwt_store *store, const char *name, const struct hwts_kind_
 bool hwts_kind_known(hwt_store *store, const char *name, struct hwts_kind_row *out);       /* without asking */
 struct hwts_kind_row hwts_kind_defaults(const hwt_store *store); /* what a put or a registration makes */
 int hwts_check_kind_name(const char *name);
-int hwts_check_key(const char *key);
-int hwts_check_group(const char *group);
+int hwts_check_text(const char *what, const char *text); /* a key or a group */
 
 /* In register.c: the kind of a name; made in the database if it is not there and make is not NULL. */
 int hwts_kind_of(hwt_store *store, const char *name, const struct hwts_kind_row *make, struct hwts_kind_row *out);

@@ -159,34 +159,24 @@ static int do_range(struct walk *walk, struct hwts_place from, int64_t to_us)
 	return rc;
 }
 
-static int do_all(struct walk *walk)
-{
-	const struct hwts_place first = { INT64_MIN, 0 };
-	int64_t at_us = walk->move ? walk->move->when_us : HWTS_NEVER;
-	int rc = 0;
-
-	if (walk->move)
-		rc = do_range(walk, (struct hwts_place){ at_us, INT64_MIN }, at_us + 1);
-	if (rc == 0)
-		rc = do_range(walk, first, at_us);
-	if (rc == 0 && walk->move)
-		rc = do_range(walk, (struct hwts_place){ at_us, INT64_MAX }, HWTS_NEVER);
-	return rc;
-}
-
 static int walk_all(struct walk *walk, struct hwts_move *move)
 {
-	int64_t now_us = 0;
+	int64_t at_us = HWTS_NEVER, now_us = 0;
 	int rc = move && !move->absolute ? hwts_rows_clock(walk->conn, HWTS_READS, &now_us) : 0;
 
 	if (rc != 0)
 		return rc;
 	if (move) {
-		move->when_us += now_us;
+		at_us = move->when_us += now_us;
 		move->absolute = true;
+		walk->move = move;
+		rc = do_range(walk, (struct hwts_place){ at_us, INT64_MIN }, at_us + 1);
 	}
-	walk->move = move;
-	return do_all(walk);
+	if (rc == 0)
+		rc = do_range(walk, (struct hwts_place){ INT64_MIN, 0 }, at_us);
+	if (rc == 0 && move)
+		rc = do_range(walk, (struct hwts_place){ at_us, INT64_MAX }, HWTS_NEVER);
+	return rc;
 }
 
 int hwts_many(hwt_store *store, struct hwts_about *about, struct hwts_move *move, uint64_t *n)

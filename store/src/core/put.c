@@ -59,9 +59,9 @@ static int check_spec(const hwt_store_spec *spec)
 	int rc = hwts_check_kind_name(spec->kind);
 
 	if (rc == 0 && spec->key)
-		rc = hwts_check_key(spec->key);
+		rc = hwts_check_text("key", spec->key);
 	if (rc == 0 && spec->group)
-		rc = hwts_check_group(spec->group);
+		rc = hwts_check_text("group", spec->group);
 	if (rc != 0)
 		return rc;
 	if (spec->priority < -HWTS_PRIORITY_MAX || spec->priority > HWTS_PRIORITY_MAX)

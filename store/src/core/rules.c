@@ -16,7 +16,7 @@ static int check(const hwt_store *store, const char *kind, const char *group)
 
 	if (rc == 0)
 		rc = hwts_check_kind_name(kind);
-	return rc == 0 && group ? hwts_check_group(group) : rc;
+	return rc == 0 && group ? hwts_check_text("group", group) : rc;
 }
 
 static int read_limits(const hwt_store_limits *given, struct hwts_rules_change *change)

@@ -37,9 +37,9 @@ static int check_names(const hwt_store_which *which)
 	int rc = which->id != 0 ? 0 : hwts_check_kind_name(which->kind);
 
 	if (rc == 0 && which->id == 0 && which->group)
-		rc = hwts_check_group(which->group);
+		rc = hwts_check_text("group", which->group);
 	if (rc == 0 && which->id == 0 && !which->all)
-		rc = which->key ? hwts_check_key(which->key)
+		rc = which->key ? hwts_check_text("key", which->key)
 				: hwts_fail(EINVAL, "which timeout is meant: an id, a key, or all");
 	return rc;
 }
@@ -74,10 +74,12 @@ int hwts_about_of(const hwt_store_which *given, unsigned may, struct hwts_about 
 }
 
 /* By its key: it may end, and another one may be put with that key, in between. */
-static int find_and_do(struct hwts_conn *conn, struct hwts_about *about, hwts_do_it *act, void *ctx)
+int hwts_about_do_on(struct hwts_conn *conn, struct hwts_about *about, hwts_do_it *act, void *ctx)
 {
 	int rc = ENOENT;
 
+	if (!about->by_key)
+		return act(conn, about, ctx);
 	for (int i = 0; i < LOOKS && rc == ENOENT; i++) {
 		rc = hwts_rows_find(conn, about->row.id, about->group, about->key, &about->id);
 		if (rc != 0)
@@ -85,11 +87,6 @@ static int find_and_do(struct hwts_conn *conn, struct hwts_about *about, hwts_do
 		rc = act ? act(conn, about, ctx) : 0;
 	}
 	return rc;
-}
-
-int hwts_about_do_on(struct hwts_conn *conn, struct hwts_about *about, hwts_do_it *act, void *ctx)
-{
-	return about->by_key ? find_and_do(conn, about, act, ctx) : act(conn, about, ctx);
 }
 
 int hwts_about_do(hwt_store *store, struct hwts_about *about, hwts_do_it *act, void *ctx)
