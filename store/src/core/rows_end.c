@@ -4,29 +4,41 @@
 
 #include <stdlib.h>
 
-/* Rows that are done, under one epoch, by id. */
-struct done {
+/* Some of the rows, by id. */
+struct set {
 	struct hwts_row **rows;
 	size_t n;
 };
+
+static int by_id(const void *left, const void *right)
+{
+	const struct hwts_row *a = *(struct hwts_row *const *)left, *b = *(struct hwts_row *const *)right;
+
+	return (a->id > b->id) - (a->id < b->id);
+}
 
 static int by_epoch(const void *left, const void *right)
 {
 	const struct hwts_row *a = *(struct hwts_row *const *)left, *b = *(struct hwts_row *const *)right;
 
-	if (a->epoch != b->epoch)
-		return a->epoch < b->epoch ? -1 : 1;
-	return (a->id > b->id) - (a->id < b->id);
+	return a->epoch != b->epoch ? (a->epoch < b->epoch ? -1 : 1) : by_id(left, right);
 }
 
-static int done(void *ctx, const struct hwts_value *row)
+static struct hwts_row *row_of(const struct set *set, int64_t id)
 {
-	struct done *group = ctx;
-	struct hwts_row key = { .id = row[0].number, .epoch = group->rows[0]->epoch }, *at = &key,
-			**found = bsearch(&at, group->rows, group->n, sizeof(struct hwts_row *), by_epoch);
+	struct hwts_row key = { .id = id }, *at = &key,
+			**found = bsearch(&at, set->rows, set->n, sizeof(struct hwts_row *), by_id);
 
-	if (found)
-		(*found)->hit = true;
+	return found ? *found : NULL;
+}
+
+/* Of those under one epoch. */
+static int done(void *ctx, const struct hwts_value *value)
+{
+	struct hwts_row *row = row_of(ctx, value[0].number);
+
+	if (row)
+		row->hit = true;
 	return 0;
 }
 
@@ -94,7 +106,7 @@ static void write_marked(struct hwts_step *steps, struct hwts_row *row)
 struct end {
 	struct hwts_row **rows; /* that are done */
 	int64_t *ids;
-	struct done *groups;
+	struct set *groups;
 	struct hwts_step *steps;
 	size_t done, step_count;
 };
@@ -103,35 +115,14 @@ static void end_done(struct end *end)
 {
 	qsort(end->rows, end->done, sizeof(*end->rows), by_epoch);
 	for (size_t i = 0, count; i < end->done; i += count) {
-		struct done *group = &end->groups[end->step_count];
+		struct set *group = &end->groups[end->step_count];
 
 		for (count = 0; i + count < end->done && end->rows[i + count]->epoch == end->rows[i]->epoch; count++)
 			end->ids[i + count] = end->rows[i + count]->id;
-		*group = (struct done){ &end->rows[i], count };
+		*group = (struct set){ &end->rows[i], count };
 		end->steps[end->step_count++] = (struct hwts_step)HWTS_ASK(
 		    END_DONE, done, group, HWTS_BYTES(&end->ids[i], count), HWTS_NUMBER(end->rows[i]->epoch));
 	}
-}
-
-/* Which rows a transaction of somebody else has locked. */
-struct locks {
-	struct hwts_row **rows; /* by id */
-	size_t n;
-};
-
-static int by_row_id(const void *left, const void *right)
-{
-	const struct hwts_row *a = *(struct hwts_row *const *)left, *b = *(struct hwts_row *const *)right;
-
-	return (a->id > b->id) - (a->id < b->id);
-}
-
-static struct hwts_row *row_of(const struct locks *locks, int64_t id)
-{
-	struct hwts_row key = { .id = id }, *at = &key,
-			**found = bsearch(&at, locks->rows, locks->n, sizeof(struct hwts_row *), by_row_id);
-
-	return found ? *found : NULL;
 }
 
 static int is_there(void *ctx, const struct hwts_value *value)
@@ -155,7 +146,7 @@ static int is_ours(void *ctx, const struct hwts_value *value)
 /* Locks the rows that can be had, until the transaction ends, and marks the others. */
 static int lock_rows(struct hwts_conn *conn, struct hwts_row *rows, size_t n)
 {
-	struct locks locks = { hwts_alloc(n * sizeof(*locks.rows)), 0 };
+	struct set locks = { hwts_alloc(n * sizeof(*locks.rows)), 0 };
 	int64_t *ids = hwts_alloc(n * sizeof(*ids));
 	struct hwts_step steps[] = {
 		HWTS_ASK(PENDING, is_there, &locks, HWTS_BYTES(ids, n)),
@@ -168,7 +159,7 @@ static int lock_rows(struct hwts_conn *conn, struct hwts_row *rows, size_t n)
 		locks.rows[locks.n++] = row;
 	}
 	if (rc == 0) {
-		qsort(locks.rows, locks.n, sizeof(*locks.rows), by_row_id);
+		qsort(locks.rows, locks.n, sizeof(*locks.rows), by_id);
 		rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_OPEN);
 	}
 	free(locks.rows);
