@@ -56,51 +56,38 @@ int hwts_check_call(const hwt_store *store, const char *instead)
  * What a task calls
  */
 
-static struct hwts_running *running_of(const hwt_store_run *run)
+static int answer(const hwt_store_run *run, enum hwts_answer answer, int64_t delay_ns, const char *why)
 {
-	return (struct hwts_running *)(uintptr_t)run; /* its first member, and the store has made it */
+	struct hwts_running *running = (struct hwts_running *)(uintptr_t)run; /* it begins with the run */
+
+	if (!run)
+		return EINVAL;
+	running->answer = answer;
+	running->again_us = hwts_up_to_us(HWTS_MAX(delay_ns, 0));
+	hwts_cut(running->why, sizeof(running->why), why, strlen(why));
+	if (!hwts_is_utf8(running->why, strlen(running->why)))
+		(void)hwts_to_ascii(running->why);
+	return HWT_STORE_ANSWER;
 }
 
 int hwt_store_again(const hwt_store_run *run, int64_t delay_ns)
 {
-	if (!run)
-		return EINVAL;
-	running_of(run)->answer = HWTS_AGAIN;
-	running_of(run)->again_us = hwts_up_to_us(HWTS_MAX(delay_ns, 0));
-	return HWT_STORE_ANSWER;
-}
-
-static void set_why(struct hwts_running *running, const char *why)
-{
-	hwts_cut(running->why, sizeof(running->why), why, strlen(why));
-	if (!hwts_is_utf8(running->why, strlen(running->why)))
-		(void)hwts_to_ascii(running->why);
+	return answer(run, HWTS_AGAIN, delay_ns, "");
 }
 
 int hwt_store_fail(const hwt_store_run *run, const char *why)
 {
-	if (!run)
-		return EINVAL;
-	running_of(run)->answer = HWTS_FAILED;
-	set_why(running_of(run), why && why[0] ? why : "failed");
-	return HWT_STORE_ANSWER;
+	return answer(run, HWTS_FAILED, 0, why && why[0] ? why : "failed");
 }
 
 int hwt_store_give_up(const hwt_store_run *run, const char *why)
 {
-	if (!run)
-		return EINVAL;
-	running_of(run)->answer = HWTS_GIVE_UP;
-	set_why(running_of(run), why && why[0] ? why : "given up");
-	return HWT_STORE_ANSWER;
+	return answer(run, HWTS_GIVE_UP, 0, why && why[0] ? why : "given up");
 }
 
 int hwt_store_end_series(const hwt_store_run *run)
 {
-	if (!run)
-		return EINVAL;
-	running_of(run)->answer = HWTS_END_SERIES;
-	return HWT_STORE_ANSWER;
+	return answer(run, HWTS_END_SERIES, 0, "");
 }
 
 /*
@@ -119,17 +106,23 @@ int64_t hwts_back_off_us(const struct hwts_kind *kind, unsigned attempt)
 	return delay_us + (int64_t)(hwts_random() % (uint64_t)(delay_us / 4 + 1));
 }
 
-void hwts_fail_run(struct hwts_row *row, const char *error, bool counts)
+/* Under the same base, at this delay. */
+static void come_back(struct hwts_row *row, int64_t delay_us, bool again, bool counts)
 {
-	const struct hwts_kind *kind = row->kind;
-
-	hwts_cut(row->error, sizeof(row->error), error, strlen(error));
-	row->how = counts && row->attempt >= kind->max_attempts ? HWTS_FAIL : HWTS_AFTER;
-	row->again = false;
-	row->when_us = hwts_back_off_us(kind, row->attempt);
+	row->how = HWTS_AFTER;
+	row->again = again;
+	row->when_us = delay_us;
 	row->limit_us = hwts_is_series(row) ? row->grid_due_us : HWTS_NEVER;
 	row->next_base_us = row->base_us;
 	row->next_attempt = counts ? row->attempt : row->attempt - 1;
+}
+
+void hwts_fail_run(struct hwts_row *row, const char *error, bool counts)
+{
+	hwts_cut(row->error, sizeof(row->error), error, strlen(error));
+	come_back(row, hwts_back_off_us(row->kind, row->attempt), false, counts);
+	if (counts && row->attempt >= row->kind->max_attempts)
+		row->how = HWTS_FAIL;
 }
 
 static void succeed(struct hwts_row *row)
@@ -146,17 +139,6 @@ static void give_up(struct hwts_row *row, const char *why)
 	row->how = HWTS_FAIL;
 }
 
-/* As after a failure, under the same base, and yet none. */
-static void run_again(struct hwts_row *row, int64_t delay_us)
-{
-	row->how = HWTS_AFTER;
-	row->again = true;
-	row->when_us = delay_us;
-	row->limit_us = hwts_is_series(row) ? row->grid_due_us : HWTS_NEVER;
-	row->next_base_us = row->base_us;
-	row->next_attempt = row->attempt - 1;
-}
-
 void hwts_answered(struct hwts_running *running, int rc)
 {
 	struct hwts_row *row = running->row;
@@ -165,7 +147,7 @@ void hwts_answered(struct hwts_running *running, int rc)
 	if (rc == 0)
 		succeed(row);
 	else if (rc == HWT_STORE_ANSWER && running->answer == HWTS_AGAIN)
-		run_again(row, running->again_us);
+		come_back(row, running->again_us, true, false); /* as after a failure, and yet none */
 	else if (rc == HWT_STORE_ANSWER && running->answer == HWTS_END_SERIES)
 		row->how = HWTS_DONE;
 	else if (rc == HWT_STORE_ANSWER && running->answer == HWTS_FAILED)

@@ -12,7 +12,7 @@ struct hwts_running {
 	struct hwts_row *row;
 
 	/* What it says if its task returns HWT_STORE_ANSWER; the last call counts. */
-	enum { HWTS_NO_ANSWER, HWTS_AGAIN, HWTS_FAILED, HWTS_GIVE_UP, HWTS_END_SERIES } answer;
+	enum hwts_answer { HWTS_NO_ANSWER, HWTS_AGAIN, HWTS_FAILED, HWTS_GIVE_UP, HWTS_END_SERIES } answer;
 	int64_t again_us; /* the delay */
 	char why[HWTS_ERROR_MAX + 1];
 };
