@@ -19,15 +19,13 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	 * Reading
 	 */
 	[HWTS_SQL_GET] = {
-		"get", "in",
+		"get", "in", .sqlite =
 		INFO ", case when ?2 > 0 then substr(t.data, 1, ?2) end from @_timeout t where t.id = ?1 and t.bucket ="
 		" (?1 & 1023)",
-		NULL,
 	},
 	[HWTS_SQL_FIND] = {
-		"find", "nnkk",
+		"find", "nnkk", .sqlite =
 		"select id, state from @_timeout where bucket = ?1 and kind = ?2 and grp = ?3 and key = ?4",
-		NULL,
 	},
 	/*
 	 * What runs was due, by a clock that may have been put back by a minute since: so without PENDING (?6) no more
@@ -44,25 +42,22 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" << t.state) & ?4 <> 0 and (?7 or t.grp = '') order by t.due_us, t.id limit ?5) x",
 	},
 	[HWTS_SQL_GROUP_PLACES] = {
-		"places", "nnkiiini",
+		"places", "nnkiiini", .sqlite =
 		"select 0, t.due_us, t.id from @_timeout t where t.bucket = ?1 and t.kind = ?2 and t.grp = ?3 and"
 		" t.grp <> '' and (t.due_us, t.id) > (?4, ?5) and t.due_us < ?6 and (1 << t.state) & ?7 <> 0 order"
 		" by t.due_us, t.id limit ?8",
-		NULL,
 	},
 	[HWTS_SQL_INFOS] = {
-		"infos", "Ib",
+		"infos", "Ib", .sqlite =
 		INFO ", case when ?2 then t.data end from @_timeout t where t.id = @any(?1)",
-		NULL,
 	},
 	/*
 	 * Changes
 	 */
 	[HWTS_SQL_CANCEL] = {
-		"cancel", "iin",
+		"cancel", "iin", .sqlite =
 		"delete from @_timeout where "
 		THIS " and ((state <> 2 and (1 << state) & ?3 <> 0) or (state = 2 and epoch = ?2)) returning id",
-		NULL,
 	},
 	/* None of them waits for a row that another transaction has locked: those are tried alone. */
 	[HWTS_SQL_CANCEL_ALL] = {
@@ -73,25 +68,22 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	},
 	/* The run in progress is its last: nothing files it again, and nobody takes it over.  ?2: also of no series. */
 	[HWTS_SQL_CANCEL_LAST] = {
-		"cancel", "ib",
+		"cancel", "ib", .sqlite =
 		"update @_timeout set last = true" SPEC(NEXT_GOES) " where "
 		THIS " and ((?2 and state = 2 and last is null) or (" GOES_ON ")) returning id",
-		NULL,
 	},
 	/* What has replaced one that runs; the run stays what it is. */
 	[HWTS_SQL_CANCEL_NEXT] = {
-		"cancel", "i",
+		"cancel", "i", .sqlite =
 		"update @_timeout set last = last" SPEC(NEXT_GOES) " where "
 		THIS " and state = 2 and next_due_us is not null returning id",
-		NULL,
 	},
 	[HWTS_SQL_RESCHEDULE] = {
-		"reschedule", "iibni",
+		"reschedule", "iibni", .sqlite =
 		"with n as materialized (select case when ?3 then ?2 else @now + ?2 end us) update @_timeout set"
 		REFILE "@tx from n where "
 		THIS " and ((state <> 2 and (1 << state) & ?4 <> 0) or (state = 2 and epoch = ?5 and "
 		UNMARKED "))" MOVED,
-		NULL,
 	},
 	/* As it is for cancels. */
 	[HWTS_SQL_RESCHEDULE_ALL] = {
@@ -134,9 +126,8 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	 * numbers that are drawn: those of what was lost would be given to another.
 	 */
 	[HWTS_SQL_KIND] = {
-		"kind", "t",
+		"kind", "t", .sqlite =
 		"select id, shards, coalesce(mode, -1), horizon_us, removed is not null from @_kind where name = ?1",
-		NULL,
 	},
 	[HWTS_SQL_KIND_LOCK] = { "make", "", "", "select pg_advisory_xact_lock(hashtext('@_kind'))" },
 	[HWTS_SQL_FLUSH] = {
@@ -145,25 +136,22 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" set_config('synchronous_commit', 'on', true) end",
 	},
 	[HWTS_SQL_KIND_MAKE] = {
-		"make", "tnni",
+		"make", "tnni", .sqlite =
 		"insert into @_kind (id, name, shards, mode, horizon_us) select coalesce(max(id), 0) + 1, ?1, ?2,"
 		" nullif(?3, -1), ?4 from @_kind where true on conflict (name) do nothing",
-		NULL,
 	},
 	/* The first registration of a kind that a put has made sets these.  A kind that was removed exists again. */
 	[HWTS_SQL_KIND_OPEN] = {
-		"open", "tni",
+		"open", "tni", .sqlite =
 		"update @_kind set mode = nullif(?2, -1), horizon_us = case when removed is null then ?3 else"
 		" horizon_us end, removed = null where name = ?1 and mode is null and (?2 >= 0 or removed is not"
 		" null)",
-		NULL,
 	},
 	[HWTS_SQL_KIND_SHARDS] = {
-		"shards", "t",
+		"shards", "t", .sqlite =
 		"with recursive i (n) as (select 0 union all select n + 1 from i where n < 1023) insert into"
 		" @_shard (id, kind, epoch, owner) select k.id * 1024 + i.n, k.id, 0, null from @_kind k join i on"
 		" i.n < k.shards where k.name = ?1 on conflict (id) do nothing",
-		NULL,
 	},
 	/* Those of a name (?1), or all.  One that was removed is there as long as it has rows. */
 	[HWTS_SQL_KINDS] = { "kinds", "tb", KINDS(IN_TEXT), KINDS(IN_ARRAY) },
@@ -177,21 +165,19 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" id from @_kind where name = ?1 and removed is not null)",
 	},
 	[HWTS_SQL_KIND_RULES] = {
-		"remove", "t",
+		"remove", "t", .sqlite =
 		"update @_shard set rules = rules + 1 where kind = (select id from @_kind where name = ?1 and removed"
 		" is not null)",
-		NULL,
 	},
 	/*
 	 * Members and shards.  A join also replaces a process of its name that is known to be dead (?5).
 	 */
 	[HWTS_SQL_JOIN] = {
-		"join", "tiili",
+		"join", "tiili", .sqlite =
 		"insert into @_member as m (name, incarnation, until_us, kinds) select ?1, ?2, n.us + ?3, ?4 from"
 		" (select @boot us) n where true on conflict (name) do update set incarnation = excluded.incarnation,"
 		" until_us = excluded.until_us, kinds = ?4 where m.incarnation in (?2, ?5) or m.until_us not "
 		LIVE " returning 1",
-		NULL,
 	},
 	[HWTS_SQL_NAMESAKE] = {
 		"join", "t", "select incarnation, until_us, until_us - @boot from @_member where name = ?1", NULL,
@@ -199,9 +185,8 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	[HWTS_SQL_LEAVE] = { "leave", "ti", "delete from @_member where name = ?1 and incarnation = ?2", NULL },
 	/* Removes members that died long ago; younger ones still show that they are over. */
 	[HWTS_SQL_BURY] = {
-		"bury", "",
+		"bury", "", .sqlite =
 		"delete from @_member where until_us not between @boot - 600000000 and @boot + 3600000000",
-		NULL,
 	},
 	/* Tells the others to look at the shards. */
 	[HWTS_SQL_CALL] = {
@@ -210,11 +195,10 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		"select pg_notify('@_members', '')",
 	},
 	[HWTS_SQL_RENEW] = {
-		"renew", "tiil",
+		"renew", "tiil", .sqlite =
 		"with n as materialized (select @boot us) update @_member set until_us = n.us + ?2, kinds = ?4"
 		" from n where name = ?1 and incarnation = ?3 and until_us between n.us + 1 and n.us + 3600000000"
 		" returning 1",
-		NULL,
 	},
 	[HWTS_SQL_MEMBERS] = {
 		"members", "N",
@@ -223,11 +207,10 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		LIVE ") from unnest(?1) x(k)",
 	},
 	[HWTS_SQL_SHARDS] = {
-		"shards", "Nt",
+		"shards", "Nt", .sqlite =
 		"select s.id, s.epoch, s.owner = ?2, coalesce(m.until_us, 0) not between n.us + 1 and n.us +"
 		" 3600000000, coalesce(m.until_us - n.us, 0), s.rules from (select @boot us) n cross join @_shard s"
 		" left join @_member m on m.name = s.owner where s.kind = @any(?1)",
-		NULL,
 	},
 	[HWTS_SQL_CLOCK] = { "clock", "", "select @now, @mono", NULL },
 	/* No statement that follows in the transaction takes longer. */
@@ -241,26 +224,23 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	 * shards.
 	 */
 	[HWTS_SQL_OVER] = {
-		"take", "N",
+		"take", "N", .sqlite =
 		"update @_member set until_us = 0 where until_us <> 0 and until_us not "
 		LIVE " and name in (select owner from @_shard where id = @any(?1))",
-		NULL,
 	},
 	[HWTS_SQL_TAKE] = {
-		"take", "nit",
+		"take", "nit", .sqlite =
 		"update @_shard as s set epoch = s.epoch + 1, owner = ?3, levels = case when s.owner is null then"
 		" s.levels end where s.id = ?1 and s.epoch = ?2 and"
 		" (s.owner is null or s.owner = ?3 or not exists (select 1 from @_member m where m.name = s.owner"
 		" and m.until_us "
 		LIVE ")) returning id, epoch, rules, epoch > 1 and levels is null",
-		NULL,
 	},
 	/* With its levels (?4), for the process that takes it next. */
 	[HWTS_SQL_GIVE] = {
-		"give", "nitdb",
+		"give", "nitdb", .sqlite =
 		"update @_shard set owner = null, levels = case when ?5 then levels else ?4 end where id = ?1 and"
 		" epoch = ?2 and owner = ?3",
-		NULL,
 	},
 	HWTS_RULES_STATEMENTS
 	/*
@@ -290,22 +270,20 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		BEGIN_WHERE,
 	},
 	[HWTS_SQL_PENDING] = {
-		"pending", "J",
+		"pending", "J", .sqlite =
 		"select t.id, t.due_us, (select s.epoch from @_shard s where s.id = t.shard), t.state, t.attempt,"
 		" t.epoch, case when t.next_due_us is not null then 2 when t.last is not null then 1 else 0 end,"
 		" (select s.rules from @_shard s where s.id = t.shard) from @_timeout t where t.id" IN_LIST
 		" and t.state <> 3",
-		NULL,
 	},
 	/* What a process held when it died: a delay (?3) from now, or the next time of the grid. */
 	[HWTS_SQL_INHERIT] = {
-		"inherit", "iii",
+		"inherit", "iii", .sqlite =
 		"with n as materialized (select @now us) update @_timeout set state = 1, epoch = 0, due_us = case"
 		" when period_us > 0 and base_us + ((n.us - base_us) / period_us + 1) * period_us < n.us + ?3 then"
 		" base_us + ((n.us - base_us) / period_us + 1) * period_us else n.us + ?3 end, error = '"
 		HWTS_DIED "'@tx from n where id = ?1 and state = 2 and epoch = ?2 and "
 		UNMARKED " returning id, due_us",
-		NULL,
 	},
 	/* Those of rows that no other transaction has locked. */
 	[HWTS_SQL_END_LOCK] = { "end", "I", "", "select id from @_timeout where id = any(?1) for update skip locked" },
@@ -316,34 +294,30 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" returning id",
 	},
 	[HWTS_SQL_END_AGAIN] = {
-		"end", "iiibiint",
+		"end", "iiibiint", .sqlite =
 		"with w as materialized (select case when not ?4 then ?3 when @now + ?3 < ?5 then @now + ?3 else"
 		" ?5 end us) update @_timeout set state = 1, epoch = 0, due_us = w.us, base_us = ?6,"
 		" attempt = ?7, error = case when ?8 is null then error else"
 		" nullif(?8, '') end@tx from w where "
 		THIS " and state = 2 and epoch = ?2 and " UNMARKED " returning id, due_us",
-		NULL,
 	},
 	[HWTS_SQL_END_FAIL] = {
-		"end", "iit",
+		"end", "iit", .sqlite =
 		"update @_timeout set state = 3, shard = -1 - shard, error = ?3 where "
 		THIS " and state = 2 and epoch = ?2 and " UNMARKED " returning id",
-		NULL,
 	},
 	[HWTS_SQL_END_LAST] = {
-		"end", "ii",
+		"end", "ii", .sqlite =
 		"delete from @_timeout where "
 		THIS " and state = 2 and epoch = ?2 and last is not null and next_due_us is null returning id",
-		NULL,
 	},
 	/* Whatever the run has answered, and also if its process died: what has replaced it holds. */
 	[HWTS_SQL_END_NEXT] = {
-		"end", "ii",
+		"end", "ii", .sqlite =
 		"update @_timeout set state = 1, epoch = 0, attempt = 0, last = null, error = null"
 		SPEC(NEXT_HOLDS) "@tx where "
 		THIS " and state = 2 and epoch = ?2 and next_due_us is not null returning id, due_us,"
 		" coalesce(length(data), 0), priority",
-		NULL,
 	},
 	/*
 	 * In a task's transaction, before its end.  It is no longer this run's: SQLite returns no row.  PostgreSQL
@@ -377,9 +351,8 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	[HWTS_SQL_PUT_SERIES_REVIVE] = HWTS_PUT_SERIES(REVIVE RETURNING),
 	/* Which store this is, and the kind of a name. */
 	[HWTS_SQL_STORE] = {
-		"store", "t",
+		"store", "t", .sqlite =
 		"select m.store, coalesce((select k.id from @_kind k where k.name = ?1), 0) from @_meta m",
-		NULL,
 	},
 	/* Whether this is the store ?1.  SQLite: a transaction that began by reading could perhaps not write. */
 	[HWTS_SQL_HERE] = {

@@ -32,22 +32,20 @@
 		" order by t.due_us, t.id limit ?6) x", \
 	}, \
 	[HWTS_SQL_LOOK_GROUP] = { \
-		"look", "nnkiiiini", \
+		"look", "nnkiiiini", .sqlite = \
 		"select 1, " \
 		ROW \
 		" from @_timeout t where t.bucket = ?1 and t.kind = ?2 and t.grp = ?3 and t.grp <> '' and (t.due_us," \
 		" t.id) >= (?4, ?5) and t.due_us <= ?6 and (t.due_us < ?6 or t.id <= ?7) and t.priority = ?8 and" \
 		" t.state = 1 order by t.due_us, t.id limit ?9", \
-		NULL, \
 	}, \
 	[HWTS_SQL_LOOK_NO_GROUP] = { \
-		"look", "niiiini", \
+		"look", "niiiini", .sqlite = \
 		"select 1, " \
 		ROW \
 		" from @_timeout t where t.shard = ?1 and (t.due_us, t.id) >= (?2, ?3) and t.due_us <= ?4 and" \
 		" (t.due_us < ?4 or t.id <= ?5) and length(t.grp) = 0 and t.priority = ?6 and t.state = 1 order by" \
 		" t.due_us, t.id limit ?7", \
-		NULL, \
 	}, \
 	[HWTS_SQL_SWEEP] = { \
 		"sweep", "NIIIitii", \

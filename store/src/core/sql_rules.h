@@ -19,16 +19,14 @@
 /* clang-format off */
 #define HWTS_RULES_STATEMENTS \
 	[HWTS_SQL_RULES] = { \
-		"rules", "N", \
+		"rules", "N", .sqlite = \
 		"select s.id, s.rules, s.levels, k.paused, coalesce(k.running, 0), coalesce(k.start_every_us, 0)," \
 		" coalesce(k.burst, 0) from @_shard s join @_kind k on k.id = s.kind + 0 where s.id = @any(?1)", \
-		NULL, \
 	}, \
 	[HWTS_SQL_RULES_OWN] = { \
-		"rules", "Nn", \
+		"rules", "Nn", .sqlite = \
 		"select grp, bucket, paused, running is not null, coalesce(running, 0), coalesce(start_every_us, 0)," \
 		" coalesce(burst, 0) from @_group where bucket = @any(?1) and kind = ?2", \
-		NULL, \
 	}, \
 	[HWTS_SQL_RULES_RUN] = { \
 		"rules", "NI", \
@@ -48,9 +46,8 @@
 		"select id from @_shard where id = any(?1) order by id for update", \
 	}, \
 	[HWTS_SQL_RULES_RAISE] = { \
-		"rules", "N", \
+		"rules", "N", .sqlite = \
 		"update @_shard set rules = rules + 1 where id = @any(?1)", \
-		NULL, \
 	}, \
 	[HWTS_SQL_RULES_TELL] = { \
 		"rules", "Nt", \
@@ -61,28 +58,24 @@
 	}, \
 	[HWTS_SQL_PAUSE_KIND] = { "pause", "nb", "update @_kind set paused = ?2 where id = ?1", NULL }, \
 	[HWTS_SQL_PAUSE_GROUP] = { \
-		"pause", "nnkb", \
+		"pause", "nnkb", .sqlite = \
 		"insert into @_group (bucket, kind, grp, paused) values (?1, ?2, ?3, ?4) on conflict (bucket, kind," \
 		" grp) do update set paused = excluded.paused", \
-		NULL, \
 	}, \
 	[HWTS_SQL_LIMIT_KIND] = { \
-		"limit", "nnin", \
+		"limit", "nnin", .sqlite = \
 		"update @_kind set running = nullif(?2, 0), start_every_us = nullif(?3, 0), burst = nullif(?4, 0)" \
 		" where id = ?1", \
-		NULL, \
 	}, \
 	[HWTS_SQL_LIMIT_GROUP] = { \
-		"limit", "nnknin", \
+		"limit", "nnknin", .sqlite = \
 		"insert into @_group (bucket, kind, grp, running, start_every_us, burst) values (?1, ?2, ?3," \
 		" nullif(?4, -1), ?5, ?6) on conflict (bucket, kind, grp) do update set running = excluded.running," \
 		" start_every_us = excluded.start_every_us, burst = excluded.burst", \
-		NULL, \
 	}, \
 	[HWTS_SQL_TIDY_GROUP] = { \
-		"limit", "nnk", \
+		"limit", "nnk", .sqlite = \
 		"delete from @_group where bucket = ?1 and kind = ?2 and grp = ?3 and not paused and running is null", \
-		NULL, \
 	},
 /* clang-format on */
 
