@@ -9,7 +9,7 @@
  *   engine  the table of functions that SQLite and PostgreSQL fill, and the rows that pass through it
  *   sql     the statements, as one table
  *   rows    what is done to rows, as steps over that table: list, change, kind, share, rules, run, put
- *   store   struct hwt_store, which leads to its parts, its lock and its threads; a part is a structure with a header and
+ *   store   struct hwt_store, its lock and its threads; it leads to its parts: a part is a structure with a header and
  *           a file of one name
  *   parts   life, ready, asks, clock, ability, tally; kind, shards, pool, numbers, group, run; window, ender,
  *           tasks, pulled; ahead, refill, beginner, share, control
