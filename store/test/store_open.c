@@ -9,6 +9,7 @@
 #include "inside.h"
 
 #include <dirent.h>
+#include <locale.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -293,13 +294,14 @@ TEST(a_file_whose_texts_are_utf16_is_read_as_any_other)
 }
 #endif
 
-TEST(an_error_about_a_url_does_not_have_its_password)
+static void check_says_no_password(void)
 {
 	static const char *const urls[] = {
 		"postgress://app:s3cret@db1/app",          "app:s3cret@db1",
 		"postgresql://app:s3cret%zz@db1/a",        "postgresql://app:s3cret@db1/a?x=s3cret=s3cret",
 		"postgresql://app:s3cret@[db1/a",          "postgresql://app:s3cret@[::1]s3cret/a",
-		"pg:user=app password=my s3cret dbname=a",
+		"pg:user=app password=my s3cret dbname=a", "postgresql://app:my@s3cret@db1/app",
+		"postgresql://app:s3cret/7@db1/app",
 	};
 
 	for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
@@ -311,6 +313,17 @@ TEST(an_error_about_a_url_does_not_have_its_password)
 		CHECK(error[0] != '\0');
 		CHECK(strstr(error, "s3cret") == NULL);
 	}
+}
+
+/* Nor in a language that does not quote as English does, if its texts are installed. */
+TEST(an_error_about_a_url_does_not_have_its_password)
+{
+	check_says_no_password();
+	(void)setlocale(LC_ALL, "C.UTF-8");
+	REQUIRE(setenv("LANGUAGE", "de", 1) == 0);
+	check_says_no_password();
+	(void)unsetenv("LANGUAGE");
+	(void)setlocale(LC_ALL, "C");
 }
 
 /* Opens again, as another process would. */

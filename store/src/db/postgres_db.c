@@ -4,6 +4,7 @@
  */
 #include "db/postgres.h"
 
+#include <locale.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@ static void close_db(struct hwts_db *base)
 /* Cuts off what libpq cites of the url: it may be of a password. */
 static const char *without_citation(char *error)
 {
-	static const char *const cited[] = { ": \"", " after \"" };
+	static const char *const cited[] = { ": \"", " after \"", " in \"" };
 
 	for (size_t i = 0; error && i < HWTS_COUNT(cited); i++) {
 		char *at = strstr(error, cited[i]);
@@ -31,6 +32,37 @@ static const char *without_citation(char *error)
 			*at = '\0';
 	}
 	return error ? error : "no memory";
+}
+
+/* In English, whatever the program speaks: other languages quote in other ways. */
+static PQconninfoOption *parse(const char *url, char **error)
+{
+	locale_t english = newlocale(LC_ALL_MASK, "C", (locale_t)0), before;
+	PQconninfoOption *options;
+
+	if (english == (locale_t)0)
+		return NULL;
+	before = uselocale(english);
+	options = PQconninfoParse(url, error);
+	(void)uselocale(before);
+	freelocale(english);
+	return options;
+}
+
+/* A password that is not encoded goes on in the host or in the port, and libpq would name these. */
+static bool is_torn(const PQconninfoOption *options)
+{
+	for (const PQconninfoOption *option = options; option->keyword; option++) {
+		const char *value = option->val ? option->val : "";
+
+		if (strcmp(option->keyword, "port") == 0 && value[strspn(value, "0123456789, ")])
+			return true;
+		for (const char *at = strchr(value, '@'); at && strcmp(option->keyword, "host") == 0;
+		     at = strchr(at + 1, '@'))
+			if (at > value && at[-1] != ',') /* else a socket without a file */
+				return true;
+	}
+	return false;
 }
 
 static int open_db(const char *url, struct hwts_db **out)
@@ -43,13 +75,19 @@ static int open_db(const char *url, struct hwts_db **out)
 	db = hwts_alloc(sizeof(*db));
 	if (!db)
 		return ENOMEM;
-	db->options = PQconninfoParse(url, &error);
+	db->options = parse(url, &error);
 	if (!db->options) {
 		int rc = hwts_fail(EINVAL, "postgresql: the url: %s", without_citation(error));
 
 		PQfreemem(error);
 		free(db);
 		return rc;
+	}
+	if (is_torn(db->options)) {
+		close_db(&db->db);
+		return hwts_fail(EINVAL,
+				 "postgresql: the url: its host or port is none; of a password @ is written %%40,"
+				 " / %%2F, : %%3A");
 	}
 	*out = &db->db;
 	return 0;
