@@ -90,6 +90,40 @@ TEST(a_row_that_is_due_and_locked_delays_one_begin)
 	CHECK(wait_gone(store, id));
 }
 
+/* Rows of another table of the store's are locked, of the shards one (else -1): what is due elsewhere runs. */
+static void check_locked(hwt_store *store, const char *table, const char *which, int32_t shard)
+{
+	const uint64_t done = stats_of_store(store).done;
+	const unsigned count = 32;
+	void *conn = connect_user();
+	unsigned others = 0;
+
+	CHECK(user_sql(conn, "begin"));
+	CHECK(user_sql(conn, "select 1 from %s_%s%s for update", world.schema, table, which));
+	for (unsigned i = 0; i < count; i++)
+		others += hwts_shard_of(&store->kinds->row, put(store, "a", 0)) != shard;
+	CHECK(wait_done(store, done + others));
+	CHECK(user_sql(conn, "rollback"));
+	disconnect_user(conn);
+	CHECK(wait_done(store, done + count));
+}
+
+TEST(locked_rows_of_other_tables_hold_up_no_run)
+{
+	NEEDS_POSTGRES(); /* SQLite has no locks of rows */
+	CLOSING hwt_store *store = opened();
+	char which[64];
+
+	CHECK_CALL(hwt_store_limit(store, "a", "g", &LIMITS(.running = 1000)), 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_held(store, 8));
+	check_locked(store, "kind", "", -1);
+	check_locked(store, "member", "", -1);
+	check_locked(store, "group", "", -1);
+	(void)snprintf(which, sizeof(which), " where id = %d", (int)store->kinds->shards[3].id);
+	check_locked(store, "shard", which, store->kinds->shards[3].id);
+}
+
 struct other {
 	hwt_store *store;
 	int64_t id; /* to cancel; 0: put the key */

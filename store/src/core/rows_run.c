@@ -206,7 +206,7 @@ static int begin_all(struct hwts_conn *conn, struct begin *begin)
 	group_wants(begin, hwts_me(conn->db));
 	for (size_t i = 1; conn->skips > 0 && i <= begin->group_count; i++)
 		begin->steps[i].sql = HWTS_SQL_BEGIN_UNLOCKED;
-	locks = locks_rows && begin->group_count > 1;
+	locks = locks_rows && begin->group_count > 1 && conn->skips == 0;
 	rc = hwts_run(conn, begin->steps + !locks, begin->group_count + locks, flags);
 	if (!locks_rows) { /* nobody is held up if the transaction takes a moment longer */
 		if (rc == 0)

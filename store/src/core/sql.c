@@ -261,11 +261,11 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" s.id = j.value where s.epoch = ?3 and s.owner = ?4 and s.rules = ?9)"
 		" returning id, due_us, base_us, period_us, attempt, key, data, @now, grp, schedule, zone,"
 		" grace_us, spread_us",
-		BEGIN_FROM " where t.id = any(?1)" BEGIN_WHERE,
+		BEGIN_FROM("") " where t.id = any(?1)" BEGIN_WHERE,
 	},
 	[HWTS_SQL_BEGIN_UNLOCKED] = {
 		"begin", "JJitiinni", "",
-		BEGIN_FROM
+		BEGIN_FROM(" skip locked")
 		" where t.id = any(array(select u.id from @_timeout u where u.id = any(?1) for update skip locked))"
 		BEGIN_WHERE,
 	},

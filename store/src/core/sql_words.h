@@ -105,9 +105,9 @@
 	" shard = case when shard < 0 then -1 - shard else shard end, epoch = 0, state = 1"
 #define MOVED " returning id, shard, due_us, coalesce(length(data), 0), grp, priority"
 
-#define BEGIN_FROM                                                                                                     \
+#define BEGIN_FROM(skip)                                                                                               \
 	"with s as materialized (select x.id from @_shard x where x.id = any(?2) and x.epoch = ?3 and x.owner = ?4"    \
-	" and x.rules = ?9 order by x.id for share), n as materialized (select @now us)"                               \
+	" and x.rules = ?9 order by x.id for share" skip "), n as materialized (select @now us)"                       \
 	" update @_timeout t set state = 2, epoch = ?3, attempt = t.attempt + "                                        \
 	"case when t.state = 2 and t.epoch = ?3 then 0 else 1 end from n"
 #define BEGIN_WHERE                                                                                                    \
