@@ -256,6 +256,58 @@ static int want_mutex(const hwt_store_run *run, void *ctx)
 	return 0;
 }
 
+static void *holder; /* a user's connection */
+static atomic_uint strangers;
+
+/* As soon as it is begun, and before its transaction. */
+static void hold_the_file(const char *at)
+{
+	if (strcmp(at, "begun") != 0 || holder)
+		return;
+	holder = connect_user();
+	CHECK(user_sql(holder, "begin immediate"));
+}
+
+static int look_whose(const hwt_store_run *run, void *ctx)
+{
+	atomic_fetch_add(&strangers, !hwt_store_is_mine(run));
+	return count_run(run, ctx);
+}
+
+static bool has_turn(struct sqlite_db *db)
+{
+	bool taken;
+
+	pthread_mutex_lock(&db->lock);
+	taken = db->taken;
+	pthread_mutex_unlock(&db->lock);
+	return taken;
+}
+
+/* Its lease has ended meanwhile, so another process may have begun it. */
+TEST(a_transaction_that_has_waited_for_the_file_for_longer_than_the_lease_does_not_start)
+{
+	NEEDS_SQLITE(); /* PostgreSQL begins it at once */
+	CLOSING hwt_store *store = fresh_store();
+
+	holder = NULL;
+	atomic_store(&strangers, 0);
+	register_kind(store, "a", look_whose, NULL, HWT_STORE_TRANSACTION);
+	(void)put(store, "a", 0);
+	atomic_store(&hwts_test_at, hold_the_file);
+	CHECK_CALL(hwt_store_start(store), 0);
+	WAIT_FOR(stats_of_store(store).begun == 1 && has_turn((struct sqlite_db *)store->db));
+	atomic_store(&hwts_test_boot_ns, HWT_S(601));
+	CHECK(user_sql(holder, "rollback"));
+	disconnect_user(holder);
+	atomic_store(&hwts_test_at, NULL);
+	look_now(store); /* and takes it again */
+	CHECK(wait_count(&ran, 1));
+	CHECK_INT(atomic_load(&strangers), ==, 0);
+	CHECK_CALL(hwt_store_stop(store), 0);
+	atomic_store(&hwts_test_boot_ns, 0);
+}
+
 struct turn {
 	struct sqlite_db *db;
 	bool first;

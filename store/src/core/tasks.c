@@ -22,6 +22,12 @@
 
 #include <unistd.h>
 
+/* With the lock. */
+static bool is_ours(hwt_store *store, const struct hwts_row *row)
+{
+	return hwts_trusted(store) && hwts_holds(store, row->shard, row->epoch);
+}
+
 bool hwt_store_is_mine(const hwt_store_run *run)
 {
 	const struct hwts_running *running = (const struct hwts_running *)run; /* its first member */
@@ -32,7 +38,7 @@ bool hwt_store_is_mine(const hwt_store_run *run)
 		return false;
 	store = running->store;
 	hwts_lock(store);
-	mine = hwts_trusted(store) && hwts_holds(store, running->row->shard, running->row->epoch);
+	mine = is_ours(store, running->row);
 	hwts_unlock(store);
 	return mine;
 }
@@ -86,39 +92,45 @@ void hwts_note_start(hwt_store *store, struct hwts_row *row)
 	hwts_tally_start(&row->kind->tally, now_ns, late_ns);
 }
 
+/* Opens the transaction of a run; false: the row is given back. */
+static bool open_run(hwt_store *store, struct hwts_row *row, struct hwts_conn **conn, unsigned *failures, void **handle)
+{
+	int rc = 0;
+
+	if (!*conn || !store->engine->alive(*conn))
+		rc = hwts_reconnect(store, conn, HWTS_TASK, failures);
+	if (rc == 0)
+		rc = store->engine->open_run(*conn, handle);
+	if (rc != 0)
+		hwts_warn(store, "a transaction for a run: %s", hwts_fail_text());
+	hwts_lock(store);
+	hwts_ability_note(store, HWTS_TASK, rc == 0);
+	if (rc != 0)
+		hwts_rest(store, failures);
+	else
+		*failures = 0;
+	row->give_back = rc != 0 || !is_ours(store, row); /* it may have waited for SQLite's lock */
+	if (!row->give_back)
+		hwts_note_start(store, row);
+	hwts_unlock(store);
+	if (rc == 0 && row->give_back)
+		store->engine->drop_run(*conn);
+	return !row->give_back;
+}
+
 /* In a transaction, if the kind wants one.  Returns true if the end is already committed. */
 static bool run_in(hwt_store *store, struct hwts_row *row, struct hwts_conn **conn, unsigned *failures)
 {
+	bool in_transaction = row->kind->row.mode == HWT_STORE_TRANSACTION;
 	void *handle = NULL;
-	int rc = 0;
 
 	hwts_lock(store);
 	row->give_back = !hwts_window_may_start(store, row->id);
-	if (!row->give_back && row->kind->row.mode != HWT_STORE_TRANSACTION)
+	if (!row->give_back && !in_transaction)
 		hwts_note_start(store, row);
 	hwts_unlock(store);
-	if (row->give_back)
+	if (row->give_back || (in_transaction && !open_run(store, row, conn, failures, &handle)))
 		return false;
-	if (row->kind->row.mode == HWT_STORE_TRANSACTION) {
-		if (!*conn || !store->engine->alive(*conn))
-			rc = hwts_reconnect(store, conn, HWTS_TASK, failures);
-		if (rc == 0)
-			rc = store->engine->open_run(*conn, &handle);
-		if (rc != 0) {
-			hwts_warn(store, "a transaction for a run: %s", hwts_fail_text());
-			hwts_lock(store);
-			hwts_ability_note(store, HWTS_TASK, false);
-			hwts_rest(store, failures);
-			row->give_back = true;
-			hwts_unlock(store);
-			return false;
-		}
-		*failures = 0;
-		hwts_lock(store);
-		hwts_note_start(store, row);
-		hwts_ability_note(store, HWTS_TASK, true);
-		hwts_unlock(store);
-	}
 	return run(store, row, *conn, handle);
 }
 
@@ -137,8 +149,7 @@ static bool leaps(hwt_store *store, struct hwts_row *row)
 
 bool hwts_may_start(hwt_store *store, struct hwts_row *row)
 {
-	bool may = !leaps(store, row) && !hwts_halts(store, HWTS_TASK) && hwts_trusted(store) &&
-		   hwts_holds(store, row->shard, row->epoch);
+	bool may = !leaps(store, row) && !hwts_halts(store, HWTS_TASK) && is_ours(store, row);
 
 	if (!may)
 		hwts_give_back(store, row);
