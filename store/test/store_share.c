@@ -7,21 +7,26 @@
 
 #include "inside.h"
 
-/* The child, a worker with a lease that does not end while a test lasts.  argv: URL SCHEMA LOG. */
+/* The child, a worker with a lease that does not end while a test lasts.  argv: "work" URL SCHEMA LOG NAME. */
 
 static int work(const hwt_store_run *run, void *ctx)
 {
 	(void)ctx;
 	log_start(run);
+	while (run->len > 0 && !asked_to_stop) /* a long one */
+		sleep_ms(2);
 	return 0;
 }
 
+/* "work long": with threads for many, and a lease of which a third is soon over. */
 static int child(int argc, char **argv)
 {
+	bool is_long = argc > 4 && strcmp(argv[4], "long") == 0;
 	hwt_store *store;
 
 	enter_world(argv + 1);
-	store = OPEN(.lease_ns = HWT_S(600), .name = argc > 4 ? argv[4] : NULL);
+	store = is_long ? OPEN(.lease_ns = HWT_S(3), .threads = 64)
+			: OPEN(.lease_ns = HWT_S(600), .name = argc > 4 ? argv[4] : NULL);
 	register_and_start(store, &KIND(.name = "a", .task = work));
 	while (!asked_to_stop)
 		sleep_ms(2);
@@ -203,6 +208,25 @@ TEST(what_is_due_in_a_shard_that_cannot_be_given_runs)
 	/* If the machine stood still and the lease was lost, half of the shards are the other's. */
 	CHECK(atomic_load(&short_ones) >= 40 || stats_of_store(store).lost_leases > 0);
 	atomic_store(&may_end, true);
+}
+
+/* The same with two real ones, each of which runs long tasks in all shards that it was given last. */
+TEST(what_is_short_runs_beside_long_tasks_of_two_processes)
+{
+	enum { LONG = 40, SHORT = 100 };
+	CLOSING hwt_store *store = producer_with(HWT_STORE_AT_LEAST_ONCE, HWT_S(600));
+	pid_t pids[2];
+
+	for (size_t i = 0; i < 2; i++) {
+		pids[i] = spawn("work", "long", NULL);
+		for (int j = 0; j < LONG / 2; j++)
+			(void)put_spec(store, &SPEC("a", 0, .data = "x", .len = 1));
+		CHECK(wait_log(LONG / 2 * (i + 1)));
+	}
+	put_batch(store, SHORT, 0, HWT_MS(1));
+	CHECK(wait_log(LONG + SHORT));
+	for (int i = 0; i < 2; i++)
+		end_child(pids[i]);
 }
 
 /*
