@@ -137,6 +137,12 @@ int hwts_rows_rules_change(struct hwts_conn *conn, const struct hwts_rules_chang
 
 /* In rows_look.c. */
 struct hwts_due hwts_due_of(const struct hwts_value *row);
+
+/* None of the states if somebody has edited it. */
+static inline hwt_store_state hwts_state_of(const struct hwts_value *value)
+{
+	return (hwt_store_state)hwts_within(value->number, HWT_STORE_FAILED + 1);
+}
 int hwts_rows_look(struct hwts_conn *conn, struct hwts_look *look);
 /* The same as steps of another exchange: how many, 0 without memory.  The end says with rc whether it counts. */
 #define HWTS_LOOK_STEPS 4

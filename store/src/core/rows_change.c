@@ -42,10 +42,11 @@ static int had(void *ctx, const struct hwts_value *row)
 static int is_in_state(void *ctx, const struct hwts_value *row)
 {
 	struct change *change = ctx;
-	bool runs = row[1].number == HWT_STORE_RUNNING, more = runs && row[2].number && !change->dues;
+	hwt_store_state state = hwts_state_of(&row[1]);
+	bool runs = state == HWT_STORE_RUNNING, more = runs && row[2].number && !change->dues;
 
 	for (size_t i = 0; i < change->n; i++)
-		if (change->ids[i] == row[0].number && change->rcs[i] != 0 && change->states & 1u << row[1].number) {
+		if (change->ids[i] == row[0].number && change->rcs[i] != 0 && change->states & 1u << state) {
 			change->rcs[i] = runs && !more ? EBUSY : AGAIN;
 			change->more = more;
 		}

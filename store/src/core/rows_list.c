@@ -14,7 +14,7 @@ static void cut_value(char *field, size_t size, const struct hwts_value *value)
 static void read_info(hwt_store_info *info, const struct hwts_value *row)
 {
 	info->id = row[0].number;
-	info->state = (hwt_store_state)row[1].number;
+	info->state = hwts_state_of(&row[1]);
 	info->attempt = (unsigned)row[2].number;
 	info->due_us = row[3].number;
 	info->period_ns = hwts_within(row[4].number, HWTS_LONGEST_PERIOD_US) * 1000;

@@ -47,7 +47,7 @@ struct hwts_due hwts_due_of(const struct hwts_value *row)
 {
 	struct hwts_due due = { .part = (enum hwts_part)row[0].number,
 				.id = row[1].number,
-				.due_us = row[2].number,
+				.due_us = hwts_within(row[2].number, HWTS_LATEST_US),
 				.shard = (int32_t)row[3].number,
 				.len = (uint32_t)row[4].number,
 				.epoch = row[5].number };

@@ -114,7 +114,7 @@ static int pending(void *ctx, const struct hwts_value *row)
 	want->locked = runs && !marked && all->again && row[5].number == want->epoch;
 	if (runs && row[5].number >= want->epoch + marked && !want->locked)
 		return 0;
-	want->due_us = row[1].number;
+	want->due_us = hwts_within(row[1].number, HWTS_LATEST_US);
 	want->lost = row[2].number != want->epoch;
 	want->stale = !want->lost && row[7].number != want->rules;
 	want->dead = runs && !want->locked;
