@@ -326,6 +326,50 @@ TEST(what_is_put_after_the_removal_is_not_lost)
 	CHECK_CALL(hwt_store_close(other), 0);
 }
 
+/* Refused are those of a process that knows the kind and does not ask, and of SQL. */
+TEST(a_removed_kind_gets_no_rules)
+{
+	hwt_store_limits limits = LIMITS(.running = 3);
+	hwt_store *store = fresh_store(), *other = open_store();
+	int64_t id;
+
+	CHECK_CALL(hwt_store_cancel(other, put(other, "a", HWT_S(3600))), 0);
+	CHECK_CALL(hwt_store_remove_kind(store, "a"), 0);
+	CHECK_CALL(hwt_store_limit(other, "a", NULL, &limits), ENOENT);
+	CHECK(strstr(hwt_store_error(), "no kind \"a\"") != NULL);
+	CHECK_CALL(hwt_store_limit(other, "a", NULL, NULL), ENOENT);
+	CHECK_CALL(hwt_store_limit(other, "a", "g", &limits), ENOENT);
+	CHECK_CALL(hwt_store_pause(other, "a", NULL), ENOENT);
+	CHECK_CALL(hwt_store_pause(other, "a", "g"), ENOENT);
+	CHECK_CALL(hwt_store_resume(other, "a", "g"), ENOENT);
+	CHECK(!is_there(store, "a"));
+	CHECK_INT(query("select count(*) from %s_group", world.schema), ==, 0);
+	CHECK_INT(query("select count(*) from %s_kind where paused or running is not null", world.schema), ==, 0);
+	if (!world.sqlite) {
+		CHECK_INT(query("select count(*) from (select %s_pause('a')) t", world.schema), ==, -1);
+		CHECK_INT(query("select count(*) from (select %s_put('a')) t", world.schema), ==, -1);
+	}
+	/* It is there as long as it has timeouts, and stays once it has rules. */
+	id = put(other, "a", HWT_S(3600));
+	if (!world.sqlite)
+		CHECK_INT(query("select count(*) from (select %s_put('a', at => 'tomorrow')) t", world.schema), ==, 1);
+	CHECK_CALL(hwt_store_limit(store, "a", NULL, &limits), 0);
+	CHECK_CALL(hwt_store_pause(store, "a", "g"), 0);
+	CHECK_CALL(hwt_store_cancel(other, id), 0);
+	(void)query("delete from %s_timeout", world.schema);
+	CHECK_INT(kind_of(store, "a").each_group.running, ==, 3);
+	/* What a transaction of a user's leaves while it is removed does not come back with it. */
+	CHECK_CALL(hwt_store_remove_kind(store, "a"), 0);
+	CHECK(!is_there(store, "a"));
+	(void)query("insert into %s_group (bucket, kind, grp, paused) select 5, id, 'g', 1 = 1 from %s_kind",
+		    world.schema, world.schema);
+	register_with(store, "a", 0, 0);
+	CHECK_INT(kind_of(store, "a").each_group.running, ==, 0);
+	CHECK_INT(query("select count(*) from %s_group", world.schema), ==, 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_CALL(hwt_store_close(other), 0);
+}
+
 /* By the process that has removed it, and that had put it before. */
 TEST(a_put_makes_a_removed_kind_again)
 {

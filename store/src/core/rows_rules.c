@@ -156,15 +156,24 @@ static size_t write_change(struct hwts_step *steps, const struct hwts_rules_chan
 	return 2;
 }
 
-/* All transactions lock shards in one order, so no two wait for each other. */
+/*
+ * All transactions lock the kind, or the group, before the shards, and these in one order: so no two wait for each
+ * other, and while one waits for a user's transaction no begin waits for it.
+ */
 int hwts_rows_rules_change(struct hwts_conn *conn, const struct hwts_rules_change *change)
 {
-	struct hwts_value shards = HWTS_BYTES(change->shards, change->n);
-	struct hwts_step steps[5] = { HWTS_DO(RULES_LOCK, shards), HWTS_DO(RULES_RAISE, shards) };
-	size_t n = 2 + write_change(steps + 2, change);
+	struct hwts_value shards = HWTS_BYTES(change->shards, change->n), kind = HWTS_NUMBER(change->kind);
+	struct hwts_step steps[7] = { HWTS_DO(RULES_BACK, kind) };
+	bool is_there = false;
+	size_t n = 1 + write_change(steps + 1, change);
+	int rc;
 
+	steps[n++] = (struct hwts_step)HWTS_ASK(RULES_THERE, hwts_note_row, &is_there, kind);
+	steps[n++] = (struct hwts_step)HWTS_DO(RULES_LOCK, shards);
+	steps[n++] = (struct hwts_step)HWTS_DO(RULES_RAISE, shards);
 	steps[n++] = (struct hwts_step){ .sql = HWTS_SQL_RULES_TELL,
 					 .args = { shards, HWTS_TEXT(hwts_me(conn->db)) },
 					 .after = true };
-	return hwts_run(conn, steps, n, HWTS_SYNCED);
+	rc = hwts_run(conn, steps, n, HWTS_SYNCED);
+	return rc == 0 && !is_there ? ENOENT : rc;
 }

@@ -65,15 +65,13 @@ static int change(hwt_store *store, const char *kind, struct hwts_rules_change *
 	struct hwts_conn *conn;
 	int rc = hwts_kind_of(store, kind, NULL, &row);
 
-	if (rc == 0 && row.removed)
-		rc = hwts_fail(ENOENT, "there is no kind \"%s\"", kind);
 	if (rc == 0)
 		rc = hwts_pool_get(store, &conn);
 	if (rc != 0)
 		return rc;
 	rc = change_on(store, conn, change, &row);
 	hwts_pool_put(store, conn);
-	return rc;
+	return rc == ENOENT ? hwts_fail(rc, "there is no kind \"%s\"", kind) : rc;
 }
 
 int hwt_store_limit(hwt_store *store, const char *kind, const char *group, const hwt_store_limits *limits)

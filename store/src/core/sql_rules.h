@@ -8,6 +8,9 @@
  * length(grp) > 0, and not grp <> '', where a shard is read: by that PostgreSQL would see that the index by group has
  * all of these rows, and in a small table read it from end to end, and go on so when it is large.
  *
+ * A kind that was removed has no rules.  One that has rows all the same, as a process that knew it has put them, is
+ * there again (BACK); of one that is not nothing is changed (THERE).
+ *
  * RULES_RUN reads what runs under an older epoch, of groups.  What runs was due, by a clock that may have been put back
  * by a minute since.
  */
@@ -56,22 +59,36 @@
 		"select pg_notify('@_' || s.id, 'l') from @_shard s where s.id = any(?1) and s.owner is not null and" \
 		" s.owner <> ?2", \
 	}, \
-	[HWTS_SQL_PAUSE_KIND] = { "pause", "nb", "update @_kind set paused = ?2 where id = ?1", NULL }, \
+	[HWTS_SQL_RULES_BACK] = { \
+		"rules", "n", .sqlite = \
+		"update @_kind as k set removed = null where k.id = ?1 and k.removed is not null and " \
+		HAS_ROWS \
+		" > 0", \
+	}, \
+	[HWTS_SQL_RULES_THERE] = { \
+		"rules", "n", .sqlite = \
+		"select 1 from @_kind where id = ?1 and removed is null", \
+	}, \
+	[HWTS_SQL_PAUSE_KIND] = { \
+		"pause", "nb", .sqlite = \
+		"update @_kind set paused = ?2 where id = ?1 and removed is null", \
+	}, \
 	[HWTS_SQL_PAUSE_GROUP] = { \
 		"pause", "nnkb", .sqlite = \
-		"insert into @_group (bucket, kind, grp, paused) values (?1, ?2, ?3, ?4) on conflict (bucket, kind," \
-		" grp) do update set paused = excluded.paused", \
+		"insert into @_group (bucket, kind, grp, paused) select ?1, ?2, ?3, ?4 from @_kind where id = ?2 and" \
+		" removed is null on conflict (bucket, kind, grp) do update set paused = excluded.paused", \
 	}, \
 	[HWTS_SQL_LIMIT_KIND] = { \
 		"limit", "nnin", .sqlite = \
 		"update @_kind set running = nullif(?2, 0), start_every_us = nullif(?3, 0), burst = nullif(?4, 0)" \
-		" where id = ?1", \
+		" where id = ?1 and removed is null", \
 	}, \
 	[HWTS_SQL_LIMIT_GROUP] = { \
 		"limit", "nnknin", .sqlite = \
-		"insert into @_group (bucket, kind, grp, running, start_every_us, burst) values (?1, ?2, ?3," \
-		" nullif(?4, -1), ?5, ?6) on conflict (bucket, kind, grp) do update set running = excluded.running," \
-		" start_every_us = excluded.start_every_us, burst = excluded.burst", \
+		"insert into @_group (bucket, kind, grp, running, start_every_us, burst) select ?1, ?2, ?3," \
+		" nullif(?4, -1), ?5, ?6 from @_kind where id = ?2 and removed is null on conflict (bucket, kind," \
+		" grp) do update set running = excluded.running, start_every_us = excluded.start_every_us, burst =" \
+		" excluded.burst", \
 	}, \
 	[HWTS_SQL_TIDY_GROUP] = { \
 		"limit", "nnk", .sqlite = \

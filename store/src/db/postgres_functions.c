@@ -19,7 +19,8 @@ static const char REVOKE[] =
     " pg_catalog.to_regnamespace(pg_catalog.quote_ident(pg_catalog.current_schema())) and p.proacl is null and "
     "p.proname"
     " in ('@_draw', '@_bucket', '@_bytes', '@_span', '@_moment', '@_find', '@_line', '@_tell', '@_put', '@_cancel',"
-    " '@_named', '@_raise', '@_pause', '@_resume', '@_limit', '@_cancel_key', '@_cancel_group', '@_reschedule', "
+    " '@_named', '@_raise', '@_ruled', '@_pause', '@_resume', '@_limit', '@_cancel_key', '@_cancel_group', "
+    "'@_reschedule', "
     "'@_reschedule_key', '@_make_kind') loop execute"
     " pg_catalog.format('revoke all on function %s from public', f::pg_catalog.regprocedure); end loop; end $hwt$;";
 

@@ -123,6 +123,19 @@ static int rules_tell(struct act *act)
 	return 0;
 }
 
+/* No kind is removed here. */
+static int rules_back(struct act *act)
+{
+	(void)act;
+	return 0;
+}
+
+static int rules_there(struct act *act)
+{
+	SIM_EMIT(act, 1);
+	return 0;
+}
+
 /* The row of the kind ?1, which is locked. */
 static int change_kind(struct act *act, struct version **out)
 {
@@ -159,20 +172,22 @@ static struct row *group_row(struct act *act)
 {
 	EACH_ROW(RULES, row)
 	{
-		const struct version *is = sim_see(act, row);
+		const struct version *is = row->newest; /* whatever changes, its key does not */
 
 		if (is && is->n[RULES_BUCKET] == NUMBER_ARG(0) && is->n[RULES_KIND] == NUMBER_ARG(1) &&
-		    sim_is_text(is->s[RULES_NAME], TEXT_ARG(2)))
+		    sim_is_text(is->s[RULES_NAME], TEXT_ARG(2)) && sim_see_last(act, row))
 			return row;
 	}
 	return NULL;
 }
 
+/* Two that make the same row wait for each other by its unique index; here all of a kind do. */
 static int change_group(struct act *act, struct version **out)
 {
-	struct row *row = group_row(act);
-	int rc = row ? sim_lock(act, row, true, WAITS) : 0;
+	struct row *row = NULL;
+	int rc = kind_of(act, NUMBER_ARG(1), &row) ? sim_lock(act, row, true, WAITS) : 0;
 
+	row = rc == 0 ? group_row(act) : NULL;
 	*out = NULL;
 	sim_note_rules(NUMBER_ARG(1), TEXT_ARG(2));
 	if (rc != 0)
@@ -209,11 +224,10 @@ static int limit_group(struct act *act)
 static int tidy_group(struct act *act)
 {
 	struct row *row = group_row(act);
-	int rc = row ? sim_lock(act, row, true, WAITS) : 0;
 
-	if (rc == 0 && row && !row->newest->n[RULES_PAUSED] && !row->newest->n[RULES_LIMITED])
+	if (row && !row->newest->n[RULES_PAUSED] && !row->newest->n[RULES_LIMITED])
 		sim_remove(act, row);
-	return rc;
+	return 0;
 }
 
 sim_statement *const sim_rules_statements[HWTS_SQLS] = {
@@ -223,6 +237,8 @@ sim_statement *const sim_rules_statements[HWTS_SQLS] = {
 	[HWTS_SQL_RULES_LOCK] = rules_lock,
 	[HWTS_SQL_RULES_RAISE] = rules_raise,
 	[HWTS_SQL_RULES_TELL] = rules_tell,
+	[HWTS_SQL_RULES_BACK] = rules_back,
+	[HWTS_SQL_RULES_THERE] = rules_there,
 	[HWTS_SQL_PAUSE_KIND] = pause_kind,
 	[HWTS_SQL_PAUSE_GROUP] = pause_group,
 	[HWTS_SQL_LIMIT_KIND] = limit_kind,
