@@ -721,4 +721,45 @@ TEST(what_is_put_before_the_low_water_mark_is_found)
 	CHECK_CALL(hwt_store_close(putter), 0);
 }
 
+static atomic_uint begins;
+
+static void count_begin(const char *where)
+{
+	atomic_fetch_add(&begins, strcmp(where, "begun") == 0);
+}
+
+/* By a clock that is put back: what is due soon is due here, and the next renewal comes in 200 s. */
+TEST(a_clock_that_is_put_back_costs_one_begin_in_vain)
+{
+	hwt_store_kind kind = HWT_STORE_KIND_INIT;
+	hwt_store *store;
+	int64_t right_ns, id;
+	bool corrected = false;
+
+	fresh_world();
+	store = started_with(&kind, HWT_S(600));
+	CHECK(wait_read(store));
+	id = put(store, "a", HWT_S(300));
+	CHECK_INT(stats_of_store(store).window, ==, 1);
+	atomic_store(&begins, 0);
+	atomic_store(&hwts_test_at, count_begin);
+	pthread_mutex_lock(&store->lock);
+	right_ns = store->clock->offset_ns;
+	store->clock->offset_ns += HWT_S(500);
+	hwts_window_rearm(store);
+	pthread_mutex_unlock(&store->lock);
+	for (int64_t give_up_ns = hwt_now() + PATIENCE_NS; !corrected && atomic_load(&begins) < 10; sleep_ms(1)) {
+		REQUIRE(hwt_now() < give_up_ns);
+		pthread_mutex_lock(&store->lock);
+		corrected = store->clock->offset_ns - right_ns < HWT_S(100);
+		pthread_mutex_unlock(&store->lock);
+	}
+	CHECK(wait_gone(store, put(store, "a", 0)));
+	CHECK_INT(atomic_load(&begins), ==, 2);
+	CHECK_INT(info_of(store, id).attempt, ==, 0);
+	CHECK_INT(atomic_load(&ran), ==, 1);
+	atomic_store(&hwts_test_at, NULL);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 STORE_MAIN(NULL)

@@ -218,6 +218,7 @@ struct hwts_want {
 	bool last;             /* even if this is its last attempt */
 	struct hwts_row *row;  /* begun; NULL: not */
 	int64_t due_us;        /* not begun: pending and due then; HWTS_NEVER: there is nothing to begin */
+	int64_t now_us;        /* and the database's clock */
 	int64_t rules;         /* of the shard, as this process has read them */
 	bool lost;             /* the shard has another epoch */
 	bool stale;            /* not begun: the shard has other rules */

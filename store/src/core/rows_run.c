@@ -115,6 +115,7 @@ static int pending(void *ctx, const struct hwts_value *row)
 	if (runs && row[5].number >= want->epoch + marked && !want->locked)
 		return 0;
 	want->due_us = hwts_within(row[1].number, HWTS_LATEST_US);
+	want->now_us = row[8].number;
 	want->lost = row[2].number != want->epoch;
 	want->stale = !want->lost && row[7].number != want->rules;
 	want->dead = runs && !want->locked;

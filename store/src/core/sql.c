@@ -273,7 +273,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		"pending", "J", .sqlite =
 		"select t.id, t.due_us, (select s.epoch from @_shard s where s.id = t.shard), t.state, t.attempt,"
 		" t.epoch, case when t.next_due_us is not null then 2 when t.last is not null then 1 else 0 end,"
-		" (select s.rules from @_shard s where s.id = t.shard) from @_timeout t where t.id" IN_LIST
+		" (select s.rules from @_shard s where s.id = t.shard), @now from @_timeout t where t.id" IN_LIST
 		" and t.state <> 3",
 	},
 	/* What a process held when it died: a delay (?3) from now, or the next time of the grid. */

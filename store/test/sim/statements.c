@@ -220,7 +220,7 @@ static int pending(struct act *act)
 			continue;
 		shard = sim_shard(act, t->n[SHARD_OF], NULL);
 		SIM_EMIT(act, t->n[ID], t->n[DUE], shard->n[SHARD_EPOCH], t->n[STATE], t->n[ATTEMPT], t->n[EPOCH],
-			 t->n[NEXT_DUE] ? 2 : t->n[LAST], shard->n[SHARD_RULES]);
+			 t->n[NEXT_DUE] ? 2 : t->n[LAST], shard->n[SHARD_RULES], act->now_us);
 	}
 	return 0;
 }
