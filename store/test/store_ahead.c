@@ -762,4 +762,54 @@ TEST(a_clock_that_is_put_back_costs_one_begin_in_vain)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
+/* Rows of a paused group, due long ago. */
+static void put_backlog(hwt_store *store, int64_t first_us)
+{
+	enum { BATCH = 10000, BACKLOG = 2 * BATCH };
+	hwt_store_spec *specs = calloc(BATCH, sizeof(*specs));
+
+	CHECK_CALL(hwt_store_pause(store, "a", "g"), 0);
+	for (int from = 0; from < BACKLOG; from += BATCH) {
+		for (int i = 0; i < BATCH; i++)
+			specs[i] = SPEC("a", 0, .flags = HWT_STORE_ABSOLUTE, .due_us = first_us + from + i,
+					.group = "g");
+		CHECK_CALL(hwt_store_put_many(store, specs, BATCH, NULL), 0);
+	}
+	free(specs);
+}
+
+static void look_once(hwt_store *store)
+{
+	unsigned before = atomic_load(&looks);
+
+	look_now(store);
+	WAIT_FOR(atomic_load(&looks) > before);
+}
+
+/* A sweep reads a page, which is full of what waits and is known; the next one goes on behind it. */
+TEST(a_backlog_that_waits_does_not_hide_what_was_lost)
+{
+	hwt_store_kind kind = KIND(.name = "a", .task = count_run, .shards = 1);
+	int64_t long_ago_us = now_us() - 1000000 * HWTS_S_US;
+	hwt_store *store, *putter = fresh_store();
+
+	atomic_store(&may_look_on, true);
+	CHECK_CALL(hwt_store_register(putter, &kind), 0);
+	put_backlog(putter, long_ago_us);
+	store = started_with(&kind, HWT_S(600));
+	CHECK(wait_read(store));
+	atomic_store(&hwts_test_at, look_for_long);
+	atomic_store(&hwts_test_loses_rows, true);
+	(void)put_spec(putter, &SPEC("a", 0, .flags = HWT_STORE_ABSOLUTE, .due_us = long_ago_us + 1000 * HWTS_S_US));
+	look_once(store);
+	look_once(store);
+	atomic_store(&hwts_test_loses_rows, false);
+	for (int i = 0; i < 300 && atomic_load(&ran) == 0; i++)
+		look_once(store);
+	CHECK(wait_count(&ran, 1));
+	atomic_store(&hwts_test_at, NULL);
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_CALL(hwt_store_close(putter), 0);
+}
+
 STORE_MAIN(NULL)

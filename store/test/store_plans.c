@@ -637,6 +637,39 @@ static void run_ten(hwt_store *store)
 }
 
 /* The connection of a task plans as its user has it; what it ends with must not read all then. */
+/* Rows of a group that is paused, which the sweeps of 100 looks could read each. */
+TEST(a_backlog_that_waits_is_read_a_few_times)
+{
+	NEEDS_POSTGRES(); /* which counts what is read */
+	hwt_store_config config;
+	hwt_store_kind kind = KIND(.name = "b", .task = count_run, .shards = 1);
+	hwt_store_which all = HWT_STORE_WHICH_INIT;
+	uint64_t n = 0;
+	hwt_store *store;
+	int64_t read = 0;
+
+	fresh_world();
+	config = store_config();
+	config.lease_ns = HWT_S(3600);
+	store = open_with(&config);
+	CHECK_CALL(hwt_store_register(store, &kind), 0);
+	fill(store, "b", "b");
+	all.kind = "b";
+	all.all = true;
+	CHECK_CALL(hwt_store_pause(store, "b", NULL), 0);
+	CHECK_CALL(
+	    hwt_store_reschedule_ex(store, &all, (hwt_store_when){ .due_us = now_us() - INT64_C(86400000000) }, &n), 0);
+	CHECK_INT(n, ==, ROWS);
+	CHECK_CALL(hwt_store_start(store), 0);
+	WAIT_FOR(stats_of_store(store).window >= ROWS);
+	look_times(store, 100);
+	CHECK_CALL(hwt_store_close(store), 0);
+#ifdef HWT_STORE_POSTGRES
+	read = entries_read(ROWS);
+#endif
+	CHECK_INT(read, <, 10 * ROWS);
+}
+
 TEST(the_end_of_a_transaction_is_not_planned_for_a_table_of_few)
 {
 	NEEDS_POSTGRES(); /* which keeps a plan while the table grows */

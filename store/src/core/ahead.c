@@ -101,9 +101,10 @@ static void read_again(struct hwts_reader *reader)
 		if (!has_room(kind, limit))
 			hwts_window_empty(store, kind);
 	HWTS_EACH_SHARD (store, kind, shard)
-		shard->mark_due_us = INT64_MIN;
+		shard->mark_due_us = shard->swept_due_us = INT64_MIN;
 	store->reading->again = false;
 	reader->sweep.low_us = INT64_MIN;
+	reader->sweep.apart = reader->sweep.rest = 0;
 	free(reader->look.snapshot);
 	reader->look.snapshot = NULL;
 }
@@ -124,7 +125,9 @@ static struct hwts_held held_of(int64_t now_us, const struct hwts_kind *kind, co
 				   .epoch = shard->epoch,
 				   .to_us = now_us + kind->row.horizon_us,
 				   .mark_due_us = shard->mark_due_us,
-				   .mark_id = shard->mark_id };
+				   .mark_id = shard->mark_id,
+				   .swept_due_us = shard->swept_due_us,
+				   .swept_id = shard->swept_id };
 }
 
 /*

@@ -12,6 +12,7 @@ struct hwts_reading {
 	int64_t seen_us; /* the database's clock at the last renewal */
 	bool again;      /* all shards, from the beginning */
 	bool sweep_due, unread;
+	bool missed;                /* a sweep has found what should have been in the window */
 	struct hwts_reader *reader; /* NULL: its thread does not run */
 };
 
@@ -22,13 +23,15 @@ struct hwts_sweep {
 	int64_t pass_ns;             /* what the slices of this pass have taken */
 	int64_t usual_ns;            /* the shortest of the last sweeps, aged */
 	bool all, told;              /* there is no need for slices; that they are slow has been told */
+	unsigned apart, rest;        /* how many sweeps leave out what has been overdue for long, and are still to */
+	bool goes_on;                /* the last one has begun behind another */
 };
 void hwts_sweep_init(struct hwts_sweep *sweep, const hwt_store *store);
 void hwts_sweep_choose(struct hwts_sweep *sweep, const hwt_store *store, struct hwts_look *look);
 /* It has been answered. */
 void hwts_swept(struct hwts_sweep *sweep, hwt_store *store, const struct hwts_look *look, int64_t took_ns);
 
-void hwts_look_found(hwt_store *store, const struct hwts_look *look); /* with the lock */
+void hwts_look_found(hwt_store *store, struct hwts_look *look); /* with the lock */
 
 void hwts_reader_reset(hwt_store *store); /* with the lock */
 

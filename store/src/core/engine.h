@@ -241,7 +241,9 @@ struct hwts_held {
 	int64_t epoch;
 	int64_t to_us;                /* look as far as this */
 	int64_t mark_due_us, mark_id; /* seen up to here; set to how far it is seen now */
-	size_t seen;
+	int64_t swept_due_us,
+	    swept_id; /* a sweep reads what is overdue from here on; set to where the next one begins */
+	size_t seen, overdue;
 	bool full; /* set: there may be more before that */
 };
 
@@ -284,7 +286,8 @@ struct hwts_look {
 	size_t held_count, held_room;
 	size_t ahead_count; /* the first so many are read from their marks */
 	size_t page;        /* most rows a shard */
-	bool sweeps;        /* also behind the marks, in all that are held: from from_us on */
+	bool sweeps;        /* also behind the marks, in all that are held: from from_us on; */
+	bool far;           /* what is overdue from where the last sweep that did so has ended */
 	int64_t from_us;
 	int64_t late_us;                    /* what is due before it is overdue */
 	int64_t slice_from_us, slice_to_us; /* and what is overdue between these */
@@ -295,6 +298,7 @@ struct hwts_look {
 	/* out */
 	struct hwts_due *dues;
 	size_t due_count, due_room;
+	bool missed; /* some of it should have been in the window */
 
 	/* while it is under way */
 	size_t at;

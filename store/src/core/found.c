@@ -35,7 +35,7 @@ static void fail(hwt_store *store, struct hwts_kind *kind, const struct hwts_due
 		hwts_window_erase(entry);
 }
 
-static void see(hwt_store *store, const struct hwts_due *due)
+static void see(hwt_store *store, struct hwts_look *look, const struct hwts_due *due)
 {
 	struct hwts_kind *kind = NULL;
 
@@ -46,13 +46,13 @@ static void see(hwt_store *store, const struct hwts_due *due)
 	else if (due->part <= HWTS_LATE)
 		hwts_window_see(store, due);
 	else if (due->part == HWTS_OVERDUE)
-		hwts_window_rescue(store, due);
+		look->missed |= hwts_window_rescue(store, due);
 	else
-		hwts_window_revive(store, due);
+		look->missed |= hwts_window_revive(store, due);
 }
 
 /* Marks first, so that what is seen is not beyond them. */
-void hwts_look_found(hwt_store *store, const struct hwts_look *look)
+void hwts_look_found(hwt_store *store, struct hwts_look *look)
 {
 	for (size_t i = 0; i < look->ahead_count; i++) {
 		const struct hwts_held *held = &look->held[i];
@@ -64,8 +64,16 @@ void hwts_look_found(hwt_store *store, const struct hwts_look *look)
 		shard->mark_id = held->mark_id;
 		shard->unread |= held->full;
 	}
+	for (size_t i = 0; i < look->held_count && look->sweeps && look->far; i++) {
+		struct hwts_shard *shard = hwts_shard(store, look->held[i].shard, NULL);
+
+		if (shard && shard->epoch == look->held[i].epoch) {
+			shard->swept_due_us = look->held[i].swept_due_us;
+			shard->swept_id = look->held[i].swept_id;
+		}
+	}
 	for (size_t i = 0; i < look->due_count; i++)
-		see(store, &look->dues[i]);
+		see(store, look, &look->dues[i]);
 	store->reading->unread = false;
 	HWTS_EACH_SHARD (store, kind, shard) {
 		shard->reach_us = 0;

@@ -8,7 +8,8 @@
  * The sweep looks behind the marks.  On PostgreSQL a transaction may commit after the look that should have seen its
  * row, so it reads what was not visible in the snapshot of the sweep before.  Both engines read what is overdue.  While
  * a snapshot that somebody holds needs them, rows that are gone stay in the index, and a look that passes reads each of
- * them again.  So the sweep can be told where to begin, and what lies before is read in slices; ahead.c decides.
+ * them again.  So the sweep can be told where to begin, and what lies before is read in slices; sweep.c decides.  A
+ * page that was full is no end: the next one begins behind it.
  */
 #include "core/rows.h"
 
@@ -27,20 +28,26 @@ static int see_snapshot(void *ctx, const struct hwts_value *row)
 	return 0;
 }
 
-/* Rows of a shard follow each other. */
+/* The shard, one of the first count.  Rows of a shard follow each other. */
+static struct hwts_held *held_of(struct hwts_look *look, const struct hwts_due *due, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (look->held[look->at].shard == due->shard)
+			return &look->held[look->at];
+		look->at = look->at + 1 < count ? look->at + 1 : 0;
+	}
+	return NULL;
+}
+
 static void move_mark(struct hwts_look *look, const struct hwts_due *due)
 {
-	for (size_t i = 0; i < look->ahead_count; i++) {
-		struct hwts_held *held = &look->held[look->at];
+	struct hwts_held *held = held_of(look, due, look->ahead_count);
 
-		if (held->shard == due->shard) {
-			held->seen++;
-			held->mark_due_us = due->due_us;
-			held->mark_id = due->id;
-			return;
-		}
-		look->at = look->at + 1 < look->ahead_count ? look->at + 1 : 0;
-	}
+	if (!held)
+		return;
+	held->seen++;
+	held->mark_due_us = due->due_us;
+	held->mark_id = due->id;
 }
 
 struct hwts_due hwts_due_of(const struct hwts_value *row)
@@ -69,8 +76,23 @@ static int see_due(void *ctx, const struct hwts_value *row)
 	return 0;
 }
 
-/* The arrays of a look: of each held shard its number, epoch, end and mark; and a mark before everything. */
-enum { SHARD, EPOCH, TO, MARK_DUE, MARK_ID, NO_MARK, COLUMNS };
+static int see_swept(void *ctx, const struct hwts_value *row)
+{
+	struct hwts_look *look = ctx;
+	int rc = see_due(look, row);
+	const struct hwts_due *due = rc == 0 ? &look->dues[look->due_count - 1] : NULL;
+	struct hwts_held *held = due && due->part > HWTS_LATE ? held_of(look, due, look->held_count) : NULL;
+
+	if (held) {
+		held->overdue++;
+		held->swept_due_us = due->due_us;
+		held->swept_id = due->id;
+	}
+	return rc;
+}
+
+/* The arrays of a look: of each held shard its number, epoch, end, mark, and begin of the sweep; and places of all. */
+enum { SHARD, EPOCH, TO, MARK_DUE, MARK_ID, SWEPT_DUE, SWEPT_ID, NO_MARK, SLICE_DUE, SLICE_ID, COLUMNS };
 
 static int64_t *columns_of(const struct hwts_look *look)
 {
@@ -83,22 +105,28 @@ static int64_t *columns_of(const struct hwts_look *look)
 		columns[TO * n + i] = look->held[i].to_us;
 		columns[MARK_DUE * n + i] = look->held[i].mark_due_us;
 		columns[MARK_ID * n + i] = look->held[i].mark_id;
+		columns[SWEPT_DUE * n + i] = look->held[i].swept_due_us;
+		columns[SWEPT_ID * n + i] = look->held[i].swept_id;
 		columns[NO_MARK * n + i] = INT64_MIN;
+		columns[SLICE_DUE * n + i] = HWTS_MAX(look->slice_from_us, INT64_MIN + 1) - 1;
+		columns[SLICE_ID * n + i] = INT64_MAX;
 	}
 	return columns;
 }
 
-static struct hwts_step sweep_of(struct hwts_look *look, const int64_t *columns, int64_t from_us, int64_t late_us,
-				 bool marks)
+/* All of it, or a slice: of that what is overdue alone. */
+static struct hwts_step sweep_of(struct hwts_look *look, const int64_t *columns, int64_t late_us, bool all)
 {
 	size_t n = look->held_count;
 	const char *snapshot = look->snapshot ? look->snapshot : "3:3:";
 
 	return (struct hwts_step)HWTS_ASK(
-	    SWEEP, see_due, look, HWTS_BYTES(columns + SHARD * n, n), HWTS_BYTES(columns + EPOCH * n, n),
-	    HWTS_BYTES(columns + (marks ? MARK_DUE : NO_MARK) * n, n),
-	    HWTS_BYTES(columns + (marks ? MARK_ID : NO_MARK) * n, n), HWTS_NUMBER((int64_t)look->page),
-	    HWTS_TEXT(snapshot), HWTS_NUMBER(late_us), HWTS_NUMBER(from_us));
+	    SWEEP, all ? see_swept : see_due, look, HWTS_BYTES(columns + SHARD * n, n),
+	    HWTS_BYTES(columns + EPOCH * n, n), HWTS_BYTES(columns + (all ? MARK_DUE : NO_MARK) * n, n),
+	    HWTS_BYTES(columns + (all ? MARK_ID : NO_MARK) * n, n), HWTS_NUMBER((int64_t)look->page),
+	    HWTS_TEXT(snapshot), HWTS_NUMBER(late_us), HWTS_NUMBER(look->from_us),
+	    HWTS_BYTES(columns + (all ? SWEPT_DUE : SLICE_DUE) * n, n),
+	    HWTS_BYTES(columns + (all ? SWEPT_ID : SLICE_ID) * n, n));
 }
 
 static size_t write_steps(struct hwts_look *look, struct hwts_step *steps)
@@ -114,9 +142,9 @@ static size_t write_steps(struct hwts_look *look, struct hwts_step *steps)
 		    HWTS_BYTES(columns + TO * n, ahead), HWTS_BYTES(columns + MARK_DUE * n, ahead),
 		    HWTS_BYTES(columns + MARK_ID * n, ahead), HWTS_NUMBER((int64_t)look->page));
 	if (look->sweeps)
-		steps[count++] = sweep_of(look, columns, look->from_us, look->late_us, true);
+		steps[count++] = sweep_of(look, columns, look->late_us, true);
 	if (look->sweeps && look->slice_from_us < look->slice_to_us)
-		steps[count++] = sweep_of(look, columns, look->slice_from_us, look->slice_to_us, false);
+		steps[count++] = sweep_of(look, columns, look->slice_to_us, false);
 	return count;
 }
 
@@ -124,8 +152,9 @@ size_t hwts_look_begin(struct hwts_look *look, struct hwts_step *steps)
 {
 	look->columns = columns_of(look);
 	look->due_count = look->at = 0;
+	look->missed = false;
 	for (size_t i = 0; i < look->held_count; i++)
-		look->held[i].seen = 0;
+		look->held[i].seen = look->held[i].overdue = 0;
 	return look->columns ? write_steps(look, steps) : 0;
 }
 
@@ -142,6 +171,9 @@ void hwts_look_end(struct hwts_look *look, int rc)
 			held->mark_id = 0;
 		}
 	}
+	for (size_t i = 0; i < look->held_count; i++)
+		if (look->held[i].overdue < look->page)
+			look->held[i].swept_due_us = INT64_MIN;
 	if (rc == 0 && look->next_snapshot) {
 		free(look->snapshot);
 		look->snapshot = look->next_snapshot;

@@ -53,7 +53,7 @@ void hwts_hold(hwt_store *store, const struct hwts_shard_row *taken)
 	store->shards->held += !shard->held;
 	shard->held = shard->unread = true;
 	shard->epoch = taken->epoch;
-	shard->mark_due_us = INT64_MIN;
+	shard->mark_due_us = shard->swept_due_us = INT64_MIN;
 	shard->mark_id = 0;
 	shard->rules = taken->rules;
 	shard->unruled = taken->rules > 0 ? HWTS_NEW : HWTS_RULED;

@@ -11,7 +11,8 @@ struct hwts_shard {
 	bool unread; /* there may be more between its mark and the end of the look-ahead */
 	int64_t epoch;
 	int64_t mark_due_us, mark_id;
-	int64_t reach_us; /* how far the look that is under way reads here; 0: it does not */
+	int64_t swept_due_us, swept_id; /* the next sweep reads what is overdue from here on; INT64_MIN: all */
+	int64_t reach_us;               /* how far the look that is under way reads here; 0: it does not */
 	int64_t giving_since_ns;
 	int64_t stays_until_ns; /* it could not be given, for something ran there: until then it is not tried again */
 	int64_t rules;          /* the number of those that are in force here */

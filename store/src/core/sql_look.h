@@ -48,13 +48,13 @@
 		" t.due_us, t.id limit ?7", \
 	}, \
 	[HWTS_SQL_SWEEP] = { \
-		"sweep", "NIIIitii", \
+		"sweep", "NIIIitiiII", \
 		"select 3, " \
 		ROW \
-		" from @_timeout t where t.shard = ?1 and t.due_us >= ?8 and t.due_us < ?7 and (t.state = 1 or" \
-		" (t.state = 2 and t.epoch < ?2)) order by t.due_us, t.id limit ?5", \
-		"with m as materialized (select m.*, p.p, pg_snapshot_xmin(p.p) x from unnest(?1, ?2, ?3, ?4) m(s, e," \
-		" d, i), (select ?6::pg_snapshot p) p) select 2, x.* from m, lateral (select " \
+		" from @_timeout t where t.shard = ?1 and (t.due_us, t.id) > (?9, ?10) and t.due_us < ?7 and" \
+		" (t.state = 1 or (t.state = 2 and t.epoch < ?2)) order by t.due_us, t.id limit ?5", \
+		"with m as materialized (select m.*, p.p, pg_snapshot_xmin(p.p) x from unnest(?1, ?2, ?3, ?4, ?9," \
+		" ?10) m(s, e, d, i, f, g), (select ?6::pg_snapshot p) p) select 2, x.* from m, lateral (select " \
 		ROW \
 		" from @_timeout t where t.shard = m.s and t.due_us >= ?8 and (t.due_us, t.id) <= (m.d, m.i) and t.tx" \
 		" >= m.x and not pg_visible_in_snapshot(t.tx, m.p) and " \
@@ -63,8 +63,8 @@
 		MAY_BEGIN \
 		" then 3 else 4 end, " \
 		ROW \
-		" from @_timeout t where t.shard = m.s and t.due_us >= ?8 and t.due_us < ?7 and (t.state = 1 or" \
-		" (t.state = 2 and t.epoch <= m.e)) order by t.due_us, t.id limit ?5) x", \
+		" from @_timeout t where t.shard = m.s and (t.due_us, t.id) > (m.f, m.g) and t.due_us < ?7 and" \
+		" (t.state = 1 or (t.state = 2 and t.epoch <= m.e)) order by t.due_us, t.id limit ?5) x", \
 	},
 /* clang-format on */
 

@@ -89,8 +89,9 @@ void hwts_window_refill(hwt_store *store, const struct hwts_due *due); /* of a r
 /* Moved by this process, which had heard so much of it before: it need not be tried at the time that it had. */
 uint64_t hwts_window_heard(hwt_store *store, int64_t id);
 void hwts_window_move(hwt_store *store, const struct hwts_due *due, uint64_t heard);
-void hwts_window_rescue(hwt_store *store, const struct hwts_due *due); /* overdue: it should have been begun */
-void hwts_window_revive(hwt_store *store, const struct hwts_due *due); /* it should be running, says the database */
+/* True: it was missing. */
+bool hwts_window_rescue(hwt_store *store, const struct hwts_due *due); /* overdue: it should have been begun */
+bool hwts_window_revive(hwt_store *store, const struct hwts_due *due); /* it should be running, says the database */
 /* At most once: it runs, says the database, and not here.  Not NULL: it is to be made FAILED. */
 struct hwts_entry *hwts_window_condemn(hwt_store *store, const struct hwts_due *due);
 void hwts_window_runs(hwt_store *store, const struct hwts_due *due); /* under an older epoch: it counts */

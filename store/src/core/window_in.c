@@ -117,24 +117,27 @@ void hwts_window_move(hwt_store *store, const struct hwts_due *due, uint64_t hea
 	}
 }
 
-void hwts_window_rescue(hwt_store *store, const struct hwts_due *due)
+bool hwts_window_rescue(hwt_store *store, const struct hwts_due *due)
 {
 	struct hwts_kind *kind;
 	struct hwts_shard *shard = hwts_shard(store, due->shard, &kind);
 	struct hwts_entry *entry;
 
 	if (!shard || !shard->held || !store->window->timer)
-		return;
+		return false;
 	entry = hwts_window_find(store, due->id);
 	if (!entry && !hwts_window_is_beyond(shard, due) && !hwts_turns_rests(&kind->turns, due)) {
 		HWTS_COUNT_RESCUE();
 		if (keeps(store, kind, due))
 			add(store, kind, due, false);
-	} else if (entry && entry->state == HWTS_ARMED && !entry->aside) {
+		return true;
+	}
+	if (entry && entry->state == HWTS_ARMED && !entry->aside) {
 		if (entry->turn.due_us <= due->due_us)
 			HWTS_COUNT_RESCUE();
 		hwts_window_arm_again(entry, due->due_us);
 	}
+	return false;
 }
 
 /*
@@ -142,21 +145,24 @@ void hwts_window_rescue(hwt_store *store, const struct hwts_due *due)
  * with one that waits for the next run, its end was committed, and the server has lost it: ends are not synced.  (Or it
  * was committed after the look: then a begin or an end finds no such row.)
  */
-void hwts_window_revive(hwt_store *store, const struct hwts_due *due)
+bool hwts_window_revive(hwt_store *store, const struct hwts_due *due)
 {
 	struct hwts_kind *kind;
 	struct hwts_shard *shard = hwts_shard(store, due->shard, &kind);
 	struct hwts_entry *entry;
 
 	if (!shard || !shard->held || !store->window->timer || hwts_phase(store) != HWTS_STARTED)
-		return;
+		return false;
 	entry = hwts_window_find(store, due->id);
 	if (!entry) {
 		add(store, kind, due, true);
-	} else if (entry->state == HWTS_ARMED) {
+		return true;
+	}
+	if (entry->state == HWTS_ARMED) {
 		entry->unsure = true;
 		hwts_window_arm_again(entry, due->due_us);
 	}
+	return false;
 }
 
 /*

@@ -156,11 +156,17 @@ static int sweep(struct act *act)
 		for (size_t j = 0; j < found.n; j++) {
 			const struct version *t = found.t[j];
 			bool may = t->n[STATE] == 1 || (t->n[STATE] == 2 && t->n[EPOCH] < epoch);
-			bool held = t->n[STATE] == 2 && t->n[EPOCH] == epoch;
 
 			if (may && is_late(act, t, i))
 				sim_emit_due(act, 2, t);
-			if (t->n[DUE] >= NUMBER_ARG(6) || left == 0 || !(may || held))
+		}
+		read_index(act, &found, ITEM_ARG(0, i), ITEM_ARG(8, i), NUMBER_ARG(6));
+		for (size_t j = 0; j < found.n && left > 0; j++) {
+			const struct version *t = found.t[j];
+			bool may = t->n[STATE] == 1 || (t->n[STATE] == 2 && t->n[EPOCH] < epoch);
+			bool held = t->n[STATE] == 2 && t->n[EPOCH] == epoch;
+
+			if (!(may || held) || !is_beyond(t, ITEM_ARG(8, i), ITEM_ARG(9, i)))
 				continue;
 			sim_emit_due(act, may ? 3 : 4, t);
 			left--;
