@@ -118,7 +118,7 @@ static int read_spec(struct jobs *jobs, hwt_store_spec *spec)
 	if (jobs->when && !read_when(jobs->when, wall_us(), &when))
 		return complain(jobs, "\"%s\" is no time: 90s, 2h30m, 18:00, tomorrow 9:00, 2026-12-01T10:00",
 				jobs->when);
-	if (jobs->every && !read_duration(jobs->every, &spec->period_ns))
+	if (jobs->every && (!read_duration(jobs->every, &spec->period_ns) || spec->period_ns == 0))
 		return complain(jobs, "\"%s\" is no duration: 90s, 2h30m, 1d", jobs->every);
 	if (jobs->grace && !read_duration(jobs->grace, &spec->grace_ns))
 		return complain(jobs, "\"%s\" is no duration: 90s, 2h30m, 1d", jobs->grace);

@@ -77,11 +77,12 @@ void write_duration(int64_t ns, char *text, size_t size);
 /* In out.c. */
 enum colour { PLAIN, BOLD, DIM, RED, GREEN, YELLOW };
 const char *paint(const struct jobs *jobs, enum colour colour);
-void json_text(const char *text);                          /* in quotes */
+void json_text(FILE *out, const char *text);               /* in quotes */
 void json_member(bool *first, const char *name);           /* "name": */
 void json_data(bool *first, const void *data, size_t len); /* "data", or "data_base64" */
 bool is_text(const void *data, size_t len);                /* UTF-8 that a terminal can show */
 void print_cut(const char *text, int width);               /* padded or cut; what is no text as ? */
+void print_plain(FILE *out, const char *text);             /* all of it; line ends too */
 struct bar;
 struct bar *bar_begin(const struct jobs *jobs, const char *doing, uint64_t total); /* NULL: not on a terminal */
 void bar_end(struct bar *bar);

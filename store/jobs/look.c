@@ -26,7 +26,7 @@ static void json_string(bool *first, const char *name, const char *text)
 {
 	json_member(first, name);
 	if (*text)
-		json_text(text);
+		json_text(stdout, text);
 	else
 		fputs("null", stdout);
 }

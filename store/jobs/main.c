@@ -113,13 +113,14 @@ static const struct command {
 	  "g", resume },
 	{ "limit", "KIND", "how much of a group may run, in all processes together",
 	  "  -g, --group GROUP       of that group; otherwise of each that has no limits of its own\n"
-	  "      --running N         no more runs at once\n"
+	  "      --running N         no more runs at once; 0: as many as there are threads\n"
 	  "  -e, --every DURATION    no more than one start in so long; --burst N: so many at once after a rest\n"
 	  "      --unset             no limits\n"
 	  "\n"
 	  "  hwt-jobs limit mail --running 3\n"
 	  "  hwt-jobs limit mail --group 'tenant 9' --every 200ms --burst 10\n"
-	  "  hwt-jobs limit mail --group 'tenant 9' --unset\n",
+	  "  hwt-jobs limit mail --group 'tenant 9' --running 0    none for that one, whatever the others have\n"
+	  "  hwt-jobs limit mail --group 'tenant 9' --unset        those of the others\n",
 	  "geNBU", limit },
 	{ "stats", "[KIND]", "the kinds: who runs them, what has failed, how old the oldest is",
 	  "      --prometheus        as text for Prometheus\n"
@@ -155,17 +156,14 @@ static void say(const struct jobs *jobs, const char *text)
 {
 	fflush(stdout);
 	if (jobs->json) {
-		/* The writers of JSON know stdout only. */
-		fputs("{\"error\": \"", stderr);
-		for (; *text; text++) {
-			if (*text == '"' || *text == '\\')
-				fputc('\\', stderr);
-			fputc((unsigned char)*text < 0x20 ? ' ' : *text, stderr);
-		}
-		fputs("\"}\n", stderr);
+		fputs("{\"error\": ", stderr);
+		json_text(stderr, text);
+		fputs("}\n", stderr);
 		return;
 	}
-	fprintf(stderr, "hwt-jobs%s%s: %s\n", current ? " " : "", current ? current->name : "", text);
+	fprintf(stderr, "hwt-jobs%s%s: ", current ? " " : "", current ? current->name : "");
+	print_plain(stderr, text);
+	fputc('\n', stderr);
 }
 
 int complain(const struct jobs *jobs, const char *format, ...)
@@ -283,6 +281,11 @@ static bool read_number(const char *text, int64_t least, int64_t most, int64_t *
 	return end != text && *end == '\0' && errno == 0 && *value >= least && *value <= most;
 }
 
+static int64_t most_of(int letter)
+{
+	return letter == 'p' ? 100 : letter == 'i' ? 86400 : 1000000000;
+}
+
 static int set_number(struct jobs *jobs, int letter)
 {
 	int64_t value = 0;
@@ -291,7 +294,7 @@ static int set_number(struct jobs *jobs, int letter)
 		return read_states(jobs, optarg)
 			   ? DONE
 			   : complain(jobs, "\"%s\" is no state: pending, running, failed", optarg);
-	if (!read_number(optarg, letter == 'p' ? -100 : 1, letter == 'p' ? 100 : 1000000000, &value))
+	if (!read_number(optarg, letter == 'p' ? -100 : letter != 'N', most_of(letter), &value))
 		return complain(jobs, "\"%s\" is no number for this", optarg);
 	if (letter == 'p')
 		jobs->priority = (int)value;
@@ -380,6 +383,19 @@ static int parse(struct jobs *jobs, int argc, char **argv, bool *asked)
 	return rc;
 }
 
+/* Options that contradict each other, or that the words do not need: nothing is done to others than those that were meant. */
+static int check_group(const struct jobs *jobs)
+{
+	if (jobs->group && jobs->no_group)
+		return complain(jobs, "--group and --no-group exclude each other");
+	if ((jobs->group || jobs->no_group) && strchr(current->letters, 'k') && !jobs->key && !jobs->all &&
+	    current->run != put)
+		return complain(jobs, "--group goes with --key, or with --all: an id names one");
+	return jobs->no_group && jobs->key
+		   ? complain(jobs, "--no-group goes with --all: a key without --group has none")
+		   : DONE;
+}
+
 static int find_command(struct jobs *jobs, const char *name)
 {
 	const char *names[COUNT(commands)], *near;
@@ -460,6 +476,9 @@ int main(int argc, char **argv)
 		return rc;
 	if (asked)
 		return help(current);
+	rc = check_group(&jobs);
+	if (rc != DONE)
+		return rc;
 	jobs.words = argv + optind;
 	jobs.n = argc - optind;
 	return run(&jobs);

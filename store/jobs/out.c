@@ -57,26 +57,38 @@ static bool is_utf8(const unsigned char *text, size_t len)
 }
 
 /* What is no character becomes U+FFFD. */
-static void json_bytes(const unsigned char *text, size_t len)
+static void json_bytes(FILE *out, const unsigned char *text, size_t len)
 {
-	putchar('"');
+	fputc('"', out);
 	for (size_t i = 0, n; i < len; i += n ? n : 1) {
 		n = character(text + i, len - i);
 		if (n == 0)
-			fputs("\\ufffd", stdout);
+			fputs("\\ufffd", out);
 		else if (text[i] == '"' || text[i] == '\\')
-			printf("\\%c", text[i]);
+			fprintf(out, "\\%c", text[i]);
 		else if (text[i] < 0x20 || text[i] == 0x7f)
-			printf("\\u%04x", text[i]);
+			fprintf(out, "\\u%04x", text[i]);
 		else
-			fwrite(text + i, 1, n, stdout);
+			fwrite(text + i, 1, n, out);
 	}
-	putchar('"');
+	fputc('"', out);
 }
 
-void json_text(const char *text)
+void json_text(FILE *out, const char *text)
 {
-	json_bytes((const unsigned char *)text, strlen(text));
+	json_bytes(out, (const unsigned char *)text, strlen(text));
+}
+
+void print_plain(FILE *out, const char *text)
+{
+	for (size_t len = strlen(text), n; len > 0; text += n, len -= n) {
+		n = character((const unsigned char *)text, len);
+		n = n ? n : 1;
+		if (is_text(text, n))
+			fwrite(text, 1, n, out);
+		else
+			fputc('?', out);
+	}
 }
 
 void json_member(bool *first, const char *name)
@@ -92,7 +104,7 @@ void json_data(bool *first, const void *data, size_t len)
 
 	if (is_utf8(bytes, len)) {
 		json_member(first, "data");
-		json_bytes(bytes, len);
+		json_bytes(stdout, bytes, len);
 		return;
 	}
 	json_member(first, "data_base64");

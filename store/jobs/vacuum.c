@@ -24,7 +24,7 @@ static void fact(struct advice *advice, const char *name, const char *words, con
 {
 	if (advice->jobs->json) {
 		json_member(&advice->first, name);
-		json_text(value);
+		json_text(stdout, value);
 	} else {
 		printf("%-34s %s\n", words, value);
 	}
@@ -46,7 +46,7 @@ static void advise(struct advice *advice, const char *text)
 		if (advice->given == 0)
 			json_member(&advice->first, "advice");
 		fputs(advice->given == 0 ? "[" : ", ", stdout);
-		json_text(text);
+		json_text(stdout, text);
 	} else {
 		printf("%s%s%s %s\n", advice->given == 0 ? "\n" : "", paint(advice->jobs, YELLOW), "->", text);
 		fputs(paint(advice->jobs, PLAIN), stdout);
@@ -217,6 +217,9 @@ int vacuum(struct jobs *jobs)
 	if (!sqlite)
 		rc = of_postgres(&advice);
 #endif
-	end_advice(&advice);
+	if (rc == DONE)
+		end_advice(&advice);
+	else if (jobs->json)
+		puts("}");
 	return rc;
 }

@@ -185,9 +185,11 @@ bool read_when(const char *text, int64_t now_us, hwt_store_when *when)
 		if (!read_duration(text + 3, &is.delay_ns))
 			return false;
 	} else if (*text == '@') {
-		is.due_us = (int64_t)(strtod(text + 1, &end) * 1e6);
-		if (end == text + 1 || *end != '\0' || is.due_us <= 0)
+		double s = strtod(text + 1, &end);
+
+		if (end == text + 1 || *end != '\0' || !(s > 0 && s < 253402300800.0)) /* the year 10000 */
 			return false;
+		is.due_us = (int64_t)(s * 1e6);
 	} else if (strcmp(text, "now") != 0 && !read_duration(text, &is.delay_ns) && !read_date(text, &is.due_us) &&
 		   !read_day(text, now_us, &is.due_us)) {
 		return false;

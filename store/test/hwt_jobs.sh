@@ -180,6 +180,23 @@ wrong_use() {
 	timeout 600 "$BUILD/hwt-jobs" -d "sqlite:$work/none/x.db" --json list >/dev/null 2>"$work/err"
 	[ $? -eq 3 ] || echo "without a folder: not 3"
 	perl -MJSON::PP -e 'local $/; exit !length decode_json(<STDIN>)->{error}' <"$work/err" || cat "$work/err"
+	for word in "$(printf '\377\033[31m\n"\\')" "$(printf '\303')"; do
+		tool --json list "$word" 2>"$work/err" && echo 'lists what is no name'
+		perl -MJSON::PP -e 'local $/; exit !length decode_json(<STDIN>)->{error}' <"$work/err" || cat -v "$work/err"
+		tool list "$word" 2>"$work/err" && echo 'lists what is no name'
+		LC_ALL=C grep -q "$(printf '[\033\377]')" "$work/err" && cat -v "$work/err"
+	done
+	for word in @nan @1e300 @inf @-1 1e400s nan; do
+		ends 2 put mail x --at "$word"
+	done
+	ends 2 put mail x --every 0s
+	ends 2 cancel 12345 --group a
+	says '--all'
+	ends 2 show 12345 --group a
+	ends 2 cancel mail --all --group a --no-group
+	ends 2 list mail --group a --no-group
+	ends 2 cancel mail --key x --no-group
+	ends 2 top --interval 100000
 }
 
 # Each command has its own, with an example, for the options that it takes.
@@ -253,6 +270,9 @@ rules() {
 	ends 2 limit mail --burst 3
 	ends 2 limit mail --running 3 --unset
 	ends 2 limit mail --running x
+	ends 2 limit mail --running -1
+	ends 0 limit mail --group 'tenant 9' --running 0
+	ends 0 limit mail --group 'tenant 9' --unset
 	ends 2 pause
 	ends 1 pause nobody
 }
