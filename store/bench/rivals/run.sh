@@ -20,8 +20,7 @@ if [ "${1:-}" != inside ]; then
 			DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $package >/dev/null 2>&1
 	done
 	if command -v npm >/dev/null 2>&1; then
-		cp store/bench/rivals/package.json store/bench/rivals/package-lock.json store/bench/rivals/rivals.mjs \
-			"$BUILD/bench/rivals" || exit 1
+		cp store/bench/rivals/*.json store/bench/rivals/*.mjs "$BUILD/bench/rivals" || exit 1
 		cmp -s store/bench/rivals/package-lock.json "$BUILD/bench/rivals/installed" ||
 			(cd "$BUILD/bench/rivals" && npm install --no-save --omit=optional --ignore-scripts --no-audit --no-fund \
 				--silent && cp package-lock.json installed) || exit 1
