@@ -139,6 +139,7 @@ void group_cancel(void);
 void group_pause(void);
 void group_crowd(void);
 void group_caps(void);
+void group_rate(void);
 void cliff_snapshot(void);
 void cliff_lock(void);
 void cliff_soak(void);

@@ -2,12 +2,15 @@
 /*
  *     cliff_group    N of one group lie among as many of others: how long it takes to list them, to move them and to
  *                    cancel them, and the slowest put of another store meanwhile; before it is the slowest of PUTS
+ *     group_rate     a group may start 100 a second, and ten at once, and more are due: how many start a second in -T
+ *                    seconds, and the most in one second
  */
 #include "common.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #define PUTS 200
 #define FEW 1000 /* of each other group */
@@ -127,4 +130,42 @@ void cliff_group(void)
 	measure(store, "move", move);
 	measure(store, "cancel", cancel);
 	check("close", hwt_store_close(store));
+}
+
+#define PER_S 100
+
+/* The most in one second, of times in order. */
+static unsigned most_in_a_second(const int64_t *at_us, unsigned count)
+{
+	unsigned most = 0;
+
+	for (unsigned i = 0, first = 0; i < count; i++) {
+		while (at_us[first] <= at_us[i] - 1000000)
+			first++;
+		most = i - first + 1 > most ? i - first + 1 : most;
+	}
+	return most;
+}
+
+void group_rate(void)
+{
+	hwt_store_limits limits = HWT_STORE_LIMITS_INIT;
+	unsigned for_s = seconds > 0 ? seconds : 8, ran;
+	hwt_store *store = open_store();
+
+	limits.start_every_ns = HWT_S(1) / PER_S;
+	limits.burst = PER_S / 10;
+	n = PER_S * 2 * for_s;
+	group_count = 1;
+	register_kinds(store);
+	check("limit", hwt_store_limit(store, KIND, NULL, &limits));
+	put_range(store, 0, n, NULL);
+	check("start", hwt_store_start(store));
+	wait_for_runs(1, 60000000);
+	sleep_us(for_s * INT64_C(1000000));
+	check("close", hwt_store_close(store));
+	ran = atomic_load(&shared->ran);
+	qsort(shared->begun_us, n, sizeof(shared->begun_us[0]), compare_us); /* what has not begun comes first */
+	print_figure("rate", "1/s", (double)ran / for_s);
+	print_figure("rate_most", "starts", most_in_a_second(&shared->begun_us[n - ran], ran));
 }
