@@ -191,33 +191,75 @@ def with_workers(name: str, workers: int, takes: float, what: Callable[[Subject,
 		subject.close()
 
 
-def pg_cron(minutes: int) -> None:
-	"""It knows minutes only: a hundred jobs of each minute, by its own record."""
-	ctl = os.environ["HWT_POSTGRES_CTL"]
-	conf = pathlib.Path(ctl).parent / "data/postgresql.conf"
-	psql = [os.environ["HWT_STORE_PG_BIN"] + "/psql", "-qAtX", "-v", "ON_ERROR_STOP=1", "-d", URL, "-c"]
+class PgCron:
+	"""It knows minutes only. What it does is known by its own record."""
 
-	def sql(text: str) -> str:
-		return subprocess.run(psql + [text], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+	def sql(self, text: str) -> str:
+		psql = [os.environ["HWT_STORE_PG_BIN"] + "/psql", "-qAtX", "-v", "ON_ERROR_STOP=1", "-d", URL, "-c", text]
+		return subprocess.run(psql, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
+	def start(self) -> None:
+		ctl = os.environ["HWT_POSTGRES_CTL"]
+		with (pathlib.Path(ctl).parent / "data/postgresql.conf").open("a") as out:
+			out.write("shared_preload_libraries = 'pg_cron'\ncron.use_background_workers = on\nmax_worker_processes = 60\n")
+		subprocess.run([ctl, "restart"], check=True)
+		self.sql("create extension pg_cron")
+
+	def done(self) -> int:
+		return int(self.sql("select count(*) from cron.job_run_details where status = 'succeeded'"))
+
+	def once(self, jobs: int, command: str, wait_for: int) -> None:
+		"""So many jobs in a minute that begins soon: until the first of them are done."""
+		at = (time.time() + 5) // 60 * 60 + 60
+		when = time.gmtime(at)
+		self.sql("select cron.unschedule(jobid) from cron.job")
+		self.sql("truncate cron.job_run_details")
+		schedule = f"cron.schedule('{when.tm_min} {when.tm_hour} * * *', '{command}')"
+		self.sql(f"select count({schedule}) from generate_series(1, {jobs})")
+		time.sleep(at - time.time())
+		while self.done() < wait_for and time.time() < at + 120:
+			time.sleep(0.2)
+
+	def lateness(self, minutes: int) -> None:
+		self.sql("select count(cron.schedule('* * * * *', 'select ' || i)) from generate_series(1, 100) i")
+		time.sleep(60 * minutes + 60 - time.time() % 60 - 1)
+		self.sql("select cron.unschedule(jobid) from cron.job")
+		time.sleep(5)
+		figures = self.sql(
+			"select count(*), round(1000 * percentile_cont(0.5) within group (order by late)::numeric, 1), "
+			"round(1000 * percentile_cont(0.99) within group (order by late)::numeric, 1), round(1000 * max(late)::numeric, 1), "
+			"count(*) filter (where status <> 'succeeded') from (select status, "
+			"extract(epoch from start_time - date_trunc('minute', start_time)) late from cron.job_run_details) d"
+		).split("|")
+		say("pg_cron", f"{figures[0]} runs late by {figures[1]} ms (median), p99 {figures[2]}, most {figures[3]}; {figures[4]} failed")
+
+	def rate(self, n: int) -> None:
+		self.once(n, "select 1", wait_for=n)
+		rate = self.sql("select count(*) / extract(epoch from max(end_time) - min(start_time)) from cron.job_run_details")
+		say("pg_cron", f"{float(rate):.0f} runs a second ({n} due at once, {n - self.done()} missing)")
+
+	def kill(self, n: int) -> None:
+		"""One that runs, as of any other subject. PostgreSQL then restarts all its processes."""
+		self.once(n, "select pg_sleep(0.3)", wait_for=n // 10)
+		os.kill(int(self.sql("select max(job_pid) from cron.job_run_details where status = 'running'")), signal.SIGKILL)
+		time.sleep(KILL_PATIENCE_S)
+		cut = self.sql("select count(*) from cron.job_run_details where status <> 'succeeded'")
+		say(
+			"pg_cron",
+			f"a kill of one of its workers: {n - self.done()} of {n} not done {KILL_PATIENCE_S:.0f} s later, {cut} of them cut off"
+			" in their run by its record, and none is run again",
+		)
+
+
+def pg_cron() -> None:
 	if not list(pathlib.Path("/usr/lib/postgresql").glob("*/lib/pg_cron.so")):
 		say("pg_cron", "is not installed")
 		return
-	with conf.open("a") as out:
-		out.write("shared_preload_libraries = 'pg_cron'\ncron.use_background_workers = on\nmax_worker_processes = 60\n")
-	subprocess.run([ctl, "restart"], check=True)
-	sql("create extension pg_cron")
-	sql("select count(cron.schedule('* * * * *', 'select ' || i)) from generate_series(1, 100) i")
-	time.sleep(60 * minutes + 60 - time.time() % 60 - 1)
-	sql("select cron.unschedule(jobid) from cron.job")
-	time.sleep(5)
-	figures = sql(
-		"select count(*), round(1000 * percentile_cont(0.5) within group (order by late)::numeric, 1), "
-		"round(1000 * percentile_cont(0.99) within group (order by late)::numeric, 1), round(1000 * max(late)::numeric, 1), "
-		"count(*) filter (where status <> 'succeeded') "
-		"from (select extract(epoch from start_time - date_trunc('minute', start_time)) late, status from cron.job_run_details) d"
-	).split("|")
-	say("pg_cron", f"{figures[0]} runs late by {figures[1]} ms (median), p99 {figures[2]}, most {figures[3]}; {figures[4]} failed")
+	cron = PgCron()
+	cron.start()
+	cron.lateness(1 if QUICK else 2)
+	cron.rate(200 if QUICK else 2000)
+	cron.kill(300)
 
 
 def rivals() -> None:
@@ -241,13 +283,13 @@ def rivals() -> None:
 			if redis is not None:
 				redis.send_signal(signal.SIGTERM)
 				redis.wait()
-	pg_cron(1 if QUICK else 2)
 
 
 SCENARIOS: Dict[str, Any] = {
 	"lives": lambda: lives(1000 if QUICK else 20000),
 	"kills": lambda: kills(2 if QUICK else 20),
 	"rivals": rivals,
+	"pg_cron": pg_cron,
 }
 
 for scenario in [argument for argument in sys.argv[1:] if argument != "-q"] or list(SCENARIOS):

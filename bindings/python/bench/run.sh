@@ -6,6 +6,7 @@
 #     lives    lives a second of one worker on asyncio
 #     kills    20 kills of one of three workers: what is lost, and when what the dead one held has started elsewhere
 #     rivals   lateness, what a kill loses, lives a second
+#     pg_cron  the same of pg_cron, as far as it has them, in five minutes
 #
 # Debian: python3-apscheduler python3-sqlalchemy python3-psycopg2 python3-celery python3-redis redis-server postgresql-15-cron
 set -u
