@@ -15,7 +15,7 @@ panel() {
 		split("beanstalkd bullmq pgboss graphile hwt-postgresql hwt-sqlite", subjects, " ")
 		for (i in subjects) row[subjects[i]] = i
 	}
-	!/^#/ && $2 == scenario && $3 == figure {
+	!/^#/ && $2 == scenario && $3 == figure && $1 in row {
 		value = $5 + 0
 		label = value >= 1000 ? sprintf("%.3g", value) + 0 : sprintf("%.2g", value) + 0 # no exponent
 		print (value < least ? least : value), row[$1], label, ($1 ~ /^hwt/ ? 15024461 : 3900150)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Measures what people use instead: one subject, one scenario, one round.
 //
-//     node rivals.mjs SUBJECT SCENARIO [N]        SUBJECT: graphile | pgboss | bullmq | beanstalkd
+//     node rivals.mjs SUBJECT SCENARIO [N]        SUBJECT: graphile | pgboss | bullmq | bullmqpg | beanstalkd
 //
 //     late           N put ahead, 1000 a second at random times: lateness of the starts
 //     lives          N put by 500, due at once, which another process runs: jobs/s to the last put, to the last end
@@ -10,6 +10,11 @@
 //     kill_shortest  the same with the shortest setting there is
 //     kills          N put ahead, 200 a second, each a task of 20 ms, two workers; about each second one is killed and
 //                    another one started, KILLS times: lost, kept back, begun and done more than once
+//     groups_capped  lives of 100 groups, four times: without a cap, twice with one that does not bind, without
+//     groups_cap     N of ten groups are due, each a task of 20 ms, and three of a group may run at once; two workers, for
+//                    RIVAL_SECONDS: starts that made three, and starts beside three others
+//     groups_flood   N of one group are due, and for RIVAL_SECONDS 100 a second of another group: lateness of these
+//     groups_rate    N are due, and 100 a second may start, for RIVAL_SECONDS: starts a second, and the most in one second
 //
 // PGURL, REDIS_PORT, BEANSTALKD_PORT say where the servers are; in idle SERVER_PID, whose processor time counts, and
 // PGLOG, where PostgreSQL logs all statements.
@@ -21,13 +26,14 @@
 import { fork } from 'node:child_process';
 import { mkdtempSync, openSync, readFileSync, readdirSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { BATCH, now, scenario, subjects } from './subjects.mjs';
+import { BATCH, CAP, FLOOD_CAP, GROUPS, PER_S, now, scenario, subjects } from './subjects.mjs';
 
 const [subject, , count] = process.argv.slice(2);
 const isWorker = process.env.RIVAL_WORKER !== undefined;
 const RATE = 1000, AHEAD_MS = 3000, FAR_MS = 864e6;
 const WAIT_MS = { kill: 70000, kill_shortest: 30000 };
 const KILLS = Number(process.env.KILLS ?? 20), KILLS_RATE = 200, TASK_MS = 20;
+const SECONDS = Number(process.env.RIVAL_SECONDS ?? 8);
 const sleep = ms => new Promise(resolve => setTimeout(resolve, ms));
 const figure = (name, unit, value) => console.log(`${name} ${unit} ${Number(value.toPrecision(6))}`);
 const note = text => console.log(`# ${text}`);
@@ -90,9 +96,32 @@ async function until(what, ms, done) {
 	}
 }
 
-async function addAll(it, n, atMs) {
+async function addAll(it, n, atMs, group = i => GROUPS ? `g${i % GROUPS}` : undefined) {
 	for (let from = 0; from < n; from += BATCH)
-		await it.add(Array.from({ length: Math.min(BATCH, n - from) }, (_, i) => ({ n: from + i, atMs: atMs(from + i) })));
+		await it.add(Array.from({ length: Math.min(BATCH, n - from) },
+			(_, i) => ({ n: from + i, atMs: atMs(from + i), group: group(from + i) })));
+}
+
+// N due at once, which another process runs: jobs a second to the last put, to the last end.
+async function live(it, n) {
+	const seen = new Set();
+	let twice = 0;
+	const worker = await startWorker('runs', starts => {
+		for (const [i] of starts) {
+			twice += seen.has(i);
+			seen.add(i);
+		}
+	});
+	const before = now();
+	await addAll(it, n, () => 0);
+	const adds = n * 1000 / (now() - before);
+	await until('lives', 120000, () => seen.size === n);
+	await until('lives', 10000, async () => await it.left() === 0);
+	const lives = n * 1000 / (now() - before);
+	await stopWorker(worker);
+	if (twice > 0)
+		throw new Error(`${twice} ran twice`);
+	return { adds, lives };
 }
 
 const percentile = (sorted, p) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * p))];
@@ -134,6 +163,7 @@ const scenarios = {
 		if (now() > startMs)
 			note('it took longer to add them than they were put ahead');
 		await until('late', AHEAD_MS + n * 1000 / RATE + 30000, () => started === n);
+		await until('late', 10000, async () => await it.left() === 0);
 		await stopWorker(worker);
 		// A job can be early by less than a millisecond: they count in milliseconds.
 		const late = startedMs.map((at, i) => at - dueMs[i]).sort((a, b) => a - b);
@@ -145,23 +175,9 @@ const scenarios = {
 	},
 
 	async lives(it, n) {
-		const seen = new Set();
-		let twice = 0;
-		const worker = await startWorker('runs', starts => {
-			for (const [i] of starts) {
-				twice += seen.has(i);
-				seen.add(i);
-			}
-		});
-		const before = now();
-		await addAll(it, n, () => 0);
-		figure('adds', '1/s', n * 1000 / (now() - before));
-		await until('lives', 120000, () => seen.size === n);
-		await until('lives', 10000, async () => await it.left() === 0);
-		figure('lives', '1/s', n * 1000 / (now() - before));
-		await stopWorker(worker);
-		if (twice > 0)
-			throw new Error(`${twice} ran twice`);
+		const { adds, lives } = await live(it, n);
+		figure('adds', '1/s', adds);
+		figure('lives', '1/s', lives);
 	},
 
 	async idle(it, n) {
@@ -240,11 +256,90 @@ const scenarios = {
 		if (kept.size === 0)
 			figure('kills_settled', 's', (settled - last) / 1000);
 	},
+
+	async groups_capped(it, n) {
+		const rates = [0, 0];
+		for (let i = 0; i < 4; i++) {
+			const capped = Number(i === 1 || i === 2); // what grows from round to round strikes both alike
+			process.env.RIVAL_CAP = capped * 1000;
+			const { lives } = await live(it, n);
+			figure(capped ? 'grouped_capped' : 'grouped', '1/s', lives);
+			rates[capped] += lives;
+		}
+		figure('capped_ratio', 'ratio', rates[1] / rates[0]);
+	},
+
+	// What runs is counted by the log, which says "begun" after the begin and "done" before the end.
+	async groups_cap(it, n) {
+		const folder = mkdtempSync(`${tmpdir()}/rivals-`), workers = [], running = new Array(GROUPS).fill(0);
+		let ran = 0, full = 0, fourth = 0;
+		process.env.RIVAL_LOG = `${folder}/log`;
+		process.env.RIVAL_CAP = CAP;
+		await addAll(it, n, () => 0);
+		for (let i = 0; i < 2; i++)
+			workers.push(await startWorker('runs', () => {}));
+		await sleep(SECONDS * 1000);
+		for (const worker of workers)
+			await stopWorker(worker);
+		for (const [, what, i] of readFileSync(process.env.RIVAL_LOG, 'latin1').matchAll(/(begun|done) (\d+)/g)) {
+			const atOnce = running[i % GROUPS] += what === 'begun' ? 1 : -1;
+			ran += what === 'done';
+			full += what === 'begun' && atOnce === CAP;
+			fourth += what === 'begun' && atOnce > CAP;
+		}
+		rmSync(folder, { recursive: true });
+		figure('caps_ran', 'rows', ran);
+		figure('caps_full', 'starts', full);
+		figure('caps_fourth', 'starts', fourth);
+	},
+
+	async groups_flood(it, n) {
+		const putMs = [], startedMs = [];
+		let ran = 0;
+		process.env.RIVAL_CAP = FLOOD_CAP;
+		await addAll(it, n, () => 0, () => 'large');
+		const worker = await startWorker('runs', starts => {
+			for (const [i, at] of starts)
+				if (i < n)
+					ran++;
+				else
+					startedMs[i - n] = at;
+		});
+		await until('flood', 30000, () => ran > 0);
+		const begin = now();
+		for (let i = 0; i < PER_S * SECONDS; i++) {
+			await sleep(begin + i * 1000 / PER_S - now());
+			await it.add([{ n: n + i, atMs: 0, group: 'other' }]);
+			putMs.push(now());
+		}
+		figure('flood_left', 'rows', n - ran);
+		figure('flood_ran', 'rows', ran);
+		const all = now() + 10000;
+		while (now() < all && putMs.some((_, i) => startedMs[i] === undefined))
+			await sleep(50);
+		await stopWorker(worker);
+		const late = putMs.map((at, i) => (startedMs[i] ?? now()) - at).sort((a, b) => a - b);
+		figure('flood_late_p50', 'ms', percentile(late, 0.5));
+		figure('flood_late_p99', 'ms', percentile(late, 0.99));
+		figure('flood_late_max', 'ms', late[late.length - 1]);
+	},
+
+	async groups_rate(it, n) {
+		const at = [];
+		await addAll(it, n, () => 0);
+		const worker = await startWorker('runs', starts => at.push(...starts.map(([, ms]) => ms)));
+		await until('rate', 20000, () => at.length > 0);
+		await sleep(SECONDS * 1000);
+		await stopWorker(worker);
+		at.sort((a, b) => a - b);
+		figure('rate', '1/s', at.length / SECONDS);
+		figure('rate_most', 'starts', Math.max(...at.map(from => at.filter(ms => ms >= from && ms < from + 1000).length)));
+	},
 };
 scenarios.kill_shortest = scenarios.kill;
 
 if (!subjects[subject] || !scenarios[scenario]) {
-	console.error('usage: rivals.mjs graphile|pgboss|bullmq|beanstalkd late|lives|idle|kill|kill_shortest|kills [N]');
+	console.error(`usage: rivals.mjs ${Object.keys(subjects).join('|')} ${Object.keys(scenarios).join('|')} [N]`);
 	process.exit(2);
 }
 if (isWorker) {
@@ -254,8 +349,11 @@ if (isWorker) {
 	const text = it.notes[scenario];
 	if (text)
 		note(text);
-	await scenarios[scenario](it, Number(count ?? 4000));
-	const left = scenario === 'idle' || scenario.startsWith('kill') ? 0 : await it.left();
+	if (it.without)
+		note(it.without);
+	else
+		await scenarios[scenario](it, Number(count ?? 4000));
+	const left = ['late', 'lives', 'groups_capped'].includes(scenario) ? await it.left() : 0;
 	if (left > 0)
 		throw new Error(`${left} are left`);
 	await it.close();

@@ -6,13 +6,17 @@ import net from 'node:net';
 export const scenario = process.argv[3];
 export const BATCH = 500;
 export const now = () => performance.timeOrigin + performance.now();
+export const CAP = 3, FLOOD_CAP = 12, PER_S = 100;
+export const GROUPS = { groups_capped: 100, groups_cap: 10 }[scenario] ?? 0; // a job's is its number modulo these
 const PAYLOAD = 'x'.repeat(36), CONCURRENCY = 24;
+// What runs of a group at once; 0: no cap.  A worker has it from the process that adds.
+const cap = () => Number(process.env.RIVAL_CAP ?? 0);
 
 /*
- * The subjects.  add: jobs of {n, atMs}, atMs 0: at once.  work: calls run(n) for each.  statements: how many so far;
- * asks: how many of them each question is.  left: how many are not done yet.  kept: the numbers of these and of those
+ * The subjects.  add: jobs of {n, atMs, group}, atMs 0: at once.  work: calls run(n) for each.  statements: how many so
+ * far; asks: how many of them each question is.  left: how many are not done yet.  kept: the numbers of these and of those
  * that have failed.  patienceMs: how long after the last kill it may take until nothing waits for the dead any more;
- * where that is 15 minutes or 4 hours, a few seconds.
+ * where that is 15 minutes or 4 hours, a few seconds.  without: why there is nothing to measure.
  */
 
 async function pool() {
@@ -23,6 +27,83 @@ async function pool() {
 // Statements of all sessions, by the server's log.  (Its counter of transactions also counts the ends of pipelines.)
 async function pgStatements() {
 	return readFileSync(process.env.PGLOG, 'latin1').match(/ LOG: {2}(?:statement|execute [^:]*): /g)?.length ?? 0;
+}
+
+/*
+ * Its groups are sold.  Where a group has to have a cap or a share of its own, each is a queue.
+ */
+async function bullmq(onPostgres) {
+	const { Queue, Worker, createPostgresBackend, runMigrations } = await import('bullmq');
+	const redis = { host: '127.0.0.1', port: Number(process.env.REDIS_PORT), maxRetriesPerRequest: null };
+	const connection = onPostgres ? { connectionString: process.env.PGURL, max: 4 } : redis;
+	const backend = onPostgres ? [createPostgresBackend] : [];
+	const admin = onPostgres ? await pool() : new (await import('ioredis')).Redis(redis);
+	const names = scenario === 'groups_cap' ? Array.from({ length: GROUPS }, (_, i) => `g${i}`)
+		: scenario === 'groups_flood' ? ['large', 'other'] : ['bench'];
+	const states = ['wait', 'active', 'delayed', 'prioritized', 'failed'];
+	if (onPostgres) {
+		const client = await admin.connect();
+		await runMigrations(client);
+		client.release();
+	}
+	const queues = names.map(name => new Queue(name, { connection }, ...backend));
+	const workers = [];
+	return {
+		notes: {
+			late: onPostgres ? undefined
+				: 'Redis with appendonly yes, appendfsync everysec: a second of accepted jobs is lost with the machine',
+			kill: 'lockDuration and stalledInterval 30 s, its defaults',
+			kill_shortest: 'lockDuration and stalledInterval 1 s; its manual warns of short locks: a busy loop loses them',
+			kills: 'lockDuration and stalledInterval 30 s, its defaults; a job that stalls twice has failed',
+			groups_capped: 'its groups are sold: the global concurrency of one queue',
+			groups_cap: 'its groups are sold: ten queues with a global concurrency of 3',
+			groups_flood: 'its groups are sold: a queue and a worker for each of two tenants',
+			groups_rate: `the limiter of its worker, ${PER_S} in 1000 ms; those of groups are sold`,
+		},
+		patienceMs: 70000,
+		add: jobs => Promise.all(queues.map((queue, i) => {
+			const its = jobs.filter(job => names.length === 1 || job.group === names[i]);
+			return its.length && queue.addBulk(its.map(job => ({
+				name: 'bench',
+				data: { n: job.n, x: PAYLOAD },
+				opts: {
+					delay: job.atMs ? Math.max(0, Math.round(job.atMs - now())) : 0,
+					removeOnComplete: true,
+				},
+			})));
+		})),
+		async work(task) {
+			for (const queue of queues) {
+				await (cap() ? queue.setGlobalConcurrency(cap()) : queue.removeGlobalConcurrency());
+				workers.push(new Worker(queue.name, job => task(job.data.n), {
+					connection,
+					concurrency: Math.ceil(CONCURRENCY / queues.length),
+					...(scenario === 'kill_shortest' ? { lockDuration: 1000, stalledInterval: 1000 } : {}),
+					...(scenario === 'groups_rate' ? { limiter: { max: PER_S, duration: 1000 } } : {}),
+				}, ...backend));
+			}
+			for (const worker of workers) {
+				worker.on('error', () => {});
+				await worker.waitUntilReady();
+			}
+		},
+		asks: onPostgres ? 0 : 1,
+		statements: onPostgres ? pgStatements
+			: async () => Number(/total_commands_processed:(\d+)/.exec(await admin.info('stats'))[1]),
+		async left() {
+			const counts = await Promise.all(queues.map(queue => queue.getJobCounts(...states)));
+			return counts.flatMap(Object.values).reduce((a, b) => a + b, 0);
+		},
+		async kept() {
+			const jobs = await Promise.all(queues.map(queue => queue.getJobs(states)));
+			return jobs.flat().map(job => job.data.n);
+		},
+		async close() {
+			await Promise.all(workers.map(worker => worker.close(true)));
+			await Promise.all(queues.map(queue => queue.close()));
+			await (onPostgres ? admin.end() : admin.disconnect());
+		},
+	};
 }
 
 export const subjects = {
@@ -39,16 +120,21 @@ export const subjects = {
 				lives: `localQueue of ${BATCH}, ends and failures in batches: what its manual recommends for throughput`,
 				kill: 'jobs of a dead worker are unlocked after 4 hours, which no setting changes: not waited for',
 				kills: 'what the dead hold is unlocked after 4 hours: not waited for, kept back',
+				groups_capped: 'its only cap is 1, of a named queue; localQueue without it alone, as it takes one of a named queue',
+				groups_cap: 'its only cap is 1, of a named queue',
+				groups_flood: 'a named queue a tenant, so one at a time of each',
 			},
+			without: scenario === 'groups_rate' && 'has no rate limit',
 			waits: { kill: 4 * 3600, kill_shortest: 4 * 3600 },
 			patienceMs: 10000,
 			add: jobs => utils.addJobs(jobs.map(job => ({
 				identifier: 'bench',
 				payload: { n: job.n, x: PAYLOAD },
 				runAt: job.atMs ? new Date(job.atMs) : undefined,
+				queueName: cap() ? job.group : undefined,
 			}))),
 			async work(task) {
-				const throughput = scenario === 'lives' ? {
+				const throughput = scenario === 'lives' || (scenario === 'groups_capped' && !cap()) ? {
 					localQueue: { size: BATCH },
 					completeJobBatchDelay: 0,
 					failJobBatchDelay: 0,
@@ -82,41 +168,54 @@ export const subjects = {
 	},
 
 	async pgboss() {
-		const { default: PgBoss } = await import('pg-boss');
+		const { PgBoss } = await import('pg-boss');
 		const shortest = scenario === 'kill_shortest';
+		const singly = ['groups_cap', 'groups_flood'].includes(scenario); // NOTIFY for what comes, and no pause while some wait
+		const eachSecond = { superviseIntervalSeconds: 1, monitorIntervalSeconds: 1, queueCacheIntervalSeconds: 1 };
 		const boss = new PgBoss({
 			connectionString: process.env.PGURL,
-			...(shortest ? { maintenanceIntervalSeconds: 1 } : {}),
+			useListenNotify: singly,
+			...(shortest || singly ? eachSecond : {}),
 		});
 		const db = await pool();
 		boss.on('error', error => { throw error; });
 		await boss.start();
-		await boss.createQueue('bench');
+		await boss.createQueue('bench', { notify: singly });
 		return {
 			notes: {
 				late: `pollingIntervalSeconds 0.5, its least (default 2), batches of ${BATCH}`,
-				lives: `pollingIntervalSeconds 0.5, batches of ${BATCH}: between two polls one batch a worker`,
+				lives: `pollingIntervalSeconds 0.5, batches of ${BATCH}, no pause after a full one`,
 				kill: 'a job expires 15 minutes after its start, by default: not waited for',
-				kill_shortest: 'expireInSeconds 1, maintenance each second; with it no task may take longer than a second',
+				kill_shortest: 'expireInSeconds 1, looked for each second: no task may take longer; heartbeats, of 10 s or more, allow it',
 				kills: `batches of ${CONCURRENCY} at once; what the dead hold expires after 15 minutes: not waited for, kept back`,
+				groups_cap: 'groupConcurrency 3; its manual: several workers that fetch at once may exceed it for a moment',
+				groups_flood: `groupConcurrency ${FLOOD_CAP} of ${CONCURRENCY}`,
 			},
+			without: scenario === 'groups_rate' && 'limits how often a job is put, not how often one starts',
 			waits: { kill: 900 },
 			patienceMs: 10000,
-			add: jobs => boss.insert(jobs.map(job => ({
-				name: 'bench',
+			add: jobs => boss.insert('bench', jobs.map(job => ({
 				data: { n: job.n, x: PAYLOAD },
 				startAfter: job.atMs ? new Date(job.atMs) : undefined,
+				...(job.group ? { group: { id: job.group } } : {}),
 				...(shortest ? { expireInSeconds: 1 } : {}),
 			}))),
 			async work(task) {
-				const batchSize = scenario === 'kills' ? CONCURRENCY : scenario.startsWith('kill') ? 1 : BATCH;
-				for (let i = 0; i < 4; i++)
-					await boss.work('bench', { batchSize, pollingIntervalSeconds: 0.5 }, async jobs => {
-						if (scenario === 'kills')
-							return Promise.all(jobs.map(job => task(job.data.n)));
-						for (const job of jobs)
-							await task(job.data.n);
-					});
+				const batchSize = scenario === 'kills' ? CONCURRENCY : singly || scenario.startsWith('kill') ? 1 : BATCH;
+				await boss.work('bench', {
+					batchSize,
+					pollingIntervalSeconds: 0.5,
+					notifyPollingIntervalSeconds: 0.5,
+					localConcurrency: singly ? CONCURRENCY : 4,
+					...(batchSize === BATCH ? { burstWhenBatchFull: true } : {}),
+					...(singly ? { burstWhenReadyExceeds: 1 } : {}),
+					...(cap() ? { groupConcurrency: cap() } : {}),
+				}, async jobs => {
+					if (scenario === 'kills')
+						return Promise.all(jobs.map(job => task(job.data.n)));
+					for (const job of jobs)
+						await task(job.data.n);
+				});
 			},
 			statements: pgStatements,
 			asks: 0,
@@ -137,56 +236,8 @@ export const subjects = {
 		};
 	},
 
-	async bullmq() {
-		const { Queue, Worker } = await import('bullmq');
-		const connection = { host: '127.0.0.1', port: Number(process.env.REDIS_PORT), maxRetriesPerRequest: null };
-		const queue = new Queue('bench', { connection });
-		const admin = new (await import('ioredis')).Redis(connection);
-		let worker;
-		return {
-			notes: {
-				late: 'Redis with appendonly yes, appendfsync everysec: a second of accepted jobs is lost with the machine',
-				kill: 'lockDuration and stalledInterval 30 s, its defaults',
-				kill_shortest: 'lockDuration and stalledInterval 1 s; its manual warns of short locks: a busy loop loses them',
-				kills: 'lockDuration and stalledInterval 30 s, its defaults; a job that stalls twice has failed',
-			},
-			patienceMs: 70000,
-			add: jobs => queue.addBulk(jobs.map(job => ({
-				name: 'bench',
-				data: { n: job.n, x: PAYLOAD },
-				opts: {
-					delay: job.atMs ? Math.max(0, Math.round(job.atMs - now())) : 0,
-					removeOnComplete: true,
-				},
-			}))),
-			async work(task) {
-				worker = new Worker('bench', job => task(job.data.n), {
-					connection,
-					concurrency: CONCURRENCY,
-					...(scenario === 'kill_shortest' ? { lockDuration: 1000, stalledInterval: 1000 } : {}),
-				});
-				worker.on('error', () => {});
-				await worker.waitUntilReady();
-			},
-			asks: 1,
-			async statements() {
-				return Number(/total_commands_processed:(\d+)/.exec(await admin.info('stats'))[1]);
-			},
-			async left() {
-				const counts = await queue.getJobCounts('wait', 'active', 'delayed', 'prioritized', 'failed');
-				return Object.values(counts).reduce((a, b) => a + b, 0);
-			},
-			async kept() {
-				const jobs = await queue.getJobs(['wait', 'active', 'delayed', 'prioritized', 'failed']);
-				return jobs.map(job => job.data.n);
-			},
-			async close() {
-				await worker?.close(true);
-				await queue.close();
-				admin.disconnect();
-			},
-		};
-	},
+	bullmq: () => bullmq(false),
+	bullmqpg: () => bullmq(true),
 
 	async beanstalkd() {
 		const open = [];
@@ -234,6 +285,7 @@ export const subjects = {
 				kill: 'a job is free again when the connection closes, at once; a machine that vanishes costs the TTR (60 s)',
 				kills: 'jobs are due on whole seconds, 200 at once',
 			},
+			without: scenario.startsWith('groups') && 'has no groups, caps or rates',
 			patienceMs: 10000,
 			async add(jobs) {
 				const answers = await Promise.all(jobs.map(job => {
