@@ -20,7 +20,6 @@
 #include "core/run.h"
 #include "core/shards.h"
 #include "core/store.h"
-#include "core/tally.h"
 #include "core/which.h"
 #include "core/window.h"
 

@@ -4,7 +4,7 @@
  * a search that steps over all minutes with the C library's own reading of the zone.
  */
 #include "store.h"
-#include "core/zone.h"
+#include "core/calendar.h"
 
 #include <time.h>
 

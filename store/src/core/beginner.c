@@ -17,7 +17,6 @@
 #include "core/run.h"
 #include "core/shards.h"
 #include "core/store.h"
-#include "core/tally.h"
 #include "core/window.h"
 
 #define BATCH_BYTES ((size_t)4 << 20)

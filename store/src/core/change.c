@@ -7,7 +7,6 @@
 #include "core/queue.h"
 #include "core/run.h"
 #include "core/store.h"
-#include "core/tally.h"
 #include "core/which.h"
 #include "core/window.h"
 

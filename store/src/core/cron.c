@@ -10,7 +10,7 @@
  * A line is refused when two implementations read it differently (5/15, L, ?, 5-1): it would run at other times than
  * its author has seen elsewhere.
  */
-#include "core/cron.h"
+#include "core/calendar.h"
 
 #include <ctype.h>
 #include <stdio.h>

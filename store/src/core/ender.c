@@ -13,7 +13,6 @@
 #include "core/pool.h"
 #include "core/shards.h"
 #include "core/store.h"
-#include "core/tally.h"
 #include "core/window.h"
 
 #include <stdio.h>

@@ -13,7 +13,6 @@
 #include "core/pool.h"
 #include "core/queue.h"
 #include "core/store.h"
-#include "core/tally.h"
 #include "core/which.h"
 #include "core/window.h"
 

@@ -20,7 +20,6 @@
 #include "core/shards.h"
 #include "core/share.h"
 #include "core/store.h"
-#include "core/tally.h"
 #include "core/window.h"
 
 #include <stdio.h>

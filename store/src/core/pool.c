@@ -10,7 +10,6 @@
 #include "core/kind.h"
 #include "core/pool.h"
 #include "core/store.h"
-#include "core/tally.h"
 
 #define KEEP 16
 #define MOST 64

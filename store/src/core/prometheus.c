@@ -8,7 +8,6 @@
 #include "core/kind.h"
 #include "core/pool.h"
 #include "core/store.h"
-#include "core/tally.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -9,7 +9,6 @@
 #include "core/pool.h"
 #include "core/run.h"
 #include "core/store.h"
-#include "core/tally.h"
 #include "core/queue.h"
 #include "core/window.h"
 

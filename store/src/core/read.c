@@ -8,7 +8,6 @@
 #include "core/run.h"
 #include "core/shards.h"
 #include "core/store.h"
-#include "core/tally.h"
 #include "core/which.h"
 #include "core/window.h"
 

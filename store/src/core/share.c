@@ -26,7 +26,6 @@
 #include "core/shards.h"
 #include "core/share.h"
 #include "core/store.h"
-#include "core/tally.h"
 #include "core/window.h"
 
 static int64_t lease_ns(const hwt_store *store)

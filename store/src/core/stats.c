@@ -5,7 +5,6 @@
 #include "core/queue.h"
 #include "core/shards.h"
 #include "core/store.h"
-#include "core/tally.h"
 #include "core/window.h"
 
 static unsigned lateness_bucket(int64_t ns)

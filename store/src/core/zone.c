@@ -27,7 +27,7 @@
  *
  * Threads  any; one at a time is between open and close.
  */
-#include "core/zone.h"
+#include "core/calendar.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -111,15 +111,11 @@ int hwts_pg_error(struct pg_conn *conn, const PGresult *result, const char *doin
 int hwts_pg_exchange(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags);
 int hwts_pg_finish(struct hwts_conn *conn, int rc);
 
-/* In postgres_origin.c. */
-int hwts_pg_meet(struct pg_conn *conn); /* a new connection: ENOTCONN if its server has been replaced */
-
 /* In postgres_dial.c. */
 int hwts_pg_dial(struct hwts_db *db, enum hwts_role role, struct pg_conn **conn); /* says nothing to the server yet */
 void hwts_pg_hang_up(struct pg_conn *conn);
-
-/* In postgres_pooler.c. */
 int hwts_pg_find_pooler(struct pg_conn *conn); /* by the first connection of a database: sets pooled */
+int hwts_pg_meet(struct pg_conn *conn);        /* a new connection: ENOTCONN if its server has been replaced */
 
 /* In postgres_schema.c. */
 int hwts_pg_prepare(struct hwts_conn *conn);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A connection to a PostgreSQL server, before anything is said on it. */
+/* A connection to a PostgreSQL server, and what is at its other end: a pooler perhaps, and which server. */
 #include "db/postgres.h"
 
 #include <stdio.h>
@@ -84,4 +84,118 @@ int hwts_pg_dial(struct hwts_db *base, enum hwts_role role, struct pg_conn **out
 	(void)PQsetNoticeProcessor(conn->handle, ignore_notice, NULL);
 	*out = conn;
 	return 0;
+}
+
+/*
+ * A pooler between this process and the server.
+ *
+ * In session mode a pooler does no harm: a connection keeps its backend until it closes.  In transaction mode each
+ * transaction may meet another backend, so that LISTEN, prepared statements and settings are lost, or stay behind for
+ * others.  That shows late and in many ways, so the first connection looks for it before it says anything else.
+ *
+ *   A pooler answers with a process id of its own making; the server's tells the truth.  If they differ there is one.
+ *   Then two connections that are open at the same time never share a backend, unless it is taken from one of them
+ *   between its transactions.  Poolers hand out first what came back last, so the second connection meets the backend
+ *   that the first has just left; when others are busy it may need a few attempts.
+ *
+ * Through such a pooler a store puts, cancels and reads: its statements are not prepared, and what they need is set in
+ * their transaction (postgres_exchange.c).  It cannot be started.
+ */
+
+#define ATTEMPTS 5
+
+static int backend_of(struct pg_conn *conn, const char *sql, int *pid)
+{
+	PGresult *result = PQexec(conn->handle, sql);
+	int rc = 0;
+
+	hwts_count_trip(conn->conn.db);
+	if (PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1)
+		*pid = (int)strtol(PQgetvalue(result, 0, 0), NULL, 10);
+	else
+		rc = hwts_pg_error(conn, result, "pg_backend_pid");
+	PQclear(result);
+	return rc;
+}
+
+/* Returns whether the second connection has met the backend of the first, which stays open. */
+static int look(struct pg_conn *first, struct pg_conn *second, bool *shared)
+{
+	int mine = 0, others = 0, rc = backend_of(first, "select pg_backend_pid()", &mine);
+
+	if (rc == 0)
+		rc = backend_of(second, "begin; select pg_backend_pid()", &others);
+	if (rc == 0)
+		rc = hwts_pg_simple(second, "rollback");
+	*shared = rc == 0 && mine == others;
+	return rc;
+}
+
+int hwts_pg_find_pooler(struct pg_conn *conn)
+{
+	struct pg_db *db = (struct pg_db *)conn->conn.db;
+	struct pg_conn *other;
+	int pid = 0, rc = backend_of(conn, "select pg_backend_pid()", &pid);
+
+	if (rc == 0 && pid != PQbackendPID(conn->handle)) {
+		rc = hwts_pg_dial(&db->db, HWTS_CALL, &other);
+		if (rc != 0)
+			return rc;
+		for (int i = 0; i < ATTEMPTS && rc == 0 && !db->pooled; i++)
+			rc = look(conn, other, &db->pooled);
+		hwts_pg_hang_up(other);
+	}
+	db->met = rc == 0;
+	return rc;
+}
+
+/*
+ * Whether another server has taken the place of this one; postgres.h says why.
+ */
+
+#define TIMELINE UINT64_C(0xffffffff)
+
+/* A standby cannot say, nor can a database that only resembles PostgreSQL: then it is not known. */
+static const char ORIGIN[] = "select system_identifier, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, "
+			     "8))::bit(32)::bigint from pg_control_system()";
+
+static uint64_t read_origin(struct pg_conn *conn)
+{
+	PGresult *result;
+	uint64_t origin = 0;
+
+	if (hwts_pg_one(conn, ORIGIN, &result) != 0)
+		return 0;
+	if (PQntuples(result) == 1)
+		origin = (hwts_mix((uint64_t)hwts_pg_get(result, 0, 0)) & ~TIMELINE) |
+			 ((uint64_t)hwts_pg_get(result, 0, 1) & TIMELINE);
+	PQclear(result);
+	return origin;
+}
+
+static bool is_older(uint64_t origin, uint64_t known)
+{
+	return (origin & ~TIMELINE) == (known & ~TIMELINE) && (origin & TIMELINE) < (known & TIMELINE);
+}
+
+int hwts_pg_meet(struct pg_conn *conn)
+{
+	struct pg_db *db = (struct pg_db *)conn->conn.db;
+	uint64_t known = atomic_load_explicit(&db->origin, memory_order_relaxed); /* relaxed: see struct pg_db */
+
+	conn->origin = read_origin(conn);
+	if (conn->conn.broken)
+		return ENOTCONN;
+	/* Relaxed: see struct pg_db. */
+	while (conn->origin != 0 && conn->origin != known && !is_older(conn->origin, known))
+		if (atomic_compare_exchange_weak_explicit(&db->origin, &known, conn->origin, memory_order_relaxed,
+							  memory_order_relaxed))
+			break;
+	if (!hwts_pg_is_replaced(conn))
+		return 0;
+	return hwts_fail(
+	    ENOTCONN,
+	    "postgresql: another server has taken the place of this one, which has timeline %u of %u: it has "
+	    "to be stopped, or to follow; restart this process if the newer server was given up",
+	    (unsigned)(conn->origin & TIMELINE), (unsigned)(known & TIMELINE));
 }

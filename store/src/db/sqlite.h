@@ -136,11 +136,6 @@ int hwts_sqlite_take_turn(struct sqlite_conn *conn); /* EAGAIN: it did not come 
 /* In sqlite_schema.c. */
 int hwts_sqlite_prepare(struct hwts_conn *conn);
 
-/* In sqlite_run.c. */
-int hwts_sqlite_open_run(struct hwts_conn *conn, void **handle);
-int hwts_sqlite_close_run(struct hwts_conn *conn, const struct hwts_step *steps, size_t n);
-void hwts_sqlite_drop_run(struct hwts_conn *conn);
-
 /* In sqlite_news.c. */
 int hwts_sqlite_listen(struct hwts_conn *conn, const struct hwts_shard_row *shards, size_t n, bool on);
 int hwts_sqlite_news_fd(struct hwts_conn *conn);
