@@ -29,7 +29,7 @@ static void execute(const char *text)
 
 #ifdef HWT_STORE_SQLITE
 	if (world.sqlite)
-		rc = hwts_sqlite_do(sqlite_conn(fence.conn), NULL, text, NOTHING);
+		rc = hwts_sqlite_do(sqlite_conn(fence.conn), text, NOTHING);
 #endif
 #ifdef HWT_STORE_POSTGRES
 	if (!world.sqlite)

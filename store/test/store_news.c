@@ -138,7 +138,7 @@ static void leave_hints(struct sqlite_conn *conn, int64_t count, int64_t at_us)
 	static const char TEXT[] = "with recursive r(i) as (select 1 union all select i + 1 from r where i < ?1)"
 				   " insert into @_hint (id, due_us, shard, len, at_us) select i, 0, 0, 0, ?2 from r";
 
-	CHECK_INT(hwts_sqlite_do(conn, NULL, TEXT, WITH(count, at_us)), ==, 0);
+	CHECK_INT(hwts_sqlite_do(conn, TEXT, WITH(count, at_us)), ==, 0);
 }
 
 /* The oldest at ahead_us from now, then some that are a minute old, and 10 that are not. */

@@ -118,7 +118,6 @@ void hwts_kinds_free(hwt_store *store)
 	for (struct hwts_kind *kind = store->kinds, *next; kind; kind = next) {
 		next = kind->next;
 		free(kind->shards);
-		free(kind->turns.empty_ns);
 		free(kind);
 	}
 }

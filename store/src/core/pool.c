@@ -15,10 +15,7 @@
 #define MOST 64
 #define MOST_WAIT_NS HWT_S(10) /* then one more is made, should the others wait for this very call */
 
-/*
- * A server that crashes or is replaced may lose its last commits, and then gives the number of a kind to another one.
- * Nothing that this process knows is true then: its puts would run as that kind, and its tasks what others put.
- */
+/* With the number of a kind given to another one its puts would run as that kind, and its tasks what others put. */
 static int check_kinds(hwt_store *store, struct hwts_conn *conn)
 {
 	const struct hwts_kind *kind;

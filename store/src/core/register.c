@@ -117,9 +117,8 @@ static int register_kind(hwt_store *store, const hwt_store_kind *kind)
 {
 	struct hwts_kind_row make = hwts_kind_defaults(store), row;
 	struct hwts_conn *conn = NULL;
-	struct hwts_kind *made = NULL, *is;
-	struct hwts_shard *shards = NULL;
-	int64_t *empty_ns = NULL;
+	struct hwts_kind *made, *is;
+	struct hwts_shard *shards;
 	int rc = hwts_pool_get(store, &conn);
 
 	make.mode = (int)kind->mode;
@@ -135,19 +134,17 @@ static int register_kind(hwt_store *store, const hwt_store_kind *kind)
 	if (rc != 0)
 		return rc;
 	made = hwts_alloc(sizeof(*made));
-	shards = hwts_alloc(row.shards * sizeof(*shards));
-	empty_ns = hwts_alloc(row.shards * sizeof(*empty_ns));
-	if (!made || !shards || !empty_ns) {
+	shards = hwts_alloc(row.shards * (sizeof(*shards) + sizeof(*is->turns.empty_ns)));
+	if (!made || !shards) {
 		free(made);
 		free(shards);
-		free(empty_ns);
 		return ENOMEM;
 	}
 	hwts_lock(store);
 	is = hwts_kind_add(store, made, kind->name);
 	is->row = row;
 	is->shards = shards;
-	is->turns.empty_ns = empty_ns;
+	is->turns.empty_ns = (int64_t *)(shards + row.shards); /* behind them */
 	settle(store, is, kind);
 	hwts_unlock(store);
 	if (is != made)

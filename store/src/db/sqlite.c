@@ -131,14 +131,11 @@ int hwts_sqlite_ask(struct sqlite_conn *conn, int64_t *number, const char *text,
 	return rc;
 }
 
-int hwts_sqlite_do(struct sqlite_conn *conn, int *changes, const char *text, const int64_t *values, size_t n)
+int hwts_sqlite_do(struct sqlite_conn *conn, const char *text, const int64_t *values, size_t n)
 {
 	int64_t ignored;
-	int rc = hwts_sqlite_ask(conn, &ignored, text, values, n);
 
-	if (changes)
-		*changes = rc ? 0 : sqlite3_changes(conn->handle);
-	return rc;
+	return hwts_sqlite_ask(conn, &ignored, text, values, n);
 }
 
 int hwts_sqlite_script(struct sqlite_conn *conn, const char *text)
@@ -173,14 +170,13 @@ int hwts_sqlite_begin(struct sqlite_conn *conn, bool full)
 	if (rc != 0)
 		return rc;
 	if (full != conn->full) {
-		rc = hwts_sqlite_do(conn, NULL, full ? "pragma synchronous = full" : "pragma synchronous = normal",
-				    NOTHING);
+		rc = hwts_sqlite_do(conn, full ? "pragma synchronous = full" : "pragma synchronous = normal", NOTHING);
 		if (rc == 0)
 			conn->full = full;
 	}
 	hwts_count_trip(conn->conn.db);
 	if (rc == 0)
-		rc = hwts_sqlite_do(conn, NULL, "begin immediate", NOTHING);
+		rc = hwts_sqlite_do(conn, "begin immediate", NOTHING);
 	conn->until_ns = 0;
 	if (rc == 0 && (rc = hwts_sqlite_check_files(conn)) != 0)
 		return hwts_sqlite_commit(conn, rc);
@@ -194,7 +190,7 @@ int hwts_sqlite_begin(struct sqlite_conn *conn, bool full)
 int hwts_sqlite_commit(struct sqlite_conn *conn, int rc)
 {
 	if (rc == 0)
-		rc = hwts_sqlite_do(conn, NULL, "commit", NOTHING);
+		rc = hwts_sqlite_do(conn, "commit", NOTHING);
 	/* Also after a commit that failed: its transaction is still open then. */
 	if (rc != 0 && !sqlite3_get_autocommit(conn->handle)) {
 		char text[512];
@@ -264,7 +260,7 @@ static int execute(struct sqlite_conn *conn, const struct hwts_step *step)
 /* Reads after the commit, so that no writer waits for it. */
 static void read_apart(struct sqlite_conn *conn, const struct hwts_step *steps, size_t n)
 {
-	int rc = hwts_sqlite_do(conn, NULL, "begin", NOTHING);
+	int rc = hwts_sqlite_do(conn, "begin", NOTHING);
 
 	conn->read_ns = hwt_now();
 	for (size_t i = 0; i < n && rc == 0; i++)
@@ -283,7 +279,7 @@ int hwts_sqlite_exchange(struct hwts_conn *base, const struct hwts_step *steps, 
 		rc = 0;
 	} else if (sqlite3_get_autocommit(conn->handle) && flags & HWTS_READS) {
 		hwts_count_trip(base->db);
-		rc = hwts_sqlite_do(conn, NULL, "begin", NOTHING);
+		rc = hwts_sqlite_do(conn, "begin", NOTHING);
 		if (rc == 0 && (rc = hwts_sqlite_check_files(conn)) != 0)
 			return hwts_sqlite_commit(conn, rc);
 	} else if (sqlite3_get_autocommit(conn->handle)) {

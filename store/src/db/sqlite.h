@@ -100,8 +100,7 @@ sqlite3_stmt *hwts_sqlite_rows(struct sqlite_conn *conn, int *rc, const char *te
 bool hwts_sqlite_next(struct sqlite_conn *conn, sqlite3_stmt *rows, int *rc); /* false: no more, or *rc is set */
 /* The number that stands first in the first row; 0: there is no row. */
 int hwts_sqlite_ask(struct sqlite_conn *conn, int64_t *number, const char *text, const int64_t *values, size_t n);
-/* A statement to its end; changes, which may be NULL: how many rows it has changed. */
-int hwts_sqlite_do(struct sqlite_conn *conn, int *changes, const char *text, const int64_t *values, size_t n);
+int hwts_sqlite_do(struct sqlite_conn *conn, const char *text, const int64_t *values, size_t n); /* to its end */
 int hwts_sqlite_script(struct sqlite_conn *conn, const char *text); /* statements that are executed once */
 int hwts_sqlite_begin(struct sqlite_conn *conn, bool full);
 int hwts_sqlite_commit(struct sqlite_conn *conn, int rc); /* rolls back if rc is not 0, and returns it */

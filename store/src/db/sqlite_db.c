@@ -139,7 +139,7 @@ static int settle(struct sqlite_conn *conn, enum hwts_role role)
 	rc = sqlite3_exec(conn->handle, "pragma journal_size_limit = 67108864", NULL, NULL, NULL);
 	if (rc != SQLITE_OK)
 		return hwts_sqlite_error(conn, rc, "open");
-	failed = hwts_sqlite_do(conn, NULL, "pragma synchronous = full", NOTHING);
+	failed = hwts_sqlite_do(conn, "pragma synchronous = full", NOTHING);
 	sqlite3_wal_hook(conn->handle, hwts_sqlite_wal_hook, conn);
 	return failed;
 }
@@ -239,7 +239,7 @@ static int open_run(struct hwts_conn *base, void **handle)
 
 	if (rc != 0)
 		return rc;
-	rc = hwts_sqlite_do(conn, NULL, "savepoint hwt_run", NOTHING); /* is gone if the task ends the transaction */
+	rc = hwts_sqlite_do(conn, "savepoint hwt_run", NOTHING); /* is gone if the task ends the transaction */
 	if (rc != 0)
 		return hwts_sqlite_commit(conn, rc);
 	*handle = conn->handle;

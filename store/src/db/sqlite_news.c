@@ -154,14 +154,15 @@ int hwts_sqlite_news(struct hwts_conn *base, bool signalled, hwts_hear *hear, vo
 /* In a transaction of its own, so that nobody waits for the database for long.  Returns how many it removed. */
 static int remove_hints(struct sqlite_conn *conn, int64_t now_us)
 {
-	int removed = 0, rc;
+	int removed, rc;
 
 	if (hwts_sqlite_begin(conn, false) != 0)
 		return 0;
-	rc = hwts_sqlite_do(conn, &removed,
+	rc = hwts_sqlite_do(conn,
 			    "delete from @_hint where seq in (select seq from @_hint order by seq limit ?1)"
 			    " and at_us not between ?2 and ?3",
 			    WITH(HINTS_A_SLICE, now_us - HINT_LIFE_US, now_us + HINT_LIFE_US));
+	removed = sqlite3_changes(conn->handle);
 	return hwts_sqlite_commit(conn, rc) == 0 ? removed : 0;
 }
 

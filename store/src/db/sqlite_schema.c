@@ -75,7 +75,7 @@ static int make_tables(struct sqlite_conn *conn)
 	if (rc == 0 && version == 0) {
 		rc = hwts_sqlite_script(conn, TABLES);
 		if (rc == 0)
-			rc = hwts_sqlite_do(conn, NULL,
+			rc = hwts_sqlite_do(conn,
 					    "insert into @_meta values (1, ?, 1, lower(hex(randomblob(16))), null)",
 					    WITH(HWTS_VERSION));
 		if (rc == 0)
