@@ -23,7 +23,6 @@
 #define STALE_NS HWT_MS(100)
 
 struct batch {
-	struct hwts_entry **entries;
 	struct hwts_want *wants;
 	size_t count, bytes;
 	int64_t work_ns; /* how long they will take */
@@ -65,14 +64,14 @@ static void add(struct batch *batch, struct hwts_entry *entry)
 	entry->between = true;
 	entry->again_us = HWTS_NEVER;     /* the begin finds what has been heard of so far */
 	hwts_active(entry->store, shard); /* from here on, so that it is not given during the begin */
-	batch->wants[batch->count] = (struct hwts_want){ .id = entry->id,
-							 .epoch = shard->epoch,
-							 .shard = entry->shard,
-							 .rules = shard->rules,
-							 .max_attempts = entry->kind->max_attempts,
-							 .last = entry->last ||
-								 entry->kind->row.mode == HWT_STORE_AT_MOST_ONCE };
-	batch->entries[batch->count++] = entry;
+	batch->wants[batch->count++] = (struct hwts_want){ .entry = entry,
+							   .id = entry->id,
+							   .epoch = shard->epoch,
+							   .shard = entry->shard,
+							   .rules = shard->rules,
+							   .max_attempts = entry->kind->max_attempts,
+							   .last = entry->last ||
+								   entry->kind->row.mode == HWT_STORE_AT_MOST_ONCE };
 	batch->bytes += entry->len;
 	batch->work_ns += hwts_queue_run_ns(entry->kind);
 	batch->unsure |= entry->unsure;
@@ -112,8 +111,9 @@ static void gather(hwt_store *store, struct batch *batch, unsigned turn)
 }
 
 /* With the lock. */
-static void not_begun(hwt_store *store, struct hwts_entry *entry, const struct hwts_want *want)
+static void not_begun(hwt_store *store, const struct hwts_want *want)
 {
+	struct hwts_entry *entry = want->entry;
 	struct hwts_shard *shard = hwts_shard(store, want->shard, NULL);
 
 	hwts_inactive(store, shard);
@@ -259,7 +259,7 @@ static void inherit(hwt_store *store, struct batch *batch)
 
 	for (size_t i = 0; i < batch->count; i++) {
 		struct hwts_want *want = &batch->wants[i];
-		const struct hwts_kind *kind = batch->entries[i]->kind;
+		const struct hwts_kind *kind = want->entry->kind;
 
 		if (want->failed || want->refused || want->lost || want->row || !want->dead)
 			continue;
@@ -308,19 +308,19 @@ static int begin(hwt_store *store, struct batch *batch, unsigned *failures)
 	for (size_t i = 0; i < batch->count; i++) {
 		struct hwts_want *want = &batch->wants[i];
 
-		if (want->refused && !batch->entries[i]->aside && refused++ == 0)
+		if (want->refused && !want->entry->aside && refused++ == 0)
 			first = want->id;
 		if (want->refused)
-			set_aside(store, batch->entries[i]);
+			set_aside(store, want->entry);
 		else if (want->failed)
-			hwts_begin_again(store, batch->entries[i]);
+			hwts_begin_again(store, want->entry);
 		else if (want->row && batch->doubts != hwts_doubts(store) && !hwts_halts(store, HWTS_BEGIN) &&
 			 !batch->at_most_once)
 			hwts_doubt(store, want->row);
 		else if (want->row)
-			begun(store, batch->entries[i], want->row);
+			begun(store, want->entry, want->row);
 		else
-			not_begun(store, batch->entries[i], want);
+			not_begun(store, want);
 	}
 	hwts_unlock(store);
 	tell_refused(store, batch, first, refused);
@@ -387,14 +387,12 @@ static void work(hwt_store *store, struct batch *batch)
 void *hwts_beginner(void *arg)
 {
 	hwt_store *store = arg;
-	struct batch batch = { .count = 0 };
+	struct batch batch = { .wants = calloc(store->config.batch, sizeof(*batch.wants)) };
 
-	batch.entries = calloc(store->config.batch, sizeof(*batch.entries));
-	batch.wants = calloc(store->config.batch, sizeof(*batch.wants));
-	/* hwt_store_start has made sure that there is memory; see there. */
-	if (batch.entries && batch.wants)
+	if (batch.wants)
 		work(store, &batch);
-	free(batch.entries);
+	else
+		hwts_warn(store, "begin: no memory: nothing is begun before the next start");
 	free(batch.wants);
 	return NULL;
 }

@@ -166,6 +166,7 @@ enum hwts_how {
 };
 
 struct hwts_turn_group; /* turns.h */
+struct hwts_entry;      /* window.h */
 
 /* A row that was begun, until its end is in the database. */
 struct hwts_row {
@@ -212,6 +213,7 @@ struct hwts_row {
 
 /* A row to begin, and what became of it. */
 struct hwts_want {
+	struct hwts_entry *entry; /* the beginner's */
 	int64_t id, epoch;
 	int32_t shard;
 	unsigned max_attempts; /* 0: any */

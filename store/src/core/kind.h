@@ -6,8 +6,6 @@
 #include "core/engine.h"
 #include "core/turns.h"
 
-struct hwts_entry; /* window.h */
-
 /* The largest of each of the last 60 seconds. */
 struct hwts_peak {
 	int64_t second[60], ns[60];
