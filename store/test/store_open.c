@@ -58,24 +58,34 @@ TEST(a_store_stays_where_it_was_opened)
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 1);
 }
 
-TEST(a_store_stays_where_its_link_led)
+/* Whether the file is there or not yet. */
+static void check_link(bool is_there)
 {
-	NEEDS_SQLITE();
 	char link[192], other[192], url[200];
+	const char *file;
 	hwt_store *store;
 
 	fresh_world();
-	CHECK_CALL(hwt_store_close(open_store()), 0);
-	(void)snprintf(link, sizeof(link), "%s/link", world.folder);
-	(void)snprintf(other, sizeof(other), "%s/other.db", world.folder);
+	file = world.url + strlen("sqlite:");
+	if (is_there)
+		CHECK_CALL(hwt_store_close(open_store()), 0);
+	(void)snprintf(link, sizeof(link), "%.180s.link", file);
+	(void)snprintf(other, sizeof(other), "%.180s.other", file);
 	(void)snprintf(url, sizeof(url), "sqlite:%s", link);
-	REQUIRE(symlink(world.url + strlen("sqlite:"), link) == 0);
+	REQUIRE(symlink(is_there ? file : strrchr(file, '/') + 1, link) == 0);
 	store = open_at(url);
 	REQUIRE(unlink(link) == 0 && symlink(other, link) == 0);
 	put_and_run(store);
 	CHECK_CALL(hwt_store_close(store), 0);
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 1);
 	CHECK(access(other, F_OK) != 0);
+}
+
+TEST(a_store_stays_where_its_link_led)
+{
+	NEEDS_SQLITE();
+	check_link(true);
+	check_link(false);
 }
 
 /*

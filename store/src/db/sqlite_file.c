@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* FOLDER/NAME, where only the folder has to be there. */
 static char *in_real_folder(const char *path)
@@ -31,15 +32,42 @@ static char *in_real_folder(const char *path)
 	return found;
 }
 
+/* Where a link leads; NULL: it is none. */
+static char *behind_link(const char *path)
+{
+	char to[4096], *behind;
+	const char *slash = strrchr(path, '/');
+	ssize_t len = readlink(path, to, sizeof(to));
+	size_t folder;
+
+	if (len <= 0 || (size_t)len == sizeof(to))
+		return NULL;
+	folder = slash && to[0] != '/' ? (size_t)(slash + 1 - path) : 0;
+	behind = hwts_alloc(folder + (size_t)len + 1);
+	if (behind) {
+		memcpy(behind, path, folder);
+		memcpy(behind + folder, to, (size_t)len);
+	}
+	return behind;
+}
+
 /*
  * The absolute path, without links: later connections must find the same file after a chdir, and inotify watches the
  * folder in which the file really is.
  */
 int hwts_sqlite_find_file(const char *path, char **found)
 {
+	char *behind = NULL;
+	int rc;
+
 	*found = realpath(path, NULL);
-	if (!*found && errno == ENOENT)
+	if (!*found && errno == ENOENT && !(behind = behind_link(path)))
 		*found = in_real_folder(path);
+	if (behind) { /* the file is not there yet */
+		rc = hwts_sqlite_find_file(behind, found);
+		free(behind);
+		return rc;
+	}
 	if (*found)
 		return 0;
 	if (errno == ENOENT)
