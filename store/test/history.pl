@@ -253,12 +253,14 @@ sub find_ids {
 	}
 }
 
-# The put that is known to have replaced an item, the first one to be answered; and those that may have.
+# The put that is known to have replaced an item, the first one to be answered; and those that may have.  An item that runs is there, although its own
+# put is not answered yet.
 sub replaced {
 	my ($item) = @_;
 	my $put = $item->{puts}[0];
 	return if !defined $item->{key} || !defined $item->{id} || !$put || $put->{rc} != 0;
-	my @by = sort { $a->{end} <=> $b->{end} } grep { $_->{replace} && $_->{rc} == 0 && $_->{begin} > $put->{end} && !may_be_dropped($_) }
+	my $there = min($put->{end}, map { $_->{begin} } @{ $item->{starts} });
+	my @by = sort { $a->{end} <=> $b->{end} } grep { $_->{replace} && $_->{rc} == 0 && $_->{begin} > $there && !may_be_dropped($_) }
 		map { @{ $_->{puts} } } @{ $versions{ $item->{id} } };
 	return $by[0];
 }
