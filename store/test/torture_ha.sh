@@ -30,7 +30,7 @@ if [ $status -eq 0 ]; then
 	grep '^#' "$folder/said" >&2
 	rm -rf "$folder"
 else
-	problem="$(cat "$folder/said")
+	problem="$(grep '^#' "$folder/said" || tail -50 "$folder/said")
 status $status; the logs are in $folder"
 fi
 result a_cluster_whose_nodes_fail "$problem"
