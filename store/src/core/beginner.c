@@ -191,7 +191,8 @@ static void follow_clock(hwt_store *store, const struct hwts_want *wants, size_t
 
 /*
  * The reply of the database, or that there is none.  At most once: what may have been begun stays with this process
- * until that is known, for the process that takes the shard makes FAILED what is running there.
+ * until that is known, for the process that takes the shard makes FAILED what is running there.  One that can begin
+ * nothing leaves it to that.
  */
 static int ask(hwt_store *store, struct batch *batch, struct hwts_want *wants, size_t n, unsigned *failures)
 {
@@ -219,7 +220,8 @@ static int ask(hwt_store *store, struct batch *batch, struct hwts_want *wants, s
 			follow_clock(store, wants, n, sent_ns, reply_ns);
 		if (!refused)
 			hwts_ability_note(store, HWTS_BEGIN, rc == 0);
-		again = rc != 0 && !refused && batch->unsure && batch->at_most_once && hwts_trusted(store);
+		again = rc != 0 && !refused && batch->unsure && batch->at_most_once && hwts_trusted(store) &&
+			!hwts_ability_lacks(store);
 		if (again)
 			hwts_rest(store, failures);
 		hwts_unlock(store);
