@@ -195,6 +195,7 @@ static void cancel(struct item *item, bool sync)
 	int rc;
 
 	item->calls++;
+	world.waits += sync;
 	rc = sync ? hwt_cancel_sync(item->handle) : hwt_cancel(item->handle);
 	sim_say(sync ? "cancels %ld and waits: %ld" : "cancels %ld: %ld", (long)item->number, rc);
 	SIM_CHECK(rc == 0 || rc == ENOENT || (rc == EBUSY && !sync));
@@ -388,12 +389,22 @@ static int advance_batch(int64_t now_ns, int64_t *next_ns)
 	return rc;
 }
 
+/* A virtual clock knows no time before 0. */
+static void advance_to_before_all_times(void)
+{
+	int rc = hwt_timer_advance(world.timer, -1 - some_time(world.delay_max_ns), NULL);
+
+	SIM_CHECK(rc == EINVAL || (rc == EBUSY && world.has_pool) || (rc == ECANCELED && world.is_stopping));
+}
+
 int call_advance(int64_t now_ns, int64_t *next_ns)
 {
 	uint64_t began = sim_steps();
 	unsigned steps = world.steps;
 	int rc;
 
+	if (world.driving == VIRTUAL && hit(16))
+		advance_to_before_all_times();
 	world.advances++;
 	rc = world.collects ? advance_batch(now_ns, next_ns) : hwt_timer_advance(world.timer, now_ns, next_ns);
 	sim_say("advances to %ld: %ld", (long)(now_ns - world.start_ns), rc);

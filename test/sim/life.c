@@ -9,6 +9,8 @@
 /* Memory that never comes back would keep a worker trying at each tick for as long as its producers sleep. */
 #define REFUSED_MAX UINT64_C(1000000)
 
+#define VAIN_MAX 10000 /* advances in which operations that wait are taken in, one by one */
+
 static bool refuses(void)
 {
 	bool no = world.refuse_all > 0 || (world.refused < REFUSED_MAX && sim_random(256) < world.refuse);
@@ -17,9 +19,10 @@ static bool refuses(void)
 	return no;
 }
 
-/* Returns when all is quiet but for what is periodic. */
+/* Returns when all is quiet but for what is periodic.  Then a loop that is told when to come does not come in vain. */
 void let_rest(void)
 {
+	uint64_t advances = world.advances, runs = world.sums.runs;
 	int64_t held_ns;
 
 	do {
@@ -28,6 +31,8 @@ void let_rest(void)
 	} while (sim_held() != held_ns);
 	for (unsigned i = 0; i < 1000 && !sim_others_wait(); i++)
 		sim_sleep(HWT_US(50));
+	if (world.driving <= EARLIER && !world.has_pool)
+		SIM_CHECK(world.advances - advances <= 2 * (world.sums.runs - runs) + VAIN_MAX);
 }
 
 static void choose_places(void)

@@ -2,7 +2,9 @@
 /* Scenes that chance would hardly produce: a burst, steps of the clock, twice the size; sim.h. */
 #include "sim/scenes.h"
 #include "sim/sim.h"
+#include "base/mem.h"
 #include "base/sleeper.h"
+#include "tunables.h"
 
 #include <stdlib.h>
 
@@ -70,6 +72,92 @@ void live_through_a_burst(void)
 	SIM_CHECK(hwt_timer_destroy(timer) == 0);
 }
 
+/* What is cancelled while it waits for a task thread is released when some thousands wait, however long that lasts. */
+#define QUEUED 10000
+#define THOUSANDS 5000
+
+static void count_release(void *arg)
+{
+	++*(unsigned *)arg;
+}
+
+void live_behind_a_long_task(void)
+{
+	static hwt_timeout queued[QUEUED];
+	unsigned released = 0;
+	int64_t length_ns = HWT_S(20);
+	hwt_spec spec = { .size = sizeof(spec), .task = run_long, .arg = &released, .release = count_release };
+	hwt_config config = HWT_CONFIG_INIT;
+
+	config.task_threads = 1;
+	create(config);
+	SIM_CHECK(hwt_new_timeout(timer, run_long, &length_ns, 0, NULL) == 0);
+	sim_sleep(HWT_S(1));
+	for (unsigned i = 0; i < QUEUED; i++)
+		SIM_CHECK(hwt_new_timeout_ex(timer, &spec, &queued[i]) == 0);
+	sim_sleep(HWT_S(1));
+	for (unsigned i = 0; i < QUEUED; i++)
+		SIM_CHECK(hwt_cancel(queued[i]) == 0);
+	for (unsigned i = 0; i < QUEUED; i++)
+		SIM_CHECK(hwt_new_timeout(timer, run_long, &length_ns, 0, NULL) == 0);
+	sim_sleep(HWT_S(1));
+	SIM_CHECK(released >= QUEUED - THOUSANDS);
+	SIM_CHECK(hwt_timer_stop(timer, NULL) == 0);
+	SIM_CHECK(hwt_timer_destroy(timer) == 0 && released == QUEUED);
+}
+
+/*
+ * What threads set aside goes back by itself: that of a thread which ends, and that of one which asks for none any
+ * more.  A thread that goes on with a little keeps nothing else.
+ */
+#define ASIDE 100000
+#define NODES 65536 /* bytes with which a queue begins */
+
+static void *set_aside(void *unused)
+{
+	SIM_CHECK(hwt_reserve(timer, ASIDE) == 0);
+	return unused;
+}
+
+static void burst_at_once(void)
+{
+	static hwt_timeout burst[BURST];
+
+	for (unsigned i = 0; i < BURST; i++)
+		SIM_CHECK(hwt_new_timeout(timer, run_long, NULL, HWT_S(100), &burst[i]) == 0);
+	for (unsigned i = 0; i < BURST; i++)
+		SIM_CHECK(hwt_cancel(burst[i]) == 0);
+}
+
+void live_with_reserves(void)
+{
+	hwt_config config = HWT_CONFIG_INIT;
+	uint64_t fresh;
+
+	hwt_test_enough = 2 * NODES;
+	hwt_test_slab_records = 8192;
+	create(config);
+	SIM_CHECK(hwt_reserve(timer, 1) == 0);
+	sim_sleep(HWT_S(60));
+	fresh = bytes_held();
+	switch (sim_random(3)) {
+	case 0:
+		(void)sim_join(sim_start("a thread", set_aside, NULL));
+		break;
+	case 1:
+		(void)set_aside(NULL);
+		sim_sleep(HWT_S(60));
+		SIM_CHECK(hwt_reserve(timer, 0) == 0);
+		break;
+	default:
+		burst_at_once();
+	}
+	sim_sleep(HWT_S(60));
+	sim_say("%ld bytes at first, %ld at the end", (long)fresh, (long)bytes_held());
+	SIM_CHECK(bytes_held() <= fresh + 16 * NODES);
+	SIM_CHECK(hwt_timer_destroy(timer) == 0);
+}
+
 #define STEP_DELAY_NS HWT_MS(5)
 #define PATIENCE (HWT_MS(5) + 4 * SIM_HOLD_MAX_NS)
 
@@ -113,10 +201,10 @@ void live_through_steps(void)
 }
 
 /*
- * Cost: the steps of a life in virtual time with n timeouts, which are moved, cancelled and run tick by tick, and of one
- * with twice as many.
+ * Cost: the steps of a life in virtual time with n timeouts, and of one with twice as many.
  */
 #define FEW 2000
+#define LANES_APART 125 /* timeouts for which there is a lane */
 
 static void count_only(hwt_timeout timeout, void *arg)
 {
@@ -129,7 +217,8 @@ static void advance_to(int64_t now_ns)
 	SIM_CHECK(hwt_timer_advance(timer, now_ns, NULL) == 0);
 }
 
-static uint64_t steps_of(unsigned count, hwt_config config)
+/* They are moved, cancelled and run tick by tick. */
+static uint64_t steps_of_lives(unsigned count, hwt_config config)
 {
 	static hwt_timeout timeouts[2 * FEW];
 	uint64_t before = sim_steps();
@@ -153,18 +242,71 @@ static uint64_t steps_of(unsigned count, hwt_config config)
 	return sim_steps() - before;
 }
 
+static bool refuse_all(void)
+{
+	return true;
+}
+
+/* All are due at two ticks, were set aside for, and find no place in the wheel. */
+static uint64_t steps_without_memory(unsigned count, hwt_config config)
+{
+	uint64_t before = sim_steps();
+	unsigned runs = 0;
+
+	SIM_CHECK(hwt_timer_create(&timer, &config) == 0);
+	SIM_CHECK(hwt_reserve(timer, count) == 0);
+	hwt_test_mem_refuses = refuse_all;
+	for (unsigned i = 0; i < count; i++)
+		SIM_CHECK(hwt_new_timeout(timer, count_only, &runs, HWT_S(1 + i % 2), NULL) == 0);
+	advance_to(1);
+	advance_to(HWT_S(1) + HWT_MS(500));
+	advance_to(HWT_S(3));
+	hwt_test_mem_refuses = NULL;
+	SIM_CHECK(runs == count);
+	SIM_CHECK(hwt_timer_destroy(timer) == 0);
+	return sim_steps() - before;
+}
+
+static void *schedule_some(void *count)
+{
+	for (unsigned i = *(unsigned *)count; i > 0; i--)
+		SIM_CHECK(hwt_new_timeout(timer, count_only, NULL, HWT_S(1), NULL) == 0);
+	return NULL;
+}
+
+/* Nobody has advanced: all wait in the last of many lanes. */
+static uint64_t steps_of_a_stop(unsigned count, hwt_config config)
+{
+	uint64_t before = sim_steps();
+	unsigned one = 1, lanes = count / LANES_APART;
+	size_t left;
+
+	SIM_CHECK(hwt_timer_create(&timer, &config) == 0);
+	for (unsigned i = 1; i <= lanes; i++)
+		(void)sim_join(sim_start("a producer", schedule_some, i < lanes ? &one : &count));
+	SIM_CHECK(hwt_timer_stop(timer, &left) == 0 && left == lanes - 1 + count);
+	SIM_CHECK(hwt_timer_destroy(timer) == 0);
+	return sim_steps() - before;
+}
+
 void live_at_twice_the_size(void)
 {
+	static uint64_t (*const steps_of[])(unsigned, hwt_config) = { steps_of_lives, steps_without_memory,
+								      steps_of_a_stop };
+	unsigned which = (unsigned)sim_random(4) % 3;
 	hwt_config config = HWT_CONFIG_INIT;
 	uint64_t few, many;
 
+	hwt_test_cores = 512;
+	if (which == 0 && sim_random(2) == 0)
+		hwt_test_slab_records = 64;
 	config.warn = NULL;
 	config.flags = HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK;
 	config.tick_duration_ns = HWT_MS(1) << sim_random(5);
 	config.ticks_per_wheel = 64u << sim_random(5);
 	config.wheel = sim_random(2) == 0 ? HWT_WHEEL_HIERARCHICAL : HWT_WHEEL_HASHED;
-	few = steps_of(FEW, config);
-	many = steps_of(2 * FEW, config);
+	few = steps_of[which](FEW, config);
+	many = steps_of[which](2 * FEW, config);
 	sim_say("%ld steps, with twice as many %ld", (long)few, (long)many);
 	SIM_CHECK(many < few * 9 / 4);
 }

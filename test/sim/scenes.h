@@ -4,6 +4,8 @@
 #define HWT_SIM_SCENES_H
 
 void live_through_a_burst(void);
+void live_behind_a_long_task(void);
+void live_with_reserves(void);
 void live_through_steps(void);
 void live_at_twice_the_size(void);
 

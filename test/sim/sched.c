@@ -52,7 +52,7 @@ struct sim_actor {
 
 static struct sim_actor actors[ACTORS_MAX], *current;
 static unsigned actor_count, started, spins, holds;
-static uint64_t seed, state, steps, turns;
+static uint64_t seed, state, steps, turns, broadcasts;
 static bool is_frozen;
 static struct sim_report *report; /* in memory that the parent sees */
 static uint64_t switch_mask;      /* an actor goes on if the bits of a random number there are not all zero */
@@ -104,6 +104,11 @@ uint64_t sim_plan(uint64_t below)
 uint64_t sim_steps(void)
 {
 	return steps;
+}
+
+uint64_t sim_broadcasts(void)
+{
+	return broadcasts;
 }
 
 uint32_t sim_self(void)
@@ -331,6 +336,7 @@ void sim_look_at(const char *kind)
 
 static void at_named_point(const char *where)
 {
+	broadcasts += strcmp(where, "await told") == 0;
 	if (strcmp(where, "blocked") == 0 || strcmp(where, "held") == 0)
 		sim_give_way(where);
 	else if (kind_of(where) == focus)

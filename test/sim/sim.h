@@ -86,7 +86,8 @@ int64_t sim_now(void); /* CLOCK_MONOTONIC */
 
 int64_t sim_held(void); /* for how long actors have been held up, all together, those that are included */
 uint64_t sim_steps(void);
-uint32_t sim_self(void); /* the number of the running actor */
+uint64_t sim_broadcasts(void); /* by ends of tasks, to those that wait for one */
+uint32_t sim_self(void);       /* the number of the running actor */
 const char *sim_name(void);
 void **sim_special(void); /* of the running actor: the value of the one key that threads have */
 void sim_thread_ends(void);

@@ -258,6 +258,8 @@ static void judge_stats(void)
 	SIM_CHECK(stats.pending == hwt_pending_timeouts(world.timer));
 	SIM_CHECK(stats.refused_limit == sums->limit && stats.refused_memory == sums->memory);
 	SIM_CHECK(stats.executor_refusals == sums->refusals && stats.tasks_waiting == 0);
+	SIM_CHECK(world.driving != WORKER || stats.backlog_max <= world.config.max_transfers_per_tick);
+	SIM_CHECK(sim_broadcasts() <= world.waits);
 }
 
 void judge_quiet(void)

@@ -61,8 +61,8 @@ struct world {
 	    sleepers;                    /* for how long tasks and threads of the pool have slept, till when */
 	int64_t step_ns, step_excuse_ns; /* when the clock was last set, and world_excuse then */
 	int64_t back_until_ns;
-	unsigned steps, heard_steps; /* of the clock, and how many when the last advance began */
-	uint64_t advances;
+	unsigned steps, heard_steps;   /* of the clock, and how many when the last advance began */
+	uint64_t advances, waits;      /* waits: cancels that may wait for the end of a run */
 	int64_t stop_ns, stop_held_ns; /* when a stop began, and sim_held then */
 	bool is_started, is_stopping, is_stopped, has_pool;
 
