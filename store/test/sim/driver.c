@@ -25,7 +25,8 @@ struct sim_conn {
 	unsigned uses; /* by an actor that is in the server */
 	int64_t patience_ns, lock_ns;
 	bool is_synced;
-	bool is_users; /* its transaction is a user's */
+	bool is_users;     /* its transaction is a user's */
+	bool is_elsewhere; /* it leads to the database of another store */
 	size_t savepoint;
 	/* News */
 	int fd;
@@ -194,6 +195,12 @@ static struct sim_conn *make(enum hwts_role role)
 	return all = conn;
 }
 
+/* Of a process to which the server grants no more than to have its lease, and to call. */
+static bool is_refused(enum hwts_role role)
+{
+	return sim_me()->is_unable && role != HWTS_CALL && role != HWTS_CONTROL;
+}
+
 static int connect(struct hwts_db *db, enum hwts_role role, struct hwts_conn **out)
 {
 	struct sim_conn *conn;
@@ -201,7 +208,7 @@ static int connect(struct hwts_db *db, enum hwts_role role, struct hwts_conn **o
 	for (int second = 0; sim_me()->is_cut && second < 5; second++)
 		sim_sleep(HWT_S(1));
 	sim_sleep(2 * trip());
-	if (sim_server.is_down || sim_me()->is_cut)
+	if (sim_server.is_down || sim_me()->is_cut || is_refused(role))
 		return hwts_fail(ENOTCONN, "simulation: no connection");
 	conn = make(role);
 	conn->conn.db = db;
@@ -422,14 +429,33 @@ static int exchange(struct sim_conn *conn, const struct hwts_step *steps, size_t
 	return is_cut(conn) ? ECONNRESET : rc;
 }
 
+/* It has no such kind, and an insert asks whether it is the store. */
+static int run_elsewhere(const struct hwts_conn *conn, const struct hwts_step *steps, size_t n)
+{
+	const struct hwts_value another[2] = { HWTS_BYTES("another", 7), HWTS_NUMBER(0) };
+
+	for (size_t i = 0; i < n; i++) {
+		enum hwts_sql sql = steps[i].sql;
+
+		if (sql == HWTS_SQL_STORE && steps[i].each)
+			(void)steps[i].each(steps[i].ctx, another);
+		else if (sql != HWTS_SQL_STORE && sql != HWTS_SQL_HERE && sql != HWTS_SQL_KIND &&
+			 !(conn->here && sql >= HWTS_SQL_PUT))
+			sim_fail("a user", 0, "has another store asked to %s", hwts_statements[sql].name);
+	}
+	return 0;
+}
+
 static int run(struct hwts_conn *base, const struct hwts_step *steps, size_t n, unsigned flags)
 {
 	struct sim_conn *conn = sim_conn(base);
 	struct output output = { .end = &output.first };
 	int rc;
 
-	if (base->broken)
+	if (base->broken || is_refused(base->role))
 		return broke(conn, ENOTCONN);
+	if (conn->is_elsewhere)
+		return run_elsewhere(base, steps, n);
 	hwts_count_trip(base->db);
 	enter(conn);
 	rc = exchange(conn, steps, n, conn->is_users ? flags | USERS : flags, &output);
@@ -613,12 +639,13 @@ static void tend(struct hwts_conn *conn)
  * Users' own connections
  */
 
-void *sim_user_begin(void)
+void *sim_user_begin(bool elsewhere)
 {
 	struct sim_conn *conn = make(HWTS_CALL);
 	bool made;
 
 	conn->is_users = true;
+	conn->is_elsewhere = elsewhere;
 	conn->patience_ns = conn->lock_ns = HWT_S(10);
 	enter(conn);
 	sim_sleep(2 * trip());

@@ -18,7 +18,7 @@ extern struct sim_network sim_network;
 int sim_effect(void *connection, int64_t item, int64_t due_us, int64_t missed, int64_t child);
 
 /* A user's own connection, with a transaction that is open; NULL: there is none. */
-void *sim_user_begin(void);
+void *sim_user_begin(bool elsewhere); /* to the database of another store */
 int sim_user_end(void *connection, bool commits);
 
 extern int64_t sim_lease_ns;

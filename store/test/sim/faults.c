@@ -87,6 +87,7 @@ static void cut_one(void)
 		return;
 	sim_tell("%s is cut off", process->name);
 	process->is_cut = true;
+	process->cut_ns = sim_now();
 	sim_sleep(some_leases(3));
 	sim_tell("%s is not cut off any more", process->name);
 	process->is_cut = false;

@@ -137,7 +137,7 @@ static void judge_time(const struct item *item, const hwt_store_run *run)
 	if (run->due_us > sim_server.most_us)
 		sim_fail("D4", 0, "timeout %u starts %.6f s too early", number_of(item),
 			 (double)(run->due_us - sim_server.most_us) / 1e6);
-	if (sim_settings.most_late_ns && !sim_is_ruled(item))
+	if (sim_settings.most_late_ns && !sim_is_ruled(item) && !sim_is_running(item)) /* else a stop did not wait */
 		judge_lateness(item, run);
 	/* A process that stood still or was cut off hears late of a step of the clock, and believes it a lease later. */
 	if (item->grace_us && late_us > item->grace_us + HWTS_S_US &&
@@ -218,6 +218,18 @@ void sim_judge_lost(const struct version *version)
  * What is due in a living world runs within a lease and two seconds.
  */
 
+static const char *owner_of(const struct version *t)
+{
+	EACH_ROW(SHARD, row)
+	{
+		const struct version *shard = sim_committed(row);
+
+		if (shard && shard->n[SHARD_ID] == t->n[SHARD_OF])
+			return shard->s[SHARD_OWNER] ? shard->s[SHARD_OWNER]->bytes : "nobody";
+	}
+	return "nobody";
+}
+
 static void judge_row(const struct version *t)
 {
 	const struct item *item = sim_item_of(t);
@@ -233,15 +245,37 @@ static void judge_row(const struct version *t)
 		return;
 	since_us = sim_waits_since_us(item, since_us, &more_us);
 	if (sim_server_us() - since_us > allowed_us + more_us)
-		sim_fail("D5", 0, "timeout %u is %s, and nobody has come for %.3f s", number_of(item),
-			 t->n[STATE] == 1 ? "due" : "running", (double)(sim_server_us() - since_us) / 1e6);
+		sim_fail("D5", 0, "timeout %u of shard %d is %s, and %s has not come for %.3f s", number_of(item),
+			 (int)t->n[SHARD_OF], t->n[STATE] == 1 ? "due" : "running", owner_of(t),
+			 (double)(sim_server_us() - since_us) / 1e6);
 }
 
-/* A task lasts so long that others may have to wait for its thread. */
-static bool holds_a_thread(void)
+/*
+ * Tasks last so long that others have to wait for a thread: the process has no more, or their kind may not, or a stop
+ * waits for them.
+ */
+bool sim_lacks_threads(const struct node *node)
 {
-	for (unsigned i = 0; i < item_count; i++)
-		if (items[i].lasts_ns > HWT_MS(20) && sim_is_running(&items[i]))
+	unsigned count = 0, of_kind[KINDS] = { 0 };
+	bool any = false;
+
+	for (const struct item *item = items; item < items + item_count; item++) {
+		if (!sim_is_long(item) || item->running[node->number] == 0)
+			continue;
+		any = true;
+		count += !sim_kinds[item->kind].flags;
+		of_kind[item->kind]++;
+	}
+	for (unsigned kind = 0; kind < KINDS; kind++)
+		if (of_kind[kind] >= (sim_settings.concurrency[kind] ? sim_settings.concurrency[kind] : node->threads))
+			return true;
+	return count >= node->threads || (any && node->stops_since_ns);
+}
+
+static bool anybody_lacks_threads(void)
+{
+	for (unsigned i = 0; i < node_count; i++)
+		if (nodes[i].is_up && sim_lacks_threads(&nodes[i]))
 			return true;
 	return false;
 }
@@ -276,7 +310,7 @@ void *sim_watch(void *unused)
 {
 	for (;;) {
 		sim_sleep(sim_lease_ns / 4);
-		if (holds_a_thread())
+		if (anybody_lacks_threads())
 			sim_note_fault(0);
 		if (sim_fault_count > 0)
 			continue;

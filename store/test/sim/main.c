@@ -108,6 +108,36 @@ TEST(what_a_server_forgets_runs_in_time_and_no_more_than_once)
 	run_seeds(sim_live_with_a_server_that_crashes, 30);
 }
 
+TEST(an_old_snapshot_costs_no_lease_and_is_not_read_again_and_again)
+{
+	run_seeds(sim_live_beside_an_old_snapshot, 5);
+}
+
+TEST(a_process_that_cannot_begin_leaves_its_shards_to_others)
+{
+	run_seeds(sim_live_beside_one_that_cannot_begin, 10);
+}
+
+TEST(what_many_threads_call_at_once_shares_commits)
+{
+	run_seeds(sim_live_with_a_herd, 10);
+}
+
+TEST(many_are_listed_once_and_what_was_moved_later_is_not_begun_in_vain)
+{
+	run_seeds(sim_live_with_moves, 3);
+}
+
+TEST(a_row_that_is_locked_holds_up_no_other)
+{
+	run_seeds(sim_live_beside_a_lock, 10);
+}
+
+TEST(a_damaged_row_crashes_nobody)
+{
+	run_seeds(sim_live_with_damaged_rows, 30);
+}
+
 int main(int argc, char **argv)
 {
 	return test_run_all(argc, argv);

@@ -136,6 +136,9 @@ void sim_judge_begin(struct act *act, const struct version *t, const struct vers
 	struct rules rules;
 	unsigned count;
 
+	if (before->n[STATE] == 2 && before->n[EPOCH] != t->n[EPOCH] && before->n[ATTEMPT] > 1)
+		sim_fail("attempts", 0, "timeout %u is begun at once as its process has died in attempt %d",
+			 (unsigned)(item - items), (int)before->n[ATTEMPT]);
 	item->is_undone = false;
 	if (!sim_is_ruled(item) || sim_server.broke_its_word || is_far_back())
 		return;
@@ -267,7 +270,8 @@ int64_t sim_waits_since_us(const struct item *item, int64_t since_us, int64_t *m
 	if (!sim_is_ruled(item))
 		return since_us;
 	rules = rules_of(item->kind, item->group);
-	if (rules.paused || is_blocked_for_ever(item, &rules))
+	if (rules.paused || is_blocked_for_ever(item, &rules) ||
+	    (rules.running > 0 && count_live(item) >= rules.running)) /* a task may last */
 		of->moved_ns = sim_now();
 	*more_us = rules.every_ns / 1000;
 	of->moved_ns = HWTS_MAX(of->moved_ns, changed_ns(item->kind, item->group));

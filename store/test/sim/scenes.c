@@ -8,7 +8,7 @@
  * What they have in common
  */
 
-static void make_tables(void)
+void sim_make_tables(void)
 {
 	struct tx *tx = sim_begin_tx(0);
 	struct act act = { .tx = tx };
@@ -21,7 +21,7 @@ static void make_tables(void)
 	sim_settle();
 }
 
-static void settle_world(void)
+void sim_settle_world(void)
 {
 	static const int64_t leases[] = { 1, 1, 2, 6, 6, 30, 600, 3600 };
 	static const int64_t epochs[] = { 1800000000, SIM_SPRING_S, SIM_AUTUMN_S };
@@ -55,7 +55,7 @@ static void let_rest(void)
 	sim_sleep(2 * sim_lease_ns);
 }
 
-static void stop_all(void)
+void sim_stop_all(void)
 {
 	sim_fault_count++; /* nobody has to come any more */
 	for (unsigned i = 0; i < node_count; i++) {
@@ -77,21 +77,21 @@ static void start_all(void)
 		nodes[i] = (struct node){ .number = i,
 					  .is_worker = i == 0 || !sim_hit(4),
 					  .threads = 1 + (unsigned)sim_random(4) };
-	make_tables();
+	sim_make_tables();
 	sim_tell("a lease is %.0f s, %u processes", (double)sim_lease_ns / 1e9, node_count);
 	for (unsigned i = 0; i < node_count; i++)
 		sim_start_node(&nodes[i]);
 	(void)sim_start(NULL, "watch", sim_watch, NULL);
 }
 
-static void come_to_the_end(void)
+void sim_come_to_the_end(void)
 {
 	sim_is_over = true;
 	sim_heal();
 	sim_tell("all is in order from now on");
 	let_rest();
 	sim_judge_all();
-	stop_all();
+	sim_stop_all();
 }
 
 static void live(void)
@@ -102,26 +102,26 @@ static void live(void)
 	if (sim_settings.kills)
 		(void)sim_start(NULL, "tends", sim_tend, NULL);
 	sim_sleep(sim_settings.length_ns);
-	come_to_the_end();
+	sim_come_to_the_end();
 }
 
 void sim_live(void)
 {
-	settle_world();
+	sim_settle_world();
 	live();
 }
 
 /* Half of all have a key, of a few, and what has it is replaced, best while it runs. */
 void sim_live_with_puts_that_replace(void)
 {
-	settle_world();
+	sim_settle_world();
 	sim_settings.replaces = true;
 	live();
 }
 
 static void live_in_peace(bool is_crowded)
 {
-	settle_world();
+	sim_settle_world();
 	sim_lease_ns = HWT_S(12) << (is_crowded ? 0 : sim_random(8));
 	sim_network.trip_ns = HWT_US(50) << sim_random(6);
 	sim_settings = (struct settings){ .max_attempts = 4,
@@ -140,7 +140,7 @@ static void live_in_peace(bool is_crowded)
 	hwts_test_rescued = 0;
 	sim_sleep(sim_settings.length_ns);
 	SIM_CHECK(hwts_test_rescued == 0);
-	come_to_the_end();
+	sim_come_to_the_end();
 }
 
 /* Nothing is ever out of order, so all that is due starts at once, and no safety net is needed. */
@@ -167,7 +167,7 @@ void sim_live_idly(void)
 	uint64_t before;
 	unsigned members = 0;
 
-	settle_world();
+	sim_settle_world();
 	sim_lease_ns = HWT_S(6);
 	sim_settings = (struct settings){ .max_attempts = 4, .backoff_ns = HWT_S(1), .use = do_nothing };
 	node_count = 3;
@@ -185,7 +185,7 @@ void sim_live_idly(void)
 	sim_sleep(30 * sim_lease_ns);
 	if (sim_sum->exchanges - before > 95)
 		sim_fail("D7", 0, "%d exchanges in 30 leases", (int)(sim_sum->exchanges - before));
-	come_to_the_end();
+	sim_come_to_the_end();
 }
 
 /*
@@ -195,11 +195,11 @@ void sim_live_idly(void)
 /* One dies, and so does the one that was started in its place, before it has any of the shards. */
 void sim_live_after_two_deaths(void)
 {
-	settle_world();
+	sim_settle_world();
 	sim_lease_ns = HWT_S(30);
 	sim_settings = (struct settings){ .max_attempts = 5, .backoff_ns = HWT_S(1) };
 	node_count = 3;
-	make_tables();
+	sim_make_tables();
 	(void)sim_start(NULL, "watch", sim_watch, NULL);
 	for (unsigned i = 0; i < node_count; i++) {
 		nodes[i] = (struct node){ .number = i, .is_worker = true, .threads = 4 };
@@ -214,7 +214,7 @@ void sim_live_after_two_deaths(void)
 	sim_is_over = true;
 	let_rest();
 	sim_judge_all();
-	stop_all();
+	sim_stop_all();
 }
 
 static unsigned put_now(struct node *node, unsigned kind, int64_t lasts_ns)
@@ -254,19 +254,19 @@ static void *put_much_and_one(void *arg)
 
 void sim_live_beside_a_busy_kind(void)
 {
-	settle_world();
+	sim_settle_world();
 	sim_lease_ns = HWT_S(30);
 	sim_network.trip_ns = HWT_US(50);
 	sim_settings = (struct settings){ .max_attempts = 5, .backoff_ns = HWT_S(1), .use = put_much_and_one };
 	node_count = 1;
-	make_tables();
+	sim_make_tables();
 	nodes[0] = (struct node){ .is_worker = true, .threads = 1 };
 	sim_start_node(&nodes[0]);
 	sim_sleep(sim_lease_ns);
 	sim_is_over = true;
 	let_rest();
 	sim_judge_all();
-	stop_all();
+	sim_stop_all();
 }
 
 /* For longer than its lease, while it begins what runs at most once. */
@@ -289,11 +289,11 @@ static void *put_and_be_cut_off(void *arg)
 
 void sim_live_cut_off(void)
 {
-	settle_world();
+	sim_settle_world();
 	sim_lease_ns = HWT_S(2);
 	sim_settings = (struct settings){ .max_attempts = 5, .backoff_ns = HWT_S(1), .use = put_and_be_cut_off };
 	node_count = 1;
-	make_tables();
+	sim_make_tables();
 	nodes[0] = (struct node){ .is_worker = true, .threads = 4 };
 	sim_start_node(&nodes[0]);
 	(void)sim_start(NULL, "watch", sim_watch, NULL);
@@ -301,7 +301,7 @@ void sim_live_cut_off(void)
 	sim_is_over = true;
 	let_rest();
 	sim_judge_all();
-	stop_all();
+	sim_stop_all();
 }
 
 /* A user locks what is there, for longer than the looks come back to it. */
@@ -326,12 +326,12 @@ static void *put_and_crash(void *arg)
 
 void sim_live_with_a_server_that_crashes(void)
 {
-	settle_world();
+	sim_settle_world();
 	sim_lease_ns = HWT_S(2);
 	sim_network.trip_ns = HWT_US(50) << sim_random(6);
 	sim_settings = (struct settings){ .max_attempts = 5, .backoff_ns = HWT_S(1), .use = put_and_crash };
 	node_count = 2;
-	make_tables();
+	sim_make_tables();
 	for (unsigned i = 0; i < node_count; i++) {
 		nodes[i] = (struct node){ .number = i, .is_worker = i == 0, .threads = 4 };
 		sim_start_node(&nodes[i]);
@@ -342,5 +342,5 @@ void sim_live_with_a_server_that_crashes(void)
 	sim_sleep(12 * sim_lease_ns); /* the user comes to its end */
 	let_rest();
 	sim_judge_all();
-	stop_all();
+	sim_stop_all();
 }

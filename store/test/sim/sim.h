@@ -16,6 +16,8 @@
  *   rules.c       limits and pauses: how users set them, and what they demand
  *   pulled.c      runs that a process pulls
  *   scenes.c      the worlds in which they live
+ *   promises.c    worlds in which one promise is looked at
+ *   odd.c         calls that must be refused
  *   faults.c      what befalls them
  *   judge.c       what must hold
  *   views.c       what calls must say of the tables
@@ -56,7 +58,8 @@ struct sim_process {
 	char name[24];
 	int pid;
 	bool is_dead, is_stopped, is_cut;  /* is_cut: its machine has no network */
-	int64_t continued_ns;              /* when it last was */
+	bool is_unable;                    /* the server lets it neither begin, nor end, nor read */
+	int64_t continued_ns, cut_ns;      /* when it last was */
 	int64_t mono_ns, boot_ns, wall_ns; /* its clocks less simulated time */
 	unsigned fuse;                     /* after so many points it dies; 0: it does not */
 	unsigned no_memory;                /* one allocation of so many is refused; 0: none */

@@ -219,6 +219,8 @@ static int pending(struct act *act)
 		if (!sim_find_row(act, ITEM_ARG(0, i), &t) || t->n[STATE] == 3)
 			continue;
 		shard = sim_shard(act, t->n[SHARD_OF], NULL);
+		if (!shard) /* somebody has damaged it */
+			continue;
 		SIM_EMIT(act, t->n[ID], t->n[DUE], shard->n[SHARD_EPOCH], t->n[STATE], t->n[ATTEMPT], t->n[EPOCH],
 			 t->n[NEXT_DUE] ? 2 : t->n[LAST], shard->n[SHARD_RULES], act->now_us);
 	}
@@ -488,8 +490,9 @@ static int begin(struct act *act, enum patience patience)
 		struct row *row;
 
 		rc = claim(act, ITEM_ARG(0, i), may_begin, patience, &row);
-		if (rc == 0 && row && sim_is_poisoned(row))
+		if (rc == 0 && row && sim_is_poisoned(row, false))
 			return EIO;
+		sim_server.vain += rc == 0 && !row;
 		if (rc == 0 && row)
 			begin_row(act, row);
 	}
@@ -587,7 +590,7 @@ static int end_done(struct act *act)
 		rc = claim(act, ITEM_ARG(0, i), runs_alone, WAITS, &row);
 		if (rc != 0 || !row)
 			continue;
-		if (sim_is_poisoned(row))
+		if (sim_is_poisoned(row, true))
 			return EIO;
 		SIM_EMIT(act, row->newest->n[ID]);
 		sim_remove(act, row);

@@ -45,7 +45,7 @@ static inline bool sim_is_live(const struct act *act, int64_t until_us)
 	return until_us >= act->now_us + 1 && until_us <= act->now_us + INT64_C(3600000000);
 }
 
-/* In world.c: no begin and no end of it succeeds. */
-bool sim_is_poisoned(const struct row *row);
+/* In world.c: no begin of it succeeds; or no end. */
+bool sim_is_poisoned(const struct row *row, bool ends);
 
 #endif

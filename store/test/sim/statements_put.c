@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define PRICE_NS 300 /* of a version that an index leads to */
-
 /*
  * Looks
  */
@@ -152,7 +150,7 @@ static int sweep(struct act *act)
 	for (size_t i = 0; i < COUNT_ARG(0); i++) {
 		int64_t left = NUMBER_ARG(4), epoch = ITEM_ARG(1, i);
 
-		read_index(act, &found, ITEM_ARG(0, i), NUMBER_ARG(7), INT64_MAX);
+		read_index(act, &found, ITEM_ARG(0, i), NUMBER_ARG(7), HWTS_MAX(NUMBER_ARG(6), ITEM_ARG(2, i) + 1));
 		for (size_t j = 0; j < found.n; j++) {
 			const struct version *t = found.t[j];
 			bool may = t->n[STATE] == 1 || (t->n[STATE] == 2 && t->n[EPOCH] < epoch);
@@ -511,7 +509,8 @@ int sim_execute(struct tx *tx, const struct hwts_step *step, struct output *outp
 	sim_server.executing++;
 	rc = statement(&act);
 	sim_server.executing--;
-	*took_ns += (int64_t)act.read * PRICE_NS;
+	*took_ns += (int64_t)act.read * sim_server.price_ns;
+	sim_server.read += act.read;
 	return rc;
 }
 

@@ -39,6 +39,8 @@ static int rules(struct act *act)
 		if (!shard || !is_among(act, shard->n[SHARD_ID]))
 			continue;
 		kind = kind_of(act, shard->n[SHARD_KIND], &of);
+		if (!kind) /* somebody has damaged it */
+			continue;
 		values[0] = (struct hwts_value){ .number = shard->n[SHARD_ID] };
 		values[1] = (struct hwts_value){ .number = shard->n[SHARD_RULES] };
 		values[2] = sim_text_value(shard->s[SHARD_LEVELS]);

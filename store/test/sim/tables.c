@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-struct sim_server sim_server = { .end = &sim_server.first, .next_tx = 10 };
+struct sim_server sim_server = { .end = &sim_server.first, .next_tx = 10, .price_ns = 300 };
 
 #define SETTLE_APART 400          /* commits */
 #define OLDEST_NS HWT_S(30)       /* what is older than this is never taken back */

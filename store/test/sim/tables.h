@@ -135,6 +135,9 @@ struct sim_server {
 	struct tx *snapshot;   /* a user's, that is kept open; NULL: none */
 	uint64_t kept;         /* commits that somebody's snapshot does not see begin here; 0: none */
 	unsigned unsettled, executing;
+	int64_t price_ns;     /* of a version to which an index leads */
+	uint64_t read;        /* so many */
+	uint64_t vain;        /* begins of what cannot be begun */
 	bool breaks_its_word; /* what is taken back was synced */
 	bool broke_its_word;  /* it ever has */
 };

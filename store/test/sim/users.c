@@ -97,6 +97,7 @@ static void draw_task(struct item *item)
 	item->gives_up = sim_hit(40);
 	item->lasts_ns = sim_some_time(sim_settings.long_tasks && sim_hit(20) ? 2 * sim_lease_ns : HWT_MS(20));
 	item->is_poisoned = sim_settings.poisons && sim_hit(40);
+	item->ends_badly = sim_hit(2);
 	item->kills = sim_settings.kills && sim_hit(30) ? 1 + (unsigned)sim_random(8) : 0;
 	item->len = sizeof(unsigned) + sim_random(64);
 	item->key = sim_hit(4) ? 1 + (unsigned)sim_random(KEYS - 1) : 0;
@@ -240,8 +241,41 @@ static const struct item *one_that_runs(void)
 	return NULL;
 }
 
+/* The row that has its key and has failed; NULL: there is none. */
+static const struct version *failed_with_key(const struct item *item)
+{
+	EACH_ROW(TIMEOUT, row)
+	{
+		const struct version *t = sim_committed(row);
+
+		if (t && t->n[STATE] == 3 && has_key_of(sim_item_of(t), item))
+			return t;
+	}
+	return NULL;
+}
+
+/* It may be there under the id of another. */
+static void judge_told(const struct item *item, int64_t id)
+{
+	EACH_ROW(TIMEOUT, row)
+	{
+		const struct version *t = sim_committed(row);
+
+		if (t && sim_item_of(t) == item && id != 0 && t->n[ID] != id)
+			sim_fail("a put", 0, "of timeout %u has told another id", number_of(item));
+	}
+}
+
+/* Transactions of users are short. */
+static void judge_patience(int64_t called_ns, int rc)
+{
+	if (sim_settings.most_late_ns && (rc == EAGAIN || sim_now() - called_ns > HWT_S(4)))
+		sim_fail("a put", 0, "returns %d after %.3f s", rc, (double)(sim_now() - called_ns) / 1e9);
+}
+
 static void put_like(struct node *node, const struct item *like)
 {
+	const struct version *failed;
 	struct putting put;
 	int64_t id = 0, called_ns = sim_now();
 	int rc;
@@ -250,8 +284,14 @@ static void put_like(struct node *node, const struct item *like)
 		return;
 	draw_like(&put, like);
 	calls(&put);
+	failed = failed_with_key(put.item);
 	rc = hwt_store_put(node->store, &put.spec, &id);
 	returned(&put, rc, id);
+	if (rc == 0 || is_unknown(rc))
+		judge_told(put.item, id);
+	if (rc == EEXIST && put.item->flags == HWT_STORE_REVIVE && failed && failed_with_key(put.item) == failed)
+		sim_fail("a put that revives", 0, "finds timeout %u, which has failed", number_of(sim_item_of(failed)));
+	judge_patience(called_ns, rc);
 	if (rc == 0 && put.item->flags == HWT_STORE_REPLACE)
 		note_replaced(put.item, called_ns);
 }
@@ -266,17 +306,29 @@ void sim_replace(struct node *node, const struct item *item)
 	put_like(node, item);
 }
 
-/* All or none, which a start of one tells of the others, too: judge.c. */
-static void put_many(struct node *node)
+/*
+ * All or none, which a start of one tells of the others, too: judge.c.  With keys: as all of one kind, in that order,
+ * so that another can put the same ones in the opposite order.
+ */
+static void put_many_with(struct node *node, unsigned n, const unsigned *keys)
 {
 	struct putting puts[TOGETHER];
 	hwt_store_spec specs[TOGETHER];
-	int64_t ids[TOGETHER] = { 0 };
-	unsigned n = 1 + (unsigned)sim_random(TOGETHER);
+	int64_t ids[TOGETHER] = { 0 }, called_ns = sim_now();
 	int rc;
 
 	for (unsigned i = 0; i < n; i++) {
 		draw(&puts[i]);
+		if (keys) {
+			sim_set_kind(puts[i].item, HWT_STORE_AT_LEAST_ONCE);
+			puts[i].item->group = 0;
+			puts[i].item->key = keys[i];
+			puts[i].item->flags = puts[i].spec.flags = HWT_STORE_REPLACE;
+			puts[i].spec.kind = sim_kinds[HWT_STORE_AT_LEAST_ONCE].name;
+			puts[i].spec.group = NULL;
+			puts[i].spec.key = puts[i].key;
+			(void)snprintf(puts[i].key, sizeof(puts[i].key), "%u", keys[i]);
+		}
 		puts[i].item->batch = n;
 		puts[i].item->at_in_batch = i;
 		specs[i] = puts[i].spec;
@@ -285,6 +337,26 @@ static void put_many(struct node *node)
 	rc = hwt_store_put_many(node->store, specs, n, ids);
 	for (unsigned i = 0; i < n; i++)
 		returned(&puts[i], rc, ids[i]);
+	judge_patience(called_ns, rc);
+}
+
+static void *put_the_other_way(void *node)
+{
+	put_many_with(node, 2, (const unsigned[]){ KEYS - 1, KEYS - 2 });
+	return NULL;
+}
+
+static void put_many(struct node *node)
+{
+	struct sim_actor *rival;
+
+	if (!sim_hit(4) || item_count + 2 * TOGETHER > ITEMS) {
+		put_many_with(node, 1 + (unsigned)sim_random(TOGETHER), NULL);
+		return;
+	}
+	rival = sim_start(node->process, "a rival", put_the_other_way, node);
+	put_many_with(node, 2, (const unsigned[]){ KEYS - 2, KEYS - 1 });
+	(void)sim_join(rival);
 }
 
 /*
@@ -543,7 +615,43 @@ bool sim_put_child(struct node *node, unsigned parent, void *connection, unsigne
 	return rc == 0 || rc == EAGAIN || rc == ENOMEM;
 }
 
-static void put_and_cancel_on(struct node *node, void *connection, struct putting *put, struct item *cancelled)
+struct rival {
+	struct node *node;
+	const struct item *like;
+	struct sim_actor *actor;
+};
+
+static void *put_the_same(void *arg)
+{
+	struct rival *rival = arg;
+
+	put_like(rival->node, rival->like);
+	return NULL;
+}
+
+/* While a transaction has put it, its user puts something else, and another thread the same. */
+static void put_beside(struct node *node, struct rival *rival, const struct item *item)
+{
+	struct putting put;
+	int64_t id = 0;
+	int rc;
+
+	*rival = (struct rival){ .node = node, .like = item };
+	if (!item->key || !sim_hit(3) || item_count + 2 > ITEMS)
+		return;
+	rival->actor = sim_start(node->process, "a rival", put_the_same, rival);
+	sim_sleep(HWT_MS(1));
+	draw(&put);
+	put.item->key = put.item->flags = 0;
+	put.spec.key = NULL;
+	put.spec.flags = 0;
+	calls(&put);
+	rc = hwt_store_put(node->store, &put.spec, &id);
+	returned(&put, rc, id);
+}
+
+static void put_and_cancel_on(struct node *node, void *connection, struct putting *put, struct item *cancelled,
+			      struct rival *rival)
 {
 	int64_t id = 0;
 	int rc;
@@ -554,6 +662,7 @@ static void put_and_cancel_on(struct node *node, void *connection, struct puttin
 	returned(put, rc, id);
 	if (rc == 0)
 		put->item->put = CALLED;
+	put_beside(node, rival, put->item);
 	sim_sleep(sim_some_time(HWT_MS(100)));
 	if (!cancelled)
 		return;
@@ -565,16 +674,17 @@ static void put_and_cancel_on(struct node *node, void *connection, struct puttin
 
 static void act_in_transaction(struct node *node)
 {
-	void *connection = sim_user_begin();
+	void *connection = sim_user_begin(false);
 	struct item *cancelled = sim_hit(2) ? some_item() : NULL;
 	bool commits = !sim_hit(3);
 	const struct version *before = cancelled ? sim_row_of_id(cancelled->id) : NULL;
+	struct rival rival;
 	struct putting put;
 	int rc;
 
 	if (!connection)
 		return;
-	put_and_cancel_on(node, connection, &put, before ? cancelled : NULL);
+	put_and_cancel_on(node, connection, &put, before ? cancelled : NULL, &rival);
 	if (cancelled && commits)
 		may_be_cancelled(cancelled->id);
 	rc = sim_user_end(connection, commits);
@@ -583,6 +693,8 @@ static void act_in_transaction(struct node *node)
 		put.item->put = commits ? ACCEPTED : REFUSED;
 	if (put.item->put == CALLED && put.item->flags)
 		is_haunted[put.item->kind][put.item->key][put.item->group] = true;
+	if (rival.actor)
+		(void)sim_join(rival.actor);
 }
 
 void sim_use_once(struct node *node)
@@ -604,6 +716,7 @@ void sim_use_once(struct node *node)
 		list,
 		act_in_transaction,
 		act_in_transaction,
+		sim_call_oddly,
 	};
 	static void (*const wide[])(struct node *) = { cancel_all, reschedule_all };
 

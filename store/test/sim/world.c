@@ -11,7 +11,7 @@ unsigned item_count;
 struct node nodes[NODES];
 unsigned node_count;
 struct settings sim_settings;
-int64_t sim_fault_ns, sim_step_ns, sim_lease_ns, sim_epoch_ns;
+int64_t sim_fault_ns, sim_step_ns, sim_lease_ns, sim_epoch_ns, sim_late_ns;
 bool sim_is_over;
 static int pids;
 
@@ -33,6 +33,8 @@ void sim_set_kind(struct item *item, unsigned kind)
 /*
  * Tasks
  */
+
+#define LATE_US 300000
 
 static int answer_of(struct item *item, const hwt_store_run *run)
 {
@@ -60,6 +62,13 @@ static int work_in_transaction(struct item *item, struct node *node, const hwt_s
 	return sim_effect(run->connection, item - items, run->due_us, item->agains ? -1 : (int64_t)run->missed, child);
 }
 
+static void note_lateness(struct node *node, int64_t late_us)
+{
+	sim_late_ns += HWTS_MAX(late_us, 0) * 1000;
+	if (late_us > LATE_US)
+		node->late_ns = sim_now();
+}
+
 void sim_begin_run(struct item *item, struct node *node, const hwt_store_run *run)
 {
 	unsigned limit = sim_settings.concurrency[item->kind];
@@ -70,6 +79,8 @@ void sim_begin_run(struct item *item, struct node *node, const hwt_store_run *ru
 		sim_judge_begun(node, item->kind);
 	sim_sum->runs++;
 	item->starts++;
+	item->began_ns = sim_now();
+	note_lateness(node, sim_server_us() - ((const struct hwts_running *)run)->row->due_us);
 	item->running[node->number]++;
 	node->running[item->kind]++;
 	if (limit > 0 && node->running[item->kind] > limit)
@@ -86,8 +97,6 @@ int sim_work(struct item *item, struct node *node, const hwt_store_run *run)
 	if (sim_settings.replaces && item->key && !sim_is_over && sim_hit(4))
 		sim_replace(node, item);
 	sim_sleep(item->lasts_ns);
-	if (item->lasts_ns > HWT_MS(20)) /* others may have had to wait for its thread */
-		sim_note_fault(0);
 	if (hwt_store_is_mine(run))
 		sim_judge_mine(item, run);
 	if (!sim_is_over && sim_hit(40) && !sim_settings.use)
@@ -101,8 +110,16 @@ int sim_work(struct item *item, struct node *node, const hwt_store_run *run)
 	return answer_of(item, run);
 }
 
+bool sim_is_long(const struct item *item)
+{
+	return sim_now() - item->began_ns > HWT_MS(20);
+}
+
 void sim_end_run(struct item *item, struct node *node)
 {
+	/* Others may have had to wait for its thread; for a moment, also if there are some. */
+	if (sim_is_long(item) && (sim_settings.most_late_ns || sim_lacks_threads(node)))
+		sim_note_fault(0);
 	item->running[node->number]--;
 	node->running[item->kind]--;
 	item->returned++;
@@ -122,14 +139,14 @@ static int run_item(const hwt_store_run *run, void *ctx)
 	return rc;
 }
 
-bool sim_is_poisoned(const struct row *row)
+bool sim_is_poisoned(const struct row *row, bool ends)
 {
 	unsigned number;
 
 	if (!row->newest->s[DATA])
 		return false;
 	memcpy(&number, row->newest->s[DATA]->bytes, sizeof(number));
-	return items[number].is_poisoned;
+	return items[number].is_poisoned && (ends || !items[number].ends_badly);
 }
 
 /*

@@ -22,8 +22,8 @@ struct item {
 	bool is_local;                          /* its line is SIM_LOCAL_LINE */
 	unsigned fails;                         /* so often */
 	int64_t lasts_ns;
-	bool is_poisoned;
-	unsigned group; /* 0: none */
+	bool is_poisoned, ends_badly; /* the database refuses to begin it; or to end it only */
+	unsigned group;               /* 0: none */
 	int priority;
 	bool is_undone; /* the end of its last run was forgotten */
 	unsigned flags; /* of its put */
@@ -49,7 +49,7 @@ struct item {
 	int64_t accepted_ns;
 	unsigned revived; /* its row has become that of another: which, and one */
 	bool lost;        /* the server has forgotten a commit about it that was synced: nothing is promised any more */
-	int64_t ended_ns;
+	int64_t began_ns, ended_ns;
 };
 
 extern struct item items[ITEMS];
@@ -61,6 +61,7 @@ struct node {
 	unsigned number;
 	bool is_worker, is_up, halts;                 /* is_up: it has a process; halts: it has to stop */
 	int64_t stops_since_ns;                       /* 0: it does not */
+	int64_t late_ns;                              /* when it has last started something late */
 	bool fell;                                    /* its own task has killed it */
 	unsigned threads, running[KINDS], out, pulls; /* out: pulled, and not ended */
 	bool drops;                                   /* it is closed whatever is out */
@@ -105,6 +106,7 @@ extern struct settings sim_settings;
 extern int64_t sim_epoch_ns;     /* what the clocks show, about, before the first second */
 extern int64_t sim_fault_ns;     /* the last time that something was out of order */
 extern int64_t sim_step_ns;      /* the last time that the server's clock was set */
+extern int64_t sim_late_ns;      /* the sum of all starts */
 extern unsigned sim_fault_count; /* that are going on */
 extern bool sim_is_over;
 
@@ -118,6 +120,21 @@ void sim_live_after_two_deaths(void);
 void sim_live_beside_a_busy_kind(void);
 void sim_live_cut_off(void);
 void sim_live_with_a_server_that_crashes(void);
+void sim_settle_world(void); /* parts of lives */
+void sim_make_tables(void);
+void sim_come_to_the_end(void);
+void sim_stop_all(void);
+
+/* In promises.c. */
+void sim_live_beside_an_old_snapshot(void);
+void sim_live_beside_one_that_cannot_begin(void);
+void sim_live_with_a_herd(void);
+void sim_live_with_moves(void);
+void sim_live_beside_a_lock(void);
+void sim_live_with_damaged_rows(void);
+
+/* In odd.c. */
+void sim_call_oddly(struct node *node);
 
 /* In faults.c. */
 void *sim_befall(void *unused);
@@ -168,6 +185,8 @@ void *sim_watch(void *unused);
 bool sim_is_quiet(void); /* but for series */
 void sim_judge_all(void);
 bool sim_is_running(const struct item *item);
+bool sim_lacks_threads(const struct node *node);
+bool sim_is_long(const struct item *item); /* its run, so far */
 
 /* In views.c: what the tables say before a call, and once it has returned. */
 struct view;

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Calls that must be refused, and what an operator is told; world.h. */
+#include "world.h"
+
+#include <stdio.h>
+
+static hwt_store_spec spec_of(const unsigned *number)
+{
+	return (hwt_store_spec){ .size = sizeof(hwt_store_spec),
+				 .kind = sim_kinds[sim_random(KINDS)].name,
+				 .data = number,
+				 .len = sizeof(*number) };
+}
+
+/* Its connection leads to the database of another store. */
+static void put_elsewhere(struct node *node)
+{
+	static const unsigned number;
+	void *connection = sim_user_begin(true);
+	hwt_store_spec spec = spec_of(&number);
+	int64_t id = 1;
+	int rc;
+
+	if (!connection)
+		return;
+	rc = hwt_store_put_on(node->store, connection, &spec, &id);
+	sim_tell("puts into another store: %d", rc);
+	if (rc == 0)
+		sim_fail("a put", 0, "into another store is accepted");
+	rc = hwt_store_cancel_on(node->store, connection,
+				 &(hwt_store_which){ .size = sizeof(hwt_store_which), .id = id });
+	if (rc == 0)
+		sim_fail("a cancel", 0, "in another store succeeds");
+	(void)sim_user_end(connection, false);
+}
+
+#define TOO_MANY 10001 /* in one put_many */
+
+static void put_too_many(struct node *node)
+{
+	static hwt_store_spec specs[TOO_MANY];
+	static const unsigned number;
+
+	for (size_t i = 0; i < TOO_MANY; i++)
+		specs[i] = spec_of(&number);
+	SIM_CHECK(hwt_store_put_many(node->store, specs, TOO_MANY, NULL) == EINVAL);
+}
+
+/* Due for a while, and not begun, though its process has held the shard all the time. */
+static uint64_t count_overdue(const struct node *node)
+{
+	uint64_t count = 0;
+
+	EACH_ROW(TIMEOUT, row)
+	{
+		const struct version *t = sim_committed(row);
+
+		count += t && t->n[STATE] == 1 && t->n[DUE] < sim_server_us() - 2 * HWTS_S_US &&
+			 sim_is_owner(node, t) && (!t->made || t->made->commit_ns < sim_now() - HWT_S(2)) &&
+			 !sim_item_of(t)->is_moved;
+	}
+	return count;
+}
+
+static void read_stats(struct node *node)
+{
+	hwt_store_stats stats = { .size = sizeof(stats) };
+	uint64_t overdue = count_overdue(node);
+	const struct sim_process *process = node->process;
+
+	SIM_CHECK(hwt_store_read_stats(node->store, &stats) == 0);
+	if (stats.trusted && process->is_cut && sim_now() - process->cut_ns > sim_lease_ns)
+		sim_fail("statistics", 0, "of %s say that it may begin, and its lease is over", process->name);
+	if (stats.overdue < overdue && sim_settings.most_late_ns && hwts_test_window == 0)
+		sim_fail("statistics", 0, "of %s say that %d are overdue, and not %d", process->name,
+			 (int)stats.overdue, (int)overdue);
+}
+
+/* Of the last minute is what has started a second before that, at most. */
+static void read_lateness(struct node *node)
+{
+	hwt_store_stats stats = { .size = sizeof(stats) };
+
+	SIM_CHECK(hwt_store_read_stats(node->store, &stats) == 0);
+	if (stats.lateness_minute_max_ns > HWT_MS(500) && sim_settings.most_late_ns &&
+	    sim_now() - node->late_ns > HWT_S(62))
+		sim_fail("statistics", 0, "of %s tell of what was late %.0f s ago", node->process->name,
+			 (double)(sim_now() - node->late_ns) / 1e9);
+}
+
+void sim_call_oddly(struct node *node)
+{
+	if (sim_hit(40))
+		put_too_many(node);
+	else if (sim_hit(2))
+		put_elsewhere(node);
+	else if (sim_hit(2))
+		read_stats(node);
+	else
+		read_lateness(node);
+}

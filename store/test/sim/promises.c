@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Worlds in which one promise is looked at, most of them about what is not to become slow; world.h. */
+#include "world.h"
+
+#include <stdlib.h>
+
+static unsigned put_in(struct node *node, unsigned kind, int64_t delay_ns)
+{
+	unsigned number = item_count++;
+	struct item *item = &items[number];
+	hwt_store_spec spec = { .size = sizeof(spec),
+				.kind = sim_kinds[kind].name,
+				.data = &number,
+				.len = sizeof(number),
+				.delay_ns = delay_ns };
+
+	sim_set_kind(item, kind);
+	item->len = sizeof(number);
+	item->put = hwt_store_put(node->store, &spec, &item->id) == 0 ? ACCEPTED : CALLED;
+	return number;
+}
+
+static void settle(int64_t lease_ns, void *(*use)(void *node))
+{
+	sim_settle_world();
+	sim_lease_ns = lease_ns;
+	sim_network.trip_ns = HWT_US(50);
+	sim_settings = (struct settings){ .max_attempts = 5, .backoff_ns = HWT_S(1), .use = use };
+}
+
+static void start(unsigned workers)
+{
+	node_count = workers;
+	sim_make_tables();
+	for (unsigned i = 0; i < node_count; i++) {
+		nodes[i] = (struct node){ .number = i, .is_worker = true, .threads = 4 };
+		sim_start_node(&nodes[i]);
+	}
+}
+
+static uint64_t lost_leases(struct node *node)
+{
+	hwt_store_stats stats = { .size = sizeof(stats) };
+
+	SIM_CHECK(hwt_store_read_stats(node->store, &stats) == 0);
+	return stats.lost_leases;
+}
+
+/*
+ * An old snapshot keeps all that is gone.  A look that reads all of it takes as long as the seed says; the lease must
+ * not be lost for that, and what is gone is not to be read again and again.
+ */
+#define LEASES 50
+
+static void *put_now_and_then(void *arg)
+{
+	struct node *node = arg;
+
+	while (!node->halts && !sim_is_over && item_count < ITEMS) {
+		(void)put_in(node, HWT_STORE_AT_LEAST_ONCE, 0);
+		sim_sleep(HWT_MS(100));
+	}
+	SIM_CHECK(lost_leases(node) == 0);
+	return NULL;
+}
+
+void sim_live_beside_an_old_snapshot(void)
+{
+	uint64_t before;
+
+	settle(HWT_S(6), put_now_and_then);
+	sim_server.kept = 1;
+	sim_server.price_ns = HWT_US(sim_hit(2) ? 100 : 1000);
+	start(1);
+	(void)sim_start(NULL, "watch", sim_watch, NULL);
+	sim_sleep(LEASES * sim_lease_ns);
+	before = sim_server.read;
+	sim_sleep(5 * sim_lease_ns);
+	if (sim_server.read - before > UINT64_C(5) * item_count)
+		sim_fail("looks", 0, "have read %d rows in 5 leases, and %u have been put",
+			 (int)(sim_server.read - before), item_count);
+	sim_come_to_the_end();
+}
+
+/* A process has its lease, and can neither begin nor end: the other one has all its shards. */
+void sim_live_beside_one_that_cannot_begin(void)
+{
+	settle(HWT_S(6), NULL);
+	start(2);
+	(void)sim_start(NULL, "watch", sim_watch, NULL);
+	sim_sleep(4 * sim_lease_ns);
+	sim_tell("%s cannot begin nor end", nodes[1].process->name);
+	nodes[1].process->is_unable = true;
+	sim_note_fault(6 * sim_lease_ns);
+	sim_sleep(20 * sim_lease_ns);
+	nodes[1].process->is_unable = false;
+	sim_note_fault(2 * sim_lease_ns);
+	sim_come_to_the_end();
+}
+
+/* One row that is due is locked for long: others start as if it were not there. */
+static void *lock_one(void *arg)
+{
+	const struct item *item = arg;
+	struct tx *tx = sim_begin_tx(0);
+	struct act act = { .tx = tx, .sees = sim_server.commits };
+
+	EACH_ROW(TIMEOUT, row)
+	if (row->newest && sim_item_of(row->newest) == item)
+		(void)sim_lock(&act, row, true, SKIPS);
+	sim_sleep(HWT_S(30));
+	sim_abort_tx(tx);
+	return NULL;
+}
+
+static void *put_beside_a_lock(void *arg)
+{
+	struct node *node = arg;
+	int64_t before_ns;
+	unsigned locked = put_in(node, HWT_STORE_AT_LEAST_ONCE, HWT_S(1));
+
+	(void)sim_start(NULL, "a user", lock_one, &items[locked]);
+	sim_sleep(HWT_S(2));
+	before_ns = sim_late_ns;
+	for (unsigned i = 0; i < 100; i++) {
+		(void)put_in(node, HWT_STORE_AT_LEAST_ONCE, 0);
+		sim_sleep(HWT_MS(100));
+	}
+	if (sim_late_ns - before_ns > HWT_S(3))
+		sim_fail("a lock", 0, "of one row has cost 100 others %.3f s", (double)(sim_late_ns - before_ns) / 1e9);
+	return NULL;
+}
+
+void sim_live_beside_a_lock(void)
+{
+	settle(HWT_S(60), put_beside_a_lock);
+	start(1);
+	sim_sleep(HWT_S(30));
+	SIM_CHECK(item_count > 100);
+	sim_sleep(HWT_S(30));
+	sim_stop_all();
+}
+
+/*
+ * Threads that put at once share commits, and so do those that cancel.
+ */
+#define HERD 30
+
+static struct {
+	struct node *node;
+	unsigned first, done;
+	bool cancels;
+} herd;
+
+static void *act_in_herd(void *number)
+{
+	if (herd.cancels)
+		SIM_CHECK(hwt_store_cancel(herd.node->store, items[herd.first + *(unsigned *)number].id) == 0);
+	else
+		(void)put_in(herd.node, HWT_STORE_AT_LEAST_ONCE, HWT_S(100000));
+	herd.done++;
+	sim_wake_all(&herd);
+	return NULL;
+}
+
+static void run_herd(bool cancels)
+{
+	static unsigned numbers[HERD];
+	uint64_t before = sim_sum->exchanges;
+
+	herd.cancels = cancels;
+	herd.done = 0;
+	for (unsigned i = 0; i < HERD; i++) {
+		numbers[i] = i;
+		sim_detach(sim_start(herd.node->process, "one of many", act_in_herd, &numbers[i]));
+	}
+	while (herd.done < HERD)
+		(void)sim_wait("the herd", &herd, SIM_NEVER);
+	if (sim_sum->exchanges - before > HERD / 2)
+		sim_fail("a herd", 0, "%d threads have made %d exchanges to %s", HERD,
+			 (int)(sim_sum->exchanges - before), cancels ? "cancel" : "put");
+}
+
+static void *put_and_cancel_at_once(void *arg)
+{
+	herd.node = arg;
+	sim_sleep(HWT_S(1));
+	for (int round = 0; round < 4; round++) {
+		herd.first = item_count;
+		run_herd(false);
+		sim_sleep(HWT_MS(200));
+		run_herd(true);
+		sim_sleep(HWT_MS(200));
+	}
+	return NULL;
+}
+
+void sim_live_with_a_herd(void)
+{
+	settle(HWT_S(3600), put_and_cancel_at_once);
+	start(1);
+	sim_sleep(HWT_S(60));
+	SIM_CHECK(item_count == 8 * HERD / 2);
+	sim_stop_all();
+}
+
+/* A list of several pages is told of once; and what its own process has moved later is not begun in vain at the time that it had. */
+#define LISTED 2400
+#define MOVES 100
+
+static bool count_one(void *ctx, const hwt_store_info *info)
+{
+	if (++*(unsigned *)ctx > LISTED)
+		sim_fail("each", 0, "tells of more than there are, of timeout %lld", (long long)info->id);
+	return true;
+}
+
+static void count_listed(struct node *node)
+{
+	hwt_store_which which = {
+		.size = sizeof(which), .kind = sim_kinds[HWT_STORE_AT_LEAST_ONCE].name, .all = true, .any_group = true
+	};
+	unsigned count = 0;
+
+	SIM_CHECK(hwt_store_each_ex(node->store, &which, count_one, &count) == 0);
+	if (count != LISTED)
+		sim_fail("each", 0, "tells of %u, and %d are there", count, LISTED);
+}
+
+static void *put_and_move(void *arg)
+{
+	struct node *node = arg;
+	unsigned first;
+
+	for (unsigned i = 0; i < LISTED; i++)
+		(void)put_in(node, HWT_STORE_AT_LEAST_ONCE, HWT_S(100000));
+	count_listed(node);
+	first = item_count;
+	for (unsigned i = 0; i < MOVES; i++)
+		(void)put_in(node, HWT_STORE_AT_LEAST_ONCE, HWT_S(10));
+	for (unsigned i = 0; i < MOVES; i++)
+		SIM_CHECK(hwt_store_reschedule(node->store, items[first + i].id, HWT_S(20) << sim_random(12)) == 0);
+	return NULL;
+}
+
+void sim_live_with_moves(void)
+{
+	settle(HWT_S(30), put_and_move);
+	start(1);
+	sim_sleep(HWT_S(60));
+	if (sim_server.vain > MOVES / 10)
+		sim_fail("begins", 0, "are in vain %d times, for %d moves", (int)sim_server.vain, MOVES);
+	sim_stop_all();
+}
+
+/*
+ * Somebody edits the tables.  Nothing need run after that, but no process crashes, and each stops when it has to.
+ */
+static void damage(enum table table, int columns)
+{
+	const int64_t values[] = { 0, -1, table == KIND ? 15 : 1500 };
+	unsigned count = 0, which;
+
+	EACH_ROW(table, row)
+	count += row->newest != NULL;
+	if (count == 0)
+		return;
+	which = (unsigned)sim_random(count);
+	EACH_ROW(table, row)
+	if (row->newest && which-- == 0) {
+		int at = (int)sim_random((uint64_t)columns);
+
+		row->newest->n[at] = values[sim_random(HWTS_COUNT(values))];
+		sim_tell("number %d of a row of table %d is %lld", at, (int)table, (long long)row->newest->n[at]);
+	}
+}
+
+static void *put_some(void *arg)
+{
+	struct node *node = arg;
+
+	while (!node->halts && item_count < ITEMS) {
+		(void)put_in(node, HWT_STORE_AT_LEAST_ONCE, sim_some_time(sim_lease_ns));
+		sim_sleep(HWT_MS(500));
+	}
+	return NULL;
+}
+
+static void stop_in_time(void)
+{
+	int64_t until_ns = sim_now() + HWT_S(60) + 100 * sim_lease_ns;
+
+	for (unsigned i = 0; i < node_count; i++) {
+		nodes[i].halts = true;
+		sim_wake_all(&nodes[i]);
+	}
+	for (unsigned i = 0; i < node_count; i++)
+		while (nodes[i].is_up)
+			if (!sim_wait("the end", &nodes[i].is_up, until_ns) && sim_now() >= until_ns)
+				sim_fail("a stop", 0, "of %s does not end", nodes[i].process->name);
+}
+
+void sim_live_with_damaged_rows(void)
+{
+	settle(HWT_S(2), put_some);
+	start(2);
+	sim_sleep(3 * sim_lease_ns);
+	for (unsigned round = 0; round < 4; round++) {
+		if (sim_hit(2))
+			damage(SHARD, SHARD_RULES + 1);
+		else
+			damage(KIND, KIND_HORIZON + 1);
+		if (sim_hit(2) && nodes[0].is_up) {
+			sim_kill_node(&nodes[0]);
+			sim_start_node(&nodes[0]);
+		}
+		sim_sleep(2 * sim_lease_ns);
+	}
+	stop_in_time();
+}
