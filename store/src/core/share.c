@@ -172,29 +172,15 @@ static int take_all(hwt_store *store, struct hwts_shard_row *take, size_t count)
 	return rc;
 }
 
-/* Gives what the database says is ours, and is neither held nor wanted: of a lease that was lost. */
-static int give_strays(hwt_store *store, const struct hwts_renewal *renewal)
+/*
+ * With the lock.  What the database says is ours, and is neither held nor wanted, is of a lease that was lost.  No
+ * shard: a damaged row, which has a number that the kind does not.
+ */
+static bool is_stray(hwt_store *store, const struct hwts_shard_row *row)
 {
-	struct hwts_shard_row *strays = hwts_alloc(renewal->shard_count * sizeof(*strays));
-	size_t count = 0;
-	int rc = 0;
+	const struct hwts_shard *shard = hwts_shard(store, row->shard, NULL);
 
-	if (!strays)
-		return ENOMEM;
-	hwts_lock(store);
-	for (size_t i = 0; i < renewal->shard_count; i++) {
-		const struct hwts_shard_row *row = &renewal->shards[i];
-		const struct hwts_shard *shard = hwts_shard(store, row->shard, NULL);
-
-		/* NULL: a damaged row, which has a number that the kind does not. */
-		if (row->mine && !row->taken && shard && !shard->held)
-			strays[count++] = *row;
-	}
-	hwts_unlock(store);
-	if (count > 0)
-		rc = hwts_rows_give(hwts_conn(store, HWTS_CONTROL), strays, count);
-	free(strays);
-	return rc;
+	return row->mine && !row->taken && shard && !shard->held;
 }
 
 /*
@@ -219,8 +205,8 @@ static int64_t change_us(const hwt_store *store, const struct hwts_renewal *rene
 /* Acts on what a renewal said about the shards; *left_us is when they may have changed. */
 static int act(hwt_store *store, struct hwts_renewal *renewal, int64_t *left_us)
 {
-	struct hwts_shard_row *take = hwts_alloc(renewal->shard_count * sizeof(*take));
-	size_t count = 0;
+	struct hwts_shard_row *take = hwts_alloc(renewal->shard_count * sizeof(*take)), *strays;
+	size_t count = 0, stray_count = 0;
 	bool lost = false;
 	int rc = 0;
 
@@ -235,11 +221,16 @@ static int act(hwt_store *store, struct hwts_renewal *renewal, int64_t *left_us)
 		HWTS_EACH_KIND (store, kind)
 			if (kind->row.id == renewal->kinds[i])
 				balance(store, kind, renewal->members[i], renewal, take, &count);
+	strays = take + count; /* there is room for both: none is taken that is a stray */
+	for (size_t i = 0; i < renewal->shard_count; i++)
+		if (is_stray(store, &renewal->shards[i]))
+			strays[stray_count++] = renewal->shards[i];
 	*left_us = change_us(store, renewal);
 	hwts_unlock(store);
 	if (lost)
 		hwts_window_drop_lost(store);
-	rc = give_strays(store, renewal);
+	if (stray_count > 0)
+		rc = hwts_rows_give(hwts_conn(store, HWTS_CONTROL), strays, stray_count);
 	if (rc == 0 && count > 0)
 		rc = take_all(store, take, count);
 	free(take);
