@@ -104,14 +104,11 @@ static int put_in_transaction(struct hwts_conn *conn, struct hwts_put *puts, siz
 	return rc;
 }
 
-static int put_all(struct hwts_conn *conn, struct hwts_put *puts, size_t n)
+static int put_all(struct hwts_conn *conn, struct hwts_put *puts, size_t n, bool keyed)
 {
 	struct hwts_put *refused = NULL;
-	bool keyed = false;
 	int rc = 0;
 
-	for (size_t i = 0; i < n; i++)
-		keyed |= puts[i].key != NULL;
 	if (!keyed && batch_size(puts, n) == n)
 		return put_batch(conn, puts, n);
 	for (int tries = 0; tries < TRIES; tries++) {
@@ -158,7 +155,7 @@ static int put_in_order(struct hwts_conn *conn, struct hwts_put *puts, size_t n,
 		qsort(order, n, sizeof(struct hwts_put *), by_key);
 		for (size_t i = 0; i < n; i++)
 			sorted[i] = *order[i];
-		rc = all ? put_all(conn, sorted, n) : put_each(conn, sorted, n);
+		rc = all ? put_all(conn, sorted, n, true) : put_each(conn, sorted, n);
 		for (size_t i = 0; i < n; i++)
 			*order[i] = sorted[i];
 	}
@@ -175,7 +172,7 @@ int hwts_rows_put(struct hwts_conn *conn, struct hwts_put *puts, size_t n, bool 
 		keyed |= puts[i].key != NULL;
 	if (n > 1 && keyed && conn->db->engine->locks_rows)
 		return put_in_order(conn, puts, n, all);
-	return all ? put_all(conn, puts, n) : put_each(conn, puts, n);
+	return all ? put_all(conn, puts, n, keyed) : put_each(conn, puts, n);
 }
 
 /*

@@ -53,11 +53,10 @@ void hwts_window_see(hwt_store *store, const struct hwts_due *due)
 {
 	struct hwts_kind *kind;
 	struct hwts_shard *shard = hwts_shard(store, due->shard, &kind);
-	struct hwts_entry *entry;
+	struct hwts_entry *entry = hwts_window_find(store, due->id);
 
 	if (!shard || !shard->held || !store->window->timer || HWTS_TEST(loses_rows))
 		return;
-	entry = hwts_window_find(store, due->id);
 	if (!entry) {
 		if (hwts_window_is_for_a_look(shard, due) ? passes_look(store, kind, shard, due)
 							  : keeps(store, kind, due))
@@ -110,22 +109,20 @@ void hwts_window_move(hwt_store *store, const struct hwts_due *due, uint64_t hea
 		return;
 	}
 	entry->heard = ++store->window->heard;
-	if (hwts_window_is_for_a_look(shard, due)) {
+	if (hwts_window_is_for_a_look(shard, due))
 		hwts_window_erase(entry);
-	} else {
+	else
 		hwts_window_arm_again(entry, due->due_us);
-	}
 }
 
 bool hwts_window_rescue(hwt_store *store, const struct hwts_due *due)
 {
 	struct hwts_kind *kind;
 	struct hwts_shard *shard = hwts_shard(store, due->shard, &kind);
-	struct hwts_entry *entry;
+	struct hwts_entry *entry = hwts_window_find(store, due->id);
 
 	if (!shard || !shard->held || !store->window->timer)
 		return false;
-	entry = hwts_window_find(store, due->id);
 	if (!entry && !hwts_window_is_beyond(shard, due) && !hwts_turns_rests(&kind->turns, due)) {
 		HWTS_COUNT_RESCUE();
 		if (keeps(store, kind, due))
@@ -149,11 +146,10 @@ bool hwts_window_revive(hwt_store *store, const struct hwts_due *due)
 {
 	struct hwts_kind *kind;
 	struct hwts_shard *shard = hwts_shard(store, due->shard, &kind);
-	struct hwts_entry *entry;
+	struct hwts_entry *entry = hwts_window_find(store, due->id);
 
 	if (!shard || !shard->held || !store->window->timer || hwts_phase(store) != HWTS_STARTED)
 		return false;
-	entry = hwts_window_find(store, due->id);
 	if (!entry) {
 		add(store, kind, due, true);
 		return true;
@@ -174,11 +170,10 @@ struct hwts_entry *hwts_window_condemn(hwt_store *store, const struct hwts_due *
 {
 	struct hwts_kind *kind;
 	struct hwts_shard *shard = hwts_shard(store, due->shard, &kind);
-	struct hwts_entry *entry;
+	struct hwts_entry *entry = hwts_window_find(store, due->id);
 
 	if (!shard || !shard->held || !store->window->timer || hwts_phase(store) != HWTS_STARTED)
 		return NULL;
-	entry = hwts_window_find(store, due->id);
 	if (entry && (entry->state != HWTS_ARMED || due->part == HWTS_RUNS)) {
 		if (due->part != HWTS_RUNS) /* of the older epoch, too: once that is over it is asked for again */
 			entry->again_us = HWTS_MIN(entry->again_us, due->due_us);
