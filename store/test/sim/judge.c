@@ -38,6 +38,31 @@ static bool has_item(const struct version *version, const struct item *item)
 	return sim_item_of(version) == item || (version->s[NEXT_DATA] && item_in(version->s[NEXT_DATA]) == item);
 }
 
+bool sim_has_key_of(const struct item *a, const struct item *b)
+{
+	return a->key && a->kind == b->kind && a->key == b->key && a->group == b->group;
+}
+
+/* A put that nobody waits for any more may replace what is there when it comes. */
+static void judge_replaced(struct item *item, const struct item *by, int64_t state)
+{
+	if (!by->flags || !sim_has_key_of(item, by) || (by->flags == HWT_STORE_REVIVE && state != 3))
+		sim_fail("a put", 0, "timeout %u has become %u", number_of(item), number_of(by));
+	item->is_another = true;
+}
+
+void sim_judge_made(const struct version *version)
+{
+	const struct version *older = version->older;
+	const struct item *last = item_in(version->s[version->s[NEXT_DATA] ? NEXT_DATA : DATA]);
+
+	if (!older || has_item(older, last))
+		return;
+	judge_replaced(sim_item_of(older), last, older->n[STATE]);
+	if (older->s[NEXT_DATA])
+		judge_replaced(item_in(older->s[NEXT_DATA]), last, older->n[STATE]);
+}
+
 const struct version *sim_committed(const struct row *row)
 {
 	struct act act = { .sees = sim_server.commits };
@@ -145,6 +170,30 @@ static void judge_time(const struct item *item, const hwt_store_run *run)
 		sim_fail("grace", 0, "timeout %u starts %.3f s late", number_of(item), (double)late_us / 1e6);
 }
 
+/* The row runs on its behalf. */
+static bool has_row(const struct item *item, const hwt_store_run *run)
+{
+	const struct version *t = sim_row_of_id(run->id);
+
+	return t && t->n[STATE] == 2 && t->n[EPOCH] == begun(run)->epoch && sim_item_of(t) == item;
+}
+
+/* An end that has not come yet goes with its process, and one in its transaction may have been rolled back. */
+void sim_note_over(struct item *item, const hwt_store_run *run)
+{
+	item->ended_series = true;
+	item->is_over = has_row(item, run);
+}
+
+static void judge_series(struct item *item, const hwt_store_run *run)
+{
+	if (!item->is_over || !has_row(item, run))
+		return;
+	if (item->mode != HWT_STORE_TRANSACTION && !item->lost && !item->may_start_again)
+		sim_fail("D2", 0, "timeout %u has ended its series and starts", number_of(item));
+	item->is_over = false;
+}
+
 /* A start, before it is counted. */
 void sim_judge_start(struct item *item, const hwt_store_run *run, const struct node *node)
 {
@@ -156,6 +205,7 @@ void sim_judge_start(struct item *item, const hwt_store_run *run, const struct n
 		judge_time(item, run);
 	if (item->put == REFUSED)
 		sim_fail("D1", 0, "timeout %u was refused and starts", number_of(item));
+	judge_series(item, run);
 	if (item->batch)
 		accept_all(item);
 	if (item->cancelled && !item->lost && !was_stopped && !is_last_run(run, LAST))
@@ -181,10 +231,16 @@ void sim_judge_mine(const struct item *item, const hwt_store_run *run)
 		sim_fail("D5", 0, "timeout %u is another's, and its process does not know", number_of(item));
 }
 
+void sim_judge_left(const struct version *version)
+{
+	sim_item_of(version)->is_over = false;
+}
+
 void sim_judge_gone(const struct version *version, bool again)
 {
 	struct item *item = sim_item_of(version);
 
+	item->is_over &= !again;
 	item->lost |= again && sim_server.breaks_its_word;
 	item->is_undone |= again && version->n[STATE] == 2;
 	if (again && item->cancelled && !item->lost && !version->n[LAST])
@@ -208,6 +264,7 @@ static void judge_lost(const struct version *version, int at)
 
 void sim_judge_lost(const struct version *version)
 {
+	sim_item_of(version)->is_over = false;
 	if (version->older && version->older->n[STATE] == 2)
 		sim_item_of(version->older)->is_undone = true;
 	judge_lost(version, DATA);
@@ -439,6 +496,23 @@ static void judge_failed(const struct item *item, const struct version *t)
 			 error);
 }
 
+/* Series of its group that go before it, by G3, are always due. */
+static bool is_outranked(const struct item *item)
+{
+	double load = 0;
+
+	EACH_ROW(TIMEOUT, row)
+	{
+		const struct version *t = sim_committed(row);
+		const struct item *other = t ? sim_item_of(t) : item;
+
+		if (other->kind == item->kind && other->group == item->group && other->priority > item->priority &&
+		    other->period_us > 0)
+			load += (double)other->lasts_ns / 1e3 / (double)other->period_us;
+	}
+	return load > 0.9 * HWTS_MAX(sim_settings.concurrency[item->kind], 1);
+}
+
 static void judge_present(const struct item *item, const struct version *t)
 {
 	unsigned number = number_of(item);
@@ -449,9 +523,11 @@ static void judge_present(const struct item *item, const struct version *t)
 		return;
 	if (t->n[STATE] == 3)
 		judge_failed(item, t);
-	else if (item->period_us == 0 && t->n[DUE] < sim_server_us()) /* or the clock was put back */
+	else if (item->period_us == 0 && t->n[DUE] < sim_server_us() && /* or the clock was put back */
+		 !is_outranked(item))
 		sim_fail("D2", 0, "timeout %u has had no end: state %d", number, (int)t->n[STATE]);
-	else if (item->ended_series && !item->may_start_again)
+	else if (item->is_over && t->n[STATE] == 1 && !item->may_start_again &&
+		 (item->mode != HWT_STORE_TRANSACTION || !t->s[ERROR]))
 		sim_fail("D2", 0, "timeout %u has ended its series and is there", number);
 }
 
@@ -472,7 +548,7 @@ void sim_judge_all(void)
 		const struct item *item = &items[i];
 		const struct version *t = row_of(item);
 
-		if (item->put != ACCEPTED || item->lost || item->revived)
+		if (item->put != ACCEPTED || item->lost || item->is_another)
 			continue;
 		if (item->mode == HWT_STORE_TRANSACTION)
 			judge_effects(item);

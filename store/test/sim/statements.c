@@ -465,6 +465,8 @@ static void begin_row(struct act *act, struct row *row)
 					 { .number = t->n[SPREAD] } };
 
 	t->n[ATTEMPT] += t->n[STATE] == 2 && t->n[EPOCH] == NUMBER_ARG(2) ? 0 : 1;
+	if (t->n[STATE] == 2 && t->n[EPOCH] != NUMBER_ARG(2))
+		sim_judge_left(t);
 	t->n[STATE] = 2;
 	t->n[EPOCH] = NUMBER_ARG(2);
 	values[4].number = t->n[ATTEMPT];
@@ -525,6 +527,7 @@ static int inherit(struct act *act)
 
 	if (rc != 0 || !row)
 		return rc;
+	sim_judge_left(row->newest);
 	t = sim_change(act, row);
 	if (t->n[PERIOD] > 0)
 		next = t->n[BASE] + ((act->now_us - t->n[BASE]) / t->n[PERIOD] + 1) * t->n[PERIOD];

@@ -148,9 +148,14 @@ void sim_commit_tx(struct tx *tx)
 	tx->commit_ns = sim_now();
 	if (tx->synced)
 		sim_server.on_disk = tx->commit;
-	for (size_t i = 0; i < tx->write_count; i++)
-		if (tx->writes[i].what == REMOVED && tx->writes[i].row->table == TIMEOUT)
-			sim_judge_gone(tx->writes[i].version, false);
+	for (size_t i = 0; i < tx->write_count; i++) {
+		const struct write *write = &tx->writes[i];
+
+		if (write->row->table == TIMEOUT && write->what == REMOVED)
+			sim_judge_gone(write->version, false);
+		else if (write->row->table == TIMEOUT && write->what == MADE)
+			sim_judge_made(write->version);
+	}
 	leave(tx);
 	sim_send_news(tx->news);
 	tx->news = NULL;

@@ -199,6 +199,8 @@ int sim_hand_out(struct output *output, bool wanted); /* and frees them */
 /* In judge.c: rows come and go. */
 void sim_judge_gone(const struct version *version, bool again); /* again: its going was forgotten */
 void sim_judge_lost(const struct version *version);             /* the commit that made it was forgotten */
+void sim_judge_made(const struct version *version);             /* it is committed */
+void sim_judge_left(const struct version *version);             /* it ran on a process that has lost it */
 /* In rules.c: a begin, before it is committed, and when all of its exchange are; rules are being changed. */
 void sim_judge_begin(struct act *act, const struct version *t, const struct version *before);
 void sim_judge_order(struct act *act, const struct version *begun);

@@ -51,8 +51,6 @@ struct putting {
 
 /* Changes of all of a kind that are under way: what is put meanwhile may be among them. */
 static unsigned cancels[KINDS], moves[KINDS];
-/* A put whose outcome is not known may still come, and replace what is there by then. */
-static bool is_haunted[KINDS][KEYS][GROUPS];
 
 /* Whatever follows its grid, with the row's own time as the first or a cron line. */
 static void draw_series(struct putting *put)
@@ -160,39 +158,20 @@ static void draw(struct putting *put)
 	draw_like(put, NULL);
 }
 
-static bool has_key_of(const struct item *a, const struct item *b)
-{
-	return a->key && a->kind == b->kind && a->key == b->key && a->group == b->group;
-}
-
 /* Before the call. */
 static void calls(struct putting *put)
 {
 	struct item *item = put->item;
 
-	item->called_ns = sim_now();
 	item->may_be_cancelled |= cancels[item->kind] > 0;
 	item->is_moved |= moves[item->kind] > 0;
-	if (item->key && is_haunted[item->kind][item->key][item->group])
-		item->revived = 1;
-	for (unsigned i = 0; item->flags && i < put->number; i++) /* those that may become this one */
-		if (has_key_of(&items[i], item) && items[i].revived == 0)
-			items[i].revived = put->number + 1;
 }
 
-/* Of two with one id the later one has the row; which that is nobody knows if both were under way at once. */
+/* A cancel of what it has replaced, before its own id was known, may have been one of it. */
 static void note_same(struct item *item)
 {
-	for (unsigned i = 0; i < item_count; i++) {
-		struct item *other = &items[i];
-
-		if (other == item || other->id != item->id || other->put != ACCEPTED)
-			continue;
-		other->revived = number_of(item) + 1;
-		if (other > item || other->accepted_ns >= item->called_ns)
-			item->revived = i + 1;
-		item->may_be_cancelled |= other->may_be_cancelled;
-	}
+	for (unsigned i = 0; i < item_count; i++)
+		item->may_be_cancelled |= items[i].id == item->id && items[i].may_be_cancelled;
 }
 
 /* What had its id before is now known to be another, unless a cancel may drop that. */
@@ -213,18 +192,12 @@ static void returned(struct putting *put, int rc, int64_t id)
 		sim_fail("a put", 0, "returns %d: %s", rc, hwt_store_error());
 	item->put = rc == 0 ? ACCEPTED : is_refusal(rc) ? REFUSED : CALLED;
 	item->id = is_refusal(rc) ? 0 : id;
-	sim_tell("puts %u, %s%s%s in %.3f s: %d", put->number, put->spec.kind,
+	sim_tell("puts %u, %s of %s (%d)%s%s in %.3f s: %d", put->number, put->spec.kind,
+		 put->spec.group ? put->spec.group : "none", item->priority,
 		 item->flags == HWT_STORE_REPLACE ? ", replaces," : "", item->period_us ? ", a series," : "",
 		 (double)put->spec.delay_ns / 1e9, rc);
 	if (rc != 0 && !is_refusal(rc) && !is_unknown(rc))
 		sim_fail("a put", 0, "returns %d: %s", rc, hwt_store_error());
-	if (is_unknown(rc) && item->flags) {
-		is_haunted[item->kind][item->key][item->group] = true;
-		return;
-	}
-	for (unsigned i = 0; i < item_count; i++) /* those that have not become this one */
-		if (items[i].revived == put->number + 1 && (rc != 0 || (items[i].id != 0 && items[i].id != id)))
-			items[i].revived = 0;
 	if (rc == 0)
 		note_same(item);
 }
@@ -248,7 +221,7 @@ static const struct version *failed_with_key(const struct item *item)
 	{
 		const struct version *t = sim_committed(row);
 
-		if (t && t->n[STATE] == 3 && has_key_of(sim_item_of(t), item))
+		if (t && t->n[STATE] == 3 && sim_has_key_of(sim_item_of(t), item))
 			return t;
 	}
 	return NULL;
@@ -380,7 +353,7 @@ static void may_be_cancelled(int64_t id)
 
 static void is_cancelled(struct item *item)
 {
-	if (item->cancelled && !item->lost && !item->revived)
+	if (item->cancelled && !item->lost && !item->is_another)
 		sim_fail("D2", 0, "timeout %u is cancelled twice", number_of(item));
 	item->cancelled = true;
 }
@@ -436,7 +409,7 @@ static void cancel_key(struct node *node)
 	if (!item || !item->key)
 		return;
 	for (unsigned i = 0; i < item_count; i++)
-		if (has_key_of(&items[i], item))
+		if (sim_has_key_of(&items[i], item))
 			may_cancel(&items[i]);
 	cancels[item->kind]++;
 	which = which_of(item, key);
@@ -483,7 +456,7 @@ static void reschedule(struct node *node)
 		sim_fail("a reschedule", 0, "says that timeout %u runs", number_of(item));
 	if (rc == ENOENT || rc == EBUSY)
 		may_start_again(item->id, -1);
-	if (rc == 0 && was_cancelled && !item->lost && !item->revived)
+	if (rc == 0 && was_cancelled && !item->lost && !item->is_another)
 		sim_fail("D2", 0, "timeout %u is cancelled and rescheduled", number_of(item));
 }
 
@@ -691,8 +664,6 @@ static void act_in_transaction(struct node *node)
 	sim_tell("%s a transaction: %d", commits ? "commits" : "rolls back", rc);
 	if (put.item->put == CALLED && (!commits || rc == 0))
 		put.item->put = commits ? ACCEPTED : REFUSED;
-	if (put.item->put == CALLED && put.item->flags)
-		is_haunted[put.item->kind][put.item->key][put.item->group] = true;
 	if (rival.actor)
 		(void)sim_join(rival.actor);
 }

@@ -48,7 +48,7 @@ static int answer_of(struct item *item, const hwt_store_run *run)
 	item->done++;
 	if (item->last_start == 0 || item->starts < item->last_start)
 		return 0;
-	item->ended_series = true;
+	sim_note_over(item, run);
 	return hwt_store_end_series(run);
 }
 

@@ -38,6 +38,7 @@ struct item {
 	unsigned parent;     /* put in the transaction of this one's run: its number + 1 */
 	bool is_moved;       /* its grid may be another by now */
 	bool gave_up, ended_series;
+	bool is_over;        /* its series: it has said so, and the run was its row's */
 	int may_start_again; /* how many reschedules may have succeeded */
 
 	unsigned starts, returned, done; /* done: a task returned 0 */
@@ -45,10 +46,9 @@ struct item {
 	bool cancelled, may_be_cancelled;
 	bool replaced;        /* known to be so, and what has replaced it not to be dropped */
 	int64_t epoch[NODES]; /* of its last start */
-	int64_t called_ns;    /* when its put was called */
 	int64_t accepted_ns;
-	unsigned revived; /* its row has become that of another: which, and one */
-	bool lost;        /* the server has forgotten a commit about it that was synced: nothing is promised any more */
+	bool is_another; /* its row has become that of what has replaced it */
+	bool lost;       /* the server has forgotten a commit about it that was synced: nothing is promised any more */
 	int64_t began_ns, ended_ns;
 };
 
@@ -181,6 +181,8 @@ struct item *sim_item_of(const struct version *version);
 void sim_judge_start(struct item *item, const hwt_store_run *run, const struct node *node);
 void sim_judge_begun(const struct node *node, unsigned kind);
 void sim_judge_mine(const struct item *item, const hwt_store_run *run); /* it says that it is its own */
+void sim_note_over(struct item *item, const hwt_store_run *run);        /* it ends its series */
+bool sim_has_key_of(const struct item *a, const struct item *b);
 void *sim_watch(void *unused);
 bool sim_is_quiet(void); /* but for series */
 void sim_judge_all(void);
