@@ -42,6 +42,12 @@ int64_t hwts_clock_without_leap_us(const hwt_store *store, int64_t db_us)
 	return db_us - steady_us > store->config.lease_ns / 1000 ? steady_us : db_us;
 }
 
+/* CLOCK_MONOTONIC stands still while the machine sleeps. */
+static int64_t slept_ns(void)
+{
+	return hwts_boot_ns() - hwt_now();
+}
+
 bool hwts_clock_sample(hwt_store *store, int64_t db_us, int64_t sent_ns, int64_t reply_ns)
 {
 	struct hwts_clock *clock = store->clock;
@@ -56,6 +62,7 @@ bool hwts_clock_sample(hwt_store *store, int64_t db_us, int64_t sent_ns, int64_t
 		return false;
 	clock->best_ns = trip_ns;
 	clock->offset_ns = low_ns;
+	clock->slept_ns = slept_ns();
 	moved = clock->known && (low_ns - before_ns > MOVED_NS || before_ns - low_ns > MOVED_NS);
 	/* Put back: the marks are in its future, and what rests would wait until then. */
 	if (clock->known && before_ns - low_ns > store->config.lease_ns)
@@ -71,7 +78,9 @@ int64_t hwts_clock_db_us(const hwt_store *store)
 
 int64_t hwts_clock_latest_us(const hwt_store *store)
 {
-	return hwts_clock_db_us(store) + store->clock->best_ns / 1000;
+	int64_t since_ns = HWTS_MAX(slept_ns() - store->clock->slept_ns, 0);
+
+	return hwts_clock_db_us(store) + (since_ns + store->clock->best_ns) / 1000;
 }
 
 /* What is due beyond the end of this clock, 292 years after the boot, is due at its end. */

@@ -8,6 +8,7 @@
 /* The database's clock: a lower bound, by at most one round trip. */
 struct hwts_clock {
 	int64_t offset_ns;  /* database - CLOCK_MONOTONIC */
+	int64_t slept_ns;   /* CLOCK_BOOTTIME - CLOCK_MONOTONIC, as that was found */
 	int64_t best_ns;    /* the shortest round trip, aged */
 	int64_t steady_us;  /* database - CLOCK_BOOTTIME, as the grids of series follow it: without leaps */
 	int64_t leapt_ns;   /* CLOCK_BOOTTIME: when the database's clock leapt ahead of that; 0: it has not */
@@ -18,7 +19,7 @@ struct hwts_clock {
 /* With the lock. */
 bool hwts_clock_sample(hwt_store *store, int64_t db_us, int64_t sent_ns, int64_t reply_ns); /* true: it moved */
 int64_t hwts_clock_db_us(const hwt_store *store);
-int64_t hwts_clock_latest_us(const hwt_store *store); /* that it may be: by a round trip more */
+int64_t hwts_clock_latest_us(const hwt_store *store); /* that it may be: by a round trip more, and what it has slept */
 int64_t hwts_clock_deadline_ns(const hwt_store *store, int64_t due_us);
 int64_t hwts_clock_without_leap_us(const hwt_store *store, int64_t db_us);
 int64_t hwts_clock_trip_ns(const hwt_store *store);

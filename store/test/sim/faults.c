@@ -275,6 +275,20 @@ static void (*const faults[FAULTS])(void) = {
 	[NO_MEMORY] = take_memory,
 };
 
+/* A machine that has slept knows the server's time only by its next look, and gives its levels before that. */
+void *sim_befall_sleepers(void *unused)
+{
+	while (!sim_is_over) {
+		sim_sleep(some_leases(2));
+		sim_fault_count++;
+		suspend_one();
+		restart_one();
+		sim_fault_count--;
+		sim_note_fault(0);
+	}
+	return unused;
+}
+
 /* What its own task has killed is started again. */
 void *sim_tend(void *unused)
 {

@@ -83,6 +83,11 @@ TEST(groups_begin_in_their_order_and_within_their_rules)
 	run_seeds(sim_live_under_rules, 20);
 }
 
+TEST(starts_keep_their_rate_as_machines_sleep_and_processes_stop)
+{
+	run_seeds(sim_live_asleep, 20);
+}
+
 TEST(an_idle_process_makes_a_round_trip_each_third_of_its_lease)
 {
 	run_seeds(sim_live_idly, 2);

@@ -217,19 +217,57 @@ void sim_live_after_two_deaths(void)
 	sim_stop_all();
 }
 
-static unsigned put_now(struct node *node, unsigned kind, int64_t lasts_ns)
+static unsigned put_in(struct node *node, unsigned kind, unsigned group, int64_t delay_ns, int64_t lasts_ns)
 {
 	unsigned number = item_count++;
 	hwt_store_spec spec = {
-		.size = sizeof(spec), .kind = sim_kinds[kind].name, .data = &number, .len = sizeof(number)
+		.size = sizeof(spec),
+		.kind = sim_kinds[kind].name,
+		.group = sim_group_names[group],
+		.data = &number,
+		.len = sizeof(number),
+		.delay_ns = delay_ns,
 	};
 	struct item *item = &items[number];
 
 	sim_set_kind(item, kind);
+	item->group = group;
 	item->lasts_ns = lasts_ns;
 	item->len = sizeof(number);
 	item->put = hwt_store_put(node->store, &spec, &item->id) == 0 ? ACCEPTED : CALLED;
 	return number;
+}
+
+static unsigned put_now(struct node *node, unsigned kind, int64_t lasts_ns)
+{
+	return put_in(node, kind, 0, 0, lasts_ns);
+}
+
+static void *put_at_a_rate(void *arg)
+{
+	hwt_store_limits limits = { .size = sizeof(limits), .start_every_ns = sim_lease_ns / 16, .burst = 1 };
+	struct node *node = arg;
+
+	while (node->number == 0 && item_count == 0 && !node->halts &&
+	       hwt_store_limit(node->store, sim_kinds[0].name, sim_group_names[1], &limits) != 0)
+		sim_sleep(HWT_S(1));
+	while (node->number == 0 && !node->halts && !sim_is_over) {
+		(void)put_in(node, 0, 1, 0, HWT_MS(5));
+		sim_sleep(sim_some_time(sim_lease_ns));
+	}
+	return NULL;
+}
+
+void sim_live_asleep(void)
+{
+	sim_settle_world();
+	sim_lease_ns = HWT_S(600);
+	sim_settings = (struct settings){ .max_attempts = 5, .backoff_ns = HWT_S(1), .use = put_at_a_rate };
+	node_count = 1 + (unsigned)sim_random(2);
+	start_all();
+	(void)sim_start(NULL, "faults", sim_befall_sleepers, NULL);
+	sim_sleep(60 * sim_lease_ns);
+	sim_come_to_the_end();
 }
 
 #define BUSY 300
