@@ -387,6 +387,13 @@ bool hwts_turns_start(struct hwts_turns *turns, struct hwts_turn *turn, int64_t 
 	return true;
 }
 
+void hwts_turns_put_off(struct hwts_turns *turns, struct hwts_turn *turn)
+{
+	turn->group->reserved -= turn->reserved;
+	turn->reserved = false;
+	hwts_turns_place(turns, turn->group);
+}
+
 void hwts_turns_done(struct hwts_turns *turns, struct hwts_turn *turn)
 {
 	struct hwts_turn_group *group = turn->group;

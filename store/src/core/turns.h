@@ -33,7 +33,7 @@
  *
  *   T1  running = the group's turns that are counted: from the moment at which one is taken, or is known to run on a
  *       process that died, to its end, or until it is known not to run.  Whatever becomes of its shard
- *   T2  reserved = the group's turns that were taken under a rate and have not started
+ *   T2  reserved = the group's turns that were taken under a rate, and have neither started nor been put off
  *   T3  a group that has something queued is in the ring, in the wheel, or blocked: paused, full, or a rest goes first
  *   T4  a turn that was counted when it was queued is first in its group, and a full group may begin it: it runs
  *       already, as far as anybody knows, and is counted
@@ -172,6 +172,8 @@ void hwts_turns_count(struct hwts_turn *turn);
 void hwts_turns_count_queued(struct hwts_turns *turns, struct hwts_turn *turn); /* or it is */
 /* Its task is about to start.  False: by the rules that came meanwhile it must not. */
 bool hwts_turns_start(struct hwts_turns *turns, struct hwts_turn *turn, int64_t now_ns);
+/* It is tried again later: it may run, but nobody knows when it starts. */
+void hwts_turns_put_off(struct hwts_turns *turns, struct hwts_turn *turn);
 /* It has ended, or was not begun. */
 void hwts_turns_done(struct hwts_turns *turns, struct hwts_turn *turn);
 

@@ -242,6 +242,7 @@ void hwts_window_not_begun(struct hwts_entry *entry, int64_t due_us, bool runs)
 	due_us = HWTS_MIN(due_us, again_us);
 	entry->unsure = runs;
 	entry->aside = false;
+	hwts_turns_put_off(&entry->kind->turns, &entry->turn);
 	if (due_us == HWTS_NEVER)
 		hwts_window_erase(entry);
 	else
@@ -251,6 +252,7 @@ void hwts_window_not_begun(struct hwts_entry *entry, int64_t due_us, bool runs)
 void hwts_window_set_aside(struct hwts_entry *entry)
 {
 	entry->aside = true;
+	hwts_turns_put_off(&entry->kind->turns, &entry->turn);
 	hwts_window_arm(entry, hwts_clock_db_us(entry->store) + entry->store->db->lease_us);
 }
 

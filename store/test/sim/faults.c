@@ -289,6 +289,20 @@ void *sim_befall_sleepers(void *unused)
 	return unused;
 }
 
+/* So a begin may have been answered or not when the database refuses it. */
+void *sim_befall_replies(void *unused)
+{
+	while (!sim_is_over) {
+		sim_sleep(some_leases(2));
+		sim_fault_count++;
+		lose();
+		sim_fault_count--;
+		sim_note_fault(0);
+		sim_sleep(4 * sim_lease_ns);
+	}
+	return unused;
+}
+
 /* What its own task has killed is started again. */
 void *sim_tend(void *unused)
 {

@@ -88,6 +88,11 @@ TEST(starts_keep_their_rate_as_machines_sleep_and_processes_stop)
 	run_seeds(sim_live_asleep, 20);
 }
 
+TEST(what_the_database_refuses_holds_up_no_group_under_a_rate)
+{
+	run_seeds(sim_live_refused, 10);
+}
+
 TEST(an_idle_process_makes_a_round_trip_each_third_of_its_lease)
 {
 	run_seeds(sim_live_idly, 2);

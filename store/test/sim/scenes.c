@@ -234,6 +234,7 @@ static unsigned put_in(struct node *node, unsigned kind, unsigned group, int64_t
 	item->group = group;
 	item->lasts_ns = lasts_ns;
 	item->len = sizeof(number);
+	item->is_poisoned = sim_settings.poisons && number < 100 && sim_hit(8);
 	item->put = hwt_store_put(node->store, &spec, &item->id) == 0 ? ACCEPTED : CALLED;
 	return number;
 }
@@ -258,16 +259,27 @@ static void *put_at_a_rate(void *arg)
 	return NULL;
 }
 
-void sim_live_asleep(void)
+static void live_at_a_rate(int64_t lease_ns, bool poisons, void *(*befall)(void *))
 {
 	sim_settle_world();
-	sim_lease_ns = HWT_S(600);
-	sim_settings = (struct settings){ .max_attempts = 5, .backoff_ns = HWT_S(1), .use = put_at_a_rate };
+	sim_lease_ns = lease_ns;
+	sim_settings =
+	    (struct settings){ .max_attempts = 5, .backoff_ns = HWT_S(1), .poisons = poisons, .use = put_at_a_rate };
 	node_count = 1 + (unsigned)sim_random(2);
 	start_all();
-	(void)sim_start(NULL, "faults", sim_befall_sleepers, NULL);
+	(void)sim_start(NULL, "faults", befall, NULL);
 	sim_sleep(60 * sim_lease_ns);
 	sim_come_to_the_end();
+}
+
+void sim_live_asleep(void)
+{
+	live_at_a_rate(HWT_S(600), false, sim_befall_sleepers);
+}
+
+void sim_live_refused(void)
+{
+	live_at_a_rate(HWT_S(12), true, sim_befall_replies);
 }
 
 #define BUSY 300

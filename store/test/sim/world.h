@@ -116,6 +116,7 @@ void sim_live_with_puts_that_replace(void);
 void sim_live_in_peace(void);
 void sim_live_under_rules(void);
 void sim_live_asleep(void);
+void sim_live_refused(void);
 void sim_live_idly(void);
 void sim_live_after_two_deaths(void);
 void sim_live_beside_a_busy_kind(void);
@@ -140,6 +141,7 @@ void sim_call_oddly(struct node *node);
 /* In faults.c. */
 void *sim_befall(void *unused);
 void *sim_befall_sleepers(void *unused);
+void *sim_befall_replies(void *unused);
 void *sim_tend(void *unused);
 void sim_heal(void);
 void sim_crash_server(int64_t down_ns);
