@@ -201,6 +201,7 @@ void sim_judge_start(struct item *item, const hwt_store_run *run, const struct n
 
 	judge_run(item, run);
 	sim_judge_rules(item, was_stopped);
+	sim_judge_turns(item, node);
 	if (!was_stopped)
 		judge_time(item, run);
 	if (item->put == REFUSED)

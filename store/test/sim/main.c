@@ -83,6 +83,11 @@ TEST(groups_begin_in_their_order_and_within_their_rules)
 	run_seeds(sim_live_under_rules, 20);
 }
 
+TEST(groups_take_turns_beside_one_that_floods_them)
+{
+	run_seeds(sim_live_beside_a_flood, 10);
+}
+
 TEST(starts_keep_their_rate_as_machines_sleep_and_processes_stop)
 {
 	run_seeds(sim_live_asleep, 20);

@@ -153,7 +153,7 @@ void sim_judge_begin(struct act *act, const struct version *t, const struct vers
 
 /* G3: its holder has known for a while of one that is to come before it, and could have begun that.  What has replaced
    another may have its place. */
-static bool has_waited(const struct version *t, const struct row *row)
+bool sim_has_waited(const struct version *t, const struct row *row)
 {
 	int64_t since_us = sim_server_us() - HWTS_S_US, since_ns = sim_now() - HWT_S(1);
 
@@ -179,7 +179,7 @@ void sim_judge_order(struct act *act, const struct version *begun)
 	{
 		const struct version *t = sim_see(act, row);
 
-		if (t && is_of(t, item->kind, item->group) && has_waited(t, row) && is_before(t, begun))
+		if (t && is_of(t, item->kind, item->group) && sim_has_waited(t, row) && is_before(t, begun))
 			sim_fail(
 			    "G3", 0,
 			    "timeout %u, of priority %d, due for %.3f s, is begun before %u, of %d, due for %.3f s",

@@ -244,6 +244,39 @@ static unsigned put_now(struct node *node, unsigned kind, int64_t lasts_ns)
 	return put_in(node, kind, 0, 0, lasts_ns);
 }
 
+#define FLOOD 300
+
+static void *put_a_flood(void *arg)
+{
+	static const unsigned others[] = { 0, 2, 3, 4 };
+	struct node *node = arg;
+	unsigned kind = (unsigned)sim_random(KINDS);
+
+	for (int i = 0; i < FLOOD && node->number == 0; i++)
+		(void)put_in(node, kind, 1, sim_lease_ns, HWT_MS(15));
+	sim_sleep(sim_lease_ns);
+	for (int i = 0; i < FLOOD / 8 && node->number == 0; i++) {
+		(void)put_in(node, kind, others[sim_random(HWTS_COUNT(others))], 0, HWT_MS(15));
+		sim_sleep(sim_some_time(HWT_MS(100)));
+	}
+	return NULL;
+}
+
+void sim_live_beside_a_flood(void)
+{
+	sim_settle_world();
+	sim_lease_ns = HWT_S(12);
+	sim_network.trip_ns = HWT_US(50) << sim_random(6);
+	sim_settings =
+	    (struct settings){ .max_attempts = 5, .backoff_ns = HWT_S(1), .is_flooded = true, .use = put_a_flood };
+	node_count = 1 + (unsigned)sim_random(2);
+	start_all();
+	for (unsigned i = 0; i < node_count; i++)
+		nodes[i].threads = 1 + (unsigned)sim_random(2);
+	sim_sleep(3 * sim_lease_ns);
+	sim_come_to_the_end();
+}
+
 static void *put_at_a_rate(void *arg)
 {
 	hwt_store_limits limits = { .size = sizeof(limits), .start_every_ns = sim_lease_ns / 16, .burst = 1 };

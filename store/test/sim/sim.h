@@ -14,6 +14,7 @@
  *   world.c       processes, and what they do
  *   users.c       what users do
  *   rules.c       limits and pauses: how users set them, and what they demand
+ *   turns.c       whether groups take turns
  *   pulled.c      runs that a process pulls
  *   scenes.c      the worlds in which they live
  *   promises.c    worlds in which one promise is looked at

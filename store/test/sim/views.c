@@ -124,19 +124,20 @@ void sim_judge_none(const struct version *before, int64_t id, unsigned starts, i
 		sim_fail("ENOENT", 0, "timeout %u is there", (unsigned)(sim_item_of(before) - items));
 }
 
-bool sim_is_owner(const struct node *node, const struct version *t)
+bool sim_holds(const struct node *node, const struct version *shard)
 {
 	const char *name = hwts_me(node->store->db);
 	struct hwts_value value = HWTS_TEXT(name);
 
-	EACH_ROW(SHARD, row)
-	{
-		const struct version *shard = sim_committed(row);
+	return shard && sim_is_text(shard->s[SHARD_OWNER], &value);
+}
 
-		if (shard && shard->n[SHARD_ID] == t->n[SHARD_OF])
-			return sim_is_text(shard->s[SHARD_OWNER], &value) && t->n[EPOCH] == shard->n[SHARD_EPOCH];
-	}
-	return false;
+bool sim_is_owner(const struct node *node, const struct version *t)
+{
+	struct act act = { .sees = sim_server.commits };
+	const struct version *shard = sim_shard(&act, t->n[SHARD_OF], NULL);
+
+	return sim_holds(node, shard) && t->n[EPOCH] == shard->n[SHARD_EPOCH];
 }
 
 void sim_judge_get(int64_t id, const struct version *before, unsigned starts, int rc, const hwt_store_info *info)

@@ -99,6 +99,7 @@ struct settings {
 	bool replaces;        /* best what runs */
 	bool long_tasks, poisons, pauses, kills, one_name; /* one_name: they are all configured with it */
 	bool rules;                                        /* users set them */
+	bool is_flooded;                                   /* one group has much more that is due than the others */
 	bool is_crowded;          /* all is of few groups and kinds, and due at the same times */
 	void *(*use)(void *node); /* what users do; NULL: anything */
 };
@@ -115,6 +116,7 @@ void sim_live(void);
 void sim_live_with_puts_that_replace(void);
 void sim_live_in_peace(void);
 void sim_live_under_rules(void);
+void sim_live_beside_a_flood(void);
 void sim_live_asleep(void);
 void sim_live_refused(void);
 void sim_live_idly(void);
@@ -173,6 +175,11 @@ void sim_judge_rules(const struct item *item, bool was_stopped); /* a start, bef
 void sim_note_end(const struct item *item);
 int64_t sim_waits_since_us(const struct item *item, int64_t since_us, int64_t *more_us); /* for its group */
 
+bool sim_has_waited(const struct version *t, const struct row *row);
+
+/* In turns.c: of a start. */
+void sim_judge_turns(const struct item *item, const struct node *node);
+
 /* In users.c. */
 void *sim_use(void *node); /* until it halts */
 void sim_use_once(struct node *node);
@@ -203,7 +210,8 @@ void sim_view_changed(struct view *view); /* ... is no more as it was */
 void sim_view_free(struct view *view);
 /* Of a call about a timeout, whose row was such before it. */
 void sim_judge_none(const struct version *before, int64_t id, unsigned starts, int rc);
-bool sim_is_owner(const struct node *node, const struct version *t);
+bool sim_holds(const struct node *node, const struct version *shard);
+bool sim_is_owner(const struct node *node, const struct version *t); /* ... under the epoch of the row */
 void sim_judge_get(int64_t id, const struct version *before, unsigned starts, int rc, const hwt_store_info *info);
 const struct version *sim_row_of_id(int64_t id);
 
