@@ -156,6 +156,10 @@ void hwts_window_due(struct hwts_entry *entry)
 	struct hwts_turns *turns = &entry->kind->turns;
 	bool waits = hwts_turns_ready(turns); /* then the end of a task, or of a begin, looks at them */
 
+	if (entry->state == HWTS_ARMED) {
+		entry->turn.due_us = HWTS_MIN(entry->turn.due_us, entry->again_us);
+		entry->again_us = HWTS_NEVER;
+	}
 	entry->state = HWTS_IS_DUE;
 	hwts_turns_add(turns, &entry->turn);
 	if (!waits)
@@ -176,13 +180,14 @@ static void on_timer(hwt_timeout timeout, void *arg)
 	hwts_unlock(store);
 }
 
-void hwts_window_arm(struct hwts_entry *entry, int64_t due_us)
+/* What is tried at a later time than it was due keeps its place in its group. */
+static void arm(struct hwts_entry *entry, int64_t when_us, int64_t due_us)
 {
 	hwt_store *store = entry->store;
-	int64_t deadline_ns = hwts_clock_deadline_ns(store, due_us);
+	int64_t deadline_ns = hwts_clock_deadline_ns(store, when_us);
 
-	entry->turn.due_us = due_us;
-	entry->again_us = HWTS_NEVER;
+	entry->turn.due_us = when_us;
+	entry->again_us = due_us < when_us ? due_us : HWTS_NEVER;
 	entry->state = HWTS_ARMED;
 	entry->between = false;
 	entry->timeout = HWT_TIMEOUT_NONE;
@@ -195,6 +200,11 @@ void hwts_window_arm(struct hwts_entry *entry, int64_t due_us)
 	/* No memory: the row is found again by reading its shard from the beginning. */
 	hwts_ask(store, HWTS_LOAD);
 	hwts_window_erase(entry);
+}
+
+void hwts_window_arm(struct hwts_entry *entry, int64_t due_us)
+{
+	arm(entry, due_us, due_us);
 }
 
 void hwts_window_arm_again(struct hwts_entry *entry, int64_t due_us)
@@ -235,18 +245,18 @@ void hwts_window_not_running(struct hwts_entry *entry)
  */
 void hwts_window_not_begun(struct hwts_entry *entry, int64_t due_us, bool runs)
 {
-	int64_t again_us = entry->again_us;
+	int64_t now_us = hwts_clock_db_us(entry->store), again_us = entry->again_us,
+		when_us = due_us <= entry->turn.due_us && due_us <= now_us ? now_us + AGAIN_US : due_us;
 
-	if (due_us != HWTS_NEVER && due_us <= entry->turn.due_us && due_us <= hwts_clock_db_us(entry->store))
-		due_us = hwts_clock_db_us(entry->store) + AGAIN_US;
 	due_us = HWTS_MIN(due_us, again_us);
+	when_us = HWTS_MIN(when_us, again_us);
 	entry->unsure = runs;
 	entry->aside = false;
 	hwts_turns_put_off(&entry->kind->turns, &entry->turn);
 	if (due_us == HWTS_NEVER)
 		hwts_window_erase(entry);
 	else
-		hwts_window_arm(entry, due_us);
+		arm(entry, when_us, due_us);
 }
 
 void hwts_window_set_aside(struct hwts_entry *entry)

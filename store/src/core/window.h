@@ -12,8 +12,8 @@ enum hwts_entry_state { HWTS_FREE, HWTS_ARMED, HWTS_IS_DUE, HWTS_BEGUN };
 
 struct hwts_entry {
 	int64_t id;
-	struct hwts_turn turn; /* with its due time */
-	int64_t again_us;      /* news while it was not ARMED; HWTS_NEVER: none */
+	struct hwts_turn turn; /* with its due time, or that of the timer */
+	int64_t again_us;      /* news while it was not ARMED, else its due time if that was before; HWTS_NEVER: none */
 	uint64_t heard;        /* the number of the last news about it, of all that the window has heard */
 	hwt_timeout timeout;
 	hwt_store *store;
