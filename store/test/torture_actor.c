@@ -2,7 +2,7 @@
 /*
  * An actor of the torture: a process with a store.  Two threads put, cancel and reschedule (torture_putter.c); the
  * store's threads run what is due; main obeys the conductor.  Everything that it is answered and every start and end
- * goes to its log.
+ * goes to its log.  One actor in two pulls what has no transaction, with threads of its own.
  *
  *   SIGUSR1  stop the store and start it again        SIGTERM  close it and end
  *
@@ -12,6 +12,8 @@
  *            one in four puts another timeout there.
  */
 #include "torture_actor.h"
+
+#include <poll.h>
 
 volatile sig_atomic_t asked_to_end;
 static volatile sig_atomic_t asked_to_restart;
@@ -114,6 +116,43 @@ static int run_item(const hwt_store_run *run, void *ctx)
 	return rc;
 }
 
+/* Until the store has stopped for good.  What another process has begun meanwhile is its: then the end is refused. */
+static void *pull(void *arg)
+{
+	struct actor_self *self = arg;
+	struct pollfd set = { .fd = -1, .events = POLLIN };
+	int rc;
+
+	while (hwt_store_fd(self->store, &set.fd) != 0)
+		sleep_us(10000);
+	do {
+		hwt_store_run *run = NULL;
+
+		rc = hwt_store_next(self->store, &run);
+		if (rc == 0)
+			(void)hwt_store_end(run, run_item(run, self));
+		else if (rc == EAGAIN)
+			(void)poll(&set, 1, 1000);
+		else
+			sleep_us(10000);
+	} while (!(asked_to_end && rc == ECANCELED));
+	return NULL;
+}
+
+static bool start_pullers(struct actor_self *self)
+{
+	for (unsigned i = 0; i < TORTURE_PULLERS && self->pulls; i++)
+		if (pthread_create(&self->pullers[i], NULL, pull, self) != 0)
+			return false;
+	return true;
+}
+
+static void stop(struct actor_self *self)
+{
+	while (hwt_store_stop(self->store) == EBUSY) /* runs are out */
+		sleep_us(10000);
+}
+
 /*
  * The process
  */
@@ -133,13 +172,17 @@ static bool open_and_register(struct actor_self *self, const char *name)
 		history(self->log, "said open: %s", error);
 		return false;
 	}
-	kind.task = run_item;
-	kind.ctx = self;
 	kind.max_attempts = TORTURE_ATTEMPTS;
 	kind.backoff_ns = HWT_MS(10);
 	kind.backoff_max_ns = HWT_MS(100);
 	for (kind.mode = 0; kind.mode < 3; kind.mode++) {
+		bool pulled = self->pulls && kind.mode != HWT_STORE_TRANSACTION;
+
 		kind.name = kind_names[kind.mode];
+		kind.flags = pulled ? HWT_STORE_PULLED : 0;
+		kind.concurrency = pulled ? TORTURE_PULLERS : 0;
+		kind.task = pulled ? NULL : run_item;
+		kind.ctx = pulled ? NULL : self;
 		if (hwt_store_register(self->store, &kind) != 0) {
 			history(self->log, "said register: %s", hwt_store_error());
 			(void)hwt_store_close(self->store);
@@ -203,6 +246,7 @@ int torture_actor(const char *url, const char *folder, const char *name, unsigne
 	self->orders = orders_map(folder);
 	self->log = history_open(folder, name);
 	self->first_item = (uint64_t)number * 1000000;
+	self->pulls = number % 2 == 0;
 	if (self->orders == NULL || self->log < 0 || !torture_note_pauses(&self->log))
 		return 2;
 	say_clock(self);
@@ -217,7 +261,7 @@ int torture_actor(const char *url, const char *folder, const char *name, unsigne
 	}
 	while (!asked_to_end && !torture_limits(self->store, self->log))
 		sleep_us(50000);
-	if (!putters_start(self, seed + (uint64_t)number * 16))
+	if (!putters_start(self, seed + (uint64_t)number * 16) || !start_pullers(self))
 		return 2;
 	(void)start(self);
 	while (!asked_to_end) {
@@ -226,10 +270,13 @@ int torture_actor(const char *url, const char *folder, const char *name, unsigne
 		if (!asked_to_restart)
 			continue;
 		asked_to_restart = 0;
-		(void)hwt_store_stop(self->store);
+		stop(self);
 		(void)start(self);
 	}
 	say_clock(self);
 	putters_join(self);
+	stop(self);
+	for (unsigned i = 0; i < TORTURE_PULLERS && self->pulls; i++)
+		pthread_join(self->pullers[i], NULL);
 	return hwt_store_close(self->store) == 0 ? 0 : 4;
 }

@@ -11,6 +11,8 @@
 
 struct putter;
 
+#define TORTURE_PULLERS 4
+
 struct actor_self {
 	hwt_store *store;
 	const char *url;
@@ -19,6 +21,8 @@ struct actor_self {
 	uint64_t first_item;
 	atomic_uint items;
 	struct putter *putters;
+	bool pulls;
+	pthread_t pullers[TORTURE_PULLERS];
 };
 
 extern volatile sig_atomic_t asked_to_end;
