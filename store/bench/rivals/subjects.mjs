@@ -170,17 +170,18 @@ export const subjects = {
 	async pgboss() {
 		const { PgBoss } = await import('pg-boss');
 		const shortest = scenario === 'kill_shortest';
-		const singly = ['groups_cap', 'groups_flood'].includes(scenario); // NOTIFY for what comes, and no pause while some wait
+		// NOTIFY for what comes, and no pause while some wait.  Small batches: 24 that fetch one each keep the server busy.
+		const atOnce = ['groups_cap', 'groups_flood'].includes(scenario);
 		const eachSecond = { superviseIntervalSeconds: 1, monitorIntervalSeconds: 1, queueCacheIntervalSeconds: 1 };
 		const boss = new PgBoss({
 			connectionString: process.env.PGURL,
-			useListenNotify: singly,
-			...(shortest || singly ? eachSecond : {}),
+			useListenNotify: atOnce,
+			...(shortest || atOnce ? eachSecond : {}),
 		});
 		const db = await pool();
 		boss.on('error', error => { throw error; });
 		await boss.start();
-		await boss.createQueue('bench', { notify: singly });
+		await boss.createQueue('bench', { notify: atOnce });
 		return {
 			notes: {
 				late: `pollingIntervalSeconds 0.5, its least (default 2), batches of ${BATCH}`,
@@ -188,8 +189,8 @@ export const subjects = {
 				kill: 'a job expires 15 minutes after its start, by default: not waited for',
 				kill_shortest: 'expireInSeconds 1, looked for each second: no task may take longer; heartbeats, of 10 s or more, allow it',
 				kills: `batches of ${CONCURRENCY} at once; what the dead hold expires after 15 minutes: not waited for, kept back`,
-				groups_cap: 'groupConcurrency 3; its manual: several workers that fetch at once may exceed it for a moment',
-				groups_flood: `groupConcurrency ${FLOOD_CAP} of ${CONCURRENCY}`,
+				groups_cap: `groupConcurrency ${CAP}, batches of ${CONCURRENCY / 4}; its manual: fetches at once may exceed it for a moment`,
+				groups_flood: `groupConcurrency ${FLOOD_CAP} of ${CONCURRENCY}, batches of ${CONCURRENCY / 4}`,
 			},
 			without: scenario === 'groups_rate' && 'limits how often a job is put, not how often one starts',
 			waits: { kill: 900 },
@@ -201,17 +202,18 @@ export const subjects = {
 				...(shortest ? { expireInSeconds: 1 } : {}),
 			}))),
 			async work(task) {
-				const batchSize = scenario === 'kills' ? CONCURRENCY : singly || scenario.startsWith('kill') ? 1 : BATCH;
+				const batchSize = scenario === 'kills' ? CONCURRENCY : scenario.startsWith('kill') ? 1
+					: atOnce ? CONCURRENCY / 4 : BATCH;
 				await boss.work('bench', {
 					batchSize,
 					pollingIntervalSeconds: 0.5,
 					notifyPollingIntervalSeconds: 0.5,
-					localConcurrency: singly ? CONCURRENCY : 4,
-					...(batchSize === BATCH ? { burstWhenBatchFull: true } : {}),
-					...(singly ? { burstWhenReadyExceeds: 1 } : {}),
+					localConcurrency: 4,
+					...(batchSize > 1 && scenario !== 'kills' ? { burstWhenBatchFull: true } : {}),
+					...(atOnce ? { burstWhenReadyExceeds: 1 } : {}),
 					...(cap() ? { groupConcurrency: cap() } : {}),
 				}, async jobs => {
-					if (scenario === 'kills')
+					if (scenario === 'kills' || atOnce)
 						return Promise.all(jobs.map(job => task(job.data.n)));
 					for (const job of jobs)
 						await task(job.data.n);
