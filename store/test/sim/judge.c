@@ -153,12 +153,24 @@ static void judge_lateness(const struct item *item, const hwt_store_run *run)
 			 (double)late_ns / 1e9);
 }
 
+/* No more times have been merged into it than have come: one more of a line, whose own time was moved. */
+static void judge_missed(const struct item *item, const hwt_store_run *run)
+{
+	int64_t since_us = sim_server.most_us - run->due_us;
+
+	if (item->period_us > 0 && !item->is_local && since_us >= 0 &&
+	    run->missed > 1 + (uint64_t)(since_us / item->period_us))
+		sim_fail("series", 0, "timeout %u has missed %llu times in %.3f s", number_of(item),
+			 (unsigned long long)run->missed, (double)since_us / 1e6);
+}
+
 static void judge_time(const struct item *item, const hwt_store_run *run)
 {
 	int64_t late_us = sim_server_us() - begun(run)->base_us;
 
 	if (item->is_local && !item->is_moved && run->due_us != next_us(item, run->due_us, 0))
 		sim_fail("a cron line", 0, "timeout %u is due at %.0f s", number_of(item), (double)run->due_us / 1e6);
+	judge_missed(item, run);
 	if (run->due_us > sim_server.most_us)
 		sim_fail("D4", 0, "timeout %u starts %.6f s too early", number_of(item),
 			 (double)(run->due_us - sim_server.most_us) / 1e6);

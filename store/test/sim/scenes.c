@@ -317,6 +317,26 @@ void sim_live_refused(void)
 
 #define BUSY 300
 
+/* What has not started is overdue, and can be had, though most of it is begun ahead. */
+static void have_what_waits(struct node *node)
+{
+	hwt_store_stats stats = { .size = sizeof(stats) };
+
+	SIM_CHECK(hwt_store_read_stats(node->store, &stats) == 0 && stats.overdue > 0);
+	for (struct item *item = items; item < items + BUSY; item += 1 + sim_random(10)) {
+		int rc;
+
+		if (item->starts > 0)
+			continue;
+		item->may_be_cancelled = item->is_moved = true;
+		rc = sim_hit(2) ? hwt_store_cancel(node->store, item->id)
+				: hwt_store_reschedule(node->store, item->id, 0);
+		if (rc == EBUSY && item->starts == 0)
+			sim_fail("a call", 0, "says that timeout %u runs, which has not started",
+				 (unsigned)(item - items));
+	}
+}
+
 /* What has to run at most once waits for a thread that others have all the time. */
 static void *put_much_and_one(void *arg)
 {
@@ -326,6 +346,7 @@ static void *put_much_and_one(void *arg)
 
 	for (int i = 0; i < BUSY; i++)
 		(void)put_now(node, HWT_STORE_AT_LEAST_ONCE, HWT_MS(15));
+	have_what_waits(node);
 	one = put_now(node, HWT_STORE_AT_MOST_ONCE, 0);
 	before = sim_sum->runs;
 	while (items[one].starts == 0)
