@@ -10,7 +10,8 @@
 
 /* An engine in front of the real one, on whose connections for these (bits) nothing can be done. */
 static const struct hwts_engine *real;
-static atomic_uint unable;
+static atomic_uint unable, tried;
+static atomic_bool connects; /* all the same */
 
 static bool is_unable(enum hwts_role role)
 {
@@ -19,13 +20,15 @@ static bool is_unable(enum hwts_role role)
 
 static int connect_or_not(struct hwts_db *db, enum hwts_role role, struct hwts_conn **conn)
 {
-	return is_unable(role) ? hwts_fail(ENOTCONN, "no connection is left") : real->connect(db, role, conn);
+	return is_unable(role) && !atomic_load(&connects) ? hwts_fail(ENOTCONN, "no connection is left")
+							  : real->connect(db, role, conn);
 }
 
 static int run_or_not(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags)
 {
 	if (!is_unable(conn->role))
 		return real->run(conn, steps, n, flags);
+	atomic_fetch_add(&tried, 1);
 	conn->broken = true;
 	return hwts_fail(ENOTCONN, "the connection broke");
 }
@@ -140,6 +143,27 @@ TEST(a_process_that_is_alone_keeps_its_shards_while_it_cannot_begin)
 	CHECK(wait_count(&ran, 1));
 	if (stats_of_store(store).lost_leases == 0)
 		CHECK_INT(query("select sum(epoch) from %s_shard", world.schema), ==, epochs);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* A damaged page, say: a new connection is no success, so the pauses grow. */
+TEST(a_connection_that_is_made_and_fails_is_made_less_and_less_often)
+{
+	hwt_store *store;
+	int64_t began_ns;
+
+	fresh_world();
+	atomic_store(&unable, 0);
+	atomic_store(&connects, true);
+	store = started(HWT_STORE_AT_LEAST_ONCE, true, 8);
+	put(store, "a", HWT_S(4)); /* so the reader looks by itself */
+	atomic_store(&tried, 0);
+	began_ns = hwt_now();
+	atomic_store(&unable, 1u << HWTS_READ);
+	CHECK(wait_count(&tried, 7));
+	CHECK_INT(hwt_now() - began_ns, >=, HWT_MS(20 + 40 + 80 + 160 + 320 + 640));
+	atomic_store(&unable, 0);
+	atomic_store(&connects, false);
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 

@@ -323,7 +323,6 @@ TEST(the_first_thread_that_is_connected_again_calls_the_others)
 	while (!atomic_load(&may_end))
 		sleep_ms(1);
 	CHECK_INT(hwts_reconnect(store, &conn, HWTS_CALL, &failures), ==, 0);
-	CHECK_INT(failures, ==, 0);
 	CHECK_INT(pthread_join(thread, NULL), ==, 0); /* else in ten minutes */
 	store->engine->disconnect(conn);
 }

@@ -122,18 +122,18 @@ enum answer { TAKEN, REFUSED, POINTLESS };
 static enum answer offer(struct ender *ender, struct hwts_row *rows)
 {
 	hwt_store *store = ender->store;
+	int rc;
 
 	for (;;) {
 		if (hwts_connect_role(store, HWTS_END, &ender->failures) == 0) {
 			struct hwts_conn *conn = hwts_conn(store, HWTS_END);
 
 			conn->refused = false;
-			if (hwts_rows_end(conn, rows) == 0) {
+			rc = hwts_rows_end(conn, rows);
+			if (rc == 0 || conn->refused) {
 				ender->failures = 0;
-				return TAKEN;
+				return rc == 0 ? TAKEN : REFUSED;
 			}
-			if (conn->refused)
-				return REFUSED;
 			hwts_warn(store, "end: %s", hwts_fail_text());
 		}
 		if (is_pointless(store))

@@ -210,7 +210,5 @@ int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role rol
 		hwts_warn(store, "no connection: %s", hwts_fail_text());
 	if (rc == 0 && *failures > 2)
 		call_others(store);
-	if (rc == 0)
-		*failures = 0;
 	return rc;
 }
