@@ -35,7 +35,7 @@ static bool see_kind(void *ctx, const hwt_store_kind_info *info)
 	return !names->found;
 }
 
-bool is_kind(const struct jobs *jobs, const char *name)
+int find_kind(const struct jobs *jobs, const char *name)
 {
 	static struct kind_names names;
 	const char *near;
@@ -43,16 +43,14 @@ bool is_kind(const struct jobs *jobs, const char *name)
 
 	names = (struct kind_names){ .wanted = name };
 	rc = hwt_store_each_kind(jobs->store, see_kind, &names);
-	if (rc != 0) {
-		(void)report(jobs, rc, "kinds");
-		return false;
-	}
+	if (rc != 0)
+		return report(jobs, rc, "kinds");
 	near = names.found ? NULL : nearest(name, names.words, names.n);
 	if (!names.found && near)
 		(void)complain(jobs, "there is no kind \"%s\"; did you mean \"%s\"?", name, near);
 	else if (!names.found)
 		(void)complain(jobs, "there is no kind \"%s\": hwt-jobs stats lists them", name);
-	return names.found;
+	return names.found ? DONE : NOT_DONE;
 }
 
 bool read_id(const char *word, int64_t *id)
@@ -77,7 +75,7 @@ int one_of(struct jobs *jobs, const char *word, hwt_store_which *which)
 	which->kind = word;
 	which->key = jobs->key;
 	which->group = jobs->group;
-	return is_kind(jobs, word) ? DONE : NOT_DONE;
+	return find_kind(jobs, word);
 }
 
 hwt_store_which all_of(const struct jobs *jobs, const char *kind)
@@ -156,11 +154,11 @@ int put(struct jobs *jobs)
 	rc = read_spec(jobs, &spec);
 	if (rc != DONE)
 		return rc;
-	if (!jobs->make && !is_kind(jobs, spec.kind)) {
-		if (!jobs->json)
-			fputs("with --make this put makes it\n", stderr);
-		return NOT_DONE;
-	}
+	rc = jobs->make ? DONE : find_kind(jobs, spec.kind);
+	if (rc == NOT_DONE && !jobs->json)
+		fputs("with --make this put makes it\n", stderr);
+	if (rc != DONE)
+		return rc;
 	if (jobs->n == 2 && strcmp(jobs->words[1], "-") == 0) {
 		spec.data = input = read_input(&spec.len);
 		if (!input)
@@ -217,8 +215,9 @@ static int act_on_many(struct jobs *jobs, const struct act *act)
 
 	if (jobs->n != 1 || jobs->key)
 		return complain(jobs, "--all goes with one kind, and with no key");
-	if (!is_kind(jobs, jobs->words[0]))
-		return NOT_DONE;
+	rc = find_kind(jobs, jobs->words[0]);
+	if (rc != DONE)
+		return rc;
 	if (asks(jobs)) {
 		rc = hwt_store_each_ex(jobs->store, &which, count_one, &total);
 		if (rc != 0)
@@ -298,8 +297,9 @@ int remove_kind(struct jobs *jobs)
 
 	if (jobs->n != 1)
 		return complain(jobs, "remove takes one kind");
-	if (!is_kind(jobs, jobs->words[0]))
-		return NOT_DONE;
+	rc = find_kind(jobs, jobs->words[0]);
+	if (rc != DONE)
+		return rc;
 	rc = hwt_store_remove_kind(jobs->store, jobs->words[0]);
 	if (rc != 0)
 		return report(jobs, rc, "remove");

@@ -62,7 +62,7 @@ int resume(struct jobs *jobs);
 int limit(struct jobs *jobs);
 int top(struct jobs *jobs);
 int vacuum(struct jobs *jobs);
-bool is_kind(const struct jobs *jobs, const char *name); /* false: says so, with the nearest name */
+int find_kind(const struct jobs *jobs, const char *name); /* DONE; or says why not, with the nearest name */
 const char *state_name(hwt_store_state state);
 
 /* In when.c. */

@@ -186,8 +186,9 @@ int list(struct jobs *jobs)
 
 	if (jobs->n > 1)
 		return complain(jobs, "list takes one kind, not \"%s\"", jobs->words[1]);
-	if (jobs->n == 1 && !is_kind(jobs, jobs->words[0]))
-		return NOT_DONE;
+	rc = jobs->n == 1 ? find_kind(jobs, jobs->words[0]) : DONE;
+	if (rc != DONE)
+		return rc;
 	listing.kinds = jobs->n == 0;
 	listing.width = (terminal_columns() - 54) / (listing.kinds ? 3 : 2);
 	listing.width = listing.width < 8 ? 8 : listing.width > 24 ? 24 : listing.width;
@@ -405,8 +406,9 @@ int stats(struct jobs *jobs)
 		return complain(jobs, "stats takes one kind, not \"%s\"", jobs->words[1]);
 	if (jobs->prometheus)
 		return print_prometheus(jobs);
-	if (jobs->n == 1 && !is_kind(jobs, jobs->words[0]))
-		return NOT_DONE;
+	rc = jobs->n == 1 ? find_kind(jobs, jobs->words[0]) : DONE;
+	if (rc != DONE)
+		return rc;
 	rc = print_kinds(jobs, 0, NULL);
 	return rc == 0 ? DONE : report(jobs, rc, "stats");
 }

@@ -54,7 +54,7 @@ static const struct command {
 	const char *letters; /* of its options */
 	int (*run)(struct jobs *jobs);
 } commands[] = {
-	{ "list", "[KIND]", "timeouts, in order of time",
+	{ "list", "[KIND]", "timeouts, kind by kind, in order of time",
 	  "  -s, --state STATES      pending,running,failed: some of these\n"
 	  "  -g, --group GROUP       of that group; --no-group: of none\n"
 	  "  -n, --number N          at most so many; 100\n"
@@ -383,7 +383,7 @@ static int parse(struct jobs *jobs, int argc, char **argv, bool *asked)
 	return rc;
 }
 
-/* Options that contradict each other, or that the words do not need: nothing is done to others than those that were meant. */
+/* What the words do not need is no use of them: others than those that were meant would be cancelled. */
 static int check_group(const struct jobs *jobs)
 {
 	if (jobs->group && jobs->no_group)

@@ -9,7 +9,7 @@ static int check(struct jobs *jobs)
 {
 	if (jobs->n != 1)
 		return complain(jobs, "of which kind: one word; --group GROUP is one of its groups");
-	return is_kind(jobs, jobs->words[0]) ? DONE : NOT_DONE;
+	return find_kind(jobs, jobs->words[0]);
 }
 
 static int end(const struct jobs *jobs, int rc, const char *command, const char *done)

@@ -264,8 +264,9 @@ int top(struct jobs *jobs)
 
 	if (jobs->n > 1)
 		return complain(jobs, "top takes one kind, not \"%s\"", jobs->words[1]);
-	if (jobs->n == 1 && !is_kind(jobs, jobs->words[0]))
-		return NOT_DONE;
+	rc = jobs->n == 1 ? find_kind(jobs, jobs->words[0]) : DONE;
+	if (rc != DONE)
+		return rc;
 	if (jobs->json || !isatty(STDOUT_FILENO) || tcgetattr(STDIN_FILENO, &before) != 0) {
 		rc = write_page(jobs, 0);
 		return rc == 0 ? DONE : report(jobs, rc, "top");
