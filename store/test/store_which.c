@@ -351,6 +351,7 @@ TEST(what_is_rescheduled_with_its_group_runs_here_and_elsewhere)
 	CHECK_CALL(hwt_store_reschedule_ex(holder, WHICH(.kind = "a", .group = "g", .all = true), IN(0), &n), 0);
 	CHECK_INT(n, ==, 300);
 	CHECK(wait_count(&ran, 600));
+	(void)settled_stats(holder);
 	/* What is cancelled does not run. */
 	put_n(other, "a", "g", 300);
 	CHECK_CALL(hwt_store_reschedule_ex(other, WHICH(.kind = "a", .group = "g", .all = true), IN(HWT_S(2)), &n), 0);
