@@ -676,6 +676,34 @@ TEST(what_is_put_by_the_process_that_made_the_kind_is_told)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
+/* One row of PostgreSQL's answers for all that are alike. */
+TEST(a_put_knows_when_each_of_its_rows_is_due)
+{
+	struct hwts_put puts[3];
+	struct hwts_kind_row kind;
+	struct hwts_conn *conn;
+	hwt_store *store;
+
+	fresh_world();
+	store = open_store();
+	put(store, "a", HWT_S(3600));
+	CHECK_INT(hwts_kind_of(store, "a", NULL, &kind), ==, 0);
+	for (int absolute = 0; absolute < 2; absolute++) {
+		for (int i = 0; i < 3; i++)
+			puts[i] = (struct hwts_put){ .kind_name = "a",
+						     .kind = kind,
+						     .absolute = absolute,
+						     .when_us = 3600 * HWTS_S_US + i + (absolute ? now_us() : 0) };
+		REQUIRE(hwts_pool_get(store, &conn) == 0);
+		CHECK_INT(hwts_numbers_give(store, conn, puts, 3), ==, 0);
+		CHECK_INT(hwts_rows_put(conn, puts, 3, true), ==, 0);
+		hwts_pool_put(store, conn);
+		for (int i = 0; i < 3; i++)
+			CHECK_INT(info_of(store, puts[i].id).due_us, ==, puts[i].due_us);
+	}
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 /*
  * Puts of large data by many threads at once.  While the first one is under way all others come to wait
  */

@@ -76,22 +76,25 @@ static void accept(struct hwts_put *put, const struct hwts_value *row)
 {
 	put->rc = 0;
 	put->again = false;
-	if (row[2].number == 0) /* SQLite: as it was sent */
+	if (row[2].number == 0) { /* as it was sent; PostgreSQL: row[1] is the clock */
+		put->due_us += put->absolute ? 0 : row[1].number;
 		return;
+	}
 	put->id = row[0].number;
 	put->due_us = row[1].number;
 	put->shard = (int32_t)row[2].number;
 	put->runs = row[3].number == HWT_STORE_RUNNING;
 }
 
-/* They come back in the order in which they went, without the refused ones. */
+/* They come back in the order in which they went, without the refused ones; a row may stand for several. */
 static int inserted(void *ctx, const struct hwts_value *row)
 {
 	struct batch *batch = ctx;
+	int64_t count = row[2].number == 0 ? HWTS_MAX(row[3].number, 1) : 1;
 
 	while (batch->at < batch->n && batch->puts[batch->at].drawn != row[0].number)
 		batch->at++;
-	if (batch->at < batch->n)
+	for (; batch->at < batch->n && count > 0; count--)
 		accept(&batch->puts[batch->at++], row);
 	return 0;
 }

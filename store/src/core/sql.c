@@ -342,7 +342,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	},
 	/* Puts.  On SQLite the put itself has added the clock. */
 	[HWTS_SQL_PUT] = { "put", "INNIBINKKD", PUT, PUT_ALL RETURNING },
-	[HWTS_SQL_PUT_ALIKE] = { "put", "InNIbinkkD", PUT, PUT_ALIKE RETURNING },
+	[HWTS_SQL_PUT_ALIKE] = { "put", "InNIbinkkD", PUT, PUT_ALIKE },
 	[HWTS_SQL_PUT_KEYED] = { "put", "INNIBINKKD", PUT KEEP, PUT_ALL KEEP RETURNING },
 	[HWTS_SQL_PUT_REPLACE] = { "put", "INNIBINKKD", PUT REPLACE RETURNING, PUT_ALL REPLACE RETURNING },
 	[HWTS_SQL_PUT_REVIVE] = { "put", "INNIBINKKD", PUT REVIVE RETURNING, PUT_ALL REVIVE RETURNING },

@@ -369,7 +369,10 @@ static void insert(struct act *act, size_t i)
 	sim_set_text(t, GROUP, value_at(act, 7, i)->bytes, value_at(act, 7, i)->len);
 	sim_set_text(t, KEY, value_at(act, 8, i)->bytes, value_at(act, 8, i)->len);
 	fill(act, t, i);
-	emit_put(act, t);
+	if (act->step->sql != HWTS_SQL_PUT_ALIKE)
+		emit_put(act, t);
+	else if (i == 0)
+		SIM_EMIT(act, t->n[ID], act->now_us, 0, (int64_t)COUNT_ARG(0));
 }
 
 static bool has_key(const struct version *t, const struct act *act, size_t i)
