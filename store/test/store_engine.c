@@ -704,6 +704,40 @@ TEST(a_put_knows_when_each_of_its_rows_is_due)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
+#ifdef HWT_STORE_POSTGRES
+/* News is not worth a sync of its own.  A caller's transaction has more in it. */
+TEST(news_is_synced_only_with_the_transaction_of_a_caller)
+{
+	NEEDS_POSTGRES();
+	hwt_store *store, *other;
+	struct hwts_conn *conn = NULL;
+	int64_t id;
+
+	fresh_world();
+	store = start_holder_of_hours();
+	other = open_store();
+	id = put(other, "a", HWT_S(3000));
+	REQUIRE(other->engine->connect(other->db, HWTS_CALL, &conn) == 0);
+	for (int callers = 0; callers < 2; callers++) {
+		struct hwts_step step = { .sql = HWTS_SQL_TELL,
+					  .args = { HWTS_BYTES(&id, 1), HWTS_TEXT(hwts_me(other->db)),
+						    HWTS_NUMBER(callers), HWTS_NUMBER(0) } };
+
+		CHECK_INT(hwts_run(conn, &step, 1, HWTS_OPEN), ==, 0);
+		CHECK_INT(hwts_pg_simple(pg_conn(conn),
+					 callers
+					     ? "do $$ begin assert current_setting('synchronous_commit') = 'on'; end $$"
+					     : "do $$ begin assert current_setting('synchronous_commit') = 'off'; end "
+					       "$$"),
+			  ==, 0);
+		CHECK_INT(hwts_finish(conn, 0), ==, 0);
+	}
+	other->engine->disconnect(conn);
+	CHECK_CALL(hwt_store_close(other), 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+#endif
+
 /*
  * Puts of large data by many threads at once.  While the first one is under way all others come to wait
  */

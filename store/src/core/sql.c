@@ -119,7 +119,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" 'hex')) end), ',') news from (select @now us) n, @_timeout t where t.id = any(?1) and t.state = 1"
 		" and t.due_us < n.us + case when ?4 > 0 then ?4 else (select k.horizon_us from @_kind k where k.id"
 		" = t.kind) end + 1000000 group by t.shard + 0) x, lateral (select s.owner from @_shard s where s.id"
-		" = x.shard offset 0) s where s.owner is not null and (?3 or s.owner <> ?2)",
+		" = x.shard offset 0) s where s.owner is not null and (?3 or (s.owner <> ?2 and " UNSYNCED "))",
 	},
 	/*
 	 * Kinds.  On PostgreSQL one is made at a time, and its commit is flushed whatever the role says, as is that of

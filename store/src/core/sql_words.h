@@ -20,6 +20,8 @@
 #define GOES_ON "state = 2 and last is null and (period_us > 0 or schedule is not null)"
 /* A cancel changes what runs: it makes the run the last, or drops what has replaced it. */
 #define HAS_MORE "((" GOES_ON ") or next_due_us is not null)"
+/* No server keeps news: their transaction need not wait for the disk.  Not in that of a caller. */
+#define UNSYNCED "set_config('synchronous_commit', 'off', true) = 'off'"
 #define MAY_BEGIN "(t.state = 1 or (t.state = 2 and t.epoch < m.e))"
 
 /* clang-format off */

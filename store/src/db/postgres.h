@@ -11,9 +11,9 @@
  * Durability
  *
  *   Puts, cancels, reschedules and transactions of tasks commit as the session's synchronous_commit says.  Begins,
- *   ends, and shards that are given, commit with "off": the next synced commit flushes the log before it, too.  Flushed
- *   in any case are a new kind, for the number of one that was lost would be given to another, and leases, takes and
- *   what at most once rests on.
+ *   ends, news, and shards that are given, commit with "off": the next synced commit flushes the log before it, too.
+ *   Flushed in any case are a new kind, for the number of one that was lost would be given to another, and leases,
+ *   takes and what at most once rests on.
  *
  * Waiting
  *
