@@ -27,14 +27,6 @@ static const struct {
 	const char *found;
 } known[] = {
 	{ sim_live, 1000033, "the judge missed the row of one whose putter had died before it was told the id" },
-	{ sim_live, 1000014,
-	  "a row that went before others of its group was counted as one of them, and nothing began" },
-	{ sim_live_under_rules, 1000003,
-	  "what a look had seen before a begin dated the next run, before that of others" },
-	{ sim_live_under_rules, 700056, "what could not be begun at once came behind what was due after it" },
-	{ sim_live_under_rules, 1795653231351681, "the same, of a look that was heard after the begin" },
-	{ sim_live_with_puts_that_replace, 237881079825611,
-	  "a kind waited for the rules of a shard that it had lost, and began nothing more" },
 };
 
 /* Runs the seeds of the table and so many others: HWT_SCALE in percent, as the stress tests have it. */

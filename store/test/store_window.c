@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The window, the queue for threads and the shards, a call at a time.  The test has the lock of a store that has
+ * nothing to do, so no thread acts meanwhile.
+ */
+#include "store.h"
+
+#include "inside.h"
+
+#define LATER_US (1000 * HWTS_S_US) /* a machine does not stand still for so long */
+
+/* A started store that has read all that it holds; with its lock. */
+static hwt_store *locked_store(void)
+{
+	hwt_store *store = fresh_store();
+
+	register_and_start(store, &KIND(.name = "a", .task = count_run, .horizon_ns = HWT_S(4 * 3600)));
+	CHECK(wait_held(store, 8));
+	hwts_lock(store);
+	for (int64_t give_up_ns = hwt_now() + PATIENCE_NS; store->reading->unread && hwt_now() < give_up_ns;) {
+		hwts_unlock(store);
+		sleep_ms(1);
+		hwts_lock(store);
+	}
+	REQUIRE(!store->reading->unread);
+	return store;
+}
+
+static void close_locked(hwt_store *store)
+{
+	hwts_unlock(store);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+static struct hwts_due due_at(const hwt_store *store, int64_t id, int64_t due_us)
+{
+	return (struct hwts_due){
+		.id = id, .shard = store->kinds->shards[0].id, .due_us = due_us, .group = "g", .group_len = 1
+	};
+}
+
+/* What was begun a moment ago; no row of the database is behind it. */
+static struct hwts_entry *begun_entry(hwt_store *store, int64_t id, int64_t due_us)
+{
+	struct hwts_due due = due_at(store, id, due_us);
+	struct hwts_entry *entry = hwts_window_insert(store, store->kinds, &due);
+
+	REQUIRE(entry != NULL);
+	entry->turn.due_us = due_us;
+	entry->state = HWTS_BEGUN;
+	hwts_turns_count(&entry->turn);
+	return entry;
+}
+
+/* When it comes next, once a run that was due now has ended and a look has heard of heard_us. */
+static int64_t next_after(hwt_store *store, int64_t heard_us, int64_t due_us, int64_t when_us)
+{
+	struct hwts_entry *entry = begun_entry(store, 1, due_us);
+	struct hwts_due heard = due_at(store, 1, heard_us);
+	struct hwts_row row = { .id = 1, .shard = heard.shard, .due_us = due_us, .when_us = when_us };
+	int64_t next_us;
+
+	hwts_window_see(store, &heard);
+	hwts_window_ended(store, &row, true);
+	next_us = entry->turn.due_us;
+	if (entry->state == HWTS_IS_DUE)
+		CHECK(hwts_window_pop(store, store->kinds, true) == entry);
+	hwts_window_erase(entry);
+	return next_us;
+}
+
+TEST(what_a_look_heard_before_a_begin_does_not_date_the_next_run)
+{
+	hwt_store *store = locked_store();
+	int64_t now_us = hwts_clock_db_us(store), when_us = now_us + 2 * LATER_US;
+
+	CHECK_INT(next_after(store, now_us, now_us, when_us), ==, when_us);
+	CHECK_INT(next_after(store, now_us + LATER_US, now_us, when_us), ==, now_us + LATER_US); /* it was moved */
+	close_locked(store);
+}
+
+/* The first could not be begun, for another transaction had it, and the second has become due meanwhile. */
+TEST(what_is_tried_again_keeps_its_place_in_its_group)
+{
+	hwt_store *store = locked_store();
+	int64_t now_us = hwts_clock_db_us(store);
+	struct hwts_entry *first = begun_entry(store, 1, now_us - LATER_US), *second;
+	struct hwts_due due = due_at(store, 2, now_us - 1);
+
+	hwts_window_see(store, &due);
+	second = hwts_window_find(store, due.id);
+	REQUIRE(second != NULL);
+	hwts_window_not_running(first);
+	hwts_window_not_begun(first, now_us - LATER_US, false);
+	if (first->state == HWTS_ARMED) { /* its time has not come yet */
+		CHECK_INT(first->turn.due_us, >, now_us);
+		(void)hwt_cancel(first->timeout);
+		hwts_window_due(first);
+	}
+	CHECK(hwts_window_pop(store, store->kinds, true) == first);
+	CHECK(hwts_window_pop(store, store->kinds, true) == second);
+	hwts_window_erase(first);
+	hwts_window_erase(second);
+	close_locked(store);
+}
+
+/* Nobody reads the rules of a shard that is lost. */
+TEST(a_kind_does_not_wait_for_the_rules_of_shards_that_it_has_lost)
+{
+	hwt_store *store = locked_store();
+	struct hwts_kind *kind = store->kinds;
+	struct hwts_shard was[2] = { kind->shards[0], kind->shards[1] };
+
+	for (int i = 0; i < 2; i++)
+		hwts_rules_changed(store, kind->shards[i].id);
+	CHECK(kind->turns.stalled);
+	hwts_lose(store, &kind->shards[0]);
+	CHECK(kind->turns.stalled);
+	hwts_lose(store, &kind->shards[1]);
+	CHECK(!kind->turns.stalled);
+	for (int i = 0; i < 2; i++)
+		kind->shards[i] = was[i];
+	kind->turns.stalled = false;
+	store->shards->held += 2;
+	close_locked(store);
+}
+
+/* A row that comes before others of its group takes the place of one of another size. */
+TEST(what_waits_for_a_thread_counts_with_its_own_size)
+{
+	hwt_store *store = locked_store();
+	struct hwts_kind *kind = store->kinds;
+	struct hwts_row small = { .kind = kind, .turns = &kind->turns.none, .round = 1, .len = 10 };
+	struct hwts_row large = { .kind = kind, .turns = &kind->turns.none, .round = 2, .len = 1000, .priority = 1 };
+	unsigned turn = 0;
+
+	hwts_queue(store, &small);
+	hwts_queue(store, &large);
+	CHECK_INT(store->runs->queued_bytes, ==, 1010);
+	CHECK(hwts_queue_next(store, &turn, false) == &large);
+	CHECK_INT(store->runs->queued_bytes, ==, 10);
+	CHECK(hwts_queue_next(store, &turn, false) == &small);
+	CHECK_INT(store->runs->queued_bytes, ==, 0);
+	close_locked(store);
+}
+
+STORE_MAIN(NULL)
