@@ -31,7 +31,7 @@ static char other_role[64];
 
 static void grant_all(const char *role)
 {
-	static const char *const tables[] = { "meta", "kind", "shard", "member", "timeout" };
+	static const char *const tables[] = { "meta", "kind", "group", "shard", "member", "timeout" };
 
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
 		(void)query("grant all on %s_%s to %s", world.schema, tables[i], role);
