@@ -145,6 +145,21 @@ TEST(what_runs_at_most_once_and_waits_again_was_filed_with_a_sync)
 	}
 }
 
+/* Or a look that has read the row before its run, and a crash that undoes the end, make FAILED what has been done. */
+TEST(the_end_of_what_runs_at_most_once_is_synced)
+{
+	NEEDS_POSTGRES();
+	hwt_store *store = fresh_store();
+
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_MOST_ONCE);
+	note_syncs_of("delete", "timeout", "old.state = 2");
+	CHECK_CALL(hwt_store_start(store), 0);
+	put(store, "a", 0);
+	WAIT_FOR(stats_of_store(store).done != 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_INT(noted("timeout DELETE", true), ==, 1);
+}
+
 /* Or a crash of the server undoes the begin, and it starts twice: that is not the role's to decide. */
 TEST(what_runs_at_most_once_is_synced_although_its_role_syncs_nothing)
 {

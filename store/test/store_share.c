@@ -257,12 +257,15 @@ static void put_namesake(void)
 }
 
 static atomic_uint waits;
+static hwt_store *_Atomic waiter;
 
 static void renew_namesake(const char *point)
 {
 	if (strcmp(point, "name in use") != 0)
 		return;
 	atomic_fetch_add(&waits, 1);
+	/* Its puts tell the holder, too. */
+	CHECK(strcmp(hwts_me(atomic_load(&waiter)->db), "me") != 0);
 	(void)query("update %s_member set until_us = until_us + 600000000 where name = 'me'", world.schema);
 }
 
@@ -276,6 +279,7 @@ TEST(a_name_whose_lease_is_renewed_is_refused)
 	store = named("other", HWT_S(600));
 	CHECK_CALL(hwt_store_start(store), 0);
 	twin = named("me", HWT_S(600));
+	atomic_store(&waiter, twin);
 	atomic_store(&waits, 0);
 	atomic_store(&hwts_test_at, renew_namesake);
 	while (atomic_load(&waits) == 0 && hwt_now() < give_up_ns) { /* unless a second is over too soon */
@@ -307,6 +311,21 @@ TEST(a_name_is_free_when_its_lease_has_ended)
 	CHECK_INT(lease_end_us("me"), >=, end_us + 600000000);
 	CHECK_CALL(hwt_store_close(twin), 0);
 	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* Its lease had ended, as far as the other knows: the machine was asleep. */
+TEST(a_process_whose_name_another_has_goes_on_under_another_name)
+{
+	hwt_store *store;
+
+	fresh_world();
+	store = named("me", HWT_S(600));
+	CHECK_CALL(hwt_store_start(store), 0);
+	(void)query("update %s_member set incarnation = 1", world.schema);
+	look_now(store);
+	WAIT_FOR(query("select count(*) from %s_member where name like 'me#%%'", world.schema) == 1);
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_INT(query("select count(*) from %s_member where name = 'me'", world.schema), ==, 1);
 }
 
 /* With a lease of ten minutes, which did not end meanwhile. */

@@ -79,6 +79,62 @@ TEST(what_a_look_heard_before_a_begin_does_not_date_the_next_run)
 	close_locked(store);
 }
 
+static atomic_uint begins;
+
+static void count_begins(const char *where)
+{
+	atomic_fetch_add(&begins, strcmp(where, "begun") == 0);
+}
+
+static bool in_state(hwt_store *store, int64_t id, enum hwts_entry_state state)
+{
+	const struct hwts_entry *entry;
+	bool is;
+
+	hwts_lock(store);
+	entry = hwts_window_find(store, id);
+	is = entry && entry->state == state;
+	hwts_unlock(store);
+	return is;
+}
+
+static bool is_paused(hwt_store *store)
+{
+	bool is;
+
+	hwts_lock(store);
+	is = store->kinds->turns.paused;
+	hwts_unlock(store);
+	return is;
+}
+
+/* While a series waits for its begin, a time is heard that it no longer has. */
+TEST(a_begin_knows_all_that_was_heard_before_it)
+{
+	hwt_store *store = locked_store();
+	struct hwts_due due;
+	int64_t id;
+
+	hwts_unlock(store);
+	CHECK_CALL(hwt_store_pause(store, "a", NULL), 0);
+	WAIT_FOR(is_paused(store));
+	CHECK_CALL(hwt_store_put(store, &SPEC("a", 0, .period_ns = HWT_S(3600)), &id), 0);
+	WAIT_FOR(in_state(store, id, HWTS_IS_DUE));
+	hwts_lock(store);
+	due = due_at(store, id, hwts_clock_db_us(store) - LATER_US);
+	due.shard = hwts_window_find(store, id)->shard;
+	hwts_window_see(store, &due);
+	hwts_unlock(store);
+	atomic_store(&begins, 0);
+	atomic_store(&hwts_test_at, count_begins);
+	CHECK_CALL(hwt_store_resume(store, "a", NULL), 0);
+	WAIT_FOR(atomic_load(&ran) == 1 && in_state(store, id, HWTS_ARMED)); /* for its next run */
+	atomic_store(&hwts_test_at, NULL);
+	/* None was in vain; a row that waits too long for a thread is begun once more. */
+	CHECK_INT(stats_of_store(store).begun, ==, atomic_load(&begins));
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 /* The first could not be begun, for another transaction had it, and the second has become due meanwhile. */
 TEST(what_is_tried_again_keeps_its_place_in_its_group)
 {
