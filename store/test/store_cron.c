@@ -5,6 +5,7 @@
  */
 #include "store.h"
 #include "core/calendar.h"
+#include "core/run.h"
 
 #include <time.h>
 
@@ -643,6 +644,17 @@ static int without_library(void)
 }
 
 #endif
+
+TEST(periods_that_were_missed_are_merged_into_one_run)
+{
+	struct hwts_row row = { .base_us = US(1000), .period_us = US(10), .now_us = US(1035) };
+
+	CHECK(hwts_series_may_start(&row, row.now_us));
+	CHECK_INT(row.missed, ==, 3);
+	CHECK_INT(row.last_us, ==, US(1030));
+	CHECK_INT(row.grid_us, ==, US(1040));
+	CHECK_INT(row.grid_due_us, ==, US(1040));
+}
 
 int main(int argc, char **argv)
 {
