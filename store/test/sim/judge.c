@@ -228,6 +228,7 @@ void sim_judge_start(struct item *item, const hwt_store_run *run, const struct n
 	if (runs_already(item, run))
 		sim_fail("D5", 0, "timeout %u starts while what it has replaced runs", number_of(item));
 	item->epoch[node->number] = begun(run)->epoch;
+	item->id = run->id; /* its putter may never be told */
 	if (item->mode == HWT_STORE_AT_MOST_ONCE && !item->lost && !item->may_start_again &&
 	    (item->starts > item->returned || (item->done > 0 && item->period_us == 0)))
 		sim_fail("D3", 0, "timeout %u starts again after a run that %s", number_of(item),

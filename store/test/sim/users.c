@@ -191,7 +191,7 @@ static void returned(struct putting *put, int rc, int64_t id)
 	if (rc == EBUSY || (rc == EEXIST && item->flags == HWT_STORE_REPLACE && !item->batch))
 		sim_fail("a put", 0, "returns %d: %s", rc, hwt_store_error());
 	item->put = rc == 0 ? ACCEPTED : is_refusal(rc) ? REFUSED : CALLED;
-	item->id = is_refusal(rc) ? 0 : id;
+	item->id = is_refusal(rc) ? 0 : id ? id : item->id; /* a start may have told it */
 	sim_tell("puts %u, %s of %s (%d)%s%s in %.3f s: %d", put->number, put->spec.kind,
 		 put->spec.group ? put->spec.group : "none", item->priority,
 		 item->flags == HWT_STORE_REPLACE ? ", replaces," : "", item->period_us ? ", a series," : "",
