@@ -247,13 +247,13 @@ static int64_t lease_end_us(const char *name)
 	return query("select until_us from %s_member where name = '%s'", world.schema, name);
 }
 
-/* A process of another host has the name, and its lease ends in a second. */
-static void put_namesake(void)
+/* A process of another host has the name, and its lease ends in so many seconds. */
+static void put_namesake(int left_s)
 {
 	(void)query("delete from %s_member where name = 'me'", world.schema);
 	(void)query("insert into %s_member (name, incarnation, until_us, kinds)"
-		    " select 'me', 1, until_us - 599000000, kinds from %s_member",
-		    world.schema, world.schema);
+		    " select 'me', 1, until_us - %lld, kinds from %s_member",
+		    world.schema, (600LL - left_s) * HWTS_S_US, world.schema);
 }
 
 static atomic_uint waits;
@@ -284,7 +284,7 @@ TEST(a_name_whose_lease_is_renewed_is_refused)
 	atomic_store(&hwts_test_at, renew_namesake);
 	while (atomic_load(&waits) == 0 && hwt_now() < give_up_ns) { /* unless a second is over too soon */
 		CHECK_CALL(hwt_store_stop(twin), 0);
-		put_namesake();
+		put_namesake(1);
 		rc = hwt_store_start(twin);
 	}
 	atomic_store(&hwts_test_at, NULL);
@@ -304,7 +304,7 @@ TEST(a_name_is_free_when_its_lease_has_ended)
 	fresh_world();
 	store = named("other", HWT_S(600));
 	CHECK_CALL(hwt_store_start(store), 0);
-	put_namesake();
+	put_namesake(1);
 	end_us = lease_end_us("me");
 	twin = named("me", HWT_S(600));
 	CHECK_CALL(hwt_store_start(twin), 0);
@@ -345,6 +345,21 @@ TEST(the_name_of_a_process_that_died_on_this_host_is_free_at_once)
 	end_us = lease_end_us("me");
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK_INT(lease_end_us("me"), <, end_us + 600000000);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* Its half of the shards is free until its lease ends; the next renewal comes long after that. */
+TEST(what_is_left_to_a_process_that_died_is_taken_when_its_lease_ends)
+{
+	hwt_store *store;
+
+	fresh_world();
+	store = named("other", HWT_S(600));
+	CHECK_CALL(hwt_store_start(store), 0);
+	put_namesake(2);
+	CHECK_CALL(hwt_store_stop(store), 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_held(store, 8));
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
