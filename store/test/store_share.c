@@ -307,6 +307,7 @@ TEST(a_name_is_free_when_its_lease_has_ended)
 	put_namesake(1);
 	end_us = lease_end_us("me");
 	twin = named("me", HWT_S(600));
+	CHECK(strcmp(hwts_me(twin->db), "me") != 0); /* it only puts */
 	CHECK_CALL(hwt_store_start(twin), 0);
 	CHECK_INT(lease_end_us("me"), >=, end_us + 600000000);
 	CHECK_CALL(hwt_store_close(twin), 0);
