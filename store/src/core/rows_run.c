@@ -67,10 +67,11 @@ static struct hwts_row *row_of(const struct hwts_value *row)
 {
 	size_t texts = row[5].len + row[6].len + row[8].len + row[9].len + row[10].len + 5;
 	struct hwts_row *made = hwts_alloc(sizeof(*made) + texts);
-	char *behind = (char *)(made + 1);
+	char *behind;
 
 	if (!made)
 		return NULL;
+	behind = (char *)(made + 1);
 	made->key = keep(&behind, &row[5]);
 	made->data = keep(&behind, &row[6]);
 	made->len = row[6].len;
