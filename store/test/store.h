@@ -551,12 +551,12 @@ static inline bool wait_log(size_t count)
 	return true;
 }
 
-static volatile sig_atomic_t asked_to_stop;
+static atomic_bool asked_to_stop; /* tasks read it on other threads */
 
 static inline void on_term(int signal)
 {
 	(void)signal;
-	asked_to_stop = 1;
+	atomic_store(&asked_to_stop, true);
 }
 
 /* What a program does when it is executed as a child; each test program has one. */

@@ -32,7 +32,7 @@ static int child(int argc, char **argv)
 	config.lease_ns = HWT_S(6); /* its end is found soon */
 	store = open_with(&config);
 	register_and_start(store, &kind);
-	while (!asked_to_stop)
+	while (!atomic_load(&asked_to_stop))
 		sleep_ms(2);
 	REQUIRE(hwt_store_close(store) == 0);
 	return 0;

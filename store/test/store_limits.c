@@ -297,7 +297,7 @@ static int run_and_hold(void)
 	register_and_start(store, &KIND(.name = "a", .task = note));
 	(void)wait_count(&started, 2);
 	REQUIRE(write(log_fd, "2 0 0 0 0\n", 10) == 10);
-	while (!asked_to_stop)
+	while (!atomic_load(&asked_to_stop))
 		sleep_ms(1);
 	return 0;
 }

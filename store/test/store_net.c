@@ -32,7 +32,7 @@ static int child(int argc, char **argv)
 	register_kind(store, "a", count_not_early, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(store), 0);
 	REQUIRE(atomic_load(&test_failures) == 0);
-	while (!asked_to_stop)
+	while (!atomic_load(&asked_to_stop))
 		sleep_ms(2);
 	REQUIRE(hwt_store_close(store) == 0);
 	return 0;

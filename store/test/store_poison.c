@@ -160,7 +160,7 @@ static int child(int argc, char **argv)
 	store = open_with(&config);
 	kind.backoff_ns = HWT_MS(10);
 	register_and_start(store, &kind);
-	while (!asked_to_stop)
+	while (!atomic_load(&asked_to_stop))
 		sleep_ms(5);
 	return hwt_store_close(store);
 }

@@ -13,7 +13,7 @@ static int work(const hwt_store_run *run, void *ctx)
 {
 	(void)ctx;
 	log_start(run);
-	while (run->len > 0 && !asked_to_stop) /* a long one */
+	while (run->len > 0 && !atomic_load(&asked_to_stop)) /* a long one */
 		sleep_ms(2);
 	return 0;
 }
@@ -28,7 +28,7 @@ static int child(int argc, char **argv)
 	store = is_long ? OPEN(.lease_ns = HWT_S(3), .threads = 64)
 			: OPEN(.lease_ns = HWT_S(600), .name = argc > 4 ? argv[4] : NULL);
 	register_and_start(store, &KIND(.name = "a", .task = work));
-	while (!asked_to_stop)
+	while (!atomic_load(&asked_to_stop))
 		sleep_ms(2);
 	REQUIRE(hwt_store_close(store) == 0);
 	return atomic_load(&test_failures) == 0 ? 0 : 1;
