@@ -59,7 +59,8 @@ trap clean_up EXIT
 trap 'exit 130' INT TERM
 
 PGURL=$(echo "$HWT_STORE_PG_URL" | sed 's,/postgres?,/bench?,')
-PGLOG=${PGURL#*host=}/log.server
+PGLOG=${PGURL#*host=} # what follows the folder are other words of the url
+PGLOG=${PGLOG%%&*}/log.server
 REDIS_PORT=$((20000 + $$ % 20000)) BEANSTALKD_PORT=$((20001 + $$ % 20000))
 export PGURL PGLOG REDIS_PORT BEANSTALKD_PORT SERVER_PID KILLS RIVAL_SECONDS
 newer=$(cd "$BUILD"/bench/rivals/node_modules/node-linux-*/bin 2>/dev/null && pwd) && PATH=$newer:$PATH
