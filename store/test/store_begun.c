@@ -128,6 +128,31 @@ TEST(what_was_begun_ahead_of_its_start_is_cancelled_with_its_group_here)
 }
 
 /* It runs then, for the first time. */
+/* The first cancel makes the run the last one; what it will be is settled, though it has not started. */
+TEST(a_series_that_was_begun_ahead_of_its_start_is_cancelled_once)
+{
+	hwt_store *store = after(30);
+	hwt_store_spec spec = spec_of("a", 0);
+	int64_t give_up_ns = hwt_now() + PATIENCE_NS, ids[FEW];
+
+	hwts_lock(store);
+	store->kinds->queue.run_ns = 1000;
+	hwts_unlock(store);
+	spec.period_ns = HWT_S(3600);
+	for (unsigned i = 0; i < FEW; i++)
+		CHECK_CALL(hwt_store_put(store, &spec, &ids[i]), 0);
+	while (count_begun() < FEW && hwt_now() < give_up_ns)
+		sleep_ms(1);
+	CHECK(wait_count(&started, 30 + THREADS));
+	for (unsigned i = 0; i < FEW; i++)
+		CHECK_CALL(hwt_store_cancel(store, ids[i]), 0);
+	for (unsigned i = 0; i < FEW; i++)
+		CHECK(hwt_store_cancel(store, ids[i]) != 0);
+	atomic_store(&held, false);
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 0);
+}
+
 TEST(what_was_begun_ahead_of_its_start_can_be_rescheduled_here)
 {
 	hwt_store_info info = HWT_STORE_INFO_INIT;
