@@ -4,7 +4,8 @@
 #
 # Every process of a test writes a log: what it asked for, what it was answered, each start and each end of a task.  The nemesis writes what it did
 # to them.  When all is over the tables are written down.  This program reads it all, knows nothing of the store's inside, and demands its promises
-# D1 to D6 and those of groups (store/include/hwt_store.h).  It prints what breaks them and a summary, and its status is 1 if something did.
+# D1 to D6 and those of groups (store/include/hwt_store.h).  It prints a summary, what breaks them and the lines of the logs that tell of it, and its
+# status is 1 if something did.
 #
 # FOLDER/*.log, one for each process; a line is written by one write(2), so a kill loses none of those before.  All times are microseconds on one
 # clock that nobody sets.  ITEM is the user's own number of a timeout, which travels as its data.  RC is an errno value.  KIND is the mode: 0 at least
@@ -61,6 +62,7 @@ my $LINGER = 12_000_000; # so long the server may go on with what a killed proce
 my (%item, %versions, %by_key, %group, %cancels, %moves, %key_of, %trouble, %blow, %killed, @away, @clock, %clock_of, @all_starts, %rules, %of_group);
 my ($lease, $max_attempts, $patience, $over) = (2_000_000, 20, 60_000_000, 0); # OVER: the last time of all
 my (%wrong, @shown);
+my $stories = 3; # as many are told
 
 sub wrong {
 	my ($rule, $text) = @_;
@@ -334,8 +336,7 @@ sub one_fate {
 	my @puts = @{ $item->{puts} };
 	my $accepted = happened(@puts);
 	my $replaced = replaced($item);
-	my @cancelled = grep { (!$replaced || $_->{end} < $replaced->{begin}) && (!$puts[0]{replace} || $_->{begin} > $puts[0]{end}) }
-		happened(@{ $item->{cancels} });
+	my @cancelled = cancelled($item);
 	undef $replaced if @cancelled && $item->{period}; # that run was its last, and what has replaced it comes after it
 	my $ends = grep { ($_->{rc} // -1) == 0 && $_->{end} < $NEVER } @{ $item->{starts} };
 	my $ran = !$item->{period} && ($item->{kind} == $TRANSACTION ? $item->{effects} > 0 : $ends > 0);
@@ -803,6 +804,31 @@ sub ids_are_unique {
 	}
 }
 
+# What the logs say of an item and of what had its id or its key, in the order of time: the first lines and the last ones.
+sub story {
+	my ($name) = @_;
+	my $item = $item{$name};
+	my @related = ($item, (map { @{ $versions{$_} // [] } } grep { defined } $item->{id}),
+		(map { $_->{item} } map { @{ $by_key{$_} // [] } } grep { defined } $item->{key}));
+	my %of = map { $_->{name} => 1 } @related;
+	my %id = map { $_ => 1 } grep { $_ } map { ($_->{id}, map { $_->{id} } @{ $_->{puts} }) } @related;
+	my @lines;
+	for my $file (glob "$folder/*.log") {
+		my ($log) = $file =~ m{([^/]+)\.log$};
+		open my $in, '<', $file or next;
+		while (<$in>) {
+			my ($time, $event, @more) = split;
+			push @lines, "$time $log $event @more" if defined $event
+				&& ($event =~ /^(?:put|cancel|move|start|end)/ ? $of{ $more[0] } || $id{ $more[1] } : $log eq 'nemesis');
+		}
+	}
+	@lines = sort { ($a =~ /^(-?\d+)/)[0] <=> ($b =~ /^(-?\d+)/)[0] } @lines;
+	my $own = first { $lines[$_] =~ / \Q$name\E / } 0 .. $#lines;
+	splice @lines, 0, max(0, $own - 10) if defined $own;
+	splice @lines, 40, @lines - 80, '...' if @lines > 80;
+	return @lines;
+}
+
 # The whole
 
 for my $file (sort glob "$folder/*.log") {
@@ -877,5 +903,8 @@ printf "# %d starts in groups with a limit, %d pauses\n", sum0(map { scalar @{ $
 	sum0(map { scalar happened(@{ $_->{halt} // [] }) } values %rules);
 fail_overs();
 print "# $_\n" for @shown;
+for my $name (uniq(map { /^\S+ item (\d+)/ ? $1 : () } @shown)) {
+	print "# the story of item $name\n", map { "#   $_\n" } story($name) if --$stories >= 0;
+}
 printf "# %s: %d\n", $_, $wrong{$_} for sort keys %wrong;
 exit(%wrong ? 1 : 0);

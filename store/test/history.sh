@@ -405,6 +405,11 @@ fine replaced_and_cancelled_after_its_run "sed -i '/start 32/d; /end 32/d' c.log
 fine replaced_before_its_put_was_answered_and_cancelled_after_its_run "overtaken 2; echo 'effect 31' >>database.tables
 	sed -i '/start 32/d; /end 32/d; s/^1051000 put 31/1171000 put 31/' c.log
 	printf '%s\n' '1172000 cancel? 31 31' '1173000 cancel 31 31 0' >>b.log"
+fine perhaps_dropped_while_it_ran_and_cancelled_after_its_run "overtaken 2; echo 'effect 31' >>database.tables; echo 'intent 32' >>database.tables
+	sed -i '/start 32/d; /end 32/d; s/put? 32.*/& on=1/; s/^1166000 put 32 0/1169000 put 32 104/' c.log
+	printf '%s\n' '1167000 cancel? 31 31' '1168000 cancel 31 31 16' '1172000 cancel? 31 31' '1173000 cancel 31 31 0' >>b.log"
+fine a_series_cancelled_while_it_ran_and_what_perhaps_replaced_it_too "sed -i '/start 32/d; /end 32/d; s/put? 31.*/& period=1000000/; s/^1166000 put 32 0/1166000 put 32 104/' c.log
+	printf '%s\n' '1161000 cancel? 31 31' '1162000 cancel 31 31 0' '1172000 cancel? 31 31' '1173000 cancel 31 31 0' >>b.log"
 fine replaced_again_while_it_ran "sed -i 's/ 32 31 0 1 3/ 33 31 0 1 3/; s/end 32/end 33/' c.log
 	printf '%s\n' '1166100 put? 33 0 9000 key=k9 replace=1' '1166200 put 33 0 31' >>c.log"
 broken replaced_while_it_ran_and_tried_again "sed -i 's/end 31 31 1 3 0 1/end 31 31 1 3 5 1/' c.log
