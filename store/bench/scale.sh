@@ -111,19 +111,25 @@ cliff() { # SCENARIO PROGRAM'S-SCENARIO ARGS...
 	esac
 }
 
+# The table, and its partitions.
+tables() { # SCENARIO
+	echo "(select '$1_timeout'::regclass::oid id union select inhrelid from pg_inherits where inhparent = '$1_timeout'::regclass)"
+}
+
 # Bytes of the table and of its indexes, or of the file and of its log.
 sizes() { # SCENARIO
 	case $engine in
 	sqlite) stat -c %s "$folder/$1.db" "$folder/$1.db-wal" 2>/dev/null | paste -sd' ' - ;;
-	postgresql) sql "select pg_table_size('$1_timeout'), pg_indexes_size('$1_timeout')" ;;
+	postgresql) sql "select sum(pg_table_size(id)), sum(pg_indexes_size(id)) from $(tables "$1") t" ;;
 	esac
 }
 
 # Scans of all timeouts, and rows and entries of the index that were read.
 reads() { # SCENARIO
 	sleep 1.5 # sessions tell what they have done once a second
-	sql "select t.seq_scan, coalesce(t.idx_tup_fetch, 0), i.idx_tup_read from pg_stat_user_tables t
-		join pg_stat_user_indexes i using (relname) where relname = '$1_timeout' and indexrelname = '$1_due'"
+	sql "select sum(t.seq_scan), sum(t.idx_tup_fetch), sum(i.idx_tup_read) from $(tables "$1") x
+		join pg_stat_user_tables t on t.relid = x.id join pg_stat_user_indexes i on i.relid = x.id
+		where pg_get_indexdef(i.indexrelid) like '%(shard, due_us%'"
 }
 
 far() {

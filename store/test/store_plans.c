@@ -204,18 +204,21 @@ static bool explain_postgres(struct hwts_conn *conn, const char *sql, char *plan
 /* "Index Cond: (...)" must name the first column of the index: with only the others all of the index is read. */
 static bool goes_by_first_column(const char *scan, const char *next)
 {
-	const char *column = strstr(scan, "_due on")       ? "shard = "
-			     : strstr(scan, "_key on")     ? "bucket = "
-			     : strstr(scan, "_ofgroup on") ? "grp = "
-			     : strstr(scan, "_ofkind on")  ? "kind = "
-			     : strstr(scan, "_group_pkey") ? "bucket = "
-							   : "id = ";
+	static const char *const columns[][3] = {
+		/* the index, its name in a partition, its first column or one that is given only with it */
+		{ "_due on", "_shard_due_us_id_idx on", "shard = " }, { "_key on", "_grp_key_idx on", "bucket = " },
+		{ "_ofgroup on", "_grp_due_us_id_idx on", "grp = " }, { "_ofkind on", "_kind_idx on", "kind = " },
+		{ "_group_pkey", "_group_pkey", "bucket = " },        { "", "", "id = " },
+	};
+	size_t i = 0;
 	char cond[2048];
 
+	while (!strstr(scan, columns[i][0]) && !strstr(scan, columns[i][1]))
+		i++;
 	next += strspn(next, " ");
 	(void)snprintf(cond, sizeof(cond), "%.*s", (int)strcspn(next, "\n"), next);
 	/* The range is that of the shards of a kind. */
-	return strncmp(cond, "Index Cond:", 11) == 0 && (strstr(cond, column) || strstr(cond, "(shard >= "));
+	return strncmp(cond, "Index Cond:", 11) == 0 && (strstr(cond, columns[i][2]) || strstr(cond, "(shard >= "));
 }
 
 /*
@@ -224,9 +227,10 @@ static bool goes_by_first_column(const char *scan, const char *next)
  */
 static bool is_good_on_postgres(const char *plan, bool ours)
 {
-	char table[64], shards[64], groups[64];
+	char table[64], parts[64], shards[64], groups[64];
 
 	(void)snprintf(table, sizeof(table), " on %s_timeout", world.schema);
+	(void)snprintf(parts, sizeof(parts), " on %s_part", world.schema);    /* store/doc/partitioning.md */
 	(void)snprintf(shards, sizeof(shards), " on %s_shard", world.schema); /* few: the planner may read them all */
 	(void)snprintf(groups, sizeof(groups), " on %s_group", world.schema);
 	for (const char *line = plan; *line; line = strchr(line, '\n') + 1) {
@@ -234,10 +238,11 @@ static bool is_good_on_postgres(const char *plan, bool ours)
 		char text[2048];
 
 		(void)snprintf(text, sizeof(text), "%.*s", (int)len, line);
-		if (!(strstr(text, table) || (ours && (strstr(text, shards) || strstr(text, groups)))) ||
+		if (!(strstr(text, table) || strstr(text, parts) ||
+		      (ours && (strstr(text, shards) || strstr(text, groups)))) ||
 		    strstr(text, "Insert on") || strstr(text, "Update on") || strstr(text, "Delete on"))
 			continue;
-		if (!ours && strstr(text, "Bitmap Heap Scan"))
+		if ((!ours || strstr(text, parts)) && strstr(text, "Bitmap ")) /* it begins with a scan of an index */
 			continue;
 		if (!strstr(text, "Scan using ") || !goes_by_first_column(text, line + len + 1))
 			return false;
