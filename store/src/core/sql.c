@@ -57,8 +57,8 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	[HWTS_SQL_CANCEL] = {
 		"cancel", "iin", .sqlite =
 		"delete from @_timeout where "
-		THIS " and ((state <> 2 and (1 << state) & ?3 <> 0) or (state = 2 and epoch = ?2 and last is null)) returning"
-		     " id",
+		THIS " and ((state <> 2 and (1 << state) & ?3 <> 0) or (state = 2 and epoch = ?2 and last is null))"
+		     " returning id",
 	},
 	/* None of them waits for a row that another transaction has locked: those are tried alone. */
 	[HWTS_SQL_CANCEL_ALL] = {
