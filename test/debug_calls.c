@@ -59,7 +59,7 @@ static unsigned which_call;
 static hwt_timeout handle_of_a_destroyed_timer(void)
 {
 	hwt_timeout timeout = HWT_TIMEOUT_NONE;
-	hwt_timer *timer = driven_timer(0);
+	hwt_timer *timer = driven_timer();
 
 	REQUIRE(hwt_new_timeout(timer, run_task, NULL, HWT_S(3600), &timeout) == 0);
 	REQUIRE(hwt_timer_destroy(timer) == 0);
@@ -108,7 +108,7 @@ static void use_good_handles(void)
 	hwt_timer *timer;
 
 	(void)handle_of_a_destroyed_timer();
-	timer = driven_timer(0);
+	timer = driven_timer();
 	CHECK_RC(hwt_new_timeout(timer, run_task, NULL, HWT_S(3600), &timeout), 0);
 	CHECK_RC(hwt_cancel(timeout), 0);
 	CHECK_RC(hwt_cancel(timeout), ENOENT); /* stale, and harmless */

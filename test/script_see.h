@@ -109,7 +109,7 @@ static inline void script_late(struct script_part *part)
 static inline bool script_see(struct script_part *part, const char *verb)
 {
 	struct script_timeout *it;
-	hwt_unprocessed left;
+	hwt_unprocessed left = { .arg = &left };
 
 	if (strcmp(verb, "ran") == 0)
 		it = script_which(part), script_want("runs", it->runs, script_number(part));
@@ -134,7 +134,7 @@ static inline bool script_see(struct script_part *part, const char *verb)
 	else if (strcmp(verb, "back") == 0)
 		script_back(part);
 	else if (strcmp(verb, "none") == 0)
-		script_want("hands out", hwt_timer_next_unprocessed(script.timer, &left), false);
+		script_want("hands out", hwt_timer_next_unprocessed(script.timer, &left) || left.arg != &left, false);
 	else
 		return false;
 	return true;

@@ -46,6 +46,8 @@ TEST(the_clocks_are_those_of_the_system)
 		CHECK_INT(now_ns, >=, before_ns);
 		CHECK_INT(now_ns, <=, system_time(ids[i]));
 	}
+	CHECK_INT(hwt_now(), <=, hwt_clock_now(HWT_CLOCK_MONOTONIC));
+	CHECK_INT(hwt_now(), >=, system_time(CLOCK_MONOTONIC) - PATIENCE_NS);
 	CHECK_RC(hwt_clock_now(3), -1);
 	CHECK_RC(hwt_clock_now(UINT32_MAX), -1);
 }

@@ -24,7 +24,7 @@ static hwt_timer *made(const hwt_config *config)
 	return timer;
 }
 
-static hwt_timer *virtual_timer(void)
+static hwt_timer *collecting_timer(void)
 {
 	hwt_config config = collecting(HWT_VIRTUAL_CLOCK);
 
@@ -107,7 +107,7 @@ static void release(void *arg)
 
 TEST(it_takes_no_task_and_no_finaliser)
 {
-	hwt_timer *timer = virtual_timer();
+	hwt_timer *timer = collecting_timer();
 	hwt_timeout timeout = { &timer, 4711 };
 	hwt_spec spec = HWT_SPEC_INIT;
 
@@ -131,7 +131,7 @@ TEST(it_takes_no_task_and_no_finaliser)
 
 TEST(each_timer_has_its_own_advance)
 {
-	hwt_timer *timer = virtual_timer(), *other;
+	hwt_timer *timer = collecting_timer(), *other;
 	hwt_config config = collecting(HWT_VIRTUAL_CLOCK);
 	int64_t next_ns = -1;
 	atomic_uint ran = 0;
@@ -161,7 +161,7 @@ TEST(what_is_due_comes_in_the_order_of_ticks_and_has_ended)
 {
 	static const int64_t ticks[] = { 7, 3, 3, 90, 5, 3, 7, 5 };
 	static const uintptr_t order[] = { 1, 2, 5, 4, 7, 0, 6, 3 };
-	hwt_timer *timer = virtual_timer();
+	hwt_timer *timer = collecting_timer();
 	hwt_timeout timeouts[8];
 	char text[80];
 	size_t seen = 0;
@@ -196,7 +196,7 @@ TEST(what_is_due_comes_in_the_order_of_ticks_and_has_ended)
 /* Also when one of them has been found due already, and waits. */
 TEST(without_room_nothing_fires_and_nothing_is_lost)
 {
-	hwt_timer *timer = virtual_timer();
+	hwt_timer *timer = collecting_timer();
 	hwt_timeout timeouts[3];
 	size_t n = 4711;
 	int64_t next_ns;
@@ -221,28 +221,9 @@ TEST(without_room_nothing_fires_and_nothing_is_lost)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
-/* One that waits for room is pending. */
-TEST(what_waits_for_room_can_be_cancelled_and_moved)
-{
-	hwt_timer *timer = virtual_timer();
-	hwt_timeout timeouts[4];
-
-	for (size_t i = 0; i < 4; i++)
-		timeouts[i] = schedule(timer, i, HWT_MS(5));
-	CHECK_INT(advance(timer, HWT_MS(5), 1), ==, HWT_MS(5));
-	CHECK_RC(hwt_cancel(timeouts[1]), 0);
-	CHECK_RC(hwt_reschedule_at(timeouts[2], HWT_MS(9)), 0);
-	CHECK_INT(advance(timer, HWT_MS(5), BATCH), ==, HWT_MS(9));
-	CHECK(count == 1 && number(0) == 3);
-	CHECK_INT(advance(timer, HWT_MS(9), BATCH), ==, INT64_MAX);
-	CHECK(count == 1 && number(0) == 2);
-	CHECK_INT(stats_of(timer).cancelled, ==, 1);
-	CHECK_RC(hwt_timer_destroy(timer), 0);
-}
-
 TEST(a_periodic_one_is_pending_again)
 {
-	hwt_timer *timer = virtual_timer();
+	hwt_timer *timer = collecting_timer();
 	hwt_timeout timeout = HWT_TIMEOUT_NONE;
 
 	CHECK_RC(hwt_new_periodic(timer, NULL, &timeout, HWT_MS(5), HWT_MS(10), &timeout), 0);
@@ -287,7 +268,7 @@ TEST(the_bound_on_tasks_bounds_a_batch)
 /* One of which waits for room. */
 TEST(a_stop_hands_out_the_rest_without_tasks)
 {
-	hwt_timer *timer = virtual_timer();
+	hwt_timer *timer = collecting_timer();
 	bool seen[10] = { false };
 	hwt_unprocessed left;
 	size_t n = 0;
@@ -313,36 +294,6 @@ TEST(a_stop_hands_out_the_rest_without_tasks)
 }
 
 #ifndef HWT_PORTABLE
-static bool is_readable(int fd, int64_t patience_ns)
-{
-	struct pollfd wanted = { .fd = fd, .events = POLLIN };
-
-	return poll(&wanted, 1, (int)(patience_ns / HWT_MS(1))) == 1;
-}
-
-TEST(the_descriptor_is_readable_until_there_is_no_more)
-{
-	hwt_config config = collecting(0);
-	hwt_timer *timer = made(&config);
-	size_t seen = 0;
-	int fd = -1;
-
-	CHECK_RC(hwt_timer_fd(timer, &fd), 0);
-	(void)advance(timer, hwt_now(), BATCH);
-	CHECK(!is_readable(fd, 0));
-	for (size_t i = 0; i < 5; i++)
-		schedule(timer, i, HWT_MS(5));
-	while (seen < 5) {
-		CHECK(is_readable(fd, PATIENCE_NS));
-		(void)advance(timer, hwt_now(), 2);
-		for (size_t i = 0; i < count; i++)
-			CHECK_INT(number(i), ==, seen + i);
-		seen += count;
-	}
-	(void)advance(timer, hwt_now(), 2);
-	CHECK(!is_readable(fd, 0));
-	CHECK_RC(hwt_timer_destroy(timer), 0);
-}
 #endif
 
 TEST_MAIN()

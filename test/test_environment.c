@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The process around the library: signals, child processes, threads that are cancelled, threads of a real-time class.
+ * The process around the library: signals, and threads that are cancelled.
  */
 #include "spawn.h"
-#include "virtual.h"
 
 #include <signal.h>
 #include <sys/mman.h>
 #ifdef __linux__
 #include <sys/prctl.h>
 #endif
-#include <sys/syscall.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 
 #define TICK_NS HWT_MS(1)
 
@@ -115,70 +112,6 @@ TEST(a_profiler_sees_the_worker)
 		0); /* one that is on its way */
 	REQUIRE(pthread_sigmask(SIG_SETMASK, &mine, NULL) == 0);
 	REQUIRE(sigaction(SIGPROF, &before, NULL) == 0);
-	CHECK_RC(hwt_timer_destroy(timer), 0);
-}
-
-/* Whatever the worker does: it looks idle to the system, and asleep, or busy. */
-TEST(a_signal_for_the_process_comes_to_its_own_threads)
-{
-	hwt_timer *timer = new_timer(TICK_NS, 64);
-	struct sigaction before;
-	atomic_uint ran = 0;
-
-	catcher = pthread_self();
-	handle(SIGUSR1, catch, &before);
-	REQUIRE(hwt_new_periodic(timer, count_task, &ran, 0, TICK_NS, NULL) == 0);
-	for (unsigned i = 1; i <= 20; i++) {
-		REQUIRE(wait_count(&ran, i));
-		REQUIRE(kill(getpid(), SIGUSR1) == 0);
-		REQUIRE(wait_count(&caught, i));
-	}
-	CHECK_INT(caught_elsewhere, ==, 0);
-	REQUIRE(sigaction(SIGUSR1, &before, NULL) == 0);
-	CHECK_RC(hwt_timer_destroy(timer), 0);
-}
-
-/*
- * A child process
- */
-
-struct child {
-	bool own_mask;
-	int status;
-	atomic_uint done;
-};
-
-/* A shell that sends itself SIGTERM, and says 7 if it survives. */
-static void spawn_task(hwt_timeout timeout, void *arg)
-{
-	struct child *child = arg;
-	sigset_t none;
-	pid_t pid;
-
-	(void)timeout;
-	sigemptyset(&none);
-	pid = fork();
-	if (pid == 0) {
-		if (child->own_mask)
-			sigprocmask(SIG_SETMASK, &none, NULL);
-		execl("/bin/sh", "sh", "-c", "kill -TERM $$; exit 7", (char *)NULL);
-		_exit(99);
-	}
-	CHECK_INT(pid, >, 0);
-	CHECK_INT(waitpid(pid, &child->status, 0), ==, pid);
-	atomic_fetch_add(&child->done, 1);
-}
-
-/* The worker's mask is inherited, so a child gets one of its own. */
-TEST(a_child_that_a_task_spawns_with_a_mask_of_its_own_can_be_terminated)
-{
-	hwt_timer *timer = new_timer(TICK_NS, 64);
-	struct child free_child = { .own_mask = true }, deaf_child = { .own_mask = false };
-
-	begin_task(timer, spawn_task, &free_child, &free_child.done);
-	begin_task(timer, spawn_task, &deaf_child, &deaf_child.done);
-	CHECK(WIFSIGNALED(free_child.status) && WTERMSIG(free_child.status) == SIGTERM);
-	CHECK(WIFEXITED(deaf_child.status) && WEXITSTATUS(deaf_child.status) == 7);
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
@@ -342,7 +275,7 @@ TEST(a_cancelled_thread_leaves_after_the_call)
 		if (i % 4 < 2)
 			CHECK_RC(hwt_timer_destroy(victim.timer), 0);
 	}
-	victim.timer = driven_timer(0);
+	victim.timer = driven_timer();
 	victim.call = call_others;
 	run_victim(&victim);
 	CHECK_RC(hwt_timer_destroy(victim.timer), 0);
@@ -371,52 +304,6 @@ TEST(a_thread_that_is_cancelled_while_it_waits_for_a_task_leaves_after_the_call)
 		cancel_in_a_wait(call_cancel_sync, i % 2 == 0, i < 2);
 		cancel_in_a_wait(call_stop, i % 2 == 0, i < 2);
 		cancel_in_a_wait(call_destroy, i % 2 == 0, i < 2);
-	}
-}
-
-/* A second stop waits for the first. */
-TEST(a_thread_that_is_cancelled_while_another_stops_the_timer_leaves_after_the_call)
-{
-	for (unsigned i = 0; i < 4; i++) {
-		struct victim first = { .timer = new_timer(TICK_NS, 64), .call = call_stop };
-		struct victim second = { .timer = first.timer, .call = call_stop, .pending = i % 2 == 0 };
-		struct gate gate = { 0, 0 };
-		pthread_t threads[2];
-
-		CHECK_RC(hwt_new_timeout(first.timer, gate_task, &gate, 0, NULL), 0);
-		REQUIRE(wait_count(&gate.begun, 1));
-		threads[0] = start_victim(&first);
-		threads[1] = start_victim(&second);
-		sleep_ms(5);
-		atomic_store(&gate.open, 1);
-		join_victim(&first, threads[0]);
-		join_victim(&second, threads[1]);
-		CHECK_RC(hwt_timer_destroy(first.timer), 0);
-	}
-}
-
-static void *advance_thread(void *arg)
-{
-	CHECK_RC(hwt_timer_advance(arg, HWT_S(1), NULL), ECANCELED); /* stopped meanwhile */
-	return NULL;
-}
-
-TEST(a_thread_that_is_cancelled_while_it_waits_for_an_advance_leaves_after_the_call)
-{
-	for (unsigned i = 0; i < 4; i++) {
-		struct victim victim = { .timer = virtual_timer(), .call = call_stop, .pending = i % 2 == 0 };
-		struct gate gate = { 0, 0 };
-		pthread_t driver, thread;
-
-		CHECK_RC(hwt_new_timeout(victim.timer, gate_task, &gate, 0, NULL), 0);
-		REQUIRE(pthread_create(&driver, NULL, advance_thread, victim.timer) == 0);
-		REQUIRE(wait_count(&gate.begun, 1));
-		thread = start_victim(&victim);
-		sleep_ms(5);
-		atomic_store(&gate.open, 1);
-		join_victim(&victim, thread);
-		REQUIRE(pthread_join(driver, NULL) == 0);
-		CHECK_RC(hwt_timer_destroy(victim.timer), 0);
 	}
 }
 
@@ -532,117 +419,6 @@ TEST(a_worker_that_is_cancelled_goes_on)
 	}
 	stop_within_patience(timer);
 	CHECK_RC(hwt_timer_destroy(timer), 0);
-}
-
-/*
- * A worker of a real-time class, as thread_attr can make it, and ordinary producers on its processor.  It takes the
- * processor from them at any instruction, also with a lock in hand that its tasks want.
- */
-
-enum { SHARED = 64, PRODUCERS = 4 };
-
-struct pace {
-	hwt_timer *timer;
-	_Atomic uint64_t generations[SHARED]; /* of the handles, 0: none */
-	void *_Atomic entries[SHARED];
-	atomic_uint runs;
-	atomic_bool over;
-};
-
-#define PACES 100u
-#define FEW_YIELDS 1000u /* in a call: 16 for each of the few locks and marks that it may wait for */
-
-static _Thread_local unsigned yields; /* in this call of the worker's task */
-
-/* The library's, too. */
-int sched_yield(void)
-{
-	yields++;
-	return (int)syscall(SYS_sched_yield);
-}
-
-static hwt_timeout shared_handle(struct pace *pace, unsigned i)
-{
-	return (hwt_timeout){ atomic_load(&pace->entries[i]), atomic_load(&pace->generations[i]) };
-}
-
-/* Its own work is what meets the producers: their lanes and their timeouts. */
-static void pace_task(hwt_timeout timeout, void *arg)
-{
-	struct pace *pace = arg;
-	hwt_timeout mine;
-	unsigned most = 0;
-
-	(void)timeout;
-	for (unsigned i = 0; i < SHARED; i++) {
-		yields = 0;
-		(void)hwt_reschedule(shared_handle(pace, i), HWT_S(3600));
-		most = yields > most ? yields : most;
-	}
-	for (unsigned i = 0; i < 8; i++) {
-		yields = 0;
-		if (hwt_new_timeout(pace->timer, pace_task, NULL, HWT_S(3600), &mine) == 0)
-			CHECK_INT(hwt_cancel(mine), ==, 0);
-		most = yields > most ? yields : most;
-	}
-	CHECK_INT(most, <, FEW_YIELDS); /* where it only yields: until the system keeps it back, 90 ms a run */
-	atomic_fetch_add(&pace->runs, 1);
-}
-
-static void *pace_producer(void *arg)
-{
-	struct pace *pace = arg;
-
-	while (!atomic_load(&pace->over))
-		for (unsigned i = 0; i < SHARED; i++)
-			CHECK_INT(hwt_reschedule(shared_handle(pace, i), HWT_S(3600)), ==, 0);
-	return NULL;
-}
-
-TEST(an_urgent_worker_keeps_its_pace_beside_producers_on_its_processor)
-{
-	struct sched_param param = { .sched_priority = 1 };
-	hwt_config config = HWT_CONFIG_INIT;
-	struct pace pace = { .timer = NULL };
-	cpu_set_t mine, one;
-	struct crew crew;
-	pthread_attr_t attr;
-	unsigned cpu = 0;
-	int rc;
-
-	REQUIRE(sched_getaffinity(0, sizeof(mine), &mine) == 0);
-	while (!CPU_ISSET(cpu, &mine))
-		cpu++;
-	CPU_ZERO(&one);
-	CPU_SET(cpu, &one);
-	REQUIRE(pthread_attr_init(&attr) == 0 && pthread_attr_setaffinity_np(&attr, sizeof(one), &one) == 0);
-	REQUIRE(pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED) == 0);
-	REQUIRE(pthread_attr_setschedpolicy(&attr, SCHED_FIFO) == 0 && pthread_attr_setschedparam(&attr, &param) == 0);
-	config.tick_duration_ns = TICK_NS;
-	config.thread_attr = &attr;
-	REQUIRE(hwt_timer_create(&pace.timer, &config) == 0);
-	rc = hwt_timer_start(pace.timer);
-	pthread_attr_destroy(&attr);
-	if (rc != 0) {
-		CHECK_INT(rc, ==, EPERM);
-		CHECK_RC(hwt_timer_destroy(pace.timer), 0);
-		SKIP("SCHED_FIFO is not permitted here");
-	}
-	for (unsigned i = 0; i < SHARED; i++) {
-		hwt_timeout timeout;
-
-		REQUIRE(hwt_new_timeout(pace.timer, count_task, NULL, HWT_S(3600), &timeout) == 0);
-		atomic_store(&pace.entries[i], timeout.entry);
-		atomic_store(&pace.generations[i], timeout.generation);
-	}
-	REQUIRE(sched_setaffinity(0, sizeof(one), &one) == 0); /* the producers inherit it */
-	crew_start(&crew, PRODUCERS, pace_producer, &pace, 0);
-	REQUIRE(sched_setaffinity(0, sizeof(mine), &mine) == 0);
-	REQUIRE(hwt_new_periodic(pace.timer, pace_task, &pace, 0, TICK_NS, NULL) == 0);
-	REQUIRE(wait_count(&pace.runs, PACES));
-	atomic_store(&pace.over, true);
-	crew_join(&crew);
-	CHECK_RC(hwt_timer_destroy(pace.timer), 0);
 }
 
 static void ignore_signal(int signal_number)

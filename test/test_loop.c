@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <sys/resource.h>
 
-#define TIMEOUTS 2000
 #define PATIENCE_MS ((int)(PATIENCE_NS / HWT_MS(1)))
 
 static bool is_readable_within(int fd, int milliseconds)
@@ -18,7 +17,7 @@ static bool is_readable_within(int fd, int milliseconds)
 
 TEST(the_descriptor_is_closed_on_exec)
 {
-	hwt_timer *timer = driven_timer(0);
+	hwt_timer *timer = driven_timer();
 	int fd = -1;
 
 	NEEDS_LINUX();
@@ -37,7 +36,7 @@ TEST(a_worker_or_a_clock_of_ones_own_has_no_descriptor)
 	CHECK_RC(hwt_timer_next(NULL, &next_ns), EINVAL);
 	CHECK_RC(hwt_timer_fd(NULL, &fd), EINVAL);
 	for (unsigned i = 0; i < 4; i++) { /* not started, and started */
-		hwt_timer *timer = flagged_timer(flags[i % 2], 0);
+		hwt_timer *timer = flagged_timer(flags[i % 2]);
 
 		if (i / 2 != 0)
 			CHECK_RC(hwt_timer_start(timer), 0);
@@ -57,7 +56,7 @@ TEST(the_clock_of_a_loop_is_the_systems)
 {
 	static const int64_t bad_ns[] = { 0, -1, INT64_MIN };
 	struct run run = { .not_before_ns = 0 };
-	hwt_timer *timer = driven_timer(0);
+	hwt_timer *timer = driven_timer();
 	int64_t next_ns = 17, old_ns = hwt_now() > HWT_S(60) ? hwt_now() - HWT_S(60) : 1;
 	int fd = -1;
 
@@ -86,7 +85,7 @@ TEST(the_clock_of_a_loop_is_the_systems)
 
 TEST(without_descriptors_left_it_fails_and_works_later)
 {
-	hwt_timer *timer = driven_timer(0);
+	hwt_timer *timer = driven_timer();
 	struct rlimit before, none;
 	int fd = 17;
 
@@ -168,7 +167,7 @@ TEST(a_cancelled_thread_tells_to_the_end)
 
 TEST(a_stop_makes_the_descriptor_readable)
 {
-	hwt_timer *timer = driven_timer(0);
+	hwt_timer *timer = driven_timer();
 	int fd = -1;
 
 	NEEDS_LINUX();
@@ -265,79 +264,6 @@ TEST(the_descriptor_does_not_ring_for_a_task_that_is_running)
 	CHECK(!is_readable_within(fd, 50)); /* five ticks */
 	parked.run(parked.job);
 	CHECK(is_readable_within(fd, 0));
-	CHECK_RC(hwt_timer_destroy(timer), 0);
-}
-
-/* A task that gives the loop's lock up around its work, as another thread sees it. */
-struct guarded {
-	pthread_mutex_t *lock;
-	bool begun, prevented; /* under the lock */
-};
-
-static void guarded_task(hwt_timeout timeout, void *arg)
-{
-	struct guarded *guarded = arg;
-
-	(void)timeout;
-	guarded->begun = true; /* the loop has the lock */
-	CHECK(!guarded->prevented);
-	pthread_mutex_unlock(guarded->lock);
-	sched_yield(); /* the work */
-	pthread_mutex_lock(guarded->lock);
-}
-
-struct canceller {
-	pthread_mutex_t *lock;
-	struct guarded *guarded;
-	hwt_timeout *timeouts;
-	unsigned prevented;
-};
-
-static void *cancel_under_the_lock(void *arg)
-{
-	struct canceller *canceller = arg;
-
-	for (unsigned i = TIMEOUTS; i-- > 0;) {
-		pthread_mutex_lock(canceller->lock);
-		if (hwt_cancel(canceller->timeouts[i]) == 0) {
-			CHECK(!canceller->guarded[i].begun);
-			canceller->guarded[i].prevented = true;
-			canceller->prevented++;
-		} else {
-			CHECK(canceller->guarded[i].begun);
-		}
-		pthread_mutex_unlock(canceller->lock);
-		sched_yield();
-	}
-	return NULL;
-}
-
-TEST(a_lock_held_across_advance_makes_a_cancel_under_it_decisive)
-{
-	static struct guarded guarded[TIMEOUTS];
-	static hwt_timeout timeouts[TIMEOUTS];
-	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	struct canceller canceller = { &lock, guarded, timeouts, 0 };
-	int64_t end_ns = hwt_now() + PATIENCE_NS;
-	hwt_timer *timer = driven_timer(0);
-	unsigned begun = 0;
-	pthread_t thread;
-
-	for (unsigned i = 0; i < TIMEOUTS; i++) {
-		guarded[i].lock = &lock;
-		CHECK_RC(hwt_new_timeout(timer, guarded_task, &guarded[i], HWT_US(i), &timeouts[i]), 0);
-	}
-	REQUIRE(pthread_create(&thread, NULL, cancel_under_the_lock, &canceller) == 0);
-	while (hwt_pending_timeouts(timer) > 0 && hwt_now() < end_ns) {
-		pthread_mutex_lock(&lock);
-		CHECK_RC(hwt_timer_advance(timer, hwt_now(), NULL), 0);
-		pthread_mutex_unlock(&lock);
-		sched_yield();
-	}
-	pthread_join(thread, NULL);
-	for (unsigned i = 0; i < TIMEOUTS; i++)
-		begun += guarded[i].begun;
-	CHECK_INT(begun + canceller.prevented, ==, TIMEOUTS);
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 

@@ -17,15 +17,6 @@ static hwt_timer *timer_with(int64_t limit, uint32_t flags)
 	return timer;
 }
 
-static uint64_t histogram_sum(const hwt_stats *stats)
-{
-	uint64_t sum = 0;
-
-	for (unsigned i = 0; i < 32; i++)
-		sum += stats->lateness[i];
-	return sum;
-}
-
 TEST(bad_arguments_are_refused)
 {
 	hwt_timer *timer = timer_with(0, 0);
@@ -77,20 +68,6 @@ static bool wait_counted(hwt_timer *timer, uint64_t completed)
 		sleep_ms(1);
 	}
 	return true;
-}
-
-TEST(a_new_timer_has_done_nothing)
-{
-	hwt_timer *timer = timer_with(0, 0);
-	hwt_stats stats = stats_of(timer);
-
-	CHECK_INT(stats.accepted | stats.completed | stats.cancelled | stats.returned | stats.pending, ==, 0);
-	CHECK_INT(stats.running | stats.runs | stats.ticks | stats.wakeups | stats.transfers, ==, 0);
-	CHECK_INT(stats.records, ==, 0);
-	CHECK_INT(stats.bytes, >, 1000);
-	CHECK_INT(stats.bytes, <, 10000000); /* lanes follow the number of cores */
-	CHECK_INT(histogram_sum(&stats), ==, 0);
-	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
 /* A worker that comes late finds a timeout due and has not slept for it, but not again and again. */
@@ -163,63 +140,6 @@ TEST(older_and_newer_sizes_are_served)
 	CHECK_INT(newer.stats.size, ==, sizeof(newer));
 	CHECK_INT(newer.stats.pending, ==, 1);
 	CHECK_INT(newer.more[0] | newer.more[3], ==, 0);
-	CHECK_RC(hwt_timer_destroy(timer), 0);
-}
-
-/* Each snapshot adds up (stats_of checks that), while threads schedule, cancel, run and stop. */
-
-struct busy {
-	hwt_timer *timer;
-	atomic_uint ran;
-	uint64_t accepted, cancelled;
-};
-
-static void *be_busy(void *arg)
-{
-	struct busy *busy = arg;
-	hwt_timeout timeout;
-	int rc = 0;
-
-	for (unsigned i = 0; rc == 0; i++) {
-		rc = hwt_new_timeout(busy->timer, count_task, &busy->ran, i % 3 == 0 ? 0 : FAR_NS, &timeout);
-		busy->accepted += rc == 0;
-		if (rc == 0 && i % 3 != 0)
-			busy->cancelled += hwt_cancel(timeout) == 0;
-	}
-	CHECK_INT(rc, ==, ECANCELED);
-	return NULL;
-}
-
-TEST(snapshots_add_up_while_others_are_at_work)
-{
-	hwt_timer *timer = timer_with(0, 0);
-	struct busy busy[3] = { { .timer = timer }, { .timer = timer }, { .timer = timer } };
-	uint64_t accepted = 0, cancelled = 0, ran = 0;
-	hwt_stats before = stats_of(timer), stats;
-	struct crew crew;
-
-	crew_start(&crew, 3, be_busy, busy, sizeof(*busy));
-	for (unsigned i = 0; i < scaled(3000); i++) {
-		stats = stats_of(timer);
-		CHECK(stats.accepted >= before.accepted && stats.completed >= before.completed);
-		CHECK(stats.cancelled >= before.cancelled && stats.runs >= before.runs);
-		CHECK_INT(stats.pending, <, INT64_MAX); /* not below zero */
-		CHECK_INT(stats.running, <=, 1);
-		before = stats;
-	}
-	CHECK_RC(hwt_timer_stop(timer, NULL), 0);
-	crew_join(&crew);
-	stats = stats_of(timer);
-	for (int i = 0; i < 3; i++) {
-		accepted += busy[i].accepted;
-		cancelled += busy[i].cancelled;
-		ran += busy[i].ran;
-	}
-	CHECK_INT(stats.accepted, ==, accepted);
-	CHECK_INT(stats.cancelled, ==, cancelled);
-	CHECK_INT(stats.completed, ==, ran);
-	CHECK_INT(stats.returned, ==, accepted - cancelled - ran);
-	CHECK_INT(stats.refused_stopped, ==, 3);
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
