@@ -5,7 +5,7 @@
 ROOM ?= base wheel lane worker timer store
 
 # What goes through the files of each room first; and what the room means to those above it.
-QUICK_base := record slab counter clocks sleeper monitor stats waiters wide
+QUICK_base := slab counter clocks sleeper monitor stats waiters wide
 QUICK_wheel := bucket ring levels wheel world oracle
 QUICK_lane := lane lanes fair kept reserve reschedule ahead trim interleave
 QUICK_worker := worker idle tasks quiet trim_calls

@@ -1,60 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A timer in the caller's loop, from inside: a stop that comes in the middle of a batch. */
+/* A timer in the caller's loop, from inside: what comes between two of its steps. */
 #include "unit.h"
 #include "check/check.h"
 
-#include <sched.h>
-
 static hwt_timer *timer;
 static hwt_timeout second;
-static bool moves;
 static unsigned ran;
-
-/* As if another thread had asked for the stop; and then there is something in the lanes for one of the batch. */
-static void stop_task(hwt_timeout timeout, void *arg)
-{
-	(void)timeout;
-	(void)arg;
-	ran++;
-	hwt_worker_request_stop(&timer->worker);
-	CHECK_INT(moves ? hwt_reschedule_at(second, -1) : hwt_cancel(second), ==, 0);
-}
 
 static void other_task(hwt_timeout timeout, void *arg)
 {
 	(void)timeout;
 	(void)arg;
 	ran++;
-}
-
-static void stop_in_the_middle(bool by_moving)
-{
-	hwt_config config = driven_config(HWT_MS(1), 64);
-	size_t unprocessed = 0;
-
-	config.flags = HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK;
-	moves = by_moving;
-	ran = 0;
-	REQUIRE(hwt_timer_create(&timer, &config) == 0);
-	CHECK_INT(hwt_timer_advance(timer, 0, NULL), ==, 0);
-	CHECK_INT(hwt_new_timeout(timer, stop_task, NULL, HWT_MS(5), NULL), ==, 0);
-	CHECK_INT(hwt_new_timeout(timer, other_task, NULL, HWT_MS(5), &second), ==, 0);
-	for (unsigned i = 0; i < 10; i++)
-		CHECK_INT(hwt_new_timeout(timer, other_task, NULL, HWT_MS(5), NULL), ==, 0);
-	CHECK_INT(hwt_timer_advance(timer, 0, NULL), ==, 0);
-	CHECK_INT(hwt_timer_advance(timer, HWT_MS(5), NULL), ==, ECANCELED);
-	CHECK_INT(ran, ==, 1);
-	hwt_check(timer);
-	CHECK_INT(hwt_timer_stop(timer, &unprocessed), ==, 0);
-	CHECK_INT(unprocessed, ==, by_moving ? 11 : 10);
-	hwt_check(timer);
-	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
-}
-
-TEST(row28_no_pass_after_a_stop_in_the_middle_of_a_batch)
-{
-	stop_in_the_middle(false);
-	stop_in_the_middle(true);
 }
 
 static unsigned released;
@@ -127,43 +84,6 @@ TEST(no_descriptor_is_made_behind_a_stop)
 	CHECK_INT(fd, ==, 17);
 	CHECK(idle_alarm(&timer->lanes.idle) < 0);
 	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
-}
-
-/* A stop that has just begun, on another thread. */
-static void await_stop(const char *where)
-{
-	if (strcmp(where, "descriptor") == 0)
-		while (atomic_load(&timer->state) == TIMER_DRIVEN)
-			sched_yield();
-}
-
-static void *ask(void *fd)
-{
-	CHECK_INT(hwt_timer_fd(timer, fd), ==, ECANCELED);
-	return NULL;
-}
-
-/* ThreadSanitizer says whether the stop looks at what hwt_timer_fd is writing. */
-TEST(the_descriptor_is_not_made_while_a_stop_looks_for_it)
-{
-	hwt_config config = driven_config(HWT_MS(1), 64);
-
-	config.flags = HWT_CALLER_DRIVEN;
-	for (unsigned round = 0; round < 50; round++) {
-		pthread_t asker;
-		int fd = 17;
-
-		REQUIRE(hwt_timer_create(&timer, &config) == 0);
-		CHECK_INT(hwt_timer_start(timer), ==, 0);
-		atomic_store(&hwt_test_point, await_stop);
-		REQUIRE(pthread_create(&asker, NULL, ask, &fd) == 0);
-		sched_yield();
-		CHECK_INT(hwt_timer_stop(timer, NULL), ==, 0);
-		REQUIRE(pthread_join(asker, NULL) == 0);
-		atomic_store(&hwt_test_point, NULL);
-		CHECK_INT(fd, ==, 17);
-		CHECK_INT(hwt_timer_destroy(timer), ==, 0);
-	}
 }
 
 static void (*run_job)(void *job);

@@ -123,21 +123,6 @@ TEST(sparse_chunks_are_merged)
 	end();
 }
 
-TEST(emptied_chunks_are_used_again)
-{
-	begin();
-	for (int round = 0; round < 30; round++) {
-		if (round == 2)
-			memory_is_back();
-		for (unsigned i = 0; i < MANY; i++)
-			append(&records[i]);
-		for (unsigned i = MANY; i-- > 0;)
-			hwt_bucket_remove(&store, &records[i]);
-	}
-	CHECK_INT(memory_asked, ==, 0);
-	end();
-}
-
 #define ROUND UINT32_C(0xfffffe00) /* rounds go over the end */
 
 /* Members of any round from ROUND on; others leave, and so does the first one again and again. */
@@ -196,24 +181,6 @@ TEST(a_member_of_a_long_bucket_takes_13_bytes)
 	for (struct hwt_chunk *chunk = bucket.first; chunk != NULL; chunk = chunk->next)
 		bytes += chunk->class == 3 ? 768 : 512;
 	CHECK_INT(bytes * 10, <=, MANY * 131) /* 59 of them in 768 bytes */;
-	end();
-}
-
-TEST(without_memory_an_append_changes_nothing)
-{
-	struct hwt_record *expected[MANY];
-	unsigned count = 0;
-
-	begin();
-	memory_fails(3, UINT64_MAX);
-	while (bucket_append(&store, &bucket, &records[count], 5, false))
-		expected[count] = &records[count], count++;
-	CHECK_INT(count, >, 100);
-	CHECK_INT(records[count].place, ==, 0);
-	check_bucket(expected, count);
-	memory_is_back();
-	append(expected[count] = &records[count]);
-	check_bucket(expected, count + 1);
 	end();
 }
 

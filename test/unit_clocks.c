@@ -86,7 +86,7 @@ TEST(a_step_back_makes_wait_and_does_not_hold_up_what_is_new)
 }
 
 /* On any other clock a time that goes back is a mistake of the teller's, and the wheel stays where it is. */
-TEST(a_monotonic_clock_does_not_go_back)
+TEST(row31_a_monotonic_clock_does_not_go_back)
 {
 	hwt_config config = driven_config(TICK, 64);
 	int64_t tick;

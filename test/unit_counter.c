@@ -168,19 +168,6 @@ TEST(the_clock_is_read_when_the_guess_is_old_or_near_the_end_of_a_tick)
 	end();
 }
 
-TEST(what_lies_before_the_start_or_beyond_the_end_is_exact)
-{
-	struct hwt_grid grid;
-
-	begin(2.5);
-	grid = grid_of_now(TICK_NS);
-	measure_rate(&grid);
-	CHECK_INT(counter_deadline(&grid, INT64_MAX), ==, INT64_MAX);
-	CHECK_INT(counter_deadline(&grid, -time_ns), ==, 0);
-	CHECK_INT(counter_deadline(&grid, INT64_MIN), ==, time_ns + INT64_MIN);
-	end();
-}
-
 TEST(a_counter_that_jumps_is_measured_again)
 {
 	static const uint64_t jumps[] = { UINT64_MAX - 5, UINT64_MAX / 2, (uint64_t)1 << 40, (uint64_t)1 << 33 };
@@ -196,28 +183,6 @@ TEST(a_counter_that_jumps_is_measured_again)
 		time_ns += 100;
 		CHECK(!check_deadline(&grid, to_the_middle(&grid, 3))); /* and again, the rate is not known */
 		measure_rate(&grid);
-		CHECK(check_deadline(&grid, to_the_middle(&grid, 3)));
-		end();
-	}
-}
-
-TEST(a_counter_that_changes_its_pace_is_measured_again)
-{
-	static const double paces[] = { 0.5, 1.5 };
-
-	for (size_t p = 0; p < 2; p++) {
-		struct hwt_grid grid;
-
-		begin(2.5);
-		grid = grid_of_now(TICK_NS);
-		measure_rate(&grid);
-		set_pace(2.5 * paces[p]);
-		time_ns += HWT_MS(1); /* a guess is not good for that long: at the next reading it comes out */
-		CHECK(!check_deadline(&grid, to_the_middle(&grid, 3)));
-		CHECK(!check_deadline(&grid, to_the_middle(&grid, 3)));
-		measure_rate(&grid);
-		CHECK(check_deadline(&grid, to_the_middle(&grid, 3)));
-		time_ns += 20000;
 		CHECK(check_deadline(&grid, to_the_middle(&grid, 3)));
 		end();
 	}
@@ -314,29 +279,6 @@ TEST(a_suspension_is_no_measurement)
 		for (int64_t awake_ns = HWT_MS(1); awake_ns <= HWT_S(10); awake_ns *= 10)
 			for (size_t t = 0; t < sizeof(times) / sizeof(times[0]); t += step)
 				suspend_again_and_again(paces[p], awake_ns, times[t]);
-}
-
-/* The same with a pause of hours, in which the clock may go on. */
-TEST(a_long_pause_is_no_measurement)
-{
-	static const int64_t clock_s[] = { 0, 0, 7200, 7200 };
-	static const double counter_s[] = { 7200, -50, 7200.1, -50 };
-
-	for (size_t k = 0; k < 4; k++) {
-		struct hwt_grid grid;
-
-		begin(2.5);
-		grid = grid_of_now(TICK_NS);
-		measure_rate(&grid);
-		time_ns += HWT_S(clock_s[k]);
-		counter_offset += (uint64_t)(int64_t)((counter_s[k] - (double)clock_s[k]) * 1e9 * counts_per_ns);
-		for (int i = 0; i < 5000; i++) {
-			check_deadline(&grid, HWT_US(777) * i);
-			time_ns += 1000;
-		}
-		CHECK(check_deadline(&grid, to_the_middle(&grid, 3)));
-		end();
-	}
 }
 
 /* The clock goes on by clock_ns, the counter by more than that; the clock is read. */
@@ -467,20 +409,6 @@ TEST(absurd_paces_are_refused)
 	}
 }
 
-/* With a virtual clock and no virtual counter nothing is guessed. */
-TEST(without_a_counter_the_clock_is_read)
-{
-	struct hwt_grid grid;
-
-	begin(2.5);
-	grid = grid_of_now(TICK_NS);
-	measure_rate(&grid);
-	hwt_test_counter = NULL;
-	for (int i = 0; i < 100; i++)
-		CHECK(!check_deadline(&grid, to_the_middle(&grid, i)));
-	end();
-}
-
 static int64_t not_before_ns; /* the next run */
 static unsigned runs;
 
@@ -539,88 +467,6 @@ TEST(periods_are_added_to_the_exact_deadline)
 		CHECK_INT(runs, ==, 1);
 		run_until(timer, grid_tick_of(&timer->grid, second_ns));
 		CHECK_INT(runs, ==, 2);
-		driven_destroy(timer);
-		end();
-	}
-}
-
-struct promise {
-	int64_t not_before_ns;
-	int64_t period_ns; /* 0: once */
-	hwt_timeout timeout;
-};
-
-static void keep(hwt_timeout timeout, void *arg)
-{
-	struct promise *promise = arg;
-
-	runs++;
-	CHECK_INT(time_ns, >=, promise->not_before_ns);
-	promise->not_before_ns += promise->period_ns * (1 + (int64_t)hwt_timeout_missed(timeout));
-}
-
-#define PROMISES 48
-
-/* A burst as after waking up: new ones, periodic ones, and some that are moved. */
-static void promise_all(hwt_timer *timer, struct promise *promises, size_t n, uint64_t *seed)
-{
-	for (size_t i = 0; i < n; i++) {
-		struct promise *promise = &promises[i];
-		int64_t delay_ns = (int64_t)random_below(seed, (uint64_t)HWT_MS(20));
-
-		(void)hwt_cancel(promise->timeout);
-		promise->period_ns = i % 4 == 1 ? HWT_US(2300) : 0;
-		promise->not_before_ns = time_ns + delay_ns;
-		if (promise->period_ns != 0)
-			CHECK_INT(
-			    hwt_new_periodic(timer, keep, promise, delay_ns, promise->period_ns, &promise->timeout), ==,
-			    0);
-		else
-			CHECK_INT(hwt_new_timeout(timer, keep, promise, delay_ns, &promise->timeout), ==, 0);
-		time_ns += (int64_t)random_below(seed, 3000);
-		if (i % 3 != 2)
-			continue;
-		promise->not_before_ns = time_ns + 2 * delay_ns;
-		CHECK_INT(hwt_reschedule(promise->timeout, 2 * delay_ns), ==, 0);
-	}
-}
-
-/* Runs the worker tick by tick while there is something to check, and lets it sleep for the rest. */
-static void stay_awake(hwt_timer *timer, int64_t until_ns)
-{
-	int64_t walk_ns = time_ns + HWT_MS(50);
-
-	run_until(timer, grid_ticks_passed(&timer->grid, walk_ns < until_ns ? walk_ns : until_ns));
-	time_ns = time_ns > until_ns ? time_ns : until_ns;
-	hwt_worker_pass(&timer->worker, time_ns);
-}
-
-TEST(row32_no_task_starts_early_whenever_the_machine_is_suspended)
-{
-	static const double times[] = { 0.1, 0.3, 1, 2, 4, 10, 39, 100 };
-	static const int64_t awake_ns[] = { HWT_MS(10), HWT_S(1), HWT_S(10) };
-	static struct promise promises[PROMISES];
-
-	for (size_t way = 0; way < 3 * 8 * 2; way++) {
-		hwt_config config = driven_config(TICK_NS, 512);
-		struct machine machine = { .awake_ns = awake_ns[way % 3], .restarts = way / 24 != 0, .seed = way + 1 };
-		hwt_timer *timer;
-
-		machine.asleep_ns = (int64_t)((double)machine.awake_ns * times[way / 3 % 8]);
-		memset(promises, 0, sizeof(promises));
-		runs = 0;
-		begin(2.5);
-		timer = driven_create(&config, time_ns - 4321);
-		hwt_test_clock = counted_clock;
-		for (int cycle = 0; cycle < 80; cycle++) {
-			int64_t until_ns = time_ns + machine.awake_ns;
-
-			/* Mostly one, always at the same moment: the clock does not look as if it had stood. */
-			promise_all(timer, promises, cycle % 4 == 3 ? PROMISES : 1, &machine.seed);
-			stay_awake(timer, until_ns);
-			suspend(&machine);
-		}
-		CHECK(runs > 3 * PROMISES);
 		driven_destroy(timer);
 		end();
 	}
@@ -785,7 +631,7 @@ TEST(a_counter_that_is_not_trusted_is_not_even_read)
 #endif
 
 /* The real ones. */
-TEST(real_deadlines_lie_between_two_readings_of_the_clock)
+TEST(row05_real_deadlines_lie_between_two_readings_of_the_clock)
 {
 	struct hwt_grid grid;
 	uint64_t seed = 3;

@@ -8,7 +8,7 @@
 #define FAR HWT_S(3600)
 
 static hwt_timer *timer;
-static unsigned ran, re_armed;
+static unsigned ran;
 
 static uint32_t lanes(void)
 {
@@ -27,7 +27,7 @@ static void begin(uint32_t max_transfers)
 	hwt_config config = driven_config(TICK, 64);
 
 	config.max_transfers_per_tick = max_transfers;
-	ran = re_armed = 0;
+	ran = 0;
 	timer = driven_create(&config, START);
 	REQUIRE(lanes_home(&timer->lanes) == lane(0));
 	for (uint32_t i = 1; i < lanes(); i++)
@@ -39,13 +39,6 @@ static void count(hwt_timeout timeout, void *arg)
 	(void)timeout;
 	(void)arg;
 	ran++;
-}
-
-static void re_arm(hwt_timeout timeout, void *arg)
-{
-	(void)timeout;
-	re_armed++;
-	CHECK_INT(hwt_new_timeout(timer, re_arm, arg, 0, NULL), ==, 0);
 }
 
 static void submit(uint32_t to, unsigned n, hwt_task *task, int64_t delay_ns)
@@ -61,20 +54,6 @@ static uint64_t waiting(uint32_t in)
 	/* Relaxed: nobody else is at work. */
 	n = atomic_load_explicit(&lane(in)->accepted, memory_order_relaxed);
 	return n - atomic_load_explicit(&lane(in)->taken, memory_order_relaxed);
-}
-
-/* Tasks that re-arm themselves fill the lane of the worker's thread between two passes, and did so for ever. */
-TEST(a_lane_that_refills_does_not_keep_the_others_waiting)
-{
-	begin(100);
-	submit(0, 1000, re_arm, 0);
-	for (uint32_t i = 1; i < lanes(); i++)
-		submit(i, 1, count, TICK);
-	for (unsigned pass = 1; pass <= 2 + lanes() / 100; pass++)
-		driven_pass(timer, START + pass * TICK);
-	CHECK_INT(ran, ==, lanes() - 1);
-	CHECK_INT(re_armed, >=, 100); /* it had its share, too */
-	driven_destroy(timer);
 }
 
 /* A producer need not be the first to write to a page, once its timer is large. */

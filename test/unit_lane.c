@@ -71,20 +71,6 @@ TEST(records_come_back_in_order_and_know_the_one_ahead)
 	end();
 }
 
-TEST(row24_no_allocation_once_the_peak_has_been_seen)
-{
-	begin(0);
-	for (int round = 0; round < 50; round++) {
-		if (round == 1)
-			memory_is_back();
-		for (int i = 0; i < 1000; i++)
-			submit(2);
-		CHECK_INT(bring_home(2), ==, 1000);
-	}
-	CHECK_INT(memory_asked, ==, 0);
-	end();
-}
-
 TEST(free_records_of_other_lanes_are_used_before_memory_is_asked_for)
 {
 	begin(0);
@@ -112,6 +98,22 @@ TEST(closed_lanes_refuse_and_so_do_those_that_are_made_later)
 	CHECK_INT(lanes_count(&lanes), ==, 4);
 	CHECK_INT(bring_home(0), ==, 1);
 	end();
+}
+
+TEST(a_word_tells_its_holder_the_state_and_others_retired)
+{
+	static const struct {
+		enum word_state state;
+		hwt_state expected;
+	} rows[] = { { STATE_FREE, HWT_NONE },       { STATE_QUEUED, HWT_PENDING },  { STATE_ARMED, HWT_PENDING },
+		     { STATE_RUNNING, HWT_RUNNING }, { STATE_EXPIRED, HWT_EXPIRED }, { STATE_CANCELLED, HWT_CANCELLED },
+		     { STATE_LAZY, HWT_CANCELLED } };
+	const uint64_t last = (UINT64_C(1) << 48) - 1;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		CHECK_INT(word_public_state(word_make(last, rows[i].state), last), ==, rows[i].expected);
+		CHECK_INT(word_public_state(word_make(last, rows[i].state), last - 1), ==, HWT_RETIRED);
+	}
 }
 
 #define SHARED_MANY 20000

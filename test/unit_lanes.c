@@ -527,39 +527,4 @@ TEST(a_stop_does_not_look_at_all_lanes_for_each_timeout)
 	CHECK_INT(pops_of_a_stop(1000, 1000), <=, 2 * one + 999);
 }
 
-/* Two threads at once on each of some lanes take from each other. */
-static void *fill_and_empty_at_once(void *arg)
-{
-	hwt_timer *timer = arg;
-	hwt_timeout timeouts[500];
-
-	hwt_own_number = 1 + atomic_fetch_add(&numbers, 1) / SHARING;
-	for (int round = 0; round < 40; round++) {
-		for (size_t i = 0; i < 500; i++)
-			CHECK_INT(hwt_new_timeout_at(timer, count, NULL, HWT_S(1000), &timeouts[i]), ==, 0);
-		for (size_t i = 0; i < 500; i++)
-			CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
-	}
-	return NULL;
-}
-
-TEST(lanes_take_from_each_other_at_the_same_time)
-{
-	hwt_timer *timer = timer_on(512);
-	pthread_t threads[THREADS];
-
-	atomic_store(&numbers, 0);
-	for (int i = 0; i < THREADS; i++)
-		REQUIRE(pthread_create(&threads[i], NULL, fill_and_empty_at_once, timer) == 0);
-	for (int i = 0; i < 2000; i++)
-		driven_pass(timer, START);
-	for (int i = 0; i < THREADS; i++)
-		pthread_join(threads[i], NULL);
-	driven_pass(timer, START);
-	driven_pass(timer, START);
-	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
-	hwt_check(timer);
-	driven_destroy(timer);
-}
-
 TEST_MAIN()

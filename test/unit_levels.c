@@ -93,14 +93,6 @@ static size_t members_of(unsigned level)
 	return members;
 }
 
-static unsigned levels(void)
-{
-	struct hwt_wheel_view view;
-
-	hwt_check_levels_view(wheel, 0, &view);
-	return view.levels;
-}
-
 /* Those of one tick came in the order in which they were placed. */
 static void check_order(void)
 {
@@ -128,26 +120,6 @@ TEST(row10_kafkas_case_comes_in_order)
 		check_order();
 		end();
 	}
-}
-
-TEST(each_level_is_made_when_it_is_needed_and_has_its_range)
-{
-	begin(64);
-	CHECK_INT(levels(), ==, 1);
-	place_at(127); /* the next block, which lies open */
-	CHECK_INT(levels(), ==, 1);
-	place_at(128);
-	CHECK_INT(levels(), ==, 2);
-	place_at(2 * 64 * 64 - 1);
-	CHECK_INT(levels(), ==, 2);
-	place_at(2 * 64 * 64);
-	CHECK_INT(levels(), ==, 3);
-	CHECK_INT(members_of(0), ==, 1);
-	CHECK_INT(members_of(1), ==, 2);
-	CHECK_INT(members_of(2), ==, 1);
-	place_at(HWT_TICK_MAX);
-	CHECK_INT(levels(), ==, 11);
-	end();
 }
 
 TEST(a_lonely_timeout_wakes_nobody_on_its_way_down)

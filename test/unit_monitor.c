@@ -83,15 +83,4 @@ TEST(what_was_made_before_a_refusal_is_given_back)
 	}
 }
 
-TEST(a_monitor_is_a_condition_and_a_mutex)
-{
-	struct hwt_monitor monitor;
-
-	CHECK_INT(init(&monitor, 0), ==, 0);
-	CHECK_INT(asked, ==, 4);
-	CHECK(attributes == 0 && conditions == 1 && mutexes == 1);
-	hwt_monitor_destroy(&monitor);
-	CHECK(conditions == 0 && mutexes == 0);
-}
-
 TEST_MAIN()

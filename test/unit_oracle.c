@@ -99,7 +99,7 @@ ORACLE_TABLE(X)
 #undef X
 
 /* Programs that never come to what is difficult would agree on anything. */
-TEST(nothing_of_it_ran_idle)
+TEST(row15_no_part_of_the_random_model_ran_idle)
 {
 	printf("# %" PRIu64 " steps, %" PRIu64 " programs, %" PRIu64 " ran, %" PRIu64 " cancelled, %" PRIu64
 	       " too late to, %" PRIu64 " refused for memory, %" PRIu64 " for the limit, %" PRIu64 " lazy, %" PRIu64

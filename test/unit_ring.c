@@ -55,22 +55,4 @@ TEST(first_is_the_least_of_all_buckets)
 		compare_with_array(buckets, &seed);
 }
 
-TEST(the_first_and_the_last_bucket_hold_the_ends_of_the_range)
-{
-	struct hwt_ring ring;
-
-	REQUIRE(hwt_ring_make(&ring, 512));
-	CHECK_INT(ring_first_due(&ring), ==, HWT_TICK_NEVER);
-	ring_lower(&ring, 511, HWT_TICK_MAX);
-	CHECK_INT(ring_first_due(&ring), ==, HWT_TICK_MAX);
-	ring_lower(&ring, 0, 0);
-	CHECK_INT(ring_first_due(&ring), ==, 0);
-	hwt_ring_set(&ring, 0, HWT_TICK_NEVER);
-	CHECK_INT(ring_first_due(&ring), ==, HWT_TICK_MAX);
-	hwt_ring_destroy(&ring);
-	memory_fails(0, 1);
-	CHECK(!hwt_ring_make(&ring, 512));
-	memory_is_back();
-}
-
 TEST_MAIN()

@@ -120,18 +120,6 @@ TEST(before_the_start_no_tick_has_passed)
 	CHECK_INT(grid_tick_of(&grid, INT64_MIN), ==, 0);
 }
 
-TEST(row31_the_clock_is_monotonic)
-{
-	struct timespec now;
-	int64_t now_ns;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	now_ns = clock_monotonic();
-	CHECK_INT(now_ns, >=, (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec);
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	CHECK_INT(now_ns, <=, (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec);
-}
-
 /* What a sleep asks of the system; the linker puts it in place of the call.  -1: not asked yet. */
 static int64_t asked_ns = -1;
 
@@ -156,29 +144,6 @@ TEST(row23_a_sleep_ends_neither_early_nor_at_a_whole_millisecond)
 		CHECK_INT(clock_monotonic(), >=, until_ns);
 		CHECK_INT(asked_ns, ==, until_ns);
 	}
-	hwt_sleeper_destroy(&sleeper);
-}
-
-static void *wake_later(void *sleeper)
-{
-	struct timespec nap = { 0, 20000000 };
-
-	nanosleep(&nap, NULL);
-	hwt_sleeper_wake(sleeper);
-	return NULL;
-}
-
-TEST(a_sleep_ends_when_woken_also_if_the_wake_came_first)
-{
-	struct hwt_sleeper sleeper;
-	pthread_t thread;
-
-	REQUIRE(hwt_sleeper_init(&sleeper, NULL) == 0);
-	hwt_sleeper_wake(&sleeper);
-	hwt_sleeper_sleep_until(&sleeper, INT64_MAX);
-	REQUIRE(pthread_create(&thread, NULL, wake_later, &sleeper) == 0);
-	hwt_sleeper_sleep_until(&sleeper, INT64_MAX); /* for ever, if the wake is lost */
-	pthread_join(thread, NULL);
 	hwt_sleeper_destroy(&sleeper);
 }
 

@@ -10,22 +10,6 @@ static void nothing(hwt_timeout timeout, void *arg)
 	(void)arg;
 }
 
-TEST(create_fails_cleanly_at_every_allocation)
-{
-	hwt_timer *timer = (hwt_timer *)&timer;
-	uint64_t n = 0;
-	int rc;
-
-	do {
-		memory_fails(n++, UINT64_MAX);
-		rc = hwt_timer_create(&timer, NULL);
-		CHECK(rc == 0 || (rc == ENOMEM && timer == (hwt_timer *)&timer));
-	} while (rc != 0 && n < 1000);
-	memory_is_back();
-	CHECK_INT(n, >, 5);
-	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
-}
-
 TEST(stop_and_destroy_allocate_nothing)
 {
 	size_t unprocessed = 0;
@@ -106,22 +90,6 @@ TEST(no_timer_is_an_error_and_nothing_else)
 	CHECK_INT(hwt_timer_destroy(NULL), ==, 0);
 }
 
-TEST(a_newer_caller_s_larger_config_is_filled_with_zeroes)
-{
-	struct {
-		hwt_config config;
-		uint64_t newer[2];
-	} out = { .config.size = sizeof(out), .newer = { 7, 7 } };
-	hwt_timer *timer;
-
-	REQUIRE(hwt_timer_create(&timer, NULL) == 0);
-	CHECK_INT(hwt_timer_config(timer, &out.config), ==, 0);
-	CHECK_INT(out.config.size, ==, sizeof(out));
-	CHECK_INT(out.config.ticks_per_wheel, ==, 512);
-	CHECK(out.newer[0] == 0 && out.newer[1] == 0);
-	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
-}
-
 static hwt_timer *raced;
 
 static void *start_it(void *arg)
@@ -144,21 +112,6 @@ TEST(row28_many_threads_start_one_worker)
 			pthread_join(threads[i], NULL);
 		CHECK_INT(hwt_timer_destroy(raced), ==, 0); /* a second worker would go on in freed memory */
 	}
-}
-
-TEST(a_stop_wakes_a_worker_that_sleeps_for_an_hour)
-{
-	hwt_config config = driven_config(HWT_S(3600), 8);
-	size_t unprocessed = 0;
-	hwt_timer *timer;
-
-	REQUIRE(hwt_timer_create(&timer, &config) == 0);
-	CHECK_INT(hwt_new_timeout(timer, nothing, NULL, HWT_S(1), NULL), ==, 0);
-	for (int i = 0; i < 20; i++)
-		sched_yield();                                 /* let it fall asleep */
-	CHECK_INT(hwt_timer_stop(timer, &unprocessed), ==, 0); /* or the test takes an hour */
-	CHECK_INT(unprocessed, ==, 1);
-	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
 }
 
 /* A canceller that has taken ARMED away and has not pushed the record yet, while a stop passes by. */
@@ -214,15 +167,6 @@ TEST(a_stop_calls_the_finaliser_of_a_timeout_whose_cancel_is_under_way)
 	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
 	driven_destroy(timer);
 	CHECK_INT(slow.released, ==, 1);
-}
-
-TEST(a_driven_timer_needs_no_thread)
-{
-	hwt_config config = driven_config(HWT_MS(1), 8);
-	hwt_timer *timer = driven_create(&config, HWT_S(1));
-
-	CHECK(!timer->has_thread);
-	driven_destroy(timer);
 }
 
 /* A clock may begin anywhere, and a deadline may lie anywhere from it. */

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* hwt_timer_trim where the worker or an advance is busy: nothing that was asked for is lost, and nothing is held up. */
-#include "check/check.h"
 #include "unit.h"
 #include "worker/trim.h"
 
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <string.h>
 
 #define FAR HWT_S(3600)
 #define MANY 90000u
@@ -82,14 +80,6 @@ static void drive_a_burst(void)
 	CHECK_INT(stats().records, >=, MANY);
 }
 
-/* So a burst and nothing else has been there. */
-static void wait_trimmed(void)
-{
-	for (unsigned i = 0; i < 300000 && stats().records > LEFT; i++)
-		(void)poll(NULL, 0, 1);
-	CHECK_INT(stats().records, <=, LEFT);
-}
-
 TEST(a_trim_says_how_much_has_gone)
 {
 	uint64_t before;
@@ -154,53 +144,10 @@ TEST(the_end_of_an_advance_makes_the_trim_that_was_asked_for_in_it)
 
 static atomic_bool trims, waits, has_advanced;
 
-/* The trim is held up until the advance waits for it, or has returned without. */
-static void hold_trim(const char *where)
-{
-	if (strcmp(where, "driver queued") == 0)
-		atomic_store(&waits, true);
-	if (strcmp(where, "trim driven") != 0)
-		return;
-	atomic_store(&trims, true);
-	while (!atomic_load(&waits) && !atomic_load(&has_advanced))
-		(void)sched_yield();
-}
-
-static void count(hwt_timeout timeout, void *arg)
-{
-	(void)timeout;
-	(void)arg;
-	ran++;
-}
-
 static void *trim(void *arg)
 {
 	CHECK_INT(hwt_timer_trim(timer, arg), ==, 0);
 	return NULL;
-}
-
-TEST(an_advance_waits_for_a_trim_and_runs_what_is_due)
-{
-	pthread_t trimmer;
-	size_t bytes = 0;
-
-	drive_a_burst();
-	CHECK_INT(hwt_new_timeout(timer, count, NULL, HWT_MS(1), NULL), ==, 0);
-	atomic_store(&trims, false);
-	atomic_store(&waits, false);
-	atomic_store(&has_advanced, false);
-	atomic_store(&hwt_test_point, hold_trim);
-	REQUIRE(pthread_create(&trimmer, NULL, trim, &bytes) == 0);
-	while (!atomic_load(&trims))
-		(void)sched_yield();
-	CHECK_INT(hwt_timer_advance(timer, HWT_MS(10), NULL), ==, 0);
-	CHECK_INT(ran, ==, 1);
-	atomic_store(&has_advanced, true);
-	REQUIRE(pthread_join(trimmer, NULL) == 0);
-	atomic_store(&hwt_test_point, NULL);
-	CHECK_INT(bytes, >, 0);
-	CHECK_INT(stats().records, <=, LEFT);
-	end();
 }
 
 static atomic_bool overtaken;
@@ -248,22 +195,6 @@ TEST(a_trim_lets_an_advance_go_first_that_has_waited)
 	end();
 }
 
-static void burst_for_a_worker(void)
-{
-	begin(0);
-	burst();
-	CHECK_INT(stats().records, >=, MANY);
-}
-
-TEST(the_worker_trims_after_the_task_that_asks)
-{
-	burst_for_a_worker();
-	CHECK_INT(hwt_new_timeout(timer, ask_in_task, NULL, 0, NULL), ==, 0);
-	wait_trimmed();
-	CHECK_INT(ran, ==, 1);
-	end();
-}
-
 static void trim_without_waiting(void *arg)
 {
 	unsigned before = waited;
@@ -297,30 +228,6 @@ TEST(a_task_that_trims_does_not_wait)
 			(void)sched_yield();
 		end();
 	}
-}
-
-static void hold(hwt_timeout timeout, void *arg)
-{
-	(void)timeout;
-	ran++;
-	pthread_mutex_lock(arg);
-	pthread_mutex_unlock(arg);
-}
-
-TEST(a_worker_in_a_long_task_trims_later)
-{
-	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-
-	burst_for_a_worker();
-	pthread_mutex_lock(&mutex);
-	CHECK_INT(hwt_new_timeout(timer, hold, &mutex, 0, NULL), ==, 0);
-	while (atomic_load(&ran) == 0)
-		(void)sched_yield();
-	(void)ask(NULL);
-	CHECK_INT(stats().records, >=, MANY);
-	pthread_mutex_unlock(&mutex);
-	wait_trimmed();
-	end();
 }
 
 TEST_MAIN()

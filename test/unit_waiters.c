@@ -116,32 +116,6 @@ TEST(no_waiter_is_left_behind)
 	atomic_store(&hwt_test_no_membarrier, false);
 }
 
-/* The task returns between the waiter's word and its look: nobody will tell it any more. */
-static struct scene *hooked;
-
-static void finish_here(const char *where)
-{
-	struct scene *scene = hooked;
-
-	if (scene == NULL || strcmp(where, "await said") != 0)
-		return;
-	hooked = NULL;
-	finish(scene);
-}
-
-TEST(a_task_that_returns_before_the_look_is_seen)
-{
-	struct scene scene;
-
-	scene_begin(&scene);
-	hooked = &scene;
-	atomic_store(&hwt_test_point, finish_here);
-	await_seven(&scene);
-	atomic_store(&hwt_test_point, NULL);
-	CHECK(hooked == NULL);
-	scene_end(&scene);
-}
-
 /*
  * Many wait, each for a record of its own.  Beside these are as many for which nobody waits, in the same places.
  */

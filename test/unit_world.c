@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A small world, all of it: every delay at every tick of small wheels, the number pending against a closed formula,
- * wake-ups against what they are for; Kafka's case; and a random model with delays up to 2^52.
+ * and wake-ups against what they are for.
  */
 #include "check/check.h"
 #include "unit.h"
@@ -245,133 +245,6 @@ TEST(row16_wake_ups_of_far_timeouts_are_few)
 		CHECK_INT(idle, <=, (INT64_C(15) << 42 >> 31) / wheel + 15);
 		CHECK_INT(ran, ==, 15);
 		end();
-	}
-}
-
-/* Row 15: a random model.  All of it in nanoseconds. */
-static const struct world {
-	int64_t tick;
-	uint32_t wheel;
-	int64_t least, most; /* delays */
-	int64_t start, end;
-	size_t number; /* of timeouts, each is armed again when it has run */
-	int64_t step;  /* the largest */
-	bool relative; /* hwt_new_timeout, or hwt_new_timeout_at */
-	bool removing;
-} worlds[] = {
-	{ 1, 4, 1, 1000, 1, 5000, 100, 1, true, false },
-	{ 1, 4, 1, 1000, 1, 5000, 100, 1, false, true },
-	{ 1, 64, 1, 1000, 1000000, 1020000, 200, 10, true, true },
-	{ 7, 16, 0, 500, 99, 9999, 100, 5, true, true },
-	{ 1000, 512, 0, 1 << 20, 5, 1 << 23, 300, 4000, true, true },
-	{ HWT_MS(1), 64, 0, HWT_S(60), HWT_S(1), HWT_S(600), 300, HWT_MS(900), true, true },
-	{ HWT_MS(100), 512, HWT_S(1), HWT_S(3600), HWT_S(1), HWT_S(36000), 500, HWT_S(30), false, true },
-	{ 3, 1024, 1 << 30, INT64_C(1) << 40, 12345, INT64_C(1) << 42, 300, INT64_C(1) << 32, true, true },
-	{ 1, 4096, 0, INT64_C(1) << 52, 1, INT64_C(1) << 52, 300, INT64_C(1) << 42, false, true },
-	{ 1, 1 << 16, 0, INT64_C(1) << 52, INT64_C(1) << 62, (INT64_C(1) << 62) + (INT64_C(1) << 52), 300,
-	  INT64_C(1) << 42, true, true },
-};
-
-static const struct world *world;
-static uint64_t world_seed;
-static int64_t passed_tick; /* the last one */
-
-static void run_in_the_world(hwt_timeout timeout, void *arg);
-
-static void arm_in_the_world(struct timeout *it)
-{
-	int64_t delay = world->least + (int64_t)random_below(&world_seed, (uint64_t)(world->most - world->least + 1));
-	void *arg = (void *)(it - all + 1);
-	int rc;
-
-	it->deadline_ns = fake_now_ns + delay;
-	it->tick = (it->deadline_ns - world->start + world->tick - 1) / world->tick;
-	it->tick = it->tick > passed_tick ? it->tick : passed_tick + 1;
-	it->over = false;
-	if (world->relative)
-		rc = hwt_new_timeout(timer, run_in_the_world, arg, delay, &it->handle);
-	else
-		rc = hwt_new_timeout_at(timer, run_in_the_world, arg, it->deadline_ns, &it->handle);
-	CHECK_INT(rc, ==, 0);
-}
-
-static void run_in_the_world(hwt_timeout timeout, void *arg)
-{
-	struct timeout *it = &all[(uintptr_t)arg - 1];
-
-	run_once_in_its_tick(timeout, arg);
-	if (fake_now_ns < world->end)
-		arm_in_the_world(it);
-}
-
-static void remove_some(void)
-{
-	for (uint64_t n = random_below(&world_seed, 4); n > 0; n--) {
-		struct timeout *it = &all[random_below(&world_seed, count)];
-		int rc = hwt_cancel(it->handle);
-
-		CHECK_INT(rc, ==, it->over ? ENOENT : 0);
-		if (fake_now_ns < world->end)
-			arm_in_the_world(it);
-		else
-			it->over = true;
-	}
-}
-
-/* "How long may I sleep": not longer than to anybody's tick; and nobody whose tick has come is still there. */
-static void check_the_world(void)
-{
-	int64_t due = hwt_wheel_next_due(timer->wheel);
-
-	for (size_t i = 0; i < count; i++) {
-		if (all[i].over)
-			continue;
-		CHECK_INT(all[i].tick, >, passed_tick);
-		CHECK_INT(all[i].tick, >=, due);
-	}
-}
-
-/* A pass at a time, of which arm_in_the_world knows. */
-static void pass_the_world(int64_t now_ns)
-{
-	passed_tick = (now_ns - world->start) / world->tick;
-	driven_pass(timer, now_ns);
-}
-
-static void run_world(void)
-{
-	bool more = true;
-
-	begin(driven_config(HWT_MS(1), world->wheel), world->start);
-	timer->config.tick_duration_ns = world->tick;
-	timer->grid = timer->wheel->grid = grid_make(world->start, world->tick);
-	passed_tick = -1;
-	for (size_t i = 0; i < world->number; i++)
-		arm_in_the_world(another());
-	for (unsigned step = 0; more; step++) {
-		int64_t now = fake_now_ns + 1 + (int64_t)random_below(&world_seed, (uint64_t)world->step);
-
-		pass_the_world(now);
-		more = now < world->end || hwt_pending_timeouts(timer) > 0;
-		if (world->removing && random_below(&world_seed, 4) == 0)
-			remove_some();
-		pass_the_world(now); /* takes the new ones in */
-		check_the_world();
-		if (step % 16 == 0)
-			hwt_check(timer);
-	}
-	for (size_t i = 0; i < count; i++) /* not lost */
-		CHECK(all[i].over);
-	CHECK_INT(ran, >, 0);
-	end();
-}
-
-TEST(row15_the_wheel_agrees_with_a_random_model)
-{
-	world_seed = random_seed();
-	for (unsigned i = 0; i < 3 * sizeof(worlds) / sizeof(worlds[0]); i++) {
-		world = &worlds[i / 3];
-		run_world();
 	}
 }
 
