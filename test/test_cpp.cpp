@@ -110,23 +110,6 @@ class counted : public observed
 };
 static_assert(!std::is_copy_constructible_v<counted> && !hwt::detail::task<counted>::inside);
 
-TEST(a_callable_runs_once_and_not_before_its_time)
-{
-	hwt::timer timer = virtual_timer();
-	hwt::timeout out;
-	int runs = 0;
-
-	CHECK(!timer.schedule(
-	    10ms, [&] { runs++; }, out));
-	CHECK(out.state() == HWT_PENDING);
-	tell(timer, 9ms);
-	CHECK_INT(runs, ==, 0);
-	tell(timer, 10ms);
-	tell(timer, 1h);
-	CHECK_INT(runs, ==, 1);
-	CHECK(out.state() == HWT_EXPIRED);
-}
-
 TEST(a_callable_may_take_its_handle_and_arm_itself_again)
 {
 	hwt::timer timer = virtual_timer();
@@ -163,38 +146,6 @@ TEST(a_move_only_callable_is_destroyed_once_after_its_run)
 	CHECK_INT(of.alive, ==, 1);
 	tell(timer, 1ms);
 	CHECK_INT(of.runs, ==, 1);
-	CHECK_INT(of.alive, ==, 0);
-}
-
-TEST(a_move_only_callable_is_destroyed_once_after_its_cancel)
-{
-	counts of;
-	hwt::timer timer = virtual_timer();
-	hwt::timeout out;
-
-	CHECK(!timer.schedule(1h, counted(of), out));
-	CHECK(!out.cancel());
-	CHECK(out.cancel() == std::errc::no_such_file_or_directory);
-	tell(timer, 5ms);
-	CHECK_INT(of.runs, ==, 0);
-	CHECK_INT(of.alive, ==, 0);
-}
-
-TEST(a_move_only_callable_is_destroyed_with_the_timer)
-{
-	counts of;
-	{
-		hwt::timer timer = virtual_timer();
-		std::size_t unprocessed = 0;
-
-		for (int i = 0; i < 10; i++)
-			CHECK(!timer.schedule(1h, counted(of)));
-		CHECK_INT(timer.pending(), ==, 10);
-		CHECK(!timer.stop(&unprocessed));
-		CHECK_INT(unprocessed, ==, 10);
-		CHECK_INT(of.alive, ==, 10);
-	}
-	CHECK_INT(of.runs, ==, 0);
 	CHECK_INT(of.alive, ==, 0);
 }
 
@@ -443,18 +394,6 @@ class scheduled_late
 
 	bool advance = false;
 };
-
-TEST(a_callable_may_destroy_what_it_was_scheduled_into_while_schedule_runs)
-{
-	scheduled_late late;
-	session *gone = new session;
-
-	late.advance = true;
-	CHECK(!late.timer.schedule(
-	    1ms, [gone] { delete gone; }, gone->limit));
-	CHECK(!late.advance);
-	CHECK_INT(late.timer.pending(), ==, 0);
-}
 
 TEST(schedule_ends_what_there_was_as_it_was_told_before_the_callable_ran)
 {
@@ -745,39 +684,6 @@ static detached sleep_a_while(hwt::timer &timer, nap &nap, std::chrono::nanoseco
 	nap.thread = std::this_thread::get_id();
 	nap.error = error.value();
 	nap.over++;
-}
-
-TEST(a_coroutine_sleeps_and_goes_on_where_tasks_run)
-{
-	hwt::timer timer = virtual_timer();
-	nap nap;
-
-	sleep_a_while(timer, nap, 10ms);
-	tell(timer, 9ms);
-	CHECK_INT(nap.over, ==, 0);
-	tell(timer, 10ms);
-	CHECK_INT(nap.over, ==, 1);
-	CHECK_INT(nap.error, ==, 0);
-}
-
-TEST(a_coroutine_goes_on_on_the_worker)
-{
-	std::atomic<bool> said{ false };
-	std::thread::id worker;
-	hwt::timer timer(1ms);
-	std::stop_source source;
-	nap plain, stoppable;
-
-	CHECK(!timer.schedule(0ms, [&] {
-		worker = std::this_thread::get_id();
-		said = true;
-	}));
-	sleep_a_while(timer, plain, 2ms);
-	sleep_a_while(timer, stoppable, 2ms, source.get_token());
-	CHECK(wait_for([&] { return said && plain.over == 1 && stoppable.over == 1; }));
-	CHECK(plain.thread == worker && stoppable.thread == worker && worker != std::this_thread::get_id());
-	CHECK_INT(plain.error, ==, 0);
-	CHECK_INT(stoppable.error, ==, 0);
 }
 
 /* A thread for each job. */
