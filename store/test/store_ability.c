@@ -127,13 +127,12 @@ TEST(a_process_that_cannot_open_transactions_leaves_its_shards_to_others)
 /* It can begin again before any other could have begun anything. */
 TEST(a_process_that_is_alone_keeps_its_shards_while_it_cannot_begin)
 {
-	hwt_store *store;
 	int64_t epochs;
 
 	fresh_world();
 	atomic_store(&told, 0);
 	atomic_store(&unable, 0);
-	store = started(HWT_STORE_AT_LEAST_ONCE, true, 8);
+	CLOSING hwt_store *store = started(HWT_STORE_AT_LEAST_ONCE, true, 8);
 	atomic_store(&unable, 1u << HWTS_BEGIN);
 	epochs = query("select sum(epoch) from %s_shard", world.schema);
 	put(store, "a", 0);
@@ -143,19 +142,17 @@ TEST(a_process_that_is_alone_keeps_its_shards_while_it_cannot_begin)
 	CHECK(wait_count(&ran, 1));
 	if (stats_of_store(store).lost_leases == 0)
 		CHECK_INT(query("select sum(epoch) from %s_shard", world.schema), ==, epochs);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* A damaged page, say: a new connection is no success, so the pauses grow. */
 TEST(a_connection_that_is_made_and_fails_is_made_less_and_less_often)
 {
-	hwt_store *store;
 	int64_t began_ns;
 
 	fresh_world();
 	atomic_store(&unable, 0);
 	atomic_store(&connects, true);
-	store = started(HWT_STORE_AT_LEAST_ONCE, true, 8);
+	CLOSING hwt_store *store = started(HWT_STORE_AT_LEAST_ONCE, true, 8);
 	put(store, "a", HWT_S(4)); /* so the reader looks by itself */
 	atomic_store(&tried, 0);
 	began_ns = hwt_now();
@@ -164,7 +161,6 @@ TEST(a_connection_that_is_made_and_fails_is_made_less_and_less_often)
 	CHECK_INT(hwt_now() - began_ns, >=, HWT_MS(20 + 40 + 80 + 160 + 320 + 640));
 	atomic_store(&unable, 0);
 	atomic_store(&connects, false);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 STORE_MAIN(NULL)

@@ -621,10 +621,9 @@ static void move_again(const char *where)
 TEST(two_moves_leave_the_earlier_time_in_the_window)
 {
 	hwt_store_kind kind = HWT_STORE_KIND_INIT;
-	hwt_store *store;
 
 	fresh_world();
-	store = started_with(&kind, HWT_S(600));
+	CLOSING hwt_store *store = started_with(&kind, HWT_S(600));
 	CHECK(wait_read(store));
 	moved = put(store, "a", HWT_S(300));
 	atomic_store(&moves, store);
@@ -633,7 +632,6 @@ TEST(two_moves_leave_the_earlier_time_in_the_window)
 	atomic_store(&hwts_test_at, NULL);
 	CHECK(atomic_load(&moves) == NULL);
 	CHECK_INT(stats_of_store(store).window, ==, 1);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 static atomic_uint drops;
@@ -646,17 +644,14 @@ static void count_drop(const char *where)
 /* A pass has the lock for as long as the window is large. */
 TEST(what_waits_in_shards_that_are_given_is_dropped_at_once)
 {
-	hwt_store *store;
-
 	fresh_world();
-	store = started_with(&KIND(.shards = 64), HWT_S(600));
+	CLOSING hwt_store *store = started_with(&KIND(.shards = 64), HWT_S(600));
 	atomic_store(&drops, 0);
 	atomic_store(&hwts_test_at, count_drop);
 	CHECK_CALL(hwt_store_stop(store), 0);
 	atomic_store(&hwts_test_at, NULL);
 	CHECK_INT(atomic_load(&drops), >, 0);
 	CHECK_INT(atomic_load(&drops), <, 8); /* and not one for each shard */
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /*
@@ -669,14 +664,14 @@ TEST(what_waits_in_shards_that_are_given_is_dropped_at_once)
  */
 TEST(a_run_that_was_left_is_failed_when_its_time_comes)
 {
-	hwt_store *store, *putter = fresh_store();
+	CLOSING hwt_store *putter = fresh_store();
 	int64_t id;
 
 	register_kind(putter, "a", count_run, NULL, HWT_STORE_AT_MOST_ONCE);
 	id = put(putter, "a", HWT_S(302400));
 	(void)query("update %s_shard set epoch = 5", world.schema);
 	(void)query("update %s_timeout set state = 2, epoch = 3, attempt = 1", world.schema);
-	store = started_with(&KIND(.mode = HWT_STORE_AT_MOST_ONCE), HWT_S(600));
+	CLOSING hwt_store *store = started_with(&KIND(.mode = HWT_STORE_AT_MOST_ONCE), HWT_S(600));
 	CHECK(wait_read(store));
 	(void)query("update %s_timeout set due_us = %lld", world.schema, (long long)now_us() - 1000 * HWTS_S_US);
 	for (int64_t give_up_ns = hwt_now() + PATIENCE_NS; hwt_now() < give_up_ns; sleep_ms(5)) {
@@ -689,8 +684,6 @@ TEST(a_run_that_was_left_is_failed_when_its_time_comes)
 	}
 	CHECK(wait_store_state(putter, id, HWT_STORE_FAILED));
 	CHECK_INT(atomic_load(&ran), ==, 0);
-	CHECK_CALL(hwt_store_close(store), 0);
-	CHECK_CALL(hwt_store_close(putter), 0);
 }
 
 /* Each look takes so long that no sweep reads all; and nobody tells of the row. */
@@ -698,11 +691,11 @@ TEST(what_is_put_before_the_low_water_mark_is_found)
 {
 	hwt_store_kind kind = HWT_STORE_KIND_INIT;
 	hwt_store_spec spec = spec_of("a", 0);
-	hwt_store *store, *putter = fresh_store();
+	CLOSING hwt_store *putter = fresh_store();
 
 	atomic_store(&hwts_test_look_took, HWT_S(1));
 	atomic_store(&hwts_test_deaf, true);
-	store = started_with(&kind, HWT_S(600));
+	CLOSING hwt_store *store = started_with(&kind, HWT_S(600));
 	look_now(store);
 	for (int64_t ago_s = 3000; ago_s < INT64_C(1000000000); ago_s *= 100) {
 		unsigned before = atomic_load(&ran);
@@ -717,8 +710,6 @@ TEST(what_is_put_before_the_low_water_mark_is_found)
 	}
 	atomic_store(&hwts_test_look_took, 0);
 	atomic_store(&hwts_test_deaf, false);
-	CHECK_CALL(hwt_store_close(store), 0);
-	CHECK_CALL(hwt_store_close(putter), 0);
 }
 
 static atomic_uint begins;
@@ -732,12 +723,11 @@ static void count_begin(const char *where)
 TEST(a_clock_that_is_put_back_costs_one_begin_in_vain)
 {
 	hwt_store_kind kind = HWT_STORE_KIND_INIT;
-	hwt_store *store;
 	int64_t right_ns, id;
 	bool corrected = false;
 
 	fresh_world();
-	store = started_with(&kind, HWT_S(600));
+	CLOSING hwt_store *store = started_with(&kind, HWT_S(600));
 	CHECK(wait_read(store));
 	id = put(store, "a", HWT_S(300));
 	CHECK_INT(stats_of_store(store).window, ==, 1);
@@ -759,7 +749,6 @@ TEST(a_clock_that_is_put_back_costs_one_begin_in_vain)
 	CHECK_INT(info_of(store, id).attempt, ==, 0);
 	CHECK_INT(atomic_load(&ran), ==, 1);
 	atomic_store(&hwts_test_at, NULL);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* Rows of a paused group, due long ago. */
@@ -791,12 +780,12 @@ TEST(a_backlog_that_waits_does_not_hide_what_was_lost)
 {
 	hwt_store_kind kind = KIND(.name = "a", .task = count_run, .shards = 1);
 	int64_t long_ago_us = now_us() - 1000000 * HWTS_S_US;
-	hwt_store *store, *putter = fresh_store();
+	CLOSING hwt_store *putter = fresh_store();
 
 	atomic_store(&may_look_on, true);
 	CHECK_CALL(hwt_store_register(putter, &kind), 0);
 	put_backlog(putter, long_ago_us);
-	store = started_with(&kind, HWT_S(600));
+	CLOSING hwt_store *store = started_with(&kind, HWT_S(600));
 	CHECK(wait_read(store));
 	atomic_store(&hwts_test_at, look_for_long);
 	atomic_store(&hwts_test_loses_rows, true);
@@ -808,8 +797,6 @@ TEST(a_backlog_that_waits_does_not_hide_what_was_lost)
 		look_once(store);
 	CHECK(wait_count(&ran, 1));
 	atomic_store(&hwts_test_at, NULL);
-	CHECK_CALL(hwt_store_close(store), 0);
-	CHECK_CALL(hwt_store_close(putter), 0);
 }
 
 STORE_MAIN(NULL)

@@ -124,14 +124,11 @@ static int take_course(const hwt_store_run *run, void *ctx)
 static void register_all(hwt_store *store)
 {
 	for (unsigned i = 0; i < HWTS_COUNT(kinds); i++) {
-		hwt_store_kind kind = HWT_STORE_KIND_INIT;
+		hwt_store_kind kind =
+		    KIND(.name = kinds[i], .task = take_course, .mode = i == MODES ? HWT_STORE_AT_LEAST_ONCE : i,
+			 .max_attempts = i == MODES ? 2 : 0, .backoff_ns = i == MODES ? HWT_MS(1) : HWT_S(HOUR),
+			 .backoff_max_ns = HWT_S(24 * HOUR));
 
-		kind.name = kinds[i];
-		kind.task = take_course;
-		kind.mode = i == MODES ? HWT_STORE_AT_LEAST_ONCE : i;
-		kind.max_attempts = i == MODES ? 2 : 0;
-		kind.backoff_ns = i == MODES ? HWT_MS(1) : HWT_S(HOUR);
-		kind.backoff_max_ns = HWT_S(24 * HOUR);
 		CHECK_CALL(register_patiently(store, &kind), 0);
 	}
 }
@@ -178,13 +175,12 @@ static void look_at(hwt_store *store, const struct course *course, const char *k
 TEST(each_answer_ends_its_run_as_it_says)
 {
 	int64_t due_us, give_up_ns;
-	hwt_store *store;
 	uint64_t done = 0, failed = 0;
 
 	fresh_world();
 	(void)query("create table %s_effects (id bigint)", world.schema);
 	memset(courses, 0, sizeof(courses));
-	store = open_store();
+	CLOSING hwt_store *store = open_store();
 	register_all(store);
 	due_us = now_us();
 	put_courses(store, due_us);
@@ -201,7 +197,6 @@ TEST(each_answer_ends_its_run_as_it_says)
 	CHECK_INT(stats_of_store(store).done, ==, done);
 	for (unsigned i = 0; i < MODES * CASES; i++)
 		look_at(store, &courses[i], kinds[courses[i].is->quick ? MODES : i % MODES], due_us);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* The answer of one run is given to another, which is running at the same time. */
@@ -233,13 +228,12 @@ static int answer_for_the_other(const hwt_store_run *run, void *ctx)
 TEST(an_answer_holds_for_its_own_run_alone)
 {
 	hwt_store_info info = HWT_STORE_INFO_INIT;
-	hwt_store *store;
 	int64_t id, id_of_other;
 
 	fresh_world();
 	atomic_store(&other, NULL);
 	atomic_store(&answered, false);
-	store = open_store();
+	CLOSING hwt_store *store = open_store();
 	register_kind(store, "other", be_the_other, NULL, HWT_STORE_AT_LEAST_ONCE);
 	register_kind(store, "one", answer_for_the_other, NULL, HWT_STORE_AT_MOST_ONCE);
 	id_of_other = put(store, "other", 0);
@@ -250,7 +244,6 @@ TEST(an_answer_holds_for_its_own_run_alone)
 	CHECK_CALL(hwt_store_stop(store), 0);
 	CHECK_CALL(hwt_store_get(store, id, &info), 0);
 	check_text(info.error, "Invalid argument");
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(an_answer_to_no_run_is_an_error_of_the_task)

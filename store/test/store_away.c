@@ -20,17 +20,13 @@ static int have_effect(const hwt_store_run *run, void *ctx)
 
 static int child(int argc, char **argv)
 {
-	hwt_store_config config;
 	hwt_store_kind kind = KIND(.name = "a", .task = have_effect, .mode = HWT_STORE_TRANSACTION,
 				   .backoff_ns = HWT_MS(10));
 	hwt_store *store;
 
 	(void)argc;
 	enter_world(argv + 1);
-	config = store_config();
-	config.name = argv[4];
-	config.lease_ns = HWT_S(6); /* its end is found soon */
-	store = open_with(&config);
+	store = OPEN(.name = argv[4], .lease_ns = HWT_S(6)); /* its end is found soon */
 	register_and_start(store, &kind);
 	while (!atomic_load(&asked_to_stop))
 		sleep_ms(2);

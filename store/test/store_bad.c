@@ -111,12 +111,10 @@ TEST(each_field_of_the_config_is_checked)
 
 TEST(each_field_of_a_kind_is_checked)
 {
-	hwt_store *store = fresh_store();
+	CLOSING hwt_store *store = fresh_store();
 	char name[70];
-	hwt_store_kind good = HWT_STORE_KIND_INIT;
+	hwt_store_kind good = KIND(.name = "a", .task = nothing);
 
-	good.name = "a";
-	good.task = nothing;
 	memset(name, 'n', 64);
 	name[64] = '\0';
 #define BAD_KIND(field, value, want)                                                                                   \
@@ -176,12 +174,11 @@ TEST(each_field_of_a_kind_is_checked)
 	good.mode = HWT_STORE_AT_MOST_ONCE;
 	CHECK_CALL(hwt_store_register(store, &good), EINVAL);
 	CHECK(strstr(hwt_store_error(), "mode") != NULL);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(a_kind_that_a_put_has_made_gets_its_mode_from_the_first_registration)
 {
-	hwt_store *store = fresh_store();
+	CLOSING hwt_store *store = fresh_store();
 	hwt_store_kind kind = KIND(.name = "a", .task = nothing, .mode = HWT_STORE_AT_MOST_ONCE, .shards = 100);
 
 	put(store, "a", HWT_S(1000));
@@ -192,7 +189,6 @@ TEST(a_kind_that_a_put_has_made_gets_its_mode_from_the_first_registration)
 	store = open_store();
 	kind.mode = HWT_STORE_AT_LEAST_ONCE;
 	CHECK_CALL(hwt_store_register(store, &kind), EINVAL);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 static bool count_one(void *ctx, const hwt_store_info *info)
@@ -306,11 +302,9 @@ TEST(specs_of_an_older_program_are_put)
 {
 	_Alignas(hwt_store_spec) char older[2][offsetof(hwt_store_spec, schedule)];
 	hwt_store_spec spec = spec_of("a", HWT_S(3600));
-	hwt_store *store;
 	int64_t ids[2];
+	CLOSING hwt_store *store = fresh_store();
 
-	fresh_world();
-	store = open_store();
 	memset(&spec.group, 'x', sizeof(spec) - offsetof(hwt_store_spec, group));
 	spec.size = offsetof(hwt_store_spec, group);
 	ids[0] = put_spec(store, &spec);
@@ -326,7 +320,6 @@ TEST(specs_of_an_older_program_are_put)
 		CHECK_INT(info_of(store, ids[i]).priority, ==, 7 + i);
 	spec.size--;
 	CHECK_CALL(hwt_store_put(store, &spec, ids), EINVAL);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(other_calls_check_their_arguments)

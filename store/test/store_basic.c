@@ -121,13 +121,9 @@ TEST(a_run_is_given_what_was_put)
 	for (size_t i = 0; i < HWT_STORE_DATA_MAX; i++)
 		data[i] = (unsigned char)(i * 7 + i / 256);
 	for (unsigned i = 0; i < HWTS_COUNT(lens); i++) {
-		hwt_store_spec spec = spec_of("a", 0);
+		hwt_store_spec spec = SPEC("a", 0, .key = i % 2 ? key : NULL, .data = lens[i] ? data : NULL,
+					   .len = lens[i], .flags = HWT_STORE_ABSOLUTE, .due_us = 1000000 + (int64_t)i);
 
-		spec.key = i % 2 ? key : NULL;
-		spec.data = lens[i] ? data : NULL;
-		spec.len = lens[i];
-		spec.flags = HWT_STORE_ABSOLUTE;
-		spec.due_us = 1000000 + (int64_t)i;
 		CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
 		CHECK(wait_count(&seen.done, i + 1));
 		CHECK_INT(seen.id, ==, id);
@@ -150,7 +146,7 @@ TEST(a_run_is_given_what_was_put)
 
 TEST(a_put_survives_the_store_that_made_it)
 {
-	hwt_store *store = simple_store(count_run, NULL, false);
+	CLOSING hwt_store *store = simple_store(count_run, NULL, false);
 	int64_t ids[3];
 
 	for (int i = 0; i < 3; i++)
@@ -162,7 +158,6 @@ TEST(a_put_survives_the_store_that_made_it)
 	CHECK(wait_count(&ran, 3));
 	for (int i = 0; i < 3; i++)
 		CHECK(wait_gone(store, ids[i]));
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(a_key_is_used_once_at_a_time)
@@ -397,7 +392,7 @@ TEST(the_specs_of_a_put_of_many_are_as_large_as_the_first_says)
 		hwt_store_spec spec;
 		uint64_t more[2];
 	} specs[3] = { 0 };
-	hwt_store *store = simple_store(count_run, NULL, false);
+	CLOSING hwt_store *store = simple_store(count_run, NULL, false);
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 	int64_t ids[3] = { 0 };
 
@@ -412,7 +407,6 @@ TEST(the_specs_of_a_put_of_many_are_as_large_as_the_first_says)
 	}
 	specs[2].spec.size = sizeof(hwt_store_spec);
 	CHECK_CALL(hwt_store_put_many(store, &specs[0].spec, 3, ids), EINVAL);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(each_lists_by_due_time_and_by_pages)
@@ -462,10 +456,8 @@ static int call_everything(const hwt_store_run *run, void *ctx)
 	CHECK_CALL(hwt_store_reschedule(store, id, HWT_S(2000)), 0);
 	CHECK_CALL(hwt_store_cancel(store, id), 0);
 	{
-		hwt_store_spec spec = spec_of("a", 0);
+		hwt_store_spec spec = SPEC("a", 0, .data = "x", .len = 1);
 
-		spec.data = "x";
-		spec.len = 1;
 		CHECK_CALL(hwt_store_put(store, &spec, NULL), 0);
 	}
 	return 0;

@@ -509,15 +509,10 @@ static bool fail_nth(hwt_store *store, size_t which, unsigned n, int code, int m
 
 static void each_call_fails(int code, int meaning)
 {
-	hwt_store_config config;
-	hwt_store *store;
 	unsigned failures = atomic_load(&test_failures), in_all = 0, step = step_of(1);
 	unsigned first = 1 + (unsigned)(test_seed("first") % step);
+	CLOSING hwt_store *store = FRESH(.lease_ns = HWT_S(60));
 
-	fresh_world();
-	config = store_config();
-	config.lease_ns = HWT_S(60); /* nothing is lost but by a failure */
-	store = open_with(&config);
 	register_kind(store, "a", note_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	make_table(store);
 	for (size_t which = 0; which < HWTS_COUNT(all_calls); which++) {
@@ -536,7 +531,6 @@ static void each_call_fails(int code, int meaning)
 		in_all += (n - first) / step;
 	}
 	printf("# %u calls failed\n", in_all);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(each_call_of_the_library_fails_once_and_the_answer_is_true)

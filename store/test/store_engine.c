@@ -109,12 +109,11 @@ TEST(what_a_kind_leaves_open_is_as_the_header_says)
 	hwt_store_config config;
 	hwt_store_kind wish = HWT_STORE_KIND_INIT;
 	const struct hwts_kind *kind;
-	hwt_store *store;
 
 	fresh_world();
 	config = store_config();
 	config.lease_ns = HWT_S(2);
-	store = open_with(&config);
+	CLOSING hwt_store *store = open_with(&config);
 	register_plain(store, "a");
 	kind = store->kinds;
 	CHECK_INT(kind->row.shards, ==, 8);
@@ -137,14 +136,13 @@ TEST(what_a_kind_leaves_open_is_as_the_header_says)
 	store = open_with(&config);
 	register_plain(store, "b");
 	CHECK_INT(store->kinds->row.horizon_us, ==, 20000000);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* News may name any shard. */
 TEST(a_shard_that_a_kind_does_not_have_is_not_found)
 {
 	static const int32_t others[] = { 8, 1023, 1024, -1024 };
-	hwt_store *store = fresh_store();
+	CLOSING hwt_store *store = fresh_store();
 	int32_t first;
 
 	register_plain(store, "a");
@@ -156,7 +154,6 @@ TEST(a_shard_that_a_kind_does_not_have_is_not_found)
 	for (size_t i = 0; i < HWTS_COUNT(others); i++)
 		CHECK(!hwts_shard(store, first + others[i], NULL));
 	CHECK(!hwts_shard(store, -1 - first, NULL));
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(the_first_registration_of_a_kind_settles_it)
@@ -246,18 +243,15 @@ TEST(kinds_that_are_made_at_once_are_made_once_each)
 TEST(leases_of_an_earlier_boot_are_over)
 {
 	NEEDS_SQLITE(); /* PostgreSQL has a clock of its own */
-	hwt_store *store;
 
-	fresh_world();
-	CHECK_CALL(hwt_store_close(open_store()), 0);
+	CHECK_CALL(hwt_store_close(fresh_store()), 0);
 	(void)sql("insert into %s_member values ('dead', 1, %" PRId64 ", '')", world.schema, INT64_MAX / 2);
-	store = open_store();
+	CLOSING hwt_store *store = open_store();
 	CHECK_INT(sql("select count(*) from %s_member", world.schema), ==, 1);
 	CHECK_CALL(hwt_store_close(store), 0);
 	(void)sql("update %s_meta set boot = 'another'", world.schema);
 	store = open_store();
 	CHECK_INT(sql("select count(*) from %s_member", world.schema), ==, 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /*
@@ -385,10 +379,8 @@ TEST(a_store_leaves_no_descriptor_open_and_none_to_other_programs)
 
 	fresh_world();
 	for (int round = 0; round < 2; round++) { /* in the first one the libraries settle */
-		hwt_store *store;
-
 		before = descriptors(&inherited_before);
-		store = open_store();
+		CLOSING hwt_store *store = open_store();
 		register_plain(store, "a");
 		CHECK_CALL(hwt_store_start(store), 0);
 		CHECK(wait_gone(store, put(store, "a", 0)));
@@ -399,7 +391,6 @@ TEST(a_store_leaves_no_descriptor_open_and_none_to_other_programs)
 		CHECK_INT(inherited, ==, inherited_before);
 		CHECK_CALL(hwt_store_stop(store), 0);
 		CHECK_CALL(hwt_store_start(store), 0);
-		CHECK_CALL(hwt_store_close(store), 0);
 	}
 	after = descriptors(&inherited);
 	CHECK_INT(after, ==, before);
@@ -496,9 +487,8 @@ TEST(notifications_are_read_as_they_were_written_and_others_are_ignored)
 	struct hwts_shard_row shard = { .shard = 1024 };
 	struct hwts_conn *conn = NULL;
 	struct heard heard;
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 
-	store = fresh_store();
 	CHECK_INT(store->engine->connect(store->db, HWTS_CONTROL, &conn), ==, 0);
 	CHECK_INT(store->engine->listen(conn, &shard, 1, true), ==, 0);
 	for (size_t i = 0; i < HWTS_COUNT(sent); i++) {
@@ -515,7 +505,6 @@ TEST(notifications_are_read_as_they_were_written_and_others_are_ignored)
 	read_news(store, conn, &heard);
 	CHECK(strcmp(heard.text, "0:0:0:0 ") == 0);
 	store->engine->disconnect(conn);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 #endif
 
@@ -558,24 +547,21 @@ TEST(what_another_process_puts_far_ahead_and_in_great_numbers_is_told_to_the_hol
 	hwt_store_config config;
 	hwt_store_kind kind = KIND(.name = "a", .task = count_run);
 	hwt_store_spec specs[MANY];
-	hwt_store *store, *other;
 
 	fresh_world();
 	config = store_config();
 	config.lease_ns = HWT_S(600);
-	store = open_with(&config);
+	CLOSING hwt_store *store = open_with(&config);
 	kind.shards = 1; /* one notification, longer than PostgreSQL takes */
 	CHECK_CALL(hwt_store_register(store, &kind), 0);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 1));
-	other = open_with(&config);
+	CLOSING hwt_store *other = open_with(&config);
 	for (int i = 0; i < MANY; i++)
 		specs[i] = spec_of("a", HWT_MS(1500));
 	CHECK_CALL(hwt_store_put_many(other, specs, MANY, NULL), 0);
 	put(other, "a", HWT_MS(1500));
 	CHECK(wait_count(&ran, MANY + 1));
-	CHECK_CALL(hwt_store_close(other), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 static atomic_uint looks;
@@ -650,17 +636,13 @@ static void check_window(hwt_store *store, hwt_store *other, uint64_t rows)
 
 TEST(what_another_process_reschedules_into_a_long_window_is_told)
 {
-	hwt_store *store, *other;
 	int64_t id;
 
 	fresh_world();
-	store = start_holder_of_hours();
-	other = open_store();
+	CLOSING hwt_store *store = start_holder_of_hours(), *other = open_store();
 	id = put(other, "a", HWT_S(36000));
 	CHECK_CALL(hwt_store_reschedule(other, id, HWT_S(5400)), 0);
 	check_window(store, other, 1);
-	CHECK_CALL(hwt_store_close(other), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* A put has made the kind, with the horizon of its own process; the first registration sets another. */
@@ -682,10 +664,8 @@ TEST(a_put_knows_when_each_of_its_rows_is_due)
 	struct hwts_put puts[3];
 	struct hwts_kind_row kind;
 	struct hwts_conn *conn;
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 
-	fresh_world();
-	store = open_store();
 	put(store, "a", HWT_S(3600));
 	CHECK_INT(hwts_kind_of(store, "a", NULL, &kind), ==, 0);
 	for (int absolute = 0; absolute < 2; absolute++) {
@@ -701,7 +681,6 @@ TEST(a_put_knows_when_each_of_its_rows_is_due)
 		for (int i = 0; i < 3; i++)
 			CHECK_INT(info_of(store, puts[i].id).due_us, ==, puts[i].due_us);
 	}
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 #ifdef HWT_STORE_POSTGRES
@@ -709,13 +688,11 @@ TEST(a_put_knows_when_each_of_its_rows_is_due)
 TEST(news_is_synced_only_with_the_transaction_of_a_caller)
 {
 	NEEDS_POSTGRES();
-	hwt_store *store, *other;
 	struct hwts_conn *conn = NULL;
 	int64_t id;
 
 	fresh_world();
-	store = start_holder_of_hours();
-	other = open_store();
+	CLOSING hwt_store *store = start_holder_of_hours(), *other = open_store();
 	id = put(other, "a", HWT_S(3000));
 	REQUIRE(other->engine->connect(other->db, HWTS_CALL, &conn) == 0);
 	for (int callers = 0; callers < 2; callers++) {
@@ -733,8 +710,6 @@ TEST(news_is_synced_only_with_the_transaction_of_a_caller)
 		CHECK_INT(hwts_finish(conn, 0), ==, 0);
 	}
 	other->engine->disconnect(conn);
-	CHECK_CALL(hwt_store_close(other), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 #endif
 
@@ -850,7 +825,7 @@ TEST(an_operator_sees_what_is_overdue_and_whether_the_lease_is_trusted)
 {
 	hwt_store_spec spec = SPEC("a", 0, .flags = HWT_STORE_ABSOLUTE, .due_us = now_us() - 3000 * INT64_C(1000000));
 	hwt_store_stats stats;
-	hwt_store *store = FRESH(.threads = 1);
+	CLOSING hwt_store *store = FRESH(.threads = 1);
 
 	register_kind(store, "a", hold_up, NULL, HWT_STORE_AT_LEAST_ONCE);
 	atomic_store(&held_up, 0);
@@ -874,7 +849,6 @@ TEST(an_operator_sees_what_is_overdue_and_whether_the_lease_is_trusted)
 	CHECK_CALL(hwt_store_stop(store), 0);
 	CHECK_INT(stats_of_store(store).overdue, ==, 0);
 	CHECK_INT(stats_of_store(store).overdue_oldest_ns, ==, 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /*
@@ -1007,7 +981,7 @@ TEST(a_server_that_is_too_old_is_refused)
 {
 	NEEDS_POSTGRES();
 	hwt_store_config config;
-	hwt_store *store = NULL;
+	CLOSING hwt_store *store = NULL;
 	char error[256] = "";
 
 	fresh_world();
@@ -1018,7 +992,6 @@ TEST(a_server_that_is_too_old_is_refused)
 	atomic_store(&server_version, 130000);
 	CHECK_CALL(hwt_store_open(&store, world.url, &config, error, sizeof(error)), 0);
 	atomic_store(&server_version, 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 static int ask_settings(hwt_store *store, enum hwts_role role, struct hwts_conn **conn, PGresult **result)
@@ -1070,7 +1043,7 @@ TEST(a_connection_waits_no_longer_than_its_part_can_bear)
 	NEEDS_POSTGRES();
 	const char *url = getenv("HWT_STORE_URL"), *ours = strstr(url, " connect_timeout=");
 	hwt_store_config config;
-	hwt_store *store = NULL;
+	CLOSING hwt_store *store = NULL;
 	PGconn *handle;
 	int rc;
 
@@ -1093,7 +1066,6 @@ TEST(a_connection_waits_no_longer_than_its_part_can_bear)
 	check_option(handle, "tcp_user_timeout", "2000");
 	check_option(handle, "keepalives_idle", "11"); /* the url's own counts */
 	check_option(handle, "keepalives_interval", "2");
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(results_of_postgresql_are_what_was_given)

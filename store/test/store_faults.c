@@ -337,8 +337,7 @@ static void each_fails(enum front_how how, unsigned span)
 	unsigned n = 1 + (unsigned)(test_seed("first") % step);
 	char text[128];
 
-	fresh_world();
-	CHECK_CALL(hwt_store_close(open_store()), 0);
+	CHECK_CALL(hwt_store_close(fresh_store()), 0);
 	(void)snprintf(text, sizeof(text), "create table %s_effects (run bigint, item bigint)", world.schema);
 	(void)query(text);
 	atomic_store(&run_number, 0);
@@ -416,12 +415,12 @@ TEST(what_runs_at_most_once_is_not_failed_by_a_lost_reply_and_a_stop)
 /* No look that is not asked for comes for 200 s, and the net finds nothing that is not overdue for as long. */
 TEST(what_was_put_while_control_had_no_connection_is_read_after_it)
 {
-	hwt_store *store = FRESH(.lease_ns = HWT_S(600)), *other;
+	CLOSING hwt_store *store = FRESH(.lease_ns = HWT_S(600));
 	unsigned rescued = atomic_load(&hwts_test_rescued), failed;
 
 	front_put_before(store);
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
-	other = open_store();
+	CLOSING hwt_store *other = open_store();
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 8));
 	atomic_store(&front_only, "news");
@@ -433,8 +432,6 @@ TEST(what_was_put_while_control_had_no_connection_is_read_after_it)
 	CHECK(wait_count(&ran, 1));
 	CHECK_INT(atomic_load(&hwts_test_rescued), ==, rescued);
 	atomic_store(&front_only, NULL);
-	CHECK_CALL(hwt_store_close(other), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 static hwt_store *read_by;
@@ -458,13 +455,10 @@ static bool has_read(void)
 /* No news is sent, so only a look can find what is put, and that look fails; the next renewal is far off. */
 TEST(what_a_look_that_failed_should_have_read_is_read_by_the_next)
 {
-	hwt_store_config config;
 	hwt_store *store, *other;
 
 	fresh_world();
-	config = store_config();
-	config.lease_ns = HWT_S(1800);
-	store = read_by = open_with(&config);
+	store = read_by = OPEN(.lease_ns = HWT_S(1800));
 	front_put_before(store);
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	other = open_store();

@@ -59,7 +59,7 @@ TEST(a_process_puts_nothing_of_a_kind_that_the_server_forgot)
 {
 	NEEDS_POSTGRES(); /* the power cut that takes a kind from SQLite takes the process, too */
 	hwt_store_spec spec = spec_of("mail", HWT_S(600));
-	hwt_store *store = fresh_store(), *other = open_store();
+	CLOSING hwt_store *store = fresh_store(), *other = open_store();
 	PGconn *conn;
 	int64_t id;
 
@@ -76,8 +76,6 @@ TEST(a_process_puts_nothing_of_a_kind_that_the_server_forgot)
 	CHECK_INT(put_at_last(store, "mail", &id), ==, 0);
 	CHECK_INT(count_of("mail"), ==, 1);
 	CHECK_INT(count_of("delete"), ==, 1);
-	CHECK_CALL(hwt_store_close(other), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(a_process_runs_nothing_of_a_kind_that_has_the_number_of_its_own)
@@ -113,15 +111,12 @@ TEST(a_process_runs_nothing_of_a_kind_that_has_the_number_of_its_own)
 TEST(ids_that_were_drawn_before_the_server_forgot_are_drawn_again)
 {
 	NEEDS_POSTGRES();
-	hwt_store *store, *other;
 	int64_t first, id;
 
-	fresh_world();
-	CHECK_CALL(hwt_store_close(open_store()), 0);
+	CHECK_CALL(hwt_store_close(fresh_store()), 0);
 	/* Numbers that the clock has not reached. */
 	(void)query("update %s_meta set next_number = %lld", world.schema, AHEAD);
-	store = open_store();
-	other = open_store();
+	CLOSING hwt_store *store = open_store(), *other = open_store();
 	first = put(store, "a", HWT_S(600)) >> HWTS_BUCKET_BITS;
 	CHECK_INT(first, ==, AHEAD);
 	(void)query("update %s_meta set next_number = %lld", world.schema, AHEAD);
@@ -133,8 +128,6 @@ TEST(ids_that_were_drawn_before_the_server_forgot_are_drawn_again)
 	}
 	CHECK_INT(put_at_last(store, "a", &id), ==, 0);
 	CHECK_INT(count_of("a"), ==, 4);
-	CHECK_CALL(hwt_store_close(other), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 static hwt_store *_Atomic connecting;

@@ -166,7 +166,6 @@ TEST(a_reader_sees_group_and_priority)
 
 TEST(get_copies_what_has_room_and_says_how_much_there_is)
 {
-	hwt_store *store;
 	hwt_store_spec spec = spec_in("a", NULL, NULL);
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 	char room[10] = "---------";
@@ -175,8 +174,8 @@ TEST(get_copies_what_has_room_and_says_how_much_there_is)
 		char less[96];
 	} old = { .size = offsetof(hwt_store_info, group) < 96 ? 0 : 96 };
 	int64_t id, none;
+	CLOSING hwt_store *store = fresh_store();
 
-	store = fresh_store();
 	spec.data = "0\0"
 		    "234567";
 	spec.len = 8;
@@ -202,7 +201,6 @@ TEST(get_copies_what_has_room_and_says_how_much_there_is)
 	info.data_room = SIZE_MAX; /* more than there can be */
 	CHECK_CALL(hwt_store_get(store, id, &info), 0);
 	CHECK_CALL(hwt_store_get(store, id, (hwt_store_info *)&old), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /*
@@ -228,12 +226,11 @@ TEST(a_task_is_told_the_group)
 
 	for (size_t i = 0; i < HWTS_COUNT(modes); i++) {
 		hwt_store_spec spec = spec_in("a", longest(), "k");
-		hwt_store *store;
 
 		fresh_world();
 		atomic_store(&in_group, 0);
 		atomic_store(&without, 0);
-		store = open_store();
+		CLOSING hwt_store *store = open_store();
 		register_kind(store, "a", note_group, NULL, modes[i]);
 		CHECK_CALL(hwt_store_start(store), 0);
 		spec.delay_ns = 0;
@@ -243,7 +240,6 @@ TEST(a_task_is_told_the_group)
 		put(store, "a", 0);
 		CHECK(wait_count(&in_group, 1));
 		CHECK(wait_count(&without, 1));
-		CHECK_CALL(hwt_store_close(store), 0);
 	}
 }
 

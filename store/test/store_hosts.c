@@ -92,7 +92,7 @@ TEST(a_host_that_does_not_write_is_not_used_until_it_does)
 	NEEDS_POSTGRES();
 	hwt_store_config config = store_config();
 	char role[32], error[256] = "";
-	hwt_store *store = NULL;
+	CLOSING hwt_store *store = NULL;
 
 	fresh_world();
 	(void)snprintf(role, sizeof(role), "%s_role", world.schema);
@@ -105,7 +105,6 @@ TEST(a_host_that_does_not_write_is_not_used_until_it_does)
 	execute("alter role %s reset default_transaction_read_only", role);
 	store = open_store();
 	put(store, "a", HWT_S(3600));
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(when_no_host_is_good_the_text_says_why_of_each)
@@ -139,7 +138,7 @@ TEST(a_host_that_was_replaced_is_not_used)
 {
 	NEEDS_POSTGRES();
 	hwt_store_spec spec = spec_of("a", HWT_S(3600));
-	hwt_store *store = fresh_store();
+	CLOSING hwt_store *store = fresh_store();
 	struct pg_db *db;
 	uint64_t here;
 
@@ -150,7 +149,6 @@ TEST(a_host_that_was_replaced_is_not_used)
 	CHECK(strstr(hwt_store_error(), "timeline 1 of 2") != NULL);
 	atomic_store(&db->origin, here);
 	CHECK_CALL(hwt_store_put(store, &spec, NULL), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 struct meeting {
@@ -226,7 +224,7 @@ TEST(a_call_does_not_wait_for_a_server_that_was_replaced)
 	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
 	PGconn *conn = PQconnectdb(getenv("HWT_STORE_URL") + 3);
 	char text[128];
-	hwt_store *store = fresh_store();
+	CLOSING hwt_store *store = fresh_store();
 	bool in_time = false;
 
 	put(store, "a", HWT_S(3600));
@@ -237,7 +235,6 @@ TEST(a_call_does_not_wait_for_a_server_that_was_replaced)
 	CHECK(in_time);
 	CHECK_INT(atomic_load(&waits_in_vain), <=, 1); /* one may have begun a moment before */
 	PQfinish(conn);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 #endif
 

@@ -97,19 +97,16 @@ TEST(numbers_begin_where_the_clock_is_after_an_old_copy_was_restored)
 TEST(numbers_begin_behind_those_that_were_reserved)
 {
 	const int64_t ahead = INT64_C(1) << 41;
-	hwt_store *store;
 	int64_t first;
 
-	fresh_world();
-	CHECK_CALL(hwt_store_close(open_store()), 0);
+	CHECK_CALL(hwt_store_close(fresh_store()), 0);
 	(void)query("update %s_meta set next_number = %lld", world.schema, (long long)ahead);
-	store = open_store();
+	CLOSING hwt_store *store = open_store();
 	first = number_of_id(put(store, "a", HWT_S(600)));
 	CHECK_INT(first, >=, ahead);
 	CHECK_CALL(hwt_store_close(store), 0);
 	store = open_store(); /* what was left of the block is not used */
 	CHECK_INT(number_of_id(put(store, "a", HWT_S(600))), >=, first + 64);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* Of what the clock says only so much is believed that numbers are left. */
@@ -135,8 +132,7 @@ TEST(when_the_numbers_are_used_up_nothing_is_put)
 	hwt_store *store;
 	int64_t id = -7;
 
-	fresh_world();
-	CHECK_CALL(hwt_store_close(open_store()), 0);
+	CHECK_CALL(hwt_store_close(fresh_store()), 0);
 	(void)query("update %s_meta set next_number = %lld", world.schema, (long long)HWTS_NUMBERS_END - 70);
 	store = open_store(); /* has the last ones */
 	for (int i = 0; i < 65; i++)
@@ -154,8 +150,7 @@ TEST(blocks_are_odd)
 {
 	int64_t before, after;
 
-	fresh_world();
-	CHECK_CALL(hwt_store_close(open_store()), 0);
+	CHECK_CALL(hwt_store_close(fresh_store()), 0);
 	(void)query("update %s_meta set next_number = %lld", world.schema, 1LL << 41);
 	for (int i = 0; i < 3; i++) {
 		before = query("select next_number from %s_meta", world.schema);
@@ -168,7 +163,7 @@ TEST(blocks_are_odd)
 /* What was drawn before a connection to a server came is not used: so with many of them only small blocks are drawn. */
 TEST(connections_that_come_and_go_use_up_few_numbers)
 {
-	hwt_store *store = fresh_store();
+	CLOSING hwt_store *store = fresh_store();
 
 	for (int i = 0; i < 20; i++) {
 		pthread_mutex_lock(&store->pool->lock);
@@ -179,7 +174,6 @@ TEST(connections_that_come_and_go_use_up_few_numbers)
 	pthread_mutex_lock(&store->numbers->lock);
 	CHECK_INT(store->numbers->block, <=, 256);
 	pthread_mutex_unlock(&store->numbers->lock);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 static int by_number(const void *left, const void *right)

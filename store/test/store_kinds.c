@@ -251,7 +251,8 @@ TEST(a_kind_with_timeouts_stays)
 
 TEST(a_kind_that_a_living_process_has_registered_stays)
 {
-	hwt_store *store = fresh_store(), *other = open_store();
+	hwt_store *store = fresh_store();
+	CLOSING hwt_store *other = open_store();
 
 	register_with(store, "a", 0, 0);
 	CHECK_CALL(hwt_store_remove_kind(store, "a"), EBUSY);
@@ -262,7 +263,6 @@ TEST(a_kind_that_a_living_process_has_registered_stays)
 	CHECK_CALL(hwt_store_close(store), 0);
 	CHECK_CALL(hwt_store_remove_kind(other, "a"), 0);
 	CHECK(!is_there(other, "a"));
-	CHECK_CALL(hwt_store_close(other), 0);
 }
 
 TEST(a_kind_goes_with_its_mode_its_pause_and_its_limits)
@@ -271,7 +271,7 @@ TEST(a_kind_goes_with_its_mode_its_pause_and_its_limits)
 	hwt_store_kind kind = HWT_STORE_KIND_INIT;
 	int64_t rules;
 	hwt_store_kind_info info;
-	hwt_store *store = fresh_store();
+	CLOSING hwt_store *store = fresh_store();
 
 	register_with(store, "a", HWT_STORE_AT_MOST_ONCE, 5);
 	CHECK_CALL(hwt_store_close(store), 0);
@@ -301,7 +301,6 @@ TEST(a_kind_goes_with_its_mode_its_pause_and_its_limits)
 	CHECK_INT(info.each_group.running, ==, 0);
 	CHECK_INT(info.each_group.start_every_ns, ==, 0);
 	CHECK_INT(info.each_group.burst, ==, 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* The other one knows the kind, and does not ask.  The kind that is made meanwhile must not get what it puts. */
@@ -421,7 +420,8 @@ static void note_refusal(void *ctx, const char *message)
 /* A process that was stopped for longer than its lease: meanwhile the kind has become another one. */
 TEST(a_process_that_comes_back_does_not_run_another_kind)
 {
-	hwt_store *store = FRESH(.warn = note_refusal), *other = open_store();
+	hwt_store *store = FRESH(.warn = note_refusal);
+	CLOSING hwt_store *other = open_store();
 	int64_t id;
 
 	atomic_store(&refusals, 0);
@@ -438,7 +438,6 @@ TEST(a_process_that_comes_back_does_not_run_another_kind)
 	CHECK_INT(info_of(other, id).state, ==, HWT_STORE_PENDING);
 	CHECK_CALL(hwt_store_close(store), 0);
 	CHECK_INT(atomic_load(&ran), ==, 0);
-	CHECK_CALL(hwt_store_close(other), 0);
 }
 
 static atomic_int removed_in_task;

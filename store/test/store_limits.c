@@ -493,7 +493,7 @@ TEST(runs_of_all_modes_give_their_places_back)
 	for (size_t i = 0; i < HWTS_COUNT(modes); i++) {
 		hwt_store_limits limits = HWT_STORE_LIMITS_INIT;
 		hwt_store_kind kind = HWT_STORE_KIND_INIT;
-		hwt_store *store = start_with(4, false);
+		CLOSING hwt_store *store = start_with(4, false);
 		hwt_store_spec spec = spec_of("b", 0);
 		int64_t ids[30];
 
@@ -513,7 +513,6 @@ TEST(runs_of_all_modes_give_their_places_back)
 		for (size_t j = 0; j < HWTS_COUNT(ids); j++)
 			CHECK(wait_gone(store, ids[j]));
 		CHECK_INT(atomic_load(&most), ==, 1);
-		CHECK_CALL(hwt_store_close(store), 0);
 	}
 }
 
@@ -534,7 +533,6 @@ static bool wait_child_runs(void)
 /* The dead process had two in hand, which count; and what it held comes first. */
 TEST(what_a_dead_process_runs_counts_until_it_is_taken_over)
 {
-	hwt_store *store;
 	hwt_store_spec spec;
 	pid_t pid;
 
@@ -544,7 +542,7 @@ TEST(what_a_dead_process_runs_counts_until_it_is_taken_over)
 	atomic_store(&running, 0);
 	atomic_store(&most, 0);
 	atomic_store(&held, true);
-	store = OPEN(.threads = 8);
+	CLOSING hwt_store *store = OPEN(.threads = 8);
 	put_in(store, "g", 0, 2);
 	limit_to(store, NULL, 2, 0, 0);
 	pid = spawn("run", NULL);
@@ -565,7 +563,6 @@ TEST(what_a_dead_process_runs_counts_until_it_is_taken_over)
 	atomic_store(&most, 0);
 	atomic_store(&held, false);
 	CHECK(wait_count(&ended, 14));
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /*
@@ -586,13 +583,13 @@ TEST(starts_do_not_exceed_the_rate)
 
 TEST(a_process_that_stops_hands_its_levels_over)
 {
-	hwt_store *store = start_with(4, false), *other;
+	hwt_store *store = start_with(4, false);
 
 	limit_to(store, "g", 0, HWT_S(3600), 3);
 	put_in(store, "g", 0, 2);
 	CHECK(wait_count(&ended, 2));
 	CHECK_CALL(hwt_store_close(store), 0);
-	other = OPEN(.threads = 4);
+	CLOSING hwt_store *other = OPEN(.threads = 4);
 	register_kind(other, "a", note, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(other), 0);
 	put_in(other, "g", 0, 5);
@@ -601,19 +598,18 @@ TEST(a_process_that_stops_hands_its_levels_over)
 	CHECK_INT(starts_of("g"), ==, 3);
 	put_in(other, "h", 0, 3);
 	CHECK(wait_count(&ended, 11));
-	CHECK_CALL(hwt_store_close(other), 0);
 }
 
 /* Its rules cannot be read, and so neither can the levels. */
 TEST(a_process_that_stops_before_it_knew_the_levels_hands_them_over)
 {
-	hwt_store *store = start_with(4, false), *next;
+	hwt_store *store = start_with(4, false);
 
 	limit_to(store, "g", 0, HWT_S(3600), 3);
 	put_in(store, "g", 0, 2);
 	CHECK(wait_count(&ended, 2));
 	CHECK_CALL(hwt_store_close(store), 0);
-	next = open_store();
+	CLOSING hwt_store *next = open_store();
 	register_kind(next, "a", note, NULL, HWT_STORE_AT_LEAST_ONCE);
 	front_put_before(next);
 	atomic_store(&front_only, "rules");
@@ -628,20 +624,18 @@ TEST(a_process_that_stops_before_it_knew_the_levels_hands_them_over)
 	CHECK(wait_count(&ended, 3)); /* the one that was left */
 	wait_for_another(next, 5);
 	CHECK_INT(starts_of("g"), ==, 3);
-	CHECK_CALL(hwt_store_close(next), 0);
 }
 
 /* Nor does one whose next process has stopped before it had anything of the group. */
 TEST(after_a_death_a_group_begins_without_tokens)
 {
-	hwt_store *store;
 	pid_t pid;
 
 	fresh_world();
 	atomic_store(&started, 0);
 	atomic_store(&ended, 0);
 	atomic_store(&held, false);
-	store = OPEN(.threads = 4);
+	CLOSING hwt_store *store = OPEN(.threads = 4);
 	put_in(store, "x", 0, 2);
 	limit_to(store, "g", 0, HWT_S(3600), 3);
 	pid = spawn("run", NULL);
@@ -659,7 +653,6 @@ TEST(after_a_death_a_group_begins_without_tokens)
 	CHECK_INT(starts_of("g"), ==, 0);
 	CHECK_CALL(hwt_store_limit(store, "a", "g", NULL), 0);
 	CHECK(wait_count(&ended, 13));
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /*

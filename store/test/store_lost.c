@@ -351,12 +351,11 @@ TEST(a_server_that_was_replaced_is_not_used_any_more)
 #ifdef HWT_STORE_POSTGRES
 	if (!on_sqlite()) {
 		hwt_store_spec spec = spec_of("a", 0);
-		hwt_store *store;
 		struct pg_db *db;
 		uint64_t here;
 		int64_t id = -7, give_up_ns = hwt_now() + PATIENCE_NS;
+		CLOSING hwt_store *store = fresh_store();
 
-		store = fresh_store();
 		register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 		atomic_store(&ran, 0);
 		CHECK_CALL(hwt_store_start(store), 0);
@@ -379,7 +378,6 @@ TEST(a_server_that_was_replaced_is_not_used_any_more)
 		put(store, "a", 0);
 		CHECK(wait_count(&ran, 2));
 		CHECK(atomic_load(&db->origin) == here);
-		CHECK_CALL(hwt_store_close(store), 0);
 	}
 	if (!on_sqlite())
 		return;

@@ -141,12 +141,11 @@ TEST(after_max_attempts_it_is_failed_and_kept_until_it_is_rescheduled_replaced_o
 	hwt_store_kind kind = kind_of(fail_first, &failing);
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 	hwt_store_spec spec = spec_of("a", 0);
-	hwt_store *store;
 	int64_t id = 0, other = 0;
 
 	kind.max_attempts = 2;
 	kind.backoff_ns = HWT_MS(5);
-	store = store_with(&kind);
+	CLOSING hwt_store *store = store_with(&kind);
 	CHECK_CALL(hwt_store_start(store), 0);
 	id = put_key(store, "a", "k", 0);
 	CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
@@ -181,7 +180,6 @@ TEST(after_max_attempts_it_is_failed_and_kept_until_it_is_rescheduled_replaced_o
 	CHECK_CALL(hwt_store_cancel(store, id), 0);
 	CHECK_CALL(hwt_store_get(store, id, &info), ENOENT);
 	CHECK_CALL(hwt_store_cancel(store, id), ENOENT);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* What a program does at each of its starts. */
@@ -192,11 +190,10 @@ TEST(a_series_that_has_failed_is_revived_by_the_put_of_the_next_start)
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 	hwt_store_spec specs[2] = { spec_of("a", 0), spec_of("a", HWT_S(1000)) };
 	int64_t id = 0, other = 0, ids[2];
-	hwt_store *store;
 
 	kind.max_attempts = 2;
 	kind.backoff_ns = HWT_MS(5);
-	store = store_with(&kind);
+	CLOSING hwt_store *store = store_with(&kind);
 	CHECK_CALL(hwt_store_start(store), 0);
 	specs[0].key = "nightly";
 	specs[0].period_ns = HWT_S(3600);
@@ -233,7 +230,6 @@ TEST(a_series_that_has_failed_is_revived_by_the_put_of_the_next_start)
 	CHECK(wait_store_state(store, id, HWT_STORE_PENDING));
 	CHECK_CALL(hwt_store_put_many(store, specs, 2, ids), EEXIST);
 	CHECK_INT(ids[0], ==, id);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* It goes on with its attempts: only one that is FAILED, put anew or done starts from 1. */
@@ -242,11 +238,10 @@ TEST(one_that_waits_for_its_retry_keeps_its_attempts_when_it_is_rescheduled)
 	struct failing failing = { .fail_first = 2 };
 	hwt_store_kind kind = kind_of(fail_first, &failing);
 	hwt_store_info info = HWT_STORE_INFO_INIT;
-	hwt_store *store;
 	int64_t id;
 
 	kind.backoff_ns = HWT_S(1000);
-	store = store_with(&kind);
+	CLOSING hwt_store *store = store_with(&kind);
 	CHECK_CALL(hwt_store_start(store), 0);
 	id = put(store, "a", 0);
 	for (unsigned i = 1; i <= 2; i++) {
@@ -261,7 +256,6 @@ TEST(one_that_waits_for_its_retry_keeps_its_attempts_when_it_is_rescheduled)
 	CHECK_INT(atomic_load(&failing.ran), ==, 3);
 	for (unsigned i = 0; i < 3; i++)
 		CHECK_INT(failing.attempts[i], ==, i + 1);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /*
@@ -383,12 +377,11 @@ TEST(a_transaction_in_which_nothing_is_said_for_a_lease_has_failed)
 	NEEDS_POSTGRES();
 	hwt_store_kind kind = kind_of(be_silent, NULL);
 	hwt_store_info info = HWT_STORE_INFO_INIT;
-	hwt_store *store;
 	int64_t id;
 
 	kind.mode = HWT_STORE_TRANSACTION;
 	kind.max_attempts = 2;
-	store = store_with(&kind);
+	CLOSING hwt_store *store = store_with(&kind);
 	atomic_store(&ran, 0);
 	CHECK_CALL(hwt_store_start(store), 0);
 	id = put(store, "a", 0);
@@ -396,7 +389,6 @@ TEST(a_transaction_in_which_nothing_is_said_for_a_lease_has_failed)
 	CHECK_INT(atomic_load(&ran), ==, 2);
 	CHECK_CALL(hwt_store_get(store, id, &info), 0);
 	CHECK(strstr(info.error, "longer than the lease") != NULL);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 #endif
 
@@ -405,14 +397,13 @@ TEST(the_effects_of_a_transaction_and_its_end_are_one)
 	struct effect effect;
 
 	for (unsigned what = 0; what <= STATEMENT_FAILS; what++) {
-		hwt_store *store = effect_store(&effect, what);
+		CLOSING hwt_store *store = effect_store(&effect, what);
 		int64_t id = put(store, "a", 0);
 
 		CHECK(wait_gone(store, id));
 		CHECK_INT(effects(), ==, 1);
 		CHECK_INT(atomic_load(&effect.ran), ==, what == 0 ? 1 : 2);
 		CHECK_INT(settled_stats(store).retried, ==, what == 0 ? 0 : 1);
-		CHECK_CALL(hwt_store_close(store), 0);
 	}
 }
 
@@ -479,7 +470,7 @@ TEST(what_is_put_on_a_connection_exists_if_that_commits)
 TEST(a_kind_is_made_in_the_transaction_that_puts_the_first_of_it)
 {
 	hwt_store_kind kind = kind_of(count_run, NULL);
-	hwt_store *store = store_with(&kind), *other;
+	CLOSING hwt_store *store = store_with(&kind);
 	hwt_store_spec spec = spec_of("new", 0);
 	void *connection = connect_user();
 	int64_t id = 0;
@@ -494,13 +485,11 @@ TEST(a_kind_is_made_in_the_transaction_that_puts_the_first_of_it)
 	CHECK_CALL(hwt_store_put_on(store, connection, &spec, &id), 0);
 	CHECK(user_sql(connection, "commit"));
 	disconnect_user(connection);
-	other = open_store();
+	CLOSING hwt_store *other = open_store();
 	register_kind(other, "new", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	atomic_store(&ran, 0);
 	CHECK_CALL(hwt_store_start(other), 0);
 	CHECK(wait_count(&ran, 2));
-	CHECK_CALL(hwt_store_close(other), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(a_transaction_that_commits_late_is_found)
@@ -509,14 +498,13 @@ TEST(a_transaction_that_commits_late_is_found)
 	hwt_store_kind kind = kind_of(count_run, NULL);
 	hwt_store_spec spec = spec_of("a", HWT_MS(1200));
 	void *connection;
-	hwt_store *store;
 	int64_t id = 0;
 
 	fresh_world();
 	config = store_config();
 	config.lease_ns = HWT_S(world.sqlite ? 20
 					     : 1); /* SQLite's lock is held for so long that a short one would end */
-	store = open_with(&config);
+	CLOSING hwt_store *store = open_with(&config);
 	kind.horizon_ns = HWT_S(world.sqlite ? 14 : 1);
 	CHECK_CALL(hwt_store_register(store, &kind), 0);
 	CHECK_CALL(hwt_store_start(store), 0);
@@ -529,7 +517,6 @@ TEST(a_transaction_that_commits_late_is_found)
 	CHECK(wait_count(&ran, 1));
 	CHECK(wait_gone(store, id));
 	disconnect_user(connection);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /*

@@ -21,14 +21,11 @@ static int count_not_early(const hwt_store_run *run, void *ctx)
 
 static int child(int argc, char **argv)
 {
-	hwt_store_config config;
 	hwt_store *store;
 
 	(void)argc;
 	enter_world(argv + 1);
-	config = store_config();
-	config.lease_ns = HWT_S(3600); /* its end is not what others wait for */
-	store = open_with(&config);
+	store = OPEN(.lease_ns = HWT_S(3600)); /* its end is not what others wait for */
 	register_kind(store, "a", count_not_early, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(store), 0);
 	REQUIRE(atomic_load(&test_failures) == 0);
@@ -110,7 +107,7 @@ static void let_it_leave(const char *where)
 /* The news come between a look and the sleep behind it, so nothing wakes control for them. */
 TEST(a_process_that_leaves_while_the_other_one_looks_leaves_its_shards_at_once)
 {
-	hwt_store *store = started(HWT_S(3600)); /* a look each 20 minutes: longer than patience */
+	CLOSING hwt_store *store = started(HWT_S(3600)); /* a look each 20 minutes: longer than patience */
 	hwt_store_stats stats = HWT_STORE_STATS_INIT;
 	pid_t pid;
 
@@ -127,7 +124,6 @@ TEST(a_process_that_leaves_while_the_other_one_looks_leaves_its_shards_at_once)
 	CHECK_CALL(hwt_store_read_stats(store, &stats), 0);
 	CHECK_INT(stats.taken_over, ==, 0);
 	atomic_store(&hwts_test_at, NULL);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 static hwt_store *_Atomic puts_behind;

@@ -145,16 +145,13 @@ static void leave_hints(struct sqlite_conn *conn, int64_t count, int64_t at_us)
 static void tend_hints(int64_t ahead_us, int64_t old)
 {
 	int64_t now_us, left;
-	hwt_store_config config;
 	struct hwts_conn *conn;
 	hwt_store *store;
 
 	fresh_world();
 	if (!world.sqlite)
 		SKIP("of SQLite");
-	config = store_config();
-	config.lease_ns = HWT_S(3600); /* a twelfth of it is the most that tending takes */
-	store = open_with(&config);
+	store = OPEN(.lease_ns = HWT_S(3600)); /* a twelfth of it is the most that tending takes */
 	CHECK_INT(store->engine->connect(store->db, HWTS_CONTROL, &conn), ==, 0);
 	now_us = hwts_wall_us();
 	leave_hints(sqlite_conn(conn), 1, now_us + ahead_us);
@@ -285,13 +282,11 @@ TEST(news_is_heard_though_there_was_no_memory_to_listen)
 {
 	NEEDS_SQLITE();
 	struct hwts_conn *conn = NULL;
-	hwt_store *store, *other;
 	unsigned heard = 0, before;
 	int64_t again_ns = 0;
 
 	fresh_world();
-	store = holder(HWT_S(600));
-	other = open_store();
+	CLOSING hwt_store *store = holder(HWT_S(600)), *other = open_store();
 	CHECK_INT(store->engine->connect(store->db, HWTS_CONTROL, &conn), ==, 0);
 	atomic_store(&hwts_test_refuses_memory, refuse);
 	refused = 1; /* the name of the log */
@@ -312,8 +307,6 @@ TEST(news_is_heard_though_there_was_no_memory_to_listen)
 	atomic_store(&hwts_test_refuses_memory, NULL);
 	CHECK_INT(open_descriptors(), <, before + 10);
 	store->engine->disconnect(conn);
-	CHECK_CALL(hwt_store_close(other), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 #else

@@ -122,10 +122,9 @@ static void check_refused(hwt_store *store, void *connection)
 	static const char *const keys[] = { "free", "used", NULL };
 
 	for (size_t i = 0; i < 3 * HWTS_COUNT(flags); i++) {
-		hwt_store_spec spec = spec_of("it's mail", HWT_S(600));
+		hwt_store_spec spec = SPEC("it's mail", HWT_S(600), .key = keys[i % 3]);
 		int64_t id = -7;
 
-		spec.key = keys[i % 3];
 		spec.flags = spec.key ? flags[i / 3] : 0;
 		CHECK_CALL(hwt_store_put_on(store, connection, &spec, &id), EINVAL);
 		CHECK_INT(id, ==, -7);
@@ -138,7 +137,7 @@ static void check_refused(hwt_store *store, void *connection)
 TEST(a_put_on_a_connection_to_another_store_is_refused)
 {
 	char url[TEXT_MAX];
-	hwt_store *store = fresh_store(), *other;
+	CLOSING hwt_store *store = fresh_store();
 	hwt_store_spec spec;
 	void *connection;
 	int64_t id;
@@ -147,7 +146,7 @@ TEST(a_put_on_a_connection_to_another_store_is_refused)
 	name_other(url);
 	connection = connect_to(url);
 	check_refused(store, connection); /* there is none */
-	other = open_at(url);
+	CLOSING hwt_store *other = open_at(url);
 	put(other, "delete", HWT_S(600));
 	put_key(other, "it's mail", "used", HWT_S(600));
 	CHECK(user_sql(connection, "begin"));
@@ -162,8 +161,6 @@ TEST(a_put_on_a_connection_to_another_store_is_refused)
 	CHECK_CALL(hwt_store_put_on(store, connection, &spec, &id), 0);
 	CHECK_CALL(hwt_store_cancel(store, id), 0);
 	disconnect_user(connection);
-	CHECK_CALL(hwt_store_close(other), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(a_kind_that_has_another_name_on_the_connection_is_not_put)
@@ -185,7 +182,7 @@ TEST(a_store_that_took_the_place_of_another_is_told)
 {
 	hwt_store_spec spec = spec_of("a", HWT_S(600));
 	struct hwts_conn *conn = NULL;
-	hwt_store *store = fresh_store();
+	CLOSING hwt_store *store = fresh_store();
 
 	put(store, "a", HWT_S(600));
 	(void)query("update %s_meta set store = 'another'", world.schema);
@@ -194,7 +191,6 @@ TEST(a_store_that_took_the_place_of_another_is_told)
 	CHECK_CALL(hwt_store_close(store), 0);
 	store = open_store();
 	CHECK_CALL(hwt_store_put(store, &spec, NULL), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* A task of one may not call the other, whose lock it has: EDEADLK, by whichever path that is reached. */
@@ -280,7 +276,6 @@ TEST(a_file_whose_texts_are_utf16_is_read_as_any_other)
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 	sqlite3 *db = NULL;
 	char key[64] = "";
-	hwt_store *store;
 	int64_t id;
 
 	fresh_world();
@@ -288,7 +283,7 @@ TEST(a_file_whose_texts_are_utf16_is_read_as_any_other)
 	CHECK_INT(sqlite3_exec(db, "pragma encoding = 'UTF-16'; create table mine (x)", NULL, NULL, NULL), ==,
 		  SQLITE_OK);
 	sqlite3_close(db);
-	store = open_store();
+	CLOSING hwt_store *store = open_store();
 	register_kind(store, "k\xc3\xa4se", keep_key, key, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 8));
@@ -300,7 +295,6 @@ TEST(a_file_whose_texts_are_utf16_is_read_as_any_other)
 	CHECK_CALL(hwt_store_reschedule(store, id, 0), 0);
 	CHECK(wait_gone(store, id));
 	CHECK(strcmp(key, "schl\xc3\xbcssel") == 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 #endif
 
@@ -353,7 +347,7 @@ static void check_damaged(const char *column, const char *value, const char *bef
 
 TEST(a_damaged_kind_is_told)
 {
-	hwt_store *store = fresh_store();
+	CLOSING hwt_store *store = fresh_store();
 
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_close(store), 0);
@@ -369,7 +363,6 @@ TEST(a_damaged_kind_is_told)
 		check_damaged("id", "2147483647", "1");
 	store = open_store();
 	put_and_run(store);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* It says that this process has it. */
@@ -396,20 +389,16 @@ TEST(a_schema_may_begin_with_the_names_of_another)
 	(void)snprintf(before, sizeof(before), "%s", world.schema);
 	CHECK_CALL(hwt_store_close(open_store()), 0);
 	for (size_t i = 0; i < sizeof(behind) / sizeof(behind[0]); i++) {
-		hwt_store *store;
-
 		(void)snprintf(world.schema, sizeof(world.schema), "%.10s_%s", before, behind[i]);
-		store = open_store();
+		CLOSING hwt_store *store = open_store();
 		(void)put_key(store, "a", "k", HWT_S(3600));
 		put_and_run(store);
-		CHECK_CALL(hwt_store_close(store), 0);
 	}
 	(void)snprintf(world.schema, sizeof(world.schema), "%s", before);
 	{
-		hwt_store *store = open_store();
+		CLOSING hwt_store *store = open_store();
 
 		put_and_run(store);
-		CHECK_CALL(hwt_store_close(store), 0);
 	}
 }
 
@@ -478,7 +467,7 @@ TEST(a_child_that_was_forked_is_refused)
 	hwt_store_spec spec = spec_of("a", HWT_S(3600));
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 	hwt_store_run *run;
-	hwt_store *store = fresh_store();
+	CLOSING hwt_store *store = fresh_store();
 	int64_t id;
 	int status = -1, fd;
 	pid_t pid;
@@ -500,7 +489,6 @@ TEST(a_child_that_was_forked_is_refused)
 	CHECK_INT(waitpid(pid, &status, 0), ==, pid);
 	CHECK_INT(status, ==, 0);
 	CHECK_CALL(hwt_store_cancel(store, id), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 static unsigned attempt_seen;

@@ -418,12 +418,11 @@ TEST(no_statement_reads_all_timeouts_when_there_are_few)
 
 TEST(no_statement_reads_all_timeouts_when_there_are_many)
 {
-	hwt_store *store;
 	bool given;
 
 	fresh_world();
 	given = is_given();
-	store = open_store();
+	CLOSING hwt_store *store = open_store();
 	if (!given)
 		fill(store, "a", "b");
 	else /* all shards of one kind would rightly be read without the index */
@@ -432,7 +431,6 @@ TEST(no_statement_reads_all_timeouts_when_there_are_many)
 	vacuum(store);
 	check_plans(store, HWTS_BEGIN);
 	check_plans(store, HWTS_TASK); /* the planner's own settings, as on a caller's connection */
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /*
@@ -511,15 +509,11 @@ static void look_times(hwt_store *store, unsigned times)
 TEST(a_window_of_many_pages_is_read_once)
 {
 	NEEDS_POSTGRES(); /* which counts what is read */
-	hwt_store_config config;
 	hwt_store_kind kind = KIND(.name = "b", .task = count_run, .shards = 1, .horizon_ns = HWT_S(7200));
 	hwt_store *store;
 	int64_t read = 0;
 
-	fresh_world();
-	config = store_config();
-	config.lease_ns = HWT_S(3600); /* one look, and what it reads on */
-	store = open_with(&config);
+	store = FRESH(.lease_ns = HWT_S(3600)); /* one look, and what it reads on */
 	CHECK_CALL(hwt_store_register(store, &kind), 0);
 	fill(store, "b", "b");
 	CHECK_CALL(hwt_store_start(store), 0);
@@ -539,13 +533,10 @@ TEST(a_window_of_many_pages_is_read_once)
 TEST(what_is_gone_is_not_read_by_each_look)
 {
 	NEEDS_POSTGRES(); /* where rows that are gone stay in the index */
-	hwt_store_config config;
 	hwt_store *store;
 	int64_t read = 0;
 
-	fresh_world();
-	config = store_config();
-	store = open_with(&config);
+	store = fresh_store();
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	atomic_store(&hwts_test_look_took, HWT_S(1)); /* as if there were a thousand times as many */
 	CHECK_CALL(hwt_store_start(store), 0);
@@ -646,17 +637,13 @@ static void run_ten(hwt_store *store)
 TEST(a_backlog_that_waits_is_read_a_few_times)
 {
 	NEEDS_POSTGRES(); /* which counts what is read */
-	hwt_store_config config;
 	hwt_store_kind kind = KIND(.name = "b", .task = count_run, .shards = 1);
 	hwt_store_which all = HWT_STORE_WHICH_INIT;
 	uint64_t n = 0;
 	hwt_store *store;
 	int64_t read = 0;
 
-	fresh_world();
-	config = store_config();
-	config.lease_ns = HWT_S(3600);
-	store = open_with(&config);
+	store = FRESH(.lease_ns = HWT_S(3600));
 	CHECK_CALL(hwt_store_register(store, &kind), 0);
 	fill(store, "b", "b");
 	all.kind = "b";
@@ -678,14 +665,10 @@ TEST(a_backlog_that_waits_is_read_a_few_times)
 TEST(the_end_of_a_transaction_is_not_planned_for_a_table_of_few)
 {
 	NEEDS_POSTGRES(); /* which keeps a plan while the table grows */
-	hwt_store_config config;
 	hwt_store *store;
 	int64_t read = 0;
 
-	fresh_world();
-	config = store_config();
-	config.threads = 1; /* one connection */
-	store = open_with(&config);
+	store = FRESH(.threads = 1); /* one connection */
 	register_kind(store, "a", count_run, NULL, HWT_STORE_TRANSACTION);
 	CHECK_CALL(hwt_store_start(store), 0);
 	run_ten(store);

@@ -219,11 +219,9 @@ TEST(the_larger_priority_is_handed_out_first_and_then_what_was_due_first)
 	put(store, "a", 0);
 	run = pull(store);
 	for (size_t i = 0; i < HWTS_COUNT(order); i++) {
-		hwt_store_spec spec = spec_of("a", 0);
+		hwt_store_spec spec = SPEC("a", 0, .flags = HWT_STORE_ABSOLUTE, .due_us = 1000 + (int64_t)i,
+					   .priority = priorities[i]);
 
-		spec.flags = HWT_STORE_ABSOLUTE;
-		spec.due_us = 1000 + (int64_t)i;
-		spec.priority = priorities[i];
 		ids[i] = put_spec(store, &spec);
 	}
 	CHECK(wait_overdue(store, HWTS_COUNT(order)));
@@ -264,14 +262,9 @@ TEST(no_more_is_begun_than_may_be_out_at_once)
 
 TEST(without_a_bound_as_many_are_out_as_there_are_threads)
 {
-	hwt_store_config config = store_config();
 	hwt_store_run *out[3];
-	hwt_store *store;
+	CLOSING hwt_store *store = FRESH(.threads = 3);
 
-	fresh_world();
-	config = store_config();
-	config.threads = 3;
-	store = open_with(&config);
 	register_pulled(store, "a", HWT_STORE_AT_LEAST_ONCE, 0);
 	CHECK_CALL(hwt_store_start(store), 0);
 	for (int i = 0; i < 5; i++)
@@ -283,18 +276,16 @@ TEST(without_a_bound_as_many_are_out_as_there_are_threads)
 	check_none(store);
 	for (int i = 0; i < 3; i++)
 		CHECK_CALL(hwt_store_end(out[i], 0), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* One thread, and more runs out than that: what has tasks goes on, and has none of the places. */
 TEST(a_run_that_is_out_takes_no_thread_from_other_kinds)
 {
 	hwt_store_run *first, *second;
-	hwt_store *store;
 	int64_t id;
 
 	fresh_world();
-	store = open_pulled(2);
+	CLOSING hwt_store *store = open_pulled(2);
 	register_kind(store, "task", count_run, NULL, HWT_STORE_AT_MOST_ONCE);
 	register_pulled(store, "once", HWT_STORE_AT_MOST_ONCE, 1);
 	CHECK_CALL(hwt_store_start(store), 0);
@@ -312,16 +303,14 @@ TEST(a_run_that_is_out_takes_no_thread_from_other_kinds)
 	CHECK(wait_gone(store, id));
 	CHECK_CALL(hwt_store_end(first, 0), 0);
 	CHECK_CALL(hwt_store_end(second, 0), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(kinds_that_are_pulled_take_turns)
 {
 	hwt_store_run *runs[4];
-	hwt_store *store;
 
 	fresh_world();
-	store = open_pulled(2);
+	CLOSING hwt_store *store = open_pulled(2);
 	register_kind(store, "task", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	register_pulled(store, "b", HWT_STORE_AT_LEAST_ONCE, 2);
 	CHECK_CALL(hwt_store_start(store), 0);
@@ -334,13 +323,12 @@ TEST(kinds_that_are_pulled_take_turns)
 		CHECK(strcmp(runs[i]->kind, runs[i + 1]->kind) != 0);
 	for (int i = 0; i < 4; i++)
 		CHECK_CALL(hwt_store_end(runs[i], 0), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* A cap, and a pause that comes while one waits to be pulled. */
 TEST(limits_and_pauses_hold_for_what_is_pulled)
 {
-	hwt_store *store = start_pulled(2);
+	CLOSING hwt_store *store = start_pulled(2);
 	hwt_store_spec spec = SPEC("a", 0, .group = "tenant");
 	int64_t give_up_ns = hwt_now() + PATIENCE_NS, second;
 	const struct hwts_own_rules *own;
@@ -370,17 +358,15 @@ TEST(limits_and_pauses_hold_for_what_is_pulled)
 	CHECK_INT(run->id, ==, second);
 	CHECK_INT(run->attempt, ==, 1);
 	CHECK_CALL(hwt_store_end(run, 0), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* The program comes when it likes: what was begun ahead for a thread would be given back by then. */
 TEST(what_waits_to_be_pulled_is_not_given_back)
 {
-	hwt_store *store;
 	int64_t id;
 
 	fresh_world();
-	store = open_pulled(1);
+	CLOSING hwt_store *store = open_pulled(1);
 	register_kind(store, "task", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(store), 0);
 	put(store, "a", 0);
@@ -392,7 +378,6 @@ TEST(what_waits_to_be_pulled_is_not_given_back)
 	CHECK(wait_gone(store, id));
 	CHECK_CALL(hwt_store_end(pull(store), 0), 0);
 	CHECK_INT(settled_stats(store).begun, ==, 2);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /*
@@ -432,9 +417,8 @@ TEST(each_answer_ends_a_pulled_run_as_it_would_a_task)
 		{ "-0", "12", 0, false, "" },
 		{ "fe", "12", 3600, false, "" },
 	};
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store();
 
-	store = fresh_store();
 	for (unsigned mode = 0; mode < 2; mode++) {
 		hwt_store_kind kind = pulled_kind(mode ? "once" : "least", 0);
 
@@ -445,10 +429,9 @@ TEST(each_answer_ends_a_pulled_run_as_it_would_a_task)
 	CHECK_CALL(hwt_store_start(store), 0);
 	for (unsigned i = 0; i < 2 * HWTS_COUNT(cases); i++) {
 		const unsigned is = i / 2;
-		hwt_store_spec spec = spec_of(i % 2 ? "once" : "least", 0);
+		hwt_store_spec spec = SPEC(i % 2 ? "once" : "least", 0, .period_ns = HWT_S(cases[is].period_s));
 		int64_t id;
 
-		spec.period_ns = HWT_S(cases[is].period_s);
 		id = put_spec(store, &spec);
 		for (size_t n = 0; n < strlen(cases[is].answers); n++) {
 			hwt_store_run *run = pull(store);
@@ -466,7 +449,6 @@ TEST(each_answer_ends_a_pulled_run_as_it_would_a_task)
 	}
 	CHECK_INT(settled_stats(store).failed, ==, 4);
 	CHECK_INT(stats_of_store(store).done, ==, 8);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /*
@@ -560,7 +542,8 @@ TEST(a_stop_leaves_the_runs_that_are_out_and_is_called_again)
 /* No lease ends here: what the other has it was given. */
 TEST(a_stop_within_a_time_gives_the_shards_and_the_other_end_counts)
 {
-	hwt_store *store = start_pulled(2), *other;
+	CLOSING hwt_store *store = start_pulled(2);
+	hwt_store *other;
 	hwt_store_run *run, *mine, *theirs, *none = NULL;
 	int64_t id = put(store, "a", 0), unbegun;
 
@@ -589,7 +572,6 @@ TEST(a_stop_within_a_time_gives_the_shards_and_the_other_end_counts)
 	CHECK(wait_gone(other, id));
 	CHECK_CALL(hwt_store_close(other), 0);
 	CHECK_CALL(hwt_store_start(store), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 static void *end_soon(void *run)
@@ -615,12 +597,11 @@ TEST(a_stop_within_a_time_waits_for_the_runs_that_are_out)
 TEST(a_close_frees_what_is_out_and_it_runs_elsewhere)
 {
 	for (int stop = 0; stop < 3; stop++) {
-		hwt_store *store;
 		hwt_store_run *run;
 		int64_t id, once;
 
 		fresh_world();
-		store = open_pulled(2);
+		CLOSING hwt_store *store = open_pulled(2);
 		register_pulled(store, "once", HWT_STORE_AT_MOST_ONCE, 1);
 		CHECK_CALL(hwt_store_start(store), 0);
 		id = put(store, "a", 0);
@@ -642,7 +623,6 @@ TEST(a_close_frees_what_is_out_and_it_runs_elsewhere)
 		CHECK_INT(run->attempt, ==, 2);
 		CHECK_CALL(hwt_store_end(run, 0), 0);
 		CHECK(wait_store_state(store, once, HWT_STORE_FAILED));
-		CHECK_CALL(hwt_store_close(store), 0);
 	}
 }
 
@@ -708,10 +688,9 @@ static int end_within(const hwt_store_run *run, void *ctx)
 TEST(an_end_that_would_wait_for_its_own_transaction_is_refused)
 {
 	int64_t id, outer;
-	hwt_store *store;
 
 	fresh_world();
-	store = open_pulled(1);
+	CLOSING hwt_store *store = open_pulled(1);
 	register_kind(store, "task", end_within, NULL, HWT_STORE_TRANSACTION);
 	CHECK_CALL(hwt_store_start(store), 0);
 	id = put(store, "a", 0);
@@ -723,7 +702,6 @@ TEST(an_end_that_would_wait_for_its_own_transaction_is_refused)
 	if (world.sqlite)
 		CHECK_CALL(hwt_store_end(inner.run, 0), 0);
 	CHECK(wait_gone(store, id));
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /*

@@ -46,14 +46,9 @@ static void accept_again(const char *what)
 /* A store that is not started, and in it one with the key "bad" among others. */
 static hwt_store *with_a_bad_one(int64_t *bad)
 {
-	hwt_store_config config;
 	hwt_store *store;
 
-	fresh_world();
-	config = store_config();
-	config.lease_ns = HWT_S(2); /* what is set aside waits for one */
-	config.warn = count_warning;
-	store = open_with(&config);
+	store = FRESH(.lease_ns = HWT_S(2), .warn = count_warning); /* what is set aside waits for one */
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	atomic_store(&warned, 0);
 	for (int i = 0; i < OTHERS; i++) {
@@ -166,7 +161,6 @@ static int fail(const hwt_store_run *run, void *ctx)
 TEST(an_error_text_that_the_database_cannot_hold_is_stored_as_ascii)
 {
 	hwt_store_info info = HWT_STORE_INFO_INIT;
-	hwt_store *store;
 	int64_t id;
 
 	fresh_world();
@@ -176,7 +170,7 @@ TEST(an_error_text_that_the_database_cannot_hold_is_stored_as_ascii)
 		(void)snprintf(world.url + strlen(world.url), sizeof(world.url) - strlen(world.url), " dbname=%s",
 			       world.schema);
 	}
-	store = open_store();
+	CLOSING hwt_store *store = open_store();
 	CHECK_CALL(register_patiently(store, &KIND(.name = "a", .task = fail, .max_attempts = 1)), 0);
 	if (world.sqlite)
 		refuse("update", "new.error glob '*[^ -~]*'");
@@ -190,7 +184,6 @@ TEST(an_error_text_that_the_database_cannot_hold_is_stored_as_ascii)
 	CHECK_CALL(hwt_store_get(store, id, &info), 0);
 	CHECK(strcmp(info.error, "?? error") == 0);
 	atomic_store(&hwts_test_error_text, NULL);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 STORE_MAIN(NULL)

@@ -27,11 +27,9 @@ TEST(a_put_that_shares_its_commit_with_one_that_replaces_is_heard_at_once)
 	struct hwts_put puts[2] = { { .kind_name = "a" },
 				    { .kind_name = "a", .key = "key", .replace = true, .when_us = 600 * HWTS_S_US } };
 	struct hwts_conn *conn;
-	hwt_store *store, *other;
 
 	fresh_world();
-	store = start_holder(count_run);
-	other = open_store();
+	CLOSING hwt_store *store = start_holder(count_run), *other = open_store();
 	CHECK_INT(hwts_kind_of(other, "a", NULL, &puts[0].kind), ==, 0);
 	puts[1].kind = puts[0].kind;
 	CHECK_INT(hwts_pool_get(other, &conn), ==, 0);
@@ -41,24 +39,18 @@ TEST(a_put_that_shares_its_commit_with_one_that_replaces_is_heard_at_once)
 	CHECK_INT(puts[0].rc, ==, 0);
 	CHECK_INT(puts[1].rc, ==, 0);
 	CHECK(wait_count(&ran, 1));
-	CHECK_CALL(hwt_store_close(other), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(a_put_of_many_of_which_one_replaces_is_heard_at_once)
 {
 	hwt_store_spec specs[2] = { spec_of("a", 0), spec_of("a", HWT_S(600)) };
-	hwt_store *store, *other;
 
 	fresh_world();
-	store = start_holder(count_run);
-	other = open_store();
+	CLOSING hwt_store *store = start_holder(count_run), *other = open_store();
 	specs[1].key = "key";
 	specs[1].flags = HWT_STORE_REPLACE;
 	CHECK_CALL(hwt_store_put_many(other, specs, 2, NULL), 0);
 	CHECK(wait_count(&ran, 1));
-	CHECK_CALL(hwt_store_close(other), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /*

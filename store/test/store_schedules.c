@@ -350,11 +350,10 @@ TEST(the_run_after_one_that_came_too_late_says_what_was_missed)
 TEST(a_spread_moves_what_is_due_and_not_the_grid)
 {
 	CLOSING hwt_store *store = store_of(0);
-	hwt_store_spec spec = spec_of("a", 0);
+	hwt_store_spec spec = SPEC("a", 0, .flags = HWT_STORE_ABSOLUTE);
 	int64_t first_us = now_us() + 24 * HOUR_US, ids[40], sum_us = 0;
 	unsigned moved = 0;
 
-	spec.flags = HWT_STORE_ABSOLUTE;
 	spec.due_us = first_us;
 	spec.period_ns = HWT_S(3600);
 	spec.spread_ns = HWT_S(3600);
@@ -421,7 +420,7 @@ TEST(a_schedule_that_cannot_go_on_is_failed_with_the_reason)
 	};
 
 	for (size_t i = 0; i < HWTS_COUNT(wrong); i++) {
-		hwt_store *store = store_of(0);
+		CLOSING hwt_store *store = store_of(0);
 		hwt_store_spec spec = line_of("@daily", "UTC");
 		int64_t id = put_spec(store, &spec);
 
@@ -430,7 +429,6 @@ TEST(a_schedule_that_cannot_go_on_is_failed_with_the_reason)
 		CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
 		CHECK(strstr(info_of(store, id).error, wrong[i].word) != NULL);
 		CHECK_INT(atomic_load(&seen.ran), ==, 0);
-		CHECK_CALL(hwt_store_close(store), 0);
 	}
 }
 

@@ -108,7 +108,7 @@ TEST(the_run_in_which_a_series_is_cancelled_is_its_last_whatever_it_answers)
 	static const char answers[] = "0fage";
 
 	for (unsigned mode = 0; mode < 3; mode++) {
-		hwt_store *store = store_in(mode);
+		CLOSING hwt_store *store = store_in(mode);
 
 		if (can_cancel_in(mode))
 			CHECK_CALL(hwt_store_start(store), 0);
@@ -129,7 +129,6 @@ TEST(the_run_in_which_a_series_is_cancelled_is_its_last_whatever_it_answers)
 		CHECK_INT(stats_of_store(store).retried, ==, 0);
 		CHECK_INT(stats_of_store(store).cancelled, ==, can_cancel_in(mode) ? strlen(answers) : 0);
 		CHECK_INT(stats_of_store(store).done, ==, can_cancel_in(mode) ? 2 : 0);
-		CHECK_CALL(hwt_store_close(store), 0);
 	}
 }
 
@@ -161,18 +160,16 @@ static int cancel_by_hand(const hwt_store_run *run, void *ctx)
 TEST(a_series_that_was_cancelled_ends_in_the_transaction_of_its_task)
 {
 	hwt_store_kind kind = KIND(.name = "a", .task = cancel_by_hand, .mode = HWT_STORE_TRANSACTION);
-	hwt_store *store;
 	int64_t id;
 
 	fresh_world();
 	atomic_store(&started, 0);
-	store = open_store();
+	CLOSING hwt_store *store = open_store();
 	CHECK_CALL(register_patiently(store, &kind), 0);
 	CHECK_CALL(hwt_store_start(store), 0);
 	id = put_series(store, HWT_S(3600));
 	CHECK(wait_gone(store, id));
 	CHECK_INT(atomic_load(&started), ==, 1);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 static void *cancel_it(void *arg)
@@ -187,7 +184,7 @@ static void *cancel_it(void *arg)
 
 TEST(of_many_cancels_of_a_series_that_runs_one_gets_0)
 {
-	hwt_store *store = store_in(HWT_STORE_AT_LEAST_ONCE);
+	CLOSING hwt_store *store = store_in(HWT_STORE_AT_LEAST_ONCE);
 	struct {
 		hwt_store *store;
 		int64_t id;
@@ -211,14 +208,13 @@ TEST(of_many_cancels_of_a_series_that_runs_one_gets_0)
 	CHECK_INT(busy, ==, 7);
 	answer_with('0');
 	CHECK(wait_gone(store, it.id));
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* The process dies in the run: nobody takes that over. */
 TEST(a_series_that_was_cancelled_goes_when_its_process_dies)
 {
 	for (unsigned mode = 0; mode < 3; mode++) {
-		hwt_store *store = store_in(mode);
+		CLOSING hwt_store *store = store_in(mode);
 		size_t starts, early;
 		pid_t pid;
 		char text[2] = { (char)('0' + mode), '\0' };
@@ -240,7 +236,6 @@ TEST(a_series_that_was_cancelled_goes_when_its_process_dies)
 		CHECK_INT(starts, ==, 1);
 		CHECK_INT(atomic_load(&started), ==, 0);
 		CHECK_INT(settled_stats(store).failed, ==, 0);
-		CHECK_CALL(hwt_store_close(store), 0);
 	}
 }
 

@@ -271,14 +271,13 @@ static void renew_namesake(const char *point)
 
 TEST(a_name_whose_lease_is_renewed_is_refused)
 {
-	hwt_store *store, *twin;
 	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
 	int rc = 0;
 
 	fresh_world();
-	store = named("other", HWT_S(600));
+	CLOSING hwt_store *store = named("other", HWT_S(600));
 	CHECK_CALL(hwt_store_start(store), 0);
-	twin = named("me", HWT_S(600));
+	CLOSING hwt_store *twin = named("me", HWT_S(600));
 	atomic_store(&waiter, twin);
 	atomic_store(&waits, 0);
 	atomic_store(&hwts_test_at, renew_namesake);
@@ -292,26 +291,21 @@ TEST(a_name_whose_lease_is_renewed_is_refused)
 	CHECK(strstr(hwt_store_error(), "the name me is in use") != NULL);
 	(void)query("delete from %s_member where name = 'me'", world.schema);
 	CHECK_CALL(hwt_store_start(twin), 0);
-	CHECK_CALL(hwt_store_close(twin), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(a_name_is_free_when_its_lease_has_ended)
 {
-	hwt_store *store, *twin;
 	int64_t end_us;
 
 	fresh_world();
-	store = named("other", HWT_S(600));
+	CLOSING hwt_store *store = named("other", HWT_S(600));
 	CHECK_CALL(hwt_store_start(store), 0);
 	put_namesake(1);
 	end_us = lease_end_us("me");
-	twin = named("me", HWT_S(600));
+	CLOSING hwt_store *twin = named("me", HWT_S(600));
 	CHECK(strcmp(hwts_me(twin->db), "me") != 0); /* it only puts */
 	CHECK_CALL(hwt_store_start(twin), 0);
 	CHECK_INT(lease_end_us("me"), >=, end_us + 600000000);
-	CHECK_CALL(hwt_store_close(twin), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* Its lease had ended, as far as the other knows: the machine was asleep. */
@@ -332,13 +326,12 @@ TEST(a_process_whose_name_another_has_goes_on_under_another_name)
 /* With a lease of ten minutes, which did not end meanwhile. */
 TEST(the_name_of_a_process_that_died_on_this_host_is_free_at_once)
 {
-	hwt_store *store;
 	int64_t end_us;
 	pid_t pid;
 
 	fresh_world();
 	log_open(world.log);
-	store = named("me", HWT_S(600));
+	CLOSING hwt_store *store = named("me", HWT_S(600));
 	(void)put(store, "a", 0);
 	pid = spawn("work", "me", NULL);
 	CHECK(wait_log(1));
@@ -346,22 +339,18 @@ TEST(the_name_of_a_process_that_died_on_this_host_is_free_at_once)
 	end_us = lease_end_us("me");
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK_INT(lease_end_us("me"), <, end_us + 600000000);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* Its half of the shards is free until its lease ends; the next renewal comes long after that. */
 TEST(what_is_left_to_a_process_that_died_is_taken_when_its_lease_ends)
 {
-	hwt_store *store;
-
 	fresh_world();
-	store = named("other", HWT_S(600));
+	CLOSING hwt_store *store = named("other", HWT_S(600));
 	CHECK_CALL(hwt_store_start(store), 0);
 	put_namesake(2);
 	CHECK_CALL(hwt_store_stop(store), 0);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 8));
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(a_lost_notification_costs_a_look_ahead)

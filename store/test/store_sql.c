@@ -704,7 +704,6 @@ TEST(a_kind_can_be_made_and_a_process_registers_it_later)
 /* Keys, data and names of kinds are UTF-8 whatever the database's encoding is. */
 static void check_encoding(const char *encoding, bool knows_characters)
 {
-	hwt_store *store;
 	PGconn *conn;
 	int64_t id;
 
@@ -713,7 +712,7 @@ static void check_encoding(const char *encoding, bool knows_characters)
 		    encoding);
 	(void)snprintf(world.url + strlen(world.url), sizeof(world.url) - strlen(world.url), " dbname=%s",
 		       world.schema);
-	store = open_store();
+	CLOSING hwt_store *store = open_store();
 	conn = connect_user();
 	(void)PQsetClientEncoding(conn, "UTF8");
 	(void)call(conn, "make_kind", "repeat('\xc3\xbc', 32)"); /* 64 bytes */
@@ -731,7 +730,6 @@ static void check_encoding(const char *encoding, bool knows_characters)
 		CHECK(answer[0] == '!');
 	}
 	disconnect_user(conn);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(texts_are_utf8_in_a_database_of_another_encoding)

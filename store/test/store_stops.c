@@ -49,7 +49,8 @@ static hwt_store *started_in_fresh_world(int64_t lease_ns)
 /* No lease ends here: what the other has it was given. */
 TEST(a_stop_within_a_time_gives_the_shards_and_leaves_the_tasks)
 {
-	hwt_store *store = started_in_fresh_world(HWT_S(600)), *other;
+	CLOSING hwt_store *store = started_in_fresh_world(HWT_S(600));
+	hwt_store *other;
 	int64_t id = put(store, "a", 0);
 
 	CHECK(wait_count(&started, 1));
@@ -71,7 +72,6 @@ TEST(a_stop_within_a_time_gives_the_shards_and_leaves_the_tasks)
 	CHECK(wait_count(&ran, 3));
 	CHECK_CALL(hwt_store_stop_within(store, PATIENCE_NS), 0);
 	CHECK_CALL(hwt_store_stop_within(store, 0), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 #ifdef HWT_STORE_POSTGRES

@@ -96,8 +96,7 @@ TEST(a_person_reads_each_column_of_a_kind)
 
 TEST(open_makes_the_views_that_are_missing)
 {
-	fresh_world();
-	CHECK_CALL(hwt_store_close(open_store()), 0);
+	CHECK_CALL(hwt_store_close(fresh_store()), 0);
 	(void)query("drop view %s_kinds", world.schema);
 	CHECK_CALL(hwt_store_close(open_store()), 0);
 	HAS(0, "%s_kinds", "kind <> ''", world.schema);
@@ -111,8 +110,7 @@ TEST(a_view_that_cannot_be_made_is_gone_without)
 {
 	hwt_store *store;
 
-	fresh_world();
-	CHECK_CALL(hwt_store_close(open_store()), 0);
+	CHECK_CALL(hwt_store_close(fresh_store()), 0);
 	(void)query("drop view %s_kinds", world.schema);
 	(void)query("drop view %s_timeouts", world.schema);
 	(void)query("create table %s_kinds (mine int)", world.schema);
@@ -129,8 +127,7 @@ TEST(a_role_that_may_not_make_the_views_goes_on_without)
 	char url[TEXT_MAX];
 	const char *user;
 
-	fresh_world();
-	CHECK_CALL(hwt_store_close(open_store()), 0);
+	CHECK_CALL(hwt_store_close(fresh_store()), 0);
 	user = strstr(world.url, "user=hwt");
 	REQUIRE(user != NULL);
 	(void)query("create role %s_app login", world.schema);
@@ -141,10 +138,9 @@ TEST(a_role_that_may_not_make_the_views_goes_on_without)
 		       user + 8);
 	(void)snprintf(world.url, sizeof(world.url), "%s", url);
 	{
-		hwt_store *store = open_store();
+		CLOSING hwt_store *store = open_store();
 
 		(void)put(store, "a", 0);
-		CHECK_CALL(hwt_store_close(store), 0);
 	}
 	(void)snprintf(world.url, sizeof(world.url), "%s", getenv("HWT_STORE_URL"));
 	HAS(0, "pg_class", "relname = '%s_kinds'", world.schema);
@@ -158,8 +154,7 @@ TEST(a_partitioned_table_is_one)
 	NEEDS_POSTGRES();
 	bool wanted = getenv("HWT_POSTGRES_PARTITIONED") != NULL;
 
-	fresh_world();
-	CHECK_CALL(hwt_store_close(open_store()), 0);
+	CHECK_CALL(hwt_store_close(fresh_store()), 0);
 	HAS(wanted, "pg_class", "relname = '%s_timeout' and relkind = 'p'", world.schema);
 	HAS(wanted ? 8 : 0, "pg_inherits", "inhparent = to_regclass('%s_timeout')", world.schema);
 }

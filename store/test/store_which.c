@@ -52,14 +52,13 @@ static int64_t count_of(const char *where)
 TEST(what_makes_no_sense_is_refused_and_changes_nothing)
 {
 	static char name[300];
-	hwt_store *store;
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 	uint64_t n = 7;
 	int64_t id;
 	void *connection;
 
 	memset(name, 'n', 256);
-	store = fresh_store();
+	CLOSING hwt_store *store = fresh_store();
 	id = put_in(store, "a", "g", "k");
 	connection = connect_user();
 #define REFUSED(...)                                                                                                   \
@@ -108,7 +107,6 @@ TEST(what_makes_no_sense_is_refused_and_changes_nothing)
 	CHECK_CALL(hwt_store_cancel_ex(NULL, WHICH(.id = id), NULL), EINVAL);
 	CHECK_INT(info_of(store, id).state, ==, HWT_STORE_PENDING);
 	disconnect_user(connection);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /*
@@ -227,7 +225,7 @@ TEST(of_many_only_those_in_the_states_are_cancelled)
 
 	fresh_world();
 	for (size_t i = 0; i < HWTS_COUNT(by); i++) {
-		hwt_store *store = open_store();
+		CLOSING hwt_store *store = open_store();
 		hwt_store_which which = {
 			.size = sizeof(which), .kind = "a", .group = by[i].group, .all = true, .any_group = by[i].any
 		};
@@ -249,7 +247,6 @@ TEST(of_many_only_those_in_the_states_are_cancelled)
 		CHECK_CALL(hwt_store_cancel_ex(store, &which, &n), 0);
 		CHECK_INT(n, ==, 1);
 		CHECK_INT(count_of("true"), ==, 0);
-		CHECK_CALL(hwt_store_close(store), 0);
 	}
 }
 
@@ -269,14 +266,13 @@ static int fail_when_told(const hwt_store_run *run, void *ctx)
 TEST(of_many_a_run_in_progress_is_the_last_though_it_fails)
 {
 	static atomic_uint runs;
-	hwt_store *store;
 	uint64_t n = 7;
 	int64_t id;
 
 	fresh_world();
 	atomic_store(&task_began, false);
 	atomic_store(&task_may_end, false);
-	store = open_store();
+	CLOSING hwt_store *store = open_store();
 	register_kind(store, "a", fail_when_told, &runs, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(store), 0);
 	id = put_spec(store, &SPEC("a", 0, .group = "g"));
@@ -292,7 +288,6 @@ TEST(of_many_a_run_in_progress_is_the_last_though_it_fails)
 	atomic_store(&task_may_end, true);
 	CHECK(wait_gone(store, id));
 	CHECK_INT(atomic_load(&runs), ==, 1);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(all_of_a_group_get_one_due_time)
@@ -332,13 +327,10 @@ TEST(all_of_a_group_get_one_due_time)
 
 TEST(what_is_rescheduled_with_its_group_runs_here_and_elsewhere)
 {
-	hwt_store_config config = store_config();
 	hwt_store *holder, *other;
 	uint64_t n = 0;
 
-	fresh_world();
-	config = store_config();
-	holder = open_with(&config);
+	holder = fresh_store();
 	register_kind(holder, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(holder), 0);
 	CHECK(wait_held(holder, 8));
@@ -471,10 +463,8 @@ TEST(each_reads_data_when_it_is_asked_for)
 	struct seen seen = { .limit = 0 };
 
 	for (size_t i = 0; i < 40; i++) {
-		hwt_store_spec spec = spec_of("a", HWT_S(3600));
+		hwt_store_spec spec = SPEC("a", HWT_S(3600), .data = "0123456789", .len = i % 11);
 
-		spec.data = "0123456789";
-		spec.len = i % 11;
 		CHECK_CALL(put_patiently(store, &spec, NULL), 0);
 	}
 	CHECK_CALL(hwt_store_each(store, "a", PENDING, see, &seen), 0);
