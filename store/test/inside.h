@@ -23,4 +23,16 @@
 #include "core/which.h"
 #include "core/window.h"
 
+static inline int64_t unlock_with(hwt_store *store, int64_t value)
+{
+	hwts_unlock(store);
+	return value;
+}
+
+/* A number that the lock of a store guards. */
+#define LOCKED(store, value) (hwts_lock(store), unlock_with(store, (int64_t)(value)))
+
+/* Until it has read all that it holds, but for rests. */
+#define WAIT_READ(store) WAIT_FOR(LOCKED(store, !(store)->reading->unread))
+
 #endif

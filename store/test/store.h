@@ -362,6 +362,23 @@ static inline bool wait_store_state(hwt_store *store, int64_t id, hwt_store_stat
 	return info.state == state;
 }
 
+/* What a task answers, by a letter: again, give up, end the series, fail, or done. */
+static inline int answer_by(const hwt_store_run *run, char letter, int64_t again_ns)
+{
+	switch (letter) {
+	case 'a':
+		return hwt_store_again(run, again_ns);
+	case 'g':
+		return hwt_store_give_up(run, "no such account");
+	case 'e':
+		return hwt_store_end_series(run);
+	case 'f':
+		return EIO;
+	default:
+		return 0;
+	}
+}
+
 /* Microseconds since 1970, of this machine. */
 static inline int64_t now_us(void)
 {

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A process that renews its lease and can do nothing else: others run what it holds. */
-#include "store.h"
+#include "store_query.h"
 
 #include "inside.h"
-
-#include "store_query.h"
 
 #define ROWS 64 /* in all shards */
 

@@ -2,15 +2,9 @@
 /*
  * Bad input, and databases that cannot be used: the error, a text that says what to do, and nothing changed.
  */
-#include "store.h"
+#include "store_query.h"
 
 #include <sys/mount.h>
-#ifdef HWT_STORE_SQLITE
-#include <sqlite3.h>
-#endif
-#ifdef HWT_STORE_POSTGRES
-#include <libpq-fe.h>
-#endif
 
 static int nothing(const hwt_store_run *run, void *ctx)
 {
@@ -374,18 +368,6 @@ TEST(other_calls_check_their_arguments)
  */
 
 #ifdef HWT_STORE_SQLITE
-static bool sqlite_file(const char *sql)
-{
-	sqlite3 *db = NULL;
-	char text[512];
-	bool ok = sqlite3_open(world.url + strlen("sqlite:"), &db) == SQLITE_OK;
-
-	(void)snprintf(text, sizeof(text), sql, world.schema);
-	ok = ok && sqlite3_exec(db, text, NULL, NULL, NULL) == SQLITE_OK;
-	sqlite3_close(db);
-	return ok;
-}
-
 /* As the user nobody, which may do little. */
 static bool drop_root(void)
 {
@@ -399,24 +381,6 @@ static void be_root_again(void)
 }
 #endif
 
-static void set_version(const char *statement)
-{
-#ifdef HWT_STORE_SQLITE
-	if (world.sqlite)
-		CHECK(sqlite_file(statement));
-#endif
-#ifdef HWT_STORE_POSTGRES
-	if (!world.sqlite) {
-		PGconn *conn = PQconnectdb(world.url + 3);
-		char text[128];
-
-		(void)snprintf(text, sizeof(text), statement, world.schema);
-		PQclear(PQexec(conn, text));
-		PQfinish(conn);
-	}
-#endif
-}
-
 TEST(tables_of_another_version_are_refused)
 {
 	hwt_store_config config;
@@ -425,14 +389,14 @@ TEST(tables_of_another_version_are_refused)
 	fresh_world();
 	config = store_config();
 	CHECK_CALL(hwt_store_close(open_store()), 0);
-	set_version("update %s_meta set version = 99");
+	(void)query("update %s_meta set version = 99", world.schema);
 	check_open(world.url, &config, ENOTSUP, "version 99");
-	set_version("update %s_meta set version = 1");
+	(void)query("update %s_meta set version = 1", world.schema);
 	(void)snprintf(drops, sizeof(drops), "drop %s_meta, %s_kind, %s_shard, %s_member, %s_timeout and %s%s_%s",
 		       world.schema, world.schema, world.schema, world.schema, world.schema,
 		       world.sqlite ? "" : "sequence ", world.schema, world.sqlite ? "hint" : "id");
 	check_open(world.url, &config, ENOTSUP, drops);
-	set_version("update %s_meta set version = 2");
+	(void)query("update %s_meta set version = 2", world.schema);
 	CHECK_CALL(hwt_store_close(open_store()), 0);
 }
 
@@ -512,27 +476,17 @@ static void fill_disk(void)
 /* PostgreSQL: its tables are in a tablespace of their own. */
 static void fill_tablespace(const char *folder)
 {
-#ifdef HWT_STORE_POSTGRES
-	PGconn *conn = PQconnectdb(world.url + 3);
-	char text[512];
+	USER *conn = connect_user();
+	const char *name = world.schema;
+	size_t end = strlen(world.url);
 
-	CHECK(PQstatus(conn) == CONNECTION_OK);
-	(void)snprintf(text, sizeof(text), "create tablespace small location '%s'", folder);
-	PQclear(PQexec(conn, text));
-	(void)snprintf(text, sizeof(text), "%.400s options='-c default_tablespace=small'", world.url);
-	(void)snprintf(world.url, sizeof(world.url), "%s", text);
+	CHECK(user_sql(conn, "create tablespace small location '%s'", folder));
+	(void)snprintf(world.url + end, sizeof(world.url) - end, " options='-c default_tablespace=small'");
 	fill_disk();
-	(void)snprintf(text, sizeof(text), "drop view %s_timeouts, %s_kinds", world.schema, world.schema);
-	PQclear(PQexec(conn, text));
-	(void)snprintf(text, sizeof(text), "drop table %s_meta, %s_kind, %s_shard, %s_member, %s_group, %s_timeout",
-		       world.schema, world.schema, world.schema, world.schema, world.schema, world.schema);
-	PQclear(PQexec(conn, text));
-	PQclear(PQexec(conn, "drop tablespace small"));
-	CHECK_INT(PQtransactionStatus(conn), ==, PQTRANS_IDLE);
-	PQfinish(conn);
-#else
-	(void)folder;
-#endif
+	CHECK(user_sql(conn, "drop view %s_timeouts, %s_kinds", name, name));
+	CHECK(user_sql(conn, "drop table %s_meta, %s_kind, %s_shard, %s_member, %s_group, %s_timeout", name, name, name,
+		       name, name, name));
+	CHECK(user_sql(conn, "drop tablespace small"));
 }
 
 TEST(a_full_disk_is_told_and_changes_nothing)
@@ -566,23 +520,18 @@ TEST(a_full_disk_is_told_and_changes_nothing)
 TEST(a_role_without_rights_is_told)
 {
 	NEEDS_POSTGRES();
-	hwt_store_config config;
-	char url[TEXT_MAX];
-	PGconn *conn;
 	const char *user;
+	char url[TEXT_MAX];
 
 	fresh_world();
-	config = store_config();
-	conn = PQconnectdb(world.url + 3);
-	PQclear(PQexec(conn, "create role nobody_much login"));
-	PQclear(PQexec(conn, "revoke create on schema public from public"));
+	hwt_store_config config = store_config();
+	(void)query("create role nobody_much login; revoke create on schema public from public");
 	user = strstr(world.url, "user=hwt");
 	REQUIRE(user != NULL);
 	(void)snprintf(url, sizeof(url), "%.*suser=nobody_much%s", (int)(user - world.url), world.url, user + 8);
 	check_open(url, &config, EACCES, "grant");
 	CHECK_CALL(hwt_store_close(open_store()), 0);
 	check_open(url, &config, EACCES, "grant"); /* the tables are there; it may not read them */
-	PQfinish(conn);
 }
 #endif
 

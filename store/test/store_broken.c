@@ -9,18 +9,11 @@
  * Checked  the answer is an error with a text, and the right one; "nothing happened" is true, byte by byte; the call
  *          made again succeeds; and what was accepted runs
  */
-#include "store.h"
+#include "store_query.h"
 
 #include "inside.h"
 
 #include <dlfcn.h>
-
-#ifdef HWT_STORE_SQLITE
-#include <sqlite3.h>
-#endif
-#ifdef HWT_STORE_POSTGRES
-#include <libpq-fe.h>
-#endif
 
 #define MOST 10000 /* calls of a library in one of ours: a slow machine has more of them, as it waits in more steps */
 
@@ -107,75 +100,27 @@ IN_FRONT(PGresult *, PQexecParams,
  * The test's own look at the table
  */
 
-#define DUMP_MAX 4096
+static struct value answer;
 
-#ifdef HWT_STORE_SQLITE
-static int copy_value(void *dump, int columns, char **values, char **names)
-{
-	(void)columns;
-	(void)names;
-	(void)snprintf(dump, DUMP_MAX, "%s", values[0] ? values[0] : "");
-	return 0;
-}
-#endif
-
-/* The first value of what a statement returns. */
-static void execute(const char *text, char dump[DUMP_MAX])
-{
-	dump[0] = '\0';
-	own = true;
-#ifdef HWT_STORE_SQLITE
-	if (world.sqlite) {
-		sqlite3 *db = NULL;
-
-		REQUIRE(sqlite3_open(world.url + 7, &db) == SQLITE_OK);
-		sqlite3_busy_timeout(db, (int)(PATIENCE_NS / HWT_MS(1)));
-		CHECK_INT(sqlite3_exec(db, text, copy_value, dump, NULL), ==, SQLITE_OK);
-		sqlite3_close(db);
-	}
-#endif
-#ifdef HWT_STORE_POSTGRES
-	if (!world.sqlite) {
-		static PGconn *conn;
-		PGresult *result;
-
-		conn = conn ? conn : PQconnectdb(world.url + 3);
-		result = PQexec(conn, text);
-		CHECK(PQresultStatus(result) == PGRES_TUPLES_OK || PQresultStatus(result) == PGRES_COMMAND_OK);
-		if (PQntuples(result) > 0)
-			(void)snprintf(dump, DUMP_MAX, "%s", PQgetvalue(result, 0, 0));
-		PQclear(result);
-	}
-#endif
-	own = false;
-}
+#define ASK(...) (own = true, answer = ask(__VA_ARGS__), own = false, answer)
 
 /* The whole table of timeouts. */
-static void dump_table(char dump[DUMP_MAX])
+static struct value dump_table(void)
 {
-	char text[512];
-
-	(void)snprintf(
-	    text, sizeof(text),
+	return ASK(
 	    "select coalesce(%s, '') from (select id || ':' || due_us || ':' || base_us || ':' || period_us || ':' ||"
 	    " state || ':' || attempt || ':' || coalesce(length(key), 0) || ':' || coalesce(length(data), 0) line"
 	    " from %s_timeout order by id) x",
 	    world.sqlite ? "group_concat(line)" : "string_agg(line, ',')", world.schema);
-	execute(text, dump);
 }
 
 /* A server may still be at work on what a closed connection has sent: waits until the store's idle ones are all. */
 static void wait_settled(const hwt_store *store)
 {
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-	char count[DUMP_MAX];
-
-	if (world.sqlite)
-		return;
-	do {
-		CHECK_INT(hwt_now(), <, give_up_ns);
-		execute("select count(*) from pg_stat_activity where application_name = 'libhwt-store'", count);
-	} while (strtoul(count, NULL, 10) != store->pool->idle_count && hwt_now() < give_up_ns);
+	if (!world.sqlite)
+		WAIT_FOR(
+		    number_in(ASK("select count(*) from pg_stat_activity where application_name = 'libhwt-store'")) ==
+		    (int64_t)store->pool->idle_count);
 }
 
 /* What may be answered: SQLite says what it was told, PostgreSQL that the connection broke, with or without effect. */
@@ -202,25 +147,17 @@ static int note_run(const hwt_store_run *run, void *ctx)
 /* Three timeouts: "k" is the key of one that is due in an hour, another one has no key, and one is due at once. */
 static void make_table(hwt_store *store)
 {
-	char text[128], dump[DUMP_MAX];
-
 	keyed = put_key(store, "a", "k", HWT_S(3600));
 	plain = put(store, "a", HWT_S(3600));
 	due = put(store, "a", 0);
-	(void)snprintf(text, sizeof(text), "create table %s_kept as select * from %s_timeout", world.schema,
-		       world.schema);
-	execute(text, dump);
+	(void)ASK("create table %s_kept as select * from %s_timeout", world.schema, world.schema);
 }
 
 /* The table as it was made. */
 static void reset_table(void)
 {
-	char text[256], dump[DUMP_MAX];
-
-	(void)snprintf(text, sizeof(text),
-		       "begin; delete from %s_timeout; insert into %s_timeout select * from %s_kept; commit",
-		       world.schema, world.schema, world.schema);
-	execute(text, dump);
+	(void)ASK("begin; delete from %s_timeout; insert into %s_timeout select * from %s_kept; commit", world.schema,
+		  world.schema, world.schema);
 }
 
 static int put_plain(hwt_store *store)
@@ -364,55 +301,27 @@ static int put_into(hwt_store *store, void *connection)
 
 static int put_on_one(hwt_store *store)
 {
-	int rc = -1;
+	void *connection;
+	int rc;
 
-#ifdef HWT_STORE_SQLITE
-	if (world.sqlite) {
-		sqlite3 *db = NULL;
-
-		own = true;
-		REQUIRE(sqlite3_open(world.url + 7, &db) == SQLITE_OK);
-		sqlite3_busy_timeout(db, (int)(PATIENCE_NS / HWT_MS(1)));
-		CHECK_INT(sqlite3_exec(db, "begin", NULL, NULL, NULL), ==, SQLITE_OK);
-		own = false;
-		rc = put_into(store, db);
-		own = true;
-		/* The caller's transaction goes on: what failed has left nothing in it. */
-		CHECK_INT(sqlite3_exec(db, "commit", NULL, NULL, NULL), ==, SQLITE_OK);
-		sqlite3_close(db);
-		own = false;
-	}
-#endif
-#ifdef HWT_STORE_POSTGRES
-	if (!world.sqlite) {
-		PGconn *conn;
-
-		own = true;
-		conn = PQconnectdb(world.url + 3);
-		PQclear(PQexec(conn, "begin"));
-		own = false;
-		rc = put_into(store, conn);
-		own = true;
-		PQclear(PQexec(conn, rc == 0 ? "commit" : "rollback"));
-		PQfinish(conn);
-		own = false;
-	}
-#endif
+	own = true;
+	connection = connect_user();
+	CHECK(user_sql(connection, "begin"));
+	own = false;
+	rc = put_into(store, connection);
+	own = true;
+	/* SQLite: the caller's transaction goes on; what failed has left nothing in it. */
+	CHECK(user_sql(connection, rc == 0 || world.sqlite ? "commit" : "rollback"));
+	disconnect_user(connection);
+	own = false;
 	return rc;
 }
 
 /* Until what is due has run, and its end is committed. */
 static bool wait_done(void)
 {
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-	char text[128], count[DUMP_MAX];
-
-	(void)snprintf(text, sizeof(text), "select count(*) from %s_timeout where id = %" PRId64, world.schema, due);
-	do {
-		sleep_ms(1);
-		execute(text, count);
-	} while (strcmp(count, "0") != 0 && hwt_now() < give_up_ns);
-	return strcmp(count, "0") == 0;
+	WAIT_FOR(number_in(ASK("select count(*) from %s_timeout where id = %" PRId64, world.schema, due)) == 0);
+	return number_in(answer) == 0;
 }
 
 static int start_run_stop(hwt_store *store)
@@ -436,15 +345,12 @@ static int begin_two(hwt_store *store)
 	struct hwts_want wants[2] = { { .id = due, .epoch = 5 }, { .id = plain, .epoch = 5 } };
 	struct hwts_conn *conn = NULL;
 	struct hwts_kind_row kind;
-	char text[256], dump[DUMP_MAX];
 	int rc;
 
 	CHECK_INT(hwts_kind_of(store, "a", NULL, &kind), ==, 0); /* known */
 	for (int i = 0; i < 2; i++)
 		wants[i].shard = hwts_shard_of(&kind, wants[i].id);
-	(void)snprintf(text, sizeof(text), "update %s_shard set owner = '%s', epoch = 5", world.schema,
-		       hwts_me(store->db));
-	execute(text, dump);
+	(void)ASK("update %s_shard set owner = '%s', epoch = 5", world.schema, hwts_me(store->db));
 	rc = store->engine->connect(store->db, HWTS_BEGIN, &conn);
 	if (rc != 0)
 		return rc;
@@ -482,18 +388,19 @@ static const struct {
 /* The n-th call of the library fails; false: there is none. */
 static bool fail_nth(hwt_store *store, size_t which, unsigned n, int code, int meaning)
 {
-	char before[DUMP_MAX], after[DUMP_MAX], error[256];
+	struct value before, after;
+	char error[256];
 	bool reached;
 	int rc;
 
 	reset_table();
-	dump_table(before);
+	before = dump_table();
 	arm(n, code);
 	rc = all_calls[which].call(store);
 	reached = disarm();
 	wait_settled(store);
 	hwts_cut(error, sizeof(error), hwt_store_error(), strlen(hwt_store_error()));
-	dump_table(after);
+	after = dump_table();
 	if (!reached)
 		CHECK_INT(rc, ==, 0);
 	if (rc == 0)
@@ -501,8 +408,8 @@ static bool fail_nth(hwt_store *store, size_t which, unsigned n, int code, int m
 	CHECK(is_fair(rc, meaning));
 	CHECK(error[0] != '\0');
 	if (rc != ECONNRESET)
-		CHECK(strcmp(after, before) == 0);
-	if (strcmp(after, before) == 0)
+		CHECK(strcmp(after.text, before.text) == 0);
+	if (strcmp(after.text, before.text) == 0)
 		CHECK_INT(all_calls[which].call(store), ==, 0);
 	return true;
 }

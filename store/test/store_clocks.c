@@ -2,7 +2,6 @@
 /*
  * Clocks that step: the wall clock under a series, the clock of leases after a boot or in a namespace of its own.
  */
-#include "store.h"
 #include "store_query.h"
 
 #define YEARS_US (12 * INT64_C(365) * 86400 * 1000000)

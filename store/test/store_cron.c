@@ -9,7 +9,6 @@
 
 #include <time.h>
 
-#define MINUTES_S 60
 #define US(seconds) ((int64_t)(seconds)*HWTS_S_US)
 
 /* 2026-03-29 01:00:00 -> its seconds. */

@@ -5,11 +5,9 @@
  * Checked  whatever stands there, each call returns, with a text if it fails; the store closes; and when the column is
  *          as it was, all runs.  A part of the columns and values is drawn each time; HWT_EACH=1: all.
  */
-#include "store.h"
+#include "store_query.h"
 
 #include "inside.h"
-
-#include "store_query.h"
 
 #define COLUMNS_MAX 128
 #define LOOKS 2

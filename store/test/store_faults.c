@@ -11,16 +11,9 @@
  *            task starts as often as its own failures say and no more, for no process dies here; effects exactly
  *            once; nothing is left in the table; and all of it without a lease being lost
  */
-#include "store.h"
+#include "store_query.h"
 
 #include "front.h"
-
-#ifdef HWT_STORE_SQLITE
-#include <sqlite3.h>
-#endif
-#ifdef HWT_STORE_POSTGRES
-#include <libpq-fe.h>
-#endif
 
 enum { ITEMS = 14, CANCELLED = 12, PERIODIC = 13, FAILS = 1 };
 
@@ -36,29 +29,9 @@ struct item {
 	unsigned run, number;
 };
 
-static bool execute(void *connection, const char *text)
-{
-	bool ok = false;
-
-#ifdef HWT_STORE_SQLITE
-	if (world.sqlite)
-		ok = sqlite3_exec(connection, text, NULL, NULL, NULL) == SQLITE_OK;
-#endif
-#ifdef HWT_STORE_POSTGRES
-	if (!world.sqlite) {
-		PGresult *result = PQexec(connection, text);
-
-		ok = PQresultStatus(result) == PGRES_COMMAND_OK;
-		PQclear(result);
-	}
-#endif
-	return ok;
-}
-
 static int run_item(const hwt_store_run *run, void *ctx)
 {
 	struct item item;
-	char text[128];
 
 	(void)ctx;
 	memcpy(&item, run->data, sizeof(item));
@@ -69,54 +42,11 @@ static int run_item(const hwt_store_run *run, void *ctx)
 		atomic_fetch_add(&not_mine, 1);
 	if (atomic_fetch_add(&starts[item.number], 1) == 0 && item.number == FAILS)
 		return EPROTO;
-	if (run->connection) {
-		(void)snprintf(text, sizeof(text), "insert into %s_effects values (%u, %u)", world.schema, item.run,
-			       item.number);
-		if (!execute(run->connection, text))
-			return EIO;
-	}
+	if (run->connection &&
+	    !user_sql(run->connection, "insert into %s_effects values (%u, %u)", world.schema, item.run, item.number))
+		return EIO;
 	atomic_fetch_add(&ends[item.number], 1);
 	return 0;
-}
-
-/* How often a row is there: a query of the test's own. */
-static int query_row(void *count, int columns, char **values, char **names)
-{
-	(void)columns;
-	(void)names;
-	*(int *)count = atoi(values[0]);
-	return 0;
-}
-
-static int query(const char *text)
-{
-	int count = -1;
-
-#ifdef HWT_STORE_SQLITE
-	if (world.sqlite) {
-		sqlite3 *db = NULL;
-
-		REQUIRE(sqlite3_open(world.url + 7, &db) == SQLITE_OK);
-		sqlite3_busy_timeout(db, (int)(PATIENCE_NS / HWT_MS(1)));
-		CHECK_INT(sqlite3_exec(db, text, query_row, &count, NULL), ==, SQLITE_OK);
-		sqlite3_close(db);
-	}
-#endif
-#ifdef HWT_STORE_POSTGRES
-	if (!world.sqlite) {
-		static PGconn *conn; /* to connect takes longer than what is asked */
-		PGresult *result;
-		char *value;
-
-		conn = conn ? conn : PQconnectdb(world.url + 3);
-		result = PQexec(conn, text);
-		value = PQntuples(result) > 0 ? PQgetvalue(result, 0, 0) : NULL;
-		if (value)
-			(void)query_row(&count, 1, &value, NULL);
-		PQclear(result);
-	}
-#endif
-	return count;
 }
 
 /*
@@ -215,25 +145,16 @@ static bool all_ended(void)
 	return true;
 }
 
+/* Only a hang ends it. */
 static bool wait_for(bool (*done)(void))
 {
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-
-	while (!done())
-		if (hwt_now() > give_up_ns)
-			return false;
-		else
-			sleep_ms(1);
-	return true;
+	WAIT_FOR(done());
+	return done();
 }
 
 static bool none_runs(void)
 {
-	char text[128];
-
-	(void)snprintf(text, sizeof(text), "select count(*) from %s_timeout where period_us = 0 or state <> 1",
-		       world.schema);
-	return query(text) == 0;
+	return number_in(ask("select count(*) from %s_timeout where period_us = 0 or state <> 1", world.schema)) == 0;
 }
 
 /*
@@ -289,8 +210,6 @@ static bool program(int64_t lease_ns)
 
 static void judge(void)
 {
-	char text[256];
-
 	for (unsigned i = 0; i < ITEMS; i++) {
 		unsigned wanted = i == CANCELLED ? 0 : i == FAILS ? 2 : 1, is = atomic_load(&starts[i]);
 
@@ -300,27 +219,20 @@ static void judge(void)
 		CHECK_INT(is, ==, wanted);
 		if (i % 3 != HWT_STORE_TRANSACTION)
 			CHECK_INT(atomic_load(&ends[i]), ==, i == CANCELLED ? 0 : 1);
-		if (i % 3 == HWT_STORE_TRANSACTION) {
-			(void)snprintf(text, sizeof(text),
-				       "select count(*) from %s_effects where run = %u and item = %u", world.schema,
-				       atomic_load(&run_number), i);
-			CHECK_INT(query(text), ==, 1);
-		}
+		if (i % 3 == HWT_STORE_TRANSACTION)
+			CHECK_INT(number_in(ask("select count(*) from %s_effects where run = %u and item = %u",
+						world.schema, atomic_load(&run_number), i)),
+				  ==, 1);
 	}
 	/* The periodic one waits for its next time; all shards have been given back. */
-	(void)snprintf(text, sizeof(text), "select count(*) from %s_timeout where state <> 1 or attempt <> 0",
-		       world.schema);
-	CHECK_INT(query(text), ==, 0);
-	(void)snprintf(text, sizeof(text), "select count(*) from %s_timeout", world.schema);
-	CHECK_INT(query(text), ==, 1);
+	CHECK_INT(number_in(ask("select count(*) from %s_timeout where state <> 1 or attempt <> 0", world.schema)), ==,
+		  0);
+	CHECK_INT(number_in(ask("select count(*) from %s_timeout", world.schema)), ==, 1);
 }
 
 static void begin_run(void)
 {
-	char text[128];
-
-	(void)snprintf(text, sizeof(text), "delete from %s_timeout", world.schema);
-	(void)query(text);
+	(void)ask("delete from %s_timeout", world.schema);
 	for (unsigned i = 0; i < ITEMS; i++) {
 		atomic_store(&starts[i], 0);
 		atomic_store(&ends[i], 0);
@@ -335,11 +247,9 @@ static void each_fails(enum front_how how, unsigned span)
 	unsigned failures = atomic_load(&test_failures), reached = 1, failed = 0;
 	unsigned step = step_of(span) < LEAST / 2 ? step_of(span) : LEAST / 2;
 	unsigned n = 1 + (unsigned)(test_seed("first") % step);
-	char text[128];
 
 	CHECK_CALL(hwt_store_close(fresh_store()), 0);
-	(void)snprintf(text, sizeof(text), "create table %s_effects (run bigint, item bigint)", world.schema);
-	(void)query(text);
+	(void)ask("create table %s_effects (run bigint, item bigint)", world.schema);
 	atomic_store(&run_number, 0);
 	for (; reached > 0 && n < 1000; n += step) {
 		bool leased = false;
@@ -434,22 +344,11 @@ TEST(what_was_put_while_control_had_no_connection_is_read_after_it)
 	atomic_store(&front_only, NULL);
 }
 
-static hwt_store *read_by;
 static atomic_uint renewals;
 
 static void count_renewal(const char *where)
 {
 	atomic_fetch_add(&renewals, strcmp(where, "renewed") == 0);
-}
-
-static bool has_read(void)
-{
-	bool has;
-
-	pthread_mutex_lock(&read_by->lock);
-	has = atomic_load(&renewals) > 1 && !read_by->reading->unread && !read_by->reading->sweep_due;
-	pthread_mutex_unlock(&read_by->lock);
-	return has;
 }
 
 /* No news is sent, so only a look can find what is put, and that look fails; the next renewal is far off. */
@@ -458,14 +357,14 @@ TEST(what_a_look_that_failed_should_have_read_is_read_by_the_next)
 	hwt_store *store, *other;
 
 	fresh_world();
-	store = read_by = OPEN(.lease_ns = HWT_S(1800));
+	store = OPEN(.lease_ns = HWT_S(1800));
 	front_put_before(store);
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	other = open_store();
 	atomic_store(&renewals, 0);
 	atomic_store(&hwts_test_at, count_renewal);
 	CHECK_CALL(hwt_store_start(store), 0);
-	CHECK(wait_for(has_read));
+	WAIT_FOR(atomic_load(&renewals) > 1 && LOCKED(store, !store->reading->unread && !store->reading->sweep_due));
 	atomic_store(&hwts_test_deaf, true);
 	for (int i = 0; i < 50; i++)
 		put(other, "a", 0);

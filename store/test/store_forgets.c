@@ -3,12 +3,11 @@
  * What a process knows of a server without asking: the numbers of kinds, and ids that it has drawn.  A server that
  * crashes or is replaced may lose the commits that these come from, and give the same numbers to other processes.
  */
-#include "store.h"
+#include "store_query.h"
 
 #include "inside.h"
 
 #ifdef HWT_STORE_POSTGRES
-#include "store_query.h"
 
 #define AHEAD (1LL << 40)
 

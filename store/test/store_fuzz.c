@@ -184,9 +184,7 @@ TEST(news_of_the_wrong_shard_do_not_hide_a_timeout)
 		       &(struct hwts_due){ .id = next,
 					   .due_us = now_us() + 200000,
 					   .shard = kind->shards[(hwts_shard_of(&kind->row, next) + 1) % 8].id });
-	pthread_mutex_lock(&store->lock);
-	CHECK(hwts_window_find(store, next) == NULL);
-	pthread_mutex_unlock(&store->lock);
+	CHECK(LOCKED(store, hwts_window_find(store, next) == NULL));
 	CHECK_INT(put(store, "a", HWT_MS(100)), ==, next);
 	CHECK(wait_count(&ran, before + 2));
 }

@@ -2,7 +2,6 @@
 /*
  * Kinds: what is known of them, and how they go.  Where nothing has to run the rows are what the test writes.
  */
-#include "store.h"
 #include "store_query.h"
 
 #include "core/store.h"

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A transaction of a user that keeps a row locked, or the file: what does not concern it goes on. */
-#include "store.h"
+#include "store_query.h"
 
 #include "inside.h"
-
-#include "store_query.h"
 
 #ifdef HWT_STORE_SQLITE
 #include "db/sqlite.h"
@@ -36,13 +34,10 @@ static void count_locks(hwt_store *store)
 
 static PGconn *lock_row(int64_t id)
 {
-	PGconn *conn = PQconnectdb(world.url + strlen("pg:"));
-	char text[128];
+	PGconn *conn = connect_user();
 
-	(void)snprintf(text, sizeof(text), "begin; select 1 from %s_timeout where id = %lld for update", world.schema,
-		       (long long)id);
-	PQclear(PQexec(conn, text));
-	CHECK_INT(PQtransactionStatus(conn), ==, PQTRANS_INTRANS);
+	CHECK(
+	    user_sql(conn, "begin; select 1 from %s_timeout where id = %lld for update", world.schema, (long long)id));
 	return conn;
 }
 
@@ -155,16 +150,16 @@ TEST(a_put_does_not_wait_for_one_that_waits_for_its_own_transaction)
 {
 	NEEDS_POSTGRES(); /* SQLite has no locks of rows */
 	CLOSING hwt_store *store = opened();
-	PGconn *conn = PQconnectdb(world.url + strlen("pg:"));
+	PGconn *conn = connect_user();
 	struct other other = { .store = store };
 	pthread_t thread;
 	int64_t id = 0;
 
-	PQclear(PQexec(conn, "begin"));
+	CHECK(user_sql(conn, "begin"));
 	CHECK_CALL(hwt_store_put_on(store, conn, &SPEC("a", HWT_S(1000), .key = "k"), &id), 0);
 	thread = meet_lock(&other);
 	put(store, "a", HWT_S(1000));
-	PQclear(PQexec(conn, "commit"));
+	CHECK(user_sql(conn, "commit"));
 	REQUIRE(pthread_join(thread, NULL) == 0);
 	CHECK_INT(other.rc, ==, EEXIST);
 	CHECK_INT(other.id, ==, id);
@@ -210,7 +205,7 @@ static void check_opposite(hwt_store *store)
 		REQUIRE(pthread_create(&threads[i], NULL, put_keys, &many[i]) == 0);
 		WAIT_FOR(query("select count(*) from pg_stat_activity where wait_event_type = 'Lock'") > i);
 	}
-	PQclear(PQexec(conn, "commit"));
+	CHECK(user_sql(conn, "commit"));
 	for (int i = 0; i < 2; i++) {
 		REQUIRE(pthread_join(threads[i], NULL) == 0);
 		CHECK_INT(many[i].rc, ==, 0);
@@ -236,7 +231,7 @@ TEST(a_cancel_does_not_wait_for_one_that_waits_for_its_own_transaction)
 	pthread_t thread = meet_lock(&other);
 
 	CHECK_CALL(hwt_store_cancel(store, id), 0);
-	PQclear(PQexec(conn, "commit"));
+	CHECK(user_sql(conn, "commit"));
 	REQUIRE(pthread_join(thread, NULL) == 0);
 	CHECK_INT(other.rc, ==, 0);
 	PQfinish(conn);

@@ -3,7 +3,7 @@
  * What a server forgets when it crashes or is replaced: begins and ends are not synced, so the last of them may be lost
  * although they were answered.  The process that held the rows lives on, and holds them still.
  */
-#include "store.h"
+#include "store_query.h"
 
 #include "inside.h"
 
@@ -11,7 +11,6 @@
 
 #ifdef HWT_STORE_POSTGRES
 #include "db/postgres.h"
-#include "store_query.h"
 #endif
 
 static atomic_bool may_end;
@@ -25,16 +24,6 @@ static int run_slowly(const hwt_store_run *run, void *ctx)
 		while (!atomic_load(&may_end))
 			sleep_ms(1);
 	return 0;
-}
-
-/* Until so many runs, while the store looks and looks. */
-static bool look_until_ran(hwt_store *store, unsigned count)
-{
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-
-	for (; atomic_load(&ran) < count && hwt_now() < give_up_ns; sleep_ms(10))
-		look_now(store);
-	return atomic_load(&ran) >= count;
 }
 
 /* A store with one timeout, which has run, and whose end the server has forgotten. */
@@ -63,16 +52,15 @@ TEST(a_series_whose_next_run_is_far_away_goes_on_at_once_when_the_server_forgot_
 {
 	NEEDS_POSTGRES();
 	for (unsigned mode = 0; mode < 3; mode++) {
-		int64_t id, give_up_ns = hwt_now() + PATIENCE_NS;
+		int64_t id;
 		hwt_store *store;
 		int rc;
 
 		if (mode == HWT_STORE_AT_MOST_ONCE)
 			continue;
 		store = forget_an_end(mode, HWT_S(3600), &id);
-		CHECK(look_until_ran(store, 2));
-		while (((rc = hwt_store_cancel(store, id)) == EBUSY || rc == EAGAIN) && hwt_now() < give_up_ns)
-			sleep_ms(1);
+		WAIT_FOR((look_now(store), atomic_load(&ran) >= 2));
+		WAIT_FOR((rc = hwt_store_cancel(store, id)) != EBUSY && rc != EAGAIN);
 		CHECK_INT(rc, ==, 0);
 		CHECK_CALL(hwt_store_close(store), 0);
 		CHECK_INT(atomic_load(&ran), ==, 2);
@@ -178,17 +166,14 @@ TEST(a_lease_and_a_take_are_synced_although_the_role_syncs_nothing)
 {
 	NEEDS_POSTGRES();
 	static const char *const whats[] = { "member INSERT", "member UPDATE", "shard UPDATE" };
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-	hwt_store *store;
+	hwt_store *store = fresh_store_that_syncs("off");
 
-	store = fresh_store_that_syncs("off");
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	note_syncs_of("insert or update", "member", "new.until_us <> 0");
 	note_syncs_of("update", "shard", "new.owner is not null");
 	CHECK_CALL(hwt_store_start(store), 0);
 	look_now(store);
-	while ((noted("shard UPDATE", false) == 0 || noted("member UPDATE", false) == 0) && hwt_now() < give_up_ns)
-		sleep_ms(1);
+	WAIT_FOR(noted("shard UPDATE", false) != 0 && noted("member UPDATE", false) != 0);
 	CHECK_CALL(hwt_store_close(store), 0);
 	for (size_t i = 0; i < HWTS_COUNT(whats); i++) {
 		CHECK_INT(noted(whats[i], false), >, 0);
@@ -212,22 +197,13 @@ static int run_or_count(const hwt_store_run *run, void *ctx)
 /* The server crashes, and comes back without the begins that it has answered.  Returns when control has seen it. */
 static void forget_begins(hwt_store *store)
 {
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-	unsigned before, doubts;
+	int64_t before = LOCKED(store, store->runs->doubts);
 
-	pthread_mutex_lock(&store->lock);
-	before = doubts = store->runs->doubts;
-	pthread_mutex_unlock(&store->lock);
 	(void)query("update %s_timeout set state = 1, epoch = 0, attempt = 0 where state = 2 and id = %lld",
 		    world.schema, (long long)atomic_load(&moved));
 	(void)query("select pg_terminate_backend(pid) from pg_stat_activity"
 		    " where backend_type = 'client backend' and pid <> pg_backend_pid()");
-	while (doubts == before && hwt_now() < give_up_ns) {
-		sleep_ms(1);
-		pthread_mutex_lock(&store->lock);
-		doubts = store->runs->doubts;
-		pthread_mutex_unlock(&store->lock);
-	}
+	WAIT_FOR(LOCKED(store, store->runs->doubts) != before);
 	CHECK_INT(query("update %s_timeout set due_us = due_us + 3600000000 where state = 1 and id = %lld returning 1",
 			world.schema, (long long)atomic_load(&moved)),
 		  ==, 1);
@@ -297,14 +273,10 @@ TEST(what_runs_at_most_once_is_FAILED_when_the_server_forgot_its_end)
 {
 	NEEDS_POSTGRES();
 	hwt_store_info info = HWT_STORE_INFO_INIT;
-	int64_t id, give_up_ns = hwt_now() + PATIENCE_NS;
+	int64_t id;
 	hwt_store *store = forget_an_end(HWT_STORE_AT_MOST_ONCE, 0, &id);
 
-	while (hwt_store_get(store, id, &info) == 0 && info.state != HWT_STORE_FAILED && hwt_now() < give_up_ns) {
-		look_now(store);
-		sleep_ms(5);
-	}
-	CHECK_INT(info.state, ==, HWT_STORE_FAILED);
+	WAIT_FOR((look_now(store), (info = info_of(store, id)).state == HWT_STORE_FAILED));
 	CHECK(strstr(info.error, "lost") != NULL);
 	CHECK_CALL(hwt_store_close(store), 0);
 	CHECK_INT(atomic_load(&ran), ==, 1);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Statistics by kind, and their text for Prometheus, which a small parser reads by the rules of that format. */
-#include "store.h"
 #include "store_query.h"
 
 #include "core/store.h"
@@ -259,7 +258,7 @@ static void move_in_each_way(hwt_store *store, int64_t id)
 {
 	const hwt_store_when past = { .due_us = now_us() - 1000000 };
 	hwt_store_which which = HWT_STORE_WHICH_INIT;
-	void *connection = connect_user();
+	USER *connection = connect_user();
 
 	CHECK_CALL(hwt_store_reschedule(store, id, 0), 0);
 	CHECK_CALL(hwt_store_reschedule(store, id + 1024 * 1024, 0), ENOENT);
@@ -270,7 +269,6 @@ static void move_in_each_way(hwt_store *store, int64_t id)
 	which.id = id;
 	CHECK_CALL(hwt_store_reschedule_on(store, connection, &which, past), 0);
 	CHECK_CALL(hwt_store_reschedule(store, id, 0), 0);
-	disconnect_user(connection);
 }
 
 TEST(prometheus_reads_what_is_counted)

@@ -3,7 +3,6 @@
  * What a store is opened on: a file that must stay the same wherever the process and its links go, tables that somebody
  * has edited, a url with a password; and what its threads leave to the program.
  */
-#include "store.h"
 #include "store_query.h"
 
 #include "inside.h"
@@ -166,15 +165,13 @@ TEST(a_put_on_a_connection_to_another_store_is_refused)
 TEST(a_kind_that_has_another_name_on_the_connection_is_not_put)
 {
 	hwt_store_spec spec = spec_of("a", HWT_S(600));
-	void *connection;
 	CLOSING hwt_store *store = fresh_store();
 
 	put(store, "a", HWT_S(600));
-	connection = connect_user();
+	USER *connection = connect_user();
 	CHECK(user_sql(connection, "update %s_kind set name = 'b'", world.schema));
 	CHECK_CALL(hwt_store_put_on(store, connection, &spec, NULL), EIO);
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 1);
-	disconnect_user(connection);
 }
 
 /* A process that lives on notices with its next connection. */

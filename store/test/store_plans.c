@@ -632,7 +632,6 @@ static void run_ten(hwt_store *store)
 		CHECK(wait_gone(store, ids[i]));
 }
 
-/* The connection of a task plans as its user has it; what it ends with must not read all then. */
 /* Rows of a group that is paused, which the sweeps of 100 looks could read each. */
 TEST(a_backlog_that_waits_is_read_a_few_times)
 {
@@ -662,6 +661,7 @@ TEST(a_backlog_that_waits_is_read_a_few_times)
 	CHECK_INT(read, <, 10 * ROWS);
 }
 
+/* The connection of a task plans as its user has it; what it ends with must not read all then. */
 TEST(the_end_of_a_transaction_is_not_planned_for_a_table_of_few)
 {
 	NEEDS_POSTGRES(); /* which keeps a plan while the table grows */

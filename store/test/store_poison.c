@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A task that kills its process: what the process held, and how often it is started. */
-#include "store.h"
+#include "store_query.h"
 
 #include "inside.h"
-
-#include "store_query.h"
 
 static hwt_store_kind kind_of(hwt_store_task *task, unsigned max_attempts)
 {
@@ -80,14 +78,9 @@ static int wait_until_let_go(const hwt_store_run *run, void *ctx)
 
 static bool waits_for_a_thread(hwt_store *store)
 {
-	bool waits;
+	const struct hwts_entry *entry;
 
-	pthread_mutex_lock(&store->lock);
-	const struct hwts_entry *entry = hwts_window_peek(store->kinds);
-
-	waits = entry && entry->last;
-	pthread_mutex_unlock(&store->lock);
-	return waits;
+	return LOCKED(store, (entry = hwts_window_peek(store->kinds)) && entry->last);
 }
 
 /* A store whose only thread is busy, with one whose last attempt is due, and then twenty others. */
@@ -137,32 +130,4 @@ TEST(a_last_attempt_waits_for_one_thread_and_not_for_all_that_are_due)
 	CHECK_INT(atomic_load(&before_it), <, 10);
 }
 
-/* In a child: it dies of it. */
-static int die(const hwt_store_run *run, void *ctx)
-{
-	(void)ctx;
-	log_start(run);
-	(void)raise(SIGKILL);
-	return 0;
-}
-
-static int child(int argc, char **argv)
-{
-	hwt_store_kind kind = kind_of(die, 3);
-	hwt_store_config config = HWT_STORE_CONFIG_INIT;
-	hwt_store *store;
-
-	(void)argc;
-	enter_world(argv + 1);
-	config.schema = world.schema;
-	config.lease_ns = HWT_S(1);
-	config.warn = NULL;
-	store = open_with(&config);
-	kind.backoff_ns = HWT_MS(10);
-	register_and_start(store, &kind);
-	while (!atomic_load(&asked_to_stop))
-		sleep_ms(5);
-	return hwt_store_close(store);
-}
-
-STORE_MAIN(child)
+STORE_MAIN(NULL)

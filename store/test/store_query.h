@@ -12,61 +12,6 @@
 #include <libpq-fe.h>
 #endif
 
-#ifdef HWT_STORE_SQLITE
-static inline int64_t query_sqlite(const char *text)
-{
-	int64_t value = -1;
-	sqlite3 *db = NULL;
-	sqlite3_stmt *statement = NULL;
-
-	REQUIRE(sqlite3_open(world.url + strlen("sqlite:"), &db) == SQLITE_OK);
-	sqlite3_busy_timeout(db, (int)(PATIENCE_NS / HWT_MS(1)));
-	CHECK_INT(sqlite3_prepare_v2(db, text, -1, &statement, NULL), ==, SQLITE_OK);
-	if (sqlite3_step(statement) == SQLITE_ROW)
-		value = sqlite3_column_int64(statement, 0);
-	CHECK_INT(sqlite3_finalize(statement), ==, SQLITE_OK);
-	sqlite3_close(db);
-	return value;
-}
-#endif
-
-#ifdef HWT_STORE_POSTGRES
-static inline int64_t query_postgres(const char *text)
-{
-	int64_t value = -1;
-	PGconn *conn = PQconnectdb(world.url + strlen("pg:"));
-	PGresult *result = PQexec(conn, text);
-
-	if (PQresultStatus(result) == PGRES_FATAL_ERROR)
-		fprintf(stderr, "%s", PQresultErrorMessage(result));
-	if (PQntuples(result) > 0)
-		value = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
-	PQclear(result);
-	PQfinish(conn);
-	return value;
-}
-#endif
-
-/* On a connection of the test's own; returns the first number of the last result.  Several statements: PostgreSQL. */
-__attribute__((format(printf, 1, 2))) static inline int64_t query(const char *format, ...)
-{
-	char text[1024];
-	va_list args;
-
-	va_start(args, format);
-	(void)vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-#ifdef HWT_STORE_SQLITE
-	if (world.sqlite)
-		return query_sqlite(text);
-#endif
-#ifdef HWT_STORE_POSTGRES
-	return query_postgres(text);
-#else
-	return -1;
-#endif
-}
-
 /*
  * Connections of a user, and statements on them
  */
@@ -105,28 +50,112 @@ static inline void disconnect_user(void *connection)
 #endif
 }
 
+static inline void end_user(void *const *connection)
+{
+	disconnect_user(*connection);
+}
+
+/* A connection that ends when its test returns: USER *connection = connect_user(). */
+#define USER __attribute__((cleanup(end_user), unused)) void
+
+struct value {
+	char text[4096]; /* the first one of the first row */
+	int rows;        /* -1: the statement failed */
+};
+
+#ifdef HWT_STORE_SQLITE
+static inline int note_value(void *ctx, int columns, char **values, char **names)
+{
+	struct value *value = ctx;
+
+	(void)columns;
+	(void)names;
+	if (value->rows++ == 0)
+		(void)snprintf(value->text, sizeof(value->text), "%s", values[0] ? values[0] : "");
+	return 0;
+}
+#endif
+
+static inline void user_value(void *connection, const char *text, struct value *value)
+{
+	value->text[0] = '\0';
+	value->rows = 0;
+#ifdef HWT_STORE_SQLITE
+	if (world.sqlite) {
+		if (sqlite3_exec(connection, text, note_value, value, NULL) != SQLITE_OK)
+			value->rows = -1;
+		return;
+	}
+#endif
+#ifdef HWT_STORE_POSTGRES
+	PGresult *result = PQexec(connection, text);
+
+	value->rows = PQntuples(result);
+	if (PQresultStatus(result) != PGRES_COMMAND_OK && PQresultStatus(result) != PGRES_TUPLES_OK)
+		value->rows = -1;
+	else if (value->rows > 0)
+		(void)snprintf(value->text, sizeof(value->text), "%s", PQgetvalue(result, 0, 0));
+	PQclear(result);
+#endif
+}
+
+static inline int64_t number_in(struct value value)
+{
+	return value.rows > 0 ? strtoll(value.text, NULL, 10) : -1;
+}
+
 /* false: the statement failed. */
 __attribute__((format(printf, 2, 3))) static inline bool user_sql(void *connection, const char *format, ...)
 {
-	char text[512];
+	struct value value;
+	char text[1024];
 	va_list args;
 
 	va_start(args, format);
 	(void)vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-#ifdef HWT_STORE_SQLITE
-	if (world.sqlite)
-		return sqlite3_exec(connection, text, NULL, NULL, NULL) == SQLITE_OK;
-#endif
-#ifdef HWT_STORE_POSTGRES
-	PGresult *result = PQexec(connection, text);
-	bool ok = PQresultStatus(result) == PGRES_COMMAND_OK || PQresultStatus(result) == PGRES_TUPLES_OK;
+	user_value(connection, text, &value);
+	return value.rows >= 0;
+}
 
-	PQclear(result);
-	return ok;
-#else
-	return false;
-#endif
+/* On a connection of the test's own; returns the first number of the last result, -1 if there is none. */
+__attribute__((format(printf, 1, 2))) static inline int64_t query(const char *format, ...)
+{
+	USER *connection = connect_user();
+	struct value value;
+	char text[1024];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	user_value(connection, text, &value);
+	if (value.rows < 0)
+		fprintf(stderr, "    %s fails\n", text);
+	CHECK(value.rows >= 0 || !world.sqlite);
+	return number_in(value);
+}
+
+/* The same on a connection that PostgreSQL keeps: to connect takes longer than what is asked. */
+__attribute__((format(printf, 1, 2))) static inline struct value ask(const char *format, ...)
+{
+	static void *kept;
+	struct value value;
+	char text[512];
+	void *connection;
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	connection = kept ? kept : connect_user();
+	user_value(connection, text, &value);
+	CHECK(value.rows >= 0);
+	if (world.sqlite)
+		disconnect_user(connection);
+	else
+		kept = connection;
+	return value;
 }
 
 #endif

@@ -3,11 +3,9 @@
  * What the database refuses for what it is: one such row holds up no other, and no stop.  A trigger refuses here as a
  * damaged page would, a constraint, or a table of the user's that refers to the row.
  */
-#include "store.h"
+#include "store_query.h"
 
 #include "inside.h"
-
-#include "store_query.h"
 
 enum { OTHERS = 30 };
 

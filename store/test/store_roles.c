@@ -2,7 +2,6 @@
 /*
  * PostgreSQL with more than one role, and more than one store in a database.
  */
-#include "store.h"
 #include "store_query.h"
 
 #ifdef HWT_STORE_POSTGRES

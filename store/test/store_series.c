@@ -17,18 +17,7 @@ static int wait_and_answer(const hwt_store_run *run, void *ctx)
 	(void)ctx;
 	while (atomic_load(&released) <= i)
 		sleep_ms(1);
-	switch (atomic_load(&letter)) {
-	case 'a':
-		return hwt_store_again(run, 0);
-	case 'g':
-		return hwt_store_give_up(run, "no such account");
-	case 'e':
-		return hwt_store_end_series(run);
-	case 'f':
-		return EIO;
-	default:
-		return 0;
-	}
+	return answer_by(run, atomic_load(&letter), 0);
 }
 
 /* The child: starts one run, which never ends.  argv: URL SCHEMA LOG MODE */

@@ -47,22 +47,17 @@ __attribute__((format(printf, 3, 4))) static const char *call(PGconn *conn, cons
 
 static hwt_store *open_sql(void)
 {
-	hwt_store *store;
+	hwt_store *store = fresh_store();
 
-	fresh_world();
-	if (world.sqlite)
-		return NULL;
-	store = open_store();
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	return store;
 }
 
-#define OPEN_SQL(store)                                                                                                \
-	do {                                                                                                           \
-		(store) = open_sql();                                                                                  \
-		if (!(store))                                                                                          \
-			SKIP("of PostgreSQL");                                                                         \
-	} while (0)
+/* A store with the kind "a", and a user's connection. */
+#define SQL_WORLD(store, conn)                                                                                         \
+	NEEDS_POSTGRES();                                                                                              \
+	CLOSING hwt_store *store = open_sql();                                                                         \
+	USER *conn = connect_user()
 
 /* What a run is given. */
 static char seen[256];
@@ -77,14 +72,11 @@ static int see(const hwt_store_run *run, void *ctx)
 
 TEST(what_is_put_by_sql_runs_with_all_that_it_was_given)
 {
-	hwt_store *store;
-	PGconn *conn;
+	SQL_WORLD(store, conn);
 	int64_t id;
 
-	OPEN_SQL(store);
 	register_kind(store, "see", see, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(store), 0);
-	conn = connect_user();
 	id = PUT_SQL(conn, "'see', 'gr\xc3\xbc\xc3\x9f', delay => '1 ms', key => 'order 17', grp => 'tenant 9'");
 	CHECK_INT(id & 1023, ==, 556);
 	CHECK(wait_gone(store, id));
@@ -92,19 +84,14 @@ TEST(what_is_put_by_sql_runs_with_all_that_it_was_given)
 	id = PUT_SQL(conn, "'see', bytes => '\\x6162'");
 	CHECK(wait_gone(store, id));
 	CHECK(strcmp(seen, "- - ab") == 0);
-	disconnect_user(conn);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(what_is_put_by_sql_is_what_a_program_in_c_would_have_put)
 {
+	SQL_WORLD(store, conn);
 	hwt_store_info info;
-	hwt_store *store;
-	PGconn *conn;
 	int64_t id;
 
-	OPEN_SQL(store);
-	conn = connect_user();
 	id = PUT_SQL(conn, "'a', at => '2100-01-01 00:00:00.125+00', key => 'order 17', every => '1.5 s',"
 			   " priority => -7, grace => '1 day 2 s'");
 	CHECK_INT(id & 1023, ==, 296);
@@ -129,17 +116,12 @@ TEST(what_is_put_by_sql_is_what_a_program_in_c_would_have_put)
 		IS("rescheduled");
 		CHECK_INT(llabs(info_of(store, id).due_us - now_us()), <, INT64_C(1800) * 1000000);
 	}
-	disconnect_user(conn);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(sql_and_c_agree_about_buckets)
 {
-	hwt_store *store;
-	PGconn *conn;
+	SQL_WORLD(store, conn);
 
-	OPEN_SQL(store);
-	conn = connect_user();
 	for (int i = 0; i < 50; i++) {
 		char name[40];
 		int64_t id;
@@ -154,18 +136,13 @@ TEST(sql_and_c_agree_about_buckets)
 		CHECK_INT(id >> HWTS_BUCKET_BITS, >=, HWTS_NUMBERS_END);
 		CHECK_INT(id, <, INT64_C(1) << 53);
 	}
-	disconnect_user(conn);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(a_rollback_undoes_a_put_and_its_id_is_not_used_again)
 {
-	hwt_store *store;
-	PGconn *conn;
+	SQL_WORLD(store, conn);
 	int64_t first, second;
 
-	OPEN_SQL(store);
-	conn = connect_user();
 	(void)sql(conn, "begin");
 	first = PUT_SQL(conn, "'a', delay => '1 day'");
 	(void)sql(conn, "rollback");
@@ -173,20 +150,15 @@ TEST(a_rollback_undoes_a_put_and_its_id_is_not_used_again)
 	CHECK_INT(first, >, 0);
 	CHECK_INT(second >> HWTS_BUCKET_BITS, >, first >> HWTS_BUCKET_BITS);
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 1);
-	disconnect_user(conn);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* As an old copy of the database would have it. */
 TEST(numbers_of_sql_are_never_behind_the_clock)
 {
-	hwt_store *store;
-	PGconn *conn, *other;
+	SQL_WORLD(store, conn);
+	USER *other = connect_user();
 	int64_t least, id;
 
-	OPEN_SQL(store);
-	conn = connect_user();
-	other = connect_user();
 	(void)PUT_SQL(conn, "'a', delay => '1 day'");
 	(void)sql(conn, "select setval('%s_number', 1)", world.schema);
 	least = query("select ((extract(epoch from clock_timestamp()) - 1767225600) * 4000)::bigint");
@@ -198,20 +170,14 @@ TEST(numbers_of_sql_are_never_behind_the_clock)
 	id = PUT_SQL(other, "'a', delay => '1 day'");
 	CHECK_INT((id >> HWTS_BUCKET_BITS) - HWTS_NUMBERS_END, >=, least);
 	(void)sql(conn, "commit");
-	disconnect_user(conn);
-	disconnect_user(other);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(a_key_that_is_in_use_is_an_error_kept_replaced_or_revived)
 {
+	SQL_WORLD(store, conn);
 	hwt_store_info info;
-	hwt_store *store;
-	PGconn *conn;
 	int64_t id;
 
-	OPEN_SQL(store);
-	conn = connect_user();
 	id = PUT_SQL(conn, "'a', 'one', key => 'k', delay => '1 day'");
 	(void)call(conn, "put", "'a', 'two', key => 'k', delay => '2 days'");
 	IS("!23505 hint");
@@ -236,12 +202,11 @@ TEST(a_key_that_is_in_use_is_an_error_kept_replaced_or_revived)
 	}
 	/* Of another group it is another key. */
 	CHECK_INT(PUT_SQL(conn, "'a', key => 'k', grp => 'g', delay => '1 day'"), !=, id);
-	disconnect_user(conn);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(a_wrong_argument_is_an_error_with_a_hint_and_puts_nothing)
 {
+	SQL_WORLD(store, conn);
 	static const char *const wrong[] = {
 		"null",
 		"'nothing'",
@@ -280,11 +245,7 @@ TEST(a_wrong_argument_is_an_error_with_a_hint_and_puts_nothing)
 		"'a', key => 'k', if_exists => 'merge'",
 		"'a', key => 'k', if_exists => null",
 	};
-	hwt_store *store;
-	PGconn *conn;
 
-	OPEN_SQL(store);
-	conn = connect_user();
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		(void)call(conn, "put", "%s", wrong[i]);
 		CHECK((answer[0] == '!' && strstr(answer, "hint")) ||
@@ -311,8 +272,6 @@ TEST(a_wrong_argument_is_an_error_with_a_hint_and_puts_nothing)
 		CHECK(strstr(answer, "hint") != NULL);
 		CHECK_INT(strlen(PQerrorMessage(conn)), <, 1000);
 	}
-	disconnect_user(conn);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* As a process that holds it would have left it; a series goes on. */
@@ -324,12 +283,9 @@ static void set_running(int64_t id, bool series)
 
 TEST(a_cancel_says_what_has_happened)
 {
-	hwt_store *store;
-	PGconn *conn;
+	SQL_WORLD(store, conn);
 	int64_t id;
 
-	OPEN_SQL(store);
-	conn = connect_user();
 	(void)PUT_SQL(conn, "'a', key => 'k', delay => '1 day'");
 	(void)call(conn, "cancel_key", "'a', 'k', 'g'");
 	IS("none");
@@ -352,8 +308,6 @@ TEST(a_cancel_says_what_has_happened)
 	IS("cancelled");
 	(void)call(conn, "cancel", "%lld", (long long)id);
 	IS("none");
-	disconnect_user(conn);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 static int64_t count_replaced(void)
@@ -363,12 +317,9 @@ static int64_t count_replaced(void)
 
 TEST(what_runs_is_replaced_after_its_run_unless_that_is_cancelled)
 {
-	hwt_store *store;
-	PGconn *conn;
+	SQL_WORLD(store, conn);
 	int64_t id;
 
-	OPEN_SQL(store);
-	conn = connect_user();
 	id = PUT_SQL(conn, "'a', 'one', key => 'k', grp => 'g'");
 	for (int series = 0; series < 2; series++)
 		for (int group = 0; group < 2; group++) {
@@ -393,8 +344,6 @@ TEST(what_runs_is_replaced_after_its_run_unless_that_is_cancelled)
 			" and convert_from(data, 'UTF8') = 'two'",
 			world.schema),
 		  ==, 7);
-	disconnect_user(conn);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 #define EVENTS 100
@@ -430,10 +379,9 @@ static void *replace_by_sql(void *arg)
 
 TEST(the_last_event_of_a_debounce_by_sql_is_never_dropped)
 {
+	SQL_WORLD(store, conn);
 	pthread_t threads[3];
-	hwt_store *store;
 
-	OPEN_SQL(store);
 	register_kind(store, "see", note_event, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(store), 0);
 	for (int i = 0; i < 3; i++) {
@@ -446,17 +394,13 @@ TEST(the_last_event_of_a_debounce_by_sql_is_never_dropped)
 		sleep_ms(1);
 	for (int i = 0; i < 3; i++)
 		CHECK_INT(atomic_load(&last_event[i]), ==, EVENTS);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(all_of_a_group_are_cancelled_and_what_runs_is_marked)
 {
-	hwt_store *store;
-	PGconn *conn;
+	SQL_WORLD(store, conn);
 	int64_t id;
 
-	OPEN_SQL(store);
-	conn = connect_user();
 	for (int i = 0; i < 3; i++)
 		id = PUT_SQL(conn, "'a', grp => 'g', delay => '1 day'");
 	(void)PUT_SQL(conn, "'a', grp => 'h', delay => '1 day'");
@@ -468,19 +412,14 @@ TEST(all_of_a_group_are_cancelled_and_what_runs_is_marked)
 	IS("0");
 	CHECK_INT(query("select count(*) from %s_timeout where state = 2 and last", world.schema), ==, 1);
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 3);
-	disconnect_user(conn);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(a_reschedule_moves_what_is_pending_or_has_failed)
 {
-	hwt_store *store;
-	PGconn *conn;
+	SQL_WORLD(store, conn);
 	int64_t id;
 
-	OPEN_SQL(store);
 	CHECK_CALL(hwt_store_start(store), 0);
-	conn = connect_user();
 	id = PUT_SQL(conn, "'a', key => 'k', delay => '1 day'");
 	(void)call(conn, "reschedule_key", "'a', 'k', at => '2100-01-01 00:00+00'");
 	IS("rescheduled");
@@ -499,18 +438,13 @@ TEST(a_reschedule_moves_what_is_pending_or_has_failed)
 	CHECK(wait_gone(store, id)); /* the holder was told */
 	(void)call(conn, "reschedule", "%lld", (long long)id);
 	IS("none");
-	disconnect_user(conn);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(the_holder_computes_the_first_time_of_a_cron_line)
 {
-	hwt_store *store;
-	PGconn *conn;
+	SQL_WORLD(store, conn);
 	int64_t id, wrong, first_us;
 
-	OPEN_SQL(store);
-	conn = connect_user();
 	id = PUT_SQL(conn, "'a', cron => '30 8 * * *', zone => 'UTC', at => '2100-01-01 09:00+00'");
 	wrong = PUT_SQL(conn, "'a', cron => '99 8 * * *'");
 	CHECK_INT(info_of(store, id).due_us, ==, 0);
@@ -525,22 +459,17 @@ TEST(the_holder_computes_the_first_time_of_a_cron_line)
 	CHECK_INT(info_of(store, id).attempt, ==, 0);
 	CHECK_INT(query("select count(*) from %s_timeout where base_us = due_us and state = 1", world.schema), ==, 1);
 	CHECK_INT(atomic_load(&ran), ==, 0);
-	disconnect_user(conn);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* The server sends equal ones once. */
 TEST(many_rows_of_a_transaction_notify_a_few_times)
 {
-	hwt_store *store;
-	PGconn *conn, *ear;
+	SQL_WORLD(store, conn);
+	USER *ear = connect_user();
 	PGnotify *heard;
 	unsigned count = 0, constant = 0;
 
-	OPEN_SQL(store);
 	CHECK_CALL(hwt_store_start(store), 0);
-	conn = connect_user();
-	ear = connect_user();
 	(void)sql(ear,
 		  "do 'declare s int; begin for s in select id from %s_shard loop execute ''listen %s_'' || s;"
 		  " end loop; end'",
@@ -557,9 +486,6 @@ TEST(many_rows_of_a_transaction_notify_a_few_times)
 	CHECK_INT(constant, ==, 1);
 	while (query("select count(*) from %s_timeout", world.schema) != 1)
 		sleep_ms(1);
-	disconnect_user(conn);
-	disconnect_user(ear);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* The number of rules of all shards together. */
@@ -570,13 +496,10 @@ static int64_t rules(void)
 
 TEST(what_is_paused_by_sql_is_not_begun_until_it_is_resumed)
 {
+	SQL_WORLD(store, conn);
 	static const char *const what[] = { "'a'", "'a', 'g'" };
-	hwt_store *store;
-	PGconn *conn;
 
-	OPEN_SQL(store);
 	CHECK_CALL(hwt_store_start(store), 0);
-	conn = connect_user();
 	for (int i = 0; i < 2; i++) {
 		int64_t id, before = rules();
 
@@ -594,21 +517,16 @@ TEST(what_is_paused_by_sql_is_not_begun_until_it_is_resumed)
 			sleep_ms(1);
 	}
 	CHECK_INT(query("select count(*) from %s_group", world.schema), ==, 0);
-	disconnect_user(conn);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* Begins compare the number of rules in the rows of the shards, and would wait for them. */
 TEST(a_transaction_that_pauses_holds_up_nothing_before_it_commits)
 {
-	hwt_store *store;
-	PGconn *conn, *other;
+	SQL_WORLD(store, conn);
+	USER *other = connect_user();
 	int64_t before;
 
-	OPEN_SQL(store);
 	CHECK_CALL(hwt_store_start(store), 0);
-	conn = connect_user();
-	other = connect_user();
 	before = rules();
 	(void)sql(conn, "begin");
 	(void)call(conn, "pause", "'a', 'g'");
@@ -618,9 +536,6 @@ TEST(a_transaction_that_pauses_holds_up_nothing_before_it_commits)
 	CHECK_INT(rules(), ==, before);
 	(void)sql(conn, "rollback");
 	CHECK_INT(rules(), ==, before);
-	disconnect_user(conn);
-	disconnect_user(other);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 static bool see_limits(void *ctx, const hwt_store_kind_info *info)
@@ -642,6 +557,7 @@ static void check_each_group(hwt_store *store, uint32_t running, int64_t every_n
 
 TEST(limits_set_by_sql_are_those_that_c_would_have_set)
 {
+	SQL_WORLD(store, conn);
 	static const char *const wrong[] = { "'a', running => -1",
 					     "'a', burst => 2",
 					     "'a', running => null",
@@ -650,11 +566,7 @@ TEST(limits_set_by_sql_are_those_that_c_would_have_set)
 					     "'a', running => 1, remove => true",
 					     "'a', grp => ''",
 					     "'nothing'" };
-	hwt_store *store;
-	PGconn *conn;
 
-	OPEN_SQL(store);
-	conn = connect_user();
 	(void)call(conn, "limit", "'a', running => 3, start_every => '1.5 s', burst => 2");
 	check_each_group(store, 3, HWT_MS(1500), 2);
 	(void)call(conn, "limit", "'a', remove => true");
@@ -675,18 +587,13 @@ TEST(limits_set_by_sql_are_those_that_c_would_have_set)
 		CHECK(answer[0] == '!' && strstr(answer, "hint"));
 		CHECK_INT(rules(), ==, before);
 	}
-	disconnect_user(conn);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(a_kind_can_be_made_and_a_process_registers_it_later)
 {
-	hwt_store *store;
-	PGconn *conn;
+	SQL_WORLD(store, conn);
 	int64_t id;
 
-	OPEN_SQL(store);
-	conn = connect_user();
 	(void)call(conn, "put", "'later'");
 	IS("!42704 hint");
 	(void)call(conn, "make_kind", "'later'");
@@ -697,14 +604,11 @@ TEST(a_kind_can_be_made_and_a_process_registers_it_later)
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_gone(store, id));
 	CHECK_INT(atomic_load(&ran), ==, 1);
-	disconnect_user(conn);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* Keys, data and names of kinds are UTF-8 whatever the database's encoding is. */
 static void check_encoding(const char *encoding, bool knows_characters)
 {
-	PGconn *conn;
 	int64_t id;
 
 	fresh_world();
@@ -713,7 +617,7 @@ static void check_encoding(const char *encoding, bool knows_characters)
 	(void)snprintf(world.url + strlen(world.url), sizeof(world.url) - strlen(world.url), " dbname=%s",
 		       world.schema);
 	CLOSING hwt_store *store = open_store();
-	conn = connect_user();
+	USER *conn = connect_user();
 	(void)PQsetClientEncoding(conn, "UTF8");
 	(void)call(conn, "make_kind", "repeat('\xc3\xbc', 32)"); /* 64 bytes */
 	IS("!22023 hint");
@@ -729,7 +633,6 @@ static void check_encoding(const char *encoding, bool knows_characters)
 		(void)call(conn, "put", "repeat('\xc3\xbc', 31), key => '\xff'");
 		CHECK(answer[0] == '!');
 	}
-	disconnect_user(conn);
 }
 
 TEST(texts_are_utf8_in_a_database_of_another_encoding)
@@ -786,6 +689,7 @@ static void set_trap(PGconn *conn, const char *role)
 
 TEST(a_role_with_execute_alone_can_put_and_nothing_else)
 {
+	SQL_WORLD(store, conn);
 	static const char *const granted[] = { "put",        "cancel",         "cancel_key", "cancel_group",
 					       "reschedule", "reschedule_key", "pause",      "resume",
 					       "limit",      "make_kind" };
@@ -809,10 +713,7 @@ TEST(a_role_with_execute_alone_can_put_and_nothing_else)
 		"reschedule(1, '1 day')",
 	};
 	char role[64];
-	hwt_store *store;
-	PGconn *conn;
 
-	OPEN_SQL(store);
 	conn = connect_user();
 	(void)snprintf(role, sizeof(role), "%s_web", world.schema);
 	(void)sql(conn, "create role %s login; grant create on database %s to %s", role, PQdb(conn), role);
@@ -849,18 +750,13 @@ TEST(a_role_with_execute_alone_can_put_and_nothing_else)
 	}
 	(void)sql(conn, "select count(*) from public.%s_timeout", world.schema);
 	IS("!42501");
-	disconnect_user(conn);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(no_argument_becomes_part_of_a_statement)
 {
+	SQL_WORLD(store, conn);
 	static const char *const words[] = { "'; drop table x; --", "$$", "%s%I%L", "\\x00", "${}", "\"" };
-	hwt_store *store;
-	PGconn *conn;
 
-	OPEN_SQL(store);
-	conn = connect_user();
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		char *word = PQescapeLiteral(conn, words[i], strlen(words[i]));
 
@@ -875,18 +771,13 @@ TEST(no_argument_becomes_part_of_a_statement)
 		IS("0");
 		PQfreemem(word);
 	}
-	disconnect_user(conn);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* A later open finds another text, and makes the functions again; who may call them stays. */
 TEST(an_open_renews_functions_of_another_text)
 {
-	hwt_store *store;
-	PGconn *conn;
+	SQL_WORLD(store, conn);
 
-	OPEN_SQL(store);
-	conn = connect_user();
 	(void)sql(conn, "create role %s_caller; grant execute on function %s_cancel to %s_caller", world.schema,
 		  world.schema, world.schema);
 	(void)sql(conn, "create or replace function %s_cancel(id bigint) returns text language sql as 'select ''old'''",
@@ -901,8 +792,6 @@ TEST(an_open_renews_functions_of_another_text)
 	(void)sql(conn, "select has_function_privilege('%s_caller', '%s_cancel(bigint)', 'execute')", world.schema,
 		  world.schema);
 	IS("t");
-	disconnect_user(conn);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 STORE_MAIN(NULL)

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A stop does not wait for what may last: a task, a lock of somebody else, a look. */
-#include "store.h"
+#include "store_query.h"
 
 #include "inside.h"
-
-#include "store_query.h"
 
 static atomic_bool held;
 static atomic_uint started, told;

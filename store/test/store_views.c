@@ -2,7 +2,6 @@
 /*
  * The views that a person reads.  No process runs anything here: the rows are what the test writes.
  */
-#include "store.h"
 #include "store_query.h"
 
 #define HAS(count, view, ...) CHECK_INT(query("select count(*) from " view " where " __VA_ARGS__), ==, count)

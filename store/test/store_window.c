@@ -95,23 +95,13 @@ static void count_begins(const char *where)
 static bool in_state(hwt_store *store, int64_t id, enum hwts_entry_state state)
 {
 	const struct hwts_entry *entry;
-	bool is;
 
-	hwts_lock(store);
-	entry = hwts_window_find(store, id);
-	is = entry && entry->state == state;
-	hwts_unlock(store);
-	return is;
+	return LOCKED(store, (entry = hwts_window_find(store, id)) && entry->state == state);
 }
 
 static bool is_paused(hwt_store *store)
 {
-	bool is;
-
-	hwts_lock(store);
-	is = store->kinds->turns.paused;
-	hwts_unlock(store);
-	return is;
+	return LOCKED(store, store->kinds->turns.paused);
 }
 
 /* While a series waits for its begin, a time is heard that it no longer has. */
@@ -143,13 +133,8 @@ TEST(a_begin_knows_all_that_was_heard_before_it)
 static bool is_counted(hwt_store *store, int64_t id)
 {
 	const struct hwts_entry *entry;
-	bool is;
 
-	hwts_lock(store);
-	entry = hwts_window_find(store, id);
-	is = entry && entry->runs && entry->turn.group->running == 1;
-	hwts_unlock(store);
-	return is;
+	return LOCKED(store, (entry = hwts_window_find(store, id)) && entry->runs && entry->turn.group->running == 1);
 }
 
 /* Looks have not come to it. */
