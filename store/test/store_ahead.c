@@ -3,10 +3,9 @@
  * The look-ahead, which has a thread of its own: what it takes long for holds up nobody, it reads a few rows at a time,
  * and none is hidden from it.
  */
-#include "store.h"
+#include "store_query.h"
 
 #include "inside.h"
-#include "store_query.h"
 
 #define ROWS 20000
 
@@ -25,13 +24,9 @@ static void count_warning(void *ctx, const char *message)
 
 static hwt_store *started_with(hwt_store_kind *kind, int64_t lease_ns)
 {
-	hwt_store_config config = store_config();
-	hwt_store *store;
+	hwt_store *store = OPEN(.warn = count_warning, .lease_ns = lease_ns);
 
-	config.warn = count_warning;
 	atomic_store(&told, 0);
-	config.lease_ns = lease_ns;
-	store = open_with(&config);
 	kind->name = "a";
 	kind->task = count_run;
 	CHECK_CALL(hwt_store_register(store, kind), 0);
@@ -39,19 +34,6 @@ static hwt_store *started_with(hwt_store_kind *kind, int64_t lease_ns)
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, kind->shards ? kind->shards : 8));
 	return store;
-}
-
-/* Until it has read all that it holds. */
-static bool wait_read(hwt_store *store)
-{
-	bool reads_on = true;
-
-	for (int64_t give_up_ns = hwt_now() + PATIENCE_NS; reads_on && hwt_now() < give_up_ns; sleep_ms(1)) {
-		pthread_mutex_lock(&store->lock);
-		reads_on = store->reading->unread;
-		pthread_mutex_unlock(&store->lock);
-	}
-	return !reads_on;
 }
 
 /*
@@ -104,7 +86,7 @@ TEST(a_look_that_lasts_holds_up_no_start_no_renewal_and_no_run)
 	atomic_store(&hwts_test_at, look_for_long);
 	store = started_with(&kind, HWT_S(600));
 	CHECK(!atomic_load(&starter_looked));
-	CHECK(wait_read(store));
+	WAIT_READ(store);
 	keep_the_look(store);
 	look_now(store);
 	CHECK(wait_count(&held, 1)); /* it is under way from here on */
@@ -126,7 +108,6 @@ TEST(a_look_that_is_under_way_is_not_the_reading_that_is_asked_for)
 {
 	hwt_store_kind kind = HWT_STORE_KIND_INIT;
 	hwt_store *store;
-	bool asked = false;
 	unsigned before;
 
 	fresh_world();
@@ -134,19 +115,14 @@ TEST(a_look_that_is_under_way_is_not_the_reading_that_is_asked_for)
 	atomic_store(&may_look_on, true);
 	atomic_store(&hwts_test_at, look_for_long);
 	store = started_with(&kind, HWT_S(1800));
-	CHECK(wait_read(store));
+	WAIT_READ(store);
 	keep_the_look(store);
 	look_now(store);
 	CHECK(wait_count(&held, 1));
 	before = atomic_load(&looks);
 	hwts_hear_news(store, &(struct hwts_due){ .id = -1 });
 	hwts_poke(store);
-	for (int64_t give_up_ns = hwt_now() + PATIENCE_NS; !asked && hwt_now() < give_up_ns; sleep_ms(1)) {
-		pthread_mutex_lock(&store->lock);
-		asked = store->reading->again;
-		pthread_mutex_unlock(&store->lock);
-	}
-	CHECK(asked);
+	WAIT_FOR(LOCKED(store, store->reading->again));
 	atomic_store(&may_look_on, true);
 	CHECK(wait_count(&looks, before + 1));
 	put(store, "a", 0);
@@ -173,7 +149,6 @@ static void count_lent(const char *where)
 /* Until its looks go with its renewals.  The starting thread has made the first renewal. */
 static hwt_store *idle(hwt_store_kind *kind, int64_t lease_ns)
 {
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
 	hwt_store *store;
 
 	fresh_world();
@@ -181,10 +156,8 @@ static hwt_store *idle(hwt_store_kind *kind, int64_t lease_ns)
 	store = started_with(kind, lease_ns);
 	atomic_store(&lent, 0);
 	atomic_store(&idles, store);
-	for (; atomic_load(&lent) < 2 && hwt_now() < give_up_ns; sleep_ms(10))
-		look_now(store);
-	CHECK_INT(atomic_load(&lent), >=, 2);
-	CHECK(wait_read(store));
+	WAIT_FOR((look_now(store), atomic_load(&lent) >= 2));
+	WAIT_READ(store);
 	return store;
 }
 
@@ -227,9 +200,7 @@ static void put_beyond_the_mark(const char *where)
 	if (!store)
 		return;
 	CHECK(IS_CONTROL(store));
-	pthread_mutex_lock(&store->lock);
-	spec.due_us = store->kinds->shards[0].mark_due_us + 1;
-	pthread_mutex_unlock(&store->lock);
+	spec.due_us = LOCKED(store, store->kinds->shards[0].mark_due_us + 1);
 	spec.flags = HWT_STORE_ABSOLUTE;
 	CHECK_CALL(hwt_store_put(store, &spec, NULL), 0);
 }
@@ -309,15 +280,11 @@ static void speed_up(void)
 /* The server comes to no end with it. */
 TEST(a_look_that_stalls_holds_up_no_renewal)
 {
-	hwt_store_kind kind = HWT_STORE_KIND_INIT;
-	hwt_store *store = idle(&kind, HWT_S(30));
+	NEEDS_POSTGRES(); /* no look of SQLite waits */
+	hwt_store *store = idle(&KIND(.shards = 8), HWT_S(30));
 	char loop[100];
 	unsigned before;
 
-	if (world.sqlite) {
-		end_idle(store);
-		SKIP("no look of SQLite waits");
-	}
 	(void)snprintf(loop, sizeof(loop), "while exists (select from %s_slow) loop perform pg_sleep(0.01); end loop",
 		       world.schema);
 	slow_down(loop);
@@ -346,20 +313,13 @@ static void compare_replies(const char *where)
 /* The reply that carries the clock comes before the look is over. */
 TEST(a_look_that_goes_with_a_renewal_spoils_no_sample_of_the_clock)
 {
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-	hwt_store *store;
+	NEEDS_POSTGRES(); /* the clock of SQLite is read in this process */
+	hwt_store *store = idle(&KIND(.shards = 1), HWT_S(1800));
 
-	store = idle(&KIND(.shards = 1), HWT_S(1800));
-	if (world.sqlite) {
-		end_idle(store);
-		SKIP("the clock of SQLite is read in this process");
-	}
 	slow_down("perform pg_sleep(0.005)");
 	atomic_store(&apart, 0);
 	atomic_store(&hwts_test_at, compare_replies);
-	for (; atomic_load(&apart) == 0 && hwt_now() < give_up_ns; sleep_ms(20))
-		look_now(store);
-	CHECK_INT(atomic_load(&apart), >, 0);
+	WAIT_FOR((look_now(store), atomic_load(&apart) != 0));
 	speed_up();
 	end_idle(store);
 }
@@ -378,9 +338,7 @@ static void measure_window(const char *where)
 
 	if (strcmp(where, "read") != 0 || !read_by)
 		return;
-	pthread_mutex_lock(&read_by->lock);
-	window = read_by->window->count;
-	pthread_mutex_unlock(&read_by->lock);
+	window = (uint64_t)LOCKED(read_by, read_by->window->count);
 	most = HWTS_MAX(most, window - HWTS_MIN(window_before, window));
 	window_before = window;
 	atomic_fetch_add(&reads, 1);
@@ -404,15 +362,9 @@ TEST(a_reading_has_a_page_of_all_shards_together)
 	CHECK_CALL(hwt_store_close(putter), 0);
 	most = window_before = 0;
 	atomic_store(&hwts_test_at, measure_window);
-	read_by = NULL;
-	{
-		hwt_store_config config = store_config();
-
-		store = open_with(&config);
-		CHECK_CALL(hwt_store_register(store, &kind), 0);
-		read_by = store;
-		CHECK_CALL(hwt_store_start(store), 0);
-	}
+	read_by = store = open_store();
+	CHECK_CALL(hwt_store_register(store, &kind), 0);
+	CHECK_CALL(hwt_store_start(store), 0);
 	WAIT_FOR(stats_of_store(store).window >= ROWS);
 	CHECK_INT(stats_of_store(store).window, ==, ROWS);
 	CHECK_CALL(hwt_store_stop(store), 0);
@@ -438,16 +390,9 @@ static int wait_for_end(const hwt_store_run *run, void *ctx)
 }
 
 /* Waits until the window holds so many, those that run included. */
-static bool wait_window(hwt_store *store, size_t n)
+static void wait_window(hwt_store *store, size_t n)
 {
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-	hwt_store_stats stats = stats_of_store(store);
-
-	while (stats.window + stats.running < n && hwt_now() < give_up_ns) {
-		sleep_ms(1);
-		stats = stats_of_store(store);
-	}
-	return stats.window + stats.running >= n;
+	WAIT_FOR(stats_of_store(store).window + stats_of_store(store).running >= n);
 }
 
 /* The next group; all of them lie in one shard if that is asked for. */
@@ -484,7 +429,7 @@ TEST(a_kind_that_is_behind_hides_no_other)
 		CHECK_CALL(put_patiently(store, &spec, NULL), 0);
 	}
 	CHECK_CALL(hwt_store_start(store), 0);
-	CHECK(wait_window(store, 20));
+	wait_window(store, 20);
 	put(store, "b", HWT_S(3)); /* beyond the mark */
 	CHECK(wait_count(&ran, 1));
 	atomic_store(&may_end, true);
@@ -504,12 +449,12 @@ static hwt_store *full_window(uint32_t shards, bool in_one, size_t n)
 	atomic_store(&may_look_on, true);
 	atomic_store(&hwts_test_at, look_for_long);
 	store = started_with(&KIND(.horizon_ns = HWT_S(7200), .shards = shards), HWT_S(600));
-	CHECK(wait_read(store)); /* what is put from here on is before the marks */
+	WAIT_READ(store); /* what is put from here on is before the marks */
 	for (size_t i = 0; i < n; i++) {
 		next_group(group, sizeof(group), shards, in_one);
 		CHECK_CALL(put_patiently(store, &spec, NULL), 0);
 	}
-	CHECK(wait_window(store, n));
+	wait_window(store, n);
 	return store;
 }
 
@@ -582,28 +527,6 @@ TEST(a_full_window_does_not_keep_shards_from_being_read_at_all)
 	end_full_window(store);
 }
 
-/* What is moved beyond the window leaves it: it must not be tried in vain at the time that it had. */
-TEST(what_is_moved_later_leaves_the_window)
-{
-	hwt_store_kind kind = HWT_STORE_KIND_INIT;
-	hwt_store *store;
-	int64_t ids[10];
-
-	fresh_world();
-	store = started_with(&kind, HWT_S(600)); /* the horizon is 400 s */
-	CHECK(wait_read(store));
-	for (size_t i = 0; i < HWTS_COUNT(ids); i++)
-		ids[i] = put(store, "a", HWT_S(300));
-	CHECK_INT(stats_of_store(store).window, ==, HWTS_COUNT(ids));
-	for (size_t i = 0; i < HWTS_COUNT(ids); i++)
-		CHECK_CALL(hwt_store_reschedule(store, ids[i], i % 2 ? HWT_S(86400) : HWT_S(350)), 0);
-	CHECK_INT(stats_of_store(store).window, ==, HWTS_COUNT(ids) / 2);
-	for (size_t i = 0; i < HWTS_COUNT(ids); i++)
-		CHECK_CALL(hwt_store_reschedule(store, ids[i], 0), 0);
-	CHECK(wait_count(&ran, HWTS_COUNT(ids)));
-	CHECK_CALL(hwt_store_close(store), 0);
-}
-
 static hwt_store *_Atomic moves;
 static int64_t moved;
 
@@ -624,7 +547,7 @@ TEST(two_moves_leave_the_earlier_time_in_the_window)
 
 	fresh_world();
 	CLOSING hwt_store *store = started_with(&kind, HWT_S(600));
-	CHECK(wait_read(store));
+	WAIT_READ(store);
 	moved = put(store, "a", HWT_S(300));
 	atomic_store(&moves, store);
 	atomic_store(&hwts_test_at, move_again);
@@ -672,17 +595,9 @@ TEST(a_run_that_was_left_is_failed_when_its_time_comes)
 	(void)query("update %s_shard set epoch = 5", world.schema);
 	(void)query("update %s_timeout set state = 2, epoch = 3, attempt = 1", world.schema);
 	CLOSING hwt_store *store = started_with(&KIND(.mode = HWT_STORE_AT_MOST_ONCE), HWT_S(600));
-	CHECK(wait_read(store));
+	WAIT_READ(store);
 	(void)query("update %s_timeout set due_us = %lld", world.schema, (long long)now_us() - 1000 * HWTS_S_US);
-	for (int64_t give_up_ns = hwt_now() + PATIENCE_NS; hwt_now() < give_up_ns; sleep_ms(5)) {
-		hwt_store_info info = HWT_STORE_INFO_INIT;
-
-		CHECK_CALL(hwt_store_get(putter, id, &info), 0);
-		if (info.state == HWT_STORE_FAILED)
-			break;
-		look_now(store);
-	}
-	CHECK(wait_store_state(putter, id, HWT_STORE_FAILED));
+	WAIT_FOR((look_now(store), info_of(putter, id).state == HWT_STORE_FAILED));
 	CHECK_INT(atomic_load(&ran), ==, 0);
 }
 
@@ -703,9 +618,7 @@ TEST(what_is_put_before_the_low_water_mark_is_found)
 		spec.flags = HWT_STORE_ABSOLUTE;
 		spec.due_us = now_us() - ago_s * HWTS_S_US;
 		CHECK_CALL(put_patiently(putter, &spec, NULL), 0);
-		for (int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-		     atomic_load(&ran) == before && hwt_now() < give_up_ns; sleep_ms(1))
-			look_now(store);
+		WAIT_FOR((look_now(store), atomic_load(&ran) != before));
 		CHECK_INT(atomic_load(&ran), ==, before + 1);
 	}
 	atomic_store(&hwts_test_look_took, 0);
@@ -724,11 +637,10 @@ TEST(a_clock_that_is_put_back_costs_one_begin_in_vain)
 {
 	hwt_store_kind kind = HWT_STORE_KIND_INIT;
 	int64_t right_ns, id;
-	bool corrected = false;
 
 	fresh_world();
 	CLOSING hwt_store *store = started_with(&kind, HWT_S(600));
-	CHECK(wait_read(store));
+	WAIT_READ(store);
 	id = put(store, "a", HWT_S(300));
 	CHECK_INT(stats_of_store(store).window, ==, 1);
 	atomic_store(&begins, 0);
@@ -738,12 +650,7 @@ TEST(a_clock_that_is_put_back_costs_one_begin_in_vain)
 	store->clock->offset_ns += HWT_S(500);
 	hwts_window_rearm(store);
 	pthread_mutex_unlock(&store->lock);
-	for (int64_t give_up_ns = hwt_now() + PATIENCE_NS; !corrected && atomic_load(&begins) < 10; sleep_ms(1)) {
-		REQUIRE(hwt_now() < give_up_ns);
-		pthread_mutex_lock(&store->lock);
-		corrected = store->clock->offset_ns - right_ns < HWT_S(100);
-		pthread_mutex_unlock(&store->lock);
-	}
+	WAIT_FOR(LOCKED(store, store->clock->offset_ns - right_ns) < HWT_S(100) || atomic_load(&begins) >= 10);
 	CHECK(wait_gone(store, put(store, "a", 0)));
 	CHECK_INT(atomic_load(&begins), ==, 2);
 	CHECK_INT(info_of(store, id).attempt, ==, 0);
@@ -786,7 +693,7 @@ TEST(a_backlog_that_waits_does_not_hide_what_was_lost)
 	CHECK_CALL(hwt_store_register(putter, &kind), 0);
 	put_backlog(putter, long_ago_us);
 	CLOSING hwt_store *store = started_with(&kind, HWT_S(600));
-	CHECK(wait_read(store));
+	WAIT_READ(store);
 	atomic_store(&hwts_test_at, look_for_long);
 	atomic_store(&hwts_test_loses_rows, true);
 	(void)put_spec(putter, &SPEC("a", 0, .flags = HWT_STORE_ABSOLUTE, .due_us = long_ago_us + 1000 * HWTS_S_US));

@@ -1,38 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The database away, locked, restarted; effects in transactions while processes are killed.
- */
+/* The database away, locked, restarted. */
 #include "store_query.h"
-
-/*
- * The child: runs timeouts in transactions, whose effect is a row.  argv: URL SCHEMA LOG NAME
- */
-
-static int have_effect(const hwt_store_run *run, void *ctx)
-{
-	(void)ctx;
-	log_start(run);
-	if (!user_sql(run->connection, "insert into %s_effects values (%lld)", world.schema, (long long)run->id))
-		return EIO;
-	sleep_ns(HWT_US(300));
-	return 0;
-}
-
-static int child(int argc, char **argv)
-{
-	hwt_store_kind kind = KIND(.name = "a", .task = have_effect, .mode = HWT_STORE_TRANSACTION,
-				   .backoff_ns = HWT_MS(10));
-	hwt_store *store;
-
-	(void)argc;
-	enter_world(argv + 1);
-	store = OPEN(.name = argv[4], .lease_ns = HWT_S(6)); /* its end is found soon */
-	register_and_start(store, &kind);
-	while (!atomic_load(&asked_to_stop))
-		sleep_ms(2);
-	REQUIRE(hwt_store_close(store) == 0);
-	return 0;
-}
 
 /*
  * Puts go on while the database comes and goes
@@ -121,22 +89,6 @@ static void end_load(struct load *load, struct crew *crew)
 	free(load);
 }
 
-TEST(connections_that_are_killed_lose_nothing)
-{
-	NEEDS_POSTGRES();
-	struct crew crew;
-	struct load *load;
-
-	load = start_load(&crew);
-	for (int i = 0; i < 8 || stats_of_store(load->store).reconnects == 0; i++) {
-		(void)query(
-		    "select count(pg_terminate_backend(pid)) from pg_stat_activity where pid <> pg_backend_pid()"
-		    " and application_name = 'libhwt-store'");
-		sleep_ms(150);
-	}
-	end_load(load, &crew);
-}
-
 TEST(a_server_that_is_restarted_loses_nothing)
 {
 	const char *ctl = getenv("HWT_POSTGRES_CTL");
@@ -201,27 +153,22 @@ TEST(a_lease_that_is_being_renewed_is_not_over)
 {
 	NEEDS_POSTGRES(); /* SQLite takes its lock before it reads the clock */
 	CLOSING hwt_store *store = FRESH(.lease_ns = HWT_S(1));
-	PGconn *conn;
-	char text[256];
 
 	register_kind(store, "a", count_not_early, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 8));
 	(void)query("insert into %s_member (name, incarnation, until_us, kinds) values ('other', 1, %lld, '{1}')",
 		    world.schema, (long long)now_us());
-	conn = PQconnectdb(world.url + 3);
-	(void)snprintf(text, sizeof(text), "begin; update %s_member set until_us = %lld where name = 'other'",
-		       world.schema, (long long)(now_us() + 3600 * HWTS_S_US));
-	PQclear(PQexec(conn, text));
-	CHECK_INT(PQtransactionStatus(conn), ==, PQTRANS_INTRANS);
+	USER *conn = connect_user();
+	CHECK(user_sql(conn, "begin; update %s_member set until_us = %lld where name = 'other'", world.schema,
+		       (long long)(now_us() + 3600 * HWTS_S_US)));
 	(void)query("update %s_shard set owner = 'other', epoch = epoch + 1", world.schema);
 	CHECK(wait_held(store, 0));
 	for (int i = 0; i < 75; i++, sleep_ms(20)) {
 		CHECK_INT(query("select count(*) from %s_shard where owner = 'other'", world.schema), ==, 8);
 		if (i == 50)
-			PQclear(PQexec(conn, "commit"));
+			CHECK(user_sql(conn, "commit"));
 	}
-	PQfinish(conn);
 	(void)query("update %s_member set until_us = 1 where name = 'other'", world.schema);
 	CHECK(wait_held(store, 8)); /* now it is over */
 	CHECK_INT(query("select until_us from %s_member where name = 'other'", world.schema), ==, 0);
@@ -233,60 +180,16 @@ TEST(a_database_that_is_locked_for_longer_than_the_lease_loses_nothing)
 {
 	struct crew crew;
 	struct load *load = start_load(&crew);
+	USER *conn = connect_user();
 
-#ifdef HWT_STORE_SQLITE
-	if (world.sqlite) {
-		sqlite3 *db = NULL;
-
-		REQUIRE(sqlite3_open(world.url + 7, &db) == SQLITE_OK);
-		sqlite3_busy_timeout(db, (int)(PATIENCE_NS / HWT_MS(1)));
-		CHECK_INT(sqlite3_exec(db, "begin immediate", NULL, NULL, NULL), ==, SQLITE_OK);
-		sleep_ns(LEASE_NS + HWT_MS(500));
-		CHECK_INT(sqlite3_exec(db, "rollback", NULL, NULL, NULL), ==, SQLITE_OK);
-		sqlite3_close(db);
-	}
-#endif
-#ifdef HWT_STORE_POSTGRES
-	if (!world.sqlite) {
-		PGconn *conn = PQconnectdb(world.url + 3);
-		char text[128];
-
-		(void)snprintf(text, sizeof(text), "begin; lock table %s_member, %s_timeout in exclusive mode",
-			       world.schema, world.schema);
-		PQclear(PQexec(conn, text));
-		CHECK_INT(PQtransactionStatus(conn), ==, PQTRANS_INTRANS);
-		sleep_ns(LEASE_NS + HWT_MS(500));
-		PQfinish(conn);
-	}
-#endif
+	if (world.sqlite)
+		CHECK(user_sql(conn, "begin immediate"));
+	else
+		CHECK(user_sql(conn, "begin; lock table %s_member, %s_timeout in exclusive mode", world.schema,
+			       world.schema));
+	sleep_ns(LEASE_NS + HWT_MS(500));
+	CHECK(user_sql(conn, "rollback"));
 	end_load(load, &crew);
 }
 
-#ifdef HWT_STORE_POSTGRES
-/* A transaction of a user that holds rows which are due: the others must not wait for it. */
-TEST(a_locked_row_does_not_hold_up_the_others)
-{
-	NEEDS_POSTGRES(); /* SQLite has no locks of rows */
-	CLOSING hwt_store *store = fresh_store();
-	PGconn *conn;
-	char text[128];
-	int64_t id;
-
-	register_kind(store, "a", count_not_early, NULL, HWT_STORE_AT_LEAST_ONCE);
-	id = put(store, "a", 0);
-	conn = PQconnectdb(world.url + 3);
-	(void)snprintf(text, sizeof(text), "begin; select 1 from %s_timeout where id = %lld for update", world.schema,
-		       (long long)id);
-	PQclear(PQexec(conn, text));
-	CHECK_CALL(hwt_store_start(store), 0);
-	for (int i = 0; i < 10; i++)
-		put(store, "a", 0);
-	CHECK(wait_count(&ran, 10));
-	sleep_ms(100);
-	CHECK_INT(atomic_load(&ran), ==, 10);
-	PQfinish(conn);
-	CHECK(wait_count(&ran, 11));
-}
-#endif
-
-STORE_MAIN(child)
+STORE_MAIN(NULL)

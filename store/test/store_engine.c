@@ -6,7 +6,7 @@
  * This program has functions of its own in front of a few of libpq: one says that the server is another one, others
  * that a pooler is in between.
  */
-#include "store.h"
+#include "store_query.h"
 
 #include "inside.h"
 
@@ -22,80 +22,6 @@
 #endif
 
 /*
- * SQL of the test's own
- */
-
-static void run_sqlite(const char *text, char *out, size_t size)
-{
-#ifdef HWT_STORE_SQLITE
-	sqlite3 *db = NULL;
-	sqlite3_stmt *rows = NULL;
-
-	REQUIRE(sqlite3_open(world.url + strlen("sqlite:"), &db) == SQLITE_OK);
-	sqlite3_busy_timeout(db, (int)(PATIENCE_NS / HWT_MS(1)));
-	CHECK_INT(sqlite3_prepare_v2(db, text, -1, &rows, NULL), ==, SQLITE_OK);
-	if (sqlite3_step(rows) == SQLITE_ROW && sqlite3_column_text(rows, 0))
-		(void)snprintf(out, size, "%s", (const char *)sqlite3_column_text(rows, 0));
-	CHECK_INT(sqlite3_finalize(rows), ==, SQLITE_OK);
-	sqlite3_close(db);
-#else
-	(void)text;
-	(void)out;
-	(void)size;
-#endif
-}
-
-static void run_postgres(const char *text, char *out, size_t size)
-{
-#ifdef HWT_STORE_POSTGRES
-	PGconn *conn = PQconnectdb(getenv("HWT_STORE_URL") + 3);
-	PGresult *result = PQexec(conn, text);
-
-	if (PQresultStatus(result) != PGRES_TUPLES_OK && PQresultStatus(result) != PGRES_COMMAND_OK) {
-		fprintf(stderr, "    %s: %s", text, PQresultErrorMessage(result));
-		CHECK_INT(PQresultStatus(result), ==, PGRES_TUPLES_OK);
-	}
-	if (PQntuples(result) > 0)
-		(void)snprintf(out, size, "%s", PQgetvalue(result, 0, 0));
-	PQclear(result);
-	PQfinish(conn);
-#else
-	(void)text;
-	(void)out;
-	(void)size;
-#endif
-}
-
-/* The first value of a statement as a number, 0 if there is none. */
-__attribute__((format(printf, 1, 2))) static int64_t sql(const char *format, ...)
-{
-	char text[512], out[64] = "";
-	va_list args;
-
-	va_start(args, format);
-	(void)vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	if (world.sqlite)
-		run_sqlite(text, out, sizeof(out));
-	else
-		run_postgres(text, out, sizeof(out));
-	return strtoll(out, NULL, 10);
-}
-
-/*
- * What both engines use
- */
-
-TEST(a_statement_has_the_prefix_in_each_place)
-{
-	struct hwts_db db = { .prefix = "ab" };
-	char *text = hwts_sql(&db, "select @_x from @_y, '@'");
-
-	CHECK(strcmp(text, "select ab_x from ab_y, 'ab'") == 0);
-	free(text);
-}
-
-/*
  * Kinds
  */
 
@@ -106,14 +32,9 @@ static void register_plain(hwt_store *store, const char *name)
 
 TEST(what_a_kind_leaves_open_is_as_the_header_says)
 {
-	hwt_store_config config;
-	hwt_store_kind wish = HWT_STORE_KIND_INIT;
+	CLOSING hwt_store *store = FRESH(.lease_ns = HWT_S(2));
 	const struct hwts_kind *kind;
 
-	fresh_world();
-	config = store_config();
-	config.lease_ns = HWT_S(2);
-	CLOSING hwt_store *store = open_with(&config);
 	register_plain(store, "a");
 	kind = store->kinds;
 	CHECK_INT(kind->row.shards, ==, 8);
@@ -123,17 +44,13 @@ TEST(what_a_kind_leaves_open_is_as_the_header_says)
 	CHECK_INT(kind->concurrency, >=, 1024); /* all threads */
 	CHECK_INT(kind->backoff_us, ==, 1000000);
 	CHECK_INT(kind->backoff_max_us, ==, INT64_C(3600000000));
-	wish.name = "short";
-	wish.task = count_run;
-	wish.backoff_ns = HWT_S(10);
-	wish.backoff_max_ns = HWT_S(2);
-	CHECK_CALL(hwt_store_register(store, &wish), 0);
+	CHECK_CALL(hwt_store_register(store, &KIND(.name = "short", .task = count_run, .backoff_ns = HWT_S(10),
+						   .backoff_max_ns = HWT_S(2))),
+		   0);
 	CHECK_INT(kind->next->backoff_us, ==, 2000000); /* never more than the most */
 	CHECK_CALL(hwt_store_close(store), 0);
 	/* 2/3 of the lease is the least horizon. */
-	config = store_config();
-	config.lease_ns = HWT_S(30);
-	store = open_with(&config);
+	store = OPEN(.lease_ns = HWT_S(30));
 	register_plain(store, "b");
 	CHECK_INT(store->kinds->row.horizon_us, ==, 20000000);
 }
@@ -176,7 +93,7 @@ TEST(the_first_registration_of_a_kind_settles_it)
 		CHECK_INT(out.horizon_us, ==, 7000000);
 		CHECK_INT(hwts_rows_kind(conn, "a", &second, &out), ==, 0);
 	}
-	CHECK_INT(sql("select count(*) from %s_shard", world.schema), ==, 3);
+	CHECK_INT(query("select count(*) from %s_shard", world.schema), ==, 3);
 	hwts_pool_put(store, conn);
 }
 
@@ -232,8 +149,8 @@ TEST(kinds_that_are_made_at_once_are_made_once_each)
 		CHECK(memcmp(makers[i].same, makers[0].same, sizeof(makers[0].same)) == 0);
 		CHECK_CALL(hwt_store_close(makers[i].store), 0);
 	}
-	CHECK_INT(sql("select count(*) from %s_kind", world.schema), ==, MADE + MAKERS * MADE);
-	CHECK_INT(sql("select count(*) from %s_shard", world.schema), ==, 2 * (MADE + MAKERS * MADE));
+	CHECK_INT(query("select count(*) from %s_kind", world.schema), ==, MADE + MAKERS * MADE);
+	CHECK_INT(query("select count(*) from %s_shard", world.schema), ==, 2 * (MADE + MAKERS * MADE));
 }
 
 /*
@@ -245,13 +162,13 @@ TEST(leases_of_an_earlier_boot_are_over)
 	NEEDS_SQLITE(); /* PostgreSQL has a clock of its own */
 
 	CHECK_CALL(hwt_store_close(fresh_store()), 0);
-	(void)sql("insert into %s_member values ('dead', 1, %" PRId64 ", '')", world.schema, INT64_MAX / 2);
+	(void)query("insert into %s_member values ('dead', 1, %" PRId64 ", '')", world.schema, INT64_MAX / 2);
 	CLOSING hwt_store *store = open_store();
-	CHECK_INT(sql("select count(*) from %s_member", world.schema), ==, 1);
+	CHECK_INT(query("select count(*) from %s_member", world.schema), ==, 1);
 	CHECK_CALL(hwt_store_close(store), 0);
-	(void)sql("update %s_meta set boot = 'another'", world.schema);
+	(void)query("update %s_meta set boot = 'another'", world.schema);
 	store = open_store();
-	CHECK_INT(sql("select count(*) from %s_member", world.schema), ==, 0);
+	CHECK_INT(query("select count(*) from %s_member", world.schema), ==, 0);
 }
 
 /*
@@ -346,7 +263,7 @@ TEST(a_connection_that_the_server_closed_while_it_was_idle_spoils_no_call)
 
 	put(store, "a", HWT_S(1000));
 	fd = (struct pollfd){ .fd = PQsocket(pg_conn(store->pool->idle)->handle), .events = POLLRDHUP };
-	(void)sql("select pg_terminate_backend(%d)", PQbackendPID(pg_conn(store->pool->idle)->handle));
+	(void)query("select pg_terminate_backend(%d)", PQbackendPID(pg_conn(store->pool->idle)->handle));
 	CHECK_INT(poll(&fd, 1, (int)(PATIENCE_NS / 1000000)), ==, 1);
 	put(store, "a", HWT_S(1000));
 }
@@ -421,7 +338,7 @@ TEST(a_start_that_fails_leaves_no_lease_behind)
 	store->engine = store->db->engine = &engine;
 	for (int i = 0; i < 3; i++) {
 		CHECK_CALL(hwt_store_start(store), EIO);
-		CHECK_INT(sql("select count(*) from %s_member", world.schema), ==, 0);
+		CHECK_INT(query("select count(*) from %s_member", world.schema), ==, 0);
 		if (i ==
 		    0) /* SQLite keeps descriptors of a file that another connection has open, and uses them again */
 			before = descriptors(&inherited);
@@ -492,16 +409,16 @@ TEST(notifications_are_read_as_they_were_written_and_others_are_ignored)
 	CHECK_INT(store->engine->connect(store->db, HWTS_CONTROL, &conn), ==, 0);
 	CHECK_INT(store->engine->listen(conn, &shard, 1, true), ==, 0);
 	for (size_t i = 0; i < HWTS_COUNT(sent); i++) {
-		(void)sql("select pg_notify('%s_1024', '%s')", world.schema, sent[i][0]);
-		(void)sql("select pg_notify('%s_1024', '99:1:1')", world.schema);
+		(void)query("select pg_notify('%s_1024', '%s')", world.schema, sent[i][0]);
+		(void)query("select pg_notify('%s_1024', '99:1:1')", world.schema);
 		read_news(store, conn, &heard);
 		if (strcmp(heard.text, sent[i][1]) != 0) {
 			fprintf(stderr, "    %s: %s\n", sent[i][0], heard.text);
 			CHECK(strcmp(heard.text, sent[i][1]) == 0);
 		}
 	}
-	(void)sql("select pg_notify('%s_members', '')", world.schema);
-	(void)sql("select pg_notify('%s_1024', '99:1:1')", world.schema);
+	(void)query("select pg_notify('%s_members', '')", world.schema);
+	(void)query("select pg_notify('%s_1024', '99:1:1')", world.schema);
 	read_news(store, conn, &heard);
 	CHECK(strcmp(heard.text, "0:0:0:0 ") == 0);
 	store->engine->disconnect(conn);
@@ -518,7 +435,8 @@ TEST(hints_that_were_removed_before_they_were_read_are_told)
 	CLOSING hwt_store *store = fresh_store();
 
 #define HINT(id)                                                                                                       \
-	(void)sql("insert into %s_hint (id, due_us, shard, len, at_us) values (%d, 100, 1024, 7, 0)", world.schema, id)
+	(void)query("insert into %s_hint (id, due_us, shard, len, at_us) values (%d, 100, 1024, 7, 0)", world.schema,  \
+		    id)
 	HINT(1);
 	CHECK_INT(store->engine->connect(store->db, HWTS_CONTROL, &conn), ==, 0);
 	CHECK_INT(store->engine->listen(conn, NULL, 0, true), ==, 0);
@@ -527,13 +445,13 @@ TEST(hints_that_were_removed_before_they_were_read_are_told)
 	read_news(store, conn, &heard);
 	CHECK(strcmp(heard.text, "5:100:1024:7 ") == 0);
 	HINT(6);
-	(void)sql("delete from %s_hint", world.schema);
+	(void)query("delete from %s_hint", world.schema);
 	HINT(7);
 	HINT(99);
 	read_news(store, conn, &heard);
 	CHECK(strcmp(heard.text, "-1:0:0:0 7:100:1024:7 ") == 0);
 	HINT(8);
-	(void)sql("delete from %s_hint", world.schema);
+	(void)query("delete from %s_hint", world.schema);
 	heard = (struct heard){ .end = false };
 	CHECK_INT(store->engine->news(conn, true, note_news, &heard, &again_ns), ==, 0);
 	CHECK(strcmp(heard.text, "-1:0:0:0 ") == 0);
@@ -544,19 +462,14 @@ TEST(hints_that_were_removed_before_they_were_read_are_told)
 TEST(what_another_process_puts_far_ahead_and_in_great_numbers_is_told_to_the_holder)
 {
 	enum { MANY = 600 };
-	hwt_store_config config;
-	hwt_store_kind kind = KIND(.name = "a", .task = count_run);
+	CLOSING hwt_store *store = fresh_store();
 	hwt_store_spec specs[MANY];
 
-	fresh_world();
-	config = store_config();
-	config.lease_ns = HWT_S(600);
-	CLOSING hwt_store *store = open_with(&config);
-	kind.shards = 1; /* one notification, longer than PostgreSQL takes */
-	CHECK_CALL(hwt_store_register(store, &kind), 0);
+	/* One notification, longer than PostgreSQL takes. */
+	CHECK_CALL(hwt_store_register(store, &KIND(.name = "a", .task = count_run, .shards = 1)), 0);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 1));
-	CLOSING hwt_store *other = open_with(&config);
+	CLOSING hwt_store *other = open_store();
 	for (int i = 0; i < MANY; i++)
 		specs[i] = spec_of("a", HWT_MS(1500));
 	CHECK_CALL(hwt_store_put_many(other, specs, MANY, NULL), 0);
@@ -788,122 +701,6 @@ TEST(puts_that_share_a_commit_are_not_too_large_for_a_statement)
 	large_store->db->engine = plain_engine;
 	CHECK_CALL(hwt_store_close(large_store), 0);
 	free(data);
-}
-
-/*
- * What an operator looks at
- */
-
-TEST(the_latest_of_the_last_minute_is_forgotten_after_a_minute)
-{
-	struct hwts_peak peak = { { 0 }, { 0 } };
-
-	hwts_peak_note(&peak, HWT_S(1000), HWT_MS(70));
-	hwts_peak_note(&peak, HWT_S(1000) + 1, HWT_MS(50));
-	hwts_peak_note(&peak, HWT_S(1010), HWT_MS(20));
-	CHECK_INT(hwts_peak_read(&peak, HWT_S(1010)), ==, HWT_MS(70));
-	CHECK_INT(hwts_peak_read(&peak, HWT_S(1059)), ==, HWT_MS(70));
-	CHECK_INT(hwts_peak_read(&peak, HWT_S(1060)), ==, HWT_MS(20));
-	hwts_peak_note(&peak, HWT_S(1060), HWT_MS(5)); /* in the place of the first */
-	CHECK_INT(hwts_peak_read(&peak, HWT_S(1060)), ==, HWT_MS(20));
-	CHECK_INT(hwts_peak_read(&peak, HWT_S(1071)), ==, HWT_MS(5));
-	CHECK_INT(hwts_peak_read(&peak, HWT_S(5000)), ==, 0);
-}
-
-static atomic_uint held_up, let_go;
-
-static int hold_up(const hwt_store_run *run, void *ctx)
-{
-	(void)run;
-	(void)ctx;
-	atomic_fetch_add(&held_up, 1);
-	CHECK(wait_count(&let_go, 1));
-	return 0;
-}
-
-TEST(an_operator_sees_what_is_overdue_and_whether_the_lease_is_trusted)
-{
-	hwt_store_spec spec = SPEC("a", 0, .flags = HWT_STORE_ABSOLUTE, .due_us = now_us() - 3000 * INT64_C(1000000));
-	hwt_store_stats stats;
-	CLOSING hwt_store *store = FRESH(.threads = 1);
-
-	register_kind(store, "a", hold_up, NULL, HWT_STORE_AT_LEAST_ONCE);
-	atomic_store(&held_up, 0);
-	atomic_store(&let_go, 0);
-	for (int i = 0; i < 5; i++)
-		CHECK_CALL(put_patiently(store, &spec, NULL), 0);
-	CHECK_INT(stats_of_store(store).trusted, ==, 0);
-	CHECK_CALL(hwt_store_start(store), 0);
-	CHECK(wait_count(&held_up, 1));
-	WAIT_FOR(stats_of_store(store).overdue == 4);
-	stats = stats_of_store(store);
-	CHECK_INT(stats.overdue, ==, 4);
-	CHECK_INT(stats.overdue_oldest_ns, >=, HWT_S(2999));
-	CHECK_INT(stats.lateness_minute_max_ns, >=, HWT_S(2999));
-	CHECK_INT(stats.trusted, ==, 1);
-	pthread_mutex_lock(&store->lock);
-	store->clock->trusted_ns = 0; /* silent for too long */
-	pthread_mutex_unlock(&store->lock);
-	CHECK_INT(stats_of_store(store).trusted, ==, 0);
-	atomic_store(&let_go, 1);
-	CHECK_CALL(hwt_store_stop(store), 0);
-	CHECK_INT(stats_of_store(store).overdue, ==, 0);
-	CHECK_INT(stats_of_store(store).overdue_oldest_ns, ==, 0);
-}
-
-/*
- * Cancels by many threads at once: those that come while one is under way share a commit.
- */
-
-enum { CANCELLERS = 60, BY_TWO = 10 };
-
-static hwt_store *cancel_store;
-static int64_t cancel_ids[CANCELLERS];
-static atomic_uint cancelled, absent, led;
-
-static void wait_for_cancels(const char *at)
-{
-	if (strcmp(at, "cancels") == 0 && atomic_fetch_add(&led, 1) == 0)
-		wait_for_group(cancel_store->cancels, CANCELLERS - 1);
-}
-
-static void *cancel_one(void *arg)
-{
-	int rc = hwt_store_cancel(cancel_store, *(int64_t *)arg);
-
-	CHECK(rc == 0 || rc == ENOENT);
-	CHECK(rc == 0 || strstr(hwt_store_error(), "there is no timeout") != NULL);
-	atomic_fetch_add(rc == 0 ? &cancelled : &absent, 1);
-	return NULL;
-}
-
-TEST(cancels_of_many_threads_share_a_commit)
-{
-	pthread_t threads[CANCELLERS];
-	uint64_t trips;
-
-	cancel_store = fresh_store();
-	for (int i = 0; i < CANCELLERS; i++) /* some by two threads, of which one has it */
-		cancel_ids[i] = i < BY_TWO ? 0 : put(cancel_store, "a", HWT_S(3600));
-	for (int i = 0; i < BY_TWO; i++)
-		cancel_ids[i] = cancel_ids[i + BY_TWO];
-	trips = stats_of_store(cancel_store).round_trips;
-	atomic_store(&cancelled, 0);
-	atomic_store(&absent, 0);
-	atomic_store(&led, 0);
-	atomic_store(&hwts_test_at, wait_for_cancels);
-	for (int i = 0; i < CANCELLERS; i++)
-		REQUIRE(pthread_create(&threads[i], NULL, cancel_one, &cancel_ids[i]) == 0);
-	for (int i = 0; i < CANCELLERS; i++)
-		pthread_join(threads[i], NULL);
-	atomic_store(&hwts_test_at, NULL);
-	CHECK_INT(atomic_load(&led), ==, 2);
-	CHECK_INT(stats_of_store(cancel_store).round_trips - trips, <=, 8); /* also to prepare four statements */
-	CHECK_INT(atomic_load(&cancelled), ==, CANCELLERS - BY_TWO);
-	CHECK_INT(atomic_load(&absent), ==, BY_TWO);
-	CHECK_INT(stats_of_store(cancel_store).cancelled, ==, CANCELLERS - BY_TWO);
-	CHECK_INT(sql("select count(*) from %s_timeout", world.schema), ==, 0);
-	CHECK_CALL(hwt_store_close(cancel_store), 0);
 }
 
 /*

@@ -192,6 +192,15 @@ void sim_live_idly(void)
  * Stories
  */
 
+/* Nothing has to be healed. */
+static void end(void)
+{
+	sim_is_over = true;
+	let_rest();
+	sim_judge_all();
+	sim_stop_all();
+}
+
 /* One dies, and so does the one that was started in its place, before it has any of the shards. */
 void sim_live_after_two_deaths(void)
 {
@@ -211,13 +220,10 @@ void sim_live_after_two_deaths(void)
 		sim_note_fault(0);
 	}
 	sim_sleep(3 * sim_lease_ns);
-	sim_is_over = true;
-	let_rest();
-	sim_judge_all();
-	sim_stop_all();
+	end();
 }
 
-static unsigned put_in(struct node *node, unsigned kind, unsigned group, int64_t delay_ns, int64_t lasts_ns)
+unsigned sim_put_in(struct node *node, unsigned kind, unsigned group, int64_t delay_ns, int64_t lasts_ns)
 {
 	unsigned number = item_count++;
 	hwt_store_spec spec = {
@@ -241,7 +247,7 @@ static unsigned put_in(struct node *node, unsigned kind, unsigned group, int64_t
 
 static unsigned put_now(struct node *node, unsigned kind, int64_t lasts_ns)
 {
-	return put_in(node, kind, 0, 0, lasts_ns);
+	return sim_put_in(node, kind, 0, 0, lasts_ns);
 }
 
 #define FLOOD 300
@@ -253,10 +259,10 @@ static void *put_a_flood(void *arg)
 	unsigned kind = (unsigned)sim_random(KINDS);
 
 	for (int i = 0; i < FLOOD && node->number == 0; i++)
-		(void)put_in(node, kind, 1, sim_lease_ns, HWT_MS(15));
+		(void)sim_put_in(node, kind, 1, sim_lease_ns, HWT_MS(15));
 	sim_sleep(sim_lease_ns);
 	for (int i = 0; i < FLOOD / 8 && node->number == 0; i++) {
-		(void)put_in(node, kind, others[sim_random(HWTS_COUNT(others))], 0, HWT_MS(15));
+		(void)sim_put_in(node, kind, others[sim_random(HWTS_COUNT(others))], 0, HWT_MS(15));
 		sim_sleep(sim_some_time(HWT_MS(100)));
 	}
 	return NULL;
@@ -286,7 +292,7 @@ static void *put_at_a_rate(void *arg)
 	       hwt_store_limit(node->store, sim_kinds[0].name, sim_group_names[1], &limits) != 0)
 		sim_sleep(HWT_S(1));
 	while (node->number == 0 && !node->halts && !sim_is_over) {
-		(void)put_in(node, 0, 1, 0, HWT_MS(5));
+		(void)sim_put_in(node, 0, 1, 0, HWT_MS(5));
 		sim_sleep(sim_some_time(sim_lease_ns));
 	}
 	return NULL;
@@ -367,15 +373,13 @@ void sim_live_beside_a_busy_kind(void)
 	nodes[0] = (struct node){ .is_worker = true, .threads = 1 };
 	sim_start_node(&nodes[0]);
 	sim_sleep(sim_lease_ns);
-	sim_is_over = true;
-	let_rest();
-	sim_judge_all();
-	sim_stop_all();
+	end();
 }
 
-/* For longer than its lease, while it begins what runs at most once. */
+/* For longer than its lease, while it begins what runs at most once.  It knows that it may not begin any more. */
 static void *put_and_be_cut_off(void *arg)
 {
+	hwt_store_stats stats = { .size = sizeof(stats) };
 	struct node *node = arg;
 
 	for (int round = 0; round < 4; round++) {
@@ -385,6 +389,7 @@ static void *put_and_be_cut_off(void *arg)
 		node->process->is_cut = true;
 		sim_note_fault(2 * sim_lease_ns);
 		sim_sleep(sim_lease_ns + sim_some_time(sim_lease_ns));
+		SIM_CHECK(hwt_store_read_stats(node->store, &stats) == 0 && !stats.trusted);
 		node->process->is_cut = false;
 		sim_sleep(5 * sim_lease_ns);
 	}
@@ -402,10 +407,7 @@ void sim_live_cut_off(void)
 	sim_start_node(&nodes[0]);
 	(void)sim_start(NULL, "watch", sim_watch, NULL);
 	sim_sleep(40 * sim_lease_ns);
-	sim_is_over = true;
-	let_rest();
-	sim_judge_all();
-	sim_stop_all();
+	end();
 }
 
 /* A user locks what is there, for longer than the looks come back to it. */
@@ -444,7 +446,5 @@ void sim_live_with_a_server_that_crashes(void)
 	sim_sleep(100 * sim_lease_ns);
 	sim_is_over = true;
 	sim_sleep(12 * sim_lease_ns); /* the user comes to its end */
-	let_rest();
-	sim_judge_all();
-	sim_stop_all();
+	end();
 }

@@ -262,6 +262,8 @@ static void put_like(struct node *node, const struct item *like)
 	returned(&put, rc, id);
 	if (rc == 0 || is_unknown(rc))
 		judge_told(put.item, id);
+	if (is_unknown(rc) && !put.item->flags && id == 0)
+		sim_fail("a put", 0, "of timeout %u tells no id", put.number);
 	if (rc == EEXIST && put.item->flags == HWT_STORE_REVIVE && failed && failed_with_key(put.item) == failed)
 		sim_fail("a put that revives", 0, "finds timeout %u, which has failed", number_of(sim_item_of(failed)));
 	judge_patience(called_ns, rc);
