@@ -28,15 +28,8 @@ static void count_begin(const char *where)
 static void begin_in_vain(hwt_store *store, int64_t id)
 {
 	int32_t shard = hwts_shard_of(&store->kinds->row, id);
-	bool reads_on = true;
 
-	/* News of a shard that has not been read is left to the look that reads it. */
-	for (int64_t give_up_ns = hwt_now() + PATIENCE_NS; reads_on && hwt_now() < give_up_ns; sleep_ms(1)) {
-		pthread_mutex_lock(&store->lock);
-		reads_on = store->reading->unread;
-		pthread_mutex_unlock(&store->lock);
-	}
-	CHECK(!reads_on);
+	WAIT_READ(store); /* news of a shard that has not been read is left to the look that reads it */
 	atomic_store(&begins, 0);
 	atomic_store(&hwts_test_at, count_begin);
 	hwts_hear_news(store, &(struct hwts_due){ .id = id, .due_us = now_us(), .shard = shard });
@@ -158,35 +151,6 @@ TEST(a_put_survives_the_store_that_made_it)
 	CHECK(wait_count(&ran, 3));
 	for (int i = 0; i < 3; i++)
 		CHECK(wait_gone(store, ids[i]));
-}
-
-TEST(a_key_is_used_once_at_a_time)
-{
-	CLOSING hwt_store *store = simple_store(count_run, NULL, false);
-	hwt_store_spec spec = spec_of("a", HWT_S(1000));
-	hwt_store_info info = HWT_STORE_INFO_INIT;
-	int64_t first, id = 0;
-	char key[256];
-
-	odd_key(key);
-	first = put_key(store, "a", key, HWT_S(1000));
-	spec.key = key;
-	CHECK_CALL(hwt_store_put(store, &spec, &id), EEXIST);
-	CHECK_INT(id, ==, first);
-	spec.kind = "another"; /* a kind has keys of its own */
-	CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
-	CHECK(id != first);
-	CHECK_CALL(hwt_store_get_key(store, "a", key, &info), 0);
-	CHECK_INT(info.id, ==, first);
-	CHECK(strcmp(info.key, key) == 0);
-	CHECK(strcmp(info.kind, "a") == 0);
-	CHECK_INT(info.state, ==, HWT_STORE_PENDING);
-	CHECK_CALL(hwt_store_cancel_key(store, "a", key), 0);
-	CHECK_CALL(hwt_store_cancel_key(store, "a", key), ENOENT);
-	CHECK_CALL(hwt_store_get_key(store, "a", key, &info), ENOENT);
-	spec.kind = "a";
-	CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
-	CHECK_INT(id, >, first);
 }
 
 TEST(replace_puts_off)
@@ -473,11 +437,6 @@ TEST(a_task_may_call_everything_but_stop_and_close)
 	put(store, "a", 0);
 	CHECK(wait_count(&caller.done, 1));
 }
-
-struct putter {
-	hwt_store *store;
-	int64_t ids[100];
-};
 
 /* The holder learns of it when it begins the row in vain. */
 TEST(what_another_process_puts_off_for_centuries_is_left_alone)

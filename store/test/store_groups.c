@@ -116,50 +116,6 @@ TEST(replace_and_revive_change_the_one_of_the_group)
 	CHECK(id != is && id != alone);
 }
 
-TEST(a_put_on_a_connection_has_its_group)
-{
-	CLOSING hwt_store *store = fresh_store();
-	hwt_store_spec spec = spec_in("a", "g", "k");
-	hwt_store_info info = HWT_STORE_INFO_INIT;
-	int64_t id = 0, other = 0;
-	void *connection;
-
-	put_in(store, "other", "k");
-	connection = connect_user();
-	spec.priority = 100;
-	CHECK(user_sql(connection, "begin"));
-	CHECK_CALL(hwt_store_put_on(store, connection, &spec, &id), 0);
-	CHECK_CALL(hwt_store_put_on(store, connection, &spec, &other), EEXIST);
-	CHECK_INT(other, ==, id);
-	CHECK(user_sql(connection, "commit"));
-	CHECK_CALL(hwt_store_get(store, id, &info), 0);
-	CHECK(strcmp(info.group, "g") == 0);
-	CHECK(strcmp(info.key, "k") == 0);
-	CHECK_INT(info.priority, ==, 100);
-	disconnect_user(connection);
-}
-
-TEST(a_reader_sees_group_and_priority)
-{
-	CLOSING hwt_store *store = fresh_store();
-	hwt_store_spec specs[3] = { spec_in("a", longest(), NULL), spec_in("a", NULL, NULL), spec_in("a", "g", "k") };
-	hwt_store_info info = HWT_STORE_INFO_INIT;
-	int64_t ids[3];
-
-	specs[0].priority = -100;
-	specs[2].priority = 100;
-	CHECK_CALL(hwt_store_put_many(store, specs, 3, ids), 0);
-	for (int i = 0; i < 3; i++) {
-		CHECK_CALL(hwt_store_get(store, ids[i], &info), 0);
-		CHECK(strcmp(info.group, specs[i].group ? specs[i].group : "") == 0);
-		CHECK_INT(info.priority, ==, specs[i].priority);
-		CHECK(strcmp(info.schedule, "") == 0);
-		CHECK(strcmp(info.zone, "") == 0);
-	}
-	CHECK_INT(query("select count(*) from %s_timeouts where grp = 'g' and key = 'k'", world.schema), ==, 1);
-	CHECK_INT(query("select count(*) from %s_timeouts where grp is null", world.schema), ==, 1);
-}
-
 /*
  * Data
  */

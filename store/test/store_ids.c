@@ -2,15 +2,9 @@
 /*
  * Ids: none is used twice, whatever is undone or restored, and each says its bucket.
  */
-#include "store.h"
 #include "store_query.h"
 
 #include "inside.h"
-
-static int64_t bucket_of(int64_t id)
-{
-	return id & (HWTS_BUCKETS - 1);
-}
 
 static int64_t number_of_id(int64_t id)
 {
@@ -28,31 +22,14 @@ TEST(a_bucket_is_the_hash_of_the_group_or_of_the_key_or_else_of_the_number)
 	CHECK_INT(hwts_id_of(HWTS_NUMBERS_END - 1, NULL, NULL), ==, (INT64_C(1) << 52) - 1);
 }
 
-TEST(a_row_has_its_bucket_and_the_shard_of_that)
-{
-	CLOSING hwt_store *store = fresh_store();
-	int64_t keyed, plain;
-
-	keyed = put_key(store, "a", "order 17", HWT_S(600));
-	plain = put(store, "a", HWT_S(600));
-	CHECK_INT(bucket_of(keyed), ==, 296);
-	CHECK_INT(bucket_of(plain), ==, bucket_of(number_of_id(plain)));
-	CHECK_INT(
-	    query("select count(*) from %s_timeout t join %s_kind k on k.id = t.kind where t.bucket = t.id %% 1024"
-		  " and t.shard = k.id * 1024 + t.bucket %% k.shards and t.grp = ''",
-		  world.schema, world.schema),
-	    ==, 2);
-}
-
 /* Whoever has the id of what was undone must not cancel a stranger's timeout. */
 TEST(an_id_that_was_rolled_back_is_never_used_again)
 {
 	hwt_store_spec spec = spec_of("a", HWT_S(600));
 	int64_t undone[20], id;
-	void *connection;
 	CLOSING hwt_store *store = fresh_store();
 
-	connection = connect_user();
+	USER *connection = connect_user();
 	put(store, "a", HWT_S(600)); /* the kind is made */
 	CHECK(user_sql(connection, "begin"));
 	for (size_t i = 0; i < HWTS_COUNT(undone); i++)
@@ -65,7 +42,6 @@ TEST(an_id_that_was_rolled_back_is_never_used_again)
 		CHECK_CALL(hwt_store_cancel(store, undone[i]), ENOENT);
 	}
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, HWTS_COUNT(undone) + 1);
-	disconnect_user(connection);
 }
 
 /* Four a millisecond since 2026. */
@@ -251,12 +227,11 @@ static int put_until_dry(hwt_store *store, void *connection, int most)
 TEST(without_numbers_in_hand_a_put_on_a_connection_is_refused_and_changes_nothing)
 {
 	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-	void *connection;
 	CLOSING hwt_store *store = fresh_store();
 	int count, more = 0;
 
 	put(store, "a", HWT_S(600));
-	connection = connect_user();
+	USER *connection = connect_user();
 	count = put_until_dry(store, connection, 5000);
 	CHECK_INT(count, >=, 60); /* always in hand */
 	CHECK(world.sqlite ? count < 5000 : count == 5000);
@@ -266,7 +241,6 @@ TEST(without_numbers_in_hand_a_put_on_a_connection_is_refused_and_changes_nothin
 		next = put_until_dry(store, connection, 5000);
 	}
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 1 + count + more);
-	disconnect_user(connection);
 }
 
 /* It may still write: nobody has drawn numbers before it. */
@@ -293,12 +267,11 @@ TEST(a_transaction_that_has_only_read_can_put)
 TEST(puts_on_a_connection_alone_draw_their_numbers_in_time)
 {
 	hwt_store_spec spec = spec_of("a", HWT_S(600));
-	void *connection;
 	CLOSING hwt_store *store = fresh_store();
 	int64_t id;
 	int rc;
 
-	connection = connect_user();
+	USER *connection = connect_user();
 	for (int i = 0; i < 300; i++) {
 		CHECK(user_sql(connection, "begin"));
 		PATIENTLY(rc, hwt_store_put_on(store, connection, &spec, &id));
@@ -306,18 +279,16 @@ TEST(puts_on_a_connection_alone_draw_their_numbers_in_time)
 		CHECK(user_sql(connection, i % 2 ? "commit" : "rollback"));
 	}
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 150);
-	disconnect_user(connection);
 }
 
 /* Not inside its transaction: neither its lock nor its rollback matters. */
 TEST(numbers_of_puts_on_a_connection_were_drawn_before)
 {
 	int64_t next;
-	void *connection;
 	CLOSING hwt_store *store = fresh_store();
 
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE); /* nothing was put before */
-	connection = connect_user();
+	USER *connection = connect_user();
 	next = query("select next_number from %s_meta", world.schema);
 	CHECK(user_sql(connection, world.sqlite ? "begin immediate" : "begin"));
 	for (int i = 0; i < 50; i++) {
@@ -328,7 +299,6 @@ TEST(numbers_of_puts_on_a_connection_were_drawn_before)
 		CHECK_INT(number_of_id(id), <, next);
 	}
 	CHECK(user_sql(connection, "rollback"));
-	disconnect_user(connection);
 }
 
 STORE_MAIN(NULL)

@@ -2,8 +2,6 @@
 /*
  * How runs end: retries, FAILED, periods, transactions, put_on, at most once.
  */
-#include "store.h"
-
 #include "store_query.h"
 
 #include "inside.h"
@@ -14,10 +12,9 @@
 
 static void make_effects(void)
 {
-	void *connection = connect_user();
+	USER *connection = connect_user();
 
 	CHECK(user_sql(connection, "create table %s_effects (id bigint)", world.schema));
-	disconnect_user(connection);
 }
 
 static int64_t effects(void)
@@ -259,10 +256,6 @@ TEST(one_that_waits_for_its_retry_keeps_its_attempts_when_it_is_rescheduled)
 }
 
 /*
- * Periods
- */
-
-/*
  * Transactions
  */
 
@@ -428,7 +421,7 @@ TEST(what_is_put_on_a_connection_exists_if_that_commits)
 	CLOSING hwt_store *store = store_with(&kind);
 	hwt_store_spec spec = spec_of("a", 0);
 	hwt_store_info info = HWT_STORE_INFO_INIT;
-	void *connection = connect_user();
+	USER *connection = connect_user();
 	int64_t id = 0, first = 0;
 
 	atomic_store(&ran, 0);
@@ -463,7 +456,6 @@ TEST(what_is_put_on_a_connection_exists_if_that_commits)
 	CHECK_CALL(hwt_store_get_key(store, "a", "other", &info), 0);
 	CHECK_CALL(hwt_store_put_on(store, NULL, &spec, &id), EINVAL);
 	CHECK_CALL(hwt_store_put_on(store, connection, NULL, &id), EINVAL);
-	disconnect_user(connection);
 }
 
 /* On SQLite the caller has the lock that a new kind needs. */
@@ -497,7 +489,6 @@ TEST(a_transaction_that_commits_late_is_found)
 	hwt_store_config config;
 	hwt_store_kind kind = kind_of(count_run, NULL);
 	hwt_store_spec spec = spec_of("a", HWT_MS(1200));
-	void *connection;
 	int64_t id = 0;
 
 	fresh_world();
@@ -508,7 +499,7 @@ TEST(a_transaction_that_commits_late_is_found)
 	kind.horizon_ns = HWT_S(world.sqlite ? 14 : 1);
 	CHECK_CALL(hwt_store_register(store, &kind), 0);
 	CHECK_CALL(hwt_store_start(store), 0);
-	connection = connect_user();
+	USER *connection = connect_user();
 	CHECK(user_sql(connection, "begin"));
 	CHECK_CALL(hwt_store_put_on(store, connection, &spec, &id), 0);
 	sleep_ms(1700); /* some look-aheads go by, and its due time */
@@ -516,7 +507,6 @@ TEST(a_transaction_that_commits_late_is_found)
 	CHECK(user_sql(connection, "commit"));
 	CHECK(wait_count(&ran, 1));
 	CHECK(wait_gone(store, id));
-	disconnect_user(connection);
 }
 
 /*
@@ -584,25 +574,5 @@ TEST(at_most_once_begins_no_more_than_threads_are_free)
 		CHECK_INT(begun_and_open(&slow), <=, 4);
 	CHECK_INT(atomic_load(&slow.ran), ==, 20);
 }
-
-TEST(a_slow_kind_leaves_threads_to_others)
-{
-	struct slow slow = { .held = true };
-	CLOSING hwt_store *store = slow_store(&slow, HWT_STORE_AT_LEAST_ONCE, 2);
-
-	CHECK_CALL(hwt_store_start(store), 0);
-	CHECK(wait_count(&slow.most, 2));
-	put(store, "quick", 0);
-	CHECK(wait_count(&ran, 1));
-	CHECK_INT(atomic_load(&slow.ran), ==, 0);
-	atomic_store(&slow.held, false);
-	CHECK(wait_count(&slow.ran, 20));
-	CHECK_INT(atomic_load(&slow.most), <=, 2);
-}
-
-struct gate {
-	hwt_store *store;
-	struct slow *slow;
-};
 
 STORE_MAIN(NULL)

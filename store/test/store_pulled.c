@@ -82,27 +82,15 @@ static void check_none(hwt_store *store)
 }
 
 /* Begun and not out. */
-static bool wait_ready(hwt_store *store, unsigned n)
+static void wait_ready(hwt_store *store, unsigned n)
 {
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-	unsigned is;
-
-	do {
-		pthread_mutex_lock(&store->lock);
-		is = store->ready->waiting;
-		pthread_mutex_unlock(&store->lock);
-		if (is == n)
-			return true;
-		sleep_ms(1);
-	} while (hwt_now() < give_up_ns);
-	return false;
+	WAIT_FOR(LOCKED(store, store->ready->waiting) == n);
 }
 
 /* Due, and neither started nor out. */
-static bool wait_overdue(hwt_store *store, uint64_t n)
+static void wait_overdue(hwt_store *store, uint64_t n)
 {
 	WAIT_FOR(stats_of_store(store).overdue == n);
-	return stats_of_store(store).overdue == n;
 }
 
 /* On another thread. */
@@ -176,7 +164,7 @@ TEST(the_descriptor_is_readable_as_long_as_something_can_be_pulled)
 	put(store, "a", 0);
 	put(store, "a", 0);
 	CHECK(is_readable(fd, (int)(PATIENCE_NS / HWT_MS(1))));
-	CHECK(wait_ready(store, 2));
+	wait_ready(store, 2);
 	first = pull(store);
 	CHECK(is_readable(fd, 0));
 	second = pull(store);
@@ -184,7 +172,7 @@ TEST(the_descriptor_is_readable_as_long_as_something_can_be_pulled)
 	CHECK_CALL(hwt_store_end(second, 0), 0);
 	CHECK_CALL(hwt_store_end(first, 0), 0);
 	put(store, "a", 0);
-	CHECK(wait_ready(store, 1));
+	wait_ready(store, 1);
 	CHECK_CALL(hwt_store_stop(store), 0);
 	CHECK(is_readable(fd, 0));
 	CHECK_CALL(hwt_store_next(store, &run), ECANCELED);
@@ -202,36 +190,10 @@ TEST(one_that_is_cancelled_before_it_is_pulled_is_not_handed_out)
 	CLOSING hwt_store *store = start_pulled(1);
 	int64_t id = put(store, "a", 0);
 
-	CHECK(wait_ready(store, 1));
+	wait_ready(store, 1);
 	CHECK(is_readable(fd_of(store), 0));
 	CHECK_CALL(hwt_store_cancel(store, id), 0);
 	check_none(store);
-}
-
-/* In its group: all are due before the first of them can be begun. */
-TEST(the_larger_priority_is_handed_out_first_and_then_what_was_due_first)
-{
-	static const int priorities[] = { 0, 5, -1, 5, 0 }, order[] = { 1, 3, 0, 4, 2 };
-	CLOSING hwt_store *store = start_pulled(1);
-	int64_t ids[HWTS_COUNT(order)];
-	hwt_store_run *run;
-
-	put(store, "a", 0);
-	run = pull(store);
-	for (size_t i = 0; i < HWTS_COUNT(order); i++) {
-		hwt_store_spec spec = SPEC("a", 0, .flags = HWT_STORE_ABSOLUTE, .due_us = 1000 + (int64_t)i,
-					   .priority = priorities[i]);
-
-		ids[i] = put_spec(store, &spec);
-	}
-	CHECK(wait_overdue(store, HWTS_COUNT(order)));
-	for (size_t i = 0; i < HWTS_COUNT(order); i++) {
-		check_none(store);
-		CHECK_CALL(hwt_store_end(run, 0), 0);
-		run = pull(store);
-		CHECK_INT(run->id, ==, ids[order[i]]);
-	}
-	CHECK_CALL(hwt_store_end(run, 0), 0);
 }
 
 /* Although runs were quick: of a kind with tasks what follows would be begun ahead. */
@@ -244,8 +206,8 @@ TEST(no_more_is_begun_than_may_be_out_at_once)
 	BEGIN_AHEAD(store);
 	for (int i = 0; i < COUNT; i++)
 		put(store, "a", 0);
-	CHECK(wait_ready(store, 2));
-	CHECK(wait_overdue(store, COUNT));
+	wait_ready(store, 2);
+	wait_overdue(store, COUNT);
 	CHECK_INT(stats_of_store(store).begun, ==, 2);
 	out[0] = pull(store);
 	out[1] = pull(store);
@@ -269,10 +231,10 @@ TEST(without_a_bound_as_many_are_out_as_there_are_threads)
 	CHECK_CALL(hwt_store_start(store), 0);
 	for (int i = 0; i < 5; i++)
 		put(store, "a", 0);
-	CHECK(wait_ready(store, 3));
+	wait_ready(store, 3);
 	for (int i = 0; i < 3; i++)
 		out[i] = pull(store);
-	CHECK(wait_overdue(store, 2));
+	wait_overdue(store, 2);
 	check_none(store);
 	for (int i = 0; i < 3; i++)
 		CHECK_CALL(hwt_store_end(out[i], 0), 0);
@@ -294,11 +256,11 @@ TEST(a_run_that_is_out_takes_no_thread_from_other_kinds)
 	first = pull(store);
 	second = pull(store);
 	put(store, "once", 0); /* has no place */
-	CHECK(wait_overdue(store, 1));
+	wait_overdue(store, 1);
 	id = put(store, "task", 0);
 	CHECK(wait_gone(store, id));
 	put(store, "a", 0); /* has one, and is not pulled */
-	CHECK(wait_ready(store, 1));
+	wait_ready(store, 1);
 	id = put(store, "task", 0);
 	CHECK(wait_gone(store, id));
 	CHECK_CALL(hwt_store_end(first, 0), 0);
@@ -316,7 +278,7 @@ TEST(kinds_that_are_pulled_take_turns)
 	CHECK_CALL(hwt_store_start(store), 0);
 	for (int i = 0; i < 4; i++)
 		put(store, i < 2 ? "a" : "b", 0);
-	CHECK(wait_ready(store, 4));
+	wait_ready(store, 4);
 	for (int i = 0; i < 4; i++)
 		runs[i] = pull(store);
 	for (int i = 0; i < 3; i++)
@@ -330,27 +292,21 @@ TEST(limits_and_pauses_hold_for_what_is_pulled)
 {
 	CLOSING hwt_store *store = start_pulled(2);
 	hwt_store_spec spec = SPEC("a", 0, .group = "tenant");
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS, second;
+	int64_t second;
 	const struct hwts_own_rules *own;
 	hwt_store_run *run;
-	bool paused;
 
 	CHECK_CALL(hwt_store_limit(store, "a", "tenant", &LIMITS(.running = 1)), 0);
 	put_spec(store, &spec);
 	run = pull(store);
 	second = put_spec(store, &spec);
-	CHECK(wait_overdue(store, 1));
+	wait_overdue(store, 1);
 	check_none(store);
 	CHECK_CALL(hwt_store_end(run, 0), 0);
-	CHECK(wait_ready(store, 1));
+	wait_ready(store, 1);
 	CHECK_CALL(hwt_store_pause(store, "a", "tenant"), 0);
-	do {
-		pthread_mutex_lock(&store->lock);
-		own = hwts_rules_find(&hwts_kind_find(store, "a")->turns.book, "tenant", 6);
-		paused = own && own->is.paused;
-		pthread_mutex_unlock(&store->lock);
-	} while (!paused && hwt_now() < give_up_ns);
-	CHECK(paused);
+	WAIT_FOR(LOCKED(store, (own = hwts_rules_find(&hwts_kind_find(store, "a")->turns.book, "tenant", 6)) &&
+				   own->is.paused));
 	check_none(store);
 	CHECK(wait_store_state(store, second, HWT_STORE_PENDING));
 	CHECK_CALL(hwt_store_resume(store, "a", "tenant"), 0);
@@ -370,7 +326,7 @@ TEST(what_waits_to_be_pulled_is_not_given_back)
 	register_kind(store, "task", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(store), 0);
 	put(store, "a", 0);
-	CHECK(wait_ready(store, 1));
+	wait_ready(store, 1);
 	pthread_mutex_lock(&store->lock);
 	hwts_kind_find(store, "a")->queue.first->queued_ns -= HWT_S(3600);
 	pthread_mutex_unlock(&store->lock);
@@ -383,73 +339,6 @@ TEST(what_waits_to_be_pulled_is_not_given_back)
 /*
  * Answers, from another thread
  */
-
-static int answer(const hwt_store_run *run, char letter)
-{
-	switch (letter) {
-	case 'a':
-		return hwt_store_again(run, 0);
-	case 'g':
-		return hwt_store_give_up(run, "no such account");
-	case 'e':
-		return hwt_store_end_series(run);
-	case 'f':
-		return EIO;
-	case '-':
-		return HWT_STORE_ANSWER;
-	default:
-		return 0;
-	}
-}
-
-TEST(each_answer_ends_a_pulled_run_as_it_would_a_task)
-{
-	static const struct {
-		const char *answers, *attempts;
-		int64_t period_s;
-		bool failed;
-		const char *error;
-	} cases[] = {
-		{ "ff0", "123", 0, false, "" },
-		{ "aaf0", "1112", 0, false, "" },
-		{ "g", "1", 0, true, "no such account" },
-		{ "f-f", "123", 0, true, "Input/output error" },
-		{ "-0", "12", 0, false, "" },
-		{ "fe", "12", 3600, false, "" },
-	};
-	CLOSING hwt_store *store = fresh_store();
-
-	for (unsigned mode = 0; mode < 2; mode++) {
-		hwt_store_kind kind = pulled_kind(mode ? "once" : "least", 0);
-
-		kind.mode = mode;
-		kind.max_attempts = 3;
-		CHECK_CALL(register_patiently(store, &kind), 0);
-	}
-	CHECK_CALL(hwt_store_start(store), 0);
-	for (unsigned i = 0; i < 2 * HWTS_COUNT(cases); i++) {
-		const unsigned is = i / 2;
-		hwt_store_spec spec = SPEC(i % 2 ? "once" : "least", 0, .period_ns = HWT_S(cases[is].period_s));
-		int64_t id;
-
-		id = put_spec(store, &spec);
-		for (size_t n = 0; n < strlen(cases[is].answers); n++) {
-			hwt_store_run *run = pull(store);
-
-			CHECK_INT(run->id, ==, id);
-			CHECK_INT(run->attempt, ==, cases[is].attempts[n] - '0');
-			CHECK_INT(end_elsewhere(run, answer(run, cases[is].answers[n])), ==, 0);
-		}
-		if (cases[is].failed) {
-			CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
-			CHECK(strcmp(info_of(store, id).error, cases[is].error) == 0);
-		} else {
-			CHECK(wait_gone(store, id));
-		}
-	}
-	CHECK_INT(settled_stats(store).failed, ==, 4);
-	CHECK_INT(stats_of_store(store).done, ==, 8);
-}
 
 /*
  * Many threads
@@ -514,7 +403,7 @@ TEST(a_stop_leaves_the_runs_that_are_out_and_is_called_again)
 	id = put(store, "a", 0);
 	run = pull(store);
 	waits = put(store, "a", 0);
-	CHECK(wait_ready(store, 1));
+	wait_ready(store, 1);
 	for (int i = 0; i < 2; i++) {
 		CHECK_CALL(hwt_store_stop(store), EBUSY);
 		CHECK_CALL(hwt_store_next(store, &none), ECANCELED);
@@ -649,7 +538,7 @@ TEST(an_end_after_the_lease_is_what_the_database_says)
 	other = put(store, "a", 0);
 	lost = pull(store);
 	waits = put(store, "a", 0);
-	CHECK(wait_ready(store, 1));
+	wait_ready(store, 1);
 	atomic_store(&control_waits, true);
 	atomic_store(&hwts_test_at, hold_control);
 	atomic_store(&hwts_test_boot_ns, HWT_S(601));
@@ -719,7 +608,7 @@ TEST(without_memory_nothing_is_handed_out_and_it_waits)
 	hwt_store_run *run = NULL;
 
 	put(store, "a", 0);
-	CHECK(wait_ready(store, 1));
+	wait_ready(store, 1);
 	(void)fd_of(store);
 	atomic_store(&hwts_test_refuses_memory, refuse);
 	CHECK_CALL(hwt_store_next(store, &run), ENOMEM);

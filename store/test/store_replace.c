@@ -41,18 +41,6 @@ TEST(a_put_that_shares_its_commit_with_one_that_replaces_is_heard_at_once)
 	CHECK(wait_count(&ran, 1));
 }
 
-TEST(a_put_of_many_of_which_one_replaces_is_heard_at_once)
-{
-	hwt_store_spec specs[2] = { spec_of("a", 0), spec_of("a", HWT_S(600)) };
-
-	fresh_world();
-	CLOSING hwt_store *store = start_holder(count_run), *other = open_store();
-	specs[1].key = "key";
-	specs[1].flags = HWT_STORE_REPLACE;
-	CHECK_CALL(hwt_store_put_many(other, specs, 2, NULL), 0);
-	CHECK(wait_count(&ran, 1));
-}
-
 /*
  * A put of many is refused for a key, whose timeout has gone before anybody could ask for it, so it is tried again.
  * What it replaced at first has gone, too: a new timeout must not get the id of that.

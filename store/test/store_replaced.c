@@ -17,22 +17,6 @@ static char data[8];
 static unsigned attempts[8];
 static void (*inside)(const hwt_store_run *run); /* what the first run does; or NULL */
 
-static int answer_with(const hwt_store_run *run)
-{
-	switch (answer) {
-	case 'a':
-		return hwt_store_again(run, HWT_S(3600));
-	case 'g':
-		return hwt_store_give_up(run, "no such account");
-	case 'e':
-		return hwt_store_end_series(run);
-	case 'f':
-		return EIO;
-	default:
-		return 0;
-	}
-}
-
 static int run_it(const hwt_store_run *run, void *ctx)
 {
 	unsigned i = atomic_load(&started);
@@ -46,7 +30,7 @@ static int run_it(const hwt_store_run *run, void *ctx)
 	atomic_store(&started, i + 1);
 	while (atomic_load(&released) <= i)
 		sleep_ms(1);
-	return i == 0 ? answer_with(run) : 0;
+	return i == 0 ? answer_by(run, answer, HWT_S(3600)) : 0;
 }
 
 static hwt_store *store_of(unsigned mode, unsigned max_attempts)
@@ -386,48 +370,6 @@ TEST(what_is_far_replaces_one_whose_process_died)
 		CHECK(wait_count(&started, 1));
 		check_rest(1, 'b', 1);
 	}
-}
-
-static void *stop_it(void *unused)
-{
-	CHECK_INT(hwt_store_stop(store), ==, 0);
-	return unused;
-}
-
-TEST(a_stop_waits_for_the_run_and_leaves_what_has_replaced_it)
-{
-	pthread_t thread;
-
-	run_one(HWT_STORE_AT_LEAST_ONCE, 0);
-	replace_with("b", 0);
-	REQUIRE(pthread_create(&thread, NULL, stop_it, NULL) == 0);
-	sleep_ms(20);
-	let_go('f');
-	REQUIRE(pthread_join(thread, NULL) == 0);
-	CHECK_INT(info_of(store, id).state, ==, HWT_STORE_PENDING);
-	CHECK_INT(info_of(store, id).attempt, ==, 0);
-	CHECK_CALL(hwt_store_start(store), 0);
-	CHECK(wait_count(&started, 2));
-	check_rest(2, 'b', 1);
-}
-
-/* Another process runs what has replaced it, and the end of the run counts no more. */
-TEST(a_stop_that_does_not_wait_gives_away_what_has_replaced_it)
-{
-	hwt_store *first;
-
-	run_one(HWT_STORE_AT_LEAST_ONCE, 0);
-	replace_with("b", 0);
-	first = store;
-	CHECK_CALL(hwt_store_stop_within(first, HWT_MS(1)), ETIMEDOUT);
-	store = store_of(HWT_STORE_AT_LEAST_ONCE, 0);
-	CHECK_CALL(hwt_store_start(store), 0);
-	CHECK(wait_count(&started, 2));
-	let_go('0');
-	CHECK_CALL(hwt_store_stop(first), 0);
-	CHECK_INT(info_of(first, id).state, ==, HWT_STORE_RUNNING);
-	CHECK_CALL(hwt_store_close(first), 0);
-	check_rest(2, 'b', 1);
 }
 
 /* In the process that holds it, it is pending. */

@@ -2,7 +2,6 @@
 /*
  * Schedules, grace and spread of what is put: the first time, the next ones, what is merged, what comes too late.
  */
-#include "store.h"
 #include "store_query.h"
 
 #define HOUR_US INT64_C(3600000000)
@@ -150,25 +149,6 @@ TEST(times_that_were_missed_are_merged)
 	CHECK_INT(info_of(store, id).due_us, ==, us);
 }
 
-TEST(a_schedule_goes_on_after_a_transaction)
-{
-	CLOSING hwt_store *store = store_in_mode(HWT_STORE_TRANSACTION, 1, HWT_MS(10));
-	hwt_store_spec spec = line_of("0 0 1 1 *", NULL);
-	int64_t id;
-
-	spec.flags = HWT_STORE_ABSOLUTE;
-	spec.due_us = NEW_YEAR_2020_US - 1;
-	id = put_spec(store, &spec);
-	CHECK_CALL(hwt_store_start(store), 0);
-	CHECK(wait_count(&seen.ran, 2));
-	while (info_of(store, id).due_us <= now_us()) /* the end of the second */
-		sleep_ms(1);
-	CHECK_INT(seen.due_us[0], ==, NEW_YEAR_2020_US);
-	CHECK_INT(seen.due_us[1], ==, NEW_YEAR_2020_US);
-	CHECK_INT(seen.attempts[1], ==, 2);
-	CHECK_INT(info_of(store, id).due_us, ==, next_of(spec.schedule, NULL, now_us()));
-}
-
 /* Its back-off ends long after that. */
 TEST(a_run_that_fails_is_tried_again_no_later_than_at_the_next_time)
 {
@@ -234,32 +214,15 @@ TEST(one_on_a_connection_of_the_caller_has_a_schedule)
 {
 	CLOSING hwt_store *store = store_of(0);
 	hwt_store_spec spec = line_of("0 0 1 1 *", "UTC");
+	USER *conn = connect_user();
 	int64_t id = 0;
 
 	spec.spread_ns = HWT_S(3600);
-#ifdef HWT_STORE_SQLITE
-	if (on_sqlite()) {
-		sqlite3 *db = NULL;
-
-		REQUIRE(sqlite3_open(world.url + strlen("sqlite:"), &db) == SQLITE_OK);
-		CHECK_CALL(hwt_store_put_on(store, db, &spec, &id), 0);
-		spec.zone = "Nowhere/Here";
-		CHECK(hwt_store_put_on(store, db, &spec, NULL) != 0);
-		sqlite3_close(db);
-	}
-#endif
-#ifdef HWT_STORE_POSTGRES
-	if (!on_sqlite()) {
-		PGconn *conn = PQconnectdb(world.url + strlen("pg:"));
-
-		PQclear(PQexec(conn, "begin"));
-		CHECK_CALL(hwt_store_put_on(store, conn, &spec, &id), 0);
-		spec.zone = "Nowhere/Here";
-		CHECK(hwt_store_put_on(store, conn, &spec, NULL) != 0);
-		PQclear(PQexec(conn, "commit"));
-		PQfinish(conn);
-	}
-#endif
+	CHECK(user_sql(conn, "begin"));
+	CHECK_CALL(hwt_store_put_on(store, conn, &spec, &id), 0);
+	spec.zone = "Nowhere/Here";
+	CHECK(hwt_store_put_on(store, conn, &spec, NULL) != 0);
+	CHECK(user_sql(conn, "commit"));
 	CHECK(strcmp(info_of(store, id).schedule, "0 0 1 1 *") == 0);
 	CHECK_INT(info_of(store, id).due_us, >=, next_of("0 0 1 1 *", NULL, now_us()));
 	CHECK_INT(info_of(store, id).due_us, <, next_of("0 0 1 1 *", NULL, now_us()) + HOUR_US);

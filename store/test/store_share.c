@@ -7,118 +7,25 @@
 
 #include "inside.h"
 
-/* The child, a worker with a lease that does not end while a test lasts.  argv: "work" URL SCHEMA LOG NAME. */
-
 static int work(const hwt_store_run *run, void *ctx)
 {
 	(void)ctx;
 	log_start(run);
-	while (run->len > 0 && !atomic_load(&asked_to_stop)) /* a long one */
-		sleep_ms(2);
 	return 0;
 }
 
-/* "work long": with threads for many, and a lease of which a third is soon over. */
+/* The child, a worker with a lease that does not end while a test lasts.  argv: "work" URL SCHEMA LOG NAME. */
 static int child(int argc, char **argv)
 {
-	bool is_long = argc > 4 && strcmp(argv[4], "long") == 0;
 	hwt_store *store;
 
+	(void)argc;
 	enter_world(argv + 1);
-	store = is_long ? OPEN(.lease_ns = HWT_S(3), .threads = 64)
-			: OPEN(.lease_ns = HWT_S(600), .name = argc > 4 ? argv[4] : NULL);
+	store = OPEN(.name = argv[4]);
 	register_and_start(store, &KIND(.name = "a", .task = work));
 	while (!atomic_load(&asked_to_stop))
 		sleep_ms(2);
-	REQUIRE(hwt_store_close(store) == 0);
-	return atomic_load(&test_failures) == 0 ? 0 : 1;
-}
-
-/*
- * The parent
- */
-
-static hwt_store *producer_with(unsigned mode, int64_t lease_ns)
-{
-	hwt_store *store = FRESH(.lease_ns = lease_ns);
-
-	register_kind(store, "a", work, NULL, mode);
-	return store;
-}
-
-static void put_batch(hwt_store *store, int count, int64_t from_ns, int64_t apart_ns)
-{
-	hwt_store_spec *specs = calloc((size_t)count, sizeof(*specs));
-
-	for (int i = 0; i < count; i++)
-		specs[i] = spec_of("a", from_ns + i * apart_ns);
-	CHECK_CALL(hwt_store_put_many(store, specs, (size_t)count, NULL), 0);
-	free(specs);
-}
-
-struct owners {
-	char names[8][128];
-	size_t count, rows;
-};
-
-static bool note_owner(void *ctx, const hwt_store_info *info)
-{
-	struct owners *owners = ctx;
-	size_t i = 0;
-
-	owners->rows++;
-	if (!info->owner[0])
-		return true;
-	while (i < owners->count && strcmp(owners->names[i], info->owner) != 0)
-		i++;
-	if (i == owners->count && i < 8)
-		memcpy(owners->names[owners->count++], info->owner, sizeof(info->owner));
-	return true;
-}
-
-/* Until so many processes hold the shards of what was put far ahead; false: patience has ended. */
-static bool wait_owners(hwt_store *store, size_t count)
-{
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-	struct owners owners;
-
-	do {
-		memset(&owners, 0, sizeof(owners));
-		CHECK_CALL(hwt_store_each(store, "a", 1u << HWT_STORE_PENDING, note_owner, &owners), 0);
-		if (owners.count == count)
-			return true;
-		sleep_ms(10);
-	} while (hwt_now() < give_up_ns);
-	return false;
-}
-
-/* The one that stops gives its shards at once: nothing waits for the end of a lease. */
-TEST(two_processes_share_the_work_and_nothing_runs_twice)
-{
-	CLOSING hwt_store *store = producer_with(HWT_STORE_AT_LEAST_ONCE, HWT_S(600));
-	pid_t one, two;
-	size_t count, of_one = 0, ids, early;
-	struct start *starts;
-
-	put_batch(store, 100, HWT_S(10000), 1);
-	one = spawn("work", NULL);
-	two = spawn("work", NULL);
-	CHECK(wait_owners(store, 2));
-	put_batch(store, 400, 0, HWT_MS(1));
-	CHECK(wait_log(400));
-	end_child(one);
-	put_batch(store, 100, 0, HWT_MS(1));
-	CHECK(wait_log(500));
-	end_child(two);
-	ids = log_ids(&count, &early);
-	CHECK_INT(ids, ==, 500);
-	CHECK_INT(count, ==, 500);
-	CHECK_INT(early, ==, 0);
-	starts = log_read(&count);
-	for (size_t i = 0; i < count; i++)
-		of_one += starts[i].pid == one;
-	CHECK(of_one > 0 && of_one < 400);
-	free(starts);
+	return 127; /* it is killed */
 }
 
 /* Its stop did not reach the database: a start of the same process need not wait for the end of its own lease. */
@@ -169,17 +76,6 @@ static unsigned put_long_ones(hwt_store *store)
 	return count;
 }
 
-static bool gives(hwt_store *store)
-{
-	const struct hwts_shard *shards = store->kinds->shards;
-	bool is;
-
-	pthread_mutex_lock(&store->lock);
-	is = shards[0].giving || shards[1].giving;
-	pthread_mutex_unlock(&store->lock);
-	return is;
-}
-
 /*
  * Another process joins while a long task runs in each shard.  Half of the shards are to be given to it, and cannot be:
  * what else is due in them runs here all the same, on the threads that are free.
@@ -187,10 +83,11 @@ static bool gives(hwt_store *store)
 TEST(what_is_due_in_a_shard_that_cannot_be_given_runs)
 {
 	CLOSING hwt_store *store = FRESH(.lease_ns = HWT_S(6), .threads = 64);
-	int64_t give_up_ns;
+	const struct hwts_shard *shards;
 	unsigned longs;
 
 	CHECK_CALL(hwt_store_register(store, &KIND(.name = "a", .task = run_long_or_short, .shards = 2)), 0);
+	shards = store->kinds->shards;
 	atomic_store(&may_end, false);
 	longs = put_long_ones(store);
 	CHECK_CALL(hwt_store_start(store), 0);
@@ -198,35 +95,12 @@ TEST(what_is_due_in_a_shard_that_cannot_be_given_runs)
 	(void)query("insert into %s_member (name, incarnation, until_us, kinds)"
 		    " select 'other', 1, until_us + 1000000000, kinds from %s_member",
 		    world.schema, world.schema);
-	give_up_ns = hwt_now() + PATIENCE_NS;
-	while (!gives(store) && stats_of_store(store).lost_leases == 0 && hwt_now() < give_up_ns)
-		sleep_ms(1);
+	WAIT_FOR(LOCKED(store, shards[0].giving || shards[1].giving) || stats_of_store(store).lost_leases > 0);
 	for (int i = 0; i < 40; i++)
 		(void)put(store, "a", 0);
-	while (atomic_load(&short_ones) < 40 && stats_of_store(store).lost_leases == 0 && hwt_now() < give_up_ns)
-		sleep_ms(1);
 	/* If the machine stood still and the lease was lost, half of the shards are the other's. */
-	CHECK(atomic_load(&short_ones) >= 40 || stats_of_store(store).lost_leases > 0);
+	WAIT_FOR(atomic_load(&short_ones) >= 40 || stats_of_store(store).lost_leases > 0);
 	atomic_store(&may_end, true);
-}
-
-/* The same with two real ones, each of which runs long tasks in all shards that it was given last. */
-TEST(what_is_short_runs_beside_long_tasks_of_two_processes)
-{
-	enum { LONG = 40, SHORT = 100 };
-	CLOSING hwt_store *store = producer_with(HWT_STORE_AT_LEAST_ONCE, HWT_S(600));
-	pid_t pids[2];
-
-	for (size_t i = 0; i < 2; i++) {
-		pids[i] = spawn("work", "long", NULL);
-		for (int j = 0; j < LONG / 2; j++)
-			(void)put_spec(store, &SPEC("a", 0, .data = "x", .len = 1));
-		CHECK(wait_log(LONG / 2 * (i + 1)));
-	}
-	put_batch(store, SHORT, 0, HWT_MS(1));
-	CHECK(wait_log(LONG + SHORT));
-	for (int i = 0; i < 2; i++)
-		end_child(pids[i]);
 }
 
 /*
@@ -355,27 +229,21 @@ TEST(what_is_left_to_a_process_that_died_is_taken_when_its_lease_ends)
 
 TEST(a_lost_notification_costs_a_look_ahead)
 {
-	hwt_store *store, *other;
+	NEEDS_POSTGRES(); /* a hint of SQLite is a row of the same transaction */
 	unsigned rescued = atomic_load(&hwts_test_rescued);
+	CLOSING hwt_store *store = FRESH(.lease_ns = HWT_S(2));
 
-	store = producer_with(HWT_STORE_AT_LEAST_ONCE, HWT_S(2));
-	if (world.sqlite) { /* a hint is a row: it cannot be lost; a process that slept through them reads all again */
-		CHECK_CALL(hwt_store_close(store), 0);
-		SKIP("a hint of SQLite is a row of the same transaction");
-	}
-	log_open(world.log);
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	atomic_store(&hwts_test_deaf, true);
 	CHECK_CALL(hwt_store_start(store), 0);
-	other = open_store();
+	CLOSING hwt_store *other = open_store();
 	for (int i = 0; i < 30; i++) {
 		put(other, "a", HWT_MS(20));
 		sleep_ms(30);
 	}
-	CHECK(wait_log(30));
+	CHECK(wait_count(&ran, 30));
 	CHECK_INT(atomic_load(&hwts_test_rescued), ==, rescued); /* the look has found them, not the net */
 	atomic_store(&hwts_test_deaf, false);
-	CHECK_CALL(hwt_store_close(other), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 STORE_MAIN(child)

@@ -55,12 +55,11 @@ TEST(what_makes_no_sense_is_refused_and_changes_nothing)
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 	uint64_t n = 7;
 	int64_t id;
-	void *connection;
 
 	memset(name, 'n', 256);
 	CLOSING hwt_store *store = fresh_store();
 	id = put_in(store, "a", "g", "k");
-	connection = connect_user();
+	USER *connection = connect_user();
 #define REFUSED(...)                                                                                                   \
 	do {                                                                                                           \
 		n = 7;                                                                                                 \
@@ -106,7 +105,6 @@ TEST(what_makes_no_sense_is_refused_and_changes_nothing)
 	CHECK_CALL(hwt_store_reschedule_ex(store, WHICH(.id = id), AT(INT64_MAX), NULL), EINVAL);
 	CHECK_CALL(hwt_store_cancel_ex(NULL, WHICH(.id = id), NULL), EINVAL);
 	CHECK_INT(info_of(store, id).state, ==, HWT_STORE_PENDING);
-	disconnect_user(connection);
 }
 
 /*
@@ -325,37 +323,6 @@ TEST(all_of_a_group_get_one_due_time)
 	CHECK_INT(n, ==, 0);
 }
 
-TEST(what_is_rescheduled_with_its_group_runs_here_and_elsewhere)
-{
-	hwt_store *holder, *other;
-	uint64_t n = 0;
-
-	holder = fresh_store();
-	register_kind(holder, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
-	CHECK_CALL(hwt_store_start(holder), 0);
-	CHECK(wait_held(holder, 8));
-	other = open_store();
-	put_n(holder, "a", "g", 300);
-	CHECK_CALL(hwt_store_reschedule_ex(other, WHICH(.kind = "a", .group = "g", .all = true), IN(0), &n), 0);
-	CHECK_INT(n, ==, 300);
-	CHECK(wait_count(&ran, 300));
-	put_n(holder, "a", "g", 300);
-	CHECK_CALL(hwt_store_reschedule_ex(holder, WHICH(.kind = "a", .group = "g", .all = true), IN(0), &n), 0);
-	CHECK_INT(n, ==, 300);
-	CHECK(wait_count(&ran, 600));
-	(void)settled_stats(holder);
-	/* What is cancelled does not run. */
-	put_n(other, "a", "g", 300);
-	CHECK_CALL(hwt_store_reschedule_ex(other, WHICH(.kind = "a", .group = "g", .all = true), IN(HWT_S(2)), &n), 0);
-	CHECK_CALL(hwt_store_cancel_ex(other, WHICH(.kind = "a", .group = "g", .all = true), &n), 0);
-	CHECK_INT(n, ==, 300);
-	put(holder, "a", HWT_S(2));
-	CHECK(wait_count(&ran, 601));
-	CHECK_CALL(hwt_store_close(other), 0);
-	CHECK_CALL(hwt_store_close(holder), 0);
-	CHECK_INT(atomic_load(&ran), ==, 601);
-}
-
 /* A transaction that has locked a row holds up no slice, and what it holds up is told. */
 static _Atomic(void *) locker;
 static atomic_uint slices;
@@ -490,13 +457,12 @@ TEST(what_is_done_on_a_connection_has_happened_if_that_commits)
 	CLOSING hwt_store *store = fresh_store();
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 	int64_t ids[3], before_us;
-	void *connection;
 
 	ids[0] = put_in(store, "a", "g", "0");
 	ids[1] = put_in(store, "a", NULL, "1");
 	ids[2] = put_in(store, "a", NULL, NULL);
 	before_us = info_of(store, ids[1]).due_us;
-	connection = connect_user();
+	USER *connection = connect_user();
 	CHECK(user_sql(connection, "begin"));
 	CHECK_CALL(hwt_store_cancel_on(store, connection, WHICH(.kind = "a", .group = "g", .key = "0")), 0);
 	CHECK_CALL(hwt_store_cancel_on(store, connection, WHICH(.kind = "a", .group = "g", .key = "0")), ENOENT);
@@ -529,7 +495,6 @@ TEST(what_is_done_on_a_connection_has_happened_if_that_commits)
 	CHECK_CALL(hwt_store_reschedule_on(store, connection, WHICH(.id = ids[1]), IN(0)), EBUSY);
 	CHECK_CALL(hwt_store_cancel_on(store, connection, WHICH(.id = ids[1], .states = PENDING)), ENOENT);
 	CHECK(user_sql(connection, "commit"));
-	disconnect_user(connection);
 }
 
 TEST(what_is_rescheduled_on_a_connection_runs_when_that_commits)
@@ -559,43 +524,6 @@ TEST(what_is_rescheduled_on_a_connection_runs_when_that_commits)
 	disconnect_user(connection);
 	CHECK_CALL(hwt_store_close(store), 0);
 	CHECK_INT(atomic_load(&ran), ==, 2);
-}
-
-static hwt_store *tasks_store;
-static atomic_int tasks_rc;
-static int64_t tasks_other;
-
-static int cancel_other(const hwt_store_run *run, void *ctx)
-{
-	hwt_store_which own = { .size = sizeof(own), .id = run->id };
-
-	(void)ctx;
-	if (run->id == tasks_other)
-		return 0;
-	atomic_store(&tasks_rc, hwt_store_cancel_on(tasks_store, run->connection, WHICH(.id = tasks_other)));
-	if (hwt_store_cancel_on(tasks_store, run->connection, &own) != EBUSY)
-		atomic_store(&tasks_rc, -1);
-	atomic_fetch_add(&ran, 1);
-	return 0;
-}
-
-TEST(a_task_cancels_in_its_own_transaction)
-{
-	hwt_store_info info = HWT_STORE_INFO_INIT;
-	int64_t id;
-
-	fresh_world();
-	atomic_store(&tasks_rc, -1);
-	tasks_store = open_store();
-	register_kind(tasks_store, "a", cancel_other, NULL, HWT_STORE_TRANSACTION);
-	CHECK_CALL(hwt_store_start(tasks_store), 0);
-	tasks_other = put(tasks_store, "a", HWT_S(3600));
-	id = put(tasks_store, "a", 0);
-	CHECK(wait_count(&ran, 1));
-	CHECK(wait_gone(tasks_store, id));
-	CHECK_INT(atomic_load(&tasks_rc), ==, 0);
-	CHECK_CALL(hwt_store_get(tasks_store, tasks_other, &info), ENOENT);
-	CHECK_CALL(hwt_store_close(tasks_store), 0);
 }
 
 STORE_MAIN(NULL)
