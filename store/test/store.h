@@ -411,6 +411,9 @@ static inline void look_now(hwt_store *store)
 	hwts_poke(store);
 }
 
+/* It looks again and again until that. */
+#define LOOK_UNTIL(store, condition) WAIT_FOR((condition) || (look_now(store), sleep_ms(10), false))
+
 /* Pretends that tasks of the first kind are quick: what will start within 20 ms is begun ahead.  With core/store.h. */
 #define BEGIN_AHEAD(store)                                                                                             \
 	do {                                                                                                           \

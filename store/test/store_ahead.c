@@ -156,8 +156,10 @@ static hwt_store *idle(hwt_store_kind *kind, int64_t lease_ns)
 	store = started_with(kind, lease_ns);
 	atomic_store(&lent, 0);
 	atomic_store(&idles, store);
-	WAIT_FOR((look_now(store), atomic_load(&lent) >= 2));
-	WAIT_READ(store);
+	LOOK_UNTIL(store, atomic_load(&lent) >= 2);
+	/* Nor is one under way that was asked for meanwhile. */
+	WAIT_FOR(LOCKED(store, !store->reading->unread && !store->reading->sweep_due &&
+				   !hwts_asked(store, HWTS_LOOK | HWTS_LOAD)));
 	return store;
 }
 
@@ -319,7 +321,7 @@ TEST(a_look_that_goes_with_a_renewal_spoils_no_sample_of_the_clock)
 	slow_down("perform pg_sleep(0.005)");
 	atomic_store(&apart, 0);
 	atomic_store(&hwts_test_at, compare_replies);
-	WAIT_FOR((look_now(store), atomic_load(&apart) != 0));
+	LOOK_UNTIL(store, atomic_load(&apart) != 0);
 	speed_up();
 	end_idle(store);
 }
@@ -597,7 +599,7 @@ TEST(a_run_that_was_left_is_failed_when_its_time_comes)
 	CLOSING hwt_store *store = started_with(&KIND(.mode = HWT_STORE_AT_MOST_ONCE), HWT_S(600));
 	WAIT_READ(store);
 	(void)query("update %s_timeout set due_us = %lld", world.schema, (long long)now_us() - 1000 * HWTS_S_US);
-	WAIT_FOR((look_now(store), info_of(putter, id).state == HWT_STORE_FAILED));
+	LOOK_UNTIL(store, info_of(putter, id).state == HWT_STORE_FAILED);
 	CHECK_INT(atomic_load(&ran), ==, 0);
 }
 
@@ -618,7 +620,7 @@ TEST(what_is_put_before_the_low_water_mark_is_found)
 		spec.flags = HWT_STORE_ABSOLUTE;
 		spec.due_us = now_us() - ago_s * HWTS_S_US;
 		CHECK_CALL(put_patiently(putter, &spec, NULL), 0);
-		WAIT_FOR((look_now(store), atomic_load(&ran) != before));
+		LOOK_UNTIL(store, atomic_load(&ran) != before);
 		CHECK_INT(atomic_load(&ran), ==, before + 1);
 	}
 	atomic_store(&hwts_test_look_took, 0);

@@ -59,7 +59,7 @@ TEST(a_series_whose_next_run_is_far_away_goes_on_at_once_when_the_server_forgot_
 		if (mode == HWT_STORE_AT_MOST_ONCE)
 			continue;
 		store = forget_an_end(mode, HWT_S(3600), &id);
-		WAIT_FOR((look_now(store), atomic_load(&ran) >= 2));
+		LOOK_UNTIL(store, atomic_load(&ran) >= 2);
 		WAIT_FOR((rc = hwt_store_cancel(store, id)) != EBUSY && rc != EAGAIN);
 		CHECK_INT(rc, ==, 0);
 		CHECK_CALL(hwt_store_close(store), 0);
@@ -276,7 +276,7 @@ TEST(what_runs_at_most_once_is_FAILED_when_the_server_forgot_its_end)
 	int64_t id;
 	hwt_store *store = forget_an_end(HWT_STORE_AT_MOST_ONCE, 0, &id);
 
-	WAIT_FOR((look_now(store), (info = info_of(store, id)).state == HWT_STORE_FAILED));
+	LOOK_UNTIL(store, (info = info_of(store, id)).state == HWT_STORE_FAILED);
 	CHECK(strstr(info.error, "lost") != NULL);
 	CHECK_CALL(hwt_store_close(store), 0);
 	CHECK_INT(atomic_load(&ran), ==, 1);
