@@ -34,7 +34,7 @@ fi
 
 # The tests with threads take long under emulation: a few of the rounds.  So does each interleaving, one after the other
 # on one thread: the same on every machine.
-tests=$(for file in test/unit_*.c test/test_stress.c test/test_stress_all.c; do
+tests=$(for file in test/unit_*.c test/test_stress_all.c; do
 	[ "$file" = test/unit_interleave.c ] ||
 		echo "build-aarch64/test/$(basename "$file" .c)"; done)
 # shellcheck disable=SC2086 # a list of words

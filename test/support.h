@@ -190,11 +190,6 @@ static inline hwt_stats stats_of(const hwt_timer *timer)
 	return stats;
 }
 
-static inline bool same_handle(hwt_timeout a, hwt_timeout b)
-{
-	return a.entry == b.entry && a.generation == b.generation;
-}
-
 /* A task that counts its runs. */
 static inline void count_task(hwt_timeout timeout, void *arg)
 {
@@ -215,23 +210,6 @@ static inline void run_task(hwt_timeout timeout, void *arg)
 	CHECK(hwt_is_expired(timeout));
 	CHECK_INT(hwt_now(), >=, run->not_before_ns);
 	atomic_fetch_add(&run->ran, 1);
-}
-
-/* Nothing is pending, and exactly as many fit as the limit says. */
-static inline void check_room(hwt_timer *timer, int64_t limit)
-{
-	hwt_timeout *timeouts = calloc((size_t)limit, sizeof(*timeouts));
-
-	REQUIRE(timeouts);
-	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
-	for (int64_t i = 0; i < limit; i++)
-		CHECK_RC(hwt_new_timeout(timer, count_task, NULL, HWT_S(3600), &timeouts[i]), 0);
-	for (int i = 0; i < 10; i++)
-		CHECK_RC(hwt_new_timeout(timer, count_task, NULL, HWT_S(3600), NULL), ENOBUFS);
-	CHECK_INT(hwt_pending_timeouts(timer), ==, limit);
-	for (int64_t i = 0; i < limit; i++)
-		CHECK_RC(hwt_cancel(timeouts[i]), 0);
-	free(timeouts);
 }
 
 /*

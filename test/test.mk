@@ -75,7 +75,7 @@ $(CPP_TESTS): $(BUILD)/test/test_cpp%: test/test_cpp.cpp $(BUILD)/libhwt.so | $(
 # The longest first, so that none of them is what the end waits for.
 PROGRAMS := $(UNIT_TESTS) $(API_TESTS) $(DEBUG_TESTS) $(CPP_TESTS) $(SIM)
 RUNS = $(PROGRAMS) $(TWINS)
-LONG := %/unit_oracle %/unit_interleave %/sim %/test_stress %/test_memory
+LONG := %/unit_oracle %/unit_interleave %/sim %/test_stress_all %/test_memory
 
 # What looks at the sources, and names its compilers itself; and what is compiled and run as the tests are.
 SOURCE_CHECKS ?= test/layers.sh test/edges.sh test/header.sh test/man.sh store/test/store_man.sh
@@ -96,8 +96,8 @@ $(BUILD)/weather.so: test/weather.c | $(BUILD)/test
 sim: $(BUILD)/test/sim ## simulations under random seeds, SECONDS=60 of each scenario
 	HWT_SIM_SECONDS=$(or $(SECONDS),60) $<
 
-soak: $(API_TESTS) ## the stress tests, some 10^9 operations (minutes)
-	HWT_SCALE=$${HWT_SCALE:-2500} HWT_SOAK_S=$${HWT_SOAK_S:-600} test/run.sh $(BUILD) $(filter %stress %stress_all %soak,$(API_TESTS))
+soak: $(API_TESTS) ## a mixed load of some 10^9 operations (minutes)
+	HWT_SCALE=$${HWT_SCALE:-2500} HWT_SOAK_S=$${HWT_SOAK_S:-600} test/run.sh $(BUILD) $(filter %stress_all %soak,$(API_TESTS))
 
 mutants: ## plants faults, one by one, and demands that a test finds each
 	CC='$(CC)' test/mutants.sh
