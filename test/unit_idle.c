@@ -133,21 +133,6 @@ TEST(a_nap_ends_early_for_a_long_lane_only)
 	}
 }
 
-TEST(a_stop_wakes_whatever_the_word_says)
-{
-	begin_alone(false);
-	hwt_idle_stop(&alone);
-	CHECK(take_wake(&alone));
-	idle_publish(&alone, IDLE_NAP);
-	hwt_idle_stop(&alone);
-	CHECK(take_wake(&alone));
-	CHECK(hwt_idle_begin(&alone, 0));
-	hwt_idle_stop(&alone);
-	hwt_idle_sleep(&alone, clock_monotonic() + HOUR); /* the real one: the wake was before it, or this hangs */
-	CHECK(!take_wake(&alone));
-	hwt_idle_destroy(&alone);
-}
-
 /*
  * The handshake between two real threads: the worker publishes and looks, a producer pushes and looks, at the same
  * moment.  If neither sees the other the worker would sleep on.
@@ -420,19 +405,6 @@ TEST(a_kernel_that_refuses_the_barrier_is_slept_with_tick_by_tick)
 	end();
 }
 
-TEST(with_nothing_pending_it_sleeps_once_and_without_end)
-{
-	BOTH_WAYS(fences)
-	{
-		begin(driven_config(TICK, 512), fences);
-		run(100);
-		CHECK_INT(sleeps, ==, 1);
-		check_slept(0, INT64_MAX);
-		CHECK_INT(timer->worker.intake.passes, ==, 1);
-		end();
-	}
-}
-
 TEST(it_wakes_at_the_ticks_of_what_is_pending_and_at_no_other)
 {
 	static const int64_t ticks[] = { 1, 2, 3, 10, 511, 512, 513, 1024, 5000, 3600000, 3600001, 86400000 };
@@ -455,107 +427,7 @@ TEST(it_wakes_at_the_ticks_of_what_is_pending_and_at_no_other)
 	}
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(HWT_TSAN)
-#define MANY 50000
-#else
-#define MANY 1000000
-#endif
-
-/* One nap, as they all came in one tick; then 50 wake-ups for 50 ticks. */
-TEST(a_million_far_ones_cost_no_wake_up_of_their_own)
-{
-	static const uint32_t wheels[] = { 512, UINT32_C(1) << 20 };
-	const int64_t hour = HOUR / TICK, minute = hour / 60;
-
-	if (test_is_hierarchical()) /* which brings them down meanwhile */
-		return;
-	/* The memory that the first of them leave is another matter: unit_trim.c. */
-	atomic_store_explicit(&hwt_test_enough, SIZE_MAX, memory_order_release);
-	for (size_t w = 0; w < COUNT(wheels); w++) {
-		begin(driven_config(TICK, wheels[w]), w);
-		for (int64_t i = 0; i < MANY; i++)
-			schedule(hour + i % 50 * minute);
-		run(1000);
-		CHECK_INT(sleeps, ==, 52);
-		CHECK_INT(slept[0].until_ns, ==, AT(1));
-		for (unsigned i = 0; i < 50; i++)
-			check_slept(i + 1, AT(hour + i * minute));
-		check_slept(51, INT64_MAX);
-		CHECK_INT(ran, ==, MANY);
-		CHECK_INT(inexact, ==, 0);
-		end();
-	}
-}
-
-static unsigned re_arms;
-static int64_t re_arm_delay_ns;
-
-static void re_arm(hwt_timeout timeout, void *arg)
-{
-	(void)timeout;
-	(void)arg;
-	ran++;
-	if (ran < re_arms)
-		CHECK_INT(hwt_new_timeout(timer, re_arm, NULL, re_arm_delay_ns, NULL), ==, 0);
-}
-
-/* What a task leaves in a lane is found by the look before the sleep: no sleep for it. */
-TEST(a_task_that_re_arms_itself_costs_one_sleep_a_firing)
-{
-	static const int64_t delays[] = { 0, 1, TICK, TICK + 1, 10 * TICK, HOUR };
-
-	BOTH_WAYS(fences)
-	{
-		for (size_t i = 0; i < COUNT(delays); i++) {
-			begin(driven_config(TICK, 64), fences);
-			re_arms = 1000;
-			re_arm_delay_ns = delays[i];
-			CHECK_INT(hwt_new_timeout(timer, re_arm, NULL, delays[i], NULL), ==, 0);
-			run(2000);
-			CHECK_INT(ran, ==, 1000);
-			CHECK_INT(sleeps, <=, 1001);
-			CHECK_INT(slept[sleeps - 1].until_ns, ==, INT64_MAX);
-			end();
-		}
-	}
-}
-
-/*
- * Most timeouts are cancelled: what is no more there wakes nobody.
- */
-
-#define CANCELLED 3000
-
-static hwt_timeout spread[CANCELLED];
-
-/* One a tick, taken in, and all but each `kept`-th cancelled; 0: all are. */
-static void spread_and_cancel(unsigned kept)
-{
-	for (unsigned i = 0; i < CANCELLED; i++)
-		spread[i] = schedule(10 + i);
-	driven_pass(timer, fake_now_ns);
-	for (unsigned i = 0; i < CANCELLED; i++)
-		if (kept == 0 || i % kept != 0)
-			CHECK_INT(hwt_cancel(spread[i]), ==, 0);
-}
-
-TEST(after_cancels_it_sleeps_without_end)
-{
-	BOTH_WAYS(fences)
-	{
-		for (uint32_t wheel = 1; wheel <= UINT32_C(1) << 20; wheel <<= 5) {
-			begin(driven_config(TICK, wheel), fences);
-			spread_and_cancel(0);
-			run(100);
-			CHECK_INT(sleeps, ==, 2); /* one nap, after so much in one tick */
-			CHECK_INT(slept[0].until_ns, ==, AT(1));
-			check_slept(1, INT64_MAX);
-			CHECK_INT(counts_get(&timer->worker.counts.ticks), ==, 0);
-			CHECK_INT(counts_get(&timer->worker.counts.wakeups), ==, 2);
-			end();
-		}
-	}
-}
+static hwt_timeout spread[60];
 
 static void cancel_all(void)
 {
@@ -629,78 +501,6 @@ TEST(a_worker_that_is_disturbed_again_and_again_in_one_tick_naps_to_the_next)
 	end();
 }
 
-/*
- * The race
- */
-
-static const char *race_at;
-static bool race_helper;
-static _Atomic bool racing; /* the hook is under way, on another thread too */
-static unsigned races;
-
-static void *submit_racing(void *arg)
-{
-	(void)arg;
-	schedule(5);
-	return NULL;
-}
-
-/* The first time that the worker comes by, somebody hands in what is due at tick 5. */
-static void race(const char *where)
-{
-	pthread_t helper;
-
-	if (atomic_load(&racing) || races > 0 || strcmp(where, race_at) != 0)
-		return;
-	atomic_store(&racing, true);
-	races++;
-	if (!race_helper) {
-		submit_racing(NULL);
-	} else {
-		REQUIRE(pthread_create(&helper, NULL, submit_racing, NULL) == 0);
-		REQUIRE(pthread_join(helper, NULL) == 0);
-	}
-	atomic_store(&racing, false);
-}
-
-static void check_race(const char *where, bool fences, bool helper, bool far_one)
-{
-	begin(driven_config(TICK, 64), fences);
-	if (far_one)
-		schedule(HOUR / TICK);
-	driven_pass(timer, START);
-	fake_now_ns = AT(1);
-	race_at = where;
-	race_helper = helper;
-	races = 0;
-	atomic_store(&hwt_test_point, race);
-	run(20);
-	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
-	CHECK_INT(races, ==, 1);
-	CHECK_INT(ran, ==, 1 + far_one);
-	CHECK_INT(inexact, ==, 0);
-	for (unsigned i = 0; i < sleeps; i++) /* nothing longer was slept before it */
-		CHECK(slept[i].cut || slept[i].from_ns >= AT(5) || slept[i].until_ns <= AT(5));
-	if (strcmp(where, "idle sleep") == 0)
-		CHECK(slept[0].cut);
-	else
-		CHECK_INT(slept[0].until_ns, ==, AT(5)); /* the look saw it: the long one was not begun */
-	/* One that the wake cut, one nap after two looks in one tick; then as if nothing had been. */
-	CHECK_INT(sleeps, <=, 4u + far_one);
-	end();
-}
-
-TEST(what_comes_between_publish_and_look_or_look_and_sleep_is_not_slept_through)
-{
-	BOTH_WAYS(fences)
-	{
-		for (int i = 0; i < 4; i++) {
-			check_race("idle published", fences, i & 1, i & 2);
-			check_race("idle sleep", fences, i & 1, i & 2);
-		}
-	}
-}
-
 /* What happens while it sleeps; true: that woke it. */
 static bool asleep(void (*act)(void))
 {
@@ -722,81 +522,9 @@ static void settle(void)
 	driven_pass(timer, fake_now_ns + TICK);
 }
 
-/*
- * What gathers in the lanes
- */
-
 #define FAR (HOUR / TICK)
 
-static hwt_timeout armed[5000];
-static unsigned cancels_most, cancels, submits;
-
-/* Cancels first, then submits, until the sleeper has been claimed. */
-static void gather(void)
-{
-	struct hwt_idle *idle = &timer->lanes.idle;
-
-	cancels = submits = 0;
-	while (cancels < cancels_most && word_of(idle) != IDLE_AWAKE)
-		CHECK_INT(hwt_cancel(armed[cancels++]), ==, 0);
-	while (submits < 2 * HWT_GATHER && word_of(idle) != IDLE_AWAKE) {
-		armed[submits % COUNT(armed)] = schedule(FAR);
-		submits++;
-	}
-}
-
-static void begin_gathering(int64_t tick_ns, bool fences)
-{
-	begin(driven_config(tick_ns, 512), fences);
-	for (unsigned i = 0; i < COUNT(armed); i++)
-		armed[i] = schedule(FAR);
-	settle();
-}
-
-TEST(g5_the_4096th_operation_in_a_lane_wakes_it)
-{
-	static const unsigned with_cancels[] = { 0, 1, 2000, 4095, 5000, 0, 0 };
-
-	BOTH_WAYS(fences)
-	{
-		begin_gathering(TICK, fences);
-		for (size_t i = 0; i < COUNT(with_cancels); i++) { /* a drain begins the count again */
-			cancels_most = with_cancels[i];
-			CHECK(asleep(gather));
-			CHECK_INT(cancels + submits, ==, HWT_GATHER);
-			CHECK_INT(cancels, ==, cancels_most < HWT_GATHER ? cancels_most : HWT_GATHER);
-			settle();
-			for (unsigned j = 0; i < 4 && j < COUNT(armed); j++)
-				if (hwt_timeout_state(armed[j]) != HWT_PENDING)
-					armed[j] = schedule(FAR);
-			settle();
-		}
-		CHECK_INT(ran, ==, 0);
-		end();
-	}
-}
-
-static void submit_early_then_gather(void)
-{
-	schedule(1);
-	CHECK_INT(word_of(&timer->lanes.idle), ==, IDLE_NAP);
-	gather();
-	submits++;
-}
-
-TEST(g5_a_long_nap_ends_for_a_long_lane_too)
-{
-	begin_gathering(HWT_MS(100), false);
-	fake_now_ns += HWT_MS(100);
-	for (unsigned i = 0; i < 64; i++)
-		schedule(FAR);
-	driven_pass(timer, fake_now_ns);
-	cancels_most = 0;
-	CHECK(asleep(submit_early_then_gather));
-	CHECK_INT(slept[0].word, ==, IDLE_NAP);
-	CHECK_INT(submits, ==, HWT_GATHER);
-	end();
-}
+static hwt_timeout armed[40];
 
 static void run_out_of_memory(void)
 {
@@ -805,7 +533,7 @@ static void run_out_of_memory(void)
 	for (unsigned i = 0; i < 40; i++)
 		CHECK_INT(hwt_cancel(armed[i]), ==, 0);
 	memory_fails(0, UINT64_MAX);
-	for (submits = 0; submits < HWT_GATHER - 100 && rc == 0; submits++) {
+	for (unsigned i = 0; i < HWT_GATHER - 100 && rc == 0; i++) {
 		CHECK_INT(word_of(&timer->lanes.idle), !=, IDLE_AWAKE);
 		rc = hwt_new_timeout_at(timer, note, NULL, AT(FAR), NULL);
 	}
@@ -844,23 +572,6 @@ TEST(a_refusal_at_the_limit_does_not_wake_it)
 	schedule(FAR);
 	settle();
 	CHECK(!asleep(be_refused));
-	end();
-}
-
-TEST(lanes_are_empty_without_either_kind_of_operation)
-{
-	hwt_timeout timeout;
-
-	begin(driven_config(TICK, 64), false);
-	CHECK(hwt_lanes_are_empty(&timer->lanes));
-	timeout = schedule(100);
-	CHECK(!hwt_lanes_are_empty(&timer->lanes));
-	driven_pass(timer, AT(1));
-	CHECK(hwt_lanes_are_empty(&timer->lanes));
-	CHECK_INT(hwt_cancel(timeout), ==, 0);
-	CHECK(!hwt_lanes_are_empty(&timer->lanes));
-	driven_pass(timer, AT(2));
-	CHECK(hwt_lanes_are_empty(&timer->lanes));
 	end();
 }
 

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What hwt_reschedule does to records, with the checker after each step: requeued records in the wheel, cancelled,
- * stopped, or overtaken by their old tick; postponed ones; no memory at each place; which call wakes a worker that
- * falls asleep between the two halves of a call; and which calls wait for a mover.
+ * What hwt_reschedule does to records: in a stop, without memory, and which call wakes a worker that falls asleep
+ * between the two halves of a call; and looks at a deadline.
  */
 #include "check/check.h"
 #include "unit.h"
-
-#include <sched.h>
-#include <time.h>
 
 #define START HWT_S(1000)
 #define TICK HWT_MS(1)
@@ -16,11 +12,10 @@
 
 static hwt_timer *timer;
 
-static void begin(uint32_t max_transfers)
+static void begin(void)
 {
 	hwt_config config = driven_config(TICK, 64);
 
-	config.max_transfers_per_tick = max_transfers;
 	timer = driven_create(&config, START);
 }
 
@@ -34,7 +29,7 @@ static struct hwt_check_counts counts(void)
 
 struct shot {
 	hwt_timeout timeout;
-	unsigned runs, released;
+	unsigned runs;
 	int64_t tick; /* of the last run */
 };
 
@@ -47,24 +42,10 @@ static void shot_task(hwt_timeout timeout, void *arg)
 	shot->tick = timer->wheel->tick;
 }
 
-static void shot_release(void *arg)
+static void start(struct shot *shot, int64_t deadline_ns)
 {
-	((struct shot *)arg)->released++;
-}
-
-static int try_start(struct shot *shot, int64_t deadline_ns, bool extended)
-{
-	hwt_spec spec = { sizeof(spec), shot_task, shot, deadline_ns, 0, shot_release, HWT_ABSOLUTE };
-
 	memset(shot, 0, sizeof(*shot));
-	if (extended)
-		return hwt_new_timeout_ex(timer, &spec, &shot->timeout);
-	return hwt_new_timeout_at(timer, shot_task, shot, deadline_ns, &shot->timeout);
-}
-
-static void start(struct shot *shot, int64_t deadline_ns, bool extended)
-{
-	CHECK_INT(try_start(shot, deadline_ns, extended), ==, 0);
+	CHECK_INT(hwt_new_timeout_at(timer, shot_task, shot, deadline_ns, &shot->timeout), ==, 0);
 }
 
 static uint64_t word_of(const struct shot *shot)
@@ -97,118 +78,6 @@ static void end(void)
 	driven_destroy(timer);
 }
 
-TEST(a_requeued_timeout_is_in_the_wheel_and_in_a_queue)
-{
-	struct shot shot;
-
-	begin(1000);
-	start(&shot, AT(50), true);
-	pass(1);
-	CHECK_INT(hwt_reschedule_at(shot.timeout, AT(20)), ==, 0);
-	CHECK(has(&shot, WORD_REQUEUED) && has(&shot, WORD_RESCHEDULED) && !has(&shot, WORD_RESCHEDULING));
-	CHECK_INT(counts().requeued, ==, 1);
-	CHECK_INT(counts().place[PLACE_WHEEL], ==, 1);
-	CHECK_INT(counts().place[PLACE_EXTENSION], ==, 1);
-	CHECK_INT(hwt_reschedule_at(shot.timeout, AT(10)), ==, 0);
-	CHECK_INT(hwt_reschedule_at(shot.timeout, AT(30)), ==, 0);
-	CHECK_INT(counts().requeued, ==, 1);
-	pass(2);
-	CHECK(!has(&shot, WORD_REQUEUED));
-	CHECK_INT(counts().requeued, ==, 0);
-	CHECK_INT(counts().place[PLACE_WHEEL], ==, 1);
-	pass(29);
-	CHECK_INT(shot.runs, ==, 0);
-	pass(30);
-	CHECK_INT(shot.tick, ==, 30);
-	CHECK_INT(shot.released, ==, 1);
-	CHECK_INT(counts().place[PLACE_EXTENSION], ==, 0);
-	end();
-}
-
-TEST(a_requeued_timeout_is_cancelled_without_a_second_push)
-{
-	for (int extended = 0; extended < 2; extended++) {
-		struct shot shot;
-
-		begin(1000);
-		start(&shot, AT(50), extended != 0);
-		pass(1);
-		CHECK_INT(hwt_reschedule_at(shot.timeout, AT(20)), ==, 0);
-		CHECK_INT(hwt_cancel(shot.timeout), ==, 0);
-		CHECK_INT(counts().cancelled, ==, 0);
-		CHECK_INT(counts().requeued, ==, 1);
-		CHECK_INT(hwt_cancel(shot.timeout), ==, ENOENT);
-		CHECK_INT(hwt_reschedule_at(shot.timeout, AT(5)), ==, ENOENT);
-		CHECK_INT(shot.released, ==, 0);
-		pass(2);
-		CHECK_INT(counts().place[PLACE_WHEEL], ==, 0);
-		CHECK_INT(counts().place[PLACE_RETURNED], ==, 1 + extended);
-		CHECK_INT(shot.released, ==, extended);
-		pass(60);
-		CHECK_INT(shot.runs, ==, 0);
-		end();
-		CHECK_INT(shot.released, ==, extended);
-	}
-}
-
-enum then {
-	THEN_WAIT,
-	THEN_CANCEL,
-	THEN_LATER,
-	THEN_STOP,
-	THENS,
-};
-
-static void after_overtaken(struct shot *shot, enum then then)
-{
-	size_t said = 0;
-
-	if (then == THEN_CANCEL)
-		CHECK_INT(hwt_cancel(shot->timeout), ==, 0);
-	if (then == THEN_LATER)
-		CHECK_INT(hwt_reschedule_at(shot->timeout, AT(40)), ==, 0);
-	if (then == THEN_STOP) {
-		CHECK_INT(hwt_timer_stop(timer, &said), ==, 0);
-		CHECK_INT(said, ==, 4); /* with the other three */
-	}
-	hwt_check(timer);
-	CHECK_INT(shot->released, ==, 0);
-}
-
-/* The worker takes in one timeout a pass, and others wait before it: its old tick comes first. */
-TEST(the_old_tick_of_a_requeued_timeout_comes_first)
-{
-	for (unsigned i = 0; i < 2 * THENS; i++) {
-		bool extended = i % 2 != 0;
-		enum then then = i / 2;
-		struct shot shot, others[3];
-
-		begin(1);
-		start(&shot, AT(5), extended);
-		pass(1);
-		for (int j = 0; j < 3; j++)
-			start(&others[j], AT(1000), false);
-		CHECK_INT(hwt_reschedule_at(shot.timeout, AT(3)), ==, 0);
-		pass(3);
-		CHECK_INT(shot.runs, ==, 0);
-		pass(5); /* it leaves the wheel */
-		CHECK_INT(shot.runs, ==, 0);
-		CHECK(has(&shot, WORD_REQUEUED));
-		CHECK_INT(((struct hwt_record *)shot.timeout.entry)->place, ==, 0);
-		CHECK_INT(counts().requeued, ==, 1);
-		after_overtaken(&shot, then);
-		if (then != THEN_STOP)
-			for (int64_t tick = 6; tick <= 45; tick++)
-				pass(tick);
-		CHECK_INT(shot.runs, ==, then == THEN_WAIT || then == THEN_LATER ? 1 : 0);
-		if (shot.runs == 1)
-			CHECK_INT(shot.tick, ==, then == THEN_LATER ? 40 : 7); /* the third pass from then */
-		CHECK_INT(shot.released, ==, extended && then != THEN_STOP ? 1 : 0);
-		end();
-		CHECK_INT(shot.released, ==, extended ? 1 : 0);
-	}
-}
-
 /* A stop closes the lanes before it looks at what is pending, and finds this one where it is. */
 TEST(one_that_is_moved_in_a_stop_is_not_pushed)
 {
@@ -216,8 +85,8 @@ TEST(one_that_is_moved_in_a_stop_is_not_pushed)
 	struct shot shot;
 	size_t said = 0;
 
-	begin(1000);
-	start(&shot, AT(50), false);
+	begin();
+	start(&shot, AT(50));
 	pass(1);
 	hwt_lanes_close(&timer->lanes);
 	CHECK_INT(hwt_reschedule_at(shot.timeout, AT(20)), ==, 0);
@@ -239,7 +108,7 @@ TEST(one_that_is_moved_in_a_stop_is_not_pushed)
 static void start_many(struct shot *shots, int64_t tick)
 {
 	for (unsigned i = 0; i < MANY; i++) {
-		start(&shots[i], AT(tick), false);
+		start(&shots[i], AT(tick));
 		if (i % 8 == 7)
 			pass(0);
 	}
@@ -252,9 +121,9 @@ TEST(an_earlier_deadline_needs_a_node_or_the_old_one_holds)
 	struct shot queued;
 	unsigned moved = 0;
 
-	begin(100000);
+	begin();
 	start_many(shots, 500);
-	start(&queued, AT(500), false);
+	start(&queued, AT(500));
 	memory_fails(0, UINT64_MAX);
 	while (moved < MANY && hwt_reschedule_at(shots[moved].timeout, AT(100)) == 0)
 		moved++;
@@ -353,8 +222,8 @@ static void move_to_10(void)
 
 TEST(moved_earlier_while_another_moves_it_earlier)
 {
-	begin(1000);
-	start(&subject, AT(90), false);
+	begin();
+	start(&subject, AT(90));
 	pass(0);
 	open_gap("queue push", move_to_10);
 	CHECK_INT(hwt_reschedule_at(subject.timeout, AT(50)), ==, 0);
@@ -420,7 +289,7 @@ static bool looked_at_in_a_pass(int64_t tick, bool in_the_wheel, unsigned point)
 {
 	bool reached;
 
-	begin(1000);
+	begin();
 	seconds_first = 0;
 	start_in_order(&subject, AT(5));
 	start_in_order(&second, AT(5));
@@ -462,8 +331,8 @@ TEST(a_look_at_one_that_is_not_pending_finds_nothing)
 {
 	int64_t deadline_ns = 0;
 
-	begin(1000);
-	start(&subject, AT(5), false);
+	begin();
+	start(&subject, AT(5));
 	CHECK(record_read_deadline(subject.timeout.entry, subject.timeout.generation, &deadline_ns));
 	CHECK_INT(deadline_ns, ==, AT(5));
 	atomic_store(&hwt_test_point, cancel_in_the_look);

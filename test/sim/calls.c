@@ -334,7 +334,7 @@ static void look_at_timer(void)
 	SIM_CHECK(hwt_timer_user(world.timer) == &world);
 	SIM_CHECK(hwt_timer_grid(world.timer, &start_ns) == (world.is_started ? 0 : ENOENT) || !world.is_started);
 	SIM_CHECK(world.is_stopping || !hwt_timer_next_unprocessed(world.timer, &left));
-	(void)hwt_pending_timeouts(world.timer);
+	SIM_CHECK(hwt_pending_timeouts(world.timer) <= ITEMS); /* and so not below zero */
 	end_call(&guard);
 }
 

@@ -2,6 +2,7 @@
 /* Settings by the seed, and a life in rounds; world.h. */
 #include "sim/world.h"
 #include "base/mem.h"
+#include "timer/timer.h"
 #include "tunables.h"
 
 #include <errno.h>
@@ -10,6 +11,7 @@
 #define REFUSED_MAX UINT64_C(1000000)
 
 #define VAIN_MAX 10000 /* advances in which operations that wait are taken in, one by one */
+#define WAKES_MAX 200  /* of a worker that naps in traffic, and looks for memory */
 
 static bool refuses(void)
 {
@@ -19,10 +21,16 @@ static bool refuses(void)
 	return no;
 }
 
-/* Returns when all is quiet but for what is periodic.  Then a loop that is told when to come does not come in vain. */
+/* How often whoever drives the timer has come. */
+static uint64_t times(void)
+{
+	return world.driving == WORKER ? counts_get(&world.timer->worker.counts.wakeups) : world.advances;
+}
+
+/* Returns when all is quiet but for what is periodic.  Then a worker, or a loop that is told when to come, sleeps. */
 void let_rest(void)
 {
-	uint64_t advances = world.advances, runs = world.sums.runs;
+	uint64_t before = times(), runs = world.sums.runs;
 	int64_t held_ns;
 
 	do {
@@ -31,8 +39,10 @@ void let_rest(void)
 	} while (sim_held() != held_ns);
 	for (unsigned i = 0; i < 1000 && !sim_others_wait(); i++)
 		sim_sleep(HWT_US(50));
-	if (world.driving <= EARLIER && !world.has_pool)
-		SIM_CHECK(world.advances - advances <= 2 * (world.sums.runs - runs) + VAIN_MAX);
+	if (world.driving == WORKER)
+		SIM_CHECK(times() - before <= 4 * (world.sums.runs - runs) + WAKES_MAX);
+	else if (world.driving <= EARLIER && !world.has_pool)
+		SIM_CHECK(times() - before <= 2 * (world.sums.runs - runs) + VAIN_MAX);
 }
 
 static void choose_places(void)

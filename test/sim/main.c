@@ -135,6 +135,11 @@ TEST(twice_as_many_cost_twice_as_much)
 	run_seeds("cost", live_at_twice_the_size, 20);
 }
 
+TEST(thousands_of_operations_wake_a_sleeper)
+{
+	run_seeds("sleeper", live_beside_a_sleeper, 20);
+}
+
 int main(int argc, char **argv)
 {
 	return test_run_all(argc, argv);

@@ -310,3 +310,44 @@ void live_at_twice_the_size(void)
 	sim_say("%ld steps, with twice as many %ld", (long)few, (long)many);
 	SIM_CHECK(many < few * 9 / 4);
 }
+
+/*
+ * New timeouts and cancels gather in the lane of a thread while the worker sleeps, or naps in a long tick: some
+ * thousands, and no more.  For these it wakes up, and not for each.
+ */
+#define GATHER 4096
+#define GATHERED (3 * GATHER)
+
+void live_beside_a_sleeper(void)
+{
+	static hwt_timeout far[GATHERED];
+	uint64_t count = sim_random(2) == 0 ? GATHER : 1 + sim_random(GATHERED);
+	uint64_t cancels = sim_random(2) * sim_random(2 * GATHER);
+	unsigned ran = 0;
+	bool naps = sim_random(2) == 0;
+	hwt_config config = HWT_CONFIG_INIT;
+	hwt_stats before = { .size = sizeof(before) }, after = before;
+
+	hwt_test_enough = SIZE_MAX;
+	config.tick_duration_ns = naps ? HWT_MS(256) : HWT_MS(1);
+	SIM_CHECK(hwt_timer_create(&timer, &config) == 0);
+	for (unsigned i = 0; i < GATHERED; i++)
+		SIM_CHECK(hwt_new_timeout(timer, count_only, NULL, HWT_S(1000), &far[i]) == 0);
+	SIM_CHECK(hwt_new_timeout(timer, count_only, &ran, 0, NULL) == 0);
+	sim_sleep(HWT_S(2));
+	SIM_CHECK(hwt_timer_stats(timer, &before) == 0 && before.transfers == GATHERED + 1);
+	for (unsigned i = 0; i < count; i++) {
+		if (i < cancels)
+			SIM_CHECK(hwt_cancel(far[i]) == 0);
+		else
+			SIM_CHECK(hwt_new_timeout(timer, count_only, NULL, HWT_S(1000), NULL) == 0);
+		if (i % 64 == 0 && !naps)
+			sim_sleep(HWT_MS(3));
+	}
+	sim_sleep(PATIENCE);
+	SIM_CHECK(hwt_timer_stats(timer, &after) == 0);
+	sim_say("%ld operations, %ld taken in", (long)count, (long)(after.transfers - before.transfers));
+	SIM_CHECK(after.transfers - before.transfers + GATHER > count);
+	SIM_CHECK(after.wakeups - before.wakeups <= 8 + 4 * count / GATHER);
+	SIM_CHECK(hwt_timer_destroy(timer) == 0);
+}

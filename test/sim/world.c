@@ -225,6 +225,18 @@ void judge_advance(uint64_t began, int64_t now_ns, int64_t next_ns)
 	}
 }
 
+/* The handle of one that has ended says so for ever, whatever its memory serves. */
+static void judge_handle(struct item *item)
+{
+	hwt_state state = hwt_timeout_state(item->handle);
+
+	if (item->accepted == 0 || item_waits(item))
+		return;
+	SIM_CHECK(state == HWT_EXPIRED || state == HWT_CANCELLED || state == HWT_RETIRED);
+	SIM_CHECK(state == HWT_RETIRED || !item->is_retired);
+	item->is_retired = state == HWT_RETIRED;
+}
+
 /* No timeout is overdue, and no more are there than the model knows. */
 static void judge_items(void)
 {
@@ -242,6 +254,8 @@ static void judge_items(void)
 	}
 	if (!sim_others_wait())
 		return;
+	for (unsigned i = 0; i < world.item_count; i++)
+		judge_handle(&world.items[i]);
 	SIM_CHECK(hwt_pending_timeouts(world.timer) == waiting);
 	SIM_CHECK(world.config.max_pending_timeouts <= 0 || waiting <= (uint64_t)world.config.max_pending_timeouts);
 }
@@ -250,8 +264,12 @@ static void judge_stats(void)
 {
 	const struct sums *sums = &world.sums;
 	hwt_stats stats = { .size = sizeof(stats) };
+	uint64_t late = 0;
 
 	SIM_CHECK(hwt_timer_stats(world.timer, &stats) == 0);
+	for (unsigned i = 0; i < 32; i++)
+		late += stats.lateness[i];
+	SIM_CHECK(late == stats.runs);
 	SIM_CHECK(stats.accepted == sums->accepted && stats.cancelled == sums->cancelled);
 	SIM_CHECK(stats.runs == sums->runs && stats.merged_periods == sums->missed);
 	SIM_CHECK(stats.rescheduled == sums->moved && stats.running == 0 && stats.returned == 0);

@@ -39,6 +39,7 @@ struct item {
 	unsigned calls;                                   /* cancels and moves that threads are in */
 	unsigned agains;                                  /* so often its task has it run again */
 	bool has_finaliser, in_run, is_rearmed, is_exact; /* is_exact: its deadline is known, and it never moved */
+	bool is_retired;
 };
 
 /* Numbers as hwt_stats has them. */
