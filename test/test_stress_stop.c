@@ -1,39 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Starting and stopping with threads: timers come and go, and two threads do it at once.  Stops that race producers are
- * in test_stress_all.c.
- */
+/* Starting and stopping by two threads at once.  Stops that race producers are in test_stress_all.c. */
 #include "support.h"
-
-/* One thread's timer: created, used and destroyed while others do the same. */
-static void *come_and_go(void *arg)
-{
-	struct prng prng = { *(uint64_t *)arg };
-
-	for (unsigned i = 0; i < scaled(40); i++) {
-		hwt_timer *timer = new_timer(HWT_MS(1), 8);
-		atomic_uint ran = 0;
-		unsigned count = (unsigned)prng_between(&prng, 1, 200);
-
-		for (unsigned j = 0; j < count; j++)
-			CHECK_RC(hwt_new_timeout(timer, count_task, &ran, prng_between(&prng, 0, HWT_MS(4)), NULL), 0);
-		if (prng_below(&prng, 2))
-			CHECK(wait_count(&ran, count));
-		CHECK_RC(hwt_timer_destroy(timer), 0);
-		CHECK_INT(ran, <=, count);
-	}
-	return NULL;
-}
-
-TEST(many_timers_at_once)
-{
-	uint64_t seeds[8];
-	struct prng prng = { test_seed("many_timers_at_once") };
-
-	for (int i = 0; i < 8; i++)
-		seeds[i] = prng_next(&prng);
-	crew_run(8, come_and_go, seeds, sizeof(seeds[0]));
-}
 
 static void *start_or_be_refused(void *arg)
 {

@@ -99,59 +99,6 @@ TEST(row31_a_monotonic_clock_does_not_go_back)
 	driven_destroy(timer);
 }
 
-/* Steps at random against a list: never early on this clock, and late only by a tick. */
-static void walk_at_random(uint64_t *state, uint32_t wheel_size)
-{
-	int64_t deadlines[64], now_ns = NOON;
-	bool pending[64] = { false };
-	hwt_timeout timeouts[64];
-	unsigned count = 0;
-
-	begin(wheel_size);
-	for (unsigned turn = 0; turn < 200; turn++) {
-		int64_t step = (int64_t)random_below(state, 40) * TICK;
-		unsigned ran_before = ran;
-
-		if (count < 64) {
-			deadlines[count] = now_ns + ((int64_t)random_below(state, 300) - 20) * TICK / 2;
-			if (random_below(state, 10) == 0)
-				deadlines[count] = now_ns + (int64_t)random_below(state, 1000000) * TICK;
-			timeouts[count] = at(count, deadlines[count]);
-			pending[count++] = true;
-		}
-		if (random_below(state, 4) == 0) {
-			unsigned victim = (unsigned)random_below(state, count);
-
-			CHECK_INT(hwt_cancel(timeouts[victim]), ==, pending[victim] ? 0 : ENOENT);
-			pending[victim] = false;
-		}
-		if (random_below(state, 6) == 0)
-			step = -(int64_t)random_below(state, 3000) * TICK;
-		now_ns += step;
-		pass_at(now_ns);
-		for (unsigned i = ran_before; i < ran; i++) {
-			CHECK(pending[order[i]]);
-			CHECK_INT(deadlines[order[i]], <=, now_ns);
-			pending[order[i]] = false;
-		}
-		/* What is due by more than a tick was accepted after the pass for that tick, and runs with the next. */
-		pass_at(now_ns += TICK);
-		for (unsigned i = ran_before; i < ran; i++)
-			pending[order[i]] = false;
-		for (unsigned i = 0; i < count; i++)
-			CHECK(!pending[i] || deadlines[i] > now_ns - 2 * TICK);
-	}
-	driven_destroy(timer);
-}
-
-TEST(steps_at_random_make_nothing_early_and_nothing_late)
-{
-	uint64_t state = random_seed();
-
-	for (unsigned round = 0; round < 200 && test_failures == 0; round++)
-		walk_at_random(&state, 2u << random_below(&state, 6));
-}
-
 /* A loop's times and delays follow the clock, too. */
 TEST(a_loop_follows_a_step_back)
 {

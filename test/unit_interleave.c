@@ -256,11 +256,6 @@ static void cancel_second(void)
 	(void)cancel_on(2, subject);
 }
 
-static void cancel_on_the_first_ones_lane(void)
-{
-	(void)cancel_on(1, subject);
-}
-
 /* Nobody's any more, least of all the stranger's whom the record serves now. */
 static void cancel_stale(void)
 {
@@ -660,13 +655,6 @@ TEST(two_cancels_race_the_expiry_of_one_in_the_wheel)
 	CHECK_OUTCOMES(2);
 }
 
-TEST(two_cancels_on_one_lane_race_the_expiry)
-{
-	CHECK_INT(EXPLORE("word", ONE_IN_THE_WHEEL, cancel_first, cancel_on_the_first_ones_lane, worker_passes), >,
-		  100);
-	CHECK_OUTCOMES(2);
-}
-
 TEST(a_cancel_without_memory_races_the_expiry)
 {
 	CHECK_INT(EXPLORE("word", ONE_AND_NO_NODE_FOR_ITS_CANCEL, cancel_first, cancel_second, worker_passes), >, 100);
@@ -727,11 +715,6 @@ TEST(a_task_thread_returns_a_record_while_the_worker_trims)
 	CHECK_INT(EXPLORE("slab", ONE_HANDED_OVER, task_thread_runs, trim, submit_on_another_lane), >, 100);
 	task_threads = 0;
 	is_given_back = false;
-}
-
-TEST(a_cancel_s_push_races_every_look_of_the_worker)
-{
-	CHECK_INT(EXPLORE("queue", ONE_IN_THE_WHEEL, cancel_first, worker_passes), >, 20);
 }
 
 TEST(a_cancel_at_the_limit_is_counted_before_it_makes_room)

@@ -96,40 +96,6 @@ TEST(a_lane_with_a_handful_takes_a_page)
 	end();
 }
 
-/* In whatever parts and from whichever threads they come. */
-TEST(a_slab_goes_when_it_has_been_empty_for_a_while_and_not_before)
-{
-	struct hwt_record *records[MANY];
-	struct hwt_record_slab *slab;
-	size_t held;
-
-	begin();
-	take_many(&mine, records, MANY);
-	slab = mine.slab;
-	held = record_slabs_held(&slabs);
-	CHECK(!look(slab, 100)); /* a lane has it */
-	hwt_pool_leave(&mine);
-	CHECK(!look(slab, 100)); /* all is out */
-	bring_home(records, MANY - 2);
-	CHECK(!look(slab, 100));
-	record_slab_return_one(records[MANY - 2]);
-	record_slab_chain(records[MANY - 1]);
-	CHECK(!look(slab, 100)); /* one is in the chain */
-	hwt_record_slabs_flush(&slabs);
-	CHECK(look(slab, 100));
-	CHECK(look(slab, 109));
-	CHECK_INT(given, ==, 0);
-	CHECK(!look(slab, 110));
-#ifdef HWT_LINUX
-	CHECK_INT(given, ==, held);
-	CHECK_INT(record_slabs_held(&slabs), ==, 0);
-	CHECK_INT(record_word(records[0]), ==, 0);
-#endif
-	CHECK(!look(slab, 200)); /* there is nothing left to wait for */
-	CHECK_INT(given, <=, held);
-	end();
-}
-
 /* So that a few are not worth a change of the slab, but are there when nothing else is. */
 TEST(a_slab_is_taken_for_many_or_without_memory_for_any)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A small world, all of it: every delay at every tick of small wheels, the number pending against a closed formula,
- * and wake-ups against what they are for.
+ * A small world, all of it: every delay at every tick of small wheels, and the number pending against a closed formula.
  */
 #include "check/check.h"
 #include "unit.h"
@@ -174,77 +173,6 @@ TEST(row16_every_delay_at_every_tick_with_one_moved)
 				for (int64_t at = from; at < from + delay; at++)
 					for (int64_t to = from; to <= from + 5 * (int64_t)wheel; to++)
 						one_moved(wheel, from, delay, at, to);
-	}
-}
-
-/* Goes from wake-up to wake-up.  Returns how many there were, and in *idle those at which nothing ran. */
-static size_t sleep_and_wake(size_t *idle)
-{
-	size_t wakes = 0;
-	int64_t tick;
-
-	*idle = 0;
-	while ((tick = hwt_wheel_next_due(timer->wheel)) != HWT_TICK_NEVER) {
-		size_t before = ran;
-
-		CHECK_INT(tick, >=, timer->wheel->tick);
-		driven_pass(timer, grid_time(&timer->wheel->grid, tick));
-		*idle += ran == before;
-		REQUIRE(++wakes < 1000000);
-	}
-	return wakes;
-}
-
-/* In a wheel of levels some wake-ups bring down a bucket of many. */
-#define SLICES (test_is_hierarchical() ? 40u : 0u)
-
-/* A wake-up is for somebody who runs in it, or for somebody who was cancelled; none comes twice. */
-TEST(row16_wake_ups_make_progress)
-{
-	uint64_t seed = random_seed();
-
-	for (uint32_t wheel = 1; wheel <= 1024; wheel *= 4) {
-		for (unsigned cancels_of_10 = 0; cancels_of_10 < 10; cancels_of_10 += 3) {
-			size_t cancelled = 0, idle;
-
-			begin(driven_config(TICK, wheel), START);
-			for (unsigned i = 0; i < 2000; i++) {
-				int64_t ticks = 1 + (int64_t)random_below(&seed, 40 * wheel);
-
-				arm(ticks * TICK, ticks);
-			}
-			driven_pass(timer, START);
-			for (unsigned i = 0; i < 2000; i++) {
-				if (random_below(&seed, 10) >= cancels_of_10)
-					continue;
-				CHECK_INT(hwt_cancel(all[i].handle), ==, 0);
-				all[i].over = true;
-				cancelled++;
-			}
-			driven_pass(timer, START);
-			CHECK_INT(sleep_and_wake(&idle), <=, 2000);
-			CHECK_INT(idle, <=, cancelled + SLICES);
-			CHECK_INT(ran, ==, 2000 - cancelled);
-			end();
-		}
-	}
-}
-
-/* Once in 2^31 rounds each is looked up again, and so is the hole that each leaves behind. */
-TEST(row16_wake_ups_of_far_timeouts_are_few)
-{
-	for (uint32_t wheel = 1; wheel <= 4; wheel *= 2) {
-		size_t idle;
-
-		begin(driven_config(TICK, wheel), START);
-		for (unsigned bits = 28; bits <= 42; bits++)
-			arm((INT64_C(1) << bits) * TICK + 1, (INT64_C(1) << bits) + 1);
-		driven_pass(timer, START);
-		hwt_check(timer);
-		(void)sleep_and_wake(&idle);
-		CHECK_INT(idle, <=, (INT64_C(15) << 42 >> 31) / wheel + 15);
-		CHECK_INT(ran, ==, 15);
-		end();
 	}
 }
 
