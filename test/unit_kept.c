@@ -144,27 +144,6 @@ TEST(one_with_an_extension_is_left_to_the_worker)
 	end();
 }
 
-/* The worker pops it, and the lane has it no more: it comes home one pass later. */
-TEST(a_record_that_the_worker_has_popped_is_let_go)
-{
-	begin(0, HWT_FULL);
-	for (unsigned i = 0; i < 1000; i++) {
-		CHECK_INT(hwt_cancel(schedule(1)), ==, 0);
-		CHECK(lane->kept != NULL);
-		driven_pass(timer, START);
-		CHECK(lane->parked != NULL);
-		CHECK(hwt_lanes_are_empty(&timer->lanes)); /* nothing to do with it, and nothing to stay awake for */
-		hwt_check(timer);
-		schedule(i + 1);
-		CHECK(!hwt_lanes_are_empty(&timer->lanes));
-		hwt_check(timer);
-		driven_pass(timer, START + (int64_t)i * TICK);
-		CHECK(lane->parked == NULL);
-	}
-	CHECK_INT(record_slabs_held(&timer->lanes.slabs), <=, 4096);
-	end();
-}
-
 static const char *meet_at;
 static int64_t meet_ns;
 
@@ -386,8 +365,5 @@ TEST(a_refusal_names_one_reason)
 	CHECK_INT(hwt_cancel(timeout), ==, 0);
 	end();
 }
-
-/* The law, with a worker at work and producers that share lanes. */
-
 
 TEST_MAIN()

@@ -127,28 +127,6 @@ TEST(it_holds_for_timeouts_with_a_finaliser_and_for_periodic_ones)
 	CHECK_INT(released, ==, 25);
 }
 
-TEST(a_smaller_reserve_gives_back_what_is_more)
-{
-	size_t held;
-
-	begin(0);
-	CHECK_INT(hwt_reserve(timer, 5000), ==, 0);
-	CHECK_INT(hwt_reserve(timer, 7), ==, 0);
-	hwt_check(timer);
-	held = records_held(&timer->lanes);
-	for (unsigned i = 0; i < 2 * 4993; i++)
-		CHECK_INT(schedule(), ==, 0);
-	CHECK_INT(records_held(&timer->lanes), ==, held);
-	(void)use_up_by_a_neighbour();
-	check_reserved(7);
-	memory_is_back();
-	CHECK_INT(hwt_reserve(timer, 20), ==, 0);
-	CHECK_INT(hwt_reserve(timer, 0), ==, 0);
-	(void)use_up_by_a_neighbour();
-	CHECK_INT(schedule(), ==, ENOMEM);
-	end();
-}
-
 TEST(a_smaller_reserve_of_two_slabs_gives_back_to_both)
 {
 	size_t held;
