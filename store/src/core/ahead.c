@@ -31,6 +31,7 @@ struct hwts_reader {
 	bool busy;     /* a look is under way, the reader's own or one that was lent; with the lock */
 	bool refilled; /* groups; looks take turns with that */
 	bool quiet;    /* the last look was a sweep, was quick and found nothing */
+	bool told;     /* that an index is damaged */
 	size_t loads;
 	unsigned failures;
 };
@@ -255,6 +256,16 @@ void hwts_reader_take_back(hwt_store *store, struct hwts_renewal *renewal)
  * The thread
  */
 
+/* Once, until a sweep could read all. */
+static void tell_blocked(struct hwts_reader *reader, const struct hwts_conn *conn)
+{
+	if (reader->look.blocked > 0 && !reader->told && !hwts_read_halts(conn))
+		hwts_warn(reader->store,
+			  "look-ahead: of %zu shards not all can be found, for their index is damaged: %s",
+			  reader->look.blocked, hwts_fail_text());
+	reader->told = reader->look.blocked > 0 || (reader->told && !reader->look.sweeps);
+}
+
 static int look(struct hwts_reader *reader, struct hwts_conn *conn)
 {
 	hwt_store *store = reader->store;
@@ -266,6 +277,7 @@ static int look(struct hwts_reader *reader, struct hwts_conn *conn)
 	took_ns = hwt_now() - began_ns + HWTS_TEST(look_took);
 	if (rc != 0)
 		return rc;
+	tell_blocked(reader, conn);
 	HWTS_POINT("read");
 	if (reader->look.sweeps)
 		HWTS_POINT("looked");
@@ -277,7 +289,7 @@ static int look(struct hwts_reader *reader, struct hwts_conn *conn)
 		reader->loads = took_ns > LOAD_SLOW_NS ? 1 : HWTS_MIN(reader->loads * 2, HWTS_PAGE);
 	if (reader->look.sweeps)
 		hwts_swept(&reader->sweep, store, &reader->look, took_ns);
-	reader->quiet = reader->look.sweeps && reader->look.due_count == 0 && took_ns <= QUICK_NS;
+	reader->quiet = reader->look.sweeps && reader->look.due_count == 0 && !reader->told && took_ns <= QUICK_NS;
 	return 0;
 }
 

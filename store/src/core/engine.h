@@ -241,10 +241,9 @@ struct hwts_want {
 struct hwts_held {
 	int32_t shard;
 	int64_t epoch;
-	int64_t to_us;                /* look as far as this */
-	int64_t mark_due_us, mark_id; /* seen up to here; set to how far it is seen now */
-	int64_t swept_due_us,
-	    swept_id; /* a sweep reads what is overdue from here on; set to where the next one begins */
+	int64_t to_us;                  /* look as far as this */
+	int64_t mark_due_us, mark_id;   /* seen up to here; set to how far it is seen now */
+	int64_t swept_due_us, swept_id; /* a sweep reads on from here; set to where the next one begins */
 	size_t seen, overdue;
 	bool full; /* set: there may be more before that */
 };
@@ -300,7 +299,8 @@ struct hwts_look {
 	/* out */
 	struct hwts_due *dues;
 	size_t due_count, due_room;
-	bool missed; /* some of it should have been in the window */
+	bool missed;    /* some of it should have been in the window */
+	size_t blocked; /* shards whose index is damaged: they were read so far and no further */
 
 	/* while it is under way */
 	size_t at;

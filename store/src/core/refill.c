@@ -35,7 +35,7 @@ static struct hwts_refill refill_of(const hwt_store *store, const struct hwts_ki
 				      .bucket = group->bucket,
 				      .priority = rest->turn.priority,
 				      .group_len = group->len,
-				      .from = rest->asked,
+				      .from = { rest->asked.due_us, rest->asked.id - 1 },
 				      .to = { shard->mark_due_us, shard->mark_id } };
 
 	/* What has no group has a rest in each shard. */
@@ -73,11 +73,9 @@ static struct hwts_rest *find(struct hwts_kind *kind, const struct hwts_refill *
 
 static struct hwts_place end_of(const struct hwts_refill *refill, bool ok)
 {
-	if (!ok)
-		return refill->from;
-	if (refill->count < refill->page)
+	if (ok && refill->count < refill->page)
 		return (struct hwts_place){ .due_us = HWTS_NEVER };
-	return (struct hwts_place){ refill->dues[refill->count - 1].due_us, refill->dues[refill->count - 1].id + 1 };
+	return (struct hwts_place){ refill->from.due_us, refill->from.id + 1 };
 }
 
 static void apply(hwt_store *store, const struct hwts_refill *refill, bool ok)
@@ -88,7 +86,7 @@ static void apply(hwt_store *store, const struct hwts_refill *refill, bool ok)
 
 	if (!rest)
 		return;
-	for (size_t i = 0; i < refill->count && ok; i++)
+	for (size_t i = 0; i < refill->count; i++)
 		hwts_window_refill(store, &refill->dues[i]);
 	hwts_rest_read(&kind->turns, rest, end_of(refill, ok), hwt_now());
 	hwts_wake(store, HWTS_BEGIN);

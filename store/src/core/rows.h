@@ -150,6 +150,24 @@ size_t hwts_look_begin(struct hwts_look *look, struct hwts_step *steps);
 void hwts_look_end(struct hwts_look *look, int rc);
 void hwts_look_free(struct hwts_look *look);
 
+/*
+ * In rows_past.c: reads a shard as far as a full page, past what cannot be read; EIO and conn->refused: as far as its
+ * index can be read.
+ */
+struct hwts_past {
+	struct hwts_step step;
+	int from_at, page_at;  /* its parameters: a place, behind which it reads, and how many rows */
+	struct hwts_step next; /* LOOK_NEXT or LOOK_NEXT_IN: the place of any row that follows */
+	int64_t *due_us, *id;  /* how far it has come; its rows move it */
+	const size_t *told;    /* how many they are */
+	size_t page, passed;   /* passed: set to how many could not be read */
+	int32_t shard;
+	int64_t epoch; /* that is held */
+	enum hwts_part part;
+	bool tells; /* it is told of what cannot be read as of a row that has its place alone */
+};
+int hwts_rows_past(struct hwts_conn *conn, struct hwts_past *past);
+
 /* Pending rows of a group that the window has not kept, in their order. */
 struct hwts_refill {
 	int32_t shard;
@@ -158,7 +176,7 @@ struct hwts_refill {
 	int8_t priority;
 	uint8_t group_len; /* 0: of those that have none */
 	char group[HWTS_KEY_MAX];
-	struct hwts_place from, to; /* both included */
+	struct hwts_place from, to; /* behind from, which its rows move, to included */
 	size_t page;
 	struct hwts_due *dues; /* the caller frees them */
 	size_t count, room;

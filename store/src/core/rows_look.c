@@ -151,7 +151,7 @@ static size_t write_steps(struct hwts_look *look, struct hwts_step *steps)
 size_t hwts_look_begin(struct hwts_look *look, struct hwts_step *steps)
 {
 	look->columns = columns_of(look);
-	look->due_count = look->at = 0;
+	look->due_count = look->at = look->blocked = 0;
 	look->missed = false;
 	for (size_t i = 0; i < look->held_count; i++)
 		look->held[i].seen = look->held[i].overdue = 0;
@@ -183,23 +183,90 @@ void hwts_look_end(struct hwts_look *look, int rc)
 	look->next_snapshot = NULL;
 }
 
+/*
+ * What cannot be read goes into the window with its place and nothing more: its begin is refused, and it is set aside.
+ */
+
+/* A step of a look, of one of its shards. */
+static int look_at_one(struct hwts_conn *conn, struct hwts_look *look, const struct hwts_step *step, size_t i)
+{
+	struct hwts_held *held = &look->held[i];
+	bool ahead = step->sql == HWTS_SQL_LOOK;
+	struct hwts_past past = { .step = *step,
+				  .next = { HWTS_SQL_LOOK_NEXT, .args[2].number = held->shard },
+				  .from_at = ahead ? 3 : 8,
+				  .page_at = ahead ? 5 : 4,
+				  .due_us = ahead ? &held->mark_due_us : &held->swept_due_us,
+				  .id = ahead ? &held->mark_id : &held->swept_id,
+				  .told = &look->due_count,
+				  .page = look->page,
+				  .shard = held->shard,
+				  .epoch = held->epoch,
+				  .part = ahead ? HWTS_AHEAD : HWTS_OVERDUE,
+				  .tells = true };
+	const char *types = hwts_statements[step->sql].types;
+	int rc;
+
+	for (int k = 0; types[k]; k++)
+		if (types[k] <= 'Z')
+			past.step.args[k] = (struct hwts_value)HWTS_BYTES((const int64_t *)step->args[k].bytes + i, 1);
+	if (!ahead) /* a sweep without what became visible late */
+		past.step.args[2].bytes = past.step.args[3].bytes = look->columns + NO_MARK * look->held_count;
+	rc = hwts_rows_past(conn, &past);
+	if (!ahead && past.passed > 0)
+		held->overdue = look->page; /* as after a full page, more and more sweeps leave it out */
+	return rc;
+}
+
+/*
+ * Slices are left to the next pass, and what became visible late to the next sweep that meets no damage: the snapshot
+ * stays what it is.
+ */
+static int look_apart(struct hwts_conn *conn, struct hwts_look *look, const struct hwts_step *steps, size_t n)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < look->held_count && (rc == 0 || conn->refused); i++) {
+		rc = 0;
+		for (size_t k = 0; k < n && rc == 0; k++)
+			if (steps[k].each == see_swept || (steps[k].sql == HWTS_SQL_LOOK && i < look->ahead_count))
+				rc = look_at_one(conn, look, &steps[k], i);
+		if (rc != 0)
+			look->held[i].to_us = INT64_MIN; /* its mark stays */
+		look->blocked += rc != 0;
+	}
+	return rc != 0 && (!conn->refused || look->blocked == look->held_count) ? rc : 0;
+}
+
 int hwts_rows_look(struct hwts_conn *conn, struct hwts_look *look)
 {
 	struct hwts_step steps[HWTS_LOOK_STEPS];
 	size_t n = hwts_look_begin(look, steps);
 	int rc = n > 0 ? hwts_run(conn, steps, n, HWTS_READS) : ENOMEM;
 
+	if (rc != 0 && n > 0 && conn->refused)
+		rc = look_apart(conn, look, steps, n);
 	hwts_look_end(look, rc);
 	return rc;
 }
 
+/*
+ * Rests
+ */
+
+/* Of what is read one by one, some is of another group. */
 static int see_rest(void *ctx, const struct hwts_value *row)
 {
 	struct hwts_refill *refill = ctx;
+	struct hwts_due due = hwts_due_of(row);
 
-	if (!hwts_grow(&refill->dues, &refill->room, refill->count + 1, sizeof(*refill->dues)))
+	if (due.priority != refill->priority || due.group_len != refill->group_len ||
+	    memcmp(due.group, refill->group, due.group_len) != 0)
+		return 0;
+	if (!hwts_grow(&refill->dues, &refill->room, refill->count + 1, sizeof(due)))
 		return ENOMEM;
-	refill->dues[refill->count++] = hwts_due_of(row);
+	refill->dues[refill->count++] = due;
+	refill->from = (struct hwts_place){ due.due_us, due.id };
 	return 0;
 }
 
@@ -209,7 +276,6 @@ static struct hwts_step refill_of(struct hwts_refill *refill)
 			  from_us = HWTS_NUMBER(refill->from.due_us), from_id = HWTS_NUMBER(refill->from.id),
 			  to_us = HWTS_NUMBER(refill->to.due_us), to_id = HWTS_NUMBER(refill->to.id);
 
-	refill->count = 0;
 	if (refill->group_len == 0)
 		return (struct hwts_step)HWTS_ASK(LOOK_NO_GROUP, see_rest, refill, HWTS_NUMBER(refill->shard), from_us,
 						  from_id, to_us, to_id, priority, page);
@@ -218,13 +284,43 @@ static struct hwts_step refill_of(struct hwts_refill *refill)
 	    HWTS_BYTES(refill->group, refill->group_len), from_us, from_id, to_us, to_id, priority, page);
 }
 
+/* What cannot be read is passed by, for its group is not known, and left to looks. */
+static int refill_one(struct hwts_conn *conn, struct hwts_refill *refill)
+{
+	struct hwts_past past = { .step = refill_of(refill),
+				  .next = { HWTS_SQL_LOOK_NEXT, .args[2].number = refill->shard },
+				  .from_at = refill->group_len > 0 ? 3 : 1,
+				  .page_at = refill->group_len > 0 ? 8 : 6,
+				  .due_us = &refill->from.due_us,
+				  .id = &refill->from.id,
+				  .told = &refill->count,
+				  .page = refill->page,
+				  .shard = refill->shard };
+
+	if (refill->group_len > 0) {
+		past.next.sql = HWTS_SQL_LOOK_NEXT_IN;
+		memcpy(past.next.args + 2, past.step.args, 3 * sizeof(*past.next.args));
+	}
+	return hwts_rows_past(conn, &past);
+}
+
 int hwts_rows_refill(struct hwts_conn *conn, struct hwts_refill *refills, size_t n)
 {
 	struct hwts_step steps[HWTS_REFILLS];
+	int rc;
 
 	for (size_t i = 0; i < n; i++)
 		steps[i] = refill_of(&refills[i]);
-	return hwts_run(conn, steps, n, HWTS_READS);
+	rc = hwts_run(conn, steps, n, HWTS_READS);
+	if (rc == 0 || !conn->refused)
+		return rc;
+	rc = 0;
+	for (size_t i = 0; i < n; i++) {
+		int failed = refill_one(conn, &refills[i]);
+
+		rc = rc ? rc : failed;
+	}
+	return rc;
 }
 
 void hwts_look_free(struct hwts_look *look)

@@ -8,6 +8,9 @@
  *
  * LOOK_GROUP reads what the window has not kept of a group (?3), LOOK_NO_GROUP of what has none.
  *
+ * LOOK_NEXT and LOOK_NEXT_IN read an index and no row, so that a row that cannot be read can be passed by.  PostgreSQL
+ * reads the row all the same if its page has changed since the last vacuum.
+ *
  * SQLite's SWEEP has no part 2, for commits are in line, and no part 4: an end is lost with the machine, and so is its
  * process.
  */
@@ -17,6 +20,9 @@
 #include "core/sql_words.h"
 
 /* clang-format off */
+#define NEXT(where) \
+	"select t.due_us, t.id from @_timeout t where " where \
+	" and (t.due_us, t.id) > (?1, ?2) order by t.due_us, t.id limit 1"
 #define HWTS_LOOK_STATEMENTS \
 	[HWTS_SQL_LOOK] = { \
 		"look", "NIIIIi", \
@@ -36,16 +42,27 @@
 		"select 1, " \
 		ROW \
 		" from @_timeout t where t.bucket = ?1 and t.kind = ?2 and t.grp = ?3 and t.grp <> '' and (t.due_us," \
-		" t.id) >= (?4, ?5) and t.due_us <= ?6 and (t.due_us < ?6 or t.id <= ?7) and t.priority = ?8 and" \
+		" t.id) > (?4, ?5) and t.due_us <= ?6 and (t.due_us < ?6 or t.id <= ?7) and t.priority = ?8 and" \
 		" t.state = 1 order by t.due_us, t.id limit ?9", \
 	}, \
 	[HWTS_SQL_LOOK_NO_GROUP] = { \
 		"look", "niiiini", .sqlite = \
 		"select 1, " \
 		ROW \
-		" from @_timeout t where t.shard = ?1 and (t.due_us, t.id) >= (?2, ?3) and t.due_us <= ?4 and" \
+		" from @_timeout t where t.shard = ?1 and (t.due_us, t.id) > (?2, ?3) and t.due_us <= ?4 and" \
 		" (t.due_us < ?4 or t.id <= ?5) and length(t.grp) = 0 and t.priority = ?6 and t.state = 1 order by" \
 		" t.due_us, t.id limit ?7", \
+	}, \
+	[HWTS_SQL_LOOK_NEXT] = { "look", "iin", .sqlite = NEXT("t.shard = ?3") }, \
+	[HWTS_SQL_LOOK_NEXT_IN] = { \
+		"look", "iinnk", .sqlite = NEXT("t.bucket = ?3 and t.kind = ?4 and t.grp = ?5 and t.grp <> ''"), \
+	}, \
+	[HWTS_SQL_LOOK_ONE] = { \
+		"look", "nii", .sqlite = \
+		"select ?1, " \
+		ROW \
+		" from @_timeout t where t.id = ?2 and t.bucket = (?2 & 1023) and (t.state = 1 or (t.state = 2 and" \
+		" t.epoch < ?3))", \
 	}, \
 	[HWTS_SQL_SWEEP] = { \
 		"sweep", "NIIIitiiII", \

@@ -72,6 +72,7 @@ void sim_emit_due(struct act *act, int64_t part, const struct version *t)
 				       sim_text_value(t->s[GROUP]),
 				       { .number = t->n[PRIORITY] } };
 
+	act->is_unreadable |= sim_is_unreadable(t);
 	sim_emit(act, values, HWTS_COUNT(values));
 }
 
@@ -231,25 +232,33 @@ static void emit_rest(struct act *act, struct found *found, size_t from, int64_t
 		const struct version *t = found->t[i];
 
 		if (t->n[STATE] != 1 || t->n[PRIORITY] != priority || is_beyond(t, last_us, last_id) ||
-		    !is_beyond(t, NUMBER_ARG(from), NUMBER_ARG(from + 1) - 1))
+		    !is_beyond(t, NUMBER_ARG(from), NUMBER_ARG(from + 1)))
 			continue;
 		sim_emit_due(act, 1, t);
 		most--;
 	}
 }
 
-static int look_group(struct act *act)
+/* All of a group: its bucket, its kind and its name are arguments. */
+static void find_group(struct act *act, struct found *found, int at)
 {
-	struct found found = { .n = 0 };
-
+	found->n = 0;
 	EACH_ROW(TIMEOUT, row)
 	{
 		const struct version *t = sim_see(act, row);
 
-		if (t && (t->n[ID] & (HWTS_BUCKETS - 1)) == NUMBER_ARG(0) && t->n[KIND_OF] == NUMBER_ARG(1) &&
-		    sim_is_text(t->s[GROUP], TEXT_ARG(2)))
-			add_found(&found, t);
+		if (t && (t->n[ID] & (HWTS_BUCKETS - 1)) == NUMBER_ARG(at) && t->n[KIND_OF] == NUMBER_ARG(at + 1) &&
+		    sim_is_text(t->s[GROUP], TEXT_ARG(at + 2)))
+			add_found(found, t);
 	}
+	sort_found(found);
+}
+
+static int look_group(struct act *act)
+{
+	struct found found;
+
+	find_group(act, &found, 0);
 	emit_rest(act, &found, 3, NUMBER_ARG(7), NUMBER_ARG(8));
 	return 0;
 }
@@ -266,6 +275,46 @@ static int look_no_group(struct act *act)
 			add_found(&found, t);
 	}
 	emit_rest(act, &found, 1, NUMBER_ARG(5), NUMBER_ARG(6));
+	return 0;
+}
+
+/*
+ * By the index alone
+ */
+
+static int emit_next(struct act *act, const struct found *found)
+{
+	for (size_t i = 0; i < found->n; i++)
+		if (is_beyond(found->t[i], NUMBER_ARG(0), NUMBER_ARG(1))) {
+			SIM_EMIT(act, found->t[i]->n[DUE], found->t[i]->n[ID]);
+			return 0;
+		}
+	return 0;
+}
+
+static int look_next(struct act *act)
+{
+	struct found found;
+
+	read_index(act, &found, NUMBER_ARG(2), NUMBER_ARG(0), INT64_MAX);
+	return emit_next(act, &found);
+}
+
+static int look_next_in(struct act *act)
+{
+	struct found found;
+
+	find_group(act, &found, 2);
+	return emit_next(act, &found);
+}
+
+static int look_one(struct act *act)
+{
+	const struct version *t;
+
+	if (sim_find_row(act, NUMBER_ARG(1), &t) &&
+	    (t->n[STATE] == 1 || (t->n[STATE] == 2 && t->n[EPOCH] < NUMBER_ARG(2))))
+		sim_emit_due(act, NUMBER_ARG(0), t);
 	return 0;
 }
 
@@ -480,6 +529,9 @@ sim_statement *const sim_put_statements[HWTS_SQLS] = {
 	[HWTS_SQL_LOOK] = look,
 	[HWTS_SQL_LOOK_GROUP] = look_group,
 	[HWTS_SQL_LOOK_NO_GROUP] = look_no_group,
+	[HWTS_SQL_LOOK_NEXT] = look_next,
+	[HWTS_SQL_LOOK_NEXT_IN] = look_next_in,
+	[HWTS_SQL_LOOK_ONE] = look_one,
 	[HWTS_SQL_SWEEP] = sweep,
 	[HWTS_SQL_PUT] = put,
 	[HWTS_SQL_PUT_ALIKE] = put,
@@ -511,6 +563,8 @@ int sim_execute(struct tx *tx, const struct hwts_step *step, struct output *outp
 	act.now_us = sim_server_us();
 	sim_server.executing++;
 	rc = statement(&act);
+	if (rc == 0 && act.is_unreadable)
+		rc = EIO;
 	sim_server.executing--;
 	*took_ns += (int64_t)act.read * sim_server.price_ns;
 	sim_server.read += act.read;

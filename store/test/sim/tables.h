@@ -164,7 +164,8 @@ struct act {
 	int64_t now_us;
 	const struct hwts_step *step;
 	struct output *output;
-	uint64_t read; /* versions that an index leads to */
+	uint64_t read;      /* versions that an index leads to */
+	bool is_unreadable; /* it has met such a row */
 };
 
 const struct version *sim_see(struct act *act, const struct row *row);      /* NULL: it is not there */
