@@ -131,6 +131,8 @@ static void fill(unsigned groups)
 		specs[i] = SPEC("a", 0, .flags = HWT_STORE_ABSOLUTE, .due_us = now_us() - 3600 * HWTS_S_US,
 				.group = groups ? names[i % groups] : NULL, .data = data, .len = DATA);
 	CHECK_CALL(hwt_store_put_many(store, specs, ROWS, ids), 0);
+	if (groups > 0) /* then what runs elsewhere is read, too */
+		CHECK_CALL(hwt_store_limit(store, "a", names[0], &LIMITS(.running = 3)), 0);
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 

@@ -116,6 +116,7 @@ struct hwts_ruling {
 	size_t group_count, group_room;
 	struct hwts_due *runs; /* that runs under an older epoch */
 	size_t run_count, run_room;
+	struct hwts_place at; /* of the last of them */
 };
 int hwts_rows_rules(struct hwts_conn *conn, struct hwts_ruling *ruling);
 int hwts_rows_runs(struct hwts_conn *conn, struct hwts_ruling *ruling); /* of those that count */
