@@ -72,6 +72,32 @@ TEST(a_stop_within_a_time_gives_the_shards_and_leaves_the_tasks)
 	CHECK_CALL(hwt_store_stop_within(store, 0), 0);
 }
 
+static void *stop(void *store)
+{
+	CHECK_CALL(hwt_store_stop(store), 0);
+	return NULL;
+}
+
+/* Nor does any lease end here: of what it has given nothing waits for its task. */
+TEST(others_have_what_a_process_gives_while_its_stop_waits_for_a_task)
+{
+	hwt_store *store = started_in_fresh_world(HWT_S(600));
+	CLOSING hwt_store *other = started_with(HWT_S(600), count_run, 4);
+	pthread_t stopper;
+
+	while (atomic_load(&started) == 0) {
+		put(store, "a", 0);
+		sleep_ms(1);
+	}
+	REQUIRE(pthread_create(&stopper, NULL, stop, store) == 0);
+	WAIT_FOR(stats_of_store(store).shards_held < 4 &&
+		 stats_of_store(store).shards_held + stats_of_store(other).shards_held == 8);
+	atomic_store(&held, false);
+	REQUIRE(pthread_join(stopper, NULL) == 0);
+	CHECK(wait_held(other, 8));
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 #ifdef HWT_STORE_POSTGRES
 static PGconn *lock(const char *what)
 {

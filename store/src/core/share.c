@@ -11,6 +11,9 @@
  *   and once nothing runs there they are given.  A shard in which something still runs after a third of a lease is
  *   kept for a lease, so that the rest of it does not wait.
  *
+ *   One that is being stopped gives all that it has, and is no member from its next renewal on, however long it waits
+ *   for its tasks: so others take what it has given.
+ *
  *   A taker names the epoch that it has read, so of two takers one gets the shard.
  *
  * Threads
@@ -272,7 +275,7 @@ static void judge(hwt_store *store, struct hwts_renewal *renewal)
 	bool told;
 
 	hwts_lock(store);
-	renewal->absent = hwts_ability_judge(store, &told);
+	renewal->absent = hwts_ability_judge(store, &told) || hwts_phase(store) == HWTS_STOPPING;
 	hwts_unlock(store);
 	if (told)
 		hwts_warn(store,

@@ -163,6 +163,8 @@ static void begin_stop(hwt_store *store)
 	hwts_halt(store, HWTS_BEGIN);
 	hwts_shards_give(store);
 	hwts_give_back_queued(store, true);
+	if (hwts_shards_active(store) > 0)
+		hwts_ask(store, HWTS_LOOK); /* others are to have the shards before its tasks have ended */
 	hwts_unlock(store);
 	hwts_poke(store);
 }
