@@ -194,6 +194,32 @@ TEST(a_take_over_keeps_a_share_of_a_backlog_and_reads_the_rest_in_order)
 	close_small(store);
 }
 
+/* Behind others of its group that fill its share; long before the next renewal. */
+TEST(what_is_beyond_the_share_of_a_group_starts_when_it_is_due)
+{
+	hwt_store_spec spec = SPEC("a", HWT_S(1000), .group = "g");
+	hwt_store *store;
+
+	fresh_world();
+	atomic_store(&hwts_test_window, 20 * SHARE);
+	atomic_store(&started, 0);
+	atomic_store(&ended, 0);
+	atomic_store(&held, false);
+	store = OPEN(.threads = 1, .lease_ns = HWT_S(3600));
+	register_kind(store, "a", note, NULL, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_held(store, 8));
+	put_in(store, "g", 0, 1);
+	CHECK(wait_count(&ended, 1));
+	for (unsigned i = 0; i < 3 * SHARE; i++)
+		(void)put_spec(store, &spec);
+	CHECK_INT(stats_of_store(store).window, <, 3 * SHARE);
+	spec.delay_ns = HWT_MS(100);
+	(void)put_spec(store, &spec);
+	CHECK(wait_count(&ended, 2));
+	close_small(store);
+}
+
 /*
  * Other processes: one that puts, and one that runs and holds what it runs
  */

@@ -306,6 +306,19 @@ static void look_failed(struct hwts_reader *reader)
 	store->reading->unread = true;
 }
 
+/* With the lock: for work, or until a rest is due. */
+static void await(hwt_store *store)
+{
+	int64_t due_us = hwts_refill_us(store), left_ns = hwts_clock_deadline_ns(store, due_us) - hwt_now();
+
+	hwts_window_rests_until(store, due_us);
+	if (due_us == HWTS_NEVER)
+		hwts_wait(store, HWTS_READ);
+	else
+		hwts_wait_for(store, HWTS_READ, HWTS_MAX(left_ns, HWT_MS(1)));
+	hwts_window_rests_until(store, 0);
+}
+
 /* What is read next: rules before rows, and of these looks and groups in turn. */
 enum next { HALT, RULES, GROUPS, ROWS };
 
@@ -317,7 +330,7 @@ static enum next choose(struct hwts_reader *reader)
 	store->reading->reader = reader;
 	reader->busy = false;
 	while (reader->busy || (!hwts_halts(store, HWTS_READ) && !has_work(store)))
-		hwts_wait(store, HWTS_READ);
+		await(store);
 	if (hwts_halts(store, HWTS_READ)) {
 		store->reading->reader = NULL;
 		return HALT;

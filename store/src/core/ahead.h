@@ -44,6 +44,7 @@ void hwts_reader_take_back(hwt_store *store, struct hwts_renewal *renewal);
 
 /* What groups begin next of which the window has not kept all; refill.c. */
 bool hwts_refill_wanted(hwt_store *store); /* with the lock */
+int64_t hwts_refill_us(hwt_store *store);  /* with the lock: when one may be, as it comes due; HWTS_NEVER */
 int hwts_refill_read(hwt_store *store, struct hwts_conn *conn);
 
 /* The rules of groups, as the holder of a shard has them; ruling.c. */

@@ -3,7 +3,8 @@
  * Groups of which the window has not kept all: what they begin next is read through the index by group.
  *
  * A rest is read as far as its shard's mark, for a look comes to what lies beyond.  A page is half of what is kept of a
- * group, so the next one is read while that runs.
+ * group, so the next one is read while that runs.  No timer of the window knows when a rest is due, so the reader wakes
+ * then: it may go before all that is kept.
  */
 #include "core/ahead.h"
 #include "core/clock.h"
@@ -23,6 +24,15 @@ bool hwts_refill_wanted(hwt_store *store)
 		wanted |= hwts_turns_wanted(&kind->turns, NULL, share) != NULL;
 	}
 	return wanted;
+}
+
+int64_t hwts_refill_us(hwt_store *store)
+{
+	int64_t now_us = hwts_clock_db_us(store), due_us = HWTS_NEVER;
+
+	HWTS_EACH_KIND (store, kind)
+		due_us = HWTS_MIN(due_us, hwts_turns_rest_us(&kind->turns, now_us));
+	return due_us;
 }
 
 static struct hwts_refill refill_of(const hwt_store *store, const struct hwts_kind *kind, const struct hwts_rest *rest,

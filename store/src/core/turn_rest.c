@@ -149,6 +149,16 @@ void hwts_rest_ask(struct hwts_rest *rest)
 	rest->from = nowhere;
 }
 
+int64_t hwts_turns_rest_us(const struct hwts_turns *turns, int64_t now_us)
+{
+	int64_t due_us = HWTS_NEVER;
+
+	for (const struct hwts_rest *rest = turns->rests; rest; rest = rest->next)
+		if (rest->from.due_us > now_us)
+			due_us = HWTS_MIN(due_us, rest->from.due_us);
+	return due_us;
+}
+
 /* Its group may wait for it. */
 static void drop(struct hwts_turns *turns, struct hwts_rest *rest, int64_t now_ns)
 {

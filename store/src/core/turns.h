@@ -201,6 +201,7 @@ bool hwts_turns_has_room(const struct hwts_turns *turns, const struct hwts_due *
 bool hwts_turns_rests(const struct hwts_turns *turns, const struct hwts_due *due); /* a rest has it */
 /* A rest that is to be read, of a group or (NULL) of any. */
 struct hwts_rest *hwts_turns_wanted(const struct hwts_turns *turns, const struct hwts_turn_group *group, size_t share);
+int64_t hwts_turns_rest_us(const struct hwts_turns *turns, int64_t now_us); /* when the next one is due */
 size_t hwts_turns_share(const struct hwts_turns *turns, const struct hwts_turn_group *group, size_t share);
 void hwts_rest_ask(struct hwts_rest *rest); /* it is being read, from its asked on */
 /* It has been read, up to this place; nowhere: all of it.  Without a place left it goes. */

@@ -67,6 +67,11 @@ void hwts_window_want_rest(hwt_store *store, struct hwts_kind *kind, const struc
 		hwts_wake(store, HWTS_READ);
 }
 
+void hwts_window_rests_until(hwt_store *store, int64_t due_us)
+{
+	store->window->rest_us = due_us;
+}
+
 static bool make_free(struct hwts_window *window)
 {
 	struct hwts_slab *slab;

@@ -42,6 +42,7 @@ struct hwts_window {
 	size_t bucket_count, count;
 	uint64_t heard;
 	int64_t look_ns; /* when what is due may be looked through again for the oldest */
+	int64_t rest_us; /* what comes to a rest and is due before that wakes the reader; 0: it is awake */
 };
 
 /* In window_life.c. */
@@ -60,6 +61,7 @@ size_t hwts_window_limit(const hwt_store *store); /* of a kind: the backlog of o
 size_t hwts_window_share(const hwt_store *store); /* of a group: beyond it a rest has the rows */
 /* Wakes the reader if a rest is to be read, of the group or (NULL) of any. */
 void hwts_window_want_rest(hwt_store *store, struct hwts_kind *kind, const struct hwts_turn_group *group);
+void hwts_window_rests_until(hwt_store *store, int64_t due_us);                         /* no rest is due before */
 struct hwts_shard;                                                                      /* shards.h */
 bool hwts_window_is_beyond(const struct hwts_shard *shard, const struct hwts_due *due); /* its mark */
 /* True: a look-ahead comes to it.  The one that is under way may have read too early. */

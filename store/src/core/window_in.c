@@ -19,6 +19,8 @@ static bool keeps(hwt_store *store, struct hwts_kind *kind, const struct hwts_du
 	if (due->epoch != 0 || hwts_turns_keeps(&kind->turns, due, hwts_window_share(store)))
 		return true;
 	hwts_window_want_rest(store, kind, NULL);
+	if (due->due_us < store->window->rest_us)
+		hwts_wake(store, HWTS_READ);
 	return false;
 }
 
