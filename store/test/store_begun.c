@@ -101,21 +101,25 @@ TEST(what_was_begun_ahead_of_its_start_can_be_cancelled_here)
 /* As what is pending; those that run are their last. */
 #define FEW (THREADS + 4) /* all are done before what waits for long is given back */
 
+/* All begun; THREADS of them have started. */
+static void put_few(hwt_store *store, const hwt_store_spec *spec, int64_t *ids)
+{
+	BEGIN_AHEAD(store);
+	for (unsigned i = 0; i < FEW; i++)
+		ids[i] = put_spec(store, spec);
+	WAIT_FOR(count_begun() == FEW);
+	CHECK(wait_count(&started, 30 + THREADS));
+}
+
 TEST(what_was_begun_ahead_of_its_start_is_cancelled_with_its_group_here)
 {
 	hwt_store_which which = HWT_STORE_WHICH_INIT;
+	hwt_store_spec spec = spec_of("a", 0);
 	hwt_store *store = after(30);
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	int64_t ids[FEW];
 	uint64_t n;
 
-	hwts_lock(store);
-	store->kinds->queue.run_ns = 1000; /* however long they took here */
-	hwts_unlock(store);
-	for (unsigned i = 0; i < FEW; i++)
-		put(store, "a", 0);
-	while (count_begun() < FEW && hwt_now() < give_up_ns)
-		sleep_ms(1);
-	CHECK(wait_count(&started, 30 + THREADS));
+	put_few(store, &spec, ids);
 	which.kind = "a";
 	which.all = true;
 	CHECK_CALL(hwt_store_cancel_ex(store, &which, &n), 0);
@@ -127,23 +131,15 @@ TEST(what_was_begun_ahead_of_its_start_is_cancelled_with_its_group_here)
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 0);
 }
 
-/* It runs then, for the first time. */
 /* The first cancel makes the run the last one; what it will be is settled, though it has not started. */
 TEST(a_series_that_was_begun_ahead_of_its_start_is_cancelled_once)
 {
 	hwt_store *store = after(30);
 	hwt_store_spec spec = spec_of("a", 0);
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS, ids[FEW];
+	int64_t ids[FEW];
 
-	hwts_lock(store);
-	store->kinds->queue.run_ns = 1000;
-	hwts_unlock(store);
 	spec.period_ns = HWT_S(3600);
-	for (unsigned i = 0; i < FEW; i++)
-		CHECK_CALL(hwt_store_put(store, &spec, &ids[i]), 0);
-	while (count_begun() < FEW && hwt_now() < give_up_ns)
-		sleep_ms(1);
-	CHECK(wait_count(&started, 30 + THREADS));
+	put_few(store, &spec, ids);
 	for (unsigned i = 0; i < FEW; i++)
 		CHECK_CALL(hwt_store_cancel(store, ids[i]), 0);
 	for (unsigned i = 0; i < FEW; i++)
@@ -153,6 +149,41 @@ TEST(a_series_that_was_begun_ahead_of_its_start_is_cancelled_once)
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 0);
 }
 
+static bool is_between(hwt_store *store, int64_t id)
+{
+	bool between;
+
+	hwts_lock(store);
+	between = hwts_window_begun(store, id, &between) && between;
+	hwts_unlock(store);
+	return between;
+}
+
+/* What was begun waits for a thread for too long, and cannot be given back: the caller itself has locked it perhaps. */
+TEST(a_call_about_what_cannot_be_given_back_comes_to_an_end)
+{
+	NEEDS_POSTGRES(); /* SQLite has one lock, and a call asks for it first */
+	hwt_store *store = after(30);
+	hwt_store_spec spec = spec_of("a", 0);
+	void *connection = connect_user();
+	int64_t ids[FEW];
+
+	put_few(store, &spec, ids);
+	CHECK(user_sql(connection, "begin"));
+	CHECK(user_sql(connection, "select 1 from %s_timeout where id = %lld for update", world.schema,
+		       (long long)ids[FEW - 1]));
+	WAIT_FOR(is_between(store, ids[FEW - 1]));
+	CHECK_INT(hwt_store_cancel(store, ids[FEW - 1]), ==, EAGAIN);
+	CHECK(user_sql(connection, "rollback"));
+	disconnect_user(connection);
+	CHECK_CALL(hwt_store_cancel(store, ids[FEW - 1]), 0);
+	atomic_store(&held, false);
+	CHECK(wait_count(&started, 30 + FEW - 1));
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_INT(atomic_load(&started), ==, 30 + FEW - 1);
+}
+
+/* It runs then, for the first time. */
 TEST(what_was_begun_ahead_of_its_start_can_be_rescheduled_here)
 {
 	hwt_store_info info = HWT_STORE_INFO_INIT;

@@ -54,39 +54,36 @@ void hwts_cancel_group(hwt_store *store, struct hwts_request *requests, size_t n
 	free(ids);
 }
 
-/* One that was begun here and has not started is pending for its caller. */
-static int cancel_begun(hwt_store *store, int64_t id, bool *again)
+/* One that was begun here and has not started is pending for its caller.  rc: what the database has said of it. */
+static int cancel_begun(hwt_store *store, const struct hwts_about *about, int rc)
 {
-	struct hwts_row *row = hwts_unbegin(store, id, again);
+	struct hwts_row *row;
 	struct hwts_conn *conn;
-	int rc;
+	int found = hwts_unbegin(store, about->id, &row);
 
-	if (!row)
-		return EBUSY;
-	*again = false;
+	if (found != 0)
+		return found == EBUSY ? rc : found;
 	rc = hwts_pool_get(store, &conn);
 	if (rc == 0) {
-		rc = hwts_rows_cancel(conn, id, row->epoch, HWTS_ALL_STATES, false);
+		rc = hwts_rows_cancel(conn, about->id, row->epoch, about->states, false);
 		hwts_pool_put(store, conn);
 	}
 	hwts_unbegun(store, row, rc == 0, NULL);
 	return rc;
 }
 
-static int cancel_shared(hwt_store *store, int64_t id)
+static int cancel_shared(hwt_store *store, const struct hwts_about *about)
 {
-	bool again;
 	int rc;
 
 	do {
-		struct cancel_request request = { .id = id };
+		struct cancel_request request = { .id = about->id };
 
-		again = false;
 		hwts_group_do(store, store->cancels, &request.base);
 		rc = request.base.rc ? hwts_fail(request.base.rc, "%s", request.base.text) : 0;
 		if (rc == EBUSY)
-			rc = cancel_begun(store, id, &again);
-	} while (again);
+			rc = cancel_begun(store, about, rc);
+	} while (rc == EINTR);
 	return rc;
 }
 
@@ -104,12 +101,12 @@ static int cancel_one_of(hwt_store *store, struct hwts_about *about)
 	if (about->states != HWTS_ALL_STATES)
 		return hwts_about_do(store, about, cancel_it, NULL);
 	if (!about->by_key)
-		return cancel_shared(store, about->id);
+		return cancel_shared(store, about);
 	/* It may end, and another one be put with its key, between the look for it and the cancel. */
 	for (int i = 0; i < LOOKS; i++) {
 		rc = hwts_about_do(store, about, NULL, NULL);
 		if (rc == 0)
-			rc = cancel_shared(store, about->id);
+			rc = cancel_shared(store, about);
 		else
 			break;
 		if (rc != ENOENT)
@@ -177,18 +174,17 @@ static int move_it(struct hwts_conn *conn, struct hwts_about *about, void *ctx)
 static int move_begun(struct hwts_conn *conn, struct hwts_about *about, void *ctx)
 {
 	struct moving *moving = ctx;
-	struct hwts_row *row = NULL;
-	bool again;
-	int rc;
+	struct hwts_row *row;
+	int rc, found;
 
 	do {
-		again = false;
 		rc = move_it(conn, about, ctx);
-		if (rc == EBUSY)
-			row = hwts_unbegin(moving->store, about->id, &again);
-	} while (again && !row);
-	if (!row)
-		return rc;
+		if (rc != EBUSY)
+			return rc;
+		found = hwts_unbegin(moving->store, about->id, &row);
+	} while (found == EINTR);
+	if (found != 0)
+		return found;
 	moving->move.epoch = row->epoch;
 	rc = move_it(conn, about, ctx);
 	moving->move.epoch = HWTS_NOT_BEGUN;

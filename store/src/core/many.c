@@ -73,14 +73,14 @@ static int change_all(struct walk *walk)
 static int cancel_one(struct walk *walk, int64_t id)
 {
 	struct hwts_row *row = NULL;
-	bool again;
-	int rc;
+	int rc = EBUSY;
 
-	do {
-		again = false;
+	do
 		if (walk->about->states & 1u << HWT_STORE_PENDING)
-			row = hwts_unbegin(walk->store, id, &again);
-	} while (again && !row);
+			rc = hwts_unbegin(walk->store, id, &row);
+	while (rc == EINTR);
+	if (rc == EAGAIN)
+		return rc;
 	rc = hwts_rows_cancel(walk->conn, id, row ? row->epoch : HWTS_NOT_BEGUN, walk->about->states, true);
 	if (row)
 		hwts_unbegun(walk->store, row, rc == 0, NULL);

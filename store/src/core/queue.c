@@ -14,6 +14,7 @@
 
 #define AHEAD_NS HWT_MS(20)
 #define QUEUE_BYTES ((size_t)16 << 20)
+#define BETWEEN_NS HWT_S(10) /* as long as calls wait for a lock */
 
 /* One more, or less, that waits: for a thread, or to be pulled. */
 static void count(hwt_store *store, const struct hwts_row *row, int n)
@@ -272,26 +273,39 @@ void hwts_give_back_replaced(hwt_store *store, int64_t id)
  * What a call has
  */
 
-struct hwts_row *hwts_unbegin(hwt_store *store, int64_t id, bool *waited)
+/* A begin is under way, or a return.  That waits for whoever has locked the row, which may be the caller itself. */
+static int await_end(hwt_store *store, int64_t id)
 {
-	struct hwts_kind *kind;
-	struct hwts_row *row;
+	int64_t until_ns = hwt_now() + BETWEEN_NS;
 	bool between;
 
-	*waited = false;
-	hwts_lock(store);
-	while ((kind = hwts_window_begun(store, id, &between)) != NULL && between) {
-		*waited = true;
-		hwts_unlock(store);
+	do {
 		hwts_sleep_ns(HWT_MS(1));
 		hwts_lock(store);
-	}
-	row = unqueue_id(store, kind, id);
-	if (row)
+		between = hwts_window_begun(store, id, &between) && between;
+		hwts_unlock(store);
+		if (!between)
+			return EINTR;
+	} while (hwt_now() < until_ns);
+	return hwts_fail(EAGAIN, "timeout %lld is being begun or given back, and is locked: try again", (long long)id);
+}
+
+int hwts_unbegin(hwt_store *store, int64_t id, struct hwts_row **row)
+{
+	struct hwts_kind *kind;
+	bool between;
+
+	hwts_lock(store);
+	kind = hwts_window_begun(store, id, &between);
+	*row = between ? NULL : unqueue_id(store, kind, id);
+	if (*row) {
 		hwts_window_between(store, id);
-	hwts_ends_lend(store, row != NULL);
+		hwts_ends_lend(store, 1);
+	}
 	hwts_unlock(store);
-	return row;
+	if (between && kind)
+		return await_end(store, id);
+	return *row ? 0 : EBUSY;
 }
 
 void hwts_unbegun(hwt_store *store, struct hwts_row *row, bool changed, const struct hwts_due *due)

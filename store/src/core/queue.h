@@ -40,10 +40,11 @@ void hwts_doubt_begun(hwt_store *store);                           /* the server
 unsigned hwts_doubts(const hwt_store *store);
 
 /*
- * Without the lock: takes a row that has not started out of the queue, after a moment if that is not known yet.  NULL:
- * there is none; *waited: it may have changed meanwhile.  Then unbegun: it is gone, or moved to due; or neither.
+ * Without the lock: takes a row that has not started out of the queue.  EBUSY: there is none.  EINTR: what becomes of
+ * it was not known, and is now: the database has to be asked once more.  EAGAIN: it is not known for too long.  Then
+ * unbegun: it is gone, or moved to due; or neither.
  */
-struct hwts_row *hwts_unbegin(hwt_store *store, int64_t id, bool *waited);
+int hwts_unbegin(hwt_store *store, int64_t id, struct hwts_row **row);
 void hwts_unbegun(hwt_store *store, struct hwts_row *row, bool changed, const struct hwts_due *due);
 
 #endif
