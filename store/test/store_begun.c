@@ -149,6 +149,30 @@ TEST(a_series_that_was_begun_ahead_of_its_start_is_cancelled_once)
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 0);
 }
 
+/* Here it is pending, so it is among those in that state, and not among the failed. */
+TEST(what_was_begun_ahead_is_pending_where_states_are_chosen)
+{
+	hwt_store *store = after(30);
+	hwt_store_which which = HWT_STORE_WHICH_INIT;
+	hwt_store_spec spec = spec_of("a", 0);
+	unsigned cancelled = 0;
+	int64_t ids[FEW];
+
+	put_few(store, &spec, ids);
+	for (unsigned i = 0; i < FEW; i++) {
+		which.id = ids[i];
+		which.states = 1u << HWT_STORE_FAILED;
+		CHECK(hwt_store_reschedule_ex(store, &which, (hwt_store_when){ .delay_ns = HWT_S(3600) }, NULL) != 0);
+		which.states = 1u << HWT_STORE_PENDING;
+		cancelled += hwt_store_cancel_ex(store, &which, NULL) == 0;
+	}
+	CHECK_INT(cancelled, ==, FEW - THREADS);
+	atomic_store(&held, false);
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_INT(atomic_load(&started), ==, 30 + THREADS);
+	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 0);
+}
+
 static bool is_between(hwt_store *store, int64_t id)
 {
 	bool between;

@@ -59,7 +59,7 @@ static int cancel_begun(hwt_store *store, const struct hwts_about *about, int rc
 {
 	struct hwts_row *row;
 	struct hwts_conn *conn;
-	int found = hwts_unbegin(store, about->id, &row);
+	int found = about->states & 1u << HWT_STORE_PENDING ? hwts_unbegin(store, about->id, &row) : EBUSY;
 
 	if (found != 0)
 		return found == EBUSY ? rc : found;
@@ -93,13 +93,25 @@ static int cancel_it(struct hwts_conn *conn, struct hwts_about *about, void *ctx
 	return hwts_rows_cancel(conn, about->id, HWTS_NOT_BEGUN, about->states, false);
 }
 
+static int cancel_in_states(hwt_store *store, struct hwts_about *about)
+{
+	int rc;
+
+	do {
+		rc = hwts_about_do(store, about, cancel_it, NULL);
+		if (rc == EBUSY || rc == ENOENT)
+			rc = cancel_begun(store, about, rc);
+	} while (rc == EINTR);
+	return rc;
+}
+
 /* Those that do not ask for the state share commits. */
 static int cancel_one_of(hwt_store *store, struct hwts_about *about)
 {
 	int rc = 0;
 
 	if (about->states != HWTS_ALL_STATES)
-		return hwts_about_do(store, about, cancel_it, NULL);
+		return cancel_in_states(store, about);
 	if (!about->by_key)
 		return cancel_shared(store, about);
 	/* It may end, and another one be put with its key, between the look for it and the cancel. */
@@ -179,7 +191,7 @@ static int move_begun(struct hwts_conn *conn, struct hwts_about *about, void *ct
 
 	do {
 		rc = move_it(conn, about, ctx);
-		if (rc != EBUSY)
+		if (rc != EBUSY || !(about->states & 1u << HWT_STORE_PENDING))
 			return rc;
 		found = hwts_unbegin(moving->store, about->id, &row);
 	} while (found == EINTR);
