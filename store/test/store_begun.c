@@ -149,6 +149,23 @@ TEST(a_series_that_was_begun_ahead_of_its_start_is_cancelled_once)
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 0);
 }
 
+TEST(a_series_that_was_begun_ahead_and_is_cancelled_here_does_not_start)
+{
+	hwt_store *store = after(30);
+	hwt_store_spec spec = spec_of("a", 0);
+	int64_t ids[FEW];
+
+	spec.period_ns = HWT_S(3600);
+	put_few(store, &spec, ids);
+	for (unsigned i = 0; i < FEW; i++)
+		CHECK_CALL(hwt_store_cancel(store, ids[i]), 0);
+	atomic_store(&held, false);
+	for (unsigned i = 0; i < FEW; i++)
+		CHECK(wait_gone(store, ids[i]));
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_INT(atomic_load(&started), ==, 30 + THREADS);
+}
+
 /* Here it is pending, so it is among those in that state, and not among the failed. */
 TEST(what_was_begun_ahead_is_pending_where_states_are_chosen)
 {
@@ -306,6 +323,35 @@ TEST(a_cancel_waits_for_the_begin_that_is_under_way)
 	atomic_store(&held, false);
 	CHECK_CALL(hwt_store_close(store), 0);
 	CHECK_INT(atomic_load(&ran), ==, 30 + THREADS);
+}
+
+/* Its begin is committed, and nobody has been told of it. */
+TEST(what_is_replaced_while_its_begin_is_under_way_does_not_start_as_it_was)
+{
+	hwt_store *store = after(30);
+	hwt_store_spec spec = spec_of("a", 0);
+	int64_t id;
+
+	for (unsigned i = 0; i < THREADS; i++) {
+		put(store, "a", 0);
+		CHECK(wait_count(&started, 31 + i));
+	}
+	atomic_store(&begun, false);
+	atomic_store(&begins_last, true);
+	atomic_store(&hwts_test_at, hold_begin);
+	spec.key = "k";
+	id = put_spec(store, &spec);
+	WAIT_FOR(atomic_load(&begun));
+	spec.flags = HWT_STORE_REPLACE;
+	spec.delay_ns = HWT_S(3600);
+	CHECK_INT(put_spec(store, &spec), ==, id);
+	CHECK_INT(info_of(store, id).state, ==, HWT_STORE_RUNNING);
+	atomic_store(&begins_last, false);
+	atomic_store(&hwts_test_at, NULL);
+	atomic_store(&held, false);
+	CHECK(wait_store_state(store, id, HWT_STORE_PENDING));
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_INT(atomic_load(&started), ==, 30 + THREADS);
 }
 
 STORE_MAIN(NULL)

@@ -62,6 +62,7 @@ static void add(struct batch *batch, struct hwts_entry *entry)
 
 	entry->state = HWTS_BEGUN;
 	entry->between = true;
+	entry->changed = false;
 	entry->again_us = HWTS_NEVER;     /* the begin finds what has been heard of so far */
 	hwts_active(entry->store, shard); /* from here on, so that it is not given during the begin */
 	batch->wants[batch->count++] = (struct hwts_want){ .entry = entry,
@@ -147,7 +148,7 @@ static void begun(hwt_store *store, struct hwts_entry *entry, struct hwts_row *r
 	row->kind = kind;
 	row->next = NULL;
 	HWTS_TALLY_OF(store, kind, begun, 1);
-	if (hwts_halts(store, HWTS_BEGIN) || !hwts_trusted(store)) {
+	if (hwts_halts(store, HWTS_BEGIN) || !hwts_trusted(store) || entry->changed) {
 		hwts_give_back(store, row);
 		return;
 	}

@@ -148,6 +148,7 @@ static int cancel(hwt_store *store, const hwt_store_which *which, uint64_t *n)
 	hwts_lock(store); /* what is ARMED here need not be */
 	HWTS_TALLY(store, cancelled, 1);
 	hwts_window_forget(store, about.id);
+	hwts_give_back_changed(store, about.id);
 	hwts_unlock(store);
 	return rc;
 }

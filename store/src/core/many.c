@@ -51,10 +51,12 @@ static void note(struct walk *walk)
 		if (slice->rcs[i] != 0)
 			continue;
 		walk->n++;
-		if (walk->move)
+		if (walk->move) {
 			hwts_window_move(walk->store, &slice->dues[i], slice->heard[i]);
-		else
+		} else {
 			hwts_window_forget(walk->store, slice->ids[i]);
+			hwts_give_back_changed(walk->store, slice->ids[i]);
+		}
 		HWTS_TALLY(walk->store, cancelled, !walk->move);
 		HWTS_TALLY(walk->store, rescheduled, walk->move != NULL);
 	}

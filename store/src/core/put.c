@@ -181,7 +181,7 @@ static void note(hwt_store *store, const struct hwts_put *puts, size_t n)
 			continue;
 		HWTS_TALLY(store, put, 1);
 		if (puts[i].runs) {
-			hwts_give_back_replaced(store, puts[i].id);
+			hwts_give_back_changed(store, puts[i].id);
 			continue;
 		}
 		due = (struct hwts_due){

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Rows that were begun: they wait for a thread.  Some do not start: what waits for too long, what lies in a shard that
- * is given, what a put of this process has replaced, and what a call cancels or moves.  That call takes the row out of
- * the queue, and changes it in the database under the epoch of its begin, so nothing starts it meanwhile, here or
- * elsewhere.  The ender waits for rows that calls have.
+ * is given, what a call of this process has marked, as it replaces it or is a series that it cancels, and what a call
+ * cancels or moves.  That call takes the row out of the queue, and changes it in the database under the epoch of its
+ * begin, so nothing starts it meanwhile, here or elsewhere.  The ender waits for rows that calls have.
  */
 #include "core/queue.h"
 #include "core/ender.h"
@@ -259,11 +259,10 @@ static struct hwts_row *unqueue_id(hwt_store *store, struct hwts_kind *kind, int
 	return NULL;
 }
 
-/* What has replaced it is filed by its end. */
-void hwts_give_back_replaced(hwt_store *store, int64_t id)
+/* A series that was cancelled goes by its end, and what has replaced it is filed; the beginner may have it just now. */
+void hwts_give_back_changed(hwt_store *store, int64_t id)
 {
-	bool between;
-	struct hwts_row *row = unqueue_id(store, hwts_window_begun(store, id, &between), id);
+	struct hwts_row *row = unqueue_id(store, hwts_window_changed(store, id), id);
 
 	if (row)
 		hwts_give_back(store, row);

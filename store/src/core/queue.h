@@ -33,7 +33,7 @@ int64_t hwts_queue_run_ns(const struct hwts_kind *kind); /* how long a run takes
 void hwts_give_back(hwt_store *store, struct hwts_row *row);       /* it was not started */
 void hwts_give_back_queued(hwt_store *store, bool all);            /* those of shards that are not held, or all */
 void hwts_give_back_stale(hwt_store *store, int64_t age_ns);       /* those that have waited for so long */
-void hwts_give_back_replaced(hwt_store *store, int64_t id);        /* if it is there */
+void hwts_give_back_changed(hwt_store *store, int64_t id);         /* its row says what becomes of it */
 void hwts_begin_again(hwt_store *store, struct hwts_entry *entry); /* nobody knows whether it is begun */
 void hwts_doubt(hwt_store *store, struct hwts_row *row);           /* it was not started; frees it */
 void hwts_doubt_begun(hwt_store *store);                           /* the server is gone */

@@ -27,6 +27,7 @@ struct hwts_entry {
 	bool last;    /* its next attempt is its last: begun only when a thread is free */
 	bool aside;   /* the database refuses to begin it: tried again each lease, whatever news says */
 	bool between; /* BEGUN, and neither in the queue nor started: what becomes of it is known in a moment */
+	bool changed; /* and it is not to start */
 };
 
 #define HWTS_SLAB_ENTRIES 256
@@ -78,6 +79,7 @@ void hwts_window_set_aside(struct hwts_entry *entry);
 void hwts_window_forget(hwt_store *store, int64_t id);                            /* if it is ARMED */
 void hwts_window_between(hwt_store *store, int64_t id);                           /* it is neither queued nor started */
 struct hwts_kind *hwts_window_begun(hwt_store *store, int64_t id, bool *between); /* NULL: it is not */
+struct hwts_kind *hwts_window_changed(hwt_store *store, int64_t id);              /* the same; it is not to start */
 int32_t hwts_window_again(struct hwts_entry *entry); /* to be begun, perhaps once more; its shard */
 struct hwts_entry *hwts_window_find(hwt_store *store, int64_t id);
 void hwts_window_ended(hwt_store *store, const struct hwts_row *row, bool filed);

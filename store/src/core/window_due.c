@@ -106,6 +106,16 @@ struct hwts_kind *hwts_window_begun(hwt_store *store, int64_t id, bool *between)
 	return entry && entry->state == HWTS_BEGUN ? entry->kind : NULL;
 }
 
+struct hwts_kind *hwts_window_changed(hwt_store *store, int64_t id)
+{
+	struct hwts_entry *entry = hwts_window_find(store, id);
+
+	if (!entry || entry->state != HWTS_BEGUN)
+		return NULL;
+	entry->changed = true;
+	return entry->kind;
+}
+
 int32_t hwts_window_again(struct hwts_entry *entry)
 {
 	entry->unsure = true;
