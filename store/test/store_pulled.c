@@ -196,6 +196,37 @@ TEST(one_that_is_cancelled_before_it_is_pulled_is_not_handed_out)
 	check_none(store);
 }
 
+/* Long before the next renewal. */
+TEST(what_waits_has_the_place_of_one_that_is_cancelled_or_moved_before_it_is_pulled)
+{
+	enum { COUNT = 3 };
+	hwt_store_spec spec = SPEC("a", 0, .key = "replaced");
+	int64_t ids[COUNT], last;
+	hwt_store_run *run;
+
+	fresh_world();
+	CLOSING hwt_store *store = OPEN(.threads = 1, .lease_ns = HWT_S(3600));
+	register_pulled(store, "a", HWT_STORE_AT_LEAST_ONCE, 1);
+	CHECK_CALL(hwt_store_start(store), 0);
+	for (unsigned i = 0; i < COUNT; i++) {
+		ids[i] = i == 2 ? put_spec(store, &spec) : put(store, "a", 0);
+		wait_overdue(store, i + 1);
+	}
+	last = put(store, "a", 0);
+	wait_overdue(store, COUNT + 1);
+	wait_ready(store, 1);
+	CHECK_CALL(hwt_store_cancel(store, ids[0]), 0);
+	wait_ready(store, 1);
+	CHECK_CALL(hwt_store_reschedule(store, ids[1], HWT_S(3600)), 0);
+	wait_ready(store, 1);
+	spec.flags = HWT_STORE_REPLACE;
+	spec.delay_ns = HWT_S(3600);
+	CHECK_INT(put_spec(store, &spec), ==, ids[2]);
+	run = pull(store);
+	CHECK_INT(run->id, ==, last);
+	CHECK_CALL(hwt_store_end(run, 0), 0);
+}
+
 /* Although runs were quick: of a kind with tasks what follows would be begun ahead. */
 TEST(no_more_is_begun_than_may_be_out_at_once)
 {

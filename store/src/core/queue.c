@@ -174,9 +174,17 @@ int64_t hwts_queue_run_ns(const struct hwts_kind *kind)
  * What does not start
  */
 
+/* Where runs have threads, the end of one looks at what waits; a place of what is pulled is free without any. */
+static void free_place(hwt_store *store, const struct hwts_kind *kind)
+{
+	if (kind->pulled)
+		hwts_wake(store, HWTS_BEGIN);
+}
+
 /* Pending again, as it was before the begin. */
 void hwts_give_back(hwt_store *store, struct hwts_row *row)
 {
+	free_place(store, row->kind);
 	hwts_window_between(store, row->id);
 	row->give_back = true;
 	row->how = HWTS_AT;
@@ -298,6 +306,7 @@ int hwts_unbegin(hwt_store *store, int64_t id, struct hwts_row **row)
 	kind = hwts_window_begun(store, id, &between);
 	*row = between ? NULL : unqueue_id(store, kind, id);
 	if (*row) {
+		free_place(store, kind);
 		hwts_window_between(store, id);
 		hwts_ends_lend(store, 1);
 	}
