@@ -352,6 +352,31 @@ static size_t log_count(void)
  * Rates
  */
 
+/* Its transaction could not be opened, so it is given back. */
+TEST(a_run_that_cannot_start_costs_no_token)
+{
+	hwt_store *store;
+
+	fresh_world();
+	atomic_store(&started, 0);
+	atomic_store(&ended, 0);
+	atomic_store(&held, false);
+	store = OPEN(.threads = 1);
+	register_kind(store, "a", note, NULL, HWT_STORE_TRANSACTION);
+	front_put_before(store);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_held(store, 8));
+	limit_to(store, "g", 0, HWT_S(3600), 1);
+	atomic_store(&front_only, "open_run");
+	front_arm(1, FRONT_BEFORE, 1);
+	put_in(store, "g", 0, 1);
+	CHECK(wait_count(&ended, 1));
+	CHECK_INT(atomic_load(&front_count), >=, 2);
+	front_arm(0, 0, 0);
+	atomic_store(&front_only, NULL);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 /* Its rules cannot be read, and so neither can the levels. */
 TEST(a_process_that_stops_before_it_knew_the_levels_hands_them_over)
 {

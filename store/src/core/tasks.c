@@ -91,8 +91,16 @@ void hwts_note_start(hwt_store *store, struct hwts_row *row)
 	hwts_tally_start(&row->kind->tally, now_ns, late_ns);
 }
 
-/* Opens the transaction of a run; false: the row is given back. */
-static bool open_run(hwt_store *store, struct hwts_row *row, struct hwts_conn **conn, unsigned *failures, void **handle)
+/* With the lock: it starts now, which costs its group a token; or by the rules that came meanwhile it is given back. */
+static void start(hwt_store *store, struct hwts_row *row)
+{
+	row->give_back = !hwts_window_may_start(store, row->id);
+	if (!row->give_back)
+		hwts_note_start(store, row);
+}
+
+/* Opens the transaction of a run, or the row is given back. */
+static void open_run(hwt_store *store, struct hwts_row *row, struct hwts_conn **conn, unsigned *failures, void **handle)
 {
 	int rc = 0;
 
@@ -110,27 +118,25 @@ static bool open_run(hwt_store *store, struct hwts_row *row, struct hwts_conn **
 		*failures = 0;
 	row->give_back = rc != 0 || !is_ours(store, row); /* it may have waited for SQLite's lock */
 	if (!row->give_back)
-		hwts_note_start(store, row);
+		start(store, row);
 	hwts_unlock(store);
 	if (rc == 0 && row->give_back)
 		store->engine->drop_run(*conn);
-	return !row->give_back;
 }
 
 /* In a transaction, if the kind wants one.  Returns true if the end is already committed. */
 static bool run_in(hwt_store *store, struct hwts_row *row, struct hwts_conn **conn, unsigned *failures)
 {
-	bool in_transaction = row->kind->row.mode == HWT_STORE_TRANSACTION;
 	void *handle = NULL;
 
-	hwts_lock(store);
-	row->give_back = !hwts_window_may_start(store, row->id);
-	if (!row->give_back && !in_transaction)
-		hwts_note_start(store, row);
-	hwts_unlock(store);
-	if (row->give_back || (in_transaction && !open_run(store, row, conn, failures, &handle)))
-		return false;
-	return run(store, row, *conn, handle);
+	if (row->kind->row.mode == HWT_STORE_TRANSACTION) {
+		open_run(store, row, conn, failures, &handle);
+	} else {
+		hwts_lock(store);
+		start(store, row);
+		hwts_unlock(store);
+	}
+	return !row->give_back && run(store, row, *conn, handle);
 }
 
 /* With the lock: what a series is due by.  True: by a leap of the clock. */
