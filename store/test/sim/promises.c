@@ -11,10 +11,8 @@ static unsigned put_in(struct node *node, unsigned kind, int64_t delay_ns)
 
 static void settle(int64_t lease_ns, void *(*use)(void *node))
 {
-	sim_settle_world();
-	sim_lease_ns = lease_ns;
+	sim_settle_scene(lease_ns, use);
 	sim_network.trip_ns = HWT_US(50);
-	sim_settings = (struct settings){ .max_attempts = 5, .backoff_ns = HWT_S(1), .use = use };
 }
 
 static void start(unsigned workers)

@@ -45,6 +45,14 @@ void sim_settle_world(void)
 	node_count = 1 + (unsigned)sim_random(NODES);
 }
 
+/* Nothing befalls it but what the scene says. */
+void sim_settle_scene(int64_t lease_ns, void *(*use)(void *node))
+{
+	sim_settle_world();
+	sim_lease_ns = lease_ns;
+	sim_settings = (struct settings){ .max_attempts = 5, .backoff_ns = HWT_S(1), .use = use };
+}
+
 /* Until nothing is left to be done, and not for ever. */
 static void let_rest(void)
 {
@@ -167,9 +175,7 @@ void sim_live_idly(void)
 	uint64_t before;
 	unsigned members = 0;
 
-	sim_settle_world();
-	sim_lease_ns = HWT_S(6);
-	sim_settings = (struct settings){ .max_attempts = 4, .backoff_ns = HWT_S(1), .use = do_nothing };
+	sim_settle_scene(HWT_S(6), do_nothing);
 	node_count = 3;
 	start_all();
 	sim_kill_node(&nodes[1]);
@@ -204,9 +210,7 @@ static void end(void)
 /* One dies, and so does the one that was started in its place, before it has any of the shards. */
 void sim_live_after_two_deaths(void)
 {
-	sim_settle_world();
-	sim_lease_ns = HWT_S(30);
-	sim_settings = (struct settings){ .max_attempts = 5, .backoff_ns = HWT_S(1) };
+	sim_settle_scene(HWT_S(30), NULL);
 	node_count = 3;
 	sim_make_tables();
 	(void)sim_start(NULL, "watch", sim_watch, NULL);
@@ -270,11 +274,9 @@ static void *put_a_flood(void *arg)
 
 void sim_live_beside_a_flood(void)
 {
-	sim_settle_world();
-	sim_lease_ns = HWT_S(12);
+	sim_settle_scene(HWT_S(12), put_a_flood);
 	sim_network.trip_ns = HWT_US(50) << sim_random(6);
-	sim_settings =
-	    (struct settings){ .max_attempts = 5, .backoff_ns = HWT_S(1), .is_flooded = true, .use = put_a_flood };
+	sim_settings.is_flooded = true;
 	node_count = 1 + (unsigned)sim_random(2);
 	start_all();
 	for (unsigned i = 0; i < node_count; i++)
@@ -300,10 +302,8 @@ static void *put_at_a_rate(void *arg)
 
 static void live_at_a_rate(int64_t lease_ns, bool poisons, void *(*befall)(void *))
 {
-	sim_settle_world();
-	sim_lease_ns = lease_ns;
-	sim_settings =
-	    (struct settings){ .max_attempts = 5, .backoff_ns = HWT_S(1), .poisons = poisons, .use = put_at_a_rate };
+	sim_settle_scene(lease_ns, put_at_a_rate);
+	sim_settings.poisons = poisons;
 	node_count = 1 + (unsigned)sim_random(2);
 	start_all();
 	(void)sim_start(NULL, "faults", befall, NULL);
@@ -364,10 +364,8 @@ static void *put_much_and_one(void *arg)
 
 void sim_live_beside_a_busy_kind(void)
 {
-	sim_settle_world();
-	sim_lease_ns = HWT_S(30);
+	sim_settle_scene(HWT_S(30), put_much_and_one);
 	sim_network.trip_ns = HWT_US(50);
-	sim_settings = (struct settings){ .max_attempts = 5, .backoff_ns = HWT_S(1), .use = put_much_and_one };
 	node_count = 1;
 	sim_make_tables();
 	nodes[0] = (struct node){ .is_worker = true, .threads = 1 };
@@ -398,9 +396,7 @@ static void *put_and_be_cut_off(void *arg)
 
 void sim_live_cut_off(void)
 {
-	sim_settle_world();
-	sim_lease_ns = HWT_S(2);
-	sim_settings = (struct settings){ .max_attempts = 5, .backoff_ns = HWT_S(1), .use = put_and_be_cut_off };
+	sim_settle_scene(HWT_S(2), put_and_be_cut_off);
 	node_count = 1;
 	sim_make_tables();
 	nodes[0] = (struct node){ .is_worker = true, .threads = 4 };
@@ -432,10 +428,8 @@ static void *put_and_crash(void *arg)
 
 void sim_live_with_a_server_that_crashes(void)
 {
-	sim_settle_world();
-	sim_lease_ns = HWT_S(2);
+	sim_settle_scene(HWT_S(2), put_and_crash);
 	sim_network.trip_ns = HWT_US(50) << sim_random(6);
-	sim_settings = (struct settings){ .max_attempts = 5, .backoff_ns = HWT_S(1), .use = put_and_crash };
 	node_count = 2;
 	sim_make_tables();
 	for (unsigned i = 0; i < node_count; i++) {

@@ -126,6 +126,7 @@ void sim_live_cut_off(void);
 void sim_live_with_a_server_that_crashes(void);
 unsigned sim_put_in(struct node *node, unsigned kind, unsigned group, int64_t delay_ns, int64_t lasts_ns);
 void sim_settle_world(void); /* parts of lives */
+void sim_settle_scene(int64_t lease_ns, void *(*use)(void *node));
 void sim_make_tables(void);
 void sim_come_to_the_end(void);
 void sim_stop_all(void);
