@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Handles under stress: what was written before a call is visible after the other.  That is for ThreadSanitizer, so
- * nothing but the library orders the accesses here.  And any two words may be shown as a handle.
+ * nothing but the library orders the accesses here.
  */
 #include "support.h"
 
@@ -142,92 +142,6 @@ TEST(the_task_sees_what_the_scheduler_wrote)
 	printf("# %u cancelled, %u seen expired, %zu returned\n", post.cancelled, post.expired, returned);
 	CHECK_RC(hwt_timer_destroy(post.timer), 0);
 	free(post.letters);
-}
-
-/*
- * Somebody writes all timeouts into a log, at any moment of their lives and of those that get their records: as
- * timeouts, or to keep a finaliser or a period.
- */
-
-#define SHOWN 64
-#define READERS 2
-
-struct show {
-	hwt_timer *timer;
-	_Atomic(void *) entry[SHOWN];        /* relaxed, and not always of the same timeout as the generation */
-	_Atomic(uint64_t) generation[SHOWN]; /* relaxed */
-	unsigned rounds;
-	atomic_uint over, ended, seen; /* seen: by how many readers, a pending one */
-};
-
-static void count_release(void *arg)
-{
-	atomic_fetch_add((atomic_uint *)arg, 1);
-}
-
-static void *change_what_is_shown(void *arg)
-{
-	struct show *show = arg;
-	hwt_timeout timeouts[SHOWN] = { HWT_TIMEOUT_NONE };
-	hwt_spec spec = { sizeof(spec), count_task, &show->ended, 0, 0, NULL, 0 };
-
-	for (unsigned round = 0; round < show->rounds; round++) {
-		for (unsigned i = 0; i < SHOWN; i++) {
-			(void)hwt_cancel(timeouts[i]);
-			spec.when_ns = i % 2 == 0 ? HOUR_NS : HWT_US(10 * i);
-			spec.release = (i + round) % 3 == 0 ? count_release : NULL;
-			spec.period_ns = i % 5 == 0 ? HWT_MS(1 + i) : 0;
-			CHECK_RC(hwt_new_timeout_ex(show->timer, &spec, &timeouts[i]), 0);
-			atomic_store_explicit(&show->entry[i], timeouts[i].entry, memory_order_relaxed);
-			atomic_store_explicit(&show->generation[i], timeouts[i].generation, memory_order_relaxed);
-		}
-		if (round % 16 == 0)
-			sleep_ns(HWT_US(300));
-	}
-	CHECK(wait_count(&show->seen, READERS)); /* those of an hour are pending */
-	for (unsigned i = 0; i < SHOWN; i++)
-		(void)hwt_cancel(timeouts[i]);
-	CHECK_RC(hwt_timer_stop(show->timer, NULL), 0);
-	atomic_store(&show->over, 1);
-	return NULL;
-}
-
-static void *write_a_log(void *arg)
-{
-	struct show *show = arg;
-	unsigned lines = 0, pending = 0;
-	int64_t left_s;
-	char text[96];
-
-	for (unsigned i = 0; atomic_load(&show->over) == 0; i = (i + 1) % SHOWN) {
-		hwt_timeout timeout = { atomic_load_explicit(&show->entry[i], memory_order_relaxed),
-					atomic_load_explicit(&show->generation[i], memory_order_relaxed) };
-
-		if (timeout.entry == NULL)
-			continue;
-		CHECK_INT(hwt_timeout_format(timeout, text, sizeof(text)), <, (int)sizeof(text));
-		lines++;
-		if (sscanf(text, "hwt timeout %*[^:]:%*u pending, %" SCNd64, &left_s) == 1) {
-			CHECK_INT(left_s, <=, HOUR_NS / HWT_S(1));
-			if (pending++ == 0)
-				atomic_fetch_add(&show->seen, 1);
-		}
-	}
-	printf("# %u lines, %u of pending ones\n", lines, pending);
-	CHECK_INT(pending, >, 0);
-	return NULL;
-}
-
-TEST(a_log_disturbs_nobody)
-{
-	struct show show = { .timer = new_timer(HWT_MS(1), 64), .rounds = scaled(3000) };
-	struct crew writer, readers;
-
-	crew_start(&readers, READERS, write_a_log, &show, 0);
-	crew_start(&writer, 1, change_what_is_shown, &show, 0);
-	crew_join(&writer);
-	crew_join(&readers);
-	CHECK_RC(hwt_timer_destroy(show.timer), 0);
 }
 
 TEST_MAIN()

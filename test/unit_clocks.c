@@ -7,23 +7,13 @@
 #define NOON (HWT_S(1700000000) + 123456) /* not on the grid */
 
 static hwt_timer *timer;
-static unsigned ran, order[64], released;
+static unsigned ran, order[64];
 
 static void note(hwt_timeout timeout, void *arg)
 {
 	(void)timeout;
 	REQUIRE(ran < 64);
 	order[ran++] = (unsigned)(uintptr_t)arg;
-}
-
-static void begin(uint32_t wheel_size)
-{
-	hwt_config config = driven_config(TICK, wheel_size);
-
-	config.clock = HWT_CLOCK_REALTIME;
-	hwt_test_clock = fake_clock;
-	timer = driven_create(&config, NOON);
-	ran = released = 0;
 }
 
 static hwt_timeout at(unsigned number, int64_t deadline_ns)
@@ -46,43 +36,6 @@ static void pass_at(int64_t now_ns)
 {
 	driven_pass(timer, now_ns);
 	hwt_check(timer);
-}
-
-TEST(a_step_back_makes_wait_and_does_not_hold_up_what_is_new)
-{
-	int64_t earlier = NOON - HWT_S(3600);
-	hwt_timeout cancelled;
-
-	begin(64);
-	at(1, NOON + 5 * TICK);
-	at(2, NOON + 5 * TICK);
-	cancelled = at(3, NOON + 5 * TICK);
-	at(4, INT64_MAX);
-	pass_at(NOON);
-	pass_at(earlier);
-	in(5, 2 * TICK); /* of the new time */
-	at(6, earlier + 4 * TICK);
-	in(7, 0);
-	CHECK_INT(hwt_cancel(cancelled), ==, 0);
-	pass_at(earlier);
-	CHECK_INT(ran, ==, 0);
-	pass_at(earlier + TICK);
-	CHECK_INT(ran, ==, 1);
-	CHECK_INT(order[0], ==, 7);
-	pass_at(earlier + 3 * TICK);
-	CHECK_INT(ran, ==, 2);
-	CHECK_INT(order[1], ==, 5);
-	pass_at(earlier + 5 * TICK);
-	CHECK_INT(ran, ==, 3);
-	CHECK_INT(order[2], ==, 6);
-	pass_at(NOON + 4 * TICK);
-	CHECK_INT(ran, ==, 3);
-	pass_at(NOON + 6 * TICK);
-	CHECK_INT(ran, ==, 5);
-	CHECK_INT(order[3], ==, 1); /* in their order */
-	CHECK_INT(order[4], ==, 2);
-	CHECK_INT(hwt_pending_timeouts(timer), ==, 1);
-	driven_destroy(timer);
 }
 
 /* On any other clock a time that goes back is a mistake of the teller's, and the wheel stays where it is. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Task threads from inside: the queue and its marks, what the checker says of records that wait there, a start that
- * finds no thread, a clock that goes back.  The test is the worker and the task thread, on a clock of its own.
+ * Task threads from inside: the queue and its marks, and a start that finds no thread.  The test is the worker and the
+ * task thread, on a clock of its own.
  */
 #include "check/check.h"
 #include "unit.h"
@@ -12,13 +12,13 @@
 #define START HWT_S(1)
 
 static hwt_timer *timer;
-static unsigned ran, order[64], released;
+static unsigned ran, released;
 
 static void note(hwt_timeout timeout, void *arg)
 {
+	(void)arg;
 	CHECK_INT(hwt_timeout_state(timeout), ==, HWT_RUNNING);
-	REQUIRE(ran < 64);
-	order[ran++] = (unsigned)(uintptr_t)arg;
+	ran++;
 }
 
 static void note_release(void *arg)
@@ -27,19 +27,13 @@ static void note_release(void *arg)
 	released++;
 }
 
-static void begin_on(uint32_t clock)
+static void begin(void)
 {
 	hwt_config config = driven_config(TICK, 64);
 
-	config.clock = clock;
 	config.task_threads = 1;
 	timer = driven_create(&config, START);
 	ran = released = 0;
-}
-
-static void begin(void)
-{
-	begin_on(HWT_CLOCK_MONOTONIC);
 }
 
 static hwt_timeout at(unsigned number, int64_t deadline_ns)
@@ -72,34 +66,6 @@ static void run_what_waits(void)
 	}
 }
 
-TEST(what_waits_is_pending_and_in_its_place)
-{
-	struct hwt_check_counts counts;
-	hwt_timeout cancelled;
-
-	begin();
-	for (unsigned i = 1; i <= 5; i++)
-		at(i, START + TICK);
-	cancelled = at(6, START + TICK);
-	pass_at(START + TICK);
-	CHECK_INT(waiting(), ==, 6);
-	CHECK_INT(hwt_pending_timeouts(timer), ==, 6);
-	CHECK_INT(hwt_cancel(cancelled), ==, 0);
-	hwt_check_count(timer, &counts);
-	CHECK_INT(counts.place[PLACE_READY], ==, 6);
-	CHECK_INT(counts.cancelled, ==, 0); /* it is in no queue of its lane */
-	CHECK_INT(hwt_pending_timeouts(timer), ==, 5);
-	pass_at(START + 2 * TICK);
-	CHECK_INT(waiting(), ==, 6);
-	run_what_waits();
-	CHECK_INT(ran, ==, 5);
-	for (unsigned i = 0; i < 5; i++)
-		CHECK_INT(order[i], ==, i + 1);
-	hwt_check_count(timer, &counts);
-	CHECK_INT(counts.place[PLACE_RETURNED], ==, 6);
-	driven_destroy(timer);
-}
-
 TEST(a_stop_gives_back_what_waits_in_any_state)
 {
 	struct hwt_extension extension = { NULL, note_release, 0 };
@@ -126,31 +92,6 @@ TEST(a_stop_gives_back_what_waits_in_any_state)
 	CHECK_INT(ran, ==, 0);
 }
 
-/* As soon as a thread comes to it: not before the new tick, and not once more at the old one. */
-TEST(one_that_was_moved_while_it_waited_goes_back_to_the_wheel)
-{
-	hwt_timeout later, now;
-
-	begin();
-	later = at(1, START + TICK);
-	now = at(2, START + TICK);
-	pass_at(START + TICK);
-	CHECK_INT(hwt_reschedule_at(later, START + 4 * TICK), ==, 0);
-	CHECK_INT(hwt_reschedule_at(now, START + 9 * TICK), ==, 0);
-	CHECK_INT(hwt_reschedule_at(now, START - TICK), ==, 0);
-	run_what_waits();
-	CHECK_INT(ran, ==, 1);
-	CHECK_INT(order[0], ==, 2);
-	CHECK_INT(hwt_timeout_state(later), ==, HWT_PENDING);
-	pass_at(START + 3 * TICK);
-	CHECK_INT(waiting(), ==, 0);
-	pass_at(START + 4 * TICK);
-	CHECK_INT(waiting(), ==, 1);
-	run_what_waits();
-	CHECK_INT(ran, ==, 2);
-	driven_destroy(timer);
-}
-
 /* The deadline is between two ticks, and the thread comes to it after it and before its tick. */
 TEST(a_periodic_one_that_was_moved_between_two_ticks_merges_nothing)
 {
@@ -174,23 +115,6 @@ TEST(a_periodic_one_that_was_moved_between_two_ticks_merges_nothing)
 	CHECK_INT(stats.merged_periods, ==, 0);
 	CHECK_INT(stats.runs, ==, 1);
 	CHECK_INT(stats.pending, ==, 1);
-	driven_destroy(timer);
-}
-
-TEST(what_waits_when_the_clock_goes_back_waits_for_its_deadline)
-{
-	begin_on(HWT_CLOCK_REALTIME);
-	at(1, START + 5 * TICK);
-	pass_at(START + 5 * TICK);
-	CHECK_INT(waiting(), ==, 1);
-	fake_now_ns = START + 2 * TICK;
-	run_what_waits();
-	CHECK_INT(ran, ==, 0);
-	pass_at(START + 3 * TICK);
-	CHECK_INT(waiting(), ==, 0);
-	pass_at(START + 5 * TICK);
-	run_what_waits();
-	CHECK_INT(ran, ==, 1);
 	driven_destroy(timer);
 }
 
@@ -257,42 +181,6 @@ TEST(the_queue_is_first_in_first_out_and_knows_its_waits)
 	hwt_ready_close(&ready);
 	CHECK(hwt_ready_take(&ready, &put_ns) == NULL);
 	hwt_ready_destroy(&ready);
-}
-
-/* However many are cancelled while no thread is free, their memory comes back, and their finalisers are called. */
-TEST(what_was_cancelled_while_it_waited_comes_back_when_many_wait)
-{
-	enum { ROUNDS = 60, EACH = 200 };
-	struct hwt_extension extension = { NULL, note_release, 0 };
-	hwt_stats stats = { .size = sizeof(stats) };
-	hwt_timeout timeouts[EACH];
-
-	begin();
-	for (unsigned round = 0; round < ROUNDS; round++) {
-		timeouts[0] = at(round, fake_now_ns);
-		for (unsigned i = 1; i < EACH; i++)
-			if (i % 4 == 0)
-				CHECK_INT(hwt_lane_submit_extended(lane_at(&timer->lanes, 0), note, &extension, 0,
-								   fake_now_ns, &timeouts[i]),
-					  ==, 0);
-			else
-				timeouts[i] = at(round, fake_now_ns);
-		pass_at(fake_now_ns + TICK);
-		CHECK_INT(waiting(), <, READY_MANY + EACH);
-		for (unsigned i = 1; i < EACH; i++)
-			CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
-		hwt_check(timer);
-	}
-	CHECK_INT(hwt_pending_timeouts(timer), ==, ROUNDS);
-	CHECK_INT(released, >=, (ROUNDS - 1) * (EACH / 4 - 1) - READY_MANY / 4 - EACH);
-	CHECK_INT(hwt_timer_stats(timer, &stats), ==, 0);
-	CHECK_INT(stats.records, <, ROUNDS * EACH);
-	run_what_waits();
-	CHECK_INT(ran, ==, ROUNDS);
-	for (unsigned i = 0; i < ROUNDS; i++)
-		CHECK_INT(order[i], ==, i);
-	CHECK_INT(released, ==, ROUNDS * (EACH / 4 - 1));
-	driven_destroy(timer);
 }
 
 /* Marks of chains that lose their last record, or all. */
@@ -373,99 +261,6 @@ TEST(what_was_cancelled_comes_back_as_soon_after_a_peak_as_before)
 	cancelled_come_back_after(0);
 	cancelled_come_back_after(10);
 	cancelled_come_back_after(READY_MANY);
-}
-
-/*
- * A job of an executor
- */
-
-static void (*kept_run)(void *job);
-static void *kept_job;
-
-static int keep(void *ctx, void (*run)(void *job), void *job)
-{
-	(void)ctx;
-	kept_run = run;
-	kept_job = job;
-	return 0;
-}
-
-static void look_whether_it_is_out(hwt_timeout timeout, void *arg)
-{
-	note(timeout, arg);
-	CHECK(!tasks_are_done(&timer->tasks));
-}
-
-/* Also while it does nothing any more. */
-TEST(a_job_is_out_until_its_task_has_returned)
-{
-	hwt_executor executor = { keep, NULL };
-	hwt_config config = driven_config(TICK, 64);
-	hwt_timeout timeout;
-
-	config.executor = &executor;
-	timer = driven_create(&config, START);
-	ran = 0;
-	for (unsigned cancelled = 0; cancelled < 2; cancelled++) {
-		CHECK_INT(hwt_new_timeout_at(timer, look_whether_it_is_out, NULL, fake_now_ns, &timeout), ==, 0);
-		CHECK(tasks_are_done(&timer->tasks));
-		driven_pass(timer, fake_now_ns + TICK);
-		CHECK(!tasks_are_done(&timer->tasks));
-		CHECK_INT(hwt_pending_timeouts(timer), ==, 1);
-		if (cancelled)
-			CHECK_INT(hwt_cancel(timeout), ==, 0);
-		CHECK(!tasks_are_done(&timer->tasks));
-		kept_run(kept_job);
-		CHECK(tasks_are_done(&timer->tasks));
-		CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
-		CHECK_INT(ran, ==, 1);
-		hwt_check(timer);
-	}
-	driven_destroy(timer);
-}
-
-static void run_once_more(hwt_timeout timeout, void *arg)
-{
-	note(timeout, arg);
-	if (ran == 1)
-		CHECK_INT(hwt_reschedule(timeout, TICK), ==, 0);
-}
-
-static unsigned pushed, over;
-
-/* A stop that sees the job finished frees the timer, as soon as it can lock the mutex. */
-static void look_at_its_end(const char *where)
-{
-	if (strcmp(where, "stack push") == 0) {
-		CHECK(!tasks_are_done(&timer->tasks));
-		pushed++;
-	}
-	if (strcmp(where, "job over") == 0) {
-		CHECK(is_locked(&timer->tasks.ready.monitor.mutex));
-		over++;
-	}
-}
-
-TEST(a_job_is_over_when_it_has_pushed_and_under_the_mutex)
-{
-	hwt_executor executor = { keep, NULL };
-	hwt_config config = driven_config(TICK, 64);
-
-	config.executor = &executor;
-	timer = driven_create(&config, START);
-	ran = pushed = over = 0;
-	CHECK_INT(hwt_new_timeout_at(timer, run_once_more, NULL, START, NULL), ==, 0);
-	atomic_store(&hwt_test_point, look_at_its_end);
-	for (unsigned i = 1; i <= 2; i++) {
-		driven_pass(timer, START + 2 * i * TICK);
-		kept_run(kept_job);
-		CHECK_INT(over, ==, i);
-	}
-	atomic_store(&hwt_test_point, NULL);
-	CHECK_INT(ran, ==, 2);
-	CHECK_INT(pushed, ==, 1);
-	hwt_check(timer);
-	driven_destroy(timer);
 }
 
 static void count(hwt_timeout timeout, void *arg)

@@ -122,30 +122,6 @@ static void begin_unplaced(hwt_timeout *timeouts)
 	CHECK(timer->wheel->unplaced.first == timeouts[0].entry && timer->wheel->unplaced.last == timeouts[59].entry);
 }
 
-TEST(unplaced_ones_expire_at_their_tick_in_order_and_can_be_cancelled)
-{
-	hwt_timeout timeouts[60];
-
-	begin_unplaced(timeouts);
-	for (uintptr_t i = 0; i < 60; i += 4)
-		CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
-	driven_walk(timer, START + 30 * TICK - 1);
-	CHECK_INT(ran, ==, 0);
-	CHECK(timer->wheel->unplaced.first == timeouts[1].entry);
-	driven_walk(timer, START + 30 * TICK);
-	CHECK_INT(ran, ==, 15);
-	driven_walk(timer, START + 36 * TICK);
-	CHECK_INT(ran, ==, 45);
-	CHECK_INT(order_broken, ==, 0);
-	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
-	CHECK(timer->wheel->unplaced.first == NULL);
-	memory_is_back();
-	for (int i = 0; i < 60; i++) /* all records have come home */
-		schedule(TICK, 0);
-	CHECK_INT(memory_asked, ==, 0);
-	driven_destroy(timer);
-}
-
 TEST(unplaced_ones_are_placed_when_memory_is_back_and_keep_their_turn)
 {
 	hwt_timeout timeouts[60];
