@@ -30,7 +30,7 @@ $(BUILD)/libhwt-unit.a: $(SRC:src/%.c=$(BUILD)/unit/%.o) $(CHECKER:test/%.c=$(BU
 $(BUILD)/test/unit_%: test/unit_%.c $(BUILD)/libhwt-unit.a | $(BUILD)/test
 	$(QCC) $(ALL_CPPFLAGS) -Itest $(GNU) -DHWT_TEST $(ALL_CFLAGS) -o $@ $< $(BUILD)/libhwt-unit.a $(ALL_LDFLAGS)
 
-$(BUILD)/test/unit_sleeper $(BUILD)/test/unit_trim_calls: ALL_LDFLAGS += -Wl,--wrap=pthread_cond_timedwait
+$(BUILD)/test/unit_sleeper: ALL_LDFLAGS += -Wl,--wrap=pthread_cond_timedwait
 
 # The library in a simulation; test/sim/sim.h.
 SIM_WRAPS := pthread_create pthread_join pthread_setname_np pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock \

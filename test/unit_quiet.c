@@ -64,27 +64,6 @@ static uint64_t taken(void)
 	return counts_get(&timer->worker.counts.transfers);
 }
 
-TEST(what_is_due_later_waits_for_the_end_of_the_tick)
-{
-	uint64_t before;
-
-	begin_loop(HWT_VIRTUAL_CLOCK);
-	(void)at(0, 50 * TICK);
-	CHECK_INT(answer_at(0), ==, 50 * TICK);
-	before = taken();
-	for (unsigned i = 0; i < 50; i++) {
-		(void)at(i % 3, i < 10 ? 49 * TICK + 1 : 50 * TICK + (int64_t)i);
-		CHECK_INT(answer_at(i), ==, 50 * TICK);
-	}
-	CHECK_INT(taken(), ==, before);
-	CHECK_INT(answer_at(TICK), ==, 50 * TICK);
-	CHECK_INT(taken(), ==, before + 50);
-	(void)answer_at(60 * TICK);
-	CHECK_INT(ran, ==, 51);
-	hwt_check(timer);
-	driven_destroy(timer);
-}
-
 TEST(the_earliest_of_what_has_come_is_in_the_answer)
 {
 	for (unsigned lane = 0; lane < 3; lane++) {
@@ -104,22 +83,6 @@ TEST(the_earliest_of_what_has_come_is_in_the_answer)
 		CHECK_INT(answer_at(4), ==, TICK);
 		driven_destroy(timer);
 	}
-}
-
-TEST(a_move_to_an_earlier_time_is_in_the_answer)
-{
-	hwt_timeout armed, queued;
-
-	begin_loop(HWT_VIRTUAL_CLOCK);
-	armed = at(0, 50 * TICK);
-	CHECK_INT(answer_at(0), ==, 50 * TICK);
-	queued = at(2, 60 * TICK);
-	CHECK_INT(answer_at(1), ==, 50 * TICK);
-	CHECK_INT(hwt_reschedule_at(queued, 40 * TICK), ==, 0);
-	CHECK_INT(answer_at(2), ==, 40 * TICK);
-	CHECK_INT(hwt_reschedule_at(armed, 30 * TICK), ==, 0);
-	CHECK_INT(answer_at(3), ==, 30 * TICK);
-	driven_destroy(timer);
 }
 
 TEST(a_finaliser_does_not_wait_for_the_end_of_the_tick)

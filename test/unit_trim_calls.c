@@ -31,18 +31,6 @@ static void end(void)
 	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
 }
 
-/* How often this thread has waited with a bound; the linker puts this in place of the call. */
-static _Thread_local unsigned waited;
-
-int __real_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *until);
-int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *until);
-
-int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *until)
-{
-	waited++;
-	return __real_pthread_cond_timedwait(cond, mutex, until);
-}
-
 static hwt_stats stats(void)
 {
 	hwt_stats out = { .size = sizeof(out) };
@@ -193,41 +181,6 @@ TEST(a_trim_lets_an_advance_go_first_that_has_waited)
 	atomic_store(&hwt_test_point, NULL);
 	CHECK(!atomic_load(&overtaken));
 	end();
-}
-
-static void trim_without_waiting(void *arg)
-{
-	unsigned before = waited;
-
-	(void)arg;
-	for (unsigned i = 0; i < 10; i++)
-		CHECK_INT(hwt_timer_trim(timer, NULL), ==, 0);
-	CHECK_INT(waited, ==, before);
-	ran++;
-}
-
-static void trim_in_task(hwt_timeout timeout, void *arg)
-{
-	(void)timeout;
-	trim_without_waiting(arg);
-}
-
-TEST(a_task_that_trims_does_not_wait)
-{
-	for (unsigned threads = 0; threads < 2; threads++) {
-		hwt_config config = driven_config(HWT_MS(1), 512);
-		hwt_spec spec = HWT_SPEC_INIT;
-
-		config.task_threads = threads * 2;
-		atomic_store(&ran, 0);
-		REQUIRE(hwt_timer_create(&timer, &config) == 0);
-		spec.task = trim_in_task;
-		spec.release = trim_without_waiting;
-		CHECK_INT(hwt_new_timeout_ex(timer, &spec, NULL), ==, 0);
-		while (atomic_load(&ran) < 2)
-			(void)sched_yield();
-		end();
-	}
 }
 
 TEST_MAIN()
