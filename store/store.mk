@@ -52,9 +52,12 @@ $(BUILD)/libhwt-store.so: $(BUILD)/libhwt-store.so.$(VERSION)
 	$(Q)ln -sf $(notdir $<) $(BUILD)/$(STORE_SONAME)
 	$(Q)ln -sf $(STORE_SONAME) $@
 
-$(BUILD)/test/store_%: store/test/store_%.c $(BUILD)/libhwt-store-unit.a $(BUILD)/libhwt.a | $(BUILD)/test
-	$(QCC) $(ALL_CPPFLAGS) $(STORE_CPPFLAGS) -Itest -Istore/test $(GNU) -DHWT_TEST $(ALL_CFLAGS) -o $@ $< \
-		$(BUILD)/libhwt-store-unit.a $(BUILD)/libhwt.a $(STORE_LIBS) $(ALL_LDFLAGS)
+.SECONDARY: $(STORE_TESTS:%=%.o)
+$(BUILD)/test/store_%.o: store/test/store_%.c | $(BUILD)/test
+	$(QCC) $(ALL_CPPFLAGS) $(STORE_CPPFLAGS) -Itest -Istore/test $(GNU) -DHWT_TEST $(ALL_CFLAGS) -c -o $@ $<
+
+$(BUILD)/test/store_%: $(BUILD)/test/store_%.o $(BUILD)/libhwt-store-unit.a $(BUILD)/libhwt.a
+	$(QCC) $(ALL_CFLAGS) -o $@ $(filter %.o %.a,$^) $(STORE_LIBS) $(ALL_LDFLAGS)
 
 $(STORE_CPP_TEST): store/test/store_cpp.cpp $(BUILD)/libhwt-store.so | $(BUILD)/test
 	$(QCXX) -std=c++17 $(ALL_CXXFLAGS) $(ALL_CPPFLAGS) -Istore/include -Itest -o $@ $< -L$(BUILD) -lhwt-store -lhwt \

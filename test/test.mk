@@ -27,8 +27,14 @@ $(BUILD)/unit/check/%.o: test/check/%.c
 $(BUILD)/libhwt-unit.a: $(SRC:src/%.c=$(BUILD)/unit/%.o) $(CHECKER:test/%.c=$(BUILD)/unit/%.o)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-$(BUILD)/test/unit_%: test/unit_%.c $(BUILD)/libhwt-unit.a | $(BUILD)/test
-	$(QCC) $(ALL_CPPFLAGS) -Itest $(GNU) -DHWT_TEST $(ALL_CFLAGS) -o $@ $< $(BUILD)/libhwt-unit.a $(ALL_LDFLAGS)
+# What is linked is compiled apart: after a change of the library it is only linked again.
+.SECONDARY: $(patsubst test/%.c,$(BUILD)/test/%.o,$(wildcard $(addprefix test/,unit_*.c test_*.c debug_*.c)))
+
+$(BUILD)/test/unit_%.o: test/unit_%.c | $(BUILD)/test
+	$(QCC) $(ALL_CPPFLAGS) -Itest $(GNU) -DHWT_TEST $(ALL_CFLAGS) -c -o $@ $<
+
+$(BUILD)/test/unit_%: $(BUILD)/test/unit_%.o $(BUILD)/libhwt-unit.a
+	$(QCC) $(ALL_CFLAGS) -o $@ $(filter %.o %.a,$^) $(ALL_LDFLAGS)
 
 $(BUILD)/test/unit_sleeper: ALL_LDFLAGS += -Wl,--wrap=pthread_cond_timedwait
 
@@ -61,11 +67,17 @@ $(BUILD)/debug/%.o: src/%.c
 	@mkdir -p $(@D)
 	$(QCC) $(ALL_CPPFLAGS) $(POSIX) -DHWT_DEBUG $(ALL_CFLAGS) -c -o $@ $<
 
-$(BUILD)/test/debug_%: test/debug_%.c $(SRC:src/%.c=$(BUILD)/debug/%.o) | $(BUILD)/test
-	$(QCC) $(ALL_CPPFLAGS) -Itest $(GNU) -DHWT_DEBUG $(ALL_CFLAGS) -o $@ $< $(SRC:src/%.c=$(BUILD)/debug/%.o) $(ALL_LDFLAGS)
+$(BUILD)/test/debug_%.o: test/debug_%.c | $(BUILD)/test
+	$(QCC) $(ALL_CPPFLAGS) -Itest $(GNU) -DHWT_DEBUG $(ALL_CFLAGS) -c -o $@ $<
 
-$(BUILD)/test/test_%: test/test_%.c $(BUILD)/libhwt.so | $(BUILD)/test
-	$(QCC) $(ALL_CPPFLAGS) -Itest $(GNU) $(ALL_CFLAGS) -o $@ $< -L$(BUILD) -lhwt \
+$(BUILD)/test/debug_%: $(BUILD)/test/debug_%.o $(SRC:src/%.c=$(BUILD)/debug/%.o)
+	$(QCC) $(ALL_CFLAGS) -o $@ $(filter %.o %.a,$^) $(ALL_LDFLAGS)
+
+$(BUILD)/test/test_%.o: test/test_%.c | $(BUILD)/test
+	$(QCC) $(ALL_CPPFLAGS) -Itest $(GNU) $(ALL_CFLAGS) -c -o $@ $<
+
+$(BUILD)/test/test_%: $(BUILD)/test/test_%.o $(BUILD)/libhwt.so
+	$(QCC) $(ALL_CFLAGS) -o $@ $< -L$(BUILD) -lhwt \
 		-Wl,--enable-new-dtags,-rpath,'$$ORIGIN/..' $(ALL_LDFLAGS)
 
 $(CPP_TESTS): $(BUILD)/test/test_cpp%: test/test_cpp.cpp $(BUILD)/libhwt.so | $(BUILD)/test
@@ -105,7 +117,7 @@ mutants: ## plants faults, one by one, and demands that a test finds each
 mutants-sample: ## one fault of each source file, drawn by HWT_SEED, SECONDS=600 of them
 	CC='$(CC)' test/mutants.sh --sample $(SECONDS)
 
-mutants-random: ## 100 faults drawn by HWT_SEED; shows those that no test finds
+mutants-random: ## 100 faults of both libraries drawn by HWT_SEED; shows those that no test finds
 	CC='$(CC)' test/random_mutants.sh
 
 static: ## clang-tidy, cppcheck, gcc -fanalyzer, shellcheck, as far as installed
