@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.." || exit 1
 table=test/mutants.txt limit=${HWT_MUTANT_TIMEOUT:-20} jobs=${HWT_JOBS:-$(nproc)}
 draw=$((${HWT_SEED:-$(date +%s)}))
 seconds=
-export HWT_SCALE=${HWT_SCALE:-50} HWT_EACH=1
+export HWT_SCALE=${HWT_SCALE:-50} HWT_EACH=1 HWT_FAIL_FAST=1
 
 # The program that finds the fault of the tree in which this runs.  PROGRAM TEST OTHERS...
 found_by() {

@@ -8,6 +8,8 @@
  *     TEST(name) { CHECK(x > 1); CHECK_INT(f(x), ==, 3); }
  *     TEST_MAIN()
  *
+ * HWT_FAIL_FAST=1: the first test that fails is the last one.
+ *
  * A TEST registers itself, so none is forgotten.  A program runs all of them in the order of the file, or those whose
  * name contains one of its arguments, and speaks TAP, the Test Anything Protocol, for prove(1).
  */
@@ -116,9 +118,10 @@ static inline bool test_run(const struct test *test, unsigned number)
 static inline int test_run_all(int argc, char **argv)
 {
 	unsigned count = 0, failed = 0;
+	bool fail_fast = getenv("HWT_FAIL_FAST") != NULL;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	for (const struct test *test = test_first; test != NULL; test = test->next)
+	for (const struct test *test = test_first; test != NULL && (failed == 0 || !fail_fast); test = test->next)
 		if (test_chosen(test->name, argc, argv))
 			failed += !test_run(test, ++count);
 	printf("1..%u\n", count);
