@@ -3,6 +3,7 @@
  * A url that names several hosts, of which some do not answer, or do not write.
  */
 #include "store.h"
+#include "store_query.h"
 
 #include "inside.h"
 
@@ -156,9 +157,9 @@ struct meeting {
 	atomic_bool returned; /* the put */
 };
 
-/* Waits in vain that the put began when the newer server had been met. */
+/* Waits of the put: in vain, begun when the newer server had been met; and for nothing. */
 static atomic_bool was_replaced;
-static atomic_uint waits_in_vain;
+static atomic_uint waits_in_vain, waits_for_nothing;
 static _Thread_local bool puts_now;
 
 int poll(struct pollfd *fds, nfds_t n, int ms)
@@ -167,6 +168,8 @@ int poll(struct pollfd *fds, nfds_t n, int ms)
 
 	if (puts_now && atomic_load(&was_replaced))
 		atomic_fetch_add(&waits_in_vain, 1);
+	if (puts_now && n == 1 && fds->events == 0)
+		atomic_fetch_add(&waits_for_nothing, 1);
 	*(void **)&real = dlsym(RTLD_NEXT, "poll");
 	return real(fds, n, ms);
 }
@@ -235,6 +238,28 @@ TEST(a_call_does_not_wait_for_a_server_that_was_replaced)
 	CHECK(in_time);
 	CHECK_INT(atomic_load(&waits_in_vain), <=, 1); /* one may have begun a moment before */
 	PQfinish(conn);
+}
+
+/* More than a socket takes. */
+TEST(what_is_long_is_sent_while_the_server_reads)
+{
+	NEEDS_POSTGRES();
+	enum { PUTS = 6 };
+	char *data = calloc(1, HWT_STORE_DATA_MAX);
+	hwt_store *store = fresh_store();
+	hwt_store_spec specs[PUTS];
+
+	REQUIRE(data != NULL);
+	for (int i = 0; i < PUTS; i++)
+		specs[i] = SPEC("a", HWT_S(3600), .data = data, .len = HWT_STORE_DATA_MAX);
+	atomic_store(&waits_for_nothing, 0);
+	puts_now = true;
+	CHECK_CALL(hwt_store_put_many(store, specs, PUTS, NULL), 0);
+	puts_now = false;
+	CHECK_INT(atomic_load(&waits_for_nothing), ==, 0);
+	CHECK_INT(query("select count(*) from %s_timeout where length(data) = %d", world.schema, 1 << 20), ==, PUTS);
+	CHECK_CALL(hwt_store_close(store), 0);
+	free(data);
 }
 #endif
 

@@ -530,24 +530,53 @@ TEST(a_timeout_whose_numbers_are_damaged_runs)
 	CHECK_INT(atomic_load(&missed_seen), ==, 0);
 }
 
+/* So many files more may be open than there are; returns the limit that was before. */
+static struct rlimit limit_files(rlim_t more)
+{
+	struct rlimit before, less;
+	int fd = open("/dev/null", O_RDONLY);
+
+	REQUIRE(fd >= 0 && close(fd) == 0 && getrlimit(RLIMIT_NOFILE, &before) == 0);
+	less = before;
+	less.rlim_cur = (rlim_t)fd + more;
+	REQUIRE(setrlimit(RLIMIT_NOFILE, &less) == 0);
+	return before;
+}
+
+static void *draw(void *number)
+{
+	*(uint64_t *)number = hwts_random();
+	return NULL;
+}
+
+/* Names of processes are random numbers. */
+TEST(threads_draw_different_numbers_where_no_file_can_be_opened)
+{
+	struct rlimit before = limit_files(0);
+	uint64_t numbers[2] = { 0, 0 };
+
+	for (int i = 0; i < 2; i++) {
+		pthread_t thread;
+
+		CHECK_INT(pthread_create(&thread, NULL, draw, &numbers[i]), ==, 0);
+		CHECK_INT(pthread_join(thread, NULL), ==, 0);
+	}
+	CHECK_INT(setrlimit(RLIMIT_NOFILE, &before), ==, 0);
+	CHECK(numbers[0] != numbers[1]);
+}
+
 TEST(too_many_open_files_are_told_as_such)
 {
 	NEEDS_SQLITE();
 	hwt_store_config config;
 	hwt_store *store = NULL;
-	struct rlimit before, less;
-	int fd;
 
 	fresh_world();
 	config = store_config();
 	CHECK_CALL(hwt_store_close(open_store()), 0);
-	REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
-	fd = open("/dev/null", O_RDONLY);
-	REQUIRE(fd >= 0 && close(fd) == 0);
-	less = before;
 	for (rlim_t more = 0; more < 3; more++) { /* the file, its log, its index */
-		less.rlim_cur = (rlim_t)fd + more;
-		REQUIRE(setrlimit(RLIMIT_NOFILE, &less) == 0);
+		struct rlimit before = limit_files(more);
+
 		CHECK_CALL(hwt_store_open(&store, world.url, &config, NULL, 0), EMFILE);
 		REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
 	}

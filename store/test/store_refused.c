@@ -149,6 +149,25 @@ TEST(a_row_that_cannot_be_begun_is_set_aside_and_tried_again)
 	CHECK_INT(atomic_load(&warned), ==, 1);
 }
 
+/* In a transaction of its own; what the other ends say is written by the ender. */
+TEST(a_run_whose_end_is_refused_in_its_transaction_is_one_of_max_attempts)
+{
+	hwt_store *store = fresh_store();
+	int64_t id = put_key(store, "a", "bad", 0), give_up_ns = hwt_now() + PATIENCE_NS;
+
+	refuse("delete", "old.key = 'bad'");
+	CHECK_CALL(hwt_store_register(store, &KIND(.name = "a", .task = count_run, .mode = HWT_STORE_TRANSACTION,
+						   .max_attempts = 2, .backoff_ns = HWT_MS(5))),
+		   0);
+	start(store);
+	while (atomic_load(&ran) < 4 && stats_of_store(store).failed == 0 && hwt_now() < give_up_ns)
+		sleep_ms(1);
+	CHECK_INT(atomic_load(&ran), ==, 2);
+	CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
+	accept_again("delete");
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 static int fail(const hwt_store_run *run, void *ctx)
 {
 	(void)ctx;

@@ -350,22 +350,40 @@ TEST(a_spread_moves_what_is_due_and_not_the_grid)
 		  ==, HWTS_COUNT(ids));
 }
 
-/* However long it is. */
+static void check_spread(hwt_store *store, const int64_t *ids, size_t n, const char *line, int64_t after_us)
+{
+	int64_t first_us = next_of(line, NULL, after_us), next_us = next_of(line, NULL, first_us);
+	unsigned moved = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		int64_t due_us = info_of(store, ids[i]).due_us;
+
+		moved += due_us > first_us;
+		CHECK_INT(due_us, >=, first_us);
+		CHECK_INT(due_us, <, next_us);
+	}
+	CHECK_INT(moved, >, n / 2);
+}
+
+/* However long it is; when it is put, and after a run. */
 TEST(a_spread_ends_before_the_next_time_of_the_line)
 {
 	CLOSING hwt_store *store = store_of(0);
-	hwt_store_spec spec = line_of("*/10 * * * *", NULL);
+	hwt_store_spec spec = line_of("@monthly", NULL);
+	int64_t ids[20];
 
 	spec.flags = HWT_STORE_ABSOLUTE;
 	spec.due_us = now_us() + DAY_US;
-	spec.spread_ns = HWT_S(86400);
-	for (int i = 0; i < 20; i++) {
-		int64_t due_us = info_of(store, put_spec(store, &spec)).due_us, first_us;
-
-		first_us = next_of(spec.schedule, NULL, spec.due_us);
-		CHECK_INT(due_us, >=, first_us);
-		CHECK_INT(due_us, <, first_us + 600 * HWTS_S_US);
-	}
+	spec.spread_ns = HWT_S(40 * 86400);
+	for (size_t i = 0; i < HWTS_COUNT(ids); i++)
+		ids[i] = put_spec(store, &spec);
+	check_spread(store, ids, HWTS_COUNT(ids), spec.schedule, spec.due_us);
+	(void)query("update %s_timeout set base_us = base_us - %lld, due_us = 1", world.schema,
+		    (long long)(70 * DAY_US));
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_count(&seen.ran, HWTS_COUNT(ids)));
+	CHECK_CALL(hwt_store_stop(store), 0);
+	check_spread(store, ids, HWTS_COUNT(ids), spec.schedule, now_us());
 }
 
 /*

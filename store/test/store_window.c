@@ -7,6 +7,9 @@
 
 #include "inside.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #define LATER_US (1000 * HWTS_S_US) /* a machine does not stand still for so long */
 
 /* Once it has read all that it holds. */
@@ -222,6 +225,60 @@ TEST(what_waits_for_a_thread_counts_with_its_own_size)
 	CHECK(hwts_queue_next(store, &turn, false) == &small);
 	CHECK_INT(store->runs->queued_bytes, ==, 0);
 	close_locked(store);
+}
+
+/* The others wait for the shard. */
+TEST(the_last_run_of_a_shard_that_is_given_away_wakes_control)
+{
+	hwt_store *store = locked_store();
+	struct hwts_shard *shard = &store->kinds->shards[0];
+	int fds[2], was = dup(store->asks->poke[1]);
+	char byte;
+
+	REQUIRE(was >= 0 && pipe2(fds, O_NONBLOCK | O_CLOEXEC) == 0 && dup2(fds[1], store->asks->poke[1]) >= 0);
+	for (int i = 0; i < 3; i++)
+		hwts_active(store, shard);
+	hwts_inactive(store, shard);
+	shard->giving = true;
+	hwts_inactive(store, shard);
+	CHECK_INT(read(fds[0], &byte, 1), <, 0);
+	hwts_inactive(store, shard);
+	CHECK_INT(read(fds[0], &byte, 1), ==, 1);
+	shard->giving = false;
+	CHECK(dup2(was, store->asks->poke[1]) >= 0);
+	close(was);
+	close(fds[0]);
+	close(fds[1]);
+	close_locked(store);
+}
+
+static unsigned told_slow;
+
+static void count_slow(void *ctx, const char *message)
+{
+	(void)ctx;
+	told_slow += strstr(message, "a look at the timeouts took") != NULL;
+}
+
+/* Once, until it has been quick again. */
+TEST(a_look_that_is_slow_is_told)
+{
+	NEEDS_POSTGRES();
+	static const struct {
+		int64_t took_ns;
+		unsigned told;
+	} looks[] = { { HWT_S(9), 1 }, { HWT_S(9), 1 }, { HWT_MS(1), 1 }, { HWT_S(9), 2 }, { HWT_S(9), 2 } };
+	hwt_store *store = FRESH(.lease_ns = HWT_S(15), .warn = count_slow);
+	struct hwts_look look = { .slice_from_us = INT64_MIN };
+	struct hwts_sweep sweep;
+
+	told_slow = 0;
+	hwts_sweep_init(&sweep, store);
+	for (size_t i = 0; i < HWTS_COUNT(looks); i++) {
+		hwts_swept(&sweep, store, &look, looks[i].took_ns);
+		CHECK_INT(told_slow, ==, looks[i].told);
+	}
+	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 STORE_MAIN(NULL)
