@@ -7,6 +7,10 @@
 
 #include "inside.h"
 
+#ifdef HWT_STORE_POSTGRES
+#include "db/postgres.h"
+#endif
+
 #define ROWS 20000
 
 static atomic_uint looks, renewals, reads;
@@ -302,29 +306,138 @@ TEST(a_look_that_stalls_holds_up_no_renewal)
 	end_idle(store);
 }
 
-static atomic_uint apart;
+#ifdef HWT_STORE_POSTGRES
 
-static void compare_replies(const char *where)
+/* The statement that also looks is broken off; the one behind it is not. */
+TEST(a_renewal_of_an_idle_process_waits_for_its_row)
 {
-	hwt_store *store = strcmp(where, "looked") == 0 ? atomic_load(&idles) : NULL;
+	PGconn *locker;
+	hwt_store *store;
+	char text[200];
+	unsigned before;
 
-	if (store && IS_CONTROL(store))
-		atomic_fetch_add(&apart, hwt_now() - store->share->renewal.reply_ns >= HWT_MS(10));
-}
-
-/* The reply that carries the clock comes before the look is over. */
-TEST(a_look_that_goes_with_a_renewal_spoils_no_sample_of_the_clock)
-{
-	NEEDS_POSTGRES(); /* the clock of SQLite is read in this process */
-	hwt_store *store = idle(&KIND(.shards = 1), HWT_S(1800));
-
-	slow_down("perform pg_sleep(0.005)");
-	atomic_store(&apart, 0);
-	atomic_store(&hwts_test_at, compare_replies);
-	LOOK_UNTIL(store, atomic_load(&apart) != 0);
-	speed_up();
+	NEEDS_POSTGRES();
+	store = idle(&KIND(.shards = 1), HWT_S(600));
+	locker = PQconnectdb(world.url + strlen("pg:"));
+	(void)snprintf(text, sizeof(text), "begin; update %s_member set until_us = until_us", world.schema);
+	PQclear(PQexec(locker, text));
+	before = atomic_load(&renewals);
+	look_now(store);
+	while (query("select count(*) from pg_locks where not granted") == 0)
+		sleep_ms(1);
+	sleep_ms(500);
+	PQclear(PQexec(locker, "commit"));
+	PQfinish(locker);
+	CHECK(wait_count(&renewals, before + 1));
+	CHECK_INT(atomic_load(&told), ==, 0);
 	end_idle(store);
 }
+#endif
+
+/* Between the time and its receipt lies more than the trip, so that one would be believed to be behind. */
+TEST(a_clock_that_was_read_with_a_look_counts_only_if_it_contradicts)
+{
+	CLOSING hwt_store *store = fresh_store();
+	struct hwts_trip trip = { .sent_ns = HWT_S(1) - HWT_MS(9), .reply_ns = HWT_S(1), .exact = true };
+	int64_t us = 100 * HWTS_S_US;
+
+	pthread_mutex_lock(&store->lock);
+	CHECK(!hwts_clock_sample(store, us, &trip));
+	CHECK_INT(store->clock->offset_ns, ==, HWT_S(99));
+	trip = (struct hwts_trip){ .sent_ns = HWT_S(1) - HWT_MS(3), .reply_ns = HWT_S(1) };
+	CHECK(!hwts_clock_sample(store, us - 2000, &trip));
+	CHECK_INT(store->clock->offset_ns, ==, HWT_S(99));
+	trip.exact = true;
+	CHECK(hwts_clock_sample(store, us - 2000, &trip));
+	CHECK_INT(store->clock->offset_ns, ==, HWT_S(99) - HWT_MS(2));
+	trip.exact = false;
+	trip.slept_ns = 77; /* before the exchange: what it slept meanwhile lies behind the time */
+	CHECK(hwts_clock_sample(store, us + HWTS_S_US, &trip));
+	CHECK_INT(store->clock->offset_ns, ==, HWT_S(100));
+	CHECK_INT(store->clock->slept_ns, ==, 77);
+	pthread_mutex_unlock(&store->lock);
+}
+
+#ifdef HWT_STORE_POSTGRES
+#define IN_A_ROW 5
+
+/* What control says to the server, from one look that went with a renewal to the fifth after it. */
+static struct {
+	FILE *file;
+	bool looked;
+	unsigned lent, exact;
+	uint64_t trips;
+	atomic_bool over;
+	unsigned tries;
+} traced;
+
+static void begin_trace(hwt_store *store)
+{
+	PGconn *handle = pg_conn(hwts_conn(store, HWTS_CONTROL))->handle;
+
+	REQUIRE(ftruncate(fileno(traced.file), 0) == 0);
+	rewind(traced.file);
+	PQtrace(handle, traced.file);
+	PQsetTraceFlags(handle, PQTRACE_SUPPRESS_TIMESTAMPS);
+	traced.exact = 0;
+	traced.trips = atomic_load(&store->db->round_trips);
+	traced.tries++;
+}
+
+static unsigned traced_statements(void)
+{
+	char line[512];
+	unsigned count = 0;
+
+	rewind(traced.file);
+	while (fgets(line, sizeof(line), traced.file))
+		count += line[0] == 'F' && (strstr(line, "\tExecute\t") || strstr(line, "\tQuery\t"));
+	return count;
+}
+
+/* All in a row: what is looked for by the reader begins the row again, and so does a clock that moves. */
+static void trace_idle(const char *where)
+{
+	hwt_store *store = atomic_load(&idles);
+
+	if (!store || atomic_load(&traced.over) || !IS_CONTROL(store))
+		return;
+	if (strcmp(where, "renewed") == 0) {
+		traced.lent = traced.looked ? traced.lent : 0;
+		traced.looked = false;
+	}
+	if (strcmp(where, "looked") != 0)
+		return;
+	traced.looked = true;
+	traced.exact += store->share->renewal.exact;
+	if (traced.lent++ == 0 || traced.exact > 1) {
+		traced.lent = 1;
+		begin_trace(store);
+	}
+	if (traced.lent <= IN_A_ROW)
+		return;
+	PQuntrace(pg_conn(hwts_conn(store, HWTS_CONTROL))->handle);
+	CHECK_INT(atomic_load(&store->db->round_trips) - traced.trips, ==, IN_A_ROW);
+	atomic_store(&traced.over, true);
+}
+
+/* The lease, the shards, their members and the look; and in one of five the clock. */
+TEST(an_idle_store_asks_one_statement_at_a_renewal)
+{
+	hwt_store *store;
+
+	NEEDS_POSTGRES();
+	store = idle(&KIND(.shards = 8), HWT_S(1800));
+	traced.file = tmpfile();
+	REQUIRE(traced.file);
+	atomic_store(&hwts_test_at, trace_idle);
+	LOOK_UNTIL(store, atomic_load(&traced.over) || traced.tries >= 1000);
+	CHECK(atomic_load(&traced.over));
+	CHECK_INT(traced_statements(), ==, IN_A_ROW + 1);
+	end_idle(store);
+	fclose(traced.file);
+}
+#endif
 
 /*
  * How much it reads

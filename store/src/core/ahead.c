@@ -9,7 +9,7 @@
  *   has just been taken is read from the beginning, in looks of its own, so that the other shards need not wait.
  *
  *   While nothing waits and the last look was quick and found nothing, the reader lends its look to control, which
- *   sends it behind the commit of a renewal.  It counts if it finds nothing, too.  Otherwise the reader looks.
+ *   sends it along with a renewal.  It counts if it finds nothing, too.  Otherwise the reader looks.
  */
 #include "core/ability.h"
 #include "core/ahead.h"
@@ -214,9 +214,8 @@ static bool accept(hwt_store *store, const struct hwts_renewal *renewal)
 	struct hwts_look *look = renewal->look;
 	int64_t sent_us = look ? look->late_us + store->db->lease_us / 3 : 0;
 
-	if (!renewal->looked || look->due_count > 0 || hwts_asked(store, HWTS_LOAD) ||
-	    renewal->look_ns + HWTS_TEST(look_took) > QUICK_NS || sent_us > renewal->now_us ||
-	    sent_us < renewal->now_us - store->db->lease_us / 3)
+	if (!renewal->looked || hwts_asked(store, HWTS_LOAD) || renewal->look_ns + HWTS_TEST(look_took) > QUICK_NS ||
+	    sent_us > renewal->now_us || sent_us < renewal->now_us - store->db->lease_us / 3)
 		return false;
 	hwts_look_end(look, 0);
 	hwts_look_found(store, look);

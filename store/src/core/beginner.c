@@ -176,7 +176,7 @@ static void set_aside(hwt_store *store, struct hwts_entry *entry)
  * With the lock.  What was due by the clock that this process believes in and is not by the database's: that has been
  * put back.  Without its time the row would be begun in vain until the next renewal.
  */
-static void follow_clock(hwt_store *store, const struct hwts_want *wants, size_t n, int64_t sent_ns, int64_t reply_ns)
+static void follow_clock(hwt_store *store, const struct hwts_want *wants, size_t n, const struct hwts_trip *trip)
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct hwts_want *want = &wants[i];
@@ -184,7 +184,7 @@ static void follow_clock(hwt_store *store, const struct hwts_want *wants, size_t
 		if (want->row || want->due_us == HWTS_NEVER || want->due_us <= want->now_us ||
 		    want->due_us > hwts_clock_db_us(store))
 			continue;
-		if (hwts_clock_sample(store, want->now_us, sent_ns, reply_ns))
+		if (hwts_clock_sample(store, want->now_us, trip))
 			hwts_window_rearm(store);
 		return;
 	}
@@ -197,13 +197,14 @@ static void follow_clock(hwt_store *store, const struct hwts_want *wants, size_t
  */
 static int ask(hwt_store *store, struct batch *batch, struct hwts_want *wants, size_t n, unsigned *failures)
 {
-	int64_t sent_ns, reply_ns;
+	struct hwts_trip trip = { .exact = true };
 	bool again, refused;
 	int rc;
 
 	do {
 		refused = false;
-		sent_ns = hwt_now();
+		trip.slept_ns = hwts_clock_slept_ns();
+		trip.sent_ns = hwt_now();
 		rc = hwts_connect_role(store, HWTS_BEGIN, failures);
 		if (rc == 0) {
 			struct hwts_conn *conn = hwts_conn(store, HWTS_BEGIN);
@@ -215,10 +216,10 @@ static int ask(hwt_store *store, struct batch *batch, struct hwts_want *wants, s
 				hwts_warn(store, "begin: %s", hwts_fail_text());
 		}
 		batch->unsure |= rc == ECONNRESET;
-		reply_ns = hwt_now();
+		trip.reply_ns = hwt_now();
 		hwts_lock(store);
 		if (rc == 0)
-			follow_clock(store, wants, n, sent_ns, reply_ns);
+			follow_clock(store, wants, n, &trip);
 		if (!refused)
 			hwts_ability_note(store, HWTS_BEGIN, rc == 0);
 		again = rc != 0 && !refused && batch->unsure && batch->at_most_once && hwts_trusted(store) &&

@@ -4,7 +4,8 @@
  *
  * A reply carries the database's time at some moment between sending and receiving.  time - (CLOCK_MONOTONIC at the
  * receipt) is a lower bound of the offset, wrong by at most the round trip.  A sample with a short round trip is better
- * than one with a long one, so a longer one counts only when it contradicts what is believed.
+ * than one with a long one, so a longer one counts only when it contradicts what is believed.  So does one that is not
+ * exact, for there is more than the trip between the time and its receipt: a commit.
  *
  * Nothing here keeps a timeout from being early: the begin statement does.  It only decides when a begin is tried.
  */
@@ -43,26 +44,27 @@ int64_t hwts_clock_without_leap_us(const hwt_store *store, int64_t db_us)
 }
 
 /* CLOCK_MONOTONIC stands still while the machine sleeps. */
-static int64_t slept_ns(void)
+int64_t hwts_clock_slept_ns(void)
 {
 	return hwts_boot_ns() - hwt_now();
 }
 
-bool hwts_clock_sample(hwt_store *store, int64_t db_us, int64_t sent_ns, int64_t reply_ns)
+/* A machine may sleep while the exchange is under way, after the time was read: that counts as slept since. */
+bool hwts_clock_sample(hwt_store *store, int64_t db_us, const struct hwts_trip *trip)
 {
 	struct hwts_clock *clock = store->clock;
-	int64_t trip_ns = reply_ns - sent_ns;
-	int64_t low_ns = db_us * 1000 - reply_ns, high_ns = low_ns + trip_ns + 1000;
+	int64_t trip_ns = trip->reply_ns - trip->sent_ns;
+	int64_t low_ns = db_us * 1000 - trip->reply_ns, high_ns = low_ns + trip_ns + 1000;
 	int64_t before_ns = clock->offset_ns;
 	bool contradicts = clock->offset_ns < low_ns || clock->offset_ns > high_ns, moved;
 
 	follow(store, db_us);
-	clock->best_ns += clock->best_ns / 4;
-	if (clock->known && trip_ns > clock->best_ns && !contradicts)
+	clock->best_ns += trip->exact ? clock->best_ns / 4 : 0;
+	if (clock->known && !(trip->exact && trip_ns <= clock->best_ns) && !contradicts)
 		return false;
 	clock->best_ns = trip_ns;
 	clock->offset_ns = low_ns;
-	clock->slept_ns = slept_ns();
+	clock->slept_ns = trip->slept_ns;
 	moved = clock->known && (low_ns - before_ns > MOVED_NS || before_ns - low_ns > MOVED_NS);
 	/* Put back: the marks are in its future, and what rests would wait until then. */
 	if (clock->known && before_ns - low_ns > store->config.lease_ns)
@@ -78,7 +80,7 @@ int64_t hwts_clock_db_us(const hwt_store *store)
 
 int64_t hwts_clock_latest_us(const hwt_store *store)
 {
-	int64_t since_ns = HWTS_MAX(slept_ns() - store->clock->slept_ns, 0);
+	int64_t since_ns = HWTS_MAX(hwts_clock_slept_ns() - store->clock->slept_ns, 0);
 
 	return hwts_clock_db_us(store) + (since_ns + store->clock->best_ns) / 1000;
 }

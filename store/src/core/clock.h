@@ -17,7 +17,14 @@ struct hwts_clock {
 };
 
 /* With the lock. */
-bool hwts_clock_sample(hwt_store *store, int64_t db_us, int64_t sent_ns, int64_t reply_ns); /* true: it moved */
+/* The exchange that has brought a time. */
+struct hwts_trip {
+	int64_t sent_ns, reply_ns; /* hwt_now() before and after */
+	int64_t slept_ns;          /* hwts_clock_slept_ns() before */
+	bool exact;                /* nothing but the way lies between the time and its receipt */
+};
+int64_t hwts_clock_slept_ns(void); /* how long this machine has slept since its boot */
+bool hwts_clock_sample(hwt_store *store, int64_t db_us, const struct hwts_trip *trip); /* true: it moved */
 int64_t hwts_clock_db_us(const hwt_store *store);
 int64_t hwts_clock_latest_us(const hwt_store *store); /* that it may be: by a round trip more, and what it has slept */
 int64_t hwts_clock_deadline_ns(const hwt_store *store, int64_t due_us);

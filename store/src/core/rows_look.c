@@ -15,7 +15,7 @@
 
 #include <stdlib.h>
 
-static int see_snapshot(void *ctx, const struct hwts_value *row)
+int hwts_look_snapshot(void *ctx, const struct hwts_value *row)
 {
 	struct hwts_look *look = ctx;
 	char *text = hwts_alloc(row[0].len + 1);
@@ -114,17 +114,21 @@ static int64_t *columns_of(const struct hwts_look *look)
 	return columns;
 }
 
+static const char *snapshot_of(const struct hwts_look *look)
+{
+	return look && look->snapshot ? look->snapshot : "3:3:";
+}
+
 /* All of it, or a slice: of that what is overdue alone. */
 static struct hwts_step sweep_of(struct hwts_look *look, const int64_t *columns, int64_t late_us, bool all)
 {
 	size_t n = look->held_count;
-	const char *snapshot = look->snapshot ? look->snapshot : "3:3:";
 
 	return (struct hwts_step)HWTS_ASK(
 	    SWEEP, all ? see_swept : see_due, look, HWTS_BYTES(columns + SHARD * n, n),
 	    HWTS_BYTES(columns + EPOCH * n, n), HWTS_BYTES(columns + (all ? MARK_DUE : NO_MARK) * n, n),
 	    HWTS_BYTES(columns + (all ? MARK_ID : NO_MARK) * n, n), HWTS_NUMBER((int64_t)look->page),
-	    HWTS_TEXT(snapshot), HWTS_NUMBER(late_us), HWTS_NUMBER(look->from_us),
+	    HWTS_TEXT(snapshot_of(look)), HWTS_NUMBER(late_us), HWTS_NUMBER(look->from_us),
 	    HWTS_BYTES(columns + (all ? SWEPT_DUE : SLICE_DUE) * n, n),
 	    HWTS_BYTES(columns + (all ? SWEPT_ID : SLICE_ID) * n, n));
 }
@@ -135,7 +139,8 @@ static size_t write_steps(struct hwts_look *look, struct hwts_step *steps)
 	size_t n = look->held_count, ahead = look->ahead_count, count = 0;
 
 	if (look->sweeps)
-		steps[count++] = (struct hwts_step){ .sql = HWTS_SQL_SNAPSHOT, .each = see_snapshot, .ctx = look };
+		steps[count++] =
+		    (struct hwts_step){ .sql = HWTS_SQL_SNAPSHOT, .each = hwts_look_snapshot, .ctx = look };
 	if (ahead > 0)
 		steps[count++] = (struct hwts_step)HWTS_ASK(
 		    LOOK, see_due, look, HWTS_BYTES(columns + SHARD * n, ahead), HWTS_BYTES(columns + EPOCH * n, ahead),
@@ -148,14 +153,37 @@ static size_t write_steps(struct hwts_look *look, struct hwts_step *steps)
 	return count;
 }
 
-size_t hwts_look_begin(struct hwts_look *look, struct hwts_step *steps)
+static bool begin(struct hwts_look *look)
 {
 	look->columns = columns_of(look);
 	look->due_count = look->at = look->blocked = 0;
 	look->missed = false;
 	for (size_t i = 0; i < look->held_count; i++)
 		look->held[i].seen = look->held[i].overdue = 0;
-	return look->columns ? write_steps(look, steps) : 0;
+	return look->columns != NULL;
+}
+
+size_t hwts_look_begin(struct hwts_look *look, struct hwts_step *steps)
+{
+	return begin(look) ? write_steps(look, steps) : 0;
+}
+
+bool hwts_look_args(struct hwts_look *look, struct hwts_value *args)
+{
+	static const size_t columns[] = { SHARD, EPOCH, TO, MARK_DUE, MARK_ID, SWEPT_DUE, SWEPT_ID };
+	bool begun = look && begin(look);
+	size_t n = begun ? look->held_count : 0;
+
+	for (size_t i = begun ? look->ahead_count : 0; i < n; i++) /* of these nothing lies ahead */
+		look->columns[TO * n + i] = INT64_MIN;
+	for (size_t i = 0; i < HWTS_COUNT(columns); i++)
+		*args++ = (struct hwts_value)HWTS_BYTES(begun ? look->columns + columns[i] * n : NULL, n);
+	*args++ = (struct hwts_value)HWTS_NUMBER(begun ? look->late_us : 0);
+	*args++ = (struct hwts_value)HWTS_NUMBER(begun ? look->from_us : 0);
+	*args++ = (struct hwts_value)HWTS_TEXT(snapshot_of(look));
+	*args++ = (struct hwts_value)HWTS_NUMBER(begun ? look->slice_from_us : 0);
+	*args++ = (struct hwts_value)HWTS_NUMBER(begun ? look->slice_to_us : 0);
+	return begun;
 }
 
 void hwts_look_end(struct hwts_look *look, int rc)

@@ -31,6 +31,8 @@
 #include "core/store.h"
 #include "core/window.h"
 
+#define INEXACT 4 /* renewals in a row that read no clock by itself, while nothing is to be begun */
+
 static int64_t lease_ns(const hwt_store *store)
 {
 	return store->config.lease_ns;
@@ -241,11 +243,15 @@ static int act(hwt_store *store, struct hwts_renewal *renewal, int64_t *left_us)
 }
 
 /* The renewal has come back. */
-static int renewed(hwt_store *store, const struct hwts_renewal *renewal, int64_t sent_boot_ns)
+static int renewed(hwt_store *store, const struct hwts_renewal *renewal, int64_t sent_boot_ns, int64_t slept_ns)
 {
+	const struct hwts_trip trip = { renewal->sent_ns, renewal->reply_ns, slept_ns, renewal->exact };
+
 	hwts_lock(store);
-	if (hwts_clock_sample(store, renewal->now_us, renewal->sent_ns, renewal->reply_ns))
+	if (hwts_clock_sample(store, renewal->now_us, &trip)) {
 		hwts_window_rearm(store);
+		store->share->inexact = INEXACT;
+	}
 	if (renewal->renewed) {
 		hwts_trust(store, sent_boot_ns + lease_ns(store) / 6 * 5);
 		hwts_reader_renewed(store, renewal);
@@ -287,16 +293,18 @@ static void judge(hwt_store *store, struct hwts_renewal *renewal)
 
 static int renew(hwt_store *store, struct hwts_renewal *renewal)
 {
-	int64_t sent_boot_ns = hwts_boot_ns();
+	int64_t sent_boot_ns = hwts_boot_ns(), slept_ns = hwts_clock_slept_ns();
 	int rc;
 
 	renewal->look = hwts_reader_lend(store);
+	renewal->exact = !renewal->look || store->share->inexact >= INEXACT;
 	rc = hwts_rows_renew(hwts_conn(store, HWTS_CONTROL), renewal);
 	HWTS_POINT("renewed");
-	if (rc == 0 && renewal->looked && renewal->look->due_count == 0)
+	if (rc == 0 && renewal->looked)
 		HWTS_POINT("looked");
+	store->share->inexact = rc == 0 && !renewal->exact ? store->share->inexact + 1 : 0;
 	if (rc == 0)
-		rc = renewed(store, renewal, sent_boot_ns);
+		rc = renewed(store, renewal, sent_boot_ns, slept_ns);
 	hwts_reader_take_back(store, renewal);
 	return rc;
 }

@@ -15,6 +15,7 @@ struct hwts_share {
 	bool joined;
 	bool abandons; /* shards are given whatever runs there */
 	struct hwts_renewal renewal;
+	unsigned inexact; /* how many renewals in a row have read no clock by itself */
 };
 
 int hwts_share_open(hwt_store *store); /* for a start */

@@ -195,27 +195,27 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		"insert into @_hint (id, due_us, shard, len, at_us) values (0, 0, -1, 0, @now)",
 		"select pg_notify('@_members', '')",
 	},
+	/* SQLite: this, MEMBERS and SHARDS are a renewal; PostgreSQL: RENEW_LOOK. */
 	[HWTS_SQL_RENEW] = {
-		"renew", "tiil", .sqlite =
+		"renew", "tiil",
 		"with n as materialized (select @boot us) update @_member set until_us = n.us + ?2, kinds = ?4"
 		" from n where name = ?1 and incarnation = ?3 and until_us between n.us + 1 and n.us + 3600000000"
 		" returning 1",
+		"",
 	},
 	[HWTS_SQL_MEMBERS] = {
 		"members", "N",
 		"select ?1, count(*) from @_member where instr(kinds, ',' || ?1 || ',') > 0 and until_us " LIVE,
-		"select x.k, (select count(*) from @_member l where x.k = any(l.kinds) and l.until_us "
-		LIVE ") from unnest(?1) x(k)",
+		"",
 	},
 	[HWTS_SQL_SHARDS] = {
-		"shards", "Nt", .sqlite =
+		"shards", "Nt",
 		"select s.id, s.epoch, s.owner = ?2, coalesce(m.until_us, 0) not between n.us + 1 and n.us +"
 		" 3600000000, coalesce(m.until_us - n.us, 0), s.rules from (select @boot us) n cross join @_shard s"
-		" left join @_member m on m.name = s.owner where s.kind = @any(?1)",
+		" left join @_member m on m.name = s.owner where s.kind = ?1",
+		"",
 	},
 	[HWTS_SQL_CLOCK] = { "clock", "", "select @now, @mono", NULL },
-	/* No statement that follows in the transaction takes longer. */
-	[HWTS_SQL_BRIEFLY] = { "look", "i", "", "select set_config('statement_timeout', ?1::text, true)" },
 	[HWTS_SQL_SNAPSHOT] = { "snapshot", "", "", "select pg_current_snapshot()::text" },
 	HWTS_LOOK_STATEMENTS
 	/*

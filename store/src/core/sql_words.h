@@ -22,6 +22,10 @@
 #define HAS_MORE "((" GOES_ON ") or next_due_us is not null)"
 /* No server keeps news: their transaction need not wait for the disk.  Not in that of a caller. */
 #define UNSYNCED "set_config('synchronous_commit', 'off', true) = 'off'"
+/* What must be synced is not the role's to decide: it has "off" for what may be lost. */
+#define HWTS_SYNCED_TEXT                                                                                               \
+	"set_config('synchronous_commit', case when current_setting('hwt_store.synced') in ('off', 'local') then"      \
+	" 'on' else current_setting('hwt_store.synced') end, true)"
 #define MAY_BEGIN "(t.state = 1 or (t.state = 2 and t.epoch < m.e))"
 
 /* clang-format off */

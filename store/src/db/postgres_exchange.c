@@ -2,13 +2,15 @@
 /*
  * Steps of sql.h as PostgreSQL executes them: one pipeline, which is one round trip and one transaction.
  */
+#include "core/sql_words.h"
 #include "db/postgres.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
-/* What must be synced is not the role's to decide: it has "off" for what may be lost. */
-static const char SYNCED[] = "select set_config('synchronous_commit', case when current_setting('hwt_store.synced') in"
-			     " ('off', 'local') then 'on' else current_setting('hwt_store.synced') end, true)";
+#define BRIEF_MS 100 /* of a statement that is HWTS_BRIEF */
+
+static const char SYNCED[] = "select " HWTS_SYNCED_TEXT;
 
 /* A transaction of a caller's may wait for this very exchange. */
 static const char BRIEF[] = "select set_config('lock_timeout', '200', true)";
@@ -72,6 +74,22 @@ static size_t write_steps(struct pg_conn *conn, struct pg_step *out, const struc
 	return count;
 }
 
+/* How long statements may take is the connection's, so that none of an idle process says it. */
+int hwts_pg_be_brief(struct pg_conn *conn, bool brief)
+{
+	int64_t ms = brief ? HWTS_MIN(conn->conn.db->lease_us / 30000, BRIEF_MS) : 0;
+	char text[64];
+	int rc;
+
+	if (conn->is_brief == brief)
+		return 0;
+	(void)snprintf(text, sizeof(text), "set statement_timeout = %d", (int)ms);
+	rc = hwts_pg_simple(conn, text);
+	if (rc == 0)
+		conn->is_brief = brief;
+	return rc == ECONNRESET ? ENOTCONN : rc; /* nothing has happened */
+}
+
 int hwts_pg_exchange(struct hwts_conn *base, const struct hwts_step *steps, size_t n, unsigned flags)
 {
 	struct pg_conn *conn = pg_conn(base);
@@ -84,13 +102,16 @@ int hwts_pg_exchange(struct hwts_conn *base, const struct hwts_step *steps, size
 			rc = is_empty(steps[i].sql) ? 0 : run_on_callers(conn, &steps[i]);
 		return rc;
 	}
+	rc = hwts_pg_be_brief(conn, (flags & HWTS_BRIEF) != 0);
+	if (rc != 0)
+		return rc;
 	out = hwts_alloc((n + 3) * sizeof(*out));
 	if (!out)
 		return ENOMEM;
 	count = write_steps(conn, out, steps, n, flags);
 	rc = hwts_pg_run(conn, out, count);
 	for (size_t i = 0; i < count && rc == 0; i++)
-		rc = out[i].from && (out[i].from->after || out[i].from->apart) ? 0 : out[i].rc;
+		rc = out[i].from && out[i].from->after ? 0 : out[i].rc;
 	for (size_t i = 0; i < count && rc == 0; i++)
 		if (out[i].rc == 0 && out[i].from && out[i].from->each)
 			rc = hwts_pg_decode(out[i].result, out[i].from) == 0 ? 0 : ECONNRESET; /* it has happened */

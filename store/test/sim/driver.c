@@ -280,28 +280,6 @@ static int execute_after(const struct hwts_step *step, int64_t patience_ns, stru
 	return end_one(&tx, rc) == ECONNRESET ? ECONNRESET : 0;
 }
 
-/* Behind a commit, a transaction of their own: if one fails, or lasts too long, nobody minds. */
-static int execute_apart(const struct hwts_step *steps, size_t n, int64_t patience_ns, struct output *output)
-{
-	unsigned starts = sim_server.starts;
-	struct tx *tx = sim_begin_tx(patience_ns);
-	int rc = 0;
-
-	for (size_t i = 0; i < n && rc == 0; i++) {
-		int64_t took_ns = 0;
-
-		sim_point("statement");
-		rc = starts == sim_server.starts ? sim_execute(tx, &steps[i], output, &took_ns) : ECONNRESET;
-		if (rc == 0 && took_ns > HWT_US(20))
-			sim_sleep(tx->brief_ns ? HWTS_MIN(took_ns, tx->brief_ns) : took_ns);
-		if (starts != sim_server.starts)
-			return ECONNRESET;
-		if (tx->brief_ns && took_ns > tx->brief_ns)
-			rc = EAGAIN;
-	}
-	return end_one(&tx, rc) == ECONNRESET ? ECONNRESET : 0;
-}
-
 static int execute_inside(struct tx *tx, const struct hwts_step *steps, size_t n, struct output *output)
 {
 	unsigned starts = sim_server.starts;
@@ -315,6 +293,8 @@ static int execute_inside(struct tx *tx, const struct hwts_step *steps, size_t n
 	return starts == sim_server.starts ? rc : ECONNRESET;
 }
 
+#define BRIEF_NS HWT_MS(100) /* no statement of HWTS_BRIEF takes longer */
+
 int sim_execute_all(struct tx **tx, const struct hwts_step *steps, size_t n, unsigned flags, bool synced,
 		    int64_t patience_ns, struct output *output)
 {
@@ -325,8 +305,6 @@ int sim_execute_all(struct tx **tx, const struct hwts_step *steps, size_t n, uns
 	if (flags & USERS)
 		return execute_inside(*tx, steps, n, output);
 	for (size_t i = 0; i < n && rc == 0; i++) {
-		if (steps[i].apart && !*tx)
-			return execute_apart(&steps[i], n - i, patience_ns, output);
 		if (steps[i].after) {
 			if (*tx)
 				rc = end_one(tx, 0);
@@ -335,10 +313,14 @@ int sim_execute_all(struct tx **tx, const struct hwts_step *steps, size_t n, uns
 			continue;
 		}
 		if (!*tx)
-			*tx = sim_begin_tx(patience_ns);
+			*tx = sim_begin_tx(flags & HWTS_BRIEF ? HWTS_MIN(patience_ns, BRIEF_NS) : patience_ns);
 		(*tx)->synced |= synced || flags & (HWTS_SYNCED | HWTS_LEASE);
 		sim_point("statement");
 		rc = starts == sim_server.starts ? sim_execute(*tx, &steps[i], output, &took_ns) : ECONNRESET;
+		if (rc == 0 && flags & HWTS_BRIEF && took_ns > BRIEF_NS) {
+			sim_sleep(BRIEF_NS);
+			rc = EAGAIN;
+		}
 		if (starts != sim_server.starts)
 			rc = ECONNRESET;
 		if (rc == 0 && steps[i].commits) {

@@ -24,6 +24,9 @@ void sim_emit_numbers(struct act *act, const int64_t *numbers, size_t n);
 
 struct row *sim_find_row(struct act *act, int64_t id, const struct version **version);
 const struct version *sim_shard(struct act *act, int64_t id, struct row **out); /* out may be NULL */
+void sim_write_snapshot(const struct act *act, char *text, size_t size);
+/* Behind the shards of a renewal: what its look finds. */
+void sim_emit_renewed(struct act *act, bool renewed, const char *snapshot);
 void sim_emit_due(struct act *act, int64_t part, const struct version *t);
 void sim_swap_next(struct version *version); /* what it is, and what has replaced it */
 void sim_drop_next(struct version *version);

@@ -197,22 +197,6 @@ static int leave(struct act *act)
 	return rc;
 }
 
-static int renew(struct act *act)
-{
-	struct row *row;
-	struct version *member;
-	int rc = claim_member(act, &row);
-
-	if (rc != 0 || !row || row->newest->n[MEMBER_INCARNATION] != NUMBER_ARG(2) ||
-	    !sim_is_live(act, row->newest->n[MEMBER_UNTIL]))
-		return rc;
-	member = sim_change(act, row);
-	member->n[MEMBER_UNTIL] = act->now_us + NUMBER_ARG(1);
-	sim_set_text(member, MEMBER_KINDS, TEXT_ARG(3)->bytes, TEXT_ARG(3)->len * sizeof(int64_t));
-	SIM_EMIT(act, 1);
-	return 0;
-}
-
 static int bury(struct act *act)
 {
 	EACH_ROW(MEMBER, row)
@@ -253,20 +237,19 @@ static bool handles(const struct version *member, int64_t kind)
 	return false;
 }
 
-static int members(struct act *act)
+/* Those of a kind that live, without the one that asks. */
+static int64_t others(struct act *act, int64_t kind)
 {
-	for (size_t i = 0; i < COUNT_ARG(0); i++) {
-		int64_t count = 0;
+	int64_t count = 0;
 
-		EACH_ROW(MEMBER, row)
-		{
-			const struct version *is = sim_see(act, row);
+	EACH_ROW(MEMBER, row)
+	{
+		const struct version *is = sim_see(act, row);
 
-			count += is && sim_is_live(act, is->n[MEMBER_UNTIL]) && handles(is, ITEM_ARG(0, i));
-		}
-		SIM_EMIT(act, ITEM_ARG(0, i), count);
+		count += is && sim_is_live(act, is->n[MEMBER_UNTIL]) && handles(is, kind) &&
+			 !sim_is_text(is->s[MEMBER_NAME], TEXT_ARG(0));
 	}
-	return 0;
+	return count;
 }
 
 static const struct version *owner_of(struct act *act, const struct version *shard)
@@ -281,22 +264,52 @@ static void emit_shard(struct act *act, const struct version *shard)
 {
 	const struct version *owner = owner_of(act, shard);
 
-	SIM_EMIT(act, shard->n[SHARD_ID], shard->n[SHARD_EPOCH], sim_is_text(shard->s[SHARD_OWNER], TEXT_ARG(1)),
+	SIM_EMIT(act, shard->n[SHARD_ID], shard->n[SHARD_EPOCH], sim_is_text(shard->s[SHARD_OWNER], TEXT_ARG(0)),
 		 !owner || !sim_is_live(act, owner->n[MEMBER_UNTIL]), owner ? owner->n[MEMBER_UNTIL] - act->now_us : 0,
-		 shard->n[SHARD_RULES]);
+		 shard->n[SHARD_RULES], others(act, shard->n[SHARD_KIND]));
 }
 
-static int shards(struct act *act)
+static void emit_shards(struct act *act)
 {
-	for (size_t i = 0; i < COUNT_ARG(0); i++)
+	for (size_t i = 0; i < COUNT_ARG(4); i++)
 		EACH_ROW(SHARD, row)
 		{
 			const struct version *is = sim_see(act, row);
 
-			if (is && is->n[SHARD_KIND] == ITEM_ARG(0, i))
+			if (is && is->n[SHARD_KIND] == ITEM_ARG(4, i))
 				emit_shard(act, is);
 		}
+}
+
+static int renew(struct act *act, bool *renewed)
+{
+	struct row *row;
+	struct version *member;
+	int rc = claim_member(act, &row);
+
+	*renewed = rc == 0 && row && row->newest->n[MEMBER_INCARNATION] == NUMBER_ARG(2) &&
+		   sim_is_live(act, row->newest->n[MEMBER_UNTIL]);
+	if (!*renewed)
+		return rc;
+	member = sim_change(act, row);
+	member->n[MEMBER_UNTIL] = act->now_us + NUMBER_ARG(1);
+	sim_set_text(member, MEMBER_KINDS, TEXT_ARG(3)->bytes, TEXT_ARG(3)->len * sizeof(int64_t));
 	return 0;
+}
+
+static int renew_look(struct act *act)
+{
+	char snapshot[1024];
+	bool renewed;
+	int rc;
+
+	act->tx->synced = true;
+	sim_write_snapshot(act, snapshot, sizeof(snapshot)); /* before it waits for a lock */
+	emit_shards(act);
+	rc = renew(act, &renewed);
+	if (rc == 0)
+		sim_emit_renewed(act, renewed, snapshot);
+	return rc;
 }
 
 static bool owns_one(struct act *act, const struct version *member)
@@ -392,13 +405,6 @@ static int clock_now(struct act *act)
 	return 0;
 }
 
-/* What follows in the transaction takes no longer than that: driver.c gives it up. */
-static int briefly(struct act *act)
-{
-	act->tx->brief_ns = HWT_MS(NUMBER_ARG(0));
-	return 0;
-}
-
 /* There is one store. */
 static int here(struct act *act)
 {
@@ -418,9 +424,7 @@ sim_statement *const sim_share_statements[HWTS_SQLS] = {
 	[HWTS_SQL_LEAVE] = leave,
 	[HWTS_SQL_BURY] = bury,
 	[HWTS_SQL_CALL] = call,
-	[HWTS_SQL_RENEW] = renew,
-	[HWTS_SQL_MEMBERS] = members,
-	[HWTS_SQL_SHARDS] = shards,
+	[HWTS_SQL_RENEW_LOOK] = renew_look,
 	[HWTS_SQL_CLOCK] = clock_now,
 	[HWTS_SQL_OVER] = over,
 	[HWTS_SQL_TAKE] = take,
@@ -428,6 +432,5 @@ sim_statement *const sim_share_statements[HWTS_SQLS] = {
 	[HWTS_SQL_DRAW] = draw,
 	[HWTS_SQL_NAMESAKE] = namesake,
 	[HWTS_SQL_STORE] = store,
-	[HWTS_SQL_BRIEFLY] = briefly,
 	[HWTS_SQL_HERE] = here,
 };

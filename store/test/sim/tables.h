@@ -111,7 +111,7 @@ struct tx {
 	size_t write_count, write_room, lock_count, lock_room;
 	struct row **locked;
 	struct news *news;
-	int64_t lock_patience_ns, brief_ns; /* brief_ns: no statement takes longer; 0: it may */
+	int64_t lock_patience_ns;
 	const struct row *waits_for;
 };
 
