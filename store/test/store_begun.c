@@ -131,21 +131,22 @@ TEST(what_was_begun_ahead_of_its_start_is_cancelled_with_its_group_here)
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 0);
 }
 
-/* The first cancel makes the run the last one; what it will be is settled, though it has not started. */
+/* The cancel of another process makes the run the last one; what it will be is settled, though it has not started. */
 TEST(a_series_that_was_begun_ahead_of_its_start_is_cancelled_once)
 {
-	hwt_store *store = after(30);
+	hwt_store *store = after(30), *other = open_store();
 	hwt_store_spec spec = spec_of("a", 0);
 	int64_t ids[FEW];
 
 	spec.period_ns = HWT_S(3600);
 	put_few(store, &spec, ids);
 	for (unsigned i = 0; i < FEW; i++)
-		CHECK_CALL(hwt_store_cancel(store, ids[i]), 0);
+		CHECK_CALL(hwt_store_cancel(other, ids[i]), 0);
 	for (unsigned i = 0; i < FEW; i++)
 		CHECK(hwt_store_cancel(store, ids[i]) != 0);
 	atomic_store(&held, false);
 	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_CALL(hwt_store_close(other), 0);
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 0);
 }
 
