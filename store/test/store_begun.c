@@ -191,6 +191,30 @@ TEST(what_was_begun_ahead_is_pending_where_states_are_chosen)
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 0);
 }
 
+/* They are among the pending ones of a group, too. */
+TEST(of_many_what_was_begun_ahead_is_pending_here)
+{
+	hwt_store *store = after(30);
+	hwt_store_which which = { .size = sizeof(which), .kind = "a", .all = true };
+	hwt_store_spec spec = spec_of("a", 0);
+	int64_t ids[FEW];
+	uint64_t n;
+
+	put_few(store, &spec, ids);
+	CHECK_CALL(hwt_store_reschedule_ex(store, &which, (hwt_store_when){ .delay_ns = HWT_S(3600) }, &n), 0);
+	CHECK_INT(n, ==, FEW - THREADS);
+	for (unsigned i = 0; i < FEW - THREADS; i++)
+		(void)put_spec(store, &spec);
+	WAIT_FOR(count_begun() == FEW);
+	which.states = 1u << HWT_STORE_PENDING;
+	CHECK_CALL(hwt_store_cancel_ex(store, &which, &n), 0);
+	CHECK_INT(n, ==, 2 * (FEW - THREADS));
+	atomic_store(&held, false);
+	CHECK(wait_count(&ran, 30 + THREADS));
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 0);
+}
+
 static bool is_between(hwt_store *store, int64_t id)
 {
 	bool between;

@@ -71,33 +71,59 @@ static int change_all(struct walk *walk)
 		   : hwts_rows_cancel_all(walk->conn, slice->ids, slice->rcs, slice->n, walk->about->states);
 }
 
-/* What was begun here and has not started is pending; what runs is marked as its last run. */
-static int cancel_one(struct walk *walk, int64_t id)
+static int move_one(struct walk *walk, size_t i, int64_t epoch)
 {
-	struct hwts_row *row = NULL;
-	int rc = EBUSY;
+	struct hwts_move move = *walk->move;
 
-	do
-		if (walk->about->states & 1u << HWT_STORE_PENDING)
-			rc = hwts_unbegin(walk->store, id, &row);
-	while (rc == EINTR);
-	if (rc == EAGAIN)
-		return rc;
-	rc = hwts_rows_cancel(walk->conn, id, row ? row->epoch : HWTS_NOT_BEGUN, walk->about->states, true);
-	if (row)
-		hwts_unbegun(walk->store, row, rc == 0, NULL);
-	return rc;
+	move.epoch = epoch;
+	return hwts_rows_reschedule(walk->conn, walk->slice.ids[i], &move, &walk->slice.dues[i]);
 }
 
-/* It was locked, has just changed, or runs. */
+static bool means_pending(const struct walk *walk)
+{
+	return walk->about->states & 1u << HWT_STORE_PENDING;
+}
+
+/* What was begun here and has not started is pending; of a cancel what runs is marked as its last run. */
 static int change_one(struct walk *walk, size_t i)
 {
 	struct slice *slice = &walk->slice;
-	int rc = walk->move ? hwts_rows_reschedule(walk->conn, slice->ids[i], walk->move, &slice->dues[i])
-			    : cancel_one(walk, slice->ids[i]);
+	struct hwts_row *row = NULL;
+	int64_t epoch;
+	int rc = EBUSY;
 
+	do
+		if (means_pending(walk))
+			rc = hwts_unbegin(walk->store, slice->ids[i], &row);
+	while (rc == EINTR);
+	if (rc != EAGAIN) {
+		epoch = row ? row->epoch : HWTS_NOT_BEGUN;
+		rc = walk->move ? move_one(walk, i, epoch)
+				: hwts_rows_cancel(walk->conn, slice->ids[i], epoch, walk->about->states, true);
+	}
+	if (row)
+		hwts_unbegun(walk->store, row, rc == 0, walk->move ? &slice->dues[i] : NULL);
 	slice->rcs[i] = rc;
 	return rc == ENOENT || rc == EBUSY ? 0 : rc;
+}
+
+static bool is_begun_here(const struct walk *walk, int64_t id)
+{
+	bool begun, between;
+
+	hwts_lock(walk->store);
+	begun = hwts_window_begun(walk->store, id, &between) != NULL;
+	hwts_unlock(walk->store);
+	return begun;
+}
+
+/* It was locked, has just changed, or runs. */
+static bool is_tried_alone(const struct walk *walk, size_t i)
+{
+	int rc = walk->slice.rcs[i];
+
+	return rc == EINTR || (rc == EBUSY && !walk->move) ||
+	       (rc == ENOENT && means_pending(walk) && is_begun_here(walk, walk->slice.ids[i]));
 }
 
 static int do_slice(struct walk *walk)
@@ -119,7 +145,7 @@ static int do_slice(struct walk *walk)
 	if (rc != 0)
 		return rc;
 	for (size_t i = 0; i < slice->n && rc == 0; i++)
-		if (slice->rcs[i] == EINTR || (slice->rcs[i] == EBUSY && !walk->move))
+		if (is_tried_alone(walk, i))
 			rc = change_one(walk, i);
 	HWTS_POINT("slice");
 	hwts_lock(walk->store);
@@ -191,8 +217,10 @@ int hwts_many(hwt_store *store, struct hwts_about *about, struct hwts_move *move
 		walk->store = store;
 		walk->about = about;
 		walk->size = SLICE_FIRST;
-		walk->list =
-		    (struct hwts_list){ .states = about->states, .group = about->group, .any_group = about->any_group };
+		walk->list = (struct hwts_list){ .states = about->states |
+							   (means_pending(walk) ? 1u << HWT_STORE_RUNNING : 0),
+						 .group = about->group,
+						 .any_group = about->any_group };
 		rc = walk_all(walk, move);
 		hwts_pool_put(store, walk->conn);
 		*n = walk->n;
