@@ -221,9 +221,9 @@ void sim_judge_start(struct item *item, const hwt_store_run *run, const struct n
 	judge_series(item, run);
 	if (item->batch)
 		accept_all(item);
-	if (item->cancelled && !item->lost && !was_stopped && !is_last_run(run, LAST))
+	if (item->cancelled && !item->lost && !was_stopped && (item->is_off || !is_last_run(run, LAST)))
 		sim_fail("D6", 0, "timeout %u was cancelled and starts", number_of(item));
-	if (item->replaced && !item->lost && !was_stopped && !is_last_run(run, NEXT_DUE))
+	if (item->replaced && !item->lost && !was_stopped && (item->is_off || !is_last_run(run, NEXT_DUE)))
 		sim_fail("D6", 0, "timeout %u was replaced and starts", number_of(item));
 	if (runs_already(item, run))
 		sim_fail("D5", 0, "timeout %u starts while what it has replaced runs", number_of(item));

@@ -58,12 +58,12 @@ static void run_seeds(void (*scenario)(void), unsigned others)
 
 TEST(processes_share_timeouts_whatever_befalls_them)
 {
-	run_seeds(sim_live, 40);
+	run_seeds(sim_live, 25);
 }
 
 TEST(what_replaces_one_that_runs_runs_after_it_whatever_befalls_them)
 {
-	run_seeds(sim_live_with_puts_that_replace, 40);
+	run_seeds(sim_live_with_puts_that_replace, 25);
 }
 
 TEST(what_is_due_starts_at_once_while_nothing_is_out_of_order)

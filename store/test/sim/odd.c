@@ -94,6 +94,8 @@ void sim_call_oddly(struct node *node)
 		put_too_many(node);
 	else if (sim_hit(2))
 		put_elsewhere(node);
+	else if (sim_hit(3))
+		sim_count_inside(node);
 	else if (sim_hit(2))
 		read_stats(node);
 	else

@@ -13,6 +13,7 @@
  *   driver.c      the engine that the store takes for PostgreSQL: exchanges over a network that loses
  *   world.c       processes, and what they do
  *   users.c       what users do
+ *   rush.c        what they do all at once
  *   rules.c       limits and pauses: how users set them, and what they demand
  *   turns.c       whether groups take turns
  *   pulled.c      runs that a process pulls
@@ -21,6 +22,7 @@
  *   odd.c         calls that must be refused
  *   faults.c      what befalls them
  *   judge.c       what must hold
+ *   inside.c      what a process has in memory
  *   views.c       what calls must say of the tables
  *   main.c        the tests
  *

@@ -244,7 +244,7 @@ static bool runs_under(const struct version *t, int64_t epoch)
 
 static bool may_cancel(struct act *act, const struct version *t)
 {
-	return rests_in(t, NUMBER_ARG(2)) || runs_under(t, NUMBER_ARG(1));
+	return rests_in(t, NUMBER_ARG(2)) || (runs_under(t, NUMBER_ARG(1)) && !t->n[LAST]);
 }
 
 static int cancel(struct act *act)

@@ -7,6 +7,8 @@
 
 #define KEYS 7
 #define TOGETHER 5 /* at most, in one put_many */
+#define RUSH_PUTS 24
+#define RUSH_CALLS 24 /* of each user */
 
 static bool is_unknown(int rc)
 {
@@ -29,10 +31,13 @@ static unsigned number_of(const struct item *item)
 	return (unsigned)(item - items);
 }
 
-static struct item *some_item(void)
+static struct item *some_item(const struct node *node)
 {
 	unsigned last = item_count < 40 ? item_count : 40;
-	struct item *item = last ? &items[item_count - 1 - sim_random(last)] : NULL;
+	struct item *item = sim_is_rush() ? sim_rush_item(node) : NULL;
+
+	if (!item && last)
+		item = &items[item_count - 1 - sim_random(last)];
 
 	return item && item->id != 0 && item->put == ACCEPTED ? item : NULL;
 }
@@ -129,11 +134,15 @@ static void draw_key(struct item *item, const struct item *like)
 static void draw_like(struct putting *put, const struct item *like)
 {
 	struct item *item = &items[item_count];
+	int64_t delay_ns = sim_settings.is_crowded ? sim_lease_ns - sim_now() % sim_lease_ns
+						   : sim_some_time(6 * sim_lease_ns);
+	bool is_rush;
 
 	*put = (struct putting){ .item = item, .number = item_count++ };
 	draw_task(item);
 	memset(put->data, (int)(put->number & 0xff), sizeof(put->data));
 	memcpy(put->data, &put->number, sizeof(put->number));
+	is_rush = !like && sim_draw_rush(item, &delay_ns);
 	draw_key(item, like);
 	(void)snprintf(put->key, sizeof(put->key), "%u", item->key);
 	put->spec = (hwt_store_spec){ .size = sizeof(put->spec),
@@ -143,10 +152,9 @@ static void draw_like(struct putting *put, const struct item *like)
 				      .data = put->data,
 				      .len = item->len,
 				      .priority = item->priority,
-				      .delay_ns = sim_settings.is_crowded ? sim_lease_ns - sim_now() % sim_lease_ns
-									  : sim_some_time(6 * sim_lease_ns),
+				      .delay_ns = delay_ns,
 				      .flags = item->flags };
-	if (sim_hit(20))
+	if (sim_hit(is_rush ? 3 : 20))
 		draw_series(put);
 	else if (sim_hit(10))
 		put->spec.grace_ns = HWT_MS(100) + sim_some_time(4 * sim_lease_ns);
@@ -175,11 +183,17 @@ static void note_same(struct item *item)
 }
 
 /* What had its id before is now known to be another, unless a cancel may drop that. */
-static void note_replaced(const struct item *item, int64_t called_ns)
+static void note_replaced(const struct node *node, const struct item *item, int64_t called_ns)
 {
-	for (struct item *other = items; other < item; other++)
-		other->replaced |= other->id == item->id && other->put == ACCEPTED && other->accepted_ns < called_ns &&
-				   !other->may_be_cancelled;
+	bool waits = sim_waits_here(node, item->id);
+
+	for (struct item *other = items; other < item; other++) {
+		if (other->id != item->id || other->put != ACCEPTED || other->accepted_ns >= called_ns ||
+		    other->may_be_cancelled)
+			continue;
+		other->replaced = true;
+		other->is_off |= waits;
+	}
 }
 
 static void returned(struct putting *put, int rc, int64_t id)
@@ -214,14 +228,14 @@ static const struct item *one_that_runs(void)
 	return NULL;
 }
 
-/* The row that has its key and has failed; NULL: there is none. */
-static const struct version *failed_with_key(const struct item *item)
+/* The row that has its key and is in that state; NULL: there is none. */
+static const struct version *one_with_key(const struct item *item, int64_t state)
 {
 	EACH_ROW(TIMEOUT, row)
 	{
 		const struct version *t = sim_committed(row);
 
-		if (t && t->n[STATE] == 3 && sim_has_key_of(sim_item_of(t), item))
+		if (t && t->n[STATE] == state && sim_has_key_of(sim_item_of(t), item))
 			return t;
 	}
 	return NULL;
@@ -246,34 +260,51 @@ static void judge_patience(int64_t called_ns, int rc)
 		sim_fail("a put", 0, "returns %d after %.3f s", rc, (double)(sim_now() - called_ns) / 1e9);
 }
 
+/* In its own process what has not started is pending, whatever its row says: such a call takes it out of the queue. */
+static void judge_queued(const char *call, const struct node *node, int64_t id, int64_t since_ns, int rc)
+{
+	if ((rc == 0 || rc == EBUSY || rc == ENOENT) && since_ns != 0 && sim_queued_ns(node, id) == since_ns)
+		sim_fail(call, 0, "returns %d, and what it is about has been begun here and may start", rc);
+}
+
 static void put_like(struct node *node, const struct item *like)
 {
-	const struct version *failed;
+	const struct version *failed, *present;
 	struct putting put;
-	int64_t id = 0, called_ns = sim_now();
+	int64_t id = 0, called_ns = sim_now(), queued_ns, tx;
 	int rc;
 
 	if (item_count == ITEMS)
 		return;
 	draw_like(&put, like);
 	calls(&put);
-	failed = failed_with_key(put.item);
+	failed = one_with_key(put.item, HWT_STORE_FAILED);
+	tx = failed ? failed->n[TX] : 0; /* by which another version in its place is known */
+	present = one_with_key(put.item, HWT_STORE_RUNNING);
+	queued_ns = present ? sim_queued_ns(node, present->n[ID]) : 0;
 	rc = hwt_store_put(node->store, &put.spec, &id);
 	returned(&put, rc, id);
+	if (rc == 0)
+		judge_queued("a put", node, id, queued_ns, rc);
 	if (rc == 0 || is_unknown(rc))
 		judge_told(put.item, id);
 	if (is_unknown(rc) && !put.item->flags && id == 0)
 		sim_fail("a put", 0, "of timeout %u tells no id", put.number);
-	if (rc == EEXIST && put.item->flags == HWT_STORE_REVIVE && failed && failed_with_key(put.item) == failed)
+	if (rc == EEXIST && put.item->flags == HWT_STORE_REVIVE && failed &&
+	    one_with_key(put.item, HWT_STORE_FAILED) == failed && failed->n[TX] == tx)
 		sim_fail("a put that revives", 0, "finds timeout %u, which has failed", number_of(sim_item_of(failed)));
 	judge_patience(called_ns, rc);
 	if (rc == 0 && put.item->flags == HWT_STORE_REPLACE)
-		note_replaced(put.item, called_ns);
+		note_replaced(node, put.item, called_ns);
 }
 
 static void put_one(struct node *node)
 {
-	put_like(node, sim_settings.replaces && sim_hit(2) ? one_that_runs() : NULL);
+	const struct item *like = sim_is_rush() ? some_item(node) : NULL;
+
+	if (sim_settings.replaces && sim_hit(2))
+		like = one_that_runs();
+	put_like(node, like && like->key && sim_hit(2) ? like : NULL);
 }
 
 void sim_replace(struct node *node, const struct item *item)
@@ -353,9 +384,10 @@ static void may_be_cancelled(int64_t id)
 			may_cancel(&items[i]);
 }
 
-static void is_cancelled(struct item *item)
+/* before: its row, which may have become that of what has replaced it since it was cancelled. */
+static void is_cancelled(struct item *item, const struct version *before)
 {
-	if (item->cancelled && !item->lost && !item->is_another)
+	if (item->cancelled && !item->lost && !item->is_another && (!before || sim_item_of(before) == item))
 		sim_fail("D2", 0, "timeout %u is cancelled twice", number_of(item));
 	item->cancelled = true;
 }
@@ -369,40 +401,43 @@ static hwt_store_which which_of(const struct item *item, char key[16])
 				  .key = key };
 }
 
-/* In its own process what has not started is pending, whatever its row says. */
-static bool is_pending_here(const struct node *node, const struct item *item, const struct version *t)
+/* By its id, if it is in one of these states. */
+static hwt_store_which by_id(const struct item *item, unsigned states)
 {
-	return t && sim_item_of(t) == item && !t->n[NEXT_DUE] && item->starts == 0 && sim_fault_count == 0 &&
-	       sim_now() - sim_fault_ns > 2 * sim_lease_ns && sim_is_owner(node, t);
+	return (hwt_store_which){ .size = sizeof(hwt_store_which), .id = item->id, .states = states };
 }
 
 static void cancel(struct node *node)
 {
-	struct item *item = some_item();
+	struct item *item = some_item(node);
+	unsigned starts = sim_server.starts, states = sim_hit(4) ? 1u << HWT_STORE_PENDING : 0;
 	const struct version *before;
-	unsigned starts = sim_server.starts;
-	bool pending;
+	hwt_store_which which;
+	int64_t queued_ns;
 	int rc;
 
 	if (!item)
 		return;
 	may_be_cancelled(item->id);
 	before = sim_row_of_id(item->id);
-	pending = is_pending_here(node, item, before);
-	rc = hwt_store_cancel(node->store, item->id);
-	sim_tell("cancels %u: %d", number_of(item), rc);
+	queued_ns = sim_queued_ns(node, item->id);
+	which = by_id(item, states);
+	rc = hwt_store_cancel_ex(node->store, &which, NULL);
+	sim_tell("cancels %u%s: %d", number_of(item), states ? " if it is pending" : "", rc);
 	check_answer("a cancel", rc);
-	sim_judge_none(before, item->id, starts, rc);
-	if (rc == EBUSY && pending && is_pending_here(node, item, sim_row_of_id(item->id)))
-		sim_fail("a cancel", 0, "says that timeout %u runs", number_of(item));
-	if (rc == 0)
-		is_cancelled(item);
+	if (states == 0 || (before && before->n[STATE] == HWT_STORE_PENDING))
+		sim_judge_none(before, item->id, starts, rc);
+	judge_queued("a cancel", node, item->id, queued_ns, rc);
+	if (rc != 0)
+		return;
+	is_cancelled(item, before);
+	item->is_off |= sim_waits_here(node, item->id);
 }
 
 /* Whichever has it now. */
 static void cancel_key(struct node *node)
 {
-	struct item *item = some_item();
+	struct item *item = some_item(node);
 	char key[16];
 	hwt_store_which which;
 	uint64_t n = 7;
@@ -437,16 +472,17 @@ static void is_to_move(int64_t id)
 
 static void reschedule(struct node *node)
 {
-	struct item *item = some_item();
+	struct item *item = some_item(node);
 	const struct version *before;
 	unsigned starts = sim_server.starts;
-	bool was_cancelled, pending;
+	bool was_cancelled;
+	int64_t queued_ns;
 	int rc;
 
 	if (!item)
 		return;
 	before = sim_row_of_id(item->id);
-	pending = is_pending_here(node, item, before);
+	queued_ns = sim_queued_ns(node, item->id);
 	was_cancelled = item->cancelled;
 	may_start_again(item->id, 1);
 	is_to_move(item->id);
@@ -454,8 +490,7 @@ static void reschedule(struct node *node)
 	sim_tell("reschedules %u: %d", number_of(item), rc);
 	check_answer("a reschedule", rc);
 	sim_judge_none(before, item->id, starts, rc);
-	if (rc == EBUSY && pending && is_pending_here(node, item, sim_row_of_id(item->id)))
-		sim_fail("a reschedule", 0, "says that timeout %u runs", number_of(item));
+	judge_queued("a reschedule", node, item->id, queued_ns, rc);
 	if (rc == ENOENT || rc == EBUSY)
 		may_start_again(item->id, -1);
 	if (rc == 0 && was_cancelled && !item->lost && !item->is_another)
@@ -530,7 +565,7 @@ static void reschedule_all(struct node *node)
 static void get(struct node *node)
 {
 	hwt_store_info info = { .size = sizeof(info) };
-	struct item *item = some_item();
+	struct item *item = some_item(node);
 	const struct version *before;
 	unsigned starts = sim_server.starts;
 	int rc;
@@ -650,7 +685,7 @@ static void put_and_cancel_on(struct node *node, void *connection, struct puttin
 static void act_in_transaction(struct node *node)
 {
 	void *connection = sim_user_begin(false);
-	struct item *cancelled = sim_hit(2) ? some_item() : NULL;
+	struct item *cancelled = sim_hit(2) ? some_item(node) : NULL;
 	bool commits = !sim_hit(3);
 	const struct version *before = cancelled ? sim_row_of_id(cancelled->id) : NULL;
 	struct rival rival;
@@ -668,6 +703,30 @@ static void act_in_transaction(struct node *node)
 		put.item->put = commits ? ACCEPTED : REFUSED;
 	if (rival.actor)
 		(void)sim_join(rival.actor);
+}
+
+/* Until it is over, or for so many calls. */
+static void join_rush(struct node *node)
+{
+	static void (*const acts[])(struct node *) = { put_one,           cancel, cancel, reschedule, cancel_key, get,
+						       act_in_transaction };
+
+	for (int i = 0; i < RUSH_CALLS && sim_is_rush() && !node->halts && item_count + TOGETHER < ITEMS; i++) {
+		acts[sim_random(sim_hit(20) ? HWTS_COUNT(acts) : HWTS_COUNT(acts) - 1)](node);
+		sim_sleep(sim_some_time(HWT_MS(4)));
+	}
+}
+
+/* The first puts may be long under way. */
+static void begin_rush(struct node *node)
+{
+	if (item_count + RUSH_PUTS > ITEMS || sim_hit(2) ||
+	    !sim_begin_rush(4 * RUSH_PUTS * (HWT_MS(1) + sim_network.trip_ns)))
+		return;
+	for (int i = 0; i < RUSH_PUTS && !node->halts; i++)
+		put_one(node);
+	sim_call_to_rush();
+	join_rush(node);
 }
 
 void sim_use_once(struct node *node)
@@ -690,6 +749,7 @@ void sim_use_once(struct node *node)
 		act_in_transaction,
 		act_in_transaction,
 		sim_call_oddly,
+		begin_rush,
 	};
 	static void (*const wide[])(struct node *) = { cancel_all, reschedule_all };
 
@@ -712,7 +772,8 @@ void *sim_use(void *arg)
 
 	while (!node->halts && !sim_is_over) {
 		sim_use_once(node);
-		sim_sleep(sim_some_time(sim_lease_ns * 2));
+		sim_wait_for_rush(sim_now() + sim_some_time(sim_lease_ns * 2));
+		join_rush(node);
 	}
 	while (!node->halts) { /* a change that was on its way may come long after */
 		sim_lift_rules(node);

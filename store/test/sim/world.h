@@ -44,6 +44,7 @@ struct item {
 	unsigned starts, returned, done; /* done: a task returned 0 */
 	unsigned running[NODES];
 	bool cancelled, may_be_cancelled;
+	bool is_off;          /* as it was cancelled or replaced, by its holder, it had been begun and did not start */
 	bool replaced;        /* known to be so, and what has replaced it not to be dropped */
 	int64_t epoch[NODES]; /* of its last start */
 	int64_t accepted_ns;
@@ -182,11 +183,24 @@ bool sim_has_waited(const struct version *t, const struct row *row);
 /* In turns.c: of a start. */
 void sim_judge_turns(const struct item *item, const struct node *node);
 
+/* In rush.c. */
+bool sim_begin_rush(int64_t puts_ns); /* false: there is one; puts_ns: until what is put is due */
+void sim_call_to_rush(void);          /* all is put */
+void sim_wait_for_rush(int64_t until_ns);
+bool sim_is_rush(void);
+bool sim_draw_rush(struct item *item, int64_t *delay_ns); /* false: none is to come */
+struct item *sim_rush_item(const struct node *node);      /* that is to be called for */
+
 /* In users.c. */
 void *sim_use(void *node); /* until it halts */
 void sim_use_once(struct node *node);
 void sim_replace(struct node *node, const struct item *item);                              /* which runs */
 bool sim_put_child(struct node *node, unsigned parent, void *connection, unsigned *child); /* in a transaction */
+
+/* In inside.c: what a process has of a timeout that it has begun. */
+int64_t sim_queued_ns(const struct node *node, int64_t id); /* since when it waits for a thread; 0: it does not */
+bool sim_waits_here(const struct node *node, int64_t id);   /* it is begun, and has not started */
+void sim_count_inside(struct node *node);
 
 /* In judge.c. */
 const struct version *sim_committed(const struct row *row);

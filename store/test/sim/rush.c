@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A rush: many of one group are due at one time, so that some are begun ahead of a thread.  All users come to it, and
+ * call for the same few, again and again; world.h.
+ */
+#include "world.h"
+
+#define LASTS_NS HWT_MS(300) /* calls about them */
+
+static struct {
+	unsigned kind, group;
+	int64_t due_ns, until_ns; /* what is put before that is due then */
+	struct item *item;        /* that was called for last */
+} rush;
+
+bool sim_is_rush(void)
+{
+	return sim_now() < rush.until_ns;
+}
+
+/* Not while there is one. */
+bool sim_begin_rush(int64_t puts_ns)
+{
+	if (sim_is_rush())
+		return false;
+	rush.kind = (unsigned)sim_random(KINDS);
+	rush.group = (unsigned)sim_random(GROUPS);
+	rush.due_ns = sim_now() + puts_ns;
+	rush.until_ns = rush.due_ns + LASTS_NS;
+	rush.item = NULL;
+	return true;
+}
+
+void sim_wait_for_rush(int64_t until_ns)
+{
+	(void)sim_wait("a rush", &rush, until_ns);
+}
+
+/* When it is due the others come. */
+void sim_call_to_rush(void)
+{
+	if (rush.due_ns > sim_now())
+		sim_sleep(rush.due_ns - sim_now());
+	sim_wake_all(&rush);
+}
+
+bool sim_draw_rush(struct item *item, int64_t *delay_ns)
+{
+	if (rush.due_ns <= sim_now())
+		return false;
+	sim_set_kind(item, rush.kind);
+	item->group = rush.group;
+	*delay_ns = rush.due_ns - sim_now();
+	return true;
+}
+
+static bool is_begun(const struct version *t, const struct node *node, bool here)
+{
+	const struct item *item = t && t->n[STATE] == HWT_STORE_RUNNING ? sim_item_of(t) : NULL;
+
+	return item && item->put == ACCEPTED && item->id != 0 && !sim_is_running(item) &&
+	       (!here || sim_is_owner(node, t));
+}
+
+/* One that is begun and has not started; half of the time by this process. */
+static struct item *one_that_is_begun(const struct node *node)
+{
+	bool here = sim_hit(2);
+	struct item *item = NULL;
+	unsigned count = 0;
+
+	EACH_ROW(TIMEOUT, row)
+	{
+		const struct version *t = sim_committed(row);
+
+		if (is_begun(t, node, here) && sim_hit(++count))
+			item = sim_item_of(t);
+	}
+	return item;
+}
+
+/* The last one once more, or another; NULL: there is none. */
+struct item *sim_rush_item(const struct node *node)
+{
+	if (!rush.item || !sim_hit(sim_row_of_id(rush.item->id) ? 2 : 8))
+		rush.item = one_that_is_begun(node);
+	return rush.item;
+}
