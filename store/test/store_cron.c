@@ -5,7 +5,6 @@
  */
 #include "store.h"
 #include "core/calendar.h"
-#include "core/run.h"
 
 #include <time.h>
 
@@ -216,17 +215,6 @@ TEST(a_line_says_what_crontab_says)
 	TIMES("0 0 29 2 *", NULL, "2026-01-01 00:00:00", "2028-02-29 00:00:00", "2032-02-29 00:00:00");
 	TIMES("0 0 29 2 *", NULL, "2096-03-01 00:00:00", "2104-02-29 00:00:00");
 	TIMES("59 23 31 12 *", NULL, "2000-01-01 00:00:00", "2000-12-31 23:59:00", "2001-12-31 23:59:00");
-}
-
-TEST(either_day_will_do_unless_one_begins_with_a_star)
-{
-	TIMES("0 0 13 * fri", NULL, "2026-01-01 00:00:00", "2026-01-02 00:00:00", "2026-01-09 00:00:00",
-	      "2026-01-13 00:00:00", "2026-01-16 00:00:00");
-	TIMES("0 0 */2 * fri", NULL, "2026-01-01 00:00:00", "2026-01-09 00:00:00", "2026-01-23 00:00:00");
-	TIMES("0 0 13 * */5", NULL, "2026-01-01 00:00:00", "2026-02-13 00:00:00", "2026-03-13 00:00:00",
-	      "2026-09-13 00:00:00");
-	TIMES("0 0 1-31 * fri", NULL, "2026-01-01 00:00:00", "2026-01-02 00:00:00", "2026-01-03 00:00:00");
-	TIMES("0 0 *,13 * fri", NULL, "2026-01-01 00:00:00", "2026-01-02 00:00:00", "2026-01-09 00:00:00");
 }
 
 TEST(it_comes_strictly_after_on_a_full_minute)
@@ -643,17 +631,6 @@ static int without_library(void)
 }
 
 #endif
-
-TEST(periods_that_were_missed_are_merged_into_one_run)
-{
-	struct hwts_row row = { .base_us = US(1000), .period_us = US(10), .now_us = US(1035) };
-
-	CHECK(hwts_series_may_start(&row, row.now_us));
-	CHECK_INT(row.missed, ==, 3);
-	CHECK_INT(row.last_us, ==, US(1030));
-	CHECK_INT(row.grid_us, ==, US(1040));
-	CHECK_INT(row.grid_due_us, ==, US(1040));
-}
 
 int main(int argc, char **argv)
 {

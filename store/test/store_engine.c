@@ -175,83 +175,16 @@ TEST(leases_of_an_earlier_boot_are_over)
  * Connections and descriptors
  */
 
-static unsigned idle_connections(const hwt_store *store)
+TEST(a_connection_that_broke_is_not_kept)
 {
-	unsigned n = 0;
-
-	for (const struct hwts_conn *conn = store->pool->idle; conn; conn = conn->next)
-		n++;
-	return n;
-}
-
-TEST(some_connections_of_calls_are_kept_and_used_again)
-{
-	enum { AT_ONCE = 20, KEPT = 16 };
-	struct hwts_conn *conns[AT_ONCE], *first;
 	CLOSING hwt_store *store = fresh_store();
-
-	first = store->pool->idle;
-	CHECK_INT(idle_connections(store), ==, 1);
-	for (int i = 0; i < 5; i++)
-		put(store, "a", HWT_S(1000));
-	CHECK(store->pool->idle == first && idle_connections(store) == 1);
-	for (int i = 0; i < AT_ONCE; i++)
-		CHECK_INT(hwts_pool_get(store, &conns[i]), ==, 0);
-	CHECK(conns[0] == first);
-	CHECK_INT(idle_connections(store), ==, 0);
-	for (int round = 0; round < 3; round++) {
-		for (int i = round == 0 ? 0 : AT_ONCE - KEPT; i < AT_ONCE; i++)
-			hwts_pool_put(store, conns[i]);
-		CHECK_INT(idle_connections(store), ==, KEPT);
-		for (int i = AT_ONCE - KEPT; i < AT_ONCE; i++)
-			CHECK_INT(hwts_pool_get(store, &conns[i]), ==, 0);
-		CHECK_INT(idle_connections(store), ==, 0);
-	}
-	conns[AT_ONCE - 1]->broken = true;
-	for (int i = AT_ONCE - KEPT; i < AT_ONCE; i++)
-		hwts_pool_put(store, conns[i]);
-	CHECK_INT(idle_connections(store), ==, KEPT - 1);
-}
-
-static atomic_uint waits;
-
-static void note_wait(const char *at)
-{
-	if (strcmp(at, "pool is full") == 0)
-		atomic_fetch_add(&waits, 1);
-}
-
-static void *get_one_more(void *arg)
-{
-	hwt_store *store = arg;
 	struct hwts_conn *conn;
 
 	CHECK_INT(hwts_pool_get(store, &conn), ==, 0);
-	CHECK_INT(store->pool->used_count, <=, 64);
+	CHECK(!store->pool->idle); /* it was kept since the store was opened */
+	conn->broken = true;
 	hwts_pool_put(store, conn);
-	return NULL;
-}
-
-/* However many threads call: on SQLite three descriptors each would stay open for as long as the store. */
-TEST(calls_beyond_the_most_connections_wait_for_one)
-{
-	enum { MOST = 64 };
-	struct hwts_conn *conns[MOST];
-	CLOSING hwt_store *store = fresh_store();
-	pthread_t thread;
-
-	for (int i = 0; i < MOST; i++)
-		CHECK_INT(hwts_pool_get(store, &conns[i]), ==, 0);
-	atomic_store(&waits, 0);
-	atomic_store(&hwts_test_at, note_wait);
-	REQUIRE(pthread_create(&thread, NULL, get_one_more, store) == 0);
-	CHECK(wait_count(&waits, 1));
-	hwts_pool_put(store, conns[0]);
-	pthread_join(thread, NULL);
-	atomic_store(&hwts_test_at, NULL);
-	for (int i = 1; i < MOST; i++)
-		hwts_pool_put(store, conns[i]);
-	CHECK_INT(store->pool->used_count, ==, 0);
+	CHECK(!store->pool->idle);
 }
 
 #ifdef HWT_STORE_POSTGRES
@@ -292,6 +225,7 @@ static unsigned descriptors(unsigned *inherited)
 TEST(a_store_leaves_no_descriptor_open_and_none_to_other_programs)
 {
 	unsigned before = 0, after, inherited_before, inherited;
+	int fd = -1;
 	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
 
 	fresh_world();
@@ -300,6 +234,7 @@ TEST(a_store_leaves_no_descriptor_open_and_none_to_other_programs)
 		CLOSING hwt_store *store = open_store();
 		register_plain(store, "a");
 		CHECK_CALL(hwt_store_start(store), 0);
+		CHECK_CALL(hwt_store_fd(store, &fd), 0);
 		CHECK(wait_gone(store, put(store, "a", 0)));
 		/* libpq says of a socket that it is not inherited after it has made it. */
 		do
@@ -500,19 +435,15 @@ static void wait_look(hwt_store *store)
  */
 TEST(what_another_process_reschedules_into_the_window_is_found_without_news)
 {
+	NEEDS_POSTGRES(); /* a hint of SQLite is a row of the same transaction */
 	unsigned rescued = atomic_load(&hwts_test_rescued);
-	hwt_store *store, *other;
+	CLOSING hwt_store *store = FRESH(.lease_ns = HWT_S(1800)), *other = open_store();
 	int64_t id;
 
-	fresh_world();
-	if (world.sqlite)
-		SKIP("a hint of SQLite is a row of the same transaction");
-	store = OPEN(.lease_ns = HWT_S(1800));
 	register_plain(store, "a");
 	atomic_store(&hwts_test_at, count_look);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 8));
-	other = open_store();
 	id = put(other, "a", HWT_S(3600));
 	wait_look(store); /* it has passed the time to come */
 	atomic_store(&hwts_test_deaf, true);
@@ -522,8 +453,6 @@ TEST(what_another_process_reschedules_into_the_window_is_found_without_news)
 	atomic_store(&hwts_test_deaf, false);
 	atomic_store(&hwts_test_at, NULL);
 	CHECK_INT(atomic_load(&hwts_test_rescued), ==, rescued);
-	CHECK_CALL(hwt_store_close(other), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* A holder that looks ahead each quarter of an hour: it knows what it is told. */
@@ -562,14 +491,12 @@ TEST(what_another_process_reschedules_into_a_long_window_is_told)
 /* A put has made the kind, with the horizon of its own process; the first registration sets another. */
 TEST(what_is_put_by_the_process_that_made_the_kind_is_told)
 {
-	hwt_store *store, *other = FRESH(.lease_ns = HWT_S(6));
+	CLOSING hwt_store *other = FRESH(.lease_ns = HWT_S(6));
 
 	put(other, "a", HWT_S(36000));
-	store = start_holder_of_hours();
+	CLOSING hwt_store *store = start_holder_of_hours();
 	put(other, "a", HWT_S(3000));
 	check_window(store, other, 1);
-	CHECK_CALL(hwt_store_close(other), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /* One row of PostgreSQL's answers for all that are alike. */
@@ -628,80 +555,86 @@ TEST(news_is_synced_only_with_the_transaction_of_a_caller)
 #endif
 
 /*
- * Puts of large data by many threads at once.  While the first one is under way all others come to wait
+ * A put that is due now shares its commit with one that replaces and is due in ten minutes
  */
 
-enum { LARGE_PUTTERS = 40 };
-
-static const struct hwts_engine *plain_engine;
-static hwt_store *large_store;
-static atomic_size_t most_bytes; /* of data in one exchange */
-static atomic_uint large_puts;
-
-static void wait_for_group(struct hwts_group *group, unsigned wanted)
+TEST(a_put_that_shares_its_commit_with_one_that_replaces_is_heard_at_once)
 {
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-	unsigned waiting;
-
-	do {
-		waiting = 0;
-		pthread_mutex_lock(&group->lock);
-		for (const struct hwts_request *request = group->first; request; request = request->next)
-			waiting++;
-		pthread_mutex_unlock(&group->lock);
-		sleep_ms(1);
-	} while (waiting < wanted && hwt_now() < give_up_ns);
-}
-
-static int note_bytes(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags)
-{
-	size_t bytes = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		const struct hwts_value *data = steps[i].args[9].bytes;
-
-		if (steps[i].sql < HWTS_SQL_PUT || steps[i].sql > HWTS_SQL_PUT_REPLACE)
-			continue;
-		for (size_t j = 0; j < steps[i].args[9].len; j++)
-			bytes += data[j].len;
-	}
-	if (bytes > 0 && atomic_fetch_add(&large_puts, 1) == 0)
-		wait_for_group(large_store->puts, LARGE_PUTTERS - 1);
-	if (bytes > atomic_load(&most_bytes))
-		atomic_store(&most_bytes, bytes);
-	return plain_engine->run(conn, steps, n, flags);
-}
-
-static void *put_large(void *data)
-{
-	CHECK_CALL(hwt_store_put(large_store, &SPEC("a", HWT_S(3600), .data = data, .len = HWT_STORE_DATA_MAX), NULL),
-		   0);
-	return NULL;
-}
-
-TEST(puts_that_share_a_commit_are_not_too_large_for_a_statement)
-{
-	char *data = calloc(1, HWT_STORE_DATA_MAX);
-	pthread_t threads[LARGE_PUTTERS];
-	struct hwts_engine engine;
+	struct hwts_put puts[2] = { { .kind_name = "a" },
+				    { .kind_name = "a", .key = "key", .replace = true, .when_us = 600 * HWTS_S_US } };
+	struct hwts_conn *conn;
 
 	fresh_world();
-	REQUIRE(data != NULL);
-	large_store = open_store();
-	put(large_store, "a", HWT_S(3600));
-	plain_engine = large_store->engine;
-	engine = *plain_engine;
-	engine.run = note_bytes;
-	large_store->db->engine = &engine;
-	for (int i = 0; i < LARGE_PUTTERS; i++)
-		REQUIRE(pthread_create(&threads[i], NULL, put_large, data) == 0);
-	for (int i = 0; i < LARGE_PUTTERS; i++)
-		pthread_join(threads[i], NULL);
-	CHECK_INT(atomic_load(&most_bytes), <=, 33 << 20); /* 32 MiB, and what passes that */
-	CHECK_INT(stats_of_store(large_store).put, ==, LARGE_PUTTERS + 1);
-	large_store->db->engine = plain_engine;
-	CHECK_CALL(hwt_store_close(large_store), 0);
-	free(data);
+	CLOSING hwt_store *store = start_holder_of_hours(), *other = open_store();
+	CHECK_INT(hwts_kind_of(other, "a", NULL, &puts[0].kind), ==, 0);
+	puts[1].kind = puts[0].kind;
+	CHECK_INT(hwts_pool_get(other, &conn), ==, 0);
+	CHECK_INT(hwts_numbers_give(other, conn, puts, 2), ==, 0);
+	CHECK_INT(hwts_rows_put(conn, puts, 2, false), ==, 0);
+	hwts_pool_put(other, conn);
+	CHECK_INT(puts[0].rc, ==, 0);
+	CHECK_INT(puts[1].rc, ==, 0);
+	CHECK(wait_count(&ran, 1));
+}
+
+/*
+ * A put of many is refused for a key, whose timeout has gone before anybody could ask for it, so it is tried again.
+ * What it replaced at first has gone, too: a new timeout must not get the id of that.
+ */
+
+static hwt_store *bystander;
+static int64_t gone[2];
+
+static int run_without_finding(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags)
+{
+	struct hwts_step *deaf = calloc(n, sizeof(*deaf));
+	int rc;
+
+	REQUIRE(deaf != NULL);
+	for (size_t i = 0; i < n; i++) {
+		deaf[i] = steps[i];
+		if (steps[i].sql == HWTS_SQL_FIND && gone[0] != 0)
+			deaf[i].each = NULL;
+	}
+	rc = real_engine->run(conn, deaf, n, flags);
+	free(deaf);
+	return rc;
+}
+
+static int finish_and_cancel(struct hwts_conn *conn, int rc)
+{
+	rc = real_engine->finish(conn, rc);
+	for (int i = 0; i < 2 && gone[i] != 0; gone[i++] = 0)
+		CHECK_CALL(hwt_store_cancel(bystander, gone[i]), 0);
+	return rc;
+}
+
+TEST(a_put_of_many_that_is_tried_again_uses_no_id_again)
+{
+	hwt_store_spec specs[2] = { spec_of("a", HWT_S(600)), spec_of("a", HWT_S(600)) };
+	struct hwts_engine engine;
+	int64_t ids[2] = { 0, 0 }, replaced;
+	hwt_store *store;
+
+	bystander = fresh_store();
+	replaced = gone[0] = put_key(bystander, "a", "replaced", HWT_S(600));
+	gone[1] = put_key(bystander, "a", "used", HWT_S(600));
+	store = open_store();
+	real_engine = store->engine;
+	engine = *real_engine;
+	engine.run = run_without_finding;
+	engine.finish = finish_and_cancel;
+	(void)put(store, "a", HWT_S(600)); /* has read the kind */
+	store->db->engine = &engine;
+	specs[0].key = "replaced";
+	specs[0].flags = HWT_STORE_REPLACE;
+	specs[1].key = "used";
+	CHECK_CALL(hwt_store_put_many(store, specs, 2, ids), 0);
+	CHECK_INT(gone[0], ==, 0);
+	CHECK_INT(ids[0], !=, replaced);
+	store->db->engine = real_engine;
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_CALL(hwt_store_close(bystander), 0);
 }
 
 /*

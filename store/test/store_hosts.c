@@ -135,23 +135,6 @@ TEST(when_no_host_is_good_the_text_says_why_of_each)
  * Servers that have been replaced
  */
 
-TEST(a_host_that_was_replaced_is_not_used)
-{
-	NEEDS_POSTGRES();
-	hwt_store_spec spec = spec_of("a", HWT_S(3600));
-	CLOSING hwt_store *store = fresh_store();
-	struct pg_db *db;
-	uint64_t here;
-
-	db = (struct pg_db *)store->db;
-	here = atomic_load(&db->origin);
-	atomic_store(&db->origin, here + 1);
-	CHECK_CALL(hwt_store_put(store, &spec, NULL), ENOTCONN);
-	CHECK(strstr(hwt_store_error(), "timeline 1 of 2") != NULL);
-	atomic_store(&db->origin, here);
-	CHECK_CALL(hwt_store_put(store, &spec, NULL), 0);
-}
-
 struct meeting {
 	hwt_store *store;
 	atomic_bool returned; /* the put */

@@ -145,27 +145,6 @@ static pthread_t meet_lock(struct other *other)
 	return thread;
 }
 
-/* Neither would ever go on, and the server does not see it: it knows of one of the two. */
-TEST(a_put_does_not_wait_for_one_that_waits_for_its_own_transaction)
-{
-	NEEDS_POSTGRES(); /* SQLite has no locks of rows */
-	CLOSING hwt_store *store = opened();
-	PGconn *conn = connect_user();
-	struct other other = { .store = store };
-	pthread_t thread;
-	int64_t id = 0;
-
-	CHECK(user_sql(conn, "begin"));
-	CHECK_CALL(hwt_store_put_on(store, conn, &SPEC("a", HWT_S(1000), .key = "k"), &id), 0);
-	thread = meet_lock(&other);
-	put(store, "a", HWT_S(1000));
-	CHECK(user_sql(conn, "commit"));
-	REQUIRE(pthread_join(thread, NULL) == 0);
-	CHECK_INT(other.rc, ==, EEXIST);
-	CHECK_INT(other.id, ==, id);
-	PQfinish(conn);
-}
-
 #define KEYS 9
 
 struct many {

@@ -199,31 +199,6 @@ TEST(all_that_a_put_says_holds_after_the_run)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
-TEST(the_last_of_several_that_replace_holds)
-{
-	hwt_store_spec many[3] = { spec_with("b", HWT_S(1000)), spec_of("a", HWT_S(1000)), spec_with("b", 0) };
-	hwt_store_spec spec = spec_with("c", 0);
-	int64_t ids[3] = { 0, 0, 0 };
-	void *connection = NULL;
-
-	for (int way = 0; way < 3; way++) {
-		run_one(HWT_STORE_AT_LEAST_ONCE, 0);
-		replace_with(way == 0 ? "b" : "c", HWT_S(1000));
-		connection = connect_user();
-		if (way == 0)
-			CHECK_CALL(hwt_store_put_on(store, connection, &spec, ids), 0);
-		else if (way == 1)
-			CHECK_CALL(hwt_store_put_many(store, many, 3, ids), 0);
-		else
-			replace_with("b", 0);
-		CHECK(way == 2 || ids[0] == id);
-		disconnect_user(connection);
-		let_go('f');
-		CHECK(wait_count(&started, 2));
-		check_rest(2, way == 0 ? 'c' : 'b', 1);
-	}
-}
-
 /* The run is tried again, as it was. */
 TEST(a_cancel_drops_what_has_replaced_it_and_is_EBUSY)
 {

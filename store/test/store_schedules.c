@@ -102,25 +102,6 @@ TEST(the_first_time_is_after_the_absolute_one)
 	CHECK(info_of(store, ids[1]).schedule[0] == '\0');
 }
 
-#ifdef HWT_STORE_ZONES
-TEST(a_zone_counts_at_the_put_and_after_each_run)
-{
-	CLOSING hwt_store *store = store_of(0);
-	hwt_store_spec spec = line_of("30 2 * * *", "Europe/Berlin");
-	int64_t before_us = now_us(), id = put_spec(store, &spec);
-
-	CHECK(info_of(store, id).due_us == next_of(spec.schedule, spec.zone, before_us) ||
-	      info_of(store, id).due_us == next_of(spec.schedule, spec.zone, now_us()));
-	before_us = now_us();
-	(void)query("update %s_timeout set due_us = %lld, base_us = %lld", world.schema, (long long)before_us - 1000,
-		    (long long)before_us - 1000);
-	CHECK_CALL(hwt_store_start(store), 0);
-	CHECK(wait_count(&seen.ran, 1));
-	CHECK(wait_store_state(store, id, HWT_STORE_PENDING));
-	CHECK_INT((info_of(store, id).due_us - next_of(spec.schedule, spec.zone, before_us)) % DAY_US, ==, 0);
-}
-#endif
-
 /* As many as there are times of the line between then and now. */
 TEST(times_that_were_missed_are_merged)
 {
@@ -232,27 +213,6 @@ TEST(one_on_a_connection_of_the_caller_has_a_schedule)
  * Grace
  */
 
-TEST(one_that_comes_too_late_fails_and_does_not_start)
-{
-	CLOSING hwt_store *store = store_of(0);
-	hwt_store_spec spec = SPEC("a", 0, .flags = HWT_STORE_ABSOLUTE, .due_us = now_us() - HOUR_US,
-				   .grace_ns = HWT_S(1800));
-	int64_t late, in_time;
-
-	late = put_spec(store, &spec);
-	spec.grace_ns = HWT_S(36000);
-	in_time = put_spec(store, &spec);
-	CHECK_CALL(hwt_store_start(store), 0);
-	CHECK(wait_store_state(store, late, HWT_STORE_FAILED));
-	CHECK(wait_gone(store, in_time));
-	CHECK(strcmp(info_of(store, late).error, "too late") == 0);
-	CHECK_INT(atomic_load(&seen.ran), ==, 1);
-	/* Its time is another one then. */
-	CHECK_CALL(hwt_store_reschedule(store, late, 0), 0);
-	CHECK(wait_gone(store, late));
-	CHECK_INT(atomic_load(&seen.ran), ==, 2);
-}
-
 /* A retry moves due_us and not the time that it was put for. */
 TEST(a_retry_that_comes_too_late_does_not_start)
 {
@@ -267,27 +227,6 @@ TEST(a_retry_that_comes_too_late_does_not_start)
 	CHECK_INT(atomic_load(&seen.ran), <=, 1); /* 0 on a machine that is 2 s late */
 	CHECK(strcmp(info_of(store, id).error, "too late") == 0);
 	CHECK_INT(query("select base_us from %s_timeout", world.schema), ==, spec.due_us);
-}
-
-TEST(a_series_that_comes_too_late_goes_on_at_its_next_time)
-{
-	CLOSING hwt_store *store = store_of(0);
-	hwt_store_spec spec = line_of("0 0 1 1 *", NULL);
-	int64_t id;
-
-	spec.flags = HWT_STORE_ABSOLUTE;
-	spec.due_us = NEW_YEAR_2020_US - 1;
-	spec.grace_ns = HWT_MS(1); /* of January the first */
-	id = put_spec(store, &spec);
-	CHECK_CALL(hwt_store_start(store), 0);
-	WAIT_FOR(info_of(store, id).due_us == next_of(spec.schedule, NULL, now_us()));
-	CHECK_INT(info_of(store, id).state, ==, HWT_STORE_PENDING);
-	CHECK_INT(info_of(store, id).attempt, ==, 0);
-	CHECK(info_of(store, id).error[0] == '\0');
-	CHECK_INT(atomic_load(&seen.ran), ==, 0);
-	CHECK_INT(settled_stats(store).done, ==, 0);
-	CHECK_INT(settled_stats(store).failed, ==, 0);
-	CHECK_INT(query("select base_us from %s_timeout", world.schema), ==, NEW_YEAR_2020_US);
 }
 
 TEST(the_run_after_one_that_came_too_late_says_what_was_missed)

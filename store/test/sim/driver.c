@@ -201,6 +201,17 @@ static bool is_refused(enum hwts_role role)
 	return sim_me()->is_unable && role != HWTS_CALL && role != HWTS_CONTROL;
 }
 
+#define CALLS 64 /* connections for calls, at most, of a process */
+
+unsigned sim_count_calls(const struct sim_process *process)
+{
+	unsigned count = 0;
+
+	for (const struct sim_conn *conn = all; conn; conn = conn->next_of_all)
+		count += conn->process == process && conn->conn.role == HWTS_CALL && !conn->is_users;
+	return count;
+}
+
 static int connect(struct hwts_db *db, enum hwts_role role, struct hwts_conn **out)
 {
 	struct sim_conn *conn;
@@ -216,6 +227,7 @@ static int connect(struct hwts_db *db, enum hwts_role role, struct hwts_conn **o
 				? HWT_S(120)
 				: HWTS_MAX(db->lease_us * 1000, HWT_S(5));
 	conn->lock_ns = lock_patience_of(role, db->lease_us * 1000);
+	SIM_CHECK(sim_count_calls(sim_me()) <= CALLS);
 	*out = &conn->conn;
 	return 0;
 }
@@ -428,11 +440,30 @@ static int run_elsewhere(const struct hwts_conn *conn, const struct hwts_step *s
 	return 0;
 }
 
+/* 32 MiB, and what passes that. */
+static void judge_size(const struct hwts_step *steps, size_t n)
+{
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct hwts_value *data = steps[i].args[9].bytes;
+
+		for (size_t j = 0;
+		     steps[i].sql >= HWTS_SQL_PUT && steps[i].sql <= HWTS_SQL_PUT_REPLACE && j < steps[i].args[9].len;
+		     j++)
+			bytes += data[j].len;
+	}
+	if (bytes > 33u << 20)
+		sim_fail("a put", 0, "sends %zu bytes at once", bytes);
+}
+
 static int run(struct hwts_conn *base, const struct hwts_step *steps, size_t n, unsigned flags)
 {
 	struct sim_conn *conn = sim_conn(base);
 	struct output output = { .end = &output.first };
 	int rc;
+
+	judge_size(steps, n);
 
 	if (base->broken || is_refused(base->role))
 		return broke(conn, ENOTCONN);

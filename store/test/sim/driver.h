@@ -26,6 +26,8 @@ void sim_note_fault(int64_t ns);                              /* something is ou
 void sim_reap(const struct sim_process *process);             /* it has been stopped */
 void sim_drop_connections(const struct sim_process *process); /* NULL: all */
 
+unsigned sim_count_calls(const struct sim_process *process); /* its connections for calls */
+
 /* A copy of an exchange that is executed while nobody waits for it, in late.c. */
 void sim_execute_late(const struct hwts_step *steps, size_t n, unsigned flags, bool synced, int64_t patience_ns,
 		      int64_t delay_ns);

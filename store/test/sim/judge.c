@@ -351,10 +351,14 @@ static bool anybody_lacks_threads(void)
 	return false;
 }
 
-/* At most once: no more is begun than threads are free, for it is lost if the process dies. */
+/*
+ * At most once: no more is begun than threads are free, for it is lost if the process dies.  Nothing that is pulled is
+ * begun ahead.
+ */
 void sim_judge_begun(const struct node *node, unsigned kind)
 {
-	unsigned count = 0;
+	unsigned count = sim_kinds[kind].flags ? node->running[kind] : 0,
+		 most = sim_kinds[kind].flags ? sim_bound(node, kind) : 2 * node->threads;
 
 	if (sim_fault_count > 0 || sim_now() - sim_fault_ns < 2 * sim_lease_ns)
 		return; /* some may have been begun and not be heard of */
@@ -365,8 +369,8 @@ void sim_judge_begun(const struct node *node, unsigned kind)
 		count += t && t->n[STATE] == 2 && sim_item_of(t)->kind == kind && sim_item_of(t)->starts == 0 &&
 			 sim_is_owner(node, t);
 	}
-	if (count > 2 * node->threads)
-		sim_fail("D3", 0, "%u timeouts that run at most once are begun for %u threads", count, node->threads);
+	if (count > most)
+		sim_fail("D3", 0, "%u timeouts of %s are begun, and %u may be", count, sim_kinds[kind].name, most);
 }
 
 static void judge_stops(void)

@@ -128,7 +128,7 @@ TEST(a_process_that_cannot_begin_leaves_its_shards_to_others)
 
 TEST(what_many_threads_call_at_once_shares_commits)
 {
-	run_seeds(sim_live_with_a_herd, 10);
+	run_seeds(sim_live_with_a_herd, 3);
 }
 
 TEST(many_are_listed_once_and_what_was_moved_later_is_not_begun_in_vain)

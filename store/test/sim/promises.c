@@ -15,16 +15,6 @@ static void settle(int64_t lease_ns, void *(*use)(void *node))
 	sim_network.trip_ns = HWT_US(50);
 }
 
-static void start(unsigned workers)
-{
-	node_count = workers;
-	sim_make_tables();
-	for (unsigned i = 0; i < node_count; i++) {
-		nodes[i] = (struct node){ .number = i, .is_worker = true, .threads = 4 };
-		sim_start_node(&nodes[i]);
-	}
-}
-
 static uint64_t lost_leases(struct node *node)
 {
 	hwt_store_stats stats = { .size = sizeof(stats) };
@@ -58,7 +48,7 @@ void sim_live_beside_an_old_snapshot(void)
 	settle(HWT_S(6), put_now_and_then);
 	sim_server.kept = 1;
 	sim_server.price_ns = HWT_US(sim_hit(2) ? 100 : 1000);
-	start(1);
+	sim_start_workers(1, 4);
 	(void)sim_start(NULL, "watch", sim_watch, NULL);
 	sim_sleep(LEASES * sim_lease_ns);
 	before = sim_server.read;
@@ -73,7 +63,7 @@ void sim_live_beside_an_old_snapshot(void)
 void sim_live_beside_one_that_cannot_begin(void)
 {
 	settle(HWT_S(6), NULL);
-	start(2);
+	sim_start_workers(2, 4);
 	(void)sim_start(NULL, "watch", sim_watch, NULL);
 	sim_sleep(4 * sim_lease_ns);
 	sim_tell("%s cannot begin nor end", nodes[1].process->name);
@@ -121,7 +111,7 @@ static void *put_beside_a_lock(void *arg)
 void sim_live_beside_a_lock(void)
 {
 	settle(HWT_S(60), put_beside_a_lock);
-	start(1);
+	sim_start_workers(1, 4);
 	sim_sleep(HWT_S(30));
 	SIM_CHECK(item_count > 100);
 	sim_sleep(HWT_S(30));
@@ -129,37 +119,57 @@ void sim_live_beside_a_lock(void)
 }
 
 /*
- * Threads that put at once share commits, and so do those that cancel.
+ * Threads that put at once share commits, and so do those that cancel.  What is large is not one statement, and those
+ * that read are not a connection each: the driver looks.
  */
-#define HERD 30
+#define HERD 70
+
+enum herd_act { PUT, CANCEL, READ, PUT_LARGE };
 
 static struct {
 	struct node *node;
 	unsigned first, done, cancelled;
-	bool cancels;
+	enum herd_act act;
 } herd;
+
+static void put_large(void)
+{
+	static unsigned char data[HWT_STORE_DATA_MAX];
+	hwt_store_spec spec = { .size = sizeof(spec),
+				.kind = sim_kinds[HWT_STORE_AT_LEAST_ONCE].name,
+				.data = data,
+				.len = sizeof(data),
+				.delay_ns = HWT_S(100000) };
+
+	SIM_CHECK(hwt_store_put(herd.node->store, &spec, NULL) == 0);
+}
 
 static void *act_in_herd(void *number)
 {
-	if (herd.cancels) { /* each by two, of which one has it */
-		int rc = hwt_store_cancel(herd.node->store, items[herd.first + *(unsigned *)number / 2].id);
+	int64_t id = items[herd.first + *(unsigned *)number / 2].id; /* each by two, of which one cancels it */
+	hwt_store_info info = { .size = sizeof(info) };
+	int rc = 0;
 
-		SIM_CHECK(rc == 0 || rc == ENOENT);
-		herd.cancelled += rc == 0;
-	} else {
+	if (herd.act == PUT)
 		(void)put_in(herd.node, HWT_STORE_AT_LEAST_ONCE, HWT_S(100000));
-	}
+	else if (herd.act == PUT_LARGE)
+		put_large();
+	else
+		rc = herd.act == READ ? hwt_store_get(herd.node->store, id, &info)
+				      : hwt_store_cancel(herd.node->store, id);
+	SIM_CHECK(rc == 0 || (rc == ENOENT && herd.act == CANCEL));
+	herd.cancelled += herd.act == CANCEL && rc == 0;
 	herd.done++;
 	sim_wake_all(&herd);
 	return NULL;
 }
 
-static void run_herd(bool cancels)
+static void run_herd(enum herd_act act)
 {
 	static unsigned numbers[HERD];
 	uint64_t before = sim_sum->exchanges;
 
-	herd.cancels = cancels;
+	herd.act = act;
 	herd.done = herd.cancelled = 0;
 	for (unsigned i = 0; i < HERD; i++) {
 		numbers[i] = i;
@@ -167,32 +177,35 @@ static void run_herd(bool cancels)
 	}
 	while (herd.done < HERD)
 		(void)sim_wait("the herd", &herd, SIM_NEVER);
-	if (sim_sum->exchanges - before > HERD / 2)
+	if (act != READ && sim_sum->exchanges - before > HERD / 2)
 		sim_fail("a herd", 0, "%d threads have made %d exchanges to %s", HERD,
-			 (int)(sim_sum->exchanges - before), cancels ? "cancel" : "put");
-	SIM_CHECK(herd.cancelled == (cancels ? HERD / 2 : 0));
+			 (int)(sim_sum->exchanges - before), act == CANCEL ? "cancel" : "put");
+	SIM_CHECK(herd.cancelled == (act == CANCEL ? HERD / 2 : 0));
 }
 
-static void *put_and_cancel_at_once(void *arg)
+static void *act_at_once(void *arg)
 {
 	herd.node = arg;
 	sim_sleep(HWT_S(1));
 	for (int round = 0; round < 4; round++) {
 		herd.first = item_count;
-		run_herd(false);
+		run_herd(PUT);
 		sim_sleep(HWT_MS(200));
-		run_herd(true);
+		run_herd(READ);
+		SIM_CHECK(sim_count_calls(herd.node->process) == 16); /* are kept */
+		run_herd(CANCEL);
 		sim_sleep(HWT_MS(200));
 	}
+	run_herd(PUT_LARGE);
 	return NULL;
 }
 
 void sim_live_with_a_herd(void)
 {
-	settle(HWT_S(3600), put_and_cancel_at_once);
-	start(1);
+	settle(HWT_S(3600), act_at_once);
+	sim_start_workers(1, 4);
 	sim_sleep(HWT_S(60));
-	SIM_CHECK(item_count == 8 * HERD / 2);
+	SIM_CHECK(item_count == 4 * HERD);
 	sim_stop_all();
 }
 
@@ -238,7 +251,7 @@ static void *put_and_move(void *arg)
 void sim_live_with_moves(void)
 {
 	settle(HWT_S(30), put_and_move);
-	start(1);
+	sim_start_workers(1, 4);
 	sim_sleep(HWT_S(60));
 	if (sim_server.vain > MOVES / 10)
 		sim_fail("begins", 0, "are in vain %d times, for %d moves", (int)sim_server.vain, MOVES);
@@ -295,7 +308,7 @@ static void stop_in_time(void)
 void sim_live_with_damaged_rows(void)
 {
 	settle(HWT_S(2), put_some);
-	start(2);
+	sim_start_workers(2, 4);
 	sim_sleep(3 * sim_lease_ns);
 	for (unsigned round = 0; round < 4; round++) {
 		if (sim_hit(2))

@@ -92,6 +92,16 @@ static void start_all(void)
 	(void)sim_start(NULL, "watch", sim_watch, NULL);
 }
 
+void sim_start_workers(unsigned count, unsigned threads)
+{
+	node_count = count;
+	sim_make_tables();
+	for (unsigned i = 0; i < count; i++) {
+		nodes[i] = (struct node){ .number = i, .is_worker = true, .threads = threads };
+		sim_start_node(&nodes[i]);
+	}
+}
+
 void sim_come_to_the_end(void)
 {
 	sim_is_over = true;
@@ -366,10 +376,7 @@ void sim_live_beside_a_busy_kind(void)
 {
 	sim_settle_scene(HWT_S(30), put_much_and_one);
 	sim_network.trip_ns = HWT_US(50);
-	node_count = 1;
-	sim_make_tables();
-	nodes[0] = (struct node){ .is_worker = true, .threads = 1 };
-	sim_start_node(&nodes[0]);
+	sim_start_workers(1, 1);
 	sim_sleep(sim_lease_ns);
 	end();
 }
@@ -397,10 +404,7 @@ static void *put_and_be_cut_off(void *arg)
 void sim_live_cut_off(void)
 {
 	sim_settle_scene(HWT_S(2), put_and_be_cut_off);
-	node_count = 1;
-	sim_make_tables();
-	nodes[0] = (struct node){ .is_worker = true, .threads = 4 };
-	sim_start_node(&nodes[0]);
+	sim_start_workers(1, 4);
 	(void)sim_start(NULL, "watch", sim_watch, NULL);
 	sim_sleep(40 * sim_lease_ns);
 	end();

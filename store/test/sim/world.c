@@ -69,13 +69,20 @@ static void note_lateness(struct node *node, int64_t late_us)
 		node->late_ns = sim_now();
 }
 
+unsigned sim_bound(const struct node *node, unsigned kind)
+{
+	unsigned bound = sim_settings.concurrency[kind];
+
+	return bound == 0 && sim_kinds[kind].flags ? node->threads : bound;
+}
+
 void sim_begin_run(struct item *item, struct node *node, const hwt_store_run *run)
 {
-	unsigned limit = sim_settings.concurrency[item->kind];
+	unsigned limit = sim_bound(node, item->kind);
 
 	sim_tell("starts %u (attempt %u)", (unsigned)(item - items), run->attempt);
 	sim_judge_start(item, run, node);
-	if (item->mode == HWT_STORE_AT_MOST_ONCE)
+	if (item->mode == HWT_STORE_AT_MOST_ONCE || sim_kinds[item->kind].flags)
 		sim_judge_begun(node, item->kind);
 	sim_sum->runs++;
 	item->starts++;

@@ -129,6 +129,7 @@ unsigned sim_put_in(struct node *node, unsigned kind, unsigned group, int64_t de
 void sim_settle_world(void); /* parts of lives */
 void sim_settle_scene(int64_t lease_ns, void *(*use)(void *node));
 void sim_make_tables(void);
+void sim_start_workers(unsigned count, unsigned threads);
 void sim_come_to_the_end(void);
 void sim_stop_all(void);
 
@@ -159,6 +160,7 @@ extern const struct sim_kind {
 } sim_kinds[KINDS];
 extern const char *const sim_group_names[GROUPS];
 void sim_set_kind(struct item *item, unsigned kind);
+unsigned sim_bound(const struct node *node, unsigned kind); /* runs of it at once; 0: any number */
 void sim_begin_run(struct item *item, struct node *node, const hwt_store_run *run);
 int sim_work(struct item *item, struct node *node, const hwt_store_run *run);
 void sim_end_run(struct item *item, struct node *node);
