@@ -227,7 +227,6 @@ static int answer_for_the_other(const hwt_store_run *run, void *ctx)
 
 TEST(an_answer_holds_for_its_own_run_alone)
 {
-	hwt_store_info info = HWT_STORE_INFO_INIT;
 	int64_t id, id_of_other;
 
 	fresh_world();
@@ -242,8 +241,7 @@ TEST(an_answer_holds_for_its_own_run_alone)
 	CHECK(wait_gone(store, id_of_other));
 	CHECK_INT(settled_stats(store).retried, >=, 1);
 	CHECK_CALL(hwt_store_stop(store), 0);
-	CHECK_CALL(hwt_store_get(store, id, &info), 0);
-	check_text(info.error, "Invalid argument");
+	check_text(info_of(store, id).error, "Invalid argument");
 }
 
 TEST(an_answer_to_no_run_is_an_error_of_the_task)

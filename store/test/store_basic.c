@@ -357,7 +357,6 @@ TEST(the_specs_of_a_put_of_many_are_as_large_as_the_first_says)
 		uint64_t more[2];
 	} specs[3] = { 0 };
 	CLOSING hwt_store *store = simple_store(count_run, NULL, false);
-	hwt_store_info info = HWT_STORE_INFO_INIT;
 	int64_t ids[3] = { 0 };
 
 	for (int i = 0; i < 3; i++) {
@@ -366,8 +365,7 @@ TEST(the_specs_of_a_put_of_many_are_as_large_as_the_first_says)
 	}
 	CHECK_CALL(hwt_store_put_many(store, &specs[0].spec, 3, ids), 0);
 	for (int i = 0; i < 3; i++) {
-		CHECK_CALL(hwt_store_get(store, ids[i], &info), 0);
-		CHECK_INT(info.due_us, >, now_us() + 10000000000 * i);
+		CHECK_INT(info_of(store, ids[i]).due_us, >, now_us() + 10000000000 * i);
 	}
 	specs[2].spec.size = sizeof(hwt_store_spec);
 	CHECK_CALL(hwt_store_put_many(store, &specs[0].spec, 3, ids), EINVAL);

@@ -354,13 +354,11 @@ static void count_renewal(const char *where)
 /* No news is sent, so only a look can find what is put, and that look fails; the next renewal is far off. */
 TEST(what_a_look_that_failed_should_have_read_is_read_by_the_next)
 {
-	hwt_store *store, *other;
+	CLOSING hwt_store *store = FRESH(.lease_ns = HWT_S(1800));
 
-	fresh_world();
-	store = OPEN(.lease_ns = HWT_S(1800));
 	front_put_before(store);
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
-	other = open_store();
+	CLOSING hwt_store *other = open_store();
 	atomic_store(&renewals, 0);
 	atomic_store(&hwts_test_at, count_renewal);
 	CHECK_CALL(hwt_store_start(store), 0);
@@ -378,8 +376,6 @@ TEST(what_a_look_that_failed_should_have_read_is_read_by_the_next)
 	atomic_store(&front_only, NULL);
 	atomic_store(&hwts_test_deaf, false);
 	atomic_store(&hwts_test_at, NULL);
-	CHECK_CALL(hwt_store_close(other), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 STORE_MAIN(NULL)

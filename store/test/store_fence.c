@@ -162,6 +162,27 @@ TEST(a_begin_of_several_statements_locks_its_shards_before_them)
 	tear_down();
 }
 
+/* It is marked, and is not begun again; what becomes of it then is filed under the epoch under which it runs. */
+static struct hwts_want refuse_and_inherit(struct hwts_want want, enum hwts_mark mark)
+{
+	for (int64_t epoch = EPOCH - 1; epoch <= EPOCH + 1; epoch++) { /* also by the next holder */
+		want.epoch = epoch;
+		execute(epoch > EPOCH ? "update @_shard set epoch = epoch + 1" : "select 1");
+		CHECK_INT(hwts_rows_begin(fence.conn, &want, 1, false, true), ==, 0);
+		CHECK(!want.row);
+		CHECK(want.mark == (epoch >= EPOCH ? mark : HWTS_UNMARKED));
+	}
+	CHECK_INT(want.runs_epoch, ==, EPOCH);
+	want.runs_epoch = EPOCH - 1;
+	CHECK_INT(hwts_rows_inherit(fence.conn, &want, 1), ==, 0);
+	CHECK(!want.inherited);
+	CHECK_INT(state(), ==, HWT_STORE_RUNNING);
+	want.runs_epoch = EPOCH;
+	CHECK_INT(hwts_rows_inherit(fence.conn, &want, 1), ==, 0);
+	CHECK(want.inherited);
+	return want;
+}
+
 /* The reply to the begin of a series was lost, and it was cancelled before that was asked again. */
 TEST(a_series_that_was_begun_and_cancelled_is_not_begun_again)
 {
@@ -171,20 +192,7 @@ TEST(a_series_that_was_begun_and_cancelled_is_not_begun_again)
 	want = begin(EPOCH);
 	free(want.row);
 	execute("update @_timeout set last = true");
-	for (int64_t epoch = EPOCH - 1; epoch <= EPOCH + 1; epoch++) { /* also by the next holder */
-		want.epoch = epoch;
-		execute(epoch > EPOCH ? "update @_shard set epoch = epoch + 1" : "select 1");
-		CHECK_INT(hwts_rows_begin(fence.conn, &want, 1, false, true), ==, 0);
-		CHECK(!want.row);
-		CHECK(want.mark == (epoch >= EPOCH ? HWTS_LAST : HWTS_UNMARKED));
-	}
-	want.runs_epoch = EPOCH - 1;
-	CHECK_INT(hwts_rows_inherit(fence.conn, &want, 1), ==, 0);
-	CHECK(!want.inherited);
-	CHECK_INT(state(), ==, HWT_STORE_RUNNING);
-	want.runs_epoch = EPOCH;
-	CHECK_INT(hwts_rows_inherit(fence.conn, &want, 1), ==, 0);
-	CHECK(want.inherited);
+	want = refuse_and_inherit(want, HWTS_LAST);
 	CHECK_INT(want.due_us, ==, HWTS_NEVER);
 	CHECK(wait_gone(fence.store, fence.id));
 	tear_down();
@@ -202,21 +210,7 @@ TEST(one_that_was_begun_and_replaced_is_not_begun_again)
 	free(want.row);
 	execute("update @_timeout set next_due_us = 1, next_base_us = 2, next_period_us = 0, next_priority = 3");
 	CHECK_INT(hwts_rows_reschedule(fence.conn, fence.id, &move, &due), ==, EBUSY);
-	for (int64_t epoch = EPOCH - 1; epoch <= EPOCH + 1; epoch++) { /* also by the next holder */
-		want.epoch = epoch;
-		execute(epoch > EPOCH ? "update @_shard set epoch = epoch + 1" : "select 1");
-		CHECK_INT(hwts_rows_begin(fence.conn, &want, 1, false, true), ==, 0);
-		CHECK(!want.row);
-		CHECK(want.mark == (epoch >= EPOCH ? HWTS_REPLACED : HWTS_UNMARKED));
-	}
-	CHECK_INT(want.runs_epoch, ==, EPOCH);
-	want.runs_epoch = EPOCH - 1;
-	CHECK_INT(hwts_rows_inherit(fence.conn, &want, 1), ==, 0);
-	CHECK(!want.inherited);
-	CHECK_INT(state(), ==, HWT_STORE_RUNNING);
-	want.runs_epoch = EPOCH;
-	CHECK_INT(hwts_rows_inherit(fence.conn, &want, 1), ==, 0);
-	CHECK(want.inherited);
+	want = refuse_and_inherit(want, HWTS_REPLACED);
 	CHECK_INT(want.due_us, ==, 1);
 	CHECK_INT(state(), ==, HWT_STORE_PENDING);
 	CHECK_INT(info_of(fence.store, fence.id).priority, ==, 3);

@@ -80,22 +80,18 @@ TEST(a_process_puts_nothing_of_a_kind_that_the_server_forgot)
 TEST(a_process_runs_nothing_of_a_kind_that_has_the_number_of_its_own)
 {
 	NEEDS_POSTGRES();
-	hwt_store_config config;
-	hwt_store *store, *other;
 	atomic_uint others = 0;
 	int64_t id;
 
-	fresh_world();
 	atomic_store(&told, 0);
-	config = store_config();
-	config.warn = hear_warning;
-	config.lease_ns = HWT_S(2); /* each looks again soon */
-	store = open_with(&config);
+	/* Each looks again soon. */
+	CLOSING hwt_store *store = FRESH(.warn = hear_warning, .lease_ns = HWT_S(2));
 	register_kind(store, "mail", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 8));
 	forget_kinds();
-	other = open_with(&config); /* only now: an old connection may fail its first call */
+	/* Only now: an old connection may fail its first call. */
+	CLOSING hwt_store *other = OPEN(.warn = hear_warning, .lease_ns = HWT_S(2));
 	register_kind(other, "delete", count_run, &others, HWT_STORE_AT_LEAST_ONCE);
 	put(other, "delete", 0);
 	CHECK(wait_count(&told, 1));
@@ -103,8 +99,6 @@ TEST(a_process_runs_nothing_of_a_kind_that_has_the_number_of_its_own)
 	CHECK_CALL(hwt_store_start(other), 0);
 	CHECK(wait_count(&others, 1));
 	CHECK_INT(atomic_load(&ran), ==, 0);
-	CHECK_CALL(hwt_store_close(other), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(ids_that_were_drawn_before_the_server_forgot_are_drawn_again)
@@ -160,9 +154,8 @@ TEST(ids_that_were_drawn_while_another_thread_met_a_server_are_drawn_again)
 TEST(a_kind_is_synced_although_its_role_syncs_nothing)
 {
 	NEEDS_POSTGRES();
-	hwt_store *store;
+	CLOSING hwt_store *store = fresh_store_that_syncs("off");
 
-	store = fresh_store_that_syncs("off");
 	(void)query("create table %s_note (is_now text); create function %s_note() returns trigger language"
 		    " plpgsql as $$ begin insert into %s_note values (current_setting('synchronous_commit'));"
 		    " return new; end $$; create trigger note before insert on %s_kind for each row"
@@ -170,7 +163,6 @@ TEST(a_kind_is_synced_although_its_role_syncs_nothing)
 		    world.schema, world.schema, world.schema, world.schema, world.schema);
 	put(store, "a", HWT_S(600));
 	CHECK_INT(query("select count(*) from %s_note where is_now = 'on'", world.schema), ==, 1);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 #endif
 

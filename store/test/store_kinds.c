@@ -305,7 +305,7 @@ TEST(a_kind_goes_with_its_mode_its_pause_and_its_limits)
 /* The other one knows the kind, and does not ask.  The kind that is made meanwhile must not get what it puts. */
 TEST(what_is_put_after_the_removal_is_not_lost)
 {
-	hwt_store *store = fresh_store(), *other = open_store();
+	CLOSING hwt_store *store = fresh_store(), *other = open_store();
 	int64_t id;
 
 	CHECK_CALL(hwt_store_cancel(other, put(other, "a", HWT_S(3600))), 0);
@@ -320,15 +320,13 @@ TEST(what_is_put_after_the_removal_is_not_lost)
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_gone(other, id));
 	CHECK(is_there(store, "a"));
-	CHECK_CALL(hwt_store_close(store), 0);
-	CHECK_CALL(hwt_store_close(other), 0);
 }
 
 /* Refused are those of a process that knows the kind and does not ask, and of SQL. */
 TEST(a_removed_kind_gets_no_rules)
 {
 	hwt_store_limits limits = LIMITS(.running = 3);
-	hwt_store *store = fresh_store(), *other = open_store();
+	CLOSING hwt_store *store = fresh_store(), *other = open_store();
 	int64_t id;
 
 	CHECK_CALL(hwt_store_cancel(other, put(other, "a", HWT_S(3600))), 0);
@@ -364,8 +362,6 @@ TEST(a_removed_kind_gets_no_rules)
 	register_with(store, "a", 0, 0);
 	CHECK_INT(kind_of(store, "a").each_group.running, ==, 0);
 	CHECK_INT(query("select count(*) from %s_group", world.schema), ==, 0);
-	CHECK_CALL(hwt_store_close(store), 0);
-	CHECK_CALL(hwt_store_close(other), 0);
 }
 
 /* By the process that has removed it, and that had put it before. */
@@ -389,7 +385,7 @@ TEST(a_put_makes_a_removed_kind_again)
 /* A process that is stopped is no living one, and nobody knows that it will start again. */
 TEST(a_start_makes_a_removed_kind_again)
 {
-	hwt_store *store = fresh_store(), *other = open_store();
+	CLOSING hwt_store *store = fresh_store(), *other = open_store();
 
 	register_with(store, "a", HWT_STORE_AT_MOST_ONCE, 0);
 	CHECK_CALL(hwt_store_remove_kind(other, "a"), 0);
@@ -404,8 +400,6 @@ TEST(a_start_makes_a_removed_kind_again)
 	CHECK_INT(kind_of(other, "a").processes, ==, 0);
 	CHECK_CALL(hwt_store_start(other), 0);
 	CHECK_INT(kind_of(other, "a").processes, ==, 1);
-	CHECK_CALL(hwt_store_close(store), 0);
-	CHECK_CALL(hwt_store_close(other), 0);
 }
 
 static atomic_uint refusals;

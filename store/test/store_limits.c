@@ -224,18 +224,12 @@ TEST(what_is_beyond_the_share_of_a_group_starts_when_it_is_due)
  * Other processes: one that puts, and one that runs and holds what it runs
  */
 
-static int put_and_go(char **argv)
-{
-	hwt_store *store = open_store();
-
-	put_in(store, argv[2], atoi(argv[1]), (unsigned)atoi(argv[0]));
-	return hwt_store_close(store);
-}
-
-static int run_and_hold(void)
+static int child(int argc, char **argv)
 {
 	hwt_store *store;
 
+	(void)argc;
+	enter_world(argv + 1);
 	store = OPEN(.lease_ns = HWT_S(1));
 	atomic_store(&held, true);
 	register_and_start(store, &KIND(.name = "a", .task = note));
@@ -246,28 +240,15 @@ static int run_and_hold(void)
 	return 0;
 }
 
-static int child(int argc, char **argv)
-{
-	(void)argc;
-	enter_world(argv + 1);
-	return strcmp(argv[0], "put") == 0 ? put_and_go(argv + 4) : run_and_hold();
-}
-
 /* News of another process carry the group and the priority. */
 TEST(what_another_process_puts_takes_turns_too)
 {
-	CLOSING hwt_store *store = start_with(1, true);
-	int status = -1;
-	pid_t pid;
+	CLOSING hwt_store *store = start_with(1, true), *other = open_store();
 
 	put_in(store, "flood", 0, 100);
 	CHECK(wait_count(&started, 1));
-	pid = spawn("put", "3", "1", "b", NULL);
-	CHECK_INT(waitpid(pid, &status, 0), ==, pid);
-	CHECK_INT(status, ==, 0);
-	pid = spawn("put", "2", "7", "flood", NULL);
-	CHECK_INT(waitpid(pid, &status, 0), ==, pid);
-	CHECK_INT(status, ==, 0);
+	put_in(other, "b", 1, 3);
+	put_in(other, "flood", 7, 2);
 	wait_window(store, 104);
 	atomic_store(&held, false);
 	CHECK(wait_count(&ended, 105));
@@ -299,7 +280,7 @@ static void wait_for_another(hwt_store *store, unsigned others)
 /* The begin itself compares the number of the rules. */
 TEST(after_a_pause_whose_news_is_lost_nothing_is_begun)
 {
-	hwt_store *store = start_with(2, false), *other = open_store();
+	CLOSING hwt_store *store = start_with(2, false), *other = open_store();
 
 	put_in(store, "g", 0, 1);
 	CHECK(wait_count(&ended, 1));
@@ -312,13 +293,11 @@ TEST(after_a_pause_whose_news_is_lost_nothing_is_begun)
 	CHECK_INT(starts_of("g"), ==, 1);
 	CHECK_CALL(hwt_store_resume(other, "a", "g"), 0);
 	CHECK(wait_count(&ended, 31));
-	CHECK_CALL(hwt_store_close(store), 0);
-	CHECK_CALL(hwt_store_close(other), 0);
 }
 
 TEST(what_was_begun_ahead_does_not_start_after_the_news_of_a_pause)
 {
-	hwt_store *store = start_with(1, true), *other = open_store();
+	CLOSING hwt_store *store = start_with(1, true), *other = open_store();
 
 	put_in(store, "x", 0, 1);
 	CHECK(wait_count(&started, 1));
@@ -332,8 +311,6 @@ TEST(what_was_begun_ahead_does_not_start_after_the_news_of_a_pause)
 	CHECK_INT(starts_of("g"), ==, 0);
 	CHECK_CALL(hwt_store_resume(other, "a", "g"), 0);
 	CHECK(wait_count(&ended, 54));
-	CHECK_CALL(hwt_store_close(store), 0);
-	CHECK_CALL(hwt_store_close(other), 0);
 }
 
 /*
@@ -439,26 +416,20 @@ TEST(after_a_death_a_group_begins_without_tokens)
 TEST(wrong_limits_are_refused)
 {
 	CLOSING hwt_store *store = start_with(1, false);
-	hwt_store_limits limits = HWT_STORE_LIMITS_INIT;
+	const hwt_store_limits none = LIMITS(.running = 0), wrong[] = { LIMITS(.burst = 1),
+									LIMITS(.start_every_ns = -1, .burst = 1),
+									LIMITS(.start_every_ns = INT64_MAX, .burst = 1),
+									LIMITS(.running = UINT32_MAX),
+									{ .size = 1 } };
 
-	CHECK_CALL(hwt_store_limit(NULL, "a", NULL, &limits), EINVAL);
-	CHECK_CALL(hwt_store_limit(store, NULL, NULL, &limits), EINVAL);
-	CHECK_CALL(hwt_store_limit(store, "a", "", &limits), EINVAL);
-	CHECK_CALL(hwt_store_limit(store, "nobody", NULL, &limits), ENOENT);
+	CHECK_CALL(hwt_store_limit(NULL, "a", NULL, &none), EINVAL);
+	CHECK_CALL(hwt_store_limit(store, NULL, NULL, &none), EINVAL);
+	CHECK_CALL(hwt_store_limit(store, "a", "", &none), EINVAL);
+	CHECK_CALL(hwt_store_limit(store, "nobody", NULL, &none), ENOENT);
 	CHECK_CALL(hwt_store_pause(store, "nobody", NULL), ENOENT);
 	CHECK_CALL(hwt_store_resume(store, "a", "\xff"), EINVAL);
-	limits.burst = 1;
-	CHECK_CALL(hwt_store_limit(store, "a", NULL, &limits), EINVAL);
-	limits.start_every_ns = -1;
-	CHECK_CALL(hwt_store_limit(store, "a", NULL, &limits), EINVAL);
-	limits.start_every_ns = INT64_MAX;
-	CHECK_CALL(hwt_store_limit(store, "a", NULL, &limits), EINVAL);
-	limits = (hwt_store_limits)HWT_STORE_LIMITS_INIT;
-	limits.running = UINT32_MAX;
-	CHECK_CALL(hwt_store_limit(store, "a", NULL, &limits), EINVAL);
-	limits.running = 0;
-	limits.size = 1;
-	CHECK_CALL(hwt_store_limit(store, "a", NULL, &limits), EINVAL);
+	for (size_t i = 0; i < HWTS_COUNT(wrong); i++)
+		CHECK_CALL(hwt_store_limit(store, "a", NULL, &wrong[i]), EINVAL);
 	put_in(store, "g", 0, 5);
 	CHECK(wait_count(&ended, 5));
 }

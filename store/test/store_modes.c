@@ -234,7 +234,6 @@ TEST(one_that_waits_for_its_retry_keeps_its_attempts_when_it_is_rescheduled)
 {
 	struct failing failing = { .fail_first = 2 };
 	hwt_store_kind kind = kind_of(fail_first, &failing);
-	hwt_store_info info = HWT_STORE_INFO_INIT;
 	int64_t id;
 
 	kind.backoff_ns = HWT_S(1000);
@@ -245,8 +244,7 @@ TEST(one_that_waits_for_its_retry_keeps_its_attempts_when_it_is_rescheduled)
 		CHECK(wait_count(&failing.ran, i));
 		CHECK(wait_store_state(store, id, HWT_STORE_PENDING));
 		CHECK_CALL(hwt_store_reschedule(store, id, HWT_S(1000)), 0);
-		CHECK_CALL(hwt_store_get(store, id, &info), 0);
-		CHECK_INT(info.attempt, ==, i);
+		CHECK_INT(info_of(store, id).attempt, ==, i);
 		CHECK_CALL(hwt_store_reschedule(store, id, 0), 0);
 	}
 	CHECK(wait_gone(store, id));
@@ -369,7 +367,6 @@ TEST(a_transaction_in_which_nothing_is_said_for_a_lease_has_failed)
 {
 	NEEDS_POSTGRES();
 	hwt_store_kind kind = kind_of(be_silent, NULL);
-	hwt_store_info info = HWT_STORE_INFO_INIT;
 	int64_t id;
 
 	kind.mode = HWT_STORE_TRANSACTION;
@@ -380,8 +377,7 @@ TEST(a_transaction_in_which_nothing_is_said_for_a_lease_has_failed)
 	id = put(store, "a", 0);
 	CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
 	CHECK_INT(atomic_load(&ran), ==, 2);
-	CHECK_CALL(hwt_store_get(store, id, &info), 0);
-	CHECK(strstr(info.error, "longer than the lease") != NULL);
+	CHECK(strstr(info_of(store, id).error, "longer than the lease") != NULL);
 }
 #endif
 
@@ -534,18 +530,12 @@ static int be_slow(const hwt_store_run *run, void *ctx)
 	return 0;
 }
 
-static hwt_store *slow_store(struct slow *slow, unsigned mode, unsigned concurrency)
+static hwt_store *slow_store(struct slow *slow)
 {
 	hwt_store_kind kind = kind_of(be_slow, slow);
 	hwt_store *store = FRESH(.threads = 4);
 
-	kind.mode = mode;
-	kind.concurrency = concurrency;
-	CHECK_CALL(hwt_store_register(store, &kind), 0);
-	kind.name = "quick";
-	kind.task = count_run;
-	kind.ctx = NULL;
-	kind.concurrency = 0;
+	kind.mode = HWT_STORE_AT_MOST_ONCE;
 	CHECK_CALL(hwt_store_register(store, &kind), 0);
 	for (int i = 0; i < 20; i++)
 		put(store, "a", 0);
@@ -563,7 +553,7 @@ static int64_t begun_and_open(struct slow *slow)
 TEST(at_most_once_begins_no_more_than_threads_are_free)
 {
 	struct slow slow = { .held = true };
-	CLOSING hwt_store *store = slow_store(&slow, HWT_STORE_AT_MOST_ONCE, 0);
+	CLOSING hwt_store *store = slow_store(&slow);
 
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_count(&slow.most, 4));

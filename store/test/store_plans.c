@@ -12,7 +12,7 @@
  * A plan passes if whatever reads the timeouts or the shards goes by an index, and says which, with a condition on it.
  * The other tables have a row for each process or kind, or are read from their end.
  */
-#include "store.h"
+#include "store_query.h"
 
 #include "inside.h"
 
@@ -439,55 +439,30 @@ TEST(no_statement_reads_all_timeouts_when_there_are_many)
  */
 
 #ifdef HWT_STORE_POSTGRES
-static int64_t one_number(const char *sql)
-{
-	PGconn *db = PQconnectdb(strncmp(world.url, "pg:", 3) == 0 ? world.url + 3 : world.url);
-	PGresult *result = PQexec(db, sql);
-	int64_t number = -1;
-
-	CHECK_INT(PQntuples(result), ==, 1);
-	if (PQntuples(result) == 1)
-		number = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
-	PQclear(result);
-	PQfinish(db);
-	return number;
-}
-
 /* What sessions have read counts once they have ended. */
 static bool have_sessions(void)
 {
-	char sessions[256];
-
-	(void)snprintf(sessions, sizeof(sessions),
-		       "select count(*) from pg_stat_activity where query like '%%%s%%' and pid <> pg_backend_pid()",
-		       world.schema);
-	return one_number(sessions) > 0;
+	return query("select count(*) from pg_stat_activity where query like '%%%s%%' and pid <> pg_backend_pid()",
+		     world.schema) > 0;
 }
 
 /* Entries of the index by due time that sessions have read. */
 static int64_t entries_read(int64_t least)
 {
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS, read = -1;
-	char reads[256];
+	int64_t read = -1;
 
-	(void)snprintf(reads, sizeof(reads),
-		       "select idx_tup_read from pg_stat_user_indexes where indexrelname = '%s_due'", world.schema);
-	while ((have_sessions() || (read = one_number(reads)) < least) && hwt_now() < give_up_ns)
-		sleep_ms(10);
+	WAIT_FOR(!have_sessions() &&
+		 (read = query("select idx_tup_read from pg_stat_user_indexes where indexrelname = '%s_due'",
+			       world.schema)) >= least);
 	return read;
 }
 
 /* Rows of the timeouts that were read without an index. */
 static int64_t rows_read_in_turn(void)
 {
-	char reads[256];
-
 	WAIT_FOR(!have_sessions());
-	(void)snprintf(reads, sizeof(reads),
-		       "select seq_tup_read from pg_stat_user_tables where relname = '%s_timeout'", world.schema);
-	return one_number(reads);
+	return query("select seq_tup_read from pg_stat_user_tables where relname = '%s_timeout'", world.schema);
 }
-#endif
 
 static atomic_uint looks;
 
@@ -521,9 +496,7 @@ TEST(a_window_of_many_pages_is_read_once)
 	WAIT_FOR(stats_of_store(store).window >= ROWS);
 	CHECK_INT(stats_of_store(store).window, ==, ROWS);
 	CHECK_CALL(hwt_store_close(store), 0);
-#ifdef HWT_STORE_POSTGRES
 	read = entries_read(ROWS);
-#endif
 	CHECK_INT(read, >=, ROWS);
 	CHECK_INT(read, <, 2 * ROWS); /* once, and not once more by each of the four pages */
 }
@@ -534,34 +507,27 @@ TEST(a_window_of_many_pages_is_read_once)
 TEST(what_is_gone_is_not_read_by_each_look)
 {
 	NEEDS_POSTGRES(); /* where rows that are gone stay in the index */
-	hwt_store *store;
-	int64_t read = 0;
+	hwt_store *store = fresh_store();
+	hwt_store_spec *specs = calloc(GONE, sizeof(*specs));
+	void *old = connect_user();
 
-	store = fresh_store();
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	atomic_store(&hwts_test_look_took, HWT_S(1)); /* as if there were a thousand times as many */
 	CHECK_CALL(hwt_store_start(store), 0);
-#ifdef HWT_STORE_POSTGRES
-	{
-		PGconn *old = PQconnectdb(strncmp(world.url, "pg:", 3) == 0 ? world.url + 3 : world.url);
-		hwt_store_spec *specs = calloc(GONE, sizeof(*specs));
-
-		PQclear(PQexec(old, "begin isolation level repeatable read; select 1"));
-		for (int i = 0; i < GONE; i++) {
-			specs[i] = SPEC("a", 0, .flags = HWT_STORE_ABSOLUTE, .due_us = now_us() - INT64_C(3000000000));
-		}
-		CHECK_CALL(hwt_store_put_many(store, specs, GONE, NULL), 0);
-		free(specs);
-		CHECK(wait_count(&ran, GONE));
-		look_times(store, 20);
-		CHECK_CALL(hwt_store_close(store), 0);
-		PQfinish(old);
-		read = entries_read(1);
-	}
-#endif
+	CHECK(user_sql(old, "begin isolation level repeatable read; select 1"));
+	for (int i = 0; i < GONE; i++)
+		specs[i] = SPEC("a", 0, .flags = HWT_STORE_ABSOLUTE, .due_us = now_us() - INT64_C(3000000000));
+	CHECK_CALL(hwt_store_put_many(store, specs, GONE, NULL), 0);
+	free(specs);
+	CHECK(wait_count(&ran, GONE));
+	look_times(store, 20);
+	CHECK_CALL(hwt_store_close(store), 0);
+	disconnect_user(old);
 	atomic_store(&hwts_test_look_took, 0);
-	CHECK_INT(read, <, 8 * GONE); /* by the passes of the sweep, and not by each of its looks */
+	CHECK_INT(entries_read(1), <, 8 * GONE); /* by the passes of the sweep, and not by each of its looks */
 }
+
+#endif
 
 static bool count_one(void *ctx, const hwt_store_info *info)
 {
@@ -602,22 +568,19 @@ TEST(a_list_reads_each_row_a_few_times_with_many_shards)
 	CHECK_INT(read, <, 8 * ROWS);
 }
 
+#ifdef HWT_STORE_POSTGRES
 /* What far rows there are is nothing to the process that takes their shards. */
 TEST(a_take_of_what_runs_at_most_once_reads_no_far_rows)
 {
 	NEEDS_POSTGRES(); /* which counts what is read */
 	hwt_store *store = fresh_store();
-	int64_t read = 0;
 
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_MOST_ONCE);
 	fill(store, "a", "a");
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 8));
 	CHECK_CALL(hwt_store_close(store), 0);
-#ifdef HWT_STORE_POSTGRES
-	read = entries_read(0);
-#endif
-	CHECK_INT(read, <, ROWS / 2);
+	CHECK_INT(entries_read(0), <, ROWS / 2);
 }
 
 /* Rounds of ten, each in a transaction of its own. */
@@ -641,7 +604,6 @@ TEST(a_backlog_that_waits_is_read_a_few_times)
 	hwt_store_which all = HWT_STORE_WHICH_INIT;
 	uint64_t n = 0;
 	hwt_store *store;
-	int64_t read = 0;
 
 	store = FRESH(.lease_ns = HWT_S(3600));
 	CHECK_CALL(hwt_store_register(store, &kind), 0);
@@ -656,10 +618,7 @@ TEST(a_backlog_that_waits_is_read_a_few_times)
 	WAIT_FOR(stats_of_store(store).window >= ROWS);
 	look_times(store, 100);
 	CHECK_CALL(hwt_store_close(store), 0);
-#ifdef HWT_STORE_POSTGRES
-	read = entries_read(ROWS);
-#endif
-	CHECK_INT(read, <, 10 * ROWS);
+	CHECK_INT(entries_read(ROWS), <, 10 * ROWS);
 }
 
 /* The connection of a task plans as its user has it; what it ends with must not read all then. */
@@ -667,7 +626,6 @@ TEST(the_end_of_a_transaction_is_not_planned_for_a_table_of_few)
 {
 	NEEDS_POSTGRES(); /* which keeps a plan while the table grows */
 	hwt_store *store;
-	int64_t read = 0;
 
 	store = FRESH(.threads = 1); /* one connection */
 	register_kind(store, "a", count_run, NULL, HWT_STORE_TRANSACTION);
@@ -678,10 +636,9 @@ TEST(the_end_of_a_transaction_is_not_planned_for_a_table_of_few)
 	fill(store, "b", "c");
 	run_ten(store);
 	CHECK_CALL(hwt_store_close(store), 0);
-#ifdef HWT_STORE_POSTGRES
-	read = rows_read_in_turn();
-#endif
-	CHECK_INT(read, <, ROWS);
+	CHECK_INT(rows_read_in_turn(), <, ROWS);
 }
+
+#endif
 
 STORE_MAIN(NULL)

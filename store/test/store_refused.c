@@ -177,7 +177,6 @@ static int fail(const hwt_store_run *run, void *ctx)
 /* PostgreSQL has a database for it, on SQLite a trigger says what such a database would. */
 TEST(an_error_text_that_the_database_cannot_hold_is_stored_as_ascii)
 {
-	hwt_store_info info = HWT_STORE_INFO_INIT;
 	int64_t id;
 
 	fresh_world();
@@ -198,8 +197,7 @@ TEST(an_error_text_that_the_database_cannot_hold_is_stored_as_ascii)
 	start(store);
 	WAIT_STAT(store, done, OTHERS);
 	CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
-	CHECK_CALL(hwt_store_get(store, id, &info), 0);
-	CHECK(strcmp(info.error, "?? error") == 0);
+	CHECK(strcmp(info_of(store, id).error, "?? error") == 0);
 	atomic_store(&hwts_test_error_text, NULL);
 }
 

@@ -72,7 +72,6 @@ static void answer_with(char answer)
 static void check_running(hwt_store *store, int64_t id)
 {
 	hwt_store_spec spec = SPEC("a", 0, .key = "k");
-	hwt_store_info info = HWT_STORE_INFO_INIT;
 	int64_t found = 0;
 
 	CHECK_CALL(hwt_store_cancel(store, id), EBUSY);
@@ -82,8 +81,7 @@ static void check_running(hwt_store *store, int64_t id)
 	CHECK_INT(found, ==, id);
 	spec.flags = HWT_STORE_REVIVE;
 	CHECK_CALL(hwt_store_put(store, &spec, &found), EEXIST);
-	CHECK_CALL(hwt_store_get(store, id, &info), 0);
-	CHECK_INT(info.state, ==, HWT_STORE_RUNNING);
+	CHECK_INT(info_of(store, id).state, ==, HWT_STORE_RUNNING);
 }
 
 /* SQLite: while a transaction of a task goes on nobody can cancel. */

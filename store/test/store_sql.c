@@ -59,6 +59,12 @@ static hwt_store *open_sql(void)
 	CLOSING hwt_store *store = open_sql();                                                                         \
 	USER *conn = connect_user()
 
+#define SAYS(text, how, ...)                                                                                           \
+	do {                                                                                                           \
+		(void)how(__VA_ARGS__);                                                                                \
+		IS(text);                                                                                              \
+	} while (0)
+
 /* What a run is given. */
 static char seen[256];
 static int see(const hwt_store_run *run, void *ctx)
@@ -112,8 +118,7 @@ TEST(what_is_put_by_sql_is_what_a_program_in_c_would_have_put)
 
 		id = PUT_SQL(conn, "'a', delay => %s", now[i]);
 		CHECK_INT(llabs(info_of(store, id).due_us - now_us()), <, INT64_C(1800) * 1000000);
-		(void)call(conn, "reschedule", "%lld, delay => %s", (long long)id, now[i]);
-		IS("rescheduled");
+		SAYS("rescheduled", call, conn, "reschedule", "%lld, delay => %s", (long long)id, now[i]);
 		CHECK_INT(llabs(info_of(store, id).due_us - now_us()), <, INT64_C(1800) * 1000000);
 	}
 }
@@ -179,8 +184,7 @@ TEST(a_key_that_is_in_use_is_an_error_kept_replaced_or_revived)
 	int64_t id;
 
 	id = PUT_SQL(conn, "'a', 'one', key => 'k', delay => '1 day'");
-	(void)call(conn, "put", "'a', 'two', key => 'k', delay => '2 days'");
-	IS("!23505 hint");
+	SAYS("!23505 hint", call, conn, "put", "'a', 'two', key => 'k', delay => '2 days'");
 	CHECK_INT(PUT_SQL(conn, "'a', 'two', key => 'k', delay => '2 days', if_exists => 'keep'"), ==, id);
 	CHECK_INT(PUT_SQL(conn, "'a', 'two', key => 'k', delay => '2 days', if_exists => 'revive'"), ==, id);
 	CHECK_INT(query("select count(*) from %s_timeout where data = 'one'", world.schema), ==, 1);
@@ -252,16 +256,11 @@ TEST(a_wrong_argument_is_an_error_with_a_hint_and_puts_nothing)
 		      (fprintf(stderr, "    %s: %s\n", wrong[i], answer), false));
 	}
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 0);
-	(void)call(conn, "cancel_key", "'a', null");
-	IS("!22023 hint");
-	(void)call(conn, "cancel_group", "'a', null");
-	IS("!22023 hint");
-	(void)call(conn, "reschedule", "1, '1 s', now()");
-	IS("!22023 hint");
-	(void)call(conn, "make_kind", "repeat('x', 64)");
-	IS("!22023 hint");
-	(void)call(conn, "make_kind", "''");
-	IS("!22023 hint");
+	SAYS("!22023 hint", call, conn, "cancel_key", "'a', null");
+	SAYS("!22023 hint", call, conn, "cancel_group", "'a', null");
+	SAYS("!22023 hint", call, conn, "reschedule", "1, '1 s', now()");
+	SAYS("!22023 hint", call, conn, "make_kind", "repeat('x', 64)");
+	SAYS("!22023 hint", call, conn, "make_kind", "''");
 	/* What is wrong is not repeated at length. */
 	for (size_t i = 0; i < 4; i++) {
 		static const char *const longer[] = { "repeat('x', 100000)", "'a', cron => repeat('*', 100000)",
@@ -287,27 +286,19 @@ TEST(a_cancel_says_what_has_happened)
 	int64_t id;
 
 	(void)PUT_SQL(conn, "'a', key => 'k', delay => '1 day'");
-	(void)call(conn, "cancel_key", "'a', 'k', 'g'");
-	IS("none");
-	(void)call(conn, "cancel_key", "'a', 'k'");
-	IS("cancelled");
-	(void)call(conn, "cancel_key", "'a', 'k'");
-	IS("none");
+	SAYS("none", call, conn, "cancel_key", "'a', 'k', 'g'");
+	SAYS("cancelled", call, conn, "cancel_key", "'a', 'k'");
+	SAYS("none", call, conn, "cancel_key", "'a', 'k'");
 	id = PUT_SQL(conn, "'a', delay => '1 day'");
 	set_running(id, false);
-	(void)call(conn, "cancel", "%lld", (long long)id);
-	IS("running");
+	SAYS("running", call, conn, "cancel", "%lld", (long long)id);
 	set_running(id, true);
-	(void)call(conn, "cancel", "%lld", (long long)id);
-	IS("cancelled");
+	SAYS("cancelled", call, conn, "cancel", "%lld", (long long)id);
 	CHECK_INT(query("select count(*) from %s_timeout where last", world.schema), ==, 1);
-	(void)call(conn, "cancel", "%lld", (long long)id);
-	IS("running");
+	SAYS("running", call, conn, "cancel", "%lld", (long long)id);
 	(void)query("update %s_timeout set state = 3, last = null, shard = -1 - shard", world.schema);
-	(void)call(conn, "cancel", "%lld", (long long)id);
-	IS("cancelled");
-	(void)call(conn, "cancel", "%lld", (long long)id);
-	IS("none");
+	SAYS("cancelled", call, conn, "cancel", "%lld", (long long)id);
+	SAYS("none", call, conn, "cancel", "%lld", (long long)id);
 }
 
 static int64_t count_replaced(void)
@@ -406,10 +397,8 @@ TEST(all_of_a_group_are_cancelled_and_what_runs_is_marked)
 	(void)PUT_SQL(conn, "'a', grp => 'h', delay => '1 day'");
 	(void)PUT_SQL(conn, "'a', delay => '1 day'");
 	set_running(id, false);
-	(void)call(conn, "cancel_group", "'a', 'g'");
-	IS("3");
-	(void)call(conn, "cancel_group", "'a', 'g'");
-	IS("0");
+	SAYS("3", call, conn, "cancel_group", "'a', 'g'");
+	SAYS("0", call, conn, "cancel_group", "'a', 'g'");
 	CHECK_INT(query("select count(*) from %s_timeout where state = 2 and last", world.schema), ==, 1);
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 3);
 }
@@ -421,23 +410,18 @@ TEST(a_reschedule_moves_what_is_pending_or_has_failed)
 
 	CHECK_CALL(hwt_store_start(store), 0);
 	id = PUT_SQL(conn, "'a', key => 'k', delay => '1 day'");
-	(void)call(conn, "reschedule_key", "'a', 'k', at => '2100-01-01 00:00+00'");
-	IS("rescheduled");
+	SAYS("rescheduled", call, conn, "reschedule_key", "'a', 'k', at => '2100-01-01 00:00+00'");
 	CHECK_INT(info_of(store, id).due_us, ==, INT64_C(4102444800000000));
 	(void)query("update %s_timeout set state = 3, attempt = 20, shard = -1 - shard", world.schema);
-	(void)call(conn, "reschedule", "%lld, '1 day'", (long long)id);
-	IS("rescheduled");
+	SAYS("rescheduled", call, conn, "reschedule", "%lld, '1 day'", (long long)id);
 	CHECK_INT(info_of(store, id).state, ==, HWT_STORE_PENDING);
 	CHECK_INT(info_of(store, id).attempt, ==, 0);
 	set_running(id, true);
-	(void)call(conn, "reschedule", "%lld", (long long)id);
-	IS("running");
+	SAYS("running", call, conn, "reschedule", "%lld", (long long)id);
 	(void)query("update %s_timeout set state = 1, epoch = 0, period_us = 0", world.schema);
-	(void)call(conn, "reschedule", "%lld, '1 ms'", (long long)id);
-	IS("rescheduled");
+	SAYS("rescheduled", call, conn, "reschedule", "%lld, '1 ms'", (long long)id);
 	CHECK(wait_gone(store, id)); /* the holder was told */
-	(void)call(conn, "reschedule", "%lld", (long long)id);
-	IS("none");
+	SAYS("none", call, conn, "reschedule", "%lld", (long long)id);
 }
 
 TEST(the_holder_computes_the_first_time_of_a_cron_line)
@@ -474,8 +458,7 @@ TEST(many_rows_of_a_transaction_notify_a_few_times)
 		  "do 'declare s int; begin for s in select id from %s_shard loop execute ''listen %s_'' || s;"
 		  " end loop; end'",
 		  world.schema, world.schema);
-	(void)sql(conn, "select count(%s_put('a', grp => 'g')) from generate_series(1, 100)", world.schema);
-	IS("100");
+	SAYS("100", sql, conn, "select count(%s_put('a', grp => 'g')) from generate_series(1, 100)", world.schema);
 	(void)sql(conn, "select %s_put('a', delay => '1 day')", world.schema);
 	(void)sql(ear, "select 1");
 	for (; (heard = PQnotifies(ear)) != NULL; count++) {
@@ -503,15 +486,13 @@ TEST(what_is_paused_by_sql_is_not_begun_until_it_is_resumed)
 	for (int i = 0; i < 2; i++) {
 		int64_t id, before = rules();
 
-		(void)call(conn, "pause", "%s", what[i]);
-		IS("");
+		SAYS("", call, conn, "pause", "%s", what[i]);
 		CHECK_INT(rules(), ==, before + (i == 0 ? 8 : 1));
 		id = PUT_SQL(conn, "'a', grp => 'g'");
 		if (i == 1) /* of another group */
 			CHECK(wait_gone(store, PUT_SQL(conn, "'a', grp => 'h'")));
 		CHECK_INT(info_of(store, id).state, ==, HWT_STORE_PENDING);
-		(void)call(conn, "resume", "%s", what[i]);
-		IS("");
+		SAYS("", call, conn, "resume", "%s", what[i]);
 		CHECK(wait_gone(store, id));
 		while (query("select count(*) from %s_timeout", world.schema) > 0)
 			sleep_ms(1);
@@ -594,8 +575,7 @@ TEST(a_kind_can_be_made_and_a_process_registers_it_later)
 	SQL_WORLD(store, conn);
 	int64_t id;
 
-	(void)call(conn, "put", "'later'");
-	IS("!42704 hint");
+	SAYS("!42704 hint", call, conn, "put", "'later'");
 	(void)call(conn, "make_kind", "'later'");
 	(void)call(conn, "make_kind", "'later'");
 	id = PUT_SQL(conn, "'later'");
@@ -619,10 +599,8 @@ static void check_encoding(const char *encoding, bool knows_characters)
 	CLOSING hwt_store *store = open_store();
 	USER *conn = connect_user();
 	(void)PQsetClientEncoding(conn, "UTF8");
-	(void)call(conn, "make_kind", "repeat('\xc3\xbc', 32)"); /* 64 bytes */
-	IS("!22023 hint");
-	(void)call(conn, "make_kind", "repeat('\xc3\xbc', 31)");
-	IS("");
+	SAYS("!22023 hint", call, conn, "make_kind", "repeat('\xc3\xbc', 32)");
+	SAYS("", call, conn, "make_kind", "repeat('\xc3\xbc', 31)");
 	id = PUT_SQL(conn, "repeat('\xc3\xbc', 31), '\xc3\xbc', key => '\xc3\xbc', delay => '1 day'");
 	CHECK_INT(id, ==, hwts_id_of(id >> HWTS_BUCKET_BITS, NULL, "\xc3\xbc"));
 	CHECK(strcmp(info_of(store, id).key, "\xc3\xbc") == 0 && strlen(info_of(store, id).kind) == 62);
@@ -719,8 +697,7 @@ TEST(a_role_with_execute_alone_can_put_and_nothing_else)
 	(void)sql(conn, "create role %s login; grant create on database %s to %s", role, PQdb(conn), role);
 	disconnect_user(conn);
 	conn = connect_as(role);
-	(void)call(conn, "put", "'a', delay => '1 day'");
-	IS("!42501");
+	SAYS("!42501", call, conn, "put", "'a', delay => '1 day'");
 	for (size_t i = 0; i < sizeof(granted) / sizeof(granted[0]); i++)
 		(void)query("do 'begin execute ''grant execute on function '' || (select oid::regprocedure from pg_proc"
 			    " where proname = ''%s_%s'') || '' to %s''; end'",
@@ -729,27 +706,20 @@ TEST(a_role_with_execute_alone_can_put_and_nothing_else)
 	CHECK_INT(
 	    strtoll(sql(conn, "select public.%s_put('a', 'x', key => 'k', delay => '1 day')", world.schema), NULL, 10),
 	    >, 0);
-	(void)sql(conn, "select public.%s_put('a', key => 'k', delay => '1 s', if_exists => 'replace') is null",
-		  world.schema);
-	IS("f");
-	(void)sql(conn, "select public.%s_cancel_key('a', 'k')", world.schema);
-	IS("cancelled");
-	(void)sql(conn, "select public.%s_make_kind('b')", world.schema);
-	IS("");
-	(void)sql(conn, "select public.%s_draw(0)", world.schema);
-	IS("!42501");
-	(void)sql(
-	    conn,
-	    "create table %s.mine (id int); create trigger t after insert on %s.mine for each row execute function"
-	    " public.%s_raise()",
-	    role, role, world.schema);
-	IS("!42501");
+	SAYS("f", sql, conn, "select public.%s_put('a', key => 'k', delay => '1 s', if_exists => 'replace') is null",
+	     world.schema);
+	SAYS("cancelled", sql, conn, "select public.%s_cancel_key('a', 'k')", world.schema);
+	SAYS("", sql, conn, "select public.%s_make_kind('b')", world.schema);
+	SAYS("!42501", sql, conn, "select public.%s_draw(0)", world.schema);
+	SAYS("!42501", sql, conn,
+	     "create table %s.mine (id int); create trigger t after insert on %s.mine for each row execute function"
+	     " public.%s_raise()",
+	     role, role, world.schema);
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		(void)sql(conn, "select public.%s_%s", world.schema, calls[i]);
 		CHECK(answer[0] != '!' || (fprintf(stderr, "    %s: %s\n", calls[i], PQerrorMessage(conn)), false));
 	}
-	(void)sql(conn, "select count(*) from public.%s_timeout", world.schema);
-	IS("!42501");
+	SAYS("!42501", sql, conn, "select count(*) from public.%s_timeout", world.schema);
 }
 
 TEST(no_argument_becomes_part_of_a_statement)
@@ -761,14 +731,11 @@ TEST(no_argument_becomes_part_of_a_statement)
 		char *word = PQescapeLiteral(conn, words[i], strlen(words[i]));
 
 		CHECK_INT(PUT_SQL(conn, "'a', %s, key => %s, grp => %s, delay => '1 day'", word, word, word), >, 0);
-		(void)call(conn, "put", "%s", word);
-		IS("!42704 hint");
+		SAYS("!42704 hint", call, conn, "put", "%s", word);
 		(void)call(conn, "make_kind", "%s", word);
 		CHECK_INT(PUT_SQL(conn, "%s, delay => '1 day'", word), >, 0);
-		(void)call(conn, "cancel_key", "'a', %s, %s", word, word);
-		IS("cancelled");
-		(void)call(conn, "cancel_group", "%s, %s", word, word);
-		IS("0");
+		SAYS("cancelled", call, conn, "cancel_key", "'a', %s, %s", word, word);
+		SAYS("0", call, conn, "cancel_group", "%s, %s", word, word);
 		PQfreemem(word);
 	}
 }
@@ -787,11 +754,9 @@ TEST(an_open_renews_functions_of_another_text)
 	IS("old"); /* the text is known to be made */
 	(void)sql(conn, "comment on sequence %s_number is 'older'", world.schema);
 	CHECK_CALL(hwt_store_close(open_store()), 0);
-	(void)call(conn, "cancel", "1");
-	IS("none");
-	(void)sql(conn, "select has_function_privilege('%s_caller', '%s_cancel(bigint)', 'execute')", world.schema,
-		  world.schema);
-	IS("t");
+	SAYS("none", call, conn, "cancel", "1");
+	SAYS("t", sql, conn, "select has_function_privilege('%s_caller', '%s_cancel(bigint)', 'execute')", world.schema,
+	     world.schema);
 }
 
 STORE_MAIN(NULL)

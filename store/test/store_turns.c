@@ -38,36 +38,9 @@ static void fresh(void)
 	now_ns = HWT_S(1000);
 }
 
-static void set_each(uint32_t running, int64_t every_ns, uint32_t burst)
-{
-	hwts_turns_set_kind(&turns, false, (struct hwts_rules){ running, burst, every_ns });
-}
-
 static bool all(void *ctx, uint32_t shard)
 {
 	return ctx == NULL || *(const uint32_t *)ctx == shard;
-}
-
-TEST(the_buckets_of_a_shard_whose_holder_died_are_empty)
-{
-	int64_t empty_ns[8] = { 0 };
-	struct hwts_turn a, b;
-
-	fresh();
-	turns.empty_ns = empty_ns;
-	set_each(0, HWT_S(10), 2);
-	add(&a, "a", 0, 0);
-	hwts_turns_taken(&turns, 'a' % 8, true, now_ns);
-	hwts_turns_taken(&turns, 'b' % 8, true, now_ns);
-	add(&b, "b", 0, 0);
-	CHECK(take() == NULL);
-	now_ns += HWT_S(10) - 1;
-	CHECK(take() == NULL);
-	now_ns += 1;
-	CHECK(take() != NULL);
-	CHECK(take() != NULL);
-	turns.empty_ns = NULL;
-	hwts_turns_clear(&turns);
 }
 
 /*
@@ -83,30 +56,6 @@ static bool keeps(const char *name, int priority, int64_t due_us)
 }
 
 static const struct hwts_place everything = { .due_us = HWTS_NEVER };
-
-TEST(a_group_keeps_its_share_and_a_rest_has_what_is_beyond)
-{
-	struct hwts_turn turn[8];
-
-	fresh();
-	for (int i = 0; i < 4; i++) {
-		CHECK(keeps("a", 0, 10 + i));
-		add(&turn[i], "a", 10 + i, 0);
-	}
-	CHECK(!hwts_turns_wanted(&turns, NULL, 4));
-	CHECK(!keeps("a", 0, 20));
-	CHECK(keeps("b", 0, 30));
-	CHECK(keeps("a", 0, 9)); /* it is next */
-	CHECK(keeps("a", 1, 20));
-	CHECK(!keeps("a", 0, 20));
-	CHECK(!keeps("a", 0, 19)); /* not the next one */
-	CHECK(turns.rests != NULL && turns.rests->next == NULL);
-	CHECK_INT(turns.rests->from.due_us, ==, 19);
-	hwts_turns_drop_rests(&turns, 0, now_ns);
-	CHECK(turns.rests == NULL);
-	CHECK(!turn[0].group->rests);
-	fresh();
-}
 
 TEST(what_a_rest_has_goes_before_what_it_precedes)
 {
@@ -162,22 +111,6 @@ TEST(few_that_are_left_are_told_of)
 	}
 	CHECK(hwts_turns_wanted(&turns, NULL, 4) == turns.rests);
 	fresh();
-}
-
-TEST(those_that_wait_for_a_thread_take_turns_too)
-{
-	struct hwts_turn a, b;
-
-	fresh();
-	join(&a, "a", 0, 0);
-	join(&b, "b", 0, 0);
-	for (uint32_t i = 0; i < 5; i++)
-		CHECK_INT(hwts_turns_round(&turns, a.group), ==, i + 1);
-	turns.round = 3;
-	CHECK_INT(hwts_turns_round(&turns, b.group), ==, 3);
-	CHECK_INT(hwts_turns_round(&turns, b.group), ==, 4);
-	CHECK_INT(hwts_turns_round(&turns, a.group), ==, 6);
-	hwts_turns_clear(&turns);
 }
 
 TEST(a_group_of_a_crowd_takes_a_hundred_bytes)
