@@ -392,13 +392,18 @@ TEST(all_of_a_group_are_cancelled_and_what_runs_is_marked)
 	SQL_WORLD(store, conn);
 	int64_t id;
 
-	for (int i = 0; i < 3; i++)
-		id = PUT_SQL(conn, "'a', grp => 'g', delay => '1 day'");
+	for (int i = 0; i < 2; i++)
+		(void)PUT_SQL(conn, "'a', grp => 'g', delay => '1 day'");
+	id = PUT_SQL(conn, "'a', grp => 'g', key => 'k', delay => '1 day'");
 	(void)PUT_SQL(conn, "'a', grp => 'h', delay => '1 day'");
 	(void)PUT_SQL(conn, "'a', delay => '1 day'");
 	set_running(id, false);
 	SAYS("3", call, conn, "cancel_group", "'a', 'g'");
 	SAYS("0", call, conn, "cancel_group", "'a', 'g'");
+	/* What replaces its last run is dropped, as by a cancel of one, which says that it runs. */
+	CHECK_INT(PUT_SQL(conn, "'a', grp => 'g', key => 'k', delay => '1 day', if_exists => 'replace'"), ==, id);
+	SAYS("0", call, conn, "cancel_group", "'a', 'g'");
+	CHECK_INT(query("select count(*) from %s_timeout where next_due_us is not null", world.schema), ==, 0);
 	CHECK_INT(query("select count(*) from %s_timeout where state = 2 and last", world.schema), ==, 1);
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 3);
 }
