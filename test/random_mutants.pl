@@ -1,9 +1,11 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
-# random_mutants.pl SEED COUNT [FILE...]: draws faults for src/ (or those of its files) and prints them as a table like test/mutants.txt.
+# random_mutants.pl SEED COUNT PATH...: draws faults for the sources below each PATH, equally many for each, and prints them as a table like
+# test/mutants.txt.  The comment on an entry says where it is, and after a semicolon which programs find chosen faults in that file, those without a
+# server first.
 #
 # Kinds: a comparison, and/or, plus/minus, a constant, a statement left out, a memory order weakened.  Each kind is drawn equally often.  What
-# test/mutants-equivalent.txt lists is left out.  The program of an entry is the one that finds most of the chosen faults in that file.
+# test/mutants-equivalent.txt lists is left out, and so is what is between quotation marks: SQL.
 use strict;
 use warnings;
 require './test/mutate.pl';
@@ -34,7 +36,7 @@ sub code_of {
 	for (split /\n/, main::blank_comments($source), -1) {
 		$test++ if /^#ifdef HWT_TEST/ || ($test && /^#if/);
 		$test = 0 if $test == 1 && /^#else/;
-		my $skip = $test || /^#\s*(?!define)|HWT_(ASSERT|POINT|PROBE)|_Static_assert|static_assert|__asm__/;
+		my $skip = $test || /^#\s*(?!define)|HWTS?_(ASSERT|POINT|PROBE)|_Static_assert|static_assert|__asm__/;
 		$test-- if $test && /^#endif/;
 		s/\s+$//;
 		push @lines, $_;
@@ -100,9 +102,9 @@ sub planted {
 	return join "\0", map { $_, main::blank_comments($sources{$_}) =~ s/\s+//gr } sort keys %sources;
 }
 
-my ($seed, $count, @chosen) = @ARGV;
+my ($seed, $count, @paths) = @ARGV;
 srand $seed;
-my (%programs, %known, %free, %kinds, @drawn);
+my (%programs, %known, %free, @pools, @drawn);
 $programs{ main::path_of($_->{file}) // '' }{ $_->{program} }++ for main::entries('test/mutants.txt');
 for my $entry (main::entries('test/mutants-equivalent.txt')) {
 	my ($edit) = @{ $entry->{edits} };
@@ -110,22 +112,28 @@ for my $entry (main::entries('test/mutants-equivalent.txt')) {
 		my $source = main::slurp(main::path_of($edit->{file}));
 		for my $place (main::places($source, $edit->{old})) {
 			my $first = substr($source, 0, $place->[0]) =~ tr/\n//;
-			$free{ $edit->{file} }{$_} = 1 for $first .. $first + (substr($source, $place->[0], $place->[1]) =~ tr/\n//);
+			$free{ main::path_of($edit->{file}) }{$_} = 1 for $first .. $first + (substr($source, $place->[0], $place->[1]) =~ tr/\n//);
 		}
 	} else {
 		$known{ planted($entry->{name}, $edit) // '' } = 1;
 	}
 }
-for my $file (@chosen ? @chosen : grep { !m{^(?:check|store/)} } @files) {
-	my $source = main::slurp(main::path_of($file));
-	my ($lines, $masked) = code_of($source);
-	push @{ $kinds{ $_->[0] } }, { file => $file, source => $source, lines => $lines, fault => $_ } for
-		grep { !$free{$file}{ $_->[1] } } faults($lines, $masked);
+for my $path (@paths) {
+	my %kinds;
+	for my $file (grep { index(main::path_of($_), $path) == 0 } @files) {
+		my $source = main::slurp(main::path_of($file));
+		my ($lines, $masked) = code_of($source);
+		push @{ $kinds{ $_->[0] } }, { file => $file, source => $source, lines => $lines, fault => $_ } for
+			grep { !$free{ main::path_of($file) }{ $_->[1] } } faults($lines, $masked);
+	}
+	push @pools, \%kinds if %kinds;
 }
-while (@drawn < $count && %kinds) {
-	my $kind = (sort keys %kinds)[int rand keys %kinds];
-	push @drawn, splice @{ $kinds{$kind} }, int rand @{ $kinds{$kind} }, 1;
-	delete $kinds{$kind} unless @{ $kinds{$kind} };
+while (@drawn < $count && @pools) {
+	my $kinds = shift @pools;
+	my $kind = (sort keys %$kinds)[int rand keys %$kinds];
+	push @drawn, splice @{ $kinds->{$kind} }, int rand @{ $kinds->{$kind} }, 1;
+	delete $kinds->{$kind} unless @{ $kinds->{$kind} };
+	push @pools, $kinds if %$kinds;
 }
 my $number = 0;
 for my $drawn (@drawn) {
@@ -134,10 +142,10 @@ for my $drawn (@drawn) {
 	my $planted = planted('drawn', $edit);
 	next if !defined $planted || $known{$planted}++;
 	my $found = $programs{ main::path_of($file) } // {};
-	my ($program) = sort { $found->{$b} <=> $found->{$a} || $a cmp $b } keys %$found;
+	my @likely = sort { ($a =~ /:/) <=> ($b =~ /:/) || $found->{$b} <=> $found->{$a} || $a cmp $b } keys %$found;
 	my ($old, $new) = map { substr $edit->{$_}, length $edit->{context} } qw(old new);
-	printf "# %s:%d: %s\n%s-%s-%d %s %s -\n", main::path_of($file), $fault->[1] + 1, $fault->[0], $fault->[0], $file =~ tr{./}{__}r, ++$number, $file,
-		$program // 'unit_oracle';
+	printf "# %s:%d: %s;%s\n%s-%s-%d %s - -\n", main::path_of($file), $fault->[1] + 1, $fault->[0],
+		join('', map { " $_" } @likely), $fault->[0], $file =~ s{^.*/}{}r =~ tr{.}{_}r, ++$number, $file;
 	print map { my ($sign, $text) = @$_; $text =~ s/^(?=.)/$sign/gmr } [' ', $edit->{context}], ['-', $old], ['+', $new];
 	print "\n";
 }
