@@ -183,4 +183,27 @@ TEST(a_trim_lets_an_advance_go_first_that_has_waited)
 	end();
 }
 
+/* So a burst and nothing else has been there. */
+static void wait_trimmed(void)
+{
+	for (unsigned i = 0; i < 300000 && stats().records > LEFT; i++)
+		(void)poll(NULL, 0, 1);
+	CHECK_INT(stats().records, <=, LEFT);
+}
+
+/* "Done after it"; and then once more by the thread that asks, which waits for the worker. */
+TEST(the_worker_trims_after_the_task_that_asks)
+{
+	size_t bytes = 0;
+
+	begin(0);
+	burst();
+	CHECK_INT(stats().records, >=, MANY);
+	CHECK_INT(hwt_new_timeout(timer, ask_in_task, NULL, 0, NULL), ==, 0);
+	wait_trimmed();
+	CHECK_INT(ran, ==, 1);
+	CHECK_INT(hwt_timer_trim(timer, &bytes), ==, 0);
+	end();
+}
+
 TEST_MAIN()
