@@ -160,6 +160,7 @@ static void lose_the_rest(struct hwt_lane *lane)
 TEST(a_refusal_at_the_limit_uses_nothing_up)
 {
 	hwt_timeout pending[3];
+	struct hwt_lane *lane;
 	uint32_t mine;
 
 	begin(3);
@@ -169,9 +170,13 @@ TEST(a_refusal_at_the_limit_uses_nothing_up)
 		CHECK_INT(hwt_new_timeout(timer, note, NULL, HWT_S(1), &pending[i]), ==, 0);
 	CHECK_INT(hwt_timer_advance(timer, TICK, NULL), ==, 0);
 	memory_fails(0, UINT64_MAX);
-	lose_the_rest(lanes_home(&timer->lanes));
+	lane = lanes_home(&timer->lanes);
+	lose_the_rest(lane);
 	for (unsigned i = 0; i < 100; i++)
 		CHECK_INT(i % 2 ? schedule() : schedule_owned(), ==, ENOBUFS);
+	queue_lock(&lane->submitted);
+	CHECK(pool_pop(&lane->pool) == NULL); /* which serves others, too */
+	queue_unlock(&lane->submitted);
 	for (unsigned i = 0; i < 3; i++)
 		CHECK_INT(hwt_cancel(pending[i]), ==, 0); /* the worker has not seen it yet */
 	hwt_own_number = mine + timer->lanes.last_seat + 1;
