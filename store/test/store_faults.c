@@ -378,4 +378,24 @@ TEST(what_a_look_that_failed_should_have_read_is_read_by_the_next)
 	atomic_store(&hwts_test_at, NULL);
 }
 
+TEST(a_put_that_replaces_and_whose_reply_is_lost_tells_the_id_of_what_is_there)
+{
+	hwt_store_spec spec = SPEC("a", HWT_S(900), .key = "k", .flags = HWT_STORE_REPLACE);
+	CLOSING hwt_store *store = fresh_store();
+	int64_t first = put_key(store, "a", "k", HWT_S(600)), id = -1;
+
+	front_put_before(store);
+	front_callers_know = false;
+	for (int way = 0; way < 3; way++) {
+		front_arm(0, FRONT_AFTER, 0);
+		CHECK_INT(put_spec(store, &spec), ==, first); /* connected again */
+		/* When it cannot be asked for, no id is better than one that was never put. */
+		front_arm(1, FRONT_AFTER, way < 2 ? 1 : INT32_MAX);
+		CHECK_CALL(way == 1 ? hwt_store_put_many(store, &spec, 1, &id) : hwt_store_put(store, &spec, &id),
+			   ECONNRESET);
+		CHECK_INT(id, ==, way < 2 ? first : 0);
+	}
+	front_arm(0, FRONT_AFTER, 0);
+}
+
 STORE_MAIN(NULL)
