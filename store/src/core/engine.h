@@ -87,6 +87,7 @@ struct hwts_db {
 	int64_t lease_us;
 	char store[33];               /* which store this is: what @_meta says */
 	const char *file;             /* SQLite: where it is, as each store on it has it; NULL: a server */
+	bool pooled;                  /* PostgreSQL: a pooler in transaction mode, so nothing stays with a session */
 	_Atomic uint64_t round_trips; /* relaxed: a statistic */
 	_Atomic bool read_halt;       /* relaxed: the store is being stopped, and a look ends soon */
 };

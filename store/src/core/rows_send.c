@@ -319,6 +319,24 @@ static bool write_news(struct hwts_conn *conn, struct hwts_step *step, int64_t *
 	return count > 0;
 }
 
+/* The same as text, of all of them, by the setting that the put leaves.  False: that cannot be. */
+static bool write_alike(struct hwts_conn *conn, struct batch *batch, struct hwts_news *news)
+{
+	const struct hwts_put *put = batch->puts;
+	struct hwts_step *steps = batch->steps;
+
+	if (conn->db->pooled || batch->step_count != 1 || steps[0].sql != HWTS_SQL_PUT_ALIKE || !is_soon(conn, put) ||
+	    !hwts_news_write(news, put, batch->n))
+		return false;
+	steps[0].args[NUMBERS + 3] = (struct hwts_value)HWTS_NUMBER(true);
+	steps[1] = (struct hwts_step)HWTS_DO(TELL_ALIKE, HWTS_NUMBER(put->id), HWTS_NUMBER(put->when_us),
+					     HWTS_NUMBER(put->absolute), HWTS_NUMBER(put->kind.horizon_us),
+					     HWTS_TEXT(hwts_me(conn->db)), HWTS_BYTES(news->shards, news->n),
+					     HWTS_BYTES(news->texts, news->n));
+	steps[1].after = true;
+	return true;
+}
+
 int hwts_rows_clock(struct hwts_conn *conn, unsigned flags, int64_t *now_us)
 {
 	struct hwts_step step = { .sql = HWTS_SQL_CLOCK, .each = hwts_note_number, .ctx = now_us };
@@ -339,13 +357,15 @@ int hwts_rows_send(struct hwts_conn *conn, struct hwts_put *puts, size_t n, unsi
 {
 	int64_t *ids = hwts_alloc(n * sizeof(*ids)), now_us;
 	struct batch batch;
+	struct hwts_news news = { .memory = NULL };
 	int rc = open_batch(&batch, puts, n) && ids ? read_clock(conn, &now_us) : ENOMEM;
 
 	if (rc == 0) {
 		write_batch(&batch, now_us);
 		if (conn->db->engine->locks_rows)
 			read_kinds(&batch);
-		if (tells && write_news(conn, &batch.steps[batch.step_count], ids, puts, n, false))
+		if (tells && (write_alike(conn, &batch, &news) ||
+			      write_news(conn, &batch.steps[batch.step_count], ids, puts, n, false)))
 			batch.step_count++;
 		rc = hwts_run(conn, batch.steps, batch.step_count, flags | HWTS_SYNCED);
 	}
@@ -356,6 +376,7 @@ int hwts_rows_send(struct hwts_conn *conn, struct hwts_put *puts, size_t n, unsi
 	if (rc != 0)
 		rc = hwts_finish(conn, rc);
 	close_batch(&batch);
+	free(news.memory);
 	free(ids);
 	return rc;
 }

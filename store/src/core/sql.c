@@ -122,6 +122,16 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" = t.kind) end + 1000000 group by t.shard + 0) x, lateral (select s.owner from @_shard s where s.id"
 		" = x.shard offset 0) s where s.owner is not null and (?3 or (s.owner <> ?2 and " UNSYNCED "))",
 	},
+	/* The same of rows that are due at one time, as PUT_ALIKE has put them: its setting says that it did. */
+	[HWTS_SQL_TELL_ALIKE] = {
+		"tell", "iibitNK", "",
+		"select pg_notify('@_' || x.shard, replace(convert_from(x.news, 'UTF8'), '*', p.us::text)) from (select"
+		" case when ?3 then ?2 else split_part(current_setting('hwt_store.put', true), ' ', 2)::bigint + ?2"
+		" end us, split_part(current_setting('hwt_store.put', true), ' ', 1) id) p, unnest(?6, ?7) x(shard,"
+		" news), lateral (select s.owner from @_shard s where s.id = x.shard offset 0) s where p.id = ?1::text"
+		" and"
+		" p.us < @now + ?4 + 1000000 and s.owner <> ?5 and " UNSYNCED,
+	},
 	/*
 	 * Kinds.  On PostgreSQL one is made at a time, and its commit is flushed whatever the role says, as is that of
 	 * numbers that are drawn: those of what was lost would be given to another.
@@ -343,7 +353,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	},
 	/* Puts.  On SQLite the put itself has added the clock. */
 	[HWTS_SQL_PUT] = { "put", "INNIBINKKD", PUT, PUT_ALL RETURNING },
-	[HWTS_SQL_PUT_ALIKE] = { "put", "InNIbinkkD", PUT, PUT_ALIKE },
+	[HWTS_SQL_PUT_ALIKE] = { "put", "InNIbinkkDb", PUT, PUT_ALIKE },
 	[HWTS_SQL_PUT_KEYED] = { "put", "INNIBINKKD", PUT KEEP, PUT_ALL KEEP RETURNING },
 	[HWTS_SQL_PUT_REPLACE] = { "put", "INNIBINKKD", PUT REPLACE RETURNING, PUT_ALL REPLACE RETURNING },
 	[HWTS_SQL_PUT_REVIVE] = { "put", "INNIBINKKD", PUT REVIVE RETURNING, PUT_ALL REVIVE RETURNING },

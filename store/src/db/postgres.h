@@ -42,7 +42,6 @@ struct pg_db {
 	PQconninfoOption *options;
 	_Atomic uint64_t origin; /* 0: not known */
 	bool met;                /* the first connection has told what is in between */
-	bool pooled;             /* a pooler in transaction mode */
 };
 
 /* Parameters of a step in binary; the buffers stay with the connection. */
@@ -68,7 +67,7 @@ struct pg_conn {
 
 static inline bool hwts_pg_is_pooled(const struct pg_conn *conn)
 {
-	return ((const struct pg_db *)conn->conn.db)->pooled;
+	return conn->conn.db->pooled;
 }
 
 static inline struct pg_conn *pg_conn(struct hwts_conn *conn)

@@ -142,13 +142,13 @@ static int greet(struct pg_conn *conn)
 	const struct pg_db *db = (const struct pg_db *)conn->conn.db;
 	int rc = db->met ? 0 : hwts_pg_find_pooler(conn);
 
-	if (rc == 0 && db->pooled && conn->conn.role != HWTS_CALL)
+	if (rc == 0 && db->db.pooled && conn->conn.role != HWTS_CALL)
 		return hwts_fail(ENOTSUP,
 				 "postgresql: a pooler in transaction mode is in between, which breaks LISTEN and "
 				 "prepared statements: a process that starts has to connect to the server directly, or "
 				 "to a pool in session mode");
 	if (rc == 0)
-		rc = db->pooled ? check_version(conn) : settle(conn);
+		rc = db->db.pooled ? check_version(conn) : settle(conn);
 	if (rc == 0)
 		rc = hwts_pg_meet(conn);
 	return rc == ECONNRESET ? ENOTCONN : rc;

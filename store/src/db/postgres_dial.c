@@ -141,8 +141,8 @@ int hwts_pg_find_pooler(struct pg_conn *conn)
 		rc = hwts_pg_dial(&db->db, HWTS_CALL, &other);
 		if (rc != 0)
 			return rc;
-		for (int i = 0; i < ATTEMPTS && rc == 0 && !db->pooled; i++)
-			rc = look(conn, other, &db->pooled);
+		for (int i = 0; i < ATTEMPTS && rc == 0 && !db->db.pooled; i++)
+			rc = look(conn, other, &db->db.pooled);
 		hwts_pg_hang_up(other);
 	}
 	db->met = rc == 0;

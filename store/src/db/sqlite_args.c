@@ -76,8 +76,8 @@ int hwts_sqlite_bind(struct sqlite_conn *conn, const struct hwts_step *step, siz
 	sqlite3_stmt *made = conn->made[step->sql];
 	int rc = SQLITE_OK, most = sqlite3_bind_parameter_count(made);
 
-	for (int i = 0; types[i] && rc == SQLITE_OK; i++)
-		if (element == 0 || types[i] <= 'Z') /* what is no array is bound already */
+	for (int i = 0; i < most && types[i] && rc == SQLITE_OK; i++) /* PostgreSQL's text may have more */
+		if (element == 0 || types[i] <= 'Z')                  /* what is no array is bound already */
 			rc = bind(made, i + 1, types[i], &step->args[i], element);
 	if (rc == SQLITE_OK && most >= MONO)
 		rc = sqlite3_bind_int64(made, MONO, conn->read_ns);
