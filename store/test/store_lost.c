@@ -7,6 +7,7 @@
 
 #include "inside.h"
 
+#include <poll.h>
 #include <dlfcn.h>
 
 #ifdef HWT_STORE_POSTGRES
@@ -298,7 +299,15 @@ static void *sleep_until_called(void *arg)
 	return NULL;
 }
 
-TEST(the_first_thread_that_is_connected_again_calls_the_others)
+static bool is_called(hwt_store *store)
+{
+	struct pollfd fd = { .fd = hwts_poke_fd(store), .events = POLLIN };
+
+	return poll(&fd, 1, 0) == 1;
+}
+
+/* A connection is no success: threads that can be connected and nothing else would keep each other from resting. */
+TEST(the_first_thread_whose_exchange_succeeds_again_calls_the_others)
 {
 	struct hwts_conn *conn = NULL;
 	unsigned failures = 7;
@@ -309,9 +318,14 @@ TEST(the_first_thread_that_is_connected_again_calls_the_others)
 	CHECK_INT(pthread_create(&thread, NULL, sleep_until_called, store), ==, 0);
 	while (!atomic_load(&may_end))
 		sleep_ms(1);
+	CHECK_INT(hwts_asks_open(store), ==, 0);
 	CHECK_INT(hwts_reconnect(store, &conn, HWTS_CALL, &failures), ==, 0);
+	CHECK(!is_called(store));
+	hwts_works(store, &failures);
+	CHECK(is_called(store));
 	CHECK_INT(pthread_join(thread, NULL), ==, 0); /* else in ten minutes */
 	store->engine->disconnect(conn);
+	CHECK_INT(failures, ==, 0);
 }
 
 /*

@@ -356,7 +356,7 @@ static int read_next(struct hwts_reader *reader, enum next next)
 	     : next == GROUPS ? hwts_refill_read(store, conn)
 			      : look(reader, conn);
 	if (rc == 0)
-		reader->failures = 0;
+		hwts_works(store, &reader->failures);
 	else if (!hwts_read_halts(conn))
 		hwts_warn(store, "look-ahead: %s", hwts_fail_text());
 	return rc;

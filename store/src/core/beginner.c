@@ -378,7 +378,7 @@ static void work(hwt_store *store, struct batch *batch)
 		if (batch->count == 0)
 			continue;
 		if (begin(store, batch, &failures) == 0) {
-			failures = 0;
+			hwts_works(store, &failures);
 			continue;
 		}
 		hwts_lock(store);

@@ -212,7 +212,7 @@ static void look(struct control *control)
 	hwts_unlock(store);
 	control->looked_ns = hwt_now();
 	if (hwts_share_look(store, &control->look_ns) == 0) {
-		control->failures = 0;
+		hwts_works(store, &control->failures);
 		store->engine->tend(hwts_conn(store, HWTS_CONTROL));
 		if (hwt_now() >= control->bury_ns) {
 			(void)hwts_rows_bury(hwts_conn(store, HWTS_CONTROL));

@@ -131,7 +131,7 @@ static enum answer offer(struct ender *ender, struct hwts_row *rows)
 			conn->refused = false;
 			rc = hwts_rows_end(conn, rows);
 			if (rc == 0 || conn->refused) {
-				ender->failures = 0;
+				hwts_works(store, &ender->failures);
 				return rc == 0 ? TAKEN : REFUSED;
 			}
 			hwts_warn(store, "end: %s", hwts_fail_text());

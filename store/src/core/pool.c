@@ -168,9 +168,14 @@ unsigned hwts_pool_connects(hwt_store *store)
  * Connecting again
  */
 
-/* The database is back after some time: the other threads try at once, instead of waiting for their turn. */
-static void call_others(hwt_store *store)
+/* Where connections can be made and nothing else, threads that called each other for that would never rest. */
+void hwts_works(hwt_store *store, unsigned *failures)
 {
+	bool calls = *failures > 2;
+
+	*failures = 0;
+	if (!calls)
+		return;
 	hwts_lock(store);
 	hwts_stir(store);
 	hwts_unlock(store);
@@ -208,7 +213,5 @@ int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role rol
 		hwts_warn(store, "connected again");
 	else if (rc != 0 && (*failures == 0 || tells_error(store, role, rc)))
 		hwts_warn(store, "no connection: %s", hwts_fail_text());
-	if (rc == 0 && *failures > 2)
-		call_others(store);
 	return rc;
 }

@@ -18,6 +18,8 @@ int hwts_connect(hwt_store *store, enum hwts_role role, struct hwts_conn **conn)
 /* failures: since an exchange succeeded; that a connection was made is no success. */
 int hwts_connect_role(hwt_store *store, enum hwts_role role, unsigned *failures); /* if its connection is of no use */
 int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role role, unsigned *failures);
+/* After an exchange.  After failures the database is back: the other threads try at once, too.  Without the lock. */
+void hwts_works(hwt_store *store, unsigned *failures);
 int hwts_pool_get(hwt_store *store, struct hwts_conn **conn);
 void hwts_pool_put(hwt_store *store, struct hwts_conn *conn);
 void hwts_pool_init(struct hwts_pool *pool);

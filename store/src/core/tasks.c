@@ -110,12 +110,12 @@ static void open_run(hwt_store *store, struct hwts_row *row, struct hwts_conn **
 		rc = store->engine->open_run(*conn, handle);
 	if (rc != 0)
 		hwts_warn(store, "a transaction for a run: %s", hwts_fail_text());
+	else
+		hwts_works(store, failures);
 	hwts_lock(store);
 	hwts_ability_note(store, HWTS_TASK, rc == 0);
 	if (rc != 0)
 		hwts_rest(store, failures);
-	else
-		*failures = 0;
 	row->give_back = rc != 0 || !is_ours(store, row); /* it may have waited for SQLite's lock */
 	if (!row->give_back)
 		start(store, row);

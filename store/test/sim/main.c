@@ -27,6 +27,7 @@ static const struct {
 	const char *found;
 } known[] = {
 	{ sim_live, 1000033, "the judge missed the row of one whose putter had died before it was told the id" },
+	{ sim_live, 1795678247011, "threads that were connected, and could do no more, called each other without end" },
 };
 
 /* Runs the seeds of the table and so many others: HWT_SCALE in percent, as the stress tests have it. */

@@ -13,10 +13,11 @@
 #define ACTORS 384
 #define STEP_NS 50
 #define START HWT_S(1000)
-#define IDLE_MAX 5000000 /* steps without a second going by */
-#define STORY 8192       /* lines that are remembered */
-#define LINES 80         /* that are told */
-#define SMALL_WINDOW 80  /* of each second seed: of a group with more than 4 a rest has the others */
+#define IDLE_MAX 5000000    /* steps without a second going by */
+#define STEPS_MAX 100000000 /* of one seed, whose processes rest most of the time */
+#define STORY 8192          /* lines that are remembered */
+#define LINES 80            /* that are told */
+#define SMALL_WINDOW 80     /* of each second seed: of a group with more than 4 a rest has the others */
 #define LINE 200
 #define OWN 2048
 
@@ -197,7 +198,9 @@ static void note(const char *where)
 {
 	current->where = where;
 	now_ns += STEP_NS;
-	if (++steps - second_steps > IDLE_MAX) {
+	if (++steps == STEPS_MAX)
+		sim_fail("the store", 0, "tries again and again and never rests: %s at %s", current->name, where);
+	if (steps - second_steps > IDLE_MAX) {
 		if (now_ns - second_ns < HWT_S(1))
 			sim_fail("the store", 0, "works without end: %s at %s", current->name, where);
 		second_steps = steps;
