@@ -280,7 +280,7 @@ void hwts_give_back_changed(hwt_store *store, int64_t id)
  * What a call has
  */
 
-/* A begin is under way, or a return.  That waits for whoever has locked the row, which may be the caller itself. */
+/* A begin is under way, or a return.  That may wait for a lock of the caller itself. */
 static int await_end(hwt_store *store, int64_t id)
 {
 	int64_t until_ns = hwt_now() + BETWEEN_NS;
