@@ -11,7 +11,7 @@
 #define REFUSED_MAX UINT64_C(1000000)
 
 #define VAIN_MAX 10000 /* advances in which operations that wait are taken in, one by one */
-#define WAKES_MAX 200  /* of a worker that naps in traffic, and looks for memory */
+#define WAKES_MAX 400  /* of a worker that naps in traffic, and looks for memory */
 
 static bool refuses(void)
 {
@@ -41,7 +41,7 @@ void let_rest(void)
 		sim_sleep(HWT_US(50));
 	naps = (uint64_t)((held_ns - first_ns) / world.tick_ns); /* beside a push that is held up */
 	if (world.driving == WORKER)
-		SIM_CHECK(times() - before <= 4 * (world.sums.runs - runs) + naps + WAKES_MAX);
+		SIM_CHECK(times() - before <= 8 * (world.sums.runs - runs) + naps + WAKES_MAX);
 	else if (world.driving <= EARLIER && !world.has_pool)
 		SIM_CHECK(times() - before <= 2 * (world.sums.runs - runs) + VAIN_MAX);
 }
