@@ -697,7 +697,6 @@ TEST(a_role_with_execute_alone_can_put_and_nothing_else)
 	};
 	char role[64];
 
-	conn = connect_user();
 	(void)snprintf(role, sizeof(role), "%s_web", world.schema);
 	(void)sql(conn, "create role %s login; grant create on database %s to %s", role, PQdb(conn), role);
 	disconnect_user(conn);

@@ -138,6 +138,7 @@ static void draw_like(struct putting *put, const struct item *like)
 						   : sim_some_time(6 * sim_lease_ns);
 	bool is_rush;
 
+	SIM_CHECK(item_count < ITEMS_ROOM);
 	*put = (struct putting){ .item = item, .number = item_count++ };
 	draw_task(item);
 	memset(put->data, (int)(put->number & 0xff), sizeof(put->data));
@@ -175,11 +176,13 @@ static void calls(struct putting *put)
 	item->is_moved |= moves[item->kind] > 0;
 }
 
-/* A cancel of what it has replaced, before its own id was known, may have been one of it. */
+/* A cancel or a move of what it has replaced, before its own id was known, may have been one of it. */
 static void note_same(struct item *item)
 {
-	for (unsigned i = 0; i < item_count; i++)
+	for (unsigned i = 0; i < item_count; i++) {
 		item->may_be_cancelled |= items[i].id == item->id && items[i].may_be_cancelled;
+		item->is_moved |= items[i].id == item->id && items[i].is_moved;
+	}
 }
 
 /* What had its id before is now known to be another, unless a cancel may drop that. */

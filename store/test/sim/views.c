@@ -19,7 +19,7 @@ struct view {
 		const struct version *t;
 		int64_t id, tx;
 		unsigned heard;
-	} at[ITEMS];
+	} at[ITEMS_ROOM];
 };
 
 static bool is_in(const struct view *view, const struct version *t)

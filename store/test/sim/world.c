@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-struct item items[ITEMS];
+struct item items[ITEMS_ROOM];
 unsigned item_count;
 struct node nodes[NODES];
 unsigned node_count;

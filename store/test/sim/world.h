@@ -6,7 +6,8 @@
 #include "driver.h"
 
 #define NODES 5
-#define ITEMS 4096
+#define ITEMS 4096               /* users begin no put beyond them */
+#define ITEMS_ROOM (ITEMS + 512) /* those that are under way */
 #define KINDS 5
 #define SIM_SPRING_S INT64_C(1806195600) /* Berlin leaves an hour out, in 2027 */
 #define SIM_AUTUMN_S INT64_C(1824944400) /* ... has one twice */
@@ -53,7 +54,7 @@ struct item {
 	int64_t began_ns, ended_ns;
 };
 
-extern struct item items[ITEMS];
+extern struct item items[ITEMS_ROOM];
 extern unsigned item_count;
 
 struct node {
