@@ -550,11 +550,12 @@ sub never_forgotten {
 	wrong('D5', "item $item->{name} waited " . ($until - $from) . ' us and was taken away, or left') if $until - $from > $patience;
 }
 
-# A cancel makes the run in progress the last of a series: one that had been begun elsewhere, and starts a moment later, at most.
+# A cancel makes the run in progress the last of a series: one that had been begun elsewhere, and starts a moment later, at most.  That may follow
+# a run that ends during the call.
 sub is_last_run {
 	my ($item, $cancel, $start) = @_;
 	return $item->{period} && ($start->{due} <= $cancel->{end} || @clock)
-		&& !grep { $_ != $start && $_->{begin} <= $start->{begin} && $_->{end} >= $cancel->{begin} } @{ $item->{starts} };
+		&& !grep { $_ != $start && $_->{begin} <= $start->{begin} && $_->{end} >= $cancel->{end} } @{ $item->{starts} };
 }
 
 # A put that replaces what runs makes that run the last: also one that had been begun and starts a moment later, at most.

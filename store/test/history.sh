@@ -564,6 +564,7 @@ broken started_late_after_a_resume "sed -i 's/^9300000 start 46/99300000 start 4
 
 history=all_puts
 fine a_run_of_a_series_begun_before_its_cancel "sed -i 's/^5150000/5215000/; s/^5151000/5216000/' a.log"
+fine a_run_of_a_series_begun_before_its_cancel_as_another_ended "sed -i 's/^4255000/5199000/; s/^4256000/5200500/; s/^5150000/5215000/; s/^5151000/5216000/' a.log"
 fine perhaps_replaced_by_the_dead_a_moment_later "echo '1155000 put? 31 0 100000 key=k1 replace=1' >>b.log
 	printf '%s\n' '11000000 put? 32 0 100000 key=k1' '11001000 put 32 0 32' >>a.log"
 fine refused_by_its_key_in_a_group_of_two "printf '%s\n' '9000000 put? 31 0 100000 key=k9 group=31' '9000000 put? 32 0 100000 key=k9 group=31' '9001000 put 31 17 0' '9001000 put 32 17 0' >>a.log"
