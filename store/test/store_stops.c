@@ -85,9 +85,9 @@ TEST(others_have_what_a_process_gives_while_its_stop_waits_for_a_task)
 	CLOSING hwt_store *other = started_with(HWT_S(600), count_run, 4);
 	pthread_t stopper;
 
-	while (atomic_load(&started) == 0) {
+	while (atomic_load(&started) == 0) { /* one: each that runs keeps its shard */
 		put(store, "a", 0);
-		sleep_ms(1);
+		WAIT_FOR(atomic_load(&started) > 0 || query("select count(*) from %s_timeout", world.schema) == 0);
 	}
 	REQUIRE(pthread_create(&stopper, NULL, stop, store) == 0);
 	WAIT_FOR(stats_of_store(store).shards_held < 4 &&
