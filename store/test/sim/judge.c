@@ -515,10 +515,28 @@ static void judge_failed(const struct item *item, const struct version *t)
 			 error);
 }
 
+/* How long a series of this kind runs for each time that one of a group does, by G2: the longest of each other group. */
+static double turns_us(const struct item *item)
+{
+	int64_t longest_ns[GROUPS] = { 0 }, sum_ns = 0;
+
+	EACH_ROW(TIMEOUT, row)
+	{
+		const struct version *t = sim_committed(row);
+		const struct item *other = t ? sim_item_of(t) : item;
+
+		if (other->kind == item->kind && other->group != item->group && other->period_us > 0)
+			longest_ns[other->group] = HWTS_MAX(longest_ns[other->group], other->lasts_ns);
+	}
+	for (unsigned group = 0; group < GROUPS; group++)
+		sum_ns += longest_ns[group];
+	return (double)sum_ns / 1e3;
+}
+
 /* Series of its group that go before it, by G3, are always due. */
 static bool is_outranked(const struct item *item)
 {
-	double load = 0;
+	double load = 0, others_us = turns_us(item);
 
 	EACH_ROW(TIMEOUT, row)
 	{
@@ -527,7 +545,7 @@ static bool is_outranked(const struct item *item)
 
 		if (other->kind == item->kind && other->group == item->group && other->priority > item->priority &&
 		    other->period_us > 0)
-			load += (double)other->lasts_ns / 1e3 / (double)other->period_us;
+			load += ((double)other->lasts_ns / 1e3 + others_us) / (double)other->period_us;
 	}
 	return load > 0.9 * HWTS_MAX(sim_settings.concurrency[item->kind], 1);
 }
