@@ -555,6 +555,7 @@ static int change_put(struct act *act, struct row *row, size_t i, enum conflict 
 
 	if (rc != 0 || !sim_see_last(act, row) || (conflict == REVIVES && row->newest->n[STATE] != 3))
 		return rc;
+	act->is_unreadable |= sim_is_unreadable(row->newest);
 	t = sim_change(act, row);
 	if (t->n[STATE] == 2) {
 		sim_swap_next(t);
