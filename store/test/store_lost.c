@@ -428,6 +428,41 @@ TEST(what_a_server_answers_that_was_replaced_meanwhile_is_not_taken_for_sure)
 	}
 }
 
+/* One of a group whose row is not there, though it was refused, is put once more. */
+static void end_session(const char *where)
+{
+	if (strcmp(where, "refused") == 0)
+		(void)query("select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and"
+			    " application_name = 'libhwt-store'");
+}
+
+TEST(what_fails_for_one_put_of_a_group_is_told_to_that_one)
+{
+	NEEDS_POSTGRES();
+	struct hwts_put puts[2] = { { .kind_name = "a", .when_us = 3600000000 },
+				    { .kind_name = "a", .when_us = 3600000000, .key = "k" } };
+	CLOSING hwt_store *store = fresh_store();
+	struct hwts_conn *conn;
+
+	put(store, "a", HWT_S(3600));
+	(void)query("create function %s_no() returns trigger language plpgsql as 'begin return case when new.key is"
+		    " null then new end; end'",
+		    world.schema);
+	(void)query("create trigger no before insert on %s_timeout for each row execute function %s_no()", world.schema,
+		    world.schema);
+	CHECK_INT(hwts_kind_of(store, "a", NULL, &puts[0].kind), ==, 0);
+	puts[1].kind = puts[0].kind;
+	CHECK_INT(hwts_pool_get(store, &conn), ==, 0);
+	CHECK_INT(hwts_numbers_give(store, conn, puts, 2), ==, 0);
+	atomic_store(&hwts_test_at, end_session);
+	CHECK_INT(hwts_rows_put(conn, puts, 2, false), ==, 0);
+	atomic_store(&hwts_test_at, NULL);
+	hwts_pool_put(store, conn);
+	CHECK_INT(puts[0].rc, ==, 0);
+	CHECK(puts[1].rc == ENOTCONN || puts[1].rc == ECONNRESET);
+	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 2);
+}
+
 TEST(a_server_of_another_cluster_and_one_that_is_not_known_are_used)
 {
 	NEEDS_POSTGRES();
