@@ -310,6 +310,18 @@ static void hold_begin(const char *where)
 		sleep_ms(1);
 }
 
+/* All threads are busy, and the next begin is held once it is committed. */
+static void hold_next(hwt_store *store)
+{
+	for (unsigned i = 0; i < THREADS; i++) {
+		put(store, "a", 0);
+		CHECK(wait_count(&started, 31 + i));
+	}
+	atomic_store(&begun, false);
+	atomic_store(&begins_last, true);
+	atomic_store(&hwts_test_at, hold_begin);
+}
+
 struct canceller {
 	hwt_store *store;
 	int64_t id;
@@ -331,13 +343,7 @@ TEST(a_cancel_waits_for_the_begin_that_is_under_way)
 	struct canceller canceller = { .store = store };
 	pthread_t thread;
 
-	for (unsigned i = 0; i < THREADS; i++) {
-		put(store, "a", 0);
-		CHECK(wait_count(&started, 31 + i));
-	}
-	atomic_store(&begun, false);
-	atomic_store(&begins_last, true);
-	atomic_store(&hwts_test_at, hold_begin);
+	hold_next(store);
 	canceller.id = put(store, "a", 0);
 	WAIT_FOR(atomic_load(&begun));
 	REQUIRE(pthread_create(&thread, NULL, cancel_it, &canceller) == 0);
@@ -358,13 +364,7 @@ TEST(what_is_replaced_while_its_begin_is_under_way_does_not_start_as_it_was)
 	hwt_store_spec spec = spec_of("a", 0);
 	int64_t id;
 
-	for (unsigned i = 0; i < THREADS; i++) {
-		put(store, "a", 0);
-		CHECK(wait_count(&started, 31 + i));
-	}
-	atomic_store(&begun, false);
-	atomic_store(&begins_last, true);
-	atomic_store(&hwts_test_at, hold_begin);
+	hold_next(store);
 	spec.key = "k";
 	id = put_spec(store, &spec);
 	WAIT_FOR(atomic_load(&begun));
