@@ -10,7 +10,6 @@
 #include "core/sql.h"
 #include "core/sql_look.h"
 #include "core/sql_rules.h"
-#include "core/sql_series.h"
 #include "core/sql_words.h"
 
 /* clang-format off */
@@ -18,98 +17,73 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	/*
 	 * Reading
 	 */
-	[HWTS_SQL_GET] = {
-		"get", "in", .sqlite =
+	TEXT(GET, "get", "in",
 		INFO ", case when ?2 > 0 then substr(t.data, 1, ?2) end from @_timeout t where t.id = ?1 and t.bucket ="
-		" (?1 & 1023)",
-	},
-	[HWTS_SQL_FIND] = {
-		"find", "nnkk", .sqlite =
-		"select id, state from @_timeout where bucket = ?1 and kind = ?2 and grp = ?3 and key = ?4",
-	},
+		" (?1 & 1023)"),
+	TEXT(FIND, "find", "nnkk",
+		"select id, state from @_timeout where bucket = ?1 and kind = ?2 and grp = ?3 and key = ?4"),
 	/*
 	 * What runs was due, by a clock that may have been put back by a minute since: so without PENDING (?6) no more
 	 * is read, and what has failed.
 	 */
-	[HWTS_SQL_PLACES] = {
-		"places", "Niinibbi",
+	TEXTS(PLACES, "places", "Niinibbi",
 		"select t.shard, t.due_us, t.id from @_timeout t where t.shard = ?1 and (t.due_us, t.id) > (?2, ?3)"
 		" and t.due_us < case when ?6 or ?1 < 0 or ?8 < @now + 60000000 then ?8 else @now + 60000000 end and"
 		" (1 << t.state) & ?4 <> 0 and (?7 or t.grp = '') order by t.due_us, t.id limit ?5",
 		"with n as materialized (select @now us) select x.* from unnest(?1) s(id), n, lateral (select"
 		" t.shard, t.due_us, t.id from @_timeout t where t.shard = s.id and (t.due_us, t.id) > (?2, ?3) and"
 		" t.due_us < case when ?6 or s.id < 0 or ?8 < n.us + 60000000 then ?8 else n.us + 60000000 end and (1"
-		" << t.state) & ?4 <> 0 and (?7 or t.grp = '') order by t.due_us, t.id limit ?5) x",
-	},
-	[HWTS_SQL_GROUP_PLACES] = {
-		"places", "nnkiiini", .sqlite =
+		" << t.state) & ?4 <> 0 and (?7 or t.grp = '') order by t.due_us, t.id limit ?5) x"),
+	TEXT(GROUP_PLACES, "places", "nnkiiini",
 		"select 0, t.due_us, t.id from @_timeout t where t.bucket = ?1 and t.kind = ?2 and t.grp = ?3 and"
 		" t.grp <> '' and (t.due_us, t.id) > (?4, ?5) and t.due_us < ?6 and (1 << t.state) & ?7 <> 0 order"
-		" by t.due_us, t.id limit ?8",
-	},
-	[HWTS_SQL_INFOS] = {
-		"infos", "Ib", .sqlite =
-		INFO ", case when ?2 then t.data end from @_timeout t where t.id = @any(?1)",
-	},
+		" by t.due_us, t.id limit ?8"),
+	TEXT(INFOS, "infos", "Ib",
+		INFO ", case when ?2 then t.data end from @_timeout t where t.id = @any(?1)"),
 	/*
 	 * Changes
 	 */
-	[HWTS_SQL_CANCEL] = {
-		"cancel", "iin", .sqlite =
+	TEXT(CANCEL, "cancel", "iin",
 		"delete from @_timeout where "
 		THIS " and ((state <> 2 and (1 << state) & ?3 <> 0) or (state = 2 and epoch = ?2 and last is null))"
-		     " returning id",
-	},
+		     " returning id"),
 	/* None of them waits for a row that another transaction has locked: those are tried alone. */
-	[HWTS_SQL_CANCEL_ALL] = {
-		"cancel", "In",
+	TEXTS(CANCEL_ALL, "cancel", "In",
 		"delete from @_timeout where " THIS " and state <> 2 and (1 << state) & ?2 <> 0 returning id",
 		"delete from @_timeout where id = any(array(select u.id from @_timeout u where u.id = any(?1) and"
-		" u.state <> 2 for update skip locked)) and state <> 2 and (1 << state) & ?2 <> 0 returning id",
-	},
+		" u.state <> 2 for update skip locked)) and state <> 2 and (1 << state) & ?2 <> 0 returning id"),
 	/* The run in progress is its last: nothing files it again, and nobody takes it over.  ?2: also of no series. */
-	[HWTS_SQL_CANCEL_LAST] = {
-		"cancel", "ib", .sqlite =
+	TEXT(CANCEL_LAST, "cancel", "ib",
 		"update @_timeout set last = true" SPEC(NEXT_GOES) " where "
-		THIS " and ((?2 and state = 2 and last is null) or (" GOES_ON ")) returning id",
-	},
+		THIS " and ((?2 and state = 2 and last is null) or (" GOES_ON ")) returning id"),
 	/* What has replaced one that runs; the run stays what it is. */
-	[HWTS_SQL_CANCEL_NEXT] = {
-		"cancel", "i", .sqlite =
+	TEXT(CANCEL_NEXT, "cancel", "i",
 		"update @_timeout set last = last" SPEC(NEXT_GOES) " where "
-		THIS " and state = 2 and next_due_us is not null returning id",
-	},
-	[HWTS_SQL_RESCHEDULE] = {
-		"reschedule", "iibni", .sqlite =
+		THIS " and state = 2 and next_due_us is not null returning id"),
+	TEXT(RESCHEDULE, "reschedule", "iibni",
 		"with n as materialized (select case when ?3 then ?2 else @now + ?2 end us) update @_timeout set"
 		REFILE "@tx from n where "
 		THIS " and ((state <> 2 and (1 << state) & ?4 <> 0) or (state = 2 and epoch = ?5 and "
-		UNMARKED "))" MOVED,
-	},
+		UNMARKED "))" MOVED),
 	/* As it is for cancels. */
-	[HWTS_SQL_RESCHEDULE_ALL] = {
-		"reschedule", "Iin",
+	TEXTS(RESCHEDULE_ALL, "reschedule", "Iin",
 		"with n as materialized (select ?2 us) update @_timeout set"
 		REFILE " from n where "
 		THIS " and state <> 2 and (1 << state) & ?3 <> 0" MOVED,
 		"with n as materialized (select ?2 us) update @_timeout set"
 		REFILE
 		"@tx from n where id = any(array(select u.id from @_timeout u where u.id = any(?1) and u.state <> 2"
-		" for update skip locked)) and state <> 2 and (1 << state) & ?3 <> 0" MOVED,
-	},
-	[HWTS_SQL_STATES] = {
-		"state", "I",
+		" for update skip locked)) and state <> 2 and (1 << state) & ?3 <> 0" MOVED),
+	TEXTS(STATES, "state", "I",
 		"select id, state, " HAS_MORE " from @_timeout where " THIS,
-		"select id, state, " HAS_MORE " from @_timeout where id = any(?1)",
-	},
+		"select id, state, " HAS_MORE " from @_timeout where id = any(?1)"),
 	/*
 	 * Tells the holders of rows (?1) that are due soon, but not this process (?2) unless ?3.  SQLite: what is due
 	 * before now + horizon; rows_send.c says why.  The dead hear nothing, and nobody removes the hints they are
 	 * left: the process that takes their shards reads them from the beginning.  PostgreSQL: the second covers
 	 * the time between a put's clock and its commit; ?4 is the horizon of all, or 0.
 	 */
-	[HWTS_SQL_TELL] = {
-		"tell", "Jtbi",
+	TEXTS(TELL, "tell", "Jtbi",
 		"insert into @_hint (id, due_us, shard, len, at_us) select t.id, t.due_us, t.shard,"
 		" coalesce(length(t.data), 0), @now from @_timeout t join @_shard s on s.id = t.shard join @_kind"
 		" k on k.id = t.kind join @_member m on m.name = s.owner where t.id" IN_LIST
@@ -120,113 +94,83 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" 'hex')) end), ',') news from (select @now us) n, @_timeout t where t.id = any(?1) and t.state = 1"
 		" and t.due_us < n.us + case when ?4 > 0 then ?4 else (select k.horizon_us from @_kind k where k.id"
 		" = t.kind) end + 1000000 group by t.shard + 0) x, lateral (select s.owner from @_shard s where s.id"
-		" = x.shard offset 0) s where s.owner is not null and (?3 or (s.owner <> ?2 and " UNSYNCED "))",
-	},
+		" = x.shard offset 0) s where s.owner is not null and (?3 or (s.owner <> ?2 and " UNSYNCED "))"),
 	/* The same of rows that are due at one time, as PUT_ALIKE has put them: its setting says that it did. */
-	[HWTS_SQL_TELL_ALIKE] = {
-		"tell", "iibitNK", "",
+	TEXTS(TELL_ALIKE, "tell", "iibitNK", "",
 		"select pg_notify('@_' || x.shard, replace(convert_from(x.news, 'UTF8'), '*', p.us::text)) from (select"
 		" case when ?3 then ?2 else split_part(current_setting('hwt_store.put', true), ' ', 2)::bigint + ?2"
 		" end us, split_part(current_setting('hwt_store.put', true), ' ', 1) id) p, unnest(?6, ?7) x(shard,"
 		" news), lateral (select s.owner from @_shard s where s.id = x.shard offset 0) s where p.id = ?1::text"
 		" and"
-		" p.us < @now + ?4 + 1000000 and s.owner <> ?5 and " UNSYNCED,
-	},
+		" p.us < @now + ?4 + 1000000 and s.owner <> ?5 and " UNSYNCED),
 	/*
 	 * Kinds.  On PostgreSQL one is made at a time, and its commit is flushed whatever the role says, as is that of
 	 * numbers that are drawn: those of what was lost would be given to another.
 	 */
-	[HWTS_SQL_KIND] = {
-		"kind", "t", .sqlite =
-		"select id, shards, coalesce(mode, -1), horizon_us, removed is not null from @_kind where name = ?1",
-	},
-	[HWTS_SQL_KIND_LOCK] = { "make", "", "", "select pg_advisory_xact_lock(hashtext('@_kind'))" },
-	[HWTS_SQL_FLUSH] = {
-		"flush", "", "",
+	TEXT(KIND, "kind", "t",
+		"select id, shards, coalesce(mode, -1), horizon_us, removed is not null from @_kind where name = ?1"),
+	TEXTS(KIND_LOCK, "make", "", "", "select pg_advisory_xact_lock(hashtext('@_kind'))"),
+	TEXTS(FLUSH, "flush", "", "",
 		"select case when current_setting('synchronous_commit') in ('off', 'local') then"
-		" set_config('synchronous_commit', 'on', true) end",
-	},
-	[HWTS_SQL_KIND_MAKE] = {
-		"make", "tnni", .sqlite =
+		" set_config('synchronous_commit', 'on', true) end"),
+	TEXT(KIND_MAKE, "make", "tnni",
 		"insert into @_kind (id, name, shards, mode, horizon_us) select coalesce(max(id), 0) + 1, ?1, ?2,"
-		" nullif(?3, -1), ?4 from @_kind where true on conflict (name) do nothing",
-	},
+		" nullif(?3, -1), ?4 from @_kind where true on conflict (name) do nothing"),
 	/* The first registration of a kind that a put has made sets these.  A kind that was removed exists again. */
-	[HWTS_SQL_KIND_OPEN] = {
-		"open", "tni", .sqlite =
+	TEXT(KIND_OPEN, "open", "tni",
 		"update @_kind set mode = nullif(?2, -1), horizon_us = case when removed is null then ?3 else"
 		" horizon_us end, removed = null where name = ?1 and mode is null and (?2 >= 0 or removed is not"
-		" null)",
-	},
-	[HWTS_SQL_KIND_SHARDS] = {
-		"shards", "t", .sqlite =
+		" null)"),
+	TEXT(KIND_SHARDS, "shards", "t",
 		"with recursive i (n) as (select 0 union all select n + 1 from i where n < 1023) insert into"
 		" @_shard (id, kind, epoch, owner) select k.id * 1024 + i.n, k.id, 0, null from @_kind k join i on"
-		" i.n < k.shards where k.name = ?1 on conflict (id) do nothing",
-	},
+		" i.n < k.shards where k.name = ?1 on conflict (id) do nothing"),
 	/* Those of a name (?1), or all.  One that was removed is there as long as it has rows. */
-	[HWTS_SQL_KINDS] = { "kinds", "tb", KINDS(IN_TEXT), KINDS(IN_ARRAY) },
-	[HWTS_SQL_KIND_REMOVE] = { "remove", "t", REMOVE(IN_TEXT), REMOVE(IN_ARRAY) },
-	[HWTS_SQL_KIND_GROUPS] = {
-		"remove", "t",
+	TEXTS(KINDS, "kinds", "tb", KINDS(IN_TEXT), KINDS(IN_ARRAY)),
+	TEXTS(KIND_REMOVE, "remove", "t", REMOVE(IN_TEXT), REMOVE(IN_ARRAY)),
+	TEXTS(KIND_GROUPS, "remove", "t",
 		"with recursive i (n) as (select 0 union all select n + 1 from i where n < 1023) delete from @_group"
 		" where bucket in (select n from i) and kind = (select id from @_kind where name = ?1 and removed is"
 		" not null)",
 		"delete from @_group where bucket = any(array(select generate_series(0, 1023))) and kind = (select"
-		" id from @_kind where name = ?1 and removed is not null)",
-	},
-	[HWTS_SQL_KIND_RULES] = {
-		"remove", "t", .sqlite =
+		" id from @_kind where name = ?1 and removed is not null)"),
+	TEXT(KIND_RULES, "remove", "t",
 		"update @_shard set rules = rules + 1 where kind = (select id from @_kind where name = ?1 and removed"
-		" is not null)",
-	},
+		" is not null)"),
 	/*
 	 * Members and shards.  A join also replaces a process of its name that is known to be dead (?5).
 	 */
-	[HWTS_SQL_JOIN] = {
-		"join", "tiili", .sqlite =
+	TEXT(JOIN, "join", "tiili",
 		"insert into @_member as m (name, incarnation, until_us, kinds) select ?1, ?2, n.us + ?3, ?4 from"
 		" (select @boot us) n where true on conflict (name) do update set incarnation = excluded.incarnation,"
 		" until_us = excluded.until_us, kinds = ?4 where m.incarnation in (?2, ?5) or m.until_us not "
-		LIVE " returning 1",
-	},
-	[HWTS_SQL_NAMESAKE] = {
-		"join", "t", "select incarnation, until_us, until_us - @boot from @_member where name = ?1", NULL,
-	},
-	[HWTS_SQL_LEAVE] = { "leave", "ti", "delete from @_member where name = ?1 and incarnation = ?2", NULL },
+		LIVE " returning 1"),
+	TEXT(NAMESAKE, "join", "t",
+		"select incarnation, until_us, until_us - @boot from @_member where name = ?1"),
+	TEXT(LEAVE, "leave", "ti", "delete from @_member where name = ?1 and incarnation = ?2"),
 	/* Removes members that died long ago; younger ones still show that they are over. */
-	[HWTS_SQL_BURY] = {
-		"bury", "", .sqlite =
-		"delete from @_member where until_us not between @boot - 600000000 and @boot + 3600000000",
-	},
+	TEXT(BURY, "bury", "",
+		"delete from @_member where until_us not between @boot - 600000000 and @boot + 3600000000"),
 	/* Tells the others to look at the shards. */
-	[HWTS_SQL_CALL] = {
-		"call", "",
+	TEXTS(CALL, "call", "",
 		"insert into @_hint (id, due_us, shard, len, at_us) values (0, 0, -1, 0, @now)",
-		"select pg_notify('@_members', '')",
-	},
+		"select pg_notify('@_members', '')"),
 	/* SQLite: this, MEMBERS and SHARDS are a renewal; PostgreSQL: RENEW_LOOK. */
-	[HWTS_SQL_RENEW] = {
-		"renew", "tiil",
+	TEXTS(RENEW, "renew", "tiil",
 		"with n as materialized (select @boot us) update @_member set until_us = n.us + ?2, kinds = ?4"
 		" from n where name = ?1 and incarnation = ?3 and until_us between n.us + 1 and n.us + 3600000000"
 		" returning 1",
-		"",
-	},
-	[HWTS_SQL_MEMBERS] = {
-		"members", "N",
+		""),
+	TEXTS(MEMBERS, "members", "N",
 		"select ?1, count(*) from @_member where instr(kinds, ',' || ?1 || ',') > 0 and until_us " LIVE,
-		"",
-	},
-	[HWTS_SQL_SHARDS] = {
-		"shards", "Nt",
+		""),
+	TEXTS(SHARDS, "shards", "Nt",
 		"select s.id, s.epoch, s.owner = ?2, coalesce(m.until_us, 0) not between n.us + 1 and n.us +"
 		" 3600000000, coalesce(m.until_us - n.us, 0), s.rules from (select @boot us) n cross join @_shard s"
 		" left join @_member m on m.name = s.owner where s.kind = ?1",
-		"",
-	},
-	[HWTS_SQL_CLOCK] = { "clock", "", "select @now, @mono", NULL },
-	[HWTS_SQL_SNAPSHOT] = { "snapshot", "", "", "select pg_current_snapshot()::text" },
+		""),
+	TEXT(CLOCK, "clock", "", "select @now, @mono"),
+	TEXTS(SNAPSHOT, "snapshot", "", "", "select pg_current_snapshot()::text"),
 	HWTS_LOOK_STATEMENTS
 	/*
 	 * A take.  Each statement must see what was committed before the one before it had its locks.  The first
@@ -234,36 +178,29 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	 * end could commit after the take, and its process would trust it, and start what it had begun in these
 	 * shards.
 	 */
-	[HWTS_SQL_OVER] = {
-		"take", "N", .sqlite =
+	TEXT(OVER, "take", "N",
 		"update @_member set until_us = 0 where until_us <> 0 and until_us not "
-		LIVE " and name in (select owner from @_shard where id = @any(?1))",
-	},
-	[HWTS_SQL_TAKE] = {
-		"take", "nit", .sqlite =
+		LIVE " and name in (select owner from @_shard where id = @any(?1))"),
+	TEXT(TAKE, "take", "nit",
 		"update @_shard as s set epoch = s.epoch + 1, owner = ?3, levels = case when s.owner is null then"
 		" s.levels end where s.id = ?1 and s.epoch = ?2 and"
 		" (s.owner is null or s.owner = ?3 or not exists (select 1 from @_member m where m.name = s.owner"
 		" and m.until_us "
-		LIVE ")) returning id, epoch, rules, epoch > 1 and levels is null",
-	},
+		LIVE ")) returning id, epoch, rules, epoch > 1 and levels is null"),
 	/* With its levels (?4), for the process that takes it next. */
-	[HWTS_SQL_GIVE] = {
-		"give", "nitdb", .sqlite =
+	TEXT(GIVE, "give", "nitdb",
 		"update @_shard set owner = null, levels = case when ?5 then levels else ?4 end where id = ?1 and"
-		" epoch = ?2 and owner = ?3",
-	},
+		" epoch = ?2 and owner = ?3"),
 	HWTS_RULES_STATEMENTS
 	/*
 	 * Runs.  A begin locks the shards of its rows in their order; if it needs more than one statement, before them.
 	 */
-	[HWTS_SQL_SHARE] = { "begin", "J", "", "select id from @_shard where id = any(?1) order by id for share" },
+	TEXTS(SHARE, "begin", "J", "", "select id from @_shard where id = any(?1) order by id for share"),
 	/*
 	 * One that has been started so often (?7) is not begun, nor one that a process held when it died, and
 	 * that had been started so often (?8).  To begin a row again, as the reply was lost, is no further start.
 	 */
-	[HWTS_SQL_BEGIN] = {
-		"begin", "JJitiinni",
+	TEXTS(BEGIN, "begin", "JJitiinni",
 		"update @_timeout set state = 2, epoch = ?3, attempt = attempt + case when state = 2 and epoch ="
 		" ?3 then 0 else 1 end where id" IN_LIST
 		" and +due_us <= @now and ((state = 1 and attempt"
@@ -272,110 +209,83 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" s.id = j.value where s.epoch = ?3 and s.owner = ?4 and s.rules = ?9)"
 		" returning id, due_us, base_us, period_us, attempt, key, data, @now, grp, schedule, zone,"
 		" grace_us, spread_us",
-		BEGIN_FROM("") " where t.id = any(?1)" BEGIN_WHERE,
-	},
-	[HWTS_SQL_BEGIN_UNLOCKED] = {
-		"begin", "JJitiinni", "",
+		BEGIN_FROM("") " where t.id = any(?1)" BEGIN_WHERE),
+	TEXTS(BEGIN_UNLOCKED, "begin", "JJitiinni", "",
 		BEGIN_FROM(" skip locked")
 		" where t.id = any(array(select u.id from @_timeout u where u.id = any(?1) for update skip locked))"
-		BEGIN_WHERE,
-	},
-	[HWTS_SQL_PENDING] = {
-		"pending", "J", .sqlite =
+		BEGIN_WHERE),
+	TEXT(PENDING, "pending", "J",
 		"select t.id, t.due_us, (select s.epoch from @_shard s where s.id = t.shard), t.state, t.attempt,"
 		" t.epoch, case when t.next_due_us is not null then 2 when t.last is not null then 1 else 0 end,"
 		" (select s.rules from @_shard s where s.id = t.shard), @now from @_timeout t where t.id" IN_LIST
-		" and t.state <> 3",
-	},
+		" and t.state <> 3"),
 	/* What a process held when it died: a delay (?3) from now, or the next time of the grid. */
-	[HWTS_SQL_INHERIT] = {
-		"inherit", "iii", .sqlite =
+	TEXT(INHERIT, "inherit", "iii",
 		"with n as materialized (select @now us) update @_timeout set state = 1, epoch = 0, due_us = case"
 		" when period_us > 0 and base_us + ((n.us - base_us) / period_us + 1) * period_us < n.us + ?3 then"
 		" base_us + ((n.us - base_us) / period_us + 1) * period_us else n.us + ?3 end, error = '"
 		HWTS_DIED "'@tx from n where id = ?1 and state = 2 and epoch = ?2 and "
-		UNMARKED " returning id, due_us",
-	},
+		UNMARKED " returning id, due_us"),
 	/* Those of rows that no other transaction has locked. */
-	[HWTS_SQL_END_LOCK] = { "end", "I", "", "select id from @_timeout where id = any(?1) for update skip locked" },
-	[HWTS_SQL_END_DONE] = {
-		"end", "Ii",
+	TEXTS(END_LOCK, "end", "I", "", "select id from @_timeout where id = any(?1) for update skip locked"),
+	TEXTS(END_DONE, "end", "Ii",
 		"delete from @_timeout where id = ?1 and state = 2 and epoch = ?2 and next_due_us is null",
 		"delete from @_timeout where id = any(?1) and state = 2 and epoch = ?2 and next_due_us is null"
-		" returning id",
-	},
-	[HWTS_SQL_END_AGAIN] = {
-		"end", "iiibiint", .sqlite =
+		" returning id"),
+	TEXT(END_AGAIN, "end", "iiibiint",
 		"with w as materialized (select case when not ?4 then ?3 when @now + ?3 < ?5 then @now + ?3 else"
 		" ?5 end us) update @_timeout set state = 1, epoch = 0, due_us = w.us, base_us = ?6,"
 		" attempt = ?7, error = case when ?8 is null then error else"
 		" nullif(?8, '') end@tx from w where "
-		THIS " and state = 2 and epoch = ?2 and " UNMARKED " returning id, due_us",
-	},
-	[HWTS_SQL_END_FAIL] = {
-		"end", "iit", .sqlite =
+		THIS " and state = 2 and epoch = ?2 and " UNMARKED " returning id, due_us"),
+	TEXT(END_FAIL, "end", "iit",
 		"update @_timeout set state = 3, shard = -1 - shard, error = ?3 where "
-		THIS " and state = 2 and epoch = ?2 and " UNMARKED " returning id",
-	},
-	[HWTS_SQL_END_LAST] = {
-		"end", "ii", .sqlite =
+		THIS " and state = 2 and epoch = ?2 and " UNMARKED " returning id"),
+	TEXT(END_LAST, "end", "ii",
 		"delete from @_timeout where "
-		THIS " and state = 2 and epoch = ?2 and last is not null and next_due_us is null returning id",
-	},
+		THIS " and state = 2 and epoch = ?2 and last is not null and next_due_us is null returning id"),
 	/* Whatever the run has answered, and also if its process died: what has replaced it holds. */
-	[HWTS_SQL_END_NEXT] = {
-		"end", "ii", .sqlite =
+	TEXT(END_NEXT, "end", "ii",
 		"update @_timeout set state = 1, epoch = 0, attempt = 0, last = null, error = null"
 		SPEC(NEXT_HOLDS) "@tx where "
 		THIS " and state = 2 and epoch = ?2 and next_due_us is not null returning id, due_us,"
-		" coalesce(length(data), 0), priority",
-	},
+		" coalesce(length(data), 0), priority"),
 	/*
 	 * In a task's transaction, before its end.  It is no longer this run's: SQLite returns no row.  PostgreSQL
 	 * divides by zero, and what is behind it in the pipeline, the commit too, does not happen.
 	 */
-	[HWTS_SQL_CLOSE] = {
-		"close_run", "ii",
+	TEXTS(CLOSE, "close_run", "ii",
 		"select 1 from @_timeout where id = ?1 and state = 2 and epoch = ?2",
 		"select 1 / count(*) from (select 1 from @_timeout where "
-		THIS " and state = 2 and epoch = ?2 for update) t",
-	},
+		THIS " and state = 2 and epoch = ?2 for update) t"),
 	/*
 	 * Numbers, ?1 of them: those after the last, or of 4 a millisecond since 2026 if that is more.  The clock is
 	 * believed up to 2^40 numbers before the end.
 	 */
-	[HWTS_SQL_DRAW] = {
-		"draw", "i",
+	TEXTS(DRAW, "draw", "i",
 		"update @_meta set next_number = max(next_number, min((@now - 1767225600000000) / 250,"
 		" 3298534883328)) + ?1 where next_number <= 4398046511104 - ?1 returning next_number - ?1",
 		"update @_meta set next_number = greatest(next_number, least((@now - 1767225600000000) / 250,"
-		" 3298534883328)) + ?1 where next_number <= 4398046511104 - ?1 returning next_number - ?1",
-	},
+		" 3298534883328)) + ?1 where next_number <= 4398046511104 - ?1 returning next_number - ?1"),
 	/* Puts.  On SQLite the put itself has added the clock. */
-	[HWTS_SQL_PUT] = { "put", "INNIBINKKD", PUT, PUT_ALL RETURNING },
-	[HWTS_SQL_PUT_ALIKE] = { "put", "InNIbinkkDb", PUT, PUT_ALIKE },
-	[HWTS_SQL_PUT_KEYED] = { "put", "INNIBINKKD", PUT KEEP, PUT_ALL KEEP RETURNING },
-	[HWTS_SQL_PUT_REPLACE] = { "put", "INNIBINKKD", PUT REPLACE RETURNING, PUT_ALL REPLACE RETURNING },
-	[HWTS_SQL_PUT_REVIVE] = { "put", "INNIBINKKD", PUT REVIVE RETURNING, PUT_ALL REVIVE RETURNING },
-	[HWTS_SQL_PUT_SERIES] = HWTS_PUT_SERIES(KEEP RETURNING),
-	[HWTS_SQL_PUT_SERIES_REPLACE] = HWTS_PUT_SERIES(REPLACE RETURNING),
-	[HWTS_SQL_PUT_SERIES_REVIVE] = HWTS_PUT_SERIES(REVIVE RETURNING),
+	TEXTS(PUT, "put", "INNIBINKKD", PUT, PUT_ALL RETURNING),
+	TEXTS(PUT_ALIKE, "put", "InNIbinkkDb", PUT, PUT_ALIKE),
+	TEXTS(PUT_KEYED, "put", "INNIBINKKD", PUT KEEP, PUT_ALL KEEP RETURNING),
+	TEXTS(PUT_REPLACE, "put", "INNIBINKKD", PUT REPLACE RETURNING, PUT_ALL REPLACE RETURNING),
+	TEXTS(PUT_REVIVE, "put", "INNIBINKKD", PUT REVIVE RETURNING, PUT_ALL REVIVE RETURNING),
+	PUT_SERIES_TEXTS(PUT_SERIES, KEEP RETURNING),
+	PUT_SERIES_TEXTS(PUT_SERIES_REPLACE, REPLACE RETURNING),
+	PUT_SERIES_TEXTS(PUT_SERIES_REVIVE, REVIVE RETURNING),
 	/* Which store this is, and the kind of a name. */
-	[HWTS_SQL_STORE] = {
-		"store", "t", .sqlite =
-		"select m.store, coalesce((select k.id from @_kind k where k.name = ?1), 0) from @_meta m",
-	},
+	TEXT(STORE, "store", "t",
+		"select m.store, coalesce((select k.id from @_kind k where k.name = ?1), 0) from @_meta m"),
 	/* Whether this is the store ?1.  SQLite: a transaction that began by reading could perhaps not write. */
-	[HWTS_SQL_HERE] = {
-		"here", "t",
+	TEXTS(HERE, "here", "t",
 		"update @_meta set version = version where store = ?1 returning 1",
-		"select 1 from @_meta where store = ?1",
-	},
+		"select 1 from @_meta where store = ?1"),
 	/* SQLite: shards (?1) of which another process has to be told. */
-	[HWTS_SQL_OTHERS] = {
-		"others", "Nt",
+	TEXTS(OTHERS, "others", "Nt",
 		"select 1 from @_shard where id = ?1 and owner is not null and owner <> ?2",
-		"",
-	},
+		""),
 };
 /* clang-format on */

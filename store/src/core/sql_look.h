@@ -29,8 +29,7 @@
 	"select t.due_us, t.id from @_timeout t where " where \
 	" and (t.due_us, t.id) > (?1, ?2) order by t.due_us, t.id limit 1"
 #define HWTS_LOOK_STATEMENTS \
-	[HWTS_SQL_LOOK] = { \
-		"look", "NIIIIi", \
+	TEXTS(LOOK, "look", "NIIIIi", \
 		"select 1, " \
 		ROW \
 		" from @_timeout t where t.shard = ?1 and (t.due_us, t.id) > (?4, ?5) and t.due_us < ?3 and (t.state" \
@@ -40,37 +39,28 @@
 		ROW \
 		" from @_timeout t where t.shard = m.s and (t.due_us, t.id) > (m.d, m.i) and t.due_us < m.h and " \
 		MAY_BEGIN \
-		" order by t.due_us, t.id limit ?6) x", \
-	}, \
-	[HWTS_SQL_LOOK_GROUP] = { \
-		"look", "nnkiiiini", .sqlite = \
+		" order by t.due_us, t.id limit ?6) x"), \
+	TEXT(LOOK_GROUP, "look", "nnkiiiini", \
 		"select 1, " \
 		ROW \
 		" from @_timeout t where t.bucket = ?1 and t.kind = ?2 and t.grp = ?3 and t.grp <> '' and (t.due_us," \
 		" t.id) > (?4, ?5) and t.due_us <= ?6 and (t.due_us < ?6 or t.id <= ?7) and t.priority = ?8 and" \
-		" t.state = 1 order by t.due_us, t.id limit ?9", \
-	}, \
-	[HWTS_SQL_LOOK_NO_GROUP] = { \
-		"look", "niiiini", .sqlite = \
+		" t.state = 1 order by t.due_us, t.id limit ?9"), \
+	TEXT(LOOK_NO_GROUP, "look", "niiiini", \
 		"select 1, " \
 		ROW \
 		" from @_timeout t where t.shard = ?1 and (t.due_us, t.id) > (?2, ?3) and t.due_us <= ?4 and" \
 		" (t.due_us < ?4 or t.id <= ?5) and length(t.grp) = 0 and t.priority = ?6 and t.state = 1 order by" \
-		" t.due_us, t.id limit ?7", \
-	}, \
-	[HWTS_SQL_LOOK_NEXT] = { "look", "iin", .sqlite = NEXT("t.shard = ?3") }, \
-	[HWTS_SQL_LOOK_NEXT_IN] = { \
-		"look", "iinnk", .sqlite = NEXT("t.bucket = ?3 and t.kind = ?4 and t.grp = ?5 and t.grp <> ''"), \
-	}, \
-	[HWTS_SQL_LOOK_ONE] = { \
-		"look", "nii", .sqlite = \
+		" t.due_us, t.id limit ?7"), \
+	TEXT(LOOK_NEXT, "look", "iin", NEXT("t.shard = ?3")), \
+	TEXT(LOOK_NEXT_IN, "look", "iinnk", \
+		NEXT("t.bucket = ?3 and t.kind = ?4 and t.grp = ?5 and t.grp <> ''")), \
+	TEXT(LOOK_ONE, "look", "nii", \
 		"select ?1, " \
 		ROW \
 		" from @_timeout t where t.id = ?2 and t.bucket = (?2 & 1023) and (t.state = 1 or (t.state = 2 and" \
-		" t.epoch < ?3))", \
-	}, \
-	[HWTS_SQL_SWEEP] = { \
-		"sweep", "NIIIitiiII", \
+		" t.epoch < ?3))"), \
+	TEXTS(SWEEP, "sweep", "NIIIitiiII", \
 		"select 3, " \
 		ROW \
 		" from @_timeout t where t.shard = ?1 and (t.due_us, t.id) > (?9, ?10) and t.due_us < ?7 and" \
@@ -86,10 +76,8 @@
 		" then 3 else 4 end, " \
 		ROW \
 		" from @_timeout t where t.shard = m.s and (t.due_us, t.id) > (m.f, m.g) and t.due_us < ?7 and" \
-		" (t.state = 1 or (t.state = 2 and t.epoch <= m.e)) order by t.due_us, t.id limit ?5) x", \
-	}, \
-	[HWTS_SQL_RENEW_LOOK] = { \
-		"renew", "tiilNNIIIIIIiitii", "", \
+		" (t.state = 1 or (t.state = 2 and t.epoch <= m.e)) order by t.due_us, t.id limit ?5) x"), \
+	TEXTS(RENEW_LOOK, "renew", "tiilNNIIIIIIiitii", "", \
 		"with n as materialized (select @now us), r as (update @_member set until_us = n.us + ?2, kinds = ?4" \
 		" from n where name = ?1 and incarnation = ?3 and until_us between n.us + 1 and n.us + 3600000000" \
 		" returning " \
@@ -112,8 +100,7 @@
 		" union all select 1 from @_timeout t where t.shard = m.s and (t.due_us, t.id) > (m.f, m.g) and" \
 		" t.due_us < ?13 and (t.state = 1 or (t.state = 2 and t.epoch <= m.e))" \
 		" union all select 1 from @_timeout t where t.shard = m.s and t.due_us >= ?16 and t.due_us < ?17 and" \
-		" (t.state = 1 or (t.state = 2 and t.epoch <= m.e)) limit 1) x) found offset 0) f", \
-	},
+		" (t.state = 1 or (t.state = 2 and t.epoch <= m.e)) limit 1) x) found offset 0) f"),
 /* clang-format on */
 
 #endif

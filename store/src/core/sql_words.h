@@ -3,6 +3,10 @@
 #ifndef HWTS_SQL_WORDS_H
 #define HWTS_SQL_WORDS_H
 
+/* Statements of the table: their name, the types of their parameters, and a text for both engines, or one for each. */
+#define TEXT(is, name, types, text) [HWTS_SQL_##is] = { name, types, text, NULL }
+#define TEXTS(is, name, types, sqlite, postgres) [HWTS_SQL_##is] = { name, types, sqlite, postgres }
+
 #define INFO                                                                                                           \
 	"select t.id, t.state, t.attempt, t.due_us, t.period_us, (select k.name from @_kind k where k.id = t.kind),"   \
 	" t.key, (select s.owner from @_shard s where s.id = case when t.shard < 0 then -1 - t.shard else t.shard "    \
@@ -106,6 +110,25 @@
 /* clang-format on */
 #define KEEP IN_USE "nothing"
 #define RETURNING " returning id, due_us, shard, state"
+
+/*
+ * The put of what has a schedule, grace or a spread: a row by itself, whose parameters are no arrays.  The first ten
+ * are those of every put; ?11 is how much later than on its grid it is due, ?12 to ?15 schedule, zone, grace, spread.
+ * end: what becomes of one whose key is in use, and what is returned.
+ */
+#define PUT_SERIES_INTO                                                                                                \
+	"insert into @_timeout as t (id, bucket, due_us, base_us, epoch, period_us, kind, shard, attempt, state, grp"  \
+	", key, data, priority, schedule, zone, grace_us, spread_us)"
+/* clang-format off */
+#define PUT_SERIES_TEXTS(is, end)                                                                                      \
+	TEXTS(is, "put", "innibinkkdittii",                                                                            \
+		PUT_SERIES_INTO "@values?1, ?1 & 1023, ?4 + ?11, ?4, 0, ?6, ?2, ?3, 0, 1, ?8, ?9, ?10, ?7, ?12, ?13,"  \
+		" nullif(?14, 0), nullif(?15, 0)@here" end,                                                            \
+		"with n as materialized (select @now us@here) " PUT_SERIES_INTO                                        \
+		" select ?1, ?1 & 1023, d.us + ?11, d.us, 0, ?6, ?2, ?3, 0, 1, ?8, ?9, ?10, ?7, ?12, ?13,"             \
+		" nullif(?14, 0), nullif(?15, 0) from n, lateral (select case when ?5 then ?4 else n.us + ?4 end"      \
+		" us) d" end)
+/* clang-format on */
 
 #define REFILE                                                                                                         \
 	" due_us = n.us, base_us = n.us, attempt = case state when 3 then 0 when 2 then attempt - 1 else attempt end," \
