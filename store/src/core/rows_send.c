@@ -99,7 +99,8 @@ static int inserted(void *ctx, const struct hwts_value *row)
 	return 0;
 }
 
-static int replaced(void *ctx, const struct hwts_value *row)
+/* By a statement of its own. */
+static int inserted_alone(void *ctx, const struct hwts_value *row)
 {
 	accept(ctx, row);
 	return 0;
@@ -143,8 +144,15 @@ static void read_kinds(struct batch *batch)
 										       HWTS_TEXT(put->kind_name));
 }
 
+static bool is_plain(enum hwts_sql sql)
+{
+	return sql == HWTS_SQL_PUT_ALIKE || sql == HWTS_SQL_PUT || sql == HWTS_SQL_PUT_KEYED;
+}
+
+/* One that is not plain has some parameters more, and no arrays. */
 static void write_insert(struct batch *batch, enum hwts_sql sql, size_t from, size_t n)
 {
+	struct hwts_put *put = &batch->puts[from];
 	const struct hwts_value *columns[] = { batch->groups + from, batch->keys + from, batch->data + from };
 	const char *types = hwts_statements[sql].types;
 	struct hwts_step *step = &batch->steps[batch->step_count++];
@@ -156,24 +164,15 @@ static void write_insert(struct batch *batch, enum hwts_sql sql, size_t from, si
 	for (int i = 0; i < 3; i++)
 		step->args[NUMBERS + i] = types[NUMBERS + i] <= 'Z' ? (struct hwts_value)HWTS_BYTES(columns[i], n)
 								    : *columns[i];
-	if (batch->puts[from].replace || batch->puts[from].revive) {
-		step->each = replaced;
-		step->ctx = &batch->puts[from];
-	}
-}
-
-/* One that is not plain has a statement of its own. */
-static void write_series(struct batch *batch, enum hwts_sql sql, size_t at)
-{
-	struct hwts_put *put = &batch->puts[at];
-	struct hwts_value *args = batch->steps[batch->step_count].args;
-
-	write_insert(batch, sql, at, 1);
-	args[NUMBERS + 3] = (struct hwts_value)HWTS_NUMBER(put->later_us);
-	args[NUMBERS + 4] = (struct hwts_value)HWTS_TEXT(put->schedule);
-	args[NUMBERS + 5] = (struct hwts_value)HWTS_TEXT(put->zone);
-	args[NUMBERS + 6] = (struct hwts_value)HWTS_NUMBER(put->grace_us);
-	args[NUMBERS + 7] = (struct hwts_value)HWTS_NUMBER(put->spread_us);
+	if (is_plain(sql))
+		return;
+	step->each = inserted_alone;
+	step->ctx = put;
+	step->args[NUMBERS + 3] = (struct hwts_value)HWTS_NUMBER(put->later_us);
+	step->args[NUMBERS + 4] = (struct hwts_value)HWTS_TEXT(put->schedule);
+	step->args[NUMBERS + 5] = (struct hwts_value)HWTS_TEXT(put->zone);
+	step->args[NUMBERS + 6] = (struct hwts_value)HWTS_NUMBER(put->grace_us);
+	step->args[NUMBERS + 7] = (struct hwts_value)HWTS_NUMBER(put->spread_us);
 }
 
 /* now_us is not 0: the put adds the clock. */
@@ -228,11 +227,6 @@ static void close_batch(struct batch *batch)
 	free(batch->steps);
 }
 
-static bool is_special(const struct hwts_put *put)
-{
-	return put->schedule || put->grace_us || put->spread_us;
-}
-
 /* Without keys, and different in what is an array of HWTS_SQL_PUT_ALIKE alone. */
 static bool are_alike(const struct hwts_put *left, const struct hwts_put *right)
 {
@@ -244,23 +238,16 @@ static bool are_alike(const struct hwts_put *left, const struct hwts_put *right)
 /* The statement that inserts a row.  A keyed insert serves rows without a key, too. */
 static enum hwts_sql insert_of(const struct hwts_put *put)
 {
-	if (is_special(put))
-		return put->replace  ? HWTS_SQL_PUT_SERIES_REPLACE
-		       : put->revive ? HWTS_SQL_PUT_SERIES_REVIVE
-				     : HWTS_SQL_PUT_SERIES;
 	if (put->replace)
 		return HWTS_SQL_PUT_REPLACE;
 	if (put->revive)
 		return HWTS_SQL_PUT_REVIVE;
+	if (put->schedule || put->grace_us || put->spread_us)
+		return HWTS_SQL_PUT_SERIES;
 	return put->key ? HWTS_SQL_PUT_KEYED : HWTS_SQL_PUT_ALIKE;
 }
 
-static bool is_plain(enum hwts_sql sql)
-{
-	return sql == HWTS_SQL_PUT_ALIKE || sql == HWTS_SQL_PUT || sql == HWTS_SQL_PUT_KEYED;
-}
-
-/* The statements, in the order of the puts: what replaces or revives has one each. */
+/* The statements, in the order of the puts: what is not plain has one each. */
 static void write_batch(struct batch *batch, int64_t now_us)
 {
 	struct hwts_put *puts = batch->puts;
@@ -275,10 +262,7 @@ static void write_batch(struct batch *batch, int64_t now_us)
 				sql = HWTS_SQL_PUT_KEYED;
 			else if (sql == HWTS_SQL_PUT_ALIKE && !are_alike(&puts[from], &puts[to]))
 				sql = HWTS_SQL_PUT;
-		if (is_special(&puts[from]))
-			write_series(batch, sql, from);
-		else
-			write_insert(batch, sql, from, to - from);
+		write_insert(batch, sql, from, to - from);
 	}
 }
 

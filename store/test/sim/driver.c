@@ -446,12 +446,13 @@ static void judge_size(const struct hwts_step *steps, size_t n)
 	size_t bytes = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		const struct hwts_value *data = steps[i].args[9].bytes;
+		const struct hwts_value *data = &steps[i].args[9], *each = data->bytes;
 
-		for (size_t j = 0;
-		     steps[i].sql >= HWTS_SQL_PUT && steps[i].sql <= HWTS_SQL_PUT_REPLACE && j < steps[i].args[9].len;
+		if (steps[i].sql >= HWTS_SQL_PUT_REPLACE && steps[i].sql <= HWTS_SQL_PUT_SERIES)
+			bytes += data->len;
+		for (size_t j = 0; steps[i].sql >= HWTS_SQL_PUT && steps[i].sql <= HWTS_SQL_PUT_KEYED && j < data->len;
 		     j++)
-			bytes += data[j].len;
+			bytes += each[j].len;
 	}
 	if (bytes > 33u << 20)
 		sim_fail("a put", 0, "sends %zu bytes at once", bytes);

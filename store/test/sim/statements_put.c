@@ -454,7 +454,7 @@ static int tell_alike(struct act *act)
  * Puts
  */
 
-/* What has a schedule, grace or a spread: its parameters are no arrays, and there are some more. */
+/* What replaces, revives, or has a schedule, grace or a spread: its parameters are no arrays, and there are some more. */
 static bool is_alone(const struct act *act)
 {
 	return hwts_statements[act->step->sql].types[0] == 'i';
@@ -633,8 +633,6 @@ sim_statement *const sim_put_statements[HWTS_SQLS] = {
 	[HWTS_SQL_PUT_REPLACE] = put_replace,
 	[HWTS_SQL_PUT_REVIVE] = put_revive,
 	[HWTS_SQL_PUT_SERIES] = put_keyed,
-	[HWTS_SQL_PUT_SERIES_REPLACE] = put_replace,
-	[HWTS_SQL_PUT_SERIES_REVIVE] = put_revive,
 };
 
 /*
