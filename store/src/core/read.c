@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Reading timeouts. */
-#include "core/clock.h"
 #include "core/kind.h"
-#include "core/life.h"
 #include "core/pool.h"
-#include "core/queue.h"
-#include "core/run.h"
-#include "core/shards.h"
 #include "core/store.h"
 #include "core/which.h"
-#include "core/window.h"
 
 #define PAGE 100
 #define PAGE_OF_DATA 10

@@ -22,7 +22,6 @@
  */
 #include "core/ability.h"
 #include "core/ahead.h"
-#include "core/asks.h"
 #include "core/clock.h"
 #include "core/life.h"
 #include "core/queue.h"

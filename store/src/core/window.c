@@ -2,7 +2,6 @@
 /* The window: entries by id, and the timer in which they wait. */
 #include "core/asks.h"
 #include "core/clock.h"
-#include "core/life.h"
 #include "core/shards.h"
 #include "core/store.h"
 #include "core/window.h"
