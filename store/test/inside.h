@@ -11,7 +11,6 @@
 #include "core/ender.h"
 #include "core/group.h"
 #include "core/kind.h"
-#include "core/life.h"
 #include "core/numbers.h"
 #include "core/pool.h"
 #include "core/pulled.h"

@@ -11,7 +11,7 @@
  *   rows    what is done to rows, as steps over that table: list, change, kind, share, rules, run, put
  *   store   struct hwt_store, its lock and its threads; it leads to its parts: a part is a structure with a header and
  *           a file of one name
- *   parts   life, ready, asks, clock, ability; kind, shards, pool, numbers, group, run; window, ender,
+ *   parts   ready, asks, clock, ability; kind, shards, pool, numbers, group, run; window, ender,
  *           tasks, pulled; ahead, refill, beginner, share, control
  *   calls   register, put, change, which, many, read, open, start: what users call
  */

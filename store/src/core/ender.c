@@ -9,7 +9,6 @@
 #include "core/ability.h"
 #include "core/clock.h"
 #include "core/ender.h"
-#include "core/life.h"
 #include "core/pool.h"
 #include "core/shards.h"
 #include "core/store.h"

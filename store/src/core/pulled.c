@@ -17,7 +17,6 @@
 #include "core/pulled.h"
 #include "core/clock.h"
 #include "core/ender.h"
-#include "core/life.h"
 #include "core/queue.h"
 #include "core/ready.h"
 #include "core/run.h"

@@ -6,7 +6,6 @@
  * them puts without asking.  It is shown again as soon as it has timeouts, or somebody asks to make it.
  */
 #include "core/kind.h"
-#include "core/life.h"
 #include "core/pool.h"
 #include "core/run.h"
 #include "core/shards.h"

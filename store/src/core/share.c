@@ -23,7 +23,6 @@
 #include "core/ability.h"
 #include "core/ahead.h"
 #include "core/clock.h"
-#include "core/life.h"
 #include "core/queue.h"
 #include "core/shards.h"
 #include "core/share.h"

@@ -7,15 +7,22 @@
 #include "core/asks.h"
 #include "core/clock.h"
 #include "core/ender.h"
-#include "core/life.h"
 #include "core/pool.h"
 #include "core/pulled.h"
 #include "core/queue.h"
+#include "core/ready.h"
 #include "core/run.h"
 #include "core/shards.h"
 #include "core/share.h"
 #include "core/store.h"
 #include "core/window.h"
+
+/* With the lock. */
+static void set_phase(hwt_store *store, enum hwts_phase phase)
+{
+	store->life->phase = phase;
+	hwts_ready_start(store, phase == HWTS_STARTED);
+}
 
 /*
  * Starting
@@ -51,7 +58,7 @@ static void clean_up(hwt_store *store)
 	hwts_asks_close(store);
 	hwts_lock(store);
 	hwts_share_close(store);
-	hwts_phase_set(store, HWTS_STOPPED);
+	set_phase(store, HWTS_STOPPED);
 	hwts_trust(store, 0);
 	hwts_ability_forget(store);
 	hwts_shards_reset(store);
@@ -122,7 +129,7 @@ static int start(hwt_store *store)
 		rc = hwts_share_join(store);
 	if (rc == 0) {
 		hwts_lock(store);
-		hwts_phase_set(store, HWTS_STARTED);
+		set_phase(store, HWTS_STARTED);
 		hwts_unlock(store);
 		rc = hwts_share_look(store, &next_ns);
 	}
@@ -159,7 +166,7 @@ int hwt_store_start(hwt_store *store)
 static void begin_stop(hwt_store *store)
 {
 	hwts_lock(store);
-	hwts_phase_set(store, HWTS_STOPPING);
+	set_phase(store, HWTS_STOPPING);
 	hwts_halt(store, HWTS_BEGIN);
 	hwts_shards_give(store);
 	hwts_give_back_queued(store, true);

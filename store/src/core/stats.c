@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Statistics: of a store, and of a kind; how late runs start. */
 #include "core/clock.h"
-#include "core/life.h"
 #include "core/queue.h"
 #include "core/shards.h"
 #include "core/store.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What all parts of a store use: warnings, the check of a store, back-off; its lock and its threads.
+ * What all parts of a store use: warnings, the check of a store, its phase, back-off; its lock and its threads.
  */
 #include "core/store.h"
 
@@ -30,6 +30,11 @@ int hwts_check_store(const hwt_store *store)
 		return hwts_fail(EINVAL, "the store is NULL");
 	return store->pid == getpid() ? 0
 				      : hwts_fail(EINVAL, "the store was opened before a fork: open one in the child");
+}
+
+enum hwts_phase hwts_phase(const hwt_store *store)
+{
+	return store->life->phase;
 }
 
 int64_t hwts_backoff_ns(unsigned failures)

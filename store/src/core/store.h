@@ -63,7 +63,7 @@ struct hwt_store {
 	pid_t pid; /* that has opened it */
 
 	/* Parts.  Each is touched by the file of its name, or by those that the comment names; test/layers.sh looks. */
-	struct hwts_life *life;  /* life.c, start.c, register.c */
+	struct hwts_life *life;  /* store.c, start.c, register.c */
 	struct hwts_kind *kinds; /* kind.c */
 	struct hwts_pool *pool;
 	struct hwts_numbers *numbers;
@@ -89,6 +89,17 @@ struct hwt_store {
 void hwts_warn(hwt_store *store, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int hwts_check_store(const hwt_store *store); /* EINVAL: NULL, or in a child that was forked */
 int64_t hwts_backoff_ns(unsigned failures);
+
+enum hwts_phase { HWTS_STOPPED, HWTS_STARTED, HWTS_STOPPING };
+
+struct hwts_life {
+	pthread_mutex_t lock; /* start, stop, register: one at a time */
+	enum hwts_phase phase;
+	pthread_t stopper; /* of a stop that need not come to its end, hwt_store_stop_within; with this lock */
+	bool has_stopper, stopper_done;
+};
+
+enum hwts_phase hwts_phase(const hwt_store *store); /* with the store's lock */
 
 /*
  * The lock and the threads

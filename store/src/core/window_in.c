@@ -7,7 +7,6 @@
  */
 #include "core/asks.h"
 #include "core/clock.h"
-#include "core/life.h"
 #include "core/shards.h"
 #include "core/store.h"
 #include "core/window.h"
