@@ -96,6 +96,81 @@ TEST(what_a_rest_has_goes_before_what_it_precedes)
 	fresh();
 }
 
+/*
+ * Buckets of a shard that was taken from a process that had died
+ */
+
+static const struct hwts_own burst = { .limited = true, .rules = { .burst = 3, .every_ns = HWT_S(60) } };
+static int64_t empty_ns[8];
+
+static void check_empty(struct hwts_turn *turn)
+{
+	CHECK(take() == NULL);
+	now_ns += burst.rules.every_ns;
+	CHECK(take() == turn);
+	turns.empty_ns = NULL;
+	fresh();
+}
+
+/* Something of the group still runs here, under an older epoch, and its rules are read once the shard is taken. */
+TEST(a_bucket_that_nobody_knows_is_empty_by_the_rules_that_are_read_later)
+{
+	struct hwts_turn old, turn;
+
+	fresh();
+	turns.empty_ns = empty_ns;
+	join(&old, "a", 0, 0);
+	hwts_turns_taken(&turns, 'a' % 8, true, now_ns);
+	REQUIRE(hwts_turns_set_own(&turns, "a", 1, 'a', &burst));
+	add(&turn, "a", 1, 0);
+	check_empty(&turn);
+}
+
+static bool refuse_memory(void)
+{
+	return true;
+}
+
+TEST(a_bucket_is_empty_if_there_was_no_memory_for_its_level)
+{
+	struct hwts_turn old, turn;
+	size_t len;
+	char *levels;
+
+	fresh();
+	turns.empty_ns = empty_ns;
+	hwts_turns_taken(&turns, 'a' % 8, false, now_ns);
+	REQUIRE(hwts_turns_set_own(&turns, "a", 1, 'a', &burst));
+	add(&old, "a", 0, 0);
+	REQUIRE(take() == &old && hwts_turns_start(&turns, &old, now_ns));
+	levels = hwts_turns_levels(&turns, 'a' % 8, now_ns, 0, &len);
+	fresh();
+	REQUIRE(levels != NULL && hwts_turns_set_own(&turns, "a", 1, 'a', &burst));
+	atomic_store(&hwts_test_refuses_memory, refuse_memory);
+	hwts_turns_read_levels(&turns, levels, len, now_ns, 0);
+	atomic_store(&hwts_test_refuses_memory, NULL);
+	free(levels);
+	add(&turn, "a", 1, 0);
+	check_empty(&turn);
+}
+
+/* What had been set before that is gone when they are read once more. */
+TEST(rules_for_which_there_was_no_memory_leave_no_others_behind)
+{
+	static const struct hwts_own paused = { .paused = true };
+
+	fresh();
+	REQUIRE(hwts_turns_set_own(&turns, "a", 1, 'a', &paused));
+	atomic_store(&hwts_test_refuses_memory, refuse_memory);
+	CHECK(!hwts_turns_set_own(&turns, "b", 1, 'b', &paused));
+	atomic_store(&hwts_test_refuses_memory, NULL);
+	REQUIRE(hwts_turns_set_own(&turns, "b", 1, 'b', &paused));
+	hwts_turns_settle(&turns, all, NULL);
+	CHECK(hwts_rules_find(&turns.book, "a", 1) == NULL);
+	CHECK(hwts_rules_find(&turns.book, "b", 1) != NULL);
+	fresh();
+}
+
 TEST(few_that_are_left_are_told_of)
 {
 	struct hwts_turn turn[4];

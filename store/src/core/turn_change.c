@@ -39,6 +39,13 @@ static void place_named(struct hwts_turns *turns, const char *name, size_t len, 
 		hwts_turns_place(turns, group);
 }
 
+static bool was_not_read(void *ctx, uint32_t shard)
+{
+	(void)ctx;
+	(void)shard;
+	return false;
+}
+
 bool hwts_turns_set_own(struct hwts_turns *turns, const char *name, size_t len, uint16_t bucket,
 			const struct hwts_own *is)
 {
@@ -47,8 +54,10 @@ bool hwts_turns_set_own(struct hwts_turns *turns, const char *name, size_t len, 
 
 	if (!own)
 		own = hwts_rules_make(&turns->book, name, len);
-	if (!own)
+	if (!own) { /* they are read once more */
+		hwts_turns_settle(turns, was_not_read, NULL);
 		return false;
+	}
 	changed = made || own->is.limited != is->limited || own->is.paused != is->paused ||
 		  !are_same(&own->is.rules, &is->rules);
 	own->is = *is;
@@ -79,13 +88,6 @@ void hwts_turns_taken(struct hwts_turns *turns, uint32_t shard, bool empty, int6
 {
 	if (turns->empty_ns)
 		turns->empty_ns[shard] = empty ? now_ns : 0;
-	for (size_t i = 0; i < turns->room && empty; i++)
-		for (struct hwts_turn_group *group = turns->chains[i]; group; group = group->chain) {
-			struct hwts_rules rules = hwts_turns_rules(turns, group);
-
-			if (group->bucket % turns->shards == shard)
-				group->full_ns = HWTS_MAX(group->full_ns, now_ns + rules.burst * rules.every_ns);
-		}
 }
 
 /*
@@ -175,8 +177,8 @@ void hwts_turns_read_levels(struct hwts_turns *turns, const void *bytes, size_t 
 		ns = now_ns + HWTS_MIN(us - now_us, HWTS_LONGEST_PERIOD_US) * 1000;
 		if (name == 0)
 			hwts_turns_taken(turns, bucket % turns->shards, true, ns);
-		else if (us > now_us)
-			hwts_turns_level(turns, (const char *)at + LEVEL, name, bucket, ns, now_ns);
+		else if (us > now_us && !hwts_turns_level(turns, (const char *)at + LEVEL, name, bucket, ns, now_ns))
+			hwts_turns_taken(turns, bucket % turns->shards, true, now_ns); /* nobody knows it any more */
 	}
 }
 

@@ -35,17 +35,21 @@ static bool is_blocked(const struct hwts_turns *turns, const struct hwts_turn_gr
 	       ((most > 0 && group->running >= most) || awaits_rest(turns, group));
 }
 
-/* No bucket is emptier than empty: by older rules it may have been. */
-static int64_t full_ns(const struct hwts_turn_group *group, const struct hwts_rules *rules, int64_t now_ns)
+/* No bucket is emptier than empty: by older rules it may have been.  Where nobody knew it, it was empty by these. */
+static int64_t full_ns(const struct hwts_turns *turns, const struct hwts_turn_group *group,
+		       const struct hwts_rules *rules, int64_t now_ns)
 {
-	return HWTS_MIN(group->full_ns, now_ns + rules->burst * rules->every_ns);
+	int64_t empty_ns = turns->empty_ns ? turns->empty_ns[group->bucket % turns->shards] : 0;
+	int64_t all_ns = rules->burst * rules->every_ns;
+
+	return HWTS_MIN(empty_ns ? HWTS_MAX(group->full_ns, empty_ns + all_ns) : group->full_ns, now_ns + all_ns);
 }
 
 /* When there is a token beside those that are reserved; of those nobody knows when they are used. */
-static int64_t token_ns(const struct hwts_turn_group *group, const struct hwts_rules *rules, int64_t reserved,
-			int64_t now_ns)
+static int64_t token_ns(const struct hwts_turns *turns, const struct hwts_turn_group *group,
+			const struct hwts_rules *rules, int64_t reserved, int64_t now_ns)
 {
-	int64_t more = HWTS_MIN(reserved + 1 - rules->burst, 1), full = full_ns(group, rules, now_ns);
+	int64_t more = HWTS_MIN(reserved + 1 - rules->burst, 1), full = full_ns(turns, group, rules, now_ns);
 
 	if (rules->every_ns == 0)
 		return INT64_MIN;
@@ -58,8 +62,8 @@ static int64_t ready_ns(const struct hwts_turns *turns, const struct hwts_turn_g
 	struct hwts_rules rules = hwts_turns_rules(turns, group);
 
 	if (group->turns > 0)
-		return token_ns(group, &rules, group->reserved, now_ns);
-	return rules.every_ns > 0 ? full_ns(group, &rules, now_ns) : INT64_MIN;
+		return token_ns(turns, group, &rules, group->reserved, now_ns);
+	return rules.every_ns > 0 ? full_ns(turns, group, &rules, now_ns) : INT64_MIN;
 }
 
 /*
@@ -286,7 +290,6 @@ struct hwts_turn_group *hwts_turns_find(const struct hwts_turns *turns, const ch
 static struct hwts_turn_group *make(struct hwts_turns *turns, const char *name, size_t len, uint16_t bucket)
 {
 	struct hwts_turn_group *group, **chain;
-	struct hwts_rules rules;
 
 	if (turns->count >= turns->room && !resize(turns, HWTS_MAX(turns->room * 2, FIRST_ROOM)))
 		return NULL;
@@ -297,9 +300,6 @@ static struct hwts_turn_group *make(struct hwts_turns *turns, const char *name, 
 	group->bucket = bucket;
 	memcpy(hwts_turn_name(group), name, len);
 	group->own = hwts_rules_find(&turns->book, name, len) != NULL;
-	rules = hwts_turns_rules(turns, group);
-	if (turns->empty_ns && turns->empty_ns[bucket % turns->shards])
-		group->full_ns = turns->empty_ns[bucket % turns->shards] + rules.burst * rules.every_ns;
 	chain = chain_of(turns, name, len);
 	group->chain = *chain;
 	*chain = group;
@@ -380,10 +380,10 @@ bool hwts_turns_start(struct hwts_turns *turns, struct hwts_turn *turn, int64_t 
 	group->reserved -= turn->reserved;
 	turn->reserved = false;
 	if (hwts_turns_is_paused(turns, group) || (rules.running > 0 && group->running > rules.running) ||
-	    token_ns(group, &rules, 0, now_ns) > now_ns)
+	    token_ns(turns, group, &rules, 0, now_ns) > now_ns)
 		return false;
 	if (rules.every_ns > 0)
-		group->full_ns = HWTS_MAX(full_ns(group, &rules, now_ns), now_ns) + rules.every_ns;
+		group->full_ns = HWTS_MAX(full_ns(turns, group, &rules, now_ns), now_ns) + rules.every_ns;
 	return true;
 }
 
@@ -406,7 +406,7 @@ void hwts_turns_done(struct hwts_turns *turns, struct hwts_turn *turn)
 	hwts_turns_place(turns, group);
 }
 
-void hwts_turns_level(struct hwts_turns *turns, const char *name, size_t len, uint16_t bucket, int64_t full_ns,
+bool hwts_turns_level(struct hwts_turns *turns, const char *name, size_t len, uint16_t bucket, int64_t full_ns,
 		      int64_t now_ns)
 {
 	struct hwts_turn_group *group = hwts_turns_find(turns, name, len);
@@ -414,8 +414,9 @@ void hwts_turns_level(struct hwts_turns *turns, const char *name, size_t len, ui
 	if (!group)
 		group = make(turns, name, len, bucket);
 	if (!group)
-		return;
+		return false;
 	group->full_ns = HWTS_MAX(group->full_ns, full_ns);
 	if (group->turns == 0 && group->where == OUT)
 		retire(turns, group, now_ns);
+	return true;
 }

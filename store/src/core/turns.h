@@ -243,7 +243,7 @@ void hwts_turns_taken(struct hwts_turns *turns, uint32_t shard, bool empty, int6
  */
 char *hwts_turns_levels(const struct hwts_turns *turns, uint32_t shard, int64_t now_ns, int64_t now_us, size_t *len);
 void hwts_turns_read_levels(struct hwts_turns *turns, const void *bytes, size_t len, int64_t now_ns, int64_t now_us);
-void hwts_turns_level(struct hwts_turns *turns, const char *name, size_t len, uint16_t bucket, int64_t full_ns,
-		      int64_t now_ns); /* in turns.c */
+bool hwts_turns_level(struct hwts_turns *turns, const char *name, size_t len, uint16_t bucket, int64_t full_ns,
+		      int64_t now_ns); /* in turns.c; false: no memory */
 
 #endif
