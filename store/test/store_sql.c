@@ -3,6 +3,7 @@
  * The SQL functions: what programs in other languages call.  Here libpq stands for them.
  */
 #include "store_query.h"
+#include "core/calendar.h"
 
 #ifdef HWT_STORE_POSTGRES
 
@@ -447,6 +448,32 @@ TEST(the_holder_computes_the_first_time_of_a_cron_line)
 	CHECK_INT(info_of(store, id).due_us, ==, first_us);
 	CHECK_INT(info_of(store, id).attempt, ==, 0);
 	CHECK_INT(query("select count(*) from %s_timeout where base_us = due_us and state = 1", world.schema), ==, 1);
+	CHECK_INT(atomic_load(&ran), ==, 0);
+}
+
+/* What the zone needs is missing at first, or its processes have died: it does not run until its line says so. */
+TEST(a_cron_line_gets_its_first_time_though_that_fails_before)
+{
+	SQL_WORLD(store, conn);
+	hwt_store_kind kind = KIND(.name = "b", .task = count_run, .backoff_ns = 1000);
+	const char *zone = "UTC";
+	int64_t late, dead, first_us;
+
+#ifdef HWT_STORE_ZONES
+	zone = "Europe/Berlin";
+#endif
+	CHECK_CALL(hwt_store_register(store, &kind), 0);
+	late = PUT_SQL(conn, "'b', cron => '30 8 * * *', zone => '%s', at => '2100-01-01 09:00+00'", zone);
+	dead = PUT_SQL(conn, "'b', cron => '30 8 * * *', at => '2100-01-01 09:00+00'");
+	(void)query("update %s_timeout set state = 2, attempt = 2 where id = %lld", world.schema, (long long)dead);
+	atomic_store(&hwts_test_zones, "/nowhere");
+	CHECK_CALL(hwt_store_start(store), 0);
+	WAIT_FOR(stats_of_store(store).retried >= 3 || strcmp(zone, "UTC") == 0);
+	atomic_store(&hwts_test_zones, NULL);
+	CHECK_CALL(hwt_store_next_time("30 8 * * *", NULL, INT64_C(4102477200000000), &first_us, NULL, 0), 0);
+	WAIT_FOR(info_of(store, dead).due_us == first_us || atomic_load(&ran) > 0);
+	CHECK_CALL(hwt_store_next_time("30 8 * * *", zone, INT64_C(4102477200000000), &first_us, NULL, 0), 0);
+	WAIT_FOR(info_of(store, late).due_us == first_us || atomic_load(&ran) > 0);
 	CHECK_INT(atomic_load(&ran), ==, 0);
 }
 

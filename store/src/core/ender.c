@@ -76,7 +76,7 @@ void hwts_finished(hwt_store *store, struct hwts_row *row)
 	if (row->hit && row->replaced) {
 		row->how = HWTS_AT;
 		row->when_us = row->next_due_us;
-		row->next_attempt = 0;
+		row->rest_us = row->next_attempt = 0;
 	}
 	shard->ending -= row->ending;
 	hwts_inactive(store, shard);

@@ -48,13 +48,21 @@ static int find_place(struct hwts_row *row)
 	return 0;
 }
 
-/* A line that has no next time will not have one.  What this process lacks, such as a file, may be there later. */
-static void cannot_go_on(struct hwts_row *row, int rc)
+/*
+ * A line that has no next time will not have one.  What this process lacks, such as a file, may be there later: until
+ * then what has no first time yet stays due at 0, for that is how it is known.
+ */
+static void cannot_go_on(struct hwts_row *row, int rc, bool begins)
 {
 	row->grid_due_us = HWTS_NEVER;
 	hwts_fail_run(row, hwts_fail_text(), false);
-	if (rc == EINVAL)
+	if (rc == EINVAL) {
 		row->how = HWTS_FAIL;
+	} else if (begins) {
+		row->how = HWTS_AT;
+		row->rest_us = row->when_us;
+		row->when_us = row->due_us;
+	}
 }
 
 static void come_too_late(struct hwts_row *row)
@@ -88,7 +96,7 @@ bool hwts_series_may_start(struct hwts_row *row, int64_t now_us)
 	if (begins && rc == 0)
 		return false;
 	if (rc != 0)
-		cannot_go_on(row, rc);
+		cannot_go_on(row, rc, begins);
 	else if (row->grace_us > 0 && now_us - row->last_us > row->grace_us)
 		come_too_late(row);
 	else

@@ -219,11 +219,12 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" t.epoch, case when t.next_due_us is not null then 2 when t.last is not null then 1 else 0 end,"
 		" (select s.rules from @_shard s where s.id = t.shard), @now from @_timeout t where t.id" IN_LIST
 		" and t.state <> 3"),
-	/* What a process held when it died: a delay (?3) from now, or the next time of the grid. */
+	/* What a process held when it died: a delay (?3) from now, or the next time of the grid, unless it had none. */
 	TEXT(INHERIT, "inherit", "iii",
 		"with n as materialized (select @now us) update @_timeout set state = 1, epoch = 0, due_us = case"
-		" when period_us > 0 and base_us + ((n.us - base_us) / period_us + 1) * period_us < n.us + ?3 then"
-		" base_us + ((n.us - base_us) / period_us + 1) * period_us else n.us + ?3 end, error = '"
+		" when due_us = 0 and schedule is not null then 0 when period_us > 0 and base_us + ((n.us - base_us)"
+		" / period_us + 1) * period_us < n.us + ?3 then base_us + ((n.us - base_us) / period_us + 1) *"
+		" period_us else n.us + ?3 end, error = '"
 		HWTS_DIED "'@tx from n where id = ?1 and state = 2 and epoch = ?2 and "
 		UNMARKED " returning id, due_us"),
 	/* Those of rows that no other transaction has locked. */
