@@ -8,47 +8,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* FOLDER/NAME, where only the folder has to be there. */
-static char *in_real_folder(const char *path)
+/* By SQLite itself: the close of any other descriptor would take the locks of this process away.  Why it could not. */
+static int make_file(const char *path)
 {
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-	char *folder = hwts_copy(slash ? path : "."), *real, *found;
-	size_t size;
+	sqlite3 *made = NULL;
+	int why;
 
-	if (!folder)
-		return errno = ENOMEM, NULL;
-	if (slash)
-		folder[HWTS_MAX(slash - path, 1)] = '\0';
-	real = realpath(folder, NULL);
-	free(folder);
-	if (!real)
-		return NULL;
-	size = strlen(real) + strlen(name) + 2;
-	found = hwts_alloc(size);
-	if (found)
-		(void)snprintf(found, size, "%s/%s", real, name);
-	free(real);
-	errno = ENOMEM; /* if there is none */
-	return found;
-}
-
-/* Where a link leads; NULL: it is none. */
-static char *behind_link(const char *path)
-{
-	char to[4096], *behind;
-	const char *slash = strrchr(path, '/');
-	ssize_t len = readlink(path, to, sizeof(to));
-	size_t folder;
-
-	if (len <= 0 || (size_t)len == sizeof(to))
-		return NULL;
-	folder = slash && to[0] != '/' ? (size_t)(slash + 1 - path) : 0;
-	behind = hwts_alloc(folder + (size_t)len + 1);
-	if (behind) {
-		memcpy(behind, path, folder);
-		memcpy(behind + folder, to, (size_t)len);
-	}
-	return behind;
+	(void)sqlite3_open_v2(path, &made, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
+	why = sqlite3_system_errno(made);
+	(void)sqlite3_close(made);
+	return why;
 }
 
 /*
@@ -57,22 +26,16 @@ static char *behind_link(const char *path)
  */
 int hwts_sqlite_find_file(const char *path, char **found)
 {
-	char *behind = NULL;
-	int rc;
+	int why = access(path, F_OK) != 0 && errno == ENOENT ? make_file(path) : 0;
 
-	*found = realpath(path, NULL);
-	if (!*found && errno == ENOENT && !(behind = behind_link(path)))
-		*found = in_real_folder(path);
-	if (behind) { /* the file is not there yet */
-		rc = hwts_sqlite_find_file(behind, found);
-		free(behind);
-		return rc;
-	}
-	if (*found)
-		return 0;
-	if (errno == ENOENT)
+	if (why == ENOENT)
 		return hwts_fail(ENOENT, "sqlite: %s: there is no such folder; make it first", path);
-	return hwts_fail_errno(errno == ENOMEM ? ENOMEM : EACCES, path);
+	if (why != 0) { /* the first connection says it */
+		*found = hwts_copy(path);
+		return *found ? 0 : ENOMEM;
+	}
+	*found = realpath(path, NULL);
+	return *found ? 0 : hwts_fail_errno(errno == ENOMEM ? ENOMEM : EACCES, path);
 }
 
 static bool file_has_moved(struct sqlite_conn *conn)
