@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The queue of a group.  Timeouts become due in the order of their times, and mostly have one priority: what comes
- * behind the last, or before the first, goes into a circle in order.  The rest goes into a pairing heap.
+ * The queue of a group: a pairing heap.  Timeouts become due in the order of their times, and mostly have one priority,
+ * and what comes in order it takes and gives in a few nanoseconds.
  */
 #include "core/turns.h"
 
@@ -50,51 +50,17 @@ static struct hwts_turn *merge_all(struct hwts_turn *heap)
 	return all;
 }
 
-void hwts_turn_push(struct hwts_turn_queue *queue, struct hwts_turn *turn)
+void hwts_turn_push(struct hwts_turn **queue, struct hwts_turn *turn)
 {
-	struct hwts_turn *last = queue->last;
-
-	turn->child = NULL;
-	if (!last) {
-		turn->next = turn;
-		queue->last = turn;
-	} else if (!is_before(turn, last)) {
-		turn->next = last->next;
-		last->next = turn;
-		queue->last = turn;
-	} else if (is_before(turn, last->next)) {
-		turn->next = last->next;
-		last->next = turn;
-	} else {
-		turn->next = NULL;
-		queue->heap = queue->heap ? merge(queue->heap, turn) : turn;
-	}
-}
-
-static bool is_in_heap(const struct hwts_turn_queue *queue)
-{
-	return queue->heap && (!queue->last || is_before(queue->heap, queue->last->next));
-}
-
-struct hwts_turn *hwts_turn_first(const struct hwts_turn_queue *queue)
-{
-	if (is_in_heap(queue))
-		return queue->heap;
-	return queue->last ? queue->last->next : NULL;
-}
-
-struct hwts_turn *hwts_turn_pop(struct hwts_turn_queue *queue)
-{
-	struct hwts_turn *turn = hwts_turn_first(queue);
-
-	if (!turn)
-		return NULL;
-	if (is_in_heap(queue))
-		queue->heap = merge_all(turn->child);
-	else if (turn == queue->last)
-		queue->last = NULL;
-	else
-		queue->last->next = turn->next;
 	turn->next = turn->child = NULL;
+	*queue = *queue ? merge(*queue, turn) : turn;
+}
+
+struct hwts_turn *hwts_turn_pop(struct hwts_turn **queue)
+{
+	struct hwts_turn *turn = *queue;
+
+	if (turn)
+		*queue = merge_all(turn->child);
 	return turn;
 }

@@ -59,7 +59,7 @@ size_t hwts_turns_share(const struct hwts_turns *turns, const struct hwts_turn_g
 bool hwts_turns_has_room(const struct hwts_turns *turns, const struct hwts_due *due, size_t share)
 {
 	const struct hwts_turn_group *group = group_of(turns, due);
-	const struct hwts_turn *first = group ? hwts_turn_first(&group->queue) : NULL;
+	const struct hwts_turn *first = group ? group->queue : NULL;
 	size_t most = group ? hwts_turns_share(turns, group, share) : 0;
 
 	if (!group || group->turns < most)
@@ -112,7 +112,7 @@ static bool is_first(const struct hwts_rest *rest, const struct hwts_rest *other
 /* The first that is due, if nothing goes before it; or the first of all, if few are left. */
 static struct hwts_rest *wanted_of(const struct hwts_turns *turns, const struct hwts_turn_group *group, size_t share)
 {
-	const struct hwts_turn *first = hwts_turn_first(&group->queue);
+	const struct hwts_turn *first = group->queue;
 	struct hwts_rest *due = NULL, *any = NULL;
 
 	for (struct hwts_rest *rest = turns->rests; rest; rest = rest->next) {

@@ -18,8 +18,7 @@ static bool awaits_rest(const struct hwts_turns *turns, const struct hwts_turn_g
 {
 	const struct hwts_rest *rest = group->rests ? turns->rests : NULL;
 
-	while (rest &&
-	       (rest->turn.group != group || !hwts_rest_precedes(rest, hwts_turn_first(&group->queue), turns->now_us)))
+	while (rest && (rest->turn.group != group || !hwts_rest_precedes(rest, group->queue, turns->now_us)))
 		rest = rest->next;
 	return rest != NULL;
 }
@@ -31,8 +30,7 @@ static bool is_blocked(const struct hwts_turns *turns, const struct hwts_turn_gr
 
 	if (hwts_turns_is_paused(turns, group))
 		return true;
-	return !hwts_turn_first(&group->queue)->counted &&
-	       ((most > 0 && group->running >= most) || awaits_rest(turns, group));
+	return !group->queue->counted && ((most > 0 && group->running >= most) || awaits_rest(turns, group));
 }
 
 /* No bucket is emptier than empty: by older rules it may have been.  Where nobody knew it, it was empty by these. */
@@ -122,7 +120,7 @@ void hwts_turns_place(struct hwts_turns *turns, struct hwts_turn_group *group)
 {
 	if (group->where == IN_WHEEL)
 		out_of_wheel(turns, group);
-	if (group->where == OUT && hwts_turn_first(&group->queue))
+	if (group->where == OUT && group->queue)
 		to_ring(turns, group);
 }
 
@@ -260,7 +258,7 @@ static struct hwts_turn_group *front(struct hwts_turns *turns, int64_t now_ns)
 		return NULL;
 	advance(turns, now_ns);
 	while ((group = turns->first) != NULL) {
-		bool queued = hwts_turn_first(&group->queue) != NULL;
+		bool queued = group->queue != NULL;
 		int64_t ready = queued ? ready_ns(turns, group, now_ns) : INT64_MIN;
 
 		if (queued && ready <= now_ns && !is_blocked(turns, group))
@@ -345,7 +343,7 @@ struct hwts_turn *hwts_turns_peek(struct hwts_turns *turns, int64_t now_ns)
 {
 	struct hwts_turn_group *group = front(turns, now_ns);
 
-	return group ? hwts_turn_first(&group->queue) : NULL;
+	return group ? group->queue : NULL;
 }
 
 struct hwts_turn *hwts_turns_take(struct hwts_turns *turns, int64_t now_ns)
@@ -361,7 +359,7 @@ struct hwts_turn *hwts_turns_take(struct hwts_turns *turns, int64_t now_ns)
 	turn->reserved = hwts_turns_rules(turns, group).every_ns > 0;
 	group->reserved += turn->reserved;
 	out_of_ring(turns);
-	if (hwts_turn_first(&group->queue))
+	if (group->queue)
 		to_ring(turns, group);
 	return turn;
 }

@@ -55,7 +55,7 @@ struct hwts_place {
 };
 
 struct hwts_turn {
-	struct hwts_turn *next, *child; /* in its group's queue */
+	struct hwts_turn *next, *child; /* in its group's queue, a heap: siblings, and what comes behind it */
 	struct hwts_turn_group *group;
 	int64_t due_us;
 	int8_t priority;
@@ -63,15 +63,9 @@ struct hwts_turn {
 	bool reserved; /* T2 */
 };
 
-/* Turns, the first of which is the next one; turn_queue.c. */
-struct hwts_turn_queue {
-	struct hwts_turn *last; /* of those that came in order: a circle */
-	struct hwts_turn *heap; /* the others */
-};
-
-void hwts_turn_push(struct hwts_turn_queue *queue, struct hwts_turn *turn);
-struct hwts_turn *hwts_turn_first(const struct hwts_turn_queue *queue); /* NULL: empty */
-struct hwts_turn *hwts_turn_pop(struct hwts_turn_queue *queue);
+/* Turns, the first of which is the next one; NULL: there are none.  turn_queue.c. */
+void hwts_turn_push(struct hwts_turn **queue, struct hwts_turn *turn);
+struct hwts_turn *hwts_turn_pop(struct hwts_turn **queue);
 
 /* What holds of a group; 0: no limit. */
 struct hwts_rules {
@@ -107,11 +101,11 @@ void hwts_rules_remove(struct hwts_rule_book *book, struct hwts_own_rules *own);
 void hwts_rules_clear(struct hwts_rule_book *book);
 uint32_t hwts_name_hash(const char *name, size_t len);
 
-/* 72 bytes with a name of up to 13. */
+/* 64 bytes with a name of up to 13. */
 struct hwts_turn_group {
 	struct hwts_turn_group *chain; /* of those with its hash */
 	struct hwts_turn_group *next;  /* in the ring, or in a slot of the wheel */
-	struct hwts_turn_queue queue;
+	struct hwts_turn *queue;
 	int64_t full_ns;         /* when its bucket is full */
 	uint32_t turns, running; /* its turns; T1 */
 	uint32_t round;          /* of its last timeout that was queued for a thread */
