@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Groups in a store: turns, priority, pauses, caps and rates.  What the order of starts tells needs no clock. */
-#include "store.h"
+#include "store_query.h"
 #include "front.h"
 #include "core/ahead.h"
 
@@ -311,6 +311,35 @@ TEST(what_was_begun_ahead_does_not_start_after_the_news_of_a_pause)
 	CHECK_INT(starts_of("g"), ==, 0);
 	CHECK_CALL(hwt_store_resume(other, "a", "g"), 0);
 	CHECK(wait_count(&ended, 54));
+}
+
+/* It was due as it was replaced, and is begun in vain.  Then its time comes. */
+TEST(what_has_replaced_another_has_its_own_priority)
+{
+	CLOSING hwt_store *store = start_with(1, false);
+	struct hwts_due due = { .due_us = 1, .part = HWTS_OVERDUE };
+	int priority = 100;
+	hwt_store_spec spec = SPEC("a", 0, .group = "g", .key = "k", .priority = 100, .data = &priority,
+				   .len = sizeof(priority));
+
+	CHECK_CALL(hwt_store_pause(store, "a", "g"), 0);
+	(void)put_spec(store, &spec);
+	wait_window(store, 1);
+	priority = spec.priority = -100;
+	spec.flags = HWT_STORE_REPLACE;
+	spec.delay_ns = HWT_S(3600);
+	due.id = put_spec(store, &spec);
+	due.shard = hwts_shard_of(&store->kinds->row, due.id);
+	CHECK_CALL(hwt_store_resume(store, "a", "g"), 0);
+	wait_window(store, 0);
+	CHECK_CALL(hwt_store_pause(store, "a", "g"), 0);
+	(void)query("update %s_timeout set due_us = 1", world.schema);
+	CHECK(!LOCKED(store, hwts_window_rescue(store, &due)));
+	put_in(store, "g", 0, 3);
+	wait_window(store, 4);
+	CHECK_CALL(hwt_store_resume(store, "a", "g"), 0);
+	CHECK(wait_count(&ended, 4));
+	CHECK_INT(starts[0].priority, ==, 0);
 }
 
 /*

@@ -130,7 +130,7 @@ static void not_begun(hwt_store *store, const struct hwts_want *want)
 		hwts_window_not_running(entry);
 	if (want->inherited && want->mark == HWTS_REPLACED) {
 		entry->len = want->len;
-		entry->turn.priority = want->priority;
+		entry->priority = want->priority;
 	}
 	if (!want->last && !want->lost && want->due_us != HWTS_NEVER)
 		entry->last = hwts_is_last(entry->kind, want->attempt);
@@ -154,7 +154,7 @@ static void begun(hwt_store *store, struct hwts_entry *entry, struct hwts_row *r
 	}
 	entry->between = false;
 	row->queued_ns = hwt_now();
-	row->priority = entry->turn.priority;
+	row->priority = entry->priority;
 	row->turns = entry->turn.group;
 	row->round = hwts_turns_round(&kind->turns, row->turns);
 	hwts_queue(store, row);

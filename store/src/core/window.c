@@ -92,7 +92,7 @@ static bool make_free(struct hwts_window *window)
 struct hwts_entry *hwts_window_insert(hwt_store *store, struct hwts_kind *kind, const struct hwts_due *due)
 {
 	struct hwts_window *window = store->window;
-	struct hwts_turn turn = { .priority = due->priority };
+	struct hwts_turn turn = { .due_us = due->due_us };
 	struct hwts_entry *entry, **head;
 
 	if (!make_free(window) || !hwts_turns_join(&kind->turns, &turn, due->group, due->group_len, due->id))
@@ -109,6 +109,7 @@ struct hwts_entry *hwts_window_insert(hwt_store *store, struct hwts_kind *kind, 
 				      .kind = kind,
 				      .next = *head,
 				      .shard = due->shard,
+				      .priority = due->priority,
 				      .len = due->len,
 				      .again_us = HWTS_NEVER,
 				      .heard = ++window->heard };
@@ -165,6 +166,7 @@ void hwts_window_due(struct hwts_entry *entry)
 		entry->again_us = HWTS_NEVER;
 	}
 	entry->state = HWTS_IS_DUE;
+	entry->turn.priority = entry->priority;
 	hwts_turns_add(turns, &entry->turn);
 	if (!waits)
 		hwts_wake(entry->store, HWTS_BEGIN);
@@ -287,7 +289,8 @@ void hwts_window_ended(hwt_store *store, const struct hwts_row *row, bool filed)
 		due_us = hwts_clock_db_us(store) + row->rest_us;
 	entry->last = hwts_is_last(entry->kind, row->next_attempt);
 	entry->len = (uint32_t)row->len;
-	entry->turn.priority = row->priority;
+	if (row->replaced)
+		entry->priority = row->priority;
 	if (due_us == HWTS_NEVER || !shard || !shard->held ||
 	    hwts_window_is_for_a_look(shard, &(struct hwts_due){ .id = row->id, .due_us = due_us }))
 		hwts_window_erase(entry);

@@ -21,6 +21,7 @@ struct hwts_entry {
 	struct hwts_entry *next; /* in the chain of its bucket, or of free ones */
 	uint32_t len;
 	int32_t shard;
+	int8_t priority; /* as was last heard: that of its turn when it is due again */
 	enum hwts_entry_state state;
 	bool unsure;  /* the reply to its begin was lost */
 	bool runs;    /* under an older epoch, as far as is known: it counts in its group */

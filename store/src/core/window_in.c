@@ -62,14 +62,15 @@ void hwts_window_see(hwt_store *store, const struct hwts_due *due)
 		if (hwts_window_is_for_a_look(shard, due) ? passes_look(store, kind, shard, due)
 							  : keeps(store, kind, due))
 			add(store, kind, due, false);
-	} else if (entry->state == HWTS_ARMED) {
+		return;
+	}
+	entry->len = HWTS_MAX(entry->len, due->len);
+	entry->priority = due->priority;
+	if (entry->state == HWTS_ARMED) {
 		entry->heard = ++store->window->heard;
-		entry->len = HWTS_MAX(entry->len, due->len);
-		entry->turn.priority = due->priority;
 		if (due->due_us < entry->turn.due_us && !entry->aside)
 			hwts_window_arm_again(entry, due->due_us);
 	} else {
-		entry->len = HWTS_MAX(entry->len, due->len);
 		entry->again_us = HWTS_MIN(entry->again_us, due->due_us);
 	}
 }
