@@ -8,6 +8,7 @@
  *
  *     limit n  bound n  transfers n  wheel n  full n  unstarted     settings, before all others
  *     parked  told                     an executor keeps what is due; on_earlier is set
+ *     day t                            the clock is the time of the day, and this is it; it begins unstarted
  *     new x t  at x t  every x t p     schedules: a delay, a deadline, a first delay and a period
  *     move x t  place x t              reschedules, by a delay or a deadline
  *     crowd x t                        schedules and cancels x until that is refused for the limit
@@ -16,11 +17,13 @@
  *     advance t  next                  "= t": the answer
  *     walk t                           advances tick by tick
  *     stop n                           n: how many are handed out.  "back x t": such a one is, with this deadline
+ *     halt                             as a stop on another thread does in the middle of this task
+ *     meanwhile point { ... }          what comes at this HWT_POINT of the next statement, which has it ('-' for ' ')
  *     work n  refuse n                 runs so many of those that are parked; the executor refuses the next ones
  *     no-memory  memory
  *     ran x n  at-time x t  missed x n  released x n  state x S  left x t  pending n  none (handed out any more)
  *     stat name n  most name n         a number of hwt_stats; at most that
- *     late i n                         so many tasks are in this place of hwt_stats.lateness
+ *     late i n ...                     so many tasks are in this place of hwt_stats.lateness
  *     rings n                          on_earlier has been called so often since this was asked last
  *     in x n { ... }                   what the next n runs of x do.  "out": what the finaliser does, if n is 0
  *     thread { ... }                   what another thread does meanwhile
@@ -203,6 +206,11 @@ static inline void script_ring(void *ctx)
 	errno = EAGAIN;
 }
 
+static int64_t script_clock(void)
+{
+	return script.now_ns;
+}
+
 static inline void script_create(void)
 {
 	static const hwt_executor executor = { script_park, NULL };
@@ -210,10 +218,20 @@ static inline void script_create(void)
 	if (script.timer != NULL)
 		return;
 	script.config.executor = script.is_parked ? &executor : NULL;
+	hwt_test_clock = script.config.clock == HWT_CLOCK_REALTIME ? script_clock : NULL;
 	script.config.on_earlier = script.is_told ? script_ring : NULL;
 	REQUIRE(hwt_timer_create(&script.timer, &script.config) == 0);
 	if (!script.is_unstarted)
 		REQUIRE(hwt_timer_advance(script.timer, 0, NULL) == 0);
+}
+
+/* At first, and whenever it is set. */
+static inline void script_set_day(int64_t now_ns)
+{
+	script.now_ns = now_ns;
+	script.is_unstarted = true;
+	script.config.clock = HWT_CLOCK_REALTIME;
+	script.config.flags = HWT_CALLER_DRIVEN;
 }
 
 static inline bool script_set(struct script_part *part, const char *verb)
@@ -234,6 +252,8 @@ static inline bool script_set(struct script_part *part, const char *verb)
 		script.is_told = true;
 	else if (strcmp(verb, "unstarted") == 0)
 		script.is_unstarted = true;
+	else if (strcmp(verb, "day") == 0)
+		script_set_day(script_when(part));
 	else
 		return false;
 	return true;
@@ -303,10 +323,30 @@ static inline void script_crowd(struct script_part *part)
 	script_want("is refused", rc, ENOBUFS);
 }
 
+static void script_come_by(void)
+{
+	script.depth++;
+	script_play(script.there);
+	script.depth--;
+}
+
+static inline void script_meanwhile(struct script_part *part)
+{
+	(void)script_word(part, script.point);
+	for (char *at = script.point; (at = strchr(at, '-')) != NULL;)
+		*at = ' ';
+	script.there = script_braces(part);
+	meanwhile(script.point, script_come_by);
+}
+
 static inline bool script_arrange(struct script_part *part, const char *verb)
 {
 	if (strcmp(verb, "in") == 0) {
 		script_in(part);
+	} else if (strcmp(verb, "meanwhile") == 0) {
+		script_meanwhile(part);
+	} else if (strcmp(verb, "halt") == 0) {
+		hwt_worker_request_stop(&script.timer->worker);
 	} else if (strcmp(verb, "thread") == 0) {
 		struct script_part inside = script_braces(part);
 		pthread_t thread;
@@ -359,6 +399,7 @@ static void script_play(struct script_part part)
 
 	for (script_skip(&part); part.at < part.end; script_skip(&part)) {
 		struct script_part statement = script_statement(&part), before = script.now;
+		bool comes_by = script.depth == 0 && atomic_load(&hwt_test_point) != NULL;
 
 		script.now = statement;
 		(void)script_word(&statement, verb);
@@ -367,7 +408,9 @@ static void script_play(struct script_part part)
 			if (!script_call(&statement, verb) && !script_see(&statement, verb) &&
 			    !script_arrange(&statement, verb))
 				script_fail("no such verb", 0, 0);
-			if (script.depth == 0 && script.first == script.end)
+			if (comes_by)
+				script_want("comes by", meanwhile_came(), true);
+			if (script.depth == 0 && script.first == script.end && atomic_load(&hwt_test_point) == NULL)
 				hwt_check(script.timer);
 		}
 		script_skip(&statement);
@@ -389,6 +432,7 @@ static inline void play(const char *text)
 		memory_is_back();
 		script_work(script.end - script.first);
 		CHECK_INT(hwt_timer_destroy(script.timer), ==, 0);
+		hwt_test_clock = NULL;
 		hwt_test_full = HWT_FULL;
 	}
 }

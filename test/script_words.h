@@ -38,7 +38,9 @@ static struct script {
 	} parked[SCRIPT_PARKED];
 	unsigned first, end, refuse, depth;
 	int64_t now_ns;
-	struct script_part now; /* the statement, for messages */
+	char point[SCRIPT_WORD];
+	struct script_part there; /* what is played at that point */
+	struct script_part now;   /* the statement, for messages */
 } script;
 
 static void script_play(struct script_part part);

@@ -51,6 +51,53 @@ static inline void memory_is_back(void)
 	memory_fails(UINT64_MAX, UINT64_MAX);
 }
 
+/* What another thread does in the middle of a call: at its first point of this name. */
+static const char *meanwhile_at;
+static void (*meanwhile_act)(void);
+
+static inline void meanwhile_come(const char *where)
+{
+	if (strcmp(where, meanwhile_at) != 0)
+		return;
+	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
+	meanwhile_act();
+}
+
+static inline void meanwhile(const char *where, void (*act)(void))
+{
+	meanwhile_at = where;
+	meanwhile_act = act;
+	atomic_store(&hwt_test_point, meanwhile_come);
+}
+
+/* Returns true if the call came to that. */
+static inline bool meanwhile_came(void)
+{
+	return atomic_exchange(&hwt_test_point, (hwt_point_hook *)0) == NULL;
+}
+
+/* Counts the points of this name. */
+static atomic_uint points_passed;
+
+static inline void points_note(const char *where)
+{
+	if (strcmp(where, meanwhile_at) == 0)
+		atomic_fetch_add(&points_passed, 1);
+}
+
+static inline void points_begin(const char *where)
+{
+	meanwhile_at = where;
+	atomic_store(&points_passed, 0);
+	atomic_store(&hwt_test_point, points_note);
+}
+
+static inline unsigned points_end(void)
+{
+	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
+	return atomic_load(&points_passed);
+}
+
 /* xorshift64*: the same numbers from the same seed everywhere. */
 static inline uint64_t random_next(uint64_t *state)
 {
@@ -152,6 +199,30 @@ static inline void driven_walk(hwt_timer *timer, int64_t now_ns)
 	while (fake_now_ns + tick_ns <= now_ns)
 		driven_pass(timer, fake_now_ns + tick_ns);
 	driven_pass(timer, now_ns);
+}
+
+/* As the worker gives back all that it can. */
+static inline void driven_trim(hwt_timer *timer)
+{
+	struct hwt_look *look = &timer->worker.trimming.look;
+
+	hwt_look_begin(look, &timer->lanes, fake_now_ns, 0, true);
+	while (hwt_look_step(look))
+		;
+}
+
+static inline void nothing(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	(void)arg;
+}
+
+static inline hwt_stats stats_now(const hwt_timer *timer)
+{
+	hwt_stats stats = { .size = sizeof(stats) };
+
+	CHECK_INT(hwt_timer_stats(timer, &stats), ==, 0);
+	return stats;
 }
 
 static inline void driven_destroy(hwt_timer *timer)

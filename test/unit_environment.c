@@ -154,13 +154,7 @@ TEST(a_waiter_sleeps_while_its_lane_is_locked)
  * A thread that is cancelled while it sleeps so.
  */
 
-static atomic_uint gave_way, returned;
-
-static void count_turns(const char *where)
-{
-	if (strcmp(where, "give way") == 0)
-		atomic_fetch_add(&gave_way, 1);
-}
+static atomic_uint returned;
 
 static void *cancelled_thread(void *timer)
 {
@@ -183,12 +177,12 @@ TEST(a_cancelled_thread_that_waits_for_a_lane_leaves_after_the_call)
 	hwt_own_number = 1;
 	lane = lanes_home(&timer->lanes);
 	queue_lock(&lane->submitted);
-	atomic_store(&hwt_test_point, count_turns);
+	points_begin("give way");
 	REQUIRE(pthread_create(&thread, NULL, cancelled_thread, timer) == 0);
-	REQUIRE(wait_count(&gave_way, 30)); /* it sleeps */
+	REQUIRE(wait_count(&points_passed, 30)); /* it sleeps */
 	queue_unlock(&lane->submitted);
 	REQUIRE(pthread_join(thread, &result) == 0);
-	atomic_store(&hwt_test_point, NULL);
+	(void)points_end();
 	CHECK(result == PTHREAD_CANCELED);
 	CHECK_INT(returned, ==, 1);
 	CHECK_INT(hwt_pending_timeouts(timer), ==, 1);

@@ -213,7 +213,7 @@ static void take_in(uint32_t max_transfers, unsigned cancels, unsigned new)
 }
 
 /* Of all lanes together, however many there are. */
-TEST(so_many_operations_come_between_two_looks_at_the_clock)
+TEST(row25_so_many_operations_come_between_two_looks_at_the_clock)
 {
 	for (uint32_t max = 1; max <= 100; max += 33) {
 		take_in(max, 150, 200);

@@ -2,12 +2,6 @@
 /* Lanes and their free records: handing over, coming home, what other lanes have, limits, closing, no memory. */
 #include "unit.h"
 
-static void nothing(hwt_timeout timeout, void *arg)
-{
-	(void)timeout;
-	(void)arg;
-}
-
 static struct hwt_lanes lanes;
 static const hwt_config no_limit;
 

@@ -35,14 +35,6 @@ static hwt_timer *timer_on(long cores)
 	return timer;
 }
 
-static uint64_t bytes_of(const hwt_timer *timer)
-{
-	hwt_stats stats = { .size = sizeof(stats) };
-
-	CHECK_INT(hwt_timer_stats(timer, &stats), ==, 0);
-	return stats.bytes;
-}
-
 /* In a thread of its own, which has never used the timer before. */
 static void in_new_thread(void *(*act)(void *), void *arg)
 {
@@ -57,8 +49,8 @@ TEST(a_timer_of_1024_places_costs_little_before_its_first_timeout)
 	hwt_timer *small = timer_on(1), *large = timer_on(512);
 
 	CHECK_INT(large->lanes.last_seat, ==, 1023);
-	CHECK_INT(bytes_of(small), <=, 20 * 1024);
-	CHECK_INT(bytes_of(large), <=, 40 * 1024);
+	CHECK_INT(stats_now(small).bytes, <=, 20 * 1024);
+	CHECK_INT(stats_now(large).bytes, <=, 40 * 1024);
 	driven_destroy(small);
 	driven_destroy(large);
 }
@@ -112,7 +104,7 @@ TEST(lanes_that_are_made_at_the_same_time_are_one_a_place)
 		for (int i = 0; i < 20; i++) {
 			driven_pass(timer, START);
 			CHECK_INT(hwt_pending_timeouts(timer), <=, THREADS * 20);
-			CHECK(bytes_of(timer) > 0);
+			CHECK(stats_now(timer).bytes > 0);
 		}
 		for (int i = 0; i < THREADS; i++)
 			pthread_join(threads[i], NULL);
@@ -231,12 +223,10 @@ static void *schedule_without_memory(void *arg)
 TEST(without_memory_for_a_lane_a_submission_is_refused_and_counted)
 {
 	struct attempt attempt = { .timer = timer_on(512) };
-	hwt_stats stats = { .size = sizeof(stats) };
 
 	in_new_thread(schedule_without_memory, &attempt);
 	CHECK_INT(lanes_count(&attempt.timer->lanes), ==, 0);
-	CHECK_INT(hwt_timer_stats(attempt.timer, &stats), ==, 0);
-	CHECK_INT(stats.refused_memory, ==, 4);
+	CHECK_INT(stats_now(attempt.timer).refused_memory, ==, 4);
 	CHECK_INT(hwt_pending_timeouts(attempt.timer), ==, 0);
 	atomic_store(&ran, 0);
 	in_new_thread(schedule_one, attempt.timer);
@@ -363,14 +353,12 @@ TEST(memory_follows_the_peak_and_not_the_number_of_threads)
 	for (unsigned i = 0; i < THREADS_IN_ALL; i++) {
 		in_new_thread(fill_and_empty, timer);
 		if (i == 0)
-			first = (int64_t)bytes_of(timer);
+			first = (int64_t)stats_now(timer).bytes;
 	}
 	CHECK_INT(lanes_count(&timer->lanes), ==, THREADS_IN_ALL);
 	/* The records have served one thread after the other.  The nodes of all go back, so that theirs need not. */
-	hwt_look_begin(&timer->worker.trimming.look, &timer->lanes, START, 0, true);
-	while (hwt_look_step(&timer->worker.trimming.look))
-		;
-	growth = ((int64_t)bytes_of(timer) - first) / (THREADS_IN_ALL - 1);
+	driven_trim(timer);
+	growth = ((int64_t)stats_now(timer).bytes - first) / (THREADS_IN_ALL - 1);
 	printf("# %" PRId64 " bytes after the first thread, %" PRId64 " more for each other one\n", first, growth);
 	CHECK_INT(growth, <=, 8192); /* the lane, and the first slab of records */
 	hwt_check(timer);
@@ -476,13 +464,6 @@ TEST(a_lock_that_is_held_for_long_is_not_waited_for)
 	CHECK_INT(asked_for_while_held(UINT_MAX), >, 0);
 }
 
-static uint64_t pops;
-
-static void count_pops(const char *where)
-{
-	pops += strcmp(where, "queue pop") == 0;
-}
-
 struct heap {
 	hwt_timer *timer;
 	uint32_t place;
@@ -504,15 +485,15 @@ static uint64_t pops_of_a_stop(unsigned timeouts, uint32_t lanes)
 {
 	struct heap heap = { timer_on(512), lanes, timeouts };
 	size_t unprocessed = 0;
+	uint64_t pops;
 
 	for (uint32_t place = 1; place <= lanes; place++)
 		(void)lane_at(&heap.timer->lanes, place);
 	in_new_thread(heap_up, &heap);
 	CHECK_INT(lanes_count(&heap.timer->lanes), ==, lanes);
-	pops = 0;
-	atomic_store(&hwt_test_point, count_pops);
+	points_begin("queue pop");
 	CHECK_INT(hwt_timer_stop(heap.timer, &unprocessed), ==, 0);
-	atomic_store(&hwt_test_point, NULL);
+	pops = points_end();
 	CHECK_INT(unprocessed, ==, timeouts);
 	driven_destroy(heap.timer);
 	return pops;

@@ -166,12 +166,6 @@ TEST(corpus_replays)
  * What the programs cannot see, because it is a matter of memory alone.
  */
 
-static void nothing(hwt_timeout timeout, void *arg)
-{
-	(void)timeout;
-	(void)arg;
-}
-
 #define UNPLACED_MANY 300
 
 /* A timer all of whose timeouts are hours off and have found no memory for a place. */

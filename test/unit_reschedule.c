@@ -318,11 +318,8 @@ TEST(a_look_changes_no_order)
 	}
 }
 
-static void cancel_in_the_look(const char *where)
+static void cancel_it(void)
 {
-	if (strcmp(where, "look") != 0)
-		return;
-	atomic_store(&hwt_test_point, NULL);
 	CHECK_INT(hwt_cancel(subject.timeout), ==, 0);
 }
 
@@ -335,9 +332,9 @@ TEST(a_look_at_one_that_is_not_pending_finds_nothing)
 	start(&subject, AT(5));
 	CHECK(record_read_deadline(subject.timeout.entry, subject.timeout.generation, &deadline_ns));
 	CHECK_INT(deadline_ns, ==, AT(5));
-	atomic_store(&hwt_test_point, cancel_in_the_look);
+	meanwhile("look", cancel_it);
 	CHECK(!record_read_deadline(subject.timeout.entry, subject.timeout.generation, &deadline_ns));
-	CHECK(atomic_load(&hwt_test_point) == NULL);
+	CHECK(meanwhile_came());
 	CHECK(!record_read_deadline(subject.timeout.entry, subject.timeout.generation, &deadline_ns));
 	CHECK(!record_read_deadline(subject.timeout.entry, subject.timeout.generation - 1, &deadline_ns));
 	end();

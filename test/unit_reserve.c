@@ -189,13 +189,6 @@ TEST(a_refusal_at_the_limit_uses_nothing_up)
 	CHECK_INT(released, ==, 3);
 }
 
-static unsigned places;
-
-static void count_places(const char *where)
-{
-	places += strcmp(where, "limit") == 0;
-}
-
 /* Memory comes back between the two records of a timeout.  Another thread could have wanted the place meanwhile. */
 TEST(a_refusal_without_memory_takes_no_place_below_the_limit)
 {
@@ -209,24 +202,15 @@ TEST(a_refusal_without_memory_takes_no_place_below_the_limit)
 		memory_fails(0, UINT64_MAX);
 		lose_the_rest(lanes_home(&timer->lanes));
 		memory_fails(0, n);
-		places = 0;
-		atomic_store(&hwt_test_point, count_places);
+		points_begin("limit");
 		rc = schedule_owned();
-		atomic_store(&hwt_test_point, NULL);
+		CHECK_INT(points_end(), ==, 0);
 		CHECK(rc == 0 || rc == ENOMEM);
-		CHECK_INT(places, ==, 0);
 		refused += rc == ENOMEM;
 		memory_is_back();
 		CHECK_INT(hwt_timer_destroy(timer), ==, 0);
 	}
 	CHECK_INT(refused, >, 0);
-}
-
-static uint64_t looks;
-
-static void count_looks(const char *where)
-{
-	looks += strcmp(where, "unplaced") == 0;
 }
 
 /* So many at one tick, behind others that are due later.  Returns how often one without a place was looked at. */
@@ -239,15 +223,13 @@ static uint64_t looks_at(unsigned n)
 		CHECK_INT(hwt_new_timeout(timer, note, NULL, (i < n ? 7 : 5) * TICK, NULL), ==, 0);
 	CHECK_INT(hwt_timer_advance(timer, 0, NULL), ==, 0);
 	CHECK(timer->wheel->unplaced.first != NULL);
-	looks = 0;
-	atomic_store(&hwt_test_point, count_looks);
+	points_begin("unplaced");
 	CHECK_INT(hwt_timer_advance(timer, 5 * TICK, NULL), ==, 0);
 	CHECK_INT(ran, ==, n);
 	CHECK_INT(hwt_timer_advance(timer, 7 * TICK, NULL), ==, 0);
 	CHECK_INT(ran, ==, 2 * n);
-	atomic_store(&hwt_test_point, NULL);
 	end();
-	return looks;
+	return points_end();
 }
 
 TEST(twice_as_many_without_a_place_cost_twice_as_much)
@@ -256,31 +238,6 @@ TEST(twice_as_many_without_a_place_cost_twice_as_much)
 
 	CHECK_INT(cost, >=, 10000);
 	CHECK_INT(looks_at(20000), <=, 2 * cost + 1000);
-}
-
-static void stop_here(hwt_timeout timeout, void *arg)
-{
-	(void)arg;
-	note(timeout, NULL);
-	if (ran == 300)
-		hwt_worker_request_stop(&timer->worker);
-}
-
-TEST(a_stop_in_the_middle_of_those_without_a_place_hands_out_the_rest)
-{
-	size_t unprocessed = 0;
-
-	begin(0);
-	CHECK_INT(hwt_reserve(timer, 2000), ==, 0);
-	memory_fails(0, UINT64_MAX);
-	for (unsigned i = 0; i < 2000; i++)
-		CHECK_INT(hwt_new_timeout(timer, stop_here, NULL, (i < 1000 ? 7 : 5) * TICK, NULL), ==, 0);
-	CHECK_INT(hwt_timer_advance(timer, 0, NULL), ==, 0);
-	(void)hwt_timer_advance(timer, 5 * TICK, NULL);
-	CHECK_INT(ran, ==, 300);
-	CHECK_INT(hwt_timer_stop(timer, &unprocessed), ==, 0);
-	CHECK_INT(unprocessed, ==, 1700);
-	end();
 }
 
 /* Those that were used are the queue's, and their block is one of its slabs. */
@@ -473,18 +430,6 @@ TEST(a_child_may_make_timers_whatever_its_parents_threads_did)
 	CHECK_INT(hwt_reserve(timer, 10), ==, 0);
 	CHECK_INT(reserves(), ==, 1);
 	end();
-}
-
-TEST(after_a_stop_there_is_nothing_to_set_aside)
-{
-	begin(0);
-	CHECK_INT(hwt_reserve(timer, 10), ==, 0);
-	CHECK_INT(hwt_timer_stop(timer, NULL), ==, 0);
-	CHECK_INT(hwt_reserve(timer, 1), ==, ECANCELED);
-	/* The stop came behind the look at the state. */
-	CHECK_INT(hwt_lane_reserve(lanes_home(&timer->lanes), 1), ==, ECANCELED);
-	CHECK_INT(hwt_reserve(NULL, 1), ==, EINVAL);
-	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
 }
 
 TEST_MAIN()

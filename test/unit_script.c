@@ -41,6 +41,53 @@ TEST(the_next_time_is_asked_for_without_running_anything)
 	     "thread { next = 8 }; advance 8 = never; ran a 1; next = never; stop 0; next = ECANCELED");
 }
 
+/* In the middle of a tick an advance may leave in the lanes what can wait. */
+TEST(the_earliest_of_what_has_come_is_in_the_answer)
+{
+	play("at a 500; advance 0 = 500; at b 700; at c 490; at d 800; advance 0+1 = 490; at e 900; advance 0+2 = 490;"
+	     "at f 200; at g 300; advance 0+3 = 200; thread { at h 0 }; advance 0+4 = 1");
+	play("at a 500; advance 0 = 500; thread { at b 700; at c 490; at d 800 }; advance 0+1 = 490;"
+	     "thread { at e 900 }; advance 0+2 = 490; thread { at f 200; at g 300 }; advance 0+3 = 200");
+}
+
+TEST(a_finaliser_does_not_wait_for_the_end_of_the_tick)
+{
+	play("new A 50; times 4096 { new z 60 }; advance 0 = 50; cancel A; released A 0; advance 0+1; released A 1;"
+	     "new A 50; advance 0+2; cancel A; advance 0+3; released A 2");
+}
+
+TEST(what_is_cancelled_waits_in_a_busy_tick_only)
+{
+	play("at a 50; at b 51; advance 0 = 50; cancel a; advance 0+1 = 51; times 4096 { at z 60 }; advance 0+2;"
+	     "cancel b; advance 0+3 = 51; advance 1 = 60");
+}
+
+TEST(a_long_lane_is_emptied_in_the_middle_of_a_tick)
+{
+	play("at a 50; advance 0; times 4095 { at z 60 }; advance 0+1; stat transfers 1; at z 60; advance 0+2;"
+	     "stat transfers 4097");
+}
+
+/*
+ * The time of the day, which goes back
+ */
+
+TEST(a_loop_follows_a_step_back)
+{
+	play("day 5000000; advance 5000000 = never; at a 5000001; advance 5000000 = 5000001; day 1400000; new b 5;"
+	     "advance 1400000 = 1400005; new c 1; next = 1400000; in b 1 { ran c 1 }; advance 1400006 = 5000001;"
+	     "ran b 1; ran a 0; advance 5000002 = never; ran a 1");
+}
+
+/* What the bound had left of a tick is placed again. */
+TEST(a_step_back_between_two_parts_of_a_tick_loses_nothing)
+{
+	play("bound 2; day 5000000; advance 5000000; at a 5000001; at b 5000001; at c 5000001; at d 5000001;"
+	     "at e 5000001; at f 5000001; advance 5000002; stat runs 2; advance 4990000; stat runs 2;"
+	     "in c 1 { ran b 1; ran d 0 }; in d 1 { ran c 1; ran e 0 }; in e 1 { ran d 1; ran f 0 };"
+	     "times 3 { advance 5000002 }; stat runs 6");
+}
+
 TEST(what_is_left_is_told_by_the_timers_own_clock)
 {
 	play("left a ENOENT; new a 10; every b 20 30; at c never; new d 10; left a 10; advance 4; left a 6; left b 16;"
@@ -242,9 +289,99 @@ TEST(finalisers_that_wait_for_the_worker_are_bounded_by_a_limit)
 	    "advance 2; new B 3; new c 3; advance 9; ran B 1; ran c 1");
 }
 
+TEST(a_limit_refuses_no_finaliser_for_a_worker_that_comes_late)
+{
+	play("limit 1; times 200000 { new A 9; cancel A }; walk 90; released A 200000");
+}
+
+/*
+ * A record that its lane keeps at the end of the queue
+ */
+
+/* One record and one node, however many there are, and whatever is asked of each. */
+TEST(who_schedules_and_cancels_needs_one_record)
+{
+	play("limit 2; at z 60; advance 0 = 60; new b 70; cancel b; stat transfers 1;"
+	     "times 5000 { new a 70; pending 2; state a PENDING; state b RETIRED; cancel b = ENOENT; move b 0 = ENOENT;"
+	     "cancel a; pending 1; state a CANCELLED; cancel a = ENOENT; move a 0 = ENOENT; new b 70; state a RETIRED;"
+	     "cancel b }; most records 300; advance 0+1; stat transfers 1; advance 1; stat transfers 2; stat runs 0");
+}
+
+/* Just before it is queued again.  It is older than what comes next, and not lost. */
+TEST(a_record_that_is_popped_while_it_is_queued_again_runs_in_its_turn)
+{
+	play("new a 5; cancel a; meanwhile word-requeue { advance 1 }; new b 5; new c 4; in b 1 { ran c 0 };"
+	     "walk 5; ran b 1; ran c 1; ran a 0");
+	play("new a 5; cancel a; meanwhile word-requeue { advance 1 }; new b 5; times 97 { new c 4 };"
+	     "in b 1 { ran c 0 }; walk 5; ran b 1; ran c 97");
+	play("new a 5; cancel a; meanwhile word-requeue { advance 1 }; new b 5; walk 9; ran b 1");
+	play("new a 5; cancel a; meanwhile word-requeue { advance 1 }; new b 5; stop 1; back b 5");
+}
+
+TEST(one_with_an_extension_is_left_to_the_worker)
+{
+	play("times 100 { every a 5 5; cancel a; new A 5; cancel A; new b 5; cancel b }; released A 0;"
+	     "advance 1; released A 100; stat transfers 300; advance 9; stat runs 0");
+}
+
+/* It waits on the stack and not at the end of the queue, though it was submitted last. */
+TEST(one_that_runs_again_is_not_kept)
+{
+	play("parked; in a 1 { move a 3600000 }; new a 1; advance 1; work 1; cancel a; new b 2; advance 3; pending 1;"
+	     "work 1; ran b 1");
+}
+
+/* Or a lane could keep a slab for it. */
+TEST(a_trim_gets_the_record)
+{
+	play("new a 9; cancel a; trim; advance 1; trim; stat records 0");
+	play("new a 9; cancel a; advance 1; trim; trim; stat records 0");
+}
+
+/* One that has been popped and that is queued again is not free. */
+TEST(a_trim_leaves_what_was_queued_again)
+{
+	play("new a 5; cancel a; meanwhile word-requeue { advance 1 }; new b 5; trim; walk 5; ran b 1");
+}
+
+/*
+ * A stop in the middle
+ */
+
+TEST(row28_what_was_cancelled_in_the_batch_of_a_stop_is_released)
+{
+	play("in a 1 { cancel B }; in c 1 { halt }; new a 5; new B 5; new c 5; advance 5 = ECANCELED; ran a 1; ran c 1;"
+	     "ran B 0; released B 0; stop 0; released B 1");
+}
+
+/* Cancellations of records that had been collected and not run were looked up at places that others held by then. */
+TEST(row28_a_stop_in_the_middle_of_a_batch_with_cancelled_ones_in_it)
+{
+	play("wheel 8; in a 1 { cancel b; cancel d; cancel f; cancel h; halt }; new a 1; new b 1; new c 9; new d 1;"
+	     "new e 9; new f 1; new g 9; new h 1; new i 9; advance 0; advance 1 = ECANCELED; stat runs 1; stop 4; "
+	     "pending 0");
+}
+
+TEST(a_stop_in_the_middle_of_those_without_a_place_hands_out_the_rest)
+{
+	play("reserve 2000; no-memory; times 1000 { new a 7 }; in c 1 { halt }; times 299 { new b 5 }; new c 5;"
+	     "times 700 { new b 5 }; advance 0; advance 5 = ECANCELED; ran b 299; ran c 1; stop 1700");
+}
+
 /*
  * Memory that is set aside
  */
+
+TEST(stop_gives_unplaced_ones_back)
+{
+	play("reserve 9; no-memory; times 7 { new a 30 }; new b 30; advance 1; cancel b; stop 7");
+}
+
+TEST(after_a_stop_there_is_nothing_to_set_aside)
+{
+	play("reserve 10; stop 0; reserve 1 = ECANCELED");
+	play("reserve 10; meanwhile lock { stop 0 }; reserve 1 = ECANCELED");
+}
 
 TEST(what_is_set_aside_holds_for_each_kind)
 {
@@ -341,6 +478,33 @@ TEST(each_task_of_a_burst_is_counted_when_it_starts)
 	    "5 };"
 	    "in h 1 { late 7 6; late 0 1 }; every f 2-70000 7; advance 12+70000; at g 13; advance 13; at h 14; advance "
 	    "14+70000");
+}
+
+/* In the middle of a snapshot. */
+TEST(what_has_ended_has_begun_in_the_same_snapshot)
+{
+	play("meanwhile stats-count { new a 1000; cancel a }; stat accepted 1; stat cancelled 1; stat running 0");
+}
+
+TEST(what_is_pending_is_never_less_than_nothing)
+{
+	play("meanwhile pending-count { new a 1000; cancel a }; pending 1; pending 0");
+}
+
+TEST(a_task_that_has_run_often_since_is_one_timeout_all_the_same)
+{
+	play("in a 99 { move a 1 }; new a 1; meanwhile stats-count { walk 4 }; stat running 1; ran a 4;"
+	     "meanwhile stats-count { walk 8 }; stat pending 0");
+	play("in a 99 { move a 1 }; new a 1; meanwhile stats-count { walk 4 }; stat pending 0");
+}
+
+/* What is read of a place that counts along with the runs is not what other places count. */
+TEST(lateness_is_read_while_tasks_of_another_lateness_run)
+{
+	play("times 40 { at z 10 }; advance 10; meanwhile counts-late { times 5 { at z 20 }; advance 20+5000 };"
+	     "late 0 40 3 5; times 40 { at z 30 }; advance 30;"
+	     "meanwhile counts-late { times 5 { at z 40 }; advance 40+5000; times 40 { at z 50 }; advance 50 };"
+	     "late 0 120 3 10");
 }
 
 TEST(a_burst_fills_its_place_and_leaves_it)

@@ -4,12 +4,6 @@
 
 #include <sched.h>
 
-static void nothing(hwt_timeout timeout, void *arg)
-{
-	(void)timeout;
-	(void)arg;
-}
-
 TEST(stop_and_destroy_allocate_nothing)
 {
 	size_t unprocessed = 0;

@@ -38,12 +38,6 @@ static void end(void)
 	driven_destroy(timer);
 }
 
-static void nothing(hwt_timeout timeout, void *arg)
-{
-	(void)timeout;
-	(void)arg;
-}
-
 static void pass(void)
 {
 	now_ns += TICK;
@@ -76,14 +70,6 @@ static void trim(void)
 {
 	hwt_worker_trim_now(&timer->worker);
 	hwt_check(timer);
-}
-
-static hwt_stats stats(void)
-{
-	hwt_stats out = { .size = sizeof(out) };
-
-	CHECK_INT(hwt_timer_stats(timer, &out), ==, 0);
-	return out;
 }
 
 /* No call with a stale handle does anything, but for its timer. */
@@ -120,16 +106,16 @@ TEST(handles_to_memory_that_was_given_back_are_harmless)
 	begin();
 	burst(MANY);
 	CHECK_INT(zeros(timeouts, MANY), ==, 0);
-	CHECK_INT(stats().records, >=, MANY);
+	CHECK_INT(stats_now(timer).records, >=, MANY);
 	trim();
-	CHECK_INT(stats().records, <, 50000);
+	CHECK_INT(stats_now(timer).records, <, 50000);
 #ifdef HWT_LINUX
 	CHECK_INT(zeros(timeouts, MANY), >, MANY / 2);
 #endif
 	for (unsigned i = 0; i < MANY; i++)
 		check_stale(timeouts[i]);
-	CHECK_INT(stats().pending, ==, 0);
-	CHECK_INT(stats().cancelled, ==, MANY);
+	CHECK_INT(stats_now(timer).pending, ==, 0);
+	CHECK_INT(stats_now(timer).cancelled, ==, MANY);
 	end();
 }
 
@@ -145,7 +131,7 @@ TEST(memory_that_serves_again_begins_above_all_its_generations)
 		burst(MANY); /* generations differ from record to record */
 		burst(MANY / 2);
 		trim();
-		CHECK_INT(stats().records, <, 50000);
+		CHECK_INT(stats_now(timer).records, <, 50000);
 		fill(later, MANY);
 		pass();
 		for (unsigned i = 0; i < MANY; i++) {
@@ -153,7 +139,7 @@ TEST(memory_that_serves_again_begins_above_all_its_generations)
 			check_stale(timeouts[i]);
 			CHECK(hwt_timeout_state(later[i]) == HWT_PENDING);
 		}
-		CHECK_INT(stats().pending, ==, MANY);
+		CHECK_INT(stats_now(timer).pending, ==, MANY);
 		hwt_check(timer);
 		cancel_all(later, MANY);
 		pass();
@@ -175,7 +161,7 @@ TEST(what_was_kept_is_below_what_serves_again)
 	trim();
 	pass();
 	trim();
-	CHECK_INT(stats().records, ==, 0);
+	CHECK_INT(stats_now(timer).records, ==, 0);
 	for (unsigned i = 0; i < 3; i++) {
 		CHECK_INT(hwt_new_timeout_at(timer, nothing, NULL, now_ns + FAR, &next), ==, 0);
 		CHECK_INT(next.generation, >, kept.generation);
@@ -196,15 +182,15 @@ TEST(a_slab_with_a_single_timeout_stays)
 			CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
 	pass();
 	trim();
-	CHECK_INT(stats().records, >=, MANY);
+	CHECK_INT(stats_now(timer).records, >=, MANY);
 	for (unsigned i = 0; i < MANY; i += 11000, kept++)
 		CHECK(hwt_timeout_state(timeouts[i]) == HWT_PENDING);
-	CHECK_INT(stats().pending, ==, kept);
+	CHECK_INT(stats_now(timer).pending, ==, kept);
 	for (unsigned i = 0; i < MANY; i += 11000)
 		CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
 	pass();
 	trim();
-	CHECK_INT(stats().records, <, 50000);
+	CHECK_INT(stats_now(timer).records, <, 50000);
 	end();
 }
 
@@ -232,7 +218,7 @@ TEST(a_reserve_keeps_no_other_nodes)
 	burst(MANY);
 	trim();
 	CHECK_INT(slabs_bytes(&lanes_home(&timer->lanes)->submitted.slabs), <=, 70000);
-	CHECK_INT(stats().records, <, 50000);
+	CHECK_INT(stats_now(timer).records, <, 50000);
 	end();
 }
 
@@ -257,14 +243,14 @@ TEST(a_look_at_many_lanes_takes_few_slices)
 /* As a worker does that goes to sleep: returns whether it has trimmed, all of it. */
 static bool rest_at(int64_t at_ns)
 {
-	uint64_t before = stats().records;
+	uint64_t before = stats_now(timer).records;
 
 	now_ns = at_ns;
 	while (driven_pass(timer, now_ns))
 		;
 	while (hwt_worker_trim(&timer->worker, now_ns))
 		;
-	return stats().records < before;
+	return stats_now(timer).records < before;
 }
 
 /* Its wake may have ended a nap between two slices.  So it is served before the worker sleeps for long. */
@@ -303,7 +289,7 @@ TEST(a_load_that_swings_keeps_its_memory)
 	for (unsigned second = 8; second < 10; second++)
 		CHECK(!rest_at(begin_ns + HWT_S(second)));
 	CHECK(rest_at(begin_ns + HWT_S(10)) || rest_at(begin_ns + HWT_S(11)));
-	CHECK_INT(stats().records, <, 50000);
+	CHECK_INT(stats_now(timer).records, <, 50000);
 	end();
 }
 
@@ -351,13 +337,13 @@ TEST(a_load_of_some_slabs_leaves_the_others_alone)
 	atomic_store_explicit(&hwt_test_enough, 1, memory_order_release);
 	begin();
 	burst(10000);
-	CHECK_INT(stats().records, >=, 10000);
+	CHECK_INT(stats_now(timer).records, >=, 10000);
 	for (unsigned i = 0; i < 60; i++) {
 		fill(later, 1500);
 		(void)rest_at(now_ns + HWT_MS(250));
 		cancel_all(later, 1500);
 	}
-	CHECK_INT(stats().records, <=, 8000);
+	CHECK_INT(stats_now(timer).records, <=, 8000);
 	end();
 	atomic_store(&hwt_test_slab_records, SLAB_RECORDS);
 	atomic_store_explicit(&hwt_test_enough, (size_t)4 << 20, memory_order_release);
@@ -392,7 +378,7 @@ TEST(the_worker_wakes_up_to_trim_and_then_no_more)
 	CHECK(!rest_at(now_ns + TICK));
 	CHECK_INT(rest_until_calm(), <, 10);
 	CHECK_INT(now_ns, <=, from_ns + HWT_S(5));
-	CHECK_INT(stats().records, <, 50000);
+	CHECK_INT(stats_now(timer).records, <, 50000);
 	end();
 }
 
@@ -419,7 +405,7 @@ TEST(memory_of_tasks_on_task_threads_goes_back_as_well)
 		hwt_tasks_run_one(&timer->tasks.runner[0], record, READY_NOT_MARKED);
 	(void)rest_at(now_ns + HWT_S(1));
 	CHECK_INT(rest_until_calm(), <, 10);
-	CHECK_INT(stats().records, <, 50000);
+	CHECK_INT(stats_now(timer).records, <, 50000);
 	end();
 }
 
@@ -459,7 +445,7 @@ TEST(memory_of_jobs_of_an_executor_goes_back_when_they_have_finished)
 		run_job(jobs[i]);
 	(void)rest_at(now_ns + HWT_S(1));
 	CHECK_INT(rest_until_calm(), <, 10);
-	CHECK_INT(stats().records, <, 50000);
+	CHECK_INT(stats_now(timer).records, <, 50000);
 	end();
 }
 
@@ -472,7 +458,7 @@ TEST(what_was_set_aside_goes_back_when_it_is_not_wanted_any_more)
 	CHECK_INT(hwt_reserve(timer, MANY), ==, 0);
 	CHECK(!rest_at(now_ns + TICK));
 	CHECK_INT(rest_until_calm(), <, 10);
-	CHECK_INT(stats().records, >=, 2 * MANY);
+	CHECK_INT(stats_now(timer).records, >=, 2 * MANY);
 	CHECK_INT(hwt_reserve(timer, 0), ==, 0);
 	CHECK(!hwt_lanes_are_empty(&timer->lanes)); /* so the worker does not sleep over it */
 	(void)rest_at(now_ns + HWT_S(100));
@@ -480,7 +466,7 @@ TEST(what_was_set_aside_goes_back_when_it_is_not_wanted_any_more)
 	looks = rest_until_calm();
 	CHECK_INT(looks, >, 0);
 	CHECK_INT(looks, <, 10);
-	CHECK_INT(stats().records, <, 50000);
+	CHECK_INT(stats_now(timer).records, <, 50000);
 	end();
 }
 
@@ -493,14 +479,14 @@ TEST(what_could_not_all_be_set_aside_goes_back)
 	CHECK_INT(hwt_reserve(timer, MANY), ==, 0);
 	(void)rest_at(now_ns + TICK);
 	CHECK_INT(rest_until_calm(), <, 10);
-	before = stats().records;
+	before = stats_now(timer).records;
 	memory_fails(9, UINT64_MAX); /* the nodes, and some slabs */
 	CHECK_INT(hwt_reserve(timer, 10 * MANY), ==, ENOMEM);
 	memory_is_back();
-	CHECK_INT(stats().records, >=, before + 50000);
+	CHECK_INT(stats_now(timer).records, >=, before + 50000);
 	(void)rest_at(now_ns + HWT_S(100));
 	CHECK_INT(rest_until_calm(), >, 0);
-	CHECK_INT(stats().records, <, before + 50000);
+	CHECK_INT(stats_now(timer).records, <, before + 50000);
 	end();
 }
 
@@ -517,7 +503,7 @@ TEST(the_wheels_memory_goes_back_when_the_last_timeout_has_ended)
 		CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
 	CHECK(!rest_at(now_ns + TICK));
 	CHECK_INT(rest_until_calm(), <, 10);
-	CHECK_INT(stats().records, <, 50000);
+	CHECK_INT(stats_now(timer).records, <, 50000);
 	CHECK_INT(wheel_spare(timer->wheel), >, (size_t)4 << 20);
 	CHECK(!wheel_is_empty(timer->wheel));
 	CHECK_INT(hwt_cancel(timeouts[0]), ==, 0);
@@ -546,11 +532,11 @@ TEST(the_worker_does_not_look_for_ever_for_what_it_cannot_give_back)
 		CHECK(!rest_at(grid_time(&timer->grid, tick)));
 	}
 	CHECK_INT(wakeups, >, 0);
-	CHECK_INT(stats().records, >=, MANY);
+	CHECK_INT(stats_now(timer).records, >=, MANY);
 	for (unsigned i = 0; i < MANY; i += 11000)
 		CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
 	CHECK(!rest_at(now_ns + TICK));
-	for (wakeups = 0; stats().records >= 50000; wakeups++) {
+	for (wakeups = 0; stats_now(timer).records >= 50000; wakeups++) {
 		tick = hwt_worker_trim_due(&timer->worker, HWT_TICK_NEVER, now_ns);
 		REQUIRE(tick != HWT_TICK_NEVER && wakeups < 10);
 		(void)rest_at(grid_time(&timer->grid, tick));

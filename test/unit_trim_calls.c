@@ -31,20 +31,6 @@ static void end(void)
 	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
 }
 
-static hwt_stats stats(void)
-{
-	hwt_stats out = { .size = sizeof(out) };
-
-	CHECK_INT(hwt_timer_stats(timer, &out), ==, 0);
-	return out;
-}
-
-static void nothing(hwt_timeout timeout, void *arg)
-{
-	(void)timeout;
-	(void)arg;
-}
-
 static void burst(void)
 {
 	for (unsigned i = 0; i < MANY; i++)
@@ -65,7 +51,7 @@ static void drive_a_burst(void)
 	burst();
 	advance(HWT_MS(1));
 	advance(HWT_MS(3));
-	CHECK_INT(stats().records, >=, MANY);
+	CHECK_INT(stats_now(timer).records, >=, MANY);
 }
 
 TEST(a_trim_says_how_much_has_gone)
@@ -74,11 +60,11 @@ TEST(a_trim_says_how_much_has_gone)
 	size_t bytes = 0;
 
 	drive_a_burst();
-	before = stats().bytes;
+	before = stats_now(timer).bytes;
 	CHECK_INT(hwt_timer_trim(timer, &bytes), ==, 0);
-	CHECK_INT(stats().records, <=, LEFT);
+	CHECK_INT(stats_now(timer).records, <=, LEFT);
 	CHECK_INT(bytes, >=, 2 * HWT_HUGE_PAGE);
-	CHECK_INT(bytes, ==, before - stats().bytes);
+	CHECK_INT(bytes, ==, before - stats_now(timer).bytes);
 	CHECK_INT(hwt_timer_trim(timer, &bytes), ==, 0);
 	CHECK_INT(bytes, ==, 0);
 	end();
@@ -98,7 +84,7 @@ static void ask_in_task(hwt_timeout timeout, void *arg)
 {
 	(void)timeout;
 	(void)ask(arg);
-	CHECK_INT(stats().records, >=, MANY);
+	CHECK_INT(stats_now(timer).records, >=, MANY);
 	ran++;
 }
 
@@ -109,7 +95,7 @@ static void ask_beside_task(hwt_timeout timeout, void *arg)
 	(void)timeout;
 	REQUIRE(pthread_create(&asker, NULL, ask, arg) == 0);
 	REQUIRE(pthread_join(asker, NULL) == 0);
-	CHECK_INT(stats().records, >=, MANY);
+	CHECK_INT(stats_now(timer).records, >=, MANY);
 	ran++;
 }
 
@@ -119,7 +105,7 @@ static void ask_in_an_advance(hwt_task *task)
 	CHECK_INT(hwt_new_timeout(timer, task, NULL, HWT_MS(1), NULL), ==, 0);
 	advance(HWT_MS(10));
 	CHECK_INT(ran, ==, 1);
-	CHECK_INT(stats().records, <=, LEFT);
+	CHECK_INT(stats_now(timer).records, <=, LEFT);
 	advance(HWT_MS(11));
 	end();
 }
@@ -186,9 +172,9 @@ TEST(a_trim_lets_an_advance_go_first_that_has_waited)
 /* So a burst and nothing else has been there. */
 static void wait_trimmed(void)
 {
-	for (unsigned i = 0; i < 300000 && stats().records > LEFT; i++)
+	for (unsigned i = 0; i < 300000 && stats_now(timer).records > LEFT; i++)
 		(void)poll(NULL, 0, 1);
-	CHECK_INT(stats().records, <=, LEFT);
+	CHECK_INT(stats_now(timer).records, <=, LEFT);
 }
 
 /* "Done after it"; and then once more by the thread that asks, which waits for the worker. */
@@ -198,7 +184,7 @@ TEST(the_worker_trims_after_the_task_that_asks)
 
 	begin(0);
 	burst();
-	CHECK_INT(stats().records, >=, MANY);
+	CHECK_INT(stats_now(timer).records, >=, MANY);
 	CHECK_INT(hwt_new_timeout(timer, ask_in_task, NULL, 0, NULL), ==, 0);
 	wait_trimmed();
 	CHECK_INT(ran, ==, 1);

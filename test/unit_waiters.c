@@ -47,14 +47,6 @@ static void finish(struct scene *scene)
 	waiters_look(&scene->waiters, &scene->record);
 }
 
-static atomic_uint looks;
-
-static void count_looks(const char *where)
-{
-	if (strcmp(where, "word load") == 0)
-		atomic_fetch_add(&looks, 1);
-}
-
 /* Nobody tells it.  This test is the first: a process that has registered is not refused. */
 TEST(where_the_barrier_is_refused_a_waiter_looks_again)
 {
@@ -68,12 +60,12 @@ TEST(where_the_barrier_is_refused_a_waiter_looks_again)
 	if (hwt_idle_fence_all(&scene.idle)) {
 		printf("# this process was registered\n");
 	} else {
-		atomic_store(&hwt_test_point, count_looks);
+		points_begin("word load");
 		crew_start(&crew, 1, await_seven, &scene, 0);
-		REQUIRE(wait_count(&looks, 3));
+		REQUIRE(wait_count(&points_passed, 3));
 		CHECK(record_finish(&scene.record, word_make(7, STATE_RUNNING)));
 		crew_join(&crew);
-		atomic_store(&hwt_test_point, NULL);
+		(void)points_end();
 	}
 	scene_end(&scene);
 }
