@@ -11,6 +11,7 @@
 #define FDS 8
 #define FIRST_FD 1000
 #define LATENCY_NS 2000 /* of the interrupt for a time that has passed */
+#define TOLD_NS 4000000 /* until a thread that is told of a step goes on */
 
 /*
  * Clocks
@@ -142,6 +143,7 @@ WRAP(int, timerfd_settime, int fd, int flags, const struct itimerspec *when, str
 	arm(alarm);
 	if (!was_set)
 		return 0;
+	sim_sleep((int64_t)sim_random(2) * (int64_t)sim_random(TOLD_NS));
 	errno = ECANCELED;
 	return -1;
 }

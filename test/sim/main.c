@@ -127,7 +127,7 @@ TEST(what_was_set_aside_is_given_back)
 
 TEST(a_step_of_the_clock_is_heard)
 {
-	run_seeds("steps", live_through_steps, 500);
+	run_seeds("steps", live_through_steps, 3000);
 }
 
 TEST(twice_as_many_cost_twice_as_much)

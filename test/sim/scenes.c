@@ -6,6 +6,8 @@
 #include "base/sleeper.h"
 #include "tunables.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 
 static hwt_timer *timer;
@@ -179,15 +181,39 @@ static void count_run(hwt_timeout timeout, void *arg)
 	sim_sleep(some_time(HWT_US(100)));
 }
 
-/* What is scheduled after a step of the clock runs in its time, wherever the worker was. */
+/* It reads the clock some time before it tells it. */
+static void *advance_at_each_ring(void *set)
+{
+	for (;;) {
+		int64_t now_ns = hwt_clock_now(HWT_CLOCK_REALTIME);
+		int rc;
+
+		if (sim_random(2) == 0)
+			sim_sleep(some_time(STEP_DELAY_NS));
+		rc = hwt_timer_advance(timer, now_ns, NULL);
+		SIM_CHECK(rc == 0 || rc == ECANCELED);
+		if (rc != 0)
+			return set;
+		(void)poll(set, 1, -1);
+	}
+}
+
+/* What is scheduled after a step of the clock runs in its time, wherever the worker was, or the loop. */
 void live_through_steps(void)
 {
 	hwt_config config = HWT_CONFIG_INIT;
 	unsigned before = 0, after = 0, wanted = 0;
+	struct pollfd set[1] = { { .events = POLLIN } };
+	struct sim_actor *loop = NULL;
 
-	sim_look_at("poll");
 	config.clock = HWT_CLOCK_REALTIME;
+	config.flags = sim_random(2) == 0 ? HWT_CALLER_DRIVEN : 0;
+	sim_look_at(config.flags == 0 ? "poll" : "idle");
 	create(config);
+	if (config.flags != 0) {
+		SIM_CHECK(hwt_timer_fd(timer, &set[0].fd) == 0);
+		loop = sim_start("loop", advance_at_each_ring, set);
+	}
 	for (unsigned i = (unsigned)sim_random(21); i > 0; i--) {
 		SIM_CHECK(hwt_new_timeout(timer, count_run, &before, some_time(STEP_DELAY_NS), NULL) == 0);
 		sim_sleep(some_time(STEP_DELAY_NS));
@@ -197,6 +223,8 @@ void live_through_steps(void)
 		SIM_CHECK(after == ++wanted);
 	}
 	SIM_CHECK(hwt_timer_stop(timer, NULL) == 0);
+	if (loop != NULL)
+		(void)sim_join(loop);
 	SIM_CHECK(hwt_timer_destroy(timer) == 0);
 }
 
