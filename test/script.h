@@ -20,10 +20,11 @@
  *     halt                             as a stop on another thread does in the middle of this task
  *     meanwhile point { ... }          what comes at this HWT_POINT of the next statement, which has it ('-' for ' ')
  *     work n  refuse n                 runs so many of those that are parked; the executor refuses the next ones
- *     no-memory  memory
+ *     no-memory [from to]  memory      all of it, or that of these requests, from 0
  *     ran x n  at-time x t  missed x n  released x n  state x S  left x t  pending n  none (handed out any more)
  *     stat name n  most name n         a number of hwt_stats; at most that
  *     late i n ...                     so many tasks are in this place of hwt_stats.lateness
+ *     lanes n                          so many there are
  *     rings n                          on_earlier has been called so often since this was asked last
  *     in x n { ... }                   what the next n runs of x do.  "out": what the finaliser does, if n is 0
  *     thread { ... }                   what another thread does meanwhile
@@ -369,7 +370,10 @@ static inline bool script_arrange(struct script_part *part, const char *verb)
 	} else if (strcmp(verb, "refuse") == 0) {
 		script.refuse = (unsigned)script_number(part);
 	} else if (strcmp(verb, "no-memory") == 0) {
-		memory_fails(0, UINT64_MAX);
+		bool has_range = part->at < part->end;
+		uint64_t from = has_range ? (uint64_t)script_number(part) : 0;
+
+		memory_fails(from, has_range ? (uint64_t)script_number(part) : UINT64_MAX);
 	} else if (strcmp(verb, "memory") == 0) {
 		memory_is_back();
 	} else {

@@ -136,6 +136,8 @@ static inline bool script_see(struct script_part *part, const char *verb)
 		script_want("rings", atomic_exchange(&script.rings, 0), script_number(part));
 	else if (strcmp(verb, "pending") == 0)
 		script_want("pending", (int64_t)hwt_pending_timeouts(script.timer), script_number(part));
+	else if (strcmp(verb, "lanes") == 0)
+		script_want("lanes", lanes_count(&script.timer->lanes), script_number(part));
 	else if (strcmp(verb, "back") == 0)
 		script_back(part);
 	else if (strcmp(verb, "none") == 0)

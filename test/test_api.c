@@ -28,6 +28,8 @@ TEST(version_is_that_of_the_header)
 TEST(zero_handle_and_no_timer_name_nothing)
 {
 	hwt_timeout none = HWT_TIMEOUT_NONE, zero;
+	hwt_unprocessed left;
+	size_t unprocessed = 7;
 
 	memset(&zero, 0, sizeof(zero));
 	CHECK(none.entry == zero.entry && none.generation == zero.generation); /* bytes in between are nobody's */
@@ -37,6 +39,12 @@ TEST(zero_handle_and_no_timer_name_nothing)
 	CHECK_RC(hwt_is_cancelled(none), false);
 	CHECK(hwt_timeout_timer(none) == NULL);
 	CHECK_RC((int)hwt_pending_timeouts(NULL), 0);
+	CHECK_RC(hwt_timer_start(NULL), EINVAL);
+	CHECK_RC(hwt_timer_stop(NULL, &unprocessed), EINVAL);
+	CHECK_INT(unprocessed, ==, 7);
+	CHECK_RC(hwt_timer_next_unprocessed(NULL, &left), false);
+	CHECK_RC(hwt_reserve(NULL, 1), EINVAL);
+	CHECK_RC(hwt_timer_destroy(NULL), 0);
 }
 
 /* A refused call leaves the handle, the count and errno alone. */

@@ -6,7 +6,7 @@
  * The law of each timeout: it is armed once, and once more each time its own task re-arms it; each arming ends in a
  * run, in a cancel that returned 0, or in the hands of the stop; there is at most one end of the last two kinds, and a
  * periodic timeout has exactly one.  It never runs before a deadline that it was ever given, never twice at once, never
- * after a hwt_cancel_sync or its finaliser; and the finaliser is called exactly once.
+ * after a hwt_cancel_sync, its finaliser or a stop; and the finaliser is called exactly once.
  *
  * Liveness: a thread that schedules less than the worker can do sees its timeouts run, whatever the others do.
  */
@@ -36,7 +36,7 @@ struct world {
 	uint64_t seed;
 	struct life *lives;
 	atomic_uint taken; /* of the lives */
-	atomic_bool enough;
+	atomic_bool enough, stopped;
 	atomic_uint probes_done;
 	_Atomic int64_t slowest_probe_ns;
 	atomic_ullong hydras_accepted, hydras_ran;
@@ -192,6 +192,7 @@ static void live(hwt_timeout timeout, void *arg)
 	int rc;
 
 	CHECK_INT(hwt_now(), >=, atomic_load(&life->floor_ns));
+	CHECK(!atomic_load(&life->world->stopped));
 	CHECK_INT(atomic_fetch_add(&life->inside, 1), ==, 0);
 	CHECK(!atomic_load(&life->quiet));
 	CHECK_INT(atomic_load(&life->releases), ==, 0);
@@ -357,6 +358,7 @@ static void hydra(hwt_timeout timeout, void *arg)
 	struct world *world = arg;
 
 	(void)timeout;
+	CHECK(!atomic_load(&world->stopped));
 	atomic_fetch_add(&world->hydras_ran, 1);
 	if (!atomic_load(&world->enough) && hwt_new_timeout(world->timer, hydra, world, 0, NULL) == 0)
 		atomic_fetch_add(&world->hydras_accepted, 1);
@@ -473,6 +475,7 @@ static void *stop_it(void *arg)
 	size_t said = 0;
 
 	CHECK_RC(hwt_timer_stop(world->timer, &said), 0);
+	atomic_store(&world->stopped, true);
 	atomic_fetch_add(&world->handed_out, said);
 	while (hwt_timer_next_unprocessed(world->timer, &given)) {
 		atomic_fetch_sub(&world->handed_out, 1);
@@ -577,7 +580,7 @@ static void one_round(uint64_t seed, unsigned round)
 	free(world.lives);
 }
 
-TEST(everything_keeps_the_law_and_nobody_starves)
+TEST(row29_everything_keeps_the_law_and_nobody_starves)
 {
 	uint64_t seed = test_seed("everything_keeps");
 	int64_t began_ns = hwt_now();
@@ -586,6 +589,35 @@ TEST(everything_keeps_the_law_and_nobody_starves)
 	full = dlsym(RTLD_DEFAULT, "hwt_test_full");
 	for (unsigned round = 0; round < ROUNDS && hwt_now() - began_ns < ENOUGH_NS; round++)
 		one_round(seed, round);
+}
+
+static void *start_or_be_refused(void *arg)
+{
+	for (int i = 0; i < 3; i++) {
+		int rc = hwt_timer_start(*(hwt_timer **)arg);
+
+		CHECK(rc == 0 || rc == ECANCELED);
+	}
+	return NULL;
+}
+
+/* Stop raced start: a worker was left behind, or the stop hung. */
+TEST(row28_stop_races_start)
+{
+	unsigned rounds = scaled(500);
+
+	for (unsigned round = 0; round < rounds; round++) {
+		hwt_timer *timer = new_timer(HWT_MS(1), 64);
+		struct crew crew;
+
+		crew_start(&crew, 2, start_or_be_refused, &timer, 0);
+		if (round % 2)
+			sleep_ns(HWT_US(30));
+		CHECK_RC(hwt_timer_stop(timer, NULL), 0);
+		CHECK_RC(hwt_timer_start(timer), ECANCELED);
+		crew_join(&crew);
+		CHECK_RC(hwt_timer_destroy(timer), 0);
+	}
 }
 
 TEST_MAIN()

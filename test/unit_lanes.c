@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Lanes come with the threads that use them: what a timer costs on a machine of many cores, and what becomes of a
- * thread for whose lane there is no memory.
- */
+/* Lanes come with the threads that use them: what a timer costs on a machine of many cores, and what each has of it. */
 #include "check/check.h"
 #include "unit.h"
 
@@ -53,12 +50,6 @@ TEST(a_timer_of_1024_places_costs_little_before_its_first_timeout)
 	CHECK_INT(stats_now(large).bytes, <=, 40 * 1024);
 	driven_destroy(small);
 	driven_destroy(large);
-}
-
-static void *schedule_one(void *timer)
-{
-	CHECK_INT(hwt_new_timeout_at(timer, count, NULL, START + TICK, NULL), ==, 0);
-	return NULL;
 }
 
 /* Threads that come at the same time, while passes are made and statistics are read. */
@@ -195,133 +186,6 @@ TEST(a_stale_handle_finds_its_timer_by_a_lane_that_was_just_made)
 	pthread_join(thread, NULL);
 	CHECK(record_lane(hand_on.stale.entry) != hand_on.first);
 	driven_destroy(hand_on.timer);
-}
-
-/* What a thread without a lane tries, without memory. */
-struct attempt {
-	hwt_timer *timer;
-	hwt_timeout queued, armed, later, earlier;
-};
-
-static void *schedule_without_memory(void *arg)
-{
-	struct attempt *attempt = arg;
-	hwt_timeout timeout = { attempt, 77 };
-	hwt_spec spec = { sizeof(spec), count, NULL, HWT_S(1), HWT_S(1), NULL, 0 };
-
-	for (uint64_t n = 0; n < 3; n++) { /* the lane, its two queues */
-		memory_fails(n, n + 1);
-		CHECK_INT(hwt_new_timeout(attempt->timer, count, NULL, 0, &timeout), ==, ENOMEM);
-	}
-	memory_fails(0, 1);
-	CHECK_INT(hwt_new_timeout_ex(attempt->timer, &spec, &timeout), ==, ENOMEM);
-	memory_is_back();
-	CHECK(timeout.entry == attempt && timeout.generation == 77);
-	return NULL;
-}
-
-TEST(without_memory_for_a_lane_a_submission_is_refused_and_counted)
-{
-	struct attempt attempt = { .timer = timer_on(512) };
-
-	in_new_thread(schedule_without_memory, &attempt);
-	CHECK_INT(lanes_count(&attempt.timer->lanes), ==, 0);
-	CHECK_INT(stats_now(attempt.timer).refused_memory, ==, 4);
-	CHECK_INT(hwt_pending_timeouts(attempt.timer), ==, 0);
-	atomic_store(&ran, 0);
-	in_new_thread(schedule_one, attempt.timer);
-	driven_pass(attempt.timer, START + 2 * TICK);
-	CHECK_INT(atomic_load(&ran), ==, 1);
-	driven_destroy(attempt.timer);
-}
-
-static void *end_without_memory(void *arg)
-{
-	struct attempt *attempt = arg;
-
-	memory_fails(0, UINT64_MAX);
-	CHECK_INT(hwt_cancel(attempt->queued), ==, 0);
-	CHECK_INT(hwt_cancel(attempt->armed), ==, 0);
-	CHECK_INT(hwt_cancel(attempt->armed), ==, ENOENT);
-	CHECK_INT(hwt_reschedule_at(attempt->later, START + 2 * FAR), ==, 0);
-	CHECK_INT(hwt_reschedule_at(attempt->earlier, START + 2 * TICK), ==, 0);
-	CHECK_INT(lanes_count(&attempt->timer->lanes), ==, 1);
-	memory_is_back();
-	CHECK_INT(hwt_reschedule_at(attempt->later, START + 2 * FAR), ==, 0); /* in a lane of its own */
-	return NULL;
-}
-
-TEST(without_memory_for_a_lane_a_thread_can_cancel_and_move)
-{
-	struct attempt attempt = { .timer = timer_on(512) };
-	hwt_timer *timer = attempt.timer;
-
-	atomic_store(&ran, 0);
-	REQUIRE(hwt_new_timeout_at(timer, count, NULL, START + FAR, &attempt.armed) == 0);
-	REQUIRE(hwt_new_timeout_at(timer, count, NULL, START + FAR, &attempt.later) == 0);
-	REQUIRE(hwt_new_timeout_at(timer, count, NULL, START + FAR, &attempt.earlier) == 0);
-	driven_pass(timer, START);
-	REQUIRE(hwt_new_timeout_at(timer, count, NULL, START + FAR, &attempt.queued) == 0);
-	in_new_thread(end_without_memory, &attempt);
-	CHECK_INT(lanes_count(&timer->lanes), ==, 2);
-	CHECK_INT(hwt_pending_timeouts(timer), ==, 2);
-	driven_pass(timer, START + 3 * TICK);
-	CHECK_INT(atomic_load(&ran), ==, 1);
-	hwt_check(timer);
-	driven_destroy(timer);
-}
-
-/* A thread that only runs tasks makes no lane. */
-static void again(hwt_timeout timeout, void *arg)
-{
-	(void)arg;
-	atomic_fetch_add(&ran, 1);
-	CHECK_INT(hwt_reschedule_at(timeout, START + FAR), ==, 0);
-}
-
-struct hand_over {
-	void (*job)(void *);
-	void *arg;
-};
-
-static int execute(void *ctx, void (*job)(void *), void *arg)
-{
-	*(struct hand_over *)ctx = (struct hand_over){ job, arg };
-	return 0;
-}
-
-static void *run_job(void *arg)
-{
-	struct hand_over *hand_over = arg;
-
-	hand_over->job(hand_over->arg);
-	return NULL;
-}
-
-static void run_on_a_new_thread(hwt_task *task, int64_t period_ns, uint32_t lanes_after)
-{
-	struct hand_over hand_over;
-	hwt_executor executor = { .execute = execute, .ctx = &hand_over };
-	hwt_config config = driven_config(TICK, 512);
-	hwt_spec spec = { sizeof(spec), task, NULL, START, period_ns, NULL, HWT_ABSOLUTE };
-	hwt_timer *timer;
-
-	config.executor = &executor;
-	timer = driven_create(&config, START);
-	atomic_store(&ran, 0);
-	REQUIRE(hwt_new_timeout_ex(timer, &spec, NULL) == 0);
-	driven_pass(timer, START);
-	in_new_thread(run_job, &hand_over);
-	CHECK_INT(atomic_load(&ran), ==, 1);
-	CHECK_INT(lanes_count(&timer->lanes), ==, lanes_after);
-	driven_destroy(timer);
-}
-
-TEST(a_thread_that_only_runs_tasks_makes_no_lane)
-{
-	run_on_a_new_thread(count, 0, 1);
-	run_on_a_new_thread(count, TICK, 1);
-	run_on_a_new_thread(again, 0, 2); /* the reschedule is counted in it */
 }
 
 /*

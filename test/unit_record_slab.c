@@ -83,19 +83,6 @@ TEST(a_record_leads_to_its_slab_and_heads_do_not_share_a_place)
 	end();
 }
 
-TEST(a_lane_with_a_handful_takes_a_page)
-{
-	struct hwt_record *records[MANY];
-
-	begin();
-	take_many(&mine, records, 10);
-	CHECK_INT(record_slabs_held(&slabs), <=, 4096);
-	take_many(&mine, records + 10, 490);
-	CHECK_INT(record_slabs_held(&slabs), <=, 32768);
-	CHECK_INT(count_slabs(), ==, 1);
-	end();
-}
-
 /* So that a few are not worth a change of the slab, but are there when nothing else is. */
 TEST(a_slab_is_taken_for_many_or_without_memory_for_any)
 {

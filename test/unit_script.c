@@ -372,6 +372,33 @@ TEST(a_stop_in_the_middle_of_those_without_a_place_hands_out_the_rest)
  * Memory that is set aside
  */
 
+/*
+ * Lanes
+ */
+
+TEST(a_thread_that_only_runs_tasks_makes_no_lane)
+{
+	play("parked; new a 1; advance 1; thread { work 1 }; ran a 1; lanes 1");
+	play("parked; every a 1 1; advance 1; thread { work 1 }; ran a 1; lanes 1");
+	play("parked; in a 1 { move a 1 }; new a 1; advance 1; thread { work 1 }; ran a 1; lanes 2");
+}
+
+TEST(a_thread_without_memory_for_its_lane_can_cancel_and_move)
+{
+	play("at a 50; at b 50; at c 50; advance 1 = 50; at d 50; thread { no-memory; new e 5 = ENOMEM;"
+	     "every f 5 5 = ENOMEM; cancel a; cancel a = ENOENT; cancel d; place b 60; place c 2; lanes 1; memory;"
+	     "place b 90; lanes 2 }; pending 2; stat refused_memory 2; advance 5; at-time c 5; walk 99; at-time b 90");
+	for (const char *const *fails = (const char *const[]){ "0 1", "1 2", "2 3", NULL }; *fails != NULL; fails++) {
+		char text[160]; /* the lane, its two queues */
+
+		(void)snprintf(text, sizeof(text),
+			       "thread { no-memory %s; new a 5 = ENOMEM; memory; new b 5 };"
+			       "stat refused_memory 1; advance 5; ran b 1",
+			       *fails);
+		play(text);
+	}
+}
+
 TEST(stop_gives_unplaced_ones_back)
 {
 	play("reserve 9; no-memory; times 7 { new a 30 }; new b 30; advance 1; cancel b; stop 7");

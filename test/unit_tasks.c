@@ -279,7 +279,7 @@ static bool reaches(atomic_uint *number, unsigned target)
 }
 
 /* Whichever thread the system refuses. */
-TEST(a_start_that_finds_no_thread_says_so_and_loses_nothing)
+TEST(row26_a_start_that_finds_no_thread_says_so_and_loses_nothing)
 {
 	for (unsigned refused = 0; refused < 3; refused++) {
 		hwt_config config = driven_config(TICK, 64);
@@ -305,24 +305,6 @@ TEST(a_start_that_finds_no_thread_says_so_and_loses_nothing)
 		}
 		CHECK_INT(hwt_timer_destroy(timer), ==, 0);
 	}
-}
-
-TEST(a_timer_with_task_threads_is_created_whole_or_not_at_all)
-{
-	hwt_config config = driven_config(TICK, 64);
-	unsigned refused = 0;
-	int rc;
-
-	config.task_threads = 3;
-	do {
-		timer = NULL;
-		memory_fails(refused, refused + 1);
-		rc = hwt_timer_create(&timer, &config);
-		memory_is_back();
-		CHECK(rc == 0 || (rc == ENOMEM && timer == NULL));
-	} while (rc != 0 && ++refused < 100);
-	CHECK_INT(refused, >=, 5);
-	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
 }
 
 TEST_MAIN()

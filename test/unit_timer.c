@@ -1,24 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The life of a timer where memory or threads fail, and what hwt_new_timeout touches. */
+/* What hwt_new_timeout touches, a stop beside a cancel, and what is left in words. */
 #include "unit.h"
 
 #include <sched.h>
-
-TEST(stop_and_destroy_allocate_nothing)
-{
-	size_t unprocessed = 0;
-	hwt_timer *timer;
-
-	REQUIRE(hwt_timer_create(&timer, NULL) == 0);
-	for (int i = 0; i < 10000; i++)
-		CHECK_INT(hwt_new_timeout(timer, nothing, NULL, HWT_S(60), NULL), ==, 0);
-	hwt_timer_start(timer);
-	memory_fails(0, UINT64_MAX);
-	CHECK_INT(hwt_timer_stop(timer, &unprocessed), ==, 0);
-	CHECK_INT(unprocessed, ==, 10000);
-	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
-	memory_is_back();
-}
 
 TEST(new_timeout_writes_to_its_own_lane_only)
 {
@@ -45,67 +29,6 @@ TEST(new_timeout_writes_to_its_own_lane_only)
 	free(before);
 	free(timer_before);
 	driven_destroy(timer);
-}
-
-TEST(row26_a_timer_whose_thread_cannot_be_made_can_be_started_later)
-{
-	hwt_config config = HWT_CONFIG_INIT;
-	hwt_timeout timeout = HWT_TIMEOUT_NONE;
-	pthread_attr_t attr;
-	hwt_timer *timer;
-
-	REQUIRE(pthread_attr_init(&attr) == 0 && pthread_attr_setstacksize(&attr, SIZE_MAX / 4 * 3) == 0);
-	config.thread_attr = &attr;
-	REQUIRE(hwt_timer_create(&timer, &config) == 0);
-	for (int i = 0; i < 3; i++) { /* the second one would hang if the first had left it "starting" */
-		CHECK_INT(hwt_timer_start(timer), !=, 0);
-		CHECK_INT(hwt_new_timeout(timer, nothing, NULL, 0, &timeout), !=, 0);
-	}
-	CHECK(timeout.entry == NULL);
-	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
-	CHECK_INT(atomic_load(&timer->state), ==, TIMER_INIT);
-	REQUIRE(pthread_attr_setstacksize(&attr, (size_t)1 << 18) == 0);
-	CHECK_INT(hwt_new_timeout(timer, nothing, NULL, 0, &timeout), ==, 0);
-	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
-	pthread_attr_destroy(&attr);
-}
-
-TEST(no_timer_is_an_error_and_nothing_else)
-{
-	hwt_config out = HWT_CONFIG_INIT;
-	hwt_unprocessed left;
-	size_t unprocessed = 7;
-
-	CHECK_INT(hwt_timer_start(NULL), ==, EINVAL);
-	CHECK_INT(hwt_timer_stop(NULL, &unprocessed), ==, EINVAL);
-	CHECK_INT(unprocessed, ==, 7);
-	CHECK(!hwt_timer_next_unprocessed(NULL, &left));
-	CHECK_INT(hwt_timer_config(NULL, &out), ==, EINVAL);
-	CHECK_INT(hwt_timer_destroy(NULL), ==, 0);
-}
-
-static hwt_timer *raced;
-
-static void *start_it(void *arg)
-{
-	(void)arg;
-	CHECK_INT(hwt_timer_start(raced), ==, 0);
-	CHECK(raced->wheel->grid.start_ns > 0); /* the starters wait for it */
-	return NULL;
-}
-
-TEST(row28_many_threads_start_one_worker)
-{
-	pthread_t threads[8];
-
-	for (int round = 0; round < 30; round++) {
-		REQUIRE(hwt_timer_create(&raced, NULL) == 0);
-		for (int i = 0; i < 8; i++)
-			REQUIRE(pthread_create(&threads[i], NULL, start_it, NULL) == 0);
-		for (int i = 0; i < 8; i++)
-			pthread_join(threads[i], NULL);
-		CHECK_INT(hwt_timer_destroy(raced), ==, 0); /* a second worker would go on in freed memory */
-	}
 }
 
 /* A canceller that has taken ARMED away and has not pushed the record yet, while a stop passes by. */
