@@ -8,6 +8,8 @@
  *
  *     limit n  bound n  transfers n  wheel n  full n  unstarted     settings, before all others
  *     parked  told                     an executor keeps what is due; on_earlier is set
+ *     collect                          no task is called: "fired abc", or "-", are those of the last advance
+ *     room n                           for so many in a batch, from then on; 30, as at first: for any
  *     day t                            the clock is the time of the day, and this is it; it begins unstarted
  *     new x t  at x t  every x t p     schedules: a delay, a deadline, a first delay and a period
  *     move x t  place x t              reschedules, by a delay or a deadline
@@ -107,12 +109,49 @@ static inline void *script_thread(void *arg)
  * Calls
  */
 
+static inline hwt_task *script_its_task(void)
+{
+	return (script.config.flags & HWT_COLLECT) != 0 ? NULL : script_task;
+}
+
+/* Its handle is the loop's: what is not periodic has ended. */
+static inline char script_fired(const hwt_fired *fired)
+{
+	struct script_timeout *it = fired->arg;
+	unsigned i = (unsigned)(it - script.all);
+
+	script_want("handle",
+		    fired->timeout.entry == it->handle.entry && fired->timeout.generation == it->handle.generation,
+		    true);
+	script_want("missed later", (int64_t)hwt_timeout_missed(it->handle), 0);
+	it->runs++;
+	it->at_ns = script.now_ns;
+	it->missed = fired->missed;
+	return (char)(i < 26 ? 'a' + i : 'A' + i - 26);
+}
+
+/* What is behind the room is not touched. */
+static inline int script_collect(int64_t to_ns, int64_t *next_ns)
+{
+	hwt_fired fired[SCRIPT_ROOM + 1];
+	size_t count = 0, room = script.room < SCRIPT_ROOM ? script.room : SIZE_MAX;
+	int rc;
+
+	fired[script.room] = (hwt_fired){ { &script, 4711 }, &script, 4711 };
+	rc = hwt_timer_advance_batch(script.timer, to_ns, room > 0 ? fired : NULL, room, &count, next_ns);
+	script_want("fits", count <= script.room && fired[script.room].missed == 4711, true);
+	for (size_t i = 0; i < count; i++)
+		script.fired[i] = script_fired(&fired[i]);
+	(void)strcpy(&script.fired[count], count > 0 ? "" : "-");
+	return rc;
+}
+
 /* What is refused leaves the handle alone. */
 static inline int script_schedule(struct script_part *part, const char *verb)
 {
 	struct script_timeout *it = script_which(part);
 	hwt_timeout before = it->handle;
-	hwt_spec spec = { .size = sizeof(spec), .task = script_task, .arg = it, .when_ns = script_when(part) };
+	hwt_spec spec = { .size = sizeof(spec), .task = script_its_task(), .arg = it, .when_ns = script_when(part) };
 	int rc;
 
 	it->are_many = it->are_many || hwt_timeout_state(it->handle) == HWT_PENDING;
@@ -122,11 +161,11 @@ static inline int script_schedule(struct script_part *part, const char *verb)
 	if (spec.release != NULL)
 		rc = hwt_new_timeout_ex(script.timer, &spec, &it->handle);
 	else if (strcmp(verb, "every") == 0)
-		rc = hwt_new_periodic(script.timer, script_task, it, spec.when_ns, spec.period_ns, &it->handle);
+		rc = hwt_new_periodic(script.timer, spec.task, it, spec.when_ns, spec.period_ns, &it->handle);
 	else if (spec.flags != 0)
-		rc = hwt_new_timeout_at(script.timer, script_task, it, spec.when_ns, &it->handle);
+		rc = hwt_new_timeout_at(script.timer, spec.task, it, spec.when_ns, &it->handle);
 	else
-		rc = hwt_new_timeout(script.timer, script_task, it, spec.when_ns, &it->handle);
+		rc = hwt_new_timeout(script.timer, spec.task, it, spec.when_ns, &it->handle);
 	if (rc != 0)
 		script_want("leaves the handle", memcmp(&before, &it->handle, sizeof(before)), 0);
 	return rc;
@@ -151,7 +190,8 @@ static inline void script_advance(struct script_part *part)
 	int rc;
 
 	script.now_ns = to_ns;
-	rc = hwt_timer_advance(script.timer, to_ns, &next_ns);
+	rc = script_its_task() == NULL ? script_collect(to_ns, &next_ns)
+				       : hwt_timer_advance(script.timer, to_ns, &next_ns);
 	if (rc != 0)
 		script.now_ns = before_ns;
 	script_told(part, rc, next_ns);
@@ -223,7 +263,8 @@ static inline void script_create(void)
 	script.config.on_earlier = script.is_told ? script_ring : NULL;
 	REQUIRE(hwt_timer_create(&script.timer, &script.config) == 0);
 	if (!script.is_unstarted)
-		REQUIRE(hwt_timer_advance(script.timer, 0, NULL) == 0);
+		REQUIRE((script_its_task() == NULL ? script_collect(0, NULL)
+						   : hwt_timer_advance(script.timer, 0, NULL)) == 0);
 }
 
 /* At first, and whenever it is set. */
@@ -253,6 +294,10 @@ static inline bool script_set(struct script_part *part, const char *verb)
 		script.is_told = true;
 	else if (strcmp(verb, "unstarted") == 0)
 		script.is_unstarted = true;
+	else if (strcmp(verb, "collect") == 0)
+		script.config.flags |= HWT_COLLECT;
+	else if (strcmp(verb, "room") == 0)
+		script.room = (size_t)script_number(part);
 	else if (strcmp(verb, "day") == 0)
 		script_set_day(script_when(part));
 	else
@@ -427,7 +472,7 @@ static void script_play(struct script_part part)
 static inline void play(const char *text)
 {
 	for (uint32_t wheel = HWT_WHEEL_HASHED; wheel <= HWT_WHEEL_HIERARCHICAL; wheel++) {
-		script = (struct script){ .config = HWT_CONFIG_INIT };
+		script = (struct script){ .config = HWT_CONFIG_INIT, .room = SCRIPT_ROOM };
 		script.config.warn = NULL;
 		script.config.tick_duration_ns = HWT_MS(1);
 		script.config.flags = HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK;

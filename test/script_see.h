@@ -5,7 +5,7 @@
 
 #include "script_words.h"
 
-static void script_task(hwt_timeout timeout, void *arg);
+static hwt_task *script_its_task(void);
 
 static inline void script_back(struct script_part *part)
 {
@@ -13,7 +13,7 @@ static inline void script_back(struct script_part *part)
 	hwt_unprocessed left = { .arg = NULL };
 
 	script_want("hands out", hwt_timer_next_unprocessed(script.timer, &left), true);
-	script_want("that one", left.arg == it && left.task == script_task, true);
+	script_want("that one", left.arg == it && left.task == script_its_task(), true);
 	script_want("its deadline", left.deadline_ns, script_when(part));
 }
 
@@ -115,6 +115,7 @@ static inline bool script_see(struct script_part *part, const char *verb)
 {
 	struct script_timeout *it;
 	hwt_unprocessed left = { .arg = &left };
+	char word[SCRIPT_WORD];
 
 	if (strcmp(verb, "ran") == 0)
 		it = script_which(part), script_want("runs", it->runs, script_number(part));
@@ -136,6 +137,8 @@ static inline bool script_see(struct script_part *part, const char *verb)
 		script_want("rings", atomic_exchange(&script.rings, 0), script_number(part));
 	else if (strcmp(verb, "pending") == 0)
 		script_want("pending", (int64_t)hwt_pending_timeouts(script.timer), script_number(part));
+	else if (strcmp(verb, "fired") == 0)
+		script_want(script.fired, strcmp(script.fired, script_word(part, word)), 0);
 	else if (strcmp(verb, "lanes") == 0)
 		script_want("lanes", lanes_count(&script.timer->lanes), script_number(part));
 	else if (strcmp(verb, "back") == 0)

@@ -12,6 +12,7 @@
 #define SCRIPT_TIMEOUTS 52
 #define SCRIPT_PARKED 256
 #define SCRIPT_WORD 32
+#define SCRIPT_ROOM 30
 
 struct script_part {
 	const char *at, *end;
@@ -37,6 +38,8 @@ static struct script {
 		void *job;
 	} parked[SCRIPT_PARKED];
 	unsigned first, end, refuse, depth;
+	size_t room;                 /* of a batch */
+	char fired[SCRIPT_ROOM + 1]; /* the letters of the last one */
 	int64_t now_ns;
 	char point[SCRIPT_WORD];
 	struct script_part there; /* what is played at that point */

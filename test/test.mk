@@ -12,7 +12,7 @@ API_TESTS := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/test_*.c))
 CPP_TESTS := $(if $(shell command -v $(CXX) 2>/dev/null),$(addprefix $(BUILD)/test/test_cpp,17 20))
 # The same programs once more, on the hierarchical wheel.  Others draw the wheel themselves, or take both.
 TWINS ?= $(patsubst %,hierarchical:$(BUILD)/test/%,\
-	$(if $(findstring thread,$(SAN)),,unit_wheel unit_world unit_worker unit_oracle unit_idle) test_memory test_collect)
+	$(if $(findstring thread,$(SAN)),,unit_wheel unit_world unit_worker unit_oracle unit_idle) test_memory)
 
 .PHONY: check sim soak fuzz model genmc static aarch64 coverage mutants mutants-sample mutants-random races memcheck platforms weather
 

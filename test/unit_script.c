@@ -143,6 +143,54 @@ TEST(what_is_handed_to_an_executor_counts)
 }
 
 /*
+ * What is due as a batch
+ */
+
+TEST(what_is_due_comes_in_the_order_of_ticks_and_has_ended)
+{
+	play("collect; wheel 16; at a 7; at b 3; at c 3; at d 90; at e 5; at f 3; at g 7; at h 5; advance 2 = 3; fired "
+	     "-;"
+	     "room 3; advance 90 = 90; fired bcf; state b EXPIRED; cancel b = ENOENT; sync b = ENOENT; move b 1 = "
+	     "ENOENT;"
+	     "advance 90 = 90; fired eha; advance 90 = never; fired gd; advance 91 = never; fired -");
+}
+
+/* Also when one of them has been found due already, and waits. */
+TEST(without_room_nothing_fires_and_nothing_is_lost)
+{
+	play("collect; room 0; at a 5; at b 5; at c 5; advance 4 = 5; times 3 { advance 6 = 6 }; pending 3;"
+	     "state a PENDING; room 1; advance 6 = 6; fired a; room 0; advance 6 = 6; room 1; advance 6 = 6; fired b;"
+	     "room 0; advance 6 = 6; room 1; advance 6 = never; fired c; room 0; advance 6 = never;"
+	     "room 30; new d 0; advance 7 = never; fired d");
+}
+
+TEST(a_periodic_one_is_pending_again)
+{
+	play("collect; every a 5 10; advance 5 = 15; fired a; missed a 0; state a PENDING; advance 48 = 55; fired a;"
+	     "missed a 3; place a 51; advance 51 = 61; fired a; missed a 0; stat merged_periods 3; stat runs 3; cancel "
+	     "a;"
+	     "advance 99; fired -; stat completed 0");
+}
+
+TEST(the_bound_on_tasks_bounds_a_batch)
+{
+	play("collect; bound 3; room 20; at a 5; at b 5; at c 5; at d 5; at e 5; at f 5; at g 5; at h 5; advance 7 = "
+	     "7; fired "
+	     "abc;"
+	     "room 2; advance 7 = 7; fired de; room 30; advance 7 = never; fired fgh");
+}
+
+/* One of which waits for room. */
+TEST(a_stop_hands_out_the_rest_without_tasks)
+{
+	play(
+	    "collect; wheel 16; at a 5; at b 5; at c 5; at d 50; every e 50 1; room 2; advance 5 = 5; fired ab; stop 3;"
+	    "cancel c = ENOENT; cancel e = ENOENT; advance 50 = ECANCELED; new g 0 = ECANCELED; stat refused_stopped "
+	    "1");
+	play("collect; at a 5; at b 5; room 1; advance 5 = 5; stop 1; back b 5; none");
+}
+
+/*
  * Another deadline
  */
 
