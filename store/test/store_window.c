@@ -70,7 +70,7 @@ static int64_t next_after(hwt_store *store, int64_t heard_us, int64_t due_us, in
 	int64_t next_us;
 
 	hwts_window_see(store, &heard);
-	hwts_window_ended(store, &row, true);
+	hwts_window_ended(store, &row, row.when_us);
 	next_us = entry->turn.due_us;
 	if (entry->state == HWTS_IS_DUE)
 		CHECK(hwts_window_pop(store, store->kinds, true) == entry);

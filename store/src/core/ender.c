@@ -67,6 +67,14 @@ static void tell(hwt_store *store, struct hwts_row *row, int rc)
 	hwts_stir(store);
 }
 
+/* With the lock.  Without a hit an end may have been filed before, and not been answered: the next begin tells. */
+static int64_t next_due_us(const hwt_store *store, const struct hwts_row *row)
+{
+	if (!row->hit)
+		return hwts_clock_db_us(store);
+	return row->how == HWTS_AT || row->how == HWTS_AFTER ? row->when_us : HWTS_NEVER;
+}
+
 void hwts_finished(hwt_store *store, struct hwts_row *row)
 {
 	struct hwts_shard *shard = hwts_shard(store, row->shard, NULL);
@@ -80,7 +88,7 @@ void hwts_finished(hwt_store *store, struct hwts_row *row)
 	}
 	shard->ending -= row->ending;
 	hwts_inactive(store, shard);
-	hwts_window_ended(store, row, row->hit && (row->how == HWTS_AT || row->how == HWTS_AFTER));
+	hwts_window_ended(store, row, next_due_us(store, row));
 	free(row);
 }
 

@@ -272,17 +272,15 @@ void hwts_window_set_aside(struct hwts_entry *entry)
 	hwts_window_arm(entry, hwts_clock_db_us(entry->store) + entry->store->db->lease_us);
 }
 
-/* Its end is committed.  filed: the row is pending again, at row->when_us. */
-void hwts_window_ended(hwt_store *store, const struct hwts_row *row, bool filed)
+void hwts_window_ended(hwt_store *store, const struct hwts_row *row, int64_t due_us)
 {
 	struct hwts_entry *entry = hwts_window_find(store, row->id);
 	struct hwts_shard *shard = hwts_shard(store, row->shard, NULL);
-	int64_t due_us;
+	bool filed = due_us != HWTS_NEVER;
 
 	if (!entry || entry->state != HWTS_BEGUN)
 		return;
 	hwts_window_not_running(entry);
-	due_us = filed ? row->when_us : HWTS_NEVER;
 	if (entry->again_us != row->due_us) /* else a look from before the begin has found this run */
 		due_us = HWTS_MIN(due_us, entry->again_us);
 	if (filed && row->rest_us > 0)

@@ -83,7 +83,8 @@ struct hwts_kind *hwts_window_begun(hwt_store *store, int64_t id, bool *between)
 struct hwts_kind *hwts_window_changed(hwt_store *store, int64_t id);              /* the same; it is not to start */
 int32_t hwts_window_again(struct hwts_entry *entry); /* to be begun, perhaps once more; its shard */
 struct hwts_entry *hwts_window_find(hwt_store *store, int64_t id);
-void hwts_window_ended(hwt_store *store, const struct hwts_row *row, bool filed);
+/* Its end is committed, and it is due again then; HWTS_NEVER: it is not. */
+void hwts_window_ended(hwt_store *store, const struct hwts_row *row, int64_t due_us);
 
 /*
  * In window_in.c.  With the lock.

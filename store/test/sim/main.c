@@ -28,6 +28,7 @@ static const struct {
 } known[] = {
 	{ sim_live, 1000033, "the judge missed the row of one whose putter had died before it was told the id" },
 	{ sim_live, 1795678247011, "threads that were connected, and could do no more, called each other without end" },
+	{ sim_live_with_puts_that_replace, 77042, "what an end had filed that was not answered was found by a sweep alone" },
 };
 
 /* Runs the seeds of the table and so many others: HWT_SCALE in percent, as the stress tests have it. */
