@@ -195,16 +195,24 @@ static int run_or_count(const hwt_store_run *run, void *ctx)
 	return 0;
 }
 
-/* The server crashes, and comes back without the begins that it has answered.  Returns when control has seen it. */
-static void forget_begins(hwt_store *store)
+/* The server crashes, and comes back without begins that it has answered.  Returns when control has seen it. */
+static void forget_begins_of(hwt_store *store, const char *group, int64_t id, void (*meanwhile)(void))
 {
 	int64_t before = LOCKED(store, store->runs->doubts);
 
-	(void)query("update %s_timeout set state = 1, epoch = 0, attempt = 0 where state = 2 and id = %lld",
-		    world.schema, (long long)atomic_load(&moved));
+	(void)query(
+	    "update %s_timeout set state = 1, epoch = 0, attempt = 0 where state = 2 and (grp = '%s' or id = %lld)",
+	    world.schema, group, (long long)id);
+	if (meanwhile)
+		meanwhile();
 	(void)query("select pg_terminate_backend(pid) from pg_stat_activity"
 		    " where backend_type = 'client backend' and pid <> pg_backend_pid()");
 	WAIT_FOR(LOCKED(store, store->runs->doubts) != before);
+}
+
+static void forget_begins(hwt_store *store)
+{
+	forget_begins_of(store, "", atomic_load(&moved), NULL);
 	CHECK_INT(query("update %s_timeout set due_us = due_us + 3600000000 where state = 1 and id = %lld returning 1",
 			world.schema, (long long)atomic_load(&moved)),
 		  ==, 1);
@@ -268,6 +276,41 @@ TEST(what_was_begun_and_waits_for_a_thread_is_begun_once_more_when_the_server_wa
 	CHECK(wait_count(&ran, 2));
 	CHECK_CALL(hwt_store_close(store), 0);
 	CHECK_INT(atomic_load(&moved_ran), ==, 0);
+}
+
+/* From now on the database refuses to begin one of g beside another. */
+static void allow_one_of_g(void)
+{
+	(void)query("create function %s_one() returns trigger language plpgsql as $$ begin"
+		    " if (select count(*) from %s_timeout where state = 2 and grp = 'g') > 1 then"
+		    " raise exception 'beyond' using errcode = '23514'; end if; return null; end $$",
+		    world.schema, world.schema);
+	(void)query("create trigger one after update of state on %s_timeout"
+		    " for each row when (new.state = 2) execute function %s_one()",
+		    world.schema, world.schema);
+}
+
+TEST(what_was_begun_and_is_not_counts_no_more_when_fewer_of_its_group_may_run)
+{
+	NEEDS_POSTGRES();
+	hwt_store *store = with_one_thread(false);
+	uint64_t begun;
+
+	put(store, "a", 0);
+	CHECK(wait_count(&ran, 1));
+	BEGIN_AHEAD(store);
+	CHECK_CALL(hwt_store_limit(store, "a", "g", &LIMITS(.running = 2)), 0);
+	put_spec(store, &SPEC("a", 0, .group = "g"));
+	put_spec(store, &SPEC("a", 0, .group = "g"));
+	WAIT_FOR(query("select count(*) from %s_timeout where state = 2 and grp = 'g'", world.schema) == 2);
+	CHECK_CALL(hwt_store_limit(store, "a", "g", &LIMITS(.running = 1)), 0);
+	begun = stats_of_store(store).begun;
+	forget_begins_of(store, "g", 0, allow_one_of_g);
+	WAIT_FOR(stats_of_store(store).begun > begun);
+	atomic_store(&may_end, true);
+	CHECK(wait_count(&ran, 3));
+	CHECK_INT(stats_of_store(store).set_aside, ==, 0);
+	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 TEST(what_runs_at_most_once_is_FAILED_when_the_server_forgot_its_end)

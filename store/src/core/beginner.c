@@ -59,6 +59,7 @@ static unsigned room(const hwt_store *store, struct hwts_kind *kind, const struc
 static void add(struct batch *batch, struct hwts_entry *entry)
 {
 	struct hwts_shard *shard = hwts_shard(entry->store, entry->shard, NULL);
+	const struct hwts_turns *turns = &entry->kind->turns;
 
 	entry->state = HWTS_BEGUN;
 	entry->between = true;
@@ -71,6 +72,7 @@ static void add(struct batch *batch, struct hwts_entry *entry)
 							   .shard = entry->shard,
 							   .rules = shard->rules,
 							   .max_attempts = entry->kind->max_attempts,
+							   .beyond = hwts_turns_exceed(turns, &entry->turn),
 							   .last = entry->last ||
 								   entry->kind->row.mode == HWT_STORE_AT_MOST_ONCE };
 	batch->bytes += entry->len;
@@ -126,7 +128,7 @@ static void not_begun(hwt_store *store, const struct hwts_want *want)
 	if (want->stale)
 		hwts_rules_changed(store, want->shard);
 	entry->runs |= want->dead && !want->inherited;
-	if (want->lost || !(want->locked || (want->dead && !want->inherited)))
+	if (!want->locked && !(want->dead && !want->inherited))
 		hwts_window_not_running(entry);
 	if (want->inherited && want->mark == HWTS_REPLACED) {
 		entry->len = want->len;
@@ -134,7 +136,7 @@ static void not_begun(hwt_store *store, const struct hwts_want *want)
 	}
 	if (!want->last && !want->lost && want->due_us != HWTS_NEVER)
 		entry->last = hwts_is_last(entry->kind, want->attempt);
-	if (entry->last && !want->last && !want->inherited) /* as soon as there is a thread */
+	if (entry->last && !want->last && !want->inherited && !want->locked) /* as soon as there is a thread */
 		hwts_window_due(entry);
 	else
 		hwts_window_not_begun(entry, want->lost ? HWTS_NEVER : want->due_us, want->locked);
@@ -274,6 +276,8 @@ static void inherit(hwt_store *store, struct batch *batch)
 			want->delay_us = HWTS_NEVER;
 		else if (want->attempt > HWTS_AT_ONCE)
 			want->delay_us = hwts_back_off_us(kind, want->attempt);
+		else if (want->beyond)
+			want->delay_us = 1;
 		any |= want->delay_us > 0;
 	}
 	/* Without a connection, which a later part of the batch may have lost, they are found again. */

@@ -25,7 +25,7 @@ static int by_statement(const struct hwts_want *a, const struct hwts_want *b)
 		return a->rules < b->rules ? -1 : 1;
 	if (a->max_attempts != b->max_attempts)
 		return a->max_attempts < b->max_attempts ? -1 : 1;
-	return a->last - b->last;
+	return a->beyond != b->beyond ? a->beyond - b->beyond : a->last - b->last;
 }
 
 static int by_group(const void *left, const void *right)
@@ -153,7 +153,8 @@ static void group_wants(struct begin *begin, const char *me)
 	for (size_t i = 0, count; i < begin->n; i += count) {
 		struct group *group = &begin->groups[begin->group_count];
 		const struct hwts_want *first = begin->wants[i];
-		int64_t most = first->max_attempts ? first->max_attempts : INT32_MAX;
+		int64_t most = first->max_attempts ? first->max_attempts : INT32_MAX,
+			limit = first->last ? INT32_MAX : most - 1;
 		size_t shards = begin->shard_count;
 
 		for (count = 0; i + count < begin->n && by_statement(begin->wants[i + count], first) == 0; count++) {
@@ -166,7 +167,7 @@ static void group_wants(struct begin *begin, const char *me)
 			{ HWTS_BYTES(&begin->ids[i], count),
 			  HWTS_BYTES(&begin->shards[shards], begin->shard_count - shards), HWTS_NUMBER(first->epoch),
 			  HWTS_TEXT(me), HWTS_NUMBER(begin->synced ? first->epoch : 0),
-			  HWTS_NUMBER(first->epoch + begin->again), HWTS_NUMBER(first->last ? INT32_MAX : most - 1),
+			  HWTS_NUMBER(first->epoch + begin->again), HWTS_NUMBER(first->beyond ? 0 : limit),
 			  HWTS_NUMBER(HWTS_MIN(most, HWTS_AT_ONCE + 1)), HWTS_NUMBER(first->rules) },
 			.each = begun,
 			.ctx = group

@@ -109,7 +109,7 @@ static int apply(hwt_store *store, struct hwts_kind *kind, struct hwts_ruling *r
 	hwts_lock(store);
 	ok = apply_groups(kind, ruling); /* by these the bucket of a group that the others make is empty */
 	for (size_t i = 0; i < ruling->run_count && ok; i++)
-		hwts_window_runs(store, &ruling->runs[i]);
+		ok = hwts_window_runs(store, &ruling->runs[i]);
 	for (size_t i = 0; i < ruling->n && ok; i++)
 		apply_shard(store, kind, &ruling->shards[i], counted);
 	hwts_stall(store, kind);

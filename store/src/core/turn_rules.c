@@ -114,3 +114,10 @@ bool hwts_turns_is_paused(const struct hwts_turns *turns, const struct hwts_turn
 
 	return turns->paused || (own && own->is.paused);
 }
+
+bool hwts_turns_exceed(const struct hwts_turns *turns, const struct hwts_turn *turn)
+{
+	uint32_t most = hwts_turns_rules(turns, turn->group).running;
+
+	return most > 0 && turn->group->running > most;
+}

@@ -377,7 +377,7 @@ bool hwts_turns_start(struct hwts_turns *turns, struct hwts_turn *turn, int64_t 
 
 	group->reserved -= turn->reserved;
 	turn->reserved = false;
-	if (hwts_turns_is_paused(turns, group) || (rules.running > 0 && group->running > rules.running) ||
+	if (hwts_turns_is_paused(turns, group) || hwts_turns_exceed(turns, turn) ||
 	    token_ns(turns, group, &rules, 0, now_ns) > now_ns)
 		return false;
 	if (rules.every_ns > 0)

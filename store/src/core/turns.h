@@ -36,7 +36,8 @@
  *   T2  reserved = the group's turns that were taken under a rate, and have neither started nor been put off
  *   T3  a group that has something queued is in the ring, in the wheel, or blocked: paused, full, or a rest goes first
  *   T4  a turn that was counted when it was queued is first in its group, and a full group may begin it: it runs
- *       already, as far as anybody knows, and is counted
+ *       already, as far as anybody knows, and is counted.  If the group has more than may run, the begin is to find it
+ *       running, or else it waits for its turn
  *   T5  a pending row that the window has passed over, and that has no turn, lies in a rest: not before its from, nor
  *       before its asked while it is being read
  */
@@ -164,6 +165,8 @@ struct hwts_turn *hwts_turns_take(struct hwts_turns *turns, int64_t now_ns); /* 
 /* One that runs, as far as is known, and was not taken.  It is not queued; */
 void hwts_turns_count(struct hwts_turn *turn);
 void hwts_turns_count_queued(struct hwts_turns *turns, struct hwts_turn *turn); /* or it is */
+/* More of its group are counted than may run. */
+bool hwts_turns_exceed(const struct hwts_turns *turns, const struct hwts_turn *turn);
 /* Its task is about to start.  False: by the rules that came meanwhile it must not. */
 bool hwts_turns_start(struct hwts_turns *turns, struct hwts_turn *turn, int64_t now_ns);
 /* It is tried again later: it may run, but nobody knows when it starts. */

@@ -34,13 +34,14 @@ static bool passes_look(const hwt_store *store, const struct hwts_kind *kind, co
 	       hwts_turns_has_room(&kind->turns, due, hwts_window_share(store));
 }
 
-static void add(hwt_store *store, struct hwts_kind *kind, const struct hwts_due *due, bool unsure)
+/* False: no memory, and the look-ahead is to find it again. */
+static bool add(hwt_store *store, struct hwts_kind *kind, const struct hwts_due *due, bool unsure)
 {
 	struct hwts_entry *entry = hwts_window_insert(store, kind, due);
 
 	if (!entry) {
 		hwts_ask(store, HWTS_LOAD);
-		return;
+		return false;
 	}
 	entry->unsure = unsure;
 	entry->runs = due->epoch != 0;
@@ -48,6 +49,7 @@ static void add(hwt_store *store, struct hwts_kind *kind, const struct hwts_due 
 		hwts_turns_count(&entry->turn);
 	entry->last = hwts_is_last(kind, 0);
 	hwts_window_arm(entry, due->due_us);
+	return entry->state != HWTS_FREE;
 }
 
 void hwts_window_see(hwt_store *store, const struct hwts_due *due)
@@ -61,7 +63,7 @@ void hwts_window_see(hwt_store *store, const struct hwts_due *due)
 	if (!entry) {
 		if (hwts_window_is_for_a_look(shard, due) ? passes_look(store, kind, shard, due)
 							  : keeps(store, kind, due))
-			add(store, kind, due, false);
+			(void)add(store, kind, due, false);
 		return;
 	}
 	entry->len = HWTS_MAX(entry->len, due->len);
@@ -84,7 +86,7 @@ void hwts_window_refill(hwt_store *store, const struct hwts_due *due)
 	if (!shard || !shard->held || !store->window->timer)
 		return;
 	if (!entry)
-		add(store, kind, due, false);
+		(void)add(store, kind, due, false);
 	else if (entry->state == HWTS_ARMED)
 		hwts_window_see(store, due);
 }
@@ -128,7 +130,7 @@ bool hwts_window_rescue(hwt_store *store, const struct hwts_due *due)
 	if (!entry && !hwts_window_is_beyond(shard, due) && !hwts_turns_rests(&kind->turns, due)) {
 		HWTS_COUNT_RESCUE();
 		if (keeps(store, kind, due))
-			add(store, kind, due, false);
+			(void)add(store, kind, due, false);
 		return true;
 	}
 	if (entry && entry->state == HWTS_ARMED && !entry->aside) {
@@ -153,7 +155,7 @@ bool hwts_window_revive(hwt_store *store, const struct hwts_due *due)
 	if (!shard || !shard->held || !store->window->timer || hwts_phase(store) != HWTS_STARTED)
 		return false;
 	if (!entry) {
-		add(store, kind, due, true);
+		(void)add(store, kind, due, true);
 		return true;
 	}
 	if (entry->state == HWTS_ARMED) {
@@ -195,21 +197,24 @@ struct hwts_entry *hwts_window_condemn(hwt_store *store, const struct hwts_due *
 }
 
 /* It is begun as soon as a thread can: the begin tells what has become of it. */
-void hwts_window_runs(hwt_store *store, const struct hwts_due *due)
+bool hwts_window_runs(hwt_store *store, const struct hwts_due *due)
 {
 	struct hwts_kind *kind;
 	struct hwts_shard *shard = hwts_shard(store, due->shard, &kind);
 	struct hwts_entry *entry = hwts_window_find(store, due->id);
 
 	if (!shard || !shard->held || !store->window->timer)
-		return;
-	if (!entry) {
-		add(store, kind, due, false);
-	} else if (entry->state == HWTS_IS_DUE && !entry->turn.counted) {
+		return true;
+	if (!entry)
+		return add(store, kind, due, false);
+	if (entry->state == HWTS_IS_DUE && !entry->turn.counted) {
 		entry->runs = true;
 		hwts_turns_count_queued(&kind->turns, &entry->turn);
 	} else if (entry->state == HWTS_ARMED) {
 		entry->runs = true;
 		hwts_turns_count(&entry->turn);
+	} else { /* under an epoch that is over, too: then it is begun again */
+		entry->again_us = HWTS_MIN(entry->again_us, due->due_us);
 	}
+	return true;
 }

@@ -102,7 +102,7 @@ void hwts_window_empty(hwt_store *store, const struct hwts_kind *kind)
 		for (size_t i = 0; i < HWTS_SLAB_ENTRIES; i++) {
 			struct hwts_entry *entry = &slab->entries[i];
 
-			if (entry->state == HWTS_ARMED && entry->kind == kind && !entry->aside)
+			if (entry->state == HWTS_ARMED && entry->kind == kind && !entry->aside && !entry->turn.counted)
 				hwts_window_erase(entry);
 		}
 }

@@ -28,6 +28,8 @@ static const struct {
 } known[] = {
 	{ sim_live, 1000033, "the judge missed the row of one whose putter had died before it was told the id" },
 	{ sim_live, 1795678247011, "threads that were connected, and could do no more, called each other without end" },
+	{ sim_live, 1795684831453393, "a run under an epoch that had passed lost its count: one more than the cap" },
+	{ sim_live_with_puts_that_replace, 1795684934750998, "a begin that was not answered passed a cap set since" },
 	{ sim_live_with_puts_that_replace, 77042, "what an end had filed that was not answered was found by a sweep alone" },
 };
 
