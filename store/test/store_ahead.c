@@ -821,4 +821,45 @@ TEST(a_backlog_that_waits_does_not_hide_what_was_lost)
 	atomic_store(&hwts_test_at, NULL);
 }
 
+static hwt_store *_Atomic rereads;
+
+/* News after each look says that all is to be read again. */
+static void ask_to_read_again(const char *where)
+{
+	hwt_store *store = strcmp(where, "read") == 0 ? atomic_load(&rereads) : NULL;
+
+	look_for_long(where);
+	if (!store)
+		return;
+	atomic_fetch_add(&reads, 1);
+	hwts_hear_news(store, &(struct hwts_due){ .id = -1 });
+	hwts_poke(store);
+	WAIT_FOR(!LOCKED(store, hwts_asked(store, HWTS_LOAD)));
+}
+
+/* Others put much, all the time.  What lies behind a backlog is found nevertheless. */
+TEST(a_reading_comes_to_its_end_however_often_it_is_asked_for)
+{
+	hwt_store_kind kind = KIND(.name = "a", .task = count_run, .shards = 1);
+	CLOSING hwt_store *putter = fresh_store();
+
+	atomic_store(&may_look_on, true);
+	CHECK_CALL(hwt_store_register(putter, &kind), 0);
+	put_backlog(putter, now_us() - 1000000 * HWTS_S_US);
+	CLOSING hwt_store *store = started_with(&kind, HWT_S(600));
+	WAIT_READ(store);
+	atomic_store(&hwts_test_deaf, true);
+	put(putter, "a", 0);
+	atomic_store(&reads, 0);
+	atomic_store(&rereads, store);
+	atomic_store(&hwts_test_at, ask_to_read_again);
+	hwts_hear_news(store, &(struct hwts_due){ .id = -1 });
+	look_now(store);
+	WAIT_FOR(atomic_load(&reads) > 100 || atomic_load(&ran) > 0);
+	CHECK_INT(atomic_load(&ran), ==, 1);
+	atomic_store(&rereads, NULL);
+	atomic_store(&hwts_test_at, NULL);
+	atomic_store(&hwts_test_deaf, false);
+}
+
 STORE_MAIN(NULL)

@@ -73,7 +73,7 @@ static bool is_wanted(const struct hwts_kind *kind, const struct hwts_shard *sha
 
 static bool has_look(hwt_store *store)
 {
-	if (store->reading->sweep_due)
+	if (store->reading->sweep_due || store->reading->again)
 		return true;
 	if (!store->reading->unread)
 		return false;
@@ -101,13 +101,25 @@ static void read_again(struct hwts_reader *reader)
 	HWTS_EACH_KIND (store, kind)
 		if (!has_room(kind, limit))
 			hwts_window_empty(store, kind);
-	HWTS_EACH_SHARD (store, kind, shard)
+	HWTS_EACH_SHARD (store, kind, shard) {
 		shard->mark_due_us = shard->swept_due_us = INT64_MIN;
+		shard->loading = true;
+	}
 	store->reading->again = false;
 	reader->sweep.low_us = INT64_MIN;
 	reader->sweep.apart = reader->sweep.rest = 0;
 	free(reader->look.snapshot);
 	reader->look.snapshot = NULL;
+	measure(store);
+}
+
+/* One that is asked for before it has ended begins behind it: else what lies behind a backlog would never be read. */
+static bool is_loading(hwt_store *store)
+{
+	HWTS_EACH_SHARD (store, kind, shard)
+		if (shard->loading && is_wanted(kind, shard))
+			return true;
+	return false;
 }
 
 static bool reserve(struct hwts_reader *reader)
@@ -151,9 +163,9 @@ static void collect(struct hwts_reader *reader, int64_t now_us)
 	struct hwts_look *look = &reader->look;
 	bool news;
 
-	if (store->reading->again)
-		read_again(reader);
 	measure(store);
+	if (store->reading->again && !is_loading(store))
+		read_again(reader);
 	news = chooses_new(reader);
 	look->held_count = 0;
 	HWTS_EACH_SHARD (store, kind, shard) {

@@ -63,6 +63,7 @@ void hwts_look_found(hwt_store *store, struct hwts_look *look)
 		shard->mark_due_us = held->mark_due_us;
 		shard->mark_id = held->mark_id;
 		shard->unread |= held->full;
+		shard->loading &= held->full;
 	}
 	for (size_t i = 0; i < look->held_count && look->sweeps && look->far; i++) {
 		struct hwts_shard *shard = hwts_shard(store, look->held[i].shard, NULL);

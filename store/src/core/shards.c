@@ -51,7 +51,7 @@ void hwts_hold(hwt_store *store, const struct hwts_shard_row *taken)
 	struct hwts_shard *shard = hwts_shard(store, taken->shard, &kind);
 
 	store->shards->held += !shard->held;
-	shard->held = shard->unread = true;
+	shard->held = shard->unread = shard->loading = true;
 	shard->epoch = taken->epoch;
 	shard->mark_due_us = shard->swept_due_us = INT64_MIN;
 	shard->mark_id = 0;

@@ -8,7 +8,8 @@
 struct hwts_shard {
 	int32_t id;
 	bool held, giving;
-	bool unread; /* there may be more between its mark and the end of the look-ahead */
+	bool unread;  /* there may be more between its mark and the end of the look-ahead */
+	bool loading; /* it is read from the beginning, and has not been read to that end yet */
 	int64_t epoch;
 	int64_t mark_due_us, mark_id;
 	int64_t swept_due_us, swept_id; /* the next sweep reads what is overdue from here on; INT64_MIN: all */
