@@ -409,6 +409,30 @@ TEST(all_of_a_group_are_cancelled_and_what_runs_is_marked)
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 3);
 }
 
+/* It ran as the cancel passed it by, which waits for a row that is locked. */
+TEST(of_a_group_that_is_cancelled_none_is_left_that_is_filed_meanwhile)
+{
+	SQL_WORLD(store, conn);
+	USER *locks = connect_user(), *cancels = connect_user();
+	PGresult *result;
+	char text[128];
+
+	set_running(PUT_SQL(conn, "'a', grp => 'g', delay => '1 hour', every => '1 day'"), false);
+	(void)PUT_SQL(conn, "'a', grp => 'g', delay => '1 day'");
+	(void)sql(locks, "begin; select 1 from %s_timeout where state = 1 for update", world.schema);
+	(void)snprintf(text, sizeof(text), "select %s_cancel_group('a', 'g')", world.schema);
+	CHECK_INT(PQsendQuery(cancels, text), ==, 1);
+	WAIT_FOR(query("select count(*) from pg_stat_activity where wait_event_type = 'Lock'") != 0);
+	(void)query("update %s_timeout set state = 1, epoch = 0 where state = 2", world.schema);
+	(void)sql(locks, "commit");
+	result = PQgetResult(cancels);
+	CHECK(strcmp(PQgetvalue(result, 0, 0), "2") == 0);
+	PQclear(result);
+	while ((result = PQgetResult(cancels)) != NULL)
+		PQclear(result);
+	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 0);
+}
+
 TEST(a_reschedule_moves_what_is_pending_or_has_failed)
 {
 	SQL_WORLD(store, conn);
