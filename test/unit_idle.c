@@ -64,13 +64,6 @@ static void look_and_wake(int64_t deadline_ns, bool long_lane)
 		hwt_idle_wake(&alone, seen_ns);
 }
 
-/* Does a push of this wake?  Leaves no wake behind. */
-static bool wakes(int64_t deadline_ns, bool long_lane)
-{
-	look_and_wake(deadline_ns, long_lane);
-	return take_wake(&alone);
-}
-
 static bool kernel_has_membarrier(void)
 {
 #ifdef SYS_membarrier
@@ -100,37 +93,6 @@ TEST(producers_are_spared_the_fence_where_the_kernel_can)
 		hwt_idle_destroy(&alone);
 	}
 	CHECK_INT(errno, ==, before);
-}
-
-TEST(a_worker_that_is_awake_needs_no_wake)
-{
-	BOTH_WAYS(fences)
-	{
-		begin_alone(fences);
-		CHECK(!wakes(INT64_MIN, false) && !wakes(0, false) && !wakes(INT64_MAX, false));
-		CHECK(!wakes(INT64_MIN, true) && !wakes(0, true) && !wakes(INT64_MAX, true));
-		hwt_idle_begin(&alone, 1000);
-		idle_publish(&alone, IDLE_AWAKE);
-		CHECK(!wakes(INT64_MIN, true) && !wakes(INT64_MAX, true));
-		hwt_idle_wake(&alone, IDLE_AWAKE);
-		CHECK(!take_wake(&alone));
-		hwt_idle_destroy(&alone);
-	}
-}
-
-TEST(a_nap_ends_early_for_a_long_lane_only)
-{
-	BOTH_WAYS(fences)
-	{
-		begin_alone(fences);
-		idle_publish(&alone, IDLE_NAP);
-		CHECK(!wakes(-1000, false) && !wakes(0, false) && !wakes(INT64_MAX, false));
-		CHECK_INT(word_of(&alone), ==, IDLE_NAP);
-		CHECK(wakes(INT64_MAX, true));
-		CHECK_INT(word_of(&alone), ==, IDLE_AWAKE);
-		CHECK(!wakes(INT64_MAX, true));
-		hwt_idle_destroy(&alone);
-	}
 }
 
 /*

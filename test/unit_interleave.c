@@ -486,6 +486,7 @@ static void set_up(void)
 	movers[0].rc = movers[1].rc = NOT_DONE;
 	looked = in_task = false;
 	ran_ns = INT64_MAX;
+	looked_ns = INT64_MIN;
 	runs_left = UINT_MAX;
 	cancels = 0;
 	strangers = 0;
@@ -950,11 +951,20 @@ static void schedule_late(void)
 	loop_schedules(3, 900 * TICK);
 }
 
+static void loop_moves(unsigned lane, int64_t deadline_ns)
+{
+	CHECK_INT(hwt_lane_reschedule(lane_at(&timer->lanes, lane), subject.entry, subject.generation, deadline_ns), ==,
+		  0);
+}
+
 static void move_early(void)
 {
-	CHECK_INT(hwt_lane_reschedule(lane_at(&timer->lanes, 5), subject.entry, subject.generation, 7 * TICK), ==, 0);
-	if (7 * TICK < earliest_ns)
-		earliest_ns = 7 * TICK;
+	loop_moves(5, 7 * TICK);
+}
+
+static void move_between(void)
+{
+	loop_moves(6, 50 * TICK);
 }
 
 static unsigned untold, told_all;
@@ -970,7 +980,7 @@ static void begin_loop(void)
 	for (uint32_t place = 0; place <= timer->lanes.last_seat; place++)
 		(void)lane_at(&timer->lanes, place);
 	advances = tellings = 0;
-	earliest_ns = 100 * TICK;
+	earliest_ns = INT64_MAX;
 	loop_now_ns = 0;
 	CHECK_INT(hwt_timer_advance(timer, 0, NULL), ==, 0);
 	CHECK_INT(hwt_lane_submit(lane_at(&timer->lanes, 0), count_stranger, NULL, 100 * TICK, &subject), ==, 0);
@@ -982,6 +992,8 @@ static void begin_loop(void)
 
 static void end_loop(void)
 {
+	if (record_deadline(subject.entry) < earliest_ns)
+		earliest_ns = record_deadline(subject.entry);
 	CHECK(told || !is_watched || answer_ns <= earliest_ns);
 	CHECK_INT(tellings, <=, advances);
 	*(told ? &told_all : &untold) += 1;
@@ -1006,6 +1018,7 @@ TEST(no_earlier_deadline_goes_unannounced)
 	RACE_LOOP(19, "idle|queue push", schedule_early, schedule_between);
 	RACE_LOOP(19, "idle|queue push|moved", move_early);
 	RACE_LOOP(19, "idle|queue push", move_early, schedule_early);
+	RACE_LOOP(19, "idle|queue push|moved", move_early, move_between);
 }
 
 /* The same where an advance may find that everything can wait, as the very last one does. */

@@ -328,48 +328,4 @@ TEST(a_lock_that_is_held_for_long_is_not_waited_for)
 	CHECK_INT(asked_for_while_held(UINT_MAX), >, 0);
 }
 
-struct heap {
-	hwt_timer *timer;
-	uint32_t place;
-	unsigned timeouts;
-};
-
-static void *heap_up(void *arg)
-{
-	const struct heap *heap = arg;
-
-	hwt_own_number = heap->place;
-	for (unsigned i = 0; i < heap->timeouts; i++)
-		CHECK_INT(hwt_new_timeout_at(heap->timer, count, NULL, HWT_S(1000), NULL), ==, 0);
-	return NULL;
-}
-
-/* Returns how often a stop asks a lane for a record, if all are in the last one. */
-static uint64_t pops_of_a_stop(unsigned timeouts, uint32_t lanes)
-{
-	struct heap heap = { timer_on(512), lanes, timeouts };
-	size_t unprocessed = 0;
-	uint64_t pops;
-
-	for (uint32_t place = 1; place <= lanes; place++)
-		(void)lane_at(&heap.timer->lanes, place);
-	in_new_thread(heap_up, &heap);
-	CHECK_INT(lanes_count(&heap.timer->lanes), ==, lanes);
-	points_begin("queue pop");
-	CHECK_INT(hwt_timer_stop(heap.timer, &unprocessed), ==, 0);
-	pops = points_end();
-	CHECK_INT(unprocessed, ==, timeouts);
-	driven_destroy(heap.timer);
-	return pops;
-}
-
-TEST(a_stop_does_not_look_at_all_lanes_for_each_timeout)
-{
-	uint64_t one = pops_of_a_stop(1, 500);
-
-	CHECK_INT(pops_of_a_stop(1000, 500), ==, one + 999);
-	CHECK_INT(pops_of_a_stop(2000, 500), ==, one + 1999);
-	CHECK_INT(pops_of_a_stop(1000, 1000), <=, 2 * one + 999);
-}
-
 TEST_MAIN()

@@ -213,33 +213,6 @@ TEST(a_refusal_without_memory_takes_no_place_below_the_limit)
 	CHECK_INT(refused, >, 0);
 }
 
-/* So many at one tick, behind others that are due later.  Returns how often one without a place was looked at. */
-static uint64_t looks_at(unsigned n)
-{
-	begin(0);
-	CHECK_INT(hwt_reserve(timer, 2 * n), ==, 0);
-	memory_fails(0, UINT64_MAX);
-	for (unsigned i = 0; i < 2 * n; i++)
-		CHECK_INT(hwt_new_timeout(timer, note, NULL, (i < n ? 7 : 5) * TICK, NULL), ==, 0);
-	CHECK_INT(hwt_timer_advance(timer, 0, NULL), ==, 0);
-	CHECK(timer->wheel->unplaced.first != NULL);
-	points_begin("unplaced");
-	CHECK_INT(hwt_timer_advance(timer, 5 * TICK, NULL), ==, 0);
-	CHECK_INT(ran, ==, n);
-	CHECK_INT(hwt_timer_advance(timer, 7 * TICK, NULL), ==, 0);
-	CHECK_INT(ran, ==, 2 * n);
-	end();
-	return points_end();
-}
-
-TEST(twice_as_many_without_a_place_cost_twice_as_much)
-{
-	uint64_t cost = looks_at(10000);
-
-	CHECK_INT(cost, >=, 10000);
-	CHECK_INT(looks_at(20000), <=, 2 * cost + 1000);
-}
-
 /* Those that were used are the queue's, and their block is one of its slabs. */
 TEST(a_reserve_that_was_begun_keeps_its_nodes)
 {

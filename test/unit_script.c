@@ -208,6 +208,19 @@ TEST(it_runs_at_the_new_deadline_and_not_at_the_old_one)
 	play("advance 1000; new a 10; move a never; walk 1100; ran a 0; place a ever; walk 1102; at-time a 1101");
 }
 
+/* The worker comes by in the middle of a look at the first of a tick. */
+TEST(a_look_changes_no_order)
+{
+	play("at a 5; at b 5; in b 1 { ran a 1 }; advance 1; meanwhile look { advance 5 }; left a ENOENT; ran b 1");
+	play("at a 5; at b 5; in b 1 { ran a 1 }; meanwhile look { advance 5 }; left a ENOENT; ran b 1");
+	play("at a 5; at b 5; in b 1 { ran a 1 }; meanwhile look { advance 1 }; left a 4; walk 5; ran b 1");
+}
+
+TEST(a_look_at_one_that_is_not_pending_finds_nothing)
+{
+	play("new a 5; left a 5; meanwhile look { cancel a }; left a ENOENT; left a ENOENT");
+}
+
 TEST(what_has_ended_is_not_moved)
 {
 	play("move a 0 = ENOENT; place a 0 = ENOENT; new a 0; advance 1; state a EXPIRED; move a 5 = ENOENT;"
@@ -445,6 +458,12 @@ TEST(a_thread_without_memory_for_its_lane_can_cancel_and_move)
 			       *fails);
 		play(text);
 	}
+}
+
+TEST(unplaced_ones_are_placed_when_memory_is_back_and_keep_their_turn)
+{
+	play("reserve 9; no-memory; at a 30; at b 30; at c 33; at d 36; advance 1; memory; at e 30; in b 1 { ran a 1 };"
+	     "in e 1 { ran b 1 }; advance 2; walk 29; stat runs 0; walk 40; ran e 1; at-time c 33; at-time d 36");
 }
 
 TEST(stop_gives_unplaced_ones_back)
