@@ -405,6 +405,14 @@ TEST(a_trim_leaves_what_was_queued_again)
 	play("new a 5; cancel a; meanwhile word-requeue { advance 1 }; new b 5; trim; walk 5; ran b 1");
 }
 
+/* In a task, and on another thread meanwhile. */
+TEST(the_end_of_an_advance_makes_the_trim_that_was_asked_for_in_it)
+{
+	play("times 90000 { new z 1 }; walk 2; in a 1 { trim }; new a 1; advance 4; ran a 1; most records 50000");
+	play("times 90000 { new z 1 }; walk 2; in a 1 { thread { trim } }; new a 1; advance 4; ran a 1; most records "
+	     "50000");
+}
+
 /*
  * A stop in the middle
  */
@@ -663,6 +671,38 @@ TEST(row12_the_ith_run_lies_at_the_sum_of_the_first_i_intervals)
 	play(
 	    "every a 1 1; every b 4 4; every c 50 50; every d 400 400; walk 399; ran a 399; ran b 99; ran c 7; ran d 0;"
 	    "walk 2000; ran a 2000; ran b 500; ran c 40; ran d 5; missed a 0; missed d 0; stat merged_periods 0");
+}
+
+TEST(row14_many_skipped_ticks_bring_the_old_ones_in_tick_order)
+{
+	play("wheel 64; times 99 { at z 36901 }; at f 36963; at e 36926; at d 1480; at c 74; at b 37; at a 1;"
+	     "in b 1 { ran a 1 }; in c 1 { ran b 1 }; in d 1 { ran c 1 }; in e 1 { ran d 1 }; in f 1 { ran e 1 };"
+	     "advance 1099511627776; ran f 1; stat ticks 7");
+}
+
+TEST(row21_an_entry_behind_one_of_a_later_round_is_not_late)
+{
+	play(
+	    "wheel 16; times 60 { at z 36; at z 52; at z 68; at z 84; at z 100; at z 116; at z 132; at z 148 }; at a 4;"
+	    "times 60 { at z 36; at z 52; at z 68; at z 84; at z 100; at z 116; at z 132; at z 148 }; advance 1;"
+	    "advance 4; ran a 1; ran z 0; advance 1000; ran z 960");
+}
+
+TEST(rounds_beyond_31_bits_come_at_their_tick_and_keep_their_turn)
+{
+	static const int64_t far[] = { INT32_MAX - 2,          INT32_MAX - 1,    INT32_MAX,        INT64_C(1) << 31,
+				       (INT64_C(1) << 31) + 1, INT64_C(1) << 32, INT64_C(1) << 33, INT64_C(1) << 40 };
+	char text[256];
+
+	for (size_t i = 0; i < 2 * sizeof(far) / sizeof(far[0]); i++) {
+		int64_t tick = far[i / 2];
+
+		(void)snprintf(text, sizeof(text),
+			       "wheel %zu; at a %" PRId64 "; advance %" PRId64 "; ran a 0; at b %" PRId64
+			       "; in b 1 { ran a 1 }; advance %" PRId64 "; ran a 0; advance %" PRId64 "; ran b 1",
+			       i % 2 + 1, tick, tick / 2, tick, tick - 1, tick);
+		play(text);
+	}
 }
 
 TEST(row17_a_task_cancels_others)

@@ -88,34 +88,6 @@ static void ask_in_task(hwt_timeout timeout, void *arg)
 	ran++;
 }
 
-static void ask_beside_task(hwt_timeout timeout, void *arg)
-{
-	pthread_t asker;
-
-	(void)timeout;
-	REQUIRE(pthread_create(&asker, NULL, ask, arg) == 0);
-	REQUIRE(pthread_join(asker, NULL) == 0);
-	CHECK_INT(stats_now(timer).records, >=, MANY);
-	ran++;
-}
-
-static void ask_in_an_advance(hwt_task *task)
-{
-	drive_a_burst();
-	CHECK_INT(hwt_new_timeout(timer, task, NULL, HWT_MS(1), NULL), ==, 0);
-	advance(HWT_MS(10));
-	CHECK_INT(ran, ==, 1);
-	CHECK_INT(stats_now(timer).records, <=, LEFT);
-	advance(HWT_MS(11));
-	end();
-}
-
-TEST(the_end_of_an_advance_makes_the_trim_that_was_asked_for_in_it)
-{
-	ask_in_an_advance(ask_in_task);
-	ask_in_an_advance(ask_beside_task);
-}
-
 static atomic_bool trims, waits, has_advanced;
 
 static void *trim(void *arg)

@@ -77,58 +77,6 @@ static void expect_alone(struct hwt_record *expected, int64_t tick)
 	CHECK(log[0] == expected);
 }
 
-TEST(row14_many_skipped_ticks_bring_the_old_ones_in_tick_order)
-{
-	struct hwt_record *log[1000];
-	int64_t ticks[1000];
-
-	begin(64, 0);
-	for (int64_t i = 999; i >= 0; i--)
-		place_at(i * 37);
-	CHECK_INT(advance(INT64_C(1) << 40, log, ticks), ==, 1000);
-	for (int i = 0; i < 1000; i++) {
-		CHECK(log[i] == &records[999 - i]);
-		CHECK_INT(ticks[i], ==, i * 37);
-	}
-	end();
-}
-
-TEST(row21_an_entry_behind_one_of_a_later_round_is_not_late)
-{
-	struct hwt_record *log[MANY], *behind;
-
-	begin(16, 0);
-	for (int i = 0; i < 500; i++)
-		place_at(16 * (2 + i % 9) + 4);
-	behind = place_at(4);
-	for (int i = 0; i < 500; i++)
-		place_at(16 * (2 + i % 9) + 4);
-	CHECK_INT(advance(4, log, NULL), ==, 1);
-	CHECK(log[0] == behind);
-	CHECK_INT(advance(1000, log, NULL), ==, 1000);
-	end();
-}
-
-TEST(rounds_beyond_31_bits_come_at_their_tick_and_keep_their_turn)
-{
-	static const int64_t far[] = { INT32_MAX - 2,          INT32_MAX - 1,    INT32_MAX,        INT64_C(1) << 31,
-				       (INT64_C(1) << 31) + 1, INT64_C(1) << 32, INT64_C(1) << 33, INT64_C(1) << 40 };
-	struct hwt_record *first, *second, *log[4];
-
-	for (unsigned i = 0; i < sizeof(far) / sizeof(far[0]); i++) {
-		for (uint32_t buckets = 1; buckets <= 2; buckets++) {
-			begin(buckets, 0);
-			first = place_at(far[i]);
-			CHECK_INT(advance(far[i] / 2, log, NULL), ==, 0);
-			second = place_at(far[i]);
-			CHECK_INT(advance(far[i] - 1, log, NULL), ==, 0);
-			CHECK_INT(advance(far[i], log, NULL), ==, 2);
-			CHECK(log[0] == first && log[1] == second);
-			end();
-		}
-	}
-}
-
 /* Once more for as long as that changes anything. */
 static unsigned settle(void)
 {
