@@ -154,11 +154,6 @@ static inline bool model_has_ended(const struct model_timeout *it)
 	return it->fate >= HAS_RUN;
 }
 
-static inline bool model_is_running(const struct model_timeout *it)
-{
-	return it->fate == RUNS || it->fate == RUNS_AGAIN || it->fate == RUNS_LAST;
-}
-
 /* In the wheel. */
 static inline bool model_has_place(const struct model_timeout *it)
 {

@@ -87,18 +87,6 @@ static inline bool wait_count(atomic_uint *counter, unsigned target)
 	return true;
 }
 
-static inline bool wait_state(hwt_timeout timeout, hwt_state state)
-{
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-
-	while (hwt_timeout_state(timeout) != state) {
-		if (hwt_now() > give_up_ns)
-			return false;
-		sleep_ns(HWT_US(200));
-	}
-	return true;
-}
-
 /* Until it has ended, however: when others are at work its memory may serve them the moment after. */
 static inline bool wait_ended(hwt_timeout timeout)
 {
@@ -137,17 +125,6 @@ static inline hwt_timer *new_timer(int64_t tick_ns, uint32_t ticks_per_wheel)
 
 	config.tick_duration_ns = tick_ns;
 	config.ticks_per_wheel = ticks_per_wheel;
-	REQUIRE(hwt_timer_create(&timer, &config) == 0);
-	return timer;
-}
-
-static inline hwt_timer *new_limited_timer(int64_t limit)
-{
-	hwt_config config = HWT_CONFIG_INIT;
-	hwt_timer *timer = NULL;
-
-	config.tick_duration_ns = HWT_MS(1);
-	config.max_pending_timeouts = limit;
 	REQUIRE(hwt_timer_create(&timer, &config) == 0);
 	return timer;
 }
@@ -251,14 +228,6 @@ static inline void crew_join(struct crew *crew)
 	for (unsigned i = 0; i < crew->count; i++)
 		REQUIRE(pthread_join(crew->threads[i], NULL) == 0);
 	crew->count = 0;
-}
-
-static inline void crew_run(unsigned count, void *(*run)(void *), void *args, size_t stride)
-{
-	struct crew crew;
-
-	crew_start(&crew, count, run, args, stride);
-	crew_join(&crew);
 }
 
 /*

@@ -52,16 +52,9 @@ static hwt_config check_accepted(const hwt_config *config)
 		check_refused(&config_, (want), #field " = " #value);                                                  \
 	} while (0)
 
-TEST(create_without_a_place_for_the_timer)
-{
-	hwt_config config = quiet_config();
-
-	CHECK_RC(hwt_timer_create(NULL, &config), EINVAL);
-	CHECK_RC(hwt_timer_create(NULL, NULL), EINVAL);
-}
-
 TEST(create_refuses_values_out_of_range)
 {
+	CHECK_RC(hwt_timer_create(NULL, NULL), EINVAL);
 	CHECK_REFUSED(size, 0, EINVAL);
 	CHECK_REFUSED(size, 1, EINVAL);
 	CHECK_REFUSED(size, sizeof(size_t) - 1, EINVAL);
@@ -188,37 +181,44 @@ TEST(the_user_s_pointer_comes_back)
 	CHECK_RC(hwt_timer_destroy(plain), 0);
 }
 
-TEST(a_hierarchical_wheel_has_at_least_two_ticks)
+/* A power of two, at least 2 if it is hierarchical.  What is longer than time is refused. */
+TEST(the_wheel_is_rounded_up)
 {
-	hwt_config config = quiet_config();
+	enum { HASHED = HWT_WHEEL_HASHED, LEVELS = HWT_WHEEL_HIERARCHICAL, REFUSED = 0 };
+	static const struct {
+		int64_t tick_ns;
+		uint32_t wheel, ticks, in_force;
+	} rows[] = {
+		{ HWT_S(1), HASHED, 1, 1 },
+		{ HWT_S(1), HASHED, 2, 2 },
+		{ HWT_S(1), HASHED, 3, 4 },
+		{ HWT_S(1), HASHED, 100, 128 },
+		{ HWT_S(1), HASHED, 512, 512 },
+		{ HWT_S(1), HASHED, 65537, 131072 },
+		{ HWT_S(1), LEVELS, 1, 2 },
+		{ HWT_S(1), LEVELS, 20, 32 }, /* Kafka's */
+		{ INT64_MAX / 512, HASHED, 512, REFUSED },
+		{ INT64_MAX / 512 - 1, HASHED, 512, 512 },
+		{ INT64_MAX, HASHED, 1, REFUSED },
+		{ INT64_MAX / 2, HASHED, 2, REFUSED },
+		{ INT64_MAX / 2, LEVELS, 1, REFUSED },
+	};
 
-	config.wheel = HWT_WHEEL_HIERARCHICAL;
-	config.ticks_per_wheel = 1;
-	CHECK_INT(check_accepted(&config).ticks_per_wheel, ==, 2);
-	config.ticks_per_wheel = 20; /* Kafka's */
-	CHECK_INT(check_accepted(&config).ticks_per_wheel, ==, 32);
-	CHECK_INT(check_accepted(&config).wheel, ==, HWT_WHEEL_HIERARCHICAL);
-	config.tick_duration_ns = INT64_MAX / 2;
-	config.ticks_per_wheel = 1;
-	check_refused(&config, EINVAL, "INT64_MAX / 2 with 1 tick, which become 2");
-}
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		hwt_config config = quiet_config(), in_force;
 
-TEST(create_refuses_a_wheel_longer_than_time)
-{
-	hwt_config config = quiet_config();
-
-	config.tick_duration_ns = INT64_MAX / 512;
-	check_refused(&config, EINVAL, "INT64_MAX / 512 with 512 ticks");
-	config.tick_duration_ns = INT64_MAX;
-	config.ticks_per_wheel = 1;
-	check_refused(&config, EINVAL, "INT64_MAX with 1 tick");
-	config.tick_duration_ns = INT64_MAX / 2;
-	config.ticks_per_wheel = 2;
-	check_refused(&config, EINVAL, "INT64_MAX / 2 with 2 ticks");
-
-	config.tick_duration_ns = INT64_MAX / 512 - 1;
-	config.ticks_per_wheel = 512;
-	CHECK_INT(check_accepted(&config).tick_duration_ns, ==, INT64_MAX / 512 - 1);
+		config.tick_duration_ns = rows[i].tick_ns;
+		config.wheel = rows[i].wheel;
+		config.ticks_per_wheel = rows[i].ticks;
+		if (rows[i].in_force == REFUSED) {
+			check_refused(&config, EINVAL, "a wheel longer than time");
+			continue;
+		}
+		in_force = check_accepted(&config);
+		CHECK_INT(in_force.tick_duration_ns, ==, rows[i].tick_ns);
+		CHECK_INT(in_force.wheel, ==, rows[i].wheel);
+		CHECK_INT(in_force.ticks_per_wheel, ==, rows[i].in_force);
+	}
 }
 
 /* The first tick of such a timer lies beyond INT64_MAX: nothing may overflow, fire, or hang. */
@@ -281,35 +281,6 @@ TEST(config_returns_what_was_given)
 	CHECK_INT(in_force.max_pending_timeouts, ==, 9);
 	CHECK(in_force.warn == hwt_warn_stderr);
 	CHECK(in_force.warn_ctx == &place);
-}
-
-TEST(wheel_is_rounded_up_to_a_power_of_two)
-{
-	static const uint32_t cases[][2] = {
-		{ 1, 1 },     { 2, 2 },     { 3, 4 },      { 5, 8 },          { 8, 8 },
-		{ 100, 128 }, { 512, 512 }, { 513, 1024 }, { 65537, 131072 },
-	};
-	hwt_config config = quiet_config();
-
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		config.ticks_per_wheel = cases[i][0];
-		CHECK_INT(check_accepted(&config).ticks_per_wheel, ==, cases[i][1]);
-	}
-}
-
-/* A limit of 0 or below is none. */
-TEST(without_a_limit_any_number_is_accepted)
-{
-	static const int64_t limits[] = { 0, -1, INT64_MIN };
-
-	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
-		hwt_timer *timer = new_limited_timer(limits[i]);
-
-		for (int j = 0; j < 100; j++)
-			CHECK_RC(hwt_new_timeout(timer, count_task, NULL, HWT_S(3600), NULL), 0);
-		CHECK_INT(hwt_pending_timeouts(timer), ==, 100);
-		CHECK_RC(hwt_timer_destroy(timer), 0);
-	}
 }
 
 /* The first version ended with `reserved`; the next field is looked at as soon as it is there. */
@@ -484,63 +455,37 @@ static void keep_warning(void *ctx, const char *message)
 	snprintf(warnings->last, sizeof(warnings->last), "%s", message);
 }
 
-TEST(short_tick_is_raised_with_one_warning_per_timer)
+/* With a warning for each timer.  With HWT_FINE_TICKS the floor is lower, and as firm. */
+TEST(a_short_tick_is_raised_to_the_floor)
 {
-	static const int64_t ticks_ns[] = { 1, 999, HWT_MS(1) - 1 };
-	struct warnings warnings = { 0, "" };
-	hwt_config config = quiet_config();
-
-	config.warn = keep_warning;
-	config.warn_ctx = &warnings;
-	for (unsigned i = 0; i < 3; i++) {
-		config.tick_duration_ns = ticks_ns[i];
-		CHECK_INT(check_accepted(&config).tick_duration_ns, ==, HWT_MS(1));
-		CHECK_INT(warnings.count, ==, i + 1);
-		CHECK(warnings.last[0] != '\0' && !strchr(warnings.last, '\n'));
-	}
-	config.tick_duration_ns = HWT_MS(1);
-	CHECK_INT(check_accepted(&config).tick_duration_ns, ==, HWT_MS(1));
-	CHECK_INT(warnings.count, ==, 3);
-}
-
-/* The floor is lower, and as firm. */
-TEST(fine_ticks_are_honoured_down_to_10_us)
-{
-	static const int64_t short_ns[] = { 1, HWT_US(5), HWT_US(10) - 1 };
-	static const int64_t fine_ns[] = {
-		HWT_US(10), HWT_US(10) + 1, HWT_US(100), HWT_MS(1) - 1, HWT_MS(1), HWT_S(1)
-	};
+	static const int64_t floors_ns[] = { HWT_MS(1), HWT_US(10) };
+	static const uint32_t flags[] = { 0, HWT_FINE_TICKS, HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK | HWT_FINE_TICKS };
 	struct warnings warnings = { 0, "" };
 	hwt_config config = quiet_config(), in_force;
 
 	config.warn = keep_warning;
 	config.warn_ctx = &warnings;
-	config.flags = HWT_FINE_TICKS;
-	for (unsigned i = 0; i < sizeof(fine_ns) / sizeof(fine_ns[0]); i++) {
-		config.tick_duration_ns = fine_ns[i];
-		in_force = check_accepted(&config);
-		CHECK_INT(in_force.tick_duration_ns, ==, fine_ns[i]);
-		CHECK_INT(in_force.flags, ==, HWT_FINE_TICKS);
+	for (unsigned i = 0; i < 3; i++) {
+		int64_t floor_ns = floors_ns[i > 0];
+		const int64_t ticks_ns[] = { 1,         999,     floor_ns - 1, floor_ns, floor_ns + 1, HWT_MS(1) - 1,
+					     HWT_MS(1), HWT_S(1) };
+
+		config.flags = flags[i];
+		for (unsigned j = 0; j < 8; j++) {
+			bool is_short = ticks_ns[j] < floor_ns;
+			unsigned before = warnings.count;
+
+			config.tick_duration_ns = ticks_ns[j];
+			in_force = check_accepted(&config);
+			CHECK_INT(in_force.tick_duration_ns, ==, is_short ? floor_ns : ticks_ns[j]);
+			CHECK_INT(in_force.flags, ==, flags[i]);
+			CHECK_INT(warnings.count, ==, before + is_short);
+			CHECK(!is_short || (warnings.last[0] != '\0' && !strchr(warnings.last, '\n')));
+		}
+		for (config.tick_duration_ns = -HWT_US(20); config.tick_duration_ns <= 0;
+		     config.tick_duration_ns += HWT_US(10))
+			check_refused(&config, EINVAL, "a tick of 0 or less");
 	}
-	CHECK_INT(warnings.count, ==, 0);
-	for (unsigned i = 0; i < sizeof(short_ns) / sizeof(short_ns[0]); i++) {
-		config.tick_duration_ns = short_ns[i];
-		CHECK_INT(check_accepted(&config).tick_duration_ns, ==, HWT_US(10));
-		CHECK_INT(warnings.count, ==, i + 1);
-		CHECK(warnings.last[0] != '\0' && !strchr(warnings.last, '\n'));
-	}
-	config.flags = 0;
-	config.tick_duration_ns = HWT_US(100);
-	CHECK_INT(check_accepted(&config).tick_duration_ns, ==, HWT_MS(1));
-	CHECK_INT(warnings.count, ==, 4);
-	config.flags = HWT_FINE_TICKS | HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK;
-	CHECK_INT(check_accepted(&config).flags, ==, config.flags);
-	config.flags = HWT_FINE_TICKS;
-	for (int64_t tick_ns = 0; tick_ns >= -HWT_US(20); tick_ns -= HWT_US(10)) {
-		config.tick_duration_ns = tick_ns;
-		check_refused(&config, EINVAL, "a fine tick of 0 or less");
-	}
-	CHECK_INT(warnings.count, ==, 4);
 }
 
 /*

@@ -2,7 +2,7 @@
 /*
  * The process around the library: signals, and threads that are cancelled.
  */
-#include "spawn.h"
+#include "support.h"
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -12,6 +12,49 @@
 #include <sys/time.h>
 
 #define TICK_NS HWT_MS(1)
+
+struct spawned {
+	void (*run)(void *job);
+	void *job;
+};
+
+static void *spawned_main(void *arg)
+{
+	struct spawned spawned = *(struct spawned *)arg;
+
+	free(arg);
+	spawned.run(spawned.job);
+	return NULL;
+}
+
+static int spawn(void *ctx, void (*run)(void *job), void *job)
+{
+	struct spawned *spawned = malloc(sizeof(*spawned));
+	pthread_t thread;
+
+	(void)ctx;
+	REQUIRE(spawned != NULL);
+	*spawned = (struct spawned){ run, job };
+	if (pthread_create(&thread, NULL, spawned_main, spawned) != 0) {
+		free(spawned);
+		return EAGAIN;
+	}
+	pthread_detach(thread);
+	return 0;
+}
+
+/* With a worker and, if wanted, an executor that makes a thread for each job. */
+static hwt_timer *spawn_timer(int64_t tick_ns, bool with_executor)
+{
+	hwt_executor executor = { spawn, NULL };
+	hwt_config config = HWT_CONFIG_INIT;
+	hwt_timer *timer = NULL;
+
+	config.tick_duration_ns = tick_ns;
+	config.executor = with_executor ? &executor : NULL;
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	return timer;
+}
 
 /* Runs a task at once and waits until it has begun. */
 static void begin_task(hwt_timer *timer, hwt_task *task, void *arg, atomic_uint *begun)
@@ -421,30 +464,19 @@ TEST(a_worker_that_is_cancelled_goes_on)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
-static void ignore_signal(int signal_number)
-{
-	(void)signal_number;
-}
-
-static void tell_thread_task(hwt_timeout timeout, void *arg)
-{
-	(void)timeout;
-	*(pthread_t *)arg = pthread_self();
-}
-
 /* An exception ended the worker while the timer went on accepting.  In C: signals that interrupt its sleep. */
 TEST(row27_worker_survives_signals)
 {
 	enum { COUNT = 10 };
-	struct sigaction action = { .sa_handler = ignore_signal }, before;
+	struct sigaction action = { .sa_handler = catch }, before;
 	hwt_timer *timer = new_timer(HWT_MS(10), 512);
 	struct run runs[COUNT] = { 0 };
 	pthread_t worker;
 	hwt_timeout told;
 
 	REQUIRE(sigaction(SIGUSR1, &action, &before) == 0); /* without SA_RESTART */
-	CHECK_RC(hwt_new_timeout(timer, tell_thread_task, &worker, 0, &told), 0);
-	REQUIRE(wait_state(told, HWT_EXPIRED));
+	CHECK_RC(hwt_new_timeout(timer, tell_self_task, &worker, 0, &told), 0);
+	REQUIRE(wait_ended(told));
 	for (int i = 0; i < COUNT; i++) {
 		runs[i].not_before_ns = hwt_now() + HWT_MS(10) * i;
 		CHECK_RC(hwt_new_timeout_at(timer, run_task, &runs[i], runs[i].not_before_ns, NULL), 0);

@@ -191,16 +191,6 @@ static inline bool driven_pass(hwt_timer *timer, int64_t now_ns)
 	return hwt_worker_pass(&timer->worker, now_ns);
 }
 
-/* Every tick from the present one to that of now_ns, one pass each. */
-static inline void driven_walk(hwt_timer *timer, int64_t now_ns)
-{
-	int64_t tick_ns = timer->config.tick_duration_ns;
-
-	while (fake_now_ns + tick_ns <= now_ns)
-		driven_pass(timer, fake_now_ns + tick_ns);
-	driven_pass(timer, now_ns);
-}
-
 /* As the worker gives back all that it can. */
 static inline void driven_trim(hwt_timer *timer)
 {

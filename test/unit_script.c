@@ -640,6 +640,14 @@ TEST(row04_a_task_re_arms_itself)
 	play("in a 99 { new a 2 }; new a 0; walk 100; ran a 50; stop 1; back a 101; none");
 }
 
+/* A limit of 0 or below is none. */
+TEST(without_a_limit_any_number_is_accepted)
+{
+	play("limit 0; times 100 { new a 9 }; pending 100");
+	play("limit -1; times 100 { new a 9 }; pending 100");
+	play("limit -0x7fffffffffffffff; times 100 { new a 9 }; pending 100");
+}
+
 TEST(row07_the_count_follows_each_end)
 {
 	play("new a 5; new b 5; new c 5; pending 3; cancel a; cancel b; pending 1; in c 1 { pending 0; cancel c = "
