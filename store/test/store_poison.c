@@ -62,6 +62,21 @@ TEST(a_series_that_a_dead_process_held_waits_for_the_next_time_of_its_grid)
 	CHECK_INT(atomic_load(&ran), ==, 0);
 }
 
+TEST(what_a_dead_process_held_beyond_the_cap_of_its_group_waits_for_its_turn)
+{
+	hwt_store_kind kind = kind_of(note_attempt, 4);
+	CLOSING hwt_store *store = fresh_store();
+
+	CHECK_CALL(register_patiently(store, &kind), 0);
+	CHECK_CALL(hwt_store_limit(store, "a", "g", &LIMITS(.running = 1)), 0);
+	for (int i = 0; i < 3; i++)
+		(void)put_spec(store, &SPEC("a", 0, .group = "g"));
+	(void)query("update %s_timeout set state = 2, epoch = 0, attempt = 1", world.schema);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_count(&ran, 3));
+	CHECK_INT(atomic_load(&last_attempt), ==, 2);
+}
+
 static atomic_bool held;
 
 static int wait_until_let_go(const hwt_store_run *run, void *ctx)
