@@ -171,6 +171,23 @@ TEST(rules_for_which_there_was_no_memory_leave_no_others_behind)
 	fresh();
 }
 
+TEST(what_is_equal_goes_in_the_order_in_which_it_came)
+{
+	static struct hwts_turn turn[100];
+
+	fresh();
+	for (int i = 0; i < 100; i++)
+		add(&turn[i], "a", i == 50 ? 9 : 10, 0);
+	CHECK(take() == &turn[50]);
+	hwts_turns_count_queued(&turns, &turn[99]);
+	CHECK(take() == &turn[99]);
+	for (int i = 0; i < 99; i++)
+		CHECK(i == 50 || take() == &turn[i]);
+	for (int i = 0; i < 100; i++)
+		end(&turn[i]);
+	hwts_turns_clear(&turns);
+}
+
 TEST(few_that_are_left_are_told_of)
 {
 	struct hwts_turn turn[4];

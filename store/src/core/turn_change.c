@@ -204,12 +204,10 @@ void hwts_turns_clear(struct hwts_turns *turns)
 void hwts_turns_count_queued(struct hwts_turns *turns, struct hwts_turn *turn)
 {
 	struct hwts_turn_group *group = turn->group;
-	struct hwts_turn *all = NULL, *next;
+	struct hwts_turn *all = NULL, **end = &all, *next;
 
-	while ((next = hwts_turn_pop(&group->queue)) != NULL) {
-		next->next = all;
-		all = next;
-	}
+	while ((*end = hwts_turn_pop(&group->queue)) != NULL)
+		end = &(*end)->next;
 	hwts_turns_count(turn);
 	for (; all; all = next) {
 		next = all->next;

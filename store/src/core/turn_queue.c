@@ -13,7 +13,7 @@ static bool is_before(const struct hwts_turn *a, const struct hwts_turn *b)
 	return a->priority != b->priority ? a->priority > b->priority : a->due_us < b->due_us;
 }
 
-/* Two heaps, the second of which came later. */
+/* Two heaps, the second of which came later: of what is equal the one goes first that came first. */
 static struct hwts_turn *merge(struct hwts_turn *a, struct hwts_turn *b)
 {
 	if (is_before(b, a)) {
@@ -27,7 +27,7 @@ static struct hwts_turn *merge(struct hwts_turn *a, struct hwts_turn *b)
 	return a;
 }
 
-/* The heap of siblings: in pairs, and these from the last to the first. */
+/* The heap of siblings, the last of which came first: in pairs, and these from the last to the first. */
 static struct hwts_turn *merge_all(struct hwts_turn *heap)
 {
 	struct hwts_turn *pairs = NULL, *all = NULL;
@@ -37,7 +37,7 @@ static struct hwts_turn *merge_all(struct hwts_turn *heap)
 
 		heap = b ? b->next : NULL;
 		if (b)
-			a = merge(a, b);
+			a = merge(b, a);
 		a->next = pairs;
 		pairs = a;
 	}
