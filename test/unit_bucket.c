@@ -60,20 +60,6 @@ static void append(struct hwt_record *record)
 	CHECK(bucket_append(&store, &bucket, record, (uint32_t)(record - records) % 7, false));
 }
 
-TEST(members_keep_their_order)
-{
-	struct hwt_record *expected[1000];
-
-	begin();
-	for (unsigned i = 0; i < 1000; i++)
-		append(expected[i] = &records[i]);
-	check_bucket(expected, 1000);
-	for (unsigned i = 0; i < 1000; i++)
-		hwt_bucket_remove(&store, &records[i]);
-	CHECK(bucket.first == NULL && bucket.last == NULL);
-	end();
-}
-
 /* Appends and removals at random, against an array. */
 static void random_walk(uint64_t *seed, unsigned removals_of_10)
 {

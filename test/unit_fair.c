@@ -94,30 +94,6 @@ TEST(each_lane_has_its_share_of_each_pass)
 	driven_destroy(timer);
 }
 
-/* What some lanes do not use goes to the others, in equal parts. */
-TEST(no_part_of_a_pass_is_left_unused)
-{
-	begin(1000);
-	submit(1, 5000, count, FAR);
-	CHECK(driven_pass(timer, START));
-	CHECK_INT(waiting(1), ==, 4000);
-	submit(2, 300, count, FAR);
-	CHECK(driven_pass(timer, START));
-	CHECK_INT(waiting(1), ==, 3300);
-	CHECK_INT(waiting(2), ==, 0);
-	submit(3, 4000, count, FAR);
-	submit(4, 20, count, FAR);
-	CHECK(driven_pass(timer, START));
-	CHECK_INT(waiting(4), ==, 0);
-	CHECK_INT(waiting(1) + waiting(3), ==, 3300 + 4000 - 980);
-	CHECK_INT(waiting(1), >=, 3300 - 491);
-	CHECK_INT(waiting(3), >=, 4000 - 491);
-	while (driven_pass(timer, START))
-		;
-	CHECK_INT(waiting(1) + waiting(3), ==, 0);
-	driven_destroy(timer);
-}
-
 /* With less than one for each lane the lanes take turns. */
 TEST(few_transfers_go_around)
 {

@@ -49,22 +49,6 @@ static unsigned bring_home(unsigned lane)
 	return n;
 }
 
-/* The memory of a chain of records, walked in the order in which they will be taken. */
-TEST(records_come_back_in_order_and_know_the_one_ahead)
-{
-	struct hwt_record *in_order[100];
-
-	begin(0);
-	for (int i = 0; i < 100; i++)
-		in_order[i] = submit(0).entry;
-	CHECK_INT(bring_home(0), ==, 100);
-	for (int i = 0; i + HWT_RETURN_AHEAD < 100; i++)
-		CHECK(in_order[i]->free_ahead == in_order[i + HWT_RETURN_AHEAD]);
-	for (int i = 0; i < 100; i++)
-		CHECK(submit(0).entry == in_order[i]);
-	end();
-}
-
 TEST(free_records_of_other_lanes_are_used_before_memory_is_asked_for)
 {
 	begin(0);
@@ -148,33 +132,6 @@ TEST(two_threads_at_home_in_one_lane_lose_no_cancellation)
 	CHECK_INT(popped, ==, SHARED_MANY);
 	CHECK_INT(hwt_lanes_cancelled(&lanes), ==, SHARED_MANY);
 	end();
-}
-
-/* A thread remembers its lane in one timer; others come and go, also in the same memory. */
-TEST(a_cancel_counts_in_its_own_timer)
-{
-	hwt_config config = driven_config(HWT_MS(1), 512);
-
-	for (int round = 0; round < 5; round++) {
-		hwt_timer *timers[3];
-		hwt_timeout timeouts[3];
-
-		for (int i = 0; i < 3; i++) {
-			timers[i] = driven_create(&config, 0);
-			REQUIRE(hwt_new_timeout_at(timers[i], nothing, NULL, HWT_S(1), &timeouts[i]) == 0);
-			driven_pass(timers[i], 0);
-		}
-		for (int i = 0; i < 3; i++) {
-			CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
-			for (int j = 0; j < 3; j++)
-				CHECK_INT(hwt_pending_timeouts(timers[j]), ==, j > i);
-		}
-		for (int i = 0; i < 3; i++) {
-			driven_pass(timers[i], HWT_MS(1));
-			CHECK(hwt_lanes_are_empty(&timers[i]->lanes));
-			driven_destroy(timers[i]);
-		}
-	}
 }
 
 TEST_MAIN()

@@ -170,30 +170,6 @@ TEST(what_was_kept_is_below_what_serves_again)
 	end();
 }
 
-TEST(a_slab_with_a_single_timeout_stays)
-{
-	unsigned kept = 0;
-
-	begin();
-	fill(timeouts, MANY);
-	pass();
-	for (unsigned i = 0; i < MANY; i++)
-		if (i % 11000 != 0)
-			CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
-	pass();
-	trim();
-	CHECK_INT(stats_now(timer).records, >=, MANY);
-	for (unsigned i = 0; i < MANY; i += 11000, kept++)
-		CHECK(hwt_timeout_state(timeouts[i]) == HWT_PENDING);
-	CHECK_INT(stats_now(timer).pending, ==, kept);
-	for (unsigned i = 0; i < MANY; i += 11000)
-		CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
-	pass();
-	trim();
-	CHECK_INT(stats_now(timer).records, <, 50000);
-	end();
-}
-
 /* A caller that does not wait for the end takes the difference of two moments. */
 TEST(at_each_moment_of_a_trim_as_much_has_gone_back_as_before_or_more)
 {

@@ -137,32 +137,6 @@ TEST(what_was_removed_is_forgotten)
 	}
 }
 
-/* Many buckets have one removed member each; one call does not visit all of them. */
-TEST(what_was_removed_is_forgotten_a_part_at_a_time)
-{
-	struct hwt_record *last;
-	unsigned times;
-
-	begin(1u << 14, 0);
-	for (int64_t tick = 1; tick < 1 << 14; tick++)
-		place_at(tick);
-	last = place_at(20000);
-	for (unsigned i = 0; i + 1 < records_used; i++)
-		CHECK(hwt_wheel_remove(wheel, &records[i]));
-	times = settle();
-	CHECK_INT(times, >, 10);
-	CHECK_INT(times, <, 100);
-	CHECK_INT(hwt_wheel_next_due(wheel), ==, 20000);
-	for (int64_t tick = 1; tick < 1 << 14; tick++)
-		place_at(tick);
-	CHECK(hwt_wheel_remove(wheel, last));
-	for (unsigned i = 1 << 14; i < records_used; i++)
-		CHECK(hwt_wheel_remove(wheel, &records[i]));
-	CHECK_INT(settle(), <=, 2); /* nothing is left at all */
-	CHECK_INT(hwt_wheel_next_due(wheel), ==, HWT_TICK_NEVER);
-	end();
-}
-
 /* How many chunks a pass over the only bucket looks at, as long as nothing is due. */
 static unsigned stops_of_a_pass(void)
 {
