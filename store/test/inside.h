@@ -31,6 +31,22 @@ static inline int64_t unlock_with(hwt_store *store, int64_t value)
 /* A number that the lock of a store guards. */
 #define LOCKED(store, value) (hwts_lock(store), unlock_with(store, (int64_t)(value)))
 
+/* How often threads of stores have come by a point, from this call on until hwts_test_at is another's. */
+static atomic_uint passes;
+static const char *_Atomic counted;
+
+static inline void count_pass(const char *where)
+{
+	atomic_fetch_add(&passes, strcmp(where, atomic_load(&counted)) == 0);
+}
+
+static inline void count_passes(const char *point)
+{
+	atomic_store(&counted, point);
+	atomic_store(&passes, 0);
+	atomic_store(&hwts_test_at, count_pass);
+}
+
 /* Until it has read all that it holds, but for rests. */
 #define WAIT_READ(store) WAIT_FOR(LOCKED(store, !(store)->reading->unread))
 

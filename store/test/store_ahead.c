@@ -672,24 +672,16 @@ TEST(two_moves_leave_the_earlier_time_in_the_window)
 	CHECK_INT(stats_of_store(store).window, ==, 1);
 }
 
-static atomic_uint drops;
-
-static void count_drop(const char *where)
-{
-	atomic_fetch_add(&drops, strcmp(where, "dropped") == 0);
-}
-
 /* A pass has the lock for as long as the window is large. */
 TEST(what_waits_in_shards_that_are_given_is_dropped_at_once)
 {
 	fresh_world();
 	CLOSING hwt_store *store = started_with(&KIND(.shards = 64), HWT_S(600));
-	atomic_store(&drops, 0);
-	atomic_store(&hwts_test_at, count_drop);
+	count_passes("dropped");
 	CHECK_CALL(hwt_store_stop(store), 0);
 	atomic_store(&hwts_test_at, NULL);
-	CHECK_INT(atomic_load(&drops), >, 0);
-	CHECK_INT(atomic_load(&drops), <, 8); /* and not one for each shard */
+	CHECK_INT(atomic_load(&passes), >, 0);
+	CHECK_INT(atomic_load(&passes), <, 8); /* and not one for each shard */
 }
 
 /*
@@ -740,13 +732,6 @@ TEST(what_is_put_before_the_low_water_mark_is_found)
 	atomic_store(&hwts_test_deaf, false);
 }
 
-static atomic_uint begins;
-
-static void count_begin(const char *where)
-{
-	atomic_fetch_add(&begins, strcmp(where, "begun") == 0);
-}
-
 /* By a clock that is put back: what is due soon is due here, and the next renewal comes in 200 s. */
 TEST(a_clock_that_is_put_back_costs_one_begin_in_vain)
 {
@@ -758,16 +743,15 @@ TEST(a_clock_that_is_put_back_costs_one_begin_in_vain)
 	WAIT_READ(store);
 	id = put(store, "a", HWT_S(300));
 	CHECK_INT(stats_of_store(store).window, ==, 1);
-	atomic_store(&begins, 0);
-	atomic_store(&hwts_test_at, count_begin);
+	count_passes("begun");
 	pthread_mutex_lock(&store->lock);
 	right_ns = store->clock->offset_ns;
 	store->clock->offset_ns += HWT_S(500);
 	hwts_window_rearm(store);
 	pthread_mutex_unlock(&store->lock);
-	WAIT_FOR(LOCKED(store, store->clock->offset_ns - right_ns) < HWT_S(100) || atomic_load(&begins) >= 10);
+	WAIT_FOR(LOCKED(store, store->clock->offset_ns - right_ns) < HWT_S(100) || atomic_load(&passes) >= 10);
 	CHECK(wait_gone(store, put(store, "a", 0)));
-	CHECK_INT(atomic_load(&begins), ==, 2);
+	CHECK_INT(atomic_load(&passes), ==, 2);
 	CHECK_INT(info_of(store, id).attempt, ==, 0);
 	CHECK_INT(atomic_load(&ran), ==, 1);
 	atomic_store(&hwts_test_at, NULL);

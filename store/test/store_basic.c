@@ -17,23 +17,15 @@ static hwt_store *simple_store(hwt_store_task *task, void *ctx, bool start)
 	return store;
 }
 
-static atomic_uint begins;
-
-static void count_begin(const char *where)
-{
-	atomic_fetch_add(&begins, strcmp(where, "begun") == 0);
-}
-
 /* The holder believes that it is due, as if news of it had been lost, and has tried to begin it when this returns. */
 static void begin_in_vain(hwt_store *store, int64_t id)
 {
 	int32_t shard = hwts_shard_of(&store->kinds->row, id);
 
 	WAIT_READ(store); /* news of a shard that has not been read is left to the look that reads it */
-	atomic_store(&begins, 0);
-	atomic_store(&hwts_test_at, count_begin);
+	count_passes("begun");
 	hwts_hear_news(store, &(struct hwts_due){ .id = id, .due_us = now_us(), .shard = shard });
-	CHECK(wait_count(&begins, 1));
+	CHECK(wait_count(&passes, 1));
 }
 
 TEST(a_put_runs_once_and_not_early)
@@ -452,7 +444,7 @@ TEST(what_another_process_puts_off_for_centuries_is_left_alone)
 	CHECK_CALL(hwt_store_put(other, &spec, &id), 0);
 	begin_in_vain(holder, id);
 	sleep_ms(300);
-	CHECK_INT(atomic_load(&begins), ==, 1); /* not again and again */
+	CHECK_INT(atomic_load(&passes), ==, 1); /* not again and again */
 	atomic_store(&hwts_test_at, NULL);
 	CHECK_CALL(hwt_store_cancel(other, id), 0);
 }

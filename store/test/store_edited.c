@@ -153,13 +153,6 @@ static void fill(hwt_store *store)
  * A process
  */
 
-static atomic_uint looks;
-
-static void count_look(const char *where)
-{
-	atomic_fetch_add(&looks, strcmp(where, "looked") == 0);
-}
-
 static void check_text(int rc)
 {
 	CHECK((hwt_store_error()[0] != '\0') == (rc != 0));
@@ -216,8 +209,8 @@ static void live(void)
 	register_kinds(store, &rc);
 	if (rc == 0)
 		PATIENTLY(rc, hwt_store_start(store));
-	atomic_store(&looks, 0);
-	for (int i = 0; i < 20 && rc == 0 && atomic_load(&looks) < LOOKS; i++) {
+	count_passes("looked");
+	for (int i = 0; i < 20 && rc == 0 && atomic_load(&passes) < LOOKS; i++) {
 		look_now(store);
 		sleep_ms(2);
 	}
@@ -242,7 +235,6 @@ TEST(whatever_a_column_says_all_calls_return)
 	user = connect_user();
 	find_columns(user);
 	for_each_table(user, "create table kept_%s as select * from %s", NULL);
-	atomic_store(&hwts_test_at, count_look);
 	for (size_t i = prng_below(&prng, step); i < column_count * HWTS_COUNT(values); i += step) {
 		const struct column *column = &columns[i / HWTS_COUNT(values)];
 		const char *value = values[i % HWTS_COUNT(values)];

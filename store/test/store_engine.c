@@ -415,19 +415,12 @@ TEST(what_another_process_puts_far_ahead_and_in_great_numbers_is_told_to_the_hol
 	}
 }
 
-static atomic_uint looks;
-
-static void count_look(const char *where)
-{
-	atomic_fetch_add(&looks, strcmp(where, "looked") == 0);
-}
-
 /* Returns when a look that began after this call is over: another one has begun. */
 static void wait_look(hwt_store *store)
 {
-	for (unsigned i = 0, seen = atomic_load(&looks); i < 3; i++) {
+	for (unsigned i = 0, seen = atomic_load(&passes); i < 3; i++) {
 		look_now(store);
-		CHECK(wait_count(&looks, seen + i + 1));
+		CHECK(wait_count(&passes, seen + i + 1));
 	}
 }
 
@@ -443,7 +436,7 @@ TEST(what_another_process_reschedules_into_the_window_is_found_without_news)
 	int64_t id;
 
 	register_plain(store, "a");
-	atomic_store(&hwts_test_at, count_look);
+	count_passes("looked");
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 8));
 	id = put(other, "a", HWT_S(3600));

@@ -344,13 +344,6 @@ TEST(what_was_put_while_control_had_no_connection_is_read_after_it)
 	atomic_store(&front_only, NULL);
 }
 
-static atomic_uint renewals;
-
-static void count_renewal(const char *where)
-{
-	atomic_fetch_add(&renewals, strcmp(where, "renewed") == 0);
-}
-
 /* No news is sent, so only a look can find what is put, and that look fails; the next renewal is far off. */
 TEST(what_a_look_that_failed_should_have_read_is_read_by_the_next)
 {
@@ -359,10 +352,9 @@ TEST(what_a_look_that_failed_should_have_read_is_read_by_the_next)
 	front_put_before(store);
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CLOSING hwt_store *other = open_store();
-	atomic_store(&renewals, 0);
-	atomic_store(&hwts_test_at, count_renewal);
+	count_passes("renewed");
 	CHECK_CALL(hwt_store_start(store), 0);
-	WAIT_FOR(atomic_load(&renewals) > 1 && LOCKED(store, !store->reading->unread && !store->reading->sweep_due));
+	WAIT_FOR(atomic_load(&passes) > 1 && LOCKED(store, !store->reading->unread && !store->reading->sweep_due));
 	atomic_store(&hwts_test_deaf, true);
 	for (int i = 0; i < 50; i++)
 		put(other, "a", 0);
