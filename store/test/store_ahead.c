@@ -11,8 +11,6 @@
 #include "db/postgres.h"
 #endif
 
-#define ROWS 20000
-
 static atomic_uint looks, renewals, reads;
 static atomic_bool may_look_on;
 
@@ -438,56 +436,6 @@ TEST(an_idle_store_asks_one_statement_at_a_renewal)
 	fclose(traced.file);
 }
 #endif
-
-/*
- * How much it reads
- */
-
-static hwt_store *read_by;
-static uint64_t window_before, most;
-
-/* By the thread that looks, between two of its readings. */
-static void measure_window(const char *where)
-{
-	uint64_t window;
-
-	if (strcmp(where, "read") != 0 || !read_by)
-		return;
-	window = (uint64_t)LOCKED(read_by, read_by->window->count);
-	most = HWTS_MAX(most, window - HWTS_MIN(window_before, window));
-	window_before = window;
-	atomic_fetch_add(&reads, 1);
-}
-
-/* All shards share the rows of a page, so with many shards a reading does not grow with their number. */
-TEST(a_reading_has_a_page_of_all_shards_together)
-{
-	hwt_store_kind kind = KIND(.shards = 64, .horizon_ns = HWT_S(7200));
-	hwt_store_spec *specs = calloc(ROWS, sizeof(*specs));
-	hwt_store *putter = fresh_store(), *store;
-
-	kind.name = "a";
-	kind.task = count_run;
-	CHECK_CALL(hwt_store_register(putter, &kind), 0);
-	for (int i = 0; i < ROWS; i++)
-		specs[i] = spec_of("a", HWT_S(3600));
-	for (int i = 0; i < ROWS; i += 10000)
-		CHECK_CALL(hwt_store_put_many(putter, specs + i, 10000, NULL), 0);
-	free(specs);
-	CHECK_CALL(hwt_store_close(putter), 0);
-	most = window_before = 0;
-	atomic_store(&hwts_test_at, measure_window);
-	read_by = store = open_store();
-	CHECK_CALL(hwt_store_register(store, &kind), 0);
-	CHECK_CALL(hwt_store_start(store), 0);
-	WAIT_FOR(stats_of_store(store).window >= ROWS);
-	CHECK_INT(stats_of_store(store).window, ==, ROWS);
-	CHECK_CALL(hwt_store_stop(store), 0);
-	atomic_store(&hwts_test_at, NULL);
-	CHECK_INT(most, >, 0);
-	CHECK_INT(most, <=, HWTS_PAGE);
-	CHECK_CALL(hwt_store_close(store), 0);
-}
 
 /*
  * Whom a backlog holds up

@@ -390,4 +390,36 @@ TEST(a_put_that_replaces_and_whose_reply_is_lost_tells_the_id_of_what_is_there)
 	front_arm(0, FRONT_AFTER, 0);
 }
 
+static atomic_uint told;
+
+static void hear(void *ctx, const char *message)
+{
+	(void)ctx;
+	atomic_fetch_add(&told, strstr(message, "other processes may have its shards") != NULL);
+}
+
+/* The simulation has more of those that cannot do one thing or another; here each engine counts who is able. */
+TEST(a_process_that_cannot_begin_leaves_its_shards_to_others)
+{
+	CLOSING hwt_store *one = FRESH(.lease_ns = HWT_S(1), .warn = hear), *other = OPEN(.lease_ns = HWT_S(1));
+
+	atomic_store(&told, 0);
+	front_put_before(one);
+	register_kind(one, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	register_kind(other, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_CALL(hwt_store_start(one), 0);
+	CHECK_CALL(hwt_store_start(other), 0);
+	CHECK(wait_held(other, 4));
+	atomic_store(&front_only, "begin");
+	front_arm(1, FRONT_BEFORE, INT32_MAX);
+	for (unsigned i = 0; i < 64; i++)
+		put(other, "a", 0);
+	CHECK(wait_held(other, 8));
+	CHECK(wait_count(&ran, 64));
+	CHECK(wait_count(&told, 1));
+	front_arm(0, FRONT_BEFORE, 0);
+	atomic_store(&front_only, NULL);
+	CHECK(wait_held(one, 4)); /* it takes part again */
+}
+
 STORE_MAIN(NULL)

@@ -195,10 +195,9 @@ static struct sim_conn *make(enum hwts_role role)
 	return all = conn;
 }
 
-/* Of a process to which the server grants no more than to have its lease, and to call. */
 static bool is_refused(enum hwts_role role)
 {
-	return sim_me()->is_unable && role != HWTS_CALL && role != HWTS_CONTROL;
+	return (sim_me()->unable >> role & 1) != 0;
 }
 
 #define CALLS 64 /* connections for calls, at most, of a process */
@@ -219,7 +218,8 @@ static int connect(struct hwts_db *db, enum hwts_role role, struct hwts_conn **o
 	for (int second = 0; sim_me()->is_cut && second < 5; second++)
 		sim_sleep(HWT_S(1));
 	sim_sleep(2 * trip());
-	if (sim_server.is_down || sim_me()->is_cut || is_refused(role))
+	sim_me()->connections++;
+	if (sim_server.is_down || sim_me()->is_cut || (is_refused(role) && !sim_me()->connects))
 		return hwts_fail(ENOTCONN, "simulation: no connection");
 	conn = make(role);
 	conn->conn.db = db;
@@ -456,6 +456,11 @@ static void judge_size(const struct hwts_step *steps, size_t n)
 	}
 	if (bytes > 33u << 20)
 		sim_fail("a put", 0, "sends %zu bytes at once", bytes);
+	for (size_t i = 0; i < n; i++)
+		if (steps[i].sql == HWTS_SQL_LOOK && steps[i].args[5].number > 1 &&
+		    steps[i].args[5].number * (int64_t)steps[i].args[0].len > HWTS_PAGE)
+			sim_fail("a look", 0, "reads %lld rows of each of %zu shards",
+				 (long long)steps[i].args[5].number, steps[i].args[0].len);
 }
 
 static int run(struct hwts_conn *base, const struct hwts_step *steps, size_t n, unsigned flags)
@@ -523,7 +528,7 @@ static int open_run(struct hwts_conn *base, void **handle)
 {
 	struct sim_conn *conn = sim_conn(base);
 
-	if (base->broken)
+	if (base->broken || is_refused(base->role))
 		return broke(conn, ENOTCONN);
 	enter(conn);
 	sim_sleep(2 * trip());

@@ -127,7 +127,7 @@ TEST(an_old_snapshot_costs_no_lease_and_is_not_read_again_and_again)
 
 TEST(a_process_that_cannot_begin_leaves_its_shards_to_others)
 {
-	run_seeds(sim_live_beside_one_that_cannot_begin, 10);
+	run_seeds(sim_live_beside_one_that_cannot_begin, 50);
 }
 
 TEST(what_many_threads_call_at_once_shares_commits)

@@ -59,18 +59,54 @@ void sim_live_beside_an_old_snapshot(void)
 	sim_come_to_the_end();
 }
 
-/* A process has its lease, and can neither begin nor end: the other one has all its shards. */
+#define MOST_CONNECTIONS 10 /* in a second */
+
+static int64_t sum_of_epochs(void)
+{
+	int64_t sum = 0;
+
+	EACH_ROW(SHARD, row)
+	sum += row->newest ? row->newest->n[SHARD_EPOCH] : 0;
+	return sum;
+}
+
+static void *put_much(void *node)
+{
+	for (unsigned i = 0; i < 40; i++)
+		(void)put_in(node, i % KINDS, HWT_S(1));
+	return NULL;
+}
+
+/*
+ * A process has its lease, and cannot do one thing, or any: the other one has all its shards.  Where there is none it
+ * keeps them.  It asks for connections less and less often, also if they are made and fail.
+ */
 void sim_live_beside_one_that_cannot_begin(void)
 {
-	settle(HWT_S(6), NULL);
-	sim_start_workers(2, 4);
+	static const unsigned roles[] = { 1u << HWTS_BEGIN, 1u << HWTS_END, 1u << HWTS_READ, 1u << HWTS_TASK,
+					  1u << HWTS_BEGIN | 1u << HWTS_END | 1u << HWTS_READ | 1u << HWTS_TASK };
+	struct sim_process *process;
+	bool alone = sim_hit(4);
+	int64_t epochs;
+
+	settle(HWT_S(sim_hit(3) ? 6 : 1), NULL);
+	sim_start_workers(alone ? 1 : 2, 4);
 	(void)sim_start(NULL, "watch", sim_watch, NULL);
 	sim_sleep(4 * sim_lease_ns);
-	sim_tell("%s cannot begin nor end", nodes[1].process->name);
-	nodes[1].process->is_unable = true;
-	sim_note_fault(6 * sim_lease_ns);
+	process = nodes[node_count - 1].process;
+	process->unable = roles[sim_random(HWTS_COUNT(roles))];
+	process->connects = sim_hit(2);
+	process->connections = 0;
+	(void)sim_start(nodes[0].process, "puts much", put_much, &nodes[0]);
+	epochs = sum_of_epochs();
+	sim_tell("%s cannot do what is %x", process->name, process->unable);
+	sim_note_fault((alone ? 22 : 6) * sim_lease_ns);
 	sim_sleep(20 * sim_lease_ns);
-	nodes[1].process->is_unable = false;
+	SIM_CHECK(!alone || sum_of_epochs() == epochs);
+	if (process->connections > 20 * sim_lease_ns / HWT_S(1) * MOST_CONNECTIONS &&
+	    process->unable != 1u << HWTS_TASK) /* each thread has one */
+		sim_fail("connections", 0, "%u were asked for", process->connections);
+	process->unable = 0;
 	sim_note_fault(2 * sim_lease_ns);
 	sim_come_to_the_end();
 }

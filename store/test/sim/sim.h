@@ -61,7 +61,9 @@ struct sim_process {
 	char name[24];
 	int pid;
 	bool is_dead, is_stopped, is_cut;  /* is_cut: its machine has no network */
-	bool is_unable;                    /* the server lets it neither begin, nor end, nor read */
+	unsigned unable;                   /* a bit for each role in which the server does nothing for it */
+	bool connects;                     /* ... but lets it connect */
+	unsigned connections;              /* that it has asked for */
 	int64_t continued_ns, cut_ns;      /* when it last was */
 	int64_t mono_ns, boot_ns, wall_ns; /* its clocks less simulated time */
 	unsigned fuse;                     /* after so many points it dies; 0: it does not */
