@@ -58,14 +58,6 @@ static inline bool on_sqlite(void)
 			SKIP("of PostgreSQL");                                                                         \
 	} while (0)
 
-/* Of what is to fail each in turn, how far it is from one to the next; with HWT_EACH set, one. */
-static inline unsigned step_of(unsigned span)
-{
-	unsigned percent = getenv("HWT_EACH") != NULL ? 100 : scaled(on_sqlite() ? 33 : 20);
-
-	return span * (percent > 100 ? 1 : 100 / percent);
-}
-
 static inline void fresh_world(void)
 {
 	static unsigned number;

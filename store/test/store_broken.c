@@ -3,8 +3,8 @@
  * Every call of the database's library fails once.
  *
  * This program has functions of its own in front of those of libsqlite3 and libpq: the n-th call fails instead of being
- * made, for each n until a call of the store comes to its end before the n-th.  store_faults lets whole exchanges fail;
- * here they fail in their middle.
+ * made, for each n until a call of the store comes to its end before the n-th.  The simulation lets whole exchanges
+ * fail; here they fail in their middle.
  *
  * Checked  the answer is an error with a text, and the right one; "nothing happened" is true, byte by byte; the call
  *          made again succeeds; and what was accepted runs
@@ -414,9 +414,17 @@ static bool fail_nth(hwt_store *store, size_t which, unsigned n, int code, int m
 	return true;
 }
 
+/* From one call that fails to the next. */
+static unsigned step_of_calls(void)
+{
+	unsigned percent = getenv("HWT_EACH") != NULL ? 100 : scaled(on_sqlite() ? 33 : 20);
+
+	return percent > 100 ? 1 : 100 / percent;
+}
+
 static void each_call_fails(int code, int meaning)
 {
-	unsigned failures = atomic_load(&test_failures), in_all = 0, step = step_of(1);
+	unsigned failures = atomic_load(&test_failures), in_all = 0, step = step_of_calls();
 	unsigned first = 1 + (unsigned)(test_seed("first") % step);
 	CLOSING hwt_store *store = FRESH(.lease_ns = HWT_S(60));
 
