@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The look-ahead, which has a thread of its own: what it takes long for holds up nobody, it reads a few rows at a time,
- * and none is hidden from it.
- */
+/* The look-ahead, which has a thread of its own: it holds up nobody, and nothing is hidden from it. */
 #include "store_query.h"
 
 #include "inside.h"
@@ -76,35 +73,6 @@ static void keep_the_look(hwt_store *store)
 	atomic_store(&may_look_on, false);
 }
 
-TEST(a_look_that_lasts_holds_up_no_start_no_renewal_and_no_run)
-{
-	hwt_store_kind kind = HWT_STORE_KIND_INIT;
-	hwt_store *store;
-	unsigned before;
-
-	fresh_world();
-	starter = pthread_self();
-	atomic_store(&may_look_on, true);
-	atomic_store(&hwts_test_at, look_for_long);
-	store = started_with(&kind, HWT_S(600));
-	CHECK(!atomic_load(&starter_looked));
-	WAIT_READ(store);
-	keep_the_look(store);
-	look_now(store);
-	CHECK(wait_count(&held, 1)); /* it is under way from here on */
-	before = atomic_load(&renewals);
-	for (unsigned i = 1; i <= 3; i++) {
-		look_now(store);
-		CHECK(wait_count(&renewals, before + i));
-	}
-	put(store, "a", 0);
-	CHECK(wait_count(&ran, 1));
-	CHECK_INT(atomic_load(&held), ==, 1);
-	atomic_store(&may_look_on, true);
-	CHECK_CALL(hwt_store_close(store), 0);
-	atomic_store(&hwts_test_at, NULL);
-}
-
 /* All is to be read again, and the look that is under way has been sent before. */
 TEST(a_look_that_is_under_way_is_not_the_reading_that_is_asked_for)
 {
@@ -117,6 +85,7 @@ TEST(a_look_that_is_under_way_is_not_the_reading_that_is_asked_for)
 	atomic_store(&may_look_on, true);
 	atomic_store(&hwts_test_at, look_for_long);
 	store = started_with(&kind, HWT_S(1800));
+	CHECK(!atomic_load(&starter_looked));
 	WAIT_READ(store);
 	keep_the_look(store);
 	look_now(store);

@@ -75,30 +75,6 @@ TEST(nothing_is_begun_ahead_of_runs_of_which_nobody_knows_how_long_they_take)
 	CHECK_INT(atomic_load(&ran), ==, THREADS);
 }
 
-/* Those before them were short, so they are begun ahead. */
-TEST(what_was_begun_ahead_of_its_start_can_be_cancelled_here)
-{
-	int64_t ids[ROWS];
-	unsigned cancelled = 0, busy = 0;
-	hwt_store *store = after(30);
-
-	put_rows(store, ids);
-	CHECK(wait_count(&started, 30 + THREADS));
-	for (unsigned i = 0; i < ROWS; i++) {
-		int rc = hwt_store_cancel(store, ids[i]);
-
-		cancelled += rc == 0;
-		busy += rc == EBUSY;
-	}
-	CHECK_INT(cancelled, ==, ROWS - THREADS);
-	CHECK_INT(busy, ==, THREADS);
-	atomic_store(&held, false);
-	CHECK_CALL(hwt_store_close(store), 0);
-	CHECK_INT(atomic_load(&ran), ==, 30 + THREADS);
-	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 0);
-}
-
-/* As what is pending; those that run are their last. */
 #define FEW (THREADS + 4) /* all are done before what waits for long is given back */
 
 /* All begun; THREADS of them have started. */
@@ -110,26 +86,6 @@ static void put_few(hwt_store *store, const hwt_store_spec *spec, int64_t *ids)
 		BEGIN_AHEAD(store); /* also after some were given back, on a slow machine */
 	CHECK_INT(count_begun(), ==, FEW);
 	CHECK(wait_count(&started, 30 + THREADS));
-}
-
-TEST(what_was_begun_ahead_of_its_start_is_cancelled_with_its_group_here)
-{
-	hwt_store_which which = HWT_STORE_WHICH_INIT;
-	hwt_store_spec spec = spec_of("a", 0);
-	hwt_store *store = after(30);
-	int64_t ids[FEW];
-	uint64_t n;
-
-	put_few(store, &spec, ids);
-	which.kind = "a";
-	which.all = true;
-	CHECK_CALL(hwt_store_cancel_ex(store, &which, &n), 0);
-	CHECK_INT(n, ==, FEW);
-	CHECK_INT(count_begun(), ==, THREADS);
-	atomic_store(&held, false);
-	CHECK_CALL(hwt_store_close(store), 0);
-	CHECK_INT(atomic_load(&started), ==, 30 + THREADS);
-	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 0);
 }
 
 /* The cancel of another process makes the run the last one; what it will be is settled, though it has not started. */

@@ -494,31 +494,6 @@ TEST(what_is_put_by_the_process_that_made_the_kind_is_told)
 	check_window(store, other, 1);
 }
 
-/* One row of PostgreSQL's answers for all that are alike. */
-TEST(a_put_knows_when_each_of_its_rows_is_due)
-{
-	struct hwts_put puts[3];
-	struct hwts_kind_row kind;
-	struct hwts_conn *conn;
-	CLOSING hwt_store *store = fresh_store();
-
-	put(store, "a", HWT_S(3600));
-	CHECK_INT(hwts_kind_of(store, "a", NULL, &kind), ==, 0);
-	for (int absolute = 0; absolute < 2; absolute++) {
-		for (int i = 0; i < 3; i++)
-			puts[i] = (struct hwts_put){ .kind_name = "a",
-						     .kind = kind,
-						     .absolute = absolute,
-						     .when_us = 3600 * HWTS_S_US + i + (absolute ? now_us() : 0) };
-		REQUIRE(hwts_pool_get(store, &conn) == 0);
-		CHECK_INT(hwts_numbers_give(store, conn, puts, 3), ==, 0);
-		CHECK_INT(hwts_rows_put(conn, puts, 3, true), ==, 0);
-		hwts_pool_put(store, conn);
-		for (int i = 0; i < 3; i++)
-			CHECK_INT(info_of(store, puts[i].id).due_us, ==, puts[i].due_us);
-	}
-}
-
 #ifdef HWT_STORE_POSTGRES
 /* News is not worth a sync of its own.  A caller's transaction has more in it. */
 TEST(news_is_synced_only_with_the_transaction_of_a_caller)
@@ -548,89 +523,6 @@ TEST(news_is_synced_only_with_the_transaction_of_a_caller)
 	other->engine->disconnect(conn);
 }
 #endif
-
-/*
- * A put that is due now shares its commit with one that replaces and is due in ten minutes
- */
-
-TEST(a_put_that_shares_its_commit_with_one_that_replaces_is_heard_at_once)
-{
-	struct hwts_put puts[2] = { { .kind_name = "a" },
-				    { .kind_name = "a", .key = "key", .replace = true, .when_us = 600 * HWTS_S_US } };
-	struct hwts_conn *conn;
-
-	fresh_world();
-	CLOSING hwt_store *store = start_holder_of_hours(), *other = open_store();
-	CHECK_INT(hwts_kind_of(other, "a", NULL, &puts[0].kind), ==, 0);
-	puts[1].kind = puts[0].kind;
-	CHECK_INT(hwts_pool_get(other, &conn), ==, 0);
-	CHECK_INT(hwts_numbers_give(other, conn, puts, 2), ==, 0);
-	CHECK_INT(hwts_rows_put(conn, puts, 2, false), ==, 0);
-	hwts_pool_put(other, conn);
-	CHECK_INT(puts[0].rc, ==, 0);
-	CHECK_INT(puts[1].rc, ==, 0);
-	CHECK(wait_count(&ran, 1));
-}
-
-/*
- * A put of many is refused for a key, whose timeout has gone before anybody could ask for it, so it is tried again.
- * What it replaced at first has gone, too: a new timeout must not get the id of that.
- */
-
-static hwt_store *bystander;
-static int64_t gone[2];
-
-static int run_without_finding(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags)
-{
-	struct hwts_step *deaf = calloc(n, sizeof(*deaf));
-	int rc;
-
-	REQUIRE(deaf != NULL);
-	for (size_t i = 0; i < n; i++) {
-		deaf[i] = steps[i];
-		if (steps[i].sql == HWTS_SQL_FIND && gone[0] != 0)
-			deaf[i].each = NULL;
-	}
-	rc = real_engine->run(conn, deaf, n, flags);
-	free(deaf);
-	return rc;
-}
-
-static int finish_and_cancel(struct hwts_conn *conn, int rc)
-{
-	rc = real_engine->finish(conn, rc);
-	for (int i = 0; i < 2 && gone[i] != 0; gone[i++] = 0)
-		CHECK_CALL(hwt_store_cancel(bystander, gone[i]), 0);
-	return rc;
-}
-
-TEST(a_put_of_many_that_is_tried_again_uses_no_id_again)
-{
-	hwt_store_spec specs[2] = { spec_of("a", HWT_S(600)), spec_of("a", HWT_S(600)) };
-	struct hwts_engine engine;
-	int64_t ids[2] = { 0, 0 }, replaced;
-	hwt_store *store;
-
-	bystander = fresh_store();
-	replaced = gone[0] = put_key(bystander, "a", "replaced", HWT_S(600));
-	gone[1] = put_key(bystander, "a", "used", HWT_S(600));
-	store = open_store();
-	real_engine = store->engine;
-	engine = *real_engine;
-	engine.run = run_without_finding;
-	engine.finish = finish_and_cancel;
-	(void)put(store, "a", HWT_S(600)); /* has read the kind */
-	store->db->engine = &engine;
-	specs[0].key = "replaced";
-	specs[0].flags = HWT_STORE_REPLACE;
-	specs[1].key = "used";
-	CHECK_CALL(hwt_store_put_many(store, specs, 2, ids), 0);
-	CHECK_INT(gone[0], ==, 0);
-	CHECK_INT(ids[0], !=, replaced);
-	store->db->engine = real_engine;
-	CHECK_CALL(hwt_store_close(store), 0);
-	CHECK_CALL(hwt_store_close(bystander), 0);
-}
 
 /*
  * PostgreSQL: what goes over the wire, and the connections

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Groups as data: which row a key names, in which bucket a group lies, what a task and a reader see of it; and the data
- * that a reader is given.
+ * Groups as data: which row a key names, and the data that a reader is given.
  */
 #include "store_query.h"
 
@@ -19,32 +18,6 @@ static int64_t put_in(hwt_store *store, const char *group, const char *key)
 	hwt_store_spec spec = spec_in("a", group, key);
 
 	return put_spec(store, &spec);
-}
-
-/* A group of as many bytes as one may have. */
-static const char *longest(void)
-{
-	static char text[256];
-
-	memset(text, 'g', 255);
-	return text;
-}
-
-TEST(the_id_says_the_bucket_of_the_group_else_of_the_key)
-{
-	CLOSING hwt_store *store = fresh_store();
-	int64_t id;
-
-	CHECK_INT(put_in(store, "a", NULL) & 1023, ==, 102);
-	CHECK_INT(put_in(store, "tenant 9", NULL) & 1023, ==, 556);
-	CHECK_INT(put_in(store, "tenant 9", "order 17") & 1023, ==, 556);
-	CHECK_INT(put_in(store, NULL, "order 17") & 1023, ==, 296);
-	id = put_in(store, NULL, NULL);
-	CHECK_INT(id & 1023, ==, (id >> 10) & 1023);
-	CHECK_INT(query("select count(*) from %s_timeout where bucket <> (id & 1023)", world.schema), ==, 0);
-	CHECK_INT(
-	    query("select count(*) from %s_timeout where bucket = 556 and shard %% 1024 = 556 %% 8", world.schema), ==,
-	    2);
 }
 
 TEST(a_key_is_unique_in_its_kind_and_group)
