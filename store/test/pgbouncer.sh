@@ -45,11 +45,11 @@ if [ "${1:-}" = inside ]; then
 	done
 
 	url="host=$server/session port=6432 user=hwt dbname=postgres"
-	said=$(HWT_STORE_URL="pg:$url" "$BUILD/test/store_basic" runs given survives cancel many_threads each_lists stops herd 2>&1) ||
+	said=$(HWT_STORE_URL="pg:$url" "$BUILD/test/store_basic" runs given survives cancel 2>&1) ||
 		problem=$said
 	result session_mode_works "${problem:-}"
 	url="host=$server/transaction port=6432 user=hwt dbname=postgres"
-	for tests in 'which makes_no_sense by_its_id all_of of_many_only each_ happened_if' 'groups bucket_of unique replace_and put_on sees get_copies' \
+	for tests in 'which makes_no_sense by_its_id all_of of_many_only each_ happened_if' 'groups unique replace_and get_copies' \
 		'ids rolled_back reserved threads_that_draw' 'sql agree_about rollback wrong_argument in_use'; do
 		# shellcheck disable=SC2086 # words of names
 		said=$(HWT_STORE_URL="pg:$url" "$BUILD/test/store_"$tests 2>&1) || problem=${problem:-}$said

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The calls of the store, in one process: put, key, cancel, reschedule, lists, life.
+ * The calls of the store, in one process: put, key, cancel, reschedule, life.
  */
 #include "store.h"
 
@@ -50,37 +50,34 @@ TEST(a_put_runs_once_and_not_early)
 	CHECK_INT(stats.window + stats.running, ==, 0);
 }
 
+/* What a run must be given, and the run. */
 struct seen {
-	int64_t id, due_us;
-	char kind[64], key[256];
-	unsigned char *data;
-	size_t len;
-	bool key_null, data_null;
-	unsigned attempt;
-	uint64_t missed;
-	void *connection;
+	hwt_store_spec spec;
+	unsigned mode;
+	int64_t id;
 	atomic_uint done;
 };
+
+static bool is_text(const char *text, const char *wanted)
+{
+	return text && wanted ? strcmp(text, wanted) == 0 : text == wanted;
+}
 
 static int look_at_run(const hwt_store_run *run, void *ctx)
 {
 	struct seen *seen = ctx;
+	const hwt_store_spec *spec = &seen->spec;
 
-	seen->id = run->id;
-	seen->due_us = run->due_us;
-	(void)snprintf(seen->kind, sizeof(seen->kind), "%s", run->kind);
-	(void)snprintf(seen->key, sizeof(seen->key), "%s", run->key ? run->key : "");
-	seen->key_null = !run->key;
-	seen->data_null = !run->data;
-	seen->len = run->len;
-	free(seen->data);
-	seen->data = malloc(run->len + 1);
-	if (run->len > 0)
-		memcpy(seen->data, run->data, run->len);
-	seen->attempt = run->attempt;
-	seen->missed = run->missed;
-	seen->connection = run->connection;
+	CHECK(is_text(run->kind, spec->kind) && is_text(run->key, spec->key) && is_text(run->group, spec->group));
+	CHECK_INT(run->len, ==, spec->len);
+	CHECK(run->len > 0 ? memcmp(run->data, spec->data, run->len) == 0 : run->data == NULL);
+	if (spec->flags & HWT_STORE_ABSOLUTE)
+		CHECK_INT(run->due_us, ==, spec->due_us);
+	CHECK_INT(run->attempt, ==, 1);
+	CHECK_INT(run->missed, ==, 0);
+	CHECK((run->connection != NULL) == (seen->mode == HWT_STORE_TRANSACTION));
 	CHECK(hwt_store_is_mine(run));
+	seen->id = run->id;
 	atomic_fetch_add(&seen->done, 1);
 	return 0;
 }
@@ -95,37 +92,35 @@ static void odd_key(char key[256])
 
 TEST(a_run_is_given_what_was_put)
 {
+	static const char *const kinds[] = { "least", "most", "transaction" };
 	static struct seen seen;
 	size_t lens[] = { 0, 1, 40, 70000, HWT_STORE_DATA_MAX };
 	unsigned char *data = malloc(HWT_STORE_DATA_MAX);
-	hwt_store *store = simple_store(look_at_run, &seen, true);
-	char key[256];
-	int64_t id;
+	hwt_store *store = fresh_store();
+	char key[256], group[256];
 
 	odd_key(key);
+	odd_key(group);
+	group[0] = 'I';
 	for (size_t i = 0; i < HWT_STORE_DATA_MAX; i++)
 		data[i] = (unsigned char)(i * 7 + i / 256);
-	for (unsigned i = 0; i < HWTS_COUNT(lens); i++) {
-		hwt_store_spec spec = SPEC("a", 0, .key = i % 2 ? key : NULL, .data = lens[i] ? data : NULL,
-					   .len = lens[i], .flags = HWT_STORE_ABSOLUTE, .due_us = 1000000 + (int64_t)i);
+	for (unsigned mode = 0; mode < HWTS_COUNT(kinds); mode++)
+		register_kind(store, kinds[mode], look_at_run, &seen, mode);
+	CHECK_CALL(hwt_store_start(store), 0);
+	for (unsigned i = 0; i < HWTS_COUNT(lens) * HWTS_COUNT(kinds); i++) {
+		int64_t id;
 
-		CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
+		seen.mode = i % HWTS_COUNT(kinds);
+		seen.spec = SPEC(kinds[seen.mode], 0, .key = i % 2 ? key : NULL, .group = i % 4 > 1 ? group : NULL,
+				 .len = lens[i / HWTS_COUNT(kinds)], .flags = HWT_STORE_ABSOLUTE,
+				 .due_us = 1000000 + i);
+		seen.spec.data = seen.spec.len > 0 ? data : NULL;
+		CHECK_CALL(hwt_store_put(store, &seen.spec, &id), 0);
 		CHECK(wait_count(&seen.done, i + 1));
 		CHECK_INT(seen.id, ==, id);
-		CHECK_INT(seen.due_us, ==, 1000000 + i);
-		CHECK(strcmp(seen.kind, "a") == 0);
-		CHECK(strcmp(seen.key, spec.key ? spec.key : "") == 0);
-		CHECK(seen.key_null == !spec.key);
-		CHECK_INT(seen.len, ==, lens[i]);
-		CHECK(seen.data_null == (lens[i] == 0));
-		CHECK(memcmp(seen.data, data, lens[i]) == 0);
-		CHECK_INT(seen.attempt, ==, 1);
-		CHECK_INT(seen.missed, ==, 0);
-		CHECK(seen.connection == NULL);
 		CHECK(wait_gone(store, id));
 	}
 	CHECK_CALL(hwt_store_close(store), 0);
-	free(seen.data);
 	free(data);
 }
 
@@ -148,84 +143,36 @@ TEST(a_put_survives_the_store_that_made_it)
 TEST(replace_puts_off)
 {
 	static struct seen seen;
-	hwt_store *store = simple_store(look_at_run, &seen, true);
+	CLOSING hwt_store *store = simple_store(look_at_run, &seen, true);
 	hwt_store_spec spec = SPEC("a", HWT_S(1000), .key = "k", .flags = HWT_STORE_REPLACE, .data = "one", .len = 3);
-	int64_t first = 0, id = 0, due_us;
-	hwt_store_info info = HWT_STORE_INFO_INIT;
+	int64_t first, due_us;
 
-	CHECK_CALL(hwt_store_put(store, &spec, &first), 0);
-	CHECK_CALL(hwt_store_get(store, first, &info), 0);
-	due_us = info.due_us;
+	first = put_spec(store, &spec);
+	due_us = info_of(store, first).due_us;
 	spec.data = "three";
 	spec.len = 5;
 	for (int i = 0; i < 10; i++) {
-		CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
-		CHECK_INT(id, ==, first);
-		CHECK_CALL(hwt_store_get(store, first, &info), 0);
-		CHECK_INT(info.due_us, >, due_us);
-		due_us = info.due_us;
+		CHECK_INT(put_spec(store, &spec), ==, first);
+		CHECK_INT(info_of(store, first).due_us, >, due_us);
+		due_us = info_of(store, first).due_us;
 	}
 	begin_in_vain(store, first);
 	atomic_store(&hwts_test_at, NULL);
 	spec.delay_ns = HWT_MS(100);
-	CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
+	seen.spec = spec;
+	CHECK_INT(put_spec(store, &spec), ==, first);
 	CHECK(wait_count(&seen.done, 1));
-	CHECK_INT(id, ==, first);
 	CHECK_INT(seen.id, ==, first);
-	CHECK_INT(seen.due_us, <, due_us);
-	CHECK(seen.len == 5 && memcmp(seen.data, "three", 5) == 0);
 	CHECK(wait_gone(store, first));
 	/* Earlier, and with a period. */
 	spec.delay_ns = HWT_S(1000);
-	CHECK_CALL(hwt_store_put(store, &spec, &first), 0);
+	first = put_spec(store, &spec);
 	spec.delay_ns = 0;
 	spec.period_ns = HWT_S(100);
-	CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
+	CHECK_INT(put_spec(store, &spec), ==, first);
 	CHECK(wait_count(&seen.done, 2));
-	CHECK(wait_store_state(store, id, HWT_STORE_PENDING));
-	CHECK_CALL(hwt_store_get(store, id, &info), 0);
-	CHECK_INT(info.period_ns, ==, HWT_S(100));
-	CHECK_CALL(hwt_store_close(store), 0);
-	free(seen.data);
-	seen.data = NULL;
-}
-
-struct gate {
-	atomic_uint entered, leave, left;
-};
-
-static int wait_at_gate(const hwt_store_run *run, void *ctx)
-{
-	struct gate *gate = ctx;
-
-	(void)run;
-	atomic_fetch_add(&gate->entered, 1);
-	CHECK(wait_count(&gate->leave, 1));
-	atomic_fetch_add(&gate->left, 1);
-	return 0;
-}
-
-TEST(one_that_runs_is_busy)
-{
-	struct gate gate = { 0 };
-	CLOSING hwt_store *store = simple_store(wait_at_gate, &gate, true);
-	hwt_store_info info = HWT_STORE_INFO_INIT;
-	int64_t id = put_key(store, "a", "k", 0), other = 0;
-
-	CHECK(wait_count(&gate.entered, 1));
-	CHECK_CALL(hwt_store_cancel(store, id), EBUSY);
-	CHECK_CALL(hwt_store_cancel_key(store, "a", "k"), EBUSY);
-	CHECK_CALL(hwt_store_reschedule(store, id, 0), EBUSY);
-	CHECK_CALL(hwt_store_put(store, &SPEC("a", 0, .key = "k"), &other), EEXIST);
-	CHECK_INT(other, ==, id);
-	CHECK_CALL(hwt_store_get(store, id, &info), 0);
-	CHECK_INT(info.state, ==, HWT_STORE_RUNNING);
-	CHECK_INT(info.attempt, ==, 1);
-	CHECK(info.owner[0] != '\0');
-	CHECK_INT(stats_of_store(store).running, ==, 1);
-	atomic_store(&gate.leave, 1);
-	CHECK(wait_gone(store, id));
-	CHECK_CALL(hwt_store_cancel(store, id), ENOENT);
+	CHECK(wait_store_state(store, first, HWT_STORE_PENDING));
+	CHECK_INT(info_of(store, first).period_ns, ==, HWT_S(100));
 }
 
 TEST(a_cancelled_one_does_not_run)
@@ -316,31 +263,6 @@ TEST(put_many_puts_all_or_none)
 	free(specs);
 }
 
-struct listing {
-	int64_t last_due_us, last_id;
-	size_t count, limit;
-};
-
-static bool list_one(void *ctx, const hwt_store_info *info)
-{
-	struct listing *listing = ctx;
-
-	CHECK(info->due_us > listing->last_due_us ||
-	      (info->due_us == listing->last_due_us && info->id > listing->last_id));
-	CHECK(strcmp(info->kind, "a") == 0);
-	listing->last_due_us = info->due_us;
-	listing->last_id = info->id;
-	return ++listing->count != listing->limit;
-}
-
-static size_t list(hwt_store *store, unsigned states, size_t limit)
-{
-	struct listing listing = { .limit = limit };
-
-	CHECK_CALL(hwt_store_each(store, "a", states, list_one, &listing), 0);
-	return listing.count;
-}
-
 /* A program that was compiled with a later header. */
 TEST(the_specs_of_a_put_of_many_are_as_large_as_the_first_says)
 {
@@ -363,36 +285,32 @@ TEST(the_specs_of_a_put_of_many_are_as_large_as_the_first_says)
 	CHECK_CALL(hwt_store_put_many(store, &specs[0].spec, 3, ids), EINVAL);
 }
 
-TEST(each_lists_by_due_time_and_by_pages)
-{
-	CLOSING hwt_store *store = simple_store(count_run, NULL, false);
-	hwt_store_spec specs[350];
-
-	for (int i = 0; i < 350; i++)
-		specs[i] = spec_of(i < 345 ? "a" : "b", HWT_S(1000 + (i * 7919) % 100));
-	CHECK_CALL(hwt_store_put_many(store, specs, 350, NULL), 0);
-	CHECK_INT(list(store, 1u << HWT_STORE_PENDING, 0), ==, 345);
-	CHECK_INT(list(store, 1u << HWT_STORE_PENDING | 1u << HWT_STORE_FAILED | 1u << HWT_STORE_RUNNING, 0), ==, 345);
-	CHECK_INT(list(store, 1u << HWT_STORE_PENDING, 150), ==, 150);
-	CHECK_INT(list(store, 1u << HWT_STORE_RUNNING, 0), ==, 0);
-	CHECK_INT(list(store, 1u << HWT_STORE_FAILED, 0), ==, 0);
-	CHECK_CALL(hwt_store_each(store, "nothing", 2, list_one, NULL), ENOENT);
-	CHECK_CALL(hwt_store_each(store, "a", 0, list_one, NULL), EINVAL);
-	CHECK_CALL(hwt_store_each(store, "a", 1, list_one, NULL), EINVAL);
-	CHECK_CALL(hwt_store_each(store, "a", 2, NULL, NULL), EINVAL);
-}
-
 struct caller {
 	hwt_store *store;
-	int64_t id;
 	atomic_uint done;
 };
+
+/* Of a run in progress. */
+static void call_about(hwt_store *store, const hwt_store_run *run)
+{
+	hwt_store_info info = info_of(store, run->id);
+	int64_t other = 0;
+
+	CHECK_INT(info.state, ==, HWT_STORE_RUNNING);
+	CHECK_INT(info.attempt, ==, 1);
+	CHECK(info.owner[0] != '\0');
+	CHECK_INT(stats_of_store(store).running, ==, 1);
+	CHECK_CALL(hwt_store_cancel(store, run->id), EBUSY);
+	CHECK_CALL(hwt_store_cancel_key(store, "a", run->key), EBUSY);
+	CHECK_CALL(hwt_store_reschedule(store, run->id, 5), EBUSY);
+	CHECK_CALL(hwt_store_put(store, &SPEC("a", 0, .key = run->key), &other), EEXIST);
+	CHECK_INT(other, ==, run->id);
+}
 
 static int call_everything(const hwt_store_run *run, void *ctx)
 {
 	struct caller *caller = ctx;
 	hwt_store *store = caller->store;
-	hwt_store_info info = HWT_STORE_INFO_INIT;
 	int64_t id;
 
 	if (run->len > 0) { /* the one that was put below */
@@ -403,17 +321,11 @@ static int call_everything(const hwt_store_run *run, void *ctx)
 	CHECK_CALL(hwt_store_close(store), EDEADLK);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK_CALL(hwt_store_register(store, &KIND(.name = "z", .task = call_everything)), EBUSY);
-	CHECK_CALL(hwt_store_get(store, run->id, &info), 0);
-	CHECK_CALL(hwt_store_cancel(store, run->id), EBUSY);
-	CHECK_CALL(hwt_store_reschedule(store, run->id, 5), EBUSY);
+	call_about(store, run);
 	id = put(store, "a", HWT_S(1000));
 	CHECK_CALL(hwt_store_reschedule(store, id, HWT_S(2000)), 0);
 	CHECK_CALL(hwt_store_cancel(store, id), 0);
-	{
-		hwt_store_spec spec = SPEC("a", 0, .data = "x", .len = 1);
-
-		CHECK_CALL(hwt_store_put(store, &spec, NULL), 0);
-	}
+	(void)put_spec(store, &SPEC("a", 0, .data = "x", .len = 1));
 	return 0;
 }
 
@@ -421,11 +333,14 @@ TEST(a_task_may_call_everything_but_stop_and_close)
 {
 	struct caller caller = { 0 };
 	CLOSING hwt_store *store = simple_store(call_everything, &caller, false);
+	int64_t id;
 
 	caller.store = store;
 	CHECK_CALL(hwt_store_start(store), 0);
-	put(store, "a", 0);
+	id = put_key(store, "a", "k", 0);
 	CHECK(wait_count(&caller.done, 1));
+	CHECK(wait_gone(store, id));
+	CHECK_CALL(hwt_store_cancel(store, id), ENOENT);
 }
 
 /* The holder learns of it when it begins the row in vain. */

@@ -132,44 +132,4 @@ TEST(get_copies_what_has_room_and_says_how_much_there_is)
 	CHECK_CALL(hwt_store_get(store, id, (hwt_store_info *)&old), 0);
 }
 
-/*
- * Runs
- */
-
-static atomic_uint in_group, without;
-
-static int note_group(const hwt_store_run *run, void *ctx)
-{
-	(void)ctx;
-	if (run->group && strcmp(run->group, longest()) == 0 && run->key && strcmp(run->key, "k") == 0 &&
-	    run->len == 4 && memcmp(run->data, "data", 4) == 0)
-		atomic_fetch_add(&in_group, 1);
-	else if (!run->group && !run->key && run->len == 0)
-		atomic_fetch_add(&without, 1);
-	return 0;
-}
-
-TEST(a_task_is_told_the_group)
-{
-	static const unsigned modes[] = { HWT_STORE_AT_LEAST_ONCE, HWT_STORE_AT_MOST_ONCE, HWT_STORE_TRANSACTION };
-
-	for (size_t i = 0; i < HWTS_COUNT(modes); i++) {
-		hwt_store_spec spec = spec_in("a", longest(), "k");
-
-		fresh_world();
-		atomic_store(&in_group, 0);
-		atomic_store(&without, 0);
-		CLOSING hwt_store *store = open_store();
-		register_kind(store, "a", note_group, NULL, modes[i]);
-		CHECK_CALL(hwt_store_start(store), 0);
-		spec.delay_ns = 0;
-		spec.data = "data";
-		spec.len = 4;
-		put_spec(store, &spec);
-		put(store, "a", 0);
-		CHECK(wait_count(&in_group, 1));
-		CHECK(wait_count(&without, 1));
-	}
-}
-
 STORE_MAIN(NULL)
