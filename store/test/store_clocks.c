@@ -46,11 +46,8 @@ static void end_series(struct series *series)
 
 static hwt_store_info info_of_series(const struct series *series)
 {
-	hwt_store_info info = HWT_STORE_INFO_INIT;
-
 	CHECK(wait_store_state(series->store, series->id, HWT_STORE_PENDING));
-	CHECK_CALL(hwt_store_get(series->store, series->id, &info), 0);
-	return info;
+	return info_of(series->store, series->id);
 }
 
 /* As control does when the clock was set. */
@@ -168,10 +165,7 @@ TEST(a_lease_that_ends_in_thirty_days_is_over)
 	/* Its own, too: it joins again. */
 	(void)query("update %s_member set until_us = until_us + %lld", world.schema, (long long)DAY_US);
 	look_now(store);
-	for (int64_t give_up_ns = hwt_now() + PATIENCE_NS; stats_of_store(store).lost_leases == 0;) {
-		REQUIRE(hwt_now() < give_up_ns);
-		sleep_ms(1);
-	}
+	WAIT_FOR(stats_of_store(store).lost_leases != 0);
 	id = put(store, "a", 0);
 	CHECK(wait_gone(store, id));
 }
@@ -186,10 +180,7 @@ TEST(a_name_whose_lease_ends_in_thirty_days_is_free)
 	(void)query("update %s_member set incarnation = 1, until_us = until_us + %lld", world.schema,
 		    (long long)(30 * DAY_US));
 	look_now(store); /* it joins again, without force */
-	for (int64_t give_up_ns = hwt_now() + PATIENCE_NS; stats_of_store(store).lost_leases == 0;) {
-		REQUIRE(hwt_now() < give_up_ns);
-		sleep_ms(1);
-	}
+	WAIT_FOR(stats_of_store(store).lost_leases != 0);
 	CHECK(wait_held(store, 8));
 	CHECK_INT(query("select count(*) from %s_member where name = 'me' and incarnation <> 1", world.schema), ==, 1);
 }

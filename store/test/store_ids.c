@@ -263,24 +263,6 @@ TEST(a_transaction_that_has_only_read_can_put)
 	}
 }
 
-/* A transaction that has not begun to read or write is in nobody's way. */
-TEST(puts_on_a_connection_alone_draw_their_numbers_in_time)
-{
-	hwt_store_spec spec = spec_of("a", HWT_S(600));
-	CLOSING hwt_store *store = fresh_store();
-	int64_t id;
-	int rc;
-
-	USER *connection = connect_user();
-	for (int i = 0; i < 300; i++) {
-		CHECK(user_sql(connection, "begin"));
-		PATIENTLY(rc, hwt_store_put_on(store, connection, &spec, &id));
-		CHECK_INT(rc, ==, 0);
-		CHECK(user_sql(connection, i % 2 ? "commit" : "rollback"));
-	}
-	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 150);
-}
-
 /* Not inside its transaction: neither its lock nor its rollback matters. */
 TEST(numbers_of_puts_on_a_connection_were_drawn_before)
 {

@@ -43,6 +43,17 @@ static hwt_store_kind_info kind_of(hwt_store *store, const char *name)
 	return (hwt_store_kind_info){ .size = 0 };
 }
 
+static void check_rules(hwt_store *store, const char *name, bool paused, unsigned running, int64_t every_ns,
+			unsigned burst)
+{
+	hwt_store_kind_info info = kind_of(store, name);
+
+	CHECK(info.paused == paused);
+	CHECK_INT(info.each_group.running, ==, running);
+	CHECK_INT(info.each_group.start_every_ns, ==, every_ns);
+	CHECK_INT(info.each_group.burst, ==, burst);
+}
+
 static bool is_there(hwt_store *store, const char *name)
 {
 	return kind_of(store, name).shards > 0;
@@ -147,23 +158,14 @@ TEST(what_has_failed_is_counted_as_far_as_a_thousand)
 
 TEST(pause_and_limits_are_those_of_the_kind)
 {
-	hwt_store_kind_info info;
 	CLOSING hwt_store *store = fresh_store();
 
 	(void)put(store, "a", HWT_S(3600));
 	(void)put(store, "b", HWT_S(3600));
 	(void)query("update %s_kind set paused = %s, running = 3, start_every_us = 250000, burst = 7 where name = 'b'",
 		    world.schema, world.sqlite ? "1" : "true");
-	info = kind_of(store, "b");
-	CHECK(info.paused);
-	CHECK_INT(info.each_group.running, ==, 3);
-	CHECK_INT(info.each_group.start_every_ns, ==, HWT_MS(250));
-	CHECK_INT(info.each_group.burst, ==, 7);
-	info = kind_of(store, "a");
-	CHECK(!info.paused);
-	CHECK_INT(info.each_group.running, ==, 0);
-	CHECK_INT(info.each_group.start_every_ns, ==, 0);
-	CHECK_INT(info.each_group.burst, ==, 0);
+	check_rules(store, "b", true, 3, HWT_MS(250), 7);
+	check_rules(store, "a", false, 0, 0, 0);
 }
 
 /* A member whose lease is over is none, and one that runs kind 1 does not run kind 11. */
@@ -269,7 +271,6 @@ TEST(a_kind_goes_with_its_mode_its_pause_and_its_limits)
 	hwt_store_limits limits = LIMITS(.running = 3, .start_every_ns = HWT_MS(250), .burst = 7);
 	hwt_store_kind kind = HWT_STORE_KIND_INIT;
 	int64_t rules;
-	hwt_store_kind_info info;
 	CLOSING hwt_store *store = fresh_store();
 
 	register_with(store, "a", HWT_STORE_AT_MOST_ONCE, 5);
@@ -278,9 +279,7 @@ TEST(a_kind_goes_with_its_mode_its_pause_and_its_limits)
 	CHECK_CALL(hwt_store_pause(store, "a", NULL), 0);
 	CHECK_CALL(hwt_store_limit(store, "a", NULL, &limits), 0);
 	CHECK_CALL(hwt_store_limit(store, "a", "g", &limits), 0);
-	CHECK(kind_of(store, "a").paused);
-	CHECK_INT(kind_of(store, "a").each_group.burst, ==, 7);
-	CHECK_INT(kind_of(store, "a").each_group.start_every_ns, ==, HWT_MS(250));
+	check_rules(store, "a", true, 3, HWT_MS(250), 7);
 	(void)query("insert into %s_group (bucket, kind, grp, running) select 5, id + 1, 'g', 1 from %s_kind",
 		    world.schema, world.schema);
 	rules = query("select max(rules) from %s_shard", world.schema);
@@ -293,13 +292,9 @@ TEST(a_kind_goes_with_its_mode_its_pause_and_its_limits)
 	CHECK_CALL(hwt_store_pause(store, "a", NULL), ENOENT);
 	CHECK_CALL(hwt_store_limit(store, "a", "g", &limits), ENOENT);
 	CHECK_CALL(hwt_store_register(store, &kind), 0);
-	info = kind_of(store, "a");
-	CHECK_INT(info.mode, ==, HWT_STORE_AT_LEAST_ONCE);
-	CHECK_INT(info.shards, ==, 5);
-	CHECK(!info.paused);
-	CHECK_INT(info.each_group.running, ==, 0);
-	CHECK_INT(info.each_group.start_every_ns, ==, 0);
-	CHECK_INT(info.each_group.burst, ==, 0);
+	CHECK_INT(kind_of(store, "a").mode, ==, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_INT(kind_of(store, "a").shards, ==, 5);
+	check_rules(store, "a", false, 0, 0, 0);
 }
 
 /* The other one knows the kind, and does not ask.  The kind that is made meanwhile must not get what it puts. */
