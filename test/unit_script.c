@@ -405,6 +405,33 @@ TEST(a_trim_leaves_what_was_queued_again)
 	play("new a 5; cancel a; meanwhile word-requeue { advance 1 }; new b 5; trim; walk 5; ran b 1");
 }
 
+/* Handles to memory that was given back, and that serves again, match nothing. */
+TEST(handles_to_memory_that_was_given_back_are_harmless)
+{
+	play("times 90000 { new z 1 }; new a 1; new B 1; walk 4; trim; walk 6; trim; most records 50000; cancel a = "
+	     "ENOENT;"
+	     "sync a = ENOENT; move a 1 = ENOENT; place a 1 = ENOENT; left a ENOENT; cancel B = ENOENT; move B 1 = "
+	     "ENOENT;"
+	     "cancel z = ENOENT; sync z = ENOENT; pending 0");
+	play("new a 9; cancel a; advance 1; trim; trim; stat records 0; cancel a = ENOENT; sync a = ENOENT;"
+	     "move a 1 = ENOENT; place a 1 = ENOENT; left a ENOENT; stat cancelled 1; pending 0");
+}
+
+TEST(memory_that_serves_again_begins_above_all_its_generations)
+{
+	play("new a 9; cancel a; advance 1; trim; trim; stat records 0; new b 9; state a RETIRED; state b PENDING");
+	play("new a 9; advance 1; cancel a; advance 2; new a 9; advance 3; cancel a; advance 4; new a 9; advance 5;"
+	     "cancel a; advance 6; trim; trim; stat records 0; new b 9; times 9 { cancel a = ENOENT; state a RETIRED;"
+	     "cancel b; new b 9 }");
+}
+
+/* It has served a thousand times and has never been home. */
+TEST(what_was_kept_is_below_what_serves_again)
+{
+	play("times 1000 { new a 9; cancel a }; trim; advance 1; trim; stat records 0; times 1100 { new b 9;"
+	     "state a RETIRED; cancel a = ENOENT; cancel b; state a RETIRED }");
+}
+
 /* In a task, and on another thread meanwhile. */
 TEST(the_end_of_an_advance_makes_the_trim_that_was_asked_for_in_it)
 {

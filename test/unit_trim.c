@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Memory that goes back to the system: which, when, and that handles to it stay harmless. */
+/* Memory that goes back to the system: which, and when. */
 #include "check/check.h"
 #include "unit.h"
 #include "worker/trim.h"
@@ -16,7 +16,7 @@
 #endif
 
 static hwt_timer *timer;
-static hwt_timeout timeouts[MANY], later[MANY];
+static hwt_timeout timeouts[MANY];
 static int64_t now_ns;
 
 static void begin_with(const hwt_config *config)
@@ -45,24 +45,25 @@ static void pass(void)
 		;
 }
 
-static void fill(hwt_timeout *all, unsigned n)
+static void fill(unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
-		CHECK_INT(hwt_new_timeout_at(timer, nothing, NULL, now_ns + FAR + i % 1000 * TICK, &all[i]), ==, 0);
+		CHECK_INT(hwt_new_timeout_at(timer, nothing, NULL, now_ns + FAR + i % 1000 * TICK, &timeouts[i]), ==,
+			  0);
 }
 
-static void cancel_all(hwt_timeout *all, unsigned n)
+static void cancel_all(unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
-		CHECK_INT(hwt_cancel(all[i]), ==, 0);
+		CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
 }
 
 /* Leaves n timeouts' worth of free memory. */
 static void burst(unsigned n)
 {
-	fill(timeouts, n);
+	fill(n);
 	pass();
-	cancel_all(timeouts, n);
+	cancel_all(n);
 	pass();
 }
 
@@ -70,104 +71,6 @@ static void trim(void)
 {
 	hwt_worker_trim_now(&timer->worker);
 	hwt_check(timer);
-}
-
-/* No call with a stale handle does anything, but for its timer. */
-static void check_stale(hwt_timeout stale)
-{
-	char text[128];
-	int64_t left_ns = -1;
-
-	CHECK_INT(hwt_cancel(stale), ==, ENOENT);
-	CHECK_INT(hwt_cancel_sync(stale), ==, ENOENT);
-	CHECK_INT(hwt_reschedule(stale, FAR), ==, ENOENT);
-	CHECK_INT(hwt_reschedule_at(stale, now_ns), ==, ENOENT);
-	CHECK_INT(hwt_timeout_left(stale, &left_ns), ==, ENOENT);
-	CHECK_INT(left_ns, ==, -1);
-	CHECK(hwt_timeout_state(stale) == HWT_CANCELLED || hwt_timeout_state(stale) == HWT_RETIRED);
-	CHECK(!hwt_is_expired(stale));
-	CHECK_INT(hwt_timeout_missed(stale), ==, 0);
-	CHECK(hwt_timeout_format(stale, text, sizeof(text)) > 0);
-	CHECK(hwt_timeout_timer(stale) == timer);
-}
-
-/* Returns how many handles lead to memory that reads as zeros. */
-static unsigned zeros(const hwt_timeout *all, unsigned n)
-{
-	unsigned found = 0;
-
-	for (unsigned i = 0; i < n; i++)
-		found += record_word(all[i].entry) == 0;
-	return found;
-}
-
-TEST(handles_to_memory_that_was_given_back_are_harmless)
-{
-	begin();
-	burst(MANY);
-	CHECK_INT(zeros(timeouts, MANY), ==, 0);
-	CHECK_INT(stats_now(timer).records, >=, MANY);
-	trim();
-	CHECK_INT(stats_now(timer).records, <, 50000);
-#ifdef HWT_LINUX
-	CHECK_INT(zeros(timeouts, MANY), >, MANY / 2);
-#endif
-	for (unsigned i = 0; i < MANY; i++)
-		check_stale(timeouts[i]);
-	CHECK_INT(stats_now(timer).pending, ==, 0);
-	CHECK_INT(stats_now(timer).cancelled, ==, MANY);
-	end();
-}
-
-/* As often as each serves, the handles of all lives before match nothing. */
-TEST(memory_that_serves_again_begins_above_all_its_generations)
-{
-	static hwt_timeout first[MANY];
-
-	begin();
-	burst(MANY);
-	memcpy(first, timeouts, sizeof(first));
-	for (unsigned life = 0; life < 3; life++) {
-		burst(MANY); /* generations differ from record to record */
-		burst(MANY / 2);
-		trim();
-		CHECK_INT(stats_now(timer).records, <, 50000);
-		fill(later, MANY);
-		pass();
-		for (unsigned i = 0; i < MANY; i++) {
-			check_stale(first[i]);
-			check_stale(timeouts[i]);
-			CHECK(hwt_timeout_state(later[i]) == HWT_PENDING);
-		}
-		CHECK_INT(stats_now(timer).pending, ==, MANY);
-		hwt_check(timer);
-		cancel_all(later, MANY);
-		pass();
-	}
-	end();
-}
-
-/* It has served a thousand times and has never been home. */
-TEST(what_was_kept_is_below_what_serves_again)
-{
-	hwt_timeout kept = HWT_TIMEOUT_NONE, next;
-
-	begin();
-	for (unsigned i = 0; i < 1000; i++) {
-		CHECK_INT(hwt_new_timeout_at(timer, nothing, NULL, now_ns + FAR, &kept), ==, 0);
-		CHECK_INT(hwt_cancel(kept), ==, 0);
-	}
-	CHECK_INT(kept.generation, >=, 1000);
-	trim();
-	pass();
-	trim();
-	CHECK_INT(stats_now(timer).records, ==, 0);
-	for (unsigned i = 0; i < 3; i++) {
-		CHECK_INT(hwt_new_timeout_at(timer, nothing, NULL, now_ns + FAR, &next), ==, 0);
-		CHECK_INT(next.generation, >, kept.generation);
-		check_stale(kept);
-	}
-	end();
 }
 
 /* A caller that does not wait for the end takes the difference of two moments. */
@@ -315,9 +218,9 @@ TEST(a_load_of_some_slabs_leaves_the_others_alone)
 	burst(10000);
 	CHECK_INT(stats_now(timer).records, >=, 10000);
 	for (unsigned i = 0; i < 60; i++) {
-		fill(later, 1500);
+		fill(1500);
 		(void)rest_at(now_ns + HWT_MS(250));
-		cancel_all(later, 1500);
+		cancel_all(1500);
 	}
 	CHECK_INT(stats_now(timer).records, <=, 8000);
 	end();
@@ -346,10 +249,10 @@ TEST(the_worker_wakes_up_to_trim_and_then_no_more)
 
 	begin();
 	CHECK_INT(hwt_worker_trim_due(&timer->worker, HWT_TICK_NEVER, now_ns), ==, HWT_TICK_NEVER);
-	fill(timeouts, MANY);
+	fill(MANY);
 	CHECK(!rest_at(now_ns + TICK));
 	CHECK_INT(rest_until_calm(), <=, 2);
-	cancel_all(timeouts, MANY);
+	cancel_all(MANY);
 	from_ns = now_ns;
 	CHECK(!rest_at(now_ns + TICK));
 	CHECK_INT(rest_until_calm(), <, 10);
@@ -497,7 +400,7 @@ TEST(the_worker_does_not_look_for_ever_for_what_it_cannot_give_back)
 	int64_t tick;
 
 	begin();
-	fill(timeouts, MANY);
+	fill(MANY);
 	CHECK(!rest_at(now_ns + TICK));
 	for (unsigned i = 0; i < MANY; i++)
 		if (i % 11000 != 0)
