@@ -313,6 +313,45 @@ TEST(what_was_begun_ahead_does_not_start_after_the_news_of_a_pause)
 	CHECK(wait_count(&ended, 54));
 }
 
+/* No begin is answered until the group is paused; and what a process that has died held is as if it were due. */
+TEST(what_may_have_been_begun_before_a_pause_can_be_cancelled_and_moved)
+{
+	NEEDS_POSTGRES(); /* a file answers */
+	hwt_store *store = start_with(4, false);
+	hwt_store_spec spec = SPEC("p", 0, .group = "g");
+	hwt_store_run *run = NULL;
+	int64_t ids[4];
+
+	CHECK_CALL(hwt_store_stop(store), 0);
+	CHECK_CALL(hwt_store_register(store, &KIND(.name = "p", .flags = HWT_STORE_PULLED, .concurrency = 8)), 0);
+	front_put_before(store);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_held(store, 16));
+	atomic_store(&front_only, "begin");
+	front_arm(1, FRONT_AFTER, 1u << 30);
+	for (int i = 0; i < 4; i++)
+		ids[i] = put_spec(store, &spec);
+	WAIT_FOR(query("select count(*) from %s_timeout where state = 2", world.schema) == 4);
+	CHECK_CALL(hwt_store_pause(store, "p", "g"), 0);
+	WAIT_FOR(LOCKED(store, !hwts_rules_wanted(store)));
+	(void)query("update %s_timeout set epoch = 0 where id >= %lld", world.schema, (long long)ids[2]);
+	front_arm(0, 0, 0);
+	atomic_store(&front_only, NULL);
+	WAIT_FOR(query("select count(*) from %s_timeout where state = 2", world.schema) == 0);
+	for (int i = 0; i < 4; i += 2) {
+		CHECK_CALL(hwt_store_cancel(store, ids[i]), 0);
+		CHECK_CALL(hwt_store_reschedule(store, ids[i + 1], 0), 0);
+	}
+	CHECK_CALL(hwt_store_resume(store, "p", "g"), 0);
+	for (int i = 1; i < 4; i += 2) {
+		WAIT_FOR(hwt_store_next(store, &run) == 0);
+		CHECK(run->id == ids[1] || run->id == ids[3]);
+		CHECK_CALL(hwt_store_end(run, 0), 0);
+	}
+	WAIT_FOR(query("select count(*) from %s_timeout", world.schema) == 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 /* It was due as it was replaced, and is begun in vain.  Then its time comes. */
 TEST(what_has_replaced_another_has_its_own_priority)
 {

@@ -291,13 +291,18 @@ static int64_t start_ns(int group, unsigned before)
 	return full_ns + ((int64_t)before + 1 - rules.burst) * rules.every_ns;
 }
 
+static bool is_paused(int group)
+{
+	return model.paused || (model.has_own[group] && model.own[group].paused);
+}
+
 static bool may_begin(int group)
 {
 	int first = first_of(group);
 	uint32_t most = rules_of(group).running;
 
-	return first >= 0 && !model.paused && !(model.has_own[group] && model.own[group].paused) &&
-	       !(most > 0 && count_of(group, TAKEN, STARTED, true) >= most && !model.turn[first].counted);
+	return first >= 0 && (model.turn[first].counted ||
+			      (!is_paused(group) && !(most > 0 && count_of(group, TAKEN, STARTED, true) >= most)));
 }
 
 static unsigned reserved_of(int group)
@@ -311,7 +316,7 @@ static unsigned reserved_of(int group)
 
 static bool may_take(int group)
 {
-	return may_begin(group) && start_ns(group, reserved_of(group)) <= now_ns;
+	return may_begin(group) && (is_paused(group) || start_ns(group, reserved_of(group)) <= now_ns);
 }
 
 static void check_nothing(void)
@@ -366,8 +371,7 @@ static void start_one(int i)
 {
 	int group = model.of[i];
 	struct hwts_rules rules = rules_of(group);
-	bool may = !model.paused && !(model.has_own[group] && model.own[group].paused) &&
-		   !(rules.running > 0 && count_of(group, TAKEN, STARTED, true) > rules.running) &&
+	bool may = !is_paused(group) && !(rules.running > 0 && count_of(group, TAKEN, STARTED, true) > rules.running) &&
 		   start_ns(group, 0) <= now_ns;
 
 	CHECK(hwts_turns_start(&turns, &model.turn[i], now_ns) == may);

@@ -63,7 +63,7 @@ static void add(struct batch *batch, struct hwts_entry *entry)
 
 	entry->state = HWTS_BEGUN;
 	entry->between = true;
-	entry->changed = false;
+	entry->changed = hwts_turns_is_paused(turns, entry->turn.group);
 	entry->again_us = HWTS_NEVER;     /* the begin finds what has been heard of so far */
 	hwts_active(entry->store, shard); /* from here on, so that it is not given during the begin */
 	batch->wants[batch->count++] = (struct hwts_want){ .entry = entry,

@@ -20,7 +20,7 @@ static bool are_same(const struct hwts_rules *a, const struct hwts_rules *b)
 
 void hwts_turns_set_kind(struct hwts_turns *turns, bool paused, struct hwts_rules each)
 {
-	bool same = are_same(&turns->each, &each);
+	bool same = turns->paused == paused && are_same(&turns->each, &each);
 
 	turns->paused = paused;
 	turns->each = each;

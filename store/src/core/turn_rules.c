@@ -119,5 +119,5 @@ bool hwts_turns_exceed(const struct hwts_turns *turns, const struct hwts_turn *t
 {
 	uint32_t most = hwts_turns_rules(turns, turn->group).running;
 
-	return most > 0 && turn->group->running > most;
+	return hwts_turns_is_paused(turns, turn->group) || (most > 0 && turn->group->running > most);
 }

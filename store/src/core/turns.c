@@ -28,9 +28,9 @@ static bool is_blocked(const struct hwts_turns *turns, const struct hwts_turn_gr
 {
 	uint32_t most = hwts_turns_rules(turns, group).running;
 
-	if (hwts_turns_is_paused(turns, group))
-		return true;
-	return !group->queue->counted && ((most > 0 && group->running >= most) || awaits_rest(turns, group));
+	if (group->queue->counted)
+		return false;
+	return hwts_turns_is_paused(turns, group) || (most > 0 && group->running >= most) || awaits_rest(turns, group);
 }
 
 /* No bucket is emptier than empty: by older rules it may have been.  Where nobody knew it, it was empty by these. */
@@ -59,6 +59,8 @@ static int64_t ready_ns(const struct hwts_turns *turns, const struct hwts_turn_g
 {
 	struct hwts_rules rules = hwts_turns_rules(turns, group);
 
+	if (group->queue && group->queue->counted && hwts_turns_is_paused(turns, group))
+		return INT64_MIN; /* it is not to start */
 	if (group->turns > 0)
 		return token_ns(turns, group, &rules, group->reserved, now_ns);
 	return rules.every_ns > 0 ? full_ns(turns, group, &rules, now_ns) : INT64_MIN;
@@ -254,7 +256,7 @@ static struct hwts_turn_group *front(struct hwts_turns *turns, int64_t now_ns)
 {
 	struct hwts_turn_group *group;
 
-	if (turns->paused || turns->stalled)
+	if (turns->stalled)
 		return NULL;
 	advance(turns, now_ns);
 	while ((group = turns->first) != NULL) {
@@ -377,8 +379,7 @@ bool hwts_turns_start(struct hwts_turns *turns, struct hwts_turn *turn, int64_t 
 
 	group->reserved -= turn->reserved;
 	turn->reserved = false;
-	if (hwts_turns_is_paused(turns, group) || hwts_turns_exceed(turns, turn) ||
-	    token_ns(turns, group, &rules, 0, now_ns) > now_ns)
+	if (hwts_turns_exceed(turns, turn) || token_ns(turns, group, &rules, 0, now_ns) > now_ns)
 		return false;
 	if (rules.every_ns > 0)
 		group->full_ns = HWTS_MAX(full_ns(turns, group, &rules, now_ns), now_ns) + rules.every_ns;

@@ -35,9 +35,9 @@
  *       process that died, to its end, or until it is known not to run.  Whatever becomes of its shard
  *   T2  reserved = the group's turns that were taken under a rate, and have neither started nor been put off
  *   T3  a group that has something queued is in the ring, in the wheel, or blocked: paused, full, or a rest goes first
- *   T4  a turn that was counted when it was queued is first in its group, and a full group may begin it: it runs
+ *   T4  a turn that was counted when it was queued is first in its group, which may begin it, full or paused: it runs
  *       already, as far as anybody knows, and is counted.  If the group has more than may run, the begin is to find it
- *       running, or else it waits for its turn
+ *       running, or else it waits for its turn.  What a paused one had so is pending after that, and can be cancelled
  *   T5  a pending row that the window has passed over, and that has no turn, lies in a rest: not before its from, nor
  *       before its asked while it is being read
  */
@@ -165,7 +165,7 @@ struct hwts_turn *hwts_turns_take(struct hwts_turns *turns, int64_t now_ns); /* 
 /* One that runs, as far as is known, and was not taken.  It is not queued; */
 void hwts_turns_count(struct hwts_turn *turn);
 void hwts_turns_count_queued(struct hwts_turns *turns, struct hwts_turn *turn); /* or it is */
-/* More of its group are counted than may run. */
+/* More of its group are counted than may run: if that is paused, any. */
 bool hwts_turns_exceed(const struct hwts_turns *turns, const struct hwts_turn *turn);
 /* Its task is about to start.  False: by the rules that came meanwhile it must not. */
 bool hwts_turns_start(struct hwts_turns *turns, struct hwts_turn *turn, int64_t now_ns);
@@ -177,11 +177,11 @@ void hwts_turns_done(struct hwts_turns *turns, struct hwts_turn *turn);
 /* Something may be taken at once; when a group may come back by itself, INT64_MAX: not. */
 static inline bool hwts_turns_ready(const struct hwts_turns *turns)
 {
-	return turns->first && !turns->paused && !turns->stalled;
+	return turns->first && !turns->stalled;
 }
 static inline int64_t hwts_turns_wake_ns(const struct hwts_turns *turns)
 {
-	return turns->waiting > 0 && !turns->paused && !turns->stalled ? turns->wake_ns : INT64_MAX;
+	return turns->waiting > 0 && !turns->stalled ? turns->wake_ns : INT64_MAX;
 }
 
 /* The place of a timeout among those that wait for a thread: groups take turns there, too. */

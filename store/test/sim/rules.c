@@ -143,7 +143,7 @@ void sim_judge_begin(struct act *act, const struct version *t, const struct vers
 	if (!sim_is_ruled(item) || sim_server.broke_its_word || is_far_back())
 		return;
 	rules = rules_of(item->kind, item->group);
-	if (rules.paused)
+	if (rules.paused && (before->n[STATE] != 2 || before->n[EPOCH] != t->n[EPOCH]))
 		sim_fail("pause", 0, "timeout %u is begun, and its group is paused", (unsigned)(item - items));
 	count = rules.running > 0 && before->n[STATE] != 2 ? count_running(act, item->kind, item->group) : 0;
 	if (count > rules.running)
