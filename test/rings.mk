@@ -5,11 +5,11 @@
 ROOM ?= base wheel lane worker timer store
 
 # What goes through the files of each room first; and what the room means to those above it.
-QUICK_base := slab counter clocks sleeper monitor stats waiters wide
+QUICK_base := slab counter sleeper monitor waiters wide script
 QUICK_wheel := bucket ring levels wheel world oracle
-QUICK_lane := lane lanes fair kept reserve reschedule ahead trim interleave
-QUICK_worker := worker idle tasks quiet trim_calls
-QUICK_timer := timer advance environment script
+QUICK_lane := lane lanes fair kept reserve reschedule trim script interleave
+QUICK_worker := worker idle tasks quiet trim_calls script
+QUICK_timer := timer environment script
 API_timer := api api_config api_life collect loop stats
 TWIN_wheel := wheel world oracle
 TWIN_worker := worker idle

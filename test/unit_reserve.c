@@ -127,25 +127,6 @@ TEST(it_holds_for_timeouts_with_a_finaliser_and_for_periodic_ones)
 	CHECK_INT(released, ==, 25);
 }
 
-TEST(a_smaller_reserve_of_two_slabs_gives_back_to_both)
-{
-	size_t held;
-
-	atomic_store(&hwt_test_slab_records, 100);
-	begin(0);
-	CHECK_INT(hwt_reserve(timer, 100), ==, 0);
-	CHECK_INT(hwt_reserve(timer, 7), ==, 0);
-	hwt_check(timer);
-	held = records_held(&timer->lanes);
-	for (unsigned i = 0; i < 2 * 93; i++)
-		CHECK_INT(schedule(), ==, 0);
-	CHECK_INT(records_held(&timer->lanes), <=, held + 100); /* of a slab with a few the rest may stay there */
-	(void)use_up_by_a_neighbour();
-	check_reserved(7);
-	end();
-	atomic_store(&hwt_test_slab_records, SLAB_RECORDS);
-}
-
 /* All that the lane has at hand for anybody. */
 static void lose_the_rest(struct hwt_lane *lane)
 {
