@@ -157,6 +157,7 @@ bool torture_cluster_is_busy(void);
 bool torture_cluster_is_done(void);
 
 /* In torture_rules.c. */
+hwt_store *torture_store(const struct torture *torture); /* the conductor's; NULL: try again */
 void torture_pause(struct torture *torture);
 void torture_resume(struct torture *torture);
 bool torture_limits(hwt_store *store, int log);
@@ -166,6 +167,7 @@ const char *torture_draw_group(uint64_t *random, char group[8]);
 bool torture_tables(struct effects *database, const char *file);
 bool torture_number(struct effects *database, const char *sql, int64_t *number);
 bool torture_create(struct effects *database); /* those beside the store's */
+bool torture_query(void *connection, bool sqlite, const char *sql);
 int torture_effect(void *connection, bool sqlite, uint64_t item, int64_t due_us);
 bool torture_end_periodic(struct torture *torture); /* cancels what would go on for ever; false: try again */
 

@@ -193,21 +193,6 @@ static void put_many(struct putter *putter)
  * Putting in a transaction
  */
 
-static bool query_on(const struct actor_self *self, void *connection, const char *sql)
-{
-#ifdef HAVE_SQLITE
-	if (is_sqlite(self->url))
-		return sqlite_query(connection, sql, NULL, NULL);
-#endif
-#ifdef HAVE_POSTGRES
-	if (!is_sqlite(self->url))
-		return postgres_query(connection, sql, NULL, NULL);
-#endif
-	(void)sql;
-	(void)connection;
-	return false;
-}
-
 static void *connection_of(struct putter *putter)
 {
 #ifdef HAVE_SQLITE
@@ -264,7 +249,7 @@ static int put_on(struct actor_self *self, void *connection, const struct wish *
 	int rc = hwt_store_put_on(self->store, connection, &wish->spec, id);
 
 	(void)snprintf(sql, sizeof(sql), "insert into " SCHEMA "_intent values (%" PRIu64 ")", wish->item);
-	return rc == 0 && !query_on(self, connection, sql) ? ENOTCONN : rc;
+	return rc == 0 && !torture_query(connection, is_sqlite(self->url), sql) ? ENOTCONN : rc;
 }
 
 /* A commit of a transaction that has failed is answered, too. */

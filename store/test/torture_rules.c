@@ -38,7 +38,7 @@ bool torture_limits(hwt_store *store, int log)
 	return good;
 }
 
-static hwt_store *open_own(const struct torture *torture)
+hwt_store *torture_store(const struct torture *torture)
 {
 	hwt_store_config config = HWT_STORE_CONFIG_INIT;
 	hwt_store *store = NULL;
@@ -63,7 +63,7 @@ static int set_pause(struct torture *torture, hwt_store *store, bool paused)
 
 void torture_pause(struct torture *torture)
 {
-	hwt_store *store = torture->resume_us == 0 ? open_own(torture) : NULL;
+	hwt_store *store = torture->resume_us == 0 ? torture_store(torture) : NULL;
 
 	if (store == NULL)
 		return;
@@ -80,7 +80,7 @@ void torture_pause(struct torture *torture)
 /* Again until it is known. */
 void torture_resume(struct torture *torture)
 {
-	hwt_store *store = open_own(torture);
+	hwt_store *store = torture_store(torture);
 
 	if (store == NULL)
 		return;

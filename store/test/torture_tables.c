@@ -32,22 +32,28 @@ bool torture_create(struct effects *database)
 	       effects_query(database, "create table " SCHEMA "_intent (item bigint)", NULL, NULL);
 }
 
-int torture_effect(void *connection, bool sqlite, uint64_t item, int64_t due_us)
+bool torture_query(void *connection, bool sqlite, const char *sql)
 {
-	char sql[128];
-	bool good = false;
-
-	(void)snprintf(sql, sizeof(sql), "insert into " SCHEMA "_effect values (%" PRIu64 ", %" PRId64 ")", item,
-		       due_us);
 #ifdef HAVE_SQLITE
 	if (sqlite)
-		good = sqlite_query(connection, sql, NULL, NULL);
+		return sqlite_query(connection, sql, NULL, NULL);
 #endif
 #ifdef HAVE_POSTGRES
 	if (!sqlite)
-		good = postgres_query(connection, sql, NULL, NULL);
+		return postgres_query(connection, sql, NULL, NULL);
 #endif
-	return good ? 0 : EIO;
+	(void)connection;
+	(void)sql;
+	return false;
+}
+
+int torture_effect(void *connection, bool sqlite, uint64_t item, int64_t due_us)
+{
+	char sql[128];
+
+	(void)snprintf(sql, sizeof(sql), "insert into " SCHEMA "_effect values (%" PRIu64 ", %" PRId64 ")", item,
+		       due_us);
+	return torture_query(connection, sqlite, sql) ? 0 : EIO;
 }
 
 /*
@@ -74,13 +80,10 @@ static void cancel_periodic(void *ctx, const char *value)
 bool torture_end_periodic(struct torture *torture)
 {
 #define PERIODIC(data) "select " data " || ' ' || id from " SCHEMA "_timeout where period_us > 0 and state = 1"
-	struct periodic periodic = { .log = torture->log };
-	hwt_store_config config = HWT_STORE_CONFIG_INIT;
+	struct periodic periodic = { .store = torture_store(torture), .log = torture->log };
 	bool good;
 
-	config.schema = SCHEMA;
-	config.warn = NULL;
-	if (hwt_store_open(&periodic.store, torture->real_url, &config, NULL, 0) != 0)
+	if (periodic.store == NULL)
 		return false;
 	good = effects_query(&torture->database,
 			     is_sqlite(torture->url) ? PERIODIC("cast(data as text)")
