@@ -278,23 +278,18 @@ TEST(a_look_that_stalls_holds_up_no_renewal)
 /* The statement that also looks is broken off; the one behind it is not. */
 TEST(a_renewal_of_an_idle_process_waits_for_its_row)
 {
-	PGconn *locker;
-	hwt_store *store;
-	char text[200];
+	NEEDS_POSTGRES();
+	hwt_store *store = idle(&KIND(.shards = 1), HWT_S(600));
+	USER *locker = connect_user();
 	unsigned before;
 
-	NEEDS_POSTGRES();
-	store = idle(&KIND(.shards = 1), HWT_S(600));
-	locker = PQconnectdb(world.url + strlen("pg:"));
-	(void)snprintf(text, sizeof(text), "begin; update %s_member set until_us = until_us", world.schema);
-	PQclear(PQexec(locker, text));
+	CHECK(user_sql(locker, "begin; update %s_member set until_us = until_us", world.schema));
 	before = atomic_load(&renewals);
 	look_now(store);
 	while (query("select count(*) from pg_locks where not granted") == 0)
 		sleep_ms(1);
 	sleep_ms(500);
-	PQclear(PQexec(locker, "commit"));
-	PQfinish(locker);
+	CHECK(user_sql(locker, "commit"));
 	CHECK(wait_count(&renewals, before + 1));
 	CHECK_INT(atomic_load(&told), ==, 0);
 	end_idle(store);

@@ -63,9 +63,9 @@ static void damage_sqlite(int type)
 static bool damage_postgres(void)
 {
 	const char *ctl = getenv("HWT_POSTGRES_CTL");
-	char path[256], command[300];
-	PGconn *conn;
-	PGresult *result;
+	char command[300];
+	struct value path;
+	void *conn;
 
 	if (!ctl)
 		return false;
@@ -74,14 +74,12 @@ static bool damage_postgres(void)
 	(void)snprintf(command, sizeof(command),
 		       "select current_setting('data_directory') || '/' || pg_relation_filepath('%s_timeout')",
 		       world.schema);
-	result = PQexec(conn, command);
-	REQUIRE(PQntuples(result) == 1);
-	(void)snprintf(path, sizeof(path), "%s", PQgetvalue(result, 0, 0));
-	PQclear(result);
+	user_value(conn, command, &path);
+	REQUIRE(path.rows == 1);
 	disconnect_user(conn);
 	(void)snprintf(command, sizeof(command), "%s -m fast stop", ctl);
 	CHECK_INT(system(command), ==, 0);
-	write_over(path, INT64_C(8192) * 5);
+	write_over(path.text, INT64_C(8192) * 5);
 	(void)snprintf(command, sizeof(command), "%s start", ctl);
 	CHECK_INT(system(command), ==, 0);
 	return true;

@@ -3,16 +3,9 @@
  * News and urls of any bytes.  A role that may write to the database may send news: they cost a begin or a look in
  * vain, and nothing else.  What is drawn follows from a seed, HWT_SEED.
  */
-#include "store.h"
+#include "store_query.h"
 
 #include "inside.h"
-
-#ifdef HWT_STORE_SQLITE
-#include <sqlite3.h>
-#endif
-#ifdef HWT_STORE_POSTGRES
-#include <libpq-fe.h>
-#endif
 
 #define NEWS 400
 #define URLS 4000
@@ -72,10 +65,9 @@ static void draw_payload(struct prng *prng, char *payload, size_t size)
 
 static void send_postgres(struct prng *prng, const int32_t *shards, size_t n)
 {
-	PGconn *conn = PQconnectdb(world.url + 3);
+	USER *conn = connect_user();
 	char payload[1024], channel[64];
 
-	REQUIRE(PQstatus(conn) == CONNECTION_OK);
 	for (int i = 0; i < NEWS; i++) {
 		const char *values[] = { channel, payload };
 		PGresult *result;
@@ -86,7 +78,6 @@ static void send_postgres(struct prng *prng, const int32_t *shards, size_t n)
 		CHECK_INT(PQresultStatus(result), ==, PGRES_TUPLES_OK);
 		PQclear(result);
 	}
-	PQfinish(conn);
 }
 #endif
 
@@ -112,12 +103,10 @@ static void bind_any(struct prng *prng, sqlite3_stmt *statement, int at)
 
 static void send_sqlite(struct prng *prng, const int32_t *shards, size_t n)
 {
-	sqlite3 *db = NULL;
+	USER *db = connect_user();
 	sqlite3_stmt *statement = NULL;
 	char text[160];
 
-	REQUIRE(sqlite3_open(world.url + 7, &db) == SQLITE_OK);
-	sqlite3_busy_timeout(db, (int)(PATIENCE_NS / HWT_MS(1)));
 	(void)snprintf(text, sizeof(text), "insert into %s_hint (id, due_us, shard, len, at_us) values (?, ?, ?, ?, ?)",
 		       world.schema);
 	REQUIRE(sqlite3_prepare_v2(db, text, -1, &statement, NULL) == SQLITE_OK);
@@ -130,7 +119,6 @@ static void send_sqlite(struct prng *prng, const int32_t *shards, size_t n)
 		sqlite3_reset(statement);
 	}
 	sqlite3_finalize(statement);
-	sqlite3_close(db);
 }
 #endif
 

@@ -2,7 +2,6 @@
 /*
  * A url that names several hosts, of which some do not answer, or do not write.
  */
-#include "store.h"
 #include "store_query.h"
 
 #include "inside.h"
@@ -24,23 +23,6 @@ static const char *server(void)
 static int server_len(void)
 {
 	return (int)strcspn(server(), " ");
-}
-
-/* A statement on a connection of the test's own. */
-__attribute__((format(printf, 1, 2))) static void execute(const char *format, ...)
-{
-	char text[512];
-	PGconn *conn = PQconnectdb(getenv("HWT_STORE_URL") + 3);
-	PGresult *result;
-	va_list args;
-
-	va_start(args, format);
-	(void)vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	result = PQexec(conn, text);
-	CHECK(PQresultStatus(result) != PGRES_FATAL_ERROR);
-	PQclear(result);
-	PQfinish(conn);
 }
 
 /* A host that is frozen: its kernel takes connections, and nobody answers. */
@@ -92,18 +74,19 @@ TEST(a_host_that_does_not_write_is_not_used_until_it_does)
 {
 	NEEDS_POSTGRES();
 	hwt_store_config config = store_config();
-	char role[32], error[256] = "";
+	char role[32], url[TEXT_MAX], error[256] = "";
 	CLOSING hwt_store *store = NULL;
 
 	fresh_world();
 	(void)snprintf(role, sizeof(role), "%s_role", world.schema);
-	execute("create role %s superuser login; alter role %s set default_transaction_read_only = on", role, role);
-	(void)snprintf(world.url, sizeof(world.url),
+	(void)query("create role %s superuser login; alter role %s set default_transaction_read_only = on", role, role);
+	(void)snprintf(url, sizeof(url),
 		       "pg:host=%.*s user=%s dbname=postgres target_session_attrs=read-write connect_timeout=300",
 		       server_len(), server(), role);
-	CHECK_INT(hwt_store_open(&store, world.url, &config, error, sizeof(error)), ==, ENOTCONN);
+	CHECK_INT(hwt_store_open(&store, url, &config, error, sizeof(error)), ==, ENOTCONN);
 	CHECK(strstr(error, "read-only") != NULL);
-	execute("alter role %s reset default_transaction_read_only", role);
+	(void)query("alter role %s reset default_transaction_read_only", role);
+	memcpy(world.url, url, sizeof(url));
 	store = open_store();
 	put(store, "a", HWT_S(3600));
 }
@@ -208,19 +191,16 @@ TEST(a_call_does_not_wait_for_a_server_that_was_replaced)
 {
 	NEEDS_POSTGRES();
 	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-	PGconn *conn = PQconnectdb(getenv("HWT_STORE_URL") + 3);
-	char text[128];
 	CLOSING hwt_store *store = fresh_store();
+	USER *locker = connect_user();
 	bool in_time = false;
 
 	put(store, "a", HWT_S(3600));
-	(void)snprintf(text, sizeof(text), "begin; lock table %s_timeout", world.schema);
-	PQclear(PQexec(conn, text));
+	CHECK(user_sql(locker, "begin; lock table %s_timeout", world.schema));
 	while (!in_time && atomic_load(&waits_in_vain) <= 1 && hwt_now() < give_up_ns)
 		in_time = put_and_meet(store);
 	CHECK(in_time);
 	CHECK_INT(atomic_load(&waits_in_vain), <=, 1); /* one may have begun a moment before */
-	PQfinish(conn);
 }
 
 /* More than a socket takes. */
