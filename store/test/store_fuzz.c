@@ -234,6 +234,8 @@ TEST(urls_of_any_bytes_are_taken_or_refused_with_a_text)
 	struct prng prng = { test_seed("urls") };
 	unsigned taken = 0, refused = 0, unknown = 0;
 
+	fresh_world();
+	REQUIRE(chdir(world.folder) == 0); /* for the files whose names are drawn */
 	for (int i = 0; i < URLS; i++) {
 		const struct hwts_engine *engine;
 		struct hwts_db *db = NULL;
