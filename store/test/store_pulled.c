@@ -245,7 +245,7 @@ TEST(limits_and_pauses_hold_for_what_is_pulled)
 	CLOSING hwt_store *store = start_pulled(2);
 	hwt_store_spec spec = SPEC("a", 0, .group = "tenant");
 	int64_t second;
-	const struct hwts_own_rules *own;
+	const struct hwts_turn_group *group;
 	hwt_store_run *run;
 
 	CHECK_CALL(hwt_store_limit(store, "a", "tenant", &LIMITS(.running = 1)), 0);
@@ -257,8 +257,8 @@ TEST(limits_and_pauses_hold_for_what_is_pulled)
 	CHECK_CALL(hwt_store_end(run, 0), 0);
 	wait_ready(store, 1);
 	CHECK_CALL(hwt_store_pause(store, "a", "tenant"), 0);
-	WAIT_FOR(LOCKED(store, (own = hwts_rules_find(&hwts_kind_find(store, "a")->turns.book, "tenant", 6)) &&
-				   own->is.paused));
+	WAIT_FOR(LOCKED(store, (group = hwts_turns_find(&hwts_kind_find(store, "a")->turns, "tenant", 6)) &&
+				   group->own && group->own->paused));
 	check_none(store);
 	CHECK(wait_store_state(store, second, HWT_STORE_PENDING));
 	CHECK_CALL(hwt_store_resume(store, "a", "tenant"), 0);

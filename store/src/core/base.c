@@ -243,6 +243,15 @@ uint64_t hwts_mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
+uint32_t hwts_hash(const char *bytes, size_t len)
+{
+	uint32_t h = 2166136261u;
+
+	for (size_t i = 0; i < len; i++)
+		h = (h ^ (unsigned char)bytes[i]) * 16777619u;
+	return h;
+}
+
 uint64_t hwts_random(void)
 {
 	static _Thread_local uint64_t state;

@@ -102,6 +102,7 @@ static inline int64_t hwts_up_to_us(int64_t ns)
 
 uint64_t hwts_random(void); /* for names, jitter, where to begin: not for secrets */
 uint64_t hwts_mix(uint64_t value);
+uint32_t hwts_hash(const char *bytes, size_t len); /* FNV-1a */
 
 /* Copies text into a field, cut at a whole character of UTF-8, always with a final 0. */
 void hwts_cut(char *field, size_t size, const char *text, size_t len);

@@ -2,19 +2,16 @@
 /* What the engines share; engine.h. */
 #include "core/engine.h"
 
-/* FNV-1a of 32 bits, folded. */
-static uint32_t hash(const char *text)
+static uint32_t folded(const char *text)
 {
-	uint32_t h = 2166136261u;
+	uint32_t h = hwts_hash(text, strlen(text));
 
-	for (; *text; text++)
-		h = (h ^ (unsigned char)*text) * 16777619u;
 	return h ^ h >> 10 ^ h >> 20;
 }
 
 int64_t hwts_id_of(int64_t number, const char *group, const char *key)
 {
-	uint32_t bucket = group ? hash(group) : key ? hash(key) : (uint32_t)number;
+	uint32_t bucket = group ? folded(group) : key ? folded(key) : (uint32_t)number;
 
 	return number << HWTS_BUCKET_BITS | (bucket & (HWTS_BUCKETS - 1));
 }

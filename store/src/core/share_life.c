@@ -98,7 +98,7 @@ static int64_t this_place(void)
 	len += strlen(place + len);
 	if (readlink("/proc/self/ns/pid", place + len, 64) < 0)
 		return 0;
-	return (int64_t)(hwts_name_hash(place, strlen(place)) & 0xffffff);
+	return (int64_t)(hwts_mix(hwts_hash(place, strlen(place))) & 0xffffff);
 }
 
 int64_t hwts_share_incarnation(void)

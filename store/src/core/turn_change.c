@@ -28,17 +28,6 @@ void hwts_turns_set_kind(struct hwts_turns *turns, bool paused, struct hwts_rule
 		place_all(turns);
 }
 
-static void place_named(struct hwts_turns *turns, const char *name, size_t len, bool own)
-{
-	struct hwts_turn_group *group = hwts_turns_find(turns, name, len);
-
-	if (!group)
-		return;
-	group->own = own;
-	if (group->turns > 0)
-		hwts_turns_place(turns, group);
-}
-
 static bool was_not_read(void *ctx, uint32_t shard)
 {
 	(void)ctx;
@@ -49,37 +38,35 @@ static bool was_not_read(void *ctx, uint32_t shard)
 bool hwts_turns_set_own(struct hwts_turns *turns, const char *name, size_t len, uint16_t bucket,
 			const struct hwts_own *is)
 {
-	struct hwts_own_rules *own = hwts_rules_find(&turns->book, name, len);
-	bool made = !own, changed;
+	struct hwts_own *own = hwts_alloc(sizeof(*own)), *was;
+	struct hwts_turn_group *group = own ? hwts_turns_group(turns, name, len, bucket) : NULL;
 
-	if (!own)
-		own = hwts_rules_make(&turns->book, name, len);
-	if (!own) { /* they are read once more */
+	if (!group) { /* they are read once more */
+		free(own);
 		hwts_turns_settle(turns, was_not_read, NULL);
 		return false;
 	}
-	changed = made || own->is.limited != is->limited || own->is.paused != is->paused ||
-		  !are_same(&own->is.rules, &is->rules);
-	own->is = *is;
-	own->bucket = bucket;
+	was = group->own;
+	group->own = own;
+	*own = *is;
 	own->seen = true;
-	if (changed)
-		place_named(turns, name, len, true);
+	if (group->turns > 0 &&
+	    !(was && was->limited == is->limited && was->paused == is->paused && are_same(&was->rules, &is->rules)))
+		hwts_turns_place(turns, group);
+	free(was);
 	return true;
 }
 
 void hwts_turns_settle(struct hwts_turns *turns, bool (*read)(void *ctx, uint32_t shard), void *ctx)
 {
-	struct hwts_rule_book *book = &turns->book;
-
-	for (size_t i = 0; i < book->room; i++)
-		for (struct hwts_own_rules *own = book->chains[i], *next; own; own = next) {
-			next = own->chain;
-			if (!own->seen && read(ctx, own->bucket % turns->shards)) {
-				place_named(turns, own->name, own->len, false);
-				hwts_rules_remove(book, own);
-			} else {
-				own->seen = false;
+	for (size_t i = 0; i < turns->room; i++)
+		for (struct hwts_turn_group *group = turns->chains[i]; group; group = group->chain) {
+			if (group->own && !group->own->seen && read(ctx, group->bucket % turns->shards)) {
+				free(group->own);
+				group->own = NULL;
+				hwts_turns_place(turns, group);
+			} else if (group->own) {
+				group->own->seen = false;
 			}
 		}
 }
@@ -189,6 +176,7 @@ void hwts_turns_clear(struct hwts_turns *turns)
 	for (size_t i = 0; i < turns->room; i++)
 		for (struct hwts_turn_group *group = turns->chains[i], *next; group; group = next) {
 			next = group->chain;
+			free(group->own);
 			free(group);
 		}
 	free(turns->chains);
@@ -196,7 +184,6 @@ void hwts_turns_clear(struct hwts_turns *turns)
 		next = rest->next;
 		free(rest);
 	}
-	hwts_rules_clear(&turns->book);
 	*turns = none;
 }
 

@@ -118,17 +118,18 @@ static void out_of_wheel(struct hwts_turns *turns, struct hwts_turn_group *group
 	turns->waiting--;
 }
 
+/* One without turns, too: it retires when it comes to the front. */
 void hwts_turns_place(struct hwts_turns *turns, struct hwts_turn_group *group)
 {
 	if (group->where == IN_WHEEL)
 		out_of_wheel(turns, group);
-	if (group->where == OUT && group->queue)
+	if (group->where == OUT && (group->queue || group->turns == 0))
 		to_ring(turns, group);
 }
 
 static struct hwts_turn_group **chain_of(const struct hwts_turns *turns, const char *name, size_t len)
 {
-	return &turns->chains[hwts_name_hash(name, len) & (turns->room - 1)];
+	return &turns->chains[hwts_mix(hwts_hash(name, len)) & (turns->room - 1)];
 }
 
 /* False: no memory, and the chains stay as long as they are, which is no failure unless there are none. */
@@ -170,7 +171,7 @@ static void forget(struct hwts_turns *turns, struct hwts_turn_group *group)
 	}
 }
 
-/* It is neither in the ring nor in the wheel, and has no turns: it goes once its bucket is full. */
+/* It is neither in the ring nor in the wheel, and has no turns: without rules it goes once its bucket is full. */
 static void retire(struct hwts_turns *turns, struct hwts_turn_group *group, int64_t now_ns)
 {
 	int64_t ready = ready_ns(turns, group, now_ns);
@@ -179,7 +180,7 @@ static void retire(struct hwts_turns *turns, struct hwts_turn_group *group, int6
 		return;
 	if (ready > now_ns)
 		to_wheel(turns, group, ready, now_ns);
-	else
+	else if (!group->own)
 		forget(turns, group);
 }
 
@@ -287,10 +288,12 @@ struct hwts_turn_group *hwts_turns_find(const struct hwts_turns *turns, const ch
 	return group;
 }
 
-static struct hwts_turn_group *make(struct hwts_turns *turns, const char *name, size_t len, uint16_t bucket)
+struct hwts_turn_group *hwts_turns_group(struct hwts_turns *turns, const char *name, size_t len, uint16_t bucket)
 {
-	struct hwts_turn_group *group, **chain;
+	struct hwts_turn_group *group = hwts_turns_find(turns, name, len), **chain;
 
+	if (group)
+		return group;
 	if (turns->count >= turns->room && !resize(turns, HWTS_MAX(turns->room * 2, FIRST_ROOM)))
 		return NULL;
 	group = hwts_alloc(HWTS_MAX(offsetof(struct hwts_turn_group, start) + len, sizeof(*group)));
@@ -299,7 +302,6 @@ static struct hwts_turn_group *make(struct hwts_turns *turns, const char *name, 
 	group->len = (uint8_t)len;
 	group->bucket = bucket;
 	memcpy(hwts_turn_name(group), name, len);
-	group->own = hwts_rules_find(&turns->book, name, len) != NULL;
 	chain = chain_of(turns, name, len);
 	group->chain = *chain;
 	*chain = group;
@@ -309,10 +311,9 @@ static struct hwts_turn_group *make(struct hwts_turns *turns, const char *name, 
 
 bool hwts_turns_join(struct hwts_turns *turns, struct hwts_turn *turn, const char *name, size_t len, int64_t id)
 {
-	struct hwts_turn_group *group = len > 0 ? hwts_turns_find(turns, name, len) : &turns->none;
+	struct hwts_turn_group *group = len > 0 ? hwts_turns_group(turns, name, len, (uint16_t)(id & 1023))
+						: &turns->none;
 
-	if (!group)
-		group = make(turns, name, len, (uint16_t)(id & 1023));
 	if (!group)
 		return false;
 	if (group->turns++ == 0 && group->where == IN_WHEEL)
@@ -408,10 +409,8 @@ void hwts_turns_done(struct hwts_turns *turns, struct hwts_turn *turn)
 bool hwts_turns_level(struct hwts_turns *turns, const char *name, size_t len, uint16_t bucket, int64_t full_ns,
 		      int64_t now_ns)
 {
-	struct hwts_turn_group *group = hwts_turns_find(turns, name, len);
+	struct hwts_turn_group *group = hwts_turns_group(turns, name, len, bucket);
 
-	if (!group)
-		group = make(turns, name, len, bucket);
 	if (!group)
 		return false;
 	group->full_ns = HWTS_MAX(group->full_ns, full_ns);

@@ -11,10 +11,10 @@
  *           rests: of groups that have more than the window keeps, what is left in the database
  *
  *   A turn belongs to a timeout in the window, from its entry to its end.  Groups are found by their name; each exists
- *   as long as it has a turn, or its bucket is not full.  What has no group has one in common, which no rule limits.
- *   The ring goes round: the first group begins one timeout and goes to the end.  A group that is paused, full or out
- *   of tokens leaves the ring when it comes to its front, and comes back by what happens to it: an end, a token's time,
- *   other rules.
+ *   as long as it has a turn, its bucket is not full, or it has rules of its own.  What has no group has one in common,
+ *   which no rule limits.  The ring goes round: the first group begins one timeout and goes to the end.  A group that
+ *   is paused, full or out of tokens leaves the ring when it comes to its front, and comes back by what happens to
+ *   it: an end, a token's time, other rules.
  *
  *   A bucket of tokens is one number, when it will be full: a start moves that by start_every, and one is possible
  *   while it is at most (burst - 1) * start_every away.  A turn that is taken reserves a token, and uses it when its
@@ -79,41 +79,22 @@ struct hwts_own {
 	struct hwts_rules rules;
 	bool limited; /* they count, and not those of the kind */
 	bool paused;
+	bool seen; /* since the last hwts_turns_settle */
 };
 
-/* By name; turn_rules.c. */
-struct hwts_own_rules {
-	struct hwts_own_rules *chain;
-	struct hwts_own is;
-	bool seen;
-	uint8_t len;
-	uint16_t bucket;
-	char name[];
-};
-
-struct hwts_rule_book {
-	struct hwts_own_rules **chains;
-	size_t room, count;
-};
-
-struct hwts_own_rules *hwts_rules_find(const struct hwts_rule_book *book, const char *name, size_t len);
-struct hwts_own_rules *hwts_rules_make(struct hwts_rule_book *book, const char *name, size_t len); /* NULL: no memory */
-void hwts_rules_remove(struct hwts_rule_book *book, struct hwts_own_rules *own);
-void hwts_rules_clear(struct hwts_rule_book *book);
-uint32_t hwts_name_hash(const char *name, size_t len);
-
-/* 64 bytes with a name of up to 13. */
+/* 72 bytes with a name of up to 13. */
 struct hwts_turn_group {
 	struct hwts_turn_group *chain; /* of those with its hash */
 	struct hwts_turn_group *next;  /* in the ring, or in a slot of the wheel */
 	struct hwts_turn *queue;
+	struct hwts_own *own;    /* NULL: the rules of the kind hold */
 	int64_t full_ns;         /* when its bucket is full */
 	uint32_t turns, running; /* its turns; T1 */
 	uint32_t round;          /* of its last timeout that was queued for a thread */
 	uint16_t reserved;       /* T2 */
 	uint16_t bucket;
-	uint8_t where : 2, own : 1, rests : 1; /* own: it has rules of its own; rests: and a rest */
-	uint8_t slot;                          /* of the wheel */
+	uint8_t where : 2, rests : 1; /* rests: it has a rest */
+	uint8_t slot;                 /* of the wheel */
 	uint8_t len;
 	char start[5]; /* of the name, which goes on behind the structure */
 };
@@ -148,8 +129,7 @@ struct hwts_turns {
 	bool paused;            /* all of the kind */
 	bool stalled;           /* the rules have changed, and are being read: nothing is begun */
 	struct hwts_rules each; /* of each group without its own */
-	struct hwts_rule_book book;
-	int64_t *empty_ns; /* of each shard: when its buckets were empty; 0: they were not */
+	int64_t *empty_ns;      /* of each shard: when its buckets were empty; 0: they were not */
 	uint32_t shards;
 };
 
@@ -217,6 +197,8 @@ static inline bool hwts_rest_precedes(const struct hwts_rest *rest, const struct
 
 /* Of use to its other files. */
 struct hwts_turn_group *hwts_turns_find(const struct hwts_turns *turns, const char *name, size_t len);
+/* Or made; NULL: no memory. */
+struct hwts_turn_group *hwts_turns_group(struct hwts_turns *turns, const char *name, size_t len, uint16_t bucket);
 bool hwts_turns_is_paused(const struct hwts_turns *turns, const struct hwts_turn_group *group);
 struct hwts_rules hwts_turns_rules(const struct hwts_turns *turns, const struct hwts_turn_group *group);
 void hwts_turns_place(struct hwts_turns *turns, struct hwts_turn_group *group); /* something has happened to it */
