@@ -211,7 +211,7 @@ static int put_group(hwt_store *store)
 	rc = hwts_numbers_give(store, conn, puts, 2);
 	if (rc == 0)
 		rc = hwts_rows_put(conn, puts, 2, false);
-	hwts_pool_put(store, conn);
+	hwts_pool_put(store, conn, 0);
 	if (rc != 0 || puts[0].rc != 0)
 		return rc ? rc : puts[0].rc;
 	CHECK(puts[1].rc == EEXIST || is_fair(puts[1].rc, 0));

@@ -94,7 +94,7 @@ TEST(the_first_registration_of_a_kind_settles_it)
 		CHECK_INT(hwts_rows_kind(conn, "a", &second, &out), ==, 0);
 	}
 	CHECK_INT(query("select count(*) from %s_shard", world.schema), ==, 3);
-	hwts_pool_put(store, conn);
+	hwts_pool_put(store, conn, 0);
 }
 
 enum { MAKERS = 4, MADE = 15 };
@@ -183,7 +183,7 @@ TEST(a_connection_that_broke_is_not_kept)
 	CHECK_INT(hwts_pool_get(store, &conn), ==, 0);
 	CHECK(!store->pool->idle); /* it was kept since the store was opened */
 	conn->broken = true;
-	hwts_pool_put(store, conn);
+	hwts_pool_put(store, conn, 0);
 	CHECK(!store->pool->idle);
 }
 
@@ -703,7 +703,7 @@ TEST(results_of_postgresql_are_what_was_given)
 	for (int i = 0; result && i < (int)HWTS_COUNT(read); i++)
 		CHECK_INT(hwts_pg_get(result, 0, i), ==, read[i]);
 	PQclear(result);
-	hwts_pool_put(store, conn);
+	hwts_pool_put(store, conn, 0);
 }
 #endif
 

@@ -491,7 +491,7 @@ TEST(what_fails_for_one_put_of_a_group_is_told_to_that_one)
 	atomic_store(&hwts_test_at, end_session);
 	CHECK_INT(hwts_rows_put(conn, puts, 2, false), ==, 0);
 	atomic_store(&hwts_test_at, NULL);
-	hwts_pool_put(store, conn);
+	hwts_pool_put(store, conn, 0);
 	CHECK_INT(puts[0].rc, ==, 0);
 	CHECK(puts[1].rc == ENOTCONN || puts[1].rc == ECONNRESET);
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 2);
@@ -518,7 +518,7 @@ TEST(a_server_of_another_cluster_and_one_that_is_not_known_are_used)
 	CHECK_INT(hwts_pool_get(store, &conn), ==, 0);
 	pg_conn(conn)->origin = 0;
 	CHECK_INT(hwts_rows_get(conn, id, &info), ==, 0);
-	hwts_pool_put(store, conn);
+	hwts_pool_put(store, conn, 0);
 }
 
 TEST(a_role_without_rights_may_ask_which_server_it_is)

@@ -38,11 +38,10 @@ void hwts_cancel_group(hwt_store *store, struct hwts_request *requests, size_t n
 	HWTS_POINT("cancels");
 	for (const struct hwts_request *request = requests; request && ids; request = request->next)
 		ids[i++] = id_of(request);
-	if (rc == 0) {
-		rc = alone ? hwts_rows_cancel(conn, ids[0], HWTS_NOT_BEGUN, HWTS_ALL_STATES, false)
-			   : hwts_rows_cancel_all(conn, ids, (int *)(ids + n), n, HWTS_ALL_STATES);
-		hwts_pool_put(store, conn);
-	}
+	if (rc == 0)
+		rc = hwts_pool_put(store, conn,
+				   alone ? hwts_rows_cancel(conn, ids[0], HWTS_NOT_BEGUN, HWTS_ALL_STATES, false)
+					 : hwts_rows_cancel_all(conn, ids, (int *)(ids + n), n, HWTS_ALL_STATES));
 	i = 0;
 	for (struct hwts_request *request = requests; request; request = request->next, i++) {
 		request->rc = rc || alone ? rc : ((int *)(ids + n))[i];
@@ -64,10 +63,8 @@ static int cancel_begun(hwt_store *store, const struct hwts_about *about, int rc
 	if (found != 0)
 		return found == EBUSY ? rc : found;
 	rc = hwts_pool_get(store, &conn);
-	if (rc == 0) {
-		rc = hwts_rows_cancel(conn, about->id, row->epoch, about->states, false);
-		hwts_pool_put(store, conn);
-	}
+	if (rc == 0)
+		rc = hwts_pool_put(store, conn, hwts_rows_cancel(conn, about->id, row->epoch, about->states, false));
 	hwts_unbegun(store, row, rc == 0, NULL);
 	return rc;
 }

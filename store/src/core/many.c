@@ -221,8 +221,7 @@ int hwts_many(hwt_store *store, struct hwts_about *about, struct hwts_move *move
 							   (means_pending(walk) ? 1u << HWT_STORE_RUNNING : 0),
 						 .group = about->group,
 						 .any_group = about->any_group };
-		rc = walk_all(walk, move);
-		hwts_pool_put(store, walk->conn);
+		rc = hwts_pool_put(store, walk->conn, walk_all(walk, move));
 		*n = walk->n;
 		free(walk->list.places);
 	}

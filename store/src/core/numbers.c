@@ -156,10 +156,8 @@ static void *drawer(void *arg)
 		}
 		pthread_mutex_unlock(&numbers->lock);
 		rc = hwts_pool_get(store, &conn);
-		if (rc == 0) {
-			rc = draw(store, conn, 0, true);
-			hwts_pool_put(store, conn);
-		}
+		if (rc == 0)
+			rc = hwts_pool_put(store, conn, draw(store, conn, 0, true));
 		pthread_mutex_lock(&numbers->lock);
 		if (rc != 0 && rc != EAGAIN && !numbers->halt)
 			hwts_wait_ns(&numbers->wanted, &numbers->lock, HWT_S(1));
@@ -205,11 +203,7 @@ int hwts_numbers_give_on(hwt_store *store, void *connection, struct hwts_put *pu
 	if (hwts_holds_lock(store) || store->engine->blocks(connection))
 		return give_in_hand(store, put);
 	rc = hwts_pool_get(store, &conn);
-	if (rc != 0)
-		return rc;
-	rc = hwts_numbers_give(store, conn, put, 1);
-	hwts_pool_put(store, conn);
-	return rc;
+	return rc ? rc : hwts_pool_put(store, conn, hwts_numbers_give(store, conn, put, 1));
 }
 
 /* Behind the put: in a transaction that had only read, it could no more write if the drawer came first. */

@@ -175,8 +175,7 @@ static int open_db(hwt_store *store, const hwt_store_config *config)
 		rc = hwts_rows_store(conn, NULL, store->db->store, &none);
 	if (rc == 0)
 		hwts_numbers_open(store, conn);
-	hwts_pool_put(store, conn);
-	return rc;
+	return hwts_pool_put(store, conn, rc);
 }
 
 static int open_store(hwt_store **out, const char *url, const hwt_store_config *wish)

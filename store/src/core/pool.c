@@ -125,7 +125,7 @@ int hwts_pool_get(hwt_store *store, struct hwts_conn **out)
 	return rc;
 }
 
-void hwts_pool_put(hwt_store *store, struct hwts_conn *conn)
+int hwts_pool_put(hwt_store *store, struct hwts_conn *conn, int rc)
 {
 	bool kept = false;
 
@@ -142,6 +142,7 @@ void hwts_pool_put(hwt_store *store, struct hwts_conn *conn)
 	if (!kept)
 		store->engine->disconnect(conn);
 	end_turn(store);
+	return rc;
 }
 
 void hwts_pool_close(hwt_store *store)

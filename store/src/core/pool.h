@@ -21,7 +21,7 @@ int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role rol
 /* After an exchange.  After failures the database is back: the other threads try at once, too.  Without the lock. */
 void hwts_works(hwt_store *store, unsigned *failures);
 int hwts_pool_get(hwt_store *store, struct hwts_conn **conn);
-void hwts_pool_put(hwt_store *store, struct hwts_conn *conn);
+int hwts_pool_put(hwt_store *store, struct hwts_conn *conn, int rc); /* returns rc */
 void hwts_pool_init(struct hwts_pool *pool);
 void hwts_pool_close(hwt_store *store);
 unsigned hwts_pool_connects(hwt_store *store);

@@ -205,13 +205,9 @@ static void put_database(struct text *text, bool up)
 static bool read_database(hwt_store *store, struct text *text)
 {
 	struct hwts_conn *conn;
-	int rc = hwts_pool_get(store, &conn);
 
-	if (rc != 0)
-		return false;
-	rc = hwts_rows_kinds(conn, &text->infos, &text->info_count, &text->now_us);
-	hwts_pool_put(store, conn);
-	return rc == 0;
+	return hwts_pool_get(store, &conn) == 0 &&
+	       hwts_pool_put(store, conn, hwts_rows_kinds(conn, &text->infos, &text->info_count, &text->now_us)) == 0;
 }
 
 int hwt_store_prometheus(hwt_store *store, char *buf, size_t size)

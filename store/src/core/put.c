@@ -134,7 +134,7 @@ static int set_first_time(hwt_store *store, struct hwts_conn *conn, struct hwts_
 		if (rc == 0)
 			rc = hwts_rows_clock(conn ? conn : mine, conn ? HWTS_OPEN : HWTS_READS, &now_us);
 		if (mine)
-			hwts_pool_put(store, mine);
+			rc = hwts_pool_put(store, mine, rc);
 	}
 	return rc ? rc : hwts_series_begin(put, now_us);
 }
@@ -217,7 +217,7 @@ static void find_changed(hwt_store *store, struct hwts_put *puts, size_t n)
 			puts[i].id = 0;
 	}
 	if (conn)
-		hwts_pool_put(store, conn);
+		(void)hwts_pool_put(store, conn, 0);
 	(void)hwts_fail(ECONNRESET, "%s", text);
 }
 
@@ -236,8 +236,7 @@ static int put(hwt_store *store, struct hwts_put *puts, size_t n, bool all, bool
 	conn->brief = false;
 	if (rc == 0)
 		note(store, puts, n);
-	hwts_pool_put(store, conn);
-	if (rc == ECONNRESET)
+	if (hwts_pool_put(store, conn, rc) == ECONNRESET)
 		find_changed(store, puts, n);
 	return rc;
 }

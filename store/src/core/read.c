@@ -72,8 +72,7 @@ static int each_page(hwt_store *store, const char *name, struct hwts_list *list,
 	if (rc != 0)
 		return rc;
 	rc = hwts_rows_list(conn, &kind, list, infos, list->with_data ? PAGE_OF_DATA : PAGE, count);
-	hwts_pool_put(store, conn);
-	return rc;
+	return hwts_pool_put(store, conn, rc);
 }
 
 static int each_of(hwt_store *store, const struct hwts_about *about, each_it *each, void *ctx, hwt_store_info *infos)

@@ -41,10 +41,8 @@ int hwts_kind_of(hwt_store *store, const char *name, const struct hwts_kind_row 
 		return 0;
 	made = hwts_alloc(sizeof(*made));
 	rc = made ? hwts_pool_get(store, &conn) : ENOMEM;
-	if (rc == 0) {
-		rc = hwts_kind_ask(store, conn, name, make, &made->row);
-		hwts_pool_put(store, conn);
-	}
+	if (rc == 0)
+		rc = hwts_pool_put(store, conn, hwts_kind_ask(store, conn, name, make, &made->row));
 	if (rc != 0) {
 		free(made);
 		return rc;
@@ -125,8 +123,7 @@ static int register_kind(hwt_store *store, const hwt_store_kind *kind)
 	make.horizon_us = kind->horizon_ns ? kind->horizon_ns / 1000 : make.horizon_us;
 	if (rc != 0)
 		return rc;
-	rc = hwts_kind_ask(store, conn, kind->name, &make, &row);
-	hwts_pool_put(store, conn);
+	rc = hwts_pool_put(store, conn, hwts_kind_ask(store, conn, kind->name, &make, &row));
 	if (rc == 0 && row.mode != make.mode)
 		rc = hwts_fail(EINVAL, "kind %s is in the database with mode %d, not %d", kind->name, row.mode,
 			       make.mode);
@@ -200,8 +197,7 @@ int hwt_store_each_kind(hwt_store *store, bool (*each)(void *ctx, const hwt_stor
 		rc = hwts_pool_get(store, &conn);
 	if (rc != 0)
 		return hwts_leave(call, rc);
-	rc = hwts_rows_kinds(conn, &infos, &count, &now_us);
-	hwts_pool_put(store, conn);
+	rc = hwts_pool_put(store, conn, hwts_rows_kinds(conn, &infos, &count, &now_us));
 	for (size_t i = 0; i < count && each(ctx, &infos[i]); i++)
 		;
 	free(infos);
@@ -225,8 +221,7 @@ static int remove_kind(hwt_store *store, const char *name)
 	rc = hwts_pool_get(store, &conn);
 	if (rc != 0)
 		return rc;
-	rc = hwts_rows_kind_remove(conn, name);
-	hwts_pool_put(store, conn);
+	rc = hwts_pool_put(store, conn, hwts_rows_kind_remove(conn, name));
 	hwts_lock(store);
 	kind = rc == 0 ? hwts_kind_find(store, name) : NULL;
 	if (kind)

@@ -69,8 +69,7 @@ static int change(hwt_store *store, const char *kind, struct hwts_rules_change *
 		rc = hwts_pool_get(store, &conn);
 	if (rc != 0)
 		return rc;
-	rc = change_on(store, conn, change, &row);
-	hwts_pool_put(store, conn);
+	rc = hwts_pool_put(store, conn, change_on(store, conn, change, &row));
 	return rc == ENOENT ? hwts_fail(rc, "there is no kind \"%s\"", kind) : rc;
 }
 

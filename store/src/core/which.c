@@ -96,9 +96,5 @@ int hwts_about_do(hwt_store *store, struct hwts_about *about, hwts_do_it *act, v
 
 	if (rc == 0)
 		rc = hwts_pool_get(store, &conn);
-	if (rc != 0)
-		return rc;
-	rc = hwts_about_do_on(conn, about, act, ctx);
-	hwts_pool_put(store, conn);
-	return rc;
+	return rc ? rc : hwts_pool_put(store, conn, hwts_about_do_on(conn, about, act, ctx));
 }
