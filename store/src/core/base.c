@@ -313,6 +313,20 @@ void hwts_cut(char *field, size_t size, const char *text, size_t len)
 	memset(field + keep, 0, size - keep);
 }
 
+char *hwts_put_digits(char *to, int64_t number)
+{
+	char digits[HWTS_DIGITS], *at = digits + HWTS_DIGITS;
+	uint64_t left = number < 0 ? -(uint64_t)number : (uint64_t)number;
+
+	do
+		*--at = (char)('0' + left % 10);
+	while ((left /= 10) > 0);
+	if (number < 0)
+		*to++ = '-';
+	memcpy(to, at, (size_t)(digits + HWTS_DIGITS - at));
+	return to + (digits + HWTS_DIGITS - at);
+}
+
 bool hwts_to_ascii(char *text)
 {
 	char *to = text;

@@ -17,25 +17,11 @@ static bool are_alike(const struct hwts_put *puts, size_t n)
 	return true;
 }
 
-static size_t write_digits(char *to, uint64_t value)
-{
-	char digits[20];
-	size_t n = 0;
-
-	do
-		digits[n++] = (char)('0' + value % 10);
-	while ((value /= 10) != 0);
-	for (size_t i = 0; i < n; i++)
-		to[i] = digits[n - 1 - i];
-	return n;
-}
-
 static char *write_row(char *to, const struct hwts_put *put)
 {
-	to += write_digits(to, (uint64_t)put->id);
+	to = hwts_put_digits(to, put->id);
 	memcpy(to, ":*:", 3);
-	to += 3;
-	to += write_digits(to, put->len);
+	to = hwts_put_digits(to + 3, (int64_t)put->len);
 	*to++ = ',';
 	return to;
 }

@@ -84,21 +84,6 @@ void hwts_turns_taken(struct hwts_turns *turns, uint32_t shard, bool empty, int6
 #define LEVELS_MAX ((size_t)1 << 20) /* bytes */
 #define LEVEL 11                     /* bytes beside the name: the time, the bucket, the length of the name */
 
-static void put_number(char *to, uint64_t value, unsigned len)
-{
-	for (unsigned i = 0; i < len; i++)
-		to[i] = (char)(value >> 8 * (len - 1 - i));
-}
-
-static uint64_t get_number(const unsigned char *from, unsigned len)
-{
-	uint64_t value = 0;
-
-	for (unsigned i = 0; i < len; i++)
-		value = value << 8 | from[i];
-	return value;
-}
-
 static bool has_level(const struct hwts_turns *turns, const struct hwts_turn_group *group, uint32_t shard,
 		      int64_t now_ns)
 {
@@ -108,9 +93,9 @@ static bool has_level(const struct hwts_turns *turns, const struct hwts_turn_gro
 
 static char *put_level(char *to, int64_t us, uint16_t bucket, const char *name, uint8_t len)
 {
-	put_number(to, (uint64_t)HWTS_MAX(us, 0), 8);
-	put_number(to + 8, bucket, 2);
-	put_number(to + 10, len, 1);
+	hwts_put_bytes(to, (uint64_t)HWTS_MAX(us, 0), 8);
+	hwts_put_bytes(to + 8, bucket, 2);
+	hwts_put_bytes(to + 10, len, 1);
 	memcpy(to + LEVEL, name, len);
 	return to + LEVEL + len;
 }
@@ -155,8 +140,8 @@ void hwts_turns_read_levels(struct hwts_turns *turns, const void *bytes, size_t 
 	const unsigned char *at = bytes, *end = at ? at + len : at;
 
 	for (size_t name; end - at >= LEVEL; at += LEVEL + name) {
-		int64_t us = (int64_t)get_number(at, 8), ns;
-		uint16_t bucket = (uint16_t)(get_number(at + 8, 2) & 1023);
+		int64_t us = (int64_t)hwts_get_bytes(at, 8), ns;
+		uint16_t bucket = (uint16_t)(hwts_get_bytes(at + 8, 2) & 1023);
 
 		name = at[10];
 		if ((size_t)(end - at) < LEVEL + name || us < 0 || us >= HWTS_LATEST_US)

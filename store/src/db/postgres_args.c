@@ -13,8 +13,8 @@ enum { BOOL = 16, BYTEA = 17, INT8 = 20, INT2 = 21, INT4 = 23 }; /* the server's
 
 static void put_number(char **to, uint64_t value, unsigned len)
 {
-	for (unsigned i = 0; i < len; i++)
-		*(*to)++ = (char)(value >> 8 * (len - 1 - i));
+	hwts_put_bytes(*to, value, len);
+	*to += len;
 }
 
 static unsigned width_of(char type)
@@ -112,14 +112,9 @@ void hwts_pg_args_free(struct pg_args *args)
 
 int64_t hwts_pg_get(const PGresult *result, int row, int column)
 {
-	const unsigned char *bytes = (const unsigned char *)PQgetvalue(result, row, column);
 	int len = PQgetlength(result, row, column);
-	uint64_t value = 0;
+	uint64_t value = hwts_get_bytes(PQgetvalue(result, row, column), (unsigned)len);
 
-	if (len == 0)
-		return 0;
-	for (int i = 0; i < len; i++)
-		value = value << 8 | bytes[i];
 	if (len == 2)
 		return (int16_t)value;
 	return len == 4 ? (int32_t)value : (int64_t)value;

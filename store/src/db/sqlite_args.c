@@ -7,34 +7,18 @@
 #define NOW 31 /* the parameters that stand for the clocks; sql.c */
 #define BOOT 32
 #define MONO 30
-#define DIGITS 20
-
-/* With snprintf a life takes an eighth longer. */
-static char *write_number(char *to, int64_t number)
-{
-	char digits[DIGITS], *at = digits + DIGITS;
-	uint64_t left = number < 0 ? -(uint64_t)number : (uint64_t)number;
-
-	do
-		*--at = (char)('0' + left % 10);
-	while ((left /= 10) > 0);
-	if (number < 0)
-		*to++ = '-';
-	memcpy(to, at, (size_t)(digits + DIGITS - at));
-	return to + (digits + DIGITS - at);
-}
 
 /* ",1,5," or "[1,5]" */
 static int bind_list(sqlite3_stmt *made, int at, const char *ends, const struct hwts_value *value)
 {
 	const int64_t *items = value->bytes;
-	char *list = hwts_alloc(value->len * (DIGITS + 1) + 2), *end = list;
+	char *list = hwts_alloc(value->len * (HWTS_DIGITS + 1) + 2), *end = list;
 
 	if (!list)
 		return SQLITE_NOMEM;
 	*end++ = ends[0];
 	for (size_t i = 0; i < value->len; i++) {
-		end = write_number(end, items[i]);
+		end = hwts_put_digits(end, items[i]);
 		*end++ = ',';
 	}
 	if (value->len == 0)
