@@ -28,27 +28,29 @@
 #define NEXT(where) \
 	"select t.due_us, t.id from @_timeout t where " where \
 	" and (t.due_us, t.id) > (?1, ?2) order by t.due_us, t.id limit 1"
+/* PostgreSQL: rows of a shard m that a look and RENEW_LOOK look for. */
+#define AHEAD "t.shard = m.s and (t.due_us, t.id) > (m.d, m.i) and t.due_us < m.h and " MAY_BEGIN
+#define LATE(from) \
+	"t.shard = m.s and t.due_us >= " from " and (t.due_us, t.id) <= (m.d, m.i) and t.tx >= m.x and not" \
+	" pg_visible_in_snapshot(t.tx, m.p) and " MAY_BEGIN
+#define OVERDUE(before) \
+	"t.shard = m.s and (t.due_us, t.id) > (m.f, m.g) and t.due_us < " before " and (t.state = 1 or (t.state = 2" \
+	" and t.epoch <= m.e))"
 #define HWTS_LOOK_STATEMENTS \
 	TEXTS(LOOK, "look", "NIIIIi", \
-		"select 1, " \
-		ROW \
+		"select 1, " ROW \
 		" from @_timeout t where t.shard = ?1 and (t.due_us, t.id) > (?4, ?5) and t.due_us < ?3 and (t.state" \
 		" = 1 or (t.state = 2 and t.epoch < ?2)) order by t.due_us, t.id limit ?6", \
 		"with m as materialized (select * from unnest(?1, ?2, ?3, ?4, ?5) m(s, e, h, d, i)) select 1, x.*" \
-		" from m, lateral (select " \
-		ROW \
-		" from @_timeout t where t.shard = m.s and (t.due_us, t.id) > (m.d, m.i) and t.due_us < m.h and " \
-		MAY_BEGIN \
+		" from m, lateral (select " ROW " from @_timeout t where " AHEAD \
 		" order by t.due_us, t.id limit ?6) x"), \
 	TEXT(LOOK_GROUP, "look", "nnkiiiini", \
-		"select 1, " \
-		ROW \
+		"select 1, " ROW \
 		" from @_timeout t where t.bucket = ?1 and t.kind = ?2 and t.grp = ?3 and t.grp <> '' and (t.due_us," \
 		" t.id) > (?4, ?5) and t.due_us <= ?6 and (t.due_us < ?6 or t.id <= ?7) and t.priority = ?8 and" \
 		" t.state = 1 order by t.due_us, t.id limit ?9"), \
 	TEXT(LOOK_NO_GROUP, "look", "niiiini", \
-		"select 1, " \
-		ROW \
+		"select 1, " ROW \
 		" from @_timeout t where t.shard = ?1 and (t.due_us, t.id) > (?2, ?3) and t.due_us <= ?4 and" \
 		" (t.due_us < ?4 or t.id <= ?5) and length(t.grp) = 0 and t.priority = ?6 and t.state = 1 order by" \
 		" t.due_us, t.id limit ?7"), \
@@ -56,32 +58,23 @@
 	TEXT(LOOK_NEXT_IN, "look", "iinnk", \
 		NEXT("t.bucket = ?3 and t.kind = ?4 and t.grp = ?5 and t.grp <> ''")), \
 	TEXT(LOOK_ONE, "look", "nii", \
-		"select ?1, " \
-		ROW \
+		"select ?1, " ROW \
 		" from @_timeout t where t.id = ?2 and t.bucket = (?2 & 1023) and (t.state = 1 or (t.state = 2 and" \
 		" t.epoch < ?3))"), \
 	TEXTS(SWEEP, "sweep", "NIIIitiiII", \
-		"select 3, " \
-		ROW \
+		"select 3, " ROW \
 		" from @_timeout t where t.shard = ?1 and (t.due_us, t.id) > (?9, ?10) and t.due_us < ?7 and" \
 		" (t.state = 1 or (t.state = 2 and t.epoch < ?2)) order by t.due_us, t.id limit ?5", \
 		"with m as materialized (select m.*, p.p, pg_snapshot_xmin(p.p) x from unnest(?1, ?2, ?3, ?4, ?9," \
-		" ?10) m(s, e, d, i, f, g), (select ?6::pg_snapshot p) p) select 2, x.* from m, lateral (select " \
-		ROW \
-		" from @_timeout t where t.shard = m.s and t.due_us >= ?8 and (t.due_us, t.id) <= (m.d, m.i) and t.tx" \
-		" >= m.x and not pg_visible_in_snapshot(t.tx, m.p) and " \
-		MAY_BEGIN \
-		" offset 0) x union all select x.* from m, lateral (select case when " \
-		MAY_BEGIN \
-		" then 3 else 4 end, " \
-		ROW \
-		" from @_timeout t where t.shard = m.s and (t.due_us, t.id) > (m.f, m.g) and t.due_us < ?7 and" \
-		" (t.state = 1 or (t.state = 2 and t.epoch <= m.e)) order by t.due_us, t.id limit ?5) x"), \
+		" ?10) m(s, e, d, i, f, g), (select ?6::pg_snapshot p) p) select 2, x.* from m, lateral (select " ROW \
+		" from @_timeout t where " LATE("?8") \
+		" offset 0) x union all select x.* from m, lateral (select case when " MAY_BEGIN \
+		" then 3 else 4 end, " ROW " from @_timeout t where " OVERDUE("?7") \
+		" order by t.due_us, t.id limit ?5) x"), \
 	TEXTS(RENEW_LOOK, "renew", "tiilNNIIIIIIiitii", "", \
 		"with n as materialized (select @now us), r as (update @_member set until_us = n.us + ?2, kinds = ?4" \
 		" from n where name = ?1 and incarnation = ?3 and until_us between n.us + 1 and n.us + 3600000000" \
-		" returning " \
-		HWTS_SYNCED_TEXT \
+		" returning " HWTS_SYNCED_TEXT \
 		"), m as materialized (select m.*, p.p, pg_snapshot_xmin(p.p) x from unnest(?6, ?7, ?8, ?9, ?10, ?11," \
 		" ?12) m(s, e, h, d, i, f, g), (select ?15::pg_snapshot p) p) select s.*, l.n, null from n," \
 		" unnest(?5) k(id), lateral (select count(*) n from @_member l where k.id = any(l.kinds) and" \
@@ -91,14 +84,9 @@
 		" where s.kind = k.id offset 0) s union all select 0, n.us, exists (select 1 from r), f.found," \
 		" (extract(epoch from clock_timestamp() - statement_timestamp()) * 1000000)::bigint, 0, 0," \
 		" pg_current_snapshot()::text from n, lateral (select exists (select 1 from m, lateral (" \
-		"select 1 from @_timeout t where t.shard = m.s and (t.due_us, t.id) > (m.d, m.i) and t.due_us < m.h" \
-		" and " \
-		MAY_BEGIN \
-		" union all select 1 from @_timeout t where t.shard = m.s and t.due_us >= ?14 and (t.due_us, t.id) <=" \
-		" (m.d, m.i) and t.tx >= m.x and not pg_visible_in_snapshot(t.tx, m.p) and " \
-		MAY_BEGIN \
-		" union all select 1 from @_timeout t where t.shard = m.s and (t.due_us, t.id) > (m.f, m.g) and" \
-		" t.due_us < ?13 and (t.state = 1 or (t.state = 2 and t.epoch <= m.e))" \
+		"select 1 from @_timeout t where " AHEAD \
+		" union all select 1 from @_timeout t where " LATE("?14") \
+		" union all select 1 from @_timeout t where " OVERDUE("?13") \
 		" union all select 1 from @_timeout t where t.shard = m.s and t.due_us >= ?16 and t.due_us < ?17 and" \
 		" (t.state = 1 or (t.state = 2 and t.epoch <= m.e)) limit 1) x) found offset 0) f"),
 /* clang-format on */

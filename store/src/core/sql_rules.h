@@ -28,13 +28,11 @@
 		"select grp, bucket, paused, running is not null, coalesce(running, 0), coalesce(start_every_us, 0)," \
 		" coalesce(burst, 0) from @_group where bucket = @any(?1) and kind = ?2"), \
 	TEXTS(RULES_RUN, "rules", "NIiii", \
-		"select 1, " \
-		ROW \
+		"select 1, " ROW \
 		" from @_timeout t where t.shard = ?1 and (t.due_us, t.id) > (?3, ?4) and t.due_us < @now + 60000000" \
 		" and t.state = 2 and t.epoch < ?2 and t.grp <> '' order by t.due_us, t.id limit ?5", \
 		"with n as materialized (select @now + 60000000 us), m as materialized (select * from unnest(?1, ?2)" \
-		" m(s, e)) select 1, x.* from m, n, lateral (select " \
-		ROW \
+		" m(s, e)) select 1, x.* from m, n, lateral (select " ROW \
 		" from @_timeout t where t.shard = m.s and (t.due_us, t.id) > (?3, ?4) and t.due_us < n.us and" \
 		" t.state = 2 and t.epoch < m.e and length(t.grp) > 0 order by t.due_us, t.id limit ?5) x"), \
 	TEXTS(RULES_LOCK, "rules", "N", "", \
@@ -47,8 +45,7 @@
 		"select pg_notify('@_' || s.id, 'l') from @_shard s where s.id = any(?1) and s.owner is not null and" \
 		" s.owner <> ?2"), \
 	TEXT(RULES_BACK, "rules", "n", \
-		"update @_kind as k set removed = null where k.id = ?1 and k.removed is not null and " \
-		HAS_ROWS \
+		"update @_kind as k set removed = null where k.id = ?1 and k.removed is not null and " HAS_ROWS \
 		" > 0"), \
 	TEXT(RULES_THERE, "rules", "n", \
 		"select 1 from @_kind where id = ?1 and removed is null"), \
