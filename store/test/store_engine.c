@@ -492,6 +492,9 @@ TEST(what_is_put_by_the_process_that_made_the_kind_is_told)
 	CLOSING hwt_store *store = start_holder_of_hours();
 	put(other, "a", HWT_S(3000));
 	check_window(store, other, 1);
+	hwts_kind_find(other, "a")->asked_ns -= HWT_S(6); /* a lease later it asks again */
+	put(other, "a", HWT_S(36000));
+	CHECK_INT(hwts_kind_find(other, "a")->row.mode, ==, HWT_STORE_AT_LEAST_ONCE);
 }
 
 #ifdef HWT_STORE_POSTGRES

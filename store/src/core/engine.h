@@ -133,7 +133,6 @@ struct hwts_put {
 	int64_t found_id; /* of the row that is there now; 0: not known */
 	bool again;       /* refused, and may be accepted now */
 	bool runs;        /* it has replaced one that runs: due_us is that of the run */
-	bool learned;     /* kind was read again, and is registered now */
 	int64_t due_us;
 	int32_t shard;
 };

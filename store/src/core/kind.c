@@ -98,19 +98,12 @@ bool hwts_kind_known(hwt_store *store, const char *name, struct hwts_kind_row *o
 
 	hwts_lock(store);
 	kind = hwts_kind_find(store, name);
-	is = kind && !kind->row.removed;
+	is = kind && !kind->row.removed &&
+	     (kind->row.mode != HWTS_MODE_OPEN || hwt_now() - kind->asked_ns < store->config.lease_ns);
 	if (is)
 		*out = kind->row;
 	hwts_unlock(store);
 	return is;
-}
-
-void hwts_kind_learn(hwt_store *store, const char *name, const struct hwts_kind_row *row)
-{
-	struct hwts_kind *kind = hwts_kind_find(store, name);
-
-	if (kind && kind->row.mode == HWTS_MODE_OPEN)
-		kind->row = *row;
 }
 
 void hwts_kinds_free(hwt_store *store)

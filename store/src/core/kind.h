@@ -21,6 +21,7 @@ struct hwts_kind {
 	struct hwts_kind *next;
 	char name[HWTS_NAME_MAX + 1];
 	struct hwts_kind_row row;
+	int64_t asked_ns; /* when the database was asked for that */
 
 	/* If it is registered. */
 	bool registered, pulled;
@@ -43,8 +44,8 @@ struct hwts_kind {
 	} queue;                /* queue.c */
 };
 
-void hwts_kind_learn(hwt_store *store, const char *name, const struct hwts_kind_row *row); /* it has been registered */
-bool hwts_kind_known(hwt_store *store, const char *name, struct hwts_kind_row *out);       /* without asking */
+/* Without asking.  One that nobody has registered is asked for once a lease. */
+bool hwts_kind_known(hwt_store *store, const char *name, struct hwts_kind_row *out);
 struct hwts_kind_row hwts_kind_defaults(const hwt_store *store); /* what a put or a registration makes */
 int hwts_check_kind_name(const char *name);
 int hwts_check_text(const char *what, const char *text); /* a key or a group */

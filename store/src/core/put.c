@@ -175,8 +175,6 @@ static void note(hwt_store *store, const struct hwts_put *puts, size_t n)
 
 	hwts_lock(store);
 	for (size_t i = 0; i < n; i++) {
-		if (puts[i].learned)
-			hwts_kind_learn(store, puts[i].kind_name, &puts[i].kind);
 		if (puts[i].rc != 0)
 			continue;
 		HWTS_TALLY(store, put, 1);
@@ -375,12 +373,7 @@ int hwt_store_put_on(hwt_store *store, void *connection, const hwt_store_spec *s
 		rc = put_on(store, connection, &put);
 		hwts_numbers_refill(store);
 	}
-	if (rc == 0) {
-		hwts_lock(store);
-		if (put.learned)
-			hwts_kind_learn(store, put.kind_name, &put.kind);
-		HWTS_TALLY(store, put, 1);
-		hwts_unlock(store);
-	}
+	if (rc == 0)
+		HWTS_TALLY_ALONE(store, put, 1);
 	return hwts_leave(call, told(&put, rc, id));
 }

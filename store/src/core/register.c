@@ -50,8 +50,9 @@ int hwts_kind_of(hwt_store *store, const char *name, const struct hwts_kind_row 
 	*out = made->row;
 	hwts_lock(store);
 	kind = hwts_kind_add(store, made, name);
-	if (kind->row.removed)
+	if (kind->row.removed || kind->row.mode == HWTS_MODE_OPEN)
 		kind->row = *out;
+	kind->asked_ns = hwt_now();
 	hwts_unlock(store);
 	if (kind != made)
 		free(made);

@@ -56,7 +56,6 @@ int hwts_rows_reschedule_all(struct hwts_conn *conn, const int64_t *ids, struct 
 			     const struct hwts_move *move); /* rcs as for cancels */
 
 /* In rows_kind.c.  make NULL: ENOENT if it is not there. */
-struct hwts_kind_row hwts_kind_row_of(const struct hwts_value *row);
 int hwts_rows_kind(struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make,
 		   struct hwts_kind_row *out);
 

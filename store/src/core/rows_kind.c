@@ -6,15 +6,10 @@
 
 #include <stdlib.h>
 
-struct hwts_kind_row hwts_kind_row_of(const struct hwts_value *row)
-{
-	return (struct hwts_kind_row){ (int32_t)row[0].number, (uint32_t)row[1].number, (int)row[2].number,
-				       row[3].number, row[4].number == 1 };
-}
-
 static int read_row(void *ctx, const struct hwts_value *row)
 {
-	*(struct hwts_kind_row *)ctx = hwts_kind_row_of(row);
+	*(struct hwts_kind_row *)ctx = (struct hwts_kind_row){ (int32_t)row[0].number, (uint32_t)row[1].number,
+							       (int)row[2].number, row[3].number, row[4].number == 1 };
 	return 0;
 }
 

@@ -21,22 +21,17 @@
 
 #define SLACK_US HWTS_S_US
 
-/*
- * It may be; the statement knows.  The first registration of a kind may set another horizon than the one that was read:
- * PostgreSQL reads it with each put until then, and has nobody to tell.
- */
-static bool is_soon(const struct hwts_conn *conn, const struct hwts_put *put)
+/* It may be; the statement knows.  The first registration of a kind may set another horizon than was read. */
+static bool is_soon(const struct hwts_put *put)
 {
-	if (put->kind.mode == HWTS_MODE_OPEN)
-		return !conn->db->engine->locks_rows;
-	return put->absolute || put->when_us < put->kind.horizon_us + 2 * SLACK_US;
+	return put->kind.mode == HWTS_MODE_OPEN || put->absolute || put->when_us < put->kind.horizon_us + 2 * SLACK_US;
 }
 
-/* Of all of them; 0: they differ. */
+/* Of all of them; 0: they differ, or it may be another one by now. */
 static int64_t horizon_of(const struct hwts_put *puts, size_t n)
 {
-	for (size_t i = 1; i < n; i++)
-		if (puts[i].kind.horizon_us != puts[0].kind.horizon_us)
+	for (size_t i = 0; i < n; i++)
+		if (puts[i].kind.mode == HWTS_MODE_OPEN || puts[i].kind.horizon_us != puts[0].kind.horizon_us)
 			return 0;
 	return puts[0].kind.horizon_us;
 }
@@ -69,7 +64,6 @@ struct batch {
 	struct hwts_value *groups, *keys, *data;
 	struct hwts_step *steps;
 	size_t step_count;
-	bool learned; /* some kind is registered now */
 };
 
 static void accept(struct hwts_put *put, const struct hwts_value *row)
@@ -117,31 +111,6 @@ static int met(void *ctx, const struct hwts_value *row)
 	put->rc = EEXIST;
 	put->again = put->replace || (put->revive && row[1].number == HWT_STORE_FAILED);
 	return 0;
-}
-
-/* A kind that was not registered by anybody when it was last read. */
-static int see_kind(void *ctx, const struct hwts_value *row)
-{
-	struct batch *batch = ctx;
-	struct hwts_kind_row is = hwts_kind_row_of(row);
-
-	for (size_t i = 0; i < batch->n && is.mode != HWTS_MODE_OPEN; i++)
-		if (batch->puts[i].kind.id == is.id) {
-			batch->puts[i].kind.mode = is.mode;
-			batch->puts[i].kind.horizon_us = is.horizon_us;
-			batch->puts[i].learned = batch->learned = true;
-		}
-	return 0;
-}
-
-static void read_kinds(struct batch *batch)
-{
-	const struct hwts_put *put = batch->puts;
-
-	for (size_t i = 0; i < batch->n; i++, put++)
-		if (put->kind.mode == HWTS_MODE_OPEN && (i == 0 || put->kind.id != put[-1].kind.id))
-			batch->steps[batch->step_count++] = (struct hwts_step)HWTS_ASK(KIND, see_kind, batch,
-										       HWTS_TEXT(put->kind_name));
 }
 
 static bool is_plain(enum hwts_sql sql)
@@ -214,8 +183,7 @@ static bool open_batch(struct batch *batch, struct hwts_put *puts, size_t n)
 	for (size_t i = 0; i < NUMBERS; i++)
 		batch->numbers[i] = numbers ? numbers + i * n : NULL;
 	return numbers && batch->groups && batch->keys && batch->data &&
-	       hwts_grow(&batch->steps, &room, 2 * n + 1,
-			 sizeof(*batch->steps)); /* without clearing it: few are used */
+	       hwts_grow(&batch->steps, &room, n + 1, sizeof(*batch->steps)); /* without clearing it: few are used */
 }
 
 static void close_batch(struct batch *batch)
@@ -294,7 +262,7 @@ static bool write_news(struct hwts_conn *conn, struct hwts_step *step, int64_t *
 	size_t count = 0;
 
 	for (size_t i = 0; i < n; i++)
-		if (is_soon(conn, &puts[i]) && !(known && puts[i].rc != 0))
+		if (is_soon(&puts[i]) && !(known && puts[i].rc != 0))
 			ids[count++] = puts[i].id;
 	*step = (struct hwts_step){ .sql = HWTS_SQL_TELL,
 				    .args = { HWTS_BYTES(ids, count), HWTS_TEXT(hwts_me(conn->db)), HWTS_NUMBER(false),
@@ -309,8 +277,8 @@ static bool write_alike(struct hwts_conn *conn, struct batch *batch, struct hwts
 	const struct hwts_put *put = batch->puts;
 	struct hwts_step *steps = batch->steps;
 
-	if (conn->db->pooled || batch->step_count != 1 || steps[0].sql != HWTS_SQL_PUT_ALIKE || !is_soon(conn, put) ||
-	    !hwts_news_write(news, put, batch->n))
+	if (conn->db->pooled || batch->step_count != 1 || steps[0].sql != HWTS_SQL_PUT_ALIKE || !is_soon(put) ||
+	    put->kind.mode == HWTS_MODE_OPEN || !hwts_news_write(news, put, batch->n))
 		return false;
 	steps[0].args[NUMBERS + 3] = (struct hwts_value)HWTS_NUMBER(true);
 	steps[1] = (struct hwts_step)HWTS_DO(TELL_ALIKE, HWTS_NUMBER(put->id), HWTS_NUMBER(put->when_us),
@@ -346,8 +314,6 @@ int hwts_rows_send(struct hwts_conn *conn, struct hwts_put *puts, size_t n, unsi
 
 	if (rc == 0) {
 		write_batch(&batch, now_us);
-		if (conn->db->engine->locks_rows)
-			read_kinds(&batch);
 		if (tells && (write_alike(conn, &batch, &news) ||
 			      write_news(conn, &batch.steps[batch.step_count], ids, puts, n, false)))
 			batch.step_count++;
@@ -355,8 +321,6 @@ int hwts_rows_send(struct hwts_conn *conn, struct hwts_put *puts, size_t n, unsi
 	}
 	if (rc == 0)
 		rc = find_refused(conn, &batch, flags);
-	if (rc == 0 && tells && batch.learned)
-		(void)hwts_rows_tell(conn, puts, n, 0, false);
 	if (rc != 0)
 		rc = hwts_finish(conn, rc);
 	close_batch(&batch);
