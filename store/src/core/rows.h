@@ -173,7 +173,6 @@ struct hwts_past {
 	const size_t *told;    /* how many they are */
 	size_t page, passed;   /* passed: set to how many could not be read */
 	int32_t shard;
-	int64_t epoch; /* that is held */
 	enum hwts_part part;
 	bool tells; /* it is told of what cannot be read as of a row that has its place alone */
 };

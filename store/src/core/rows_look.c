@@ -229,7 +229,6 @@ static int look_at_one(struct hwts_conn *conn, struct hwts_look *look, const str
 				  .told = &look->due_count,
 				  .page = look->page,
 				  .shard = held->shard,
-				  .epoch = held->epoch,
 				  .part = ahead ? HWTS_AHEAD : HWTS_OVERDUE,
 				  .tells = true };
 	const char *types = hwts_statements[step->sql].types;
@@ -282,15 +281,11 @@ int hwts_rows_look(struct hwts_conn *conn, struct hwts_look *look)
  * Rests
  */
 
-/* Of what is read one by one, some is of another group. */
 static int see_rest(void *ctx, const struct hwts_value *row)
 {
 	struct hwts_refill *refill = ctx;
 	struct hwts_due due = hwts_due_of(row);
 
-	if (due.priority != refill->priority || due.group_len != refill->group_len ||
-	    memcmp(due.group, refill->group, due.group_len) != 0)
-		return 0;
 	if (!hwts_grow(&refill->dues, &refill->room, refill->count + 1, sizeof(due)))
 		return ENOMEM;
 	refill->dues[refill->count++] = due;

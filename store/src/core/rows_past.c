@@ -2,9 +2,10 @@
 /*
  * Reading past what cannot be read: a damaged page, which fails each statement that meets it.
  *
- * A shard is read in smaller and smaller pages until one row is too much.  From there on an index alone gives one place
- * after the other, and each row is read by itself, until one fails: the index has all that will ever be known of it.
- * Where the index is damaged, too, nothing more is read.
+ * A shard is read in smaller and smaller pages until one row is too much.  Then an index alone gives the place of the
+ * next one, which is all that will ever be known of it, and the reading goes on behind that.  It may be one that nobody
+ * looks for, with the damage behind it: then its begin finds nothing to do.  Where the index is damaged, too, nothing
+ * more is read.
  */
 #include "core/rows.h"
 
@@ -37,37 +38,20 @@ static int find_next(struct hwts_conn *conn, const struct hwts_past *past, struc
 	return hwts_fail(EIO, "all that is left in the index can be read, and not the whole");
 }
 
-static int read_alone(struct hwts_conn *conn, struct hwts_past *past, struct hwts_place place)
-{
-	const struct hwts_value known[HWTS_COLUMNS] = { HWTS_NUMBER(past->part), HWTS_NUMBER(place.id),
-							HWTS_NUMBER(place.due_us), HWTS_NUMBER(past->shard) };
-	struct hwts_step one = HWTS_ASK(LOOK_ONE, past->step.each, past->step.ctx, HWTS_NUMBER(past->part),
-					HWTS_NUMBER(place.id), HWTS_NUMBER(past->epoch));
-	int rc = hwts_run(conn, &one, 1, HWTS_READS);
-
-	if (rc == 0 || !conn->refused)
-		return rc;
-	past->passed++;
-	return past->tells ? past->step.each(past->step.ctx, known) : 0;
-}
-
-/* Behind the next row that cannot be read. */
+/* Behind the next row: it cannot be read, or one that follows it before any that is looked for. */
 static int pass_by(struct hwts_conn *conn, struct hwts_past *past)
 {
-	size_t passed = past->passed;
 	struct hwts_place place;
-	int rc = 0;
+	int rc = hwts_read_halts(conn) ? ECANCELED : find_next(conn, past, &place);
+	const struct hwts_value known[HWTS_COLUMNS] = { HWTS_NUMBER(past->part), HWTS_NUMBER(place.id),
+							HWTS_NUMBER(place.due_us), HWTS_NUMBER(past->shard) };
 
-	while (rc == 0 && past->passed == passed) {
-		rc = hwts_read_halts(conn) ? ECANCELED : find_next(conn, past, &place);
-		if (rc == 0)
-			rc = read_alone(conn, past, place);
-		if (rc == 0) {
-			*past->due_us = place.due_us;
-			*past->id = place.id;
-		}
-	}
-	return rc;
+	if (rc != 0)
+		return rc;
+	*past->due_us = place.due_us;
+	*past->id = place.id;
+	past->passed++;
+	return past->tells ? past->step.each(past->step.ctx, known) : 0;
 }
 
 int hwts_rows_past(struct hwts_conn *conn, struct hwts_past *past)

@@ -64,14 +64,11 @@ static int read_group(void *ctx, const struct hwts_value *row)
 	return 0;
 }
 
-/* Of what is read one by one, some does not run, or is in no group. */
 static int read_run(void *ctx, const struct hwts_value *row)
 {
 	struct hwts_ruling *ruling = ctx;
 	struct hwts_due due = hwts_due_of(row);
 
-	if (due.epoch == 0 || due.group_len == 0)
-		return 0;
 	if (!hwts_grow(&ruling->runs, &ruling->run_room, ruling->run_count + 1, sizeof(due)))
 		return ENOMEM;
 	ruling->runs[ruling->run_count++] = due;
@@ -121,8 +118,7 @@ static int read_past(struct hwts_conn *conn, struct hwts_ruling *ruling, const i
 				  .id = &ruling->at.id,
 				  .told = &ruling->run_count,
 				  .page = INT32_MAX, /* all */
-				  .shard = (int32_t)*shard,
-				  .epoch = *epoch };
+				  .shard = (int32_t)*shard };
 	int rc;
 
 	ruling->at = (struct hwts_place){ .due_us = INT64_MIN };

@@ -57,10 +57,6 @@
 	TEXT(LOOK_NEXT, "look", "iin", NEXT("t.shard = ?3")), \
 	TEXT(LOOK_NEXT_IN, "look", "iinnk", \
 		NEXT("t.bucket = ?3 and t.kind = ?4 and t.grp = ?5 and t.grp <> ''")), \
-	TEXT(LOOK_ONE, "look", "nii", \
-		"select ?1, " ROW \
-		" from @_timeout t where t.id = ?2 and t.bucket = (?2 & 1023) and (t.state = 1 or (t.state = 2 and" \
-		" t.epoch < ?3))"), \
 	TEXTS(SWEEP, "sweep", "NIIIitiiII", \
 		"select 3, " ROW \
 		" from @_timeout t where t.shard = ?1 and (t.due_us, t.id) > (?9, ?10) and t.due_us < ?7 and" \

@@ -368,16 +368,6 @@ static int look_next_in(struct act *act)
 	return emit_next(act, &found);
 }
 
-static int look_one(struct act *act)
-{
-	const struct version *t;
-
-	if (sim_find_row(act, NUMBER_ARG(1), &t) &&
-	    (t->n[STATE] == 1 || (t->n[STATE] == 2 && t->n[EPOCH] < NUMBER_ARG(2))))
-		sim_emit_due(act, NUMBER_ARG(0), t);
-	return 0;
-}
-
 /*
  * News
  */
@@ -625,7 +615,6 @@ sim_statement *const sim_put_statements[HWTS_SQLS] = {
 	[HWTS_SQL_LOOK_NO_GROUP] = look_no_group,
 	[HWTS_SQL_LOOK_NEXT] = look_next,
 	[HWTS_SQL_LOOK_NEXT_IN] = look_next_in,
-	[HWTS_SQL_LOOK_ONE] = look_one,
 	[HWTS_SQL_SWEEP] = sweep,
 	[HWTS_SQL_PUT] = put,
 	[HWTS_SQL_PUT_ALIKE] = put,
