@@ -13,7 +13,7 @@ trap 'rm -rf "$work"' EXIT
 # Not test_environment: what it is about, affinity among it, is glibc's.  Nor what computes with __int128:
 # unit_sleeper, unit_oracle.
 tests=${HWT_PLATFORM_TESTS:-unit_wide unit_counter unit_timer unit_idle unit_slab unit_bucket unit_wheel
-	unit_levels unit_lane unit_worker unit_script test_api test_api_config test_api_life test_stats test_loop test_clocks
+	unit_levels unit_lane unit_script test_api test_api_config test_api_life test_stats test_loop test_clocks
 	test_stress_all}
 
 wanted() { # NAME

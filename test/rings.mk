@@ -8,11 +8,11 @@ ROOM ?= base wheel lane worker timer store
 QUICK_base := slab counter sleeper monitor waiters wide script
 QUICK_wheel := bucket ring levels wheel world oracle
 QUICK_lane := lane lanes fair kept reserve reschedule trim script interleave
-QUICK_worker := worker idle tasks quiet trim_calls script
+QUICK_worker := timer idle tasks quiet trim_calls script
 QUICK_timer := timer environment script
 API_timer := api api_config api_life collect loop stats
 TWIN_wheel := wheel world oracle
-TWIN_worker := worker idle
+TWIN_worker := idle
 STORE_quick := basic bad engine
 
 of_rooms = $(foreach room,$(ROOM),$($(1)_$(room)))

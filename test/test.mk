@@ -5,14 +5,14 @@
 CHECKER := $(wildcard test/check/*.c)
 # ThreadSanitizer takes minutes for these and has nothing to see: they have one thread.
 LEFT_OUT ?= $(if $(findstring thread,$(SAN)),$(addprefix unit_,bucket counter fair levels monitor oracle quiet \
-	reserve ring script slab wheel wide worker world))
+	reserve ring script slab wheel wide world))
 UNIT_TESTS := $(filter-out $(LEFT_OUT:%=$(BUILD)/test/%),$(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/unit_*.c)))
 API_TESTS := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/test_*.c))
 # hwt.hpp in two standards, where there is a C++ compiler.
 CPP_TESTS := $(if $(shell command -v $(CXX) 2>/dev/null),$(addprefix $(BUILD)/test/test_cpp,17 20))
 # The same programs once more, on the hierarchical wheel.  Others draw the wheel themselves, or take both.
 TWINS ?= $(patsubst %,hierarchical:$(BUILD)/test/%,\
-	$(if $(findstring thread,$(SAN)),,unit_wheel unit_world unit_worker unit_oracle unit_idle) test_memory)
+	$(if $(findstring thread,$(SAN)),,unit_wheel unit_world unit_oracle unit_idle) test_memory)
 
 .PHONY: check sim soak fuzz model genmc static aarch64 coverage mutants mutants-sample mutants-random races memcheck platforms weather
 

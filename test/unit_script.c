@@ -72,7 +72,7 @@ TEST(a_long_lane_is_emptied_in_the_middle_of_a_tick)
  * The time of the day, which goes back
  */
 
-TEST(a_loop_follows_a_step_back)
+TEST(row31_a_loop_follows_a_step_back)
 {
 	play("day 5000000; advance 5000000 = never; at a 5000001; advance 5000000 = 5000001; day 1400000; new b 5;"
 	     "advance 1400000 = 1400005; new c 1; next = 1400000; in b 1 { ran c 1 }; advance 1400006 = 5000001;"

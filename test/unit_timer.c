@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What hwt_new_timeout touches, a stop beside a cancel, and what is left in words. */
+/* What hwt_new_timeout touches and what a cancel gives back, a stop beside a cancel, and what is left in words. */
 #include "unit.h"
 
 #include <sched.h>
@@ -29,6 +29,36 @@ TEST(new_timeout_writes_to_its_own_lane_only)
 	free(before);
 	free(timer_before);
 	driven_destroy(timer);
+}
+
+static void cancel_many_again_and_again(const hwt_config *config)
+{
+	hwt_timer *timer = driven_create(config, HWT_S(1));
+
+	for (int round = 0; round < 300; round++) {
+		hwt_timeout timeouts[500];
+
+		if (round == 3)
+			memory_is_back();
+		for (int i = 0; i < 500; i++)
+			CHECK_INT(hwt_new_timeout(timer, nothing, NULL, HWT_S(3600), &timeouts[i]), ==, 0);
+		if (round % 2 == 0) /* out of the wheel, or out of the queue */
+			driven_pass(timer, fake_now_ns + HWT_MS(1));
+		for (int i = 0; i < 500; i++)
+			CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
+		driven_pass(timer, fake_now_ns + HWT_MS(1));
+	}
+	CHECK_INT(memory_asked, ==, 0);
+	CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
+	driven_destroy(timer);
+}
+
+TEST(row24_a_cancelled_ones_record_is_free_after_the_pass_however_far_its_deadline)
+{
+	hwt_config config = driven_config(HWT_MS(1), 512);
+
+	for (config.wheel = HWT_WHEEL_HASHED; config.wheel <= HWT_WHEEL_HIERARCHICAL; config.wheel++)
+		cancel_many_again_and_again(&config);
 }
 
 /* A canceller that has taken ARMED away and has not pushed the record yet, while a stop passes by. */
