@@ -1,8 +1,31 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Beside the turns themselves: rules that change, shards that come and go, and those that wait for a thread. */
+/* Beside the turns themselves: rules, shards that come and go, and those that wait for a thread. */
 #include "core/turns.h"
 
 #include <stdlib.h>
+
+/*
+ * Rules: those that hold, and how they change
+ */
+
+struct hwts_rules hwts_turns_rules(const struct hwts_turns *turns, const struct hwts_turn_group *group)
+{
+	if (group == &turns->none)
+		return (struct hwts_rules){ .running = 0 };
+	return group->own && group->own->limited ? group->own->rules : turns->each;
+}
+
+bool hwts_turns_is_paused(const struct hwts_turns *turns, const struct hwts_turn_group *group)
+{
+	return turns->paused || (group->own && group->own->paused);
+}
+
+bool hwts_turns_exceed(const struct hwts_turns *turns, const struct hwts_turn *turn)
+{
+	uint32_t most = hwts_turns_rules(turns, turn->group).running;
+
+	return hwts_turns_is_paused(turns, turn->group) || (most > 0 && turn->group->running > most);
+}
 
 static void place_all(struct hwts_turns *turns)
 {
