@@ -193,16 +193,12 @@ int hwts_sqlite_commit(struct sqlite_conn *conn, int rc)
 		rc = hwts_sqlite_do(conn, "commit", NOTHING);
 	/* Also after a commit that failed: its transaction is still open then. */
 	if (rc != 0 && !sqlite3_get_autocommit(conn->handle)) {
-		char text[512];
-
-		hwts_cut(text, sizeof(text), hwts_fail_text(), strlen(hwts_fail_text()));
 		for (size_t i = 0; i < HWTS_SQLITE_STATEMENTS && conn->statements[i].text; i++)
 			sqlite3_reset(conn->statements[i].made);
 		for (size_t i = 0; i < HWTS_SQLS; i++)
 			sqlite3_reset(conn->made[i]);
 		if (sqlite3_exec(conn->handle, "rollback", NULL, NULL, NULL) != SQLITE_OK)
 			conn->conn.broken = true;
-		(void)hwts_fail(rc, "%s", text);
 	}
 	if (conn->has_turn) {
 		conn->has_turn = false;
