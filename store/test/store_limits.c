@@ -12,7 +12,6 @@ static struct {
 } starts[STARTS];
 static atomic_uint started, ended;
 static atomic_bool held;
-
 static pthread_mutex_t noting = PTHREAD_MUTEX_INITIALIZER;
 
 /* Notes its start, and waits while it is held.  What is counted in started has been written. */
@@ -217,6 +216,55 @@ TEST(what_is_beyond_the_share_of_a_group_starts_when_it_is_due)
 	spec.delay_ns = HWT_MS(100);
 	(void)put_spec(store, &spec);
 	CHECK(wait_count(&ended, 2));
+	close_small(store);
+}
+
+static void put_in_shard(hwt_store *store, uint32_t shard, int priority, unsigned count)
+{
+	static unsigned number;
+	char key[16];
+	hwt_store_spec spec = SPEC("a", 0, .key = key, .priority = priority);
+
+	for (; count > 0; number++) {
+		(void)snprintf(key, sizeof(key), "%u", number);
+		if ((hwts_id_of(0, NULL, key) & (HWTS_BUCKETS - 1)) % 8 != shard)
+			continue;
+		(void)put_spec(store, &spec);
+		count--;
+	}
+}
+
+/* A rest that cannot be read goes before all, and then its shard is given. */
+TEST(what_waits_for_a_rest_goes_on_when_that_is_lost)
+{
+	hwt_store *store;
+
+	fresh_world();
+	atomic_store(&hwts_test_window, 20 * 4);
+	atomic_store(&started, 0);
+	atomic_store(&ended, 0);
+	atomic_store(&held, false);
+	store = OPEN(.threads = 1, .lease_ns = HWT_S(3600));
+	register_kind(store, "a", note, NULL, HWT_STORE_AT_LEAST_ONCE);
+	front_put_before(store);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_held(store, 8));
+	WAIT_READ(store);
+	CHECK_CALL(hwt_store_pause(store, "a", NULL), 0);
+	WAIT_FOR(LOCKED(store, !hwts_rules_wanted(store)));
+	put_in_shard(store, 1, 0, 40);
+	put_in_shard(store, 0, 5, 2);
+	atomic_store(&front_only, "look");
+	front_arm(1, FRONT_BEFORE, 1u << 30);
+	CHECK_CALL(hwt_store_resume(store, "a", NULL), 0);
+	CHECK(wait_count(&ended, 1));
+	WAIT_FOR(!LOCKED(store, hwts_window_waits(store)));
+	hwts_lock(store);
+	hwts_lose(store, &store->kinds->shards[0]);
+	hwts_unlock(store);
+	CHECK(wait_count(&ended, 41));
+	front_arm(0, 0, 0);
+	atomic_store(&front_only, NULL);
 	close_small(store);
 }
 
