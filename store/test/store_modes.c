@@ -411,6 +411,38 @@ TEST(a_task_puts_in_its_own_transaction)
  * put_on
  */
 
+#ifdef HWT_STORE_SQLITE
+
+/* The caller's connection waits for the lock, for ten seconds. */
+static int commit_later(void *locks, int count)
+{
+	if (count == 0) {
+		atomic_store(&hwts_test_wall_us, 10 * HWTS_S_US);
+		CHECK(user_sql(locks, "commit"));
+	}
+	return 1;
+}
+
+/* It was due beyond the horizon as it was put, and is not when the row is written: looks have passed it meanwhile. */
+TEST(what_is_put_on_a_connection_that_waits_for_the_lock_is_told_of)
+{
+	NEEDS_SQLITE();
+	hwt_store_kind kind = kind_of(count_run, NULL);
+	CLOSING hwt_store *store = store_with(&kind);
+	USER *locks = connect_user(), *connection = connect_user();
+	hwt_store_spec spec = spec_of("a", HWT_S(405)); /* the horizon is 400 s */
+	int64_t id = 0;
+
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(user_sql(locks, "begin immediate"));
+	sqlite3_busy_handler(connection, commit_later, locks);
+	CHECK_CALL(hwt_store_put_on(store, connection, &spec, &id), 0);
+	CHECK_INT(query("select count(*) from %s_hint where id = %lld", world.schema, (long long)id), ==, 1);
+	atomic_store(&hwts_test_wall_us, 0);
+}
+
+#endif
+
 TEST(what_is_put_on_a_connection_exists_if_that_commits)
 {
 	hwt_store_kind kind = kind_of(count_run, NULL);

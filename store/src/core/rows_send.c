@@ -21,10 +21,16 @@
 
 #define SLACK_US HWTS_S_US
 
-/* It may be; the statement knows.  The first registration of a kind may set another horizon than was read. */
-static bool is_soon(const struct hwts_put *put)
+/*
+ * It may be; the statement knows.  The first registration of a kind may set another horizon than was read.  SQLite: a
+ * connection of a caller may get the lock long after the clock was read.
+ */
+static bool is_soon(const struct hwts_conn *conn, const struct hwts_put *put)
 {
-	return put->kind.mode == HWTS_MODE_OPEN || put->absolute || put->when_us < put->kind.horizon_us + 2 * SLACK_US;
+	bool waits = conn->here && !conn->db->engine->locks_rows;
+
+	return waits || put->kind.mode == HWTS_MODE_OPEN || put->absolute ||
+	       put->when_us < put->kind.horizon_us + 2 * SLACK_US;
 }
 
 /* Of all of them; 0: they differ, or it may be another one by now. */
@@ -262,7 +268,7 @@ static bool write_news(struct hwts_conn *conn, struct hwts_step *step, int64_t *
 	size_t count = 0;
 
 	for (size_t i = 0; i < n; i++)
-		if (is_soon(&puts[i]) && !(known && puts[i].rc != 0))
+		if (is_soon(conn, &puts[i]) && !(known && puts[i].rc != 0))
 			ids[count++] = puts[i].id;
 	*step = (struct hwts_step){ .sql = HWTS_SQL_TELL,
 				    .args = { HWTS_BYTES(ids, count), HWTS_TEXT(hwts_me(conn->db)), HWTS_NUMBER(false),
@@ -277,7 +283,7 @@ static bool write_alike(struct hwts_conn *conn, struct batch *batch, struct hwts
 	const struct hwts_put *put = batch->puts;
 	struct hwts_step *steps = batch->steps;
 
-	if (conn->db->pooled || batch->step_count != 1 || steps[0].sql != HWTS_SQL_PUT_ALIKE || !is_soon(put) ||
+	if (conn->db->pooled || batch->step_count != 1 || steps[0].sql != HWTS_SQL_PUT_ALIKE || !is_soon(conn, put) ||
 	    put->kind.mode == HWTS_MODE_OPEN || !hwts_news_write(news, put, batch->n))
 		return false;
 	steps[0].args[NUMBERS + 3] = (struct hwts_value)HWTS_NUMBER(true);
