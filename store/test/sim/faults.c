@@ -16,11 +16,13 @@ static int64_t some_leases(int64_t n)
 	return sim_some_time(n * sim_lease_ns);
 }
 
-static struct node *some_node(void)
+/* One of those that live and go on. */
+static void befall_node(void (*befall)(struct node *node))
 {
 	struct node *node = &nodes[sim_random(node_count)];
 
-	return node->is_up && !node->halts && !node->process->is_stopped && !node->process->is_cut ? node : NULL;
+	if (node->is_up && !node->halts && !node->process->is_stopped && !node->process->is_cut)
+		befall(node);
 }
 
 static void start_again(struct node *node)
@@ -29,24 +31,17 @@ static void start_again(struct node *node)
 		sim_start_node(node);
 }
 
-static void kill_one(void)
+static void kill_one(struct node *node)
 {
-	struct node *node = some_node();
-
-	if (!node)
-		return;
 	sim_kill_node(node);
 	sim_sleep(some_leases(2));
 	start_again(node);
 }
 
-static void stop_one(void)
+static void stop_one(struct node *node)
 {
-	struct node *node = some_node();
-	struct sim_process *process = node ? node->process : NULL;
+	struct sim_process *process = node->process;
 
-	if (!process)
-		return;
 	sim_tell("%s stands still", process->name);
 	sim_stop(process);
 	sim_reap(process);
@@ -58,14 +53,11 @@ static void stop_one(void)
 }
 
 /* Its machine sleeps: one clock stands still, too. */
-static void suspend_one(void)
+static void suspend_one(struct node *node)
 {
-	struct node *node = some_node();
-	struct sim_process *process = node ? node->process : NULL;
+	struct sim_process *process = node->process;
 	int64_t begin_ns = sim_now();
 
-	if (!process)
-		return;
 	sim_tell("the machine of %s sleeps", process->name);
 	sim_stop(process);
 	sim_reap(process);
@@ -78,13 +70,10 @@ static void suspend_one(void)
 	sim_continue(process);
 }
 
-static void cut_one(void)
+static void cut_one(struct node *node)
 {
-	struct node *node = some_node();
-	struct sim_process *process = node ? node->process : NULL;
+	struct sim_process *process = node->process;
 
-	if (!process)
-		return;
 	sim_tell("%s is cut off", process->name);
 	process->is_cut = true;
 	process->cut_ns = sim_now();
@@ -93,12 +82,8 @@ static void cut_one(void)
 	process->is_cut = false;
 }
 
-static void restart_one(void)
+static void restart_one(struct node *node)
 {
-	struct node *node = some_node();
-
-	if (!node)
-		return;
 	sim_tell("%s has to stop", node->process->name);
 	node->halts = true;
 	sim_wake_all(node);
@@ -218,24 +203,17 @@ static void step_server(void)
 	sim_note_fault(2 * sim_lease_ns + (step_ns < 0 ? -step_ns : 0));
 }
 
-static void step_client(void)
+static void step_client(struct node *node)
 {
-	struct node *node = some_node();
-
-	if (!node)
-		return;
 	sim_tell("the clock of %s is set", node->process->name);
 	sim_step_wall(node->process, sim_hit(2) ? some_leases(1000) : -some_leases(1000));
 }
 
 /* Not at some time, but at one of its next points. */
-static void kill_at_a_point(void)
+static void kill_at_a_point(struct node *node)
 {
-	struct node *node = some_node();
-	struct sim_process *process = node ? node->process : NULL;
+	struct sim_process *process = node->process;
 
-	if (!node)
-		return;
 	process->fuse = 1 + (unsigned)sim_random(UINT64_C(1) << sim_random(14));
 	sim_sleep(some_leases(4));
 	process->fuse = 0;
@@ -249,13 +227,10 @@ void sim_blow(struct sim_process *process)
 			sim_kill_node(&nodes[i]);
 }
 
-static void take_memory(void)
+static void take_memory(struct node *node)
 {
-	struct node *node = some_node();
-	struct sim_process *process = node ? node->process : NULL;
+	struct sim_process *process = node->process;
 
-	if (!node)
-		return;
 	sim_tell("%s has little memory", process->name);
 	process->no_memory = 1 + (unsigned)sim_random(UINT64_C(1) << sim_random(8));
 	sim_sleep(some_leases(2));
@@ -263,16 +238,15 @@ static void take_memory(void)
 	process->no_memory = 0;
 }
 
+/* What befalls all, or one process. */
 static void (*const faults[FAULTS])(void) = {
-	[KILL] = kill_one,           [STOP] = stop_one,
-	[SUSPEND] = suspend_one,     [CUT] = cut_one,
-	[RESTART] = restart_one,     [LOSE] = lose,
-	[FREEZE] = freeze,           [CRASH] = crash_server,
-	[SLOW] = slow_server,        [LOCK] = lock_rows,
-	[SNAPSHOT] = keep_snapshot,  [DEAFEN] = deafen,
-	[FAIL_OVER] = fail_over,     [STEP_SERVER] = step_server,
-	[STEP_CLIENT] = step_client, [KILL_AT] = kill_at_a_point,
-	[NO_MEMORY] = take_memory,
+	[LOSE] = lose,        [FREEZE] = freeze,       [CRASH] = crash_server,
+	[SLOW] = slow_server, [LOCK] = lock_rows,      [SNAPSHOT] = keep_snapshot,
+	[DEAFEN] = deafen,    [FAIL_OVER] = fail_over, [STEP_SERVER] = step_server,
+};
+static void (*const faults_of_one[FAULTS])(struct node *node) = {
+	[KILL] = kill_one,       [STOP] = stop_one,           [SUSPEND] = suspend_one,     [CUT] = cut_one,
+	[RESTART] = restart_one, [STEP_CLIENT] = step_client, [KILL_AT] = kill_at_a_point, [NO_MEMORY] = take_memory,
 };
 
 /* A machine that has slept knows the server's time only by its next look, and gives its levels before that. */
@@ -281,8 +255,8 @@ void *sim_befall_sleepers(void *unused)
 	while (!sim_is_over) {
 		sim_sleep(some_leases(2));
 		sim_fault_count++;
-		suspend_one();
-		restart_one();
+		befall_node(suspend_one);
+		befall_node(restart_one);
 		sim_fault_count--;
 		sim_note_fault(0);
 	}
@@ -330,7 +304,10 @@ void *sim_befall(void *unused)
 			continue;
 		sim_sum->faults++;
 		sim_fault_count++;
-		faults[which]();
+		if (faults[which])
+			faults[which]();
+		else
+			befall_node(faults_of_one[which]);
 		sim_fault_count--;
 		sim_note_fault(0);
 	}

@@ -70,18 +70,23 @@ const struct version *sim_committed(const struct row *row)
 	return sim_see(&act, row);
 }
 
-/* A series that was cancelled while it ran, or was begun; or one that was replaced then: this run is its last. */
-static bool is_last_run(const hwt_store_run *run, int mark)
-{
-	const struct hwts_row *row = ((const struct hwts_running *)run)->row; /* run is its first member */
-	const struct version *t = sim_row_of_id(row->id);
-
-	return t && t->n[STATE] == 2 && t->n[EPOCH] == row->epoch && t->n[mark];
-}
-
 static const struct hwts_row *begun(const hwt_store_run *run)
 {
 	return ((const struct hwts_running *)run)->row; /* run is its first member */
+}
+
+/* The row, if it is run by this run. */
+static const struct version *row_run(const hwt_store_run *run)
+{
+	const struct version *t = sim_row_of_id(run->id);
+
+	return t && t->n[STATE] == 2 && t->n[EPOCH] == begun(run)->epoch ? t : NULL;
+}
+
+/* A series that was cancelled while it ran, or was begun; or one that was replaced then: this run is its last. */
+static bool is_last_run(const hwt_store_run *run, int mark)
+{
+	return row_run(run) && row_run(run)->n[mark];
 }
 
 /* One row is begun under an epoch once at a time, whatever it becomes meanwhile. */
@@ -185,9 +190,7 @@ static void judge_time(const struct item *item, const hwt_store_run *run)
 /* The row runs on its behalf. */
 static bool has_row(const struct item *item, const hwt_store_run *run)
 {
-	const struct version *t = sim_row_of_id(run->id);
-
-	return t && t->n[STATE] == 2 && t->n[EPOCH] == begun(run)->epoch && sim_item_of(t) == item;
+	return row_run(run) && sim_item_of(row_run(run)) == item;
 }
 
 /* An end that has not come yet goes with its process, and one in its transaction may have been rolled back. */
@@ -235,14 +238,13 @@ void sim_judge_start(struct item *item, const hwt_store_run *run, const struct n
 			 item->done ? "was done" : "did not end");
 }
 
-/* Nobody has begun it after this process. */
-void sim_judge_mine(const struct item *item, const hwt_store_run *run)
+/* Unless it knew nothing of the time that has gone by. */
+bool sim_is_anothers(const struct item *item, const hwt_store_run *run)
 {
 	const struct version *t = sim_row_of_id(run->id);
 
-	if (t && t->n[STATE] == 2 && t->n[EPOCH] > begun(run)->epoch && !item->lost && !sim_settings.one_name &&
-	    sim_now() - sim_me()->continued_ns >= HWT_MS(10) && sim_now() - sim_step_ns > 2 * sim_lease_ns)
-		sim_fail("D5", 0, "timeout %u is another's, and its process does not know", number_of(item));
+	return t && t->n[STATE] == 2 && t->n[EPOCH] > begun(run)->epoch && !item->lost && !sim_settings.one_name &&
+	       sim_now() - sim_me()->continued_ns >= HWT_MS(10) && sim_now() - sim_step_ns > 2 * sim_lease_ns;
 }
 
 void sim_judge_left(const struct version *version)
@@ -291,13 +293,9 @@ void sim_judge_lost(const struct version *version)
 
 static const char *owner_of(const struct version *t)
 {
-	EACH_ROW(SHARD, row)
-	{
-		const struct version *shard = sim_committed(row);
-
-		if (shard && shard->n[SHARD_ID] == t->n[SHARD_OF])
-			return shard->s[SHARD_OWNER] ? shard->s[SHARD_OWNER]->bytes : "nobody";
-	}
+	EACH_COMMITTED (SHARD, shard)
+		if (shard->n[SHARD_ID] == t->n[SHARD_OF] && shard->s[SHARD_OWNER])
+			return shard->s[SHARD_OWNER]->bytes;
 	return "nobody";
 }
 
@@ -362,14 +360,10 @@ void sim_judge_begun(const struct node *node, unsigned kind)
 
 	if (sim_fault_count > 0 || sim_now() - sim_fault_ns < 2 * sim_lease_ns)
 		return; /* some may have been begun and not be heard of */
-	EACH_ROW(TIMEOUT, row)
-	{
-		const struct version *t = sim_committed(row);
-
+	EACH_COMMITTED (TIMEOUT, t)
 		/* What a call has, or is given back, has left its place to another. */
-		count += t && t->n[STATE] == 2 && sim_item_of(t)->kind == kind && sim_item_of(t)->starts == 0 &&
+		count += t->n[STATE] == 2 && sim_item_of(t)->kind == kind && sim_item_of(t)->starts == 0 &&
 			 sim_is_owner(node, t) && (!sim_kinds[kind].flags || sim_queued_ns(node, t->n[ID]) != 0);
-	}
 	if (count > most)
 		sim_fail("D3", 0, "%u timeouts of %s are begun, and %u may be", count, sim_kinds[kind].name, most);
 }
@@ -391,9 +385,8 @@ void *sim_watch(void *unused)
 		if (sim_fault_count > 0)
 			continue;
 		judge_stops();
-		EACH_ROW(TIMEOUT, row)
-		if (sim_committed(row))
-			judge_row(sim_committed(row));
+		EACH_COMMITTED (TIMEOUT, t)
+			judge_row(t);
 	}
 	return unused;
 }
@@ -414,27 +407,18 @@ static bool ends_soon(const struct item *item)
 
 bool sim_is_quiet(void)
 {
-	EACH_ROW(TIMEOUT, row)
-	{
-		const struct version *t = sim_committed(row);
-		const struct item *item = t ? sim_item_of(t) : NULL;
-
-		if (t && t->n[STATE] != 3 && !item->is_poisoned && (!is_series(t) || ends_soon(item)))
+	EACH_COMMITTED (TIMEOUT, t)
+		if (t->n[STATE] != 3 && !sim_item_of(t)->is_poisoned && (!is_series(t) || ends_soon(sim_item_of(t))))
 			return false;
-	}
 	return true;
 }
 
 /* Also of one whose id nobody was told: its putter has died. */
 static const struct version *row_of(const struct item *item)
 {
-	EACH_ROW(TIMEOUT, row)
-	{
-		const struct version *t = sim_committed(row);
-
-		if (t && sim_item_of(t) == item)
+	EACH_COMMITTED (TIMEOUT, t)
+		if (sim_item_of(t) == item)
 			return t;
-	}
 	return NULL;
 }
 
@@ -467,13 +451,9 @@ static void judge_effects(const struct item *item)
 	static const struct version *effects[1 << 16];
 	size_t n = 0;
 
-	EACH_ROW(EFFECT, row)
-	{
-		const struct version *t = sim_committed(row);
-
-		if (t && t->n[EFFECT_ITEM] == number_of(item) && t->n[EFFECT_MISSED] >= 0 && n < HWTS_COUNT(effects))
+	EACH_COMMITTED (EFFECT, t)
+		if (t->n[EFFECT_ITEM] == number_of(item) && t->n[EFFECT_MISSED] >= 0 && n < HWTS_COUNT(effects))
 			effects[n++] = t;
-	}
 	if (item->period_us == 0 && n > 1)
 		sim_fail("D3", 0, "timeout %u has had %zu effects", number_of(item), n);
 	if (item->period_us == 0 && n == 0 && !row_of(item) && !item->cancelled && !item->may_be_cancelled)
@@ -485,13 +465,9 @@ static void judge_effects(const struct item *item)
 /* What a run has put is there if and only if its effect is. */
 static void judge_children(void)
 {
-	EACH_ROW(EFFECT, row)
-	{
-		const struct version *t = sim_committed(row);
-
-		if (t && t->n[EFFECT_CHILD])
+	EACH_COMMITTED (EFFECT, t)
+		if (t->n[EFFECT_CHILD])
 			items[t->n[EFFECT_CHILD]].put = ACCEPTED;
-	}
 	for (unsigned i = 0; i < item_count; i++)
 		if (items[i].parent && items[i].put == CALLED && !items[items[i].parent - 1].lost &&
 		    (items[i].starts > 0 || row_of(&items[i])))
@@ -520,10 +496,8 @@ static double turns_us(const struct item *item)
 {
 	int64_t longest_ns[GROUPS] = { 0 }, sum_ns = 0;
 
-	EACH_ROW(TIMEOUT, row)
-	{
-		const struct version *t = sim_committed(row);
-		const struct item *other = t ? sim_item_of(t) : item;
+	EACH_COMMITTED (TIMEOUT, t) {
+		const struct item *other = sim_item_of(t);
 
 		if (other->kind == item->kind && other->group != item->group && other->period_us > 0)
 			longest_ns[other->group] = HWTS_MAX(longest_ns[other->group], other->lasts_ns);
@@ -538,10 +512,8 @@ static bool is_outranked(const struct item *item)
 {
 	double load = 0, others_us = turns_us(item);
 
-	EACH_ROW(TIMEOUT, row)
-	{
-		const struct version *t = sim_committed(row);
-		const struct item *other = t ? sim_item_of(t) : item;
+	EACH_COMMITTED (TIMEOUT, t) {
+		const struct item *other = sim_item_of(t);
 
 		if (other->kind == item->kind && other->group == item->group && other->priority > item->priority &&
 		    other->period_us > 0)

@@ -30,7 +30,8 @@ static const struct {
 	{ sim_live, 1795678247011, "threads that were connected, and could do no more, called each other without end" },
 	{ sim_live, 1795684831453393, "a run under an epoch that had passed lost its count: one more than the cap" },
 	{ sim_live_with_puts_that_replace, 1795684934750998, "a begin that was not answered passed a cap set since" },
-	{ sim_live_with_puts_that_replace, 77042, "what an end had filed that was not answered was found by a sweep alone" },
+	{ sim_live_with_puts_that_replace, 77042,
+	  "what an end had filed that was not answered was found by a sweep alone" },
 };
 
 /* Runs the seeds of the table and so many others: HWT_SCALE in percent, as the stress tests have it. */
@@ -60,95 +61,31 @@ static void run_seeds(void (*scenario)(void), unsigned others)
 	       (double)sim_sum->lived_ns / 86400e9, seconds, (double)sim_sum->steps / seconds / 1e6);
 }
 
-TEST(processes_share_timeouts_whatever_befalls_them)
-{
-	run_seeds(sim_live, 25);
-}
+/* A test: what it says, the world in which it must be so, and how many seeds. */
+#define SCENE(name, scenario, others)                                                                                  \
+	TEST(name)                                                                                                     \
+	{                                                                                                              \
+		run_seeds(scenario, others);                                                                           \
+	}
 
-TEST(what_replaces_one_that_runs_runs_after_it_whatever_befalls_them)
-{
-	run_seeds(sim_live_with_puts_that_replace, 25);
-}
-
-TEST(what_is_due_starts_at_once_while_nothing_is_out_of_order)
-{
-	run_seeds(sim_live_in_peace, 20);
-}
-
-TEST(groups_begin_in_their_order_and_within_their_rules)
-{
-	run_seeds(sim_live_under_rules, 20);
-}
-
-TEST(groups_take_turns_beside_one_that_floods_them)
-{
-	run_seeds(sim_live_beside_a_flood, 10);
-}
-
-TEST(starts_keep_their_rate_as_machines_sleep_and_processes_stop)
-{
-	run_seeds(sim_live_asleep, 20);
-}
-
-TEST(what_the_database_refuses_holds_up_no_group_under_a_rate)
-{
-	run_seeds(sim_live_refused, 10);
-}
-
-TEST(an_idle_process_makes_a_round_trip_each_third_of_its_lease)
-{
-	run_seeds(sim_live_idly, 2);
-}
-
-TEST(what_two_processes_leave_one_after_the_other_is_taken_in_time)
-{
-	run_seeds(sim_live_after_two_deaths, 30);
-}
-
-TEST(what_runs_at_most_once_gets_a_thread_beside_a_busy_kind)
-{
-	run_seeds(sim_live_beside_a_busy_kind, 5);
-}
-
-TEST(what_was_begun_as_the_connection_was_lost_comes_to_its_end)
-{
-	run_seeds(sim_live_cut_off, 30);
-}
-
-TEST(what_a_server_forgets_runs_in_time_and_no_more_than_once)
-{
-	run_seeds(sim_live_with_a_server_that_crashes, 30);
-}
-
-TEST(an_old_snapshot_costs_no_lease_and_is_not_read_again_and_again)
-{
-	run_seeds(sim_live_beside_an_old_snapshot, 5);
-}
-
-TEST(a_process_that_cannot_begin_leaves_its_shards_to_others)
-{
-	run_seeds(sim_live_beside_one_that_cannot_begin, 50);
-}
-
-TEST(what_many_threads_call_at_once_shares_commits)
-{
-	run_seeds(sim_live_with_a_herd, 3);
-}
-
-TEST(many_are_listed_once_and_what_was_moved_later_is_not_begun_in_vain)
-{
-	run_seeds(sim_live_with_moves, 3);
-}
-
-TEST(a_row_that_is_locked_holds_up_no_other)
-{
-	run_seeds(sim_live_beside_a_lock, 10);
-}
-
-TEST(a_damaged_row_crashes_nobody)
-{
-	run_seeds(sim_live_with_damaged_rows, 30);
-}
+SCENE(processes_share_timeouts_whatever_befalls_them, sim_live, 25)
+SCENE(what_replaces_one_that_runs_runs_after_it_whatever_befalls_them, sim_live_with_puts_that_replace, 25)
+SCENE(what_is_due_starts_at_once_while_nothing_is_out_of_order, sim_live_in_peace, 20)
+SCENE(groups_begin_in_their_order_and_within_their_rules, sim_live_under_rules, 20)
+SCENE(groups_take_turns_beside_one_that_floods_them, sim_live_beside_a_flood, 10)
+SCENE(starts_keep_their_rate_as_machines_sleep_and_processes_stop, sim_live_asleep, 20)
+SCENE(what_the_database_refuses_holds_up_no_group_under_a_rate, sim_live_refused, 10)
+SCENE(an_idle_process_makes_a_round_trip_each_third_of_its_lease, sim_live_idly, 2)
+SCENE(what_two_processes_leave_one_after_the_other_is_taken_in_time, sim_live_after_two_deaths, 30)
+SCENE(what_runs_at_most_once_gets_a_thread_beside_a_busy_kind, sim_live_beside_a_busy_kind, 5)
+SCENE(what_was_begun_as_the_connection_was_lost_comes_to_its_end, sim_live_cut_off, 30)
+SCENE(what_a_server_forgets_runs_in_time_and_no_more_than_once, sim_live_with_a_server_that_crashes, 30)
+SCENE(an_old_snapshot_costs_no_lease_and_is_not_read_again_and_again, sim_live_beside_an_old_snapshot, 5)
+SCENE(a_process_that_cannot_begin_leaves_its_shards_to_others, sim_live_beside_one_that_cannot_begin, 50)
+SCENE(what_many_threads_call_at_once_shares_commits, sim_live_with_a_herd, 3)
+SCENE(many_are_listed_once_and_what_was_moved_later_is_not_begun_in_vain, sim_live_with_moves, 3)
+SCENE(a_row_that_is_locked_holds_up_no_other, sim_live_beside_a_lock, 10)
+SCENE(a_damaged_row_crashes_nobody, sim_live_with_damaged_rows, 30)
 
 int main(int argc, char **argv)
 {

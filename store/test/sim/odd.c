@@ -51,14 +51,9 @@ static uint64_t count_overdue(const struct node *node)
 {
 	uint64_t count = 0;
 
-	EACH_ROW(TIMEOUT, row)
-	{
-		const struct version *t = sim_committed(row);
-
-		count += t && t->n[STATE] == 1 && t->n[DUE] < sim_server_us() - 2 * HWTS_S_US &&
-			 sim_is_owner(node, t) && (!t->made || t->made->commit_ns < sim_now() - HWT_S(2)) &&
-			 !sim_item_of(t)->is_moved;
-	}
+	EACH_COMMITTED (TIMEOUT, t)
+		count += t->n[STATE] == 1 && t->n[DUE] < sim_server_us() - 2 * HWTS_S_US && sim_is_owner(node, t) &&
+			 (!t->made || t->made->commit_ns < sim_now() - HWT_S(2)) && !sim_item_of(t)->is_moved;
 	return count;
 }
 

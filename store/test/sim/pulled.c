@@ -11,21 +11,11 @@ struct pull {
 	int64_t lasts_ns; /* of its item, but for this run */
 };
 
-/* Whoever has begun it after this process is in the tables, unless it knew nothing of the time that has gone by. */
-static bool is_anothers(const hwt_store_run *run)
-{
-	const struct version *t = sim_row_of_id(run->id);
-
-	return t && t->n[STATE] == 2 && t->n[EPOCH] > ((const struct hwts_running *)run)->row->epoch &&
-	       !sim_settings.one_name && sim_now() - sim_me()->continued_ns >= HWT_MS(10) &&
-	       sim_now() - sim_step_ns > 2 * sim_lease_ns;
-}
-
 static void end_run(struct pull *pull, struct item *item, int answer)
 {
-	bool is_late = is_anothers(pull->run) && !item->lost,
-	     is_calm = !sim_settings.one_name && sim_fault_count == 0 && sim_now() - sim_fault_ns > 3 * sim_lease_ns &&
-		       !pull->node->stops_since_ns && !pull->node->halts;
+	bool is_late = sim_is_anothers(item, pull->run), is_calm = !sim_settings.one_name && sim_fault_count == 0 &&
+								   sim_now() - sim_fault_ns > 3 * sim_lease_ns &&
+								   !pull->node->stops_since_ns && !pull->node->halts;
 	int rc = hwt_store_end(pull->run, answer);
 
 	sim_tell("ends %u, which was pulled, with %d: %d", (unsigned)(item - items), answer, rc);

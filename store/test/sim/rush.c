@@ -56,7 +56,7 @@ bool sim_draw_rush(struct item *item, int64_t *delay_ns)
 
 static bool is_begun(const struct version *t, const struct node *node, bool here)
 {
-	const struct item *item = t && t->n[STATE] == HWT_STORE_RUNNING ? sim_item_of(t) : NULL;
+	const struct item *item = t->n[STATE] == HWT_STORE_RUNNING ? sim_item_of(t) : NULL;
 
 	return item && item->put == ACCEPTED && item->id != 0 && !sim_is_running(item) &&
 	       (!here || sim_is_owner(node, t));
@@ -69,13 +69,9 @@ static struct item *one_that_is_begun(const struct node *node)
 	struct item *item = NULL;
 	unsigned count = 0;
 
-	EACH_ROW(TIMEOUT, row)
-	{
-		const struct version *t = sim_committed(row);
-
+	EACH_COMMITTED (TIMEOUT, t)
 		if (is_begun(t, node, here) && sim_hit(++count))
 			item = sim_item_of(t);
-	}
 	return item;
 }
 

@@ -194,8 +194,8 @@ void sim_live_idly(void)
 		if (nodes[i].is_up)
 			sim_kill_node(&nodes[i]);
 	sim_sleep(HWT_S(1300) + 4 * sim_lease_ns);
-	EACH_ROW(MEMBER, row)
-	members += sim_committed(row) != NULL;
+	EACH_COMMITTED (MEMBER, member)
+		members++;
 	SIM_CHECK(members == 1);
 	before = sim_sum->exchanges;
 	sim_sleep(30 * sim_lease_ns);
@@ -434,12 +434,8 @@ void sim_live_with_a_server_that_crashes(void)
 {
 	sim_settle_scene(HWT_S(2), put_and_crash);
 	sim_network.trip_ns = HWT_US(50) << sim_random(6);
-	node_count = 2;
-	sim_make_tables();
-	for (unsigned i = 0; i < node_count; i++) {
-		nodes[i] = (struct node){ .number = i, .is_worker = i == 0, .threads = 4 };
-		sim_start_node(&nodes[i]);
-	}
+	sim_start_workers(2, 4);
+	nodes[1].is_worker = false;
 	(void)sim_start(NULL, "watch", sim_watch, NULL);
 	sim_sleep(100 * sim_lease_ns);
 	sim_is_over = true;

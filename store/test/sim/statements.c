@@ -22,13 +22,13 @@ struct row *sim_find_row(struct act *act, int64_t id, const struct version **ver
 	return NULL;
 }
 
-const struct version *sim_shard(struct act *act, int64_t id, struct row **out)
+const struct version *sim_find(struct act *act, enum table table, int64_t id, struct row **out)
 {
-	EACH_ROW(SHARD, row)
+	EACH_ROW(table, row)
 	{
 		const struct version *is = sim_see(act, row);
 
-		if (!is || is->n[SHARD_ID] != id)
+		if (!is || is->n[0] != id)
 			continue;
 		if (out)
 			*out = row;
@@ -115,38 +115,27 @@ static bool is_any(struct act *act, const struct version *version)
 /* data: how much of the data it returns. */
 static void emit_info(struct act *act, const struct version *t, size_t data)
 {
-	int64_t shard = t->n[SHARD_OF] < 0 ? -1 - t->n[SHARD_OF] : t->n[SHARD_OF];
+	const struct version *kind = sim_find(act, KIND, t->n[KIND_OF], NULL),
+			     *shard = sim_find(act, SHARD, t->n[SHARD_OF] < 0 ? -1 - t->n[SHARD_OF] : t->n[SHARD_OF],
+					       NULL);
 	struct hwts_value values[15] = { { .number = t->n[ID] },
 					 { .number = t->n[STATE] },
 					 { .number = t->n[ATTEMPT] },
 					 { .number = t->n[DUE] },
-					 { .number = t->n[PERIOD] } };
+					 { .number = t->n[PERIOD] },
+					 sim_text_value(kind ? kind->s[KIND_NAME] : NULL),
+					 sim_text_value(t->s[KEY]),
+					 sim_text_value(shard ? shard->s[SHARD_OWNER] : NULL),
+					 sim_text_value(t->s[ERROR]),
+					 sim_text_value(t->s[GROUP]),
+					 { .number = t->n[PRIORITY] },
+					 sim_text_value(t->s[SCHEDULE]),
+					 sim_text_value(t->s[ZONE]),
+					 { .number = len_of(t) },
+					 sim_text_value(data > 0 ? t->s[DATA] : NULL) };
 
-	EACH_ROW(KIND, row)
-	{
-		const struct version *kind = sim_see(act, row);
-
-		if (kind && kind->n[KIND_ID] == t->n[KIND_OF])
-			values[5] = sim_text_value(kind->s[KIND_NAME]);
-	}
-	EACH_ROW(SHARD, row)
-	{
-		const struct version *is = sim_see(act, row);
-
-		if (is && is->n[SHARD_ID] == shard)
-			values[7] = sim_text_value(is->s[SHARD_OWNER]);
-	}
-	values[6] = sim_text_value(t->s[KEY]);
-	values[8] = sim_text_value(t->s[ERROR]);
-	values[9] = sim_text_value(t->s[GROUP]);
-	values[10].number = t->n[PRIORITY];
-	values[11] = sim_text_value(t->s[SCHEDULE]);
-	values[12] = sim_text_value(t->s[ZONE]);
-	values[13].number = len_of(t);
-	if (data > 0)
-		values[14] = sim_text_value(t->s[DATA]);
 	values[14].len = HWTS_MIN(values[14].len, data);
-	sim_emit(act, values, 15);
+	sim_emit(act, values, HWTS_COUNT(values));
 }
 
 static int get(struct act *act)
@@ -170,14 +159,9 @@ static int infos(struct act *act)
 
 static int find(struct act *act)
 {
-	EACH_ROW(TIMEOUT, row)
-	{
-		const struct version *t = sim_see(act, row);
-
-		if (t && (t->n[ID] & (HWTS_BUCKETS - 1)) == NUMBER_ARG(0) && t->n[KIND_OF] == NUMBER_ARG(1) &&
-		    sim_is_text(t->s[GROUP], TEXT_ARG(2)) && sim_is_text(t->s[KEY], TEXT_ARG(3)))
+	EACH_SEEN (act, TIMEOUT, t)
+		if (sim_is_in_group(act, t, 0) && sim_is_text(t->s[KEY], TEXT_ARG(3)))
 			SIM_EMIT(act, t->n[ID], t->n[STATE]);
-	}
 	return 0;
 }
 
@@ -186,12 +170,6 @@ static bool goes_on(struct act *act, const struct version *t)
 {
 	(void)act;
 	return t->n[STATE] == 2 && !t->n[LAST] && (t->n[PERIOD] > 0 || t->s[SCHEDULE]);
-}
-
-static bool is_not_last(struct act *act, const struct version *t)
-{
-	(void)act;
-	return t->n[STATE] == 2 && !t->n[LAST];
 }
 
 static bool has_more(struct act *act, const struct version *t)
@@ -247,50 +225,30 @@ static bool may_cancel(struct act *act, const struct version *t)
 	return rests_in(t, NUMBER_ARG(2)) || (runs_under(t, NUMBER_ARG(1)) && !t->n[LAST]);
 }
 
-static int cancel(struct act *act)
-{
-	struct row *row;
-	int rc = claim(act, NUMBER_ARG(0), may_cancel, WAITS, &row);
-
-	if (rc == 0 && row) {
-		SIM_EMIT(act, row->newest->n[ID]);
-		sim_remove(act, row);
-	}
-	return rc;
-}
-
 static bool may_cancel_all(struct act *act, const struct version *t)
 {
 	return rests_in(t, NUMBER_ARG(1));
 }
 
-static int cancel_all(struct act *act)
+static int remove_one(struct act *act, struct row *row)
 {
-	int rc = 0;
-
-	for (size_t i = 0; i < COUNT_ARG(0) && rc == 0; i++) {
-		struct row *row;
-
-		rc = claim(act, ITEM_ARG(0, i), may_cancel_all, SKIPS, &row);
-		if (rc != 0 || !row)
-			continue;
-		SIM_EMIT(act, row->newest->n[ID]);
-		sim_remove(act, row);
-	}
-	return rc;
+	SIM_EMIT(act, row->newest->n[ID]);
+	sim_remove(act, row);
+	return 0;
 }
 
-static int cancel_last(struct act *act)
+/* Of all that are cancelled also a single one. */
+static bool may_be_last(struct act *act, const struct version *t)
 {
-	struct row *row;
-	int rc = claim(act, NUMBER_ARG(0), NUMBER_ARG(1) ? is_not_last : goes_on, WAITS, &row);
+	return NUMBER_ARG(1) ? t->n[STATE] == 2 && !t->n[LAST] : goes_on(act, t);
+}
 
-	if (rc == 0 && row) {
-		sim_change(act, row)->n[LAST] = 1;
-		sim_drop_next(row->newest);
-		SIM_EMIT(act, row->newest->n[ID]);
-	}
-	return rc;
+static int make_last(struct act *act, struct row *row)
+{
+	sim_change(act, row)->n[LAST] = 1;
+	sim_drop_next(row->newest);
+	SIM_EMIT(act, row->newest->n[ID]);
+	return 0;
 }
 
 static bool is_replaced(struct act *act, const struct version *t)
@@ -299,27 +257,30 @@ static bool is_replaced(struct act *act, const struct version *t)
 	return t->n[STATE] == 2 && t->n[NEXT_DUE];
 }
 
-static int cancel_next(struct act *act)
+static int drop_next(struct act *act, struct row *row)
 {
-	struct row *row;
-	int rc = claim(act, NUMBER_ARG(0), is_replaced, WAITS, &row);
-
-	if (rc == 0 && row)
-		sim_drop_next(sim_change(act, row));
-	return rc;
+	sim_drop_next(sim_change(act, row));
+	return 0;
 }
 
-static const struct version *refile(struct act *act, struct row *row, int64_t us)
+static int refile(struct act *act, struct row *row, int64_t us)
 {
 	struct version *t = sim_change(act, row);
+	struct hwts_value values[] = { { .number = t->n[ID] },
+				       { 0 },
+				       { .number = us },
+				       { .number = len_of(t) },
+				       sim_text_value(t->s[GROUP]),
+				       { .number = t->n[PRIORITY] } };
 
 	t->n[DUE] = t->n[BASE] = us;
 	t->n[ATTEMPT] = t->n[STATE] == 3 ? 0 : t->n[STATE] == 2 ? t->n[ATTEMPT] - 1 : t->n[ATTEMPT];
-	t->n[SHARD_OF] = t->n[SHARD_OF] < 0 ? -1 - t->n[SHARD_OF] : t->n[SHARD_OF];
+	values[1].number = t->n[SHARD_OF] = t->n[SHARD_OF] < 0 ? -1 - t->n[SHARD_OF] : t->n[SHARD_OF];
 	t->n[EPOCH] = 0;
 	t->n[STATE] = 1;
 	t->n[TX] = (int64_t)act->tx->number;
-	return t;
+	sim_emit(act, values, HWTS_COUNT(values));
+	return 0;
 }
 
 static bool may_reschedule(struct act *act, const struct version *t)
@@ -327,26 +288,9 @@ static bool may_reschedule(struct act *act, const struct version *t)
 	return rests_in(t, NUMBER_ARG(3)) || (runs_under(t, NUMBER_ARG(4)) && is_unmarked(t));
 }
 
-static void emit_moved(struct act *act, const struct version *t)
+static int reschedule(struct act *act, struct row *row)
 {
-	struct hwts_value values[] = { { .number = t->n[ID] },      { .number = t->n[SHARD_OF] },
-				       { .number = t->n[DUE] },     { .number = len_of(t) },
-				       sim_text_value(t->s[GROUP]), { .number = t->n[PRIORITY] } };
-
-	sim_emit(act, values, HWTS_COUNT(values));
-}
-
-static int reschedule(struct act *act)
-{
-	struct row *row;
-	const struct version *t;
-	int rc = claim(act, NUMBER_ARG(0), may_reschedule, WAITS, &row);
-
-	if (rc != 0 || !row)
-		return rc;
-	t = refile(act, row, NUMBER_ARG(1) + (NUMBER_ARG(2) ? 0 : act->now_us));
-	emit_moved(act, t);
-	return 0;
+	return refile(act, row, NUMBER_ARG(1) + (NUMBER_ARG(2) ? 0 : act->now_us));
 }
 
 static bool may_reschedule_all(struct act *act, const struct version *t)
@@ -354,34 +298,14 @@ static bool may_reschedule_all(struct act *act, const struct version *t)
 	return rests_in(t, NUMBER_ARG(2));
 }
 
-static int reschedule_all(struct act *act)
+static int reschedule_all(struct act *act, struct row *row)
 {
-	int rc = 0;
-
-	for (size_t i = 0; i < COUNT_ARG(0) && rc == 0; i++) {
-		struct row *row;
-		const struct version *t;
-
-		rc = claim(act, ITEM_ARG(0, i), may_reschedule_all, SKIPS, &row);
-		if (rc != 0 || !row)
-			continue;
-		t = refile(act, row, NUMBER_ARG(1));
-		emit_moved(act, t);
-	}
-	return rc;
+	return refile(act, row, NUMBER_ARG(1));
 }
 
 /*
  * Runs
  */
-
-static bool is_among(const struct act *act, int arg, int64_t number)
-{
-	for (size_t i = 0; i < COUNT_ARG(arg); i++)
-		if (ITEM_ARG(arg, i) == number)
-			return true;
-	return false;
-}
 
 /* FOR SHARE, in their order: those that fit. */
 static int share_shards(struct act *act, bool (*fits)(const struct act *act, const struct version *shard))
@@ -408,7 +332,7 @@ static int share_shards(struct act *act, bool (*fits)(const struct act *act, con
 
 static bool is_wanted(const struct act *act, const struct version *shard)
 {
-	return shard && is_among(act, 0, shard->n[SHARD_ID]);
+	return shard && sim_is_among(act, 0, shard->n[SHARD_ID]);
 }
 
 /* All shards of a begin. */
@@ -419,21 +343,17 @@ static int share_all(struct act *act)
 
 static bool is_held(const struct act *act, const struct version *shard)
 {
-	return shard && is_among(act, 1, shard->n[SHARD_ID]) && shard->n[SHARD_EPOCH] == NUMBER_ARG(2) &&
+	return shard && sim_is_among(act, 1, shard->n[SHARD_ID]) && shard->n[SHARD_EPOCH] == NUMBER_ARG(2) &&
 	       shard->n[SHARD_RULES] == NUMBER_ARG(8) && sim_is_text(shard->s[SHARD_OWNER], TEXT_ARG(3));
 }
 
 /* It is held, and has been locked. */
 static bool is_ours(struct act *act, int64_t id)
 {
-	EACH_ROW(SHARD, row)
-	{
-		const struct version *shard = sim_see(act, row);
+	struct row *row;
+	const struct version *shard = sim_find(act, SHARD, id, &row);
 
-		if (shard && shard->n[SHARD_ID] == id)
-			return is_held(act, shard) && is_held(act, sim_see_last(act, row));
-	}
-	return false;
+	return shard && is_held(act, shard) && is_held(act, sim_see_last(act, row));
 }
 
 static bool may_begin(struct act *act, const struct version *t)
@@ -518,15 +438,11 @@ static bool is_left(struct act *act, const struct version *t)
 	return runs_under(t, NUMBER_ARG(1)) && is_unmarked(t);
 }
 
-static int inherit(struct act *act)
+static int inherit(struct act *act, struct row *row)
 {
-	struct row *row;
-	int rc = claim(act, NUMBER_ARG(0), is_left, WAITS, &row);
 	struct version *t;
 	int64_t then = act->now_us + NUMBER_ARG(2), next = INT64_MAX;
 
-	if (rc != 0 || !row)
-		return rc;
 	sim_judge_left(row->newest);
 	t = sim_change(act, row);
 	if (t->n[PERIOD] > 0)
@@ -569,51 +485,24 @@ static bool runs_last(struct act *act, const struct version *t)
 	return runs_alone(act, t) && t->n[LAST];
 }
 
-static int end_lock(struct act *act)
+static int emit_id(struct act *act, struct row *row)
 {
-	int rc = 0;
-
-	for (size_t i = 0; i < COUNT_ARG(0) && rc == 0; i++) {
-		struct row *row;
-
-		rc = claim(act, ITEM_ARG(0, i), is_any, SKIPS, &row);
-		if (rc == 0 && row)
-			SIM_EMIT(act, row->newest->n[ID]);
-	}
-	return rc;
+	SIM_EMIT(act, row->newest->n[ID]);
+	return 0;
 }
 
-static int end_done(struct act *act)
+static int end_done(struct act *act, struct row *row)
 {
-	int rc = 0;
-
-	for (size_t i = 0; i < COUNT_ARG(0) && rc == 0; i++) {
-		struct row *row;
-
-		rc = claim(act, ITEM_ARG(0, i), runs_alone, WAITS, &row);
-		if (rc != 0 || !row)
-			continue;
-		if (sim_is_poisoned(row, true))
-			return EIO;
-		SIM_EMIT(act, row->newest->n[ID]);
-		sim_remove(act, row);
-	}
-	return rc;
+	return sim_is_poisoned(row, true) ? EIO : remove_one(act, row);
 }
 
-static int end_again(struct act *act)
+static int end_again(struct act *act, struct row *row)
 {
-	int64_t then = act->now_us + NUMBER_ARG(2), limit = NUMBER_ARG(4);
-	struct row *row;
-	struct version *t;
-	int rc = claim(act, NUMBER_ARG(0), runs_on, WAITS, &row);
+	struct version *t = sim_change(act, row);
 
-	if (rc != 0 || !row)
-		return rc;
-	t = sim_change(act, row);
 	t->n[STATE] = 1;
 	t->n[EPOCH] = 0;
-	t->n[DUE] = !NUMBER_ARG(3) ? NUMBER_ARG(2) : HWTS_MIN(then, limit);
+	t->n[DUE] = !NUMBER_ARG(3) ? NUMBER_ARG(2) : HWTS_MIN(act->now_us + NUMBER_ARG(2), NUMBER_ARG(4));
 	t->n[BASE] = NUMBER_ARG(5);
 	t->n[ATTEMPT] = NUMBER_ARG(6);
 	t->n[TX] = (int64_t)act->tx->number;
@@ -624,15 +513,10 @@ static int end_again(struct act *act)
 	return 0;
 }
 
-static int end_fail(struct act *act)
+static int end_fail(struct act *act, struct row *row)
 {
-	struct row *row;
-	struct version *t;
-	int rc = claim(act, NUMBER_ARG(0), runs_on, WAITS, &row);
+	struct version *t = sim_change(act, row);
 
-	if (rc != 0 || !row)
-		return rc;
-	t = sim_change(act, row);
 	t->n[STATE] = 3;
 	t->n[SHARD_OF] = -1 - t->n[SHARD_OF];
 	sim_set_text(t, ERROR, act->step->args[2].bytes, act->step->args[2].len);
@@ -640,27 +524,10 @@ static int end_fail(struct act *act)
 	return 0;
 }
 
-static int end_last(struct act *act)
+static int end_next(struct act *act, struct row *row)
 {
-	struct row *row;
-	int rc = claim(act, NUMBER_ARG(0), runs_last, WAITS, &row);
+	struct version *t = sim_change(act, row);
 
-	if (rc == 0 && row) {
-		SIM_EMIT(act, row->newest->n[ID]);
-		sim_remove(act, row);
-	}
-	return rc;
-}
-
-static int end_next(struct act *act)
-{
-	struct row *row;
-	struct version *t;
-	int rc = claim(act, NUMBER_ARG(0), runs_replaced, WAITS, &row);
-
-	if (rc != 0 || !row)
-		return rc;
-	t = sim_change(act, row);
 	sim_swap_next(t);
 	sim_drop_next(t);
 	t->n[STATE] = 1;
@@ -684,27 +551,53 @@ static int close_one(struct act *act)
 	return rc;
 }
 
+/* Statements about one row, or about each of several: for which it is, and what becomes of it. */
+static const struct change {
+	is_for *fits;
+	int (*apply)(struct act *act, struct row *row);
+	bool several;
+	enum patience patience;
+} changes[HWTS_SQLS] = {
+	[HWTS_SQL_CANCEL] = { may_cancel, remove_one },
+	[HWTS_SQL_CANCEL_ALL] = { may_cancel_all, remove_one, true, SKIPS },
+	[HWTS_SQL_CANCEL_LAST] = { may_be_last, make_last },
+	[HWTS_SQL_CANCEL_NEXT] = { is_replaced, drop_next },
+	[HWTS_SQL_RESCHEDULE] = { may_reschedule, reschedule },
+	[HWTS_SQL_RESCHEDULE_ALL] = { may_reschedule_all, reschedule_all, true, SKIPS },
+	[HWTS_SQL_INHERIT] = { is_left, inherit },
+	[HWTS_SQL_END_LOCK] = { is_any, emit_id, true, SKIPS },
+	[HWTS_SQL_END_DONE] = { runs_alone, end_done, true },
+	[HWTS_SQL_END_AGAIN] = { runs_on, end_again },
+	[HWTS_SQL_END_FAIL] = { runs_on, end_fail },
+	[HWTS_SQL_END_LAST] = { runs_last, remove_one },
+	[HWTS_SQL_END_NEXT] = { runs_replaced, end_next },
+};
+
+int sim_change_rows(struct act *act)
+{
+	const struct change *change = &changes[act->step->sql];
+	size_t n = change->several ? COUNT_ARG(0) : 1;
+	int rc = 0;
+
+	SIM_CHECK(change->fits != NULL);
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		struct row *row;
+
+		rc = claim(act, change->several ? ITEM_ARG(0, i) : NUMBER_ARG(0), change->fits, change->patience, &row);
+		if (rc == 0 && row)
+			rc = change->apply(act, row);
+	}
+	return rc;
+}
+
 sim_statement *const sim_timeout_statements[HWTS_SQLS] = {
 	[HWTS_SQL_GET] = get,
 	[HWTS_SQL_FIND] = find,
 	[HWTS_SQL_INFOS] = infos,
-	[HWTS_SQL_CANCEL] = cancel,
-	[HWTS_SQL_CANCEL_ALL] = cancel_all,
-	[HWTS_SQL_CANCEL_LAST] = cancel_last,
-	[HWTS_SQL_CANCEL_NEXT] = cancel_next,
-	[HWTS_SQL_RESCHEDULE] = reschedule,
-	[HWTS_SQL_RESCHEDULE_ALL] = reschedule_all,
 	[HWTS_SQL_STATES] = states,
 	[HWTS_SQL_SHARE] = share_all,
 	[HWTS_SQL_BEGIN] = begin_waiting,
 	[HWTS_SQL_BEGIN_UNLOCKED] = begin_unlocked,
 	[HWTS_SQL_PENDING] = pending,
-	[HWTS_SQL_INHERIT] = inherit,
-	[HWTS_SQL_END_LOCK] = end_lock,
-	[HWTS_SQL_END_DONE] = end_done,
-	[HWTS_SQL_END_AGAIN] = end_again,
-	[HWTS_SQL_END_FAIL] = end_fail,
-	[HWTS_SQL_END_LAST] = end_last,
-	[HWTS_SQL_END_NEXT] = end_next,
 	[HWTS_SQL_CLOSE] = close_one,
 };

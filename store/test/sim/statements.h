@@ -22,8 +22,14 @@ extern sim_statement *const sim_timeout_statements[HWTS_SQLS], *const sim_share_
 	sim_emit_numbers((act), (const int64_t[]){ __VA_ARGS__ }, HWTS_COUNT(((const int64_t[]){ __VA_ARGS__ })))
 void sim_emit_numbers(struct act *act, const int64_t *numbers, size_t n);
 
+/* Each row of a table that a statement sees, as it sees it. */
+#define EACH_SEEN(act, table, t)                                                                                       \
+	EACH_ROW(table, row) for (const struct version *t = sim_see((act), row); (t); (t) = NULL)
+
 struct row *sim_find_row(struct act *act, int64_t id, const struct version **version);
-const struct version *sim_shard(struct act *act, int64_t id, struct row **out); /* out may be NULL */
+/* The row of this number, which is the first one of its table; out may be NULL. */
+const struct version *sim_find(struct act *act, enum table table, int64_t id, struct row **out);
+int sim_change_rows(struct act *act); /* all statements that change rows one by one */
 void sim_write_snapshot(const struct act *act, char *text, size_t size);
 /* Behind the shards of a renewal: what its look finds. */
 void sim_emit_renewed(struct act *act, bool renewed, const char *snapshot);
@@ -40,6 +46,27 @@ static inline struct hwts_value sim_text_value(const struct text *text)
 {
 	return text ? (struct hwts_value){ .bytes = text->bytes, .len = text->len }
 		    : (struct hwts_value){ .number = 0 };
+}
+
+static inline const struct version *sim_shard(struct act *act, int64_t id, struct row **out)
+{
+	return sim_find(act, SHARD, id, out);
+}
+
+/* One of an array's numbers. */
+static inline bool sim_is_among(const struct act *act, int arg, int64_t number)
+{
+	for (size_t i = 0; i < COUNT_ARG(arg); i++)
+		if (ITEM_ARG(arg, i) == number)
+			return true;
+	return false;
+}
+
+/* From an argument on: its bucket, its kind and its group. */
+static inline bool sim_is_in_group(const struct act *act, const struct version *t, int at)
+{
+	return (t->n[ID] & (HWTS_BUCKETS - 1)) == NUMBER_ARG(at) && t->n[KIND_OF] == NUMBER_ARG(at + 1) &&
+	       sim_is_text(t->s[GROUP], TEXT_ARG(at + 2));
 }
 
 /* A lease that counts. */

@@ -262,23 +262,30 @@ static int places(struct act *act)
 	return 0;
 }
 
+/* All of a group. */
+static void find_group(struct act *act, struct found *found, int at)
+{
+	found->n = 0;
+	EACH_SEEN (act, TIMEOUT, t)
+		if (sim_is_in_group(act, t, at))
+			add_found(found, t);
+	sort_found(found);
+}
+
 static int group_places(struct act *act)
 {
-	struct found found = { .n = 0 };
+	struct found found;
+	int64_t remaining = NUMBER_ARG(7);
 
-	EACH_ROW(TIMEOUT, row)
-	{
-		const struct version *t = sim_see(act, row);
+	find_group(act, &found, 0);
+	for (size_t j = 0; j < found.n && remaining > 0; j++) {
+		const struct version *t = found.t[j];
 
-		if (!t || (t->n[ID] & (HWTS_BUCKETS - 1)) != NUMBER_ARG(0) || t->n[KIND_OF] != NUMBER_ARG(1) ||
-		    !sim_is_text(t->s[GROUP], TEXT_ARG(2)) ||
-		    !is_listed(t, NUMBER_ARG(6), NUMBER_ARG(5), NUMBER_ARG(3), NUMBER_ARG(4)))
+		if (!is_listed(t, NUMBER_ARG(6), NUMBER_ARG(5), NUMBER_ARG(3), NUMBER_ARG(4)))
 			continue;
-		add_found(&found, t);
+		SIM_EMIT(act, 0, t->n[DUE], t->n[ID]);
+		remaining--;
 	}
-	sort_found(&found);
-	for (size_t j = 0; j < found.n && j < (size_t)NUMBER_ARG(7); j++)
-		SIM_EMIT(act, 0, found.t[j]->n[DUE], found.t[j]->n[ID]);
 	return 0;
 }
 
@@ -299,21 +306,6 @@ static void emit_rest(struct act *act, struct found *found, size_t from, int64_t
 	}
 }
 
-/* All of a group: its bucket, its kind and its name are arguments. */
-static void find_group(struct act *act, struct found *found, int at)
-{
-	found->n = 0;
-	EACH_ROW(TIMEOUT, row)
-	{
-		const struct version *t = sim_see(act, row);
-
-		if (t && (t->n[ID] & (HWTS_BUCKETS - 1)) == NUMBER_ARG(at) && t->n[KIND_OF] == NUMBER_ARG(at + 1) &&
-		    sim_is_text(t->s[GROUP], TEXT_ARG(at + 2)))
-			add_found(found, t);
-	}
-	sort_found(found);
-}
-
 static int look_group(struct act *act)
 {
 	struct found found;
@@ -327,13 +319,9 @@ static int look_no_group(struct act *act)
 {
 	struct found found = { .n = 0 };
 
-	EACH_ROW(TIMEOUT, row)
-	{
-		const struct version *t = sim_see(act, row);
-
-		if (t && t->n[SHARD_OF] == NUMBER_ARG(0) && t->s[GROUP]->len == 0)
+	EACH_SEEN (act, TIMEOUT, t)
+		if (t->n[SHARD_OF] == NUMBER_ARG(0) && t->s[GROUP]->len == 0)
 			add_found(&found, t);
-	}
 	emit_rest(act, &found, 1, NUMBER_ARG(5), NUMBER_ARG(6));
 	return 0;
 }
@@ -372,18 +360,6 @@ static int look_next_in(struct act *act)
  * News
  */
 
-static const struct version *row_of(struct act *act, enum table table, int64_t id)
-{
-	EACH_ROW(table, row)
-	{
-		const struct version *is = sim_see(act, row);
-
-		if (is && is->n[0] == id)
-			return is;
-	}
-	return NULL;
-}
-
 static int tell(struct act *act)
 {
 	for (size_t i = 0; i < COUNT_ARG(0); i++) {
@@ -392,8 +368,8 @@ static int tell(struct act *act)
 
 		if (!sim_find_row(act, ITEM_ARG(0, i), &t) || t->n[STATE] != 1)
 			continue;
-		shard = row_of(act, SHARD, t->n[SHARD_OF]);
-		kind = row_of(act, KIND, t->n[KIND_OF]);
+		shard = sim_shard(act, t->n[SHARD_OF], NULL);
+		kind = sim_find(act, KIND, t->n[KIND_OF], NULL);
 		if (!shard || !kind || !shard->s[SHARD_OWNER] ||
 		    (!NUMBER_ARG(2) && sim_is_text(shard->s[SHARD_OWNER], TEXT_ARG(1))) ||
 		    t->n[DUE] >= act->now_us + kind->n[KIND_HORIZON] + HWTS_S_US)
@@ -417,7 +393,7 @@ static int tell_alike(struct act *act)
 		return 0;
 	for (size_t i = 0; i < COUNT_ARG(5); i++) {
 		const struct hwts_value *text = (const struct hwts_value *)act->step->args[6].bytes + i;
-		const struct version *shard = row_of(act, SHARD, ITEM_ARG(5, i));
+		const struct version *shard = sim_shard(act, ITEM_ARG(5, i), NULL);
 		const char *at = text->bytes, *end = at + text->len;
 
 		if (!shard || !shard->s[SHARD_OWNER] || sim_is_text(shard->s[SHARD_OWNER], TEXT_ARG(4)) ||
@@ -562,8 +538,15 @@ static int change_put(struct act *act, struct row *row, size_t i, enum conflict 
 	return 0;
 }
 
-static int put_all(struct act *act, enum conflict conflict)
+static int put(struct act *act)
 {
+	static const enum conflict conflicts[HWTS_SQLS] = {
+		[HWTS_SQL_PUT_KEYED] = KEEPS,
+		[HWTS_SQL_PUT_SERIES] = KEEPS,
+		[HWTS_SQL_PUT_REPLACE] = REPLACES,
+		[HWTS_SQL_PUT_REVIVE] = REVIVES,
+	};
+	enum conflict conflict = conflicts[act->step->sql];
 	size_t count = is_alone(act) ? 1 : COUNT_ARG(0);
 
 	for (size_t i = 0; i < count; i++) {
@@ -584,26 +567,6 @@ static int put_all(struct act *act, enum conflict conflict)
 	return 0;
 }
 
-static int put(struct act *act)
-{
-	return put_all(act, FAILS);
-}
-
-static int put_keyed(struct act *act)
-{
-	return put_all(act, KEEPS);
-}
-
-static int put_replace(struct act *act)
-{
-	return put_all(act, REPLACES);
-}
-
-static int put_revive(struct act *act)
-{
-	return put_all(act, REVIVES);
-}
-
 sim_statement *const sim_put_statements[HWTS_SQLS] = {
 	[HWTS_SQL_PLACES] = places,
 	[HWTS_SQL_GROUP_PLACES] = group_places,
@@ -618,10 +581,10 @@ sim_statement *const sim_put_statements[HWTS_SQLS] = {
 	[HWTS_SQL_SWEEP] = sweep,
 	[HWTS_SQL_PUT] = put,
 	[HWTS_SQL_PUT_ALIKE] = put,
-	[HWTS_SQL_PUT_KEYED] = put_keyed,
-	[HWTS_SQL_PUT_REPLACE] = put_replace,
-	[HWTS_SQL_PUT_REVIVE] = put_revive,
-	[HWTS_SQL_PUT_SERIES] = put_keyed,
+	[HWTS_SQL_PUT_KEYED] = put,
+	[HWTS_SQL_PUT_REPLACE] = put,
+	[HWTS_SQL_PUT_REVIVE] = put,
+	[HWTS_SQL_PUT_SERIES] = put,
 };
 
 /*
@@ -630,20 +593,17 @@ sim_statement *const sim_put_statements[HWTS_SQLS] = {
 
 int sim_execute(struct tx *tx, const struct hwts_step *step, struct output *output, int64_t *took_ns)
 {
-	sim_statement *statement = sim_timeout_statements[step->sql];
+	static sim_statement *const *const tables[] = { sim_timeout_statements, sim_share_statements,
+							sim_put_statements, sim_rules_statements };
+	sim_statement *statement = NULL;
 	struct act act = { .tx = tx, .sees = sim_server.commits, .step = step, .output = output };
 	int rc;
 
-	if (!statement)
-		statement = sim_share_statements[step->sql];
-	if (!statement)
-		statement = sim_put_statements[step->sql];
-	if (!statement)
-		statement = sim_rules_statements[step->sql];
-	SIM_CHECK(statement != NULL);
+	for (size_t i = 0; i < HWTS_COUNT(tables) && !statement; i++)
+		statement = tables[i][step->sql];
 	act.now_us = sim_server_us();
 	sim_server.executing++;
-	rc = statement(&act);
+	rc = statement ? statement(&act) : sim_change_rows(&act);
 	if (rc == 0 && act.is_unreadable)
 		rc = EIO;
 	sim_server.executing--;

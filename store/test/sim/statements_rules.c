@@ -2,69 +2,38 @@
 /* Statements about the rules of groups; tables.h.  What they mean is said by their texts in core/sql_rules.h. */
 #include "statements.h"
 
-static const struct version *kind_of(struct act *act, int64_t id, struct row **out)
-{
-	EACH_ROW(KIND, row)
-	{
-		const struct version *is = sim_see(act, row);
-
-		if (!is || is->n[KIND_ID] != id)
-			continue;
-		*out = row;
-		return is;
-	}
-	return NULL;
-}
-
-static bool is_among(const struct act *act, int64_t id)
-{
-	for (size_t i = 0; i < COUNT_ARG(0); i++)
-		if (ITEM_ARG(0, i) == id)
-			return true;
-	return false;
-}
-
 /*
  * Reading
  */
 
+static void emit_rules(struct act *act, struct hwts_value *values, size_t n, const int64_t *rules, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		values[n + i] = (struct hwts_value){ .number = rules[i] };
+	sim_emit(act, values, n + count);
+}
+
 static int rules(struct act *act)
 {
-	EACH_ROW(SHARD, row)
-	{
-		const struct version *shard = sim_see(act, row), *kind;
-		struct row *of;
-		struct hwts_value values[7];
+	EACH_SEEN (act, SHARD, shard) {
+		const struct version *kind = sim_find(act, KIND, shard->n[SHARD_KIND], NULL);
+		struct hwts_value values[7] = { { .number = shard->n[SHARD_ID] },
+						{ .number = shard->n[SHARD_RULES] },
+						sim_text_value(shard->s[SHARD_LEVELS]) };
 
-		if (!shard || !is_among(act, shard->n[SHARD_ID]))
-			continue;
-		kind = kind_of(act, shard->n[SHARD_KIND], &of);
-		if (!kind) /* somebody has damaged it */
-			continue;
-		values[0] = (struct hwts_value){ .number = shard->n[SHARD_ID] };
-		values[1] = (struct hwts_value){ .number = shard->n[SHARD_RULES] };
-		values[2] = sim_text_value(shard->s[SHARD_LEVELS]);
-		for (int i = 0; i < 4; i++)
-			values[3 + i] = (struct hwts_value){ .number = kind->n[KIND_PAUSED + i] };
-		sim_emit(act, values, HWTS_COUNT(values));
+		if (kind && sim_is_among(act, 0, shard->n[SHARD_ID])) /* else somebody has damaged it */
+			emit_rules(act, values, 3, &kind->n[KIND_PAUSED], 4);
 	}
 	return 0;
 }
 
 static int rules_own(struct act *act)
 {
-	EACH_ROW(RULES, row)
-	{
-		const struct version *is = sim_see(act, row);
-		struct hwts_value values[7];
+	EACH_SEEN (act, RULES, is) {
+		struct hwts_value values[7] = { sim_text_value(is->s[RULES_NAME]), { .number = is->n[RULES_BUCKET] } };
 
-		if (!is || !is_among(act, is->n[RULES_BUCKET]) || is->n[RULES_KIND] != NUMBER_ARG(1))
-			continue;
-		values[0] = sim_text_value(is->s[RULES_NAME]);
-		values[1] = (struct hwts_value){ .number = is->n[RULES_BUCKET] };
-		for (int i = 0; i < 5; i++)
-			values[2 + i] = (struct hwts_value){ .number = is->n[RULES_PAUSED + i] };
-		sim_emit(act, values, HWTS_COUNT(values));
+		if (sim_is_among(act, 0, is->n[RULES_BUCKET]) && is->n[RULES_KIND] == NUMBER_ARG(1))
+			emit_rules(act, values, 2, &is->n[RULES_PAUSED], 5);
 	}
 	return 0;
 }
@@ -72,14 +41,10 @@ static int rules_own(struct act *act)
 static int rules_run(struct act *act)
 {
 	for (size_t i = 0; i < COUNT_ARG(0); i++)
-		EACH_ROW(TIMEOUT, row)
-		{
-			const struct version *t = sim_see(act, row);
-
-			if (t && t->n[SHARD_OF] == ITEM_ARG(0, i) && t->n[STATE] == 2 && t->n[EPOCH] < ITEM_ARG(1, i) &&
+		EACH_SEEN (act, TIMEOUT, t)
+			if (t->n[SHARD_OF] == ITEM_ARG(0, i) && t->n[STATE] == 2 && t->n[EPOCH] < ITEM_ARG(1, i) &&
 			    t->n[DUE] < act->now_us + 60000000 && t->s[GROUP]->len > 0)
 				sim_emit_due(act, 1, t);
-		}
 	return 0;
 }
 
@@ -138,35 +103,27 @@ static int rules_there(struct act *act)
 	return 0;
 }
 
-/* The row of the kind ?1, which is locked. */
-static int change_kind(struct act *act, struct version **out)
+/* So many numbers of the row of the kind ?1. */
+static int rule_kind(struct act *act, int at, int n)
 {
 	struct row *row = NULL;
-	int rc = kind_of(act, NUMBER_ARG(0), &row) ? sim_lock(act, row, true, WAITS) : 0;
+	int rc = sim_find(act, KIND, NUMBER_ARG(0), &row) ? sim_lock(act, row, true, WAITS) : 0;
+	struct version *kind = rc == 0 && row ? sim_change(act, row) : NULL;
 
-	*out = rc == 0 && row ? sim_change(act, row) : NULL;
+	for (int i = 0; i < n && kind; i++)
+		kind->n[at + i] = NUMBER_ARG(1 + i);
 	sim_note_rules(NUMBER_ARG(0), NULL);
 	return rc;
 }
 
 static int pause_kind(struct act *act)
 {
-	struct version *kind;
-	int rc = change_kind(act, &kind);
-
-	if (kind)
-		kind->n[KIND_PAUSED] = NUMBER_ARG(1);
-	return rc;
+	return rule_kind(act, KIND_PAUSED, 1);
 }
 
 static int limit_kind(struct act *act)
 {
-	struct version *kind;
-	int rc = change_kind(act, &kind);
-
-	for (int i = 0; i < 3 && kind; i++)
-		kind->n[KIND_RUNNING + i] = NUMBER_ARG(1 + i);
-	return rc;
+	return rule_kind(act, KIND_RUNNING, 3);
 }
 
 /* The bucket is ?1, the kind ?2, the group ?3. */
@@ -184,43 +141,35 @@ static struct row *group_row(struct act *act)
 }
 
 /* Two that make the same row wait for each other by its unique index; here all of a kind do. */
-static int change_group(struct act *act, struct version **out)
+static int rule_group(struct act *act, int at, int n)
 {
 	struct row *row = NULL;
-	int rc = kind_of(act, NUMBER_ARG(1), &row) ? sim_lock(act, row, true, WAITS) : 0;
+	int rc = sim_find(act, KIND, NUMBER_ARG(1), &row) ? sim_lock(act, row, true, WAITS) : 0;
+	struct version *group;
 
 	row = rc == 0 ? group_row(act) : NULL;
-	*out = NULL;
 	sim_note_rules(NUMBER_ARG(1), TEXT_ARG(2));
 	if (rc != 0)
 		return rc;
-	*out = row ? sim_change(act, row) : sim_insert(act, RULES);
-	(*out)->n[RULES_BUCKET] = NUMBER_ARG(0);
-	(*out)->n[RULES_KIND] = NUMBER_ARG(1);
-	sim_set_text(*out, RULES_NAME, TEXT_ARG(2)->bytes, TEXT_ARG(2)->len);
+	group = row ? sim_change(act, row) : sim_insert(act, RULES);
+	group->n[RULES_BUCKET] = NUMBER_ARG(0);
+	group->n[RULES_KIND] = NUMBER_ARG(1);
+	sim_set_text(group, RULES_NAME, TEXT_ARG(2)->bytes, TEXT_ARG(2)->len);
+	for (int i = 0; i < n; i++)
+		group->n[at + i] = HWTS_MAX(NUMBER_ARG(3 + i), 0);
+	if (at == RULES_RUNNING)
+		group->n[RULES_LIMITED] = NUMBER_ARG(3) >= 0;
 	return 0;
 }
 
 static int pause_group(struct act *act)
 {
-	struct version *group;
-	int rc = change_group(act, &group);
-
-	if (group)
-		group->n[RULES_PAUSED] = NUMBER_ARG(3);
-	return rc;
+	return rule_group(act, RULES_PAUSED, 1);
 }
 
 static int limit_group(struct act *act)
 {
-	struct version *group;
-	int rc = change_group(act, &group);
-
-	for (int i = 0; i < 3 && group; i++)
-		group->n[RULES_RUNNING + i] = HWTS_MAX(NUMBER_ARG(3 + i), 0);
-	if (group)
-		group->n[RULES_LIMITED] = NUMBER_ARG(3) >= 0;
-	return rc;
+	return rule_group(act, RULES_RUNNING, 3);
 }
 
 static int tidy_group(struct act *act)

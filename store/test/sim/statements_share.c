@@ -11,13 +11,9 @@
 
 static const struct version *kind_of_name(struct act *act, const struct hwts_value *name)
 {
-	EACH_ROW(KIND, row)
-	{
-		const struct version *kind = sim_see(act, row);
-
-		if (kind && sim_is_text(kind->s[KIND_NAME], name))
+	EACH_SEEN (act, KIND, kind)
+		if (sim_is_text(kind->s[KIND_NAME], name))
 			return kind;
-	}
 	return NULL;
 }
 
@@ -49,12 +45,8 @@ static int kind_make(struct act *act)
 
 	if (kind_of_name(act, TEXT_ARG(0)))
 		return 0;
-	EACH_ROW(KIND, row)
-	{
-		const struct version *is = sim_see(act, row);
-
-		most = is ? HWTS_MAX(most, is->n[KIND_ID]) : most;
-	}
+	EACH_SEEN (act, KIND, is)
+		most = HWTS_MAX(most, is->n[KIND_ID]);
 	made = sim_insert(act, KIND);
 	made->n[KIND_ID] = most + 1;
 	made->n[KIND_SHARDS] = NUMBER_ARG(1);
@@ -242,13 +234,9 @@ static int64_t others(struct act *act, int64_t kind)
 {
 	int64_t count = 0;
 
-	EACH_ROW(MEMBER, row)
-	{
-		const struct version *is = sim_see(act, row);
-
-		count += is && sim_is_live(act, is->n[MEMBER_UNTIL]) && handles(is, kind) &&
+	EACH_SEEN (act, MEMBER, is)
+		count += sim_is_live(act, is->n[MEMBER_UNTIL]) && handles(is, kind) &&
 			 !sim_is_text(is->s[MEMBER_NAME], TEXT_ARG(0));
-	}
 	return count;
 }
 
@@ -272,13 +260,9 @@ static void emit_shard(struct act *act, const struct version *shard)
 static void emit_shards(struct act *act)
 {
 	for (size_t i = 0; i < COUNT_ARG(4); i++)
-		EACH_ROW(SHARD, row)
-		{
-			const struct version *is = sim_see(act, row);
-
-			if (is && is->n[SHARD_KIND] == ITEM_ARG(4, i))
+		EACH_SEEN (act, SHARD, is)
+			if (is->n[SHARD_KIND] == ITEM_ARG(4, i))
 				emit_shard(act, is);
-		}
 }
 
 static int renew(struct act *act, bool *renewed)

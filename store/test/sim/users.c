@@ -167,6 +167,13 @@ static void draw(struct putting *put)
 	draw_like(put, NULL);
 }
 
+static void draw_without_key(struct putting *put)
+{
+	draw(put);
+	put->item->key = put->item->flags = put->spec.flags = 0;
+	put->spec.key = NULL;
+}
+
 /* Before the call. */
 static void calls(struct putting *put)
 {
@@ -234,26 +241,18 @@ static const struct item *one_that_runs(void)
 /* The row that has its key and is in that state; NULL: there is none. */
 static const struct version *one_with_key(const struct item *item, int64_t state)
 {
-	EACH_ROW(TIMEOUT, row)
-	{
-		const struct version *t = sim_committed(row);
-
-		if (t && t->n[STATE] == state && sim_has_key_of(sim_item_of(t), item))
+	EACH_COMMITTED (TIMEOUT, t)
+		if (t->n[STATE] == state && sim_has_key_of(sim_item_of(t), item))
 			return t;
-	}
 	return NULL;
 }
 
 /* It may be there under the id of another. */
 static void judge_told(const struct item *item, int64_t id)
 {
-	EACH_ROW(TIMEOUT, row)
-	{
-		const struct version *t = sim_committed(row);
-
-		if (t && sim_item_of(t) == item && id != 0 && t->n[ID] != id)
+	EACH_COMMITTED (TIMEOUT, t)
+		if (sim_item_of(t) == item && id != 0 && t->n[ID] != id)
 			sim_fail("a put", 0, "of timeout %u has told another id", number_of(item));
-	}
 }
 
 /* Transactions of users are short. */
@@ -615,10 +614,7 @@ bool sim_put_child(struct node *node, unsigned parent, void *connection, unsigne
 
 	if (item_count == ITEMS)
 		return true;
-	draw(&put);
-	put.item->flags = put.spec.flags = 0;
-	put.spec.key = NULL;
-	put.item->key = 0;
+	draw_without_key(&put);
 	put.item->parent = parent + 1;
 	calls(&put);
 	rc = hwt_store_put_on(node->store, connection, &put.spec, &id);
@@ -654,10 +650,7 @@ static void put_beside(struct node *node, struct rival *rival, const struct item
 		return;
 	rival->actor = sim_start(node->process, "a rival", put_the_same, rival);
 	sim_sleep(HWT_MS(1));
-	draw(&put);
-	put.item->key = put.item->flags = 0;
-	put.spec.key = NULL;
-	put.spec.flags = 0;
+	draw_without_key(&put);
 	calls(&put);
 	rc = hwt_store_put(node->store, &put.spec, &id);
 	returned(&put, rc, id);

@@ -37,11 +37,8 @@ struct view *sim_view(unsigned kind, unsigned group, bool any_group, unsigned st
 	view->any_group = any_group;
 	view->states = states;
 	view->starts = sim_server.starts;
-	EACH_ROW(TIMEOUT, row)
-	{
-		const struct version *t = sim_committed(row);
-
-		if (!t || !is_in(view, t))
+	EACH_COMMITTED (TIMEOUT, t) {
+		if (!is_in(view, t))
 			continue;
 		view->at[view->n].t = t;
 		view->at[view->n].id = t->n[ID];
@@ -108,13 +105,9 @@ void sim_view_free(struct view *view)
 
 const struct version *sim_row_of_id(int64_t id)
 {
-	EACH_ROW(TIMEOUT, row)
-	{
-		const struct version *t = sim_committed(row);
-
-		if (t && t->n[ID] == id)
+	EACH_COMMITTED (TIMEOUT, t)
+		if (t->n[ID] == id)
 			return t;
-	}
 	return NULL;
 }
 

@@ -104,8 +104,8 @@ int sim_work(struct item *item, struct node *node, const hwt_store_run *run)
 	if (sim_settings.replaces && item->key && !sim_is_over && sim_hit(4))
 		sim_replace(node, item);
 	sim_sleep(item->lasts_ns);
-	if (hwt_store_is_mine(run))
-		sim_judge_mine(item, run);
+	if (hwt_store_is_mine(run) && sim_is_anothers(item, run))
+		sim_fail("D5", 0, "timeout %u is another's, and its process does not know", (unsigned)(item - items));
 	if (!sim_is_over && sim_hit(40) && !sim_settings.use)
 		sim_use_once(node);
 	if (item->mode == HWT_STORE_TRANSACTION) {

@@ -207,11 +207,14 @@ void sim_count_inside(struct node *node);
 
 /* In judge.c. */
 const struct version *sim_committed(const struct row *row);
+#define EACH_COMMITTED(table, t)                                                                                       \
+	EACH_ROW(table, row) for (const struct version *t = sim_committed(row); (t); (t) = NULL)
 struct item *sim_item_of(const struct version *version);
 void sim_judge_start(struct item *item, const hwt_store_run *run, const struct node *node);
 void sim_judge_begun(const struct node *node, unsigned kind);
-void sim_judge_mine(const struct item *item, const hwt_store_run *run); /* it says that it is its own */
-void sim_note_over(struct item *item, const hwt_store_run *run);        /* it ends its series */
+bool sim_is_anothers(const struct item *item,
+		     const hwt_store_run *run);                  /* which has begun it since, and it should know */
+void sim_note_over(struct item *item, const hwt_store_run *run); /* it ends its series */
 bool sim_has_key_of(const struct item *a, const struct item *b);
 void *sim_watch(void *unused);
 bool sim_is_quiet(void); /* but for series */
